@@ -1,0 +1,1 @@
+# cmake --install: headers, library, program, CMake package, pkg-config file.
