@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Types and constants shared by the host API (gpushmem.h) and the device API (device.cuh). Plain C11, C++17 and CUDA.
+#ifndef GPUSHMEM_TYPES_H
+#define GPUSHMEM_TYPES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define GPUSHMEM_VERSION_MAJOR 0
+#define GPUSHMEM_VERSION_MINOR 1
+#define GPUSHMEM_VERSION_PATCH 0
+
+#if defined(__CUDACC__)
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+typedef __half gpushmem_half;
+typedef __nv_bfloat16 gpushmem_bfloat16;
+#else
+// 16-bit floating point values as bits: the library moves them, it never computes with them on the host.
+typedef struct gpushmem_half {
+    uint16_t bits;
+} gpushmem_half;
+typedef struct gpushmem_bfloat16 {
+    uint16_t bits;
+} gpushmem_bfloat16;
+#endif
+
+// Status codes: 0 is success, every failure is negative. gpushmem_strerror() names them, and gpushmem_last_error()
+// holds the calling thread's last sentence about one.
+enum gpushmem_status {
+    GPUSHMEM_OK = 0,
+    GPUSHMEM_ERR_INVALID = -1,      // an argument outside what its contract allows
+    GPUSHMEM_ERR_STATE = -2,        // called before init, after finalize, or in the wrong order
+    GPUSHMEM_ERR_PE = -3,           // PE number outside 0 .. n_pes-1
+    GPUSHMEM_ERR_ADDRESS = -4,      // address range not inside the symmetric heap
+    GPUSHMEM_ERR_ALIGNMENT = -5,    // address of an atomic not a multiple of the operand's size
+    GPUSHMEM_ERR_NO_MEMORY = -6,    // heap, host memory, GPU memory or memlock exhausted
+    GPUSHMEM_ERR_SETTING = -7,      // malformed or out-of-range GPUSHMEM_* setting
+    GPUSHMEM_ERR_BOOTSTRAP = -8,    // launcher or PMIx server failed or is unreachable
+    GPUSHMEM_ERR_PEER_DATA = -9,    // a peer published data that is truncated, of another version, or contradictory
+    GPUSHMEM_ERR_TRANSPORT = -10,   // a transport failed, or a required one is not available
+    GPUSHMEM_ERR_UNREACHABLE = -11, // no transport reaches the PE
+    GPUSHMEM_ERR_PE_FAILED = -12,   // the PE died or stopped answering
+    GPUSHMEM_ERR_TIMEOUT = -13,     // a bounded wait ran out
+    GPUSHMEM_ERR_RING = -14,        // a command ring held something that is no command
+    GPUSHMEM_ERR_ASYMMETRY = -15,   // PEs called allocation functions with different arguments (GPUSHMEM_CHECK=1)
+    GPUSHMEM_ERR_UNSUPPORTED = -16, // not possible with this build, machine or transport
+    GPUSHMEM_ERR_SYSTEM = -17,      // an operating system call failed
+    GPUSHMEM_ERR_CUDA = -18,        // a CUDA call failed
+};
+
+// Thread levels of gpushmem_init_thread, as in OpenSHMEM.
+enum gpushmem_thread_level {
+    GPUSHMEM_THREAD_SINGLE = 0,
+    GPUSHMEM_THREAD_FUNNELED = 1,
+    GPUSHMEM_THREAD_SERIALIZED = 2,
+    GPUSHMEM_THREAD_MULTIPLE = 3,
+};
+
+// Comparisons of wait_until and test.
+enum gpushmem_cmp {
+    GPUSHMEM_CMP_EQ = 0,
+    GPUSHMEM_CMP_NE = 1,
+    GPUSHMEM_CMP_GT = 2,
+    GPUSHMEM_CMP_GE = 3,
+    GPUSHMEM_CMP_LT = 4,
+    GPUSHMEM_CMP_LE = 5,
+};
+
+// What a signal operation does to the 64-bit signal word.
+enum gpushmem_signal_op {
+    GPUSHMEM_SIGNAL_SET = 0,
+    GPUSHMEM_SIGNAL_ADD = 1,
+};
+
+// Options of gpushmem_ctx_create, or-ed.
+enum gpushmem_ctx_option {
+    GPUSHMEM_CTX_SHARED = 0,     // any thread may use it
+    GPUSHMEM_CTX_SERIALIZED = 1, // any thread, but never two at a time
+    GPUSHMEM_CTX_PRIVATE = 2,    // only the creating thread
+    GPUSHMEM_CTX_NOSTORE = 4,    // fence and quiet do not cover stores through gpushmem_ptr
+};
+
+// Type families. X(NAME, TYPE): NAME is the word in function names, TYPE the C type.
+// All integer types.
+#define GPUSHMEM_INTEGER_TYPES(X)                                               \
+    X(char, char)                                                               \
+    X(schar, signed char)                                                       \
+    X(short, short)                                                             \
+    X(int, int)                                                                 \
+    X(long, long)                                                               \
+    X(longlong, long long)                                                      \
+    X(uchar, unsigned char)                                                     \
+    X(ushort, unsigned short)                                                   \
+    X(uint, unsigned int)                                                       \
+    X(ulong, unsigned long)                                                     \
+    X(ulonglong, unsigned long long)                                            \
+    X(int8, int8_t)                                                             \
+    X(int16, int16_t)                                                           \
+    X(int32, int32_t)                                                           \
+    X(int64, int64_t)                                                           \
+    X(uint8, uint8_t)                                                           \
+    X(uint16, uint16_t)                                                         \
+    X(uint32, uint32_t)                                                         \
+    X(uint64, uint64_t)                                                         \
+    X(size, size_t)                                                             \
+    X(ptrdiff, ptrdiff_t)
+
+// The 25 types of put, get, p, g, iput, iget and their kin.
+#define GPUSHMEM_RMA_TYPES(X)                                                   \
+    X(bfloat16, gpushmem_bfloat16)                                              \
+    X(half, gpushmem_half)                                                      \
+    X(float, float)                                                             \
+    X(double, double)                                                           \
+    GPUSHMEM_INTEGER_TYPES(X)
+
+// Atomics with arithmetic: add, inc, compare_swap and their fetching forms.
+#define GPUSHMEM_AMO_TYPES(X)                                                   \
+    X(int, int)                                                                 \
+    X(long, long)                                                               \
+    X(longlong, long long)                                                      \
+    X(uint, unsigned int)                                                       \
+    X(ulong, unsigned long)                                                     \
+    X(ulonglong, unsigned long long)                                            \
+    X(int32, int32_t)                                                           \
+    X(int64, int64_t)                                                           \
+    X(uint32, uint32_t)                                                         \
+    X(uint64, uint64_t)                                                         \
+    X(size, size_t)                                                             \
+    X(ptrdiff, ptrdiff_t)
+
+// fetch, set and swap also exist for floating point (moved as bits).
+#define GPUSHMEM_AMO_EXTENDED_TYPES(X)                                          \
+    X(float, float)                                                             \
+    X(double, double)                                                           \
+    GPUSHMEM_AMO_TYPES(X)
+
+// and, or, xor and their fetching forms.
+#define GPUSHMEM_AMO_BITWISE_TYPES(X)                                           \
+    X(uint, unsigned int)                                                       \
+    X(ulong, unsigned long)                                                     \
+    X(ulonglong, unsigned long long)                                            \
+    X(int32, int32_t)                                                           \
+    X(int64, int64_t)                                                           \
+    X(uint32, uint32_t)                                                         \
+    X(uint64, uint64_t)
+
+// Types wait_until and test work on.
+#define GPUSHMEM_SYNC_TYPES(X)                                                  \
+    X(short, short)                                                             \
+    X(ushort, unsigned short)                                                   \
+    GPUSHMEM_AMO_TYPES(X)
+
+// X(BITS): put8 .. get128, sized by the bits of an element.
+#define GPUSHMEM_RMA_SIZES(X)                                                   \
+    X(8)                                                                        \
+    X(16)                                                                       \
+    X(32)                                                                       \
+    X(64)                                                                       \
+    X(128)
+
+#endif
