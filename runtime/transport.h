@@ -20,6 +20,13 @@
 
 enum { GPSH_ALL_PES = -1 };
 
+// Symmetric memory comes in two regions. Offsets of operations are offsets into one of them.
+enum gpsh_region_id {
+    GPSH_HEAP,    // the symmetric heap: on the GPU where there is one
+    GPSH_CONTROL, // the runtime's own words (barriers, mailboxes): a few KiB, always in host memory
+    GPSH_REGIONS,
+};
+
 enum gpsh_memory_kind { GPSH_MEMORY_HOST, GPSH_MEMORY_DEVICE };
 
 // A range of memory to move data from and to. For GPU memory dmabuf_fd is its dma-buf, or -1.
@@ -36,9 +43,9 @@ typedef int (*gpsh_copy_fn)(void *to, const void *from, size_t bytes);
 struct gpsh_transport_env {
     int my_pe, n_pes;
     const struct gpsh_settings *settings;
-    struct gpsh_region heap;        // this PE's symmetric heap: registered once per NIC
-    const uint64_t *heap_bytes;     // [n_pes] size of every PE's heap
-    char *const *mapped;            // [n_pes] where a peer's heap is mapped into this process, NULL where it is not
+    struct gpsh_region regions[GPSH_REGIONS]; // this PE's symmetric memory: registered once per NIC
+    // [GPSH_REGIONS][n_pes]: where a peer's region is mapped into this process, NULL where it is not. Set before connect.
+    char *const *mapped[GPSH_REGIONS];
     gpsh_copy_fn copy;              // for memory of kind DEVICE
     const char *near_pci;           // PCI address the NIC should be near to ("0000:3b:00.0"), NULL: near this thread's CPU
     int channels;                   // how many channels may be opened, known before connecting
@@ -78,15 +85,16 @@ struct gpsh_completion {
 };
 
 // One operation, filled by the caller and only read by the transport, which keeps no pointer to it after post returns.
-// Ranges were checked against the heaps' sizes by the caller; remote addresses are offsets into the target's heap.
+// Ranges were checked by the caller: every PE's regions have the same sizes.
 struct gpsh_op {
     uint8_t kind;      // enum gpsh_op_kind
     uint8_t amo;       // enum gpsh_amo
     uint8_t width;     // AMO: 4 or 8
     uint8_t flags;     // enum gpsh_op_flag
+    uint8_t region;    // enum gpsh_region_id: what `remote` and `signal` are offsets into
     int32_t pe;
     char *local;       // PUT, PUT_SIGNAL: source; GET: destination. Any memory of this process
-    uint64_t remote;   // offset in pe's heap
+    uint64_t remote;   // offset in pe's region
     uint64_t bytes;
     uint64_t operand;  // AMO operand, or the signal's value
     uint64_t compare;  // CSWAP

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Host contexts: the unit of ordering and completion. Each holds one channel of every transport in use.
+#ifndef GPSH_CONTEXT_H
+#define GPSH_CONTEXT_H
+
+#include "core.h"
+
+struct gpsh_context {
+    struct gpsh_channel *channels[GPSH_MAX_TRANSPORTS]; // by transport index; NULL where the transport is not in use
+    struct gpsh_context *base; // contexts without channels of their own post through this one
+    pthread_mutex_t lock;
+    bool locked;   // more than one thread may use it: take the lock around the channels
+    bool remote;   // some peer is not reached by loads and stores: fence and quiet have channels to look at
+    unsigned options;
+    struct gpsh_context *next; // list of all contexts, for finalize
+};
+
+extern struct gpsh_context gpsh_default_context;
+
+enum gpsh_wait {
+    GPSH_WAIT_NONE,     // non-blocking
+    GPSH_WAIT_SOURCE,   // until the source may be reused
+    GPSH_WAIT_COMPLETE, // until complete at the target, results delivered
+};
+
+int gpsh_context_init(void);      // opens the default context, after the transports are connected
+void gpsh_context_finalize(void); // closes every context
+
+// Posts `op` (arguments already checked) through the transport that serves its PE and waits as asked.
+int gpsh_context_submit(struct gpsh_context *ctx, const struct gpsh_op *op, enum gpsh_wait wait);
+void gpsh_context_fence(struct gpsh_context *ctx, int pe);  // pe or GPSH_ALL_PES
+int gpsh_context_quiet(struct gpsh_context *ctx, int pe);   // pe or GPSH_ALL_PES
+// Drives the context's channels once, if anything is pending; for loops that wait on memory.
+void gpsh_context_progress(struct gpsh_context *ctx);
+
+#endif
