@@ -75,7 +75,7 @@ struct gpsh_core {
     int generation;                // counts successful inits of this process
 };
 
-extern struct gpsh_core gpsh;
+extern struct gpsh_core gpsh __attribute__((visibility("hidden"))); // reached without the GOT
 
 // 0, or GPUSHMEM_ERR_STATE with a sentence naming the function.
 int gpsh_check_initialised(const char *function);

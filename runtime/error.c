@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "gpushmem/gpushmem.h"
 #include "log.h"
 
 enum { SENTENCE_BYTES = 512 };
@@ -86,4 +87,9 @@ const char *gpushmem_last_error(void)
 int gpushmem_last_error_code(void)
 {
     return last_code;
+}
+
+void gpushmem_clear_error(void)
+{
+    gpsh_clear_error();
 }

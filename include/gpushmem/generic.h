@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Type-generic names for C11, included by gpushmem.h: gpushmem_put(dest, source, nelems, pe) is gpushmem_int_put if dest
+// points to int. A context may come first, as in OpenSHMEM: gpushmem_put(ctx, dest, source, nelems, pe).
+// The first argument after the context chooses the function; a type without one is a compile-time error that names
+// gpushmem_no_function_for_this_type.
+#ifndef GPUSHMEM_GENERIC_H
+#define GPUSHMEM_GENERIC_H
+
+#include "gpushmem/gpushmem.h"
+
+void gpushmem_no_function_for_this_type(void);
+
+#define GPUSHMEM_FIRST_(first, ...)          first
+#define GPUSHMEM_FIRST(...)                  GPUSHMEM_FIRST_(__VA_ARGS__, 0)
+#define GPUSHMEM_SECOND_(first, second, ...) second
+#define GPUSHMEM_SECOND(...)                 GPUSHMEM_SECOND_(__VA_ARGS__, 0, 0)
+
+// clang-format off
+#define GPUSHMEM_CASE(NAME, TYPE, PREFIX, SUFFIX) \
+    TYPE *: PREFIX##NAME##SUFFIX, const TYPE *: PREFIX##NAME##SUFFIX,
+
+#define GPUSHMEM_CHOOSE(TYPES, PREFIX, SUFFIX, argument) \
+    _Generic((argument), TYPES(GPUSHMEM_CASE, PREFIX, SUFFIX) default: gpushmem_no_function_for_this_type)
+
+#define GPUSHMEM_CHOOSE_CTX(TYPES, SUFFIX, ...)                                                            \
+    _Generic((GPUSHMEM_FIRST(__VA_ARGS__)),                                                                \
+        gpushmem_ctx_t: GPUSHMEM_CHOOSE(TYPES, gpushmem_ctx_, SUFFIX, GPUSHMEM_SECOND(__VA_ARGS__)),       \
+        default: GPUSHMEM_CHOOSE(TYPES, gpushmem_, SUFFIX, GPUSHMEM_FIRST(__VA_ARGS__)))(__VA_ARGS__)
+
+#define GPUSHMEM_RMA(SUFFIX, ...)      GPUSHMEM_CHOOSE_CTX(GPUSHMEM_DISTINCT_RMA_TYPES, SUFFIX, __VA_ARGS__)
+#define GPUSHMEM_AMO(SUFFIX, ...)      GPUSHMEM_CHOOSE_CTX(GPUSHMEM_DISTINCT_AMO_TYPES, SUFFIX, __VA_ARGS__)
+#define GPUSHMEM_EXTENDED(SUFFIX, ...) GPUSHMEM_CHOOSE_CTX(GPUSHMEM_DISTINCT_AMO_EXTENDED_TYPES, SUFFIX, __VA_ARGS__)
+#define GPUSHMEM_BITWISE(SUFFIX, ...)  GPUSHMEM_CHOOSE_CTX(GPUSHMEM_DISTINCT_AMO_BITWISE_TYPES, SUFFIX, __VA_ARGS__)
+#define GPUSHMEM_SYNC(SUFFIX, ...) \
+    GPUSHMEM_CHOOSE(GPUSHMEM_DISTINCT_SYNC_TYPES, gpushmem_, SUFFIX, GPUSHMEM_FIRST(__VA_ARGS__))(__VA_ARGS__)
+// clang-format on
+
+#define gpushmem_put(...)            GPUSHMEM_RMA(_put, __VA_ARGS__)
+#define gpushmem_get(...)            GPUSHMEM_RMA(_get, __VA_ARGS__)
+#define gpushmem_p(...)              GPUSHMEM_RMA(_p, __VA_ARGS__)
+#define gpushmem_g(...)              GPUSHMEM_RMA(_g, __VA_ARGS__)
+#define gpushmem_iput(...)           GPUSHMEM_RMA(_iput, __VA_ARGS__)
+#define gpushmem_iget(...)           GPUSHMEM_RMA(_iget, __VA_ARGS__)
+#define gpushmem_put_nbi(...)        GPUSHMEM_RMA(_put_nbi, __VA_ARGS__)
+#define gpushmem_get_nbi(...)        GPUSHMEM_RMA(_get_nbi, __VA_ARGS__)
+#define gpushmem_put_signal(...)     GPUSHMEM_RMA(_put_signal, __VA_ARGS__)
+#define gpushmem_put_signal_nbi(...) GPUSHMEM_RMA(_put_signal_nbi, __VA_ARGS__)
+
+#define gpushmem_atomic_fetch(...)            GPUSHMEM_EXTENDED(_atomic_fetch, __VA_ARGS__)
+#define gpushmem_atomic_set(...)              GPUSHMEM_EXTENDED(_atomic_set, __VA_ARGS__)
+#define gpushmem_atomic_swap(...)             GPUSHMEM_EXTENDED(_atomic_swap, __VA_ARGS__)
+#define gpushmem_atomic_fetch_nbi(...)        GPUSHMEM_EXTENDED(_atomic_fetch_nbi, __VA_ARGS__)
+#define gpushmem_atomic_swap_nbi(...)         GPUSHMEM_EXTENDED(_atomic_swap_nbi, __VA_ARGS__)
+#define gpushmem_atomic_compare_swap(...)     GPUSHMEM_AMO(_atomic_compare_swap, __VA_ARGS__)
+#define gpushmem_atomic_fetch_inc(...)        GPUSHMEM_AMO(_atomic_fetch_inc, __VA_ARGS__)
+#define gpushmem_atomic_inc(...)              GPUSHMEM_AMO(_atomic_inc, __VA_ARGS__)
+#define gpushmem_atomic_fetch_add(...)        GPUSHMEM_AMO(_atomic_fetch_add, __VA_ARGS__)
+#define gpushmem_atomic_add(...)              GPUSHMEM_AMO(_atomic_add, __VA_ARGS__)
+#define gpushmem_atomic_compare_swap_nbi(...) GPUSHMEM_AMO(_atomic_compare_swap_nbi, __VA_ARGS__)
+#define gpushmem_atomic_fetch_inc_nbi(...)    GPUSHMEM_AMO(_atomic_fetch_inc_nbi, __VA_ARGS__)
+#define gpushmem_atomic_fetch_add_nbi(...)    GPUSHMEM_AMO(_atomic_fetch_add_nbi, __VA_ARGS__)
+#define gpushmem_atomic_fetch_and(...)        GPUSHMEM_BITWISE(_atomic_fetch_and, __VA_ARGS__)
+#define gpushmem_atomic_and(...)              GPUSHMEM_BITWISE(_atomic_and, __VA_ARGS__)
+#define gpushmem_atomic_fetch_or(...)         GPUSHMEM_BITWISE(_atomic_fetch_or, __VA_ARGS__)
+#define gpushmem_atomic_or(...)               GPUSHMEM_BITWISE(_atomic_or, __VA_ARGS__)
+#define gpushmem_atomic_fetch_xor(...)        GPUSHMEM_BITWISE(_atomic_fetch_xor, __VA_ARGS__)
+#define gpushmem_atomic_xor(...)              GPUSHMEM_BITWISE(_atomic_xor, __VA_ARGS__)
+#define gpushmem_atomic_fetch_and_nbi(...)    GPUSHMEM_BITWISE(_atomic_fetch_and_nbi, __VA_ARGS__)
+#define gpushmem_atomic_fetch_or_nbi(...)     GPUSHMEM_BITWISE(_atomic_fetch_or_nbi, __VA_ARGS__)
+#define gpushmem_atomic_fetch_xor_nbi(...)    GPUSHMEM_BITWISE(_atomic_fetch_xor_nbi, __VA_ARGS__)
+
+#define gpushmem_wait_until(...)             GPUSHMEM_SYNC(_wait_until, __VA_ARGS__)
+#define gpushmem_wait_until_all(...)         GPUSHMEM_SYNC(_wait_until_all, __VA_ARGS__)
+#define gpushmem_wait_until_any(...)         GPUSHMEM_SYNC(_wait_until_any, __VA_ARGS__)
+#define gpushmem_wait_until_some(...)        GPUSHMEM_SYNC(_wait_until_some, __VA_ARGS__)
+#define gpushmem_wait_until_all_vector(...)  GPUSHMEM_SYNC(_wait_until_all_vector, __VA_ARGS__)
+#define gpushmem_wait_until_any_vector(...)  GPUSHMEM_SYNC(_wait_until_any_vector, __VA_ARGS__)
+#define gpushmem_wait_until_some_vector(...) GPUSHMEM_SYNC(_wait_until_some_vector, __VA_ARGS__)
+#define gpushmem_test(...)                   GPUSHMEM_SYNC(_test, __VA_ARGS__)
+#define gpushmem_test_all(...)               GPUSHMEM_SYNC(_test_all, __VA_ARGS__)
+#define gpushmem_test_any(...)               GPUSHMEM_SYNC(_test_any, __VA_ARGS__)
+#define gpushmem_test_some(...)              GPUSHMEM_SYNC(_test_some, __VA_ARGS__)
+#define gpushmem_test_all_vector(...)        GPUSHMEM_SYNC(_test_all_vector, __VA_ARGS__)
+#define gpushmem_test_any_vector(...)        GPUSHMEM_SYNC(_test_any_vector, __VA_ARGS__)
+#define gpushmem_test_some_vector(...)       GPUSHMEM_SYNC(_test_some_vector, __VA_ARGS__)
+
+#endif
