@@ -46,6 +46,12 @@ struct gpsh_control {
     struct {
         _Alignas(64) _Atomic uint64_t sequence;
     } arrived[GPSH_SYNC_ROUNDS];
+    // GPUSHMEM_CHECK=1: the allocation call this PE is in. Written by its owner, read by everybody between two barriers.
+    struct gpsh_memory_call {
+        uint64_t number;    // counts the calls of this PE
+        uint64_t function;  // enum in memory.c
+        uint64_t arguments[2];
+    } memory_call;
 };
 
 struct gpsh_core {

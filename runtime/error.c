@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "gpushmem/gpushmem.h"
+#include "gpushmem/gpushmem.h"
 #include "log.h"
 
 enum { SENTENCE_BYTES = 512 };

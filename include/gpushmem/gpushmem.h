@@ -104,7 +104,7 @@ GPUSHMEM_API void *gpushmem_calloc(size_t count, size_t size);
 GPUSHMEM_API void *gpushmem_align(size_t alignment, size_t bytes);
 
 // Collective; begins with a barrier, so that no PE still uses the block. NULL is legal and does nothing.
-//   GPUSHMEM_ERR_INVALID    not the address of an allocated block (foreign, inside a block, or freed already)
+//   GPUSHMEM_ERR_ADDRESS    not the address of an allocated block (foreign, inside a block, or freed already)
 GPUSHMEM_API int gpushmem_free(void *address);
 
 // Where `sym` of `pe` can be loaded and stored by this process, or NULL if it cannot (another node, or a bad argument:
@@ -118,7 +118,7 @@ struct gpushmem_heap_info {
     size_t largest_free_bytes; // the largest block that could be allocated now
     size_t allocations;        // number of allocated blocks
     const char *kind;          // "host" or "device"
-    const char *pages;         // page size in words: "4K", "2M", "1G", "thp"
+    const char *pages;         // page size in words, and why they are not larger
 };
 GPUSHMEM_API int gpushmem_heap_info(struct gpushmem_heap_info *info);
 

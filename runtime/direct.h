@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Operations by the processor's own loads and stores on memory that is mapped here. The host API's fast paths and the
+// transports that map memory (loop, p2p) share them.
+#ifndef GPSH_DIRECT_H
+#define GPSH_DIRECT_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "transport.h"
+
+// Views of program memory whatever its declared type.
+typedef uint64_t __attribute__((may_alias)) gpsh_view64;
+typedef uint32_t __attribute__((may_alias)) gpsh_view32;
+typedef uint16_t __attribute__((may_alias)) gpsh_view16;
+
+// Copies `bytes`; an aligned copy of 1, 2, 4 or 8 bytes is one access, so that programs may put their flags.
+static inline void gpsh_direct_copy(void *to, const void *from, size_t bytes)
+{
+    uintptr_t both = (uintptr_t)to | (uintptr_t)from;
+    if (bytes == 8 && !(both & 7))
+        __atomic_store_n((gpsh_view64 *)to, __atomic_load_n((const gpsh_view64 *)from, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+    else if (bytes == 4 && !(both & 3))
+        __atomic_store_n((gpsh_view32 *)to, __atomic_load_n((const gpsh_view32 *)from, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+    else if (bytes == 2 && !(both & 1))
+        __atomic_store_n((gpsh_view16 *)to, __atomic_load_n((const gpsh_view16 *)from, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+    else if (bytes)
+        memmove(to, from, bytes); // memmove: a put to oneself may overlap
+}
+
+// Atomic read-modify-write, sequentially consistent; returns the previous value.
+static inline uint64_t gpsh_direct_amo64(uint64_t *word, enum gpsh_amo amo, uint64_t operand, uint64_t compare)
+{
+    switch (amo) {
+    case GPSH_AMO_FETCH: return __atomic_load_n(word, __ATOMIC_SEQ_CST);
+    case GPSH_AMO_SET:
+    case GPSH_AMO_SWAP: return __atomic_exchange_n(word, operand, __ATOMIC_SEQ_CST);
+    case GPSH_AMO_ADD: return __atomic_fetch_add(word, operand, __ATOMIC_SEQ_CST);
+    case GPSH_AMO_AND: return __atomic_fetch_and(word, operand, __ATOMIC_SEQ_CST);
+    case GPSH_AMO_OR: return __atomic_fetch_or(word, operand, __ATOMIC_SEQ_CST);
+    case GPSH_AMO_XOR: return __atomic_fetch_xor(word, operand, __ATOMIC_SEQ_CST);
+    case GPSH_AMO_CSWAP:
+        __atomic_compare_exchange_n(word, &compare, operand, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+        return compare;
+    }
+    return 0;
+}
+
+static inline uint32_t gpsh_direct_amo32(uint32_t *word, enum gpsh_amo amo, uint32_t operand, uint32_t compare)
+{
+    switch (amo) {
+    case GPSH_AMO_FETCH: return __atomic_load_n(word, __ATOMIC_SEQ_CST);
+    case GPSH_AMO_SET:
+    case GPSH_AMO_SWAP: return __atomic_exchange_n(word, operand, __ATOMIC_SEQ_CST);
+    case GPSH_AMO_ADD: return __atomic_fetch_add(word, operand, __ATOMIC_SEQ_CST);
+    case GPSH_AMO_AND: return __atomic_fetch_and(word, operand, __ATOMIC_SEQ_CST);
+    case GPSH_AMO_OR: return __atomic_fetch_or(word, operand, __ATOMIC_SEQ_CST);
+    case GPSH_AMO_XOR: return __atomic_fetch_xor(word, operand, __ATOMIC_SEQ_CST);
+    case GPSH_AMO_CSWAP:
+        __atomic_compare_exchange_n(word, &compare, operand, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+        return compare;
+    }
+    return 0;
+}
+
+// A signal word becomes visible after everything stored before it.
+static inline void gpsh_direct_signal(uint64_t *word, bool add, uint64_t value)
+{
+    if (add)
+        __atomic_fetch_add(word, value, __ATOMIC_RELEASE);
+    else
+        __atomic_store_n(word, value, __ATOMIC_RELEASE);
+}
+
+// What transports over mapped memory have in common. `base` is the target region's address in this process.
+int gpsh_direct_channel_open(struct gpsh_transport *transport, int n_pes, struct gpsh_channel **out);
+void gpsh_direct_channel_close(struct gpsh_channel *channel);
+int gpsh_direct_post(struct gpsh_channel *channel, const struct gpsh_op *op, char *base);
+int gpsh_direct_flush(struct gpsh_channel *channel);
+void gpsh_direct_fence(struct gpsh_channel *channel, int pe);
+int gpsh_direct_progress(struct gpsh_channel *channel);
+
+#endif

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The symmetric regions of this PE (heap and control) and where the peers' are mapped.
+#ifndef GPSH_REGIONS_H
+#define GPSH_REGIONS_H
+
+#include "fd_exchange.h"
+#include "transport.h"
+
+// Creates heap and control region as the settings say; fills gpsh.heap, gpsh.control and their sizes.
+int gpsh_regions_create(void);
+void gpsh_regions_destroy(void);
+
+struct gpsh_region gpsh_regions_get(int region);
+struct gpsh_fd_set gpsh_regions_fds(void); // to hand to the node's PEs; they stay ours
+int gpsh_regions_map_self(void);
+int gpsh_regions_map_peer(int pe, const struct gpsh_fd_set *fds); // checks and maps; keeps no descriptor
+void gpsh_regions_unmap_peers(void);
+
+// Copies where either side may be heap memory (host memory, or GPU memory once the heap is there).
+int gpsh_regions_copy(void *to, const void *from, size_t bytes);
+const char *gpsh_regions_pages(void); // page kind of the heap, one phrase
+
+#endif

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Peers of the same node whose memory is mapped into this process: loads, stores and the processor's atomics.
+// Everything is complete when post returns.
+#include "runtime/transport.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/direct.h"
+#include "runtime/error.h"
+
+struct p2p {
+    struct gpsh_transport transport;
+    struct gpsh_transport_env env;
+};
+
+static int p2p_open(const struct gpsh_transport_env *env, struct gpsh_transport **out)
+{
+    struct p2p *self = malloc(sizeof *self);
+    if (!self)
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "p2p: no memory for the transport");
+    *self = (struct p2p){.transport.ops = &gpsh_p2p_ops, .env = *env};
+    *out = &self->transport;
+    return 0;
+}
+
+static void p2p_close(struct gpsh_transport *self)
+{
+    free(self);
+}
+
+static int64_t p2p_describe(struct gpsh_transport *self, void *blob, size_t bytes)
+{
+    return 0; // the runtime exchanges the mappings
+}
+
+static int p2p_connect(struct gpsh_transport *self, int pe, const void *blob, size_t bytes)
+{
+    const struct p2p *p2p = (const struct p2p *)self;
+    for (int region = 0; region < GPSH_REGIONS; region++)
+        if (!p2p->env.mapped[region][pe])
+            return gpsh_fail(GPUSHMEM_ERR_UNREACHABLE, "p2p: PE %d's memory cannot be mapped here; it runs on another node", pe);
+    return 0;
+}
+
+static void p2p_explain(struct gpsh_transport *self, int pe, char *line, size_t bytes)
+{
+    const struct p2p *p2p = (const struct p2p *)self;
+    snprintf(line, bytes, "%s", pe == p2p->env.my_pe ? "own memory" : "mapped shared memory");
+}
+
+static int p2p_channel_open(struct gpsh_transport *self, int index, struct gpsh_channel **out)
+{
+    return gpsh_direct_channel_open(self, ((struct p2p *)self)->env.n_pes, out);
+}
+
+static int p2p_post(struct gpsh_channel *channel, const struct gpsh_op *op)
+{
+    const struct p2p *p2p = (const struct p2p *)channel->transport;
+    return gpsh_direct_post(channel, op, p2p->env.mapped[op->region][op->pe]);
+}
+
+const struct gpsh_transport_ops gpsh_p2p_ops = {
+    .name = "p2p",
+    .open = p2p_open,
+    .close = p2p_close,
+    .describe = p2p_describe,
+    .connect = p2p_connect,
+    .explain = p2p_explain,
+    .channel_open = p2p_channel_open,
+    .channel_close = gpsh_direct_channel_close,
+    .post = p2p_post,
+    .flush = gpsh_direct_flush,
+    .fence = gpsh_direct_fence,
+    .progress = gpsh_direct_progress,
+};
