@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The subcommands of the program `gpushmem`. argv[0] is the subcommand's own name; the result is the exit status.
+#ifndef GPSH_COMMANDS_H
+#define GPSH_COMMANDS_H
+
+int gpsh_cmd_run(int argc, char **argv);
+
+// "gpushmem run: text" on stderr, in one write.
+void gpsh_cli_say(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#define _GNU_SOURCE // SIGWINCH
+#include "job.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "commands.h"
+
+// How long PEs have to print what they wait for, when a job runs into its --timeout.
+static const double last_words_s = 0.3;
+// How long other PEs may go on after one left without finalize, until that is remarked.
+static const double left_alone_s = 3;
+
+double gpsh_now_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+// "PE" or "3 PEs", to follow "the" or "the other".
+static const char *count(char *text, size_t bytes, int n)
+{
+    if (n == 1)
+        return "PE";
+    snprintf(text, bytes, "%d PEs", n);
+    return text;
+}
+
+static void signal_all(const struct gpsh_job *j, int signal)
+{
+    for (int pe = 0; pe < j->n_pes; pe++)
+        gpsh_child_signal(&j->pes[pe], signal);
+}
+
+static void terminate_all(struct gpsh_job *j)
+{
+    signal_all(j, SIGTERM);
+    signal_all(j, SIGCONT); // a stopped process would not notice
+    j->terminate_at_s = 0;
+    j->kill_at_s = gpsh_now_s() + j->options->grace_s;
+}
+
+void gpsh_job_begin(struct gpsh_job *j)
+{
+    j->n_running = 0;
+    for (int pe = 0; pe < j->n_pes; pe++)
+        j->n_running += j->pes[pe].running;
+    if (j->options->timeout_s > 0)
+        j->timeout_at_s = gpsh_now_s() + j->options->timeout_s;
+}
+
+static void begin_ending(struct gpsh_job *j, int exit_status, int n_ended, double delay_s)
+{
+    j->ending = true;
+    j->n_ended = n_ended;
+    j->exit_status = exit_status;
+    if (delay_s > 0)
+        j->terminate_at_s = gpsh_now_s() + delay_s;
+    else
+        terminate_all(j);
+}
+
+static bool ended_by_forwarded_signal(const struct gpsh_job *j, const struct gpsh_child *c)
+{
+    return c->how != CLD_EXITED && c->status == j->forwarded;
+}
+
+static void describe_failure(const struct gpsh_job *j, int pe, char *text, size_t bytes)
+{
+    char how[128];
+    const struct gpsh_child *c = &j->pes[pe];
+    gpsh_child_describe(c, how, sizeof(how));
+    if (ended_by_forwarded_signal(j, c))
+        snprintf(text, bytes, "the job ended on signal %d (%s)", c->status, strsignal(c->status));
+    else
+        snprintf(text, bytes, "PE %d (pid %d) %s", pe, (int)c->pid, how);
+}
+
+static void on_failure(struct gpsh_job *j, int pe)
+{
+    char what[256], n[32];
+    if (j->ending)
+        return;
+    j->n_failed++;
+    describe_failure(j, pe, what, sizeof(what));
+    if (j->n_running > 0)
+        gpsh_job_server_announce_death(&j->server, pe);
+    if (j->n_failed == 1) {
+        j->exit_status = gpsh_child_exit_status(&j->pes[pe]);
+        snprintf(j->reason, sizeof(j->reason), "%s", what);
+    }
+    if (!j->options->continue_on_failure)
+        begin_ending(j, j->exit_status, ended_by_forwarded_signal(j, &j->pes[pe]) ? 0 : j->n_running, 0);
+    else if (j->n_running > 0 && !j->options->quiet)
+        gpsh_cli_say("run", "%s; the other %s still run%s", what, count(n, sizeof(n), j->n_running),
+                     j->n_running == 1 ? "s" : "");
+}
+
+void gpsh_job_on_child_ends(struct gpsh_job *j)
+{
+    // If several ended at once, one that a signal killed is more likely the cause than one that merely gave up.
+    int worst = -1;
+    bool ended[GPSH_RUN_MAX_PES] = {false};
+    for (int pe = 0; pe < j->n_pes; pe++) {
+        struct gpsh_child *c = &j->pes[pe];
+        ended[pe] = gpsh_child_check(c);
+        if (!ended[pe])
+            continue;
+        j->n_running--;
+        if (gpsh_child_failed(c)) {
+            if (worst < 0 || (c->how != CLD_EXITED && j->pes[worst].how == CLD_EXITED))
+                worst = pe;
+        } else if (c->connected && j->warn_at_s == 0) {
+            j->left = pe;
+            j->warn_at_s = gpsh_now_s() + left_alone_s;
+        }
+    }
+    if (worst >= 0)
+        on_failure(j, worst);
+    for (int pe = 0; pe < j->n_pes; pe++) {
+        if (ended[pe] && pe != worst && gpsh_child_failed(&j->pes[pe]))
+            on_failure(j, pe);
+    }
+}
+
+void gpsh_job_on_server_event(struct gpsh_job *j, const struct gpsh_server_event *e)
+{
+    if (e->pe < 0 || e->pe >= j->n_pes)
+        return;
+    struct gpsh_child *c = &j->pes[e->pe];
+    if (e->kind != GPSH_SERVER_ABORT) {
+        c->connected = e->kind == GPSH_SERVER_CONNECTED;
+        return;
+    }
+    if (j->ending)
+        return;
+    int status = e->status > 0 && e->status < 256 ? e->status : 1;
+    snprintf(j->reason, sizeof(j->reason), "PE %d (pid %d) aborted the job with status %d%s%s", e->pe, (int)c->pid,
+             e->status, e->message[0] ? ": " : "", e->message);
+    j->n_failed++;
+    begin_ending(j, status, j->n_running - c->running, 0);
+}
+
+void gpsh_job_on_signal(struct gpsh_job *j, int signal)
+{
+    signal_all(j, signal);
+    j->forwarded = signal;
+    bool interrupt = signal == SIGINT || signal == SIGQUIT;
+    j->n_interrupts += interrupt;
+    bool final = signal == SIGTERM || signal == SIGHUP || (interrupt && j->n_interrupts == 2);
+    if (final && !j->ending) {
+        snprintf(j->reason, sizeof(j->reason), "received signal %d (%s)", signal, strsignal(signal));
+        begin_ending(j, 128 + signal, j->n_running, 0);
+    }
+    if (interrupt && j->n_interrupts > 2)
+        signal_all(j, SIGKILL);
+    if (signal == SIGTSTP)
+        kill(getpid(), SIGSTOP); // with the PEs; SIGCONT wakes both
+}
+
+// A library of ours prints on SIGUSR1 what each wait waits for. Other programs die of it, which is about to happen anyway.
+static void on_timeout(struct gpsh_job *j)
+{
+    snprintf(j->reason, sizeof(j->reason), "the job ran longer than %g s (--timeout)", j->options->timeout_s);
+    begin_ending(j, GPSH_RUN_EXIT_TIMEOUT, j->n_running, last_words_s);
+    for (int pe = 0; pe < j->n_pes; pe++) {
+        if (j->pes[pe].connected)
+            kill(j->pes[pe].pid, SIGUSR1);
+    }
+}
+
+static void on_left_alone(struct gpsh_job *j)
+{
+    char n[32];
+    j->warn_at_s = INFINITY;
+    if (j->pes[j->left].connected && !j->ending && !j->options->quiet)
+        gpsh_cli_say("run", "PE %d (pid %d) ended without finalize, for which the other %s may be waiting", j->left,
+                     (int)j->pes[j->left].pid, count(n, sizeof(n), j->n_running));
+}
+
+static bool is_due(double at_s, double now_s)
+{
+    return at_s > 0 && at_s <= now_s;
+}
+
+void gpsh_job_on_time(struct gpsh_job *j)
+{
+    double now_s = gpsh_now_s();
+    if (is_due(j->warn_at_s, now_s))
+        on_left_alone(j);
+    if (is_due(j->timeout_at_s, now_s) && !j->ending)
+        on_timeout(j);
+    if (is_due(j->terminate_at_s, now_s))
+        terminate_all(j);
+    if (is_due(j->kill_at_s, now_s)) {
+        j->kill_at_s = 0;
+        signal_all(j, SIGKILL);
+    }
+}
+
+static double earlier(double a_s, double b_s)
+{
+    return b_s > 0 && b_s < a_s ? b_s : a_s;
+}
+
+int gpsh_job_wait_ms(const struct gpsh_job *j)
+{
+    double at_s = INFINITY;
+    at_s = earlier(at_s, j->warn_at_s);
+    at_s = earlier(at_s, j->ending ? 0 : j->timeout_at_s);
+    at_s = earlier(at_s, j->terminate_at_s);
+    at_s = earlier(at_s, j->kill_at_s);
+    if (isinf(at_s))
+        return -1;
+    double wait_ms = ceil((at_s - gpsh_now_s()) * 1e3);
+    return wait_ms < 0 ? 0 : wait_ms > 3600e3 ? 3600000 : (int)wait_ms;
+}
+
+void gpsh_job_report(const struct gpsh_job *j)
+{
+    if (!j->reason[0] || j->options->quiet)
+        return;
+    char n[32];
+    if (j->ending && j->n_ended > 0)
+        gpsh_cli_say("run", "%s; ended the %s%s", j->reason, j->n_failed ? "other " : "", count(n, sizeof(n), j->n_ended));
+    else if (!j->ending && j->n_failed > 1)
+        gpsh_cli_say("run", "%s; %d more of the %d PEs failed after it", j->reason, j->n_failed - 1, j->n_pes);
+    else if (!j->ending && j->n_pes > 1)
+        gpsh_cli_say("run", "%s; the other %s ran to the end", j->reason, count(n, sizeof(n), j->n_pes - 1));
+    else
+        gpsh_cli_say("run", "%s", j->reason);
+}

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#define _GNU_SOURCE // pipe2, asprintf
+#include "job_server.h"
+
+#include <pmix.h>
+#include <pmix_server.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "commands.h"
+#include "job_info.h"
+
+static struct {
+    int event_pipe; // write end
+    pmix_nspace_t nspace;
+    char hostname[256];
+} server = {.event_pipe = -1};
+
+// Blocking form of PMIx's asynchronous calls.
+struct waiter {
+    pthread_mutex_t mutex;
+    pthread_cond_t done_cond;
+    bool done;
+    pmix_status_t status;
+};
+
+static void waiter_wake(pmix_status_t status, void *arg)
+{
+    struct waiter *w = arg;
+    pthread_mutex_lock(&w->mutex);
+    w->status = status;
+    w->done = true;
+    pthread_cond_signal(&w->done_cond);
+    pthread_mutex_unlock(&w->mutex);
+}
+
+// `called` is what the call itself returned. No callback comes unless that was PMIX_SUCCESS.
+static pmix_status_t waiter_result(struct waiter *w, pmix_status_t called)
+{
+    if (called == PMIX_OPERATION_SUCCEEDED)
+        return PMIX_SUCCESS;
+    if (called != PMIX_SUCCESS)
+        return called;
+    pthread_mutex_lock(&w->mutex);
+    while (!w->done)
+        pthread_cond_wait(&w->done_cond, &w->mutex);
+    pthread_mutex_unlock(&w->mutex);
+    return w->status;
+}
+
+// A struct gpsh_server_event is smaller than PIPE_BUF: the write is atomic.
+static void post_event(enum gpsh_server_event_kind kind, const pmix_proc_t *proc, int status, const char *message)
+{
+    struct gpsh_server_event e = {.kind = kind, .pe = (int)proc->rank, .status = status};
+    snprintf(e.message, sizeof(e.message), "%s", message ? message : "");
+    while (write(server.event_pipe, &e, sizeof(e)) < 0 && errno == EINTR)
+        continue;
+}
+
+static pmix_status_t on_connected(const pmix_proc_t *proc, void *object, pmix_info_t info[], size_t n_info,
+                                  pmix_op_cbfunc_t reply, void *reply_arg)
+{
+    post_event(GPSH_SERVER_CONNECTED, proc, 0, NULL);
+    return PMIX_OPERATION_SUCCEEDED;
+}
+
+static pmix_status_t on_finalized(const pmix_proc_t *proc, void *object, pmix_op_cbfunc_t reply, void *reply_arg)
+{
+    post_event(GPSH_SERVER_FINALIZED, proc, 0, NULL);
+    return PMIX_OPERATION_SUCCEEDED;
+}
+
+static pmix_status_t on_abort(const pmix_proc_t *proc, void *object, int status, const char message[],
+                              pmix_proc_t procs[], size_t n_procs, pmix_op_cbfunc_t reply, void *reply_arg)
+{
+    post_event(GPSH_SERVER_ABORT, proc, status, message);
+    return PMIX_OPERATION_SUCCEEDED;
+}
+
+static void release_data(void *data)
+{
+    free(data);
+}
+
+// Every PE is a client of this one server, so what it collected is already everything.
+static pmix_status_t on_fence(const pmix_proc_t procs[], size_t n_procs, const pmix_info_t info[], size_t n_info,
+                              char *data, size_t n_data, pmix_modex_cbfunc_t reply, void *reply_arg)
+{
+    reply(PMIX_SUCCESS, data, n_data, reply_arg, release_data, data);
+    return PMIX_SUCCESS;
+}
+
+static pmix_server_module_t callbacks = {
+    .client_connected2 = on_connected,
+    .client_finalized = on_finalized,
+    .abort = on_abort,
+    .fence_nb = on_fence,
+};
+
+static pmix_status_t init_library(const char *dir)
+{
+    struct gpsh_info_list list;
+    pmix_rank_t rank = 0;
+    bool no = false;
+    gpsh_info_list_begin(&list);
+    gpsh_info_list_add(&list, PMIX_SERVER_TMPDIR, dir, PMIX_STRING);
+    gpsh_info_list_add(&list, PMIX_SYSTEM_TMPDIR, dir, PMIX_STRING);
+    gpsh_info_list_add(&list, PMIX_SERVER_NSPACE, "gpushmem-run", PMIX_STRING);
+    gpsh_info_list_add(&list, PMIX_SERVER_RANK, &rank, PMIX_PROC_RANK);
+    gpsh_info_list_add(&list, PMIX_SERVER_TOOL_SUPPORT, &no, PMIX_BOOL);
+    gpsh_info_list_add(&list, PMIX_HOSTNAME, server.hostname, PMIX_STRING);
+
+    pmix_data_array_t infos;
+    pmix_status_t rc = gpsh_info_list_end(&list, &infos);
+    if (rc != PMIX_SUCCESS)
+        return rc;
+    rc = PMIx_server_init(&callbacks, infos.array, infos.size);
+    PMIX_DATA_ARRAY_DESTRUCT(&infos);
+    return rc;
+}
+
+static pmix_status_t register_job(const struct gpsh_job_server *s, const char *dir)
+{
+    struct gpsh_job_layout layout = {
+        .nspace = server.nspace, .hostname = server.hostname, .dir = dir, .n_pes = s->n_pes, .n_nodes = s->n_nodes};
+    pmix_data_array_t infos;
+    pmix_status_t rc = gpsh_job_info_build(&layout, &infos);
+    if (rc != PMIX_SUCCESS)
+        return rc;
+    struct waiter w = {.mutex = PTHREAD_MUTEX_INITIALIZER, .done_cond = PTHREAD_COND_INITIALIZER};
+    rc = PMIx_server_register_nspace(server.nspace, s->n_pes, infos.array, infos.size, waiter_wake, &w);
+    rc = waiter_result(&w, rc);
+    PMIX_DATA_ARRAY_DESTRUCT(&infos);
+    return rc;
+}
+
+static pmix_status_t register_pe(int pe)
+{
+    pmix_proc_t proc;
+    PMIX_LOAD_PROCID(&proc, server.nspace, (pmix_rank_t)pe);
+    struct waiter w = {.mutex = PTHREAD_MUTEX_INITIALIZER, .done_cond = PTHREAD_COND_INITIALIZER};
+    return waiter_result(&w, PMIx_server_register_client(&proc, geteuid(), getegid(), NULL, waiter_wake, &w));
+}
+
+int gpsh_job_server_start(struct gpsh_job_server *s, const char *dir, int n_pes, int n_nodes)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) < 0) {
+        gpsh_cli_say("run", "cannot make a pipe: %s", strerror(errno));
+        return -1;
+    }
+    fcntl(ends[0], F_SETFL, O_NONBLOCK);
+    *s = (struct gpsh_job_server){.event_fd = ends[0], .n_pes = n_pes, .n_nodes = n_nodes};
+    server.event_pipe = ends[1];
+    gethostname(server.hostname, sizeof(server.hostname) - 1);
+    // The directory's random suffix makes the name unique among jobs of this host, also after reuse of process ids.
+    char nspace[sizeof(server.nspace)];
+    snprintf(nspace, sizeof(nspace), "gpushmem-%d-%.40s", (int)getpid(), strrchr(dir, '.') + 1);
+    PMIX_LOAD_NSPACE(server.nspace, nspace);
+
+    const char *step = "start";
+    pmix_status_t rc = init_library(dir);
+    if (rc == PMIX_SUCCESS) {
+        step = "describe the job to";
+        rc = register_job(s, dir);
+    }
+    for (int pe = 0; pe < n_pes && rc == PMIX_SUCCESS; pe++) {
+        step = "announce a PE to";
+        rc = register_pe(pe);
+    }
+    if (rc == PMIX_SUCCESS)
+        return 0;
+    gpsh_cli_say("run", "cannot %s the PMIx server: %s (%d)", step, PMIx_Error_string(rc), (int)rc);
+    return -1;
+}
+
+static bool environment_set(char ***environment, size_t *n, const char *name, const char *value)
+{
+    char *entry;
+    if (asprintf(&entry, "%s=%s", name, value) < 0)
+        return false;
+    size_t length = strlen(name) + 1;
+    for (size_t i = 0; i < *n; i++) {
+        if (strncmp((*environment)[i], entry, length) == 0) {
+            free((*environment)[i]);
+            (*environment)[i] = entry;
+            return true;
+        }
+    }
+    char **grown = realloc(*environment, (*n + 2) * sizeof(*grown));
+    if (!grown) {
+        free(entry);
+        return false;
+    }
+    grown[(*n)++] = entry;
+    grown[*n] = NULL;
+    *environment = grown;
+    return true;
+}
+
+static char **environment_copy(char **base, size_t *n)
+{
+    for (*n = 0; base[*n];)
+        ++*n;
+    char **copy = calloc(*n + 1, sizeof(*copy));
+    for (size_t i = 0; copy && i < *n; i++) {
+        copy[i] = strdup(base[i]);
+        if (!copy[i]) {
+            gpsh_environment_free(copy);
+            return NULL;
+        }
+    }
+    return copy;
+}
+
+void gpsh_environment_free(char **environment)
+{
+    for (size_t i = 0; environment && environment[i]; i++)
+        free(environment[i]);
+    free(environment);
+}
+
+char **gpsh_job_server_environment(const struct gpsh_job_server *s, int pe, char **base)
+{
+    size_t n;
+    char **environment = environment_copy(base, &n);
+    if (!environment)
+        goto err_no_memory;
+    pmix_proc_t proc;
+    PMIX_LOAD_PROCID(&proc, server.nspace, (pmix_rank_t)pe);
+    pmix_status_t rc = PMIx_server_setup_fork(&proc, &environment);
+    if (rc != PMIX_SUCCESS) {
+        gpsh_cli_say("run", "cannot set up the environment of PE %d: %s", pe, PMIx_Error_string(rc));
+        goto err_free_environment;
+    }
+    // A client believes to be on the node that this variable names.
+    if (s->n_nodes > 1) {
+        char node[32];
+        for (n = 0; environment[n];)
+            n++;
+        gpsh_job_node_name(node, sizeof(node), gpsh_job_server_node_of(s, pe));
+        if (!environment_set(&environment, &n, "PMIX_HOSTNAME", node))
+            goto err_free_environment;
+    }
+    return environment;
+
+err_free_environment:
+    gpsh_environment_free(environment);
+    return NULL;
+err_no_memory:
+    gpsh_cli_say("run", "out of memory for the environment of PE %d", pe);
+    return NULL;
+}
+
+int gpsh_job_server_node_of(const struct gpsh_job_server *s, int pe)
+{
+    return gpsh_job_node_of(pe, s->n_pes, s->n_nodes);
+}
+
+// The library keeps pointing at what PMIx_Notify_event got until its callback runs.
+struct announcement {
+    pmix_proc_t proc;
+    pmix_info_t info[1];
+};
+
+static void announcement_done(pmix_status_t status, void *arg)
+{
+    struct announcement *a = arg;
+    PMIX_INFO_DESTRUCT(&a->info[0]);
+    free(a);
+}
+
+void gpsh_job_server_announce_death(const struct gpsh_job_server *s, int pe)
+{
+    struct announcement *a = calloc(1, sizeof(*a));
+    if (!a)
+        return;
+    PMIX_LOAD_PROCID(&a->proc, server.nspace, (pmix_rank_t)pe);
+    PMIX_INFO_LOAD(&a->info[0], PMIX_EVENT_AFFECTED_PROC, &a->proc, PMIX_PROC);
+    pmix_status_t rc =
+        PMIx_Notify_event(PMIX_ERR_PROC_ABORTED, &a->proc, PMIX_RANGE_LOCAL, a->info, 1, announcement_done, a);
+    if (rc != PMIX_SUCCESS)
+        announcement_done(rc, a);
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The program `gpushmem`: a table of subcommands.
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "commands.h"
+#include "gpushmem/types.h"
+
+static int cmd_version(int argc, char **argv)
+{
+    printf("gpushmem %d.%d.%d\n", GPUSHMEM_VERSION_MAJOR, GPUSHMEM_VERSION_MINOR, GPUSHMEM_VERSION_PATCH);
+    return 0;
+}
+
+static int cmd_help(int argc, char **argv);
+
+static const struct {
+    const char *name;
+    const char *help;
+    int (*run)(int argc, char **argv);
+} commands[] = {
+    {"run", "start a job of several PEs on this machine", gpsh_cmd_run},
+    {"version", "print the version", cmd_version},
+    {"help", "print this list", cmd_help},
+};
+enum { N_COMMANDS = sizeof(commands) / sizeof(commands[0]) };
+
+static void print_commands(FILE *out)
+{
+    fprintf(out, "usage: gpushmem COMMAND [arguments]\n\ncommands:\n");
+    for (int i = 0; i < N_COMMANDS; i++)
+        fprintf(out, "  %-9s %s\n", commands[i].name, commands[i].help);
+    fprintf(out, "\n`gpushmem COMMAND --help` tells more about one of them.\n");
+}
+
+static int cmd_help(int argc, char **argv)
+{
+    print_commands(stdout);
+    return 0;
+}
+
+void gpsh_cli_say(const char *command, const char *format, ...)
+{
+    char line[1024];
+    int saved_errno = errno;
+    int used = snprintf(line, sizeof(line), "gpushmem %s: ", command);
+
+    va_list args;
+    va_start(args, format);
+    int more = vsnprintf(line + used, sizeof(line) - (size_t)used - 1, format, args);
+    va_end(args);
+    size_t length = (size_t)used + (more < 0 ? 0 : (size_t)more);
+    if (length > sizeof(line) - 2)
+        length = sizeof(line) - 2;
+    line[length++] = '\n';
+    if (write(STDERR_FILENO, line, length) < 0) {
+        // Nobody is left to be told.
+    }
+    errno = saved_errno;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        print_commands(stderr);
+        return 2;
+    }
+    const char *name = argv[1];
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
+        name = "help";
+    if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0)
+        name = "version";
+    for (int i = 0; i < N_COMMANDS; i++) {
+        if (strcmp(name, commands[i].name) == 0)
+            return commands[i].run(argc - 1, argv + 1);
+    }
+    fprintf(stderr, "gpushmem: unknown command '%s'; `gpushmem help` lists the commands\n", name);
+    return 2;
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#define _GNU_SOURCE // pipe2
+#include "output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    SINK_FULL = 1 << 20,   // bytes waiting in a sink above which no stream is read
+    LONGEST_LINE = 1 << 20 // longer lines are cut into several
+};
+
+// False if memory ran out: then the text is lost, but the job goes on.
+static bool append(char **text, size_t *bytes, size_t *room, const char *more, size_t n)
+{
+    if (*bytes + n > *room) {
+        size_t wanted = *room ? *room : 4096;
+        while (wanted < *bytes + n)
+            wanted *= 2;
+        char *grown = realloc(*text, wanted);
+        if (!grown)
+            return false;
+        *text = grown;
+        *room = wanted;
+    }
+    memcpy(*text + *bytes, more, n);
+    *bytes += n;
+    return true;
+}
+
+static void finish_line(struct gpsh_stream *s)
+{
+    char prefix[32];
+    int n = snprintf(prefix, sizeof(prefix), "[%d] ", s->pe);
+    struct gpsh_sink *k = s->sink;
+    if (!k->broken) {
+        append(&k->text, &k->bytes, &k->room, prefix, (size_t)n);
+        append(&k->text, &k->bytes, &k->room, s->line, s->bytes);
+        append(&k->text, &k->bytes, &k->room, "\n", 1);
+    }
+    s->bytes = 0;
+}
+
+static void take(struct gpsh_stream *s, const char *text, size_t n)
+{
+    while (n > 0) {
+        const char *newline = memchr(text, '\n', n);
+        size_t part = newline ? (size_t)(newline - text) : n;
+        append(&s->line, &s->bytes, &s->room, text, part);
+        if (newline || s->bytes >= LONGEST_LINE)
+            finish_line(s);
+        part += newline != NULL;
+        text += part;
+        n -= part;
+    }
+}
+
+int gpsh_stream_open(struct gpsh_stream *s, int pe, struct gpsh_sink *sink)
+{
+    int ends[2];
+    *s = (struct gpsh_stream){.fd = -1, .pe = pe, .sink = sink};
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return -1;
+    fcntl(ends[0], F_SETFL, O_NONBLOCK);
+    s->fd = ends[0];
+    return ends[1];
+}
+
+bool gpsh_stream_wanted(const struct gpsh_stream *s)
+{
+    return s->fd >= 0 && s->sink->bytes - s->sink->sent < SINK_FULL;
+}
+
+static void stream_end(struct gpsh_stream *s)
+{
+    if (s->bytes > 0)
+        finish_line(s);
+    close(s->fd);
+    s->fd = -1;
+    free(s->line);
+    s->line = NULL;
+}
+
+void gpsh_stream_read(struct gpsh_stream *s)
+{
+    char text[65536];
+    ssize_t n = read(s->fd, text, sizeof(text));
+    if (n > 0)
+        take(s, text, (size_t)n);
+    // A PE whose output nobody reads gets SIGPIPE, as it would without the launcher in between.
+    else if (n == 0 || (errno != EAGAIN && errno != EINTR))
+        stream_end(s);
+    if (s->fd >= 0 && s->sink->broken)
+        stream_end(s);
+}
+
+void gpsh_stream_close(struct gpsh_stream *s)
+{
+    char text[65536];
+    ssize_t n;
+    if (s->fd < 0)
+        return;
+    while ((n = read(s->fd, text, sizeof(text))) > 0)
+        take(s, text, (size_t)n);
+    stream_end(s);
+}
+
+bool gpsh_sink_pending(const struct gpsh_sink *k)
+{
+    return k->sent < k->bytes;
+}
+
+void gpsh_sink_write(struct gpsh_sink *k)
+{
+    // A pipe that poll calls writable takes PIPE_BUF bytes without blocking.
+    size_t left = k->bytes - k->sent;
+    ssize_t n = write(k->fd, k->text + k->sent, left < PIPE_BUF ? left : PIPE_BUF);
+    if (n < 0 && errno != EINTR && errno != EAGAIN) {
+        k->broken = true;
+        n = (ssize_t)left;
+    }
+    if (n > 0)
+        k->sent += (size_t)n;
+    if (k->sent >= k->bytes / 2) {
+        memmove(k->text, k->text + k->sent, k->bytes - k->sent);
+        k->bytes -= k->sent;
+        k->sent = 0;
+    }
+}
+
+void gpsh_sink_flush(struct gpsh_sink *k)
+{
+    while (gpsh_sink_pending(k)) {
+        struct pollfd p = {.fd = k->fd, .events = POLLOUT};
+        if (poll(&p, 1, -1) > 0)
+            gpsh_sink_write(k);
+    }
+    free(k->text);
+    k->text = NULL;
+    k->room = 0;
+}

@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#define _GNU_SOURCE // environ, SIGWINCH
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "bind.h"
+#include "commands.h"
+#include "input.h"
+#include "job.h"
+#include "keeper.h"
+#include "output.h"
+
+enum { EXIT_INTERNAL = 1, EXIT_NOT_EXECUTABLE = 126 };
+
+struct launcher {
+    struct gpsh_run_options options;
+    struct gpsh_job job;
+    struct gpsh_keeper keeper;
+    struct gpsh_sink sinks[2];    // standard output, standard error
+    struct gpsh_stream *streams;  // [2 * n_pes] with --tag-output, else NULL
+    struct gpsh_input input;
+    char *path;                   // of the program
+    cpu_set_t *cpus;              // [n_pes] with --bind core, else NULL
+    sigset_t old_signals;
+    int signal_fd;
+    struct pollfd *polls;
+};
+
+static const int forwarded_signals[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT, SIGUSR1,
+                                        SIGUSR2, SIGCONT, SIGTSTP, SIGWINCH};
+
+// Before any thread exists, so that all of them inherit the mask. A signal that is ignored (nohup, a shell's background
+// job) stays ignored, here and in the PEs.
+static int take_signals(struct launcher *l)
+{
+    sigset_t taken;
+    sigemptyset(&taken);
+    sigaddset(&taken, SIGCHLD);
+    signal(SIGCHLD, SIG_DFL);
+    for (size_t i = 0; i < sizeof(forwarded_signals) / sizeof(forwarded_signals[0]); i++) {
+        struct sigaction old;
+        if (sigaction(forwarded_signals[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+            sigaddset(&taken, forwarded_signals[i]);
+    }
+    signal(SIGPIPE, SIG_IGN);
+    sigprocmask(SIG_BLOCK, &taken, &l->old_signals);
+    l->signal_fd = signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK);
+    return l->signal_fd < 0 ? errno : 0;
+}
+
+// The library of an outer launcher must not be mistaken for ours; -x comes on top.
+static int prepare_environment(struct launcher *l)
+{
+    for (char **e = environ; *e;) {
+        char name[256];
+        snprintf(name, sizeof(name), "%.*s", (int)strcspn(*e, "="), *e);
+        if (strncmp(name, "PMIX_", 5) == 0 && unsetenv(name) == 0)
+            e = environ;
+        else
+            e++;
+    }
+    for (char **x = l->options.settings; x && *x; x++) {
+        if (putenv(*x) != 0)
+            return errno;
+    }
+    return 0;
+}
+
+// Pipes and connections of many PEs exceed the usual soft limit of 1024 descriptors.
+static void raise_descriptor_limit(int n_pes)
+{
+    struct rlimit limit;
+    rlim_t wanted = (rlim_t)n_pes * 4 + 128;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < wanted) {
+        limit.rlim_cur = wanted < limit.rlim_max ? wanted : limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
+// Short, because paths of unix sockets below it must fit into 107 bytes.
+static int make_session_dir(char *dir, size_t bytes)
+{
+    const char *parent = getenv("TMPDIR");
+    if (!parent || parent[0] != '/' || strlen(parent) > 48)
+        parent = "/tmp";
+    snprintf(dir, bytes, "%s/gpushmem-run.XXXXXX", parent);
+    if (mkdtemp(dir))
+        return 0;
+    gpsh_cli_say("run", "cannot make the session directory %s: %s; set TMPDIR to a directory that can be written", dir,
+                 strerror(errno));
+    return -1;
+}
+
+static int start_one(struct launcher *l, int pe, char **environment, const int *input)
+{
+    struct gpsh_child_plan plan = {.path = l->path,
+                                   .argv = l->options.program,
+                                   .environment = environment,
+                                   .stdio = {*input, -1, -1},
+                                   .cpus = l->cpus ? &l->cpus[pe] : NULL,
+                                   .signals = &l->old_signals};
+    for (int i = 0; l->streams && i < 2; i++) {
+        plan.stdio[1 + i] = gpsh_stream_open(&l->streams[2 * pe + i], pe, &l->sinks[i]);
+        if (plan.stdio[1 + i] < 0) {
+            int error = errno;
+            if (i == 1)
+                close(plan.stdio[1]);
+            return error;
+        }
+    }
+    int error = gpsh_child_start(&l->job.pes[pe], &plan);
+    if (l->streams) {
+        close(plan.stdio[1]);
+        close(plan.stdio[2]);
+    }
+    if (!error)
+        gpsh_keeper_watch(&l->keeper, l->job.pes[pe].pid);
+    return error;
+}
+
+// 0, or the exit status after a message.
+static int start_all(struct launcher *l)
+{
+    int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    int first_input = gpsh_input_open(&l->input);
+    int status = 0;
+    for (int pe = 0; pe < l->job.n_pes && !status; pe++) {
+        char **environment = gpsh_job_server_environment(&l->job.server, pe, environ);
+        int error = environment ? start_one(l, pe, environment, pe == 0 ? &first_input : &null) : 0;
+        if (error) {
+            gpsh_cli_say("run", "cannot start '%s' as PE %d: %s", l->path, pe, strerror(error));
+            status = error == ENOEXEC || error == EACCES || error == ENOENT ? EXIT_NOT_EXECUTABLE : EXIT_INTERNAL;
+        }
+        if (!environment)
+            status = EXIT_INTERNAL;
+        gpsh_environment_free(environment);
+    }
+    if (first_input >= 0)
+        close(first_input);
+    close(null);
+    return status;
+}
+
+static void read_signals(struct launcher *l)
+{
+    struct signalfd_siginfo info;
+    bool children = false;
+    while (read(l->signal_fd, &info, sizeof(info)) == sizeof(info)) {
+        if (info.ssi_signo != SIGCHLD) {
+            gpsh_job_on_signal(&l->job, (int)info.ssi_signo);
+            continue;
+        }
+        children = true;
+        // An adopted orphan is buried at once, a PE only at the end.
+        bool known = (pid_t)info.ssi_pid == l->keeper.pid;
+        for (int pe = 0; pe < l->job.n_pes; pe++)
+            known |= (pid_t)info.ssi_pid == l->job.pes[pe].pid;
+        if (!known)
+            waitpid((pid_t)info.ssi_pid, NULL, WNOHANG);
+    }
+    if (children)
+        gpsh_job_on_child_ends(&l->job);
+}
+
+static void read_server_events(struct launcher *l)
+{
+    struct gpsh_server_event e;
+    while (read(l->job.server.event_fd, &e, sizeof(e)) == sizeof(e))
+        gpsh_job_on_server_event(&l->job, &e);
+}
+
+enum { POLL_SIGNALS, POLL_SERVER, POLL_INPUT, POLL_SINKS, POLL_STREAMS = POLL_SINKS + 2 };
+
+static nfds_t plan_polls(struct launcher *l)
+{
+    struct pollfd *p = l->polls;
+    p[POLL_SIGNALS] = (struct pollfd){.fd = l->signal_fd, .events = POLLIN};
+    p[POLL_SERVER] = (struct pollfd){.fd = l->job.server.event_fd, .events = POLLIN};
+    p[POLL_INPUT] = gpsh_input_wants(&l->input);
+    for (int i = 0; i < 2; i++) {
+        bool pending = gpsh_sink_pending(&l->sinks[i]);
+        p[POLL_SINKS + i] = (struct pollfd){.fd = pending ? l->sinks[i].fd : -1, .events = POLLOUT};
+    }
+    int n_streams = l->streams ? 2 * l->job.n_pes : 0;
+    for (int i = 0; i < n_streams; i++) {
+        bool wanted = gpsh_stream_wanted(&l->streams[i]);
+        p[POLL_STREAMS + i] = (struct pollfd){.fd = wanted ? l->streams[i].fd : -1, .events = POLLIN};
+    }
+    return (nfds_t)(POLL_STREAMS + n_streams);
+}
+
+// What the PEs wrote and told before they ended is looked at before their end is.
+static void watch(struct launcher *l)
+{
+    while (l->job.n_running > 0) {
+        nfds_t n = plan_polls(l);
+        int ready = poll(l->polls, n, gpsh_job_wait_ms(&l->job));
+        for (nfds_t i = POLL_STREAMS; ready > 0 && i < n; i++) {
+            if (l->polls[i].revents)
+                gpsh_stream_read(&l->streams[i - POLL_STREAMS]);
+        }
+        for (int i = 0; ready > 0 && i < 2; i++) {
+            if (l->polls[POLL_SINKS + i].revents)
+                gpsh_sink_write(&l->sinks[i]);
+        }
+        if (ready > 0 && l->polls[POLL_INPUT].revents)
+            gpsh_input_step(&l->input);
+        read_server_events(l);
+        read_signals(l);
+        gpsh_job_on_time(&l->job);
+    }
+}
+
+// All PEs have ended. Nothing they started survives them.
+static void clean_up(struct launcher *l)
+{
+    for (int pe = 0; pe < l->job.n_pes; pe++)
+        gpsh_child_signal(&l->job.pes[pe], SIGKILL);
+    gpsh_children_sweep(l->keeper.pid);
+    gpsh_input_close(&l->input);
+    for (int i = 0; l->streams && i < 2 * l->job.n_pes; i++)
+        gpsh_stream_close(&l->streams[i]);
+    // From here on a signal ends the launcher at once: the reader of its output may be stuck.
+    sigprocmask(SIG_SETMASK, &l->old_signals, NULL);
+    for (int i = 0; i < 2; i++)
+        gpsh_sink_flush(&l->sinks[i]);
+}
+
+static int allocate(struct launcher *l)
+{
+    size_t n = (size_t)l->options.n_pes;
+    l->job = (struct gpsh_job){.options = &l->options, .n_pes = l->options.n_pes};
+    l->input.to_pe = -1;
+    l->sinks[0].fd = STDOUT_FILENO;
+    l->sinks[1].fd = STDERR_FILENO;
+    l->job.pes = calloc(n, sizeof(*l->job.pes));
+    l->polls = calloc(POLL_STREAMS + 2 * n, sizeof(*l->polls));
+    if (l->options.tag_output)
+        l->streams = calloc(2 * n, sizeof(*l->streams));
+    for (size_t i = 0; l->streams && i < 2 * n; i++)
+        l->streams[i].fd = -1;
+    if (l->job.pes && l->polls && (l->streams || !l->options.tag_output))
+        return 0;
+    gpsh_cli_say("run", "out of memory for %zu PEs", n);
+    return -1;
+}
+
+static void release(struct launcher *l)
+{
+    free(l->job.pes);
+    free(l->polls);
+    free(l->streams);
+    free(l->cpus);
+    free(l->path);
+    gpsh_run_options_release(&l->options);
+}
+
+// With signals taken and the keeper watching. Returns the exit status.
+static int run_job(struct launcher *l, const char *dir)
+{
+    int status = EXIT_INTERNAL;
+    if (gpsh_job_server_start(&l->job.server, dir, l->options.n_pes, l->options.n_nodes) == 0) {
+        status = start_all(l);
+        if (status == 0) {
+            gpsh_job_begin(&l->job);
+            watch(l);
+            status = l->job.exit_status;
+        }
+    }
+    clean_up(l);
+    gpsh_job_report(&l->job);
+    return status;
+}
+
+static int launch(struct launcher *l)
+{
+    char dir[128];
+    int error = take_signals(l);
+    if (!error)
+        error = prepare_environment(l);
+    if (error) {
+        gpsh_cli_say("run", "cannot prepare the job: %s", strerror(error));
+        return EXIT_INTERNAL;
+    }
+    raise_descriptor_limit(l->options.n_pes);
+    if (make_session_dir(dir, sizeof(dir)) < 0)
+        return EXIT_INTERNAL;
+    error = gpsh_keeper_start(&l->keeper, dir);
+    if (error) {
+        gpsh_cli_say("run", "cannot start a process: %s", strerror(error));
+        rmdir(dir);
+        return EXIT_INTERNAL;
+    }
+    // Orphans of the PEs become ours, so that they can be found and ended with the job.
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    int status = run_job(l, dir);
+    gpsh_keeper_finish(&l->keeper);
+    return status;
+}
+
+int gpsh_cmd_run(int argc, char **argv)
+{
+    int status;
+    struct launcher *l = calloc(1, sizeof(*l));
+    if (!l || !gpsh_run_options_parse(&l->options, argc, argv, &status)) {
+        if (l)
+            gpsh_run_options_release(&l->options);
+        free(l);
+        return l ? status : EXIT_INTERNAL;
+    }
+    l->path = gpsh_program_find(l->options.program[0], &status);
+    if (l->path)
+        status = allocate(l) == 0 ? 0 : EXIT_INTERNAL;
+    if (l->path && status == 0 && l->options.bind_cores) {
+        l->cpus = gpsh_bind_cores(l->options.n_pes);
+        status = l->cpus ? 0 : EXIT_INTERNAL;
+    }
+    if (l->path && status == 0)
+        status = launch(l);
+    release(l);
+    free(l);
+    // The PMIx server is left as it is: finalizing it can hang in libpmix 4.2.2 when a client misbehaved, and all it has
+    // outside this process is in the directory that the keeper removed.
+    fflush(stdout);
+    _exit(status);
+}
