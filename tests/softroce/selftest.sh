@@ -5,6 +5,9 @@ set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 failed=0
 
+# Fetches the kernel if need be, which talks.
+"$here/kernel.sh" >/dev/null || exit 1
+
 # check NAME COMMAND...: the command must succeed.
 check() {
     local name=$1
