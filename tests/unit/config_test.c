@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#define _GNU_SOURCE // mkstemp
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "config.h"
+#include "error.h"
+#include "log.h"
+
+static int read_one(const char *entry, struct gpsh_settings *settings)
+{
+    char text[256];
+    snprintf(text, sizeof text, "%s", entry);
+    char *environment[] = {"PATH=/bin", text, NULL};
+    return gpsh_settings_read(environment, settings);
+}
+
+Test(config, empty_environment__defaults)
+{
+    struct gpsh_settings s;
+    cr_assert_eq(gpsh_settings_read(NULL, &s), 0, "%s", gpsh_last_error());
+    cr_expect_eq(s.heap_size, 256u << 20);
+    cr_expect_eq(s.ring_entries, 4096);
+    cr_expect_str_eq(s.transports, "p2p,verbs");
+    cr_expect_eq(s.on_pe_failure, GPSH_ON_FAILURE_ABORT);
+    cr_expect_eq(s.verbs_gid_index, -1);
+    gpsh_settings_clear(&s);
+}
+
+Test(config, every_row__default_is_accepted_and_printable)
+{
+    struct gpsh_settings s;
+    cr_assert_eq(gpsh_settings_read(NULL, &s), 0);
+    struct gpsh_setting_text row;
+    int rows = 0;
+    for (; gpsh_setting_row(rows, &row); rows++) {
+        char value[64], entry[256];
+        gpsh_setting_value(&s, rows, value, sizeof value);
+        cr_expect_eq(strncmp(row.name, "GPUSHMEM_", 9), 0);
+        cr_expect(strlen(row.help) > 10, "%s has no help", row.name);
+        // What is printed can be given back.
+        struct gpsh_settings again;
+        snprintf(entry, sizeof entry, "%s=%s", row.name, value);
+        cr_expect_eq(read_one(entry, &again), 0, "%s: %s", entry, gpsh_last_error());
+        gpsh_settings_clear(&again);
+    }
+    cr_expect(rows > 20);
+    gpsh_settings_clear(&s);
+}
+
+Test(config, sizes__suffixes)
+{
+    static const struct {
+        const char *text;
+        uint64_t bytes;
+    } good[] = {{"1", 1}, {"4096", 4096}, {"64k", 65536}, {"64K", 65536}, {"3M", 3 << 20}, {"2g", 2ull << 30},
+                {"1T", 1ull << 40}, {"5MiB", 5 << 20}, {"5MB", 5 << 20}, {"0", 0}};
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        uint64_t bytes = 7;
+        cr_expect_eq(gpsh_parse_size(good[i].text, &bytes), 0, "%s", good[i].text);
+        cr_expect_eq(bytes, good[i].bytes, "%s", good[i].text);
+    }
+    static const char *const bad[] = {"", "-1", "x", "1.5G", "1 G", "12Q", "99999999999999999999", "17000000000000T", "1GG", " 1"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        uint64_t bytes = 7;
+        cr_expect_neq(gpsh_parse_size(bad[i], &bytes), 0, "'%s'", bad[i]);
+        cr_expect_eq(bytes, 7, "'%s' changed the output", bad[i]);
+    }
+}
+
+Test(config, bad_value__sentence_names_variable_value_and_range)
+{
+    static const struct {
+        const char *entry, *mentions;
+    } bad[] = {
+        {"GPUSHMEM_HEAP_SIZE=banana", "1048576"}, {"GPUSHMEM_HEAP_SIZE=1K", "1048576"},
+        {"GPUSHMEM_RINGS=0", "from 1 to 256"},    {"GPUSHMEM_RINGS=257", "from 1 to 256"},
+        {"GPUSHMEM_RINGS=4x", "from 1 to 256"},   {"GPUSHMEM_RINGS=999999999999999999999", "from 1 to 256"},
+        {"GPUSHMEM_LOG_LEVEL=loud", "error|warn"}, {"GPUSHMEM_CHECK=maybe", "yes"},
+        {"GPUSHMEM_TRANSPORTS=p2p,smoke", "smoke"}, {"GPUSHMEM_TRANSPORTS=p2p,", "loop|p2p|verbs"},
+        {"GPUSHMEM_RING_ENTRIES=1000", "power of two"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct gpsh_settings s;
+        memset(&s, 0x5a, sizeof s);
+        struct gpsh_settings before = s;
+        cr_expect_eq(read_one(bad[i].entry, &s), GPUSHMEM_ERR_SETTING, "%s", bad[i].entry);
+        cr_expect_eq(memcmp(&s, &before, sizeof s), 0, "%s changed the output", bad[i].entry);
+        char name[64];
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(bad[i].entry, "="), bad[i].entry);
+        cr_expect(strstr(gpsh_last_error(), name), "'%s' lacks %s", gpsh_last_error(), name);
+        cr_expect(strstr(gpsh_last_error(), bad[i].mentions), "'%s' lacks %s", gpsh_last_error(), bad[i].mentions);
+    }
+}
+
+Test(config, empty_value__is_the_default)
+{
+    struct gpsh_settings s;
+    cr_assert_eq(read_one("GPUSHMEM_RINGS=", &s), 0);
+    cr_expect_eq(s.rings, 4);
+    gpsh_settings_clear(&s);
+}
+
+Test(config, unknown_variable__warns_and_goes_on)
+{
+    char path[] = "/tmp/gpushmem-config-XXXXXX";
+    int fd = mkstemp(path);
+    cr_assert(fd >= 0);
+    cr_assert_eq(gpsh_log_open(GPSH_LOG_WARN, path), 0);
+    struct gpsh_settings s;
+    cr_expect_eq(read_one("GPUSHMEM_HEEP_SIZE=1G", &s), 0);
+    gpsh_settings_clear(&s);
+    gpsh_log_close();
+    char line[256] = "";
+    cr_expect(read(fd, line, sizeof line - 1) > 0);
+    cr_expect(strstr(line, "GPUSHMEM_HEEP_SIZE"), "%s", line);
+    close(fd);
+    unlink(path);
+}
