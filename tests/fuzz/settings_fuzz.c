@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#define _POSIX_C_SOURCE 200809L // strtok_r
+// Settings: any environment is either read or refused with a sentence that names a variable.
+#include <stdlib.h>
+#include <string.h>
+
+#include "config.h"
+#include "error.h"
+#include "fuzz.h"
+#include "log.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+    gpsh_log_threshold = GPSH_LOG_ERROR; // warnings about unknown names are expected
+    char *text = malloc(bytes + 1);
+    if (!text)
+        return 0;
+    memcpy(text, data, bytes);
+    text[bytes] = '\0';
+    char *environment[32];
+    int entries = 0;
+    char *rest = NULL;
+    for (char *entry = strtok_r(text, "\n", &rest); entry && entries < 31; entry = strtok_r(NULL, "\n", &rest))
+        environment[entries++] = entry;
+    environment[entries] = NULL;
+    struct gpsh_settings settings;
+    int status = gpsh_settings_read(environment, &settings);
+    if (!status)
+        gpsh_settings_clear(&settings);
+    else if (status != GPUSHMEM_ERR_SETTING || !strstr(gpsh_last_error(), "GPUSHMEM_"))
+        abort();
+    free(text);
+    return 0;
+}
+
+size_t fuzz_sample(int index, uint8_t *data, size_t room)
+{
+    static const char *const samples[] = {
+        "GPUSHMEM_HEAP_SIZE=64M\nGPUSHMEM_RINGS=8\nPATH=/bin",
+        "GPUSHMEM_TRANSPORTS=p2p,verbs\nGPUSHMEM_CHECK=yes\nGPUSHMEM_LOG_LEVEL=debug",
+        "GPUSHMEM_VERBS_GID_INDEX=-1\nGPUSHMEM_VERBS_TIMEOUT=14\nGPUSHMEM_VERBS_DEVICES=mlx5_0:1,^mlx5_1",
+        "GPUSHMEM_RING_ENTRIES=1024\nGPUSHMEM_HUGE_PAGES=2m\nGPUSHMEM_PROXY_CPUS=4-7,12",
+    };
+    if (index >= (int)(sizeof samples / sizeof samples[0]) || strlen(samples[index]) > room)
+        return 0;
+    memcpy(data, samples[index], strlen(samples[index]));
+    return strlen(samples[index]);
+}
