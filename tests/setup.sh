@@ -17,7 +17,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 build="gcc g++ cmake ninja-build pkg-config libpmix-dev libhwloc-dev libibverbs-dev"
 test="libcriterion-dev procps"
 softroce="qemu-system-x86 busybox-static cpio kmod xz-utils util-linux iproute2
-    rdma-core ibverbs-providers ibverbs-utils perftest"
+    rdma-core ibverbs-providers ibverbs-utils perftest python3"
 launch="openmpi-bin slurm-wlm slurm-wlm-basic-plugins python3-venv ca-certificates"
 
 die() {
