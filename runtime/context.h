@@ -4,9 +4,11 @@
 #define GPSH_CONTEXT_H
 
 #include "core.h"
+#include "gpushmem/gpushmem.h"
 
 struct gpsh_context {
     struct gpsh_channel *channels[GPSH_MAX_TRANSPORTS]; // by transport index; NULL where the transport is not in use
+    uint8_t *reported[GPSH_MAX_TRANSPORTS]; // [n_pes] quiet has told about the flow's error
     struct gpsh_context *base; // contexts without channels of their own post through this one
     pthread_mutex_t lock;
     bool locked;   // more than one thread may use it: take the lock around the channels
@@ -15,7 +17,13 @@ struct gpsh_context {
     struct gpsh_context *next; // list of all contexts, for finalize
 };
 
-extern struct gpsh_context gpsh_default_context;
+extern struct gpsh_context gpsh_default_context __attribute__((visibility("hidden")));
+
+// Not for GPUSHMEM_CTX_INVALID.
+static inline struct gpsh_context *gpsh_context_of(gpushmem_ctx_t ctx)
+{
+    return ctx == GPUSHMEM_CTX_DEFAULT ? &gpsh_default_context : (struct gpsh_context *)(void *)ctx;
+}
 
 enum gpsh_wait {
     GPSH_WAIT_NONE,     // non-blocking
@@ -28,6 +36,8 @@ void gpsh_context_finalize(void); // closes every context
 
 // Posts `op` (arguments already checked) through the transport that serves its PE and waits as asked.
 int gpsh_context_submit(struct gpsh_context *ctx, const struct gpsh_op *op, enum gpsh_wait wait);
+// A source of up to this size is captured by the transport; for a larger one its completion is waited for instead.
+enum { GPSH_CAPTURE_BYTES = 16384 };
 void gpsh_context_fence(struct gpsh_context *ctx, int pe);  // pe or GPSH_ALL_PES
 int gpsh_context_quiet(struct gpsh_context *ctx, int pe);   // pe or GPSH_ALL_PES
 // Drives the context's channels once, if anything is pending; for loops that wait on memory.

@@ -9,6 +9,12 @@
 int gpsh_sync_all(void);
 // quiet of the default context, then gpsh_sync_all.
 int gpsh_barrier_all(void);
+// Starts counting anew: the control regions are fresh and zero. Before any sync, in every init.
+void gpsh_sync_init(void);
+// Finds out whether PEs have to share cores. In every init, before any wait.
+void gpsh_waiter_init(void);
+// For tests that find nothing: gives the core away now and then if PEs share cores.
+void gpsh_waiter_miss(void);
 
 // One wait: spins, drives the default context, yields when others want the core, watches for failed PEs, the deadline and
 // the abort word. Initialise with GPSH_WAITER(what), call gpsh_waiter_step in every empty iteration; a negative status ends
@@ -16,6 +22,7 @@ int gpsh_barrier_all(void);
 struct gpsh_waiter {
     const char *what;
     unsigned spins;
+    bool flows_tell; // the wait ends by itself when a PE fails, because the flow towards it reports that
     uint64_t deadline_ns;
 };
 #define GPSH_WAITER(text) ((struct gpsh_waiter){.what = (text)})

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#define _GNU_SOURCE // sched_getaffinity, CPU_COUNT
+#include <sched.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "context.h"
+#include "sync.h"
+
+// In units of 64 spins (a few microseconds).
+enum {
+    PATIENCE_ALONE = 256, // with a core for every PE: about half a millisecond until the first yield
+    PATIENCE_SLEEP = 512, // with fewer cores: yields until sleeping, so that idle waiters do not starve who works
+};
+
+static bool cores_are_shared;
+
+void gpsh_waiter_init(void)
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    cpu_set_t allowed;
+    // A PE bound to one core says nothing about the others' cores; a larger set is what the node's PEs have together.
+    if (sched_getaffinity(0, sizeof allowed, &allowed) == 0 && CPU_COUNT(&allowed) > 1)
+        cores = CPU_COUNT(&allowed);
+    cores_are_shared = gpsh.boot.node_n_pes > cores;
+}
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static void give_way(unsigned rounds)
+{
+    if (!cores_are_shared) {
+        if (rounds > PATIENCE_ALONE)
+            sched_yield();
+        return;
+    }
+    if (rounds < PATIENCE_SLEEP)
+        sched_yield();
+    else
+        nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
+}
+
+void gpsh_waiter_miss(void)
+{
+    static _Thread_local unsigned misses;
+    if (cores_are_shared && (++misses & 63) == 0)
+        sched_yield();
+}
+
+static int check_deadline(struct gpsh_waiter *waiter)
+{
+    int64_t limit_ms = gpsh.settings.wait_timeout_ms;
+    if (limit_ms <= 0)
+        return 0;
+    uint64_t now = now_ns();
+    if (waiter->deadline_ns == 0)
+        waiter->deadline_ns = now + (uint64_t)limit_ms * 1000000;
+    if (now < waiter->deadline_ns)
+        return 0;
+    return gpsh_fail(GPUSHMEM_ERR_TIMEOUT, "%s: waited in vain for %lld ms (GPUSHMEM_WAIT_TIMEOUT_MS)", waiter->what,
+                     (long long)limit_ms);
+}
+
+int gpsh_waiter_slow(struct gpsh_waiter *waiter)
+{
+    gpsh_context_progress(&gpsh_default_context);
+    int failed = atomic_load_explicit(&gpsh.failed_pe, memory_order_acquire);
+    if (failed >= 0 && !waiter->flows_tell)
+        return gpsh_fail(GPUSHMEM_ERR_PE_FAILED, "%s: PE %d failed while this PE waited: %s", waiter->what, failed,
+                         gpsh.peers[failed].reason);
+    give_way(waiter->spins / 64);
+    return check_deadline(waiter);
+}
