@@ -70,7 +70,9 @@ static _Noreturn void become_program(const struct gpsh_child_plan *plan, pid_t l
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != launcher)
         _exit(EXIT_NOT_EXECUTABLE);
-    int error = 0;
+    // Before the program can start children of its own, whoever survives the launcher must know of this group.
+    pid_t group = getpid();
+    int error = write(plan->announce, &group, sizeof(group)) < 0 ? errno : 0;
     for (int fd = 0; fd < 3 && !error; fd++) {
         if (plan->stdio[fd] >= 0 && dup2(plan->stdio[fd], fd) < 0)
             error = errno;

@@ -21,9 +21,10 @@ struct gpsh_child_plan {
     const char *path; // as found in PATH
     char **argv;
     char **environment;
-    int stdio[3];             // -1: inherit
-    const cpu_set_t *cpus;    // NULL: not pinned
-    const sigset_t *signals;  // mask to start with
+    int stdio[3];            // -1: inherit
+    int announce;            // where the child writes its pid_t before it becomes the program
+    const cpu_set_t *cpus;   // NULL: not pinned
+    const sigset_t *signals; // mask to start with
 };
 
 // Path of the program as execvp would choose it, malloc'ed. NULL: *exit_status is 127 (missing) or 126 (not executable),

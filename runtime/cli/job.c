@@ -37,9 +37,9 @@ static void signal_all(const struct gpsh_job *j, int signal)
         gpsh_child_signal(&j->pes[pe], signal);
 }
 
-static void terminate_all(struct gpsh_job *j)
+static void ask_all_to_end(struct gpsh_job *j, int signal)
 {
-    signal_all(j, SIGTERM);
+    signal_all(j, signal);
     signal_all(j, SIGCONT); // a stopped process would not notice
     j->terminate_at_s = 0;
     j->kill_at_s = gpsh_now_s() + j->options->grace_s;
@@ -54,15 +54,17 @@ void gpsh_job_begin(struct gpsh_job *j)
         j->timeout_at_s = gpsh_now_s() + j->options->timeout_s;
 }
 
-static void begin_ending(struct gpsh_job *j, int exit_status, int n_ended, double delay_s)
+static void begin_ending(struct gpsh_job *j, int exit_status, int n_ended)
 {
     j->ending = true;
     j->n_ended = n_ended;
     j->exit_status = exit_status;
-    if (delay_s > 0)
-        j->terminate_at_s = gpsh_now_s() + delay_s;
-    else
-        terminate_all(j);
+}
+
+static void end_after_failure(struct gpsh_job *j, int n_ended)
+{
+    begin_ending(j, j->exit_status, n_ended);
+    ask_all_to_end(j, SIGTERM);
 }
 
 static bool ended_by_forwarded_signal(const struct gpsh_job *j, const struct gpsh_child *c)
@@ -95,7 +97,7 @@ static void on_failure(struct gpsh_job *j, int pe)
         snprintf(j->reason, sizeof(j->reason), "%s", what);
     }
     if (!j->options->continue_on_failure)
-        begin_ending(j, j->exit_status, ended_by_forwarded_signal(j, &j->pes[pe]) ? 0 : j->n_running, 0);
+        end_after_failure(j, ended_by_forwarded_signal(j, &j->pes[pe]) ? 0 : j->n_running);
     else if (j->n_running > 0 && !j->options->quiet)
         gpsh_cli_say("run", "%s; the other %s still run%s", what, count(n, sizeof(n), j->n_running),
                      j->n_running == 1 ? "s" : "");
@@ -139,26 +141,26 @@ void gpsh_job_on_server_event(struct gpsh_job *j, const struct gpsh_server_event
     }
     if (j->ending)
         return;
-    int status = e->status > 0 && e->status < 256 ? e->status : 1;
+    j->exit_status = e->status > 0 && e->status < 256 ? e->status : 1;
     snprintf(j->reason, sizeof(j->reason), "PE %d (pid %d) aborted the job with status %d%s%s", e->pe, (int)c->pid,
              e->status, e->message[0] ? ": " : "", e->message);
     j->n_failed++;
-    begin_ending(j, status, j->n_running - c->running, 0);
+    end_after_failure(j, j->n_running - c->running);
 }
 
 void gpsh_job_on_signal(struct gpsh_job *j, int signal)
 {
-    signal_all(j, signal);
     j->forwarded = signal;
     bool interrupt = signal == SIGINT || signal == SIGQUIT;
     j->n_interrupts += interrupt;
     bool final = signal == SIGTERM || signal == SIGHUP || (interrupt && j->n_interrupts == 2);
     if (final && !j->ending) {
         snprintf(j->reason, sizeof(j->reason), "received signal %d (%s)", signal, strsignal(signal));
-        begin_ending(j, 128 + signal, j->n_running, 0);
+        begin_ending(j, 128 + signal, j->n_running);
+        ask_all_to_end(j, interrupt ? SIGTERM : signal);
+    } else {
+        signal_all(j, interrupt && j->n_interrupts > 2 ? SIGKILL : signal);
     }
-    if (interrupt && j->n_interrupts > 2)
-        signal_all(j, SIGKILL);
     if (signal == SIGTSTP)
         kill(getpid(), SIGSTOP); // with the PEs; SIGCONT wakes both
 }
@@ -167,7 +169,8 @@ void gpsh_job_on_signal(struct gpsh_job *j, int signal)
 static void on_timeout(struct gpsh_job *j)
 {
     snprintf(j->reason, sizeof(j->reason), "the job ran longer than %g s (--timeout)", j->options->timeout_s);
-    begin_ending(j, GPSH_RUN_EXIT_TIMEOUT, j->n_running, last_words_s);
+    begin_ending(j, GPSH_RUN_EXIT_TIMEOUT, j->n_running);
+    j->terminate_at_s = gpsh_now_s() + last_words_s;
     for (int pe = 0; pe < j->n_pes; pe++) {
         if (j->pes[pe].connected)
             kill(j->pes[pe].pid, SIGUSR1);
@@ -196,7 +199,7 @@ void gpsh_job_on_time(struct gpsh_job *j)
     if (is_due(j->timeout_at_s, now_s) && !j->ending)
         on_timeout(j);
     if (is_due(j->terminate_at_s, now_s))
-        terminate_all(j);
+        ask_all_to_end(j, SIGTERM);
     if (is_due(j->kill_at_s, now_s)) {
         j->kill_at_s = 0;
         signal_all(j, SIGKILL);

@@ -80,20 +80,11 @@ int gpsh_keeper_start(struct gpsh_keeper *k, const char *dir)
     return 0;
 }
 
-static void tell(struct gpsh_keeper *k, pid_t group)
-{
-    while (write(k->pipe, &group, sizeof(group)) < 0 && errno == EINTR)
-        continue;
-}
-
-void gpsh_keeper_watch(struct gpsh_keeper *k, pid_t process_group)
-{
-    tell(k, process_group);
-}
-
 void gpsh_keeper_finish(struct gpsh_keeper *k)
 {
-    tell(k, ALL_WELL);
+    pid_t message = ALL_WELL;
+    while (write(k->pipe, &message, sizeof(message)) < 0 && errno == EINTR)
+        continue;
     close(k->pipe);
     while (waitpid(k->pid, NULL, 0) < 0 && errno == EINTR)
         continue;

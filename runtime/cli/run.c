@@ -106,6 +106,7 @@ static int start_one(struct launcher *l, int pe, char **environment, const int *
                                    .argv = l->options.program,
                                    .environment = environment,
                                    .stdio = {*input, -1, -1},
+                                   .announce = l->keeper.pipe,
                                    .cpus = l->cpus ? &l->cpus[pe] : NULL,
                                    .signals = &l->old_signals};
     for (int i = 0; l->streams && i < 2; i++) {
@@ -122,8 +123,6 @@ static int start_one(struct launcher *l, int pe, char **environment, const int *
         close(plan.stdio[1]);
         close(plan.stdio[2]);
     }
-    if (!error)
-        gpsh_keeper_watch(&l->keeper, l->job.pes[pe].pid);
     return error;
 }
 
@@ -137,7 +136,11 @@ static int start_all(struct launcher *l)
         char **environment = gpsh_job_server_environment(&l->job.server, pe, environ);
         int error = environment ? start_one(l, pe, environment, pe == 0 ? &first_input : &null) : 0;
         if (error) {
-            gpsh_cli_say("run", "cannot start '%s' as PE %d: %s", l->path, pe, strerror(error));
+            // The file itself was found before.
+            gpsh_cli_say("run", "cannot start '%s' as PE %d: %s%s", l->path, pe, strerror(error),
+                         error == ENOENT    ? " (the interpreter or loader that it names is missing)"
+                         : error == ENOEXEC ? " (neither a program for this machine nor a script that begins with #!)"
+                                            : "");
             status = error == ENOEXEC || error == EACCES || error == ENOENT ? EXIT_NOT_EXECUTABLE : EXIT_INTERNAL;
         }
         if (!environment)
