@@ -1,0 +1,466 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""What `gpushmem run` promises, one test per promise.
+
+Run by CTest, one class per CTest test; by hand: GPUSHMEM=build/dev/bin/gpushmem BOOT=... MISHAP=... launcher.py [Class[.test]].
+Every test gets a TMPDIR of its own that must be empty at the end, and no process it started may be left.
+"""
+import os
+import pathlib
+import pty
+import re
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+import uuid
+
+GPUSHMEM = os.environ.get("GPUSHMEM", "gpushmem")
+BOOT = os.environ.get("BOOT", "launch_boot")
+MISHAP = os.environ.get("MISHAP", "launch_mishap")
+HANG_S = 60  # only against hangs, never a promise
+
+
+def marked_processes(mark):
+    """Processes (not zombies) whose environment holds the mark."""
+    found = []
+    for path in pathlib.Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if mark in path.read_bytes():
+                found.append(int(path.parts[2]))
+        except OSError:
+            pass  # ended in the meantime
+    return found
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.tmp = tempfile.mkdtemp(prefix="launch.", dir="/tmp")
+        self.mark = uuid.uuid4().hex
+        self.env = dict(os.environ, TMPDIR=self.tmp, LAUNCH_TEST_MARK=self.mark)
+
+    def tearDown(self):
+        deadline = time.monotonic() + 5
+        while (left := marked_processes(self.mark.encode())) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        files = os.listdir(self.tmp)
+        shutil.rmtree(self.tmp, ignore_errors=True)
+        for pid in left:
+            os.kill(pid, signal.SIGKILL)
+        self.assertEqual(left, [], "processes left behind")
+        self.assertEqual(files, [], "files left behind")
+
+    def start(self, *arguments, **options):
+        """Starts a job. Its signals must not be ignored, whatever the caller's shell does."""
+        def default_signals():
+            for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+                signal.signal(number, signal.SIG_DFL)
+        settings = dict(stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=self.env,
+                        preexec_fn=default_signals)
+        settings.update(options)
+        return subprocess.Popen([GPUSHMEM, "run", *map(str, arguments)], **settings)
+
+    def finish(self, job, code):
+        """Waits for the end, checks the exit code, returns (stdout, stderr)."""
+        out, err = job.communicate(timeout=HANG_S)
+        self.assertEqual(job.returncode, code, f"stdout: {out}\nstderr: {err}")
+        return out, err
+
+    def job(self, *arguments, code=0, **options):
+        return self.finish(self.start(*arguments, **options), code)
+
+    def wait_for_lines(self, job, n):
+        """The first n lines of output, as soon as they are there."""
+        return [job.stdout.readline().rstrip("\n") for _ in range(n)]
+
+    def assert_last_line(self, err, pattern):
+        self.assertRegex(err.splitlines()[-1], "^gpushmem run: " + pattern + "$")
+
+
+class ExitStatus(Case):
+    def test_all_pes_succeed(self):
+        out, err = self.job("-n", 3, "true")
+        self.assertEqual((out, err), ("", ""))
+
+    def test_program_without_pmix_is_no_error(self):
+        out, _ = self.job("-n", 2, "hostname")
+        self.assertEqual(len(out.splitlines()), 2)
+
+    def test_code_of_the_failing_pe(self):
+        _, err = self.job("-n", 4, "sh", "-c", "[ $PMIX_RANK = 2 ] && exit 9; exec sleep 60", code=9)
+        self.assert_last_line(err, r"PE 2 \(pid \d+\) exited with code 9; ended the other 3 PEs")
+
+    def test_first_failure_counts(self):
+        script = "[ $PMIX_RANK = 0 ] && exit 5; trap 'exit 6' TERM; sleep 60 & wait"
+        self.job("-n", 3, "sh", "-c", script, code=5)
+
+    def test_signal_of_the_failing_pe(self):
+        for number, name in ((signal.SIGKILL, "Killed"), (signal.SIGSEGV, "Segmentation fault"), (signal.SIGABRT, "Aborted")):
+            script = f"ulimit -c 0; [ $PMIX_RANK = 1 ] && kill -{int(number)} $$; exec sleep 60"
+            _, err = self.job("-n", 2, "sh", "-c", script, code=128 + number)
+            self.assert_last_line(err, rf"PE 1 \(pid \d+\) was killed by signal {int(number)} \({name}.*\); ended the other PE")
+
+    def test_single_pe(self):
+        _, err = self.job("sh", "-c", "exit 3", code=3)
+        self.assert_last_line(err, r"PE 0 \(pid \d+\) exited with code 3")
+
+    def test_quiet(self):
+        _, err = self.job("-q", "-n", 2, "false", code=1)
+        self.assertEqual(err, "")
+
+    def test_continue_on_failure(self):
+        script = "[ $PMIX_RANK = 1 ] && exit 7; sleep 0.3; echo went on"
+        out, err = self.job("-n", 3, "--on-failure", "continue", "sh", "-c", script, code=7)
+        self.assertEqual(out, "went on\n" * 2)
+        self.assert_last_line(err, r"PE 1 \(pid \d+\) exited with code 7; the other 2 PEs ran to the end")
+
+
+class CommandLine(Case):
+    def assert_refused(self, pattern, *arguments, code=2):
+        out, err = self.job(*arguments, code=code)
+        self.assertEqual(out, "")
+        self.assertEqual(len(err.splitlines()), 1, err)
+        self.assert_last_line(err, pattern)
+
+    def test_bad_command_lines(self):
+        self.assert_refused("no program given.*")
+        self.assert_refused("no program given.*", "-n", 4)
+        for number in ("0", "-1", "x", "4x", "", "99999"):
+            self.assert_refused(rf"-n '{number}' is not a number from 1 to \d+", "-n", number, "true")
+        self.assert_refused("unknown option '--frobnicate'.*", "--frobnicate", "true")
+        self.assert_refused("unknown option '-Z'.*", "-Z", "true")
+        self.assert_refused("option '-n' needs a value.*", "-n")
+        self.assert_refused("--timeout 'soon' is not a number.*", "--timeout", "soon", "true")
+        self.assert_refused("--timeout 'nan' is not a number.*", "--timeout", "nan", "true")
+        self.assert_refused("--bind 'socket' is neither none nor core", "--bind", "socket", "true")
+        self.assert_refused("--on-failure 'cry' is neither abort nor continue", "--on-failure", "cry", "true")
+        self.assert_refused("--nodes 3 is more than the 2 PEs of -n", "-n", 2, "--nodes", 3, "true")
+        self.assert_refused("-x '=1' has no variable name.*", "-x", "=1", "true")
+        self.assert_refused("-x NOT_SET_AT_ALL: .*", "-x", "NOT_SET_AT_ALL", "true")
+
+    def test_unknown_command(self):
+        done = subprocess.run([GPUSHMEM, "frobnicate"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("unknown command 'frobnicate'", done.stderr)
+
+    def test_help(self):
+        out, _ = self.job("--help")
+        for option in ("-n", "--tag-output", "-x", "--timeout", "--nodes", "--bind", "--on-failure", "--grace", "--quiet"):
+            self.assertIn(option, out)
+
+    def test_options_of_the_program_are_its_own(self):
+        out, _ = self.job("echo", "-n", "5", "--help")
+        self.assertEqual(out, "5 --help")
+
+    def test_missing_program(self):
+        self.assert_refused("there is no program 'no-such-program' in PATH", "-n", 2, "no-such-program", code=127)
+        self.assert_refused("cannot start './no-such-program': No such file or directory", "./no-such-program", code=127)
+
+    def test_program_that_cannot_be_executed(self):
+        self.assert_refused("cannot start '/etc/passwd': Permission denied", "/etc/passwd", code=126)
+        self.assert_refused("cannot start '/tmp': Is a directory", "/tmp", code=126)
+
+    def test_script_without_its_interpreter(self):
+        script = pathlib.Path(self.tmp, "script")
+        script.write_text("#!/no/such/interpreter\n")
+        script.chmod(0o755)
+        self.assert_refused(".*interpreter or loader that it names is missing.*", "-n", 2, script, code=126)
+        script.unlink()
+
+    def test_variables(self):
+        out, _ = self.job("-n", 2, "-x", "A=1", "-x", "B=x=y", "-x", "LAUNCH_TEST_MARK", "sh", "-c", "echo $A $B")
+        self.assertEqual(out, "1 x=y\n" * 2)
+
+    def test_session_directory_that_cannot_be_made(self):
+        self.env["TMPDIR"] = "/no/such/directory"
+        self.assert_refused("cannot make the session directory /no/such/directory.*set TMPDIR.*", "true", code=1)
+
+    def test_inside_another_job(self):
+        out, _ = self.job("-n", 1, GPUSHMEM, "run", "-n", 2, BOOT, 1, 2)
+        self.assertEqual(len(re.findall("pe . of 2 .* ok", out)), 2)
+
+
+class Signals(Case):
+    def running(self, script, n=3, *options):
+        """A job whose PEs have printed `ready`."""
+        job = self.start("-n", n, *options, "sh", "-c", f"{script}\necho ready; while :; do sleep 0.05; done")
+        self.assertEqual(self.wait_for_lines(job, n), ["ready"] * n)
+        return job
+
+    def test_forwarded_to_every_pe(self):
+        for name in ("INT", "TERM", "HUP", "QUIT", "USR1", "USR2"):
+            with self.subTest(name):
+                job = self.running(f"trap 'echo got {name}; exit 0' {name}")
+                job.send_signal(getattr(signal, "SIG" + name))
+                ends_job = name in ("TERM", "HUP")
+                out, _ = self.finish(job, 128 + getattr(signal, "SIG" + name) if ends_job else 0)
+                self.assertEqual(out, f"got {name}\n" * 3)
+
+    def test_interrupt_ends_pes_that_do_not_catch_it(self):
+        job = self.start("-n", 3, "sleep", 60)
+        time.sleep(0.3)
+        job.send_signal(signal.SIGINT)
+        _, err = self.finish(job, 130)
+        self.assert_last_line(err, r"the job ended on signal 2 \(Interrupt\)")
+
+    def test_interrupt_that_is_caught_does_not_end_the_job(self):
+        job = self.running("trap 'echo again' INT", 1)
+        job.send_signal(signal.SIGINT)
+        self.assertEqual(self.wait_for_lines(job, 1), ["again"])
+        self.assertIsNone(job.poll())
+        job.send_signal(signal.SIGINT)
+        _, err = self.finish(job, 130)
+        self.assert_last_line(err, r"received signal 2 \(Interrupt\); ended the PE")
+
+    def test_terminate_kills_after_the_grace_period(self):
+        job = self.running("trap '' TERM", 2, "--grace", "0.2")
+        job.send_signal(signal.SIGTERM)
+        _, err = self.finish(job, 143)
+        self.assert_last_line(err, r"received signal 15 \(Terminated\); ended the 2 PEs")
+
+    def test_stop_and_continue(self):
+        job = self.start("-n", 2, "sleep", 60)
+        time.sleep(0.3)
+        job.send_signal(signal.SIGTSTP)
+        self.wait_state(self.pids_of("sleep") + [job.pid], "T")
+        job.send_signal(signal.SIGCONT)
+        self.wait_state(self.pids_of("sleep") + [job.pid], "S")
+        job.send_signal(signal.SIGTERM)
+        self.finish(job, 143)
+
+    def pids_of(self, name):
+        return [p for p in marked_processes(self.mark.encode())
+                if pathlib.Path(f"/proc/{p}/comm").read_text().strip() == name]
+
+    def wait_state(self, pids, state):
+        def states():
+            return [pathlib.Path(f"/proc/{p}/stat").read_text().rsplit(")", 1)[1].split()[0] for p in pids]
+        deadline = time.monotonic() + 10
+        while states() != [state] * len(pids):
+            self.assertLess(time.monotonic(), deadline, f"states are {states()}, want {state}")
+            time.sleep(0.02)
+        self.assertGreaterEqual(len(pids), 3)
+
+    def test_ignored_hangup_stays_ignored(self):
+        def ignore():
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        job = self.start("-n", 2, "sh", "-c", "echo ready; sleep 0.7; echo alive", preexec_fn=ignore)
+        self.wait_for_lines(job, 2)
+        job.send_signal(signal.SIGHUP)
+        out, _ = self.finish(job, 0)
+        self.assertEqual(out, "alive\n" * 2)
+
+    def test_pes_start_with_an_empty_signal_mask(self):
+        out, _ = self.job("-n", 1, "grep", "SigBlk", "/proc/self/status")
+        self.assertEqual(int(out.split()[1], 16), 0)
+
+
+class Leftovers(Case):
+    """tearDown does the checking."""
+
+    def test_pe_is_killed_from_outside(self):
+        job = self.start("-n", 4, "sh", "-c", "echo $$; exec sleep 60")
+        victim = int(self.wait_for_lines(job, 4)[1])
+        os.kill(victim, signal.SIGKILL)
+        _, err = self.finish(job, 137)
+        self.assert_last_line(err, rf"PE \d \(pid {victim}\) was killed by signal 9 \(Killed\); ended the other 3 PEs")
+
+    def test_grandchildren_end_with_the_job(self):
+        script = "sleep 60 & [ $PMIX_RANK = 1 ] && sleep 0.2 && exit 4; wait"
+        self.job("-n", 3, "sh", "-c", script, code=4)
+
+    def test_grandchildren_of_a_successful_job(self):
+        self.job("-n", 2, "sh", "-c", "sleep 60 >/dev/null 2>&1 & exit 0")
+
+    def test_grandchildren_in_sessions_of_their_own(self):
+        self.job("-n", 2, "sh", "-c", "setsid sh -c 'setsid sleep 60 & sleep 60' >/dev/null 2>&1 & sleep 0.2; exit 0")
+
+    def test_pes_that_ignore_everything(self):
+        script = "trap '' TERM INT HUP; [ $PMIX_RANK = 0 ] && exit 1; while :; do sleep 0.1; done"
+        self.job("-n", 3, "--grace", "0.1", "sh", "-c", script, code=1)
+
+    def test_stopped_pes(self):
+        job = self.start("-n", 2, "--grace", "5", "sh", "-c", "[ $PMIX_RANK = 0 ] && sleep 0.3 && exit 1; kill -STOP $$")
+        self.finish(job, 1)
+
+    def test_launcher_is_killed(self):
+        job = self.start("-n", 3, "sh", "-c", "echo ready; sleep 60 & wait")
+        self.wait_for_lines(job, 3)
+        job.kill()
+        self.finish(job, -9)
+
+    def test_launcher_is_killed_while_pes_are_connected(self):
+        job = self.start("-n", 3, MISHAP, "hang", 0)
+        time.sleep(0.5)
+        job.kill()
+        self.finish(job, -9)
+
+    def test_timeout(self):
+        _, err = self.job("-n", 3, "--timeout", "0.4", "sleep", 60, code=124)
+        self.assert_last_line(err, r"the job ran longer than 0.4 s \(--timeout\); ended the 3 PEs")
+
+    def test_no_descriptors_of_the_launcher_reach_the_pes(self):
+        out, _ = self.job("-n", 2, "-t", "sh", "-c", "[ $PMIX_RANK = 0 ] || exit 0; ls -l /proc/$$/fd")
+        fds = {line.split()[-3] for line in out.splitlines() if "->" in line}
+        self.assertLessEqual(fds, {"0", "1", "2", "10", "255"}, out)  # a shell may keep its script at 10 or 255
+
+
+class Output(Case):
+    def test_whole_lines_with_the_pe(self):
+        script = "for i in 1 2 3; do printf 'a '; sleep 0.02; printf \"b $i\\n\"; done; echo err >&2; printf 'no newline'"
+        out, err = self.job("-n", 3, "--tag-output", "sh", "-c", script)
+        for pe in range(3):
+            mine = [line for line in out.splitlines() if line.startswith(f"[{pe}] ")]
+            self.assertEqual(mine, [f"[{pe}] a b {i}" for i in (1, 2, 3)] + [f"[{pe}] no newline"])
+        self.assertEqual(len(out.splitlines()), 12)
+        self.assertEqual(sorted(err.splitlines()), [f"[{pe}] err" for pe in range(3)])
+
+    def test_much_output(self):
+        out, _ = self.job("-n", 4, "-t", "sh", "-c", "seq -f 'line %g of a long text' 20000")
+        lines = out.splitlines()
+        self.assertEqual(len(lines), 80000)
+        for pe in range(4):
+            mine = [line for line in lines if line.startswith(f"[{pe}] ")]
+            self.assertEqual(mine, [f"[{pe}] line {i} of a long text" for i in range(1, 20001)])
+
+    def test_slow_reader(self):
+        job = self.start("-n", 2, "-t", "sh", "-c", "seq 200000", stderr=subprocess.DEVNULL)
+        time.sleep(0.3)
+        out, _ = job.communicate(timeout=HANG_S)
+        self.assertEqual(len(out.splitlines()), 400000)
+
+    def test_reader_that_goes_away(self):
+        job = self.start("-n", 2, "-t", "sh", "-c", "exec yes")
+        self.wait_for_lines(job, 3)
+        job.stdout.close()
+        job.wait(timeout=HANG_S)
+        job.stderr.close()
+        self.assertEqual(job.returncode, 128 + signal.SIGPIPE)
+
+    def test_output_of_a_pe_that_is_killed(self):
+        out, _ = self.job("-n", 2, "-t", "sh", "-c", "echo last words; [ $PMIX_RANK = 1 ] && kill -9 $$; sleep 60", code=137)
+        self.assertIn("[1] last words\n", out)
+
+    def test_untagged_output_is_untouched(self):
+        out, _ = self.job("printf", "a\\tb")
+        self.assertEqual(out, "a\tb")
+
+
+class Input(Case):
+    def test_pipe_goes_to_pe_0(self):
+        job = self.start("-n", 3, "-t", "cat", stdin=subprocess.PIPE)
+        out, _ = job.communicate("one\ntwo\n", timeout=HANG_S)
+        self.assertEqual(out, "[0] one\n[0] two\n")
+
+    def test_terminal_goes_to_pe_0(self):
+        ours, theirs = pty.openpty()
+        job = self.start("-n", 2, "-t", "cat", stdin=theirs, start_new_session=True,
+                         preexec_fn=lambda: __import__("fcntl").ioctl(0, __import__("termios").TIOCSCTTY, 0))
+        os.close(theirs)
+        os.write(ours, b"typed\n")
+        self.assertEqual(job.stdout.readline(), "[0] typed\n")
+        os.write(ours, b"\x04")  # end of file
+        self.finish(job, 0)
+        os.close(ours)
+
+    def test_interrupt_from_the_terminal(self):
+        ours, theirs = pty.openpty()
+        job = self.start("-n", 2, "sh", "-c", "echo ready; exec sleep 60", stdin=theirs, start_new_session=True,
+                         preexec_fn=lambda: __import__("fcntl").ioctl(0, __import__("termios").TIOCSCTTY, 0))
+        os.close(theirs)
+        self.wait_for_lines(job, 2)
+        os.write(ours, b"\x03")
+        self.finish(job, 130)
+        os.close(ours)
+
+
+class Placement(Case):
+    def test_bind_core(self):
+        cores = len(os.sched_getaffinity(0))
+        out, _ = self.job("-n", cores, "-t", "--bind", "core", "grep", "Cpus_allowed_list", "/proc/self/status")
+        lists = [line.split()[-1] for line in out.splitlines()]
+        self.assertEqual(len(lists), cores)
+        if cores > 1:
+            self.assertGreater(len(set(lists)), 1, "all PEs on one core")
+
+    def test_more_pes_than_cores(self):
+        n = 2 * len(os.sched_getaffinity(0)) + 1
+        out, _ = self.job("-n", n, "--bind", "core", BOOT, 1, n)
+        self.assertEqual(len(out.splitlines()), n)
+
+    def test_pretended_nodes(self):
+        for n, nodes, sizes in ((4, 2, {2}), (5, 2, {2, 3}), (6, 3, {2}), (3, 3, {1}), (7, 3, {2, 3})):
+            with self.subTest(n=n, nodes=nodes):
+                out, _ = self.job("-n", n, "--nodes", nodes, BOOT)
+                found = {int(size) for size in re.findall(r"node \d+ of (\d+) .*: ok", out)}
+                self.assertEqual(found, sizes)
+                self.assertEqual(len(out.splitlines()), n)
+                self.assertEqual(len(re.findall("node 0 of", out)), nodes)
+
+
+class Trouble(Case):
+    """Bad things seen by the PEs through the bootstrap."""
+
+    def test_survivors_hear_of_a_death(self):
+        out, _ = self.job("-n", 4, "--on-failure", "continue", MISHAP, "kill", 2, code=137)
+        self.assertEqual(sorted(out.splitlines()), [f"pe {pe} heard of the death of PE 2" for pe in (0, 1, 3)])
+
+    def test_fence_returns_when_a_pe_dies(self):
+        out, _ = self.job("-n", 4, "--on-failure", "continue", MISHAP, "fence", 1, code=137)
+        self.assertEqual(len(re.findall(r"pe \d: fence returned -12: .*a PE died", out)), 3)
+
+    def test_abort(self):
+        _, err = self.job("-n", 4, MISHAP, "abort", 1, code=42)
+        self.assert_last_line(err, r"PE 1 \(pid \d+\) aborted the job with status 42: the sky is falling; ended the other 3 PEs")
+
+    def test_pe_that_leaves_without_finalize(self):
+        _, err = self.job("-n", 3, MISHAP, "leave", 2)
+        self.assert_last_line(err, r"PE 2 \(pid \d+\) ended without finalize, for which the other 2 PEs may be waiting")
+
+    def test_timeout_of_connected_pes(self):
+        self.job("-n", 3, "--timeout", "0.5", MISHAP, "hang", 0, code=124)
+
+    def test_bad_blobs(self):
+        for kind, sentence in (("short", "published 5 bytes, less than the header"), ("version", "data of version 77"),
+                               ("round", "is of PE 1, round 9"), ("length", "but 8 arrived"),
+                               ("type", "not bytes"), ("none", "did not publish its data")):
+            with self.subTest(kind):
+                out, _ = self.job("-n", 2, MISHAP, "blob:" + kind, 1)
+                self.assertRegex(out, f"^get returned -9: .*{sentence}")
+
+    def test_server_that_is_advertised_but_gone(self):
+        out, _ = self.job("-n", 1, "env")
+        stale = dict(line.split("=", 1) for line in out.splitlines() if line.startswith("PMIX_"))
+        for pmix in (stale, {"PMIX_NAMESPACE": "gone"}, {"PMIX_NAMESPACE": "gone", "PMIX_RANK": "0"}):
+            done = subprocess.run([BOOT], env={**self.env, **pmix}, capture_output=True, text=True, timeout=HANG_S)
+            self.assertEqual(done.returncode, 1, done.stdout)
+            self.assertIn("a launcher started this process, but its PMIx server does not answer", done.stderr)
+
+    def test_no_launcher_is_a_job_of_one(self):
+        done = subprocess.run([BOOT, "3", "1"], env=self.env, capture_output=True, text=True, timeout=HANG_S)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertRegex(done.stdout, r"^pe 0 of 1 node 0 of 1 .*: ok$")
+
+    def test_launcher_without_pmix_is_remarked(self):
+        done = subprocess.run([BOOT], env={**self.env, "SLURM_STEP_NUM_TASKS": "4"}, capture_output=True, text=True,
+                              timeout=HANG_S)
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("there is no PMIx server: each process is a job of its own; use srun --mpi=pmix", done.stderr)
+
+
+class Scale(Case):
+    def test_64_pes(self):
+        out, _ = self.job("-n", 64, BOOT, 1, 64)
+        self.assertEqual(sorted(int(pe) for pe in re.findall(r"^pe (\d+) of 64 .*: ok$", out, re.M)), list(range(64)))
+
+    def test_64_pes_tagged_one_dies(self):
+        out, err = self.job("-n", 64, "-t", "--on-failure", "continue", MISHAP, "kill", 63, code=137)
+        self.assertEqual(len(re.findall(r"^\[(\d+)\] pe \1 heard of the death of PE 63$", out, re.M)), 63)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2, argv=sys.argv)

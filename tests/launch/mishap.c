@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A job in which one PE does something bad, seen through the bootstrap. Prints what each PE got to know.
+//   mishap kill VICTIM       VICTIM kills itself; the others wait until they are told, and say so
+//   mishap fence VICTIM      the same while the others are in a fence
+//   mishap abort VICTIM      VICTIM asks for the end of the job, with status 42
+//   mishap leave VICTIM      VICTIM returns from main without finalize; the others go on for 4 s
+//   mishap hang VICTIM       nobody ever ends
+//   mishap blob:KIND VICTIM  VICTIM publishes a bad blob (short, version, round, length, type, none); PE 0 says what it got
+#define _GNU_SOURCE
+#include <pmix.h>
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "bootstrap.h"
+#include "error.h"
+
+static struct gpsh_bootstrap boot;
+static _Atomic int dead_pe = -1;
+
+static void on_death(int pe, const char *reason, void *arg)
+{
+    *(_Atomic int *)arg = pe;
+}
+
+static void sleep_ms(long ms)
+{
+    nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000}, NULL);
+}
+
+static void must(int rc, const char *what)
+{
+    if (rc == 0)
+        return;
+    fprintf(stderr, "pe %d: %s: %d: %s\n", boot.my_pe, what, rc, gpsh_last_error());
+    exit(1);
+}
+
+static int hear_of_death(void)
+{
+    for (int i = 0; i < 1000 && dead_pe < 0; i++)
+        sleep_ms(10);
+    printf("pe %d heard of the death of PE %d\n", boot.my_pe, dead_pe);
+    must(gpsh_bootstrap_finalize(&boot), "finalize");
+    return 0;
+}
+
+static int fence_breaks(void)
+{
+    int rc = gpsh_bootstrap_fence(&boot);
+    printf("pe %d: fence returned %d: %s\n", boot.my_pe, rc, gpsh_last_error());
+    must(gpsh_bootstrap_finalize(&boot), "finalize");
+    return 0;
+}
+
+// As bootstrap_pmix.c lays out a blob.
+struct forged {
+    uint32_t magic, version, round, pe;
+    uint64_t bytes;
+    char payload[8];
+};
+
+static void publish_forged(const char *kind)
+{
+    struct forged f = {.magic = 0x42535047, .version = 1, .round = 1, .pe = (uint32_t)boot.my_pe, .bytes = sizeof(f.payload)};
+    pmix_value_t value = {.type = PMIX_BYTE_OBJECT, .data.bo = {.bytes = (char *)&f, .size = sizeof(f)}};
+    if (strcmp(kind, "none") == 0)
+        return;
+    if (strcmp(kind, "short") == 0)
+        value.data.bo.size = 5;
+    if (strcmp(kind, "version") == 0)
+        f.version = 77;
+    if (strcmp(kind, "round") == 0)
+        f.round = 9;
+    if (strcmp(kind, "length") == 0)
+        f.bytes = UINT64_MAX - 3;
+    if (strcmp(kind, "type") == 0) {
+        value.type = PMIX_UINT64;
+        value.data.uint64 = 1;
+    }
+    if (PMIx_Put(PMIX_GLOBAL, "gpushmem.blob.1", &value) != PMIX_SUCCESS || PMIx_Commit() != PMIX_SUCCESS)
+        exit(1);
+}
+
+static int exchange_with_forger(const char *kind, int victim)
+{
+    if (boot.my_pe == victim)
+        publish_forged(kind);
+    else
+        must(gpsh_bootstrap_put(&boot, "honest", 7), "put");
+    must(gpsh_bootstrap_exchange(&boot), "exchange");
+    if (boot.my_pe == 0) {
+        void *blob = NULL;
+        size_t bytes = 0;
+        int rc = gpsh_bootstrap_get(&boot, victim, &blob, &bytes);
+        printf("get returned %d: %s\n", rc, gpsh_last_error());
+        free(blob);
+        must(gpsh_bootstrap_get(&boot, 0, &blob, &bytes), "get of an honest blob");
+        free(blob);
+    }
+    must(gpsh_bootstrap_fence(&boot), "fence");
+    must(gpsh_bootstrap_finalize(&boot), "finalize");
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 3)
+        return 2;
+    const char *kind = argv[1];
+    int victim = atoi(argv[2]);
+    must(gpsh_bootstrap_init(&boot), "init");
+    must(gpsh_bootstrap_on_death(&boot, on_death, &dead_pe), "on_death");
+    if (strncmp(kind, "blob:", 5) == 0)
+        return exchange_with_forger(kind + 5, victim);
+    must(gpsh_bootstrap_fence(&boot), "first fence");
+    if (strcmp(kind, "hang") == 0) {
+        sleep_ms(60000);
+        return 0;
+    }
+    if (boot.my_pe == victim) {
+        sleep_ms(200); // the others are in their fence by now
+        if (strcmp(kind, "leave") == 0)
+            return 0;
+        if (strcmp(kind, "abort") == 0) {
+            must(gpsh_bootstrap_abort(&boot, 42, "the sky is falling"), "abort");
+            sleep_ms(60000);
+        }
+        raise(SIGKILL);
+    }
+    if (strcmp(kind, "kill") == 0)
+        return hear_of_death();
+    if (strcmp(kind, "fence") == 0)
+        return fence_breaks();
+    sleep_ms(strcmp(kind, "leave") == 0 ? 4000 : 60000);
+    must(gpsh_bootstrap_finalize(&boot), "finalize");
+    return 0;
+}

@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# under.sh: runs a program as a job of N PEs under one of the launchers that gpushmem supports.
+#
+#   under.sh LAUNCHER N [--lines REGEX] PROGRAM [arguments]
+#     LAUNCHER   run (gpushmem run), nodes (gpushmem run with four pretended nodes), mpirun, prterun or slurm (four virtual
+#                nodes; N must be a multiple of 4)
+#     --lines    fail unless exactly N lines of output match; so that N jobs of one PE are no success
+#
+# Exit code: the program's; 1 if the lines are not as expected; 77 if the launcher is not installed.
+# GPUSHMEM names the program gpushmem (default: in PATH).
+set -uo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+
+die() {
+    echo "under.sh: $*" >&2
+    exit "${2:-1}"
+}
+
+skip() {
+    echo "under.sh: skipped: $*" >&2
+    exit 77
+}
+
+# Sets `launch` to the command line in front of the program.
+choose() {
+    local program
+    case $1 in
+    run) launch=("${GPUSHMEM:-gpushmem}" run -n "$2") ;;
+    nodes) launch=("${GPUSHMEM:-gpushmem}" run -n "$2" --nodes 4) ;;
+    mpirun)
+        command -v mpirun >/dev/null || skip "no mpirun here (Debian package openmpi-bin)"
+        launch=(mpirun --allow-run-as-root --oversubscribe -n "$2")
+        ;;
+    prterun)
+        program=$("$here/../setup.sh" --prterun)
+        [ -n "$program" ] || skip "no prterun here (tests/setup.sh launch fetches it)"
+        launch=("$program" --allow-run-as-root --map-by :OVERSUBSCRIBE -n "$2")
+        ;;
+    slurm) launch=("$here/slurm.sh" srun --mpi=pmix -N4 --ntasks-per-node=$(($2 / 4))) ;;
+    *) die "no launcher '$1': run, nodes, mpirun, prterun, slurm" ;;
+    esac
+}
+
+main() {
+    [ $# -ge 3 ] || die "usage: under.sh LAUNCHER N [--lines REGEX] PROGRAM [arguments]"
+    local n=$2 lines='' output status found
+    choose "$1" "$2"
+    shift 2
+    if [ "$1" = --lines ]; then
+        lines=$2
+        shift 2
+    fi
+    output=$(mktemp)
+    "${launch[@]}" "$@" 2>&1 | tee "$output"
+    status=${PIPESTATUS[0]}
+    found=$(grep -cE -- "$lines" "$output")
+    rm -f "$output"
+    if [ "$status" = 0 ] && [ -n "$lines" ] && [ "$found" != "$n" ]; then
+        die "$found lines match '$lines', not $n"
+    fi
+    exit "$status"
+}
+
+main "$@"
