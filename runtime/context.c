@@ -40,11 +40,10 @@ static struct gpsh_context *channel_owner(struct gpsh_context *ctx)
     return ctx->base != NULL ? ctx->base : ctx;
 }
 
-// More than one of stores, data transport and atomics transport leads to the PE: nothing orders them but completion.
+// Stores and atomics take different ways to the PE: nothing orders them but completion.
 static bool mixed_paths(int pe)
 {
-    const struct gpsh_peer *peer = &gpsh.peers[pe];
-    return peer->amo >= 0 && (gpsh.direct[pe] != NULL || peer->amo != peer->data);
+    return gpsh.direct[pe] != NULL ? !gpsh.cpu_atomics : gpsh.peers[pe].amo != gpsh.peers[pe].data;
 }
 
 static void survey_peers(void)
@@ -52,7 +51,7 @@ static void survey_peers(void)
     gpsh_default_context.remote = false;
     contexts.mixed = false;
     for (int pe = 0; pe < gpsh.n_pes; ++pe) {
-        gpsh_default_context.remote |= gpsh.direct[pe] == NULL || gpsh.peers[pe].amo >= 0
+        gpsh_default_context.remote |= gpsh.direct[pe] == NULL || !gpsh.cpu_atomics
             || gpsh.mapped[GPSH_CONTROL][pe] == NULL;
         contexts.mixed |= mixed_paths(pe);
     }

@@ -9,7 +9,7 @@
 
 // In units of 64 spins (a few microseconds).
 enum {
-    PATIENCE_ALONE = 256, // with a core for every PE: about half a millisecond until the first yield
+    PATIENCE_ALONE = 32,  // with a core for every PE: about 0.1 ms until the first yield, others may run here too
     PATIENCE_SLEEP = 512, // with fewer cores: yields until sleeping, so that idle waiters do not starve who works
 };
 
