@@ -77,9 +77,11 @@ static int open_transports(struct wiring *w)
     char *rest = NULL;
     for (char *name = strtok_r(list, ",", &rest); name; name = strtok_r(NULL, ",", &rest)) {
         const struct gpsh_transport_ops *ops = gpsh_transport_find(name);
-        if (!ops)
-            return gpsh_fail(GPUSHMEM_ERR_SETTING, "GPUSHMEM_TRANSPORTS=%s: this build has no transport %s",
-                             gpsh.settings.transports, name);
+        if (!ops) {
+            gpsh_fail(GPUSHMEM_ERR_TRANSPORT, "this build has no transport %s", name);
+            note_open_failure(w, name);
+            continue;
+        }
         if (gpsh.n_transports == GPSH_MAX_TRANSPORTS || !is_needed(ops))
             continue;
         int status = open_transport(w, ops);

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The smallest whole program: init, one put to the right neighbour, finalize. trouble.sh runs it under bad conditions; a failed
+// call's sentence goes to stdout and its code decides the exit status.
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <gpushmem/gpushmem.h>
+
+static int failed(const char *call)
+{
+    printf("%s: %s\n", call, gpushmem_last_error());
+    return 1;
+}
+
+int main(int argc, char **argv)
+{
+    bool leak = argc > 1 && !strcmp(argv[1], "leak");
+    if (gpushmem_init())
+        return failed("init");
+    long *word = gpushmem_malloc(sizeof *word);
+    if (!word)
+        return failed("malloc");
+    *word = -1;
+    if (gpushmem_barrier_all())
+        return failed("barrier");
+    int right = (gpushmem_my_pe() + 1) % gpushmem_n_pes();
+    if (gpushmem_long_p(word, gpushmem_my_pe(), right) || gpushmem_barrier_all())
+        return failed("put");
+    long left = (gpushmem_my_pe() + gpushmem_n_pes() - 1) % gpushmem_n_pes();
+    if (*word != left) {
+        printf("PE %d holds %ld where PE %ld's number should be\n", gpushmem_my_pe(), *word, left);
+        return 1;
+    }
+    if (!leak && gpushmem_free(word))
+        return failed("free");
+    return gpushmem_finalize() ? failed("finalize") : 0;
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the symmetric heap promises to several PEs: symmetry, alignment, zeroing, exhaustion and wrong pointers that harm nothing.
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <gpushmem/gpushmem.h>
+
+static int failures;
+
+#define EXPECT(condition)                                                                                              \
+    do {                                                                                                               \
+        if (!(condition)) {                                                                                            \
+            printf("PE %d: %s:%d: %s does not hold (last error: %s)\n", gpushmem_my_pe(), __FILE__, __LINE__,          \
+                   #condition, gpushmem_last_error());                                                                 \
+            failures++;                                                                                                \
+        }                                                                                                              \
+    } while (0)
+
+static void expect_error(int status, int code, const char *mentions)
+{
+    EXPECT(status == code);
+    EXPECT(gpushmem_last_error_code() == code);
+    EXPECT(strstr(gpushmem_last_error(), mentions));
+}
+
+static void allocation_is_symmetric(void)
+{
+    char *a = gpushmem_malloc(1000), *b = gpushmem_align(8192, 10), *c = gpushmem_calloc(100, 8);
+    EXPECT(a && b && c);
+    EXPECT((uintptr_t)a % 256 == 0 && (uintptr_t)b % 8192 == 0);
+    for (int i = 0; c && i < 800; i++)
+        EXPECT(c[i] == 0);
+    // Every PE writes through the same offset of its right neighbour and finds its left one's bytes.
+    int right = (gpushmem_my_pe() + 1) % gpushmem_n_pes(), left = (gpushmem_my_pe() + gpushmem_n_pes() - 1) % gpushmem_n_pes();
+    char mine[1000];
+    memset(mine, 'A' + gpushmem_my_pe() % 26, sizeof mine);
+    EXPECT(gpushmem_putmem(a, mine, sizeof mine, right) == 0);
+    EXPECT(gpushmem_barrier_all() == 0);
+    for (int i = 0; a && i < 1000; i++)
+        EXPECT(a[i] == 'A' + left % 26);
+    EXPECT(gpushmem_free(b) == 0 && gpushmem_free(a) == 0 && gpushmem_free(c) == 0);
+}
+
+static void nothing_is_legal(void)
+{
+    gpushmem_clear_error();
+    EXPECT(gpushmem_malloc(0) == NULL && gpushmem_last_error_code() == 0);
+    EXPECT(gpushmem_calloc(0, 8) == NULL && gpushmem_last_error_code() == 0);
+    EXPECT(gpushmem_free(NULL) == 0);
+}
+
+static void exhaustion_harms_nothing(void)
+{
+    struct gpushmem_heap_info before, after;
+    EXPECT(gpushmem_heap_info(&before) == 0);
+    EXPECT(gpushmem_malloc(before.bytes + 1) == NULL);
+    expect_error(gpushmem_last_error_code(), GPUSHMEM_ERR_NO_MEMORY, "GPUSHMEM_HEAP_SIZE");
+    EXPECT(gpushmem_calloc(SIZE_MAX / 2, 3) == NULL);
+    EXPECT(gpushmem_last_error_code() == GPUSHMEM_ERR_NO_MEMORY || gpushmem_last_error_code() == GPUSHMEM_ERR_INVALID);
+    EXPECT(gpushmem_heap_info(&after) == 0);
+    EXPECT(before.used_bytes == after.used_bytes && before.largest_free_bytes == after.largest_free_bytes);
+    void *all = gpushmem_malloc(before.largest_free_bytes);
+    EXPECT(all);
+    EXPECT(gpushmem_free(all) == 0);
+}
+
+static void wrong_pointers_are_refused(void)
+{
+    char *block = gpushmem_malloc(512);
+    int local;
+    char number[32];
+    snprintf(number, sizeof number, "%p", (void *)(block + 256));
+    expect_error(gpushmem_free(&local), GPUSHMEM_ERR_ADDRESS, "gpushmem_free");
+    expect_error(gpushmem_free(block + 256), GPUSHMEM_ERR_ADDRESS, number);
+    EXPECT(gpushmem_free(block) == 0);
+    expect_error(gpushmem_free(block), GPUSHMEM_ERR_ADDRESS, "freed already");
+    EXPECT(gpushmem_align(24, 100) == NULL);
+    expect_error(gpushmem_last_error_code(), GPUSHMEM_ERR_INVALID, "24");
+}
+
+static void pointers_reach_mapped_peers(void)
+{
+    long *word = gpushmem_malloc(sizeof *word);
+    int local;
+    EXPECT(gpushmem_ptr(word, gpushmem_my_pe()) == word);
+    EXPECT(gpushmem_ptr(word, -1) == NULL && gpushmem_ptr(word, gpushmem_n_pes()) == NULL);
+    EXPECT(gpushmem_ptr(&local, gpushmem_my_pe()) == NULL);
+    EXPECT(gpushmem_free(word) == 0);
+}
+
+static void calls_before_init_are_refused(void)
+{
+    expect_error(gpushmem_finalize(), GPUSHMEM_ERR_STATE, "gpushmem_init");
+    EXPECT(gpushmem_malloc(8) == NULL);
+    expect_error(gpushmem_last_error_code(), GPUSHMEM_ERR_STATE, "malloc");
+    EXPECT(gpushmem_my_pe() < 0 && gpushmem_n_pes() < 0 && !gpushmem_initialized());
+    expect_error(gpushmem_init_thread(99, NULL), GPUSHMEM_ERR_INVALID, "99");
+}
+
+int main(void)
+{
+    for (int cycle = 0; cycle < 3; cycle++) {
+        calls_before_init_are_refused();
+        if (gpushmem_init()) {
+            printf("init: %s\n", gpushmem_last_error());
+            return 1;
+        }
+        allocation_is_symmetric();
+        nothing_is_legal();
+        exhaustion_harms_nothing();
+        wrong_pointers_are_refused();
+        pointers_reach_mapped_peers();
+        EXPECT(gpushmem_finalize() == 0);
+    }
+    return failures != 0;
+}

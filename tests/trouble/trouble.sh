@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Bad settings and bad conditions: each ends in one clear sentence and a non-zero code, or is survived. usage: trouble.sh BIN_DIR
+set -u
+bin=$1
+failures=0
+
+# says CASE WORDS COMMAND...: the command fails within a minute and its output has the words.
+says() {
+    local name=$1 words=$2 output code
+    shift 2
+    output=$(timeout 60 "$@" 2>&1 </dev/null)
+    code=$?
+    if [ $code -ne 0 ] && [ $code -ne 124 ] && grep -qF -- "$words" <<<"$output"; then
+        echo "ok: $name"
+    else
+        echo "FAILED: $name: exit code $code, expected a failure that says '$words', got:" "$output"
+        failures=$((failures + 1))
+    fi
+}
+
+# works CASE WORDS COMMAND...: the command succeeds and its output has the words.
+works() {
+    local name=$1 words=$2 output code
+    shift 2
+    output=$(timeout 60 "$@" 2>&1 </dev/null)
+    code=$?
+    if [ $code -eq 0 ] && grep -qF -- "$words" <<<"$output"; then
+        echo "ok: $name"
+    else
+        echo "FAILED: $name: exit code $code, expected success and '$words', got:" "$output"
+        failures=$((failures + 1))
+    fi
+}
+
+run="$bin/gpushmem run"
+says "malformed setting" "GPUSHMEM_HEAP_SIZE=lots" env GPUSHMEM_HEAP_SIZE=lots $run -n 2 "$bin/lifecycle"
+says "setting out of range" "from 1 to 256" env GPUSHMEM_RINGS=1000 "$bin/lifecycle"
+says "heap larger than memory" "set it to at most" env GPUSHMEM_HEAP_SIZE=8T $run -n 2 "$bin/lifecycle"
+says "many heaps larger than memory" "on each of 4 PEs" env GPUSHMEM_HEAP_SIZE=1T $run -n 4 "$bin/lifecycle"
+says "verbs required, no device" "GPUSHMEM_TRANSPORTS=verbs" env GPUSHMEM_TRANSPORTS=verbs $run -n 2 "$bin/lifecycle"
+says "loop reaches no other process" "reached by none" env GPUSHMEM_TRANSPORTS=loop $run -n 2 "$bin/lifecycle"
+says "processor atomics across nodes" "PE " env GPUSHMEM_AMO_AGENT=cpu GPUSHMEM_TRANSPORTS=p2p $run -n 2 --nodes 2 "$bin/lifecycle"
+says "log file in no directory" "GPUSHMEM_LOG_FILE=/nowhere/log" env GPUSHMEM_LOG_FILE=/nowhere/log "$bin/lifecycle"
+says "device heap without a GPU" "GPUSHMEM_HEAP_KIND" env CUDA_VISIBLE_DEVICES= GPUSHMEM_HEAP_KIND=device "$bin/lifecycle"
+says "different heaps" "GPUSHMEM_HEAP_SIZE" $run -n 2 sh -c \
+    'GPUSHMEM_HEAP_SIZE=$((16 + PMIX_RANK))M exec "$0"' "$bin/lifecycle"
+says "one PE cannot initialise" "PE 1 on" $run -n 3 sh -c \
+    'if [ $PMIX_RANK = 1 ]; then export GPUSHMEM_HEAP_SIZE=8T; fi; exec "$0"' "$bin/lifecycle"
+works "unknown setting" "GPUSHMEM_HEEP_SIZE is no setting" env GPUSHMEM_HEEP_SIZE=1G $run -n 2 "$bin/lifecycle"
+works "memory still allocated at finalize" "still allocated" $run -n 2 "$bin/lifecycle" leak
+works "choice of transport is logged" "PE 1 by p2p" env GPUSHMEM_LOG_LEVEL=info $run -n 2 "$bin/lifecycle"
+says "killed PE ends the job" "killed by signal 9" $run -n 3 "$bin/victim" 1
+works "killed PE, the others report it" "survivor 0: " env GPUSHMEM_ON_PE_FAILURE=notify \
+    sh -c '"$@" || [ $? = 137 ]' - $run --on-failure continue -n 3 "$bin/victim" 1
+# A full /dev/shm is no obstacle: heaps have no name there. Shown in a mount namespace with a tiny one, where that is possible.
+if unshare -m true 2>/dev/null; then
+    works "full /dev/shm" "done" unshare -m sh -c \
+        'mount -t tmpfs -o size=64k tmpfs /dev/shm && dd if=/dev/zero of=/dev/shm/full bs=64k count=1 2>/dev/null; "$@" && echo done' \
+        - $run -n 2 "$bin/lifecycle"
+fi
+[ $failures -eq 0 ]
