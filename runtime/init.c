@@ -109,11 +109,13 @@ static int bring_up(void)
     if (!status)
         status = gpsh_log_open((enum gpsh_log_level)gpsh.settings.log_level, gpsh.settings.log_file);
     if (status) {
+        GPSH_LOG(ERROR, "init", "%s", gpsh_last_error());
         gpsh_settings_clear(&gpsh.settings);
         return status;
     }
     status = gpsh_bootstrap_init(&gpsh.boot);
     if (status) {
+        GPSH_LOG(ERROR, "init", "%s", gpsh_last_error());
         gpsh_settings_clear(&gpsh.settings);
         return status;
     }
@@ -132,8 +134,10 @@ static int bring_up(void)
         status = gpsh_context_init();
     if (!status)
         status = gpsh_bootstrap_on_death(&gpsh.boot, on_death, NULL);
-    if (status)
+    if (status) {
+        GPSH_LOG(ERROR, "init", "%s", gpsh_last_error()); // while the log still knows the PE
         tear_down();
+    }
     return status;
 }
 
@@ -155,8 +159,6 @@ int gpushmem_init_thread(int requested, int *provided)
             *provided = gpsh.thread_level;
     }
     pthread_mutex_unlock(&lifecycle);
-    if (status)
-        GPSH_LOG(ERROR, "init", "%s", gpsh_last_error());
     return status;
 }
 

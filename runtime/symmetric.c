@@ -41,9 +41,9 @@ static int check_fits(uint64_t bytes, int node_pes)
     uint64_t limit = memory_limit();
     if (bytes <= limit / (uint64_t)node_pes)
         return 0;
-    return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "GPUSHMEM_HEAP_SIZE=%" PRIu64 "M on each of %d PEs of this node does not fit into "
-                     "its %" PRIu64 "M of memory; set it to at most %" PRIu64 "M", bytes >> 20, node_pes, limit >> 20,
-                     (limit / (uint64_t)node_pes) >> 20);
+    return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "GPUSHMEM_HEAP_SIZE: %" PRIu64 "M for each PE of this node (there %s %d) does not fit "
+                     "into its %" PRIu64 "M of memory; set it to at most %" PRIu64 "M", bytes >> 20,
+                     node_pes == 1 ? "is" : "are", node_pes, limit >> 20, (limit / (uint64_t)node_pes) >> 20);
 }
 
 // A hugetlb file of 2M or 1G pages, reserved now so that a lack shows here and not as SIGBUS later.
