@@ -111,6 +111,7 @@ main() {
     for name in $(compgen -e GPUSHMEM_); do
         unset "$name"
     done
+    export LSAN_OPTIONS=suppressions=$here/lsan.supp:print_suppressions=0
     "$here/setup.sh" || die "setting up failed (see above)"
     for preset in "${presets[@]}"; do
         if build "$preset"; then
