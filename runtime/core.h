@@ -77,7 +77,8 @@ struct gpsh_core {
     struct gpsh_settings settings;
     int thread_level;              // enum gpushmem_thread_level
     bool device_heap;
-    _Atomic int failed_pe;         // -1, or the first PE known to have failed
+    _Atomic int failed_pe;         // -1, or the PE that failed last
+    _Atomic unsigned failures;     // how many have failed
     int generation;                // counts successful inits of this process
 };
 

@@ -39,8 +39,8 @@ void gpsh_peer_failed(int pe, int code, const char *why)
     if (first) {
         snprintf(peer->reason, sizeof peer->reason, "%s", why);
         atomic_compare_exchange_strong(&peer->error, &none, code);
-        int nobody = -1;
-        atomic_compare_exchange_strong(&gpsh.failed_pe, &nobody, pe);
+        atomic_store(&gpsh.failed_pe, pe);
+        atomic_fetch_add(&gpsh.failures, 1);
     }
     pthread_mutex_unlock(&one_at_a_time);
     if (!first)
@@ -123,6 +123,7 @@ static int bring_up(void)
     gpsh.n_pes = gpsh.boot.n_pes;
     gpsh_log_set_pe(gpsh.my_pe);
     atomic_store(&gpsh.failed_pe, -1);
+    atomic_store(&gpsh.failures, 0);
     // From here on a failure of this PE is told to the others, which wait for it.
     status = allocate_tables(gpsh.n_pes);
     int local = status ? status : gpsh_regions_create();

@@ -37,6 +37,7 @@ static int announce(int pe, int round, uint64_t sequence)
 static int await(int round, uint64_t sequence, const char *what)
 {
     struct gpsh_waiter waiter = GPSH_WAITER(what);
+    waiter.for_all = true;
     while (atomic_load_explicit(&gpsh.control->arrived[round].sequence, memory_order_acquire) < sequence) {
         int status = gpsh_waiter_step(&waiter);
         if (status < 0)

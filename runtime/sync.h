@@ -23,6 +23,7 @@ struct gpsh_waiter {
     const char *what;
     unsigned spins;
     bool flows_tell; // the wait ends by itself when a PE fails, because the flow towards it reports that
+    bool for_all;    // it needs every PE: once one has failed it can never succeed
     uint64_t deadline_ns;
 };
 #define GPSH_WAITER(text) ((struct gpsh_waiter){.what = (text)})

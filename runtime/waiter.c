@@ -66,13 +66,31 @@ static int check_deadline(struct gpsh_waiter *waiter)
                      (long long)limit_ms);
 }
 
+// A failure ends one wait of each thread, since that may have been for the failed PE. Waits that begin later are the
+// decision of a program that knows (GPUSHMEM_ON_PE_FAILURE=notify: the rest goes on).
+static bool is_news(unsigned failures)
+{
+    static _Thread_local unsigned told, told_in_generation;
+    if (told_in_generation != (unsigned)gpsh.generation) {
+        told_in_generation = (unsigned)gpsh.generation;
+        told = 0;
+    }
+    bool news = failures > told;
+    told = failures;
+    return news;
+}
+
 int gpsh_waiter_slow(struct gpsh_waiter *waiter)
 {
     gpsh_context_progress(&gpsh_default_context);
-    int failed = atomic_load_explicit(&gpsh.failed_pe, memory_order_acquire);
-    if (failed >= 0 && !waiter->flows_tell)
+    unsigned failures = atomic_load_explicit(&gpsh.failures, memory_order_acquire);
+    bool concerned = GPSH_UNLIKELY(failures != 0) && !waiter->flows_tell;
+    bool news = concerned && is_news(failures);
+    if (news || (concerned && waiter->for_all)) {
+        int failed = atomic_load(&gpsh.failed_pe);
         return gpsh_fail(GPUSHMEM_ERR_PE_FAILED, "%s: PE %d failed while this PE waited: %s", waiter->what, failed,
                          gpsh.peers[failed].reason);
+    }
     give_way(waiter->spins / 64);
     return check_deadline(waiter);
 }
