@@ -54,7 +54,7 @@ static int open_transport(struct wiring *w, const struct gpsh_transport_ops *ops
 {
     struct gpsh_transport_env *env = &gpsh.transport_envs[gpsh.n_transports];
     *env = (struct gpsh_transport_env){
-        .my_pe = gpsh.my_pe, .n_pes = gpsh.n_pes, .settings = &gpsh.settings, .copy = gpsh_regions_copy,
+        .my_pe = gpsh.my_pe, .n_pes = gpsh.n_pes, .node_pe = gpsh.boot.node_my_pe, .settings = &gpsh.settings, .copy = gpsh_regions_copy,
         .channels = GPSH_CHANNEL_PROXY + (int)gpsh.settings.proxy_threads, .peer_failed = on_peer_failed};
     for (int r = 0; r < GPSH_REGIONS; r++) {
         env->regions[r] = gpsh_regions_get(r);

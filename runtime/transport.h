@@ -42,6 +42,7 @@ typedef int (*gpsh_copy_fn)(void *to, const void *from, size_t bytes);
 
 struct gpsh_transport_env {
     int my_pe, n_pes;
+    int node_pe; // position of this PE among those of its node: they spread over the node's NICs by it
     const struct gpsh_settings *settings;
     struct gpsh_region regions[GPSH_REGIONS]; // this PE's symmetric memory: registered once per NIC
     // [GPSH_REGIONS][n_pes]: where a peer's region is mapped into this process, NULL where it is not. Set before connect.

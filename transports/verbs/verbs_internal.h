@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the files of the verbs transport share.
+//
+//   rail    one port of one NIC of this PE. Rail i of a PE talks to rail i of every other PE.
+//   lane    the RC queue pair of one (channel, peer, rail), with the books of its send queue and the chain of work
+//           requests that is being built for it.
+//   flow    the lanes of one channel towards one peer, and a ring of slots: the operations accepted and not complete,
+//           in posting order. Slots before `issued` have all their work requests in a send queue (or are in a
+//           compare-and-swap loop); the rest wait for room or for order, and progress() issues them.
+//
+// Everybody is reached through the NIC, this PE and the PEs of this node included. The reason is the atomics: a NIC
+// that reports IBV_ATOMIC_HCA is atomic only against itself, and mixing its atomics with the processor's on one word
+// loses updates (3 of 200,500 on Soft-RoCE). So the NIC of rail 0 at the target is the one agent of all words there.
+#ifndef GPSH_VERBS_INTERNAL_H
+#define GPSH_VERBS_INTERNAL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include <infiniband/verbs.h>
+
+#include "runtime/error.h"
+#include "runtime/log.h"
+#include "runtime/transport.h"
+#include "verbs_blob.h"
+
+enum {
+    VERBS_LOOPS = 16,     // compare-and-swap loops of one flow under way at a time
+    VERBS_POLL_BATCH = 32,
+    VERBS_NAME_BYTES = 72, // "device:port"
+    VERBS_NO_BLOCK = 0xffff,
+    VERBS_SIGNAL_BYTES = 8,
+};
+
+struct verbs_rail {
+    struct ibv_context *context;
+    struct ibv_pd *pd;
+    struct ibv_mr *mrs[GPSH_REGIONS]; // NULL for an empty region
+    char name[VERBS_NAME_BYTES];
+    uint8_t port;
+    bool ethernet;
+    int gid_index;
+    union ibv_gid gid;
+    uint16_t lid;
+    enum ibv_mtu mtu;
+    uint64_t max_message;
+    int max_cqe, max_qp_wr;
+    uint8_t reads_in, reads_out; // reads and atomics a QP may have under way, as target and as initiator
+    uint32_t max_inline;         // what the QPs really got
+};
+
+// Counters of one channel, written by its owner only.
+struct verbs_stats {
+    uint64_t posts;        // work requests posted
+    uint64_t doorbells;    // calls of ibv_post_send
+    uint64_t cqes;         // completions polled
+    uint64_t bytes_out, bytes_in;
+    uint64_t bounce_bytes; // copied through the bounce buffer, both ways
+    uint64_t cas_retries;  // compare-and-swaps that found another value
+    uint64_t queued;       // operations that had to wait in a flow's queue
+};
+
+enum verbs_wqe_kind { WQE_PLAIN, WQE_READ, WQE_AMO, WQE_LOOP };
+
+// What must be done when a work request retires.
+struct verbs_wqe {
+    uint32_t slot;
+    uint32_t bytes;
+    char *to;       // WQE_READ through the bounce buffer: where the bytes go
+    uint16_t block; // bounce block to copy from and give back, or VERBS_NO_BLOCK
+    uint8_t kind;
+    uint8_t loop;   // WQE_LOOP: which
+};
+
+struct verbs_cq {
+    struct ibv_cq *cq;
+    uint32_t depth, used; // work requests that may still produce a completion; used never exceeds depth
+};
+
+struct verbs_lane {
+    struct ibv_qp *qp;
+    struct verbs_flow *flow;
+    struct verbs_cq *cq;
+    struct verbs_wqe *wqes;            // [mask + 1], by position
+    uint32_t head, tail, mask, depth;  // positions: next to use, oldest not retired
+    uint32_t reads;                    // reads and atomics among them
+    uint32_t lkeys[GPSH_REGIONS], rkeys[GPSH_REGIONS];
+    uint32_t id;                       // index in the channel, upper half of wr_id
+    uint8_t rail;
+    bool failed, held;                 // held: on the channel's list of lanes with an unposted chain
+    atomic_bool fatal;                 // set by an asynchronous event, seen by progress
+    uint32_t first, count, limit;      // the chain: wrs[first .. first + count)
+    uint32_t inline_stride;
+    struct ibv_send_wr *wrs;           // [limit], linked in order
+    struct ibv_sge *sges;
+    char *inlined;                     // [limit][inline_stride] payloads of inline requests not yet posted
+    struct verbs_lane *next_held;
+};
+
+// Where local memory lies; the first ones are the region's numbers.
+enum verbs_where { VERBS_HEAP = GPSH_HEAP, VERBS_CONTROL = GPSH_CONTROL, VERBS_BUFFER, VERBS_DEVICE_BUFFER, VERBS_ELSEWHERE };
+
+struct verbs_slot {
+    uint8_t kind, amo, width, flags;
+    uint8_t region;  // at the target
+    uint8_t where;   // of `local`: enum verbs_where
+    bool striped, fenced, looping;
+    bool borrowed;   // a work request points into `local` itself
+    uint16_t block;  // bounce block that holds the captured source of a waiting operation
+    uint32_t parts;  // work requests posted and not retired, and 1 for a loop
+    uint32_t pieces; // issued so far
+    char *local;
+    uint64_t remote, signal; // addresses in the target
+    uint64_t bytes, offset;  // offset: bytes issued so far
+    uint64_t operand, compare;
+    uint64_t after;  // must be completed before this one may be issued
+    void *result;
+    struct gpsh_completion *completion;
+};
+
+struct verbs_loop {
+    uint64_t word, guess, desired;
+    uint32_t slot;
+};
+
+struct verbs_flow {
+    struct gpsh_flow *pub;
+    struct verbs_channel *channel;
+    struct verbs_lane *lanes; // [n_rails]
+    struct verbs_slot *slots; // [slot_mask + 1]
+    uint64_t issued;          // operations whose work requests are all posted
+    uint64_t fence_seq;       // operations before the last fence
+    uint64_t fence_hard;      // the last of them that lane order does not cover (striped, or a loop)
+    uint64_t last_hard;
+    uint64_t epoch;           // the channel's fence epoch this flow has seen
+    uint64_t remote_base[GPSH_REGIONS]; // addresses of the peer's regions there
+    uint64_t cached_word, cached_value; // what a loop last stored: the best guess for the next on that word
+    struct verbs_loop loops[VERBS_LOOPS];
+    uint32_t loops_used, loops_ready; // bit masks; ready: wants its next compare-and-swap posted
+    uint32_t slot_mask;
+    int pe;
+    uint8_t n_rails;
+    bool fenced, active;      // active: on the channel's list of flows to drive
+    struct verbs_flow *next_active;
+};
+
+// A buffer cut into blocks of two sizes; see verbs_bounce.c.
+struct verbs_bounce {
+    char *base;
+    size_t bytes;
+    struct ibv_mr *mr[GPSH_VERBS_MAX_RAILS];
+    uint32_t small_bytes, large_bytes;
+    uint16_t n_small, n_large, free_small, free_large;
+    uint16_t *small, *large; // stacks of free blocks
+};
+
+struct verbs_channel {
+    struct gpsh_channel base;
+    struct gpsh_verbs *verbs;
+    struct verbs_cq cqs[GPSH_VERBS_MAX_RAILS];
+    struct verbs_flow *flows; // [n_pes]
+    struct verbs_lane *lanes; // [n_pes * n_rails]
+    struct verbs_bounce bounce;
+    uint64_t *results;        // [n_pes][mask + 1]: where fetched words land, by position
+    size_t results_bytes;
+    struct ibv_mr *results_mr; // of rail 0, which does all atomics
+    uint64_t epoch;           // counts fences of all PEs
+    struct verbs_lane *held;
+    struct verbs_flow *active;
+    atomic_bool fatal;
+    bool driving, open;
+    int retired;              // operations completed by the progress() under way
+    uint32_t ticks;
+    struct verbs_stats stats;
+};
+
+struct verbs_peer {
+    bool connected;
+    uint8_t n_rails;
+    enum ibv_mtu mtu;
+    char address[GPSH_VERBS_ADDRESS_TEXT];
+};
+
+struct verbs_buffer {
+    struct gpsh_region region;
+    struct ibv_mr *mr[GPSH_VERBS_MAX_RAILS];
+};
+
+struct gpsh_verbs {
+    struct gpsh_transport base;
+    struct gpsh_transport_env env;
+    struct verbs_rail rails[GPSH_VERBS_MAX_RAILS];
+    uint8_t n_rails;
+    uint32_t sq_depth, chain_limit;
+    uint32_t inline_bytes; // largest payload put into a work request; 0 if the device takes none
+    struct verbs_peer *peers;       // [n_pes]
+    struct verbs_channel *channels; // [env.channels]
+    bool host_heap, dmabuf_logged;
+    pthread_rwlock_t buffers_lock;
+    _Atomic size_t n_buffers;
+    size_t buffers_room;
+    struct verbs_buffer *buffers;   // sorted by base
+    atomic_flag events_busy;
+    uint32_t events_logged;
+};
+
+// verbs_dev.c
+int gpsh_verbs_rails_open(struct gpsh_verbs *verbs);
+void gpsh_verbs_rails_close(struct gpsh_verbs *verbs);
+
+// verbs_gid.c: chooses by GPUSHMEM_VERBS_GID_INDEX, else the best RoCE GID; sets gid_index and gid.
+int gpsh_verbs_gid_choose(struct verbs_rail *rail, int table_length, int wanted);
+// How well a GID suits RoCE: 0 not at all, higher is better.
+int gpsh_verbs_gid_rank(const struct ibv_gid_entry *entry);
+
+// verbs_mr.c
+struct ibv_mr *gpsh_verbs_register(struct gpsh_verbs *verbs, struct verbs_rail *rail, const struct gpsh_region *region,
+                                   int access);
+int gpsh_verbs_regions_register(struct gpsh_verbs *verbs);
+int gpsh_verbs_buffer_register(struct gpsh_transport *self, const struct gpsh_region *region);
+int gpsh_verbs_buffer_unregister(struct gpsh_transport *self, const void *base);
+void gpsh_verbs_buffers_free(struct gpsh_verbs *verbs);
+enum verbs_where gpsh_verbs_where(struct gpsh_verbs *verbs, const char *local, uint64_t bytes);
+// Key of a registered buffer; false if the range is in none (any more).
+bool gpsh_verbs_buffer_lkey(struct gpsh_verbs *verbs, const char *local, uint64_t bytes, int rail, uint32_t *lkey);
+
+// verbs_qp.c
+int gpsh_verbs_channel_create(struct gpsh_verbs *verbs, struct verbs_channel *channel);
+void gpsh_verbs_channel_destroy(struct verbs_channel *channel);
+int gpsh_verbs_lane_connect(struct gpsh_verbs *verbs, struct verbs_lane *lane, const struct gpsh_verbs_blob_rail *remote,
+                            uint32_t remote_qpn, enum ibv_mtu mtu);
+void gpsh_verbs_qp_kill(struct ibv_qp *qp);
+
+// verbs_bounce.c
+int gpsh_verbs_bounce_create(struct gpsh_verbs *verbs, struct verbs_bounce *bounce);
+void gpsh_verbs_bounce_destroy(struct verbs_bounce *bounce);
+uint16_t gpsh_verbs_bounce_take(struct verbs_bounce *bounce, uint64_t bytes);
+void gpsh_verbs_bounce_give(struct verbs_bounce *bounce, uint16_t block);
+char *gpsh_verbs_bounce_at(const struct verbs_bounce *bounce, uint16_t block);
+
+// verbs_lane.c
+bool gpsh_verbs_lane_reserve(struct verbs_lane *lane, uint32_t n);
+void gpsh_verbs_lane_flush(struct verbs_lane *lane);
+void gpsh_verbs_lane_hold(struct verbs_lane *lane);
+void gpsh_verbs_held_flush(struct verbs_channel *channel);
+void gpsh_verbs_lane_drop_chain(struct verbs_lane *lane);
+
+// verbs_rma.c: false if not everything could be issued now.
+bool gpsh_verbs_rma_issue(struct verbs_flow *flow, struct verbs_slot *slot);
+
+// verbs_amo.c
+bool gpsh_verbs_amo_native(const struct verbs_slot *slot);
+bool gpsh_verbs_amo_issue(struct verbs_flow *flow, struct verbs_slot *slot);
+void gpsh_verbs_amo_signal(struct verbs_flow *flow, struct verbs_slot *slot);
+void gpsh_verbs_amo_retire(struct verbs_flow *flow, struct verbs_slot *slot, uint64_t value);
+void gpsh_verbs_loop_retire(struct verbs_flow *flow, int index, struct verbs_slot *slot, uint64_t found);
+void gpsh_verbs_loops_post(struct verbs_flow *flow);
+bool gpsh_verbs_loops_overlap(const struct verbs_flow *flow, const struct verbs_slot *slot);
+
+// verbs_flow.c
+int gpsh_verbs_post(struct gpsh_channel *base, const struct gpsh_op *op);
+int gpsh_verbs_flush(struct gpsh_channel *base);
+void gpsh_verbs_fence(struct gpsh_channel *base, int pe);
+void gpsh_verbs_flow_drive(struct verbs_flow *flow);
+void gpsh_verbs_flow_activate(struct verbs_flow *flow);
+void gpsh_verbs_flow_advance(struct verbs_flow *flow);
+void gpsh_verbs_flow_fail(struct verbs_flow *flow, int code, const char *why);
+
+// verbs_cq.c
+int gpsh_verbs_progress(struct gpsh_channel *base);
+
+// verbs_event.c
+void gpsh_verbs_events_poll(struct gpsh_verbs *verbs);
+
+static inline bool verbs_in(const struct gpsh_region *region, const char *address, uint64_t bytes)
+{
+    return address >= region->base && bytes <= region->bytes && (size_t)(address - region->base) <= region->bytes - bytes;
+}
+
+// Copies that may touch GPU memory.
+static inline void verbs_copy(const struct gpsh_verbs *verbs, void *to, const void *from, uint64_t bytes)
+{
+    if (verbs->host_heap)
+        memcpy(to, from, bytes);
+    else
+        verbs->env.copy(to, from, bytes);
+}
+
+// The next work request of the lane's chain; gpsh_verbs_lane_reserve has made sure that there is one.
+static inline struct ibv_send_wr *verbs_lane_next(struct verbs_lane *lane, struct verbs_slot *slot, uint8_t kind)
+{
+    uint32_t index = lane->first + lane->count++;
+    struct ibv_send_wr *wr = &lane->wrs[index];
+    struct verbs_wqe *wqe = &lane->wqes[lane->head & lane->mask];
+    wqe->slot = (uint32_t)(slot - lane->flow->slots);
+    wqe->kind = kind;
+    wqe->block = VERBS_NO_BLOCK;
+    wqe->bytes = 0;
+    wqe->to = NULL;
+    wr->wr_id = (uint64_t)lane->id << 32 | lane->head;
+    wr->num_sge = 1;
+    // A fence before this operation: reads and atomics before it are not ordered by the queue itself. Its first request
+    // carries the flag; the queue keeps the others behind that one.
+    wr->send_flags = slot->fenced && lane->reads ? IBV_SEND_FENCE : 0;
+    slot->fenced = false;
+    if (kind != WQE_PLAIN)
+        lane->reads++;
+    lane->head++;
+    lane->cq->used++;
+    slot->parts++;
+    return wr;
+}
+
+static inline struct verbs_wqe *verbs_lane_last(struct verbs_lane *lane)
+{
+    return &lane->wqes[(lane->head - 1) & lane->mask];
+}
+
+#endif
