@@ -111,6 +111,16 @@ GPUSHMEM_API int gpushmem_free(void *address);
 // then the last error is set). Stores through it are ordered by fence and completed by quiet like puts.
 GPUSHMEM_API void *gpushmem_ptr(const void *sym, int pe);
 
+// How this PE reaches another one, as decided at init.
+struct gpushmem_peer_info {
+    const char *transport; // who moves the host's data: "p2p", "verbs", "loop"; valid until finalize
+    const char *atomics;   // who executes atomics: "processor", or a transport's name
+    int same_node;         // 1: on this node
+    int device_direct;     // 1: kernels reach it by loads and stores; 0: through ring and proxy
+    char description[256]; // one sentence for a reader
+};
+GPUSHMEM_API int gpushmem_peer_info(int pe, struct gpushmem_peer_info *info);
+
 // What is in this PE's heap.
 struct gpushmem_heap_info {
     size_t bytes;              // size of the heap

@@ -4,6 +4,8 @@
 #define GPSH_COMMANDS_H
 
 int gpsh_cmd_run(int argc, char **argv);
+int gpsh_cmd_info(int argc, char **argv);
+int gpsh_cmd_perf(int argc, char **argv);
 
 // "gpushmem run: text" on stderr, in one write.
 void gpsh_cli_say(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));

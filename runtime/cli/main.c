@@ -23,6 +23,8 @@ static const struct {
     int (*run)(int argc, char **argv);
 } commands[] = {
     {"run", "start a job of several PEs on this machine", gpsh_cmd_run},
+    {"info", "print build, devices and settings, or how PEs reach each other", gpsh_cmd_info},
+    {"perf", "measure latency, bandwidth and rates", gpsh_cmd_perf},
     {"version", "print the version", cmd_version},
     {"help", "print this list", cmd_help},
 };

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// `gpushmem info`: what this build is, what the machine has, every setting; with --peers how each PE is reached.
+#define _GNU_SOURCE // environ
+#include <dlfcn.h>
+#include <infiniband/verbs.h>
+#include <inttypes.h>
+#include <pmix.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "commands.h"
+#include "config.h"
+#include "error.h"
+#include "gpushmem/gpushmem.h"
+#include "transport.h"
+
+enum { EXIT_USAGE = 2, LINE_BYTES = 320 };
+
+static const char usage_text[] =
+    "usage: gpushmem info [--peers | --settings-markdown]\n"
+    "Prints version, build, transports, devices and every setting with its value and where the value comes from.\n\n"
+    "  --peers              under a launcher: how each PE reaches each other one, for example\n"
+    "                       gpushmem run -n 2 gpushmem info --peers\n"
+    "  --settings-markdown  the settings as docs/settings.md\n";
+
+static void print_build(void)
+{
+    printf("gpushmem      %s\n", gpushmem_version_string());
+#if defined(__clang__)
+    printf("compiler      clang %s\n", __clang_version__);
+#else
+    printf("compiler      gcc %s\n", __VERSION__);
+#endif
+    printf("PMIx          %s\n", PMIx_Get_version());
+    printf("transports   ");
+    for (int i = 0; gpsh_transports[i]; i++)
+        printf(" %s", gpsh_transports[i]->name);
+    printf("\n");
+}
+
+static void print_rdma_devices(void)
+{
+    int n = 0;
+    struct ibv_device **devices = ibv_get_device_list(&n);
+    printf("RDMA devices ");
+    for (int i = 0; devices && i < n; i++)
+        printf(" %s", ibv_get_device_name(devices[i]));
+    printf(n ? "\n" : " none\n");
+    if (devices)
+        ibv_free_device_list(devices);
+}
+
+// The CUDA driver is asked directly, so that the answer does not depend on how the library was built.
+static void print_gpus(void)
+{
+    void *cuda = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (!cuda) {
+        printf("GPUs          none (no CUDA driver: libcuda.so.1 is not found); kernels run on CPU threads\n");
+        return;
+    }
+    int (*init)(unsigned) = NULL, (*count)(int *) = NULL;
+    *(void **)&init = dlsym(cuda, "cuInit");
+    *(void **)&count = dlsym(cuda, "cuDeviceGetCount");
+    int n = 0, status = init && count ? init(0) : -1;
+    if (!status)
+        status = count(&n);
+    if (status)
+        printf("GPUs          none (the CUDA driver answers with error %d)\n", status);
+    else
+        printf("GPUs          %d\n", n);
+    dlclose(cuda);
+}
+
+static bool is_set(const char *name)
+{
+    const char *value = getenv(name);
+    return value && *value;
+}
+
+static int print_settings(void)
+{
+    struct gpsh_settings settings;
+    struct gpsh_setting_text text;
+    if (gpsh_settings_read(environ, &settings)) {
+        gpsh_cli_say("info", "%s", gpushmem_last_error());
+        return 1;
+    }
+    printf("\n%-28s %-12s %-12s %s\n", "setting", "value", "origin", "meaning");
+    for (int row = 0; gpsh_setting_row(row, &text); row++) {
+        char value[256];
+        gpsh_setting_value(&settings, row, value, sizeof value);
+        printf("%-28s %-12s %-12s %s\n", text.name, *value ? value : "-", is_set(text.name) ? "environment" : "default",
+               text.help);
+    }
+    gpsh_settings_clear(&settings);
+    return 0;
+}
+
+static const char *allowed(const struct gpsh_setting_text *t, char *text, size_t bytes)
+{
+    if (!strcmp(t->kind, "integer"))
+        snprintf(text, bytes, "%" PRId64 " to %" PRId64, t->low, t->high);
+    else if (!strcmp(t->kind, "size"))
+        snprintf(text, bytes, "%" PRId64 " to %" PRId64 " bytes", t->low, t->high);
+    else if (!strcmp(t->kind, "boolean"))
+        snprintf(text, bytes, "0 or 1");
+    else if (!strcmp(t->kind, "choice") || !strcmp(t->kind, "list")) {
+        size_t used = 0;
+        for (const char *c = t->choices; *c && used + 4 < bytes; c++) // "|" would end a Markdown cell
+            used += (size_t)snprintf(text + used, bytes - used, *c == '|' ? ", " : "%c", *c);
+    } else
+        snprintf(text, bytes, "text");
+    return text;
+}
+
+static int print_markdown(void)
+{
+    struct gpsh_setting_text t;
+    char text[256];
+    puts("# Settings\n\n"
+         "Environment variables, read by `gpushmem_init` on every PE. `gpushmem info` prints the values in force. A malformed\n"
+         "or out-of-range value makes init fail with a sentence that names it; an unknown `GPUSHMEM_*` is warned about. Sizes\n"
+         "take `K`, `M`, `G`, `T`; booleans take `0`, `no`, `off`, `false`, `1`, `yes`, `on`, `true`; lists are separated by\n"
+         "commas. This file is the output of `gpushmem info --settings-markdown`; a test keeps it current.\n\n"
+         "| setting | default | allowed | meaning |\n|---|---|---|---|");
+    for (int row = 0; gpsh_setting_row(row, &t); row++)
+        printf("| `%s` | %s%s%s | %s | %s |\n", t.name, *t.standard ? "`" : "", t.standard, *t.standard ? "`" : "",
+               allowed(&t, text, sizeof text), t.help);
+    return 0;
+}
+
+// Every PE writes its lines into its own heap; PE 0 gets and prints them.
+static int gather_and_print(char *lines, char *line)
+{
+    int n = gpushmem_n_pes(), me = gpushmem_my_pe(), status = 0;
+    for (int pe = 0; pe < n && !status; pe++) {
+        struct gpushmem_peer_info info;
+        status = gpushmem_peer_info(pe, &info);
+        if (!status)
+            snprintf(lines + (size_t)pe * LINE_BYTES, LINE_BYTES, "PE %d reaches %s", me, info.description);
+    }
+    if (!status)
+        status = gpushmem_barrier_all();
+    for (int from = 0; from < n && me == 0 && !status; from++)
+        for (int pe = 0; pe < n && !status; pe++) {
+            status = gpushmem_getmem(line, lines + (size_t)pe * LINE_BYTES, LINE_BYTES, from);
+            if (!status)
+                printf("%s\n", line);
+        }
+    return status ? status : gpushmem_barrier_all();
+}
+
+static int print_peers(void)
+{
+    char line[LINE_BYTES];
+    int status = gpushmem_init();
+    if (!status) {
+        char *lines = gpushmem_calloc((size_t)gpushmem_n_pes(), LINE_BYTES);
+        status = lines ? gather_and_print(lines, line) : GPUSHMEM_ERR_NO_MEMORY;
+        if (!status)
+            status = gpushmem_free(lines);
+        if (!status)
+            status = gpushmem_finalize();
+    }
+    if (status)
+        gpsh_cli_say("info", "%s", gpushmem_last_error());
+    return status ? 1 : 0;
+}
+
+int gpsh_cmd_info(int argc, char **argv)
+{
+    const char *option = argc > 1 ? argv[1] : "";
+    if (argc == 2 && (!strcmp(option, "--help") || !strcmp(option, "-h"))) {
+        fputs(usage_text, stdout);
+        return 0;
+    }
+    if (argc == 2 && !strcmp(option, "--peers"))
+        return print_peers();
+    if (argc == 2 && !strcmp(option, "--settings-markdown"))
+        return print_markdown();
+    if (argc > 1) {
+        gpsh_cli_say("info", "unknown argument '%s'; see gpushmem info --help", argv[argc - 1]);
+        return EXIT_USAGE;
+    }
+    print_build();
+    print_rdma_devices();
+    print_gpus();
+    return print_settings();
+}

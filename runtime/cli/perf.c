@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// `gpushmem perf`: becomes the benchmark program (tests/perf), which lies beside this one in a build tree and in libexec
+// after an installation.
+#define _GNU_SOURCE // readlink
+#include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "commands.h"
+
+enum { EXIT_NOT_FOUND = 127 };
+
+static bool find_benchmark(char *path, size_t bytes)
+{
+    static const char *const places[] = {"gpushmem-perf", "../libexec/gpushmem/gpushmem-perf"};
+    char self[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (length < 0) {
+        gpsh_cli_say("perf", "cannot read /proc/self/exe: %s", strerror(errno));
+        return false;
+    }
+    self[length] = '\0';
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        int n = snprintf(path, bytes, "%.*s/%s", (int)(strrchr(self, '/') - self), self, places[i]);
+        if (n < (int)bytes && access(path, X_OK) == 0)
+            return true;
+    }
+    gpsh_cli_say("perf", "there is no gpushmem-perf beside %s or in ../libexec/gpushmem; configure with -DGPUSHMEM_TESTS=ON",
+                 self);
+    return false;
+}
+
+int gpsh_cmd_perf(int argc, char **argv)
+{
+    char path[PATH_MAX];
+    if (!find_benchmark(path, sizeof path))
+        return EXIT_NOT_FOUND;
+    argv[0] = path;
+    execv(path, argv);
+    gpsh_cli_say("perf", "cannot start %s: %s", path, strerror(errno));
+    return EXIT_NOT_FOUND;
+}

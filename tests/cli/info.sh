@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# info.sh GPUSHMEM: what `gpushmem info` says about build, settings, their origin, bad values and peers.
+set -u
+gpushmem=$1
+failed=0
+export GPUSHMEM_TRANSPORTS=p2p
+
+# expect STATUS PATTERN COMMAND...: exit code and a line of output that matches.
+expect() {
+    local status=$1 pattern=$2 text got
+    shift 2
+    text=$("$@" 2>&1)
+    got=$?
+    if [ "$got" != "$status" ] || ! grep -Eq "$pattern" <<<"$text"; then
+        printf '%s\n' "$*: exit code $got (wanted $status), no line matches '$pattern':" "$text"
+        failed=1
+    fi
+}
+
+version=$("$gpushmem" version)
+expect 0 "^gpushmem +${version#gpushmem }$" "$gpushmem" info
+expect 0 '^transports .* p2p( |$)' "$gpushmem" info
+expect 0 '^PMIx +.*[0-9]+\.[0-9]+' "$gpushmem" info
+expect 0 '^GPUSHMEM_HEAP_SIZE +256M +default ' "$gpushmem" info
+expect 0 '^GPUSHMEM_HEAP_SIZE +1G +environment ' env GPUSHMEM_HEAP_SIZE=1024M "$gpushmem" info
+expect 1 'GPUSHMEM_HEAP_SIZE=lots is not a size' env GPUSHMEM_HEAP_SIZE=lots "$gpushmem" info
+expect 2 "unknown argument '--everything'" "$gpushmem" info --everything
+expect 0 '^usage: gpushmem info' "$gpushmem" info --help
+expect 0 '^PE 0 reaches PE 0 ' "$gpushmem" info --peers
+expect 0 '^PE 2 reaches PE 1 by p2p ' "$gpushmem" run -n 3 "$gpushmem" info --peers
+lines=$("$gpushmem" run -n 3 "$gpushmem" info --peers | wc -l)
+[ "$lines" = 9 ] || { echo "info --peers on 3 PEs printed $lines lines, not 9"; failed=1; }
+exit $failed
