@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# bad_options.sh GPUSHMEM: each mistake ends with exit code 2 and one sentence that names it, and starts no job.
+set -u
+gpushmem=$1
+failed=0
+
+# refused WORD ARGUMENT...: the sentence must contain WORD.
+refused() {
+    local word=$1 text status
+    shift
+    text=$("$gpushmem" perf "$@" 2>&1)
+    status=$?
+    if [ "$status" != 2 ] || [[ "$text" != *"$word"* ]] || [ "$(wc -l <<<"$text")" != 1 ]; then
+        echo "gpushmem perf $*: exit code $status, output: $text"
+        failed=1
+    fi
+}
+
+refused "no test given"
+refused "'put-late'" put-late
+refused "'--frobnicate'" put-lat --frobnicate
+refused "needs a value" put-lat --json
+refused "'gpu'" put-lat --issuer gpu
+refused "'0'" put-lat --sizes 0
+refused "'8x'" put-lat --sizes 8x
+refused "'5G'" put-lat --sizes 5G
+refused "--min 1024 is more than --max 64" put-lat --min 1K --max 64
+refused "'-3'" put-lat --rounds -3
+refused "'nan'" put-lat --seconds nan
+"$gpushmem" perf --help | grep -q 'usage: gpushmem perf' || failed=1
+exit $failed

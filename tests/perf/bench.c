@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "bench.h"
+
+#include <stdio.h>
+#include <string.h>
+
+// A batch lasts so long that reading the clock twice (25 ns each, 0.7 us under emulation) does not count.
+static const double batch_us = 20;
+// Until then the scheduler has given the PEs processors of their own, if there are enough.
+static const uint64_t settle_ns = 100000000;
+enum { MIN_ROUNDS = 5, MAX_ROUNDS = 100000, MIN_BYTES = 4 << 20 };
+
+static int allocate(struct perf_bench *b)
+{
+    b->source = gpushmem_calloc(b->max_bytes, 1);
+    b->target = b->source ? gpushmem_calloc(b->max_bytes, 1) : NULL;
+    // Cache lines of their own, so that a flag, a word and the plan do not disturb one another.
+    char *words = b->target ? gpushmem_calloc(3, 256) : NULL;
+    if (!words)
+        return GPUSHMEM_ERR_NO_MEMORY;
+    b->flag = (uint64_t *)words;
+    b->word = (uint64_t *)(words + 256);
+    b->plan = (struct perf_plan *)(words + 512);
+    return 0;
+}
+
+// PE 0 tells everybody which barrier is the last one, so that a PE which learns it early goes on as long as the others.
+static int settle(struct perf_bench *b)
+{
+    uint64_t begin = perf_now_ns();
+    struct perf_plan plan = {.rounds = 0};
+    int status = 0;
+    for (uint64_t i = 1; !status && (!b->plan->rounds || i <= b->plan->rounds); i++) {
+        if (b->initiator && !plan.rounds && perf_now_ns() - begin > settle_ns) {
+            plan.rounds = i;
+            for (int pe = 0; pe < b->n_pes && !status; pe++)
+                status = gpushmem_putmem(b->plan, &plan, sizeof plan, pe);
+        }
+        if (!status)
+            status = gpushmem_barrier_all();
+    }
+    return status;
+}
+
+int perf_bench_open(struct perf_bench *b, const struct perf_options *options, struct perf_report *report)
+{
+    *b = (struct perf_bench){.options = options, .report = report, .my_pe = gpushmem_my_pe(), .n_pes = gpushmem_n_pes()};
+    b->initiator = b->my_pe == 0;
+    b->peer = b->n_pes == 1 || b->my_pe == 1 ? 0 : 1;
+    b->max_bytes = MIN_BYTES;
+    if (options->n_sizes && options->sizes[options->n_sizes - 1] > b->max_bytes)
+        b->max_bytes = options->sizes[options->n_sizes - 1];
+    int status = allocate(b);
+    if (!status)
+        status = gpushmem_peer_info(b->peer, &b->info);
+    return status ? status : settle(b);
+}
+
+void perf_bench_close(struct perf_bench *b)
+{
+    if (b->flag)
+        gpushmem_free(b->flag);
+    if (b->target)
+        gpushmem_free(b->target);
+    if (b->source)
+        gpushmem_free(b->source);
+}
+
+int perf_bench_sizes(const struct perf_bench *b, const uint64_t *standard, int n, const uint64_t **sizes)
+{
+    *sizes = b->options->n_sizes ? b->options->sizes : standard;
+    return b->options->n_sizes ? b->options->n_sizes : n;
+}
+
+static double us_of(struct perf_bench *b, const struct perf_case *c, perf_run_fn run, uint64_t n, int *status)
+{
+    uint64_t begin = perf_now_ns();
+    *status = run(b, c, n);
+    return (double)(perf_now_ns() - begin) / 1e3;
+}
+
+static void make_plan(const struct perf_options *o, double us_each, struct perf_plan *plan)
+{
+    plan->batch = o->iterations;
+    if (!plan->batch)
+        plan->batch = us_each >= batch_us ? 1 : (uint64_t)(batch_us / us_each) + 1;
+    plan->rounds = o->rounds;
+    if (!plan->rounds) {
+        double rounds = o->seconds * 1e6 / ((double)plan->batch * us_each);
+        plan->rounds = rounds < MIN_ROUNDS ? MIN_ROUNDS : rounds > MAX_ROUNDS ? MAX_ROUNDS : (uint64_t)rounds;
+    }
+}
+
+// Warms up twice, the second time by the clock, and tells everybody what follows.
+static int prepare(struct perf_bench *b, const struct perf_case *c)
+{
+    int status = 0;
+    double us = 0;
+    for (int i = 0; i < 2 && !status; i++) {
+        if (b->initiator)
+            us = us_of(b, c, c->run, c->warm, &status) / (double)c->warm;
+        else if (c->serve)
+            status = c->serve(b, c, c->warm);
+    }
+    if (b->initiator && !status) {
+        struct perf_plan plan;
+        make_plan(b->options, us, &plan);
+        for (int pe = 0; pe < b->n_pes && !status; pe++)
+            status = gpushmem_putmem(b->plan, &plan, sizeof plan, pe);
+    }
+    return status ? status : gpushmem_barrier_all();
+}
+
+static int sample(struct perf_bench *b, const struct perf_case *c, struct perf_samples *own, struct perf_samples *reference)
+{
+    double operations = (double)b->plan->batch * (double)(c->window ? c->window : 1);
+    double factor = (c->share > 0 ? c->share : 1) / operations;
+    int status = 0;
+    for (uint64_t i = 0; i < b->plan->rounds && !status; i++) {
+        perf_samples_add(own, us_of(b, c, c->run, b->plan->batch, &status) * factor);
+        if (reference && !status)
+            perf_samples_add(reference, us_of(b, c, c->reference, b->plan->batch, &status) * factor);
+    }
+    return status;
+}
+
+int perf_measure(struct perf_bench *b, const struct perf_case *c)
+{
+    struct perf_samples own = {.values = NULL}, reference = {.values = NULL};
+    if (b->initiator)
+        perf_report_progress(b->report, c->test, c->issuer, c->size);
+    int status = gpushmem_barrier_all();
+    if (!status)
+        status = prepare(b, c);
+    if (!status && b->initiator)
+        status = sample(b, c, &own, c->reference ? &reference : NULL);
+    else if (!status && c->serve)
+        status = c->serve(b, c, b->plan->batch * b->plan->rounds);
+    if (!status)
+        status = gpushmem_barrier_all();
+    if (!status && b->initiator) {
+        perf_bench_report(b, c, c->test, &own);
+        if (c->reference)
+            perf_bench_report(b, c, c->reference_test, &reference);
+    }
+    perf_samples_clear(&own);
+    perf_samples_clear(&reference);
+    return status;
+}
+
+static const char *path_of(const struct perf_bench *b, const struct perf_case *c)
+{
+    if (gpushmem_ptr(b->target, b->peer) && !(strcmp(c->issuer, "device") == 0 && !b->info.device_direct))
+        return "direct";
+    return strcmp(c->issuer, "device") == 0 ? "ring" : "channel";
+}
+
+void perf_bench_report(struct perf_bench *b, const struct perf_case *c, const char *test, struct perf_samples *us)
+{
+    double p50 = perf_samples_percentile(us, 50);
+    struct perf_row row = {.test = test, .issuer = c->issuer, .path = path_of(b, c), .size_bytes = c->size};
+    snprintf(row.transport, sizeof row.transport, "%s", b->info.transport);
+    if (c->bandwidth) {
+        row.bandwidth_gb_s = p50 > 0 ? (double)c->size / (p50 * 1e3) : 0;
+        row.rate_m_s = p50 > 0 ? 1 / p50 : 0;
+    } else {
+        row.latency_us_p50 = p50;
+        row.latency_us_p99 = perf_samples_percentile(us, 99);
+    }
+    perf_report_add(b->report, &row);
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What all tests share: memory, the peer, and the way one row is measured.
+#ifndef PERF_BENCH_H
+#define PERF_BENCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "gpushmem/gpushmem.h"
+#include "options.h"
+#include "report.h"
+#include "samples.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// What PE 0 decides for everybody.
+struct perf_plan {
+    uint64_t batch;  // operations timed together
+    uint64_t rounds; // samples
+};
+
+struct perf_bench {
+    const struct perf_options *options;
+    struct perf_report *report; // rows are added on PE 0
+    int my_pe, n_pes;
+    int peer;             // PE 0 measures against PE 1; in a job of one PE, against itself
+    bool initiator;       // PE 0
+    uint64_t max_bytes;   // size of source and target
+    char *source;         // symmetric: what is sent, and where gets arrive
+    char *target;         // symmetric: written to and read from on the peer
+    uint64_t *flag;       // symmetric: ping-pongs
+    uint64_t *word;       // symmetric: atomics
+    struct perf_plan *plan; // symmetric
+    uint64_t sequence;    // last value of the flag, the same on both sides
+    struct gpushmem_peer_info info; // how the peer is reached
+};
+
+struct perf_case;
+// Does `n` operations, or (serve) the other side's share of n operations. 0 or a negative status.
+typedef int (*perf_run_fn)(struct perf_bench *bench, const struct perf_case *c, uint64_t n);
+
+// One row to measure.
+struct perf_case {
+    const char *test;
+    const char *issuer;    // "host" or "device"
+    uint64_t size;         // bytes of an operation
+    uint64_t window;       // operations in one count of `n`; 0: one
+    double share;          // of the time that counts: 0.5 for half a round trip; 0: all
+    uint64_t warm;         // counts run before, which also tell how long one takes
+    perf_run_fn run;       // PE 0
+    perf_run_fn serve;     // the other PEs; NULL: nothing to do
+    perf_run_fn reference; // PE 0: timed in turn with `run`, under the same conditions; NULL: none
+    bool bandwidth;        // report bandwidth and rate, not latency
+    const char *reference_test; // its name in the table
+};
+
+int perf_bench_open(struct perf_bench *bench, const struct perf_options *options, struct perf_report *report);
+void perf_bench_close(struct perf_bench *bench);
+
+// Collective. Measures the case and adds its rows.
+int perf_measure(struct perf_bench *bench, const struct perf_case *c);
+// Adds a row from samples of microseconds per operation.
+void perf_bench_report(struct perf_bench *bench, const struct perf_case *c, const char *test, struct perf_samples *us);
+
+// The sizes of this run: the options', or the test's own.
+int perf_bench_sizes(const struct perf_bench *bench, const uint64_t *standard, int n, const uint64_t **sizes);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Latencies of puts and gets issued by the host.
+#include "bench.h"
+#include "tests.h"
+
+static const uint64_t standard_sizes[] = {8, 64, 512, 4096, 65536, 1 << 20};
+enum { N_STANDARD = sizeof standard_sizes / sizeof standard_sizes[0], WARM = 32 };
+
+// Both sides of a ping-pong: PE 0 sends first.
+#define PING_PONG(NAME, SEND)                                                                              \
+    static int NAME##_run(struct perf_bench *b, const struct perf_case *c, uint64_t n)                     \
+    {                                                                                                      \
+        int status = 0;                                                                                    \
+        for (uint64_t i = 0; i < n && !status; i++) {                                                      \
+            b->sequence++;                                                                                 \
+            SEND;                                                                                          \
+            if (!status)                                                                                   \
+                status = gpushmem_uint64_wait_until(b->flag, GPUSHMEM_CMP_EQ, b->sequence);                \
+        }                                                                                                  \
+        return status;                                                                                     \
+    }                                                                                                      \
+    static int NAME##_serve(struct perf_bench *b, const struct perf_case *c, uint64_t n)                   \
+    {                                                                                                      \
+        int status = 0;                                                                                    \
+        if (b->my_pe != 1)                                                                                 \
+            return 0;                                                                                      \
+        for (uint64_t i = 0; i < n && !status; i++) {                                                      \
+            b->sequence++;                                                                                 \
+            status = gpushmem_uint64_wait_until(b->flag, GPUSHMEM_CMP_EQ, b->sequence);                    \
+            if (!status)                                                                                   \
+                SEND;                                                                                      \
+        }                                                                                                  \
+        return status;                                                                                     \
+    }
+
+// 8 bytes are their own flag, as in ib_write_lat.
+PING_PONG(put_word, status = gpushmem_uint64_p(b->flag, b->sequence, b->peer))
+PING_PONG(put_signal, status = gpushmem_putmem_signal(b->target, b->source, c->size, b->flag, b->sequence,
+                                                      GPUSHMEM_SIGNAL_SET, b->peer))
+PING_PONG(put_fence,
+          status = gpushmem_putmem(b->target, b->source, c->size, b->peer);
+          status = status ? status : gpushmem_fence();
+          status = status ? status : gpushmem_uint64_p(b->flag, b->sequence, b->peer))
+
+static int put_run(struct perf_bench *b, const struct perf_case *c, uint64_t n)
+{
+    int status = 0;
+    for (uint64_t i = 0; i < n && !status; i++)
+        status = gpushmem_putmem(b->target, b->source, c->size, b->peer);
+    return status;
+}
+
+static int get_run(struct perf_bench *b, const struct perf_case *c, uint64_t n)
+{
+    int status = 0;
+    for (uint64_t i = 0; i < n && !status; i++)
+        status = gpushmem_getmem(b->source, b->target, c->size, b->peer);
+    return status;
+}
+
+int perf_host_put_latency(struct perf_bench *b)
+{
+    const uint64_t *sizes;
+    int n = perf_bench_sizes(b, standard_sizes, N_STANDARD, &sizes), status = 0;
+    for (int i = 0; i < n && !status; i++) {
+        bool word = sizes[i] == 8;
+        status = perf_measure(b, &(struct perf_case){
+            .test = "put-lat", .issuer = "host", .size = sizes[i], .share = 0.5, .warm = WARM,
+            .run = word ? put_word_run : put_signal_run, .serve = word ? put_word_serve : put_signal_serve});
+    }
+    for (int i = 0; i < n && !status; i++) {
+        if (sizes[i] != 8)
+            continue;
+        status = perf_measure(b, &(struct perf_case){
+            .test = "put-fence-flag", .issuer = "host", .size = 8, .share = 0.5, .warm = WARM,
+            .run = put_fence_run, .serve = put_fence_serve});
+        if (!status)
+            status = perf_measure(b, &(struct perf_case){
+                .test = "put", .issuer = "host", .size = 8, .warm = WARM, .run = put_run});
+        if (!status)
+            status = gpushmem_quiet();
+    }
+    return status;
+}
+
+int perf_host_get_latency(struct perf_bench *b)
+{
+    const uint64_t *sizes;
+    int n = perf_bench_sizes(b, standard_sizes, N_STANDARD, &sizes), status = 0;
+    for (int i = 0; i < n && !status; i++)
+        status = perf_measure(b, &(struct perf_case){
+            .test = "get-lat", .issuer = "host", .size = sizes[i], .warm = WARM, .run = get_run});
+    return status;
+}

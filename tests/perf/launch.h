@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Starts this program again as a job.
+#ifndef PERF_LAUNCH_H
+#define PERF_LAUNCH_H
+
+#include <stdbool.h>
+
+bool perf_is_launched(void);
+// Becomes `gpushmem run -n pes -- this program argv...`. Returns the exit status if that fails.
+int perf_launch(int pes, char **argv);
+
+#endif

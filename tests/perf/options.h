@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The command line of gpushmem-perf.
+#ifndef PERF_OPTIONS_H
+#define PERF_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { PERF_MAX_SIZES = 40, PERF_MAX_TESTS = 16 };
+enum perf_issuer { PERF_HOST = 1, PERF_DEVICE = 2, PERF_BOTH = 3 };
+
+struct perf_options {
+    const char *tests[PERF_MAX_TESTS + 1]; // names, NULL at the end
+    uint64_t sizes[PERF_MAX_SIZES];        // ascending, in bytes
+    int n_sizes;                           // 0: each test takes its own
+    uint64_t iterations;                   // operations timed together; 0: as many as the clock needs
+    uint64_t rounds;                       // samples of each row; 0: about `seconds` worth of them
+    double seconds;                        // time spent on each row
+    int pes;                               // to start without a launcher; 0: as many as the tests need
+    unsigned issuers;                      // or of enum perf_issuer
+    const char *json;                      // file, "-" is the standard output; NULL: none
+    bool markdown;                         // the table as Markdown
+    bool quiet;                            // no progress line
+};
+
+// True if the program should go on; else *exit_status is what it should end with.
+bool perf_options_parse(struct perf_options *options, int argc, char **argv, int *exit_status);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

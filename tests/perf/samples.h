@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Times of one row, and their percentiles.
+#ifndef PERF_SAMPLES_H
+#define PERF_SAMPLES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct perf_samples {
+    double *values;
+    size_t count, room;
+};
+
+uint64_t perf_now_ns(void);
+void perf_samples_add(struct perf_samples *samples, double value); // dropped if there is no memory for it
+double perf_samples_percentile(struct perf_samples *samples, double percent); // 0 without samples; sorts them
+void perf_samples_clear(struct perf_samples *samples);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The tests of gpushmem-perf, by name.
+#ifndef PERF_TESTS_H
+#define PERF_TESTS_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct perf_bench;
+
+// A test measures one or more rows. All PEs call it alike. 0 or a negative status.
+typedef int (*perf_test_fn)(struct perf_bench *bench);
+
+struct perf_test {
+    const char *name;
+    const char *help;
+    perf_test_fn host;   // NULL: there is none
+    perf_test_fn device;
+    int min_pes;
+};
+
+extern const struct perf_test perf_tests[]; // ends with a NULL name
+
+int perf_host_put_latency(struct perf_bench *bench);
+int perf_host_get_latency(struct perf_bench *bench);
+int perf_host_put_bandwidth(struct perf_bench *bench);
+int perf_host_get_bandwidth(struct perf_bench *bench);
+int perf_host_atomics(struct perf_bench *bench);
+int perf_host_barrier(struct perf_bench *bench);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
