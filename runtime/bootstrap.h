@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct gpsh_bootstrap {
     int my_pe, n_pes;           // rank and job size
@@ -14,6 +15,7 @@ struct gpsh_bootstrap {
     char dir[256];              // session directory of the job on this node, mode 0700; "" if the launcher has none
     bool singleton;             // no launcher: a job of one PE
     bool launched_by_us;        // started by `gpushmem run`
+    int64_t wait_timeout_ms;    // longest wait in exchange and fence; 0: unbounded. May be set after init
 };
 
 // May be called from a thread of the PMIx library.

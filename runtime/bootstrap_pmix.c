@@ -17,12 +17,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "error.h"
 #include "log.h"
 
-enum { BLOB_MAGIC = 0x42535047, BLOB_VERSION = 1, LONGEST_DIR = 80 };
+enum { BLOB_MAGIC = 0x42535047, BLOB_VERSION = 1, LONGEST_DIR = 80, REMARK_AFTER_MS = 10000 };
 
 // What goes in front of every blob.
 struct blob_header {
@@ -339,27 +340,133 @@ int gpsh_bootstrap_put(struct gpsh_bootstrap *b, const void *blob, size_t bytes)
     return error;
 }
 
+// Blocking form of an asynchronous call that answers with a status and perhaps a number. Who waits may give up; then
+// the answer, if it comes, releases the reply.
+struct reply {
+    pthread_mutex_t mutex;
+    pthread_cond_t arrived_cond;
+    bool arrived;
+    bool abandoned;
+    pmix_status_t status;
+    size_t number;
+};
+
+static struct reply *reply_create(void)
+{
+    pthread_condattr_t monotonic;
+    struct reply *r = calloc(1, sizeof(*r));
+    if (!r)
+        return NULL;
+    pthread_mutex_init(&r->mutex, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&r->arrived_cond, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    return r;
+}
+
+static void reply_destroy(struct reply *r)
+{
+    pthread_cond_destroy(&r->arrived_cond);
+    pthread_mutex_destroy(&r->mutex);
+    free(r);
+}
+
+static void reply_arrived(pmix_status_t status, size_t number, void *arg)
+{
+    struct reply *r = arg;
+    pthread_mutex_lock(&r->mutex);
+    r->status = status;
+    r->number = number;
+    r->arrived = true;
+    bool abandoned = r->abandoned;
+    pthread_cond_signal(&r->arrived_cond);
+    pthread_mutex_unlock(&r->mutex);
+    if (abandoned)
+        reply_destroy(r);
+}
+
+static void reply_status_arrived(pmix_status_t status, void *arg)
+{
+    reply_arrived(status, 0, arg);
+}
+
+// Waits `ms` at most, -1: for ever. True if the answer is there.
+static bool reply_wait(struct reply *r, long ms)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += ms / 1000;
+    until.tv_nsec += ms % 1000 * 1000000;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_sec++;
+        until.tv_nsec -= 1000000000;
+    }
+    int error = 0;
+    pthread_mutex_lock(&r->mutex);
+    while (!r->arrived && error == 0)
+        error = ms < 0 ? pthread_cond_wait(&r->arrived_cond, &r->mutex)
+                       : pthread_cond_timedwait(&r->arrived_cond, &r->mutex, &until);
+    bool arrived = r->arrived;
+    pthread_mutex_unlock(&r->mutex);
+    return arrived;
+}
+
+// Gives up, unless the answer arrives just now. True if it did.
+static bool reply_abandon(struct reply *r)
+{
+    pthread_mutex_lock(&r->mutex);
+    bool arrived = r->arrived;
+    r->abandoned = true;
+    pthread_mutex_unlock(&r->mutex);
+    return arrived;
+}
+
+// A launcher need not tell that a PE died on its way here, so a long wait is remarked, and bounded on request.
+static bool fence_wait(const struct gpsh_bootstrap *b, struct reply *r, const char *what)
+{
+    long limit_ms = b->wait_timeout_ms > 0 ? b->wait_timeout_ms : -1;
+    long quiet_ms = limit_ms > 0 && limit_ms < REMARK_AFTER_MS ? limit_ms : REMARK_AFTER_MS;
+    if (reply_wait(r, quiet_ms))
+        return true;
+    if (limit_ms == quiet_ms)
+        return false;
+    GPSH_LOG(WARN, "bootstrap", "%s has been waiting for other PEs for %ld s; did one of them end?", what, quiet_ms / 1000);
+    return reply_wait(r, limit_ms < 0 ? -1 : limit_ms - quiet_ms);
+}
+
 static int collecting_fence(const struct gpsh_bootstrap *b, const char *what)
 {
     if (b->singleton)
         return 0;
+    struct reply *r = reply_create();
+    if (!r)
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for a fence");
     pmix_info_t collect;
     PMIX_INFO_LOAD(&collect, PMIX_COLLECT_DATA, NULL, PMIX_BOOL);
-    pmix_status_t rc = PMIx_Fence(NULL, 0, &collect, 1);
+    pmix_status_t rc = PMIx_Fence_nb(NULL, 0, &collect, 1, reply_status_arrived, r);
+    if (rc == PMIX_SUCCESS) {
+        if (!fence_wait(b, r, what) && !reply_abandon(r))
+            return gpsh_fail(GPUSHMEM_ERR_TIMEOUT,
+                             "%s waited %lld ms in vain (GPUSHMEM_WAIT_TIMEOUT_MS): not all of the %d PEs came here", what,
+                             (long long)b->wait_timeout_ms, b->n_pes);
+        rc = r->status;
+    }
+    reply_destroy(r);
     PMIX_INFO_DESTRUCT(&collect);
     if (rc == PMIX_ERR_PARTIAL_SUCCESS)
         return gpsh_fail(GPUSHMEM_ERR_PE_FAILED, "%s: a PE died in the meantime", what);
-    return rc == PMIX_SUCCESS ? 0 : fail_pmix(rc, what);
+    return rc == PMIX_SUCCESS || rc == PMIX_OPERATION_SUCCEEDED ? 0 : fail_pmix(rc, what);
 }
 
 int gpsh_bootstrap_exchange(struct gpsh_bootstrap *b)
 {
-    return collecting_fence(b, "exchanging the PEs' data through the launcher");
+    return collecting_fence(b, "the exchange through the launcher");
 }
 
 int gpsh_bootstrap_fence(struct gpsh_bootstrap *b)
 {
-    return collecting_fence(b, "the launcher's barrier");
+    return collecting_fence(b, "the barrier of the launcher");
 }
 
 // Checks what claims to be the blob of `pe` and copies what it holds.
@@ -420,11 +527,15 @@ int gpsh_bootstrap_get(struct gpsh_bootstrap *b, int pe, void **blob, size_t *by
     return error;
 }
 
-// Runs in the PMIx library's thread.
+// True in the PMIx library's own thread, which must not wait for an answer that only itself can receive.
+static _Thread_local bool in_library_thread;
+
+// Runs in that thread.
 static void on_event(size_t handler, pmix_status_t status, const pmix_proc_t *source, pmix_info_t info[], size_t n_info,
                      pmix_info_t *results, size_t n_results, pmix_event_notification_cbfunc_fn_t done, void *done_arg)
 {
     const pmix_proc_t *dead = source;
+    in_library_thread = true;
     for (size_t i = 0; i < n_info; i++) {
         if (PMIX_CHECK_KEY(&info[i], PMIX_EVENT_AFFECTED_PROC) && info[i].value.type == PMIX_PROC)
             dead = info[i].value.data.proc;
@@ -439,34 +550,6 @@ static void on_event(size_t handler, pmix_status_t status, const pmix_proc_t *so
         done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, done_arg);
 }
 
-// Blocking form of an asynchronous call that answers with a status and a number.
-struct reply {
-    pthread_mutex_t mutex;
-    pthread_cond_t arrived_cond;
-    bool arrived;
-    pmix_status_t status;
-    size_t number;
-};
-
-static void reply_arrived(pmix_status_t status, size_t number, void *arg)
-{
-    struct reply *r = arg;
-    pthread_mutex_lock(&r->mutex);
-    r->status = status;
-    r->number = number;
-    r->arrived = true;
-    pthread_cond_signal(&r->arrived_cond);
-    pthread_mutex_unlock(&r->mutex);
-}
-
-static void reply_wait(struct reply *r)
-{
-    pthread_mutex_lock(&r->mutex);
-    while (!r->arrived)
-        pthread_cond_wait(&r->arrived_cond, &r->mutex);
-    pthread_mutex_unlock(&r->mutex);
-}
-
 int gpsh_bootstrap_on_death(struct gpsh_bootstrap *b, gpsh_pe_death_fn fn, void *arg)
 {
     static pmix_status_t deaths[] = {PMIX_ERR_PROC_ABORTED, PMIX_ERR_PROC_ABORTED_BY_SIG, PMIX_ERR_PROC_TERM_WO_SYNC,
@@ -475,20 +558,55 @@ int gpsh_bootstrap_on_death(struct gpsh_bootstrap *b, gpsh_pe_death_fn fn, void 
     client.on_death = fn;
     if (b->singleton || client.has_handler)
         return 0;
-    struct reply r = {.mutex = PTHREAD_MUTEX_INITIALIZER, .arrived_cond = PTHREAD_COND_INITIALIZER};
-    PMIx_Register_event_handler(deaths, sizeof(deaths) / sizeof(deaths[0]), NULL, 0, on_event, reply_arrived, &r);
-    reply_wait(&r);
-    if (r.status != PMIX_SUCCESS)
-        return fail_pmix(r.status, "asking the launcher for news of PEs that end");
-    client.handler = r.number;
-    client.has_handler = true;
-    return 0;
+    struct reply *r = reply_create();
+    if (!r)
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for an event handler");
+    PMIx_Register_event_handler(deaths, sizeof(deaths) / sizeof(deaths[0]), NULL, 0, on_event, reply_arrived, r);
+    reply_wait(r, -1);
+    pmix_status_t rc = r->status;
+    client.handler = r->number;
+    client.has_handler = rc == PMIX_SUCCESS;
+    reply_destroy(r);
+    return rc == PMIX_SUCCESS ? 0 : fail_pmix(rc, "asking the launcher for news of PEs that end");
+}
+
+struct abort_order {
+    int status;
+    char *why;
+};
+
+static void *carry_out_abort(void *arg)
+{
+    struct abort_order *order = arg;
+    PMIx_Abort(order->status, order->why, NULL, 0);
+    free(order->why);
+    free(order);
+    return NULL;
+}
+
+static int abort_from_other_thread(int status, const char *why)
+{
+    pthread_t thread;
+    struct abort_order *order = malloc(sizeof(*order));
+    char *copy = strdup(why);
+    if (order && copy) {
+        *order = (struct abort_order){.status = status, .why = copy};
+        if (pthread_create(&thread, NULL, carry_out_abort, order) == 0) {
+            pthread_detach(thread);
+            return 0;
+        }
+    }
+    free(order);
+    free(copy);
+    return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory or thread to ask the launcher for the end of the job");
 }
 
 int gpsh_bootstrap_abort(struct gpsh_bootstrap *b, int status, const char *why)
 {
     if (b->singleton)
         return 0;
+    if (in_library_thread)
+        return abort_from_other_thread(status, why);
     pmix_status_t rc = PMIx_Abort(status, why, NULL, 0);
     return rc == PMIX_SUCCESS || rc == PMIX_OPERATION_SUCCEEDED ? 0 : fail_pmix(rc, "asking the launcher to end the job");
 }

@@ -119,6 +119,7 @@ static int bring_up(void)
         gpsh_settings_clear(&gpsh.settings);
         return status;
     }
+    gpsh.boot.wait_timeout_ms = gpsh.settings.wait_timeout_ms;
     gpsh.my_pe = gpsh.boot.my_pe;
     gpsh.n_pes = gpsh.boot.n_pes;
     gpsh_log_set_pe(gpsh.my_pe);

@@ -96,7 +96,7 @@ static void on_failure(struct gpsh_job *j, int pe)
         j->exit_status = gpsh_child_exit_status(&j->pes[pe]);
         snprintf(j->reason, sizeof(j->reason), "%s", what);
     }
-    if (!j->options->continue_on_failure)
+    if (j->options->on_failure != GPSH_RUN_ON_FAILURE_CONTINUE)
         end_after_failure(j, ended_by_forwarded_signal(j, &j->pes[pe]) ? 0 : j->n_running);
     else if (j->n_running > 0 && !j->options->quiet)
         gpsh_cli_say("run", "%s; the other %s still run%s", what, count(n, sizeof(n), j->n_running),
@@ -141,9 +141,9 @@ void gpsh_job_on_server_event(struct gpsh_job *j, const struct gpsh_server_event
     }
     if (j->ending)
         return;
-    j->exit_status = e->status > 0 && e->status < 256 ? e->status : 1;
-    snprintf(j->reason, sizeof(j->reason), "PE %d (pid %d) aborted the job with status %d%s%s", e->pe, (int)c->pid,
-             e->status, e->message[0] ? ": " : "", e->message);
+    j->exit_status = e->status >= 0 && e->status < 256 ? e->status : 1;
+    snprintf(j->reason, sizeof(j->reason), "PE %d (pid %d) %s the job with status %d%s%s", e->pe, (int)c->pid,
+             e->status ? "aborted" : "ended", e->status, e->message[0] ? ": " : "", e->message);
     j->n_failed++;
     end_after_failure(j, j->n_running - c->running);
 }

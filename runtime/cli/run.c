@@ -57,6 +57,18 @@ static int take_signals(struct launcher *l)
     return l->signal_fd < 0 ? errno : 0;
 }
 
+// Launcher and library must want the same when a PE dies: what one was told, the other follows.
+static int agree_on_failure(struct gpsh_run_options *o)
+{
+    static const char name[] = "GPUSHMEM_ON_PE_FAILURE";
+    const char *setting = getenv(name);
+    if (o->on_failure == GPSH_RUN_ON_FAILURE_UNSET)
+        o->on_failure = setting && strcmp(setting, "notify") == 0 ? GPSH_RUN_ON_FAILURE_CONTINUE : GPSH_RUN_ON_FAILURE_ABORT;
+    else if (o->on_failure == GPSH_RUN_ON_FAILURE_CONTINUE && !setting)
+        return setenv(name, "notify", 0) == 0 ? 0 : errno;
+    return 0;
+}
+
 // The library of an outer launcher must not be mistaken for ours; -x comes on top.
 static int prepare_environment(struct launcher *l)
 {
@@ -72,7 +84,7 @@ static int prepare_environment(struct launcher *l)
         if (putenv(*x) != 0)
             return errno;
     }
-    return 0;
+    return agree_on_failure(&l->options);
 }
 
 // Pipes and connections of many PEs exceed the usual soft limit of 1024 descriptors.
@@ -153,6 +165,13 @@ static int start_all(struct launcher *l)
     return status;
 }
 
+static void read_server_events(struct launcher *l)
+{
+    struct gpsh_server_event e;
+    while (read(l->job.server.event_fd, &e, sizeof(e)) == sizeof(e))
+        gpsh_job_on_server_event(&l->job, &e);
+}
+
 static void read_signals(struct launcher *l)
 {
     struct signalfd_siginfo info;
@@ -170,15 +189,11 @@ static void read_signals(struct launcher *l)
         if (!known)
             waitpid((pid_t)info.ssi_pid, NULL, WNOHANG);
     }
-    if (children)
-        gpsh_job_on_child_ends(&l->job);
-}
-
-static void read_server_events(struct launcher *l)
-{
-    struct gpsh_server_event e;
-    while (read(l->job.server.event_fd, &e, sizeof(e)) == sizeof(e))
-        gpsh_job_on_server_event(&l->job, &e);
+    if (!children)
+        return;
+    // What a PE told the server before it ended is known by now, and comes first.
+    read_server_events(l);
+    gpsh_job_on_child_ends(&l->job);
 }
 
 enum { POLL_SIGNALS, POLL_SERVER, POLL_INPUT, POLL_SINKS, POLL_STREAMS = POLL_SINKS + 2 };
@@ -201,7 +216,6 @@ static nfds_t plan_polls(struct launcher *l)
     return (nfds_t)(POLL_STREAMS + n_streams);
 }
 
-// What the PEs wrote and told before they ended is looked at before their end is.
 static void watch(struct launcher *l)
 {
     while (l->job.n_running > 0) {

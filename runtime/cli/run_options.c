@@ -21,7 +21,8 @@ static const char usage_text[] =
     "      --nodes K            pretend that the PEs are spread over K nodes\n"
     "      --bind none|core     pin each PE to a core of its own (default none)\n"
     "      --on-failure abort|continue\n"
-    "                           when a PE dies: end the job (default), or let the others go on\n"
+    "                           when a PE dies: end the job, or let the others go on (and set\n"
+    "                           GPUSHMEM_ON_PE_FAILURE=notify for them; default: as that variable says)\n"
     "      --grace SECONDS      between asking a PE to end (SIGTERM) and killing it (default 2)\n"
     "  -q, --quiet              no messages of the launcher itself\n"
     "  -h, --help               print this\n\n"
@@ -107,6 +108,15 @@ static bool parse_setting(struct gpsh_run_options *o, char *text)
     return true;
 }
 
+static bool parse_on_failure(struct gpsh_run_options *o, const char *text)
+{
+    bool go_on;
+    if (!parse_word("--on-failure", text, "abort", "continue", &go_on))
+        return false;
+    o->on_failure = go_on ? GPSH_RUN_ON_FAILURE_CONTINUE : GPSH_RUN_ON_FAILURE_ABORT;
+    return true;
+}
+
 static bool take_option(struct gpsh_run_options *o, int option)
 {
     switch (option) {
@@ -129,7 +139,7 @@ static bool take_option(struct gpsh_run_options *o, int option)
     case OPT_BIND:
         return parse_word("--bind", optarg, "none", "core", &o->bind_cores);
     case OPT_ON_FAILURE:
-        return parse_word("--on-failure", optarg, "abort", "continue", &o->continue_on_failure);
+        return parse_on_failure(o, optarg);
     }
     return false;
 }

@@ -7,6 +7,8 @@
 
 enum { GPSH_RUN_MAX_PES = 4096, GPSH_RUN_EXIT_USAGE = 2, GPSH_RUN_EXIT_TIMEOUT = 124 };
 
+enum gpsh_run_on_failure { GPSH_RUN_ON_FAILURE_UNSET, GPSH_RUN_ON_FAILURE_ABORT, GPSH_RUN_ON_FAILURE_CONTINUE };
+
 struct gpsh_run_options {
     int n_pes;
     int n_nodes;            // pretended nodes
@@ -15,7 +17,7 @@ struct gpsh_run_options {
     bool tag_output;        // put "[PE] " in front of each line
     bool quiet;             // no messages of the launcher
     bool bind_cores;
-    bool continue_on_failure;
+    enum gpsh_run_on_failure on_failure;
     char **settings;        // VAR=VALUE strings of -x, NULL at the end; owned
     char **program;         // program and its arguments, NULL at the end
 };

@@ -119,6 +119,17 @@ class ExitStatus(Case):
         self.assert_last_line(err, r"PE 1 \(pid \d+\) exited with code 7; the other 2 PEs ran to the end")
 
 
+    def test_launcher_and_library_agree_on_failure(self):
+        show = ("sh", "-c", "[ $PMIX_RANK = 0 ] && exit 3; sleep 0.3; echo ${GPUSHMEM_ON_PE_FAILURE-unset}")
+        for options, out in ((("--on-failure", "continue"), "notify\n"),
+                             (("--on-failure", "continue", "-x", "GPUSHMEM_ON_PE_FAILURE=abort"), "abort\n"),
+                             (("-x", "GPUSHMEM_ON_PE_FAILURE=notify"), "notify\n"),
+                             (("-x", "GPUSHMEM_ON_PE_FAILURE=abort"), ""),
+                             (("-x", "GPUSHMEM_ON_PE_FAILURE=notify", "--on-failure", "abort"), "")):
+            with self.subTest(options):
+                self.assertEqual(self.job("-n", 2, *options, *show, code=3)[0], out)
+
+
 class CommandLine(Case):
     def assert_refused(self, pattern, *arguments, code=2):
         out, err = self.job(*arguments, code=code)
@@ -407,6 +418,14 @@ class Trouble(Case):
     def test_fence_returns_when_a_pe_dies(self):
         out, _ = self.job("-n", 4, "--on-failure", "continue", MISHAP, "fence", 1, code=137)
         self.assertEqual(len(re.findall(r"pe \d: fence returned -12: .*a PE died", out)), 3)
+
+    def test_fence_gives_up_when_asked_to(self):
+        out, _ = self.job("-n", 3, MISHAP, "absent", 1)
+        self.assertEqual(len(re.findall(r"pe \d: fence returned -13: .* waited 300 ms in vain .*: not all of the 3 PEs", out)), 2)
+
+    def test_abort_from_the_news_of_a_death(self):
+        _, err = self.job("-n", 3, "--on-failure", "continue", MISHAP, "revenge", 1, code=43)
+        self.assert_last_line(err, r"PE [02] \(pid \d+\) aborted the job with status 43: what happened.*; ended the other PE")
 
     def test_abort(self):
         _, err = self.job("-n", 4, MISHAP, "abort", 1, code=42)

@@ -2,6 +2,8 @@
 // A job in which one PE does something bad, seen through the bootstrap. Prints what each PE got to know.
 //   mishap kill VICTIM       VICTIM kills itself; the others wait until they are told, and say so
 //   mishap fence VICTIM      the same while the others are in a fence
+//   mishap absent VICTIM     the others wait 0.3 s for VICTIM in a fence
+//   mishap revenge VICTIM    VICTIM kills itself; the others ask for the end of the job as soon as they are told
 //   mishap abort VICTIM      VICTIM asks for the end of the job, with status 42
 //   mishap leave VICTIM      VICTIM returns from main without finalize; the others go on for 4 s
 //   mishap hang VICTIM       nobody ever ends
@@ -23,10 +25,13 @@
 
 static struct gpsh_bootstrap boot;
 static _Atomic int dead_pe = -1;
+static bool revenge;
 
 static void on_death(int pe, const char *reason, void *arg)
 {
     *(_Atomic int *)arg = pe;
+    if (revenge)
+        gpsh_bootstrap_abort(&boot, 43, "what happened to my friend?");
 }
 
 static void sleep_ms(long ms)
@@ -47,6 +52,19 @@ static int hear_of_death(void)
     for (int i = 0; i < 1000 && dead_pe < 0; i++)
         sleep_ms(10);
     printf("pe %d heard of the death of PE %d\n", boot.my_pe, dead_pe);
+    must(gpsh_bootstrap_finalize(&boot), "finalize");
+    return 0;
+}
+
+static int fence_in_vain(int victim)
+{
+    boot.wait_timeout_ms = 300;
+    if (boot.my_pe == victim) {
+        sleep_ms(1500);
+    } else {
+        int rc = gpsh_bootstrap_fence(&boot);
+        printf("pe %d: fence returned %d: %s\n", boot.my_pe, rc, gpsh_last_error());
+    }
     must(gpsh_bootstrap_finalize(&boot), "finalize");
     return 0;
 }
@@ -116,10 +134,14 @@ int main(int argc, char **argv)
     const char *kind = argv[1];
     int victim = atoi(argv[2]);
     must(gpsh_bootstrap_init(&boot), "init");
+    setvbuf(stdout, NULL, _IOLBF, 0);
     must(gpsh_bootstrap_on_death(&boot, on_death, &dead_pe), "on_death");
     if (strncmp(kind, "blob:", 5) == 0)
         return exchange_with_forger(kind + 5, victim);
     must(gpsh_bootstrap_fence(&boot), "first fence");
+    if (strcmp(kind, "absent") == 0)
+        return fence_in_vain(victim);
+    revenge = strcmp(kind, "revenge") == 0;
     if (strcmp(kind, "hang") == 0) {
         sleep_ms(60000);
         return 0;

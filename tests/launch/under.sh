@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # under.sh: runs a program as a job of N PEs under one of the launchers that gpushmem supports.
 #
-#   under.sh LAUNCHER N [--lines REGEX] PROGRAM [arguments]
+#   under.sh LAUNCHER N [--fails] [--lines REGEX] PROGRAM [arguments]
 #     LAUNCHER   run (gpushmem run), nodes (gpushmem run with four pretended nodes), mpirun, prterun or slurm (four virtual
 #                nodes; N must be a multiple of 4)
+#     --fails    the job must end with a code other than 0, soon and not by the time limit
 #     --lines    fail unless exactly N lines of output match; so that N jobs of one PE are no success
 #
 # Exit code: the program's; 1 if the lines are not as expected; 77 if the launcher is not installed.
@@ -44,18 +45,26 @@ choose() {
 
 main() {
     [ $# -ge 3 ] || die "usage: under.sh LAUNCHER N [--lines REGEX] PROGRAM [arguments]"
-    local n=$2 lines='' output status found
+    local n=$2 lines='' fails='' output status found
     choose "$1" "$2"
     shift 2
+    if [ "$1" = --fails ]; then
+        fails=yes
+        shift
+    fi
     if [ "$1" = --lines ]; then
         lines=$2
         shift 2
     fi
     output=$(mktemp)
-    "${launch[@]}" "$@" 2>&1 | tee "$output"
+    timeout 60 "${launch[@]}" "$@" 2>&1 | tee "$output"
     status=${PIPESTATUS[0]}
-    found=$(grep -cE -- "$lines" "$output")
+    found=$(grep -caE -- "$lines" "$output")
     rm -f "$output"
+    if [ -n "$fails" ]; then
+        [ "$status" != 0 ] && [ "$status" != 77 ] && [ "$status" != 124 ] && exit 0
+        die "exit code $status from a job that had to fail"
+    fi
     if [ "$status" = 0 ] && [ -n "$lines" ] && [ "$found" != "$n" ]; then
         die "$found lines match '$lines', not $n"
     fi
