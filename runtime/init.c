@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "context.h"
+#include "device_side.h"
 #include "gpushmem/gpushmem.h"
 #include "memory.h"
 #include "peers.h"
@@ -45,6 +46,7 @@ void gpsh_peer_failed(int pe, int code, const char *why)
     pthread_mutex_unlock(&one_at_a_time);
     if (!first)
         return;
+    gpsh_device_side_peer_failed(code);
     bool ends = gpsh.settings.on_pe_failure == GPSH_ON_FAILURE_ABORT;
     GPSH_LOG(ERROR, "peers", "PE %d failed: %s; %s", pe, why,
              ends ? "the job ends (GPUSHMEM_ON_PE_FAILURE=notify keeps the others running)"
@@ -90,6 +92,7 @@ static void free_tables(void)
 // Undoes everything up from the bootstrap, whatever was reached.
 static void tear_down(void)
 {
+    gpsh_device_side_finalize();
     gpsh_context_finalize();
     gpsh_memory_finalize();
     gpsh_peers_disconnect();

@@ -7,6 +7,7 @@
 
 #include "context.h"
 #include "core.h"
+#include "device_side.h"
 #include "gpushmem/gpushmem.h"
 #include "heap_alloc.h"
 #include "regions.h"
@@ -23,7 +24,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 int gpsh_memory_init(void)
 {
     call_number = 0;
-    allocator = gpsh_heap_alloc_new(gpsh.heap_bytes);
+    allocator = gpsh_heap_alloc_new(gpsh.heap_bytes - GPSH_DEVICE_RESERVED);
     return allocator ? 0 : gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the heap's book-keeping");
 }
 

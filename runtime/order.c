@@ -2,6 +2,7 @@
 // gpushmem_fence, gpushmem_quiet and their forms for one context and for some PEs.
 #include "argument.h"
 #include "context.h"
+#include "device_side.h"
 
 // 0, or a negative status, in which case there is nothing to do; *out is NULL for the invalid context.
 static int begin(const char *function, gpushmem_ctx_t handle, struct gpsh_context **out)
@@ -23,7 +24,12 @@ static inline int quiet(const char *function, gpushmem_ctx_t handle)
 {
     struct gpsh_context *ctx;
     int status = begin(function, handle, &ctx);
-    return status == 0 && ctx != NULL ? gpsh_context_quiet(ctx, GPSH_ALL_PES) : status;
+    if (status < 0 || ctx == NULL)
+        return status;
+    status = gpsh_context_quiet(ctx, GPSH_ALL_PES);
+    // Device code uses the default context.
+    int device = ctx == &gpsh_default_context ? gpsh_device_side_quiet() : 0;
+    return status < 0 ? status : device;
 }
 
 static int pe_fence(const char *function, gpushmem_ctx_t handle, int pe)

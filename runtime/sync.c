@@ -3,6 +3,7 @@
 
 #include "argument.h"
 #include "context.h"
+#include "device_side.h"
 
 // How many barriers this PE has entered. It never goes back: a PE may enter the next barrier while others are still in
 // this one, so flags that are reset would be lost.
@@ -70,6 +71,8 @@ int gpsh_sync_all(void)
 int gpsh_barrier_all(void)
 {
     int status = gpsh_context_quiet(&gpsh_default_context, GPSH_ALL_PES);
+    int device = gpsh_device_side_quiet();
+    status = status < 0 ? status : device;
     int arrived = sync_as("gpushmem_barrier_all");
     return status < 0 ? status : arrived;
 }

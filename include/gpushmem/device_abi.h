@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What host and device agree on: the command ring, the replies and the device handle. Plain data, versioned; compiles as
+// C11, C++17 and CUDA. docs/adr/0003-command-ring.md says why it looks like this.
+//
+// A device thread asks for work by writing a 64-byte command into a ring in host memory; a proxy thread of the host reads
+// the commands in order and posts them to a transport. Nobody ever clears a slot: each of a command's eight words carries
+// the lap bit of the pass it was written in, so a word is either of this pass or visibly stale, whatever order they land in.
+#ifndef GPUSHMEM_DEVICE_ABI_H
+#define GPUSHMEM_DEVICE_ABI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gpushmem/types.h"
+
+#if defined(__CUDACC__)
+#define GPUSHMEM_HOST_DEVICE static __host__ __device__ __forceinline__
+#else
+#define GPUSHMEM_HOST_DEVICE static inline
+#endif
+
+#if defined(__cplusplus)
+#define GPUSHMEM_STATIC_ASSERT(condition, text) static_assert(condition, text)
+#else
+#define GPUSHMEM_STATIC_ASSERT(condition, text) _Static_assert(condition, text)
+#endif
+
+// Raised whenever anything below changes its meaning or layout.
+#define GPUSHMEM_DEVICE_ABI 1
+
+// ---- Commands ----------------------------------------------------------------------------------------------------
+
+// 0 is no opcode: zeroed memory is never a command.
+enum gpushmem_opcode {
+    GPUSHMEM_CMD_NOP = 1,
+    GPUSHMEM_CMD_PUT = 2,        // bytes from local to remote
+    GPUSHMEM_CMD_PUT_INLINE = 3, // the low `bytes` (1, 2, 4 or 8) bytes of operand to remote
+    GPUSHMEM_CMD_GET = 4,        // bytes from remote to local; with REPLY_VALUE (bytes <= 8) into the reply instead
+    GPUSHMEM_CMD_AMO = 5,        // extra = enum gpushmem_amo, bytes = width 4 or 8
+    GPUSHMEM_CMD_PUT_SIGNAL = 6, // PUT, then the signal word at `compare` is set to (or increased by) operand
+    GPUSHMEM_CMD_IPUT = 7,       // `bytes` elements of size `extra`; operand and compare = strides at target and source
+    GPUSHMEM_CMD_IGET = 8,       // the same; in elements, always target (destination) first
+    GPUSHMEM_CMD_FENCE = 9,      // orders earlier commands of the ring before later ones, per PE (pe = -1: all)
+    GPUSHMEM_CMD_QUIET_PE = 10,  // completed_pe[pe] passes this command's index once all earlier ones to pe are complete
+    GPUSHMEM_CMD_LAST = GPUSHMEM_CMD_QUIET_PE,
+};
+
+enum gpushmem_amo { // the same numbers as enum gpsh_amo of the transports
+    GPUSHMEM_AMO_FETCH = 0,
+    GPUSHMEM_AMO_SET = 1,
+    GPUSHMEM_AMO_ADD = 2,
+    GPUSHMEM_AMO_SWAP = 3,
+    GPUSHMEM_AMO_CSWAP = 4,
+    GPUSHMEM_AMO_AND = 5,
+    GPUSHMEM_AMO_OR = 6,
+    GPUSHMEM_AMO_XOR = 7,
+};
+
+enum gpushmem_command_flag {
+    GPUSHMEM_CMD_REPLY = 1,        // answer through the reply slot when complete
+    GPUSHMEM_CMD_REPLY_SOURCE = 2, // PUT kinds, with REPLY: answer as soon as the source may be reused
+    GPUSHMEM_CMD_REPLY_VALUE = 4,  // GET, with REPLY: the bytes go into the reply
+    GPUSHMEM_CMD_SIGNAL_ADD = 8,   // PUT_SIGNAL: add instead of set
+    GPUSHMEM_CMD_FLAGS = 15,
+};
+
+// A command, unpacked. Addresses are those of the issuing PE: `remote` is where its own heap holds the object.
+struct gpushmem_command {
+    uint8_t opcode;  // enum gpushmem_opcode
+    uint8_t flags;   // enum gpushmem_command_flag
+    uint8_t context; // 0: the default context
+    int32_t pe;
+    uint64_t local;
+    uint64_t remote;
+    uint64_t bytes;
+    uint64_t operand;
+    uint64_t compare;
+    uint64_t reply; // slot number << 32 | nonce (31 bits, never 0)
+    uint64_t extra;
+};
+
+#define GPUSHMEM_COMMAND_WORDS 8
+#define GPUSHMEM_COMMAND_BYTES 64
+
+// Word 0: lap (63) | bit 63 of words 1..7 (56..62) | opcode (48..55) | context (40..47) | flags (32..39) | pe (0..31).
+// Words 1..7: local, remote, bytes, operand, compare, reply, extra, with the lap in bit 63.
+#define GPUSHMEM_LAP_BIT 63
+
+// The lap bit of command number `index` in a ring of 2^entries_log2 slots: 1 in the first pass, so that zeroed memory is stale.
+GPUSHMEM_HOST_DEVICE uint64_t gpushmem_ring_lap(uint64_t index, unsigned entries_log2)
+{
+    return ~(index >> entries_log2) & 1;
+}
+
+GPUSHMEM_HOST_DEVICE void gpushmem_command_pack(const struct gpushmem_command *c, uint64_t lap, uint64_t *words)
+{
+    const uint64_t top = (uint64_t)1 << GPUSHMEM_LAP_BIT, bit = lap << GPUSHMEM_LAP_BIT;
+    words[1] = (c->local & ~top) | bit;
+    words[2] = (c->remote & ~top) | bit;
+    words[3] = (c->bytes & ~top) | bit;
+    words[4] = (c->operand & ~top) | bit;
+    words[5] = (c->compare & ~top) | bit;
+    words[6] = (c->reply & ~top) | bit;
+    words[7] = (c->extra & ~top) | bit;
+    uint64_t spill = (c->local >> 63) | (c->remote >> 63) << 1 | (c->bytes >> 63) << 2 | (c->operand >> 63) << 3 |
+                     (c->compare >> 63) << 4 | (c->reply >> 63) << 5 | (c->extra >> 63) << 6;
+    words[0] = bit | spill << 56 | (uint64_t)c->opcode << 48 | (uint64_t)c->context << 40 | (uint64_t)c->flags << 32 |
+               (uint32_t)c->pe;
+}
+
+// True if all eight words were written in the pass whose lap bit is `lap`.
+GPUSHMEM_HOST_DEVICE bool gpushmem_command_ready(const uint64_t *words, uint64_t lap)
+{
+    uint64_t every = words[0] & words[1] & words[2] & words[3] & words[4] & words[5] & words[6] & words[7];
+    uint64_t any = words[0] | words[1] | words[2] | words[3] | words[4] | words[5] | words[6] | words[7];
+    return (lap ? every : ~any) >> GPUSHMEM_LAP_BIT;
+}
+
+GPUSHMEM_HOST_DEVICE void gpushmem_command_unpack(const uint64_t *words, struct gpushmem_command *c)
+{
+    const uint64_t low = ~((uint64_t)1 << GPUSHMEM_LAP_BIT);
+    uint64_t spill = words[0] >> 56;
+    c->opcode = (uint8_t)(words[0] >> 48);
+    c->context = (uint8_t)(words[0] >> 40);
+    c->flags = (uint8_t)(words[0] >> 32);
+    c->pe = (int32_t)(uint32_t)words[0];
+    c->local = (words[1] & low) | (spill >> 0 & 1) << 63;
+    c->remote = (words[2] & low) | (spill >> 1 & 1) << 63;
+    c->bytes = (words[3] & low) | (spill >> 2 & 1) << 63;
+    c->operand = (words[4] & low) | (spill >> 3 & 1) << 63;
+    c->compare = (words[5] & low) | (spill >> 4 & 1) << 63;
+    c->reply = (words[6] & low) | (spill >> 5 & 1) << 63;
+    c->extra = (words[7] & low) | (spill >> 6 & 1) << 63;
+}
+
+// ---- Rings -------------------------------------------------------------------------------------------------------
+
+// Host memory, written by the proxy alone. Counts are of commands since the start and only grow.
+struct gpushmem_ring_status {
+    uint64_t consumed;  // slots of commands below this may be written again; published in batches
+    uint64_t pad0[7];
+    uint64_t completed; // commands below this are complete at their targets (or have failed): what quiet waits for
+    int32_t error;      // 0, or why nothing more is read from this ring
+    uint32_t pad1;
+    uint64_t pad2[6];
+};
+
+struct gpushmem_ring {
+    uint64_t *slots;                     // host memory, [entries][8]
+    uint64_t *head;                      // device memory: number of the next command to write
+    uint64_t *consumed_seen;             // device memory: a recent status->consumed, so that host memory is rarely read
+    struct gpushmem_ring_status *status; // host memory
+    uint64_t *completed_pe;              // host memory, [n_pes]: answers to QUIET_PE
+    uint32_t *sleeping;                  // CPU emulation: not 0 while the proxy sleeps and wants to be woken; GPU: NULL
+    uint64_t *mixed;                     // device memory: commands below this held atomics on PEs that are also in `peers`
+    uint32_t entries_log2;
+    uint32_t number;
+};
+
+// ---- Replies -----------------------------------------------------------------------------------------------------
+
+// Host memory, written by the proxy: each word holds half of a value and the nonce of the request it answers, so that
+// one 16-byte load (of two words in any order) says whether the answer is there: low (value bits 0..31) and high.
+//   word: failed (63) | nonce (32..62) | half of the value, or of the negative status if failed (0..31)
+struct gpushmem_reply {
+    uint64_t low;
+    uint64_t high;
+};
+
+#define GPUSHMEM_REPLY_BUSY     0xffffffffu // owner word of a slot in use; otherwise it holds the last nonce used
+#define GPUSHMEM_REPLY_NONCE    0x7fffffffu
+#define GPUSHMEM_REPLY_FAILED   ((uint64_t)1 << 63)
+
+GPUSHMEM_HOST_DEVICE uint64_t gpushmem_reply_pack(uint32_t nonce, bool failed, uint32_t half)
+{
+    return (failed ? GPUSHMEM_REPLY_FAILED : 0) | (uint64_t)nonce << 32 | half;
+}
+
+GPUSHMEM_HOST_DEVICE bool gpushmem_reply_ready(struct gpushmem_reply r, uint32_t nonce)
+{
+    return (r.low >> 32 & GPUSHMEM_REPLY_NONCE) == nonce && (r.high >> 32 & GPUSHMEM_REPLY_NONCE) == nonce;
+}
+
+// ---- Errors ------------------------------------------------------------------------------------------------------
+
+// The first thing that went wrong on the device side; host memory. Written by the thread that won `claim`.
+struct gpushmem_device_fault {
+    int32_t status; // 0: nothing. Written last
+    int32_t pe;     // the PE named in the call, or -1
+    uint32_t block[3];
+    uint32_t thread[3];
+    uint64_t address; // the offending address, or 0
+    uint64_t bytes;
+    uint64_t reserved[2];
+};
+
+// Host memory, written by the host, read in every device spin.
+struct gpushmem_device_control {
+    int32_t abort;       // not 0: every device wait ends now with this status
+    int32_t peer_failed; // not 0: a PE is lost and the program was not told yet; waits on memory end with this status
+    uint64_t reserved[7];
+};
+
+// ---- Handle ------------------------------------------------------------------------------------------------------
+
+enum gpushmem_dev_flag {
+    GPUSHMEM_DEV_DIRECT_ATOMICS = 1, // atomics on peers in `peers` are executed by the issuing processor
+    GPUSHMEM_DEV_ALL_DIRECT = 2,     // every PE is in `peers` and atomics are direct: the rings stay empty
+    GPUSHMEM_DEV_SYSTEM_SCOPE = 4,   // payload may be in host memory: fence at system scope before every command
+};
+
+// Rounds of the device barrier: enough for 2^32 PEs.
+enum { GPUSHMEM_DEV_SYNC_ROUNDS = 32 };
+
+// Words of the device barrier, in symmetric memory: PE 2^round before this one writes its sequence number here.
+struct gpushmem_dev_sync {
+    struct {
+        uint64_t sequence;
+        uint64_t pad[7];
+    } arrived[GPUSHMEM_DEV_SYNC_ROUNDS];
+};
+
+// Everything device code needs. Pass it to kernels by value, or use the functions without a handle argument, which read
+// a copy that the launch (or gpushmem_init) put into the module. Valid until gpushmem_finalize.
+struct gpushmem_dev {
+    uint32_t abi;   // GPUSHMEM_DEVICE_ABI
+    uint32_t flags; // enum gpushmem_dev_flag
+    int32_t my_pe;
+    int32_t n_pes;
+    char *heap;
+    uint64_t heap_bytes;
+    char *const *peers;                       // [n_pes] where a peer's heap is mapped here; NULL entry: through a ring
+    const struct gpushmem_ring *rings;        // [n_rings]
+    struct gpushmem_reply *replies;           // [2^replies_log2] host memory
+    uint32_t *reply_owners;                   // [2^replies_log2] device memory
+    struct gpushmem_device_fault *fault;      // host memory
+    uint32_t *fault_claim;                    // device memory
+    const struct gpushmem_device_control *control; // host memory
+    struct gpushmem_dev_sync *sync;           // symmetric
+    uint64_t *sync_sequence;                  // device memory: barriers begun by this PE's kernels
+    uint64_t timeout_ns;                      // longest a device wait may last; 0: unbounded
+    uint32_t n_rings;
+    uint32_t replies_log2;
+    uint32_t generation;                      // counts initialisations, so that an old handle is recognised
+    uint32_t reserved0;
+    uint64_t reserved[4];
+};
+
+GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_ring_status) == 128, "consumed and completed on cache lines of their own");
+GPUSHMEM_STATIC_ASSERT(offsetof(struct gpushmem_ring_status, completed) == 64, "completed on its own cache line");
+GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_ring) == 64, "ABI");
+GPUSHMEM_STATIC_ASSERT(offsetof(struct gpushmem_ring, entries_log2) == 56, "ABI");
+GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_reply) == 16, "one 16-byte load");
+GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_device_fault) == 64, "ABI");
+GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_device_control) == 64, "ABI");
+GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_dev_sync) == 64 * GPUSHMEM_DEV_SYNC_ROUNDS, "one cache line per round");
+GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_dev) == 160, "ABI");
+GPUSHMEM_STATIC_ASSERT(offsetof(struct gpushmem_dev, timeout_ns) == 104, "ABI");
+
+#endif

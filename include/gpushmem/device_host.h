@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The host's side of device code: the handle that kernels use, and what went wrong in them.
+#ifndef GPUSHMEM_DEVICE_HOST_H
+#define GPUSHMEM_DEVICE_HOST_H
+
+#include <stdint.h>
+
+#include "gpushmem/device_abi.h"
+
+#if !defined(GPUSHMEM_API)
+#define GPUSHMEM_API __attribute__((visibility("default")))
+#endif
+
+#if defined(__cplusplus)
+extern "C" {
+#endif
+
+// Fills in the handle of this PE for passing to kernels by value; the same values until gpushmem_finalize. The first call
+// creates the command rings and starts the proxy threads, unless every PE is reached by loads, stores and the processor's
+// atomics. Not collective. Any thread.
+// GPUSHMEM_ERR_STATE: not initialised; GPUSHMEM_ERR_NO_MEMORY: no memory for rings; GPUSHMEM_ERR_TRANSPORT,
+// GPUSHMEM_ERR_SYSTEM: no channel or thread for the proxy. *out is untouched on failure.
+GPUSHMEM_API int gpushmem_device_handle(struct gpushmem_dev *out);
+
+// Takes the first failure of device-initiated operations since the last call: 0 if there was none, else its status, with the
+// sentence (PE, block and thread, or ring and command) in gpushmem_last_error(). gpushmem_quiet, gpushmem_barrier_all and
+// gpushmem_launch_wait report it as well. After a PE was lost, waits in kernels fail until the loss has been taken here.
+GPUSHMEM_API int gpushmem_device_error(void);
+
+// Wakes a proxy thread of the CPU emulation; the device headers call it, programs do not.
+GPUSHMEM_API void gpushmem_proxy_wake(uint32_t *sleeping);
+
+#if defined(__cplusplus)
+}
+#endif
+
+#endif

@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#define _GNU_SOURCE // sched_getaffinity, CPU_COUNT
+#include "device_side.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "gpushmem/device_host.h"
+#include "gpushmem/gpushmem.h"
+#include "proxy.h"
+#include "sync.h"
+
+enum { REPLIES_LOG2 = 12 };
+
+// What lives in one block of host memory and one of device memory, behind the rings.
+struct host_block {
+    struct gpushmem_device_control control;
+    struct gpushmem_device_fault fault;
+    struct gpushmem_reply replies[1 << REPLIES_LOG2];
+};
+struct device_block {
+    uint64_t sync_sequence;
+    uint32_t fault_claim;
+    uint32_t pad[13];
+    uint32_t reply_owners[1 << REPLIES_LOG2];
+    char *peers[]; // [n_pes]
+};
+
+static struct {
+    pthread_mutex_t lock;
+    const struct gpsh_device_memory *memory;
+    struct host_block *host;
+    struct device_block *device;
+    size_t device_bytes;
+    struct gpsh_ring_set rings;
+    struct gpsh_proxy *proxy; // NULL: every PE is reached directly
+    struct gpushmem_dev handle;
+} side = {.lock = PTHREAD_MUTEX_INITIALIZER, .memory = &gpsh_device_memory_host};
+
+_Atomic bool gpsh_device_side_exists;
+
+void gpsh_device_side_use(const struct gpsh_device_memory *memory)
+{
+    side.memory = memory;
+}
+
+// ---- Making ----
+
+static unsigned log2_of(uint64_t power)
+{
+    return (unsigned)__builtin_ctzll(power);
+}
+
+static int count_cpus(void)
+{
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 1)
+        return CPU_COUNT(&set);
+    return (int)sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+// CPUs in "4-7,12"; out[i] for the i-th thread, in turn. A negative status if the text is no list of CPUs.
+static int read_cpus(const char *text, int *out, int n)
+{
+    int cpus[1024], count = 0;
+    for (const char *p = text; *p;) {
+        char *end;
+        long first = strtol(p, &end, 10), last = first;
+        bool ok = end != p && first >= 0;
+        if (ok && *end == '-') {
+            p = end + 1;
+            last = strtol(p, &end, 10);
+            ok = end != p;
+        }
+        if (!ok || last < first || last > 65535 || (*end && *end != ','))
+            return gpsh_fail(GPUSHMEM_ERR_SETTING, "GPUSHMEM_PROXY_CPUS=%s is no list of CPUs like 4-7,12", text);
+        for (long cpu = first; cpu <= last && count < 1024; cpu++)
+            cpus[count++] = (int)cpu;
+        p = *end ? end + 1 : end;
+    }
+    for (int i = 0; i < n; i++)
+        out[i] = count ? cpus[i % count] : -1;
+    return 0;
+}
+
+static bool is_direct(int pe)
+{
+    return gpsh.settings.p2p && gpsh.direct[pe];
+}
+
+static uint32_t handle_flags(void)
+{
+    bool all = true;
+    for (int pe = 0; pe < gpsh.n_pes; pe++)
+        all = all && is_direct(pe);
+    uint32_t flags = gpsh.cpu_atomics ? GPUSHMEM_DEV_DIRECT_ATOMICS : 0;
+    flags |= all && gpsh.cpu_atomics ? GPUSHMEM_DEV_ALL_DIRECT : 0;
+    return flags | (gpsh.settings.force_system_scope || !gpsh.device_heap ? GPUSHMEM_DEV_SYSTEM_SCOPE : 0);
+}
+
+static int make_tables(void)
+{
+    side.device_bytes = sizeof(struct device_block) + (size_t)gpsh.n_pes * sizeof(char *);
+    side.host = side.memory->host_alloc(sizeof *side.host);
+    side.device = side.memory->device_alloc(side.device_bytes);
+    char **peers = calloc((size_t)gpsh.n_pes, sizeof *peers);
+    int status = side.host && side.device && peers
+                     ? 0 : gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the device side of %d PEs", gpsh.n_pes);
+    for (int pe = 0; !status && pe < gpsh.n_pes; pe++)
+        peers[pe] = is_direct(pe) ? gpsh.direct[pe] : NULL;
+    if (!status)
+        status = side.memory->device_write(side.device->peers, peers, (size_t)gpsh.n_pes * sizeof *peers);
+    free(peers);
+    return status;
+}
+
+static int open_channels(struct gpsh_proxy *proxy)
+{
+    for (int i = 0; i < proxy->n_threads; i++) {
+        for (int t = 0; t < gpsh.n_transports; t++) {
+            struct gpsh_transport *transport = gpsh.transports[t];
+            int status = transport->ops->channel_open(transport, GPSH_CHANNEL_PROXY + i, &proxy->threads[i].channels[t]);
+            if (status < 0)
+                return status;
+        }
+    }
+    return 0;
+}
+
+static int make_proxy(void)
+{
+    const struct gpsh_settings *s = &gpsh.settings;
+    int n_threads = (int)(s->proxy_threads < s->rings ? s->proxy_threads : s->rings);
+    struct gpsh_proxy_env env = {
+        .n_pes = gpsh.n_pes,
+        .heap = gpsh.heap,
+        .heap_bytes = gpsh.heap_bytes,
+        .host_memory = !gpsh.device_heap,
+        .peers = gpsh.peers,
+        .n_transports = gpsh.n_transports,
+        .replies = side.host->replies,
+        .n_replies = 1 << REPLIES_LOG2,
+        .spin_ns = (uint64_t)s->proxy_spin_us * 1000,
+        .crowded = gpsh.boot.node_n_pes * (1 + n_threads) > count_cpus(),
+        .sleep = side.memory->cpu_threads,
+    };
+    int status = gpsh_proxy_create(&env, n_threads, &side.proxy);
+    if (status)
+        return status;
+    int cpus[32];
+    uint32_t *sleeping[32];
+    status = read_cpus(s->proxy_cpus, cpus, n_threads);
+    for (int i = 0; i < n_threads; i++) {
+        sleeping[i] = &side.proxy->threads[i].sleeping;
+        side.proxy->threads[i].cpu = cpus[i];
+    }
+    int n_sleeping = env.sleep ? n_threads : 0;
+    if (!status)
+        status = gpsh_ring_set_create(side.memory, (int)s->rings, log2_of((uint64_t)s->ring_entries), gpsh.n_pes, sleeping,
+                                      n_sleeping, &side.rings);
+    if (!status)
+        status = gpsh_proxy_attach(side.proxy, &side.rings);
+    if (!status)
+        status = open_channels(side.proxy);
+    return status ? status : gpsh_proxy_start(side.proxy);
+}
+
+static void fill_handle(void)
+{
+    side.handle = (struct gpushmem_dev){
+        .abi = GPUSHMEM_DEVICE_ABI,
+        .flags = handle_flags(),
+        .my_pe = gpsh.my_pe,
+        .n_pes = gpsh.n_pes,
+        .heap = gpsh.heap,
+        .heap_bytes = gpsh.heap_bytes,
+        .peers = side.device->peers,
+        .rings = side.rings.device_rings,
+        .n_rings = (uint32_t)side.rings.n_rings,
+        .replies = side.host->replies,
+        .replies_log2 = REPLIES_LOG2,
+        .reply_owners = side.device->reply_owners,
+        .fault = &side.host->fault,
+        .fault_claim = &side.device->fault_claim,
+        .control = &side.host->control,
+        .sync = (struct gpushmem_dev_sync *)(gpsh.heap + gpsh.heap_bytes - GPSH_DEVICE_RESERVED),
+        .sync_sequence = &side.device->sync_sequence,
+        .timeout_ns = (uint64_t)gpsh.settings.wait_timeout_ms * 1000000,
+        .generation = (uint32_t)gpsh.generation,
+    };
+}
+
+static void unmake(void)
+{
+    if (side.proxy) {
+        gpsh_proxy_stop(side.proxy);
+        for (int i = 0; i < side.proxy->n_threads; i++)
+            for (int t = 0; t < gpsh.n_transports; t++)
+                if (side.proxy->threads[i].channels[t])
+                    gpsh.transports[t]->ops->channel_close(side.proxy->threads[i].channels[t]);
+    }
+    gpsh_proxy_destroy(side.proxy);
+    side.proxy = NULL;
+    gpsh_ring_set_destroy(&side.rings);
+    if (side.device)
+        side.memory->device_free(side.device, side.device_bytes);
+    if (side.host)
+        side.memory->host_free(side.host, sizeof *side.host);
+    side.device = NULL;
+    side.host = NULL;
+}
+
+static int make(void)
+{
+    int status = make_tables();
+    if (!status && !(handle_flags() & GPUSHMEM_DEV_ALL_DIRECT))
+        status = make_proxy();
+    if (status) {
+        unmake();
+        return status;
+    }
+    fill_handle();
+    if (atomic_load(&gpsh.failed_pe) >= 0)
+        side.host->control.peer_failed = GPUSHMEM_ERR_PE_FAILED;
+    atomic_store(&gpsh_device_side_exists, true);
+    return 0;
+}
+
+int gpushmem_device_handle(struct gpushmem_dev *out)
+{
+    int status = gpsh_check_initialised("device_handle");
+    if (status)
+        return status;
+    if (!out)
+        return gpsh_fail(GPUSHMEM_ERR_INVALID, "gpushmem_device_handle: no place for the handle (NULL)");
+    if (!atomic_load(&gpsh_device_side_exists)) {
+        pthread_mutex_lock(&side.lock);
+        if (!atomic_load(&gpsh_device_side_exists))
+            status = make();
+        pthread_mutex_unlock(&side.lock);
+        if (status)
+            return status;
+    }
+    *out = side.handle;
+    return 0;
+}
+
+void gpsh_device_side_finalize(void)
+{
+    if (!atomic_exchange(&gpsh_device_side_exists, false))
+        return;
+    __atomic_store_n(&side.host->control.abort, GPUSHMEM_ERR_STATE, __ATOMIC_RELEASE);
+    unmake();
+}
+
+// ---- Errors ----
+
+void gpsh_device_side_peer_failed(int code)
+{
+    if (!atomic_load(&gpsh_device_side_exists))
+        return; // make() looks at gpsh.failed_pe
+    pthread_mutex_lock(&side.lock);
+    if (atomic_load(&gpsh_device_side_exists))
+        __atomic_store_n(&side.host->control.peer_failed, code, __ATOMIC_RELEASE);
+    pthread_mutex_unlock(&side.lock);
+}
+
+static int take_fault(void)
+{
+    struct gpushmem_device_fault *fault = &side.host->fault;
+    int status = __atomic_load_n(&fault->status, __ATOMIC_ACQUIRE);
+    if (!status)
+        return 0;
+    char where[96], what[96] = "";
+    snprintf(where, sizeof where, "block (%u,%u,%u), thread (%u,%u,%u)", fault->block[0], fault->block[1], fault->block[2],
+             fault->thread[0], fault->thread[1], fault->thread[2]);
+    if (fault->pe >= 0 || status == GPUSHMEM_ERR_PE)
+        snprintf(what, sizeof what, ", towards PE %d of %d", fault->pe, gpsh.n_pes);
+    if (fault->address)
+        snprintf(what + strlen(what), sizeof what - strlen(what), ", address %#llx (+%llu bytes)",
+                 (unsigned long long)fault->address, (unsigned long long)fault->bytes);
+    gpsh_fail(status, "a kernel on PE %d failed: %s%s: %s", gpsh.my_pe, where, what, gpushmem_strerror(status));
+    uint32_t unclaimed = 0;
+    __atomic_store_n(&fault->status, 0, __ATOMIC_RELEASE);
+    side.memory->device_write(&side.device->fault_claim, &unclaimed, sizeof unclaimed);
+    return status;
+}
+
+int gpushmem_device_error(void)
+{
+    int status = gpsh_check_initialised("device_error");
+    if (status || !atomic_load_explicit(&gpsh_device_side_exists, memory_order_acquire))
+        return status;
+    pthread_mutex_lock(&side.lock);
+    // The proxy's sentence is about the cause; the kernel's is often only that an answer said "failed".
+    int fault = take_fault();
+    int proxy = side.proxy ? gpsh_proxy_take_error(side.proxy) : 0;
+    __atomic_store_n(&side.host->control.peer_failed, 0, __ATOMIC_RELEASE);
+    pthread_mutex_unlock(&side.lock);
+    return proxy ? proxy : fault;
+}
+
+int gpsh_device_side_quiet(void)
+{
+    if (GPSH_LIKELY(!atomic_load_explicit(&gpsh_device_side_exists, memory_order_acquire)))
+        return 0;
+    int closed = 0;
+    struct gpsh_waiter waiter = GPSH_WAITER("completion of what kernels issued");
+    waiter.flows_tell = true;
+    while (side.proxy && !gpsh_proxy_drained(side.proxy, &closed)) {
+        int status = gpsh_waiter_step(&waiter);
+        if (status < 0)
+            return status;
+    }
+    int status = gpushmem_device_error();
+    if (!status && closed)
+        status = gpsh_fail(closed, "a command ring is closed because of an earlier error: kernels cannot use it any more");
+    return status;
+}
+
+void gpushmem_proxy_wake(uint32_t *sleeping)
+{
+    gpsh_proxy_wake(sleeping);
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The device side of this PE: its handle, rings, replies and proxy. Made at the first use of device code.
+#ifndef GPSH_DEVICE_SIDE_H
+#define GPSH_DEVICE_SIDE_H
+
+#include "core.h"
+#include "gpushmem/device_abi.h"
+#include "ring.h"
+
+// At the end of the symmetric heap, out of the allocator's reach: words of the device barrier.
+enum { GPSH_DEVICE_RESERVED = 4096 };
+_Static_assert(sizeof(struct gpushmem_dev_sync) <= GPSH_DEVICE_RESERVED, "the barrier's words fit");
+
+// Memory for what device and host share, before the first use: a GPU's, where there is one.
+void gpsh_device_side_use(const struct gpsh_device_memory *memory);
+
+// Ends kernels' waits, stops the proxy, frees everything. Before the transports are closed.
+void gpsh_device_side_finalize(void);
+
+// Everything that kernels which have ended wrote into rings is complete. 0 at once if no device code was ever used.
+// Reports (and takes) what failed on the device side. Fails if GPUSHMEM_WAIT_TIMEOUT_MS runs out.
+int gpsh_device_side_quiet(void);
+
+// A PE was lost: kernels that wait on memory end. Any thread.
+void gpsh_device_side_peer_failed(int code);
+
+extern _Atomic bool gpsh_device_side_exists;
+
+#endif

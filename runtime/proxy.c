@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Proxy threads: their life, their loop, and how they idle.
+#define _GNU_SOURCE // syscall, pthread_setaffinity_np
+#include "proxy.h"
+
+#include <limits.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "error.h"
+
+enum {
+    YIELDS_BEFORE_SLEEP = 64,
+    NAP_US = 20,         // an idle proxy of a GPU: the GPU cannot wake it
+    SLEEP_LIMIT_MS = 10, // a wake-up that got lost costs no more than this
+};
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+int gpsh_proxy_step(struct gpsh_proxy_thread *thread)
+{
+    int work = 0;
+    for (int i = 0; i < thread->n_rings; i++)
+        work += gpsh_proxy_pump(thread, thread->rings[i]);
+    for (int t = 0; t < GPSH_MAX_TRANSPORTS; t++) {
+        struct gpsh_channel *channel = thread->channels[t];
+        if (!channel)
+            continue;
+        if (thread->dirty[t]) {
+            thread->dirty[t] = false;
+            channel->ops->flush(channel);
+        }
+        if (channel->pending)
+            work += channel->ops->progress(channel);
+    }
+    for (int i = 0; i < thread->n_rings; i++)
+        work += gpsh_proxy_retire(thread, thread->rings[i]);
+    return work;
+}
+
+// Something is under way that only polling finishes.
+static bool must_poll(const struct gpsh_proxy_thread *thread)
+{
+    for (int t = 0; t < GPSH_MAX_TRANSPORTS; t++)
+        if (thread->channels[t] && thread->channels[t]->pending)
+            return true;
+    for (int i = 0; i < thread->n_rings; i++)
+        if (thread->rings[i]->busy || thread->rings[i]->retired < thread->rings[i]->parsed)
+            return true;
+    return false;
+}
+
+static bool anything_to_read(const struct gpsh_proxy_thread *thread)
+{
+    struct gpushmem_command command;
+    for (int i = 0; i < thread->n_rings; i++)
+        if (!thread->rings[i]->closed && gpsh_ring_peek(&thread->rings[i]->shared, thread->rings[i]->parsed, &command))
+            return true;
+    return false;
+}
+
+static void sleep_until_woken(struct gpsh_proxy_thread *thread)
+{
+    // Announced before the rings are looked at once more: a producer writes its command before it reads `sleeping`, so
+    // either we see the command or it sees the announcement (both sides need a full barrier between).
+    __atomic_exchange_n(&thread->sleeping, 1, __ATOMIC_SEQ_CST);
+    if (!anything_to_read(thread) && !atomic_load(&thread->stop)) {
+        struct timespec limit = {.tv_nsec = SLEEP_LIMIT_MS * 1000000L};
+        syscall(SYS_futex, &thread->sleeping, FUTEX_WAIT_PRIVATE, 1, &limit, NULL, 0);
+    }
+    __atomic_store_n(&thread->sleeping, 0, __ATOMIC_SEQ_CST);
+}
+
+void gpsh_proxy_wake(uint32_t *sleeping)
+{
+    if (__atomic_exchange_n(sleeping, 0, __ATOMIC_SEQ_CST))
+        syscall(SYS_futex, sleeping, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}
+
+struct idle {
+    unsigned passes;     // without work
+    uint64_t since_ns;
+    unsigned yields;
+};
+
+// One empty pass: spin, then yield, then sleep (where a producer can wake us) or nap.
+static void idle_step(struct gpsh_proxy_thread *thread, struct idle *idle)
+{
+    const struct gpsh_proxy_env *env = &thread->proxy->env;
+    if (!env->crowded && idle->yields == 0) {
+        gpsh_cpu_relax();
+        if (++idle->passes % 64)
+            return;
+        uint64_t now = now_ns();
+        if (idle->passes == 64)
+            idle->since_ns = now;
+        if (now - idle->since_ns < env->spin_ns)
+            return;
+    }
+    if (++idle->yields <= YIELDS_BEFORE_SLEEP || must_poll(thread)) {
+        sched_yield();
+        return;
+    }
+    if (env->sleep) {
+        sleep_until_woken(thread);
+    } else {
+        struct timespec nap = {.tv_nsec = NAP_US * 1000L};
+        nanosleep(&nap, NULL);
+    }
+}
+
+static void pin(const struct gpsh_proxy_thread *thread)
+{
+    if (thread->cpu < 0)
+        return;
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(thread->cpu, &set);
+    if (pthread_setaffinity_np(pthread_self(), sizeof set, &set))
+        GPSH_LOG(WARN, "proxy", "cannot run on CPU %d: it is offline or not ours; see GPUSHMEM_PROXY_CPUS", thread->cpu);
+}
+
+static void *run(void *arg)
+{
+    struct gpsh_proxy_thread *thread = arg;
+    struct idle idle = {0};
+    pin(thread);
+    while (!atomic_load_explicit(&thread->stop, memory_order_relaxed)) {
+        if (gpsh_proxy_step(thread))
+            idle = (struct idle){0};
+        else
+            idle_step(thread, &idle);
+    }
+    return NULL;
+}
+
+int gpsh_proxy_create(const struct gpsh_proxy_env *env, int n_threads, struct gpsh_proxy **out)
+{
+    struct gpsh_proxy *proxy = calloc(1, sizeof *proxy);
+    struct gpsh_proxy_thread *threads = aligned_alloc(64, (size_t)n_threads * sizeof *threads);
+    if (!proxy || !threads) {
+        free(threads);
+        free(proxy);
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for %d proxy threads", n_threads);
+    }
+    memset(threads, 0, (size_t)n_threads * sizeof *threads);
+    proxy->env = *env;
+    proxy->threads = threads;
+    proxy->n_threads = n_threads;
+    pthread_mutex_init(&proxy->error_lock, NULL);
+    for (int i = 0; i < n_threads; i++) {
+        threads[i].proxy = proxy;
+        threads[i].cpu = -1;
+    }
+    *out = proxy;
+    return 0;
+}
+
+static int attach_ring(struct gpsh_proxy_ring *ring, const struct gpushmem_ring *shared, struct gpsh_proxy_thread *thread)
+{
+    ring->shared = *shared;
+    ring->thread = thread;
+    uint64_t entries = gpsh_ring_entries(ring);
+    ring->inflight = calloc(entries, sizeof *ring->inflight);
+    if (!ring->inflight)
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for %llu commands in flight; lower GPUSHMEM_RING_ENTRIES",
+                         (unsigned long long)entries);
+    for (uint64_t i = 0; i < entries; i++)
+        gpsh_inflight_init(&ring->inflight[i], ring);
+    thread->rings[thread->n_rings++] = ring;
+    return 0;
+}
+
+int gpsh_proxy_attach(struct gpsh_proxy *proxy, const struct gpsh_ring_set *set)
+{
+    proxy->rings = calloc((size_t)set->n_rings, sizeof *proxy->rings);
+    if (!proxy->rings)
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for %d command rings", set->n_rings);
+    proxy->n_rings = set->n_rings;
+    for (int t = 0; t < proxy->n_threads; t++) {
+        proxy->threads[t].rings = calloc((size_t)set->n_rings, sizeof *proxy->threads[t].rings);
+        if (!proxy->threads[t].rings)
+            return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for %d command rings", set->n_rings);
+    }
+    for (int i = 0; i < set->n_rings; i++) {
+        int status = attach_ring(&proxy->rings[i], &set->rings[i], &proxy->threads[i % proxy->n_threads]);
+        if (status)
+            return status;
+    }
+    return 0;
+}
+
+int gpsh_proxy_start(struct gpsh_proxy *proxy)
+{
+    for (int i = 0; i < proxy->n_threads; i++) {
+        struct gpsh_proxy_thread *thread = &proxy->threads[i];
+        int error = pthread_create(&thread->thread, NULL, run, thread);
+        if (error) {
+            gpsh_proxy_stop(proxy);
+            return gpsh_fail(GPUSHMEM_ERR_SYSTEM, "cannot start proxy thread %d: %s", i, strerror(error));
+        }
+        thread->running = true;
+    }
+    return 0;
+}
+
+void gpsh_proxy_stop(struct gpsh_proxy *proxy)
+{
+    for (int i = 0; i < proxy->n_threads; i++)
+        atomic_store(&proxy->threads[i].stop, true);
+    for (int i = 0; i < proxy->n_threads; i++) {
+        if (!proxy->threads[i].running)
+            continue;
+        gpsh_proxy_wake(&proxy->threads[i].sleeping);
+        pthread_join(proxy->threads[i].thread, NULL);
+        proxy->threads[i].running = false;
+    }
+}
+
+void gpsh_proxy_destroy(struct gpsh_proxy *proxy)
+{
+    if (!proxy)
+        return;
+    gpsh_proxy_stop(proxy);
+    for (int i = 0; i < proxy->n_rings; i++)
+        free(proxy->rings[i].inflight);
+    for (int i = 0; i < proxy->n_threads; i++)
+        free(proxy->threads[i].rings);
+    free(proxy->rings);
+    free(proxy->threads);
+    pthread_mutex_destroy(&proxy->error_lock);
+    free(proxy);
+}
+
+bool gpsh_proxy_drained(struct gpsh_proxy *proxy, int *error)
+{
+    *error = 0;
+    for (int i = 0; i < proxy->n_rings; i++) {
+        const struct gpushmem_ring *ring = &proxy->rings[i].shared;
+        int status = __atomic_load_n(&ring->status->error, __ATOMIC_ACQUIRE);
+        if (status) {
+            if (!*error)
+                *error = status;
+            continue; // nothing more will complete there
+        }
+        struct gpushmem_command command;
+        uint64_t consumed = __atomic_load_n(&ring->status->consumed, __ATOMIC_ACQUIRE);
+        if (gpsh_ring_peek(ring, consumed, &command))
+            return false;
+        if (__atomic_load_n(&ring->status->completed, __ATOMIC_ACQUIRE) < consumed)
+            return false;
+    }
+    return true;
+}
