@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Atomics: the body. One agent per word: this processor only where it may be everybody's, else the proxy and its transport.
+#ifndef GPUSHMEM_DEVICE_AMO_CUH
+#define GPUSHMEM_DEVICE_AMO_CUH
+
+#include "gpushmem/device/rma.cuh"
+
+GPSH_DEV char *gpsh_dev_direct_amo(const struct gpushmem_dev &dev, const void *address, int pe)
+{
+    return dev.flags & GPUSHMEM_DEV_DIRECT_ATOMICS ? gpsh_dev_direct(dev, address, pe) : nullptr;
+}
+
+// `width` = 4 or 8; returns the previous value if `fetch` (0 if it failed), and does not wait otherwise.
+GPSH_DEV uint64_t gpsh_dev_amo(const struct gpushmem_dev &dev, enum gpushmem_amo amo, void *target, size_t width,
+                               uint64_t operand, uint64_t compare, int pe, bool fetch)
+{
+    if (!gpsh_dev_check(dev, target, width, pe))
+        return 0;
+    char *direct = gpsh_dev_direct_amo(dev, target, pe);
+    if (!direct)
+        return gpsh_dev_ring_amo(dev, amo, target, width, operand, compare, pe, fetch);
+    return width == 8 ? gpsh_dev_atomic64(direct, amo, operand, compare)
+                      : gpsh_dev_atomic32(direct, amo, (uint32_t)operand, (uint32_t)compare);
+}
+
+template <typename T>
+GPSH_DEV T gpsh_dev_amo_typed(const struct gpushmem_dev &dev, enum gpushmem_amo amo, T *target, T operand, T compare, int pe,
+                              bool fetch)
+{
+    return gpsh_dev_from_bits<T>(gpsh_dev_amo(dev, amo, target, sizeof(T), gpsh_dev_to_bits(operand),
+                                              gpsh_dev_to_bits(compare), pe, fetch));
+}
+
+#endif

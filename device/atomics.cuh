@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Every PTX instruction and every raw atomic of the device side, each with its twin for CPU threads. The name says order and
+// scope: _gpu is seen by this GPU, _sys by the host, NICs and other GPUs. On the CPU both are the same.
+#ifndef GPUSHMEM_DEVICE_ATOMICS_CUH
+#define GPUSHMEM_DEVICE_ATOMICS_CUH
+
+#include <sched.h>
+#include <stdint.h>
+#include <string.h>
+#include <time.h>
+
+#include "gpushmem/device_abi.h"
+
+#if defined(__CUDACC__)
+#define GPSH_DEV static __device__ __forceinline__
+#else
+#define GPSH_DEV static inline
+#endif
+
+// Program memory seen as words, whatever its declared type.
+typedef uint64_t __attribute__((may_alias)) gpsh_dev_word64;
+typedef uint32_t __attribute__((may_alias)) gpsh_dev_word32;
+typedef uint16_t __attribute__((may_alias)) gpsh_dev_word16;
+
+// ---- Fences ----
+
+// Stores before it are visible to this GPU before stores after it.
+GPSH_DEV void gpsh_dev_fence_gpu(void)
+{
+#if defined(__CUDA_ARCH__)
+    asm volatile("fence.acq_rel.gpu;" ::: "memory");
+#elif defined(__SANITIZE_THREAD__)
+    __atomic_signal_fence(__ATOMIC_SEQ_CST); // the sanitizer knows no fences: the accesses around them carry the order
+#else
+    __atomic_thread_fence(__ATOMIC_ACQ_REL);
+#endif
+}
+
+GPSH_DEV void gpsh_dev_fence_sys(void)
+{
+#if defined(__CUDA_ARCH__)
+    asm volatile("fence.acq_rel.sys;" ::: "memory");
+#else
+    gpsh_dev_fence_gpu();
+#endif
+}
+
+// Also orders stores before later loads: what quiet needs.
+GPSH_DEV void gpsh_dev_fence_full_sys(void)
+{
+#if defined(__CUDA_ARCH__)
+    asm volatile("fence.sc.sys;" ::: "memory");
+#elif defined(__SANITIZE_THREAD__)
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+#else
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+#endif
+}
+
+// ---- Words in device memory, shared by the threads of this GPU ----
+
+GPSH_DEV uint64_t gpsh_dev_add64_relaxed_gpu(uint64_t *word, uint64_t value)
+{
+#if defined(__CUDA_ARCH__)
+    return atomicAdd((unsigned long long *)word, (unsigned long long)value);
+#else
+    return __atomic_fetch_add(word, value, __ATOMIC_RELAXED);
+#endif
+}
+
+GPSH_DEV void gpsh_dev_max64_relaxed_gpu(uint64_t *word, uint64_t value)
+{
+#if defined(__CUDA_ARCH__)
+    atomicMax((unsigned long long *)word, (unsigned long long)value);
+#else
+    uint64_t old = __atomic_load_n(word, __ATOMIC_RELAXED);
+    while (old < value && !__atomic_compare_exchange_n(word, &old, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        ;
+#endif
+}
+
+GPSH_DEV uint64_t gpsh_dev_load64_relaxed_gpu(const uint64_t *word)
+{
+#if defined(__CUDA_ARCH__)
+    uint64_t value;
+    asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
+    return value;
+#else
+    return __atomic_load_n(word, __ATOMIC_RELAXED);
+#endif
+}
+
+GPSH_DEV void gpsh_dev_store64_relaxed_gpu(uint64_t *word, uint64_t value)
+{
+#if defined(__CUDA_ARCH__)
+    asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
+#else
+    __atomic_store_n(word, value, __ATOMIC_RELAXED);
+#endif
+}
+
+// Takes what is there and leaves `value`: claims a reply slot.
+GPSH_DEV uint32_t gpsh_dev_exchange32_acquire_gpu(uint32_t *word, uint32_t value)
+{
+#if defined(__CUDA_ARCH__)
+    uint32_t old;
+    asm volatile("atom.acquire.gpu.global.exch.b32 %0, [%1], %2;" : "=r"(old) : "l"(word), "r"(value) : "memory");
+    return old;
+#else
+    return __atomic_exchange_n(word, value, __ATOMIC_ACQUIRE);
+#endif
+}
+
+GPSH_DEV void gpsh_dev_store32_release_gpu(uint32_t *word, uint32_t value)
+{
+#if defined(__CUDA_ARCH__)
+    asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(word), "r"(value) : "memory");
+#else
+    __atomic_store_n(word, value, __ATOMIC_RELEASE);
+#endif
+}
+
+// ---- Words that the host or other PEs read and write ----
+
+GPSH_DEV uint64_t gpsh_dev_load64_acquire_sys(const void *word)
+{
+#if defined(__CUDA_ARCH__)
+    uint64_t value;
+    asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
+    return value;
+#else
+    return __atomic_load_n((const gpsh_dev_word64 *)word, __ATOMIC_ACQUIRE);
+#endif
+}
+
+GPSH_DEV uint32_t gpsh_dev_load32_acquire_sys(const void *word)
+{
+#if defined(__CUDA_ARCH__)
+    uint32_t value;
+    asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(word) : "memory");
+    return value;
+#else
+    return __atomic_load_n((const gpsh_dev_word32 *)word, __ATOMIC_ACQUIRE);
+#endif
+}
+
+GPSH_DEV uint16_t gpsh_dev_load16_acquire_sys(const void *word)
+{
+#if defined(__CUDA_ARCH__)
+    uint16_t value;
+    asm volatile("ld.acquire.sys.global.u16 %0, [%1];" : "=h"(value) : "l"(word) : "memory");
+    return value;
+#else
+    return __atomic_load_n((const gpsh_dev_word16 *)word, __ATOMIC_ACQUIRE);
+#endif
+}
+
+GPSH_DEV int32_t gpsh_dev_load32_relaxed_sys(const int32_t *word)
+{
+#if defined(__CUDA_ARCH__)
+    int32_t value;
+    asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(word) : "memory");
+    return value;
+#else
+    return __atomic_load_n(word, __ATOMIC_RELAXED);
+#endif
+}
+
+// One store each, never torn: programs put their flags with them. (The CPU twins release: free there, and sanitizers see it.)
+GPSH_DEV void gpsh_dev_store64_sys(void *word, uint64_t value)
+{
+#if defined(__CUDA_ARCH__)
+    asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
+#else
+    __atomic_store_n((gpsh_dev_word64 *)word, value, __ATOMIC_RELEASE);
+#endif
+}
+
+GPSH_DEV void gpsh_dev_store32_sys(void *word, uint32_t value)
+{
+#if defined(__CUDA_ARCH__)
+    asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(word), "r"(value) : "memory");
+#else
+    __atomic_store_n((gpsh_dev_word32 *)word, value, __ATOMIC_RELEASE);
+#endif
+}
+
+GPSH_DEV void gpsh_dev_store16_sys(void *word, uint16_t value)
+{
+#if defined(__CUDA_ARCH__)
+    asm volatile("st.relaxed.sys.global.u16 [%0], %1;" ::"l"(word), "h"(value) : "memory");
+#else
+    __atomic_store_n((gpsh_dev_word16 *)word, value, __ATOMIC_RELEASE);
+#endif
+}
+
+GPSH_DEV void gpsh_dev_store8_sys(void *word, uint8_t value)
+{
+#if defined(__CUDA_ARCH__)
+    asm volatile("st.relaxed.sys.global.u8 [%0], %1;" ::"l"(word), "h"((uint16_t)value) : "memory");
+#else
+    __atomic_store_n((uint8_t *)word, value, __ATOMIC_RELEASE);
+#endif
+}
+
+GPSH_DEV void gpsh_dev_store64_release_sys(void *word, uint64_t value)
+{
+#if defined(__CUDA_ARCH__)
+    asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
+#else
+    __atomic_store_n((gpsh_dev_word64 *)word, value, __ATOMIC_RELEASE);
+#endif
+}
+
+GPSH_DEV void gpsh_dev_store32_release_sys(void *word, uint32_t value)
+{
+#if defined(__CUDA_ARCH__)
+    asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(word), "r"(value) : "memory");
+#else
+    __atomic_store_n((gpsh_dev_word32 *)word, value, __ATOMIC_RELEASE);
+#endif
+}
+
+// ---- The ring ----
+
+// The eight words of a command, in any order: each carries its lap bit. On the CPU word 0 is stored last and releases what the
+// command describes; on the GPU the fence before it has done that.
+GPSH_DEV void gpsh_dev_store_command(uint64_t *slot, const uint64_t *words)
+{
+#if defined(__CUDA_ARCH__)
+#pragma unroll
+    for (int i = 0; i < GPUSHMEM_COMMAND_WORDS; i += 2)
+        asm volatile("st.relaxed.sys.global.v2.u64 [%0], {%1, %2};" ::"l"(slot + i), "l"(words[i]), "l"(words[i + 1])
+                     : "memory");
+#else
+    for (int i = 1; i < GPUSHMEM_COMMAND_WORDS; i++)
+        __atomic_store_n(&slot[i], words[i], __ATOMIC_RELAXED);
+    __atomic_store_n(&slot[0], words[0], __ATOMIC_RELEASE);
+#endif
+}
+
+// Both words in one load. Not yet an acquire on the GPU: a fence follows once the answer is there.
+GPSH_DEV struct gpushmem_reply gpsh_dev_load_reply(const struct gpushmem_reply *reply)
+{
+    struct gpushmem_reply value;
+#if defined(__CUDA_ARCH__)
+    asm volatile("ld.relaxed.sys.global.v2.u64 {%0, %1}, [%2];" : "=l"(value.low), "=l"(value.high) : "l"(reply) : "memory");
+#else
+    value.low = __atomic_load_n(&reply->low, __ATOMIC_ACQUIRE);
+    value.high = __atomic_load_n(&reply->high, __ATOMIC_ACQUIRE);
+#endif
+    return value;
+}
+
+// CPU threads only: true if the proxy sleeps and is to be woken. Full barrier: the command written before must be visible to a
+// proxy that is not seen sleeping (pairs with the exchange in proxy.c).
+#if !defined(__CUDA_ARCH__)
+GPSH_DEV bool gpsh_dev_must_wake(uint32_t *sleeping)
+{
+    return __atomic_fetch_or(sleeping, 0, __ATOMIC_SEQ_CST) != 0;
+}
+#endif
+
+// ---- Atomics on symmetric memory of directly mapped PEs ----
+
+GPSH_DEV uint64_t gpsh_dev_atomic64(void *target, enum gpushmem_amo amo, uint64_t operand, uint64_t compare)
+{
+#if defined(__CUDA_ARCH__)
+    unsigned long long *word = (unsigned long long *)target;
+    switch (amo) {
+    case GPUSHMEM_AMO_FETCH: {
+        uint64_t value;
+        asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
+        return value;
+    }
+    case GPUSHMEM_AMO_SET:
+    case GPUSHMEM_AMO_SWAP: return atomicExch_system(word, operand);
+    case GPUSHMEM_AMO_ADD: return atomicAdd_system(word, operand);
+    case GPUSHMEM_AMO_CSWAP: return atomicCAS_system(word, compare, operand);
+    case GPUSHMEM_AMO_AND: return atomicAnd_system(word, operand);
+    case GPUSHMEM_AMO_OR: return atomicOr_system(word, operand);
+    case GPUSHMEM_AMO_XOR: return atomicXor_system(word, operand);
+    }
+#else
+    gpsh_dev_word64 *word = (gpsh_dev_word64 *)target;
+    switch (amo) {
+    case GPUSHMEM_AMO_FETCH: return __atomic_load_n(word, __ATOMIC_ACQUIRE);
+    case GPUSHMEM_AMO_SET:
+    case GPUSHMEM_AMO_SWAP: return __atomic_exchange_n(word, operand, __ATOMIC_ACQ_REL);
+    case GPUSHMEM_AMO_ADD: return __atomic_fetch_add(word, operand, __ATOMIC_ACQ_REL);
+    case GPUSHMEM_AMO_CSWAP:
+        __atomic_compare_exchange_n(word, &compare, operand, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+        return compare;
+    case GPUSHMEM_AMO_AND: return __atomic_fetch_and(word, operand, __ATOMIC_ACQ_REL);
+    case GPUSHMEM_AMO_OR: return __atomic_fetch_or(word, operand, __ATOMIC_ACQ_REL);
+    case GPUSHMEM_AMO_XOR: return __atomic_fetch_xor(word, operand, __ATOMIC_ACQ_REL);
+    }
+#endif
+    return 0;
+}
+
+GPSH_DEV uint32_t gpsh_dev_atomic32(void *target, enum gpushmem_amo amo, uint32_t operand, uint32_t compare)
+{
+#if defined(__CUDA_ARCH__)
+    unsigned int *word = (unsigned int *)target;
+    switch (amo) {
+    case GPUSHMEM_AMO_FETCH: {
+        uint32_t value;
+        asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(word) : "memory");
+        return value;
+    }
+    case GPUSHMEM_AMO_SET:
+    case GPUSHMEM_AMO_SWAP: return atomicExch_system(word, operand);
+    case GPUSHMEM_AMO_ADD: return atomicAdd_system(word, operand);
+    case GPUSHMEM_AMO_CSWAP: return atomicCAS_system(word, compare, operand);
+    case GPUSHMEM_AMO_AND: return atomicAnd_system(word, operand);
+    case GPUSHMEM_AMO_OR: return atomicOr_system(word, operand);
+    case GPUSHMEM_AMO_XOR: return atomicXor_system(word, operand);
+    }
+#else
+    gpsh_dev_word32 *word = (gpsh_dev_word32 *)target;
+    switch (amo) {
+    case GPUSHMEM_AMO_FETCH: return __atomic_load_n(word, __ATOMIC_ACQUIRE);
+    case GPUSHMEM_AMO_SET:
+    case GPUSHMEM_AMO_SWAP: return __atomic_exchange_n(word, operand, __ATOMIC_ACQ_REL);
+    case GPUSHMEM_AMO_ADD: return __atomic_fetch_add(word, operand, __ATOMIC_ACQ_REL);
+    case GPUSHMEM_AMO_CSWAP:
+        __atomic_compare_exchange_n(word, &compare, operand, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+        return compare;
+    case GPUSHMEM_AMO_AND: return __atomic_fetch_and(word, operand, __ATOMIC_ACQ_REL);
+    case GPUSHMEM_AMO_OR: return __atomic_fetch_or(word, operand, __ATOMIC_ACQ_REL);
+    case GPUSHMEM_AMO_XOR: return __atomic_fetch_xor(word, operand, __ATOMIC_ACQ_REL);
+    }
+#endif
+    return 0;
+}
+
+// ---- Time and patience ----
+
+GPSH_DEV uint64_t gpsh_dev_now_ns(void)
+{
+#if defined(__CUDA_ARCH__)
+    uint64_t now;
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+    return now;
+#else
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+#endif
+}
+
+// One empty iteration of a spin. CPU threads give their core away soon: there may be more of them than cores, and the proxy
+// that will end the wait needs one too.
+GPSH_DEV void gpsh_dev_relax(uint32_t spins)
+{
+#if !defined(__CUDA_ARCH__)
+    if (spins > 16)
+        sched_yield();
+#if defined(__x86_64__)
+    else
+        __builtin_ia32_pause();
+#endif
+#endif
+}
+
+#endif

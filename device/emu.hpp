@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Kernels on CPU threads: what CUDA's compiler and runtime provide to a kernel, for a plain C++17 compiler.
+//
+// Every thread of a launch is an operating system thread and all of them run concurrently, so kernels may spin on each other
+// and on other PEs. The threads come from a pool that grows and stays, so a repeated launch costs wake-ups only. It is for
+// development and tests: correct first, and as fast as threads can be.
+#ifndef GPUSHMEM_EMU_HPP
+#define GPUSHMEM_EMU_HPP
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <functional>
+#include <map>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "gpushmem/types.h"
+
+#ifndef __global__
+#define __global__
+#define __device__
+#define __host__
+#define __constant__
+#define __forceinline__ inline
+#define __launch_bounds__(...)
+#endif
+
+#ifndef __VECTOR_TYPES_H__
+struct uint3 {
+    unsigned x, y, z;
+};
+struct dim3 {
+    unsigned x, y, z;
+    constexpr dim3(unsigned vx = 1, unsigned vy = 1, unsigned vz = 1) : x(vx), y(vy), z(vz) {}
+};
+#endif
+
+enum { warpSize = 32 };
+
+// ---- Waiting ----
+
+inline void gpsh_emu_futex_wait(uint32_t *word, uint32_t value)
+{
+    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
+}
+
+inline void gpsh_emu_futex_wake(uint32_t *word)
+{
+    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}
+
+// A barrier whose threads may leave for good (a thread that returned from its kernel no longer counts, as on a GPU).
+struct gpsh_emu_barrier {
+    std::mutex lock;
+    unsigned members = 0, arrived = 0;
+    uint32_t generation = 0;
+
+    void release() // with the lock held
+    {
+        arrived = 0;
+        __atomic_fetch_add(&generation, 1, __ATOMIC_RELEASE);
+        gpsh_emu_futex_wake(&generation);
+    }
+
+    void wait()
+    {
+        lock.lock();
+        uint32_t mine = __atomic_load_n(&generation, __ATOMIC_RELAXED);
+        bool last = ++arrived >= members;
+        if (last)
+            release();
+        lock.unlock();
+        for (int yields = 0; !last && __atomic_load_n(&generation, __ATOMIC_ACQUIRE) == mine; yields++) {
+            if (yields < 8)
+                sched_yield();
+            else
+                gpsh_emu_futex_wait(&generation, mine);
+        }
+    }
+
+    void leave()
+    {
+        std::lock_guard<std::mutex> guard(lock);
+        if (--members && arrived >= members)
+            release();
+    }
+};
+
+// ---- Blocks and threads of a running kernel ----
+
+struct gpsh_emu_warp {
+    gpsh_emu_barrier barrier;
+    uint64_t exchange[warpSize];
+};
+
+struct gpsh_emu_block {
+    uint3 index;
+    gpsh_emu_barrier barrier;
+    std::vector<gpsh_emu_warp> warps;
+    std::mutex shared_lock;
+    std::map<const void *, void *> shared; // by declaration
+    ~gpsh_emu_block()
+    {
+        for (auto &entry : shared)
+            free(entry.second);
+    }
+};
+
+inline thread_local uint3 threadIdx, blockIdx;
+inline thread_local dim3 blockDim, gridDim;
+inline thread_local gpsh_emu_block *gpsh_emu_current_block;
+inline thread_local unsigned gpsh_emu_thread; // linear number in the block
+
+// True in a thread that runs a kernel right now: headers that map one name to host or device calls ask it.
+inline bool gpushmem_emu_in_kernel(void)
+{
+    return gpsh_emu_current_block != nullptr;
+}
+
+inline gpsh_emu_warp &gpsh_emu_current_warp(void)
+{
+    return gpsh_emu_current_block->warps[gpsh_emu_thread / warpSize];
+}
+
+inline void __syncthreads(void)
+{
+    gpsh_emu_current_block->barrier.wait();
+}
+
+// All threads of the warp that have not returned take part, whatever the mask.
+inline void __syncwarp(unsigned = 0xffffffffu)
+{
+    gpsh_emu_current_warp().barrier.wait();
+}
+
+template <typename T> inline T __shfl_sync(unsigned, T value, int lane, int = warpSize)
+{
+    static_assert(sizeof(T) <= 8, "shuffles move up to 8 bytes");
+    gpsh_emu_warp &warp = gpsh_emu_current_warp();
+    memcpy(&warp.exchange[gpsh_emu_thread % warpSize], &value, sizeof value);
+    warp.barrier.wait();
+    memcpy(&value, &warp.exchange[lane % warpSize], sizeof value);
+    warp.barrier.wait();
+    return value;
+}
+
+inline void __threadfence_block(void)
+{
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+inline void __threadfence(void)
+{
+    __atomic_fetch_add(&gpsh_emu_thread, 0, __ATOMIC_SEQ_CST);
+}
+inline void __threadfence_system(void)
+{
+    __threadfence();
+}
+
+template <typename T> inline T atomicAdd(T *word, T value)
+{
+    return __atomic_fetch_add(word, value, __ATOMIC_ACQ_REL);
+}
+template <typename T> inline T atomicExch(T *word, T value)
+{
+    return __atomic_exchange_n(word, value, __ATOMIC_ACQ_REL);
+}
+template <typename T> inline T atomicCAS(T *word, T compare, T value)
+{
+    __atomic_compare_exchange_n(word, &compare, value, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+    return compare;
+}
+
+// Memory shared by the block's threads, one object per declaration (`key`); uninitialised, as on a GPU.
+inline void *gpsh_emu_shared(const void *key, size_t bytes)
+{
+    gpsh_emu_block *block = gpsh_emu_current_block;
+    std::lock_guard<std::mutex> guard(block->shared_lock);
+    void *&memory = block->shared[key];
+    if (!memory)
+        memory = aligned_alloc(128, (bytes + 127) / 128 * 128);
+    return memory;
+}
+
+#define GPUSHMEM_SHARED(type, name, count)                                                                             \
+    static char gpsh_shared_key_##name;                                                                                \
+    type *const name = static_cast<type *>(gpsh_emu_shared(&gpsh_shared_key_##name, sizeof(type) * (count)))
+
+// ---- Launches and streams ----
+
+struct gpsh_emu_launch {
+    dim3 grid, block;
+    std::function<void()> body;
+    std::vector<gpsh_emu_block> blocks;
+    unsigned remaining; // threads still running
+    struct gpsh_emu_stream *stream;
+
+    gpsh_emu_launch(dim3 g, dim3 b, std::function<void()> f, gpsh_emu_stream *s)
+        : grid(g), block(b), body(std::move(f)), blocks((size_t)g.x * g.y * g.z), remaining(0), stream(s)
+    {
+        unsigned threads = b.x * b.y * b.z;
+        for (size_t i = 0; i < blocks.size(); i++) {
+            gpsh_emu_block &one = blocks[i];
+            one.index = uint3{(unsigned)(i % g.x), (unsigned)(i / g.x % g.y), (unsigned)(i / g.x / g.y)};
+            one.barrier.members = threads;
+            one.warps = std::vector<gpsh_emu_warp>((threads + warpSize - 1) / warpSize);
+            for (unsigned t = 0; t < threads; t++)
+                one.warps[t / warpSize].barrier.members++;
+        }
+    }
+};
+
+struct gpsh_emu_stream {
+    std::vector<gpsh_emu_launch *> queue; // the first one runs
+};
+typedef struct gpsh_emu_stream *gpushmem_stream_t;
+
+// One thread of the pool. It sleeps until `work` has a launch for it.
+struct gpsh_emu_worker {
+    uint32_t signal = 0;
+    gpsh_emu_launch *launch = nullptr;
+    size_t block = 0;
+    unsigned thread = 0;
+};
+
+struct gpsh_emu_pool {
+    pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_cond_t idle_stream = PTHREAD_COND_INITIALIZER;
+    std::vector<gpsh_emu_worker *> idle;
+    size_t running = 0;  // launches begun and not over, or queued
+    size_t promised = 0; // idle workers that queued launches will need
+    gpsh_emu_stream standard; // stream NULL
+};
+
+// Never destroyed: its threads may outlive static destructors.
+inline gpsh_emu_pool &gpsh_emu_the_pool(void)
+{
+    static gpsh_emu_pool *pool = new gpsh_emu_pool;
+    return *pool;
+}
+
+enum { GPSH_EMU_STACK_BYTES = 512 * 1024, GPSH_EMU_MAX_THREADS = 16384 };
+
+inline void gpsh_emu_run(gpsh_emu_worker *self)
+{
+    gpsh_emu_launch *launch = self->launch;
+    gpsh_emu_block *block = &launch->blocks[self->block];
+    dim3 d = launch->block;
+    unsigned t = self->thread;
+    blockDim = d;
+    gridDim = launch->grid;
+    blockIdx = block->index;
+    threadIdx = uint3{t % d.x, t / d.x % d.y, t / d.x / d.y};
+    gpsh_emu_thread = t;
+    gpsh_emu_current_block = block;
+    launch->body();
+    gpsh_emu_current_warp().barrier.leave();
+    block->barrier.leave();
+    gpsh_emu_current_block = nullptr;
+}
+
+inline void gpsh_emu_begin(gpsh_emu_pool &pool, gpsh_emu_launch *launch);
+
+// The worker's launch is one thread shorter; the last one out starts what is next in the stream.
+inline void gpsh_emu_end(gpsh_emu_pool &pool, gpsh_emu_worker *self)
+{
+    pthread_mutex_lock(&pool.lock);
+    gpsh_emu_launch *launch = self->launch;
+    pool.idle.push_back(self);
+    if (--launch->remaining == 0) {
+        gpsh_emu_stream *stream = launch->stream;
+        stream->queue.erase(stream->queue.begin());
+        pool.running--;
+        delete launch;
+        if (!stream->queue.empty())
+            gpsh_emu_begin(pool, stream->queue.front());
+        else
+            pthread_cond_broadcast(&pool.idle_stream);
+    }
+    pthread_mutex_unlock(&pool.lock);
+}
+
+inline void *gpsh_emu_worker_main(void *arg)
+{
+    gpsh_emu_worker *self = (gpsh_emu_worker *)arg;
+    gpsh_emu_pool &pool = gpsh_emu_the_pool();
+    for (uint32_t seen = 0;; seen++) {
+        while (__atomic_load_n(&self->signal, __ATOMIC_ACQUIRE) == seen)
+            gpsh_emu_futex_wait(&self->signal, seen);
+        gpsh_emu_run(self);
+        gpsh_emu_end(pool, self);
+    }
+    return nullptr;
+}
+
+// Makes sure that `count` workers are idle; the lock is held. 0 or a negative status.
+inline int gpsh_emu_grow(gpsh_emu_pool &pool, size_t count)
+{
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, GPSH_EMU_STACK_BYTES);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    int error = 0;
+    while (!error && pool.idle.size() < count) {
+        gpsh_emu_worker *worker = new gpsh_emu_worker;
+        pthread_t thread;
+        error = pthread_create(&thread, &attributes, gpsh_emu_worker_main, worker);
+        if (error)
+            delete worker;
+        else
+            pool.idle.push_back(worker);
+    }
+    pthread_attr_destroy(&attributes);
+    return error ? GPUSHMEM_ERR_NO_MEMORY : 0;
+}
+
+// Hands the threads of the launch to idle workers, of which there are enough; the lock is held.
+inline void gpsh_emu_begin(gpsh_emu_pool &pool, gpsh_emu_launch *launch)
+{
+    unsigned threads = launch->block.x * launch->block.y * launch->block.z;
+    launch->remaining = threads * (unsigned)launch->blocks.size();
+    pool.promised -= launch->remaining;
+    for (size_t b = 0; b < launch->blocks.size(); b++) {
+        for (unsigned t = 0; t < threads; t++) {
+            gpsh_emu_worker *worker = pool.idle.back();
+            pool.idle.pop_back();
+            worker->launch = launch;
+            worker->block = b;
+            worker->thread = t;
+            __atomic_fetch_add(&worker->signal, 1, __ATOMIC_RELEASE);
+            gpsh_emu_futex_wake(&worker->signal);
+        }
+    }
+}
+
+inline int gpsh_emu_submit(dim3 grid, dim3 block, gpushmem_stream_t stream, std::function<void()> body)
+{
+    uint64_t threads = (uint64_t)grid.x * grid.y * grid.z * block.x * block.y * block.z;
+    if (!threads || threads > GPSH_EMU_MAX_THREADS)
+        return GPUSHMEM_ERR_INVALID;
+    gpsh_emu_pool &pool = gpsh_emu_the_pool();
+    if (!stream)
+        stream = &pool.standard;
+    gpsh_emu_launch *launch = new gpsh_emu_launch(grid, block, std::move(body), stream);
+    pthread_mutex_lock(&pool.lock);
+    int status = gpsh_emu_grow(pool, pool.promised + threads);
+    if (status) {
+        delete launch;
+    } else {
+        pool.promised += threads;
+        pool.running++;
+        stream->queue.push_back(launch);
+        if (stream->queue.size() == 1)
+            gpsh_emu_begin(pool, launch);
+    }
+    pthread_mutex_unlock(&pool.lock);
+    return status;
+}
+
+inline void gpsh_emu_wait(gpushmem_stream_t stream)
+{
+    gpsh_emu_pool &pool = gpsh_emu_the_pool();
+    if (!stream)
+        stream = &pool.standard;
+    pthread_mutex_lock(&pool.lock);
+    while (!stream->queue.empty())
+        pthread_cond_wait(&pool.idle_stream, &pool.lock);
+    pthread_mutex_unlock(&pool.lock);
+}
+
+// Until nothing runs in any stream.
+inline void gpsh_emu_wait_all(void)
+{
+    gpsh_emu_pool &pool = gpsh_emu_the_pool();
+    pthread_mutex_lock(&pool.lock);
+    while (pool.running)
+        pthread_cond_wait(&pool.idle_stream, &pool.lock);
+    pthread_mutex_unlock(&pool.lock);
+}
+
+#endif

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Starting kernels: on the GPU, or on CPU threads. The same source serves both:
+//
+//   GPUSHMEM_LAUNCH(kernel, grid, block, stream, arguments...)   0 or a negative status; returns at once
+//   gpushmem_launch_wait(stream)                                  until the stream's kernels are done; reports their errors
+//   GPUSHMEM_SHARED(type, name, count)                            in a kernel: `type *name`, memory of the block
+//
+// Launches in one stream run one after the other, different streams run side by side. Stream NULL is the default one.
+// The launch gives the kernel's translation unit the current handle, so that functions without a handle argument work; a
+// program that launches in another way calls gpushmem_device_attach() after gpushmem_init in each file with kernels, or
+// passes the handle as an argument (the only way for kernels loaded as cubin or PTX).
+#ifndef GPUSHMEM_DEVICE_LAUNCH_CUH
+#define GPUSHMEM_DEVICE_LAUNCH_CUH
+
+#include "gpushmem/device/state.cuh"
+#include "gpushmem/device_host.h"
+
+#if defined(__CUDACC__)
+
+typedef cudaStream_t gpushmem_stream_t;
+
+#define GPUSHMEM_SHARED(type, name, count) __shared__ type name[count]
+
+static inline int gpushmem_device_attach(void)
+{
+    static uint32_t attached; // generation of the handle this translation unit has
+    struct gpushmem_dev dev;
+    int status = gpushmem_device_handle(&dev);
+    if (status || attached == dev.generation)
+        return status;
+    if (cudaMemcpyToSymbol(gpsh_dev_implicit, &dev, sizeof dev) != cudaSuccess)
+        return GPUSHMEM_ERR_CUDA;
+    attached = dev.generation;
+    return 0;
+}
+
+template <typename Kernel, typename... Arguments>
+int gpsh_launch(Kernel kernel, dim3 grid, dim3 block, gpushmem_stream_t stream, Arguments... arguments)
+{
+    int status = gpushmem_device_attach();
+    if (status)
+        return status;
+    kernel<<<grid, block, 0, stream>>>(arguments...);
+    return cudaGetLastError() == cudaSuccess ? 0 : GPUSHMEM_ERR_CUDA;
+}
+
+static inline int gpushmem_stream_create(gpushmem_stream_t *stream)
+{
+    return cudaStreamCreateWithFlags(stream, cudaStreamNonBlocking) == cudaSuccess ? 0 : GPUSHMEM_ERR_CUDA;
+}
+
+static inline void gpushmem_stream_destroy(gpushmem_stream_t stream)
+{
+    cudaStreamDestroy(stream);
+}
+
+static inline int gpushmem_launch_wait(gpushmem_stream_t stream)
+{
+    int status = cudaStreamSynchronize(stream) == cudaSuccess ? 0 : GPUSHMEM_ERR_CUDA;
+    int device = gpushmem_device_error();
+    return status ? status : device;
+}
+
+#else
+
+inline int gpushmem_device_attach(void)
+{
+    struct gpushmem_dev dev;
+    int status = gpushmem_device_handle(&dev);
+    if (!status && dev.generation != gpsh_dev_implicit.generation) {
+        gpsh_emu_wait_all(); // kernels that still run have the old one
+        gpsh_dev_implicit = dev;
+    }
+    return status;
+}
+
+template <typename Kernel, typename... Arguments>
+int gpsh_launch(Kernel kernel, dim3 grid, dim3 block, gpushmem_stream_t stream, Arguments... arguments)
+{
+    int status = gpushmem_device_attach();
+    return status ? status : gpsh_emu_submit(grid, block, stream, [=] { kernel(arguments...); });
+}
+
+inline int gpushmem_stream_create(gpushmem_stream_t *stream)
+{
+    *stream = new gpsh_emu_stream;
+    return 0;
+}
+
+inline void gpushmem_stream_destroy(gpushmem_stream_t stream)
+{
+    gpsh_emu_wait(stream);
+    delete stream;
+}
+
+inline int gpushmem_launch_wait(gpushmem_stream_t stream)
+{
+    gpsh_emu_wait(stream);
+    return gpushmem_device_error();
+}
+
+#endif
+
+#define GPUSHMEM_LAUNCH(kernel, grid, block, ...) gpsh_launch((kernel), (grid), (block), __VA_ARGS__)
+
+#endif

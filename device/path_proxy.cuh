@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The proxy path: commands for peers that are not mapped here. One thread of the scope calls these.
+#ifndef GPUSHMEM_DEVICE_PATH_PROXY_CUH
+#define GPUSHMEM_DEVICE_PATH_PROXY_CUH
+
+#include "gpushmem/device/ring.cuh"
+
+// When a call that went through the ring returns.
+enum gpsh_dev_wait_for {
+    GPSH_DEV_NOTHING, // non-blocking
+    GPSH_DEV_SOURCE,  // the source may be reused
+    GPSH_DEV_DONE,    // complete
+};
+
+GPSH_DEV struct gpushmem_command gpsh_dev_command(enum gpushmem_opcode opcode, int pe, const void *remote, const void *local,
+                                                  uint64_t bytes)
+{
+    struct gpushmem_command c = {};
+    c.opcode = (uint8_t)opcode;
+    c.pe = pe;
+    c.remote = (uint64_t)remote;
+    c.local = (uint64_t)local;
+    c.bytes = bytes;
+    return c;
+}
+
+// Not waiting, an atomic (or signal) for a PE that is also mapped here is noted: a later fence must wait for it, since the
+// stores behind the fence would overtake it.
+GPSH_DEV void gpsh_dev_submit(const struct gpushmem_dev &dev, struct gpushmem_command command, enum gpsh_dev_wait_for wait)
+{
+    uint64_t index;
+    if (wait != GPSH_DEV_NOTHING) {
+        command.flags |= wait == GPSH_DEV_SOURCE ? GPUSHMEM_CMD_REPLY_SOURCE : 0;
+        gpsh_dev_push_and_wait(dev, command, &index);
+        return;
+    }
+    bool mixed = command.opcode == GPUSHMEM_CMD_AMO || command.opcode == GPUSHMEM_CMD_PUT_SIGNAL;
+    if (!gpsh_dev_push(dev, command, &index) && mixed && dev.peers[command.pe])
+        gpsh_dev_max64_relaxed_gpu(gpsh_dev_ring(dev).mixed, index + 1);
+}
+
+// The low `bytes` of value: the command carries them, so the call never waits.
+GPSH_DEV void gpsh_dev_ring_put_value(const struct gpushmem_dev &dev, void *to, uint64_t value, size_t bytes, int pe)
+{
+    struct gpushmem_command c = gpsh_dev_command(GPUSHMEM_CMD_PUT_INLINE, pe, to, nullptr, bytes);
+    c.operand = value;
+    gpsh_dev_submit(dev, c, GPSH_DEV_NOTHING);
+}
+
+GPSH_DEV void gpsh_dev_ring_put(const struct gpushmem_dev &dev, void *to, const void *from, size_t bytes, int pe, bool blocking)
+{
+    bool small = bytes == 8 || bytes == 4 || bytes == 2 || bytes == 1;
+    if (small && blocking) {
+        uint64_t value = 0;
+        memcpy(&value, from, bytes);
+        gpsh_dev_ring_put_value(dev, to, value, bytes, pe);
+        return;
+    }
+    gpsh_dev_submit(dev, gpsh_dev_command(GPUSHMEM_CMD_PUT, pe, to, from, bytes), blocking ? GPSH_DEV_SOURCE : GPSH_DEV_NOTHING);
+}
+
+GPSH_DEV void gpsh_dev_ring_get(const struct gpushmem_dev &dev, void *to, const void *from, size_t bytes, int pe, bool blocking)
+{
+    gpsh_dev_submit(dev, gpsh_dev_command(GPUSHMEM_CMD_GET, pe, from, to, bytes), blocking ? GPSH_DEV_DONE : GPSH_DEV_NOTHING);
+}
+
+// Up to 8 bytes, as the low bytes of the result; 0 if it failed.
+GPSH_DEV uint64_t gpsh_dev_ring_get_value(const struct gpushmem_dev &dev, const void *from, size_t bytes, int pe)
+{
+    uint64_t value = 0;
+    struct gpushmem_command c = gpsh_dev_command(GPUSHMEM_CMD_GET, pe, from, nullptr, bytes);
+    c.flags = GPUSHMEM_CMD_REPLY_VALUE;
+    return gpsh_dev_push_and_wait(dev, c, &value) ? 0 : value;
+}
+
+// n elements of `size` bytes, strides in elements; target (destination) first.
+GPSH_DEV void gpsh_dev_ring_strided(const struct gpushmem_dev &dev, enum gpushmem_opcode opcode, const void *remote,
+                                    const void *local, ptrdiff_t target_stride, ptrdiff_t source_stride, size_t n, size_t size,
+                                    int pe)
+{
+    struct gpushmem_command c = gpsh_dev_command(opcode, pe, remote, local, n);
+    c.operand = (uint64_t)target_stride;
+    c.compare = (uint64_t)source_stride;
+    c.extra = size;
+    gpsh_dev_submit(dev, c, opcode == GPUSHMEM_CMD_IPUT ? GPSH_DEV_SOURCE : GPSH_DEV_DONE);
+}
+
+GPSH_DEV void gpsh_dev_ring_put_signal(const struct gpushmem_dev &dev, void *to, const void *from, size_t bytes, uint64_t *signal,
+                                       uint64_t value, int op, int pe, bool blocking)
+{
+    struct gpushmem_command c = gpsh_dev_command(GPUSHMEM_CMD_PUT_SIGNAL, pe, to, from, bytes);
+    c.operand = value;
+    c.compare = (uint64_t)signal;
+    c.flags = op == GPUSHMEM_SIGNAL_ADD ? GPUSHMEM_CMD_SIGNAL_ADD : 0;
+    gpsh_dev_submit(dev, c, blocking && bytes ? GPSH_DEV_SOURCE : GPSH_DEV_NOTHING);
+}
+
+// Atomic on `width` = 4 or 8 bytes; the previous value if `fetch`.
+GPSH_DEV uint64_t gpsh_dev_ring_amo(const struct gpushmem_dev &dev, enum gpushmem_amo amo, void *target, size_t width,
+                                    uint64_t operand, uint64_t compare, int pe, bool fetch)
+{
+    uint64_t value = 0;
+    struct gpushmem_command c = gpsh_dev_command(GPUSHMEM_CMD_AMO, pe, target, nullptr, width);
+    c.operand = operand;
+    c.compare = compare;
+    c.extra = (uint64_t)amo;
+    if (!fetch) {
+        gpsh_dev_submit(dev, c, GPSH_DEV_NOTHING);
+        return 0;
+    }
+    return gpsh_dev_push_and_wait(dev, c, &value) ? 0 : value;
+}
+
+GPSH_DEV void gpsh_dev_ring_fence(const struct gpushmem_dev &dev, int pe)
+{
+    gpsh_dev_submit(dev, gpsh_dev_command(GPUSHMEM_CMD_FENCE, pe, nullptr, nullptr, 0), GPSH_DEV_NOTHING);
+}
+
+// Everything written into any ring for this PE is complete. Rings never used are skipped.
+GPSH_DEV void gpsh_dev_ring_quiet_pe(const struct gpushmem_dev &dev, int pe)
+{
+    for (uint32_t r = 0; r < dev.n_rings; r++) {
+        const struct gpushmem_ring &ring = dev.rings[r];
+        if (!gpsh_dev_load64_relaxed_gpu(ring.head))
+            continue;
+        uint64_t index = gpsh_dev_reserve(ring);
+        struct gpushmem_command c = gpsh_dev_command(GPUSHMEM_CMD_QUIET_PE, pe, nullptr, nullptr, 0);
+        if (gpsh_dev_write(dev, ring, index, c) || gpsh_dev_await_completed(dev, ring, &ring.completed_pe[pe], index + 1))
+            return;
+    }
+}
+
+#endif

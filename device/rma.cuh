@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Put, get, p, g, iput, iget: the bodies. The path is chosen per call: a mapped peer directly, any other through a ring.
+#ifndef GPUSHMEM_DEVICE_RMA_CUH
+#define GPUSHMEM_DEVICE_RMA_CUH
+
+#include "gpushmem/device/path_p2p.cuh"
+#include "gpushmem/device/path_proxy.cuh"
+
+// Warp and block calls begin and end with a barrier of the scope: what its threads wrote before is in the source, and any of
+// them may fence, quiet or reuse the buffers behind it.
+template <class Scope>
+GPSH_DEV void gpsh_dev_put(const struct gpushmem_dev &dev, void *to, const void *from, size_t bytes, int pe, bool blocking)
+{
+    if (!bytes || !gpsh_dev_check(dev, to, bytes, pe))
+        return;
+    Scope::sync();
+    if (char *direct = gpsh_dev_direct(dev, to, pe))
+        gpsh_dev_copy<Scope>(direct, (const char *)from, bytes);
+    else if (Scope::rank() == 0)
+        gpsh_dev_ring_put(dev, to, from, bytes, pe, blocking);
+    Scope::sync();
+}
+
+template <class Scope>
+GPSH_DEV void gpsh_dev_get(const struct gpushmem_dev &dev, void *to, const void *from, size_t bytes, int pe, bool blocking)
+{
+    if (!bytes || !gpsh_dev_check(dev, from, bytes, pe))
+        return;
+    Scope::sync();
+    if (char *direct = gpsh_dev_direct(dev, from, pe))
+        gpsh_dev_copy<Scope>((char *)to, direct, bytes);
+    else if (Scope::rank() == 0)
+        gpsh_dev_ring_get(dev, to, from, bytes, pe, blocking);
+    Scope::sync();
+}
+
+template <class Scope>
+GPSH_DEV void gpsh_dev_iput(const struct gpushmem_dev &dev, void *to, const void *from, ptrdiff_t to_stride,
+                            ptrdiff_t from_stride, size_t n, size_t size, int pe)
+{
+    if (!n || !gpsh_dev_check(dev, to, ((n - 1) * (size_t)to_stride + 1) * size, pe))
+        return;
+    Scope::sync();
+    if (char *direct = gpsh_dev_direct(dev, to, pe))
+        gpsh_dev_copy_strided<Scope>(direct, (const char *)from, to_stride, from_stride, n, size);
+    else if (Scope::rank() == 0)
+        gpsh_dev_ring_strided(dev, GPUSHMEM_CMD_IPUT, to, from, to_stride, from_stride, n, size, pe);
+    Scope::sync();
+}
+
+template <class Scope>
+GPSH_DEV void gpsh_dev_iget(const struct gpushmem_dev &dev, void *to, const void *from, ptrdiff_t to_stride,
+                            ptrdiff_t from_stride, size_t n, size_t size, int pe)
+{
+    if (!n || !gpsh_dev_check(dev, from, ((n - 1) * (size_t)from_stride + 1) * size, pe))
+        return;
+    Scope::sync();
+    if (char *direct = gpsh_dev_direct(dev, from, pe))
+        gpsh_dev_copy_strided<Scope>((char *)to, direct, to_stride, from_stride, n, size);
+    else if (Scope::rank() == 0)
+        gpsh_dev_ring_strided(dev, GPUSHMEM_CMD_IGET, from, to, to_stride, from_stride, n, size, pe);
+    Scope::sync();
+}
+
+// One value, by its bytes (up to 8).
+GPSH_DEV void gpsh_dev_put_value(const struct gpushmem_dev &dev, void *to, uint64_t bits, size_t bytes, int pe)
+{
+    if (!gpsh_dev_check(dev, to, bytes, pe))
+        return;
+    if (char *direct = gpsh_dev_direct(dev, to, pe))
+        gpsh_dev_store_small(direct, bits, bytes);
+    else
+        gpsh_dev_ring_put_value(dev, to, bits, bytes, pe);
+}
+
+GPSH_DEV uint64_t gpsh_dev_get_value(const struct gpushmem_dev &dev, const void *from, size_t bytes, int pe)
+{
+    if (!gpsh_dev_check(dev, from, bytes, pe))
+        return 0;
+    if (char *direct = gpsh_dev_direct(dev, from, pe)) {
+        uint64_t bits = 0;
+        if (bytes == 8 && !((uintptr_t)direct & 7))
+            return gpsh_dev_load64_acquire_sys(direct);
+        if (bytes == 4 && !((uintptr_t)direct & 3))
+            return gpsh_dev_load32_acquire_sys(direct);
+        if (bytes == 2 && !((uintptr_t)direct & 1))
+            return gpsh_dev_load16_acquire_sys(direct);
+        memcpy(&bits, direct, bytes);
+        return bits;
+    }
+    return gpsh_dev_ring_get_value(dev, from, bytes, pe);
+}
+
+template <typename T> GPSH_DEV uint64_t gpsh_dev_to_bits(T value)
+{
+    static_assert(sizeof(T) <= 8, "a command carries up to 8 bytes");
+    uint64_t bits = 0;
+    memcpy(&bits, &value, sizeof value);
+    return bits;
+}
+
+template <typename T> GPSH_DEV T gpsh_dev_from_bits(uint64_t bits)
+{
+    T value;
+    memcpy((void *)&value, &bits, sizeof value);
+    return value;
+}
+
+#endif

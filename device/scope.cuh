@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Who takes part in a call: one thread, a warp or a block, as a template argument of the bodies.
+#ifndef GPUSHMEM_DEVICE_SCOPE_CUH
+#define GPUSHMEM_DEVICE_SCOPE_CUH
+
+#include "gpushmem/device/atomics.cuh"
+
+// Number of the calling thread in its block, and of its block in the grid.
+GPSH_DEV unsigned gpsh_dev_thread_number(void)
+{
+    return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
+}
+GPSH_DEV unsigned gpsh_dev_block_threads(void)
+{
+    return blockDim.x * blockDim.y * blockDim.z;
+}
+GPSH_DEV unsigned gpsh_dev_block_number(void)
+{
+    return blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
+}
+
+struct gpsh_scope_thread {
+    static __device__ __forceinline__ unsigned rank(void) { return 0; }
+    static __device__ __forceinline__ unsigned size(void) { return 1; }
+    static __device__ __forceinline__ void sync(void) {}
+};
+
+// All threads of the warp (the last warp of a block may be short).
+struct gpsh_scope_warp {
+    static __device__ __forceinline__ unsigned rank(void) { return gpsh_dev_thread_number() % warpSize; }
+    static __device__ __forceinline__ unsigned size(void)
+    {
+        unsigned first = gpsh_dev_thread_number() / warpSize * warpSize, left = gpsh_dev_block_threads() - first;
+        return left < (unsigned)warpSize ? left : (unsigned)warpSize;
+    }
+    static __device__ __forceinline__ void sync(void) { __syncwarp(size() == 32 ? 0xffffffffu : (1u << size()) - 1); }
+};
+
+struct gpsh_scope_block {
+    static __device__ __forceinline__ unsigned rank(void) { return gpsh_dev_thread_number(); }
+    static __device__ __forceinline__ unsigned size(void) { return gpsh_dev_block_threads(); }
+    static __device__ __forceinline__ void sync(void) { __syncthreads(); }
+};
+
+#endif

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Put with signal, and signals alone.
+#ifndef GPUSHMEM_DEVICE_SIGNAL_CUH
+#define GPUSHMEM_DEVICE_SIGNAL_CUH
+
+#include "gpushmem/device/amo.cuh"
+
+// One thread: the signal word, after everything this thread stored before.
+GPSH_DEV void gpsh_dev_signal(const struct gpushmem_dev &dev, uint64_t *signal, uint64_t value, int op, int pe)
+{
+    if (!gpsh_dev_check(dev, signal, sizeof *signal, pe))
+        return;
+    char *direct = gpsh_dev_direct_amo(dev, signal, pe);
+    if (!direct)
+        gpsh_dev_ring_put_signal(dev, signal, nullptr, 0, signal, value, op, pe, false);
+    else if (op == GPUSHMEM_SIGNAL_ADD)
+        gpsh_dev_atomic64(direct, GPUSHMEM_AMO_ADD, value, 0);
+    else
+        gpsh_dev_store64_release_sys(direct, value);
+}
+
+template <class Scope>
+GPSH_DEV void gpsh_dev_put_signal(const struct gpushmem_dev &dev, void *to, const void *from, size_t bytes, uint64_t *signal,
+                                  uint64_t value, int op, int pe, bool blocking)
+{
+    if (!bytes)
+        to = signal; // no data: any address is legal then
+    if (!gpsh_dev_check(dev, to, bytes, pe) || !gpsh_dev_check(dev, signal, sizeof *signal, pe))
+        return;
+    Scope::sync();
+    if (char *direct = gpsh_dev_direct(dev, to, pe)) {
+        gpsh_dev_copy<Scope>(direct, (const char *)from, bytes);
+        if (Scope::size() > 1)
+            gpsh_dev_fence_sys(); // each thread's own stores, before the signal of the first
+        Scope::sync();
+        if (Scope::rank() == 0) {
+            gpsh_dev_fence_sys();
+            gpsh_dev_signal(dev, signal, value, op, pe);
+        }
+    } else if (Scope::rank() == 0) {
+        gpsh_dev_ring_put_signal(dev, to, from, bytes, signal, value, op, pe, blocking);
+    }
+    Scope::sync();
+}
+
+#endif

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The implicit handle, bounded waiting, and reporting of what went wrong.
+#ifndef GPUSHMEM_DEVICE_STATE_CUH
+#define GPUSHMEM_DEVICE_STATE_CUH
+
+#include "gpushmem/device/scope.cuh"
+
+// The copy of the handle that functions without a handle argument use. On a GPU every translation unit has its own (it works
+// with and without relocatable device code), filled in by the launch macro or gpushmem_device_attach (launch.cuh).
+#if defined(__CUDACC__)
+static __constant__ struct gpushmem_dev gpsh_dev_implicit;
+#else
+inline struct gpushmem_dev gpsh_dev_implicit;
+#endif
+
+// Records the first failure of the device side; later ones are dropped. The host reports it (gpushmem_device_error).
+GPSH_DEV void gpsh_dev_fail(const struct gpushmem_dev &dev, int status, int pe, const void *address, uint64_t bytes)
+{
+    if (gpsh_dev_exchange32_acquire_gpu(dev.fault_claim, 1))
+        return;
+    struct gpushmem_device_fault *fault = dev.fault;
+    fault->pe = pe;
+    fault->block[0] = blockIdx.x;
+    fault->block[1] = blockIdx.y;
+    fault->block[2] = blockIdx.z;
+    fault->thread[0] = threadIdx.x;
+    fault->thread[1] = threadIdx.y;
+    fault->thread[2] = threadIdx.z;
+    fault->address = (uint64_t)address;
+    fault->bytes = bytes;
+    gpsh_dev_store32_release_sys(&fault->status, (uint32_t)status); // everything above is visible behind it
+}
+
+// One wait. Call gpsh_dev_spin in every empty iteration: not 0 ends the wait with that status.
+struct gpsh_dev_wait {
+    uint32_t spins;
+    uint64_t begin_ns;
+};
+
+// `on_memory`: the wait ends by another PE's action, so the loss of a PE ends it too; otherwise it ends by the proxy, which
+// answers for lost PEs itself.
+GPSH_DEV int gpsh_dev_spin(const struct gpushmem_dev &dev, struct gpsh_dev_wait *wait, bool on_memory)
+{
+    gpsh_dev_relax(wait->spins);
+    if (++wait->spins % 64)
+        return 0;
+    int status = gpsh_dev_load32_relaxed_sys(&dev.control->abort);
+    if (!status && on_memory)
+        status = gpsh_dev_load32_relaxed_sys(&dev.control->peer_failed);
+    if (status || !dev.timeout_ns)
+        return status;
+    uint64_t now = gpsh_dev_now_ns();
+    if (!wait->begin_ns)
+        wait->begin_ns = now;
+    return now - wait->begin_ns > dev.timeout_ns ? GPUSHMEM_ERR_TIMEOUT : 0;
+}
+
+// GPUSHMEM_DEVICE_CHECKS: refuses a bad PE or an address outside the heap, and records the first offender. Without the macro
+// nothing is checked here; commands that go through a ring are checked by the proxy in any case.
+GPSH_DEV bool gpsh_dev_check(const struct gpushmem_dev &dev, const void *address, uint64_t bytes, int pe)
+{
+#if defined(GPUSHMEM_DEVICE_CHECKS)
+    uint64_t offset = (uint64_t)((const char *)address - dev.heap);
+    if ((uint32_t)pe >= (uint32_t)dev.n_pes) {
+        gpsh_dev_fail(dev, GPUSHMEM_ERR_PE, pe, address, bytes);
+        return false;
+    }
+    if (offset > dev.heap_bytes || bytes > dev.heap_bytes - offset) {
+        gpsh_dev_fail(dev, GPUSHMEM_ERR_ADDRESS, pe, address, bytes);
+        return false;
+    }
+#endif
+    return true;
+}
+
+// Where pe's object is for loads and stores, or NULL: go through a ring.
+GPSH_DEV char *gpsh_dev_direct(const struct gpushmem_dev &dev, const void *address, int pe)
+{
+    char *base = dev.peers[pe];
+    return base ? base + ((const char *)address - dev.heap) : nullptr;
+}
+
+#endif

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Waiting on words of this PE's heap, fence, quiet and the device barrier: the bodies.
+#ifndef GPUSHMEM_DEVICE_SYNC_CUH
+#define GPUSHMEM_DEVICE_SYNC_CUH
+
+#include "gpushmem/device/signal.cuh"
+
+// ---- Words ----
+
+template <typename T> GPSH_DEV T gpsh_dev_load_acquire(const T *word)
+{
+    static_assert(sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8, "a word");
+    if (sizeof(T) == 8)
+        return gpsh_dev_from_bits<T>(gpsh_dev_load64_acquire_sys(word));
+    if (sizeof(T) == 4)
+        return gpsh_dev_from_bits<T>(gpsh_dev_load32_acquire_sys(word));
+    return gpsh_dev_from_bits<T>(gpsh_dev_load16_acquire_sys(word));
+}
+
+template <typename T> GPSH_DEV bool gpsh_dev_compare(T a, int cmp, T b)
+{
+    switch (cmp) {
+    case GPUSHMEM_CMP_EQ: return a == b;
+    case GPUSHMEM_CMP_NE: return a != b;
+    case GPUSHMEM_CMP_GT: return a > b;
+    case GPUSHMEM_CMP_GE: return a >= b;
+    case GPUSHMEM_CMP_LT: return a < b;
+    default: return a <= b;
+    }
+}
+
+// Returns the value that ended the wait, or the last one seen if the wait failed (recorded).
+template <typename T> GPSH_DEV T gpsh_dev_wait_until(const struct gpushmem_dev &dev, const T *word, int cmp, T value)
+{
+    struct gpsh_dev_wait wait = {0, 0};
+    for (;;) {
+        T seen = gpsh_dev_load_acquire(word);
+        if (gpsh_dev_compare(seen, cmp, value))
+            return seen;
+        int status = gpsh_dev_spin(dev, &wait, true);
+        if (status) {
+            gpsh_dev_fail(dev, status, -1, word, sizeof(T));
+            return seen;
+        }
+    }
+}
+
+// Words words[i] for which skip is NULL or skip[i] is 0, against value or, if not NULL, values[i].
+template <typename T> struct gpsh_dev_words {
+    const T *words;
+    size_t n;
+    const int *skip;
+    int cmp;
+    T value;
+    const T *values;
+};
+
+template <typename T> GPSH_DEV bool gpsh_dev_words_test(const gpsh_dev_words<T> &w, size_t i)
+{
+    return gpsh_dev_compare(gpsh_dev_load_acquire(&w.words[i]), w.cmp, w.values ? w.values[i] : w.value);
+}
+
+// The first word from `start` (cyclically) that satisfies the comparison; SIZE_MAX: none. *any: whether one takes part at all.
+template <typename T> GPSH_DEV size_t gpsh_dev_words_find(const gpsh_dev_words<T> &w, size_t start, bool *any)
+{
+    *any = false;
+    for (size_t k = 0, i = start; k < w.n; k++, i = i + 1 < w.n ? i + 1 : 0) {
+        if (w.skip && w.skip[i])
+            continue;
+        *any = true;
+        if (gpsh_dev_words_test(w, i))
+            return i;
+    }
+    return SIZE_MAX;
+}
+
+template <typename T> GPSH_DEV bool gpsh_dev_words_test_all(const gpsh_dev_words<T> &w)
+{
+    for (size_t i = 0; i < w.n; i++)
+        if (!(w.skip && w.skip[i]) && !gpsh_dev_words_test(w, i))
+            return false;
+    return true;
+}
+
+// Where a search starts, so that no word is favoured: it moves on with the caller's time and place.
+GPSH_DEV size_t gpsh_dev_fair_start(size_t n)
+{
+    return n ? (size_t)(gpsh_dev_now_ns() >> 5) % n : 0;
+}
+
+template <typename T> GPSH_DEV size_t gpsh_dev_test_any(const gpsh_dev_words<T> &w)
+{
+    bool any;
+    return gpsh_dev_words_find(w, gpsh_dev_fair_start(w.n), &any);
+}
+
+template <typename T> GPSH_DEV size_t gpsh_dev_test_some(const gpsh_dev_words<T> &w, size_t *indices)
+{
+    size_t found = 0;
+    for (size_t i = 0; i < w.n; i++)
+        if (!(w.skip && w.skip[i]) && gpsh_dev_words_test(w, i))
+            indices[found++] = i;
+    return found;
+}
+
+template <typename T> GPSH_DEV void gpsh_dev_wait_all(const struct gpushmem_dev &dev, const gpsh_dev_words<T> &w)
+{
+    for (size_t i = 0; i < w.n; i++)
+        if (!(w.skip && w.skip[i]))
+            gpsh_dev_wait_until(dev, &w.words[i], w.cmp, w.values ? w.values[i] : w.value);
+}
+
+template <typename T> GPSH_DEV size_t gpsh_dev_wait_any(const struct gpushmem_dev &dev, const gpsh_dev_words<T> &w)
+{
+    struct gpsh_dev_wait wait = {0, 0};
+    size_t start = gpsh_dev_fair_start(w.n);
+    for (;;) {
+        bool any;
+        size_t found = gpsh_dev_words_find(w, start, &any);
+        if (found != SIZE_MAX || !any)
+            return found;
+        int status = gpsh_dev_spin(dev, &wait, true);
+        if (status) {
+            gpsh_dev_fail(dev, status, -1, w.words, w.n * sizeof(T));
+            return SIZE_MAX;
+        }
+    }
+}
+
+template <typename T>
+GPSH_DEV size_t gpsh_dev_wait_some(const struct gpushmem_dev &dev, const gpsh_dev_words<T> &w, size_t *indices)
+{
+    return gpsh_dev_wait_any(dev, w) == SIZE_MAX ? 0 : gpsh_dev_test_some(w, indices);
+}
+
+// ---- Order and completion ----
+
+// Where atomics on a mapped PE are not ours they go through the ring, the stores to it do not: only completion orders the two.
+GPSH_DEV void gpsh_dev_fence(const struct gpushmem_dev &dev)
+{
+    gpsh_dev_fence_sys();
+    if (dev.flags & GPUSHMEM_DEV_ALL_DIRECT)
+        return;
+    const struct gpushmem_ring &ring = gpsh_dev_ring(dev);
+    uint64_t mixed = gpsh_dev_load64_relaxed_gpu(ring.mixed);
+    if (!mixed || !gpsh_dev_await_completed(dev, ring, &ring.status->completed, mixed))
+        gpsh_dev_ring_fence(dev, -1);
+}
+
+GPSH_DEV void gpsh_dev_quiet(const struct gpushmem_dev &dev)
+{
+    gpsh_dev_fence_full_sys();
+    if (!(dev.flags & GPUSHMEM_DEV_ALL_DIRECT))
+        gpsh_dev_rings_quiet(dev);
+}
+
+GPSH_DEV void gpsh_dev_pe_quiet(const struct gpushmem_dev &dev, int pe)
+{
+    if (!gpsh_dev_check(dev, dev.heap, 0, pe))
+        return;
+    gpsh_dev_fence_full_sys();
+    if (!gpsh_dev_direct_amo(dev, dev.heap, pe))
+        gpsh_dev_ring_quiet_pe(dev, pe);
+}
+
+// ---- Barrier ----
+
+// Dissemination over symmetric words: in round r this PE tells the PE 2^r after it. Sequence numbers only grow, so a PE may
+// enter the next barrier at once. One thread.
+GPSH_DEV void gpsh_dev_disseminate(const struct gpushmem_dev &dev)
+{
+    uint64_t sequence = gpsh_dev_load64_relaxed_gpu(dev.sync_sequence) + 1;
+    gpsh_dev_store64_relaxed_gpu(dev.sync_sequence, sequence);
+    for (int64_t round = 0, distance = 1; distance < dev.n_pes; round++, distance *= 2) {
+        int to = (int)((dev.my_pe + distance) % dev.n_pes);
+        uint64_t *word = &dev.sync->arrived[round].sequence;
+        if (char *direct = gpsh_dev_direct(dev, word, to))
+            gpsh_dev_store64_release_sys(direct, sequence);
+        else
+            gpsh_dev_ring_put_value(dev, word, sequence, sizeof sequence, to);
+        if (gpsh_dev_wait_until<uint64_t>(dev, word, GPUSHMEM_CMP_GE, sequence) < sequence)
+            return;
+    }
+}
+
+template <class Scope> GPSH_DEV void gpsh_dev_sync_all(const struct gpushmem_dev &dev)
+{
+    gpsh_dev_fence_sys();
+    Scope::sync();
+    if (Scope::rank() == 0)
+        gpsh_dev_disseminate(dev);
+    Scope::sync();
+}
+
+template <class Scope> GPSH_DEV void gpsh_dev_barrier_all(const struct gpushmem_dev &dev)
+{
+    gpsh_dev_fence_full_sys();
+    Scope::sync();
+    if (Scope::rank() == 0) {
+        gpsh_dev_quiet(dev);
+        gpsh_dev_disseminate(dev);
+    }
+    Scope::sync();
+}
+
+#endif
