@@ -23,7 +23,7 @@ function(gpushmem_add_softroce_test)
     COMMAND ${PROJECT_SOURCE_DIR}/tests/softroce/guest.sh --rails ${arg_RAILS} --timeout ${arg_TIMEOUT} ${arg_OPTIONS}
             -- ${program} ${arg_COMMAND})
   list(PREPEND arg_LABELS softroce)
-  math(EXPR limit "${arg_TIMEOUT} + 30")
+  math(EXPR limit "${arg_TIMEOUT} + 200")
   set_tests_properties(${arg_NAME} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${limit}
     RESOURCE_LOCK softroce FIXTURES_REQUIRED softroce_kernel)
 endfunction()

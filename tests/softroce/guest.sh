@@ -4,7 +4,7 @@
 # its exit code. No RDMA hardware, no KVM and no root needed; about 4 s on top of the command's own time.
 #
 #   guest.sh [options] [--] COMMAND [ARGUMENT...]
-#     --timeout S     give up after S seconds, exit code 124 (default 300)
+#     --timeout S     end the command S seconds after its start, exit code 124 (default 300)
 #     --rails N       1: rxe0 (10.1.0.1) and rxe1 (10.1.0.2); 2: also rxe2 and rxe3 (10.2.0.1, 10.2.0.2) (default 1)
 #     --mtu BYTES     of the network devices below (default 9000, an RDMA MTU of 4096)
 #     --netem "SPEC"  impair every network device, for instance "loss 1%" or "delay 1ms"
@@ -19,6 +19,8 @@ set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$here/../cache.sh"
 
+# How long a guest may take to boot, and to end after a hang, on a machine that is busy with other things.
+boot_limit=180
 timeout=300 rails=1 mtu=9000 netem='' smp=2 mem=2G out=''
 declare -a env_settings=()
 
@@ -105,7 +107,7 @@ if [ -n "$out" ]; then
     mkdir -p "$out" && out=$(cd "$out" && pwd -P)
 fi
 {
-    printf '%s=%q\n' rails "$rails" mtu "$mtu" netem "$netem" merge "$merge" out "$out" show "$root $cwd"
+    printf '%s=%q\n' timeout "$timeout" rails "$rails" mtu "$mtu" netem "$netem" merge "$merge" out "$out" show "$root $cwd"
 } >"$control/settings"
 
 {
@@ -137,7 +139,7 @@ machine=(
 [ -z "$out" ] || machine+=(-virtfs "local,path=$out,mount_tag=out,$share")
 
 # The guest must not outlive this script, however it ends.
-setpriv --pdeathsig TERM timeout -k 2 "$timeout" setpriv --pdeathsig KILL \
+setpriv --pdeathsig TERM timeout -k 2 $((timeout + boot_limit)) setpriv --pdeathsig KILL \
     qemu-system-x86_64 "${machine[@]}" </dev/null >"$control/qemu" 2>&1 &
 qemu=$!
 tail -s 0.1 -n +1 -f --pid="$qemu" "$control/stdout" 2>/dev/null &
@@ -150,11 +152,15 @@ wait "$qemu" || code=$?
 qemu=''
 wait "${tails[@]}" || true
 
+if [ -e "$control/expired" ]; then
+    echo "guest.sh: no end within $timeout s (--timeout S allows more): $*" >&2
+    exit 124
+fi
 if [ -s "$control/rc" ]; then
     exit "$(cat "$control/rc")"
 fi
 if [ "$code" = 124 ] || [ "$code" = 137 ]; then
-    echo "guest.sh: no end within $timeout s, guest stopped (--timeout S allows more): $*" >&2
+    echo "guest.sh: the guest itself hangs, stopped after $timeout + $boot_limit s; its last lines:" >&2
     tail -n 5 "$control/console" >&2
     exit 124
 fi

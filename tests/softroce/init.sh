@@ -76,12 +76,18 @@ while [ "$rail" -lt "$rails" ]; do
 done
 
 cd /root/run/softroce
+run_job() { in_root timeout -k 5 "$timeout" bash /run/softroce/job </root/dev/null; }
+seconds() { cut -d. -f1 /root/proc/uptime; }
+begin=$(seconds)
 if [ "$merge" = 1 ]; then
-    in_root bash /run/softroce/job </root/dev/null >>stdout 2>&1
+    run_job >>stdout 2>&1
 else
-    in_root bash /run/softroce/job </root/dev/null >>stdout 2>>stderr
+    run_job >>stdout 2>>stderr
 fi
-echo $? >rc
+rc=$?
+# The command's own 124 is not a hang.
+case $rc in 124 | 137) [ $(($(seconds) - begin)) -lt "$timeout" ] || touch expired ;; esac
+echo "$rc" >rc
 [ -z "$out" ] || umount "/root$out" || umount -l "/root$out"
 sync
 poweroff -f
