@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// verbs_fault CASE: what the verbs transport does when things break. Runs in the Soft-RoCE guest as root, where PE 0 has
+// rxe0 (on v0) and PE 1 rxe1 (on v1). Cases: kill, stop, link, heal, loss.
+#define _GNU_SOURCE
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "job.h"
+#include "runtime/error.h"
+
+enum { PIECE = 65536, DEPTH = 8, LOSSY_PUTS = 200, LOSSY_ADDS = 300 };
+
+static struct gpsh_op put(struct job *job, int pe, uint64_t remote, uint64_t bytes)
+{
+    return (struct gpsh_op){.kind = GPSH_OP_PUT, .pe = pe, .local = job->heap, .remote = remote, .bytes = bytes};
+}
+
+// Streams puts to `pe` until its flow fails or `n` are posted; returns the error.
+static int stream(struct job *job, int pe, int n)
+{
+    for (int i = 0; i < n; i++) {
+        struct gpsh_op op = put(job, pe, (uint64_t)(1 + i % DEPTH) * PIECE, PIECE);
+        int status = job_post(job, &op);
+        if (status < 0)
+            return status;
+        if (i >= DEPTH)
+            gpsh_verbs_ops.progress(job->channel);
+    }
+    return job_drain(job, pe);
+}
+
+static int check_report(struct job *job, int status, int pe)
+{
+    EXPECT(status == GPUSHMEM_ERR_PE_FAILED, "status %d (%s)", status, gpsh_last_error());
+    EXPECT(job->failures == 1 && job->failed_pe == pe, "%d reports, the last about PE %d", job->failures, job->failed_pe);
+    EXPECT(strstr(job->why, "does not answer"), "the reason given is: %s", job->why);
+    EXPECT(job->channel->flows[pe].completed == job->channel->flows[pe].posted, "operations are left over");
+    return 0;
+}
+
+// PE 1 dies while PE 0 and PE 2 stream to it. Both report it; what they send each other is not disturbed.
+static int body_kill(struct job *job)
+{
+    if (job->pe == 1)
+        for (;;)
+            pause();
+    for (int i = 0; i < 16; i++)
+        job->heap[i] = (char)(0x10 * job->pe + i);
+    int other = 2 - job->pe;
+    EXPECT(stream(job, 1, 3 * DEPTH) == 0, "before the kill: %s", gpsh_last_error());
+    atomic_fetch_add(&job->shared->words[0], 1);
+    while (atomic_load(&job->shared->words[0]) < 2)
+        gpsh_verbs_ops.progress(job->channel);
+    double start = job_seconds();
+    if (job->pe == 0)
+        kill(job->shared->pids[1], SIGKILL);
+    int status = stream(job, 1, 1000000);
+    printf("PE %d: PE 1 reported after %.2f s: %s\n", job->pe, job_seconds() - start, job->why);
+    if (check_report(job, status, 1))
+        return 1;
+    EXPECT(stream(job, other, 20) == 0, "the survivors' own traffic: %s", gpsh_last_error());
+    struct gpsh_op get = {.kind = GPSH_OP_GET, .pe = other, .local = job->heap + 4096, .remote = PIECE, .bytes = 16};
+    EXPECT(job_post(job, &get) >= 0 && job_drain(job, other) == 0, "%s", gpsh_last_error());
+    for (int i = 0; i < 16; i++)
+        EXPECT(job->heap[4096 + i] == (char)(0x10 * job->pe + i), "byte %d came back wrong", i);
+    return 0;
+}
+
+// A stopped process still serves: the NIC does the work. Nobody may be reported.
+static int body_stop(struct job *job)
+{
+    if (job->pe == 0) {
+        kill(job->shared->pids[1], SIGSTOP);
+        int status = stream(job, 1, 100);
+        struct gpsh_op add = {.kind = GPSH_OP_AMO, .amo = GPSH_AMO_XOR, .width = 4, .pe = 1, .remote = 4, .operand = 1};
+        status = status || job_post(job, &add) < 0 || job_drain(job, 1);
+        kill(job->shared->pids[1], SIGCONT);
+        EXPECT(status == 0 && job->failures == 0, "%s", gpsh_last_error());
+        atomic_store(&job->shared->words[0], 1);
+    }
+    while (!atomic_load(&job->shared->words[0]))
+        usleep(1000);
+    return 0;
+}
+
+static int run_command(const char *command)
+{
+    int status = system(command);
+    return status ? fprintf(stderr, "`%s` failed\n", command) : 0;
+}
+
+// The cable is cut for good: PE 0 reports PE 1, and its own traffic to itself, which needs no cable, goes on.
+static int body_link(struct job *job)
+{
+    if (job->pe == 1) {
+        while (!atomic_load(&job->shared->words[0]))
+            usleep(1000);
+        return 0;
+    }
+    EXPECT(stream(job, 1, 20) == 0, "before the cut: %s", gpsh_last_error());
+    double start = job_seconds();
+    int cut = run_command("ip link set v1 down");
+    int status = stream(job, 1, 1000000);
+    printf("PE 0: PE 1 reported after %.2f s: %s\n", job_seconds() - start, job->why);
+    atomic_store(&job->shared->words[0], 1);
+    return cut || check_report(job, status, 1);
+}
+
+// The cable is out for less than the retries last (GPUSHMEM_VERBS_TIMEOUT=17: 7 times 0.5 s): nobody notices.
+static int body_heal(struct job *job)
+{
+    if (job->pe == 1) {
+        while (!atomic_load(&job->shared->words[0]))
+            usleep(1000);
+        return 0;
+    }
+    EXPECT(stream(job, 1, 20) == 0, "before the cut: %s", gpsh_last_error());
+    int status = run_command("tc qdisc add dev v0 root netem loss 100%");
+    for (int i = 0; i < DEPTH; i++) {
+        struct gpsh_op op = put(job, 1, PIECE, PIECE);
+        EXPECT(job_post(job, &op) >= 0, "%s", gpsh_last_error());
+    }
+    usleep(300000);
+    status |= run_command("tc qdisc del dev v0 root");
+    status |= job_drain(job, 1);
+    EXPECT(status == 0 && job->failures == 0, "%s", gpsh_last_error());
+    EXPECT(stream(job, 1, 20) == 0, "after the cut: %s", gpsh_last_error());
+    atomic_store(&job->shared->words[0], 1);
+    return 0;
+}
+
+static int lossy_puts(struct job *job, int pe)
+{
+    for (int i = 0; i < LOSSY_PUTS; i++) {
+        char *source = job->heap + (i % DEPTH) * PIECE;
+        struct gpsh_op op = {.kind = GPSH_OP_PUT, .pe = pe, .local = source, .remote = (uint64_t)(i % 60 + 8) * PIECE,
+                             .bytes = PIECE};
+        if (i % DEPTH == 0)
+            EXPECT(job_drain(job, pe) == 0, "%s", gpsh_last_error());
+        for (int k = 0; k < PIECE; k += 64)
+            source[k] = (char)(i * 7 + k / 64 + job->pe);
+        EXPECT(job_post(job, &op) >= 0, "%s", gpsh_last_error());
+    }
+    EXPECT(job_drain(job, pe) == 0, "%s", gpsh_last_error());
+    return 0;
+}
+
+static int lossy_adds(struct job *job, int pe)
+{
+    for (int i = 0; i < LOSSY_ADDS; i++) {
+        struct gpsh_op native = {.kind = GPSH_OP_AMO, .amo = GPSH_AMO_ADD, .width = 8, .pe = pe,
+                                 .remote = 69 * PIECE, .operand = 1};
+        struct gpsh_op loop = native;
+        loop.width = 4;
+        loop.remote += 8;
+        EXPECT(job_post(job, &native) >= 0 && job_post(job, &loop) >= 0, "%s", gpsh_last_error());
+    }
+    EXPECT(job_drain(job, pe) == 0, "%s", gpsh_last_error());
+    return 0;
+}
+
+// The network loses packets: everything arrives nevertheless, and atomics happen exactly once.
+static int body_loss(struct job *job)
+{
+    int other = 1 - job->pe;
+    if (lossy_puts(job, other) || lossy_adds(job, other))
+        return 1;
+    job_barrier(job, 3);
+    for (int i = LOSSY_PUTS - 60; i < LOSSY_PUTS; i++) // the last put into each place
+        for (int k = 0; k < PIECE; k += 64)
+            EXPECT(job->heap[(i % 60 + 8) * PIECE + k] == (char)(i * 7 + k / 64 + other), "put %d, byte %d", i, k);
+    uint64_t sums[2];
+    memcpy(sums, job->heap + 69 * PIECE, sizeof sums);
+    EXPECT(sums[0] == LOSSY_ADDS && sums[1] == LOSSY_ADDS, "%llu and %llu adds of %d", (unsigned long long)sums[0],
+           (unsigned long long)sums[1], LOSSY_ADDS);
+    return 0;
+}
+
+static const struct fault {
+    const char *name;
+    int n_pes, victim;
+    int (*body)(struct job *);
+    const char *setting;
+} faults[] = {
+    {"kill", 3, 1, body_kill, NULL},
+    {"stop", 2, -1, body_stop, NULL},
+    {"link", 2, -1, body_link, NULL},
+    {"heal", 2, -1, body_heal, "GPUSHMEM_VERBS_TIMEOUT=17"},
+    {"loss", 2, -1, body_loss, NULL},
+};
+
+int main(int argc, char **argv)
+{
+    static const char *const devices[] = {"rxe0", "rxe1", "rxe0"};
+    for (size_t i = 0; argc == 2 && i < sizeof faults / sizeof *faults; i++) {
+        if (strcmp(argv[1], faults[i].name) != 0)
+            continue;
+        const char *const settings[] = {faults[i].setting, NULL};
+        int failed = job_run(faults[i].n_pes, devices, settings, faults[i].victim, faults[i].body);
+        printf("fault %s: %s\n", argv[1], failed ? "FAILED" : "ok");
+        return failed;
+    }
+    fprintf(stderr, "usage: verbs_fault kill|stop|link|heal|loss\n");
+    return 2;
+}
