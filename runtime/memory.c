@@ -101,8 +101,8 @@ static void *allocate(enum function function, uint64_t a, uint64_t b, uint64_t b
     if (!bytes)
         return NULL;
     void *block = take(function_names[function], bytes, alignment);
-    if (block && zero && !gpsh.device_heap)
-        memset(block, 0, bytes);
+    if (block && zero && gpsh_regions_zero(block, bytes) < 0)
+        block = NULL;
     // A PE whose heap is exhausted still meets the others: all of them are, since allocation is symmetric.
     if (gpsh_barrier_all()) {
         if (block)

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "fd_exchange.h"
+#include "gpu.h"
 #include "peer_blob.h"
 #include "symmetric.h"
 #include "regions.h"
@@ -55,6 +56,7 @@ static int open_transport(struct wiring *w, const struct gpsh_transport_ops *ops
     struct gpsh_transport_env *env = &gpsh.transport_envs[gpsh.n_transports];
     *env = (struct gpsh_transport_env){
         .my_pe = gpsh.my_pe, .n_pes = gpsh.n_pes, .node_pe = gpsh.boot.node_my_pe, .settings = &gpsh.settings, .copy = gpsh_regions_copy,
+        .queues = gpsh.device_heap ? &gpsh_gpu_queue_ops : NULL, .near_pci = gpsh_regions_pci(),
         .channels = GPSH_CHANNEL_PROXY + (int)gpsh.settings.proxy_threads, .peer_failed = on_peer_failed};
     for (int r = 0; r < GPSH_REGIONS; r++) {
         env->regions[r] = gpsh_regions_get(r);
@@ -142,6 +144,10 @@ static int check_blob(const struct gpsh_peer_blob *blob)
 {
     if (blob->status && blob->pe != gpsh.my_pe)
         return gpsh_fail(blob->status, "PE %d on %s could not initialise: %s", blob->pe, blob->hostname, blob->sentence);
+    if (blob->device_heap != gpsh.device_heap)
+        return gpsh_fail(GPUSHMEM_ERR_PEER_DATA, "PE %d on %s has its heap in %s memory, this PE in %s memory; set "
+                         "GPUSHMEM_HEAP_KIND to device or host on all PEs", blob->pe, blob->hostname,
+                         blob->device_heap ? "GPU" : "host", gpsh.device_heap ? "GPU" : "host");
     uint64_t mine = gpsh_regions_get(GPSH_HEAP).bytes;
     if (blob->region_bytes[GPSH_HEAP] != mine)
         return gpsh_fail(GPUSHMEM_ERR_PEER_DATA, "PE %d has a heap of %" PRIu64 " bytes, this PE of %" PRIu64 "; set "

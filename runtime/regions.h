@@ -18,6 +18,9 @@ void gpsh_regions_unmap_peers(void);
 
 // Copies where either side may be heap memory (host memory, or GPU memory once the heap is there).
 int gpsh_regions_copy(void *to, const void *from, size_t bytes);
+int gpsh_regions_zero(void *memory, size_t bytes); // heap memory
+// The GPU of a device heap as NICs should know it ("0000:3b:00.0"); NULL: host heap.
+const char *gpsh_regions_pci(void);
 const char *gpsh_regions_pages(void); // page kind of the heap, one phrase
 
 #endif

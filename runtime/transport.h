@@ -40,6 +40,26 @@ struct gpsh_region {
 // Copies that may touch GPU memory; the runtime fills it in (memcpy, or CUDA where the heap is on a GPU).
 typedef int (*gpsh_copy_fn)(void *to, const void *from, size_t bytes);
 
+struct gpsh_op;
+
+// An in-order queue of operations on GPU memory, for transports that reach a peer's GPU heap by its mapping. Used by one
+// thread at a time.
+struct gpsh_queue {
+    volatile uint64_t *done; // number of the last mark that was reached: everything before it is complete
+    uint64_t *results;       // [as asked for at open] where atomics leave previous values
+};
+struct gpsh_queue_ops {
+    int (*open)(unsigned results, struct gpsh_queue **out);
+    void (*close)(struct gpsh_queue *queue); // completes what is in it first; NULL is legal
+    // GPSH_POST_IN_FLIGHT, GPSH_POST_CAPTURED if the source may be reused already, or a negative status. `capture`: it must
+    // be, if it is host memory and small.
+    int (*copy)(struct gpsh_queue *queue, void *to, const void *from, size_t bytes, bool capture);
+    // op's atomic on `word`, atomic to those of kernels; if op->result is set, the previous value goes to results[result].
+    int (*amo)(struct gpsh_queue *queue, void *word, const struct gpsh_op *op, unsigned result);
+    int (*mark)(struct gpsh_queue *queue, uint64_t number);
+    int (*check)(struct gpsh_queue *queue); // 0, or why what is in the queue will never complete
+};
+
 struct gpsh_transport_env {
     int my_pe, n_pes;
     int node_pe; // position of this PE among those of its node: they spread over the node's NICs by it
@@ -48,6 +68,7 @@ struct gpsh_transport_env {
     // [GPSH_REGIONS][n_pes]: where a peer's region is mapped into this process, NULL where it is not. Set before connect.
     char *const *mapped[GPSH_REGIONS];
     gpsh_copy_fn copy;              // for memory of kind DEVICE
+    const struct gpsh_queue_ops *queues; // for heaps of kind DEVICE; NULL: host heaps
     const char *near_pci;           // PCI address the NIC should be near to ("0000:3b:00.0"), NULL: near this thread's CPU
     int channels;                   // how many channels may be opened, known before connecting
     // Tells the runtime that a peer is lost. Any thread that drives a channel may call it, once or more.

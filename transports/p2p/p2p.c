@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Peers of the same node whose memory is mapped into this process: loads, stores and the processor's atomics.
-// Everything is complete when post returns.
+// Peers of the same node whose memory is mapped into this process: loads, stores and the processor's atomics, complete when
+// post returns; where heaps are GPU memory, operations of an in-order queue (p2p_gpu.c).
 #include "runtime/transport.h"
 
 #include <stdio.h>
@@ -9,6 +9,7 @@
 
 #include "runtime/direct.h"
 #include "runtime/error.h"
+#include "transports/p2p/p2p_gpu.h"
 
 struct p2p {
     struct gpsh_transport transport;
@@ -40,25 +41,50 @@ static int p2p_connect(struct gpsh_transport *self, int pe, const void *blob, si
     const struct p2p *p2p = (const struct p2p *)self;
     for (int region = 0; region < GPSH_REGIONS; region++)
         if (!p2p->env.mapped[region][pe])
-            return gpsh_fail(GPUSHMEM_ERR_UNREACHABLE, "p2p: PE %d's memory cannot be mapped here; it runs on another node", pe);
+            return gpsh_fail(GPUSHMEM_ERR_UNREACHABLE, "p2p: PE %d's memory cannot be mapped here; it runs on another node%s", pe,
+                             p2p->env.queues ? " or its GPU has no peer access to this one's" : "");
     return 0;
 }
 
 static void p2p_explain(struct gpsh_transport *self, int pe, char *line, size_t bytes)
 {
     const struct p2p *p2p = (const struct p2p *)self;
-    snprintf(line, bytes, "%s", pe == p2p->env.my_pe ? "own memory" : "mapped shared memory");
+    const char *memory = p2p->env.queues ? "mapped GPU memory" : "mapped shared memory";
+    snprintf(line, bytes, "%s", pe == p2p->env.my_pe ? "own memory" : memory);
 }
 
 static int p2p_channel_open(struct gpsh_transport *self, int index, struct gpsh_channel **out)
 {
-    return gpsh_direct_channel_open(self, ((struct p2p *)self)->env.n_pes, out);
+    const struct p2p *p2p = (struct p2p *)self;
+    return p2p->env.queues ? gpsh_p2p_gpu_open(self, &p2p->env, out) : gpsh_direct_channel_open(self, p2p->env.n_pes, out);
+}
+
+static void p2p_channel_close(struct gpsh_channel *channel)
+{
+    const struct p2p *p2p = channel ? (const struct p2p *)channel->transport : NULL;
+    if (p2p && p2p->env.queues)
+        gpsh_p2p_gpu_close(channel);
+    else
+        gpsh_direct_channel_close(channel);
 }
 
 static int p2p_post(struct gpsh_channel *channel, const struct gpsh_op *op)
 {
     const struct p2p *p2p = (const struct p2p *)channel->transport;
-    return gpsh_direct_post(channel, op, p2p->env.mapped[op->region][op->pe]);
+    char *base = p2p->env.mapped[op->region][op->pe];
+    return p2p->env.queues ? gpsh_p2p_gpu_post(channel, op, base) : gpsh_direct_post(channel, op, base);
+}
+
+static int p2p_flush(struct gpsh_channel *channel)
+{
+    const struct p2p *p2p = (const struct p2p *)channel->transport;
+    return p2p->env.queues ? gpsh_p2p_gpu_flush(channel) : 0;
+}
+
+static int p2p_progress(struct gpsh_channel *channel)
+{
+    const struct p2p *p2p = (const struct p2p *)channel->transport;
+    return p2p->env.queues ? gpsh_p2p_gpu_progress(channel) : 0;
 }
 
 const struct gpsh_transport_ops gpsh_p2p_ops = {
@@ -69,9 +95,9 @@ const struct gpsh_transport_ops gpsh_p2p_ops = {
     .connect = p2p_connect,
     .explain = p2p_explain,
     .channel_open = p2p_channel_open,
-    .channel_close = gpsh_direct_channel_close,
+    .channel_close = p2p_channel_close,
     .post = p2p_post,
-    .flush = gpsh_direct_flush,
-    .fence = gpsh_direct_fence,
-    .progress = gpsh_direct_progress,
+    .flush = p2p_flush,
+    .fence = gpsh_direct_fence, // queues of GPU operations are in order anyway
+    .progress = p2p_progress,
 };

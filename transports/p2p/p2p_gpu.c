@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "transports/p2p/p2p_gpu.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/direct.h"
+#include "runtime/error.h"
+
+enum { ENTRIES = 1024, CHECK_EVERY = 1 << 16 };
+
+// An operation in the queue, from post to completion.
+struct entry {
+    struct gpsh_completion *completion;
+    void *result; // where the previous value of an atomic goes
+    int32_t pe;
+    uint8_t width;
+};
+
+struct gpu_channel {
+    struct gpsh_channel channel;
+    const struct gpsh_queue_ops *ops;
+    struct gpsh_queue *queue;
+    uint64_t posted;    // operations in the queue since the start
+    uint64_t completed; // of them
+    uint64_t marked;    // of them, covered by a mark
+    unsigned idle;      // progress calls that found nothing
+    struct entry entries[ENTRIES];
+};
+
+int gpsh_p2p_gpu_open(struct gpsh_transport *transport, const struct gpsh_transport_env *env, struct gpsh_channel **out)
+{
+    struct gpu_channel *self = calloc(1, sizeof *self);
+    struct gpsh_flow *flows = calloc((size_t)env->n_pes, sizeof *flows);
+    int status = self && flows ? 0 : gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "p2p: no memory for a channel to %d PEs", env->n_pes);
+    if (!status)
+        status = env->queues->open(ENTRIES, &self->queue);
+    if (status) {
+        free(self);
+        free(flows);
+        return status;
+    }
+    self->channel = (struct gpsh_channel){.ops = transport->ops, .transport = transport, .flows = flows};
+    self->ops = env->queues;
+    *out = &self->channel;
+    return 0;
+}
+
+void gpsh_p2p_gpu_close(struct gpsh_channel *channel)
+{
+    struct gpu_channel *self = (struct gpu_channel *)channel;
+    self->ops->close(self->queue);
+    free(self->channel.flows);
+    free(self);
+}
+
+// The signal of a PUT_SIGNAL, or the atomic itself.
+static int post_atomic(struct gpu_channel *self, const struct gpsh_op *op, char *base)
+{
+    unsigned slot = (unsigned)(self->posted % ENTRIES);
+    if (op->kind == GPSH_OP_AMO)
+        return self->ops->amo(self->queue, base + op->remote, op, slot);
+    struct gpsh_op signal = *op;
+    signal.kind = GPSH_OP_AMO;
+    signal.amo = op->flags & GPSH_OP_SIGNAL_ADD ? GPSH_AMO_ADD : GPSH_AMO_SET;
+    signal.width = 8;
+    signal.result = NULL;
+    return self->ops->amo(self->queue, base + op->signal, &signal, slot);
+}
+
+static int post_copy(struct gpu_channel *self, const struct gpsh_op *op, char *base)
+{
+    if (!op->bytes)
+        return GPSH_POST_CAPTURED;
+    if (op->kind == GPSH_OP_GET)
+        return self->ops->copy(self->queue, op->local, base + op->remote, op->bytes, false);
+    return self->ops->copy(self->queue, base + op->remote, op->local, op->bytes, op->flags & GPSH_OP_CAPTURE);
+}
+
+static int fail(struct gpu_channel *self, int32_t pe, int status)
+{
+    self->channel.flows[pe].error = status;
+    return status;
+}
+
+int gpsh_p2p_gpu_post(struct gpsh_channel *channel, const struct gpsh_op *op, char *base)
+{
+    struct gpu_channel *self = (struct gpu_channel *)channel;
+    // The control region is host memory: the processor does it, behind everything that is in the queue.
+    if (op->region == GPSH_CONTROL)
+        return self->posted == self->completed ? gpsh_direct_post(channel, op, base) : GPSH_POST_AGAIN;
+    if (self->posted - self->completed == ENTRIES)
+        return GPSH_POST_AGAIN;
+    int status = GPSH_POST_CAPTURED;
+    if (op->kind != GPSH_OP_AMO)
+        status = post_copy(self, op, base);
+    if (status >= 0 && (op->kind == GPSH_OP_AMO || op->kind == GPSH_OP_PUT_SIGNAL)) {
+        int atomic = post_atomic(self, op, base);
+        status = atomic < 0 ? atomic : status;
+    }
+    if (status < 0)
+        return fail(self, op->pe, status);
+    self->entries[self->posted % ENTRIES] = (struct entry){.completion = op->completion, .pe = op->pe, .width = op->width,
+                                                           .result = op->kind == GPSH_OP_AMO ? op->result : NULL};
+    self->posted++;
+    channel->flows[op->pe].posted++;
+    channel->pending++;
+    return status;
+}
+
+int gpsh_p2p_gpu_flush(struct gpsh_channel *channel)
+{
+    struct gpu_channel *self = (struct gpu_channel *)channel;
+    if (self->marked == self->posted)
+        return 0;
+    int status = self->ops->mark(self->queue, self->posted);
+    if (!status)
+        self->marked = self->posted;
+    return status;
+}
+
+static void complete(struct gpu_channel *self, int status)
+{
+    unsigned slot = (unsigned)(self->completed % ENTRIES);
+    struct entry *entry = &self->entries[slot];
+    if (entry->result && !status)
+        memcpy(entry->result, &self->queue->results[slot], entry->width);
+    self->completed++;
+    self->channel.pending--;
+    if (status)
+        self->channel.flows[entry->pe].error = status;
+    else
+        self->channel.flows[entry->pe].completed++;
+    if (entry->completion)
+        entry->completion->done(entry->completion, status);
+}
+
+// A CUDA context that broke (a kernel of the program faulted) never reaches its marks: everything fails then.
+static int check(struct gpu_channel *self)
+{
+    int status = self->ops->check(self->queue), failed = 0;
+    while (status < 0 && self->completed < self->posted) {
+        complete(self, status);
+        failed++;
+    }
+    return failed;
+}
+
+int gpsh_p2p_gpu_progress(struct gpsh_channel *channel)
+{
+    struct gpu_channel *self = (struct gpu_channel *)channel;
+    if (self->completed == self->posted)
+        return 0;
+    // Posts alone ring nothing: a mark costs as much as a small copy, and many operations share one.
+    if (self->marked <= *self->queue->done)
+        gpsh_p2p_gpu_flush(channel);
+    int count = 0;
+    uint64_t done = *self->queue->done;
+    __atomic_thread_fence(__ATOMIC_ACQUIRE); // results and fetched data are visible behind the mark
+    while (self->completed < done) {
+        complete(self, 0);
+        count++;
+    }
+    self->idle = count ? 0 : self->idle + 1;
+    return self->idle % CHECK_EVERY == CHECK_EVERY - 1 ? check(self) : count;
+}
