@@ -86,16 +86,22 @@ static int read_cpus(const char *text, int *out, int n)
     return 0;
 }
 
-static bool is_direct(int pe)
+// Where kernels reach pe's heap by loads and stores, or NULL: through a ring.
+static char *direct_base(int pe)
 {
-    return gpsh.settings.p2p && gpsh.direct[pe];
+    if (!gpsh.settings.p2p)
+        return NULL;
+    if (!gpsh.device_heap)
+        return gpsh.direct[pe];
+    bool mapped = gpsh.transports[gpsh.peers[pe].data]->ops == &gpsh_p2p_ops;
+    return mapped ? gpsh.mapped[GPSH_HEAP][pe] : NULL;
 }
 
 static uint32_t handle_flags(void)
 {
     bool all = true;
     for (int pe = 0; pe < gpsh.n_pes; pe++)
-        all = all && is_direct(pe);
+        all = all && direct_base(pe);
     uint32_t flags = gpsh.cpu_atomics ? GPUSHMEM_DEV_DIRECT_ATOMICS : 0;
     flags |= all && gpsh.cpu_atomics ? GPUSHMEM_DEV_ALL_DIRECT : 0;
     return flags | (gpsh.settings.force_system_scope || !gpsh.device_heap ? GPUSHMEM_DEV_SYSTEM_SCOPE : 0);
@@ -110,7 +116,7 @@ static int make_tables(void)
     int status = side.host && side.device && peers
                      ? 0 : gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the device side of %d PEs", gpsh.n_pes);
     for (int pe = 0; !status && pe < gpsh.n_pes; pe++)
-        peers[pe] = is_direct(pe) ? gpsh.direct[pe] : NULL;
+        peers[pe] = direct_base(pe);
     if (!status)
         status = side.memory->device_write(side.device->peers, peers, (size_t)gpsh.n_pes * sizeof *peers);
     free(peers);
