@@ -69,7 +69,7 @@ int gpsh_ring_set_create(const struct gpsh_device_memory *memory, int n_rings, u
     size_t rings_bytes = (((size_t)GPUSHMEM_COMMAND_BYTES << entries_log2) + LINE + answers_bytes) * (size_t)n_rings;
     set.host_bytes = rings_bytes + descriptors_bytes;
     set.device_bytes = (size_t)n_rings * 2 * LINE + descriptors_bytes;
-    int code = GPUSHMEM_ERR_NO_MEMORY;
+    int status = GPUSHMEM_ERR_NO_MEMORY;
     set.host_block = memory->host_alloc(set.host_bytes);
     if (!set.host_block)
         goto err_none;
@@ -78,8 +78,8 @@ int gpsh_ring_set_create(const struct gpsh_device_memory *memory, int n_rings, u
         goto err_free_host;
     set.rings = (struct gpushmem_ring *)((char *)set.host_block + rings_bytes);
     lay_out(&set, n_pes, sleeping, n_sleeping);
-    code = memory->device_write(set.device_rings, set.rings, descriptors_bytes);
-    if (code < 0)
+    status = memory->device_write(set.device_rings, set.rings, descriptors_bytes);
+    if (status < 0)
         goto err_free_device;
     *out = set;
     return 0;
@@ -88,7 +88,9 @@ err_free_device:
 err_free_host:
     memory->host_free(set.host_block, set.host_bytes);
 err_none:
-    return gpsh_fail(code, "no memory for %d command rings of %u entries: lower GPUSHMEM_RINGS or GPUSHMEM_RING_ENTRIES",
+    if (status != GPUSHMEM_ERR_NO_MEMORY)
+        return status;
+    return gpsh_fail(status, "no memory for %d command rings of %u entries: lower GPUSHMEM_RINGS or GPUSHMEM_RING_ENTRIES",
                      n_rings, 1u << entries_log2);
 }
 

@@ -1,0 +1,485 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The proxy over a fake transport, one pass at a time: no threads, so every order of events can be made.
+#include "runtime/proxy.h"
+
+#include <criterion/criterion.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/error.h"
+#include "tests/fakes/fake_transport.h"
+
+enum { LOG2 = 6, ENTRIES = 1 << LOG2, REPLIES = 16, HEAP_BYTES = 4096 };
+
+static struct fake fake, other; // data transport, and one for atomics when a test wants two
+static struct gpsh_ring_set set;
+static struct gpsh_proxy *proxy;
+static struct gpsh_peer peers[FAKE_PES];
+static struct gpushmem_reply replies[REPLIES];
+static _Alignas(64) char heap[HEAP_BYTES], local[HEAP_BYTES];
+static uint64_t heads[4];
+
+static void set_up(void)
+{
+    fake_init(&fake);
+    fake_init(&other);
+    for (int pe = 0; pe < FAKE_PES; pe++)
+        peers[pe] = (struct gpsh_peer){.data = 0, .amo = 0};
+    memset(replies, 0, sizeof replies);
+    memset(heads, 0, sizeof heads);
+    const struct gpsh_proxy_env env = {.n_pes = FAKE_PES, .heap = heap, .heap_bytes = HEAP_BYTES, .host_memory = true,
+                                       .peers = peers, .n_transports = 2, .replies = replies, .n_replies = REPLIES,
+                                       .spin_ns = 1000, .sleep = true};
+    cr_assert_eq(gpsh_proxy_create(&env, 1, &proxy), 0);
+    uint32_t *sleeping = &proxy->threads[0].sleeping;
+    cr_assert_eq(gpsh_ring_set_create(&gpsh_device_memory_host, 2, LOG2, FAKE_PES, &sleeping, 1, &set), 0);
+    cr_assert_eq(gpsh_proxy_attach(proxy, &set), 0);
+    proxy->threads[0].channels[0] = &fake.channel;
+    proxy->threads[0].channels[1] = &other.channel;
+}
+
+static void tear_down(void)
+{
+    gpsh_proxy_destroy(proxy);
+    gpsh_ring_set_destroy(&set);
+}
+
+TestSuite(proxy, .init = set_up, .fini = tear_down);
+
+static uint64_t push(int ring, struct gpushmem_command command)
+{
+    uint64_t index = heads[ring]++, words[GPUSHMEM_COMMAND_WORDS];
+    cr_assert(index - set.rings[ring].status->consumed < ENTRIES, "the test overran its ring");
+    gpushmem_command_pack(&command, gpushmem_ring_lap(index, LOG2), words);
+    memcpy(set.rings[ring].slots + (index % ENTRIES) * GPUSHMEM_COMMAND_WORDS, words, sizeof words);
+    return index;
+}
+
+static struct gpushmem_command put_to(int pe)
+{
+    return (struct gpushmem_command){.opcode = GPUSHMEM_CMD_PUT, .pe = pe, .local = (uintptr_t)local,
+                                     .remote = (uintptr_t)heap + 64, .bytes = 32};
+}
+
+static struct gpushmem_command with_reply(struct gpushmem_command c, uint32_t slot, uint32_t nonce)
+{
+    c.flags |= GPUSHMEM_CMD_REPLY;
+    c.reply = (uint64_t)slot << 32 | nonce;
+    return c;
+}
+
+static int step(void)
+{
+    return gpsh_proxy_step(&proxy->threads[0]);
+}
+
+static uint64_t consumed(int ring)
+{
+    return set.rings[ring].status->consumed;
+}
+
+static uint64_t completed(int ring)
+{
+    return set.rings[ring].status->completed;
+}
+
+static uint64_t reply_value(uint32_t slot)
+{
+    return (replies[slot].high & UINT32_MAX) << 32 | (replies[slot].low & UINT32_MAX);
+}
+
+Test(proxy, step__every_command__is_posted_as_it_says)
+{
+    push(0, put_to(2));
+    struct gpushmem_command c = put_to(1);
+    c.opcode = GPUSHMEM_CMD_GET;
+    push(0, c);
+    push(0, (struct gpushmem_command){.opcode = GPUSHMEM_CMD_AMO, .pe = 3, .remote = (uintptr_t)heap + 8, .bytes = 4,
+                                      .operand = 5, .compare = 6, .extra = GPUSHMEM_AMO_CSWAP});
+    c = put_to(1);
+    c.opcode = GPUSHMEM_CMD_PUT_SIGNAL;
+    c.flags = GPUSHMEM_CMD_SIGNAL_ADD;
+    c.operand = 9;
+    c.compare = (uintptr_t)heap + 128;
+    push(0, c);
+    push(0, (struct gpushmem_command){.opcode = GPUSHMEM_CMD_PUT_INLINE, .pe = 0, .remote = (uintptr_t)heap, .bytes = 8,
+                                      .operand = 0x1122334455667788});
+    push(0, (struct gpushmem_command){.opcode = GPUSHMEM_CMD_FENCE, .pe = -1});
+    step();
+    cr_assert_eq(fake.n_ops, 5);
+    const struct gpsh_op *op = fake.ops;
+    cr_expect(op[0].kind == GPSH_OP_PUT && op[0].pe == 2 && op[0].local == local && op[0].remote == 64 && op[0].bytes == 32);
+    cr_expect(op[1].kind == GPSH_OP_GET && op[1].pe == 1 && op[1].local == local && op[1].remote == 64);
+    cr_expect(op[2].kind == GPSH_OP_AMO && op[2].amo == GPSH_AMO_CSWAP && op[2].width == 4 && op[2].remote == 8);
+    cr_expect(op[2].operand == 5 && op[2].compare == 6 && op[2].result == NULL);
+    cr_expect(op[3].kind == GPSH_OP_PUT_SIGNAL && op[3].signal == 128 && op[3].operand == 9);
+    cr_expect(op[3].flags & GPSH_OP_SIGNAL_ADD);
+    uint64_t value;
+    memcpy(&value, op[4].local, sizeof value);
+    cr_expect(op[4].kind == GPSH_OP_PUT && op[4].bytes == 8 && value == 0x1122334455667788);
+    cr_expect_eq(fake.fences, 1);
+    cr_expect_eq(fake.fence_pe, GPSH_ALL_PES);
+    cr_expect_eq(fake.flushes, 1, "one doorbell for the batch");
+    cr_expect_eq(consumed(0), 6);
+    cr_expect_eq(completed(0), 0);
+}
+
+Test(proxy, completed__peers_finish_out_of_order__only_the_prefix_is_published)
+{
+    for (int pe = 0; pe < 3; pe++)
+        push(0, put_to(pe));
+    step();
+    fake_complete(&fake, 2, 1);
+    fake_complete(&fake, 1, 1);
+    step();
+    cr_expect_eq(completed(0), 0);
+    fake_complete(&fake, 0, 1);
+    step();
+    cr_expect_eq(completed(0), 3);
+}
+
+Test(proxy, again__one_ring_stalls__the_other_runs_on_and_order_is_kept)
+{
+    fake.again = 1;
+    push(0, put_to(0));
+    push(0, put_to(1));
+    push(1, put_to(2));
+    step();
+    cr_expect_eq(fake.n_ops, 1);
+    cr_expect_eq(fake.ops[0].pe, 2);
+    cr_expect_eq(consumed(0), 0);
+    cr_expect_eq(consumed(1), 1);
+    step();
+    cr_assert_eq(fake.n_ops, 3);
+    cr_expect_eq(fake.ops[1].pe, 0);
+    cr_expect_eq(fake.ops[2].pe, 1);
+    cr_expect_eq(proxy->rings[0].counters.stalls, 1);
+}
+
+Test(proxy, reply__fetching_atomic__answers_once_complete)
+{
+    struct gpushmem_command c = {.opcode = GPUSHMEM_CMD_AMO, .pe = 1, .remote = (uintptr_t)heap, .bytes = 8, .operand = 1,
+                                 .extra = GPUSHMEM_AMO_ADD};
+    fake.fetch = 0x8877665544332211;
+    push(0, with_reply(c, 3, 77));
+    step();
+    cr_expect(!gpushmem_reply_ready(replies[3], 77));
+    fake_complete(&fake, 1, 1);
+    cr_assert(gpushmem_reply_ready(replies[3], 77));
+    cr_expect_eq(reply_value(3), 0x8877665544332211);
+    step();
+    cr_expect_eq(completed(0), 1);
+}
+
+Test(proxy, reply__value_of_a_get__comes_in_the_answer)
+{
+    struct gpushmem_command c = {.opcode = GPUSHMEM_CMD_GET, .flags = GPUSHMEM_CMD_REPLY_VALUE, .pe = 1,
+                                 .remote = (uintptr_t)heap, .bytes = 2};
+    fake.fetch = 0xabcdef;
+    fake.result = GPSH_POST_DONE;
+    push(0, with_reply(c, 15, GPUSHMEM_REPLY_NONCE));
+    step();
+    cr_assert(gpushmem_reply_ready(replies[15], GPUSHMEM_REPLY_NONCE));
+    cr_expect_eq(reply_value(15), 0xcdef);
+    cr_expect_eq(completed(0), 1);
+}
+
+Test(proxy, reply_source__captured_source__answers_before_completion)
+{
+    struct gpushmem_command c = put_to(1);
+    c.flags = GPUSHMEM_CMD_REPLY_SOURCE;
+    fake.result = GPSH_POST_CAPTURED;
+    push(0, with_reply(c, 0, 1));
+    step();
+    cr_expect(fake.ops[0].flags & GPSH_OP_CAPTURE);
+    cr_expect(gpushmem_reply_ready(replies[0], 1));
+    cr_expect_eq(completed(0), 0);
+    fake.result = GPSH_POST_IN_FLIGHT;
+    push(0, with_reply(c, 0, 2));
+    step();
+    cr_expect(!gpushmem_reply_ready(replies[0], 2), "the source is in use");
+    fake_complete(&fake, 1, 2);
+    cr_expect(gpushmem_reply_ready(replies[0], 2));
+    step();
+    cr_expect_eq(completed(0), 2);
+}
+
+Test(proxy, quiet_pe__other_peer_is_slow__answers_for_its_own_peer)
+{
+    push(0, put_to(0));
+    push(0, put_to(1));
+    uint64_t index = push(0, (struct gpushmem_command){.opcode = GPUSHMEM_CMD_QUIET_PE, .pe = 1});
+    push(0, put_to(1));
+    step();
+    cr_expect_eq(set.rings[0].completed_pe[1], 0);
+    fake_complete(&fake, 1, 1);
+    step();
+    cr_expect_eq(set.rings[0].completed_pe[1], index + 1);
+    cr_expect_eq(set.rings[0].completed_pe[0], 0);
+    cr_expect_eq(completed(0), 0, "PE 0's put is still in flight");
+    fake_complete(&fake, 0, 1);
+    step();
+    cr_expect_eq(completed(0), 3);
+}
+
+Test(proxy, quiet_pe__data_and_atomics_by_two_transports__waits_for_both)
+{
+    peers[1].amo = 1;
+    push(0, put_to(1));
+    push(0, (struct gpushmem_command){.opcode = GPUSHMEM_CMD_AMO, .pe = 1, .remote = (uintptr_t)heap, .bytes = 8,
+                                      .extra = GPUSHMEM_AMO_ADD});
+    uint64_t index = push(0, (struct gpushmem_command){.opcode = GPUSHMEM_CMD_QUIET_PE, .pe = 1});
+    step();
+    cr_assert_eq(fake.n_ops, 1);
+    cr_assert_eq(other.n_ops, 1);
+    fake_complete(&fake, 1, 1);
+    step();
+    cr_expect_eq(set.rings[0].completed_pe[1], 0);
+    fake_complete(&other, 1, 1);
+    step();
+    cr_expect_eq(set.rings[0].completed_pe[1], index + 1);
+}
+
+Test(proxy, put_signal__atomics_by_another_transport__goes_there_as_a_whole)
+{
+    peers[1].amo = 1;
+    struct gpushmem_command c = put_to(1);
+    c.opcode = GPUSHMEM_CMD_PUT_SIGNAL;
+    c.compare = (uintptr_t)heap;
+    push(0, c);
+    step();
+    cr_expect_eq(fake.n_ops, 0);
+    cr_expect_eq(other.n_ops, 1);
+    cr_expect_eq(other.ops[0].kind, GPSH_OP_PUT_SIGNAL);
+}
+
+Test(proxy, strided__many_elements__posted_in_pieces_across_passes)
+{
+    struct gpushmem_command c = {.opcode = GPUSHMEM_CMD_IPUT, .flags = GPUSHMEM_CMD_REPLY_SOURCE, .pe = 1,
+                                 .local = (uintptr_t)local, .remote = (uintptr_t)heap, .bytes = 200, .operand = 3,
+                                 .compare = 2, .extra = 4};
+    fake.result = GPSH_POST_CAPTURED;
+    push(0, with_reply(c, 2, 5));
+    push(0, put_to(2));
+    fake.again = 0;
+    step();
+    cr_expect_lt(fake.n_ops, 200);
+    cr_expect_eq(consumed(0), 0);
+    fake.again = 1;
+    for (int i = 0; i < 10; i++)
+        step();
+    cr_assert_eq(fake.n_ops, 201);
+    for (int i = 0; i < 200; i++) {
+        cr_assert_eq(fake.ops[i].remote, (uint64_t)i * 12);
+        cr_assert_eq(fake.ops[i].local, local + i * 8);
+        cr_assert_eq(fake.ops[i].bytes, 4);
+    }
+    cr_expect(gpushmem_reply_ready(replies[2], 5));
+    cr_expect_eq(completed(0), 0);
+    fake_complete(&fake, 1, 200);
+    fake_complete(&fake, 2, 1);
+    step();
+    cr_expect_eq(completed(0), 2);
+}
+
+Test(proxy, strided__no_gaps__one_operation)
+{
+    push(0, (struct gpushmem_command){.opcode = GPUSHMEM_CMD_IGET, .pe = 1, .local = (uintptr_t)local,
+                                      .remote = (uintptr_t)heap, .bytes = 100, .operand = 1, .compare = 1, .extra = 8});
+    step();
+    cr_assert_eq(fake.n_ops, 1);
+    cr_expect_eq(fake.ops[0].bytes, 800);
+    cr_expect_eq(fake.ops[0].kind, GPSH_OP_GET);
+}
+
+Test(proxy, failed_peer__its_commands_fail__others_run_on)
+{
+    struct gpushmem_command c = put_to(1);
+    c.opcode = GPUSHMEM_CMD_GET;
+    push(0, put_to(1));
+    push(0, with_reply(c, 1, 9));
+    push(0, put_to(2));
+    step();
+    snprintf(peers[1].reason, sizeof peers[1].reason, "it left");
+    peers[1].error = GPUSHMEM_ERR_PE_FAILED;
+    fake_fail(&fake, 1, GPUSHMEM_ERR_PE_FAILED);
+    step();
+    cr_assert(gpushmem_reply_ready(replies[1], 9));
+    cr_expect(replies[1].low & GPUSHMEM_REPLY_FAILED);
+    cr_expect_eq((int32_t)(uint32_t)replies[1].low, GPUSHMEM_ERR_PE_FAILED);
+    cr_expect_eq(completed(0), 2);
+    fake_complete(&fake, 2, 1);
+    push(0, put_to(1));
+    push(0, put_to(3));
+    step();
+    cr_expect_eq(fake.n_ops, 4, "nothing more is posted to the lost PE");
+    fake_complete(&fake, 3, 1);
+    step();
+    cr_expect_eq(completed(0), 5);
+    cr_expect_eq(gpsh_proxy_take_error(proxy), GPUSHMEM_ERR_PE_FAILED);
+    cr_expect(strstr(gpsh_last_error(), "it left"));
+    cr_expect_eq(gpsh_proxy_take_error(proxy), 0, "told once");
+}
+
+Test(proxy, post_refused__that_command_fails_with_its_sentence)
+{
+    fake.refuse = GPUSHMEM_ERR_TRANSPORT;
+    push(0, with_reply(put_to(1), 1, 3));
+    push(0, put_to(1));
+    step();
+    cr_expect(gpushmem_reply_ready(replies[1], 3));
+    cr_expect(replies[1].low & GPUSHMEM_REPLY_FAILED);
+    cr_expect_eq(fake.n_ops, 1);
+    cr_expect_eq(gpsh_proxy_take_error(proxy), GPUSHMEM_ERR_TRANSPORT);
+}
+
+Test(proxy, bad_arguments__fail_the_command_not_the_ring)
+{
+    struct gpushmem_command c = put_to(FAKE_PES);
+    push(0, with_reply(c, 0, 1));
+    step();
+    cr_expect(replies[0].low & GPUSHMEM_REPLY_FAILED);
+    cr_expect_eq(gpsh_proxy_take_error(proxy), GPUSHMEM_ERR_PE);
+    const struct gpushmem_command bad[] = {
+        {.opcode = GPUSHMEM_CMD_PUT, .local = (uintptr_t)local, .remote = (uintptr_t)heap - 1, .bytes = 1},
+        {.opcode = GPUSHMEM_CMD_PUT, .local = (uintptr_t)local, .remote = (uintptr_t)heap + HEAP_BYTES - 3, .bytes = 4},
+        {.opcode = GPUSHMEM_CMD_PUT, .local = (uintptr_t)local, .remote = (uintptr_t)heap, .bytes = UINT64_MAX},
+        {.opcode = GPUSHMEM_CMD_PUT, .local = 0, .remote = (uintptr_t)heap, .bytes = 16},
+        {.opcode = GPUSHMEM_CMD_GET, .local = UINT64_MAX - 4, .remote = (uintptr_t)heap, .bytes = 16},
+        {.opcode = GPUSHMEM_CMD_PUT_SIGNAL, .local = (uintptr_t)local, .remote = (uintptr_t)heap, .compare = 8},
+        {.opcode = GPUSHMEM_CMD_PUT_SIGNAL, .remote = (uintptr_t)heap, .compare = (uintptr_t)heap + 4},
+        {.opcode = GPUSHMEM_CMD_IPUT, .local = (uintptr_t)local, .remote = (uintptr_t)heap, .bytes = 1 << 20, .operand = 1,
+         .compare = 1, .extra = 8},
+        {.opcode = GPUSHMEM_CMD_IPUT, .local = (uintptr_t)local, .remote = (uintptr_t)heap, .bytes = 3,
+         .operand = UINT64_MAX / 2, .compare = 1, .extra = 8},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        push(0, bad[i]);
+        step();
+        cr_expect_eq(gpsh_proxy_take_error(proxy), GPUSHMEM_ERR_ADDRESS, "row %zu", i);
+    }
+    push(0, (struct gpushmem_command){.opcode = GPUSHMEM_CMD_AMO, .remote = (uintptr_t)heap + 4, .bytes = 8});
+    step();
+    cr_expect_eq(gpsh_proxy_take_error(proxy), GPUSHMEM_ERR_ALIGNMENT);
+    cr_expect_eq(fake.n_ops, 0);
+    push(0, put_to(1));
+    step();
+    cr_expect_eq(fake.n_ops, 1, "the ring goes on");
+}
+
+Test(proxy, corrupt_entry__closes_that_ring_with_its_index__the_other_goes_on)
+{
+    const struct gpushmem_command corrupt[] = {
+        {.opcode = 0}, {.opcode = GPUSHMEM_CMD_LAST + 1}, {.opcode = GPUSHMEM_CMD_NOP, .flags = 0x80},
+        {.opcode = GPUSHMEM_CMD_NOP, .context = 1}, {.opcode = GPUSHMEM_CMD_NOP, .reply = 1},
+        {.opcode = GPUSHMEM_CMD_NOP, .flags = GPUSHMEM_CMD_REPLY, .reply = (uint64_t)REPLIES << 32 | 1},
+        {.opcode = GPUSHMEM_CMD_NOP, .flags = GPUSHMEM_CMD_REPLY, .reply = 1ull << 32},
+        {.opcode = GPUSHMEM_CMD_PUT_INLINE, .bytes = 9}, {.opcode = GPUSHMEM_CMD_AMO, .bytes = 2},
+        {.opcode = GPUSHMEM_CMD_AMO, .bytes = 4, .extra = 8}, {.opcode = GPUSHMEM_CMD_IPUT, .extra = 0},
+        {.opcode = GPUSHMEM_CMD_IGET, .extra = 17},
+    };
+    for (size_t i = 0; i < sizeof corrupt / sizeof *corrupt; i++) {
+        push(0, put_to(1));
+        push(0, corrupt[i]);
+        push(0, put_to(1));
+        push(1, put_to(2));
+        step();
+        cr_expect_eq(set.rings[0].status->error, GPUSHMEM_ERR_RING, "row %zu", i);
+        cr_expect_eq(fake.n_ops, 2, "row %zu", i);
+        cr_expect_eq(set.rings[1].status->error, 0);
+        cr_expect_eq(gpsh_proxy_take_error(proxy), GPUSHMEM_ERR_RING);
+        cr_expect(strstr(gpsh_last_error(), "ring 0, command 1"), "%s", gpsh_last_error());
+        fake_complete(&fake, 1, 1);
+        fake_complete(&fake, 2, 1);
+        step();
+        cr_expect_eq(completed(0), 1, "what was posted before still completes");
+        int error;
+        cr_expect(gpsh_proxy_drained(proxy, &error));
+        cr_expect_eq(error, GPUSHMEM_ERR_RING);
+        tear_down();
+        set_up();
+    }
+}
+
+Test(proxy, wrap_around__many_laps__every_command_once_and_in_order)
+{
+    enum { TOTAL = 50 * ENTRIES };
+    uint64_t done = 0;
+    for (int posted = 0; done < TOTAL;) {
+        while (posted < TOTAL && posted - (int)consumed(0) < ENTRIES) {
+            struct gpushmem_command c = {.opcode = GPUSHMEM_CMD_PUT_INLINE, .pe = posted % FAKE_PES,
+                                         .remote = (uintptr_t)heap, .bytes = 8, .operand = (uint64_t)posted};
+            push(0, c);
+            posted++;
+        }
+        step();
+        for (int i = 0; i < fake.n_ops; i++) {
+            uint64_t value;
+            memcpy(&value, fake.ops[i].local, sizeof value);
+            cr_assert_eq(value, done, "command %llu", (unsigned long long)done);
+            done++;
+        }
+        for (int pe = 0; pe < FAKE_PES; pe++)
+            fake_complete(&fake, pe, FAKE_JOURNAL);
+        fake.n_ops = 0;
+        step();
+    }
+    cr_expect_eq(completed(0), TOTAL);
+}
+
+Test(proxy, nothing_completes__reading_stops_when_the_in_flight_table_is_full)
+{
+    for (int i = 0; i < ENTRIES; i++)
+        push(0, put_to(1));
+    step();
+    cr_assert_eq(consumed(0), ENTRIES);
+    push(0, put_to(1));
+    step();
+    cr_expect_eq(consumed(0), ENTRIES, "no entry is free");
+    fake_complete(&fake, 1, 1);
+    step();
+    step();
+    cr_expect_eq(consumed(0), ENTRIES + 1);
+}
+
+Test(proxy, drained__follows_what_is_visible_in_the_rings)
+{
+    int error;
+    cr_expect(gpsh_proxy_drained(proxy, &error));
+    push(1, put_to(1));
+    cr_expect(!gpsh_proxy_drained(proxy, &error));
+    step();
+    cr_expect(!gpsh_proxy_drained(proxy, &error));
+    fake_complete(&fake, 1, 1);
+    step();
+    cr_expect(gpsh_proxy_drained(proxy, &error));
+    cr_expect_eq(error, 0);
+}
+
+Test(proxy, threads__stop_while_commands_are_in_flight__returns)
+{
+    for (int i = 0; i < ENTRIES; i++)
+        push(0, put_to(i % FAKE_PES));
+    cr_assert_eq(gpsh_proxy_start(proxy), 0);
+    while (__atomic_load_n(&set.rings[0].status->consumed, __ATOMIC_ACQUIRE) < ENTRIES)
+        gpsh_proxy_wake(&proxy->threads[0].sleeping);
+    gpsh_proxy_stop(proxy);
+    cr_expect_eq(fake.n_ops, ENTRIES);
+}
+
+Test(proxy, threads__asleep__a_wake_up_gets_the_command_read)
+{
+    fake.result = GPSH_POST_DONE;
+    cr_assert_eq(gpsh_proxy_start(proxy), 0);
+    for (int i = 0; i < 20; i++) {
+        while (!__atomic_load_n(&proxy->threads[0].sleeping, __ATOMIC_SEQ_CST))
+            sched_yield();
+        uint64_t index = heads[0];
+        push(0, put_to(1));
+        gpsh_proxy_wake(&proxy->threads[0].sleeping);
+        while (__atomic_load_n(&set.rings[0].status->completed, __ATOMIC_ACQUIRE) <= index)
+            sched_yield();
+    }
+    gpsh_proxy_stop(proxy);
+}
