@@ -408,6 +408,19 @@ int gpsh_context_quiet(struct gpsh_context *ctx, int pe)
     return result;
 }
 
+int gpsh_context_quiet_all(void)
+{
+    int result = gpsh_context_quiet(&gpsh_default_context, GPSH_ALL_PES);
+    pthread_mutex_lock(&contexts.lock);
+    for (struct gpsh_context *ctx = contexts.created; ctx != NULL; ctx = ctx->next) {
+        int status = gpsh_context_quiet(ctx, GPSH_ALL_PES);
+        if (result == 0)
+            result = status;
+    }
+    pthread_mutex_unlock(&contexts.lock);
+    return result;
+}
+
 void gpsh_context_progress(struct gpsh_context *ctx)
 {
     if (GPSH_LIKELY(!ctx->remote))

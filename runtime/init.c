@@ -179,7 +179,10 @@ int gpushmem_finalize(void)
         return status;
     pthread_mutex_lock(&lifecycle);
     if (--init_depth == 0) {
-        status = gpsh_barrier_all();
+        status = gpsh_context_quiet_all();
+        int barrier = gpsh_barrier_all();
+        if (!status)
+            status = barrier;
         tear_down();
     }
     pthread_mutex_unlock(&lifecycle);

@@ -102,7 +102,7 @@ int main(int argc, char **argv)
     CHECK(area != NULL && signals != NULL);
     gpushmem_ctx_t ctx;
     CHECK_OK(gpushmem_ctx_create(0, &ctx));
-    for (int distance = 0; distance < n_pes && distance < 3; ++distance) {
+    for (int distance = 0; distance < n_pes && distance < 2; ++distance) {
 #define RUN(LABEL)                                                                                         \
     LABEL##_PLAIN(GPUSHMEM_CTX_DEFAULT, distance);                                                         \
     LABEL##_CTX(ctx, distance);
