@@ -21,6 +21,7 @@ import uuid
 
 GPUSHMEM = os.environ.get("GPUSHMEM", "gpushmem")
 BOOT = os.environ.get("BOOT", "launch_boot")
+EVERYWHERE = os.environ.get("EVERYWHERE", "launch_everywhere")
 MISHAP = os.environ.get("MISHAP", "launch_mishap")
 HANG_S = 60  # only against hangs, never a promise
 
@@ -474,6 +475,64 @@ class Scale(Case):
     def test_64_pes_tagged_one_dies(self):
         out, err = self.job("-n", 64, "-t", "--on-failure", "continue", MISHAP, "kill", 63, code=137)
         self.assertEqual(len(re.findall(r"^\[(\d+)\] pe \1 heard of the death of PE 63$", out, re.M)), 63)
+
+
+class Library(Case):
+    """Whole programs with symmetric heaps. Where possible, with a /dev/shm and /tmp of their own that must be empty again."""
+
+    PRIVATE = """
+        mount -t tmpfs none /dev/shm && mount -t tmpfs none /tmp || exit 99
+        unset TMPDIR
+        "$@"
+        code=$?
+        sleep 0.3
+        ls -A /dev/shm /tmp >&2
+        exit $code"""
+
+    def private_job(self, *arguments, code=0):
+        """Returns stdout and stderr without the final listing, which must show nothing."""
+        if os.geteuid() != 0:
+            return self.job(*arguments, code=code)
+        job = subprocess.Popen(["unshare", "-m", "sh", "-c", self.PRIVATE, "sh", GPUSHMEM, "run", *map(str, arguments)],
+                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=self.env)
+        out, err = self.finish(job, code)
+        empty = "/dev/shm:\n\n/tmp:\n"
+        self.assertTrue(err.endswith(empty), "left behind in /dev/shm or /tmp:\n" + err)
+        return out, err[:-len(empty)]
+
+    def test_from_init_to_finalize_three_times(self):
+        out, err = self.private_job("-n", 4, EVERYWHERE, 3)
+        self.assertEqual(sorted(out.splitlines()), [f"pe {pe} of 4: ok" for pe in range(4)])
+        self.assertEqual(err, "")
+
+    def test_more_pes_than_cores(self):
+        n = 4 * len(os.sched_getaffinity(0))
+        out, _ = self.private_job("-n", n, "-x", "GPUSHMEM_HEAP_SIZE=4M", EVERYWHERE, 1)
+        self.assertEqual(len(out.splitlines()), n)
+
+    def test_pe_killed_in_the_middle_of_puts(self):
+        script = f"[ $PMIX_RANK = 2 ] && (sleep 0.7; kill -9 $$) & exec {EVERYWHERE} forever"
+        out, err = self.private_job("-n", 4, "sh", "-c", script, code=137)
+        self.assertEqual(out, "ready\n" * 4)
+        self.assert_last_line(err, r"PE 2 \(pid \d+\) was killed by signal 9 \(Killed\); ended the other 3 PEs")
+
+    def test_launcher_killed_in_the_middle_of_puts(self):
+        script = 'mount -t tmpfs none /dev/shm; "$@" & sleep 0.7; kill -9 $!; wait $!; sleep 0.5; ls -A /dev/shm /tmp'
+        if os.geteuid() != 0:
+            self.skipTest("needs root for a private /dev/shm")
+        script = "mount -t tmpfs none /tmp || exit 99; unset TMPDIR; " + script
+        done = subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", GPUSHMEM, "run", "-n", "3", EVERYWHERE, "forever"],
+                              capture_output=True, text=True, env=self.env, timeout=HANG_S)
+        self.assertEqual(done.stdout, "ready\n" * 3 + "/dev/shm:\n\n/tmp:\n", done.stderr)
+
+    def test_missing_pes_of_other_nodes(self):
+        out, err = self.job("-n", 2, "--nodes", 2, "-x", "GPUSHMEM_TRANSPORTS=p2p", EVERYWHERE, 1, code=1)
+        self.assertEqual(out, "")
+        self.assertRegex(err, r"init: PE [01] on \S+ is reached by none of GPUSHMEM_TRANSPORTS=p2p")
+
+    def test_start_of_64_pes(self):
+        out, _ = self.job("-n", 64, "-x", "GPUSHMEM_HEAP_SIZE=1M", EVERYWHERE, 1)
+        self.assertEqual(len(out.splitlines()), 64)
 
 
 if __name__ == "__main__":

@@ -3,8 +3,8 @@
 # under.sh: runs a program as a job of N PEs under one of the launchers that gpushmem supports.
 #
 #   under.sh LAUNCHER N [--fails] [--lines REGEX] PROGRAM [arguments]
-#     LAUNCHER   run (gpushmem run), nodes (gpushmem run with four pretended nodes), mpirun, prterun or slurm (four virtual
-#                nodes; N must be a multiple of 4)
+#     LAUNCHER   run (gpushmem run), nodes (gpushmem run with four pretended nodes), mpirun, prterun, slurm (four
+#                virtual nodes; N must be a multiple of 4) or slurm1 (one of them, whose PEs share memory)
 #     --fails    the job must end with a code other than 0, soon and not by the time limit
 #     --lines    fail unless exactly N lines of output match; so that N jobs of one PE are no success
 #
@@ -39,7 +39,8 @@ choose() {
         launch=("$program" --allow-run-as-root --map-by :OVERSUBSCRIBE -n "$2")
         ;;
     slurm) launch=("$here/slurm.sh" srun --mpi=pmix -N4 --ntasks-per-node=$(($2 / 4))) ;;
-    *) die "no launcher '$1': run, nodes, mpirun, prterun, slurm" ;;
+    slurm1) launch=("$here/slurm.sh" srun --mpi=pmix -N1 "--ntasks-per-node=$2") ;;
+    *) die "no launcher '$1': run, nodes, mpirun, prterun, slurm, slurm1" ;;
     esac
 }
 
