@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#define _GNU_SOURCE
+#include "fake_pair.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "transports/verbs/verbs_blob.h"
+
+static int copy(void *to, const void *from, size_t bytes)
+{
+    memcpy(to, from, bytes);
+    return 0;
+}
+
+static void on_peer_failed(void *arg, int pe, const char *why)
+{
+    struct fake_pair *pair = arg;
+    pair->failures++;
+    pair->failed_pe = pe;
+}
+
+int fake_pair_connect(struct fake_pair *pair, int pe)
+{
+    struct gpsh_verbs_blob blob;
+    int64_t bytes = pair->transport->ops->describe(pair->transport, NULL, 0);
+    void *own = malloc((size_t)bytes), *theirs = malloc((size_t)bytes);
+    pair->transport->ops->describe(pair->transport, own, (size_t)bytes);
+    memcpy(theirs, own, (size_t)bytes); // the same QP numbers will do
+    gpsh_verbs_blob_parse(own, (size_t)bytes, &blob);
+    blob.pe = (uint32_t)pe;
+    blob.bases[GPSH_HEAP] = (uintptr_t)(pe ? pair->there : pair->heap);
+    gpsh_verbs_blob_write(&blob, theirs);
+    int status = pair->transport->ops->connect(pair->transport, pe, theirs, (size_t)bytes);
+    free(own);
+    free(theirs);
+    return status;
+}
+
+int fake_pair_open(struct fake_pair *pair)
+{
+    char *environment[PAIR_SETTINGS + 1] = {0};
+    for (int i = 0; i < PAIR_SETTINGS; i++)
+        environment[i] = (char *)pair->settings[i];
+    if (gpsh_settings_read(environment, &pair->values))
+        return -1;
+    pair->heap = aligned_alloc(4096, PAIR_HEAP);
+    pair->there = aligned_alloc(4096, PAIR_HEAP);
+    memset(pair->heap, 0, PAIR_HEAP);
+    memset(pair->there, 0, PAIR_HEAP);
+    pair->failed_pe = -1;
+    int fd = pair->heap_kind == GPSH_MEMORY_DEVICE ? pair->dmabuf_fd : -1;
+    pair->env = (struct gpsh_transport_env){.n_pes = 2, .settings = &pair->values, .copy = copy, .channels = 1,
+                                            .peer_failed = on_peer_failed, .arg = pair,
+                                            .regions = {{pair->heap, PAIR_HEAP, pair->heap_kind, fd}}};
+    int status = gpsh_verbs_ops.open(&pair->env, &pair->transport);
+    for (int pe = 0; pe < 2 && !status; pe++)
+        status = fake_pair_connect(pair, pe);
+    if (!status)
+        status = gpsh_verbs_ops.channel_open(pair->transport, 0, &pair->channel);
+    if (status)
+        fake_pair_close(pair);
+    return status;
+}
+
+void fake_pair_close(struct fake_pair *pair)
+{
+    if (pair->transport)
+        gpsh_verbs_ops.close(pair->transport);
+    gpsh_settings_clear(&pair->values);
+    free(pair->heap);
+    free(pair->there);
+    pair->transport = NULL;
+    pair->heap = pair->there = NULL;
+}
+
+struct gpsh_op fake_put(const char *from, uint64_t remote, uint64_t bytes)
+{
+    return (struct gpsh_op){.kind = GPSH_OP_PUT, .pe = 1, .local = (char *)from, .remote = remote, .bytes = bytes};
+}
+
+struct gpsh_op fake_amo(enum gpsh_amo amo, int width, uint64_t remote, uint64_t operand, uint64_t compare, void *result)
+{
+    return (struct gpsh_op){.kind = GPSH_OP_AMO, .amo = (uint8_t)amo, .width = (uint8_t)width, .pe = 1, .remote = remote,
+                            .operand = operand, .compare = compare, .result = result};
+}
+
+int fake_post_op(struct fake_pair *pair, const struct gpsh_op *op)
+{
+    return gpsh_verbs_ops.post(pair->channel, op);
+}
+
+void fake_settle(struct fake_pair *pair)
+{
+    gpsh_verbs_ops.flush(pair->channel);
+    for (int quiet = 0; quiet < 3; quiet++) {
+        if (fake_run(FAKE_JOURNAL, IBV_WC_SUCCESS))
+            quiet = 0;
+        gpsh_verbs_ops.progress(pair->channel);
+    }
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A verbs transport on fake devices: PE 0 of two, whose peer is a piece of memory of the test.
+#ifndef FAKE_PAIR_H
+#define FAKE_PAIR_H
+
+#include "fake_verbs.h"
+#include "runtime/transport.h"
+
+enum { PAIR_HEAP = 4 << 20, PAIR_SETTINGS = 12 };
+
+struct fake_pair {
+    const char *settings[PAIR_SETTINGS]; // "GPUSHMEM_X=Y", set before fake_pair_open
+    enum gpsh_memory_kind heap_kind;
+    int dmabuf_fd;
+    struct gpsh_settings values;
+    struct gpsh_transport_env env;
+    struct gpsh_transport *transport;
+    struct gpsh_channel *channel;
+    char *heap, *there; // PE 0's heap and PE 1's
+    int failures, failed_pe;
+};
+
+// Opens and connects to both PEs. A negative status, with nothing left open, on failure.
+int fake_pair_open(struct fake_pair *pair);
+void fake_pair_close(struct fake_pair *pair);
+// PE 1's blob as seen by PE 0.
+int fake_pair_connect(struct fake_pair *pair, int pe);
+
+struct gpsh_op fake_put(const char *from, uint64_t remote, uint64_t bytes);
+struct gpsh_op fake_amo(enum gpsh_amo amo, int width, uint64_t remote, uint64_t operand, uint64_t compare, void *result);
+int fake_post_op(struct fake_pair *pair, const struct gpsh_op *op);
+// Runs everything posted, and what progress posts then, until nothing moves.
+void fake_settle(struct fake_pair *pair);
+
+#endif

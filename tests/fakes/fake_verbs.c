@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#define _GNU_SOURCE
+#include "fake_verbs.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MOST_COMPLETIONS = 8192 };
+
+struct fake_verbs fake;
+
+static struct ibv_device devices[FAKE_DEVICES];
+static struct completion {
+    struct ibv_cq *cq;
+    struct ibv_wc wc;
+} completions[MOST_COMPLETIONS];
+static int n_completions, first_completion, next_to_run;
+static uint32_t next_number;
+
+static void *make(size_t bytes)
+{
+    fake.live_objects++;
+    return calloc(1, bytes);
+}
+
+static int unmake(void *object)
+{
+    fake.live_objects--;
+    free(object);
+    return 0;
+}
+
+void fake_gid(int index, int type, const char *address)
+{
+    struct ibv_gid_entry *entry = &fake.gids[index];
+    unsigned char *raw = entry->gid.raw;
+    memset(raw, 0, 16);
+    entry->gid_type = (uint32_t)type;
+    entry->gid_index = (uint32_t)index;
+    if (strchr(address, ':')) {
+        inet_pton(AF_INET6, address, raw);
+        return;
+    }
+    raw[10] = raw[11] = 0xff;
+    inet_pton(AF_INET, address, raw + 12);
+}
+
+void fake_reset(void)
+{
+    memset(&fake, 0, sizeof fake);
+    n_completions = first_completion = next_to_run = 0;
+    next_number = 16;
+    fake.n_devices = 1;
+    fake.max_qp_wr = 16384;
+    fake.max_cqe = 32767;
+    fake.max_rd_atomic = 128;
+    fake.max_inline = FAKE_INLINE;
+    fake.atomic_cap = IBV_ATOMIC_HCA;
+    for (int i = 0; i < FAKE_GIDS; i++)
+        fake.gids[i].gid_type = (uint32_t)-1;
+    fake_gid(0, IBV_GID_TYPE_ROCE_V2, "fe80::1");
+    fake_gid(1, IBV_GID_TYPE_ROCE_V2, "10.1.0.1");
+    for (int i = 0; i < FAKE_DEVICES; i++) {
+        snprintf(devices[i].name, sizeof devices[i].name, "fake%d", i);
+        devices[i].transport_type = IBV_TRANSPORT_IB;
+        fake.port[i] = (struct ibv_port_attr){.state = IBV_PORT_ACTIVE, .max_mtu = IBV_MTU_4096, .active_mtu = IBV_MTU_4096,
+                                              .gid_tbl_len = FAKE_GIDS, .max_msg_sz = 1u << 30, .pkey_tbl_len = 4,
+                                              .lid = 7, .link_layer = IBV_LINK_LAYER_ETHERNET};
+    }
+}
+
+int fake_waiting(void)
+{
+    return fake.n_posts - next_to_run;
+}
+
+static void execute(struct fake_post *post)
+{
+    struct ibv_send_wr *wr = &post->wr;
+    void *local = wr->send_flags & IBV_SEND_INLINE ? post->inlined : (void *)(uintptr_t)post->sge.addr;
+    void *remote = (void *)(uintptr_t)wr->wr.rdma.remote_addr;
+    uint64_t old;
+    switch (wr->opcode) {
+    case IBV_WR_RDMA_WRITE: memcpy(remote, local, post->sge.length); break;
+    case IBV_WR_RDMA_READ: memcpy(local, remote, post->sge.length); break;
+    case IBV_WR_ATOMIC_FETCH_AND_ADD:
+    case IBV_WR_ATOMIC_CMP_AND_SWP:
+        memcpy(&old, remote, 8);
+        memcpy(local, &old, 8);
+        if (wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP && old != wr->wr.atomic.compare_add)
+            return;
+        old = wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ? wr->wr.atomic.swap : old + wr->wr.atomic.compare_add;
+        memcpy(remote, &old, 8);
+        break;
+    default: break;
+    }
+}
+
+int fake_run(int n, enum ibv_wc_status status)
+{
+    int done = 0;
+    for (; done < n && next_to_run < fake.n_posts; done++, next_to_run++) {
+        struct fake_post *post = &fake.journal[next_to_run];
+        bool last = done == n - 1 || next_to_run == fake.n_posts - 1;
+        enum ibv_wc_status result = last ? status : IBV_WC_SUCCESS;
+        if (post->qp->state == IBV_QPS_ERR)
+            result = IBV_WC_WR_FLUSH_ERR;
+        else if (result != IBV_WC_SUCCESS)
+            post->qp->state = IBV_QPS_ERR;
+        if (result == IBV_WC_SUCCESS)
+            execute(post);
+        post->done = true;
+        if (result == IBV_WC_SUCCESS && !(post->wr.send_flags & IBV_SEND_SIGNALED))
+            continue;
+        completions[n_completions++] = (struct completion){
+            post->qp->send_cq, {.wr_id = post->wr.wr_id, .status = result, .qp_num = post->qp->qp_num}};
+    }
+    return done;
+}
+
+static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+    int accepted = 0;
+    fake.doorbells++;
+    for (; wr; wr = wr->next, accepted++) {
+        if ((fake.post_error && accepted == fake.post_accept) || fake.n_posts == FAKE_JOURNAL) {
+            int error = fake.post_error ? fake.post_error : ENOMEM;
+            *bad = wr;
+            return error;
+        }
+        struct fake_post *post = &fake.journal[fake.n_posts++];
+        *post = (struct fake_post){.wr = *wr, .sge = *wr->sg_list, .qp = qp, .doorbell = fake.doorbells};
+        if (wr->send_flags & IBV_SEND_INLINE)
+            memcpy(post->inlined, (void *)(uintptr_t)wr->sg_list->addr, wr->sg_list->length);
+    }
+    return 0;
+}
+
+static int poll_cq(struct ibv_cq *cq, int most, struct ibv_wc *wcs)
+{
+    int n = 0;
+    if (fake.poll_fails)
+        return -1;
+    for (int i = first_completion; i < n_completions && n < most; i++) {
+        if (completions[i].cq != cq)
+            continue;
+        wcs[n++] = completions[i].wc;
+        completions[i].cq = NULL;
+    }
+    while (first_completion < n_completions && !completions[first_completion].cq)
+        first_completion++;
+    return n;
+}
+
+// The symbols of libibverbs.
+
+#undef ibv_query_port
+#undef ibv_reg_mr
+
+struct ibv_device **ibv_get_device_list(int *n)
+{
+    struct ibv_device **list = calloc(FAKE_DEVICES + 1, sizeof *list);
+    for (int i = 0; i < fake.n_devices; i++)
+        list[i] = &devices[i];
+    *n = fake.n_devices;
+    return list;
+}
+
+void ibv_free_device_list(struct ibv_device **list)
+{
+    free(list);
+}
+
+const char *ibv_get_device_name(struct ibv_device *device)
+{
+    return device->name;
+}
+
+struct ibv_context *ibv_open_device(struct ibv_device *device)
+{
+    errno = fake.open_error;
+    if (fake.open_error)
+        return NULL;
+    struct ibv_context *context = make(sizeof *context);
+    context->device = device;
+    context->ops.post_send = post_send;
+    context->ops.poll_cq = poll_cq;
+    context->async_fd = open("/dev/null", O_RDONLY);
+    return context;
+}
+
+int ibv_close_device(struct ibv_context *context)
+{
+    close(context->async_fd);
+    return unmake(context);
+}
+
+int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
+{
+    *attr = (struct ibv_device_attr){.max_qp_wr = fake.max_qp_wr, .max_cqe = fake.max_cqe, .phys_port_cnt = 1,
+                                     .max_qp_rd_atom = fake.max_rd_atomic, .max_qp_init_rd_atom = fake.max_rd_atomic,
+                                     .atomic_cap = fake.atomic_cap};
+    return 0;
+}
+
+int ibv_query_port(struct ibv_context *context, uint8_t port, struct _compat_ibv_port_attr *attr)
+{
+    memcpy(attr, &fake.port[context->device - devices], sizeof(struct ibv_port_attr));
+    return 0;
+}
+
+int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index, struct ibv_gid_entry *entry,
+                      uint32_t flags, size_t size)
+{
+    if (index >= FAKE_GIDS || fake.gids[index].gid_type == (uint32_t)-1)
+        return ENODATA;
+    *entry = fake.gids[index];
+    return 0;
+}
+
+struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
+{
+    struct ibv_pd *pd = make(sizeof *pd);
+    pd->context = context;
+    return pd;
+}
+
+int ibv_dealloc_pd(struct ibv_pd *pd)
+{
+    return unmake(pd);
+}
+
+static struct ibv_mr *make_mr(struct ibv_pd *pd, void *address, size_t bytes)
+{
+    struct ibv_mr *mr = make(sizeof *mr);
+    mr->pd = pd;
+    mr->context = pd->context;
+    mr->addr = address;
+    mr->length = bytes;
+    mr->lkey = ++next_number;
+    mr->rkey = ++next_number;
+    return mr;
+}
+
+struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *address, size_t bytes, int access)
+{
+    errno = fake.register_error;
+    if (fake.register_error)
+        return NULL;
+    fake.registrations++;
+    return make_mr(pd, address, bytes);
+}
+
+struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *address, size_t bytes, uint64_t iova, unsigned access)
+{
+    return ibv_reg_mr(pd, address, bytes, (int)access);
+}
+
+struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t bytes, uint64_t iova, int fd, int access)
+{
+    errno = fake.dmabuf_error;
+    if (fake.dmabuf_error)
+        return NULL;
+    fake.dmabuf_registrations++;
+    return make_mr(pd, (void *)(uintptr_t)iova, bytes);
+}
+
+int ibv_dereg_mr(struct ibv_mr *mr)
+{
+    return unmake(mr);
+}
+
+struct ibv_cq *ibv_create_cq(struct ibv_context *context, int depth, void *arg, struct ibv_comp_channel *channel, int vector)
+{
+    errno = fake.cq_error;
+    if (fake.cq_error)
+        return NULL;
+    struct ibv_cq *cq = make(sizeof *cq);
+    cq->context = context;
+    cq->cqe = depth;
+    return cq;
+}
+
+int ibv_destroy_cq(struct ibv_cq *cq)
+{
+    return unmake(cq);
+}
+
+struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
+{
+    errno = fake.qp_error ? fake.qp_error : EINVAL;
+    if (fake.qp_error || init->cap.max_inline_data > fake.max_inline)
+        return NULL;
+    struct ibv_qp *qp = make(sizeof *qp);
+    qp->context = pd->context;
+    qp->pd = pd;
+    qp->qp_context = init->qp_context;
+    qp->send_cq = init->send_cq;
+    qp->qp_num = ++next_number;
+    return qp;
+}
+
+int ibv_destroy_qp(struct ibv_qp *qp)
+{
+    return unmake(qp);
+}
+
+int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
+{
+    switch (attr->qp_state) {
+    case IBV_QPS_RTR:
+        fake.rtr = *attr;
+        return fake.rtr_error;
+    case IBV_QPS_RTS: fake.rts = *attr; break;
+    case IBV_QPS_ERR: fake.killed_qps++; break;
+    default: break;
+    }
+    qp->state = attr->qp_state;
+    return 0;
+}
+
+int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
+{
+    errno = EAGAIN;
+    if (!fake.event)
+        return -1;
+    event->event_type = (enum ibv_event_type)(fake.event - 1);
+    event->element.qp = fake.event_qp;
+    fake.event = 0;
+    return 0;
+}
+
+void ibv_ack_async_event(struct ibv_async_event *event)
+{
+}

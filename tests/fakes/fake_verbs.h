@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A fake of libibverbs: the program that links fake_verbs.c gets devices made of memory, a journal of every work request
+// posted, and failures on demand. Requests execute (addresses are this process's own) when fake_run says so.
+#ifndef FAKE_VERBS_H
+#define FAKE_VERBS_H
+
+#include <stdbool.h>
+#include <infiniband/verbs.h>
+
+enum { FAKE_DEVICES = 4, FAKE_JOURNAL = 8192, FAKE_GIDS = 8, FAKE_INLINE = 512 };
+
+struct fake_post {
+    struct ibv_send_wr wr;
+    struct ibv_sge sge;
+    char inlined[FAKE_INLINE];
+    struct ibv_qp *qp;
+    int doorbell; // number of the ibv_post_send call, from 1
+    bool done;
+};
+
+struct fake_verbs {
+    // the machine
+    int n_devices;
+    struct ibv_port_attr port[FAKE_DEVICES];
+    struct ibv_gid_entry gids[FAKE_GIDS]; // the same table for every device; gid_type -1: unused
+    int max_qp_wr, max_cqe, max_rd_atomic;
+    uint32_t max_inline;
+    enum ibv_atomic_cap atomic_cap;
+    // failures on demand: an errno value, or 0
+    int open_error, register_error, dmabuf_error, qp_error, cq_error, rtr_error;
+    int post_error, post_accept; // while set, each ibv_post_send accepts `post_accept` requests, then fails
+    bool poll_fails;
+    int event;                   // 1 + type of an event to deliver once, or 0
+    struct ibv_qp *event_qp;
+    // what happened
+    struct fake_post journal[FAKE_JOURNAL];
+    int n_posts, doorbells;
+    int registrations, dmabuf_registrations, live_objects, killed_qps;
+    struct ibv_qp_attr rtr, rts; // the last ones
+};
+
+extern struct fake_verbs fake;
+
+// One RoCE device with a good GID, one port each, everything working.
+void fake_reset(void);
+// Executes up to n posted requests in order, each ending in `status` if it is the last, and queues their completions.
+// Returns how many were executed.
+int fake_run(int n, enum ibv_wc_status status);
+int fake_waiting(void);
+void fake_gid(int index, int type, const char *address);
+
+#endif

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "runtime/error.h"
+#include "transports/verbs/verbs_blob.h"
+
+static struct gpsh_verbs_blob sample(void)
+{
+    struct gpsh_verbs_blob blob = {.pe = 1, .n_pes = 3, .n_channels = 2, .n_rails = 2,
+                                   .bases = {0x7f0000000000, 0x10000}, .region_bytes = {1 << 20, 4096}};
+    for (uint32_t i = 0; i < blob.n_rails; i++)
+        blob.rails[i] = (struct gpsh_verbs_blob_rail){.gid = {[15] = 1}, .rkeys = {i + 10, i + 20}, .ethernet = 1, .mtu = 5,
+                                                      .reads_in = 16, .port = 1};
+    return blob;
+}
+
+static size_t pack(const struct gpsh_verbs_blob *blob, unsigned char *to)
+{
+    gpsh_verbs_blob_write(blob, to);
+    uint32_t qpn = 100;
+    for (uint32_t pe = 0; pe < blob->n_pes; pe++)
+        for (uint32_t c = 0; c < blob->n_channels; c++)
+            for (uint32_t i = 0; i < blob->n_rails; i++)
+                gpsh_verbs_blob_set_qpn(blob, to, pe, c, i, qpn++);
+    return gpsh_verbs_blob_bytes(blob->n_pes, blob->n_channels, blob->n_rails);
+}
+
+Test(verbs_blob, parse__what_was_written__comes_back)
+{
+    struct gpsh_verbs_blob in = sample(), out;
+    unsigned char bytes[512];
+    size_t size = pack(&in, bytes);
+    cr_assert_eq(gpsh_verbs_blob_parse(bytes, size, &out), 0, "%s", gpsh_last_error());
+    cr_assert(out.pe == 1 && out.n_pes == 3 && out.n_channels == 2 && out.n_rails == 2);
+    cr_assert_eq(out.bases[0], 0x7f0000000000);
+    cr_assert_eq(out.region_bytes[1], 4096);
+    cr_assert_eq(out.rails[1].rkeys[1], 21);
+    cr_assert_eq(gpsh_verbs_blob_qpn(&out, 2, 1, 1), 111);
+    cr_assert_eq(gpsh_verbs_blob_qpn(&out, 0, 0, 1), 101);
+}
+
+Test(verbs_blob, parse__any_other_length__refused)
+{
+    struct gpsh_verbs_blob in = sample(), out;
+    unsigned char bytes[512] = {0};
+    size_t size = pack(&in, bytes);
+    for (size_t length = 0; length < sizeof bytes; length++)
+        cr_assert_eq(gpsh_verbs_blob_parse(bytes, length, &out) == 0, length == size, "%zu bytes", length);
+}
+
+static const struct change {
+    const char *what;
+    size_t offset, bytes;
+    uint64_t value;
+} changes[] = {
+    {"magic number", 0, 4, 1},          {"version", 4, 4, 2},          {"PE", 8, 4, 3},
+    {"number of PEs", 12, 4, 0},        {"number of PEs", 12, 4, 1u << 31}, {"number of channels", 16, 4, 0},
+    {"number of channels", 16, 4, 5000}, {"number of rails", 20, 4, 9}, {"region address", 24, 8, 0},
+    {"region address", 24, 8, 12},      {"region size", 32, 8, 0},     {"region size", 32, 8, UINT64_MAX - 7},
+    {"region size", 48, 8, 9},          {"size", 56, 8, 1},            {"link layer", 64 + 18, 1, 2},
+    {"MTU", 64 + 19, 1, 6},             {"MTU", 64 + 19, 1, 0},        {"reads", 64 + 20, 1, 0},
+    {"port", 64 + 21, 1, 0},            {"GID", 64 + 15, 1, 0},        {"QP number", 128, 4, 1},
+    {"QP number", 132, 4, 1u << 24},
+};
+
+Test(verbs_blob, parse__one_field_wrong__refused_by_name)
+{
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+        struct gpsh_verbs_blob in = sample(), out = {.pe = 77};
+        unsigned char bytes[512];
+        size_t size = pack(&in, bytes);
+        memcpy(bytes + changes[i].offset, &changes[i].value, changes[i].bytes);
+        cr_assert_eq(gpsh_verbs_blob_parse(bytes, size, &out), GPUSHMEM_ERR_PEER_DATA, "%s (row %zu)", changes[i].what, i);
+        cr_assert(strstr(gpsh_last_error(), changes[i].what), "row %zu: %s", i, gpsh_last_error());
+        cr_assert_eq(out.pe, 77, "output written on failure");
+    }
+}
+
+Test(verbs_blob, gid_text__both_families)
+{
+    uint8_t ipv4[16] = {[10] = 0xff, [11] = 0xff, 10, 1, 0, 2}, ipv6[16] = {0xfe, 0x80, [15] = 1};
+    char text[GPSH_VERBS_ADDRESS_TEXT];
+    gpsh_verbs_gid_text(ipv4, text);
+    cr_assert_str_eq(text, "10.1.0.2");
+    gpsh_verbs_gid_text(ipv6, text);
+    cr_assert_str_eq(text, "fe80::1");
+}

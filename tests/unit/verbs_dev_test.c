@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#define _GNU_SOURCE
+// Opening and connecting: which port, which GID, which registration, and one clear sentence when there is none.
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <string.h>
+
+#include "tests/fakes/fake_pair.h"
+#include "runtime/error.h"
+#include "transports/verbs/verbs_choose.h"
+#include "transports/verbs/verbs_internal.h"
+
+static struct fake_pair pair;
+
+static void reset(void)
+{
+    fake_reset();
+    memset(&pair, 0, sizeof pair);
+}
+
+static void close_all(void)
+{
+    fake_pair_close(&pair);
+    cr_assert_eq(fake.live_objects, 0, "%d verbs objects were not destroyed", fake.live_objects);
+}
+
+TestSuite(verbs_dev, .init = reset, .fini = close_all);
+
+static void refused(int code, const char *words)
+{
+    cr_assert_eq(fake_pair_open(&pair), code, "%s", gpsh_last_error());
+    cr_assert(strstr(gpsh_last_error(), words), "%s", gpsh_last_error());
+}
+
+static const struct verbs_rail *rail(int i)
+{
+    return &((struct gpsh_verbs *)pair.transport)->rails[i];
+}
+
+Test(verbs_dev, open__no_device__says_so)
+{
+    fake.n_devices = 0;
+    refused(GPUSHMEM_ERR_TRANSPORT, "no RDMA device");
+}
+
+Test(verbs_dev, open__port_down__says_which)
+{
+    fake.port[0].state = IBV_PORT_DOWN;
+    refused(GPUSHMEM_ERR_TRANSPORT, "fake0:1 is down, not active");
+}
+
+Test(verbs_dev, open__no_atomics__says_so)
+{
+    fake.atomic_cap = IBV_ATOMIC_NONE;
+    refused(GPUSHMEM_ERR_TRANSPORT, "fake0 has no atomics");
+}
+
+Test(verbs_dev, open__listed_device_is_not_there__names_those_that_are)
+{
+    pair.settings[0] = "GPUSHMEM_VERBS_DEVICES=mlx5_7";
+    refused(GPUSHMEM_ERR_TRANSPORT, "mlx5_7 leaves none of this machine's devices (fake0)");
+}
+
+Test(verbs_dev, open__no_gid__says_so)
+{
+    fake.gids[0].gid_type = fake.gids[1].gid_type = (uint32_t)-1;
+    refused(GPUSHMEM_ERR_TRANSPORT, "no RoCE GID");
+}
+
+Test(verbs_dev, open__wanted_gid_is_not_there__says_so)
+{
+    pair.settings[0] = "GPUSHMEM_VERBS_GID_INDEX=5";
+    refused(GPUSHMEM_ERR_TRANSPORT, "no GID at index 5");
+}
+
+Test(verbs_dev, open__cannot_register__says_how_to_help)
+{
+    fake.register_error = ENOMEM;
+    refused(GPUSHMEM_ERR_TRANSPORT, "cannot register");
+}
+
+Test(verbs_dev, open__queue_pair_refused__says_how_to_help)
+{
+    fake.qp_error = ENOMEM;
+    refused(GPUSHMEM_ERR_TRANSPORT, "GPUSHMEM_VERBS_SQ_DEPTH");
+}
+
+Test(verbs_dev, open__completion_queue_refused__says_how_to_help)
+{
+    fake.cq_error = ENOMEM;
+    refused(GPUSHMEM_ERR_TRANSPORT, "completion queue");
+}
+
+Test(verbs_dev, open__pkey_outside_the_table__is_a_setting_error)
+{
+    pair.settings[0] = "GPUSHMEM_VERBS_PKEY_INDEX=4";
+    refused(GPUSHMEM_ERR_SETTING, "has 4 entries");
+}
+
+Test(verbs_dev, connect__no_route__names_both_ends)
+{
+    fake.rtr_error = ETIMEDOUT;
+    refused(GPUSHMEM_ERR_TRANSPORT, "cannot reach PE 0 at 10.1.0.1");
+}
+
+Test(verbs_dev, gid__default__ipv4_before_link_local)
+{
+    fake_gid(2, IBV_GID_TYPE_ROCE_V1, "10.1.0.1");
+    fake_gid(3, IBV_GID_TYPE_ROCE_V2, "2001:db8::1");
+    cr_assert_eq(fake_pair_open(&pair), 0);
+    cr_assert_eq(rail(0)->gid_index, 1);
+    cr_assert_eq(fake.rtr.ah_attr.grh.sgid_index, 1);
+}
+
+Test(verbs_dev, gid__no_ipv4__global_ipv6)
+{
+    fake_gid(1, IBV_GID_TYPE_ROCE_V1, "10.1.0.1");
+    fake_gid(3, IBV_GID_TYPE_ROCE_V2, "2001:db8::1");
+    cr_assert_eq(fake_pair_open(&pair), 0);
+    cr_assert_eq(rail(0)->gid_index, 3);
+}
+
+Test(verbs_dev, infiniband__reached_by_lid)
+{
+    fake.port[0].link_layer = IBV_LINK_LAYER_INFINIBAND;
+    cr_assert_eq(fake_pair_open(&pair), 0);
+    cr_assert_eq(fake.rtr.ah_attr.dlid, 7);
+    cr_assert_eq(fake.rtr.ah_attr.is_global, 0);
+}
+
+Test(verbs_dev, connect__settings__reach_the_queue_pair)
+{
+    static const char *const settings[] = {
+        "GPUSHMEM_VERBS_MTU=1024", "GPUSHMEM_VERBS_TRAFFIC_CLASS=104", "GPUSHMEM_VERBS_SERVICE_LEVEL=3",
+        "GPUSHMEM_VERBS_TIMEOUT=12", "GPUSHMEM_VERBS_RETRY_COUNT=5", "GPUSHMEM_VERBS_RNR_RETRY=4",
+        "GPUSHMEM_VERBS_RD_ATOMIC=9"};
+    memcpy(pair.settings, settings, sizeof settings);
+    cr_assert_eq(fake_pair_open(&pair), 0);
+    cr_assert_eq(fake.rtr.path_mtu, IBV_MTU_1024);
+    cr_assert_eq(fake.rtr.ah_attr.grh.traffic_class, 104);
+    cr_assert_eq(fake.rtr.ah_attr.sl, 3);
+    cr_assert_eq(fake.rtr.max_dest_rd_atomic, 9);
+    cr_assert_eq(fake.rts.max_rd_atomic, 9);
+    cr_assert_eq(fake.rts.timeout, 12);
+    cr_assert_eq(fake.rts.retry_cnt, 5);
+    cr_assert_eq(fake.rts.rnr_retry, 4);
+}
+
+Test(verbs_dev, connect__device_allows_fewer_reads__device_wins)
+{
+    fake.max_rd_atomic = 2;
+    cr_assert_eq(fake_pair_open(&pair), 0);
+    cr_assert_eq(fake.rts.max_rd_atomic, 2);
+}
+
+static void open_gpu_heap(const char *policy)
+{
+    pair.heap_kind = GPSH_MEMORY_DEVICE;
+    pair.dmabuf_fd = 5;
+    pair.settings[0] = policy;
+}
+
+Test(verbs_dev, gpu_heap__dmabuf_refused__falls_back_to_peer_memory)
+{
+    fake.dmabuf_error = EOPNOTSUPP;
+    open_gpu_heap("GPUSHMEM_VERBS_DMABUF=auto");
+    cr_assert_eq(fake_pair_open(&pair), 0);
+    cr_assert_eq(fake.dmabuf_registrations, 0);
+}
+
+Test(verbs_dev, gpu_heap__dmabuf_off__not_tried)
+{
+    open_gpu_heap("GPUSHMEM_VERBS_DMABUF=off");
+    cr_assert_eq(fake_pair_open(&pair), 0);
+    cr_assert_eq(fake.dmabuf_registrations, 0);
+}
+
+Test(verbs_dev, gpu_heap__dmabuf_required_and_refused__fails)
+{
+    fake.dmabuf_error = EOPNOTSUPP;
+    open_gpu_heap("GPUSHMEM_VERBS_DMABUF=require");
+    refused(GPUSHMEM_ERR_TRANSPORT, "GPUSHMEM_VERBS_DMABUF=require");
+}
+
+Test(verbs_dev, gpu_heap__neither__says_what_it_takes)
+{
+    fake.dmabuf_error = EOPNOTSUPP;
+    fake.register_error = EFAULT;
+    open_gpu_heap("GPUSHMEM_VERBS_DMABUF=auto");
+    refused(GPUSHMEM_ERR_TRANSPORT, "nvidia-peermem");
+}
+
+Test(verbs_dev, explain__connected__names_device_address_and_mtu)
+{
+    char line[160];
+    cr_assert_eq(fake_pair_open(&pair), 0);
+    gpsh_verbs_ops.explain(pair.transport, 1, line, sizeof line);
+    cr_assert(strstr(line, "fake0:1 10.1.0.1 -> 10.1.0.1") && strstr(line, "mtu 4096, 1 rail"), "%s", line);
+}
+
+Test(verbs_filter, parse__lists__as_written)
+{
+    struct gpsh_verbs_filter filter;
+    cr_assert_eq(gpsh_verbs_filter_parse("mlx5_0,mlx5_1:2", &filter), 0);
+    cr_assert_eq(gpsh_verbs_filter_rank(&filter, "mlx5_0", 1), 0);
+    cr_assert_eq(gpsh_verbs_filter_rank(&filter, "mlx5_1", 2), 1);
+    cr_assert_eq(gpsh_verbs_filter_rank(&filter, "mlx5_1", 1), -1);
+    cr_assert_eq(gpsh_verbs_filter_rank(&filter, "mlx5_2", 1), -1);
+    cr_assert_eq(gpsh_verbs_filter_parse("^mlx5_0,mlx5_1", &filter), 0);
+    cr_assert_eq(gpsh_verbs_filter_rank(&filter, "mlx5_1", 1), -1);
+    cr_assert_eq(gpsh_verbs_filter_rank(&filter, "mlx5_2", 1), 0);
+    cr_assert_eq(gpsh_verbs_filter_parse("", &filter), 0);
+    cr_assert_eq(gpsh_verbs_filter_rank(&filter, "mlx5_2", 1), 0);
+}
+
+Test(verbs_filter, parse__malformed__is_a_setting_error)
+{
+    static const char *const texts[] = {",", "a,", ",a", "^", "a,^b", "a:", "a:0", "a:256", "a:x", ":1", "^a,,b"};
+    struct gpsh_verbs_filter filter = {.n = 99};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        cr_assert_eq(gpsh_verbs_filter_parse(texts[i], &filter), GPUSHMEM_ERR_SETTING, "'%s'", texts[i]);
+        cr_assert_eq(filter.n, 99, "'%s' changed the output", texts[i]);
+    }
+}
+
+Test(verbs_choose, nearest__pes_spread_over_the_equally_near)
+{
+    int chosen[2];
+    for (int pe = 0; pe < 4; pe++) {
+        struct gpsh_verbs_candidate ports[] = {{0, 4, 0}, {0, 1, 1}, {0, 4, 2}, {0, 1, 3}};
+        cr_assert_eq(gpsh_verbs_choose(ports, 4, false, 1, pe, chosen), 1);
+        cr_assert_eq(chosen[0], pe % 2 ? 3 : 1);
+    }
+}
+
+Test(verbs_choose, two_rails__each_rail_stays_on_its_cable)
+{
+    int chosen[2];
+    for (int pe = 0; pe < 2; pe++) {
+        struct gpsh_verbs_candidate ports[] = {{0, 5, 0}, {0, 5, 1}, {0, 5, 2}, {0, 5, 3}};
+        cr_assert_eq(gpsh_verbs_choose(ports, 4, false, 2, pe, chosen), 2);
+        cr_assert(chosen[0] == pe && chosen[1] == 2 + pe);
+    }
+}
+
+Test(verbs_choose, listed__order_of_the_list_before_distance)
+{
+    int chosen[2];
+    struct gpsh_verbs_candidate ports[] = {{1, 0, 0}, {0, 4, 1}};
+    cr_assert_eq(gpsh_verbs_choose(ports, 2, true, 2, 0, chosen), 2);
+    cr_assert(chosen[0] == 1 && chosen[1] == 0);
+}
+
+Test(verbs_choose, fewer_ports_than_rails__all_there_are)
+{
+    int chosen[8];
+    struct gpsh_verbs_candidate ports[] = {{0, 0, 0}, {0, 4, 1}, {0, 4, 2}};
+    cr_assert_eq(gpsh_verbs_choose(ports, 3, false, 8, 5, chosen), 3);
+}

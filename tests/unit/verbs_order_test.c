@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Fences, atomics and failures over fake verbs: who waits for what, and what becomes of the rest.
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "tests/fakes/fake_pair.h"
+#include "runtime/error.h"
+
+static struct fake_pair pair;
+
+static void open_rails(int rails)
+{
+    fake_reset();
+    fake.n_devices = rails;
+    memset(&pair, 0, sizeof pair);
+    pair.settings[0] = rails == 2 ? "GPUSHMEM_VERBS_RAILS=2" : NULL;
+    cr_assert(fake_pair_open(&pair) == 0);
+}
+
+static void open_one(void)
+{
+    open_rails(1);
+}
+
+static void close_all(void)
+{
+    fake_pair_close(&pair);
+    cr_assert_eq(fake.live_objects, 0, "%d verbs objects were not destroyed", fake.live_objects);
+}
+
+TestSuite(verbs_order, .init = open_one, .fini = close_all);
+TestSuite(verbs_atomics, .init = open_one, .fini = close_all);
+TestSuite(verbs_failure, .init = open_one, .fini = close_all);
+
+static bool has_fence(int i)
+{
+    return fake.journal[i].wr.send_flags & IBV_SEND_FENCE;
+}
+
+static uint64_t word_at(uint64_t offset)
+{
+    uint64_t word;
+    memcpy(&word, pair.there + offset, 8);
+    return word;
+}
+
+Test(verbs_order, fence__between_puts__costs_nothing)
+{
+    struct gpsh_op op = fake_put(pair.heap, 0, 8);
+    fake_post_op(&pair, &op);
+    gpsh_verbs_ops.fence(pair.channel, 1);
+    fake_post_op(&pair, &op);
+    cr_assert_eq(fake.n_posts, 2);
+    cr_assert_not(has_fence(1));
+}
+
+Test(verbs_order, fence__after_atomic__next_request_alone_carries_the_flag)
+{
+    struct gpsh_op add = fake_amo(GPSH_AMO_ADD, 8, 0, 1, 0, NULL), put = fake_put(pair.heap, 64, 8);
+    fake_post_op(&pair, &add);
+    gpsh_verbs_ops.fence(pair.channel, GPSH_ALL_PES);
+    fake_post_op(&pair, &put);
+    fake_post_op(&pair, &put);
+    cr_assert_eq(fake.n_posts, 3);
+    cr_assert(has_fence(1));
+    cr_assert_not(has_fence(2));
+}
+
+Test(verbs_order, fence__after_completed_atomic__no_flag)
+{
+    struct gpsh_op add = fake_amo(GPSH_AMO_ADD, 8, 0, 1, 0, NULL), put = fake_put(pair.heap, 64, 8);
+    fake_post_op(&pair, &add);
+    fake_settle(&pair);
+    gpsh_verbs_ops.fence(pair.channel, 1);
+    fake_post_op(&pair, &put);
+    cr_assert_not(has_fence(1));
+}
+
+Test(verbs_order, fence__then_empty_put__reaches_the_operation_behind)
+{
+    struct gpsh_op add = fake_amo(GPSH_AMO_ADD, 8, 0, 1, 0, NULL), put = fake_put(pair.heap, 64, 8);
+    struct gpsh_op empty = fake_put(NULL, 0, 0);
+    fake_post_op(&pair, &add);
+    gpsh_verbs_ops.fence(pair.channel, 1);
+    cr_assert_eq(fake_post_op(&pair, &empty), GPSH_POST_CAPTURED, "counts behind the add, so it is not done yet");
+    fake_post_op(&pair, &put);
+    cr_assert(has_fence(1));
+}
+
+Test(verbs_order, fence__to_another_pe__does_not_concern_this_one)
+{
+    struct gpsh_op add = fake_amo(GPSH_AMO_ADD, 8, 0, 1, 0, NULL), put = fake_put(pair.heap, 64, 8);
+    fake_post_op(&pair, &add);
+    gpsh_verbs_ops.fence(pair.channel, 0);
+    fake_post_op(&pair, &put);
+    cr_assert_not(has_fence(1));
+}
+
+Test(verbs_order, fence__behind_striped_put__next_waits)
+{
+    fake_pair_close(&pair);
+    open_rails(2);
+    struct gpsh_op large = fake_put(pair.heap, 0, 1 << 20), flag = fake_put(pair.heap, 2 << 20, 8);
+    fake_post_op(&pair, &large);
+    gpsh_verbs_ops.fence(pair.channel, 1);
+    fake_post_op(&pair, &flag);
+    cr_assert_eq(fake.n_posts, 2, "the flag must not pass the other rail's half");
+    fake_settle(&pair);
+    cr_assert_eq(fake.n_posts, 3);
+}
+
+Test(verbs_order, fence__before_striped_put__it_waits_for_all_before)
+{
+    fake_pair_close(&pair);
+    open_rails(2);
+    struct gpsh_op large = fake_put(pair.heap, 0, 1 << 20), small = fake_put(pair.heap, 2 << 20, 8);
+    fake_post_op(&pair, &small);
+    gpsh_verbs_ops.fence(pair.channel, 1);
+    fake_post_op(&pair, &small);
+    fake_post_op(&pair, &large);
+    cr_assert_eq(fake.n_posts, 2);
+    fake_settle(&pair);
+    cr_assert_eq(fake.n_posts, 4);
+}
+
+Test(verbs_order, fence__behind_loop__next_waits_until_it_won)
+{
+    struct gpsh_op loop = fake_amo(GPSH_AMO_OR, 8, 0, 1, 0, NULL), flag = fake_put(pair.heap, 64, 8);
+    memset(pair.there, 0x11, 8); // the first guess, 0, is wrong
+    fake_post_op(&pair, &loop);
+    gpsh_verbs_ops.fence(pair.channel, 1);
+    fake_post_op(&pair, &flag);
+    fake_run(1, IBV_WC_SUCCESS);
+    gpsh_verbs_ops.progress(pair.channel);
+    cr_assert_eq(fake.n_posts, 2, "the second attempt only");
+    cr_assert_eq(fake.journal[1].wr.opcode, IBV_WR_ATOMIC_CMP_AND_SWP);
+    fake_settle(&pair);
+    cr_assert_eq(fake.n_posts, 3);
+}
+
+Test(verbs_atomics, native__add_fetch_cswap__one_request_each)
+{
+    uint64_t old[3];
+    struct gpsh_op ops[] = {fake_amo(GPSH_AMO_ADD, 8, 0, 3, 0, &old[0]), fake_amo(GPSH_AMO_FETCH, 8, 0, 9, 0, &old[1]),
+                            fake_amo(GPSH_AMO_CSWAP, 8, 0, 8, 3, &old[2])};
+    for (int i = 0; i < 3; i++)
+        fake_post_op(&pair, &ops[i]);
+    cr_assert_eq(fake.n_posts, 3);
+    fake_settle(&pair);
+    cr_assert_eq(fake.n_posts, 3);
+    cr_assert(old[0] == 0 && old[1] == 3 && old[2] == 3 && word_at(0) == 8);
+}
+
+Test(verbs_atomics, add__four_bytes_upper_half__native_without_carry)
+{
+    uint32_t old = 0;
+    memset(pair.there, 0xff, 8);
+    struct gpsh_op op = fake_amo(GPSH_AMO_ADD, 4, 4, 2, 0, &old);
+    fake_post_op(&pair, &op);
+    cr_assert_eq(fake.journal[0].wr.opcode, IBV_WR_ATOMIC_FETCH_AND_ADD);
+    fake_settle(&pair);
+    cr_assert(old == UINT32_MAX && word_at(0) == 0x1ffffffff);
+}
+
+Test(verbs_atomics, add__four_bytes_lower_half__loop_keeps_the_carry_in)
+{
+    memset(pair.there, 0xff, 4);
+    struct gpsh_op op = fake_amo(GPSH_AMO_ADD, 4, 0, 2, 0, NULL);
+    fake_post_op(&pair, &op);
+    fake_settle(&pair);
+    cr_assert_eq(word_at(0), 1);
+}
+
+Test(verbs_atomics, loop__somebody_else_wins__tries_again_with_what_it_found)
+{
+    uint64_t old = 0, theirs = 5;
+    struct gpsh_op op = fake_amo(GPSH_AMO_XOR, 8, 0, 0xf0, 0, &old);
+    fake_post_op(&pair, &op);
+    for (int i = 0; i < 5; i++) { // the word changes before every attempt
+        memcpy(pair.there, &theirs, 8);
+        fake_run(1, IBV_WC_SUCCESS);
+        gpsh_verbs_ops.progress(pair.channel);
+        theirs += 1;
+    }
+    fake_settle(&pair);
+    cr_assert_eq(fake.n_posts, 6);
+    cr_assert(old == 9 && word_at(0) == (9 ^ 0xf0));
+}
+
+Test(verbs_atomics, loop__same_word_again__first_guess_is_right)
+{
+    struct gpsh_op op = fake_amo(GPSH_AMO_SWAP, 8, 0, 77, 0, NULL);
+    memset(pair.there, 1, 8);
+    fake_post_op(&pair, &op);
+    fake_settle(&pair);
+    int before = fake.n_posts;
+    op.operand = 78;
+    fake_post_op(&pair, &op);
+    fake_settle(&pair);
+    cr_assert_eq(fake.n_posts, before + 1);
+    cr_assert_eq(word_at(0), 78);
+}
+
+Test(verbs_atomics, loop__other_words__under_way_together)
+{
+    for (uint64_t i = 0; i < 20; i++) {
+        struct gpsh_op op = fake_amo(GPSH_AMO_OR, 8, 8 * i, 1, 0, NULL);
+        fake_post_op(&pair, &op);
+    }
+    cr_assert_eq(fake.n_posts, 16);
+    fake_settle(&pair);
+    cr_assert_eq(word_at(19 * 8), 1);
+}
+
+Test(verbs_atomics, loop__nothing_overtakes_on_its_word)
+{
+    struct gpsh_op loop = fake_amo(GPSH_AMO_OR, 8, 64, 1, 0, NULL), put = fake_put(pair.heap, 60, 8);
+    struct gpsh_op elsewhere = fake_put(pair.heap, 512, 8);
+    fake_post_op(&pair, &loop);
+    fake_post_op(&pair, &elsewhere);
+    cr_assert_eq(fake.n_posts, 2);
+    fake_post_op(&pair, &put);
+    cr_assert_eq(fake.n_posts, 2);
+    fake_settle(&pair);
+    cr_assert_eq(fake.n_posts, 3);
+}
+
+struct counted {
+    struct gpsh_completion completion;
+    int calls, failed;
+};
+
+static void count(struct gpsh_completion *self, int status)
+{
+    struct counted *counted = (struct counted *)self;
+    counted->calls++;
+    counted->failed += status < 0;
+}
+
+Test(verbs_failure, error_completion__ends_its_flow_and_no_other)
+{
+    struct counted counted = {.completion.done = count};
+    struct gpsh_op op = fake_put(pair.heap, 0, 8), other = fake_put(pair.heap, 0, 8);
+    op.completion = &counted.completion;
+    for (int i = 0; i < 4; i++)
+        fake_post_op(&pair, &op);
+    fake_run(2, IBV_WC_RETRY_EXC_ERR); // the first arrived
+    gpsh_verbs_ops.progress(pair.channel);
+    cr_assert(counted.calls == 4 && counted.failed == 3);
+    cr_assert(pair.failures == 1 && pair.failed_pe == 1);
+    cr_assert_eq(pair.channel->flows[1].error, GPUSHMEM_ERR_PE_FAILED);
+    cr_assert_eq(pair.channel->flows[1].completed, 4);
+    cr_assert_eq(fake.killed_qps, 1);
+    cr_assert_eq(fake_post_op(&pair, &op), GPUSHMEM_ERR_PE_FAILED);
+    other.pe = 0;
+    cr_assert_eq(fake_post_op(&pair, &other), GPSH_POST_CAPTURED);
+    fake_settle(&pair);
+    cr_assert_eq(pair.channel->flows[0].completed, 1);
+    cr_assert_eq(pair.channel->flows[0].error, 0);
+}
+
+Test(verbs_failure, remote_access__is_no_dead_peer)
+{
+    struct gpsh_op op = fake_put(pair.heap, 0, 8);
+    fake_post_op(&pair, &op);
+    fake_run(1, IBV_WC_REM_ACCESS_ERR);
+    gpsh_verbs_ops.progress(pair.channel);
+    cr_assert_eq(pair.channel->flows[1].error, GPUSHMEM_ERR_TRANSPORT);
+    cr_assert(strstr(gpsh_last_error(), "outside its heap"));
+}
+
+Test(verbs_failure, flushed_requests__give_their_blocks_back)
+{
+    char outside[3000] = {0};
+    struct gpsh_op op = fake_put(outside, 0, sizeof outside);
+    fake_pair_close(&pair);
+    fake_reset();
+    pair.settings[0] = "GPUSHMEM_VERBS_BOUNCE=64K"; // 12 large blocks
+    cr_assert(fake_pair_open(&pair) == 0);
+    for (int i = 0; i < 20; i++)
+        fake_post_op(&pair, &op);
+    fake_run(1, IBV_WC_RETRY_EXC_ERR);
+    fake_settle(&pair);
+    int before = fake.n_posts;
+    op.pe = 0;
+    for (int i = 0; i < 12; i++)
+        fake_post_op(&pair, &op);
+    cr_assert_eq(fake.n_posts, before + 12, "all blocks are free again");
+    fake_settle(&pair);
+}
+
+Test(verbs_failure, post_refused__ends_the_flow)
+{
+    struct counted counted = {.completion.done = count};
+    struct gpsh_op op = fake_put(pair.heap, 0, 8);
+    op.completion = &counted.completion;
+    fake.post_error = 22; // EINVAL
+    cr_assert_geq(fake_post_op(&pair, &op), 0);
+    cr_assert(counted.calls == 1 && counted.failed == 1);
+    cr_assert_eq(pair.channel->pending, 0);
+    cr_assert_eq(fake_post_op(&pair, &op), GPUSHMEM_ERR_TRANSPORT);
+}
+
+Test(verbs_failure, waiting_operations__end_too)
+{
+    struct counted counted = {.completion.done = count};
+    struct gpsh_op loop = fake_amo(GPSH_AMO_OR, 8, 0, 1, 0, NULL);
+    loop.completion = &counted.completion;
+    for (int i = 0; i < 30; i++) // one under way, 29 behind it
+        fake_post_op(&pair, &loop);
+    fake_run(1, IBV_WC_RETRY_EXC_ERR);
+    fake_settle(&pair);
+    cr_assert(counted.calls == 30 && counted.failed == 30);
+    cr_assert_eq(pair.channel->pending, 0);
+}
+
+Test(verbs_failure, polling_fails__every_flow_is_told)
+{
+    struct gpsh_op op = fake_put(pair.heap, 0, 8);
+    fake_post_op(&pair, &op);
+    fake.poll_fails = true;
+    gpsh_verbs_ops.progress(pair.channel);
+    cr_assert_eq(pair.channel->flows[0].error, GPUSHMEM_ERR_TRANSPORT);
+    cr_assert_eq(pair.channel->flows[1].error, GPUSHMEM_ERR_TRANSPORT);
+    cr_assert_eq(pair.channel->pending, 0);
+}
+
+Test(verbs_failure, fatal_event__ends_what_would_never_complete)
+{
+    struct gpsh_op op = fake_put(pair.heap, 0, 8);
+    fake_post_op(&pair, &op);
+    fake.event = 1 + IBV_EVENT_QP_FATAL;
+    fake.event_qp = fake.journal[0].qp;
+    for (int i = 0; i < 20000 && pair.channel->pending; i++)
+        gpsh_verbs_ops.progress(pair.channel);
+    cr_assert_eq(pair.channel->pending, 0);
+    cr_assert_eq(pair.channel->flows[1].error, GPUSHMEM_ERR_TRANSPORT);
+    cr_assert_eq(pair.channel->flows[0].error, 0);
+}
