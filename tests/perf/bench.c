@@ -5,7 +5,7 @@
 #include <string.h>
 
 // A batch lasts so long that reading the clock twice (25 ns each, 0.7 us under emulation) does not count.
-static const double batch_us = 20;
+static const double batch_us = 20, kernel_batch_us = 200; // threads of a kernel need a while to get going
 // Until then the scheduler has given the PEs processors of their own, if there are enough.
 static const uint64_t settle_ns = 100000000;
 enum { MIN_ROUNDS = 5, MAX_ROUNDS = 100000, MIN_BYTES = 4 << 20 };
@@ -15,12 +15,13 @@ static int allocate(struct perf_bench *b)
     b->source = gpushmem_calloc(b->max_bytes, 1);
     b->target = b->source ? gpushmem_calloc(b->max_bytes, 1) : NULL;
     // Cache lines of their own, so that a flag, a word and the plan do not disturb one another.
-    char *words = b->target ? gpushmem_calloc(3, 256) : NULL;
+    char *words = b->target ? gpushmem_calloc(4, 256) : NULL;
     if (!words)
         return GPUSHMEM_ERR_NO_MEMORY;
     b->flag = (uint64_t *)words;
     b->word = (uint64_t *)(words + 256);
     b->plan = (struct perf_plan *)(words + 512);
+    b->kernel_ns = (uint64_t *)(words + 768);
     return 0;
 }
 
@@ -72,18 +73,25 @@ int perf_bench_sizes(const struct perf_bench *b, const uint64_t *standard, int n
     return b->options->n_sizes ? b->options->n_sizes : n;
 }
 
+uint64_t perf_window(uint64_t size)
+{
+    uint64_t n = (UINT64_C(8) << 20) / size;
+    return n < 16 ? 16 : n > 512 ? 512 : n;
+}
+
 static double us_of(struct perf_bench *b, const struct perf_case *c, perf_run_fn run, uint64_t n, int *status)
 {
     uint64_t begin = perf_now_ns();
     *status = run(b, c, n);
-    return (double)(perf_now_ns() - begin) / 1e3;
+    return c->in_kernel ? b->kernel_us : (double)(perf_now_ns() - begin) / 1e3;
 }
 
-static void make_plan(const struct perf_options *o, double us_each, struct perf_plan *plan)
+static void make_plan(const struct perf_options *o, const struct perf_case *c, double us_each, struct perf_plan *plan)
 {
+    double least_us = c->in_kernel ? kernel_batch_us : batch_us;
     plan->batch = o->iterations;
     if (!plan->batch)
-        plan->batch = us_each >= batch_us ? 1 : (uint64_t)(batch_us / us_each) + 1;
+        plan->batch = us_each >= least_us ? 1 : (uint64_t)(least_us / us_each) + 1;
     plan->rounds = o->rounds;
     if (!plan->rounds) {
         double rounds = o->seconds * 1e6 / ((double)plan->batch * us_each);
@@ -100,11 +108,11 @@ static int prepare(struct perf_bench *b, const struct perf_case *c)
         if (b->initiator)
             us = us_of(b, c, c->run, c->warm, &status) / (double)c->warm;
         else if (c->serve)
-            status = c->serve(b, c, c->warm);
+            status = c->serve(b, c, c->lead + c->warm);
     }
     if (b->initiator && !status) {
         struct perf_plan plan;
-        make_plan(b->options, us, &plan);
+        make_plan(b->options, c, us, &plan);
         for (int pe = 0; pe < b->n_pes && !status; pe++)
             status = gpushmem_putmem(b->plan, &plan, sizeof plan, pe);
     }
@@ -135,7 +143,7 @@ int perf_measure(struct perf_bench *b, const struct perf_case *c)
     if (!status && b->initiator)
         status = sample(b, c, &own, c->reference ? &reference : NULL);
     else if (!status && c->serve)
-        status = c->serve(b, c, b->plan->batch * b->plan->rounds);
+        status = c->serve(b, c, (c->lead + b->plan->batch) * b->plan->rounds);
     if (!status)
         status = gpushmem_barrier_all();
     if (!status && b->initiator) {
@@ -150,9 +158,9 @@ int perf_measure(struct perf_bench *b, const struct perf_case *c)
 
 static const char *path_of(const struct perf_bench *b, const struct perf_case *c)
 {
-    if (gpushmem_ptr(b->target, b->peer) && !(strcmp(c->issuer, "device") == 0 && !b->info.device_direct))
-        return "direct";
-    return strcmp(c->issuer, "device") == 0 ? "ring" : "channel";
+    if (!strcmp(c->issuer, "device"))
+        return b->info.device_direct ? "direct" : "ring";
+    return gpushmem_ptr(b->target, b->peer) ? "direct" : "channel";
 }
 
 void perf_bench_report(struct perf_bench *b, const struct perf_case *c, const char *test, struct perf_samples *us)

@@ -32,8 +32,10 @@ struct perf_bench {
     char *target;         // symmetric: written to and read from on the peer
     uint64_t *flag;       // symmetric: ping-pongs
     uint64_t *word;       // symmetric: atomics
+    uint64_t *kernel_ns;  // symmetric: time taken inside a kernel
     struct perf_plan *plan; // symmetric
     uint64_t sequence;    // last value of the flag, the same on both sides
+    double kernel_us;     // the last kernel's time
     struct gpushmem_peer_info info; // how the peer is reached
 };
 
@@ -49,6 +51,9 @@ struct perf_case {
     uint64_t window;       // operations in one count of `n`; 0: one
     double share;          // of the time that counts: 0.5 for half a round trip; 0: all
     uint64_t warm;         // counts run before, which also tell how long one takes
+    bool in_kernel;        // the time is bench->kernel_us, not that of the call
+    uint64_t lead;         // with in_kernel: operations of each call before its clock starts
+    int threads;           // with in_kernel: of its block
     perf_run_fn run;       // PE 0
     perf_run_fn serve;     // the other PEs; NULL: nothing to do
     perf_run_fn reference; // PE 0: timed in turn with `run`, under the same conditions; NULL: none
@@ -63,6 +68,9 @@ void perf_bench_close(struct perf_bench *bench);
 int perf_measure(struct perf_bench *bench, const struct perf_case *c);
 // Adds a row from samples of microseconds per operation.
 void perf_bench_report(struct perf_bench *bench, const struct perf_case *c, const char *test, struct perf_samples *us);
+
+// Operations of `size` bytes in a window: enough to hide the latency, few enough to end on a slow network too.
+uint64_t perf_window(uint64_t size);
 
 // The sizes of this run: the options', or the test's own.
 int perf_bench_sizes(const struct perf_bench *bench, const uint64_t *standard, int n, const uint64_t **sizes);

@@ -8,13 +8,6 @@
 static const uint64_t standard_sizes[] = {8, 64, 512, 4096, 65536, 1 << 20, 4 << 20};
 enum { N_STANDARD = sizeof standard_sizes / sizeof standard_sizes[0], WARM = 2, MEMCPY_FROM = 4096 };
 
-// Enough in flight to hide the latency, few enough that a window ends on a slow network too.
-static uint64_t window_of(uint64_t size)
-{
-    uint64_t n = (UINT64_C(8) << 20) / size;
-    return n < 16 ? 16 : n > 512 ? 512 : n;
-}
-
 static int put_run(struct perf_bench *b, const struct perf_case *c, uint64_t n)
 {
     int status = 0;
@@ -69,7 +62,7 @@ static int bandwidth(struct perf_bench *b, const char *test, perf_run_fn run, pe
     bool mapped = gpushmem_ptr(b->target, b->peer) != NULL;
     for (int i = 0; i < n && !status; i++)
         status = perf_measure(b, &(struct perf_case){
-            .test = test, .issuer = "host", .size = sizes[i], .window = window_of(sizes[i]), .warm = WARM, .run = run,
+            .test = test, .issuer = "host", .size = sizes[i], .window = perf_window(sizes[i]), .warm = WARM, .run = run,
             .reference = mapped && sizes[i] >= MEMCPY_FROM ? reference : NULL, .reference_test = "memcpy", .bandwidth = true});
     return status;
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // gpushmem-perf: the program behind `gpushmem perf`. Run under a launcher; PE 0 measures, the others take part.
-#define _GNU_SOURCE // isatty
+#define _GNU_SOURCE // isatty, setenv
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -10,13 +11,14 @@
 #include "tests.h"
 
 const struct perf_test perf_tests[] = {
-    {"put-lat", "latency of puts: ping-pong", perf_host_put_latency, NULL, 2},
-    {"put-bw", "bandwidth and rate of puts, beside memcpy", perf_host_put_bandwidth, NULL, 2},
-    {"get-lat", "latency of gets", perf_host_get_latency, NULL, 2},
-    {"get-bw", "bandwidth and rate of gets, beside memcpy", perf_host_get_bandwidth, NULL, 2},
-    {"amo", "latency and rate of atomics", perf_host_atomics, NULL, 2},
-    {"barrier", "latency of barrier_all and sync_all over all PEs", perf_host_barrier, NULL, 2},
-    {NULL, NULL, NULL, NULL, 0},
+    {"put-lat", "latency of puts: ping-pong", perf_host_put_latency, perf_device_put_latency, 2, false},
+    {"put-bw", "bandwidth and rate of puts, beside memcpy", perf_host_put_bandwidth, perf_device_put_bandwidth, 2, false},
+    {"get-lat", "latency of gets", perf_host_get_latency, perf_device_get_latency, 2, false},
+    {"get-bw", "bandwidth and rate of gets, beside memcpy", perf_host_get_bandwidth, perf_device_get_bandwidth, 2, false},
+    {"amo", "latency and rate of atomics", perf_host_atomics, perf_device_atomics, 2, false},
+    {"barrier", "latency of barrier_all and sync_all over all PEs", perf_host_barrier, perf_device_barrier, 2, false},
+    {"ring", "the command ring alone: commands per second, round trip", NULL, perf_device_ring, 1, true},
+    {NULL, NULL, NULL, NULL, 0, false},
 };
 
 static const struct perf_test *find(const char *name)
@@ -27,30 +29,61 @@ static const struct perf_test *find(const char *name)
     return test;
 }
 
-static int run_one(struct perf_bench *b, const struct perf_test *test)
+static int check_pes(const struct perf_options *o)
 {
-    if (b->n_pes < test->min_pes) {
-        if (b->initiator)
-            fprintf(stderr, "gpushmem perf: %s needs %d PEs, this job has %d\n", test->name, test->min_pes, b->n_pes);
+    for (int i = 0; o->tests[i]; i++) {
+        const struct perf_test *test = find(o->tests[i]);
+        if (gpushmem_n_pes() >= test->min_pes)
+            continue;
+        if (gpushmem_my_pe() == 0)
+            fprintf(stderr, "gpushmem perf: %s needs %d PEs, this job has %d\n", test->name, test->min_pes, gpushmem_n_pes());
         return GPUSHMEM_ERR_INVALID;
     }
+    return 0;
+}
+
+// Device operations take the path that the settings and the machine give. Where that is loads and stores, a second session
+// sends them through ring and proxy.
+enum session { AS_SET, FORCED_RING };
+
+static int run_one(struct perf_bench *b, const struct perf_test *test, enum session session)
+{
+    bool device = test->device && (b->options->issuers & PERF_DEVICE) && !(test->ring && b->info.device_direct);
     int status = 0;
-    if (test->host && (b->options->issuers & PERF_HOST))
+    if (session == AS_SET && test->host && (b->options->issuers & PERF_HOST))
         status = test->host(b);
-    if (!status && test->device && (b->options->issuers & PERF_DEVICE))
-        status = test->device(b);
+    return !status && device ? test->device(b) : status;
+}
+
+// *direct: device operations went by loads and stores.
+static int run_session(const struct perf_options *o, struct perf_report *report, enum session session, bool *direct)
+{
+    struct perf_bench bench;
+    int status = check_pes(o);
+    if (!status)
+        status = perf_bench_open(&bench, o, report);
+    for (int i = 0; o->tests[i] && !status; i++)
+        status = run_one(&bench, find(o->tests[i]), session);
+    if (!status) {
+        *direct = bench.info.device_direct;
+        perf_bench_close(&bench);
+    }
     return status;
 }
 
-static int run_all(const struct perf_options *options, struct perf_report *report)
+// A failed session ends the whole job: the other PEs may be waiting in a ping-pong.
+static int run_all(const struct perf_options *o, struct perf_report *report)
 {
-    struct perf_bench bench;
-    int status = perf_bench_open(&bench, options, report);
-    for (int i = 0; options->tests[i] && !status; i++)
-        status = run_one(&bench, find(options->tests[i]));
+    bool direct = false;
+    if (run_session(o, report, AS_SET, &direct))
+        return 1;
+    if (!direct || !(o->issuers & PERF_DEVICE))
+        return 0;
+    setenv("GPUSHMEM_P2P", "0", 1);
+    int status = gpushmem_finalize();
     if (!status)
-        perf_bench_close(&bench);
-    return status;
+        status = gpushmem_init();
+    return status ? status : run_session(o, report, FORCED_RING, &direct);
 }
 
 static int fail(const char *doing)
@@ -84,7 +117,7 @@ int main(int argc, char **argv)
     struct perf_report report = {.table = first && !to_stdout, .markdown = options.markdown,
                                  .progress = first && !options.quiet && isatty(STDERR_FILENO)};
     if (run_all(&options, &report))
-        gpushmem_global_exit(fail("the benchmark")); // the other PEs may be waiting in a ping-pong
+        gpushmem_global_exit(fail("the benchmark"));
     exit_status = first && options.json && !perf_report_write_json(&report, options.json);
     perf_report_clear(&report);
     return gpushmem_finalize() ? fail("finalize") : exit_status;

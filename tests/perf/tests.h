@@ -3,6 +3,8 @@
 #ifndef PERF_TESTS_H
 #define PERF_TESTS_H
 
+#include <stdbool.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -18,6 +20,7 @@ struct perf_test {
     perf_test_fn host;   // NULL: there is none
     perf_test_fn device;
     int min_pes;
+    bool ring; // only where device operations go through the ring
 };
 
 extern const struct perf_test perf_tests[]; // ends with a NULL name
@@ -28,6 +31,14 @@ int perf_host_put_bandwidth(struct perf_bench *bench);
 int perf_host_get_bandwidth(struct perf_bench *bench);
 int perf_host_atomics(struct perf_bench *bench);
 int perf_host_barrier(struct perf_bench *bench);
+
+int perf_device_put_latency(struct perf_bench *bench);
+int perf_device_get_latency(struct perf_bench *bench);
+int perf_device_put_bandwidth(struct perf_bench *bench);
+int perf_device_get_bandwidth(struct perf_bench *bench);
+int perf_device_atomics(struct perf_bench *bench);
+int perf_device_barrier(struct perf_bench *bench);
+int perf_device_ring(struct perf_bench *bench); // needs device operations to go through the ring
 
 #ifdef __cplusplus
 }
