@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Installs into a fresh prefix, moves it, and builds and runs a C and a C++ program against it, once by find_package and once by
+# pkg-config. usage: use.sh BUILD_DIR CMAKE BINDIR LIBDIR CC CXX
+set -eu
+build=$1 cmake=$2 bindir=$3 libdir=$4 cc=$5 cxx=$6
+here=$(cd "$(dirname "$0")" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+"$cmake" --install "$build" --prefix "$work/first" >/dev/null
+mv "$work/first" "$work/prefix" # nothing installed may remember where it was
+
+export GPUSHMEM_TRANSPORTS=p2p GPUSHMEM_HEAP_SIZE=4M
+run() {
+    local output
+    output=$(LD_LIBRARY_PATH=$work/prefix/$libdir "$work/prefix/$bindir/gpushmem" run -n 2 "$1")
+    [ "$(grep -c '^ring: ok$' <<<"$output")" = 2 ] || { echo "$1 did not say 'ring: ok' twice: $output"; exit 1; }
+}
+
+"$cmake" -S "$here/consumer" -B "$work/consumer" -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_C_COMPILER="$cc" \
+    -DCMAKE_CXX_COMPILER="$cxx" >"$work/log" 2>&1 && "$cmake" --build "$work/consumer" >>"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
+run "$work/consumer/consumer_c"
+run "$work/consumer/consumer_cpp"
+
+export PKG_CONFIG_PATH=$work/prefix/$libdir/pkgconfig
+[ "$(pkg-config --modversion gpushmem)" = "$(sed -n 's/^set(PACKAGE_VERSION "\(.*\)")/\1/p' \
+    "$work/prefix/$libdir/cmake/gpushmem/gpushmem-config-version.cmake")" ] || { echo "versions differ"; exit 1; }
+# shellcheck disable=SC2046
+"$cc" -std=c11 -Wall -Wextra -Werror "$here/consumer/ring.c" -o "$work/by_pc_c" $(pkg-config --cflags --libs gpushmem)
+# shellcheck disable=SC2046
+"$cxx" -std=c++17 -Wall -Wextra -Werror "$here/consumer/ring.cpp" -o "$work/by_pc_cpp" $(pkg-config --cflags --libs gpushmem)
+run "$work/by_pc_c"
+run "$work/by_pc_cpp"
+echo "install: ok: C and C++ by find_package and by pkg-config"
