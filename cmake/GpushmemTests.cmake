@@ -27,3 +27,27 @@ function(gpushmem_add_softroce_test)
   set_tests_properties(${arg_NAME} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${limit}
     RESOURCE_LOCK softroce FIXTURES_REQUIRED softroce_kernel)
 endfunction()
+
+# Tests on the software HCA (tests/softhca/README.md): verbs devices without hardware or guest, in host memory.
+
+# gpushmem_add_softhca_test(NAME name COMMAND command... [DEVICES n] [TIMEOUT seconds] [LABELS label...]
+#                           [ENVIRONMENT NAME=value...])
+# Runs the command, whose first word may be a target, with the software HCA in the place of libibverbs and with verbs as
+# the only transport. Always has the label softhca. Several may run at once: each has devices of its own.
+function(gpushmem_add_softhca_test)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;DEVICES;TIMEOUT" "COMMAND;LABELS;ENVIRONMENT")
+  if(arg_UNPARSED_ARGUMENTS OR NOT arg_NAME OR NOT arg_COMMAND)
+    message(FATAL_ERROR "gpushmem_add_softhca_test: wants NAME and COMMAND, does not know '${arg_UNPARSED_ARGUMENTS}'")
+  endif()
+  if(NOT arg_DEVICES)
+    set(arg_DEVICES 1)
+  endif()
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 120)
+  endif()
+  add_test(NAME ${arg_NAME} COMMAND ${arg_COMMAND})
+  list(PREPEND arg_LABELS softhca)
+  # A sanitizer's runtime wants to come first in the process; it may come second here, since this library needs none.
+  set_tests_properties(${arg_NAME} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT}
+    ENVIRONMENT "LD_PRELOAD=$<TARGET_FILE:gpushmem_softhca>;GPUSHMEM_TRANSPORTS=verbs;ASAN_OPTIONS=verify_asan_link_order=0;GPUSHMEM_SOFTHCA_DIR=/dev/shm/gpushmem-${arg_NAME};GPUSHMEM_SOFTHCA_DEVICES=${arg_DEVICES};${arg_ENVIRONMENT}")
+endfunction()

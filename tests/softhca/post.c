@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Posting: what a provider checks before it rings the doorbell, and the copy into the queue.
+#include <errno.h>
+#include <string.h>
+
+#include "softhca.h"
+
+static bool is_atomic(const struct ibv_send_wr *wr)
+{
+    return wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD || wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
+}
+
+static int send_check(const struct shca_qp *qp, const struct ibv_send_wr *wr, uint64_t *bytes)
+{
+    switch (wr->opcode) {
+    case IBV_WR_ATOMIC_FETCH_AND_ADD:
+    case IBV_WR_ATOMIC_CMP_AND_SWP:
+        if (shca_settings.atomic_cap == IBV_ATOMIC_NONE)
+            return EINVAL;
+        break;
+    case IBV_WR_RDMA_WRITE:
+    case IBV_WR_RDMA_WRITE_WITH_IMM:
+    case IBV_WR_RDMA_READ:
+    case IBV_WR_SEND:
+    case IBV_WR_SEND_WITH_IMM:
+        break;
+    default:
+        return EINVAL;
+    }
+    if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->init.cap.max_send_sge)
+        return EINVAL;
+    *bytes = 0;
+    for (int i = 0; i < wr->num_sge; i++)
+        *bytes += wr->sg_list[i].length;
+    if (!(wr->send_flags & IBV_SEND_INLINE))
+        return 0;
+    bool fetches = is_atomic(wr) || wr->opcode == IBV_WR_RDMA_READ;
+    return fetches || *bytes > qp->init.cap.max_inline_data ? EINVAL : 0;
+}
+
+static void keep_payload(struct shca_wqe *wqe, const struct ibv_send_wr *wr)
+{
+    char *to = wqe->payload;
+    for (int i = 0; i < wr->num_sge; i++) {
+        memcpy(to, (const void *)(uintptr_t)wr->sg_list[i].addr, wr->sg_list[i].length);
+        to += wr->sg_list[i].length;
+    }
+}
+
+// Every request of every queue pair has its own delay, the same in every run of the program with that seed.
+static uint64_t ready_time(const struct shca_qp *qp, uint64_t position)
+{
+    if (!shca_settings.delay_us)
+        return 0;
+    uint64_t index = qp->ibv.qp_num & (SHCA_QPS - 1);
+    return shca_now_ns() + shca_random(index, position) % ((uint64_t)shca_settings.delay_us * 1000 + 1);
+}
+
+static void keep(struct shca_qp *qp, const struct ibv_send_wr *wr, uint64_t position, uint64_t bytes)
+{
+    struct shca_wqe *wqe = &qp->sq[position % qp->sq_depth];
+    wqe->wr_id = wr->wr_id;
+    wqe->opcode = wr->opcode;
+    wqe->flags = wr->send_flags;
+    wqe->imm = wr->imm_data;
+    wqe->bytes = bytes;
+    wqe->n_sge = wr->num_sge;
+    wqe->early = false;
+    wqe->ready_ns = ready_time(qp, position);
+    wqe->is_inline = wr->send_flags & IBV_SEND_INLINE;
+    if (is_atomic(wr)) {
+        wqe->remote = wr->wr.atomic.remote_addr;
+        wqe->key = wr->wr.atomic.rkey;
+        wqe->compare = wr->wr.atomic.compare_add;
+        wqe->swap = wr->wr.atomic.swap;
+    } else {
+        wqe->remote = wr->wr.rdma.remote_addr;
+        wqe->key = wr->wr.rdma.rkey;
+    }
+    if (wqe->is_inline)
+        keep_payload(wqe, wr);
+    else if (wr->num_sge)
+        memcpy(wqe->sges, wr->sg_list, (size_t)wr->num_sge * sizeof *wr->sg_list);
+}
+
+// Some providers have less room than they promise for a moment; the caller must cope with a chain cut short.
+static bool full_for_now(const struct shca_qp *qp, uint64_t position)
+{
+    if (!shca_settings.post_full_every || position == atomic_load(&qp->tail))
+        return false;
+    static atomic_long posts;
+    return atomic_fetch_add(&posts, 1) % shca_settings.post_full_every == shca_settings.post_full_every - 1;
+}
+
+static int chain_keep(struct shca_qp *qp, struct ibv_send_wr **at, uint64_t *head)
+{
+    for (; *at; *at = (*at)->next, ++*head) {
+        uint64_t bytes;
+        int error = send_check(qp, *at, &bytes);
+        if (error)
+            return error;
+        // Room comes back when completions are polled, those of later requests included.
+        if (*head - atomic_load_explicit(&qp->tail, memory_order_acquire) >= qp->sq_depth || full_for_now(qp, *head))
+            return ENOMEM;
+        keep(qp, *at, *head, bytes);
+    }
+    return 0;
+}
+
+int shca_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+    struct shca_qp *qp = (struct shca_qp *)ibv;
+    uint32_t state = atomic_load(&qp->entry->state);
+    if (state != IBV_QPS_RTS && state != IBV_QPS_ERR) {
+        *bad = wr;
+        return EINVAL;
+    }
+    pthread_mutex_lock(&qp->lock);
+    uint64_t before = atomic_load_explicit(&qp->head, memory_order_relaxed), head = before;
+    int error = chain_keep(qp, &wr, &head);
+    atomic_store(&qp->head, head);
+    pthread_mutex_unlock(&qp->lock);
+    if (head != before)
+        shca_engine_submit(qp);
+    if (error)
+        *bad = wr;
+    return error;
+}
+
+static int recv_keep(struct shca_qp *qp, const struct ibv_recv_wr *wr)
+{
+    if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->init.cap.max_recv_sge)
+        return EINVAL;
+    if (qp->rq_head - qp->rq_tail >= qp->init.cap.max_recv_wr)
+        return ENOMEM;
+    struct shca_recv *slot = &qp->rq[qp->rq_head % qp->init.cap.max_recv_wr];
+    slot->wr_id = wr->wr_id;
+    slot->n_sge = wr->num_sge;
+    if (wr->num_sge)
+        memcpy(slot->sges, wr->sg_list, (size_t)wr->num_sge * sizeof *wr->sg_list);
+    qp->rq_head++;
+    return 0;
+}
+
+int shca_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+    struct shca_qp *qp = (struct shca_qp *)ibv;
+    uint32_t state = atomic_load(&qp->entry->state);
+    int error = state == IBV_QPS_RESET ? EINVAL : 0;
+    pthread_mutex_lock(&qp->lock);
+    while (wr && !error) {
+        error = recv_keep(qp, wr);
+        if (!error)
+            wr = wr->next;
+    }
+    pthread_mutex_unlock(&qp->lock);
+    if (state == IBV_QPS_ERR)
+        shca_engine_submit(qp);
+    if (error)
+        *bad = wr;
+    return error;
+}

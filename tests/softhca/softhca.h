@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the files of the software HCA share. README.md says what it is; in short: it defines the symbols of libibverbs,
+// executes the posted work requests between processes of one machine, and enforces the rules of RC queue pairs.
+//
+// Vocabulary
+//   segment  a file mapped by every process that uses a device: what the registers and tables of a real HCA would
+//            hold, that is which process has it open, its QPs, its MRs, and a mailbox per process.
+//   engine   executes work requests: a thread of each process that has the device open. A poll of an empty CQ lends
+//            it its time, so that on a small machine nobody waits for a context switch.
+//   mail     a request to the engine of another process, for what only that process can do: touch its GPU's memory,
+//            take a receive from its queue.
+#ifndef SOFTHCA_H
+#define SOFTHCA_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <infiniband/verbs.h>
+
+#define SHCA_EXPORT __attribute__((visibility("default")))
+
+enum {
+    SHCA_DEVICES = 8,
+    SHCA_PROCS = 128,
+    SHCA_QPS = 1 << 15,
+    SHCA_MRS = 1 << 14,
+    SHCA_MAILS = 32,
+    SHCA_MAIL_BYTES = 256 << 10,
+    SHCA_LAYOUT = 1,
+};
+
+// settings.c
+struct shca_settings {
+    const char *dir;
+    long devices, link, mtu, max_msg, max_qp_wr, max_sge, max_inline, max_rd_atomic, max_cqe, atomic_cap, dmabuf, peermem;
+    long seed, delay_us, reorder, rank, fail_after, fail_status, post_full_every, reg_fail_after, event_after, event;
+    long quiet;
+};
+extern struct shca_settings shca_settings;
+bool shca_settings_read(void); // false (and a line on stderr) if one is wrong
+void shca_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+uint64_t shca_now_ns(void);
+// A number from the seed and what it is for: the same in every run.
+uint64_t shca_random(uint64_t a, uint64_t b);
+
+enum shca_kind { SHCA_HOST, SHCA_GPU };
+
+// Shared between processes: fixed layout, atomics, no pointers.
+struct shca_mr_entry {
+    _Atomic uint32_t key;   // 0: free; written last, cleared first
+    _Atomic uint32_t users; // engines in the middle of an access
+    uint32_t proc, pd, access, kind;
+    uint64_t address, iova, bytes; // address: in the owner's address space
+    int32_t file;                  // the owner's descriptor of the file that is mapped there, or -1
+    uint64_t file_offset, file_start, file_bytes;
+};
+
+struct shca_qp_entry {
+    _Atomic uint32_t qpn; // 0: free
+    _Atomic uint32_t state; // enum ibv_qp_state; a peer may set IBV_QPS_ERR
+    _Atomic uint32_t insulted; // a peer made an access that this QP had to refuse
+    uint32_t proc, pd, access, reads_in, rnr_timer;
+    uint32_t dest_qpn, dest_device;
+};
+
+enum shca_mail_state { SHCA_MAIL_FREE, SHCA_MAIL_CLAIMED, SHCA_MAIL_POSTED, SHCA_MAIL_DONE };
+enum shca_mail_kind { SHCA_MAIL_WRITE, SHCA_MAIL_READ, SHCA_MAIL_ADD, SHCA_MAIL_CAS, SHCA_MAIL_SEND, SHCA_MAIL_IMM };
+
+struct shca_mail {
+    _Atomic uint32_t state;
+    uint32_t from_pid, from_device, from_proc, kind, status; // status: enum ibv_wc_status, IBV_WC_RNR_RETRY_EXC_ERR for "no receive posted"
+    uint32_t key, qpn, has_imm, imm, solicited;
+    uint64_t address, bytes, operand, compare;
+};
+
+struct shca_proc {
+    _Atomic uint32_t pid; // 0: free
+    uint64_t start_time;  // of the process, against reuse of its number
+    _Atomic uint32_t doorbell, asleep, insulted;
+    struct shca_mail mails[SHCA_MAILS];
+};
+
+struct shca_segment {
+    _Atomic uint64_t magic;
+    uint32_t layout, next_pd;
+    pthread_mutex_t tables;  // robust: allocation of entries
+    pthread_mutex_t atomics; // robust: the device is the one agent of atomics on its memory
+    uint32_t qp_hint, mr_hint, qp_top, mr_top;
+    struct shca_proc procs[SHCA_PROCS];
+    struct shca_qp_entry qps[SHCA_QPS];
+    struct shca_mr_entry mrs[SHCA_MRS];
+    char staging[SHCA_PROCS][SHCA_MAILS][SHCA_MAIL_BYTES];
+};
+
+// Private to the process.
+struct shca_context {
+    struct verbs_context verbs; // its last member is the ibv_context
+    struct shca_device *device;
+    int event_writer;
+    atomic_int objects;
+};
+
+struct shca_pd {
+    struct ibv_pd ibv;
+    uint32_t id;
+    atomic_int users;
+};
+
+struct shca_mr {
+    struct ibv_mr ibv;
+    struct shca_mr_entry *entry;
+    int file;
+    void *mapped; // a dma-buf that had to be mapped
+    size_t mapped_bytes;
+};
+
+struct shca_cqe {
+    struct ibv_wc wc;
+    struct shca_qp *qp;
+    uint64_t retires; // send queue: everything before this position is free again
+    bool send, solicited;
+};
+
+struct shca_channel {
+    struct ibv_comp_channel ibv;
+    int writer;
+};
+
+struct shca_cq {
+    struct ibv_cq ibv;
+    pthread_mutex_t lock;
+    struct shca_cqe *ring; // [depth]
+    uint32_t depth, head;
+    _Atomic uint32_t count;
+    int armed; // 0 no, 1 for any completion, 2 for solicited ones
+    bool overrun;
+    uint32_t events_sent;
+    atomic_int users;
+};
+
+struct shca_wqe {
+    uint64_t wr_id, remote, compare, swap, bytes, ready_ns;
+    uint32_t key, imm, opcode, flags;
+    int n_sge;
+    bool is_inline, early; // early: executed before an older read; its turn to complete comes
+    struct ibv_sge *sges;
+    char *payload;
+};
+
+struct shca_recv {
+    uint64_t wr_id;
+    int n_sge;
+    struct ibv_sge *sges;
+};
+
+struct shca_qp {
+    struct ibv_qp ibv;
+    struct shca_device *device;
+    struct shca_qp_entry *entry;
+    struct ibv_qp_attr attr;
+    struct ibv_qp_init_attr init;
+    struct shca_peer *peer; // where it is connected to
+    pthread_mutex_t lock;   // posting, the receive queue
+    struct shca_wqe *sq;
+    struct ibv_sge *sges;
+    char *payloads;
+    uint32_t sq_depth;
+    _Atomic uint64_t head, tail; // posted, retired by polling
+    uint64_t exec;               // engine: next to execute
+    struct shca_recv *rq;
+    struct ibv_sge *recv_sges;
+    uint64_t rq_head, rq_tail;
+    atomic_bool queued;
+    struct shca_qp *next_ready;
+    bool active;
+    // engine only: the work request being executed
+    uint64_t retry_until, retry_at, moved; // moved: bytes that went by mail
+    uint32_t rnr_left;
+    bool retrying, imm_turn; // imm_turn: the data is written, the immediate comes
+    int mail;                // under way, or -1
+    atomic_int unacked;
+};
+
+// A device as another endpoint: this process's view of one process that has a device open.
+struct shca_peer {
+    struct shca_segment *segment;
+    int device, proc, pidfd;
+    uint32_t pid;
+    uint64_t start_time;
+    struct shca_map *maps;
+    struct shca_peer *next;
+};
+
+struct shca_device {
+    struct ibv_device ibv;
+    char reserved[256]; // zero: where providers look for their own operations (mlx5dv_is_supported)
+    int index;
+    struct shca_segment *segment;
+    ino_t segment_inode;
+    int proc, opens; // slot in the segment, -1 if not open
+    struct shca_peer *peers;
+    struct shca_qp *qps[SHCA_QPS];
+    pthread_t thread;
+    atomic_bool stop, thread_waits; // thread_waits: for the engine's lock; helpers step back
+    pthread_mutex_t engine_lock, ready_lock;
+    struct shca_qp *ready;
+    struct shca_qp **active; // [active_room]
+    uint32_t n_active, active_room, turn;
+    struct shca_context *contexts[16];
+    struct shca_gpu *gpu;
+    bool use_gpu; // this pass may touch GPU memory
+    char *bounce; // SHCA_MAIL_BYTES, for GPU memory
+};
+
+// segment.c
+struct shca_segment *shca_segment_map(int device);
+int shca_segment_attach(struct shca_device *device);
+void shca_segment_detach(struct shca_device *device);
+void shca_lock(pthread_mutex_t *robust);
+uint64_t shca_start_time(uint32_t pid);
+struct shca_qp_entry *shca_qp_entry_new(struct shca_device *device, uint32_t pd);
+struct shca_mr_entry *shca_mr_entry_new(struct shca_device *device, uint32_t *key);
+
+// device.c
+struct shca_device *shca_device_of(struct ibv_context *context);
+int shca_device_by_address(const struct ibv_ah_attr *address);
+void shca_device_event(struct shca_device *device, const struct ibv_async_event *event);
+void shca_context_event(struct ibv_context *context, const struct ibv_async_event *event);
+void shca_context_use(struct ibv_context *context, int n);
+extern struct shca_device shca_devices[SHCA_DEVICES];
+
+// memory.c
+struct shca_mr_entry *shca_mr_begin(struct shca_segment *segment, uint32_t key); // NULL: no such key
+void shca_mr_end(struct shca_mr_entry *entry);
+
+// peer.c: memory of another process, by mapping or by the kernel's help
+struct shca_peer *shca_peer_get(struct shca_device *device, int remote_device, uint32_t qpn);
+bool shca_peer_alive(struct shca_peer *peer);
+void shca_peers_free(struct shca_device *device);
+void *shca_peer_map(struct shca_peer *peer, const struct shca_mr_entry *entry, uint32_t key, uint64_t address);
+int shca_peer_read(struct shca_peer *peer, void *to, uint64_t from, size_t bytes);
+int shca_peer_write(struct shca_peer *peer, uint64_t to, const void *from, size_t bytes);
+void shca_copy(void *to, const void *from, size_t bytes); // aligned words whole; unseen by sanitizers
+
+// queue.c
+void shca_cq_push(struct ibv_cq *cq, const struct shca_cqe *cqe);
+void shca_cq_forget(struct ibv_cq *cq, const struct shca_qp *qp);
+int shca_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);
+int shca_req_notify_cq(struct ibv_cq *cq, int solicited_only);
+
+// post.c
+int shca_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+int shca_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+
+// engine.c
+int shca_engine_start(struct shca_device *device);
+void shca_engine_stop(struct shca_device *device);
+void shca_engine_wake(struct shca_segment *segment, int proc);
+void shca_engine_submit(struct shca_qp *qp);
+void shca_engine_forget(struct shca_qp *qp);
+void shca_engine_help(struct shca_device *device);
+
+// execute.c
+enum { SHCA_AGAIN = -1, SHCA_NO_ANSWER = -2, SHCA_NOT_READY = -3 };
+// enum ibv_wc_status, or one of the above: to be tried again later, the peer does not answer, it has no receive posted.
+int shca_execute(struct shca_qp *qp, struct shca_wqe *wqe);
+// Copies between this process's scattered memory and one block. A status.
+int shca_gather(struct shca_qp *qp, const struct shca_wqe *wqe, uint64_t offset, char *to, uint64_t bytes);
+int shca_scatter(struct shca_qp *qp, const struct ibv_sge *sges, int n, uint64_t offset, const char *from, uint64_t bytes);
+
+// mail.c
+void shca_mail_serve(struct shca_device *device);
+bool shca_mail_waiting(const struct shca_device *device);
+void shca_mail_drop(struct shca_qp *qp);
+void shca_mail_execute(struct shca_device *device, struct shca_mail *mail, char *data);
+// Sends a request and picks up its answer in a later call; status as shca_execute.
+int shca_mail_run(struct shca_qp *qp, struct shca_wqe *wqe, enum shca_mail_kind kind);
+
+// gpu.c
+bool shca_gpu_owns(const void *address, size_t bytes);
+int shca_gpu_use(struct shca_device *device, uint64_t address);
+int shca_gpu_copy(struct shca_device *device, void *to, const void *from, size_t bytes);
+void shca_gpu_free(struct shca_device *device);
+
+#endif

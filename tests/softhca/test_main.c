@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// test_softhca GROUP [CASE]: each case runs in a process of its own, once per mode, with its own settings.
+#define _GNU_SOURCE // setenv, mkdtemp
+#include <dirent.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "endpoint.h"
+
+int failures;
+
+static const struct {
+    const char *name;
+    const struct test_case *cases;
+} groups[] = {{"ops", ops_cases}, {"errors", error_cases}, {"order", order_cases}, {"device", device_cases}, {"faults", fault_cases}};
+
+static void set_environment(const char *list)
+{
+    char copy[256], *rest;
+    setenv("GPUSHMEM_SOFTHCA_QUIET", "1", 1);
+    snprintf(copy, sizeof copy, "%s", list ? list : "");
+    for (char *item = strtok_r(copy, " ", &rest); item; item = strtok_r(NULL, " ", &rest)) {
+        char name[64], *value = strchr(item, '=');
+        snprintf(name, sizeof name, "GPUSHMEM_SOFTHCA_%.*s", (int)(value - item), item);
+        setenv(name, value + 1, 1);
+    }
+}
+
+static const char *mode_name(enum mode mode)
+{
+    return mode == SAME_PROCESS ? "same process" : mode == PRIVATE_MEMORY ? "private memory" : "mapped memory";
+}
+
+static int run(const struct test_case *item, enum mode mode)
+{
+    int status = 0;
+    fflush(NULL);
+    pid_t child = fork();
+    if (!child) {
+        set_environment(item->environment);
+        alarm(60); // against a hang
+        item->run(mode);
+        exit(failures != 0);
+    }
+    if (waitpid(child, &status, 0) != child || status) {
+        printf("FAILED %s (%s), status %d\n", item->name, mode_name(mode), status);
+        return 1;
+    }
+    printf("ok     %s (%s)\n", item->name, mode_name(mode));
+    return 0;
+}
+
+static int entries(const char *path)
+{
+    DIR *directory = opendir(path);
+    int n = -2; // . and ..
+    while (directory && readdir(directory))
+        n++;
+    if (directory)
+        closedir(directory);
+    return directory ? n : 0;
+}
+
+int main(int argc, char **argv)
+{
+    char directory[] = "/tmp/softhca-test.XXXXXX";
+    int failed = 0, ran = 0;
+    if (!mkdtemp(directory))
+        return 2;
+    setenv("GPUSHMEM_SOFTHCA_DIR", directory, 1);
+    for (size_t g = 0; g < sizeof groups / sizeof groups[0]; g++) {
+        if (argc > 1 && strcmp(argv[1], groups[g].name))
+            continue;
+        for (const struct test_case *item = groups[g].cases; item->name; item++)
+            for (int mode = SAME_PROCESS; mode <= MAPPED_MEMORY; mode *= 2)
+                if ((item->modes & mode) && (argc < 3 || !strcmp(argv[2], item->name))) {
+                    ran++;
+                    failed += run(item, (enum mode)mode);
+                }
+    }
+    if (entries(directory) > 0) {
+        printf("FAILED the directory was not left empty\n");
+        failed++;
+    }
+    rmdir(directory);
+    printf("%d cases, %d failed\n", ran, failed);
+    return failed || !ran;
+}
