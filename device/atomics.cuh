@@ -12,9 +12,11 @@
 #include "gpushmem/device_abi.h"
 
 #if defined(__CUDACC__)
-#define GPSH_DEV static __device__ __forceinline__
+#define GPSH_DEV      static __device__ __forceinline__
+#define GPSH_DEV_CALL static __device__ __noinline__ // long or rarely taken: one copy per translation unit
 #else
-#define GPSH_DEV static inline
+#define GPSH_DEV      static inline
+#define GPSH_DEV_CALL [[maybe_unused]] static __attribute__((noinline))
 #endif
 
 // Program memory seen as words, whatever its declared type.

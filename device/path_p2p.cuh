@@ -41,7 +41,7 @@ template <typename W> GPSH_DEV void gpsh_dev_copy_words(char *to, const char *fr
 typedef uint4 gpsh_dev_word128;
 
 // All threads of the scope take part; no thread waits for another here.
-template <class Scope> GPSH_DEV void gpsh_dev_copy_many(char *to, const char *from, size_t bytes)
+template <class Scope> GPSH_DEV_CALL void gpsh_dev_copy_many(char *to, const char *from, size_t bytes)
 {
     unsigned rank = Scope::rank(), size = Scope::size();
     uintptr_t both = (uintptr_t)to | (uintptr_t)from;
@@ -58,7 +58,7 @@ template <class Scope> GPSH_DEV void gpsh_dev_copy_many(char *to, const char *fr
 }
 #else
 // Each CPU thread copies one piece, in whole cache lines.
-template <class Scope> GPSH_DEV void gpsh_dev_copy_many(char *to, const char *from, size_t bytes)
+template <class Scope> GPSH_DEV_CALL void gpsh_dev_copy_many(char *to, const char *from, size_t bytes)
 {
     size_t piece = (bytes / Scope::size() + 63) / 64 * 64, first = piece * Scope::rank();
     if (Scope::size() == 1)

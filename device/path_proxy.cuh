@@ -117,7 +117,7 @@ GPSH_DEV void gpsh_dev_ring_fence(const struct gpushmem_dev &dev, int pe)
 }
 
 // Everything written into any ring for this PE is complete. Rings never used are skipped.
-GPSH_DEV void gpsh_dev_ring_quiet_pe(const struct gpushmem_dev &dev, int pe)
+GPSH_DEV_CALL void gpsh_dev_ring_quiet_pe(const struct gpushmem_dev &dev, int pe)
 {
     for (uint32_t r = 0; r < dev.n_rings; r++) {
         const struct gpushmem_ring &ring = dev.rings[r];

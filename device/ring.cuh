@@ -19,16 +19,14 @@ GPSH_DEV uint64_t gpsh_dev_reserve(const struct gpushmem_ring &ring)
     return gpsh_dev_add64_relaxed_gpu(ring.head, 1);
 }
 
-GPSH_DEV int gpsh_dev_wait_for_room(const struct gpushmem_dev &dev, const struct gpushmem_ring &ring, uint64_t index)
+// The slow way: looks at the host's word until the slot has been read.
+GPSH_DEV_CALL int gpsh_dev_wait_for_room(const struct gpushmem_dev &dev, const struct gpushmem_ring &ring, uint64_t index)
 {
-    uint64_t entries = (uint64_t)1 << ring.entries_log2;
     struct gpsh_dev_wait wait = {0, 0};
-    if (index - gpsh_dev_load64_relaxed_gpu(ring.consumed_seen) < entries)
-        return 0;
     for (;;) {
         // Acquire: the proxy has read the slot before we write it again.
         uint64_t consumed = gpsh_dev_load64_acquire_sys(&ring.status->consumed);
-        if (index - consumed < entries) {
+        if (index - consumed < (uint64_t)1 << ring.entries_log2) {
             gpsh_dev_store64_relaxed_gpu(ring.consumed_seen, consumed); // an older value of another thread only costs a look
             return 0;
         }
@@ -44,10 +42,13 @@ GPSH_DEV int gpsh_dev_wait_for_room(const struct gpushmem_dev &dev, const struct
 GPSH_DEV int gpsh_dev_write(const struct gpushmem_dev &dev, const struct gpushmem_ring &ring, uint64_t index,
                             const struct gpushmem_command &command)
 {
-    int status = gpsh_dev_wait_for_room(dev, ring, index);
-    if (status) {
-        gpsh_dev_fail(dev, status, command.pe, (const void *)command.remote, command.bytes);
-        return status;
+    // Nearly always the cached count says enough. Relaxed: our stores depend on the branch, none goes ahead of the load.
+    if (index - gpsh_dev_load64_relaxed_gpu(ring.consumed_seen) >= (uint64_t)1 << ring.entries_log2) {
+        int status = gpsh_dev_wait_for_room(dev, ring, index);
+        if (status) {
+            gpsh_dev_fail(dev, status, command.pe, (const void *)command.remote, command.bytes);
+            return status;
+        }
     }
     uint64_t words[GPUSHMEM_COMMAND_WORDS];
     gpushmem_command_pack(&command, gpushmem_ring_lap(index, ring.entries_log2), words);
@@ -109,7 +110,7 @@ GPSH_DEV int gpsh_dev_await_reply(const struct gpushmem_dev &dev, const struct g
 }
 
 // Pushes a command and waits for its answer; `value` is left alone on failure (the first failure is recorded).
-GPSH_DEV int gpsh_dev_push_and_wait(const struct gpushmem_dev &dev, struct gpushmem_command command, uint64_t *value)
+GPSH_DEV_CALL int gpsh_dev_push_and_wait(const struct gpushmem_dev &dev, struct gpushmem_command command, uint64_t *value)
 {
     const struct gpushmem_ring &ring = gpsh_dev_ring(dev);
     uint32_t slot = gpsh_dev_first_reply(dev), nonce;
@@ -144,7 +145,7 @@ GPSH_DEV int gpsh_dev_push_and_wait(const struct gpushmem_dev &dev, struct gpush
 // ---- Completion ----
 
 // Waits until every command of the ring below `index` is complete.
-GPSH_DEV int gpsh_dev_await_completed(const struct gpushmem_dev &dev, const struct gpushmem_ring &ring,
+GPSH_DEV_CALL int gpsh_dev_await_completed(const struct gpushmem_dev &dev, const struct gpushmem_ring &ring,
                                       const uint64_t *completed, uint64_t index)
 {
     struct gpsh_dev_wait wait = {0, 0};
@@ -161,7 +162,7 @@ GPSH_DEV int gpsh_dev_await_completed(const struct gpushmem_dev &dev, const stru
 }
 
 // Everything that any thread wrote into any ring before is complete.
-GPSH_DEV void gpsh_dev_rings_quiet(const struct gpushmem_dev &dev)
+GPSH_DEV_CALL void gpsh_dev_rings_quiet(const struct gpushmem_dev &dev)
 {
     for (uint32_t r = 0; r < dev.n_rings; r++) {
         const struct gpushmem_ring &ring = dev.rings[r];

@@ -14,7 +14,7 @@ inline struct gpushmem_dev gpsh_dev_implicit;
 #endif
 
 // Records the first failure of the device side; later ones are dropped. The host reports it (gpushmem_device_error).
-GPSH_DEV void gpsh_dev_fail(const struct gpushmem_dev &dev, int status, int pe, const void *address, uint64_t bytes)
+GPSH_DEV_CALL void gpsh_dev_fail(const struct gpushmem_dev &dev, int status, int pe, const void *address, uint64_t bytes)
 {
     if (gpsh_dev_exchange32_acquire_gpu(dev.fault_claim, 1))
         return;

@@ -167,7 +167,7 @@ GPSH_DEV void gpsh_dev_pe_quiet(const struct gpushmem_dev &dev, int pe)
 
 // Dissemination over symmetric words: in round r this PE tells the PE 2^r after it. Sequence numbers only grow, so a PE may
 // enter the next barrier at once. One thread.
-GPSH_DEV void gpsh_dev_disseminate(const struct gpushmem_dev &dev)
+GPSH_DEV_CALL void gpsh_dev_disseminate(const struct gpushmem_dev &dev)
 {
     uint64_t sequence = gpsh_dev_load64_relaxed_gpu(dev.sync_sequence) + 1;
     gpsh_dev_store64_relaxed_gpu(dev.sync_sequence, sequence);

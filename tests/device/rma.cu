@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Put, get, p, g, iput, iget in every type and scope, all sizes and alignments, to oneself and to the right neighbour.
-#include "check.h"
+#include "kernel_check.cuh"
 
 enum { N = 300, PAD = 16 };
 
@@ -23,14 +23,6 @@ __device__ static int differs(const void *memory, size_t bytes, int pe, int roun
             return 1;
     return 0;
 }
-
-// Where the kernel counts what went wrong: errors[line % SLOTS] says where.
-enum { SLOTS = 4096 };
-#define EXPECT(errors, condition)                                                                                      \
-    do {                                                                                                               \
-        if (!(condition))                                                                                              \
-            errors[__LINE__ % SLOTS]++;                                                                                \
-    } while (0)
 
 // Puts N elements right, gets them back, with the threads of one scope.
 #define MOVE(SUFFIX, NAME, TYPE, ROUND)                                                                                \
@@ -149,7 +141,7 @@ int main(void)
     check_begin();
     const size_t bytes = 1 << 20;
     char *target = (char *)gpushmem_malloc(bytes), *source = (char *)gpushmem_malloc(bytes), *back = (char *)gpushmem_malloc(bytes);
-    int *errors = (int *)gpushmem_calloc(SLOTS, sizeof(int));
+    int *errors = check_errors_begin();
 #define RUN_MOVES(NAME, TYPE) RUN(move_##NAME, 1, 48, source, target, back, errors);
     GPUSHMEM_RMA_TYPES(RUN_MOVES)
     RUN(move_bytes, 1, 1, source, target, back, errors);
@@ -160,10 +152,7 @@ int main(void)
     free(private_source);
     free(private_back);
 #endif
-    for (int i = 0; i < SLOTS; i++)
-        if (errors[i] && check_failures++ < 20)
-            fprintf(stderr, "rma.cu:%d: %d times not true\n", i, errors[i]);
-    gpushmem_free(errors);
+    check_errors_end(__FILE__, errors);
     gpushmem_free(back);
     gpushmem_free(source);
     gpushmem_free(target);

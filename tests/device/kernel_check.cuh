@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// EXPECT in kernels: counts by line, told by the host at the end.
+#ifndef TESTS_DEVICE_KERNEL_CHECK_CUH
+#define TESTS_DEVICE_KERNEL_CHECK_CUH
+
+#include "check.h"
+
+enum { CHECK_LINES = 4096 };
+
+#define EXPECT(errors, condition)                                                                                      \
+    do {                                                                                                               \
+        if (!(condition))                                                                                              \
+            atomicAdd(&errors[__LINE__ % CHECK_LINES], 1);                                                             \
+    } while (0)
+
+static inline int *check_errors_begin(void)
+{
+    return (int *)gpushmem_calloc(CHECK_LINES, sizeof(int));
+}
+
+static inline void check_errors_end(const char *file, int *errors)
+{
+    for (int i = 0; i < CHECK_LINES; i++)
+        if (errors[i] && check_failures++ < 20)
+            fprintf(stderr, "%s:%d: PE %d: %d times not true\n", file, i, gpushmem_my_pe(), errors[i]);
+    gpushmem_free(errors);
+}
+
+#endif
