@@ -58,7 +58,7 @@ main() {
         shift 2
     fi
     output=$(mktemp)
-    timeout 60 "${launch[@]}" "$@" 2>&1 | tee "$output"
+    timeout 120 "${launch[@]}" "$@" 2>&1 | tee "$output"
     status=${PIPESTATUS[0]}
     found=$(grep -caE -- "$lines" "$output")
     rm -f "$output"
