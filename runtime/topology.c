@@ -17,6 +17,11 @@ static int load(hwloc_topology_t hwloc, const char *xml_file)
 {
     if (xml_file && hwloc_topology_set_xml(hwloc, xml_file))
         return -1;
+    // PCI devices are found in sysfs without a plugin. The plugins would load libpciaccess, which leaks, and the drivers
+    // of every GPU maker, which is slow; an unknown name is no error to us.
+    static const char *const plugins[] = {"pci", "opencl", "cuda", "nvml", "gl", "rsmi", "levelzero"};
+    for (size_t i = 0; i < sizeof plugins / sizeof *plugins; i++)
+        hwloc_topology_set_components(hwloc, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, plugins[i]);
     hwloc_topology_set_io_types_filter(hwloc, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
     // Caches and cores say nothing about distance here, and take time to find.
     hwloc_topology_set_cache_types_filter(hwloc, HWLOC_TYPE_FILTER_KEEP_NONE);
