@@ -45,6 +45,8 @@
 #endif
 
 #ifdef __cplusplus
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow" // a struct and the function that fills it have one name, as with stat(2)
 extern "C" {
 #endif
 
@@ -365,6 +367,7 @@ GPUSHMEM_API int gpushmem_barrier_all(void);
 
 #ifdef __cplusplus
 }
+#pragma GCC diagnostic pop
 #include "gpushmem/overloads.hpp"
 #elif defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
 #include "gpushmem/generic.h"
