@@ -37,7 +37,7 @@ build() {
     mkdir -p "$root/build/$preset"
     cd "$root" || exit 1
     echo "demo: building (cmake --preset $preset)"
-    { cmake --preset "$preset" -G Ninja && cmake --build "build/$preset" -j "$(nproc)"; } >"$log" 2>&1 || {
+    { cmake --preset "$preset" -G Ninja && cmake --build "build/$preset" -j "$(nproc)" --target gpushmem_cli heat; } >"$log" 2>&1 || {
         tail -n 40 "$log"
         fail "the build (see $log)"
     }
@@ -49,7 +49,7 @@ main() {
     build
     local bin=$root/build/$preset/bin out=$root/build/demo
     mkdir -p "$out"
-    rm -f "$out"/*.pgm
+    rm -f "$out"/*.pgm "$out/packets"
 
     echo "demo: 4 PEs, shared memory"
     GPUSHMEM_TRANSPORTS=p2p "$bin/gpushmem" run -n 4 "$bin/heat" --image "$image" --steps "$steps" \
@@ -58,13 +58,16 @@ main() {
     # PEs 0 and 1 on one device, 2 and 3 on the other; verbs only, so that every halo goes through a NIC.
     echo "demo: 4 PEs, verbs, two RDMA devices (in a guest; emulated, so slower)"
     # shellcheck disable=SC2016
-    "$root/tests/softroce/guest.sh" --out "$out" --env GPUSHMEM_TRANSPORTS=verbs -- \
-        "$bin/gpushmem" run -n 4 bash -c 'GPUSHMEM_VERBS_DEVICES=rxe$((PMIX_RANK / 2)) exec "$@"' heat \
-        "$bin/heat" --image "$image" --steps "$steps" --out "$out/verbs.pgm" --check ||
+    "$root/tests/softroce/guest.sh" --out "$out" --env GPUSHMEM_TRANSPORTS=verbs -- bash -c '
+        "$0" run -n 4 bash -c "GPUSHMEM_VERBS_DEVICES=rxe\$((PMIX_RANK / 2)) exec \"\$@\"" heat "$@" || exit
+        cd /sys/class/infiniband && grep . */ports/1/hw_counters/sent_pkts | tee "$OUT/packets"' \
+        "$bin/gpushmem" "$bin/heat" --image "$image" --steps "$steps" --out "$out/verbs.pgm" --check ||
         fail "4 PEs over verbs (exit code $?)"
+    [ "$(awk -F: '$2 >= '"$steps" "$out/packets" | wc -l)" = 2 ] || fail "not both devices sent the halos: $out/packets"
 
     cmp "$out/p2p.pgm" "$out/verbs.pgm" || fail "p2p and verbs give different pictures: $out"
-    echo "demo: ok: $steps steps on 4 PEs, over p2p and over verbs, equal to the serial run bit for bit ($out)"
+    echo "demo: the pictures are in $out"
+    echo "demo: ok: $steps steps on 4 PEs, over p2p and over verbs, equal to the serial run bit for bit"
 }
 
 main "$@"

@@ -99,7 +99,7 @@ main() {
     case $rounds in '' | 0 | *[!0-9]*) die "--rounds wants a positive number, not '$rounds'" ;; esac
     "$here/../setup.sh" build softroce
     if [ ! -x "$root/build/$preset/bin/gpushmem" ]; then
-        (cd "$root" && cmake --preset "$preset" -G Ninja >/dev/null && cmake --build "build/$preset") >&2
+        (cd "$root" && cmake --preset "$preset" -G Ninja >/dev/null && cmake --build "build/$preset" --target gpushmem_cli gpushmem-perf) >&2
     fi
     if [ -z "$keep" ]; then
         keep=$(mktemp -d "${TMPDIR:-/tmp}/compare.XXXXXX")

@@ -12,17 +12,17 @@ import sys
 
 MIB = float(1 << 20)
 
-# name, unit, our run, field and size of our row, factor to the unit, their run
+# name, unit, our run, its row: test, field and size; factor to the unit, their run
 ROWS = [
-    ("put-lat-8", "us", "put-lat-8", "latency_us_p50", 8, 1.0, "put-lat-8"),
-    ("get-lat-8", "us", "get-lat-8", "latency_us_p50", 8, 1.0, "get-lat-8"),
-    ("amo-lat", "us", "amo", "latency_us_p50", None, 1.0, "amo-lat"),
-    ("put-bw-65536", "MB/s", "put-bw", "bandwidth_gb_s", 65536, 1e3, "put-bw-65536"),
-    ("put-bw-1048576", "MB/s", "put-bw", "bandwidth_gb_s", 1048576, 1e3, "put-bw-1048576"),
-    ("get-bw-65536", "MB/s", "get-bw", "bandwidth_gb_s", 65536, 1e3, "get-bw-65536"),
-    ("get-bw-1048576", "MB/s", "get-bw", "bandwidth_gb_s", 1048576, 1e3, "get-bw-1048576"),
-    ("amo-rate", "k/s", "amo", "rate_m_s", None, 1e3, "amo-rate"),
-    ("put-lat-8-device", "us", "put-lat-8-device", "latency_us_p50", 8, 1.0, None),
+    ("put-lat-8", "us", "put-lat-8", "put-lat", "latency_us_p50", 8, 1.0, "put-lat-8"),
+    ("get-lat-8", "us", "get-lat-8", "get-lat", "latency_us_p50", 8, 1.0, "get-lat-8"),
+    ("amo-lat", "us", "amo", "fetch-add", "latency_us_p50", 8, 1.0, "amo-lat"),
+    ("put-bw-65536", "MB/s", "put-bw", "put-bw", "bandwidth_gb_s", 65536, 1e3, "put-bw-65536"),
+    ("put-bw-1048576", "MB/s", "put-bw", "put-bw", "bandwidth_gb_s", 1048576, 1e3, "put-bw-1048576"),
+    ("get-bw-65536", "MB/s", "get-bw", "get-bw", "bandwidth_gb_s", 65536, 1e3, "get-bw-65536"),
+    ("get-bw-1048576", "MB/s", "get-bw", "get-bw", "bandwidth_gb_s", 1048576, 1e3, "get-bw-1048576"),
+    ("amo-rate", "k/s", "amo", "fetch-add-rate", "rate_m_s", 8, 1e3, "amo-rate"),
+    ("put-lat-8-device", "us", "put-lat-8-device", "put-lat", "latency_us_p50", 8, 1.0, None),
 ]
 
 
@@ -36,12 +36,11 @@ def rounds_of(directory, side, run, suffix):
     return paths or fail(f"{directory} has no {side}-*-{run}.{suffix}")
 
 
-def our_value(path, field, size):
-    """The field of the row with this size that has one; a run of several operations has several such rows."""
+def our_value(path, test, field, size):
     with open(path, encoding="utf-8") as file:
         rows = json.load(file)
-    values = [row[field] for row in rows if (size is None or row["size_bytes"] == size) and row.get(field)]
-    return values[0] if values else fail(f"{path} has no row with {field} for {size} bytes")
+    values = [row[field] for row in rows if (row["test"], row["size_bytes"]) == (test, size) and row.get(field)]
+    return values[0] if len(values) == 1 else fail(f"{path} has no row {test} with {field} for {size} bytes")
 
 
 def their_table(path):
@@ -74,8 +73,8 @@ def spread(values):
 def main(directory):
     ratios, host = [], {}
     print(f"{'':18}{'gpushmem':>10}{'perftest':>10} {'':5}{'ratio':>7}  spread of the rounds")
-    for name, unit, run, field, size, factor, their_run in ROWS:
-        ours = [our_value(p, field, size) * factor for p in rounds_of(directory, "ours", run, "json")]
+    for name, unit, run, test, field, size, factor, their_run in ROWS:
+        ours = [our_value(p, test, field, size) * factor for p in rounds_of(directory, "ours", run, "json")]
         host[name] = ours
         if their_run:
             theirs = [their_value(p, unit) for p in rounds_of(directory, "theirs", their_run, "log")]
