@@ -72,10 +72,11 @@ __global__ void hammer(uint64_t *sum64, uint32_t *sum32, uint64_t *tickets, int 
     gpushmem_dev_quiet();
 }
 
-int main(void)
+// usage: device_amo [rounds of the hammer]
+int main(int argc, char **argv)
 {
-    int me = check_begin(), n = gpushmem_n_pes();
-    enum { BLOCKS = 3, THREADS = 24, ROUNDS = 40 };
+    int me = check_begin(), n = gpushmem_n_pes(), rounds = argc > 1 ? atoi(argv[1]) : 40;
+    enum { BLOCKS = 3, THREADS = 24 };
     char *memory = (char *)gpushmem_calloc(1, 64);
     int *errors = check_errors_begin();
 #define RUN_EXTENDED(NAME, TYPE)   RUN(extended_##NAME, 1, 1, memory, errors);
@@ -84,11 +85,11 @@ int main(void)
     GPUSHMEM_AMO_EXTENDED_TYPES(RUN_EXTENDED)
     GPUSHMEM_AMO_TYPES(RUN_ARITHMETIC)
     GPUSHMEM_AMO_BITWISE_TYPES(RUN_BITWISE)
-    uint64_t total = (uint64_t)n * BLOCKS * THREADS * ROUNDS;
+    uint64_t total = (uint64_t)n * BLOCKS * THREADS * (uint64_t)rounds;
     uint64_t *sum64 = (uint64_t *)gpushmem_calloc(1, 8);
     uint32_t *sum32 = (uint32_t *)gpushmem_calloc(2, 4);
     uint64_t *tickets = (uint64_t *)gpushmem_calloc(2 + total / 64, 8);
-    RUN(hammer, BLOCKS, THREADS, sum64, sum32, tickets, ROUNDS, errors);
+    RUN(hammer, BLOCKS, THREADS, sum64, sum32, tickets, rounds, errors);
     CHECK_OK(gpushmem_barrier_all());
     if (me == 0) {
         CHECK(*sum64 == 3 * total);

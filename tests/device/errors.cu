@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What kernels do wrong is told by the next host call, with a sentence; the rest goes on.
+#define GPUSHMEM_DEVICE_CHECKS
+#include "kernel_check.cuh"
+
+#include <string.h>
+
+__global__ void put_to(int *word, int pe)
+{
+    if (threadIdx.x == 3 && blockIdx.x == 1)
+        gpushmem_dev_int_p(word, 1, pe);
+}
+
+__global__ void fetch_from(uint64_t *word, int pe, uint64_t *result)
+{
+    *result = gpushmem_dev_uint64_atomic_fetch(word, pe);
+}
+
+__global__ void wait_in_vain(uint64_t *word)
+{
+    gpushmem_dev_uint64_wait_until(word, GPUSHMEM_CMP_NE, 0);
+}
+
+__global__ void quiet(void)
+{
+    gpushmem_dev_quiet();
+}
+
+#define EXPECT_ERROR(status, text)                                                                                     \
+    do {                                                                                                               \
+        CHECK(gpushmem_launch_wait(NULL) == (status));                                                                 \
+        if (!strstr(gpushmem_last_error(), text)) {                                                                    \
+            fprintf(stderr, "%s:%d: '%s' is not in '%s'\n", __FILE__, __LINE__, text, gpushmem_last_error());          \
+            check_failures++;                                                                                          \
+        }                                                                                                              \
+    } while (0)
+
+// Commands written past the checks: only the proxy sees them.
+static void test_bad_commands(const gpushmem_dev *dev, uint64_t *word)
+{
+#if !defined(__CUDACC__)
+    const gpushmem_ring *ring = &dev->rings[dev->n_rings - 1];
+    gpushmem_command command = {};
+    uint64_t words[GPUSHMEM_COMMAND_WORDS];
+    command.opcode = GPUSHMEM_CMD_PUT_INLINE;
+    command.bytes = 8;
+    command.pe = 12345;
+    command.remote = (uint64_t)word;
+    uint64_t index = __atomic_fetch_add(ring->head, 1, __ATOMIC_RELAXED);
+    gpushmem_command_pack(&command, gpushmem_ring_lap(index, ring->entries_log2), words);
+    memcpy(ring->slots + index * GPUSHMEM_COMMAND_WORDS, words, sizeof words);
+    CHECK(gpushmem_quiet() == GPUSHMEM_ERR_PE);
+    CHECK(strstr(gpushmem_last_error(), "12345"));
+    CHECK_OK(gpushmem_quiet());
+    // No command at all: the ring is closed, and whoever waits for it is told.
+    index = __atomic_fetch_add(ring->head, 1, __ATOMIC_RELAXED);
+    memset(ring->slots + index * GPUSHMEM_COMMAND_WORDS, 0xee, GPUSHMEM_COMMAND_BYTES);
+    CHECK_OK(GPUSHMEM_LAUNCH(quiet, 1, 1, NULL));
+    EXPECT_ERROR(GPUSHMEM_ERR_RING, "ring");
+    CHECK(gpushmem_quiet() == GPUSHMEM_ERR_RING);
+#endif
+}
+
+int main(void)
+{
+    int me = check_begin(), n = gpushmem_n_pes();
+    uint64_t *word = (uint64_t *)gpushmem_calloc(2, 8), *result = (uint64_t *)gpushmem_calloc(1, 8);
+    char text[64];
+
+    CHECK_OK(GPUSHMEM_LAUNCH(put_to, 2, 4, NULL, (int *)word, n));
+    snprintf(text, sizeof text, "towards PE %d of %d", n, n);
+    EXPECT_ERROR(GPUSHMEM_ERR_PE, text);
+    CHECK_OK(gpushmem_launch_wait(NULL));
+
+    CHECK_OK(GPUSHMEM_LAUNCH(put_to, 2, 4, NULL, (int *)word, -1));
+    EXPECT_ERROR(GPUSHMEM_ERR_PE, "block (1,0,0), thread (3,0,0)");
+
+    int beside;
+    CHECK_OK(GPUSHMEM_LAUNCH(put_to, 2, 4, NULL, &beside, me));
+    EXPECT_ERROR(GPUSHMEM_ERR_ADDRESS, "address");
+
+    *result = 1;
+    CHECK_OK(GPUSHMEM_LAUNCH(fetch_from, 1, 1, NULL, word, n, result));
+    EXPECT_ERROR(GPUSHMEM_ERR_PE, "PE");
+    CHECK(*result == 0);
+
+    CHECK_OK(GPUSHMEM_LAUNCH(wait_in_vain, 1, 1, NULL, word));
+    EXPECT_ERROR(GPUSHMEM_ERR_TIMEOUT, "timed out");
+
+    CHECK(GPUSHMEM_LAUNCH(quiet, 0, 1, NULL) != 0);
+    CHECK(gpushmem_device_handle(NULL) == GPUSHMEM_ERR_INVALID);
+
+    gpushmem_dev dev;
+    CHECK_OK(gpushmem_device_handle(&dev));
+    CHECK_OK(gpushmem_barrier_all());
+    gpushmem_free(result);
+    if (!dev.n_rings) {
+        gpushmem_free(word);
+        return check_end("errors");
+    }
+    test_bad_commands(&dev, word);
+    // The closed ring is told by each barrier from now on, finalize's included.
+    CHECK(gpushmem_finalize() == GPUSHMEM_ERR_RING);
+    CHECK(gpushmem_device_handle(&dev) == GPUSHMEM_ERR_STATE);
+    if (gpushmem_init() || gpushmem_device_handle(&dev))
+        check_failures++;
+    CHECK(dev.generation == 2);
+    return check_end("errors");
+}
