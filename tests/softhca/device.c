@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -422,15 +423,49 @@ void shca_device_event(struct shca_device *device, const struct ibv_async_event 
             shca_context_event(&device->contexts[i]->verbs.context, event);
 }
 
+static bool about_qp(const struct ibv_async_event *event)
+{
+    return event->event_type == IBV_EVENT_QP_FATAL || event->event_type == IBV_EVENT_QP_ACCESS_ERR;
+}
+
 SHCA_EXPORT int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
 {
-    return read(context->async_fd, event, sizeof *event) == sizeof *event ? 0 : -1;
+    if (read(context->async_fd, event, sizeof *event) != sizeof *event)
+        return -1;
+    if (about_qp(event))
+        atomic_fetch_add(&((struct shca_qp *)event->element.qp)->unacked, 1);
+    return 0;
 }
 
 SHCA_EXPORT void ibv_ack_async_event(struct ibv_async_event *event)
 {
-    if (event->event_type == IBV_EVENT_QP_FATAL || event->event_type == IBV_EVENT_QP_ACCESS_ERR)
+    if (about_qp(event))
         atomic_fetch_sub(&((struct shca_qp *)event->element.qp)->unacked, 1);
+}
+
+// Takes out of a pipe the events nobody has read, about an object that is being destroyed. Each item begins with the
+// object's address.
+void shca_pipe_forget(int reader, int writer, size_t item, const void *object)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    char bytes[64];
+    int waiting = 0;
+    pthread_mutex_lock(&lock);
+    ioctl(reader, FIONREAD, &waiting);
+    for (size_t left = (size_t)waiting / item; left--;) {
+        if (read(reader, bytes, item) != (ssize_t)item)
+            break;
+        const void *about;
+        memcpy(&about, bytes, sizeof about);
+        if (about != object && write(writer, bytes, item) != (ssize_t)item)
+            break;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+void shca_context_forget(struct ibv_context *context, const void *object)
+{
+    shca_pipe_forget(context->async_fd, own(context)->event_writer, sizeof(struct ibv_async_event), object);
 }
 
 SHCA_EXPORT int ibv_fork_init(void)

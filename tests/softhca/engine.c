@@ -103,7 +103,6 @@ static void raise_event(struct shca_qp *qp)
     struct ibv_async_event event = {.event_type = (enum ibv_event_type)shca_settings.event};
     if (event.event_type == IBV_EVENT_QP_FATAL) {
         event.element.qp = &qp->ibv;
-        atomic_fetch_add(&qp->unacked, 1);
         shca_context_event(qp->ibv.context, &event);
         atomic_store(&qp->entry->state, IBV_QPS_ERR);
         return;
@@ -311,7 +310,6 @@ static void look_at_insults(struct shca_device *device)
         if (!qp || !atomic_exchange(&qp->entry->insulted, 0))
             continue;
         struct ibv_async_event event = {.event_type = IBV_EVENT_QP_ACCESS_ERR, .element.qp = &qp->ibv};
-        atomic_fetch_add(&qp->unacked, 1);
         shca_context_event(qp->ibv.context, &event);
         shca_engine_submit(qp);
     }

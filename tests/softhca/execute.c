@@ -34,7 +34,7 @@ static bool answers(struct shca_qp *qp, struct job *job)
               (int)job->dest->dest_device == qp->device->index && (is_own(qp, qp->peer) || shca_peer_alive(qp->peer));
     if (!up && qp->mail < 0)
         qp->peer = NULL; // looked up anew at the next try
-    return up;
+    return up || shca_mail_answered(qp);
 }
 
 // The target refuses: its queue pair goes to the error state and its owner gets an event.

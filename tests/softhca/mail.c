@@ -227,6 +227,13 @@ int shca_mail_run(struct shca_qp *qp, struct shca_wqe *wqe, enum shca_mail_kind 
     return SHCA_AGAIN;
 }
 
+// Whether the answer to a request under way is here; it counts even if the peer's queue pair is in error since.
+bool shca_mail_answered(const struct shca_qp *qp)
+{
+    return qp->mail >= 0 &&
+           atomic_load(&qp->peer->segment->procs[qp->peer->proc].mails[qp->mail].state) == SHCA_MAIL_DONE;
+}
+
 // Gives up a request under way, as soon as the peer has let go of it; qp->mail tells whether that is so.
 void shca_mail_drop(struct shca_qp *qp)
 {

@@ -135,7 +135,8 @@ SHCA_EXPORT int ibv_destroy_qp(struct ibv_qp *ibv)
     device->qps[ibv->qp_num & (SHCA_QPS - 1)] = NULL;
     pthread_mutex_unlock(&device->engine_lock);
     forget_work(qp);
-    while (atomic_load(&qp->unacked) > 0) // like the real one: not before its events are acknowledged
+    shca_context_forget(ibv->context, qp);
+    while (atomic_load(&qp->unacked) > 0) // like the real one: not before the events taken are acknowledged
         sched_yield();
     atomic_store(&qp->entry->qpn, 0);
     count_users(qp, -1);

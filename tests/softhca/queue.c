@@ -76,6 +76,9 @@ SHCA_EXPORT int ibv_destroy_cq(struct ibv_cq *ibv)
     struct shca_cq *cq = (struct shca_cq *)ibv;
     if (atomic_load(&cq->users))
         return EBUSY;
+    if (ibv->channel)
+        shca_pipe_forget(ibv->channel->fd, ((struct shca_channel *)ibv->channel)->writer, sizeof ibv, ibv);
+    shca_context_forget(ibv->context, ibv);
     pthread_mutex_lock(&ibv->mutex);
     while (ibv->comp_events_completed != cq->events_sent)
         pthread_cond_wait(&ibv->cond, &ibv->mutex);

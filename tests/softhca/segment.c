@@ -258,8 +258,9 @@ struct shca_qp_entry *shca_qp_entry_new(struct shca_device *device, uint32_t pd)
         entry->access = entry->dest_qpn = 0;
         atomic_store(&entry->state, IBV_QPS_RESET);
         atomic_store(&entry->insulted, 0);
-        // The upper bits change each time, so that a stale number meets nobody.
-        uint32_t lap = (uint32_t)(shca_now_ns() >> 10) & 0x1ff;
+        // The upper bits change each time, so that a stale number meets nobody, and are never 0: numbers 0 and 1 are
+        // the specification's own.
+        uint32_t lap = 1 + (uint32_t)((shca_now_ns() >> 10) % 511);
         atomic_store(&entry->qpn, lap << 15 | i);
         if (i >= segment->qp_top)
             segment->qp_top = i + 1;

@@ -230,6 +230,8 @@ struct shca_device *shca_device_of(struct ibv_context *context);
 int shca_device_by_address(const struct ibv_ah_attr *address);
 void shca_device_event(struct shca_device *device, const struct ibv_async_event *event);
 void shca_context_event(struct ibv_context *context, const struct ibv_async_event *event);
+void shca_context_forget(struct ibv_context *context, const void *object); // its unread events
+void shca_pipe_forget(int reader, int writer, size_t item, const void *object);
 void shca_context_use(struct ibv_context *context, int n);
 extern struct shca_device shca_devices[SHCA_DEVICES];
 
@@ -276,6 +278,7 @@ int shca_scatter(struct shca_qp *qp, const struct ibv_sge *sges, int n, uint64_t
 void shca_mail_serve(struct shca_device *device);
 bool shca_mail_waiting(const struct shca_device *device);
 void shca_mail_drop(struct shca_qp *qp);
+bool shca_mail_answered(const struct shca_qp *qp);
 void shca_mail_execute(struct shca_device *device, struct shca_mail *mail, char *data);
 // Sends a request and picks up its answer in a later call; status as shca_execute.
 int shca_mail_run(struct shca_qp *qp, struct shca_wqe *wqe, enum shca_mail_kind kind);

@@ -1,2 +1,223 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Peers that die or stop, and the faults that settings ask for.
+#define _GNU_SOURCE // usleep, kill
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "endpoint.h"
-const struct test_case fault_cases[] = {{0}};
+
+// The far process ends as given; then a write goes unanswered for the time the queue pair allows, and no longer.
+static void gone(enum mode mode, int how)
+{
+    struct pair pair;
+    struct ibv_sge sge;
+    pair_open(&pair, mode, &usual);
+    struct ibv_send_wr wr = write_wr(&pair, &sge, 0, 0, 8);
+    CHECK_EQ(run_wr(&pair, &wr), IBV_WC_SUCCESS);
+    kill(pair.child, how);
+    waitpid(pair.child, NULL, 0);
+    double start = seconds();
+    CHECK_EQ(run_wr(&pair, &wr), IBV_WC_RETRY_EXC_ERR);
+    double waited = seconds() - start, budget = 4 * 4.096e-6 * 1024; // 16.8 ms
+    CHECK(waited >= budget * 0.99);
+    CHECK_EQ(run_wr(&pair, &wr), IBV_WC_WR_FLUSH_ERR);
+    end_close(&pair.near);
+}
+
+static void killed(enum mode mode)
+{
+    gone(mode, SIGKILL);
+}
+
+static void killed_in_midstream(enum mode mode)
+{
+    struct pair pair;
+    struct ibv_sge sge;
+    pair_open(&pair, mode, &usual);
+    int n = 0;
+    enum ibv_wc_status status = IBV_WC_SUCCESS;
+    for (; status == IBV_WC_SUCCESS && n < 10000000; n++) {
+        struct ibv_send_wr wr = write_wr(&pair, &sge, 0, 0, 4096);
+        status = (enum ibv_wc_status)run_wr(&pair, &wr);
+        if (n == 100)
+            kill(pair.child, SIGKILL);
+    }
+    CHECK_EQ(status, IBV_WC_RETRY_EXC_ERR);
+    waitpid(pair.child, NULL, 0);
+    end_close(&pair.near);
+}
+
+// With timeout 0 a NIC waits for ever; the queue pair can still be taken down.
+static void waits_for_ever(enum mode mode)
+{
+    struct pair pair;
+    struct ibv_sge sge;
+    struct ibv_wc wc;
+    struct options options = usual;
+    options.timeout = 0;
+    pair_open(&pair, mode, &options);
+    kill(pair.child, SIGKILL);
+    waitpid(pair.child, NULL, 0);
+    struct ibv_send_wr wr = write_wr(&pair, &sge, 0, 0, 8);
+    CHECK_EQ(post(&pair, &wr), 0);
+    for (double until = seconds() + 0.2; seconds() < until;)
+        CHECK_EQ(ibv_poll_cq(pair.near.cq, 1, &wc), 0);
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+    CHECK_EQ(ibv_modify_qp(pair.near.qp, &attr, IBV_QP_STATE), 0);
+    CHECK_EQ(wait_wc(pair.near.cq).status, IBV_WC_WR_FLUSH_ERR);
+    end_close(&pair.near);
+}
+
+// One-sided operations need nothing of the other processor.
+static void stopped(enum mode mode)
+{
+    struct pair pair;
+    struct ibv_sge sge;
+    pair_open(&pair, mode, &usual);
+    kill(pair.child, SIGSTOP);
+    waitpid(pair.child, NULL, WUNTRACED);
+    *near_word(&pair, 0) = 5;
+    struct ibv_send_wr wr = write_wr(&pair, &sge, 0, 0, 8);
+    CHECK_EQ(run_wr(&pair, &wr), IBV_WC_SUCCESS);
+    wr = write_wr(&pair, &sge, 64, 0, 8);
+    wr.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
+    wr.wr.atomic.remote_addr = pair.there.address;
+    wr.wr.atomic.rkey = pair.there.rkey;
+    wr.wr.atomic.compare_add = 2;
+    CHECK_EQ(run_wr(&pair, &wr), IBV_WC_SUCCESS);
+    CHECK_EQ(*near_word(&pair, 64), 5);
+    kill(pair.child, SIGCONT);
+    CHECK_EQ(far_word(&pair, 0), 7);
+    pair_close(&pair);
+}
+
+// A message to a stopped process is under way when the queue pair is taken down.
+static void stopped_receiver(enum mode mode)
+{
+    struct pair pair;
+    struct ibv_sge sge;
+    pair_open(&pair, mode, &usual);
+    CHECK_EQ(far_do(&pair, FAR_RECEIVE, 0).value, 0);
+    kill(pair.child, SIGSTOP);
+    waitpid(pair.child, NULL, WUNTRACED);
+    struct ibv_send_wr wr = write_wr(&pair, &sge, 0, 0, 8);
+    wr.opcode = IBV_WR_SEND;
+    CHECK_EQ(post(&pair, &wr), 0);
+    usleep(10000);
+    kill(pair.child, SIGKILL);
+    waitpid(pair.child, NULL, 0);
+    CHECK_EQ(wait_wc(pair.near.cq).status, IBV_WC_RETRY_EXC_ERR);
+    end_close(&pair.near);
+}
+
+// A peer that connects a little later is only late.
+static void late_peer(enum mode mode)
+{
+    struct end near = {0}, far = {0};
+    struct options options = usual;
+    options.timeout = 16; // 0.27 s a try
+    end_open(&near, 0, false);
+    end_queues(&near, &options, usual.far_access, usual.far_qp_access);
+    end_open(&far, 0, false);
+    end_queues(&far, &options, usual.far_access, usual.far_qp_access);
+    CHECK_EQ(end_connect(&near, &options, &far.gid, far.qp->qp_num, true), 0);
+    struct ibv_sge sge = {(uintptr_t)near.buffer, 8, near.mr->lkey};
+    struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .send_flags = IBV_SEND_SIGNALED}, *bad;
+    wr.wr.rdma.remote_addr = (uintptr_t)far.buffer;
+    wr.wr.rdma.rkey = far.mr->rkey;
+    CHECK_EQ(ibv_post_send(near.qp, &wr, &bad), 0);
+    usleep(50000);
+    CHECK_EQ(end_connect(&far, &options, &near.gid, near.qp->qp_num, false), 0);
+    CHECK_EQ(wait_wc(near.cq).status, IBV_WC_SUCCESS);
+    end_close(&near);
+    end_close(&far);
+}
+
+static void fails_on_demand(enum mode mode)
+{
+    struct pair pair;
+    struct ibv_sge sge;
+    pair_open(&pair, mode, &usual);
+    struct ibv_send_wr wr = write_wr(&pair, &sge, 0, 0, 8);
+    for (int i = 0; i < 5; i++)
+        CHECK_EQ(run_wr(&pair, &wr), IBV_WC_SUCCESS);
+    CHECK_EQ(run_wr(&pair, &wr), IBV_WC_REM_OP_ERR);
+    CHECK_EQ(run_wr(&pair, &wr), IBV_WC_WR_FLUSH_ERR);
+    pair_close(&pair);
+}
+
+static void other_rank(enum mode mode)
+{
+    struct pair pair;
+    struct ibv_sge sge;
+    setenv("PMIX_RANK", "2", 1);
+    pair_open(&pair, mode, &usual);
+    struct ibv_send_wr wr = write_wr(&pair, &sge, 0, 0, 8);
+    for (int i = 0; i < 10; i++)
+        CHECK_EQ(run_wr(&pair, &wr), IBV_WC_SUCCESS);
+    pair_close(&pair);
+}
+
+static void full_on_demand(enum mode mode)
+{
+    struct pair pair;
+    struct ibv_sge sge;
+    pair_open(&pair, mode, &usual);
+    struct ibv_send_wr wr = write_wr(&pair, &sge, 0, 0, 8);
+    int refused = 0, posted = 0;
+    for (int i = 0; i < 40; i++) {
+        int error = post(&pair, &wr);
+        CHECK(!error || error == ENOMEM);
+        refused += error == ENOMEM;
+        posted += !error;
+    }
+    CHECK_EQ(refused, 13); // every third of those that found others under way
+    while (posted--)
+        CHECK_EQ(wait_wc(pair.near.cq).status, IBV_WC_SUCCESS);
+    CHECK_EQ(post(&pair, &wr), 0); // an empty queue is never full
+    CHECK_EQ(wait_wc(pair.near.cq).status, IBV_WC_SUCCESS);
+    pair_close(&pair);
+}
+
+static void no_memory_on_demand(enum mode mode)
+{
+    struct end end = {0};
+    end_open(&end, 0, false);
+    end_queues(&end, &usual, IBV_ACCESS_LOCAL_WRITE, 0); // one registration
+    CHECK(!ibv_reg_mr(end.pd, end.buffer, 64, 0) && errno == ENOMEM);
+    end_close(&end);
+}
+
+static void event_on_demand(enum mode mode)
+{
+    struct pair pair;
+    struct ibv_sge sge;
+    struct ibv_async_event event;
+    pair_open(&pair, mode, &usual);
+    struct ibv_send_wr wr = write_wr(&pair, &sge, 0, 0, 8);
+    for (int i = 0; i < 3; i++)
+        CHECK_EQ(run_wr(&pair, &wr), IBV_WC_SUCCESS);
+    CHECK_EQ(ibv_get_async_event(pair.near.context, &event), 0);
+    CHECK_EQ(event.event_type, IBV_EVENT_PORT_ERR);
+    CHECK_EQ(event.element.port_num, 1);
+    ibv_ack_async_event(&event);
+    pair_close(&pair);
+}
+
+const struct test_case fault_cases[] = {
+    {"killed", killed, TWO_PROCESSES, NULL},
+    {"killed_in_midstream", killed_in_midstream, TWO_PROCESSES, NULL},
+    {"waits_for_ever", waits_for_ever, TWO_PROCESSES, NULL},
+    {"stopped", stopped, TWO_PROCESSES, NULL},
+    {"stopped_receiver", stopped_receiver, TWO_PROCESSES, NULL},
+    {"late_peer", late_peer, SAME_PROCESS, NULL},
+    {"fails_on_demand", fails_on_demand, ALL_MODES, "FAIL_AFTER=5 FAIL_STATUS=operation"},
+    {"other_rank", other_rank, SAME_PROCESS, "FAIL_AFTER=5 RANK=1"},
+    {"full_on_demand", full_on_demand, ALL_MODES, "POST_FULL_EVERY=3 DELAY_US=100000"},
+    {"no_memory_on_demand", no_memory_on_demand, SAME_PROCESS, "REG_FAIL_AFTER=1"},
+    {"event_on_demand", event_on_demand, ALL_MODES, "EVENT_AFTER=2"},
+    {0},
+};
