@@ -62,7 +62,7 @@ char *gpsh_program_find(const char *program, int *exit_status)
     return NULL;
 }
 
-// Runs in the forked child of a process with threads: only async-signal-safe calls. `report` closes itself at exec.
+// Runs in the forked child of a process with threads: only async-signal-safe calls. `report` closes at exec.
 static _Noreturn void become_program(const struct gpsh_child_plan *plan, pid_t launcher, int report)
 {
     setpgid(0, 0);
@@ -70,7 +70,8 @@ static _Noreturn void become_program(const struct gpsh_child_plan *plan, pid_t l
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != launcher)
         _exit(EXIT_NOT_EXECUTABLE);
-    // Before the program can start children of its own, whoever survives the launcher must know of this group.
+    // Before the program can start children of its own, whoever survives the launcher must know of this
+    // group.
     pid_t group = getpid();
     int error = write(plan->announce, &group, sizeof(group)) < 0 ? errno : 0;
     for (int fd = 0; fd < 3 && !error; fd++) {
@@ -124,7 +125,8 @@ int gpsh_child_start(struct gpsh_child *c, const struct gpsh_child_plan *plan)
 bool gpsh_child_check(struct gpsh_child *c)
 {
     siginfo_t info = {0};
-    if (!c->running || waitid(P_PID, (id_t)c->pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || info.si_pid == 0)
+    if (!c->running || waitid(P_PID, (id_t)c->pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0 ||
+        info.si_pid == 0)
         return false;
     c->running = false;
     c->how = info.si_code;
@@ -191,8 +193,8 @@ static int end_all_children(pid_t keep)
 
 void gpsh_children_sweep(pid_t keep)
 {
-    // A killed process hands its own children over to us, so this takes as many rounds as the tree is deep. Bounded,
-    // because a process in an uninterruptible wait does not die.
+    // A killed process hands its own children over to us, so this takes as many rounds as the tree is deep.
+    // Bounded, because a process in an uninterruptible wait does not die.
     for (int round = 0; round < SWEEP_ROUNDS && end_all_children(keep) > 0; round++)
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 }

@@ -27,8 +27,8 @@ struct gpsh_child_plan {
     const sigset_t *signals; // mask to start with
 };
 
-// Path of the program as execvp would choose it, malloc'ed. NULL: *exit_status is 127 (missing) or 126 (not executable),
-// after a message.
+// Path of the program as execvp would choose it, malloc'ed. NULL: *exit_status is 127 (missing) or 126 (not
+// executable), after a message.
 char *gpsh_program_find(const char *program, int *exit_status);
 
 // 0, or the errno of what failed (of exec, too: then the child is already gone).

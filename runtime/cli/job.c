@@ -105,7 +105,7 @@ static void on_failure(struct gpsh_job *j, int pe)
 
 void gpsh_job_on_child_ends(struct gpsh_job *j)
 {
-    // If several ended at once, one that a signal killed is more likely the cause than one that merely gave up.
+    // If several ended at once, one that a signal killed is more likely the cause than one that gave up.
     int worst = -1;
     bool ended[GPSH_RUN_MAX_PES] = {false};
     for (int pe = 0; pe < j->n_pes; pe++) {
@@ -165,7 +165,8 @@ void gpsh_job_on_signal(struct gpsh_job *j, int signal)
         kill(getpid(), SIGSTOP); // with the PEs; SIGCONT wakes both
 }
 
-// A library of ours prints on SIGUSR1 what each wait waits for. Other programs die of it, which is about to happen anyway.
+// A library of ours prints on SIGUSR1 what each wait waits for. Other programs die of it, which is about to
+// happen anyway.
 static void on_timeout(struct gpsh_job *j)
 {
     snprintf(j->reason, sizeof(j->reason), "the job ran longer than %g s (--timeout)", j->options->timeout_s);
@@ -182,8 +183,8 @@ static void on_left_alone(struct gpsh_job *j)
     char n[32];
     j->warn_at_s = INFINITY;
     if (j->pes[j->left].connected && !j->ending && !j->options->quiet)
-        gpsh_cli_say("run", "PE %d (pid %d) ended without finalize, for which the other %s may be waiting", j->left,
-                     (int)j->pes[j->left].pid, count(n, sizeof(n), j->n_running));
+        gpsh_cli_say("run", "PE %d (pid %d) ended without finalize, for which the other %s may be waiting",
+                     j->left, (int)j->pes[j->left].pid, count(n, sizeof(n), j->n_running));
 }
 
 static bool is_due(double at_s, double now_s)
@@ -230,9 +231,11 @@ void gpsh_job_report(const struct gpsh_job *j)
         return;
     char n[32];
     if (j->ending && j->n_ended > 0)
-        gpsh_cli_say("run", "%s; ended the %s%s", j->reason, j->n_failed ? "other " : "", count(n, sizeof(n), j->n_ended));
+        gpsh_cli_say("run", "%s; ended the %s%s", j->reason, j->n_failed ? "other " : "",
+                     count(n, sizeof(n), j->n_ended));
     else if (!j->ending && j->n_failed > 1)
-        gpsh_cli_say("run", "%s; %d more of the %d PEs failed after it", j->reason, j->n_failed - 1, j->n_pes);
+        gpsh_cli_say("run", "%s; %d more of the %d PEs failed after it", j->reason, j->n_failed - 1,
+                     j->n_pes);
     else if (!j->ending && j->n_pes > 1)
         gpsh_cli_say("run", "%s; the other %s ran to the end", j->reason, count(n, sizeof(n), j->n_pes - 1));
     else

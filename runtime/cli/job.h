@@ -24,12 +24,12 @@ struct gpsh_job {
     int n_interrupts;
 
     bool ending;
-    int n_ended;            // PEs that were running when the ending began
-    double terminate_at_s;  // monotonic times of the next steps, 0: not planned
+    int n_ended;           // PEs that were running when the ending began
+    double terminate_at_s; // monotonic times of the next steps, 0: not planned
     double kill_at_s;
     double timeout_at_s;
-    double warn_at_s;       // about `left`
-    int left;               // a PE that ended well, but without finalize
+    double warn_at_s; // about `left`
+    int left;         // a PE that ended well, but without finalize
 };
 
 double gpsh_now_s(void);

@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +15,7 @@
 
 #include "commands.h"
 #include "job_info.h"
+#include "pmix_reply.h"
 
 static struct {
     int event_pipe; // write end
@@ -23,40 +23,20 @@ static struct {
     char hostname[256];
 } server = {.event_pipe = -1};
 
-// Blocking form of PMIx's asynchronous calls.
-struct waiter {
-    pthread_mutex_t mutex;
-    pthread_cond_t done_cond;
-    bool done;
-    pmix_status_t status;
-};
-
-static void waiter_wake(pmix_status_t status, void *arg)
+// Waits for the answer to a call. `called` is what the call itself returned: no answer comes unless that is
+// PMIX_SUCCESS.
+static pmix_status_t answer(struct gpsh_pmix_reply *r, pmix_status_t called)
 {
-    struct waiter *w = arg;
-    pthread_mutex_lock(&w->mutex);
-    w->status = status;
-    w->done = true;
-    pthread_cond_signal(&w->done_cond);
-    pthread_mutex_unlock(&w->mutex);
-}
-
-// `called` is what the call itself returned. No callback comes unless that was PMIX_SUCCESS.
-static pmix_status_t waiter_result(struct waiter *w, pmix_status_t called)
-{
-    if (called == PMIX_OPERATION_SUCCEEDED)
-        return PMIX_SUCCESS;
-    if (called != PMIX_SUCCESS)
-        return called;
-    pthread_mutex_lock(&w->mutex);
-    while (!w->done)
-        pthread_cond_wait(&w->done_cond, &w->mutex);
-    pthread_mutex_unlock(&w->mutex);
-    return w->status;
+    pmix_status_t rc = called == PMIX_OPERATION_SUCCEEDED ? PMIX_SUCCESS : called;
+    if (called == PMIX_SUCCESS && gpsh_pmix_reply_wait(r, -1))
+        rc = gpsh_pmix_reply_get(r, NULL);
+    gpsh_pmix_reply_destroy(r);
+    return rc;
 }
 
 // A struct gpsh_server_event is smaller than PIPE_BUF: the write is atomic.
-static void post_event(enum gpsh_server_event_kind kind, const pmix_proc_t *proc, int status, const char *message)
+static void post_event(enum gpsh_server_event_kind kind, const pmix_proc_t *proc, int status,
+                       const char *message)
 {
     struct gpsh_server_event e = {.kind = kind, .pe = (int)proc->rank, .status = status};
     snprintf(e.message, sizeof(e.message), "%s", message ? message : "");
@@ -71,7 +51,8 @@ static pmix_status_t on_connected(const pmix_proc_t *proc, void *object, pmix_in
     return PMIX_OPERATION_SUCCEEDED;
 }
 
-static pmix_status_t on_finalized(const pmix_proc_t *proc, void *object, pmix_op_cbfunc_t reply, void *reply_arg)
+static pmix_status_t on_finalized(const pmix_proc_t *proc, void *object, pmix_op_cbfunc_t reply,
+                                  void *reply_arg)
 {
     post_event(GPSH_SERVER_FINALIZED, proc, 0, NULL);
     return PMIX_OPERATION_SUCCEEDED;
@@ -90,8 +71,9 @@ static void release_data(void *data)
 }
 
 // Every PE is a client of this one server, so what it collected is already everything.
-static pmix_status_t on_fence(const pmix_proc_t procs[], size_t n_procs, const pmix_info_t info[], size_t n_info,
-                              char *data, size_t n_data, pmix_modex_cbfunc_t reply, void *reply_arg)
+static pmix_status_t on_fence(const pmix_proc_t procs[], size_t n_procs, const pmix_info_t info[],
+                              size_t n_info, char *data, size_t n_data, pmix_modex_cbfunc_t reply,
+                              void *reply_arg)
 {
     reply(PMIX_SUCCESS, data, n_data, reply_arg, release_data, data);
     return PMIX_SUCCESS;
@@ -128,15 +110,20 @@ static pmix_status_t init_library(const char *dir)
 
 static pmix_status_t register_job(const struct gpsh_job_server *s, const char *dir)
 {
-    struct gpsh_job_layout layout = {
-        .nspace = server.nspace, .hostname = server.hostname, .dir = dir, .n_pes = s->n_pes, .n_nodes = s->n_nodes};
+    struct gpsh_job_layout layout = {.nspace = server.nspace,
+                                     .hostname = server.hostname,
+                                     .dir = dir,
+                                     .n_pes = s->n_pes,
+                                     .n_nodes = s->n_nodes};
     pmix_data_array_t infos;
     pmix_status_t rc = gpsh_job_info_build(&layout, &infos);
     if (rc != PMIX_SUCCESS)
         return rc;
-    struct waiter w = {.mutex = PTHREAD_MUTEX_INITIALIZER, .done_cond = PTHREAD_COND_INITIALIZER};
-    rc = PMIx_server_register_nspace(server.nspace, s->n_pes, infos.array, infos.size, waiter_wake, &w);
-    rc = waiter_result(&w, rc);
+    struct gpsh_pmix_reply *r = gpsh_pmix_reply_create();
+    rc = PMIX_ERR_NOMEM;
+    if (r)
+        rc = answer(r, PMIx_server_register_nspace(server.nspace, s->n_pes, infos.array, infos.size,
+                                                   gpsh_pmix_reply_status, r));
     PMIX_DATA_ARRAY_DESTRUCT(&infos);
     return rc;
 }
@@ -145,8 +132,11 @@ static pmix_status_t register_pe(int pe)
 {
     pmix_proc_t proc;
     PMIX_LOAD_PROCID(&proc, server.nspace, (pmix_rank_t)pe);
-    struct waiter w = {.mutex = PTHREAD_MUTEX_INITIALIZER, .done_cond = PTHREAD_COND_INITIALIZER};
-    return waiter_result(&w, PMIx_server_register_client(&proc, geteuid(), getegid(), NULL, waiter_wake, &w));
+    struct gpsh_pmix_reply *r = gpsh_pmix_reply_create();
+    if (!r)
+        return PMIX_ERR_NOMEM;
+    return answer(r,
+                  PMIx_server_register_client(&proc, geteuid(), getegid(), NULL, gpsh_pmix_reply_status, r));
 }
 
 int gpsh_job_server_start(struct gpsh_job_server *s, const char *dir, int n_pes, int n_nodes)
@@ -160,7 +150,8 @@ int gpsh_job_server_start(struct gpsh_job_server *s, const char *dir, int n_pes,
     *s = (struct gpsh_job_server){.event_fd = ends[0], .n_pes = n_pes, .n_nodes = n_nodes};
     server.event_pipe = ends[1];
     gethostname(server.hostname, sizeof(server.hostname) - 1);
-    // The directory's random suffix makes the name unique among jobs of this host, also after reuse of process ids.
+    // The directory's random suffix makes the name unique among jobs of this host, also after reuse of
+    // process ids.
     char nspace[sizeof(server.nspace)];
     snprintf(nspace, sizeof(nspace), "gpushmem-%d-%.40s", (int)getpid(), strrchr(dir, '.') + 1);
     PMIX_LOAD_NSPACE(server.nspace, nspace);
@@ -284,8 +275,8 @@ void gpsh_job_server_announce_death(const struct gpsh_job_server *s, int pe)
         return;
     PMIX_LOAD_PROCID(&a->proc, server.nspace, (pmix_rank_t)pe);
     PMIX_INFO_LOAD(&a->info[0], PMIX_EVENT_AFFECTED_PROC, &a->proc, PMIX_PROC);
-    pmix_status_t rc =
-        PMIx_Notify_event(PMIX_ERR_PROC_ABORTED, &a->proc, PMIX_RANGE_LOCAL, a->info, 1, announcement_done, a);
+    pmix_status_t rc = PMIx_Notify_event(PMIX_ERR_PROC_ABORTED, &a->proc, PMIX_RANGE_LOCAL, a->info, 1,
+                                         announcement_done, a);
     if (rc != PMIX_SUCCESS)
         announcement_done(rc, a);
 }

@@ -61,7 +61,7 @@ int gpsh_keeper_start(struct gpsh_keeper *k, const char *dir)
         return error;
     }
     if (k->pid == 0) {
-        // Out of reach of signals to the launcher's process group and terminal, and of pipes that others wait on.
+        // Out of reach of signals to the launcher's process group and terminal, and of pipes others read.
         setsid();
         prctl(PR_SET_NAME, "gpushmem-keeper");
         sigset_t all;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A small process that outlives the launcher by a moment, however that ends, SIGKILL included: it kills the process groups
-// it was told of and removes the session directory.
+// A small process that outlives the launcher by a moment, however that ends, SIGKILL included: it kills the
+// process groups it was told of and removes the session directory.
 #ifndef GPSH_KEEPER_H
 #define GPSH_KEEPER_H
 
@@ -8,8 +8,8 @@
 
 struct gpsh_keeper {
     pid_t pid;
-    // Its end of file is what the keeper waits for. Whoever writes the pid_t of a process group to it lets that group be
-    // killed, if the launcher dies before gpsh_keeper_finish.
+    // Its end of file is what the keeper waits for. Whoever writes the pid_t of a process group to it lets
+    // that group be killed, if the launcher dies before gpsh_keeper_finish.
     int pipe;
 };
 

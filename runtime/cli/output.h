@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-// Where lines go: standard output or standard error of the launcher. Text waits here while the reader is slow.
+// Where lines go: standard output or standard error of the launcher. Text waits for slow readers.
 struct gpsh_sink {
     int fd;
     char *text;
@@ -26,7 +26,8 @@ struct gpsh_stream {
 
 // Makes a pipe. Returns the end for the PE, or -1 with errno.
 int gpsh_stream_open(struct gpsh_stream *s, int pe, struct gpsh_sink *sink);
-// Whether there is room for more: a stream is not read while its sink is full, so that the PE waits as on a pipe.
+// Whether there is room for more: a stream is not read while its sink is full, so that the PE waits as on a
+// pipe.
 bool gpsh_stream_wanted(const struct gpsh_stream *s);
 // Takes what is there. At the end of file an unfinished line is finished.
 void gpsh_stream_read(struct gpsh_stream *s);

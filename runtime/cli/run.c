@@ -25,11 +25,11 @@ struct launcher {
     struct gpsh_run_options options;
     struct gpsh_job job;
     struct gpsh_keeper keeper;
-    struct gpsh_sink sinks[2];    // standard output, standard error
-    struct gpsh_stream *streams;  // [2 * n_pes] with --tag-output, else NULL
+    struct gpsh_sink sinks[2];   // standard output, standard error
+    struct gpsh_stream *streams; // [2 * n_pes] with --tag-output, else NULL
     struct gpsh_input input;
-    char *path;                   // of the program
-    cpu_set_t *cpus;              // [n_pes] with --bind core, else NULL
+    char *path;      // of the program
+    cpu_set_t *cpus; // [n_pes] with --bind core, else NULL
     sigset_t old_signals;
     int signal_fd;
     struct pollfd *polls;
@@ -38,8 +38,8 @@ struct launcher {
 static const int forwarded_signals[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT, SIGUSR1,
                                         SIGUSR2, SIGCONT, SIGTSTP, SIGWINCH};
 
-// Before any thread exists, so that all of them inherit the mask. A signal that is ignored (nohup, a shell's background
-// job) stays ignored, here and in the PEs.
+// Before any thread exists, so that all of them inherit the mask. A signal that is ignored (nohup, a shell's
+// background job) stays ignored, here and in the PEs.
 static int take_signals(struct launcher *l)
 {
     sigset_t taken;
@@ -63,7 +63,8 @@ static int agree_on_failure(struct gpsh_run_options *o)
     static const char name[] = "GPUSHMEM_ON_PE_FAILURE";
     const char *setting = getenv(name);
     if (o->on_failure == GPSH_RUN_ON_FAILURE_UNSET)
-        o->on_failure = setting && strcmp(setting, "notify") == 0 ? GPSH_RUN_ON_FAILURE_CONTINUE : GPSH_RUN_ON_FAILURE_ABORT;
+        o->on_failure = setting && strcmp(setting, "notify") == 0 ? GPSH_RUN_ON_FAILURE_CONTINUE
+                                                                  : GPSH_RUN_ON_FAILURE_ABORT;
     else if (o->on_failure == GPSH_RUN_ON_FAILURE_CONTINUE && !setting)
         return setenv(name, "notify", 0) == 0 ? 0 : errno;
     return 0;
@@ -107,8 +108,9 @@ static int make_session_dir(char *dir, size_t bytes)
     snprintf(dir, bytes, "%s/gpushmem-run.XXXXXX", parent);
     if (mkdtemp(dir))
         return 0;
-    gpsh_cli_say("run", "cannot make the session directory %s: %s; set TMPDIR to a directory that can be written", dir,
-                 strerror(errno));
+    gpsh_cli_say("run",
+                 "cannot make the session directory %s: %s; set TMPDIR to a directory that can be written",
+                 dir, strerror(errno));
     return -1;
 }
 
@@ -138,6 +140,16 @@ static int start_one(struct launcher *l, int pe, char **environment, const int *
     return error;
 }
 
+// What exec's error means for a file that is there and executable.
+static const char *hint(int error)
+{
+    if (error == ENOENT)
+        return " (the interpreter or loader that it names is missing)";
+    if (error == ENOEXEC)
+        return " (neither a program for this machine nor a script that begins with #!)";
+    return "";
+}
+
 // 0, or the exit status after a message.
 static int start_all(struct launcher *l)
 {
@@ -148,12 +160,9 @@ static int start_all(struct launcher *l)
         char **environment = gpsh_job_server_environment(&l->job.server, pe, environ);
         int error = environment ? start_one(l, pe, environment, pe == 0 ? &first_input : &null) : 0;
         if (error) {
-            // The file itself was found before.
             gpsh_cli_say("run", "cannot start '%s' as PE %d: %s%s", l->path, pe, strerror(error),
-                         error == ENOENT    ? " (the interpreter or loader that it names is missing)"
-                         : error == ENOEXEC ? " (neither a program for this machine nor a script that begins with #!)"
-                                            : "");
-            status = error == ENOEXEC || error == EACCES || error == ENOENT ? EXIT_NOT_EXECUTABLE : EXIT_INTERNAL;
+                         hint(error));
+            status = hint(error)[0] || error == EACCES ? EXIT_NOT_EXECUTABLE : EXIT_INTERNAL;
         }
         if (!environment)
             status = EXIT_INTERNAL;
@@ -345,8 +354,8 @@ int gpsh_cmd_run(int argc, char **argv)
         status = launch(l);
     release(l);
     free(l);
-    // The PMIx server is left as it is: finalizing it can hang in libpmix 4.2.2 when a client misbehaved, and all it has
-    // outside this process is in the directory that the keeper removed.
+    // The PMIx server is left as it is: finalizing it can hang in libpmix 4.2.2 when a client misbehaved, and
+    // all it has outside this process is in the directory that the keeper removed.
     fflush(stdout);
     _exit(status);
 }

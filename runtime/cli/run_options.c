@@ -13,10 +13,10 @@
 
 static const char usage_text[] =
     "usage: gpushmem run [options] [--] PROGRAM [arguments]\n"
-    "Starts a job of several PEs on this machine. The bigger world: srun --mpi=pmix, prterun, mpirun.\n\n"
+    "Starts a job of several PEs on this machine. For clusters: srun --mpi=pmix, prterun, mpirun.\n\n"
     "  -n, --np N               number of PEs (default 1)\n"
     "  -t, --tag-output         put \"[PE] \" in front of every line of output\n"
-    "  -x VAR=VALUE             set a variable for the PEs, may be repeated (they inherit the environment anyway)\n"
+    "  -x VAR=VALUE             set a variable for the PEs; may be repeated\n"
     "      --timeout SECONDS    end a job that runs longer, exit status 124\n"
     "      --nodes K            pretend that the PEs are spread over K nodes\n"
     "      --bind none|core     pin each PE to a core of its own (default none)\n"
@@ -26,10 +26,12 @@ static const char usage_text[] =
     "      --grace SECONDS      between asking a PE to end (SIGTERM) and killing it (default 2)\n"
     "  -q, --quiet              no messages of the launcher itself\n"
     "  -h, --help               print this\n\n"
-    "PE 0 reads the standard input, the others read nothing. SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCONT,\n"
-    "SIGTSTP and SIGWINCH go to every PE; SIGTERM, SIGHUP and a second SIGINT or SIGQUIT also end what still runs after\n"
-    "the grace period.\n"
-    "Exit status: 0 if all PEs returned 0, else that of the first PE that failed (128 + signal if one killed it).\n";
+    "PEs inherit the environment. PE 0 reads the standard input, the others read nothing. SIGINT, SIGTERM,\n"
+    "SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCONT, SIGTSTP and SIGWINCH go to every PE; SIGTERM, SIGHUP and a\n"
+    "second SIGINT or SIGQUIT also end what still runs after the grace period.\n"
+    "Exit status: 0 if all PEs returned 0, else that of the first PE that failed (128 + signal if one "
+    "killed\n"
+    "it).\n";
 
 enum { OPT_TIMEOUT = 256, OPT_NODES, OPT_BIND, OPT_ON_FAILURE, OPT_GRACE };
 
@@ -181,7 +183,8 @@ bool gpsh_run_options_parse(struct gpsh_run_options *o, int argc, char **argv, i
         return false;
     }
     if (o->n_nodes > o->n_pes) {
-        gpsh_cli_say("run", "--nodes %d is more than the %d PE%s of -n", o->n_nodes, o->n_pes, o->n_pes == 1 ? "" : "s");
+        gpsh_cli_say("run", "--nodes %d is more than the %d PE%s of -n", o->n_nodes, o->n_pes,
+                     o->n_pes == 1 ? "" : "s");
         return false;
     }
     return true;

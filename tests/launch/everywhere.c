@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A whole program over the public API, the same under every launcher: each PE writes to each other one, all check what
-// they got. Prints one line "pe P of N: ok" per PE.
+// A whole program over the public API, the same under every launcher: each PE writes to each other one, all
+// check what they got. Prints one line "pe P of N: ok" per PE.
 //   everywhere [CYCLES]   so many times from init to finalize (default 3)
 //   everywhere forever    prints "ready" and puts until somebody ends it
 #include <stdbool.h>
@@ -43,7 +43,8 @@ static int cycle_once(int cycle, bool forever)
         return 1;
     for (int pe = 0; pe < n; pe++) {
         if (words[pe] != value_for(pe, me, cycle)) {
-            fprintf(stderr, "pe %d: PE %d's word is %ld, not %ld\n", me, pe, words[pe], value_for(pe, me, cycle));
+            fprintf(stderr, "pe %d: PE %d's word is %ld, not %ld\n", me, pe, words[pe],
+                    value_for(pe, me, cycle));
             return 1;
         }
     }
