@@ -95,6 +95,11 @@
 #ifndef GPUSHMEM_DEVICE_CUH
 #define GPUSHMEM_DEVICE_CUH
 
+#if defined(__GNUC__) // programs may compile with -Wextra: functions made from one pattern do not use every parameter
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+#endif
+
 #if !defined(__CUDACC__)
 #include "gpushmem/device/emu.hpp"
 #endif
@@ -103,5 +108,9 @@
 #include "gpushmem/device/api_amo.cuh"
 #include "gpushmem/device/api_sync.cuh"
 #include "gpushmem/device/launch.cuh"
+
+#if defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
 
 #endif
