@@ -288,7 +288,12 @@ static int take_fault(void)
     if (fault->address)
         snprintf(what + strlen(what), sizeof what - strlen(what), ", address %#llx (+%llu bytes)",
                  (unsigned long long)fault->address, (unsigned long long)fault->bytes);
-    gpsh_fail(status, "a kernel on PE %d failed: %s%s: %s", gpsh.my_pe, where, what, gpushmem_strerror(status));
+    int lost = atomic_load(&gpsh.failed_pe);
+    if (status == GPUSHMEM_ERR_PE_FAILED && lost >= 0)
+        gpsh_fail(status, "a kernel on PE %d ended a wait: %s%s: PE %d failed: %.150s", gpsh.my_pe, where, what, lost,
+                  gpsh.peers[lost].reason);
+    else
+        gpsh_fail(status, "a kernel on PE %d failed: %s%s: %s", gpsh.my_pe, where, what, gpushmem_strerror(status));
     uint32_t unclaimed = 0;
     __atomic_store_n(&fault->status, 0, __ATOMIC_RELEASE);
     side.memory->device_write(&side.device->fault_claim, &unclaimed, sizeof unclaimed);

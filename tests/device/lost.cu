@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A PE dies while kernels of the others wait for it: their kernels end, the host is told which PE it was, and what concerns
+// only the living goes on. Run with --on-failure continue; the last PE is the one that dies.
+#include "kernel_check.cuh"
+
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+__global__ void wait_for_the_dead(uint64_t *word)
+{
+    gpushmem_dev_uint64_wait_until(word, GPUSHMEM_CMP_NE, 0);
+}
+
+__global__ void die(int *unused)
+{
+#if !defined(__CUDACC__)
+    kill(getpid(), SIGKILL);
+#endif
+}
+
+// Among the survivors 0 .. alive-1.
+__global__ void live_on(uint64_t *words, int alive)
+{
+    int me = gpushmem_dev_my_pe();
+    for (int pe = 0; pe < alive; pe++)
+        gpushmem_dev_uint64_p(&words[1 + me], (uint64_t)me + 100, pe);
+    gpushmem_dev_quiet();
+    for (int pe = 0; pe < alive; pe++)
+        gpushmem_dev_uint64_wait_until(&words[1 + pe], GPUSHMEM_CMP_EQ, (uint64_t)pe + 100);
+}
+
+static void expect_loss(int dead)
+{
+    char name[32];
+    snprintf(name, sizeof name, "PE %d ", dead);
+    CHECK(gpushmem_launch_wait(NULL) == GPUSHMEM_ERR_PE_FAILED);
+    if (!strstr(gpushmem_last_error(), name)) {
+        fprintf(stderr, "'%s' is not in '%s'\n", name, gpushmem_last_error());
+        check_failures++;
+    }
+}
+
+int main(void)
+{
+    int me = check_begin(), dead = gpushmem_n_pes() - 1;
+    uint64_t *words = (uint64_t *)gpushmem_calloc(64, 8);
+    gpushmem_barrier_all();
+    if (me == dead)
+        RUN(die, 1, 1, (int *)NULL);
+    CHECK_OK(GPUSHMEM_LAUNCH(wait_for_the_dead, 1, 4, NULL, words));
+    expect_loss(dead);
+    RUN(live_on, 1, 1, words, dead);
+    printf("PE %d lives on: %d failures\n", me, check_failures);
+    fflush(stdout);
+    _exit(check_failures != 0); // finalize is a barrier with the dead
+}
