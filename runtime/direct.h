@@ -16,16 +16,17 @@ typedef uint64_t __attribute__((may_alias)) gpsh_view64;
 typedef uint32_t __attribute__((may_alias)) gpsh_view32;
 typedef uint16_t __attribute__((may_alias)) gpsh_view16;
 
-// Copies `bytes`; an aligned copy of 1, 2, 4 or 8 bytes is one access, so that programs may put their flags.
+// Copies `bytes`; an aligned copy of 1, 2, 4 or 8 bytes is one access, so that programs may put their flags;
+// release costs nothing on x86, and who acquires the flag may then read it plainly.
 static inline void gpsh_direct_copy(void *to, const void *from, size_t bytes)
 {
     uintptr_t both = (uintptr_t)to | (uintptr_t)from;
     if (bytes == 8 && !(both & 7))
-        __atomic_store_n((gpsh_view64 *)to, __atomic_load_n((const gpsh_view64 *)from, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+        __atomic_store_n((gpsh_view64 *)to, __atomic_load_n((const gpsh_view64 *)from, __ATOMIC_RELAXED), __ATOMIC_RELEASE);
     else if (bytes == 4 && !(both & 3))
-        __atomic_store_n((gpsh_view32 *)to, __atomic_load_n((const gpsh_view32 *)from, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+        __atomic_store_n((gpsh_view32 *)to, __atomic_load_n((const gpsh_view32 *)from, __ATOMIC_RELAXED), __ATOMIC_RELEASE);
     else if (bytes == 2 && !(both & 1))
-        __atomic_store_n((gpsh_view16 *)to, __atomic_load_n((const gpsh_view16 *)from, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+        __atomic_store_n((gpsh_view16 *)to, __atomic_load_n((const gpsh_view16 *)from, __ATOMIC_RELAXED), __ATOMIC_RELEASE);
     else if (bytes)
         memmove(to, from, bytes); // memmove: a put to oneself may overlap
 }
