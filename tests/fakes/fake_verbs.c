@@ -19,7 +19,7 @@ static struct completion {
     struct ibv_cq *cq;
     struct ibv_wc wc;
 } completions[MOST_COMPLETIONS];
-static int n_completions, first_completion, next_to_run;
+static int n_completions, first_completion, next_to_run, waiting;
 static uint32_t next_number;
 
 static void *make(size_t bytes)
@@ -53,7 +53,7 @@ void fake_gid(int index, int type, const char *address)
 void fake_reset(void)
 {
     memset(&fake, 0, sizeof fake);
-    n_completions = first_completion = next_to_run = 0;
+    n_completions = first_completion = next_to_run = waiting = 0;
     next_number = 16;
     fake.n_devices = 1;
     fake.max_qp_wr = 16384;
@@ -76,7 +76,7 @@ void fake_reset(void)
 
 int fake_waiting(void)
 {
-    return fake.n_posts - next_to_run;
+    return waiting;
 }
 
 static void execute(struct fake_post *post)
@@ -101,12 +101,36 @@ static void execute(struct fake_post *post)
     }
 }
 
+static bool is_first_of_its_queue(const struct fake_post *post)
+{
+    for (const struct fake_post *p = &fake.journal[next_to_run]; p < post; p++)
+        if (!p->done && p->qp == post->qp)
+            return false;
+    return true;
+}
+
+static struct fake_post *next_post(void)
+{
+    struct fake_post *next = &fake.journal[next_to_run];
+    for (int i = next_to_run + 1; fake.shuffle && i < fake.n_posts; i++) {
+        struct fake_post *post = &fake.journal[i];
+        fake.shuffle = fake.shuffle * 6364136223846793005u + 1442695040888963407u;
+        if (!post->done && fake.shuffle >> 62 == 0 && is_first_of_its_queue(post))
+            return post;
+    }
+    return next;
+}
+
 int fake_run(int n, enum ibv_wc_status status)
 {
     int done = 0;
-    for (; done < n && next_to_run < fake.n_posts; done++, next_to_run++) {
-        struct fake_post *post = &fake.journal[next_to_run];
-        bool last = done == n - 1 || next_to_run == fake.n_posts - 1;
+    for (; done < n && fake_waiting(); done++) {
+        bool last = done == n - 1 || fake_waiting() == 1;
+        struct fake_post *post = next_post();
+        post->done = true;
+        waiting--;
+        while (next_to_run < fake.n_posts && fake.journal[next_to_run].done)
+            next_to_run++;
         enum ibv_wc_status result = last ? status : IBV_WC_SUCCESS;
         if (post->qp->state == IBV_QPS_ERR)
             result = IBV_WC_WR_FLUSH_ERR;
@@ -114,7 +138,6 @@ int fake_run(int n, enum ibv_wc_status status)
             post->qp->state = IBV_QPS_ERR;
         if (result == IBV_WC_SUCCESS)
             execute(post);
-        post->done = true;
         if (result == IBV_WC_SUCCESS && !(post->wr.send_flags & IBV_SEND_SIGNALED))
             continue;
         completions[n_completions++] = (struct completion){
@@ -134,6 +157,7 @@ static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_
             return error;
         }
         struct fake_post *post = &fake.journal[fake.n_posts++];
+        waiting++;
         *post = (struct fake_post){.wr = *wr, .sge = *wr->sg_list, .qp = qp, .doorbell = fake.doorbells};
         if (wr->send_flags & IBV_SEND_INLINE)
             memcpy(post->inlined, (void *)(uintptr_t)wr->sg_list->addr, wr->sg_list->length);

@@ -30,6 +30,7 @@ struct fake_verbs {
     int open_error, register_error, dmabuf_error, qp_error, cq_error, rtr_error;
     int post_error, post_accept; // while set, each ibv_post_send accepts `post_accept` requests, then fails
     bool poll_fails;
+    uint64_t shuffle;            // not 0: queue pairs take turns at random; each keeps its own order
     int event;                   // 1 + type of an event to deliver once, or 0
     struct ibv_qp *event_qp;
     // what happened

@@ -225,6 +225,31 @@ Test(verbs_atomics, loop__nothing_overtakes_on_its_word)
     cr_assert_eq(fake.n_posts, 3);
 }
 
+// Captured sources hold blocks while they wait; the operation they wait behind still needs one for itself.
+Test(verbs_order, captured_puts__behind_one_that_needs_a_block__all_go_on)
+{
+    static char outside[16384];
+    struct gpsh_op loop = fake_amo(GPSH_AMO_OR, 8, 0, 1, 0, NULL), head = fake_put(outside, 4096, sizeof outside);
+    fake_pair_close(&pair);
+    fake_reset();
+    pair.settings[0] = "GPUSHMEM_VERBS_BOUNCE=64K";
+    cr_assert(fake_pair_open(&pair) == 0);
+    fake_post_op(&pair, &loop);
+    gpsh_verbs_ops.fence(pair.channel, 1);
+    cr_assert_eq(fake_post_op(&pair, &head), GPSH_POST_IN_FLIGHT);
+    int captured = 0, status;
+    do {
+        struct gpsh_op put = fake_put(outside, 0, 1000);
+        put.flags = GPSH_OP_CAPTURE;
+        status = fake_post_op(&pair, &put);
+        captured += status == GPSH_POST_CAPTURED;
+    } while (status == GPSH_POST_CAPTURED);
+    cr_assert_eq(status, GPSH_POST_AGAIN);
+    cr_assert_gt(captured, 8);
+    fake_settle(&pair);
+    cr_assert_eq(pair.channel->pending, 0, "%d operations are stuck", (int)pair.channel->pending);
+}
+
 struct counted {
     struct gpsh_completion completion;
     int calls, failed;
@@ -299,6 +324,29 @@ Test(verbs_failure, post_refused__ends_the_flow)
     cr_assert(counted.calls == 1 && counted.failed == 1);
     cr_assert_eq(pair.channel->pending, 0);
     cr_assert_eq(fake_post_op(&pair, &op), GPUSHMEM_ERR_TRANSPORT);
+}
+
+// A put that finds out, while it makes room for itself, that the flow has just failed leaves no block behind.
+Test(verbs_failure, capture_on_a_failing_flow__block_comes_back)
+{
+    static char outside[1000];
+    struct gpsh_op held = fake_put(outside, 0, 8), get = fake_put(outside, 0, 1000);
+    fake_pair_close(&pair);
+    fake_reset();
+    pair.settings[0] = "GPUSHMEM_VERBS_SIGNAL_EVERY=2";
+    pair.settings[1] = "GPUSHMEM_VERBS_BOUNCE=64K"; // 8 small and 12 large blocks
+    cr_assert(fake_pair_open(&pair) == 0);
+    held.flags = GPSH_OP_MORE | GPSH_OP_CAPTURE;
+    fake_post_op(&pair, &held);
+    fake.post_error = 22; // EINVAL
+    cr_assert_eq(fake_post_op(&pair, &held), GPUSHMEM_ERR_TRANSPORT);
+    fake.post_error = 0;
+    get.kind = GPSH_OP_GET;
+    get.pe = 0;
+    for (int i = 0; i < 20; i++)
+        fake_post_op(&pair, &get);
+    cr_assert_eq(fake.n_posts, 20, "all blocks are free");
+    fake_settle(&pair);
 }
 
 Test(verbs_failure, waiting_operations__end_too)

@@ -9,7 +9,7 @@
 
 #include "verbs_internal.h"
 
-enum { SMALL_BYTES = 2048, LARGE_MIN = 4096, LARGE_MAX = 256 << 10, LARGE_WANTED = 12, PAGE = 4096 };
+enum { SMALL_BYTES = 2048, LARGE_MIN = 4096, LARGE_MAX = 256 << 10, LARGE_WANTED = 12, KEPT_FOR_REQUESTS = 2, PAGE = 4096 };
 
 // A quarter of the buffer is small blocks, the rest is large ones: at least 12, so that copies and transfers overlap.
 static void layout(struct verbs_bounce *bounce, uint64_t bytes)
@@ -65,12 +65,25 @@ void gpsh_verbs_bounce_destroy(struct verbs_bounce *bounce)
     memset(bounce, 0, sizeof *bounce);
 }
 
-// A block for up to `bytes` (the caller cuts at large_bytes), or VERBS_NO_BLOCK.
-uint16_t gpsh_verbs_bounce_take(struct verbs_bounce *bounce, uint64_t bytes)
+// A block for up to `bytes` (the caller cuts at large_bytes), or VERBS_NO_BLOCK if only `keep` large ones would be left.
+static uint16_t take(struct verbs_bounce *bounce, uint64_t bytes, uint16_t keep)
 {
     if (bytes <= bounce->small_bytes && bounce->free_small)
         return bounce->small[--bounce->free_small];
-    return bounce->free_large ? bounce->large[--bounce->free_large] : VERBS_NO_BLOCK;
+    return bounce->free_large > keep ? bounce->large[--bounce->free_large] : VERBS_NO_BLOCK;
+}
+
+// For a request that is posted at once: the block comes back with its completion.
+uint16_t gpsh_verbs_bounce_take(struct verbs_bounce *bounce, uint64_t bytes)
+{
+    return take(bounce, bytes, 0);
+}
+
+// For the source of an operation that may wait, holding its block. Some are kept for requests, or the operation at the
+// head of a queue could wait for a block that those behind it hold.
+uint16_t gpsh_verbs_bounce_capture(struct verbs_bounce *bounce, uint64_t bytes)
+{
+    return take(bounce, bytes, KEPT_FOR_REQUESTS);
 }
 
 void gpsh_verbs_bounce_give(struct verbs_bounce *bounce, uint16_t block)

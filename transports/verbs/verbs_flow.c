@@ -163,7 +163,7 @@ static uint64_t capture_most(const struct verbs_channel *channel)
 static bool capture(struct verbs_flow *flow, struct verbs_slot *slot)
 {
     struct verbs_channel *channel = flow->channel;
-    slot->block = gpsh_verbs_bounce_take(&channel->bounce, slot->bytes);
+    slot->block = gpsh_verbs_bounce_capture(&channel->bounce, slot->bytes);
     if (slot->block == VERBS_NO_BLOCK)
         return false;
     char *copy = gpsh_verbs_bounce_at(&channel->bounce, slot->block);
@@ -313,8 +313,10 @@ int gpsh_verbs_post(struct gpsh_channel *base, const struct gpsh_op *op)
     slot_fill(flow, slot, op);
     if (!prepare_capture(flow, slot))
         return refuse(channel);
-    if (flow->pub->error) // found while ringing the doorbell of what was there before
+    if (flow->pub->error) { // found while ringing the doorbell of what was there before
+        gpsh_verbs_bounce_give(&channel->bounce, slot->block);
         return check(channel, op);
+    }
     slot_order(flow, slot, before);
     flow->pub->posted++;
     channel->base.pending++;

@@ -236,6 +236,7 @@ void gpsh_verbs_qp_kill(struct ibv_qp *qp);
 int gpsh_verbs_bounce_create(struct gpsh_verbs *verbs, struct verbs_bounce *bounce);
 void gpsh_verbs_bounce_destroy(struct verbs_bounce *bounce);
 uint16_t gpsh_verbs_bounce_take(struct verbs_bounce *bounce, uint64_t bytes);
+uint16_t gpsh_verbs_bounce_capture(struct verbs_bounce *bounce, uint64_t bytes);
 void gpsh_verbs_bounce_give(struct verbs_bounce *bounce, uint16_t block);
 char *gpsh_verbs_bounce_at(const struct verbs_bounce *bounce, uint16_t block);
 

@@ -16,7 +16,7 @@ static bool lane_has_room(const struct verbs_lane *lane, uint32_t n)
 // Makes sure that n more work requests fit; rings the doorbell if the chain itself is what is full.
 bool gpsh_verbs_lane_reserve(struct verbs_lane *lane, uint32_t n)
 {
-    if (lane_has_room(lane, n))
+    if (!lane->failed && lane_has_room(lane, n))
         return true;
     gpsh_verbs_lane_flush(lane);
     return !lane->failed && lane_has_room(lane, n);
