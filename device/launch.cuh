@@ -65,8 +65,10 @@ static inline int gpushmem_launch_wait(gpushmem_stream_t stream)
 
 inline int gpushmem_device_attach(void)
 {
+    static std::mutex lock;
     struct gpushmem_dev dev;
     int status = gpushmem_device_handle(&dev);
+    std::lock_guard<std::mutex> guard(lock);
     if (!status && dev.generation != gpsh_dev_implicit.generation) {
         gpsh_emu_wait_all(); // kernels that still run have the old one
         gpsh_dev_implicit = dev;

@@ -199,10 +199,22 @@ static void fill_handle(void)
     };
 }
 
+static void print_counters(void)
+{
+    for (int i = 0; i < side.proxy->n_rings; i++) {
+        const struct gpsh_proxy_counters *c = &side.proxy->rings[i].counters;
+        fprintf(stderr, "gpushmem[%d] stats: ring %d: %llu commands in %llu batches, %llu operations posted, %llu stalls, "
+                "%llu errors\n", gpsh.my_pe, i, (unsigned long long)c->commands, (unsigned long long)c->batches,
+                (unsigned long long)c->posts, (unsigned long long)c->stalls, (unsigned long long)c->errors);
+    }
+}
+
 static void unmake(void)
 {
     if (side.proxy) {
         gpsh_proxy_stop(side.proxy);
+        if (gpsh.settings.stats)
+            print_counters();
         for (int i = 0; i < side.proxy->n_threads; i++)
             for (int t = 0; t < gpsh.n_transports; t++)
                 if (side.proxy->threads[i].channels[t])

@@ -15,7 +15,8 @@
 #include "error.h"
 
 enum {
-    YIELDS_BEFORE_SLEEP = 64,
+    YIELD_NS = 1000000,  // an idle proxy yields this long before it sleeps: longer than a round trip through a NIC, so that
+                         // a ping-pong never pays for a wake-up
     NAP_US = 20,         // an idle proxy of a GPU: the GPU cannot wake it
     SLEEP_LIMIT_MS = 10, // a wake-up that got lost costs no more than this
 };
@@ -88,30 +89,26 @@ void gpsh_proxy_wake(uint32_t *sleeping)
 }
 
 struct idle {
-    unsigned passes;     // without work
+    unsigned passes;   // without work
     uint64_t since_ns;
-    unsigned yields;
+    uint64_t idle_ns;  // how long, at the last look at the clock
 };
 
 // One empty pass: spin, then yield, then sleep (where a producer can wake us) or nap.
 static void idle_step(struct gpsh_proxy_thread *thread, struct idle *idle)
 {
     const struct gpsh_proxy_env *env = &thread->proxy->env;
-    if (!env->crowded && idle->yields == 0) {
-        gpsh_cpu_relax();
-        if (++idle->passes % 64)
-            return;
+    if (idle->passes++ % 32 == 0) {
         uint64_t now = now_ns();
-        if (idle->passes == 64)
+        if (idle->passes == 1)
             idle->since_ns = now;
-        if (now - idle->since_ns < env->spin_ns)
-            return;
+        idle->idle_ns = now - idle->since_ns;
     }
-    if (++idle->yields <= YIELDS_BEFORE_SLEEP || must_poll(thread)) {
+    if (!env->crowded && idle->idle_ns < env->spin_ns) {
+        gpsh_cpu_relax();
+    } else if (idle->idle_ns < env->spin_ns + YIELD_NS || must_poll(thread)) {
         sched_yield();
-        return;
-    }
-    if (env->sleep) {
+    } else if (env->sleep) {
         sleep_until_woken(thread);
     } else {
         struct timespec nap = {.tv_nsec = NAP_US * 1000L};
