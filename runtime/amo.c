@@ -2,30 +2,8 @@
 // Atomics. Operands and results travel as the low bits of 64-bit words, whatever their type.
 #include "argument.h"
 #include "context.h"
+#include "direct.h"
 #include "family.h"
-#include "word.h"
-
-// The processor's atomics, for GPSH_AMO_* known at compile time. Acquire and release, so that programs may guard data with
-// them, although the specification asks for no order. Returns the previous value.
-#define DEFINE_APPLY(WORD)                                                                                 \
-    GPSH_ALWAYS_INLINE WORD apply_##WORD(WORD *word, enum gpsh_amo amo, WORD operand, WORD compare)        \
-    {                                                                                                      \
-        switch (amo) {                                                                                     \
-        case GPSH_AMO_FETCH: return __atomic_load_n(word, __ATOMIC_ACQUIRE);                               \
-        case GPSH_AMO_SET: __atomic_store_n(word, operand, __ATOMIC_RELEASE); return 0;                    \
-        case GPSH_AMO_ADD: return __atomic_fetch_add(word, operand, __ATOMIC_ACQ_REL);                     \
-        case GPSH_AMO_SWAP: return __atomic_exchange_n(word, operand, __ATOMIC_ACQ_REL);                   \
-        case GPSH_AMO_AND: return __atomic_fetch_and(word, operand, __ATOMIC_ACQ_REL);                     \
-        case GPSH_AMO_OR: return __atomic_fetch_or(word, operand, __ATOMIC_ACQ_REL);                       \
-        case GPSH_AMO_XOR: return __atomic_fetch_xor(word, operand, __ATOMIC_ACQ_REL);                     \
-        case GPSH_AMO_CSWAP:                                                                               \
-            __atomic_compare_exchange_n(word, &compare, operand, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);   \
-            return compare;                                                                                \
-        }                                                                                                  \
-        return 0;                                                                                          \
-    }
-DEFINE_APPLY(uint32_t)
-DEFINE_APPLY(uint64_t)
 
 struct operands {
     enum gpsh_amo amo;
@@ -68,8 +46,8 @@ GPSH_ALWAYS_INLINE void *word_here(gpushmem_ctx_t ctx, const void *sym, size_t w
 GPSH_ALWAYS_INLINE uint64_t apply(void *word, size_t width, struct operands o)
 {
     if (width == 4)
-        return apply_uint32_t(word, o.amo, (uint32_t)o.operand, (uint32_t)o.compare);
-    return apply_uint64_t(word, o.amo, o.operand, o.compare);
+        return gpsh_direct_amo32(word, o.amo, (uint32_t)o.operand, (uint32_t)o.compare);
+    return gpsh_direct_amo64(word, o.amo, o.operand, o.compare);
 }
 
 // Waits for the previous value and returns it; 0 on failure.

@@ -16,23 +16,29 @@ typedef uint64_t __attribute__((may_alias)) gpsh_view64;
 typedef uint32_t __attribute__((may_alias)) gpsh_view32;
 typedef uint16_t __attribute__((may_alias)) gpsh_view16;
 
-// Copies `bytes`; an aligned copy of 1, 2, 4 or 8 bytes is one access, so that programs may put their flags;
-// release costs nothing on x86, and who acquires the flag may then read it plainly.
-static inline void gpsh_direct_copy(void *to, const void *from, size_t bytes)
+// Row "small put" of docs/memory-model.md: an aligned copy of 1, 2, 4 or 8 bytes is one access, so that programs may put their
+// flags. Release and acquire cost nothing on x86, and tell ThreadSanitizer that a flag put by one thread may be polled by another.
+#define GPSH_DIRECT_MOVE(view, to, from)                                                                                 \
+    __atomic_store_n((view *)(to), __atomic_load_n((const view *)(from), __ATOMIC_ACQUIRE), __ATOMIC_RELEASE)
+
+// Copies `bytes`, which may be 0 (with any addresses).
+static inline __attribute__((always_inline)) void gpsh_direct_copy(void *to, const void *from, size_t bytes)
 {
     uintptr_t both = (uintptr_t)to | (uintptr_t)from;
     if (bytes == 8 && !(both & 7))
-        __atomic_store_n((gpsh_view64 *)to, __atomic_load_n((const gpsh_view64 *)from, __ATOMIC_RELAXED), __ATOMIC_RELEASE);
+        GPSH_DIRECT_MOVE(gpsh_view64, to, from);
     else if (bytes == 4 && !(both & 3))
-        __atomic_store_n((gpsh_view32 *)to, __atomic_load_n((const gpsh_view32 *)from, __ATOMIC_RELAXED), __ATOMIC_RELEASE);
+        GPSH_DIRECT_MOVE(gpsh_view32, to, from);
     else if (bytes == 2 && !(both & 1))
-        __atomic_store_n((gpsh_view16 *)to, __atomic_load_n((const gpsh_view16 *)from, __ATOMIC_RELAXED), __ATOMIC_RELEASE);
+        GPSH_DIRECT_MOVE(gpsh_view16, to, from);
+    else if (bytes == 1)
+        GPSH_DIRECT_MOVE(uint8_t, to, from);
     else if (bytes)
         memmove(to, from, bytes); // memmove: a put to oneself may overlap
 }
 
 // Atomic read-modify-write, sequentially consistent; returns the previous value.
-static inline uint64_t gpsh_direct_amo64(uint64_t *word, enum gpsh_amo amo, uint64_t operand, uint64_t compare)
+static inline __attribute__((always_inline)) uint64_t gpsh_direct_amo64(uint64_t *word, enum gpsh_amo amo, uint64_t operand, uint64_t compare)
 {
     switch (amo) {
     case GPSH_AMO_FETCH: return __atomic_load_n(word, __ATOMIC_SEQ_CST);
@@ -49,7 +55,7 @@ static inline uint64_t gpsh_direct_amo64(uint64_t *word, enum gpsh_amo amo, uint
     return 0;
 }
 
-static inline uint32_t gpsh_direct_amo32(uint32_t *word, enum gpsh_amo amo, uint32_t operand, uint32_t compare)
+static inline __attribute__((always_inline)) uint32_t gpsh_direct_amo32(uint32_t *word, enum gpsh_amo amo, uint32_t operand, uint32_t compare)
 {
     switch (amo) {
     case GPSH_AMO_FETCH: return __atomic_load_n(word, __ATOMIC_SEQ_CST);
@@ -66,7 +72,7 @@ static inline uint32_t gpsh_direct_amo32(uint32_t *word, enum gpsh_amo amo, uint
     return 0;
 }
 
-// A signal word becomes visible after everything stored before it.
+// Row "put_signal": visible after everything stored before it. Pairs with the acquire loads of wait and test.
 static inline void gpsh_direct_signal(uint64_t *word, bool add, uint64_t value)
 {
     if (add)

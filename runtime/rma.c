@@ -2,8 +2,8 @@
 // put, get, p and g. A peer whose heap is mapped here is served by loads and stores in line, everybody else by an operation.
 #include "argument.h"
 #include "context.h"
+#include "direct.h"
 #include "family.h"
-#include "word.h"
 
 static int move_slow(const char *function, gpushmem_ctx_t handle, enum gpsh_op_kind kind, const void *sym, void *local,
                      size_t bytes, int pe, enum gpsh_wait wait)
@@ -34,7 +34,7 @@ GPSH_ALWAYS_INLINE int put(const char *function, gpushmem_ctx_t ctx, void *dest,
     char *to = gpsh_direct(dest, bytes, pe);
     if (GPSH_UNLIKELY(to == NULL || ctx == GPUSHMEM_CTX_INVALID))
         return move_slow(function, ctx, GPSH_OP_PUT, dest, (void *)(uintptr_t)source, bytes, pe, wait);
-    gpsh_move(to, source, bytes);
+    gpsh_direct_copy(to, source, bytes);
     return 0;
 }
 
@@ -44,7 +44,7 @@ GPSH_ALWAYS_INLINE int get(const char *function, gpushmem_ctx_t ctx, void *dest,
     const char *from = gpsh_direct(source, bytes, pe);
     if (GPSH_UNLIKELY(from == NULL || ctx == GPUSHMEM_CTX_INVALID))
         return move_slow(function, ctx, GPSH_OP_GET, source, dest, bytes, pe, wait);
-    gpsh_move(dest, from, bytes);
+    gpsh_direct_copy(dest, from, bytes);
     return 0;
 }
 

@@ -2,6 +2,7 @@
 // put_signal and signal_op: data, then a word that tells of it.
 #include "argument.h"
 #include "context.h"
+#include "direct.h"
 #include "family.h"
 #include "word.h"
 
@@ -29,13 +30,9 @@ static int check(const char *function, const struct signal *s, const void *dest,
 // Stores or adds the signal by the processor. False if adding is the NIC's.
 GPSH_ALWAYS_INLINE bool signal_here(uint64_t *word, const struct signal *s)
 {
-    // Row "put_signal": release, after the data; pairs with the acquire load of signal_wait_until.
-    if (s->op == GPUSHMEM_SIGNAL_SET)
-        __atomic_store_n(word, s->value, __ATOMIC_RELEASE);
-    else if (gpsh.cpu_atomics)
-        __atomic_fetch_add(word, s->value, __ATOMIC_RELEASE);
-    else
+    if (s->op == GPUSHMEM_SIGNAL_ADD && !gpsh.cpu_atomics)
         return false;
+    gpsh_direct_signal(word, s->op == GPUSHMEM_SIGNAL_ADD, s->value);
     return true;
 }
 
@@ -57,7 +54,7 @@ static int add_by_transport(struct gpsh_context *ctx, const struct signal *s, in
 static int send_direct(struct gpsh_context *ctx, const struct signal *s, void *dest, const void *source, size_t bytes, int pe)
 {
     if (bytes != 0)
-        gpsh_move(gpsh_direct(dest, bytes, pe), source, bytes);
+        gpsh_direct_copy(gpsh_direct(dest, bytes, pe), source, bytes);
     if (signal_here((uint64_t *)(void *)gpsh_direct(s->word, sizeof *s->word, pe), s))
         return 0;
     gpsh_full_fence(); // the data is in memory before the NIC adds
@@ -110,7 +107,7 @@ GPSH_ALWAYS_INLINE int put_signal(const char *function, gpushmem_ctx_t ctx, void
     bool plain = op == GPUSHMEM_SIGNAL_SET || (op == GPUSHMEM_SIGNAL_ADD && gpsh.cpu_atomics);
     if (GPSH_UNLIKELY(to == NULL || word == NULL || !plain || ((uintptr_t)sig & 7) != 0 || ctx == GPUSHMEM_CTX_INVALID))
         return send_slow(function, ctx, &s, dest, source, bytes, pe, wait);
-    gpsh_move(to, source, bytes);
+    gpsh_direct_copy(to, source, bytes);
     (void)signal_here((uint64_t *)(void *)word, &s);
     return 0;
 }

@@ -2,8 +2,8 @@
 // iput and iget: over a network one operation per element, with one doorbell for all of them.
 #include "argument.h"
 #include "context.h"
+#include "direct.h"
 #include "family.h"
-#include "word.h"
 
 struct strided {
     ptrdiff_t remote_stride, local_stride; // in elements
@@ -70,7 +70,7 @@ GPSH_ALWAYS_INLINE void copy(char *to, ptrdiff_t to_stride, const char *from, pt
                              size_t size)
 {
     for (; nelems != 0; --nelems) {
-        gpsh_move(to, from, size);
+        gpsh_direct_copy(to, from, size);
         to += (size_t)to_stride * size;
         from += (size_t)from_stride * size;
     }

@@ -2,6 +2,7 @@
 // wait_until and test, for one word and for sets of words.
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "argument.h"
 #include "context.h"

@@ -9,7 +9,7 @@
 
 // In units of 64 spins (a few microseconds).
 enum {
-    PATIENCE_ALONE = 32,  // with a core for every PE: about 0.1 ms until the first yield, others may run here too
+    PATIENCE_ALONE = 8,   // with a core for every PE: some 20 us until the first yield, since threads may outnumber cores too
     PATIENCE_SLEEP = 512, // with fewer cores: yields until sleeping, so that idle waiters do not starve who works
 };
 
@@ -48,7 +48,7 @@ static void give_way(unsigned rounds)
 void gpsh_waiter_miss(void)
 {
     static _Thread_local unsigned misses;
-    if (cores_are_shared && (++misses & 63) == 0)
+    if (++misses % (cores_are_shared ? 64 : 64 * PATIENCE_ALONE) == 0)
         sched_yield();
 }
 
