@@ -7,6 +7,9 @@ int gpsh_cmd_run(int argc, char **argv);
 int gpsh_cmd_info(int argc, char **argv);
 int gpsh_cmd_perf(int argc, char **argv);
 
+// GPUs that the CUDA driver finds. With 0 gpushmem_last_error() says why.
+int gpsh_cli_gpus(void);
+
 // "gpushmem run: text" on stderr, in one write.
 void gpsh_cli_say(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // `gpushmem info`: what this build is, what the machine has, every setting; with --peers how each PE is reached.
 #define _GNU_SOURCE // environ
-#include <dlfcn.h>
 #include <infiniband/verbs.h>
 #include <inttypes.h>
 #include <pmix.h>
@@ -14,6 +13,7 @@
 #include "commands.h"
 #include "config.h"
 #include "error.h"
+#include "gpu_driver.h"
 #include "gpushmem/gpushmem.h"
 #include "transport.h"
 
@@ -41,6 +41,16 @@ static void print_build(void)
     printf("\n");
 }
 
+int gpsh_cli_gpus(void)
+{
+    int n = 0;
+    if (gpsh_gpu_load_driver())
+        return 0;
+    if (gpsh_cu.device_count(&n) || n == 0)
+        gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED, "the CUDA driver finds no GPU");
+    return n;
+}
+
 static void print_rdma_devices(void)
 {
     int n = 0;
@@ -53,25 +63,21 @@ static void print_rdma_devices(void)
         ibv_free_device_list(devices);
 }
 
-// The CUDA driver is asked directly, so that the answer does not depend on how the library was built.
 static void print_gpus(void)
 {
-    void *cuda = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (!cuda) {
-        printf("GPUs          none (no CUDA driver: libcuda.so.1 is not found); kernels run on CPU threads\n");
+    int n = gpsh_cli_gpus();
+    if (!n) {
+        printf("GPUs          none (%s); kernels run on CPU threads\n", gpushmem_last_error());
         return;
     }
-    int (*init)(unsigned) = NULL, (*count)(int *) = NULL;
-    *(void **)&init = dlsym(cuda, "cuInit");
-    *(void **)&count = dlsym(cuda, "cuDeviceGetCount");
-    int n = 0, status = init && count ? init(0) : -1;
-    if (!status)
-        status = count(&n);
-    if (status)
-        printf("GPUs          none (the CUDA driver answers with error %d)\n", status);
-    else
-        printf("GPUs          %d\n", n);
-    dlclose(cuda);
+    printf("CUDA driver   %d.%d\n", gpsh_gpu_driver_version() / 1000, gpsh_gpu_driver_version() % 1000 / 10);
+    for (int i = 0; i < n; i++) {
+        char name[96] = "unknown";
+        gpsh_cu_device device;
+        if (!gpsh_cu.device_get(&device, i))
+            gpsh_cu.device_name(name, sizeof name, device);
+        printf("GPU %-9d %s\n", i, name);
+    }
 }
 
 static bool is_set(const char *name)

@@ -1,21 +1,31 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // `gpushmem perf`: becomes the benchmark program (tests/perf), which lies beside this one in a build tree and in libexec
 // after an installation.
-#define _GNU_SOURCE // readlink
+#define _GNU_SOURCE // readlink, strcasecmp
 #include <errno.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "commands.h"
 
 enum { EXIT_NOT_FOUND = 127 };
 
+// With a heap in GPU memory the kernels must run on the GPU.
+static bool wants_cuda(void)
+{
+    const char *kind = getenv("GPUSHMEM_HEAP_KIND");
+    return !(kind && !strcasecmp(kind, "host")) && gpsh_cli_gpus() > 0;
+}
+
 static bool find_benchmark(char *path, size_t bytes)
 {
-    static const char *const places[] = {"gpushmem-perf", "../libexec/gpushmem/gpushmem-perf"};
+    static const char *const places[] = {"", "../libexec/gpushmem/"};
+    const char *suffix = wants_cuda() ? ".cuda" : "";
     char self[PATH_MAX];
     ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
     if (length < 0) {
@@ -24,12 +34,13 @@ static bool find_benchmark(char *path, size_t bytes)
     }
     self[length] = '\0';
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
-        int n = snprintf(path, bytes, "%.*s/%s", (int)(strrchr(self, '/') - self), self, places[i]);
+        int folder = (int)(strrchr(self, '/') - self);
+        int n = snprintf(path, bytes, "%.*s/%sgpushmem-perf%s", folder, self, places[i], suffix);
         if (n < (int)bytes && access(path, X_OK) == 0)
             return true;
     }
-    gpsh_cli_say("perf", "there is no gpushmem-perf beside %s or in ../libexec/gpushmem; configure with -DGPUSHMEM_TESTS=ON",
-                 self);
+    gpsh_cli_say("perf", "there is no gpushmem-perf%s beside %s or in ../libexec/gpushmem; configure with -DGPUSHMEM_TESTS=ON%s",
+                 suffix, self, *suffix ? " -DGPUSHMEM_CUDA=ON, or set GPUSHMEM_HEAP_KIND=host" : "");
     return false;
 }
 

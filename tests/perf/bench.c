@@ -20,9 +20,23 @@ static int allocate(struct perf_bench *b)
         return GPUSHMEM_ERR_NO_MEMORY;
     b->flag = (uint64_t *)words;
     b->word = (uint64_t *)(words + 256);
-    b->plan = (struct perf_plan *)(words + 512);
+    b->plan_word = (struct perf_plan *)(words + 512);
     b->kernel_ns = (uint64_t *)(words + 768);
     return 0;
+}
+
+static int announce_plan(struct perf_bench *b, const struct perf_plan *plan)
+{
+    int status = 0;
+    for (int pe = 0; pe < b->n_pes && !status; pe++)
+        status = gpushmem_putmem(b->plan_word, plan, sizeof *plan, pe);
+    return status;
+}
+
+// The heap may be GPU memory: get from oneself.
+static int read_plan(struct perf_bench *b)
+{
+    return gpushmem_getmem(&b->plan, b->plan_word, sizeof b->plan, b->my_pe);
 }
 
 // PE 0 tells everybody which barrier is the last one, so that a PE which learns it early goes on as long as the others.
@@ -31,14 +45,15 @@ static int settle(struct perf_bench *b)
     uint64_t begin = perf_now_ns();
     struct perf_plan plan = {.rounds = 0};
     int status = 0;
-    for (uint64_t i = 1; !status && (!b->plan->rounds || i <= b->plan->rounds); i++) {
+    for (uint64_t i = 1; !status && (!b->plan.rounds || i <= b->plan.rounds); i++) {
         if (b->initiator && !plan.rounds && perf_now_ns() - begin > settle_ns) {
             plan.rounds = i;
-            for (int pe = 0; pe < b->n_pes && !status; pe++)
-                status = gpushmem_putmem(b->plan, &plan, sizeof plan, pe);
+            status = announce_plan(b, &plan);
         }
         if (!status)
             status = gpushmem_barrier_all();
+        if (!status)
+            status = read_plan(b);
     }
     return status;
 }
@@ -113,21 +128,22 @@ static int prepare(struct perf_bench *b, const struct perf_case *c)
     if (b->initiator && !status) {
         struct perf_plan plan;
         make_plan(b->options, c, us, &plan);
-        for (int pe = 0; pe < b->n_pes && !status; pe++)
-            status = gpushmem_putmem(b->plan, &plan, sizeof plan, pe);
+        status = announce_plan(b, &plan);
     }
-    return status ? status : gpushmem_barrier_all();
+    if (!status)
+        status = gpushmem_barrier_all();
+    return status ? status : read_plan(b);
 }
 
 static int sample(struct perf_bench *b, const struct perf_case *c, struct perf_samples *own, struct perf_samples *reference)
 {
-    double operations = (double)b->plan->batch * (double)(c->window ? c->window : 1);
+    double operations = (double)b->plan.batch * (double)(c->window ? c->window : 1);
     double factor = (c->share > 0 ? c->share : 1) / operations;
     int status = 0;
-    for (uint64_t i = 0; i < b->plan->rounds && !status; i++) {
-        perf_samples_add(own, us_of(b, c, c->run, b->plan->batch, &status) * factor);
+    for (uint64_t i = 0; i < b->plan.rounds && !status; i++) {
+        perf_samples_add(own, us_of(b, c, c->run, b->plan.batch, &status) * factor);
         if (reference && !status)
-            perf_samples_add(reference, us_of(b, c, c->reference, b->plan->batch, &status) * factor);
+            perf_samples_add(reference, us_of(b, c, c->reference, b->plan.batch, &status) * factor);
     }
     return status;
 }
@@ -143,7 +159,7 @@ int perf_measure(struct perf_bench *b, const struct perf_case *c)
     if (!status && b->initiator)
         status = sample(b, c, &own, c->reference ? &reference : NULL);
     else if (!status && c->serve)
-        status = c->serve(b, c, (c->lead + b->plan->batch) * b->plan->rounds);
+        status = c->serve(b, c, (c->lead + b->plan.batch) * b->plan.rounds);
     if (!status)
         status = gpushmem_barrier_all();
     if (!status && b->initiator) {

@@ -33,7 +33,8 @@ struct perf_bench {
     uint64_t *flag;       // symmetric: ping-pongs
     uint64_t *word;       // symmetric: atomics
     uint64_t *kernel_ns;  // symmetric: time taken inside a kernel
-    struct perf_plan *plan; // symmetric
+    struct perf_plan *plan_word; // symmetric: written by PE 0
+    struct perf_plan plan;       // what it held last
     uint64_t sequence;    // last value of the flag, the same on both sides
     double kernel_us;     // the last kernel's time
     struct gpushmem_peer_info info; // how the peer is reached
