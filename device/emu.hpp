@@ -26,6 +26,7 @@
 #include <utility>
 #include <vector>
 
+#include "gpushmem/device_host.h"
 #include "gpushmem/types.h"
 
 #ifndef __global__
@@ -349,7 +350,7 @@ inline int gpsh_emu_submit(dim3 grid, dim3 block, gpushmem_stream_t stream, std:
 {
     uint64_t threads = (uint64_t)grid.x * grid.y * grid.z * block.x * block.y * block.z;
     if (!threads || threads > GPSH_EMU_MAX_THREADS)
-        return GPUSHMEM_ERR_INVALID;
+        return gpushmem_launch_refused(GPUSHMEM_ERR_INVALID, "on CPU threads a launch has 1 to 16384 threads, all blocks together");
     gpsh_emu_pool &pool = gpsh_emu_the_pool();
     if (!stream)
         stream = &pool.standard;
@@ -366,7 +367,9 @@ inline int gpsh_emu_submit(dim3 grid, dim3 block, gpushmem_stream_t stream, std:
             gpsh_emu_begin(pool, launch);
     }
     pthread_mutex_unlock(&pool.lock);
-    return status;
+    if (status)
+        return gpushmem_launch_refused(status, "the system has no more threads; launch fewer, or raise the limit (ulimit -u)");
+    return 0;
 }
 
 inline void gpsh_emu_wait(gpushmem_stream_t stream)

@@ -28,20 +28,23 @@ static inline int gpushmem_device_attach(void)
     int status = gpushmem_device_handle(&dev);
     if (status || attached == dev.generation)
         return status;
-    if (cudaMemcpyToSymbol(gpsh_dev_implicit, &dev, sizeof dev) != cudaSuccess)
-        return GPUSHMEM_ERR_CUDA;
+    cudaError_t error = cudaMemcpyToSymbol(gpsh_dev_implicit, &dev, sizeof dev);
+    if (error != cudaSuccess)
+        return gpushmem_launch_refused(GPUSHMEM_ERR_CUDA, cudaGetErrorString(error));
     attached = dev.generation;
     return 0;
 }
 
+// Static: it gives the handle to its own translation unit.
 template <typename Kernel, typename... Arguments>
-int gpsh_launch(Kernel kernel, dim3 grid, dim3 block, gpushmem_stream_t stream, Arguments... arguments)
+static int gpsh_launch(Kernel kernel, dim3 grid, dim3 block, gpushmem_stream_t stream, Arguments... arguments)
 {
     int status = gpushmem_device_attach();
     if (status)
         return status;
     kernel<<<grid, block, 0, stream>>>(arguments...);
-    return cudaGetLastError() == cudaSuccess ? 0 : GPUSHMEM_ERR_CUDA;
+    cudaError_t error = cudaGetLastError();
+    return error == cudaSuccess ? 0 : gpushmem_launch_refused(GPUSHMEM_ERR_CUDA, cudaGetErrorString(error));
 }
 
 static inline int gpushmem_stream_create(gpushmem_stream_t *stream)

@@ -344,6 +344,11 @@ int gpsh_device_side_quiet(void)
     return status;
 }
 
+int gpushmem_launch_refused(int status, const char *sentence)
+{
+    return gpsh_fail(status, "a kernel was not launched: %s", sentence);
+}
+
 void gpushmem_proxy_wake(uint32_t *sleeping)
 {
     gpsh_proxy_wake(sleeping);

@@ -27,6 +27,9 @@ GPUSHMEM_API int gpushmem_device_handle(struct gpushmem_dev *out);
 // gpushmem_launch_wait report it as well. After a PE was lost, waits in kernels fail until the loss has been taken here.
 GPUSHMEM_API int gpushmem_device_error(void);
 
+// Makes `sentence` this thread's gpushmem_last_error() and returns `status`: for the launch macro, programs do not need it.
+GPUSHMEM_API int gpushmem_launch_refused(int status, const char *sentence);
+
 // Wakes a proxy thread of the CPU emulation; the device headers call it, programs do not.
 GPUSHMEM_API void gpushmem_proxy_wake(uint32_t *sleeping);
 

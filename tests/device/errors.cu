@@ -88,6 +88,7 @@ int main(void)
     EXPECT_ERROR(GPUSHMEM_ERR_TIMEOUT, "timed out");
 
     CHECK(GPUSHMEM_LAUNCH(quiet, 0, 1, NULL) != 0);
+    CHECK(strstr(gpushmem_last_error(), "not launched"));
     CHECK(gpushmem_device_handle(NULL) == GPUSHMEM_ERR_INVALID);
 
     gpushmem_dev dev;
