@@ -302,7 +302,7 @@ GPUSHMEM_AMO_BITWISE_TYPES(GPUSHMEM_DECLARE)
 //   GPUSHMEM_ERR_INVALID    unknown comparison
 //   GPUSHMEM_ERR_ADDRESS    not in the symmetric heap
 //   GPUSHMEM_ERR_ALIGNMENT  not a multiple of the word's size
-//   GPUSHMEM_ERR_PE_FAILED  some PE failed while it was false (it may still become true: calling again is legal)
+//   GPUSHMEM_ERR_PE_FAILED  some PE failed while it was false; each thread is told once of each failure, and may wait again
 //   GPUSHMEM_ERR_TIMEOUT    false for GPUSHMEM_WAIT_TIMEOUT_MS
 #define GPUSHMEM_DECLARE(NAME, TYPE)                                                                       \
     GPUSHMEM_API int gpushmem_##NAME##_wait_until(TYPE *var, int cmp, TYPE value);                         \

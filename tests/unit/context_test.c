@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Contexts over a fake transport that does nothing until it is told to, and writes down what it was asked for.
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "runtime/argument.h"
+#include "runtime/context.h"
+#include "runtime/core.h"
+
+enum { PES = 3, CHANNELS = 4 };
+
+struct fake_channel {
+    struct gpsh_channel channel;
+    struct gpsh_flow flows[PES];
+    int index;
+    bool open;
+};
+
+static struct {
+    int full;                // so many posts find no room
+    int answer;              // what post returns when there is room
+    int complete_per_progress;
+    int fail_pe, fail_code;  // progress fails this PE's flow
+    struct gpsh_op last;
+    int posts, flushes, fences, progresses, opened;
+} fake;
+static struct fake_channel channels[CHANNELS];
+
+static int fake_open(struct gpsh_transport *self, int index, struct gpsh_channel **out)
+{
+    cr_assert(index >= 0 && index < CHANNELS && !channels[index].open, "channel %d is opened twice, or does not exist", index);
+    struct fake_channel *c = &channels[index];
+    *c = (struct fake_channel){.index = index, .open = true};
+    c->channel = (struct gpsh_channel){.ops = self->ops, .transport = self, .flows = c->flows};
+    *out = &c->channel;
+    ++fake.opened;
+    return 0;
+}
+
+static void fake_close(struct gpsh_channel *channel)
+{
+    ((struct fake_channel *)channel)->open = false;
+}
+
+static int fake_post(struct gpsh_channel *channel, const struct gpsh_op *op)
+{
+    if (fake.full > 0) {
+        --fake.full;
+        return GPSH_POST_AGAIN;
+    }
+    ++fake.posts;
+    fake.last = *op;
+    ++channel->flows[op->pe].posted;
+    ++channel->pending;
+    return fake.answer;
+}
+
+static int fake_flush(struct gpsh_channel *channel)
+{
+    ++fake.flushes;
+    return 0;
+}
+
+static void fake_fence(struct gpsh_channel *channel, int pe)
+{
+    ++fake.fences;
+}
+
+static int fake_progress(struct gpsh_channel *channel)
+{
+    ++fake.progresses;
+    if (fake.fail_code != 0)
+        channel->flows[fake.fail_pe].error = fake.fail_code;
+    int done = 0;
+    for (int pe = 0; pe < PES; ++pe) {
+        struct gpsh_flow *flow = &channel->flows[pe];
+        while (flow->error == 0 && flow->completed < flow->posted && done < fake.complete_per_progress) {
+            ++flow->completed;
+            --channel->pending;
+            ++done;
+        }
+    }
+    return done;
+}
+
+static const struct gpsh_transport_ops fake_ops = {
+    .name = "fake", .caps = GPSH_CAP_NIC_ATOMICS, .channel_open = fake_open, .channel_close = fake_close, .post = fake_post,
+    .flush = fake_flush, .fence = fake_fence, .progress = fake_progress,
+};
+
+static struct gpsh_transport transport = {.ops = &fake_ops};
+static struct gpsh_peer peers[PES];
+static char *direct[PES], *control_map[PES], *heap_map[PES];
+static char heap[4096] __attribute__((aligned(64)));
+
+// PE 0 of three. PE 2 is reached by stores if `mixed`, its atomics by the transport all the same.
+static void begin(bool mixed)
+{
+    memset(&fake, 0, sizeof fake);
+    fake.answer = GPSH_POST_IN_FLIGHT;
+    fake.complete_per_progress = 1;
+    memset(channels, 0, sizeof channels);
+    for (int pe = 0; pe < PES; ++pe)
+        peers[pe] = (struct gpsh_peer){.data = 0, .amo = 0};
+    direct[2] = mixed ? heap : NULL;
+    gpsh.peers = peers;
+    gpsh.direct = direct;
+    gpsh.mapped[GPSH_HEAP] = heap_map;
+    gpsh.mapped[GPSH_CONTROL] = control_map;
+    gpsh.heap = heap;
+    gpsh.heap_bytes = sizeof heap;
+    gpsh.cpu_atomics = false;
+    gpsh.transports[0] = &transport;
+    gpsh.transport_envs[0] = (struct gpsh_transport_env){.channels = CHANNELS, .n_pes = PES};
+    gpsh.n_transports = 1;
+    gpsh.settings.proxy_threads = 1;
+    gpsh.n_pes = PES;
+    cr_assert_eq(gpsh_context_init(), 0);
+}
+
+static void end(void)
+{
+    gpsh_context_finalize();
+    for (int i = 0; i < CHANNELS; ++i)
+        cr_assert(!channels[i].open, "channel %d was left open", i);
+}
+
+static struct gpsh_op put_op(size_t bytes)
+{
+    return (struct gpsh_op){.kind = GPSH_OP_PUT, .pe = 1, .local = heap, .bytes = bytes};
+}
+
+Test(context, submit__no_room__flushes_drives_and_posts_again)
+{
+    begin(false);
+    fake.full = 3;
+    struct gpsh_op op = put_op(8);
+    cr_assert_eq(gpsh_context_submit(&gpsh_default_context, &op, GPSH_WAIT_NONE), 0);
+    cr_assert_eq(fake.posts, 1);
+    cr_assert_eq(fake.flushes, 3);
+    cr_assert_geq(fake.progresses, 3);
+    end();
+}
+
+Test(context, submit__blocking_put__captures_small_and_completes_large)
+{
+    begin(false);
+    fake.answer = GPSH_POST_CAPTURED;
+    struct gpsh_op op = put_op(GPSH_CAPTURE_BYTES);
+    cr_assert_eq(gpsh_context_submit(&gpsh_default_context, &op, GPSH_WAIT_SOURCE), 0);
+    cr_assert(fake.last.flags & GPSH_OP_CAPTURE);
+    cr_assert_eq(channels[0].flows[1].completed, 0, "a captured source needs no waiting");
+    fake.answer = GPSH_POST_IN_FLIGHT;
+    op = put_op(GPSH_CAPTURE_BYTES + 1);
+    cr_assert_eq(gpsh_context_submit(&gpsh_default_context, &op, GPSH_WAIT_SOURCE), 0);
+    cr_assert(!(fake.last.flags & GPSH_OP_CAPTURE));
+    cr_assert_eq(channels[0].flows[1].completed, 2, "the source is in use until the put is complete");
+    end();
+}
+
+Test(context, submit__get__waits_and_nbi_does_not)
+{
+    begin(false);
+    struct gpsh_op op = put_op(8);
+    op.kind = GPSH_OP_GET;
+    cr_assert_eq(gpsh_context_submit(&gpsh_default_context, &op, GPSH_WAIT_NONE), 0);
+    cr_assert_eq(channels[0].flows[1].completed, 0);
+    cr_assert_eq(gpsh_context_submit(&gpsh_default_context, &op, GPSH_WAIT_COMPLETE), 0);
+    cr_assert_eq(channels[0].flows[1].completed, 2);
+    end();
+}
+
+Test(context, submit__flow_fails__code_and_reason)
+{
+    begin(false);
+    fake.complete_per_progress = 0;
+    fake.fail_pe = 1;
+    fake.fail_code = GPUSHMEM_ERR_PE_FAILED;
+    strcpy(peers[1].reason, "the cable was cut");
+    struct gpsh_op op = put_op(8);
+    op.kind = GPSH_OP_GET;
+    cr_assert_eq(gpsh_context_submit(&gpsh_default_context, &op, GPSH_WAIT_COMPLETE), GPUSHMEM_ERR_PE_FAILED);
+    cr_assert(strstr(gpsh_last_error(), "PE 1") && strstr(gpsh_last_error(), "the cable was cut"), "%s", gpsh_last_error());
+    end();
+}
+
+Test(context, submit__no_transport__unreachable)
+{
+    begin(false);
+    peers[1].data = -1;
+    struct gpsh_op op = put_op(8);
+    cr_assert_eq(gpsh_context_submit(&gpsh_default_context, &op, GPSH_WAIT_NONE), GPUSHMEM_ERR_UNREACHABLE);
+    cr_assert_eq(fake.posts, 0);
+    end();
+}
+
+Test(context, quiet__operations_outstanding__completes_all_pes)
+{
+    begin(false);
+    struct gpsh_op op = put_op(8);
+    for (op.pe = 0; op.pe < PES; ++op.pe)
+        cr_assert_eq(gpsh_context_submit(&gpsh_default_context, &op, GPSH_WAIT_NONE), 0);
+    cr_assert_eq(gpsh_context_quiet(&gpsh_default_context, GPSH_ALL_PES), 0);
+    cr_assert_eq(channels[0].channel.pending, 0);
+    end();
+}
+
+Test(context, quiet__one_pe_failed__told_once_and_the_others_complete)
+{
+    begin(false);
+    struct gpsh_op op = put_op(8);
+    for (op.pe = 0; op.pe < PES; ++op.pe)
+        cr_assert_eq(gpsh_context_submit(&gpsh_default_context, &op, GPSH_WAIT_NONE), 0);
+    fake.fail_pe = 1;
+    fake.fail_code = GPUSHMEM_ERR_PE_FAILED;
+    cr_assert_eq(gpsh_context_quiet(&gpsh_default_context, GPSH_ALL_PES), GPUSHMEM_ERR_PE_FAILED);
+    cr_assert_eq(channels[0].flows[0].completed, 1);
+    cr_assert_eq(channels[0].flows[2].completed, 1);
+    cr_assert_eq(gpsh_context_quiet(&gpsh_default_context, GPSH_ALL_PES), 0, "the rest goes on");
+    end();
+}
+
+Test(context, fence__network__does_not_wait)
+{
+    begin(false);
+    gpsh_context_fence(&gpsh_default_context, GPSH_ALL_PES);
+    cr_assert_eq(fake.fences, 0, "nothing is outstanding");
+    struct gpsh_op op = put_op(8);
+    cr_assert_eq(gpsh_context_submit(&gpsh_default_context, &op, GPSH_WAIT_NONE), 0);
+    gpsh_context_fence(&gpsh_default_context, 1);
+    cr_assert_eq(fake.fences, 1);
+    cr_assert_eq(fake.progresses, 0);
+    end();
+}
+
+Test(context, fence__mixed__waits_for_that_pe_alone)
+{
+    begin(true);
+    struct gpsh_op op = {.kind = GPSH_OP_AMO, .amo = GPSH_AMO_ADD, .width = 8, .operand = 1};
+    for (op.pe = 0; op.pe < PES; ++op.pe)
+        cr_assert_eq(gpsh_context_submit(&gpsh_default_context, &op, GPSH_WAIT_NONE), 0);
+    fake.complete_per_progress = PES;
+    gpsh_context_fence(&gpsh_default_context, 1);
+    cr_assert_eq(fake.progresses, 0, "PE 1 is reached by one way only");
+    gpsh_context_fence(&gpsh_default_context, 2);
+    cr_assert_eq(channels[0].flows[2].completed, 1, "stores to PE 2 must not overtake its atomic");
+    end();
+}
+
+Test(context, ctx_create__channels__own_then_shared_then_reused)
+{
+    begin(false);
+    gpushmem_ctx_t handles[4];
+    for (int i = 0; i < 4; ++i)
+        cr_assert_eq(gpushmem_ctx_create(0, &handles[i]), 0);
+    // Channel 0 is the default context's, 1 the proxy's: two remain.
+    for (int i = 0; i < 4; ++i)
+        cr_assert_eq(gpsh_context_of(handles[i])->base == NULL, i < 2, "context %d", i);
+    cr_assert_eq(fake.opened, 3);
+    struct gpsh_op op = put_op(8);
+    cr_assert_eq(gpsh_context_submit(gpsh_context_of(handles[3]), &op, GPSH_WAIT_NONE), 0);
+    cr_assert_eq(channels[0].flows[1].posted, 1, "without channels of its own it posts through the default context's");
+    cr_assert_eq(gpushmem_ctx_destroy(handles[3]), 0);
+    cr_assert_eq(channels[0].flows[1].completed, 1, "destroy completes");
+    cr_assert_eq(gpushmem_ctx_destroy(handles[0]), 0);
+    cr_assert_eq(gpushmem_ctx_create(0, &handles[0]), 0);
+    cr_assert(gpsh_context_of(handles[0])->base == NULL);
+    cr_assert_eq(fake.opened, 3, "a destroyed context's channels are used again");
+    end();
+}
+
+Test(context, quiet_all__created_contexts__completed_too)
+{
+    begin(false);
+    gpushmem_ctx_t handle;
+    cr_assert_eq(gpushmem_ctx_create(0, &handle), 0);
+    struct gpsh_op op = put_op(8);
+    cr_assert_eq(gpsh_context_submit(gpsh_context_of(handle), &op, GPSH_WAIT_NONE), 0);
+    cr_assert_eq(gpsh_context_quiet(&gpsh_default_context, GPSH_ALL_PES), 0);
+    cr_assert_eq(channels[2].flows[1].completed, 0, "quiet of one context leaves the others");
+    cr_assert_eq(gpsh_context_quiet_all(), 0);
+    cr_assert_eq(channels[2].flows[1].completed, 1);
+    end();
+}
