@@ -142,8 +142,8 @@ void gpsh_job_on_server_event(struct gpsh_job *j, const struct gpsh_server_event
     if (j->ending)
         return;
     j->exit_status = e->status >= 0 && e->status < 256 ? e->status : 1;
-    snprintf(j->reason, sizeof(j->reason), "PE %d (pid %d) %s the job with status %d%s%s", e->pe, (int)c->pid,
-             e->status ? "aborted" : "ended", e->status, e->message[0] ? ": " : "", e->message);
+    snprintf(j->reason, sizeof(j->reason), "PE %d (pid %d) aborted the job with status %d%s%s", e->pe,
+             (int)c->pid, e->status, e->message[0] ? ": " : "", e->message);
     j->n_failed++;
     end_after_failure(j, j->n_running - c->running);
 }
@@ -227,7 +227,8 @@ int gpsh_job_wait_ms(const struct gpsh_job *j)
 
 void gpsh_job_report(const struct gpsh_job *j)
 {
-    if (!j->reason[0] || j->options->quiet)
+    bool wanted = j->ending && j->exit_status == 0; // global_exit(0)
+    if (!j->reason[0] || j->options->quiet || wanted)
         return;
     char n[32];
     if (j->ending && j->n_ended > 0)

@@ -2,6 +2,7 @@
 // A whole program over the public API, the same under every launcher: each PE writes to each other one, all
 // check what they got. Prints one line "pe P of N: ok" per PE.
 //   everywhere [CYCLES]   so many times from init to finalize (default 3)
+//   everywhere exit CODE  the last PE calls gpushmem_global_exit while the others wait for it
 //   everywhere forever    prints "ready" and puts until somebody ends it
 #include <stdbool.h>
 #include <stdio.h>
@@ -59,8 +60,19 @@ static int cycle_once(int cycle, bool forever)
     return gpushmem_free(words) ? failed("free") : 0;
 }
 
+static int global_exit(int code)
+{
+    if (gpushmem_init())
+        return failed("init");
+    if (gpushmem_my_pe() == gpushmem_n_pes() - 1)
+        gpushmem_global_exit(code);
+    return gpushmem_barrier_all() ? failed("barrier_all") : 99;
+}
+
 int main(int argc, char **argv)
 {
+    if (argc > 2 && strcmp(argv[1], "exit") == 0)
+        return global_exit(atoi(argv[2]));
     bool forever = argc > 1 && strcmp(argv[1], "forever") == 0;
     int cycles = argc > 1 && !forever ? atoi(argv[1]) : 3;
     for (int cycle = 0; cycle < cycles; cycle++) {

@@ -516,6 +516,11 @@ class Library(Case):
         self.assertEqual(out, "ready\n" * 4)
         self.assert_last_line(err, r"PE 2 \(pid \d+\) was killed by signal 9 \(Killed\); ended the other 3 PEs")
 
+    def test_global_exit(self):
+        self.assertEqual(self.private_job("-n", 3, EVERYWHERE, "exit", 0), ("", ""))
+        _, err = self.private_job("-n", 3, EVERYWHERE, "exit", 5, code=5)
+        self.assert_last_line(err, r"PE 2 \(pid \d+\) aborted the job with status 5: gpushmem_global_exit.*; ended the other 2 PEs")
+
     def test_launcher_killed_in_the_middle_of_puts(self):
         script = 'mount -t tmpfs none /dev/shm; "$@" & sleep 0.7; kill -9 $!; wait $!; sleep 0.5; ls -A /dev/shm /tmp'
         if os.geteuid() != 0:
