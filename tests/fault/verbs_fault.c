@@ -108,7 +108,7 @@ static int body_link(struct job *job)
     return cut || check_report(job, status, 1);
 }
 
-// The cable is out for less than the retries last (GPUSHMEM_VERBS_TIMEOUT=17: 7 times 0.5 s): nobody notices.
+// The cable is out for less than the retries last (GPUSHMEM_VERBS_TIMEOUT=18: 7 times 1 s): nobody notices.
 static int body_heal(struct job *job)
 {
     if (job->pe == 1) {
@@ -187,8 +187,8 @@ static const struct fault {
     {"kill", 3, 1, body_kill, NULL},
     {"stop", 2, -1, body_stop, NULL},
     {"link", 2, -1, body_link, NULL},
-    {"heal", 2, -1, body_heal, "GPUSHMEM_VERBS_TIMEOUT=17"},
-    {"loss", 2, -1, body_loss, NULL},
+    {"heal", 2, -1, body_heal, "GPUSHMEM_VERBS_TIMEOUT=18"},
+    {"loss", 2, -1, body_loss, "GPUSHMEM_VERBS_TIMEOUT=14"}, // a lost last packet costs one timeout,
 };
 
 int main(int argc, char **argv)
