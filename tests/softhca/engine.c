@@ -276,6 +276,7 @@ static uint32_t turn(struct shca_device *device, uint32_t at, uint32_t burst, ui
     struct shca_qp *qp = device->active[at];
     uint32_t done = 0;
     enum step last = STEP_DONE;
+    qp->peer_seen = false;
     while (done < burst && last == STEP_DONE) {
         last = step(qp, wake_ns);
         done += last == STEP_DONE;

@@ -17,6 +17,15 @@ static bool is_own(const struct shca_qp *qp, const struct shca_peer *peer)
     return peer->device == qp->device->index && peer->proc == qp->device->proc;
 }
 
+// Asks the kernel once per turn of the queue pair: a system call costs more than a small write.
+static bool still_there(struct shca_qp *qp)
+{
+    if (is_own(qp, qp->peer) || qp->peer_seen)
+        return true;
+    qp->peer_seen = shca_peer_alive(qp->peer);
+    return qp->peer_seen;
+}
+
 // Whether the queue pair at the other end takes our packets; if not, they go unanswered.
 static bool answers(struct shca_qp *qp, struct job *job)
 {
@@ -31,7 +40,7 @@ static bool answers(struct shca_qp *qp, struct job *job)
     uint32_t state = atomic_load(&job->dest->state);
     bool up = atomic_load(&job->dest->qpn) == qpn && (int)job->dest->proc == qp->peer->proc &&
               (state == IBV_QPS_RTR || state == IBV_QPS_RTS) && job->dest->dest_qpn == qp->ibv.qp_num &&
-              (int)job->dest->dest_device == qp->device->index && (is_own(qp, qp->peer) || shca_peer_alive(qp->peer));
+              (int)job->dest->dest_device == qp->device->index && still_there(qp);
     if (!up && qp->mail < 0)
         qp->peer = NULL; // looked up anew at the next try
     return up || shca_mail_answered(qp);
