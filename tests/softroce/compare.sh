@@ -3,7 +3,7 @@
 # compare.sh: gpushmem against perftest (ib_write_lat and its family) over the same two Soft-RoCE devices, in one guest.
 #
 #   compare.sh [--preset P] [--rounds N] [--keep DIR]
-#     --preset P   the build to measure, build/P (default release; built when missing)
+#     --preset P   the build to measure, build/P (default release)
 #     --rounds N   measure everything N times, ours and theirs in turn, and take medians (default 5)
 #     --keep DIR   keep what each program printed in DIR
 #
@@ -98,13 +98,15 @@ main() {
     done
     case $rounds in '' | 0 | *[!0-9]*) die "--rounds wants a positive number, not '$rounds'" ;; esac
     "$here/../setup.sh" build softroce
-    if [ ! -x "$root/build/$preset/bin/gpushmem" ]; then
-        (cd "$root" && cmake --preset "$preset" -G Ninja >/dev/null && cmake --build "build/$preset" --target gpushmem_cli gpushmem-perf) >&2
-    fi
     if [ -z "$keep" ]; then
         keep=$(mktemp -d "${TMPDIR:-/tmp}/compare.XXXXXX")
         trap "rm -rf '$keep'" EXIT
     fi
+    mkdir -p "$keep"
+    rm -f "$keep"/ours-* "$keep"/theirs-*
+    echo "compare.sh: building (cmake --preset $preset)" >&2
+    (cd "$root" && cmake --preset "$preset" -G Ninja && cmake --build "build/$preset" --target gpushmem_cli gpushmem-perf) \
+        >"$keep/build.log" 2>&1 || die "the build failed: $(tail -n 20 "$keep/build.log")"
     "$here/guest.sh" --timeout $((120 + 90 * rounds)) --out "$keep" -- \
         bash "$here/compare.sh" --inside "$rounds" "$root/build/$preset/bin" >&2
     python3 "$here/compare_table.py" "$keep"
