@@ -10,6 +10,7 @@ enum { PAIR_HEAP = 4 << 20, PAIR_SETTINGS = 12 };
 
 struct fake_pair {
     const char *settings[PAIR_SETTINGS]; // "GPUSHMEM_X=Y", set before fake_pair_open
+    int n_channels; // 0 means 1; only the first is opened
     enum gpsh_memory_kind heap_kind;
     int dmabuf_fd;
     struct gpsh_settings values;

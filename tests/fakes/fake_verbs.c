@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,8 @@ enum { MOST_COMPLETIONS = 8192 };
 
 struct fake_verbs fake;
 
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
 static struct ibv_device devices[FAKE_DEVICES];
 static struct completion {
     struct ibv_cq *cq;
@@ -22,15 +25,22 @@ static struct completion {
 static int n_completions, first_completion, next_to_run, waiting;
 static uint32_t next_number;
 
+static void count_objects(int change)
+{
+    pthread_mutex_lock(&lock);
+    fake.live_objects += change;
+    pthread_mutex_unlock(&lock);
+}
+
 static void *make(size_t bytes)
 {
-    fake.live_objects++;
+    count_objects(1);
     return calloc(1, bytes);
 }
 
 static int unmake(void *object)
 {
-    fake.live_objects--;
+    count_objects(-1);
     free(object);
     return 0;
 }
@@ -121,7 +131,7 @@ static struct fake_post *next_post(void)
     return next;
 }
 
-int fake_run(int n, enum ibv_wc_status status)
+static int run(int n, enum ibv_wc_status status)
 {
     int done = 0;
     for (; done < n && fake_waiting(); done++) {
@@ -146,7 +156,15 @@ int fake_run(int n, enum ibv_wc_status status)
     return done;
 }
 
-static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+int fake_run(int n, enum ibv_wc_status status)
+{
+    pthread_mutex_lock(&lock);
+    int done = run(n, status);
+    pthread_mutex_unlock(&lock);
+    return done;
+}
+
+static int post_list(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
     int accepted = 0;
     fake.doorbells++;
@@ -165,7 +183,15 @@ static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_
     return 0;
 }
 
-static int poll_cq(struct ibv_cq *cq, int most, struct ibv_wc *wcs)
+static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+    pthread_mutex_lock(&lock);
+    int error = post_list(qp, wr, bad);
+    pthread_mutex_unlock(&lock);
+    return error;
+}
+
+static int take_completions(struct ibv_cq *cq, int most, struct ibv_wc *wcs)
 {
     int n = 0;
     if (fake.poll_fails)
@@ -178,6 +204,14 @@ static int poll_cq(struct ibv_cq *cq, int most, struct ibv_wc *wcs)
     }
     while (first_completion < n_completions && !completions[first_completion].cq)
         first_completion++;
+    return n;
+}
+
+static int poll_cq(struct ibv_cq *cq, int most, struct ibv_wc *wcs)
+{
+    pthread_mutex_lock(&lock);
+    int n = take_completions(cq, most, wcs);
+    pthread_mutex_unlock(&lock);
     return n;
 }
 
@@ -266,8 +300,10 @@ static struct ibv_mr *make_mr(struct ibv_pd *pd, void *address, size_t bytes)
     mr->context = pd->context;
     mr->addr = address;
     mr->length = bytes;
+    pthread_mutex_lock(&lock);
     mr->lkey = ++next_number;
     mr->rkey = ++next_number;
+    pthread_mutex_unlock(&lock);
     return mr;
 }
 
@@ -276,7 +312,6 @@ struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *address, size_t bytes, int ac
     errno = fake.register_error;
     if (fake.register_error)
         return NULL;
-    fake.registrations++;
     return make_mr(pd, address, bytes);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A fake of libibverbs: the program that links fake_verbs.c gets devices made of memory, a journal of every work request
-// posted, and failures on demand. Requests execute (addresses are this process's own) when fake_run says so.
+// posted, and failures on demand. Requests execute (addresses are this process's own) when fake_run says so. Posting,
+// polling, running and registering may be done by several threads at a time.
 #ifndef FAKE_VERBS_H
 #define FAKE_VERBS_H
 
@@ -36,7 +37,7 @@ struct fake_verbs {
     // what happened
     struct fake_post journal[FAKE_JOURNAL];
     int n_posts, doorbells;
-    int registrations, dmabuf_registrations, live_objects, killed_qps;
+    int dmabuf_registrations, live_objects, killed_qps;
     struct ibv_qp_attr rtr, rts; // the last ones
 };
 
