@@ -356,9 +356,9 @@ GPSH_DEV uint64_t gpsh_dev_now_ns(void)
 // that will end the wait needs one too.
 GPSH_DEV void gpsh_dev_relax(uint32_t spins)
 {
-#if !defined(__CUDA_ARCH__)
+#if !defined(__CUDACC__)
     if (spins > 16)
-        sched_yield();
+        gpsh_emu_give_way(spins - 16);
 #if defined(__x86_64__)
     else
         __builtin_ia32_pause();

@@ -62,6 +62,28 @@ inline void gpsh_emu_futex_wake(uint32_t *word)
     syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }
 
+inline unsigned gpsh_emu_running; // kernel threads of this process that run or spin now
+
+inline unsigned gpsh_emu_cores(void)
+{
+    static const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    return cores > 0 ? (unsigned)cores : 1;
+}
+
+// A kernel thread found nothing `misses` times. A few threads yield; a crowd would pass the cores around among themselves and
+// starve the proxy that all of them wait for, so its members sleep, longer and longer.
+inline void gpsh_emu_give_way(uint32_t misses)
+{
+    const uint32_t patience = 32, shortest_us = 20, most_doublings = 4;
+    if (misses < patience || __atomic_load_n(&gpsh_emu_running, __ATOMIC_RELAXED) <= 2 * gpsh_emu_cores()) {
+        sched_yield();
+        return;
+    }
+    uint32_t doublings = (misses - patience) / 4;
+    struct timespec nap = {0, (long)(shortest_us << (doublings < most_doublings ? doublings : most_doublings)) * 1000};
+    nanosleep(&nap, NULL);
+}
+
 // A barrier whose threads may leave for good (a thread that returned from its kernel no longer counts, as on a GPU).
 struct gpsh_emu_barrier {
     std::mutex lock;
@@ -84,10 +106,13 @@ struct gpsh_emu_barrier {
             release();
         lock.unlock();
         for (int yields = 0; !last && __atomic_load_n(&generation, __ATOMIC_ACQUIRE) == mine; yields++) {
-            if (yields < 8)
+            if (yields < 8) {
                 sched_yield();
-            else
-                gpsh_emu_futex_wait(&generation, mine);
+                continue;
+            }
+            __atomic_fetch_sub(&gpsh_emu_running, 1, __ATOMIC_RELAXED);
+            gpsh_emu_futex_wait(&generation, mine);
+            __atomic_fetch_add(&gpsh_emu_running, 1, __ATOMIC_RELAXED);
         }
     }
 
@@ -266,7 +291,9 @@ inline void gpsh_emu_run(gpsh_emu_worker *self)
     threadIdx = uint3{t % d.x, t / d.x % d.y, t / d.x / d.y};
     gpsh_emu_thread = t;
     gpsh_emu_current_block = block;
+    __atomic_fetch_add(&gpsh_emu_running, 1, __ATOMIC_RELAXED);
     launch->body();
+    __atomic_fetch_sub(&gpsh_emu_running, 1, __ATOMIC_RELAXED);
     gpsh_emu_current_warp().barrier.leave();
     block->barrier.leave();
     gpsh_emu_current_block = nullptr;
