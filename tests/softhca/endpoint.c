@@ -56,11 +56,30 @@ void end_open(struct end *end, int device, bool mappable)
     need(!ibv_query_gid(end->context, 1, 0, &end->gid), "gid");
 }
 
+// Never freed: the process ends soon.
+void end_use_gpu(struct end *end, enum gpu_memory kind, bool last)
+{
+    end->gpu = kind;
+    if (kind == NO_GPU)
+        return;
+    munmap(end->buffer, BUFFER_BYTES);
+    int *fd = kind == GPU_BY_DMABUF ? &end->fd : NULL;
+    end->buffer = gpu_allocate(last, BUFFER_BYTES, fd);
+    need(end->buffer && (!fd || *fd >= 0), "GPU memory");
+}
+
+static struct ibv_mr *buffer_register(struct end *end, int access)
+{
+    if (end->gpu == GPU_BY_DMABUF)
+        return ibv_reg_dmabuf_mr(end->pd, 0, BUFFER_BYTES, (uintptr_t)end->buffer, end->fd, access);
+    return ibv_reg_mr(end->pd, end->buffer, BUFFER_BYTES, access);
+}
+
 void end_queues(struct end *end, const struct options *options, int access, int qp_access)
 {
     end->pd = ibv_alloc_pd(end->context);
     need(end->pd, "pd");
-    end->mr = ibv_reg_mr(end->pd, end->buffer, BUFFER_BYTES, access);
+    end->mr = buffer_register(end, access);
     need(end->mr, "mr");
     end->channel = ibv_create_comp_channel(end->context);
     end->cq = ibv_create_cq(end->context, options->cq_depth, NULL, end->channel, 0);
@@ -119,7 +138,8 @@ void end_close(struct end *end)
         CHECK_EQ(ibv_dereg_mr(end->mr), 0);
     CHECK_EQ(ibv_dealloc_pd(end->pd), 0);
     CHECK_EQ(ibv_close_device(end->context), 0);
-    munmap(end->buffer, BUFFER_BYTES);
+    if (!end->gpu)
+        munmap(end->buffer, BUFFER_BYTES);
     if (end->fd >= 0)
         close(end->fd);
 }
@@ -171,7 +191,10 @@ static struct far_reply obey(struct end *end, const struct options *options, con
         end->mr = NULL;
         break;
     case FAR_PEEK:
-        memcpy(&reply.address, end->buffer + order->argument, 8);
+        if (end->gpu)
+            gpu_copy(&reply.address, end->buffer + order->argument, 8);
+        else
+            memcpy(&reply.address, end->buffer + order->argument, 8);
         break;
     case FAR_QUIT:
         end_close(end);
@@ -184,6 +207,7 @@ static struct far_reply obey(struct end *end, const struct options *options, con
 static void far_open(struct end *end, enum mode mode, const struct options *options)
 {
     end_open(end, options->far_device, mode == MAPPED_MEMORY);
+    end_use_gpu(end, options->far_gpu, true);
     end_queues(end, options, options->far_access, options->far_qp_access);
 }
 
@@ -233,6 +257,7 @@ void pair_open(struct pair *pair, enum mode mode, const struct options *options)
     if (mode != SAME_PROCESS)
         far_start(pair);
     end_open(&pair->near, 0, false);
+    end_use_gpu(&pair->near, options->near_gpu, false);
     end_queues(&pair->near, options, usual.far_access, usual.far_qp_access);
     if (mode == SAME_PROCESS)
         far_open(&pair->far, mode, options);

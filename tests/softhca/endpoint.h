@@ -41,6 +41,7 @@ struct test_case {
 };
 
 enum { BUFFER_BYTES = 1 << 20 };
+enum gpu_memory { NO_GPU, GPU_BY_POINTER, GPU_BY_DMABUF };
 
 struct options {
     int far_device;
@@ -48,6 +49,7 @@ struct options {
     int far_access, far_qp_access;
     int timeout, retry, rnr_retry, max_rd, far_max_rd;
     bool sq_sig_all;
+    enum gpu_memory near_gpu, far_gpu; // the buffer is in the memory of the first, or the last GPU
 };
 extern const struct options usual;
 
@@ -60,6 +62,7 @@ struct end {
     struct ibv_mr *mr;
     char *buffer;
     int fd;
+    enum gpu_memory gpu;
     union ibv_gid gid;
 };
 
@@ -84,6 +87,7 @@ struct pair {
 };
 
 void end_open(struct end *end, int device, bool mappable);
+void end_use_gpu(struct end *end, enum gpu_memory kind, bool last); // after end_open
 void end_queues(struct end *end, const struct options *options, int access, int qp_access);
 void end_close(struct end *end);
 int end_init(struct end *end, int qp_access);
@@ -104,6 +108,11 @@ uint64_t far_word(struct pair *pair, uint64_t offset);
 uint64_t *near_word(struct pair *pair, uint64_t offset);
 double seconds(void);
 
-extern const struct test_case ops_cases[], error_cases[], order_cases[], device_cases[], fault_cases[];
+// test_gpu.c
+bool gpu_present(void);
+char *gpu_allocate(bool last, size_t bytes, int *dmabuf_fd); // dmabuf_fd NULL: not asked for; *dmabuf_fd -1: refused
+void gpu_copy(void *to, const void *from, size_t bytes);
+
+extern const struct test_case ops_cases[], error_cases[], order_cases[], device_cases[], fault_cases[], gpu_cases[];
 
 #endif

@@ -189,7 +189,9 @@ static int pick_up(struct shca_qp *qp, const struct shca_wqe *wqe, const struct 
 // To this device itself: nobody need be asked.
 static int run_here(struct shca_qp *qp, struct shca_wqe *wqe, enum shca_mail_kind kind)
 {
-    struct shca_mail mail = {0};
+    struct shca_mail mail = {.kind = kind};
+    if (!may_serve(qp->device, &mail))
+        return SHCA_AGAIN;
     int status = fill(&mail, qp, wqe, kind, qp->device->bounce);
     if (status != IBV_WC_SUCCESS)
         return status;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// test_softhca GROUP [CASE]: each case runs in a process of its own, once per mode, with its own settings.
+// softhca_test [GROUP [CASE]]: each case runs in a process of its own, once per mode, with its own settings.
 #define _GNU_SOURCE // setenv, mkdtemp
 #include <dirent.h>
 #include <stdlib.h>
@@ -13,7 +13,8 @@ int failures;
 static const struct {
     const char *name;
     const struct test_case *cases;
-} groups[] = {{"ops", ops_cases}, {"errors", error_cases}, {"order", order_cases}, {"device", device_cases}, {"faults", fault_cases}};
+} groups[] = {{"ops", ops_cases},       {"errors", error_cases}, {"order", order_cases},
+              {"device", device_cases}, {"faults", fault_cases}, {"gpu", gpu_cases}};
 
 static void set_environment(const char *list)
 {
@@ -64,13 +65,17 @@ static int entries(const char *path)
 
 int main(int argc, char **argv)
 {
+    if (argc > 1 && !strcmp(argv[1], "gpu") && !gpu_present()) {
+        printf("[SKIP] no GPU here\n");
+        return 77;
+    }
     char directory[] = "/tmp/softhca-test.XXXXXX";
     int failed = 0, ran = 0;
     if (!mkdtemp(directory))
         return 2;
     setenv("GPUSHMEM_SOFTHCA_DIR", directory, 1);
     for (size_t g = 0; g < sizeof groups / sizeof groups[0]; g++) {
-        if (argc > 1 && strcmp(argv[1], groups[g].name))
+        if (argc > 1 ? strcmp(argv[1], groups[g].name) : groups[g].cases == gpu_cases)
             continue;
         for (const struct test_case *item = groups[g].cases; item->name; item++)
             for (int mode = SAME_PROCESS; mode <= MAPPED_MEMORY; mode *= 2)

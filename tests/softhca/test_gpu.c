@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Memory of GPUs at either end, registered by pointer or as a dma-buf. The driver is loaded at run time; where there is
+// none, the group is skipped.
+#define _GNU_SOURCE // dlopen
+#include <dlfcn.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "endpoint.h"
+
+typedef unsigned long long device_pointer;
+enum { HANDLE_DMABUF = 1, PAGE = 65536 };
+
+static struct {
+    int (*init)(unsigned flags);
+    int (*count)(int *n);
+    int (*retain)(void **context, int device);
+    int (*set)(void *context);
+    int (*allocate)(device_pointer *pointer, size_t bytes);
+    int (*clear)(device_pointer pointer, unsigned char value, size_t bytes);
+    int (*copy)(device_pointer to, device_pointer from, size_t bytes);
+    int (*handle)(void *handle, device_pointer pointer, size_t bytes, int type, unsigned long long flags);
+} cuda;
+
+static bool cuda_load(void)
+{
+    void *library = dlopen("libcuda.so.1", RTLD_NOW);
+    if (!library)
+        return false;
+    *(void **)&cuda.init = dlsym(library, "cuInit");
+    *(void **)&cuda.count = dlsym(library, "cuDeviceGetCount");
+    *(void **)&cuda.retain = dlsym(library, "cuDevicePrimaryCtxRetain");
+    *(void **)&cuda.set = dlsym(library, "cuCtxSetCurrent");
+    *(void **)&cuda.allocate = dlsym(library, "cuMemAlloc_v2");
+    *(void **)&cuda.clear = dlsym(library, "cuMemsetD8_v2");
+    *(void **)&cuda.copy = dlsym(library, "cuMemcpy");
+    *(void **)&cuda.handle = dlsym(library, "cuMemGetHandleForAddressRange");
+    return cuda.init && cuda.handle && !cuda.init(0);
+}
+
+// In a process of its own: after cuInit a process must not fork any more.
+bool gpu_present(void)
+{
+    int status = 1;
+    pid_t child = fork();
+    if (!child) {
+        int n = 0;
+        _exit(!cuda_load() || cuda.count(&n) || !n);
+    }
+    return waitpid(child, &status, 0) == child && status == 0;
+}
+
+char *gpu_allocate(bool last, size_t bytes, int *dmabuf_fd)
+{
+    int n = 0;
+    void *context;
+    device_pointer at = 0;
+    if (!cuda_load() || cuda.count(&n) || cuda.retain(&context, last ? n - 1 : 0) || cuda.set(context) ||
+        cuda.allocate(&at, bytes + PAGE))
+        return NULL;
+    at = (at + PAGE - 1) & ~(device_pointer)(PAGE - 1); // a dma-buf begins at a page of the host
+    cuda.clear(at, 0, bytes);
+    if (dmabuf_fd && cuda.handle(dmabuf_fd, at, bytes, HANDLE_DMABUF, 0))
+        *dmabuf_fd = -1;
+    return (char *)(uintptr_t)at;
+}
+
+void gpu_copy(void *to, const void *from, size_t bytes)
+{
+    CHECK_EQ(cuda.copy((uintptr_t)to, (uintptr_t)from, bytes), 0);
+}
+
+static uint64_t near_value(struct pair *pair, uint64_t offset)
+{
+    uint64_t value;
+    if (!pair->near.gpu)
+        return *near_word(pair, offset);
+    gpu_copy(&value, pair->near.buffer + offset, 8);
+    return value;
+}
+
+static void near_fill(struct pair *pair, const char *pattern, size_t bytes)
+{
+    if (pair->near.gpu)
+        gpu_copy(pair->near.buffer, pattern, bytes);
+    else
+        memcpy(pair->near.buffer, pattern, bytes);
+}
+
+static void near_fetch(struct pair *pair, uint64_t offset, char *to, size_t bytes)
+{
+    if (pair->near.gpu)
+        gpu_copy(to, pair->near.buffer + offset, bytes);
+    else
+        memcpy(to, pair->near.buffer + offset, bytes);
+}
+
+// Writes of all sizes, also of several mails, and reads of what was written.
+static void there_and_back(struct pair *pair)
+{
+    const uint32_t sizes[] = {1, 8, 100, 4096, 262144, 262145, 500000};
+    char *pattern = malloc(BUFFER_BYTES), *back = malloc(BUFFER_BYTES);
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        struct ibv_sge sge;
+        for (uint32_t b = 0; b < sizes[i]; b++)
+            pattern[b] = (char)(b * 11 + b / 256 + i);
+        near_fill(pair, pattern, sizes[i]);
+        struct ibv_send_wr wr = write_wr(pair, &sge, 0, 40, sizes[i]);
+        CHECK_EQ(run_wr(pair, &wr), IBV_WC_SUCCESS);
+        wr = write_wr(pair, &sge, BUFFER_BYTES / 2, 40, sizes[i]);
+        wr.opcode = IBV_WR_RDMA_READ;
+        CHECK_EQ(run_wr(pair, &wr), IBV_WC_SUCCESS);
+        near_fetch(pair, BUFFER_BYTES / 2, back, sizes[i]);
+        CHECK(!memcmp(pattern, back, sizes[i]));
+    }
+    free(pattern);
+    free(back);
+}
+
+static void count(struct pair *pair)
+{
+    for (uint64_t i = 0; i < 20; i++) {
+        struct ibv_sge sge;
+        struct ibv_send_wr wr = write_wr(pair, &sge, 64, 0, 8);
+        wr.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
+        wr.wr.atomic.remote_addr = pair->there.address + 8;
+        wr.wr.atomic.rkey = pair->there.rkey;
+        wr.wr.atomic.compare_add = 3;
+        CHECK_EQ(run_wr(pair, &wr), IBV_WC_SUCCESS);
+        CHECK_EQ(near_value(pair, 64), 3 * i);
+    }
+    CHECK_EQ(far_word(pair, 8), 60);
+}
+
+static void inline_and_message(struct pair *pair)
+{
+    uint64_t value = 0x123456789;
+    struct ibv_sge sge = {(uintptr_t)&value, 8, 0}, unused;
+    struct ibv_send_wr wr = write_wr(pair, &unused, 0, 16, 0);
+    wr.sg_list = &sge;
+    wr.send_flags |= IBV_SEND_INLINE;
+    CHECK_EQ(run_wr(pair, &wr), IBV_WC_SUCCESS);
+    CHECK_EQ(far_word(pair, 16), 0x123456789);
+    CHECK_EQ(far_do(pair, FAR_RECEIVE, 512).value, 0);
+    wr.opcode = IBV_WR_SEND;
+    CHECK_EQ(run_wr(pair, &wr), IBV_WC_SUCCESS);
+    CHECK_EQ(far_do(pair, FAR_POLL, 0).wc.status, IBV_WC_SUCCESS);
+    CHECK_EQ(far_word(pair, 512), 0x123456789);
+}
+
+static void all(enum mode mode, enum gpu_memory near, enum gpu_memory far)
+{
+    struct pair pair;
+    struct options options = usual;
+    options.near_gpu = near;
+    options.far_gpu = far;
+    pair_open(&pair, mode, &options);
+    there_and_back(&pair);
+    struct ibv_sge sge;
+    near_fill(&pair, (const char[64]){0}, 64);
+    struct ibv_send_wr wr = write_wr(&pair, &sge, 0, 0, 64);
+    CHECK_EQ(run_wr(&pair, &wr), IBV_WC_SUCCESS);
+    count(&pair);
+    inline_and_message(&pair);
+    wr = write_wr(&pair, &sge, 0, BUFFER_BYTES - 4, 8);
+    CHECK_EQ(run_wr(&pair, &wr), IBV_WC_REM_ACCESS_ERR);
+    pair_close(&pair);
+}
+
+static void far_gpu(enum mode mode)
+{
+    all(mode, NO_GPU, GPU_BY_POINTER);
+}
+
+static void near_gpu(enum mode mode)
+{
+    all(mode, GPU_BY_POINTER, NO_GPU);
+}
+
+static void both_gpus(enum mode mode)
+{
+    all(mode, GPU_BY_POINTER, GPU_BY_POINTER);
+}
+
+static void both_dmabuf(enum mode mode)
+{
+    int fd = -1;
+    pid_t child = fork(); // not every machine exports dma-bufs
+    if (!child)
+        _exit(!gpu_allocate(false, BUFFER_BYTES, &fd) || fd < 0);
+    int status = 1;
+    waitpid(child, &status, 0);
+    if (status) {
+        printf("[SKIP] the driver exports no dma-bufs here\n");
+        return;
+    }
+    all(mode, GPU_BY_DMABUF, GPU_BY_DMABUF);
+}
+
+// The process whose engine does the copying dies.
+static void killed(enum mode mode)
+{
+    struct pair pair;
+    struct ibv_sge sge;
+    struct options options = usual;
+    options.far_gpu = GPU_BY_POINTER;
+    pair_open(&pair, mode, &options);
+    struct ibv_send_wr wr = write_wr(&pair, &sge, 0, 0, 262144);
+    CHECK_EQ(run_wr(&pair, &wr), IBV_WC_SUCCESS);
+    CHECK_EQ(post(&pair, &wr), 0);
+    kill(pair.child, SIGKILL);
+    waitpid(pair.child, NULL, 0);
+    int first = wait_wc(pair.near.cq).status; // it may have been in time
+    CHECK(first == IBV_WC_SUCCESS || first == IBV_WC_RETRY_EXC_ERR);
+    CHECK_EQ(run_wr(&pair, &wr), first ? IBV_WC_WR_FLUSH_ERR : IBV_WC_RETRY_EXC_ERR);
+    end_close(&pair.near);
+}
+
+const struct test_case gpu_cases[] = {
+    {"far_gpu", far_gpu, SAME_PROCESS | PRIVATE_MEMORY, NULL},
+    {"near_gpu", near_gpu, ALL_MODES, NULL},
+    {"both_gpus", both_gpus, SAME_PROCESS | PRIVATE_MEMORY, NULL},
+    {"both_dmabuf", both_dmabuf, SAME_PROCESS | PRIVATE_MEMORY, NULL},
+    {"killed", killed, PRIVATE_MEMORY, NULL},
+    {0},
+};
