@@ -4,6 +4,7 @@
 #define GPUSHMEM_DEVICE_API_RMA_CUH
 
 #include "gpushmem/device/api.cuh"
+#include "gpushmem/device/bulk.cuh"
 
 // PUT and GET of one scope over elements of TYPE (void: SIZE counts).
 #define GPSH_API_MOVE(SUFFIX, SCOPE, NAME_PUT, NAME_GET, TYPE, SIZE)                                                   \
@@ -49,5 +50,10 @@ GPUSHMEM_RMA_SIZES(GPSH_API_SIZE)
 #undef GPSH_API_SIZE
 
 GPSH_SCOPES(GPSH_API_MOVE, gpushmem_dev_putmem, gpushmem_dev_getmem, void, 1)
+
+GPSH_API(void, gpushmem_dev_putmem_bulk, (void *dest, const void *source, size_t bytes, int pe, void *shared, size_t shared_bytes),
+         (dest, source, bytes, pe, shared, shared_bytes), gpsh_dev_put_bulk(dev, dest, source, bytes, pe, shared, shared_bytes))
+GPSH_API(void, gpushmem_dev_getmem_bulk, (void *dest, const void *source, size_t bytes, int pe, void *shared, size_t shared_bytes),
+         (dest, source, bytes, pe, shared, shared_bytes), gpsh_dev_get_bulk(dev, dest, source, bytes, pe, shared, shared_bytes))
 
 #endif

@@ -19,6 +19,12 @@
 #define GPSH_DEV_CALL [[maybe_unused]] static __attribute__((noinline))
 #endif
 
+#if defined(__CUDA_ARCH__)
+#define GPSH_UNROLL _Pragma("unroll")
+#else
+#define GPSH_UNROLL
+#endif
+
 // Program memory seen as words, whatever its declared type.
 typedef uint64_t __attribute__((may_alias)) gpsh_dev_word64;
 typedef uint32_t __attribute__((may_alias)) gpsh_dev_word32;
@@ -154,6 +160,48 @@ GPSH_DEV uint16_t gpsh_dev_load16_acquire_sys(const void *word)
     return value;
 #else
     return __atomic_load_n((const gpsh_dev_word16 *)word, __ATOMIC_ACQUIRE);
+#endif
+}
+
+// Without order: for polls (a fence follows when the wait is over) and single values. The CPU twins acquire, which is free.
+GPSH_DEV uint64_t gpsh_dev_load64_poll_sys(const void *word)
+{
+#if defined(__CUDA_ARCH__)
+    uint64_t value;
+    asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
+    return value;
+#else
+    return __atomic_load_n((const gpsh_dev_word64 *)word, __ATOMIC_ACQUIRE);
+#endif
+}
+
+GPSH_DEV uint32_t gpsh_dev_load32_poll_sys(const void *word)
+{
+#if defined(__CUDA_ARCH__)
+    uint32_t value;
+    asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(word) : "memory");
+    return value;
+#else
+    return __atomic_load_n((const gpsh_dev_word32 *)word, __ATOMIC_ACQUIRE);
+#endif
+}
+
+GPSH_DEV uint16_t gpsh_dev_load16_poll_sys(const void *word)
+{
+#if defined(__CUDA_ARCH__)
+    uint16_t value;
+    asm volatile("ld.relaxed.sys.global.u16 %0, [%1];" : "=h"(value) : "l"(word) : "memory");
+    return value;
+#else
+    return __atomic_load_n((const gpsh_dev_word16 *)word, __ATOMIC_ACQUIRE);
+#endif
+}
+
+// Behind a poll that ended a wait: what was ordered before the word was written is visible from here on.
+GPSH_DEV void gpsh_dev_acquire_after_poll(void)
+{
+#if defined(__CUDA_ARCH__)
+    asm volatile("fence.acq_rel.sys;" ::: "memory");
 #endif
 }
 

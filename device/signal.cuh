@@ -5,7 +5,7 @@
 
 #include "gpushmem/device/amo.cuh"
 
-// One thread: the signal word, after everything this thread stored before.
+// One thread: the signal word, after everything this thread stored (and, behind a barrier of its scope, the others) before.
 GPSH_DEV void gpsh_dev_signal(const struct gpushmem_dev &dev, uint64_t *signal, uint64_t value, int op, int pe)
 {
     if (!gpsh_dev_check(dev, signal, sizeof *signal, pe))
@@ -13,9 +13,10 @@ GPSH_DEV void gpsh_dev_signal(const struct gpushmem_dev &dev, uint64_t *signal, 
     char *direct = gpsh_dev_direct_amo(dev, signal, pe);
     if (!direct)
         gpsh_dev_ring_put_signal(dev, signal, nullptr, 0, signal, value, op, pe, false);
-    else if (op == GPUSHMEM_SIGNAL_ADD)
+    else if (op == GPUSHMEM_SIGNAL_ADD) {
+        gpsh_dev_fence_sys();
         gpsh_dev_atomic64(direct, GPUSHMEM_AMO_ADD, value, 0);
-    else
+    } else
         gpsh_dev_store64_release_sys(direct, value);
 }
 
@@ -30,11 +31,12 @@ GPSH_DEV void gpsh_dev_put_signal(const struct gpushmem_dev &dev, void *to, cons
     Scope::sync();
     if (char *direct = gpsh_dev_direct(dev, to, pe)) {
         gpsh_dev_copy<Scope>(direct, (const char *)from, bytes);
-        if (Scope::size() > 1)
-            gpsh_dev_fence_sys(); // each thread's own stores, before the signal of the first
+        // The barrier orders the others' stores before what the first thread does, and its release carries them along (PTX
+        // memory model: causality order is transitive), so one fence is enough.
         Scope::sync();
         if (Scope::rank() == 0) {
-            gpsh_dev_fence_sys();
+            if (!gpsh_dev_direct_amo(dev, signal, pe))
+                gpsh_dev_fence_sys(); // the signal takes another path: the data must be there first
             gpsh_dev_signal(dev, signal, value, op, pe);
         }
     } else if (Scope::rank() == 0) {

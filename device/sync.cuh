@@ -17,6 +17,15 @@ template <typename T> GPSH_DEV T gpsh_dev_load_acquire(const T *word)
     return gpsh_dev_from_bits<T>(gpsh_dev_load16_acquire_sys(word));
 }
 
+template <typename T> GPSH_DEV T gpsh_dev_load_poll(const T *word)
+{
+    if (sizeof(T) == 8)
+        return gpsh_dev_from_bits<T>(gpsh_dev_load64_poll_sys(word));
+    if (sizeof(T) == 4)
+        return gpsh_dev_from_bits<T>(gpsh_dev_load32_poll_sys(word));
+    return gpsh_dev_from_bits<T>(gpsh_dev_load16_poll_sys(word));
+}
+
 template <typename T> GPSH_DEV bool gpsh_dev_compare(T a, int cmp, T b)
 {
     switch (cmp) {
@@ -34,9 +43,11 @@ template <typename T> GPSH_DEV T gpsh_dev_wait_until(const struct gpushmem_dev &
 {
     struct gpsh_dev_wait wait = {0, 0};
     for (;;) {
-        T seen = gpsh_dev_load_acquire(word);
-        if (gpsh_dev_compare(seen, cmp, value))
+        T seen = gpsh_dev_load_poll(word);
+        if (gpsh_dev_compare(seen, cmp, value)) {
+            gpsh_dev_acquire_after_poll();
             return seen;
+        }
         int status = gpsh_dev_spin(dev, &wait, true);
         if (status) {
             gpsh_dev_fail(dev, status, -1, word, sizeof(T));
@@ -166,7 +177,7 @@ GPSH_DEV void gpsh_dev_pe_quiet(const struct gpushmem_dev &dev, int pe)
 // ---- Barrier ----
 
 // Dissemination over symmetric words: in round r this PE tells the PE 2^r after it. Sequence numbers only grow, so a PE may
-// enter the next barrier at once. One thread.
+// enter the next barrier at once. One thread; behind a fence, which makes the relaxed store a release.
 GPSH_DEV_CALL void gpsh_dev_disseminate(const struct gpushmem_dev &dev)
 {
     uint64_t sequence = gpsh_dev_load64_relaxed_gpu(dev.sync_sequence) + 1;
@@ -175,7 +186,7 @@ GPSH_DEV_CALL void gpsh_dev_disseminate(const struct gpushmem_dev &dev)
         int to = (int)((dev.my_pe + distance) % dev.n_pes);
         uint64_t *word = &dev.sync->arrived[round].sequence;
         if (char *direct = gpsh_dev_direct(dev, word, to))
-            gpsh_dev_store64_release_sys(direct, sequence);
+            gpsh_dev_store64_sys(direct, sequence);
         else
             gpsh_dev_ring_put_value(dev, word, sequence, sizeof sequence, to);
         if (gpsh_dev_wait_until<uint64_t>(dev, word, GPUSHMEM_CMP_GE, sequence) < sequence)
@@ -185,16 +196,16 @@ GPSH_DEV_CALL void gpsh_dev_disseminate(const struct gpushmem_dev &dev)
 
 template <class Scope> GPSH_DEV void gpsh_dev_sync_all(const struct gpushmem_dev &dev)
 {
-    gpsh_dev_fence_sys();
     Scope::sync();
-    if (Scope::rank() == 0)
+    if (Scope::rank() == 0) {
+        gpsh_dev_fence_sys(); // for all threads of the scope: they came through its barrier
         gpsh_dev_disseminate(dev);
+    }
     Scope::sync();
 }
 
 template <class Scope> GPSH_DEV void gpsh_dev_barrier_all(const struct gpushmem_dev &dev)
 {
-    gpsh_dev_fence_full_sys();
     Scope::sync();
     if (Scope::rank() == 0) {
         gpsh_dev_quiet(dev);

@@ -77,7 +77,6 @@ static int choose(int node_pe)
     if (code)
         return gpsh_gpu_fail(code, "GPU %d cannot be used; is it in exclusive mode and taken by another process?",
                              gpsh_gpu.ordinal);
-    gpsh_gpu.primary = true;
     gpsh_cu.context_set(gpsh_gpu.context);
     return 0;
 }
@@ -118,8 +117,7 @@ void gpsh_gpu_close(void)
         gpsh_cu.stream_destroy(copies.stream);
     copies.stream = NULL;
     gpsh_gpu_leave(entered);
-    if (gpsh_gpu.primary)
-        gpsh_cu.primary_release(gpsh_gpu.device);
+    // A primary context stays retained: the runtime API, PyTorch or our own next init may find it current in some thread.
     gpsh_gpu = (struct gpsh_gpu){.ordinal = -1};
 }
 

@@ -11,7 +11,6 @@ struct gpsh_gpu {
     gpsh_cu_device device;
     int ordinal;
     gpsh_cu_context context;
-    bool primary;          // the context is the device's primary one, retained by us
     bool chosen_by_program; // a context was current when the library was initialised
     char name[96];
     char pci[16];          // "0000:3b:00.0"

@@ -98,7 +98,6 @@ struct gpsh_cu_uuid {
     X(device_pci, cuDeviceGetPCIBusId, (char *text, int bytes, gpsh_cu_device device))                                \
     X(device_uuid, cuDeviceGetUuid_v2, (struct gpsh_cu_uuid *uuid, gpsh_cu_device device))                            \
     X(primary_retain, cuDevicePrimaryCtxRetain, (gpsh_cu_context *context, gpsh_cu_device device))                    \
-    X(primary_release, cuDevicePrimaryCtxRelease_v2, (gpsh_cu_device device))                                         \
     X(context_current, cuCtxGetCurrent, (gpsh_cu_context *context))                                                   \
     X(context_set, cuCtxSetCurrent, (gpsh_cu_context context))                                                        \
     X(context_device, cuCtxGetDevice, (gpsh_cu_device *device))                                                       \

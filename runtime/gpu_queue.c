@@ -56,30 +56,58 @@ static int queue_open(unsigned results, struct gpsh_queue **out)
     return 0;
 }
 
-static gpsh_cu_result copy(struct gpu_queue *q, void *to, const void *from, size_t bytes, bool capture, bool *captured)
+// Is it memory that CUDA does not know, which the driver therefore copies through buffers of its own?
+static bool is_pageable(const void *memory, unsigned *type)
 {
-    gpsh_cu_ptr target = (gpsh_cu_ptr)(uintptr_t)to, source = (gpsh_cu_ptr)(uintptr_t)from;
-    unsigned type = 0;
-    // Pageable memory is unknown to CUDA: the driver has copied it when the call returns ("API synchronization behavior").
-    *captured = gpsh_cu.pointer_attribute(&type, GPSH_CU_POINTER_MEMORY_TYPE, source) != 0;
-    if (*captured)
-        return gpsh_cu.copy_from_host(target, from, bytes, q->stream);
-    if (!capture || type == GPSH_CU_MEMORY_DEVICE || bytes > 4096)
-        return gpsh_cu.copy_any(target, source, bytes, q->stream);
-    char pageable[4096];
-    memcpy(pageable, from, bytes);
-    *captured = true;
-    return gpsh_cu.copy_from_host(target, pageable, bytes, q->stream);
+    *type = 0;
+    return gpsh_cu.pointer_attribute(type, GPSH_CU_POINTER_MEMORY_TYPE, (gpsh_cu_ptr)(uintptr_t)memory) != 0;
 }
 
-static int queue_copy(struct gpsh_queue *self, void *to, const void *from, size_t bytes, bool capture)
+// "API synchronization behavior" of the driver: pageable sources have been read when the call returns, and copies to pageable
+// memory are complete then.
+static gpsh_cu_result put(struct gpu_queue *q, void *to, const void *from, size_t bytes, bool capture, int *status)
 {
-    bool captured = false, entered = gpsh_gpu_enter();
-    gpsh_cu_result code = copy((struct gpu_queue *)self, to, from, bytes, capture, &captured);
+    gpsh_cu_ptr target = (gpsh_cu_ptr)(uintptr_t)to;
+    unsigned type;
+    *status = GPSH_POST_CAPTURED;
+    if (is_pageable(from, &type))
+        return gpsh_cu.copy_from_host(target, from, bytes, q->stream);
+    if (capture && type != GPSH_CU_MEMORY_DEVICE && bytes <= 4096) {
+        char pageable[4096];
+        memcpy(pageable, from, bytes);
+        return gpsh_cu.copy_from_host(target, pageable, bytes, q->stream);
+    }
+    *status = GPSH_POST_IN_FLIGHT;
+    return gpsh_cu.copy_any(target, (gpsh_cu_ptr)(uintptr_t)from, bytes, q->stream);
+}
+
+static gpsh_cu_result get(struct gpu_queue *q, void *to, const void *from, size_t bytes, int *status)
+{
+    gpsh_cu_ptr source = (gpsh_cu_ptr)(uintptr_t)from;
+    unsigned type;
+    *status = GPSH_POST_DONE;
+    if (is_pageable(to, &type))
+        return gpsh_cu.copy_to_host(to, source, bytes, q->stream);
+    *status = GPSH_POST_IN_FLIGHT;
+    return gpsh_cu.copy_any((gpsh_cu_ptr)(uintptr_t)to, source, bytes, q->stream);
+}
+
+static int queue_put(struct gpsh_queue *self, void *to, const void *from, size_t bytes, bool capture)
+{
+    int status;
+    bool entered = gpsh_gpu_enter();
+    gpsh_cu_result code = put((struct gpu_queue *)self, to, from, bytes, capture, &status);
     gpsh_gpu_leave(entered);
-    if (code)
-        return gpsh_gpu_fail(code, "copy of %zu bytes from %p to %p", bytes, from, to);
-    return captured ? GPSH_POST_CAPTURED : GPSH_POST_IN_FLIGHT;
+    return code ? gpsh_gpu_fail(code, "put of %zu bytes from %p to %p", bytes, from, to) : status;
+}
+
+static int queue_get(struct gpsh_queue *self, void *to, const void *from, size_t bytes)
+{
+    int status;
+    bool entered = gpsh_gpu_enter();
+    gpsh_cu_result code = get((struct gpu_queue *)self, to, from, bytes, &status);
+    gpsh_gpu_leave(entered);
+    return code ? gpsh_gpu_fail(code, "get of %zu bytes from %p to %p", bytes, from, to) : status;
 }
 
 static int queue_amo(struct gpsh_queue *self, void *word, const struct gpsh_op *op, unsigned result)
@@ -121,7 +149,8 @@ static int queue_check(struct gpsh_queue *self)
 const struct gpsh_queue_ops gpsh_gpu_queue_ops = {
     .open = queue_open,
     .close = queue_close,
-    .copy = queue_copy,
+    .put = queue_put,
+    .get = queue_get,
     .amo = queue_amo,
     .mark = queue_mark,
     .check = queue_check,

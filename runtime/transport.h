@@ -53,7 +53,9 @@ struct gpsh_queue_ops {
     void (*close)(struct gpsh_queue *queue); // completes what is in it first; NULL is legal
     // GPSH_POST_IN_FLIGHT, GPSH_POST_CAPTURED if the source may be reused already, or a negative status. `capture`: it must
     // be, if it is host memory and small.
-    int (*copy)(struct gpsh_queue *queue, void *to, const void *from, size_t bytes, bool capture);
+    int (*put)(struct gpsh_queue *queue, void *to, const void *from, size_t bytes, bool capture);
+    // GPSH_POST_IN_FLIGHT, GPSH_POST_DONE if it and everything before it is complete, or a negative status.
+    int (*get)(struct gpsh_queue *queue, void *to, const void *from, size_t bytes);
     // op's atomic on `word`, atomic to those of kernels; if op->result is set, the previous value goes to results[result].
     int (*amo)(struct gpsh_queue *queue, void *word, const struct gpsh_op *op, unsigned result);
     int (*mark)(struct gpsh_queue *queue, uint64_t number);

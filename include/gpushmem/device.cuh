@@ -51,6 +51,10 @@
 //   void gpushmem_dev_NAME_get[_nbi][_warp|_block](TYPE *dest, const TYPE *source, size_t n, int pe)
 //   void gpushmem_dev_putBITS..., gpushmem_dev_getBITS...     the same over elements of BITS bits (void *)
 //   void gpushmem_dev_putmem..., gpushmem_dev_getmem...       the same over bytes
+//   void gpushmem_dev_putmem_bulk(void *dest, const void *source, size_t bytes, int pe, void *shared, size_t shared_bytes)
+//   void gpushmem_dev_getmem_bulk(...)                        one thread; `shared`: shared memory of the block, a multiple of
+//        128, lent until the call returns: with 32 KiB one thread moves tens of GB/s (sm_90; elsewhere and for peers behind a
+//        ring as putmem and getmem)
 //   void gpushmem_dev_NAME_iput[_warp|_block](TYPE *dest, const TYPE *source, ptrdiff_t dst, ptrdiff_t sst, size_t n, int pe)
 //   void gpushmem_dev_NAME_iget[_warp|_block](TYPE *dest, const TYPE *source, ptrdiff_t dst, ptrdiff_t sst, size_t n, int pe)
 //        n elements, `dst` elements apart at dest and `sst` at source (both >= 1); also iputBITS, igetBITS

@@ -73,14 +73,30 @@ static int post_copy(struct gpu_channel *self, const struct gpsh_op *op, char *b
     if (!op->bytes)
         return GPSH_POST_CAPTURED;
     if (op->kind == GPSH_OP_GET)
-        return self->ops->copy(self->queue, op->local, base + op->remote, op->bytes, false);
-    return self->ops->copy(self->queue, base + op->remote, op->local, op->bytes, op->flags & GPSH_OP_CAPTURE);
+        return self->ops->get(self->queue, op->local, base + op->remote, op->bytes);
+    return self->ops->put(self->queue, base + op->remote, op->local, op->bytes, op->flags & GPSH_OP_CAPTURE);
 }
 
 static int fail(struct gpu_channel *self, int32_t pe, int status)
 {
     self->channel.flows[pe].error = status;
     return status;
+}
+
+static void complete(struct gpu_channel *self, int status)
+{
+    unsigned slot = (unsigned)(self->completed % ENTRIES);
+    struct entry *entry = &self->entries[slot];
+    if (entry->result && !status)
+        memcpy(entry->result, &self->queue->results[slot], entry->width);
+    self->completed++;
+    self->channel.pending--;
+    if (status)
+        self->channel.flows[entry->pe].error = status;
+    else
+        self->channel.flows[entry->pe].completed++;
+    if (entry->completion)
+        entry->completion->done(entry->completion, status);
 }
 
 int gpsh_p2p_gpu_post(struct gpsh_channel *channel, const struct gpsh_op *op, char *base)
@@ -105,6 +121,8 @@ int gpsh_p2p_gpu_post(struct gpsh_channel *channel, const struct gpsh_op *op, ch
     self->posted++;
     channel->flows[op->pe].posted++;
     channel->pending++;
+    while (status == GPSH_POST_DONE && self->completed < self->posted)
+        complete(self, 0); // the queue is empty
     return status;
 }
 
@@ -117,22 +135,6 @@ int gpsh_p2p_gpu_flush(struct gpsh_channel *channel)
     if (!status)
         self->marked = self->posted;
     return status;
-}
-
-static void complete(struct gpu_channel *self, int status)
-{
-    unsigned slot = (unsigned)(self->completed % ENTRIES);
-    struct entry *entry = &self->entries[slot];
-    if (entry->result && !status)
-        memcpy(entry->result, &self->queue->results[slot], entry->width);
-    self->completed++;
-    self->channel.pending--;
-    if (status)
-        self->channel.flows[entry->pe].error = status;
-    else
-        self->channel.flows[entry->pe].completed++;
-    if (entry->completion)
-        entry->completion->done(entry->completion, status);
 }
 
 // A CUDA context that broke (a kernel of the program faulted) never reaches its marks: everything fails then.
