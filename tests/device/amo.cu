@@ -92,11 +92,11 @@ int main(int argc, char **argv)
     RUN(hammer, BLOCKS, THREADS, sum64, sum32, tickets, rounds, errors);
     CHECK_OK(gpushmem_barrier_all());
     if (me == 0) {
-        CHECK(*sum64 == 3 * total);
-        CHECK(sum32[0] == total && sum32[1] == 0);
-        CHECK(tickets[0] == total);
+        CHECK(check_read(sum64) == 3 * total);
+        CHECK(check_read(&sum32[0]) == total && check_read(&sum32[1]) == 0);
+        CHECK(check_read(&tickets[0]) == total);
         for (uint64_t i = 0; i < total; i++)
-            CHECK(tickets[1 + i / 64] >> (i % 64) & 1);
+            CHECK(check_read(&tickets[1 + i / 64]) >> (i % 64) & 1);
     }
     gpushmem_free(tickets);
     gpushmem_free(sum32);

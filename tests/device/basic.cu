@@ -25,13 +25,13 @@ int main(void)
     int me = check_begin(), n = gpushmem_n_pes(), left = (me + n - 1) % n;
     int *inbox = (int *)gpushmem_calloc(1, sizeof *inbox), *results = (int *)gpushmem_calloc(2, sizeof *results);
     RUN(pass_on, 1, 1, inbox, results);
-    CHECK(results[0] == left + 1);
-    CHECK(results[1] == (left + n - 1) % n + 1);
+    CHECK(check_read(&results[0]) == left + 1);
+    CHECK(check_read(&results[1]) == (left + n - 1) % n + 1);
     gpushmem_barrier_all();
     gpushmem_dev dev;
     CHECK_OK(gpushmem_device_handle(&dev));
     RUN(pass_on_explicitly, 1, 1, dev, inbox, results);
-    CHECK(results[0] == -left - 1);
+    CHECK(check_read(&results[0]) == -left - 1);
     gpushmem_free(results);
     gpushmem_free(inbox);
     return check_end("basic");

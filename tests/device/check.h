@@ -27,6 +27,22 @@ static int check_failures;
             fprintf(stderr, "%s:%d: %s: %d, %s\n", __FILE__, __LINE__, #call, check_status, gpushmem_last_error());    \
     } while (0)
 
+// Symmetric memory from the host, which must not touch it: it may be on a GPU.
+template <typename T> static inline T check_read(const T *symmetric)
+{
+    T value = {};
+    CHECK_OK(gpushmem_getmem(&value, symmetric, sizeof value, gpushmem_my_pe()));
+    return value;
+}
+
+static inline void check_clear(void *symmetric, size_t bytes)
+{
+    void *zeros = calloc(1, bytes);
+    CHECK_OK(gpushmem_putmem(symmetric, zeros, bytes, gpushmem_my_pe()));
+    CHECK_OK(gpushmem_quiet());
+    free(zeros);
+}
+
 static inline int check_begin(void)
 {
     if (gpushmem_init()) {

@@ -20,9 +20,11 @@ static inline int *check_errors_begin(void)
 
 static inline void check_errors_end(const char *file, int *errors)
 {
+    static int counts[CHECK_LINES];
+    CHECK_OK(gpushmem_int_get(counts, errors, CHECK_LINES, gpushmem_my_pe()));
     for (int i = 0; i < CHECK_LINES; i++)
-        if (errors[i] && check_failures++ < 20)
-            fprintf(stderr, "%s:%d: PE %d: %d times not true\n", file, i, gpushmem_my_pe(), errors[i]);
+        if (counts[i] && check_failures++ < 20)
+            fprintf(stderr, "%s:%d: PE %d: %d times not true\n", file, i, gpushmem_my_pe(), counts[i]);
     gpushmem_free(errors);
 }
 

@@ -196,7 +196,7 @@ __global__ void shared_memory(uint64_t *result)
 template <int HOW> static void run_ping_pong(box *b, uint64_t *source, int *errors, int threads)
 {
     gpushmem_barrier_all();
-    memset((void *)b, 0, sizeof *b);
+    check_clear(b, sizeof *b);
     gpushmem_barrier_all();
     RUN(ping_pong<HOW>, 1, threads, b, source, errors);
 }
@@ -214,7 +214,7 @@ int main(void)
     run_ping_pong<3>(b, source, errors, 1);
     run_ping_pong<4>(b, source, errors, 1);
     gpushmem_barrier_all();
-    memset((void *)b, 0, sizeof *b);
+    check_clear(b, sizeof *b);
     gpushmem_barrier_all();
     if (n >= 3)
         RUN(told_by_third, 1, 1, b, errors);
@@ -222,13 +222,13 @@ int main(void)
     RUN(waits, 1, 1, b, errors);
     RUN(barriers, 1, 40, counter, errors);
     gpushmem_barrier_all();
-    memset((void *)counter, 0, 4 * sizeof *counter);
+    check_clear(counter, 4 * sizeof *counter);
     test_streams(counter);
-    memset((void *)counter, 0, 4 * sizeof *counter);
+    check_clear(counter, 4 * sizeof *counter);
     RUN(shared_memory, 2, 64, counter);
-    CHECK(counter[0] == 63 * 64 / 2);
-    CHECK(counter[1] == 63 * 64 / 2 + 64000);
-    CHECK(counter[2] == 37 && counter[3] == 37);
+    CHECK(check_read(&counter[0]) == 63 * 64 / 2);
+    CHECK(check_read(&counter[1]) == 63 * 64 / 2 + 64000);
+    CHECK(check_read(&counter[2]) == 37 && check_read(&counter[3]) == 37);
     check_errors_end(__FILE__, errors);
     gpushmem_free(counter);
     gpushmem_free(source);

@@ -281,6 +281,16 @@ static void row_host(const char *name, int what, char *program)
     }
 }
 
+// Through ring and proxy: each round takes microseconds, so fewer rows say it all.
+static void rows_of_proxy(void)
+{
+    row_put_quiet<THREAD>("one thread", 1, 1 << 20);
+    row_word("p + quiet", P_QUIET);
+    row_word("g", G);
+    row_word("atomic inc + quiet", INC_QUIET);
+    row_word("atomic fetch_add", FETCH_ADD);
+}
+
 static void rows_of_pe_0(void)
 {
     row_put_quiet<THREAD>("one thread", 1, 65536);
@@ -307,8 +317,10 @@ static void rows_of_pe_0(void)
     free(program);
 }
 
-int main(void)
+// usage: perf_gpu_rows [proxy]
+int main(int argc, char **argv)
 {
+    bool proxy = argc > 1 && !strcmp(argv[1], "proxy");
     check(gpushmem_init(), "init");
     if (gpushmem_n_pes() != 2) {
         fprintf(stderr, "perf_gpu_rows wants two PEs: gpushmem run -n 2 perf_gpu_rows.cuda\n");
@@ -322,7 +334,7 @@ int main(void)
     grid_counter = (uint64_t *)gpushmem_calloc(1, sizeof *grid_counter);
     check(gpushmem_device_handle(&dev), "handle");
     if (gpushmem_my_pe() == 0)
-        rows_of_pe_0();
+        proxy ? rows_of_proxy() : rows_of_pe_0();
     check(gpushmem_barrier_all(), "barrier");
     row_ping_pong("ping-pong: put, fence, flag; round trip", PUT_FENCE_FLAG);
     row_ping_pong("ping-pong: put_signal; round trip", PUT_SIGNAL);

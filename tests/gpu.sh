@@ -1,0 +1,107 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# gpu.sh: builds on a GPU host and runs what needs a GPU; the last line is "N passed, N failed".
+#
+#   gpu.sh [--build DIR] [--quick] [--perf]
+#     --build DIR  build folder (default: build/gpu)
+#     --quick      without compute-sanitizer
+#     --perf       afterwards the benchmark rows of docs/benchmarks.md (two PEs; two GPUs if there are)
+#
+# Wants CMake, Ninja, a C and a C++ compiler, pkg-config with pmix, hwloc and libibverbs, and CUDA under /usr/local/cuda (or
+# nvcc in PATH). Ubuntu 24.04 and Debian 12 are known. Each device test runs with 2 PEs and, where it makes sense, 1, 3 and 4:
+# PEs share a GPU where there are fewer GPUs than PEs. Exit code 77: there is no GPU.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
+build=build/gpu quick='' perf='' passed=0 failed=0
+while [ $# -gt 0 ]; do
+    case $1 in
+    --build) build=$2 && shift ;;
+    --quick) quick=1 ;;
+    --perf) perf=1 ;;
+    *) sed -n '3,/^set -/{/^set -/d;s/^# \{0,1\}//;p}' "$0" && exit 2 ;;
+    esac
+    shift
+done
+
+export PATH=$PATH:/usr/local/cuda/bin
+gpus=$(nvidia-smi -L 2>/dev/null | grep -c '^GPU') || true
+[ "${gpus:-0}" -gt 0 ] || { echo "gpu.sh: nvidia-smi shows no GPU here" && exit 77; }
+echo "GPUs: $(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader | sort | uniq -c | tr -s ' \n' ' ')"
+
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DGPUSHMEM_CUDA=ON >"$log" 2>&1 &&
+    ninja -C "$build" >>"$log" 2>&1 || { tail -40 "$log" && echo "0 passed, 1 failed (the build)" && exit 1; }
+bin=$build/bin
+
+# The program hangs for nobody: every wait ends after a minute with an error that says who waited for what.
+export GPUSHMEM_HEAP_SIZE=128M GPUSHMEM_WAIT_TIMEOUT_MS=60000 GPUSHMEM_HEAP_KIND=device
+
+# check NAME COMMAND...: one test.
+check() {
+    local name=$1 begin=$SECONDS
+    shift
+    if timeout 300 "$@" >"$log" 2>&1; then
+        passed=$((passed + 1)) && echo "ok      $name ($((SECONDS - begin)) s)"
+    else
+        failed=$((failed + 1)) && echo "FAILED  $name (exit $?)" && tail -25 "$log" | sed 's/^/    /'
+    fi
+}
+
+# job PES COMMAND...: a job under our own launcher.
+job() {
+    local pes=$1
+    shift
+    "$bin/gpushmem" run -n "$pes" "$@"
+}
+
+for pes in 1 2 3; do
+    check "heap, $pes PEs, VMM" job $pes "$bin/gpu_heap"
+done
+check "heap, 2 PEs, CUDA IPC" env GPUSHMEM_HEAP_EXPORT=ipc "$bin/gpushmem" run -n 2 "$bin/gpu_heap"
+check "heap, 2 PEs, host memory" env GPUSHMEM_HEAP_KIND=host "$bin/gpushmem" run -n 2 "$bin/gpu_heap"
+check "heap of 16 GiB" env GPUSHMEM_HEAP_SIZE=16G "$bin/gpushmem" run -n 1 "$bin/gpu_heap"
+
+too_big() {
+    local out
+    out=$(GPUSHMEM_HEAP_SIZE=4T job 1 "$bin/gpu_heap" 2>&1) && return 1
+    grep -q 'does not fit on' <<<"$out"
+}
+check "a heap that does not fit is refused in a sentence" too_big
+nothing_visible() {
+    local out
+    out=$(CUDA_VISIBLE_DEVICES='' job 1 "$bin/gpu_heap" 2>&1) && return 1
+    grep -q 'sees no GPU' <<<"$out"
+}
+check "no visible GPU is told in a sentence" nothing_visible
+mixed_kinds() {
+    local out
+    # shellcheck disable=SC2016 # the PE's own shell expands it
+    out=$(job 2 sh -c '[ "$PMIX_RANK" = 0 ] && export GPUSHMEM_HEAP_KIND=host; exec "$0"' "$bin/gpu_heap" 2>&1) && return 1
+    grep -q 'has its heap in' <<<"$out"
+}
+check "PEs with heaps of different kinds are told" mixed_kinds
+
+for program in "$bin"/device_*.cuda; do
+    name=$(basename "$program" .cuda)
+    for p2p in 1 0; do
+        check "$name, 2 PEs, P2P=$p2p" env GPUSHMEM_P2P=$p2p "$bin/gpushmem" run -n 2 "$program"
+    done
+    [ "$gpus" -lt 2 ] || check "$name, 4 PEs, P2P=1" job 4 "$program"
+    check "$name, 1 PE" job 1 "$program"
+done
+
+if [ -z "$quick" ] && command -v compute-sanitizer >/dev/null; then
+    for tool in memcheck racecheck; do
+        check "device_basic under $tool" job 2 compute-sanitizer --tool $tool --error-exitcode 9 "$bin/device_basic.cuda"
+        check "device_basic under $tool, P2P=0" env GPUSHMEM_P2P=0 "$bin/gpushmem" run -n 2 compute-sanitizer --tool $tool \
+            --error-exitcode 9 "$bin/device_basic.cuda"
+    done
+fi
+
+if [ -n "$perf" ]; then
+    "$bin/gpushmem" run -n 2 env GPUSHMEM_HEAP_SIZE=256M "$bin/perf_gpu_rows"
+    GPUSHMEM_P2P=0 "$bin/gpushmem" run -n 2 env GPUSHMEM_HEAP_SIZE=256M "$bin/perf_gpu_rows" proxy
+fi
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]
