@@ -130,8 +130,9 @@ static __device__ void await(const uint64_t *host, unsigned long long *copy, uns
         if (atomicExch(lock, 1u) == 0) {
             uint64_t now = load_host(host);
             atomicMax(copy, (unsigned long long)now);
-            __threadfence();
-            atomicExch(lock, 0u);
+            atomicExch(lock, 0u); // the lock only keeps others from asking too: no order is needed
+            if (now >= least)
+                return;
         } else {
             __nanosleep(100);
         }
@@ -190,7 +191,9 @@ template <int WORDS> static __device__ void pack(uint64_t *words, uint64_t index
         gpushmem_command_pack(&c, lap, words);
         return;
     }
-    for (int i = 0; WORDS != 8 && i < WORDS; i++)
+    constexpr int others = WORDS == 8 ? 0 : WORDS;
+#pragma unroll
+    for (int i = 0; i < others; i++)
         words[i] = lap << GPUSHMEM_LAP_BIT | (value + i);
 }
 
