@@ -50,11 +50,28 @@ static gpsh_cu_result load_module(int wide)
     return code;
 }
 
+// The driver loads a kernel at its first launch, and may wait for running kernels then: one of the program's that waits for
+// the proxy would wait for ever. So each is launched once now, on a word of its own.
+static gpsh_cu_result warm_up(void)
+{
+    gpsh_cu_ptr word = 0, none = 0;
+    uint64_t zero = 0;
+    void *parameters[] = {&word, &none, &zero, &zero};
+    gpsh_cu_result code = gpsh_cu.memory_alloc(&word, 8);
+    for (int i = 0; i < 2 * N_AMOS && !code; i++)
+        code = gpsh_cu.launch(kernels.amo[i % 2][i / 2], 1, 1, 1, 1, 1, 1, 0, NULL, parameters, NULL);
+    if (word)
+        gpsh_cu.memory_free(word); // waits for them
+    return code;
+}
+
 static int load(void)
 {
     gpsh_cu_result code = load_module(0);
     if (!code)
         code = load_module(1);
+    if (!code)
+        code = warm_up();
     if (!code)
         return 0;
     int status = gpsh_gpu_fail(code, "loading the library's kernels on %s", gpsh_gpu.name);

@@ -33,6 +33,9 @@ static void queue_close(struct gpsh_queue *self)
 
 static int queue_open(unsigned results, struct gpsh_queue **out)
 {
+    int loaded = gpsh_gpu_kernels_load();
+    if (loaded)
+        return loaded;
     struct gpu_queue *q = calloc(1, sizeof *q);
     if (!q)
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no host memory for a queue of GPU operations");

@@ -79,10 +79,11 @@ int main(void)
     CHECK_OK(GPUSHMEM_LAUNCH(put_to, 2, 4, NULL, &beside, me));
     EXPECT_ERROR(GPUSHMEM_ERR_ADDRESS, "address");
 
-    *result = 1;
+    gpushmem_uint64_p(result, 1, me);
+    CHECK_OK(gpushmem_quiet());
     CHECK_OK(GPUSHMEM_LAUNCH(fetch_from, 1, 1, NULL, word, n, result));
     EXPECT_ERROR(GPUSHMEM_ERR_PE, "PE");
-    CHECK(*result == 0);
+    CHECK(check_read(result) == 0);
 
     CHECK_OK(GPUSHMEM_LAUNCH(wait_in_vain, 1, 1, NULL, word));
     EXPECT_ERROR(GPUSHMEM_ERR_TIMEOUT, "timed out");
