@@ -76,13 +76,15 @@ GPSH_DEV uint64_t gpsh_dev_add64_relaxed_gpu(uint64_t *word, uint64_t value)
 #endif
 }
 
+// The CPU twins of this and of the load below acquire and release (free on x86), so that sanitizers see the order that fences
+// make on the GPU.
 GPSH_DEV void gpsh_dev_max64_relaxed_gpu(uint64_t *word, uint64_t value)
 {
 #if defined(__CUDA_ARCH__)
     atomicMax((unsigned long long *)word, (unsigned long long)value);
 #else
     uint64_t old = __atomic_load_n(word, __ATOMIC_RELAXED);
-    while (old < value && !__atomic_compare_exchange_n(word, &old, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+    while (old < value && !__atomic_compare_exchange_n(word, &old, value, true, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
         ;
 #endif
 }
@@ -94,7 +96,7 @@ GPSH_DEV uint64_t gpsh_dev_load64_relaxed_gpu(const uint64_t *word)
     asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
     return value;
 #else
-    return __atomic_load_n(word, __ATOMIC_RELAXED);
+    return __atomic_load_n(word, __ATOMIC_ACQUIRE);
 #endif
 }
 
@@ -163,8 +165,8 @@ GPSH_DEV uint16_t gpsh_dev_load16_acquire_sys(const void *word)
 #endif
 }
 
-// Without order: for polls (a fence follows when the wait is over) and single values. The CPU twins acquire, which is free.
-GPSH_DEV uint64_t gpsh_dev_load64_poll_sys(const void *word)
+// Without order, for single values. The CPU twins acquire, which is free.
+GPSH_DEV uint64_t gpsh_dev_load64_value_sys(const void *word)
 {
 #if defined(__CUDA_ARCH__)
     uint64_t value;
@@ -175,7 +177,7 @@ GPSH_DEV uint64_t gpsh_dev_load64_poll_sys(const void *word)
 #endif
 }
 
-GPSH_DEV uint32_t gpsh_dev_load32_poll_sys(const void *word)
+GPSH_DEV uint32_t gpsh_dev_load32_value_sys(const void *word)
 {
 #if defined(__CUDA_ARCH__)
     uint32_t value;
@@ -186,7 +188,7 @@ GPSH_DEV uint32_t gpsh_dev_load32_poll_sys(const void *word)
 #endif
 }
 
-GPSH_DEV uint16_t gpsh_dev_load16_poll_sys(const void *word)
+GPSH_DEV uint16_t gpsh_dev_load16_value_sys(const void *word)
 {
 #if defined(__CUDA_ARCH__)
     uint16_t value;
@@ -194,14 +196,6 @@ GPSH_DEV uint16_t gpsh_dev_load16_poll_sys(const void *word)
     return value;
 #else
     return __atomic_load_n((const gpsh_dev_word16 *)word, __ATOMIC_ACQUIRE);
-#endif
-}
-
-// Behind a poll that ended a wait: what was ordered before the word was written is visible from here on.
-GPSH_DEV void gpsh_dev_acquire_after_poll(void)
-{
-#if defined(__CUDA_ARCH__)
-    asm volatile("fence.acq_rel.sys;" ::: "memory");
 #endif
 }
 
@@ -397,6 +391,36 @@ GPSH_DEV uint64_t gpsh_dev_now_ns(void)
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+#endif
+}
+
+// Where a warp's threads meet: which of them call together, and the first of them. CPU threads call alone.
+GPSH_DEV unsigned gpsh_dev_together(void)
+{
+#if defined(__CUDA_ARCH__)
+    return __activemask();
+#else
+    return 1;
+#endif
+}
+
+// Gives way to others for a moment, when somebody else does the work.
+GPSH_DEV void gpsh_dev_nap(void)
+{
+#if defined(__CUDA_ARCH__)
+    __nanosleep(100);
+#else
+    sched_yield();
+#endif
+}
+
+// Behind a command, before the first look at its answer: a look at once passes the answer on its way, and a whole PCIe round
+// trip is lost (3.0 us from command to answer at the median, with this 2.1; docs/adr/0003-command-ring.md).
+GPSH_DEV void gpsh_dev_let_it_travel(void)
+{
+#if defined(__CUDA_ARCH__)
+    for (long long begin = clock64(); clock64() - begin < 450;)
+        ;
 #endif
 }
 

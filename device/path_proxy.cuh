@@ -47,6 +47,42 @@ GPSH_DEV void gpsh_dev_ring_put_value(const struct gpushmem_dev &dev, void *to, 
     gpsh_dev_submit(dev, c, GPSH_DEV_NOTHING);
 }
 
+GPSH_DEV uint64_t gpsh_dev_ring_get_value(const struct gpushmem_dev &dev, const void *from, size_t bytes, int pe);
+
+// Local and shared memory of a GPU: no proxy and no NIC reaches it, so its bytes travel in the commands themselves.
+GPSH_DEV bool gpsh_dev_is_private(const void *address)
+{
+#if defined(__CUDA_ARCH__)
+    return !__isGlobal(address);
+#else
+    return false;
+#endif
+}
+
+GPSH_DEV size_t gpsh_dev_private_piece(size_t left)
+{
+    return left >= 8 ? 8 : left >= 4 ? 4 : left >= 2 ? 2 : 1;
+}
+
+GPSH_DEV_CALL void gpsh_dev_ring_put_private(const struct gpushmem_dev &dev, char *to, const char *from, size_t bytes, int pe)
+{
+    for (size_t at = 0, n; at < bytes; at += n) {
+        uint64_t value = 0;
+        n = gpsh_dev_private_piece(bytes - at);
+        memcpy(&value, from + at, n);
+        gpsh_dev_ring_put_value(dev, to + at, value, n, pe);
+    }
+}
+
+GPSH_DEV_CALL void gpsh_dev_ring_get_private(const struct gpushmem_dev &dev, char *to, const char *from, size_t bytes, int pe)
+{
+    for (size_t at = 0, n; at < bytes; at += n) {
+        n = gpsh_dev_private_piece(bytes - at);
+        uint64_t value = gpsh_dev_ring_get_value(dev, from + at, n, pe);
+        memcpy(to + at, &value, n);
+    }
+}
+
 GPSH_DEV void gpsh_dev_ring_put(const struct gpushmem_dev &dev, void *to, const void *from, size_t bytes, int pe, bool blocking)
 {
     bool small = bytes == 8 || bytes == 4 || bytes == 2 || bytes == 1;
@@ -56,11 +92,19 @@ GPSH_DEV void gpsh_dev_ring_put(const struct gpushmem_dev &dev, void *to, const 
         gpsh_dev_ring_put_value(dev, to, value, bytes, pe);
         return;
     }
+    if (gpsh_dev_is_private(from)) {
+        gpsh_dev_ring_put_private(dev, (char *)to, (const char *)from, bytes, pe);
+        return;
+    }
     gpsh_dev_submit(dev, gpsh_dev_command(GPUSHMEM_CMD_PUT, pe, to, from, bytes), blocking ? GPSH_DEV_SOURCE : GPSH_DEV_NOTHING);
 }
 
 GPSH_DEV void gpsh_dev_ring_get(const struct gpushmem_dev &dev, void *to, const void *from, size_t bytes, int pe, bool blocking)
 {
+    if (gpsh_dev_is_private(to)) {
+        gpsh_dev_ring_get_private(dev, (char *)to, (const char *)from, bytes, pe);
+        return;
+    }
     gpsh_dev_submit(dev, gpsh_dev_command(GPUSHMEM_CMD_GET, pe, from, to, bytes), blocking ? GPSH_DEV_DONE : GPSH_DEV_NOTHING);
 }
 
@@ -78,6 +122,15 @@ GPSH_DEV void gpsh_dev_ring_strided(const struct gpushmem_dev &dev, enum gpushme
                                     const void *local, ptrdiff_t target_stride, ptrdiff_t source_stride, size_t n, size_t size,
                                     int pe)
 {
+    if (gpsh_dev_is_private(local)) {
+        bool put = opcode == GPUSHMEM_CMD_IPUT;
+        ptrdiff_t far = put ? target_stride : source_stride, near = put ? source_stride : target_stride;
+        for (size_t i = 0; i < n; i++) {
+            char *r = (char *)remote + (ptrdiff_t)i * far * (ptrdiff_t)size, *l = (char *)local + (ptrdiff_t)i * near * (ptrdiff_t)size;
+            put ? gpsh_dev_ring_put_private(dev, r, l, size, pe) : gpsh_dev_ring_get_private(dev, l, r, size, pe);
+        }
+        return;
+    }
     struct gpushmem_command c = gpsh_dev_command(opcode, pe, remote, local, n);
     c.operand = (uint64_t)target_stride;
     c.compare = (uint64_t)source_stride;
@@ -88,6 +141,11 @@ GPSH_DEV void gpsh_dev_ring_strided(const struct gpushmem_dev &dev, enum gpushme
 GPSH_DEV void gpsh_dev_ring_put_signal(const struct gpushmem_dev &dev, void *to, const void *from, size_t bytes, uint64_t *signal,
                                        uint64_t value, int op, int pe, bool blocking)
 {
+    if (bytes && gpsh_dev_is_private(from)) { // the commands of a ring are ordered per PE behind a fence
+        gpsh_dev_ring_put_private(dev, (char *)to, (const char *)from, bytes, pe);
+        gpsh_dev_submit(dev, gpsh_dev_command(GPUSHMEM_CMD_FENCE, pe, nullptr, nullptr, 0), GPSH_DEV_NOTHING);
+        bytes = 0;
+    }
     struct gpushmem_command c = gpsh_dev_command(GPUSHMEM_CMD_PUT_SIGNAL, pe, to, from, bytes);
     c.operand = value;
     c.compare = (uint64_t)signal;
@@ -125,7 +183,7 @@ GPSH_DEV_CALL void gpsh_dev_ring_quiet_pe(const struct gpushmem_dev &dev, int pe
             continue;
         uint64_t index = gpsh_dev_reserve(ring);
         struct gpushmem_command c = gpsh_dev_command(GPUSHMEM_CMD_QUIET_PE, pe, nullptr, nullptr, 0);
-        if (gpsh_dev_write(dev, ring, index, c) || gpsh_dev_await_completed(dev, ring, &ring.completed_pe[pe], index + 1))
+        if (gpsh_dev_write(dev, ring, index, c) || gpsh_dev_await_answer(dev, ring, &ring.completed_pe[pe], index + 1))
             return;
     }
 }

@@ -12,66 +12,113 @@ GPSH_DEV const struct gpushmem_ring &gpsh_dev_ring(const struct gpushmem_dev &de
     return dev.rings[gpsh_dev_block_number() % dev.n_rings];
 }
 
-// The compiler merges the adds of a warp's threads into one, so a warp reserves consecutive slots at once. Each thread waits
-// for its own slot only: no reservation is larger than a ring.
+// A reservation is never larger than a ring: rings have at least 64 entries, a warp 32 threads.
 GPSH_DEV uint64_t gpsh_dev_reserve(const struct gpushmem_ring &ring)
 {
     return gpsh_dev_add64_relaxed_gpu(ring.head, 1);
 }
 
-// The slow way: looks at the host's word until the slot has been read.
-GPSH_DEV_CALL int gpsh_dev_wait_for_room(const struct gpushmem_dev &dev, const struct gpushmem_ring &ring, uint64_t index)
+// Waits until a count of the host is at least `least`. One thread at a time asks the host and refreshes the copy in device
+// memory, at which all others look: thousands of threads that ask themselves need the whole PCIe bandwidth for it.
+GPSH_DEV_CALL int gpsh_dev_await_count(const struct gpushmem_dev &dev, const struct gpushmem_ring &ring, const uint64_t *host,
+                                       uint64_t *seen, uint32_t *asking, uint64_t least)
 {
     struct gpsh_dev_wait wait = {0, 0};
-    for (;;) {
-        // Acquire: the proxy has read the slot before we write it again.
-        uint64_t consumed = gpsh_dev_load64_acquire_sys(&ring.status->consumed);
-        if (index - consumed < (uint64_t)1 << ring.entries_log2) {
-            gpsh_dev_store64_relaxed_gpu(ring.consumed_seen, consumed); // an older value of another thread only costs a look
-            return 0;
+    while (gpsh_dev_load64_relaxed_gpu(seen) < least) {
+        if (!gpsh_dev_exchange32_acquire_gpu(asking, 1)) {
+            uint64_t now = gpsh_dev_load64_value_sys(host);
+            gpsh_dev_max64_relaxed_gpu(seen, now);
+            gpsh_dev_store32_sys(asking, 0); // only keeps others from asking too: no order is needed
+            if (now >= least)
+                break;
+        } else {
+            gpsh_dev_nap();
         }
-        int status = gpsh_dev_load32_relaxed_sys(&ring.status->error);
+        int status = wait.spins % 16 ? 0 : gpsh_dev_load32_relaxed_sys(&ring.status->error);
         if (!status)
             status = gpsh_dev_spin(dev, &wait, false);
         if (status)
             return status;
     }
+    return 0;
 }
 
-// Writes the command into slot `index`. What it describes (and all this thread saw) is visible to who executes it.
-GPSH_DEV int gpsh_dev_write(const struct gpushmem_dev &dev, const struct gpushmem_ring &ring, uint64_t index,
-                            const struct gpushmem_command &command)
+// Slot `index` may be written. Nearly always the copy says so. Relaxed: our stores depend on the branch, none goes ahead.
+GPSH_DEV int gpsh_dev_await_room(const struct gpushmem_dev &dev, const struct gpushmem_ring &ring, uint64_t index, int pe)
 {
-    // Nearly always the cached count says enough. Relaxed: our stores depend on the branch, none goes ahead of the load.
-    if (index - gpsh_dev_load64_relaxed_gpu(ring.consumed_seen) >= (uint64_t)1 << ring.entries_log2) {
-        int status = gpsh_dev_wait_for_room(dev, ring, index);
-        if (status) {
-            gpsh_dev_fail(dev, status, command.pe, (const void *)command.remote, command.bytes);
-            return status;
-        }
-    }
-    uint64_t words[GPUSHMEM_COMMAND_WORDS];
-    gpushmem_command_pack(&command, gpushmem_ring_lap(index, ring.entries_log2), words);
-    // GPU scope is enough for payload in GPU memory, which the NIC reads through that GPU's coherence point.
+    uint64_t entries = (uint64_t)1 << ring.entries_log2;
+    if (index < entries || gpsh_dev_load64_relaxed_gpu(ring.consumed_seen) >= index - entries + 1)
+        return 0;
+    int status = gpsh_dev_await_count(dev, ring, &ring.status->consumed, ring.consumed_seen, &ring.asking[0], index - entries + 1);
+    if (status)
+        gpsh_dev_fail(dev, status, pe, nullptr, 0);
+    return status;
+}
+
+// GPU scope is enough for payload in GPU memory, which the NIC reads through that GPU's coherence point.
+GPSH_DEV void gpsh_dev_fence_payload(const struct gpushmem_dev &dev)
+{
     if (dev.flags & GPUSHMEM_DEV_SYSTEM_SCOPE)
         gpsh_dev_fence_sys();
     else
         gpsh_dev_fence_gpu();
+}
+
+GPSH_DEV void gpsh_dev_write_slot(const struct gpushmem_ring &ring, uint64_t index, const struct gpushmem_command &command)
+{
+    uint64_t words[GPUSHMEM_COMMAND_WORDS];
+    gpushmem_command_pack(&command, gpushmem_ring_lap(index, ring.entries_log2), words);
     uint64_t slot = index & (((uint64_t)1 << ring.entries_log2) - 1);
     gpsh_dev_store_command(ring.slots + slot * GPUSHMEM_COMMAND_WORDS, words);
 #if !defined(__CUDACC__)
     if (ring.sleeping && gpsh_dev_must_wake(ring.sleeping))
         gpushmem_proxy_wake(ring.sleeping);
 #endif
+}
+
+// Writes the command into slot `index`. What it describes (and all this thread saw) is visible to who executes it.
+GPSH_DEV int gpsh_dev_write(const struct gpushmem_dev &dev, const struct gpushmem_ring &ring, uint64_t index,
+                            const struct gpushmem_command &command)
+{
+    int status = gpsh_dev_await_room(dev, ring, index, command.pe);
+    if (status)
+        return status;
+    gpsh_dev_fence_payload(dev);
+    gpsh_dev_write_slot(ring, index, command);
     return 0;
 }
 
+#if defined(__CUDA_ARCH__)
+// The threads of a warp that call together share one reservation, one look for room and one fence (the warp barrier before
+// it orders their payload; causality is transitive), and write their slots side by side: 600 million commands a second from
+// 132 x 1024 threads, half of it with a fence and a look of each.
+GPSH_DEV int gpsh_dev_push(const struct gpushmem_dev &dev, const struct gpushmem_command &command, uint64_t *index)
+{
+    const struct gpushmem_ring &ring = gpsh_dev_ring(dev);
+    unsigned together = gpsh_dev_together(), lane = gpsh_dev_thread_number() % 32, leader = __ffs(together) - 1;
+    uint64_t base = 0;
+    int status = 0;
+    __syncwarp(together);
+    if (lane == leader) {
+        unsigned n = __popc(together);
+        base = gpsh_dev_add64_relaxed_gpu(ring.head, n);
+        status = gpsh_dev_await_room(dev, ring, base + n - 1, command.pe);
+        gpsh_dev_fence_payload(dev);
+    }
+    *index = __shfl_sync(together, base, leader) + __popc(together & ((1u << lane) - 1));
+    status = __shfl_sync(together, status, leader);
+    if (!status)
+        gpsh_dev_write_slot(ring, *index, command);
+    return status;
+}
+#else
 GPSH_DEV int gpsh_dev_push(const struct gpushmem_dev &dev, const struct gpushmem_command &command, uint64_t *index)
 {
     const struct gpushmem_ring &ring = gpsh_dev_ring(dev);
     *index = gpsh_dev_reserve(ring);
     return gpsh_dev_write(dev, ring, *index, command);
 }
+#endif
 
 // ---- Replies ----
 
@@ -93,6 +140,7 @@ GPSH_DEV int gpsh_dev_await_reply(const struct gpushmem_dev &dev, const struct g
                                   uint32_t nonce, uint64_t *value)
 {
     struct gpsh_dev_wait wait = {0, 0};
+    gpsh_dev_let_it_travel();
     for (;;) {
         struct gpushmem_reply reply = gpsh_dev_load_reply(&dev.replies[slot]);
         if (gpushmem_reply_ready(reply, nonce)) {
@@ -144,11 +192,12 @@ GPSH_DEV_CALL int gpsh_dev_push_and_wait(const struct gpushmem_dev &dev, struct 
 
 // ---- Completion ----
 
-// Waits until every command of the ring below `index` is complete.
-GPSH_DEV_CALL int gpsh_dev_await_completed(const struct gpushmem_dev &dev, const struct gpushmem_ring &ring,
-                                      const uint64_t *completed, uint64_t index)
+// Waits until the count `completed` of the host, which few threads look at, is at least `index`.
+GPSH_DEV_CALL int gpsh_dev_await_answer(const struct gpushmem_dev &dev, const struct gpushmem_ring &ring,
+                                        const uint64_t *completed, uint64_t index)
 {
     struct gpsh_dev_wait wait = {0, 0};
+    gpsh_dev_let_it_travel();
     while (gpsh_dev_load64_acquire_sys(completed) < index) {
         int status = gpsh_dev_load32_relaxed_sys(&ring.status->error);
         if (!status)
@@ -161,13 +210,23 @@ GPSH_DEV_CALL int gpsh_dev_await_completed(const struct gpushmem_dev &dev, const
     return 0;
 }
 
+// Waits until every command of the ring below `index` is complete.
+GPSH_DEV int gpsh_dev_await_completed(const struct gpushmem_dev &dev, const struct gpushmem_ring &ring, uint64_t index)
+{
+    int status = gpsh_dev_await_count(dev, ring, &ring.status->completed, ring.completed_seen, &ring.asking[16], index);
+    gpsh_dev_fence_sys(); // acquire: what was fetched into memory is visible from here on
+    if (status)
+        gpsh_dev_fail(dev, status, -1, nullptr, 0);
+    return status;
+}
+
 // Everything that any thread wrote into any ring before is complete.
 GPSH_DEV_CALL void gpsh_dev_rings_quiet(const struct gpushmem_dev &dev)
 {
     for (uint32_t r = 0; r < dev.n_rings; r++) {
         const struct gpushmem_ring &ring = dev.rings[r];
         uint64_t head = gpsh_dev_load64_relaxed_gpu(ring.head);
-        if (head && gpsh_dev_await_completed(dev, ring, &ring.status->completed, head))
+        if (head && gpsh_dev_await_completed(dev, ring, head))
             return;
     }
 }

@@ -80,11 +80,11 @@ GPSH_DEV uint64_t gpsh_dev_get_value(const struct gpushmem_dev &dev, const void 
     if (char *direct = gpsh_dev_direct(dev, from, pe)) {
         uint64_t bits = 0;
         if (bytes == 8 && !((uintptr_t)direct & 7))
-            return gpsh_dev_load64_poll_sys(direct);
+            return gpsh_dev_load64_value_sys(direct);
         if (bytes == 4 && !((uintptr_t)direct & 3))
-            return gpsh_dev_load32_poll_sys(direct);
+            return gpsh_dev_load32_value_sys(direct);
         if (bytes == 2 && !((uintptr_t)direct & 1))
-            return gpsh_dev_load16_poll_sys(direct);
+            return gpsh_dev_load16_value_sys(direct);
         memcpy(&bits, direct, bytes);
         return bits;
     }

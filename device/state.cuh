@@ -76,7 +76,7 @@ GPSH_DEV bool gpsh_dev_check(const struct gpushmem_dev &dev, const void *address
 // Where pe's object is for loads and stores, or NULL: go through a ring.
 GPSH_DEV char *gpsh_dev_direct(const struct gpushmem_dev &dev, const void *address, int pe)
 {
-    char *base = dev.peers[pe];
+    char *base = pe < GPUSHMEM_DEV_NEAR_PEERS ? dev.near_peers[pe] : dev.peers[pe];
     return base ? base + ((const char *)address - dev.heap) : nullptr;
 }
 

@@ -17,15 +17,6 @@ template <typename T> GPSH_DEV T gpsh_dev_load_acquire(const T *word)
     return gpsh_dev_from_bits<T>(gpsh_dev_load16_acquire_sys(word));
 }
 
-template <typename T> GPSH_DEV T gpsh_dev_load_poll(const T *word)
-{
-    if (sizeof(T) == 8)
-        return gpsh_dev_from_bits<T>(gpsh_dev_load64_poll_sys(word));
-    if (sizeof(T) == 4)
-        return gpsh_dev_from_bits<T>(gpsh_dev_load32_poll_sys(word));
-    return gpsh_dev_from_bits<T>(gpsh_dev_load16_poll_sys(word));
-}
-
 template <typename T> GPSH_DEV bool gpsh_dev_compare(T a, int cmp, T b)
 {
     switch (cmp) {
@@ -43,11 +34,9 @@ template <typename T> GPSH_DEV T gpsh_dev_wait_until(const struct gpushmem_dev &
 {
     struct gpsh_dev_wait wait = {0, 0};
     for (;;) {
-        T seen = gpsh_dev_load_poll(word);
-        if (gpsh_dev_compare(seen, cmp, value)) {
-            gpsh_dev_acquire_after_poll();
+        T seen = gpsh_dev_load_acquire(word);
+        if (gpsh_dev_compare(seen, cmp, value))
             return seen;
-        }
         int status = gpsh_dev_spin(dev, &wait, true);
         if (status) {
             gpsh_dev_fail(dev, status, -1, word, sizeof(T));
@@ -154,7 +143,7 @@ GPSH_DEV void gpsh_dev_fence(const struct gpushmem_dev &dev)
         return;
     const struct gpushmem_ring &ring = gpsh_dev_ring(dev);
     uint64_t mixed = gpsh_dev_load64_relaxed_gpu(ring.mixed);
-    if (!mixed || !gpsh_dev_await_completed(dev, ring, &ring.status->completed, mixed))
+    if (!mixed || !gpsh_dev_await_completed(dev, ring, mixed))
         gpsh_dev_ring_fence(dev, -1);
 }
 
@@ -178,9 +167,8 @@ GPSH_DEV void gpsh_dev_pe_quiet(const struct gpushmem_dev &dev, int pe)
 
 // Dissemination over symmetric words: in round r this PE tells the PE 2^r after it. Sequence numbers only grow, so a PE may
 // enter the next barrier at once. One thread; behind a fence, which makes the relaxed store a release.
-GPSH_DEV_CALL void gpsh_dev_disseminate(const struct gpushmem_dev &dev)
+GPSH_DEV_CALL void gpsh_dev_disseminate(const struct gpushmem_dev &dev, uint64_t sequence)
 {
-    uint64_t sequence = gpsh_dev_load64_relaxed_gpu(dev.sync_sequence) + 1;
     gpsh_dev_store64_relaxed_gpu(dev.sync_sequence, sequence);
     for (int64_t round = 0, distance = 1; distance < dev.n_pes; round++, distance *= 2) {
         int to = (int)((dev.my_pe + distance) % dev.n_pes);
@@ -198,8 +186,9 @@ template <class Scope> GPSH_DEV void gpsh_dev_sync_all(const struct gpushmem_dev
 {
     Scope::sync();
     if (Scope::rank() == 0) {
+        uint64_t sequence = gpsh_dev_load64_relaxed_gpu(dev.sync_sequence) + 1; // arrives while the fence waits
         gpsh_dev_fence_sys(); // for all threads of the scope: they came through its barrier
-        gpsh_dev_disseminate(dev);
+        gpsh_dev_disseminate(dev, sequence);
     }
     Scope::sync();
 }
@@ -208,8 +197,13 @@ template <class Scope> GPSH_DEV void gpsh_dev_barrier_all(const struct gpushmem_
 {
     Scope::sync();
     if (Scope::rank() == 0) {
-        gpsh_dev_quiet(dev);
-        gpsh_dev_disseminate(dev);
+        uint64_t sequence = gpsh_dev_load64_relaxed_gpu(dev.sync_sequence) + 1;
+        // Release here and acquire in the wait make stores visible to who passed the barrier; only rings need more.
+        if (dev.flags & GPUSHMEM_DEV_ALL_DIRECT)
+            gpsh_dev_fence_sys();
+        else
+            gpsh_dev_quiet(dev);
+        gpsh_dev_disseminate(dev, sequence);
     }
     Scope::sync();
 }

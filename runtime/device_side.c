@@ -197,6 +197,8 @@ static void fill_handle(void)
         .timeout_ns = (uint64_t)gpsh.settings.wait_timeout_ms * 1000000,
         .generation = (uint32_t)gpsh.generation,
     };
+    for (int pe = 0; pe < gpsh.n_pes && pe < GPUSHMEM_DEV_NEAR_PEERS; pe++)
+        side.handle.near_peers[pe] = direct_base(pe);
 }
 
 static void print_counters(void)

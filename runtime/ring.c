@@ -7,7 +7,10 @@
 
 #include "error.h"
 
-enum { LINE = 128 }; // two cache lines: neighbours are prefetched in pairs
+enum {
+    LINE = 128,       // two cache lines: neighbours are prefetched in pairs
+    DEVICE_LINES = 4, // per ring: head; consumed_seen and mixed; completed_seen; asking
+};
 
 static void *host_alloc(size_t bytes)
 {
@@ -50,12 +53,14 @@ static void lay_out(struct gpsh_ring_set *set, int n_pes, uint32_t *const *sleep
             .head = (uint64_t *)device,
             .consumed_seen = (uint64_t *)(device + LINE),
             .mixed = (uint64_t *)(device + LINE + 64),
+            .completed_seen = (uint64_t *)(device + 2 * LINE),
+            .asking = (uint32_t *)(device + 3 * LINE),
             .sleeping = n_sleeping > 0 ? sleeping[i % n_sleeping] : NULL,
             .entries_log2 = set->entries_log2,
             .number = (uint32_t)i,
         };
         host += slots_bytes + LINE + answers_bytes;
-        device += 2 * LINE;
+        device += DEVICE_LINES * LINE;
     }
     set->device_rings = (struct gpushmem_ring *)device;
 }
@@ -68,7 +73,7 @@ int gpsh_ring_set_create(const struct gpsh_device_memory *memory, int n_rings, u
     size_t descriptors_bytes = (size_t)n_rings * sizeof(struct gpushmem_ring);
     size_t rings_bytes = (((size_t)GPUSHMEM_COMMAND_BYTES << entries_log2) + LINE + answers_bytes) * (size_t)n_rings;
     set.host_bytes = rings_bytes + descriptors_bytes;
-    set.device_bytes = (size_t)n_rings * 2 * LINE + descriptors_bytes;
+    set.device_bytes = (size_t)n_rings * DEVICE_LINES * LINE + descriptors_bytes;
     int status = GPUSHMEM_ERR_NO_MEMORY;
     set.host_block = memory->host_alloc(set.host_bytes);
     if (!set.host_block)

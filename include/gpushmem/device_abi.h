@@ -154,6 +154,8 @@ struct gpushmem_ring {
     uint64_t *completed_pe;              // host memory, [n_pes]: answers to QUIET_PE
     uint32_t *sleeping;                  // CPU emulation: not 0 while the proxy sleeps and wants to be woken; GPU: NULL
     uint64_t *mixed;                     // device memory: commands below this held atomics on PEs that are also in `peers`
+    uint64_t *completed_seen;            // device memory: a recent status->completed
+    uint32_t *asking;                    // device memory: not 0 while one thread asks the host for consumed [0], completed [16]
     uint32_t entries_log2;
     uint32_t number;
 };
@@ -221,6 +223,8 @@ struct gpushmem_dev_sync {
     } arrived[GPUSHMEM_DEV_SYNC_ROUNDS];
 };
 
+enum { GPUSHMEM_DEV_NEAR_PEERS = 8 };
+
 // Everything device code needs. Pass it to kernels by value, or use the functions without a handle argument, which read
 // a copy that the launch (or gpushmem_init) put into the module. Valid until gpushmem_finalize.
 struct gpushmem_dev {
@@ -244,18 +248,19 @@ struct gpushmem_dev {
     uint32_t replies_log2;
     uint32_t generation;                      // counts initialisations, so that an old handle is recognised
     uint32_t reserved0;
-    uint64_t reserved[4];
+    // peers[0 .. 7] once more: kernel arguments and constants are read in an instant, peers[] comes from memory after each fence.
+    char *near_peers[GPUSHMEM_DEV_NEAR_PEERS];
 };
 
 GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_ring_status) == 128, "consumed and completed on cache lines of their own");
 GPUSHMEM_STATIC_ASSERT(offsetof(struct gpushmem_ring_status, completed) == 64, "completed on its own cache line");
-GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_ring) == 64, "ABI");
-GPUSHMEM_STATIC_ASSERT(offsetof(struct gpushmem_ring, entries_log2) == 56, "ABI");
+GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_ring) == 80, "ABI");
+GPUSHMEM_STATIC_ASSERT(offsetof(struct gpushmem_ring, entries_log2) == 72, "ABI");
 GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_reply) == 16, "one 16-byte load");
 GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_device_fault) == 64, "ABI");
 GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_device_control) == 64, "ABI");
 GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_dev_sync) == 64 * GPUSHMEM_DEV_SYNC_ROUNDS, "one cache line per round");
-GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_dev) == 160, "ABI");
+GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_dev) == 192, "ABI");
 GPUSHMEM_STATIC_ASSERT(offsetof(struct gpushmem_dev, timeout_ns) == 104, "ABI");
 
 #endif
