@@ -17,8 +17,8 @@ static int load(hwloc_topology_t hwloc, const char *xml_file)
 {
     if (xml_file && hwloc_topology_set_xml(hwloc, xml_file))
         return -1;
-    // PCI devices are found in sysfs without a plugin. The plugins would load libpciaccess, which leaks, and the drivers
-    // of every GPU maker, which is slow; an unknown name is no error to us.
+    // PCI devices are found in sysfs without a plugin. The plugins would load libpciaccess, which leaks, and
+    // the drivers of every GPU maker, which is slow; an unknown name is no error to us.
     static const char *const plugins[] = {"pci", "opencl", "cuda", "nvml", "gl", "rsmi", "levelzero"};
     for (size_t i = 0; i < sizeof plugins / sizeof *plugins; i++)
         hwloc_topology_set_components(hwloc, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, plugins[i]);
@@ -40,7 +40,8 @@ int gpsh_topology_open(const char *xml_file, struct gpsh_topology **out)
     if (load(topology->hwloc, xml_file)) {
         int error = errno;
         gpsh_topology_close(topology);
-        return gpsh_fail(GPUSHMEM_ERR_SYSTEM, "hwloc cannot load the topology of %s (%s); does lstopo work here?",
+        return gpsh_fail(GPUSHMEM_ERR_SYSTEM,
+                         "hwloc cannot load the topology of %s (%s); does lstopo work here?",
                          xml_file ? xml_file : "this machine", strerror(error));
     }
     *out = topology;
@@ -81,7 +82,8 @@ static int bridges_below(hwloc_obj_t ancestor, hwloc_obj_t device)
     return n;
 }
 
-enum gpsh_distance gpsh_topology_between(const struct gpsh_topology *topology, const char *pci, const char *other_pci)
+enum gpsh_distance gpsh_topology_between(const struct gpsh_topology *topology, const char *pci,
+                                         const char *other_pci)
 {
     hwloc_obj_t a = find(topology, pci), b = find(topology, other_pci);
     if (!a || !b)
@@ -91,9 +93,11 @@ enum gpsh_distance gpsh_topology_between(const struct gpsh_topology *topology, c
     hwloc_obj_t common = a->parent;
     while (!is_above(common, b))
         common = common->parent;
-    // A switch is one upstream bridge with a downstream bridge for each port: one bridge below the common one.
+    // A switch is one upstream bridge with a downstream bridge for each
+    // port: one bridge below the common one.
     if (is_bridge(common, HWLOC_OBJ_BRIDGE_PCI))
-        return bridges_below(common, a) <= 1 && bridges_below(common, b) <= 1 ? GPSH_DISTANCE_PIX : GPSH_DISTANCE_PXB;
+        return bridges_below(common, a) <= 1 && bridges_below(common, b) <= 1 ? GPSH_DISTANCE_PIX
+                                                                              : GPSH_DISTANCE_PXB;
     if (is_bridge(common, HWLOC_OBJ_BRIDGE_HOST))
         return GPSH_DISTANCE_PHB;
     hwloc_obj_t a_home = hwloc_get_non_io_ancestor_obj(topology->hwloc, a);
@@ -110,8 +114,8 @@ enum gpsh_distance gpsh_topology_from_cpu(const struct gpsh_topology *topology, 
     return hwloc_bitmap_isset(home->cpuset, (unsigned)cpu) ? GPSH_DISTANCE_NODE : GPSH_DISTANCE_SYS;
 }
 
-int gpsh_topology_nearest(const struct gpsh_topology *topology, const char *near_pci, int cpu, const char *const *pcis,
-                          int n)
+int gpsh_topology_nearest(const struct gpsh_topology *topology, const char *near_pci, int cpu,
+                          const char *const *pcis, int n)
 {
     int best = -1;
     enum gpsh_distance least = GPSH_DISTANCE_UNKNOWN;

@@ -23,14 +23,16 @@ int gpsh_topology_open(const char *xml_file, struct gpsh_topology **out);
 void gpsh_topology_close(struct gpsh_topology *topology);
 
 // Between two PCI addresses like "0000:3b:00.0". UNKNOWN if one is not on this machine (or NULL).
-enum gpsh_distance gpsh_topology_between(const struct gpsh_topology *topology, const char *pci, const char *other_pci);
+enum gpsh_distance gpsh_topology_between(const struct gpsh_topology *topology, const char *pci,
+                                         const char *other_pci);
 
 // From processor `cpu` (number of the operating system): NODE if the device hangs on its NUMA node, else SYS.
 enum gpsh_distance gpsh_topology_from_cpu(const struct gpsh_topology *topology, int cpu, const char *pci);
 
-// Index of the nearest of n devices to near_pci, or to `cpu` if near_pci is NULL; the first of equals. -1 if n is 0.
-int gpsh_topology_nearest(const struct gpsh_topology *topology, const char *near_pci, int cpu, const char *const *pcis,
-                          int n);
+// Index of the nearest of n devices to near_pci, or to `cpu` if near_pci is NULL; the first of equals. -1 if
+// n is 0.
+int gpsh_topology_nearest(const struct gpsh_topology *topology, const char *near_pci, int cpu,
+                          const char *const *pcis, int n);
 
 const char *gpsh_distance_name(enum gpsh_distance distance);
 

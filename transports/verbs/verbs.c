@@ -88,8 +88,10 @@ static void describe_rail(const struct verbs_rail *rail, struct gpsh_verbs_blob_
 static int64_t verbs_describe(struct gpsh_transport *self, void *to, size_t bytes)
 {
     struct gpsh_verbs *verbs = (struct gpsh_verbs *)self;
-    struct gpsh_verbs_blob blob = {.pe = (uint32_t)verbs->env.my_pe, .n_pes = (uint32_t)verbs->env.n_pes,
-                                   .n_channels = (uint32_t)verbs->env.channels, .n_rails = verbs->n_rails};
+    struct gpsh_verbs_blob blob = {.pe = (uint32_t)verbs->env.my_pe,
+                                   .n_pes = (uint32_t)verbs->env.n_pes,
+                                   .n_channels = (uint32_t)verbs->env.channels,
+                                   .n_rails = verbs->n_rails};
     size_t needed = gpsh_verbs_blob_bytes(blob.n_pes, blob.n_channels, blob.n_rails);
     if (bytes < needed)
         return (int64_t)needed;
@@ -103,7 +105,8 @@ static int64_t verbs_describe(struct gpsh_transport *self, void *to, size_t byte
     for (uint32_t pe = 0; pe < blob.n_pes; pe++)
         for (uint32_t c = 0; c < blob.n_channels; c++)
             for (uint32_t i = 0; i < blob.n_rails; i++)
-                gpsh_verbs_blob_set_qpn(&blob, to, pe, c, i, verbs->channels[c].flows[pe].lanes[i].qp->qp_num);
+                gpsh_verbs_blob_set_qpn(&blob, to, pe, c, i,
+                                        verbs->channels[c].flows[pe].lanes[i].qp->qp_num);
     return (int64_t)needed;
 }
 
@@ -111,19 +114,24 @@ static int64_t verbs_describe(struct gpsh_transport *self, void *to, size_t byte
 static int check_peer(const struct gpsh_verbs *verbs, int pe, const struct gpsh_verbs_blob *blob)
 {
     if (blob->pe != (uint32_t)pe || blob->n_pes != (uint32_t)verbs->env.n_pes)
-        return gpsh_fail(GPUSHMEM_ERR_PEER_DATA, "PE %d published the verbs data of PE %u of %u (this job has %d PEs)", pe,
-                         blob->pe, blob->n_pes, verbs->env.n_pes);
+        return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
+                         "PE %d published the verbs data of PE %u of %u (this job has %d PEs)", pe, blob->pe,
+                         blob->n_pes, verbs->env.n_pes);
     if (blob->n_channels != (uint32_t)verbs->env.channels)
-        return gpsh_fail(GPUSHMEM_ERR_PEER_DATA, "PE %d has %u channels, this one %d: give all PEs the same GPUSHMEM_* "
-                         "settings", pe, blob->n_channels, verbs->env.channels);
+        return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
+                         "PE %d has %u channels, this one %d: give all PEs the same GPUSHMEM_* "
+                         "settings",
+                         pe, blob->n_channels, verbs->env.channels);
     for (int r = 0; r < GPSH_REGIONS; r++)
         if (blob->region_bytes[r] != verbs->env.regions[r].bytes)
-            return gpsh_fail(GPUSHMEM_ERR_PEER_DATA, "PE %d has %llu bytes of symmetric memory where this one has %zu: give "
-                             "all PEs the same GPUSHMEM_HEAP_SIZE", pe, (unsigned long long)blob->region_bytes[r],
-                             verbs->env.regions[r].bytes);
+            return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
+                             "PE %d has %llu bytes of symmetric memory where this one has %zu: give "
+                             "all PEs the same GPUSHMEM_HEAP_SIZE",
+                             pe, (unsigned long long)blob->region_bytes[r], verbs->env.regions[r].bytes);
     for (uint32_t i = 0; i < blob->n_rails && i < verbs->n_rails; i++)
         if (blob->rails[i].ethernet != verbs->rails[i].ethernet)
-            return gpsh_fail(GPUSHMEM_ERR_UNREACHABLE, "PE %d has %s where %s is %s: choose with GPUSHMEM_VERBS_DEVICES", pe,
+            return gpsh_fail(GPUSHMEM_ERR_UNREACHABLE,
+                             "PE %d has %s where %s is %s: choose with GPUSHMEM_VERBS_DEVICES", pe,
                              blob->rails[i].ethernet ? "RoCE" : "InfiniBand", verbs->rails[i].name,
                              verbs->rails[i].ethernet ? "RoCE" : "InfiniBand");
     return 0;
@@ -189,32 +197,35 @@ static void verbs_explain(struct gpsh_transport *self, int pe, char *line, size_
                         verbs->channels[0].flows[pe].lanes[0].qp->qp_num, 128 << peer->mtu, peer->n_rails,
                         peer->n_rails > 1 ? "s" : "");
     for (int i = 1; i < peer->n_rails && used > 0 && (size_t)used < bytes; i++)
-        used += snprintf(line + used, bytes - (size_t)used, "%s%s%s", i == 1 ? " (+ " : ", ", verbs->rails[i].name,
-                         i == peer->n_rails - 1 ? ")" : "");
+        used += snprintf(line + used, bytes - (size_t)used, "%s%s%s", i == 1 ? " (+ " : ", ",
+                         verbs->rails[i].name, i == peer->n_rails - 1 ? ")" : "");
 }
 
 static int verbs_channel_open(struct gpsh_transport *self, int index, struct gpsh_channel **out)
 {
     struct gpsh_verbs *verbs = (struct gpsh_verbs *)self;
     if (index < 0 || index >= verbs->env.channels || verbs->channels[index].open)
-        return gpsh_fail(GPUSHMEM_ERR_INVALID, "channel %d of the verbs transport is open already, or not one of its %d",
-                         index, verbs->env.channels);
+        return gpsh_fail(GPUSHMEM_ERR_INVALID,
+                         "channel %d of the verbs transport is open already, or not one of its %d", index,
+                         verbs->env.channels);
     verbs->channels[index].open = true;
     *out = &verbs->channels[index].base;
     return 0;
 }
 
-// The queue pairs stay until the transport closes: the peers' channels of this number write through their other ends,
-// and what this channel still has in flight ends in memory that stays as long.
+// The queue pairs stay until the transport closes: the peers' channels of this number write through their
+// other ends, and what this channel still has in flight ends in memory that stays as long.
 static void verbs_channel_close(struct gpsh_channel *base)
 {
     struct verbs_channel *channel = (struct verbs_channel *)base;
     if (!channel)
         return;
     const struct verbs_stats *stats = &channel->stats;
-    GPSH_LOG(DEBUG, "verbs", "channel %td: %llu requests, %llu doorbells, %llu completions, %llu bytes out, %llu in, %llu "
-             "bounced, %llu swaps retried, %llu operations queued", channel - channel->verbs->channels,
-             (unsigned long long)stats->posts, (unsigned long long)stats->doorbells, (unsigned long long)stats->cqes,
+    GPSH_LOG(DEBUG, "verbs",
+             "channel %td: %llu requests, %llu doorbells, %llu completions, %llu bytes out, %llu in, %llu "
+             "bounced, %llu swaps retried, %llu operations queued",
+             channel - channel->verbs->channels, (unsigned long long)stats->posts,
+             (unsigned long long)stats->doorbells, (unsigned long long)stats->cqes,
              (unsigned long long)stats->bytes_out, (unsigned long long)stats->bytes_in,
              (unsigned long long)stats->bounce_bytes, (unsigned long long)stats->cas_retries,
              (unsigned long long)stats->queued);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #define _GNU_SOURCE
-// Atomics. A NIC knows two, on 8-byte words: fetch-and-add and compare-and-swap. They serve add, fetch (add 0) and
-// cswap; a 4-byte fetch too, and a 4-byte add to the upper half of its word, where the carry falls out. All others are
-// compare-and-swap loops on the containing word: guess the word, try, and take the value found as the next guess.
-// A loop is driven by progress(); several may be under way in a flow, but nothing overtakes one on its own word.
+// Atomics. A NIC knows two, on 8-byte words: fetch-and-add and compare-and-swap. They serve add, fetch (add
+// 0) and cswap; a 4-byte fetch too, and a 4-byte add to the upper half of its word, where the carry falls
+// out. All others are compare-and-swap loops on the containing word: guess the word, try, and take the value
+// found as the next guess. A loop is driven by progress(); several may be under way in a flow, but nothing
+// overtakes one on its own word.
 #include "verbs_internal.h"
 
 static unsigned shift_of(const struct verbs_slot *slot)
@@ -31,7 +32,8 @@ bool gpsh_verbs_amo_native(const struct verbs_slot *slot)
     }
 }
 
-static struct ibv_send_wr *atomic_request(struct verbs_flow *flow, struct verbs_slot *slot, uint64_t word, uint8_t kind)
+static struct ibv_send_wr *atomic_request(struct verbs_flow *flow, struct verbs_slot *slot, uint64_t word,
+                                          uint8_t kind)
 {
     struct verbs_channel *channel = flow->channel;
     struct verbs_lane *lane = &flow->lanes[0];

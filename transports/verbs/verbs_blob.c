@@ -30,7 +30,7 @@ enum {
     RAIL_PORT = 21,
     RAIL_RKEYS = 24,
     RAIL_BYTES = RAIL_RKEYS + GPSH_REGIONS * 4,
-    MTU_LOWEST = 1, // IBV_MTU_256
+    MTU_LOWEST = 1,  // IBV_MTU_256
     MTU_HIGHEST = 5, // IBV_MTU_4096
     MAX_PES = 1 << 20,
     MAX_QPN = 0xffffff,
@@ -91,8 +91,8 @@ static size_t qpn_offset(const struct gpsh_verbs_blob *blob, uint32_t pe, uint32
     return (((size_t)pe * blob->n_channels + channel) * blob->n_rails + rail) * 4;
 }
 
-void gpsh_verbs_blob_set_qpn(const struct gpsh_verbs_blob *blob, void *to, uint32_t pe, uint32_t channel, uint32_t rail,
-                             uint32_t qpn)
+void gpsh_verbs_blob_set_qpn(const struct gpsh_verbs_blob *blob, void *to, uint32_t pe, uint32_t channel,
+                             uint32_t rail, uint32_t qpn)
 {
     size_t start = HEADER_BYTES + (size_t)blob->n_rails * RAIL_BYTES;
     put_number((unsigned char *)to + start + qpn_offset(blob, pe, channel, rail), qpn, 4);
@@ -105,8 +105,10 @@ uint32_t gpsh_verbs_blob_qpn(const struct gpsh_verbs_blob *blob, uint32_t pe, ui
 
 static int bad(const char *field, uint64_t value, const char *allowed)
 {
-    return gpsh_fail(GPUSHMEM_ERR_PEER_DATA, "a peer's verbs data has %s %llu (allowed: %s); do all PEs run the same "
-                     "version of gpushmem with the same settings?", field, (unsigned long long)value, allowed);
+    return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
+                     "a peer's verbs data has %s %llu (allowed: %s); do all PEs run the same "
+                     "version of gpushmem with the same settings?",
+                     field, (unsigned long long)value, allowed);
 }
 
 static int parse_regions(const unsigned char *from, struct gpsh_verbs_blob *out)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a PE publishes so that the others can connect. Everything in it comes from another process: gpsh_verbs_blob_parse
-// checks every field before anything is used, and calls no verbs.
+// What a PE publishes so that the others can connect. Everything in it comes from another process:
+// gpsh_verbs_blob_parse checks every field before anything is used, and calls no verbs.
 //
-// Layout, little-endian: header, n_rails rails, then the QP numbers [n_pes][n_channels][n_rails] of 4 bytes each, where
-// the first index is the PE that is to use them.
+// Layout, little-endian: header, n_rails rails, then the QP numbers [n_pes][n_channels][n_rails] of 4 bytes
+// each, where the first index is the PE that is to use them.
 #ifndef GPSH_VERBS_BLOB_H
 #define GPSH_VERBS_BLOB_H
 
@@ -24,9 +24,9 @@ struct gpsh_verbs_blob_rail {
     uint8_t gid[16];
     uint32_t rkeys[GPSH_REGIONS];
     uint16_t lid;
-    uint8_t ethernet;  // 0 InfiniBand, 1 RoCE
-    uint8_t mtu;       // enum ibv_mtu
-    uint8_t reads_in;  // reads and atomics one QP accepts
+    uint8_t ethernet; // 0 InfiniBand, 1 RoCE
+    uint8_t mtu;      // enum ibv_mtu
+    uint8_t reads_in; // reads and atomics one QP accepts
     uint8_t port;
 };
 
@@ -40,14 +40,16 @@ struct gpsh_verbs_blob {
 // Size of a blob with these counts.
 size_t gpsh_verbs_blob_bytes(uint32_t n_pes, uint32_t n_channels, uint32_t n_rails);
 
-// Writes everything but the QP numbers, which gpsh_verbs_blob_set_qpn writes. `to` holds gpsh_verbs_blob_bytes(...).
+// Writes everything but the QP numbers, which gpsh_verbs_blob_set_qpn writes. `to` holds
+// gpsh_verbs_blob_bytes(...).
 void gpsh_verbs_blob_write(const struct gpsh_verbs_blob *blob, void *to);
-void gpsh_verbs_blob_set_qpn(const struct gpsh_verbs_blob *blob, void *to, uint32_t pe, uint32_t channel, uint32_t rail,
-                             uint32_t qpn);
+void gpsh_verbs_blob_set_qpn(const struct gpsh_verbs_blob *blob, void *to, uint32_t pe, uint32_t channel,
+                             uint32_t rail, uint32_t qpn);
 
 // 0, or GPUSHMEM_ERR_PEER_DATA with a sentence about the field that is wrong; *out is untouched then.
 int gpsh_verbs_blob_parse(const void *bytes, size_t size, struct gpsh_verbs_blob *out);
-uint32_t gpsh_verbs_blob_qpn(const struct gpsh_verbs_blob *blob, uint32_t pe, uint32_t channel, uint32_t rail);
+uint32_t gpsh_verbs_blob_qpn(const struct gpsh_verbs_blob *blob, uint32_t pe, uint32_t channel,
+                             uint32_t rail);
 
 // "10.1.0.1" for an IPv4-mapped GID, else the IPv6 notation.
 void gpsh_verbs_gid_text(const uint8_t gid[16], char text[GPSH_VERBS_ADDRESS_TEXT]);

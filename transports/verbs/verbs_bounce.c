@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The bounce buffer of a channel: registered memory through which data goes whose own memory is not registered. It is
-// cut into blocks of two sizes with a stack of free ones each, so that blocks may come back in any order (a dead peer
-// holds its own until its queue pair is flushed, and nobody else waits for them).
+// The bounce buffer of a channel: registered memory through which data goes whose own memory is not
+// registered. It is cut into blocks of two sizes with a stack of free ones each, so that blocks may come back
+// in any order (a dead peer holds its own until its queue pair is flushed, and nobody else waits for them).
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdlib.h>
@@ -9,9 +9,17 @@
 
 #include "verbs_internal.h"
 
-enum { SMALL_BYTES = 2048, LARGE_MIN = 4096, LARGE_MAX = 256 << 10, LARGE_WANTED = 12, KEPT_FOR_REQUESTS = 2, PAGE = 4096 };
+enum {
+    SMALL_BYTES = 2048,
+    LARGE_MIN = 4096,
+    LARGE_MAX = 256 << 10,
+    LARGE_WANTED = 12,
+    KEPT_FOR_REQUESTS = 2,
+    PAGE = 4096
+};
 
-// A quarter of the buffer is small blocks, the rest is large ones: at least 12, so that copies and transfers overlap.
+// A quarter of the buffer is small blocks, the rest is large ones: at least
+// 12, so that copies and transfers overlap.
 static void layout(struct verbs_bounce *bounce, uint64_t bytes)
 {
     uint64_t quarter = bytes / 4;
@@ -31,7 +39,8 @@ int gpsh_verbs_bounce_create(struct gpsh_verbs *verbs, struct verbs_bounce *boun
     bounce->base = mmap(NULL, bounce->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (bounce->base == MAP_FAILED) {
         bounce->base = NULL;
-        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for a bounce buffer of %zu bytes: lower GPUSHMEM_VERBS_BOUNCE",
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
+                         "no memory for a bounce buffer of %zu bytes: lower GPUSHMEM_VERBS_BOUNCE",
                          bounce->bytes);
     }
     bounce->small = calloc(bounce->n_small, sizeof *bounce->small);
@@ -65,7 +74,8 @@ void gpsh_verbs_bounce_destroy(struct verbs_bounce *bounce)
     memset(bounce, 0, sizeof *bounce);
 }
 
-// A block for up to `bytes` (the caller cuts at large_bytes), or VERBS_NO_BLOCK if only `keep` large ones would be left.
+// A block for up to `bytes` (the caller cuts at large_bytes), or VERBS_NO_BLOCK if only `keep` large ones
+// would be left.
 static uint16_t take(struct verbs_bounce *bounce, uint64_t bytes, uint16_t keep)
 {
     if (bytes <= bounce->small_bytes && bounce->free_small)
@@ -79,8 +89,8 @@ uint16_t gpsh_verbs_bounce_take(struct verbs_bounce *bounce, uint64_t bytes)
     return take(bounce, bytes, 0);
 }
 
-// For the source of an operation that may wait, holding its block. Some are kept for requests, or the operation at the
-// head of a queue could wait for a block that those behind it hold.
+// For the source of an operation that may wait, holding its block. Some are kept for requests, or the
+// operation at the head of a queue could wait for a block that those behind it hold.
 uint16_t gpsh_verbs_bounce_capture(struct verbs_bounce *bounce, uint64_t bytes)
 {
     return take(bounce, bytes, KEPT_FOR_REQUESTS);

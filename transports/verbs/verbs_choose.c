@@ -9,8 +9,10 @@
 
 static int bad(const char *text, const char *why)
 {
-    return gpsh_fail(GPUSHMEM_ERR_SETTING, "GPUSHMEM_VERBS_DEVICES=%s: %s; allowed are lists like mlx5_0,mlx5_1:1, or "
-                     "^mlx5_2 to leave devices out", text, why);
+    return gpsh_fail(GPUSHMEM_ERR_SETTING,
+                     "GPUSHMEM_VERBS_DEVICES=%s: %s; allowed are lists like mlx5_0,mlx5_1:1, or "
+                     "^mlx5_2 to leave devices out",
+                     text, why);
 }
 
 // One item, "dev" or "dev:port", of `length` characters.
@@ -79,7 +81,8 @@ static int compare(const void *a, const void *b)
     return x->index < y->index ? -1 : x->index > y->index;
 }
 
-int gpsh_verbs_choose(struct gpsh_verbs_candidate *candidates, int n, bool listed, int n_rails, int node_pe, int *chosen)
+int gpsh_verbs_choose(struct gpsh_verbs_candidate *candidates, int n, bool listed, int n_rails, int node_pe,
+                      int *chosen)
 {
     qsort(candidates, (size_t)n, sizeof *candidates, compare);
     int group = n;
@@ -88,8 +91,8 @@ int gpsh_verbs_choose(struct gpsh_verbs_candidate *candidates, int n, bool liste
             if (candidates[group].distance != candidates[0].distance)
                 break;
     int rails = group < n_rails ? group : n_rails;
-    // Rail i is one of the i-th part of the group. With two cables and two ends each (0-1, 2-3) that puts rail 0 of all
-    // PEs on the first cable and rail 1 on the second.
+    // Rail i is one of the i-th part of the group. With two cables and two ends each (0-1, 2-3) that puts
+    // rail 0 of all PEs on the first cable and rail 1 on the second.
     int width = rails ? group / rails : 0;
     for (int i = 0; i < rails; i++)
         chosen[i] = candidates[i * width + node_pe % width].index;

@@ -16,8 +16,8 @@ struct gpsh_verbs_filter {
     } items[GPSH_VERBS_FILTER_MOST];
 };
 
-// "dev,dev:port" takes these, in this order; "^dev,dev" leaves these out; empty allows all. GPUSHMEM_ERR_SETTING with a
-// sentence if the text is neither; *filter is untouched then.
+// "dev,dev:port" takes these, in this order; "^dev,dev" leaves these out; empty allows all.
+// GPUSHMEM_ERR_SETTING with a sentence if the text is neither; *filter is untouched then.
 int gpsh_verbs_filter_parse(const char *text, struct gpsh_verbs_filter *filter);
 
 // Rank of a port in the list (0 where there is no list), or -1: not to be used.
@@ -29,8 +29,9 @@ struct gpsh_verbs_candidate {
     int index;    // the caller's
 };
 
-// Sorts the candidates by rank, then distance, then index, and writes the `index` of up to n_rails of them to `chosen`:
-// the PEs of a node spread over the equally good ones by `node_pe`. Returns how many.
-int gpsh_verbs_choose(struct gpsh_verbs_candidate *candidates, int n, bool listed, int n_rails, int node_pe, int *chosen);
+// Sorts the candidates by rank, then distance, then index, and writes the `index` of up to n_rails of them to
+// `chosen`: the PEs of a node spread over the equally good ones by `node_pe`. Returns how many.
+int gpsh_verbs_choose(struct gpsh_verbs_candidate *candidates, int n, bool listed, int n_rails, int node_pe,
+                      int *chosen);
 
 #endif

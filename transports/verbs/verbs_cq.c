@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #define _GNU_SOURCE
-// Completions: a signalled one retires every earlier request of its lane; a failed one takes down its flow and no other.
+// Completions: a signalled one retires every earlier request of its lane; a failed one takes down its flow
+// and no other.
 #include <stdio.h>
 
 #include "verbs_internal.h"
@@ -45,13 +46,15 @@ static void retire(struct verbs_lane *lane, uint32_t end)
 static const char *advice(enum ibv_wc_status status)
 {
     switch (status) {
-    case IBV_WC_RETRY_EXC_ERR: return "it does not answer: the process died, its link is down, or "
-                                      "GPUSHMEM_VERBS_TIMEOUT and GPUSHMEM_VERBS_RETRY_COUNT are too small";
+    case IBV_WC_RETRY_EXC_ERR:
+        return "it does not answer: the process died, its link is down, or "
+               "GPUSHMEM_VERBS_TIMEOUT and GPUSHMEM_VERBS_RETRY_COUNT are too small";
     case IBV_WC_RNR_RETRY_EXC_ERR: return "it was never ready to receive";
     case IBV_WC_REM_ACCESS_ERR: return "the address is outside its heap, or its registration is gone";
     case IBV_WC_REM_INV_REQ_ERR: return "it rejected the request: too large, or a misaligned atomic";
     case IBV_WC_REM_OP_ERR: return "its NIC could not carry the request out";
-    case IBV_WC_LOC_PROT_ERR: return "a local buffer is not registered (any more): was it freed or unregistered while in use?";
+    case IBV_WC_LOC_PROT_ERR:
+        return "a local buffer is not registered (any more): was it freed or unregistered while in use?";
     case IBV_WC_WR_FLUSH_ERR: return "the queue pair went down";
     default: return "the NIC reports a failure: see dmesg";
     }
@@ -85,7 +88,8 @@ static void handle(struct verbs_channel *channel, const struct ibv_wc *wc)
 static void fail_all(struct verbs_channel *channel, int rail)
 {
     char why[160];
-    snprintf(why, sizeof why, "polling the completion queue on %s failed: the NIC is gone or its queue overran; see dmesg",
+    snprintf(why, sizeof why,
+             "polling the completion queue on %s failed: the NIC is gone or its queue overran; see dmesg",
              channel->verbs->rails[rail].name);
     for (int pe = 0; pe < channel->verbs->env.n_pes; pe++)
         gpsh_verbs_flow_fail(&channel->flows[pe], GPUSHMEM_ERR_TRANSPORT, why);
@@ -131,7 +135,8 @@ static void fail_fatal(struct verbs_channel *channel)
         char why[160];
         if (!atomic_load(&lane->fatal))
             continue;
-        snprintf(why, sizeof why, "PE %d over %s: the NIC reported a fatal error of the queue pair or itself; see dmesg",
+        snprintf(why, sizeof why,
+                 "PE %d over %s: the NIC reported a fatal error of the queue pair or itself; see dmesg",
                  lane->flow->pe, channel->verbs->rails[lane->rail].name);
         gpsh_verbs_flow_fail(lane->flow, GPUSHMEM_ERR_TRANSPORT, why);
     }

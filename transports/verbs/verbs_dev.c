@@ -122,8 +122,9 @@ static void measure(const struct gpsh_transport_env *env, struct survey *survey)
         return;
     for (int i = 0; i < survey->n; i++) {
         const char *pci = survey->ports[i].pci;
-        survey->candidates[i].distance = env->near_pci ? gpsh_topology_between(topology, env->near_pci, pci)
-                                                       : gpsh_topology_from_cpu(topology, sched_getcpu(), pci);
+        survey->candidates[i].distance = env->near_pci
+                                             ? gpsh_topology_between(topology, env->near_pci, pci)
+                                             : gpsh_topology_from_cpu(topology, sched_getcpu(), pci);
     }
     gpsh_topology_close(topology);
 }
@@ -135,9 +136,10 @@ static int nothing_usable(const struct survey *survey)
         return gpsh_fail(GPUSHMEM_ERR_TRANSPORT, "verbs: no RDMA device on this machine (see `ibv_devices`)");
     if (survey->rejected[0])
         return gpsh_fail(GPUSHMEM_ERR_TRANSPORT, "verbs: no usable RDMA port: %s", survey->rejected);
-    return gpsh_fail(GPUSHMEM_ERR_TRANSPORT, "verbs: GPUSHMEM_VERBS_DEVICES=%s%s%s leaves none of this machine's devices (%s)",
-                     filter->exclude ? "^" : "", filter->n ? filter->items[0].device : "", filter->n > 1 ? ",..." : "",
-                     survey->seen);
+    return gpsh_fail(GPUSHMEM_ERR_TRANSPORT,
+                     "verbs: GPUSHMEM_VERBS_DEVICES=%s%s%s leaves none of this machine's devices (%s)",
+                     filter->exclude ? "^" : "", filter->n ? filter->items[0].device : "",
+                     filter->n > 1 ? ",..." : "", survey->seen);
 }
 
 static void set_limits(const struct gpsh_settings *settings, const struct ibv_device_attr *device,
@@ -148,12 +150,16 @@ static void set_limits(const struct gpsh_settings *settings, const struct ibv_de
     rail->lid = port->lid;
     rail->mtu = port->active_mtu;
     if (settings->verbs_mtu && (enum ibv_mtu)settings->verbs_mtu < rail->mtu)
-        rail->mtu = (enum ibv_mtu)settings->verbs_mtu; // the words of the setting are in the order of the enum
-    rail->max_message = settings->verbs_max_message < port->max_msg_sz ? settings->verbs_max_message : port->max_msg_sz;
+        rail->mtu =
+            (enum ibv_mtu)settings->verbs_mtu; // the words of the setting are in the order of the enum
+    rail->max_message =
+        settings->verbs_max_message < port->max_msg_sz ? settings->verbs_max_message : port->max_msg_sz;
     rail->max_cqe = device->max_cqe;
     rail->max_qp_wr = device->max_qp_wr;
-    rail->reads_in = (uint8_t)(in < settings->verbs_rd_atomic ? (in < 1 ? 1 : in) : settings->verbs_rd_atomic);
-    rail->reads_out = (uint8_t)(out < settings->verbs_rd_atomic ? (out < 1 ? 1 : out) : settings->verbs_rd_atomic);
+    rail->reads_in =
+        (uint8_t)(in < settings->verbs_rd_atomic ? (in < 1 ? 1 : in) : settings->verbs_rd_atomic);
+    rail->reads_out =
+        (uint8_t)(out < settings->verbs_rd_atomic ? (out < 1 ? 1 : out) : settings->verbs_rd_atomic);
 }
 
 static int make_nonblocking(const struct verbs_rail *rail)
@@ -161,8 +167,8 @@ static int make_nonblocking(const struct verbs_rail *rail)
     int flags = fcntl(rail->context->async_fd, F_GETFL);
     if (flags >= 0 && fcntl(rail->context->async_fd, F_SETFL, flags | O_NONBLOCK) == 0)
         return 0;
-    return gpsh_fail(GPUSHMEM_ERR_SYSTEM, "%s: its event descriptor cannot be made non-blocking (%s)", rail->name,
-                     strerror(errno));
+    return gpsh_fail(GPUSHMEM_ERR_SYSTEM, "%s: its event descriptor cannot be made non-blocking (%s)",
+                     rail->name, strerror(errno));
 }
 
 static int open_rail(const struct gpsh_settings *settings, const struct port *port, struct verbs_rail *rail)
@@ -173,16 +179,20 @@ static int open_rail(const struct gpsh_settings *settings, const struct port *po
     rail->port = port->number;
     rail->context = ibv_open_device(port->device);
     if (!rail->context)
-        return gpsh_fail(GPUSHMEM_ERR_TRANSPORT, "%s cannot be opened (%s): may this user open /dev/infiniband/uverbs*?",
-                         rail->name, strerror(errno));
+        return gpsh_fail(GPUSHMEM_ERR_TRANSPORT,
+                         "%s cannot be opened (%s): may this user open /dev/infiniband/uverbs*?", rail->name,
+                         strerror(errno));
     rail->pd = ibv_alloc_pd(rail->context);
     if (!rail->pd)
-        return gpsh_fail(GPUSHMEM_ERR_TRANSPORT, "%s gives no protection domain (%s)", rail->name, strerror(errno));
-    if (ibv_query_device(rail->context, &device_attr) || ibv_query_port(rail->context, rail->port, &port_attr))
+        return gpsh_fail(GPUSHMEM_ERR_TRANSPORT, "%s gives no protection domain (%s)", rail->name,
+                         strerror(errno));
+    if (ibv_query_device(rail->context, &device_attr) ||
+        ibv_query_port(rail->context, rail->port, &port_attr))
         return gpsh_fail(GPUSHMEM_ERR_TRANSPORT, "%s cannot be queried (%s)", rail->name, strerror(errno));
     set_limits(settings, &device_attr, &port_attr, rail);
     if (settings->verbs_pkey_index && settings->verbs_pkey_index >= port_attr.pkey_tbl_len)
-        return gpsh_fail(GPUSHMEM_ERR_SETTING, "GPUSHMEM_VERBS_PKEY_INDEX=%lld: the partition key table of %s has %u entries",
+        return gpsh_fail(GPUSHMEM_ERR_SETTING,
+                         "GPUSHMEM_VERBS_PKEY_INDEX=%lld: the partition key table of %s has %u entries",
                          (long long)settings->verbs_pkey_index, rail->name, port_attr.pkey_tbl_len);
     int status = make_nonblocking(rail);
     if (!status && rail->ethernet)
@@ -195,13 +205,15 @@ static int open_chosen(struct gpsh_verbs *verbs, struct survey *survey)
     const struct gpsh_settings *settings = verbs->env.settings;
     int chosen[GPSH_VERBS_MAX_RAILS], status = 0;
     bool listed = survey->filter.n && !survey->filter.exclude;
-    int n = gpsh_verbs_choose(survey->candidates, survey->n, listed, (int)settings->verbs_rails, verbs->env.node_pe, chosen);
+    int n = gpsh_verbs_choose(survey->candidates, survey->n, listed, (int)settings->verbs_rails,
+                              verbs->env.node_pe, chosen);
     for (int i = 0; i < n && !status; i++) {
         verbs->n_rails = (uint8_t)(i + 1); // counted first: close() then cleans up a half-opened one
         status = open_rail(settings, &survey->ports[chosen[i]], &verbs->rails[i]);
     }
     if (!status && n < settings->verbs_rails)
-        GPSH_LOG(WARN, "verbs", "GPUSHMEM_VERBS_RAILS=%lld, but only %d ports can be used", (long long)settings->verbs_rails, n);
+        GPSH_LOG(WARN, "verbs", "GPUSHMEM_VERBS_RAILS=%lld, but only %d ports can be used",
+                 (long long)settings->verbs_rails, n);
     return status;
 }
 

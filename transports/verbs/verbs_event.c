@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #define _GNU_SOURCE
-// Asynchronous events of the NICs, polled at a low rate from progress() on non-blocking descriptors: logged, and where
-// requests would otherwise never complete, passed on to the channels concerned.
+// Asynchronous events of the NICs, polled at a low rate from progress() on non-blocking descriptors: logged,
+// and where requests would otherwise never complete, passed on to the channels concerned.
 #include "verbs_internal.h"
 
 enum { LOGGED_MOST = 64 }; // a flapping port must not fill the log
@@ -33,7 +33,8 @@ static void handle(struct gpsh_verbs *verbs, int rail, const struct ibv_async_ev
     case IBV_EVENT_QP_REQ_ERR:
     case IBV_EVENT_QP_ACCESS_ERR:
         lane = event->element.qp->qp_context;
-        GPSH_LOG(WARN, "verbs", "%s: %s on the queue pair with PE %d; it is given up", name, what, lane->flow->pe);
+        GPSH_LOG(WARN, "verbs", "%s: %s on the queue pair with PE %d; it is given up", name, what,
+                 lane->flow->pe);
         lane_fatal(lane);
         break;
     case IBV_EVENT_DEVICE_FATAL:
@@ -46,7 +47,8 @@ static void handle(struct gpsh_verbs *verbs, int rail, const struct ibv_async_ev
         break;
     case IBV_EVENT_PORT_ERR:
         if (may_log(verbs))
-            GPSH_LOG(WARN, "verbs", "%s went down: transfers fail when their retries run out, unless it comes back", name);
+            GPSH_LOG(WARN, "verbs",
+                     "%s went down: transfers fail when their retries run out, unless it comes back", name);
         break;
     case IBV_EVENT_PORT_ACTIVE:
         if (may_log(verbs))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #define _GNU_SOURCE
-// Flows: accepting operations, keeping their order, issuing the ones that had to wait, and completing them in order.
+// Flows: accepting operations, keeping their order, issuing the ones that
+// had to wait, and completing them in order.
 #include "verbs_internal.h"
 
 static bool needs_no_work(const struct gpsh_op *op)
@@ -23,9 +24,9 @@ void gpsh_verbs_flow_activate(struct verbs_flow *flow)
     channel->active = flow;
 }
 
-// What a fence means for the operation that follows. One lane keeps its requests in order (a flag adds what it does not
-// order by itself), so an operation on lane 0 waits only for earlier ones that used other lanes or are loops; a striped
-// one waits for everything before the fence.
+// What a fence means for the operation that follows. One lane keeps its requests in order (a flag adds what
+// it does not order by itself), so an operation on lane 0 waits only for earlier ones that used other lanes
+// or are loops; a striped one waits for everything before the fence.
 static void take_fence(struct verbs_flow *flow, uint64_t posted_before)
 {
     struct verbs_channel *channel = flow->channel;
@@ -54,7 +55,8 @@ static void slot_fill(struct verbs_flow *flow, struct verbs_slot *slot, const st
     slot->width = op->width;
     slot->flags = op->flags;
     slot->region = op->region;
-    slot->striped = op->kind != GPSH_OP_AMO && flow->n_rails > 1 && op->bytes >= verbs->env.settings->verbs_stripe;
+    slot->striped =
+        op->kind != GPSH_OP_AMO && flow->n_rails > 1 && op->bytes >= verbs->env.settings->verbs_stripe;
     slot->block = VERBS_NO_BLOCK;
     slot->parts = 0;
     slot->pieces = 0;
@@ -132,8 +134,8 @@ void gpsh_verbs_flow_advance(struct verbs_flow *flow)
     }
 }
 
-// The peer is lost to this flow: everything in it completes with the error, and its queue pairs go to the error state,
-// so that no request of theirs touches local memory once the flushed completions have been seen.
+// The peer is lost to this flow: everything in it completes with the error, and its queue pairs go to the
+// error state, so that no request of theirs touches local memory once the flushed completions have been seen.
 void gpsh_verbs_flow_fail(struct verbs_flow *flow, int code, const char *why)
 {
     struct verbs_channel *channel = flow->channel;
@@ -187,7 +189,8 @@ static int check_amo(const struct gpsh_op *op)
     if (op->width != 4 && op->width != 8)
         return gpsh_fail(GPUSHMEM_ERR_INVALID, "an atomic of %d bytes: 4 or 8 are possible", op->width);
     if (op->remote % op->width)
-        return gpsh_fail(GPUSHMEM_ERR_ALIGNMENT, "atomic at heap offset %llu of PE %d: the offset must be a multiple of %d",
+        return gpsh_fail(GPUSHMEM_ERR_ALIGNMENT,
+                         "atomic at heap offset %llu of PE %d: the offset must be a multiple of %d",
                          (unsigned long long)op->remote, op->pe, op->width);
     if (op->amo > GPSH_AMO_XOR)
         return gpsh_fail(GPUSHMEM_ERR_INVALID, "%d is no atomic operation", op->amo);
@@ -200,15 +203,19 @@ static int check(const struct verbs_channel *channel, const struct gpsh_op *op)
         return gpsh_fail(GPUSHMEM_ERR_PE, "PE %d is outside 0..%d", op->pe, channel->verbs->env.n_pes - 1);
     int error = channel->flows[op->pe].pub->error;
     if (error)
-        return gpsh_fail(error, "PE %d: %s", op->pe, error == GPUSHMEM_ERR_UNREACHABLE
-                         ? "not connected over verbs" : "an earlier operation towards it failed");
+        return gpsh_fail(error, "PE %d: %s", op->pe,
+                         error == GPUSHMEM_ERR_UNREACHABLE ? "not connected over verbs"
+                                                           : "an earlier operation towards it failed");
     if (op->region >= GPSH_REGIONS || op->kind > GPSH_OP_PUT_SIGNAL)
-        return gpsh_fail(GPUSHMEM_ERR_INVALID, "operation %d on region %d towards PE %d: neither kind nor region may be "
-                         "outside its enum", op->kind, op->region, op->pe);
+        return gpsh_fail(GPUSHMEM_ERR_INVALID,
+                         "operation %d on region %d towards PE %d: neither kind nor region may be "
+                         "outside its enum",
+                         op->kind, op->region, op->pe);
     if (op->kind == GPSH_OP_AMO)
         return check_amo(op);
     if (op->kind == GPSH_OP_PUT_SIGNAL && op->signal % 8)
-        return gpsh_fail(GPUSHMEM_ERR_ALIGNMENT, "signal at heap offset %llu of PE %d: the offset must be a multiple of 8",
+        return gpsh_fail(GPUSHMEM_ERR_ALIGNMENT,
+                         "signal at heap offset %llu of PE %d: the offset must be a multiple of 8",
                          (unsigned long long)op->signal, op->pe);
     return 0;
 }
@@ -242,8 +249,8 @@ static bool goes_inline(struct verbs_flow *flow, const struct verbs_slot *slot)
            gpsh_verbs_lane_reserve(&flow->lanes[0], 2);
 }
 
-// A source that must be reusable goes inline, is captured in a block, or, if it is too large for one, is waited for.
-// Returns false if the operation has to be refused for now.
+// A source that must be reusable goes inline, is captured in a block, or, if it is too large for one, is
+// waited for. Returns false if the operation has to be refused for now.
 static bool prepare_capture(struct verbs_flow *flow, struct verbs_slot *slot)
 {
     if (!wants_capture(slot) || goes_inline(flow, slot))
@@ -258,7 +265,8 @@ static bool source_in_use(const struct verbs_slot *slot)
     return slot->block == VERBS_NO_BLOCK && (slot->borrowed || slot->offset < slot->bytes);
 }
 
-// A source too large to capture: waits until it may be reused. Bounded, because the NIC gives up on a dead peer.
+// A source too large to capture: waits until it may be reused. Bounded,
+// because the NIC gives up on a dead peer.
 static int wait_for_source(struct verbs_flow *flow, const struct verbs_slot *slot, uint64_t number)
 {
     struct verbs_channel *channel = flow->channel;

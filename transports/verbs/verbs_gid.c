@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Choosing the GID of a RoCE port: which index holds which address differs between machines, so it is looked up.
+// Choosing the GID of a RoCE port: which index holds which address differs
+// between machines, so it is looked up.
 #define _GNU_SOURCE
 #include <errno.h>
 
@@ -35,8 +36,10 @@ static int choose_wanted(struct verbs_rail *rail, int table_length, int wanted)
     struct ibv_gid_entry entry;
     if (wanted >= table_length || ibv_query_gid_ex(rail->context, rail->port, (uint32_t)wanted, &entry, 0) ||
         is_empty(&entry.gid))
-        return gpsh_fail(GPUSHMEM_ERR_TRANSPORT, "%s has no GID at index %d (its table has %d): see `ibv_devinfo -v`, or "
-                         "leave GPUSHMEM_VERBS_GID_INDEX at -1", rail->name, wanted, table_length);
+        return gpsh_fail(GPUSHMEM_ERR_TRANSPORT,
+                         "%s has no GID at index %d (its table has %d): see `ibv_devinfo -v`, or "
+                         "leave GPUSHMEM_VERBS_GID_INDEX at -1",
+                         rail->name, wanted, table_length);
     rail->gid_index = wanted;
     rail->gid = entry.gid;
     return 0;
@@ -60,6 +63,7 @@ int gpsh_verbs_gid_choose(struct verbs_rail *rail, int table_length, int wanted)
     }
     if (best)
         return 0;
-    return gpsh_fail(GPUSHMEM_ERR_TRANSPORT, "%s has no RoCE GID: give its network interface an IP address and bring it up",
+    return gpsh_fail(GPUSHMEM_ERR_TRANSPORT,
+                     "%s has no RoCE GID: give its network interface an IP address and bring it up",
                      rail->name);
 }

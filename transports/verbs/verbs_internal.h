@@ -2,15 +2,18 @@
 // What the files of the verbs transport share.
 //
 //   rail    one port of one NIC of this PE. Rail i of a PE talks to rail i of every other PE.
-//   lane    the RC queue pair of one (channel, peer, rail), with the books of its send queue and the chain of work
+//   lane    the RC queue pair of one (channel, peer, rail), with the books of its send queue and the chain of
+//   work
 //           requests that is being built for it.
-//   flow    the lanes of one channel towards one peer, and a ring of slots: the operations accepted and not complete,
+//   flow    the lanes of one channel towards one peer, and a ring of slots: the operations accepted and not
+//   complete,
 //           in posting order. Slots before `issued` have all their work requests in a send queue (or are in a
 //           compare-and-swap loop); the rest wait for room or for order, and progress() issues them.
 //
-// Everybody is reached through the NIC, this PE and the PEs of this node included. The reason is the atomics: a NIC
-// that reports IBV_ATOMIC_HCA is atomic only against itself, and mixing its atomics with the processor's on one word
-// loses updates (3 of 200,500 on Soft-RoCE). So the NIC of rail 0 at the target is the one agent of all words there.
+// Everybody is reached through the NIC, this PE and the PEs of this node included. The reason is the atomics:
+// a NIC that reports IBV_ATOMIC_HCA is atomic only against itself, and mixing its atomics with the
+// processor's on one word loses updates (3 of 200,500 on Soft-RoCE). So the NIC of rail 0 at the target is
+// the one agent of all words there.
 #ifndef GPSH_VERBS_INTERNAL_H
 #define GPSH_VERBS_INTERNAL_H
 
@@ -26,7 +29,7 @@
 #include "verbs_blob.h"
 
 enum {
-    VERBS_LOOPS = 16,     // compare-and-swap loops of one flow under way at a time
+    VERBS_LOOPS = 16, // compare-and-swap loops of one flow under way at a time
     VERBS_POLL_BATCH = 32,
     VERBS_NAME_BYTES = 72, // "device:port"
     VERBS_NO_BLOCK = 0xffff,
@@ -52,9 +55,9 @@ struct verbs_rail {
 
 // Counters of one channel, written by its owner only.
 struct verbs_stats {
-    uint64_t posts;        // work requests posted
-    uint64_t doorbells;    // calls of ibv_post_send
-    uint64_t cqes;         // completions polled
+    uint64_t posts;     // work requests posted
+    uint64_t doorbells; // calls of ibv_post_send
+    uint64_t cqes;      // completions polled
     uint64_t bytes_out, bytes_in;
     uint64_t bounce_bytes; // copied through the bounce buffer, both ways
     uint64_t cas_retries;  // compare-and-swaps that found another value
@@ -70,7 +73,7 @@ struct verbs_wqe {
     char *to;       // WQE_READ through the bounce buffer: where the bytes go
     uint16_t block; // bounce block to copy from and give back, or VERBS_NO_BLOCK
     uint8_t kind;
-    uint8_t loop;   // WQE_LOOP: which
+    uint8_t loop; // WQE_LOOP: which
 };
 
 struct verbs_cq {
@@ -82,29 +85,35 @@ struct verbs_lane {
     struct ibv_qp *qp;
     struct verbs_flow *flow;
     struct verbs_cq *cq;
-    struct verbs_wqe *wqes;            // [mask + 1], by position
-    uint32_t head, tail, mask, depth;  // positions: next to use, oldest not retired
-    uint32_t reads;                    // reads and atomics among them
+    struct verbs_wqe *wqes;           // [mask + 1], by position
+    uint32_t head, tail, mask, depth; // positions: next to use, oldest not retired
+    uint32_t reads;                   // reads and atomics among them
     uint32_t lkeys[GPSH_REGIONS], rkeys[GPSH_REGIONS];
-    uint32_t id;                       // index in the channel, upper half of wr_id
+    uint32_t id; // index in the channel, upper half of wr_id
     uint8_t rail;
-    bool failed, held;                 // held: on the channel's list of lanes with an unposted chain
-    atomic_bool fatal;                 // set by an asynchronous event, seen by progress
-    uint32_t first, count, limit;      // the chain: wrs[first .. first + count)
+    bool failed, held;            // held: on the channel's list of lanes with an unposted chain
+    atomic_bool fatal;            // set by an asynchronous event, seen by progress
+    uint32_t first, count, limit; // the chain: wrs[first .. first + count)
     uint32_t inline_stride;
-    struct ibv_send_wr *wrs;           // [limit], linked in order
+    struct ibv_send_wr *wrs; // [limit], linked in order
     struct ibv_sge *sges;
-    char *inlined;                     // [limit][inline_stride] payloads of inline requests not yet posted
+    char *inlined; // [limit][inline_stride] payloads of inline requests not yet posted
     struct verbs_lane *next_held;
 };
 
 // Where local memory lies; the first ones are the region's numbers.
-enum verbs_where { VERBS_HEAP = GPSH_HEAP, VERBS_CONTROL = GPSH_CONTROL, VERBS_BUFFER, VERBS_DEVICE_BUFFER, VERBS_ELSEWHERE };
+enum verbs_where {
+    VERBS_HEAP = GPSH_HEAP,
+    VERBS_CONTROL = GPSH_CONTROL,
+    VERBS_BUFFER,
+    VERBS_DEVICE_BUFFER,
+    VERBS_ELSEWHERE
+};
 
 struct verbs_slot {
     uint8_t kind, amo, width, flags;
-    uint8_t region;  // at the target
-    uint8_t where;   // of `local`: enum verbs_where
+    uint8_t region; // at the target
+    uint8_t where;  // of `local`: enum verbs_where
     bool striped, fenced, looping;
     bool borrowed;   // a work request points into `local` itself
     uint16_t block;  // bounce block that holds the captured source of a waiting operation
@@ -114,7 +123,7 @@ struct verbs_slot {
     uint64_t remote, signal; // addresses in the target
     uint64_t bytes, offset;  // offset: bytes issued so far
     uint64_t operand, compare;
-    uint64_t after;  // must be completed before this one may be issued
+    uint64_t after; // must be completed before this one may be issued
     void *result;
     struct gpsh_completion *completion;
 };
@@ -133,7 +142,7 @@ struct verbs_flow {
     uint64_t fence_seq;       // operations before the last fence
     uint64_t fence_hard;      // the last of them that lane order does not cover (striped, or a loop)
     uint64_t last_hard;
-    uint64_t epoch;           // the channel's fence epoch this flow has seen
+    uint64_t epoch;                     // the channel's fence epoch this flow has seen
     uint64_t remote_base[GPSH_REGIONS]; // addresses of the peer's regions there
     uint64_t cached_word, cached_value; // what a loop last stored: the best guess for the next on that word
     struct verbs_loop loops[VERBS_LOOPS];
@@ -141,7 +150,7 @@ struct verbs_flow {
     uint32_t slot_mask;
     int pe;
     uint8_t n_rails;
-    bool fenced, active;      // active: on the channel's list of flows to drive
+    bool fenced, active; // active: on the channel's list of flows to drive
     struct verbs_flow *next_active;
 };
 
@@ -162,15 +171,15 @@ struct verbs_channel {
     struct verbs_flow *flows; // [n_pes]
     struct verbs_lane *lanes; // [n_pes * n_rails]
     struct verbs_bounce bounce;
-    uint64_t *results;        // [n_pes][mask + 1]: where fetched words land, by position
+    uint64_t *results; // [n_pes][mask + 1]: where fetched words land, by position
     size_t results_bytes;
     struct ibv_mr *results_mr; // of rail 0, which does all atomics
-    uint64_t epoch;           // counts fences of all PEs
+    uint64_t epoch;            // counts fences of all PEs
     struct verbs_lane *held;
     struct verbs_flow *active;
     atomic_bool fatal;
     bool driving, open;
-    int retired;              // operations completed by the progress() under way
+    int retired; // operations completed by the progress() under way
     uint32_t ticks;
     struct verbs_stats stats;
 };
@@ -193,14 +202,14 @@ struct gpsh_verbs {
     struct verbs_rail rails[GPSH_VERBS_MAX_RAILS];
     uint8_t n_rails;
     uint32_t sq_depth, chain_limit;
-    uint32_t inline_bytes; // largest payload put into a work request; 0 if the device takes none
+    uint32_t inline_bytes;          // largest payload put into a work request; 0 if the device takes none
     struct verbs_peer *peers;       // [n_pes]
     struct verbs_channel *channels; // [env.channels]
     bool host_heap, dmabuf_logged;
     pthread_rwlock_t buffers_lock;
     _Atomic size_t n_buffers;
     size_t buffers_room;
-    struct verbs_buffer *buffers;   // sorted by base
+    struct verbs_buffer *buffers; // sorted by base
     atomic_flag events_busy;
     uint32_t events_logged;
 };
@@ -215,21 +224,22 @@ int gpsh_verbs_gid_choose(struct verbs_rail *rail, int table_length, int wanted)
 int gpsh_verbs_gid_rank(const struct ibv_gid_entry *entry);
 
 // verbs_mr.c
-struct ibv_mr *gpsh_verbs_register(struct gpsh_verbs *verbs, struct verbs_rail *rail, const struct gpsh_region *region,
-                                   int access);
+struct ibv_mr *gpsh_verbs_register(struct gpsh_verbs *verbs, struct verbs_rail *rail,
+                                   const struct gpsh_region *region, int access);
 int gpsh_verbs_regions_register(struct gpsh_verbs *verbs);
 int gpsh_verbs_buffer_register(struct gpsh_transport *self, const struct gpsh_region *region);
 int gpsh_verbs_buffer_unregister(struct gpsh_transport *self, const void *base);
 void gpsh_verbs_buffers_free(struct gpsh_verbs *verbs);
 enum verbs_where gpsh_verbs_where(struct gpsh_verbs *verbs, const char *local, uint64_t bytes);
 // Key of a registered buffer; false if the range is in none (any more).
-bool gpsh_verbs_buffer_lkey(struct gpsh_verbs *verbs, const char *local, uint64_t bytes, int rail, uint32_t *lkey);
+bool gpsh_verbs_buffer_lkey(struct gpsh_verbs *verbs, const char *local, uint64_t bytes, int rail,
+                            uint32_t *lkey);
 
 // verbs_qp.c
 int gpsh_verbs_channel_create(struct gpsh_verbs *verbs, struct verbs_channel *channel);
 void gpsh_verbs_channel_destroy(struct verbs_channel *channel);
-int gpsh_verbs_lane_connect(struct gpsh_verbs *verbs, struct verbs_lane *lane, const struct gpsh_verbs_blob_rail *remote,
-                            uint32_t remote_qpn, enum ibv_mtu mtu);
+int gpsh_verbs_lane_connect(struct gpsh_verbs *verbs, struct verbs_lane *lane,
+                            const struct gpsh_verbs_blob_rail *remote, uint32_t remote_qpn, enum ibv_mtu mtu);
 void gpsh_verbs_qp_kill(struct ibv_qp *qp);
 
 // verbs_bounce.c
@@ -276,7 +286,8 @@ void gpsh_verbs_events_poll(struct gpsh_verbs *verbs);
 
 static inline bool verbs_in(const struct gpsh_region *region, const char *address, uint64_t bytes)
 {
-    return address >= region->base && bytes <= region->bytes && (size_t)(address - region->base) <= region->bytes - bytes;
+    return address >= region->base && bytes <= region->bytes &&
+           (size_t)(address - region->base) <= region->bytes - bytes;
 }
 
 // Copies that may touch GPU memory.
@@ -289,7 +300,8 @@ static inline void verbs_copy(const struct gpsh_verbs *verbs, void *to, const vo
 }
 
 // The next work request of the lane's chain; gpsh_verbs_lane_reserve has made sure that there is one.
-static inline struct ibv_send_wr *verbs_lane_next(struct verbs_lane *lane, struct verbs_slot *slot, uint8_t kind)
+static inline struct ibv_send_wr *verbs_lane_next(struct verbs_lane *lane, struct verbs_slot *slot,
+                                                  uint8_t kind)
 {
     uint32_t index = lane->first + lane->count++;
     struct ibv_send_wr *wr = &lane->wrs[index];
@@ -301,8 +313,8 @@ static inline struct ibv_send_wr *verbs_lane_next(struct verbs_lane *lane, struc
     wqe->to = NULL;
     wr->wr_id = (uint64_t)lane->id << 32 | lane->head;
     wr->num_sge = 1;
-    // A fence before this operation: reads and atomics before it are not ordered by the queue itself. Its first request
-    // carries the flag; the queue keeps the others behind that one.
+    // A fence before this operation: reads and atomics before it are not ordered by the queue itself. Its
+    // first request carries the flag; the queue keeps the others behind that one.
     wr->send_flags = slot->fenced && lane->reads ? IBV_SEND_FENCE : 0;
     slot->fenced = false;
     if (kind != WQE_PLAIN)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #define _GNU_SOURCE
-// A lane's chain: work requests collected, then posted with one doorbell. Every chain ends in a signalled request, and
-// a chain is never longer than GPUSHMEM_VERBS_SIGNAL_EVERY, so every request retires with the next completion.
+// A lane's chain: work requests collected, then posted with one doorbell. Every chain ends in a signalled
+// request, and a chain is never longer than GPUSHMEM_VERBS_SIGNAL_EVERY, so every request retires with the
+// next completion.
 #include <errno.h>
 #include <stdio.h>
 
@@ -32,8 +33,8 @@ void gpsh_verbs_lane_hold(struct verbs_lane *lane)
     channel->held = lane;
 }
 
-// The provider takes no more for the moment although our books say there is room: what is left stays in the chain.
-// With nothing outstanding no completion would ever make room, so then it is a failure like any other.
+// The provider takes no more for the moment although our books say there is room: what is left stays in the
+// chain. With nothing outstanding no completion would ever make room, so then it is a failure like any other.
 static bool is_full(const struct verbs_lane *lane, int error)
 {
     return (error == ENOMEM || error == ENOSPC || error == EAGAIN) && lane->head - lane->tail > lane->count;

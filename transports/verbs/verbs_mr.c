@@ -11,13 +11,15 @@
 static struct ibv_mr *register_dmabuf(struct gpsh_verbs *verbs, struct verbs_rail *rail,
                                       const struct gpsh_region *region, int access)
 {
-    struct ibv_mr *mr = ibv_reg_dmabuf_mr(rail->pd, 0, region->bytes, (uintptr_t)region->base, region->dmabuf_fd, access);
+    struct ibv_mr *mr =
+        ibv_reg_dmabuf_mr(rail->pd, 0, region->bytes, (uintptr_t)region->base, region->dmabuf_fd, access);
     if (!verbs->dmabuf_logged) {
         verbs->dmabuf_logged = true;
         if (mr)
             GPSH_LOG(INFO, "verbs", "GPU memory is registered with %s by dma-buf", rail->name);
         else
-            GPSH_LOG(INFO, "verbs", "%s does not register GPU memory by dma-buf (%s)", rail->name, strerror(errno));
+            GPSH_LOG(INFO, "verbs", "%s does not register GPU memory by dma-buf (%s)", rail->name,
+                     strerror(errno));
     }
     return mr;
 }
@@ -27,21 +29,24 @@ static void explain_failure(const struct verbs_rail *rail, const struct gpsh_reg
     struct rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
     getrlimit(RLIMIT_MEMLOCK, &limit);
     if (region->kind == GPSH_MEMORY_DEVICE)
-        gpsh_fail(GPUSHMEM_ERR_TRANSPORT, "%s cannot register %zu bytes of GPU memory (%s): it takes dma-buf (Linux 5.12, "
-                  "open GPU driver) or the nvidia-peermem module; GPUSHMEM_HEAP_KIND=host does without", rail->name,
-                  region->bytes, strerror(error));
+        gpsh_fail(GPUSHMEM_ERR_TRANSPORT,
+                  "%s cannot register %zu bytes of GPU memory (%s): it takes dma-buf (Linux 5.12, "
+                  "open GPU driver) or the nvidia-peermem module; GPUSHMEM_HEAP_KIND=host does without",
+                  rail->name, region->bytes, strerror(error));
     else if (limit.rlim_cur < region->bytes && (error == ENOMEM || error == EPERM))
-        gpsh_fail(GPUSHMEM_ERR_TRANSPORT, "%s cannot register %zu bytes: the limit for locked memory is %llu bytes; raise "
-                  "it (`ulimit -l unlimited`, or memlock in /etc/security/limits.conf)", rail->name, region->bytes,
-                  (unsigned long long)limit.rlim_cur);
+        gpsh_fail(GPUSHMEM_ERR_TRANSPORT,
+                  "%s cannot register %zu bytes: the limit for locked memory is %llu bytes; raise "
+                  "it (`ulimit -l unlimited`, or memlock in /etc/security/limits.conf)",
+                  rail->name, region->bytes, (unsigned long long)limit.rlim_cur);
     else
-        gpsh_fail(GPUSHMEM_ERR_TRANSPORT, "%s cannot register %zu bytes at %p (%s): lower GPUSHMEM_HEAP_SIZE, or see dmesg",
+        gpsh_fail(GPUSHMEM_ERR_TRANSPORT,
+                  "%s cannot register %zu bytes at %p (%s): lower GPUSHMEM_HEAP_SIZE, or see dmesg",
                   rail->name, region->bytes, (void *)region->base, strerror(error));
 }
 
 // NULL with a sentence on failure.
-struct ibv_mr *gpsh_verbs_register(struct gpsh_verbs *verbs, struct verbs_rail *rail, const struct gpsh_region *region,
-                                   int access)
+struct ibv_mr *gpsh_verbs_register(struct gpsh_verbs *verbs, struct verbs_rail *rail,
+                                   const struct gpsh_region *region, int access)
 {
     int policy = verbs->env.settings->verbs_dmabuf;
     bool dmabuf = region->kind == GPSH_MEMORY_DEVICE && region->dmabuf_fd >= 0 && policy != GPSH_DMABUF_OFF;
@@ -49,8 +54,9 @@ struct ibv_mr *gpsh_verbs_register(struct gpsh_verbs *verbs, struct verbs_rail *
     if (mr)
         return mr;
     if (region->kind == GPSH_MEMORY_DEVICE && policy == GPSH_DMABUF_REQUIRE) {
-        gpsh_fail(GPUSHMEM_ERR_TRANSPORT, "GPUSHMEM_VERBS_DMABUF=require, but %s", region->dmabuf_fd < 0
-                  ? "the GPU memory has no dma-buf" : "the NIC refused the dma-buf of the GPU memory");
+        gpsh_fail(GPUSHMEM_ERR_TRANSPORT, "GPUSHMEM_VERBS_DMABUF=require, but %s",
+                  region->dmabuf_fd < 0 ? "the GPU memory has no dma-buf"
+                                        : "the NIC refused the dma-buf of the GPU memory");
         return NULL;
     }
     mr = ibv_reg_mr(rail->pd, region->base, region->bytes, access);
@@ -61,7 +67,8 @@ struct ibv_mr *gpsh_verbs_register(struct gpsh_verbs *verbs, struct verbs_rail *
 
 int gpsh_verbs_regions_register(struct gpsh_verbs *verbs)
 {
-    int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+    int access =
+        IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
     for (int i = 0; i < verbs->n_rails * GPSH_REGIONS; i++) {
         struct verbs_rail *rail = &verbs->rails[i / GPSH_REGIONS];
         const struct gpsh_region *region = &verbs->env.regions[i % GPSH_REGIONS];
@@ -87,10 +94,12 @@ static size_t find(const struct gpsh_verbs *verbs, const char *address)
     return low;
 }
 
-static const struct verbs_buffer *find_range(const struct gpsh_verbs *verbs, const char *local, uint64_t bytes)
+static const struct verbs_buffer *find_range(const struct gpsh_verbs *verbs, const char *local,
+                                             uint64_t bytes)
 {
     size_t i = find(verbs, local);
-    return i < verbs->n_buffers && verbs_in(&verbs->buffers[i].region, local, bytes) ? &verbs->buffers[i] : NULL;
+    return i < verbs->n_buffers && verbs_in(&verbs->buffers[i].region, local, bytes) ? &verbs->buffers[i]
+                                                                                     : NULL;
 }
 
 enum verbs_where gpsh_verbs_where(struct gpsh_verbs *verbs, const char *local, uint64_t bytes)
@@ -103,13 +112,15 @@ enum verbs_where gpsh_verbs_where(struct gpsh_verbs *verbs, const char *local, u
         return VERBS_ELSEWHERE;
     pthread_rwlock_rdlock(&verbs->buffers_lock);
     const struct verbs_buffer *buffer = find_range(verbs, local, bytes);
-    enum verbs_where where = !buffer ? VERBS_ELSEWHERE
-                           : buffer->region.kind == GPSH_MEMORY_DEVICE ? VERBS_DEVICE_BUFFER : VERBS_BUFFER;
+    enum verbs_where where = !buffer                                     ? VERBS_ELSEWHERE
+                             : buffer->region.kind == GPSH_MEMORY_DEVICE ? VERBS_DEVICE_BUFFER
+                                                                         : VERBS_BUFFER;
     pthread_rwlock_unlock(&verbs->buffers_lock);
     return where;
 }
 
-bool gpsh_verbs_buffer_lkey(struct gpsh_verbs *verbs, const char *local, uint64_t bytes, int rail, uint32_t *lkey)
+bool gpsh_verbs_buffer_lkey(struct gpsh_verbs *verbs, const char *local, uint64_t bytes, int rail,
+                            uint32_t *lkey)
 {
     pthread_rwlock_rdlock(&verbs->buffers_lock);
     const struct verbs_buffer *buffer = find_range(verbs, local, bytes);
@@ -157,8 +168,10 @@ int gpsh_verbs_buffer_register(struct gpsh_transport *self, const struct gpsh_re
     struct gpsh_verbs *verbs = (struct gpsh_verbs *)self;
     struct verbs_buffer buffer = {.region = *region};
     if (!region->base || !region->bytes || overlaps(region, &verbs->env.regions[GPSH_HEAP]))
-        return gpsh_fail(GPUSHMEM_ERR_INVALID, "a buffer of %zu bytes at %p cannot be registered: it must not be empty and "
-                         "not overlap the symmetric heap", region->bytes, (void *)region->base);
+        return gpsh_fail(GPUSHMEM_ERR_INVALID,
+                         "a buffer of %zu bytes at %p cannot be registered: it must not be empty and "
+                         "not overlap the symmetric heap",
+                         region->bytes, (void *)region->base);
     for (int i = 0; i < verbs->n_rails; i++) {
         buffer.mr[i] = gpsh_verbs_register(verbs, &verbs->rails[i], region, IBV_ACCESS_LOCAL_WRITE);
         if (!buffer.mr[i]) {

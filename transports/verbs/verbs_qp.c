@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Queue pairs: created for every (peer, channel, rail) before the blob is published, connected when the peer's blob is
-// read. A channel's own memory (books, chains, bounce buffer, results) is made here too.
+// Queue pairs: created for every (peer, channel, rail) before the blob is published, connected when the
+// peer's blob is read. A channel's own memory (books, chains, bounce buffer, results) is made here too.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdlib.h>
@@ -33,8 +33,10 @@ static int create_cq(struct gpsh_verbs *verbs, struct verbs_cq *cq, const struct
     cq->cq = ibv_create_cq(rail->context, (int)cq->depth, NULL, NULL, 0);
     if (cq->cq)
         return 0;
-    return gpsh_fail(GPUSHMEM_ERR_TRANSPORT, "%s cannot create a completion queue of %u entries (%s): lower "
-                     "GPUSHMEM_VERBS_SQ_DEPTH, or raise `ulimit -l`", rail->name, cq->depth, strerror(errno));
+    return gpsh_fail(GPUSHMEM_ERR_TRANSPORT,
+                     "%s cannot create a completion queue of %u entries (%s): lower "
+                     "GPUSHMEM_VERBS_SQ_DEPTH, or raise `ulimit -l`",
+                     rail->name, cq->depth, strerror(errno));
 }
 
 // Asks for less inline room until the device agrees: many report no limit beforehand.
@@ -63,13 +65,18 @@ static int create_qp(struct gpsh_verbs *verbs, struct verbs_lane *lane)
         .send_cq = lane->cq->cq,
         .recv_cq = lane->cq->cq,
         .qp_type = IBV_QPT_RC,
-        .cap = {.max_send_wr = lane->depth, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1,
+        .cap = {.max_send_wr = lane->depth,
+                .max_recv_wr = 1,
+                .max_send_sge = 1,
+                .max_recv_sge = 1,
                 .max_inline_data = inlined < VERBS_SIGNAL_BYTES ? VERBS_SIGNAL_BYTES : inlined},
     };
     lane->qp = try_create(rail, &init);
     if (!lane->qp)
-        return gpsh_fail(GPUSHMEM_ERR_TRANSPORT, "%s cannot create a queue pair with %u send entries (%s): lower "
-                         "GPUSHMEM_VERBS_SQ_DEPTH, or raise `ulimit -l`", rail->name, lane->depth, strerror(errno));
+        return gpsh_fail(GPUSHMEM_ERR_TRANSPORT,
+                         "%s cannot create a queue pair with %u send entries (%s): lower "
+                         "GPUSHMEM_VERBS_SQ_DEPTH, or raise `ulimit -l`",
+                         rail->name, lane->depth, strerror(errno));
     lane->inline_stride = rail->max_inline;
     if (rail->max_inline < verbs->inline_bytes)
         verbs->inline_bytes = rail->max_inline;
@@ -79,10 +86,13 @@ static int create_qp(struct gpsh_verbs *verbs, struct verbs_lane *lane)
         .port_num = rail->port,
         .qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC,
     };
-    int error = ibv_modify_qp(lane->qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
-    return error ? gpsh_fail(GPUSHMEM_ERR_TRANSPORT, "%s rejects a queue pair's first settings (%s): is "
-                             "GPUSHMEM_VERBS_PKEY_INDEX=%lld in its table?", rail->name, strerror(error),
-                             (long long)verbs->env.settings->verbs_pkey_index) : 0;
+    int error =
+        ibv_modify_qp(lane->qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+    return error ? gpsh_fail(GPUSHMEM_ERR_TRANSPORT,
+                             "%s rejects a queue pair's first settings (%s): is "
+                             "GPUSHMEM_VERBS_PKEY_INDEX=%lld in its table?",
+                             rail->name, strerror(error), (long long)verbs->env.settings->verbs_pkey_index)
+                 : 0;
 }
 
 static int create_chain(struct gpsh_verbs *verbs, struct verbs_lane *lane)
@@ -100,7 +110,8 @@ static int create_chain(struct gpsh_verbs *verbs, struct verbs_lane *lane)
     return 0;
 }
 
-static int create_lane(struct gpsh_verbs *verbs, struct verbs_channel *channel, struct verbs_flow *flow, int rail)
+static int create_lane(struct gpsh_verbs *verbs, struct verbs_channel *channel, struct verbs_flow *flow,
+                       int rail)
 {
     struct verbs_lane *lane = &flow->lanes[rail];
     lane->flow = flow;
@@ -221,8 +232,8 @@ static void set_path(const struct gpsh_verbs *verbs, const struct verbs_rail *ra
     path->grh.traffic_class = (uint8_t)settings->verbs_traffic_class;
 }
 
-static int to_rtr(struct gpsh_verbs *verbs, struct verbs_lane *lane, const struct gpsh_verbs_blob_rail *remote,
-                  uint32_t remote_qpn, enum ibv_mtu mtu)
+static int to_rtr(struct gpsh_verbs *verbs, struct verbs_lane *lane,
+                  const struct gpsh_verbs_blob_rail *remote, uint32_t remote_qpn, enum ibv_mtu mtu)
 {
     const struct verbs_rail *rail = &verbs->rails[lane->rail];
     struct ibv_qp_attr attr = {
@@ -234,15 +245,18 @@ static int to_rtr(struct gpsh_verbs *verbs, struct verbs_lane *lane, const struc
         .min_rnr_timer = 12,
     };
     set_path(verbs, rail, remote, &attr.ah_attr);
-    int error = ibv_modify_qp(lane->qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-                              IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+    int error = ibv_modify_qp(lane->qp, &attr,
+                              IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                                  IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
     if (!error)
         return 0;
     char address[GPSH_VERBS_ADDRESS_TEXT];
     gpsh_verbs_gid_text(remote->gid, address);
-    return gpsh_fail(GPUSHMEM_ERR_TRANSPORT, "%s cannot reach PE %d at %s (%s): are rail %d of both PEs in one network, "
-                     "and is there a route?", rail->name, lane->flow->pe, rail->ethernet ? address : "its LID",
-                     strerror(error), lane->rail);
+    return gpsh_fail(GPUSHMEM_ERR_TRANSPORT,
+                     "%s cannot reach PE %d at %s (%s): are rail %d of both PEs in one network, "
+                     "and is there a route?",
+                     rail->name, lane->flow->pe, rail->ethernet ? address : "its LID", strerror(error),
+                     lane->rail);
 }
 
 static int to_rts(struct gpsh_verbs *verbs, struct verbs_lane *lane, uint8_t reads_out)
@@ -256,14 +270,16 @@ static int to_rts(struct gpsh_verbs *verbs, struct verbs_lane *lane, uint8_t rea
         .rnr_retry = (uint8_t)settings->verbs_rnr_retry,
         .max_rd_atomic = reads_out,
     };
-    int error = ibv_modify_qp(lane->qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-                              IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC);
+    int error = ibv_modify_qp(lane->qp, &attr,
+                              IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+                                  IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC);
     return error ? gpsh_fail(GPUSHMEM_ERR_TRANSPORT, "%s cannot start the queue pair with PE %d (%s)",
-                             verbs->rails[lane->rail].name, lane->flow->pe, strerror(error)) : 0;
+                             verbs->rails[lane->rail].name, lane->flow->pe, strerror(error))
+                 : 0;
 }
 
-int gpsh_verbs_lane_connect(struct gpsh_verbs *verbs, struct verbs_lane *lane, const struct gpsh_verbs_blob_rail *remote,
-                            uint32_t remote_qpn, enum ibv_mtu mtu)
+int gpsh_verbs_lane_connect(struct gpsh_verbs *verbs, struct verbs_lane *lane,
+                            const struct gpsh_verbs_blob_rail *remote, uint32_t remote_qpn, enum ibv_mtu mtu)
 {
     uint8_t reads_out = verbs->rails[lane->rail].reads_out;
     memcpy(lane->rkeys, remote->rkeys, sizeof lane->rkeys);

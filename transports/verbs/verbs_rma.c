@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #define _GNU_SOURCE
-// Puts, gets and signals as work requests: zero-copy from registered memory, inline if small, else block by block
-// through the bounce buffer; split at the largest message, striped over the rails when large.
+// Puts, gets and signals as work requests: zero-copy from registered memory, inline if small, else block by
+// block through the bounce buffer; split at the largest message, striped over the rails when large.
 #include "verbs_internal.h"
 
 enum { STRIPE_UNIT = 4096 };
@@ -40,7 +40,8 @@ static struct ibv_send_wr *piece_request(struct verbs_lane *lane, struct verbs_s
     return wr;
 }
 
-// The payload is copied into the chain's own memory, so that the caller's may change before the doorbell rings.
+// The payload is copied into the chain's own memory, so that the caller's
+// may change before the doorbell rings.
 static void set_inline(struct verbs_lane *lane, struct ibv_send_wr *wr, const char *from, uint32_t bytes)
 {
     const struct gpsh_verbs *verbs = lane->flow->channel->verbs;
@@ -138,7 +139,8 @@ static bool issue_piece(struct verbs_flow *flow, struct verbs_slot *slot)
     return issue_in_place(lane, slot, bytes, lkey);
 }
 
-// The signal goes by lane 0 behind the data, which makes the order; data on other lanes must have been acknowledged.
+// The signal goes by lane 0 behind the data, which makes the order; data
+// on other lanes must have been acknowledged.
 static bool issue_signal(struct verbs_flow *flow, struct verbs_slot *slot)
 {
     struct verbs_channel *channel = flow->channel;
