@@ -11,8 +11,10 @@ int gpsh_check_ready(const char *function)
 int gpsh_check_context(const char *function, gpushmem_ctx_t ctx, struct gpsh_context **out)
 {
     if (ctx == GPUSHMEM_CTX_INVALID)
-        return gpsh_fail(GPUSHMEM_ERR_INVALID, "%s: the context is GPUSHMEM_CTX_INVALID; create one with "
-                         "gpushmem_ctx_create, or use GPUSHMEM_CTX_DEFAULT", function);
+        return gpsh_fail(GPUSHMEM_ERR_INVALID,
+                         "%s: the context is GPUSHMEM_CTX_INVALID; create one with "
+                         "gpushmem_ctx_create, or use GPUSHMEM_CTX_DEFAULT",
+                         function);
     *out = gpsh_context_of(ctx);
     return 0;
 }
@@ -23,7 +25,8 @@ int gpsh_check_pe(const char *function, int pe)
     if (status < 0)
         return status;
     if (pe < 0 || pe >= gpsh.n_pes)
-        return gpsh_fail(GPUSHMEM_ERR_PE, "%s: there is no PE %d; PEs are 0 to %d", function, pe, gpsh.n_pes - 1);
+        return gpsh_fail(GPUSHMEM_ERR_PE, "%s: there is no PE %d; PEs are 0 to %d", function, pe,
+                         gpsh.n_pes - 1);
     const struct gpsh_peer *peer = &gpsh.peers[pe];
     int error = atomic_load_explicit(&peer->error, memory_order_acquire);
     if (error != 0)
@@ -38,10 +41,13 @@ int gpsh_check_heap(const char *function, const void *sym, size_t bytes)
         return 0;
     const void *end = gpsh.heap + gpsh.heap_bytes;
     if (offset >= gpsh.heap_bytes)
-        return gpsh_fail(GPUSHMEM_ERR_ADDRESS, "%s: %p is not in the symmetric heap (%p to %p); pass an address "
-                         "from gpushmem_malloc", function, sym, (void *)gpsh.heap, end);
-    return gpsh_fail(GPUSHMEM_ERR_ADDRESS, "%s: %zu bytes at %p reach beyond the end of the symmetric heap (%p to %p)",
-                     function, bytes, sym, (void *)gpsh.heap, end);
+        return gpsh_fail(GPUSHMEM_ERR_ADDRESS,
+                         "%s: %p is not in the symmetric heap (%p to %p); pass an address "
+                         "from gpushmem_malloc",
+                         function, sym, (void *)gpsh.heap, end);
+    return gpsh_fail(GPUSHMEM_ERR_ADDRESS,
+                     "%s: %zu bytes at %p reach beyond the end of the symmetric heap (%p to %p)", function,
+                     bytes, sym, (void *)gpsh.heap, end);
 }
 
 int gpsh_check_remote(const char *function, const void *sym, size_t bytes, int pe)
@@ -62,12 +68,14 @@ int gpsh_check_aligned(const char *function, const void *sym, size_t bytes)
 {
     if (((uintptr_t)sym & (bytes - 1)) == 0)
         return 0;
-    return gpsh_fail(GPUSHMEM_ERR_ALIGNMENT, "%s: %p is not a multiple of %zu, the size of its word", function, sym, bytes);
+    return gpsh_fail(GPUSHMEM_ERR_ALIGNMENT, "%s: %p is not a multiple of %zu, the size of its word",
+                     function, sym, bytes);
 }
 
 int gpsh_check_local(const char *function, const void *local)
 {
     if (local != NULL)
         return 0;
-    return gpsh_fail(GPUSHMEM_ERR_INVALID, "%s: the local address is NULL, but the transfer is not empty", function);
+    return gpsh_fail(GPUSHMEM_ERR_INVALID, "%s: the local address is NULL, but the transfer is not empty",
+                     function);
 }

@@ -9,8 +9,8 @@
 
 struct gpsh_context gpsh_default_context;
 
-// Contexts that programs created, and the channels for them: a transport has a fixed number of channels, so those of
-// destroyed contexts are kept open for the next ones.
+// Contexts that programs created, and the channels for them: a transport has a fixed number of channels, so
+// those of destroyed contexts are kept open for the next ones.
 struct spare {
     struct gpsh_channel *channels[GPSH_MAX_TRANSPORTS];
     struct spare *next;
@@ -51,8 +51,8 @@ static void survey_peers(void)
     gpsh_default_context.remote = false;
     contexts.mixed = false;
     for (int pe = 0; pe < gpsh.n_pes; ++pe) {
-        gpsh_default_context.remote |= gpsh.direct[pe] == NULL || !gpsh.cpu_atomics
-            || gpsh.mapped[GPSH_CONTROL][pe] == NULL;
+        gpsh_default_context.remote |=
+            gpsh.direct[pe] == NULL || !gpsh.cpu_atomics || gpsh.mapped[GPSH_CONTROL][pe] == NULL;
         contexts.mixed |= mixed_paths(pe);
     }
 }
@@ -160,8 +160,11 @@ int gpushmem_ctx_create(long options, gpushmem_ctx_t *out)
     if (status < 0)
         return status;
     if (out == NULL || (options & ~known) != 0)
-        return gpsh_fail(GPUSHMEM_ERR_INVALID, out == NULL ? "%s: no place for the context (NULL, options %#lx)"
-                         : "%s: unknown option bits in %#lx; or together enum gpushmem_ctx_option", __func__, options);
+        return gpsh_fail(GPUSHMEM_ERR_INVALID,
+                         out == NULL
+                             ? "%s: no place for the context (NULL, options %#lx)"
+                             : "%s: unknown option bits in %#lx; or together enum gpushmem_ctx_option",
+                         __func__, options);
     struct gpsh_context *ctx = calloc(1, sizeof *ctx);
     if (ctx == NULL)
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "%s: out of host memory", __func__);
@@ -192,7 +195,8 @@ int gpushmem_ctx_destroy(gpushmem_ctx_t handle)
     if (status < 0 || handle == GPUSHMEM_CTX_INVALID)
         return status;
     if (handle == GPUSHMEM_CTX_DEFAULT)
-        return gpsh_fail(GPUSHMEM_ERR_INVALID, "%s: the default context lives until gpushmem_finalize", __func__);
+        return gpsh_fail(GPUSHMEM_ERR_INVALID, "%s: the default context lives until gpushmem_finalize",
+                         __func__);
     struct gpsh_context *ctx = gpsh_context_of(handle);
     status = gpsh_context_quiet(ctx, GPSH_ALL_PES);
     pthread_mutex_lock(&contexts.lock);
@@ -273,10 +277,12 @@ static int flow_error(const struct gpsh_channel *channel, int pe)
     if (error == 0)
         return 0;
     const char *reason = gpsh.peers[pe].reason;
-    return gpsh_fail(error, "operations towards PE %d were lost: %s", pe, reason[0] != '\0' ? reason : "transport error");
+    return gpsh_fail(error, "operations towards PE %d were lost: %s", pe,
+                     reason[0] != '\0' ? reason : "transport error");
 }
 
-// With the owner's lock held (as in post). Operation `number` of the flow is complete, or the flow has failed.
+// With the owner's lock held (as in post). Operation `number` of the flow is complete, or the flow has
+// failed.
 static int drain(struct gpsh_context *owner, struct gpsh_channel *channel, int pe, uint64_t number)
 {
     const struct gpsh_flow *flow = &channel->flows[pe];
@@ -310,7 +316,8 @@ int gpsh_context_submit(struct gpsh_context *ctx, const struct gpsh_op *op, enum
         posted.flags |= GPSH_OP_CAPTURE;
     lock(owner);
     int status = post(owner, channel, &posted);
-    bool until_complete = wait == GPSH_WAIT_COMPLETE || (wait == GPSH_WAIT_SOURCE && status == GPSH_POST_IN_FLIGHT);
+    bool until_complete =
+        wait == GPSH_WAIT_COMPLETE || (wait == GPSH_WAIT_SOURCE && status == GPSH_POST_IN_FLIGHT);
     if (status >= 0 && status != GPSH_POST_DONE && until_complete) {
         status = drain(owner, channel, op->pe, channel->flows[op->pe].posted);
         if (status == 0)
@@ -320,7 +327,8 @@ int gpsh_context_submit(struct gpsh_context *ctx, const struct gpsh_op *op, enum
     return status < 0 ? status : 0;
 }
 
-// ------------------------------------------------------------------------------------- ordering and completion
+// ------------------------------------------------------------------------------------- ordering and
+// completion
 
 // Row "fence, mixed": what went through the NIC is complete before later stores, and the other way round.
 static void fence_mixed(struct gpsh_context *owner, int pe)
@@ -365,7 +373,8 @@ static int settle_flow(struct gpsh_context *ctx, struct gpsh_context *owner, int
 {
     struct gpsh_channel *channel = owner->channels[index];
     int status = drain(owner, channel, pe, channel->flows[pe].posted);
-    if (status == 0 && channel->flows[pe].error != 0 && channel->flows[pe].posted != 0 && !ctx->reported[index][pe]) {
+    if (status == 0 && channel->flows[pe].error != 0 && channel->flows[pe].posted != 0 &&
+        !ctx->reported[index][pe]) {
         ctx->reported[index][pe] = 1;
         status = flow_error(channel, pe);
     }

@@ -12,7 +12,8 @@ struct signal {
     int op;
 };
 
-static int check(const char *function, const struct signal *s, const void *dest, const void *source, size_t bytes, int pe)
+static int check(const char *function, const struct signal *s, const void *dest, const void *source,
+                 size_t bytes, int pe)
 {
     int status = gpsh_check_remote(function, dest, bytes, pe);
     if (status == 0 && bytes != 0)
@@ -22,8 +23,10 @@ static int check(const char *function, const struct signal *s, const void *dest,
     if (status == 0)
         status = gpsh_check_aligned(function, s->word, sizeof *s->word);
     if (status == 0 && s->op != GPUSHMEM_SIGNAL_SET && s->op != GPUSHMEM_SIGNAL_ADD)
-        status = gpsh_fail(GPUSHMEM_ERR_INVALID, "%s: signal operation %d is neither GPUSHMEM_SIGNAL_SET (%d) nor "
-                           "GPUSHMEM_SIGNAL_ADD (%d)", function, s->op, GPUSHMEM_SIGNAL_SET, GPUSHMEM_SIGNAL_ADD);
+        status = gpsh_fail(GPUSHMEM_ERR_INVALID,
+                           "%s: signal operation %d is neither GPUSHMEM_SIGNAL_SET (%d) nor "
+                           "GPUSHMEM_SIGNAL_ADD (%d)",
+                           function, s->op, GPUSHMEM_SIGNAL_SET, GPUSHMEM_SIGNAL_ADD);
     return status;
 }
 
@@ -51,7 +54,8 @@ static int add_by_transport(struct gpsh_context *ctx, const struct signal *s, in
 }
 
 // Data by the processor; the signal too, unless adding is the NIC's.
-static int send_direct(struct gpsh_context *ctx, const struct signal *s, void *dest, const void *source, size_t bytes, int pe)
+static int send_direct(struct gpsh_context *ctx, const struct signal *s, void *dest, const void *source,
+                       size_t bytes, int pe)
 {
     if (bytes != 0)
         gpsh_direct_copy(gpsh_direct(dest, bytes, pe), source, bytes);
@@ -61,8 +65,8 @@ static int send_direct(struct gpsh_context *ctx, const struct signal *s, void *d
     return add_by_transport(ctx, s, pe);
 }
 
-static int send_by_transport(struct gpsh_context *ctx, const struct signal *s, void *dest, const void *source, size_t bytes,
-                             int pe, enum gpsh_wait wait)
+static int send_by_transport(struct gpsh_context *ctx, const struct signal *s, void *dest, const void *source,
+                             size_t bytes, int pe, enum gpsh_wait wait)
 {
     const struct gpsh_peer *peer = &gpsh.peers[pe];
     // Two transports do not order their operations: then the data is completed before the signal is sent.
@@ -84,8 +88,8 @@ static int send_by_transport(struct gpsh_context *ctx, const struct signal *s, v
     return status < 0 ? status : add_by_transport(ctx, s, pe);
 }
 
-static int send_slow(const char *function, gpushmem_ctx_t handle, const struct signal *s, void *dest, const void *source,
-                     size_t bytes, int pe, enum gpsh_wait wait)
+static int send_slow(const char *function, gpushmem_ctx_t handle, const struct signal *s, void *dest,
+                     const void *source, size_t bytes, int pe, enum gpsh_wait wait)
 {
     struct gpsh_context *ctx;
     int status = check(function, s, dest, source, bytes, pe);
@@ -98,28 +102,30 @@ static int send_slow(const char *function, gpushmem_ctx_t handle, const struct s
     return send_by_transport(ctx, s, dest, source, bytes, pe, wait);
 }
 
-GPSH_ALWAYS_INLINE int put_signal(const char *function, gpushmem_ctx_t ctx, void *dest, const void *source, size_t bytes,
-                                  uint64_t *sig, uint64_t value, int op, int pe, enum gpsh_wait wait)
+GPSH_ALWAYS_INLINE int put_signal(const char *function, gpushmem_ctx_t ctx, void *dest, const void *source,
+                                  size_t bytes, uint64_t *sig, uint64_t value, int op, int pe,
+                                  enum gpsh_wait wait)
 {
     const struct signal s = {.word = sig, .value = value, .op = op};
     char *to = gpsh_direct(dest, bytes, pe);
     char *word = gpsh_direct(sig, sizeof *sig, pe);
     bool plain = op == GPUSHMEM_SIGNAL_SET || (op == GPUSHMEM_SIGNAL_ADD && gpsh.cpu_atomics);
-    if (GPSH_UNLIKELY(to == NULL || word == NULL || !plain || ((uintptr_t)sig & 7) != 0 || ctx == GPUSHMEM_CTX_INVALID))
+    if (GPSH_UNLIKELY(to == NULL || word == NULL || !plain || ((uintptr_t)sig & 7) != 0 ||
+                      ctx == GPUSHMEM_CTX_INVALID))
         return send_slow(function, ctx, &s, dest, source, bytes, pe, wait);
     gpsh_direct_copy(to, source, bytes);
     (void)signal_here((uint64_t *)(void *)word, &s);
     return 0;
 }
 
-#define PARAMETERS(TYPE)                                                                                   \
+#define PARAMETERS(TYPE)                                                                                     \
     (TYPE * dest, const TYPE *source, size_t nelems, uint64_t *sig, uint64_t signal, int op, int pe)
-#define DEFINE(NAME, TYPE, SIZE)                                                                           \
-    GPSH_FUNCTION(int, NAME##_signal, PARAMETERS(TYPE),                                                    \
-                  put_signal(__func__, ctx, dest, source, gpsh_bytes(nelems, SIZE), sig, signal, op, pe,   \
-                             GPSH_WAIT_SOURCE))                                                            \
-    GPSH_FUNCTION(int, NAME##_signal_nbi, PARAMETERS(TYPE),                                                \
-                  put_signal(__func__, ctx, dest, source, gpsh_bytes(nelems, SIZE), sig, signal, op, pe,   \
+#define DEFINE(NAME, TYPE, SIZE)                                                                             \
+    GPSH_FUNCTION(int, NAME##_signal, PARAMETERS(TYPE),                                                      \
+                  put_signal(__func__, ctx, dest, source, gpsh_bytes(nelems, SIZE), sig, signal, op, pe,     \
+                             GPSH_WAIT_SOURCE))                                                              \
+    GPSH_FUNCTION(int, NAME##_signal_nbi, PARAMETERS(TYPE),                                                  \
+                  put_signal(__func__, ctx, dest, source, gpsh_bytes(nelems, SIZE), sig, signal, op, pe,     \
                              GPSH_WAIT_NONE))
 #define DEFINE_TYPE(NAME, TYPE) DEFINE(NAME##_put, TYPE, sizeof(TYPE))
 #define DEFINE_SIZE(BITS)       DEFINE(put##BITS, void, BITS / 8)

@@ -5,8 +5,8 @@
 #include "context.h"
 #include "device_side.h"
 
-// How many barriers this PE has entered. It never goes back: a PE may enter the next barrier while others are still in
-// this one, so flags that are reset would be lost.
+// How many barriers this PE has entered. It never goes back: a PE may enter the next barrier while others are
+// still in this one, so flags that are reset would be lost.
 static uint64_t entered;
 
 void gpsh_sync_init(void)
@@ -47,8 +47,8 @@ static int await(int round, uint64_t sequence, const char *what)
     return 0;
 }
 
-// Dissemination barrier: D. Hensgen, R. Finkel, U. Manber, "Two algorithms for barrier synchronization", 1988.
-// After round r a PE knows of the 2^(r+1) PEs up to and including itself.
+// Dissemination barrier: D. Hensgen, R. Finkel, U. Manber, "Two algorithms for barrier synchronization",
+// 1988. After round r a PE knows of the 2^(r+1) PEs up to and including itself.
 static int sync_as(const char *what)
 {
     uint64_t sequence = ++entered;

@@ -10,8 +10,8 @@
 #include "sync.h"
 #include "word.h"
 
-// How the bytes of a word become a number. All types are compared as uint64_t: signed ones are shifted by 2^63, which
-// keeps their order.
+// How the bytes of a word become a number. All types are compared as uint64_t: signed ones are shifted by
+// 2^63, which keeps their order.
 struct kind {
     uint8_t width; // 2, 4 or 8
     bool is_signed;
@@ -35,12 +35,18 @@ GPSH_ALWAYS_INLINE uint64_t load(struct kind kind, const void *word)
 GPSH_ALWAYS_INLINE bool holds(uint64_t word, int cmp, uint64_t value)
 {
     switch (cmp) {
-    case GPUSHMEM_CMP_EQ: return word == value;
-    case GPUSHMEM_CMP_NE: return word != value;
-    case GPUSHMEM_CMP_GT: return word > value;
-    case GPUSHMEM_CMP_GE: return word >= value;
-    case GPUSHMEM_CMP_LT: return word < value;
-    default: return word <= value;
+    case GPUSHMEM_CMP_EQ:
+        return word == value;
+    case GPUSHMEM_CMP_NE:
+        return word != value;
+    case GPUSHMEM_CMP_GT:
+        return word > value;
+    case GPUSHMEM_CMP_GE:
+        return word >= value;
+    case GPUSHMEM_CMP_LT:
+        return word < value;
+    default:
+        return word <= value;
     }
 }
 
@@ -57,7 +63,8 @@ static int check(const char *function, const void *vars, size_t nelems, struct k
     if (status < 0)
         return status;
     if (cmp < GPUSHMEM_CMP_EQ || cmp > GPUSHMEM_CMP_LE)
-        return gpsh_fail(GPUSHMEM_ERR_INVALID, "%s: comparison %d is none of GPUSHMEM_CMP_EQ (%d) to GPUSHMEM_CMP_LE (%d)",
+        return gpsh_fail(GPUSHMEM_ERR_INVALID,
+                         "%s: comparison %d is none of GPUSHMEM_CMP_EQ (%d) to GPUSHMEM_CMP_LE (%d)",
                          function, cmp, GPUSHMEM_CMP_EQ, GPUSHMEM_CMP_LE);
     if (nelems == 0)
         return 0;
@@ -69,8 +76,8 @@ static int check(const char *function, const void *vars, size_t nelems, struct k
 GPSH_ALWAYS_INLINE bool sound(const void *var, struct kind kind, int cmp)
 {
     uint64_t offset = gpsh_offset(var);
-    return gpsh.n_pes > 0 && (unsigned)cmp <= GPUSHMEM_CMP_LE && offset < gpsh.heap_bytes
-        && kind.width <= gpsh.heap_bytes - offset && ((uintptr_t)var & (kind.width - 1u)) == 0;
+    return gpsh.n_pes > 0 && (unsigned)cmp <= GPUSHMEM_CMP_LE && offset < gpsh.heap_bytes &&
+           kind.width <= gpsh.heap_bytes - offset && ((uintptr_t)var & (kind.width - 1u)) == 0;
 }
 
 static void print_number(char *text, size_t bytes, struct kind kind, uint64_t number)
@@ -112,7 +119,8 @@ static void missed(void)
     gpsh_waiter_miss();
 }
 
-GPSH_ALWAYS_INLINE int wait_until(const char *function, const void *var, struct kind kind, int cmp, uint64_t value)
+GPSH_ALWAYS_INLINE int wait_until(const char *function, const void *var, struct kind kind, int cmp,
+                                  uint64_t value)
 {
     int status = GPSH_LIKELY(sound(var, kind, cmp)) ? 0 : check(function, var, 1, kind, cmp);
     return status < 0 ? status : await(function, var, kind, cmp, value);
@@ -129,7 +137,8 @@ GPSH_ALWAYS_INLINE int test(const char *function, const void *var, struct kind k
     return 0;
 }
 
-// ---------------------------------------------------------------------------------------------- sets of words
+// ---------------------------------------------------------------------------------------------- sets of
+// words
 
 struct set {
     const char *function;
@@ -178,7 +187,8 @@ static int set_all(const struct set *set)
         if (excluded(set, i))
             continue;
         if (set->blocking)
-            status = await(set->function, set->vars + i * set->kind.width, set->kind, set->cmp, value_of(set, i));
+            status =
+                await(set->function, set->vars + i * set->kind.width, set->kind, set->cmp, value_of(set, i));
         else if (!satisfied(set, i)) {
             missed();
             return 0;
@@ -261,64 +271,70 @@ static size_t set_some(const struct set *set, size_t *indices)
     }
 }
 
-// ------------------------------------------------------------------------------------------- public functions
+// ------------------------------------------------------------------------------------------- public
+// functions
 
 #define KIND(TYPE)           ((struct kind){sizeof(TYPE), (TYPE)-1 < (TYPE)1})
 #define ORDERED(TYPE, value) (KIND(TYPE).is_signed ? (uint64_t)(int64_t)(value) ^ SHIFT : (uint64_t)(value))
-#define SET(TYPE, ...)                                                                                     \
-    (&(const struct set){.function = __func__, .vars = (const char *)vars, .nelems = nelems,               \
-                         .status = status, .cmp = cmp, .kind = KIND(TYPE), __VA_ARGS__})
+#define SET(TYPE, ...)                                                                                       \
+    (&(const struct set){.function = __func__,                                                               \
+                         .vars = (const char *)vars,                                                         \
+                         .nelems = nelems,                                                                   \
+                         .status = status,                                                                   \
+                         .cmp = cmp,                                                                         \
+                         .kind = KIND(TYPE),                                                                 \
+                         __VA_ARGS__})
 #define ONE(TYPE)  .value = ORDERED(TYPE, value)
 #define EACH(TYPE) .values = (const char *)values, .vector = true
 
-#define DEFINE_SETS(NAME, TYPE, VERB, BLOCKING)                                                            \
-    int gpushmem_##NAME##_##VERB##_all(TYPE *vars, size_t nelems, const int *status, int cmp, TYPE value)  \
-    {                                                                                                      \
-        return set_all(SET(TYPE, ONE(TYPE), .blocking = BLOCKING));                                        \
-    }                                                                                                      \
-    size_t gpushmem_##NAME##_##VERB##_any(TYPE *vars, size_t nelems, const int *status, int cmp,           \
-                                          TYPE value)                                                      \
-    {                                                                                                      \
-        return set_any(SET(TYPE, ONE(TYPE), .blocking = BLOCKING));                                        \
-    }                                                                                                      \
-    size_t gpushmem_##NAME##_##VERB##_some(TYPE *vars, size_t nelems, size_t *indices, const int *status,  \
-                                           int cmp, TYPE value)                                            \
-    {                                                                                                      \
-        return set_some(SET(TYPE, ONE(TYPE), .blocking = BLOCKING), indices);                              \
-    }                                                                                                      \
-    int gpushmem_##NAME##_##VERB##_all_vector(TYPE *vars, size_t nelems, const int *status, int cmp,       \
-                                              const TYPE *values)                                          \
-    {                                                                                                      \
-        return set_all(SET(TYPE, EACH(TYPE), .blocking = BLOCKING));                                       \
-    }                                                                                                      \
-    size_t gpushmem_##NAME##_##VERB##_any_vector(TYPE *vars, size_t nelems, const int *status, int cmp,    \
-                                                 const TYPE *values)                                       \
-    {                                                                                                      \
-        return set_any(SET(TYPE, EACH(TYPE), .blocking = BLOCKING));                                       \
-    }                                                                                                      \
-    size_t gpushmem_##NAME##_##VERB##_some_vector(TYPE *vars, size_t nelems, size_t *indices,              \
-                                                  const int *status, int cmp, const TYPE *values)          \
-    {                                                                                                      \
-        return set_some(SET(TYPE, EACH(TYPE), .blocking = BLOCKING), indices);                             \
+#define DEFINE_SETS(NAME, TYPE, VERB, BLOCKING)                                                              \
+    int gpushmem_##NAME##_##VERB##_all(TYPE *vars, size_t nelems, const int *status, int cmp, TYPE value)    \
+    {                                                                                                        \
+        return set_all(SET(TYPE, ONE(TYPE), .blocking = BLOCKING));                                          \
+    }                                                                                                        \
+    size_t gpushmem_##NAME##_##VERB##_any(TYPE *vars, size_t nelems, const int *status, int cmp, TYPE value) \
+    {                                                                                                        \
+        return set_any(SET(TYPE, ONE(TYPE), .blocking = BLOCKING));                                          \
+    }                                                                                                        \
+    size_t gpushmem_##NAME##_##VERB##_some(TYPE *vars, size_t nelems, size_t *indices, const int *status,    \
+                                           int cmp, TYPE value)                                              \
+    {                                                                                                        \
+        return set_some(SET(TYPE, ONE(TYPE), .blocking = BLOCKING), indices);                                \
+    }                                                                                                        \
+    int gpushmem_##NAME##_##VERB##_all_vector(TYPE *vars, size_t nelems, const int *status, int cmp,         \
+                                              const TYPE *values)                                            \
+    {                                                                                                        \
+        return set_all(SET(TYPE, EACH(TYPE), .blocking = BLOCKING));                                         \
+    }                                                                                                        \
+    size_t gpushmem_##NAME##_##VERB##_any_vector(TYPE *vars, size_t nelems, const int *status, int cmp,      \
+                                                 const TYPE *values)                                         \
+    {                                                                                                        \
+        return set_any(SET(TYPE, EACH(TYPE), .blocking = BLOCKING));                                         \
+    }                                                                                                        \
+    size_t gpushmem_##NAME##_##VERB##_some_vector(TYPE *vars, size_t nelems, size_t *indices,                \
+                                                  const int *status, int cmp, const TYPE *values)            \
+    {                                                                                                        \
+        return set_some(SET(TYPE, EACH(TYPE), .blocking = BLOCKING), indices);                               \
     }
 
-#define DEFINE(NAME, TYPE)                                                                                 \
-    int gpushmem_##NAME##_wait_until(TYPE *var, int cmp, TYPE value)                                       \
-    {                                                                                                      \
-        return wait_until(__func__, var, KIND(TYPE), cmp, ORDERED(TYPE, value));                           \
-    }                                                                                                      \
-    int gpushmem_##NAME##_test(TYPE *var, int cmp, TYPE value)                                             \
-    {                                                                                                      \
-        return test(__func__, var, KIND(TYPE), cmp, ORDERED(TYPE, value));                                 \
-    }                                                                                                      \
-    DEFINE_SETS(NAME, TYPE, wait_until, true)                                                              \
+#define DEFINE(NAME, TYPE)                                                                                   \
+    int gpushmem_##NAME##_wait_until(TYPE *var, int cmp, TYPE value)                                         \
+    {                                                                                                        \
+        return wait_until(__func__, var, KIND(TYPE), cmp, ORDERED(TYPE, value));                             \
+    }                                                                                                        \
+    int gpushmem_##NAME##_test(TYPE *var, int cmp, TYPE value)                                               \
+    {                                                                                                        \
+        return test(__func__, var, KIND(TYPE), cmp, ORDERED(TYPE, value));                                   \
+    }                                                                                                        \
+    DEFINE_SETS(NAME, TYPE, wait_until, true)                                                                \
     DEFINE_SETS(NAME, TYPE, test, false)
 GPUSHMEM_SYNC_TYPES(DEFINE)
 
 uint64_t gpushmem_signal_fetch(const uint64_t *sig)
 {
     const struct kind kind = KIND(uint64_t);
-    if (GPSH_UNLIKELY(!sound(sig, kind, GPUSHMEM_CMP_EQ)) && check(__func__, sig, 1, kind, GPUSHMEM_CMP_EQ) < 0)
+    if (GPSH_UNLIKELY(!sound(sig, kind, GPUSHMEM_CMP_EQ)) &&
+        check(__func__, sig, 1, kind, GPUSHMEM_CMP_EQ) < 0)
         return 0;
     return gpsh_word_load(sig, sizeof *sig);
 }

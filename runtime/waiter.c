@@ -9,8 +9,10 @@
 
 // In units of 64 spins (a few microseconds).
 enum {
-    PATIENCE_ALONE = 8,   // with a core for every PE: some 20 us until the first yield, since threads may outnumber cores too
-    PATIENCE_SLEEP = 512, // with fewer cores: yields until sleeping, so that idle waiters do not starve who works
+    PATIENCE_ALONE = 8, // with a core for every PE: some 20 us until the first yield, since threads may
+                        // outnumber cores too
+    PATIENCE_SLEEP =
+        512, // with fewer cores: yields until sleeping, so that idle waiters do not starve who works
 };
 
 static bool cores_are_shared;
@@ -19,7 +21,8 @@ void gpsh_waiter_init(void)
 {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     cpu_set_t allowed;
-    // A PE bound to one core says nothing about the others' cores; a larger set is what the node's PEs have together.
+    // A PE bound to one core says nothing about the others' cores; a larger set is what the node's PEs have
+    // together.
     if (sched_getaffinity(0, sizeof allowed, &allowed) == 0 && CPU_COUNT(&allowed) > 1)
         cores = CPU_COUNT(&allowed);
     cores_are_shared = gpsh.boot.node_n_pes > cores;
@@ -62,12 +65,12 @@ static int check_deadline(struct gpsh_waiter *waiter)
         waiter->deadline_ns = now + (uint64_t)limit_ms * 1000000;
     if (now < waiter->deadline_ns)
         return 0;
-    return gpsh_fail(GPUSHMEM_ERR_TIMEOUT, "%s: waited in vain for %lld ms (GPUSHMEM_WAIT_TIMEOUT_MS)", waiter->what,
-                     (long long)limit_ms);
+    return gpsh_fail(GPUSHMEM_ERR_TIMEOUT, "%s: waited in vain for %lld ms (GPUSHMEM_WAIT_TIMEOUT_MS)",
+                     waiter->what, (long long)limit_ms);
 }
 
-// A failure ends one wait of each thread, since that may have been for the failed PE. Waits that begin later are the
-// decision of a program that knows (GPUSHMEM_ON_PE_FAILURE=notify: the rest goes on).
+// A failure ends one wait of each thread, since that may have been for the failed PE. Waits that begin later
+// are the decision of a program that knows (GPUSHMEM_ON_PE_FAILURE=notify: the rest goes on).
 static bool is_news(unsigned failures)
 {
     static _Thread_local unsigned told, told_in_generation;
@@ -88,8 +91,8 @@ int gpsh_waiter_slow(struct gpsh_waiter *waiter)
     bool news = concerned && is_news(failures);
     if (news || (concerned && waiter->for_all)) {
         int failed = atomic_load(&gpsh.failed_pe);
-        return gpsh_fail(GPUSHMEM_ERR_PE_FAILED, "%s: PE %d failed while this PE waited: %s", waiter->what, failed,
-                         gpsh.peers[failed].reason);
+        return gpsh_fail(GPUSHMEM_ERR_PE_FAILED, "%s: PE %d failed while this PE waited: %s", waiter->what,
+                         failed, gpsh.peers[failed].reason);
     }
     give_way(waiter->spins / 64);
     return check_deadline(waiter);

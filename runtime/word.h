@@ -9,8 +9,9 @@
 #error "operands of atomics are passed as the low bytes of 64-bit words: this needs a little-endian machine"
 #endif
 
-// Row "fence, direct": earlier stores of this thread before later ones. Pairs with the acquire loads of wait and test.
-// ThreadSanitizer does not understand fences, so there it becomes a read-modify-write that all threads share.
+// Row "fence, direct": earlier stores of this thread before later ones. Pairs with the acquire loads of wait
+// and test. ThreadSanitizer does not understand fences, so there it becomes a read-modify-write that all
+// threads share.
 static inline void gpsh_store_fence(void)
 {
 #if defined(__SANITIZE_THREAD__)
@@ -21,7 +22,8 @@ static inline void gpsh_store_fence(void)
 #endif
 }
 
-// Row "quiet, direct": also earlier stores before later loads, so that they are visible when the caller goes on.
+// Row "quiet, direct": also earlier stores before later loads, so that they are visible when the caller goes
+// on.
 static inline void gpsh_full_fence(void)
 {
 #if defined(__SANITIZE_THREAD__)
@@ -31,7 +33,8 @@ static inline void gpsh_full_fence(void)
 #endif
 }
 
-// Acquire load of a word of this PE's own heap, zero-extended. The heap may be on the GPU: then a copy fetches it.
+// Acquire load of a word of this PE's own heap, zero-extended. The heap may be on the GPU: then a copy
+// fetches it.
 uint64_t gpsh_word_fetch(const void *word, size_t bytes);
 static inline __attribute__((always_inline)) uint64_t gpsh_word_load(const void *word, size_t bytes)
 {

@@ -12,11 +12,11 @@
 
 #include "gpushmem/gpushmem.h"
 
-#define CHECK(condition)      CHECK_THAT(condition, "%s", "")
-#define CHECK_THAT(condition, ...)                                                                         \
-    do {                                                                                                   \
-        if (!(condition))                                                                                  \
-            check_failed(__FILE__, __LINE__, #condition, __VA_ARGS__);                                     \
+#define CHECK(condition) CHECK_THAT(condition, "%s", "")
+#define CHECK_THAT(condition, ...)                                                                           \
+    do {                                                                                                     \
+        if (!(condition))                                                                                    \
+            check_failed(__FILE__, __LINE__, #condition, __VA_ARGS__);                                       \
     } while (0)
 #define CHECK_OK(call) check_status((call), __FILE__, __LINE__, #call)
 
@@ -25,9 +25,8 @@ static inline int check_my_pe(void)
     return gpushmem_initialized() ? gpushmem_my_pe() : -1;
 }
 
-__attribute__((format(printf, 4, 5), noreturn)) static inline void check_failed(const char *file, int line,
-                                                                                const char *what,
-                                                                                const char *format, ...)
+__attribute__((format(printf, 4, 5), noreturn)) static inline void
+check_failed(const char *file, int line, const char *what, const char *format, ...)
 {
     char detail[256];
     va_list args;
@@ -57,7 +56,8 @@ static inline int check_rounds(int argc, char **argv, int standard)
 static inline void fill(void *bytes, size_t n, unsigned seed)
 {
     for (size_t i = 0; i < n; ++i)
-        ((unsigned char *)bytes)[i] = (unsigned char)(seed * 151u + (unsigned)i * 29u + (unsigned)(i >> 8) + 1u);
+        ((unsigned char *)bytes)[i] =
+            (unsigned char)(seed * 151u + (unsigned)i * 29u + (unsigned)(i >> 8) + 1u);
 }
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contexts: many of them, each with its own quiet; created and destroyed over and over; and the whole library again after
-// finalize.
+// Contexts: many of them, each with its own quiet; created and destroyed over and over; and the whole library
+// again after finalize.
 #include "check.h"
 
 enum { CONTEXTS = 12, WORDS = 64 };
@@ -78,7 +78,8 @@ static void invalid(void)
     CHECK_OK(gpushmem_ctx_destroy(GPUSHMEM_CTX_INVALID));
     CHECK(gpushmem_ctx_uint64_p(GPUSHMEM_CTX_INVALID, word, 1, me) == GPUSHMEM_ERR_INVALID);
     CHECK(gpushmem_ctx_uint64_atomic_inc(GPUSHMEM_CTX_INVALID, word, me) == GPUSHMEM_ERR_INVALID);
-    CHECK(gpushmem_ctx_signal_op(GPUSHMEM_CTX_INVALID, word, 1, GPUSHMEM_SIGNAL_SET, me) == GPUSHMEM_ERR_INVALID);
+    CHECK(gpushmem_ctx_signal_op(GPUSHMEM_CTX_INVALID, word, 1, GPUSHMEM_SIGNAL_SET, me) ==
+          GPUSHMEM_ERR_INVALID);
     CHECK(gpushmem_ctx_destroy(GPUSHMEM_CTX_DEFAULT) == GPUSHMEM_ERR_INVALID);
     CHECK(gpushmem_ctx_create(64, &(gpushmem_ctx_t){0}) == GPUSHMEM_ERR_INVALID);
     CHECK(gpushmem_ctx_create(0, NULL) == GPUSHMEM_ERR_INVALID);

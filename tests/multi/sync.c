@@ -4,8 +4,8 @@
 
 static int me, n_pes;
 
-// Each PE counts its barriers in everybody's memory: after a barrier all counts are there, and none is ahead by more than
-// the one barrier a fast PE may already have entered.
+// Each PE counts its barriers in everybody's memory: after a barrier all counts are there, and none is ahead
+// by more than the one barrier a fast PE may already have entered.
 static void barriers(int rounds)
 {
     uint32_t *counts = gpushmem_calloc((size_t)n_pes, sizeof *counts);
@@ -88,8 +88,8 @@ static void fence_after_atomic(int rounds)
     CHECK_OK(gpushmem_free(words));
 }
 
-// quiet is completion, also for a third PE: of two PEs that put, quiet, then get what the other put, one at least sees it
-// (store buffering would let both miss).
+// quiet is completion, also for a third PE: of two PEs that put, quiet, then get what the other put, one at
+// least sees it (store buffering would let both miss).
 static void quiets(int rounds)
 {
     uint32_t *flags = gpushmem_calloc(2, sizeof *flags);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// GPUSHMEM_THREAD_MULTIPLE: several threads of every PE use the default context, shared contexts and private ones at once.
+// GPUSHMEM_THREAD_MULTIPLE: several threads of every PE use the default context, shared contexts and private
+// ones at once.
 #include <pthread.h>
 
 #include "check.h"
@@ -18,12 +19,14 @@ static uint64_t *place(uint64_t *table, int pe, int thread)
     return &table[pe * THREADS + thread];
 }
 
-// Thread t sends to thread t of the right neighbour, data before flag, and waits for what comes from the left one.
+// Thread t sends to thread t of the right neighbour, data before flag, and waits for what comes from the left
+// one.
 static void talk(gpushmem_ctx_t ctx, int thread)
 {
     int right = (me + 1) % n_pes, left = (me + n_pes - 1) % n_pes;
     uint64_t data[WORDS];
-    uint64_t *there = &mailboxes[(me * THREADS + thread) * WORDS], *here = &mailboxes[(left * THREADS + thread) * WORDS];
+    uint64_t *there = &mailboxes[(me * THREADS + thread) * WORDS],
+             *here = &mailboxes[(left * THREADS + thread) * WORDS];
     for (uint64_t i = 1; i <= (uint64_t)rounds; ++i) {
         for (uint64_t k = 0; k < WORDS; ++k)
             data[k] = i * 100 + k;

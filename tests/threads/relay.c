@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A baton goes round among threads, each handing it on in another way (p behind fence, put_signal, an atomic behind quiet) and waiting
-// for it in another way; whoever holds it reads and writes plain shared data. ThreadSanitizer sees a race if any of these ways
-// does not order what it promises. Meanwhile other threads create and destroy contexts, and count.
+// A baton goes round among threads, each handing it on in another way (p behind fence, put_signal, an atomic
+// behind quiet) and waiting for it in another way; whoever holds it reads and writes plain shared data.
+// ThreadSanitizer sees a race if any of these ways does not order what it promises. Meanwhile other threads
+// create and destroy contexts, and count.
 #include <pthread.h>
 
 #include "check.h"
@@ -9,10 +10,10 @@
 enum { RUNNERS = 6, OTHERS = 2, CHURN = 100 };
 
 static int laps;
-static uint64_t *batons;   // symmetric: batons[i] counts how often runner i has received the baton
-static uint64_t *payload;  // symmetric, plain accesses by the holder
-static uint64_t *counter;  // symmetric, atomics
-static long plain;         // an ordinary variable, guarded by the baton alone
+static uint64_t *batons;  // symmetric: batons[i] counts how often runner i has received the baton
+static uint64_t *payload; // symmetric, plain accesses by the holder
+static uint64_t *counter; // symmetric, atomics
+static long plain;        // an ordinary variable, guarded by the baton alone
 
 static void hand_on(gpushmem_ctx_t ctx, int way, int to, uint64_t lap)
 {
@@ -24,7 +25,8 @@ static void hand_on(gpushmem_ctx_t ctx, int way, int to, uint64_t lap)
         CHECK_OK(gpushmem_ctx_uint64_p(ctx, &batons[to], lap, 0));
         break;
     case 1:
-        CHECK_OK(gpushmem_ctx_uint64_put_signal(ctx, payload, &seen, 1, &batons[to], lap, GPUSHMEM_SIGNAL_SET, 0));
+        CHECK_OK(
+            gpushmem_ctx_uint64_put_signal(ctx, payload, &seen, 1, &batons[to], lap, GPUSHMEM_SIGNAL_SET, 0));
         break;
     case 2:
         payload[0] = seen; // a plain store: quiet covers it
@@ -32,7 +34,8 @@ static void hand_on(gpushmem_ctx_t ctx, int way, int to, uint64_t lap)
         CHECK_OK(gpushmem_ctx_uint64_atomic_set(ctx, &batons[to], lap, 0));
         break;
     default:
-        CHECK_OK(gpushmem_ctx_uint64_put_signal_nbi(ctx, payload, &seen, 1, &batons[to], 1, GPUSHMEM_SIGNAL_ADD, 0));
+        CHECK_OK(gpushmem_ctx_uint64_put_signal_nbi(ctx, payload, &seen, 1, &batons[to], 1,
+                                                    GPUSHMEM_SIGNAL_ADD, 0));
         CHECK_OK(gpushmem_ctx_quiet(ctx)); // `seen` must live until then
         break;
     }
@@ -43,14 +46,22 @@ static void receive(int way, int me, uint64_t lap)
     uint64_t *baton = &batons[me];
     size_t at = 1;
     switch (way % 5) {
-    case 0: CHECK_OK(gpushmem_uint64_wait_until(baton, GPUSHMEM_CMP_EQ, lap)); break;
-    case 1: CHECK(gpushmem_signal_wait_until(baton, GPUSHMEM_CMP_GE, lap) == lap); break;
+    case 0:
+        CHECK_OK(gpushmem_uint64_wait_until(baton, GPUSHMEM_CMP_EQ, lap));
+        break;
+    case 1:
+        CHECK(gpushmem_signal_wait_until(baton, GPUSHMEM_CMP_GE, lap) == lap);
+        break;
     case 2:
         while (!gpushmem_uint64_test(baton, GPUSHMEM_CMP_EQ, lap))
             ;
         break;
-    case 3: CHECK(gpushmem_uint64_wait_until_any(baton, 1, NULL, GPUSHMEM_CMP_GE, lap) == 0); break;
-    default: CHECK(gpushmem_uint64_wait_until_some(baton, 1, &at, NULL, GPUSHMEM_CMP_GE, lap) == 1 && at == 0); break;
+    case 3:
+        CHECK(gpushmem_uint64_wait_until_any(baton, 1, NULL, GPUSHMEM_CMP_GE, lap) == 0);
+        break;
+    default:
+        CHECK(gpushmem_uint64_wait_until_some(baton, 1, &at, NULL, GPUSHMEM_CMP_GE, lap) == 1 && at == 0);
+        break;
     }
 }
 

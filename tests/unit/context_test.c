@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contexts over a fake transport that does nothing until it is told to, and writes down what it was asked for.
+// Contexts over a fake transport that does nothing until it is told to, and writes down what it was asked
+// for.
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -17,10 +18,10 @@ struct fake_channel {
 };
 
 static struct {
-    int full;                // so many posts find no room
-    int answer;              // what post returns when there is room
+    int full;   // so many posts find no room
+    int answer; // what post returns when there is room
     int complete_per_progress;
-    int fail_pe, fail_code;  // progress fails this PE's flow
+    int fail_pe, fail_code; // progress fails this PE's flow
     struct gpsh_op last;
     int posts, flushes, fences, progresses, opened;
 } fake;
@@ -28,7 +29,8 @@ static struct fake_channel channels[CHANNELS];
 
 static int fake_open(struct gpsh_transport *self, int index, struct gpsh_channel **out)
 {
-    cr_assert(index >= 0 && index < CHANNELS && !channels[index].open, "channel %d is opened twice, or does not exist", index);
+    cr_assert(index >= 0 && index < CHANNELS && !channels[index].open,
+              "channel %d is opened twice, or does not exist", index);
     struct fake_channel *c = &channels[index];
     *c = (struct fake_channel){.index = index, .open = true};
     c->channel = (struct gpsh_channel){.ops = self->ops, .transport = self, .flows = c->flows};
@@ -84,8 +86,14 @@ static int fake_progress(struct gpsh_channel *channel)
 }
 
 static const struct gpsh_transport_ops fake_ops = {
-    .name = "fake", .caps = GPSH_CAP_NIC_ATOMICS, .channel_open = fake_open, .channel_close = fake_close, .post = fake_post,
-    .flush = fake_flush, .fence = fake_fence, .progress = fake_progress,
+    .name = "fake",
+    .caps = GPSH_CAP_NIC_ATOMICS,
+    .channel_open = fake_open,
+    .channel_close = fake_close,
+    .post = fake_post,
+    .flush = fake_flush,
+    .fence = fake_fence,
+    .progress = fake_progress,
 };
 
 static struct gpsh_transport transport = {.ops = &fake_ops};
@@ -180,7 +188,8 @@ Test(context, submit__flow_fails__code_and_reason)
     struct gpsh_op op = put_op(8);
     op.kind = GPSH_OP_GET;
     cr_assert_eq(gpsh_context_submit(&gpsh_default_context, &op, GPSH_WAIT_COMPLETE), GPUSHMEM_ERR_PE_FAILED);
-    cr_assert(strstr(gpsh_last_error(), "PE 1") && strstr(gpsh_last_error(), "the cable was cut"), "%s", gpsh_last_error());
+    cr_assert(strstr(gpsh_last_error(), "PE 1") && strstr(gpsh_last_error(), "the cable was cut"), "%s",
+              gpsh_last_error());
     end();
 }
 
@@ -259,7 +268,8 @@ Test(context, ctx_create__channels__own_then_shared_then_reused)
     cr_assert_eq(fake.opened, 3);
     struct gpsh_op op = put_op(8);
     cr_assert_eq(gpsh_context_submit(gpsh_context_of(handles[3]), &op, GPSH_WAIT_NONE), 0);
-    cr_assert_eq(channels[0].flows[1].posted, 1, "without channels of its own it posts through the default context's");
+    cr_assert_eq(channels[0].flows[1].posted, 1,
+                 "without channels of its own it posts through the default context's");
     cr_assert_eq(gpushmem_ctx_destroy(handles[3]), 0);
     cr_assert_eq(channels[0].flows[1].completed, 1, "destroy completes");
     cr_assert_eq(gpushmem_ctx_destroy(handles[0]), 0);
