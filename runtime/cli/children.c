@@ -159,12 +159,10 @@ int gpsh_child_exit_status(const struct gpsh_child *c)
     return c->how == CLD_EXITED ? c->status : 128 + c->status;
 }
 
-static int end_listed(FILE *list, pid_t keep)
+static int end_listed(FILE *list)
 {
     int pid, n = 0;
     while (fscanf(list, "%d", &pid) == 1) {
-        if (pid == keep)
-            continue;
         kill(pid, SIGKILL);
         waitpid(pid, NULL, WNOHANG);
         n++;
@@ -173,7 +171,7 @@ static int end_listed(FILE *list, pid_t keep)
 }
 
 // Returns how many children there were. Orphans belong to any thread of the process that adopted them.
-static int end_all_children(pid_t keep)
+static int end_all_children(void)
 {
     int n = 0;
     DIR *tasks = opendir("/proc/self/task");
@@ -182,7 +180,7 @@ static int end_all_children(pid_t keep)
         snprintf(path, sizeof(path), "/proc/self/task/%s/children", task->d_name);
         FILE *list = task->d_name[0] == '.' ? NULL : fopen(path, "re");
         if (list) {
-            n += end_listed(list, keep);
+            n += end_listed(list);
             fclose(list);
         }
     }
@@ -191,10 +189,10 @@ static int end_all_children(pid_t keep)
     return n;
 }
 
-void gpsh_children_sweep(pid_t keep)
+void gpsh_children_sweep(void)
 {
     // A killed process hands its own children over to us, so this takes as many rounds as the tree is deep.
     // Bounded, because a process in an uninterruptible wait does not die.
-    for (int round = 0; round < SWEEP_ROUNDS && end_all_children(keep) > 0; round++)
+    for (int round = 0; round < SWEEP_ROUNDS && end_all_children() > 0; round++)
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 }

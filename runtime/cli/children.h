@@ -45,7 +45,7 @@ void gpsh_child_signal(const struct gpsh_child *c, int signal);
 void gpsh_child_describe(const struct gpsh_child *c, char *text, size_t bytes);
 int gpsh_child_exit_status(const struct gpsh_child *c);
 
-// Kills and reaps everything this process still is the parent of, adopted orphans too, but for `keep`.
-void gpsh_children_sweep(pid_t keep);
+// Kills and reaps everything this process still is the parent of, adopted orphans too.
+void gpsh_children_sweep(void);
 
 #endif

@@ -48,44 +48,73 @@ static _Noreturn void keep(int from_launcher, const char *dir)
     _exit(0);
 }
 
+// The keeper is no child of the launcher, so that whoever kills the launcher with all its descendants (as
+// CTest does after a time limit) does not reach it, nor do signals to the launcher's process group and
+// terminal. It holds no pipe that others read.
+static _Noreturn void become_keeper(int from_launcher, int done, const char *dir)
+{
+    setsid();
+    pid_t pid = fork();
+    if (pid != 0)
+        _exit(pid < 0);
+    prctl(PR_SET_NAME, "gpushmem-keeper");
+    sigset_t all;
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, NULL);
+    // Both pipes to numbers above those that come next, then down again: whatever they were, neither is
+    // overwritten.
+    int high_in = fcntl(from_launcher, F_DUPFD, 16);
+    int high_done = fcntl(done, F_DUPFD, 16);
+    int null = open("/dev/null", O_RDWR);
+    for (int fd = 0; fd < 3; fd++)
+        dup2(null, fd);
+    dup2(high_in, 3);
+    dup2(high_done, 4);
+    for (int fd = 5; fd < 1024; fd++)
+        close(fd);
+    keep(3, dir);
+}
+
 int gpsh_keeper_start(struct gpsh_keeper *k, const char *dir)
 {
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) < 0)
+    int to_keeper[2], done[2], status = 0, error = 0;
+    if (pipe2(to_keeper, O_CLOEXEC) < 0)
         return errno;
-    k->pid = fork();
-    if (k->pid < 0) {
-        int error = errno;
-        close(ends[0]);
-        close(ends[1]);
-        return error;
+    if (pipe2(done, O_CLOEXEC) < 0) {
+        error = errno;
+        goto err_close_to_keeper;
     }
-    if (k->pid == 0) {
-        // Out of reach of signals to the launcher's process group and terminal, and of pipes others read.
-        setsid();
-        prctl(PR_SET_NAME, "gpushmem-keeper");
-        sigset_t all;
-        sigfillset(&all);
-        sigprocmask(SIG_BLOCK, &all, NULL);
-        int null = open("/dev/null", O_RDWR);
-        for (int fd = 0; fd < 3; fd++)
-            dup2(null, fd);
-        int from_launcher = dup2(ends[0], 3);
-        for (int fd = 4; fd < 1024; fd++)
-            close(fd);
-        keep(from_launcher, dir);
-    }
-    close(ends[0]);
-    k->pipe = ends[1];
+    pid_t pid = fork();
+    if (pid == 0)
+        become_keeper(to_keeper[0], done[1], dir);
+    error = pid < 0 ? errno : 0;
+    if (pid > 0 && waitpid(pid, &status, 0) == pid && status != 0)
+        error = EAGAIN; // the second fork failed
+    if (error)
+        goto err_close_done;
+    close(to_keeper[0]);
+    close(done[1]);
+    k->pipe = to_keeper[1];
+    k->done = done[0];
     return 0;
+
+err_close_done:
+    close(done[0]);
+    close(done[1]);
+err_close_to_keeper:
+    close(to_keeper[0]);
+    close(to_keeper[1]);
+    return error;
 }
 
 void gpsh_keeper_finish(struct gpsh_keeper *k)
 {
+    char nothing;
     pid_t message = ALL_WELL;
     while (write(k->pipe, &message, sizeof(message)) < 0 && errno == EINTR)
         continue;
     close(k->pipe);
-    while (waitpid(k->pid, NULL, 0) < 0 && errno == EINTR)
+    while (read(k->done, &nothing, 1) < 0 && errno == EINTR)
         continue;
+    close(k->done);
 }

@@ -7,10 +7,10 @@
 #include <sys/types.h>
 
 struct gpsh_keeper {
-    pid_t pid;
     // Its end of file is what the keeper waits for. Whoever writes the pid_t of a process group to it lets
     // that group be killed, if the launcher dies before gpsh_keeper_finish.
     int pipe;
+    int done; // its end of file says that the keeper has ended
 };
 
 // Must be called before any thread is started. `dir` is removed with everything in it. 0 or an errno.

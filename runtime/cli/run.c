@@ -192,7 +192,7 @@ static void read_signals(struct launcher *l)
         }
         children = true;
         // An adopted orphan is buried at once, a PE only at the end.
-        bool known = (pid_t)info.ssi_pid == l->keeper.pid;
+        bool known = false;
         for (int pe = 0; pe < l->job.n_pes; pe++)
             known |= (pid_t)info.ssi_pid == l->job.pes[pe].pid;
         if (!known)
@@ -251,7 +251,7 @@ static void clean_up(struct launcher *l)
 {
     for (int pe = 0; pe < l->job.n_pes; pe++)
         gpsh_child_signal(&l->job.pes[pe], SIGKILL);
-    gpsh_children_sweep(l->keeper.pid);
+    gpsh_children_sweep();
     gpsh_input_close(&l->input);
     for (int i = 0; l->streams && i < 2 * l->job.n_pes; i++)
         gpsh_stream_close(&l->streams[i]);

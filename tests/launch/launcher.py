@@ -306,6 +306,19 @@ class Leftovers(Case):
         job.kill()
         self.finish(job, -9)
 
+    def test_launcher_is_killed_with_all_its_descendants(self):
+        job = self.start("-n", 2, "sh", "-c", "echo ready; sleep 60")
+        self.wait_for_lines(job, 2)
+        job.send_signal(signal.SIGSTOP)
+        doomed, new = [], [job.pid]
+        while new:
+            doomed += new
+            new = [int(pid) for parent in new for task in pathlib.Path(f"/proc/{parent}/task").glob("*/children")
+                   for pid in task.read_text().split()]
+        for pid in doomed:
+            os.kill(pid, signal.SIGKILL)
+        self.finish(job, -9)
+
     def test_timeout(self):
         _, err = self.job("-n", 3, "--timeout", "0.4", "sleep", 60, code=124)
         self.assert_last_line(err, r"the job ran longer than 0.4 s \(--timeout\); ended the 3 PEs")

@@ -25,14 +25,21 @@ fail() {
 }
 
 stop() {
-    local pid
-    for pid in "${pids[@]}"; do
-        kill -TERM "$pid" 2>/dev/null || true
+    local pid i
+    [ -n "$state" ] || return 0
+    kill -TERM "${pids[@]}" 2>/dev/null || true
+    for i in $(seq 30); do
+        kill -0 "${pids[@]}" 2>/dev/null || break # one of them has ended, so the others are about to
+        sleep 0.1
     done
-    for pid in "${pids[@]}"; do
-        wait "$pid" 2>/dev/null || true
+    sleep 0.2
+    # A slurmd that was starting or cleaning up a step may stay, and the step, too. Every process of this cluster has its
+    # configuration's name.
+    for pid in $(grep -lzs "^SLURM_CONF=$state/" /proc/[0-9]*/environ | cut -d/ -f3); do
+        kill -KILL "$pid" 2>/dev/null || true
     done
-    [ -z "$state" ] || rm -rf "$state"
+    wait "${pids[@]}" 2>/dev/null || true
+    rm -rf "$state"
 }
 
 # The first of count + 1 successive ports nobody listens on, below the range the kernel gives out.
