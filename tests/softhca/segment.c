@@ -19,11 +19,7 @@
 
 static const char *directory(void)
 {
-    static char path[64];
-    if (shca_settings.dir && *shca_settings.dir)
-        return shca_settings.dir;
-    snprintf(path, sizeof path, "/dev/shm/gpushmem-softhca-%u", (unsigned)getuid());
-    return path;
+    return shca_settings.dir;
 }
 
 // Opens and locks the directory, which must be this user's alone.

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "softhca.h"
 
@@ -119,7 +120,10 @@ static void settings_read_once(void)
         shca_say("GPUSHMEM_SOFTHCA_MTU=%ld: wants 256, 512, 1024, 2048 or 4096", mtu);
         settings_ok = false;
     }
-    shca_settings.dir = getenv("GPUSHMEM_SOFTHCA_DIR");
+    const char *dir = getenv("GPUSHMEM_SOFTHCA_DIR");
+    static char usual_dir[64];
+    snprintf(usual_dir, sizeof usual_dir, "/dev/shm/gpushmem-softhca-%u", (unsigned)getuid());
+    shca_settings.dir = dir && *dir ? dir : usual_dir;
     forget_faults();
 }
 
