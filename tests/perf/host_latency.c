@@ -42,12 +42,56 @@ PING_PONG(put_fence,
           status = status ? status : gpushmem_fence();
           status = status ? status : gpushmem_uint64_p(b->flag, b->sequence, b->peer))
 
+// The floor: the same ping-pong by plain stores and loads on the peer's mapped memory, no library in between.
+static void raw_wait(const uint64_t *flag, uint64_t value)
+{
+    while (__atomic_load_n(flag, __ATOMIC_ACQUIRE) != value) {
+#if defined(__x86_64__)
+        __builtin_ia32_pause();
+#endif
+    }
+}
+
+static int raw_run(struct perf_bench *b, const struct perf_case *c, uint64_t n)
+{
+    uint64_t *there = gpushmem_ptr(b->flag, b->peer);
+    for (uint64_t i = 0; i < n; i++) {
+        __atomic_store_n(there, ++b->sequence, __ATOMIC_RELEASE);
+        raw_wait(b->flag, b->sequence);
+    }
+    return 0;
+}
+
+static int raw_serve(struct perf_bench *b, const struct perf_case *c, uint64_t n)
+{
+    uint64_t *there = gpushmem_ptr(b->flag, b->peer);
+    for (uint64_t i = 0; b->my_pe == 1 && i < n; i++) {
+        raw_wait(b->flag, ++b->sequence);
+        __atomic_store_n(there, b->sequence, __ATOMIC_RELEASE);
+    }
+    return 0;
+}
+
 static int put_run(struct perf_bench *b, const struct perf_case *c, uint64_t n)
 {
     int status = 0;
     for (uint64_t i = 0; i < n && !status; i++)
         status = gpushmem_putmem(b->target, b->source, c->size, b->peer);
     return status;
+}
+
+// Row by row for 8 bytes: what a put costs in three forms, and the floor of a ping-pong where memory is mapped.
+static int eight_bytes(struct perf_bench *b)
+{
+    int status = perf_measure(b, &(struct perf_case){
+        .test = "put-fence-flag", .issuer = "host", .size = 8, .share = 0.5, .warm = WARM,
+        .run = put_fence_run, .serve = put_fence_serve});
+    if (!status && gpushmem_ptr(b->target, b->peer))
+        status = perf_measure(b, &(struct perf_case){
+            .test = "raw-flag", .issuer = "host", .size = 8, .share = 0.5, .warm = WARM, .run = raw_run, .serve = raw_serve});
+    if (!status)
+        status = perf_measure(b, &(struct perf_case){.test = "put", .issuer = "host", .size = 8, .warm = WARM, .run = put_run});
+    return status ? status : gpushmem_quiet();
 }
 
 static int get_run(struct perf_bench *b, const struct perf_case *c, uint64_t n)
@@ -68,18 +112,8 @@ int perf_host_put_latency(struct perf_bench *b)
             .test = "put-lat", .issuer = "host", .size = sizes[i], .share = 0.5, .warm = WARM,
             .run = word ? put_word_run : put_signal_run, .serve = word ? put_word_serve : put_signal_serve});
     }
-    for (int i = 0; i < n && !status; i++) {
-        if (sizes[i] != 8)
-            continue;
-        status = perf_measure(b, &(struct perf_case){
-            .test = "put-fence-flag", .issuer = "host", .size = 8, .share = 0.5, .warm = WARM,
-            .run = put_fence_run, .serve = put_fence_serve});
-        if (!status)
-            status = perf_measure(b, &(struct perf_case){
-                .test = "put", .issuer = "host", .size = 8, .warm = WARM, .run = put_run});
-        if (!status)
-            status = gpushmem_quiet();
-    }
+    for (int i = 0; i < n && !status; i++)
+        status = sizes[i] == 8 ? eight_bytes(b) : 0;
     return status;
 }
 

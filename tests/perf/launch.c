@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { EXIT_NOT_FOUND = 127, LAUNCHER_WORDS = 5 };
+enum { EXIT_NOT_FOUND = 127, LAUNCHER_WORDS = 7 };
 
 // PMIx servers set it for every process they start.
 bool perf_is_launched(void)
@@ -29,7 +29,7 @@ static bool find_launcher(const char *self, char *path, size_t bytes)
     return false;
 }
 
-int perf_launch(int pes, char **argv)
+int perf_launch(int pes, bool bind, char **argv)
 {
     char self[PATH_MAX], launcher[PATH_MAX], count[16];
     int words = 0;
@@ -44,8 +44,9 @@ int perf_launch(int pes, char **argv)
     }
     self[length] = '\0';
     snprintf(count, sizeof count, "%d", pes);
+    bind &= pes <= sysconf(_SC_NPROCESSORS_ONLN);
     if (find_launcher(self, launcher, sizeof launcher)) {
-        char *const head[LAUNCHER_WORDS] = {launcher, "run", "-n", count, "--"};
+        char *const head[LAUNCHER_WORDS] = {launcher, "run", "-n", count, "--bind", bind ? "core" : "none", "--"};
         memcpy(command, head, sizeof head);
         memcpy(command + LAUNCHER_WORDS, argv, ((size_t)words + 1) * sizeof *argv);
         command[LAUNCHER_WORDS] = self;

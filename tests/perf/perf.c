@@ -110,7 +110,7 @@ int main(int argc, char **argv)
     if (!perf_options_parse(&options, argc, argv, &exit_status))
         return exit_status;
     if (!perf_is_launched())
-        return perf_launch(pes_needed(&options), argv);
+        return perf_launch(pes_needed(&options), options.issuers == PERF_HOST, argv); // kernels and proxies want cores too
     if (gpushmem_init())
         return fail("init");
     bool first = gpushmem_my_pe() == 0, to_stdout = options.json && !strcmp(options.json, "-");
