@@ -4,6 +4,7 @@
 #define GPUSHMEM_DEVICE_STATE_CUH
 
 #include "gpushmem/device/scope.cuh"
+#include "gpushmem/device_host.h"
 
 // The copy of the handle that functions without a handle argument use. On a GPU every translation unit has its own (it works
 // with and without relocatable device code), filled in by the launch macro or gpushmem_device_attach (launch.cuh).
@@ -42,6 +43,13 @@ struct gpsh_dev_wait {
 GPSH_DEV int gpsh_dev_spin(const struct gpushmem_dev &dev, struct gpsh_dev_wait *wait, bool on_memory)
 {
     gpsh_dev_relax(wait->spins);
+#if !defined(__CUDACC__)
+    if (dev.n_rings) { // the proxy may need the core that we spin on: do its work
+        uint32_t *sleeping = dev.rings[gpsh_dev_block_number() % dev.n_rings].sleeping;
+        if (sleeping)
+            gpushmem_proxy_help(sleeping);
+    }
+#endif
     if (++wait->spins % 64)
         return 0;
     int status = gpsh_dev_load32_relaxed_sys(&dev.control->abort);

@@ -351,6 +351,11 @@ int gpushmem_launch_refused(int status, const char *sentence)
     return gpsh_fail(status, "a kernel was not launched: %s", sentence);
 }
 
+void gpushmem_proxy_help(uint32_t *sleeping)
+{
+    gpsh_proxy_help(sleeping);
+}
+
 void gpushmem_proxy_wake(uint32_t *sleeping)
 {
     gpsh_proxy_wake(sleeping);

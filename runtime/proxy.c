@@ -17,6 +17,7 @@
 enum {
     YIELD_NS = 1000000,  // an idle proxy yields this long before it sleeps: longer than a round trip through a NIC, so that
                          // a ping-pong never pays for a wake-up
+    REST_US = 200,       // a proxy whose work waiting kernel threads do
     NAP_US = 20,         // an idle proxy of a GPU: the GPU cannot wake it
     SLEEP_LIMIT_MS = 10, // a wake-up that got lost costs no more than this
 };
@@ -49,7 +50,7 @@ int gpsh_proxy_step(struct gpsh_proxy_thread *thread)
     return work;
 }
 
-// Something is under way that only polling finishes.
+// Something is under way that only polling finishes. For who makes the passes.
 static bool must_poll(const struct gpsh_proxy_thread *thread)
 {
     for (int t = 0; t < GPSH_MAX_TRANSPORTS; t++)
@@ -61,13 +62,24 @@ static bool must_poll(const struct gpsh_proxy_thread *thread)
     return false;
 }
 
+// For anybody: reads only what is published.
 static bool anything_to_read(const struct gpsh_proxy_thread *thread)
 {
     struct gpushmem_command command;
-    for (int i = 0; i < thread->n_rings; i++)
-        if (!thread->rings[i]->closed && gpsh_ring_peek(&thread->rings[i]->shared, thread->rings[i]->parsed, &command))
+    for (int i = 0; i < thread->n_rings; i++) {
+        const struct gpushmem_ring *ring = &thread->rings[i]->shared;
+        uint64_t consumed = __atomic_load_n(&ring->status->consumed, __ATOMIC_ACQUIRE);
+        if (!__atomic_load_n(&ring->status->error, __ATOMIC_RELAXED) && gpsh_ring_peek(ring, consumed, &command))
             return true;
+    }
     return false;
+}
+
+// In this order: a helper is busy, consumes, says that something is unfinished, and is busy no more.
+static bool may_sleep(const struct gpsh_proxy_thread *thread)
+{
+    return !anything_to_read(thread) && !atomic_load(&thread->busy) && !atomic_load(&thread->unfinished) &&
+           !atomic_load(&thread->stop);
 }
 
 static void sleep_until_woken(struct gpsh_proxy_thread *thread)
@@ -75,7 +87,7 @@ static void sleep_until_woken(struct gpsh_proxy_thread *thread)
     // Announced before the rings are looked at once more: a producer writes its command before it reads `sleeping`, so
     // either we see the command or it sees the announcement (both sides need a full barrier between).
     __atomic_exchange_n(&thread->sleeping, 1, __ATOMIC_SEQ_CST);
-    if (!anything_to_read(thread) && !atomic_load(&thread->stop)) {
+    if (may_sleep(thread)) {
         struct timespec limit = {.tv_nsec = SLEEP_LIMIT_MS * 1000000L};
         syscall(SYS_futex, &thread->sleeping, FUTEX_WAIT_PRIVATE, 1, &limit, NULL, 0);
     }
@@ -89,6 +101,7 @@ void gpsh_proxy_wake(uint32_t *sleeping)
 }
 
 struct idle {
+    unsigned helped;   // kernel threads' passes that were seen
     unsigned passes;   // without work
     uint64_t since_ns;
     uint64_t idle_ns;  // how long, at the last look at the clock
@@ -106,7 +119,7 @@ static void idle_step(struct gpsh_proxy_thread *thread, struct idle *idle)
     }
     if (!env->crowded && idle->idle_ns < env->spin_ns) {
         gpsh_cpu_relax();
-    } else if (idle->idle_ns < env->spin_ns + YIELD_NS || must_poll(thread)) {
+    } else if (idle->idle_ns < env->spin_ns + YIELD_NS || atomic_load(&thread->unfinished)) {
         sched_yield();
     } else if (env->sleep) {
         sleep_until_woken(thread);
@@ -127,16 +140,68 @@ static void pin(const struct gpsh_proxy_thread *thread)
         GPSH_LOG(WARN, "proxy", "cannot run on CPU %d: it is offline or not ours; see GPUSHMEM_PROXY_CPUS", thread->cpu);
 }
 
+// One pass, if nobody else is making one; acquire and release hand the thread's state over.
+static int try_step(struct gpsh_proxy_thread *thread)
+{
+    if (atomic_load_explicit(&thread->busy, memory_order_relaxed) ||
+        atomic_exchange_explicit(&thread->busy, true, memory_order_acquire))
+        return -1;
+    int work = gpsh_proxy_step(thread);
+    atomic_store_explicit(&thread->unfinished, must_poll(thread), memory_order_relaxed);
+    atomic_store_explicit(&thread->busy, false, memory_order_release);
+    return work;
+}
+
+void gpsh_proxy_help(uint32_t *sleeping)
+{
+    struct gpsh_proxy_thread *thread =
+        (struct gpsh_proxy_thread *)(void *)((char *)sleeping - offsetof(struct gpsh_proxy_thread, sleeping));
+    if (try_step(thread) >= 0)
+        atomic_fetch_add_explicit(&thread->helped, 1, memory_order_relaxed);
+}
+
+// Kernel threads have been doing this thread's work: it stays out of their way, and looks again a little later.
+static bool is_helped(struct gpsh_proxy_thread *thread, struct idle *idle)
+{
+    unsigned helped = atomic_load_explicit(&thread->helped, memory_order_relaxed);
+    if (helped == idle->helped)
+        return false;
+    *idle = (struct idle){.helped = helped};
+    struct timespec rest = {.tv_nsec = REST_US * 1000L};
+    nanosleep(&rest, NULL);
+    return true;
+}
+
+static void run_with_helpers(struct gpsh_proxy_thread *thread)
+{
+    struct idle idle = {0};
+    while (!atomic_load_explicit(&thread->stop, memory_order_relaxed)) {
+        if (is_helped(thread, &idle))
+            continue;
+        int work = try_step(thread);
+        if (work > 0)
+            idle = (struct idle){.helped = idle.helped};
+        else
+            idle_step(thread, &idle);
+    }
+}
+
 static void *run(void *arg)
 {
     struct gpsh_proxy_thread *thread = arg;
     struct idle idle = {0};
     pin(thread);
+    if (thread->proxy->env.sleep) {
+        run_with_helpers(thread);
+        return NULL;
+    }
     while (!atomic_load_explicit(&thread->stop, memory_order_relaxed)) {
-        if (gpsh_proxy_step(thread))
+        if (gpsh_proxy_step(thread)) {
             idle = (struct idle){0};
-        else
-            idle_step(thread, &idle);
+            continue;
+        }
+        atomic_store_explicit(&thread->unfinished, must_poll(thread), memory_order_relaxed);
+        idle_step(thread, &idle);
     }
     return NULL;
 }

@@ -86,6 +86,9 @@ struct gpsh_proxy_thread {
     pthread_t thread;
     bool running;
     _Alignas(64) uint32_t sleeping; // futex word, see gpushmem_ring.sleeping
+    _Atomic bool busy;       // somebody makes a pass: this thread, or in the emulation a kernel thread that waits
+    _Atomic bool unfinished; // after the last pass: something is under way that only polling finishes
+    _Atomic unsigned helped; // passes made by kernel threads
     _Atomic bool stop;
 };
 
@@ -116,6 +119,10 @@ bool gpsh_proxy_drained(struct gpsh_proxy *proxy, int *error);
 
 // Takes the first failure that was not reported yet: its code, with the sentence as this thread's last error; 0: none.
 int gpsh_proxy_take_error(struct gpsh_proxy *proxy);
+
+// Makes one pass in place of the thread whose word this is, if nobody is at it. Kernel threads of the emulation call it while
+// they wait: where cores are scarce, an answer then costs no context switch.
+void gpsh_proxy_help(uint32_t *sleeping);
 
 // Ends a sleep of the thread whose word this is. Producers of the emulation call it.
 void gpsh_proxy_wake(uint32_t *sleeping);

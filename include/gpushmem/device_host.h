@@ -30,8 +30,9 @@ GPUSHMEM_API int gpushmem_device_error(void);
 // Makes `sentence` this thread's gpushmem_last_error() and returns `status`: for the launch macro, programs do not need it.
 GPUSHMEM_API int gpushmem_launch_refused(int status, const char *sentence);
 
-// Wakes a proxy thread of the CPU emulation; the device headers call it, programs do not.
+// Wakes a proxy thread of the CPU emulation, or does a piece of its work; the device headers call them, programs do not.
 GPUSHMEM_API void gpushmem_proxy_wake(uint32_t *sleeping);
+GPUSHMEM_API void gpushmem_proxy_help(uint32_t *sleeping);
 
 #if defined(__cplusplus)
 }
