@@ -394,16 +394,6 @@ GPSH_DEV uint64_t gpsh_dev_now_ns(void)
 #endif
 }
 
-// Where a warp's threads meet: which of them call together, and the first of them. CPU threads call alone.
-GPSH_DEV unsigned gpsh_dev_together(void)
-{
-#if defined(__CUDA_ARCH__)
-    return __activemask();
-#else
-    return 1;
-#endif
-}
-
 // Gives way to others for a moment, when somebody else does the work.
 GPSH_DEV void gpsh_dev_nap(void)
 {

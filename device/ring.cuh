@@ -12,28 +12,34 @@ GPSH_DEV const struct gpushmem_ring &gpsh_dev_ring(const struct gpushmem_dev &de
     return dev.rings[gpsh_dev_block_number() % dev.n_rings];
 }
 
-// A reservation is never larger than a ring: rings have at least 64 entries, a warp 32 threads.
+// The compiler merges the adds of a warp's threads into one, so a warp reserves consecutive slots at once. Each thread waits
+// for its own slot only: no reservation is larger than a ring.
 GPSH_DEV uint64_t gpsh_dev_reserve(const struct gpushmem_ring &ring)
 {
     return gpsh_dev_add64_relaxed_gpu(ring.head, 1);
 }
 
-// Waits until a count of the host is at least `least`. One thread at a time asks the host and refreshes the copy in device
-// memory, at which all others look: thousands of threads that ask themselves need the whole PCIe bandwidth for it.
+// One look at a count of the host, by one thread at a time: it refreshes the copy in device memory at which all others look.
+// Thousands of threads that ask themselves need the whole PCIe bandwidth for it. Now and then also without the lock, so that
+// nobody depends on whoever holds it.
+GPSH_DEV void gpsh_dev_ask(const uint64_t *host, uint64_t *seen, uint32_t *asking, uint32_t attempt)
+{
+    bool mine = !gpsh_dev_exchange32_acquire_gpu(asking, 1);
+    if (mine || attempt % 16 == 15)
+        gpsh_dev_max64_relaxed_gpu(seen, gpsh_dev_load64_value_sys(host));
+    else
+        gpsh_dev_nap();
+    if (mine)
+        gpsh_dev_store32_sys(asking, 0); // only keeps others from asking too: no order is needed
+}
+
+// Waits until a count of the host is at least `least`.
 GPSH_DEV_CALL int gpsh_dev_await_count(const struct gpushmem_dev &dev, const struct gpushmem_ring &ring, const uint64_t *host,
                                        uint64_t *seen, uint32_t *asking, uint64_t least)
 {
     struct gpsh_dev_wait wait = {0, 0};
     while (gpsh_dev_load64_relaxed_gpu(seen) < least) {
-        if (!gpsh_dev_exchange32_acquire_gpu(asking, 1)) {
-            uint64_t now = gpsh_dev_load64_value_sys(host);
-            gpsh_dev_max64_relaxed_gpu(seen, now);
-            gpsh_dev_store32_sys(asking, 0); // only keeps others from asking too: no order is needed
-            if (now >= least)
-                break;
-        } else {
-            gpsh_dev_nap();
-        }
+        gpsh_dev_ask(host, seen, asking, wait.spins);
         int status = wait.spins % 16 ? 0 : gpsh_dev_load32_relaxed_sys(&ring.status->error);
         if (!status)
             status = gpsh_dev_spin(dev, &wait, false);
@@ -88,37 +94,12 @@ GPSH_DEV int gpsh_dev_write(const struct gpushmem_dev &dev, const struct gpushme
     return 0;
 }
 
-#if defined(__CUDA_ARCH__)
-// The threads of a warp that call together share one reservation, one look for room and one fence (the warp barrier before
-// it orders their payload; causality is transitive), and write their slots side by side: 600 million commands a second from
-// 132 x 1024 threads, half of it with a fence and a look of each.
-GPSH_DEV int gpsh_dev_push(const struct gpushmem_dev &dev, const struct gpushmem_command &command, uint64_t *index)
-{
-    const struct gpushmem_ring &ring = gpsh_dev_ring(dev);
-    unsigned together = gpsh_dev_together(), lane = gpsh_dev_thread_number() % 32, leader = __ffs(together) - 1;
-    uint64_t base = 0;
-    int status = 0;
-    __syncwarp(together);
-    if (lane == leader) {
-        unsigned n = __popc(together);
-        base = gpsh_dev_add64_relaxed_gpu(ring.head, n);
-        status = gpsh_dev_await_room(dev, ring, base + n - 1, command.pe);
-        gpsh_dev_fence_payload(dev);
-    }
-    *index = __shfl_sync(together, base, leader) + __popc(together & ((1u << lane) - 1));
-    status = __shfl_sync(together, status, leader);
-    if (!status)
-        gpsh_dev_write_slot(ring, *index, command);
-    return status;
-}
-#else
 GPSH_DEV int gpsh_dev_push(const struct gpushmem_dev &dev, const struct gpushmem_command &command, uint64_t *index)
 {
     const struct gpushmem_ring &ring = gpsh_dev_ring(dev);
     *index = gpsh_dev_reserve(ring);
     return gpsh_dev_write(dev, ring, *index, command);
 }
-#endif
 
 // ---- Replies ----
 
