@@ -430,17 +430,20 @@ int gpsh_context_quiet_all(void)
     return result;
 }
 
-void gpsh_context_progress(struct gpsh_context *ctx)
+bool gpsh_context_progress(struct gpsh_context *ctx)
 {
+    bool pending = false;
     if (GPSH_LIKELY(!ctx->remote))
-        return;
+        return pending;
     struct gpsh_context *owner = channel_owner(ctx);
     if (owner->locked && pthread_mutex_trylock(&owner->lock) != 0)
-        return; // its owner drives it
+        return true; // its owner drives it
     for (int i = 0; i < gpsh.n_transports; ++i) {
         struct gpsh_channel *channel = owner->channels[i];
         if (channel != NULL && channel->pending != 0)
             channel->ops->progress(channel);
+        pending |= channel != NULL && channel->pending != 0;
     }
     unlock(owner);
+    return pending;
 }

@@ -41,7 +41,7 @@ enum { GPSH_CAPTURE_BYTES = 16384 };
 void gpsh_context_fence(struct gpsh_context *ctx, int pe);  // pe or GPSH_ALL_PES
 int gpsh_context_quiet(struct gpsh_context *ctx, int pe);   // pe or GPSH_ALL_PES
 int gpsh_context_quiet_all(void);                           // of every context, those that programs created too
-// Drives the context's channels once, if anything is pending; for loops that wait on memory.
-void gpsh_context_progress(struct gpsh_context *ctx);
+// Drives the context's channels once, if anything is pending; for loops that wait on memory. True if something still is.
+bool gpsh_context_progress(struct gpsh_context *ctx);
 
 #endif

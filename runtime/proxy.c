@@ -17,7 +17,8 @@
 enum {
     YIELD_NS = 1000000,  // an idle proxy yields this long before it sleeps: longer than a round trip through a NIC, so that
                          // a ping-pong never pays for a wake-up
-    REST_US = 200,       // a proxy whose work waiting kernel threads do
+    REST_US = 200,       // a proxy whose work waiting kernel threads do looks again after this,
+    REST_LIMIT_US = 1600, // twice as late each time it was not needed, up to this
     NAP_US = 20,         // an idle proxy of a GPU: the GPU cannot wake it
     SLEEP_LIMIT_MS = 10, // a wake-up that got lost costs no more than this
 };
@@ -102,6 +103,7 @@ void gpsh_proxy_wake(uint32_t *sleeping)
 
 struct idle {
     unsigned helped;   // kernel threads' passes that were seen
+    unsigned rest_us;  // how long it rested last, 0: it worked since
     unsigned passes;   // without work
     uint64_t since_ns;
     uint64_t idle_ns;  // how long, at the last look at the clock
@@ -166,8 +168,9 @@ static bool is_helped(struct gpsh_proxy_thread *thread, struct idle *idle)
     unsigned helped = atomic_load_explicit(&thread->helped, memory_order_relaxed);
     if (helped == idle->helped)
         return false;
-    *idle = (struct idle){.helped = helped};
-    struct timespec rest = {.tv_nsec = REST_US * 1000L};
+    unsigned rest_us = idle->rest_us ? 2 * idle->rest_us : REST_US;
+    *idle = (struct idle){.helped = helped, .rest_us = rest_us < REST_LIMIT_US ? rest_us : REST_LIMIT_US};
+    struct timespec rest = {.tv_nsec = idle->rest_us * 1000L};
     nanosleep(&rest, NULL);
     return true;
 }

@@ -25,6 +25,7 @@ struct gpsh_waiter {
     bool flows_tell; // the wait ends by itself when a PE fails, because the flow towards it reports that
     bool for_all;    // it needs every PE: once one has failed it can never succeed
     uint64_t deadline_ns;
+    uint64_t began_ns; // first look at the clock
 };
 #define GPSH_WAITER(text) ((struct gpsh_waiter){.what = (text)})
 int gpsh_waiter_slow(struct gpsh_waiter *waiter);

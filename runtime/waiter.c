@@ -7,12 +7,13 @@
 #include "context.h"
 #include "sync.h"
 
-// In units of 64 spins (a few microseconds).
+// Patience is in units of 64 spins (a few microseconds).
 enum {
-    PATIENCE_ALONE = 8, // with a core for every PE: some 20 us until the first yield, since threads may
-                        // outnumber cores too
-    PATIENCE_SLEEP =
-        512, // with fewer cores: yields until sleeping, so that idle waiters do not starve who works
+    PATIENCE_ALONE = 8,   // with a core for every PE: some 20 us until the first yield, since threads may outnumber cores too
+    PATIENCE_SLEEP = 512, // with fewer cores: yields until sleeping, so that idle waiters do not starve who works
+    DOZE_AFTER_NS = 4000000,
+    DOZE_PART = 64,       // of the time a wait has lasted
+    DOZE_LIMIT_NS = 200000,
 };
 
 static bool cores_are_shared;
@@ -35,17 +36,33 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-static void give_way(unsigned rounds)
+static void nap(uint64_t ns)
 {
-    if (!cores_are_shared) {
-        if (rounds > PATIENCE_ALONE)
-            sched_yield();
-        return;
-    }
-    if (rounds < PATIENCE_SLEEP)
+    nanosleep(&(struct timespec){.tv_nsec = (long)ns}, NULL);
+}
+
+// A wait that has lasted milliseconds leaves the core to others (the NIC's software among them) for a small part of the
+// time it has lasted: it ends at most that part later.
+static void doze(struct gpsh_waiter *waiter)
+{
+    uint64_t now = now_ns();
+    if (waiter->began_ns == 0)
+        waiter->began_ns = now;
+    uint64_t lasted = now - waiter->began_ns;
+    if (lasted > DOZE_AFTER_NS)
+        nap(lasted / DOZE_PART < DOZE_LIMIT_NS ? lasted / DOZE_PART : DOZE_LIMIT_NS);
+}
+
+// `pending`: operations of this PE need to be driven, so that sleeping would hold up others.
+static void give_way(struct gpsh_waiter *waiter, bool pending)
+{
+    unsigned rounds = waiter->spins / 64;
+    if (cores_are_shared && rounds >= PATIENCE_SLEEP)
+        nap(20000);
+    else if (cores_are_shared || rounds > PATIENCE_ALONE)
         sched_yield();
-    else
-        nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
+    if (!cores_are_shared && !pending && rounds > PATIENCE_ALONE && rounds % 16 == 0)
+        doze(waiter);
 }
 
 void gpsh_waiter_miss(void)
@@ -85,7 +102,7 @@ static bool is_news(unsigned failures)
 
 int gpsh_waiter_slow(struct gpsh_waiter *waiter)
 {
-    gpsh_context_progress(&gpsh_default_context);
+    bool pending = gpsh_context_progress(&gpsh_default_context) || waiter->flows_tell;
     unsigned failures = atomic_load_explicit(&gpsh.failures, memory_order_acquire);
     bool concerned = GPSH_UNLIKELY(failures != 0) && !waiter->flows_tell;
     bool news = concerned && is_news(failures);
@@ -94,6 +111,6 @@ int gpsh_waiter_slow(struct gpsh_waiter *waiter)
         return gpsh_fail(GPUSHMEM_ERR_PE_FAILED, "%s: PE %d failed while this PE waited: %s", waiter->what,
                          failed, gpsh.peers[failed].reason);
     }
-    give_way(waiter->spins / 64);
+    give_way(waiter, pending);
     return check_deadline(waiter);
 }
