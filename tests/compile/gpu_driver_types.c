@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The declarations of the CUDA driver API in runtime/gpu_driver.h against the toolkit's own. That it compiles is the test.
+#include <cuda.h>
+
+#include "gpu_driver.h"
+
+#define SAME(ours, theirs) _Static_assert((int)(ours) == (int)(theirs), #ours " is not " #theirs)
+#define SIZE(ours, theirs) _Static_assert(sizeof(ours) == sizeof(theirs), #ours " has not the size of " #theirs)
+#define FIELD(ours, a, theirs, b)                                                                                      \
+    _Static_assert(offsetof(ours, a) == offsetof(theirs, b), #ours "." #a " lies elsewhere than " #theirs "." #b)
+
+SAME(GPSH_CU_SUCCESS, CUDA_SUCCESS);
+SAME(GPSH_CU_INVALID_VALUE, CUDA_ERROR_INVALID_VALUE);
+SAME(GPSH_CU_OUT_OF_MEMORY, CUDA_ERROR_OUT_OF_MEMORY);
+SAME(GPSH_CU_NO_DEVICE, CUDA_ERROR_NO_DEVICE);
+SAME(GPSH_CU_NOT_READY, CUDA_ERROR_NOT_READY);
+SAME(GPSH_CU_SYSTEM_DRIVER_MISMATCH, CUDA_ERROR_SYSTEM_DRIVER_MISMATCH);
+SAME(GPSH_CU_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+SAME(GPSH_CU_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+SAME(GPSH_CU_ATTRIBUTE_VMM, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED);
+SAME(GPSH_CU_ATTRIBUTE_POSIX_FD, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED);
+SAME(GPSH_CU_ATTRIBUTE_RDMA_WITH_VMM, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED);
+SAME(GPSH_CU_ATTRIBUTE_RDMA, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED);
+SAME(GPSH_CU_ATTRIBUTE_RDMA_WRITES_ORDERING, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING);
+SAME(GPSH_CU_ATTRIBUTE_DMA_BUF, CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED);
+SAME(GPSH_CU_STREAM_NON_BLOCKING, CU_STREAM_NON_BLOCKING);
+SAME(GPSH_CU_HOST_PORTABLE, CU_MEMHOSTALLOC_PORTABLE);
+SAME(GPSH_CU_HOST_DEVICEMAP, CU_MEMHOSTALLOC_DEVICEMAP);
+SAME(GPSH_CU_ALLOCATION_PINNED, CU_MEM_ALLOCATION_TYPE_PINNED);
+SAME(GPSH_CU_HANDLE_POSIX_FD, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+SAME(GPSH_CU_LOCATION_DEVICE, CU_MEM_LOCATION_TYPE_DEVICE);
+SAME(GPSH_CU_ACCESS_READWRITE, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+SAME(GPSH_CU_RANGE_DMA_BUF_FD, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD);
+SAME(GPSH_CU_IPC_LAZY_PEER_ACCESS, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
+SAME(GPSH_CU_POINTER_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_MEMORY_TYPE);
+SAME(GPSH_CU_MEMORY_DEVICE, CU_MEMORYTYPE_DEVICE);
+SAME(GPSH_CU_GRANULARITY_RECOMMENDED, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED);
+SAME(GPSH_CU_WAIT_GEQ, CU_STREAM_WAIT_VALUE_GEQ);
+
+SIZE(gpsh_cu_result, CUresult);
+SIZE(gpsh_cu_device, CUdevice);
+SIZE(gpsh_cu_ptr, CUdeviceptr);
+SIZE(gpsh_cu_allocation, CUmemGenericAllocationHandle);
+SIZE(struct gpsh_cu_location, CUmemLocation);
+SIZE(struct gpsh_cu_allocation_properties, CUmemAllocationProp);
+SIZE(struct gpsh_cu_access, CUmemAccessDesc);
+SIZE(struct gpsh_cu_ipc_handle, CUipcMemHandle);
+SIZE(struct gpsh_cu_uuid, CUuuid);
+
+FIELD(struct gpsh_cu_location, id, CUmemLocation, id);
+FIELD(struct gpsh_cu_allocation_properties, handle_types, CUmemAllocationProp, requestedHandleTypes);
+FIELD(struct gpsh_cu_allocation_properties, location, CUmemAllocationProp, location);
+FIELD(struct gpsh_cu_allocation_properties, flags.rdma_capable, CUmemAllocationProp, allocFlags.gpuDirectRDMACapable);
+FIELD(struct gpsh_cu_allocation_properties, flags.usage, CUmemAllocationProp, allocFlags.usage);
+FIELD(struct gpsh_cu_access, flags, CUmemAccessDesc, flags);
+
+extern int gpu_driver_types_agree;
