@@ -491,15 +491,19 @@ class Scale(Case):
 
 
 class Library(Case):
-    """Whole programs with symmetric heaps. Where possible, with a /dev/shm and /tmp of their own that must be empty again."""
+    """Whole programs with symmetric heaps. Where possible, with a /dev/shm and a directory for temporary
+    files of their own that must be empty again."""
 
-    PRIVATE = """
-        mount -t tmpfs none /dev/shm && mount -t tmpfs none /tmp || exit 99
-        unset TMPDIR
+    # A build below /tmp must not be covered: then /mnt is the directory for temporary files.
+    TMP = "/mnt" if os.path.realpath(GPUSHMEM).startswith("/tmp/") else "/tmp"
+    EMPTY = f"/dev/shm:\n\n{TMP}:\n"
+    COVER = f"mount -t tmpfs none /dev/shm && mount -t tmpfs none {TMP} || exit 99; export TMPDIR={TMP}"
+    PRIVATE = f"""
+        {COVER}
         "$@"
         code=$?
         sleep 0.3
-        ls -A /dev/shm /tmp >&2
+        ls -A /dev/shm {TMP} >&2
         exit $code"""
 
     def private_job(self, *arguments, code=0):
@@ -509,9 +513,8 @@ class Library(Case):
         job = subprocess.Popen(["unshare", "-m", "sh", "-c", self.PRIVATE, "sh", GPUSHMEM, "run", *map(str, arguments)],
                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=self.env)
         out, err = self.finish(job, code)
-        empty = "/dev/shm:\n\n/tmp:\n"
-        self.assertTrue(err.endswith(empty), "left behind in /dev/shm or /tmp:\n" + err)
-        return out, err[:-len(empty)]
+        self.assertTrue(err.endswith(self.EMPTY), f"left behind in /dev/shm or {self.TMP}:\n" + err)
+        return out, err[:-len(self.EMPTY)]
 
     def test_from_init_to_finalize_three_times(self):
         out, err = self.private_job("-n", 4, EVERYWHERE, 3)
@@ -535,13 +538,12 @@ class Library(Case):
         self.assert_last_line(err, r"PE 2 \(pid \d+\) aborted the job with status 5: gpushmem_global_exit.*; ended the other 2 PEs")
 
     def test_launcher_killed_in_the_middle_of_puts(self):
-        script = 'mount -t tmpfs none /dev/shm; "$@" & sleep 0.7; kill -9 $!; wait $!; sleep 0.5; ls -A /dev/shm /tmp'
+        script = self.COVER + f'\n"$@" & sleep 0.7; kill -9 $!; wait $!; sleep 0.5; ls -A /dev/shm {self.TMP}'
         if os.geteuid() != 0:
             self.skipTest("needs root for a private /dev/shm")
-        script = "mount -t tmpfs none /tmp || exit 99; unset TMPDIR; " + script
         done = subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", GPUSHMEM, "run", "-n", "3", EVERYWHERE, "forever"],
                               capture_output=True, text=True, env=self.env, timeout=HANG_S)
-        self.assertEqual(done.stdout, "ready\n" * 3 + "/dev/shm:\n\n/tmp:\n", done.stderr)
+        self.assertEqual(done.stdout, "ready\n" * 3 + self.EMPTY, done.stderr)
 
     def test_missing_pes_of_other_nodes(self):
         out, err = self.job("-n", 2, "--nodes", 2, "-x", "GPUSHMEM_TRANSPORTS=p2p", EVERYWHERE, 1, code=1)
