@@ -3,11 +3,11 @@
 //   mishap kill VICTIM       VICTIM kills itself; the others wait until they are told, and say so
 //   mishap fence VICTIM      the same while the others are in a fence
 //   mishap absent VICTIM     the others wait 0.3 s for VICTIM in a fence
-//   mishap revenge VICTIM    VICTIM kills itself; the others ask for the end of the job as soon as they are
-//   told mishap abort VICTIM      VICTIM asks for the end of the job, with status 42 mishap leave VICTIM
-//   VICTIM returns from main without finalize; the others go on for 4 s mishap hang VICTIM       nobody ever
-//   ends mishap blob:KIND VICTIM  VICTIM publishes a bad blob (short, version, round, length, type, none); PE
-//   0 says what it got
+//   mishap revenge VICTIM    VICTIM kills itself; the others ask for the end of the job as soon as they are told
+//   mishap abort VICTIM      VICTIM asks for the end of the job, with status 42
+//   mishap leave VICTIM      VICTIM returns from main without finalize; the others go on for 4 s
+//   mishap hang VICTIM       nobody ever ends
+//   mishap blob:KIND VICTIM  VICTIM publishes a bad blob (short, version, round, length, type, none); PE 0 says what it got
 #define _GNU_SOURCE
 #include <pmix.h>
 

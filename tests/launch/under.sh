@@ -46,7 +46,7 @@ choose() {
 
 main() {
     [ $# -ge 3 ] || die "usage: under.sh LAUNCHER N [--lines REGEX] PROGRAM [arguments]"
-    local n=$2 lines='' fails='' output status found
+    local n=$2 lines='' fails='' started='' output status found marks
     choose "$1" "$2"
     shift 2
     if [ "$1" = --fails ]; then
@@ -58,11 +58,20 @@ main() {
         shift 2
     fi
     output=$(mktemp)
+    if [ -n "$fails" ]; then
+        # A launcher that never starts anything fails, too: each PE leaves a mark first.
+        started=$(mktemp -d)
+        # shellcheck disable=SC2016
+        set -- sh -c ': >"$0/$PMIX_RANK"; exec "$@"' "$started" "$@"
+    fi
     timeout 120 "${launch[@]}" "$@" 2>&1 | tee "$output"
     status=${PIPESTATUS[0]}
     found=$(grep -caE -- "$lines" "$output")
     rm -f "$output"
     if [ -n "$fails" ]; then
+        marks=$(find "$started" -type f | wc -l)
+        rm -rf "$started"
+        [ "$status" = 77 ] || [ "$marks" = "$n" ] || die "$marks of $n PEs were started"
         [ "$status" != 0 ] && [ "$status" != 77 ] && [ "$status" != 124 ] && exit 0
         die "exit code $status from a job that had to fail"
     fi
