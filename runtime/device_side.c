@@ -196,6 +196,7 @@ static void fill_handle(void)
         .sync_sequence = &side.device->sync_sequence,
         .timeout_ns = (uint64_t)gpsh.settings.wait_timeout_ms * 1000000,
         .generation = (uint32_t)gpsh.generation,
+        .layout = side.rings.layout,
     };
     for (int pe = 0; pe < gpsh.n_pes && pe < GPUSHMEM_DEV_NEAR_PEERS; pe++)
         side.handle.near_peers[pe] = direct_base(pe);

@@ -7,11 +7,6 @@
 
 #include "error.h"
 
-enum {
-    LINE = 128,       // two cache lines: neighbours are prefetched in pairs
-    DEVICE_LINES = 4, // per ring: head; consumed_seen and mixed; completed_seen; asking
-};
-
 static void *host_alloc(size_t bytes)
 {
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -38,42 +33,27 @@ const struct gpsh_device_memory gpsh_device_memory_host = {
     .cpu_threads = true,
 };
 
-// Fills in the descriptors: per ring, slots then status then completed_pe in the host block; head, and the words that
-// change less often, on lines of their own in the device block, the descriptors behind them.
-static void lay_out(struct gpsh_ring_set *set, int n_pes, uint32_t *const *sleeping, int n_sleeping)
+// Fills in the descriptors, which lie behind the rings, in both blocks.
+static void describe(struct gpsh_ring_set *set, uint32_t *const *sleeping, int n_sleeping)
 {
-    size_t slots_bytes = (size_t)GPUSHMEM_COMMAND_BYTES << set->entries_log2;
-    size_t answers_bytes = ((size_t)n_pes * 8 + LINE - 1) / LINE * LINE;
-    char *host = set->host_block, *device = set->device_block;
+    const struct gpushmem_ring_layout *layout = &set->layout;
+    set->rings = (struct gpushmem_ring *)(layout->host + (uint64_t)set->n_rings * layout->host_stride);
+    set->device_rings = (struct gpushmem_ring *)(layout->device + (size_t)set->n_rings * GPUSHMEM_RING_DEVICE_BYTES);
     for (int i = 0; i < set->n_rings; i++) {
-        set->rings[i] = (struct gpushmem_ring){
-            .slots = (uint64_t *)host,
-            .status = (struct gpushmem_ring_status *)(host + slots_bytes),
-            .completed_pe = (uint64_t *)(host + slots_bytes + LINE),
-            .head = (uint64_t *)device,
-            .consumed_seen = (uint64_t *)(device + LINE),
-            .mixed = (uint64_t *)(device + LINE + 64),
-            .completed_seen = (uint64_t *)(device + 2 * LINE),
-            .asking = (uint32_t *)(device + 3 * LINE),
-            .sleeping = n_sleeping > 0 ? sleeping[i % n_sleeping] : NULL,
-            .entries_log2 = set->entries_log2,
-            .number = (uint32_t)i,
-        };
-        host += slots_bytes + LINE + answers_bytes;
-        device += DEVICE_LINES * LINE;
+        set->rings[i] = gpushmem_ring_at(layout, (uint32_t)i);
+        set->rings[i].sleeping = n_sleeping > 0 ? sleeping[i % n_sleeping] : NULL;
     }
-    set->device_rings = (struct gpushmem_ring *)device;
 }
 
 int gpsh_ring_set_create(const struct gpsh_device_memory *memory, int n_rings, unsigned entries_log2, int n_pes,
                          uint32_t *const *sleeping, int n_sleeping, struct gpsh_ring_set *out)
 {
     struct gpsh_ring_set set = {.memory = memory, .n_rings = n_rings, .entries_log2 = entries_log2};
-    size_t answers_bytes = ((size_t)n_pes * 8 + LINE - 1) / LINE * LINE;
+    size_t answers_bytes = ((size_t)n_pes * 8 + GPUSHMEM_RING_LINE - 1) / GPUSHMEM_RING_LINE * GPUSHMEM_RING_LINE;
     size_t descriptors_bytes = (size_t)n_rings * sizeof(struct gpushmem_ring);
-    size_t rings_bytes = (((size_t)GPUSHMEM_COMMAND_BYTES << entries_log2) + LINE + answers_bytes) * (size_t)n_rings;
-    set.host_bytes = rings_bytes + descriptors_bytes;
-    set.device_bytes = (size_t)n_rings * DEVICE_LINES * LINE + descriptors_bytes;
+    size_t stride = ((size_t)GPUSHMEM_COMMAND_BYTES << entries_log2) + GPUSHMEM_RING_LINE + answers_bytes;
+    set.host_bytes = (size_t)n_rings * stride + descriptors_bytes;
+    set.device_bytes = (size_t)n_rings * GPUSHMEM_RING_DEVICE_BYTES + descriptors_bytes;
     int status = GPUSHMEM_ERR_NO_MEMORY;
     set.host_block = memory->host_alloc(set.host_bytes);
     if (!set.host_block)
@@ -81,8 +61,9 @@ int gpsh_ring_set_create(const struct gpsh_device_memory *memory, int n_rings, u
     set.device_block = memory->device_alloc(set.device_bytes);
     if (!set.device_block)
         goto err_free_host;
-    set.rings = (struct gpushmem_ring *)((char *)set.host_block + rings_bytes);
-    lay_out(&set, n_pes, sleeping, n_sleeping);
+    set.layout = (struct gpushmem_ring_layout){.host = set.host_block, .device = set.device_block, .host_stride = stride,
+                                               .entries_log2 = entries_log2};
+    describe(&set, sleeping, n_sleeping);
     status = memory->device_write(set.device_rings, set.rings, descriptors_bytes);
     if (status < 0)
         goto err_free_device;

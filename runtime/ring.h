@@ -28,6 +28,7 @@ extern const struct gpsh_device_memory gpsh_device_memory_host; // everything in
 // The rings of one PE.
 struct gpsh_ring_set {
     const struct gpsh_device_memory *memory;
+    struct gpushmem_ring_layout layout;
     struct gpushmem_ring *rings;        // [n_rings], host copy of the descriptors
     struct gpushmem_ring *device_rings; // the same in device memory
     int n_rings;

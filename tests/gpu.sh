@@ -5,7 +5,7 @@
 #   gpu.sh [--build DIR] [--quick] [--perf]
 #     --build DIR  build folder (default: build/gpu)
 #     --quick      without compute-sanitizer
-#     --perf       afterwards the benchmark rows of docs/benchmarks.md (two PEs; two GPUs if there are)
+#     --perf       afterwards the benchmark rows of docs/benchmarks.md (two PEs; two GPUs if there are) and the command ring's
 #
 # Wants CMake, Ninja, a C and a C++ compiler, pkg-config with pmix, hwloc and libibverbs, and CUDA under /usr/local/cuda (or
 # nvcc in PATH). Ubuntu 24.04 and Debian 12 are known. Each device test runs with 2 PEs and, where it makes sense, 1, 3 and 4:
@@ -24,7 +24,7 @@ while [ $# -gt 0 ]; do
 done
 
 # Not the whole build: what runs here.
-targets='gpushmem gpushmem_cli gpu_heap perf_gpu_rows'
+targets='gpushmem gpushmem_cli gpu_heap perf_gpu_rows perf_gpu_ring_rates'
 for source in tests/device/{basic,rma,amo,order,errors,tiny}.cu; do
     targets+=" device_$(basename "$source" .cu).cuda"
 done
@@ -111,6 +111,7 @@ if [ -z "$quick" ] && command -v compute-sanitizer >/dev/null; then
 fi
 
 if [ -n "$perf" ]; then
+    "$bin/perf_gpu_ring_rates"
     "$bin/gpushmem" run -n 2 env GPUSHMEM_HEAP_SIZE=256M "$bin/perf_gpu_rows"
     GPUSHMEM_P2P=0 "$bin/gpushmem" run -n 2 env GPUSHMEM_HEAP_SIZE=256M "$bin/perf_gpu_rows" proxy
 fi

@@ -27,7 +27,7 @@
 #endif
 
 // Raised whenever anything below changes its meaning or layout.
-#define GPUSHMEM_DEVICE_ABI 1
+#define GPUSHMEM_DEVICE_ABI 2
 
 // ---- Commands ----------------------------------------------------------------------------------------------------
 
@@ -160,6 +160,42 @@ struct gpushmem_ring {
     uint32_t number;
 };
 
+// Where all rings lie. Device code computes a ring's addresses from it: it is in registers or constant memory, and what is
+// computed from it is known to be the same for a whole warp, while a descriptor would be read from memory behind each fence.
+struct gpushmem_ring_layout {
+    char *host;           // per ring: slots, status, completed_pe
+    char *device;         // per ring: GPUSHMEM_RING_DEVICE_BYTES
+    uint64_t host_stride;
+    uint32_t entries_log2;
+    uint32_t reserved0;
+};
+
+enum {
+    GPUSHMEM_RING_LINE = 128, // two cache lines: neighbours are prefetched in pairs
+    GPUSHMEM_RING_DEVICE_BYTES = 4 * GPUSHMEM_RING_LINE, // head; consumed_seen and mixed; completed_seen; asking
+};
+
+// All but `sleeping`, which is NULL.
+GPUSHMEM_HOST_DEVICE struct gpushmem_ring gpushmem_ring_at(const struct gpushmem_ring_layout *layout, uint32_t number)
+{
+    char *host = layout->host + number * layout->host_stride;
+    char *device = layout->device + (uint64_t)number * GPUSHMEM_RING_DEVICE_BYTES;
+    char *status = host + ((uint64_t)GPUSHMEM_COMMAND_BYTES << layout->entries_log2);
+    struct gpushmem_ring ring;
+    ring.slots = (uint64_t *)host;
+    ring.head = (uint64_t *)device;
+    ring.consumed_seen = (uint64_t *)(device + GPUSHMEM_RING_LINE);
+    ring.status = (struct gpushmem_ring_status *)status;
+    ring.completed_pe = (uint64_t *)(status + GPUSHMEM_RING_LINE);
+    ring.sleeping = NULL;
+    ring.mixed = (uint64_t *)(device + GPUSHMEM_RING_LINE + 64);
+    ring.completed_seen = (uint64_t *)(device + 2 * GPUSHMEM_RING_LINE);
+    ring.asking = (uint32_t *)(device + 3 * GPUSHMEM_RING_LINE);
+    ring.entries_log2 = layout->entries_log2;
+    ring.number = number;
+    return ring;
+}
+
 // ---- Replies -----------------------------------------------------------------------------------------------------
 
 // Host memory, written by the proxy: each word holds half of a value and the nonce of the request it answers, so that
@@ -235,7 +271,7 @@ struct gpushmem_dev {
     char *heap;
     uint64_t heap_bytes;
     char *const *peers;                       // [n_pes] where a peer's heap is mapped here; NULL entry: through a ring
-    const struct gpushmem_ring *rings;        // [n_rings]
+    const struct gpushmem_ring *rings;        // [n_rings], device memory; `layout` says the same
     struct gpushmem_reply *replies;           // [2^replies_log2] host memory
     uint32_t *reply_owners;                   // [2^replies_log2] device memory
     struct gpushmem_device_fault *fault;      // host memory
@@ -250,6 +286,7 @@ struct gpushmem_dev {
     uint32_t reserved0;
     // peers[0 .. 7] once more: kernel arguments and constants are read in an instant, peers[] comes from memory after each fence.
     char *near_peers[GPUSHMEM_DEV_NEAR_PEERS];
+    struct gpushmem_ring_layout layout;
 };
 
 GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_ring_status) == 128, "consumed and completed on cache lines of their own");
@@ -260,7 +297,8 @@ GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_reply) == 16, "one 16-byte load");
 GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_device_fault) == 64, "ABI");
 GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_device_control) == 64, "ABI");
 GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_dev_sync) == 64 * GPUSHMEM_DEV_SYNC_ROUNDS, "one cache line per round");
-GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_dev) == 192, "ABI");
+GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_dev) == 224, "ABI");
+GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_ring_layout) == 32, "ABI");
 GPUSHMEM_STATIC_ASSERT(offsetof(struct gpushmem_dev, timeout_ns) == 104, "ABI");
 
 #endif

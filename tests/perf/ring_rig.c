@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#define _GNU_SOURCE // CPU sets
+#include "ring_rig.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/error.h"
+#include "runtime/proxy.h"
+
+enum { REPLIES_LOG2 = 12 };
+
+struct host_block {
+    struct gpushmem_device_control control;
+    struct gpushmem_device_fault fault;
+    struct gpushmem_reply replies[1 << REPLIES_LOG2];
+};
+struct device_block {
+    uint64_t sync_sequence;
+    uint32_t fault_claim;
+    uint32_t pad[13];
+    uint32_t reply_owners[1 << REPLIES_LOG2];
+    char *peers[RING_RIG_PES]; // all NULL: everything goes through a ring
+};
+
+struct ring_rig {
+    const struct gpsh_device_memory *memory;
+    struct host_block *host;
+    struct device_block *device;
+    char *heaps[RING_RIG_PES];
+    struct gpsh_peer peers[RING_RIG_PES];
+    struct gpsh_transport_env transport_env;
+    struct gpsh_transport *transport;
+    struct gpsh_ring_set rings;
+    struct gpsh_proxy *proxy;
+};
+
+static int cpu_of(int i)
+{
+    cpu_set_t set;
+    int n = sched_getaffinity(0, sizeof set, &set) ? 0 : CPU_COUNT(&set);
+    int wanted = n ? 2 * (i + 1) % n : 0;
+    for (int cpu = 0; n && cpu < CPU_SETSIZE; cpu++)
+        if (CPU_ISSET(cpu, &set) && wanted-- == 0)
+            return cpu;
+    return -1;
+}
+
+void ring_rig_pin(int i)
+{
+    cpu_set_t set;
+    int cpu = cpu_of(i);
+    if (cpu < 0)
+        return;
+    CPU_ZERO(&set);
+    CPU_SET(cpu, &set);
+    pthread_setaffinity_np(pthread_self(), sizeof set, &set);
+}
+
+static int make_proxy(struct ring_rig *rig, int rings, int proxies, unsigned entries_log2)
+{
+    bool emulated = rig->memory->cpu_threads;
+    const struct gpsh_proxy_env env = {
+        .n_pes = RING_RIG_PES, .heap = rig->heaps[0], .heap_bytes = RING_RIG_HEAP_BYTES, .host_memory = true,
+        .peers = rig->peers, .n_transports = 1, .replies = rig->host->replies, .n_replies = 1 << REPLIES_LOG2,
+        .control = &rig->host->control, .spin_ns = 10000000, .crowded = emulated, .sleep = emulated};
+    int status = gpsh_proxy_create(&env, proxies, &rig->proxy);
+    if (status)
+        return status;
+    uint32_t *sleeping[32];
+    for (int i = 0; i < proxies; i++) {
+        struct gpsh_proxy_thread *thread = &rig->proxy->threads[i];
+        sleeping[i] = &thread->sleeping;
+        thread->cpu = emulated ? -1 : cpu_of(i);
+        status = rig->transport->ops->channel_open(rig->transport, i, &thread->channels[0]);
+        if (status)
+            return status;
+    }
+    status = gpsh_ring_set_create(rig->memory, rings, entries_log2, RING_RIG_PES, sleeping, emulated ? proxies : 0, &rig->rings);
+    if (!status)
+        status = gpsh_proxy_attach(rig->proxy, &rig->rings);
+    return status ? status : gpsh_proxy_start(rig->proxy);
+}
+
+static int make(struct ring_rig *rig, int rings, int proxies, unsigned entries_log2)
+{
+    rig->host = rig->memory->host_alloc(sizeof *rig->host);
+    rig->device = rig->memory->device_alloc(sizeof *rig->device);
+    for (int pe = 0; pe < RING_RIG_PES; pe++) {
+        rig->heaps[pe] = rig->memory->host_alloc(RING_RIG_HEAP_BYTES);
+        rig->peers[pe] = (struct gpsh_peer){.data = 0, .amo = -1, .same_node = true, .device = -1};
+    }
+    if (!rig->host || !rig->device || !rig->heaps[0] || !rig->heaps[1])
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the heaps");
+    rig->transport_env = (struct gpsh_transport_env){
+        .n_pes = RING_RIG_PES, .mapped = {[GPSH_HEAP] = rig->heaps, [GPSH_CONTROL] = rig->heaps}, .channels = proxies};
+    int status = gpsh_p2p_ops.open(&rig->transport_env, &rig->transport);
+    return status ? status : make_proxy(rig, rings, proxies, entries_log2);
+}
+
+struct ring_rig *ring_rig_open(const struct gpsh_device_memory *memory, int rings, int proxies, unsigned entries_log2)
+{
+    struct ring_rig *rig = calloc(1, sizeof *rig);
+    if (!rig)
+        return NULL;
+    rig->memory = memory;
+    if (!make(rig, rings, proxies, entries_log2))
+        return rig;
+    fprintf(stderr, "ring rig: %s\n", gpsh_last_error());
+    ring_rig_close(rig);
+    return NULL;
+}
+
+void ring_rig_close(struct ring_rig *rig)
+{
+    if (!rig)
+        return;
+    if (rig->proxy) {
+        gpsh_proxy_stop(rig->proxy);
+        for (int i = 0; i < rig->proxy->n_threads; i++)
+            rig->transport->ops->channel_close(rig->proxy->threads[i].channels[0]);
+    }
+    gpsh_proxy_destroy(rig->proxy);
+    gpsh_ring_set_destroy(&rig->rings);
+    if (rig->transport)
+        rig->transport->ops->close(rig->transport);
+    for (int pe = 0; pe < RING_RIG_PES; pe++)
+        if (rig->heaps[pe])
+            rig->memory->host_free(rig->heaps[pe], RING_RIG_HEAP_BYTES);
+    if (rig->device)
+        rig->memory->device_free(rig->device, sizeof *rig->device);
+    if (rig->host)
+        rig->memory->host_free(rig->host, sizeof *rig->host);
+    free(rig);
+}
+
+void ring_rig_handle(const struct ring_rig *rig, struct gpushmem_dev *out)
+{
+    *out = (struct gpushmem_dev){
+        .abi = GPUSHMEM_DEVICE_ABI, .n_pes = RING_RIG_PES, .heap = rig->heaps[0], .heap_bytes = RING_RIG_HEAP_BYTES,
+        .peers = rig->device->peers, .rings = rig->rings.device_rings, .n_rings = (uint32_t)rig->rings.n_rings,
+        .replies = rig->host->replies, .replies_log2 = REPLIES_LOG2, .reply_owners = rig->device->reply_owners,
+        .fault = &rig->host->fault, .fault_claim = &rig->device->fault_claim, .control = &rig->host->control,
+        .sync_sequence = &rig->device->sync_sequence, .timeout_ns = 20000000000u, .generation = 1,
+        .layout = rig->rings.layout};
+}
+
+char *ring_rig_heap(const struct ring_rig *rig, int pe)
+{
+    return rig->heaps[pe];
+}
+
+bool ring_rig_drain(struct ring_rig *rig)
+{
+    int closed;
+    while (!gpsh_proxy_drained(rig->proxy, &closed))
+        gpsh_cpu_relax();
+    if (gpsh_proxy_take_error(rig->proxy) || closed) {
+        fprintf(stderr, "ring rig: %s\n", gpsh_last_error());
+        return false;
+    }
+    const struct gpushmem_device_fault *fault = &rig->host->fault;
+    if (fault->status)
+        fprintf(stderr, "ring rig: block %u, thread %u: status %d\n", fault->block[0], fault->thread[0], (int)fault->status);
+    return !fault->status;
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The library's own rings, proxy threads and p2p transport, put together without a job: device code on one side, heaps of
+// pinned host memory on the other, so that what is timed is the ring and the proxy and no copy engine.
+#ifndef RING_RIG_H
+#define RING_RIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gpushmem/device_abi.h"
+#include "runtime/ring.h"
+
+#if defined(__cplusplus)
+extern "C" {
+#endif
+
+enum { RING_RIG_PES = 2, RING_RIG_HEAP_BYTES = 16 << 20 }; // PE 0 issues, PE 1 is the target
+
+struct ring_rig;
+
+// `memory` is what host and device share. The proxy threads run on every second of the process's CPUs, from the third on.
+// NULL: the reason was printed.
+struct ring_rig *ring_rig_open(const struct gpsh_device_memory *memory, int rings, int proxies, unsigned entries_log2);
+void ring_rig_close(struct ring_rig *rig); // NULL is legal
+
+void ring_rig_handle(const struct ring_rig *rig, struct gpushmem_dev *out);
+char *ring_rig_heap(const struct ring_rig *rig, int pe);
+
+// Waits until every command is complete. False: something failed, and was printed.
+bool ring_rig_drain(struct ring_rig *rig);
+
+// Runs the calling thread on the i-th of the CPUs that proxy threads get.
+void ring_rig_pin(int i);
+
+#if defined(__cplusplus)
+}
+#endif
+
+#endif
