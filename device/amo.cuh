@@ -19,6 +19,10 @@ GPSH_DEV uint64_t gpsh_dev_amo(const struct gpushmem_dev &dev, enum gpushmem_amo
     char *direct = gpsh_dev_direct_amo(dev, target, pe);
     if (!direct)
         return gpsh_dev_ring_amo(dev, amo, target, width, operand, compare, pe, fetch);
+    if (!fetch) {
+        width == 8 ? gpsh_dev_reduce64(direct, amo, operand) : gpsh_dev_reduce32(direct, amo, (uint32_t)operand);
+        return 0;
+    }
     return width == 8 ? gpsh_dev_atomic64(direct, amo, operand, compare)
                       : gpsh_dev_atomic32(direct, amo, (uint32_t)operand, (uint32_t)compare);
 }

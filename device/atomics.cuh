@@ -30,6 +30,16 @@ typedef uint64_t __attribute__((may_alias)) gpsh_dev_word64;
 typedef uint32_t __attribute__((may_alias)) gpsh_dev_word32;
 typedef uint16_t __attribute__((may_alias)) gpsh_dev_word16;
 
+#if defined(__CUDA_ARCH__)
+// The same pointer, known to the compiler as global memory: it merges the adds of a warp to one word then, and leaves out what
+// an atomic on shared memory would need.
+template <typename T> GPSH_DEV T *gpsh_dev_global(T *pointer)
+{
+    __builtin_assume(__isGlobal(pointer));
+    return pointer;
+}
+#endif
+
 // ---- Fences ----
 
 // Stores before it are visible to this GPU before stores after it.
@@ -310,7 +320,7 @@ GPSH_DEV bool gpsh_dev_must_wake(uint32_t *sleeping)
 GPSH_DEV uint64_t gpsh_dev_atomic64(void *target, enum gpushmem_amo amo, uint64_t operand, uint64_t compare)
 {
 #if defined(__CUDA_ARCH__)
-    unsigned long long *word = (unsigned long long *)target;
+    unsigned long long *word = (unsigned long long *)gpsh_dev_global(target);
     switch (amo) {
     case GPUSHMEM_AMO_FETCH: {
         uint64_t value;
@@ -346,7 +356,7 @@ GPSH_DEV uint64_t gpsh_dev_atomic64(void *target, enum gpushmem_amo amo, uint64_
 GPSH_DEV uint32_t gpsh_dev_atomic32(void *target, enum gpushmem_amo amo, uint32_t operand, uint32_t compare)
 {
 #if defined(__CUDA_ARCH__)
-    unsigned int *word = (unsigned int *)target;
+    unsigned int *word = (unsigned int *)gpsh_dev_global(target);
     switch (amo) {
     case GPUSHMEM_AMO_FETCH: {
         uint32_t value;
@@ -377,6 +387,35 @@ GPSH_DEV uint32_t gpsh_dev_atomic32(void *target, enum gpushmem_amo amo, uint32_
     }
 #endif
     return 0;
+}
+
+// The same, nobody wants the previous value: a GPU does not wait for it then.
+GPSH_DEV void gpsh_dev_reduce64(void *target, enum gpushmem_amo amo, uint64_t operand)
+{
+#if defined(__CUDA_ARCH__)
+    switch (amo) {
+    case GPUSHMEM_AMO_ADD: asm volatile("red.relaxed.sys.global.add.u64 [%0], %1;" ::"l"(target), "l"(operand) : "memory"); return;
+    case GPUSHMEM_AMO_AND: asm volatile("red.relaxed.sys.global.and.b64 [%0], %1;" ::"l"(target), "l"(operand) : "memory"); return;
+    case GPUSHMEM_AMO_OR: asm volatile("red.relaxed.sys.global.or.b64 [%0], %1;" ::"l"(target), "l"(operand) : "memory"); return;
+    case GPUSHMEM_AMO_XOR: asm volatile("red.relaxed.sys.global.xor.b64 [%0], %1;" ::"l"(target), "l"(operand) : "memory"); return;
+    default: break;
+    }
+#endif
+    gpsh_dev_atomic64(target, amo, operand, 0);
+}
+
+GPSH_DEV void gpsh_dev_reduce32(void *target, enum gpushmem_amo amo, uint32_t operand)
+{
+#if defined(__CUDA_ARCH__)
+    switch (amo) {
+    case GPUSHMEM_AMO_ADD: asm volatile("red.relaxed.sys.global.add.u32 [%0], %1;" ::"l"(target), "r"(operand) : "memory"); return;
+    case GPUSHMEM_AMO_AND: asm volatile("red.relaxed.sys.global.and.b32 [%0], %1;" ::"l"(target), "r"(operand) : "memory"); return;
+    case GPUSHMEM_AMO_OR: asm volatile("red.relaxed.sys.global.or.b32 [%0], %1;" ::"l"(target), "r"(operand) : "memory"); return;
+    case GPUSHMEM_AMO_XOR: asm volatile("red.relaxed.sys.global.xor.b32 [%0], %1;" ::"l"(target), "r"(operand) : "memory"); return;
+    default: break;
+    }
+#endif
+    gpsh_dev_atomic32(target, amo, operand, 0);
 }
 
 // ---- Time and patience ----

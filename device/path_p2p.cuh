@@ -68,7 +68,7 @@ GPSH_DEV void gpsh_dev_copy_aligned(char *to, const char *from, size_t bytes, un
 }
 
 // All threads of the scope take part; no thread waits for another here.
-template <class Scope> GPSH_DEV_CALL void gpsh_dev_copy_many(char *to, const char *from, size_t bytes)
+template <class Scope> GPSH_DEV void gpsh_dev_copy_many(char *to, const char *from, size_t bytes)
 {
     unsigned rank = Scope::rank(), size = Scope::size();
     uintptr_t apart = (uintptr_t)to ^ (uintptr_t)from;
@@ -83,7 +83,7 @@ template <class Scope> GPSH_DEV_CALL void gpsh_dev_copy_many(char *to, const cha
 }
 #else
 // Each CPU thread copies one piece, in whole cache lines.
-template <class Scope> GPSH_DEV_CALL void gpsh_dev_copy_many(char *to, const char *from, size_t bytes)
+template <class Scope> GPSH_DEV void gpsh_dev_copy_many(char *to, const char *from, size_t bytes)
 {
     size_t piece = (bytes / Scope::size() + 63) / 64 * 64, first = piece * Scope::rank();
     if (Scope::size() == 1)
@@ -93,20 +93,37 @@ template <class Scope> GPSH_DEV_CALL void gpsh_dev_copy_many(char *to, const cha
 }
 #endif
 
-// Copies to or from a mapped peer. An aligned copy of up to 8 bytes is one store, so that programs may put their flags.
+// A copy of up to 8 bytes that is one store, so that programs may put their flags.
+GPSH_DEV bool gpsh_dev_is_word(const void *to, const void *from, size_t bytes)
+{
+    bool power = bytes == 8 || bytes == 4 || bytes == 2 || bytes == 1;
+    return power && !(((uintptr_t)to | (uintptr_t)from) & (bytes - 1));
+}
+
+GPSH_DEV void gpsh_dev_copy_word(char *to, const char *from, size_t bytes)
+{
+    uint64_t value = bytes == 8   ? *(const gpsh_dev_word64 *)from
+                     : bytes == 4 ? *(const gpsh_dev_word32 *)from
+                     : bytes == 2 ? *(const gpsh_dev_word16 *)from
+                                  : *(const uint8_t *)from;
+    gpsh_dev_store_small(to, value, bytes);
+}
+
+template <class Scope> GPSH_DEV_CALL void gpsh_dev_copy_any(char *to, const char *from, size_t bytes)
+{
+    if (!gpsh_dev_is_word(to, from, bytes))
+        gpsh_dev_copy_many<Scope>(to, from, bytes);
+    else if (Scope::rank() == 0)
+        gpsh_dev_copy_word(to, from, bytes);
+}
+
+// Copies to or from a mapped peer. A call, except for the word of a lone thread.
 template <class Scope> GPSH_DEV void gpsh_dev_copy(char *to, const char *from, size_t bytes)
 {
-    bool small = bytes == 8 || bytes == 4 || bytes == 2 || bytes == 1;
-    if (!small || ((uintptr_t)to | (uintptr_t)from) % bytes) {
-        if (bytes)
-            gpsh_dev_copy_many<Scope>(to, from, bytes);
-    } else if (Scope::rank() == 0) {
-        uint64_t value = bytes == 8   ? *(const gpsh_dev_word64 *)from
-                         : bytes == 4 ? *(const gpsh_dev_word32 *)from
-                         : bytes == 2 ? *(const gpsh_dev_word16 *)from
-                                      : *(const uint8_t *)from;
-        gpsh_dev_store_small(to, value, bytes);
-    }
+    if (Scope::alone && gpsh_dev_is_word(to, from, bytes))
+        gpsh_dev_copy_word(to, from, bytes);
+    else if (bytes)
+        gpsh_dev_copy_any<Scope>(to, from, bytes);
 }
 
 // n elements of `size` bytes; strides in elements.

@@ -27,7 +27,7 @@ GPSH_DEV unsigned gpsh_dev_block_number(void)
 
 // `loads`: the same for each scope.
 struct gpsh_scope_thread {
-    enum { loads = GPUSHMEM_THREAD_LOADS };
+    enum { alone = true, loads = GPUSHMEM_THREAD_LOADS };
     static __device__ __forceinline__ unsigned rank(void) { return 0; }
     static __device__ __forceinline__ unsigned size(void) { return 1; }
     static __device__ __forceinline__ void sync(void) {}
@@ -35,7 +35,7 @@ struct gpsh_scope_thread {
 
 // All threads of the warp (the last warp of a block may be short).
 struct gpsh_scope_warp {
-    enum { loads = 6 };
+    enum { alone = false, loads = 6 };
     static __device__ __forceinline__ unsigned rank(void) { return gpsh_dev_thread_number() % warpSize; }
     static __device__ __forceinline__ unsigned size(void)
     {
@@ -46,7 +46,7 @@ struct gpsh_scope_warp {
 };
 
 struct gpsh_scope_block {
-    enum { loads = 4 };
+    enum { alone = false, loads = 4 };
     static __device__ __forceinline__ unsigned rank(void) { return gpsh_dev_thread_number(); }
     static __device__ __forceinline__ unsigned size(void) { return gpsh_dev_block_threads(); }
     static __device__ __forceinline__ void sync(void) { __syncthreads(); }

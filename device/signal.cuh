@@ -15,7 +15,7 @@ GPSH_DEV void gpsh_dev_signal(const struct gpushmem_dev &dev, uint64_t *signal, 
         gpsh_dev_ring_put_signal(dev, signal, nullptr, 0, signal, value, op, pe, false);
     else if (op == GPUSHMEM_SIGNAL_ADD) {
         gpsh_dev_fence_sys();
-        gpsh_dev_atomic64(direct, GPUSHMEM_AMO_ADD, value, 0);
+        gpsh_dev_reduce64(direct, GPUSHMEM_AMO_ADD, value);
     } else
         gpsh_dev_store64_release_sys(direct, value);
 }
