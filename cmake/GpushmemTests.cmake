@@ -51,3 +51,23 @@ function(gpushmem_add_softhca_test)
   set_tests_properties(${arg_NAME} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT}
     ENVIRONMENT "LD_PRELOAD=$<TARGET_FILE:gpushmem_softhca>;GPUSHMEM_TRANSPORTS=verbs;ASAN_OPTIONS=verify_asan_link_order=0;GPUSHMEM_SOFTHCA_DIR=/dev/shm/gpushmem-${arg_NAME};GPUSHMEM_SOFTHCA_DEVICES=${arg_DEVICES};${arg_ENVIRONMENT}")
 endfunction()
+
+# Tests on GPUs that are none: the CUDA driver of tests/fakes/cuda, where the library finds the real one.
+
+# gpushmem_add_fake_gpu_test(NAME name COMMAND command... [TIMEOUT seconds] [LABELS label...] [ENVIRONMENT NAME=value...])
+# Runs the command, whose first word may be a target, with a heap in fake GPU memory. Misuse of the driver, and what is not
+# released at exit, fail the test. Always has the label fakegpu.
+function(gpushmem_add_fake_gpu_test)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;TIMEOUT" "COMMAND;LABELS;ENVIRONMENT")
+  if(arg_UNPARSED_ARGUMENTS OR NOT arg_NAME OR NOT arg_COMMAND)
+    message(FATAL_ERROR "gpushmem_add_fake_gpu_test: wants NAME and COMMAND, does not know '${arg_UNPARSED_ARGUMENTS}'")
+  endif()
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 120)
+  endif()
+  add_test(NAME ${arg_NAME} COMMAND ${arg_COMMAND})
+  list(PREPEND arg_LABELS fakegpu)
+  set_tests_properties(${arg_NAME} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT}
+    FAIL_REGULAR_EXPRESSION "fake cuda: "
+    ENVIRONMENT "LD_LIBRARY_PATH=$<TARGET_FILE_DIR:fake_cuda_new>;GPUSHMEM_HEAP_KIND=device;GPUSHMEM_HEAP_SIZE=16M;${arg_ENVIRONMENT}")
+endfunction()

@@ -24,7 +24,7 @@ while [ $# -gt 0 ]; do
 done
 
 # Not the whole build: what runs here.
-targets='gpushmem gpushmem_cli gpu_heap perf_gpu_rows perf_gpu_ring_rates'
+targets='gpushmem gpushmem_cli gpu_heap gpu_ops perf_gpu_rows perf_gpu_ring_rates'
 for source in tests/device/{basic,rma,amo,order,errors,tiny}.cu; do
     targets+=" device_$(basename "$source" .cu).cuda"
 done
@@ -64,6 +64,7 @@ job() {
 for pes in 1 2 3; do
     check "heap, $pes PEs, VMM" job $pes "$bin/gpu_heap"
 done
+check "local buffers of every kind, 2 PEs" job 2 "$bin/gpu_ops"
 check "heap, 2 PEs, CUDA IPC" job 2 env GPUSHMEM_HEAP_EXPORT=ipc "$bin/gpu_heap"
 check "heap, 2 PEs, host memory" job 2 env GPUSHMEM_HEAP_KIND=host "$bin/gpu_heap"
 check "heap of 16 GiB" job 1 env GPUSHMEM_HEAP_SIZE=16G "$bin/gpu_heap"

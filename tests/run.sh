@@ -16,7 +16,7 @@ cd "$here/.." || exit 1
 # Which labels each preset runs; "." is every test.
 declare -A labels=(
     [dev]=.
-    [asan]='^(unit|threads|fuzz|multi|device)$'
+    [asan]='^(unit|threads|fuzz|multi|device|fakegpu)$'
     [tsan]='^threads$'
     [nocuda]='^(unit|compile)$'
 )

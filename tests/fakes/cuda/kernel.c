@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Modules and kernels: of a kernel's PTX the driver understands its one atomic instruction, and executes that.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal.h"
+
+enum { MOST_FUNCTIONS = 32, NAME_BYTES = 32 };
+
+enum instruction { ADD, EXCHANGE, AND, OR, XOR, COMPARE };
+
+struct fake_atomic {
+    enum instruction instruction;
+    int width;
+};
+
+static const struct {
+    const char *text;
+    struct fake_atomic atomic;
+} known[] = {
+    {"add.u64 ", {ADD, 8}},      {"add.u32 ", {ADD, 4}},      {"exch.b64 ", {EXCHANGE, 8}}, {"exch.b32 ", {EXCHANGE, 4}},
+    {"and.b64 ", {AND, 8}},      {"and.b32 ", {AND, 4}},      {"or.b64 ", {OR, 8}},         {"or.b32 ", {OR, 4}},
+    {"xor.b64 ", {XOR, 8}},      {"xor.b32 ", {XOR, 4}},      {"cas.b64 ", {COMPARE, 8}},   {"cas.b32 ", {COMPARE, 4}},
+};
+
+struct gpsh_cu_function_opaque {
+    char name[NAME_BYTES];
+    const struct fake_atomic *atomic;
+};
+
+struct gpsh_cu_module_opaque {
+    struct gpsh_cu_module_opaque *next;
+    struct gpsh_cu_function_opaque functions[MOST_FUNCTIONS];
+};
+
+static struct gpsh_cu_module_opaque *modules; // fake.lock
+
+static const struct fake_atomic *find_atomic(const char *body)
+{
+    static const char prefix[] = "atom.global.sys.";
+    const char *at = strstr(body, prefix);
+    for (size_t i = 0; at && i < sizeof known / sizeof *known; i++)
+        if (!strncmp(at + sizeof prefix - 1, known[i].text, strlen(known[i].text)))
+            return &known[i].atomic;
+    return NULL;
+}
+
+gpsh_cu_result cuModuleLoadData(gpsh_cu_module *out, const void *image)
+{
+    ENTER(NEEDS_CONTEXT);
+    static const char entry[] = ".entry ";
+    gpsh_cu_module module = calloc(1, sizeof *module);
+    int n = 0;
+    for (const char *at = strstr(image, entry); at && n < MOST_FUNCTIONS; at = strstr(at, entry)) {
+        gpsh_cu_function function = &module->functions[n++];
+        at += sizeof entry - 1;
+        snprintf(function->name, sizeof function->name, "%.*s", (int)strcspn(at, "( "), at);
+        function->atomic = find_atomic(at);
+    }
+    bool good = n && !strncmp(image, ".version ", 9);
+    for (int i = 0; i < n; i++)
+        good = good && module->functions[i].atomic;
+    if (!good) {
+        free(module);
+        return FAKE_INVALID_PTX;
+    }
+    pthread_mutex_lock(&fake.lock);
+    module->next = modules;
+    modules = module;
+    pthread_mutex_unlock(&fake.lock);
+    *out = module;
+    return 0;
+}
+
+gpsh_cu_result cuModuleUnload(gpsh_cu_module module)
+{
+    ENTER(NEEDS_CONTEXT);
+    pthread_mutex_lock(&fake.lock);
+    gpsh_cu_module *link = &modules;
+    while (*link && *link != module)
+        link = &(*link)->next;
+    if (!*link)
+        fake_misuse("cuModuleUnload: %p is no module, or unloaded already", (void *)module);
+    *link = module->next;
+    pthread_mutex_unlock(&fake.lock);
+    free(module);
+    return 0;
+}
+
+gpsh_cu_result cuModuleGetFunction(gpsh_cu_function *function, gpsh_cu_module module, const char *name)
+{
+    ENTER(NEEDS_CONTEXT);
+    for (int i = 0; i < MOST_FUNCTIONS; i++)
+        if (!strcmp(module->functions[i].name, name)) {
+            *function = &module->functions[i];
+            return 0;
+        }
+    return FAKE_NOT_FOUND;
+}
+
+static uint64_t execute64(enum instruction what, uint64_t *word, uint64_t x, uint64_t compare)
+{
+    switch (what) {
+    case ADD: return __atomic_fetch_add(word, x, __ATOMIC_SEQ_CST);
+    case EXCHANGE: return __atomic_exchange_n(word, x, __ATOMIC_SEQ_CST);
+    case AND: return __atomic_fetch_and(word, x, __ATOMIC_SEQ_CST);
+    case OR: return __atomic_fetch_or(word, x, __ATOMIC_SEQ_CST);
+    case XOR: return __atomic_fetch_xor(word, x, __ATOMIC_SEQ_CST);
+    default: __atomic_compare_exchange_n(word, &compare, x, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST); return compare;
+    }
+}
+
+static uint32_t execute32(enum instruction what, uint32_t *word, uint32_t x, uint32_t compare)
+{
+    switch (what) {
+    case ADD: return __atomic_fetch_add(word, x, __ATOMIC_SEQ_CST);
+    case EXCHANGE: return __atomic_exchange_n(word, x, __ATOMIC_SEQ_CST);
+    case AND: return __atomic_fetch_and(word, x, __ATOMIC_SEQ_CST);
+    case OR: return __atomic_fetch_or(word, x, __ATOMIC_SEQ_CST);
+    case XOR: return __atomic_fetch_xor(word, x, __ATOMIC_SEQ_CST);
+    default: __atomic_compare_exchange_n(word, &compare, x, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST); return compare;
+    }
+}
+
+static char *reachable(uintptr_t at, size_t bytes)
+{
+    char *host;
+    enum fake_place place = fake_place(at, bytes, &host);
+    return (place == PLACE_DEVICE || place == PLACE_PINNED) && at % bytes == 0 ? host : NULL;
+}
+
+// What one thread does. `to` is the word, `from` where the previous value goes, or 0.
+static gpsh_cu_result run_atomic(struct fake_operation *self)
+{
+    char *word = reachable(self->to, (size_t)self->atomic->width), *result = self->from ? reachable(self->from, 8) : NULL;
+    uint64_t old;
+    if (!word || (self->from && !result)) {
+        fprintf(stderr, "fake cuda: a kernel's atomic on %#lx with its result at %#lx: no memory of the GPU\n",
+                (unsigned long)self->to, (unsigned long)self->from);
+        return FAKE_ILLEGAL_ADDRESS;
+    }
+    if (self->atomic->width == 8)
+        old = execute64(self->atomic->instruction, (uint64_t *)(void *)word, self->value, self->compare);
+    else
+        old = execute32(self->atomic->instruction, (uint32_t *)(void *)word, (uint32_t)self->value, (uint32_t)self->compare);
+    if (result)
+        *(uint64_t *)(void *)result = old;
+    return 0;
+}
+
+gpsh_cu_result cuLaunchKernel(gpsh_cu_function function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+                              unsigned block_y, unsigned block_z, unsigned shared_bytes, gpsh_cu_stream stream,
+                              void **parameters, void **extra)
+{
+    ENTER(NEEDS_CONTEXT);
+    if (grid_x * grid_y * grid_z * block_x * block_y * block_z != 1 || shared_bytes || extra)
+        return GPSH_CU_INVALID_VALUE; // the kernels this driver knows are for one thread
+    if (!fake_stream_is_current(stream))
+        return FAKE_INVALID_HANDLE;
+    struct fake_operation *operation = fake_operation_new(run_atomic, 0);
+    operation->to = *(uintptr_t *)parameters[0];
+    operation->from = *(uintptr_t *)parameters[1];
+    operation->value = *(uint64_t *)parameters[2];
+    operation->compare = *(uint64_t *)parameters[3];
+    operation->atomic = function->atomic;
+    return fake_submit(stream, operation);
+}
+
+void fake_kernel_report(int *leaks)
+{
+    for (const struct gpsh_cu_module_opaque *module = modules; module; module = module->next)
+        fake_leak(leaks, "a module with %s", module->functions[0].name);
+}
