@@ -88,13 +88,15 @@ inline void gpsh_emu_give_way(uint32_t misses)
 struct gpsh_emu_barrier {
     std::mutex lock;
     unsigned members = 0, arrived = 0;
-    uint32_t generation = 0;
+    uint32_t generation = 0, sleepers = 0;
 
-    void release() // with the lock held
+    // With the lock held. Who goes to sleep says so first and then sees the new generation, or is seen here.
+    void release()
     {
         arrived = 0;
-        __atomic_fetch_add(&generation, 1, __ATOMIC_RELEASE);
-        gpsh_emu_futex_wake(&generation);
+        __atomic_fetch_add(&generation, 1, __ATOMIC_SEQ_CST);
+        if (__atomic_load_n(&sleepers, __ATOMIC_SEQ_CST))
+            gpsh_emu_futex_wake(&generation);
     }
 
     void wait()
@@ -111,7 +113,9 @@ struct gpsh_emu_barrier {
                 continue;
             }
             __atomic_fetch_sub(&gpsh_emu_running, 1, __ATOMIC_RELAXED);
+            __atomic_fetch_add(&sleepers, 1, __ATOMIC_SEQ_CST);
             gpsh_emu_futex_wait(&generation, mine);
+            __atomic_fetch_sub(&sleepers, 1, __ATOMIC_SEQ_CST);
             __atomic_fetch_add(&gpsh_emu_running, 1, __ATOMIC_RELAXED);
         }
     }
