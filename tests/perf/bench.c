@@ -8,7 +8,7 @@
 static const double batch_us = 20, kernel_batch_us = 200; // threads of a kernel need a while to get going
 // Until then the scheduler has given the PEs processors of their own, if there are enough.
 static const uint64_t settle_ns = 100000000;
-enum { MIN_ROUNDS = 5, MAX_ROUNDS = 100000, MIN_BYTES = 4 << 20 };
+enum { MIN_ROUNDS = 5, MAX_ROUNDS = 100000, MIN_BYTES = 16 << 20 };
 
 static int allocate(struct perf_bench *b)
 {
@@ -174,7 +174,7 @@ int perf_measure(struct perf_bench *b, const struct perf_case *c)
 
 static const char *path_of(const struct perf_bench *b, const struct perf_case *c)
 {
-    if (!strcmp(c->issuer, "device"))
+    if (c->in_kernel)
         return b->info.device_direct ? "direct" : "ring";
     return gpushmem_ptr(b->target, b->peer) ? "direct" : "channel";
 }

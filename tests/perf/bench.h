@@ -47,14 +47,14 @@ typedef int (*perf_run_fn)(struct perf_bench *bench, const struct perf_case *c, 
 // One row to measure.
 struct perf_case {
     const char *test;
-    const char *issuer;    // "host" or "device"
+    const char *issuer;    // "host", or who in a kernel: "thread", "warp", "block", "32 blocks"
     uint64_t size;         // bytes of an operation
     uint64_t window;       // operations in one count of `n`; 0: one
     double share;          // of the time that counts: 0.5 for half a round trip; 0: all
     uint64_t warm;         // counts run before, which also tell how long one takes
     bool in_kernel;        // the time is bench->kernel_us, not that of the call
     uint64_t lead;         // with in_kernel: operations of each call before its clock starts
-    int threads;           // with in_kernel: of its block
+    int blocks, threads;   // with in_kernel: of its grid and of each block
     perf_run_fn run;       // PE 0
     perf_run_fn serve;     // the other PEs; NULL: nothing to do
     perf_run_fn reference; // PE 0: timed in turn with `run`, under the same conditions; NULL: none

@@ -33,13 +33,13 @@ void perf_report_progress(struct perf_report *r, const char *test, const char *i
 {
     char text[32];
     if (r->progress)
-        fprintf(stderr, "%smeasuring %s, issued by the %s, %s ...", erase_line, test, issuer,
+        fprintf(stderr, "%smeasuring %s, issued by %s, %s ...", erase_line, test, issuer,
                 size_text(size, text, sizeof text));
 }
 
 static void print_row(const struct perf_report *r, const char *const cells[9])
 {
-    static const int widths[9] = {-16, -6, -9, -7, 8, 10, 10, 9, 9};
+    static const int widths[9] = {-16, -9, -9, -7, 8, 10, 10, 9, 9};
     for (int i = 0; i < 9; i++)
         printf(r->markdown ? "| %*s " : "%*s ", widths[i], cells[i]);
     puts(r->markdown ? "|" : "");

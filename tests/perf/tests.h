@@ -37,6 +37,7 @@ int perf_device_get_latency(struct perf_bench *bench);
 int perf_device_put_bandwidth(struct perf_bench *bench);
 int perf_device_get_bandwidth(struct perf_bench *bench);
 int perf_device_atomics(struct perf_bench *bench);
+int perf_device_atomics_latency(struct perf_bench *bench); // a part of it
 int perf_device_barrier(struct perf_bench *bench);
 int perf_device_ring(struct perf_bench *bench); // needs device operations to go through the ring
 
