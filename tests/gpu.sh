@@ -24,8 +24,8 @@ while [ $# -gt 0 ]; do
 done
 
 # Not the whole build: what runs here.
-targets='gpushmem gpushmem_cli gpu_heap gpu_ops perf_gpu_rows perf_gpu_ring_rates'
-for source in tests/device/{basic,rma,amo,order,errors,tiny}.cu; do
+targets='gpushmem gpushmem_cli gpushmem-perf.cuda gpu_heap gpu_ops perf_gpu_rows perf_gpu_ring_rates'
+for source in tests/device/{basic,rma,amo,order,errors,tiny,lost}.cu; do
     targets+=" device_$(basename "$source" .cu).cuda"
 done
 export PATH=$PATH:/usr/local/cuda/bin
@@ -92,7 +92,7 @@ check "PEs with heaps of different kinds are told" mixed_kinds
 for program in "$bin"/device_*.cuda; do
     name=$(basename "$program" .cuda)
     case $name in
-    device_lost) continue ;; # kills PEs: lost.sh
+    device_lost) continue ;; # kills PEs: below
     device_errors) export GPUSHMEM_WAIT_TIMEOUT_MS=700 ;; # waits in vain on purpose
     *) export GPUSHMEM_WAIT_TIMEOUT_MS=15000 ;;
     esac
@@ -101,6 +101,11 @@ for program in "$bin"/device_*.cuda; do
     done
     [ "$gpus" -lt 2 ] || check "$name, 4 PEs, P2P=1" job 4 "$program"
     check "$name, 1 PE" job 1 "$program"
+done
+
+export GPUSHMEM_WAIT_TIMEOUT_MS=15000
+for p2p in 1 0; do
+    check "kernels that wait for a dead PE end, P2P=$p2p" env GPUSHMEM_P2P=$p2p tests/device/lost.sh "$bin" device_lost.cuda
 done
 
 if [ -z "$quick" ] && command -v compute-sanitizer >/dev/null; then
@@ -113,6 +118,7 @@ fi
 
 if [ -n "$perf" ]; then
     "$bin/perf_gpu_ring_rates"
+    GPUSHMEM_HEAP_SIZE=256M "$bin/gpushmem" perf put-lat get-lat amo barrier put-bw get-bw ring --seconds 0.1 --markdown --quiet
     "$bin/gpushmem" run -n 2 env GPUSHMEM_HEAP_SIZE=256M "$bin/perf_gpu_rows"
     GPUSHMEM_P2P=0 "$bin/gpushmem" run -n 2 env GPUSHMEM_HEAP_SIZE=256M "$bin/perf_gpu_rows" proxy
 fi

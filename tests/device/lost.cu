@@ -12,10 +12,22 @@ __global__ void wait_for_the_dead(uint64_t *word)
     gpushmem_dev_uint64_wait_until(word, GPUSHMEM_CMP_NE, 0);
 }
 
+#if !defined(__CUDACC__)
 __global__ void die(int *unused)
 {
-#if !defined(__CUDACC__)
     kill(getpid(), SIGKILL);
+}
+#endif
+
+// In the middle of a kernel of its own.
+static void lose_this_pe(uint64_t *words)
+{
+#if defined(__CUDACC__)
+    GPUSHMEM_LAUNCH(wait_for_the_dead, 1, 4, NULL, words);
+    usleep(100000);
+    kill(getpid(), SIGKILL);
+#else
+    RUN(die, 1, 1, (int *)NULL);
 #endif
 }
 
@@ -47,7 +59,7 @@ int main(void)
     uint64_t *words = (uint64_t *)gpushmem_calloc(64, 8);
     gpushmem_barrier_all();
     if (me == dead)
-        RUN(die, 1, 1, (int *)NULL);
+        lose_this_pe(words);
     CHECK_OK(GPUSHMEM_LAUNCH(wait_for_the_dead, 1, 4, NULL, words));
     expect_loss(dead);
     RUN(live_on, 1, 1, words, dead);
