@@ -117,6 +117,9 @@ static void make_dmabuf(struct gpsh_gpu_heap *heap)
     gpsh_cu_result code = gpsh_cu.range_handle(&fd, (gpsh_cu_ptr)(uintptr_t)heap->base, heap->bytes, GPSH_CU_RANGE_DMA_BUF_FD, 0);
     if (!code) {
         heap->dmabuf_fd = fd;
+        if (!gpsh_cu.range_handle(&fd, (gpsh_cu_ptr)(uintptr_t)heap->base, heap->bytes, GPSH_CU_RANGE_DMA_BUF_FD,
+                                  GPSH_CU_RANGE_MAPPING_PCIE))
+            heap->dmabuf_pcie_fd = fd;
         return;
     }
     gpsh_gpu_fail(code, "the driver refused a dma-buf of the heap");
@@ -125,7 +128,7 @@ static void make_dmabuf(struct gpsh_gpu_heap *heap)
 
 int gpsh_gpu_heap_create(struct gpsh_gpu_heap *heap, uint64_t bytes, int wish, int node_pes)
 {
-    *heap = (struct gpsh_gpu_heap){.bytes = bytes, .fd = -1, .dmabuf_fd = -1};
+    *heap = (struct gpsh_gpu_heap){.bytes = bytes, .fd = -1, .dmabuf_fd = -1, .dmabuf_pcie_fd = -1};
     bool can_vmm = gpsh_gpu.vmm && gpsh_gpu.posix_fd;
     if (wish == GPSH_EXPORT_VMM && !can_vmm)
         return gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED, "GPUSHMEM_HEAP_EXPORT=vmm: %s has no file descriptors for VMM memory; set it "
@@ -148,6 +151,8 @@ void gpsh_gpu_heap_destroy(struct gpsh_gpu_heap *heap)
     bool entered = gpsh_gpu_enter();
     if (heap->dmabuf_fd >= 0)
         close(heap->dmabuf_fd);
+    if (heap->dmabuf_pcie_fd >= 0)
+        close(heap->dmabuf_pcie_fd);
     if (heap->fd >= 0)
         close(heap->fd);
     if (heap->base && heap->ipc)
@@ -155,7 +160,7 @@ void gpsh_gpu_heap_destroy(struct gpsh_gpu_heap *heap)
     else
         gpsh_gpu_heap_unmap(heap->base, heap->bytes);
     gpsh_gpu_leave(entered);
-    *heap = (struct gpsh_gpu_heap){.fd = -1, .dmabuf_fd = -1};
+    *heap = (struct gpsh_gpu_heap){.fd = -1, .dmabuf_fd = -1, .dmabuf_pcie_fd = -1};
 }
 
 static int map_ipc(int fd, uint64_t bytes, int pe, char **base)

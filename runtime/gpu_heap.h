@@ -16,6 +16,7 @@ struct gpsh_gpu_heap {
     uint64_t bytes;
     int fd;        // for the peers: memory itself (VMM), or a file with the IPC handle
     int dmabuf_fd; // for NICs; -1: none, `dmabuf_why` says why
+    int dmabuf_pcie_fd; // the same of the PCIe mapping; -1: the driver knows no difference
     bool ipc;
     char dmabuf_why[128];
 };

@@ -216,7 +216,8 @@ int gpushmem_buffer_register(void *buffer, size_t bytes)
     if (!buffer || !bytes)
         return gpsh_fail(GPUSHMEM_ERR_INVALID, "gpushmem_buffer_register(%p, %zu): an empty buffer cannot be registered", buffer,
                          bytes);
-    struct gpsh_region region = {.base = buffer, .bytes = bytes, .kind = GPSH_MEMORY_HOST, .dmabuf_fd = -1};
+    struct gpsh_region region = {.base = buffer, .bytes = bytes, .kind = GPSH_MEMORY_HOST, .dmabuf_fd = -1,
+                                 .dmabuf_pcie_fd = -1};
     return for_each_transport(&region, NULL);
 }
 

@@ -11,7 +11,7 @@
 #include "symmetric.h"
 
 static struct gpsh_symmetric regions[GPSH_REGIONS] = {{.fd = -1}, {.fd = -1}};
-static struct gpsh_gpu_heap gpu_heap = {.fd = -1, .dmabuf_fd = -1}; // behind regions[GPSH_HEAP] if gpsh.device_heap
+static struct gpsh_gpu_heap gpu_heap = {.fd = -1, .dmabuf_fd = -1, .dmabuf_pcie_fd = -1}; // behind regions[GPSH_HEAP] if gpsh.device_heap
 
 // auto takes the GPU where there is one that works; a GPU that is there but too full is an error, not a reason to go elsewhere.
 static int choose_kind(void)
@@ -101,7 +101,8 @@ struct gpsh_region gpsh_regions_get(int region)
     bool device = region == GPSH_HEAP && gpsh.device_heap;
     return (struct gpsh_region){.base = regions[region].base, .bytes = regions[region].bytes,
                                 .kind = device ? GPSH_MEMORY_DEVICE : GPSH_MEMORY_HOST,
-                                .dmabuf_fd = device ? gpu_heap.dmabuf_fd : -1};
+                                .dmabuf_fd = device ? gpu_heap.dmabuf_fd : -1,
+                                .dmabuf_pcie_fd = device ? gpu_heap.dmabuf_pcie_fd : -1};
 }
 
 struct gpsh_fd_set gpsh_regions_fds(void)

@@ -29,12 +29,13 @@ enum gpsh_region_id {
 
 enum gpsh_memory_kind { GPSH_MEMORY_HOST, GPSH_MEMORY_DEVICE };
 
-// A range of memory to move data from and to. For GPU memory dmabuf_fd is its dma-buf, or -1.
+// A range of memory to move data from and to. For GPU memory dmabuf_fd is its dma-buf, or -1; dmabuf_pcie_fd the one of its
+// PCIe mapping, where the driver tells that from the default one (CPUs linked to the GPU by something else), or -1.
 struct gpsh_region {
     char *base;
     size_t bytes;
     enum gpsh_memory_kind kind;
-    int dmabuf_fd;
+    int dmabuf_fd, dmabuf_pcie_fd;
 };
 
 // Copies that may touch GPU memory; the runtime fills it in (memcpy, or CUDA where the heap is on a GPU).

@@ -127,7 +127,7 @@ static bool registered_buffer(struct world *world)
         return true;
     char *buffer = aligned_alloc(4096, bytes);
     CHECK(buffer, "no memory");
-    struct gpsh_region region = {buffer, bytes, GPSH_MEMORY_HOST, -1};
+    struct gpsh_region region = {buffer, bytes, GPSH_MEMORY_HOST, -1, -1};
     CHECK(world->ops->buffer_register(transport, &region) == 0, "%s", gpsh_last_error());
     CHECK(world->ops->buffer_register(transport, &region) == GPUSHMEM_ERR_INVALID, "registered twice");
     bool kept = puts_from(world, buffer) && gets_to(world, buffer);

@@ -50,7 +50,7 @@ static bool open_pe(struct world *world, int index)
         pe->regions[r] = mmap(NULL, bytes[r], PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         CHECK(pe->regions[r] != MAP_FAILED, "no memory");
         world->mapped[r][index] = pe->regions[r];
-        pe->env.regions[r] = (struct gpsh_region){pe->regions[r], bytes[r], GPSH_MEMORY_HOST, -1};
+        pe->env.regions[r] = (struct gpsh_region){pe->regions[r], bytes[r], GPSH_MEMORY_HOST, -1, -1};
         pe->env.mapped[r] = world->mapped[r];
     }
     CHECK(world->ops->open(&pe->env, &pe->transport) == 0, "%s", gpsh_last_error());

@@ -84,7 +84,7 @@ static int open_transport(struct job *job, char *control)
     job->env = (struct gpsh_transport_env){
         .my_pe = job->pe, .n_pes = job->n_pes, .settings = &job->settings, .copy = copy, .channels = 1,
         .peer_failed = on_peer_failed, .arg = job,
-        .regions = {{job->heap, JOB_HEAP_BYTES, GPSH_MEMORY_HOST, -1}, {control, JOB_CONTROL_BYTES, GPSH_MEMORY_HOST, -1}}};
+        .regions = {{job->heap, JOB_HEAP_BYTES, GPSH_MEMORY_HOST, -1, -1}, {control, JOB_CONTROL_BYTES, GPSH_MEMORY_HOST, -1, -1}}};
     int status = gpsh_verbs_ops.open(&job->env, &job->transport);
     if (status)
         return status;

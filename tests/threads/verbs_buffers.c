@@ -61,7 +61,7 @@ static void *register_all(void *arg)
     struct worker *worker = arg;
     char *memory = malloc((size_t)BUFFERS * BUFFER_BYTES);
     for (int i = 0; i < REGISTRATIONS * BUFFERS && !worker->failed; i++) {
-        struct gpsh_region region = {memory + (size_t)(i * 5 % BUFFERS) * BUFFER_BYTES, BUFFER_BYTES, GPSH_MEMORY_HOST, -1};
+        struct gpsh_region region = {memory + (size_t)(i * 5 % BUFFERS) * BUFFER_BYTES, BUFFER_BYTES, GPSH_MEMORY_HOST, -1, -1};
         int status = i / BUFFERS % 2 ? gpsh_verbs_ops.buffer_unregister(pair.transport, region.base)
                                      : gpsh_verbs_ops.buffer_register(pair.transport, &region);
         if (status)
@@ -78,7 +78,7 @@ static int start(struct worker *worker, void *(*body)(void *), int channel)
     if (channel && gpsh_verbs_ops.channel_open(pair.transport, channel, &worker->channel))
         return 1;
     worker->steady = malloc(BUFFER_BYTES);
-    struct gpsh_region region = {worker->steady, BUFFER_BYTES, GPSH_MEMORY_HOST, -1};
+    struct gpsh_region region = {worker->steady, BUFFER_BYTES, GPSH_MEMORY_HOST, -1, -1};
     return gpsh_verbs_ops.buffer_register(pair.transport, &region) ||
            pthread_create(&worker->thread, NULL, body, worker) != 0;
 }

@@ -21,15 +21,15 @@ int main(int argc, char **argv)
     long *word = gpushmem_malloc(sizeof *word);
     if (!word)
         return failed("malloc");
-    *word = -1;
-    if (gpushmem_barrier_all())
+    if (gpushmem_long_p(word, -1, gpushmem_my_pe()) || gpushmem_barrier_all()) // the heap may be on a GPU
         return failed("barrier");
     int right = (gpushmem_my_pe() + 1) % gpushmem_n_pes();
     if (gpushmem_long_p(word, gpushmem_my_pe(), right) || gpushmem_barrier_all())
         return failed("put");
     long left = (gpushmem_my_pe() + gpushmem_n_pes() - 1) % gpushmem_n_pes();
-    if (*word != left) {
-        printf("PE %d holds %ld where PE %ld's number should be\n", gpushmem_my_pe(), *word, left);
+    long found = gpushmem_long_g(word, gpushmem_my_pe());
+    if (found != left) {
+        printf("PE %d holds %ld where PE %ld's number should be\n", gpushmem_my_pe(), found, left);
         return 1;
     }
     if (!leak && gpushmem_free(word))

@@ -5,33 +5,8 @@ set -u
 bin=$1
 failures=0
 
-# says CASE WORDS COMMAND...: the command fails within a minute and its output has the words.
-says() {
-    local name=$1 words=$2 output code
-    shift 2
-    output=$(timeout 60 "$@" 2>&1 </dev/null)
-    code=$?
-    if [ $code -ne 0 ] && [ $code -ne 124 ] && grep -qF -- "$words" <<<"$output"; then
-        echo "ok: $name"
-    else
-        echo "FAILED: $name: exit code $code, expected a failure that says '$words', got:" "$output"
-        failures=$((failures + 1))
-    fi
-}
-
-# works CASE WORDS COMMAND...: the command succeeds and its output has the words.
-works() {
-    local name=$1 words=$2 output code
-    shift 2
-    output=$(timeout 60 "$@" 2>&1 </dev/null)
-    code=$?
-    if [ $code -eq 0 ] && grep -qF -- "$words" <<<"$output"; then
-        echo "ok: $name"
-    else
-        echo "FAILED: $name: exit code $code, expected success and '$words', got:" "$output"
-        failures=$((failures + 1))
-    fi
-}
+# shellcheck source=cases.sh
+. "$(dirname "$0")/cases.sh"
 
 run="$bin/gpushmem run"
 says "malformed setting" "GPUSHMEM_HEAP_SIZE=lots" env GPUSHMEM_HEAP_SIZE=lots $run -n 2 "$bin/lifecycle"

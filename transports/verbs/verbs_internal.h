@@ -223,6 +223,10 @@ int gpsh_verbs_gid_choose(struct verbs_rail *rail, int table_length, int wanted)
 // How well a GID suits RoCE: 0 not at all, higher is better.
 int gpsh_verbs_gid_rank(const struct ibv_gid_entry *entry);
 
+// verbs_direct.c: registers a dma-buf so that the NIC reaches it through its data-direct function; NULL if it has none, or
+// refuses (errno says which).
+struct ibv_mr *gpsh_verbs_register_direct(struct verbs_rail *rail, const struct gpsh_region *region, int access);
+
 // verbs_mr.c
 struct ibv_mr *gpsh_verbs_register(struct gpsh_verbs *verbs, struct verbs_rail *rail,
                                    const struct gpsh_region *region, int access);

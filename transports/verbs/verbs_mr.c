@@ -11,12 +11,17 @@
 static struct ibv_mr *register_dmabuf(struct gpsh_verbs *verbs, struct verbs_rail *rail,
                                       const struct gpsh_region *region, int access)
 {
-    struct ibv_mr *mr =
-        ibv_reg_dmabuf_mr(rail->pd, 0, region->bytes, (uintptr_t)region->base, region->dmabuf_fd, access);
+    struct ibv_mr *mr = NULL;
+    if (verbs->env.settings->verbs_data_direct != GPSH_DATA_DIRECT_OFF)
+        mr = gpsh_verbs_register_direct(rail, region, access);
+    bool direct = mr != NULL;
+    if (!mr)
+        mr = ibv_reg_dmabuf_mr(rail->pd, 0, region->bytes, (uintptr_t)region->base, region->dmabuf_fd, access);
     if (!verbs->dmabuf_logged) {
         verbs->dmabuf_logged = true;
         if (mr)
-            GPSH_LOG(INFO, "verbs", "GPU memory is registered with %s by dma-buf", rail->name);
+            GPSH_LOG(INFO, "verbs", "GPU memory is registered with %s by dma-buf%s", rail->name,
+                     direct ? ", over its data-direct function" : "");
         else
             GPSH_LOG(INFO, "verbs", "%s does not register GPU memory by dma-buf (%s)", rail->name,
                      strerror(errno));

@@ -32,6 +32,7 @@ static struct attribute {
     {"rdma_vmm", GPSH_CU_ATTRIBUTE_RDMA_WITH_VMM, 1},
     {"rdma", GPSH_CU_ATTRIBUTE_RDMA, 1},
     {"dmabuf", GPSH_CU_ATTRIBUTE_DMA_BUF, 1},
+    {"pcie_dmabuf", FAKE_ATTRIBUTE_PCIE_DMABUF, 0},
     {"ordering", GPSH_CU_ATTRIBUTE_RDMA_WRITES_ORDERING, 100},
     {"flush", 117, 1},
     {"major", GPSH_CU_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 9},

@@ -36,6 +36,7 @@ enum {
     FAKE_NOT_SUPPORTED = 801,
 };
 
+enum { FAKE_ATTRIBUTE_PCIE_DMABUF = 100000 }; // of the fake only
 enum { FAKE_DEVICES = 16, FAKE_GRAIN = 2 << 20, FAKE_PAGE = 4096 };
 
 struct gpsh_cu_context_opaque {

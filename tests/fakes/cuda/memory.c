@@ -287,7 +287,9 @@ gpsh_cu_result cuMemGetHandleForAddressRange(void *handle, gpsh_cu_ptr base, siz
     ENTER(NEEDS_INIT);
     if (fake_attribute(GPSH_CU_ATTRIBUTE_DMA_BUF) != 1)
         return FAKE_NOT_SUPPORTED;
-    if (type != GPSH_CU_RANGE_DMA_BUF_FD || flags || base % FAKE_PAGE || bytes % FAKE_PAGE || !bytes)
+    if (flags == GPSH_CU_RANGE_MAPPING_PCIE && fake_attribute(FAKE_ATTRIBUTE_PCIE_DMABUF) != 1)
+        return FAKE_NOT_SUPPORTED;
+    if (type != GPSH_CU_RANGE_DMA_BUF_FD || flags > GPSH_CU_RANGE_MAPPING_PCIE || base % FAKE_PAGE || bytes % FAKE_PAGE || !bytes)
         return GPSH_CU_INVALID_VALUE;
     int fd = -1;
     pthread_mutex_lock(&fake.lock);
