@@ -166,14 +166,18 @@ static struct gpsh_op make_op(const struct gpsh_proxy_env *env, const struct gpu
     case GPUSHMEM_CMD_PUT_INLINE:
         entry->value = c->operand;
         op.local = (char *)&entry->value;
+        op.flags |= GPSH_OP_LOCAL_HOST;
         break;
     case GPUSHMEM_CMD_GET:
         op.kind = GPSH_OP_GET;
-        if (c->flags & GPUSHMEM_CMD_REPLY_VALUE)
+        if (c->flags & GPUSHMEM_CMD_REPLY_VALUE) {
             op.local = (char *)&entry->value;
+            op.flags |= GPSH_OP_LOCAL_HOST;
+        }
         break;
     case GPUSHMEM_CMD_AMO:
         op.kind = GPSH_OP_AMO;
+        op.flags |= GPSH_OP_LOCAL_HOST;
         op.amo = (uint8_t)c->extra;
         op.width = (uint8_t)c->bytes;
         op.compare = c->compare;

@@ -101,6 +101,7 @@ enum gpsh_op_flag {
     GPSH_OP_MORE = 1,    // further operations follow at once: the doorbell may wait for flush() or an op without MORE
     GPSH_OP_CAPTURE = 2, // the source must be reusable when post returns (the transport copies it if it must)
     GPSH_OP_SIGNAL_ADD = 4, // PUT_SIGNAL: add instead of set
+    GPSH_OP_LOCAL_HOST = 8, // `local` and `result` are the processor's memory: it copies them itself, also where heaps are on GPUs
 };
 
 // Called from within progress() or post() of the channel, when the operation is complete or has failed (status < 0).

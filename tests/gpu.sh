@@ -24,9 +24,9 @@ while [ $# -gt 0 ]; do
 done
 
 # Not the whole build: what runs here.
-targets='gpushmem gpushmem_cli gpushmem-perf.cuda gpu_heap gpu_ops perf_gpu_rows perf_gpu_ring_rates'
-for source in tests/device/{basic,rma,amo,order,errors,tiny,lost}.cu; do
-    targets+=" device_$(basename "$source" .cu).cuda"
+targets='gpushmem gpushmem_cli gpushmem-perf.cuda gpu_heap gpu_ops perf_gpu_rows perf_gpu_ring_rates gpushmem_softhca softhca_test'
+for name in basic rma amo order errors tiny lost stream; do
+    [ ! -e tests/device/$name.cu ] || targets+=" device_$name.cuda"
 done
 export PATH=$PATH:/usr/local/cuda/bin
 gpus=$(nvidia-smi -L 2>/dev/null | grep -c '^GPU') || true
@@ -106,6 +106,29 @@ done
 export GPUSHMEM_WAIT_TIMEOUT_MS=15000
 for p2p in 1 0; do
     check "kernels that wait for a dead PE end, P2P=$p2p" env GPUSHMEM_P2P=$p2p tests/device/lost.sh "$bin" device_lost.cuda
+done
+
+# The whole way between hosts, without a NIC: kernel, ring, proxy, the verbs transport as it is, the software HCA
+# (tests/softhca), memory of the other GPU. Nothing reaches a peer directly.
+mission() {
+    local settings=$1
+    shift
+    # shellcheck disable=SC2086 # a list of NAME=value
+    job 2 env LD_PRELOAD="$PWD/$build/lib/libgpushmem_softhca.so" GPUSHMEM_TRANSPORTS=verbs GPUSHMEM_SOFTHCA_DEVICES=2 \
+        GPUSHMEM_SOFTHCA_QUIET=1 $settings "$@"
+}
+check "software HCA on GPU memory" timeout 120 "$bin/softhca_test" gpu
+for program in "$bin"/device_{basic,rma,amo,order,tiny,stream}.cuda; do
+    [ -x "$program" ] || continue
+    name=$(basename "$program" .cuda)
+    check "$name, software HCA" mission '' "$program"
+    case $name in
+    device_basic) check "$name, software HCA, pointer registration" mission GPUSHMEM_VERBS_DMABUF=off "$program" ;;
+    device_rma) check "$name, software HCA, dma-buf required" mission GPUSHMEM_VERBS_DMABUF=require "$program" ;;
+    device_order | device_tiny)
+        check "$name, software HCA, reordered and late" mission \
+            'GPUSHMEM_SOFTHCA_REORDER=1 GPUSHMEM_SOFTHCA_DELAY_US=20' "$program" ;;
+    esac
 done
 
 if [ -z "$quick" ] && command -v compute-sanitizer >/dev/null; then

@@ -8,6 +8,8 @@
 
 enum { PAIR_HEAP = 4 << 20, PAIR_SETTINGS = 12 };
 
+extern int fake_copies; // by the GPU's driver
+
 struct fake_pair {
     const char *settings[PAIR_SETTINGS]; // "GPUSHMEM_X=Y", set before fake_pair_open
     int n_channels; // 0 means 1; only the first is opened

@@ -229,7 +229,10 @@ static void overtake(struct shca_qp *qp)
         struct shca_wqe *wqe = &qp->sq[at % qp->sq_depth];
         if (wqe->opcode != IBV_WR_RDMA_WRITE || (wqe->flags & IBV_SEND_FENCE))
             return;
-        if (!wqe->early && shca_execute(qp, wqe) != IBV_WC_SUCCESS)
+        qp->overtaking = true;
+        bool done = wqe->early || shca_execute(qp, wqe) == IBV_WC_SUCCESS;
+        qp->overtaking = false;
+        if (!done)
             return; // it will fail again, or go better, in its turn
         wqe->early = true;
     }

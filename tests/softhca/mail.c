@@ -203,6 +203,8 @@ int shca_mail_run(struct shca_qp *qp, struct shca_wqe *wqe, enum shca_mail_kind 
 {
     struct shca_peer *peer = qp->peer;
     struct shca_proc *proc = &peer->segment->procs[peer->proc];
+    if (qp->overtaking)
+        return SHCA_AGAIN;
     if (peer->device == qp->device->index && peer->proc == qp->device->proc)
         return run_here(qp, wqe, kind);
     if (qp->mail >= 0) {

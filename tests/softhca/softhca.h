@@ -181,6 +181,7 @@ struct shca_qp {
     uint64_t retry_until, retry_at, moved; // moved: bytes that went by mail
     uint32_t rnr_left;
     bool retrying, imm_turn; // imm_turn: the data is written, the immediate comes
+    bool overtaking;         // by mail nothing can overtake: it would be taken for the older request's
     bool peer_seen;          // alive, in this turn
     int mail;                // under way, or -1
     atomic_int unacked;

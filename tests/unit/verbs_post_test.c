@@ -331,3 +331,27 @@ Test(verbs_post, put__gpu_heap__never_read_by_the_processor)
     cr_assert_eq(fake_post_op(&pair, &op), GPSH_POST_IN_FLIGHT);
     cr_assert_not(fake.journal[0].wr.send_flags & IBV_SEND_INLINE);
 }
+
+// A value out of a command ring: the driver is not asked to copy what the processor has in its own memory.
+Test(verbs_post, put_and_fetch__gpu_heap_and_host_values__copied_by_the_processor)
+{
+    fake_reset();
+    memset(&pair, 0, sizeof pair);
+    pair.heap_kind = GPSH_MEMORY_DEVICE;
+    cr_assert(fake_pair_open(&pair) == 0);
+    uint64_t values[3] = {7};
+    struct gpsh_op put = fake_put((char *)&values[0], 64, 8), get = put;
+    get.kind = GPSH_OP_GET;
+    get.local = (char *)&values[1];
+    struct gpsh_op amo = fake_amo(GPSH_AMO_ADD, 8, 64, 5, 0, &values[2]);
+    put.flags = get.flags = amo.flags = GPSH_OP_LOCAL_HOST;
+    fake_copies = 0;
+    cr_assert_eq(fake_post_op(&pair, &put), GPSH_POST_CAPTURED);
+    cr_assert(fake.journal[0].wr.send_flags & IBV_SEND_INLINE);
+    fake_post_op(&pair, &get);
+    fake_post_op(&pair, &amo);
+    fake_settle(&pair);
+    cr_assert_eq(values[1], 7);
+    cr_assert_eq(values[2], 7);
+    cr_assert_eq(fake_copies, 0);
+}

@@ -169,10 +169,11 @@ static bool capture(struct verbs_flow *flow, struct verbs_slot *slot)
     if (slot->block == VERBS_NO_BLOCK)
         return false;
     char *copy = gpsh_verbs_bounce_at(&channel->bounce, slot->block);
-    verbs_copy(channel->verbs, copy, slot->local, slot->bytes);
+    verbs_copy(channel->verbs, slot, copy, slot->local, slot->bytes);
     channel->stats.bounce_bytes += slot->bytes;
     slot->local = copy;
     slot->where = VERBS_ELSEWHERE;
+    slot->flags |= GPSH_OP_LOCAL_HOST;
     slot->striped = false;
     return true;
 }

@@ -295,9 +295,10 @@ static inline bool verbs_in(const struct gpsh_region *region, const char *addres
 }
 
 // Copies that may touch GPU memory.
-static inline void verbs_copy(const struct gpsh_verbs *verbs, void *to, const void *from, uint64_t bytes)
+static inline void verbs_copy(const struct gpsh_verbs *verbs, const struct verbs_slot *slot, void *to, const void *from,
+                              uint64_t bytes)
 {
-    if (verbs->host_heap)
+    if (verbs->host_heap || (slot->flags & GPSH_OP_LOCAL_HOST))
         memcpy(to, from, bytes);
     else
         verbs->env.copy(to, from, bytes);
