@@ -235,9 +235,9 @@ struct gpsh_emu_launch {
     std::function<void()> body;
     std::vector<gpsh_emu_block> blocks;
     unsigned remaining; // threads still running
-    struct gpsh_emu_stream *stream;
+    gpushmem_stream_t stream;
 
-    gpsh_emu_launch(dim3 g, dim3 b, std::function<void()> f, gpsh_emu_stream *s)
+    gpsh_emu_launch(dim3 g, dim3 b, std::function<void()> f, gpushmem_stream_t s)
         : grid(g), block(b), body(std::move(f)), blocks((size_t)g.x * g.y * g.z), remaining(0), stream(s)
     {
         unsigned threads = b.x * b.y * b.z;
@@ -252,10 +252,10 @@ struct gpsh_emu_launch {
     }
 };
 
-struct gpsh_emu_stream {
+// What gpushmem_stream_t points to. On a GPU the same name is CUDA's.
+struct CUstream_st {
     std::vector<gpsh_emu_launch *> queue; // the first one runs
 };
-typedef struct gpsh_emu_stream *gpushmem_stream_t;
 
 // One thread of the pool. It sleeps until `work` has a launch for it.
 struct gpsh_emu_worker {
@@ -271,7 +271,7 @@ struct gpsh_emu_pool {
     std::vector<gpsh_emu_worker *> idle;
     size_t running = 0;  // launches begun and not over, or queued
     size_t promised = 0; // idle workers that queued launches will need
-    gpsh_emu_stream standard; // stream NULL
+    CUstream_st standard; // stream NULL
 };
 
 // Never destroyed: its threads may outlive static destructors.
@@ -312,7 +312,7 @@ inline void gpsh_emu_end(gpsh_emu_pool &pool, gpsh_emu_worker *self)
     gpsh_emu_launch *launch = self->launch;
     pool.idle.push_back(self);
     if (--launch->remaining == 0) {
-        gpsh_emu_stream *stream = launch->stream;
+        gpushmem_stream_t stream = launch->stream;
         stream->queue.erase(stream->queue.begin());
         pool.running--;
         delete launch;

@@ -12,12 +12,10 @@
 #ifndef GPUSHMEM_DEVICE_LAUNCH_CUH
 #define GPUSHMEM_DEVICE_LAUNCH_CUH
 
-#include "gpushmem/device/state.cuh"
+#include "gpushmem/device/stream.cuh"
 #include "gpushmem/device_host.h"
 
 #if defined(__CUDACC__)
-
-typedef cudaStream_t gpushmem_stream_t;
 
 #define GPUSHMEM_SHARED(type, name, count) __shared__ type name[count]
 
@@ -66,10 +64,20 @@ static inline int gpushmem_launch_wait(gpushmem_stream_t stream)
 
 #else
 
+// How the library puts an operation into a stream of ours: as a kernel of one thread.
+inline int gpsh_emu_enqueue(gpushmem_stream_t stream, const struct gpushmem_stream_op *op)
+{
+    struct gpushmem_dev dev;
+    struct gpushmem_stream_op copy = *op;
+    int status = gpushmem_device_handle(&dev);
+    return status ? status : gpsh_emu_submit(1, 1, stream, [=] { gpsh_dev_stream_do(dev, copy, copy.kind); });
+}
+
 inline int gpushmem_device_attach(void)
 {
     static std::mutex lock;
     struct gpushmem_dev dev;
+    gpushmem_stream_serve(gpsh_emu_enqueue);
     int status = gpushmem_device_handle(&dev);
     std::lock_guard<std::mutex> guard(lock);
     if (!status && dev.generation != gpsh_dev_implicit.generation) {
@@ -88,7 +96,8 @@ int gpsh_launch(Kernel kernel, dim3 grid, dim3 block, gpushmem_stream_t stream, 
 
 inline int gpushmem_stream_create(gpushmem_stream_t *stream)
 {
-    *stream = new gpsh_emu_stream;
+    gpushmem_stream_serve(gpsh_emu_enqueue);
+    *stream = new CUstream_st;
     return 0;
 }
 

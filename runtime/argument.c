@@ -72,6 +72,34 @@ int gpsh_check_aligned(const char *function, const void *sym, size_t bytes)
                      function, sym, bytes);
 }
 
+int gpsh_check_signal(const char *function, const uint64_t *word, int op, int pe)
+{
+    int status = gpsh_check_remote(function, word, sizeof *word, pe);
+    if (status == 0)
+        status = gpsh_check_aligned(function, word, sizeof *word);
+    if (status < 0 || op == GPUSHMEM_SIGNAL_SET || op == GPUSHMEM_SIGNAL_ADD)
+        return status;
+    return gpsh_fail(GPUSHMEM_ERR_INVALID,
+                     "%s: signal operation %d is neither GPUSHMEM_SIGNAL_SET (%d) nor "
+                     "GPUSHMEM_SIGNAL_ADD (%d)",
+                     function, op, GPUSHMEM_SIGNAL_SET, GPUSHMEM_SIGNAL_ADD);
+}
+
+int gpsh_check_words(const char *function, const void *words, size_t nelems, size_t width, int cmp)
+{
+    int status = gpsh_check_ready(function);
+    if (status < 0)
+        return status;
+    if (cmp < GPUSHMEM_CMP_EQ || cmp > GPUSHMEM_CMP_LE)
+        return gpsh_fail(GPUSHMEM_ERR_INVALID,
+                         "%s: comparison %d is none of GPUSHMEM_CMP_EQ (%d) to GPUSHMEM_CMP_LE (%d)",
+                         function, cmp, GPUSHMEM_CMP_EQ, GPUSHMEM_CMP_LE);
+    if (nelems == 0)
+        return 0;
+    status = gpsh_check_heap(function, words, gpsh_bytes(nelems, width));
+    return status < 0 ? status : gpsh_check_aligned(function, words, width);
+}
+
 int gpsh_check_local(const char *function, const void *local)
 {
     if (local != NULL)

@@ -32,6 +32,10 @@ int gpsh_check_remote(const char *function, const void *sym, size_t bytes, int p
 int gpsh_check_heap(const char *function, const void *sym, size_t bytes);
 // A multiple of the word's size.
 int gpsh_check_aligned(const char *function, const void *sym, size_t bytes);
+// A signal word of `pe`, and what is to be done to it.
+int gpsh_check_signal(const char *function, const uint64_t *word, int op, int pe);
+// Words of this PE's heap to wait for, and how they are compared.
+int gpsh_check_words(const char *function, const void *words, size_t nelems, size_t width, int cmp);
 // Local memory of a transfer that is not empty.
 int gpsh_check_local(const char *function, const void *local);
 

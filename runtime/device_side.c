@@ -11,6 +11,7 @@
 #include "gpushmem/device_host.h"
 #include "gpushmem/gpushmem.h"
 #include "proxy.h"
+#include "stream_gpu.h"
 #include "sync.h"
 
 enum { REPLIES_LOG2 = 12 };
@@ -86,8 +87,7 @@ static int read_cpus(const char *text, int *out, int n)
     return 0;
 }
 
-// Where kernels reach pe's heap by loads and stores, or NULL: through a ring.
-static char *direct_base(int pe)
+char *gpsh_device_side_direct(int pe)
 {
     if (!gpsh.settings.p2p)
         return NULL;
@@ -101,7 +101,7 @@ static uint32_t handle_flags(void)
 {
     bool all = true;
     for (int pe = 0; pe < gpsh.n_pes; pe++)
-        all = all && direct_base(pe);
+        all = all && gpsh_device_side_direct(pe);
     uint32_t flags = gpsh.cpu_atomics ? GPUSHMEM_DEV_DIRECT_ATOMICS : 0;
     flags |= all && gpsh.cpu_atomics ? GPUSHMEM_DEV_ALL_DIRECT : 0;
     return flags | (gpsh.settings.force_system_scope || !gpsh.device_heap ? GPUSHMEM_DEV_SYSTEM_SCOPE : 0);
@@ -116,7 +116,7 @@ static int make_tables(void)
     int status = side.host && side.device && peers
                      ? 0 : gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the device side of %d PEs", gpsh.n_pes);
     for (int pe = 0; !status && pe < gpsh.n_pes; pe++)
-        peers[pe] = direct_base(pe);
+        peers[pe] = gpsh_device_side_direct(pe);
     if (!status)
         status = side.memory->device_write(side.device->peers, peers, (size_t)gpsh.n_pes * sizeof *peers);
     free(peers);
@@ -199,7 +199,7 @@ static void fill_handle(void)
         .layout = side.rings.layout,
     };
     for (int pe = 0; pe < gpsh.n_pes && pe < GPUSHMEM_DEV_NEAR_PEERS; pe++)
-        side.handle.near_peers[pe] = direct_base(pe);
+        side.handle.near_peers[pe] = gpsh_device_side_direct(pe);
 }
 
 static void print_counters(void)
@@ -247,6 +247,8 @@ static int make(void)
     if (atomic_load(&gpsh.failed_pe) >= 0)
         side.host->control.peer_failed = GPUSHMEM_ERR_PE_FAILED;
     atomic_store(&gpsh_device_side_exists, true);
+    if (gpsh.device_heap && gpsh_stream_gpu_load())
+        GPSH_LOG(DEBUG, "stream", "%s", gpsh_last_error()); // told again by who wants them
     return 0;
 }
 

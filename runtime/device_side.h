@@ -14,6 +14,9 @@ _Static_assert(sizeof(struct gpushmem_dev_sync) <= GPSH_DEVICE_RESERVED, "the ba
 // Memory for what device and host share, before the first use: a GPU's, where there is one.
 void gpsh_device_side_use(const struct gpsh_device_memory *memory);
 
+// Where kernels (and copies of a stream) reach pe's heap by loads and stores, or NULL: through a ring.
+char *gpsh_device_side_direct(int pe);
+
 // Ends kernels' waits, stops the proxy, frees everything. Before the transports are closed.
 void gpsh_device_side_finalize(void);
 

@@ -8,6 +8,7 @@
 #include "error.h"
 #include "gpu_kernels.h"
 #include "log.h"
+#include "stream_gpu.h"
 
 struct gpsh_gpu gpsh_gpu;
 
@@ -112,6 +113,7 @@ void gpsh_gpu_close(void)
     if (!gpsh_gpu.context)
         return;
     bool entered = gpsh_gpu_enter();
+    gpsh_stream_gpu_unload();
     gpsh_gpu_kernels_unload();
     if (copies.stream)
         gpsh_cu.stream_destroy(copies.stream);

@@ -14,7 +14,7 @@ typedef int gpsh_cu_device;
 typedef unsigned long long gpsh_cu_ptr;
 typedef unsigned long long gpsh_cu_allocation;
 typedef struct gpsh_cu_context_opaque *gpsh_cu_context;
-typedef struct gpsh_cu_stream_opaque *gpsh_cu_stream;
+typedef struct CUstream_st *gpsh_cu_stream; // the public gpushmem_stream_t
 typedef struct gpsh_cu_module_opaque *gpsh_cu_module;
 typedef struct gpsh_cu_function_opaque *gpsh_cu_function;
 
@@ -53,6 +53,8 @@ enum {
     GPSH_CU_MEMORY_DEVICE = 2,
     GPSH_CU_GRANULARITY_RECOMMENDED = 1,
     GPSH_CU_WAIT_GEQ = 0,
+    GPSH_CU_CAPTURE_NONE = 0,
+    GPSH_CU_CAPTURE_MODE_RELAXED = 2,
 };
 
 struct gpsh_cu_location {
@@ -134,6 +136,8 @@ struct gpsh_cu_uuid {
     X(stream_destroy, cuStreamDestroy_v2, (gpsh_cu_stream stream))                                                    \
     X(stream_sync, cuStreamSynchronize, (gpsh_cu_stream stream))                                                      \
     X(stream_query, cuStreamQuery, (gpsh_cu_stream stream))                                                           \
+    X(stream_capturing, cuStreamIsCapturing, (gpsh_cu_stream stream, int *status))                                    \
+    X(capture_mode, cuThreadExchangeStreamCaptureMode, (int *mode))                                                   \
     X(stream_write64, cuStreamWriteValue64_v2, (gpsh_cu_stream stream, gpsh_cu_ptr to, uint64_t value, unsigned flags)) \
     X(copy_any, cuMemcpyAsync, (gpsh_cu_ptr to, gpsh_cu_ptr from, size_t bytes, gpsh_cu_stream stream))               \
     X(copy_from_host, cuMemcpyHtoDAsync_v2, (gpsh_cu_ptr to, const void *from, size_t bytes, gpsh_cu_stream stream))  \

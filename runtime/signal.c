@@ -18,16 +18,7 @@ static int check(const char *function, const struct signal *s, const void *dest,
     int status = gpsh_check_remote(function, dest, bytes, pe);
     if (status == 0 && bytes != 0)
         status = gpsh_check_local(function, source);
-    if (status == 0)
-        status = gpsh_check_remote(function, s->word, sizeof *s->word, pe);
-    if (status == 0)
-        status = gpsh_check_aligned(function, s->word, sizeof *s->word);
-    if (status == 0 && s->op != GPUSHMEM_SIGNAL_SET && s->op != GPUSHMEM_SIGNAL_ADD)
-        status = gpsh_fail(GPUSHMEM_ERR_INVALID,
-                           "%s: signal operation %d is neither GPUSHMEM_SIGNAL_SET (%d) nor "
-                           "GPUSHMEM_SIGNAL_ADD (%d)",
-                           function, s->op, GPUSHMEM_SIGNAL_SET, GPUSHMEM_SIGNAL_ADD);
-    return status;
+    return status < 0 ? status : gpsh_check_signal(function, s->word, s->op, pe);
 }
 
 // Stores or adds the signal by the processor. False if adding is the NIC's.

@@ -59,17 +59,7 @@ uint64_t gpsh_word_fetch(const void *word, size_t bytes)
 
 static int check(const char *function, const void *vars, size_t nelems, struct kind kind, int cmp)
 {
-    int status = gpsh_check_ready(function);
-    if (status < 0)
-        return status;
-    if (cmp < GPUSHMEM_CMP_EQ || cmp > GPUSHMEM_CMP_LE)
-        return gpsh_fail(GPUSHMEM_ERR_INVALID,
-                         "%s: comparison %d is none of GPUSHMEM_CMP_EQ (%d) to GPUSHMEM_CMP_LE (%d)",
-                         function, cmp, GPUSHMEM_CMP_EQ, GPUSHMEM_CMP_LE);
-    if (nelems == 0)
-        return 0;
-    status = gpsh_check_heap(function, vars, gpsh_bytes(nelems, kind.width));
-    return status < 0 ? status : gpsh_check_aligned(function, vars, kind.width);
+    return gpsh_check_words(function, vars, nelems, kind.width, cmp);
 }
 
 // The common case of check() in line: one word in the heap, aligned.

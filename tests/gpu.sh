@@ -107,6 +107,10 @@ export GPUSHMEM_WAIT_TIMEOUT_MS=15000
 for p2p in 1 0; do
     check "kernels that wait for a dead PE end, P2P=$p2p" env GPUSHMEM_P2P=$p2p tests/device/lost.sh "$bin" device_lost.cuda
 done
+for p2p in 1 0; do
+    check "a stream's first operation is captured, P2P=$p2p" job 2 env GPUSHMEM_P2P=$p2p "$bin/device_stream.cuda" capture
+done
+check "a stream goes on after a wait in vain" job 1 env GPUSHMEM_WAIT_TIMEOUT_MS=300 "$bin/device_stream.cuda" vain
 
 # The whole way between hosts, without a NIC: kernel, ring, proxy, the verbs transport as it is, the software HCA
 # (tests/softhca), memory of the other GPU. Nothing reaches a peer directly.

@@ -289,6 +289,33 @@ struct gpushmem_dev {
     struct gpushmem_ring_layout layout;
 };
 
+// ---- Operations of a stream ---------------------------------------------------------------------------------------
+
+// What gpushmem/stream.h enqueues. 0 is none: a kernel launched with it does nothing.
+enum gpushmem_stream_kind {
+    GPUSHMEM_STREAM_PUT = 1,
+    GPUSHMEM_STREAM_GET = 2,
+    GPUSHMEM_STREAM_PUT_SIGNAL = 3,
+    GPUSHMEM_STREAM_SIGNAL = 4,
+    GPUSHMEM_STREAM_WAIT = 5,
+    GPUSHMEM_STREAM_QUIET = 6,
+    GPUSHMEM_STREAM_BARRIER = 7,
+    GPUSHMEM_STREAM_SYNC = 8,
+    GPUSHMEM_STREAM_KINDS = 9,
+};
+
+struct gpushmem_stream_op {
+    int32_t kind;
+    int32_t pe;
+    int32_t op; // signal operator, or comparison of a wait
+    int32_t reserved;
+    void *dest;
+    const void *source;
+    uint64_t bytes;
+    uint64_t *signal;
+    uint64_t value; // the signal's, or what a wait compares with
+};
+
 GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_ring_status) == 128, "consumed and completed on cache lines of their own");
 GPUSHMEM_STATIC_ASSERT(offsetof(struct gpushmem_ring_status, completed) == 64, "completed on its own cache line");
 GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_ring) == 80, "ABI");

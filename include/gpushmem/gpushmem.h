@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // gpushmem: one-sided communication between the processing elements (PEs) of a parallel job. This is the host API;
-// device.cuh is the same for kernels. C11 programs also get type-generic names (generic.h), C++ programs overloads.
+// stream.h is for CUDA streams, device.cuh for kernels. C11 programs also get type-generic names (generic.h), C++ programs overloads.
 //
 // Rules that hold everywhere
 //
@@ -36,6 +36,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "gpushmem/stream.h"
 #include "gpushmem/types.h"
 
 #if defined(__GNUC__)

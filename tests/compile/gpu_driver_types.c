@@ -39,6 +39,8 @@ SAME(GPSH_CU_POINTER_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_MEMORY_TYPE);
 SAME(GPSH_CU_MEMORY_DEVICE, CU_MEMORYTYPE_DEVICE);
 SAME(GPSH_CU_GRANULARITY_RECOMMENDED, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED);
 SAME(GPSH_CU_WAIT_GEQ, CU_STREAM_WAIT_VALUE_GEQ);
+SAME(GPSH_CU_CAPTURE_NONE, CU_STREAM_CAPTURE_STATUS_NONE);
+SAME(GPSH_CU_CAPTURE_MODE_RELAXED, CU_STREAM_CAPTURE_MODE_RELAXED);
 
 SIZE(gpsh_cu_result, CUresult);
 SIZE(gpsh_cu_device, CUdevice);
@@ -49,6 +51,7 @@ SIZE(struct gpsh_cu_allocation_properties, CUmemAllocationProp);
 SIZE(struct gpsh_cu_access, CUmemAccessDesc);
 SIZE(struct gpsh_cu_ipc_handle, CUipcMemHandle);
 SIZE(struct gpsh_cu_uuid, CUuuid);
+_Static_assert(_Generic((gpsh_cu_stream)0, CUstream: 1, default: 0), "streams are of CUDA's own type");
 
 FIELD(struct gpsh_cu_location, id, CUmemLocation, id);
 FIELD(struct gpsh_cu_allocation_properties, handle_types, CUmemAllocationProp, requestedHandleTypes);

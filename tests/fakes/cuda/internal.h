@@ -43,7 +43,7 @@ struct gpsh_cu_context_opaque {
     int device;
     int retained;
     gpsh_cu_result broken;         // sticky
-    struct gpsh_cu_stream_opaque *first_stream;
+    struct CUstream_st *first_stream;
     unsigned long pending;         // operations in all streams
 };
 

@@ -8,8 +8,8 @@
 
 #include "internal.h"
 
-struct gpsh_cu_stream_opaque {
-    struct gpsh_cu_stream_opaque *next; // of the context; fake.lock
+struct CUstream_st {
+    struct CUstream_st *next; // of the context; fake.lock
     gpsh_cu_context context;
     pthread_t thread;
     pthread_mutex_t lock;
@@ -43,7 +43,7 @@ static void execute(gpsh_cu_context context, struct fake_operation *operation)
 
 static void *serve(void *arg)
 {
-    struct gpsh_cu_stream_opaque *stream = arg;
+    struct CUstream_st *stream = arg;
     pthread_mutex_lock(&stream->lock);
     while (stream->first || !stream->closing) {
         struct fake_operation *operation = stream->first;
@@ -191,6 +191,25 @@ gpsh_cu_result cuStreamQuery(gpsh_cu_stream handle)
     return code || ready ? code : GPSH_CU_NOT_READY;
 }
 
+// There are no graphs here.
+gpsh_cu_result cuStreamIsCapturing(gpsh_cu_stream stream, int *status)
+{
+    ENTER(NEEDS_CONTEXT);
+    resolve(stream);
+    *status = GPSH_CU_CAPTURE_NONE;
+    return 0;
+}
+
+gpsh_cu_result cuThreadExchangeStreamCaptureMode(int *mode)
+{
+    static _Thread_local int current;
+    ENTER(NEEDS_INIT);
+    int before = current;
+    current = *mode;
+    *mode = before;
+    return 0;
+}
+
 static gpsh_cu_result illegal(const char *what, uintptr_t at, size_t bytes)
 {
     fprintf(stderr, "fake cuda: %s of %zu bytes at %#lx, which is no GPU memory or not mapped as a whole\n", what, bytes,
@@ -316,7 +335,7 @@ void fake_stream_report(int *leaks)
 {
     pthread_mutex_lock(&fake.lock);
     for (int i = 0; i < FAKE_DEVICES; i++)
-        for (const struct gpsh_cu_stream_opaque *s = fake.contexts[i].first_stream; s; s = s->next)
+        for (const struct CUstream_st *s = fake.contexts[i].first_stream; s; s = s->next)
             if (!s->is_default)
                 fake_leak(leaks, "a stream of GPU %d", i);
     pthread_mutex_unlock(&fake.lock);

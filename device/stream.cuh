@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The operations of gpushmem/stream.h as kernels of one block: the library launches them on a GPU, the emulation on CPU threads.
+#ifndef GPUSHMEM_DEVICE_STREAM_CUH
+#define GPUSHMEM_DEVICE_STREAM_CUH
+
+#include "gpushmem/device/sync.cuh"
+
+// `kind` is op.kind. All threads of the block take part where data is copied; the others are launched with one thread.
+GPSH_DEV void gpsh_dev_stream_do(const struct gpushmem_dev &dev, const struct gpushmem_stream_op &op, int kind)
+{
+    switch (kind) {
+    case GPUSHMEM_STREAM_PUT:
+        gpsh_dev_put<gpsh_scope_block>(dev, op.dest, op.source, op.bytes, op.pe, true);
+        break;
+    case GPUSHMEM_STREAM_GET:
+        gpsh_dev_get<gpsh_scope_block>(dev, op.dest, op.source, op.bytes, op.pe, true);
+        break;
+    case GPUSHMEM_STREAM_PUT_SIGNAL:
+        gpsh_dev_put_signal<gpsh_scope_block>(dev, op.dest, op.source, op.bytes, op.signal, op.value, op.op, op.pe, true);
+        break;
+    case GPUSHMEM_STREAM_SIGNAL: gpsh_dev_signal(dev, op.signal, op.value, op.op, op.pe); break;
+    case GPUSHMEM_STREAM_WAIT: gpsh_dev_wait_until<uint64_t>(dev, op.signal, op.op, op.value); break;
+    case GPUSHMEM_STREAM_QUIET: gpsh_dev_quiet(dev); break;
+    case GPUSHMEM_STREAM_BARRIER: gpsh_dev_barrier_all<gpsh_scope_thread>(dev); break;
+    case GPUSHMEM_STREAM_SYNC: gpsh_dev_sync_all<gpsh_scope_thread>(dev); break;
+    default: break;
+    }
+}
+
+#endif

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Operations of streams (gpushmem/stream.h) between kernels. Everything is enqueued without the host waiting in between: what is
+// wrong with the order shows in the data.
+#include "kernel_check.cuh"
+
+#include <string.h>
+
+enum { BYTES = 256 << 10, ROUNDS = 40, SLOTS = 16 };
+
+static int me, n, right, left;
+static int *errors;
+static char *outbox, *inbox; // symmetric, BYTES each
+static uint64_t *words;      // symmetric
+
+static __device__ char pattern(size_t i, int seed)
+{
+    return (char)(i * 7 + i / 251 + (unsigned)seed * 31);
+}
+
+__global__ void fill(char *memory, size_t bytes, int seed)
+{
+    for (size_t i = threadIdx.x; i < bytes; i += blockDim.x)
+        memory[i] = seed < 0 ? 0 : pattern(i, seed);
+}
+
+// memory[at .. at + bytes) holds the pattern, and the 16 bytes on either side nothing.
+__global__ void expect(const char *memory, size_t at, size_t bytes, int seed, int *counts)
+{
+    for (size_t i = threadIdx.x; i < bytes; i += blockDim.x)
+        EXPECT(counts, memory[at + i] == pattern(i, seed));
+    for (size_t i = at < 16 ? 0 : at - 16; threadIdx.x == 0 && i < at + bytes + 16; i++)
+        EXPECT(counts, (i >= at && i < at + bytes) || !memory[i]);
+}
+
+__global__ void store(uint64_t *word, uint64_t value)
+{
+    *word = value;
+}
+
+__global__ void expect_words(const uint64_t *array, int count, uint64_t first, uint64_t step, int *counts)
+{
+    for (int i = 0; i < count; i++)
+        EXPECT(counts, array[i] == first + step * (uint64_t)i);
+}
+
+static void barrier(gpushmem_stream_t stream)
+{
+    CHECK_OK(gpushmem_barrier_all_on_stream(stream));
+}
+
+// put, put_signal and get of odd sizes at odd places.
+static void test_data(gpushmem_stream_t s)
+{
+    static const size_t sizes[] = {1, 2, 3, 4, 7, 8, 9, 16, 31, 100, 1000, 4097, 65536, 65537, 100001};
+    static const size_t ats[] = {16, 17, 24, 31};
+    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+        size_t bytes = sizes[k], to = ats[k % 4], from = k % 3 ? ats[(k + 1) % 4] : to;
+        for (int how = 0; how < 3; how++) {
+            int seed = (int)(k * 3) + how;
+            CHECK_OK(GPUSHMEM_LAUNCH(fill, 1, 32, s, inbox, bytes + 64, -1));
+            CHECK_OK(GPUSHMEM_LAUNCH(fill, 1, 32, s, outbox + from, bytes, seed + 100 * me));
+            barrier(s);
+            if (how == 0)
+                CHECK_OK(gpushmem_putmem_on_stream(inbox + to, outbox + from, bytes, right, s));
+            if (how == 1) {
+                CHECK_OK(gpushmem_putmem_signal_on_stream(inbox + to, outbox + from, bytes, &words[0], 1 + k, GPUSHMEM_SIGNAL_SET,
+                                                          right, s));
+                CHECK_OK(gpushmem_signal_wait_until_on_stream(&words[0], GPUSHMEM_CMP_EQ, 1 + k, s));
+            }
+            if (how == 2)
+                CHECK_OK(gpushmem_getmem_on_stream(inbox + to, outbox + from, bytes, left, s));
+            if (how == 0)
+                barrier(s);
+            CHECK_OK(GPUSHMEM_LAUNCH(expect, 1, 32, s, (const char *)inbox, to, bytes, seed + 100 * left, errors));
+            barrier(s);
+        }
+    }
+    CHECK_OK(gpushmem_launch_wait(s));
+}
+
+// A round trip per round: kernels see what came before in the stream, and what a signal announced.
+static void test_order(gpushmem_stream_t s)
+{
+    uint64_t *data = (uint64_t *)inbox, *source = (uint64_t *)outbox;
+    for (uint64_t round = 1; round <= ROUNDS; round++) {
+        CHECK_OK(GPUSHMEM_LAUNCH(store, 1, 1, s, source, round));
+        CHECK_OK(gpushmem_putmem_on_stream(&data[1], source, 8, right, s));
+        CHECK_OK(gpushmem_quiet_on_stream(s));
+        CHECK_OK(gpushmem_uint64_put_signal_on_stream(data, source, 1, &words[1], 1, GPUSHMEM_SIGNAL_ADD, right, s));
+        CHECK_OK(GPUSHMEM_LAUNCH(store, 1, 1, s, source, ~round)); // the source is ours again
+        CHECK_OK(gpushmem_signal_wait_until_on_stream(&words[1], GPUSHMEM_CMP_GE, round, s));
+        CHECK_OK(GPUSHMEM_LAUNCH(expect_words, 1, 1, s, (const uint64_t *)data, 2, round, (uint64_t)0, errors));
+        CHECK_OK(gpushmem_signal_op_on_stream(&words[2], round, GPUSHMEM_SIGNAL_SET, left, s)); // you may overwrite it
+        CHECK_OK(gpushmem_signal_wait_until_on_stream(&words[2], GPUSHMEM_CMP_GE, round, s));
+    }
+    barrier(s);
+    CHECK_OK(gpushmem_launch_wait(s));
+}
+
+// One source for many puts: each sends what the kernel before it stored.
+static void test_source(gpushmem_stream_t s)
+{
+    uint64_t *data = (uint64_t *)inbox, *source = (uint64_t *)outbox;
+    CHECK_OK(GPUSHMEM_LAUNCH(fill, 1, 32, s, inbox, (size_t)BYTES, -1));
+    barrier(s);
+    for (uint64_t i = 0; i < SLOTS; i++) {
+        CHECK_OK(GPUSHMEM_LAUNCH(store, 1, 1, s, source + 1, 1000 + i));
+        CHECK_OK(gpushmem_putmem_on_stream(&data[i], source + 1, 8, right, s));
+    }
+    for (uint64_t i = 0; i < SLOTS; i++) {
+        CHECK_OK(GPUSHMEM_LAUNCH(fill, 1, 8, s, outbox, (size_t)3000, (int)i));
+        CHECK_OK(gpushmem_put64_on_stream(inbox + 3072 * (i + 1), outbox, 375, right, s));
+    }
+    barrier(s);
+    CHECK_OK(GPUSHMEM_LAUNCH(expect_words, 1, 1, s, (const uint64_t *)data, SLOTS, (uint64_t)1000, (uint64_t)1, errors));
+    for (uint64_t i = 0; i < SLOTS; i++)
+        CHECK_OK(GPUSHMEM_LAUNCH(expect, 1, 8, s, (const char *)inbox + 3072 * (i + 1), (size_t)0, (size_t)3000, (int)i, errors));
+    barrier(s);
+    CHECK_OK(gpushmem_launch_wait(s));
+}
+
+// The first stream waits, in every way there is, for what the neighbour's second stream sends later.
+static void test_waits(gpushmem_stream_t one, gpushmem_stream_t two)
+{
+    static const struct {
+        int cmp;
+        uint64_t before, value, after;
+    } rows[] = {{GPUSHMEM_CMP_EQ, 0, 5, 5}, {GPUSHMEM_CMP_NE, 5, 5, 6}, {GPUSHMEM_CMP_GT, 5, 5, 6},
+                {GPUSHMEM_CMP_GE, 4, 5, 5}, {GPUSHMEM_CMP_LT, 5, 5, 4}, {GPUSHMEM_CMP_LE, 6, 5, ~(uint64_t)0 >> 63}};
+    for (const auto &row : rows) {
+        CHECK_OK(gpushmem_signal_op_on_stream(&words[3], row.before, GPUSHMEM_SIGNAL_SET, me, two));
+        CHECK_OK(gpushmem_quiet_on_stream(two));
+        CHECK_OK(gpushmem_launch_wait(two));
+        CHECK_OK(gpushmem_signal_wait_until_on_stream(&words[3], row.cmp, row.value, one));
+        CHECK_OK(GPUSHMEM_LAUNCH(expect_words, 1, 1, one, (const uint64_t *)&words[3], 1, row.after, (uint64_t)0, errors));
+        CHECK_OK(gpushmem_barrier_all()); // every PE's first stream waits, or will
+        CHECK_OK(gpushmem_signal_op_on_stream(&words[3], row.after, GPUSHMEM_SIGNAL_SET, right, two));
+        CHECK_OK(gpushmem_launch_wait(one));
+        CHECK_OK(gpushmem_launch_wait(two));
+        CHECK_OK(gpushmem_barrier_all());
+    }
+}
+
+// All PEs add to PE 0's word; nothing is lost.
+static void test_add(gpushmem_stream_t one, gpushmem_stream_t two)
+{
+    for (int i = 0; i < 10; i++) {
+        CHECK_OK(gpushmem_signal_op_on_stream(&words[4], 3, GPUSHMEM_SIGNAL_ADD, 0, one));
+        CHECK_OK(gpushmem_putmem_signal_on_stream(NULL, NULL, 0, &words[4], 4, GPUSHMEM_SIGNAL_ADD, 0, two));
+    }
+    if (me == 0)
+        CHECK_OK(gpushmem_signal_wait_until_on_stream(&words[4], GPUSHMEM_CMP_EQ, (uint64_t)(70 * n), one));
+    CHECK_OK(gpushmem_launch_wait(one));
+    CHECK_OK(gpushmem_launch_wait(two));
+    CHECK_OK(gpushmem_barrier_all());
+}
+
+// Nobody is ahead, and what was put before a barrier is there behind it.
+static void test_barriers(gpushmem_stream_t s)
+{
+    uint64_t *counters = (uint64_t *)inbox, *source = (uint64_t *)outbox;
+    for (uint64_t round = 1; round <= ROUNDS; round++) {
+        CHECK_OK(GPUSHMEM_LAUNCH(store, 1, 1, s, source, round));
+        for (int pe = 0; pe < n; pe++)
+            CHECK_OK(gpushmem_uint64_put_on_stream(&counters[me], source, 1, pe, s));
+        barrier(s);
+        CHECK_OK(GPUSHMEM_LAUNCH(expect_words, 1, 1, s, (const uint64_t *)counters, n, round, (uint64_t)0, errors));
+        CHECK_OK(gpushmem_sync_all_on_stream(s));
+    }
+    CHECK_OK(gpushmem_launch_wait(s));
+}
+
+#define REFUSED(call, status, text)                                                                                    \
+    do {                                                                                                               \
+        int got = (call);                                                                                              \
+        if (got != (status) || !strstr(gpushmem_last_error(), text)) {                                                 \
+            fprintf(stderr, "%s:%d: %s: %d, '%s'\n", __FILE__, __LINE__, #call, got, gpushmem_last_error());           \
+            check_failures++;                                                                                          \
+        }                                                                                                              \
+    } while (0)
+
+static void test_refusals(gpushmem_stream_t s)
+{
+    uint64_t *word = &words[8];
+    struct gpushmem_dev dev;
+    CHECK_OK(gpushmem_device_handle(&dev));
+    char *end = dev.heap + dev.heap_bytes;
+    CHECK_OK(GPUSHMEM_LAUNCH(store, 1, 1, s, word, (uint64_t)77));
+    CHECK_OK(gpushmem_launch_wait(s));
+    REFUSED(gpushmem_putmem_on_stream(word, outbox, 8, n, s), GPUSHMEM_ERR_PE, "gpushmem_putmem_on_stream: there is no PE");
+    REFUSED(gpushmem_getmem_on_stream(word, outbox, 8, -1, s), GPUSHMEM_ERR_PE, "gpushmem_getmem_on_stream: there is no PE -1");
+    REFUSED(gpushmem_putmem_on_stream(end - 4, outbox, 8, me, s), GPUSHMEM_ERR_ADDRESS, "beyond the end");
+    REFUSED(gpushmem_putmem_on_stream(&check_failures, outbox, 4, me, s), GPUSHMEM_ERR_ADDRESS, "not in the symmetric heap");
+    REFUSED(gpushmem_int_get_on_stream((int *)word, &check_failures, 1, me, s), GPUSHMEM_ERR_ADDRESS, "not in the symmetric heap");
+    REFUSED(gpushmem_double_put_on_stream((double *)word, (double *)outbox, SIZE_MAX / 4, me, s), GPUSHMEM_ERR_ADDRESS, "beyond");
+    REFUSED(gpushmem_putmem_on_stream(word, NULL, 8, me, s), GPUSHMEM_ERR_INVALID, "NULL");
+    REFUSED(gpushmem_putmem_signal_on_stream(word, outbox, 8, word, 1, 2, me, s), GPUSHMEM_ERR_INVALID, "signal operation 2");
+    REFUSED(gpushmem_putmem_signal_on_stream(word, outbox, 8, (uint64_t *)((char *)word + 4), 1, GPUSHMEM_SIGNAL_SET, me, s),
+            GPUSHMEM_ERR_ALIGNMENT, "multiple of 8");
+    REFUSED(gpushmem_signal_op_on_stream(word, 1, GPUSHMEM_SIGNAL_SET, n, s), GPUSHMEM_ERR_PE, "gpushmem_signal_op_on_stream");
+    REFUSED(gpushmem_signal_wait_until_on_stream(word, 6, 1, s), GPUSHMEM_ERR_INVALID, "comparison 6");
+    REFUSED(gpushmem_signal_wait_until_on_stream((uint64_t *)end, GPUSHMEM_CMP_NE, 1, s), GPUSHMEM_ERR_ADDRESS, "not in the");
+#if defined(__CUDACC__)
+    static char pageable[64];
+    REFUSED(gpushmem_putmem_on_stream(word, pageable, 8, me, s), GPUSHMEM_ERR_INVALID, "pageable");
+    REFUSED(gpushmem_getmem_on_stream(pageable, word, 8, me, s), GPUSHMEM_ERR_INVALID, "pageable");
+#endif
+    // Nothing of it was enqueued; and nothing is legal.
+    CHECK_OK(gpushmem_putmem_on_stream(NULL, NULL, 0, right, s));
+    CHECK_OK(gpushmem_getmem_on_stream(NULL, NULL, 0, right, s));
+    CHECK_OK(GPUSHMEM_LAUNCH(expect_words, 1, 1, s, (const uint64_t *)word, 1, (uint64_t)77, (uint64_t)0, errors));
+    CHECK_OK(gpushmem_launch_wait(s));
+}
+
+#if defined(__CUDACC__)
+#include "stream_graph.cuh"
+#endif
+
+// A wait that nobody ends: the stream goes on, and the host is told.
+static void test_in_vain(gpushmem_stream_t s)
+{
+    CHECK_OK(gpushmem_signal_wait_until_on_stream(&words[5], GPUSHMEM_CMP_NE, 0, s));
+    CHECK_OK(GPUSHMEM_LAUNCH(store, 1, 1, s, &words[6], (uint64_t)9));
+    REFUSED(gpushmem_launch_wait(s), GPUSHMEM_ERR_TIMEOUT, "timed out");
+    CHECK(check_read(&words[6]) == 9);
+    CHECK_OK(gpushmem_quiet());
+}
+
+// usage: device_stream [vain | capture]; capture: the first call ever of a stream operation is captured into a graph
+int main(int argc, char **argv)
+{
+    const char *only = argc > 1 ? argv[1] : "";
+    gpushmem_stream_t one, two;
+    me = check_begin();
+    n = gpushmem_n_pes();
+    right = (me + 1) % n;
+    left = (me + n - 1) % n;
+    outbox = (char *)gpushmem_calloc(1, BYTES);
+    inbox = (char *)gpushmem_calloc(1, BYTES);
+    words = (uint64_t *)gpushmem_calloc(64, 8);
+    errors = check_errors_begin();
+    CHECK_OK(gpushmem_stream_create(&one));
+    CHECK_OK(gpushmem_stream_create(&two));
+    if (!strcmp(only, "vain")) {
+        test_in_vain(one);
+    } else {
+#if defined(__CUDACC__)
+        test_graph(one, two, !strcmp(only, "capture"));
+#endif
+        test_data(one);
+        test_order(one);
+        test_source(NULL); // the default stream
+        test_waits(one, two);
+        test_add(one, two);
+        test_barriers(two);
+        test_refusals(one);
+    }
+    gpushmem_stream_destroy(two);
+    gpushmem_stream_destroy(one);
+    check_errors_end(__FILE__, errors);
+    gpushmem_free(words);
+    gpushmem_free(inbox);
+    gpushmem_free(outbox);
+    return check_end("stream");
+}
