@@ -150,6 +150,7 @@ static int make_proxy(void)
         .replies = side.host->replies,
         .n_replies = 1 << REPLIES_LOG2,
         .spin_ns = (uint64_t)s->proxy_spin_us * 1000,
+        .times = s->proxy_times,
         .crowded = gpsh.boot.node_n_pes * (1 + n_threads) > count_cpus(),
         .sleep = side.memory->cpu_threads,
     };
@@ -218,6 +219,8 @@ static void unmake(void)
         gpsh_proxy_stop(side.proxy);
         if (gpsh.settings.stats)
             print_counters();
+        if (gpsh.settings.stats && gpsh.settings.proxy_times)
+            gpsh_proxy_times_print(side.proxy, gpsh.my_pe);
         for (int i = 0; i < side.proxy->n_threads; i++)
             for (int t = 0; t < gpsh.n_transports; t++)
                 if (side.proxy->threads[i].channels[t])
@@ -329,6 +332,25 @@ int gpushmem_device_error(void)
     __atomic_store_n(&side.host->control.peer_failed, 0, __ATOMIC_RELEASE);
     pthread_mutex_unlock(&side.lock);
     return proxy ? proxy : fault;
+}
+
+int gpushmem_proxy_times_read(struct gpushmem_proxy_times *out)
+{
+    int status = gpsh_check_initialised("proxy_times_read");
+    if (status)
+        return status;
+    if (!out)
+        return gpsh_fail(GPUSHMEM_ERR_INVALID, "gpushmem_proxy_times_read: no place for the times (NULL)");
+    pthread_mutex_lock(&side.lock);
+    if (!side.proxy)
+        status = gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED, "there are no proxy threads: no kernel was launched yet, or all PEs are "
+                           "reached by loads and stores (GPUSHMEM_P2P=0 turns that off)");
+    else if (!gpsh.settings.proxy_times)
+        status = gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED, "proxy threads take no times: set GPUSHMEM_PROXY_TIMES=1");
+    else
+        gpsh_proxy_times_read(side.proxy, out);
+    pthread_mutex_unlock(&side.lock);
+    return status;
 }
 
 int gpsh_device_side_quiet(void)

@@ -23,16 +23,10 @@ enum {
     SLEEP_LIMIT_MS = 10, // a wake-up that got lost costs no more than this
 };
 
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 int gpsh_proxy_step(struct gpsh_proxy_thread *thread)
 {
     int work = 0;
+    gpsh_clock_pass_begin(&thread->clock);
     for (int i = 0; i < thread->n_rings; i++)
         work += gpsh_proxy_pump(thread, thread->rings[i]);
     for (int t = 0; t < GPSH_MAX_TRANSPORTS; t++) {
@@ -41,13 +35,17 @@ int gpsh_proxy_step(struct gpsh_proxy_thread *thread)
             continue;
         if (thread->dirty[t]) {
             thread->dirty[t] = false;
+            gpsh_clock_enter(&thread->clock, GPSH_STAGE_DOORBELL);
             channel->ops->flush(channel);
         }
+        gpsh_clock_enter(&thread->clock, GPSH_STAGE_POLL);
         if (channel->pending)
             work += channel->ops->progress(channel);
     }
+    gpsh_clock_enter(&thread->clock, GPSH_STAGE_RETIRE);
     for (int i = 0; i < thread->n_rings; i++)
         work += gpsh_proxy_retire(thread, thread->rings[i]);
+    gpsh_clock_pass_end(&thread->clock, work);
     return work;
 }
 
@@ -114,7 +112,7 @@ static void idle_step(struct gpsh_proxy_thread *thread, struct idle *idle)
 {
     const struct gpsh_proxy_env *env = &thread->proxy->env;
     if (idle->passes++ % 32 == 0) {
-        uint64_t now = now_ns();
+        uint64_t now = gpsh_clock_ns();
         if (idle->passes == 1)
             idle->since_ns = now;
         idle->idle_ns = now - idle->since_ns;
@@ -226,6 +224,8 @@ int gpsh_proxy_create(const struct gpsh_proxy_env *env, int n_threads, struct gp
     for (int i = 0; i < n_threads; i++) {
         threads[i].proxy = proxy;
         threads[i].cpu = -1;
+        if (env->times)
+            gpsh_clock_start(&threads[i].clock);
     }
     *out = proxy;
     return 0;

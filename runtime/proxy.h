@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 
 #include "core.h"
+#include "proxy_times.h"
 #include "ring.h"
 
 // How far a command got after it was read. It stays in the ring's `inflight` until all earlier ones are complete.
@@ -73,6 +74,7 @@ struct gpsh_proxy_env {
     struct gpushmem_device_control *control; // told of failed peers; may be NULL
     uint64_t spin_ns;                  // an idle thread polls this long before it yields
     bool crowded;                      // more busy threads than CPUs: yield at once when idle
+    bool times;                        // account for the threads' time: proxy_times.h
     bool sleep;                        // producers wake sleepers (emulation); else an idle thread naps
 };
 
@@ -82,6 +84,7 @@ struct gpsh_proxy_thread {
     bool dirty[GPSH_MAX_TRANSPORTS];                    // posted to since the last flush
     struct gpsh_proxy_ring **rings;
     int n_rings;
+    struct gpsh_proxy_clock clock;
     int cpu;                 // to run on, -1: anywhere
     pthread_t thread;
     bool running;

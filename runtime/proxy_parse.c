@@ -205,7 +205,9 @@ static int post(struct gpsh_proxy_thread *thread, struct gpsh_proxy_ring *ring, 
         entry->state = GPSH_INFLIGHT_CALLBACK;
         op->completion = &entry->completion;
     }
+    gpsh_clock_enter(&thread->clock, GPSH_STAGE_POST);
     int result = channel->ops->post(channel, op);
+    gpsh_clock_enter(&thread->clock, GPSH_STAGE_PARSE);
     if (result == GPSH_POST_AGAIN || result < 0)
         return result;
     ring->counters.posts++;

@@ -24,7 +24,7 @@ while [ $# -gt 0 ]; do
 done
 
 # Not the whole build: what runs here.
-targets='gpushmem gpushmem_cli gpushmem-perf.cuda gpu_heap gpu_ops perf_gpu_rows perf_gpu_ring_rates gpushmem_softhca softhca_test'
+targets='gpushmem gpushmem_cli gpushmem-perf.cuda gpu_heap gpu_ops perf_gpu_rows perf_gpu_ring_rates perf_put_path.cuda gpushmem_softhca softhca_test'
 for name in basic rma amo order errors tiny lost stream; do
     [ ! -e tests/device/$name.cu ] || targets+=" device_$name.cuda"
 done
@@ -134,6 +134,7 @@ for program in "$bin"/device_{basic,rma,amo,order,tiny,stream}.cuda; do
             'GPUSHMEM_SOFTHCA_REORDER=1 GPUSHMEM_SOFTHCA_DELAY_US=20' "$program" ;;
     esac
 done
+check "perf_put_path, software HCA" mission GPUSHMEM_PROXY_TIMES=1 "$bin/perf_put_path.cuda" 20000
 
 if [ -z "$quick" ] && command -v compute-sanitizer >/dev/null; then
     for tool in memcheck racecheck; do
@@ -148,6 +149,8 @@ if [ -n "$perf" ]; then
     GPUSHMEM_HEAP_SIZE=256M "$bin/gpushmem" perf put-lat get-lat amo barrier put-bw get-bw ring --seconds 0.1 --markdown --quiet
     "$bin/gpushmem" run -n 2 env GPUSHMEM_HEAP_SIZE=256M "$bin/perf_gpu_rows"
     GPUSHMEM_P2P=0 "$bin/gpushmem" run -n 2 env GPUSHMEM_HEAP_SIZE=256M "$bin/perf_gpu_rows" proxy
+    mission GPUSHMEM_PROXY_TIMES=1 "$bin/perf_put_path.cuda" 200000
+    mission GPUSHMEM_PROXY_TIMES=0 "$bin/perf_put_path.cuda" 200000 # what taking the times costs
 fi
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

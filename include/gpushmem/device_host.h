@@ -28,6 +28,22 @@ GPUSHMEM_API int gpushmem_device_handle(struct gpushmem_dev *out);
 // gpushmem_launch_wait report it as well. After a PE was lost, waits in kernels fail until the loss has been taken here.
 GPUSHMEM_API int gpushmem_device_error(void);
 
+// How the proxy threads of this PE have spent their time since they started, summed over them.
+struct gpushmem_proxy_times {
+    uint64_t total_ns;
+    uint64_t parse_ns;    // looking for commands, reading and checking them
+    uint64_t post_ns;     // handing operations to the transport, which makes work requests of them
+    uint64_t doorbell_ns; // ringing for what was held back
+    uint64_t poll_ns;     // polling the transport for completions
+    uint64_t retire_ns;   // publishing what is complete
+    uint64_t idle_ns;     // all the rest: total_ns is the sum
+};
+
+// Wants GPUSHMEM_PROXY_TIMES=1. Any thread, at any time; the difference of two calls is what happened in between.
+// GPUSHMEM_ERR_UNSUPPORTED: the setting is off, or there are no proxy threads; GPUSHMEM_ERR_STATE: not initialised.
+// *out is untouched on failure.
+GPUSHMEM_API int gpushmem_proxy_times_read(struct gpushmem_proxy_times *out);
+
 // Makes `sentence` this thread's gpushmem_last_error() and returns `status`: for the launch macro, programs do not need it.
 GPUSHMEM_API int gpushmem_launch_refused(int status, const char *sentence);
 

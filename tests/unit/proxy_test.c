@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpushmem/device_host.h"
 #include "runtime/error.h"
 #include "tests/fakes/fake_transport.h"
 
@@ -482,4 +483,24 @@ Test(proxy, threads__asleep__a_wake_up_gets_the_command_read)
             sched_yield();
     }
     gpsh_proxy_stop(proxy);
+}
+
+// An empty pass is idle time, one with work is not, and the parts make the whole.
+Test(proxy, times__passes_with_and_without_work__parts_add_up)
+{
+    struct gpushmem_proxy_times times;
+    gpsh_clock_start(&proxy->threads[0].clock);
+    gpsh_proxy_step(&proxy->threads[0]);
+    gpsh_proxy_times_read(proxy, &times);
+    cr_assert_eq(times.parse_ns + times.post_ns + times.doorbell_ns + times.poll_ns + times.retire_ns, 0);
+    for (int i = 0; i < 20; i++)
+        push(0, put_to(1));
+    gpsh_proxy_step(&proxy->threads[0]);
+    uint64_t before = times.total_ns;
+    gpsh_proxy_times_read(proxy, &times);
+    uint64_t busy = times.parse_ns + times.post_ns + times.doorbell_ns + times.poll_ns + times.retire_ns;
+    cr_assert_gt(times.parse_ns, 0);
+    cr_assert_gt(times.post_ns, 0);
+    cr_assert_gt(times.total_ns, before);
+    cr_assert_eq(busy + times.idle_ns, times.total_ns);
 }
