@@ -21,8 +21,10 @@
 
 #if defined(__CUDA_ARCH__)
 #define GPSH_UNROLL _Pragma("unroll")
+#define GPSH_NO_UNROLL _Pragma("unroll 1")
 #else
 #define GPSH_UNROLL
+#define GPSH_NO_UNROLL
 #endif
 
 // Program memory seen as words, whatever its declared type.
@@ -63,6 +65,17 @@ GPSH_DEV void gpsh_dev_fence_sys(void)
 #endif
 }
 
+// Behind a load that saw an answer: what was written before the answer is visible to loads from here on. Does not wait for this
+// thread's own stores, as fence.acq_rel does (0.6 us, more while stores to host memory are on their way).
+GPSH_DEV void gpsh_dev_fence_acquire_sys(void)
+{
+#if defined(__CUDA_ARCH__) && __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ >= 1208
+    asm volatile("fence.acquire.sys;" ::: "memory"); // PTX 8.6
+#else
+    gpsh_dev_fence_sys();
+#endif
+}
+
 // Also orders stores before later loads: what quiet needs.
 GPSH_DEV void gpsh_dev_fence_full_sys(void)
 {
@@ -80,7 +93,9 @@ GPSH_DEV void gpsh_dev_fence_full_sys(void)
 GPSH_DEV uint64_t gpsh_dev_add64_relaxed_gpu(uint64_t *word, uint64_t value)
 {
 #if defined(__CUDA_ARCH__)
-    return atomicAdd((unsigned long long *)word, (unsigned long long)value);
+    uint64_t old; // state space global: for a generic address the compiler adds code for shared memory
+    asm volatile("atom.add.relaxed.gpu.global.u64 %0, [%1], %2;" : "=l"(old) : "l"(word), "l"(value) : "memory");
+    return old;
 #else
     return __atomic_fetch_add(word, value, __ATOMIC_RELAXED);
 #endif
@@ -91,7 +106,7 @@ GPSH_DEV uint64_t gpsh_dev_add64_relaxed_gpu(uint64_t *word, uint64_t value)
 GPSH_DEV void gpsh_dev_max64_relaxed_gpu(uint64_t *word, uint64_t value)
 {
 #if defined(__CUDA_ARCH__)
-    atomicMax((unsigned long long *)word, (unsigned long long)value);
+    asm volatile("red.max.relaxed.gpu.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
 #else
     uint64_t old = __atomic_load_n(word, __ATOMIC_RELAXED);
     while (old < value && !__atomic_compare_exchange_n(word, &old, value, true, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
@@ -119,22 +134,33 @@ GPSH_DEV void gpsh_dev_store64_relaxed_gpu(uint64_t *word, uint64_t value)
 #endif
 }
 
-// Takes what is there and leaves `value`: claims a reply slot.
-GPSH_DEV uint32_t gpsh_dev_exchange32_acquire_gpu(uint32_t *word, uint32_t value)
+// Takes what is there and leaves `value`: claims something. Without order, so that it goes out together with what follows.
+GPSH_DEV uint32_t gpsh_dev_exchange32_relaxed_gpu(uint32_t *word, uint32_t value)
 {
 #if defined(__CUDA_ARCH__)
     uint32_t old;
-    asm volatile("atom.acquire.gpu.global.exch.b32 %0, [%1], %2;" : "=r"(old) : "l"(word), "r"(value) : "memory");
+    asm volatile("atom.relaxed.gpu.global.exch.b32 %0, [%1], %2;" : "=r"(old) : "l"(word), "r"(value) : "memory");
     return old;
 #else
     return __atomic_exchange_n(word, value, __ATOMIC_ACQUIRE);
 #endif
 }
 
-GPSH_DEV void gpsh_dev_store32_release_gpu(uint32_t *word, uint32_t value)
+GPSH_DEV uint32_t gpsh_dev_load32_relaxed_gpu(const uint32_t *word)
 {
 #if defined(__CUDA_ARCH__)
-    asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(word), "r"(value) : "memory");
+    uint32_t value;
+    asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(word) : "memory");
+    return value;
+#else
+    return __atomic_load_n(word, __ATOMIC_ACQUIRE);
+#endif
+}
+
+GPSH_DEV void gpsh_dev_store32_relaxed_gpu(uint32_t *word, uint32_t value)
+{
+#if defined(__CUDA_ARCH__)
+    asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(word), "r"(value) : "memory");
 #else
     __atomic_store_n(word, value, __ATOMIC_RELEASE);
 #endif
@@ -445,10 +471,13 @@ GPSH_DEV void gpsh_dev_nap(void)
 
 // Behind a command, before the first look at its answer: a look at once passes the answer on its way, and a whole PCIe round
 // trip is lost (3.0 us from command to answer at the median, with this 2.1; docs/adr/0003-command-ring.md).
+#if !defined(GPUSHMEM_TRAVEL_CLOCKS)
+#define GPUSHMEM_TRAVEL_CLOCKS 450
+#endif
 GPSH_DEV void gpsh_dev_let_it_travel(void)
 {
 #if defined(__CUDA_ARCH__)
-    for (long long begin = clock64(); clock64() - begin < 450;)
+    for (long long begin = clock64(); clock64() - begin < GPUSHMEM_TRAVEL_CLOCKS;)
         ;
 #endif
 }

@@ -35,8 +35,9 @@ GPSH_DEV void gpsh_dev_submit(const struct gpushmem_dev &dev, struct gpushmem_co
         return;
     }
     bool mixed = command.opcode == GPUSHMEM_CMD_AMO || command.opcode == GPUSHMEM_CMD_PUT_SIGNAL;
-    if (!gpsh_dev_push(dev, command, &index) && mixed && dev.peers[command.pe])
-        gpsh_dev_max64_relaxed_gpu(gpsh_dev_ring(dev).mixed, index + 1);
+    const struct gpushmem_ring ring = gpsh_dev_ring(dev);
+    if (!gpsh_dev_push(dev, ring, command, &index) && mixed && gpsh_dev_base(dev, command.pe))
+        gpsh_dev_max64_relaxed_gpu(ring.mixed, index + 1);
 }
 
 // The low `bytes` of value: the command carries them, so the call never waits.
@@ -93,7 +94,7 @@ GPSH_DEV void gpsh_dev_ring_put(const struct gpushmem_dev &dev, void *to, const 
         return;
     }
     if (gpsh_dev_is_private(from)) {
-        gpsh_dev_ring_put_private(dev, (char *)to, (const char *)from, bytes, pe);
+        gpsh_dev_ring_put_private(*dev.self, (char *)to, (const char *)from, bytes, pe);
         return;
     }
     gpsh_dev_submit(dev, gpsh_dev_command(GPUSHMEM_CMD_PUT, pe, to, from, bytes), blocking ? GPSH_DEV_SOURCE : GPSH_DEV_NOTHING);
@@ -102,7 +103,7 @@ GPSH_DEV void gpsh_dev_ring_put(const struct gpushmem_dev &dev, void *to, const 
 GPSH_DEV void gpsh_dev_ring_get(const struct gpushmem_dev &dev, void *to, const void *from, size_t bytes, int pe, bool blocking)
 {
     if (gpsh_dev_is_private(to)) {
-        gpsh_dev_ring_get_private(dev, (char *)to, (const char *)from, bytes, pe);
+        gpsh_dev_ring_get_private(*dev.self, (char *)to, (const char *)from, bytes, pe);
         return;
     }
     gpsh_dev_submit(dev, gpsh_dev_command(GPUSHMEM_CMD_GET, pe, from, to, bytes), blocking ? GPSH_DEV_DONE : GPSH_DEV_NOTHING);
@@ -127,7 +128,7 @@ GPSH_DEV void gpsh_dev_ring_strided(const struct gpushmem_dev &dev, enum gpushme
         ptrdiff_t far = put ? target_stride : source_stride, near = put ? source_stride : target_stride;
         for (size_t i = 0; i < n; i++) {
             char *r = (char *)remote + (ptrdiff_t)i * far * (ptrdiff_t)size, *l = (char *)local + (ptrdiff_t)i * near * (ptrdiff_t)size;
-            put ? gpsh_dev_ring_put_private(dev, r, l, size, pe) : gpsh_dev_ring_get_private(dev, l, r, size, pe);
+            put ? gpsh_dev_ring_put_private(*dev.self, r, l, size, pe) : gpsh_dev_ring_get_private(*dev.self, l, r, size, pe);
         }
         return;
     }
@@ -142,7 +143,7 @@ GPSH_DEV void gpsh_dev_ring_put_signal(const struct gpushmem_dev &dev, void *to,
                                        uint64_t value, int op, int pe, bool blocking)
 {
     if (bytes && gpsh_dev_is_private(from)) { // the commands of a ring are ordered per PE behind a fence
-        gpsh_dev_ring_put_private(dev, (char *)to, (const char *)from, bytes, pe);
+        gpsh_dev_ring_put_private(*dev.self, (char *)to, (const char *)from, bytes, pe);
         gpsh_dev_submit(dev, gpsh_dev_command(GPUSHMEM_CMD_FENCE, pe, nullptr, nullptr, 0), GPSH_DEV_NOTHING);
         bytes = 0;
     }
@@ -175,15 +176,15 @@ GPSH_DEV void gpsh_dev_ring_fence(const struct gpushmem_dev &dev, int pe)
 }
 
 // Everything written into any ring for this PE is complete. Rings never used are skipped.
-GPSH_DEV_CALL void gpsh_dev_ring_quiet_pe(const struct gpushmem_dev &dev, int pe)
+GPSH_DEV void gpsh_dev_ring_quiet_pe(const struct gpushmem_dev &dev, int pe)
 {
     for (uint32_t r = 0; r < dev.n_rings; r++) {
-        const struct gpushmem_ring &ring = dev.rings[r];
+        const struct gpushmem_ring ring = gpsh_dev_ring_at(dev, r);
         if (!gpsh_dev_load64_relaxed_gpu(ring.head))
             continue;
-        uint64_t index = gpsh_dev_reserve(ring);
+        uint64_t index;
         struct gpushmem_command c = gpsh_dev_command(GPUSHMEM_CMD_QUIET_PE, pe, nullptr, nullptr, 0);
-        if (gpsh_dev_write(dev, ring, index, c) || gpsh_dev_await_answer(dev, ring, &ring.completed_pe[pe], index + 1))
+        if (gpsh_dev_push(dev, ring, c, &index) || gpsh_dev_await_answer(dev, ring, &ring.completed_pe[pe], index + 1))
             return;
     }
 }

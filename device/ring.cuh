@@ -6,64 +6,121 @@
 #include "gpushmem/device/state.cuh"
 #include "gpushmem/device_host.h"
 
+GPSH_DEV struct gpushmem_ring gpsh_dev_ring_at(const struct gpushmem_dev &dev, uint32_t number)
+{
+    struct gpushmem_ring ring = gpushmem_ring_at(&dev.layout, number);
+#if !defined(__CUDACC__)
+    ring.sleeping = dev.rings[number].sleeping;
+#endif
+    return ring;
+}
+
 // All threads of a block share a ring: then a fence by one of them covers what the others did before a __syncthreads.
-GPSH_DEV const struct gpushmem_ring &gpsh_dev_ring(const struct gpushmem_dev &dev)
+GPSH_DEV struct gpushmem_ring gpsh_dev_ring(const struct gpushmem_dev &dev)
 {
-    return dev.rings[gpsh_dev_block_number() % dev.n_rings];
+    return gpsh_dev_ring_at(dev, gpsh_dev_block_number() % dev.n_rings);
 }
 
-// The compiler merges the adds of a warp's threads into one, so a warp reserves consecutive slots at once. Each thread waits
-// for its own slot only: no reservation is larger than a ring.
-GPSH_DEV uint64_t gpsh_dev_reserve(const struct gpushmem_ring &ring)
-{
-    return gpsh_dev_add64_relaxed_gpu(ring.head, 1);
-}
+// ---- Counts of the host ----
 
-// One look at a count of the host, by one thread at a time: it refreshes the copy in device memory at which all others look.
-// Thousands of threads that ask themselves need the whole PCIe bandwidth for it. Now and then also without the lock, so that
-// nobody depends on whoever holds it.
-GPSH_DEV void gpsh_dev_ask(const uint64_t *host, uint64_t *seen, uint32_t *asking, uint32_t attempt)
+// What a wait for `consumed` or `completed` needs.
+struct gpsh_dev_count {
+    const uint64_t *host;
+    uint64_t *seen;       // device memory: a recent value, at which everybody looks
+    uint32_t *asking;     // device memory: not 0 while somebody asks the host
+    const int32_t *error; // host: why the ring is closed
+};
+
+// Whether the host is asked even though somebody else is at it: so nobody depends on that one for ever.
+#if defined(__CUDACC__)
+enum { GPSH_DEV_PATIENCE = 256 };
+#else
+enum { GPSH_DEV_PATIENCE = 16 };
+#endif
+
+// One look, by one thread at a time, which refreshes the copy in device memory. Thousands of threads that ask themselves need
+// the whole PCIe bandwidth for it, and their exchanges on one word the whole L2 slice: so the word is read first. If the host
+// was asked, *now is its answer; returned is the ring's error.
+GPSH_DEV int gpsh_dev_ask(const struct gpsh_dev_count &count, uint32_t attempt, uint32_t taken, uint64_t *now)
 {
-    bool mine = !gpsh_dev_exchange32_acquire_gpu(asking, 1);
-    if (mine || attempt % 16 == 15)
-        gpsh_dev_max64_relaxed_gpu(seen, gpsh_dev_load64_value_sys(host));
-    else
+    bool mine = !taken && !gpsh_dev_exchange32_relaxed_gpu(count.asking, 1);
+    if (!mine && attempt % GPSH_DEV_PATIENCE != GPSH_DEV_PATIENCE - 1) {
         gpsh_dev_nap();
+        return 0;
+    }
+    *now = gpsh_dev_load64_value_sys(count.host); // both are under way at once
+    int error = gpsh_dev_load32_relaxed_sys(count.error);
+    gpsh_dev_max64_relaxed_gpu(count.seen, *now);
     if (mine)
-        gpsh_dev_store32_sys(asking, 0); // only keeps others from asking too: no order is needed
+        gpsh_dev_store32_relaxed_gpu(count.asking, 0); // only keeps others from asking too: no order is needed
+    return error;
 }
 
-// Waits until a count of the host is at least `least`.
-GPSH_DEV_CALL int gpsh_dev_await_count(const struct gpushmem_dev &dev, const struct gpushmem_ring &ring, const uint64_t *host,
-                                       uint64_t *seen, uint32_t *asking, uint64_t least)
+// Waits until the count is at least `least`; the caller has just seen that its copy is below. A closed ring's error reaches
+// everybody in turn: each asks in the end.
+GPSH_DEV_CALL int gpsh_dev_await_count(struct gpsh_dev_count count, uint64_t least, struct gpsh_dev_wait wait)
 {
-    struct gpsh_dev_wait wait = {0, 0};
-    while (gpsh_dev_load64_relaxed_gpu(seen) < least) {
-        gpsh_dev_ask(host, seen, asking, wait.spins);
-        int status = wait.spins % 16 ? 0 : gpsh_dev_load32_relaxed_sys(&ring.status->error);
+    uint64_t now = 0;
+    for (uint32_t taken = 0;; taken = gpsh_dev_load32_relaxed_gpu(count.asking)) {
+        int status = gpsh_dev_ask(count, wait.spins, taken, &now);
+        if (now >= least)
+            return 0;
         if (!status)
-            status = gpsh_dev_spin(dev, &wait, false);
+            status = gpsh_dev_spin(&wait, false);
         if (status)
             return status;
+        now = gpsh_dev_load64_relaxed_gpu(count.seen);
+        if (now >= least)
+            return 0;
     }
-    return 0;
 }
 
-// Slot `index` may be written. Nearly always the copy says so. Relaxed: our stores depend on the branch, none goes ahead.
-GPSH_DEV int gpsh_dev_await_room(const struct gpushmem_dev &dev, const struct gpushmem_ring &ring, uint64_t index, int pe)
+GPSH_DEV struct gpsh_dev_count gpsh_dev_consumed(const struct gpushmem_ring &ring)
+{
+    return {&ring.status->consumed, ring.consumed_seen, &ring.asking[0], &ring.status->error};
+}
+
+GPSH_DEV struct gpsh_dev_count gpsh_dev_completed(const struct gpushmem_ring &ring)
+{
+    return {&ring.status->completed, ring.completed_seen, &ring.asking[16], &ring.status->error};
+}
+
+// ---- Writing ----
+
+// A slot of the ring, and what was last seen consumed when it was reserved.
+struct gpsh_dev_slot {
+    uint64_t index;
+    uint64_t seen;
+};
+
+// The ring's address is the same for the whole warp, so the compiler merges the adds of its threads into one, and a warp
+// reserves consecutive slots. Each thread waits for its own slot only: no reservation is larger than a ring. Both accesses are
+// under way at once; an old count is on the safe side.
+GPSH_DEV struct gpsh_dev_slot gpsh_dev_reserve(const struct gpushmem_ring &ring)
+{
+    uint64_t seen = gpsh_dev_load64_relaxed_gpu(ring.consumed_seen);
+    return {gpsh_dev_add64_relaxed_gpu(ring.head, 1), seen};
+}
+
+// The slot may be written. Nearly always the copy says so. Relaxed: our stores depend on the branch, none goes ahead.
+GPSH_DEV int gpsh_dev_await_room(const struct gpushmem_dev &dev, const struct gpushmem_ring &ring, struct gpsh_dev_slot slot, int pe)
 {
     uint64_t entries = (uint64_t)1 << ring.entries_log2;
-    if (index < entries || gpsh_dev_load64_relaxed_gpu(ring.consumed_seen) >= index - entries + 1)
+    if (slot.index < slot.seen + entries)
         return 0;
-    int status = gpsh_dev_await_count(dev, ring, &ring.status->consumed, ring.consumed_seen, &ring.asking[0], index - entries + 1);
+    int status = gpsh_dev_await_count(gpsh_dev_consumed(ring), slot.index - entries + 1, gpsh_dev_wait_begin(dev));
     if (status)
         gpsh_dev_fail(dev, status, pe, nullptr, 0);
     return status;
 }
 
-// GPU scope is enough for payload in GPU memory, which the NIC reads through that GPU's coherence point.
-GPSH_DEV void gpsh_dev_fence_payload(const struct gpushmem_dev &dev)
+// Behind it what the command describes in memory is visible to who executes it; commands that carry all they need go without.
+// A signal carries its caller's earlier stores along even if it has no data of its own. GPU scope is enough for payload in GPU
+// memory, which the NIC reads through that GPU's coherence point.
+GPSH_DEV void gpsh_dev_fence_payload(const struct gpushmem_dev &dev, const struct gpushmem_command &command)
 {
+    if (!command.local && command.opcode != GPUSHMEM_CMD_PUT_SIGNAL)
+        return;
     if (dev.flags & GPUSHMEM_DEV_SYSTEM_SCOPE)
         gpsh_dev_fence_sys();
     else
@@ -82,107 +139,136 @@ GPSH_DEV void gpsh_dev_write_slot(const struct gpushmem_ring &ring, uint64_t ind
 #endif
 }
 
-// Writes the command into slot `index`. What it describes (and all this thread saw) is visible to who executes it.
-GPSH_DEV int gpsh_dev_write(const struct gpushmem_dev &dev, const struct gpushmem_ring &ring, uint64_t index,
+GPSH_DEV int gpsh_dev_write(const struct gpushmem_dev &dev, const struct gpushmem_ring &ring, struct gpsh_dev_slot slot,
                             const struct gpushmem_command &command)
 {
-    int status = gpsh_dev_await_room(dev, ring, index, command.pe);
+    int status = gpsh_dev_await_room(dev, ring, slot, command.pe);
     if (status)
         return status;
-    gpsh_dev_fence_payload(dev);
-    gpsh_dev_write_slot(ring, index, command);
+    gpsh_dev_fence_payload(dev, command);
+    gpsh_dev_write_slot(ring, slot.index, command);
     return 0;
 }
 
-GPSH_DEV int gpsh_dev_push(const struct gpushmem_dev &dev, const struct gpushmem_command &command, uint64_t *index)
+GPSH_DEV int gpsh_dev_push(const struct gpushmem_dev &dev, const struct gpushmem_ring &ring, const struct gpushmem_command &command,
+                           uint64_t *index)
 {
-    const struct gpushmem_ring &ring = gpsh_dev_ring(dev);
-    *index = gpsh_dev_reserve(ring);
-    return gpsh_dev_write(dev, ring, *index, command);
+    struct gpsh_dev_slot slot = gpsh_dev_reserve(ring);
+    *index = slot.index;
+    return gpsh_dev_write(dev, ring, slot, command);
 }
 
 // ---- Replies ----
 
-// Tries to claim one reply slot; the nonce is one more than the slot's last, so that an old answer never matches.
-GPSH_DEV bool gpsh_dev_claim_reply(const struct gpushmem_dev &dev, uint32_t slot, uint32_t *nonce)
+struct gpsh_dev_claim {
+    uint32_t slot;
+    uint32_t nonce; // one more than the slot's last, so that an old answer never matches; 0: the slot is taken
+};
+
+GPSH_DEV struct gpsh_dev_claim gpsh_dev_claim_reply(const struct gpushmem_dev &dev, uint32_t number)
 {
-    uint32_t last = gpsh_dev_exchange32_acquire_gpu(&dev.reply_owners[slot], GPUSHMEM_REPLY_BUSY);
-    *nonce = last == (GPUSHMEM_REPLY_NONCE) ? 1 : last + 1;
-    return last != GPUSHMEM_REPLY_BUSY;
+    uint32_t slot = number & ((1u << dev.replies_log2) - 1);
+    uint32_t last = gpsh_dev_exchange32_relaxed_gpu(&dev.reply_owners[slot], GPUSHMEM_REPLY_BUSY);
+    return {slot, last == GPUSHMEM_REPLY_BUSY ? 0 : last == (GPUSHMEM_REPLY_NONCE) ? 1 : last + 1};
 }
 
-GPSH_DEV uint32_t gpsh_dev_first_reply(const struct gpushmem_dev &dev)
-{
-    uint32_t thread = gpsh_dev_block_number() * gpsh_dev_block_threads() + gpsh_dev_thread_number();
-    return thread & ((1u << dev.replies_log2) - 1);
-}
+struct gpsh_dev_answer {
+    uint64_t value;
+    int status;
+    bool over; // the proxy has answered; otherwise it may still write into the slot
+};
 
-GPSH_DEV int gpsh_dev_await_reply(const struct gpushmem_dev &dev, const struct gpushmem_ring &ring, uint32_t slot,
-                                  uint32_t nonce, uint64_t *value)
+GPSH_DEV_CALL struct gpsh_dev_answer gpsh_dev_await_reply(const struct gpushmem_reply *slot, uint32_t nonce, const int32_t *error,
+                                                          struct gpsh_dev_wait wait)
 {
-    struct gpsh_dev_wait wait = {0, 0};
     gpsh_dev_let_it_travel();
     for (;;) {
-        struct gpushmem_reply reply = gpsh_dev_load_reply(&dev.replies[slot]);
+        struct gpushmem_reply reply = gpsh_dev_load_reply(slot);
         if (gpushmem_reply_ready(reply, nonce)) {
-            gpsh_dev_fence_sys(); // acquire: what was fetched into memory is visible behind the answer
-            gpsh_dev_store32_release_gpu(&dev.reply_owners[slot], nonce);
-            *value = (reply.high & 0xffffffffu) << 32 | (reply.low & 0xffffffffu);
-            return reply.low & GPUSHMEM_REPLY_FAILED ? (int)(int32_t)(uint32_t)reply.low : 0;
+            gpsh_dev_fence_acquire_sys(); // what was fetched into memory is visible behind the answer
+            int status = reply.low & GPUSHMEM_REPLY_FAILED ? (int)(int32_t)(uint32_t)reply.low : 0;
+            return {(reply.high & 0xffffffffu) << 32 | (reply.low & 0xffffffffu), status, true};
         }
-        int status = gpsh_dev_load32_relaxed_sys(&ring.status->error);
+        int status = wait.spins % 16 ? 0 : gpsh_dev_load32_relaxed_sys(error);
         if (!status)
-            status = gpsh_dev_spin(dev, &wait, false);
-        if (status) // the slot stays taken: the proxy may still write into it
+            status = gpsh_dev_spin(&wait, false);
+        if (status)
+            return {0, status, false};
+    }
+}
+
+// Waits for the answer and gives the reply slot back.
+GPSH_DEV struct gpsh_dev_answer gpsh_dev_take_answer(const struct gpushmem_dev &dev, const struct gpushmem_ring &ring,
+                                                     struct gpsh_dev_claim claim)
+{
+    struct gpsh_dev_answer answer =
+        gpsh_dev_await_reply(&dev.replies[claim.slot], claim.nonce, &ring.status->error, gpsh_dev_wait_begin(dev));
+    if (answer.over) // relaxed: the store depends on what was read
+        gpsh_dev_store32_relaxed_gpu(&dev.reply_owners[claim.slot], claim.nonce);
+    return answer;
+}
+
+// The command with its claim; without one, a NOP.
+GPSH_DEV struct gpushmem_command gpsh_dev_with_reply(struct gpushmem_command command, struct gpsh_dev_claim claim)
+{
+    command.opcode = claim.nonce ? command.opcode : (uint8_t)GPUSHMEM_CMD_NOP;
+    command.flags = claim.nonce ? command.flags | GPUSHMEM_CMD_REPLY : 0;
+    command.reply = claim.nonce ? (uint64_t)claim.slot << 32 | claim.nonce : 0;
+    return command;
+}
+
+// Looks for a reply slot that seems free, from the next one on, and claims none: threads of a warp may be held up where branches
+// join until all of them are there, so nobody may leave this loop with something that others need.
+GPSH_DEV int gpsh_dev_find_reply(const struct gpushmem_dev &dev, uint32_t *slot)
+{
+    struct gpsh_dev_wait wait = gpsh_dev_wait_begin(dev);
+    for (;;) {
+        *slot = (*slot + 1) & ((1u << dev.replies_log2) - 1);
+        if (gpsh_dev_load32_relaxed_gpu(&dev.reply_owners[*slot]) != GPUSHMEM_REPLY_BUSY)
+            return 0;
+        gpsh_dev_nap();
+        int status = gpsh_dev_spin(&wait, false);
+        if (status)
             return status;
     }
 }
 
-// Pushes a command and waits for its answer; `value` is left alone on failure (the first failure is recorded).
-GPSH_DEV_CALL int gpsh_dev_push_and_wait(const struct gpushmem_dev &dev, struct gpushmem_command command, uint64_t *value)
+// Pushes a command and waits for its answer; `value` is left alone on failure (the first failure is recorded). The claim of a
+// reply slot and the reservation in the ring go out together. A thread must not sit on a reserved ring slot while it looks for
+// a reply slot (whose owner may be behind it in the ring): if its claim fails it gives the ring slot away as a NOP.
+GPSH_DEV int gpsh_dev_push_and_wait(const struct gpushmem_dev &dev, const struct gpushmem_command &command, uint64_t *value)
 {
-    const struct gpushmem_ring &ring = gpsh_dev_ring(dev);
-    uint32_t slot = gpsh_dev_first_reply(dev), nonce;
-    // The claim and the reservation go out back to back. A thread must not sit on a reserved ring slot while it looks for
-    // a reply slot (whose owner may be behind us in the ring), so it gives it away as a NOP if the first claim fails.
-    bool claimed = gpsh_dev_claim_reply(dev, slot, &nonce);
-    uint64_t index = gpsh_dev_reserve(ring);
-    if (!claimed) {
-        struct gpushmem_command nop = {};
-        nop.opcode = GPUSHMEM_CMD_NOP;
-        int status = gpsh_dev_write(dev, ring, index, nop);
-        struct gpsh_dev_wait wait = {0, 0};
-        while (!status && !claimed) {
-            slot = (slot + 1) & ((1u << dev.replies_log2) - 1);
-            claimed = gpsh_dev_claim_reply(dev, slot, &nonce);
-            status = claimed ? 0 : gpsh_dev_spin(dev, &wait, false);
-        }
-        if (status)
-            return status;
-        index = gpsh_dev_reserve(ring);
+    const struct gpushmem_ring ring = gpsh_dev_ring(dev);
+    uint32_t wanted = gpsh_dev_block_number() * gpsh_dev_block_threads() + gpsh_dev_thread_number();
+    struct gpsh_dev_answer answer = {0, 0, false};
+    while (!answer.status && !answer.over) {
+        struct gpsh_dev_claim claim = gpsh_dev_claim_reply(dev, wanted);
+        struct gpsh_dev_slot slot = gpsh_dev_reserve(ring);
+        answer.status = gpsh_dev_write(dev, ring, slot, gpsh_dev_with_reply(command, claim));
+        if (claim.nonce && !answer.status)
+            answer = gpsh_dev_take_answer(dev, ring, claim);
+        else if (!answer.status)
+            answer.status = gpsh_dev_find_reply(dev, &wanted);
     }
-    command.flags |= GPUSHMEM_CMD_REPLY;
-    command.reply = (uint64_t)slot << 32 | nonce;
-    int status = gpsh_dev_write(dev, ring, index, command);
-    if (!status)
-        status = gpsh_dev_await_reply(dev, ring, slot, nonce, value);
-    if (status)
-        gpsh_dev_fail(dev, status, command.pe, (const void *)command.remote, command.bytes);
-    return status;
+    if (answer.status)
+        gpsh_dev_fail(dev, answer.status, command.pe, (const void *)command.remote, command.bytes);
+    else
+        *value = answer.value;
+    return answer.status;
 }
 
 // ---- Completion ----
 
-// Waits until the count `completed` of the host, which few threads look at, is at least `index`.
-GPSH_DEV_CALL int gpsh_dev_await_answer(const struct gpushmem_dev &dev, const struct gpushmem_ring &ring,
-                                        const uint64_t *completed, uint64_t index)
+// Waits until the answer, which few threads look at, is at least `index`.
+GPSH_DEV int gpsh_dev_await_answer(const struct gpushmem_dev &dev, const struct gpushmem_ring &ring, const uint64_t *answer,
+                                   uint64_t index)
 {
-    struct gpsh_dev_wait wait = {0, 0};
+    struct gpsh_dev_wait wait = gpsh_dev_wait_begin(dev);
     gpsh_dev_let_it_travel();
-    while (gpsh_dev_load64_acquire_sys(completed) < index) {
-        int status = gpsh_dev_load32_relaxed_sys(&ring.status->error);
+    while (gpsh_dev_load64_value_sys(answer) < index) {
+        int status = wait.spins % 16 ? 0 : gpsh_dev_load32_relaxed_sys(&ring.status->error);
         if (!status)
-            status = gpsh_dev_spin(dev, &wait, false);
+            status = gpsh_dev_spin(&wait, false);
         if (status) {
             gpsh_dev_fail(dev, status, -1, nullptr, 0);
             return status;
@@ -191,24 +277,37 @@ GPSH_DEV_CALL int gpsh_dev_await_answer(const struct gpushmem_dev &dev, const st
     return 0;
 }
 
-// Waits until every command of the ring below `index` is complete.
+// Waits until every command of the ring below `index` is complete. The caller fences: then what was fetched is visible.
 GPSH_DEV int gpsh_dev_await_completed(const struct gpushmem_dev &dev, const struct gpushmem_ring &ring, uint64_t index)
 {
-    int status = gpsh_dev_await_count(dev, ring, &ring.status->completed, ring.completed_seen, &ring.asking[16], index);
-    gpsh_dev_fence_sys(); // acquire: what was fetched into memory is visible from here on
+    int status = gpsh_dev_await_count(gpsh_dev_completed(ring), index, gpsh_dev_wait_begin(dev));
     if (status)
         gpsh_dev_fail(dev, status, -1, nullptr, 0);
     return status;
 }
 
-// Everything that any thread wrote into any ring before is complete.
-GPSH_DEV_CALL void gpsh_dev_rings_quiet(const struct gpushmem_dev &dev)
+// Everything that any thread wrote into any ring before is complete. Four rings are looked at at once: the loads of one would
+// wait for those of the other. The caller fences.
+GPSH_DEV void gpsh_dev_rings_quiet(const struct gpushmem_dev &dev)
 {
-    for (uint32_t r = 0; r < dev.n_rings; r++) {
-        const struct gpushmem_ring &ring = dev.rings[r];
-        uint64_t head = gpsh_dev_load64_relaxed_gpu(ring.head);
-        if (head && gpsh_dev_await_completed(dev, ring, head))
-            return;
+    enum { AT_ONCE = 4 };
+    for (uint32_t first = 0; first < dev.n_rings; first += AT_ONCE) {
+        uint64_t head[AT_ONCE], seen[AT_ONCE];
+        GPSH_UNROLL
+        for (uint32_t i = 0; i < AT_ONCE; i++) {
+            const struct gpushmem_ring ring = gpsh_dev_ring_at(dev, first + i < dev.n_rings ? first + i : first);
+            head[i] = gpsh_dev_load64_relaxed_gpu(ring.head);
+            seen[i] = gpsh_dev_load64_relaxed_gpu(ring.completed_seen);
+        }
+        GPSH_UNROLL
+        for (uint32_t i = 0; i < AT_ONCE; i++)
+            head[i] = head[i] > seen[i] ? head[i] : 0; // 0: nothing to wait for
+        GPSH_NO_UNROLL
+        for (uint32_t i = 0; i < AT_ONCE && first + i < dev.n_rings; i++) {
+            uint64_t least = i < 2 ? (i ? head[1] : head[0]) : i == 2 ? head[2] : head[3];
+            if (least && gpsh_dev_await_completed(dev, gpsh_dev_ring_at(dev, first + i), least))
+                return;
+        }
     }
 }
 

@@ -14,12 +14,15 @@ static __constant__ struct gpushmem_dev gpsh_dev_implicit;
 inline struct gpushmem_dev gpsh_dev_implicit;
 #endif
 
+// Functions that are not inlined take *dev.self, never dev: the address of a kernel's argument would make the compiler copy it
+// into each thread's local memory, where nothing read from it counts as the same for a whole warp any more.
+
 // Records the first failure of the device side; later ones are dropped. The host reports it (gpushmem_device_error).
-GPSH_DEV_CALL void gpsh_dev_fail(const struct gpushmem_dev &dev, int status, int pe, const void *address, uint64_t bytes)
+GPSH_DEV_CALL void gpsh_dev_record(struct gpushmem_device_fault *fault, uint32_t *claim, int status, int pe, const void *address,
+                                   uint64_t bytes)
 {
-    if (gpsh_dev_exchange32_acquire_gpu(dev.fault_claim, 1))
+    if (gpsh_dev_exchange32_relaxed_gpu(claim, 1))
         return;
-    struct gpushmem_device_fault *fault = dev.fault;
     fault->pe = pe;
     fault->block[0] = blockIdx.x;
     fault->block[1] = blockIdx.y;
@@ -32,35 +35,60 @@ GPSH_DEV_CALL void gpsh_dev_fail(const struct gpushmem_dev &dev, int status, int
     gpsh_dev_store32_release_sys(&fault->status, (uint32_t)status); // everything above is visible behind it
 }
 
+GPSH_DEV void gpsh_dev_fail(const struct gpushmem_dev &dev, int status, int pe, const void *address, uint64_t bytes)
+{
+    gpsh_dev_record(dev.fault, dev.fault_claim, status, pe, address, bytes);
+}
+
 // One wait. Call gpsh_dev_spin in every empty iteration: not 0 ends the wait with that status.
 struct gpsh_dev_wait {
-    uint32_t spins;
+    const struct gpushmem_device_control *control;
+    uint64_t timeout_ns;
     uint64_t begin_ns;
+    uint32_t spins;
+#if !defined(__CUDACC__)
+    uint32_t *sleeping; // of the proxy that serves this thread's ring; NULL: none, or it cannot be woken
+#endif
 };
+
+GPSH_DEV struct gpsh_dev_wait gpsh_dev_wait_begin(const struct gpushmem_dev &dev)
+{
+    struct gpsh_dev_wait wait = {};
+    wait.control = dev.control;
+    wait.timeout_ns = dev.timeout_ns;
+#if !defined(__CUDACC__)
+    wait.sleeping = dev.n_rings ? dev.rings[gpsh_dev_block_number() % dev.n_rings].sleeping : nullptr;
+#endif
+    return wait;
+}
+
+// How many spins between two looks at host memory, which all waiting threads of a GPU share.
+#if defined(__CUDACC__)
+enum { GPSH_DEV_LOOK_EVERY = 256 };
+#else
+enum { GPSH_DEV_LOOK_EVERY = 64 };
+#endif
 
 // `on_memory`: the wait ends by another PE's action, so the loss of a PE ends it too; otherwise it ends by the proxy, which
 // answers for lost PEs itself.
-GPSH_DEV int gpsh_dev_spin(const struct gpushmem_dev &dev, struct gpsh_dev_wait *wait, bool on_memory)
+GPSH_DEV int gpsh_dev_spin(struct gpsh_dev_wait *wait, bool on_memory)
 {
     gpsh_dev_relax(wait->spins);
 #if !defined(__CUDACC__)
-    if (dev.n_rings) { // the proxy may need the core that we spin on: do its work
-        uint32_t *sleeping = dev.rings[gpsh_dev_block_number() % dev.n_rings].sleeping;
-        if (sleeping)
-            gpushmem_proxy_help(sleeping);
-    }
+    if (wait->sleeping) // the proxy may need the core that we spin on: do its work
+        gpushmem_proxy_help(wait->sleeping);
 #endif
-    if (++wait->spins % 64)
+    if (++wait->spins % GPSH_DEV_LOOK_EVERY)
         return 0;
-    int status = gpsh_dev_load32_relaxed_sys(&dev.control->abort);
+    int status = gpsh_dev_load32_relaxed_sys(&wait->control->abort);
     if (!status && on_memory)
-        status = gpsh_dev_load32_relaxed_sys(&dev.control->peer_failed);
-    if (status || !dev.timeout_ns)
+        status = gpsh_dev_load32_relaxed_sys(&wait->control->peer_failed);
+    if (status || !wait->timeout_ns)
         return status;
     uint64_t now = gpsh_dev_now_ns();
     if (!wait->begin_ns)
         wait->begin_ns = now;
-    return now - wait->begin_ns > dev.timeout_ns ? GPUSHMEM_ERR_TIMEOUT : 0;
+    return now - wait->begin_ns > wait->timeout_ns ? GPUSHMEM_ERR_TIMEOUT : 0;
 }
 
 // GPUSHMEM_DEVICE_CHECKS: refuses a bad PE or an address outside the heap, and records the first offender. Without the macro
@@ -81,10 +109,16 @@ GPSH_DEV bool gpsh_dev_check(const struct gpushmem_dev &dev, const void *address
     return true;
 }
 
-// Where pe's object is for loads and stores, or NULL: go through a ring.
+// Where pe's heap is for loads and stores, or NULL: go through a ring.
+GPSH_DEV char *gpsh_dev_base(const struct gpushmem_dev &dev, int pe)
+{
+    return pe < GPUSHMEM_DEV_NEAR_PEERS ? dev.near_peers[pe] : dev.peers[pe];
+}
+
+// The same for an object in it.
 GPSH_DEV char *gpsh_dev_direct(const struct gpushmem_dev &dev, const void *address, int pe)
 {
-    char *base = pe < GPUSHMEM_DEV_NEAR_PEERS ? dev.near_peers[pe] : dev.peers[pe];
+    char *base = gpsh_dev_base(dev, pe);
     return base ? base + ((const char *)address - dev.heap) : nullptr;
 }
 

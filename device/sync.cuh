@@ -32,12 +32,12 @@ template <typename T> GPSH_DEV bool gpsh_dev_compare(T a, int cmp, T b)
 // Returns the value that ended the wait, or the last one seen if the wait failed (recorded).
 template <typename T> GPSH_DEV T gpsh_dev_wait_until(const struct gpushmem_dev &dev, const T *word, int cmp, T value)
 {
-    struct gpsh_dev_wait wait = {0, 0};
+    struct gpsh_dev_wait wait = gpsh_dev_wait_begin(dev);
     for (;;) {
         T seen = gpsh_dev_load_acquire(word);
         if (gpsh_dev_compare(seen, cmp, value))
             return seen;
-        int status = gpsh_dev_spin(dev, &wait, true);
+        int status = gpsh_dev_spin(&wait, true);
         if (status) {
             gpsh_dev_fail(dev, status, -1, word, sizeof(T));
             return seen;
@@ -112,14 +112,14 @@ template <typename T> GPSH_DEV void gpsh_dev_wait_all(const struct gpushmem_dev 
 
 template <typename T> GPSH_DEV size_t gpsh_dev_wait_any(const struct gpushmem_dev &dev, const gpsh_dev_words<T> &w)
 {
-    struct gpsh_dev_wait wait = {0, 0};
+    struct gpsh_dev_wait wait = gpsh_dev_wait_begin(dev);
     size_t start = gpsh_dev_fair_start(w.n);
     for (;;) {
         bool any;
         size_t found = gpsh_dev_words_find(w, start, &any);
         if (found != SIZE_MAX || !any)
             return found;
-        int status = gpsh_dev_spin(dev, &wait, true);
+        int status = gpsh_dev_spin(&wait, true);
         if (status) {
             gpsh_dev_fail(dev, status, -1, w.words, w.n * sizeof(T));
             return SIZE_MAX;
@@ -141,26 +141,31 @@ GPSH_DEV void gpsh_dev_fence(const struct gpushmem_dev &dev)
     gpsh_dev_fence_sys();
     if (dev.flags & GPUSHMEM_DEV_ALL_DIRECT)
         return;
-    const struct gpushmem_ring &ring = gpsh_dev_ring(dev);
-    uint64_t mixed = gpsh_dev_load64_relaxed_gpu(ring.mixed);
-    if (!mixed || !gpsh_dev_await_completed(dev, ring, mixed))
-        gpsh_dev_ring_fence(dev, -1);
+    const struct gpushmem_ring ring = gpsh_dev_ring(dev);
+    uint64_t mixed = gpsh_dev_load64_relaxed_gpu(ring.mixed), seen = gpsh_dev_load64_relaxed_gpu(ring.completed_seen);
+    if (mixed > seen && gpsh_dev_await_completed(dev, ring, mixed))
+        return;
+    if (mixed)
+        gpsh_dev_fence_acquire_sys();
+    gpsh_dev_ring_fence(dev, -1);
 }
 
+// One fence, behind the waits for the rings: it completes this thread's own stores to mapped peers, and what was fetched into
+// memory is visible behind it. In front of the waits it would hold up the first look until the commands have arrived.
 GPSH_DEV void gpsh_dev_quiet(const struct gpushmem_dev &dev)
 {
-    gpsh_dev_fence_full_sys();
     if (!(dev.flags & GPUSHMEM_DEV_ALL_DIRECT))
         gpsh_dev_rings_quiet(dev);
+    gpsh_dev_fence_full_sys();
 }
 
 GPSH_DEV void gpsh_dev_pe_quiet(const struct gpushmem_dev &dev, int pe)
 {
     if (!gpsh_dev_check(dev, dev.heap, 0, pe))
         return;
-    gpsh_dev_fence_full_sys();
     if (!gpsh_dev_direct_amo(dev, dev.heap, pe))
         gpsh_dev_ring_quiet_pe(dev, pe);
+    gpsh_dev_fence_full_sys();
 }
 
 // ---- Barrier ----
@@ -188,7 +193,7 @@ template <class Scope> GPSH_DEV void gpsh_dev_sync_all(const struct gpushmem_dev
     if (Scope::rank() == 0) {
         uint64_t sequence = gpsh_dev_load64_relaxed_gpu(dev.sync_sequence) + 1; // arrives while the fence waits
         gpsh_dev_fence_sys(); // for all threads of the scope: they came through its barrier
-        gpsh_dev_disseminate(dev, sequence);
+        gpsh_dev_disseminate(*dev.self, sequence);
     }
     Scope::sync();
 }
@@ -203,7 +208,7 @@ template <class Scope> GPSH_DEV void gpsh_dev_barrier_all(const struct gpushmem_
             gpsh_dev_fence_sys();
         else
             gpsh_dev_quiet(dev);
-        gpsh_dev_disseminate(dev, sequence);
+        gpsh_dev_disseminate(*dev.self, sequence);
     }
     Scope::sync();
 }

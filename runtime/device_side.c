@@ -27,6 +27,7 @@ struct device_block {
     uint32_t fault_claim;
     uint32_t pad[13];
     uint32_t reply_owners[1 << REPLIES_LOG2];
+    struct gpushmem_dev handle;
     char *peers[]; // [n_pes]
 };
 
@@ -175,7 +176,7 @@ static int make_proxy(void)
     return status ? status : gpsh_proxy_start(side.proxy);
 }
 
-static void fill_handle(void)
+static int fill_handle(void)
 {
     side.handle = (struct gpushmem_dev){
         .abi = GPUSHMEM_DEVICE_ABI,
@@ -198,9 +199,11 @@ static void fill_handle(void)
         .timeout_ns = (uint64_t)gpsh.settings.wait_timeout_ms * 1000000,
         .generation = (uint32_t)gpsh.generation,
         .layout = side.rings.layout,
+        .self = &side.device->handle,
     };
     for (int pe = 0; pe < gpsh.n_pes && pe < GPUSHMEM_DEV_NEAR_PEERS; pe++)
         side.handle.near_peers[pe] = gpsh_device_side_direct(pe);
+    return side.memory->device_write(&side.device->handle, &side.handle, sizeof side.handle);
 }
 
 static void print_counters(void)
@@ -242,11 +245,12 @@ static int make(void)
     int status = make_tables();
     if (!status && !(handle_flags() & GPUSHMEM_DEV_ALL_DIRECT))
         status = make_proxy();
+    if (!status)
+        status = fill_handle();
     if (status) {
         unmake();
         return status;
     }
-    fill_handle();
     if (atomic_load(&gpsh.failed_pe) >= 0)
         side.host->control.peer_failed = GPUSHMEM_ERR_PE_FAILED;
     atomic_store(&gpsh_device_side_exists, true);

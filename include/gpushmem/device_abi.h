@@ -287,6 +287,8 @@ struct gpushmem_dev {
     // peers[0 .. 7] once more: kernel arguments and constants are read in an instant, peers[] comes from memory after each fence.
     char *near_peers[GPUSHMEM_DEV_NEAR_PEERS];
     struct gpushmem_ring_layout layout;
+    const struct gpushmem_dev *self; // device memory: a copy of all this, for functions that are not inlined
+    uint64_t reserved1;
 };
 
 // ---- Operations of a stream ---------------------------------------------------------------------------------------
@@ -324,7 +326,7 @@ GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_reply) == 16, "one 16-byte load");
 GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_device_fault) == 64, "ABI");
 GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_device_control) == 64, "ABI");
 GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_dev_sync) == 64 * GPUSHMEM_DEV_SYNC_ROUNDS, "one cache line per round");
-GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_dev) == 224, "ABI");
+GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_dev) == 240, "ABI");
 GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_ring_layout) == 32, "ABI");
 GPUSHMEM_STATIC_ASSERT(offsetof(struct gpushmem_dev, timeout_ns) == 104, "ABI");
 

@@ -22,6 +22,7 @@ struct device_block {
     uint32_t fault_claim;
     uint32_t pad[13];
     uint32_t reply_owners[1 << REPLIES_LOG2];
+    struct gpushmem_dev handle;
     char *peers[RING_RIG_PES]; // all NULL: everything goes through a ring
 };
 
@@ -144,7 +145,8 @@ void ring_rig_handle(const struct ring_rig *rig, struct gpushmem_dev *out)
         .replies = rig->host->replies, .replies_log2 = REPLIES_LOG2, .reply_owners = rig->device->reply_owners,
         .fault = &rig->host->fault, .fault_claim = &rig->device->fault_claim, .control = &rig->host->control,
         .sync_sequence = &rig->device->sync_sequence, .timeout_ns = 20000000000u, .generation = 1,
-        .layout = rig->rings.layout};
+        .layout = rig->rings.layout, .self = &rig->device->handle};
+    rig->memory->device_write(&rig->device->handle, out, sizeof *out);
 }
 
 char *ring_rig_heap(const struct ring_rig *rig, int pe)
