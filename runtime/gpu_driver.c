@@ -34,12 +34,21 @@ static bool look_up(void *library, const struct entry *entry)
     return symbol;
 }
 
+// cuStreamWriteValue64_v2 came last of what is required, with CUDA 11.7.
+static int too_old(const char *missing)
+{
+    int version = 0;
+    if (gpsh_cu.driver_version)
+        gpsh_cu.driver_version(&version);
+    return gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED, "the CUDA driver is too old: it is of CUDA %d.%d and has no %s; gpushmem needs "
+                     "driver 515 (CUDA 11.7) or newer", version / 1000, version % 1000 / 10, missing);
+}
+
 static int look_up_all(void *library)
 {
     for (size_t i = 0; i < sizeof required / sizeof *required; i++)
         if (!look_up(library, &required[i]))
-            return gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED, "the CUDA driver is too old: libcuda.so.1 has no %s; gpushmem needs "
-                             "driver 470 (CUDA 11.4) or newer", required[i].symbol);
+            return too_old(required[i].symbol);
     for (size_t i = 0; i < sizeof optional / sizeof *optional; i++)
         look_up(library, &optional[i]);
     return 0;

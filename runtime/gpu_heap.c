@@ -136,6 +136,12 @@ int gpsh_gpu_heap_create(struct gpsh_gpu_heap *heap, uint64_t bytes, int wish, i
     bool entered = gpsh_gpu_enter();
     bool vmm = wish != GPSH_EXPORT_IPC && can_vmm;
     int status = vmm ? create_vmm(heap, node_pes) : create_ipc(heap, node_pes);
+    if (status == GPUSHMEM_ERR_CUDA && vmm && wish == GPSH_EXPORT_AUTO) {
+        GPSH_LOG(INFO, "heap", "%s; CUDA IPC is used instead", gpsh_last_error());
+        gpsh_gpu_heap_destroy(heap);
+        *heap = (struct gpsh_gpu_heap){.bytes = bytes, .fd = -1, .dmabuf_fd = -1, .dmabuf_pcie_fd = -1};
+        status = create_ipc(heap, node_pes);
+    }
     if (!status) // also the words of the device barrier at its end
         status = gpsh_gpu_zero(heap->base, heap->bytes);
     if (!status)
@@ -189,8 +195,7 @@ static int map_vmm(int fd, uint64_t bytes, int pe, char **base)
     }
     if (!code)
         return 0;
-    gpsh_gpu_fail(code, "GPU %s cannot map PE %d's heap (no peer access between the two GPUs? See nvidia-smi topo -p2p rw)",
-                  gpsh_gpu.pci, pe);
+    gpsh_gpu_fail(code, "GPU %s cannot map PE %d's heap", gpsh_gpu.pci, pe);
     return GPUSHMEM_ERR_UNREACHABLE;
 }
 

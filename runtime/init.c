@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agree.h"
 #include "context.h"
 #include "device_side.h"
 #include "gpushmem/gpushmem.h"
@@ -133,10 +134,13 @@ static int bring_up(void)
     int local = status ? status : gpsh_regions_create();
     if (!status)
         status = gpsh_peers_connect(local);
-    if (!status)
-        status = gpsh_memory_init();
-    if (!status)
-        status = gpsh_context_init();
+    if (!status) {
+        local = gpsh_memory_init();
+        if (!local)
+            local = gpsh_context_init();
+        // Nobody uses what another PE has not got ready.
+        status = gpsh_agree(&gpsh.boot, local, 0, NULL);
+    }
     if (!status)
         status = gpsh_bootstrap_on_death(&gpsh.boot, on_death, NULL);
     if (status) {

@@ -16,6 +16,7 @@ struct packed_header {
     uint64_t region_bytes[GPSH_REGIONS];
     int32_t device_heap, pid;
     char hostname[64];
+    char gpu[64];
     char socket_path[GPSH_FD_PATH_BYTES];
     char sentence[256];
     uint32_t sections;
@@ -44,6 +45,7 @@ int gpsh_peer_blob_pack(const struct gpsh_peer_blob *blob, void **packed, size_t
                                    .pid = blob->pid, .sections = (uint32_t)blob->sections};
     memcpy(header.region_bytes, blob->region_bytes, sizeof header.region_bytes);
     memcpy(header.hostname, blob->hostname, sizeof header.hostname);
+    memcpy(header.gpu, blob->gpu, sizeof header.gpu);
     memcpy(header.socket_path, blob->socket_path, sizeof header.socket_path);
     memcpy(header.sentence, blob->sentence, sizeof header.sentence);
     memcpy(memory, &header, sizeof header);
@@ -102,7 +104,7 @@ int gpsh_peer_blob_parse(int pe, const void *packed, size_t bytes, struct gpsh_p
     if (header.pe != pe)
         return gpsh_fail(GPUSHMEM_ERR_PEER_DATA, "PE %d's connection data says it is of PE %" PRId32, pe, header.pe);
     if (header.sections > GPSH_BLOB_SECTIONS || !memchr(header.hostname, '\0', sizeof header.hostname) ||
-        !memchr(header.socket_path, '\0', sizeof header.socket_path) ||
+        !memchr(header.gpu, '\0', sizeof header.gpu) || !memchr(header.socket_path, '\0', sizeof header.socket_path) ||
         !memchr(header.sentence, '\0', sizeof header.sentence))
         return gpsh_fail(GPUSHMEM_ERR_PEER_DATA, "PE %d's connection data is damaged (%" PRIu32 " sections)", pe,
                          header.sections);
@@ -110,6 +112,7 @@ int gpsh_peer_blob_parse(int pe, const void *packed, size_t bytes, struct gpsh_p
                                    .sections = (int)header.sections};
     memcpy(out->region_bytes, header.region_bytes, sizeof out->region_bytes);
     memcpy(out->hostname, header.hostname, sizeof out->hostname);
+    memcpy(out->gpu, header.gpu, sizeof out->gpu);
     memcpy(out->socket_path, header.socket_path, sizeof out->socket_path);
     memcpy(out->sentence, header.sentence, sizeof out->sentence);
     return parse_sections(pe, packed, bytes, padded(sizeof header), out);

@@ -9,7 +9,7 @@
 #include "fd_exchange.h"
 #include "transport.h"
 
-enum { GPSH_BLOB_MAGIC = 0x47505348, GPSH_BLOB_VERSION = 1, GPSH_BLOB_SECTIONS = 8 };
+enum { GPSH_BLOB_MAGIC = 0x47505348, GPSH_BLOB_VERSION = 2, GPSH_BLOB_SECTIONS = 8 };
 
 // One transport's connection data inside a blob; points into the blob.
 struct gpsh_blob_section {
@@ -25,6 +25,7 @@ struct gpsh_peer_blob {
     int32_t device_heap;
     int32_t pid;
     char hostname[64];
+    char gpu[64]; // name and PCI address, "" for a host heap
     char socket_path[GPSH_FD_PATH_BYTES];
     char sentence[256];
     int sections;

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agree.h"
 #include "fd_exchange.h"
 #include "gpu.h"
 #include "peer_blob.h"
@@ -22,6 +23,7 @@ struct wiring {
     struct gpsh_peer_blob *blobs; // [n_pes]
     void **packed;                // [n_pes] memory the blobs point into
     char open_failures[256];      // sentences of transports that could not be opened
+    char spared[64];              // those left aside for now, as GPUSHMEM_TRANSPORTS writes them
 };
 
 static void note_open_failure(struct wiring *w, const char *name)
@@ -72,10 +74,12 @@ static int open_transport(struct wiring *w, const struct gpsh_transport_ops *ops
     return status;
 }
 
-static int open_transports(struct wiring *w)
+// Opens those of the list that are needed, and notes the others.
+static int open_transports(struct wiring *w, const char *names, bool all)
 {
     char list[64];
-    snprintf(list, sizeof list, "%s", gpsh.settings.transports);
+    snprintf(list, sizeof list, "%s", names);
+    w->spared[0] = '\0';
     char *rest = NULL;
     for (char *name = strtok_r(list, ",", &rest); name; name = strtok_r(NULL, ",", &rest)) {
         const struct gpsh_transport_ops *ops = gpsh_transport_find(name);
@@ -84,8 +88,13 @@ static int open_transports(struct wiring *w)
             note_open_failure(w, name);
             continue;
         }
-        if (gpsh.n_transports == GPSH_MAX_TRANSPORTS || !is_needed(ops))
+        if (gpsh.n_transports == GPSH_MAX_TRANSPORTS)
             continue;
+        if (!all && !is_needed(ops)) {
+            size_t used = strlen(w->spared);
+            snprintf(w->spared + used, sizeof w->spared - used, "%s%s", used ? "," : "", name);
+            continue;
+        }
         int status = open_transport(w, ops);
         if (status)
             return status;
@@ -123,6 +132,8 @@ static int publish(struct wiring *w, int my_status)
     for (int r = 0; r < GPSH_REGIONS; r++)
         blob.region_bytes[r] = gpsh_regions_get(r).bytes;
     gethostname(blob.hostname, sizeof blob.hostname - 1);
+    if (gpsh.device_heap)
+        snprintf(blob.gpu, sizeof blob.gpu, "%.40s at %s", gpsh_gpu.name, gpsh_gpu.pci);
     snprintf(blob.socket_path, sizeof blob.socket_path, "%s", w->exchange.path);
     if (!my_status)
         my_status = describe_transports(&blob);
@@ -163,6 +174,8 @@ static int collect(struct wiring *w)
 {
     for (int pe = 0; pe < gpsh.n_pes; pe++) {
         size_t bytes = 0;
+        free(w->packed[pe]);
+        w->packed[pe] = NULL;
         int status = gpsh_bootstrap_get(&gpsh.boot, pe, &w->packed[pe], &bytes);
         if (!status)
             status = gpsh_peer_blob_parse(pe, w->packed[pe], bytes, &w->blobs[pe]);
@@ -201,6 +214,41 @@ static int map_node(struct wiring *w)
     return status;
 }
 
+// GPUs of one node may not reach each other's memory. If that is so anywhere in the job, the transports that were spared are
+// opened after all, on every PE.
+static int open_spared(struct wiring *w, int my_status)
+{
+    enum { EVERY_HEAP_IS_MAPPED = 1 };
+    uint32_t all, mine = EVERY_HEAP_IS_MAPPED;
+    for (int pe = 0; pe < gpsh.n_pes && !my_status; pe++)
+        if (!gpsh.mapped[GPSH_HEAP][pe])
+            mine = 0;
+    int status = gpsh_agree(&gpsh.boot, my_status, mine, &all);
+    if (status || all & EVERY_HEAP_IS_MAPPED)
+        return status;
+    char names[64];
+    snprintf(names, sizeof names, "%s", w->spared);
+    int opened = open_transports(w, names, true);
+    status = publish(w, opened);
+    if (!status && !opened)
+        status = collect(w);
+    return opened ? opened : status;
+}
+
+static int unreachable(const struct wiring *w, int pe)
+{
+    const struct gpsh_peer_blob *theirs = &w->blobs[pe];
+    const char *open = w->open_failures[0] ? " (" : "", *close = w->open_failures[0] ? ")" : "";
+    if (gpsh.peers[pe].same_node && gpsh.device_heap)
+        return gpsh_fail(GPUSHMEM_ERR_UNREACHABLE, "PE %d (%s) and PE %d (%s) of this node do not reach each other: %.150s; nor by "
+                         "GPUSHMEM_TRANSPORTS=%s%s%.80s%s. It takes peer access (nvidia-smi topo -p2p rw), verbs and an RDMA "
+                         "device, or GPUSHMEM_HEAP_KIND=host", gpsh.my_pe, w->blobs[gpsh.my_pe].gpu, pe, theirs->gpu,
+                         gpsh.peers[pe].reason, gpsh.settings.transports, open, w->open_failures, close);
+    return gpsh_fail(GPUSHMEM_ERR_UNREACHABLE, "PE %d on %s is reached by none of GPUSHMEM_TRANSPORTS=%s%s%s%s; the PEs of "
+                     "other nodes need verbs and an RDMA device", pe, theirs->hostname, gpsh.settings.transports, open,
+                     w->open_failures, close);
+}
+
 // First transport in the order of GPUSHMEM_TRANSPORTS that connects serves the data; the first one with NIC atomics stands by
 // for atomics.
 static int connect_peer(struct wiring *w, int pe)
@@ -224,9 +272,7 @@ static int connect_peer(struct wiring *w, int pe)
             nic = i;
     }
     if (peer->data < 0)
-        return gpsh_fail(GPUSHMEM_ERR_UNREACHABLE, "PE %d on %s is reached by none of GPUSHMEM_TRANSPORTS=%s%s%s%s; the PEs of "
-                         "other nodes need verbs and an RDMA device", pe, w->blobs[pe].hostname, gpsh.settings.transports,
-                         w->open_failures[0] ? " (" : "", w->open_failures, w->open_failures[0] ? ")" : "");
+        return unreachable(w, pe);
     peer->amo = (int8_t)nic;
     return 0;
 }
@@ -236,16 +282,26 @@ static bool is_mapped_transport(int index)
     return !(gpsh.transports[index]->ops->caps & GPSH_CAP_NIC_ATOMICS);
 }
 
-// One agent for all atomics of the job: the processor if it reaches every PE, else the NIC, also towards PEs of this node.
-static int choose_atomics_agent(void)
+enum reach { REACH_MAPPED = 1, REACH_NIC = 2 };
+
+// Whether every PE's memory is mapped here, and whether a NIC serves every PE's atomics.
+static uint32_t my_reach(void)
 {
-    bool everybody_mapped = true, everybody_nic = true;
+    uint32_t reach = REACH_MAPPED | REACH_NIC;
     for (int pe = 0; pe < gpsh.n_pes; pe++) {
-        everybody_mapped &= is_mapped_transport(gpsh.peers[pe].data);
-        everybody_nic &= gpsh.peers[pe].amo >= 0;
+        if (!is_mapped_transport(gpsh.peers[pe].data))
+            reach &= ~(uint32_t)REACH_MAPPED;
+        if (gpsh.peers[pe].amo < 0)
+            reach &= ~(uint32_t)REACH_NIC;
     }
-    // A job on several nodes has PEs that this one maps and others do not: the rule must come out alike on all.
-    everybody_mapped &= gpsh.boot.node_n_pes == gpsh.n_pes;
+    return reach;
+}
+
+// One agent for all atomics of the job: the processor if it reaches every PE, else the NIC, also towards PEs of this node.
+// `reach` is what holds for every PE, so that all choose alike.
+static int choose_atomics_agent(uint32_t reach)
+{
+    bool everybody_mapped = reach & REACH_MAPPED, everybody_nic = reach & REACH_NIC;
     int wish = gpsh.settings.amo_agent;
     gpsh.cpu_atomics = wish == GPSH_AGENT_CPU || (wish == GPSH_AGENT_AUTO && everybody_mapped);
     if (gpsh.cpu_atomics && !everybody_mapped)
@@ -297,19 +353,25 @@ static int wire(struct wiring *w, int my_status)
     if (!my_status)
         my_status = gpsh_fd_exchange_open(&w->exchange, gpsh.boot.dir, gpsh.my_pe, gpsh.generation);
     if (!my_status)
-        my_status = open_transports(w);
+        my_status = open_transports(w, gpsh.settings.transports, false);
     int status = publish(w, my_status);
     if (my_status)
         return my_status;
     if (!status)
         status = collect(w);
-    if (!status)
-        status = map_node(w);
+    if (status)
+        return status; // all PEs see what is wrong with the blobs
+    status = map_node(w);
+    if (gpsh.device_heap && gpsh.boot.node_n_pes == gpsh.n_pes && gpsh.n_pes > 1) {
+        status = open_spared(w, status);
+        if (status)
+            return status; // everybody's
+    }
     for (int pe = 0; pe < gpsh.n_pes && !status; pe++)
         status = connect_peer(w, pe);
-    if (!status)
-        status = choose_atomics_agent();
-    return status;
+    uint32_t reach = 0;
+    status = gpsh_agree(&gpsh.boot, status, status ? 0 : my_reach(), &reach);
+    return status ? status : choose_atomics_agent(reach);
 }
 
 int gpsh_peers_connect(int my_status)
@@ -325,8 +387,7 @@ int gpsh_peers_connect(int my_status)
         return status;
     fill_direct();
     log_choices();
-    // Nobody may use a connection before its other end is ready.
-    return gpsh_bootstrap_fence(&gpsh.boot);
+    return 0;
 }
 
 void gpsh_peers_disconnect(void)

@@ -1,6 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Cases of bad conditions, for the scripts beside this one, which set `failures` to 0 first.
+# Cases of bad conditions, for the scripts beside this one, which set `failures` to 0 first; `unwanted` is what no output may
+# have.
 # shellcheck shell=bash
+: "${unwanted:=}"
+
+# clean OUTPUT
+clean() {
+    [ -z "$unwanted" ] || ! grep -qF -- "$unwanted" <<<"$1"
+}
 
 # says CASE WORDS COMMAND...: the command fails within a minute and its output has the words.
 says() {
@@ -8,7 +15,7 @@ says() {
     shift 2
     output=$(timeout 60 "$@" 2>&1 </dev/null)
     code=$?
-    if [ $code -ne 0 ] && [ $code -ne 124 ] && grep -qF -- "$words" <<<"$output"; then
+    if [ $code -ne 0 ] && [ $code -ne 124 ] && grep -qF -- "$words" <<<"$output" && clean "$output"; then
         echo "ok: $name"
     else
         echo "FAILED: $name: exit code $code, expected a failure that says '$words', got:" "$output"
@@ -22,7 +29,7 @@ works() {
     shift 2
     output=$(timeout 60 "$@" 2>&1 </dev/null)
     code=$?
-    if [ $code -eq 0 ] && grep -qF -- "$words" <<<"$output"; then
+    if [ $code -eq 0 ] && grep -qF -- "$words" <<<"$output" && clean "$output"; then
         echo "ok: $name"
     else
         echo "FAILED: $name: exit code $code, expected success and '$words', got:" "$output"
@@ -36,7 +43,7 @@ works_without() {
     shift 2
     output=$(timeout 60 "$@" 2>&1 </dev/null)
     code=$?
-    if [ $code -eq 0 ] && ! grep -qF -- "$words" <<<"$output"; then
+    if [ $code -eq 0 ] && ! grep -qF -- "$words" <<<"$output" && clean "$output"; then
         echo "ok: $name"
     else
         echo "FAILED: $name: exit code $code, expected success and nothing of '$words', got:" "$output"
