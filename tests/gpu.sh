@@ -25,6 +25,7 @@ done
 
 # Not the whole build: what runs here.
 targets='gpushmem gpushmem_cli gpushmem-perf.cuda gpu_heap gpu_ops perf_gpu_rows perf_gpu_ring_rates perf_put_path.cuda gpushmem_softhca softhca_test'
+targets+=' gpu_cubin gpu_rdc'
 for name in basic rma amo order errors tiny lost stream; do
     [ ! -e tests/device/$name.cu ] || targets+=" device_$name.cuda"
 done
@@ -111,6 +112,17 @@ for p2p in 1 0; do
     check "a stream's first operation is captured, P2P=$p2p" job 2 env GPUSHMEM_P2P=$p2p "$bin/device_stream.cuda" capture
 done
 check "a stream goes on after a wait in vain" job 1 env GPUSHMEM_WAIT_TIMEOUT_MS=300 "$bin/device_stream.cuda" vain
+for p2p in 1 0; do
+    check "kernels from cubin, fatbin and PTX, P2P=$p2p" job 2 env GPUSHMEM_P2P=$p2p "$bin/gpu_cubin" "$bin"/cubin_kernel.*
+    check "relocatable device code, P2P=$p2p" job 2 env GPUSHMEM_P2P=$p2p "$bin/gpu_rdc"
+done
+if python3 -c 'import torch' 2>/dev/null; then
+    for p2p in 1 0; do
+        check "PyTorch, P2P=$p2p" job 2 env GPUSHMEM_P2P=$p2p python3 tests/gpu/programs/torch_test.py "$build/lib/libgpushmem.so"
+    done
+else
+    echo "skipped PyTorch: python3 has no torch"
+fi
 
 # The whole way between hosts, without a NIC: kernel, ring, proxy, the verbs transport as it is, the software HCA
 # (tests/softhca), memory of the other GPU. Nothing reaches a peer directly.
