@@ -23,6 +23,15 @@ static struct counter {
 #define COUNTER(field, symbol, parameters) {.name = #symbol},
     GPSH_CU_FUNCTIONS(COUNTER) GPSH_CU_OPTIONAL_FUNCTIONS(COUNTER)};
 
+#ifndef FAKE_CUDA_OLD
+// Names them all, so that one the library takes and this driver has not fails to link.
+#define FUNCTION(field, symbol, parameters) gpsh_cu_result(*field) parameters;
+#define HERE(field, symbol, parameters) .field = symbol,
+__attribute__((used)) static const struct {
+    GPSH_CU_FUNCTIONS(FUNCTION) GPSH_CU_OPTIONAL_FUNCTIONS(FUNCTION)
+} complete = {GPSH_CU_FUNCTIONS(HERE) GPSH_CU_OPTIONAL_FUNCTIONS(HERE)};
+#endif
+
 static struct attribute {
     const char *name;
     int number, value;
