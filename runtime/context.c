@@ -324,6 +324,8 @@ int gpsh_context_submit(struct gpsh_context *ctx, const struct gpsh_op *op, enum
             status = flow_error(channel, op->pe);
     }
     unlock(owner);
+    if (until_complete && op->kind == GPSH_OP_GET)
+        gpsh_acquire_remote();
     return status < 0 ? status : 0;
 }
 
@@ -414,6 +416,7 @@ int gpsh_context_quiet(struct gpsh_context *ctx, int pe)
     }
     unlock(owner);
     gpsh_full_fence();
+    gpsh_acquire_remote();
     return result;
 }
 

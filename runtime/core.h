@@ -77,6 +77,7 @@ struct gpsh_core {
     struct gpsh_settings settings;
     int thread_level;              // enum gpushmem_thread_level
     bool device_heap;
+    bool flush_writes;             // what NICs write to this GPU is not ordered: gpsh_acquire_remote flushes
     _Atomic int failed_pe;         // -1, or the PE that failed last
     _Atomic unsigned failures;     // how many have failed
     int generation;                // counts successful inits of this process

@@ -52,6 +52,7 @@ static void describe(void)
     gpu->rdma = attribute(GPSH_CU_ATTRIBUTE_RDMA);
     gpu->dmabuf = attribute(GPSH_CU_ATTRIBUTE_DMA_BUF);
     gpu->writes_ordering = attribute(GPSH_CU_ATTRIBUTE_RDMA_WRITES_ORDERING);
+    gpu->flush_options = attribute(GPSH_CU_ATTRIBUTE_RDMA_FLUSH_OPTIONS);
 }
 
 // The program called cudaSetDevice and used the GPU, or runs in a context of its own: that is the GPU it means.
@@ -153,6 +154,26 @@ int gpsh_gpu_zero(void *memory, size_t bytes)
     pthread_mutex_unlock(&copies.lock);
     gpsh_gpu_leave(entered);
     return status;
+}
+
+bool gpsh_gpu_needs_flush(void)
+{
+    if (gpsh_gpu.writes_ordering >= GPSH_CU_WRITES_ORDERED_TO_OWNER)
+        return false;
+    bool can = gpsh_cu.flush_writes && gpsh_gpu.flush_options & GPSH_CU_FLUSH_OPTION_HOST;
+    GPSH_LOG(WARN, "gpu", "%s does not order what NICs write to it: %s kernels that wait for a signal from another node may see it "
+             "before its data. GPUSHMEM_HEAP_KIND=host is safe", gpsh_gpu.name,
+             can ? "the host's waits flush, but" : "and has no flush, so the host and");
+    return can;
+}
+
+void gpsh_gpu_flush(void)
+{
+    bool entered = gpsh_gpu_enter();
+    gpsh_cu_result code = gpsh_cu.flush_writes(GPSH_CU_FLUSH_CURRENT_CONTEXT, GPSH_CU_FLUSH_TO_OWNER);
+    gpsh_gpu_leave(entered);
+    if (code)
+        gpsh_gpu_fail(code, "flushing what NICs wrote to %s", gpsh_gpu.name);
 }
 
 bool gpsh_gpu_is_device_memory(const void *memory)

@@ -15,7 +15,7 @@ struct gpsh_gpu {
     char name[96];
     char pci[16];          // "0000:3b:00.0"
     struct gpsh_cu_uuid uuid;
-    int vmm, posix_fd, rdma_vmm, rdma, dmabuf, writes_ordering;
+    int vmm, posix_fd, rdma_vmm, rdma, dmabuf, writes_ordering, flush_options;
 };
 extern struct gpsh_gpu gpsh_gpu;
 
@@ -32,6 +32,10 @@ void gpsh_gpu_leave(bool entered);
 // Copies where either side may be GPU memory, fills; complete on return. Any thread.
 int gpsh_gpu_copy(void *to, const void *from, size_t bytes);
 int gpsh_gpu_zero(void *memory, size_t bytes);
+// Some GPUs do not order what NICs write to them: data may come after the signal that was sent behind it. True if flush() is
+// needed then; a GPU that needs it and has none is warned of.
+bool gpsh_gpu_needs_flush(void);
+void gpsh_gpu_flush(void); // what NICs wrote before is visible to all that the GPU and its copy engines do behind it
 bool gpsh_gpu_is_device_memory(const void *memory);
 
 // Pinned host memory and GPU memory for rings.

@@ -34,6 +34,7 @@ enum gpsh_cu_device_attribute {
     GPSH_CU_ATTRIBUTE_POSIX_FD = 103,
     GPSH_CU_ATTRIBUTE_RDMA_WITH_VMM = 110,
     GPSH_CU_ATTRIBUTE_RDMA = 116,
+    GPSH_CU_ATTRIBUTE_RDMA_FLUSH_OPTIONS = 117,
     GPSH_CU_ATTRIBUTE_RDMA_WRITES_ORDERING = 118,
     GPSH_CU_ATTRIBUTE_DMA_BUF = 124,
 };
@@ -48,6 +49,10 @@ enum {
     GPSH_CU_ACCESS_READWRITE = 3,
     GPSH_CU_RANGE_DMA_BUF_FD = 1,
     GPSH_CU_RANGE_MAPPING_PCIE = 1,
+    GPSH_CU_WRITES_ORDERED_TO_OWNER = 100,
+    GPSH_CU_FLUSH_OPTION_HOST = 1,
+    GPSH_CU_FLUSH_CURRENT_CONTEXT = 0,
+    GPSH_CU_FLUSH_TO_OWNER = 100,
     GPSH_CU_IPC_LAZY_PEER_ACCESS = 1,
     GPSH_CU_POINTER_MEMORY_TYPE = 2,
     GPSH_CU_MEMORY_DEVICE = 2,
@@ -154,7 +159,8 @@ struct gpsh_cu_uuid {
 // The same for what older drivers lack: NULL there.
 #define GPSH_CU_OPTIONAL_FUNCTIONS(X)                                                                                 \
     X(range_handle, cuMemGetHandleForAddressRange,                                                                    \
-      (void *handle, gpsh_cu_ptr base, size_t bytes, int type, unsigned long long flags))
+      (void *handle, gpsh_cu_ptr base, size_t bytes, int type, unsigned long long flags))                             \
+    X(flush_writes, cuFlushGPUDirectRDMAWrites, (int target, int scope))
 
 struct gpsh_cu_functions {
 #define GPSH_CU_FIELD(field, symbol, parameters) gpsh_cu_result(*field) parameters;

@@ -101,6 +101,7 @@ static void tear_down(void)
     free_tables();
     gpsh.n_pes = 0;
     gpsh.cpu_atomics = false;
+    gpsh.flush_writes = false;
     gpsh_bootstrap_finalize(&gpsh.boot);
     gpsh_settings_clear(&gpsh.settings);
     gpsh_log_set_pe(-1);

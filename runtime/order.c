@@ -3,6 +3,13 @@
 #include "argument.h"
 #include "context.h"
 #include "device_side.h"
+#include "gpu.h"
+#include "word.h"
+
+void gpsh_flush_remote(void)
+{
+    gpsh_gpu_flush();
+}
 
 // 0, or a negative status, in which case there is nothing to do; *out is NULL for the invalid context.
 static int begin(const char *function, gpushmem_ctx_t handle, struct gpsh_context **out)

@@ -387,6 +387,9 @@ int gpsh_peers_connect(int my_status)
         return status;
     fill_direct();
     log_choices();
+    for (int i = 0; gpsh.device_heap && i < gpsh.n_transports && !gpsh.flush_writes; i++)
+        if (gpsh.transports[i]->ops->caps & GPSH_CAP_REMOTE_NODE)
+            gpsh.flush_writes = gpsh_gpu_needs_flush();
     return 0;
 }
 

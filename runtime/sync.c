@@ -4,6 +4,7 @@
 #include "argument.h"
 #include "context.h"
 #include "device_side.h"
+#include "word.h"
 
 // How many barriers this PE has entered. It never goes back: a PE may enter the next barrier while others are
 // still in this one, so flags that are reset would be lost.
@@ -60,6 +61,7 @@ static int sync_as(const char *what)
         if (status < 0)
             return status;
     }
+    gpsh_acquire_remote();
     return 0;
 }
 

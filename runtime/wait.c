@@ -54,6 +54,7 @@ uint64_t gpsh_word_fetch(const void *word, size_t bytes)
 {
     uint64_t raw = 0;
     gpsh.transport_envs[0].copy(&raw, word, bytes);
+    gpsh_acquire_remote();
     return raw;
 }
 

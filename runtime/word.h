@@ -33,6 +33,14 @@ static inline void gpsh_full_fence(void)
 #endif
 }
 
+// Behind a load that saw a signal, a barrier or a completion: what NICs wrote to this PE's heap before it is visible.
+void gpsh_flush_remote(void);
+static inline void gpsh_acquire_remote(void)
+{
+    if (GPSH_UNLIKELY(gpsh.flush_writes))
+        gpsh_flush_remote();
+}
+
 // Acquire load of a word of this PE's own heap, zero-extended. The heap may be on the GPU: then a copy
 // fetches it.
 uint64_t gpsh_word_fetch(const void *word, size_t bytes);

@@ -93,6 +93,11 @@ says "no dma-buf, no peer memory" "softhca0:1 cannot register 16777216 bytes of 
     $nic GPUSHMEM_TRANSPORTS=verbs GPUSHMEM_SOFTHCA_DMABUF=0 GPUSHMEM_SOFTHCA_PEERMEM=0 $job
 says "dma-buf demanded and refused" "GPUSHMEM_VERBS_DMABUF=require, but the NIC refused the dma-buf of the GPU memory" \
     $nic GPUSHMEM_TRANSPORTS=verbs GPUSHMEM_VERBS_DMABUF=require GPUSHMEM_SOFTHCA_DMABUF=0 $job
+only="GPUSHMEM_TRANSPORTS=verbs"
+works "unordered writes, flushed" "Fake GPU 0 does not order what NICs write to it: the host's waits flush, but kernels that wait" \
+    $nic $only FAKE_CUDA_ATTRIBUTES=ordering=0 $job
+works "unordered writes, no flush" "and has no flush, so the host and kernels that wait for a signal from another node may see it" \
+    $nic $only FAKE_CUDA_ATTRIBUTES=ordering=0,flush=0 $job
 works "data-direct function" "by dma-buf, $direct" $mlx5 $job
 works "data-direct function, dma-bufs of two kinds" "$direct" $mlx5 FAKE_CUDA_ATTRIBUTES=pcie_dmabuf=1 $job
 works_without "data-direct function refuses" "$direct" $mlx5 FAKE_MLX5_REFUSES=1 $job

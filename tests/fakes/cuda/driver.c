@@ -43,7 +43,7 @@ static struct attribute {
     {"dmabuf", GPSH_CU_ATTRIBUTE_DMA_BUF, 1},
     {"pcie_dmabuf", FAKE_ATTRIBUTE_PCIE_DMABUF, 0},
     {"ordering", GPSH_CU_ATTRIBUTE_RDMA_WRITES_ORDERING, 100},
-    {"flush", 117, 1},
+    {"flush", GPSH_CU_ATTRIBUTE_RDMA_FLUSH_OPTIONS, 1},
     {"major", GPSH_CU_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 9},
     {"minor", GPSH_CU_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0},
 };
@@ -387,6 +387,14 @@ gpsh_cu_result cuCtxSetCurrent(gpsh_cu_context context)
     if (context)
         stack[depth++] = context;
     return 0;
+}
+
+gpsh_cu_result cuFlushGPUDirectRDMAWrites(int target, int scope)
+{
+    ENTER(NEEDS_CONTEXT);
+    if (target != GPSH_CU_FLUSH_CURRENT_CONTEXT || scope != GPSH_CU_FLUSH_TO_OWNER)
+        return GPSH_CU_INVALID_VALUE;
+    return fake_attribute(GPSH_CU_ATTRIBUTE_RDMA_FLUSH_OPTIONS) == 1 ? 0 : FAKE_NOT_SUPPORTED;
 }
 
 gpsh_cu_result cuCtxGetDevice(gpsh_cu_device *device)
