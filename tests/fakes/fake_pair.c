@@ -54,7 +54,7 @@ int fake_pair_open(struct fake_pair *pair)
     pair->failed_pe = -1;
     int fd = pair->heap_kind == GPSH_MEMORY_DEVICE ? pair->dmabuf_fd : -1;
     pair->env = (struct gpsh_transport_env){.n_pes = 2, .settings = &pair->values, .copy = copy, .channels = pair->n_channels ? pair->n_channels : 1,
-                                            .peer_failed = on_peer_failed, .arg = pair,
+                                            .peer_failed = on_peer_failed, .arg = pair, .near_pci = pair->near_pci,
                                             .regions = {{pair->heap, PAIR_HEAP, pair->heap_kind, fd, -1}}};
     int status = gpsh_verbs_ops.open(&pair->env, &pair->transport);
     for (int pe = 0; pe < 2 && !status; pe++)

@@ -15,6 +15,7 @@ struct fake_pair {
     int n_channels; // 0 means 1; only the first is opened
     enum gpsh_memory_kind heap_kind;
     int dmabuf_fd;
+    const char *near_pci; // what the NIC should be near to
     struct gpsh_settings values;
     struct gpsh_transport_env env;
     struct gpsh_transport *transport;

@@ -223,8 +223,10 @@ static int poll_cq(struct ibv_cq *cq, int most, struct ibv_wc *wcs)
 struct ibv_device **ibv_get_device_list(int *n)
 {
     struct ibv_device **list = calloc(FAKE_DEVICES + 1, sizeof *list);
-    for (int i = 0; i < fake.n_devices; i++)
+    for (int i = 0; i < fake.n_devices; i++) {
+        snprintf(devices[i].ibdev_path, sizeof devices[i].ibdev_path, "%s", fake.sysfs[i] ? fake.sysfs[i] : "");
         list[i] = &devices[i];
+    }
     *n = fake.n_devices;
     return list;
 }

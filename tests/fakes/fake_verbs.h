@@ -22,6 +22,7 @@ struct fake_post {
 struct fake_verbs {
     // the machine
     int n_devices;
+    const char *sysfs[FAKE_DEVICES]; // folder of the device there, NULL: a software device
     struct ibv_port_attr port[FAKE_DEVICES];
     struct ibv_gid_entry gids[FAKE_GIDS]; // the same table for every device; gid_type -1: unused
     int max_qp_wr, max_cqe, max_rd_atomic;

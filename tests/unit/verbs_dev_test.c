@@ -3,7 +3,10 @@
 // Opening and connecting: which port, which GID, which registration, and one clear sentence when there is none.
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tests/fakes/fake_pair.h"
 #include "runtime/error.h"
@@ -158,6 +161,71 @@ static void open_gpu_heap(const char *policy)
     pair.heap_kind = GPSH_MEMORY_DEVICE;
     pair.dmabuf_fd = 5;
     pair.settings[0] = policy;
+}
+
+// Puts device i of the server of topology/two_sockets.xml into a slot, as sysfs shows it.
+static void plug(int i, const char *pci)
+{
+    static char folders[FAKE_DEVICES][64];
+    char link[320], target[64];
+    snprintf(folders[i], sizeof folders[i], "/tmp/gpushmem-verbs_dev-XXXXXX");
+    cr_assert(mkdtemp(folders[i]));
+    snprintf(link, sizeof link, "%s/device", folders[i]);
+    snprintf(target, sizeof target, "../../../%s", pci);
+    cr_assert_eq(symlink(target, link), 0);
+    fake.sysfs[i] = folders[i];
+}
+
+static void unplug(void)
+{
+    char link[320];
+    for (int i = 0; i < FAKE_DEVICES && fake.sysfs[i]; i++) {
+        snprintf(link, sizeof link, "%s/device", fake.sysfs[i]);
+        unlink(link);
+        rmdir(fake.sysfs[i]);
+    }
+}
+
+// hwloc reads the file in the place of this machine.
+static void open_server(const char *near_pci, const char *rails)
+{
+    static const char *const nics[] = {"0000:91:00.0", "0000:41:00.0", "0000:17:00.0", "0000:14:00.0"};
+    setenv("HWLOC_XMLFILE", TOPOLOGY_DIR "/two_sockets.xml", 1);
+    fake.n_devices = 4;
+    for (int i = 1; i < 4; i++)
+        fake.port[i] = fake.port[0];
+    for (int i = 0; i < 4; i++)
+        plug(i, nics[i]);
+    pair.near_pci = near_pci;
+    pair.settings[0] = rails;
+    int status = fake_pair_open(&pair);
+    unplug();
+    cr_assert_eq(status, 0, "%s", gpsh_last_error());
+}
+
+Test(verbs_dev, gpu_heap__one_rail__nearest_to_the_gpu)
+{
+    open_server("0000:13:00.0", "GPUSHMEM_VERBS_RAILS=1");
+    cr_assert_str_eq(rail(0)->name, "fake3:1"); // on the GPU's switch
+}
+
+Test(verbs_dev, gpu_heap__two_rails__the_two_nearest_to_the_gpu)
+{
+    open_server("0000:13:00.0", "GPUSHMEM_VERBS_RAILS=2");
+    cr_assert_str_eq(rail(0)->name, "fake3:1");
+    cr_assert_str_eq(rail(1)->name, "fake2:1"); // a switch further
+}
+
+Test(verbs_dev, gpu_heap__gpu_of_the_other_socket__its_nic)
+{
+    open_server("0000:93:00.0", "GPUSHMEM_VERBS_RAILS=1");
+    cr_assert_str_eq(rail(0)->name, "fake0:1");
+}
+
+Test(verbs_dev, gpu_heap__cuda_writes_upper_case__the_same_gpu)
+{
+    open_server("0000:1A:00.0", "GPUSHMEM_VERBS_RAILS=1");
+    cr_assert_str_eq(rail(0)->name, "fake2:1"); // of equals the first
 }
 
 Test(verbs_dev, gpu_heap__dmabuf_refused__falls_back_to_peer_memory)
