@@ -65,6 +65,11 @@ GPSH_DEV size_t gpsh_dev_private_piece(size_t left)
     return left >= 8 ? 8 : left >= 4 ? 4 : left >= 2 ? 2 : 1;
 }
 
+GPSH_DEV_CALL void gpsh_dev_ring_fence(const struct gpushmem_dev &dev, int pe)
+{
+    gpsh_dev_submit(dev, gpsh_dev_command(GPUSHMEM_CMD_FENCE, pe, nullptr, nullptr, 0), GPSH_DEV_NOTHING);
+}
+
 GPSH_DEV_CALL void gpsh_dev_ring_put_private(const struct gpushmem_dev &dev, char *to, const char *from, size_t bytes, int pe)
 {
     for (size_t at = 0, n; at < bytes; at += n) {
@@ -84,7 +89,7 @@ GPSH_DEV_CALL void gpsh_dev_ring_get_private(const struct gpushmem_dev &dev, cha
     }
 }
 
-GPSH_DEV void gpsh_dev_ring_put(const struct gpushmem_dev &dev, void *to, const void *from, size_t bytes, int pe, bool blocking)
+GPSH_DEV_CALL void gpsh_dev_ring_put(const struct gpushmem_dev &dev, void *to, const void *from, size_t bytes, int pe, bool blocking)
 {
     bool small = bytes == 8 || bytes == 4 || bytes == 2 || bytes == 1;
     if (small && blocking) {
@@ -100,7 +105,7 @@ GPSH_DEV void gpsh_dev_ring_put(const struct gpushmem_dev &dev, void *to, const 
     gpsh_dev_submit(dev, gpsh_dev_command(GPUSHMEM_CMD_PUT, pe, to, from, bytes), blocking ? GPSH_DEV_SOURCE : GPSH_DEV_NOTHING);
 }
 
-GPSH_DEV void gpsh_dev_ring_get(const struct gpushmem_dev &dev, void *to, const void *from, size_t bytes, int pe, bool blocking)
+GPSH_DEV_CALL void gpsh_dev_ring_get(const struct gpushmem_dev &dev, void *to, const void *from, size_t bytes, int pe, bool blocking)
 {
     if (gpsh_dev_is_private(to)) {
         gpsh_dev_ring_get_private(*dev.self, (char *)to, (const char *)from, bytes, pe);
@@ -119,7 +124,7 @@ GPSH_DEV uint64_t gpsh_dev_ring_get_value(const struct gpushmem_dev &dev, const 
 }
 
 // n elements of `size` bytes, strides in elements; target (destination) first.
-GPSH_DEV void gpsh_dev_ring_strided(const struct gpushmem_dev &dev, enum gpushmem_opcode opcode, const void *remote,
+GPSH_DEV_CALL void gpsh_dev_ring_strided(const struct gpushmem_dev &dev, enum gpushmem_opcode opcode, const void *remote,
                                     const void *local, ptrdiff_t target_stride, ptrdiff_t source_stride, size_t n, size_t size,
                                     int pe)
 {
@@ -139,19 +144,19 @@ GPSH_DEV void gpsh_dev_ring_strided(const struct gpushmem_dev &dev, enum gpushme
     gpsh_dev_submit(dev, c, opcode == GPUSHMEM_CMD_IPUT ? GPSH_DEV_SOURCE : GPSH_DEV_DONE);
 }
 
-GPSH_DEV void gpsh_dev_ring_put_signal(const struct gpushmem_dev &dev, void *to, const void *from, size_t bytes, uint64_t *signal,
-                                       uint64_t value, int op, int pe, bool blocking)
+GPSH_DEV_CALL void gpsh_dev_ring_put_signal(const struct gpushmem_dev &dev, void *to, const void *from, size_t bytes,
+                                            uint64_t *signal, uint64_t value, int op, int pe, bool blocking)
 {
-    if (bytes && gpsh_dev_is_private(from)) { // the commands of a ring are ordered per PE behind a fence
-        gpsh_dev_ring_put_private(*dev.self, (char *)to, (const char *)from, bytes, pe);
-        gpsh_dev_submit(dev, gpsh_dev_command(GPUSHMEM_CMD_FENCE, pe, nullptr, nullptr, 0), GPSH_DEV_NOTHING);
-        bytes = 0;
-    }
     struct gpushmem_command c = gpsh_dev_command(GPUSHMEM_CMD_PUT_SIGNAL, pe, to, from, bytes);
+    if (bytes && gpsh_dev_is_private(from)) {
+        gpsh_dev_ring_put_private(dev, (char *)to, (const char *)from, bytes, pe);
+        gpsh_dev_ring_fence(dev, pe); // the commands of a ring are ordered per PE behind a fence
+        c.local = c.bytes = 0;
+    }
     c.operand = value;
     c.compare = (uint64_t)signal;
     c.flags = op == GPUSHMEM_SIGNAL_ADD ? GPUSHMEM_CMD_SIGNAL_ADD : 0;
-    gpsh_dev_submit(dev, c, blocking && bytes ? GPSH_DEV_SOURCE : GPSH_DEV_NOTHING);
+    gpsh_dev_submit(dev, c, blocking && c.bytes ? GPSH_DEV_SOURCE : GPSH_DEV_NOTHING);
 }
 
 // Atomic on `width` = 4 or 8 bytes; the previous value if `fetch`.
@@ -168,11 +173,6 @@ GPSH_DEV uint64_t gpsh_dev_ring_amo(const struct gpushmem_dev &dev, enum gpushme
         return 0;
     }
     return gpsh_dev_push_and_wait(dev, c, &value) ? 0 : value;
-}
-
-GPSH_DEV void gpsh_dev_ring_fence(const struct gpushmem_dev &dev, int pe)
-{
-    gpsh_dev_submit(dev, gpsh_dev_command(GPUSHMEM_CMD_FENCE, pe, nullptr, nullptr, 0), GPSH_DEV_NOTHING);
 }
 
 // Everything written into any ring for this PE is complete. Rings never used are skipped.

@@ -58,7 +58,7 @@ GPSH_DEV int gpsh_dev_ask(const struct gpsh_dev_count &count, uint32_t attempt, 
 
 // Waits until the count is at least `least`; the caller has just seen that its copy is below. A closed ring's error reaches
 // everybody in turn: each asks in the end.
-GPSH_DEV_CALL int gpsh_dev_await_count(struct gpsh_dev_count count, uint64_t least, struct gpsh_dev_wait wait)
+GPSH_DEV int gpsh_dev_await_count(struct gpsh_dev_count count, uint64_t least, struct gpsh_dev_wait wait)
 {
     uint64_t now = 0;
     for (uint32_t taken = 0;; taken = gpsh_dev_load32_relaxed_gpu(count.asking)) {
@@ -102,16 +102,23 @@ GPSH_DEV struct gpsh_dev_slot gpsh_dev_reserve(const struct gpushmem_ring &ring)
     return {gpsh_dev_add64_relaxed_gpu(ring.head, 1), seen};
 }
 
-// The slot may be written. Nearly always the copy says so. Relaxed: our stores depend on the branch, none goes ahead.
-GPSH_DEV int gpsh_dev_await_room(const struct gpushmem_dev &dev, const struct gpushmem_ring &ring, struct gpsh_dev_slot slot, int pe)
+// The copy says that the ring is full: asks the host.
+GPSH_DEV_CALL int gpsh_dev_await_room_late(const struct gpushmem_dev &dev, uint32_t number, uint64_t index, int pe)
 {
+    const struct gpushmem_ring ring = gpsh_dev_ring_at(dev, number);
     uint64_t entries = (uint64_t)1 << ring.entries_log2;
-    if (slot.index < slot.seen + entries)
-        return 0;
-    int status = gpsh_dev_await_count(gpsh_dev_consumed(ring), slot.index - entries + 1, gpsh_dev_wait_begin(dev));
+    int status = gpsh_dev_await_count(gpsh_dev_consumed(ring), index - entries + 1, gpsh_dev_wait_begin(dev));
     if (status)
         gpsh_dev_fail(dev, status, pe, nullptr, 0);
     return status;
+}
+
+// The slot may be written. Nearly always the copy says so. Relaxed: our stores depend on the branch, none goes ahead.
+GPSH_DEV int gpsh_dev_await_room(const struct gpushmem_dev &dev, const struct gpushmem_ring &ring, struct gpsh_dev_slot slot, int pe)
+{
+    if (slot.index < slot.seen + ((uint64_t)1 << ring.entries_log2))
+        return 0;
+    return gpsh_dev_await_room_late(*dev.self, ring.number, slot.index, pe);
 }
 
 // Behind it what the command describes in memory is visible to who executes it; commands that carry all they need go without.
@@ -175,37 +182,30 @@ GPSH_DEV struct gpsh_dev_claim gpsh_dev_claim_reply(const struct gpushmem_dev &d
 struct gpsh_dev_answer {
     uint64_t value;
     int status;
-    bool over; // the proxy has answered; otherwise it may still write into the slot
+    bool over; // the proxy has answered
 };
 
-GPSH_DEV_CALL struct gpsh_dev_answer gpsh_dev_await_reply(const struct gpushmem_reply *slot, uint32_t nonce, const int32_t *error,
-                                                          struct gpsh_dev_wait wait)
+// Waits for the answer and gives the reply slot back.
+GPSH_DEV_CALL struct gpsh_dev_answer gpsh_dev_await_reply(const struct gpushmem_dev &dev, uint32_t number, struct gpsh_dev_claim claim)
 {
     gpsh_dev_let_it_travel();
+    const struct gpushmem_reply *slot = &dev.replies[claim.slot];
+    const int32_t *error = &gpsh_dev_ring_at(dev, number).status->error;
+    struct gpsh_dev_wait wait = gpsh_dev_wait_begin(dev);
     for (;;) {
         struct gpushmem_reply reply = gpsh_dev_load_reply(slot);
-        if (gpushmem_reply_ready(reply, nonce)) {
+        if (gpushmem_reply_ready(reply, claim.nonce)) {
             gpsh_dev_fence_acquire_sys(); // what was fetched into memory is visible behind the answer
+            gpsh_dev_store32_relaxed_gpu(&dev.reply_owners[claim.slot], claim.nonce); // it depends on what was read
             int status = reply.low & GPUSHMEM_REPLY_FAILED ? (int)(int32_t)(uint32_t)reply.low : 0;
             return {(reply.high & 0xffffffffu) << 32 | (reply.low & 0xffffffffu), status, true};
         }
         int status = wait.spins % 16 ? 0 : gpsh_dev_load32_relaxed_sys(error);
         if (!status)
             status = gpsh_dev_spin(&wait, false);
-        if (status)
+        if (status) // the slot stays taken: the proxy may still write into it
             return {0, status, false};
     }
-}
-
-// Waits for the answer and gives the reply slot back.
-GPSH_DEV struct gpsh_dev_answer gpsh_dev_take_answer(const struct gpushmem_dev &dev, const struct gpushmem_ring &ring,
-                                                     struct gpsh_dev_claim claim)
-{
-    struct gpsh_dev_answer answer =
-        gpsh_dev_await_reply(&dev.replies[claim.slot], claim.nonce, &ring.status->error, gpsh_dev_wait_begin(dev));
-    if (answer.over) // relaxed: the store depends on what was read
-        gpsh_dev_store32_relaxed_gpu(&dev.reply_owners[claim.slot], claim.nonce);
-    return answer;
 }
 
 // The command with its claim; without one, a NOP.
@@ -218,14 +218,15 @@ GPSH_DEV struct gpushmem_command gpsh_dev_with_reply(struct gpushmem_command com
 }
 
 // Looks for a reply slot that seems free, from the next one on, and claims none: threads of a warp may be held up where branches
-// join until all of them are there, so nobody may leave this loop with something that others need.
-GPSH_DEV int gpsh_dev_find_reply(const struct gpushmem_dev &dev, uint32_t *slot)
+// join until all of them are there, so nobody may leave this loop with something that others need. Its number, or a negative
+// status.
+GPSH_DEV_CALL int gpsh_dev_find_reply(const struct gpushmem_dev &dev, uint32_t slot)
 {
     struct gpsh_dev_wait wait = gpsh_dev_wait_begin(dev);
     for (;;) {
-        *slot = (*slot + 1) & ((1u << dev.replies_log2) - 1);
-        if (gpsh_dev_load32_relaxed_gpu(&dev.reply_owners[*slot]) != GPUSHMEM_REPLY_BUSY)
-            return 0;
+        slot = (slot + 1) & ((1u << dev.replies_log2) - 1);
+        if (gpsh_dev_load32_relaxed_gpu(&dev.reply_owners[slot]) != GPUSHMEM_REPLY_BUSY)
+            return (int)slot;
         gpsh_dev_nap();
         int status = gpsh_dev_spin(&wait, false);
         if (status)
@@ -246,9 +247,12 @@ GPSH_DEV int gpsh_dev_push_and_wait(const struct gpushmem_dev &dev, const struct
         struct gpsh_dev_slot slot = gpsh_dev_reserve(ring);
         answer.status = gpsh_dev_write(dev, ring, slot, gpsh_dev_with_reply(command, claim));
         if (claim.nonce && !answer.status)
-            answer = gpsh_dev_take_answer(dev, ring, claim);
-        else if (!answer.status)
-            answer.status = gpsh_dev_find_reply(dev, &wanted);
+            answer = gpsh_dev_await_reply(*dev.self, ring.number, claim);
+        else if (!answer.status) {
+            int found = gpsh_dev_find_reply(*dev.self, claim.slot);
+            wanted = (uint32_t)found;
+            answer.status = found < 0 ? found : 0;
+        }
     }
     if (answer.status)
         gpsh_dev_fail(dev, answer.status, command.pe, (const void *)command.remote, command.bytes);
@@ -278,9 +282,9 @@ GPSH_DEV int gpsh_dev_await_answer(const struct gpushmem_dev &dev, const struct 
 }
 
 // Waits until every command of the ring below `index` is complete. The caller fences: then what was fetched is visible.
-GPSH_DEV int gpsh_dev_await_completed(const struct gpushmem_dev &dev, const struct gpushmem_ring &ring, uint64_t index)
+GPSH_DEV_CALL int gpsh_dev_await_completed(const struct gpushmem_dev &dev, uint32_t number, uint64_t index)
 {
-    int status = gpsh_dev_await_count(gpsh_dev_completed(ring), index, gpsh_dev_wait_begin(dev));
+    int status = gpsh_dev_await_count(gpsh_dev_completed(gpsh_dev_ring_at(dev, number)), index, gpsh_dev_wait_begin(dev));
     if (status)
         gpsh_dev_fail(dev, status, -1, nullptr, 0);
     return status;
@@ -305,7 +309,7 @@ GPSH_DEV void gpsh_dev_rings_quiet(const struct gpushmem_dev &dev)
         GPSH_NO_UNROLL
         for (uint32_t i = 0; i < AT_ONCE && first + i < dev.n_rings; i++) {
             uint64_t least = i < 2 ? (i ? head[1] : head[0]) : i == 2 ? head[2] : head[3];
-            if (least && gpsh_dev_await_completed(dev, gpsh_dev_ring_at(dev, first + i), least))
+            if (least && gpsh_dev_await_completed(*dev.self, first + i, least))
                 return;
         }
     }

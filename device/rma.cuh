@@ -17,7 +17,7 @@ GPSH_DEV void gpsh_dev_put(const struct gpushmem_dev &dev, void *to, const void 
     if (char *direct = gpsh_dev_direct(dev, to, pe))
         gpsh_dev_copy<Scope>(direct, (const char *)from, bytes);
     else if (Scope::rank() == 0)
-        gpsh_dev_ring_put(dev, to, from, bytes, pe, blocking);
+        gpsh_dev_ring_put(*dev.self, to, from, bytes, pe, blocking);
     Scope::sync();
 }
 
@@ -30,7 +30,7 @@ GPSH_DEV void gpsh_dev_get(const struct gpushmem_dev &dev, void *to, const void 
     if (char *direct = gpsh_dev_direct(dev, from, pe))
         gpsh_dev_copy<Scope>((char *)to, direct, bytes);
     else if (Scope::rank() == 0)
-        gpsh_dev_ring_get(dev, to, from, bytes, pe, blocking);
+        gpsh_dev_ring_get(*dev.self, to, from, bytes, pe, blocking);
     Scope::sync();
 }
 
@@ -44,7 +44,7 @@ GPSH_DEV void gpsh_dev_iput(const struct gpushmem_dev &dev, void *to, const void
     if (char *direct = gpsh_dev_direct(dev, to, pe))
         gpsh_dev_copy_strided<Scope>(direct, (const char *)from, to_stride, from_stride, n, size);
     else if (Scope::rank() == 0)
-        gpsh_dev_ring_strided(dev, GPUSHMEM_CMD_IPUT, to, from, to_stride, from_stride, n, size, pe);
+        gpsh_dev_ring_strided(*dev.self, GPUSHMEM_CMD_IPUT, to, from, to_stride, from_stride, n, size, pe);
     Scope::sync();
 }
 
@@ -58,7 +58,7 @@ GPSH_DEV void gpsh_dev_iget(const struct gpushmem_dev &dev, void *to, const void
     if (char *direct = gpsh_dev_direct(dev, from, pe))
         gpsh_dev_copy_strided<Scope>((char *)to, direct, to_stride, from_stride, n, size);
     else if (Scope::rank() == 0)
-        gpsh_dev_ring_strided(dev, GPUSHMEM_CMD_IGET, from, to, to_stride, from_stride, n, size, pe);
+        gpsh_dev_ring_strided(*dev.self, GPUSHMEM_CMD_IGET, from, to, to_stride, from_stride, n, size, pe);
     Scope::sync();
 }
 

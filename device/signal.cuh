@@ -12,7 +12,7 @@ GPSH_DEV void gpsh_dev_signal(const struct gpushmem_dev &dev, uint64_t *signal, 
         return;
     char *direct = gpsh_dev_direct_amo(dev, signal, pe);
     if (!direct)
-        gpsh_dev_ring_put_signal(dev, signal, nullptr, 0, signal, value, op, pe, false);
+        gpsh_dev_ring_put_signal(*dev.self, signal, nullptr, 0, signal, value, op, pe, false);
     else if (op == GPUSHMEM_SIGNAL_ADD) {
         gpsh_dev_fence_sys();
         gpsh_dev_reduce64(direct, GPUSHMEM_AMO_ADD, value);
@@ -40,7 +40,7 @@ GPSH_DEV void gpsh_dev_put_signal(const struct gpushmem_dev &dev, void *to, cons
             gpsh_dev_signal(dev, signal, value, op, pe);
         }
     } else if (Scope::rank() == 0) {
-        gpsh_dev_ring_put_signal(dev, to, from, bytes, signal, value, op, pe, blocking);
+        gpsh_dev_ring_put_signal(*dev.self, to, from, bytes, signal, value, op, pe, blocking);
     }
     Scope::sync();
 }

@@ -143,11 +143,11 @@ GPSH_DEV void gpsh_dev_fence(const struct gpushmem_dev &dev)
         return;
     const struct gpushmem_ring ring = gpsh_dev_ring(dev);
     uint64_t mixed = gpsh_dev_load64_relaxed_gpu(ring.mixed), seen = gpsh_dev_load64_relaxed_gpu(ring.completed_seen);
-    if (mixed > seen && gpsh_dev_await_completed(dev, ring, mixed))
+    if (mixed > seen && gpsh_dev_await_completed(*dev.self, ring.number, mixed))
         return;
     if (mixed)
         gpsh_dev_fence_acquire_sys();
-    gpsh_dev_ring_fence(dev, -1);
+    gpsh_dev_ring_fence(*dev.self, -1);
 }
 
 // One fence, behind the waits for the rings: it completes this thread's own stores to mapped peers, and what was fetched into

@@ -116,7 +116,7 @@ struct fetch_add {
     }
 };
 
-template <class Way> __global__ void __launch_bounds__(1024) fill(gpushmem_dev dev, uint64_t *words, int n)
+template <class Way> __global__ void __launch_bounds__(1024, 1) fill(gpushmem_dev dev, uint64_t *words, int n)
 {
     for (int i = 0; i < n; i++)
         Way::issue(dev, words, (uint64_t)i);
