@@ -170,9 +170,14 @@ GPSH_DEV void gpsh_dev_pe_quiet(const struct gpushmem_dev &dev, int pe)
 
 // ---- Barrier ----
 
+GPSH_DEV_CALL void gpsh_dev_announce_by_ring(const struct gpushmem_dev &dev, uint64_t *word, uint64_t sequence, int pe)
+{
+    gpsh_dev_ring_put_value(dev, word, sequence, sizeof sequence, pe);
+}
+
 // Dissemination over symmetric words: in round r this PE tells the PE 2^r after it. Sequence numbers only grow, so a PE may
 // enter the next barrier at once. One thread; behind a fence, which makes the relaxed store a release.
-GPSH_DEV_CALL void gpsh_dev_disseminate(const struct gpushmem_dev &dev, uint64_t sequence)
+GPSH_DEV void gpsh_dev_disseminate(const struct gpushmem_dev &dev, uint64_t sequence)
 {
     gpsh_dev_store64_relaxed_gpu(dev.sync_sequence, sequence);
     for (int64_t round = 0, distance = 1; distance < dev.n_pes; round++, distance *= 2) {
@@ -181,7 +186,7 @@ GPSH_DEV_CALL void gpsh_dev_disseminate(const struct gpushmem_dev &dev, uint64_t
         if (char *direct = gpsh_dev_direct(dev, word, to))
             gpsh_dev_store64_sys(direct, sequence);
         else
-            gpsh_dev_ring_put_value(dev, word, sequence, sizeof sequence, to);
+            gpsh_dev_announce_by_ring(*dev.self, word, sequence, to);
         if (gpsh_dev_wait_until<uint64_t>(dev, word, GPUSHMEM_CMP_GE, sequence) < sequence)
             return;
     }
@@ -193,7 +198,7 @@ template <class Scope> GPSH_DEV void gpsh_dev_sync_all(const struct gpushmem_dev
     if (Scope::rank() == 0) {
         uint64_t sequence = gpsh_dev_load64_relaxed_gpu(dev.sync_sequence) + 1; // arrives while the fence waits
         gpsh_dev_fence_sys(); // for all threads of the scope: they came through its barrier
-        gpsh_dev_disseminate(*dev.self, sequence);
+        gpsh_dev_disseminate(dev, sequence);
     }
     Scope::sync();
 }
@@ -208,7 +213,7 @@ template <class Scope> GPSH_DEV void gpsh_dev_barrier_all(const struct gpushmem_
             gpsh_dev_fence_sys();
         else
             gpsh_dev_quiet(dev);
-        gpsh_dev_disseminate(*dev.self, sequence);
+        gpsh_dev_disseminate(dev, sequence);
     }
     Scope::sync();
 }

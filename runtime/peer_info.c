@@ -3,6 +3,7 @@
 #include "gpushmem/gpushmem.h"
 
 #include "core.h"
+#include "device_side.h"
 #include "peers.h"
 
 int gpushmem_peer_info(int pe, struct gpushmem_peer_info *info)
@@ -19,7 +20,7 @@ int gpushmem_peer_info(int pe, struct gpushmem_peer_info *info)
         .transport = gpsh.transports[peer->data]->ops->name,
         .atomics = gpsh.cpu_atomics ? "processor" : gpsh.transports[peer->amo]->ops->name,
         .same_node = peer->same_node,
-        .device_direct = gpsh.settings.p2p && gpsh.direct[pe],
+        .device_direct = gpsh_device_side_direct(pe) != NULL,
     };
     gpsh_peer_explain(pe, info->description, sizeof info->description);
     return 0;

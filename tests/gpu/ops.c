@@ -20,6 +20,7 @@ static struct {
     int (*alloc)(device_pointer *memory, size_t bytes);
     int (*release)(device_pointer memory);
     int (*copy)(device_pointer to, device_pointer from, size_t bytes);
+    int (*wait)(void *stream);
 } cuda;
 
 static const char *const names[KINDS] = {"pageable", "pinned", "device"};
@@ -55,7 +56,8 @@ static bool load_cuda(void)
     find(library, "cuMemAlloc_v2", &cuda.alloc);
     find(library, "cuMemFree_v2", &cuda.release);
     find(library, "cuMemcpy", &cuda.copy);
-    return cuda.host_alloc && cuda.host_free && cuda.alloc && cuda.release && cuda.copy;
+    find(library, "cuStreamSynchronize", &cuda.wait);
+    return cuda.host_alloc && cuda.host_free && cuda.alloc && cuda.release && cuda.copy && cuda.wait;
 }
 
 static void buffers_new(void)
@@ -78,10 +80,11 @@ static void buffers_free(void)
         CHECK(!cuda.host_free(buffers[PINNED]) && !cuda.release((size_t)buffers[DEVICE]), "buffers");
 }
 
+// A copy from pageable memory may return while its last piece is on its way to the GPU.
 static void copy(enum kind kind, void *to, const void *from, size_t bytes)
 {
     if (kind == DEVICE)
-        CHECK(!cuda.copy((size_t)to, (size_t)from, bytes), "%zu bytes", bytes);
+        CHECK(!cuda.copy((size_t)to, (size_t)from, bytes) && !cuda.wait(NULL), "%zu bytes", bytes);
     else
         memcpy(to, from, bytes);
 }
