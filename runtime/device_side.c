@@ -10,6 +10,7 @@
 
 #include "gpushmem/device_host.h"
 #include "gpushmem/gpushmem.h"
+#include "local_memory.h"
 #include "proxy.h"
 #include "stream_gpu.h"
 #include "sync.h"
@@ -146,6 +147,7 @@ static int make_proxy(void)
         .heap = gpsh.heap,
         .heap_bytes = gpsh.heap_bytes,
         .host_memory = !gpsh.device_heap,
+        .local_known = gpsh.device_heap ? gpsh_local_known : NULL,
         .peers = gpsh.peers,
         .n_transports = gpsh.n_transports,
         .replies = side.host->replies,

@@ -52,6 +52,7 @@ static void describe(void)
     gpu->rdma = attribute(GPSH_CU_ATTRIBUTE_RDMA);
     gpu->dmabuf = attribute(GPSH_CU_ATTRIBUTE_DMA_BUF);
     gpu->writes_ordering = attribute(GPSH_CU_ATTRIBUTE_RDMA_WRITES_ORDERING);
+    gpu->pageable = attribute(GPSH_CU_ATTRIBUTE_PAGEABLE_ACCESS);
     gpu->flush_options = attribute(GPSH_CU_ATTRIBUTE_RDMA_FLUSH_OPTIONS);
 }
 
@@ -181,6 +182,28 @@ bool gpsh_gpu_is_device_memory(const void *memory)
     unsigned type = 0; // stays so for memory CUDA knows nothing of
     gpsh_cu.pointer_attribute(&type, GPSH_CU_POINTER_MEMORY_TYPE, (gpsh_cu_ptr)(uintptr_t)memory);
     return type == GPSH_CU_MEMORY_DEVICE;
+}
+
+bool gpsh_gpu_allocation(const void *address, char **base, size_t *bytes)
+{
+    gpsh_cu_ptr pointer = (gpsh_cu_ptr)(uintptr_t)address, start = 0;
+    unsigned type = 0;
+    bool entered = gpsh_gpu_enter();
+    gpsh_cu_result code = gpsh_cu.pointer_attribute(&type, GPSH_CU_POINTER_MEMORY_TYPE, pointer);
+    if (!code && type == GPSH_CU_MEMORY_DEVICE)
+        code = gpsh_cu.address_range(&start, bytes, pointer);
+    else if (!code)
+        code = gpsh_cu.pointer_attribute(&start, GPSH_CU_POINTER_RANGE_START, pointer);
+    if (!code && type != GPSH_CU_MEMORY_DEVICE)
+        code = gpsh_cu.pointer_attribute(bytes, GPSH_CU_POINTER_RANGE_SIZE, pointer);
+    bool is_variable = code && type == GPSH_CU_MEMORY_DEVICE;
+    gpsh_gpu_leave(entered);
+    if (is_variable) { // of a module: the driver knows the address, and may not know its allocation
+        start = pointer;
+        *bytes = 4096 - pointer % 4096;
+    }
+    *base = (char *)(uintptr_t)start;
+    return (!code || is_variable) && start;
 }
 
 // ---- Memory for rings ----

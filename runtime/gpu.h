@@ -15,7 +15,7 @@ struct gpsh_gpu {
     char name[96];
     char pci[16];          // "0000:3b:00.0"
     struct gpsh_cu_uuid uuid;
-    int vmm, posix_fd, rdma_vmm, rdma, dmabuf, writes_ordering, flush_options;
+    int vmm, posix_fd, rdma_vmm, rdma, dmabuf, writes_ordering, flush_options, pageable;
 };
 extern struct gpsh_gpu gpsh_gpu;
 
@@ -37,6 +37,9 @@ int gpsh_gpu_zero(void *memory, size_t bytes);
 bool gpsh_gpu_needs_flush(void);
 void gpsh_gpu_flush(void); // what NICs wrote before is visible to all that the GPU and its copy engines do behind it
 bool gpsh_gpu_is_device_memory(const void *memory);
+
+// The allocation of GPU memory or pinned host memory that holds the address. False: CUDA knows nothing there.
+bool gpsh_gpu_allocation(const void *address, char **base, size_t *bytes);
 
 // Pinned host memory and GPU memory for rings.
 extern const struct gpsh_device_memory gpsh_device_memory_gpu;

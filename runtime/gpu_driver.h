@@ -30,6 +30,7 @@ enum gpsh_cu_result_code {
 enum gpsh_cu_device_attribute {
     GPSH_CU_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75,
     GPSH_CU_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76,
+    GPSH_CU_ATTRIBUTE_PAGEABLE_ACCESS = 88,
     GPSH_CU_ATTRIBUTE_VMM = 102,
     GPSH_CU_ATTRIBUTE_POSIX_FD = 103,
     GPSH_CU_ATTRIBUTE_RDMA_WITH_VMM = 110,
@@ -55,6 +56,8 @@ enum {
     GPSH_CU_FLUSH_TO_OWNER = 100,
     GPSH_CU_IPC_LAZY_PEER_ACCESS = 1,
     GPSH_CU_POINTER_MEMORY_TYPE = 2,
+    GPSH_CU_POINTER_RANGE_START = 11,
+    GPSH_CU_POINTER_RANGE_SIZE = 12,
     GPSH_CU_MEMORY_DEVICE = 2,
     GPSH_CU_GRANULARITY_RECOMMENDED = 1,
     GPSH_CU_WAIT_GEQ = 0,
@@ -117,6 +120,7 @@ struct gpsh_cu_uuid {
     X(host_alloc, cuMemHostAlloc, (void **memory, size_t bytes, unsigned flags))                                      \
     X(host_free, cuMemFreeHost, (void *memory))                                                                       \
     X(pointer_attribute, cuPointerGetAttribute, (void *value, int attribute, gpsh_cu_ptr pointer))                    \
+    X(address_range, cuMemGetAddressRange_v2, (gpsh_cu_ptr *base, size_t *bytes, gpsh_cu_ptr pointer))                \
     X(vmm_granularity, cuMemGetAllocationGranularity,                                                                 \
       (size_t *bytes, const struct gpsh_cu_allocation_properties *properties, int option))                            \
     X(vmm_create, cuMemCreate,                                                                                        \

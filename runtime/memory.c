@@ -10,6 +10,7 @@
 #include "device_side.h"
 #include "gpushmem/gpushmem.h"
 #include "heap_alloc.h"
+#include "local_memory.h"
 #include "regions.h"
 #include "sync.h"
 
@@ -37,6 +38,7 @@ void gpsh_memory_finalize(void)
     if (usage.allocations)
         GPSH_LOG(WARN, "heap", "finalize with %" PRIu64 " blocks (%" PRIu64 " bytes) of the symmetric heap still allocated; they "
                  "are released now: free them before gpushmem_finalize", usage.allocations, usage.used_bytes);
+    gpsh_local_finalize();
     gpsh_heap_alloc_delete(allocator);
     allocator = NULL;
 }
@@ -218,11 +220,15 @@ int gpushmem_buffer_register(void *buffer, size_t bytes)
                          bytes);
     struct gpsh_region region = {.base = buffer, .bytes = bytes, .kind = GPSH_MEMORY_HOST, .dmabuf_fd = -1,
                                  .dmabuf_pcie_fd = -1};
-    return for_each_transport(&region, NULL);
+    status = for_each_transport(&region, NULL);
+    return status ? status : gpsh_local_register(buffer, bytes);
 }
 
 int gpushmem_buffer_unregister(void *buffer)
 {
     int status = gpsh_check_initialised("buffer_unregister");
-    return status ? status : for_each_transport(NULL, buffer);
+    if (status)
+        return status;
+    gpsh_local_unregister(buffer);
+    return for_each_transport(NULL, buffer);
 }

@@ -67,6 +67,8 @@ struct gpsh_proxy_env {
     char *heap;                        // of this PE
     uint64_t heap_bytes;
     bool host_memory;                  // payload is ordinary host memory: small sources may be copied
+    // Is that memory outside the heap what a kernel may name as local? NULL: nobody can tell, any memory of the process is.
+    bool (*local_known)(uint64_t address, uint64_t bytes);
     const struct gpsh_peer *peers;     // [n_pes] who serves whom
     int n_transports;
     struct gpushmem_reply *replies;    // [n_replies]

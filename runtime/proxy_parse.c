@@ -99,12 +99,28 @@ static int bad_range(const struct gpsh_proxy_ring *ring, const struct gpushmem_c
                      (unsigned long long)env->heap_bytes);
 }
 
-// The local side may be any memory of this process; what no process has is refused, so that a stray pointer is not followed
-// into another's mapping by a NIC.
-static bool plausible_local(uint64_t address, uint64_t bytes)
+// A stray pointer must not be followed, neither by this thread nor by a NIC. Outside the heap only what no process has is known
+// to be wrong, and with heaps in GPU memory whatever CUDA does not know.
+static bool good_local(const struct gpsh_proxy_env *env, uint64_t address, uint64_t bytes)
 {
     const uint64_t user_end = (uint64_t)1 << 56;
-    return !bytes || (address >= 4096 && address < user_end && bytes < user_end - address);
+    if (GPSH_LIKELY(in_heap(env, address, bytes)) || !bytes)
+        return true;
+    bool begins_in_heap = address - (uint64_t)(uintptr_t)env->heap < env->heap_bytes;
+    if (begins_in_heap || address < 4096 || address >= user_end || bytes >= user_end - address)
+        return false;
+    return !env->local_known || env->local_known(address, bytes);
+}
+
+static int bad_local(const struct gpsh_proxy_ring *ring, const struct gpushmem_command *c, uint64_t bytes)
+{
+    const struct gpsh_proxy_env *env = &ring->thread->proxy->env;
+    return gpsh_fail(GPUSHMEM_ERR_ADDRESS,
+                     "a kernel's operation towards PE %d (ring %u, command %llu): the local buffer [%#llx, +%llu) is no memory "
+                     "that can be used%s", c->pe, ring->shared.number, (unsigned long long)ring->parsed,
+                     (unsigned long long)c->local, (unsigned long long)bytes,
+                     env->local_known ? "; it may be in the symmetric heap, GPU memory, pinned host memory (cudaHostAlloc, "
+                                        "cudaHostRegister) or a buffer of gpushmem_buffer_register" : "");
 }
 
 // What the program got wrong: fails this command only. 0, or a negative status with a sentence.
@@ -130,10 +146,7 @@ static int check_arguments(struct gpsh_proxy_ring *ring, const struct gpushmem_c
                          (unsigned long long)c->remote, (unsigned long long)c->bytes);
     bool has_local = c->opcode == GPUSHMEM_CMD_PUT || c->opcode == GPUSHMEM_CMD_PUT_SIGNAL || strided ||
                      (c->opcode == GPUSHMEM_CMD_GET && !(c->flags & GPUSHMEM_CMD_REPLY_VALUE));
-    if (has_local && !plausible_local(c->local, local_bytes))
-        return gpsh_fail(GPUSHMEM_ERR_ADDRESS, "a kernel's operation towards PE %d: local buffer [%#llx, +%llu) is no memory",
-                         c->pe, (unsigned long long)c->local, (unsigned long long)local_bytes);
-    return 0;
+    return has_local && !good_local(env, c->local, local_bytes) ? bad_local(ring, c, local_bytes) : 0;
 }
 
 // The transport that serves the command, or a negative status.

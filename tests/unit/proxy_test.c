@@ -347,6 +347,7 @@ Test(proxy, bad_arguments__fail_the_command_not_the_ring)
         {.opcode = GPUSHMEM_CMD_PUT, .local = (uintptr_t)local, .remote = (uintptr_t)heap + HEAP_BYTES - 3, .bytes = 4},
         {.opcode = GPUSHMEM_CMD_PUT, .local = (uintptr_t)local, .remote = (uintptr_t)heap, .bytes = UINT64_MAX},
         {.opcode = GPUSHMEM_CMD_PUT, .local = 0, .remote = (uintptr_t)heap, .bytes = 16},
+        {.opcode = GPUSHMEM_CMD_PUT, .local = (uintptr_t)heap + HEAP_BYTES - 8, .remote = (uintptr_t)heap, .bytes = 16},
         {.opcode = GPUSHMEM_CMD_GET, .local = UINT64_MAX - 4, .remote = (uintptr_t)heap, .bytes = 16},
         {.opcode = GPUSHMEM_CMD_PUT_SIGNAL, .local = (uintptr_t)local, .remote = (uintptr_t)heap, .compare = 8},
         {.opcode = GPUSHMEM_CMD_PUT_SIGNAL, .remote = (uintptr_t)heap, .compare = (uintptr_t)heap + 4},
@@ -367,6 +368,32 @@ Test(proxy, bad_arguments__fail_the_command_not_the_ring)
     push(0, put_to(1));
     step();
     cr_expect_eq(fake.n_ops, 1, "the ring goes on");
+}
+
+static int asked; // how often
+
+static bool only_local(uint64_t address, uint64_t bytes)
+{
+    asked++;
+    return address >= (uintptr_t)local && address + bytes <= (uintptr_t)local + HEAP_BYTES;
+}
+
+Test(proxy, local_memory__unknown__fails_that_command_and_tells_which)
+{
+    char elsewhere[32];
+    struct gpushmem_command c = put_to(1);
+    proxy->env.local_known = only_local;
+    push(0, c);
+    c.local = (uintptr_t)elsewhere;
+    push(0, c);
+    c.local = (uintptr_t)heap + 128;
+    push(0, c);
+    step();
+    cr_expect_eq(fake.n_ops, 2);
+    cr_expect_eq(asked, 2, "the heap needs no question");
+    cr_expect_eq(gpsh_proxy_take_error(proxy), GPUSHMEM_ERR_ADDRESS);
+    cr_expect(strstr(gpsh_last_error(), "towards PE 1 (ring 0, command 1): the local buffer [0x"), "%s", gpsh_last_error());
+    cr_expect(strstr(gpsh_last_error(), ", +32) is no memory that can be used; it may be in"), "%s", gpsh_last_error());
 }
 
 Test(proxy, corrupt_entry__closes_that_ring_with_its_index__the_other_goes_on)

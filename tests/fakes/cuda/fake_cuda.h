@@ -14,7 +14,7 @@
 //   FAKE_CUDA_MEMORY=bytes       memory of each, as each process sees it (8 GiB)
 //   FAKE_CUDA_VERSION=n          13000: what cuDriverGetVersion says
 //   FAKE_CUDA_ATTRIBUTES=list    vmm=0,posix_fd=0,rdma_vmm=0,rdma=0,dmabuf=0,ordering=0,flush=0: what the GPU has not;
-//                                pcie_dmabuf=1: it has two kinds of dma-buf
+//                                pcie_dmabuf=1: it has two kinds of dma-buf; pageable=1: it reaches all memory of the process
 //   FAKE_CUDA_PEER=0             no GPU reaches another one's memory
 //   FAKE_CUDA_FAIL=list          cuMemCreate:2,cuMemMap:1@3: calls that fail, with which code, from which call on (1); names
 //                                without their _v2. cuMemMap:1@3-3: only the third

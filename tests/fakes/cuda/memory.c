@@ -263,6 +263,30 @@ gpsh_cu_result cuMemFreeHost(void *memory)
     return 0;
 }
 
+gpsh_cu_result cuMemGetAddressRange_v2(gpsh_cu_ptr *base, size_t *bytes, gpsh_cu_ptr pointer)
+{
+    ENTER(NEEDS_CONTEXT);
+    pthread_mutex_lock(&fake.lock);
+    const struct fake_range *range = range_around((uintptr_t)pointer);
+    bool known = range && range->access;
+    if (known) {
+        *base = range->base;
+        *bytes = range->bytes;
+    }
+    pthread_mutex_unlock(&fake.lock);
+    return known ? 0 : FAKE_NOT_FOUND;
+}
+
+// Where pinned host memory begins and ends.
+static struct pinned pinned_around(uintptr_t at)
+{
+    struct pinned found = {0};
+    for (const struct pinned *p = pins; p; p = p->next)
+        if (at - p->base < p->bytes)
+            found = *p;
+    return found;
+}
+
 gpsh_cu_result cuPointerGetAttribute(void *value, int attribute, gpsh_cu_ptr pointer)
 {
     ENTER(NEEDS_INIT);
@@ -270,6 +294,7 @@ gpsh_cu_result cuPointerGetAttribute(void *value, int attribute, gpsh_cu_ptr poi
     pthread_mutex_lock(&fake.lock);
     enum fake_place place = fake_place((uintptr_t)pointer, 1, &host);
     int device = place == PLACE_DEVICE ? range_around((uintptr_t)pointer)->block->device : 0;
+    struct pinned pinned = pinned_around((uintptr_t)pointer);
     pthread_mutex_unlock(&fake.lock);
     if (place != PLACE_DEVICE && place != PLACE_PINNED)
         return GPSH_CU_INVALID_VALUE; // memory that CUDA does not know
@@ -277,6 +302,10 @@ gpsh_cu_result cuPointerGetAttribute(void *value, int attribute, gpsh_cu_ptr poi
         *(unsigned *)value = place == PLACE_DEVICE ? GPSH_CU_MEMORY_DEVICE : MEMORY_HOST;
     else if (attribute == POINTER_ORDINAL)
         *(int *)value = device;
+    else if (attribute == GPSH_CU_POINTER_RANGE_START && place == PLACE_PINNED)
+        *(gpsh_cu_ptr *)value = pinned.base;
+    else if (attribute == GPSH_CU_POINTER_RANGE_SIZE && place == PLACE_PINNED)
+        *(size_t *)value = pinned.bytes;
     else
         fake_misuse("cuPointerGetAttribute: attribute %d is none this driver knows", attribute);
     return 0;
