@@ -24,8 +24,8 @@ while [ $# -gt 0 ]; do
 done
 
 # Not the whole build: what runs here.
-targets='gpushmem gpushmem_cli gpushmem-perf.cuda gpu_heap gpu_ops perf_gpu_rows perf_gpu_ring_rates perf_put_path.cuda gpushmem_softhca softhca_test'
-targets+=' gpu_cubin gpu_rdc perf_gpu_streams'
+targets='gpushmem gpushmem_cli gpushmem-perf.cuda gpu_heap gpu_ops perf_gpu_ring_rates perf_put_path.cuda gpushmem_softhca softhca_test'
+targets+=' gpu_cubin gpu_rdc'
 for name in basic rma amo order errors tiny lost stream local; do
     [ ! -e tests/device/$name.cu ] || targets+=" device_$name.cuda"
 done
@@ -159,10 +159,6 @@ fi
 if [ -n "$perf" ]; then
     "$bin/perf_gpu_ring_rates"
     GPUSHMEM_HEAP_SIZE=256M "$bin/gpushmem" perf put-lat get-lat amo barrier put-bw get-bw ring --seconds 0.1 --markdown --quiet
-    "$bin/gpushmem" run -n 2 env GPUSHMEM_HEAP_SIZE=256M "$bin/perf_gpu_rows"
-    "$bin/gpushmem" run -n 2 "$bin/perf_gpu_streams"
-    GPUSHMEM_P2P=0 "$bin/gpushmem" run -n 2 "$bin/perf_gpu_streams"
-    GPUSHMEM_P2P=0 "$bin/gpushmem" run -n 2 env GPUSHMEM_HEAP_SIZE=256M "$bin/perf_gpu_rows" proxy
     mission GPUSHMEM_PROXY_TIMES=1 "$bin/perf_put_path.cuda" 200000
     mission GPUSHMEM_PROXY_TIMES=0 "$bin/perf_put_path.cuda" 200000 # what taking the times costs
 fi

@@ -2,6 +2,7 @@
 #include "bench.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 // A batch lasts so long that reading the clock twice (25 ns each, 0.7 us under emulation) does not count.
@@ -16,7 +17,8 @@ static int allocate(struct perf_bench *b)
     b->target = b->source ? gpushmem_calloc(b->max_bytes, 1) : NULL;
     // Cache lines of their own, so that a flag, a word and the plan do not disturb one another.
     char *words = b->target ? gpushmem_calloc(4, 256) : NULL;
-    if (!words)
+    b->program = calloc(b->max_bytes, 1);
+    if (!words || !b->program)
         return GPUSHMEM_ERR_NO_MEMORY;
     b->flag = (uint64_t *)words;
     b->word = (uint64_t *)(words + 256);
@@ -74,6 +76,7 @@ int perf_bench_open(struct perf_bench *b, const struct perf_options *options, st
 
 void perf_bench_close(struct perf_bench *b)
 {
+    free(b->program);
     if (b->flag)
         gpushmem_free(b->flag);
     if (b->target)
@@ -174,7 +177,7 @@ int perf_measure(struct perf_bench *b, const struct perf_case *c)
 
 static const char *path_of(const struct perf_bench *b, const struct perf_case *c)
 {
-    if (c->in_kernel)
+    if (c->in_kernel || c->by_gpu)
         return b->info.device_direct ? "direct" : "ring";
     return gpushmem_ptr(b->target, b->peer) ? "direct" : "channel";
 }
@@ -184,10 +187,11 @@ void perf_bench_report(struct perf_bench *b, const struct perf_case *c, const ch
     double p50 = perf_samples_percentile(us, 50);
     struct perf_row row = {.test = test, .issuer = c->issuer, .path = path_of(b, c), .size_bytes = c->size};
     snprintf(row.transport, sizeof row.transport, "%s", b->info.transport);
-    if (c->bandwidth) {
+    if (c->bandwidth || c->both) {
         row.bandwidth_gb_s = p50 > 0 ? (double)c->size / (p50 * 1e3) : 0;
         row.rate_m_s = p50 > 0 ? 1 / p50 : 0;
-    } else {
+    }
+    if (!c->bandwidth) {
         row.latency_us_p50 = p50;
         row.latency_us_p99 = perf_samples_percentile(us, 99);
     }

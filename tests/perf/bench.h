@@ -30,6 +30,7 @@ struct perf_bench {
     uint64_t max_bytes;   // size of source and target
     char *source;         // symmetric: what is sent, and where gets arrive
     char *target;         // symmetric: written to and read from on the peer
+    char *program;        // of the same size, not in the heap
     uint64_t *flag;       // symmetric: ping-pongs
     uint64_t *word;       // symmetric: atomics
     uint64_t *kernel_ns;  // symmetric: time taken inside a kernel
@@ -47,7 +48,7 @@ typedef int (*perf_run_fn)(struct perf_bench *bench, const struct perf_case *c, 
 // One row to measure.
 struct perf_case {
     const char *test;
-    const char *issuer;    // "host", or who in a kernel: "thread", "warp", "block", "32 blocks"
+    const char *issuer;    // see perf_row
     uint64_t size;         // bytes of an operation
     uint64_t window;       // operations in one count of `n`; 0: one
     double share;          // of the time that counts: 0.5 for half a round trip; 0: all
@@ -59,6 +60,8 @@ struct perf_case {
     perf_run_fn serve;     // the other PEs; NULL: nothing to do
     perf_run_fn reference; // PE 0: timed in turn with `run`, under the same conditions; NULL: none
     bool bandwidth;        // report bandwidth and rate, not latency
+    bool both;             // report both
+    bool by_gpu;           // the host's time, but the way of device operations
     const char *reference_test; // its name in the table
 };
 

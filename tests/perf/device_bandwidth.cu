@@ -10,7 +10,7 @@ template <bool GET> static __device__ void issue(const struct job &j, size_t at,
         gpushmem_dev_putmem_nbi_block(j.target + at, j.source + at, bytes, j.peer);
 }
 
-template <bool GET> struct window : passive {
+template <bool GET> struct window : passive<BLOCK> {
     static __device__ void initiate(const struct job &j, uint64_t)
     {
         for (uint64_t i = 0; i < j.window; i++)
@@ -33,7 +33,7 @@ static __device__ void meet(uint64_t *counter, uint64_t round)
 }
 
 // Each round ends when every block has issued its part; the window ends with a quiet.
-template <bool GET> struct shared_window : passive {
+template <bool GET> struct shared_window : passive<BLOCK> {
     static __device__ void initiate(const struct job &j, uint64_t sequence)
     {
         size_t part = j.size / gridDim.x, at = part * blockIdx.x;
@@ -98,7 +98,7 @@ int perf_device_get_bandwidth(struct perf_bench *b)
 
 // ---- Rate of atomics ----
 
-struct add_window : passive {
+struct add_window : passive<THREAD> {
     static __device__ void initiate(const struct job &j, uint64_t)
     {
         for (uint64_t i = 0; i < j.window; i++)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How long single operations of kernels take.
+#define GPUSHMEM_THREAD_LOADS 16 // lone threads here are in small blocks
 #include "kernels.cuh"
 
 // ---- Ping-pongs ----
@@ -12,7 +13,7 @@ template <int SCOPE> static __device__ void await_flag(const struct job &j, uint
 }
 
 // PE 0 sends and waits, the other waits and sends.
-template <typename Ball, int SCOPE> struct ping_pong {
+template <typename Ball, int SCOPE> struct ping_pong : scoped<SCOPE> {
     static __device__ void initiate(const struct job &j, uint64_t sequence)
     {
         Ball::send(j, sequence);
@@ -59,7 +60,7 @@ struct put_fence_flag {
 };
 
 // The floor of `word`: no library in between.
-struct raw_flag {
+struct raw_flag : scoped<THREAD> {
     static __device__ void initiate(const struct job &j, uint64_t sequence)
     {
         gpsh_dev_store64_sys(gpushmem_dev_ptr(j.flag, j.peer), sequence);
@@ -76,7 +77,7 @@ struct raw_flag {
 
 // ---- One side ----
 
-template <int SCOPE> struct put_quiet : passive {
+template <int SCOPE> struct put_quiet : passive<SCOPE> {
     static __device__ void initiate(const struct job &j, uint64_t)
     {
         put<SCOPE>(j);
@@ -86,7 +87,7 @@ template <int SCOPE> struct put_quiet : passive {
 
 #if defined(__CUDACC__)
 // By a thread that lends shared memory for bulk copies.
-struct put_bulk : passive {
+struct put_bulk : passive<THREAD> {
     static __device__ void initiate(const struct job &j, uint64_t)
     {
         enum { LENT = 32 << 10 };
@@ -97,7 +98,7 @@ struct put_bulk : passive {
 };
 #endif
 
-struct p_quiet : passive {
+struct p_quiet : passive<THREAD> {
     static __device__ void initiate(const struct job &j, uint64_t sequence)
     {
         gpushmem_dev_uint64_p(j.word, sequence, j.peer);
@@ -105,12 +106,12 @@ struct p_quiet : passive {
     }
 };
 
-template <int SCOPE> struct get_once : passive {
+template <int SCOPE> struct get_once : passive<SCOPE> {
     static __device__ void initiate(const struct job &j, uint64_t) { get<SCOPE>(j); }
 };
 
 // Where the next value is read from depends on the last one, so that each waits for the one before.
-struct g : passive {
+struct g : passive<THREAD> {
     static __device__ void initiate(const struct job &j, uint64_t)
     {
         uint64_t value = gpushmem_dev_uint64_g(j.word, j.peer);
@@ -119,21 +120,21 @@ struct g : passive {
 };
 
 // The floor of `g`.
-struct raw_load : passive {
+struct raw_load : passive<THREAD> {
     static __device__ void initiate(const struct job &j, uint64_t)
     {
         *j.ns = gpsh_dev_load64_value_sys(gpushmem_dev_ptr(j.word, j.peer)) >> 63;
     }
 };
 
-struct fetch_add : passive {
+struct fetch_add : passive<THREAD> {
     static __device__ void initiate(const struct job &j, uint64_t)
     {
         *j.ns = gpushmem_dev_uint64_atomic_fetch_add(j.word, 1, j.peer) >> 63;
     }
 };
 
-struct add_quiet : passive {
+struct add_quiet : passive<THREAD> {
     static __device__ void initiate(const struct job &j, uint64_t)
     {
         gpushmem_dev_uint64_atomic_add(j.word, 1, j.peer);

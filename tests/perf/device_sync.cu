@@ -2,7 +2,7 @@
 // Barriers of kernels, and the command ring by itself.
 #include "kernels.cuh"
 
-template <int SCOPE, bool SYNC> struct barrier {
+template <int SCOPE, bool SYNC> struct barrier : scoped<SCOPE> {
     static __device__ void initiate(const struct job &, uint64_t)
     {
         if (SCOPE == THREAD)
@@ -40,7 +40,7 @@ static __device__ void push_nop(void)
     gpsh_dev_submit(gpsh_dev_implicit, nop, GPSH_DEV_NOTHING);
 }
 
-struct nop_window : passive {
+struct nop_window : passive<THREAD> {
     static __device__ void initiate(const struct job &j, uint64_t)
     {
         for (uint64_t i = threadIdx.x; i < j.window; i += blockDim.x)
@@ -49,7 +49,7 @@ struct nop_window : passive {
     }
 };
 
-struct nop_trip : passive {
+struct nop_trip : passive<THREAD> {
     static __device__ void initiate(const struct job &, uint64_t)
     {
         push_nop();

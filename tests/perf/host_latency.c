@@ -80,7 +80,16 @@ static int put_run(struct perf_bench *b, const struct perf_case *c, uint64_t n)
     return status;
 }
 
-// Row by row for 8 bytes: what a put costs in three forms, and the floor of a ping-pong where memory is mapped.
+// The source is not in the heap: on a GPU, pageable host memory.
+static int put_program_run(struct perf_bench *b, const struct perf_case *c, uint64_t n)
+{
+    int status = 0;
+    for (uint64_t i = 0; i < n && !status; i++)
+        status = gpushmem_putmem(b->target, b->program, c->size, b->peer);
+    return status;
+}
+
+// For 8 bytes: a ping-pong of three calls, and the floor of a ping-pong where memory is mapped.
 static int eight_bytes(struct perf_bench *b)
 {
     int status = perf_measure(b, &(struct perf_case){
@@ -89,8 +98,16 @@ static int eight_bytes(struct perf_bench *b)
     if (!status && gpushmem_ptr(b->target, b->peer))
         status = perf_measure(b, &(struct perf_case){
             .test = "raw-flag", .issuer = "host", .size = 8, .share = 0.5, .warm = WARM, .run = raw_run, .serve = raw_serve});
+    return status;
+}
+
+// What the calls cost, nobody waiting.
+static int puts_alone(struct perf_bench *b, uint64_t size)
+{
+    int status = perf_measure(b, &(struct perf_case){.test = "put", .issuer = "host", .size = size, .warm = WARM, .run = put_run});
     if (!status)
-        status = perf_measure(b, &(struct perf_case){.test = "put", .issuer = "host", .size = 8, .warm = WARM, .run = put_run});
+        status = perf_measure(b, &(struct perf_case){
+            .test = "put-program", .issuer = "host", .size = size, .warm = WARM, .run = put_program_run});
     return status ? status : gpushmem_quiet();
 }
 
@@ -114,6 +131,8 @@ int perf_host_put_latency(struct perf_bench *b)
     }
     for (int i = 0; i < n && !status; i++)
         status = sizes[i] == 8 ? eight_bytes(b) : 0;
+    for (int i = 0; i < n && !status; i++)
+        status = puts_alone(b, sizes[i]);
     return status;
 }
 

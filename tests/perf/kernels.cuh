@@ -53,7 +53,11 @@ struct job {
 };
 
 // An operation is a type with what PE 0 does, and what the others do to let it go on; each thread of the scope calls them.
-struct passive {
+// MOST: threads of a block, for the compiler's choice of registers.
+template <int SCOPE> struct scoped {
+    enum { MOST = SCOPE == THREAD || SCOPE == WARP ? 32 : 1024 };
+};
+template <int SCOPE> struct passive : scoped<SCOPE> {
     static __device__ void respond(const struct job &, uint64_t) {}
 };
 
@@ -93,7 +97,7 @@ template <int SCOPE> static __device__ void quiet(void)
     join<SCOPE>();
 }
 
-template <typename Operation> __global__ void initiate(struct job j)
+template <typename Operation> __global__ __launch_bounds__(Operation::MOST) void initiate(struct job j)
 {
     uint64_t begin = 0;
     for (uint64_t i = 0; i < j.lead + j.n; i++) {
@@ -105,7 +109,7 @@ template <typename Operation> __global__ void initiate(struct job j)
         *j.ns = gpsh_dev_now_ns() - begin;
 }
 
-template <typename Operation> __global__ void respond(struct job j)
+template <typename Operation> __global__ __launch_bounds__(Operation::MOST) void respond(struct job j)
 {
     for (uint64_t i = 0; i < j.n; i++)
         Operation::respond(j, ++j.sequence);

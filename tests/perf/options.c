@@ -32,7 +32,7 @@ static const struct option long_options[] = {
 static const char usage_text[] =
     "usage: gpushmem perf [-n PES] TEST... [options]\n\n"
     "  -n, --np PES         PEs to start when no launcher has started this (default: as many as the tests need)\n"
-    "      --issuer WHO     host, device or both (default both): who calls the operations\n"
+    "      --issuer WHO     who calls the operations: host, device (kernels), stream, both (the first two) or all (default)\n"
     "      --sizes LIST     bytes, like 8,4K,1M\n"
     "      --min B, --max B instead: every power of two between them\n"
     "  -i, --iterations N   operations timed together (default: so many that reading the clock does not count)\n"
@@ -118,14 +118,17 @@ static bool parse_seconds(const char *text, double *seconds)
 
 static bool parse_issuer(const char *text, unsigned *issuers)
 {
-    static const char *const words[] = {"host", "device", "both"};
-    for (unsigned i = 0; i < 3; i++) {
-        if (!strcmp(text, words[i])) {
-            *issuers = i + 1;
+    static const struct {
+        const char *word;
+        unsigned issuers;
+    } words[] = {{"host", PERF_HOST}, {"device", PERF_DEVICE}, {"stream", PERF_STREAM}, {"both", PERF_HOST | PERF_DEVICE}, {"all", PERF_ALL}};
+    for (unsigned i = 0; i < sizeof words / sizeof words[0]; i++) {
+        if (!strcmp(text, words[i].word)) {
+            *issuers = words[i].issuers;
             return true;
         }
     }
-    return complain("--issuer '%s' is none of host, device, both", text);
+    return complain("--issuer '%s' is none of host, device, stream, both, all", text);
 }
 
 static bool take_test(struct perf_options *o, const char *name)
@@ -203,7 +206,7 @@ static void print_usage(void)
 
 bool perf_options_parse(struct perf_options *o, int argc, char **argv, int *exit_status)
 {
-    *o = (struct perf_options){.seconds = 0.3, .issuers = PERF_BOTH};
+    *o = (struct perf_options){.seconds = 0.3, .issuers = PERF_ALL};
     *exit_status = 2;
     opterr = 0;
     uint64_t low = 0, high = 0;

@@ -12,7 +12,7 @@ extern "C" {
 #endif
 
 enum { PERF_MAX_SIZES = 40, PERF_MAX_TESTS = 16 };
-enum perf_issuer { PERF_HOST = 1, PERF_DEVICE = 2, PERF_BOTH = 3 };
+enum perf_issuer { PERF_HOST = 1, PERF_DEVICE = 2, PERF_STREAM = 4, PERF_ALL = 7 };
 
 struct perf_options {
     const char *tests[PERF_MAX_TESTS + 1]; // names, NULL at the end

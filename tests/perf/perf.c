@@ -11,14 +11,14 @@
 #include "tests.h"
 
 const struct perf_test perf_tests[] = {
-    {"put-lat", "latency of puts: ping-pong", perf_host_put_latency, perf_device_put_latency, 2, false},
-    {"put-bw", "bandwidth and rate of puts, beside memcpy", perf_host_put_bandwidth, perf_device_put_bandwidth, 2, false},
-    {"get-lat", "latency of gets", perf_host_get_latency, perf_device_get_latency, 2, false},
-    {"get-bw", "bandwidth and rate of gets, beside memcpy", perf_host_get_bandwidth, perf_device_get_bandwidth, 2, false},
-    {"amo", "latency and rate of atomics", perf_host_atomics, perf_device_atomics, 2, false},
-    {"barrier", "latency of barrier_all and sync_all over all PEs", perf_host_barrier, perf_device_barrier, 2, false},
-    {"ring", "the command ring alone: commands per second, round trip", NULL, perf_device_ring, 1, true},
-    {NULL, NULL, NULL, NULL, 0, false},
+    {"put-lat", "latency of puts: ping-pong", perf_host_put_latency, perf_device_put_latency, perf_stream_put, 2, false},
+    {"put-bw", "bandwidth and rate of puts, beside memcpy", perf_host_put_bandwidth, perf_device_put_bandwidth, NULL, 2, false},
+    {"get-lat", "latency of gets", perf_host_get_latency, perf_device_get_latency, perf_stream_get, 2, false},
+    {"get-bw", "bandwidth and rate of gets, beside memcpy", perf_host_get_bandwidth, perf_device_get_bandwidth, NULL, 2, false},
+    {"amo", "latency and rate of atomics", perf_host_atomics, perf_device_atomics, NULL, 2, false},
+    {"barrier", "latency of barrier_all and sync_all over all PEs", perf_host_barrier, perf_device_barrier, perf_stream_barrier, 2, false},
+    {"ring", "the command ring alone: commands per second, round trip", NULL, perf_device_ring, NULL, 1, true},
+    {NULL, NULL, NULL, NULL, NULL, 0, false},
 };
 
 static const struct perf_test *find(const char *name)
@@ -52,7 +52,9 @@ static int run_one(struct perf_bench *b, const struct perf_test *test, enum sess
     int status = 0;
     if (session == AS_SET && test->host && (b->options->issuers & PERF_HOST))
         status = test->host(b);
-    return !status && device ? test->device(b) : status;
+    if (!status && device)
+        status = test->device(b);
+    return !status && test->stream && (b->options->issuers & PERF_STREAM) ? test->stream(b) : status;
 }
 
 // *direct: device operations went by loads and stores.
@@ -77,7 +79,7 @@ static int run_all(const struct perf_options *o, struct perf_report *report)
     bool direct = false;
     if (run_session(o, report, AS_SET, &direct))
         return 1;
-    if (!direct || !(o->issuers & PERF_DEVICE))
+    if (!direct || !(o->issuers & (PERF_DEVICE | PERF_STREAM)))
         return 0;
     setenv("GPUSHMEM_P2P", "0", 1);
     int status = gpushmem_finalize();

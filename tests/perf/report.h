@@ -13,7 +13,7 @@ extern "C" {
 // A figure of 0 was not measured: empty in the table, null in JSON.
 struct perf_row {
     const char *test;
-    const char *issuer;    // "host", or who in a kernel: "thread", "warp", "block", "32 blocks"
+    const char *issuer;    // "host"; in a kernel "thread", "warp", "block", "32 blocks"; on streams "stream", "sync", "graph"
     char transport[16];    // who moves the data
     const char *path;      // "direct": loads and stores of the issuer; "channel": posted by the caller; "ring": by the proxy
     uint64_t size_bytes;

@@ -19,6 +19,7 @@ struct perf_test {
     const char *help;
     perf_test_fn host;   // NULL: there is none
     perf_test_fn device;
+    perf_test_fn stream;
     int min_pes;
     bool ring; // only where device operations go through the ring
 };
@@ -39,6 +40,9 @@ int perf_device_get_bandwidth(struct perf_bench *bench);
 int perf_device_atomics(struct perf_bench *bench);
 int perf_device_atomics_latency(struct perf_bench *bench); // a part of it
 int perf_device_barrier(struct perf_bench *bench);
+int perf_stream_put(struct perf_bench *bench);
+int perf_stream_get(struct perf_bench *bench);
+int perf_stream_barrier(struct perf_bench *bench);
 int perf_device_ring(struct perf_bench *bench); // needs device operations to go through the ring
 
 #ifdef __cplusplus

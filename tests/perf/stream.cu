@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Operations of streams, each in up to three ways: "stream", many in a row and one synchronisation; "sync", each synchronised;
+// "graph", as nodes of a CUDA graph. Times are the host's, from the first call until the stream is idle.
+#include "gpushmem/device.cuh"
+
+#include "bench.h"
+#include "tests.h"
+
+enum { IN_A_ROW = 100, NODES = 20 };
+
+static gpushmem_stream_t stream;
+
+// ---- Operations ----
+
+struct put {
+    static int call(struct perf_bench *b, uint64_t size) { return gpushmem_putmem_on_stream(b->target, b->source, size, b->peer, stream); }
+};
+
+struct get {
+    static int call(struct perf_bench *b, uint64_t size) { return gpushmem_getmem_on_stream(b->source, b->target, size, b->peer, stream); }
+};
+
+struct put_signal {
+    static int call(struct perf_bench *b, uint64_t size)
+    {
+        return gpushmem_putmem_signal_on_stream(b->target, b->source, size, b->word, 1, GPUSHMEM_SIGNAL_SET, b->peer, stream);
+    }
+};
+
+struct signal {
+    static int call(struct perf_bench *b, uint64_t)
+    {
+        return gpushmem_signal_op_on_stream(b->word, 1, GPUSHMEM_SIGNAL_SET, b->peer, stream);
+    }
+};
+
+// Of a word that is as it should be.
+struct signal_wait {
+    static int call(struct perf_bench *b, uint64_t)
+    {
+        return gpushmem_signal_wait_until_on_stream(b->flag, GPUSHMEM_CMP_GE, 0, stream);
+    }
+};
+
+struct barrier_all {
+    static int call(struct perf_bench *, uint64_t) { return gpushmem_barrier_all_on_stream(stream); }
+};
+
+struct sync_all {
+    static int call(struct perf_bench *, uint64_t) { return gpushmem_sync_all_on_stream(stream); }
+};
+
+// ---- Ways ----
+
+template <typename Operation> static int enqueue(struct perf_bench *b, uint64_t size, uint64_t n)
+{
+    int status = 0;
+    for (uint64_t i = 0; i < n && !status; i++)
+        status = Operation::call(b, size);
+    return status;
+}
+
+template <typename Operation> static int run_in_a_row(struct perf_bench *b, const struct perf_case *c, uint64_t n)
+{
+    int status = 0;
+    for (uint64_t i = 0; i < n && !status; i++) {
+        status = enqueue<Operation>(b, c->size, c->window);
+        if (!status)
+            status = gpushmem_launch_wait(stream);
+    }
+    return status;
+}
+
+template <typename Operation> static int run_synchronised(struct perf_bench *b, const struct perf_case *c, uint64_t n)
+{
+    int status = 0;
+    for (uint64_t i = 0; i < n && !status; i++) {
+        status = Operation::call(b, c->size);
+        if (!status)
+            status = gpushmem_launch_wait(stream);
+    }
+    return status;
+}
+
+#if defined(__CUDACC__)
+static cudaGraphExec_t graph; // of the row being measured
+
+static int cuda(cudaError_t error)
+{
+    return error == cudaSuccess ? 0 : gpushmem_launch_refused(GPUSHMEM_ERR_CUDA, cudaGetErrorString(error));
+}
+
+template <typename Operation> static int capture(struct perf_bench *b, uint64_t size)
+{
+    cudaGraph_t captured;
+    int status = cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    if (!status)
+        status = enqueue<Operation>(b, size, NODES);
+    if (!status)
+        status = cuda(cudaStreamEndCapture(stream, &captured));
+    if (!status)
+        status = cuda(cudaGraphInstantiateWithFlags(&graph, captured, 0));
+    return status ? status : cuda(cudaGraphDestroy(captured));
+}
+
+static int run_graph(struct perf_bench *, const struct perf_case *, uint64_t n)
+{
+    int status = 0;
+    for (uint64_t i = 0; i < n && !status; i++)
+        status = cuda(cudaGraphLaunch(graph, stream));
+    return status ? status : gpushmem_launch_wait(stream);
+}
+#endif
+
+// ---- Rows ----
+
+static struct perf_case stream_case(const char *test, const char *way, uint64_t size, perf_run_fn run, bool collective)
+{
+    struct perf_case c = {};
+    c.test = test;
+    c.issuer = way;
+    c.size = size;
+    c.by_gpu = true;
+    c.both = true;
+    c.run = run;
+    c.serve = collective ? run : NULL;
+    c.warm = 4;
+    return c;
+}
+
+template <typename Operation>
+static int measure(struct perf_bench *b, const char *test, uint64_t size, bool collective)
+{
+    struct perf_case c = stream_case(test, "stream", size, run_in_a_row<Operation>, collective);
+    c.window = IN_A_ROW;
+    int status = perf_measure(b, &c);
+    c = stream_case(test, "sync", size, run_synchronised<Operation>, collective);
+    if (!status)
+        status = perf_measure(b, &c);
+#if defined(__CUDACC__)
+    if (!status)
+        status = capture<Operation>(b, size);
+    c = stream_case(test, "graph", size, run_graph, collective);
+    c.window = NODES;
+    if (!status) {
+        status = perf_measure(b, &c);
+        cudaGraphExecDestroy(graph);
+    }
+#endif
+    return status;
+}
+
+static const uint64_t standard_sizes[] = {8, 1024, 65536, 1 << 20, 4 << 20};
+
+template <typename Operation> static int sizes_of(struct perf_bench *b, const char *test)
+{
+    const uint64_t *sizes;
+    int n = perf_bench_sizes(b, standard_sizes, sizeof standard_sizes / sizeof standard_sizes[0], &sizes), status = 0;
+    for (int i = 0; i < n && !status; i++)
+        status = measure<Operation>(b, test, sizes[i], false);
+    return status;
+}
+
+// A stream of their own for the rows of a test.
+template <typename Rows> static int with_stream(struct perf_bench *b, Rows rows)
+{
+    int status = gpushmem_stream_create(&stream);
+    if (status)
+        return status;
+    status = rows(b);
+    gpushmem_stream_destroy(stream);
+    return status;
+}
+
+static int put_rows(struct perf_bench *b)
+{
+    int status = sizes_of<put>(b, "put");
+    if (!status)
+        status = sizes_of<put_signal>(b, "put-signal");
+    if (!status)
+        status = measure<signal>(b, "signal", 8, false);
+    return status ? status : measure<signal_wait>(b, "signal-wait", 8, false);
+}
+
+static int get_rows(struct perf_bench *b)
+{
+    return sizes_of<get>(b, "get");
+}
+
+static int barrier_rows(struct perf_bench *b)
+{
+    int status = measure<barrier_all>(b, "barrier_all", 0, true);
+    return status ? status : measure<sync_all>(b, "sync_all", 0, true);
+}
+
+int perf_stream_put(struct perf_bench *b)
+{
+    return with_stream(b, put_rows);
+}
+
+int perf_stream_get(struct perf_bench *b)
+{
+    return with_stream(b, get_rows);
+}
+
+int perf_stream_barrier(struct perf_bench *b)
+{
+    return with_stream(b, barrier_rows);
+}
