@@ -205,7 +205,7 @@ static bool fails_now(void)
 static int execute(struct shca_qp *qp, struct shca_wqe *wqe)
 {
     if (wqe->early)
-        return IBV_WC_SUCCESS;
+        return wqe->early_status;
     if (fails_now())
         return (int)shca_settings.fail_status;
     int status = shca_execute(qp, wqe);
@@ -406,8 +406,8 @@ static void *engine(void *arg)
 int shca_engine_start(struct shca_device *device)
 {
     sigset_t all, before;
-    device->bounce = malloc(SHCA_MAIL_BYTES);
-    if (!device->bounce)
+    device->block = malloc(sizeof *device->block);
+    if (!device->block)
         return -1;
     atomic_store(&device->stop, false);
     sigfillset(&all); // the program's signals are not for this thread
@@ -415,7 +415,7 @@ int shca_engine_start(struct shca_device *device)
     int error = pthread_create(&device->thread, NULL, engine, device);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (error)
-        free(device->bounce);
+        free(device->block);
     return error ? -1 : 0;
 }
 
@@ -425,10 +425,10 @@ void shca_engine_stop(struct shca_device *device)
     shca_engine_wake(device->segment, device->proc);
     pthread_join(device->thread, NULL);
     free(device->active);
-    free(device->bounce);
+    free(device->block);
     device->active = NULL;
     device->n_active = device->active_room = 0;
-    device->bounce = NULL;
+    device->block = NULL;
 }
 
 static void take_off(struct shca_device *device, struct shca_qp *qp)

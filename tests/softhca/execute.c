@@ -59,23 +59,29 @@ static int refuse(const struct job *job, int status)
     return status;
 }
 
-static int target_begin(struct job *job, const struct shca_wqe *wqe, uint64_t bytes, uint32_t access)
+// The target's checks. On success the caller ends the use of job->mr.
+static int target_find(struct job *job, const struct shca_wqe *wqe, uint64_t bytes, uint32_t access)
 {
     if (!(job->dest->access & access))
-        return refuse(job, IBV_WC_REM_INV_REQ_ERR);
+        return IBV_WC_REM_INV_REQ_ERR;
     job->mr = shca_mr_begin(job->peer->segment, wqe->key);
     if (!job->mr)
-        return refuse(job, IBV_WC_REM_ACCESS_ERR);
+        return IBV_WC_REM_ACCESS_ERR;
     const struct shca_mr_entry *mr = job->mr;
     bool inside = wqe->remote >= mr->iova && bytes <= mr->bytes && wqe->remote - mr->iova <= mr->bytes - bytes;
-    if (!inside || !(mr->access & access) || mr->proc != job->dest->proc || mr->pd != job->dest->pd) {
-        shca_mr_end(job->mr);
-        return refuse(job, IBV_WC_REM_ACCESS_ERR);
-    }
     job->address = mr->address + (wqe->remote - mr->iova);
-    job->mapped = mr->kind == SHCA_HOST ? shca_peer_map(job->peer, mr, wqe->key, job->address) : NULL;
-    if (mr->kind == SHCA_GPU && is_own(job->qp, job->peer))
-        job->mapped = (char *)(uintptr_t)job->address;
+    if (inside && (mr->access & access) && mr->proc == job->dest->proc && mr->pd == job->dest->pd)
+        return IBV_WC_SUCCESS;
+    shca_mr_end(job->mr);
+    return IBV_WC_REM_ACCESS_ERR;
+}
+
+static int target_begin(struct job *job, const struct shca_wqe *wqe, uint64_t bytes, uint32_t access)
+{
+    int status = target_find(job, wqe, bytes, access);
+    if (status != IBV_WC_SUCCESS)
+        return refuse(job, status);
+    job->mapped = job->mr->kind == SHCA_HOST ? shca_peer_map(job->peer, job->mr, wqe->key, job->address) : NULL;
     return IBV_WC_SUCCESS;
 }
 
@@ -111,12 +117,12 @@ static int copy(struct shca_qp *qp, void *to, const void *from, uint64_t bytes, 
     return IBV_WC_SUCCESS;
 }
 
-// Between local memory and the target's, in one of both directions; through the bounce buffer where one side is GPU
-// memory and the other can only be reached with the kernel's help.
+// Between local memory and the target's host memory, in one of both directions; through a buffer where the local side is GPU
+// memory and the target's can only be reached with the kernel's help.
 static int move(const struct job *job, char *local, enum shca_kind kind, uint64_t offset, uint64_t bytes, bool out)
 {
-    bool gpu = kind == SHCA_GPU || job->mr->kind == SHCA_GPU;
-    if (!gpu_turn(job->qp, gpu ? SHCA_GPU : SHCA_HOST))
+    bool gpu = kind == SHCA_GPU;
+    if (!gpu_turn(job->qp, kind))
         return SHCA_AGAIN;
     if (job->mapped)
         return out ? copy(job->qp, job->mapped + offset, local, bytes, gpu)
@@ -124,7 +130,7 @@ static int move(const struct job *job, char *local, enum shca_kind kind, uint64_
     if (!gpu)
         return out ? shca_peer_write(job->peer, job->address + offset, local, bytes)
                    : shca_peer_read(job->peer, local, job->address + offset, bytes);
-    char *bounce = job->qp->device->bounce;
+    char *bounce = job->qp->device->block->data;
     int status = IBV_WC_SUCCESS;
     for (uint64_t done = 0, n; done < bytes && status == IBV_WC_SUCCESS; done += n) {
         n = bytes - done < SHCA_MAIL_BYTES ? bytes - done : SHCA_MAIL_BYTES;
@@ -172,8 +178,9 @@ static int spread(struct shca_qp *qp, const struct ibv_sge *sges, int n, uint64_
         char *local = local_address(mr, &sges[i]) + offset;
         bool gpu = mr->kind == SHCA_GPU;
         int status = !gpu_turn(qp, (enum shca_kind)mr->kind) ? SHCA_AGAIN
-                     : gather                                ? copy(qp, block, local, part, gpu)
-                                                             : copy(qp, local, block, part, gpu);
+                     : !gpu                                  ? copy(qp, gather ? block : local, gather ? local : block, part, false)
+                     : gather                                ? shca_gpu_read(qp->device, block, local, part)
+                                                             : shca_gpu_write(qp->device, local, block, part);
         shca_mr_end(mr);
         if (status != IBV_WC_SUCCESS)
             return status;
@@ -199,7 +206,7 @@ int shca_scatter(struct shca_qp *qp, const struct ibv_sge *sges, int n, uint64_t
 
 static bool by_mail(const struct job *job)
 {
-    return job->mr->kind == SHCA_GPU && !is_own(job->qp, job->peer);
+    return job->mr->kind == SHCA_GPU;
 }
 
 static int write_data(struct job *job, struct shca_wqe *wqe)
@@ -209,7 +216,7 @@ static int write_data(struct job *job, struct shca_wqe *wqe)
     int status = target_begin(job, wqe, wqe->bytes, IBV_ACCESS_REMOTE_WRITE);
     if (status != IBV_WC_SUCCESS)
         return status;
-    status = by_mail(job) ? shca_mail_run(job->qp, wqe, SHCA_MAIL_WRITE) : move_all(job, wqe, true);
+    status = by_mail(job) ? shca_mail_run(job->qp, wqe, SHCA_MAIL_BATCH) : move_all(job, wqe, true);
     shca_mr_end(job->mr);
     return status;
 }
@@ -250,7 +257,7 @@ static int read_data(struct job *job, struct shca_wqe *wqe)
     status = target_begin(job, wqe, wqe->bytes, IBV_ACCESS_REMOTE_READ);
     if (status != IBV_WC_SUCCESS)
         return status;
-    status = by_mail(job) ? shca_mail_run(job->qp, wqe, SHCA_MAIL_READ) : move_all(job, wqe, false);
+    status = by_mail(job) ? shca_mail_run(job->qp, wqe, SHCA_MAIL_BATCH) : move_all(job, wqe, false);
     shca_mr_end(job->mr);
     return status;
 }
@@ -277,7 +284,7 @@ static uint64_t change_word(const struct shca_wqe *wqe, uint64_t *word)
 
 static int change(const struct job *job, const struct shca_wqe *wqe, uint64_t *old)
 {
-    if (job->mapped && job->mr->kind == SHCA_HOST) {
+    if (job->mapped) {
         *old = change_word(wqe, (uint64_t *)(void *)job->mapped);
         return IBV_WC_SUCCESS;
     }
@@ -292,7 +299,10 @@ static int change_locked(const struct job *job, struct shca_wqe *wqe, uint64_t *
     shca_lock(lock);
     int status = change(job, wqe, old);
     pthread_mutex_unlock(lock);
-    return status == IBV_WC_SUCCESS ? shca_scatter(job->qp, wqe->sges, wqe->n_sge, 0, (const char *)old, 8) : status;
+    if (status == IBV_WC_SUCCESS)
+        status = shca_scatter(job->qp, wqe->sges, wqe->n_sge, 0, (const char *)old, 8);
+    int arrived = shca_gpu_finish(job->qp->device);
+    return status == IBV_WC_SUCCESS ? arrived : status;
 }
 
 // The result's place is looked at before anything is changed: an atomic that fails must not have happened.
@@ -323,13 +333,31 @@ static int atomic_word(struct job *job, struct shca_wqe *wqe)
     if (status != IBV_WC_SUCCESS)
         return status;
     uint64_t old = 0;
-    bool add = wqe->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
     status = result_check(job, wqe);
     if (status == IBV_WC_SUCCESS)
-        status = by_mail(job) ? shca_mail_run(job->qp, wqe, add ? SHCA_MAIL_ADD : SHCA_MAIL_CAS)
+        status = by_mail(job) ? shca_mail_run(job->qp, wqe, SHCA_MAIL_BATCH)
                               : change_locked(job, wqe, &old);
     shca_mr_end(job->mr);
     return status;
+}
+
+bool shca_may_join(struct shca_qp *qp, const struct shca_wqe *wqe, uint64_t *address)
+{
+    struct job job = {.qp = qp, .peer = qp->peer};
+    bool write = wqe->opcode == IBV_WR_RDMA_WRITE, read = wqe->opcode == IBV_WR_RDMA_READ;
+    bool word = wqe->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD || wqe->opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
+    if (!(write || read || word) || !wqe->bytes)
+        return false;
+    job.dest = &qp->peer->segment->qps[qp->attr.dest_qp_num & (SHCA_QPS - 1)];
+    if (!write && (!qp->attr.max_rd_atomic || qp->attr.max_rd_atomic > job.dest->reads_in))
+        return false;
+    uint32_t access = write ? IBV_ACCESS_REMOTE_WRITE : read ? IBV_ACCESS_REMOTE_READ : IBV_ACCESS_REMOTE_ATOMIC;
+    if ((word && wqe->remote % 8) || target_find(&job, wqe, wqe->bytes, access) != IBV_WC_SUCCESS)
+        return false;
+    bool good = job.mr->kind == SHCA_GPU && (!word || result_check(&job, wqe) == IBV_WC_SUCCESS);
+    shca_mr_end(job.mr);
+    *address = job.address;
+    return good;
 }
 
 int shca_execute(struct shca_qp *qp, struct shca_wqe *wqe)

@@ -1,13 +1,24 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // GPU memory: copies by the CUDA driver, which is used only if the program has loaded it. The few declarations needed
 // are here, so that it compiles without the toolkit.
+//
+// Reads and writes are queued in one stream, in order, and waited for together. Each costs a call of the driver, except small
+// aligned writes, of which one call (cuStreamBatchMemOp) takes as many as there are in a row.
 #define _GNU_SOURCE // RTLD_NOLOAD
 #include <dlfcn.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "softhca.h"
 
-enum { MEMORY_TYPE = 2, DEVICE_ORDINAL = 9, MEMORY_IS_DEVICE = 2, STREAM_NON_BLOCKING = 1 };
+enum { MEMORY_TYPE = 2, DEVICE_ORDINAL = 9, MEMORY_IS_DEVICE = 2, STREAM_NON_BLOCKING = 1, HOST_PORTABLE = 1 };
+enum { STORE_32 = 2, STORE_64 = 5 };
+enum {
+    POOL_BYTES = 4 << 20,
+    READS = 1024,
+    STORES = 256,    // the driver's limit
+    STORE_MOST = 64, // bytes of a write up to which stores are cheaper than a copy
+};
 
 struct driver {
     int (*pointer_attribute)(void *value, int attribute, unsigned long long pointer);
@@ -19,11 +30,37 @@ struct driver {
     int (*stream_destroy)(void *stream);
     int (*stream_wait)(void *stream);
     int (*copy)(unsigned long long to, unsigned long long from, size_t bytes, void *stream);
+    int (*host_alloc)(void **memory, size_t bytes, unsigned flags);
+    int (*host_free)(void *memory);
+    int (*stores)(void *stream, unsigned n, const void *operations, unsigned flags);
+};
+
+struct pending_read {
+    void *to;
+    const char *from; // in the pool
+    size_t bytes;
+};
+
+// What cuStreamBatchMemOp takes: CUstreamBatchMemOpParams, of which a write uses these.
+struct memory_operation {
+    uint32_t operation, pad;
+    uint64_t address, value;
+    uint32_t flags, pad_too;
+    uint64_t alias, unused;
 };
 
 struct shca_gpu {
     void *context, *stream;
     int ordinal;
+    bool stores; // the driver takes stores in batches
+    bool failed; // for good: the context is broken
+    bool queued; // something, since the last finish
+    char *pool;  // pinned: data on its way
+    size_t pool_used;
+    struct pending_read reads[READS];
+    int n_reads;
+    struct memory_operation operations[STORES];
+    int n_operations;
 };
 
 static struct driver driver;
@@ -53,7 +90,10 @@ static bool driver_loaded(void)
                  find(library, "cuStreamCreate", &driver.stream_create) &&
                  find(library, "cuStreamDestroy_v2", &driver.stream_destroy) &&
                  find(library, "cuStreamSynchronize", &driver.stream_wait) &&
-                 find(library, "cuMemcpyAsync", &driver.copy);
+                 find(library, "cuMemcpyAsync", &driver.copy) &&
+                 find(library, "cuMemHostAlloc", &driver.host_alloc) &&
+                 find(library, "cuMemFreeHost", &driver.host_free);
+    find(library, "cuStreamBatchMemOp_v2", &driver.stores); // CUDA 11.7
     atomic_store(&ready, found);
     pthread_mutex_unlock(&lock);
     return found;
@@ -66,52 +106,178 @@ bool shca_gpu_owns(const void *address, size_t bytes)
            type == MEMORY_IS_DEVICE;
 }
 
+static void release(struct shca_gpu *gpu)
+{
+    if (gpu->stream)
+        driver.stream_destroy(gpu->stream);
+    if (gpu->pool)
+        driver.host_free(gpu->pool);
+    if (gpu->context)
+        driver.primary_release(gpu->ordinal);
+    free(gpu);
+}
+
+// Whether a store in a batch arrives, tried on pinned memory; and a first copy, since a driver prepares much at the first time,
+// for which it might wait for kernels later.
+static bool try_stores(struct shca_gpu *gpu, uint64_t address)
+{
+    volatile uint64_t *word = (uint64_t *)(void *)gpu->pool;
+    struct memory_operation store = {.operation = STORE_64, .address = (uintptr_t)gpu->pool, .value = 1};
+    *word = 0;
+    if (driver.stores && driver.stores(gpu->stream, 1, &store, 0))
+        return false;
+    if (driver.copy((uintptr_t)gpu->pool + 8, address, 1, gpu->stream) || driver.stream_wait(gpu->stream))
+        return false;
+    return *word == 1;
+}
+
+static struct shca_gpu *gpu_new(uint64_t address)
+{
+    struct shca_gpu *gpu = calloc(1, sizeof *gpu);
+    if (!gpu)
+        return NULL;
+    if (driver.pointer_attribute(&gpu->ordinal, DEVICE_ORDINAL, address) ||
+        driver.primary_retain(&gpu->context, gpu->ordinal) || driver.context_set(gpu->context) ||
+        driver.stream_create(&gpu->stream, STREAM_NON_BLOCKING) ||
+        driver.host_alloc((void **)&gpu->pool, POOL_BYTES, HOST_PORTABLE)) {
+        release(gpu);
+        return NULL;
+    }
+    gpu->stores = try_stores(gpu, address);
+    return gpu;
+}
+
 // Makes the engine of this device ready for that memory. A stream of its own, which waits for no other: a kernel that
-// spins until this copy arrives must not hold it up.
+// spins until this copy arrives must not hold it up. For the same reason nothing here is done by a kernel: it might find
+// no place beside those that spin.
 int shca_gpu_use(struct shca_device *device, uint64_t address)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     void *before = NULL;
-    int status = 0;
     pthread_mutex_lock(&lock);
     if (!device->gpu) {
-        struct shca_gpu *gpu = calloc(1, sizeof *gpu);
         driver.context_get(&before);
-        if (!gpu || driver.pointer_attribute(&gpu->ordinal, DEVICE_ORDINAL, address) ||
-            driver.primary_retain(&gpu->context, gpu->ordinal) || driver.context_set(gpu->context) ||
-            driver.stream_create(&gpu->stream, STREAM_NON_BLOCKING)) {
-            free(gpu);
-            gpu = NULL;
-            status = -1;
-        }
+        device->gpu = gpu_new(address);
         driver.context_set(before);
-        device->gpu = gpu;
     }
     pthread_mutex_unlock(&lock);
-    return status;
-}
-
-// Called by the engine's thread only. The context is that thread's from the first copy on.
-int shca_gpu_copy(struct shca_device *device, void *to, const void *from, size_t bytes)
-{
-    static _Thread_local void *current;
-    struct shca_gpu *gpu = device->gpu;
-    if (!gpu)
-        return IBV_WC_LOC_QP_OP_ERR;
-    if (current != gpu->context && driver.context_set(gpu->context))
-        return IBV_WC_GENERAL_ERR;
-    current = gpu->context;
-    if (driver.copy((uintptr_t)to, (uintptr_t)from, bytes, gpu->stream) || driver.stream_wait(gpu->stream))
-        return IBV_WC_GENERAL_ERR;
-    return IBV_WC_SUCCESS;
+    return device->gpu ? 0 : -1;
 }
 
 void shca_gpu_free(struct shca_device *device)
 {
+    void *before = NULL;
     if (!device->gpu)
         return;
-    driver.stream_destroy(device->gpu->stream);
-    driver.primary_release(device->gpu->ordinal);
-    free(device->gpu);
+    driver.context_get(&before);
+    driver.context_set(device->gpu->context);
+    release(device->gpu);
+    driver.context_set(before);
     device->gpu = NULL;
+}
+
+// ---- The engine's thread only ----
+
+// The context is that thread's from the first use on. NULL: there is no GPU, or no use in going on.
+static struct shca_gpu *enter(struct shca_device *device)
+{
+    static _Thread_local void *current;
+    struct shca_gpu *gpu = device->gpu;
+    if (!gpu || gpu->failed)
+        return NULL;
+    if (current != gpu->context && driver.context_set(gpu->context))
+        return NULL;
+    current = gpu->context;
+    return gpu;
+}
+
+static int status_of(struct shca_gpu *gpu, int code)
+{
+    gpu->queued = true;
+    gpu->failed = gpu->failed || code;
+    return code ? IBV_WC_GENERAL_ERR : IBV_WC_SUCCESS;
+}
+
+// One call for all small writes since the last other operation.
+static int flush_stores(struct shca_gpu *gpu)
+{
+    int n = gpu->n_operations;
+    gpu->n_operations = 0;
+    return n ? status_of(gpu, driver.stores(gpu->stream, (unsigned)n, gpu->operations, 0)) : IBV_WC_SUCCESS;
+}
+
+int shca_gpu_finish(struct shca_device *device)
+{
+    struct shca_gpu *gpu = device->gpu;
+    if (!gpu || (!gpu->queued && !gpu->n_operations))
+        return gpu && gpu->failed ? IBV_WC_GENERAL_ERR : IBV_WC_SUCCESS;
+    flush_stores(gpu);
+    status_of(gpu, driver.stream_wait(gpu->stream));
+    for (int i = 0; i < gpu->n_reads && !gpu->failed; i++)
+        shca_copy(gpu->reads[i].to, gpu->reads[i].from, gpu->reads[i].bytes);
+    gpu->n_reads = 0;
+    gpu->pool_used = 0;
+    gpu->queued = false;
+    return gpu->failed ? IBV_WC_GENERAL_ERR : IBV_WC_SUCCESS;
+}
+
+static char *pool_take(struct shca_device *device, struct shca_gpu *gpu, size_t bytes)
+{
+    if (bytes > POOL_BYTES - gpu->pool_used && shca_gpu_finish(device) != IBV_WC_SUCCESS)
+        return NULL;
+    char *place = gpu->pool + gpu->pool_used;
+    gpu->pool_used += (bytes + 7) & ~(size_t)7;
+    return place;
+}
+
+// A write of whole aligned words, as stores.
+static int store(struct shca_gpu *gpu, uint64_t to, const char *from, size_t bytes)
+{
+    while (bytes) {
+        bool wide = to % 8 == 0 && bytes >= 8;
+        struct memory_operation *operation = &gpu->operations[gpu->n_operations++];
+        *operation = (struct memory_operation){.operation = wide ? STORE_64 : STORE_32, .address = to};
+        memcpy(&operation->value, from, wide ? 8 : 4); // little endian: a value of 4 bytes is the lower half
+        to += wide ? 8 : 4;
+        from += wide ? 8 : 4;
+        bytes -= wide ? 8 : 4;
+        if (gpu->n_operations == STORES && flush_stores(gpu) != IBV_WC_SUCCESS)
+            return IBV_WC_GENERAL_ERR;
+    }
+    return IBV_WC_SUCCESS;
+}
+
+int shca_gpu_write(struct shca_device *device, void *to, const void *from, size_t bytes)
+{
+    struct shca_gpu *gpu = enter(device);
+    if (!gpu)
+        return IBV_WC_GENERAL_ERR;
+    if (gpu->stores && bytes <= STORE_MOST && !(((uintptr_t)to | bytes) & 3))
+        return store(gpu, (uintptr_t)to, from, bytes);
+    char *place = pool_take(device, gpu, bytes);
+    if (!place || flush_stores(gpu) != IBV_WC_SUCCESS)
+        return IBV_WC_GENERAL_ERR;
+    memcpy(place, from, bytes);
+    return status_of(gpu, driver.copy((uintptr_t)to, (uintptr_t)place, bytes, gpu->stream));
+}
+
+int shca_gpu_read(struct shca_device *device, void *to, const void *from, size_t bytes)
+{
+    struct shca_gpu *gpu = enter(device);
+    if (!gpu || (gpu->n_reads == READS && shca_gpu_finish(device) != IBV_WC_SUCCESS))
+        return IBV_WC_GENERAL_ERR;
+    char *place = pool_take(device, gpu, bytes);
+    if (!place || flush_stores(gpu) != IBV_WC_SUCCESS)
+        return IBV_WC_GENERAL_ERR;
+    gpu->reads[gpu->n_reads++] = (struct pending_read){to, place, bytes};
+    return status_of(gpu, driver.copy((uintptr_t)place, (uintptr_t)from, bytes, gpu->stream));
+}
+
+int shca_gpu_copy(struct shca_device *device, void *to, const void *from, size_t bytes)
+{
+    struct shca_gpu *gpu = enter(device);
+    if (!gpu || flush_stores(gpu) != IBV_WC_SUCCESS)
+        return IBV_WC_GENERAL_ERR;
+    status_of(gpu, driver.copy((uintptr_t)to, (uintptr_t)from, bytes, gpu->stream));
+    return shca_gpu_finish(device);
 }

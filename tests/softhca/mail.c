@@ -1,52 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Mail: requests that only the engine of the target's process can execute, because they touch its GPU's memory or take
-// from its receive queue. Each process has a row of boxes in the segment, each with a block for data.
+// Mail: requests that only the engine of the target's process can execute, because they touch its GPU's memory (batch.c) or
+// take from its receive queue. Each process has a row of boxes in the segment, each with a block for data.
 #include <unistd.h>
 
 #include "softhca.h"
-
-static bool carries_data(uint32_t kind)
-{
-    return kind == SHCA_MAIL_WRITE || kind == SHCA_MAIL_READ;
-}
-
-static int block_copy(struct shca_device *device, void *to, const void *from, uint64_t bytes, uint32_t kind)
-{
-    if (kind == SHCA_GPU)
-        return shca_gpu_copy(device, to, from, bytes);
-    shca_copy(to, from, bytes);
-    return IBV_WC_SUCCESS;
-}
-
-static int change_word(struct shca_device *device, const struct shca_mail *mail, void *word, char *data, uint32_t memory)
-{
-    uint64_t old, new;
-    shca_lock(&device->segment->atomics);
-    int status = block_copy(device, &old, word, 8, memory);
-    new = mail->kind == SHCA_MAIL_ADD ? old + mail->operand : old == mail->compare ? mail->operand : old;
-    if (status == IBV_WC_SUCCESS)
-        status = block_copy(device, word, &new, 8, memory);
-    pthread_mutex_unlock(&device->segment->atomics);
-    shca_copy(data, &old, 8);
-    return status;
-}
-
-static int access_memory(struct shca_device *device, const struct shca_mail *mail, char *data)
-{
-    struct shca_mr_entry *mr = shca_mr_begin(device->segment, mail->key);
-    if (!mr)
-        return IBV_WC_REM_ACCESS_ERR; // the sender's NIC checked it, but it is gone since
-    void *at = (void *)(uintptr_t)mail->address;
-    int status;
-    if (mail->kind == SHCA_MAIL_WRITE)
-        status = block_copy(device, at, data, mail->bytes, mr->kind);
-    else if (mail->kind == SHCA_MAIL_READ)
-        status = block_copy(device, data, at, mail->bytes, mr->kind);
-    else
-        status = change_word(device, mail, at, data, mr->kind);
-    shca_mr_end(mr);
-    return status;
-}
 
 static int deliver(struct shca_qp *qp, const struct shca_mail *mail, const char *data, struct shca_recv *receive)
 {
@@ -63,6 +20,9 @@ static int deliver(struct shca_qp *qp, const struct shca_mail *mail, const char 
     }
     if (send && mail->bytes)
         cqe.wc.status = (enum ibv_wc_status)shca_scatter(qp, receive->sges, receive->n_sge, 0, data, mail->bytes);
+    int arrived = shca_gpu_finish(qp->device);
+    if (cqe.wc.status == IBV_WC_SUCCESS)
+        cqe.wc.status = (enum ibv_wc_status)arrived;
     shca_cq_push(qp->ibv.recv_cq, &cqe);
     if (cqe.wc.status == IBV_WC_SUCCESS)
         return IBV_WC_SUCCESS;
@@ -86,10 +46,19 @@ static int receive(struct shca_device *device, const struct shca_mail *mail, con
     return status;
 }
 
-void shca_mail_execute(struct shca_device *device, struct shca_mail *mail, char *data)
+// What it asks of GPU memory is done at the next shca_gpu_finish.
+static void begin(struct shca_device *device, struct shca_mail *mail, struct shca_block *block)
 {
-    bool message = mail->kind == SHCA_MAIL_SEND || mail->kind == SHCA_MAIL_IMM;
-    mail->status = (uint32_t)(message ? receive(device, mail, data) : access_memory(device, mail, data));
+    if (mail->kind == SHCA_MAIL_BATCH)
+        shca_batch_begin(device, mail, block);
+    else
+        mail->status = (uint32_t)receive(device, mail, block->data);
+}
+
+static void end(struct shca_device *device, struct shca_mail *mail, const struct shca_block *block, int status)
+{
+    if (mail->kind == SHCA_MAIL_BATCH)
+        shca_batch_end(device, mail, block, status);
 }
 
 bool shca_mail_waiting(const struct shca_device *device)
@@ -104,17 +73,25 @@ bool shca_mail_waiting(const struct shca_device *device)
 // Memory requests are about GPU memory, and a receive may be into it: those are for the engine's own thread.
 static bool may_serve(const struct shca_device *device, const struct shca_mail *mail)
 {
-    return device->use_gpu || (!device->gpu && (mail->kind == SHCA_MAIL_SEND || mail->kind == SHCA_MAIL_IMM));
+    return device->use_gpu || (!device->gpu && mail->kind != SHCA_MAIL_BATCH);
 }
 
+// The GPU is waited for once for all that is here.
 void shca_mail_serve(struct shca_device *device)
 {
-    struct shca_proc *proc = &device->segment->procs[device->proc];
+    struct shca_mail *mails = device->segment->procs[device->proc].mails;
+    struct shca_block *blocks = device->segment->blocks[device->proc];
+    int served[SHCA_MAILS], n = 0;
     for (int i = 0; i < SHCA_MAILS; i++) {
-        struct shca_mail *mail = &proc->mails[i];
-        if (atomic_load(&mail->state) != SHCA_MAIL_POSTED || !may_serve(device, mail))
+        if (atomic_load(&mails[i].state) != SHCA_MAIL_POSTED || !may_serve(device, &mails[i]))
             continue;
-        shca_mail_execute(device, mail, device->segment->staging[device->proc][i]);
+        begin(device, &mails[i], &blocks[i]);
+        served[n++] = i;
+    }
+    int status = n ? shca_gpu_finish(device) : IBV_WC_SUCCESS;
+    for (int k = 0; k < n; k++) {
+        struct shca_mail *mail = &mails[served[k]];
+        end(device, mail, &blocks[served[k]], status);
         struct shca_segment *from = shca_devices[mail->from_device].segment;
         int from_proc = (int)mail->from_proc;
         atomic_store(&mail->state, SHCA_MAIL_DONE);
@@ -157,46 +134,48 @@ static void address(struct shca_mail *mail, const struct shca_qp *qp, const stru
     mail->from_proc = (uint32_t)qp->device->proc;
 }
 
-static int fill(struct shca_mail *mail, struct shca_qp *qp, const struct shca_wqe *wqe, enum shca_mail_kind kind, char *data)
+static int fill(struct shca_mail *mail, struct shca_qp *qp, const struct shca_wqe *wqe, enum shca_mail_kind kind,
+                struct shca_block *block)
 {
     const struct shca_mr_entry *mr = &qp->peer->segment->mrs[(wqe->key >> 16) & (SHCA_MRS - 1)];
     address(mail, qp, wqe);
     mail->kind = kind;
-    mail->address = mr->address + (wqe->remote - mr->iova) + qp->moved;
-    mail->bytes = wqe->bytes - qp->moved;
-    if (carries_data(kind) && mail->bytes > SHCA_MAIL_BYTES)
-        mail->bytes = SHCA_MAIL_BYTES;
-    mail->operand = kind == SHCA_MAIL_ADD ? wqe->compare : wqe->swap;
-    mail->compare = wqe->compare;
-    bool out = kind == SHCA_MAIL_WRITE || kind == SHCA_MAIL_SEND;
-    return out && mail->bytes ? shca_gather(qp, wqe, qp->moved, data, mail->bytes) : IBV_WC_SUCCESS;
+    mail->bytes = wqe->bytes;
+    if (kind == SHCA_MAIL_BATCH)
+        return shca_batch_fill(qp, wqe, mr->address + (wqe->remote - mr->iova), mail, block);
+    int status = kind == SHCA_MAIL_SEND && wqe->bytes ? shca_gather(qp, wqe, 0, block->data, wqe->bytes) : IBV_WC_SUCCESS;
+    int arrived = shca_gpu_finish(qp->device);
+    return status == IBV_WC_SUCCESS ? arrived : status;
 }
 
-static int pick_up(struct shca_qp *qp, const struct shca_wqe *wqe, const struct shca_mail *mail, const char *data)
+static int pick_up(struct shca_qp *qp, const struct shca_mail *mail, const struct shca_block *block)
 {
-    if (mail->status != IBV_WC_SUCCESS)
-        return mail->status == IBV_WC_RNR_RETRY_EXC_ERR ? SHCA_NOT_READY : (int)mail->status;
-    int status = IBV_WC_SUCCESS;
-    if (mail->kind == SHCA_MAIL_READ)
-        status = shca_scatter(qp, wqe->sges, wqe->n_sge, qp->moved, data, mail->bytes);
-    else if (mail->kind == SHCA_MAIL_ADD || mail->kind == SHCA_MAIL_CAS)
-        status = shca_scatter(qp, wqe->sges, wqe->n_sge, 0, data, 8);
-    if (status == IBV_WC_SUCCESS && carries_data(mail->kind))
-        qp->moved += mail->bytes;
-    return status;
+    if (mail->kind == SHCA_MAIL_BATCH)
+        return shca_batch_pick_up(qp, mail, block);
+    return mail->status == IBV_WC_RNR_RETRY_EXC_ERR ? SHCA_NOT_READY : (int)mail->status;
+}
+
+// A write or read that is larger than a block goes in pieces.
+static bool is_over(const struct shca_qp *qp, const struct shca_wqe *wqe, enum shca_mail_kind kind)
+{
+    return kind != SHCA_MAIL_BATCH || qp->moved == wqe->bytes;
 }
 
 // To this device itself: nobody need be asked.
 static int run_here(struct shca_qp *qp, struct shca_wqe *wqe, enum shca_mail_kind kind)
 {
+    struct shca_device *device = qp->device;
     struct shca_mail mail = {.kind = kind};
-    if (!may_serve(qp->device, &mail))
-        return SHCA_AGAIN;
-    int status = fill(&mail, qp, wqe, kind, qp->device->bounce);
-    if (status != IBV_WC_SUCCESS)
-        return status;
-    shca_mail_execute(qp->device, &mail, qp->device->bounce);
-    return pick_up(qp, wqe, &mail, qp->device->bounce);
+    int status = may_serve(device, &mail) ? IBV_WC_SUCCESS : SHCA_AGAIN;
+    for (bool over = false; status == IBV_WC_SUCCESS && !over; over = is_over(qp, wqe, kind)) {
+        status = fill(&mail, qp, wqe, kind, device->block);
+        if (status != IBV_WC_SUCCESS)
+            return status;
+        begin(device, &mail, device->block);
+        end(device, &mail, device->block, shca_gpu_finish(device));
+        status = pick_up(qp, &mail, device->block);
+    }
+    return status;
 }
 
 int shca_mail_run(struct shca_qp *qp, struct shca_wqe *wqe, enum shca_mail_kind kind)
@@ -211,18 +190,18 @@ int shca_mail_run(struct shca_qp *qp, struct shca_wqe *wqe, enum shca_mail_kind 
         struct shca_mail *mail = &proc->mails[qp->mail];
         if (atomic_load(&mail->state) != SHCA_MAIL_DONE)
             return SHCA_AGAIN;
-        int status = pick_up(qp, wqe, mail, peer->segment->staging[peer->proc][qp->mail]);
+        int status = pick_up(qp, mail, &peer->segment->blocks[peer->proc][qp->mail]);
         if (status == SHCA_AGAIN)
             return status; // for the engine's thread
         atomic_store(&mail->state, SHCA_MAIL_FREE);
         qp->mail = -1;
-        if (status != IBV_WC_SUCCESS || !carries_data(kind) || qp->moved == wqe->bytes)
+        if (status != IBV_WC_SUCCESS || is_over(qp, wqe, kind))
             return status;
     }
     int box = box_claim(proc);
     if (box < 0)
         return SHCA_AGAIN;
-    int status = fill(&proc->mails[box], qp, wqe, kind, peer->segment->staging[peer->proc][box]);
+    int status = fill(&proc->mails[box], qp, wqe, kind, &peer->segment->blocks[peer->proc][box]);
     atomic_store(&proc->mails[box].state, status == IBV_WC_SUCCESS ? SHCA_MAIL_POSTED : SHCA_MAIL_FREE);
     if (status != IBV_WC_SUCCESS)
         return status;

@@ -66,6 +66,7 @@ static void keep(struct shca_qp *qp, const struct ibv_send_wr *wr, uint64_t posi
     wqe->bytes = bytes;
     wqe->n_sge = wr->num_sge;
     wqe->early = false;
+    wqe->early_status = IBV_WC_SUCCESS;
     wqe->ready_ns = ready_time(qp, position);
     wqe->is_inline = wr->send_flags & IBV_SEND_INLINE;
     if (is_atomic(wr)) {

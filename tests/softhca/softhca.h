@@ -30,7 +30,8 @@ enum {
     SHCA_MRS = 1 << 14,
     SHCA_MAILS = 32,
     SHCA_MAIL_BYTES = 256 << 10,
-    SHCA_LAYOUT = 1,
+    SHCA_BATCH = 128,
+    SHCA_LAYOUT = 2,
 };
 
 // settings.c
@@ -68,13 +69,29 @@ struct shca_qp_entry {
 };
 
 enum shca_mail_state { SHCA_MAIL_FREE, SHCA_MAIL_CLAIMED, SHCA_MAIL_POSTED, SHCA_MAIL_DONE };
-enum shca_mail_kind { SHCA_MAIL_WRITE, SHCA_MAIL_READ, SHCA_MAIL_ADD, SHCA_MAIL_CAS, SHCA_MAIL_SEND, SHCA_MAIL_IMM };
+enum shca_mail_kind { SHCA_MAIL_BATCH, SHCA_MAIL_SEND, SHCA_MAIL_IMM };
 
 struct shca_mail {
     _Atomic uint32_t state;
     uint32_t from_pid, from_device, from_proc, kind, status; // status: enum ibv_wc_status, IBV_WC_RNR_RETRY_EXC_ERR for "no receive posted"
     uint32_t key, qpn, has_imm, imm, solicited;
-    uint64_t address, bytes, operand, compare;
+    uint64_t bytes;
+    uint32_t count, done; // of a batch: records, and how many of them were executed; the one behind them failed with status
+};
+
+// One request of a batch.
+enum shca_record_kind { SHCA_RECORD_WRITE, SHCA_RECORD_READ, SHCA_RECORD_ADD, SHCA_RECORD_CAS };
+struct shca_record {
+    uint64_t address, operand, compare;
+    uint32_t kind, key, bytes;
+    uint32_t data;         // where its data is in the block
+    uint32_t turn, fenced; // turn: its place in the queue behind the oldest request
+};
+
+// What travels with a mail.
+struct shca_block {
+    struct shca_record records[SHCA_BATCH];
+    char data[SHCA_MAIL_BYTES];
 };
 
 struct shca_proc {
@@ -93,7 +110,7 @@ struct shca_segment {
     struct shca_proc procs[SHCA_PROCS];
     struct shca_qp_entry qps[SHCA_QPS];
     struct shca_mr_entry mrs[SHCA_MRS];
-    char staging[SHCA_PROCS][SHCA_MAILS][SHCA_MAIL_BYTES];
+    struct shca_block blocks[SHCA_PROCS][SHCA_MAILS];
 };
 
 // Private to the process.
@@ -146,7 +163,8 @@ struct shca_wqe {
     uint64_t wr_id, remote, compare, swap, bytes, ready_ns;
     uint32_t key, imm, opcode, flags;
     int n_sge;
-    bool is_inline, early; // early: executed before an older read; its turn to complete comes
+    bool is_inline, early; // early: executed before its turn to complete
+    int early_status;
     struct ibv_sge *sges;
     char *payload;
 };
@@ -215,7 +233,7 @@ struct shca_device {
     struct shca_context *contexts[16];
     struct shca_gpu *gpu;
     bool use_gpu; // this pass may touch GPU memory
-    char *bounce; // SHCA_MAIL_BYTES, for GPU memory
+    struct shca_block *block; // for GPU memory and for mail to this process itself
 };
 
 // segment.c
@@ -272,7 +290,9 @@ void shca_engine_help(struct shca_device *device);
 enum { SHCA_AGAIN = -1, SHCA_NO_ANSWER = -2, SHCA_NOT_READY = -3 };
 // enum ibv_wc_status, or one of the above: to be tried again later, the peer does not answer, it has no receive posted.
 int shca_execute(struct shca_qp *qp, struct shca_wqe *wqe);
-// Copies between this process's scattered memory and one block. A status.
+// Whether the request is for GPU memory at the target, and nothing is wrong with it; *address: there.
+bool shca_may_join(struct shca_qp *qp, const struct shca_wqe *wqe, uint64_t *address);
+// Copies between this process's scattered memory and one block; the GPU's part is done at shca_gpu_finish. A status.
 int shca_gather(struct shca_qp *qp, const struct shca_wqe *wqe, uint64_t offset, char *to, uint64_t bytes);
 int shca_scatter(struct shca_qp *qp, const struct ibv_sge *sges, int n, uint64_t offset, const char *from, uint64_t bytes);
 
@@ -281,14 +301,26 @@ void shca_mail_serve(struct shca_device *device);
 bool shca_mail_waiting(const struct shca_device *device);
 void shca_mail_drop(struct shca_qp *qp);
 bool shca_mail_answered(const struct shca_qp *qp);
-void shca_mail_execute(struct shca_device *device, struct shca_mail *mail, char *data);
 // Sends a request and picks up its answer in a later call; status as shca_execute.
 int shca_mail_run(struct shca_qp *qp, struct shca_wqe *wqe, enum shca_mail_kind kind);
+
+// batch.c: several requests to GPU memory as one mail
+int shca_batch_fill(struct shca_qp *qp, const struct shca_wqe *wqe, uint64_t address, struct shca_mail *mail,
+                    struct shca_block *block);
+int shca_batch_pick_up(struct shca_qp *qp, const struct shca_mail *mail, const struct shca_block *block);
+// Queues what the mail asks for; all is done at the next shca_gpu_finish, whose status end() is told.
+void shca_batch_begin(struct shca_device *device, struct shca_mail *mail, struct shca_block *block);
+void shca_batch_end(struct shca_device *device, struct shca_mail *mail, const struct shca_block *block, int status);
 
 // gpu.c
 bool shca_gpu_owns(const void *address, size_t bytes);
 int shca_gpu_use(struct shca_device *device, uint64_t address);
-int shca_gpu_copy(struct shca_device *device, void *to, const void *from, size_t bytes);
+// GPU memory and host memory, for the engine's thread. In order. What is read is there after shca_gpu_finish; what is to be
+// written may be reused at once. Up to SHCA_MAIL_BYTES.
+int shca_gpu_read(struct shca_device *device, void *to, const void *from, size_t bytes);
+int shca_gpu_write(struct shca_device *device, void *to, const void *from, size_t bytes);
+int shca_gpu_finish(struct shca_device *device); // costs nothing if nothing was queued
+int shca_gpu_copy(struct shca_device *device, void *to, const void *from, size_t bytes); // any size; complete
 void shca_gpu_free(struct shca_device *device);
 
 #endif

@@ -199,6 +199,82 @@ static void both_dmabuf(enum mode mode)
     all(mode, GPU_BY_DMABUF, GPU_BY_DMABUF);
 }
 
+enum { WRITES = 64, ADDS = 4, CHAIN = WRITES + ADDS + 1, SUM_AT = 8 * WRITES, BACK_AT = 4096, OLD_AT = 8192 };
+
+// Calls so far, of a driver that counts them (tests/fakes/cuda); -1: this one does not.
+static long driver_calls(const char *name)
+{
+    unsigned long (*calls)(const char *function);
+    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+    *(void **)&calls = library ? dlsym(library, "fake_cuda_calls") : NULL;
+    return calls ? (long)calls(name) : -1;
+}
+
+// Small writes, atomics on one word and a read, posted together: in order, with few calls of the driver.
+static void chain(enum mode mode)
+{
+    struct pair pair;
+    struct options options = usual;
+    struct ibv_sge sges[CHAIN];
+    struct ibv_send_wr wrs[CHAIN];
+    options.far_gpu = GPU_BY_POINTER;
+    options.sq_depth = 2 * CHAIN;
+    pair_open(&pair, mode, &options);
+    for (uint64_t i = 0; i < WRITES; i++) {
+        *near_word(&pair, 8 * i) = 100 + i;
+        wrs[i] = write_wr(&pair, &sges[i], 8 * i, 8 * i, 8);
+    }
+    for (uint64_t i = WRITES; i < WRITES + ADDS; i++) {
+        wrs[i] = write_wr(&pair, &sges[i], OLD_AT + 8 * i, 0, 8);
+        wrs[i].opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
+        wrs[i].wr.atomic.remote_addr = pair.there.address + SUM_AT;
+        wrs[i].wr.atomic.rkey = pair.there.rkey;
+        wrs[i].wr.atomic.compare_add = 5;
+    }
+    wrs[CHAIN - 1] = write_wr(&pair, &sges[CHAIN - 1], BACK_AT, 0, SUM_AT + 8);
+    wrs[CHAIN - 1].opcode = IBV_WR_RDMA_READ;
+    for (int i = 0; i < CHAIN - 1; i++)
+        wrs[i].next = &wrs[i + 1];
+    long stores = driver_calls("cuStreamBatchMemOp"), copies = driver_calls("cuMemcpyAsync");
+    CHECK_EQ(post(&pair, wrs), 0);
+    for (int i = 0; i < CHAIN; i++)
+        CHECK_EQ(wait_wc(pair.near.cq).status, IBV_WC_SUCCESS);
+    for (uint64_t i = 0; i < WRITES; i++)
+        CHECK_EQ(*near_word(&pair, BACK_AT + 8 * i), 100 + i);
+    for (uint64_t i = 0; i < ADDS; i++)
+        CHECK_EQ(*near_word(&pair, OLD_AT + 8 * (WRITES + i)), 5 * i);
+    CHECK_EQ(*near_word(&pair, BACK_AT + SUM_AT), 5 * ADDS);
+    if (stores > 0 && mode == SAME_PROCESS) {
+        CHECK_EQ(driver_calls("cuStreamBatchMemOp") - stores, 2); // the writes, and those of the atomics
+        CHECK_EQ(driver_calls("cuMemcpyAsync") - copies, ADDS + 1);
+    }
+    pair_close(&pair);
+}
+
+// A request in the middle that has to be refused: what is before it has happened, what is behind it has not.
+static void refused(enum mode mode)
+{
+    struct pair pair;
+    struct options options = usual;
+    struct ibv_sge sges[3];
+    struct ibv_send_wr wrs[3];
+    options.far_gpu = GPU_BY_POINTER;
+    pair_open(&pair, mode, &options);
+    *near_word(&pair, 0) = 77;
+    wrs[0] = write_wr(&pair, &sges[0], 0, 0, 8);
+    wrs[1] = write_wr(&pair, &sges[1], 0, BUFFER_BYTES - 4, 8);
+    wrs[2] = write_wr(&pair, &sges[2], 0, 64, 8);
+    wrs[0].next = &wrs[1];
+    wrs[1].next = &wrs[2];
+    CHECK_EQ(post(&pair, wrs), 0);
+    CHECK_EQ(wait_wc(pair.near.cq).status, IBV_WC_SUCCESS);
+    CHECK_EQ(wait_wc(pair.near.cq).status, IBV_WC_REM_ACCESS_ERR);
+    CHECK_EQ(wait_wc(pair.near.cq).status, IBV_WC_WR_FLUSH_ERR);
+    CHECK_EQ(far_word(&pair, 0), 77);
+    CHECK_EQ(far_word(&pair, 64), 0);
+    pair_close(&pair);
+}
+
 // The process whose engine does the copying dies.
 static void killed(enum mode mode)
 {
@@ -223,6 +299,8 @@ const struct test_case gpu_cases[] = {
     {"near_gpu", near_gpu, ALL_MODES, NULL},
     {"both_gpus", both_gpus, SAME_PROCESS | PRIVATE_MEMORY, NULL},
     {"both_dmabuf", both_dmabuf, SAME_PROCESS | PRIVATE_MEMORY, NULL},
+    {"chain", chain, SAME_PROCESS | PRIVATE_MEMORY, NULL},
+    {"refused", refused, SAME_PROCESS | PRIVATE_MEMORY, NULL},
     {"killed", killed, PRIVATE_MEMORY, NULL},
     {0},
 };

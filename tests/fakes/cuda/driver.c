@@ -21,7 +21,7 @@ static struct counter {
     gpsh_cu_result code;
 } counters[NAMES] = {
 #define COUNTER(field, symbol, parameters) {.name = #symbol},
-    GPSH_CU_FUNCTIONS(COUNTER) GPSH_CU_OPTIONAL_FUNCTIONS(COUNTER)};
+    GPSH_CU_FUNCTIONS(COUNTER) GPSH_CU_OPTIONAL_FUNCTIONS(COUNTER){.name = "cuStreamBatchMemOp_v2"}};
 
 #ifndef FAKE_CUDA_OLD
 // Names them all, so that one the library takes and this driver has not fails to link.

@@ -238,6 +238,37 @@ gpsh_cu_result cuStreamWriteValue64_v2(gpsh_cu_stream stream, gpsh_cu_ptr to, ui
     operation->value = value;
     return fake_submit(stream, operation);
 }
+
+static gpsh_cu_result run_store32(struct fake_operation *self)
+{
+    char *to;
+    enum fake_place place = fake_place(self->to, 4, &to);
+    if (place != PLACE_DEVICE && place != PLACE_PINNED)
+        return illegal("a store", self->to, 4);
+    __atomic_store_n((uint32_t *)(void *)to, (uint32_t)self->value, __ATOMIC_SEQ_CST);
+    return 0;
+}
+
+gpsh_cu_result cuStreamBatchMemOp_v2(gpsh_cu_stream stream, unsigned n, struct fake_memory_operation *operations, unsigned flags)
+{
+    ENTER(NEEDS_CONTEXT);
+    if (!n || n > 256 || flags)
+        return GPSH_CU_INVALID_VALUE;
+    for (unsigned i = 0; i < n; i++) {
+        bool wide = operations[i].kind == FAKE_STORE_64;
+        if ((!wide && operations[i].kind != FAKE_STORE_32) || operations[i].flags || operations[i].address % (wide ? 8 : 4))
+            return GPSH_CU_INVALID_VALUE;
+    }
+    gpsh_cu_result code = 0;
+    for (unsigned i = 0; i < n && !code; i++) {
+        struct fake_operation *operation =
+            fake_operation_new(operations[i].kind == FAKE_STORE_64 ? run_store : run_store32, 0);
+        operation->to = (uintptr_t)operations[i].address;
+        operation->value = operations[i].value;
+        code = fake_submit(stream, operation);
+    }
+    return code;
+}
 #endif
 
 static gpsh_cu_result run_fill(struct fake_operation *self)
