@@ -33,6 +33,18 @@ void gpsh_gpu_leave(bool entered)
         gpsh_cu.context_pop(&ours);
 }
 
+int gpsh_gpu_relax(void)
+{
+    int mode = GPSH_CU_CAPTURE_MODE_RELAXED;
+    gpsh_cu.capture_mode(&mode);
+    return mode;
+}
+
+void gpsh_gpu_restore(int mode)
+{
+    gpsh_cu.capture_mode(&mode);
+}
+
 static int attribute(int which)
 {
     int value = 0;
@@ -137,10 +149,12 @@ int gpsh_gpu_copy(void *to, const void *from, size_t bytes)
     if (!bytes)
         return 0;
     bool entered = gpsh_gpu_enter();
+    int mode = gpsh_gpu_relax();
     pthread_mutex_lock(&copies.lock);
     gpsh_cu_result code = gpsh_cu.copy_any((gpsh_cu_ptr)(uintptr_t)to, (gpsh_cu_ptr)(uintptr_t)from, bytes, copies.stream);
     int status = finish(code, "copy", to, bytes);
     pthread_mutex_unlock(&copies.lock);
+    gpsh_gpu_restore(mode);
     gpsh_gpu_leave(entered);
     return status;
 }
@@ -150,9 +164,11 @@ int gpsh_gpu_zero(void *memory, size_t bytes)
     if (!bytes)
         return 0;
     bool entered = gpsh_gpu_enter();
+    int mode = gpsh_gpu_relax();
     pthread_mutex_lock(&copies.lock);
     int status = finish(gpsh_cu.fill8((gpsh_cu_ptr)(uintptr_t)memory, 0, bytes, copies.stream), "fill", memory, bytes);
     pthread_mutex_unlock(&copies.lock);
+    gpsh_gpu_restore(mode);
     gpsh_gpu_leave(entered);
     return status;
 }
@@ -212,8 +228,10 @@ static void *host_alloc(size_t bytes)
 {
     void *memory = NULL;
     bool entered = gpsh_gpu_enter();
+    int mode = gpsh_gpu_relax();
     if (!gpsh_cu.host_alloc(&memory, bytes, GPSH_CU_HOST_PORTABLE | GPSH_CU_HOST_DEVICEMAP))
         memset(memory, 0, bytes);
+    gpsh_gpu_restore(mode);
     gpsh_gpu_leave(entered);
     return memory;
 }
@@ -236,7 +254,9 @@ static void *device_alloc(size_t bytes)
 {
     gpsh_cu_ptr memory = 0;
     bool entered = gpsh_gpu_enter();
+    int mode = gpsh_gpu_relax();
     gpsh_cu_result code = gpsh_cu.memory_alloc(&memory, bytes);
+    gpsh_gpu_restore(mode);
     gpsh_gpu_leave(entered);
     if (code)
         return NULL;

@@ -29,6 +29,11 @@ void gpsh_gpu_close(void); // legal if it was never opened
 bool gpsh_gpu_enter(void);
 void gpsh_gpu_leave(bool entered);
 
+// While the program captures a stream into a graph, the driver may refuse to allocate, to wait and to ask, in all threads of the
+// process. Between the two it does not: what the library does so has nothing to do with the captured stream.
+int gpsh_gpu_relax(void);
+void gpsh_gpu_restore(int mode);
+
 // Copies where either side may be GPU memory, fills; complete on return. Any thread.
 int gpsh_gpu_copy(void *to, const void *from, size_t bytes);
 int gpsh_gpu_zero(void *memory, size_t bytes);

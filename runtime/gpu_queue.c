@@ -42,9 +42,11 @@ static int queue_open(unsigned results, struct gpsh_queue **out)
     void *pinned = NULL;
     size_t bytes = (results + 16) * sizeof(uint64_t);
     bool entered = gpsh_gpu_enter();
+    int mode = gpsh_gpu_relax();
     gpsh_cu_result code = gpsh_cu.stream_create(&q->stream, GPSH_CU_STREAM_NON_BLOCKING);
     if (!code)
         code = gpsh_cu.host_alloc(&pinned, bytes, GPSH_CU_HOST_PORTABLE | GPSH_CU_HOST_DEVICEMAP);
+    gpsh_gpu_restore(mode);
     gpsh_gpu_leave(entered);
     q->pinned = pinned;
     if (code) {
@@ -144,7 +146,9 @@ static int queue_check(struct gpsh_queue *self)
 {
     struct gpu_queue *q = (struct gpu_queue *)self;
     bool entered = gpsh_gpu_enter();
+    int mode = gpsh_gpu_relax();
     gpsh_cu_result code = gpsh_cu.stream_query(q->stream);
+    gpsh_gpu_restore(mode);
     gpsh_gpu_leave(entered);
     return code && code != GPSH_CU_NOT_READY ? gpsh_gpu_fail(code, "operations on GPU memory were lost") : 0;
 }

@@ -70,21 +70,13 @@ static int load(void)
     return status;
 }
 
-// While a stream of this thread is being captured the driver refuses to allocate and to synchronise; what is done here has
-// nothing to do with that stream, which is what the relaxed mode says.
-static int exchange_capture_mode(int mode)
-{
-    gpsh_cu.capture_mode(&mode);
-    return mode;
-}
-
 int gpsh_stream_gpu_load(void)
 {
     pthread_mutex_lock(&streams.lock);
     bool entered = gpsh_gpu_enter();
-    int mode = exchange_capture_mode(GPSH_CU_CAPTURE_MODE_RELAXED);
+    int mode = gpsh_gpu_relax();
     int status = streams.module ? 0 : load();
-    exchange_capture_mode(mode);
+    gpsh_gpu_restore(mode);
     gpsh_gpu_leave(entered);
     pthread_mutex_unlock(&streams.lock);
     return status;
@@ -101,9 +93,7 @@ void gpsh_stream_gpu_unload(void)
 static int prepare(void)
 {
     struct gpushmem_dev handle;
-    int mode = exchange_capture_mode(GPSH_CU_CAPTURE_MODE_RELAXED);
     int status = gpushmem_device_handle(&handle);
-    exchange_capture_mode(mode);
     if (!status)
         status = gpsh_stream_gpu_load();
     if (status)

@@ -213,7 +213,7 @@ static void make_ready(void)
 Test(stream_gpu, first_operation__any__loads_all_kernels_in_relaxed_capture_mode)
 {
     cr_assert_eq(gpushmem_sync_all_on_stream(stream), 0);
-    HAPPENED("mode 2; handle; mode 0; mode 2; load; ++++++++sync; mode 0; gpsh_stream_sync x 1; ");
+    HAPPENED("handle; mode 2; load; ++++++++sync; mode 0; gpsh_stream_sync x 1; ");
     cr_assert_eq(gpushmem_barrier_all_on_stream(stream), 0);
     HAPPENED("gpsh_stream_barrier x 1; ");
 }
