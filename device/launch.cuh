@@ -15,9 +15,25 @@
 #include "gpushmem/device/stream.cuh"
 #include "gpushmem/device_host.h"
 
+#if !defined(__CUDACC__)
+#include <errno.h>
+#include <sys/uio.h>
+#include <unistd.h>
+#endif
+
 #if defined(__CUDACC__)
 
 #define GPUSHMEM_SHARED(type, name, count) __shared__ type name[count]
+
+// Machines where a GPU reaches all memory of the process (HMM, Grace) may have heaps in host memory.
+static inline bool gpsh_gpu_reaches(const struct gpushmem_dev &dev)
+{
+    int device = 0, everything = 0;
+    if (dev.flags & GPUSHMEM_DEV_GPU_HEAP)
+        return true;
+    return cudaGetDevice(&device) == cudaSuccess &&
+           cudaDeviceGetAttribute(&everything, cudaDevAttrPageableMemoryAccess, device) == cudaSuccess && everything;
+}
 
 static inline int gpushmem_device_attach(void)
 {
@@ -26,6 +42,9 @@ static inline int gpushmem_device_attach(void)
     int status = gpushmem_device_handle(&dev);
     if (status || attached == dev.generation)
         return status;
+    if (!gpsh_gpu_reaches(dev))
+        return gpushmem_launch_refused(GPUSHMEM_ERR_UNSUPPORTED, "the heap is in host memory, which this GPU's kernels do not reach; "
+                                       "unset GPUSHMEM_HEAP_KIND, or build the program for CPU threads (g++ -xc++)");
     cudaError_t error = cudaMemcpyToSymbol(gpsh_dev_implicit, &dev, sizeof dev);
     if (error != cudaSuccess)
         return gpushmem_launch_refused(GPUSHMEM_ERR_CUDA, cudaGetErrorString(error));
@@ -73,12 +92,23 @@ inline int gpsh_emu_enqueue(gpushmem_stream_t stream, const struct gpushmem_stre
     return status ? status : gpsh_emu_submit(1, 1, stream, [=] { gpsh_dev_stream_do(dev, copy, copy.kind); });
 }
 
+// Asked of the kernel, since touching GPU memory would end the program.
+inline bool gpsh_cpu_reaches(const struct gpushmem_dev &dev)
+{
+    char byte;
+    struct iovec here = {&byte, 1}, there = {dev.heap, 1};
+    return !(dev.flags & GPUSHMEM_DEV_GPU_HEAP) || process_vm_readv(getpid(), &here, 1, &there, 1, 0) == 1 || errno != EFAULT;
+}
+
 inline int gpushmem_device_attach(void)
 {
     static std::mutex lock;
     struct gpushmem_dev dev;
     gpushmem_stream_serve(gpsh_emu_enqueue);
     int status = gpushmem_device_handle(&dev);
+    if (!status && dev.generation != gpsh_dev_implicit.generation && !gpsh_cpu_reaches(dev))
+        return gpushmem_launch_refused(GPUSHMEM_ERR_UNSUPPORTED, "its kernels run on CPU threads, but the heap is in GPU memory; set "
+                                       "GPUSHMEM_HEAP_KIND=host, or build the program with nvcc");
     std::lock_guard<std::mutex> guard(lock);
     if (!status && dev.generation != gpsh_dev_implicit.generation) {
         gpsh_emu_wait_all(); // kernels that still run have the old one

@@ -106,6 +106,7 @@ static uint32_t handle_flags(void)
         all = all && gpsh_device_side_direct(pe);
     uint32_t flags = gpsh.cpu_atomics ? GPUSHMEM_DEV_DIRECT_ATOMICS : 0;
     flags |= all && gpsh.cpu_atomics ? GPUSHMEM_DEV_ALL_DIRECT : 0;
+    flags |= gpsh.device_heap ? GPUSHMEM_DEV_GPU_HEAP : 0;
     return flags | (gpsh.settings.force_system_scope || !gpsh.device_heap ? GPUSHMEM_DEV_SYSTEM_SCOPE : 0);
 }
 

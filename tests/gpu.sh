@@ -91,6 +91,13 @@ mixed_kinds() {
 }
 check "PEs with heaps of different kinds are told" mixed_kinds
 
+kernels_elsewhere() {
+    local out
+    out=$(GPUSHMEM_HEAP_KIND=host job 1 "$bin/device_basic.cuda" 2>&1) && return 0 # a GPU that reaches all memory
+    grep -q 'the heap is in host memory, which this GPU' <<<"$out"
+}
+check "GPU kernels on a heap in host memory work, or are told" kernels_elsewhere
+
 for program in "$bin"/device_*.cuda; do
     name=$(basename "$program" .cuda)
     case $name in

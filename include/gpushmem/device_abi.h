@@ -246,6 +246,7 @@ enum gpushmem_dev_flag {
     GPUSHMEM_DEV_DIRECT_ATOMICS = 1, // atomics on peers in `peers` are executed by the issuing processor
     GPUSHMEM_DEV_ALL_DIRECT = 2,     // every PE is in `peers` and atomics are direct: the rings stay empty
     GPUSHMEM_DEV_SYSTEM_SCOPE = 4,   // payload may be in host memory: fence at system scope before every command
+    GPUSHMEM_DEV_GPU_HEAP = 8,       // the heap is GPU memory, and the rings are where that GPU reaches them
 };
 
 // Rounds of the device barrier: enough for 2^32 PEs.

@@ -47,6 +47,9 @@ says "no memory for one PE, the others are told" "PE 1 on $(hostname) could not 
 says "heaps here and there" "has its heap in" \
     $run -n 2 sh -c '[ $PMIX_RANK = 1 ] && export GPUSHMEM_HEAP_KIND=host; exec "$0"' "$bin/lifecycle"
 
+says "kernels on CPU threads, heap on a GPU" "a kernel was not launched: its kernels run on CPU threads, but the heap is in GPU \
+memory; set GPUSHMEM_HEAP_KIND=host, or build the program with nvcc" env FAKE_CUDA_LEAKS=0 $run -n 2 "$bin/hello"
+
 # ---- sharing the heap within the node ----
 works "no VMM" "shared by CUDA IPC" env FAKE_CUDA_ATTRIBUTES=vmm=0 $job
 works "no file descriptors for VMM memory" "shared by CUDA IPC" env FAKE_CUDA_ATTRIBUTES=posix_fd=0 $job
