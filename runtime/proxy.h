@@ -137,6 +137,9 @@ void gpsh_proxy_wake(uint32_t *sleeping);
 // proxy_parse.c: reads and posts up to a batch of commands; returns how many operations were posted or commands read.
 int gpsh_proxy_pump(struct gpsh_proxy_thread *thread, struct gpsh_proxy_ring *ring);
 
+// proxy_direct.c: reads and executes up to `budget` commands on memory mapped here, up to the first other one; returns how many.
+int gpsh_proxy_pump_direct(struct gpsh_proxy_thread *thread, struct gpsh_proxy_ring *ring, int budget);
+
 // proxy_complete.c: publishes the completed prefix; returns how many commands were retired.
 int gpsh_proxy_retire(struct gpsh_proxy_thread *thread, struct gpsh_proxy_ring *ring);
 // The command is over: answers it if an answer is owed, and records a failure.
@@ -154,6 +157,48 @@ static inline uint64_t gpsh_ring_entries(const struct gpsh_proxy_ring *ring)
 static inline struct gpsh_inflight *gpsh_ring_entry(const struct gpsh_proxy_ring *ring, uint64_t index)
 {
     return &ring->inflight[index & (gpsh_ring_entries(ring) - 1)];
+}
+
+// Answers: with the value, or the status if it is negative. Each word says for itself whether it is there, so their order does
+// not matter. Release: what was fetched into memory is visible behind the answer; pairs with the acquire of the waiting device
+// thread.
+static inline void gpsh_reply_write(struct gpushmem_reply *reply, uint32_t nonce, int status, uint64_t value)
+{
+    if (status < 0)
+        value = (uint64_t)(int64_t)status;
+    __atomic_store_n(&reply->low, gpushmem_reply_pack(nonce, status < 0, (uint32_t)value), __ATOMIC_RELEASE);
+    __atomic_store_n(&reply->high, gpushmem_reply_pack(nonce, status < 0, (uint32_t)(value >> 32)), __ATOMIC_RELEASE);
+}
+
+// Tells the device how far the completed prefix reaches; returns by how much it grew.
+static inline int gpsh_ring_publish(struct gpsh_proxy_ring *ring)
+{
+    int retired = (int)(ring->retired - ring->published);
+    if (!retired)
+        return 0;
+    ring->published = ring->retired;
+    // Release: what was fetched is visible behind it. Pairs with the acquire of quiet.
+    __atomic_store_n(&ring->shared.status->completed, ring->retired, __ATOMIC_RELEASE);
+    return retired;
+}
+
+static inline bool gpsh_in_heap(const struct gpsh_proxy_env *env, uint64_t address, uint64_t bytes)
+{
+    uint64_t offset = address - (uint64_t)(uintptr_t)env->heap;
+    return offset <= env->heap_bytes && bytes <= env->heap_bytes - offset;
+}
+
+// A stray pointer must not be followed, neither by this thread nor by a NIC. Outside the heap only what no process has is known
+// to be wrong, and with heaps in GPU memory whatever CUDA does not know.
+static inline bool gpsh_good_local(const struct gpsh_proxy_env *env, uint64_t address, uint64_t bytes)
+{
+    const uint64_t user_end = (uint64_t)1 << 56;
+    if (GPSH_LIKELY(gpsh_in_heap(env, address, bytes)) || !bytes)
+        return true;
+    bool begins_in_heap = address - (uint64_t)(uintptr_t)env->heap < env->heap_bytes;
+    if (begins_in_heap || address < 4096 || address >= user_end || bytes >= user_end - address)
+        return false;
+    return !env->local_known || env->local_known(address, bytes);
 }
 
 // The transport that executes atomics and signals on pe's memory; the processor's are executed by the one that moves data.

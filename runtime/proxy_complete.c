@@ -34,12 +34,7 @@ int gpsh_proxy_take_error(struct gpsh_proxy *proxy)
 
 void gpsh_inflight_answer(struct gpsh_inflight *entry, int status)
 {
-    struct gpushmem_reply *reply = &entry->ring->thread->proxy->env.replies[entry->reply];
-    uint64_t value = status < 0 ? (uint64_t)(int64_t)status : entry->value;
-    // Each word says for itself whether it is there, so their order does not matter. Release: what was fetched into memory
-    // is visible behind the answer; pairs with the acquire of the waiting device thread.
-    __atomic_store_n(&reply->low, gpushmem_reply_pack(entry->nonce, status < 0, (uint32_t)value), __ATOMIC_RELEASE);
-    __atomic_store_n(&reply->high, gpushmem_reply_pack(entry->nonce, status < 0, (uint32_t)(value >> 32)), __ATOMIC_RELEASE);
+    gpsh_reply_write(&entry->ring->thread->proxy->env.replies[entry->reply], entry->nonce, status, entry->value);
     entry->nonce = 0;
 }
 
@@ -128,11 +123,5 @@ int gpsh_proxy_retire(struct gpsh_proxy_thread *thread, struct gpsh_proxy_ring *
             break;
         ring->retired++;
     }
-    int retired = (int)(ring->retired - ring->published);
-    if (!retired)
-        return 0;
-    ring->published = ring->retired;
-    // Release: what was fetched is visible behind it. Pairs with the acquire of quiet.
-    __atomic_store_n(&ring->shared.status->completed, ring->retired, __ATOMIC_RELEASE);
-    return retired;
+    return gpsh_ring_publish(ring);
 }

@@ -56,12 +56,6 @@ static bool well_formed(struct gpsh_proxy_ring *ring, const struct gpushmem_comm
     return true;
 }
 
-static bool in_heap(const struct gpsh_proxy_env *env, uint64_t address, uint64_t bytes)
-{
-    uint64_t offset = address - (uint64_t)(uintptr_t)env->heap;
-    return offset <= env->heap_bytes && bytes <= env->heap_bytes - offset;
-}
-
 // Bytes from the first to behind the last of n elements `stride` apart, or UINT64_MAX if that overflows.
 static uint64_t strided_span(uint64_t n, uint64_t stride, uint64_t size)
 {
@@ -99,19 +93,6 @@ static int bad_range(const struct gpsh_proxy_ring *ring, const struct gpushmem_c
                      (unsigned long long)env->heap_bytes);
 }
 
-// A stray pointer must not be followed, neither by this thread nor by a NIC. Outside the heap only what no process has is known
-// to be wrong, and with heaps in GPU memory whatever CUDA does not know.
-static bool good_local(const struct gpsh_proxy_env *env, uint64_t address, uint64_t bytes)
-{
-    const uint64_t user_end = (uint64_t)1 << 56;
-    if (GPSH_LIKELY(in_heap(env, address, bytes)) || !bytes)
-        return true;
-    bool begins_in_heap = address - (uint64_t)(uintptr_t)env->heap < env->heap_bytes;
-    if (begins_in_heap || address < 4096 || address >= user_end || bytes >= user_end - address)
-        return false;
-    return !env->local_known || env->local_known(address, bytes);
-}
-
 static int bad_local(const struct gpsh_proxy_ring *ring, const struct gpushmem_command *c, uint64_t bytes)
 {
     const struct gpsh_proxy_env *env = &ring->thread->proxy->env;
@@ -137,16 +118,16 @@ static int check_arguments(struct gpsh_proxy_ring *ring, const struct gpushmem_c
     bool strided = is_strided(c);
     uint64_t remote_bytes = strided ? strided_span(c->bytes, remote_stride(c), c->extra) : c->bytes;
     uint64_t local_bytes = strided ? strided_span(c->bytes, local_stride(c), c->extra) : c->bytes;
-    if (!in_heap(env, c->remote, remote_bytes))
+    if (!gpsh_in_heap(env, c->remote, remote_bytes))
         return bad_range(ring, c, c->remote, remote_bytes);
-    if (c->opcode == GPUSHMEM_CMD_PUT_SIGNAL && (!in_heap(env, c->compare, 8) || c->compare % 8))
+    if (c->opcode == GPUSHMEM_CMD_PUT_SIGNAL && (!gpsh_in_heap(env, c->compare, 8) || c->compare % 8))
         return bad_range(ring, c, c->compare, 8);
     if (c->opcode == GPUSHMEM_CMD_AMO && c->remote % c->bytes)
         return gpsh_fail(GPUSHMEM_ERR_ALIGNMENT, "a kernel's atomic on PE %d: address %#llx is not a multiple of %llu", c->pe,
                          (unsigned long long)c->remote, (unsigned long long)c->bytes);
     bool has_local = c->opcode == GPUSHMEM_CMD_PUT || c->opcode == GPUSHMEM_CMD_PUT_SIGNAL || strided ||
                      (c->opcode == GPUSHMEM_CMD_GET && !(c->flags & GPUSHMEM_CMD_REPLY_VALUE));
-    return has_local && !good_local(env, c->local, local_bytes) ? bad_local(ring, c, local_bytes) : 0;
+    return has_local && !gpsh_good_local(env, c->local, local_bytes) ? bad_local(ring, c, local_bytes) : 0;
 }
 
 // The transport that serves the command, or a negative status.
@@ -360,34 +341,45 @@ static bool read_next(struct gpsh_proxy_ring *ring)
     return true;
 }
 
+// Posts the command at hand, or reads and posts the next one. False: the ring's turn is over.
+static bool advance(struct gpsh_proxy_thread *thread, struct gpsh_proxy_ring *ring, int *budget)
+{
+    if (!ring->busy) {
+        if (!read_next(ring))
+            return false;
+        int status = check_arguments(ring, &ring->current);
+        if (status < 0) {
+            gpsh_inflight_finish(gpsh_ring_entry(ring, ring->parsed), status);
+            ring->busy = false;
+            ring->parsed++;
+            --*budget;
+            return true;
+        }
+    }
+    enum step step = post_current(thread, ring, budget);
+    if (step == STEP_STALLED)
+        ring->counters.stalls++;
+    if (step != STEP_POSTED)
+        return false;
+    ring->busy = false;
+    ring->parsed++;
+    return true;
+}
+
 int gpsh_proxy_pump(struct gpsh_proxy_thread *thread, struct gpsh_proxy_ring *ring)
 {
     uint64_t first = ring->parsed, posts = ring->counters.posts;
     for (int budget = BATCH; budget > 0;) {
-        if (!ring->busy) {
-            if (!read_next(ring))
-                break;
-            int status = check_arguments(ring, &ring->current);
-            if (status < 0) {
-                gpsh_inflight_finish(gpsh_ring_entry(ring, ring->parsed), status);
-                ring->busy = false;
-                ring->parsed++;
-                budget--;
-                continue;
-            }
-        }
-        enum step step = post_current(thread, ring, &budget);
-        if (step == STEP_STALLED)
-            ring->counters.stalls++;
-        if (step != STEP_POSTED)
+        if (!ring->busy && !ring->closed)
+            budget -= gpsh_proxy_pump_direct(thread, ring, budget);
+        if (budget <= 0 || !advance(thread, ring, &budget))
             break;
-        ring->busy = false;
-        ring->parsed++;
     }
     if (ring->parsed == first)
         return (int)(ring->counters.posts - posts);
     ring->counters.batches++;
     // The commands up to here were copied: their slots may be written again. Pairs with the producer's acquire of consumed.
     __atomic_store_n(&ring->shared.status->consumed, ring->parsed, __ATOMIC_RELEASE);
+    gpsh_ring_publish(ring); // what is complete already need not wait for the other rings' turns
     return (int)(ring->parsed - first);
 }

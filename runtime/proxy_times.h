@@ -14,7 +14,7 @@ struct gpsh_proxy;
 struct gpushmem_proxy_times;
 
 enum gpsh_proxy_stage {
-    GPSH_STAGE_PARSE,    // look for commands, read and check them
+    GPSH_STAGE_PARSE,    // look for commands, read and check them; execute those on memory mapped here
     GPSH_STAGE_POST,     // hand operations to a transport, which makes work requests of them
     GPSH_STAGE_DOORBELL, // ring for what was held back
     GPSH_STAGE_POLL,     // completions: poll the transports for them

@@ -151,6 +151,9 @@ struct gpsh_channel {
     struct gpsh_transport *transport;
     struct gpsh_flow *flows; // [n_pes]
     uint64_t pending;        // operations posted and not complete, over all flows
+    // [n_pes] where this process may itself load and store the peers' heaps, complete at once and in order with what is posted
+    // here; NULL: nowhere (an entry: not that PE's).
+    char *const *direct;
 };
 
 // First member of every transport's instance struct.

@@ -12,7 +12,8 @@
 
 enum { LOG2 = 6, REPLIES = 16, HEAP_BYTES = 4096 };
 
-static _Alignas(64) char heap[HEAP_BYTES];
+static _Alignas(64) char heap[HEAP_BYTES], local[HEAP_BYTES], mapped[FAKE_PES][HEAP_BYTES];
+static char *const direct[FAKE_PES] = {[0] = mapped[0], [2] = mapped[2]}; // the others only by posts
 static struct fake fake;
 static struct gpushmem_reply replies[REPLIES + 1]; // the last one is a sentinel
 
@@ -52,6 +53,10 @@ static void run(struct gpsh_proxy *proxy, const struct gpsh_ring_set *set, const
         // Addresses near the heap, so that the checks of ranges matter.
         if (how % 4 == 3)
             words[2] = ((uint64_t)(uintptr_t)heap + words[2] % (HEAP_BYTES + 64) - 32) | (uint64_t)1 << GPUSHMEM_LAP_BIT;
+        // Mapped peers: then the proxy follows the local address.
+        fake.channel.direct = how / 32 % 2 ? direct : NULL;
+        if (fake.channel.direct)
+            words[1] = (uint64_t)(uintptr_t)local | (words[1] & (uint64_t)1 << GPUSHMEM_LAP_BIT);
         memcpy((char *)set->rings[0].slots + i, words, sizeof words);
         fake.result = (enum gpsh_post)(how / 4 % 3);
         int seen = fake.n_ops;
@@ -101,6 +106,6 @@ size_t fuzz_sample(int index, uint8_t *data, size_t room)
     c.remote = c.compare = (uint64_t)(uintptr_t)heap;
     gpushmem_command_pack(&c, 1, words);
     memcpy(data, words, sizeof words);
-    data[GPUSHMEM_COMMAND_BYTES - 1] = 3;
+    data[GPUSHMEM_COMMAND_BYTES - 1] = (uint8_t)(3 + 32 * (index % 2));
     return sizeof words;
 }

@@ -230,7 +230,7 @@ template <class Way> static double rate(const Bench &b, const Shape &s, int push
 static Bench open_bench(int rings, int proxies)
 {
     Bench b;
-    b.rig = ring_rig_open(&memory, rings, proxies, ENTRIES_LOG2);
+    b.rig = ring_rig_open(&memory, rings, proxies, ENTRIES_LOG2, true);
     if (!b.rig)
         exit(1);
     ring_rig_handle(b.rig, &b.dev);

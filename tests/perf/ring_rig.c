@@ -60,7 +60,7 @@ void ring_rig_pin(int i)
     pthread_setaffinity_np(pthread_self(), sizeof set, &set);
 }
 
-static int make_proxy(struct ring_rig *rig, int rings, int proxies, unsigned entries_log2)
+static int make_proxy(struct ring_rig *rig, int rings, int proxies, unsigned entries_log2, bool started)
 {
     bool emulated = rig->memory->cpu_threads;
     const struct gpsh_proxy_env env = {
@@ -82,10 +82,10 @@ static int make_proxy(struct ring_rig *rig, int rings, int proxies, unsigned ent
     status = gpsh_ring_set_create(rig->memory, rings, entries_log2, RING_RIG_PES, sleeping, emulated ? proxies : 0, &rig->rings);
     if (!status)
         status = gpsh_proxy_attach(rig->proxy, &rig->rings);
-    return status ? status : gpsh_proxy_start(rig->proxy);
+    return status || !started ? status : gpsh_proxy_start(rig->proxy);
 }
 
-static int make(struct ring_rig *rig, int rings, int proxies, unsigned entries_log2)
+static int make(struct ring_rig *rig, int rings, int proxies, unsigned entries_log2, bool started)
 {
     rig->host = rig->memory->host_alloc(sizeof *rig->host);
     rig->device = rig->memory->device_alloc(sizeof *rig->device);
@@ -98,16 +98,16 @@ static int make(struct ring_rig *rig, int rings, int proxies, unsigned entries_l
     rig->transport_env = (struct gpsh_transport_env){
         .n_pes = RING_RIG_PES, .mapped = {[GPSH_HEAP] = rig->heaps, [GPSH_CONTROL] = rig->heaps}, .channels = proxies};
     int status = gpsh_p2p_ops.open(&rig->transport_env, &rig->transport);
-    return status ? status : make_proxy(rig, rings, proxies, entries_log2);
+    return status ? status : make_proxy(rig, rings, proxies, entries_log2, started);
 }
 
-struct ring_rig *ring_rig_open(const struct gpsh_device_memory *memory, int rings, int proxies, unsigned entries_log2)
+struct ring_rig *ring_rig_open(const struct gpsh_device_memory *memory, int rings, int proxies, unsigned entries_log2, bool started)
 {
     struct ring_rig *rig = calloc(1, sizeof *rig);
     if (!rig)
         return NULL;
     rig->memory = memory;
-    if (!make(rig, rings, proxies, entries_log2))
+    if (!make(rig, rings, proxies, entries_log2, started))
         return rig;
     fprintf(stderr, "ring rig: %s\n", gpsh_last_error());
     ring_rig_close(rig);
@@ -167,4 +167,14 @@ bool ring_rig_drain(struct ring_rig *rig)
     if (fault->status)
         fprintf(stderr, "ring rig: block %u, thread %u: status %d\n", fault->block[0], fault->thread[0], (int)fault->status);
     return !fault->status;
+}
+
+int ring_rig_step(struct ring_rig *rig)
+{
+    return gpsh_proxy_step(&rig->proxy->threads[0]);
+}
+
+const struct gpushmem_ring *ring_rig_ring(const struct ring_rig *rig, int number)
+{
+    return &rig->rings.rings[number];
 }

@@ -19,13 +19,17 @@ enum { RING_RIG_PES = 2, RING_RIG_HEAP_BYTES = 16 << 20 }; // PE 0 issues, PE 1 
 
 struct ring_rig;
 
-// `memory` is what host and device share. The proxy threads run on every second of the process's CPUs, from the third on.
-// NULL: the reason was printed.
-struct ring_rig *ring_rig_open(const struct gpsh_device_memory *memory, int rings, int proxies, unsigned entries_log2);
+// `memory` is what host and device share. The proxy threads run on every second of the process's CPUs, from the third on;
+// with `started` false there are none, and ring_rig_step makes the passes. NULL: the reason was printed.
+struct ring_rig *ring_rig_open(const struct gpsh_device_memory *memory, int rings, int proxies, unsigned entries_log2, bool started);
 void ring_rig_close(struct ring_rig *rig); // NULL is legal
 
 void ring_rig_handle(const struct ring_rig *rig, struct gpushmem_dev *out);
 char *ring_rig_heap(const struct ring_rig *rig, int pe);
+
+// One pass of the first thread; returns how much happened.
+int ring_rig_step(struct ring_rig *rig);
+const struct gpushmem_ring *ring_rig_ring(const struct ring_rig *rig, int number);
 
 // Waits until every command is complete. False: something failed, and was printed.
 bool ring_rig_drain(struct ring_rig *rig);

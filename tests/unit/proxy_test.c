@@ -18,7 +18,8 @@ static struct gpsh_ring_set set;
 static struct gpsh_proxy *proxy;
 static struct gpsh_peer peers[FAKE_PES];
 static struct gpushmem_reply replies[REPLIES];
-static _Alignas(64) char heap[HEAP_BYTES], local[HEAP_BYTES];
+static _Alignas(64) char heap[HEAP_BYTES], local[HEAP_BYTES], mapped[FAKE_PES][HEAP_BYTES];
+static char *direct[FAKE_PES]; // where the peers' heaps are mapped, for tests that say so
 static uint64_t heads[4];
 
 static void set_up(void)
@@ -47,6 +48,15 @@ static void tear_down(void)
 }
 
 TestSuite(proxy, .init = set_up, .fini = tear_down);
+
+// The data transport's peers are mapped: commands are executed on the spot.
+static void map_peers(void)
+{
+    memset(mapped, 0, sizeof mapped);
+    for (int pe = 0; pe < FAKE_PES; pe++)
+        direct[pe] = mapped[pe];
+    fake.channel.direct = direct;
+}
 
 static uint64_t push(int ring, struct gpushmem_command command)
 {
@@ -335,7 +345,7 @@ Test(proxy, post_refused__that_command_fails_with_its_sentence)
     cr_expect_eq(gpsh_proxy_take_error(proxy), GPUSHMEM_ERR_TRANSPORT);
 }
 
-Test(proxy, bad_arguments__fail_the_command_not_the_ring)
+static void expect_bad_arguments_refused(void)
 {
     struct gpushmem_command c = put_to(FAKE_PES);
     push(0, with_reply(c, 0, 1));
@@ -396,7 +406,19 @@ Test(proxy, local_memory__unknown__fails_that_command_and_tells_which)
     cr_expect(strstr(gpsh_last_error(), ", +32) is no memory that can be used; it may be in"), "%s", gpsh_last_error());
 }
 
-Test(proxy, corrupt_entry__closes_that_ring_with_its_index__the_other_goes_on)
+Test(proxy, bad_arguments__fail_the_command_not_the_ring)
+{
+    expect_bad_arguments_refused();
+}
+
+Test(proxy, bad_arguments__mapped_peers__fail_the_same)
+{
+    map_peers();
+    direct[1] = NULL; // where the last command goes
+    expect_bad_arguments_refused();
+}
+
+static void expect_corrupt_entries_close(bool with_mapped_peer)
 {
     const struct gpushmem_command corrupt[] = {
         {.opcode = 0}, {.opcode = GPUSHMEM_CMD_LAST + 1}, {.opcode = GPUSHMEM_CMD_NOP, .flags = 0x80},
@@ -408,6 +430,10 @@ Test(proxy, corrupt_entry__closes_that_ring_with_its_index__the_other_goes_on)
         {.opcode = GPUSHMEM_CMD_IGET, .extra = 17},
     };
     for (size_t i = 0; i < sizeof corrupt / sizeof *corrupt; i++) {
+        if (with_mapped_peer) {
+            map_peers();
+            direct[1] = direct[2] = NULL;
+        }
         push(0, put_to(1));
         push(0, corrupt[i]);
         push(0, put_to(1));
@@ -428,6 +454,85 @@ Test(proxy, corrupt_entry__closes_that_ring_with_its_index__the_other_goes_on)
         tear_down();
         set_up();
     }
+}
+
+Test(proxy, corrupt_entry__closes_that_ring_with_its_index__the_other_goes_on)
+{
+    expect_corrupt_entries_close(false);
+}
+
+Test(proxy, corrupt_entry__mapped_peer__closes_the_same)
+{
+    expect_corrupt_entries_close(true);
+}
+
+Test(proxy, mapped_peer__every_kind_of_command__is_executed_and_answered_at_once)
+{
+    map_peers();
+    uint64_t word = (uintptr_t)heap + 64;
+    memcpy(local, "source of a put", 16);
+    push(0, (struct gpushmem_command){.opcode = GPUSHMEM_CMD_NOP});
+    push(0, (struct gpushmem_command){.opcode = GPUSHMEM_CMD_PUT_INLINE, .pe = 1, .remote = word, .bytes = 8, .operand = UINT64_MAX - 1});
+    push(0, (struct gpushmem_command){.opcode = GPUSHMEM_CMD_AMO, .pe = 1, .remote = word, .bytes = 8, .operand = 5, .extra = GPUSHMEM_AMO_ADD});
+    push(0, (struct gpushmem_command){.opcode = GPUSHMEM_CMD_AMO, .pe = 2, .remote = word + 4, .bytes = 4, .operand = 6, .extra = GPUSHMEM_AMO_SET});
+    struct gpushmem_command c = {.opcode = GPUSHMEM_CMD_PUT_SIGNAL, .flags = GPUSHMEM_CMD_SIGNAL_ADD, .pe = 2, .local = (uintptr_t)local,
+                                 .remote = word + 64, .bytes = 16, .operand = 9, .compare = word + 128};
+    push(0, c);
+    push(0, c);
+    push(0, (struct gpushmem_command){.opcode = GPUSHMEM_CMD_GET, .pe = 2, .local = (uintptr_t)local + 100, .remote = word + 64, .bytes = 16});
+    push(0, with_reply((struct gpushmem_command){.opcode = GPUSHMEM_CMD_AMO, .pe = 1, .remote = word, .bytes = 8, .operand = UINT64_MAX,
+                                                 .extra = GPUSHMEM_AMO_SWAP}, 3, 7));
+    push(0, with_reply((struct gpushmem_command){.opcode = GPUSHMEM_CMD_GET, .flags = GPUSHMEM_CMD_REPLY_VALUE, .pe = 2,
+                                                 .remote = word + 4, .bytes = 2}, 4, 8));
+    step();
+    uint64_t values[3];
+    memcpy(&values[0], mapped[1] + 64, 8);
+    memcpy(&values[1], mapped[2] + 64, 8);
+    memcpy(&values[2], mapped[2] + 192, 8);
+    cr_expect_eq(values[0], UINT64_MAX);
+    cr_expect_eq(values[1], (uint64_t)6 << 32);
+    cr_expect_eq(values[2], 18);
+    cr_expect_str_eq(mapped[2] + 128, "source of a put");
+    cr_expect_str_eq(local + 100, "source of a put");
+    cr_expect(gpushmem_reply_ready(replies[3], 7));
+    cr_expect_eq(reply_value(3), 3, "-2 + 5");
+    cr_expect(gpushmem_reply_ready(replies[4], 8));
+    cr_expect_eq(reply_value(4), 6);
+    cr_expect_eq(fake.n_ops, 0);
+    cr_expect_eq(completed(0), 9);
+}
+
+Test(proxy, mapped_peer__behind_a_command_in_flight__completes_after_it)
+{
+    map_peers();
+    direct[1] = NULL;
+    push(0, put_to(1));
+    for (int i = 1; i < ENTRIES; i++)
+        push(0, put_to(2));
+    step();
+    cr_assert_eq(fake.n_ops, 1);
+    cr_expect_eq(consumed(0), ENTRIES);
+    push(0, put_to(2));
+    step();
+    cr_expect_eq(consumed(0), ENTRIES, "no entry is free");
+    cr_expect_eq(completed(0), 0);
+    fake_complete(&fake, 1, 1);
+    step();
+    cr_expect_eq(completed(0), ENTRIES);
+    step();
+    cr_expect_eq(completed(0), ENTRIES + 1);
+}
+
+Test(proxy, mapped_peer__lost__its_commands_fail)
+{
+    map_peers();
+    peers[1].error = GPUSHMEM_ERR_PE_FAILED;
+    push(0, with_reply(put_to(1), 1, 9));
+    push(0, put_to(2));
+    step();
+    cr_expect(replies[1].low & GPUSHMEM_REPLY_FAILED);
+    cr_expect_eq(completed(0), 2);
+    cr_expect_eq(gpsh_proxy_take_error(proxy), GPUSHMEM_ERR_PE_FAILED);
 }
 
 Test(proxy, wrap_around__many_laps__every_command_once_and_in_order)

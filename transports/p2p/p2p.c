@@ -56,7 +56,12 @@ static void p2p_explain(struct gpsh_transport *self, int pe, char *line, size_t 
 static int p2p_channel_open(struct gpsh_transport *self, int index, struct gpsh_channel **out)
 {
     const struct p2p *p2p = (struct p2p *)self;
-    return p2p->env.queues ? gpsh_p2p_gpu_open(self, &p2p->env, out) : gpsh_direct_channel_open(self, p2p->env.n_pes, out);
+    if (p2p->env.queues)
+        return gpsh_p2p_gpu_open(self, &p2p->env, out);
+    int status = gpsh_direct_channel_open(self, p2p->env.n_pes, out);
+    if (!status)
+        (*out)->direct = p2p->env.mapped[GPSH_HEAP];
+    return status;
 }
 
 static void p2p_channel_close(struct gpsh_channel *channel)

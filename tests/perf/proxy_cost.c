@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What one proxy thread spends on a command: rings are filled first, then the passes are timed until all commands are complete.
+// "warm": filled by the same core; "cold": by another one, so that each slot comes from its cache, as it comes from a GPU.
+#define _GNU_SOURCE // clock_gettime, CPU sets
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "ring_rig.h"
+
+enum { ENTRIES_LOG2 = 12, COMMANDS = 1 << ENTRIES_LOG2, ROUNDS = 400 };
+
+static struct ring_rig *rig;
+static uint64_t heads[8];
+
+struct filling {
+    struct gpushmem_command command;
+    int rings, per_ring;
+};
+
+static void *fill(void *arg)
+{
+    const struct filling *f = arg;
+    for (int r = 0; r < f->rings; r++) {
+        const struct gpushmem_ring *ring = ring_rig_ring(rig, r);
+        for (int i = 0; i < f->per_ring; i++) {
+            uint64_t index = heads[r]++, words[GPUSHMEM_COMMAND_WORDS];
+            struct gpushmem_command c = f->command;
+            if (c.opcode != GPUSHMEM_CMD_NOP)
+                c.remote += 8 * (uint64_t)(i % 512);
+            gpushmem_command_pack(&c, gpushmem_ring_lap(index, ENTRIES_LOG2), words);
+            memcpy(ring->slots + (index % COMMANDS) * GPUSHMEM_COMMAND_WORDS, words, sizeof words);
+        }
+    }
+    return NULL;
+}
+
+static double now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void run_on(int cpu)
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(cpu, &set);
+    pthread_setaffinity_np(pthread_self(), sizeof set, &set);
+}
+
+static void *fill_elsewhere(void *arg)
+{
+    run_on(1);
+    return fill(arg);
+}
+
+static void measure(const char *name, struct gpushmem_command command, int rings)
+{
+    static double samples[2][ROUNDS];
+    struct filling f = {command, rings, COMMANDS / rings};
+    for (int cold = 0; cold < 2; cold++) {
+        for (int round = 0; round < ROUNDS; round++) {
+            pthread_t filler;
+            if (cold && pthread_create(&filler, NULL, fill_elsewhere, &f) == 0)
+                pthread_join(filler, NULL);
+            else
+                fill(&f);
+            double begin = now_ns();
+            while (ring_rig_step(rig) > 0)
+                ;
+            samples[cold][round] = (now_ns() - begin) / COMMANDS;
+        }
+        qsort(samples[cold], ROUNDS, sizeof(double), by_value);
+    }
+    printf("| %-18s | %5d | %6.2f | %6.2f |\n", name, rings, samples[0][ROUNDS / 2], samples[1][ROUNDS / 2]);
+}
+
+static void measure_all(int rings)
+{
+    rig = ring_rig_open(&gpsh_device_memory_host, rings, 1, ENTRIES_LOG2, false);
+    if (!rig)
+        exit(1);
+    memset(heads, 0, sizeof heads);
+    uint64_t heap = (uint64_t)(uintptr_t)ring_rig_heap(rig, 0);
+    struct gpushmem_command c = {.opcode = GPUSHMEM_CMD_NOP, .pe = 1};
+    measure("empty", c, rings);
+    c = (struct gpushmem_command){.opcode = GPUSHMEM_CMD_PUT_INLINE, .pe = 1, .remote = heap, .bytes = 8, .operand = 7};
+    measure("p, 8 bytes", c, rings);
+    c.opcode = GPUSHMEM_CMD_PUT;
+    c.local = heap + 8192;
+    measure("put, 8 bytes", c, rings);
+    c.opcode = GPUSHMEM_CMD_PUT_SIGNAL;
+    c.compare = heap + 65536;
+    measure("put_signal", c, rings);
+    c = (struct gpushmem_command){.opcode = GPUSHMEM_CMD_AMO, .pe = 1, .remote = heap, .bytes = 8, .operand = 7, .extra = GPUSHMEM_AMO_ADD};
+    measure("atomic add", c, rings);
+    c.flags = GPUSHMEM_CMD_REPLY;
+    c.reply = 1;
+    measure("atomic fetch_add", c, rings);
+    ring_rig_close(rig);
+}
+
+int main(void)
+{
+    run_on(0);
+    printf("Nanoseconds per command, medians of %d rounds of %d commands\n\n"
+           "| command            | rings |   warm |   cold |\n|--------------------|------:|-------:|-------:|\n", ROUNDS, COMMANDS);
+    measure_all(1);
+    measure_all(8);
+    return 0;
+}
