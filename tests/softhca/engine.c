@@ -14,7 +14,7 @@
 
 #include "softhca.h"
 
-enum { BURST = 32, SPIN_NS = 20000, MAIL_LOOK_NS = 50000, LATE_WINDOW = 4, PATIENCE = 16, VAIN_POLLS = 16 };
+enum { BURST = 32, SPIN_NS = 20000, GPU_SPIN_NS = 200000, MAIL_LOOK_NS = 50000, LATE_WINDOW = 4, PATIENCE = 16, VAIN_POLLS = 16 };
 
 static long futex(_Atomic uint32_t *word, int operation, uint32_t value, const struct timespec *timeout)
 {
@@ -393,7 +393,7 @@ static void *engine(void *arg)
         uint64_t now = shca_now_ns();
         if (done || !idle_since)
             idle_since = now;
-        if (now - idle_since < SPIN_NS) {
+        if (now - idle_since < (device->gpu ? GPU_SPIN_NS : SPIN_NS)) { // a GPU's host has cores enough
             sched_yield();
             continue;
         }

@@ -144,6 +144,8 @@ static struct shca_gpu *gpu_new(uint64_t address)
         return NULL;
     }
     gpu->stores = try_stores(gpu, address);
+    if (!shca_settings.quiet)
+        shca_say("memory of GPU %d: small writes go as %s", gpu->ordinal, gpu->stores ? "stores, many in one call" : "copies");
     return gpu;
 }
 

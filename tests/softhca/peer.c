@@ -65,6 +65,7 @@ static struct shca_peer *peer_new(struct shca_segment *segment, int device, int 
     peer->device = device;
     peer->proc = proc;
     peer->pid = atomic_load(&segment->procs[proc].pid);
+    peer->own = peer->pid == (uint32_t)getpid();
     peer->start_time = segment->procs[proc].start_time;
     peer->pidfd = (int)syscall(SYS_pidfd_open, (pid_t)peer->pid, 0);
     return peer;
@@ -97,7 +98,7 @@ bool shca_peer_alive(struct shca_peer *peer)
 {
     if (atomic_load(&peer->segment->procs[peer->proc].pid) != peer->pid)
         return false;
-    if (peer->pid == (uint32_t)getpid())
+    if (peer->own)
         return true;
     struct pollfd ended = {.fd = peer->pidfd, .events = POLLIN};
     if (peer->pidfd >= 0)
@@ -157,7 +158,7 @@ static void drop_stale(struct shca_peer *peer)
 // Where the address is in this process; NULL if it cannot be mapped.
 void *shca_peer_map(struct shca_peer *peer, const struct shca_mr_entry *entry, uint32_t key, uint64_t address)
 {
-    if (peer->pid == (uint32_t)getpid())
+    if (peer->own)
         return (void *)(uintptr_t)address;
     if (entry->file < 0)
         return NULL;

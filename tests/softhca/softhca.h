@@ -209,6 +209,7 @@ struct shca_qp {
 struct shca_peer {
     struct shca_segment *segment;
     int device, proc, pidfd;
+    bool own; // this process: asked once, since getpid is a system call
     uint32_t pid;
     uint64_t start_time;
     struct shca_map *maps;
