@@ -1,5 +1,5 @@
-# The kernels of stream operations: compiled for the architectures of CMAKE_CUDA_ARCHITECTURES, and as PTX for all others, into one
-# fatbin that becomes bytes of the library.
+# The kernels of stream operations: compiled for the architectures of CMAKE_CUDA_ARCHITECTURES, and as PTX for all others, into
+# one fatbin that becomes bytes of the library.
 set(kernels ${CMAKE_CURRENT_SOURCE_DIR}/stream_kernels.cu)
 set(image ${CMAKE_CURRENT_BINARY_DIR}/stream_kernels.fatbin)
 set(code)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The calls of gpushmem/stream.h: arguments are checked, then the operation goes to a stream of the GPU, to one of the emulation, or
-// is done at once.
+// The calls of gpushmem/stream.h: arguments are checked, then the operation goes to a stream of the GPU, to one of the
+// emulation, or is done at once.
 #include "argument.h"
 #include "gpushmem/device_host.h"
 #include "stream_gpu.h"
@@ -39,8 +39,9 @@ static int submit(const char *function, const struct gpushmem_stream_op *op, gpu
         return gpsh_stream_gpu_submit(op, stream);
     if (!stream)
         return do_now(op);
-    return gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED, "%s: the symmetric heap is in host memory, so nothing can be enqueued in stream %p of a "
-                     "GPU; set GPUSHMEM_HEAP_KIND=device, or pass NULL to have it done at once", function, (void *)stream);
+    return gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED,
+                     "%s: the symmetric heap is in host memory, so nothing can be enqueued in stream %p of a GPU; set "
+                     "GPUSHMEM_HEAP_KIND=device, or pass NULL to have it done at once", function, (void *)stream);
 }
 
 // A PE, a range of its heap, and local memory of the same size.
@@ -72,8 +73,9 @@ static int put_signal(const char *function, void *dest, const void *source, size
         status = gpsh_check_signal(function, sig, how, pe);
     if (status < 0)
         return status;
-    const struct gpushmem_stream_op op = {.kind = bytes ? GPUSHMEM_STREAM_PUT_SIGNAL : GPUSHMEM_STREAM_SIGNAL, .pe = pe, .op = how,
-                                          .dest = dest, .source = source, .bytes = bytes, .signal = sig, .value = signal};
+    const struct gpushmem_stream_op op = {.kind = bytes ? GPUSHMEM_STREAM_PUT_SIGNAL : GPUSHMEM_STREAM_SIGNAL, .pe = pe,
+                                          .op = how, .dest = dest, .source = source, .bytes = bytes, .signal = sig,
+                                          .value = signal};
     return submit(function, &op, stream);
 }
 
@@ -114,7 +116,8 @@ int gpushmem_signal_wait_until_on_stream(uint64_t *sig, int cmp, uint64_t value,
     int status = gpsh_check_words(__func__, sig, 1, sizeof *sig, cmp);
     if (status < 0)
         return status;
-    const struct gpushmem_stream_op op = {.kind = GPUSHMEM_STREAM_WAIT, .pe = gpsh.my_pe, .op = cmp, .signal = sig, .value = value};
+    const struct gpushmem_stream_op op = {.kind = GPUSHMEM_STREAM_WAIT, .pe = gpsh.my_pe, .op = cmp, .signal = sig,
+                                          .value = value};
     return submit(__func__, &op, stream);
 }
 

@@ -54,8 +54,8 @@ static gpsh_cu_result warm_up(void)
 static int load(void)
 {
     if (!gpsh_stream_image)
-        return gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED, "this gpushmem was built without CUDA's compiler and has no kernels for stream "
-                         "operations; build it with -DGPUSHMEM_CUDA=ON");
+        return gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED, "this gpushmem was built without CUDA's compiler and has no kernels for "
+                         "stream operations; build it with -DGPUSHMEM_CUDA=ON");
     gpsh_cu_result code = gpsh_cu.module_load(&streams.module, gpsh_stream_image);
     for (int kind = 1; kind < GPUSHMEM_STREAM_KINDS && !code; kind++)
         code = gpsh_cu.module_function(&streams.kernels[kind], streams.module, names[kind]);
@@ -189,7 +189,8 @@ int gpsh_stream_gpu_submit(const struct gpushmem_stream_op *op, gpushmem_stream_
     gpsh_gpu_leave(entered);
     if (GPSH_LIKELY(!code))
         return 0;
-    return gpsh_gpu_fail(code, "%s towards PE %d on stream %p", names[op->kind] + sizeof "gpsh_stream_" - 1, op->pe, (void *)stream);
+    const char *what = names[op->kind] + sizeof "gpsh_stream_" - 1;
+    return gpsh_gpu_fail(code, "%s towards PE %d on stream %p", what, op->pe, (void *)stream);
 }
 
 int gpsh_stream_gpu_check_local(const char *function, const void *local)
@@ -198,6 +199,6 @@ int gpsh_stream_gpu_check_local(const char *function, const void *local)
     if (gpsh_offset(local) < gpsh.heap_bytes ||
         !gpsh_cu.pointer_attribute(&type, GPSH_CU_POINTER_MEMORY_TYPE, (gpsh_cu_ptr)(uintptr_t)local))
         return 0;
-    return gpsh_fail(GPUSHMEM_ERR_INVALID, "%s: %p is pageable host memory, which a stream's operations cannot use; pass memory of "
-                     "the GPU, or pinned host memory (cudaHostAlloc, cudaHostRegister)", function, local);
+    return gpsh_fail(GPUSHMEM_ERR_INVALID, "%s: %p is pageable host memory, which a stream's operations cannot use; pass memory "
+                     "of the GPU, or pinned host memory (cudaHostAlloc, cudaHostRegister)", function, local);
 }

@@ -64,6 +64,9 @@ static void test_graph(gpushmem_stream_t s, gpushmem_stream_t other, bool first)
         CHECK_OK(gpushmem_device_attach());
     CHECK_CUDA(cudaStreamBeginCapture(s, cudaStreamCaptureModeGlobal));
     graph_record(s, !first);
+    CHECK_OK(gpushmem_uint64_p(&words[33], 5, me)); // the host's own operations go on meanwhile
+    CHECK_OK(gpushmem_quiet());
+    CHECK(check_read(&words[33]) == 5);
     CHECK_CUDA(cudaStreamEndCapture(s, &graph));
     CHECK_CUDA(cudaGraphInstantiateWithFlags(&runs, graph, 0));
     CHECK(check_read(&words[30]) == 0); // recorded, not done

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which calls of the driver an operation of a stream becomes. The driver is a table of functions, filled here with ones that keep a
-// journal; the peers are: 0 this PE, 1 mapped, 2 behind a ring.
+// Which calls of the driver an operation of a stream becomes. The driver is a table of functions, filled here with ones that
+// keep a journal; the peers are: 0 this PE, 1 mapped, 2 behind a ring.
 #include <criterion/criterion.h>
 
 #include <stdarg.h>
@@ -258,11 +258,12 @@ Test(stream_gpu, put__default_stream__never_asked_whether_it_is_captured)
 
 Test(stream_gpu, any__ring_peer__one_warp_of_a_kernel)
 {
+    uint64_t *word = (uint64_t *)(void *)heap;
     make_ready();
     cr_assert_eq(gpushmem_putmem_on_stream(heap, heap, LARGE, 2, stream), 0);
     cr_assert_eq(gpushmem_getmem_on_stream(heap, heap, 8, 2, stream), 0);
-    cr_assert_eq(gpushmem_putmem_signal_on_stream(heap, heap, LARGE, (uint64_t *)(void *)heap, 3, GPUSHMEM_SIGNAL_SET, 2, stream), 0);
-    cr_assert_eq(gpushmem_signal_op_on_stream((uint64_t *)(void *)heap, 1, GPUSHMEM_SIGNAL_SET, 2, stream), 0);
+    cr_assert_eq(gpushmem_putmem_signal_on_stream(heap, heap, LARGE, word, 3, GPUSHMEM_SIGNAL_SET, 2, stream), 0);
+    cr_assert_eq(gpushmem_signal_op_on_stream(word, 1, GPUSHMEM_SIGNAL_SET, 2, stream), 0);
     HAPPENED("gpsh_stream_put x 32; gpsh_stream_get x 32; gpsh_stream_put_signal x 32; gpsh_stream_signal x 1; ");
 }
 

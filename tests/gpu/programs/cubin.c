@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A C program over the CUDA driver API alone: it loads a kernel from each image (cubin, fatbin, PTX), passes it the handle by value,
-// and enqueues operations in a stream of its own. usage: gpu_cubin IMAGE...
+// A C program over the CUDA driver API alone: it loads a kernel from each image (cubin, fatbin, PTX), passes it the handle by
+// value, and enqueues operations in a stream of its own. usage: gpu_cubin IMAGE...
 #include <cuda.h>
 #include <stdio.h>
 #include <stdlib.h>
