@@ -126,6 +126,18 @@ static void make_dmabuf(struct gpsh_gpu_heap *heap)
     snprintf(heap->dmabuf_why, sizeof heap->dmabuf_why, "%.*s", (int)sizeof heap->dmabuf_why - 1, gpsh_last_error());
 }
 
+int gpsh_gpu_dmabuf(const void *memory, size_t bytes)
+{
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    int fd = -1;
+    if (!gpsh_cu.range_handle || !gpsh_gpu.dmabuf || (uintptr_t)memory % page || bytes % page)
+        return -1;
+    bool entered = gpsh_gpu_enter();
+    gpsh_cu_result code = gpsh_cu.range_handle(&fd, (gpsh_cu_ptr)(uintptr_t)memory, bytes, GPSH_CU_RANGE_DMA_BUF_FD, 0);
+    gpsh_gpu_leave(entered);
+    return code ? -1 : fd;
+}
+
 int gpsh_gpu_heap_create(struct gpsh_gpu_heap *heap, uint64_t bytes, int wish, int node_pes)
 {
     *heap = (struct gpsh_gpu_heap){.bytes = bytes, .fd = -1, .dmabuf_fd = -1, .dmabuf_pcie_fd = -1};

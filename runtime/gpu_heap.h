@@ -26,6 +26,10 @@ struct gpsh_gpu_heap {
 int gpsh_gpu_heap_create(struct gpsh_gpu_heap *heap, uint64_t bytes, int wish, int node_pes);
 void gpsh_gpu_heap_destroy(struct gpsh_gpu_heap *heap);
 
+// The dma-buf of other GPU memory, whose owner the caller becomes; -1 if there is none, which is so if it does not begin and end
+// at pages of the host.
+int gpsh_gpu_dmabuf(const void *memory, size_t bytes);
+
 // Maps a peer's heap from its descriptor, which stays open. GPUSHMEM_ERR_UNREACHABLE with a sentence if this GPU cannot reach
 // that memory, GPUSHMEM_ERR_PEER_DATA if the descriptor is no such handle.
 int gpsh_gpu_heap_map(int fd, uint64_t bytes, int pe, char **base);

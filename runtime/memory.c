@@ -218,9 +218,9 @@ int gpushmem_buffer_register(void *buffer, size_t bytes)
     if (!buffer || !bytes)
         return gpsh_fail(GPUSHMEM_ERR_INVALID, "gpushmem_buffer_register(%p, %zu): an empty buffer cannot be registered", buffer,
                          bytes);
-    struct gpsh_region region = {.base = buffer, .bytes = bytes, .kind = GPSH_MEMORY_HOST, .dmabuf_fd = -1,
-                                 .dmabuf_pcie_fd = -1};
+    struct gpsh_region region = gpsh_regions_buffer(buffer, bytes);
     status = for_each_transport(&region, NULL);
+    gpsh_regions_buffer_release(&region);
     return status ? status : gpsh_local_register(buffer, bytes);
 }
 

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core.h"
 #include "device_side.h"
@@ -103,6 +104,23 @@ struct gpsh_region gpsh_regions_get(int region)
                                 .kind = device ? GPSH_MEMORY_DEVICE : GPSH_MEMORY_HOST,
                                 .dmabuf_fd = device ? gpu_heap.dmabuf_fd : -1,
                                 .dmabuf_pcie_fd = device ? gpu_heap.dmabuf_pcie_fd : -1};
+}
+
+struct gpsh_region gpsh_regions_buffer(void *buffer, size_t bytes)
+{
+    struct gpsh_region region = {.base = buffer, .bytes = bytes, .kind = GPSH_MEMORY_HOST, .dmabuf_fd = -1,
+                                 .dmabuf_pcie_fd = -1};
+    if (gpsh.device_heap && gpsh_gpu_is_device_memory(buffer)) {
+        region.kind = GPSH_MEMORY_DEVICE;
+        region.dmabuf_fd = gpsh_gpu_dmabuf(buffer, bytes);
+    }
+    return region;
+}
+
+void gpsh_regions_buffer_release(struct gpsh_region *region)
+{
+    if (region->dmabuf_fd >= 0)
+        close(region->dmabuf_fd);
 }
 
 struct gpsh_fd_set gpsh_regions_fds(void)

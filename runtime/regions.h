@@ -11,6 +11,9 @@ int gpsh_regions_create(void);
 void gpsh_regions_destroy(void);
 
 struct gpsh_region gpsh_regions_get(int region);
+// Memory of the program's as transports should register it. Release it after that: it may hold a dma-buf.
+struct gpsh_region gpsh_regions_buffer(void *buffer, size_t bytes);
+void gpsh_regions_buffer_release(struct gpsh_region *region);
 struct gpsh_fd_set gpsh_regions_fds(void); // to hand to the node's PEs; they stay ours
 int gpsh_regions_map_self(void);
 int gpsh_regions_map_peer(int pe, const struct gpsh_fd_set *fds); // checks and maps; keeps no descriptor
