@@ -128,10 +128,15 @@ static void print_shares(const gpushmem_proxy_times &a, const gpushmem_proxy_tim
     printf(" %.1f |", idle);
 }
 
-// How long pushing takes where the ring has room: a burst that fits into the rings of the blocks.
-template <typename Op> static double push_ns(const shape &s, const job &j)
+// How long pushing takes where the ring has room: a burst that fits into the rings of the blocks, of which there are 4 if the
+// settings say nothing else.
+template <typename Op> static double push_ns(const shape &s, const job &j, uint64_t puts)
 {
-    uint64_t n = BURST / (uint64_t)s.threads / (s.blocks > 4 ? 8 : 1);
+    const char *entries = getenv("GPUSHMEM_RING_ENTRIES");
+    uint64_t most = entries ? strtoull(entries, NULL, 10) / 2 : (uint64_t)BURST;
+    most = puts < most ? puts : most;
+    uint64_t n = most / (uint64_t)s.threads / (s.blocks > 4 ? 8 : 1);
+    n = n ? n : 1;
     return run<Op>(s, j, n).push / (double)n;
 }
 
@@ -141,7 +146,7 @@ template <typename Op> static void measure(const char *name, const shape &s, job
     uint64_t n = puts / (uint64_t)threads, expected[MAX_THREADS];
     gpushmem_proxy_times before = {}, after = {};
     n = n ? n : 1;
-    double alone = push_ns<Op>(s, j); // also warms up
+    double alone = push_ns<Op>(s, j, puts); // also warms up
     bool times = !gpushmem_proxy_times_read(&before);
     row r = run<Op>(s, j, n);
     times = times && !gpushmem_proxy_times_read(&after);

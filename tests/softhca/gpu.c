@@ -3,7 +3,8 @@
 // are here, so that it compiles without the toolkit.
 //
 // Reads and writes are queued in one stream, in order, and waited for together. Each costs a call of the driver, except small
-// aligned writes, of which one call (cuStreamBatchMemOp) takes as many as there are in a row.
+// aligned writes, of which one call (cuStreamBatchMemOp) takes as many as there are in a row, and reads in a row of memory that
+// is in a row, too.
 #define _GNU_SOURCE // RTLD_NOLOAD
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -59,6 +60,10 @@ struct shca_gpu {
     size_t pool_used;
     struct pending_read reads[READS];
     int n_reads;
+    char *row_to; // reads not yet handed to the driver: one row in memory, and in the pool
+    uint64_t row_from;
+    size_t row_bytes;
+    int row_first; // of `reads`
     struct memory_operation operations[STORES];
     int n_operations;
 };
@@ -208,12 +213,38 @@ static int flush_stores(struct shca_gpu *gpu)
     return n ? status_of(gpu, driver.stores(gpu->stream, (unsigned)n, gpu->operations, 0)) : IBV_WC_SUCCESS;
 }
 
+static int flush_row(struct shca_gpu *gpu)
+{
+    size_t bytes = gpu->row_bytes;
+    gpu->row_bytes = 0;
+    if (!bytes)
+        return IBV_WC_SUCCESS;
+    int code = driver.copy((uintptr_t)gpu->row_to, gpu->row_from, bytes, gpu->stream);
+    if (!code)
+        return status_of(gpu, code);
+    for (int i = gpu->row_first; i < gpu->n_reads; i++) { // they may be of allocations that happen to be neighbours
+        const struct pending_read *read = &gpu->reads[i];
+        uint64_t from = gpu->row_from + (uint64_t)(read->from - gpu->row_to);
+        code = driver.copy((uintptr_t)read->from, from, read->bytes, gpu->stream);
+        if (status_of(gpu, code) != IBV_WC_SUCCESS)
+            break;
+    }
+    return code ? IBV_WC_GENERAL_ERR : IBV_WC_SUCCESS;
+}
+
+// Of the two at most one holds something: whoever adds to one of them hands the other over first.
+static int flush(struct shca_gpu *gpu)
+{
+    int row = flush_row(gpu), stores = flush_stores(gpu);
+    return row == IBV_WC_SUCCESS ? stores : row;
+}
+
 int shca_gpu_finish(struct shca_device *device)
 {
     struct shca_gpu *gpu = device->gpu;
-    if (!gpu || (!gpu->queued && !gpu->n_operations))
+    if (!gpu || (!gpu->queued && !gpu->n_operations && !gpu->row_bytes))
         return gpu && gpu->failed ? IBV_WC_GENERAL_ERR : IBV_WC_SUCCESS;
-    flush_stores(gpu);
+    flush(gpu);
     status_of(gpu, driver.stream_wait(gpu->stream));
     for (int i = 0; i < gpu->n_reads && !gpu->failed; i++)
         shca_copy(gpu->reads[i].to, gpu->reads[i].from, gpu->reads[i].bytes);
@@ -254,6 +285,8 @@ int shca_gpu_write(struct shca_device *device, void *to, const void *from, size_
     struct shca_gpu *gpu = enter(device);
     if (!gpu)
         return IBV_WC_GENERAL_ERR;
+    if (flush_row(gpu) != IBV_WC_SUCCESS)
+        return IBV_WC_GENERAL_ERR;
     if (gpu->stores && bytes <= STORE_MOST && !(((uintptr_t)to | bytes) & 3))
         return store(gpu, (uintptr_t)to, from, bytes);
     char *place = pool_take(device, gpu, bytes);
@@ -271,14 +304,23 @@ int shca_gpu_read(struct shca_device *device, void *to, const void *from, size_t
     char *place = pool_take(device, gpu, bytes);
     if (!place || flush_stores(gpu) != IBV_WC_SUCCESS)
         return IBV_WC_GENERAL_ERR;
+    bool next = gpu->row_bytes && place == gpu->row_to + gpu->row_bytes && (uintptr_t)from == gpu->row_from + gpu->row_bytes;
+    if (!next && flush_row(gpu) != IBV_WC_SUCCESS)
+        return IBV_WC_GENERAL_ERR;
+    if (!next) {
+        gpu->row_to = place;
+        gpu->row_from = (uintptr_t)from;
+        gpu->row_first = gpu->n_reads;
+    }
     gpu->reads[gpu->n_reads++] = (struct pending_read){to, place, bytes};
-    return status_of(gpu, driver.copy((uintptr_t)place, (uintptr_t)from, bytes, gpu->stream));
+    gpu->row_bytes += bytes;
+    return IBV_WC_SUCCESS;
 }
 
 int shca_gpu_copy(struct shca_device *device, void *to, const void *from, size_t bytes)
 {
     struct shca_gpu *gpu = enter(device);
-    if (!gpu || flush_stores(gpu) != IBV_WC_SUCCESS)
+    if (!gpu || flush(gpu) != IBV_WC_SUCCESS)
         return IBV_WC_GENERAL_ERR;
     status_of(gpu, driver.copy((uintptr_t)to, (uintptr_t)from, bytes, gpu->stream));
     return shca_gpu_finish(device);

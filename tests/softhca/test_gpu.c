@@ -251,6 +251,36 @@ static void chain(enum mode mode)
     pair_close(&pair);
 }
 
+// Small writes out of GPU memory that are neighbours there: one copy fetches them.
+static void gather(enum mode mode)
+{
+    struct pair pair;
+    struct options options = usual;
+    struct ibv_sge sges[WRITES];
+    struct ibv_send_wr wrs[WRITES];
+    uint64_t values[WRITES];
+    options.near_gpu = options.far_gpu = GPU_BY_POINTER;
+    options.sq_depth = WRITES;
+    pair_open(&pair, mode, &options);
+    for (uint64_t i = 0; i < WRITES; i++) {
+        values[i] = 500 + i;
+        wrs[i] = write_wr(&pair, &sges[i], 8 * i, 4096 + 16 * i, 8);
+        wrs[i].next = i + 1 < WRITES ? &wrs[i + 1] : NULL;
+    }
+    near_fill(&pair, (const char *)values, sizeof values);
+    long stores = driver_calls("cuStreamBatchMemOp"), copies = driver_calls("cuMemcpyAsync");
+    CHECK_EQ(post(&pair, wrs), 0);
+    for (int i = 0; i < WRITES; i++)
+        CHECK_EQ(wait_wc(pair.near.cq).status, IBV_WC_SUCCESS);
+    if (stores > 0 && mode == SAME_PROCESS) {
+        CHECK_EQ(driver_calls("cuStreamBatchMemOp") - stores, 1);
+        CHECK_EQ(driver_calls("cuMemcpyAsync") - copies, 1);
+    }
+    for (uint64_t i = 0; i < WRITES; i++)
+        CHECK_EQ(far_word(&pair, 4096 + 16 * i), values[i]);
+    pair_close(&pair);
+}
+
 // A request in the middle that has to be refused: what is before it has happened, what is behind it has not.
 static void refused(enum mode mode)
 {
@@ -300,6 +330,7 @@ const struct test_case gpu_cases[] = {
     {"both_gpus", both_gpus, SAME_PROCESS | PRIVATE_MEMORY, NULL},
     {"both_dmabuf", both_dmabuf, SAME_PROCESS | PRIVATE_MEMORY, NULL},
     {"chain", chain, SAME_PROCESS | PRIVATE_MEMORY, NULL},
+    {"gather", gather, SAME_PROCESS | PRIVATE_MEMORY, NULL},
     {"refused", refused, SAME_PROCESS | PRIVATE_MEMORY, NULL},
     {"killed", killed, PRIVATE_MEMORY, NULL},
     {0},
