@@ -170,8 +170,8 @@ fi
 if [ -n "$perf" ]; then
     "$bin/perf_gpu_ring_rates"
     GPUSHMEM_HEAP_SIZE=256M "$bin/gpushmem" perf put-lat get-lat amo barrier put-bw get-bw ring --seconds 0.1 --markdown --quiet
-    mission 'GPUSHMEM_PROXY_TIMES=1 GPUSHMEM_SOFTHCA_QUIET=0' "$bin/perf_put_path.cuda" 200000
-    mission GPUSHMEM_PROXY_TIMES=0 "$bin/perf_put_path.cuda" 200000 # what taking the times costs
+    mission 'GPUSHMEM_PROXY_TIMES=1 GPUSHMEM_SOFTHCA_QUIET=0' "$bin/perf_put_path.cuda" 100000
+    mission GPUSHMEM_PROXY_TIMES=0 "$bin/perf_put_path.cuda" 100000 # what taking the times costs
 fi
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]
