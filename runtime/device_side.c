@@ -257,8 +257,10 @@ static int make(void)
     if (atomic_load(&gpsh.failed_pe) >= 0)
         side.host->control.peer_failed = GPUSHMEM_ERR_PE_FAILED;
     atomic_store(&gpsh_device_side_exists, true);
-    if (gpsh.device_heap && gpsh_stream_gpu_load())
-        GPSH_LOG(DEBUG, "stream", "%s", gpsh_last_error()); // told again by who wants them
+    if (gpsh.device_heap && gpsh_stream_image && gpsh_stream_gpu_load()) {
+        GPSH_LOG(DEBUG, "stream", "%s", gpsh_last_error()); // told by the first operation that wants them
+        gpsh_clear_error();
+    }
     return 0;
 }
 
