@@ -125,7 +125,8 @@ static void there_and_back(enum kind from, enum kind to, char *inbox, bool block
         size_t n = sizes[k], shift = k % 7;
         char *source = buffers[from] + (k * 3) % 5, *target = buffers[to] + k % 3;
         fill(from, source, n, k);
-        int status = blocking ? gpushmem_putmem(inbox + shift, source, n, right) : gpushmem_putmem_nbi(inbox + shift, source, n, right);
+        int status = blocking ? gpushmem_putmem(inbox + shift, source, n, right)
+                              : gpushmem_putmem_nbi(inbox + shift, source, n, right);
         if (!blocking)
             status |= gpushmem_quiet();
         spoil(from, source, n);
