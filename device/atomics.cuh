@@ -319,7 +319,7 @@ GPSH_DEV void gpsh_dev_store_command(uint64_t *slot, const uint64_t *words)
 #endif
 }
 
-// Both words in one load. Not yet an acquire on the GPU: a fence follows once the answer is there.
+// Both words in one load (also of a count and the error behind it). Not yet an acquire on the GPU: a fence follows once the answer is there.
 GPSH_DEV struct gpushmem_reply gpsh_dev_load_reply(const struct gpushmem_reply *reply)
 {
     struct gpushmem_reply value;
@@ -445,6 +445,18 @@ GPSH_DEV void gpsh_dev_reduce32(void *target, enum gpushmem_amo amo, uint32_t op
 }
 
 // ---- Time and patience ----
+
+// Of the threads of a warp that execute this together, one; nothing may depend on which, or on how many there are.
+GPSH_DEV bool gpsh_dev_is_first_here(void)
+{
+#if defined(__CUDA_ARCH__)
+    unsigned before;
+    asm("mov.u32 %0, %%lanemask_lt;" : "=r"(before));
+    return !(__activemask() & before);
+#else
+    return true;
+#endif
+}
 
 GPSH_DEV uint64_t gpsh_dev_now_ns(void)
 {

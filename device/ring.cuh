@@ -25,10 +25,9 @@ GPSH_DEV struct gpushmem_ring gpsh_dev_ring(const struct gpushmem_dev &dev)
 
 // What a wait for `consumed` or `completed` needs.
 struct gpsh_dev_count {
-    const uint64_t *host;
+    const uint64_t *host; // behind it, why the ring is closed
     uint64_t *seen;       // device memory: a recent value, at which everybody looks
     uint32_t *asking;     // device memory: not 0 while somebody asks the host
-    const int32_t *error; // host: why the ring is closed
 };
 
 // Whether the host is asked even though somebody else is at it: so nobody depends on that one for ever.
@@ -38,18 +37,25 @@ enum { GPSH_DEV_PATIENCE = 256 };
 enum { GPSH_DEV_PATIENCE = 16 };
 #endif
 
+// The host's count, and the ring's error.
+GPSH_DEV int gpsh_dev_look(const struct gpsh_dev_count &count, uint64_t *now)
+{
+    struct gpushmem_reply pair = gpsh_dev_load_reply((const struct gpushmem_reply *)count.host); // 16 bytes at once
+    *now = pair.low;
+    return (int)(int32_t)(uint32_t)pair.high;
+}
+
 // One look, by one thread at a time, which refreshes the copy in device memory. Thousands of threads that ask themselves need
-// the whole PCIe bandwidth for it, and their exchanges on one word the whole L2 slice: so the word is read first. If the host
-// was asked, *now is its answer; returned is the ring's error.
+// the whole PCIe bandwidth for it, and their exchanges on one word the whole L2 slice: so the word is read first, and of the
+// threads of a warp that are here together one tries. If the host was asked, *now is its answer; returned is the ring's error.
 GPSH_DEV int gpsh_dev_ask(const struct gpsh_dev_count &count, uint32_t attempt, uint32_t taken, uint64_t *now)
 {
-    bool mine = !taken && !gpsh_dev_exchange32_relaxed_gpu(count.asking, 1);
+    bool mine = !taken && gpsh_dev_is_first_here() && !gpsh_dev_exchange32_relaxed_gpu(count.asking, 1);
     if (!mine && attempt % GPSH_DEV_PATIENCE != GPSH_DEV_PATIENCE - 1) {
         gpsh_dev_nap();
         return 0;
     }
-    *now = gpsh_dev_load64_value_sys(count.host); // both are under way at once
-    int error = gpsh_dev_load32_relaxed_sys(count.error);
+    int error = gpsh_dev_look(count, now);
     gpsh_dev_max64_relaxed_gpu(count.seen, *now);
     if (mine)
         gpsh_dev_store32_relaxed_gpu(count.asking, 0); // only keeps others from asking too: no order is needed
@@ -77,12 +83,12 @@ GPSH_DEV int gpsh_dev_await_count(struct gpsh_dev_count count, uint64_t least, s
 
 GPSH_DEV struct gpsh_dev_count gpsh_dev_consumed(const struct gpushmem_ring &ring)
 {
-    return {&ring.status->consumed, ring.consumed_seen, &ring.asking[0], &ring.status->error};
+    return {&ring.status->consumed, ring.consumed_seen, &ring.asking[0]};
 }
 
 GPSH_DEV struct gpsh_dev_count gpsh_dev_completed(const struct gpushmem_ring &ring)
 {
-    return {&ring.status->completed, ring.completed_seen, &ring.asking[16], &ring.status->error};
+    return {&ring.status->completed, ring.completed_seen, &ring.asking[16]};
 }
 
 // ---- Writing ----
@@ -309,7 +315,14 @@ GPSH_DEV void gpsh_dev_rings_quiet(const struct gpushmem_dev &dev)
         GPSH_NO_UNROLL
         for (uint32_t i = 0; i < AT_ONCE && first + i < dev.n_rings; i++) {
             uint64_t least = i < 2 ? (i ? head[1] : head[0]) : i == 2 ? head[2] : head[3];
-            if (least && gpsh_dev_await_completed(*dev.self, first + i, least))
+            if (!least)
+                continue;
+            const struct gpushmem_ring ring = gpsh_dev_ring_at(dev, first + i);
+            uint64_t now; // one look without asking who else is at it: a lone thread has no time to lose
+            gpsh_dev_look(gpsh_dev_completed(ring), &now);
+            if (now >= least)
+                gpsh_dev_max64_relaxed_gpu(ring.completed_seen, now);
+            else if (gpsh_dev_await_completed(*dev.self, first + i, least))
                 return;
         }
     }

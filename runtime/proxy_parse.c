@@ -26,6 +26,7 @@ static void close_ring(struct gpsh_proxy_ring *ring, const char *what, uint64_t 
     ring->closed = true;
     ring->counters.errors++;
     gpsh_proxy_record(ring->thread->proxy, status);
+    __atomic_store_n(&ring->shared.status->closed, status, __ATOMIC_RELEASE);
     __atomic_store_n(&ring->shared.status->error, status, __ATOMIC_RELEASE);
 }
 

@@ -139,11 +139,13 @@ GPUSHMEM_HOST_DEVICE void gpushmem_command_unpack(const uint64_t *words, struct 
 // Host memory, written by the proxy alone. Counts are of commands since the start and only grow.
 struct gpushmem_ring_status {
     uint64_t consumed;  // slots of commands below this may be written again; published in batches
-    uint64_t pad0[7];
+    int32_t closed;     // the same as `error`: each count comes with it in one load of 16 bytes
+    uint32_t pad0;
+    uint64_t pad2[6];
     uint64_t completed; // commands below this are complete at their targets (or have failed): what quiet waits for
     int32_t error;      // 0, or why nothing more is read from this ring
     uint32_t pad1;
-    uint64_t pad2[6];
+    uint64_t pad3[6];
 };
 
 struct gpushmem_ring {
@@ -321,6 +323,8 @@ struct gpushmem_stream_op {
 
 GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_ring_status) == 128, "consumed and completed on cache lines of their own");
 GPUSHMEM_STATIC_ASSERT(offsetof(struct gpushmem_ring_status, completed) == 64, "completed on its own cache line");
+GPUSHMEM_STATIC_ASSERT(offsetof(struct gpushmem_ring_status, closed) == 8 && offsetof(struct gpushmem_ring_status, error) == 72,
+                       "the error lies behind each count");
 GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_ring) == 80, "ABI");
 GPUSHMEM_STATIC_ASSERT(offsetof(struct gpushmem_ring, entries_log2) == 72, "ABI");
 GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_reply) == 16, "one 16-byte load");
