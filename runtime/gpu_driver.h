@@ -162,6 +162,8 @@ struct gpsh_cu_uuid {
 
 // The same for what older drivers lack: NULL there.
 #define GPSH_CU_OPTIONAL_FUNCTIONS(X)                                                                                 \
+    X(host_register, cuMemHostRegister_v2, (void *memory, size_t bytes, unsigned flags))                              \
+    X(host_unregister, cuMemHostUnregister, (void *memory))                                                           \
     X(range_handle, cuMemGetHandleForAddressRange,                                                                    \
       (void *handle, gpsh_cu_ptr base, size_t bytes, int type, unsigned long long flags))                             \
     X(flush_writes, cuFlushGPUDirectRDMAWrites, (int target, int scope))

@@ -153,6 +153,24 @@ static int queue_check(struct gpsh_queue *self)
     return code && code != GPSH_CU_NOT_READY ? gpsh_gpu_fail(code, "operations on GPU memory were lost") : 0;
 }
 
+static int queue_pin(void *memory, size_t bytes)
+{
+    if (!gpsh_cu.host_register)
+        return gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED, "this CUDA driver cannot pin memory that is there already");
+    bool entered = gpsh_gpu_enter();
+    gpsh_cu_result code = gpsh_cu.host_register(memory, bytes, GPSH_CU_HOST_PORTABLE);
+    gpsh_gpu_leave(entered);
+    return code ? gpsh_gpu_fail(code, "pinning %zu bytes at %p", bytes, memory) : 0;
+}
+
+static void queue_unpin(void *memory)
+{
+    bool entered = gpsh_gpu_enter();
+    if (gpsh_cu.host_unregister)
+        gpsh_cu.host_unregister(memory);
+    gpsh_gpu_leave(entered);
+}
+
 const struct gpsh_queue_ops gpsh_gpu_queue_ops = {
     .open = queue_open,
     .close = queue_close,
@@ -161,4 +179,6 @@ const struct gpsh_queue_ops gpsh_gpu_queue_ops = {
     .amo = queue_amo,
     .mark = queue_mark,
     .check = queue_check,
+    .pin = queue_pin,
+    .unpin = queue_unpin,
 };

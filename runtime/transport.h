@@ -61,7 +61,12 @@ struct gpsh_queue_ops {
     int (*amo)(struct gpsh_queue *queue, void *word, const struct gpsh_op *op, unsigned result);
     int (*mark)(struct gpsh_queue *queue, uint64_t number);
     int (*check)(struct gpsh_queue *queue); // 0, or why what is in the queue will never complete
+    // Lets copies from and to this host memory run beside the processor. Without it they are right, but not side by side.
+    // NULL where it makes no difference.
+    int (*pin)(void *memory, size_t bytes);
+    void (*unpin)(void *memory);
 };
+extern const struct gpsh_queue_ops gpsh_host_queue_ops; // the same on host memory, by the processor
 
 struct gpsh_transport_env {
     int my_pe, n_pes;

@@ -157,6 +157,13 @@ for program in "$bin"/device_{basic,rma,amo,order,tiny,stream}.cuda; do
             'GPUSHMEM_SOFTHCA_REORDER=1 GPUSHMEM_SOFTHCA_DELAY_US=20' "$program" $rounds ;;
     esac
 done
+# Nothing is registered: through pinned host memory, mailboxes and the agent; then large pieces only.
+unregistered='GPUSHMEM_SOFTHCA_DMABUF=0 GPUSHMEM_SOFTHCA_PEERMEM=0'
+for name in basic rma amo order; do
+    check "device_$name, staged" mission "$unregistered" "$bin/device_$name.cuda"
+done
+check "gpu_ops, staged" mission "$unregistered" "$bin/gpu_ops"
+check "gpu_ops, large pieces staged" mission 'GPUSHMEM_GPUDIRECT_DISTANCE=none GPUSHMEM_STAGE_THRESHOLD=1' "$bin/gpu_ops"
 check "perf_put_path, software HCA" mission GPUSHMEM_PROXY_TIMES=1 "$bin/perf_put_path.cuda" 20000
 
 if [ -z "$quick" ] && command -v compute-sanitizer >/dev/null; then

@@ -145,8 +145,10 @@ static int gather_and_print(char *lines, char *line)
     for (int pe = 0; pe < n && !status; pe++) {
         struct gpushmem_peer_info info;
         status = gpushmem_peer_info(pe, &info);
-        if (!status)
-            snprintf(lines + (size_t)pe * LINE_BYTES, LINE_BYTES, "PE %d reaches %s", me, info.description);
+        if (status)
+            break;
+        snprintf(line, LINE_BYTES, "PE %d reaches %s", me, info.description);
+        status = gpushmem_putmem(lines + (size_t)pe * LINE_BYTES, line, LINE_BYTES, me); // may be on a GPU
     }
     if (!status)
         status = gpushmem_barrier_all();

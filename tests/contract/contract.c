@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// contract --transport loop|p2p|verbs [--devices D0/D1] [--set NAME=VALUE]... [--only PROMISE]
+// contract --transport loop|p2p|verbs [--devices D0/D1] [--set NAME=VALUE]... [--set0 NAME=VALUE]... [--only PROMISE]
+// --set is for both PEs, --set0 and --set1 for one. --queue slow has a thread do the staged copies, late.
 // D0 and D1 are GPUSHMEM_VERBS_DEVICES of the two PEs: "rxe0/rxe1", or "rxe0,rxe2/rxe1,rxe3" for two rails.
 // Prints a line per promise; exits with 1 if one is broken.
 #define _GNU_SOURCE
@@ -7,6 +8,7 @@
 #include <string.h>
 
 #include "contract.h"
+#include "tests/fakes/slow_queue.h"
 
 struct options {
     struct world world;
@@ -18,6 +20,14 @@ struct tally {
     int kept, broken;
 };
 
+static bool add_setting(struct world *world, int pe, const char *setting)
+{
+    if (world->n_settings[pe] == MOST_SETTINGS)
+        return false;
+    world->settings[pe][world->n_settings[pe]++] = setting;
+    return true;
+}
+
 static bool read_option(struct options *options, const char *name, const char *value)
 {
     struct world *world = &options->world;
@@ -25,14 +35,18 @@ static bool read_option(struct options *options, const char *name, const char *v
         world->ops = gpsh_transport_find(value);
         return world->ops != NULL;
     }
+    if (!strcmp(name, "--queue") && !strcmp(value, "slow")) {
+        world->queues = &slow_queue_ops;
+        return true;
+    }
     if (!strcmp(name, "--only")) {
         options->only = value;
         return true;
     }
-    if (!strcmp(name, "--set") && world->n_settings < MOST_SETTINGS) {
-        world->settings[world->n_settings++] = value;
-        return true;
-    }
+    if (!strcmp(name, "--set"))
+        return add_setting(world, 0, value) && add_setting(world, 1, value);
+    if (!strcmp(name, "--set0") || !strcmp(name, "--set1"))
+        return add_setting(world, name[5] - '0', value);
     if (strcmp(name, "--devices") != 0)
         return false;
     snprintf(options->devices, sizeof options->devices, "%s", value);
@@ -73,7 +87,8 @@ int main(int argc, char **argv)
     for (int i = 1; usable && i + 1 < argc; i += 2)
         usable = read_option(&options, argv[i], argv[i + 1]);
     if (!usable || !options.world.ops) {
-        fprintf(stderr, "usage: contract --transport loop|p2p|verbs [--devices rxe0/rxe1] [--set NAME=VALUE]... [--only NAME]\n");
+        fprintf(stderr, "usage: contract --transport loop|p2p|verbs [--devices rxe0/rxe1] [--set|--set0|--set1 NAME=VALUE]... "
+                        "[--queue slow] [--only NAME]\n");
         return 2;
     }
     int farthest = options.world.ops == &gpsh_loop_ops ? 0 : 1;

@@ -25,8 +25,9 @@ struct pe {
 struct world {
     const struct gpsh_transport_ops *ops;
     const char *devices[N_PES];           // GPUSHMEM_VERBS_DEVICES of each PE, or NULL
-    const char *settings[MOST_SETTINGS];  // "NAME=VALUE" for both
-    int n_settings;
+    const char *settings[N_PES][MOST_SETTINGS]; // "NAME=VALUE"
+    int n_settings[N_PES];
+    const struct gpsh_queue_ops *queues;  // instead of copies by the processor, or NULL
     struct pe pes[N_PES];
     char *mapped[GPSH_REGIONS][N_PES];
     int target;                           // the PE that operations go to; PE 0 is the origin

@@ -29,8 +29,8 @@ static bool read_settings(struct world *world, int index)
     struct pe *pe = &world->pes[index];
     char *environment[MOST_SETTINGS + 2] = {0}, devices[256];
     int n = 0;
-    for (; n < world->n_settings; n++)
-        environment[n] = (char *)world->settings[n];
+    for (; n < world->n_settings[index]; n++)
+        environment[n] = (char *)world->settings[index][n];
     snprintf(devices, sizeof devices, "GPUSHMEM_VERBS_DEVICES=%s", world->devices[index] ? world->devices[index] : "");
     environment[n] = devices;
     CHECK(gpsh_settings_read(environment, &pe->settings) == 0, "%s", gpsh_last_error());
@@ -45,7 +45,7 @@ static bool open_pe(struct world *world, int index)
         return false;
     pe->failed_pe = -1;
     pe->env = (struct gpsh_transport_env){.my_pe = index, .n_pes = N_PES, .node_pe = 0, .settings = &pe->settings,
-                                          .copy = copy, .channels = N_CHANNELS, .peer_failed = on_peer_failed, .arg = pe};
+                                          .copy = copy, .queues = world->queues, .channels = N_CHANNELS, .peer_failed = on_peer_failed, .arg = pe};
     for (int r = 0; r < GPSH_REGIONS; r++) {
         pe->regions[r] = mmap(NULL, bytes[r], PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         CHECK(pe->regions[r] != MAP_FAILED, "no memory");

@@ -53,9 +53,11 @@ int fake_pair_open(struct fake_pair *pair)
     memset(pair->there, 0, PAIR_HEAP);
     pair->failed_pe = -1;
     int fd = pair->heap_kind == GPSH_MEMORY_DEVICE ? pair->dmabuf_fd : -1;
-    pair->env = (struct gpsh_transport_env){.n_pes = 2, .settings = &pair->values, .copy = copy, .channels = pair->n_channels ? pair->n_channels : 1,
+    pair->env = (struct gpsh_transport_env){.n_pes = 2, .settings = &pair->values, .copy = copy, .queues = pair->queues, .channels = pair->n_channels ? pair->n_channels : 1,
                                             .peer_failed = on_peer_failed, .arg = pair, .near_pci = pair->near_pci,
                                             .regions = {{pair->heap, PAIR_HEAP, pair->heap_kind, fd, -1}}};
+    if (pair->heap_unregistrable)
+        fake.unregistrable = pair->heap;
     int status = gpsh_verbs_ops.open(&pair->env, &pair->transport);
     for (int pe = 0; pe < 2 && !status; pe++)
         status = fake_pair_connect(pair, pe);

@@ -14,8 +14,10 @@ struct fake_pair {
     const char *settings[PAIR_SETTINGS]; // "GPUSHMEM_X=Y", set before fake_pair_open
     int n_channels; // 0 means 1; only the first is opened
     enum gpsh_memory_kind heap_kind;
+    bool heap_unregistrable; // neither by dma-buf (set fake.dmabuf_error too) nor by pointer
     int dmabuf_fd;
     const char *near_pci; // what the NIC should be near to
+    const struct gpsh_queue_ops *queues; // or NULL: the processor copies
     struct gpsh_settings values;
     struct gpsh_transport_env env;
     struct gpsh_transport *transport;

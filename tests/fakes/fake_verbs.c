@@ -311,8 +311,8 @@ static struct ibv_mr *make_mr(struct ibv_pd *pd, void *address, size_t bytes)
 
 struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *address, size_t bytes, int access)
 {
-    errno = fake.register_error;
-    if (fake.register_error)
+    errno = address == fake.unregistrable ? EFAULT : fake.register_error;
+    if (errno)
         return NULL;
     return make_mr(pd, address, bytes);
 }

@@ -29,6 +29,7 @@ struct fake_verbs {
     uint32_t max_inline;
     enum ibv_atomic_cap atomic_cap;
     // failures on demand: an errno value, or 0
+    const void *unregistrable; // ibv_reg_mr refuses the range that begins here
     int open_error, register_error, dmabuf_error, qp_error, cq_error, rtr_error;
     int post_error, post_accept; // while set, each ibv_post_send accepts `post_accept` requests, then fails
     bool poll_fails;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// verbs_fault CASE: what the verbs transport does when things break. Runs in the Soft-RoCE guest as root, where PE 0 has
-// rxe0 (on v0) and PE 1 rxe1 (on v1). Cases: kill, stop, link, heal, loss.
+// verbs_fault CASE [DEVICE]: what the verbs transport does when things break. Runs in the Soft-RoCE guest as root, where
+// PE 0 has rxe0 (on v0) and PE 1 rxe1 (on v1); the cases that need no cable also with DEVICE "softhca". Cases: kill,
+// kill_staged, stop, link, heal, loss.
 #define _GNU_SOURCE
 #include <signal.h>
 #include <stdlib.h>
@@ -185,6 +186,7 @@ static const struct fault {
     const char *setting;
 } faults[] = {
     {"kill", 3, 1, body_kill, NULL},
+    {"kill_staged", 3, 1, body_kill, "GPUSHMEM_GPUDIRECT=never"}, // its agent dies with it
     {"stop", 2, -1, body_stop, NULL},
     {"link", 2, -1, body_link, NULL},
     {"heal", 2, -1, body_heal, "GPUSHMEM_VERBS_TIMEOUT=18"},
@@ -193,8 +195,11 @@ static const struct fault {
 
 int main(int argc, char **argv)
 {
-    static const char *const devices[] = {"rxe0", "rxe1", "rxe0"};
-    for (size_t i = 0; argc == 2 && i < sizeof faults / sizeof *faults; i++) {
+    char names[2][64];
+    for (int i = 0; i < 2; i++)
+        snprintf(names[i], sizeof names[i], "%s%d", argc == 3 ? argv[2] : "rxe", i);
+    const char *const devices[] = {names[0], names[1], names[0]};
+    for (size_t i = 0; (argc == 2 || argc == 3) && i < sizeof faults / sizeof *faults; i++) {
         if (strcmp(argv[1], faults[i].name) != 0)
             continue;
         const char *const settings[] = {faults[i].setting, NULL};
@@ -202,6 +207,6 @@ int main(int argc, char **argv)
         printf("fault %s: %s\n", argv[1], failed ? "FAILED" : "ok");
         return failed;
     }
-    fprintf(stderr, "usage: verbs_fault kill|stop|link|heal|loss\n");
+    fprintf(stderr, "usage: verbs_fault kill|kill_staged|stop|link|heal|loss [DEVICE]\n");
     return 2;
 }

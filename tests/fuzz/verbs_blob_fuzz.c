@@ -14,6 +14,9 @@ static void check_accepted(const struct gpsh_verbs_blob *blob, size_t bytes)
         abort();
     if (gpsh_verbs_blob_bytes(blob->n_pes, blob->n_channels, blob->n_rails) != bytes)
         abort();
+    uint64_t slots = (uint64_t)blob->slots * blob->slot_bytes * blob->n_pes * blob->n_channels;
+    if (blob->slots > GPSH_VERBS_MAX_SLOTS || slots > blob->region_bytes[GPSH_VERBS_STAGE])
+        abort();
     for (uint32_t i = 0; i < blob->n_rails; i++)
         if (blob->rails[i].mtu < 1 || blob->rails[i].mtu > 5 || !blob->rails[i].port || !blob->rails[i].reads_in)
             abort();
@@ -48,6 +51,12 @@ size_t fuzz_sample(int index, uint8_t *data, size_t room)
     struct gpsh_verbs_blob blob = {.pe = shapes[index][0] - 1, .n_pes = shapes[index][0], .n_channels = shapes[index][1],
                                    .n_rails = shapes[index][2], .bases = {0x7f1200000000, index ? 0x7f3400000000 : 0},
                                    .region_bytes = {1 << 28, index ? 8192 : 0}};
+    if (index % 2) {
+        blob.slots = 8;
+        blob.slot_bytes = 65536;
+        blob.bases[GPSH_VERBS_STAGE] = 0x7f5600000000;
+        blob.region_bytes[GPSH_VERBS_STAGE] = gpsh_verbs_stage_layout(blob.n_pes * blob.n_channels, 8, 65536).bytes;
+    }
     for (uint32_t i = 0; i < blob.n_rails; i++)
         blob.rails[i] = (struct gpsh_verbs_blob_rail){.gid = {[10] = 0xff, [11] = 0xff, 10, 1, 0, 1}, .rkeys = {i + 1, i + 9},
                                                       .lid = 3, .ethernet = (uint8_t)(index % 2), .mtu = 5,

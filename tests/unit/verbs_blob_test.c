@@ -8,7 +8,8 @@
 static struct gpsh_verbs_blob sample(void)
 {
     struct gpsh_verbs_blob blob = {.pe = 1, .n_pes = 3, .n_channels = 2, .n_rails = 2,
-                                   .bases = {0x7f0000000000, 0x10000}, .region_bytes = {1 << 20, 4096}};
+                                   .slots = 4, .slot_bytes = 4096, .bases = {0x7f0000000000, 0x10000, 0x20000},
+                                   .region_bytes = {1 << 20, 4096, gpsh_verbs_stage_layout(6, 4, 4096).bytes}};
     for (uint32_t i = 0; i < blob.n_rails; i++)
         blob.rails[i] = (struct gpsh_verbs_blob_rail){.gid = {[15] = 1}, .rkeys = {i + 10, i + 20}, .ethernet = 1, .mtu = 5,
                                                       .reads_in = 16, .port = 1};
@@ -35,6 +36,7 @@ Test(verbs_blob, parse__what_was_written__comes_back)
     cr_assert(out.pe == 1 && out.n_pes == 3 && out.n_channels == 2 && out.n_rails == 2);
     cr_assert_eq(out.bases[0], 0x7f0000000000);
     cr_assert_eq(out.region_bytes[1], 4096);
+    cr_assert(out.slots == 4 && out.slot_bytes == 4096 && out.bases[2] == 0x20000);
     cr_assert_eq(out.rails[1].rkeys[1], 21);
     cr_assert_eq(gpsh_verbs_blob_qpn(&out, 2, 1, 1), 111);
     cr_assert_eq(gpsh_verbs_blob_qpn(&out, 0, 0, 1), 101);
@@ -54,14 +56,16 @@ static const struct change {
     size_t offset, bytes;
     uint64_t value;
 } changes[] = {
-    {"magic number", 0, 4, 1},          {"version", 4, 4, 2},          {"PE", 8, 4, 3},
+    {"magic number", 0, 4, 1},          {"version", 4, 4, 1},          {"PE", 8, 4, 3},
     {"number of PEs", 12, 4, 0},        {"number of PEs", 12, 4, 1u << 31}, {"number of channels", 16, 4, 0},
-    {"number of channels", 16, 4, 5000}, {"number of rails", 20, 4, 9}, {"region address", 24, 8, 0},
-    {"region address", 24, 8, 12},      {"region size", 32, 8, 0},     {"region size", 32, 8, UINT64_MAX - 7},
-    {"region size", 48, 8, 9},          {"size", 56, 8, 1},            {"link layer", 64 + 18, 1, 2},
-    {"MTU", 64 + 19, 1, 6},             {"MTU", 64 + 19, 1, 0},        {"reads", 64 + 20, 1, 0},
-    {"port", 64 + 21, 1, 0},            {"GID", 64 + 15, 1, 0},        {"QP number", 128, 4, 1},
-    {"QP number", 132, 4, 1u << 24},
+    {"number of channels", 16, 4, 5000}, {"number of rails", 20, 4, 9}, {"region address", 32, 8, 0},
+    {"region address", 32, 8, 12},      {"region size", 40, 8, 0},     {"region size", 40, 8, UINT64_MAX - 7},
+    {"region size", 56, 8, 9},          {"size", 80, 8, 1},            {"link layer", 88 + 18, 1, 2},
+    {"MTU", 88 + 19, 1, 6},             {"MTU", 88 + 19, 1, 0},        {"reads", 88 + 20, 1, 0},
+    {"port", 88 + 21, 1, 0},            {"GID", 88 + 15, 1, 0},        {"QP number", 160, 4, 1},
+    {"QP number", 164, 4, 1u << 24},    {"mailbox slots", 24, 4, 65},  {"slot bytes", 28, 4, 4095},
+    {"slot bytes", 28, 4, 64},          {"slot bytes", 24, 4, 0},      {"mailboxes", 24, 4, 5},
+    {"mailboxes", 72, 8, 8},            {"slot bytes", 28, 4, 1u << 30},
 };
 
 Test(verbs_blob, parse__one_field_wrong__refused_by_name)

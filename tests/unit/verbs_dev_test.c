@@ -254,7 +254,7 @@ Test(verbs_dev, gpu_heap__neither__says_what_it_takes)
 {
     fake.dmabuf_error = EOPNOTSUPP;
     fake.register_error = EFAULT;
-    open_gpu_heap("GPUSHMEM_VERBS_DMABUF=auto");
+    open_gpu_heap("GPUSHMEM_GPUDIRECT=always"); // else it is staged: verbs_stage_test.c
     refused(GPUSHMEM_ERR_TRANSPORT, "nvidia-peermem");
 }
 

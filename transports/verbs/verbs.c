@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "verbs_internal.h"
+#include "verbs_stage.h"
 
 static uint32_t lesser(uint32_t a, uint32_t b)
 {
@@ -29,10 +29,12 @@ static void verbs_close(struct gpsh_transport *self)
     struct gpsh_verbs *verbs = (struct gpsh_verbs *)self;
     if (!verbs)
         return;
+    gpsh_verbs_agent_stop(verbs);
     for (int i = 0; verbs->channels && i < verbs->env.channels; i++)
         gpsh_verbs_channel_destroy(&verbs->channels[i]);
     gpsh_verbs_buffers_free(verbs);
     gpsh_verbs_rails_close(verbs);
+    gpsh_verbs_area_destroy(verbs);
     pthread_rwlock_destroy(&verbs->buffers_lock);
     free(verbs->channels);
     free(verbs->peers);
@@ -47,11 +49,17 @@ static int fill(struct gpsh_verbs *verbs)
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for %d peers", verbs->env.n_pes);
     int status = gpsh_verbs_rails_open(verbs);
     if (!status)
-        status = gpsh_verbs_regions_register(verbs);
+        status = gpsh_verbs_region_register(verbs, GPSH_CONTROL, &verbs->env.regions[GPSH_CONTROL]);
+    if (!status)
+        status = gpsh_verbs_stage_choose(verbs);
     if (!status)
         set_sizes(verbs);
+    if (!status && verbs->stage.mode == VERBS_STAGE_ALL)
+        status = gpsh_verbs_area_create(verbs);
     for (int i = 0; !status && i < verbs->env.channels; i++)
         status = gpsh_verbs_channel_create(verbs, &verbs->channels[i]);
+    if (!status && verbs->stage.mode == VERBS_STAGE_ALL)
+        status = gpsh_verbs_agent_start(verbs);
     return status;
 }
 
@@ -76,7 +84,7 @@ static int verbs_open(const struct gpsh_transport_env *env, struct gpsh_transpor
 static void describe_rail(const struct verbs_rail *rail, struct gpsh_verbs_blob_rail *out)
 {
     memcpy(out->gid, rail->gid.raw, sizeof out->gid);
-    for (int r = 0; r < GPSH_REGIONS; r++)
+    for (int r = 0; r < GPSH_VERBS_REGIONS; r++)
         out->rkeys[r] = rail->mrs[r] ? rail->mrs[r]->rkey : 0;
     out->lid = rail->lid;
     out->ethernet = rail->ethernet;
@@ -91,7 +99,9 @@ static int64_t verbs_describe(struct gpsh_transport *self, void *to, size_t byte
     struct gpsh_verbs_blob blob = {.pe = (uint32_t)verbs->env.my_pe,
                                    .n_pes = (uint32_t)verbs->env.n_pes,
                                    .n_channels = (uint32_t)verbs->env.channels,
-                                   .n_rails = verbs->n_rails};
+                                   .n_rails = verbs->n_rails,
+                                   .slots = verbs->stage.slots,
+                                   .slot_bytes = verbs->stage.slot_bytes};
     size_t needed = gpsh_verbs_blob_bytes(blob.n_pes, blob.n_channels, blob.n_rails);
     if (bytes < needed)
         return (int64_t)needed;
@@ -99,6 +109,8 @@ static int64_t verbs_describe(struct gpsh_transport *self, void *to, size_t byte
         blob.region_bytes[r] = verbs->env.regions[r].bytes;
         blob.bases[r] = blob.region_bytes[r] ? (uintptr_t)verbs->env.regions[r].base : 0;
     }
+    blob.bases[GPSH_VERBS_STAGE] = (uintptr_t)verbs->stage.area.base;
+    blob.region_bytes[GPSH_VERBS_STAGE] = verbs->stage.area.bytes;
     for (int i = 0; i < verbs->n_rails; i++)
         describe_rail(&verbs->rails[i], &blob.rails[i]);
     gpsh_verbs_blob_write(&blob, to);
@@ -141,7 +153,7 @@ static int connect_flow(struct gpsh_verbs *verbs, struct verbs_flow *flow, uint3
                         const struct gpsh_verbs_blob *blob)
 {
     flow->n_rails = (uint8_t)lesser(verbs->n_rails, blob->n_rails);
-    for (int r = 0; r < GPSH_REGIONS; r++)
+    for (int r = 0; r < GPSH_VERBS_REGIONS; r++)
         flow->remote_base[r] = blob->bases[r];
     for (uint32_t i = 0; i < flow->n_rails; i++) {
         enum ibv_mtu mtu = (enum ibv_mtu)lesser(verbs->rails[i].mtu, blob->rails[i].mtu);
@@ -150,8 +162,9 @@ static int connect_flow(struct gpsh_verbs *verbs, struct verbs_flow *flow, uint3
         if (status)
             return status;
     }
-    flow->pub->error = 0;
-    return 0;
+    int status = gpsh_verbs_pipe_create(flow, channel, blob);
+    flow->pub->error = status;
+    return status;
 }
 
 static int verbs_connect(struct gpsh_transport *self, int pe, const void *bytes, size_t size)
@@ -171,11 +184,19 @@ static int verbs_connect(struct gpsh_transport *self, int pe, const void *bytes,
     peer->connected = true;
     peer->n_rails = (uint8_t)lesser(verbs->n_rails, blob.n_rails);
     peer->mtu = (enum ibv_mtu)lesser(verbs->rails[0].mtu, blob.rails[0].mtu);
+    peer->staged = blob.slots != 0;
     if (blob.rails[0].ethernet)
         gpsh_verbs_gid_text(blob.rails[0].gid, peer->address);
     else
         snprintf(peer->address, sizeof peer->address, "LID %u", blob.rails[0].lid);
     return 0;
+}
+
+// What staging adds to the line below.
+static const char *staging_text(const struct gpsh_verbs *verbs, const struct verbs_peer *peer)
+{
+    static const char *const here[] = {"", ", large pieces of this PE's heap staged", ", this PE's heap staged"};
+    return peer->staged ? ", its heap staged by its agent" : here[verbs->stage.mode];
 }
 
 // "rxe0:1 10.1.0.1 -> 10.1.0.2, qpn 17, mtu 4096, 2 rails (rxe2:1)"
@@ -193,8 +214,9 @@ static void verbs_explain(struct gpsh_transport *self, int pe, char *line, size_
         gpsh_verbs_gid_text(rail->gid.raw, own);
     else
         snprintf(own, sizeof own, "LID %u", rail->lid);
-    int used = snprintf(line, bytes, "%s %s -> %s, qpn %u, mtu %d, %d rail%s", rail->name, own, peer->address,
-                        verbs->channels[0].flows[pe].lanes[0].qp->qp_num, 128 << peer->mtu, peer->n_rails,
+    int used = snprintf(line, bytes, "%s %s -> %s, qpn %u, mtu %d%s, %d rail%s", rail->name, own, peer->address,
+                        verbs->channels[0].flows[pe].lanes[0].qp->qp_num, 128 << peer->mtu,
+                        staging_text(verbs, peer), peer->n_rails,
                         peer->n_rails > 1 ? "s" : "");
     for (int i = 1; i < peer->n_rails && used > 0 && (size_t)used < bytes; i++)
         used += snprintf(line + used, bytes - (size_t)used, "%s%s%s", i == 1 ? " (+ " : ", ",

@@ -16,11 +16,13 @@ enum {
     HEADER_N_PES = 12,
     HEADER_N_CHANNELS = 16,
     HEADER_N_RAILS = 20,
-    HEADER_REGIONS = 24,
+    HEADER_SLOTS = 24,
+    HEADER_SLOT_BYTES = 28,
+    HEADER_REGIONS = 32,
     REGION_BASE = 0,
     REGION_SIZE = 8,
     REGION_BYTES = 16,
-    HEADER_TOTAL = HEADER_REGIONS + GPSH_REGIONS * REGION_BYTES,
+    HEADER_TOTAL = HEADER_REGIONS + GPSH_VERBS_REGIONS * REGION_BYTES,
     HEADER_BYTES = HEADER_TOTAL + 8,
     RAIL_GID = 0,
     RAIL_LID = 16,
@@ -29,11 +31,13 @@ enum {
     RAIL_READS_IN = 20,
     RAIL_PORT = 21,
     RAIL_RKEYS = 24,
-    RAIL_BYTES = RAIL_RKEYS + GPSH_REGIONS * 4,
+    RAIL_BYTES = RAIL_RKEYS + GPSH_VERBS_REGIONS * 4,
     MTU_LOWEST = 1,  // IBV_MTU_256
     MTU_HIGHEST = 5, // IBV_MTU_4096
     MAX_PES = 1 << 20,
     MAX_QPN = 0xffffff,
+    LINE = 64,
+    PAGE = 4096,
 };
 
 static void put_number(unsigned char *to, uint64_t value, int bytes)
@@ -55,11 +59,19 @@ size_t gpsh_verbs_blob_bytes(uint32_t n_pes, uint32_t n_channels, uint32_t n_rai
     return HEADER_BYTES + (size_t)n_rails * RAIL_BYTES + (size_t)n_pes * n_channels * n_rails * 4;
 }
 
+struct gpsh_verbs_stage_layout gpsh_verbs_stage_layout(uint32_t n_boxes, uint32_t slots, uint32_t slot_bytes)
+{
+    uint64_t words = ((uint64_t)n_boxes * 8 + LINE - 1) / LINE * LINE;
+    uint64_t start = (2 * words + PAGE - 1) / PAGE * PAGE, bytes;
+    bool fits = !__builtin_mul_overflow((uint64_t)n_boxes * slots, (uint64_t)slot_bytes, &bytes) && bytes <= INT64_MAX - start;
+    return (struct gpsh_verbs_stage_layout){.answered = words, .slots = start, .bytes = fits ? start + bytes : 0};
+}
+
 static void write_rail(const struct gpsh_verbs_blob_rail *rail, unsigned char *to)
 {
     memset(to, 0, RAIL_BYTES);
     memcpy(to + RAIL_GID, rail->gid, sizeof rail->gid);
-    for (int r = 0; r < GPSH_REGIONS; r++)
+    for (int r = 0; r < GPSH_VERBS_REGIONS; r++)
         put_number(to + RAIL_RKEYS + 4 * r, rail->rkeys[r], 4);
     put_number(to + RAIL_LID, rail->lid, 2);
     to[RAIL_ETHERNET] = rail->ethernet;
@@ -77,7 +89,9 @@ void gpsh_verbs_blob_write(const struct gpsh_verbs_blob *blob, void *to)
     put_number(header + HEADER_N_PES, blob->n_pes, 4);
     put_number(header + HEADER_N_CHANNELS, blob->n_channels, 4);
     put_number(header + HEADER_N_RAILS, blob->n_rails, 4);
-    for (int r = 0; r < GPSH_REGIONS; r++) {
+    put_number(header + HEADER_SLOTS, blob->slots, 4);
+    put_number(header + HEADER_SLOT_BYTES, blob->slot_bytes, 4);
+    for (int r = 0; r < GPSH_VERBS_REGIONS; r++) {
         put_number(header + HEADER_REGIONS + r * REGION_BYTES + REGION_BASE, blob->bases[r], 8);
         put_number(header + HEADER_REGIONS + r * REGION_BYTES + REGION_SIZE, blob->region_bytes[r], 8);
     }
@@ -113,7 +127,7 @@ static int bad(const char *field, uint64_t value, const char *allowed)
 
 static int parse_regions(const unsigned char *from, struct gpsh_verbs_blob *out)
 {
-    for (int r = 0; r < GPSH_REGIONS; r++, from += REGION_BYTES) {
+    for (int r = 0; r < GPSH_VERBS_REGIONS; r++, from += REGION_BYTES) {
         uint64_t base = get_number(from + REGION_BASE, 8), bytes = get_number(from + REGION_SIZE, 8);
         bool empty = r != GPSH_HEAP && !base && !bytes;
         if (!empty && (!base || base % 8)) // atomics work on whole aligned words
@@ -126,15 +140,32 @@ static int parse_regions(const unsigned char *from, struct gpsh_verbs_blob *out)
     return 0;
 }
 
+// The mailboxes are all there or not at all, and have the size that their number makes.
+static int parse_stage(const unsigned char *header, struct gpsh_verbs_blob *out)
+{
+    uint32_t slots = (uint32_t)get_number(header + HEADER_SLOTS, 4);
+    uint32_t slot_bytes = (uint32_t)get_number(header + HEADER_SLOT_BYTES, 4);
+    uint64_t bytes = out->region_bytes[GPSH_VERBS_STAGE];
+    if (slots > GPSH_VERBS_MAX_SLOTS)
+        return bad("mailbox slots", slots, "0 to 64");
+    if (slots ? slot_bytes < 128 || slot_bytes > GPSH_VERBS_MAX_SLOT_BYTES || slot_bytes % LINE : slot_bytes != 0)
+        return bad("slot bytes", slot_bytes, "a multiple of 64 from 128 to 536870912, or 0 without slots");
+    if (bytes != (slots ? gpsh_verbs_stage_layout(out->n_pes * out->n_channels, slots, slot_bytes).bytes : 0))
+        return bad("mailboxes of a size of", bytes, "what their number and their slots make");
+    out->slots = slots;
+    out->slot_bytes = slot_bytes;
+    return 0;
+}
+
 static int parse_header(const unsigned char *header, size_t size, struct gpsh_verbs_blob *out)
 {
     if (size < HEADER_BYTES)
-        return bad("a size of", size, "64 bytes and more");
+        return bad("a size of", size, "88 bytes and more");
     uint64_t magic = get_number(header + HEADER_MAGIC, 4), version = get_number(header + HEADER_VERSION, 4);
     if (magic != GPSH_VERBS_BLOB_MAGIC)
         return bad("magic number", magic, "1651929191");
     if (version != GPSH_VERBS_BLOB_VERSION)
-        return bad("version", version, "1");
+        return bad("version", version, "2");
     out->pe = (uint32_t)get_number(header + HEADER_PE, 4);
     out->n_pes = (uint32_t)get_number(header + HEADER_N_PES, 4);
     out->n_channels = (uint32_t)get_number(header + HEADER_N_CHANNELS, 4);
@@ -153,13 +184,13 @@ static int parse_header(const unsigned char *header, size_t size, struct gpsh_ve
     uint64_t total = gpsh_verbs_blob_bytes(out->n_pes, out->n_channels, out->n_rails);
     if (total != get_number(header + HEADER_TOTAL, 8) || total != size)
         return bad("a size of", size, "what its counts of PEs, channels and rails make");
-    return 0;
+    return parse_stage(header, out);
 }
 
 static int parse_rail(const unsigned char *from, struct gpsh_verbs_blob_rail *rail)
 {
     memcpy(rail->gid, from + RAIL_GID, sizeof rail->gid);
-    for (int r = 0; r < GPSH_REGIONS; r++)
+    for (int r = 0; r < GPSH_VERBS_REGIONS; r++)
         rail->rkeys[r] = (uint32_t)get_number(from + RAIL_RKEYS + 4 * r, 4);
     rail->lid = (uint16_t)get_number(from + RAIL_LID, 2);
     rail->ethernet = from[RAIL_ETHERNET];

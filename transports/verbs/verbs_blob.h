@@ -16,13 +16,17 @@ enum {
     GPSH_VERBS_MAX_RAILS = 8,
     GPSH_VERBS_MAX_CHANNELS = 4096,
     GPSH_VERBS_BLOB_MAGIC = 0x62767067, // "gpvb"
-    GPSH_VERBS_BLOB_VERSION = 1,
+    GPSH_VERBS_BLOB_VERSION = 2,
     GPSH_VERBS_ADDRESS_TEXT = 48,
+    GPSH_VERBS_STAGE = GPSH_REGIONS, // the mailboxes (verbs_stage.h), a region like the others to the NICs
+    GPSH_VERBS_REGIONS,
+    GPSH_VERBS_MAX_SLOTS = 64,
+    GPSH_VERBS_MAX_SLOT_BYTES = 1 << 29,
 };
 
 struct gpsh_verbs_blob_rail {
     uint8_t gid[16];
-    uint32_t rkeys[GPSH_REGIONS];
+    uint32_t rkeys[GPSH_VERBS_REGIONS];
     uint16_t lid;
     uint8_t ethernet; // 0 InfiniBand, 1 RoCE
     uint8_t mtu;      // enum ibv_mtu
@@ -32,13 +36,20 @@ struct gpsh_verbs_blob_rail {
 
 struct gpsh_verbs_blob {
     uint32_t pe, n_pes, n_channels, n_rails;
-    uint64_t bases[GPSH_REGIONS], region_bytes[GPSH_REGIONS]; // an empty region is 0, 0
+    uint32_t slots, slot_bytes; // of each mailbox; 0, 0: the NICs reach the heap itself
+    uint64_t bases[GPSH_VERBS_REGIONS], region_bytes[GPSH_VERBS_REGIONS]; // an empty region is 0, 0
     struct gpsh_verbs_blob_rail rails[GPSH_VERBS_MAX_RAILS];
     const unsigned char *qpns; // inside the blob
 };
 
 // Size of a blob with these counts.
 size_t gpsh_verbs_blob_bytes(uint32_t n_pes, uint32_t n_channels, uint32_t n_rails);
+
+// Size of the staging area with these mailboxes, where its parts begin; 0 if that exceeds 2^63.
+struct gpsh_verbs_stage_layout {
+    uint64_t arrived, answered, slots, bytes; // arrived, answered: a word for each mailbox
+};
+struct gpsh_verbs_stage_layout gpsh_verbs_stage_layout(uint32_t n_boxes, uint32_t slots, uint32_t slot_bytes);
 
 // Writes everything but the QP numbers, which gpsh_verbs_blob_set_qpn writes. `to` holds
 // gpsh_verbs_blob_bytes(...).

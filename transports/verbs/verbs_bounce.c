@@ -14,7 +14,6 @@ enum {
     LARGE_MIN = 4096,
     LARGE_MAX = 256 << 10,
     LARGE_WANTED = 12,
-    KEPT_FOR_REQUESTS = 2,
     PAGE = 4096
 };
 
@@ -93,7 +92,7 @@ uint16_t gpsh_verbs_bounce_take(struct verbs_bounce *bounce, uint64_t bytes)
 // operation at the head of a queue could wait for a block that those behind it hold.
 uint16_t gpsh_verbs_bounce_capture(struct verbs_bounce *bounce, uint64_t bytes)
 {
-    return take(bounce, bytes, KEPT_FOR_REQUESTS);
+    return take(bounce, bytes, VERBS_BLOCKS_KEPT);
 }
 
 void gpsh_verbs_bounce_give(struct verbs_bounce *bounce, uint16_t block)

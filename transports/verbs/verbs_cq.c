@@ -4,7 +4,7 @@
 // and no other.
 #include <stdio.h>
 
-#include "verbs_internal.h"
+#include "verbs_stage.h"
 
 enum { POLL_ROUNDS = 4, EVENT_TICKS = 8192 };
 
@@ -156,6 +156,10 @@ int gpsh_verbs_progress(struct gpsh_channel *base)
         poll_rail(channel, rail);
     if (channel->active)
         drive_active(channel);
+    if (channel->pipes)
+        gpsh_verbs_pipes_progress(channel);
+    if (channel->verbs->stage.agent)
+        gpsh_verbs_agent_help(channel->verbs);
     if (++channel->ticks % EVENT_TICKS == 0)
         gpsh_verbs_events_poll(channel->verbs);
     if (atomic_load_explicit(&channel->fatal, memory_order_relaxed))

@@ -114,9 +114,11 @@ static bool is_wanted(const struct survey *survey, const struct ibv_device *devi
 // The topology is only loaded where there is a choice to make: it takes tens of milliseconds.
 static void measure(const struct gpsh_transport_env *env, struct survey *survey)
 {
+    // A choice of ports, or of how a GPU's memory is reached.
+    bool far_matters = env->near_pci && env->settings->gpudirect_distance - 1 != GPSH_DISTANCE_SYS;
     bool choice = false;
     for (int i = 0; i < survey->n; i++)
-        choice |= survey->n > 1 && survey->ports[i].pci[0];
+        choice |= (survey->n > 1 || far_matters) && survey->ports[i].pci[0];
     struct gpsh_topology *topology = NULL;
     if (!choice || gpsh_topology_open(NULL, &topology))
         return;
@@ -200,6 +202,14 @@ static int open_rail(const struct gpsh_settings *settings, const struct port *po
     return status;
 }
 
+static int distance_of(const struct survey *survey, int port)
+{
+    for (int i = 0; i < survey->n; i++) // the choice has sorted them
+        if (survey->candidates[i].index == port)
+            return survey->candidates[i].distance;
+    return GPSH_DISTANCE_UNKNOWN;
+}
+
 static int open_chosen(struct gpsh_verbs *verbs, struct survey *survey)
 {
     const struct gpsh_settings *settings = verbs->env.settings;
@@ -209,6 +219,7 @@ static int open_chosen(struct gpsh_verbs *verbs, struct survey *survey)
                               verbs->env.node_pe, chosen);
     for (int i = 0; i < n && !status; i++) {
         verbs->n_rails = (uint8_t)(i + 1); // counted first: close() then cleans up a half-opened one
+        verbs->rails[i].distance = distance_of(survey, chosen[i]);
         status = open_rail(settings, &survey->ports[chosen[i]], &verbs->rails[i]);
     }
     if (!status && n < settings->verbs_rails)
@@ -249,7 +260,7 @@ void gpsh_verbs_rails_close(struct gpsh_verbs *verbs)
 {
     for (int i = 0; i < verbs->n_rails; i++) {
         struct verbs_rail *rail = &verbs->rails[i];
-        for (int r = 0; r < GPSH_REGIONS; r++)
+        for (int r = 0; r < GPSH_VERBS_REGIONS; r++)
             if (rail->mrs[r])
                 ibv_dereg_mr(rail->mrs[r]);
         if (rail->pd)

@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 // Flows: accepting operations, keeping their order, issuing the ones that
 // had to wait, and completing them in order.
-#include "verbs_internal.h"
+#include "verbs_stage.h"
 
 static bool needs_no_work(const struct gpsh_op *op)
 {
@@ -47,6 +47,15 @@ static void slot_order(struct verbs_flow *flow, struct verbs_slot *slot, uint64_
         flow->last_hard = posted_before + 1;
 }
 
+static enum verbs_where where_is(struct verbs_flow *flow, const struct gpsh_op *op)
+{
+    const struct verbs_bounce *bounce = &flow->channel->bounce;
+    const struct gpsh_region blocks = {bounce->base, bounce->bytes, GPSH_MEMORY_HOST, -1, -1};
+    if (flow->pipe && verbs_in(&blocks, op->local, op->bytes))
+        return VERBS_BLOCK;
+    return gpsh_verbs_where(flow->channel->verbs, op->local, op->bytes);
+}
+
 static void slot_fill(struct verbs_flow *flow, struct verbs_slot *slot, const struct gpsh_op *op)
 {
     struct gpsh_verbs *verbs = flow->channel->verbs;
@@ -70,7 +79,7 @@ static void slot_fill(struct verbs_flow *flow, struct verbs_slot *slot, const st
     slot->signal = flow->remote_base[op->region] + op->signal;
     slot->result = op->result;
     slot->completion = op->completion;
-    slot->where = slot->bytes ? gpsh_verbs_where(verbs, op->local, op->bytes) : VERBS_HEAP;
+    slot->where = slot->bytes ? where_is(flow, op) : VERBS_HEAP;
 }
 
 static bool slot_issue(struct verbs_flow *flow, struct verbs_slot *slot)
@@ -152,6 +161,8 @@ void gpsh_verbs_flow_fail(struct verbs_flow *flow, int code, const char *why)
     flow->issued = flow->pub->posted;
     while (flow->pub->completed < flow->pub->posted)
         slot_complete(flow, &flow->slots[flow->pub->completed & flow->slot_mask], code);
+    if (flow->pipe)
+        gpsh_verbs_pipe_fail(flow->pipe, code);
     channel->verbs->env.peer_failed(channel->verbs->env.arg, flow->pe, why);
 }
 
@@ -179,7 +190,7 @@ static bool capture(struct verbs_flow *flow, struct verbs_slot *slot)
 }
 
 // Rings everything that is held back first: it may be what occupies the room that is missing.
-static int refuse(struct verbs_channel *channel)
+int gpsh_verbs_refuse(struct verbs_channel *channel)
 {
     gpsh_verbs_held_flush(channel);
     return GPSH_POST_AGAIN;
@@ -313,18 +324,24 @@ int gpsh_verbs_post(struct gpsh_channel *base, const struct gpsh_op *op)
     if (status)
         return status;
     struct verbs_flow *flow = &channel->flows[op->pe];
+    return flow->pipe ? gpsh_verbs_pipe_post(flow->pipe, op) : gpsh_verbs_flow_post(flow, op);
+}
+
+int gpsh_verbs_flow_post(struct verbs_flow *flow, const struct gpsh_op *op)
+{
+    struct verbs_channel *channel = flow->channel;
     uint64_t before = flow->pub->posted;
     if (before - flow->pub->completed > flow->slot_mask)
-        return refuse(channel);
+        return gpsh_verbs_refuse(channel);
     if (needs_no_work(op))
         return accept_empty(flow, op);
     struct verbs_slot *slot = &flow->slots[before & flow->slot_mask];
     slot_fill(flow, slot, op);
     if (!prepare_capture(flow, slot))
-        return refuse(channel);
+        return gpsh_verbs_refuse(channel);
     if (flow->pub->error) { // found while ringing the doorbell of what was there before
         gpsh_verbs_bounce_give(&channel->bounce, slot->block);
-        return check(channel, op);
+        return flow->pub->error;
     }
     slot_order(flow, slot, before);
     flow->pub->posted++;
@@ -344,6 +361,8 @@ void gpsh_verbs_fence(struct gpsh_channel *base, int pe)
     struct verbs_channel *channel = (struct verbs_channel *)base;
     if (pe == GPSH_ALL_PES)
         channel->epoch++;
+    else if (channel->flows[pe].pipe)
+        channel->flows[pe].pipe->fenced = true;
     else
         channel->flows[pe].fenced = true;
 }

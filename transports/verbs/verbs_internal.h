@@ -34,13 +34,15 @@ enum {
     VERBS_NAME_BYTES = 72, // "device:port"
     VERBS_NO_BLOCK = 0xffff,
     VERBS_SIGNAL_BYTES = 8,
+    VERBS_BLOCKS_KEPT = 2, // large bounce blocks for requests that go out at once
 };
 
 struct verbs_rail {
     struct ibv_context *context;
     struct ibv_pd *pd;
-    struct ibv_mr *mrs[GPSH_REGIONS]; // NULL for an empty region
+    struct ibv_mr *mrs[GPSH_VERBS_REGIONS]; // NULL for an empty region, and a heap that is staged
     char name[VERBS_NAME_BYTES];
+    int distance; // enum gpsh_distance, where it was measured
     uint8_t port;
     bool ethernet;
     int gid_index;
@@ -88,7 +90,7 @@ struct verbs_lane {
     struct verbs_wqe *wqes;           // [mask + 1], by position
     uint32_t head, tail, mask, depth; // positions: next to use, oldest not retired
     uint32_t reads;                   // reads and atomics among them
-    uint32_t lkeys[GPSH_REGIONS], rkeys[GPSH_REGIONS];
+    uint32_t lkeys[GPSH_VERBS_REGIONS], rkeys[GPSH_VERBS_REGIONS];
     uint32_t id; // index in the channel, upper half of wr_id
     uint8_t rail;
     bool failed, held;            // held: on the channel's list of lanes with an unposted chain
@@ -107,6 +109,7 @@ enum verbs_where {
     VERBS_CONTROL = GPSH_CONTROL,
     VERBS_BUFFER,
     VERBS_DEVICE_BUFFER,
+    VERBS_BLOCK, // in the channel's own bounce buffer: a chunk on its way
     VERBS_ELSEWHERE
 };
 
@@ -143,7 +146,8 @@ struct verbs_flow {
     uint64_t fence_hard;      // the last of them that lane order does not cover (striped, or a loop)
     uint64_t last_hard;
     uint64_t epoch;                     // the channel's fence epoch this flow has seen
-    uint64_t remote_base[GPSH_REGIONS]; // addresses of the peer's regions there
+    uint64_t remote_base[GPSH_VERBS_REGIONS]; // addresses of the peer's regions there
+    struct verbs_stage_pipe *pipe;      // not NULL: operations are staged, and come from there
     uint64_t cached_word, cached_value; // what a loop last stored: the best guess for the next on that word
     struct verbs_loop loops[VERBS_LOOPS];
     uint32_t loops_used, loops_ready; // bit masks; ready: wants its next compare-and-swap posted
@@ -174,6 +178,9 @@ struct verbs_channel {
     uint64_t *results; // [n_pes][mask + 1]: where fetched words land, by position
     size_t results_bytes;
     struct ibv_mr *results_mr; // of rail 0, which does all atomics
+    struct gpsh_queue *copies; // to and from the bounce buffer's blocks, for staging; or NULL
+    uint64_t copied, copies_marked; // numbers of the last copy, and the last one with a mark behind it
+    struct verbs_stage_pipe *pipes; // those with something to do
     uint64_t epoch;            // counts fences of all PEs
     struct verbs_lane *held;
     struct verbs_flow *active;
@@ -186,6 +193,7 @@ struct verbs_channel {
 
 struct verbs_peer {
     bool connected;
+    bool staged; // by mailboxes and its agent
     uint8_t n_rails;
     enum ibv_mtu mtu;
     char address[GPSH_VERBS_ADDRESS_TEXT];
@@ -194,6 +202,19 @@ struct verbs_peer {
 struct verbs_buffer {
     struct gpsh_region region;
     struct ibv_mr *mr[GPSH_VERBS_MAX_RAILS];
+};
+
+// How this PE's heap takes part: docs/adr/0008-staging.md.
+enum verbs_stage_mode { VERBS_STAGE_NOTHING, VERBS_STAGE_LARGE, VERBS_STAGE_ALL };
+struct verbs_stage {
+    enum verbs_stage_mode mode;
+    char why[320];
+    uint64_t from; // operations on the heap here are staged from this size
+    const struct gpsh_queue_ops *queues;
+    struct gpsh_region area;     // the mailboxes, for VERBS_STAGE_ALL
+    int area_fd;
+    uint32_t slots, slot_bytes;  // of each
+    struct verbs_agent *agent;
 };
 
 struct gpsh_verbs {
@@ -206,6 +227,7 @@ struct gpsh_verbs {
     struct verbs_peer *peers;       // [n_pes]
     struct verbs_channel *channels; // [env.channels]
     bool host_heap, dmabuf_logged;
+    struct verbs_stage stage;
     pthread_rwlock_t buffers_lock;
     _Atomic size_t n_buffers;
     size_t buffers_room;
@@ -230,7 +252,7 @@ struct ibv_mr *gpsh_verbs_register_direct(struct verbs_rail *rail, const struct 
 // verbs_mr.c
 struct ibv_mr *gpsh_verbs_register(struct gpsh_verbs *verbs, struct verbs_rail *rail,
                                    const struct gpsh_region *region, int access);
-int gpsh_verbs_regions_register(struct gpsh_verbs *verbs);
+int gpsh_verbs_region_register(struct gpsh_verbs *verbs, int number, const struct gpsh_region *region);
 int gpsh_verbs_buffer_register(struct gpsh_transport *self, const struct gpsh_region *region);
 int gpsh_verbs_buffer_unregister(struct gpsh_transport *self, const void *base);
 void gpsh_verbs_buffers_free(struct gpsh_verbs *verbs);
@@ -275,6 +297,9 @@ bool gpsh_verbs_loops_overlap(const struct verbs_flow *flow, const struct verbs_
 
 // verbs_flow.c
 int gpsh_verbs_post(struct gpsh_channel *base, const struct gpsh_op *op);
+int gpsh_verbs_refuse(struct verbs_channel *channel);
+// Posts to the lanes; op->region may be GPSH_VERBS_STAGE too. Everything else was checked.
+int gpsh_verbs_flow_post(struct verbs_flow *flow, const struct gpsh_op *op);
 int gpsh_verbs_flush(struct gpsh_channel *base);
 void gpsh_verbs_fence(struct gpsh_channel *base, int pe);
 void gpsh_verbs_flow_drive(struct verbs_flow *flow);

@@ -70,16 +70,27 @@ struct ibv_mr *gpsh_verbs_register(struct gpsh_verbs *verbs, struct verbs_rail *
     return mr;
 }
 
-int gpsh_verbs_regions_register(struct gpsh_verbs *verbs)
+static void region_deregister(struct gpsh_verbs *verbs, int number)
+{
+    for (int i = 0; i < verbs->n_rails; i++) {
+        if (verbs->rails[i].mrs[number])
+            ibv_dereg_mr(verbs->rails[i].mrs[number]);
+        verbs->rails[i].mrs[number] = NULL;
+    }
+}
+
+// With every rail, or with none and a sentence.
+int gpsh_verbs_region_register(struct gpsh_verbs *verbs, int number, const struct gpsh_region *region)
 {
     int access =
         IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
-    for (int i = 0; i < verbs->n_rails * GPSH_REGIONS; i++) {
-        struct verbs_rail *rail = &verbs->rails[i / GPSH_REGIONS];
-        const struct gpsh_region *region = &verbs->env.regions[i % GPSH_REGIONS];
-        struct ibv_mr **mr = &rail->mrs[i % GPSH_REGIONS];
-        if (region->bytes && !(*mr = gpsh_verbs_register(verbs, rail, region, access)))
+    for (int i = 0; i < verbs->n_rails && region->bytes; i++) {
+        struct verbs_rail *rail = &verbs->rails[i];
+        rail->mrs[number] = gpsh_verbs_register(verbs, rail, region, access);
+        if (!rail->mrs[number]) {
+            region_deregister(verbs, number);
             return gpsh_last_error_code();
+        }
     }
     return 0;
 }
@@ -110,14 +121,14 @@ static const struct verbs_buffer *find_range(const struct gpsh_verbs *verbs, con
 enum verbs_where gpsh_verbs_where(struct gpsh_verbs *verbs, const char *local, uint64_t bytes)
 {
     if (verbs_in(&verbs->env.regions[GPSH_HEAP], local, bytes))
-        return VERBS_HEAP;
+        return verbs->stage.mode == VERBS_STAGE_ALL ? VERBS_ELSEWHERE : VERBS_HEAP;
     if (verbs_in(&verbs->env.regions[GPSH_CONTROL], local, bytes))
         return VERBS_CONTROL;
     if (!atomic_load_explicit(&verbs->n_buffers, memory_order_relaxed))
         return VERBS_ELSEWHERE;
     pthread_rwlock_rdlock(&verbs->buffers_lock);
     const struct verbs_buffer *buffer = find_range(verbs, local, bytes);
-    enum verbs_where where = !buffer                                     ? VERBS_ELSEWHERE
+    enum verbs_where where = !buffer || !buffer->mr[0]                   ? VERBS_ELSEWHERE
                              : buffer->region.kind == GPSH_MEMORY_DEVICE ? VERBS_DEVICE_BUFFER
                                                                          : VERBS_BUFFER;
     pthread_rwlock_unlock(&verbs->buffers_lock);
@@ -129,10 +140,11 @@ bool gpsh_verbs_buffer_lkey(struct gpsh_verbs *verbs, const char *local, uint64_
 {
     pthread_rwlock_rdlock(&verbs->buffers_lock);
     const struct verbs_buffer *buffer = find_range(verbs, local, bytes);
-    if (buffer)
+    bool registered = buffer && buffer->mr[rail];
+    if (registered)
         *lkey = buffer->mr[rail]->lkey;
     pthread_rwlock_unlock(&verbs->buffers_lock);
-    return buffer != NULL;
+    return registered;
 }
 
 static void deregister(struct verbs_buffer *buffer)
@@ -177,7 +189,9 @@ int gpsh_verbs_buffer_register(struct gpsh_transport *self, const struct gpsh_re
                          "a buffer of %zu bytes at %p cannot be registered: it must not be empty and "
                          "not overlap the symmetric heap",
                          region->bytes, (void *)region->base);
-    for (int i = 0; i < verbs->n_rails; i++) {
+    // GPU memory that the NICs cannot, or must not, access stays without keys: it is copied.
+    bool keyless = region->kind == GPSH_MEMORY_DEVICE && verbs->stage.mode == VERBS_STAGE_ALL;
+    for (int i = 0; i < verbs->n_rails && !keyless; i++) {
         buffer.mr[i] = gpsh_verbs_register(verbs, &verbs->rails[i], region, IBV_ACCESS_LOCAL_WRITE);
         if (!buffer.mr[i]) {
             deregister(&buffer);

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "verbs_internal.h"
+#include "verbs_stage.h"
 
 static uint32_t power_of_two(uint32_t least)
 {
@@ -120,7 +120,7 @@ static int create_lane(struct gpsh_verbs *verbs, struct verbs_channel *channel, 
     lane->cq = &channel->cqs[rail];
     lane->depth = verbs->sq_depth;
     lane->mask = power_of_two(lane->depth) - 1;
-    for (int r = 0; r < GPSH_REGIONS; r++)
+    for (int r = 0; r < GPSH_VERBS_REGIONS; r++)
         lane->lkeys[r] = verbs->rails[rail].mrs[r] ? verbs->rails[rail].mrs[r]->lkey : 0;
     lane->wqes = calloc(lane->mask + 1, sizeof *lane->wqes);
     if (!lane->wqes)
@@ -201,11 +201,14 @@ void gpsh_verbs_channel_destroy(struct verbs_channel *channel)
         return;
     for (int i = 0; channel->lanes && i < verbs->env.n_pes * verbs->n_rails; i++)
         destroy_lane(&channel->lanes[i]);
-    for (int i = 0; channel->flows && i < verbs->env.n_pes; i++)
+    for (int i = 0; channel->flows && i < verbs->env.n_pes; i++) {
+        gpsh_verbs_pipe_destroy(&channel->flows[i]);
         free(channel->flows[i].slots);
+    }
     for (int rail = 0; rail < verbs->n_rails; rail++)
         if (channel->cqs[rail].cq)
             ibv_destroy_cq(channel->cqs[rail].cq);
+    gpsh_verbs_copies_close(channel);
     gpsh_verbs_bounce_destroy(&channel->bounce);
     if (channel->results_mr)
         ibv_dereg_mr(channel->results_mr);

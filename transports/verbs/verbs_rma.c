@@ -130,6 +130,8 @@ static bool issue_piece(struct verbs_flow *flow, struct verbs_slot *slot)
     uint64_t bytes = piece_bytes(flow, slot, rail);
     if (slot->where == VERBS_ELSEWHERE)
         return issue_bounced(lane, slot, bytes);
+    if (slot->where == VERBS_BLOCK)
+        return issue_in_place(lane, slot, bytes, flow->channel->bounce.mr[rail]->lkey);
     if (slot->where < VERBS_BUFFER)
         return issue_in_place(lane, slot, bytes, lane->lkeys[slot->where]);
     uint32_t lkey;

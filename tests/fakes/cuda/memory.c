@@ -22,6 +22,7 @@ struct pinned {
     struct pinned *next;
     uintptr_t base;
     size_t bytes;
+    bool registered; // the program's own memory
 };
 
 struct ipc {
@@ -254,11 +255,48 @@ gpsh_cu_result cuMemFreeHost(void *memory)
     while (*link && (*link)->base != (uintptr_t)memory)
         link = &(*link)->next;
     struct pinned *pinned = *link;
-    if (!pinned)
+    if (!pinned || pinned->registered)
         fake_misuse("cuMemFreeHost(%p): nothing that cuMemHostAlloc returned, or freed already", memory);
     *link = pinned->next;
     pthread_mutex_unlock(&fake.lock);
     munmap(memory, (pinned->bytes + FAKE_PAGE - 1) / FAKE_PAGE * FAKE_PAGE);
+    free(pinned);
+    return 0;
+}
+
+gpsh_cu_result cuMemHostRegister_v2(void *memory, size_t bytes, unsigned flags)
+{
+    ENTER(NEEDS_CONTEXT);
+    char *host;
+    if (!memory || !bytes || flags & ~15u)
+        return GPSH_CU_INVALID_VALUE;
+    struct pinned *pinned = malloc(sizeof *pinned);
+    pthread_mutex_lock(&fake.lock);
+    bool free_range = fake_place((uintptr_t)memory, 1, &host) == PLACE_PAGEABLE &&
+                      fake_place((uintptr_t)memory + bytes - 1, 1, &host) == PLACE_PAGEABLE;
+    if (free_range) {
+        *pinned = (struct pinned){.next = pins, .base = (uintptr_t)memory, .bytes = bytes, .registered = true};
+        pins = pinned;
+    } else {
+        free(pinned);
+    }
+    pthread_mutex_unlock(&fake.lock);
+    return free_range ? 0 : FAKE_ALREADY_REGISTERED;
+}
+
+gpsh_cu_result cuMemHostUnregister(void *memory)
+{
+    ENTER(NEEDS_CONTEXT);
+    fake_wait_context(fake_current());
+    pthread_mutex_lock(&fake.lock);
+    struct pinned **link = &pins;
+    while (*link && (*link)->base != (uintptr_t)memory)
+        link = &(*link)->next;
+    struct pinned *pinned = *link;
+    if (!pinned || !pinned->registered)
+        fake_misuse("cuMemHostUnregister(%p): nothing that cuMemHostRegister took, or unregistered already", memory);
+    *link = pinned->next;
+    pthread_mutex_unlock(&fake.lock);
     free(pinned);
     return 0;
 }

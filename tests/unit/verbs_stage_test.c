@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// When a heap is staged, what is said about it, and what an agent refuses.
+#define _GNU_SOURCE
+#include <criterion/criterion.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/error.h"
+#include "runtime/log.h"
+#include "tests/fakes/fake_pair.h"
+#include "tests/fakes/slow_queue.h"
+#include "transports/verbs/verbs_stage.h"
+
+static struct fake_pair pair;
+static char log_file[] = "/tmp/gpushmem-stage-XXXXXX";
+
+static void begin(void)
+{
+    fake_reset();
+    memset(&pair, 0, sizeof pair);
+    close(mkstemp(log_file));
+    gpsh_log_open(GPSH_LOG_INFO, log_file);
+}
+
+static void end(void)
+{
+    fake_pair_close(&pair);
+    gpsh_log_close();
+    unlink(log_file);
+    cr_assert_eq(fake.live_objects, 0, "%d verbs objects were not destroyed", fake.live_objects);
+}
+
+TestSuite(verbs_stage, .init = begin, .fini = end);
+
+static bool logged(const char *words)
+{
+    static char text[8192];
+    FILE *file = fopen(log_file, "r");
+    size_t n = fread(text, 1, sizeof text - 1, file);
+    fclose(file);
+    text[n] = '\0';
+    return strstr(text, words) != NULL;
+}
+
+static struct gpsh_verbs *verbs(void)
+{
+    return (struct gpsh_verbs *)pair.transport;
+}
+
+static void gpu_heap_refused(void)
+{
+    pair.heap_kind = GPSH_MEMORY_DEVICE;
+    pair.dmabuf_fd = 5;
+    pair.heap_unregistrable = true;
+    fake.dmabuf_error = 95; // EOPNOTSUPP
+}
+
+static bool says_staged(void)
+{
+    char line[200];
+    gpsh_verbs_ops.explain(pair.transport, 1, line, sizeof line);
+    return strstr(line, "staged by its agent") != NULL;
+}
+
+// Fills what comes from PE 1's point of view: its mailboxes are this process's own.
+static void settle_until(uint64_t completed)
+{
+    for (int i = 0; i < 20000 && pair.channel->flows[1].completed < completed; i++) {
+        fake_settle(&pair);
+        usleep(100);
+    }
+}
+
+Test(verbs_stage, open__gpu_heap_not_registrable__staged_and_said_once)
+{
+    gpu_heap_refused();
+    cr_assert_eq(fake_pair_open(&pair), 0, "%s", gpsh_last_error());
+    cr_assert_eq(verbs()->stage.mode, VERBS_STAGE_ALL);
+    cr_assert(says_staged());
+    cr_assert(logged("fake0:1 cannot register") && logged("Bad address"), "the device and its error are not named");
+    cr_assert(logged("nvidia-peermem") && logged("ACS"), "there is no advice");
+    struct gpsh_op op = fake_put("staged", 0, 7);
+    cr_assert(fake_post_op(&pair, &op) >= 0);
+    settle_until(1);
+    cr_assert_eq(pair.channel->flows[1].completed, 1);
+    cr_assert_str_eq(pair.heap, "staged"); // the mailbox is this PE's own
+}
+
+Test(verbs_stage, open__gpudirect_always__refusal_is_an_error)
+{
+    gpu_heap_refused();
+    pair.settings[0] = "GPUSHMEM_GPUDIRECT=always";
+    cr_assert_eq(fake_pair_open(&pair), GPUSHMEM_ERR_TRANSPORT);
+    cr_assert(strstr(gpsh_last_error(), "GPU memory"), "%s", gpsh_last_error());
+}
+
+Test(verbs_stage, open__dmabuf_required__refusal_is_an_error)
+{
+    gpu_heap_refused();
+    pair.settings[0] = "GPUSHMEM_VERBS_DMABUF=require";
+    cr_assert_eq(fake_pair_open(&pair), GPUSHMEM_ERR_TRANSPORT);
+}
+
+Test(verbs_stage, open__host_heap_not_registrable__is_an_error)
+{
+    pair.heap_unregistrable = true;
+    cr_assert_eq(fake_pair_open(&pair), GPUSHMEM_ERR_TRANSPORT);
+}
+
+Test(verbs_stage, open__never__heap_is_not_registered)
+{
+    pair.heap_kind = GPSH_MEMORY_DEVICE;
+    pair.dmabuf_fd = 5;
+    pair.settings[0] = "GPUSHMEM_GPUDIRECT=never";
+    cr_assert_eq(fake_pair_open(&pair), 0, "%s", gpsh_last_error());
+    cr_assert_eq(fake.dmabuf_registrations, 0);
+    cr_assert(logged("GPUSHMEM_GPUDIRECT=never") && says_staged());
+}
+
+Test(verbs_stage, open__gpu_heap_registrable__direct)
+{
+    pair.heap_kind = GPSH_MEMORY_DEVICE;
+    pair.dmabuf_fd = 5;
+    cr_assert_eq(fake_pair_open(&pair), 0);
+    cr_assert_eq(verbs()->stage.mode, VERBS_STAGE_NOTHING);
+    cr_assert_not(says_staged() || logged("staged"));
+}
+
+Test(verbs_stage, put__far_gpu__large_from_a_block_small_in_place)
+{
+    pair.settings[0] = "GPUSHMEM_GPUDIRECT_DISTANCE=none";
+    pair.settings[1] = "GPUSHMEM_STAGE_THRESHOLD=8K";
+    cr_assert_eq(fake_pair_open(&pair), 0);
+    struct gpsh_op small = fake_put(pair.heap, 0, 8191), large = fake_put(pair.heap, 0, 8192);
+    fake_post_op(&pair, &small);
+    fake_post_op(&pair, &large);
+    cr_assert_eq(fake.n_posts, 2);
+    cr_assert_eq(fake.journal[0].sge.addr, (uintptr_t)pair.heap);
+    cr_assert_neq(fake.journal[1].sge.addr, (uintptr_t)pair.heap);
+    cr_assert_eq(fake.journal[1].wr.wr.rdma.remote_addr, (uintptr_t)pair.there);
+    fake_settle(&pair);
+    cr_assert_eq(pair.channel->flows[1].completed, 2);
+}
+
+Test(verbs_stage, area__many_boxes__chunks_shrink_to_the_setting)
+{
+    pair.settings[0] = "GPUSHMEM_GPUDIRECT=never";
+    pair.settings[1] = "GPUSHMEM_STAGE_BYTES=1M";
+    cr_assert_eq(fake_pair_open(&pair), 0);
+    cr_assert_eq(verbs()->stage.slot_bytes, (1 << 20) / 2 / 8);
+    cr_assert_leq(verbs()->stage.area.bytes, (1 << 20) + 4096);
+}
+
+// Requests that no sender would write, straight into a mailbox.
+static const struct stage_request bad_requests[] = {
+    {.number = 2, .kind = GPSH_OP_PUT},
+    {.number = 1, .kind = 9},
+    {.number = 1, .kind = GPSH_OP_PUT, .bytes = 1 << 20},
+    {.number = 1, .kind = GPSH_OP_GET, .bytes = 8, .remote = PAIR_HEAP - 7},
+    {.number = 1, .kind = GPSH_OP_PUT, .bytes = 8, .remote = UINT64_MAX - 3},
+    {.number = 1, .kind = GPSH_OP_PUT_SIGNAL, .signal = 4},
+    {.number = 1, .kind = GPSH_OP_PUT_SIGNAL, .signal = PAIR_HEAP},
+    {.number = 1, .kind = GPSH_OP_AMO, .width = 3},
+    {.number = 1, .kind = GPSH_OP_AMO, .width = 8, .amo = 8},
+    {.number = 1, .kind = GPSH_OP_AMO, .width = 4, .remote = 2},
+    {.number = 1, .kind = GPSH_OP_AMO, .width = 8, .remote = PAIR_HEAP},
+};
+
+Test(verbs_stage, agent__bad_request__refused_and_nothing_touched)
+{
+    pair.settings[0] = "GPUSHMEM_GPUDIRECT=never";
+    for (size_t i = 0; i < sizeof bad_requests / sizeof *bad_requests; i++) {
+        cr_assert_eq(fake_pair_open(&pair), 0);
+        struct verbs_stage *stage = &verbs()->stage;
+        struct gpsh_verbs_stage_layout at = gpsh_verbs_stage_layout(2, stage->slots, stage->slot_bytes);
+        memcpy(stage->area.base + at.slots, &bad_requests[i], sizeof bad_requests[i]);
+        atomic_store((_Atomic uint64_t *)(void *)(stage->area.base + at.arrived), 1);
+        _Atomic uint64_t *answered = (_Atomic uint64_t *)(void *)(stage->area.base + at.answered);
+        for (int k = 0; k < 50000 && !atomic_load(answered); k++)
+            usleep(100);
+        cr_assert_eq(atomic_load(answered), STAGE_REFUSED_RANGE, "row %zu", i);
+        for (int k = 0; k < PAIR_HEAP; k += 8)
+            cr_assert_eq(*(uint64_t *)(void *)(pair.heap + k), 0, "row %zu wrote at %d", i, k);
+        fake_pair_close(&pair);
+    }
+}
+
+Test(verbs_stage, agent__queue_breaks__senders_are_told)
+{
+    gpu_heap_refused();
+    pair.queues = &slow_queue_ops;
+    cr_assert_eq(fake_pair_open(&pair), 0);
+    struct gpsh_op op = {.kind = GPSH_OP_AMO, .amo = GPSH_AMO_ADD, .width = 8, .pe = 1, .operand = 1};
+    atomic_store(&slow_queue_broken, GPUSHMEM_ERR_CUDA);
+    cr_assert(fake_post_op(&pair, &op) >= 0);
+    settle_until(1);
+    cr_assert_eq(pair.channel->flows[1].error, GPUSHMEM_ERR_TRANSPORT);
+    cr_assert(pair.failed_pe == 1 && logged("its GPU failed"));
+}
