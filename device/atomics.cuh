@@ -301,6 +301,16 @@ GPSH_DEV void gpsh_dev_store32_release_sys(void *word, uint32_t value)
 #endif
 }
 
+// Past the first-level cache, without order: for what a peer may have written since it was read last.
+#if defined(__CUDA_ARCH__)
+GPSH_DEV void gpsh_dev_load_uncached(uint4 *word, const uint4 *from) { *word = __ldcg(from); }
+GPSH_DEV void gpsh_dev_load_uncached(gpsh_dev_word64 *word, const gpsh_dev_word64 *from) { *word = __ldcg((const unsigned long long *)from); }
+GPSH_DEV void gpsh_dev_load_uncached(gpsh_dev_word32 *word, const gpsh_dev_word32 *from) { *word = __ldcg((const unsigned int *)from); }
+GPSH_DEV void gpsh_dev_load_uncached(gpsh_dev_word16 *word, const gpsh_dev_word16 *from) { *word = __ldcg((const unsigned short *)from); }
+GPSH_DEV void gpsh_dev_load_uncached(uint8_t *word, const uint8_t *from) { *word = __ldcg((const unsigned char *)from); }
+GPSH_DEV void gpsh_dev_load_uncached(char *word, const char *from) { *word = (char)__ldcg((const unsigned char *)from); }
+#endif
+
 // ---- The ring ----
 
 // The eight words of a command, in any order: each carries its lap bit. On the CPU word 0 is stored last and releases what the

@@ -50,7 +50,7 @@ GPSH_DEV void gpsh_dev_bulk_store(const gpsh_dev_bulk &b, unsigned stage, char *
 }
 
 // Addresses and bytes are multiples of 16.
-GPSH_DEV void gpsh_dev_bulk_copy(char *to, const char *from, size_t bytes, char *shared, size_t shared_bytes)
+template <class From> GPSH_DEV void gpsh_dev_bulk_copy(char *to, const char *from, size_t bytes, char *shared, size_t shared_bytes)
 {
     gpsh_dev_bulk b;
     b.barriers = (uint32_t)__cvta_generic_to_shared(shared);
@@ -90,31 +90,33 @@ GPSH_DEV void gpsh_dev_bulk_copy(char *to, const char *from, size_t bytes, char 
 
 #else
 
-GPSH_DEV void gpsh_dev_bulk_copy(char *to, const char *from, size_t bytes, char *shared, size_t shared_bytes)
+template <class From> GPSH_DEV void gpsh_dev_bulk_copy(char *to, const char *from, size_t bytes, char *shared, size_t shared_bytes)
 {
-    gpsh_dev_copy<gpsh_scope_thread>(to, from, bytes);
+    gpsh_dev_copy<gpsh_scope_thread, From>(to, from, bytes);
 }
 
 #endif
 
+template <class From>
 GPSH_DEV void gpsh_dev_copy_bulk(char *to, const char *from, size_t bytes, char *shared, size_t shared_bytes)
 {
     bool fits = ((uintptr_t)to ^ (uintptr_t)from) % 16 == 0 && (uintptr_t)shared % 128 == 0;
     if (!fits || bytes < GPSH_BULK_LEAST || shared_bytes < GPSH_BULK_LEAST) {
-        gpsh_dev_copy<gpsh_scope_thread>(to, from, bytes);
+        gpsh_dev_copy<gpsh_scope_thread, From>(to, from, bytes);
         return;
     }
     size_t head = -(uintptr_t)to & 15, middle = (bytes - head) & ~(size_t)15, tail = bytes - head - middle;
-    gpsh_dev_copy<gpsh_scope_thread>(to, from, head);
-    gpsh_dev_bulk_copy(to + head, from + head, middle, shared, shared_bytes);
-    gpsh_dev_copy<gpsh_scope_thread>(to + head + middle, from + head + middle, tail);
+    gpsh_dev_copy<gpsh_scope_thread, From>(to, from, head);
+    gpsh_dev_bulk_copy<From>(to + head, from + head, middle, shared, shared_bytes);
+    gpsh_dev_copy<gpsh_scope_thread, From>(to + head + middle, from + head + middle, tail);
 }
 
 #else
 
+template <class From>
 GPSH_DEV void gpsh_dev_copy_bulk(char *to, const char *from, size_t bytes, char *shared, size_t shared_bytes)
 {
-    gpsh_dev_copy<gpsh_scope_thread>(to, from, bytes);
+    gpsh_dev_copy<gpsh_scope_thread, From>(to, from, bytes);
 }
 
 #endif
@@ -124,7 +126,7 @@ GPSH_DEV void gpsh_dev_put_bulk(const struct gpushmem_dev &dev, void *to, const 
 {
     char *direct = bytes && (unsigned)pe < (unsigned)dev.n_pes ? gpsh_dev_direct(dev, to, pe) : nullptr;
     if (direct && gpsh_dev_check(dev, to, bytes, pe))
-        gpsh_dev_copy_bulk(direct, (const char *)from, bytes, (char *)shared, shared_bytes);
+        gpsh_dev_copy_bulk<gpsh_from_here>(direct, (const char *)from, bytes, (char *)shared, shared_bytes);
     else if (!direct)
         gpsh_dev_put<gpsh_scope_thread>(dev, to, from, bytes, pe, true);
 }
@@ -134,7 +136,7 @@ GPSH_DEV void gpsh_dev_get_bulk(const struct gpushmem_dev &dev, void *to, const 
 {
     char *direct = bytes && (unsigned)pe < (unsigned)dev.n_pes ? gpsh_dev_direct(dev, from, pe) : nullptr;
     if (direct && gpsh_dev_check(dev, from, bytes, pe))
-        gpsh_dev_copy_bulk((char *)to, direct, bytes, (char *)shared, shared_bytes);
+        gpsh_dev_copy_bulk<gpsh_from_peer>((char *)to, direct, bytes, (char *)shared, shared_bytes);
     else if (!direct)
         gpsh_dev_get<gpsh_scope_thread>(dev, to, from, bytes, pe, true);
 }

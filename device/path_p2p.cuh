@@ -20,9 +20,26 @@ GPSH_DEV void gpsh_dev_store_small(void *to, uint64_t value, size_t bytes)
             gpsh_dev_store8_sys((char *)to + i, (uint8_t)(value >> 8 * i));
 }
 
+// Where a copy reads. A peer's words change without this multiprocessor's cache hearing of it: get must not find them there.
+struct gpsh_from_here {
+    template <typename W> static __device__ __forceinline__ W load(const W *from) { return *from; }
+};
+struct gpsh_from_peer {
+    template <typename W> static __device__ __forceinline__ W load(const W *from)
+    {
+#if defined(__CUDA_ARCH__)
+        W word;
+        gpsh_dev_load_uncached(&word, from);
+        return word;
+#else
+        return *from;
+#endif
+    }
+};
+
 // Copies word rank, rank + size, ... with LOADS loads in flight, also in the last, incomplete round: over NVLink a load takes
 // 0.7 us, so the bytes in flight are the speed.
-template <typename W, int LOADS>
+template <class From, typename W, int LOADS>
 GPSH_DEV void gpsh_dev_copy_words(char *to, const char *from, size_t words, unsigned rank, unsigned size)
 {
     W *t = (W *)to;
@@ -32,7 +49,7 @@ GPSH_DEV void gpsh_dev_copy_words(char *to, const char *from, size_t words, unsi
         W word[LOADS];
         GPSH_UNROLL
         for (int k = 0; k < LOADS; k++)
-            word[k] = f[i + k * (size_t)size];
+            word[k] = From::load(&f[i + k * (size_t)size]);
         GPSH_UNROLL
         for (int k = 0; k < LOADS; k++)
             t[i + k * (size_t)size] = word[k];
@@ -43,7 +60,7 @@ GPSH_DEV void gpsh_dev_copy_words(char *to, const char *from, size_t words, unsi
     GPSH_UNROLL
     for (int k = 0; k < LOADS - 1; k++)
         if (i + k * (size_t)size < words)
-            word[k] = f[i + k * (size_t)size];
+            word[k] = From::load(&f[i + k * (size_t)size]);
     GPSH_UNROLL
     for (int k = 0; k < LOADS - 1; k++)
         if (i + k * (size_t)size < words)
@@ -54,36 +71,36 @@ GPSH_DEV void gpsh_dev_copy_words(char *to, const char *from, size_t words, unsi
 typedef uint4 gpsh_dev_word128;
 
 // Up to the first address where both sides can be accessed in words of `width`, then words, then what is left.
-template <typename W, int LOADS>
+template <class From, typename W, int LOADS>
 GPSH_DEV void gpsh_dev_copy_aligned(char *to, const char *from, size_t bytes, unsigned rank, unsigned size)
 {
     size_t head = -(uintptr_t)to & (sizeof(W) - 1);
     head = head < bytes ? head : bytes;
     size_t words = (bytes - head) / sizeof(W), tail = bytes - head - words * sizeof(W), done = head + words * sizeof(W);
     for (size_t i = rank; i < head; i += size)
-        to[i] = from[i];
-    gpsh_dev_copy_words<W, LOADS>(to + head, from + head, words, rank, size);
+        to[i] = From::load(&from[i]);
+    gpsh_dev_copy_words<From, W, LOADS>(to + head, from + head, words, rank, size);
     for (size_t i = rank; i < tail; i += size)
-        to[done + i] = from[done + i];
+        to[done + i] = From::load(&from[done + i]);
 }
 
 // All threads of the scope take part; no thread waits for another here.
-template <class Scope> GPSH_DEV void gpsh_dev_copy_many(char *to, const char *from, size_t bytes)
+template <class Scope, class From> GPSH_DEV void gpsh_dev_copy_many(char *to, const char *from, size_t bytes)
 {
     unsigned rank = Scope::rank(), size = Scope::size();
     uintptr_t apart = (uintptr_t)to ^ (uintptr_t)from;
     if (apart % 16 == 0)
-        gpsh_dev_copy_aligned<gpsh_dev_word128, Scope::loads>(to, from, bytes, rank, size);
+        gpsh_dev_copy_aligned<From, gpsh_dev_word128, Scope::loads>(to, from, bytes, rank, size);
     else if (apart % 8 == 0)
-        gpsh_dev_copy_aligned<gpsh_dev_word64, 8>(to, from, bytes, rank, size);
+        gpsh_dev_copy_aligned<From, gpsh_dev_word64, 8>(to, from, bytes, rank, size);
     else if (apart % 4 == 0)
-        gpsh_dev_copy_aligned<gpsh_dev_word32, 8>(to, from, bytes, rank, size);
+        gpsh_dev_copy_aligned<From, gpsh_dev_word32, 8>(to, from, bytes, rank, size);
     else
-        gpsh_dev_copy_words<char, 8>(to, from, bytes, rank, size);
+        gpsh_dev_copy_words<From, char, 8>(to, from, bytes, rank, size);
 }
 #else
 // Each CPU thread copies one piece, in whole cache lines.
-template <class Scope> GPSH_DEV void gpsh_dev_copy_many(char *to, const char *from, size_t bytes)
+template <class Scope, class From> GPSH_DEV void gpsh_dev_copy_many(char *to, const char *from, size_t bytes)
 {
     size_t piece = (bytes / Scope::size() + 63) / 64 * 64, first = piece * Scope::rank();
     if (Scope::size() == 1)
@@ -100,38 +117,38 @@ GPSH_DEV bool gpsh_dev_is_word(const void *to, const void *from, size_t bytes)
     return power && !(((uintptr_t)to | (uintptr_t)from) & (bytes - 1));
 }
 
-GPSH_DEV void gpsh_dev_copy_word(char *to, const char *from, size_t bytes)
+template <class From> GPSH_DEV void gpsh_dev_copy_word(char *to, const char *from, size_t bytes)
 {
-    uint64_t value = bytes == 8   ? *(const gpsh_dev_word64 *)from
-                     : bytes == 4 ? *(const gpsh_dev_word32 *)from
-                     : bytes == 2 ? *(const gpsh_dev_word16 *)from
-                                  : *(const uint8_t *)from;
+    uint64_t value = bytes == 8   ? From::load((const gpsh_dev_word64 *)from)
+                     : bytes == 4 ? From::load((const gpsh_dev_word32 *)from)
+                     : bytes == 2 ? From::load((const gpsh_dev_word16 *)from)
+                                  : From::load((const uint8_t *)from);
     gpsh_dev_store_small(to, value, bytes);
 }
 
-template <class Scope> GPSH_DEV_CALL void gpsh_dev_copy_any(char *to, const char *from, size_t bytes)
+template <class Scope, class From> GPSH_DEV_CALL void gpsh_dev_copy_any(char *to, const char *from, size_t bytes)
 {
     if (!gpsh_dev_is_word(to, from, bytes))
-        gpsh_dev_copy_many<Scope>(to, from, bytes);
+        gpsh_dev_copy_many<Scope, From>(to, from, bytes);
     else if (Scope::rank() == 0)
-        gpsh_dev_copy_word(to, from, bytes);
+        gpsh_dev_copy_word<From>(to, from, bytes);
 }
 
 // Copies to or from a mapped peer. A call, except for the word of a lone thread.
-template <class Scope> GPSH_DEV void gpsh_dev_copy(char *to, const char *from, size_t bytes)
+template <class Scope, class From> GPSH_DEV void gpsh_dev_copy(char *to, const char *from, size_t bytes)
 {
     if (Scope::alone && gpsh_dev_is_word(to, from, bytes))
-        gpsh_dev_copy_word(to, from, bytes);
+        gpsh_dev_copy_word<From>(to, from, bytes);
     else if (bytes)
-        gpsh_dev_copy_any<Scope>(to, from, bytes);
+        gpsh_dev_copy_any<Scope, From>(to, from, bytes);
 }
 
 // n elements of `size` bytes; strides in elements.
-template <class Scope>
+template <class Scope, class From>
 GPSH_DEV void gpsh_dev_copy_strided(char *to, const char *from, ptrdiff_t to_stride, ptrdiff_t from_stride, size_t n, size_t size)
 {
     for (size_t i = Scope::rank(); i < n; i += Scope::size())
-        gpsh_dev_copy<gpsh_scope_thread>(to + (ptrdiff_t)i * to_stride * (ptrdiff_t)size,
+        gpsh_dev_copy<gpsh_scope_thread, From>(to + (ptrdiff_t)i * to_stride * (ptrdiff_t)size,
                                          from + (ptrdiff_t)i * from_stride * (ptrdiff_t)size, size);
 }
 

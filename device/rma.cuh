@@ -15,7 +15,7 @@ GPSH_DEV void gpsh_dev_put(const struct gpushmem_dev &dev, void *to, const void 
         return;
     Scope::sync();
     if (char *direct = gpsh_dev_direct(dev, to, pe))
-        gpsh_dev_copy<Scope>(direct, (const char *)from, bytes);
+        gpsh_dev_copy<Scope, gpsh_from_here>(direct, (const char *)from, bytes);
     else if (Scope::rank() == 0)
         gpsh_dev_ring_put(*dev.self, to, from, bytes, pe, blocking);
     Scope::sync();
@@ -28,7 +28,7 @@ GPSH_DEV void gpsh_dev_get(const struct gpushmem_dev &dev, void *to, const void 
         return;
     Scope::sync();
     if (char *direct = gpsh_dev_direct(dev, from, pe))
-        gpsh_dev_copy<Scope>((char *)to, direct, bytes);
+        gpsh_dev_copy<Scope, gpsh_from_peer>((char *)to, direct, bytes);
     else if (Scope::rank() == 0)
         gpsh_dev_ring_get(*dev.self, to, from, bytes, pe, blocking);
     Scope::sync();
@@ -42,7 +42,7 @@ GPSH_DEV void gpsh_dev_iput(const struct gpushmem_dev &dev, void *to, const void
         return;
     Scope::sync();
     if (char *direct = gpsh_dev_direct(dev, to, pe))
-        gpsh_dev_copy_strided<Scope>(direct, (const char *)from, to_stride, from_stride, n, size);
+        gpsh_dev_copy_strided<Scope, gpsh_from_here>(direct, (const char *)from, to_stride, from_stride, n, size);
     else if (Scope::rank() == 0)
         gpsh_dev_ring_strided(*dev.self, GPUSHMEM_CMD_IPUT, to, from, to_stride, from_stride, n, size, pe);
     Scope::sync();
@@ -56,7 +56,7 @@ GPSH_DEV void gpsh_dev_iget(const struct gpushmem_dev &dev, void *to, const void
         return;
     Scope::sync();
     if (char *direct = gpsh_dev_direct(dev, from, pe))
-        gpsh_dev_copy_strided<Scope>((char *)to, direct, to_stride, from_stride, n, size);
+        gpsh_dev_copy_strided<Scope, gpsh_from_peer>((char *)to, direct, to_stride, from_stride, n, size);
     else if (Scope::rank() == 0)
         gpsh_dev_ring_strided(*dev.self, GPUSHMEM_CMD_IGET, from, to, to_stride, from_stride, n, size, pe);
     Scope::sync();
@@ -85,7 +85,8 @@ GPSH_DEV uint64_t gpsh_dev_get_value(const struct gpushmem_dev &dev, const void 
             return gpsh_dev_load32_value_sys(direct);
         if (bytes == 2 && !((uintptr_t)direct & 1))
             return gpsh_dev_load16_value_sys(direct);
-        memcpy(&bits, direct, bytes);
+        for (size_t i = 0; i < bytes; i++)
+            bits |= (uint64_t)gpsh_from_peer::load((const uint8_t *)direct + i) << 8 * i;
         return bits;
     }
     return gpsh_dev_ring_get_value(dev, from, bytes, pe);

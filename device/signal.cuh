@@ -30,7 +30,7 @@ GPSH_DEV void gpsh_dev_put_signal(const struct gpushmem_dev &dev, void *to, cons
         return;
     Scope::sync();
     if (char *direct = gpsh_dev_direct(dev, to, pe)) {
-        gpsh_dev_copy<Scope>(direct, (const char *)from, bytes);
+        gpsh_dev_copy<Scope, gpsh_from_here>(direct, (const char *)from, bytes);
         // The barrier orders the others' stores before what the first thread does, and its release carries them along (PTX
         // memory model: causality order is transitive), so one fence is enough.
         Scope::sync();

@@ -163,7 +163,7 @@ static int gather_and_print(char *lines, char *line)
 
 static int print_peers(void)
 {
-    char line[LINE_BYTES];
+    char line[LINE_BYTES] = "";
     int status = gpushmem_init();
     if (!status) {
         char *lines = gpushmem_calloc((size_t)gpushmem_n_pes(), LINE_BYTES);

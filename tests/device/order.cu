@@ -193,6 +193,22 @@ __global__ void shared_memory(uint64_t *result)
         result[2 + blockIdx.x] = lane5;
 }
 
+// Gets of what a peer changes, in a loop without any fence: each goes to the peer, none is answered by a cache of the reader.
+__global__ void news(uint64_t *words, int *errors)
+{
+    int me = gpushmem_dev_my_pe(), n = gpushmem_dev_n_pes(), peer = (me ^ 1) < n ? me ^ 1 : me;
+    uint64_t got[3] = {0, 0, 0}, begin = gpsh_dev_now_ns(), limit = 10000000000u;
+    for (uint64_t round = 1; round <= 20; round++) {
+        for (int i = 0; i < 3; i++)
+            gpushmem_dev_uint64_p(&words[i], round, me);
+        while (got[0] < round && gpsh_dev_now_ns() - begin < limit)
+            gpushmem_dev_uint64_get(got, words, round % 2 ? 1 : 3, peer);
+        EXPECT(errors, got[0] >= round);
+        got[0] = gpushmem_dev_uint64_g(words, peer) - 1; // never behind what the peer has seen of us
+        EXPECT(errors, got[0] + 1 >= round);
+    }
+}
+
 template <int HOW> static void run_ping_pong(box *b, uint64_t *source, int *errors, int threads)
 {
     gpushmem_barrier_all();
@@ -218,6 +234,10 @@ int main(void)
     gpushmem_barrier_all();
     if (n >= 3)
         RUN(told_by_third, 1, 1, b, errors);
+    gpushmem_barrier_all();
+    RUN(news, 1, 1, b->data, errors);
+    gpushmem_barrier_all();
+    check_clear(b, sizeof *b);
     gpushmem_barrier_all();
     RUN(waits, 1, 1, b, errors);
     RUN(barriers, 1, 40, counter, errors);
