@@ -20,10 +20,13 @@ GPSH_DEV void gpsh_dev_store_small(void *to, uint64_t value, size_t bytes)
             gpsh_dev_store8_sys((char *)to + i, (uint8_t)(value >> 8 * i));
 }
 
-// Where a copy reads. A peer's words change without this multiprocessor's cache hearing of it: get must not find them there.
+// Which way a copy goes, and how it accesses words. Puts: from any memory here, which may be local or shared, to a peer.
 struct gpsh_from_here {
     template <typename W> static __device__ __forceinline__ W load(const W *from) { return *from; }
+    static __device__ __forceinline__ void store(char *to, uint64_t value, size_t bytes) { gpsh_dev_store_small(to, value, bytes); }
 };
+
+// Gets: from a peer, whose words change without this multiprocessor's cache hearing of it, to any memory here.
 struct gpsh_from_peer {
     template <typename W> static __device__ __forceinline__ W load(const W *from)
     {
@@ -33,6 +36,21 @@ struct gpsh_from_peer {
         return word;
 #else
         return *from;
+#endif
+    }
+    static __device__ __forceinline__ void store(char *to, uint64_t value, size_t bytes)
+    {
+#if defined(__CUDA_ARCH__)
+        if (bytes == 8)
+            *(gpsh_dev_word64 *)to = value;
+        else if (bytes == 4)
+            *(gpsh_dev_word32 *)to = (uint32_t)value;
+        else if (bytes == 2)
+            *(gpsh_dev_word16 *)to = (uint16_t)value;
+        else
+            *(uint8_t *)to = (uint8_t)value;
+#else
+        gpsh_dev_store_small(to, value, bytes);
 #endif
     }
 };
@@ -123,7 +141,7 @@ template <class From> GPSH_DEV void gpsh_dev_copy_word(char *to, const char *fro
                      : bytes == 4 ? From::load((const gpsh_dev_word32 *)from)
                      : bytes == 2 ? From::load((const gpsh_dev_word16 *)from)
                                   : From::load((const uint8_t *)from);
-    gpsh_dev_store_small(to, value, bytes);
+    From::store(to, value, bytes);
 }
 
 template <class Scope, class From> GPSH_DEV_CALL void gpsh_dev_copy_any(char *to, const char *from, size_t bytes)
