@@ -12,13 +12,14 @@
 
 #include "softhca.h"
 
-enum { MEMORY_TYPE = 2, DEVICE_ORDINAL = 9, MEMORY_IS_DEVICE = 2, STREAM_NON_BLOCKING = 1, HOST_PORTABLE = 1 };
+enum { MEMORY_TYPE = 2, DEVICE_ORDINAL = 9, MEMORY_IS_DEVICE = 2, STREAM_NON_BLOCKING = 1, HOST_PORTABLE = 1, CAPTURE_RELAXED = 2 };
 enum { STORE_32 = 2, STORE_64 = 5 };
 enum {
     POOL_BYTES = 4 << 20,
     READS = 1024,
     STORES = 256,    // the driver's limit
     STORE_MOST = 64, // bytes of a write up to which stores are cheaper than a copy
+    OWN = 64,
 };
 
 struct driver {
@@ -34,6 +35,7 @@ struct driver {
     int (*host_alloc)(void **memory, size_t bytes, unsigned flags);
     int (*host_free)(void *memory);
     int (*stores)(void *stream, unsigned n, const void *operations, unsigned flags);
+    int (*capture_mode)(int *mode);
 };
 
 struct pending_read {
@@ -65,6 +67,7 @@ struct shca_gpu {
     size_t row_bytes;
     int row_first; // of `reads`
     struct memory_operation operations[STORES];
+    uint64_t own[OWN]; // numbers of pieces of 2 MiB known to be this GPU's
     int n_operations;
 };
 
@@ -99,6 +102,7 @@ static bool driver_loaded(void)
                  find(library, "cuMemHostAlloc", &driver.host_alloc) &&
                  find(library, "cuMemFreeHost", &driver.host_free);
     find(library, "cuStreamBatchMemOp_v2", &driver.stores); // CUDA 11.7
+    find(library, "cuThreadExchangeStreamCaptureMode", &driver.capture_mode);
     atomic_store(&ready, found);
     pthread_mutex_unlock(&lock);
     return found;
@@ -194,6 +198,9 @@ static struct shca_gpu *enter(struct shca_device *device)
         return NULL;
     if (current != gpu->context && driver.context_set(gpu->context))
         return NULL;
+    int mode = CAPTURE_RELAXED; // the program's captures of its own streams are no concern of this thread
+    if (!current && driver.capture_mode)
+        driver.capture_mode(&mode);
     current = gpu->context;
     return gpu;
 }
@@ -201,6 +208,8 @@ static struct shca_gpu *enter(struct shca_device *device)
 static int status_of(struct shca_gpu *gpu, int code)
 {
     gpu->queued = true;
+    if (code && !gpu->failed)
+        shca_say("memory of GPU %d: the driver says %d, so nothing more is done with it", gpu->ordinal, code);
     gpu->failed = gpu->failed || code;
     return code ? IBV_WC_GENERAL_ERR : IBV_WC_SUCCESS;
 }
@@ -263,6 +272,19 @@ static char *pool_take(struct shca_device *device, struct shca_gpu *gpu, size_t 
     return place;
 }
 
+// Whether the memory is this GPU's, so that its streams may store there; asked once for each piece of 2 MiB.
+static bool is_own(struct shca_gpu *gpu, uint64_t address)
+{
+    uint64_t *known = &gpu->own[(address >> 21) % OWN];
+    int ordinal = -1;
+    if (*known == address >> 21)
+        return true;
+    if (driver.pointer_attribute(&ordinal, DEVICE_ORDINAL, address) || ordinal != gpu->ordinal)
+        return false;
+    *known = address >> 21;
+    return true;
+}
+
 // A write of whole aligned words, as stores.
 static int store(struct shca_gpu *gpu, uint64_t to, const char *from, size_t bytes)
 {
@@ -287,7 +309,7 @@ int shca_gpu_write(struct shca_device *device, void *to, const void *from, size_
         return IBV_WC_GENERAL_ERR;
     if (flush_row(gpu) != IBV_WC_SUCCESS)
         return IBV_WC_GENERAL_ERR;
-    if (gpu->stores && bytes <= STORE_MOST && !(((uintptr_t)to | bytes) & 3))
+    if (gpu->stores && bytes <= STORE_MOST && !(((uintptr_t)to | bytes) & 3) && is_own(gpu, (uintptr_t)to))
         return store(gpu, (uintptr_t)to, from, bytes);
     char *place = pool_take(device, gpu, bytes);
     if (!place || flush_stores(gpu) != IBV_WC_SUCCESS)
