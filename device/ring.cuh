@@ -32,7 +32,7 @@ struct gpsh_dev_count {
 
 // Whether the host is asked even though somebody else is at it: so nobody depends on that one for ever.
 #if defined(__CUDACC__)
-enum { GPSH_DEV_PATIENCE = 256 };
+enum { GPSH_DEV_PATIENCE = 4096 };
 #else
 enum { GPSH_DEV_PATIENCE = 16 };
 #endif
