@@ -69,16 +69,21 @@ def stream():
     return torch.cuda.current_stream().cuda_stream
 
 
-def fill_pool():
-    """So that torch asks the driver for no memory later: cudaMalloc may wait for kernels, which wait for other PEs or the proxy."""
+def warm_up(job):
+    """Every kernel of torch once, and its pool filled: cudaMalloc and the loading of a kernel may wait for kernels that run, which
+    wait for other PEs or, with GPUSHMEM_P2P=0, for a proxy that needs the driver as well."""
     torch.cuda.synchronize()
     held = [torch.empty(N, dtype=torch.int32, device="cuda") for _ in range(100)]
-    del held
+    held[0].copy_(job.ramp + 1)
+    held[1].copy_(job.ramp * 2 + 3)
+    held[0].add_(10)
+    torch.equal(held[0].clone(), torch.zeros_like(held[1]))
+    torch.cuda.synchronize()
 
 
 def rounds(job, count):
     """torch's kernels before and behind ours; the host does not wait in between."""
-    fill_pool()
+    warm_up(job)
     got = []
     for i in range(count):
         job.outbox.tensor.copy_(job.ramp + (1000 * i + job.me))
