@@ -125,8 +125,9 @@ for p2p in 1 0; do
     check "relocatable device code, P2P=$p2p" job 2 env GPUSHMEM_P2P=$p2p "$bin/gpu_rdc"
 done
 if python3 -c 'import torch' 2>/dev/null; then
+    torch_pes=$((gpus < 2 ? 1 : 2)) # where PEs share a GPU their kernels wait for each other's time slices
     for p2p in 1 0; do
-        check "PyTorch, P2P=$p2p" job 2 env GPUSHMEM_P2P=$p2p python3 tests/gpu/programs/torch_test.py "$build/lib/libgpushmem.so"
+        check "PyTorch, $torch_pes PEs, P2P=$p2p" job $torch_pes env GPUSHMEM_P2P=$p2p python3 tests/gpu/programs/torch_test.py "$build/lib/libgpushmem.so"
     done
 else
     echo "skipped PyTorch: python3 has no torch"

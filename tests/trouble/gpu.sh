@@ -92,8 +92,11 @@ says "copying refused" "bytes from " env FAKE_CUDA_LEAKS=0 FAKE_CUDA_FAIL=cuMemc
 direct="over its data-direct function"
 works "dma-buf refused" "softhca0:1 does not register GPU memory by dma-buf" $nic GPUSHMEM_TRANSPORTS=verbs GPUSHMEM_SOFTHCA_DMABUF=0 $job
 works "no dma-buf" "dma-buf: the driver has no dma-buf for GPU memory" $nic GPUSHMEM_TRANSPORTS=verbs FAKE_CUDA_ATTRIBUTES=dmabuf=0 $job
-says "no dma-buf, no peer memory" "softhca0:1 cannot register 16777216 bytes of GPU memory" \
-    $nic GPUSHMEM_TRANSPORTS=verbs GPUSHMEM_SOFTHCA_DMABUF=0 GPUSHMEM_SOFTHCA_PEERMEM=0 $job
+unregistered="$nic GPUSHMEM_TRANSPORTS=verbs GPUSHMEM_SOFTHCA_DMABUF=0 GPUSHMEM_SOFTHCA_PEERMEM=0"
+works "no dma-buf, no peer memory" "the heap is staged through pinned host memory, which is slower than GPUDirect: softhca0:1 cannot \
+register 16777216 bytes of GPU memory" $unregistered $job
+says "no dma-buf, no peer memory, GPUDirect demanded" "softhca0:1 cannot register 16777216 bytes of GPU memory" \
+    $unregistered GPUSHMEM_GPUDIRECT=always $job
 says "dma-buf demanded and refused" "GPUSHMEM_VERBS_DMABUF=require, but the NIC refused the dma-buf of the GPU memory" \
     $nic GPUSHMEM_TRANSPORTS=verbs GPUSHMEM_VERBS_DMABUF=require GPUSHMEM_SOFTHCA_DMABUF=0 $job
 only="GPUSHMEM_TRANSPORTS=verbs"
