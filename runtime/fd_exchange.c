@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "error.h"
+#include "scratch.h"
 
 struct message {
     uint32_t magic;
@@ -30,14 +31,10 @@ union control {
 
 static int make_own_dir(struct gpsh_fd_exchange *x)
 {
-    const char *parent = getenv("TMPDIR");
-    if (!parent || !*parent || strlen(parent) > 32)
-        parent = "/tmp";
-    snprintf(x->own_dir, sizeof x->own_dir, "%s/gpushmem-XXXXXX", parent);
-    if (mkdtemp(x->own_dir))
+    if (gpsh_scratch_dir("gpushmem", 32, x->own_dir, sizeof x->own_dir) == 0)
         return 0;
-    int status = gpsh_fail(GPUSHMEM_ERR_SYSTEM, "no directory for sockets could be made in %s (%s); set TMPDIR to a writable "
-                           "directory", parent, strerror(errno));
+    int status = gpsh_fail(GPUSHMEM_ERR_SYSTEM, "cannot make the directory %s for sockets: %s; set TMPDIR to a directory that can be "
+                           "written", x->own_dir, strerror(errno));
     x->own_dir[0] = '\0';
     return status;
 }

@@ -153,7 +153,7 @@ int gpsh_job_server_start(struct gpsh_job_server *s, const char *dir, int n_pes,
     // The directory's random suffix makes the name unique among jobs of this host, also after reuse of
     // process ids.
     char nspace[sizeof(server.nspace)];
-    snprintf(nspace, sizeof(nspace), "gpushmem-%d-%.40s", (int)getpid(), strrchr(dir, '.') + 1);
+    snprintf(nspace, sizeof(nspace), "gpushmem-%d-%.40s", (int)getpid(), strrchr(dir, '-') + 1);
     PMIX_LOAD_NSPACE(server.nspace, nspace);
 
     const char *step = "start";

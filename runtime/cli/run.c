@@ -18,6 +18,7 @@
 #include "job.h"
 #include "keeper.h"
 #include "output.h"
+#include "scratch.h"
 
 enum { EXIT_INTERNAL = 1, EXIT_NOT_EXECUTABLE = 126 };
 
@@ -102,11 +103,7 @@ static void raise_descriptor_limit(int n_pes)
 // Short, because paths of unix sockets below it must fit into 107 bytes.
 static int make_session_dir(char *dir, size_t bytes)
 {
-    const char *parent = getenv("TMPDIR");
-    if (!parent || parent[0] != '/' || strlen(parent) > 48)
-        parent = "/tmp";
-    snprintf(dir, bytes, "%s/gpushmem-run.XXXXXX", parent);
-    if (mkdtemp(dir))
+    if (gpsh_scratch_dir("gpushmem-run", 48, dir, bytes) == 0)
         return 0;
     gpsh_cli_say("run",
                  "cannot make the session directory %s: %s; set TMPDIR to a directory that can be written",

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // softhca_test [GROUP [CASE]]: each case runs in a process of its own, once per mode, with its own settings.
-#define _GNU_SOURCE // setenv, mkdtemp
+#define _GNU_SOURCE // setenv
 #include <dirent.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "endpoint.h"
+#include "runtime/scratch.h"
 
 int failures;
 
@@ -69,10 +70,12 @@ int main(int argc, char **argv)
         printf("[SKIP] no GPU here\n");
         return 77;
     }
-    char directory[] = "/tmp/softhca-test.XXXXXX";
+    char directory[128];
     int failed = 0, ran = 0;
-    if (!mkdtemp(directory))
+    if (gpsh_scratch_dir("softhca-test", 64, directory, sizeof directory)) {
+        perror(directory);
         return 2;
+    }
     setenv("GPUSHMEM_SOFTHCA_DIR", directory, 1);
     for (size_t g = 0; g < sizeof groups / sizeof groups[0]; g++) {
         if (argc > 1 ? strcmp(argv[1], groups[g].name) : groups[g].cases == gpu_cases)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#define _GNU_SOURCE // what pmix.h needs, mkdtemp
+#define _GNU_SOURCE // what pmix.h needs
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +9,7 @@
 #include "../fakes/fake_pmix.h"
 #include "bootstrap_job.h"
 #include "error.h"
+#include "scratch.h"
 
 static struct gpsh_bootstrap boot;
 
@@ -179,9 +180,9 @@ static void expect_dir(const char *dir, const char *expected)
 
 Test(bootstrap_job, read__session_directory__only_if_private)
 {
-    char dir[] = "/tmp/bootstrap_job.XXXXXX", file[64], name[64], deep[128];
+    char dir[48], file[64], name[64], deep[128];
     job_of(1, "0");
-    cr_assert(mkdtemp(dir));
+    cr_assert_eq(gpsh_scratch_dir("bootstrap_job", 16, dir, sizeof dir), 0);
     expect_dir(dir, dir);
     chmod(dir, 0755);
     expect_dir(dir, "");

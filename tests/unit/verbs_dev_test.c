@@ -10,6 +10,7 @@
 
 #include "tests/fakes/fake_pair.h"
 #include "runtime/error.h"
+#include "runtime/scratch.h"
 #include "transports/verbs/verbs_choose.h"
 #include "transports/verbs/verbs_internal.h"
 
@@ -168,8 +169,7 @@ static void plug(int i, const char *pci)
 {
     static char folders[FAKE_DEVICES][64];
     char link[320], target[64];
-    snprintf(folders[i], sizeof folders[i], "/tmp/gpushmem-verbs_dev-XXXXXX");
-    cr_assert(mkdtemp(folders[i]));
+    cr_assert_eq(gpsh_scratch_dir("verbs_dev", 32, folders[i], sizeof folders[i]), 0);
     snprintf(link, sizeof link, "%s/device", folders[i]);
     snprintf(target, sizeof target, "../../../%s", pci);
     cr_assert_eq(symlink(target, link), 0);
