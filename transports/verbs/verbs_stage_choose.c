@@ -49,8 +49,8 @@ static void choose_mailboxes(struct gpsh_verbs *verbs)
     snprintf(stage->why, sizeof stage->why, "%s", refused ? gpsh_last_error() : "GPUSHMEM_GPUDIRECT=never");
     if (refused)
         GPSH_LOG(WARN, "verbs",
-                 "the heap is staged through pinned host memory, which is slower than GPUDirect: %s. With it, turn PCIe "
-                 "ACS off (GPUSHMEM_GPUDIRECT=always makes this an error)",
+                 "the heap is staged through pinned host memory, which is slower than GPUDirect: %s "
+                 "(GPUSHMEM_GPUDIRECT=always makes this an error)",
                  stage->why);
     else
         GPSH_LOG(INFO, "verbs", "the heap is staged through pinned host memory: %s", stage->why);
