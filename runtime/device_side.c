@@ -15,28 +15,11 @@
 #include "stream_gpu.h"
 #include "sync.h"
 
-enum { REPLIES_LOG2 = 12 };
-
-// What lives in one block of host memory and one of device memory, behind the rings.
-struct host_block {
-    struct gpushmem_device_control control;
-    struct gpushmem_device_fault fault;
-    struct gpushmem_reply replies[1 << REPLIES_LOG2];
-};
-struct device_block {
-    uint64_t sync_sequence;
-    uint32_t fault_claim;
-    uint32_t pad[13];
-    uint32_t reply_owners[1 << REPLIES_LOG2];
-    struct gpushmem_dev handle;
-    char *peers[]; // [n_pes]
-};
-
 static struct {
     pthread_mutex_t lock;
     const struct gpsh_device_memory *memory;
-    struct host_block *host;
-    struct device_block *device;
+    struct gpsh_handle_host *host;
+    struct gpsh_handle_device *device;
     size_t device_bytes;
     struct gpsh_ring_set rings;
     struct gpsh_proxy *proxy; // NULL: every PE is reached directly
@@ -112,7 +95,7 @@ static uint32_t handle_flags(void)
 
 static int make_tables(void)
 {
-    side.device_bytes = sizeof(struct device_block) + (size_t)gpsh.n_pes * sizeof(char *);
+    side.device_bytes = sizeof(struct gpsh_handle_device) + (size_t)gpsh.n_pes * sizeof(char *);
     side.host = side.memory->host_alloc(sizeof *side.host);
     side.device = side.memory->device_alloc(side.device_bytes);
     char **peers = calloc((size_t)gpsh.n_pes, sizeof *peers);
@@ -152,7 +135,7 @@ static int make_proxy(void)
         .peers = gpsh.peers,
         .n_transports = gpsh.n_transports,
         .replies = side.host->replies,
-        .n_replies = 1 << REPLIES_LOG2,
+        .n_replies = 1 << GPSH_REPLIES_LOG2,
         .spin_ns = (uint64_t)s->proxy_spin_us * 1000,
         .times = s->proxy_times,
         .crowded = gpsh.boot.node_n_pes * (1 + n_threads) > count_cpus(),
@@ -192,7 +175,7 @@ static int fill_handle(void)
         .rings = side.rings.device_rings,
         .n_rings = (uint32_t)side.rings.n_rings,
         .replies = side.host->replies,
-        .replies_log2 = REPLIES_LOG2,
+        .replies_log2 = GPSH_REPLIES_LOG2,
         .reply_owners = side.device->reply_owners,
         .fault = &side.host->fault,
         .fault_claim = &side.device->fault_claim,

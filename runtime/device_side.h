@@ -11,6 +11,22 @@
 enum { GPSH_DEVICE_RESERVED = 4096 };
 _Static_assert(sizeof(struct gpushmem_dev_sync) <= GPSH_DEVICE_RESERVED, "the barrier's words fit");
 
+// What a handle refers to beside rings and heap: a piece of host memory, and one of device memory.
+enum { GPSH_REPLIES_LOG2 = 12 };
+struct gpsh_handle_host {
+    struct gpushmem_device_control control;
+    struct gpushmem_device_fault fault;
+    struct gpushmem_reply replies[1 << GPSH_REPLIES_LOG2];
+};
+struct gpsh_handle_device {
+    uint64_t sync_sequence;
+    uint32_t fault_claim;
+    uint32_t pad[13];
+    uint32_t reply_owners[1 << GPSH_REPLIES_LOG2];
+    struct gpushmem_dev handle;
+    char *peers[]; // [n_pes]
+};
+
 // Memory for what device and host share, before the first use: a GPU's, where there is one.
 void gpsh_device_side_use(const struct gpsh_device_memory *memory);
 

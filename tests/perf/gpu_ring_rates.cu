@@ -15,14 +15,7 @@
 
 #if defined(__CUDACC__)
 
-#define CHECK(call)                                                                                                  \
-    do {                                                                                                             \
-        cudaError_t error_ = (call);                                                                                 \
-        if (error_ != cudaSuccess) {                                                                                 \
-            fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #call, cudaGetErrorString(error_));               \
-            exit(1);                                                                                                 \
-        }                                                                                                            \
-    } while (0)
+#include "cuda_check.cuh"
 
 static void *pinned_alloc(size_t bytes)
 {

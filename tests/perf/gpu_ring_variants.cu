@@ -12,16 +12,8 @@
 #include <thread>
 #include <vector>
 
+#include "cuda_check.cuh"
 #include "gpushmem/device_abi.h"
-
-#define CHECK(call)                                                                                                  \
-    do {                                                                                                             \
-        cudaError_t error_ = (call);                                                                                 \
-        if (error_ != cudaSuccess) {                                                                                 \
-            fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #call, cudaGetErrorString(error_));               \
-            exit(1);                                                                                                 \
-        }                                                                                                            \
-    } while (0)
 
 enum Index { BY_THREAD, BY_WARP, BY_FOUR };            // atomicAdd per thread; one per warp; one per four pushes of a warp
 enum Fence { NO_FENCE, GPU_FENCE, SYSTEM_FENCE, WARP_FENCE }; // WARP: GPU scope, by lane 0 behind __syncwarp

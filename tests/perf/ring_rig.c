@@ -7,29 +7,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/device_side.h"
 #include "runtime/error.h"
 #include "runtime/proxy.h"
 
-enum { REPLIES_LOG2 = 12 };
-
-struct host_block {
-    struct gpushmem_device_control control;
-    struct gpushmem_device_fault fault;
-    struct gpushmem_reply replies[1 << REPLIES_LOG2];
-};
-struct device_block {
-    uint64_t sync_sequence;
-    uint32_t fault_claim;
-    uint32_t pad[13];
-    uint32_t reply_owners[1 << REPLIES_LOG2];
-    struct gpushmem_dev handle;
-    char *peers[RING_RIG_PES]; // all NULL: everything goes through a ring
-};
+// With the peers' table, which stays empty: everything goes through a ring.
+enum { DEVICE_BYTES = sizeof(struct gpsh_handle_device) + RING_RIG_PES * sizeof(char *) };
 
 struct ring_rig {
     const struct gpsh_device_memory *memory;
-    struct host_block *host;
-    struct device_block *device;
+    struct gpsh_handle_host *host;
+    struct gpsh_handle_device *device;
     char *heaps[RING_RIG_PES];
     struct gpsh_peer peers[RING_RIG_PES];
     struct gpsh_transport_env transport_env;
@@ -65,7 +53,7 @@ static int make_proxy(struct ring_rig *rig, int rings, int proxies, unsigned ent
     bool emulated = rig->memory->cpu_threads;
     const struct gpsh_proxy_env env = {
         .n_pes = RING_RIG_PES, .heap = rig->heaps[0], .heap_bytes = RING_RIG_HEAP_BYTES, .host_memory = true,
-        .peers = rig->peers, .n_transports = 1, .replies = rig->host->replies, .n_replies = 1 << REPLIES_LOG2,
+        .peers = rig->peers, .n_transports = 1, .replies = rig->host->replies, .n_replies = 1 << GPSH_REPLIES_LOG2,
         .control = &rig->host->control, .spin_ns = 10000000, .crowded = emulated, .sleep = emulated};
     int status = gpsh_proxy_create(&env, proxies, &rig->proxy);
     if (status)
@@ -88,7 +76,7 @@ static int make_proxy(struct ring_rig *rig, int rings, int proxies, unsigned ent
 static int make(struct ring_rig *rig, int rings, int proxies, unsigned entries_log2, bool started)
 {
     rig->host = rig->memory->host_alloc(sizeof *rig->host);
-    rig->device = rig->memory->device_alloc(sizeof *rig->device);
+    rig->device = rig->memory->device_alloc(DEVICE_BYTES);
     for (int pe = 0; pe < RING_RIG_PES; pe++) {
         rig->heaps[pe] = rig->memory->host_alloc(RING_RIG_HEAP_BYTES);
         rig->peers[pe] = (struct gpsh_peer){.data = 0, .amo = -1, .same_node = true, .device = -1};
@@ -131,7 +119,7 @@ void ring_rig_close(struct ring_rig *rig)
         if (rig->heaps[pe])
             rig->memory->host_free(rig->heaps[pe], RING_RIG_HEAP_BYTES);
     if (rig->device)
-        rig->memory->device_free(rig->device, sizeof *rig->device);
+        rig->memory->device_free(rig->device, DEVICE_BYTES);
     if (rig->host)
         rig->memory->host_free(rig->host, sizeof *rig->host);
     free(rig);
@@ -142,7 +130,7 @@ void ring_rig_handle(const struct ring_rig *rig, struct gpushmem_dev *out)
     *out = (struct gpushmem_dev){
         .abi = GPUSHMEM_DEVICE_ABI, .n_pes = RING_RIG_PES, .heap = rig->heaps[0], .heap_bytes = RING_RIG_HEAP_BYTES,
         .peers = rig->device->peers, .rings = rig->rings.device_rings, .n_rings = (uint32_t)rig->rings.n_rings,
-        .replies = rig->host->replies, .replies_log2 = REPLIES_LOG2, .reply_owners = rig->device->reply_owners,
+        .replies = rig->host->replies, .replies_log2 = GPSH_REPLIES_LOG2, .reply_owners = rig->device->reply_owners,
         .fault = &rig->host->fault, .fault_claim = &rig->device->fault_claim, .control = &rig->host->control,
         .sync_sequence = &rig->device->sync_sequence, .timeout_ns = 20000000000u, .generation = 1,
         .layout = rig->rings.layout, .self = &rig->device->handle};

@@ -9,44 +9,43 @@ clean() {
     [ -z "$unwanted" ] || ! grep -qF -- "$unwanted" <<<"$1"
 }
 
-# says CASE WORDS COMMAND...: the command fails within a minute and its output has the words.
-says() {
-    local name=$1 words=$2 output code
-    shift 2
+# attempt COMMAND...: runs it for a minute at most; sets `code` and `output`.
+attempt() {
     output=$(timeout 60 "$@" 2>&1 </dev/null)
     code=$?
-    if [ $code -ne 0 ] && [ $code -ne 124 ] && grep -qF -- "$words" <<<"$output" && clean "$output"; then
-        echo "ok: $name"
+}
+
+# verdict CASE EXPECTED: whether what was tried last is as expected ($? of the command before); says so.
+verdict() {
+    if [ $? -eq 0 ] && clean "$output"; then
+        echo "ok: $1"
     else
-        echo "FAILED: $name: exit code $code, expected a failure that says '$words', got:" "$output"
+        echo "FAILED: $1: exit code $code, expected $2, got:" "$output"
         failures=$((failures + 1))
     fi
+}
+
+has() {
+    grep -qF -- "$1" <<<"$output"
+}
+
+# says CASE WORDS COMMAND...: the command fails within a minute and its output has the words.
+says() {
+    attempt "${@:3}"
+    [ "$code" -ne 0 ] && [ "$code" -ne 124 ] && has "$2"
+    verdict "$1" "a failure that says '$2'"
 }
 
 # works CASE WORDS COMMAND...: the command succeeds and its output has the words.
 works() {
-    local name=$1 words=$2 output code
-    shift 2
-    output=$(timeout 60 "$@" 2>&1 </dev/null)
-    code=$?
-    if [ $code -eq 0 ] && grep -qF -- "$words" <<<"$output" && clean "$output"; then
-        echo "ok: $name"
-    else
-        echo "FAILED: $name: exit code $code, expected success and '$words', got:" "$output"
-        failures=$((failures + 1))
-    fi
+    attempt "${@:3}"
+    [ "$code" -eq 0 ] && has "$2"
+    verdict "$1" "success and '$2'"
 }
 
 # works_without CASE WORDS COMMAND...: the command succeeds and its output does not have the words.
 works_without() {
-    local name=$1 words=$2 output code
-    shift 2
-    output=$(timeout 60 "$@" 2>&1 </dev/null)
-    code=$?
-    if [ $code -eq 0 ] && ! grep -qF -- "$words" <<<"$output" && clean "$output"; then
-        echo "ok: $name"
-    else
-        echo "FAILED: $name: exit code $code, expected success and nothing of '$words', got:" "$output"
-        failures=$((failures + 1))
-    fi
+    attempt "${@:3}"
+    [ "$code" -eq 0 ] && ! has "$2"
+    verdict "$1" "success and nothing of '$2'"
 }

@@ -246,19 +246,27 @@ gpsh_cu_result cuMemHostAlloc(void **memory, size_t bytes, unsigned flags)
     return 0;
 }
 
-gpsh_cu_result cuMemFreeHost(void *memory)
+// Takes the pinned memory that begins there off the list, behind everything that may use it. NULL: there is none of that kind.
+static struct pinned *unpin(const void *memory, bool registered)
 {
-    ENTER(NEEDS_CONTEXT);
     fake_wait_context(fake_current());
     pthread_mutex_lock(&fake.lock);
     struct pinned **link = &pins;
     while (*link && (*link)->base != (uintptr_t)memory)
         link = &(*link)->next;
-    struct pinned *pinned = *link;
-    if (!pinned || pinned->registered)
-        fake_misuse("cuMemFreeHost(%p): nothing that cuMemHostAlloc returned, or freed already", memory);
-    *link = pinned->next;
+    struct pinned *pinned = *link && (*link)->registered == registered ? *link : NULL;
+    if (pinned)
+        *link = pinned->next;
     pthread_mutex_unlock(&fake.lock);
+    return pinned;
+}
+
+gpsh_cu_result cuMemFreeHost(void *memory)
+{
+    ENTER(NEEDS_CONTEXT);
+    struct pinned *pinned = unpin(memory, false);
+    if (!pinned)
+        fake_misuse("cuMemFreeHost(%p): nothing that cuMemHostAlloc returned, or freed already", memory);
     munmap(memory, (pinned->bytes + FAKE_PAGE - 1) / FAKE_PAGE * FAKE_PAGE);
     free(pinned);
     return 0;
@@ -287,16 +295,9 @@ gpsh_cu_result cuMemHostRegister_v2(void *memory, size_t bytes, unsigned flags)
 gpsh_cu_result cuMemHostUnregister(void *memory)
 {
     ENTER(NEEDS_CONTEXT);
-    fake_wait_context(fake_current());
-    pthread_mutex_lock(&fake.lock);
-    struct pinned **link = &pins;
-    while (*link && (*link)->base != (uintptr_t)memory)
-        link = &(*link)->next;
-    struct pinned *pinned = *link;
-    if (!pinned || !pinned->registered)
+    struct pinned *pinned = unpin(memory, true);
+    if (!pinned)
         fake_misuse("cuMemHostUnregister(%p): nothing that cuMemHostRegister took, or unregistered already", memory);
-    *link = pinned->next;
-    pthread_mutex_unlock(&fake.lock);
     free(pinned);
     return 0;
 }
