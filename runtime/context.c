@@ -329,8 +329,7 @@ int gpsh_context_submit(struct gpsh_context *ctx, const struct gpsh_op *op, enum
     return status < 0 ? status : 0;
 }
 
-// ------------------------------------------------------------------------------------- ordering and
-// completion
+// ------------------------------------------------------------------------ ordering and completion
 
 // Row "fence, mixed": what went through the NIC is complete before later stores, and the other way round.
 static void fence_mixed(struct gpsh_context *owner, int pe)

@@ -128,8 +128,7 @@ GPSH_ALWAYS_INLINE int test(const char *function, const void *var, struct kind k
     return 0;
 }
 
-// ---------------------------------------------------------------------------------------------- sets of
-// words
+// ----------------------------------------------------------------------------------- sets of words
 
 struct set {
     const char *function;
@@ -262,8 +261,7 @@ static size_t set_some(const struct set *set, size_t *indices)
     }
 }
 
-// ------------------------------------------------------------------------------------------- public
-// functions
+// -------------------------------------------------------------------------------- public functions
 
 #define KIND(TYPE)           ((struct kind){sizeof(TYPE), (TYPE)-1 < (TYPE)1})
 #define ORDERED(TYPE, value) (KIND(TYPE).is_signed ? (uint64_t)(int64_t)(value) ^ SHIFT : (uint64_t)(value))
