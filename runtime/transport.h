@@ -144,7 +144,7 @@ enum gpsh_post {
 
 struct gpsh_flow {
     uint64_t posted;
-    uint64_t completed;
+    uint64_t completed; // also counts what was under way when the flow failed
     int error; // 0, or why everything towards this PE fails from now on (also set by progress)
 };
 

@@ -76,7 +76,7 @@ static inline void fake_complete(struct fake *f, int pe, int count)
     }
 }
 
-// The peer is lost: everything pending to it fails.
+// The peer is lost: everything pending to it fails, and counts as completed, as with every transport.
 static inline void fake_fail(struct fake *f, int pe, int status)
 {
     f->flows[pe].error = status;
@@ -84,6 +84,7 @@ static inline void fake_fail(struct fake *f, int pe, int status)
         if (f->complete[i] || f->ops[i].pe != pe)
             continue;
         f->complete[i] = true;
+        f->flows[pe].completed++;
         f->channel.pending--;
         if (f->waiting[i])
             f->waiting[i]->done(f->waiting[i], status);

@@ -333,6 +333,20 @@ Test(proxy, failed_peer__its_commands_fail__others_run_on)
     cr_expect_eq(gpsh_proxy_take_error(proxy), 0, "told once");
 }
 
+Test(proxy, failed_peer__put_that_owes_no_answer__its_loss_is_told)
+{
+    push(0, put_to(1));
+    step();
+    snprintf(peers[1].reason, sizeof peers[1].reason, "it left");
+    peers[1].error = GPUSHMEM_ERR_PE_FAILED;
+    fake_fail(&fake, 1, GPUSHMEM_ERR_PE_FAILED);
+    step();
+    cr_expect_eq(completed(0), 1);
+    cr_expect_eq(proxy->rings[0].counters.errors, 1);
+    cr_expect_eq(gpsh_proxy_take_error(proxy), GPUSHMEM_ERR_PE_FAILED);
+    cr_expect(strstr(gpsh_last_error(), "it left"), "%s", gpsh_last_error());
+}
+
 Test(proxy, post_refused__that_command_fails_with_its_sentence)
 {
     fake.refuse = GPUSHMEM_ERR_TRANSPORT;
