@@ -15,16 +15,10 @@
 #include "error.h"
 #include "gpu_driver.h"
 #include "gpushmem/gpushmem.h"
+#include "options.h"
 #include "transport.h"
 
-enum { EXIT_USAGE = 2, LINE_BYTES = 320 };
-
-static const char usage_text[] =
-    "usage: gpushmem info [--peers | --settings-markdown]\n"
-    "Prints version, build, transports, devices and every setting with its value and where the value comes from.\n\n"
-    "  --peers              under a launcher: how each PE reaches each other one, for example\n"
-    "                       gpushmem run -n 2 gpushmem info --peers\n"
-    "  --settings-markdown  the settings as docs/settings.md\n";
+enum { LINE_BYTES = 320 };
 
 static void print_build(void)
 {
@@ -180,19 +174,31 @@ static int print_peers(void)
 
 int gpsh_cmd_info(int argc, char **argv)
 {
-    const char *option = argc > 1 ? argv[1] : "";
-    if (argc == 2 && (!strcmp(option, "--help") || !strcmp(option, "-h"))) {
-        fputs(usage_text, stdout);
-        return 0;
+    bool peers = false, markdown = false;
+    const struct gpsh_option options[] = {
+        {0, "peers", NULL,
+         "under a launcher: how each PE reaches each other one, for example\n"
+         "gpushmem run -n 2 gpushmem info --peers",
+         .flag = &peers},
+        {0, "settings-markdown", NULL, "the settings as docs/settings.md", .flag = &markdown},
+        {0},
+    };
+    const struct gpsh_command_line line = {
+        "gpushmem info",
+        "[--peers | --settings-markdown]\n"
+        "Prints version, build, transports, devices and every setting with its value and where the value comes from.",
+        .options = options};
+    int status, operand = gpsh_options_parse(&line, argc, argv, &status);
+    if (operand < 0)
+        return status;
+    if (operand < argc) {
+        gpsh_options_complain(&line, "unknown argument '%s'; see gpushmem info --help", argv[operand]);
+        return GPSH_OPTIONS_EXIT_USAGE;
     }
-    if (argc == 2 && !strcmp(option, "--peers"))
+    if (peers)
         return print_peers();
-    if (argc == 2 && !strcmp(option, "--settings-markdown"))
+    if (markdown)
         return print_markdown();
-    if (argc > 1) {
-        gpsh_cli_say("info", "unknown argument '%s'; see gpushmem info --help", argv[argc - 1]);
-        return EXIT_USAGE;
-    }
     print_build();
     print_rdma_devices();
     print_gpus();

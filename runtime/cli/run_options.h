@@ -5,12 +5,12 @@
 
 #include <stdbool.h>
 
-enum { GPSH_RUN_MAX_PES = 4096, GPSH_RUN_EXIT_USAGE = 2, GPSH_RUN_EXIT_TIMEOUT = 124 };
+enum { GPSH_RUN_MAX_PES = 4096, GPSH_RUN_EXIT_TIMEOUT = 124 };
 
 enum gpsh_run_on_failure {
-    GPSH_RUN_ON_FAILURE_UNSET,
     GPSH_RUN_ON_FAILURE_ABORT,
-    GPSH_RUN_ON_FAILURE_CONTINUE
+    GPSH_RUN_ON_FAILURE_CONTINUE,
+    GPSH_RUN_ON_FAILURE_UNSET
 };
 
 struct gpsh_run_options {
@@ -20,8 +20,8 @@ struct gpsh_run_options {
     double grace_s;   // between SIGTERM and SIGKILL
     bool tag_output;  // put "[PE] " in front of each line
     bool quiet;       // no messages of the launcher
-    bool bind_cores;
-    enum gpsh_run_on_failure on_failure;
+    unsigned bind_cores;  // 0 or 1
+    unsigned on_failure;  // of enum gpsh_run_on_failure
     char **settings; // VAR=VALUE strings of -x, NULL at the end; owned
     char **program;  // program and its arguments, NULL at the end
 };

@@ -107,10 +107,10 @@ static double us_of(struct perf_bench *b, const struct perf_case *c, perf_run_fn
 static void make_plan(const struct perf_options *o, const struct perf_case *c, double us_each, struct perf_plan *plan)
 {
     double least_us = c->in_kernel ? kernel_batch_us : batch_us;
-    plan->batch = o->iterations;
+    plan->batch = (uint64_t)o->iterations;
     if (!plan->batch)
         plan->batch = us_each >= least_us ? 1 : (uint64_t)(least_us / us_each) + 1;
-    plan->rounds = o->rounds;
+    plan->rounds = (uint64_t)o->rounds;
     if (!plan->rounds) {
         double rounds = o->seconds * 1e6 / ((double)plan->batch * us_each);
         plan->rounds = rounds < MIN_ROUNDS ? MIN_ROUNDS : rounds > MAX_ROUNDS ? MAX_ROUNDS : (uint64_t)rounds;

@@ -18,8 +18,8 @@ struct perf_options {
     const char *tests[PERF_MAX_TESTS + 1]; // names, NULL at the end
     uint64_t sizes[PERF_MAX_SIZES];        // ascending, in bytes
     int n_sizes;                           // 0: each test takes its own
-    uint64_t iterations;                   // operations timed together; 0: as many as the clock needs
-    uint64_t rounds;                       // samples of each row; 0: about `seconds` worth of them
+    int iterations;                        // operations timed together; 0: as many as the clock needs
+    int rounds;                            // samples of each row; 0: about `seconds` worth of them
     double seconds;                        // time spent on each row
     int pes;                               // to start without a launcher; 0: as many as the tests need
     unsigned issuers;                      // or of enum perf_issuer

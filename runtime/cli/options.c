@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#define _GNU_SOURCE // getopt_long
+#include "options.h"
+
+#include <ctype.h>
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LONG = 256, HELP_COLUMN = 27 }; // getopt's value of the long form of row 0
+
+bool gpsh_options_complain(const struct gpsh_command_line *line, const char *format, ...)
+{
+    char sentence[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(sentence, sizeof sentence, format, args);
+    va_end(args);
+    fprintf(stderr, "%s: %s\n", line->program, sentence);
+    return false;
+}
+
+bool gpsh_options_bytes(const struct gpsh_command_line *line, const char *name, const char *text, uint64_t *bytes)
+{
+    static const char units[] = "KMG";
+    char *end;
+    unsigned long long n = strtoull(text, &end, 10);
+    const char *unit = *end ? strchr(units, toupper((unsigned char)*end)) : NULL;
+    unsigned shift = unit ? 10 * (unsigned)(unit - units + 1) : 0;
+    if (!isdigit((unsigned char)text[0]) || *(unit ? end + 1 : end) || n < 1 || n > (UINT64_C(1) << 32) >> shift)
+        return gpsh_options_complain(line, "%s '%s' is not a size from 1 to 4G, like 8, 4K or 1M", name, text);
+    *bytes = (uint64_t)n << shift;
+    return true;
+}
+
+static bool take_number(const struct gpsh_command_line *line, const struct gpsh_option *o, const char *name, const char *text)
+{
+    char *end;
+    long n = strtol(text, &end, 10);
+    if (end == text || *end || n < (long)o->low || n > (long)o->high)
+        return gpsh_options_complain(line, "%s '%s' is not a number from %.0f to %.0f", name, text, o->low, o->high);
+    *o->number = (int)n;
+    return true;
+}
+
+static bool take_seconds(const struct gpsh_command_line *line, const struct gpsh_option *o, const char *name, const char *text)
+{
+    char *end;
+    double s = strtod(text, &end);
+    if (end == text || *end || !(s >= o->low && s <= o->high)) // not a number is neither
+        return gpsh_options_complain(line, "%s '%s' is not a number of seconds from %.10g to %.10g", name, text, o->low,
+                                     o->high);
+    *o->seconds = s;
+    return true;
+}
+
+static bool take_word(const struct gpsh_command_line *line, const struct gpsh_option *o, const char *name, const char *text)
+{
+    size_t length = strlen(text);
+    unsigned place = 0;
+    for (const char *word = o->value;; place++) {
+        size_t n = strcspn(word, "|");
+        if (n == length && !memcmp(word, text, n)) {
+            *o->word = place;
+            return true;
+        }
+        if (!word[n])
+            return gpsh_options_complain(line, "%s '%s' is not one of %s", name, text, o->value);
+        word += n + 1;
+    }
+}
+
+static bool take(const struct gpsh_command_line *line, const struct gpsh_option *o, const char *name, char *text)
+{
+    if (o->flag)
+        return *o->flag = true;
+    if (o->number)
+        return take_number(line, o, name, text);
+    if (o->seconds)
+        return take_seconds(line, o, name, text);
+    if (o->bytes)
+        return gpsh_options_bytes(line, name, text, o->bytes);
+    if (o->word)
+        return take_word(line, o, name, text);
+    if (o->take)
+        return o->take(line, name, text);
+    *o->text = text;
+    return true;
+}
+
+static void print_option(const struct gpsh_option *o)
+{
+    char left[80] = "      ";
+    if (o->letter)
+        snprintf(left, sizeof left, "  -%c%s", o->letter, o->name ? ", " : "");
+    size_t used = strlen(left);
+    snprintf(left + used, sizeof left - used, "%s%s%s%s", o->name ? "--" : "", o->name ? o->name : "", o->value ? " " : "",
+             o->value ? o->value : "");
+    if (strlen(left) + 2 > HELP_COLUMN) {
+        puts(left);
+        left[0] = '\0';
+    }
+    for (const char *text = o->help; text; left[0] = '\0') {
+        int n = (int)strcspn(text, "\n");
+        printf("%-*s%.*s\n", HELP_COLUMN, left, n, text);
+        text = text[n] ? text + n + 1 : NULL;
+    }
+}
+
+static void print_help(const struct gpsh_command_line *line)
+{
+    static const struct gpsh_option help = {'h', .name = "help", .help = "print this"};
+    printf("usage: %s %s\n\n", line->program, line->usage);
+    for (const struct gpsh_option *o = line->options; o->help; o++)
+        print_option(o);
+    print_option(&help);
+    if (line->print_more)
+        line->print_more();
+}
+
+// The table as getopt_long wants it.
+static void describe(const struct gpsh_command_line *line, char *letters, struct option *names)
+{
+    const struct gpsh_option *o = line->options;
+    letters += sprintf(letters, "%s:h", line->program_follows ? "+" : "");
+    for (int i = 0; i < GPSH_OPTIONS_MAX && o[i].help; i++) {
+        if (o[i].letter)
+            letters += sprintf(letters, "%c%s", o[i].letter, o[i].value ? ":" : "");
+        if (o[i].name)
+            *names++ = (struct option){o[i].name, o[i].value ? required_argument : no_argument, NULL, LONG + i};
+    }
+    *names = (struct option){"help", no_argument, NULL, 'h'};
+}
+
+static bool complain_of_option(const struct gpsh_command_line *line, int result, const char *word)
+{
+    const char *wrong = result == ':' ? "option '%s' needs a value; see %s --help"
+                        : optopt >= LONG ? "option '%s' takes no value; see %s --help"
+                                         : "unknown option '%s'; see %s --help";
+    char letter[] = {'-', (char)optopt, '\0'}; // word may hold several
+    return gpsh_options_complain(line, wrong, optopt > 0 && optopt < LONG ? letter : word, line->program);
+}
+
+int gpsh_options_parse(const struct gpsh_command_line *line, int argc, char **argv, int *exit_status)
+{
+    char letters[2 * GPSH_OPTIONS_MAX + 4];
+    struct option names[GPSH_OPTIONS_MAX + 2] = {0};
+    describe(line, letters, names);
+    *exit_status = GPSH_OPTIONS_EXIT_USAGE;
+    opterr = 0;
+    optind = 1;
+    for (int result; (result = getopt_long(argc, argv, letters, names, NULL)) != -1;) {
+        if (result == 'h') {
+            print_help(line);
+            *exit_status = 0;
+            return -1;
+        }
+        if (result == '?' || result == ':') {
+            complain_of_option(line, result, argv[optind - 1]);
+            return -1;
+        }
+        const struct gpsh_option *o = line->options;
+        while (result != LONG + (int)(o - line->options) && result != o->letter)
+            o++;
+        char name[64];
+        snprintf(name, sizeof name, result >= LONG ? "--%s" : "-%.1s", result >= LONG ? o->name : &o->letter);
+        if (!take(line, o, name, optarg))
+            return -1;
+    }
+    return optind;
+}
