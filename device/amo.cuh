@@ -23,8 +23,8 @@ GPSH_DEV uint64_t gpsh_dev_amo(const struct gpushmem_dev &dev, enum gpushmem_amo
         width == 8 ? gpsh_dev_reduce64(direct, amo, operand) : gpsh_dev_reduce32(direct, amo, (uint32_t)operand);
         return 0;
     }
-    return width == 8 ? gpsh_dev_atomic64(direct, amo, operand, compare)
-                      : gpsh_dev_atomic32(direct, amo, (uint32_t)operand, (uint32_t)compare);
+    return width == 8 ? gpsh_dev_atomic<uint64_t>(direct, amo, operand, compare)
+                      : gpsh_dev_atomic<uint32_t>(direct, amo, (uint32_t)operand, (uint32_t)compare);
 }
 
 template <typename T>

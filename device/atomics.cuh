@@ -101,8 +101,7 @@ GPSH_DEV uint64_t gpsh_dev_add64_relaxed_gpu(uint64_t *word, uint64_t value)
 #endif
 }
 
-// The CPU twins of this and of the load below acquire and release (free on x86), so that sanitizers see the order that fences
-// make on the GPU.
+// The CPU twin acquires and releases, as those of the loads and stores below.
 GPSH_DEV void gpsh_dev_max64_relaxed_gpu(uint64_t *word, uint64_t value)
 {
 #if defined(__CUDA_ARCH__)
@@ -111,26 +110,6 @@ GPSH_DEV void gpsh_dev_max64_relaxed_gpu(uint64_t *word, uint64_t value)
     uint64_t old = __atomic_load_n(word, __ATOMIC_RELAXED);
     while (old < value && !__atomic_compare_exchange_n(word, &old, value, true, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
         ;
-#endif
-}
-
-GPSH_DEV uint64_t gpsh_dev_load64_relaxed_gpu(const uint64_t *word)
-{
-#if defined(__CUDA_ARCH__)
-    uint64_t value;
-    asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
-    return value;
-#else
-    return __atomic_load_n(word, __ATOMIC_ACQUIRE);
-#endif
-}
-
-GPSH_DEV void gpsh_dev_store64_relaxed_gpu(uint64_t *word, uint64_t value)
-{
-#if defined(__CUDA_ARCH__)
-    asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
-#else
-    __atomic_store_n(word, value, __ATOMIC_RELAXED);
 #endif
 }
 
@@ -146,158 +125,67 @@ GPSH_DEV uint32_t gpsh_dev_exchange32_relaxed_gpu(uint32_t *word, uint32_t value
 #endif
 }
 
-GPSH_DEV uint32_t gpsh_dev_load32_relaxed_gpu(const uint32_t *word)
-{
-#if defined(__CUDA_ARCH__)
-    uint32_t value;
-    asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(word) : "memory");
-    return value;
-#else
-    return __atomic_load_n(word, __ATOMIC_ACQUIRE);
-#endif
-}
+// ---- Single loads and stores ----
 
-GPSH_DEV void gpsh_dev_store32_relaxed_gpu(uint32_t *word, uint32_t value)
-{
+// One function a row: its words, what the GPU's instruction promises, and the order of the CPU twin, whose acquire and release
+// are free on x86 and let sanitizers see the order that fences make on the GPU.
 #if defined(__CUDA_ARCH__)
-    asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(word), "r"(value) : "memory");
+#define GPSH_DEV_REGISTER64 "l"
+#define GPSH_DEV_REGISTER32 "r"
+#define GPSH_DEV_REGISTER16 "h"
+#define GPSH_DEV_LOAD(type, name, pointer, bits, gpu, cpu)                                                                     \
+    GPSH_DEV type name(pointer word)                                                                                           \
+    {                                                                                                                          \
+        type value;                                                                                                            \
+        asm volatile("ld." gpu ".global.u" #bits " %0, [%1];" : "=" GPSH_DEV_REGISTER##bits(value) : "l"(word) : "memory");    \
+        return value;                                                                                                          \
+    }
+#define GPSH_DEV_STORE(name, pointer, bits, gpu, cpu)                                                                          \
+    GPSH_DEV void name(pointer word, uint##bits##_t value)                                                                     \
+    {                                                                                                                          \
+        asm volatile("st." gpu ".global.u" #bits " [%0], %1;" ::"l"(word), GPSH_DEV_REGISTER##bits(value) : "memory");         \
+    }
 #else
-    __atomic_store_n(word, value, __ATOMIC_RELEASE);
+#define GPSH_DEV_LOAD(type, name, pointer, bits, gpu, cpu)                                                                     \
+    GPSH_DEV type name(pointer word) { return (type)__atomic_load_n((const gpsh_dev_word##bits *)word, __ATOMIC_##cpu); }
+#define GPSH_DEV_STORE(name, pointer, bits, gpu, cpu)                                                                          \
+    GPSH_DEV void name(pointer word, uint##bits##_t value)                                                                     \
+    {                                                                                                                          \
+        __atomic_store_n((gpsh_dev_word##bits *)word, value, __ATOMIC_##cpu);                                                  \
+    }
 #endif
-}
 
-// ---- Words that the host or other PEs read and write ----
+// Words in device memory, shared by the threads of this GPU.
+GPSH_DEV_LOAD(uint64_t, gpsh_dev_load64_relaxed_gpu, const uint64_t *, 64, "relaxed.gpu", ACQUIRE)
+GPSH_DEV_LOAD(uint32_t, gpsh_dev_load32_relaxed_gpu, const uint32_t *, 32, "relaxed.gpu", ACQUIRE)
+GPSH_DEV_STORE(gpsh_dev_store64_relaxed_gpu, uint64_t *, 64, "relaxed.gpu", RELAXED)
+GPSH_DEV_STORE(gpsh_dev_store32_relaxed_gpu, uint32_t *, 32, "relaxed.gpu", RELEASE)
 
-GPSH_DEV uint64_t gpsh_dev_load64_acquire_sys(const void *word)
-{
-#if defined(__CUDA_ARCH__)
-    uint64_t value;
-    asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
-    return value;
-#else
-    return __atomic_load_n((const gpsh_dev_word64 *)word, __ATOMIC_ACQUIRE);
-#endif
-}
+// Words that the host or other PEs read and write.
+GPSH_DEV_LOAD(uint64_t, gpsh_dev_load64_acquire_sys, const void *, 64, "acquire.sys", ACQUIRE)
+GPSH_DEV_LOAD(uint32_t, gpsh_dev_load32_acquire_sys, const void *, 32, "acquire.sys", ACQUIRE)
+GPSH_DEV_LOAD(uint16_t, gpsh_dev_load16_acquire_sys, const void *, 16, "acquire.sys", ACQUIRE)
+GPSH_DEV_STORE(gpsh_dev_store64_release_sys, void *, 64, "release.sys", RELEASE)
+GPSH_DEV_STORE(gpsh_dev_store32_release_sys, void *, 32, "release.sys", RELEASE)
+GPSH_DEV_LOAD(int32_t, gpsh_dev_load32_relaxed_sys, const int32_t *, 32, "relaxed.sys", RELAXED)
 
-GPSH_DEV uint32_t gpsh_dev_load32_acquire_sys(const void *word)
-{
-#if defined(__CUDA_ARCH__)
-    uint32_t value;
-    asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(word) : "memory");
-    return value;
-#else
-    return __atomic_load_n((const gpsh_dev_word32 *)word, __ATOMIC_ACQUIRE);
-#endif
-}
+// Single values of programs, without order. Never torn: programs put their flags with them.
+GPSH_DEV_LOAD(uint64_t, gpsh_dev_load64_value_sys, const void *, 64, "relaxed.sys", ACQUIRE)
+GPSH_DEV_LOAD(uint32_t, gpsh_dev_load32_value_sys, const void *, 32, "relaxed.sys", ACQUIRE)
+GPSH_DEV_LOAD(uint16_t, gpsh_dev_load16_value_sys, const void *, 16, "relaxed.sys", ACQUIRE)
+GPSH_DEV_STORE(gpsh_dev_store64_sys, void *, 64, "relaxed.sys", RELEASE)
+GPSH_DEV_STORE(gpsh_dev_store32_sys, void *, 32, "relaxed.sys", RELEASE)
+GPSH_DEV_STORE(gpsh_dev_store16_sys, void *, 16, "relaxed.sys", RELEASE)
 
-GPSH_DEV uint16_t gpsh_dev_load16_acquire_sys(const void *word)
-{
-#if defined(__CUDA_ARCH__)
-    uint16_t value;
-    asm volatile("ld.acquire.sys.global.u16 %0, [%1];" : "=h"(value) : "l"(word) : "memory");
-    return value;
-#else
-    return __atomic_load_n((const gpsh_dev_word16 *)word, __ATOMIC_ACQUIRE);
-#endif
-}
-
-// Without order, for single values. The CPU twins acquire, which is free.
-GPSH_DEV uint64_t gpsh_dev_load64_value_sys(const void *word)
-{
-#if defined(__CUDA_ARCH__)
-    uint64_t value;
-    asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
-    return value;
-#else
-    return __atomic_load_n((const gpsh_dev_word64 *)word, __ATOMIC_ACQUIRE);
-#endif
-}
-
-GPSH_DEV uint32_t gpsh_dev_load32_value_sys(const void *word)
-{
-#if defined(__CUDA_ARCH__)
-    uint32_t value;
-    asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(word) : "memory");
-    return value;
-#else
-    return __atomic_load_n((const gpsh_dev_word32 *)word, __ATOMIC_ACQUIRE);
-#endif
-}
-
-GPSH_DEV uint16_t gpsh_dev_load16_value_sys(const void *word)
-{
-#if defined(__CUDA_ARCH__)
-    uint16_t value;
-    asm volatile("ld.relaxed.sys.global.u16 %0, [%1];" : "=h"(value) : "l"(word) : "memory");
-    return value;
-#else
-    return __atomic_load_n((const gpsh_dev_word16 *)word, __ATOMIC_ACQUIRE);
-#endif
-}
-
-GPSH_DEV int32_t gpsh_dev_load32_relaxed_sys(const int32_t *word)
-{
-#if defined(__CUDA_ARCH__)
-    int32_t value;
-    asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(word) : "memory");
-    return value;
-#else
-    return __atomic_load_n(word, __ATOMIC_RELAXED);
-#endif
-}
-
-// One store each, never torn: programs put their flags with them. (The CPU twins release: free there, and sanitizers see it.)
-GPSH_DEV void gpsh_dev_store64_sys(void *word, uint64_t value)
-{
-#if defined(__CUDA_ARCH__)
-    asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
-#else
-    __atomic_store_n((gpsh_dev_word64 *)word, value, __ATOMIC_RELEASE);
-#endif
-}
-
-GPSH_DEV void gpsh_dev_store32_sys(void *word, uint32_t value)
-{
-#if defined(__CUDA_ARCH__)
-    asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(word), "r"(value) : "memory");
-#else
-    __atomic_store_n((gpsh_dev_word32 *)word, value, __ATOMIC_RELEASE);
-#endif
-}
-
-GPSH_DEV void gpsh_dev_store16_sys(void *word, uint16_t value)
-{
-#if defined(__CUDA_ARCH__)
-    asm volatile("st.relaxed.sys.global.u16 [%0], %1;" ::"l"(word), "h"(value) : "memory");
-#else
-    __atomic_store_n((gpsh_dev_word16 *)word, value, __ATOMIC_RELEASE);
-#endif
-}
+#undef GPSH_DEV_LOAD
+#undef GPSH_DEV_STORE
 
 GPSH_DEV void gpsh_dev_store8_sys(void *word, uint8_t value)
 {
 #if defined(__CUDA_ARCH__)
-    asm volatile("st.relaxed.sys.global.u8 [%0], %1;" ::"l"(word), "h"((uint16_t)value) : "memory");
+    asm volatile("st.relaxed.sys.global.u8 [%0], %1;" ::"l"(word), "h"((uint16_t)value) : "memory"); // no register has 8 bits
 #else
     __atomic_store_n((uint8_t *)word, value, __ATOMIC_RELEASE);
-#endif
-}
-
-GPSH_DEV void gpsh_dev_store64_release_sys(void *word, uint64_t value)
-{
-#if defined(__CUDA_ARCH__)
-    asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
-#else
-    __atomic_store_n((gpsh_dev_word64 *)word, value, __ATOMIC_RELEASE);
-#endif
-}
-
-GPSH_DEV void gpsh_dev_store32_release_sys(void *word, uint32_t value)
-{
-#if defined(__CUDA_ARCH__)
-    asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(word), "r"(value) : "memory");
-#else
-    __atomic_store_n((gpsh_dev_word32 *)word, value, __ATOMIC_RELEASE);
 #endif
 }
 
@@ -353,52 +241,23 @@ GPSH_DEV bool gpsh_dev_must_wake(uint32_t *sleeping)
 
 // ---- Atomics on symmetric memory of directly mapped PEs ----
 
-GPSH_DEV uint64_t gpsh_dev_atomic64(void *target, enum gpushmem_amo amo, uint64_t operand, uint64_t compare)
-{
-#if defined(__CUDA_ARCH__)
-    unsigned long long *word = (unsigned long long *)gpsh_dev_global(target);
-    switch (amo) {
-    case GPUSHMEM_AMO_FETCH: {
-        uint64_t value;
-        asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
-        return value;
-    }
-    case GPUSHMEM_AMO_SET:
-    case GPUSHMEM_AMO_SWAP: return atomicExch_system(word, operand);
-    case GPUSHMEM_AMO_ADD: return atomicAdd_system(word, operand);
-    case GPUSHMEM_AMO_CSWAP: return atomicCAS_system(word, compare, operand);
-    case GPUSHMEM_AMO_AND: return atomicAnd_system(word, operand);
-    case GPUSHMEM_AMO_OR: return atomicOr_system(word, operand);
-    case GPUSHMEM_AMO_XOR: return atomicXor_system(word, operand);
-    }
-#else
-    gpsh_dev_word64 *word = (gpsh_dev_word64 *)target;
-    switch (amo) {
-    case GPUSHMEM_AMO_FETCH: return __atomic_load_n(word, __ATOMIC_ACQUIRE);
-    case GPUSHMEM_AMO_SET:
-    case GPUSHMEM_AMO_SWAP: return __atomic_exchange_n(word, operand, __ATOMIC_ACQ_REL);
-    case GPUSHMEM_AMO_ADD: return __atomic_fetch_add(word, operand, __ATOMIC_ACQ_REL);
-    case GPUSHMEM_AMO_CSWAP:
-        __atomic_compare_exchange_n(word, &compare, operand, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
-        return compare;
-    case GPUSHMEM_AMO_AND: return __atomic_fetch_and(word, operand, __ATOMIC_ACQ_REL);
-    case GPUSHMEM_AMO_OR: return __atomic_fetch_or(word, operand, __ATOMIC_ACQ_REL);
-    case GPUSHMEM_AMO_XOR: return __atomic_fetch_xor(word, operand, __ATOMIC_ACQ_REL);
-    }
-#endif
-    return 0;
-}
+// The word as CUDA's intrinsics and the compilers' builtins take it.
+template <typename T> struct gpsh_dev_atomic_word;
+template <> struct gpsh_dev_atomic_word<uint64_t> {
+    typedef unsigned long long __attribute__((may_alias)) type;
+};
+template <> struct gpsh_dev_atomic_word<uint32_t> {
+    typedef unsigned int __attribute__((may_alias)) type;
+};
 
-GPSH_DEV uint32_t gpsh_dev_atomic32(void *target, enum gpushmem_amo amo, uint32_t operand, uint32_t compare)
+// Returns the previous value. T is uint64_t or uint32_t.
+template <typename T> GPSH_DEV T gpsh_dev_atomic(void *target, enum gpushmem_amo amo, T operand, T compare)
 {
+    typedef typename gpsh_dev_atomic_word<T>::type type;
 #if defined(__CUDA_ARCH__)
-    unsigned int *word = (unsigned int *)gpsh_dev_global(target);
+    type *word = (type *)gpsh_dev_global(target);
     switch (amo) {
-    case GPUSHMEM_AMO_FETCH: {
-        uint32_t value;
-        asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(word) : "memory");
-        return value;
-    }
+    case GPUSHMEM_AMO_FETCH: return sizeof(T) == 8 ? (T)gpsh_dev_load64_value_sys(word) : (T)gpsh_dev_load32_value_sys(word);
     case GPUSHMEM_AMO_SET:
     case GPUSHMEM_AMO_SWAP: return atomicExch_system(word, operand);
     case GPUSHMEM_AMO_ADD: return atomicAdd_system(word, operand);
@@ -406,23 +265,24 @@ GPSH_DEV uint32_t gpsh_dev_atomic32(void *target, enum gpushmem_amo amo, uint32_
     case GPUSHMEM_AMO_AND: return atomicAnd_system(word, operand);
     case GPUSHMEM_AMO_OR: return atomicOr_system(word, operand);
     case GPUSHMEM_AMO_XOR: return atomicXor_system(word, operand);
+    default: return 0;
     }
 #else
-    gpsh_dev_word32 *word = (gpsh_dev_word32 *)target;
+    type *word = (type *)target, found = compare;
     switch (amo) {
-    case GPUSHMEM_AMO_FETCH: return __atomic_load_n(word, __ATOMIC_ACQUIRE);
+    case GPUSHMEM_AMO_FETCH: return sizeof(T) == 8 ? (T)gpsh_dev_load64_value_sys(word) : (T)gpsh_dev_load32_value_sys(word);
     case GPUSHMEM_AMO_SET:
     case GPUSHMEM_AMO_SWAP: return __atomic_exchange_n(word, operand, __ATOMIC_ACQ_REL);
     case GPUSHMEM_AMO_ADD: return __atomic_fetch_add(word, operand, __ATOMIC_ACQ_REL);
     case GPUSHMEM_AMO_CSWAP:
-        __atomic_compare_exchange_n(word, &compare, operand, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
-        return compare;
+        __atomic_compare_exchange_n(word, &found, operand, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+        return found;
     case GPUSHMEM_AMO_AND: return __atomic_fetch_and(word, operand, __ATOMIC_ACQ_REL);
     case GPUSHMEM_AMO_OR: return __atomic_fetch_or(word, operand, __ATOMIC_ACQ_REL);
     case GPUSHMEM_AMO_XOR: return __atomic_fetch_xor(word, operand, __ATOMIC_ACQ_REL);
+    default: return 0;
     }
 #endif
-    return 0;
 }
 
 // The same, nobody wants the previous value: a GPU does not wait for it then.
@@ -437,7 +297,7 @@ GPSH_DEV void gpsh_dev_reduce64(void *target, enum gpushmem_amo amo, uint64_t op
     default: break;
     }
 #endif
-    gpsh_dev_atomic64(target, amo, operand, 0);
+    gpsh_dev_atomic<uint64_t>(target, amo, operand, 0);
 }
 
 GPSH_DEV void gpsh_dev_reduce32(void *target, enum gpushmem_amo amo, uint32_t operand)
@@ -451,7 +311,7 @@ GPSH_DEV void gpsh_dev_reduce32(void *target, enum gpushmem_amo amo, uint32_t op
     default: break;
     }
 #endif
-    gpsh_dev_atomic32(target, amo, operand, 0);
+    gpsh_dev_atomic<uint32_t>(target, amo, operand, 0);
 }
 
 // ---- Time and patience ----
