@@ -33,7 +33,7 @@ static const struct row rows[] = {
 #undef GPSH_SETTING
 };
 
-enum { ROWS = sizeof rows / sizeof rows[0] };
+enum { ROWS = sizeof rows / sizeof rows[0], NAME_BYTES = 64 }; // no name is that long
 
 // Variables of the programs around the library, not settings of it: never warned about.
 static const char *const not_settings[] = {"GPUSHMEM_RUN_", "GPUSHMEM_TEST_", "GPUSHMEM_SOFTHCA_"};
@@ -60,6 +60,29 @@ int gpsh_parse_size(const char *text, uint64_t *bytes)
     if (*end || value > UINT64_MAX >> shift)
         return GPUSHMEM_ERR_SETTING;
     *bytes = (uint64_t)value << shift;
+    return 0;
+}
+
+int gpsh_parse_cpus(const char *text, int *out, int n)
+{
+    int cpus[1024], count = 0;
+    for (const char *p = text; *p;) {
+        char *end;
+        long first = strtol(p, &end, 10), last = first;
+        bool ok = end != p && first >= 0;
+        if (ok && *end == '-') {
+            p = end + 1;
+            last = strtol(p, &end, 10);
+            ok = end != p;
+        }
+        if (!ok || last < first || last > 65535 || (*end && *end != ','))
+            return gpsh_fail(GPUSHMEM_ERR_SETTING, PREFIX "PROXY_CPUS=%s is no list of CPUs like 4-7,12", text);
+        for (long cpu = first; cpu <= last && count < 1024; cpu++)
+            cpus[count++] = (int)cpu;
+        p = *end ? end + 1 : end;
+    }
+    for (int i = 0; i < n; i++)
+        out[i] = count ? cpus[i % count] : -1;
     return 0;
 }
 
@@ -165,14 +188,67 @@ static bool is_known(const char *entry, size_t length)
     return false;
 }
 
+// Letters to insert, remove or replace in one word to get the other.
+static int difference(const char *a, size_t a_length, const char *b)
+{
+    int row[NAME_BYTES];
+    int b_length = (int)strlen(b);
+    for (int j = 0; j <= b_length; j++)
+        row[j] = j;
+    for (size_t i = 0; i < a_length; i++) {
+        int diagonal = row[0];
+        row[0] = (int)i + 1;
+        for (int j = 0; j < b_length; j++) {
+            int replaced = diagonal + (a[i] != b[j]), shorter = (row[j] < row[j + 1] ? row[j] : row[j + 1]) + 1;
+            diagonal = row[j + 1];
+            row[j + 1] = replaced < shorter ? replaced : shorter;
+        }
+    }
+    return row[b_length];
+}
+
+// The setting that was probably meant, or NULL: one with at most two letters wrong.
+static const char *resembling(const char *entry, size_t length)
+{
+    enum { MOST = 2 };
+    const char *best = NULL;
+    int least = MOST + 1;
+    for (int i = 0; i < ROWS && length < NAME_BYTES; i++) {
+        int wrong = difference(entry, length, rows[i].name);
+        if (wrong < least) {
+            least = wrong;
+            best = rows[i].name;
+        }
+    }
+    return best;
+}
+
+static void say_unknown(const char *entry, size_t length)
+{
+    const char *meant = resembling(entry, length);
+    if (meant)
+        GPSH_LOG(WARN, "config", "%.*s is no setting and has no effect; is %s meant?", (int)length, entry, meant);
+    else
+        GPSH_LOG(WARN, "config", "%.*s is no setting and has no effect; `gpushmem info` lists the settings", (int)length, entry);
+}
+
 static void warn_unknown(char *const *environment)
 {
     for (char *const *entry = environment; *entry; entry++) {
         size_t length = strcspn(*entry, "=");
         if (!strncmp(*entry, PREFIX, sizeof PREFIX - 1) && !is_known(*entry, length))
-            GPSH_LOG(WARN, "config", "%.*s is no setting and has no effect; `gpushmem info` lists the settings",
-                     (int)length, *entry);
+            say_unknown(*entry, length);
     }
+}
+
+// What a row's kind and range do not say.
+static int check_whole(const struct gpsh_settings *settings)
+{
+    int64_t entries = settings->ring_entries;
+    if (entries & (entries - 1))
+        return gpsh_fail(GPUSHMEM_ERR_SETTING, PREFIX "RING_ENTRIES=%" PRId64 " is not a power of two, like 1024 or 4096",
+                         entries);
+    return gpsh_parse_cpus(settings->proxy_cpus, NULL, 0);
 }
 
 int gpsh_settings_read(char *const *environment, struct gpsh_settings *out)
@@ -190,11 +266,10 @@ int gpsh_settings_read(char *const *environment, struct gpsh_settings *out)
             return status;
         }
     }
-    if (settings.ring_entries & (settings.ring_entries - 1)) {
-        int64_t entries = settings.ring_entries;
+    int status = check_whole(&settings);
+    if (status) {
         gpsh_settings_clear(&settings);
-        return gpsh_fail(GPUSHMEM_ERR_SETTING, PREFIX "RING_ENTRIES=%" PRId64 " is not a power of two, like 1024 or 4096",
-                         entries);
+        return status;
     }
     *out = settings;
     warn_unknown(environment);

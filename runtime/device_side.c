@@ -48,30 +48,6 @@ static int count_cpus(void)
     return (int)sysconf(_SC_NPROCESSORS_ONLN);
 }
 
-// CPUs in "4-7,12"; out[i] for the i-th thread, in turn. A negative status if the text is no list of CPUs.
-static int read_cpus(const char *text, int *out, int n)
-{
-    int cpus[1024], count = 0;
-    for (const char *p = text; *p;) {
-        char *end;
-        long first = strtol(p, &end, 10), last = first;
-        bool ok = end != p && first >= 0;
-        if (ok && *end == '-') {
-            p = end + 1;
-            last = strtol(p, &end, 10);
-            ok = end != p;
-        }
-        if (!ok || last < first || last > 65535 || (*end && *end != ','))
-            return gpsh_fail(GPUSHMEM_ERR_SETTING, "GPUSHMEM_PROXY_CPUS=%s is no list of CPUs like 4-7,12", text);
-        for (long cpu = first; cpu <= last && count < 1024; cpu++)
-            cpus[count++] = (int)cpu;
-        p = *end ? end + 1 : end;
-    }
-    for (int i = 0; i < n; i++)
-        out[i] = count ? cpus[i % count] : -1;
-    return 0;
-}
-
 char *gpsh_device_side_direct(int pe)
 {
     if (!gpsh.settings.p2p)
@@ -146,7 +122,7 @@ static int make_proxy(void)
         return status;
     int cpus[32];
     uint32_t *sleeping[32];
-    status = read_cpus(s->proxy_cpus, cpus, n_threads);
+    status = gpsh_parse_cpus(s->proxy_cpus, cpus, n_threads);
     for (int i = 0; i < n_threads; i++) {
         sleeping[i] = &side.proxy->threads[i].sleeping;
         side.proxy->threads[i].cpu = cpus[i];
@@ -268,6 +244,9 @@ int gpushmem_device_handle(struct gpushmem_dev *out)
 
 void gpsh_device_side_finalize(void)
 {
+    if (gpsh.settings.stats && !side.proxy)
+        fprintf(stderr, "gpushmem[%d] stats: no command rings: kernels reached every PE by loads and stores, or there were none\n",
+                gpsh.my_pe);
     if (!atomic_exchange(&gpsh_device_side_exists, false))
         return;
     __atomic_store_n(&side.host->control.abort, GPUSHMEM_ERR_STATE, __ATOMIC_RELEASE);

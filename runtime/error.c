@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "gpushmem/gpushmem.h"
-#include "gpushmem/gpushmem.h"
 #include "log.h"
 
 enum { SENTENCE_BYTES = 512 };
@@ -23,7 +22,7 @@ int gpsh_fail(int code, const char *format, ...)
     vsnprintf(sentence, sizeof sentence, format, args);
     va_end(args);
     last_code = code;
-    GPSH_LOG(INFO, "error", "%s", sentence);
+    GPSH_LOG(DEBUG, "error", "%s", sentence);
     errno = saved;
     return code;
 }

@@ -36,8 +36,8 @@ void gpsh_memory_finalize(void)
         return;
     gpsh_heap_alloc_usage(allocator, &usage);
     if (usage.allocations)
-        GPSH_LOG(WARN, "heap", "finalize with %" PRIu64 " blocks (%" PRIu64 " bytes) of the symmetric heap still allocated; they "
-                 "are released now: free them before gpushmem_finalize", usage.allocations, usage.used_bytes);
+        GPSH_LOG(WARN, "heap", "finalize with %" PRIu64 " block%s (%" PRIu64 " bytes) of the symmetric heap still allocated, and "
+                 "released now; call gpushmem_free before", usage.allocations, usage.allocations == 1 ? "" : "s", usage.used_bytes);
     gpsh_local_finalize();
     gpsh_heap_alloc_delete(allocator);
     allocator = NULL;

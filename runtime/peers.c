@@ -30,7 +30,7 @@ static void note_open_failure(struct wiring *w, const char *name)
 {
     size_t used = strlen(w->open_failures);
     snprintf(w->open_failures + used, sizeof w->open_failures - used, "%s%s", used ? "; " : "", gpsh_last_error());
-    GPSH_LOG(DEBUG, "peers", "transport %s is not available: %s", name, gpsh_last_error());
+    GPSH_LOG(INFO, "peers", "transport %s is not available: %s", name, gpsh_last_error());
 }
 
 static void on_peer_failed(void *arg, int pe, const char *why)
@@ -299,7 +299,7 @@ static uint32_t my_reach(void)
 
 // One agent for all atomics of the job: the processor if it reaches every PE, else the NIC, also towards PEs of this node.
 // `reach` is what holds for every PE, so that all choose alike.
-static int choose_atomics_agent(uint32_t reach)
+static int choose_atomics_agent(const struct wiring *w, uint32_t reach)
 {
     bool everybody_mapped = reach & REACH_MAPPED, everybody_nic = reach & REACH_NIC;
     int wish = gpsh.settings.amo_agent;
@@ -307,6 +307,9 @@ static int choose_atomics_agent(uint32_t reach)
     if (gpsh.cpu_atomics && !everybody_mapped)
         return gpsh_fail(GPUSHMEM_ERR_SETTING, "GPUSHMEM_AMO_AGENT=cpu: the processor does not reach every PE by loads and "
                          "stores; set it to auto");
+    if (wish == GPSH_AGENT_NIC && !everybody_nic)
+        return gpsh_fail(GPUSHMEM_ERR_SETTING, "GPUSHMEM_AMO_AGENT=nic: no NIC executes atomics for every PE (%s); set it to auto",
+                         w->open_failures[0] ? w->open_failures : "verbs is not in GPUSHMEM_TRANSPORTS, or does not reach a PE");
     if (!gpsh.cpu_atomics && !everybody_nic)
         return gpsh_fail(GPUSHMEM_ERR_UNREACHABLE, "not every PE is reached by a transport with NIC atomics, which a job on "
                          "several nodes needs; add verbs to GPUSHMEM_TRANSPORTS=%s", gpsh.settings.transports);
@@ -371,7 +374,7 @@ static int wire(struct wiring *w, int my_status)
         status = connect_peer(w, pe);
     uint32_t reach = 0;
     status = gpsh_agree(&gpsh.boot, status, status ? 0 : my_reach(), &reach);
-    return status ? status : choose_atomics_agent(reach);
+    return status ? status : choose_atomics_agent(w, reach);
 }
 
 int gpsh_peers_connect(int my_status)

@@ -30,7 +30,7 @@ static int choose_kind(void)
         return gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED, "GPUSHMEM_HEAP_KIND=device, but no GPU can be used here: %s; set it to auto "
                          "or host", why);
     }
-    GPSH_LOG(DEBUG, "heap", "in host memory: %s", gpsh_last_error());
+    GPSH_LOG(INFO, "heap", "no GPU is used: %s", gpsh_last_error());
     gpsh_clear_error();
     return 0;
 }

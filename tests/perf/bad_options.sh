@@ -28,5 +28,6 @@ refused "'5G'" put-lat --sizes 5G
 refused "--min 1024 is more than --max 64" put-lat --min 1K --max 64
 refused "'-3'" put-lat --rounds -3
 refused "'nan'" put-lat --seconds nan
+refused "cannot write --json /nowhere/rows.json" put-lat --json /nowhere/rows.json
 "$gpushmem" perf --help | grep -q 'usage: gpushmem perf' || failed=1
 exit $failed

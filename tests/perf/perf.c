@@ -44,6 +44,7 @@ static int check_pes(const struct perf_options *o)
 
 // Device operations take the path that the settings and the machine give. Where that is loads and stores, a second session
 // sends them through ring and proxy.
+enum { EXIT_USAGE = 2 };
 enum session { AS_SET, FORCED_RING };
 
 static int run_one(struct perf_bench *b, const struct perf_test *test, enum session session)
@@ -111,11 +112,16 @@ int main(int argc, char **argv)
     int exit_status;
     if (!perf_options_parse(&options, argc, argv, &exit_status))
         return exit_status;
-    if (!perf_is_launched())
+    bool launched = perf_is_launched();
+    if (!launched && !perf_report_can_write(options.json))
+        return EXIT_USAGE;
+    if (!launched)
         return perf_launch(pes_needed(&options), options.issuers == PERF_HOST, argv); // kernels and proxies want cores too
     if (gpushmem_init())
         return fail("init");
     bool first = gpushmem_my_pe() == 0, to_stdout = options.json && !strcmp(options.json, "-");
+    if (first && !perf_report_can_write(options.json)) // where an external launcher started this
+        gpushmem_global_exit(EXIT_USAGE);
     struct perf_report report = {.table = first && !to_stdout, .markdown = options.markdown,
                                  .progress = first && !options.quiet && isatty(STDERR_FILENO)};
     if (run_all(&options, &report))

@@ -104,6 +104,16 @@ static void json_row(FILE *out, const struct perf_row *row, bool last)
     fputs(last ? "}\n" : "},\n", out);
 }
 
+bool perf_report_can_write(const char *path)
+{
+    FILE *out = path && strcmp(path, "-") ? fopen(path, "a") : stdout;
+    if (!out)
+        fprintf(stderr, "gpushmem perf: cannot write --json %s: %s\n", path, strerror(errno));
+    else if (out != stdout)
+        fclose(out);
+    return out != NULL;
+}
+
 bool perf_report_write_json(const struct perf_report *r, const char *path)
 {
     bool to_file = strcmp(path, "-") != 0;

@@ -31,6 +31,8 @@ struct perf_report {
 
 void perf_report_progress(struct perf_report *report, const char *test, const char *issuer, uint64_t size);
 void perf_report_add(struct perf_report *report, const struct perf_row *row);
+// Whether --json PATH (NULL: not wanted) can be written, with a sentence on stderr if not: asked before anything is measured.
+bool perf_report_can_write(const char *path);
 // To a file, or to the standard output for "-". False, with a sentence on stderr, if it cannot be written.
 bool perf_report_write_json(const struct perf_report *report, const char *path);
 void perf_report_clear(struct perf_report *report);

@@ -81,7 +81,7 @@ Test(config, bad_value__sentence_names_variable_value_and_range)
         {"GPUSHMEM_RINGS=4x", "from 1 to 256"},   {"GPUSHMEM_RINGS=999999999999999999999", "from 1 to 256"},
         {"GPUSHMEM_LOG_LEVEL=loud", "error|warn"}, {"GPUSHMEM_CHECK=maybe", "yes"},
         {"GPUSHMEM_TRANSPORTS=p2p,smoke", "smoke"}, {"GPUSHMEM_TRANSPORTS=p2p,", "loop|p2p|verbs"},
-        {"GPUSHMEM_RING_ENTRIES=1000", "power of two"},
+        {"GPUSHMEM_RING_ENTRIES=1000", "power of two"}, {"GPUSHMEM_PROXY_CPUS=4-", "4-7,12"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct gpsh_settings s;
@@ -104,7 +104,8 @@ Test(config, empty_value__is_the_default)
     gpsh_settings_clear(&s);
 }
 
-Test(config, unknown_variable__warns_and_goes_on)
+// What is said about an environment of this variable alone.
+static void warning_about(const char *entry, char *line, size_t bytes)
 {
     char path[32];
     int fd = memfd_create("log", 0);
@@ -112,11 +113,31 @@ Test(config, unknown_variable__warns_and_goes_on)
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     cr_assert_eq(gpsh_log_open(GPSH_LOG_WARN, path), 0);
     struct gpsh_settings s;
-    cr_expect_eq(read_one("GPUSHMEM_HEEP_SIZE=1G", &s), 0);
+    cr_expect_eq(read_one(entry, &s), 0);
     gpsh_settings_clear(&s);
     gpsh_log_close();
-    char line[256] = "";
-    cr_expect(read(fd, line, sizeof line - 1) > 0);
-    cr_expect(strstr(line, "GPUSHMEM_HEEP_SIZE"), "%s", line);
+    ssize_t length = pread(fd, line, bytes - 1, 0);
+    cr_expect(length > 0);
+    line[length > 0 ? length : 0] = '\0';
     close(fd);
+}
+
+Test(config, unknown_variable__warns_and_goes_on)
+{
+    char line[256];
+    warning_about("GPUSHMEM_FROBNICATE=1", line, sizeof line);
+    cr_expect(strstr(line, "GPUSHMEM_FROBNICATE is no setting and has no effect; `gpushmem info` lists"), "%s", line);
+}
+
+Test(config, misspelt_variable__warning_names_the_setting)
+{
+    static const char *const pairs[][2] = {{"GPUSHMEM_HEEP_SIZE=1G", "is GPUSHMEM_HEAP_SIZE meant?"},
+                                           {"GPUSHMEM_RING=2", "is GPUSHMEM_RINGS meant?"},
+                                           {"GPUSHMEM_PROXY_THRAEDS=2", "is GPUSHMEM_PROXY_THREADS meant?"},
+                                           {"GPUSHMEM_VERBS_DEVICE=mlx5_0", "is GPUSHMEM_VERBS_DEVICES meant?"}};
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+        char line[256];
+        warning_about(pairs[i][0], line, sizeof line);
+        cr_expect(strstr(line, pairs[i][1]), "%s", line);
+    }
 }
