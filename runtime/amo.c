@@ -59,7 +59,7 @@ GPSH_ALWAYS_INLINE uint64_t fetching(const char *function, gpushmem_ctx_t ctx, c
     if (GPSH_LIKELY(word != NULL))
         return apply(word, width, o);
     uint64_t before = 0; // a 4-byte result fills the low half
-    return amo_slow(function, ctx, sym, width, pe, o, &before, GPSH_WAIT_COMPLETE) < 0 ? 0 : before;
+    return amo_slow(function, ctx, sym, width, pe, o, &before, GPSH_WAIT_FETCH) < 0 ? 0 : before;
 }
 
 // Does not wait. The previous value is not wanted.

@@ -2,6 +2,7 @@
 #include "context.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "argument.h"
 #include "sync.h"
@@ -15,10 +16,17 @@ struct spare {
     struct gpsh_channel *channels[GPSH_MAX_TRANSPORTS];
     struct spare *next;
 };
+// Where a call fetches what belongs in its own frame. A wait that is given up leaves the operation under way, and
+// who carries it out may write long after the call has returned: the place then stays until the next init.
+struct place {
+    struct place *next;
+    char bytes[];
+};
 static struct {
     pthread_mutex_t lock;
     struct gpsh_context *created;
     struct spare *spares;
+    struct place *left; // by waits that were given up
     int next_index; // first channel index never opened
     bool mixed;     // some PE is reached by more than one path
 } contexts = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -99,9 +107,19 @@ static int allocate_reports(struct gpsh_context *ctx)
     return 0;
 }
 
+static void free_places(void)
+{
+    while (contexts.left != NULL) {
+        struct place *place = contexts.left;
+        contexts.left = place->next;
+        free(place);
+    }
+}
+
 int gpsh_context_init(void)
 {
     struct gpsh_context *ctx = &gpsh_default_context;
+    free_places(); // the transports that knew them are closed
     *ctx = (struct gpsh_context){.locked = gpsh.thread_level == GPUSHMEM_THREAD_MULTIPLE};
     contexts.created = NULL;
     contexts.spares = NULL;
@@ -303,7 +321,7 @@ static int drain(struct gpsh_context *owner, struct gpsh_channel *channel, int p
     }
 }
 
-int gpsh_context_submit(struct gpsh_context *ctx, const struct gpsh_op *op, enum gpsh_wait wait)
+static int submit(struct gpsh_context *ctx, const struct gpsh_op *op, enum gpsh_wait wait)
 {
     struct gpsh_context *owner = channel_owner(ctx);
     const struct gpsh_peer *peer = &gpsh.peers[op->pe];
@@ -327,6 +345,41 @@ int gpsh_context_submit(struct gpsh_context *ctx, const struct gpsh_op *op, enum
     if (until_complete && op->kind == GPSH_OP_GET)
         gpsh_acquire_remote();
     return status < 0 ? status : 0;
+}
+
+static void leave_place(struct place *place)
+{
+    pthread_mutex_lock(&contexts.lock);
+    place->next = contexts.left;
+    contexts.left = place;
+    pthread_mutex_unlock(&contexts.lock);
+}
+
+static int fetch(struct gpsh_context *ctx, const struct gpsh_op *op)
+{
+    bool amo = op->kind == GPSH_OP_AMO;
+    size_t bytes = amo ? op->width : op->bytes;
+    struct place *place = malloc(sizeof *place + bytes);
+    if (place == NULL)
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no host memory for %zu bytes from PE %d", bytes, op->pe);
+    struct gpsh_op placed = *op;
+    if (amo)
+        placed.result = place->bytes;
+    else
+        placed.local = place->bytes;
+    int status = submit(ctx, &placed, GPSH_WAIT_COMPLETE);
+    if (status < 0) {
+        leave_place(place);
+        return status;
+    }
+    memcpy(amo ? op->result : op->local, place->bytes, bytes);
+    free(place);
+    return 0;
+}
+
+int gpsh_context_submit(struct gpsh_context *ctx, const struct gpsh_op *op, enum gpsh_wait wait)
+{
+    return wait == GPSH_WAIT_FETCH ? fetch(ctx, op) : submit(ctx, op, wait);
 }
 
 // ------------------------------------------------------------------------ ordering and completion

@@ -29,6 +29,7 @@ enum gpsh_wait {
     GPSH_WAIT_NONE,     // non-blocking
     GPSH_WAIT_SOURCE,   // until the source may be reused
     GPSH_WAIT_COMPLETE, // until complete at the target, results delivered
+    GPSH_WAIT_FETCH,    // the same, into the caller's own frame: nothing writes there after the call, even if it failed
 };
 
 int gpsh_context_init(void);      // opens the default context, after the transports are connected

@@ -47,7 +47,7 @@ static int read_call(int pe, struct gpsh_memory_call *call)
 {
     struct gpsh_op op = {.kind = GPSH_OP_GET, .region = GPSH_CONTROL, .pe = pe, .local = (char *)call, .bytes = sizeof *call,
                          .remote = offsetof(struct gpsh_control, memory_call)};
-    return gpsh_context_submit(&gpsh_default_context, &op, GPSH_WAIT_COMPLETE);
+    return gpsh_context_submit(&gpsh_default_context, &op, GPSH_WAIT_FETCH);
 }
 
 static int compare_calls(const struct gpsh_memory_call *first, int pe)

@@ -64,7 +64,7 @@ GPSH_ALWAYS_INLINE int get(const char *function, gpushmem_ctx_t ctx, void *dest,
     static inline TYPE NAME##_get_one(const char *function, gpushmem_ctx_t ctx, const TYPE *source, int pe)  \
     {                                                                                                        \
         TYPE value;                                                                                          \
-        if (GPSH_LIKELY(get(function, ctx, &value, source, sizeof value, pe, GPSH_WAIT_COMPLETE) == 0))      \
+        if (GPSH_LIKELY(get(function, ctx, &value, source, sizeof value, pe, GPSH_WAIT_FETCH) == 0))         \
             return value;                                                                                    \
         memset(&value, 0, sizeof value);                                                                     \
         return value;                                                                                        \
