@@ -191,8 +191,8 @@ int gpsh_cmd_info(int argc, char **argv)
     int status, operand = gpsh_options_parse(&line, argc, argv, &status);
     if (operand < 0)
         return status;
-    if (operand < argc) {
-        gpsh_options_complain(&line, "unknown argument '%s'; see gpushmem info --help", argv[operand]);
+    if (operand < argc || (peers && markdown)) {
+        gpsh_options_complain(&line, "'%s' is one argument too many; see gpushmem info --help", argv[argc - 1]);
         return GPSH_OPTIONS_EXIT_USAGE;
     }
     if (peers)

@@ -26,7 +26,8 @@ expect 0 '^GPUSHMEM_HEAP_SIZE +256M +default ' "$gpushmem" info
 expect 0 '^GPUSHMEM_HEAP_SIZE +1G +environment ' env GPUSHMEM_HEAP_SIZE=1024M "$gpushmem" info
 expect 1 'GPUSHMEM_HEAP_SIZE=lots is not a size' env GPUSHMEM_HEAP_SIZE=lots "$gpushmem" info
 expect 2 "unknown option '--everything'; see gpushmem info --help" "$gpushmem" info --everything
-expect 2 "unknown argument 'everything'" "$gpushmem" info everything
+expect 2 "'everything' is one argument too many" "$gpushmem" info everything
+expect 2 "'--peers' is one argument too many" "$gpushmem" info --settings-markdown --peers
 expect 2 "option '--peers=2' takes no value" "$gpushmem" info --peers=2
 expect 0 '^usage: gpushmem info' "$gpushmem" info --help
 expect 0 '^PE 0 reaches PE 0 ' "$gpushmem" info --peers
