@@ -1,14 +1,28 @@
+# gpushmem_add_test(NAME name COMMAND command... LABELS label... [TIMEOUT seconds] [ENVIRONMENT NAME=value...]
+#                   [PROPERTIES name value...])
+# What every test of the project is registered with. The first word of the command may be a target; the time limit, 120 s if
+# none is given, is against hangs only.
+function(gpushmem_add_test)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;TIMEOUT" "COMMAND;LABELS;ENVIRONMENT;PROPERTIES")
+  if(arg_UNPARSED_ARGUMENTS OR NOT arg_NAME OR NOT arg_COMMAND OR NOT arg_LABELS)
+    message(FATAL_ERROR "gpushmem_add_test: wants NAME, COMMAND and LABELS, does not know '${arg_UNPARSED_ARGUMENTS}' (${arg_NAME})")
+  endif()
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 120)
+  endif()
+  add_test(NAME ${arg_NAME} COMMAND ${arg_COMMAND})
+  set_tests_properties(${arg_NAME} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT} ENVIRONMENT "${arg_ENVIRONMENT}"
+    ${arg_PROPERTIES})
+endfunction()
+
 # Tests on real verbs devices, in the Soft-RoCE guest (tests/softroce/README.md).
 
 # gpushmem_add_softroce_test(NAME name COMMAND command... [RAILS n] [TIMEOUT seconds] [LABELS label...]
-#                            [OPTIONS guest.sh option...])
+#                            [ENVIRONMENT NAME=value...] [PROPERTIES name value...] [OPTIONS guest.sh option...])
 # Runs the command, whose first word may be a target, in the guest: two rxe devices, or four with RAILS 2. A boot costs
 # about 4 s, so let the command be a script where several short things are to be run. Always has the label softroce.
 function(gpushmem_add_softroce_test)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;RAILS;TIMEOUT" "COMMAND;LABELS;OPTIONS")
-  if(arg_UNPARSED_ARGUMENTS OR NOT arg_NAME OR NOT arg_COMMAND)
-    message(FATAL_ERROR "gpushmem_add_softroce_test: wants NAME and COMMAND, does not know '${arg_UNPARSED_ARGUMENTS}'")
-  endif()
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;RAILS;TIMEOUT" "COMMAND;LABELS;ENVIRONMENT;PROPERTIES;OPTIONS")
   if(NOT arg_RAILS)
     set(arg_RAILS 1)
   endif()
@@ -19,55 +33,48 @@ function(gpushmem_add_softroce_test)
   if(TARGET ${program})
     set(program $<TARGET_FILE:${program}>)
   endif()
-  add_test(NAME ${arg_NAME}
-    COMMAND ${PROJECT_SOURCE_DIR}/tests/softroce/guest.sh --rails ${arg_RAILS} --timeout ${arg_TIMEOUT} ${arg_OPTIONS}
-            -- ${program} ${arg_COMMAND})
-  list(PREPEND arg_LABELS softroce)
   math(EXPR limit "${arg_TIMEOUT} + 200")
-  set_tests_properties(${arg_NAME} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${limit}
-    RESOURCE_LOCK softroce FIXTURES_REQUIRED softroce_kernel)
+  gpushmem_add_test(${arg_UNPARSED_ARGUMENTS} NAME ${arg_NAME} LABELS softroce ${arg_LABELS} TIMEOUT ${limit}
+    ENVIRONMENT ${arg_ENVIRONMENT}
+    COMMAND ${PROJECT_SOURCE_DIR}/tests/softroce/guest.sh --rails ${arg_RAILS} --timeout ${arg_TIMEOUT} ${arg_OPTIONS}
+            -- ${program} ${arg_COMMAND}
+    PROPERTIES RESOURCE_LOCK softroce FIXTURES_REQUIRED softroce_kernel ${arg_PROPERTIES})
 endfunction()
 
-# Tests on the software HCA (tests/softhca/README.md): verbs devices without hardware or guest, in host memory.
+# Settings under which the library finds the CUDA driver of tests/fakes/cuda where it looks for the real one, and has its heap
+# in that one's memory. Misuse of the driver, and what is not released at exit, fail the test.
+set(GPUSHMEM_FAKE_GPU "LD_LIBRARY_PATH=$<TARGET_FILE_DIR:fake_cuda_new>" GPUSHMEM_HEAP_KIND=device GPUSHMEM_HEAP_SIZE=16M)
+set(GPUSHMEM_FAKE_GPU_FAILS FAIL_REGULAR_EXPRESSION "fake cuda: ")
 
-# gpushmem_add_softhca_test(NAME name COMMAND command... [DEVICES n] [TIMEOUT seconds] [LABELS label...]
-#                           [ENVIRONMENT NAME=value...])
-# Runs the command, whose first word may be a target, with the software HCA in the place of libibverbs and with verbs as
-# the only transport. Always has the label softhca. Several may run at once: each has devices of its own.
+# Tests on the software HCA (tests/softhca/README.md): verbs devices without hardware or guest.
+
+# gpushmem_add_softhca_test(NAME name COMMAND command... [GPU] [DEVICES n] [LABELS label...] [TIMEOUT seconds]
+#                           [ENVIRONMENT NAME=value...] [PROPERTIES name value...])
+# Runs the command with the software HCA in the place of libibverbs and with verbs as the only transport. Always has the label
+# softhca; with GPU the heap is in fake GPU memory, label fakegpu. Several may run at once: each has devices of its own.
 function(gpushmem_add_softhca_test)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;DEVICES;TIMEOUT" "COMMAND;LABELS;ENVIRONMENT")
-  if(arg_UNPARSED_ARGUMENTS OR NOT arg_NAME OR NOT arg_COMMAND)
-    message(FATAL_ERROR "gpushmem_add_softhca_test: wants NAME and COMMAND, does not know '${arg_UNPARSED_ARGUMENTS}'")
-  endif()
+  cmake_parse_arguments(PARSE_ARGV 0 arg "GPU" "NAME;DEVICES;TIMEOUT" "COMMAND;LABELS;ENVIRONMENT;PROPERTIES")
   if(NOT arg_DEVICES)
     set(arg_DEVICES 1)
   endif()
-  if(NOT arg_TIMEOUT)
-    set(arg_TIMEOUT 120)
+  if(arg_GPU)
+    list(PREPEND arg_LABELS fakegpu)
+    list(PREPEND arg_ENVIRONMENT ${GPUSHMEM_FAKE_GPU})
+    list(PREPEND arg_PROPERTIES ${GPUSHMEM_FAKE_GPU_FAILS})
   endif()
-  add_test(NAME ${arg_NAME} COMMAND ${arg_COMMAND})
-  list(PREPEND arg_LABELS softhca)
   # A sanitizer's runtime wants to come first in the process; it may come second here, since this library needs none.
-  set_tests_properties(${arg_NAME} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT}
-    ENVIRONMENT "LD_PRELOAD=$<TARGET_FILE:gpushmem_softhca>;GPUSHMEM_TRANSPORTS=verbs;ASAN_OPTIONS=verify_asan_link_order=0;GPUSHMEM_SOFTHCA_DIR=/dev/shm/gpushmem-${arg_NAME};GPUSHMEM_SOFTHCA_DEVICES=${arg_DEVICES};${arg_ENVIRONMENT}")
+  gpushmem_add_test(${arg_UNPARSED_ARGUMENTS} NAME ${arg_NAME} COMMAND ${arg_COMMAND} TIMEOUT ${arg_TIMEOUT}
+    LABELS softhca ${arg_LABELS} PROPERTIES ${arg_PROPERTIES}
+    ENVIRONMENT LD_PRELOAD=$<TARGET_FILE:gpushmem_softhca> GPUSHMEM_TRANSPORTS=verbs ASAN_OPTIONS=verify_asan_link_order=0
+                GPUSHMEM_SOFTHCA_DIR=/dev/shm/gpushmem-${arg_NAME} GPUSHMEM_SOFTHCA_DEVICES=${arg_DEVICES} ${arg_ENVIRONMENT})
 endfunction()
 
-# Tests on GPUs that are none: the CUDA driver of tests/fakes/cuda, where the library finds the real one.
-
-# gpushmem_add_fake_gpu_test(NAME name COMMAND command... [TIMEOUT seconds] [LABELS label...] [ENVIRONMENT NAME=value...])
-# Runs the command, whose first word may be a target, with a heap in fake GPU memory. Misuse of the driver, and what is not
-# released at exit, fail the test. Always has the label fakegpu.
+# gpushmem_add_fake_gpu_test(NAME name COMMAND command... [LABELS label...] [TIMEOUT seconds] [ENVIRONMENT NAME=value...]
+#                            [PROPERTIES name value...])
+# Runs the command with a heap in fake GPU memory. Always has the label fakegpu.
 function(gpushmem_add_fake_gpu_test)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;TIMEOUT" "COMMAND;LABELS;ENVIRONMENT")
-  if(arg_UNPARSED_ARGUMENTS OR NOT arg_NAME OR NOT arg_COMMAND)
-    message(FATAL_ERROR "gpushmem_add_fake_gpu_test: wants NAME and COMMAND, does not know '${arg_UNPARSED_ARGUMENTS}'")
-  endif()
-  if(NOT arg_TIMEOUT)
-    set(arg_TIMEOUT 120)
-  endif()
-  add_test(NAME ${arg_NAME} COMMAND ${arg_COMMAND})
-  list(PREPEND arg_LABELS fakegpu)
-  set_tests_properties(${arg_NAME} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT}
-    FAIL_REGULAR_EXPRESSION "fake cuda: "
-    ENVIRONMENT "LD_LIBRARY_PATH=$<TARGET_FILE_DIR:fake_cuda_new>;GPUSHMEM_HEAP_KIND=device;GPUSHMEM_HEAP_SIZE=16M;${arg_ENVIRONMENT}")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;TIMEOUT" "COMMAND;LABELS;ENVIRONMENT;PROPERTIES")
+  gpushmem_add_test(${arg_UNPARSED_ARGUMENTS} NAME ${arg_NAME} COMMAND ${arg_COMMAND} TIMEOUT ${arg_TIMEOUT}
+    LABELS fakegpu ${arg_LABELS} PROPERTIES ${GPUSHMEM_FAKE_GPU_FAILS} ${arg_PROPERTIES}
+    ENVIRONMENT ${GPUSHMEM_FAKE_GPU} ${arg_ENVIRONMENT})
 endfunction()
