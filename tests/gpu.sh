@@ -25,7 +25,7 @@ done
 
 # Not the whole build: what runs here.
 targets='gpushmem gpushmem_cli gpushmem-perf.cuda gpu_heap gpu_ops perf_gpu_ring_rates perf_put_path.cuda gpushmem_softhca softhca_test'
-targets+=' gpu_cubin gpu_rdc'
+targets+=' gpu_cubin gpu_rdc moe_dispatch.cuda kv_transfer.cuda'
 for name in basic rma amo order errors tiny lost stream local; do
     [ ! -e tests/device/$name.cu ] || targets+=" device_$name.cuda"
 done
@@ -123,6 +123,8 @@ check "a stream goes on after a wait in vain" job 1 env GPUSHMEM_WAIT_TIMEOUT_MS
 for p2p in 1 0; do
     check "kernels from cubin, fatbin and PTX, P2P=$p2p" job 2 env GPUSHMEM_P2P=$p2p "$bin/gpu_cubin" "$bin"/cubin_kernel.*
     check "relocatable device code, P2P=$p2p" job 2 env GPUSHMEM_P2P=$p2p "$bin/gpu_rdc"
+    check "example moe_dispatch, 2 PEs, P2P=$p2p" job 2 env GPUSHMEM_P2P=$p2p "$bin/moe_dispatch.cuda" 256 1024 20
+    check "example kv_transfer, 2 PEs, P2P=$p2p" job 2 env GPUSHMEM_P2P=$p2p "$bin/kv_transfer.cuda" 8 8192
 done
 if python3 -c 'import torch' 2>/dev/null; then
     torch_pes=$((gpus < 2 ? 1 : 2)) # where PEs share a GPU their kernels wait for each other's time slices
@@ -158,6 +160,8 @@ for program in "$bin"/device_{basic,rma,amo,order,tiny,stream}.cuda; do
             'GPUSHMEM_SOFTHCA_REORDER=1 GPUSHMEM_SOFTHCA_DELAY_US=20' "$program" $rounds ;;
     esac
 done
+check "example moe_dispatch, software HCA" mission GPUSHMEM_SOFTHCA_REORDER=1 "$bin/moe_dispatch.cuda" 64 1024 10
+check "example kv_transfer, software HCA" mission GPUSHMEM_SOFTHCA_REORDER=1 "$bin/kv_transfer.cuda" 4 4096
 # Nothing is registered: through pinned host memory, mailboxes and the agent; then large pieces only.
 unregistered='GPUSHMEM_SOFTHCA_DMABUF=0 GPUSHMEM_SOFTHCA_PEERMEM=0'
 for name in basic rma amo order; do

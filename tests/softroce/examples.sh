@@ -15,6 +15,8 @@ run() {
 run "$bin/hello"
 run "$bin/heat" --image "$image" --steps 20 --check
 run "$bin/gups" 500
+run "$bin/moe_dispatch" 32 256 5
+run "$bin/kv_transfer" 4 512
 for device in rxe0 rxe1; do
     sent=$(cat /sys/class/infiniband/$device/ports/1/hw_counters/sent_pkts)
     echo "examples.sh: $device sent $sent packets"

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Mixture of experts: the experts of a layer are spread over the PEs. Kernels put each token into the memory of its experts'
+// PEs, and the experts' kernels put their answers back. The host only queues kernels.
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "layer.cuh"
+
+#if defined(__CUDACC__)
+enum { BLOCKS = 256, THREADS = 256, TOKENS = 512, WIDTH = 2048, STEPS = 100 };
+#else
+enum { BLOCKS = 2, THREADS = 2, TOKENS = 64, WIDTH = 512, STEPS = 20 }; // operating system threads
+#endif
+
+// Kernels of a stream run one after the other. No block waits for another of its own launch, so grids may be of any size.
+static int run_steps(const struct moe *m, uint64_t first, uint64_t last)
+{
+    int status = 0, pairs = gpushmem_n_pes() * SLICES;
+    for (uint64_t step = first; step <= last && !status; step++) {
+        status = GPUSHMEM_LAUNCH(route, BLOCKS, THREADS, NULL, *m, step);
+        status = status ? status : GPUSHMEM_LAUNCH(dispatch, pairs, THREADS, NULL, *m, step);
+        status = status ? status : GPUSHMEM_LAUNCH(experts, pairs, THREADS, NULL, *m, step);
+        status = status ? status : GPUSHMEM_LAUNCH(combine, BLOCKS, THREADS, NULL, *m, step);
+    }
+    status = status ? status : gpushmem_launch_wait(NULL);
+    return status ? status : gpushmem_barrier_all();
+}
+
+static double now_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+// The wrong values of all PEs, on PE 0.
+static int check(const struct moe *m, uint64_t steps, uint64_t *wrong)
+{
+    uint64_t mine = 0, *sum = (uint64_t *)gpushmem_calloc(1, sizeof *sum);
+    int status = sum ? moe_check(m, steps, &mine) : GPUSHMEM_ERR_NO_MEMORY;
+    status = status ? status : gpushmem_barrier_all(); // every PE's sum is 0 before others add to it
+    status = status ? status : gpushmem_uint64_atomic_add(sum, mine, 0);
+    status = status ? status : gpushmem_barrier_all();
+    if (!status && gpushmem_my_pe() == 0)
+        status = gpushmem_uint64_get(wrong, sum, 1, 0);
+    return status ? status : gpushmem_free(sum);
+}
+
+static void report(const struct moe *m, uint64_t steps, double seconds, uint64_t wrong)
+{
+    double tokens = (double)m->tokens * (double)steps, bytes = tokens * TOP * 2.0 * m->width * sizeof(float);
+    printf("moe_dispatch: %s: %d PEs, %d experts, top %d of %" PRIu32 " tokens x %" PRIu32 " floats: %.2f GB/s a PE, "
+           "%.0f tokens/s", wrong ? "failed" : "ok", gpushmem_n_pes(), EXPERTS * gpushmem_n_pes(), TOP, m->tokens, m->width,
+           bytes / seconds * 1e-9, tokens * gpushmem_n_pes() / seconds);
+    if (wrong)
+        printf(", %" PRIu64 " values differ from the serial run", wrong);
+    printf("\n");
+}
+
+static int run(uint32_t tokens, uint32_t width, uint64_t steps)
+{
+    struct moe m;
+    uint64_t wrong = 0;
+    int status = moe_create(&m, tokens, width);
+    status = status ? status : run_steps(&m, 1, 1); // loads the kernels, connects the PEs
+    double begin = now_s();
+    status = status ? status : run_steps(&m, 2, steps + 1);
+    double seconds = now_s() - begin;
+    status = status ? status : check(&m, steps + 1, &wrong);
+    if (!status && gpushmem_my_pe() == 0)
+        report(&m, steps, seconds, wrong);
+    status = status ? status : moe_free(&m);
+    return status ? status : wrong != 0; // counted on PE 0: the others do not end the job before it has said so
+}
+
+int main(int argc, char **argv)
+{
+    uint64_t numbers[] = {TOKENS, WIDTH, STEPS};
+    for (int i = 1; i < argc && i <= 3; i++)
+        numbers[i - 1] = strtoull(argv[i], NULL, 10);
+    uint64_t tokens = numbers[0], width = numbers[1], steps = numbers[2];
+    if (!tokens || tokens > 1u << 20 || !width || width > 1u << 20 || !steps || steps > 1000) { // sums stay exact up to there
+        fprintf(stderr, "usage: moe_dispatch [tokens of each PE] [floats of a token] [steps, up to 1000]\n");
+        return 2;
+    }
+    int status = gpushmem_init();
+    if (!status)
+        status = run((uint32_t)tokens, (uint32_t)width, steps);
+    if (status >= 0 && gpushmem_finalize())
+        status = -1;
+    if (status < 0)
+        fprintf(stderr, "moe_dispatch: %s\n", gpushmem_last_error());
+    return status != 0;
+}
