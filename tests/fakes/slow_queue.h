@@ -9,5 +9,7 @@
 extern const struct gpsh_queue_ops slow_queue_ops;
 // While not 0, every check() fails with it and nothing is done any more: a GPU that broke.
 extern _Atomic int slow_queue_broken;
+// While not 0, nothing is done yet.
+extern _Atomic int slow_queue_held;
 
 #endif

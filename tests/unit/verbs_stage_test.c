@@ -203,3 +203,34 @@ Test(verbs_stage, agent__queue_breaks__senders_are_told)
     cr_assert_eq(pair.channel->flows[1].error, GPUSHMEM_ERR_TRANSPORT);
     cr_assert(pair.failed_pe == 1 && logged("its GPU failed"));
 }
+
+// The peer is lost while the GPU still copies into a block: the next to send by that block must not find it overwritten.
+Test(verbs_stage, failure__copy_into_block_under_way__block_is_not_used_again)
+{
+    static char mine[8192];
+    pair.settings[0] = "GPUSHMEM_GPUDIRECT_DISTANCE=none";
+    pair.settings[1] = "GPUSHMEM_STAGE_THRESHOLD=8K";
+    pair.queues = &slow_queue_ops;
+    cr_assert_eq(fake_pair_open(&pair), 0);
+    const struct verbs_channel *channel = &verbs()->channels[0];
+    int before = channel->bounce.free_large;
+    struct gpsh_op small = fake_put(pair.heap, 0, 8), large = fake_put(pair.heap + (1 << 20), 0, sizeof mine);
+    memset(pair.heap + (1 << 20), 'a', sizeof mine);
+    cr_assert(fake_post_op(&pair, &small) >= 0);
+    atomic_store(&slow_queue_held, 1);
+    cr_assert(fake_post_op(&pair, &large) >= 0);
+    fake_run(1, IBV_WC_RETRY_EXC_ERR);
+    fake_settle(&pair);
+    cr_assert_eq(pair.failed_pe, 1);
+    memset(mine, 'b', sizeof mine);
+    struct gpsh_op captured = fake_put(mine, 0, sizeof mine);
+    captured.pe = 0;
+    captured.flags = GPSH_OP_CAPTURE;
+    cr_assert(fake_post_op(&pair, &captured) >= 0);
+    atomic_store(&slow_queue_held, 0);
+    for (int i = 0; i < 20000 && *channel->copies->done < channel->copied; i++)
+        usleep(100);
+    fake_settle(&pair);
+    cr_assert_arr_eq(pair.heap, mine, sizeof mine);
+    cr_assert_eq(channel->bounce.free_large, before, "a block was lost");
+}

@@ -324,6 +324,16 @@ static void check_copies(struct verbs_stage_pipe *pipe)
         fail_copies(pipe);
 }
 
+// Whether the GPU still works on a block of the pipe. One that broke reaches no mark, but does not write any more either.
+static bool is_copying(struct verbs_stage_pipe *pipe)
+{
+    struct verbs_channel *channel = pipe->flow->channel;
+    bool copying = false;
+    for (uint64_t number = pipe->retired + 1; number <= pipe->begun; number++)
+        copying |= !stage_copied(channel, stage_chunk_at(pipe, number)->copy);
+    return copying && (++pipe->idle % CHECK_EVERY || channel->verbs->stage.queues->check(channel->copies) >= 0);
+}
+
 // After a failure: the blocks come back when neither NIC nor GPU works on them any more.
 static void drain(struct verbs_stage_pipe *pipe)
 {
@@ -331,6 +341,8 @@ static void drain(struct verbs_stage_pipe *pipe)
     for (int i = 0; i < pipe->flow->n_rails; i++)
         if (pipe->flow->lanes[i].head != pipe->flow->lanes[i].tail)
             return;
+    if (is_copying(pipe))
+        return;
     for (; pipe->retired < pipe->begun; pipe->retired++)
         gpsh_verbs_bounce_give(&channel->bounce, stage_chunk_at(pipe, pipe->retired + 1)->block);
     gpsh_verbs_bounce_give(&channel->bounce, pipe->poll_block);
