@@ -98,6 +98,14 @@ static int open_channels(struct gpsh_proxy *proxy)
     return 0;
 }
 
+static bool any_mixed(void)
+{
+    bool mixed = false;
+    for (int pe = 0; pe < gpsh.n_pes; pe++)
+        mixed |= gpsh_peer_amo_transport(&gpsh.peers[pe]) != gpsh.peers[pe].data;
+    return mixed;
+}
+
 static int make_proxy(void)
 {
     const struct gpsh_settings *s = &gpsh.settings;
@@ -106,6 +114,7 @@ static int make_proxy(void)
         .n_pes = gpsh.n_pes,
         .heap = gpsh.heap,
         .heap_bytes = gpsh.heap_bytes,
+        .mixed = any_mixed(),
         .host_memory = !gpsh.device_heap,
         .local_known = gpsh.device_heap ? gpsh_local_known : NULL,
         .peers = gpsh.peers,

@@ -66,6 +66,7 @@ struct gpsh_proxy_env {
     int n_pes;
     char *heap;                        // of this PE
     uint64_t heap_bytes;
+    bool mixed;                        // some PE's data and atomics go by two transports
     bool host_memory;                  // payload is ordinary host memory: small sources may be copied
     // Is that memory outside the heap what a kernel may name as local? NULL: nobody can tell, any memory of the process is.
     bool (*local_known)(uint64_t address, uint64_t bytes);

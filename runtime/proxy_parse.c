@@ -277,6 +277,15 @@ static enum step post_strided(struct gpsh_proxy_thread *thread, struct gpsh_prox
     return STEP_POSTED;
 }
 
+// Row "fence, mixed" of docs/memory-model.md: two transports do not order their operations. Then the fence stays where it is
+// until what its ring holds before it is complete.
+static bool fence_must_wait(const struct gpsh_proxy_env *env, const struct gpsh_proxy_ring *ring, int pe)
+{
+    if (GPSH_LIKELY(!env->mixed) || ring->retired == ring->parsed)
+        return false;
+    return pe == GPSH_ALL_PES || gpsh_peer_amo_transport(&env->peers[pe]) != env->peers[pe].data;
+}
+
 static void fence(struct gpsh_proxy_thread *thread, int pe)
 {
     for (int t = 0; t < GPSH_MAX_TRANSPORTS; t++)
@@ -303,6 +312,8 @@ static enum step post_current(struct gpsh_proxy_thread *thread, struct gpsh_prox
         gpsh_inflight_finish(entry, 0);
         return STEP_POSTED;
     case GPUSHMEM_CMD_FENCE:
+        if (fence_must_wait(&thread->proxy->env, ring, ring->current.pe))
+            return STEP_MORE_LATER;
         fence(thread, ring->current.pe);
         gpsh_inflight_finish(entry, 0);
         return STEP_POSTED;

@@ -265,6 +265,35 @@ Test(proxy, put_signal__atomics_by_another_transport__goes_there_as_a_whole)
     cr_expect_eq(other.ops[0].kind, GPSH_OP_PUT_SIGNAL);
 }
 
+// Nothing but completion orders what goes by two transports.
+Test(proxy, fence__data_and_atomics_by_two_transports__waits_for_what_is_before_it)
+{
+    peers[1].amo = 1;
+    proxy->env.mixed = true;
+    push(0, (struct gpushmem_command){.opcode = GPUSHMEM_CMD_AMO, .pe = 1, .remote = (uintptr_t)heap, .bytes = 8,
+                                      .extra = GPUSHMEM_AMO_ADD});
+    push(0, (struct gpushmem_command){.opcode = GPUSHMEM_CMD_FENCE, .pe = 2});
+    push(0, put_to(2));
+    push(0, (struct gpushmem_command){.opcode = GPUSHMEM_CMD_FENCE, .pe = -1});
+    push(0, put_to(1));
+    push(1, put_to(3));
+    step();
+    step();
+    cr_assert_eq(other.n_ops, 1);
+    cr_assert_eq(fake.n_ops, 2, "PE 2 is reached by one way only, and ring 1 is not concerned");
+    fake_complete(&fake, 2, 1);
+    step();
+    cr_expect_eq(fake.n_ops, 2, "the put to PE 1 overtakes the atomic");
+    fake_complete(&other, 1, 1);
+    step();
+    step();
+    cr_assert_eq(fake.n_ops, 3);
+    cr_expect_eq(fake.ops[2].pe, 1);
+    fake_complete(&fake, 1, 1);
+    step();
+    cr_expect_eq(completed(0), 5);
+}
+
 Test(proxy, strided__many_elements__posted_in_pieces_across_passes)
 {
     struct gpushmem_command c = {.opcode = GPUSHMEM_CMD_IPUT, .flags = GPUSHMEM_CMD_REPLY_SOURCE, .pe = 1,
