@@ -37,40 +37,26 @@ static inline __attribute__((always_inline)) void gpsh_direct_copy(void *to, con
         memmove(to, from, bytes); // memmove: a put to oneself may overlap
 }
 
-// Atomic read-modify-write, sequentially consistent; returns the previous value.
-static inline __attribute__((always_inline)) uint64_t gpsh_direct_amo64(uint64_t *word, enum gpsh_amo amo, uint64_t operand, uint64_t compare)
-{
-    switch (amo) {
-    case GPSH_AMO_FETCH: return __atomic_load_n(word, __ATOMIC_SEQ_CST);
-    case GPSH_AMO_SET:
-    case GPSH_AMO_SWAP: return __atomic_exchange_n(word, operand, __ATOMIC_SEQ_CST);
-    case GPSH_AMO_ADD: return __atomic_fetch_add(word, operand, __ATOMIC_SEQ_CST);
-    case GPSH_AMO_AND: return __atomic_fetch_and(word, operand, __ATOMIC_SEQ_CST);
-    case GPSH_AMO_OR: return __atomic_fetch_or(word, operand, __ATOMIC_SEQ_CST);
-    case GPSH_AMO_XOR: return __atomic_fetch_xor(word, operand, __ATOMIC_SEQ_CST);
-    case GPSH_AMO_CSWAP:
-        __atomic_compare_exchange_n(word, &compare, operand, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
-        return compare;
+// gpsh_direct_amo64 and gpsh_direct_amo32: atomic read-modify-write, sequentially consistent; return the previous value.
+#define GPSH_DIRECT_AMO(NAME, TYPE)                                                                                      \
+    static inline __attribute__((always_inline)) TYPE NAME(TYPE *word, enum gpsh_amo amo, TYPE operand, TYPE compare)    \
+    {                                                                                                                    \
+        switch (amo) {                                                                                                   \
+        case GPSH_AMO_FETCH: return __atomic_load_n(word, __ATOMIC_SEQ_CST);                                             \
+        case GPSH_AMO_SET:                                                                                               \
+        case GPSH_AMO_SWAP: return __atomic_exchange_n(word, operand, __ATOMIC_SEQ_CST);                                 \
+        case GPSH_AMO_ADD: return __atomic_fetch_add(word, operand, __ATOMIC_SEQ_CST);                                   \
+        case GPSH_AMO_AND: return __atomic_fetch_and(word, operand, __ATOMIC_SEQ_CST);                                   \
+        case GPSH_AMO_OR: return __atomic_fetch_or(word, operand, __ATOMIC_SEQ_CST);                                     \
+        case GPSH_AMO_XOR: return __atomic_fetch_xor(word, operand, __ATOMIC_SEQ_CST);                                   \
+        case GPSH_AMO_CSWAP:                                                                                             \
+            __atomic_compare_exchange_n(word, &compare, operand, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);                 \
+            return compare;                                                                                              \
+        }                                                                                                                \
+        return 0;                                                                                                        \
     }
-    return 0;
-}
-
-static inline __attribute__((always_inline)) uint32_t gpsh_direct_amo32(uint32_t *word, enum gpsh_amo amo, uint32_t operand, uint32_t compare)
-{
-    switch (amo) {
-    case GPSH_AMO_FETCH: return __atomic_load_n(word, __ATOMIC_SEQ_CST);
-    case GPSH_AMO_SET:
-    case GPSH_AMO_SWAP: return __atomic_exchange_n(word, operand, __ATOMIC_SEQ_CST);
-    case GPSH_AMO_ADD: return __atomic_fetch_add(word, operand, __ATOMIC_SEQ_CST);
-    case GPSH_AMO_AND: return __atomic_fetch_and(word, operand, __ATOMIC_SEQ_CST);
-    case GPSH_AMO_OR: return __atomic_fetch_or(word, operand, __ATOMIC_SEQ_CST);
-    case GPSH_AMO_XOR: return __atomic_fetch_xor(word, operand, __ATOMIC_SEQ_CST);
-    case GPSH_AMO_CSWAP:
-        __atomic_compare_exchange_n(word, &compare, operand, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
-        return compare;
-    }
-    return 0;
-}
+GPSH_DIRECT_AMO(gpsh_direct_amo64, uint64_t)
+GPSH_DIRECT_AMO(gpsh_direct_amo32, uint32_t)
 
 // Row "put_signal": visible after everything stored before it. Pairs with the acquire loads of wait and test.
 static inline void gpsh_direct_signal(uint64_t *word, bool add, uint64_t value)

@@ -6,23 +6,9 @@
 
 #include "contract.h"
 #include "runtime/error.h"
+#include "tests/fakes/amo_model.h"
 
 enum { WORDS = 4096 }; // offset of the words worked on
-
-static uint64_t model(enum gpsh_amo amo, uint64_t old, uint64_t operand, uint64_t compare)
-{
-    switch (amo) {
-    case GPSH_AMO_FETCH: return old;
-    case GPSH_AMO_SET:
-    case GPSH_AMO_SWAP: return operand;
-    case GPSH_AMO_ADD: return old + operand;
-    case GPSH_AMO_CSWAP: return old == compare ? operand : old;
-    case GPSH_AMO_AND: return old & operand;
-    case GPSH_AMO_OR: return old | operand;
-    case GPSH_AMO_XOR: return old ^ operand;
-    }
-    return 0;
-}
 
 // One atomic on a word at WORDS + 16 with known neighbours, with or without a result.
 static bool one_amo(struct world *world, enum gpsh_amo amo, int width, uint64_t old, uint64_t operand, uint64_t compare,
@@ -33,7 +19,7 @@ static bool one_amo(struct world *world, enum gpsh_amo amo, int width, uint64_t 
     memset(target_at(world, WORDS), 0xa5, 40);
     memcpy(target_at(world, offset), &old, (size_t)width);
     memcpy(expected, target_at(world, WORDS), 40);
-    uint64_t value = model(amo, old & mask, operand & mask, compare & mask);
+    uint64_t value = amo_model(amo, old & mask, operand & mask, compare & mask);
     memcpy(expected + offset - WORDS, &value, (size_t)width);
     memset(result, 0x77, sizeof result);
     struct gpsh_op op = amo_op(world, amo, width, offset, operand, compare, fetch ? result : NULL);
@@ -77,7 +63,7 @@ static bool order_on_a_word(struct world *world)
         uint64_t mask = (width == 8 ? UINT64_MAX : UINT32_MAX) << shift;
         uint64_t old = (words[word] & mask) >> shift, compare = random & 64 ? old : operand;
         enum gpsh_amo amo = (enum gpsh_amo)(random >> 8 & 7);
-        uint64_t value = model(amo, old, operand, compare);
+        uint64_t value = amo_model(amo, old, operand, compare);
         expected[i] = old;
         words[word] = (words[word] & ~mask) | (value << shift & mask);
         struct gpsh_op op = amo_op(world, amo, width, (uint64_t)(WORDS + word * 8 + shift / 8), operand, compare, &results[i]);

@@ -6,8 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/fakes/fake_pair.h"
 #include "runtime/error.h"
+#include "tests/fakes/amo_model.h"
+#include "tests/fakes/fake_pair.h"
 
 enum { ROUNDS = 150, OPERATIONS = 120, AREA = 100000, MOST_BYTES = 40000 };
 
@@ -52,19 +53,6 @@ static void open_random(struct run *run)
     cr_assert_eq(fake_pair_open(&run->pair), 0, "%s", gpsh_last_error());
 }
 
-static uint64_t model_amo(enum gpsh_amo amo, uint64_t old, uint64_t operand, uint64_t compare)
-{
-    switch (amo) {
-    case GPSH_AMO_FETCH: return old;
-    case GPSH_AMO_ADD: return old + operand;
-    case GPSH_AMO_CSWAP: return old == compare ? operand : old;
-    case GPSH_AMO_AND: return old & operand;
-    case GPSH_AMO_OR: return old | operand;
-    case GPSH_AMO_XOR: return old ^ operand;
-    default: return operand;
-    }
-}
-
 static struct gpsh_op random_put(struct run *run, int i)
 {
     uint64_t bytes = draw(run, 4) ? draw(run, 300) : draw(run, MOST_BYTES), to = draw(run, AREA);
@@ -91,7 +79,7 @@ static struct gpsh_op random_amo(struct run *run, int i)
     uint64_t old = 0, at = draw(run, 40) * (uint64_t)width, operand = draw(run, 1u << 31);
     enum gpsh_amo amo = (enum gpsh_amo)draw(run, GPSH_AMO_XOR + 1);
     memcpy(&old, run->model + at, (size_t)width);
-    uint64_t compare = draw(run, 2) ? old : 5, value = model_amo(amo, old, operand, compare);
+    uint64_t compare = draw(run, 2) ? old : 5, value = amo_model(amo, old, operand, compare);
     memcpy(run->model + at, &value, (size_t)width);
     run->expected[i] = old;
     return fake_amo(amo, width, at, operand, compare, &run->results[i]);

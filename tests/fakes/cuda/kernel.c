@@ -5,13 +5,12 @@
 #include <string.h>
 
 #include "internal.h"
+#include "runtime/direct.h"
 
 enum { MOST_FUNCTIONS = 32, NAME_BYTES = 32 };
 
-enum instruction { ADD, EXCHANGE, AND, OR, XOR, COMPARE };
-
 struct fake_atomic {
-    enum instruction instruction;
+    enum gpsh_amo amo;
     int width;
 };
 
@@ -19,9 +18,12 @@ static const struct {
     const char *text;
     struct fake_atomic atomic;
 } known[] = {
-    {"add.u64 ", {ADD, 8}},      {"add.u32 ", {ADD, 4}},      {"exch.b64 ", {EXCHANGE, 8}}, {"exch.b32 ", {EXCHANGE, 4}},
-    {"and.b64 ", {AND, 8}},      {"and.b32 ", {AND, 4}},      {"or.b64 ", {OR, 8}},         {"or.b32 ", {OR, 4}},
-    {"xor.b64 ", {XOR, 8}},      {"xor.b32 ", {XOR, 4}},      {"cas.b64 ", {COMPARE, 8}},   {"cas.b32 ", {COMPARE, 4}},
+    {"add.u64 ", {GPSH_AMO_ADD, 8}},    {"add.u32 ", {GPSH_AMO_ADD, 4}},
+    {"exch.b64 ", {GPSH_AMO_SWAP, 8}},  {"exch.b32 ", {GPSH_AMO_SWAP, 4}},
+    {"and.b64 ", {GPSH_AMO_AND, 8}},    {"and.b32 ", {GPSH_AMO_AND, 4}},
+    {"or.b64 ", {GPSH_AMO_OR, 8}},      {"or.b32 ", {GPSH_AMO_OR, 4}},
+    {"xor.b64 ", {GPSH_AMO_XOR, 8}},    {"xor.b32 ", {GPSH_AMO_XOR, 4}},
+    {"cas.b64 ", {GPSH_AMO_CSWAP, 8}},  {"cas.b32 ", {GPSH_AMO_CSWAP, 4}},
 };
 
 struct gpsh_cu_function_opaque {
@@ -99,30 +101,6 @@ gpsh_cu_result cuModuleGetFunction(gpsh_cu_function *function, gpsh_cu_module mo
     return FAKE_NOT_FOUND;
 }
 
-static uint64_t execute64(enum instruction what, uint64_t *word, uint64_t x, uint64_t compare)
-{
-    switch (what) {
-    case ADD: return __atomic_fetch_add(word, x, __ATOMIC_SEQ_CST);
-    case EXCHANGE: return __atomic_exchange_n(word, x, __ATOMIC_SEQ_CST);
-    case AND: return __atomic_fetch_and(word, x, __ATOMIC_SEQ_CST);
-    case OR: return __atomic_fetch_or(word, x, __ATOMIC_SEQ_CST);
-    case XOR: return __atomic_fetch_xor(word, x, __ATOMIC_SEQ_CST);
-    default: __atomic_compare_exchange_n(word, &compare, x, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST); return compare;
-    }
-}
-
-static uint32_t execute32(enum instruction what, uint32_t *word, uint32_t x, uint32_t compare)
-{
-    switch (what) {
-    case ADD: return __atomic_fetch_add(word, x, __ATOMIC_SEQ_CST);
-    case EXCHANGE: return __atomic_exchange_n(word, x, __ATOMIC_SEQ_CST);
-    case AND: return __atomic_fetch_and(word, x, __ATOMIC_SEQ_CST);
-    case OR: return __atomic_fetch_or(word, x, __ATOMIC_SEQ_CST);
-    case XOR: return __atomic_fetch_xor(word, x, __ATOMIC_SEQ_CST);
-    default: __atomic_compare_exchange_n(word, &compare, x, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST); return compare;
-    }
-}
-
 static char *reachable(uintptr_t at, size_t bytes)
 {
     char *host;
@@ -141,9 +119,9 @@ static gpsh_cu_result run_atomic(struct fake_operation *self)
         return FAKE_ILLEGAL_ADDRESS;
     }
     if (self->atomic->width == 8)
-        old = execute64(self->atomic->instruction, (uint64_t *)(void *)word, self->value, self->compare);
+        old = gpsh_direct_amo64((uint64_t *)(void *)word, self->atomic->amo, self->value, self->compare);
     else
-        old = execute32(self->atomic->instruction, (uint32_t *)(void *)word, (uint32_t)self->value, (uint32_t)self->compare);
+        old = gpsh_direct_amo32((uint32_t *)(void *)word, self->atomic->amo, (uint32_t)self->value, (uint32_t)self->compare);
     if (result)
         *(uint64_t *)(void *)result = old;
     return 0;
