@@ -255,6 +255,7 @@ struct gpsh_emu_launch {
 // What gpushmem_stream_t points to. On a GPU the same name is CUDA's.
 struct CUstream_st {
     std::vector<gpsh_emu_launch *> queue; // the first one runs
+    size_t reserved = 0;                  // workers set aside: the threads of its largest launch since it was last empty
 };
 
 // One thread of the pool. It sleeps until `work` has a launch for it.
@@ -270,7 +271,8 @@ struct gpsh_emu_pool {
     pthread_cond_t idle_stream = PTHREAD_COND_INITIALIZER;
     std::vector<gpsh_emu_worker *> idle;
     size_t running = 0;  // launches begun and not over, or queued
-    size_t promised = 0; // idle workers that queued launches will need
+    size_t workers = 0;  // that exist: at least `reserved`, so a launch whose turn has come finds its threads idle
+    size_t reserved = 0; // by all streams
     CUstream_st standard; // stream NULL
 };
 
@@ -316,10 +318,13 @@ inline void gpsh_emu_end(gpsh_emu_pool &pool, gpsh_emu_worker *self)
         stream->queue.erase(stream->queue.begin());
         pool.running--;
         delete launch;
-        if (!stream->queue.empty())
+        if (!stream->queue.empty()) {
             gpsh_emu_begin(pool, stream->queue.front());
-        else
+        } else {
+            pool.reserved -= stream->reserved;
+            stream->reserved = 0;
             pthread_cond_broadcast(&pool.idle_stream);
+        }
     }
     pthread_mutex_unlock(&pool.lock);
 }
@@ -337,7 +342,7 @@ inline void *gpsh_emu_worker_main(void *arg)
     return nullptr;
 }
 
-// Makes sure that `count` workers are idle; the lock is held. 0 or a negative status.
+// Makes sure that there are `count` workers; the lock is held. 0 or a negative status.
 inline int gpsh_emu_grow(gpsh_emu_pool &pool, size_t count)
 {
     pthread_attr_t attributes;
@@ -345,14 +350,16 @@ inline int gpsh_emu_grow(gpsh_emu_pool &pool, size_t count)
     pthread_attr_setstacksize(&attributes, GPSH_EMU_STACK_BYTES);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     int error = 0;
-    while (!error && pool.idle.size() < count) {
+    while (!error && pool.workers < count) {
         gpsh_emu_worker *worker = new gpsh_emu_worker;
         pthread_t thread;
         error = pthread_create(&thread, &attributes, gpsh_emu_worker_main, worker);
-        if (error)
+        if (error) {
             delete worker;
-        else
+        } else {
             pool.idle.push_back(worker);
+            pool.workers++;
+        }
     }
     pthread_attr_destroy(&attributes);
     return error ? GPUSHMEM_ERR_NO_MEMORY : 0;
@@ -363,7 +370,6 @@ inline void gpsh_emu_begin(gpsh_emu_pool &pool, gpsh_emu_launch *launch)
 {
     unsigned threads = launch->block.x * launch->block.y * launch->block.z;
     launch->remaining = threads * (unsigned)launch->blocks.size();
-    pool.promised -= launch->remaining;
     for (size_t b = 0; b < launch->blocks.size(); b++) {
         for (unsigned t = 0; t < threads; t++) {
             gpsh_emu_worker *worker = pool.idle.back();
@@ -387,11 +393,13 @@ inline int gpsh_emu_submit(dim3 grid, dim3 block, gpushmem_stream_t stream, std:
         stream = &pool.standard;
     gpsh_emu_launch *launch = new gpsh_emu_launch(grid, block, std::move(body), stream);
     pthread_mutex_lock(&pool.lock);
-    int status = gpsh_emu_grow(pool, pool.promised + threads);
+    size_t more = threads > stream->reserved ? threads - stream->reserved : 0;
+    int status = gpsh_emu_grow(pool, pool.reserved + more);
     if (status) {
         delete launch;
     } else {
-        pool.promised += threads;
+        pool.reserved += more;
+        stream->reserved += more;
         pool.running++;
         stream->queue.push_back(launch);
         if (stream->queue.size() == 1)

@@ -155,6 +155,31 @@ static void test_add(gpushmem_stream_t one, gpushmem_stream_t two)
     CHECK_OK(gpushmem_barrier_all());
 }
 
+__global__ void count_threads(unsigned *count)
+{
+    atomicAdd(count, 1u);
+}
+
+// A long queue behind a wait, while another stream works. On CPU threads it takes those of one launch, not of all.
+static void test_queue(gpushmem_stream_t one, gpushmem_stream_t two)
+{
+    const int queued = 300, threads = 24;
+    unsigned *counts = (unsigned *)&words[8];
+    CHECK_OK(gpushmem_signal_wait_until_on_stream(&words[7], GPUSHMEM_CMP_EQ, 1, one));
+    for (int i = 0; i < queued; i++)
+        CHECK_OK(GPUSHMEM_LAUNCH(count_threads, 1, i % 2 ? threads : 1, one, &counts[0]));
+    CHECK_OK(GPUSHMEM_LAUNCH(count_threads, 2, threads, two, &counts[1]));
+    CHECK_OK(gpushmem_launch_wait(two));
+    CHECK(check_read(&counts[0]) == 0 && check_read(&counts[1]) == 2u * threads);
+#if !defined(__CUDACC__)
+    CHECK(gpsh_emu_the_pool().workers < 10u * threads);
+#endif
+    CHECK_OK(gpushmem_signal_op_on_stream(&words[7], 1, GPUSHMEM_SIGNAL_SET, me, two));
+    CHECK_OK(gpushmem_launch_wait(one));
+    CHECK_OK(gpushmem_launch_wait(two));
+    CHECK(check_read(&counts[0]) == queued / 2u * (threads + 1u));
+}
+
 // Nobody is ahead, and what was put before a barrier is there behind it.
 static void test_barriers(gpushmem_stream_t s)
 {
@@ -252,6 +277,7 @@ int main(int argc, char **argv)
         test_source(NULL); // the default stream
         test_waits(one, two);
         test_add(one, two);
+        test_queue(one, two);
         test_barriers(two);
         test_refusals(one);
     }
