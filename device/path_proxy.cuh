@@ -40,6 +40,23 @@ GPSH_DEV void gpsh_dev_submit(const struct gpushmem_dev &dev, struct gpushmem_co
         gpsh_dev_max64_relaxed_gpu(ring.mixed, index + 1);
 }
 
+// `bytes` = 1, 2, 4 or 8, whole where the address is aligned: a memcpy whose size is known only now takes single bytes.
+GPSH_DEV uint64_t gpsh_dev_load_small(const void *from, size_t bytes)
+{
+    uintptr_t address = (uintptr_t)from;
+    if (bytes == 8 && !(address & 7))
+        return *(const gpsh_dev_word64 *)from;
+    if (bytes == 4 && !(address & 3))
+        return *(const gpsh_dev_word32 *)from;
+    if (bytes == 2 && !(address & 1))
+        return *(const gpsh_dev_word16 *)from;
+    uint64_t value = 0;
+    GPSH_NO_UNROLL
+    for (size_t i = 0; i < bytes; i++)
+        value |= (uint64_t)((const uint8_t *)from)[i] << 8 * i;
+    return value;
+}
+
 // The low `bytes` of value: the command carries them, so the call never waits.
 GPSH_DEV void gpsh_dev_ring_put_value(const struct gpushmem_dev &dev, void *to, uint64_t value, size_t bytes, int pe)
 {
@@ -73,10 +90,8 @@ GPSH_DEV_CALL void gpsh_dev_ring_fence(const struct gpushmem_dev &dev, int pe)
 GPSH_DEV_CALL void gpsh_dev_ring_put_private(const struct gpushmem_dev &dev, char *to, const char *from, size_t bytes, int pe)
 {
     for (size_t at = 0, n; at < bytes; at += n) {
-        uint64_t value = 0;
         n = gpsh_dev_private_piece(bytes - at);
-        memcpy(&value, from + at, n);
-        gpsh_dev_ring_put_value(dev, to + at, value, n, pe);
+        gpsh_dev_ring_put_value(dev, to + at, gpsh_dev_load_small(from + at, n), n, pe);
     }
 }
 
@@ -91,11 +106,8 @@ GPSH_DEV_CALL void gpsh_dev_ring_get_private(const struct gpushmem_dev &dev, cha
 
 GPSH_DEV_CALL void gpsh_dev_ring_put(const struct gpushmem_dev &dev, void *to, const void *from, size_t bytes, int pe, bool blocking)
 {
-    bool small = bytes == 8 || bytes == 4 || bytes == 2 || bytes == 1;
-    if (small && blocking) {
-        uint64_t value = 0;
-        memcpy(&value, from, bytes);
-        gpsh_dev_ring_put_value(dev, to, value, bytes, pe);
+    if (bytes == 8 || bytes == 4 || bytes == 2 || bytes == 1) { // a load is quicker than the fence that a pointer wants
+        gpsh_dev_ring_put_value(dev, to, gpsh_dev_load_small(from, bytes), bytes, pe);
         return;
     }
     if (gpsh_dev_is_private(from)) {
@@ -175,17 +187,51 @@ GPSH_DEV uint64_t gpsh_dev_ring_amo(const struct gpushmem_dev &dev, enum gpushme
     return gpsh_dev_push_and_wait(dev, c, &value) ? 0 : value;
 }
 
-// Everything written into any ring for this PE is complete. Rings never used are skipped.
-GPSH_DEV void gpsh_dev_ring_quiet_pe(const struct gpushmem_dev &dev, int pe)
+// Asks a ring to say when everything that it was given for this PE before is complete: what completed_pe will reach then, or 0 if
+// the command could not be written (recorded).
+GPSH_DEV_CALL uint64_t gpsh_dev_ask_quiet_pe(const struct gpushmem_dev &dev, uint32_t number, int pe)
 {
-    for (uint32_t r = 0; r < dev.n_rings; r++) {
-        const struct gpushmem_ring ring = gpsh_dev_ring_at(dev, r);
-        if (!gpsh_dev_load64_relaxed_gpu(ring.head))
-            continue;
-        uint64_t index;
-        struct gpushmem_command c = gpsh_dev_command(GPUSHMEM_CMD_QUIET_PE, pe, nullptr, nullptr, 0);
-        if (gpsh_dev_push(dev, ring, c, &index) || gpsh_dev_await_answer(dev, ring, &ring.completed_pe[pe], index + 1))
-            return;
+    uint64_t index;
+    struct gpushmem_command c = gpsh_dev_command(GPUSHMEM_CMD_QUIET_PE, pe, nullptr, nullptr, 0);
+    return gpsh_dev_push(dev, gpsh_dev_ring_at(dev, number), c, &index) ? 0 : index + 1;
+}
+
+GPSH_DEV_CALL int gpsh_dev_await_quiet_pe(const struct gpushmem_dev &dev, uint32_t number, int pe, uint64_t answer)
+{
+    const struct gpushmem_ring ring = gpsh_dev_ring_at(dev, number);
+    return gpsh_dev_await_answer(dev, ring, &ring.completed_pe[pe], answer);
+}
+
+// Everything written into any ring for this PE is complete. A look at the host's count often tells that nothing is under way at
+// all, and is over before a round trip in a network would be; only then the proxy is asked. Four rings are looked at, and asked,
+// at once.
+GPSH_DEV_CALL void gpsh_dev_ring_quiet_pe(const struct gpushmem_dev &dev, int pe)
+{
+    enum { AT_ONCE = 4 };
+    for (uint32_t first = 0; first < dev.n_rings; first += AT_ONCE) {
+        uint64_t head[AT_ONCE], now[AT_ONCE], answer[AT_ONCE];
+        GPSH_UNROLL
+        for (uint32_t i = 0; i < AT_ONCE; i++) {
+            const struct gpushmem_ring ring = gpsh_dev_ring_at(dev, first + i < dev.n_rings ? first + i : first);
+            head[i] = gpsh_dev_load64_relaxed_gpu(ring.head);
+            now[i] = gpsh_dev_load64_relaxed_gpu(ring.completed_seen);
+        }
+        GPSH_UNROLL
+        for (uint32_t i = 0; i < AT_ONCE; i++) {
+            head[i] = first + i < dev.n_rings && head[i] > now[i] ? head[i] : 0; // 0: nothing to wait for
+            if (head[i])
+                gpsh_dev_look(gpsh_dev_completed(gpsh_dev_ring_at(dev, first + i)), &now[i]);
+        }
+        GPSH_UNROLL
+        for (uint32_t i = 0; i < AT_ONCE; i++) {
+            if (head[i])
+                gpsh_dev_max64_relaxed_gpu(gpsh_dev_ring_at(dev, first + i).completed_seen, now[i]);
+            answer[i] = head[i] > now[i] ? gpsh_dev_ask_quiet_pe(dev, first + i, pe) : 0;
+        }
+        GPSH_UNROLL
+        for (uint32_t i = 0; i < AT_ONCE; i++)
+            if (answer[i] && gpsh_dev_await_quiet_pe(dev, first + i, pe, answer[i]))
+                return;
     }
 }
 

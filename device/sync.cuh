@@ -164,7 +164,7 @@ GPSH_DEV void gpsh_dev_pe_quiet(const struct gpushmem_dev &dev, int pe)
     if (!gpsh_dev_check(dev, dev.heap, 0, pe))
         return;
     if (!gpsh_dev_direct_amo(dev, dev.heap, pe))
-        gpsh_dev_ring_quiet_pe(dev, pe);
+        gpsh_dev_ring_quiet_pe(*dev.self, pe);
     gpsh_dev_fence_full_sys();
 }
 
