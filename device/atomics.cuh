@@ -88,6 +88,24 @@ GPSH_DEV void gpsh_dev_fence_full_sys(void)
 #endif
 }
 
+// ---- Kernels of a stream, launched early ----
+
+// A kernel that was launched before the one ahead of it in its stream has ended: everything that one did is visible behind this.
+GPSH_DEV void gpsh_dev_await_kernel_before(void)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+// The stream's next kernel may be launched early, if it is one that awaits this one.
+GPSH_DEV void gpsh_dev_let_next_kernel_start(void)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
 // ---- Words in device memory, shared by the threads of this GPU ----
 
 GPSH_DEV uint64_t gpsh_dev_add64_relaxed_gpu(uint64_t *word, uint64_t value)

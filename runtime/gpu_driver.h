@@ -63,6 +63,8 @@ enum {
     GPSH_CU_WAIT_GEQ = 0,
     GPSH_CU_CAPTURE_NONE = 0,
     GPSH_CU_CAPTURE_MODE_RELAXED = 2,
+    GPSH_CU_FUNCTION_PTX_VERSION = 5,
+    GPSH_CU_LAUNCH_EARLY = 6,
 };
 
 struct gpsh_cu_location {
@@ -94,6 +96,22 @@ struct gpsh_cu_ipc_handle {
 
 struct gpsh_cu_uuid {
     char bytes[16];
+};
+
+struct gpsh_cu_launch_attribute {
+    int id;
+    char padding[4];
+    union {
+        int on;
+        char bytes[64];
+    } value;
+};
+
+struct gpsh_cu_launch_config {
+    unsigned grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes;
+    gpsh_cu_stream stream;
+    struct gpsh_cu_launch_attribute *attributes;
+    unsigned n_attributes;
 };
 
 // X(field, symbol in libcuda, parameters). Symbols with a _v2 are the ones cuda.h maps the plain names to.
@@ -166,7 +184,10 @@ struct gpsh_cu_uuid {
     X(host_unregister, cuMemHostUnregister, (void *memory))                                                           \
     X(range_handle, cuMemGetHandleForAddressRange,                                                                    \
       (void *handle, gpsh_cu_ptr base, size_t bytes, int type, unsigned long long flags))                             \
-    X(flush_writes, cuFlushGPUDirectRDMAWrites, (int target, int scope))
+    X(flush_writes, cuFlushGPUDirectRDMAWrites, (int target, int scope))                                              \
+    X(function_attribute, cuFuncGetAttribute, (int *value, int attribute, gpsh_cu_function function))                 \
+    X(launch_with, cuLaunchKernelEx,                                                                                  \
+      (const struct gpsh_cu_launch_config *config, gpsh_cu_function function, void **parameters, void **extra))
 
 struct gpsh_cu_functions {
 #define GPSH_CU_FIELD(field, symbol, parameters) gpsh_cu_result(*field) parameters;

@@ -26,6 +26,7 @@ static struct {
     gpsh_cu_module module;
     gpsh_cu_function kernels[GPUSHMEM_STREAM_KINDS];
     struct gpushmem_dev handle;
+    bool early; // kernels are launched before the one ahead has ended, and wait for that on the GPU
 } streams = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 // ---- Loading ----
@@ -33,7 +34,21 @@ static struct {
 static gpsh_cu_result launch(const struct gpushmem_stream_op *op, int kernel, unsigned threads, gpushmem_stream_t stream)
 {
     void *parameters[] = {&streams.handle, (void *)(uintptr_t)op};
-    return gpsh_cu.launch(streams.kernels[kernel], 1, 1, 1, threads, 1, 1, 0, stream, parameters, NULL);
+    if (!streams.early)
+        return gpsh_cu.launch(streams.kernels[kernel], 1, 1, 1, threads, 1, 1, 0, stream, parameters, NULL);
+    struct gpsh_cu_launch_attribute early = {.id = GPSH_CU_LAUNCH_EARLY, .value.on = 1};
+    const struct gpsh_cu_launch_config config = {1, 1, 1, threads, 1, 1, 0, stream, &early, 1};
+    return gpsh_cu.launch_with(&config, streams.kernels[kernel], parameters, NULL);
+}
+
+// A kernel that does not wait for the one ahead of it by itself must not be launched early: only code for compute capability 9.0
+// or more does (device/atomics.cuh), not what the driver makes of older PTX. Graphs take it since CUDA 12.3.
+static bool may_be_early(void)
+{
+    int driver = 0, code = 0;
+    return gpsh_cu.launch_with && gpsh_cu.function_attribute && !gpsh_cu.driver_version(&driver) && driver >= 12030 &&
+           !gpsh_cu.function_attribute(&code, GPSH_CU_FUNCTION_PTX_VERSION, streams.kernels[GPUSHMEM_STREAM_BARRIER]) &&
+           code >= 90;
 }
 
 // The driver may load a kernel as late as at its first launch. So each is launched once, with nothing to do.
@@ -59,6 +74,7 @@ static int load(void)
     gpsh_cu_result code = gpsh_cu.module_load(&streams.module, gpsh_stream_image);
     for (int kind = 1; kind < GPUSHMEM_STREAM_KINDS && !code; kind++)
         code = gpsh_cu.module_function(&streams.kernels[kind], streams.module, names[kind]);
+    streams.early = !code && may_be_early();
     if (!code)
         code = warm_up();
     if (!code)

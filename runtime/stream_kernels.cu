@@ -10,6 +10,8 @@
         gpsh_stream_##name(const __grid_constant__ struct gpushmem_dev dev,                                            \
                            const __grid_constant__ struct gpushmem_stream_op op)                                       \
     {                                                                                                                  \
+        gpsh_dev_await_kernel_before();                                                                                \
+        gpsh_dev_let_next_kernel_start();                                                                              \
         if (op.kind == expected)                                                                                       \
             gpsh_dev_stream_do(dev, op, expected);                                                                     \
     }

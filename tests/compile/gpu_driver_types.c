@@ -49,6 +49,17 @@ SAME(GPSH_CU_GRANULARITY_RECOMMENDED, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED);
 SAME(GPSH_CU_WAIT_GEQ, CU_STREAM_WAIT_VALUE_GEQ);
 SAME(GPSH_CU_CAPTURE_NONE, CU_STREAM_CAPTURE_STATUS_NONE);
 SAME(GPSH_CU_CAPTURE_MODE_RELAXED, CU_STREAM_CAPTURE_MODE_RELAXED);
+SAME(GPSH_CU_FUNCTION_PTX_VERSION, CU_FUNC_ATTRIBUTE_PTX_VERSION);
+#if CUDA_VERSION >= 11080
+SAME(GPSH_CU_LAUNCH_EARLY, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);
+SIZE(struct gpsh_cu_launch_attribute, CUlaunchAttribute);
+SIZE(struct gpsh_cu_launch_config, CUlaunchConfig);
+FIELD(struct gpsh_cu_launch_attribute, value, CUlaunchAttribute, value);
+FIELD(struct gpsh_cu_launch_config, shared_bytes, CUlaunchConfig, sharedMemBytes);
+FIELD(struct gpsh_cu_launch_config, stream, CUlaunchConfig, hStream);
+FIELD(struct gpsh_cu_launch_config, attributes, CUlaunchConfig, attrs);
+FIELD(struct gpsh_cu_launch_config, n_attributes, CUlaunchConfig, numAttrs);
+#endif
 
 SIZE(gpsh_cu_result, CUresult);
 SIZE(gpsh_cu_device, CUdevice);

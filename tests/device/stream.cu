@@ -32,8 +32,11 @@ __global__ void expect(const char *memory, size_t at, size_t bytes, int seed, in
         EXPECT(counts, (i >= at && i < at + bytes) || !memory[i]);
 }
 
+// Takes its time: an operation that did not wait for the kernel before it would send the word from before.
 __global__ void store(uint64_t *word, uint64_t value)
 {
+    for (volatile int i = 0; i < 1000; i++)
+        ;
     *word = value;
 }
 

@@ -21,7 +21,7 @@ enum { HEAP = 8 << 20, LARGE = 1 << 20, SMALL = 64 << 10 };
 static char heap[HEAP], mapped[HEAP];
 static char journal[4096];
 static struct gpushmem_stream_op launched; // the last kernel's argument
-static int is_capturing, pageable;
+static int is_capturing, pageable, driver_version, code_version;
 static gpsh_cu_result load_result, copy_result;
 static const gpushmem_stream_t stream = (gpushmem_stream_t)0x5000;
 
@@ -45,6 +45,19 @@ static gpsh_cu_result context_current(gpsh_cu_context *context)
 static gpsh_cu_result pointer_attribute(void *value, int attribute, gpsh_cu_ptr pointer)
 {
     return pageable ? GPSH_CU_INVALID_VALUE : 0;
+}
+
+static gpsh_cu_result get_driver_version(int *version)
+{
+    *version = driver_version;
+    return 0;
+}
+
+static gpsh_cu_result function_attribute(int *value, int attribute, gpsh_cu_function function)
+{
+    cr_assert(attribute == GPSH_CU_FUNCTION_PTX_VERSION && function);
+    *value = code_version;
+    return 0;
 }
 
 static gpsh_cu_result stream_capturing(gpsh_cu_stream which, int *status)
@@ -117,6 +130,16 @@ static gpsh_cu_result launch(gpsh_cu_function function, unsigned grid_x, unsigne
     return 0;
 }
 
+static gpsh_cu_result launch_with(const struct gpsh_cu_launch_config *config, gpsh_cu_function function, void **parameters,
+                                  void **extra)
+{
+    cr_assert(config->n_attributes == 1 && config->attributes->id == GPSH_CU_LAUNCH_EARLY && config->attributes->value.on);
+    if (config->stream == stream)
+        note("early ");
+    return launch(function, config->grid_x, config->grid_y, config->grid_z, config->block_x, config->block_y, config->block_z,
+                  config->shared_bytes, config->stream, parameters, extra);
+}
+
 static gpsh_cu_result copy_any(gpsh_cu_ptr to, gpsh_cu_ptr from, size_t bytes, gpsh_cu_stream where)
 {
     const char *t = (const char *)(uintptr_t)to, *f = (const char *)(uintptr_t)from;
@@ -174,6 +197,7 @@ static void set_up(void)
         .stream_sync = stream_sync,
         .stream_destroy = stream_destroy,
         .launch = launch,
+        .driver_version = get_driver_version,
         .copy_any = copy_any,
         .stream_write64 = stream_write64,
         .error_name = error_text,
@@ -226,6 +250,26 @@ Test(stream_gpu, first_operation__module_is_refused__fails_and_is_tried_again)
     load_result = 0;
     cr_assert_eq(gpushmem_sync_all_on_stream(stream), 0);
     cr_expect(strstr(journal, "load; unload; "));
+}
+
+// Launched ahead of its time, a kernel without the instruction that waits would overtake the one before it.
+Test(stream_gpu, kernels__driver_and_code_know_how__launched_early)
+{
+    static const struct {
+        int driver, code;
+        bool in_driver, early;
+    } rows[] = {{12030, 90, true, true}, {13000, 100, true, true}, {12020, 90, true, false}, {13000, 75, true, false},
+                {13000, 90, false, false}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        driver_version = rows[i].driver;
+        code_version = rows[i].code;
+        gpsh_cu.launch_with = rows[i].in_driver ? launch_with : NULL;
+        gpsh_cu.function_attribute = function_attribute;
+        make_ready();
+        cr_assert_eq(gpushmem_barrier_all_on_stream(stream), 0);
+        HAPPENED(rows[i].early ? "early gpsh_stream_barrier x 1; " : "gpsh_stream_barrier x 1; ");
+        gpsh_stream_gpu_unload();
+    }
 }
 
 Test(stream_gpu, put_and_get__mapped_peer__copy_engine)

@@ -145,6 +145,22 @@ gpsh_cu_result cuLaunchKernel(gpsh_cu_function function, unsigned grid_x, unsign
     return fake_submit(stream, operation);
 }
 
+gpsh_cu_result cuLaunchKernelEx(const struct gpsh_cu_launch_config *config, gpsh_cu_function function, void **parameters,
+                                void **extra)
+{
+    return cuLaunchKernel(function, config->grid_x, config->grid_y, config->grid_z, config->block_x, config->block_y,
+                          config->block_z, config->shared_bytes, config->stream, parameters, extra);
+}
+
+gpsh_cu_result cuFuncGetAttribute(int *value, int attribute, gpsh_cu_function function)
+{
+    ENTER(NEEDS_CONTEXT);
+    if (!function || attribute != GPSH_CU_FUNCTION_PTX_VERSION)
+        return GPSH_CU_INVALID_VALUE;
+    *value = 90;
+    return 0;
+}
+
 void fake_kernel_report(int *leaks)
 {
     for (const struct gpsh_cu_module_opaque *module = modules; module; module = module->next)
