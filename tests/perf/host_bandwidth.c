@@ -3,34 +3,14 @@
 #include <string.h>
 
 #include "bench.h"
+#include "loops.h"
 #include "tests.h"
 
 static const uint64_t standard_sizes[] = {8, 64, 512, 4096, 65536, 1 << 20, 4 << 20};
 enum { N_STANDARD = sizeof standard_sizes / sizeof standard_sizes[0], WARM = 2, MEMCPY_FROM = 4096 };
 
-static int put_run(struct perf_bench *b, const struct perf_case *c, uint64_t n)
-{
-    int status = 0;
-    for (uint64_t i = 0; i < n && !status; i++) {
-        for (uint64_t k = 0; k < c->window && !status; k++)
-            status = gpushmem_putmem_nbi(b->target, b->source, c->size, b->peer);
-        if (!status)
-            status = gpushmem_quiet();
-    }
-    return status;
-}
-
-static int get_run(struct perf_bench *b, const struct perf_case *c, uint64_t n)
-{
-    int status = 0;
-    for (uint64_t i = 0; i < n && !status; i++) {
-        for (uint64_t k = 0; k < c->window && !status; k++)
-            status = gpushmem_getmem_nbi(b->source, b->target, c->size, b->peer);
-        if (!status)
-            status = gpushmem_quiet();
-    }
-    return status;
-}
+PERF_WINDOWS(put_run, gpushmem_putmem_nbi(b->target, b->source, c->size, b->peer))
+PERF_WINDOWS(get_run, gpushmem_getmem_nbi(b->source, b->target, c->size, b->peer))
 
 // The compiler must not merge copies of the same bytes.
 static void copy(void *to, const void *from, size_t bytes)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Latencies of puts and gets issued by the host.
 #include "bench.h"
+#include "loops.h"
 #include "tests.h"
 
 static const uint64_t standard_sizes[] = {8, 64, 512, 4096, 65536, 1 << 20};
@@ -72,22 +73,10 @@ static int raw_serve(struct perf_bench *b, const struct perf_case *c, uint64_t n
     return 0;
 }
 
-static int put_run(struct perf_bench *b, const struct perf_case *c, uint64_t n)
-{
-    int status = 0;
-    for (uint64_t i = 0; i < n && !status; i++)
-        status = gpushmem_putmem(b->target, b->source, c->size, b->peer);
-    return status;
-}
+PERF_REPEAT(put_run, gpushmem_putmem(b->target, b->source, c->size, b->peer))
 
 // The source is not in the heap: on a GPU, pageable host memory.
-static int put_program_run(struct perf_bench *b, const struct perf_case *c, uint64_t n)
-{
-    int status = 0;
-    for (uint64_t i = 0; i < n && !status; i++)
-        status = gpushmem_putmem(b->target, b->program, c->size, b->peer);
-    return status;
-}
+PERF_REPEAT(put_program_run, gpushmem_putmem(b->target, b->program, c->size, b->peer))
 
 // For 8 bytes: a ping-pong of three calls, and the floor of a ping-pong where memory is mapped.
 static int eight_bytes(struct perf_bench *b)
@@ -111,13 +100,7 @@ static int puts_alone(struct perf_bench *b, uint64_t size)
     return status ? status : gpushmem_quiet();
 }
 
-static int get_run(struct perf_bench *b, const struct perf_case *c, uint64_t n)
-{
-    int status = 0;
-    for (uint64_t i = 0; i < n && !status; i++)
-        status = gpushmem_getmem(b->source, b->target, c->size, b->peer);
-    return status;
-}
+PERF_REPEAT(get_run, gpushmem_getmem(b->source, b->target, c->size, b->peer))
 
 int perf_host_put_latency(struct perf_bench *b)
 {

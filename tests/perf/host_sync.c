@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Atomics and barriers issued by the host.
 #include "bench.h"
+#include "loops.h"
 #include "tests.h"
 
 enum { WARM = 32, WINDOW = 512 };
@@ -13,30 +14,9 @@ static int fetch_add_run(struct perf_bench *b, const struct perf_case *c, uint64
     return gpushmem_last_error_code();
 }
 
-static int fetch_add_window_run(struct perf_bench *b, const struct perf_case *c, uint64_t n)
-{
-    static uint64_t fetched[WINDOW];
-    int status = 0;
-    for (uint64_t i = 0; i < n && !status; i++) {
-        for (uint64_t k = 0; k < c->window && !status; k++)
-            status = gpushmem_uint64_atomic_fetch_add_nbi(&fetched[k], b->word, 1, b->peer);
-        if (!status)
-            status = gpushmem_quiet();
-    }
-    return status;
-}
-
-static int add_window_run(struct perf_bench *b, const struct perf_case *c, uint64_t n)
-{
-    int status = 0;
-    for (uint64_t i = 0; i < n && !status; i++) {
-        for (uint64_t k = 0; k < c->window && !status; k++)
-            status = gpushmem_uint64_atomic_add(b->word, 1, b->peer);
-        if (!status)
-            status = gpushmem_quiet();
-    }
-    return status;
-}
+static uint64_t fetched[WINDOW];
+PERF_WINDOWS(fetch_add_window_run, gpushmem_uint64_atomic_fetch_add_nbi(&fetched[k], b->word, 1, b->peer))
+PERF_WINDOWS(add_window_run, gpushmem_uint64_atomic_add(b->word, 1, b->peer))
 
 int perf_host_atomics(struct perf_bench *b)
 {
@@ -54,21 +34,8 @@ int perf_host_atomics(struct perf_bench *b)
     return status;
 }
 
-static int barrier_run(struct perf_bench *b, const struct perf_case *c, uint64_t n)
-{
-    int status = 0;
-    for (uint64_t i = 0; i < n && !status; i++)
-        status = gpushmem_barrier_all();
-    return status;
-}
-
-static int sync_run(struct perf_bench *b, const struct perf_case *c, uint64_t n)
-{
-    int status = 0;
-    for (uint64_t i = 0; i < n && !status; i++)
-        status = gpushmem_sync_all();
-    return status;
-}
+PERF_REPEAT(barrier_run, gpushmem_barrier_all())
+PERF_REPEAT(sync_run, gpushmem_sync_all())
 
 int perf_host_barrier(struct perf_bench *b)
 {
