@@ -31,7 +31,7 @@ int gpsh_check_initialised(const char *function)
 
 void gpsh_peer_failed(int pe, int code, const char *why)
 {
-    if ((unsigned)pe >= (unsigned)gpsh.n_pes)
+    if ((unsigned)pe >= (unsigned)gpsh.n_pes || atomic_load(&gpsh.leaving))
         return;
     struct gpsh_peer *peer = &gpsh.peers[pe];
     int none = 0;
@@ -130,6 +130,7 @@ static int bring_up(void)
     gpsh_log_set_pe(gpsh.my_pe);
     atomic_store(&gpsh.failed_pe, -1);
     atomic_store(&gpsh.failures, 0);
+    atomic_store(&gpsh.leaving, false);
     // From here on a failure of this PE is told to the others, which wait for it.
     status = allocate_tables(gpsh.n_pes);
     int local = status ? status : gpsh_regions_create();
@@ -177,6 +178,15 @@ int gpushmem_init(void)
     return gpushmem_init_thread(GPUSHMEM_THREAD_SINGLE, NULL);
 }
 
+// Behind the last barrier this PE's own word to another may still be on its way, and would go down with its queue pair. Who
+// has got it may leave before its NIC's answer is here: that is the one failure that does not matter.
+static void see_off(void)
+{
+    atomic_store(&gpsh.leaving, true);
+    if (gpsh_context_quiet(&gpsh_default_context, GPSH_ALL_PES))
+        gpsh_clear_error();
+}
+
 int gpushmem_finalize(void)
 {
     int status = gpsh_check_initialised("finalize");
@@ -188,6 +198,8 @@ int gpushmem_finalize(void)
         int barrier = gpsh_barrier_all();
         if (!status)
             status = barrier;
+        if (!barrier)
+            see_off();
         tear_down();
     }
     pthread_mutex_unlock(&lifecycle);
