@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A proxy over a fake transport, driven one pass at a time: no threads, so every order of events can be made.
+#ifndef TESTS_PROXY_RIG_H
+#define TESTS_PROXY_RIG_H
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "gpushmem/device_host.h"
+#include "runtime/error.h"
+#include "runtime/proxy.h"
+#include "tests/fakes/fake_transport.h"
+
+enum { LOG2 = 6, ENTRIES = 1 << LOG2, REPLIES = 16, HEAP_BYTES = 4096 };
+
+static struct fake fake, other; // data transport, and one for atomics when a test wants two
+static struct gpsh_ring_set set;
+static struct gpsh_proxy *proxy;
+static struct gpsh_peer peers[FAKE_PES];
+static struct gpushmem_reply replies[REPLIES];
+static _Alignas(64) char heap[HEAP_BYTES], local[HEAP_BYTES], mapped[FAKE_PES][HEAP_BYTES];
+static char *direct[FAKE_PES]; // where the peers' heaps are mapped, for tests that say so
+static uint64_t heads[4];
+
+static inline void set_up(void)
+{
+    fake_init(&fake);
+    fake_init(&other);
+    for (int pe = 0; pe < FAKE_PES; pe++)
+        peers[pe] = (struct gpsh_peer){.data = 0, .amo = 0};
+    memset(replies, 0, sizeof replies);
+    memset(heads, 0, sizeof heads);
+    const struct gpsh_proxy_env env = {.n_pes = FAKE_PES, .heap = heap, .heap_bytes = HEAP_BYTES, .host_memory = true,
+                                       .peers = peers, .n_transports = 2, .replies = replies, .n_replies = REPLIES,
+                                       .spin_ns = 1000, .sleep = true};
+    cr_assert_eq(gpsh_proxy_create(&env, 1, &proxy), 0);
+    uint32_t *sleeping = &proxy->threads[0].sleeping;
+    cr_assert_eq(gpsh_ring_set_create(&gpsh_device_memory_host, 2, LOG2, FAKE_PES, &sleeping, 1, &set), 0);
+    cr_assert_eq(gpsh_proxy_attach(proxy, &set), 0);
+    proxy->threads[0].channels[0] = &fake.channel;
+    proxy->threads[0].channels[1] = &other.channel;
+}
+
+static inline void tear_down(void)
+{
+    gpsh_proxy_destroy(proxy);
+    gpsh_ring_set_destroy(&set);
+}
+
+// The data transport's peers are mapped: commands are executed on the spot.
+static inline void map_peers(void)
+{
+    memset(mapped, 0, sizeof mapped);
+    for (int pe = 0; pe < FAKE_PES; pe++)
+        direct[pe] = mapped[pe];
+    fake.channel.direct = direct;
+}
+
+static inline uint64_t push(int ring, struct gpushmem_command command)
+{
+    uint64_t index = heads[ring]++, words[GPUSHMEM_COMMAND_WORDS];
+    cr_assert(index - set.rings[ring].status->consumed < ENTRIES, "the test overran its ring");
+    gpushmem_command_pack(&command, gpushmem_ring_lap(index, LOG2), words);
+    memcpy(set.rings[ring].slots + (index % ENTRIES) * GPUSHMEM_COMMAND_WORDS, words, sizeof words);
+    return index;
+}
+
+static inline struct gpushmem_command put_to(int pe)
+{
+    return (struct gpushmem_command){.opcode = GPUSHMEM_CMD_PUT, .pe = pe, .local = (uintptr_t)local,
+                                     .remote = (uintptr_t)heap + 64, .bytes = 32};
+}
+
+static inline struct gpushmem_command with_reply(struct gpushmem_command c, uint32_t slot, uint32_t nonce)
+{
+    c.flags |= GPUSHMEM_CMD_REPLY;
+    c.reply = (uint64_t)slot << 32 | nonce;
+    return c;
+}
+
+static inline int step(void)
+{
+    return gpsh_proxy_step(&proxy->threads[0]);
+}
+
+static inline uint64_t consumed(int ring)
+{
+    return set.rings[ring].status->consumed;
+}
+
+static inline uint64_t completed(int ring)
+{
+    return set.rings[ring].status->completed;
+}
+
+static inline uint64_t reply_value(uint32_t slot)
+{
+    return (replies[slot].high & UINT32_MAX) << 32 | (replies[slot].low & UINT32_MAX);
+}
+
+#endif
