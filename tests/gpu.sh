@@ -124,7 +124,7 @@ for p2p in 1 0; do
     check "kernels from cubin, fatbin and PTX, P2P=$p2p" job 2 env GPUSHMEM_P2P=$p2p "$bin/gpu_cubin" "$bin"/cubin_kernel.*
     check "relocatable device code, P2P=$p2p" job 2 env GPUSHMEM_P2P=$p2p "$bin/gpu_rdc"
     check "example moe_dispatch, 2 PEs, P2P=$p2p" job 2 env GPUSHMEM_P2P=$p2p "$bin/moe_dispatch.cuda" 256 1024 20
-    check "example kv_transfer, 2 PEs, P2P=$p2p" job 2 env GPUSHMEM_P2P=$p2p "$bin/kv_transfer.cuda" 8 8192
+    check "example kv_transfer, 2 PEs, P2P=$p2p" job 2 env GPUSHMEM_P2P=$p2p "$bin/kv_transfer.cuda" 8 20000
 done
 if python3 -c 'import torch' 2>/dev/null; then
     torch_pes=$((gpus < 2 ? 1 : 2)) # where PEs share a GPU their kernels wait for each other's time slices

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The kernels of one step, in their order. Each token travels once per chosen expert, straight from the layer's input to the
 // expert's PE and from the expert's output back. No counts are exchanged beforehand: every pair of PEs has its own part of
-// the inbox, and the signal behind the data carries the count. Blocks of n_pes * SLICES grids are (PE, slice).
+// the inbox, and the signal behind the data carries the count. Grids of n_pes * slices blocks: block (PE, slice).
 #ifndef MOE_LAYER_CUH
 #define MOE_LAYER_CUH
 
@@ -9,12 +9,6 @@
 #include <gpushmem/device.cuh>
 
 #include "moe.h"
-
-#if defined(__CUDACC__)
-enum { SLICES = 16 }; // blocks per pair of PEs
-#else
-enum { SLICES = 1 };
-#endif
 
 // Makes the tokens, as the layer before would, and lists each for the PEs of its experts.
 __global__ void route(struct moe m, uint64_t step)
@@ -36,8 +30,8 @@ __global__ void route(struct moe m, uint64_t step)
 // write x and the lists again, the sources of puts that do not wait (_nbi), without a quiet.
 __global__ void dispatch(struct moe m, uint64_t step)
 {
-    int pe = blockIdx.x / SLICES, slice = blockIdx.x % SLICES;
-    uint64_t count = m.count[pe], first = count * slice / SLICES, end = count * (slice + 1) / SLICES;
+    int pe = blockIdx.x / m.slices, slice = blockIdx.x % m.slices;
+    uint64_t count = m.count[pe], first = count * slice / m.slices, end = count * (slice + 1) / m.slices;
     size_t from_here = (size_t)gpushmem_dev_my_pe() * m.rows; // my part of every PE's inbox
     const struct moe_choice *chosen = m.chosen + (size_t)pe * m.rows;
     gpushmem_dev_putmem_nbi_block(m.received + from_here + first, chosen + first, (end - first) * sizeof *chosen, pe);
@@ -47,7 +41,7 @@ __global__ void dispatch(struct moe m, uint64_t step)
     }
     if (threadIdx.x == 0) {
         gpushmem_dev_fence(); // the block's puts arrive before the signal, which says how many there are in all slices
-        gpushmem_dev_signal_op(&m.arrived[gpushmem_dev_my_pe() * SLICES + slice], step << 32 | count, GPUSHMEM_SIGNAL_SET, pe);
+        gpushmem_dev_signal_op(&m.arrived[gpushmem_dev_my_pe() * m.slices + slice], step << 32 | count, GPUSHMEM_SIGNAL_SET, pe);
     }
 }
 
@@ -55,12 +49,12 @@ __global__ void dispatch(struct moe m, uint64_t step)
 // next step: pe sends that after all answers have arrived.
 __global__ void experts(struct moe m, uint64_t step)
 {
-    int pe = blockIdx.x / SLICES, slice = blockIdx.x % SLICES;
+    int pe = blockIdx.x / m.slices, slice = blockIdx.x % m.slices;
     GPUSHMEM_SHARED(uint64_t, signal, 1);
     if (threadIdx.x == 0)
         *signal = gpushmem_dev_signal_wait_until(&m.arrived[blockIdx.x], GPUSHMEM_CMP_GE, step << 32);
     __syncthreads(); // what the signal announced is visible to the whole block
-    uint64_t count = (uint32_t)*signal, first = count * slice / SLICES, end = count * (slice + 1) / SLICES;
+    uint64_t count = (uint32_t)*signal, first = count * slice / m.slices, end = count * (slice + 1) / m.slices;
     for (uint64_t slot = first; slot < end; slot++) {
         size_t row = (size_t)pe * m.rows + slot;
         const float *x = m.inbox + row * m.width;
@@ -81,7 +75,7 @@ __global__ void combine(struct moe m, uint64_t step)
 {
     int n = gpushmem_dev_n_pes();
     if (threadIdx.x == 0)
-        gpushmem_dev_signal_wait_until(m.answered, GPUSHMEM_CMP_GE, step * n * SLICES);
+        gpushmem_dev_signal_wait_until(m.answered, GPUSHMEM_CMP_GE, step * n * m.slices);
     __syncthreads();
     for (uint32_t token = blockIdx.x; token < m.tokens; token += gridDim.x)
         for (uint32_t i = threadIdx.x; i < m.width; i += blockDim.x)

@@ -4,10 +4,10 @@
 
 #include "moe.h"
 
-int moe_create(struct moe *m, uint32_t tokens, uint32_t width)
+int moe_create(struct moe *m, uint32_t tokens, uint32_t width, uint32_t slices)
 {
     size_t n = (size_t)gpushmem_n_pes(), rows = (size_t)tokens * TOP;
-    *m = (struct moe){.tokens = tokens, .width = width, .rows = (uint32_t)rows};
+    *m = (struct moe){.tokens = tokens, .width = width, .rows = (uint32_t)rows, .slices = slices};
     m->x = gpushmem_calloc(tokens * (size_t)width, sizeof(float));
     m->out = gpushmem_calloc(tokens * (size_t)width, sizeof(float));
     m->count = gpushmem_calloc(n, sizeof(uint32_t));
@@ -16,7 +16,7 @@ int moe_create(struct moe *m, uint32_t tokens, uint32_t width)
     m->inbox = gpushmem_calloc(n * rows * width, sizeof(float));
     m->results = gpushmem_calloc(n * rows * width, sizeof(float));
     m->answers = gpushmem_calloc(rows * width, sizeof(float));
-    m->arrived = gpushmem_calloc(n * MAX_SLICES, sizeof(uint64_t));
+    m->arrived = gpushmem_calloc(n * slices, sizeof(uint64_t));
     m->answered = gpushmem_calloc(1, sizeof(uint64_t));
     int all = m->x && m->out && m->count && m->chosen && m->received && m->inbox && m->results && m->answers && m->arrived;
     return all && m->answered ? gpushmem_barrier_all() : GPUSHMEM_ERR_NO_MEMORY; // everybody's signals are 0 now

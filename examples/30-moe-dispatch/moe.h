@@ -16,7 +16,7 @@
 extern "C" {
 #endif
 
-enum { EXPERTS = 4, TOP = 2, MAX_SLICES = 16 }; // experts on each PE, experts of each token
+enum { EXPERTS = 4, TOP = 2 }; // experts on each PE, experts of each token
 
 // One expert's part in one token.
 struct moe_choice {
@@ -25,8 +25,9 @@ struct moe_choice {
 };
 
 // Pointers are symmetric; passed to kernels by value. `rows` is tokens * TOP: as many as one PE can send to another.
+// What goes from one PE to another is cut into `slices`, each with a block and a signal of its own.
 struct moe {
-    uint32_t tokens, width, rows;
+    uint32_t tokens, width, rows, slices;
     float *x, *out;              // [tokens][width]
     uint32_t *count;             // [PEs] choices of this step that go there
     struct moe_choice *chosen;   // [PEs][rows] these choices
@@ -38,7 +39,7 @@ struct moe {
 };
 
 // Collective. 0 or a negative status.
-int moe_create(struct moe *m, uint32_t tokens, uint32_t width);
+int moe_create(struct moe *m, uint32_t tokens, uint32_t width, uint32_t slices);
 int moe_free(struct moe *m);
 // Serial: adds up to *wrong how many values of `out` differ after `steps` steps. 0 or a negative status.
 int moe_check(const struct moe *m, uint64_t steps, uint64_t *wrong);

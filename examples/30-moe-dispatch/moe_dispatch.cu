@@ -9,22 +9,24 @@
 #include "layer.cuh"
 
 #if defined(__CUDACC__)
-enum { BLOCKS = 256, THREADS = 256, TOKENS = 512, WIDTH = 2048, STEPS = 100 };
+enum { BLOCKS = 128, THREADS = 256, TOKENS = 512, WIDTH = 2048, STEPS = 100 };
 #else
-enum { BLOCKS = 2, THREADS = 2, TOKENS = 64, WIDTH = 512, STEPS = 20 }; // operating system threads
+enum { BLOCKS = 4, THREADS = 2, TOKENS = 64, WIDTH = 512, STEPS = 20 }; // operating system threads
 #endif
+enum { AHEAD = 100 }; // steps that the host queues before it waits: far more, and the driver would make it wait
 
 // Kernels of a stream run one after the other. No block waits for another of its own launch, so grids may be of any size.
 static int run_steps(const struct moe *m, uint64_t first, uint64_t last)
 {
-    int status = 0, pairs = gpushmem_n_pes() * SLICES;
+    int status = 0, slices = gpushmem_n_pes() * (int)m->slices;
     for (uint64_t step = first; step <= last && !status; step++) {
         status = GPUSHMEM_LAUNCH(route, BLOCKS, THREADS, NULL, *m, step);
-        status = status ? status : GPUSHMEM_LAUNCH(dispatch, pairs, THREADS, NULL, *m, step);
-        status = status ? status : GPUSHMEM_LAUNCH(experts, pairs, THREADS, NULL, *m, step);
+        status = status ? status : GPUSHMEM_LAUNCH(dispatch, slices, THREADS, NULL, *m, step);
+        status = status ? status : GPUSHMEM_LAUNCH(experts, slices, THREADS, NULL, *m, step);
         status = status ? status : GPUSHMEM_LAUNCH(combine, BLOCKS, THREADS, NULL, *m, step);
+        if (!status && (step % AHEAD == 0 || step == last))
+            status = gpushmem_launch_wait(NULL);
     }
-    status = status ? status : gpushmem_launch_wait(NULL);
     return status ? status : gpushmem_barrier_all();
 }
 
@@ -63,7 +65,7 @@ static int run(uint32_t tokens, uint32_t width, uint64_t steps)
 {
     struct moe m;
     uint64_t wrong = 0;
-    int status = moe_create(&m, tokens, width);
+    int blocks = BLOCKS / gpushmem_n_pes(), status = moe_create(&m, tokens, width, blocks ? blocks : 1);
     status = status ? status : run_steps(&m, 1, 1); // loads the kernels, connects the PEs
     double begin = now_s();
     status = status ? status : run_steps(&m, 2, steps + 1);
