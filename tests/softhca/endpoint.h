@@ -33,11 +33,14 @@ extern int failures;
 
 enum mode { SAME_PROCESS = 1, PRIVATE_MEMORY = 2, MAPPED_MEMORY = 4, ALL_MODES = 7, TWO_PROCESSES = 6 };
 
+struct pair;
+
 struct test_case {
     const char *name;
-    void (*run)(enum mode mode);
     int modes;
-    const char *environment; // "NAME=value NAME=value", without the prefix GPUSHMEM_SOFTHCA_
+    const char *environment;             // "NAME=value NAME=value", without the prefix GPUSHMEM_SOFTHCA_
+    void (*run)(enum mode mode);         // this,
+    void (*on_pair)(struct pair *pair);  // or this, with a pair of the usual options
 };
 
 enum { BUFFER_BYTES = 1 << 20 };
@@ -84,6 +87,7 @@ struct pair {
     struct far_reply there;
     pid_t child;
     int to_child, from_child;
+    struct ibv_sge sge; // for a test's work requests
 };
 
 void end_open(struct end *end, int device, bool mappable);

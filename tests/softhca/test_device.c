@@ -126,30 +126,26 @@ static void registration(enum mode mode)
 }
 
 // A file in the place of a dma-buf, with an address of its own choice.
-static void dmabuf(enum mode mode)
+static void dmabuf(struct pair *pair)
 {
-    struct pair pair;
-    struct ibv_sge sge;
-    pair_open(&pair, mode, &usual);
     int fd = memfd_create("dmabuf", 0);
     CHECK(fd >= 0 && !ftruncate(fd, 65536));
-    struct ibv_mr *mr = ibv_reg_dmabuf_mr(pair.near.pd, 4096 + 64, 1024, 0x1000000, fd, IBV_ACCESS_LOCAL_WRITE);
+    struct ibv_mr *mr = ibv_reg_dmabuf_mr(pair->near.pd, 4096 + 64, 1024, 0x1000000, fd, IBV_ACCESS_LOCAL_WRITE);
     CHECK(mr);
-    CHECK(!ibv_reg_dmabuf_mr(pair.near.pd, 65536, 1024, 0x1000000, fd, IBV_ACCESS_LOCAL_WRITE));
+    CHECK(!ibv_reg_dmabuf_mr(pair->near.pd, 65536, 1024, 0x1000000, fd, IBV_ACCESS_LOCAL_WRITE));
     uint64_t value = 42, back = 0;
     CHECK_EQ(pwrite(fd, &value, 8, 4096 + 64 + 8), 8);
-    struct ibv_send_wr wr = write_wr(&pair, &sge, 0, 0, 8);
-    sge = (struct ibv_sge){0x1000008, 8, mr->lkey};
-    CHECK_EQ(run_wr(&pair, &wr), IBV_WC_SUCCESS);
-    CHECK_EQ(far_word(&pair, 0), 42);
-    sge.addr = 0x1000010;
+    struct ibv_send_wr wr = write_wr(pair, &pair->sge, 0, 0, 8);
+    pair->sge = (struct ibv_sge){0x1000008, 8, mr->lkey};
+    CHECK_EQ(run_wr(pair, &wr), IBV_WC_SUCCESS);
+    CHECK_EQ(far_word(pair, 0), 42);
+    pair->sge.addr = 0x1000010;
     wr.opcode = IBV_WR_RDMA_READ;
-    CHECK_EQ(run_wr(&pair, &wr), IBV_WC_SUCCESS);
+    CHECK_EQ(run_wr(pair, &wr), IBV_WC_SUCCESS);
     CHECK_EQ(pread(fd, &back, 8, 4096 + 64 + 16), 8);
     CHECK_EQ(back, 42);
     CHECK_EQ(ibv_dereg_mr(mr), 0);
     close(fd);
-    pair_close(&pair);
 }
 
 static void no_dmabuf(enum mode mode)
@@ -162,35 +158,31 @@ static void no_dmabuf(enum mode mode)
 }
 
 // Events of objects that are destroyed are never delivered.
-static void unread_events(enum mode mode)
+static void unread_events(struct pair *pair)
 {
-    struct pair pair;
-    struct ibv_sge sge;
     struct ibv_async_event event;
-    pair_open(&pair, mode, &usual);
-    struct ibv_context *context = ibv_open_device(pair.near.context->device); // so that it stays open
-    fcntl(pair.far.context->async_fd, F_SETFL, O_NONBLOCK);
-    struct ibv_send_wr wr = write_wr(&pair, &sge, 0, BUFFER_BYTES, 8);
-    CHECK_EQ(run_wr(&pair, &wr), IBV_WC_REM_ACCESS_ERR);
+    struct ibv_context *context = ibv_open_device(pair->near.context->device); // so that it stays open
+    fcntl(pair->far.context->async_fd, F_SETFL, O_NONBLOCK);
+    struct ibv_send_wr wr = write_wr(pair, &pair->sge, 0, BUFFER_BYTES, 8);
+    CHECK_EQ(run_wr(pair, &wr), IBV_WC_REM_ACCESS_ERR);
     usleep(20000);
-    CHECK_EQ(ibv_destroy_qp(pair.far.qp), 0);
-    CHECK(ibv_get_async_event(pair.far.context, &event) && errno == EAGAIN);
+    CHECK_EQ(ibv_destroy_qp(pair->far.qp), 0);
+    CHECK(ibv_get_async_event(pair->far.context, &event) && errno == EAGAIN);
     CHECK_EQ(ibv_close_device(context), 0);
-    struct ibv_qp_init_attr init = {.send_cq = pair.far.cq, .recv_cq = pair.far.cq, .qp_type = IBV_QPT_RC};
-    pair.far.qp = ibv_create_qp(pair.far.pd, &init);
-    pair_close(&pair);
+    struct ibv_qp_init_attr init = {.send_cq = pair->far.cq, .recv_cq = pair->far.cq, .qp_type = IBV_QPT_RC};
+    pair->far.qp = ibv_create_qp(pair->far.pd, &init);
 }
 
 const struct test_case device_cases[] = {
-    {"list_and_query", list_and_query, SAME_PROCESS, "DEVICES=3 MTU=1024 MAX_RD_ATOMIC=5"},
-    {"wrong_setting", wrong_setting, SAME_PROCESS, "MTU=1000"},
-    {"wrong_choice", wrong_setting, SAME_PROCESS, "ATOMIC_CAP=some"},
-    {"wrong_number", wrong_setting, SAME_PROCESS, "DEVICES=9"},
-    {"transitions", transitions, SAME_PROCESS, NULL},
-    {"queue_limits", queue_limits, SAME_PROCESS, "MAX_QP_WR=100 MAX_INLINE=64 MAX_CQE=1000"},
-    {"registration", registration, SAME_PROCESS, NULL},
-    {"dmabuf", dmabuf, ALL_MODES, NULL},
-    {"no_dmabuf", no_dmabuf, SAME_PROCESS, "DMABUF=0"},
-    {"unread_events", unread_events, SAME_PROCESS, NULL},
+    {"list_and_query", SAME_PROCESS, "DEVICES=3 MTU=1024 MAX_RD_ATOMIC=5", .run = list_and_query},
+    {"wrong_setting", SAME_PROCESS, "MTU=1000", .run = wrong_setting},
+    {"wrong_choice", SAME_PROCESS, "ATOMIC_CAP=some", .run = wrong_setting},
+    {"wrong_number", SAME_PROCESS, "DEVICES=9", .run = wrong_setting},
+    {"transitions", SAME_PROCESS, .run = transitions},
+    {"queue_limits", SAME_PROCESS, "MAX_QP_WR=100 MAX_INLINE=64 MAX_CQE=1000", .run = queue_limits},
+    {"registration", SAME_PROCESS, .run = registration},
+    {"dmabuf", ALL_MODES, .on_pair = dmabuf},
+    {"no_dmabuf", SAME_PROCESS, "DMABUF=0", .run = no_dmabuf},
+    {"unread_events", SAME_PROCESS, .on_pair = unread_events},
     {0},
 };

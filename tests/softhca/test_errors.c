@@ -67,81 +67,57 @@ static void queue_access(enum mode mode)
     refused(mode, &options, 0, 8, 0, IBV_WR_RDMA_WRITE, IBV_WC_REM_INV_REQ_ERR);
 }
 
-static void stale_key(enum mode mode)
+static void stale_key(struct pair *pair)
 {
-    struct pair pair;
-    struct ibv_sge sge;
-    pair_open(&pair, mode, &usual);
-    struct ibv_send_wr wr = write_wr(&pair, &sge, 0, 0, 8);
-    CHECK_EQ(run_wr(&pair, &wr), IBV_WC_SUCCESS);
-    CHECK_EQ(far_do(&pair, FAR_DEREGISTER, 0).value, 0);
-    CHECK_EQ(run_wr(&pair, &wr), IBV_WC_REM_ACCESS_ERR);
-    pair_close(&pair);
+    struct ibv_send_wr wr = write_wr(pair, &pair->sge, 0, 0, 8);
+    CHECK_EQ(run_wr(pair, &wr), IBV_WC_SUCCESS);
+    CHECK_EQ(far_do(pair, FAR_DEREGISTER, 0).value, 0);
+    CHECK_EQ(run_wr(pair, &wr), IBV_WC_REM_ACCESS_ERR);
 }
 
-static void local_key(enum mode mode)
+static void local_key(struct pair *pair)
 {
-    struct pair pair;
-    struct ibv_sge sge;
-    pair_open(&pair, mode, &usual);
-    struct ibv_send_wr wr = write_wr(&pair, &sge, BUFFER_BYTES - 4, 0, 8); // 4 bytes too far
-    CHECK_EQ(run_wr(&pair, &wr), IBV_WC_LOC_PROT_ERR);
-    CHECK_EQ(far_word(&pair, 0), 0);
-    pair_close(&pair);
+    struct ibv_send_wr wr = write_wr(pair, &pair->sge, BUFFER_BYTES - 4, 0, 8); // 4 bytes too far
+    CHECK_EQ(run_wr(pair, &wr), IBV_WC_LOC_PROT_ERR);
+    CHECK_EQ(far_word(pair, 0), 0);
 }
 
 // The key of the far end means nothing here, and the other way round.
-static void foreign_domain(enum mode mode)
+static void foreign_domain(struct pair *pair)
 {
-    struct pair pair;
-    struct ibv_sge sge;
-    pair_open(&pair, mode, &usual);
-    struct ibv_pd *pd = ibv_alloc_pd(pair.near.context);
-    struct ibv_mr *mr = ibv_reg_mr(pd, pair.near.buffer, 64, IBV_ACCESS_LOCAL_WRITE);
+    struct ibv_pd *pd = ibv_alloc_pd(pair->near.context);
+    struct ibv_mr *mr = ibv_reg_mr(pd, pair->near.buffer, 64, IBV_ACCESS_LOCAL_WRITE);
     CHECK(mr);
     CHECK_EQ(ibv_dealloc_pd(pd), EBUSY);
-    struct ibv_send_wr wr = write_wr(&pair, &sge, 0, 0, 8);
-    sge.lkey = mr->lkey;
-    CHECK_EQ(run_wr(&pair, &wr), IBV_WC_LOC_PROT_ERR);
+    struct ibv_send_wr wr = write_wr(pair, &pair->sge, 0, 0, 8);
+    pair->sge.lkey = mr->lkey;
+    CHECK_EQ(run_wr(pair, &wr), IBV_WC_LOC_PROT_ERR);
     CHECK_EQ(ibv_dereg_mr(mr), 0);
     CHECK_EQ(ibv_dealloc_pd(pd), 0);
-    pair_close(&pair);
 }
 
-static void misaligned_atomic(enum mode mode)
+static void misaligned_atomic(struct pair *pair)
 {
-    struct pair pair;
-    struct ibv_sge sge;
-    pair_open(&pair, mode, &usual);
-    struct ibv_send_wr wr = atomic_wr(&pair, &sge, 4);
-    CHECK_EQ(run_wr(&pair, &wr), IBV_WC_REM_INV_REQ_ERR);
-    CHECK_EQ(far_word(&pair, 4), 0);
-    pair_close(&pair);
+    struct ibv_send_wr wr = atomic_wr(pair, &pair->sge, 4);
+    CHECK_EQ(run_wr(pair, &wr), IBV_WC_REM_INV_REQ_ERR);
+    CHECK_EQ(far_word(pair, 4), 0);
 }
 
-static void atomic_result_size(enum mode mode)
+static void atomic_result_size(struct pair *pair)
 {
-    struct pair pair;
-    struct ibv_sge sge;
-    pair_open(&pair, mode, &usual);
-    struct ibv_send_wr wr = atomic_wr(&pair, &sge, 0);
-    sge.length = 4;
-    CHECK_EQ(run_wr(&pair, &wr), IBV_WC_LOC_LEN_ERR);
-    CHECK_EQ(far_word(&pair, 0), 0); // it did not happen
-    pair_close(&pair);
+    struct ibv_send_wr wr = atomic_wr(pair, &pair->sge, 0);
+    pair->sge.length = 4;
+    CHECK_EQ(run_wr(pair, &wr), IBV_WC_LOC_LEN_ERR);
+    CHECK_EQ(far_word(pair, 0), 0); // it did not happen
 }
 
-static void no_atomics(enum mode mode)
+static void no_atomics(struct pair *pair)
 {
-    struct pair pair;
-    struct ibv_sge sge;
     struct ibv_device_attr attr;
-    pair_open(&pair, mode, &usual);
-    CHECK_EQ(ibv_query_device(pair.near.context, &attr), 0);
+    CHECK_EQ(ibv_query_device(pair->near.context, &attr), 0);
     CHECK_EQ(attr.atomic_cap, IBV_ATOMIC_NONE);
-    struct ibv_send_wr wr = atomic_wr(&pair, &sge, 0);
-    CHECK_EQ(post(&pair, &wr), EINVAL);
-    pair_close(&pair);
+    struct ibv_send_wr wr = atomic_wr(pair, &pair->sge, 0);
+    CHECK_EQ(post(pair, &wr), EINVAL);
 }
 
 static void too_many_reads(enum mode mode)
@@ -171,110 +147,91 @@ static void no_reads(enum mode mode)
     pair_close(&pair);
 }
 
-static void too_long(enum mode mode)
+static void too_long(struct pair *pair)
 {
-    struct pair pair;
-    struct ibv_sge sge;
     struct ibv_port_attr port;
-    pair_open(&pair, mode, &usual);
-    CHECK_EQ(ibv_query_port(pair.near.context, 1, &port), 0);
+    CHECK_EQ(ibv_query_port(pair->near.context, 1, &port), 0);
     CHECK_EQ(port.max_msg_sz, 4096);
-    struct ibv_send_wr wr = write_wr(&pair, &sge, 0, 0, 4096);
-    CHECK_EQ(run_wr(&pair, &wr), IBV_WC_SUCCESS);
-    wr = write_wr(&pair, &sge, 0, 0, 4097);
-    CHECK_EQ(run_wr(&pair, &wr), IBV_WC_LOC_LEN_ERR);
-    pair_close(&pair);
+    struct ibv_send_wr wr = write_wr(pair, &pair->sge, 0, 0, 4096);
+    CHECK_EQ(run_wr(pair, &wr), IBV_WC_SUCCESS);
+    wr = write_wr(pair, &pair->sge, 0, 0, 4097);
+    CHECK_EQ(run_wr(pair, &wr), IBV_WC_LOC_LEN_ERR);
 }
 
 // After an error everything is flushed, in order, unsignalled requests and later posts included.
-static void flushed(enum mode mode)
+static void flushed(struct pair *pair)
 {
-    struct pair pair;
-    struct ibv_sge sge;
-    pair_open(&pair, mode, &usual);
     struct ibv_send_wr chain[4];
     for (int i = 0; i < 4; i++) {
-        chain[i] = write_wr(&pair, &sge, 0, 0, 8);
+        chain[i] = write_wr(pair, &pair->sge, 0, 0, 8);
         chain[i].wr_id = (uint64_t)i;
         chain[i].send_flags = 0;
         chain[i].next = i < 3 ? &chain[i + 1] : NULL;
     }
     chain[1].wr.rdma.rkey ^= 2;
-    CHECK_EQ(post(&pair, chain), 0);
+    CHECK_EQ(post(pair, chain), 0);
     for (uint64_t i = 1; i < 4; i++) {
-        struct ibv_wc wc = wait_wc(pair.near.cq);
+        struct ibv_wc wc = wait_wc(pair->near.cq);
         CHECK_EQ(wc.wr_id, i);
         CHECK_EQ(wc.status, i == 1 ? IBV_WC_REM_ACCESS_ERR : IBV_WC_WR_FLUSH_ERR);
     }
     chain[3].wr_id = 99;
-    CHECK_EQ(post(&pair, &chain[3]), 0);
-    struct ibv_wc wc = wait_wc(pair.near.cq);
+    CHECK_EQ(post(pair, &chain[3]), 0);
+    struct ibv_wc wc = wait_wc(pair->near.cq);
     CHECK(wc.wr_id == 99 && wc.status == IBV_WC_WR_FLUSH_ERR);
-    pair_close(&pair);
 }
 
-static void receiver_not_ready(enum mode mode)
+static void receiver_not_ready(struct pair *pair)
 {
-    struct pair pair;
-    struct ibv_sge sge;
-    pair_open(&pair, mode, &usual);
-    struct ibv_send_wr wr = write_wr(&pair, &sge, 0, 0, 8);
+    struct ibv_send_wr wr = write_wr(pair, &pair->sge, 0, 0, 8);
     wr.opcode = IBV_WR_SEND;
-    CHECK_EQ(run_wr(&pair, &wr), IBV_WC_RNR_RETRY_EXC_ERR);
-    pair_close(&pair);
+    CHECK_EQ(run_wr(pair, &wr), IBV_WC_RNR_RETRY_EXC_ERR);
 }
 
-static void message_too_long(enum mode mode)
+static void message_too_long(struct pair *pair)
 {
-    struct pair pair;
-    struct ibv_sge sge;
-    pair_open(&pair, mode, &usual);
-    CHECK_EQ(far_do(&pair, FAR_RECEIVE, 0).value, 0); // 64 bytes
-    struct ibv_send_wr wr = write_wr(&pair, &sge, 0, 0, 65);
+    CHECK_EQ(far_do(pair, FAR_RECEIVE, 0).value, 0); // 64 bytes
+    struct ibv_send_wr wr = write_wr(pair, &pair->sge, 0, 0, 65);
     wr.opcode = IBV_WR_SEND;
-    CHECK_EQ(run_wr(&pair, &wr), IBV_WC_REM_INV_REQ_ERR);
-    CHECK_EQ(far_do(&pair, FAR_POLL, 0).wc.status, IBV_WC_LOC_LEN_ERR);
-    pair_close(&pair);
+    CHECK_EQ(run_wr(pair, &wr), IBV_WC_REM_INV_REQ_ERR);
+    CHECK_EQ(far_do(pair, FAR_POLL, 0).wc.status, IBV_WC_LOC_LEN_ERR);
 }
 
-static void posting(enum mode mode)
+static void posting(struct pair *pair)
 {
-    struct pair pair;
     struct ibv_sge sge, many[5];
-    pair_open(&pair, mode, &usual);
-    struct ibv_send_wr wr = write_wr(&pair, &sge, 0, 0, 65);
+    struct ibv_send_wr wr = write_wr(pair, &sge, 0, 0, 65);
     wr.send_flags |= IBV_SEND_INLINE; // 64 bytes fit
-    CHECK_EQ(post(&pair, &wr), EINVAL);
-    wr = write_wr(&pair, many, 0, 0, 0);
+    CHECK_EQ(post(pair, &wr), EINVAL);
+    wr = write_wr(pair, many, 0, 0, 0);
     wr.num_sge = 5; // 4 were asked for
-    CHECK_EQ(post(&pair, &wr), EINVAL);
-    wr = write_wr(&pair, &sge, 0, 0, 8);
+    CHECK_EQ(post(pair, &wr), EINVAL);
+    wr = write_wr(pair, &sge, 0, 0, 8);
     wr.opcode = IBV_WR_LOCAL_INV;
-    CHECK_EQ(post(&pair, &wr), EINVAL);
+    CHECK_EQ(post(pair, &wr), EINVAL);
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RESET};
-    CHECK_EQ(ibv_modify_qp(pair.near.qp, &attr, IBV_QP_STATE), 0);
+    CHECK_EQ(ibv_modify_qp(pair->near.qp, &attr, IBV_QP_STATE), 0);
     wr.opcode = IBV_WR_RDMA_WRITE;
-    CHECK_EQ(post(&pair, &wr), EINVAL);
-    pair_close(&pair);
+    CHECK_EQ(post(pair, &wr), EINVAL);
 }
 
 const struct test_case error_cases[] = {
-    {"wrong_key", wrong_key, ALL_MODES, NULL},
-    {"out_of_bounds", out_of_bounds, ALL_MODES, NULL},
-    {"region_access", region_access, ALL_MODES, NULL},
-    {"queue_access", queue_access, ALL_MODES, NULL},
-    {"stale_key", stale_key, ALL_MODES, NULL},
-    {"local_key", local_key, ALL_MODES, NULL},
-    {"foreign_domain", foreign_domain, ALL_MODES, NULL},
-    {"misaligned_atomic", misaligned_atomic, ALL_MODES, NULL},
-    {"atomic_result_size", atomic_result_size, ALL_MODES, NULL},
-    {"no_atomics", no_atomics, SAME_PROCESS, "ATOMIC_CAP=none"},
-    {"too_many_reads", too_many_reads, ALL_MODES, NULL},
-    {"no_reads", no_reads, SAME_PROCESS, NULL},
-    {"too_long", too_long, ALL_MODES, "MAX_MSG=4096"},
-    {"flushed", flushed, ALL_MODES, NULL},
-    {"receiver_not_ready", receiver_not_ready, ALL_MODES, NULL},
-    {"message_too_long", message_too_long, ALL_MODES, NULL},
-    {"posting", posting, SAME_PROCESS, NULL},
+    {"wrong_key", ALL_MODES, .run = wrong_key},
+    {"out_of_bounds", ALL_MODES, .run = out_of_bounds},
+    {"region_access", ALL_MODES, .run = region_access},
+    {"queue_access", ALL_MODES, .run = queue_access},
+    {"stale_key", ALL_MODES, .on_pair = stale_key},
+    {"local_key", ALL_MODES, .on_pair = local_key},
+    {"foreign_domain", ALL_MODES, .on_pair = foreign_domain},
+    {"misaligned_atomic", ALL_MODES, .on_pair = misaligned_atomic},
+    {"atomic_result_size", ALL_MODES, .on_pair = atomic_result_size},
+    {"no_atomics", SAME_PROCESS, "ATOMIC_CAP=none", .on_pair = no_atomics},
+    {"too_many_reads", ALL_MODES, .run = too_many_reads},
+    {"no_reads", SAME_PROCESS, .run = no_reads},
+    {"too_long", ALL_MODES, "MAX_MSG=4096", .on_pair = too_long},
+    {"flushed", ALL_MODES, .on_pair = flushed},
+    {"receiver_not_ready", ALL_MODES, .on_pair = receiver_not_ready},
+    {"message_too_long", ALL_MODES, .on_pair = message_too_long},
+    {"posting", SAME_PROCESS, .on_pair = posting},
     {0},
 };

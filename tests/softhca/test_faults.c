@@ -72,26 +72,22 @@ static void waits_for_ever(enum mode mode)
 }
 
 // One-sided operations need nothing of the other processor.
-static void stopped(enum mode mode)
+static void stopped(struct pair *pair)
 {
-    struct pair pair;
-    struct ibv_sge sge;
-    pair_open(&pair, mode, &usual);
-    kill(pair.child, SIGSTOP);
-    waitpid(pair.child, NULL, WUNTRACED);
-    *near_word(&pair, 0) = 5;
-    struct ibv_send_wr wr = write_wr(&pair, &sge, 0, 0, 8);
-    CHECK_EQ(run_wr(&pair, &wr), IBV_WC_SUCCESS);
-    wr = write_wr(&pair, &sge, 64, 0, 8);
+    kill(pair->child, SIGSTOP);
+    waitpid(pair->child, NULL, WUNTRACED);
+    *near_word(pair, 0) = 5;
+    struct ibv_send_wr wr = write_wr(pair, &pair->sge, 0, 0, 8);
+    CHECK_EQ(run_wr(pair, &wr), IBV_WC_SUCCESS);
+    wr = write_wr(pair, &pair->sge, 64, 0, 8);
     wr.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
-    wr.wr.atomic.remote_addr = pair.there.address;
-    wr.wr.atomic.rkey = pair.there.rkey;
+    wr.wr.atomic.remote_addr = pair->there.address;
+    wr.wr.atomic.rkey = pair->there.rkey;
     wr.wr.atomic.compare_add = 2;
-    CHECK_EQ(run_wr(&pair, &wr), IBV_WC_SUCCESS);
-    CHECK_EQ(*near_word(&pair, 64), 5);
-    kill(pair.child, SIGCONT);
-    CHECK_EQ(far_word(&pair, 0), 7);
-    pair_close(&pair);
+    CHECK_EQ(run_wr(pair, &wr), IBV_WC_SUCCESS);
+    CHECK_EQ(*near_word(pair, 64), 5);
+    kill(pair->child, SIGCONT);
+    CHECK_EQ(far_word(pair, 0), 7);
 }
 
 // A message to a stopped process is under way when the queue pair is taken down.
@@ -136,17 +132,13 @@ static void late_peer(enum mode mode)
     end_close(&far);
 }
 
-static void fails_on_demand(enum mode mode)
+static void fails_on_demand(struct pair *pair)
 {
-    struct pair pair;
-    struct ibv_sge sge;
-    pair_open(&pair, mode, &usual);
-    struct ibv_send_wr wr = write_wr(&pair, &sge, 0, 0, 8);
+    struct ibv_send_wr wr = write_wr(pair, &pair->sge, 0, 0, 8);
     for (int i = 0; i < 5; i++)
-        CHECK_EQ(run_wr(&pair, &wr), IBV_WC_SUCCESS);
-    CHECK_EQ(run_wr(&pair, &wr), IBV_WC_REM_OP_ERR);
-    CHECK_EQ(run_wr(&pair, &wr), IBV_WC_WR_FLUSH_ERR);
-    pair_close(&pair);
+        CHECK_EQ(run_wr(pair, &wr), IBV_WC_SUCCESS);
+    CHECK_EQ(run_wr(pair, &wr), IBV_WC_REM_OP_ERR);
+    CHECK_EQ(run_wr(pair, &wr), IBV_WC_WR_FLUSH_ERR);
 }
 
 static void other_rank(enum mode mode)
@@ -161,25 +153,21 @@ static void other_rank(enum mode mode)
     pair_close(&pair);
 }
 
-static void full_on_demand(enum mode mode)
+static void full_on_demand(struct pair *pair)
 {
-    struct pair pair;
-    struct ibv_sge sge;
-    pair_open(&pair, mode, &usual);
-    struct ibv_send_wr wr = write_wr(&pair, &sge, 0, 0, 8);
+    struct ibv_send_wr wr = write_wr(pair, &pair->sge, 0, 0, 8);
     int refused = 0, posted = 0;
     for (int i = 0; i < 40; i++) {
-        int error = post(&pair, &wr);
+        int error = post(pair, &wr);
         CHECK(!error || error == ENOMEM);
         refused += error == ENOMEM;
         posted += !error;
     }
     CHECK_EQ(refused, 13); // every third of those that found others under way
     while (posted--)
-        CHECK_EQ(wait_wc(pair.near.cq).status, IBV_WC_SUCCESS);
-    CHECK_EQ(post(&pair, &wr), 0); // an empty queue is never full
-    CHECK_EQ(wait_wc(pair.near.cq).status, IBV_WC_SUCCESS);
-    pair_close(&pair);
+        CHECK_EQ(wait_wc(pair->near.cq).status, IBV_WC_SUCCESS);
+    CHECK_EQ(post(pair, &wr), 0); // an empty queue is never full
+    CHECK_EQ(wait_wc(pair->near.cq).status, IBV_WC_SUCCESS);
 }
 
 static void no_memory_on_demand(enum mode mode)
@@ -191,33 +179,29 @@ static void no_memory_on_demand(enum mode mode)
     end_close(&end);
 }
 
-static void event_on_demand(enum mode mode)
+static void event_on_demand(struct pair *pair)
 {
-    struct pair pair;
-    struct ibv_sge sge;
     struct ibv_async_event event;
-    pair_open(&pair, mode, &usual);
-    struct ibv_send_wr wr = write_wr(&pair, &sge, 0, 0, 8);
+    struct ibv_send_wr wr = write_wr(pair, &pair->sge, 0, 0, 8);
     for (int i = 0; i < 3; i++)
-        CHECK_EQ(run_wr(&pair, &wr), IBV_WC_SUCCESS);
-    CHECK_EQ(ibv_get_async_event(pair.near.context, &event), 0);
+        CHECK_EQ(run_wr(pair, &wr), IBV_WC_SUCCESS);
+    CHECK_EQ(ibv_get_async_event(pair->near.context, &event), 0);
     CHECK_EQ(event.event_type, IBV_EVENT_PORT_ERR);
     CHECK_EQ(event.element.port_num, 1);
     ibv_ack_async_event(&event);
-    pair_close(&pair);
 }
 
 const struct test_case fault_cases[] = {
-    {"killed", killed, TWO_PROCESSES, NULL},
-    {"killed_in_midstream", killed_in_midstream, TWO_PROCESSES, NULL},
-    {"waits_for_ever", waits_for_ever, TWO_PROCESSES, NULL},
-    {"stopped", stopped, TWO_PROCESSES, NULL},
-    {"stopped_receiver", stopped_receiver, TWO_PROCESSES, NULL},
-    {"late_peer", late_peer, SAME_PROCESS, NULL},
-    {"fails_on_demand", fails_on_demand, ALL_MODES, "FAIL_AFTER=5 FAIL_STATUS=operation"},
-    {"other_rank", other_rank, SAME_PROCESS, "FAIL_AFTER=5 RANK=1"},
-    {"full_on_demand", full_on_demand, ALL_MODES, "POST_FULL_EVERY=3 DELAY_US=100000"},
-    {"no_memory_on_demand", no_memory_on_demand, SAME_PROCESS, "REG_FAIL_AFTER=1"},
-    {"event_on_demand", event_on_demand, ALL_MODES, "EVENT_AFTER=2"},
+    {"killed", TWO_PROCESSES, .run = killed},
+    {"killed_in_midstream", TWO_PROCESSES, .run = killed_in_midstream},
+    {"waits_for_ever", TWO_PROCESSES, .run = waits_for_ever},
+    {"stopped", TWO_PROCESSES, .on_pair = stopped},
+    {"stopped_receiver", TWO_PROCESSES, .run = stopped_receiver},
+    {"late_peer", SAME_PROCESS, .run = late_peer},
+    {"fails_on_demand", ALL_MODES, "FAIL_AFTER=5 FAIL_STATUS=operation", .on_pair = fails_on_demand},
+    {"other_rank", SAME_PROCESS, "FAIL_AFTER=5 RANK=1", .run = other_rank},
+    {"full_on_demand", ALL_MODES, "POST_FULL_EVERY=3 DELAY_US=100000", .on_pair = full_on_demand},
+    {"no_memory_on_demand", SAME_PROCESS, "REG_FAIL_AFTER=1", .run = no_memory_on_demand},
+    {"event_on_demand", ALL_MODES, "EVENT_AFTER=2", .on_pair = event_on_demand},
     {0},
 };

@@ -326,13 +326,13 @@ static void killed(enum mode mode)
 }
 
 const struct test_case gpu_cases[] = {
-    {"far_gpu", far_gpu, SAME_PROCESS | PRIVATE_MEMORY, NULL},
-    {"near_gpu", near_gpu, ALL_MODES, NULL},
-    {"both_gpus", both_gpus, SAME_PROCESS | PRIVATE_MEMORY, NULL},
-    {"both_dmabuf", both_dmabuf, SAME_PROCESS | PRIVATE_MEMORY, NULL},
-    {"chain", chain, SAME_PROCESS | PRIVATE_MEMORY, NULL},
-    {"gather", gather, SAME_PROCESS | PRIVATE_MEMORY, NULL},
-    {"refused", refused, SAME_PROCESS | PRIVATE_MEMORY, NULL},
-    {"killed", killed, PRIVATE_MEMORY, NULL},
+    {"far_gpu", SAME_PROCESS | PRIVATE_MEMORY, .run = far_gpu},
+    {"near_gpu", ALL_MODES, .run = near_gpu},
+    {"both_gpus", SAME_PROCESS | PRIVATE_MEMORY, .run = both_gpus},
+    {"both_dmabuf", SAME_PROCESS | PRIVATE_MEMORY, .run = both_dmabuf},
+    {"chain", SAME_PROCESS | PRIVATE_MEMORY, .run = chain},
+    {"gather", SAME_PROCESS | PRIVATE_MEMORY, .run = gather},
+    {"refused", SAME_PROCESS | PRIVATE_MEMORY, .run = refused},
+    {"killed", PRIVATE_MEMORY, .run = killed},
     {0},
 };

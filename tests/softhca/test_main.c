@@ -34,6 +34,14 @@ static const char *mode_name(enum mode mode)
     return mode == SAME_PROCESS ? "same process" : mode == PRIVATE_MEMORY ? "private memory" : "mapped memory";
 }
 
+static void run_on_pair(const struct test_case *item, enum mode mode)
+{
+    struct pair pair;
+    pair_open(&pair, mode, &usual);
+    item->on_pair(&pair);
+    pair_close(&pair);
+}
+
 static int run(const struct test_case *item, enum mode mode)
 {
     int status = 0;
@@ -42,7 +50,10 @@ static int run(const struct test_case *item, enum mode mode)
     if (!child) {
         set_environment(item->environment);
         alarm(60); // against a hang
-        item->run(mode);
+        if (item->run)
+            item->run(mode);
+        else
+            run_on_pair(item, mode);
         exit(failures != 0);
     }
     if (waitpid(child, &status, 0) != child || status) {

@@ -61,25 +61,21 @@ static void all_signalled(enum mode mode)
 }
 
 // In one queue pair: the last write of a word wins, and completions come in order of posting.
-static void in_order(enum mode mode)
+static void in_order(struct pair *pair)
 {
-    struct pair pair;
-    struct ibv_sge sge;
-    pair_open(&pair, mode, &usual);
     uint64_t polled = 0;
     for (uint64_t i = 0; i < 600; i++) {
-        struct ibv_send_wr wr = write_wr(&pair, &sge, 0, 8 * (i % 3), 8);
+        struct ibv_send_wr wr = write_wr(pair, &pair->sge, 0, 8 * (i % 3), 8);
         struct ibv_sge value = {(uintptr_t)&i, 8, 0};
         wr.sg_list = &value;
         wr.send_flags |= IBV_SEND_INLINE;
         wr.wr_id = i;
-        CHECK_EQ(post(&pair, &wr), 0);
+        CHECK_EQ(post(pair, &wr), 0);
         while (i + 1 - polled >= (i == 599 ? 1 : 40))
-            CHECK_EQ(wait_wc(pair.near.cq).wr_id, polled++);
+            CHECK_EQ(wait_wc(pair->near.cq).wr_id, polled++);
     }
     for (uint64_t k = 0; k < 3; k++)
-        CHECK_EQ(far_word(&pair, 8 * k), 597 + k);
-    pair_close(&pair);
+        CHECK_EQ(far_word(pair, 8 * k), 597 + k);
 }
 
 // Reads 8 bytes and then overwrites them, many times, with or without a fence between; returns how often the read saw
@@ -102,42 +98,29 @@ static int overtaken(struct pair *pair, unsigned fence)
     return n;
 }
 
-static void without_fence_overtakes(enum mode mode)
+static void without_fence_overtakes(struct pair *pair)
 {
-    struct pair pair;
-    pair_open(&pair, mode, &usual);
-    int n = overtaken(&pair, 0);
+    int n = overtaken(pair, 0);
     CHECK(n > 20 && n < 180); // about every second
-    pair_close(&pair);
 }
 
-static void fence_holds(enum mode mode)
+static void fence_holds(struct pair *pair)
 {
-    struct pair pair;
-    pair_open(&pair, mode, &usual);
-    CHECK_EQ(overtaken(&pair, IBV_SEND_FENCE), 0);
-    pair_close(&pair);
+    CHECK_EQ(overtaken(pair, IBV_SEND_FENCE), 0);
 }
 
-static void plain_keeps_order(enum mode mode)
+static void plain_keeps_order(struct pair *pair)
 {
-    struct pair pair;
-    pair_open(&pair, mode, &usual);
-    CHECK_EQ(overtaken(&pair, 0), 0);
-    pair_close(&pair);
+    CHECK_EQ(overtaken(pair, 0), 0);
 }
 
-static void delayed(enum mode mode)
+static void delayed(struct pair *pair)
 {
-    struct pair pair;
-    struct ibv_sge sge;
-    pair_open(&pair, mode, &usual);
     double start = seconds();
-    struct ibv_send_wr wr = write_wr(&pair, &sge, 0, 0, 8);
+    struct ibv_send_wr wr = write_wr(pair, &pair->sge, 0, 0, 8);
     for (int i = 0; i < 20; i++)
-        CHECK_EQ(run_wr(&pair, &wr), IBV_WC_SUCCESS);
+        CHECK_EQ(run_wr(pair, &wr), IBV_WC_SUCCESS);
     CHECK(seconds() - start > 0.02); // 20 of 0 to 10 ms: less than 20 ms has a chance of under 1 in 10^9
-    pair_close(&pair);
 }
 
 static void completion_queue_overflow(enum mode mode)
@@ -159,44 +142,41 @@ static void completion_queue_overflow(enum mode mode)
 }
 
 // Several processes and queue pairs add to one word: nothing is lost.
-static void atomics_of_two(enum mode mode)
+static void atomics_of_two(struct pair *pair)
 {
-    struct pair pair, other;
-    struct ibv_sge sge, second;
-    pair_open(&pair, mode, &usual);
+    struct pair other;
     pair_open(&other, SAME_PROCESS, &usual);
     other.near.qp->qp_context = NULL;
     // The far end adds to its own word through nothing but this: both pairs' near ends are used in turn, unpolled.
-    struct ibv_send_wr wr = write_wr(&pair, &sge, 64, 0, 8), local = write_wr(&other, &second, 64, 0, 8);
+    struct ibv_send_wr wr = write_wr(pair, &pair->sge, 64, 0, 8), local = write_wr(&other, &other.sge, 64, 0, 8);
     wr.opcode = local.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
-    wr.wr.atomic.remote_addr = pair.there.address;
-    wr.wr.atomic.rkey = pair.there.rkey;
+    wr.wr.atomic.remote_addr = pair->there.address;
+    wr.wr.atomic.rkey = pair->there.rkey;
     wr.wr.atomic.compare_add = local.wr.atomic.compare_add = 1;
     local.wr.atomic.remote_addr = other.there.address;
     local.wr.atomic.rkey = other.there.rkey;
     for (int i = 0; i < 500; i++) {
-        CHECK_EQ(post(&pair, &wr), 0);
+        CHECK_EQ(post(pair, &wr), 0);
         CHECK_EQ(post(&other, &local), 0);
-        CHECK_EQ(wait_wc(pair.near.cq).status, IBV_WC_SUCCESS);
+        CHECK_EQ(wait_wc(pair->near.cq).status, IBV_WC_SUCCESS);
         CHECK_EQ(wait_wc(other.near.cq).status, IBV_WC_SUCCESS);
     }
-    CHECK_EQ(far_word(&pair, 0), 500);
+    CHECK_EQ(far_word(pair, 0), 500);
     CHECK_EQ(far_word(&other, 0), 500);
     pair_close(&other);
-    pair_close(&pair);
 }
 
 const struct test_case order_cases[] = {
-    {"send_queue_room", send_queue_room, ALL_MODES, NULL},
-    {"chain_cut_short", chain_cut_short, ALL_MODES, "DELAY_US=1000"},
-    {"all_signalled", all_signalled, SAME_PROCESS, NULL},
-    {"in_order", in_order, ALL_MODES, NULL},
-    {"in_order_disturbed", in_order, ALL_MODES, "DELAY_US=20 REORDER=1 SEED=7"},
-    {"without_fence_overtakes", without_fence_overtakes, ALL_MODES, "REORDER=1"},
-    {"fence_holds", fence_holds, ALL_MODES, "REORDER=1"},
-    {"plain_keeps_order", plain_keeps_order, ALL_MODES, NULL},
-    {"delayed", delayed, ALL_MODES, "DELAY_US=10000"},
-    {"completion_queue_overflow", completion_queue_overflow, ALL_MODES, NULL},
-    {"atomics_of_two", atomics_of_two, ALL_MODES, NULL},
+    {"send_queue_room", ALL_MODES, .run = send_queue_room},
+    {"chain_cut_short", ALL_MODES, "DELAY_US=1000", .run = chain_cut_short},
+    {"all_signalled", SAME_PROCESS, .run = all_signalled},
+    {"in_order", ALL_MODES, .on_pair = in_order},
+    {"in_order_disturbed", ALL_MODES, "DELAY_US=20 REORDER=1 SEED=7", .on_pair = in_order},
+    {"without_fence_overtakes", ALL_MODES, "REORDER=1", .on_pair = without_fence_overtakes},
+    {"fence_holds", ALL_MODES, "REORDER=1", .on_pair = fence_holds},
+    {"plain_keeps_order", ALL_MODES, .on_pair = plain_keeps_order},
+    {"delayed", ALL_MODES, "DELAY_US=10000", .on_pair = delayed},
+    {"completion_queue_overflow", ALL_MODES, .run = completion_queue_overflow},
+    {"atomics_of_two", ALL_MODES, .on_pair = atomics_of_two},
     {0},
 };
