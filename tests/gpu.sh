@@ -47,12 +47,13 @@ export GPUSHMEM_HEAP_SIZE=128M GPUSHMEM_WAIT_TIMEOUT_MS=15000 GPUSHMEM_HEAP_KIND
 
 # check NAME COMMAND...: one test.
 check() {
-    local name=$1 begin=$SECONDS
+    local name=$1 begin=$SECONDS status=0
     shift
-    if "$@" >"$log" 2>&1; then
+    "$@" >"$log" 2>&1 || status=$?
+    if [ $status = 0 ]; then
         passed=$((passed + 1)) && echo "ok      $name ($((SECONDS - begin)) s)"
     else
-        failed=$((failed + 1)) && echo "FAILED  $name (exit $?)" && tail -25 "$log" | sed 's/^/    /'
+        failed=$((failed + 1)) && echo "FAILED  $name (exit $status)" && tail -25 "$log" | sed 's/^/    /'
     fi
 }
 

@@ -209,11 +209,17 @@ __global__ void news(uint64_t *words, int *errors)
     }
 }
 
-template <int HOW> static void run_ping_pong(box *b, uint64_t *source, int *errors, int threads)
+// No PE is still in the test before, none in the next before its box is empty.
+static void clear(box *b)
 {
     gpushmem_barrier_all();
     check_clear(b, sizeof *b);
     gpushmem_barrier_all();
+}
+
+template <int HOW> static void run_ping_pong(box *b, uint64_t *source, int *errors, int threads)
+{
+    clear(b);
     RUN(ping_pong<HOW>, 1, threads, b, source, errors);
 }
 
@@ -229,16 +235,12 @@ int main(void)
     run_ping_pong<2>(b, source, errors, 8);
     run_ping_pong<3>(b, source, errors, 1);
     run_ping_pong<4>(b, source, errors, 1);
-    gpushmem_barrier_all();
-    check_clear(b, sizeof *b);
-    gpushmem_barrier_all();
+    clear(b);
     if (n >= 3)
         RUN(told_by_third, 1, 1, b, errors);
-    gpushmem_barrier_all();
+    clear(b);
     RUN(news, 1, 1, b->data, errors);
-    gpushmem_barrier_all();
-    check_clear(b, sizeof *b);
-    gpushmem_barrier_all();
+    clear(b);
     RUN(waits, 1, 1, b, errors);
     RUN(barriers, 1, 40, counter, errors);
     gpushmem_barrier_all();
