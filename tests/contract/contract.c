@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// contract --transport loop|p2p|verbs [--devices D0/D1] [--set NAME=VALUE]... [--set0 NAME=VALUE]... [--only PROMISE]
-// --set is for both PEs, --set0 and --set1 for one. --queue slow has a thread do the staged copies, late.
-// D0 and D1 are GPUSHMEM_VERBS_DEVICES of the two PEs: "rxe0/rxe1", or "rxe0,rxe2/rxe1,rxe3" for two rails.
-// Prints a line per promise; exits with 1 if one is broken.
+// Every promise to one transport, or to those whose name holds --only. Prints a line per promise; exits with 1 if one is broken.
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
 
 #include "contract.h"
+#include "runtime/cli/options.h"
 #include "tests/fakes/slow_queue.h"
 
 struct options {
     struct world world;
     const char *only;
-    char devices[256];
 };
 
 struct tally {
@@ -28,34 +25,48 @@ static bool add_setting(struct world *world, int pe, const char *setting)
     return true;
 }
 
-static bool read_option(struct options *options, const char *name, const char *value)
+static bool take_setting(const struct gpsh_command_line *line, const char *name, char *text)
 {
-    struct world *world = &options->world;
-    if (!strcmp(name, "--transport")) {
-        world->ops = gpsh_transport_find(value);
-        return world->ops != NULL;
+    struct world *world = line->context;
+    for (int pe = 0; pe < 2; pe++) {
+        bool wanted = !strcmp(name, "--set") || name[strlen("--set")] == '0' + pe;
+        if (wanted && !add_setting(world, pe, text))
+            return gpsh_options_complain(line, "more than %d settings for PE %d", MOST_SETTINGS, pe);
     }
-    if (!strcmp(name, "--queue") && !strcmp(value, "slow")) {
-        world->queues = &slow_queue_ops;
-        return true;
-    }
-    if (!strcmp(name, "--only")) {
-        options->only = value;
-        return true;
-    }
-    if (!strcmp(name, "--set"))
-        return add_setting(world, 0, value) && add_setting(world, 1, value);
-    if (!strcmp(name, "--set0") || !strcmp(name, "--set1"))
-        return add_setting(world, name[5] - '0', value);
-    if (strcmp(name, "--devices") != 0)
+    return true;
+}
+
+static bool take_devices(const struct gpsh_command_line *line, const char *name, char *text)
+{
+    struct world *world = line->context;
+    world->devices[0] = strsep(&text, "/");
+    world->devices[1] = text;
+    return text || gpsh_options_complain(line, "%s '%s' has no / between the two PEs", name, world->devices[0]);
+}
+
+static bool read_options(struct options *o, int argc, char **argv, int *exit_status)
+{
+    static const struct gpsh_transport_ops *const transports[] = {&gpsh_loop_ops, &gpsh_p2p_ops, &gpsh_verbs_ops, NULL};
+    unsigned transport = 3, queue = 0;
+    const struct gpsh_option options[] = {
+        {0, "transport", "loop|p2p|verbs", "which one; must be given", .word = &transport},
+        {0, "devices", "D0/D1", "GPUSHMEM_VERBS_DEVICES of the two PEs: rxe0/rxe1, or rxe0,rxe2/rxe1,rxe3 for two rails",
+         .take = take_devices},
+        {0, "set", "NAME=VALUE", "a setting of both PEs; may be repeated", .take = take_setting},
+        {0, "set0", "NAME=VALUE", "of PE 0 alone", .take = take_setting},
+        {0, "set1", "NAME=VALUE", "of PE 1 alone", .take = take_setting},
+        {0, "queue", "none|slow", "slow: staged copies are done by a thread, late", .word = &queue},
+        {0, "only", "TEXT", "only promises whose name holds it", .text = &o->only},
+        {0},
+    };
+    const struct gpsh_command_line line = {"contract", "--transport T [options]", .options = options, .context = &o->world};
+    int operand = gpsh_options_parse(&line, argc, argv, exit_status);
+    if (operand < 0)
         return false;
-    snprintf(options->devices, sizeof options->devices, "%s", value);
-    char *slash = strchr(options->devices, '/');
-    if (!slash)
-        return false;
-    *slash = '\0';
-    world->devices[0] = options->devices;
-    world->devices[1] = slash + 1;
+    if (operand < argc || !transports[transport])
+        return gpsh_options_complain(&line, operand < argc ? "unknown argument '%s'" : "no --transport given", argv[operand]);
+    o->world.ops = transports[transport];
+    o->world.queues = queue ? &slow_queue_ops : NULL;
     return true;
 }
 
@@ -83,14 +94,9 @@ int main(int argc, char **argv)
     static struct options options;
     static const struct promise *const suites[] = {rma_promises, amo_promises, order_promises, failure_promises};
     struct tally tally = {0};
-    bool usable = argc % 2 == 1;
-    for (int i = 1; usable && i + 1 < argc; i += 2)
-        usable = read_option(&options, argv[i], argv[i + 1]);
-    if (!usable || !options.world.ops) {
-        fprintf(stderr, "usage: contract --transport loop|p2p|verbs [--devices rxe0/rxe1] [--set|--set0|--set1 NAME=VALUE]... "
-                        "[--queue slow] [--only NAME]\n");
-        return 2;
-    }
+    int exit_status;
+    if (!read_options(&options, argc, argv, &exit_status))
+        return exit_status;
     int farthest = options.world.ops == &gpsh_loop_ops ? 0 : 1;
     for (options.world.target = farthest; options.world.target >= 0; options.world.target--)
         for (size_t s = 0; s < sizeof suites / sizeof *suites; s++)
