@@ -15,7 +15,7 @@
 #include "symmetric.h"
 #include "regions.h"
 
-enum { HANDOVER_TIMEOUT_MS = 60000 };
+enum { HANDOVER_TIMEOUT_MS = 60000, ABOUT_BYTES = 640 };
 
 // What wiring up needs besides the state it fills.
 struct wiring {
@@ -333,6 +333,19 @@ void gpsh_peer_explain(int pe, char *line, size_t bytes)
     t->ops->explain(t, pe, detail, sizeof detail);
     const char *agent = gpsh.cpu_atomics ? "processor" : gpsh.transports[gpsh.peers[pe].amo]->ops->name;
     snprintf(line, bytes, "PE %d by %s (%s), atomics by %s", pe, t->ops->name, detail, agent);
+}
+
+void gpsh_self_explain(char *line, size_t bytes)
+{
+    char host[64] = "?", gpu[128] = "host memory", about[ABOUT_BYTES] = "";
+    gethostname(host, sizeof host - 1);
+    if (gpsh.device_heap)
+        snprintf(gpu, sizeof gpu, "%s at %s", gpsh_gpu.name, gpsh_gpu.pci);
+    for (int i = 0; i < gpsh.n_transports && !about[0]; i++)
+        if (gpsh.transports[i]->ops->about)
+            gpsh.transports[i]->ops->about(gpsh.transports[i], about, sizeof about);
+    snprintf(line, bytes, "PE %d on %s: %" PRIu64 " MiB in %s; %s", gpsh.my_pe, host, gpsh.settings.heap_size >> 20, gpu,
+             about[0] ? about : "no NIC is open: every PE is reached without (GPUSHMEM_TRANSPORTS=verbs opens them)");
 }
 
 static void log_choices(void)

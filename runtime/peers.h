@@ -13,4 +13,7 @@ void gpsh_peers_disconnect(void);
 // One line on how `pe` is reached and why, as logged at init.
 void gpsh_peer_explain(int pe, char *line, size_t bytes);
 
+// One line on this PE's side: where its heap is, which NICs it has, how they reach the heap.
+void gpsh_self_explain(char *line, size_t bytes);
+
 #endif

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#define _GNU_SOURCE // readlink
 #include "topology.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <hwloc.h>
 
@@ -128,6 +132,21 @@ int gpsh_topology_nearest(const struct gpsh_topology *topology, const char *near
         least = distance;
     }
     return best;
+}
+
+void gpsh_topology_pci_of(const char *sysfs_folder, char *pci, size_t bytes)
+{
+    char link[PATH_MAX], target[PATH_MAX];
+    snprintf(link, sizeof link, "%s/device", sysfs_folder);
+    ssize_t length = readlink(link, target, sizeof target - 1);
+    pci[0] = '\0';
+    if (length < 0)
+        return;
+    target[length] = '\0';
+    const char *last = strrchr(target, '/');
+    const char *name = last ? last + 1 : target;
+    if (strlen(name) < bytes)
+        memcpy(pci, name, strlen(name) + 1);
 }
 
 const char *gpsh_distance_name(enum gpsh_distance distance)

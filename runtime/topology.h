@@ -34,6 +34,9 @@ enum gpsh_distance gpsh_topology_from_cpu(const struct gpsh_topology *topology, 
 int gpsh_topology_nearest(const struct gpsh_topology *topology, const char *near_pci, int cpu,
                           const char *const *pcis, int n);
 
+// PCI address of the device whose folder in sysfs this is (/sys/class/infiniband/mlx5_0); "" for a software device.
+void gpsh_topology_pci_of(const char *sysfs_folder, char *pci, size_t bytes);
+
 const char *gpsh_distance_name(enum gpsh_distance distance);
 
 #endif

@@ -188,6 +188,9 @@ struct gpsh_transport_ops {
     // One line about how `pe` is reached ("rxe0:1 gid 10.1.0.1 -> qpn 17, mtu 4096"), for the log and `gpushmem info`.
     void (*explain)(struct gpsh_transport *self, int pe, char *line, size_t bytes);
 
+    // One line about this PE's side: its NICs, and how they reach its heap. NULL where there is nothing to tell.
+    void (*about)(struct gpsh_transport *self, char *line, size_t bytes);
+
     // `index` < env.channels, each opened once at most.
     int (*channel_open)(struct gpsh_transport *self, int index, struct gpsh_channel **out);
     void (*channel_close)(struct gpsh_channel *channel); // drops what is still in flight

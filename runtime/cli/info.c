@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // `gpushmem info`: what this build is, what the machine has, every setting; with --peers how each PE is reached.
 #define _GNU_SOURCE // environ
-#include <infiniband/verbs.h>
 #include <inttypes.h>
 #include <pmix.h>
 #include <stdbool.h>
@@ -12,13 +11,14 @@
 
 #include "commands.h"
 #include "config.h"
-#include "error.h"
-#include "gpu_driver.h"
+#include "devices.h"
 #include "gpushmem/gpushmem.h"
 #include "options.h"
+#include "peers.h"
+#include "table.h"
 #include "transport.h"
 
-enum { LINE_BYTES = 320 };
+enum { LINE_BYTES = 1024 };
 
 static void print_build(void)
 {
@@ -35,45 +35,6 @@ static void print_build(void)
     printf("\n");
 }
 
-int gpsh_cli_gpus(void)
-{
-    int n = 0;
-    if (gpsh_gpu_load_driver())
-        return 0;
-    if (gpsh_cu.device_count(&n) || n == 0)
-        gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED, "the CUDA driver finds no GPU");
-    return n;
-}
-
-static void print_rdma_devices(void)
-{
-    int n = 0;
-    struct ibv_device **devices = ibv_get_device_list(&n);
-    printf("RDMA devices ");
-    for (int i = 0; devices && i < n; i++)
-        printf(" %s", ibv_get_device_name(devices[i]));
-    printf(n ? "\n" : " none\n");
-    if (devices)
-        ibv_free_device_list(devices);
-}
-
-static void print_gpus(void)
-{
-    int n = gpsh_cli_gpus();
-    if (!n) {
-        printf("GPUs          none (%s); kernels run on CPU threads\n", gpushmem_last_error());
-        return;
-    }
-    printf("CUDA driver   %d.%d\n", gpsh_gpu_driver_version() / 1000, gpsh_gpu_driver_version() % 1000 / 10);
-    for (int i = 0; i < n; i++) {
-        char name[96] = "unknown";
-        gpsh_cu_device device;
-        if (!gpsh_cu.device_get(&device, i))
-            gpsh_cu.device_name(name, sizeof name, device);
-        printf("GPU %-9d %s\n", i, name);
-    }
-}
-
 static bool is_set(const char *name)
 {
     const char *value = getenv(name);
@@ -88,13 +49,19 @@ static int print_settings(void)
         gpsh_cli_say("info", "%s", gpushmem_last_error());
         return 1;
     }
-    printf("\n%-28s %-12s %-12s %s\n", "setting", "value", "origin", "meaning");
+    struct gpsh_table table = {.columns = 4};
+    for (const char *const *head = (const char *const[]){"setting", "value", "origin", "meaning", NULL}; *head; head++)
+        gpsh_table_add(&table, "%s", *head);
     for (int row = 0; gpsh_setting_row(row, &text); row++) {
         char value[256];
         gpsh_setting_value(&settings, row, value, sizeof value);
-        printf("%-28s %-12s %-12s %s\n", text.name, *value ? value : "-", is_set(text.name) ? "environment" : "default",
-               text.help);
+        gpsh_table_add(&table, "%s", text.name);
+        gpsh_table_add(&table, "%s", *value ? value : "-");
+        gpsh_table_add(&table, is_set(text.name) ? "environment" : "default");
+        gpsh_table_add(&table, "%s", text.help);
     }
+    printf("\n");
+    gpsh_table_print(&table);
     gpsh_settings_clear(&settings);
     return 0;
 }
@@ -132,26 +99,48 @@ static int print_markdown(void)
     return 0;
 }
 
+// What this PE says: of itself, and of how it reaches each PE.
+static int say_line(int number, char *line)
+{
+    struct gpushmem_peer_info info;
+    if (number == 0) {
+        gpsh_self_explain(line, LINE_BYTES);
+        return 0;
+    }
+    int status = gpushmem_peer_info(number - 1, &info);
+    if (!status)
+        snprintf(line, LINE_BYTES, "PE %d reaches %s, kernels %s", gpushmem_my_pe(), info.description,
+                 info.device_direct ? "direct" : "by ring");
+    return status;
+}
+
+// Lines first..last of `pe`.
+static int print_lines(const char *lines, int pe, int first, int last, char *line)
+{
+    int status = 0;
+    for (int i = first; i <= last && !status; i++) {
+        status = gpushmem_getmem(line, lines + (size_t)i * LINE_BYTES, LINE_BYTES, pe);
+        if (!status)
+            printf("%s\n", line);
+    }
+    return status;
+}
+
 // Every PE writes its lines into its own heap; PE 0 gets and prints them.
 static int gather_and_print(char *lines, char *line)
 {
     int n = gpushmem_n_pes(), me = gpushmem_my_pe(), status = 0;
-    for (int pe = 0; pe < n && !status; pe++) {
-        struct gpushmem_peer_info info;
-        status = gpushmem_peer_info(pe, &info);
-        if (status)
-            break;
-        snprintf(line, LINE_BYTES, "PE %d reaches %s", me, info.description);
-        status = gpushmem_putmem(lines + (size_t)pe * LINE_BYTES, line, LINE_BYTES, me); // may be on a GPU
+    for (int i = 0; i <= n && !status; i++) {
+        status = say_line(i, line);
+        if (!status)
+            status = gpushmem_putmem(lines + (size_t)i * LINE_BYTES, line, LINE_BYTES, me); // may be on a GPU
     }
     if (!status)
         status = gpushmem_barrier_all();
-    for (int from = 0; from < n && me == 0 && !status; from++)
-        for (int pe = 0; pe < n && !status; pe++) {
-            status = gpushmem_getmem(line, lines + (size_t)pe * LINE_BYTES, LINE_BYTES, from);
-            if (!status)
-                printf("%s\n", line);
-        }
+    for (int pe = 0; pe < n && me == 0 && !status; pe++)
+        status = print_lines(lines, pe, 0, 0, line);
+    for (int pe = 0; pe < n && me == 0 && !status; pe++)
+        status = print_lines(lines, pe, 1, n, line);
     return status ? status : gpushmem_barrier_all();
 }
 
@@ -160,7 +149,7 @@ static int print_peers(void)
     char line[LINE_BYTES] = "";
     int status = gpushmem_init();
     if (!status) {
-        char *lines = gpushmem_calloc((size_t)gpushmem_n_pes(), LINE_BYTES);
+        char *lines = gpushmem_calloc((size_t)gpushmem_n_pes() + 1, LINE_BYTES);
         status = lines ? gather_and_print(lines, line) : GPUSHMEM_ERR_NO_MEMORY;
         if (!status)
             status = gpushmem_free(lines);
@@ -177,7 +166,8 @@ int gpsh_cmd_info(int argc, char **argv)
     bool peers = false, markdown = false;
     const struct gpsh_option options[] = {
         {0, "peers", NULL,
-         "under a launcher: how each PE reaches each other one, for example\n"
+         "under a launcher: which GPU and NICs each PE has, whether GPUDirect is on, and\n"
+         "how each PE reaches each other one; for example\n"
          "gpushmem run -n 2 gpushmem info --peers",
          .flag = &peers},
         {0, "settings-markdown", NULL, "the settings as docs/settings.md", .flag = &markdown},
@@ -200,7 +190,6 @@ int gpsh_cmd_info(int argc, char **argv)
     if (markdown)
         return print_markdown();
     print_build();
-    print_rdma_devices();
-    print_gpus();
+    gpsh_cli_print_devices();
     return print_settings();
 }

@@ -31,7 +31,9 @@ expect 2 "'--peers' is one argument too many" "$gpushmem" info --settings-markdo
 expect 2 "option '--peers=2' takes no value" "$gpushmem" info --peers=2
 expect 0 '^usage: gpushmem info' "$gpushmem" info --help
 expect 0 '^PE 0 reaches PE 0 ' "$gpushmem" info --peers
-expect 0 '^PE 2 reaches PE 1 by p2p ' "$gpushmem" run -n 3 "$gpushmem" info --peers
+expect 0 '^PE 2 on [^ ]*: 256 MiB in host memory; no NIC is open' "$gpushmem" run -n 3 "$gpushmem" info --peers
+expect 0 '^PE 2 reaches PE 1 by p2p .*, kernels direct$' "$gpushmem" run -n 3 "$gpushmem" info --peers
+expect 0 '^PE 0 reaches PE 1 by p2p .*, kernels by ring$' env GPUSHMEM_P2P=0 "$gpushmem" run -n 2 "$gpushmem" info --peers
 lines=$("$gpushmem" run -n 3 "$gpushmem" info --peers | wc -l)
-[ "$lines" = 9 ] || { echo "info --peers on 3 PEs printed $lines lines, not 9"; failed=1; }
+[ "$lines" = 12 ] || { echo "info --peers on 3 PEs printed $lines lines, not 12"; failed=1; }
 exit $failed

@@ -30,7 +30,9 @@ static void devices_fill(void)
         snprintf(device->ibv.name, sizeof device->ibv.name, "softhca%d", i);
         snprintf(device->ibv.dev_name, sizeof device->ibv.dev_name, "uverbs-softhca%d", i);
         snprintf(device->ibv.dev_path, sizeof device->ibv.dev_path, "/sys/class/infiniband_verbs/uverbs-softhca%d", i);
-        snprintf(device->ibv.ibdev_path, sizeof device->ibv.ibdev_path, "/sys/class/infiniband/softhca%d", i);
+        const char *sysfs = getenv("GPUSHMEM_SOFTHCA_SYSFS");
+        snprintf(device->ibv.ibdev_path, sizeof device->ibv.ibdev_path, "%.200s/softhca%d",
+                 sysfs ? sysfs : "/sys/class/infiniband", i);
         pthread_mutex_init(&device->engine_lock, NULL);
         pthread_mutex_init(&device->ready_lock, NULL);
     }

@@ -89,8 +89,8 @@ says "launching refused" "loading the library's kernels on Fake GPU 0: unspecifi
 says "copying refused" "bytes from " env FAKE_CUDA_LEAKS=0 FAKE_CUDA_FAIL=cuMemcpyHtoDAsync:719 $job
 
 # ---- registration with NICs ----
-direct="over its data-direct function"
-works "dma-buf refused" "softhca0:1 does not register GPU memory by dma-buf" $nic GPUSHMEM_TRANSPORTS=verbs GPUSHMEM_SOFTHCA_DMABUF=0 $job
+direct="over the NIC's data-direct function"
+works "dma-buf refused" "NIC softhca0:1 (RoCE): GPUDirect by peer memory (dma-buf: Operation not supported)" $nic GPUSHMEM_TRANSPORTS=verbs GPUSHMEM_SOFTHCA_DMABUF=0 $job
 works "no dma-buf" "dma-buf: the driver has no dma-buf for GPU memory" $nic GPUSHMEM_TRANSPORTS=verbs FAKE_CUDA_ATTRIBUTES=dmabuf=0 $job
 unregistered="$nic GPUSHMEM_TRANSPORTS=verbs GPUSHMEM_SOFTHCA_DMABUF=0 GPUSHMEM_SOFTHCA_PEERMEM=0"
 works "no dma-buf, no peer memory" "the heap is staged through pinned host memory, which is slower than GPUDirect: softhca0:1 cannot \

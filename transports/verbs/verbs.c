@@ -63,6 +63,13 @@ static int fill(struct gpsh_verbs *verbs)
     return status;
 }
 
+static void log_about(struct gpsh_verbs *verbs)
+{
+    char line[VERBS_ABOUT_BYTES];
+    gpsh_verbs_about(&verbs->base, line, sizeof line);
+    GPSH_LOG(INFO, "verbs", "%s", line);
+}
+
 static int verbs_open(const struct gpsh_transport_env *env, struct gpsh_transport **out)
 {
     struct gpsh_verbs *verbs = calloc(1, sizeof *verbs);
@@ -77,6 +84,7 @@ static int verbs_open(const struct gpsh_transport_env *env, struct gpsh_transpor
         verbs_close(&verbs->base);
         return status;
     }
+    log_about(verbs);
     *out = &verbs->base;
     return 0;
 }
@@ -192,37 +200,6 @@ static int verbs_connect(struct gpsh_transport *self, int pe, const void *bytes,
     return 0;
 }
 
-// What staging adds to the line below.
-static const char *staging_text(const struct gpsh_verbs *verbs, const struct verbs_peer *peer)
-{
-    static const char *const here[] = {"", ", large pieces of this PE's heap staged", ", this PE's heap staged"};
-    return peer->staged ? ", its heap staged by its agent" : here[verbs->stage.mode];
-}
-
-// "rxe0:1 10.1.0.1 -> 10.1.0.2, qpn 17, mtu 4096, 2 rails (rxe2:1)"
-static void verbs_explain(struct gpsh_transport *self, int pe, char *line, size_t bytes)
-{
-    const struct gpsh_verbs *verbs = (struct gpsh_verbs *)self;
-    const struct verbs_peer *peer = &verbs->peers[pe];
-    const struct verbs_rail *rail = &verbs->rails[0];
-    char own[GPSH_VERBS_ADDRESS_TEXT];
-    if (!peer->connected) {
-        snprintf(line, bytes, "not connected");
-        return;
-    }
-    if (rail->ethernet)
-        gpsh_verbs_gid_text(rail->gid.raw, own);
-    else
-        snprintf(own, sizeof own, "LID %u", rail->lid);
-    int used = snprintf(line, bytes, "%s %s -> %s, qpn %u, mtu %d%s, %d rail%s", rail->name, own, peer->address,
-                        verbs->channels[0].flows[pe].lanes[0].qp->qp_num, 128 << peer->mtu,
-                        staging_text(verbs, peer), peer->n_rails,
-                        peer->n_rails > 1 ? "s" : "");
-    for (int i = 1; i < peer->n_rails && used > 0 && (size_t)used < bytes; i++)
-        used += snprintf(line + used, bytes - (size_t)used, "%s%s%s", i == 1 ? " (+ " : ", ",
-                         verbs->rails[i].name, i == peer->n_rails - 1 ? ")" : "");
-}
-
 static int verbs_channel_open(struct gpsh_transport *self, int index, struct gpsh_channel **out)
 {
     struct gpsh_verbs *verbs = (struct gpsh_verbs *)self;
@@ -260,7 +237,8 @@ const struct gpsh_transport_ops gpsh_verbs_ops = {
     .close = verbs_close,
     .describe = verbs_describe,
     .connect = verbs_connect,
-    .explain = verbs_explain,
+    .explain = gpsh_verbs_explain,
+    .about = gpsh_verbs_about,
     .channel_open = verbs_channel_open,
     .channel_close = verbs_channel_close,
     .post = gpsh_verbs_post,

@@ -54,7 +54,7 @@ int gpsh_verbs_bounce_create(struct gpsh_verbs *verbs, struct verbs_bounce *boun
     bounce->free_large = bounce->n_large;
     struct gpsh_region region = {bounce->base, bounce->bytes, GPSH_MEMORY_HOST, -1, -1};
     for (int i = 0; i < verbs->n_rails; i++) {
-        bounce->mr[i] = gpsh_verbs_register(verbs, &verbs->rails[i], &region, IBV_ACCESS_LOCAL_WRITE);
+        bounce->mr[i] = gpsh_verbs_register(verbs, &verbs->rails[i], &region, IBV_ACCESS_LOCAL_WRITE, NULL);
         if (!bounce->mr[i])
             return gpsh_last_error_code();
     }

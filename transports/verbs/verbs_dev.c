@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Finding and opening the NIC ports that become this PE's rails.
-#define _GNU_SOURCE // sched_getcpu, readlink
+#define _GNU_SOURCE // sched_getcpu
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "runtime/topology.h"
 #include "verbs_choose.h"
@@ -38,21 +36,6 @@ static void append(char *list, const char *format, const char *name, const char 
         used += (size_t)snprintf(list + used, LISTED_BYTES - used, ", ");
     if (used < LISTED_BYTES)
         snprintf(list + used, LISTED_BYTES - used, format, name, why);
-}
-
-static void pci_address(const struct ibv_device *device, char *pci, size_t bytes)
-{
-    char link[IBV_SYSFS_PATH_MAX + 16], target[PATH_MAX];
-    snprintf(link, sizeof link, "%s/device", device->ibdev_path);
-    ssize_t length = readlink(link, target, sizeof target - 1);
-    pci[0] = '\0';
-    if (length < 0)
-        return;
-    target[length] = '\0';
-    const char *last = strrchr(target, '/');
-    const char *name = last ? last + 1 : target;
-    if (strlen(name) < bytes)
-        memcpy(pci, name, strlen(name) + 1);
 }
 
 static void survey_port(struct survey *survey, struct ibv_context *context, const struct port *port)
@@ -88,7 +71,7 @@ static void survey_device(struct survey *survey, struct ibv_device *device)
         append(survey->rejected, "%s cannot be opened (%s)", name, strerror(errno));
         return;
     }
-    pci_address(device, port.pci, sizeof port.pci);
+    gpsh_topology_pci_of(device->ibdev_path, port.pci, sizeof port.pci);
     if (ibv_query_device(context, &attr))
         append(survey->rejected, "%s cannot be queried%s", name, "");
     else if (attr.atomic_cap == IBV_ATOMIC_NONE)

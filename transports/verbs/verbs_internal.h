@@ -32,15 +32,23 @@ enum {
     VERBS_LOOPS = 16, // compare-and-swap loops of one flow under way at a time
     VERBS_POLL_BATCH = 32,
     VERBS_NAME_BYTES = 72, // "device:port"
+    VERBS_ABOUT_BYTES = 640,
     VERBS_NO_BLOCK = 0xffff,
     VERBS_SIGNAL_BYTES = 8,
     VERBS_BLOCKS_KEPT = 2, // large bounce blocks for requests that go out at once
+};
+
+// How a NIC reaches registered memory.
+struct verbs_way {
+    enum { VERBS_BY_ADDRESS, VERBS_BY_DMABUF, VERBS_BY_DATA_DIRECT } by;
+    int dmabuf_refused; // by address, because the NIC refused the dma-buf: errno; else 0
 };
 
 struct verbs_rail {
     struct ibv_context *context;
     struct ibv_pd *pd;
     struct ibv_mr *mrs[GPSH_VERBS_REGIONS]; // NULL for an empty region, and a heap that is staged
+    struct verbs_way heap_way;
     char name[VERBS_NAME_BYTES];
     int distance; // enum gpsh_distance, where it was measured
     uint8_t port;
@@ -226,7 +234,7 @@ struct gpsh_verbs {
     uint32_t inline_bytes;          // largest payload put into a work request; 0 if the device takes none
     struct verbs_peer *peers;       // [n_pes]
     struct verbs_channel *channels; // [env.channels]
-    bool host_heap, dmabuf_logged;
+    bool host_heap;
     struct verbs_stage stage;
     pthread_rwlock_t buffers_lock;
     _Atomic size_t n_buffers;
@@ -249,9 +257,17 @@ int gpsh_verbs_gid_rank(const struct ibv_gid_entry *entry);
 // refuses (errno says which).
 struct ibv_mr *gpsh_verbs_register_direct(struct verbs_rail *rail, const struct gpsh_region *region, int access);
 
+// verbs_explain.c: for the log and `gpushmem info`.
+void gpsh_verbs_explain(struct gpsh_transport *self, int pe, char *line, size_t bytes);
+void gpsh_verbs_about(struct gpsh_transport *self, char *line, size_t bytes);
+// Why GPU memory was registered by its address.
+const char *gpsh_verbs_why_no_dmabuf(const struct gpsh_verbs *verbs, const struct gpsh_region *region,
+                                     const struct verbs_way *way);
+
 // verbs_mr.c
+// `way` may be NULL. NULL with a sentence on failure.
 struct ibv_mr *gpsh_verbs_register(struct gpsh_verbs *verbs, struct verbs_rail *rail,
-                                   const struct gpsh_region *region, int access);
+                                   const struct gpsh_region *region, int access, struct verbs_way *way);
 int gpsh_verbs_region_register(struct gpsh_verbs *verbs, int number, const struct gpsh_region *region);
 int gpsh_verbs_buffer_register(struct gpsh_transport *self, const struct gpsh_region *region);
 int gpsh_verbs_buffer_unregister(struct gpsh_transport *self, const void *base);

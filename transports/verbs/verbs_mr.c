@@ -9,35 +9,30 @@
 #include "verbs_internal.h"
 
 static struct ibv_mr *register_dmabuf(struct gpsh_verbs *verbs, struct verbs_rail *rail,
-                                      const struct gpsh_region *region, int access)
+                                      const struct gpsh_region *region, int access, struct verbs_way *way)
 {
     struct ibv_mr *mr = NULL;
     if (verbs->env.settings->verbs_data_direct != GPSH_DATA_DIRECT_OFF)
         mr = gpsh_verbs_register_direct(rail, region, access);
-    bool direct = mr != NULL;
+    way->by = mr ? VERBS_BY_DATA_DIRECT : VERBS_BY_DMABUF;
     if (!mr)
         mr = ibv_reg_dmabuf_mr(rail->pd, 0, region->bytes, (uintptr_t)region->base, region->dmabuf_fd, access);
-    if (!verbs->dmabuf_logged) {
-        verbs->dmabuf_logged = true;
-        if (mr)
-            GPSH_LOG(INFO, "verbs", "GPU memory is registered with %s by dma-buf%s", rail->name,
-                     direct ? ", over its data-direct function" : "");
-        else
-            GPSH_LOG(INFO, "verbs", "%s does not register GPU memory by dma-buf (%s)", rail->name,
-                     strerror(errno));
-    }
+    if (!mr)
+        *way = (struct verbs_way){.by = VERBS_BY_ADDRESS, .dmabuf_refused = errno};
     return mr;
 }
 
-static void explain_failure(const struct verbs_rail *rail, const struct gpsh_region *region, int error)
+static void explain_failure(const struct gpsh_verbs *verbs, const struct verbs_rail *rail,
+                            const struct gpsh_region *region, int error, const struct verbs_way *way)
 {
     struct rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
     getrlimit(RLIMIT_MEMLOCK, &limit);
     if (region->kind == GPSH_MEMORY_DEVICE)
         gpsh_fail(GPUSHMEM_ERR_TRANSPORT,
-                  "%s cannot register %zu bytes of GPU memory (%s): it takes dma-buf (Linux 5.12, "
-                  "open GPU driver) or the nvidia-peermem module; GPUSHMEM_HEAP_KIND=host does without",
-                  rail->name, region->bytes, strerror(error));
+                  "%s cannot register %zu bytes of GPU memory (by dma-buf: %s; by address: %s): it takes dma-buf (Linux "
+                  "5.12, open GPU driver) or the nvidia-peermem module; GPUSHMEM_HEAP_KIND=host does without",
+                  rail->name, region->bytes, gpsh_verbs_why_no_dmabuf(verbs, region, way),
+                  strerror(error));
     else if (limit.rlim_cur < region->bytes && (error == ENOMEM || error == EPERM))
         gpsh_fail(GPUSHMEM_ERR_TRANSPORT,
                   "%s cannot register %zu bytes: the limit for locked memory is %llu bytes; raise "
@@ -49,13 +44,15 @@ static void explain_failure(const struct verbs_rail *rail, const struct gpsh_reg
                   rail->name, region->bytes, (void *)region->base, strerror(error));
 }
 
-// NULL with a sentence on failure.
 struct ibv_mr *gpsh_verbs_register(struct gpsh_verbs *verbs, struct verbs_rail *rail,
-                                   const struct gpsh_region *region, int access)
+                                   const struct gpsh_region *region, int access, struct verbs_way *way)
 {
+    struct verbs_way not_wanted;
+    way = way ? way : &not_wanted;
+    *way = (struct verbs_way){.by = VERBS_BY_ADDRESS};
     int policy = verbs->env.settings->verbs_dmabuf;
     bool dmabuf = region->kind == GPSH_MEMORY_DEVICE && region->dmabuf_fd >= 0 && policy != GPSH_DMABUF_OFF;
-    struct ibv_mr *mr = dmabuf ? register_dmabuf(verbs, rail, region, access) : NULL;
+    struct ibv_mr *mr = dmabuf ? register_dmabuf(verbs, rail, region, access, way) : NULL;
     if (mr)
         return mr;
     if (region->kind == GPSH_MEMORY_DEVICE && policy == GPSH_DMABUF_REQUIRE) {
@@ -66,7 +63,7 @@ struct ibv_mr *gpsh_verbs_register(struct gpsh_verbs *verbs, struct verbs_rail *
     }
     mr = ibv_reg_mr(rail->pd, region->base, region->bytes, access);
     if (!mr)
-        explain_failure(rail, region, errno);
+        explain_failure(verbs, rail, region, errno, way);
     return mr;
 }
 
@@ -86,7 +83,7 @@ int gpsh_verbs_region_register(struct gpsh_verbs *verbs, int number, const struc
         IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
     for (int i = 0; i < verbs->n_rails && region->bytes; i++) {
         struct verbs_rail *rail = &verbs->rails[i];
-        rail->mrs[number] = gpsh_verbs_register(verbs, rail, region, access);
+        rail->mrs[number] = gpsh_verbs_register(verbs, rail, region, access, number == GPSH_HEAP ? &rail->heap_way : NULL);
         if (!rail->mrs[number]) {
             region_deregister(verbs, number);
             return gpsh_last_error_code();
@@ -192,7 +189,7 @@ int gpsh_verbs_buffer_register(struct gpsh_transport *self, const struct gpsh_re
     // GPU memory that the NICs cannot, or must not, access stays without keys: it is copied.
     bool keyless = region->kind == GPSH_MEMORY_DEVICE && verbs->stage.mode == VERBS_STAGE_ALL;
     for (int i = 0; i < verbs->n_rails && !keyless; i++) {
-        buffer.mr[i] = gpsh_verbs_register(verbs, &verbs->rails[i], region, IBV_ACCESS_LOCAL_WRITE);
+        buffer.mr[i] = gpsh_verbs_register(verbs, &verbs->rails[i], region, IBV_ACCESS_LOCAL_WRITE, NULL);
         if (!buffer.mr[i]) {
             deregister(&buffer);
             return gpsh_last_error_code();

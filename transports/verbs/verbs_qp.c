@@ -158,7 +158,7 @@ static int create_results(struct gpsh_verbs *verbs, struct verbs_channel *channe
         return no_memory("atomics' results");
     memset(channel->results, 0, channel->results_bytes);
     struct gpsh_region region = {(char *)channel->results, channel->results_bytes, GPSH_MEMORY_HOST, -1, -1};
-    channel->results_mr = gpsh_verbs_register(verbs, &verbs->rails[0], &region, IBV_ACCESS_LOCAL_WRITE);
+    channel->results_mr = gpsh_verbs_register(verbs, &verbs->rails[0], &region, IBV_ACCESS_LOCAL_WRITE, NULL);
     return channel->results_mr ? 0 : gpsh_last_error_code();
 }
 

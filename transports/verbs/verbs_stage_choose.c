@@ -6,21 +6,21 @@
 #include "runtime/topology.h"
 #include "verbs_stage.h"
 
-// The farthest of the rails, since all serve.
-static int distance_of(const struct gpsh_verbs *verbs)
+// Of the rails, since all serve.
+static const struct verbs_rail *farthest(const struct gpsh_verbs *verbs)
 {
-    int farthest = GPSH_DISTANCE_PIX;
-    for (int i = 0; i < verbs->n_rails; i++)
-        if (verbs->rails[i].distance > farthest)
-            farthest = verbs->rails[i].distance;
-    return farthest;
+    const struct verbs_rail *rail = &verbs->rails[0];
+    for (int i = 1; i < verbs->n_rails; i++)
+        if (verbs->rails[i].distance > rail->distance)
+            rail = &verbs->rails[i];
+    return rail;
 }
 
 // The words of GPUSHMEM_GPUDIRECT_DISTANCE are "none" and those of enum gpsh_distance. A machine that does not tell
 // its distances counts as near.
 static bool is_far(const struct gpsh_verbs *verbs)
 {
-    int limit = verbs->env.settings->gpudirect_distance, distance = distance_of(verbs);
+    int limit = verbs->env.settings->gpudirect_distance, distance = farthest(verbs)->distance;
     bool on_gpu = verbs->env.regions[GPSH_HEAP].kind == GPSH_MEMORY_DEVICE;
     return !limit || (on_gpu && distance != GPSH_DISTANCE_UNKNOWN && distance > limit - 1);
 }
@@ -28,16 +28,18 @@ static bool is_far(const struct gpsh_verbs *verbs)
 static void choose_distance(struct gpsh_verbs *verbs)
 {
     struct verbs_stage *stage = &verbs->stage;
+    const struct verbs_rail *rail = farthest(verbs);
+    int limit = verbs->env.settings->gpudirect_distance;
     if (!is_far(verbs))
         return;
     stage->mode = VERBS_STAGE_LARGE;
     stage->from = verbs->env.settings->stage_threshold;
-    snprintf(stage->why, sizeof stage->why, "%s is at distance %s of the GPU", verbs->rails[0].name,
-             gpsh_distance_name((enum gpsh_distance)distance_of(verbs)));
-    GPSH_LOG(INFO, "verbs",
-             "puts and gets of %llu bytes and more go through pinned host memory: %s, and "
-             "GPUSHMEM_GPUDIRECT_DISTANCE asks for nearer ones",
-             (unsigned long long)stage->from, stage->why);
+    if (limit)
+        snprintf(stage->why, sizeof stage->why, "GPUSHMEM_GPUDIRECT_DISTANCE wants %s or nearer, %s is at %s",
+                 gpsh_distance_name((enum gpsh_distance)(limit - 1)), rail->name,
+                 gpsh_distance_name((enum gpsh_distance)rail->distance));
+    else
+        snprintf(stage->why, sizeof stage->why, "GPUSHMEM_GPUDIRECT_DISTANCE=none");
 }
 
 static void choose_mailboxes(struct gpsh_verbs *verbs)
@@ -52,8 +54,6 @@ static void choose_mailboxes(struct gpsh_verbs *verbs)
                  "the heap is staged through pinned host memory, which is slower than GPUDirect: %s "
                  "(GPUSHMEM_GPUDIRECT=always makes this an error)",
                  stage->why);
-    else
-        GPSH_LOG(INFO, "verbs", "the heap is staged through pinned host memory: %s", stage->why);
 }
 
 int gpsh_verbs_stage_choose(struct gpsh_verbs *verbs)

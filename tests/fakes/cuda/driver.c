@@ -311,7 +311,13 @@ gpsh_cu_result cuDeviceGetAttribute(int *value, int which, gpsh_cu_device device
 gpsh_cu_result cuDeviceGetPCIBusId(char *text, int bytes, gpsh_cu_device device)
 {
     ENTER(NEEDS_INIT);
-    snprintf(text, (size_t)bytes, "0000:%02x:00.0", 0x10 * (device + 1));
+    const char *given = getenv("FAKE_CUDA_PCI");
+    for (int i = 0; given && i < device; i++)
+        given = strchr(given, ',') ? strchr(given, ',') + 1 : NULL;
+    if (given)
+        snprintf(text, (size_t)bytes, "%.*s", (int)strcspn(given, ","), given);
+    else
+        snprintf(text, (size_t)bytes, "0000:%02x:00.0", 0x10 * (device + 1));
     return is_device(device) ? 0 : FAKE_INVALID_DEVICE;
 }
 

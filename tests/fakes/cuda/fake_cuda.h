@@ -11,6 +11,7 @@
 //
 // Environment
 //   FAKE_CUDA_DEVICES=n          GPUs (1)
+//   FAKE_CUDA_PCI=list           their PCI addresses (0000:10:00.0,0000:20:00.0,...)
 //   FAKE_CUDA_MEMORY=bytes       memory of each, as each process sees it (8 GiB)
 //   FAKE_CUDA_VERSION=n          13000: what cuDriverGetVersion says
 //   FAKE_CUDA_ATTRIBUTES=list    vmm=0,posix_fd=0,rdma_vmm=0,rdma=0,dmabuf=0,ordering=0,flush=0: what the GPU has not;

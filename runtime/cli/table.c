@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#define _GNU_SOURCE // vasprintf
+#include "table.h"
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// A cell that is longer pushes the rest of its own line aside, and no other.
+enum { WIDEST = 40, GAP = 2 };
+
+void gpsh_table_add(struct gpsh_table *table, const char *format, ...)
+{
+    char **more = realloc(table->cells, ((size_t)table->n + 1) * sizeof *more);
+    if (!more)
+        return;
+    va_list args;
+    va_start(args, format);
+    table->cells = more;
+    if (vasprintf(&table->cells[table->n], format, args) < 0)
+        table->cells[table->n] = NULL;
+    table->n++;
+    va_end(args);
+}
+
+static const char *text_of(const struct gpsh_table *table, int cell)
+{
+    return table->cells[cell] ? table->cells[cell] : "";
+}
+
+void gpsh_table_print(struct gpsh_table *table)
+{
+    int width[GPSH_TABLE_COLUMNS] = {0};
+    for (int i = 0; i < table->n; i++) {
+        int length = (int)strlen(text_of(table, i)), *column = &width[i % table->columns];
+        if (length > *column && length <= WIDEST)
+            *column = length;
+    }
+    for (int i = 0; i < table->n; i++) {
+        bool last = (i + 1) % table->columns == 0 || i + 1 == table->n;
+        if (last)
+            printf("%s\n", text_of(table, i));
+        else
+            printf("%-*s%*s", width[i % table->columns], text_of(table, i), GAP, "");
+        free(table->cells[i]);
+    }
+    free(table->cells);
+    *table = (struct gpsh_table){.columns = table->columns};
+}
