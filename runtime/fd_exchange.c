@@ -11,9 +11,9 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "error.h"
 #include "scratch.h"
 
@@ -174,13 +174,6 @@ static int drain(struct gpsh_fd_exchange *x, const int *pes, int n, int expected
     }
 }
 
-static int64_t now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 static int first_missing(const int *pes, int n, int self, const struct gpsh_fd_set *theirs)
 {
     for (int i = 0; i < n; i++)
@@ -193,7 +186,7 @@ int gpsh_fd_exchange_run(struct gpsh_fd_exchange *x, int my_pe, const int *pes, 
                          const struct gpsh_fd_set *mine, struct gpsh_fd_set *theirs, int timeout_ms)
 {
     int self = index_of(pes, n, my_pe), sent = 1, got = 1, status = 0;
-    int64_t deadline = now_ms() + timeout_ms;
+    uint64_t deadline_ns = gpsh_clock_ns() + (uint64_t)timeout_ms * 1000000;
     for (int i = 0; i < n; i++)
         theirs[i].count = 0;
     while (sent < n || got < n) {
@@ -211,7 +204,7 @@ int gpsh_fd_exchange_run(struct gpsh_fd_exchange *x, int my_pe, const int *pes, 
         if (!progress && !status) {
             struct pollfd ready = {.fd = x->socket, .events = POLLIN};
             poll(&ready, 1, sent < n ? 1 : 20);
-            if (now_ms() > deadline) {
+            if (gpsh_clock_ns() > deadline_ns) {
                 status = gpsh_fail(GPUSHMEM_ERR_TIMEOUT, "PE %d of this node did not hand over its memory within %d s; is it "
                                    "still running?", first_missing(pes, n, self, theirs), timeout_ms / 1000);
                 break;

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "error.h"
 #include "gpu.h"
 
@@ -127,13 +127,6 @@ static bool find(uint64_t address, uint64_t bytes, struct range *found)
     return gpsh_gpu.pageable && is_mapped(address, bytes);
 }
 
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 bool gpsh_local_known(uint64_t address, uint64_t bytes)
 {
     static _Thread_local struct {
@@ -141,7 +134,7 @@ bool gpsh_local_known(uint64_t address, uint64_t bytes)
         uint64_t until;
     } recent[REMEMBERED];
     static _Thread_local unsigned next;
-    uint64_t now = now_ns();
+    uint64_t now = gpsh_clock_ns();
     for (int i = 0; i < REMEMBERED; i++)
         if (now < recent[i].until && holds(&recent[i].range, address, bytes))
             return true;

@@ -1,19 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#define _POSIX_C_SOURCE 200809L // clock_gettime
 #include "proxy_times.h"
 
 #include <stdio.h>
-#include <time.h>
 
 #include "gpushmem/device_host.h"
 #include "proxy.h"
-
-uint64_t gpsh_clock_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 void gpsh_clock_start(struct gpsh_proxy_clock *clock)
 {

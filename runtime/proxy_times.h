@@ -10,6 +10,8 @@
 #include <x86intrin.h>
 #endif
 
+#include "clock.h"
+
 struct gpsh_proxy;
 struct gpushmem_proxy_times;
 
@@ -30,8 +32,6 @@ struct gpsh_proxy_clock {
     uint64_t ticks[GPSH_STAGES]; // of all passes that found work; written by who makes passes, read by anybody
     uint64_t began_ticks, began_ns;
 };
-
-uint64_t gpsh_clock_ns(void);
 
 // Of a counter that runs evenly and costs little to read.
 static inline uint64_t gpsh_ticks(void)

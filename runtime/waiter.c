@@ -4,6 +4,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "context.h"
 #include "sync.h"
 
@@ -29,13 +30,6 @@ void gpsh_waiter_init(void)
     cores_are_shared = gpsh.boot.node_n_pes > cores;
 }
 
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 static void nap(uint64_t ns)
 {
     nanosleep(&(struct timespec){.tv_nsec = (long)ns}, NULL);
@@ -45,7 +39,7 @@ static void nap(uint64_t ns)
 // time it has lasted: it ends at most that part later.
 static void doze(struct gpsh_waiter *waiter)
 {
-    uint64_t now = now_ns();
+    uint64_t now = gpsh_clock_ns();
     if (waiter->began_ns == 0)
         waiter->began_ns = now;
     uint64_t lasted = now - waiter->began_ns;
@@ -77,7 +71,7 @@ static int check_deadline(struct gpsh_waiter *waiter)
     int64_t limit_ms = gpsh.settings.wait_timeout_ms;
     if (limit_ms <= 0)
         return 0;
-    uint64_t now = now_ns();
+    uint64_t now = gpsh_clock_ns();
     if (waiter->deadline_ns == 0)
         waiter->deadline_ns = now + (uint64_t)limit_ms * 1000000;
     if (now < waiter->deadline_ns)

@@ -5,9 +5,9 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "commands.h"
 
 // How long PEs have to print what they wait for, when a job runs into its --timeout.
@@ -15,11 +15,9 @@ static const double last_words_s = 0.3;
 // How long other PEs may go on after one left without finalize, until that is remarked.
 static const double left_alone_s = 3;
 
-double gpsh_now_s(void)
+static double clock_s(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+    return (double)gpsh_clock_ns() * 1e-9;
 }
 
 // "PE" or "3 PEs", to follow "the" or "the other".
@@ -42,7 +40,7 @@ static void ask_all_to_end(struct gpsh_job *j, int signal)
     signal_all(j, signal);
     signal_all(j, SIGCONT); // a stopped process would not notice
     j->terminate_at_s = 0;
-    j->kill_at_s = gpsh_now_s() + j->options->grace_s;
+    j->kill_at_s = clock_s() + j->options->grace_s;
 }
 
 void gpsh_job_begin(struct gpsh_job *j)
@@ -51,7 +49,7 @@ void gpsh_job_begin(struct gpsh_job *j)
     for (int pe = 0; pe < j->n_pes; pe++)
         j->n_running += j->pes[pe].running;
     if (j->options->timeout_s > 0)
-        j->timeout_at_s = gpsh_now_s() + j->options->timeout_s;
+        j->timeout_at_s = clock_s() + j->options->timeout_s;
 }
 
 static void begin_ending(struct gpsh_job *j, int exit_status, int n_ended)
@@ -119,7 +117,7 @@ void gpsh_job_on_child_ends(struct gpsh_job *j)
                 worst = pe;
         } else if (c->connected && j->warn_at_s == 0) {
             j->left = pe;
-            j->warn_at_s = gpsh_now_s() + left_alone_s;
+            j->warn_at_s = clock_s() + left_alone_s;
         }
     }
     if (worst >= 0)
@@ -171,7 +169,7 @@ static void on_timeout(struct gpsh_job *j)
 {
     snprintf(j->reason, sizeof(j->reason), "the job ran longer than %g s (--timeout)", j->options->timeout_s);
     begin_ending(j, GPSH_RUN_EXIT_TIMEOUT, j->n_running);
-    j->terminate_at_s = gpsh_now_s() + last_words_s;
+    j->terminate_at_s = clock_s() + last_words_s;
     for (int pe = 0; pe < j->n_pes; pe++) {
         if (j->pes[pe].connected)
             kill(j->pes[pe].pid, SIGUSR1);
@@ -194,7 +192,7 @@ static bool is_due(double at_s, double now_s)
 
 void gpsh_job_on_time(struct gpsh_job *j)
 {
-    double now_s = gpsh_now_s();
+    double now_s = clock_s();
     if (is_due(j->warn_at_s, now_s))
         on_left_alone(j);
     if (is_due(j->timeout_at_s, now_s) && !j->ending)
@@ -221,7 +219,7 @@ int gpsh_job_wait_ms(const struct gpsh_job *j)
     at_s = earlier(at_s, j->kill_at_s);
     if (isinf(at_s))
         return -1;
-    double wait_ms = ceil((at_s - gpsh_now_s()) * 1e3);
+    double wait_ms = ceil((at_s - clock_s()) * 1e3);
     return wait_ms < 0 ? 0 : wait_ms > 3600e3 ? 3600000 : (int)wait_ms;
 }
 

@@ -32,8 +32,6 @@ struct gpsh_job {
     int left;         // a PE that ended well, but without finalize
 };
 
-double gpsh_now_s(void);
-
 void gpsh_job_begin(struct gpsh_job *j);
 // Each of these is called when its event has happened.
 void gpsh_job_on_child_ends(struct gpsh_job *j);

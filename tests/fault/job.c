@@ -8,18 +8,16 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "runtime/clock.h"
 #include "runtime/error.h"
 
 enum { HANG_SECONDS = 60, MOST_SETTINGS = 16 };
 
 double job_seconds(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+    return (double)gpsh_clock_ns() * 1e-9;
 }
 
 void job_barrier(struct job *job, int n)

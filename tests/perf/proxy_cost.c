@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What one proxy thread spends on a command: rings are filled first, then the passes are timed until all commands are complete.
 // "warm": filled by the same core; "cold": by another one, so that each slot comes from its cache, as it comes from a GPU.
-#define _GNU_SOURCE // clock_gettime, CPU sets
+#define _GNU_SOURCE // CPU sets
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "ring_rig.h"
+#include "samples.h"
 
 enum { ENTRIES_LOG2 = 12, COMMANDS = 1 << ENTRIES_LOG2, ROUNDS = 400 };
 
@@ -38,19 +38,6 @@ static void *fill(void *arg)
     return NULL;
 }
 
-static double now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static void run_on(int cpu)
 {
     cpu_set_t set;
@@ -67,7 +54,8 @@ static void *fill_elsewhere(void *arg)
 
 static void measure(const char *name, struct gpushmem_command command, int rings)
 {
-    static double samples[2][ROUNDS];
+    struct perf_samples samples[2] = {0};
+    double median[2];
     struct filling f = {command, rings, COMMANDS / rings};
     for (int cold = 0; cold < 2; cold++) {
         for (int round = 0; round < ROUNDS; round++) {
@@ -76,14 +64,15 @@ static void measure(const char *name, struct gpushmem_command command, int rings
                 pthread_join(filler, NULL);
             else
                 fill(&f);
-            double begin = now_ns();
+            uint64_t begin = perf_now_ns();
             while (ring_rig_step(rig) > 0)
                 ;
-            samples[cold][round] = (now_ns() - begin) / COMMANDS;
+            perf_samples_add(&samples[cold], (double)(perf_now_ns() - begin) / COMMANDS);
         }
-        qsort(samples[cold], ROUNDS, sizeof(double), by_value);
+        median[cold] = perf_samples_percentile(&samples[cold], 50);
+        perf_samples_clear(&samples[cold]);
     }
-    printf("| %-18s | %5d | %6.2f | %6.2f |\n", name, rings, samples[0][ROUNDS / 2], samples[1][ROUNDS / 2]);
+    printf("| %-18s | %5d | %6.2f | %6.2f |\n", name, rings, median[0], median[1]);
 }
 
 static void measure_all(int rings)

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef GPSH_CLOCK_H
+#define GPSH_CLOCK_H
+
+#include <stdint.h>
+
+// Time that only goes forward, whoever sets the clock on the wall.
+uint64_t gpsh_clock_ns(void);
+
+#endif
