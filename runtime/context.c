@@ -363,6 +363,7 @@ static int fetch(struct gpsh_context *ctx, const struct gpsh_op *op)
     if (place == NULL)
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no host memory for %zu bytes from PE %d", bytes, op->pe);
     struct gpsh_op placed = *op;
+    placed.flags |= GPSH_OP_LOCAL_HOST;
     if (amo)
         placed.result = place->bytes;
     else

@@ -5,13 +5,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/error.h"
 #include "transports/verbs/verbs_blob.h"
 
-int fake_copies;
+int fake_copies, fake_copy_error;
 
 static int copy(void *to, const void *from, size_t bytes)
 {
     fake_copies++;
+    if (fake_copy_error)
+        return gpsh_fail(fake_copy_error, "the fake copy is broken");
     memcpy(to, from, bytes);
     return 0;
 }

@@ -8,7 +8,8 @@
 
 enum { PAIR_HEAP = 4 << 20, PAIR_SETTINGS = 12 };
 
-extern int fake_copies; // by the GPU's driver
+extern int fake_copies;     // by the GPU's driver
+extern int fake_copy_error; // not 0: they fail with it
 
 struct fake_pair {
     const char *settings[PAIR_SETTINGS]; // "GPUSHMEM_X=Y", set before fake_pair_open

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/error.h"
 #include "tests/fakes/fake_pair.h"
 
 static struct fake_pair pair;
@@ -354,4 +355,30 @@ Test(verbs_post, put_and_fetch__gpu_heap_and_host_values__copied_by_the_processo
     cr_assert_eq(values[1], 7);
     cr_assert_eq(values[2], 7);
     cr_assert_eq(fake_copies, 0);
+}
+
+// What a block holds instead of the copy is another operation's: it must neither be sent nor delivered.
+Test(verbs_post, gpu_heap__copy_fails__told_and_nothing_of_it_sent_or_delivered)
+{
+    char mine[600] = "mine";
+    struct gpsh_op ops[] = {fake_put(mine, 0, 8), fake_put(mine, 0, sizeof mine), fake_put(mine, 0, sizeof mine),
+                            fake_put(mine, 0, sizeof mine), fake_amo(GPSH_AMO_ADD, 8, 0, 1, 0, mine)};
+    ops[1].flags = GPSH_OP_CAPTURE;
+    ops[3].kind = GPSH_OP_GET;
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
+        fake_reset();
+        memset(&pair, 0, sizeof pair);
+        pair.heap_kind = GPSH_MEMORY_DEVICE;
+        pair.dmabuf_fd = 5;
+        cr_assert_eq(fake_pair_open(&pair), 0);
+        fake_copy_error = GPUSHMEM_ERR_CUDA;
+        int status = fake_post_op(&pair, &ops[i]);
+        bool put = ops[i].kind == GPSH_OP_PUT;
+        cr_expect(!put || fake.n_posts == 0, "row %zu was sent", i);
+        fake_settle(&pair);
+        cr_expect_eq(pair.channel->flows[1].error, GPUSHMEM_ERR_CUDA, "row %zu, %d", i, status);
+        cr_expect(pair.failures == 1 && pair.failed_pe == 1 && pair.channel->pending == 0, "row %zu", i);
+        cr_expect_str_eq(mine, "mine", "row %zu", i);
+        close_all();
+    }
 }

@@ -142,7 +142,7 @@ static void deliver(struct verbs_flow *flow, const struct verbs_slot *slot, uint
 {
     uint64_t value = word >> (slot->width == 4 ? shift_of(slot) : 0);
     if (slot->result)
-        verbs_copy(flow->channel->verbs, slot, slot->result, &value, slot->width);
+        verbs_copy(flow, slot, slot->result, &value, slot->width);
 }
 
 void gpsh_verbs_amo_retire(struct verbs_flow *flow, struct verbs_slot *slot, uint64_t value)

@@ -8,11 +8,10 @@
 
 enum { POLL_ROUNDS = 4, EVENT_TICKS = 8192 };
 
-static void copy_in(struct verbs_channel *channel, const struct verbs_slot *slot, const struct verbs_wqe *wqe)
+static void copy_in(struct verbs_flow *flow, const struct verbs_slot *slot, const struct verbs_wqe *wqe)
 {
     if (wqe->block != VERBS_NO_BLOCK)
-        verbs_copy(channel->verbs, slot, wqe->to, gpsh_verbs_bounce_at(&channel->bounce, wqe->block),
-                   wqe->bytes);
+        verbs_copy(flow, slot, wqe->to, gpsh_verbs_bounce_at(&flow->channel->bounce, wqe->block), wqe->bytes);
 }
 
 static void succeed(struct verbs_lane *lane, const struct verbs_wqe *wqe, uint32_t position)
@@ -22,7 +21,7 @@ static void succeed(struct verbs_lane *lane, const struct verbs_wqe *wqe, uint32
     struct verbs_slot *slot = &flow->slots[wqe->slot];
     uint64_t value = channel->results[(size_t)flow->pe * (lane->mask + 1) + (position & lane->mask)];
     switch (wqe->kind) {
-    case WQE_READ: copy_in(channel, slot, wqe); break;
+    case WQE_READ: copy_in(flow, slot, wqe); break;
     case WQE_AMO: gpsh_verbs_amo_retire(flow, slot, value); break;
     case WQE_LOOP: gpsh_verbs_loop_retire(flow, wqe->loop, slot, value); break;
     default: break;

@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 // Flows: accepting operations, keeping their order, issuing the ones that
 // had to wait, and completing them in order.
+#include <stdio.h>
+
 #include "verbs_stage.h"
 
 static bool needs_no_work(const struct gpsh_op *op)
@@ -166,6 +168,17 @@ void gpsh_verbs_flow_fail(struct verbs_flow *flow, int code, const char *why)
     channel->verbs->env.peer_failed(channel->verbs->env.arg, flow->pe, why);
 }
 
+// If the GPU here has failed, what the target of the copy holds is something else: it must not be sent on, nor pass for
+// what was fetched.
+void gpsh_verbs_gpu_copy(struct verbs_flow *flow, void *to, const void *from, uint64_t bytes)
+{
+    char why[320];
+    if (flow->channel->verbs->env.copy(to, from, bytes) >= 0)
+        return;
+    snprintf(why, sizeof why, "copying for PE %d: %s", flow->pe, gpsh_last_error());
+    gpsh_verbs_flow_fail(flow, gpsh_last_error_code(), why);
+}
+
 static uint64_t capture_most(const struct verbs_channel *channel)
 {
     uint64_t message = channel->verbs->rails[0].max_message;
@@ -180,7 +193,7 @@ static bool capture(struct verbs_flow *flow, struct verbs_slot *slot)
     if (slot->block == VERBS_NO_BLOCK)
         return false;
     char *copy = gpsh_verbs_bounce_at(&channel->bounce, slot->block);
-    verbs_copy(channel->verbs, slot, copy, slot->local, slot->bytes);
+    verbs_copy(flow, slot, copy, slot->local, slot->bytes);
     channel->stats.bounce_bytes += slot->bytes;
     slot->local = copy;
     slot->where = VERBS_ELSEWHERE;
@@ -339,7 +352,7 @@ int gpsh_verbs_flow_post(struct verbs_flow *flow, const struct gpsh_op *op)
     slot_fill(flow, slot, op);
     if (!prepare_capture(flow, slot))
         return gpsh_verbs_refuse(channel);
-    if (flow->pub->error) { // found while ringing the doorbell of what was there before
+    if (flow->pub->error) { // found while copying, or while ringing the doorbell of what was there before
         gpsh_verbs_bounce_give(&channel->bounce, slot->block);
         return flow->pub->error;
     }

@@ -322,6 +322,7 @@ void gpsh_verbs_flow_drive(struct verbs_flow *flow);
 void gpsh_verbs_flow_activate(struct verbs_flow *flow);
 void gpsh_verbs_flow_advance(struct verbs_flow *flow);
 void gpsh_verbs_flow_fail(struct verbs_flow *flow, int code, const char *why);
+void gpsh_verbs_gpu_copy(struct verbs_flow *flow, void *to, const void *from, uint64_t bytes);
 
 // verbs_cq.c
 int gpsh_verbs_progress(struct gpsh_channel *base);
@@ -335,14 +336,14 @@ static inline bool verbs_in(const struct gpsh_region *region, const char *addres
            (size_t)(address - region->base) <= region->bytes - bytes;
 }
 
-// Copies that may touch GPU memory.
-static inline void verbs_copy(const struct gpsh_verbs *verbs, const struct verbs_slot *slot, void *to, const void *from,
+// Copies that may touch GPU memory. One that fails takes the flow down: callers need not ask.
+static inline void verbs_copy(struct verbs_flow *flow, const struct verbs_slot *slot, void *to, const void *from,
                               uint64_t bytes)
 {
-    if (verbs->host_heap || (slot->flags & GPSH_OP_LOCAL_HOST))
+    if (flow->channel->verbs->host_heap || (slot->flags & GPSH_OP_LOCAL_HOST))
         memcpy(to, from, bytes);
     else
-        verbs->env.copy(to, from, bytes);
+        gpsh_verbs_gpu_copy(flow, to, from, bytes);
 }
 
 // The next work request of the lane's chain; gpsh_verbs_lane_reserve has made sure that there is one.

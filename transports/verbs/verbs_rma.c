@@ -45,9 +45,8 @@ static struct ibv_send_wr *piece_request(struct verbs_lane *lane, struct verbs_s
 static void set_inline(struct verbs_lane *lane, const struct verbs_slot *slot, struct ibv_send_wr *wr, const char *from,
                        uint32_t bytes)
 {
-    const struct gpsh_verbs *verbs = lane->flow->channel->verbs;
     char *to = lane->inlined + (size_t)(wr - lane->wrs) * lane->inline_stride;
-    verbs_copy(verbs, slot, to, from, bytes);
+    verbs_copy(lane->flow, slot, to, from, bytes);
     wr->send_flags |= IBV_SEND_INLINE;
     wr->sg_list->addr = (uintptr_t)to;
     wr->sg_list->length = bytes;
@@ -94,7 +93,7 @@ static bool issue_bounced(struct verbs_lane *lane, struct verbs_slot *slot, uint
     wqe->bytes = (uint32_t)bytes;
     channel->stats.bounce_bytes += bytes;
     if (slot->kind != GPSH_OP_GET)
-        verbs_copy(channel->verbs, slot, gpsh_verbs_bounce_at(&channel->bounce, block), local, bytes);
+        verbs_copy(lane->flow, slot, gpsh_verbs_bounce_at(&channel->bounce, block), local, bytes);
     return true;
 }
 
