@@ -50,12 +50,21 @@ GPSH_ALWAYS_INLINE bool holds(uint64_t word, int cmp, uint64_t value)
     }
 }
 
+// Why the last word of a GPU heap that this thread asked for did not come, or 0.
+static _Thread_local int no_word;
+
 uint64_t gpsh_word_fetch(const void *word, size_t bytes)
 {
     uint64_t raw = 0;
-    gpsh.transport_envs[0].copy(&raw, word, bytes);
+    no_word = gpsh.transport_envs[0].copy(&raw, word, bytes);
     gpsh_acquire_remote();
     return raw;
+}
+
+// Whether the word that was just loaded is none: a GPU that failed is a reason to end a wait, not to wait on.
+GPSH_ALWAYS_INLINE int unread(void)
+{
+    return GPSH_UNLIKELY(gpsh.device_heap) ? no_word : 0;
 }
 
 static int check(const char *function, const void *vars, size_t nelems, struct kind kind, int cmp)
@@ -95,12 +104,16 @@ static int give_up(int status, const void *var, struct kind kind, int cmp, uint6
 GPSH_ALWAYS_INLINE int await(const char *function, const void *var, struct kind kind, int cmp, uint64_t value)
 {
     struct gpsh_waiter waiter = GPSH_WAITER(function);
-    while (!holds(load(kind, var), cmp, value)) {
-        int status = gpsh_waiter_step(&waiter);
+    for (;;) {
+        uint64_t word = load(kind, var);
+        int status = unread();
+        if (status == 0 && holds(word, cmp, value))
+            return 0;
+        if (status == 0)
+            status = gpsh_waiter_step(&waiter);
         if (GPSH_UNLIKELY(status < 0))
             return give_up(status, var, kind, cmp, value);
     }
-    return 0;
 }
 
 // A test that found nothing drives what this PE has outstanding, so that loops around it make progress.
@@ -122,7 +135,10 @@ GPSH_ALWAYS_INLINE int test(const char *function, const void *var, struct kind k
     int status = GPSH_LIKELY(sound(var, kind, cmp)) ? 0 : check(function, var, 1, kind, cmp);
     if (status < 0)
         return status;
-    if (holds(load(kind, var), cmp, value))
+    uint64_t word = load(kind, var);
+    if (GPSH_UNLIKELY(unread() < 0))
+        return unread();
+    if (holds(word, cmp, value))
         return 1;
     missed();
     return 0;
@@ -167,7 +183,8 @@ static inline uint64_t value_of(const struct set *set, size_t i)
 
 static inline bool satisfied(const struct set *set, size_t i)
 {
-    return holds(load(set->kind, set->vars + i * set->kind.width), set->cmp, value_of(set, i));
+    uint64_t word = load(set->kind, set->vars + i * set->kind.width);
+    return unread() == 0 && holds(word, set->cmp, value_of(set, i));
 }
 
 static int set_all(const struct set *set)
@@ -181,7 +198,7 @@ static int set_all(const struct set *set)
                 await(set->function, set->vars + i * set->kind.width, set->kind, set->cmp, value_of(set, i));
         else if (!satisfied(set, i)) {
             missed();
-            return 0;
+            return unread();
         }
     }
     return status < 0 || set->blocking ? status : 1;
@@ -233,7 +250,7 @@ static size_t set_any(const struct set *set)
             missed();
             return SIZE_MAX;
         }
-        if (gpsh_waiter_step(&waiter) < 0)
+        if (unread() < 0 || gpsh_waiter_step(&waiter) < 0)
             return SIZE_MAX;
     }
 }
@@ -256,7 +273,7 @@ static size_t set_some(const struct set *set, size_t *indices)
             missed();
             return 0;
         }
-        if (gpsh_waiter_step(&waiter) < 0)
+        if (unread() < 0 || gpsh_waiter_step(&waiter) < 0)
             return 0;
     }
 }
@@ -336,9 +353,11 @@ uint64_t gpushmem_signal_wait_until(uint64_t *sig, int cmp, uint64_t value)
     struct gpsh_waiter waiter = GPSH_WAITER(__func__);
     for (;;) {
         uint64_t seen = load(kind, sig);
-        if (holds(seen, cmp, value))
+        int status = unread();
+        if (status == 0 && holds(seen, cmp, value))
             return seen; // the value that ended the wait, not what the word is by now
-        int status = gpsh_waiter_step(&waiter);
+        if (status == 0)
+            status = gpsh_waiter_step(&waiter);
         if (GPSH_UNLIKELY(status < 0)) {
             give_up(status, sig, kind, cmp, value);
             return 0;

@@ -229,6 +229,36 @@ Test(context, fetch__wait_runs_out__late_answer_writes_to_memory_that_stays)
     end();
 }
 
+static int broken_copy(void *to, const void *from, size_t bytes)
+{
+    return gpsh_fail(GPUSHMEM_ERR_CUDA, "the GPU is lost");
+}
+
+// A wait that cannot read its word would never end, and 0 is no word to compare with.
+Test(context, wait_and_test__gpu_heap_cannot_be_read__end_with_the_reason)
+{
+    uint64_t *word = (uint64_t *)(void *)heap;
+    begin(false);
+    gpsh.device_heap = true;
+    gpsh.transport_envs[0].copy = broken_copy;
+    gpsh.settings.wait_timeout_ms = 200;
+    cr_expect_eq(gpushmem_uint64_wait_until(word, GPUSHMEM_CMP_NE, 0), GPUSHMEM_ERR_CUDA);
+    cr_expect(strstr(gpushmem_last_error(), "the GPU is lost"), "%s", gpushmem_last_error());
+    cr_expect_eq(gpushmem_uint64_wait_until(word, GPUSHMEM_CMP_EQ, 0), GPUSHMEM_ERR_CUDA);
+    cr_expect_eq(gpushmem_uint64_test(word, GPUSHMEM_CMP_EQ, 0), GPUSHMEM_ERR_CUDA);
+    cr_expect_eq(gpushmem_uint64_wait_until_all(word, 2, NULL, GPUSHMEM_CMP_EQ, 0), GPUSHMEM_ERR_CUDA);
+    cr_expect_eq(gpushmem_uint64_test_all(word, 2, NULL, GPUSHMEM_CMP_NE, 0), GPUSHMEM_ERR_CUDA);
+    cr_expect_eq(gpushmem_uint64_wait_until_any(word, 2, NULL, GPUSHMEM_CMP_EQ, 0), SIZE_MAX);
+    cr_expect_eq(gpushmem_last_error_code(), GPUSHMEM_ERR_CUDA);
+    size_t indices[2];
+    cr_expect_eq(gpushmem_uint64_wait_until_some(word, 2, indices, NULL, GPUSHMEM_CMP_EQ, 0), 0);
+    cr_expect_eq(gpushmem_last_error_code(), GPUSHMEM_ERR_CUDA);
+    cr_expect_eq(gpushmem_signal_wait_until(word, GPUSHMEM_CMP_NE, 0), 0);
+    cr_expect_eq(gpushmem_last_error_code(), GPUSHMEM_ERR_CUDA);
+    gpsh.device_heap = false;
+    end();
+}
+
 Test(context, submit__no_transport__unreachable)
 {
     begin(false);
