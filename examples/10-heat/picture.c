@@ -125,18 +125,34 @@ static size_t store_rows(const struct picture *p, unsigned char *to)
     return at + 4;
 }
 
+// The colours of glowing iron, red, green and blue of each value from cold to hot.
+static void fill_palette(unsigned char *rgb)
+{
+    static const unsigned char iron[][3] = {{0, 0, 0}, {38, 8, 82}, {134, 16, 112}, {222, 66, 48}, {250, 166, 32}, {255, 252, 214}};
+    enum { SPANS = sizeof iron / sizeof iron[0] - 1 };
+    for (int value = 0; value < 256; value++) {
+        int span = value * SPANS / 256, far = value * SPANS - span * 256;
+        for (int c = 0; c < 3; c++)
+            *rgb++ = (unsigned char)(iron[span][c] + (iron[span + 1][c] - iron[span][c]) * far / 256);
+    }
+}
+
 static bool write_png(const struct picture *p, FILE *f)
 {
-    unsigned char header[8 + 13 + 4] = {0}, end[8 + 4] = {0};
+    enum { BITS = 8, FROM_PALETTE = 3, PALETTE_BYTES = 3 * 256 };
+    unsigned char header[8 + 13 + 4] = {0}, palette[8 + PALETTE_BYTES + 4], end[8 + 4] = {0};
     size_t room = (size_t)p->height * ((size_t)p->width + 6) + 6;
     unsigned char *data = malloc(8 + room + 4);
     if (!data)
         return false;
     put32(header + 8, (uint32_t)p->width);
     put32(header + 12, (uint32_t)p->height);
-    header[16] = 8; // bits of a grey value
+    header[16] = BITS;
+    header[17] = FROM_PALETTE;
+    fill_palette(palette + 8);
     fwrite("\x89PNG\r\n\x1a\n", 1, 8, f);
     write_chunk(f, "IHDR", header, 13);
+    write_chunk(f, "PLTE", palette, PALETTE_BYTES);
     write_chunk(f, "IDAT", data, store_rows(p, data + 8));
     write_chunk(f, "IEND", end, 0);
     free(data);
