@@ -49,11 +49,11 @@ main() {
     build
     local bin=$root/build/$preset/bin out=$root/build/demo
     mkdir -p "$out"
-    rm -f "$out"/*.pgm "$out/packets"
+    rm -f "$out"/*.png "$out/packets"
 
     echo "demo: 4 PEs, shared memory"
     GPUSHMEM_TRANSPORTS=p2p "$bin/gpushmem" run -n 4 "$bin/heat" --image "$image" --steps "$steps" \
-        --out "$out/p2p.pgm" --check || fail "4 PEs over p2p (exit code $?)"
+        --out "$out/p2p.png" --check || fail "4 PEs over p2p (exit code $?)"
 
     # PEs 0 and 1 on one device, 2 and 3 on the other; verbs only, so that every halo goes through a NIC.
     echo "demo: 4 PEs, verbs, two RDMA devices (in a guest; emulated, so slower)"
@@ -61,11 +61,11 @@ main() {
     "$root/tests/softroce/guest.sh" --out "$out" --env GPUSHMEM_TRANSPORTS=verbs -- bash -c '
         "$0" run -n 4 bash -c "GPUSHMEM_VERBS_DEVICES=rxe\$((PMIX_RANK / 2)) exec \"\$@\"" heat "$@" || exit
         cd /sys/class/infiniband && grep . */ports/1/hw_counters/sent_pkts | tee "$OUT/packets"' \
-        "$bin/gpushmem" "$bin/heat" --image "$image" --steps "$steps" --out "$out/verbs.pgm" --check ||
+        "$bin/gpushmem" "$bin/heat" --image "$image" --steps "$steps" --out "$out/verbs.png" --check ||
         fail "4 PEs over verbs (exit code $?)"
     [ "$(awk -F: '$2 >= '"$steps" "$out/packets" | wc -l)" = 2 ] || fail "not both devices sent the halos: $out/packets"
 
-    cmp "$out/p2p.pgm" "$out/verbs.pgm" || fail "p2p and verbs give different pictures: $out"
+    cmp "$out/p2p.png" "$out/verbs.png" || fail "p2p and verbs give different pictures: $out"
     echo "demo: the pictures are in $out"
     echo "demo: ok: $steps steps on 4 PEs, over p2p and over verbs, equal to the serial run bit for bit"
 }

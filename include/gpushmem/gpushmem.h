@@ -20,6 +20,8 @@
 //                GPUSHMEM_ERR_PE_FAILED    the PE died or stopped answering
 //                GPUSHMEM_ERR_TRANSPORT    the network failed in another way
 //              Further causes stand with the functions. Nothing was sent when an argument was refused.
+//   Local      addresses (the source of a put, the destination of a get) may be any memory of the process, on a GPU too where
+//              heaps are. They are not checked: a bad one may crash the process, as with memcpy.
 //   Nothing    Zero elements are legal everywhere, with any addresses, NULL included.
 //   Threads    Any thread may call anything if the thread level is GPUSHMEM_THREAD_MULTIPLE; collective functions
 //              (marked so) are called by one thread of each PE at a time, in the same order on all PEs.
@@ -65,9 +67,13 @@ GPUSHMEM_API int gpushmem_init(void);
 // `requested` is one of enum gpushmem_thread_level; *provided (NULL: not wanted) is the level granted, never less.
 //   GPUSHMEM_ERR_INVALID    `requested` is not a thread level
 GPUSHMEM_API int gpushmem_init_thread(int requested, int *provided);
+// The level that was granted; NULL is not wanted.
 GPUSHMEM_API int gpushmem_query_thread(int *provided);
 
-// Completes everything, waits for all PEs, frees the heap and leaves the job. Collective, a barrier.
+// Completes everything, waits for all PEs, frees the heap and leaves the job. Collective, a barrier. It has left the job when it
+// fails, too.
+//   GPUSHMEM_ERR_PE_FAILED  operations were lost, or a PE was, so that not all have come
+//   GPUSHMEM_ERR_TIMEOUT    not all PEs came within GPUSHMEM_WAIT_TIMEOUT_MS
 GPUSHMEM_API int gpushmem_finalize(void);
 
 // 1 between init and finalize, else 0. Never fails.
@@ -114,7 +120,8 @@ GPUSHMEM_API int gpushmem_free(void *address);
 // then the last error is set). Stores through it are ordered by fence and completed by quiet like puts.
 GPUSHMEM_API void *gpushmem_ptr(const void *sym, int pe);
 
-// How this PE reaches another one, as decided at init.
+// How this PE reaches another one, as decided at init. Local.
+//   GPUSHMEM_ERR_INVALID    `info` is NULL
 struct gpushmem_peer_info {
     const char *transport; // who moves the host's data: "p2p", "verbs", "loop"; valid until finalize
     const char *atomics;   // who executes atomics: "processor", or a transport's name
@@ -124,7 +131,8 @@ struct gpushmem_peer_info {
 };
 GPUSHMEM_API int gpushmem_peer_info(int pe, struct gpushmem_peer_info *info);
 
-// What is in this PE's heap.
+// What is in this PE's heap. Local.
+//   GPUSHMEM_ERR_INVALID    `info` is NULL
 struct gpushmem_heap_info {
     size_t bytes;              // size of the heap
     size_t used_bytes;         // allocated, rounding included
@@ -159,6 +167,8 @@ GPUSHMEM_API int gpushmem_ctx_create(long options, gpushmem_ctx_t *ctx);
 // Completes everything issued on `ctx` and frees it. GPUSHMEM_CTX_INVALID does nothing.
 //   GPUSHMEM_ERR_INVALID    the default context cannot be destroyed
 GPUSHMEM_API int gpushmem_ctx_destroy(gpushmem_ctx_t ctx);
+// The options it was created with; those of the default context are GPUSHMEM_CTX_SHARED.
+//   GPUSHMEM_ERR_INVALID    `options` is NULL
 GPUSHMEM_API int gpushmem_ctx_get_options(gpushmem_ctx_t ctx, long *options);
 
 // Declares gpushmem_NAME(...) and gpushmem_ctx_NAME(ctx, ...).
@@ -337,8 +347,8 @@ GPUSHMEM_SYNC_TYPES(GPUSHMEM_DECLARE)
 
 // ----------------------------------------------------------------------------------------- ordering, completion
 
-// fence: puts, signals, atomics and stores through gpushmem_ptr issued before it arrive at each PE before those issued
-// after it. Orders per PE and per context, completes nothing, and does not wait, with one exception (row "fence, mixed").
+// fence: the calling thread's puts, signals, atomics and stores through gpushmem_ptr before it arrive at each PE before those
+// behind it. Orders per PE and per context, completes nothing, and does not wait, with one exception (row "fence, mixed").
 GPUSHMEM_API int gpushmem_fence(void);
 GPUSHMEM_API int gpushmem_ctx_fence(gpushmem_ctx_t ctx);
 // The same towards one PE.
@@ -351,7 +361,7 @@ GPUSHMEM_API int gpushmem_ctx_pe_fence(gpushmem_ctx_t ctx, int pe);
 //   GPUSHMEM_ERR_PE_FAILED  operations towards a PE were lost, since the context's last quiet; the others are complete
 GPUSHMEM_API int gpushmem_quiet(void);
 GPUSHMEM_API int gpushmem_ctx_quiet(gpushmem_ctx_t ctx);
-// The same towards the PEs in pes[0 .. n-1].
+// The same towards the PEs in pes[0 .. n-1]; with n = 0 it returns at once.
 GPUSHMEM_API int gpushmem_pe_quiet(const int *pes, size_t n);
 GPUSHMEM_API int gpushmem_ctx_pe_quiet(gpushmem_ctx_t ctx, const int *pes, size_t n);
 
