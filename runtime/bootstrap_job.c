@@ -200,6 +200,15 @@ int gpsh_bootstrap_job_alone(struct gpsh_bootstrap *b)
     return 0;
 }
 
+// MPI_Init under `gpushmem run`, which is no launcher of MPI, becomes a job of its own, and this process with it.
+static void warn_if_led_astray(const struct gpsh_bootstrap *b)
+{
+    const char *size = getenv("GPUSHMEM_RUN_SIZE");
+    if (b->n_pes == 1 && !b->launched_by_us && size && atoi(size) > 1)
+        GPSH_LOG(WARN, "bootstrap", "gpushmem run started %s PEs, but this process has joined a job of one: was MPI_Init called "
+                 "before? Start programs that use MPI too with mpirun or srun", size);
+}
+
 int gpsh_bootstrap_job_read(struct gpsh_bootstrap *b, const pmix_proc_t *me)
 {
     uint64_t n_pes;
@@ -212,6 +221,7 @@ int gpsh_bootstrap_job_read(struct gpsh_bootstrap *b, const pmix_proc_t *me)
     b->n_pes = (int)n_pes;
     b->my_pe = (int)me->rank;
     b->launched_by_us = strncmp(me->nspace, "gpushmem-", 9) == 0;
+    warn_if_led_astray(b);
     make_job_id(b, me);
     find_dir(b, me);
     return find_node(b, me);

@@ -82,7 +82,7 @@ static void ask_for_thp(struct gpsh_symmetric *region)
     if (possible && !madvise(region->base, region->bytes, MADV_HUGEPAGE))
         snprintf(region->pages, sizeof region->pages, "transparent huge pages");
     else
-        snprintf(region->pages, sizeof region->pages, "4K pages (transparent huge pages: shmem_enabled is not advise)");
+        snprintf(region->pages, sizeof region->pages, "4K pages (huge ones need advise in /sys/kernel/mm/transparent_hugepage/shmem_enabled)");
 }
 
 int gpsh_symmetric_create(struct gpsh_symmetric *region, uint64_t bytes, enum gpsh_huge_pages pages, int node_pes)

@@ -13,7 +13,7 @@ struct gpsh_symmetric {
     char *base;
     uint64_t bytes;
     int fd;
-    char pages[96]; // page kind in use, and why not a larger one
+    char pages[128]; // page kind in use, and why not a larger one
 };
 
 // Creates and maps a region; refuses with GPUSHMEM_ERR_NO_MEMORY what cannot fit into the machine's memory, counting

@@ -86,6 +86,10 @@ static int prepare_environment(struct launcher *l)
         if (putenv(*x) != 0)
             return errno;
     }
+    char size[16];
+    snprintf(size, sizeof(size), "%d", l->options.n_pes);
+    if (setenv("GPUSHMEM_RUN_SIZE", size, 1) != 0) // for the library, see bootstrap_job.c
+        return errno;
     return agree_on_failure(&l->options);
 }
 

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #define _GNU_SOURCE // what pmix.h needs
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "../fakes/fake_pmix.h"
 #include "bootstrap_job.h"
 #include "error.h"
+#include "log.h"
 #include "scratch.h"
 
 static struct gpsh_bootstrap boot;
@@ -201,6 +204,30 @@ Test(bootstrap_job, read__session_directory__only_if_private)
     rmdir(deep);
     rmdir(dir);
     expect_dir(dir, "");
+}
+
+static bool warned_of(const char *words)
+{
+    char path[32], line[512] = "";
+    int fd = memfd_create("log", 0);
+    cr_assert(fd >= 0);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    cr_assert_eq(gpsh_log_open(GPSH_LOG_WARN, path), 0);
+    cr_assert_eq(read_as(0), 0, "%s", gpsh_last_error());
+    gpsh_log_close();
+    cr_expect(pread(fd, line, sizeof line - 1, 0) >= 0);
+    close(fd);
+    free(boot.node_pes);
+    return strstr(line, words) != NULL;
+}
+
+Test(bootstrap_job, read__of_several_that_gpushmem_run_started__warned_when_alone)
+{
+    setenv("GPUSHMEM_RUN_SIZE", "3", 1);
+    job_of(1, "0");
+    cr_expect(warned_of("gpushmem run started 3 PEs, but this process has joined a job of one"));
+    setenv("GPUSHMEM_RUN_SIZE", "1", 1);
+    cr_expect(!warned_of("gpushmem run"));
 }
 
 Test(bootstrap_job, alone__is_a_job_of_one)
