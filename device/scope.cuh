@@ -18,6 +18,10 @@ GPSH_DEV unsigned gpsh_dev_block_number(void)
 {
     return blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
 }
+GPSH_DEV unsigned gpsh_dev_grid_blocks(void)
+{
+    return gridDim.x * gridDim.y * gridDim.z;
+}
 
 // How many loads of 16 bytes a lone thread keeps in flight when it copies. 8 leave kernels of 1024 threads their 64 registers;
 // 16 (73 us instead of 114 for 64 KiB on H200) take about 90, so blocks of up to 512 threads may define it so.

@@ -5,15 +5,29 @@
 
 #include "gpushmem/device/sync.cuh"
 
-// `kind` is op.kind. All threads of the block take part where data is copied; the others are launched with one thread.
+// The bytes that this block of a launch with several copies: whole lines, so that blocks do not share one.
+GPSH_DEV struct gpushmem_stream_op gpsh_dev_stream_share(struct gpushmem_stream_op op)
+{
+    uint64_t blocks = gpsh_dev_grid_blocks(), share = (op.bytes / blocks + 128) / 128 * 128, first = share * gpsh_dev_block_number();
+    if (blocks > 1) {
+        op.dest = (char *)op.dest + first;
+        op.source = (const char *)op.source + first;
+        op.bytes = first >= op.bytes ? 0 : op.bytes - first < share ? op.bytes - first : share;
+    }
+    return op;
+}
+
+// `kind` is op.kind. All threads of the block take part where data is copied; the others are launched with one thread. Puts and
+// gets of mapped PEs may have several blocks.
 GPSH_DEV void gpsh_dev_stream_do(const struct gpushmem_dev &dev, const struct gpushmem_stream_op &op, int kind)
 {
+    const struct gpushmem_stream_op mine = gpsh_dev_stream_share(op);
     switch (kind) {
     case GPUSHMEM_STREAM_PUT:
-        gpsh_dev_put<gpsh_scope_block>(dev, op.dest, op.source, op.bytes, op.pe, true);
+        gpsh_dev_put<gpsh_scope_block>(dev, mine.dest, mine.source, mine.bytes, mine.pe, true);
         break;
     case GPUSHMEM_STREAM_GET:
-        gpsh_dev_get<gpsh_scope_block>(dev, op.dest, op.source, op.bytes, op.pe, true);
+        gpsh_dev_get<gpsh_scope_block>(dev, mine.dest, mine.source, mine.bytes, mine.pe, true);
         break;
     case GPUSHMEM_STREAM_PUT_SIGNAL:
         gpsh_dev_put_signal<gpsh_scope_block>(dev, op.dest, op.source, op.bytes, op.signal, op.value, op.op, op.pe, true);

@@ -29,15 +29,21 @@ static struct {
     bool early; // kernels are launched before the one ahead has ended, and wait for that on the GPU
 } streams = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
+// Of a kernel.
+struct shape {
+    unsigned blocks, threads;
+};
+static const struct shape lone = {1, 1};
+
 // ---- Loading ----
 
-static gpsh_cu_result launch(const struct gpushmem_stream_op *op, int kernel, unsigned threads, gpushmem_stream_t stream)
+static gpsh_cu_result launch(const struct gpushmem_stream_op *op, int kernel, struct shape shape, gpushmem_stream_t stream)
 {
     void *parameters[] = {&streams.handle, (void *)(uintptr_t)op};
     if (!streams.early)
-        return gpsh_cu.launch(streams.kernels[kernel], 1, 1, 1, threads, 1, 1, 0, stream, parameters, NULL);
+        return gpsh_cu.launch(streams.kernels[kernel], shape.blocks, 1, 1, shape.threads, 1, 1, 0, stream, parameters, NULL);
     struct gpsh_cu_launch_attribute early = {.id = GPSH_CU_LAUNCH_EARLY, .value.on = 1};
-    const struct gpsh_cu_launch_config config = {1, 1, 1, threads, 1, 1, 0, stream, &early, 1};
+    const struct gpsh_cu_launch_config config = {shape.blocks, 1, 1, shape.threads, 1, 1, 0, stream, &early, 1};
     return gpsh_cu.launch_with(&config, streams.kernels[kernel], parameters, NULL);
 }
 
@@ -58,7 +64,7 @@ static gpsh_cu_result warm_up(void)
     gpsh_cu_stream stream = NULL;
     gpsh_cu_result code = gpsh_cu.stream_create(&stream, GPSH_CU_STREAM_NON_BLOCKING);
     for (int kind = 1; kind < GPUSHMEM_STREAM_KINDS && !code; kind++)
-        code = launch(&nothing, kind, 1, stream);
+        code = launch(&nothing, kind, lone, stream);
     if (!code)
         code = gpsh_cu.stream_sync(stream);
     if (stream)
@@ -131,10 +137,17 @@ static bool capturing(gpushmem_stream_t stream)
 }
 
 // 64 bytes for each thread: enough loads in flight, and one warp for what is small. Commands for a ring take one thread.
-static unsigned threads_for(uint64_t bytes, const char *direct)
+static struct shape block_for(uint64_t bytes, const char *direct)
 {
     uint64_t warps = direct ? (bytes + 2047) / 2048 : 1;
-    return warps <= 1 ? 32 : warps >= 32 ? 1024 : (unsigned)(32 * warps);
+    return (struct shape){1, warps <= 1 ? 32 : warps >= 32 ? 1024 : (unsigned)(32 * warps)};
+}
+
+// One block's 1024 threads move 16 KiB in a microsecond or two; 32 blocks fill the links.
+static struct shape blocks_for(uint64_t bytes, const char *direct)
+{
+    uint64_t blocks = direct ? (bytes + (16 << 10) - 1) / (16 << 10) : 1;
+    return blocks <= 1 ? block_for(bytes, direct) : (struct shape){blocks < 32 ? (unsigned)blocks : 32, 1024};
 }
 
 // `there`: the peer's heap where the copy engine reaches it.
@@ -146,35 +159,46 @@ static gpsh_cu_result copy(const struct gpushmem_stream_op *op, char *there, gpu
     return get ? gpsh_cu.copy_any(local, remote, op->bytes, stream) : gpsh_cu.copy_any(remote, local, op->bytes, stream);
 }
 
-// H200: the copy engine moves 8 bytes in 1.5 us and 64 KiB in 2.4 us of a stream's time, a kernel takes 2.9 and 3.8 us; but as
-// nodes of a graph the kernel takes 1.1 and the copy 2.1 us.
+// Kernels make the data and use it: that the stream changes to the copy engine and back takes 6 us, 9 in a graph, but for copies
+// of up to 64 KiB outside of graphs.
+// Two H200, a kernel and a put, in us, by kernels / by copies: 64 KiB 5.7 / 4.9, 256 KiB 5.8 / 5.6, 1 MiB 7.6 / 12.0, 4 MiB
+// 16 / 21; in graphs 4.1 / 8, 4.4 / 9.1, 6.5 / 12.7, 15.5 / 17.5. What is larger had better leave the multiprocessors alone.
+static bool by_kernel(uint64_t bytes, gpushmem_stream_t stream)
+{
+    return bytes < gpsh.settings.stream_copy_bytes && (bytes > gpsh.settings.stream_kernel_bytes || capturing(stream));
+}
+
 static gpsh_cu_result move(const struct gpushmem_stream_op *op, gpushmem_stream_t stream)
 {
     char *there = gpsh_device_side_direct(op->pe);
-    if (there && (op->bytes > gpsh.settings.stream_kernel_bytes || !capturing(stream)))
+    if (there && !by_kernel(op->bytes, stream))
         return copy(op, there, stream);
-    return launch(op, op->kind, threads_for(op->bytes, there), stream);
+    return launch(op, op->kind, blocks_for(op->bytes, there), stream);
 }
 
-// A store needs no kernel: the stream's front end does it (2.5 us instead of 2.9), but not faster in a graph.
+// A store needs no kernel: the stream's front end does it (2.5 us instead of 2.7), but not faster in a graph.
 static gpsh_cu_result signal(const struct gpushmem_stream_op *op, gpushmem_stream_t stream)
 {
     char *there = streams.handle.flags & GPUSHMEM_DEV_DIRECT_ATOMICS ? gpsh_device_side_direct(op->pe) : NULL;
     if (there && op->op == GPUSHMEM_SIGNAL_SET && !capturing(stream))
         return gpsh_cu.stream_write64(stream, (gpsh_cu_ptr)(uintptr_t)(there + gpsh_offset(op->signal)), op->value, 0);
-    return launch(op, GPUSHMEM_STREAM_SIGNAL, 1, stream);
+    return launch(op, GPUSHMEM_STREAM_SIGNAL, lone, stream);
 }
 
-// Of a large put the copy engine moves the data, and the stream's order lets the signal follow.
+// One kernel where one block is enough for the data; else the stream's order lets the signal follow: by a kernel behind a kernel,
+// which is launched early.
 static gpsh_cu_result put_signal(const struct gpushmem_stream_op *op, gpushmem_stream_t stream)
 {
     char *there = gpsh_device_side_direct(op->pe);
     if (!there || op->bytes <= gpsh.settings.stream_kernel_bytes)
-        return launch(op, GPUSHMEM_STREAM_PUT_SIGNAL, threads_for(op->bytes, there), stream);
-    struct gpushmem_stream_op behind = *op;
+        return launch(op, GPUSHMEM_STREAM_PUT_SIGNAL, block_for(op->bytes, there), stream);
+    struct gpushmem_stream_op data = *op, behind = *op;
+    data.kind = GPUSHMEM_STREAM_PUT;
     behind.kind = GPUSHMEM_STREAM_SIGNAL;
-    gpsh_cu_result code = copy(op, there, stream);
-    return code ? code : signal(&behind, stream);
+    gpsh_cu_result code = move(&data, stream);
+    if (code)
+        return code;
+    return by_kernel(op->bytes, stream) ? launch(&behind, GPUSHMEM_STREAM_SIGNAL, lone, stream) : signal(&behind, stream);
 }
 
 static gpsh_cu_result enqueue(const struct gpushmem_stream_op *op, gpushmem_stream_t stream)
@@ -190,7 +214,7 @@ static gpsh_cu_result enqueue(const struct gpushmem_stream_op *op, gpushmem_stre
         break;
     default: break;
     }
-    return launch(op, op->kind, 1, stream);
+    return launch(op, op->kind, lone, stream);
 }
 
 int gpsh_stream_gpu_submit(const struct gpushmem_stream_op *op, gpushmem_stream_t stream)

@@ -54,7 +54,7 @@ static void barrier(gpushmem_stream_t stream)
 // put, put_signal and get of odd sizes at odd places.
 static void test_data(gpushmem_stream_t s)
 {
-    static const size_t sizes[] = {1, 2, 3, 4, 7, 8, 9, 16, 31, 100, 1000, 4097, 65536, 65537, 100001};
+    static const size_t sizes[] = {1, 2, 3, 4, 7, 8, 9, 16, 31, 100, 1000, 4097, 65536, 65537, 100001, 200003};
     static const size_t ats[] = {16, 17, 24, 31};
     for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
         size_t bytes = sizes[k], to = ats[k % 4], from = k % 3 ? ats[(k + 1) % 4] : to;

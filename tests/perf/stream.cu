@@ -50,6 +50,23 @@ struct sync_all {
     static int call(struct perf_bench *, uint64_t) { return gpushmem_sync_all_on_stream(stream); }
 };
 
+__global__ void nothing(void)
+{
+}
+
+struct kernel {
+    static int call(struct perf_bench *, uint64_t) { return GPUSHMEM_LAUNCH(nothing, 1, 1, stream); }
+};
+
+// As programs do it: a kernel makes the data, or uses it. Where the copy engine moves the data, the stream changes engines twice.
+template <typename Operation> struct behind_kernel {
+    static int call(struct perf_bench *b, uint64_t size)
+    {
+        int status = kernel::call(b, size);
+        return status ? status : Operation::call(b, size);
+    }
+};
+
 // ---- Ways ----
 
 template <typename Operation> static int enqueue(struct perf_bench *b, uint64_t size, uint64_t n)
@@ -174,9 +191,15 @@ template <typename Rows> static int with_stream(struct perf_bench *b, Rows rows)
 
 static int put_rows(struct perf_bench *b)
 {
-    int status = sizes_of<put>(b, "put");
+    int status = measure<kernel>(b, "kernel", 0, false);
+    if (!status)
+        status = sizes_of<put>(b, "put");
+    if (!status)
+        status = sizes_of<behind_kernel<put>>(b, "kernel-put");
     if (!status)
         status = sizes_of<put_signal>(b, "put-signal");
+    if (!status)
+        status = sizes_of<behind_kernel<put_signal>>(b, "kernel-put-signal");
     if (!status)
         status = measure<signal>(b, "signal", 8, false);
     return status ? status : measure<signal_wait>(b, "signal-wait", 8, false);
@@ -184,7 +207,8 @@ static int put_rows(struct perf_bench *b)
 
 static int get_rows(struct perf_bench *b)
 {
-    return sizes_of<get>(b, "get");
+    int status = sizes_of<get>(b, "get");
+    return status ? status : sizes_of<behind_kernel<get>>(b, "kernel-get");
 }
 
 static int barrier_rows(struct perf_bench *b)

@@ -16,7 +16,7 @@
 // In the place of the library's, which may have been built without kernels.
 const void *const gpsh_stream_image = "image";
 
-enum { HEAP = 8 << 20, LARGE = 1 << 20, SMALL = 64 << 10 };
+enum { HEAP = 8 << 20, LARGE = 1 << 20, MIDDLE = 100000, SMALL = 64 << 10 };
 
 static char heap[HEAP], mapped[HEAP];
 static char journal[4096];
@@ -119,10 +119,10 @@ static gpsh_cu_result launch(gpsh_cu_function function, unsigned grid_x, unsigne
 {
     const struct gpushmem_dev *dev = parameters[0];
     memcpy(&launched, parameters[1], sizeof launched);
-    cr_assert(grid_x == 1 && grid_y == 1 && grid_z == 1 && block_y == 1 && block_z == 1 && !shared_bytes && !extra);
+    cr_assert(grid_y == 1 && grid_z == 1 && block_y == 1 && block_z == 1 && !shared_bytes && !extra);
     if (where == stream) {
         cr_assert_eq(dev->abi, GPUSHMEM_DEVICE_ABI);
-        note("%s x %u; ", (const char *)function, block_x);
+        note(grid_x > 1 ? "%s x %u x %u; " : "%s x %u; ", (const char *)function, block_x, grid_x);
     } else {
         cr_assert_eq(launched.kind, 0); // nothing to do
         note("+");
@@ -211,6 +211,7 @@ static void set_up(void)
     gpsh.peers = peers;
     gpsh.device_heap = true;
     gpsh.settings.stream_kernel_bytes = SMALL;
+    gpsh.settings.stream_copy_bytes = LARGE;
 }
 
 static void tear_down(void)
@@ -272,15 +273,18 @@ Test(stream_gpu, kernels__driver_and_code_know_how__launched_early)
     }
 }
 
-Test(stream_gpu, put_and_get__mapped_peer__copy_engine)
+Test(stream_gpu, put_and_get__mapped_peer__copy_engine_but_for_middle_sizes)
 {
     make_ready();
     cr_assert_eq(gpushmem_putmem_on_stream(heap + 100, heap, 8, 1, stream), 0);
+    cr_assert_eq(gpushmem_putmem_on_stream(heap + 100, heap, SMALL, 1, stream), 0);
+    cr_assert_eq(gpushmem_putmem_on_stream(heap + 100, heap, SMALL + 1, 1, stream), 0);
+    cr_assert_eq(gpushmem_getmem_on_stream(heap, heap + 200, LARGE - 1, 1, stream), 0);
     cr_assert_eq(gpushmem_getmem_on_stream(heap, heap + 200, LARGE, 1, stream), 0);
-    HAPPENED("put 8 at 100; get 1048576 at 200; ");
+    HAPPENED("put 8 at 100; put 65536 at 100; gpsh_stream_put x 1024 x 5; gpsh_stream_get x 1024 x 32; get 1048576 at 200; ");
 }
 
-Test(stream_gpu, put_and_get__captured__kernels_up_to_the_setting)
+Test(stream_gpu, put_and_get__captured__kernels_up_to_large_sizes)
 {
     make_ready();
     is_capturing = 1;
@@ -288,8 +292,8 @@ Test(stream_gpu, put_and_get__captured__kernels_up_to_the_setting)
     cr_expect(launched.kind == GPUSHMEM_STREAM_PUT && launched.dest == heap + 100 && launched.source == heap);
     cr_assert_eq(gpushmem_getmem_on_stream(heap, heap + 200, 5000, 1, stream), 0);
     cr_assert_eq(gpushmem_putmem_on_stream(heap, heap, SMALL, 1, stream), 0);
-    cr_assert_eq(gpushmem_putmem_on_stream(heap, heap, SMALL + 1, 1, stream), 0);
-    HAPPENED("gpsh_stream_put x 32; gpsh_stream_get x 96; gpsh_stream_put x 1024; put 65537 at 0; ");
+    cr_assert_eq(gpushmem_putmem_on_stream(heap, heap, LARGE, 1, stream), 0);
+    HAPPENED("gpsh_stream_put x 32; gpsh_stream_get x 96; gpsh_stream_put x 1024 x 4; put 1048576 at 0; ");
 }
 
 Test(stream_gpu, put__default_stream__never_asked_whether_it_is_captured)
@@ -318,6 +322,8 @@ Test(stream_gpu, put_signal__mapped_peer__one_kernel_or_data_then_signal)
     cr_assert_eq(gpushmem_putmem_signal_on_stream(heap, heap, 3000, word, 3, GPUSHMEM_SIGNAL_SET, 1, stream), 0);
     cr_expect(launched.signal == word && launched.value == 3 && launched.op == GPUSHMEM_SIGNAL_SET && launched.bytes == 3000);
     HAPPENED("gpsh_stream_put_signal x 64; ");
+    cr_assert_eq(gpushmem_putmem_signal_on_stream(heap, heap, MIDDLE, word, 3, GPUSHMEM_SIGNAL_SET, 1, stream), 0);
+    HAPPENED("gpsh_stream_put x 1024 x 7; gpsh_stream_signal x 1; ");
     cr_assert_eq(gpushmem_putmem_signal_on_stream(heap, heap, LARGE, word, 3, GPUSHMEM_SIGNAL_SET, 1, stream), 0);
     HAPPENED("put 1048576 at 0; store 3 at 64; ");
     cr_assert_eq(gpushmem_putmem_signal_on_stream(heap, heap, LARGE, word, 4, GPUSHMEM_SIGNAL_ADD, 1, stream), 0);
