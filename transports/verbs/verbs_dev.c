@@ -114,17 +114,28 @@ static void measure(const struct gpsh_transport_env *env, struct survey *survey)
     gpsh_topology_close(topology);
 }
 
-static int nothing_usable(const struct survey *survey)
+static int nothing_usable(const struct survey *survey, const char *setting)
 {
-    const struct gpsh_verbs_filter *filter = &survey->filter;
     if (!survey->seen[0])
         return gpsh_fail(GPUSHMEM_ERR_TRANSPORT, "verbs: no RDMA device on this machine (see `ibv_devices`)");
     if (survey->rejected[0])
         return gpsh_fail(GPUSHMEM_ERR_TRANSPORT, "verbs: no usable RDMA port: %s", survey->rejected);
     return gpsh_fail(GPUSHMEM_ERR_TRANSPORT,
-                     "verbs: GPUSHMEM_VERBS_DEVICES=%s%s%s leaves none of this machine's devices (%s)",
-                     filter->exclude ? "^" : "", filter->n ? filter->items[0].device : "",
-                     filter->n > 1 ? ",..." : "", survey->seen);
+                     "verbs: GPUSHMEM_VERBS_DEVICES=%.200s leaves no port of this machine's devices (%s)", setting,
+                     survey->seen);
+}
+
+// Names in GPUSHMEM_VERBS_DEVICES that no device has: misspelt, or meant for other nodes.
+static void warn_of_strangers(const struct survey *survey, struct ibv_device *const *devices, int n)
+{
+    for (int i = 0; i < survey->filter.n; i++) {
+        bool found = false;
+        for (int d = 0; d < n && !found; d++)
+            found = !strcmp(survey->filter.items[i].device, ibv_get_device_name(devices[d]));
+        if (!found)
+            GPSH_LOG(WARN, "verbs", "GPUSHMEM_VERBS_DEVICES names %s, which this machine does not have (%s)",
+                     survey->filter.items[i].device, survey->seen);
+    }
 }
 
 static void set_limits(const struct gpsh_settings *settings, const struct ibv_device_attr *device,
@@ -177,8 +188,8 @@ static int open_rail(const struct gpsh_settings *settings, const struct port *po
     set_limits(settings, &device_attr, &port_attr, rail);
     if (settings->verbs_pkey_index && settings->verbs_pkey_index >= port_attr.pkey_tbl_len)
         return gpsh_fail(GPUSHMEM_ERR_SETTING,
-                         "GPUSHMEM_VERBS_PKEY_INDEX=%lld: the partition key table of %s has %u entries",
-                         (long long)settings->verbs_pkey_index, rail->name, port_attr.pkey_tbl_len);
+                         "GPUSHMEM_VERBS_PKEY_INDEX=%lld: the partition key table of %s ends at index %u",
+                         (long long)settings->verbs_pkey_index, rail->name, port_attr.pkey_tbl_len - 1u);
     int status = make_nonblocking(rail);
     if (!status && rail->ethernet)
         status = gpsh_verbs_gid_choose(rail, port_attr.gid_tbl_len, (int)settings->verbs_gid_index);
@@ -228,8 +239,9 @@ int gpsh_verbs_rails_open(struct gpsh_verbs *verbs)
             append(survey->seen, "%s%s", ibv_get_device_name(devices[i]), "");
     }
     if (!status && !survey->n)
-        status = nothing_usable(survey);
+        status = nothing_usable(survey, verbs->env.settings->verbs_devices);
     if (!status) {
+        warn_of_strangers(survey, devices, n);
         measure(&verbs->env, survey);
         status = open_chosen(verbs, survey);
     }
