@@ -160,9 +160,7 @@ static gpsh_cu_result copy(const struct gpushmem_stream_op *op, char *there, gpu
 }
 
 // Kernels make the data and use it: that the stream changes to the copy engine and back takes 6 us, 9 in a graph, but for copies
-// of up to 64 KiB outside of graphs.
-// Two H200, a kernel and a put, in us, by kernels / by copies: 64 KiB 5.7 / 4.9, 256 KiB 5.8 / 5.6, 1 MiB 7.6 / 12.0, 4 MiB
-// 16 / 21; in graphs 4.1 / 8, 4.4 / 9.1, 6.5 / 12.7, 15.5 / 17.5. What is larger had better leave the multiprocessors alone.
+// of up to 64 KiB outside of graphs. What is very large had better leave the multiprocessors alone. Figures: docs/adr/0009.
 static bool by_kernel(uint64_t bytes, gpushmem_stream_t stream)
 {
     return bytes < gpsh.settings.stream_copy_bytes && (bytes > gpsh.settings.stream_kernel_bytes || capturing(stream));
