@@ -159,40 +159,49 @@ int gpsh_child_exit_status(const struct gpsh_child *c)
     return c->how == CLD_EXITED ? c->status : 128 + c->status;
 }
 
-static int end_listed(FILE *list)
+// Returns how many children there were. Orphans belong to any thread of the process that adopted them.
+static int visit_children(void (*visit)(pid_t pid, const struct gpsh_child *pes, int n_pes), const struct gpsh_child *pes,
+                          int n_pes)
 {
     int pid, n = 0;
-    while (fscanf(list, "%d", &pid) == 1) {
-        kill(pid, SIGKILL);
-        waitpid(pid, NULL, WNOHANG);
-        n++;
-    }
-    return n;
-}
-
-// Returns how many children there were. Orphans belong to any thread of the process that adopted them.
-static int end_all_children(void)
-{
-    int n = 0;
     DIR *tasks = opendir("/proc/self/task");
     for (struct dirent *task; tasks && (task = readdir(tasks));) {
         char path[300];
         snprintf(path, sizeof(path), "/proc/self/task/%s/children", task->d_name);
         FILE *list = task->d_name[0] == '.' ? NULL : fopen(path, "re");
-        if (list) {
-            n += end_listed(list);
+        for (; list && fscanf(list, "%d", &pid) == 1; n++)
+            visit(pid, pes, n_pes);
+        if (list)
             fclose(list);
-        }
     }
     if (tasks)
         closedir(tasks);
     return n;
 }
 
+static void bury(pid_t pid, const struct gpsh_child *pes, int n_pes)
+{
+    for (int pe = 0; pe < n_pes; pe++)
+        if (pes[pe].pid == pid)
+            return;
+    waitpid(pid, NULL, WNOHANG);
+}
+
+void gpsh_children_bury(const struct gpsh_child *pes, int n_pes)
+{
+    visit_children(bury, pes, n_pes);
+}
+
+static void end(pid_t pid, const struct gpsh_child *pes, int n_pes)
+{
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, WNOHANG);
+}
+
 void gpsh_children_sweep(void)
 {
     // A killed process hands its own children over to us, so this takes as many rounds as the tree is deep.
     // Bounded, because a process in an uninterruptible wait does not die.
-    for (int round = 0; round < SWEEP_ROUNDS && end_all_children() > 0; round++)
+    for (int round = 0; round < SWEEP_ROUNDS && visit_children(end, NULL, 0) > 0; round++)
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 }

@@ -45,6 +45,8 @@ void gpsh_child_signal(const struct gpsh_child *c, int signal);
 void gpsh_child_describe(const struct gpsh_child *c, char *text, size_t bytes);
 int gpsh_child_exit_status(const struct gpsh_child *c);
 
+// Reaps adopted orphans that have ended.
+void gpsh_children_bury(const struct gpsh_child *pes, int n_pes);
 // Kills and reaps everything this process still is the parent of, adopted orphans too.
 void gpsh_children_sweep(void);
 

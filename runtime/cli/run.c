@@ -192,15 +192,11 @@ static void read_signals(struct launcher *l)
             continue;
         }
         children = true;
-        // An adopted orphan is buried at once, a PE only at the end.
-        bool known = false;
-        for (int pe = 0; pe < l->job.n_pes; pe++)
-            known |= (pid_t)info.ssi_pid == l->job.pes[pe].pid;
-        if (!known)
-            waitpid((pid_t)info.ssi_pid, NULL, WNOHANG);
     }
     if (!children)
         return;
+    // An adopted orphan is buried at once, a PE only at the end. Several ends may have come as one signal.
+    gpsh_children_bury(l->job.pes, l->job.n_pes);
     // What a PE told the server before it ended is known by now, and comes first.
     read_server_events(l);
     gpsh_job_on_child_ends(&l->job);

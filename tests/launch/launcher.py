@@ -289,6 +289,12 @@ class Leftovers(Case):
     def test_grandchildren_in_sessions_of_their_own(self):
         self.job("-n", 2, "sh", "-c", "setsid sh -c 'setsid sleep 60 & sleep 60' >/dev/null 2>&1 & sleep 0.2; exit 0")
 
+    def test_orphans_are_buried_while_the_job_runs(self):
+        script = ("for i in $(seq 200); do (sleep 0.1 &) ; done; sleep 0.5;"
+                  "for c in $(cat /proc/$PPID/task/*/children); do grep State /proc/$c/status; done")
+        out, _ = self.job("-n", 1, "sh", "-c", script)
+        self.assertLess(out.count("zombie"), 5, out)
+
     def test_pes_that_ignore_everything(self):
         script = "trap '' TERM INT HUP; [ $PMIX_RANK = 0 ] && exit 1; while :; do sleep 0.1; done"
         self.job("-n", 3, "--grace", "0.1", "sh", "-c", script, code=1)
