@@ -80,7 +80,7 @@ struct gpsh_core {
     bool flush_writes;             // what NICs write to this GPU is not ordered: gpsh_acquire_remote flushes
     _Atomic int failed_pe;         // -1, or the PE that failed last
     _Atomic unsigned failures;     // how many have failed
-    _Atomic bool leaving;          // every PE is in finalize: one that goes away has not failed
+    _Atomic bool leaving;          // behind the last barrier: a PE that goes away has not failed
     int generation;                // counts successful inits of this process
 };
 

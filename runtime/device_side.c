@@ -222,9 +222,10 @@ static int make(void)
         unmake();
         return status;
     }
-    if (atomic_load(&gpsh.failed_pe) >= 0)
-        side.host->control.peer_failed = GPUSHMEM_ERR_PE_FAILED;
     atomic_store(&gpsh_device_side_exists, true);
+    // Only now: whoever finds a PE lost from here on tells it here, and what was found before is seen.
+    if (atomic_load(&gpsh.failed_pe) >= 0)
+        __atomic_store_n(&side.host->control.peer_failed, GPUSHMEM_ERR_PE_FAILED, __ATOMIC_RELEASE);
     if (gpsh.device_heap && gpsh_stream_image && gpsh_stream_gpu_load()) {
         GPSH_LOG(DEBUG, "stream", "%s", gpsh_last_error()); // told by the first operation that wants them
         gpsh_clear_error();

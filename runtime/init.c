@@ -182,7 +182,6 @@ int gpushmem_init(void)
 // has got it may leave before its NIC's answer is here: that is the one failure that does not matter.
 static void see_off(void)
 {
-    atomic_store(&gpsh.leaving, true);
     if (gpsh_context_quiet(&gpsh_default_context, GPSH_ALL_PES))
         gpsh_clear_error();
 }
@@ -198,6 +197,7 @@ int gpushmem_finalize(void)
         int barrier = gpsh_barrier_all();
         if (!status)
             status = barrier;
+        atomic_store(&gpsh.leaving, true);
         if (!barrier)
             see_off();
         tear_down();
