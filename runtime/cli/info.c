@@ -13,12 +13,10 @@
 #include "config.h"
 #include "devices.h"
 #include "gpushmem/gpushmem.h"
+#include "info_peers.h"
 #include "options.h"
-#include "peers.h"
 #include "table.h"
 #include "transport.h"
-
-enum { LINE_BYTES = 1024 };
 
 static void print_build(void)
 {
@@ -99,68 +97,6 @@ static int print_markdown(void)
     return 0;
 }
 
-// What this PE says: of itself, and of how it reaches each PE.
-static int say_line(int number, char *line)
-{
-    struct gpushmem_peer_info info;
-    if (number == 0) {
-        gpsh_self_explain(line, LINE_BYTES);
-        return 0;
-    }
-    int status = gpushmem_peer_info(number - 1, &info);
-    if (!status)
-        snprintf(line, LINE_BYTES, "PE %d reaches %s, kernels %s", gpushmem_my_pe(), info.description,
-                 info.device_direct ? "direct" : "by ring");
-    return status;
-}
-
-// Lines first..last of `pe`.
-static int print_lines(const char *lines, int pe, int first, int last, char *line)
-{
-    int status = 0;
-    for (int i = first; i <= last && !status; i++) {
-        status = gpushmem_getmem(line, lines + (size_t)i * LINE_BYTES, LINE_BYTES, pe);
-        if (!status)
-            printf("%s\n", line);
-    }
-    return status;
-}
-
-// Every PE writes its lines into its own heap; PE 0 gets and prints them.
-static int gather_and_print(char *lines, char *line)
-{
-    int n = gpushmem_n_pes(), me = gpushmem_my_pe(), status = 0;
-    for (int i = 0; i <= n && !status; i++) {
-        status = say_line(i, line);
-        if (!status)
-            status = gpushmem_putmem(lines + (size_t)i * LINE_BYTES, line, LINE_BYTES, me); // may be on a GPU
-    }
-    if (!status)
-        status = gpushmem_barrier_all();
-    for (int pe = 0; pe < n && me == 0 && !status; pe++)
-        status = print_lines(lines, pe, 0, 0, line);
-    for (int pe = 0; pe < n && me == 0 && !status; pe++)
-        status = print_lines(lines, pe, 1, n, line);
-    return status ? status : gpushmem_barrier_all();
-}
-
-static int print_peers(void)
-{
-    char line[LINE_BYTES] = "";
-    int status = gpushmem_init();
-    if (!status) {
-        char *lines = gpushmem_calloc((size_t)gpushmem_n_pes() + 1, LINE_BYTES);
-        status = lines ? gather_and_print(lines, line) : GPUSHMEM_ERR_NO_MEMORY;
-        if (!status)
-            status = gpushmem_free(lines);
-        if (!status)
-            status = gpushmem_finalize();
-    }
-    if (status)
-        gpsh_cli_say("info", "%s", gpushmem_last_error());
-    return status ? 1 : 0;
-}
-
 int gpsh_cmd_info(int argc, char **argv)
 {
     bool peers = false, markdown = false;
@@ -186,7 +122,7 @@ int gpsh_cmd_info(int argc, char **argv)
         return GPSH_OPTIONS_EXIT_USAGE;
     }
     if (peers)
-        return print_peers();
+        return gpsh_cli_print_peers();
     if (markdown)
         return print_markdown();
     print_build();

@@ -36,4 +36,5 @@ expect 0 '^PE 2 reaches PE 1 by p2p .*, kernels direct$' "$gpushmem" run -n 3 "$
 expect 0 '^PE 0 reaches PE 1 by p2p .*, kernels by ring$' env GPUSHMEM_P2P=0 "$gpushmem" run -n 2 "$gpushmem" info --peers
 lines=$("$gpushmem" run -n 3 "$gpushmem" info --peers | wc -l)
 [ "$lines" = 12 ] || { echo "info --peers on 3 PEs printed $lines lines, not 12"; failed=1; }
+expect 0 '^PE 8 reaches PE 0 to 8 by p2p, atomics by processor, kernels direct$' "$gpushmem" run -n 9 "$gpushmem" info --peers
 exit $failed

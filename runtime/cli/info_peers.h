@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// `gpushmem info --peers`: which GPU and NICs each PE of the job has, and how it reaches each other one.
+#ifndef GPSH_INFO_PEERS_H
+#define GPSH_INFO_PEERS_H
+
+// Joins the job as one of its PEs; PE 0 prints. An exit status.
+int gpsh_cli_print_peers(void);
+
+#endif
