@@ -248,6 +248,7 @@ int gpushmem_ctx_get_options(gpushmem_ctx_t handle, long *options)
 
 void gpsh_context_finalize(void)
 {
+    gpsh_waiter_finalize();
     while (contexts.created != NULL) {
         struct gpsh_context *ctx = contexts.created;
         contexts.created = ctx->next;

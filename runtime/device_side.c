@@ -293,6 +293,9 @@ static int take_fault(void)
     if (status == GPUSHMEM_ERR_PE_FAILED && lost >= 0)
         gpsh_fail(status, "a kernel on PE %d ended a wait: %s%s: PE %d failed: %.150s", gpsh.my_pe, where, what, lost,
                   gpsh.peers[lost].reason);
+    else if (status == GPUSHMEM_ERR_TIMEOUT)
+        gpsh_fail(status, "a kernel on PE %d waited in vain for %lld ms (GPUSHMEM_WAIT_TIMEOUT_MS): %s%s", gpsh.my_pe,
+                  (long long)gpsh.settings.wait_timeout_ms, where, what);
     else
         gpsh_fail(status, "a kernel on PE %d failed: %s%s: %s", gpsh.my_pe, where, what, gpushmem_strerror(status));
     uint32_t unclaimed = 0;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "sync.h"
 
+#include <stdio.h>
+
 #include "argument.h"
 #include "context.h"
 #include "device_side.h"
@@ -36,10 +38,34 @@ static int announce(int pe, int round, uint64_t sequence)
     return gpsh_context_submit(&gpsh_default_context, &op, GPSH_WAIT_SOURCE);
 }
 
+// Who has not entered: in round 0 each PE tells the one behind it. Those whose word lies on another node are not known.
+static void missing(char *text, size_t bytes)
+{
+    enum { MOST_NAMED = 8 };
+    int n = gpsh.n_pes, found = 0, unknown = 0;
+    size_t used = 0;
+    text[0] = '\0';
+    for (int pe = 0; pe < n; pe++) {
+        const char *mapped = gpsh.mapped[GPSH_CONTROL][(pe + 1) % n];
+        const struct gpsh_control *control = (const struct gpsh_control *)(const void *)mapped;
+        if (pe == gpsh.my_pe)
+            continue;
+        if (!mapped)
+            unknown++;
+        else if (atomic_load_explicit(&control->arrived[0].sequence, memory_order_relaxed) < entered && ++found <= MOST_NAMED)
+            used += (size_t)snprintf(text + used, bytes - used, "%s%d", found == 1 ? " for PE " : ", ", pe);
+    }
+    if (found > MOST_NAMED)
+        snprintf(text + used, bytes - used, " and %d more", found - MOST_NAMED);
+    else if (!found && unknown)
+        snprintf(text, bytes, " for PEs of other nodes");
+}
+
 static int await(int round, uint64_t sequence, const char *what)
 {
     struct gpsh_waiter waiter = GPSH_WAITER(what);
     waiter.for_all = true;
+    waiter.whom = missing;
     while (atomic_load_explicit(&gpsh.control->arrived[round].sequence, memory_order_acquire) < sequence) {
         int status = gpsh_waiter_step(&waiter);
         if (status < 0)

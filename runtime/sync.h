@@ -11,8 +11,10 @@ int gpsh_sync_all(void);
 int gpsh_barrier_all(void);
 // Starts counting anew: the control regions are fresh and zero. Before any sync, in every init.
 void gpsh_sync_init(void);
-// Finds out whether PEs have to share cores. In every init, before any wait.
+// Finds out whether PEs have to share cores, and lets SIGUSR1 ask each wait what it waits for, unless the program has other
+// plans for that signal. In every init, before any wait; and in every finalize, after the last one.
 void gpsh_waiter_init(void);
+void gpsh_waiter_finalize(void);
 // For tests that find nothing: gives the core away now and then if PEs share cores.
 void gpsh_waiter_miss(void);
 
@@ -24,8 +26,10 @@ struct gpsh_waiter {
     unsigned spins;
     bool flows_tell; // the wait ends by itself when a PE fails, because the flow towards it reports that
     bool for_all;    // it needs every PE: once one has failed it can never succeed
+    unsigned asked;    // so many times it was asked what it waits for, plus 1; 0: it has not looked yet
     uint64_t deadline_ns;
     uint64_t began_ns; // first look at the clock
+    void (*whom)(char *text, size_t bytes); // " for PE 3", or NULL
 };
 #define GPSH_WAITER(text) ((struct gpsh_waiter){.what = (text)})
 int gpsh_waiter_slow(struct gpsh_waiter *waiter);

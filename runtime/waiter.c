@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #define _GNU_SOURCE // sched_getaffinity, CPU_COUNT
 #include <sched.h>
+#include <signal.h>
+#include <stdio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -18,6 +20,30 @@ enum {
 };
 
 static bool cores_are_shared;
+static atomic_uint questions; // SIGUSR1s so far
+
+static void on_question(int number)
+{
+    atomic_fetch_add_explicit(&questions, 1, memory_order_relaxed);
+}
+
+static bool has_action(void (*handler)(int))
+{
+    struct sigaction now;
+    return sigaction(SIGUSR1, NULL, &now) == 0 && !(now.sa_flags & SA_SIGINFO) && now.sa_handler == handler;
+}
+
+static void exchange_action(void (*from)(int), void (*to)(int))
+{
+    struct sigaction action = {.sa_handler = to, .sa_flags = SA_RESTART};
+    if (has_action(from))
+        sigaction(SIGUSR1, &action, NULL);
+}
+
+void gpsh_waiter_finalize(void)
+{
+    exchange_action(on_question, SIG_DFL);
+}
 
 void gpsh_waiter_init(void)
 {
@@ -28,6 +54,7 @@ void gpsh_waiter_init(void)
     if (sched_getaffinity(0, sizeof allowed, &allowed) == 0 && CPU_COUNT(&allowed) > 1)
         cores = CPU_COUNT(&allowed);
     cores_are_shared = gpsh.boot.node_n_pes > cores;
+    exchange_action(SIG_DFL, on_question);
 }
 
 static void nap(uint64_t ns)
@@ -66,6 +93,24 @@ void gpsh_waiter_miss(void)
         sched_yield();
 }
 
+static void say_whom(const struct gpsh_waiter *waiter, char *text, size_t bytes)
+{
+    text[0] = '\0';
+    if (waiter->whom)
+        waiter->whom(text, bytes);
+}
+
+static void answer_questions(struct gpsh_waiter *waiter)
+{
+    unsigned now = atomic_load_explicit(&questions, memory_order_relaxed) + 1;
+    if (GPSH_UNLIKELY(now != waiter->asked && waiter->asked)) {
+        char whom[160];
+        say_whom(waiter, whom, sizeof whom);
+        GPSH_LOG(WARN, "wait", "SIGUSR1: in %s, waiting%s", waiter->what, whom);
+    }
+    waiter->asked = now;
+}
+
 static int check_deadline(struct gpsh_waiter *waiter)
 {
     int64_t limit_ms = gpsh.settings.wait_timeout_ms;
@@ -76,8 +121,10 @@ static int check_deadline(struct gpsh_waiter *waiter)
         waiter->deadline_ns = now + (uint64_t)limit_ms * 1000000;
     if (now < waiter->deadline_ns)
         return 0;
-    return gpsh_fail(GPUSHMEM_ERR_TIMEOUT, "%s: waited in vain for %lld ms (GPUSHMEM_WAIT_TIMEOUT_MS)",
-                     waiter->what, (long long)limit_ms);
+    char whom[160];
+    say_whom(waiter, whom, sizeof whom);
+    return gpsh_fail(GPUSHMEM_ERR_TIMEOUT, "%s: waited in vain for %lld ms (GPUSHMEM_WAIT_TIMEOUT_MS)%s",
+                     waiter->what, (long long)limit_ms, whom);
 }
 
 // A failure ends one wait of each thread, since that may have been for the failed PE. Waits that begin later
@@ -105,6 +152,7 @@ int gpsh_waiter_slow(struct gpsh_waiter *waiter)
         return gpsh_fail(GPUSHMEM_ERR_PE_FAILED, "%s: PE %d failed while this PE waited: %s", waiter->what,
                          failed, gpsh.peers[failed].reason);
     }
+    answer_questions(waiter);
     give_way(waiter, pending);
     return check_deadline(waiter);
 }

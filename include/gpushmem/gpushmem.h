@@ -57,6 +57,7 @@ extern "C" {
 
 // Joins the job, as a job of one PE if there is no launcher. Collective. Same as gpushmem_init_thread with level SINGLE.
 // Init and finalize may be repeated in pairs; a second init before finalize only counts, and so many finalizes follow.
+// Until finalize SIGUSR1 lets each wait log what it waits for, unless the program handles or ignores that signal.
 //   GPUSHMEM_ERR_SETTING    a GPUSHMEM_* environment variable is malformed or out of range
 //   GPUSHMEM_ERR_BOOTSTRAP  the launcher is advertised but cannot be reached
 //   GPUSHMEM_ERR_NO_MEMORY  the heap does not fit (memory, /dev/shm, memlock, GPU memory)

@@ -163,8 +163,8 @@ void gpsh_job_on_signal(struct gpsh_job *j, int signal)
         kill(getpid(), SIGSTOP); // with the PEs; SIGCONT wakes both
 }
 
-// A library of ours prints on SIGUSR1 what each wait waits for. Other programs die of it, which is about to
-// happen anyway.
+// On SIGUSR1 the library says in each wait what it waits for (waiter.c). Programs that are not in it die of the signal, which
+// is about to happen anyway.
 static void on_timeout(struct gpsh_job *j)
 {
     snprintf(j->reason, sizeof(j->reason), "the job ran longer than %g s (--timeout)", j->options->timeout_s);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The smallest whole program: init, one put to the right neighbour, finalize. trouble.sh runs it under bad conditions; a failed
 // call's sentence goes to stdout and its code decides the exit status.
+#define _GNU_SOURCE // pause
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <gpushmem/gpushmem.h>
 
@@ -15,12 +17,14 @@ static int failed(const char *call)
 
 int main(int argc, char **argv)
 {
-    bool leak = argc > 1 && !strcmp(argv[1], "leak");
+    bool leak = argc > 1 && !strcmp(argv[1], "leak"), absent = argc > 1 && !strcmp(argv[1], "absent");
     if (gpushmem_init())
         return failed("init");
     long *word = gpushmem_malloc(sizeof *word);
     if (!word)
         return failed("malloc");
+    while (absent && gpushmem_my_pe() == 1)
+        pause();
     if (gpushmem_long_p(word, -1, gpushmem_my_pe()) || gpushmem_barrier_all()) // the heap may be on a GPU
         return failed("barrier");
     int right = (gpushmem_my_pe() + 1) % gpushmem_n_pes();
