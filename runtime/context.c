@@ -297,7 +297,7 @@ static int flow_error(const struct gpsh_channel *channel, int pe)
         return 0;
     const char *reason = gpsh.peers[pe].reason;
     return gpsh_fail(error, "operations towards PE %d were lost: %s", pe,
-                     reason[0] != '\0' ? reason : "transport error");
+                     reason[0] != '\0' ? reason : gpushmem_strerror(error));
 }
 
 // With the owner's lock held (as in post). Operation `number` of the flow is complete, or the flow has
@@ -462,7 +462,8 @@ int gpsh_context_quiet(struct gpsh_context *ctx, int pe)
     lock(owner);
     bool failures = atomic_load_explicit(&gpsh.failed_pe, memory_order_relaxed) >= 0;
     for (int i = 0; i < gpsh.n_transports; ++i) {
-        if (owner->channels[i] == NULL || (owner->channels[i]->pending == 0 && !failures))
+        const struct gpsh_channel *channel = owner->channels[i];
+        if (channel == NULL || (channel->pending == 0 && !channel->failed && !failures))
             continue;
         int status = settle_channel(ctx, owner, i, pe);
         if (result == 0)

@@ -156,6 +156,7 @@ struct gpsh_channel {
     struct gpsh_transport *transport;
     struct gpsh_flow *flows; // [n_pes]
     uint64_t pending;        // operations posted and not complete, over all flows
+    bool failed;             // some flow has an error of which peer_failed was not told: it is this PE's own trouble
     // [n_pes] where this process may itself load and store the peers' heaps, complete at once and in order with what is posted
     // here; NULL: nowhere (an entry: not that PE's).
     char *const *direct;

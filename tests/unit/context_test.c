@@ -295,6 +295,22 @@ Test(context, quiet__one_pe_failed__told_once_and_the_others_complete)
     end();
 }
 
+// A wait in between has seen everything fail, so that nothing is pending: quiet must tell all the same.
+Test(context, quiet__operations_failed_before__told_once)
+{
+    begin(false);
+    struct gpsh_op op = put_op(8);
+    cr_assert_eq(gpsh_context_submit(&gpsh_default_context, &op, GPSH_WAIT_NONE), 0);
+    struct gpsh_channel *channel = &channels[0].channel;
+    channel->flows[1].error = GPUSHMEM_ERR_CUDA;
+    channel->flows[1].completed = 1;
+    channel->pending = 0;
+    channel->failed = true;
+    cr_assert_eq(gpsh_context_quiet(&gpsh_default_context, GPSH_ALL_PES), GPUSHMEM_ERR_CUDA);
+    cr_assert_eq(gpsh_context_quiet(&gpsh_default_context, GPSH_ALL_PES), 0);
+    end();
+}
+
 Test(context, fence__network__does_not_wait)
 {
     begin(false);

@@ -80,6 +80,7 @@ static int post_copy(struct gpu_channel *self, const struct gpsh_op *op, char *b
 static int fail(struct gpu_channel *self, int32_t pe, int status)
 {
     self->channel.flows[pe].error = status;
+    self->channel.failed = true;
     return status;
 }
 
@@ -91,10 +92,9 @@ static void complete(struct gpu_channel *self, int status)
         memcpy(entry->result, &self->queue->results[slot], entry->width);
     self->completed++;
     self->channel.pending--;
+    self->channel.flows[entry->pe].completed++;
     if (status)
-        self->channel.flows[entry->pe].error = status;
-    else
-        self->channel.flows[entry->pe].completed++;
+        fail(self, entry->pe, status);
     if (entry->completion)
         entry->completion->done(entry->completion, status);
 }
