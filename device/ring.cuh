@@ -128,11 +128,10 @@ GPSH_DEV int gpsh_dev_await_room(const struct gpushmem_dev &dev, const struct gp
 }
 
 // Behind it what the command describes in memory is visible to who executes it; commands that carry all they need go without.
-// A signal carries its caller's earlier stores along even if it has no data of its own. GPU scope is enough for payload in GPU
-// memory, which the NIC reads through that GPU's coherence point.
+// GPU scope is enough for payload in GPU memory, which the NIC reads through that GPU's coherence point.
 GPSH_DEV void gpsh_dev_fence_payload(const struct gpushmem_dev &dev, const struct gpushmem_command &command)
 {
-    if (!command.local && command.opcode != GPUSHMEM_CMD_PUT_SIGNAL)
+    if (!command.local)
         return;
     if (dev.flags & GPUSHMEM_DEV_SYSTEM_SCOPE)
         gpsh_dev_fence_sys();

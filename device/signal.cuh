@@ -5,7 +5,8 @@
 
 #include "gpushmem/device/amo.cuh"
 
-// One thread: the signal word, after everything this thread stored (and, behind a barrier of its scope, the others) before.
+// The signal word alone, by one thread. Nothing is implied about what came before it (docs/memory-model.md, "signal alone"): who
+// wants an order calls fence, which costs a trip to the peer, and pays for it once.
 GPSH_DEV void gpsh_dev_signal(const struct gpushmem_dev &dev, uint64_t *signal, uint64_t value, int op, int pe)
 {
     if (!gpsh_dev_check(dev, signal, sizeof *signal, pe))
@@ -13,11 +14,23 @@ GPSH_DEV void gpsh_dev_signal(const struct gpushmem_dev &dev, uint64_t *signal, 
     char *direct = gpsh_dev_direct_amo(dev, signal, pe);
     if (!direct)
         gpsh_dev_ring_put_signal(*dev.self, signal, nullptr, 0, signal, value, op, pe, false);
-    else if (op == GPUSHMEM_SIGNAL_ADD) {
-        gpsh_dev_fence_sys();
+    else if (op == GPUSHMEM_SIGNAL_ADD)
         gpsh_dev_reduce64(direct, GPUSHMEM_AMO_ADD, value);
-    } else
+    else
+        gpsh_dev_store64_sys(direct, value);
+}
+
+// The same behind everything that this thread stored and, behind a barrier of its scope, the others (PTX memory model: causality
+// order is transitive). A releasing store is cheaper than a fence, which would also empty the first-level cache.
+GPSH_DEV void gpsh_dev_signal_released(const struct gpushmem_dev &dev, uint64_t *signal, uint64_t value, int op, int pe)
+{
+    char *direct = op == GPUSHMEM_SIGNAL_SET ? gpsh_dev_direct_amo(dev, signal, pe) : nullptr;
+    if (direct) {
         gpsh_dev_store64_release_sys(direct, value);
+        return;
+    }
+    gpsh_dev_fence_sys();
+    gpsh_dev_signal(dev, signal, value, op, pe);
 }
 
 template <class Scope>
@@ -31,14 +44,9 @@ GPSH_DEV void gpsh_dev_put_signal(const struct gpushmem_dev &dev, void *to, cons
     Scope::sync();
     if (char *direct = gpsh_dev_direct(dev, to, pe)) {
         gpsh_dev_copy<Scope, gpsh_from_here>(direct, (const char *)from, bytes);
-        // The barrier orders the others' stores before what the first thread does, and its release carries them along (PTX
-        // memory model: causality order is transitive), so one fence is enough.
         Scope::sync();
-        if (Scope::rank() == 0) {
-            if (!gpsh_dev_direct_amo(dev, signal, pe))
-                gpsh_dev_fence_sys(); // the signal takes another path: the data must be there first
-            gpsh_dev_signal(dev, signal, value, op, pe);
-        }
+        if (Scope::rank() == 0)
+            gpsh_dev_signal_released(dev, signal, value, op, pe);
     } else if (Scope::rank() == 0) {
         gpsh_dev_ring_put_signal(*dev.self, to, from, bytes, signal, value, op, pe, blocking);
     }

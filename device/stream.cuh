@@ -32,7 +32,10 @@ GPSH_DEV void gpsh_dev_stream_do(const struct gpushmem_dev &dev, const struct gp
     case GPUSHMEM_STREAM_PUT_SIGNAL:
         gpsh_dev_put_signal<gpsh_scope_block>(dev, op.dest, op.source, op.bytes, op.signal, op.value, op.op, op.pe, true);
         break;
-    case GPUSHMEM_STREAM_SIGNAL: gpsh_dev_signal(dev, op.signal, op.value, op.op, op.pe); break;
+    case GPUSHMEM_STREAM_SIGNAL: // behind whatever the stream holds before it
+        if (gpsh_dev_check(dev, op.signal, sizeof *op.signal, op.pe))
+            gpsh_dev_signal_released(dev, op.signal, op.value, op.op, op.pe);
+        break;
     case GPUSHMEM_STREAM_WAIT: gpsh_dev_wait_until<uint64_t>(dev, op.signal, op.op, op.value); break;
     case GPUSHMEM_STREAM_QUIET: gpsh_dev_quiet(dev); break;
     case GPUSHMEM_STREAM_BARRIER: gpsh_dev_barrier_all<gpsh_scope_thread>(dev); break;

@@ -59,7 +59,8 @@
 //   void gpushmem_dev_NAME_iget[_warp|_block](TYPE *dest, const TYPE *source, ptrdiff_t dst, ptrdiff_t sst, size_t n, int pe)
 //        n elements, `dst` elements apart at dest and `sst` at source (both >= 1); also iputBITS, igetBITS
 //
-// Put with signal: the signal word is never visible before the data of its own put. op: GPUSHMEM_SIGNAL_SET or _ADD.
+// Put with signal: the signal word is never visible before the data of its own put; signal_op waits for nothing, so call fence
+// where it tells of earlier puts. op: GPUSHMEM_SIGNAL_SET or _ADD.
 //   void gpushmem_dev_NAME_put_signal[_nbi][_warp|_block](TYPE *dest, const TYPE *source, size_t n,
 //                                                         uint64_t *signal, uint64_t value, int op, int pe)
 //   void     gpushmem_dev_signal_op(uint64_t *signal, uint64_t value, int op, int pe)

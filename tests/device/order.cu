@@ -42,6 +42,13 @@ template <int HOW> __global__ void ping_pong(box *b, uint64_t *source, int *erro
                 gpushmem_dev_uint64_p(&b->signal, round, peer);
             }
         }
+        if (HOW == 5) { // put, fence, a signal alone
+            gpushmem_dev_uint64_put_block(b->data, source, WORDS, peer);
+            if (threadIdx.x == blockDim.x - 1) {
+                gpushmem_dev_fence();
+                gpushmem_dev_signal_op(&b->signal, round % 2 ? 1 : round, round % 2 ? GPUSHMEM_SIGNAL_ADD : GPUSHMEM_SIGNAL_SET, peer);
+            }
+        }
         if (HOW == 3 && first) { // quiet, then an atomic flag
             gpushmem_dev_uint64_put_nbi(b->data, source, WORDS, peer);
             gpushmem_dev_pe_quiet(peer);
@@ -235,6 +242,7 @@ int main(void)
     run_ping_pong<2>(b, source, errors, 8);
     run_ping_pong<3>(b, source, errors, 1);
     run_ping_pong<4>(b, source, errors, 1);
+    run_ping_pong<5>(b, source, errors, 8);
     clear(b);
     if (n >= 3)
         RUN(told_by_third, 1, 1, b, errors);
