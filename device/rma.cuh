@@ -7,12 +7,12 @@
 #include "gpushmem/device/path_proxy.cuh"
 
 // Warp and block calls begin and end with a barrier of the scope: what its threads wrote before is in the source, and any of
-// them may fence, quiet or reuse the buffers behind it.
+// them may fence, quiet or reuse the buffers behind it. So does a call that has nothing to move.
 template <class Scope>
 GPSH_DEV void gpsh_dev_put(const struct gpushmem_dev &dev, void *to, const void *from, size_t bytes, int pe, bool blocking)
 {
     if (!bytes || !gpsh_dev_check(dev, to, bytes, pe))
-        return;
+        return Scope::sync();
     Scope::sync();
     if (char *direct = gpsh_dev_direct(dev, to, pe))
         gpsh_dev_copy<Scope, gpsh_from_here>(direct, (const char *)from, bytes);
@@ -25,7 +25,7 @@ template <class Scope>
 GPSH_DEV void gpsh_dev_get(const struct gpushmem_dev &dev, void *to, const void *from, size_t bytes, int pe, bool blocking)
 {
     if (!bytes || !gpsh_dev_check(dev, from, bytes, pe))
-        return;
+        return Scope::sync();
     Scope::sync();
     if (char *direct = gpsh_dev_direct(dev, from, pe))
         gpsh_dev_copy<Scope, gpsh_from_peer>((char *)to, direct, bytes);
@@ -39,7 +39,7 @@ GPSH_DEV void gpsh_dev_iput(const struct gpushmem_dev &dev, void *to, const void
                             ptrdiff_t from_stride, size_t n, size_t size, int pe)
 {
     if (!n || !gpsh_dev_check(dev, to, ((n - 1) * (size_t)to_stride + 1) * size, pe))
-        return;
+        return Scope::sync();
     Scope::sync();
     if (char *direct = gpsh_dev_direct(dev, to, pe))
         gpsh_dev_copy_strided<Scope, gpsh_from_here>(direct, (const char *)from, to_stride, from_stride, n, size);
@@ -53,7 +53,7 @@ GPSH_DEV void gpsh_dev_iget(const struct gpushmem_dev &dev, void *to, const void
                             ptrdiff_t from_stride, size_t n, size_t size, int pe)
 {
     if (!n || !gpsh_dev_check(dev, from, ((n - 1) * (size_t)from_stride + 1) * size, pe))
-        return;
+        return Scope::sync();
     Scope::sync();
     if (char *direct = gpsh_dev_direct(dev, from, pe))
         gpsh_dev_copy_strided<Scope, gpsh_from_peer>((char *)to, direct, to_stride, from_stride, n, size);

@@ -40,7 +40,7 @@ GPSH_DEV void gpsh_dev_put_signal(const struct gpushmem_dev &dev, void *to, cons
     if (!bytes)
         to = signal; // no data: any address is legal then
     if (!gpsh_dev_check(dev, to, bytes, pe) || !gpsh_dev_check(dev, signal, sizeof *signal, pe))
-        return;
+        return Scope::sync();
     Scope::sync();
     if (char *direct = gpsh_dev_direct(dev, to, pe)) {
         gpsh_dev_copy<Scope, gpsh_from_here>(direct, (const char *)from, bytes);

@@ -110,10 +110,12 @@ GPSH_DEV bool gpsh_dev_check(const struct gpushmem_dev &dev, const void *address
     return true;
 }
 
-// Where pe's heap is for loads and stores, or NULL: go through a ring.
+// Where pe's heap is for loads and stores, or NULL: go through a ring, where a PE that does not exist is refused.
 GPSH_DEV char *gpsh_dev_base(const struct gpushmem_dev &dev, int pe)
 {
-    return pe < GPUSHMEM_DEV_NEAR_PEERS ? dev.near_peers[pe] : dev.peers[pe];
+    if ((unsigned)pe < GPUSHMEM_DEV_NEAR_PEERS)
+        return dev.near_peers[pe];
+    return (unsigned)pe < (unsigned)dev.n_pes ? dev.peers[pe] : nullptr;
 }
 
 // The same for an object in it.

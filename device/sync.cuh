@@ -105,9 +105,13 @@ template <typename T> GPSH_DEV size_t gpsh_dev_test_some(const gpsh_dev_words<T>
 
 template <typename T> GPSH_DEV void gpsh_dev_wait_all(const struct gpushmem_dev &dev, const gpsh_dev_words<T> &w)
 {
-    for (size_t i = 0; i < w.n; i++)
-        if (!(w.skip && w.skip[i]))
-            gpsh_dev_wait_until(dev, &w.words[i], w.cmp, w.values ? w.values[i] : w.value);
+    for (size_t i = 0; i < w.n; i++) {
+        if (w.skip && w.skip[i])
+            continue;
+        T value = w.values ? w.values[i] : w.value;
+        if (!gpsh_dev_compare(gpsh_dev_wait_until(dev, &w.words[i], w.cmp, value), w.cmp, value))
+            return; // that wait failed: the next would take as long again
+    }
 }
 
 template <typename T> GPSH_DEV size_t gpsh_dev_wait_any(const struct gpushmem_dev &dev, const gpsh_dev_words<T> &w)
@@ -130,7 +134,10 @@ template <typename T> GPSH_DEV size_t gpsh_dev_wait_any(const struct gpushmem_de
 template <typename T>
 GPSH_DEV size_t gpsh_dev_wait_some(const struct gpushmem_dev &dev, const gpsh_dev_words<T> &w, size_t *indices)
 {
-    return gpsh_dev_wait_any(dev, w) == SIZE_MAX ? 0 : gpsh_dev_test_some(w, indices);
+    size_t found = 0; // still so after a look at all if the word that ended the wait has changed again
+    while (!found && gpsh_dev_wait_any(dev, w) != SIZE_MAX)
+        found = gpsh_dev_test_some(w, indices);
+    return found;
 }
 
 // ---- Order and completion ----
@@ -161,8 +168,10 @@ GPSH_DEV void gpsh_dev_quiet(const struct gpushmem_dev &dev)
 
 GPSH_DEV void gpsh_dev_pe_quiet(const struct gpushmem_dev &dev, int pe)
 {
-    if (!gpsh_dev_check(dev, dev.heap, 0, pe))
+    if ((unsigned)pe >= (unsigned)dev.n_pes) { // no answer would come from a ring
+        gpsh_dev_fail(dev, GPUSHMEM_ERR_PE, pe, nullptr, 0);
         return;
+    }
     if (!gpsh_dev_direct_amo(dev, dev.heap, pe))
         gpsh_dev_ring_quiet_pe(*dev.self, pe);
     gpsh_dev_fence_full_sys();
@@ -170,9 +179,16 @@ GPSH_DEV void gpsh_dev_pe_quiet(const struct gpushmem_dev &dev, int pe)
 
 // ---- Barrier ----
 
+// Whatever block this is, through the first ring and behind a fence: the number of a barrier before, which may still be on its
+// way, would else land on top of this one, and the PE that waits for it never see it.
 GPSH_DEV_CALL void gpsh_dev_announce_by_ring(const struct gpushmem_dev &dev, uint64_t *word, uint64_t sequence, int pe)
 {
-    gpsh_dev_ring_put_value(dev, word, sequence, sizeof sequence, pe);
+    const struct gpushmem_ring ring = gpsh_dev_ring_at(dev, 0);
+    struct gpushmem_command put = gpsh_dev_command(GPUSHMEM_CMD_PUT_INLINE, pe, word, nullptr, sizeof sequence);
+    uint64_t index;
+    put.operand = sequence;
+    if (!gpsh_dev_push(dev, ring, gpsh_dev_command(GPUSHMEM_CMD_FENCE, pe, nullptr, nullptr, 0), &index))
+        gpsh_dev_push(dev, ring, put, &index);
 }
 
 // Dissemination over symmetric words: in round r this PE tells the PE 2^r after it. Sequence numbers only grow, so a PE may

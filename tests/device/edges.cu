@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Promises at their edges: nothing to move, PEs that do not exist, words that change while they are waited for, barriers from
+// whatever block comes, waits in vain.
+#include "kernel_check.cuh"
+
+#include <limits.h>
+#include <string.h>
+
+enum { THREADS = 96, TURNS = 400, TURNS_OF = 4, FLIPS = 300, WORDS = 200 };
+
+__device__ static uint64_t look(uint64_t *word)
+{
+    return atomicAdd((unsigned long long *)word, 0ull);
+}
+
+__device__ static void store(uint64_t *word, uint64_t value)
+{
+    __threadfence();
+    atomicExch((unsigned long long *)word, (unsigned long long)value);
+}
+
+// A call of a warp or block is its barrier even if it has nothing to move: each thread sees what the others wrote before.
+#define AGREED(CALL)                                                                                                   \
+    if (threadIdx.x == THREADS - 1)                                                                                    \
+        for (uint64_t begin = gpsh_dev_now_ns(); gpsh_dev_now_ns() - begin < 200000;)                                  \
+            ; /* the others would not wait for the late one */                                                         \
+    written[threadIdx.x] = ++round;                                                                                    \
+    CALL;                                                                                                              \
+    EXPECT(errors, *(volatile int *)&written[(threadIdx.x + 31) % THREADS] == round);                                  \
+    __syncthreads();
+
+__global__ void nothing(int *errors)
+{
+    GPUSHMEM_SHARED(int, written, THREADS);
+    int *none = nullptr, me = gpushmem_dev_my_pe(), round = 0;
+    AGREED(gpushmem_dev_int_put_block(none, none, 0, me))
+    AGREED(gpushmem_dev_int_put_nbi_block(none, none, 0, me))
+    AGREED(gpushmem_dev_int_get_block(none, none, 0, me))
+    AGREED(gpushmem_dev_int_iput_block(none, none, 1, 1, 0, me))
+    AGREED(gpushmem_dev_int_iget_block(none, none, 1, 1, 0, me))
+}
+
+// One block turns the last word on and off; what the other is told of was on. words[WORDS]: it is over.
+__global__ void flicker(uint64_t *words, int *errors)
+{
+    if (blockIdx.x == 0) {
+        size_t indices[WORDS];
+        for (int i = 0; i < FLIPS; i++) {
+            size_t found = gpushmem_dev_uint64_wait_until_some(words, WORDS, indices, nullptr, GPUSHMEM_CMP_EQ, 1);
+            EXPECT(errors, found == 1 && indices[0] == WORDS - 1);
+        }
+        store(&words[WORDS], 1);
+    }
+    for (uint64_t i = 0; blockIdx.x == 1 && !look(&words[WORDS]); i++)
+        store(&words[WORDS - 1], i % 2);
+}
+
+// The next sync_all may come from another block, and so through another ring: the numbers that PEs tell each other still come
+// in their order. words[0]: whose turn it is.
+__global__ void in_turn(uint64_t *words)
+{
+    for (uint64_t turn = blockIdx.x; turn < TURNS; turn += gridDim.x) {
+        while (look(&words[0]) != turn)
+            gpsh_dev_nap();
+        gpushmem_dev_sync_all();
+        store(&words[0], turn + 1);
+    }
+}
+
+__global__ void put_to(uint64_t *word, int pe)
+{
+    gpushmem_dev_uint64_p(word, 1, pe);
+    gpushmem_dev_quiet();
+}
+
+__global__ void fetch_from(uint64_t *word, int pe, uint64_t *result)
+{
+    *result = gpushmem_dev_uint64_atomic_fetch_add(word, 1, pe);
+}
+
+__global__ void quiet_pe(int pe)
+{
+    gpushmem_dev_pe_quiet(pe);
+}
+
+#define REFUSED(pe)                                                                                                    \
+    do {                                                                                                               \
+        char name[32];                                                                                                 \
+        snprintf(name, sizeof name, "PE %d", pe);                                                                      \
+        CHECK(gpushmem_launch_wait(NULL) == GPUSHMEM_ERR_PE);                                                          \
+        if (!strstr(gpushmem_last_error(), name)) {                                                                    \
+            fprintf(stderr, "%s:%d: '%s' is not in '%s'\n", __FILE__, __LINE__, name, gpushmem_last_error());          \
+            check_failures++;                                                                                          \
+        }                                                                                                              \
+    } while (0)
+
+// Without GPUSHMEM_DEVICE_CHECKS: what goes through a ring is refused there.
+static void test_no_such_pe(uint64_t *words, int n)
+{
+    const int pes[] = {n, -1, GPUSHMEM_DEV_NEAR_PEERS + n, INT_MIN};
+    gpushmem_dev dev;
+    CHECK_OK(gpushmem_device_handle(&dev));
+    for (int pe : pes) {
+        CHECK_OK(GPUSHMEM_LAUNCH(quiet_pe, 1, 1, NULL, pe));
+        REFUSED(pe);
+        if (dev.near_peers[0])
+            continue;
+        CHECK_OK(GPUSHMEM_LAUNCH(put_to, 1, 1, NULL, &words[0], pe));
+        REFUSED(pe);
+        check_clear(&words[1], 8);
+        CHECK_OK(GPUSHMEM_LAUNCH(fetch_from, 1, 1, NULL, &words[0], pe, &words[1]));
+        REFUSED(pe);
+        CHECK(check_read(&words[1]) == 0);
+    }
+}
+
+__global__ void wait_for_all(uint64_t *words)
+{
+    gpushmem_dev_uint64_wait_until_all(words, WORDS, nullptr, GPUSHMEM_CMP_NE, 0);
+}
+
+// usage: device_edges [vain]; vain: WORDS words of which none comes are waited for once, not one after the other
+int main(int argc, char **argv)
+{
+    check_begin();
+    int n = gpushmem_n_pes();
+    uint64_t *words = (uint64_t *)gpushmem_calloc(WORDS + 1, 8);
+    int *errors = check_errors_begin();
+    if (argc > 1 && !strcmp(argv[1], "vain")) {
+        CHECK_OK(GPUSHMEM_LAUNCH(wait_for_all, 1, 1, NULL, words));
+        CHECK(gpushmem_launch_wait(NULL) == GPUSHMEM_ERR_TIMEOUT);
+    } else {
+        RUN(nothing, 1, THREADS, errors);
+        RUN(flicker, 2, 1, words, errors);
+        check_clear(words, (WORDS + 1) * sizeof *words);
+        RUN(in_turn, TURNS_OF, 1, words);
+        CHECK(check_read(&words[0]) == TURNS);
+        test_no_such_pe(words, n);
+    }
+    check_errors_end(__FILE__, errors);
+    gpushmem_free(words);
+    return check_end("edges");
+}
