@@ -337,14 +337,14 @@ void gpsh_peer_explain(int pe, char *line, size_t bytes)
 
 void gpsh_self_explain(char *line, size_t bytes)
 {
-    char host[64] = "?", gpu[128] = "host memory", about[ABOUT_BYTES] = "";
+    char host[64] = "?", where[128] = "in host memory", about[ABOUT_BYTES] = "";
     gethostname(host, sizeof host - 1);
     if (gpsh.device_heap)
-        snprintf(gpu, sizeof gpu, "%s at %s", gpsh_gpu.name, gpsh_gpu.pci);
+        snprintf(where, sizeof where, "on %s at %s", gpsh_gpu.name, gpsh_gpu.pci);
     for (int i = 0; i < gpsh.n_transports && !about[0]; i++)
         if (gpsh.transports[i]->ops->about)
             gpsh.transports[i]->ops->about(gpsh.transports[i], about, sizeof about);
-    snprintf(line, bytes, "PE %d on %s: %" PRIu64 " MiB in %s; %s", gpsh.my_pe, host, gpsh.settings.heap_size >> 20, gpu,
+    snprintf(line, bytes, "PE %d on %s: %" PRIu64 " MiB %s; %s", gpsh.my_pe, host, gpsh.settings.heap_size >> 20, where,
              about[0] ? about : "no NIC is open: every PE is reached without (GPUSHMEM_TRANSPORTS=verbs opens them)");
 }
 
