@@ -255,8 +255,8 @@ int gpushmem_device_handle(struct gpushmem_dev *out)
 void gpsh_device_side_finalize(void)
 {
     if (gpsh.settings.stats && !side.proxy)
-        fprintf(stderr, "gpushmem[%d] stats: no command rings: kernels reached every PE by loads and stores, or there were none\n",
-                gpsh.my_pe);
+        fprintf(stderr, "gpushmem[%d] stats: no command rings: kernels reached every PE by loads and stores, or there were "
+                "none\n", gpsh.my_pe);
     if (!atomic_exchange(&gpsh_device_side_exists, false))
         return;
     __atomic_store_n(&side.host->control.abort, GPUSHMEM_ERR_STATE, __ATOMIC_RELEASE);

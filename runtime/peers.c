@@ -308,8 +308,8 @@ static int choose_atomics_agent(const struct wiring *w, uint32_t reach)
         return gpsh_fail(GPUSHMEM_ERR_SETTING, "GPUSHMEM_AMO_AGENT=cpu: the processor does not reach every PE by loads and "
                          "stores; set it to auto");
     if (wish == GPSH_AGENT_NIC && !everybody_nic)
-        return gpsh_fail(GPUSHMEM_ERR_SETTING, "GPUSHMEM_AMO_AGENT=nic: no NIC executes atomics for every PE (%s); set it to auto",
-                         w->open_failures[0] ? w->open_failures : "verbs is not in GPUSHMEM_TRANSPORTS, or does not reach a PE");
+        return gpsh_fail(GPUSHMEM_ERR_SETTING, "GPUSHMEM_AMO_AGENT=nic: no NIC executes atomics for every PE (%s); set it to "
+                         "auto", w->open_failures[0] ? w->open_failures : "verbs is not in GPUSHMEM_TRANSPORTS, or does not reach a PE");
     if (!gpsh.cpu_atomics && !everybody_nic)
         return gpsh_fail(GPUSHMEM_ERR_UNREACHABLE, "not every PE is reached by a transport with NIC atomics, which a job on "
                          "several nodes needs; add verbs to GPUSHMEM_TRANSPORTS=%s", gpsh.settings.transports);

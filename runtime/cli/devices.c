@@ -80,8 +80,7 @@ static void print_gpus(struct machine *machine)
         return;
     }
     printf("CUDA driver   %d.%d\n\n", gpsh_gpu_driver_version() / 1000, gpsh_gpu_driver_version() % 1000 / 10);
-    for (const char *const *head = (const char *const[]){"GPU", "name", "PCI address", "lanes", "GPUDirect by", NULL}; *head; head++)
-        gpsh_table_add(&table, "%s", *head);
+    gpsh_table_add_words(&table, "GPU|name|PCI address|lanes|GPUDirect by");
     for (int i = 0; i < n && i < MOST_GPUS; i++) {
         char name[96] = "unknown", *pci = machine->gpu_pci[i];
         gpsh_cu_device device;
@@ -176,9 +175,7 @@ static void print_ports(struct machine *machine)
         printf("RDMA devices  none\n");
     } else {
         printf("\n");
-        for (const char *const *head = (const char *const[]){"RDMA port", "link", "state", "rate", "PCI address", "lanes", NULL}; *head;
-             head++)
-            gpsh_table_add(&table, "%s", *head);
+        gpsh_table_add_words(&table, "RDMA port|link|state|rate|PCI address|lanes");
         for (int i = 0; i < machine->n_gpus; i++)
             gpsh_table_add(&table, "GPU %d", i);
         for (int i = 0; i < n; i++)
@@ -186,8 +183,9 @@ static void print_ports(struct machine *machine)
         gpsh_table_print(&table);
     }
     if (machine->n_gpus && n)
-        printf("\nBetween port and GPU: PIX a PCIe switch, PXB several, PHB a host bridge, NODE bridges of one NUMA node, SYS the link\n"
-               "between sockets. What a job makes of them: GPUSHMEM_TRANSPORTS=verbs gpushmem run -n 2 gpushmem info --peers\n");
+        printf("\nBetween port and GPU: PIX a PCIe switch, PXB several, PHB a host bridge, NODE bridges of one NUMA node, SYS\n"
+               "the link between sockets. What a job makes of them:\n"
+               "GPUSHMEM_TRANSPORTS=verbs gpushmem run -n 2 gpushmem info --peers\n");
     if (devices)
         ibv_free_device_list(devices);
 }

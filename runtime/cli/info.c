@@ -48,8 +48,7 @@ static int print_settings(void)
         return 1;
     }
     struct gpsh_table table = {.columns = 4};
-    for (const char *const *head = (const char *const[]){"setting", "value", "origin", "meaning", NULL}; *head; head++)
-        gpsh_table_add(&table, "%s", *head);
+    gpsh_table_add_words(&table, "setting|value|origin|meaning");
     for (int row = 0; gpsh_setting_row(row, &text); row++) {
         char value[256];
         gpsh_setting_value(&settings, row, value, sizeof value);

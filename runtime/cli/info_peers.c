@@ -46,8 +46,8 @@ static int say_groups(char *line)
         char last[24] = "";
         if (to - 1 > from)
             snprintf(last, sizeof last, " to %d", to - 1);
-        used += (size_t)snprintf(line + used, LINE_BYTES - used, "%s PE %d%s by %s, atomics by %s, kernels %s", from ? ";" : "", from,
-                                 last, first.transport, first.atomics, by_kernels(&first));
+        used += (size_t)snprintf(line + used, LINE_BYTES - used, "%s PE %d%s by %s, atomics by %s, kernels %s",
+                                 from ? ";" : "", from, last, first.transport, first.atomics, by_kernels(&first));
     }
     return 0;
 }

@@ -25,6 +25,14 @@ void gpsh_table_add(struct gpsh_table *table, const char *format, ...)
     va_end(args);
 }
 
+void gpsh_table_add_words(struct gpsh_table *table, const char *words)
+{
+    for (size_t length; *words; words += length + (words[length] == '|')) {
+        length = strcspn(words, "|");
+        gpsh_table_add(table, "%.*s", (int)length, words);
+    }
+}
+
 static const char *text_of(const struct gpsh_table *table, int cell)
 {
     return table->cells[cell] ? table->cells[cell] : "";
