@@ -24,7 +24,7 @@ struct place {
 };
 static struct {
     pthread_mutex_t lock;
-    struct gpsh_context *created;
+    struct gpsh_context *_Atomic created;
     struct spare *spares;
     struct place *left; // by waits that were given up
     int next_index; // first channel index never opened
@@ -139,6 +139,14 @@ int gpsh_context_init(void)
     return 0;
 }
 
+// What failed in channels that another context left was told there.
+static void skip_old_errors(struct gpsh_context *ctx)
+{
+    for (int i = 0; i < gpsh.n_transports; ++i)
+        for (int pe = 0; ctx->channels[i] != NULL && pe < gpsh.n_pes; ++pe)
+            ctx->reported[i][pe] = ctx->channels[i]->flows[pe].error != 0;
+}
+
 // Takes a set of channels that a destroyed context left, or opens the next one. False if there is none.
 static bool take_channels(struct gpsh_context *ctx)
 {
@@ -148,6 +156,7 @@ static bool take_channels(struct gpsh_context *ctx)
         for (int i = 0; i < GPSH_MAX_TRANSPORTS; ++i)
             ctx->channels[i] = spare->channels[i];
         free(spare);
+        skip_old_errors(ctx);
         return true;
     }
     for (int i = 0; i < gpsh.n_transports; ++i) {
@@ -187,6 +196,7 @@ int gpushmem_ctx_create(long options, gpushmem_ctx_t *out)
     if (ctx == NULL)
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "%s: out of host memory", __func__);
     ctx->options = (unsigned)options;
+    ctx->creator = pthread_self();
     ctx->remote = gpsh_default_context.remote;
     bool one_thread = (options & (GPUSHMEM_CTX_SERIALIZED | GPUSHMEM_CTX_PRIVATE)) != 0;
     ctx->locked = gpsh.thread_level == GPUSHMEM_THREAD_MULTIPLE && !one_thread;
@@ -207,6 +217,17 @@ int gpushmem_ctx_create(long options, gpushmem_ctx_t *out)
     return 0;
 }
 
+static void remove_created(struct gpsh_context *ctx)
+{
+    struct gpsh_context *before = contexts.created;
+    if (before == ctx)
+        contexts.created = ctx->next;
+    while (before != NULL && before->next != ctx)
+        before = before->next;
+    if (before != NULL)
+        before->next = ctx->next;
+}
+
 int gpushmem_ctx_destroy(gpushmem_ctx_t handle)
 {
     int status = gpsh_check_ready(__func__);
@@ -218,11 +239,7 @@ int gpushmem_ctx_destroy(gpushmem_ctx_t handle)
     struct gpsh_context *ctx = gpsh_context_of(handle);
     status = gpsh_context_quiet(ctx, GPSH_ALL_PES);
     pthread_mutex_lock(&contexts.lock);
-    struct gpsh_context **link = &contexts.created;
-    while (*link != NULL && *link != ctx)
-        link = &(*link)->next;
-    if (*link != NULL)
-        *link = ctx->next;
+    remove_created(ctx);
     if (ctx->base == NULL)
         leave_channels(ctx);
     pthread_mutex_unlock(&contexts.lock);
@@ -488,12 +505,9 @@ int gpsh_context_quiet_all(void)
     return result;
 }
 
-bool gpsh_context_progress(struct gpsh_context *ctx)
+static bool progress(struct gpsh_context *owner)
 {
     bool pending = false;
-    if (GPSH_LIKELY(!ctx->remote))
-        return pending;
-    struct gpsh_context *owner = channel_owner(ctx);
     if (owner->locked && pthread_mutex_trylock(&owner->lock) != 0)
         return true; // its owner drives it
     for (int i = 0; i < gpsh.n_transports; ++i) {
@@ -503,5 +517,30 @@ bool gpsh_context_progress(struct gpsh_context *ctx)
         pending |= channel != NULL && channel->pending != 0;
     }
     unlock(owner);
+    return pending;
+}
+
+// Whether this thread may drive the context, whoever else uses it. Of a serialized one only the program knows.
+static bool may_drive(const struct gpsh_context *ctx)
+{
+    if (ctx->base != NULL)
+        return false; // it has no channels
+    bool mine = (ctx->options & GPUSHMEM_CTX_PRIVATE) != 0 && pthread_equal(ctx->creator, pthread_self());
+    return ctx->locked || gpsh.thread_level != GPUSHMEM_THREAD_MULTIPLE || mine;
+}
+
+bool gpsh_context_progress(void)
+{
+    if (GPSH_LIKELY(!gpsh_default_context.remote))
+        return false;
+    bool pending = progress(&gpsh_default_context);
+    if (GPSH_LIKELY(atomic_load_explicit(&contexts.created, memory_order_relaxed) == NULL) ||
+        pthread_mutex_trylock(&contexts.lock) != 0)
+        return pending;
+    for (struct gpsh_context *ctx = contexts.created; ctx != NULL; ctx = ctx->next) {
+        if (may_drive(ctx))
+            pending |= progress(ctx);
+    }
+    pthread_mutex_unlock(&contexts.lock);
     return pending;
 }

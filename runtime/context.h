@@ -14,6 +14,7 @@ struct gpsh_context {
     bool locked;   // more than one thread may use it: take the lock around the channels
     bool remote;   // some peer is not reached by loads and stores: fence and quiet have channels to look at
     unsigned options;
+    pthread_t creator;
     struct gpsh_context *next; // list of all contexts, for finalize
 };
 
@@ -42,7 +43,8 @@ enum { GPSH_CAPTURE_BYTES = 16384 };
 void gpsh_context_fence(struct gpsh_context *ctx, int pe);  // pe or GPSH_ALL_PES
 int gpsh_context_quiet(struct gpsh_context *ctx, int pe);   // pe or GPSH_ALL_PES
 int gpsh_context_quiet_all(void);                           // of every context, those that programs created too
-// Drives the context's channels once, if anything is pending; for loops that wait on memory. True if something still is.
-bool gpsh_context_progress(struct gpsh_context *ctx);
+// Drives the channels of the default context once, and of those that programs created, if anything is pending; for loops that
+// wait on memory. True if something still is.
+bool gpsh_context_progress(void);
 
 #endif

@@ -18,7 +18,7 @@ void gpsh_waiter_finalize(void);
 // For tests that find nothing: gives the core away now and then if PEs share cores.
 void gpsh_waiter_miss(void);
 
-// One wait: spins, drives the default context, yields when others want the core, watches for failed PEs, the deadline and
+// One wait: spins, drives the contexts, yields when others want the core, watches for failed PEs, the deadline and
 // the abort word. Initialise with GPSH_WAITER(what), call gpsh_waiter_step in every empty iteration; a negative status ends
 // the wait (a sentence says what was waited for).
 struct gpsh_waiter {

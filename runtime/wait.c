@@ -119,7 +119,7 @@ GPSH_ALWAYS_INLINE int await(const char *function, const void *var, struct kind 
 // A test that found nothing drives what this PE has outstanding, so that loops around it make progress.
 static void missed(void)
 {
-    gpsh_context_progress(&gpsh_default_context);
+    gpsh_context_progress();
     gpsh_waiter_miss();
 }
 

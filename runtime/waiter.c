@@ -143,7 +143,7 @@ static bool is_news(unsigned failures)
 
 int gpsh_waiter_slow(struct gpsh_waiter *waiter)
 {
-    bool pending = gpsh_context_progress(&gpsh_default_context) || waiter->flows_tell;
+    bool pending = gpsh_context_progress() || waiter->flows_tell;
     unsigned failures = atomic_load_explicit(&gpsh.failures, memory_order_acquire);
     bool concerned = GPSH_UNLIKELY(failures != 0) && !waiter->flows_tell;
     bool news = concerned && is_news(failures);

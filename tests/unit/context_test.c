@@ -374,3 +374,40 @@ Test(context, quiet_all__created_contexts__completed_too)
     cr_assert_eq(channels[2].flows[1].completed, 1);
     end();
 }
+
+// Retries of atomics and chunks of staged puts need to be driven: who waits for the answer to one must drive it, whatever context
+// it is of.
+Test(context, wait_and_test__created_contexts__driven_too)
+{
+    begin(false);
+    gpushmem_ctx_t handle;
+    cr_assert_eq(gpushmem_ctx_create(0, &handle), 0);
+    struct gpsh_op op = put_op(8);
+    cr_assert_eq(gpsh_context_submit(gpsh_context_of(handle), &op, GPSH_WAIT_NONE), 0);
+    cr_assert_eq(gpushmem_uint64_test((uint64_t *)(void *)heap, GPUSHMEM_CMP_NE, 0), 0);
+    cr_assert_eq(channels[2].flows[1].completed, 1);
+    cr_assert_eq(gpsh_context_submit(gpsh_context_of(handle), &op, GPSH_WAIT_NONE), 0);
+    gpsh.settings.wait_timeout_ms = 2;
+    cr_assert_eq(gpushmem_uint64_wait_until((uint64_t *)(void *)heap, GPUSHMEM_CMP_NE, 0), GPUSHMEM_ERR_TIMEOUT);
+    cr_assert_eq(channels[2].flows[1].completed, 2);
+    cr_assert_eq(gpushmem_ctx_destroy(handle), 0);
+    end();
+}
+
+Test(context, ctx_destroy__peer_was_lost__not_told_to_the_next_context)
+{
+    begin(false);
+    gpushmem_ctx_t handle;
+    cr_assert_eq(gpushmem_ctx_create(0, &handle), 0);
+    struct gpsh_op op = put_op(8);
+    cr_assert_eq(gpsh_context_submit(gpsh_context_of(handle), &op, GPSH_WAIT_NONE), 0);
+    fake.fail_pe = 1;
+    fake.fail_code = GPUSHMEM_ERR_PE_FAILED;
+    gpsh.failed_pe = 1;
+    cr_assert_eq(gpushmem_ctx_destroy(handle), GPUSHMEM_ERR_PE_FAILED);
+    cr_assert_eq(gpushmem_ctx_create(0, &handle), 0);
+    cr_assert_eq(fake.opened, 2, "these are the lost one's channels");
+    cr_assert_eq(gpushmem_ctx_quiet(handle), 0);
+    gpsh.failed_pe = -1;
+    end();
+}
