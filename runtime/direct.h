@@ -17,7 +17,8 @@ typedef uint32_t __attribute__((may_alias)) gpsh_view32;
 typedef uint16_t __attribute__((may_alias)) gpsh_view16;
 
 // Row "small put" of docs/memory-model.md: an aligned copy of 1, 2, 4 or 8 bytes is one access, so that programs may put their
-// flags. Release and acquire cost nothing on x86, and tell ThreadSanitizer that a flag put by one thread may be polled by another.
+// flags. Release and acquire cost nothing on x86, and tell ThreadSanitizer that a flag put by one thread may be polled by
+// another.
 #define GPSH_DIRECT_MOVE(view, to, from)                                                                                 \
     __atomic_store_n((view *)(to), __atomic_load_n((const view *)(from), __ATOMIC_ACQUIRE), __ATOMIC_RELEASE)
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // gpushmem: one-sided communication between the processing elements (PEs) of a parallel job. This is the host API;
-// stream.h is for CUDA streams, device.cuh for kernels. C11 programs also get type-generic names (generic.h), C++ programs overloads.
+// stream.h is for CUDA streams, device.cuh for kernels. C11 programs also get type-generic names (generic.h), C++ programs
+// overloads.
 //
 // Rules that hold everywhere
 //
