@@ -120,7 +120,7 @@ template <class Scope, class From> GPSH_DEV void gpsh_dev_copy_many(char *to, co
 // Each CPU thread copies one piece, in whole cache lines.
 template <class Scope, class From> GPSH_DEV void gpsh_dev_copy_many(char *to, const char *from, size_t bytes)
 {
-    size_t piece = (bytes / Scope::size() + 63) / 64 * 64, first = piece * Scope::rank();
+    size_t piece = (bytes / Scope::size() + 64) / 64 * 64, first = piece * Scope::rank();
     if (Scope::size() == 1)
         memmove(to, from, bytes); // a put to oneself may overlap
     else if (first < bytes)

@@ -17,6 +17,14 @@ GPSH_DEV struct gpushmem_stream_op gpsh_dev_stream_share(struct gpushmem_stream_
     return op;
 }
 
+// Where another agent executes a mapped PE's atomics, its signals go through a ring: they are complete before the stream goes on,
+// as everything towards a mapped PE is.
+GPSH_DEV void gpsh_dev_stream_settle(const struct gpushmem_dev &dev, int pe)
+{
+    if (!(dev.flags & GPUSHMEM_DEV_DIRECT_ATOMICS) && gpsh_dev_base(dev, pe))
+        gpsh_dev_pe_quiet(dev, pe);
+}
+
 // `kind` is op.kind. All threads of the block take part where data is copied; the others are launched with one thread. Puts and
 // gets of mapped PEs may have several blocks.
 GPSH_DEV void gpsh_dev_stream_do(const struct gpushmem_dev &dev, const struct gpushmem_stream_op &op, int kind)
@@ -31,10 +39,13 @@ GPSH_DEV void gpsh_dev_stream_do(const struct gpushmem_dev &dev, const struct gp
         break;
     case GPUSHMEM_STREAM_PUT_SIGNAL:
         gpsh_dev_put_signal<gpsh_scope_block>(dev, op.dest, op.source, op.bytes, op.signal, op.value, op.op, op.pe, true);
+        if (gpsh_scope_block::rank() == 0)
+            gpsh_dev_stream_settle(dev, op.pe);
         break;
     case GPUSHMEM_STREAM_SIGNAL: // behind whatever the stream holds before it
         if (gpsh_dev_check(dev, op.signal, sizeof *op.signal, op.pe))
             gpsh_dev_signal_released(dev, op.signal, op.value, op.op, op.pe);
+        gpsh_dev_stream_settle(dev, op.pe);
         break;
     case GPUSHMEM_STREAM_WAIT: gpsh_dev_wait_until<uint64_t>(dev, op.signal, op.op, op.value); break;
     case GPUSHMEM_STREAM_QUIET: gpsh_dev_quiet(dev); break;

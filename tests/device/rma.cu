@@ -145,6 +145,8 @@ int main(void)
 #define RUN_MOVES(NAME, TYPE) RUN(move_##NAME, 1, 48, source, target, back, errors);
     GPUSHMEM_RMA_TYPES(RUN_MOVES)
     RUN(move_bytes, 1, 1, source, target, back, errors);
+    for (size_t odd = 64 * 48 - 1; odd < 64 * 48 + 3; odd++) // shares of whole lines, and a little more
+        RUN(move_large, 1, 48, source, target, back, odd, errors);
     RUN(move_large, 1, 64, source, target, back, bytes, errors);
 #if !defined(__CUDACC__)
     char *private_source = (char *)malloc(bytes), *private_back = (char *)malloc(bytes);

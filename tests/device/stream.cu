@@ -158,6 +158,56 @@ static void test_add(gpushmem_stream_t one, gpushmem_stream_t two)
     CHECK_OK(gpushmem_barrier_all());
 }
 
+// Each operation on a mapped PE is complete before the next one begins, whoever executes the PE's atomics.
+static void test_complete(gpushmem_stream_t s)
+{
+    uint64_t *sum = &words[9], *data = (uint64_t *)inbox;
+    struct gpushmem_peer_info peer;
+    CHECK_OK(gpushmem_peer_info(me, &peer));
+    for (uint64_t round = 1; peer.device_direct && round <= 10; round++) {
+        CHECK_OK(GPUSHMEM_LAUNCH(store, 1, 1, s, (uint64_t *)outbox, round));
+        CHECK_OK(gpushmem_signal_op_on_stream(sum, 10 * round, GPUSHMEM_SIGNAL_SET, me, s));
+        CHECK_OK(GPUSHMEM_LAUNCH(expect_words, 1, 1, s, (const uint64_t *)sum, 1, 10 * round, (uint64_t)0, errors));
+        CHECK_OK(gpushmem_uint64_put_signal_on_stream(data, (uint64_t *)outbox, 1, sum, 5, GPUSHMEM_SIGNAL_ADD, me, s));
+        CHECK_OK(GPUSHMEM_LAUNCH(expect_words, 1, 1, s, (const uint64_t *)sum, 1, 10 * round + 5, (uint64_t)0, errors));
+        CHECK_OK(GPUSHMEM_LAUNCH(expect_words, 1, 1, s, (const uint64_t *)data, 1, round, (uint64_t)0, errors));
+    }
+    barrier(s);
+    CHECK_OK(gpushmem_launch_wait(s));
+}
+
+// The blocks of a large put or get share its bytes: all of them move, and nothing beside them.
+__global__ void move_together(struct gpushmem_dev dev, struct gpushmem_stream_op op)
+{
+    gpsh_dev_stream_do(dev, op, op.kind);
+}
+
+static void test_blocks(gpushmem_stream_t s)
+{
+    static const size_t sizes[] = {1, 127, 128, 129, 640, 4096, 4097, 70001};
+    static const unsigned blocks[] = {2, 5, 12};
+    struct gpushmem_dev dev;
+    CHECK_OK(gpushmem_device_handle(&dev));
+    for (size_t k = 0; k < 2 * sizeof sizes / sizeof *sizes; k++) {
+        size_t bytes = sizes[k / 2];
+        bool get = k % 2;
+        struct gpushmem_stream_op op = {};
+        op.kind = get ? GPUSHMEM_STREAM_GET : GPUSHMEM_STREAM_PUT;
+        op.pe = get ? left : right;
+        op.dest = inbox + 16 + k % 3;
+        op.source = outbox + 16;
+        op.bytes = bytes;
+        CHECK_OK(GPUSHMEM_LAUNCH(fill, 1, 32, s, inbox, bytes + 64, -1));
+        CHECK_OK(GPUSHMEM_LAUNCH(fill, 1, 32, s, outbox + 16, bytes, (int)k + 100 * me));
+        barrier(s);
+        CHECK_OK(GPUSHMEM_LAUNCH(move_together, blocks[k % 3], 8, s, dev, op));
+        barrier(s);
+        CHECK_OK(GPUSHMEM_LAUNCH(expect, 1, 32, s, (const char *)inbox, 16 + k % 3, bytes, (int)k + 100 * left, errors));
+        barrier(s);
+    }
+    CHECK_OK(gpushmem_launch_wait(s));
+}
+
 __global__ void count_threads(unsigned *count)
 {
     atomicAdd(count, 1u);
@@ -276,6 +326,8 @@ int main(int argc, char **argv)
         test_graph(one, two, !strcmp(only, "capture"));
 #endif
         test_data(one);
+        test_blocks(one);
+        test_complete(one);
         test_order(one);
         test_source(NULL); // the default stream
         test_waits(one, two);
