@@ -96,6 +96,13 @@ static void *take(const char *function, uint64_t bytes, uint64_t alignment)
     return NULL;
 }
 
+static void give(uint64_t offset)
+{
+    pthread_mutex_lock(&lock);
+    gpsh_heap_alloc_give(allocator, offset);
+    pthread_mutex_unlock(&lock);
+}
+
 static void *allocate(enum function function, uint64_t a, uint64_t b, uint64_t bytes, uint64_t alignment, bool zero)
 {
     if (gpsh_check_initialised(function_names[function]) || check_symmetry(function, a, b))
@@ -108,7 +115,7 @@ static void *allocate(enum function function, uint64_t a, uint64_t b, uint64_t b
     // A PE whose heap is exhausted still meets the others: all of them are, since allocation is symmetric.
     if (gpsh_barrier_all()) {
         if (block)
-            gpsh_heap_alloc_give(allocator, (uint64_t)((char *)block - gpsh.heap));
+            give((uint64_t)((char *)block - gpsh.heap));
         return NULL;
     }
     return block;
@@ -160,9 +167,7 @@ int gpushmem_free(void *block)
         return gpsh_fail(GPUSHMEM_ERR_ADDRESS, "gpushmem_free(%p): no allocated block starts there; was it freed already, or is "
                          "it not what gpushmem_malloc returned?", block);
     status = gpsh_barrier_all();
-    pthread_mutex_lock(&lock);
-    gpsh_heap_alloc_give(allocator, offset);
-    pthread_mutex_unlock(&lock);
+    give(offset);
     return status;
 }
 
