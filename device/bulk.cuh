@@ -101,6 +101,7 @@ template <class From>
 GPSH_DEV void gpsh_dev_copy_bulk(char *to, const char *from, size_t bytes, char *shared, size_t shared_bytes)
 {
     bool fits = ((uintptr_t)to ^ (uintptr_t)from) % 16 == 0 && (uintptr_t)shared % 128 == 0;
+    fits = fits && !gpsh_dev_is_private(to) && !gpsh_dev_is_private(from); // global memory on both sides
     if (!fits || bytes < GPSH_BULK_LEAST || shared_bytes < GPSH_BULK_LEAST) {
         gpsh_dev_copy<gpsh_scope_thread, From>(to, from, bytes);
         return;

@@ -123,6 +123,46 @@ __global__ void move_bytes(char *source, char *target, char *back, int *errors)
     EXPECT(errors, !differs(back, 48, me, 1));
 }
 
+struct alignas(128) line {
+    char bytes[128];
+};
+
+// One thread with lent shared memory: all sizes and alignments of both sides, from and to a kernel's own memory too.
+__global__ void move_bulk(char *source, char *target, char *back, int *errors)
+{
+    enum { LINES = 36, TILE = 16 };
+    GPUSHMEM_SHARED(line, lent, LINES);
+    GPUSHMEM_SHARED(line, tile, TILE);
+    static const int sizes[] = {0, 1, 1000, 1024, 1040, 1500, 4096, 20001};
+    int me = gpushmem_dev_my_pe(), right = (me + 1) % gpushmem_dev_n_pes();
+    char *own = tile->bytes, local[1100];
+    fill(source, 20032, me, 6);
+    for (int k = 0; k < 16; k++) {
+        int bytes = sizes[k % 8], a = k < 8 ? 3 : k, b = k < 8 ? 3 : 16;
+        fill(back, 20032, me, 7);
+        gpushmem_dev_putmem_bulk(target, back, 20032, right, lent, sizeof(line) * LINES);
+        gpushmem_dev_quiet();
+        gpushmem_dev_putmem_bulk(target + a, source + b, bytes, right, lent, sizeof(line) * LINES);
+        gpushmem_dev_quiet();
+        fill(back, 20032, me, 8);
+        gpushmem_dev_getmem_bulk(back, target, 20032, right, lent, sizeof(line) * LINES);
+        for (int i = 0; i < 20032; i++)
+            EXPECT(errors, (unsigned char)back[i] ==
+                               (i >= a && i < a + bytes ? pattern(i - a + b, me, 6) : pattern(i, me, 7)));
+    }
+    fill(own, sizeof(line) * TILE, me, 9);
+    gpushmem_dev_putmem_bulk(target, own, sizeof(line) * TILE, right, lent, sizeof(line) * LINES);
+    gpushmem_dev_quiet();
+    fill(own, sizeof(line) * TILE, me, 10);
+    gpushmem_dev_getmem_bulk(own, target, sizeof(line) * TILE, right, lent, sizeof(line) * LINES);
+    EXPECT(errors, !differs(own, sizeof(line) * TILE, me, 9));
+    fill(local, sizeof local, me, 11);
+    gpushmem_dev_putmem_bulk(target, local, sizeof local, right, lent, sizeof(line) * LINES);
+    gpushmem_dev_quiet();
+    gpushmem_dev_getmem_bulk(back, target, sizeof local, right, lent, sizeof(line) * LINES);
+    EXPECT(errors, !differs(back, sizeof local, me, 11));
+}
+
 // Sources and destinations outside the heap, and a large one.
 __global__ void move_large(char *source, char *target, char *back, size_t bytes, int *errors)
 {
@@ -145,6 +185,7 @@ int main(void)
 #define RUN_MOVES(NAME, TYPE) RUN(move_##NAME, 1, 48, source, target, back, errors);
     GPUSHMEM_RMA_TYPES(RUN_MOVES)
     RUN(move_bytes, 1, 1, source, target, back, errors);
+    RUN(move_bulk, 1, 1, source, target, back, errors);
     for (size_t odd = 64 * 48 - 1; odd < 64 * 48 + 3; odd++) // shares of whole lines, and a little more
         RUN(move_large, 1, 48, source, target, back, odd, errors);
     RUN(move_large, 1, 64, source, target, back, bytes, errors);
