@@ -37,10 +37,12 @@ static const struct shape lone = {1, 1};
 
 // ---- Loading ----
 
+// Early only if it is one block: behind a wait, or a barrier, a kernel would hold its multiprocessors for as long as that lasts,
+// and what the wait is for may need them.
 static gpsh_cu_result launch(const struct gpushmem_stream_op *op, int kernel, struct shape shape, gpushmem_stream_t stream)
 {
     void *parameters[] = {&streams.handle, (void *)(uintptr_t)op};
-    if (!streams.early)
+    if (!streams.early || shape.blocks > 1)
         return gpsh_cu.launch(streams.kernels[kernel], shape.blocks, 1, 1, shape.threads, 1, 1, 0, stream, parameters, NULL);
     struct gpsh_cu_launch_attribute early = {.id = GPSH_CU_LAUNCH_EARLY, .value.on = 1};
     const struct gpsh_cu_launch_config config = {shape.blocks, 1, 1, shape.threads, 1, 1, 0, stream, &early, 1};

@@ -273,6 +273,21 @@ Test(stream_gpu, kernels__driver_and_code_know_how__launched_early)
     }
 }
 
+// Behind a wait they would hold their multiprocessors for as long as that lasts, and what it waits for may need them.
+Test(stream_gpu, kernels__of_several_blocks__never_launched_early)
+{
+    uint64_t *word = (uint64_t *)(void *)heap;
+    driver_version = 12030;
+    code_version = 90;
+    gpsh_cu.launch_with = launch_with;
+    gpsh_cu.function_attribute = function_attribute;
+    make_ready();
+    cr_assert_eq(gpushmem_signal_wait_until_on_stream(word, GPUSHMEM_CMP_EQ, 1, stream), 0);
+    cr_assert_eq(gpushmem_putmem_signal_on_stream(heap, heap, MIDDLE, word, 3, GPUSHMEM_SIGNAL_SET, 1, stream), 0);
+    cr_assert_eq(gpushmem_getmem_on_stream(heap, heap, MIDDLE, 1, stream), 0);
+    HAPPENED("early gpsh_stream_wait x 1; gpsh_stream_put x 1024 x 7; early gpsh_stream_signal x 1; gpsh_stream_get x 1024 x 7; ");
+}
+
 Test(stream_gpu, put_and_get__mapped_peer__copy_engine_but_for_middle_sizes)
 {
     make_ready();
