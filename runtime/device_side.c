@@ -313,7 +313,8 @@ int gpushmem_device_error(void)
     // The proxy's sentence is about the cause; the kernel's is often only that an answer said "failed".
     int fault = take_fault();
     int proxy = side.proxy ? gpsh_proxy_take_error(side.proxy) : 0;
-    __atomic_store_n(&side.host->control.peer_failed, 0, __ATOMIC_RELEASE);
+    if (fault == GPUSHMEM_ERR_PE_FAILED) // else a kernel may be waiting that has not looked yet
+        __atomic_store_n(&side.host->control.peer_failed, 0, __ATOMIC_RELEASE);
     pthread_mutex_unlock(&side.lock);
     return proxy ? proxy : fault;
 }

@@ -53,15 +53,24 @@ static void expect_loss(int dead)
     }
 }
 
-int main(void)
+// usage: device_lost [polled]; polled: the host asks for errors all the time, and takes no loss away that no kernel has seen
+int main(int argc, char **argv)
 {
-    int me = check_begin(), dead = gpushmem_n_pes() - 1;
+    int me = check_begin(), dead = gpushmem_n_pes() - 1, status;
     uint64_t *words = (uint64_t *)gpushmem_calloc(64, 8);
     gpushmem_barrier_all();
     if (me == dead)
         lose_this_pe(words);
-    CHECK_OK(GPUSHMEM_LAUNCH(wait_for_the_dead, 1, 4, NULL, words));
-    expect_loss(dead);
+    bool polled = argc > 1 && !strcmp(argv[1], "polled");
+    CHECK_OK(GPUSHMEM_LAUNCH(wait_for_the_dead, 1, polled ? 1 : 4, NULL, words));
+    if (polled) {
+        while (!(status = gpushmem_device_error()))
+            usleep(100);
+        CHECK(status == GPUSHMEM_ERR_PE_FAILED);
+        CHECK_OK(gpushmem_launch_wait(NULL));
+    } else {
+        expect_loss(dead);
+    }
     RUN(live_on, 1, 1, words, dead);
     printf("PE %d lives on: %d failures\n", me, check_failures);
     fflush(stdout);
