@@ -6,7 +6,7 @@
 #include <limits.h>
 #include <string.h>
 
-enum { THREADS = 96, TURNS = 400, TURNS_OF = 4, FLIPS = 300, WORDS = 200 };
+enum { THREADS = 96, TURNS = 400, TURNS_OF = 6, FLIPS = 300, WORDS = 200, PARCEL = 40000 };
 
 __device__ static uint64_t look(uint64_t *word)
 {
@@ -67,6 +67,81 @@ __global__ void in_turn(uint64_t *words)
     }
 }
 
+// What one block sent, through whatever ring, is complete behind another block's quiet that it happened before. words[0]: turn.
+template <bool ONE_PE> __global__ void handed_over(uint64_t *words, char *source, char *target, char *back, int *errors)
+{
+    int peer = (gpushmem_dev_my_pe() + 1) % gpushmem_dev_n_pes();
+    for (uint64_t turn = 0; turn < TURNS_OF * 8; turn++) {
+        if (turn % gridDim.x == blockIdx.x) {
+            while (look(&words[0]) != 2 * turn)
+                gpsh_dev_nap();
+            memset(source, (int)turn + 1, PARCEL);
+            gpushmem_dev_putmem_nbi(target, source, PARCEL, peer);
+            store(&words[0], 2 * turn + 1);
+        }
+        if ((turn + 1) % gridDim.x == blockIdx.x) {
+            while (look(&words[0]) != 2 * turn + 1)
+                gpsh_dev_nap();
+            if (ONE_PE)
+                gpushmem_dev_pe_quiet(peer);
+            else
+                gpushmem_dev_quiet();
+            gpushmem_dev_getmem(back, target, PARCEL, peer);
+            EXPECT(errors, back[0] == (char)(turn + 1) && back[PARCEL - 1] == (char)(turn + 1));
+            store(&words[0], 2 * turn + 2);
+        }
+    }
+}
+
+// Aligned words are moved in one piece, by p, put, get and g. The first block writes its own, the second reads them by all ways.
+__global__ void whole(uint64_t *words, int *errors)
+{
+    uint64_t *seen = &words[8], own[2] = {0, ~(uint64_t)0};
+    int me = gpushmem_dev_my_pe();
+    for (int i = 0; blockIdx.x == 0 && !look(&words[16]); i++) {
+        gpushmem_dev_uint64_p(&words[0], own[i % 2], me);
+        gpushmem_dev_uint64_put(&words[1], &own[i % 2], 1, me);
+        gpushmem_dev_uint32_put_nbi((uint32_t *)&words[2], (const uint32_t *)&own[i % 2], 1, me);
+        gpushmem_dev_ushort_put((unsigned short *)&words[3], (const unsigned short *)&own[i % 2], 1, me);
+    }
+    for (int i = 0; blockIdx.x == 1 && i < FLIPS; i++) {
+        for (int k = 0; k < 2; k++) {
+            uint64_t word = gpushmem_dev_uint64_g(&words[k], me);
+            gpushmem_dev_uint64_get(seen, &words[k], 1, me);
+            EXPECT(errors, !word || !~word);
+            EXPECT(errors, !*seen || !~*seen);
+        }
+        uint32_t half = gpushmem_dev_uint32_g((const uint32_t *)&words[2], me);
+        unsigned short quarter = gpushmem_dev_ushort_g((const unsigned short *)&words[3], me);
+        EXPECT(errors, !half || half == 0xffffffffu);
+        EXPECT(errors, !quarter || quarter == 0xffff);
+    }
+    if (blockIdx.x == 1)
+        store(&words[16], 1);
+}
+
+// Nothing to wait for; and where objects are.
+__global__ void small_things(uint64_t *words, int *errors)
+{
+    const int skip[2] = {1, 1};
+    size_t indices[2];
+    int me = gpushmem_dev_my_pe();
+    EXPECT(errors, gpushmem_dev_uint64_wait_until_any(words, 2, skip, GPUSHMEM_CMP_NE, 0) == SIZE_MAX);
+    EXPECT(errors, gpushmem_dev_uint64_wait_until_some(words, 2, indices, skip, GPUSHMEM_CMP_NE, 0) == 0);
+    gpushmem_dev_uint64_wait_until_all(words, 2, skip, GPUSHMEM_CMP_NE, 0);
+    EXPECT(errors, gpushmem_dev_uint64_test_all(words, 2, skip, GPUSHMEM_CMP_NE, 0));
+    EXPECT(errors, gpushmem_dev_ptr(words, me) == words);
+    EXPECT(errors, gpushmem_dev_ptr(words, gpushmem_dev_n_pes()) == nullptr);
+    for (int pe = 0; pe < gpushmem_dev_n_pes(); pe++) {
+        uint64_t *there = (uint64_t *)gpushmem_dev_ptr(words, pe);
+        if (there)
+            *(volatile uint64_t *)&there[1 + me] = 77;
+    }
+    gpushmem_dev_barrier_all();
+    for (int pe = 0; pe < gpushmem_dev_n_pes(); pe++)
+        EXPECT(errors, !gpushmem_dev_ptr(words, pe) || *(volatile uint64_t *)&words[1 + pe] == 77);
+}
+
 __global__ void put_to(uint64_t *word, int pe)
 {
     gpushmem_dev_uint64_p(word, 1, pe);
@@ -114,6 +189,14 @@ static void test_no_such_pe(uint64_t *words, int n)
     }
 }
 
+// No PE is still in the test before, and none in the next.
+static void clear(uint64_t *words)
+{
+    CHECK_OK(gpushmem_barrier_all());
+    check_clear(words, (WORDS + 1) * sizeof *words);
+    CHECK_OK(gpushmem_barrier_all());
+}
+
 __global__ void wait_for_all(uint64_t *words)
 {
     gpushmem_dev_uint64_wait_until_all(words, WORDS, nullptr, GPUSHMEM_CMP_NE, 0);
@@ -125,6 +208,7 @@ int main(int argc, char **argv)
     check_begin();
     int n = gpushmem_n_pes();
     uint64_t *words = (uint64_t *)gpushmem_calloc(WORDS + 1, 8);
+    char *boxes = (char *)gpushmem_malloc(3 * PARCEL);
     int *errors = check_errors_begin();
     if (argc > 1 && !strcmp(argv[1], "vain")) {
         CHECK_OK(GPUSHMEM_LAUNCH(wait_for_all, 1, 1, NULL, words));
@@ -132,12 +216,22 @@ int main(int argc, char **argv)
     } else {
         RUN(nothing, 1, THREADS, errors);
         RUN(flicker, 2, 1, words, errors);
-        check_clear(words, (WORDS + 1) * sizeof *words);
+        clear(words);
         RUN(in_turn, TURNS_OF, 1, words);
         CHECK(check_read(&words[0]) == TURNS);
+        clear(words);
+        RUN(handed_over<false>, TURNS_OF, 1, words, boxes, boxes + PARCEL, boxes + 2 * PARCEL, errors);
+        clear(words);
+        RUN(handed_over<true>, TURNS_OF, 1, words, boxes, boxes + PARCEL, boxes + 2 * PARCEL, errors);
+        clear(words);
+        RUN(whole, 2, 1, words, errors);
+        clear(words);
+        RUN(small_things, 1, 1, words, errors);
+        clear(words);
         test_no_such_pe(words, n);
     }
     check_errors_end(__FILE__, errors);
+    gpushmem_free(boxes);
     gpushmem_free(words);
     return check_end("edges");
 }
