@@ -215,6 +215,8 @@ GPSH_DEV void gpsh_dev_load_uncached(gpsh_dev_word32 *word, const gpsh_dev_word3
 GPSH_DEV void gpsh_dev_load_uncached(gpsh_dev_word16 *word, const gpsh_dev_word16 *from) { *word = __ldcg((const unsigned short *)from); }
 GPSH_DEV void gpsh_dev_load_uncached(uint8_t *word, const uint8_t *from) { *word = __ldcg((const unsigned char *)from); }
 GPSH_DEV void gpsh_dev_load_uncached(char *word, const char *from) { *word = (char)__ldcg((const unsigned char *)from); }
+#else
+template <typename W> GPSH_DEV void gpsh_dev_load_uncached(W *word, const W *from) { __atomic_load(from, word, __ATOMIC_ACQUIRE); }
 #endif
 
 // ---- The ring ----

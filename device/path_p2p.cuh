@@ -30,13 +30,9 @@ struct gpsh_from_here {
 struct gpsh_from_peer {
     template <typename W> static __device__ __forceinline__ W load(const W *from)
     {
-#if defined(__CUDA_ARCH__)
         W word;
         gpsh_dev_load_uncached(&word, from);
         return word;
-#else
-        return *from;
-#endif
     }
     static __device__ __forceinline__ void store(char *to, uint64_t value, size_t bytes)
     {
