@@ -103,6 +103,7 @@ __global__ void whole(uint64_t *words, int *errors)
         gpushmem_dev_uint64_put(&words[1], &own[i % 2], 1, me);
         gpushmem_dev_uint32_put_nbi((uint32_t *)&words[2], (const uint32_t *)&own[i % 2], 1, me);
         gpushmem_dev_ushort_put((unsigned short *)&words[3], (const unsigned short *)&own[i % 2], 1, me);
+        gpushmem_dev_quiet(); // else the other block would wait behind a full ring each time
     }
     for (int i = 0; blockIdx.x == 1 && i < FLIPS; i++) {
         for (int k = 0; k < 2; k++) {
