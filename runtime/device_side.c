@@ -24,6 +24,7 @@ static struct {
     struct gpsh_ring_set rings;
     struct gpsh_proxy *proxy; // NULL: every PE is reached directly
     struct gpushmem_dev handle;
+    _Atomic bool loss_taken; // the program knows why a kernel's wait ended: the next kernels may wait again
 } side = {.lock = PTHREAD_MUTEX_INITIALIZER, .memory = &gpsh_device_memory_host};
 
 _Atomic bool gpsh_device_side_exists;
@@ -233,6 +234,16 @@ static int make(void)
     return 0;
 }
 
+void gpsh_device_side_launching(void)
+{
+    if (GPSH_LIKELY(!atomic_load_explicit(&side.loss_taken, memory_order_relaxed)))
+        return;
+    pthread_mutex_lock(&side.lock);
+    if (atomic_exchange(&side.loss_taken, false))
+        __atomic_store_n(&side.host->control.peer_failed, 0, __ATOMIC_RELEASE);
+    pthread_mutex_unlock(&side.lock);
+}
+
 int gpushmem_device_handle(struct gpushmem_dev *out)
 {
     int status = gpsh_check_initialised("device_handle");
@@ -248,6 +259,7 @@ int gpushmem_device_handle(struct gpushmem_dev *out)
         if (status)
             return status;
     }
+    gpsh_device_side_launching();
     *out = side.handle;
     return 0;
 }
@@ -260,6 +272,7 @@ void gpsh_device_side_finalize(void)
     if (!atomic_exchange(&gpsh_device_side_exists, false))
         return;
     __atomic_store_n(&side.host->control.abort, GPUSHMEM_ERR_STATE, __ATOMIC_RELEASE);
+    atomic_store(&side.loss_taken, false);
     unmake();
 }
 
@@ -270,8 +283,10 @@ void gpsh_device_side_peer_failed(int code)
     if (!atomic_load(&gpsh_device_side_exists))
         return; // make() looks at gpsh.failed_pe
     pthread_mutex_lock(&side.lock);
-    if (atomic_load(&gpsh_device_side_exists))
+    if (atomic_load(&gpsh_device_side_exists)) {
+        atomic_store(&side.loss_taken, false);
         __atomic_store_n(&side.host->control.peer_failed, code, __ATOMIC_RELEASE);
+    }
     pthread_mutex_unlock(&side.lock);
 }
 
@@ -313,8 +328,8 @@ int gpushmem_device_error(void)
     // The proxy's sentence is about the cause; the kernel's is often only that an answer said "failed".
     int fault = take_fault();
     int proxy = side.proxy ? gpsh_proxy_take_error(side.proxy) : 0;
-    if (fault == GPUSHMEM_ERR_PE_FAILED) // else a kernel may be waiting that has not looked yet
-        __atomic_store_n(&side.host->control.peer_failed, 0, __ATOMIC_RELEASE);
+    if (fault == GPUSHMEM_ERR_PE_FAILED) // other threads of that kernel may not have looked yet: in force until the next launch
+        atomic_store(&side.loss_taken, true);
     pthread_mutex_unlock(&side.lock);
     return proxy ? proxy : fault;
 }

@@ -43,6 +43,9 @@ int gpsh_device_side_quiet(void);
 // A PE was lost: kernels that wait on memory end. Any thread.
 void gpsh_device_side_peer_failed(int code);
 
+// A kernel is about to be launched: it may wait again if the program took the loss of a PE (gpushmem_device_error).
+void gpsh_device_side_launching(void);
+
 extern _Atomic bool gpsh_device_side_exists;
 
 #endif

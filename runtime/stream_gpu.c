@@ -224,6 +224,7 @@ int gpsh_stream_gpu_submit(const struct gpushmem_stream_op *op, gpushmem_stream_
         if (status)
             return status;
     }
+    gpsh_device_side_launching();
     bool entered = gpsh_gpu_enter();
     gpsh_cu_result code = enqueue(op, stream);
     gpsh_gpu_leave(entered);

@@ -238,7 +238,7 @@ struct gpushmem_device_fault {
 // Host memory, written by the host, read in every device spin.
 struct gpushmem_device_control {
     int32_t abort;       // not 0: every device wait ends now with this status
-    int32_t peer_failed; // not 0: a PE is lost and the program was not told yet; waits on memory end with this status
+    int32_t peer_failed; // not 0: a PE is lost (gpushmem_device_error says how long); waits on memory end with this status
     uint64_t reserved[7];
 };
 

@@ -25,8 +25,8 @@ GPUSHMEM_API int gpushmem_device_handle(struct gpushmem_dev *out);
 
 // Takes the first failure of device-initiated operations since the last call: 0 if there was none, else its status, with the
 // sentence (PE, block and thread, or ring and command) in gpushmem_last_error(). gpushmem_quiet, gpushmem_barrier_all and
-// gpushmem_launch_wait report it as well. After a PE was lost, waits in kernels fail until one that did has been taken here; so
-// let kernels that may wait for that PE end first.
+// gpushmem_launch_wait report it as well. After a PE was lost, waits in kernels fail until one such failure has been
+// taken here and then a kernel is launched (GPUSHMEM_LAUNCH, an operation of a stream, gpushmem_device_handle for other launches).
 GPUSHMEM_API int gpushmem_device_error(void);
 
 // How the proxy threads of this PE have spent their time since they started, summed over them.

@@ -62,12 +62,13 @@ int main(int argc, char **argv)
     if (me == dead)
         lose_this_pe(words);
     bool polled = argc > 1 && !strcmp(argv[1], "polled");
-    CHECK_OK(GPUSHMEM_LAUNCH(wait_for_the_dead, 1, polled ? 1 : 4, NULL, words));
+    CHECK_OK(GPUSHMEM_LAUNCH(wait_for_the_dead, 1, 4, NULL, words));
     if (polled) {
         while (!(status = gpushmem_device_error()))
             usleep(100);
         CHECK(status == GPUSHMEM_ERR_PE_FAILED);
-        CHECK_OK(gpushmem_launch_wait(NULL));
+        status = gpushmem_launch_wait(NULL); // of the other threads
+        CHECK(!status || status == GPUSHMEM_ERR_PE_FAILED);
     } else {
         expect_loss(dead);
     }
