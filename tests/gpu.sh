@@ -117,6 +117,7 @@ export GPUSHMEM_WAIT_TIMEOUT_MS=15000
 for p2p in 1 0; do
     check "kernels that wait for a dead PE end, P2P=$p2p" env GPUSHMEM_P2P=$p2p tests/device/lost.sh "$bin" device_lost.cuda
 done
+check "they end though the host asks for errors meanwhile" tests/device/lost.sh "$bin" device_lost.cuda polled
 for p2p in 1 0; do
     check "a stream's first operation is captured, P2P=$p2p" job 2 env GPUSHMEM_P2P=$p2p "$bin/device_stream.cuda" capture
 done
