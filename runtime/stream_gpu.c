@@ -54,7 +54,8 @@ static gpsh_cu_result launch(const struct gpushmem_stream_op *op, int kernel, st
 static bool may_be_early(void)
 {
     int driver = 0, code = 0;
-    return gpsh_cu.launch_with && gpsh_cu.function_attribute && !gpsh_cu.driver_version(&driver) && driver >= 12030 &&
+    return gpsh.settings.stream_early && gpsh_cu.launch_with && gpsh_cu.function_attribute &&
+           !gpsh_cu.driver_version(&driver) && driver >= 12030 &&
            !gpsh_cu.function_attribute(&code, GPSH_CU_FUNCTION_PTX_VERSION, streams.kernels[GPUSHMEM_STREAM_BARRIER]) &&
            code >= 90;
 }

@@ -173,8 +173,9 @@ check "gpu_ops, staged" mission "$unregistered" "$bin/gpu_ops"
 check "gpu_ops, large pieces staged" mission 'GPUSHMEM_GPUDIRECT_DISTANCE=none GPUSHMEM_STAGE_THRESHOLD=1' "$bin/gpu_ops"
 check "perf_put_path, software HCA" mission GPUSHMEM_PROXY_TIMES=1 "$bin/perf_put_path.cuda" 20000
 
-# Under racecheck and synccheck a kernel's launch waits for the running ones: not for tests whose atomics, without P2P, are
-# kernels that the proxy launches.
+# Not everything: under racecheck a kernel's launch waits for the running ones, so tests whose atomics, without P2P, are kernels that
+# the proxy launches would hang; and so does memcheck with the early launches of stream operations. Of the asynchronous copies in
+# device_rma racecheck warns that two of one thread write the same shared memory, though each waits for the other.
 sanitized() {
     local tool=$1 program=$2 p2p=$3 rounds=''
     [ "$program" != device_tiny ] || rounds=2
@@ -185,10 +186,10 @@ sanitized() {
 if [ -z "$quick" ] && command -v compute-sanitizer >/dev/null; then
     export GPUSHMEM_WAIT_TIMEOUT_MS=60000 # all is slower
     for p2p in 1 0; do
-        for name in basic rma amo order local tiny stream; do
+        for name in basic rma amo order local tiny; do
             sanitized memcheck device_$name $p2p
         done
-        for name in basic rma local tiny; do
+        for name in basic local tiny; do
             sanitized racecheck device_$name $p2p
         done
     done

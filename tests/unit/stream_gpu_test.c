@@ -212,6 +212,7 @@ static void set_up(void)
     gpsh.device_heap = true;
     gpsh.settings.stream_kernel_bytes = SMALL;
     gpsh.settings.stream_copy_bytes = LARGE;
+    gpsh.settings.stream_early = true;
 }
 
 static void tear_down(void)
@@ -258,10 +259,11 @@ Test(stream_gpu, kernels__driver_and_code_know_how__launched_early)
 {
     static const struct {
         int driver, code;
-        bool in_driver, early;
-    } rows[] = {{12030, 90, true, true}, {13000, 100, true, true}, {12020, 90, true, false}, {13000, 75, true, false},
-                {13000, 90, false, false}};
+        bool in_driver, wanted, early;
+    } rows[] = {{12030, 90, true, true, true},   {13000, 100, true, true, true}, {12020, 90, true, true, false},
+                {13000, 75, true, true, false}, {13000, 90, false, true, false}, {13000, 90, true, false, false}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        gpsh.settings.stream_early = rows[i].wanted;
         driver_version = rows[i].driver;
         code_version = rows[i].code;
         gpsh_cu.launch_with = rows[i].in_driver ? launch_with : NULL;
