@@ -207,29 +207,21 @@ GPSH_DEV_CALL int gpsh_dev_await_quiet_pe(const struct gpushmem_dev &dev, uint32
 // at once.
 GPSH_DEV_CALL void gpsh_dev_ring_quiet_pe(const struct gpushmem_dev &dev, int pe)
 {
-    enum { AT_ONCE = 4 };
-    for (uint32_t first = 0; first < dev.n_rings; first += AT_ONCE) {
-        uint64_t head[AT_ONCE], now[AT_ONCE], answer[AT_ONCE];
+    for (uint32_t first = 0; first < dev.n_rings; first += GPSH_DEV_AT_ONCE) {
+        uint64_t head[GPSH_DEV_AT_ONCE], now[GPSH_DEV_AT_ONCE] = {}, answer[GPSH_DEV_AT_ONCE];
+        gpsh_dev_rings_under_way(dev, first, head);
         GPSH_UNROLL
-        for (uint32_t i = 0; i < AT_ONCE; i++) {
-            const struct gpushmem_ring ring = gpsh_dev_ring_at(dev, first + i < dev.n_rings ? first + i : first);
-            head[i] = gpsh_dev_load64_relaxed_gpu(ring.head);
-            now[i] = gpsh_dev_load64_relaxed_gpu(ring.completed_seen);
-        }
-        GPSH_UNROLL
-        for (uint32_t i = 0; i < AT_ONCE; i++) {
-            head[i] = first + i < dev.n_rings && head[i] > now[i] ? head[i] : 0; // 0: nothing to wait for
+        for (uint32_t i = 0; i < GPSH_DEV_AT_ONCE; i++)
             if (head[i])
                 gpsh_dev_look(gpsh_dev_completed(gpsh_dev_ring_at(dev, first + i)), &now[i]);
-        }
         GPSH_UNROLL
-        for (uint32_t i = 0; i < AT_ONCE; i++) {
+        for (uint32_t i = 0; i < GPSH_DEV_AT_ONCE; i++) {
             if (head[i])
                 gpsh_dev_max64_relaxed_gpu(gpsh_dev_ring_at(dev, first + i).completed_seen, now[i]);
             answer[i] = head[i] > now[i] ? gpsh_dev_ask_quiet_pe(dev, first + i, pe) : 0;
         }
         GPSH_UNROLL
-        for (uint32_t i = 0; i < AT_ONCE; i++)
+        for (uint32_t i = 0; i < GPSH_DEV_AT_ONCE; i++)
             if (answer[i] && gpsh_dev_await_quiet_pe(dev, first + i, pe, answer[i]))
                 return;
     }

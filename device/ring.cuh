@@ -295,24 +295,32 @@ GPSH_DEV_CALL int gpsh_dev_await_completed(const struct gpushmem_dev &dev, uint3
     return status;
 }
 
-// Everything that any thread wrote into any ring before is complete. Four rings are looked at at once: the loads of one would
-// wait for those of the other. The caller fences.
+// Rings that are looked at at once: the loads of one would wait for those of the other.
+enum { GPSH_DEV_AT_ONCE = 4 };
+
+// Of the rings from `first` on: the head, or 0 if the copy in device memory says that all below it is complete.
+GPSH_DEV void gpsh_dev_rings_under_way(const struct gpushmem_dev &dev, uint32_t first, uint64_t (&head)[GPSH_DEV_AT_ONCE])
+{
+    uint64_t seen[GPSH_DEV_AT_ONCE];
+    GPSH_UNROLL
+    for (uint32_t i = 0; i < GPSH_DEV_AT_ONCE; i++) {
+        const struct gpushmem_ring ring = gpsh_dev_ring_at(dev, first + i < dev.n_rings ? first + i : first);
+        head[i] = gpsh_dev_load64_relaxed_gpu(ring.head);
+        seen[i] = gpsh_dev_load64_relaxed_gpu(ring.completed_seen);
+    }
+    GPSH_UNROLL
+    for (uint32_t i = 0; i < GPSH_DEV_AT_ONCE; i++)
+        head[i] = first + i < dev.n_rings && head[i] > seen[i] ? head[i] : 0;
+}
+
+// Everything that any thread wrote into any ring before is complete. The caller fences.
 GPSH_DEV void gpsh_dev_rings_quiet(const struct gpushmem_dev &dev)
 {
-    enum { AT_ONCE = 4 };
-    for (uint32_t first = 0; first < dev.n_rings; first += AT_ONCE) {
-        uint64_t head[AT_ONCE], seen[AT_ONCE];
-        GPSH_UNROLL
-        for (uint32_t i = 0; i < AT_ONCE; i++) {
-            const struct gpushmem_ring ring = gpsh_dev_ring_at(dev, first + i < dev.n_rings ? first + i : first);
-            head[i] = gpsh_dev_load64_relaxed_gpu(ring.head);
-            seen[i] = gpsh_dev_load64_relaxed_gpu(ring.completed_seen);
-        }
-        GPSH_UNROLL
-        for (uint32_t i = 0; i < AT_ONCE; i++)
-            head[i] = head[i] > seen[i] ? head[i] : 0; // 0: nothing to wait for
+    for (uint32_t first = 0; first < dev.n_rings; first += GPSH_DEV_AT_ONCE) {
+        uint64_t head[GPSH_DEV_AT_ONCE];
+        gpsh_dev_rings_under_way(dev, first, head);
         GPSH_NO_UNROLL
-        for (uint32_t i = 0; i < AT_ONCE && first + i < dev.n_rings; i++) {
+        for (uint32_t i = 0; i < GPSH_DEV_AT_ONCE; i++) {
             uint64_t least = i < 2 ? (i ? head[1] : head[0]) : i == 2 ? head[2] : head[3];
             if (!least)
                 continue;
