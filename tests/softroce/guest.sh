@@ -5,6 +5,8 @@
 #
 #   guest.sh [options] [--] COMMAND [ARGUMENT...]
 #     --timeout S     end the command S seconds after its start, exit code 124 (default 300)
+#     --patience S    boot another guest if the first has not begun the command after S seconds: now and then an emulated
+#                     processor stops for good while it boots on a busy machine (default 90)
 #     --rails N       1: rxe0 (10.1.0.1) and rxe1 (10.1.0.2); 2: also rxe2 and rxe3 (10.2.0.1, 10.2.0.2) (default 1)
 #     --mtu BYTES     of the network devices below (default 9000, an RDMA MTU of 4096)
 #     --netem "SPEC"  impair every network device, for instance "loss 1%" or "delay 1ms"
@@ -21,7 +23,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
 # How long a guest may take to boot, and to end after a hang, on a machine that is busy with other things.
 boot_limit=180
-timeout=300 rails=1 mtu=9000 netem='' smp=2 mem=2G out=''
+timeout=300 patience=90 rails=1 mtu=9000 netem='' smp=2 mem=2G out=''
 declare -a env_settings=()
 
 die() {
@@ -41,6 +43,7 @@ while [ $# -gt 0 ]; do
         [ $# -ge 2 ] || die "$1 needs a value (guest.sh --help)"
         case $1 in
         --timeout) timeout=$2 ;;
+        --patience) patience=$2 ;;
         --rails) rails=$2 ;;
         --mtu) mtu=$2 ;;
         --netem) netem=$2 ;;
@@ -57,7 +60,7 @@ while [ $# -gt 0 ]; do
 done
 [ $# -gt 0 ] || die "no command to run (guest.sh --help)"
 case $rails in 1 | 2) ;; *) die "--rails is 1 or 2, not '$rails'" ;; esac
-for number in "$timeout" "$mtu" "$smp"; do
+for number in "$timeout" "$patience" "$mtu" "$smp"; do
     case $number in '' | *[!0-9]*) die "'$number' is not a whole number (guest.sh --help)" ;; esac
 done
 for setting in "${env_settings[@]}"; do
@@ -139,9 +142,28 @@ machine=(
 [ -z "$out" ] || machine+=(-virtfs "local,path=$out,mount_tag=out,$share")
 
 # The guest must not outlive this script, however it ends.
-setpriv --pdeathsig TERM timeout -k 2 $((timeout + boot_limit)) setpriv --pdeathsig KILL \
-    qemu-system-x86_64 "${machine[@]}" </dev/null >"$control/qemu" 2>&1 &
-qemu=$!
+start_guest() {
+    setpriv --pdeathsig TERM timeout -k 2 $((timeout + boot_limit)) setpriv --pdeathsig KILL \
+        qemu-system-x86_64 "${machine[@]}" </dev/null >"$control/qemu" 2>&1 &
+    qemu=$!
+}
+
+# The command has begun, or there will be none: the guest has died.
+command_begins() {
+    local end=$((SECONDS + patience))
+    until [ -e "$control/begun" ]; do
+        kill -0 "$qemu" 2>/dev/null || return 0
+        sleep 0.1 # the process has become QEMU: before, our traps were its own
+        [ "$SECONDS" -lt "$end" ] || return 1
+    done
+}
+
+start_guest
+if ! command_begins; then
+    echo "guest.sh: the guest is not up after $patience s; starting another one" >&2
+    kill "$qemu" && wait "$qemu" || true
+    start_guest
+fi
 tail -s 0.1 -n +1 -f --pid="$qemu" "$control/stdout" 2>/dev/null &
 tails+=($!)
 tail -s 0.1 -n +1 -f --pid="$qemu" "$control/stderr" >&2 2>/dev/null &

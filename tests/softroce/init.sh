@@ -79,6 +79,7 @@ cd /root/run/softroce
 run_job() { in_root timeout -k 5 "$timeout" bash /run/softroce/job </root/dev/null; }
 seconds() { cut -d. -f1 /root/proc/uptime; }
 begin=$(seconds)
+touch begun
 if [ "$merge" = 1 ]; then
     run_job >>stdout 2>&1
 else
