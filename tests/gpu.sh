@@ -57,11 +57,12 @@ check() {
     fi
 }
 
-# job PES COMMAND...: a job under our own launcher.
+# job PES COMMAND...: a job under our own launcher. Kernels of PEs that share a GPU wait for each other's time slices.
+limit=$((gpus < 2 ? 120 : 60))
 job() {
     local pes=$1
     shift
-    timeout 60 "$bin/gpushmem" run -n "$pes" "$@"
+    timeout $limit "$bin/gpushmem" run -n "$pes" "$@"
 }
 
 for pes in 1 2 3; do
@@ -185,6 +186,7 @@ sanitized() {
 }
 if [ -z "$quick" ] && command -v compute-sanitizer >/dev/null; then
     export GPUSHMEM_WAIT_TIMEOUT_MS=60000 # all is slower
+    limit=$((3 * limit))
     for p2p in 1 0; do
         for name in basic rma amo order local tiny; do
             sanitized memcheck device_$name $p2p
