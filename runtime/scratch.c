@@ -7,15 +7,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { RANDOM = 6 }; // letters at the end, which mkdtemp wants to be X and replaces
+
 int gpsh_scratch_dir(const char *name, size_t longest, char *dir, size_t bytes)
 {
     const char *parent = getenv("TMPDIR");
     if (!parent || parent[0] != '/' || strlen(parent) > longest)
         parent = "/tmp";
-    int n = snprintf(dir, bytes, "%s/%s-XXXXXX", parent, name); // the six letters are mkdtemp's
-    if (n < 0 || (size_t)n >= bytes) {
+    int n = snprintf(dir, bytes, "%s/%s-", parent, name);
+    if (n < 0 || (size_t)n + RANDOM >= bytes) {
         errno = ENAMETOOLONG;
         return -1;
     }
+    memset(dir + n, 'X', RANDOM);
+    dir[n + RANDOM] = '\0';
     return mkdtemp(dir) ? 0 : -1;
 }
