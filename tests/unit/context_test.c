@@ -361,13 +361,20 @@ Test(context, ctx_create__channels__own_then_shared_then_reused)
     end();
 }
 
+// A created context with the operation under way.
+static gpushmem_ctx_t create_and_post(const struct gpsh_op *op)
+{
+    gpushmem_ctx_t handle;
+    cr_assert_eq(gpushmem_ctx_create(0, &handle), 0);
+    cr_assert_eq(gpsh_context_submit(gpsh_context_of(handle), op, GPSH_WAIT_NONE), 0);
+    return handle;
+}
+
 Test(context, quiet_all__created_contexts__completed_too)
 {
     begin(false);
-    gpushmem_ctx_t handle;
-    cr_assert_eq(gpushmem_ctx_create(0, &handle), 0);
     struct gpsh_op op = put_op(8);
-    cr_assert_eq(gpsh_context_submit(gpsh_context_of(handle), &op, GPSH_WAIT_NONE), 0);
+    create_and_post(&op);
     cr_assert_eq(gpsh_context_quiet(&gpsh_default_context, GPSH_ALL_PES), 0);
     cr_assert_eq(channels[2].flows[1].completed, 0, "quiet of one context leaves the others");
     cr_assert_eq(gpsh_context_quiet_all(), 0);
@@ -380,10 +387,8 @@ Test(context, quiet_all__created_contexts__completed_too)
 Test(context, wait_and_test__created_contexts__driven_too)
 {
     begin(false);
-    gpushmem_ctx_t handle;
-    cr_assert_eq(gpushmem_ctx_create(0, &handle), 0);
     struct gpsh_op op = put_op(8);
-    cr_assert_eq(gpsh_context_submit(gpsh_context_of(handle), &op, GPSH_WAIT_NONE), 0);
+    gpushmem_ctx_t handle = create_and_post(&op);
     cr_assert_eq(gpushmem_uint64_test((uint64_t *)(void *)heap, GPUSHMEM_CMP_NE, 0), 0);
     cr_assert_eq(channels[2].flows[1].completed, 1);
     cr_assert_eq(gpsh_context_submit(gpsh_context_of(handle), &op, GPSH_WAIT_NONE), 0);
@@ -397,10 +402,8 @@ Test(context, wait_and_test__created_contexts__driven_too)
 Test(context, ctx_destroy__peer_was_lost__not_told_to_the_next_context)
 {
     begin(false);
-    gpushmem_ctx_t handle;
-    cr_assert_eq(gpushmem_ctx_create(0, &handle), 0);
     struct gpsh_op op = put_op(8);
-    cr_assert_eq(gpsh_context_submit(gpsh_context_of(handle), &op, GPSH_WAIT_NONE), 0);
+    gpushmem_ctx_t handle = create_and_post(&op);
     fake.fail_pe = 1;
     fake.fail_code = GPUSHMEM_ERR_PE_FAILED;
     gpsh.failed_pe = 1;

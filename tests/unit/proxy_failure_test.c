@@ -4,6 +4,14 @@
 
 TestSuite(proxy_failure, .init = set_up, .fini = tear_down);
 
+static void lose_pe_1(void)
+{
+    snprintf(peers[1].reason, sizeof peers[1].reason, "it left");
+    peers[1].error = GPUSHMEM_ERR_PE_FAILED;
+    fake_fail(&fake, 1, GPUSHMEM_ERR_PE_FAILED);
+    step();
+}
+
 Test(proxy_failure, failed_peer__its_commands_fail__others_run_on)
 {
     struct gpushmem_command c = put_to(1);
@@ -12,10 +20,7 @@ Test(proxy_failure, failed_peer__its_commands_fail__others_run_on)
     push(0, with_reply(c, 1, 9));
     push(0, put_to(2));
     step();
-    snprintf(peers[1].reason, sizeof peers[1].reason, "it left");
-    peers[1].error = GPUSHMEM_ERR_PE_FAILED;
-    fake_fail(&fake, 1, GPUSHMEM_ERR_PE_FAILED);
-    step();
+    lose_pe_1();
     cr_assert(gpushmem_reply_ready(replies[1], 9));
     cr_expect(replies[1].low & GPUSHMEM_REPLY_FAILED);
     cr_expect_eq((int32_t)(uint32_t)replies[1].low, GPUSHMEM_ERR_PE_FAILED);
@@ -37,10 +42,7 @@ Test(proxy_failure, failed_peer__put_that_owes_no_answer__its_loss_is_told)
 {
     push(0, put_to(1));
     step();
-    snprintf(peers[1].reason, sizeof peers[1].reason, "it left");
-    peers[1].error = GPUSHMEM_ERR_PE_FAILED;
-    fake_fail(&fake, 1, GPUSHMEM_ERR_PE_FAILED);
-    step();
+    lose_pe_1();
     cr_expect_eq(completed(0), 1);
     cr_expect_eq(proxy->rings[0].counters.errors, 1);
     cr_expect_eq(gpsh_proxy_take_error(proxy), GPUSHMEM_ERR_PE_FAILED);
