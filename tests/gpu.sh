@@ -174,9 +174,10 @@ check "gpu_ops, staged" mission "$unregistered" "$bin/gpu_ops"
 check "gpu_ops, large pieces staged" mission 'GPUSHMEM_GPUDIRECT_DISTANCE=none GPUSHMEM_STAGE_THRESHOLD=1' "$bin/gpu_ops"
 check "perf_put_path, software HCA" mission GPUSHMEM_PROXY_TIMES=1 "$bin/perf_put_path.cuda" 20000
 
-# Not everything: under racecheck a kernel's launch waits for the running ones, so tests whose atomics, without P2P, are kernels that
-# the proxy launches would hang; and so does memcheck with the early launches of stream operations. Of the asynchronous copies in
-# device_rma racecheck warns that two of one thread write the same shared memory, though each waits for the other.
+# Not everything. device_amo without P2P, whose atomics are kernels that the proxy launches, did not end under racecheck: its launches
+# seem to wait for the running kernels. device_stream ended under memcheck until stream operations were launched early, and was not
+# tried with GPUSHMEM_STREAM_EARLY=0. Of the asynchronous copies in device_rma racecheck warns that two of one thread write the same
+# shared memory, though each waits for the other.
 sanitized() {
     local tool=$1 program=$2 p2p=$3 rounds=''
     [ "$program" != device_tiny ] || rounds=2
