@@ -352,8 +352,8 @@ static int submit(struct gpsh_context *ctx, const struct gpsh_op *op, enum gpsh_
         posted.flags |= GPSH_OP_CAPTURE;
     lock(owner);
     int status = post(owner, channel, &posted);
-    bool until_complete =
-        wait == GPSH_WAIT_COMPLETE || (wait == GPSH_WAIT_SOURCE && status == GPSH_POST_IN_FLIGHT);
+    bool until_complete = wait == GPSH_WAIT_COMPLETE || status == GPSH_POST_URGENT ||
+                          (wait == GPSH_WAIT_SOURCE && status == GPSH_POST_IN_FLIGHT);
     if (status >= 0 && status != GPSH_POST_DONE && until_complete) {
         status = drain(owner, channel, op->pe, channel->flows[op->pe].posted);
         if (status == 0)

@@ -40,7 +40,7 @@ struct gpsh_peer {
 };
 
 // Layout of the control region, the same on every PE. Every word is written by remote PEs through the transports.
-enum { GPSH_SYNC_ROUNDS = 32 };
+enum { GPSH_SYNC_ROUNDS = 32, GPSH_AMO_LOCKS = 128 };
 struct gpsh_control {
     // Dissemination barrier: in round r the PE 2^r before this one writes its sequence number to arrived[r].
     struct {
@@ -52,6 +52,8 @@ struct gpsh_control {
         uint64_t function;  // enum in memory.c
         uint64_t arguments[2];
     } memory_call;
+    // For transports: see gpsh_transport_env.locks.
+    uint64_t locks[GPSH_AMO_LOCKS];
 };
 
 struct gpsh_core {

@@ -39,6 +39,12 @@ static void on_peer_failed(void *arg, int pe, const char *why)
     gpsh_peer_failed(pe, GPUSHMEM_ERR_PE_FAILED, why);
 }
 
+static bool is_lost(void *arg, int pe)
+{
+    (void)arg;
+    return (unsigned)pe < (unsigned)gpsh.n_pes && atomic_load(&gpsh.peers[pe].error) != 0;
+}
+
 // Opening a NIC costs time and pinned memory: it is left alone while an earlier choice reaches everybody.
 static bool is_needed(const struct gpsh_transport_ops *ops)
 {
@@ -59,7 +65,8 @@ static int open_transport(struct wiring *w, const struct gpsh_transport_ops *ops
     *env = (struct gpsh_transport_env){
         .my_pe = gpsh.my_pe, .n_pes = gpsh.n_pes, .node_pe = gpsh.boot.node_my_pe, .settings = &gpsh.settings, .copy = gpsh_regions_copy,
         .queues = gpsh.device_heap ? &gpsh_gpu_queue_ops : NULL, .near_pci = gpsh_regions_pci(),
-        .channels = GPSH_CHANNEL_PROXY + (int)gpsh.settings.proxy_threads, .peer_failed = on_peer_failed};
+        .channels = GPSH_CHANNEL_PROXY + (int)gpsh.settings.proxy_threads, .locks = offsetof(struct gpsh_control, locks),
+        .n_locks = GPSH_AMO_LOCKS, .peer_failed = on_peer_failed, .peer_lost = is_lost};
     for (int r = 0; r < GPSH_REGIONS; r++) {
         env->regions[r] = gpsh_regions_get(r);
         env->mapped[r] = gpsh.mapped[r];

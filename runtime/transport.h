@@ -79,8 +79,14 @@ struct gpsh_transport_env {
     const struct gpsh_queue_ops *queues; // for heaps of kind DEVICE; NULL: host heaps
     const char *near_pci;           // PCI address the NIC should be near to ("0000:3b:00.0"), NULL: near this thread's CPU
     int channels;                   // how many channels may be opened, known before connecting
+    // Where in the control region there are words of 8 bytes, zero at first, that transports may lock each other out by; and how
+    // many.
+    uint64_t locks;
+    uint32_t n_locks;
     // Tells the runtime that a peer is lost. Any thread that drives a channel may call it, once or more.
     void (*peer_failed)(void *arg, int pe, const char *why);
+    // Whether the runtime knows a PE to be lost, from this transport or from elsewhere. Any thread. NULL: it never knows.
+    bool (*peer_lost)(void *arg, int pe);
     void *arg;
 };
 
@@ -140,6 +146,7 @@ enum gpsh_post {
     GPSH_POST_CAPTURED = 1,  // the same, but the source may be reused already
     GPSH_POST_DONE = 2,      // complete at the target already (counted in both posted and completed)
     GPSH_POST_AGAIN = 3,     // no room now: nothing was posted; call progress, then post again
+    GPSH_POST_URGENT = 4,    // as IN_FLIGHT, but other PEs may have to wait for it: drive the channel until it is complete
 };
 
 struct gpsh_flow {

@@ -9,7 +9,7 @@
 
 #include "runtime/transport.h"
 
-enum { N_PES = 2, N_CHANNELS = 2, HEAP_BYTES = 24 << 20, CONTROL_BYTES = 4096, MOST_SETTINGS = 32 };
+enum { N_PES = 2, N_CHANNELS = 2, HEAP_BYTES = 24 << 20, CONTROL_BYTES = 4096, N_LOCKS = 16, MOST_SETTINGS = 32 };
 
 struct pe {
     struct gpsh_settings settings;

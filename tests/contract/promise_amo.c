@@ -80,11 +80,13 @@ static bool order_on_a_word(struct world *world)
     return true;
 }
 
-// What PE 1 posts towards the same PE, so that two agents meet on the word.
+// What PE 1 posts towards the same PE, so that two agents meet on the word. What others may wait for is not left alone.
 static bool post_from(struct world *world, struct gpsh_channel *channel, const struct gpsh_op *op)
 {
     int status = post(world, channel, op);
     CHECK(status >= 0 && status != GPSH_POST_AGAIN, "%d: %s", status, gpsh_last_error());
+    if (status == GPSH_POST_URGENT && !drain(channel))
+        return false;
     world->ops->progress(world->channel);
     return true;
 }

@@ -45,7 +45,9 @@ static bool open_pe(struct world *world, int index)
         return false;
     pe->failed_pe = -1;
     pe->env = (struct gpsh_transport_env){.my_pe = index, .n_pes = N_PES, .node_pe = 0, .settings = &pe->settings,
-                                          .copy = copy, .queues = world->queues, .channels = N_CHANNELS, .peer_failed = on_peer_failed, .arg = pe};
+                                          .copy = copy, .queues = world->queues, .channels = N_CHANNELS,
+                                          .locks = CONTROL_BYTES - N_LOCKS * 8, .n_locks = N_LOCKS,
+                                          .peer_failed = on_peer_failed, .arg = pe};
     for (int r = 0; r < GPSH_REGIONS; r++) {
         pe->regions[r] = mmap(NULL, bytes[r], PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         CHECK(pe->regions[r] != MAP_FAILED, "no memory");

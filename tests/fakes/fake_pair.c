@@ -26,6 +26,11 @@ static void on_peer_failed(void *arg, int pe, const char *why)
     pair->failed_pe = pe;
 }
 
+static bool is_lost(void *arg, int pe)
+{
+    return ((struct fake_pair *)arg)->lost_pe == pe + 1;
+}
+
 int fake_pair_connect(struct fake_pair *pair, int pe)
 {
     struct gpsh_verbs_blob blob;
@@ -36,6 +41,7 @@ int fake_pair_connect(struct fake_pair *pair, int pe)
     gpsh_verbs_blob_parse(own, (size_t)bytes, &blob);
     blob.pe = (uint32_t)pe;
     blob.bases[GPSH_HEAP] = (uintptr_t)(pe ? pair->there : pair->heap);
+    blob.bases[GPSH_CONTROL] = (uintptr_t)(pe ? pair->control_there : pair->control);
     gpsh_verbs_blob_write(&blob, theirs);
     int status = pair->transport->ops->connect(pair->transport, pe, theirs, (size_t)bytes);
     free(own);
@@ -54,11 +60,17 @@ int fake_pair_open(struct fake_pair *pair)
     pair->there = aligned_alloc(4096, PAIR_HEAP);
     memset(pair->heap, 0, PAIR_HEAP);
     memset(pair->there, 0, PAIR_HEAP);
+    pair->control = aligned_alloc(4096, PAIR_CONTROL);
+    pair->control_there = aligned_alloc(4096, PAIR_CONTROL);
+    memset(pair->control, 0, PAIR_CONTROL);
+    memset(pair->control_there, 0, PAIR_CONTROL);
     pair->failed_pe = -1;
     int fd = pair->heap_kind == GPSH_MEMORY_DEVICE ? pair->dmabuf_fd : -1;
     pair->env = (struct gpsh_transport_env){.n_pes = 2, .settings = &pair->values, .copy = copy, .queues = pair->queues, .channels = pair->n_channels ? pair->n_channels : 1,
                                             .peer_failed = on_peer_failed, .arg = pair, .near_pci = pair->near_pci,
-                                            .regions = {{pair->heap, PAIR_HEAP, pair->heap_kind, fd, -1}}};
+                                            .locks = PAIR_LOCKS, .n_locks = pair->n_locks, .peer_lost = is_lost,
+                                            .regions = {{pair->heap, PAIR_HEAP, pair->heap_kind, fd, -1},
+                                                        {(char *)pair->control, PAIR_CONTROL, GPSH_MEMORY_HOST, -1, -1}}};
     if (pair->heap_unregistrable)
         fake.unregistrable = pair->heap;
     int status = gpsh_verbs_ops.open(&pair->env, &pair->transport);
@@ -78,8 +90,11 @@ void fake_pair_close(struct fake_pair *pair)
     gpsh_settings_clear(&pair->values);
     free(pair->heap);
     free(pair->there);
+    free(pair->control);
+    free(pair->control_there);
     pair->transport = NULL;
     pair->heap = pair->there = NULL;
+    pair->control = pair->control_there = NULL;
 }
 
 struct gpsh_op fake_put(const char *from, uint64_t remote, uint64_t bytes)

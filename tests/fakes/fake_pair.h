@@ -6,13 +6,15 @@
 #include "fake_verbs.h"
 #include "runtime/transport.h"
 
-enum { PAIR_HEAP = 4 << 20, PAIR_SETTINGS = 12 };
+enum { PAIR_HEAP = 4 << 20, PAIR_CONTROL = 4096, PAIR_LOCKS = 64, PAIR_SETTINGS = 12 };
 
 extern int fake_copies;     // by the GPU's driver
 extern int fake_copy_error; // not 0: they fail with it
 
 struct fake_pair {
     const char *settings[PAIR_SETTINGS]; // "GPUSHMEM_X=Y", set before fake_pair_open
+    uint32_t n_locks; // from PAIR_LOCKS on in the control regions
+    int lost_pe;      // 1 + a PE that the runtime knows to be lost, or 0
     int n_channels; // 0 means 1; only the first is opened
     enum gpsh_memory_kind heap_kind;
     bool heap_unregistrable; // neither by dma-buf (set fake.dmabuf_error too) nor by pointer
@@ -24,6 +26,7 @@ struct fake_pair {
     struct gpsh_transport *transport;
     struct gpsh_channel *channel;
     char *heap, *there; // PE 0's heap and PE 1's
+    uint64_t *control, *control_there;
     int failures, failed_pe;
 };
 

@@ -181,6 +181,31 @@ static void hammer(int rounds)
     CHECK_OK(gpushmem_free(shared));
 }
 
+// Atomics on 4 bytes leave the 4 bytes beside them alone, which their owner stores to and another PE puts into meanwhile.
+static void neighbours(int rounds)
+{
+    uint32_t *words = gpushmem_calloc(4, sizeof *words);
+    int right = (me + 1) % n_pes;
+    CHECK(words != NULL);
+    for (uint32_t i = 1; i <= (uint32_t)rounds; ++i) {
+        volatile uint32_t *mine = words + 1;
+        *mine = i;
+        CHECK_OK(gpushmem_uint32_p(words + 2, i, right));
+        for (int pe = 0; pe < n_pes; ++pe) {
+            CHECK_OK(gpushmem_uint32_atomic_inc(words, pe));
+            CHECK_OK(gpushmem_uint32_atomic_add(words + 3, 2, pe));
+        }
+        CHECK_THAT(*mine == i, "round %u: the store to the upper half became %u", i, *mine);
+        CHECK_OK(gpushmem_quiet());
+        uint32_t there = gpushmem_uint32_g(words + 2, right);
+        CHECK_THAT(there == i, "round %u: the put to the lower half became %u", i, there);
+    }
+    CHECK_OK(gpushmem_barrier_all());
+    CHECK(gpushmem_uint32_atomic_fetch(words, me) == (uint32_t)(rounds * n_pes));
+    CHECK(gpushmem_uint32_atomic_fetch(words + 3, me) == 2 * (uint32_t)(rounds * n_pes));
+    CHECK_OK(gpushmem_free(words));
+}
+
 int main(int argc, char **argv)
 {
     CHECK_OK(gpushmem_init());
@@ -204,6 +229,7 @@ int main(int argc, char **argv)
         bit_exact(pe);
     }
     hammer(check_rounds(argc, argv, 3001));
+    neighbours(check_rounds(argc, argv, 3001));
     CHECK_OK(gpushmem_ctx_destroy(ctx));
     CHECK_OK(gpushmem_free(area));
     CHECK_OK(gpushmem_finalize());

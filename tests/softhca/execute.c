@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Executing one work request: the checks that the two NICs make, and the copy.
+#define _POSIX_C_SOURCE 200809L // nanosleep
+#include <time.h>
+
 #include "softhca.h"
 
 // What a work request does at the target.
@@ -269,11 +272,19 @@ static uint64_t changed(const struct shca_wqe *wqe, uint64_t old)
     return old == wqe->compare ? wqe->swap : old;
 }
 
+static void leave_gap(void)
+{
+    if (shca_settings.atomic_gap_us)
+        nanosleep(&(struct timespec){shca_settings.atomic_gap_us / 1000000, shca_settings.atomic_gap_us % 1000000 * 1000}, NULL);
+}
+
 static uint64_t change_word(const struct shca_wqe *wqe, uint64_t *word)
 {
     uint64_t old = __atomic_load_n(word, __ATOMIC_ACQUIRE);
     if (shca_settings.atomic_cap == IBV_ATOMIC_HCA) {
-        // Atomic to other NIC atomics only, by the lock: the processor's may come in between, as on real hardware.
+        // Atomic to other NIC atomics only, by the lock: the processor's, and all writes, may come in between, as on real
+        // hardware.
+        leave_gap();
         __atomic_store_n(word, changed(wqe, old), __ATOMIC_RELEASE);
         return old;
     }

@@ -48,6 +48,7 @@ static const struct row rows[] = {
     {"MAX_RD_ATOMIC", &shca_settings.max_rd_atomic, 16, 0, 128, NULL},
     {"MAX_CQE", &shca_settings.max_cqe, 1 << 22, 1, 1 << 22, NULL},
     {"ATOMIC_CAP", &shca_settings.atomic_cap, IBV_ATOMIC_HCA, 0, 0, caps},
+    {"ATOMIC_GAP_US", &shca_settings.atomic_gap_us, 0, 0, 1000000, NULL},
     {"DMABUF", &shca_settings.dmabuf, 1, 0, 1, NULL},
     {"PEERMEM", &shca_settings.peermem, 1, 0, 1, NULL},
     {"SEED", &shca_settings.seed, 1, 0, LONG_TIME, NULL},

@@ -37,7 +37,7 @@ enum {
 // settings.c
 struct shca_settings {
     const char *dir;
-    long devices, link, mtu, max_msg, max_qp_wr, max_sge, max_inline, max_rd_atomic, max_cqe, atomic_cap, dmabuf, peermem;
+    long devices, link, mtu, max_msg, max_qp_wr, max_sge, max_inline, max_rd_atomic, max_cqe, atomic_cap, atomic_gap_us, dmabuf, peermem;
     long seed, delay_us, reorder, rank, fail_after, fail_status, post_full_every, reg_fail_after, event_after, event;
     long quiet;
 };

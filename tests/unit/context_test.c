@@ -168,6 +168,17 @@ Test(context, submit__blocking_put__captures_small_and_completes_large)
     end();
 }
 
+Test(context, submit__urgent__completes_whatever_the_caller_waits_for)
+{
+    begin(false);
+    fake.answer = GPSH_POST_URGENT;
+    struct gpsh_op op = put_op(8);
+    op.kind = GPSH_OP_AMO;
+    cr_assert_eq(gpsh_context_submit(&gpsh_default_context, &op, GPSH_WAIT_NONE), 0);
+    cr_assert_eq(channels[0].flows[1].completed, 1, "other PEs wait for it");
+    end();
+}
+
 Test(context, submit__get__waits_and_nbi_does_not)
 {
     begin(false);

@@ -62,7 +62,7 @@ static const struct change {
     {"region address", 32, 8, 12},      {"region size", 40, 8, 0},     {"region size", 40, 8, UINT64_MAX - 7},
     {"region size", 56, 8, 9},          {"size", 80, 8, 1},            {"link layer", 88 + 18, 1, 2},
     {"MTU", 88 + 19, 1, 6},             {"MTU", 88 + 19, 1, 0},        {"reads", 88 + 20, 1, 0},
-    {"port", 88 + 21, 1, 0},            {"GID", 88 + 15, 1, 0},        {"QP number", 160, 4, 1},
+    {"port", 88 + 21, 1, 0}, {"kind of atomics", 88 + 22, 1, 2}, {"GID", 88 + 15, 1, 0},        {"QP number", 160, 4, 1},
     {"QP number", 164, 4, 1u << 24},    {"mailbox slots", 24, 4, 65},  {"slot bytes", 28, 4, 4095},
     {"slot bytes", 28, 4, 64},          {"slot bytes", 24, 4, 0},      {"mailboxes", 24, 4, 5},
     {"mailboxes", 72, 8, 8},            {"slot bytes", 28, 4, 1u << 30},

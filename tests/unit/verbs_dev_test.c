@@ -253,8 +253,8 @@ Test(verbs_dev, gpu_heap__dmabuf_required_and_refused__fails)
 Test(verbs_dev, gpu_heap__neither__says_what_it_takes)
 {
     fake.dmabuf_error = EOPNOTSUPP;
-    fake.register_error = EFAULT;
-    open_gpu_heap("GPUSHMEM_GPUDIRECT=always"); // else it is staged: verbs_stage_test.c
+    open_gpu_heap("GPUSHMEM_GPUDIRECT=always");
+    pair.heap_unregistrable = true; // else it is staged: verbs_stage_test.c
     refused(GPUSHMEM_ERR_TRANSPORT, "nvidia-peermem");
 }
 

@@ -50,6 +50,7 @@ static void open_random(struct run *run)
     fake.max_cqe = draw(run, 3) ? 32767 : 12;
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
         run->pair.settings[i] = pick(run, limits[i]);
+    run->pair.n_locks = draw(run, 2) ? 3 : 0;
     cr_assert_eq(fake_pair_open(&run->pair), 0, "%s", gpsh_last_error());
 }
 

@@ -99,6 +99,7 @@ static void describe_rail(const struct verbs_rail *rail, struct gpsh_verbs_blob_
     out->mtu = (uint8_t)rail->mtu;
     out->reads_in = rail->reads_in;
     out->port = rail->port;
+    out->hca_atomics = rail->hca_atomics;
 }
 
 static int64_t verbs_describe(struct gpsh_transport *self, void *to, size_t bytes)
@@ -163,6 +164,7 @@ static int connect_flow(struct gpsh_verbs *verbs, struct verbs_flow *flow, uint3
     flow->n_rails = (uint8_t)lesser(verbs->n_rails, blob->n_rails);
     for (int r = 0; r < GPSH_VERBS_REGIONS; r++)
         flow->remote_base[r] = blob->bases[r];
+    flow->locks = blob->rails[0].hca_atomics && verbs->env.n_locks ? blob->bases[GPSH_CONTROL] + verbs->env.locks : 0;
     for (uint32_t i = 0; i < flow->n_rails; i++) {
         enum ibv_mtu mtu = (enum ibv_mtu)lesser(verbs->rails[i].mtu, blob->rails[i].mtu);
         uint32_t qpn = gpsh_verbs_blob_qpn(blob, (uint32_t)verbs->env.my_pe, channel, i);

@@ -23,6 +23,7 @@ static void succeed(struct verbs_lane *lane, const struct verbs_wqe *wqe, uint32
     switch (wqe->kind) {
     case WQE_READ: copy_in(flow, slot, wqe); break;
     case WQE_AMO: gpsh_verbs_amo_retire(flow, slot, value); break;
+    case WQE_LOCK: gpsh_verbs_lock_seen(flow, wqe->loop, value); break;
     case WQE_LOOP: gpsh_verbs_loop_retire(flow, wqe->loop, slot, value); break;
     default: break;
     }

@@ -152,6 +152,7 @@ static void set_limits(const struct gpsh_settings *settings, const struct ibv_de
         settings->verbs_max_message < port->max_msg_sz ? settings->verbs_max_message : port->max_msg_sz;
     rail->max_cqe = device->max_cqe;
     rail->max_qp_wr = device->max_qp_wr;
+    rail->hca_atomics = device->atomic_cap != IBV_ATOMIC_GLOB;
     rail->reads_in =
         (uint8_t)(in < settings->verbs_rd_atomic ? (in < 1 ? 1 : in) : settings->verbs_rd_atomic);
     rail->reads_out =

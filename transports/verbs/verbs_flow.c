@@ -44,7 +44,7 @@ static void slot_order(struct verbs_flow *flow, struct verbs_slot *slot, uint64_
     if (slot->fenced)
         take_fence(flow, posted_before);
     slot->after = slot->striped ? flow->fence_seq : flow->fence_hard;
-    slot->looping = slot->kind == GPSH_OP_AMO && !gpsh_verbs_amo_native(slot);
+    slot->looping = slot->kind == GPSH_OP_AMO && !gpsh_verbs_amo_native(flow, slot);
     if (slot->striped || slot->looping)
         flow->last_hard = posted_before + 1;
 }
@@ -327,6 +327,8 @@ static int launch(struct verbs_flow *flow, struct verbs_slot *slot, uint64_t num
     doorbell(flow, slot->flags & GPSH_OP_MORE && !capture_late);
     if (capture_late)
         return wait_for_source(flow, slot, number);
+    if (slot->looping && gpsh_verbs_lock_needed(flow, slot))
+        return GPSH_POST_URGENT;
     return is_put(slot) && !source_in_use(slot) ? GPSH_POST_CAPTURED : GPSH_POST_IN_FLIGHT;
 }
 

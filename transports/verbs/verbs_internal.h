@@ -60,6 +60,7 @@ struct verbs_rail {
     uint64_t max_message;
     int max_cqe, max_qp_wr;
     uint8_t reads_in, reads_out; // reads and atomics a QP may have under way, as target and as initiator
+    bool hca_atomics;             // IBV_ATOMIC_HCA: its atomics are atomic to each other only, not to other writes
     uint32_t max_inline;         // what the QPs really got
 };
 
@@ -70,11 +71,17 @@ struct verbs_stats {
     uint64_t cqes;      // completions polled
     uint64_t bytes_out, bytes_in;
     uint64_t bounce_bytes; // copied through the bounce buffer, both ways
-    uint64_t cas_retries;  // compare-and-swaps that found another value
+    uint64_t cas_retries;  // compare-and-swaps that found another value, locks' included
     uint64_t queued;       // operations that had to wait in a flow's queue
 };
 
-enum verbs_wqe_kind { WQE_PLAIN, WQE_READ, WQE_AMO, WQE_LOOP };
+enum verbs_wqe_kind {
+    WQE_PLAIN,
+    WQE_READ,
+    WQE_AMO,
+    WQE_LOOP, // the last request of a step of a loop
+    WQE_LOCK, // in front of that one
+};
 
 // What must be done when a work request retires.
 struct verbs_wqe {
@@ -83,7 +90,7 @@ struct verbs_wqe {
     char *to;       // WQE_READ through the bounce buffer: where the bytes go
     uint16_t block; // bounce block to copy from and give back, or VERBS_NO_BLOCK
     uint8_t kind;
-    uint8_t loop; // WQE_LOOP: which
+    uint8_t loop; // WQE_LOOP, WQE_LOCK: which
 };
 
 struct verbs_cq {
@@ -139,8 +146,13 @@ struct verbs_slot {
     struct gpsh_completion *completion;
 };
 
+// An atomic that takes several trips.
 struct verbs_loop {
-    uint64_t word, guess, desired;
+    uint64_t word, guess, desired; // what the compare-and-swap under way compares with, and would store
+    uint64_t lock;                 // address of the lock, or 0: none is needed
+    uint64_t owner;                // the lock's last value
+    uint32_t before;               // of the 4 bytes, once they are locked
+    bool locked;
     uint32_t slot;
 };
 
@@ -155,6 +167,7 @@ struct verbs_flow {
     uint64_t last_hard;
     uint64_t epoch;                     // the channel's fence epoch this flow has seen
     uint64_t remote_base[GPSH_VERBS_REGIONS]; // addresses of the peer's regions there
+    uint64_t locks;                     // address of the peer's locks (verbs_lock.c), or 0: its NIC needs none
     struct verbs_stage_pipe *pipe;      // not NULL: operations are staged, and come from there
     uint64_t cached_word, cached_value; // what a loop last stored: the best guess for the next on that word
     struct verbs_loop loops[VERBS_LOOPS];
@@ -301,15 +314,30 @@ void gpsh_verbs_lane_drop_chain(struct verbs_lane *lane);
 
 // verbs_rma.c: false if not everything could be issued now.
 bool gpsh_verbs_rma_issue(struct verbs_flow *flow, struct verbs_slot *slot);
+bool gpsh_verbs_write_word(struct verbs_flow *flow, struct verbs_slot *slot, uint64_t to, const void *word, uint32_t bytes);
 
 // verbs_amo.c
-bool gpsh_verbs_amo_native(const struct verbs_slot *slot);
+bool gpsh_verbs_amo_native(const struct verbs_flow *flow, const struct verbs_slot *slot);
 bool gpsh_verbs_amo_issue(struct verbs_flow *flow, struct verbs_slot *slot);
 void gpsh_verbs_amo_signal(struct verbs_flow *flow, struct verbs_slot *slot);
 void gpsh_verbs_amo_retire(struct verbs_flow *flow, struct verbs_slot *slot, uint64_t value);
 void gpsh_verbs_loop_retire(struct verbs_flow *flow, int index, struct verbs_slot *slot, uint64_t found);
 void gpsh_verbs_loops_post(struct verbs_flow *flow);
 bool gpsh_verbs_loops_overlap(const struct verbs_flow *flow, const struct verbs_slot *slot);
+void gpsh_verbs_loop_finish(struct verbs_flow *flow, int index, uint64_t before);
+struct ibv_send_wr *gpsh_verbs_atomic_request(struct verbs_flow *flow, struct verbs_slot *slot, int region, uint64_t word,
+                                              uint8_t kind);
+// Reads the word that the slot is about, of its width.
+void gpsh_verbs_read_word(struct verbs_flow *flow, struct verbs_slot *slot, uint8_t kind);
+// The value that the operation makes of `old`, both of its width.
+uint64_t gpsh_verbs_amo_apply(const struct verbs_slot *slot, uint64_t old);
+
+// verbs_lock.c
+bool gpsh_verbs_lock_needed(const struct verbs_flow *flow, const struct verbs_slot *slot);
+void gpsh_verbs_lock_begin(struct verbs_flow *flow, struct verbs_loop *loop);
+bool gpsh_verbs_lock_post(struct verbs_flow *flow, int index);
+void gpsh_verbs_lock_seen(struct verbs_flow *flow, int index, uint64_t owner);
+void gpsh_verbs_lock_retire(struct verbs_flow *flow, int index, uint64_t value);
 
 // verbs_flow.c
 int gpsh_verbs_post(struct gpsh_channel *base, const struct gpsh_op *op);

@@ -141,39 +141,44 @@ static bool issue_piece(struct verbs_flow *flow, struct verbs_slot *slot)
     return issue_in_place(lane, slot, bytes, lkey);
 }
 
+// A word of up to 8 bytes to an address in the slot's region, by lane 0, where there is room for a request. False if no block is
+// free, which it takes on a device without inline payloads.
+bool gpsh_verbs_write_word(struct verbs_flow *flow, struct verbs_slot *slot, uint64_t to, const void *word, uint32_t bytes)
+{
+    struct verbs_lane *lane = &flow->lanes[0];
+    struct verbs_bounce *bounce = &flow->channel->bounce;
+    bool inlined = lane->inline_stride >= VERBS_SIGNAL_BYTES;
+    uint16_t block = inlined ? VERBS_NO_BLOCK : gpsh_verbs_bounce_take(bounce, bytes);
+    if (!inlined && block == VERBS_NO_BLOCK)
+        return false;
+    struct ibv_send_wr *wr = verbs_lane_next(lane, slot, WQE_PLAIN);
+    wr->opcode = IBV_WR_RDMA_WRITE;
+    wr->wr.rdma.remote_addr = to;
+    wr->wr.rdma.rkey = lane->rkeys[slot->region];
+    wr->sg_list->length = bytes;
+    if (!inlined) {
+        memcpy(gpsh_verbs_bounce_at(bounce, block), word, bytes);
+        set_block(lane, wr, block);
+        return true;
+    }
+    char *copy = lane->inlined + (size_t)(wr - lane->wrs) * lane->inline_stride;
+    memcpy(copy, word, bytes);
+    wr->send_flags |= IBV_SEND_INLINE;
+    wr->sg_list->addr = (uintptr_t)copy;
+    return true;
+}
+
 // The signal goes by lane 0 behind the data, which makes the order; data
 // on other lanes must have been acknowledged.
 static bool issue_signal(struct verbs_flow *flow, struct verbs_slot *slot)
 {
-    struct verbs_channel *channel = flow->channel;
-    struct verbs_lane *lane = &flow->lanes[0];
-    if ((slot->striped && slot->parts) || !gpsh_verbs_lane_reserve(lane, 1))
+    if ((slot->striped && slot->parts) || !gpsh_verbs_lane_reserve(&flow->lanes[0], 1))
         return false;
     if (slot->flags & GPSH_OP_SIGNAL_ADD) {
         gpsh_verbs_amo_signal(flow, slot);
         return true;
     }
-    uint16_t block = VERBS_NO_BLOCK;
-    if (lane->inline_stride < VERBS_SIGNAL_BYTES) {
-        block = gpsh_verbs_bounce_take(&channel->bounce, VERBS_SIGNAL_BYTES);
-        if (block == VERBS_NO_BLOCK)
-            return false;
-        memcpy(gpsh_verbs_bounce_at(&channel->bounce, block), &slot->operand, VERBS_SIGNAL_BYTES);
-    }
-    struct ibv_send_wr *wr = verbs_lane_next(lane, slot, WQE_PLAIN);
-    wr->opcode = IBV_WR_RDMA_WRITE;
-    wr->wr.rdma.remote_addr = slot->signal;
-    wr->wr.rdma.rkey = lane->rkeys[slot->region];
-    wr->sg_list->length = VERBS_SIGNAL_BYTES;
-    if (block != VERBS_NO_BLOCK) {
-        set_block(lane, wr, block);
-        return true;
-    }
-    char *to = lane->inlined + (size_t)(wr - lane->wrs) * lane->inline_stride;
-    memcpy(to, &slot->operand, VERBS_SIGNAL_BYTES);
-    wr->send_flags |= IBV_SEND_INLINE;
-    wr->sg_list->addr = (uintptr_t)to;
-    return true;
+    return gpsh_verbs_write_word(flow, slot, slot->signal, &slot->operand, VERBS_SIGNAL_BYTES);
 }
 
 bool gpsh_verbs_rma_issue(struct verbs_flow *flow, struct verbs_slot *slot)

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Atomics on 4 bytes towards a NIC that is atomic to itself only, over fake verbs: which requests they are, and who waits for
+// whom.
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "tests/fakes/fake_pair.h"
+#include "runtime/error.h"
+
+static struct fake_pair pair;
+
+static void open_with(enum ibv_atomic_cap cap, const char *setting)
+{
+    fake_reset();
+    fake.atomic_cap = cap;
+    memset(&pair, 0, sizeof pair);
+    pair.n_locks = 4;
+    pair.settings[0] = setting;
+    cr_assert(fake_pair_open(&pair) == 0);
+}
+
+static void open_one(void)
+{
+    open_with(IBV_ATOMIC_HCA, NULL);
+}
+
+static void close_all(void)
+{
+    fake_pair_close(&pair);
+    cr_assert_eq(fake.live_objects, 0, "%d verbs objects were not destroyed", fake.live_objects);
+}
+
+TestSuite(verbs_lock, .init = open_one, .fini = close_all);
+
+static uint64_t *lock_of(uint64_t offset)
+{
+    uint64_t index = ((uintptr_t)pair.there + offset) / 4 % pair.n_locks;
+    return pair.control_there + PAIR_LOCKS / 8 + index;
+}
+
+static uint32_t half_at(uint64_t offset)
+{
+    uint32_t half;
+    memcpy(&half, pair.there + offset, sizeof half);
+    return half;
+}
+
+static void run_posted(void)
+{
+    fake_run(FAKE_JOURNAL, IBV_WC_SUCCESS);
+    gpsh_verbs_ops.progress(pair.channel);
+}
+
+Test(verbs_lock, add__free_lock__two_trips_that_touch_4_bytes)
+{
+    struct gpsh_op add = fake_amo(GPSH_AMO_ADD, 4, 8, 5, 0, NULL);
+    memset(pair.there, 0x11, 16);
+    cr_assert_eq(fake_post_op(&pair, &add), GPSH_POST_URGENT, "others may come to wait for the lock");
+    cr_assert_eq(fake.n_posts, 2);
+    cr_assert_eq(fake.doorbells, 1);
+    cr_assert_eq(fake.journal[0].wr.opcode, IBV_WR_ATOMIC_CMP_AND_SWP);
+    cr_assert_eq(fake.journal[0].wr.wr.atomic.remote_addr, (uintptr_t)lock_of(8));
+    cr_assert_eq(fake.journal[1].wr.opcode, IBV_WR_RDMA_READ);
+    cr_assert_eq(fake.journal[1].sge.length, 4);
+    run_posted();
+    cr_assert_eq(*lock_of(8), 1, "the lock is this PE's");
+    cr_assert_eq(fake.n_posts, 4);
+    cr_assert_eq(fake.doorbells, 2);
+    cr_assert_eq(fake.journal[2].wr.opcode, IBV_WR_RDMA_WRITE);
+    cr_assert_eq(fake.journal[2].sge.length, 4);
+    memset(pair.there + 12, 0x22, 4); // somebody's put, in between
+    run_posted();
+    cr_assert_eq(half_at(8), 0x11111116);
+    cr_assert_eq(half_at(12), 0x22222222);
+    cr_assert_eq(*lock_of(8), 0);
+    cr_assert_eq(pair.channel->pending, 0);
+}
+
+Test(verbs_lock, compare_swap__other_value__writes_nothing)
+{
+    uint32_t before = 0;
+    struct gpsh_op swap = fake_amo(GPSH_AMO_CSWAP, 4, 4, 9, 8, &before);
+    memset(pair.there, 0x11, 8);
+    fake_post_op(&pair, &swap);
+    fake_settle(&pair);
+    cr_assert_eq(fake.n_posts, 3, "lock, read, unlock");
+    cr_assert_eq(before, 0x11111111);
+    cr_assert_eq(half_at(4), 0x11111111);
+    cr_assert_eq(*lock_of(4), 0);
+}
+
+Test(verbs_lock, fetch__is_a_read_and_not_urgent)
+{
+    uint32_t before = 0;
+    struct gpsh_op fetch = fake_amo(GPSH_AMO_FETCH, 4, 4, 0, 0, &before);
+    memset(pair.there, 0x11, 8);
+    cr_assert_eq(fake_post_op(&pair, &fetch), GPSH_POST_IN_FLIGHT);
+    fake_settle(&pair);
+    cr_assert_eq(fake.n_posts, 1);
+    cr_assert_eq(fake.journal[0].wr.opcode, IBV_WR_RDMA_READ);
+    cr_assert_eq(before, 0x11111111);
+}
+
+Test(verbs_lock, add__lock_taken__tries_until_it_is_free)
+{
+    struct gpsh_op add = fake_amo(GPSH_AMO_ADD, 4, 0, 5, 0, NULL);
+    *lock_of(0) = 2; // PE 1's
+    fake_post_op(&pair, &add);
+    for (int i = 0; i < 10; i++)
+        run_posted();
+    cr_assert_eq(half_at(0), 0);
+    cr_assert_eq(*lock_of(0), 2);
+    *lock_of(0) = 0;
+    fake_settle(&pair);
+    cr_assert_eq(half_at(0), 5);
+    cr_assert_eq(*lock_of(0), 0);
+    cr_assert_eq(pair.channel->pending, 0);
+}
+
+Test(verbs_lock, add__owner_of_the_lock_lost__takes_it)
+{
+    struct gpsh_op add = fake_amo(GPSH_AMO_ADD, 4, 0, 5, 0, NULL);
+    *lock_of(0) = 2;
+    fake_post_op(&pair, &add);
+    run_posted();
+    run_posted();
+    cr_assert_eq(*lock_of(0), 2, "PE 1 is well");
+    pair.lost_pe = 1 + 1;
+    for (int i = 0; i < 4; i++)
+        run_posted();
+    cr_assert_eq(half_at(0), 5);
+    cr_assert_eq(*lock_of(0), 0);
+}
+
+Test(verbs_lock, two__on_one_lock__one_after_the_other)
+{
+    uint32_t first = 0, second = 0;
+    struct gpsh_op add = fake_amo(GPSH_AMO_ADD, 4, 0, 5, 0, &first), far = fake_amo(GPSH_AMO_OR, 4, 64, 3, 0, &second);
+    cr_assert_eq(lock_of(0), lock_of(64));
+    fake_post_op(&pair, &add);
+    fake_post_op(&pair, &far);
+    fake_settle(&pair);
+    cr_assert_eq(half_at(0), 5);
+    cr_assert_eq(half_at(64), 3);
+    cr_assert_eq(*lock_of(0), 0);
+    cr_assert_eq(pair.channel->pending, 0);
+}
+
+Test(verbs_lock, fence__behind_add__next_waits_for_the_unlock)
+{
+    struct gpsh_op add = fake_amo(GPSH_AMO_ADD, 4, 0, 5, 0, NULL), flag = fake_put(pair.heap, 64, 8);
+    fake_post_op(&pair, &add);
+    gpsh_verbs_ops.fence(pair.channel, 1);
+    fake_post_op(&pair, &flag);
+    run_posted();
+    cr_assert_eq(fake.n_posts, 4, "no put yet");
+    run_posted();
+    cr_assert_eq(fake.n_posts, 5);
+}
+
+Test(verbs_lock, device_without_inline__writes_from_a_block)
+{
+    fake_pair_close(&pair);
+    fake_reset();
+    fake.max_inline = 0;
+    memset(&pair, 0, sizeof pair);
+    pair.n_locks = 4;
+    cr_assert(fake_pair_open(&pair) == 0);
+    struct gpsh_op add = fake_amo(GPSH_AMO_SET, 4, 0, 0x1234, 0, NULL);
+    fake_post_op(&pair, &add);
+    fake_settle(&pair);
+    cr_assert_not(fake.journal[2].wr.send_flags & IBV_SEND_INLINE);
+    cr_assert_eq(half_at(0), 0x1234);
+}
+
+Test(verbs_lock, nic_atomic_to_everything__no_lock)
+{
+    fake_pair_close(&pair);
+    open_with(IBV_ATOMIC_GLOB, NULL);
+    struct gpsh_op add = fake_amo(GPSH_AMO_ADD, 4, 4, 5, 0, NULL);
+    cr_assert_eq(fake_post_op(&pair, &add), GPSH_POST_IN_FLIGHT);
+    cr_assert_eq(fake.n_posts, 1);
+    cr_assert_eq(fake.journal[0].wr.opcode, IBV_WR_ATOMIC_FETCH_AND_ADD);
+    fake_settle(&pair);
+    cr_assert_eq(half_at(4), 5);
+}
+
+Test(verbs_lock, peer_fails__everything_completes_with_the_error)
+{
+    struct gpsh_op add = fake_amo(GPSH_AMO_ADD, 4, 0, 5, 0, NULL);
+    fake_post_op(&pair, &add);
+    fake_run(1, IBV_WC_RETRY_EXC_ERR);
+    gpsh_verbs_ops.progress(pair.channel);
+    cr_assert_eq(pair.channel->pending, 0);
+    cr_assert_eq(pair.failed_pe, 1);
+}
