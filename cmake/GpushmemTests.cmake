@@ -1,7 +1,7 @@
 # gpushmem_add_test(NAME name COMMAND command... LABELS label... [TIMEOUT seconds] [ENVIRONMENT NAME=value...]
 #                   [PROPERTIES name value...])
 # What every test of the project is registered with. The first word of the command may be a target; the time limit, 120 s if
-# none is given, is against hangs only.
+# none is given, is against hangs only. Jobs of `gpushmem run` end themselves shortly before, saying what each PE waits for.
 function(gpushmem_add_test)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;TIMEOUT" "COMMAND;LABELS;ENVIRONMENT;PROPERTIES")
   if(arg_UNPARSED_ARGUMENTS OR NOT arg_NAME OR NOT arg_COMMAND OR NOT arg_LABELS)
@@ -9,6 +9,11 @@ function(gpushmem_add_test)
   endif()
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
+  endif()
+  list(SUBLIST arg_COMMAND 0 2 start)
+  if(start STREQUAL "gpushmem_cli;run")
+    math(EXPR limit "${arg_TIMEOUT} * 5 / 6")
+    list(INSERT arg_COMMAND 2 --timeout ${limit})
   endif()
   add_test(NAME ${arg_NAME} COMMAND ${arg_COMMAND})
   set_tests_properties(${arg_NAME} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT} ENVIRONMENT "${arg_ENVIRONMENT}"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "context.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -288,11 +290,27 @@ void gpsh_context_finalize(void)
 
 // -------------------------------------------------------------------------------------------------- posting
 
+// How far a flow has come, for who asks what is waited for.
+struct backlog {
+    const struct gpsh_channel *channel;
+    int pe;
+};
+
+static void about_backlog(const void *subject, char *text, size_t bytes)
+{
+    const struct backlog *backlog = subject;
+    const struct gpsh_flow *flow = &backlog->channel->flows[backlog->pe];
+    snprintf(text, bytes, " for PE %d by %s: %" PRIu64 " of %" PRIu64 " are complete", backlog->pe, backlog->channel->ops->name,
+             flow->completed, flow->posted);
+}
+
 // With the owner's lock held; it is released while waiting, so that other threads get on.
 static int post(struct gpsh_context *owner, struct gpsh_channel *channel, const struct gpsh_op *op)
 {
     struct gpsh_waiter waiter = GPSH_WAITER("room in the send queue");
     waiter.flows_tell = true;
+    waiter.about = about_backlog;
+    waiter.subject = &(struct backlog){channel, op->pe};
     for (;;) {
         int status = channel->ops->post(channel, op);
         if (status != GPSH_POST_AGAIN)
@@ -326,6 +344,8 @@ static int drain(struct gpsh_context *owner, struct gpsh_channel *channel, int p
         return 0;
     struct gpsh_waiter waiter = GPSH_WAITER("completion of operations");
     waiter.flows_tell = true;
+    waiter.about = about_backlog;
+    waiter.subject = &(struct backlog){channel, pe};
     channel->ops->flush(channel);
     for (;;) {
         channel->ops->progress(channel);

@@ -39,7 +39,7 @@ static int announce(int pe, int round, uint64_t sequence)
 }
 
 // Who has not entered: in round 0 each PE tells the one behind it. Those whose word lies on another node are not known.
-static void missing(char *text, size_t bytes)
+static void missing(const void *unused, char *text, size_t bytes)
 {
     enum { MOST_NAMED = 8 };
     int n = gpsh.n_pes, found = 0, unknown = 0;
@@ -65,7 +65,7 @@ static int await(int round, uint64_t sequence, const char *what)
 {
     struct gpsh_waiter waiter = GPSH_WAITER(what);
     waiter.for_all = true;
-    waiter.whom = missing;
+    waiter.about = missing;
     while (atomic_load_explicit(&gpsh.control->arrived[round].sequence, memory_order_acquire) < sequence) {
         int status = gpsh_waiter_step(&waiter);
         if (status < 0)

@@ -29,7 +29,9 @@ struct gpsh_waiter {
     unsigned asked;    // so many times it was asked what it waits for, plus 1; 0: it has not looked yet
     uint64_t deadline_ns;
     uint64_t began_ns; // first look at the clock
-    void (*whom)(char *text, size_t bytes); // " for PE 3", or NULL
+    // What exactly is waited for, to follow "waiting": " for PE 3". NULL: `what` says it all.
+    void (*about)(const void *subject, char *text, size_t bytes);
+    const void *subject;
 };
 #define GPSH_WAITER(text) ((struct gpsh_waiter){.what = (text)})
 int gpsh_waiter_slow(struct gpsh_waiter *waiter);

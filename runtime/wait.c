@@ -88,32 +88,52 @@ static void print_number(char *text, size_t bytes, struct kind kind, uint64_t nu
         snprintf(text, bytes, "%" PRIu64, number);
 }
 
-// Adds to the sentence of a wait that ended without success what it waited for.
-static int give_up(int status, const void *var, struct kind kind, int cmp, uint64_t value)
+static const char *const signs[] = {"==", "!=", ">", ">=", "<", "<="};
+
+// One word and what it is to become. `value` is ordered.
+struct wanted {
+    const void *var;
+    struct kind kind;
+    int cmp;
+    uint64_t value;
+};
+
+static void about_word(const void *subject, char *text, size_t bytes)
 {
-    static const char *const signs[] = {"==", "!=", ">", ">=", "<", "<="};
-    char sentence[512], is[24], wanted[24];
-    snprintf(sentence, sizeof sentence, "%s", gpsh_last_error());
-    print_number(is, sizeof is, kind, load(kind, var));
-    print_number(wanted, sizeof wanted, kind, value);
-    return gpsh_fail(status, "%.400s; the word at heap offset %" PRIu64 " is %s, waited for %s %s", sentence,
-                     gpsh_offset(var), is, signs[cmp], wanted);
+    const struct wanted *wanted = subject;
+    char is[24], value[24];
+    print_number(is, sizeof is, wanted->kind, load(wanted->kind, wanted->var));
+    print_number(value, sizeof value, wanted->kind, wanted->value);
+    snprintf(text, bytes, " for the word at heap offset %" PRIu64 ", which is %s, to be %s %s", gpsh_offset(wanted->var), is,
+             signs[wanted->cmp], value);
 }
 
-// Arguments were checked. `value` is ordered.
-GPSH_ALWAYS_INLINE int await(const char *function, const void *var, struct kind kind, int cmp, uint64_t value)
+// Behind the first look, which found something else. *seen: the value that ended the wait, ordered.
+static __attribute__((noinline)) int await_change(const char *function, const struct wanted *wanted, uint64_t *seen)
 {
     struct gpsh_waiter waiter = GPSH_WAITER(function);
+    waiter.about = about_word;
+    waiter.subject = wanted;
     for (;;) {
-        uint64_t word = load(kind, var);
         int status = unread();
-        if (status == 0 && holds(word, cmp, value))
-            return 0;
         if (status == 0)
             status = gpsh_waiter_step(&waiter);
         if (GPSH_UNLIKELY(status < 0))
-            return give_up(status, var, kind, cmp, value);
+            return status;
+        *seen = load(wanted->kind, wanted->var);
+        if (unread() == 0 && holds(*seen, wanted->cmp, wanted->value))
+            return 0;
     }
+}
+
+// Arguments were checked.
+GPSH_ALWAYS_INLINE int await(const char *function, const void *var, struct kind kind, int cmp, uint64_t value, uint64_t *seen)
+{
+    *seen = load(kind, var);
+    if (GPSH_LIKELY(unread() == 0 && holds(*seen, cmp, value)))
+        return 0;
+    const struct wanted wanted = {var, kind, cmp, value};
+    return await_change(function, &wanted, seen);
 }
 
 // A test that found nothing drives what this PE has outstanding, so that loops around it make progress.
@@ -126,8 +146,9 @@ static void missed(void)
 GPSH_ALWAYS_INLINE int wait_until(const char *function, const void *var, struct kind kind, int cmp,
                                   uint64_t value)
 {
+    uint64_t seen;
     int status = GPSH_LIKELY(sound(var, kind, cmp)) ? 0 : check(function, var, 1, kind, cmp);
-    return status < 0 ? status : await(function, var, kind, cmp, value);
+    return status < 0 ? status : await(function, var, kind, cmp, value, &seen);
 }
 
 GPSH_ALWAYS_INLINE int test(const char *function, const void *var, struct kind kind, int cmp, uint64_t value)
@@ -193,9 +214,9 @@ static int set_all(const struct set *set)
     for (size_t i = 0; i < set->nelems && status == 0; ++i) {
         if (excluded(set, i))
             continue;
+        uint64_t seen;
         if (set->blocking)
-            status =
-                await(set->function, set->vars + i * set->kind.width, set->kind, set->cmp, value_of(set, i));
+            status = await(set->function, set->vars + i * set->kind.width, set->kind, set->cmp, value_of(set, i), &seen);
         else if (!satisfied(set, i)) {
             missed();
             return unread();
@@ -233,10 +254,25 @@ static size_t find_some(const struct set *set, size_t *indices, size_t *left)
     return found;
 }
 
+static void about_set(const void *subject, char *text, size_t bytes)
+{
+    const struct set *set = subject;
+    size_t left = 0;
+    for (size_t i = 0; i < set->nelems; ++i)
+        left += !excluded(set, i);
+    snprintf(text, bytes, " for one of %zu words from heap offset %" PRIu64 " to be %s its value", left, gpsh_offset(set->vars),
+             signs[set->cmp]);
+}
+
+static struct gpsh_waiter waiter_of(const struct set *set)
+{
+    return (struct gpsh_waiter){.what = set->function, .about = about_set, .subject = set};
+}
+
 static size_t set_any(const struct set *set)
 {
     static _Thread_local size_t turn; // fair: the search begins behind the element that was found last
-    struct gpsh_waiter waiter = GPSH_WAITER(set->function);
+    struct gpsh_waiter waiter = waiter_of(set);
     if (check_set(set) < 0 || set->nelems == 0)
         return SIZE_MAX;
     for (;;) {
@@ -257,7 +293,7 @@ static size_t set_any(const struct set *set)
 
 static size_t set_some(const struct set *set, size_t *indices)
 {
-    struct gpsh_waiter waiter = GPSH_WAITER(set->function);
+    struct gpsh_waiter waiter = waiter_of(set);
     if (check_set(set) < 0 || set->nelems == 0)
         return 0;
     if (indices == NULL) {
@@ -350,17 +386,6 @@ uint64_t gpushmem_signal_wait_until(uint64_t *sig, int cmp, uint64_t value)
     const struct kind kind = KIND(uint64_t);
     if (GPSH_UNLIKELY(!sound(sig, kind, cmp)) && check(__func__, sig, 1, kind, cmp) < 0)
         return 0;
-    struct gpsh_waiter waiter = GPSH_WAITER(__func__);
-    for (;;) {
-        uint64_t seen = load(kind, sig);
-        int status = unread();
-        if (status == 0 && holds(seen, cmp, value))
-            return seen; // the value that ended the wait, not what the word is by now
-        if (status == 0)
-            status = gpsh_waiter_step(&waiter);
-        if (GPSH_UNLIKELY(status < 0)) {
-            give_up(status, sig, kind, cmp, value);
-            return 0;
-        }
-    }
+    uint64_t seen; // the value that ended the wait, not what the word is by now
+    return await(__func__, sig, kind, cmp, value, &seen) < 0 ? 0 : seen;
 }

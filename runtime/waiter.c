@@ -93,20 +93,22 @@ void gpsh_waiter_miss(void)
         sched_yield();
 }
 
-static void say_whom(const struct gpsh_waiter *waiter, char *text, size_t bytes)
+enum { ABOUT_BYTES = 160 };
+
+static const char *about(const struct gpsh_waiter *waiter, char *text)
 {
     text[0] = '\0';
-    if (waiter->whom)
-        waiter->whom(text, bytes);
+    if (waiter->about)
+        waiter->about(waiter->subject, text, ABOUT_BYTES);
+    return text;
 }
 
 static void answer_questions(struct gpsh_waiter *waiter)
 {
     unsigned now = atomic_load_explicit(&questions, memory_order_relaxed) + 1;
     if (GPSH_UNLIKELY(now != waiter->asked && waiter->asked)) {
-        char whom[160];
-        say_whom(waiter, whom, sizeof whom);
-        GPSH_LOG(WARN, "wait", "SIGUSR1: in %s, waiting%s", waiter->what, whom);
+        char text[ABOUT_BYTES];
+        GPSH_LOG(WARN, "wait", "SIGUSR1: in %s, waiting%s", waiter->what, about(waiter, text));
     }
     waiter->asked = now;
 }
@@ -121,10 +123,9 @@ static int check_deadline(struct gpsh_waiter *waiter)
         waiter->deadline_ns = now + (uint64_t)limit_ms * 1000000;
     if (now < waiter->deadline_ns)
         return 0;
-    char whom[160];
-    say_whom(waiter, whom, sizeof whom);
+    char text[ABOUT_BYTES];
     return gpsh_fail(GPUSHMEM_ERR_TIMEOUT, "%s: waited in vain for %lld ms (GPUSHMEM_WAIT_TIMEOUT_MS)%s",
-                     waiter->what, (long long)limit_ms, whom);
+                     waiter->what, (long long)limit_ms, about(waiter, text));
 }
 
 // A failure ends one wait of each thread, since that may have been for the failed PE. Waits that begin later
@@ -148,9 +149,10 @@ int gpsh_waiter_slow(struct gpsh_waiter *waiter)
     bool concerned = GPSH_UNLIKELY(failures != 0) && !waiter->flows_tell;
     bool news = concerned && is_news(failures);
     if (news || (concerned && waiter->for_all)) {
+        char text[ABOUT_BYTES];
         int failed = atomic_load(&gpsh.failed_pe);
-        return gpsh_fail(GPUSHMEM_ERR_PE_FAILED, "%s: PE %d failed while this PE waited: %s", waiter->what,
-                         failed, gpsh.peers[failed].reason);
+        return gpsh_fail(GPUSHMEM_ERR_PE_FAILED, "%s: PE %d failed while this PE waited%s: %s", waiter->what, failed,
+                         about(waiter, text), gpsh.peers[failed].reason);
     }
     answer_questions(waiter);
     give_way(waiter, pending);

@@ -149,17 +149,17 @@ static void wrong_values(void)
 static void waits_in_vain(void)
 {
     REFUSED(gpushmem_uint64_wait_until(word, GPUSHMEM_CMP_EQ, 42), GPUSHMEM_ERR_TIMEOUT,
-            "gpushmem_uint64_wait_until:", "20 ms", "GPUSHMEM_WAIT_TIMEOUT_MS", "is 0", "== 42");
+            "gpushmem_uint64_wait_until:", "20 ms", "GPUSHMEM_WAIT_TIMEOUT_MS", "which is 0, to be == 42");
     CHECK_OK(gpushmem_int64_p((int64_t *)word, -5, me));
     CHECK_OK(gpushmem_quiet());
     REFUSED(gpushmem_int64_wait_until((int64_t *)word, GPUSHMEM_CMP_GT, -1), GPUSHMEM_ERR_TIMEOUT, "is -5",
-            "> -1");
+            "to be > -1");
     CHECK_OK(gpushmem_int64_p((int64_t *)word, 0, me));
     CHECK_OK(gpushmem_quiet());
     NOTHING(gpushmem_signal_wait_until(word, GPUSHMEM_CMP_GE, 1), GPUSHMEM_ERR_TIMEOUT,
             "gpushmem_signal_wait_until:");
     NOTHING(gpushmem_uint64_wait_until_some(word, 1, (size_t[1]){0}, NULL, GPUSHMEM_CMP_GE, 1),
-            GPUSHMEM_ERR_TIMEOUT, "some:");
+            GPUSHMEM_ERR_TIMEOUT, "some:", "one of 1 words from heap offset", ">= its value");
     CHECK(gpushmem_uint64_wait_until_any(word, 1, NULL, GPUSHMEM_CMP_GE, 1) == SIZE_MAX);
     CHECK(gpushmem_last_error_code() == GPUSHMEM_ERR_TIMEOUT);
 }
