@@ -181,28 +181,36 @@ static void hammer(int rounds)
     CHECK_OK(gpushmem_free(shared));
 }
 
-// Atomics on 4 bytes leave the 4 bytes beside them alone, which their owner stores to and another PE puts into meanwhile.
+// Atomics on 4 bytes leave the 4 bytes beside them alone, which their owner stores to and another PE puts into meanwhile. A fetch
+// leaves its own word alone.
 static void neighbours(int rounds)
 {
-    uint32_t *words = gpushmem_calloc(4, sizeof *words);
+    struct words {
+        uint32_t counted, stored, put, summed;
+        uint64_t fetched;
+    } *words = gpushmem_calloc(1, sizeof *words);
     int right = (me + 1) % n_pes;
     CHECK(words != NULL);
+    volatile uint32_t *stored = &words->stored;
     for (uint32_t i = 1; i <= (uint32_t)rounds; ++i) {
-        volatile uint32_t *mine = words + 1;
-        *mine = i;
-        CHECK_OK(gpushmem_uint32_p(words + 2, i, right));
+        *stored = i;
+        CHECK_OK(gpushmem_uint32_p(&words->put, i, right));
+        CHECK_OK(gpushmem_uint64_p(&words->fetched, i, right));
         for (int pe = 0; pe < n_pes; ++pe) {
-            CHECK_OK(gpushmem_uint32_atomic_inc(words, pe));
-            CHECK_OK(gpushmem_uint32_atomic_add(words + 3, 2, pe));
+            CHECK_OK(gpushmem_uint32_atomic_inc(&words->counted, pe));
+            CHECK_OK(gpushmem_uint32_atomic_add(&words->summed, 2, pe));
+            CHECK(gpushmem_uint64_atomic_fetch(&words->fetched, pe) <= (uint64_t)rounds);
         }
-        CHECK_THAT(*mine == i, "round %u: the store to the upper half became %u", i, *mine);
+        CHECK_THAT(*stored == i, "round %u: what was stored to the upper half became %u", i, *stored);
         CHECK_OK(gpushmem_quiet());
-        uint32_t there = gpushmem_uint32_g(words + 2, right);
-        CHECK_THAT(there == i, "round %u: the put to the lower half became %u", i, there);
+        uint32_t put = gpushmem_uint32_g(&words->put, right);
+        CHECK_THAT(put == i, "round %u: what was put into the lower half became %u", i, put);
+        uint64_t fetched = gpushmem_uint64_g(&words->fetched, right);
+        CHECK_THAT(fetched == i, "round %u: what was put where others fetch became %" PRIu64, i, fetched);
     }
     CHECK_OK(gpushmem_barrier_all());
-    CHECK(gpushmem_uint32_atomic_fetch(words, me) == (uint32_t)(rounds * n_pes));
-    CHECK(gpushmem_uint32_atomic_fetch(words + 3, me) == 2 * (uint32_t)(rounds * n_pes));
+    CHECK(gpushmem_uint32_atomic_fetch(&words->counted, me) == (uint32_t)(rounds * n_pes));
+    CHECK(gpushmem_uint32_atomic_fetch(&words->summed, me) == 2 * (uint32_t)(rounds * n_pes));
     CHECK_OK(gpushmem_free(words));
 }
 

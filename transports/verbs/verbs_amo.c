@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #define _GNU_SOURCE
-// Atomics. A NIC knows two, on 8-byte words: fetch-and-add and compare-and-swap. They serve add, fetch (add 0) and cswap of 8
-// bytes. All others are loops of compare-and-swaps: guess the word, try, and take the value found as the next guess. A fetch of 4
-// bytes is a read. What changes 4 bytes works on the containing word if the NIC is atomic to everybody who may write to its
-// other half (IBV_ATOMIC_GLOB; an add to the upper half needs no loop then, since the carry falls out), and else as verbs_lock.c
-// has it. A loop is driven by progress(); several may be under way in a flow, but nothing overtakes one on its own word.
+// Atomics. A NIC knows two, on 8-byte words: fetch-and-add and compare-and-swap. They serve add and cswap of 8 bytes. All others
+// are loops of compare-and-swaps: guess the word, try, and take the value found as the next guess. A fetch is a read: adding 0
+// would write, and undo a put that comes in between. What changes 4 bytes works on the containing word if the NIC is atomic to
+// everybody who may write to its other half (IBV_ATOMIC_GLOB; an add to the upper half needs no loop then, since the carry falls
+// out), and else as verbs_lock.c has it. A loop is driven by progress(); several may be under way in a flow, but nothing
+// overtakes one on its own word.
 #include "verbs_internal.h"
 
 static unsigned shift_of(const struct verbs_slot *slot)
@@ -156,7 +157,7 @@ bool gpsh_verbs_amo_issue(struct verbs_flow *flow, struct verbs_slot *slot)
         return issue_loop(flow, slot);
     if (!gpsh_verbs_lane_reserve(&flow->lanes[0], 1))
         return false;
-    if (slot->amo == GPSH_AMO_FETCH && slot->width == 4) {
+    if (slot->amo == GPSH_AMO_FETCH) {
         gpsh_verbs_read_word(flow, slot, WQE_AMO);
         return true;
     }
@@ -167,8 +168,7 @@ bool gpsh_verbs_amo_issue(struct verbs_flow *flow, struct verbs_slot *slot)
         wr->wr.atomic.swap = slot->operand;
         return true;
     }
-    uint64_t value = slot->amo == GPSH_AMO_FETCH ? 0 : slot->operand;
-    issue_add(flow, slot, word_of(slot), slot->width == 4 ? value << shift_of(slot) : value);
+    issue_add(flow, slot, word_of(slot), slot->width == 4 ? slot->operand << shift_of(slot) : slot->operand);
     return true;
 }
 
