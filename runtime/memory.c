@@ -142,6 +142,11 @@ void *gpushmem_align(size_t alignment, size_t bytes)
         gpsh_fail(GPUSHMEM_ERR_INVALID, "gpushmem_align: alignment %zu is not a power of two", alignment);
         return NULL;
     }
+    if (alignment > gpsh_regions_alignment()) {
+        gpsh_fail(GPUSHMEM_ERR_INVALID, "gpushmem_align: alignment %zu is more than the symmetric heap itself has (%" PRIu64 ")",
+                  alignment, gpsh_regions_alignment());
+        return NULL;
+    }
     return allocate(CALL_ALIGN, alignment, bytes, bytes, alignment, false);
 }
 

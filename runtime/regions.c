@@ -197,6 +197,11 @@ const char *gpsh_regions_pci(void)
     return gpsh.device_heap ? gpsh_gpu.pci : NULL;
 }
 
+uint64_t gpsh_regions_alignment(void)
+{
+    return gpsh.device_heap ? 2 << 20 : GPSH_SYMMETRIC_ALIGNMENT; // the driver's large pages
+}
+
 const char *gpsh_regions_pages(void)
 {
     return regions[GPSH_HEAP].pages;

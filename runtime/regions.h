@@ -24,6 +24,8 @@ int gpsh_regions_copy(void *to, const void *from, size_t bytes);
 int gpsh_regions_zero(void *memory, size_t bytes); // heap memory
 // The GPU of a device heap as NICs should know it ("0000:3b:00.0"); NULL: host heap.
 const char *gpsh_regions_pci(void);
+// The heap's address is a multiple of this (or of the largest power of two in its size) on every PE.
+uint64_t gpsh_regions_alignment(void);
 const char *gpsh_regions_pages(void); // page kind of the heap, one phrase
 
 #endif

@@ -46,6 +46,30 @@ static int check_fits(uint64_t bytes, int node_pes)
                      node_pes == 1 ? "is" : "are", node_pes, limit >> 20, (limit / (uint64_t)node_pes) >> 20);
 }
 
+// Where blocks of the heap may have any alignment up to its size: at a multiple of the largest power of two in it. MAP_FAILED
+// and errno if there is no room.
+static char *map_aligned(int fd, uint64_t bytes)
+{
+    uint64_t alignment = GPSH_SYMMETRIC_ALIGNMENT;
+    while (alignment > bytes)
+        alignment /= 2;
+    char *room = mmap(NULL, bytes + alignment, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (room == MAP_FAILED)
+        return MAP_FAILED;
+    uint64_t lead = -(uintptr_t)room & (alignment - 1);
+    char *base = mmap(room + lead, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
+    int error = errno;
+    if (base == MAP_FAILED) {
+        munmap(room, bytes + alignment);
+        errno = error;
+        return MAP_FAILED;
+    }
+    if (lead)
+        munmap(room, lead);
+    munmap(base + bytes, alignment - lead);
+    return base;
+}
+
 // A hugetlb file of 2M or 1G pages, reserved now so that a lack shows here and not as SIGBUS later.
 static int create_hugetlb(struct gpsh_symmetric *region, bool giant)
 {
@@ -53,8 +77,9 @@ static int create_hugetlb(struct gpsh_symmetric *region, bool giant)
     region->bytes = (region->bytes + page - 1) / page * page;
     int fd = memfd_create("gpushmem-heap", MFD_CLOEXEC | MFD_HUGETLB | (giant ? MFD_HUGE_1GB : MFD_HUGE_2MB));
     if (fd >= 0 && !ftruncate(fd, (off_t)region->bytes)) {
-        region->base = mmap(NULL, region->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-        if (region->base != MAP_FAILED) {
+        char *base = map_aligned(fd, region->bytes);
+        if (base != MAP_FAILED) {
+            region->base = base;
             region->fd = fd;
             snprintf(region->pages, sizeof region->pages, "%s pages", giant ? "1G" : "2M");
             return 0;
@@ -100,11 +125,14 @@ int gpsh_symmetric_create(struct gpsh_symmetric *region, uint64_t bytes, enum gp
         gpsh_symmetric_destroy(region);
         return status;
     }
-    status = gpsh_symmetric_map(region->fd, region->bytes, -1, &region->base);
-    if (status) {
+    char *base = map_aligned(region->fd, region->bytes);
+    if (base == MAP_FAILED) {
+        status = gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "%" PRIu64 " bytes of shared memory could not be mapped (%s); is the address "
+                           "space limited (ulimit -v)?", region->bytes, strerror(errno));
         gpsh_symmetric_destroy(region);
         return status;
     }
+    region->base = base;
     if (pages == GPSH_PAGES_OFF)
         snprintf(region->pages, sizeof region->pages, "4K pages");
     else

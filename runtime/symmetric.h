@@ -9,6 +9,10 @@
 
 #include "config.h"
 
+// Regions begin at a multiple of this, or of the largest power of two in their size: then whatever is aligned in a region is
+// aligned in memory, on every PE.
+enum { GPSH_SYMMETRIC_ALIGNMENT = 1 << 30 };
+
 struct gpsh_symmetric {
     char *base;
     uint64_t bytes;

@@ -108,7 +108,7 @@ GPUSHMEM_API void gpushmem_clear_error(void);
 // 256 bytes. Ends with a barrier, so that the memory may be used at once. The content is undefined, but for calloc: zero.
 // NULL on failure; malloc(0), calloc of nothing and align of nothing return NULL without a failure and without a barrier.
 //   GPUSHMEM_ERR_NO_MEMORY  no free block is large enough; nothing changed. GPUSHMEM_HEAP_SIZE sets the heap's size
-//   GPUSHMEM_ERR_INVALID    `alignment` is not a power of two
+//   GPUSHMEM_ERR_INVALID    `alignment` is not a power of two, or above 1 GiB (2 MiB where the heap is GPU memory)
 //   GPUSHMEM_ERR_ASYMMETRY  with GPUSHMEM_CHECK=1: PEs passed different arguments
 GPUSHMEM_API void *gpushmem_malloc(size_t bytes);
 GPUSHMEM_API void *gpushmem_calloc(size_t count, size_t size);

@@ -42,6 +42,17 @@ static void allocation_is_symmetric(void)
     EXPECT(gpushmem_free(b) == 0 && gpushmem_free(a) == 0 && gpushmem_free(c) == 0);
 }
 
+static void any_alignment_is_kept(void)
+{
+    for (size_t alignment = 1; alignment <= 2 << 20; alignment *= 2) {
+        char *block = gpushmem_align(alignment, 10);
+        EXPECT(block && (uintptr_t)block % alignment == 0);
+        EXPECT(gpushmem_free(block) == 0);
+    }
+    EXPECT(gpushmem_align((size_t)1 << 62, 10) == NULL);
+    expect_error(gpushmem_last_error_code(), GPUSHMEM_ERR_INVALID, "alignment");
+}
+
 static void nothing_is_legal(void)
 {
     gpushmem_clear_error();
@@ -107,6 +118,7 @@ int main(void)
             return 1;
         }
         allocation_is_symmetric();
+        any_alignment_is_kept();
         nothing_is_legal();
         exhaustion_harms_nothing();
         wrong_pointers_are_refused();
