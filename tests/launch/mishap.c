@@ -2,11 +2,11 @@
 // A job in which one PE does something bad, seen through the bootstrap. Prints what each PE got to know.
 //   mishap kill VICTIM       VICTIM kills itself; the others wait until they are told, and say so
 //   mishap fence VICTIM      the same while the others are in a fence
-//   mishap absent VICTIM     the others wait 0.3 s for VICTIM in a fence
+//   mishap absent VICTIM     the others wait 0.3 s for VICTIM in a fence; all end on SIGUSR1
 //   mishap revenge VICTIM    VICTIM kills itself; the others ask for the end of the job as soon as they are told
 //   mishap abort VICTIM      VICTIM asks for the end of the job, with status 42
-//   mishap leave VICTIM      VICTIM returns from main without finalize; the others go on for 4 s
-//   mishap hang VICTIM       nobody ever ends
+//   mishap leave VICTIM      VICTIM returns from main without finalize; the others go on until SIGUSR1
+//   mishap hang VICTIM       nobody ever ends; each says that it is ready
 //   mishap blob:KIND VICTIM  VICTIM publishes a bad blob (short, version, round, length, type, none); PE 0 says what it got
 #define _GNU_SOURCE
 #include <pmix.h>
@@ -23,8 +23,11 @@
 #include "bootstrap.h"
 #include "error.h"
 
+enum { HANG_MS = 60000 };
+
 static struct gpsh_bootstrap boot;
 static _Atomic int dead_pe = -1;
+static _Atomic bool told_to_end;
 static bool revenge;
 
 static void on_death(int pe, const char *reason, void *arg)
@@ -47,9 +50,20 @@ static void must(int rc, const char *what)
     exit(1);
 }
 
+static void on_told_to_end(int signal)
+{
+    told_to_end = true;
+}
+
+static void wait_until_told_to_end(void)
+{
+    for (int i = 0; i < HANG_MS / 10 && !told_to_end; i++)
+        sleep_ms(10);
+}
+
 static int hear_of_death(void)
 {
-    for (int i = 0; i < 1000 && dead_pe < 0; i++)
+    for (int i = 0; i < HANG_MS / 10 && dead_pe < 0; i++)
         sleep_ms(10);
     printf("pe %d heard of the death of PE %d\n", boot.my_pe, dead_pe);
     must(gpsh_bootstrap_finalize(&boot), "finalize");
@@ -59,12 +73,11 @@ static int hear_of_death(void)
 static int fence_in_vain(int victim)
 {
     boot.wait_timeout_ms = 300;
-    if (boot.my_pe == victim) {
-        sleep_ms(1500);
-    } else {
+    if (boot.my_pe != victim) {
         int rc = gpsh_bootstrap_fence(&boot);
         printf("pe %d: fence returned %d: %s\n", boot.my_pe, rc, gpsh_last_error());
     }
+    wait_until_told_to_end(); // a PE that ends breaks the fence of one that is late
     must(gpsh_bootstrap_finalize(&boot), "finalize");
     return 0;
 }
@@ -137,6 +150,7 @@ int main(int argc, char **argv)
         return 2;
     const char *kind = argv[1];
     int victim = atoi(argv[2]);
+    signal(SIGUSR1, on_told_to_end);
     must(gpsh_bootstrap_init(&boot), "init");
     setvbuf(stdout, NULL, _IOLBF, 0);
     must(gpsh_bootstrap_on_death(&boot, on_death, &dead_pe), "on_death");
@@ -147,7 +161,8 @@ int main(int argc, char **argv)
         return fence_in_vain(victim);
     revenge = strcmp(kind, "revenge") == 0;
     if (strcmp(kind, "hang") == 0) {
-        sleep_ms(60000);
+        printf("ready\n");
+        sleep_ms(HANG_MS);
         return 0;
     }
     if (boot.my_pe == victim) {
@@ -156,7 +171,7 @@ int main(int argc, char **argv)
             return 0;
         if (strcmp(kind, "abort") == 0) {
             must(gpsh_bootstrap_abort(&boot, 42, "the sky is falling"), "abort");
-            sleep_ms(60000);
+            sleep_ms(HANG_MS);
         }
         raise(SIGKILL);
     }
@@ -164,7 +179,7 @@ int main(int argc, char **argv)
         return hear_of_death();
     if (strcmp(kind, "fence") == 0)
         return fence_breaks();
-    sleep_ms(strcmp(kind, "leave") == 0 ? 4000 : 60000);
+    wait_until_told_to_end();
     must(gpsh_bootstrap_finalize(&boot), "finalize");
     return 0;
 }
