@@ -423,17 +423,20 @@ int gpsh_context_submit(struct gpsh_context *ctx, const struct gpsh_op *op, enum
 
 // ------------------------------------------------------------------------ ordering and completion
 
-// Row "fence, mixed": what went through the NIC is complete before later stores, and the other way round.
-static void fence_mixed(struct gpsh_context *owner, int pe)
+// Row "fence, mixed": what went through the NIC is complete before later stores, and the other way round. Fails if the wait for
+// that is given up: then nothing is ordered. (Flows that failed are quiet's to report.)
+static int fence_mixed(struct gpsh_context *owner, int pe)
 {
-    for (int i = 0; i < gpsh.n_transports; ++i) {
+    int status = 0;
+    for (int i = 0; i < gpsh.n_transports && status == 0; ++i) {
         struct gpsh_channel *channel = owner->channels[i];
         if (channel != NULL && channel->pending != 0)
-            (void)drain(owner, channel, pe, channel->flows[pe].posted); // quiet reports what failed
+            status = drain(owner, channel, pe, channel->flows[pe].posted);
     }
+    return status;
 }
 
-static void fence_channels(struct gpsh_context *owner, int pe)
+static int fence_channels(struct gpsh_context *owner, int pe)
 {
     for (int i = 0; i < gpsh.n_transports; ++i) {
         struct gpsh_channel *channel = owner->channels[i];
@@ -441,24 +444,27 @@ static void fence_channels(struct gpsh_context *owner, int pe)
             channel->ops->fence(channel, pe);
     }
     if (!contexts.mixed)
-        return;
+        return 0;
     int first = pe == GPSH_ALL_PES ? 0 : pe;
     int last = pe == GPSH_ALL_PES ? gpsh.n_pes - 1 : pe;
-    for (int target = first; target <= last; ++target) {
+    int status = 0;
+    for (int target = first; target <= last && status == 0; ++target) {
         if (mixed_paths(target))
-            fence_mixed(owner, target);
+            status = fence_mixed(owner, target);
     }
+    return status;
 }
 
-void gpsh_context_fence(struct gpsh_context *ctx, int pe)
+int gpsh_context_fence(struct gpsh_context *ctx, int pe)
 {
     gpsh_store_fence();
     if (GPSH_LIKELY(!ctx->remote))
-        return;
+        return 0;
     struct gpsh_context *owner = channel_owner(ctx);
     lock(owner);
-    fence_channels(owner, pe);
+    int status = fence_channels(owner, pe);
     unlock(owner);
+    return status;
 }
 
 // A flow's error is told once per context: everything posted later fails at once, by itself.

@@ -40,7 +40,7 @@ void gpsh_context_finalize(void); // closes every context
 int gpsh_context_submit(struct gpsh_context *ctx, const struct gpsh_op *op, enum gpsh_wait wait);
 // A source of up to this size is captured by the transport; for a larger one its completion is waited for instead.
 enum { GPSH_CAPTURE_BYTES = 16384 };
-void gpsh_context_fence(struct gpsh_context *ctx, int pe);  // pe or GPSH_ALL_PES
+int gpsh_context_fence(struct gpsh_context *ctx, int pe);   // pe or GPSH_ALL_PES; GPUSHMEM_ERR_TIMEOUT: nothing is ordered
 int gpsh_context_quiet(struct gpsh_context *ctx, int pe);   // pe or GPSH_ALL_PES
 int gpsh_context_quiet_all(void);                           // of every context, those that programs created too
 // Drives the channels of the default context once, and of those that programs created, if anything is pending; for loops that

@@ -22,9 +22,7 @@ static inline int fence(const char *function, gpushmem_ctx_t handle)
 {
     struct gpsh_context *ctx;
     int status = begin(function, handle, &ctx);
-    if (status == 0 && ctx != NULL)
-        gpsh_context_fence(ctx, GPSH_ALL_PES);
-    return status;
+    return status == 0 && ctx != NULL ? gpsh_context_fence(ctx, GPSH_ALL_PES) : status;
 }
 
 static inline int quiet(const char *function, gpushmem_ctx_t handle)
@@ -46,9 +44,7 @@ static int pe_fence(const char *function, gpushmem_ctx_t handle, int pe)
     if (status < 0 || ctx == NULL)
         return status;
     status = gpsh_check_pe(function, pe);
-    if (status == 0)
-        gpsh_context_fence(ctx, pe);
-    return status;
+    return status < 0 ? status : gpsh_context_fence(ctx, pe);
 }
 
 static int pe_quiet(const char *function, gpushmem_ctx_t handle, const int *pes, size_t n)

@@ -351,6 +351,7 @@ GPUSHMEM_SYNC_TYPES(GPUSHMEM_DECLARE)
 
 // fence: the calling thread's puts, signals, atomics and stores through gpushmem_ptr before it arrive at each PE before those
 // behind it. Orders per PE and per context, completes nothing, and does not wait, with one exception (row "fence, mixed").
+//   GPUSHMEM_ERR_TIMEOUT    the exception's wait took GPUSHMEM_WAIT_TIMEOUT_MS: nothing is ordered
 GPUSHMEM_API int gpushmem_fence(void);
 GPUSHMEM_API int gpushmem_ctx_fence(gpushmem_ctx_t ctx);
 // The same towards one PE.

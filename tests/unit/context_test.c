@@ -349,6 +349,22 @@ Test(context, fence__mixed__waits_for_that_pe_alone)
     end();
 }
 
+// Who stores a flag behind a fence must hear that the fence could not be made.
+Test(context, fence__mixed__wait_runs_out__says_so)
+{
+    begin(true);
+    struct gpsh_op op = {.kind = GPSH_OP_AMO, .amo = GPSH_AMO_ADD, .width = 8, .operand = 1, .pe = 2};
+    cr_assert_eq(gpsh_context_submit(&gpsh_default_context, &op, GPSH_WAIT_NONE), 0);
+    fake.complete_per_progress = 0;
+    gpsh.settings.wait_timeout_ms = 2;
+    cr_expect_eq(gpushmem_fence(), GPUSHMEM_ERR_TIMEOUT);
+    cr_expect_eq(gpushmem_pe_fence(2), GPUSHMEM_ERR_TIMEOUT);
+    cr_expect_eq(gpushmem_pe_fence(1), 0, "PE 1 is reached by one way only");
+    fake.complete_per_progress = 1;
+    cr_expect_eq(gpushmem_fence(), 0);
+    end();
+}
+
 Test(context, ctx_create__channels__own_then_shared_then_reused)
 {
     begin(false);
