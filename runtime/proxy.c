@@ -39,8 +39,10 @@ int gpsh_proxy_step(struct gpsh_proxy_thread *thread)
             channel->ops->flush(channel);
         }
         gpsh_clock_enter(&thread->clock, GPSH_STAGE_POLL);
-        if (channel->pending)
+        // What a lost peer leaves behind takes up room without being pending.
+        if (channel->pending || thread->stalled[t])
             work += channel->ops->progress(channel);
+        thread->stalled[t] = false;
     }
     gpsh_clock_enter(&thread->clock, GPSH_STAGE_RETIRE);
     for (int i = 0; i < thread->n_rings; i++)

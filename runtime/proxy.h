@@ -85,6 +85,7 @@ struct gpsh_proxy_thread {
     struct gpsh_proxy *proxy;
     struct gpsh_channel *channels[GPSH_MAX_TRANSPORTS]; // by transport index; NULL where not in use
     bool dirty[GPSH_MAX_TRANSPORTS];                    // posted to since the last flush
+    bool stalled[GPSH_MAX_TRANSPORTS];                  // found no room since the last poll
     struct gpsh_proxy_ring **rings;
     int n_rings;
     struct gpsh_proxy_clock clock;

@@ -203,6 +203,7 @@ static int post(struct gpsh_proxy_thread *thread, struct gpsh_proxy_ring *ring, 
     gpsh_clock_enter(&thread->clock, GPSH_STAGE_POST);
     int result = channel->ops->post(channel, op);
     gpsh_clock_enter(&thread->clock, GPSH_STAGE_PARSE);
+    thread->stalled[transport] |= result == GPSH_POST_AGAIN;
     if (result == GPSH_POST_AGAIN || result < 0)
         return result;
     ring->counters.posts++;

@@ -19,6 +19,7 @@ struct fake {
     bool complete[FAKE_JOURNAL];
     int n_ops;
     int again;                 // the next posts say AGAIN
+    bool full;                 // posts say AGAIN until progress
     int refuse;                // the next post fails with this status
     enum gpsh_post result;     // what post returns: IN_FLIGHT, CAPTURED or DONE
     int flushes, fences, fence_pe;
@@ -29,8 +30,8 @@ struct fake {
 static inline int fake_post(struct gpsh_channel *channel, const struct gpsh_op *op)
 {
     struct fake *f = (struct fake *)channel;
-    if (f->again > 0) {
-        f->again--;
+    if (f->again > 0 || f->full) {
+        f->again -= f->again > 0;
         return GPSH_POST_AGAIN;
     }
     if (f->refuse) {
@@ -106,6 +107,7 @@ static inline void fake_fence(struct gpsh_channel *channel, int pe)
 
 static inline int fake_progress(struct gpsh_channel *channel)
 {
+    ((struct fake *)channel)->full = false;
     return 0;
 }
 

@@ -61,6 +61,17 @@ Test(proxy_failure, post_refused__that_command_fails_with_its_sentence)
     cr_expect_eq(gpsh_proxy_take_error(proxy), GPUSHMEM_ERR_TRANSPORT);
 }
 
+// The NIC still holds what was under way to a lost peer, though nothing is pending any more: only progress makes room.
+Test(proxy_failure, no_room_and_nothing_pending__progress_makes_room)
+{
+    fake.full = true;
+    push(0, put_to(2));
+    step();
+    cr_expect_eq(fake.n_ops, 0);
+    step();
+    cr_expect_eq(fake.n_ops, 1);
+}
+
 static void expect_bad_arguments_refused(void)
 {
     struct gpushmem_command c = put_to(FAKE_PES);
