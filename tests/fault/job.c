@@ -101,6 +101,7 @@ static int connect_all(struct job *job)
 
 static int run_pe(struct job *job, const char *devices, const char *const settings[], int (*body)(struct job *))
 {
+    job->shared->pids[job->pe] = getpid(); // here too: the others must know it after the barrier, however late the parent is
     char *memory = mmap(NULL, JOB_HEAP_BYTES + JOB_CONTROL_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     job->heap = memory;
     job->failed_pe = -1;

@@ -114,7 +114,7 @@ static void late_peer(enum mode mode)
 {
     struct end near = {0}, far = {0};
     struct options options = usual;
-    options.timeout = 16; // 0.27 s a try
+    options.timeout = 20; // 4.3 s a try
     end_open(&near, 0, false);
     end_queues(&near, &options, usual.far_access, usual.far_qp_access);
     end_open(&far, 0, false);

@@ -14,6 +14,8 @@
 #include "tests/fakes/slow_queue.h"
 #include "transports/verbs/verbs_stage.h"
 
+enum { HANG_LOOKS = 300000 }; // 100 us apart, only against hangs
+
 static struct fake_pair pair;
 static char log_file[32]; // in memory
 static int log_fd;
@@ -71,7 +73,7 @@ static bool says_staged(void)
 // Fills what comes from PE 1's point of view: its mailboxes are this process's own.
 static void settle_until(uint64_t completed)
 {
-    for (int i = 0; i < 20000 && pair.channel->flows[1].completed < completed; i++) {
+    for (int i = 0; i < HANG_LOOKS && pair.channel->flows[1].completed < completed; i++) {
         fake_settle(&pair);
         usleep(100);
     }
@@ -182,7 +184,7 @@ Test(verbs_stage, agent__bad_request__refused_and_nothing_touched)
         memcpy(stage->area.base + at.slots, &bad_requests[i], sizeof bad_requests[i]);
         atomic_store((_Atomic uint64_t *)(void *)(stage->area.base + at.arrived), 1);
         _Atomic uint64_t *answered = (_Atomic uint64_t *)(void *)(stage->area.base + at.answered);
-        for (int k = 0; k < 50000 && !atomic_load(answered); k++)
+        for (int k = 0; k < HANG_LOOKS && !atomic_load(answered); k++)
             usleep(100);
         cr_assert_eq(atomic_load(answered), STAGE_REFUSED_RANGE, "row %zu", i);
         for (int k = 0; k < PAIR_HEAP; k += 8)
@@ -228,7 +230,7 @@ Test(verbs_stage, failure__copy_into_block_under_way__block_is_not_used_again)
     captured.flags = GPSH_OP_CAPTURE;
     cr_assert(fake_post_op(&pair, &captured) >= 0);
     atomic_store(&slow_queue_held, 0);
-    for (int i = 0; i < 20000 && *channel->copies->done < channel->copied; i++)
+    for (int i = 0; i < HANG_LOOKS && *channel->copies->done < channel->copied; i++)
         usleep(100);
     fake_settle(&pair);
     cr_assert_arr_eq(pair.heap, mine, sizeof mine);

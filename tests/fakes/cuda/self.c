@@ -107,7 +107,7 @@ static void fails(void)
     CHECK(!cuMemFree_v2(memory[1]) && !cuMemFree_v2(memory[2]) && !cuMemFree_v2(memory[5]));
 }
 
-// With 50 ms of delay: nothing has happened when the call returns, unless the memory is pageable.
+// With 300 ms of delay: nothing has happened when the call returns, unless the memory is pageable.
 static void late(void)
 {
     start();
@@ -168,7 +168,7 @@ static const struct {
     {"no_context", "FAKE_CUDA_LEAKS", "1", no_context, 0, 0},
     {"full", "FAKE_CUDA_MEMORY", "1000", full, 0, 0},
     {"fails", "FAKE_CUDA_FAIL", "cuMemAlloc:719@3-4", fails, 0, 0},
-    {"late", "FAKE_CUDA_DELAY_US", "50000", late, 0, 0},
+    {"late", "FAKE_CUDA_DELAY_US", "300000", late, 0, 0},
     {"out_of_bounds", "FAKE_CUDA_LEAKS", "0", out_of_bounds, 0, 0},
 };
 
