@@ -206,6 +206,23 @@ Test(verbs_stage, agent__queue_breaks__senders_are_told)
     cr_assert(pair.failed_pe == 1 && logged("its GPU failed"));
 }
 
+// A target that is stopped, or busy, answers nothing: who waits for room must be able to give up, and to serve other PEs.
+Test(verbs_stage, captured_put__no_room_for_its_chunk__refused_for_now, .timeout = 20)
+{
+    pair.settings[0] = "GPUSHMEM_GPUDIRECT=never";
+    pair.settings[1] = "GPUSHMEM_STAGE_DEPTH=1";
+    cr_assert_eq(fake_pair_open(&pair), 0);
+    struct gpsh_op first = fake_put("first", 0, 6), second = fake_put("second", 8, 7);
+    first.flags = second.flags = GPSH_OP_CAPTURE;
+    cr_assert_eq(fake_post_op(&pair, &first), GPSH_POST_CAPTURED);
+    cr_assert_eq(fake_post_op(&pair, &second), GPSH_POST_AGAIN);
+    cr_assert_eq(pair.channel->flows[1].posted, 1);
+    settle_until(1);
+    cr_assert_eq(fake_post_op(&pair, &second), GPSH_POST_CAPTURED);
+    settle_until(2);
+    cr_assert(!strcmp(pair.heap, "first") && !strcmp(pair.heap + 8, "second"));
+}
+
 // The peer is lost while the GPU still copies into a block: the next to send by that block must not find it overwritten.
 Test(verbs_stage, failure__copy_into_block_under_way__block_is_not_used_again)
 {

@@ -198,15 +198,33 @@ static bool source_free(struct verbs_stage_pipe *pipe, uint64_t number)
            (pipe->cut >= number && stage_copied(pipe->flow->channel, stage_op_at(pipe, number)->last_copy));
 }
 
+static uint64_t chunks_of(const struct verbs_stage_pipe *pipe, uint64_t bytes)
+{
+    return (bytes + pipe->payload - 1) / pipe->payload;
+}
+
+// `free`: how many large blocks there are.
+static bool has_blocks(const struct verbs_stage_pipe *pipe, uint64_t bytes, uint64_t free)
+{
+    const struct verbs_bounce *bounce = &pipe->flow->channel->bounce;
+    bool small = STAGE_HEADER + bytes <= bounce->small_bytes && bytes <= pipe->payload;
+    return (small && bounce->free_small) || chunks_of(pipe, bytes) + VERBS_BLOCKS_KEPT <= free;
+}
+
 // Whether all of the operation's chunks can begin now, so that its source is free as soon as it is copied.
 static bool fits_now(const struct verbs_stage_pipe *pipe, uint64_t bytes)
 {
-    uint64_t chunks = (bytes + pipe->payload - 1) / pipe->payload;
-    return pipe->cut == pipe->pub->posted && pipe->begun - pipe->retired + chunks <= pipe->depth &&
-           chunks + VERBS_BLOCKS_KEPT <= pipe->flow->channel->bounce.free_large;
+    return pipe->cut == pipe->pub->posted && pipe->begun - pipe->retired + chunks_of(pipe, bytes) <= pipe->depth &&
+           has_blocks(pipe, bytes, pipe->flow->channel->bounce.free_large);
 }
 
-// Bounded: copies end, and a target that does not answer fails the flow.
+// The same if nothing else were under way.
+static bool fits_alone(const struct verbs_stage_pipe *pipe, uint64_t bytes)
+{
+    return chunks_of(pipe, bytes) <= pipe->depth && has_blocks(pipe, bytes, pipe->flow->channel->bounce.n_large);
+}
+
+// What fits waits for its copies only. For the rest the target has to answer: not bounded if it is stopped.
 static void wait_for_source(struct verbs_stage_pipe *pipe, uint64_t number)
 {
     struct verbs_channel *channel = pipe->flow->channel;
@@ -227,7 +245,8 @@ int gpsh_verbs_pipe_post(struct verbs_stage_pipe *pipe, const struct gpsh_op *op
         return gpsh_verbs_refuse(channel);
     if (!is_staged(pipe, op))
         return post_direct(pipe, op);
-    if (captured && channel->driving && !fits_now(pipe, op->bytes))
+    // The caller can give up, and do something else meanwhile; a wait in here cannot.
+    if (captured && (channel->driving || fits_alone(pipe, op->bytes)) && !fits_now(pipe, op->bytes))
         return gpsh_verbs_refuse(channel);
     bool idle = pipe->pub->completed == pipe->pub->posted;
     accept(pipe, op, false);
