@@ -7,9 +7,11 @@
 //   2. the write, and a compare-and-swap of the lock back to 0 behind it
 // The locks are words of the target's control region, chosen by the address. Whoever holds one goes on at once when the first
 // trip is over: the poster has been told to drive the channel (GPSH_POST_URGENT). Locks of a PE that was lost are taken from it.
+#include "runtime/clock.h"
 #include "verbs_internal.h"
 
-enum { BYTES = 4 };
+// Perhaps only the way from here to the owner was lost: then it is about to let go.
+enum { BYTES = 4, PATIENCE_NS = 100000000 };
 
 bool gpsh_verbs_lock_needed(const struct verbs_flow *flow, const struct verbs_slot *slot)
 {
@@ -74,13 +76,27 @@ bool gpsh_verbs_lock_post(struct verbs_flow *flow, int index)
 
 void gpsh_verbs_lock_seen(struct verbs_flow *flow, int index, uint64_t owner)
 {
-    flow->loops[index].owner = owner;
+    struct verbs_loop *loop = &flow->loops[index];
+    if (loop->owner != owner)
+        loop->orphaned_ns = 0;
+    loop->owner = owner;
 }
 
-static bool is_orphaned(const struct verbs_flow *flow, uint64_t owner)
+static bool is_lost(const struct verbs_flow *flow, uint64_t owner)
 {
     const struct gpsh_transport_env *env = &flow->channel->verbs->env;
     return owner && owner <= (uint64_t)env->n_pes && env->peer_lost && env->peer_lost(env->arg, (int)(owner - 1));
+}
+
+// Whether the lock has been a lost PE's each time, for long enough.
+static bool is_orphaned(const struct verbs_flow *flow, struct verbs_loop *loop)
+{
+    if (!is_lost(flow, loop->owner))
+        return false;
+    uint64_t now = gpsh_clock_ns();
+    if (!loop->orphaned_ns)
+        loop->orphaned_ns = now;
+    return now - loop->orphaned_ns >= PATIENCE_NS;
 }
 
 void gpsh_verbs_lock_retire(struct verbs_flow *flow, int index, uint64_t value)
@@ -94,7 +110,7 @@ void gpsh_verbs_lock_retire(struct verbs_flow *flow, int index, uint64_t value)
     if (loop->locked) {
         loop->before = (uint32_t)value;
     } else {
-        loop->guess = is_orphaned(flow, loop->owner) ? loop->owner : 0;
+        loop->guess = is_orphaned(flow, loop) ? loop->owner : 0;
         flow->channel->stats.cas_retries++;
     }
     flow->loops_ready |= 1u << index;
