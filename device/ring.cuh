@@ -108,14 +108,33 @@ GPSH_DEV struct gpsh_dev_slot gpsh_dev_reserve(const struct gpushmem_ring &ring)
     return {gpsh_dev_add64_relaxed_gpu(ring.head, 1), seen};
 }
 
+// Nobody shall write to the ring any more: reservations from now on fail at once.
+GPSH_DEV void gpsh_dev_shut_ring(const struct gpushmem_ring &ring)
+{
+    gpsh_dev_max64_relaxed_gpu(ring.head, GPUSHMEM_RING_LOST);
+}
+
+// The caller leaves the slot that it reserved unwritten, since it waited too long for room: no command behind it is ever read. The
+// proxy goes on up to there; whoever waits for any command of the ring is told.
+GPSH_DEV void gpsh_dev_lose_ring(const struct gpushmem_ring &ring)
+{
+    gpsh_dev_store32_release_sys(&ring.status->lost, 1);
+    gpsh_dev_store32_release_sys(&ring.status->closed, (uint32_t)GPUSHMEM_ERR_RING);
+    gpsh_dev_store32_release_sys(&ring.status->error, (uint32_t)GPUSHMEM_ERR_RING);
+}
+
 // The copy says that the ring is full: asks the host.
 GPSH_DEV_CALL int gpsh_dev_await_room_late(const struct gpushmem_dev &dev, uint32_t number, uint64_t index, int pe)
 {
     const struct gpushmem_ring ring = gpsh_dev_ring_at(dev, number);
     uint64_t entries = (uint64_t)1 << ring.entries_log2;
     int status = gpsh_dev_await_count(gpsh_dev_consumed(ring), index - entries + 1, gpsh_dev_wait_begin(dev));
-    if (status)
-        gpsh_dev_fail(dev, status, pe, nullptr, 0);
+    if (!status)
+        return 0;
+    if (status == GPUSHMEM_ERR_TIMEOUT)
+        gpsh_dev_lose_ring(ring);
+    gpsh_dev_shut_ring(ring);
+    gpsh_dev_fail(dev, status, pe, nullptr, 0);
     return status;
 }
 
@@ -208,6 +227,8 @@ GPSH_DEV_CALL struct gpsh_dev_answer gpsh_dev_await_reply(const struct gpushmem_
         int status = wait.spins % 16 ? 0 : gpsh_dev_load32_relaxed_sys(error);
         if (!status)
             status = gpsh_dev_spin(&wait, false);
+        if (status == GPUSHMEM_ERR_RING)
+            gpsh_dev_shut_ring(gpsh_dev_ring_at(dev, number)); // each further command would cost a reply slot
         if (status) // the slot stays taken: the proxy may still write into it
             return {0, status, false};
     }
@@ -251,7 +272,9 @@ GPSH_DEV int gpsh_dev_push_and_wait(const struct gpushmem_dev &dev, const struct
         struct gpsh_dev_claim claim = gpsh_dev_claim_reply(dev, wanted);
         struct gpsh_dev_slot slot = gpsh_dev_reserve(ring);
         answer.status = gpsh_dev_write(dev, ring, slot, gpsh_dev_with_reply(command, claim));
-        if (claim.nonce && !answer.status)
+        if (claim.nonce && answer.status) // never sent: nobody will answer
+            gpsh_dev_store32_relaxed_gpu(&dev.reply_owners[claim.slot], claim.nonce);
+        else if (claim.nonce)
             answer = gpsh_dev_await_reply(*dev.self, ring.number, claim);
         else if (!answer.status) {
             int found = gpsh_dev_find_reply(*dev.self, claim.slot);

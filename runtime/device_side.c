@@ -290,6 +290,17 @@ void gpsh_device_side_peer_failed(int code)
     pthread_mutex_unlock(&side.lock);
 }
 
+// Names the first ring that kernels cannot use any more.
+static int fail_closed(int status)
+{
+    for (int i = 0; i < side.rings.n_rings; i++)
+        if (__atomic_load_n(&side.rings.rings[i].status->lost, __ATOMIC_ACQUIRE))
+            return gpsh_fail(status, "command ring %d is lost: a kernel's thread waited longer than GPUSHMEM_WAIT_TIMEOUT_MS=%lld "
+                             "for room in it, and what was written to it since is not carried out; raise that or "
+                             "GPUSHMEM_RING_ENTRIES, and initialise again", i, (long long)gpsh.settings.wait_timeout_ms);
+    return gpsh_fail(status, "a command ring is closed because of an earlier error: kernels cannot use it any more");
+}
+
 static int take_fault(void)
 {
     struct gpushmem_device_fault *fault = &side.host->fault;
@@ -308,6 +319,8 @@ static int take_fault(void)
     if (status == GPUSHMEM_ERR_PE_FAILED && lost >= 0)
         gpsh_fail(status, "a kernel on PE %d ended a wait: %s%s: PE %d failed: %.150s", gpsh.my_pe, where, what, lost,
                   gpsh.peers[lost].reason);
+    else if (status == GPUSHMEM_ERR_RING)
+        fail_closed(status);
     else if (status == GPUSHMEM_ERR_TIMEOUT)
         gpsh_fail(status, "a kernel on PE %d waited in vain for %lld ms (GPUSHMEM_WAIT_TIMEOUT_MS): %s%s", gpsh.my_pe,
                   (long long)gpsh.settings.wait_timeout_ms, where, what);
@@ -367,7 +380,7 @@ int gpsh_device_side_quiet(void)
     }
     int status = gpushmem_device_error();
     if (!status && closed)
-        status = gpsh_fail(closed, "a command ring is closed because of an earlier error: kernels cannot use it any more");
+        status = fail_closed(closed);
     return status;
 }
 

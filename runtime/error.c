@@ -70,7 +70,7 @@ const char *gpushmem_strerror(int code)
     case GPUSHMEM_ERR_UNREACHABLE: return "no transport reaches the PE";
     case GPUSHMEM_ERR_PE_FAILED: return "the PE failed";
     case GPUSHMEM_ERR_TIMEOUT: return "timed out";
-    case GPUSHMEM_ERR_RING: return "corrupt command ring";
+    case GPUSHMEM_ERR_RING: return "command ring corrupt or lost";
     case GPUSHMEM_ERR_ASYMMETRY: return "PEs allocated differently";
     case GPUSHMEM_ERR_UNSUPPORTED: return "not supported here";
     case GPUSHMEM_ERR_SYSTEM: return "system call failed";

@@ -136,17 +136,21 @@ GPUSHMEM_HOST_DEVICE void gpushmem_command_unpack(const uint64_t *words, struct 
 
 // ---- Rings -------------------------------------------------------------------------------------------------------
 
-// Host memory, written by the proxy alone. Counts are of commands since the start and only grow.
+// Host memory, written by the proxy, and by a device thread that loses the ring. Counts are of commands since the start and only grow.
 struct gpushmem_ring_status {
     uint64_t consumed;  // slots of commands below this may be written again; published in batches
     int32_t closed;     // the same as `error`: each count comes with it in one load of 16 bytes
     uint32_t pad0;
     uint64_t pad2[6];
     uint64_t completed; // commands below this are complete at their targets (or have failed): what quiet waits for
-    int32_t error;      // 0, or why nothing more is read from this ring
-    uint32_t pad1;
+    int32_t error;      // 0, or why no command of this ring may be waited for any more
+    uint32_t lost;      // not 0: because a device thread left a slot unwritten, behind which nothing is ever read
     uint64_t pad3[6];
 };
+
+// The head of a ring that is closed or lost: no count ever reaches it, so whoever reserves a slot finds no room, asks the host,
+// and hears at once why.
+#define GPUSHMEM_RING_LOST ((uint64_t)1 << 62)
 
 struct gpushmem_ring {
     uint64_t *slots;                     // host memory, [entries][8]
