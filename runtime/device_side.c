@@ -148,6 +148,17 @@ static int make_proxy(void)
     return status ? status : gpsh_proxy_start(side.proxy);
 }
 
+// No proxy: only for a PE that does not exist a kernel comes to a ring then. This one refuses it.
+static int make_refusing_ring(void)
+{
+    const uint64_t head = GPUSHMEM_RING_LOST;
+    int status = gpsh_ring_set_create(side.memory, 1, 0, gpsh.n_pes, NULL, 0, &side.rings);
+    if (status)
+        return status;
+    side.rings.rings[0].status->closed = side.rings.rings[0].status->error = GPUSHMEM_ERR_PE;
+    return side.memory->device_write(side.rings.rings[0].head, &head, sizeof head);
+}
+
 static int fill_handle(void)
 {
     side.handle = (struct gpushmem_dev){
@@ -215,8 +226,8 @@ static void unmake(void)
 static int make(void)
 {
     int status = make_tables();
-    if (!status && !(handle_flags() & GPUSHMEM_DEV_ALL_DIRECT))
-        status = make_proxy();
+    if (!status)
+        status = handle_flags() & GPUSHMEM_DEV_ALL_DIRECT ? make_refusing_ring() : make_proxy();
     if (!status)
         status = fill_handle();
     if (status) {

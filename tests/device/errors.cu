@@ -100,7 +100,7 @@ int main(void)
     CHECK_OK(gpushmem_device_handle(&dev));
     CHECK_OK(gpushmem_barrier_all());
     gpushmem_free(result);
-    if (!dev.n_rings) {
+    if (dev.flags & GPUSHMEM_DEV_ALL_DIRECT) {
         gpushmem_free(word);
         return check_end("errors");
     }

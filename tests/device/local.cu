@@ -60,7 +60,7 @@ int main(void)
     right = (me + 1) % gpushmem_n_pes();
     CHECK_OK(gpushmem_heap_info(&info));
     CHECK_OK(gpushmem_device_handle(&dev));
-    if (strcmp(info.kind, "device") || !dev.n_rings) {
+    if (strcmp(info.kind, "device") || (dev.flags & GPUSHMEM_DEV_ALL_DIRECT)) {
         printf("[SKIP] wants a heap in GPU memory and GPUSHMEM_P2P=0\n");
         return check_end("local");
     }

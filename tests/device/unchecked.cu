@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Without GPUSHMEM_DEVICE_CHECKS a PE that does not exist is refused, too: nothing is mapped for it, so the call takes the way of
+// the rings, also where there is nobody to reach by one.
+#include "kernel_check.cuh"
+
+#include <string.h>
+
+__global__ void put_to(uint64_t *word, int pe)
+{
+    gpushmem_dev_uint64_p(word, 1, pe);
+}
+
+__global__ void put_block_to(uint64_t *words, int pe)
+{
+    gpushmem_dev_uint64_put_block(words, words + 8, 8, pe);
+}
+
+__global__ void fetch_from(uint64_t *word, int pe, uint64_t *result)
+{
+    *result = gpushmem_dev_uint64_g(word, pe) + gpushmem_dev_uint64_atomic_fetch_inc(word, pe);
+}
+
+static void expect_refused(int launched)
+{
+    CHECK_OK(launched);
+    int status = gpushmem_launch_wait(NULL);
+    if (!status)
+        status = gpushmem_quiet(); // not waited for by the kernel
+    CHECK(status == GPUSHMEM_ERR_PE);
+    CHECK(strstr(gpushmem_last_error(), "PE"));
+    while (gpushmem_quiet()) // kernel and proxy may both have told
+        ;
+}
+
+int main(void)
+{
+    check_begin();
+    int n = gpushmem_n_pes();
+    uint64_t *words = (uint64_t *)gpushmem_calloc(16, 8), *result = (uint64_t *)gpushmem_calloc(1, 8);
+    const int nobody[] = {n, n + 100, -1};
+    for (int i = 0; i < 3; i++) {
+        expect_refused(GPUSHMEM_LAUNCH(put_to, 1, 1, NULL, words, nobody[i]));
+        expect_refused(GPUSHMEM_LAUNCH(put_block_to, 2, 40, NULL, words, nobody[i]));
+        expect_refused(GPUSHMEM_LAUNCH(fetch_from, 1, 1, NULL, words, nobody[i], result));
+    }
+    CHECK(check_read(result) == 0 && check_read(words) == 0);
+    gpushmem_free(result);
+    gpushmem_free(words);
+    return check_end("unchecked");
+}
