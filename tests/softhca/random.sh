@@ -5,7 +5,7 @@
 set -uo pipefail
 bin=$1 softhca=$2 first=$3 count=$4
 programs=('multi_rma' 'multi_amo 10' 'multi_signal 40' 'multi_wait 8' 'multi_sync 60' 'multi_context 10' 'multi_threads 10'
-    'device_basic' 'device_rma' 'device_amo 5' 'device_order' 'device_tiny 5' 'device_stream' 'lifecycle')
+    'device_basic' 'device_rma' 'device_amo 5' 'device_order' 'device_tiny 1' 'device_stream' 'lifecycle')
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 failed=0
@@ -21,6 +21,7 @@ draw() {
     RANDOM=$1
     read -ra program <<<"${programs[RANDOM % ${#programs[@]}]}"
     pes=$((1 + RANDOM % 5))
+    [[ ${program[0]} != device_* || $pes -lt 4 ]] || pes=2 # hundreds of threads each
     settings=("GPUSHMEM_SOFTHCA_SEED=$1" GPUSHMEM_HEAP_SIZE=64M)
     one_in 2 && settings+=(GPUSHMEM_SOFTHCA_REORDER=1)
     one_in 2 && settings+=("GPUSHMEM_SOFTHCA_DELAY_US=$((RANDOM % 60))")
