@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "error.h"
+#include "sync.h"
 
 enum {
     YIELD_NS = 1000000,  // an idle proxy yields this long before it sleeps: longer than a round trip through a NIC, so that
@@ -109,10 +110,28 @@ struct idle {
     uint64_t idle_ns;  // how long, at the last look at the clock
 };
 
+static bool take_turn(struct gpsh_proxy_thread *thread)
+{
+    return !atomic_load_explicit(&thread->busy, memory_order_relaxed) &&
+           !atomic_exchange_explicit(&thread->busy, true, memory_order_acquire);
+}
+
+// An idle or resting thread answers: one that finds work all the time does not hang.
+static void answer_questions(struct gpsh_proxy_thread *thread)
+{
+    unsigned questions = gpsh_waiter_questions();
+    if (GPSH_LIKELY(questions == thread->asked) || !take_turn(thread))
+        return;
+    thread->asked = questions;
+    gpsh_proxy_report(thread);
+    atomic_store_explicit(&thread->busy, false, memory_order_release);
+}
+
 // One empty pass: spin, then yield, then sleep (where a producer can wake us) or nap.
 static void idle_step(struct gpsh_proxy_thread *thread, struct idle *idle)
 {
     const struct gpsh_proxy_env *env = &thread->proxy->env;
+    answer_questions(thread);
     if (idle->passes++ % 32 == 0) {
         uint64_t now = gpsh_clock_ns();
         if (idle->passes == 1)
@@ -145,8 +164,7 @@ static void pin(const struct gpsh_proxy_thread *thread)
 // One pass, if nobody else is making one; acquire and release hand the thread's state over.
 static int try_step(struct gpsh_proxy_thread *thread)
 {
-    if (atomic_load_explicit(&thread->busy, memory_order_relaxed) ||
-        atomic_exchange_explicit(&thread->busy, true, memory_order_acquire))
+    if (!take_turn(thread))
         return -1;
     int work = gpsh_proxy_step(thread);
     atomic_store_explicit(&thread->unfinished, must_poll(thread), memory_order_relaxed);
@@ -172,6 +190,7 @@ static bool is_helped(struct gpsh_proxy_thread *thread, struct idle *idle)
     *idle = (struct idle){.helped = helped, .rest_us = rest_us < REST_LIMIT_US ? rest_us : REST_LIMIT_US};
     struct timespec rest = {.tv_nsec = idle->rest_us * 1000L};
     nanosleep(&rest, NULL);
+    answer_questions(thread);
     return true;
 }
 
@@ -226,6 +245,7 @@ int gpsh_proxy_create(const struct gpsh_proxy_env *env, int n_threads, struct gp
     for (int i = 0; i < n_threads; i++) {
         threads[i].proxy = proxy;
         threads[i].cpu = -1;
+        threads[i].asked = gpsh_waiter_questions();
         if (env->times)
             gpsh_clock_start(&threads[i].clock);
     }

@@ -96,6 +96,7 @@ struct gpsh_proxy_thread {
     _Atomic bool busy;       // somebody makes a pass: this thread, or in the emulation a kernel thread that waits
     _Atomic bool unfinished; // after the last pass: something is under way that only polling finishes
     _Atomic unsigned helped; // passes made by kernel threads
+    unsigned asked;          // so many SIGUSR1s it has answered
     _Atomic bool stop;
 };
 
@@ -135,6 +136,11 @@ void gpsh_proxy_help(uint32_t *sleeping);
 void gpsh_proxy_wake(uint32_t *sleeping);
 
 // ---- Between the files of the proxy ----
+
+// proxy_report.c: what is under way in a ring, as one line; false: nothing. For who makes the passes, as is the next one, which
+// logs that of all rings.
+bool gpsh_proxy_describe(const struct gpsh_proxy_ring *ring, char *line, size_t bytes);
+void gpsh_proxy_report(const struct gpsh_proxy_thread *thread);
 
 // proxy_parse.c: reads and posts up to a batch of commands; returns how many operations were posted or commands read.
 int gpsh_proxy_pump(struct gpsh_proxy_thread *thread, struct gpsh_proxy_ring *ring);

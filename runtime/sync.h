@@ -18,6 +18,9 @@ void gpsh_waiter_finalize(void);
 // For tests that find nothing: gives the core away now and then if PEs share cores.
 void gpsh_waiter_miss(void);
 
+// How often the program was asked by SIGUSR1 what it waits for.
+unsigned gpsh_waiter_questions(void);
+
 // One wait: spins, drives the contexts, yields when others want the core, watches for failed PEs, the deadline and
 // the abort word. Initialise with GPSH_WAITER(what), call gpsh_waiter_step in every empty iteration; a negative status ends
 // the wait (a sentence says what was waited for).

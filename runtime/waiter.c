@@ -33,6 +33,11 @@ static bool has_action(void (*handler)(int))
     return sigaction(SIGUSR1, NULL, &now) == 0 && !(now.sa_flags & SA_SIGINFO) && now.sa_handler == handler;
 }
 
+unsigned gpsh_waiter_questions(void)
+{
+    return atomic_load_explicit(&questions, memory_order_relaxed);
+}
+
 static void exchange_action(void (*from)(int), void (*to)(int))
 {
     struct sigaction action = {.sa_handler = to, .sa_flags = SA_RESTART};
@@ -105,7 +110,7 @@ static const char *about(const struct gpsh_waiter *waiter, char *text)
 
 static void answer_questions(struct gpsh_waiter *waiter)
 {
-    unsigned now = atomic_load_explicit(&questions, memory_order_relaxed) + 1;
+    unsigned now = gpsh_waiter_questions() + 1;
     if (GPSH_UNLIKELY(now != waiter->asked && waiter->asked)) {
         char text[ABOUT_BYTES];
         GPSH_LOG(WARN, "wait", "SIGUSR1: in %s, waiting%s", waiter->what, about(waiter, text));
