@@ -344,6 +344,9 @@ bool gpsh_proxy_drained(struct gpsh_proxy *proxy, int *error)
         uint64_t consumed = __atomic_load_n(&ring->status->consumed, __ATOMIC_ACQUIRE);
         if (gpsh_ring_peek(ring, consumed, &command))
             return false;
+        // A command of a later pass may lie there now: then it was read, but is not complete, what we looked for.
+        if (__atomic_load_n(&ring->status->consumed, __ATOMIC_ACQUIRE) != consumed)
+            return false;
         if (__atomic_load_n(&ring->status->completed, __ATOMIC_ACQUIRE) < consumed)
             return false;
     }

@@ -3,6 +3,8 @@
 #include "proxy_rig.h"
 
 #include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
 
 TestSuite(proxy, .init = set_up, .fini = tear_down);
 
@@ -292,6 +294,28 @@ Test(proxy, drained__follows_what_is_visible_in_the_rings)
     step();
     cr_expect(gpsh_proxy_drained(proxy, &error));
     cr_expect_eq(error, 0);
+}
+
+// In the middle of drained, when it looks at the slot of the next command.
+static void one_lap_goes_by(int unused)
+{
+    mprotect(set.rings[0].slots, sizeof(uint64_t[ENTRIES][GPUSHMEM_COMMAND_WORDS]), PROT_READ | PROT_WRITE);
+    while (heads[0] < ENTRIES)
+        push(0, put_to(1));
+    step();
+    push(0, put_to(1)); // into the slot of the first
+}
+
+Test(proxy, drained__a_lap_goes_by_while_it_looks__is_not_taken_in)
+{
+    int error;
+    push(0, put_to(1));
+    cr_assert_eq((uintptr_t)set.rings[0].slots % 4096, 0);
+    signal(SIGSEGV, one_lap_goes_by);
+    cr_assert_eq(mprotect(set.rings[0].slots, sizeof(uint64_t[ENTRIES][GPUSHMEM_COMMAND_WORDS]), PROT_NONE), 0);
+    cr_expect(!gpsh_proxy_drained(proxy, &error), "nothing is complete");
+    cr_expect_eq(consumed(0), ENTRIES);
+    signal(SIGSEGV, SIG_DFL);
 }
 
 Test(proxy, threads__stop_while_commands_are_in_flight__returns)
