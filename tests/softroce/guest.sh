@@ -143,18 +143,20 @@ machine=(
 
 # The guest must not outlive this script, however it ends.
 start_guest() {
+    rm -f "$control/console"
     setpriv --pdeathsig TERM timeout -k 2 $((timeout + boot_limit)) setpriv --pdeathsig KILL \
         qemu-system-x86_64 "${machine[@]}" </dev/null >"$control/qemu" 2>&1 &
     qemu=$!
 }
 
-# The command has begun, or there will be none: the guest has died.
+# The command has begun, or there will be none: the guest has died. Not given up before the process has become QEMU, which
+# makes the console: until then our traps are its own.
 command_begins() {
     local end=$((SECONDS + patience))
     until [ -e "$control/begun" ]; do
         kill -0 "$qemu" 2>/dev/null || return 0
-        sleep 0.1 # the process has become QEMU: before, our traps were its own
-        [ "$SECONDS" -lt "$end" ] || return 1
+        sleep 0.1
+        [ "$SECONDS" -lt "$end" ] || [ ! -e "$control/console" ] || return 1
     done
 }
 
