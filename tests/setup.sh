@@ -36,8 +36,11 @@ as_root() {
     fi
 }
 
+# Mirrors answer not at the first time, and a machine that was just started may be installing updates.
+apt=(apt-get -qq -o Acquire::Retries=3 -o DPkg::Lock::Timeout=300)
+
 update_lists() {
-    as_root apt-get -qq update || die "'apt-get update' failed: is there a network?"
+    as_root "${apt[@]}" update || die "'apt-get update' failed: is there a network?"
 }
 
 # Prints those of the packages given that are not installed.
@@ -55,7 +58,7 @@ install_packages() {
     [ ${#missing[@]} -gt 0 ] || return 0
     echo "setup.sh: installing ${missing[*]}"
     update_lists
-    as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends \
+    as_root env DEBIAN_FRONTEND=noninteractive "${apt[@]}" -y --no-install-recommends \
         -o Dpkg::Use-Pty=0 install "${missing[@]}" >/dev/null ||
         die "apt-get could not install: ${missing[*]}"
 }
