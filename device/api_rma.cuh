@@ -9,21 +9,21 @@
 // PUT and GET of one scope over elements of TYPE (void: SIZE counts).
 #define GPSH_API_MOVE(SUFFIX, SCOPE, NAME_PUT, NAME_GET, TYPE, SIZE)                                                   \
     GPSH_API(void, NAME_PUT##SUFFIX, (TYPE * dest, const TYPE *source, size_t n, int pe), (dest, source, n, pe),       \
-             gpsh_dev_put<SCOPE>(dev, dest, source, n * (SIZE), pe, true))                                             \
+             gpsh_dev_put<SCOPE>(dev, dest, source, gpsh_dev_bytes(n, SIZE), pe, true))                                \
     GPSH_API(void, NAME_PUT##_nbi##SUFFIX, (TYPE * dest, const TYPE *source, size_t n, int pe), (dest, source, n, pe), \
-             gpsh_dev_put<SCOPE>(dev, dest, source, n * (SIZE), pe, false))                                            \
+             gpsh_dev_put<SCOPE>(dev, dest, source, gpsh_dev_bytes(n, SIZE), pe, false))                               \
     GPSH_API(void, NAME_GET##SUFFIX, (TYPE * dest, const TYPE *source, size_t n, int pe), (dest, source, n, pe),       \
-             gpsh_dev_get<SCOPE>(dev, dest, source, n * (SIZE), pe, true))                                             \
+             gpsh_dev_get<SCOPE>(dev, dest, source, gpsh_dev_bytes(n, SIZE), pe, true))                                \
     GPSH_API(void, NAME_GET##_nbi##SUFFIX, (TYPE * dest, const TYPE *source, size_t n, int pe), (dest, source, n, pe), \
-             gpsh_dev_get<SCOPE>(dev, dest, source, n * (SIZE), pe, false))                                            \
+             gpsh_dev_get<SCOPE>(dev, dest, source, gpsh_dev_bytes(n, SIZE), pe, false))                               \
     GPSH_API(void, NAME_PUT##_signal##SUFFIX,                                                                          \
              (TYPE * dest, const TYPE *source, size_t n, uint64_t *signal, uint64_t value, int op, int pe),            \
              (dest, source, n, signal, value, op, pe),                                                                 \
-             gpsh_dev_put_signal<SCOPE>(dev, dest, source, n * (SIZE), signal, value, op, pe, true))                   \
+             gpsh_dev_put_signal<SCOPE>(dev, dest, source, gpsh_dev_bytes(n, SIZE), signal, value, op, pe, true))      \
     GPSH_API(void, NAME_PUT##_signal_nbi##SUFFIX,                                                                      \
              (TYPE * dest, const TYPE *source, size_t n, uint64_t *signal, uint64_t value, int op, int pe),            \
              (dest, source, n, signal, value, op, pe),                                                                 \
-             gpsh_dev_put_signal<SCOPE>(dev, dest, source, n * (SIZE), signal, value, op, pe, false))
+             gpsh_dev_put_signal<SCOPE>(dev, dest, source, gpsh_dev_bytes(n, SIZE), signal, value, op, pe, false))
 
 #define GPSH_API_STRIDED(SUFFIX, SCOPE, NAME_PUT, NAME_GET, TYPE, SIZE)                                                \
     GPSH_API(void, NAME_PUT##SUFFIX,                                                                                   \

@@ -38,7 +38,7 @@ template <class Scope>
 GPSH_DEV void gpsh_dev_iput(const struct gpushmem_dev &dev, void *to, const void *from, ptrdiff_t to_stride,
                             ptrdiff_t from_stride, size_t n, size_t size, int pe)
 {
-    if (!n || !gpsh_dev_check(dev, to, ((n - 1) * (size_t)to_stride + 1) * size, pe))
+    if (!n || !gpsh_dev_check(dev, to, gpsh_dev_span(n, to_stride, size), pe))
         return Scope::sync();
     Scope::sync();
     if (char *direct = gpsh_dev_direct(dev, to, pe))
@@ -52,7 +52,7 @@ template <class Scope>
 GPSH_DEV void gpsh_dev_iget(const struct gpushmem_dev &dev, void *to, const void *from, ptrdiff_t to_stride,
                             ptrdiff_t from_stride, size_t n, size_t size, int pe)
 {
-    if (!n || !gpsh_dev_check(dev, from, ((n - 1) * (size_t)from_stride + 1) * size, pe))
+    if (!n || !gpsh_dev_check(dev, from, gpsh_dev_span(n, from_stride, size), pe))
         return Scope::sync();
     Scope::sync();
     if (char *direct = gpsh_dev_direct(dev, from, pe))

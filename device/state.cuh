@@ -110,6 +110,26 @@ GPSH_DEV bool gpsh_dev_check(const struct gpushmem_dev &dev, const void *address
     return true;
 }
 
+// n elements of `size` bytes. With checks, an overflow counts as what fits into no heap.
+GPSH_DEV size_t gpsh_dev_bytes(size_t n, size_t size)
+{
+#if defined(GPUSHMEM_DEVICE_CHECKS)
+    if (n > SIZE_MAX / size)
+        return SIZE_MAX;
+#endif
+    return n * size;
+}
+
+// The same from the first to the last of n elements, n > 0, that are `stride` elements apart.
+GPSH_DEV size_t gpsh_dev_span(size_t n, ptrdiff_t stride, size_t size)
+{
+#if defined(GPUSHMEM_DEVICE_CHECKS)
+    if (stride < 0 || (stride > 0 && n - 1 > (SIZE_MAX / size - 1) / (size_t)stride))
+        return SIZE_MAX;
+#endif
+    return ((n - 1) * (size_t)stride + 1) * size;
+}
+
 // Where pe's heap is for loads and stores, or NULL: go through a ring, where a PE that does not exist is refused.
 GPSH_DEV char *gpsh_dev_base(const struct gpushmem_dev &dev, int pe)
 {

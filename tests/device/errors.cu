@@ -16,6 +16,21 @@ __global__ void fetch_from(uint64_t *word, int pe, uint64_t *result)
     *result = gpushmem_dev_uint64_atomic_fetch(word, pe);
 }
 
+// Sizes that wrap to 8 bytes, if nobody looks.
+__global__ void move_too_much(uint64_t *words, int way)
+{
+    const size_t n = SIZE_MAX / 8 + 2;
+    const ptrdiff_t stride = (ptrdiff_t)1 << 61;
+    int me = gpushmem_dev_my_pe();
+    switch (way) {
+    case 0: gpushmem_dev_uint64_put(words, words + 1, n, me); break;
+    case 1: gpushmem_dev_get64_nbi(words, words + 1, n, me); break;
+    case 2: gpushmem_dev_uint64_put_signal(words, words + 1, n, words, 1, GPUSHMEM_SIGNAL_SET, me); break;
+    case 3: gpushmem_dev_uint64_iput(words, words + 1, stride, 1, 2, me); break;
+    default: gpushmem_dev_iget64(words, words + 1, 1, stride, 2, me); break;
+    }
+}
+
 __global__ void wait_in_vain(uint64_t *word)
 {
     gpushmem_dev_uint64_wait_until(word, GPUSHMEM_CMP_NE, 0);
@@ -82,6 +97,11 @@ int main(void)
     int beside;
     CHECK_OK(GPUSHMEM_LAUNCH(put_to, 2, 4, NULL, &beside, me));
     EXPECT_ERROR(GPUSHMEM_ERR_ADDRESS, "address");
+
+    for (int way = 0; way < 5; way++) {
+        CHECK_OK(GPUSHMEM_LAUNCH(move_too_much, 1, 1, NULL, word, way));
+        EXPECT_ERROR(GPUSHMEM_ERR_ADDRESS, "address");
+    }
 
     gpushmem_uint64_p(result, 1, me);
     CHECK_OK(gpushmem_quiet());
