@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Atomics on 4 bytes towards a NIC that is atomic to itself only, over fake verbs: which requests they are, and who waits for
 // whom.
+#define _GNU_SOURCE // usleep
 #include <criterion/criterion.h>
 #include <string.h>
 #include <unistd.h>
