@@ -83,11 +83,15 @@ static inline int gpushmem_launch_wait(gpushmem_stream_t stream)
 
 #else
 
-// How the library puts an operation into a stream of ours: as a kernel of one thread.
+// How the library puts an operation into a stream of ours: as a kernel of one thread. And how it waits for all kernels.
 inline int gpsh_emu_enqueue(gpushmem_stream_t stream, const struct gpushmem_stream_op *op)
 {
     struct gpushmem_dev dev;
     struct gpushmem_stream_op copy = *op;
+    if (op->kind == GPUSHMEM_STREAM_END) {
+        gpsh_emu_wait_all();
+        return 0;
+    }
     int status = gpushmem_device_handle(&dev);
     return status ? status : gpsh_emu_submit(1, 1, stream, [=] { gpsh_dev_stream_do(dev, copy, copy.kind); });
 }

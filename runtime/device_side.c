@@ -284,6 +284,7 @@ void gpsh_device_side_finalize(void)
         return;
     __atomic_store_n(&side.host->control.abort, GPUSHMEM_ERR_STATE, __ATOMIC_RELEASE);
     atomic_store(&side.loss_taken, false);
+    gpsh_device_side_await_kernels();
     unmake();
 }
 

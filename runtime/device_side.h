@@ -36,6 +36,10 @@ char *gpsh_device_side_direct(int pe);
 // Ends kernels' waits, stops the proxy, frees everything. Before the transports are closed.
 void gpsh_device_side_finalize(void);
 
+// Kernels of the emulation have ended: they would wait on, and help the proxy, in memory that is gone. A driver waits by itself
+// before it frees memory. In stream.c, which knows the emulation.
+void gpsh_device_side_await_kernels(void);
+
 // Everything that kernels which have ended wrote into rings is complete. 0 at once if no device code was ever used.
 // Reports (and takes) what failed on the device side. Fails if GPUSHMEM_WAIT_TIMEOUT_MS runs out.
 int gpsh_device_side_quiet(void);

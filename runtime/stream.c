@@ -2,6 +2,7 @@
 // The calls of gpushmem/stream.h: arguments are checked, then the operation goes to a stream of the GPU, to one of the
 // emulation, or is done at once.
 #include "argument.h"
+#include "device_side.h"
 #include "gpushmem/device_host.h"
 #include "stream_gpu.h"
 
@@ -12,6 +13,14 @@ static enqueue *_Atomic emulation; // of the program's kernels, once it has any
 void gpushmem_stream_serve(int (*function)(gpushmem_stream_t stream, const struct gpushmem_stream_op *op))
 {
     atomic_store_explicit(&emulation, function, memory_order_release);
+}
+
+void gpsh_device_side_await_kernels(void)
+{
+    const struct gpushmem_stream_op end = {.kind = GPUSHMEM_STREAM_END};
+    enqueue *emulated = atomic_load_explicit(&emulation, memory_order_acquire);
+    if (emulated)
+        (void)emulated(NULL, &end);
 }
 
 // Nothing can be in the only stream there is: the caller does it.

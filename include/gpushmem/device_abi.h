@@ -311,6 +311,7 @@ enum gpushmem_stream_kind {
     GPUSHMEM_STREAM_BARRIER = 7,
     GPUSHMEM_STREAM_SYNC = 8,
     GPUSHMEM_STREAM_KINDS = 9,
+    GPUSHMEM_STREAM_END = 9, // of the emulation alone, in no stream: returns when no kernel runs any more
 };
 
 struct gpushmem_stream_op {
