@@ -11,6 +11,8 @@
 
 enum { N_PES = 2, N_CHANNELS = 2, HEAP_BYTES = 24 << 20, CONTROL_BYTES = 4096, N_LOCKS = 16, MOST_SETTINGS = 32 };
 
+static const uint64_t HANG_NS = 60000000000; // longest wait, only against hangs
+
 struct pe {
     struct gpsh_settings settings;
     struct gpsh_transport_env env;

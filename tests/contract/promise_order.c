@@ -3,21 +3,21 @@
 #define _GNU_SOURCE
 #include <stdatomic.h>
 #include <string.h>
-#include <time.h>
 
 #include "contract.h"
+#include "runtime/clock.h"
 #include "runtime/error.h"
 
-enum { DATA = 1 << 20, FLAG = 512, HANG_SECONDS = 60 };
+enum { DATA = 1 << 20, FLAG = 512 };
 
 // Waits as a program at the target would: the only thing it sees is the word.
 static bool await(struct world *world, uint64_t offset, uint64_t value)
 {
     _Atomic uint64_t *word = (_Atomic uint64_t *)target_at(world, offset);
-    time_t start = time(NULL);
+    uint64_t start_ns = gpsh_clock_ns();
     while (atomic_load_explicit(word, memory_order_acquire) != value) {
         world->ops->progress(world->channel);
-        CHECK(time(NULL) - start <= HANG_SECONDS, "the flag at %llu never became %llu", (unsigned long long)offset,
+        CHECK(gpsh_clock_ns() - start_ns <= HANG_NS, "the flag at %llu never became %llu", (unsigned long long)offset,
               (unsigned long long)value);
     }
     return true;

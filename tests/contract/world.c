@@ -3,12 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 
 #include "contract.h"
+#include "runtime/clock.h"
 #include "runtime/error.h"
-
-enum { HANG_SECONDS = 60 };
 
 static int copy(void *to, const void *from, size_t bytes)
 {
@@ -117,10 +115,10 @@ char *own_at(const struct world *world, uint64_t offset)
 
 int post(struct world *world, struct gpsh_channel *channel, const struct gpsh_op *op)
 {
-    time_t start = time(NULL);
+    uint64_t start_ns = gpsh_clock_ns();
     for (;;) {
         int status = world->ops->post(channel, op);
-        if (status != GPSH_POST_AGAIN || time(NULL) - start > HANG_SECONDS)
+        if (status != GPSH_POST_AGAIN || gpsh_clock_ns() - start_ns > HANG_NS)
             return status;
         world->ops->progress(channel);
     }
@@ -128,10 +126,10 @@ int post(struct world *world, struct gpsh_channel *channel, const struct gpsh_op
 
 bool drain(struct gpsh_channel *channel)
 {
-    time_t start = time(NULL);
+    uint64_t start_ns = gpsh_clock_ns();
     while (channel->pending) {
         channel->ops->progress(channel);
-        CHECK(time(NULL) - start <= HANG_SECONDS, "still %llu operations pending", (unsigned long long)channel->pending);
+        CHECK(gpsh_clock_ns() - start_ns <= HANG_NS, "still %llu operations pending", (unsigned long long)channel->pending);
     }
     for (int pe = 0; pe < N_PES; pe++)
         CHECK(channel->flows[pe].posted == channel->flows[pe].completed, "PE %d: %llu posted, %llu completed", pe,
