@@ -102,6 +102,34 @@ struct ring_rig *ring_rig_open(const struct gpsh_device_memory *memory, int ring
     return NULL;
 }
 
+static void age(struct gpsh_proxy_ring *ring, uint64_t commands)
+{
+    const struct gpushmem_ring *shared = &ring->shared;
+    const struct gpushmem_command last = {.opcode = GPUSHMEM_CMD_NOP};
+    uint64_t entries = gpsh_ring_entries(ring);
+    for (uint64_t i = commands - entries; i < commands; i++)
+        gpushmem_command_pack(&last, gpushmem_ring_lap(i, shared->entries_log2),
+                              shared->slots + (i & (entries - 1)) * GPUSHMEM_COMMAND_WORDS);
+    *shared->head = *shared->consumed_seen = *shared->completed_seen = commands;
+    shared->status->consumed = shared->status->completed = commands;
+    ring->parsed = ring->retired = ring->published = commands;
+}
+
+void ring_rig_age(struct ring_rig *rig, uint64_t commands, uint32_t nonce)
+{
+    for (int i = 0; i < rig->proxy->n_rings; i++)
+        age(&rig->proxy->rings[i], commands);
+    for (int i = 0; i < 1 << GPSH_REPLIES_LOG2; i++) {
+        rig->device->reply_owners[i] = nonce;
+        rig->host->replies[i].low = rig->host->replies[i].high = gpushmem_reply_pack(nonce, false, 0);
+    }
+}
+
+int ring_rig_start(struct ring_rig *rig)
+{
+    return gpsh_proxy_start(rig->proxy);
+}
+
 void ring_rig_close(struct ring_rig *rig)
 {
     if (!rig)

@@ -22,6 +22,9 @@ struct ring_rig;
 // `memory` is what host and device share. The proxy threads run on every second of the process's CPUs, from the third on;
 // with `started` false there are none, and ring_rig_step makes the passes. NULL: the reason was printed.
 struct ring_rig *ring_rig_open(const struct gpsh_device_memory *memory, int rings, int proxies, unsigned entries_log2, bool started);
+// Not started, nor used yet, and host memory: as if each ring had had `commands`, and each reply slot the answers up to `nonce`.
+void ring_rig_age(struct ring_rig *rig, uint64_t commands, uint32_t nonce);
+int ring_rig_start(struct ring_rig *rig);
 void ring_rig_close(struct ring_rig *rig); // NULL is legal
 
 void ring_rig_handle(const struct ring_rig *rig, struct gpushmem_dev *out);
