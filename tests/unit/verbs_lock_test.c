@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Atomics on 4 bytes towards a NIC that is atomic to itself only, over fake verbs: which requests they are, and who waits for
 // whom.
-#define _GNU_SOURCE // usleep
+#define _GNU_SOURCE // memfd_create, usleep
 #include <criterion/criterion.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "tests/fakes/fake_pair.h"
 #include "runtime/error.h"
+#include "runtime/log.h"
 
 static struct fake_pair pair;
 
@@ -151,6 +153,29 @@ Test(verbs_lock, add__owner_of_the_lock_lost_but_alive__waits_for_its_unlock)
     *lock_of(0) = 0;
     fake_settle(&pair);
     cr_assert_eq(half_at(0), 12);
+}
+
+// Nobody may take the lock of a PE that lives, so somebody has to be told.
+Test(verbs_lock, add__lock_kept__told_once_by_whom)
+{
+    struct gpsh_op add = fake_amo(GPSH_AMO_ADD, 4, 0, 5, 0, NULL);
+    char name[32], text[2048] = "";
+    int fd = memfd_create("log", 0);
+    snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
+    cr_assert_eq(gpsh_log_open(GPSH_LOG_WARN, name), 0);
+    fake_pair_close(&pair);
+    open_with(IBV_ATOMIC_HCA, "GPUSHMEM_VERBS_TIMEOUT=1"); // gives up after 57 us
+    *lock_of(0) = 2;
+    fake_post_op(&pair, &add);
+    for (int i = 0; i < 20; i++) {
+        run_posted();
+        usleep(100);
+    }
+    gpsh_log_close();
+    cr_assert(pread(fd, text, sizeof text - 1, 0) > 0, "nothing was said");
+    const char *said = strstr(text, " waits: PE 1 keeps the lock");
+    cr_assert(said && !strstr(said + 1, " waits: "), "%s", text);
+    close(fd);
 }
 
 Test(verbs_lock, two__on_one_lock__one_after_the_other)

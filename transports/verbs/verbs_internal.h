@@ -151,9 +151,10 @@ struct verbs_loop {
     uint64_t word, guess, desired; // what the compare-and-swap under way compares with, and would store
     uint64_t lock;                 // address of the lock, or 0: none is needed
     uint64_t owner;                // the lock's last value
+    uint64_t owned_ns;             // since when it has been that at every look, or 0
     uint64_t orphaned_ns;          // since when that has been a PE that was lost, or 0
     uint32_t before;               // of the 4 bytes, once they are locked
-    bool locked;
+    bool locked, told;             // told: that somebody keeps the lock
     uint32_t slot;
 };
 

@@ -78,7 +78,7 @@ void gpsh_verbs_lock_seen(struct verbs_flow *flow, int index, uint64_t owner)
 {
     struct verbs_loop *loop = &flow->loops[index];
     if (loop->owner != owner)
-        loop->orphaned_ns = 0;
+        loop->owned_ns = loop->orphaned_ns = 0;
     loop->owner = owner;
 }
 
@@ -99,6 +99,22 @@ static bool is_orphaned(const struct verbs_flow *flow, struct verbs_loop *loop)
     return now - loop->orphaned_ns >= PATIENCE_NS;
 }
 
+// An owner whose NIC works, and who drives its channel, lets go before its NIC would have given up.
+static void tell_if_kept(const struct verbs_flow *flow, struct verbs_loop *loop)
+{
+    const struct gpsh_settings *settings = flow->channel->verbs->env.settings;
+    uint64_t now = gpsh_clock_ns(), most = (uint64_t)(settings->verbs_retry_count + 1) * 4096 << settings->verbs_timeout;
+    if (!loop->owned_ns)
+        loop->owned_ns = now;
+    if (loop->told || !loop->owner || now - loop->owned_ns < most)
+        return;
+    loop->told = true;
+    GPSH_LOG(WARN, "verbs",
+             "a 4-byte atomic on PE %d waits: PE %llu keeps the lock for it. Is that PE stopped, has it lost its connection to PE "
+             "%d, or did GPUSHMEM_WAIT_TIMEOUT_MS end its wait?",
+             flow->pe, (unsigned long long)loop->owner - 1, flow->pe);
+}
+
 void gpsh_verbs_lock_retire(struct verbs_flow *flow, int index, uint64_t value)
 {
     struct verbs_loop *loop = &flow->loops[index];
@@ -111,6 +127,7 @@ void gpsh_verbs_lock_retire(struct verbs_flow *flow, int index, uint64_t value)
         loop->before = (uint32_t)value;
     } else {
         loop->guess = is_orphaned(flow, loop) ? loop->owner : 0;
+        tell_if_kept(flow, loop);
         flow->channel->stats.cas_retries++;
     }
     flow->loops_ready |= 1u << index;
