@@ -280,11 +280,12 @@ void gpsh_device_side_finalize(void)
     if (gpsh.settings.stats && !side.proxy)
         fprintf(stderr, "gpushmem[%d] stats: no command rings: kernels reached every PE by loads and stores, or there were "
                 "none\n", gpsh.my_pe);
-    if (!atomic_exchange(&gpsh_device_side_exists, false))
+    if (!atomic_load(&gpsh_device_side_exists))
         return;
     __atomic_store_n(&side.host->control.abort, GPUSHMEM_ERR_STATE, __ATOMIC_RELEASE);
-    atomic_store(&side.loss_taken, false);
     gpsh_device_side_await_kernels();
+    atomic_store(&gpsh_device_side_exists, false);
+    atomic_store(&side.loss_taken, false);
     unmake();
 }
 
