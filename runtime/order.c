@@ -62,7 +62,9 @@ static int pe_quiet(const char *function, gpushmem_ctx_t handle, const int *pes,
         if (status == 0)
             status = quieted;
     }
-    return status;
+    // What kernels issued is counted per ring, not per PE.
+    int device = n != 0 && ctx == &gpsh_default_context ? gpsh_device_side_quiet() : 0;
+    return status < 0 ? status : device;
 }
 
 int gpushmem_fence(void)

@@ -73,6 +73,8 @@ int main(void)
     CHECK_OK(GPUSHMEM_LAUNCH(put_many, 1, 1, NULL, words + ENTRIES, 1)); // is not carried out: does anybody say so?
     (void)gpushmem_device_error();
     expect_lost(gpushmem_quiet());
+    expect_lost(gpushmem_pe_quiet(&me, 1)); // of that PE alone is not more complete
+    CHECK_OK(gpushmem_pe_quiet(NULL, 0));
     CHECK(check_read(&words[ENTRIES]) == 0);
     CHECK_OK(GPUSHMEM_LAUNCH(quiet_here, 1, 1, NULL));
     expect_lost(gpushmem_launch_wait(NULL));
