@@ -190,7 +190,7 @@ static const struct fault {
     {"stop", 2, -1, body_stop, NULL},
     {"link", 2, -1, body_link, NULL},
     {"heal", 2, -1, body_heal, "GPUSHMEM_VERBS_TIMEOUT=18"},
-    {"loss", 2, -1, body_loss, "GPUSHMEM_VERBS_TIMEOUT=14"}, // a lost last packet costs one timeout,
+    {"loss", 2, -1, body_loss, "GPUSHMEM_VERBS_TIMEOUT=16"}, // a lost last packet costs one timeout, seven in a row the peer
 };
 
 int main(int argc, char **argv)

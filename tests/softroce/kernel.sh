@@ -27,7 +27,7 @@ fetch_package() {
             sed -n 's/^ *Depends: \(linux-image-[0-9].*-amd64\)$/\1/p' | tail -n 1)
         if [ -n "$name" ]; then
             echo "kernel.sh: downloading $name (about 70 MB, once)" >&2
-            ! (cd "$1" && apt-get -q -o APT::Sandbox::User=root download "$name" >download.log 2>&1) || break
+            ! (cd "$1" && apt-get -q -o Acquire::Retries=3 -o APT::Sandbox::User=root download "$name" >download.log 2>&1) || break
         fi
         [ "$attempt" = 1 ] && "$here/../setup.sh" --update >&2
     done || die "cannot download ${name:-linux-image-amd64} (set SOFTROCE_KERNEL_DEB=FILE to use a package you have)"
