@@ -194,13 +194,34 @@ GPSH_DEV int gpsh_dev_push(const struct gpushmem_dev &dev, const struct gpushmem
 struct gpsh_dev_claim {
     uint32_t slot;
     uint32_t nonce; // one more than the slot's last, so that an old answer never matches; 0: the slot is taken
+    uint32_t last;  // the owner word as it was
 };
 
 GPSH_DEV struct gpsh_dev_claim gpsh_dev_claim_reply(const struct gpushmem_dev &dev, uint32_t number)
 {
     uint32_t slot = number & ((1u << dev.replies_log2) - 1);
     uint32_t last = gpsh_dev_exchange32_relaxed_gpu(&dev.reply_owners[slot], GPUSHMEM_REPLY_BUSY);
-    return {slot, last == GPUSHMEM_REPLY_BUSY ? 0 : last == (GPUSHMEM_REPLY_NONCE) ? 1 : last + 1};
+    return {slot, last > GPUSHMEM_REPLY_NONCE ? 0 : last == (GPUSHMEM_REPLY_NONCE) ? 1 : last + 1, last};
+}
+
+// A claim that is not used: the slot is as it was.
+GPSH_DEV void gpsh_dev_unclaim_reply(const struct gpushmem_dev &dev, struct gpsh_dev_claim claim)
+{
+    if (claim.last != GPUSHMEM_REPLY_BUSY)
+        gpsh_dev_store32_relaxed_gpu(&dev.reply_owners[claim.slot], claim.last);
+}
+
+// Whether a claim may succeed. A slot that was left becomes free here: of those who see its answer, who takes the mark off.
+GPSH_DEV bool gpsh_dev_reply_is_free(const struct gpushmem_dev &dev, uint32_t slot)
+{
+    uint32_t owner = gpsh_dev_load32_relaxed_gpu(&dev.reply_owners[slot]);
+    if (owner <= GPUSHMEM_REPLY_NONCE)
+        return true;
+    if (owner == GPUSHMEM_REPLY_BUSY || !gpushmem_reply_ready(gpsh_dev_load_reply(&dev.replies[slot]), owner & GPUSHMEM_REPLY_NONCE))
+        return false;
+    uint32_t found = gpsh_dev_exchange32_relaxed_gpu(&dev.reply_owners[slot], GPUSHMEM_REPLY_BUSY);
+    gpsh_dev_unclaim_reply(dev, {slot, 0, found == owner ? owner & GPUSHMEM_REPLY_NONCE : found});
+    return found != GPUSHMEM_REPLY_BUSY;
 }
 
 struct gpsh_dev_answer {
@@ -229,8 +250,10 @@ GPSH_DEV_CALL struct gpsh_dev_answer gpsh_dev_await_reply(const struct gpushmem_
             status = gpsh_dev_spin(&wait, false);
         if (status == GPUSHMEM_ERR_RING)
             gpsh_dev_shut_ring(gpsh_dev_ring_at(dev, number)); // each further command would cost a reply slot
-        if (status) // the slot stays taken: the proxy may still write into it
+        if (status) { // the proxy may still write into the slot
+            gpsh_dev_store32_relaxed_gpu(&dev.reply_owners[claim.slot], claim.nonce | GPUSHMEM_REPLY_LEFT);
             return {0, status, false};
+        }
     }
 }
 
@@ -246,12 +269,13 @@ GPSH_DEV struct gpushmem_command gpsh_dev_with_reply(struct gpushmem_command com
 // Looks for a reply slot that seems free, from the next one on, and claims none: threads of a warp may be held up where branches
 // join until all of them are there, so nobody may leave this loop with something that others need. Its number, or a negative
 // status.
-GPSH_DEV_CALL int gpsh_dev_find_reply(const struct gpushmem_dev &dev, uint32_t slot)
+GPSH_DEV_CALL int gpsh_dev_find_reply(const struct gpushmem_dev &dev, struct gpsh_dev_claim failed)
 {
     struct gpsh_dev_wait wait = gpsh_dev_wait_begin(dev);
-    for (;;) {
+    gpsh_dev_unclaim_reply(dev, failed);
+    for (uint32_t slot = failed.slot;;) {
         slot = (slot + 1) & ((1u << dev.replies_log2) - 1);
-        if (gpsh_dev_load32_relaxed_gpu(&dev.reply_owners[slot]) != GPUSHMEM_REPLY_BUSY)
+        if (gpsh_dev_reply_is_free(dev, slot))
             return (int)slot;
         gpsh_dev_nap();
         int status = gpsh_dev_spin(&wait, false);
@@ -272,12 +296,12 @@ GPSH_DEV int gpsh_dev_push_and_wait(const struct gpushmem_dev &dev, const struct
         struct gpsh_dev_claim claim = gpsh_dev_claim_reply(dev, wanted);
         struct gpsh_dev_slot slot = gpsh_dev_reserve(ring);
         answer.status = gpsh_dev_write(dev, ring, slot, gpsh_dev_with_reply(command, claim));
-        if (claim.nonce && answer.status) // never sent: nobody will answer
-            gpsh_dev_store32_relaxed_gpu(&dev.reply_owners[claim.slot], claim.nonce);
+        if (answer.status) // never sent: nobody will answer
+            gpsh_dev_unclaim_reply(dev, claim);
         else if (claim.nonce)
             answer = gpsh_dev_await_reply(*dev.self, ring.number, claim);
-        else if (!answer.status) {
-            int found = gpsh_dev_find_reply(*dev.self, claim.slot);
+        else {
+            int found = gpsh_dev_find_reply(*dev.self, claim);
             wanted = (uint32_t)found;
             answer.status = found < 0 ? found : 0;
         }

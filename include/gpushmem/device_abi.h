@@ -27,7 +27,7 @@
 #endif
 
 // Raised whenever anything below changes its meaning or layout.
-#define GPUSHMEM_DEVICE_ABI 2
+#define GPUSHMEM_DEVICE_ABI 3
 
 // ---- Commands ----------------------------------------------------------------------------------------------------
 
@@ -212,7 +212,8 @@ struct gpushmem_reply {
     uint64_t high;
 };
 
-#define GPUSHMEM_REPLY_BUSY     0xffffffffu // owner word of a slot in use; otherwise it holds the last nonce used
+#define GPUSHMEM_REPLY_BUSY     0xffffffffu // owner word of a slot in use; otherwise it holds the last nonce used,
+#define GPUSHMEM_REPLY_LEFT     0x80000000u // with this while its answer is owed to nobody: free again when that has come
 #define GPUSHMEM_REPLY_NONCE    0x7fffffffu
 #define GPUSHMEM_REPLY_FAILED   ((uint64_t)1 << 63)
 
