@@ -321,6 +321,8 @@ static void look_at_insults(struct shca_device *device)
 
 static uint32_t pass(struct shca_device *device, bool thread, uint64_t *wake_ns)
 {
+    if (atomic_load(&device->abandoned))
+        return 0;
     device->use_gpu = thread;
     shca_mail_serve(device);
     look_at_insults(device);

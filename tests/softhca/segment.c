@@ -11,6 +11,7 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "softhca.h"
@@ -209,27 +210,40 @@ int shca_segment_attach(struct shca_device *device)
     return device->proc < 0 ? -1 : 0;
 }
 
-void shca_segment_detach(struct shca_device *device)
+static bool is_attached(const struct shca_device *device)
+{
+    return device->proc >= 0 && atomic_load(&device->segment->procs[device->proc].pid) == (uint32_t)getpid();
+}
+
+// True if nobody uses the segment any more: the file is gone then.
+static bool release(struct shca_device *device)
 {
     struct shca_segment *segment = device->segment;
-    if (device->proc < 0 || atomic_load(&segment->procs[device->proc].pid) != (uint32_t)getpid())
-        return;
     int fd = directory_lock();
     shca_lock(&segment->tables);
     release_entries(segment, (uint32_t)device->proc);
     pthread_mutex_unlock(&segment->tables);
-    device->proc = -1;
     if (fd < 0)
-        return;
-    if (!live_procs(segment)) {
+        return false;
+    bool last = !live_procs(segment);
+    if (last) {
         // Whoever still looks at it finds an empty device; the next user makes a new one.
         char name[32];
         snprintf(name, sizeof name, "softhca%d", device->index);
         unlinkat(fd, name, 0);
         rmdir(directory()); // fails as long as another device is in use
-        device->segment = NULL;
     }
     close(fd);
+    return last;
+}
+
+void shca_segment_detach(struct shca_device *device)
+{
+    if (!is_attached(device))
+        return;
+    if (release(device))
+        device->segment = NULL;
+    device->proc = -1;
 }
 
 static uint32_t next_index(uint32_t *hint, uint32_t room)
@@ -286,9 +300,23 @@ struct shca_mr_entry *shca_mr_entry_new(struct shca_device *device, uint32_t *ke
     return found;
 }
 
+// The program exits with the device open. Its threads may be anywhere, so everything stays where they find it, but they make no
+// more passes: the entries are the next process's.
+static void abandon(struct shca_device *device)
+{
+    struct timespec limit;
+    clock_gettime(CLOCK_REALTIME, &limit);
+    limit.tv_sec++; // exit from within a pass
+    bool locked = !pthread_mutex_timedlock(&device->engine_lock, &limit);
+    atomic_store(&device->abandoned, true);
+    if (locked)
+        pthread_mutex_unlock(&device->engine_lock);
+    release(device);
+}
+
 static __attribute__((destructor)) void leave(void)
 {
     for (int i = 0; i < SHCA_DEVICES; i++)
-        if (shca_devices[i].segment)
-            shca_segment_detach(&shca_devices[i]);
+        if (shca_devices[i].segment && is_attached(&shca_devices[i]))
+            abandon(&shca_devices[i]);
 }

@@ -227,6 +227,7 @@ struct shca_device {
     struct shca_qp *qps[SHCA_QPS];
     pthread_t thread;
     atomic_bool stop, thread_waits; // thread_waits: for the engine's lock; helpers step back
+    atomic_bool abandoned;          // the process exits: nobody makes a pass any more
     pthread_mutex_t engine_lock, ready_lock;
     struct shca_qp *ready;
     struct shca_qp **active; // [active_room]

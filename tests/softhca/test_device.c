@@ -3,6 +3,7 @@
 #define _GNU_SOURCE // memfd_create
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -173,6 +174,34 @@ static void unread_events(struct pair *pair)
     pair->far.qp = ibv_create_qp(pair->far.pd, &init);
 }
 
+static bool lingers;
+
+// Runs after the device's own: what its threads do until the process is gone can be seen.
+__attribute__((destructor(101))) static void linger(void)
+{
+    if (lingers)
+        usleep(50000);
+}
+
+static void *poll_for_ever(void *cq)
+{
+    struct ibv_wc wc;
+    for (;;)
+        ibv_poll_cq(cq, 1, &wc);
+    return NULL;
+}
+
+// A program that fails ends with its own status, whatever its threads are at.
+static void exit_while_open(enum mode mode)
+{
+    static struct end end;
+    pthread_t thread;
+    end_open(&end, 0, false);
+    end_queues(&end, &usual, IBV_ACCESS_LOCAL_WRITE, 0);
+    CHECK_EQ(pthread_create(&thread, NULL, poll_for_ever, end.cq), 0);
+    lingers = true;
+}
+
 const struct test_case device_cases[] = {
     {"list_and_query", SAME_PROCESS, "DEVICES=3 MTU=1024 MAX_RD_ATOMIC=5", .run = list_and_query},
     {"wrong_setting", SAME_PROCESS, "MTU=1000", .run = wrong_setting},
@@ -184,5 +213,6 @@ const struct test_case device_cases[] = {
     {"dmabuf", ALL_MODES, .on_pair = dmabuf},
     {"no_dmabuf", SAME_PROCESS, "DMABUF=0", .run = no_dmabuf},
     {"unread_events", SAME_PROCESS, .on_pair = unread_events},
+    {"exit_while_open", SAME_PROCESS, .run = exit_while_open},
     {0},
 };
