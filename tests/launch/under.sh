@@ -46,7 +46,7 @@ choose() {
 
 main() {
     [ $# -ge 3 ] || die "usage: under.sh LAUNCHER N [--lines REGEX] PROGRAM [arguments]"
-    local n=$2 lines='' fails='' started='' output status found marks
+    local n=$2 lines='' fails='' status found marks
     choose "$1" "$2"
     shift 2
     if [ "$1" = --fails ]; then
@@ -57,20 +57,20 @@ main() {
         lines=$2
         shift 2
     fi
-    output=$(mktemp)
+    work=$(mktemp -d)
+    trap 'rm -rf "$work"' EXIT
+    mkdir "$work/started" "$work/tmp"
     if [ -n "$fails" ]; then
         # A launcher that never starts anything fails, too: each PE leaves a mark first.
-        started=$(mktemp -d)
         # shellcheck disable=SC2016
-        set -- sh -c ': >"$0/$PMIX_RANK"; exec "$@"' "$started" "$@"
+        set -- sh -c ': >"$0/$PMIX_RANK"; exec "$@"' "$work/started" "$@"
     fi
-    timeout 120 "${launch[@]}" "$@" 2>&1 | tee "$output"
+    # Two mpiruns that make or remove their common directory in /tmp at once are in each other's way.
+    TMPDIR=$work/tmp timeout 120 "${launch[@]}" "$@" 2>&1 | tee "$work/output"
     status=${PIPESTATUS[0]}
-    found=$(grep -caE -- "$lines" "$output")
-    rm -f "$output"
+    found=$(grep -caE -- "$lines" "$work/output")
     if [ -n "$fails" ]; then
-        marks=$(find "$started" -type f | wc -l)
-        rm -rf "$started"
+        marks=$(find "$work/started" -type f | wc -l)
         [ "$status" = 77 ] || [ "$marks" = "$n" ] || die "$marks of $n PEs were started"
         [ "$status" != 0 ] && [ "$status" != 77 ] && [ "$status" != 124 ] && exit 0
         die "exit code $status from a job that had to fail"
