@@ -284,7 +284,9 @@ void gpsh_device_side_finalize(void)
         return;
     __atomic_store_n(&side.host->control.abort, GPUSHMEM_ERR_STATE, __ATOMIC_RELEASE);
     gpsh_device_side_await_kernels();
+    pthread_mutex_lock(&side.lock); // the launcher's thread may be telling of a lost PE
     atomic_store(&gpsh_device_side_exists, false);
+    pthread_mutex_unlock(&side.lock);
     atomic_store(&side.loss_taken, false);
     unmake();
 }
