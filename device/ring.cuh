@@ -114,8 +114,8 @@ GPSH_DEV void gpsh_dev_shut_ring(const struct gpushmem_ring &ring)
     gpsh_dev_max64_relaxed_gpu(ring.head, GPUSHMEM_RING_LOST);
 }
 
-// The caller leaves the slot that it reserved unwritten, since it waited too long for room: no command behind it is ever read. The
-// proxy goes on up to there; whoever waits for any command of the ring is told.
+// The caller leaves the slot that it reserved unwritten, since it waited too long for room: no command behind it is ever read.
+// The proxy goes on up to there; whoever waits for any command of the ring is told.
 GPSH_DEV void gpsh_dev_lose_ring(const struct gpushmem_ring &ring)
 {
     gpsh_dev_store32_release_sys(&ring.status->lost, 1);

@@ -136,7 +136,8 @@ GPUSHMEM_HOST_DEVICE void gpushmem_command_unpack(const uint64_t *words, struct 
 
 // ---- Rings -------------------------------------------------------------------------------------------------------
 
-// Host memory, written by the proxy, and by a device thread that loses the ring. Counts are of commands since the start and only grow.
+// Host memory, written by the proxy, and by a device thread that loses the ring. Counts are of commands since the start and only
+// grow.
 struct gpushmem_ring_status {
     uint64_t consumed;  // slots of commands below this may be written again; published in batches
     int32_t closed;     // the same as `error`: each count comes with it in one load of 16 bytes

@@ -53,7 +53,7 @@ GPUSHMEM_API void gpushmem_proxy_wake(uint32_t *sleeping);
 GPUSHMEM_API void gpushmem_proxy_help(uint32_t *sleeping);
 
 // Kernels of this program run on CPU threads: from now on operations of streams (gpushmem/stream.h) are handed to `enqueue`,
-// which executes *op behind what is in the stream, and returns 0 or a negative status at once. GPUSHMEM_STREAM_END is no operation:
+// which executes *op behind what is in the stream, and returns 0 or a negative status at once. GPUSHMEM_STREAM_END is not one:
 // gpushmem_finalize has ended the waits of kernels, and goes on when this returns. The device headers call it.
 GPUSHMEM_API void gpushmem_stream_serve(int (*enqueue)(gpushmem_stream_t stream, const struct gpushmem_stream_op *op));
 

@@ -261,7 +261,8 @@ GPUSHMEM_API uint64_t gpushmem_signal_wait_until(uint64_t *sig, int cmp, uint64_
 
 // On one aligned word of `pe`. Atomic to all other atomics of the same type, from any PE, host or device, and to nothing
 // else: while they go on, read the word with atomic_fetch, wait or test. The fetching forms return the previous value;
-// the others return a status, at once. _nbi writes the previous value to *fetch, valid after quiet.
+// the others return a status, at once. _nbi writes the previous value to *fetch, valid after quiet. Through a NIC whose atomics
+// are atomic to each other only, all that change 4 bytes return when they are complete (docs/adr/0010-four-byte-atomics.md).
 // fetch_inc and inc add one. Integers wrap. float and double are moved bit by bit. OpenSHMEM 1.5, section 9.7.
 //   GPUSHMEM_ERR_ALIGNMENT  the address is not a multiple of the word's size
 #define GPUSHMEM_DECLARE(NAME, TYPE)                                                                       \

@@ -42,7 +42,7 @@ enum gpushmem_status {
     GPUSHMEM_ERR_UNREACHABLE = -11, // no transport reaches the PE
     GPUSHMEM_ERR_PE_FAILED = -12,   // the PE died or stopped answering
     GPUSHMEM_ERR_TIMEOUT = -13,     // a bounded wait ran out
-    GPUSHMEM_ERR_RING = -14,        // a command ring held something that is no command, or was left by a kernel that waited too long
+    GPUSHMEM_ERR_RING = -14,        // a command ring held what is no command, or a kernel waited too long for room in it
     GPUSHMEM_ERR_ASYMMETRY = -15,   // PEs called allocation functions with different arguments (GPUSHMEM_CHECK=1)
     GPUSHMEM_ERR_UNSUPPORTED = -16, // not possible with this build, machine or transport
     GPUSHMEM_ERR_SYSTEM = -17,      // an operating system call failed
