@@ -143,7 +143,7 @@ void *gpushmem_align(size_t alignment, size_t bytes)
         return NULL;
     }
     if (alignment > gpsh_regions_alignment()) {
-        gpsh_fail(GPUSHMEM_ERR_INVALID, "gpushmem_align: alignment %zu is more than the symmetric heap itself has (%" PRIu64 ")",
+        gpsh_fail(GPUSHMEM_ERR_INVALID, "gpushmem_align: alignment %zu is above %" PRIu64 ", the most that this heap can give",
                   alignment, gpsh_regions_alignment());
         return NULL;
     }

@@ -208,7 +208,7 @@ static int post(struct gpsh_proxy_thread *thread, struct gpsh_proxy_ring *ring, 
         return result;
     ring->counters.posts++;
     thread->dirty[transport] = true;
-    ring->reusable = ring->reusable && result != GPSH_POST_IN_FLIGHT && result != GPSH_POST_URGENT;
+    ring->reusable = ring->reusable && (result == GPSH_POST_CAPTURED || result == GPSH_POST_DONE);
     if (!last)
         return result;
     if (entry->nonce && ring->reusable && (entry->flags & GPUSHMEM_CMD_REPLY_SOURCE))

@@ -41,13 +41,13 @@ bool gpsh_proxy_describe(const struct gpsh_proxy_ring *ring, char *line, size_t 
         snprintf(line, bytes, "ring %u: closed because of an error, is read no more", ring->shared.number);
     } else if (ring->retired < ring->parsed) {
         target_of(oldest->pe, target, sizeof target);
-        snprintf(line, bytes, "ring %u: %llu commands read, %llu complete; the oldest under way is a %s towards %s%s",
-                 ring->shared.number, (unsigned long long)ring->parsed, (unsigned long long)ring->retired, name_of(oldest->opcode),
-                 target, ring->busy ? "; the next one waits" : "");
+        snprintf(line, bytes, "ring %u: commands read: %llu, complete: %llu; the oldest under way is a %s towards %s%s",
+                 ring->shared.number, (unsigned long long)ring->parsed, (unsigned long long)ring->retired,
+                 name_of(oldest->opcode), target, ring->busy ? "; the next one waits" : "");
     } else if (ring->busy) {
         target_of(ring->current.pe, target, sizeof target);
-        snprintf(line, bytes, "ring %u: %llu commands complete; a %s towards %s waits for room or for order", ring->shared.number,
-                 (unsigned long long)ring->retired, name_of(ring->current.opcode), target);
+        snprintf(line, bytes, "ring %u: commands complete: %llu; a %s towards %s waits for room or for order",
+                 ring->shared.number, (unsigned long long)ring->retired, name_of(ring->current.opcode), target);
     } else {
         return false;
     }

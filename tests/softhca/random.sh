@@ -3,6 +3,10 @@
 # random.sh BIN_DIR SOFTHCA FIRST COUNT: programs of several PEs over the software HCA, each under settings drawn from its seed.
 # A failure prints the line that repeats it: the seeds FIRST .. FIRST + COUNT - 1 make the same choices everywhere.
 set -uo pipefail
+[ $# = 4 ] || {
+    echo "usage: random.sh BIN_DIR SOFTHCA FIRST COUNT" >&2
+    exit 2
+}
 bin=$1 softhca=$2 first=$3 count=$4
 programs=('multi_rma' 'multi_amo 10' 'multi_signal 40' 'multi_wait 8' 'multi_sync 60' 'multi_context 10' 'multi_threads 10'
     'device_basic' 'device_rma' 'device_amo 5' 'device_order' 'device_tiny 1' 'device_stream' 'lifecycle')
