@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Atomics: the body. One agent per word: this processor only where it may be everybody's, else the proxy and its transport.
+// Atomics: the body. One agent per word: this processor only where it may be everybody's, else the
+// proxy and its transport.
 #ifndef GPUSHMEM_DEVICE_AMO_CUH
 #define GPUSHMEM_DEVICE_AMO_CUH
 
@@ -10,9 +11,10 @@ GPSH_DEV char *gpsh_dev_direct_amo(const struct gpushmem_dev &dev, const void *a
     return dev.flags & GPUSHMEM_DEV_DIRECT_ATOMICS ? gpsh_dev_direct(dev, address, pe) : nullptr;
 }
 
-// `width` = 4 or 8; returns the previous value if `fetch` (0 if it failed), and does not wait otherwise.
-GPSH_DEV uint64_t gpsh_dev_amo(const struct gpushmem_dev &dev, enum gpushmem_amo amo, void *target, size_t width,
-                               uint64_t operand, uint64_t compare, int pe, bool fetch)
+// `width` = 4 or 8; returns the previous value if `fetch` (0 if it failed), and does not wait
+// otherwise.
+GPSH_DEV uint64_t gpsh_dev_amo(const struct gpushmem_dev &dev, enum gpushmem_amo amo, void *target,
+                               size_t width, uint64_t operand, uint64_t compare, int pe, bool fetch)
 {
     if (!gpsh_dev_check(dev, target, width, pe))
         return 0;
@@ -20,19 +22,22 @@ GPSH_DEV uint64_t gpsh_dev_amo(const struct gpushmem_dev &dev, enum gpushmem_amo
     if (!direct)
         return gpsh_dev_ring_amo(dev, amo, target, width, operand, compare, pe, fetch);
     if (!fetch) {
-        width == 8 ? gpsh_dev_reduce64(direct, amo, operand) : gpsh_dev_reduce32(direct, amo, (uint32_t)operand);
+        width == 8 ? gpsh_dev_reduce64(direct, amo, operand)
+                   : gpsh_dev_reduce32(direct, amo, (uint32_t)operand);
         return 0;
     }
-    return width == 8 ? gpsh_dev_atomic<uint64_t>(direct, amo, operand, compare)
-                      : gpsh_dev_atomic<uint32_t>(direct, amo, (uint32_t)operand, (uint32_t)compare);
+    return width == 8
+               ? gpsh_dev_atomic<uint64_t>(direct, amo, operand, compare)
+               : gpsh_dev_atomic<uint32_t>(direct, amo, (uint32_t)operand, (uint32_t)compare);
 }
 
 template <typename T>
-GPSH_DEV T gpsh_dev_amo_typed(const struct gpushmem_dev &dev, enum gpushmem_amo amo, T *target, T operand, T compare, int pe,
-                              bool fetch)
+GPSH_DEV T gpsh_dev_amo_typed(const struct gpushmem_dev &dev, enum gpushmem_amo amo, T *target,
+                              T operand, T compare, int pe, bool fetch)
 {
-    return gpsh_dev_from_bits<T>(gpsh_dev_amo(dev, amo, target, sizeof(T), gpsh_dev_to_bits(operand),
-                                              gpsh_dev_to_bits(compare), pe, fetch));
+    return gpsh_dev_from_bits<T>(gpsh_dev_amo(dev, amo, target, sizeof(T),
+                                              gpsh_dev_to_bits(operand), gpsh_dev_to_bits(compare),
+                                              pe, fetch));
 }
 
 #endif

@@ -7,53 +7,69 @@
 #include "gpushmem/device/bulk.cuh"
 
 // PUT and GET of one scope over elements of TYPE (void: SIZE counts).
-#define GPSH_API_MOVE(SUFFIX, SCOPE, NAME_PUT, NAME_GET, TYPE, SIZE)                                                   \
-    GPSH_API(void, NAME_PUT##SUFFIX, (TYPE * dest, const TYPE *source, size_t n, int pe), (dest, source, n, pe),       \
-             gpsh_dev_put<SCOPE>(dev, dest, source, gpsh_dev_bytes(n, SIZE), pe, true))                                \
-    GPSH_API(void, NAME_PUT##_nbi##SUFFIX, (TYPE * dest, const TYPE *source, size_t n, int pe), (dest, source, n, pe), \
-             gpsh_dev_put<SCOPE>(dev, dest, source, gpsh_dev_bytes(n, SIZE), pe, false))                               \
-    GPSH_API(void, NAME_GET##SUFFIX, (TYPE * dest, const TYPE *source, size_t n, int pe), (dest, source, n, pe),       \
-             gpsh_dev_get<SCOPE>(dev, dest, source, gpsh_dev_bytes(n, SIZE), pe, true))                                \
-    GPSH_API(void, NAME_GET##_nbi##SUFFIX, (TYPE * dest, const TYPE *source, size_t n, int pe), (dest, source, n, pe), \
-             gpsh_dev_get<SCOPE>(dev, dest, source, gpsh_dev_bytes(n, SIZE), pe, false))                               \
-    GPSH_API(void, NAME_PUT##_signal##SUFFIX,                                                                          \
-             (TYPE * dest, const TYPE *source, size_t n, uint64_t *signal, uint64_t value, int op, int pe),            \
-             (dest, source, n, signal, value, op, pe),                                                                 \
-             gpsh_dev_put_signal<SCOPE>(dev, dest, source, gpsh_dev_bytes(n, SIZE), signal, value, op, pe, true))      \
-    GPSH_API(void, NAME_PUT##_signal_nbi##SUFFIX,                                                                      \
-             (TYPE * dest, const TYPE *source, size_t n, uint64_t *signal, uint64_t value, int op, int pe),            \
-             (dest, source, n, signal, value, op, pe),                                                                 \
-             gpsh_dev_put_signal<SCOPE>(dev, dest, source, gpsh_dev_bytes(n, SIZE), signal, value, op, pe, false))
+#define GPSH_API_MOVE(SUFFIX, SCOPE, NAME_PUT, NAME_GET, TYPE, SIZE)                               \
+    GPSH_API(void, NAME_PUT##SUFFIX, (TYPE * dest, const TYPE *source, size_t n, int pe),          \
+             (dest, source, n, pe),                                                                \
+             gpsh_dev_put<SCOPE>(dev, dest, source, gpsh_dev_bytes(n, SIZE), pe, true))            \
+    GPSH_API(void, NAME_PUT##_nbi##SUFFIX, (TYPE * dest, const TYPE *source, size_t n, int pe),    \
+             (dest, source, n, pe),                                                                \
+             gpsh_dev_put<SCOPE>(dev, dest, source, gpsh_dev_bytes(n, SIZE), pe, false))           \
+    GPSH_API(void, NAME_GET##SUFFIX, (TYPE * dest, const TYPE *source, size_t n, int pe),          \
+             (dest, source, n, pe),                                                                \
+             gpsh_dev_get<SCOPE>(dev, dest, source, gpsh_dev_bytes(n, SIZE), pe, true))            \
+    GPSH_API(void, NAME_GET##_nbi##SUFFIX, (TYPE * dest, const TYPE *source, size_t n, int pe),    \
+             (dest, source, n, pe),                                                                \
+             gpsh_dev_get<SCOPE>(dev, dest, source, gpsh_dev_bytes(n, SIZE), pe, false))           \
+    GPSH_API(void, NAME_PUT##_signal##SUFFIX,                                                      \
+             (TYPE * dest, const TYPE *source, size_t n, uint64_t *signal, uint64_t value, int op, \
+              int pe),                                                                             \
+             (dest, source, n, signal, value, op, pe),                                             \
+             gpsh_dev_put_signal<SCOPE>(dev, dest, source, gpsh_dev_bytes(n, SIZE), signal, value, \
+                                        op, pe, true))                                             \
+    GPSH_API(void, NAME_PUT##_signal_nbi##SUFFIX,                                                  \
+             (TYPE * dest, const TYPE *source, size_t n, uint64_t *signal, uint64_t value, int op, \
+              int pe),                                                                             \
+             (dest, source, n, signal, value, op, pe),                                             \
+             gpsh_dev_put_signal<SCOPE>(dev, dest, source, gpsh_dev_bytes(n, SIZE), signal, value, \
+                                        op, pe, false))
 
-#define GPSH_API_STRIDED(SUFFIX, SCOPE, NAME_PUT, NAME_GET, TYPE, SIZE)                                                \
-    GPSH_API(void, NAME_PUT##SUFFIX,                                                                                   \
-             (TYPE * dest, const TYPE *source, ptrdiff_t dst, ptrdiff_t sst, size_t n, int pe),                        \
-             (dest, source, dst, sst, n, pe), gpsh_dev_iput<SCOPE>(dev, dest, source, dst, sst, n, (SIZE), pe))        \
-    GPSH_API(void, NAME_GET##SUFFIX,                                                                                   \
-             (TYPE * dest, const TYPE *source, ptrdiff_t dst, ptrdiff_t sst, size_t n, int pe),                        \
-             (dest, source, dst, sst, n, pe), gpsh_dev_iget<SCOPE>(dev, dest, source, dst, sst, n, (SIZE), pe))
+#define GPSH_API_STRIDED(SUFFIX, SCOPE, NAME_PUT, NAME_GET, TYPE, SIZE)                            \
+    GPSH_API(void, NAME_PUT##SUFFIX,                                                               \
+             (TYPE * dest, const TYPE *source, ptrdiff_t dst, ptrdiff_t sst, size_t n, int pe),    \
+             (dest, source, dst, sst, n, pe),                                                      \
+             gpsh_dev_iput<SCOPE>(dev, dest, source, dst, sst, n, (SIZE), pe))                     \
+    GPSH_API(void, NAME_GET##SUFFIX,                                                               \
+             (TYPE * dest, const TYPE *source, ptrdiff_t dst, ptrdiff_t sst, size_t n, int pe),    \
+             (dest, source, dst, sst, n, pe),                                                      \
+             gpsh_dev_iget<SCOPE>(dev, dest, source, dst, sst, n, (SIZE), pe))
 
-#define GPSH_API_TYPE(NAME, TYPE)                                                                                      \
-    GPSH_API(void, gpushmem_dev_##NAME##_p, (TYPE * dest, TYPE value, int pe), (dest, value, pe),                      \
-             gpsh_dev_put_value(dev, dest, gpsh_dev_to_bits(value), sizeof(TYPE), pe))                                 \
-    GPSH_API(TYPE, gpushmem_dev_##NAME##_g, (const TYPE *source, int pe), (source, pe),                                \
-             return gpsh_dev_from_bits<TYPE>(gpsh_dev_get_value(dev, source, sizeof(TYPE), pe)))                       \
-    GPSH_SCOPES(GPSH_API_MOVE, gpushmem_dev_##NAME##_put, gpushmem_dev_##NAME##_get, TYPE, sizeof(TYPE))               \
-    GPSH_SCOPES(GPSH_API_STRIDED, gpushmem_dev_##NAME##_iput, gpushmem_dev_##NAME##_iget, TYPE, sizeof(TYPE))
+#define GPSH_API_TYPE(NAME, TYPE)                                                                  \
+    GPSH_API(void, gpushmem_dev_##NAME##_p, (TYPE * dest, TYPE value, int pe), (dest, value, pe),  \
+             gpsh_dev_put_value(dev, dest, gpsh_dev_to_bits(value), sizeof(TYPE), pe))             \
+    GPSH_API(TYPE, gpushmem_dev_##NAME##_g, (const TYPE *source, int pe), (source, pe),            \
+             return gpsh_dev_from_bits<TYPE>(gpsh_dev_get_value(dev, source, sizeof(TYPE), pe)))   \
+    GPSH_SCOPES(GPSH_API_MOVE, gpushmem_dev_##NAME##_put, gpushmem_dev_##NAME##_get, TYPE,         \
+                sizeof(TYPE))                                                                      \
+    GPSH_SCOPES(GPSH_API_STRIDED, gpushmem_dev_##NAME##_iput, gpushmem_dev_##NAME##_iget, TYPE,    \
+                sizeof(TYPE))
 GPUSHMEM_RMA_TYPES(GPSH_API_TYPE)
 #undef GPSH_API_TYPE
 
-#define GPSH_API_SIZE(BITS)                                                                                            \
-    GPSH_SCOPES(GPSH_API_MOVE, gpushmem_dev_put##BITS, gpushmem_dev_get##BITS, void, BITS / 8)                         \
+#define GPSH_API_SIZE(BITS)                                                                        \
+    GPSH_SCOPES(GPSH_API_MOVE, gpushmem_dev_put##BITS, gpushmem_dev_get##BITS, void, BITS / 8)     \
     GPSH_SCOPES(GPSH_API_STRIDED, gpushmem_dev_iput##BITS, gpushmem_dev_iget##BITS, void, BITS / 8)
 GPUSHMEM_RMA_SIZES(GPSH_API_SIZE)
 #undef GPSH_API_SIZE
 
 GPSH_SCOPES(GPSH_API_MOVE, gpushmem_dev_putmem, gpushmem_dev_getmem, void, 1)
 
-GPSH_API(void, gpushmem_dev_putmem_bulk, (void *dest, const void *source, size_t bytes, int pe, void *shared, size_t shared_bytes),
-         (dest, source, bytes, pe, shared, shared_bytes), gpsh_dev_put_bulk(dev, dest, source, bytes, pe, shared, shared_bytes))
-GPSH_API(void, gpushmem_dev_getmem_bulk, (void *dest, const void *source, size_t bytes, int pe, void *shared, size_t shared_bytes),
-         (dest, source, bytes, pe, shared, shared_bytes), gpsh_dev_get_bulk(dev, dest, source, bytes, pe, shared, shared_bytes))
+GPSH_API(void, gpushmem_dev_putmem_bulk,
+         (void *dest, const void *source, size_t bytes, int pe, void *shared, size_t shared_bytes),
+         (dest, source, bytes, pe, shared, shared_bytes),
+         gpsh_dev_put_bulk(dev, dest, source, bytes, pe, shared, shared_bytes))
+GPSH_API(void, gpushmem_dev_getmem_bulk,
+         (void *dest, const void *source, size_t bytes, int pe, void *shared, size_t shared_bytes),
+         (dest, source, bytes, pe, shared, shared_bytes),
+         gpsh_dev_get_bulk(dev, dest, source, bytes, pe, shared, shared_bytes))
 
 #endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Every PTX instruction and every raw atomic of the device side, each with its twin for CPU threads. The name says order and
-// scope: _gpu is seen by this GPU, _sys by the host, NICs and other GPUs. On the CPU both are the same.
+// Every PTX instruction and every raw atomic of the device side, each with its twin for CPU
+// threads. The name says order and scope: _gpu is seen by this GPU, _sys by the host, NICs and
+// other GPUs. On the CPU both are the same.
 #ifndef GPUSHMEM_DEVICE_ATOMICS_CUH
 #define GPUSHMEM_DEVICE_ATOMICS_CUH
 
@@ -12,15 +13,16 @@
 #include "gpushmem/device_abi.h"
 
 #if defined(__CUDACC__)
-#define GPSH_DEV      static __device__ __forceinline__
-#define GPSH_DEV_CALL static __device__ __noinline__ // long or rarely taken: one copy per translation unit
+#define GPSH_DEV static __device__ __forceinline__
+// long or rarely taken: one copy per translation unit
+#define GPSH_DEV_CALL static __device__ __noinline__
 #else
 #define GPSH_DEV      static inline
 #define GPSH_DEV_CALL [[maybe_unused]] static __attribute__((noinline))
 #endif
 
 #if defined(__CUDA_ARCH__)
-#define GPSH_UNROLL _Pragma("unroll")
+#define GPSH_UNROLL    _Pragma("unroll")
 #define GPSH_NO_UNROLL _Pragma("unroll 1")
 #else
 #define GPSH_UNROLL
@@ -33,8 +35,8 @@ typedef uint32_t __attribute__((may_alias)) gpsh_dev_word32;
 typedef uint16_t __attribute__((may_alias)) gpsh_dev_word16;
 
 #if defined(__CUDA_ARCH__)
-// The same pointer, known to the compiler as global memory: it merges the adds of a warp to one word then, and leaves out what
-// an atomic on shared memory would need.
+// The same pointer, known to the compiler as global memory: it merges the adds of a warp to one
+// word then, and leaves out what an atomic on shared memory would need.
 template <typename T> GPSH_DEV T *gpsh_dev_global(T *pointer)
 {
     __builtin_assume(__isGlobal(pointer));
@@ -50,7 +52,8 @@ GPSH_DEV void gpsh_dev_fence_gpu(void)
 #if defined(__CUDA_ARCH__)
     asm volatile("fence.acq_rel.gpu;" ::: "memory");
 #elif defined(__SANITIZE_THREAD__)
-    __atomic_signal_fence(__ATOMIC_SEQ_CST); // the sanitizer knows no fences: the accesses around them carry the order
+    // the sanitizer knows no fences: the accesses around them carry the order
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
 #else
     __atomic_thread_fence(__ATOMIC_ACQ_REL);
 #endif
@@ -65,8 +68,9 @@ GPSH_DEV void gpsh_dev_fence_sys(void)
 #endif
 }
 
-// Behind a load that saw an answer: what was written before the answer is visible to loads from here on. Does not wait for this
-// thread's own stores, as fence.acq_rel does (0.6 us, more while stores to host memory are on their way).
+// Behind a load that saw an answer: what was written before the answer is visible to loads from
+// here on. Does not wait for this thread's own stores, as fence.acq_rel does (0.6 us, more while
+// stores to host memory are on their way).
 GPSH_DEV void gpsh_dev_fence_acquire_sys(void)
 {
 #if defined(__CUDA_ARCH__) && __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ >= 1208
@@ -90,7 +94,8 @@ GPSH_DEV void gpsh_dev_fence_full_sys(void)
 
 // ---- Kernels of a stream, launched early ----
 
-// A kernel that was launched before the one ahead of it in its stream has ended: everything that one did is visible behind this.
+// A kernel that was launched before the one ahead of it in its stream has ended: everything that
+// one did is visible behind this.
 GPSH_DEV void gpsh_dev_await_kernel_before(void)
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
@@ -111,8 +116,12 @@ GPSH_DEV void gpsh_dev_let_next_kernel_start(void)
 GPSH_DEV uint64_t gpsh_dev_add64_relaxed_gpu(uint64_t *word, uint64_t value)
 {
 #if defined(__CUDA_ARCH__)
-    uint64_t old; // state space global: for a generic address the compiler adds code for shared memory
-    asm volatile("atom.add.relaxed.gpu.global.u64 %0, [%1], %2;" : "=l"(old) : "l"(word), "l"(value) : "memory");
+    // state space global: for a generic address the compiler adds code for shared memory
+    uint64_t old;
+    asm volatile("atom.add.relaxed.gpu.global.u64 %0, [%1], %2;"
+                 : "=l"(old)
+                 : "l"(word), "l"(value)
+                 : "memory");
     return old;
 #else
     return __atomic_fetch_add(word, value, __ATOMIC_RELAXED);
@@ -126,17 +135,22 @@ GPSH_DEV void gpsh_dev_max64_relaxed_gpu(uint64_t *word, uint64_t value)
     asm volatile("red.max.relaxed.gpu.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
 #else
     uint64_t old = __atomic_load_n(word, __ATOMIC_RELAXED);
-    while (old < value && !__atomic_compare_exchange_n(word, &old, value, true, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+    while (old < value && !__atomic_compare_exchange_n(word, &old, value, true, __ATOMIC_ACQ_REL,
+                                                       __ATOMIC_RELAXED))
         ;
 #endif
 }
 
-// Takes what is there and leaves `value`: claims something. Without order, so that it goes out together with what follows.
+// Takes what is there and leaves `value`: claims something. Without order, so that it goes out
+// together with what follows.
 GPSH_DEV uint32_t gpsh_dev_exchange32_relaxed_gpu(uint32_t *word, uint32_t value)
 {
 #if defined(__CUDA_ARCH__)
     uint32_t old;
-    asm volatile("atom.relaxed.gpu.global.exch.b32 %0, [%1], %2;" : "=r"(old) : "l"(word), "r"(value) : "memory");
+    asm volatile("atom.relaxed.gpu.global.exch.b32 %0, [%1], %2;"
+                 : "=r"(old)
+                 : "l"(word), "r"(value)
+                 : "memory");
     return old;
 #else
     return __atomic_exchange_n(word, value, __ATOMIC_ACQUIRE);
@@ -145,31 +159,40 @@ GPSH_DEV uint32_t gpsh_dev_exchange32_relaxed_gpu(uint32_t *word, uint32_t value
 
 // ---- Single loads and stores ----
 
-// One function a row: its words, what the GPU's instruction promises, and the order of the CPU twin, whose acquire and release
-// are free on x86 and let sanitizers see the order that fences make on the GPU.
+// One function a row: its words, what the GPU's instruction promises, and the order of the CPU
+// twin, whose acquire and release are free on x86 and let sanitizers see the order that fences make
+// on the GPU.
 #if defined(__CUDA_ARCH__)
 #define GPSH_DEV_REGISTER64 "l"
 #define GPSH_DEV_REGISTER32 "r"
 #define GPSH_DEV_REGISTER16 "h"
-#define GPSH_DEV_LOAD(type, name, pointer, bits, gpu, cpu)                                                                     \
-    GPSH_DEV type name(pointer word)                                                                                           \
-    {                                                                                                                          \
-        type value;                                                                                                            \
-        asm volatile("ld." gpu ".global.u" #bits " %0, [%1];" : "=" GPSH_DEV_REGISTER##bits(value) : "l"(word) : "memory");    \
-        return value;                                                                                                          \
+#define GPSH_DEV_LOAD(type, name, pointer, bits, gpu, cpu)                                         \
+    GPSH_DEV type name(pointer word)                                                               \
+    {                                                                                              \
+        type value;                                                                                \
+        asm volatile("ld." gpu ".global.u" #bits " %0, [%1];"                                      \
+                     : "=" GPSH_DEV_REGISTER##bits(value)                                          \
+                     : "l"(word)                                                                   \
+                     : "memory");                                                                  \
+        return value;                                                                              \
     }
-#define GPSH_DEV_STORE(name, pointer, bits, gpu, cpu)                                                                          \
-    GPSH_DEV void name(pointer word, uint##bits##_t value)                                                                     \
-    {                                                                                                                          \
-        asm volatile("st." gpu ".global.u" #bits " [%0], %1;" ::"l"(word), GPSH_DEV_REGISTER##bits(value) : "memory");         \
+#define GPSH_DEV_STORE(name, pointer, bits, gpu, cpu)                                              \
+    GPSH_DEV void name(pointer word, uint##bits##_t value)                                         \
+    {                                                                                              \
+        asm volatile("st." gpu ".global.u" #bits " [%0], %1;" ::"l"(word),                         \
+                     GPSH_DEV_REGISTER##bits(value)                                                \
+                     : "memory");                                                                  \
     }
 #else
-#define GPSH_DEV_LOAD(type, name, pointer, bits, gpu, cpu)                                                                     \
-    GPSH_DEV type name(pointer word) { return (type)__atomic_load_n((const gpsh_dev_word##bits *)word, __ATOMIC_##cpu); }
-#define GPSH_DEV_STORE(name, pointer, bits, gpu, cpu)                                                                          \
-    GPSH_DEV void name(pointer word, uint##bits##_t value)                                                                     \
-    {                                                                                                                          \
-        __atomic_store_n((gpsh_dev_word##bits *)word, value, __ATOMIC_##cpu);                                                  \
+#define GPSH_DEV_LOAD(type, name, pointer, bits, gpu, cpu)                                         \
+    GPSH_DEV type name(pointer word)                                                               \
+    {                                                                                              \
+        return (type)__atomic_load_n((const gpsh_dev_word##bits *)word, __ATOMIC_##cpu);           \
+    }
+#define GPSH_DEV_STORE(name, pointer, bits, gpu, cpu)                                              \
+    GPSH_DEV void name(pointer word, uint##bits##_t value)                                         \
+    {                                                                                              \
+        __atomic_store_n((gpsh_dev_word##bits *)word, value, __ATOMIC_##cpu);                      \
     }
 #endif
 
@@ -201,34 +224,58 @@ GPSH_DEV_STORE(gpsh_dev_store16_sys, void *, 16, "relaxed.sys", RELEASE)
 GPSH_DEV void gpsh_dev_store8_sys(void *word, uint8_t value)
 {
 #if defined(__CUDA_ARCH__)
-    asm volatile("st.relaxed.sys.global.u8 [%0], %1;" ::"l"(word), "h"((uint16_t)value) : "memory"); // no register has 8 bits
+    // no register has 8 bits
+    asm volatile("st.relaxed.sys.global.u8 [%0], %1;" ::"l"(word), "h"((uint16_t)value) : "memory");
 #else
     __atomic_store_n((uint8_t *)word, value, __ATOMIC_RELEASE);
 #endif
 }
 
-// Past the first-level cache, without order: for what a peer may have written since it was read last.
+// Past the first-level cache, without order: for what a peer may have written since it was read
+// last.
 #if defined(__CUDA_ARCH__)
-GPSH_DEV void gpsh_dev_load_uncached(uint4 *word, const uint4 *from) { *word = __ldcg(from); }
-GPSH_DEV void gpsh_dev_load_uncached(gpsh_dev_word64 *word, const gpsh_dev_word64 *from) { *word = __ldcg((const unsigned long long *)from); }
-GPSH_DEV void gpsh_dev_load_uncached(gpsh_dev_word32 *word, const gpsh_dev_word32 *from) { *word = __ldcg((const unsigned int *)from); }
-GPSH_DEV void gpsh_dev_load_uncached(gpsh_dev_word16 *word, const gpsh_dev_word16 *from) { *word = __ldcg((const unsigned short *)from); }
-GPSH_DEV void gpsh_dev_load_uncached(uint8_t *word, const uint8_t *from) { *word = __ldcg((const unsigned char *)from); }
-GPSH_DEV void gpsh_dev_load_uncached(char *word, const char *from) { *word = (char)__ldcg((const unsigned char *)from); }
+GPSH_DEV void gpsh_dev_load_uncached(uint4 *word, const uint4 *from)
+{
+    *word = __ldcg(from);
+}
+GPSH_DEV void gpsh_dev_load_uncached(gpsh_dev_word64 *word, const gpsh_dev_word64 *from)
+{
+    *word = __ldcg((const unsigned long long *)from);
+}
+GPSH_DEV void gpsh_dev_load_uncached(gpsh_dev_word32 *word, const gpsh_dev_word32 *from)
+{
+    *word = __ldcg((const unsigned int *)from);
+}
+GPSH_DEV void gpsh_dev_load_uncached(gpsh_dev_word16 *word, const gpsh_dev_word16 *from)
+{
+    *word = __ldcg((const unsigned short *)from);
+}
+GPSH_DEV void gpsh_dev_load_uncached(uint8_t *word, const uint8_t *from)
+{
+    *word = __ldcg((const unsigned char *)from);
+}
+GPSH_DEV void gpsh_dev_load_uncached(char *word, const char *from)
+{
+    *word = (char)__ldcg((const unsigned char *)from);
+}
 #else
-template <typename W> GPSH_DEV void gpsh_dev_load_uncached(W *word, const W *from) { __atomic_load(from, word, __ATOMIC_ACQUIRE); }
+template <typename W> GPSH_DEV void gpsh_dev_load_uncached(W *word, const W *from)
+{
+    __atomic_load(from, word, __ATOMIC_ACQUIRE);
+}
 #endif
 
 // ---- The ring ----
 
-// The eight words of a command, in any order: each carries its lap bit. On the CPU word 0 is stored last and releases what the
-// command describes; on the GPU the fence before it has done that.
+// The eight words of a command, in any order: each carries its lap bit. On the CPU word 0 is stored
+// last and releases what the command describes; on the GPU the fence before it has done that.
 GPSH_DEV void gpsh_dev_store_command(uint64_t *slot, const uint64_t *words)
 {
 #if defined(__CUDA_ARCH__)
 #pragma unroll
     for (int i = 0; i < GPUSHMEM_COMMAND_WORDS; i += 2)
-        asm volatile("st.relaxed.sys.global.v2.u64 [%0], {%1, %2};" ::"l"(slot + i), "l"(words[i]), "l"(words[i + 1])
+        asm volatile("st.relaxed.sys.global.v2.u64 [%0], {%1, %2};" ::"l"(slot + i), "l"(words[i]),
+                     "l"(words[i + 1])
                      : "memory");
 #else
     for (int i = 1; i < GPUSHMEM_COMMAND_WORDS; i++)
@@ -237,12 +284,16 @@ GPSH_DEV void gpsh_dev_store_command(uint64_t *slot, const uint64_t *words)
 #endif
 }
 
-// Both words in one load (also of a count and the error behind it). Not yet an acquire on the GPU: a fence follows once the answer is there.
+// Both words in one load (also of a count and the error behind it). Not yet an acquire on the GPU:
+// a fence follows once the answer is there.
 GPSH_DEV struct gpushmem_reply gpsh_dev_load_reply(const struct gpushmem_reply *reply)
 {
     struct gpushmem_reply value;
 #if defined(__CUDA_ARCH__)
-    asm volatile("ld.relaxed.sys.global.v2.u64 {%0, %1}, [%2];" : "=l"(value.low), "=l"(value.high) : "l"(reply) : "memory");
+    asm volatile("ld.relaxed.sys.global.v2.u64 {%0, %1}, [%2];"
+                 : "=l"(value.low), "=l"(value.high)
+                 : "l"(reply)
+                 : "memory");
 #else
     value.low = __atomic_load_n(&reply->low, __ATOMIC_ACQUIRE);
     value.high = __atomic_load_n(&reply->high, __ATOMIC_ACQUIRE);
@@ -250,8 +301,8 @@ GPSH_DEV struct gpushmem_reply gpsh_dev_load_reply(const struct gpushmem_reply *
     return value;
 }
 
-// CPU threads only: true if the proxy sleeps and is to be woken. Full barrier: the command written before must be visible to a
-// proxy that is not seen sleeping (pairs with the exchange in proxy.c).
+// CPU threads only: true if the proxy sleeps and is to be woken. Full barrier: the command written
+// before must be visible to a proxy that is not seen sleeping (pairs with the exchange in proxy.c).
 #if !defined(__CUDA_ARCH__)
 GPSH_DEV bool gpsh_dev_must_wake(uint32_t *sleeping)
 {
@@ -271,13 +322,16 @@ template <> struct gpsh_dev_atomic_word<uint32_t> {
 };
 
 // Returns the previous value. T is uint64_t or uint32_t.
-template <typename T> GPSH_DEV T gpsh_dev_atomic(void *target, enum gpushmem_amo amo, T operand, T compare)
+template <typename T>
+GPSH_DEV T gpsh_dev_atomic(void *target, enum gpushmem_amo amo, T operand, T compare)
 {
     typedef typename gpsh_dev_atomic_word<T>::type type;
 #if defined(__CUDA_ARCH__)
     type *word = (type *)gpsh_dev_global(target);
     switch (amo) {
-    case GPUSHMEM_AMO_FETCH: return sizeof(T) == 8 ? (T)gpsh_dev_load64_value_sys(word) : (T)gpsh_dev_load32_value_sys(word);
+    case GPUSHMEM_AMO_FETCH:
+        return sizeof(T) == 8 ? (T)gpsh_dev_load64_value_sys(word)
+                              : (T)gpsh_dev_load32_value_sys(word);
     case GPUSHMEM_AMO_SET:
     case GPUSHMEM_AMO_SWAP: return atomicExch_system(word, operand);
     case GPUSHMEM_AMO_ADD: return atomicAdd_system(word, operand);
@@ -290,12 +344,15 @@ template <typename T> GPSH_DEV T gpsh_dev_atomic(void *target, enum gpushmem_amo
 #else
     type *word = (type *)target, found = compare;
     switch (amo) {
-    case GPUSHMEM_AMO_FETCH: return sizeof(T) == 8 ? (T)gpsh_dev_load64_value_sys(word) : (T)gpsh_dev_load32_value_sys(word);
+    case GPUSHMEM_AMO_FETCH:
+        return sizeof(T) == 8 ? (T)gpsh_dev_load64_value_sys(word)
+                              : (T)gpsh_dev_load32_value_sys(word);
     case GPUSHMEM_AMO_SET:
     case GPUSHMEM_AMO_SWAP: return __atomic_exchange_n(word, operand, __ATOMIC_ACQ_REL);
     case GPUSHMEM_AMO_ADD: return __atomic_fetch_add(word, operand, __ATOMIC_ACQ_REL);
     case GPUSHMEM_AMO_CSWAP:
-        __atomic_compare_exchange_n(word, &found, operand, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+        __atomic_compare_exchange_n(word, &found, operand, false, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_ACQUIRE);
         return found;
     case GPUSHMEM_AMO_AND: return __atomic_fetch_and(word, operand, __ATOMIC_ACQ_REL);
     case GPUSHMEM_AMO_OR: return __atomic_fetch_or(word, operand, __ATOMIC_ACQ_REL);
@@ -310,10 +367,22 @@ GPSH_DEV void gpsh_dev_reduce64(void *target, enum gpushmem_amo amo, uint64_t op
 {
 #if defined(__CUDA_ARCH__)
     switch (amo) {
-    case GPUSHMEM_AMO_ADD: asm volatile("red.relaxed.sys.global.add.u64 [%0], %1;" ::"l"(target), "l"(operand) : "memory"); return;
-    case GPUSHMEM_AMO_AND: asm volatile("red.relaxed.sys.global.and.b64 [%0], %1;" ::"l"(target), "l"(operand) : "memory"); return;
-    case GPUSHMEM_AMO_OR: asm volatile("red.relaxed.sys.global.or.b64 [%0], %1;" ::"l"(target), "l"(operand) : "memory"); return;
-    case GPUSHMEM_AMO_XOR: asm volatile("red.relaxed.sys.global.xor.b64 [%0], %1;" ::"l"(target), "l"(operand) : "memory"); return;
+    case GPUSHMEM_AMO_ADD:
+        asm volatile("red.relaxed.sys.global.add.u64 [%0], %1;" ::"l"(target), "l"(operand)
+                     : "memory");
+        return;
+    case GPUSHMEM_AMO_AND:
+        asm volatile("red.relaxed.sys.global.and.b64 [%0], %1;" ::"l"(target), "l"(operand)
+                     : "memory");
+        return;
+    case GPUSHMEM_AMO_OR:
+        asm volatile("red.relaxed.sys.global.or.b64 [%0], %1;" ::"l"(target), "l"(operand)
+                     : "memory");
+        return;
+    case GPUSHMEM_AMO_XOR:
+        asm volatile("red.relaxed.sys.global.xor.b64 [%0], %1;" ::"l"(target), "l"(operand)
+                     : "memory");
+        return;
     default: break;
     }
 #endif
@@ -324,10 +393,22 @@ GPSH_DEV void gpsh_dev_reduce32(void *target, enum gpushmem_amo amo, uint32_t op
 {
 #if defined(__CUDA_ARCH__)
     switch (amo) {
-    case GPUSHMEM_AMO_ADD: asm volatile("red.relaxed.sys.global.add.u32 [%0], %1;" ::"l"(target), "r"(operand) : "memory"); return;
-    case GPUSHMEM_AMO_AND: asm volatile("red.relaxed.sys.global.and.b32 [%0], %1;" ::"l"(target), "r"(operand) : "memory"); return;
-    case GPUSHMEM_AMO_OR: asm volatile("red.relaxed.sys.global.or.b32 [%0], %1;" ::"l"(target), "r"(operand) : "memory"); return;
-    case GPUSHMEM_AMO_XOR: asm volatile("red.relaxed.sys.global.xor.b32 [%0], %1;" ::"l"(target), "r"(operand) : "memory"); return;
+    case GPUSHMEM_AMO_ADD:
+        asm volatile("red.relaxed.sys.global.add.u32 [%0], %1;" ::"l"(target), "r"(operand)
+                     : "memory");
+        return;
+    case GPUSHMEM_AMO_AND:
+        asm volatile("red.relaxed.sys.global.and.b32 [%0], %1;" ::"l"(target), "r"(operand)
+                     : "memory");
+        return;
+    case GPUSHMEM_AMO_OR:
+        asm volatile("red.relaxed.sys.global.or.b32 [%0], %1;" ::"l"(target), "r"(operand)
+                     : "memory");
+        return;
+    case GPUSHMEM_AMO_XOR:
+        asm volatile("red.relaxed.sys.global.xor.b32 [%0], %1;" ::"l"(target), "r"(operand)
+                     : "memory");
+        return;
     default: break;
     }
 #endif
@@ -336,7 +417,8 @@ GPSH_DEV void gpsh_dev_reduce32(void *target, enum gpushmem_amo amo, uint32_t op
 
 // ---- Time and patience ----
 
-// Of the threads of a warp that execute this together, one; nothing may depend on which, or on how many there are.
+// Of the threads of a warp that execute this together, one; nothing may depend on which, or on how
+// many there are.
 GPSH_DEV bool gpsh_dev_is_first_here(void)
 {
 #if defined(__CUDA_ARCH__)
@@ -371,8 +453,9 @@ GPSH_DEV void gpsh_dev_nap(void)
 #endif
 }
 
-// Behind a command, before the first look at its answer: a look at once passes the answer on its way, and a whole PCIe round
-// trip is lost (3.0 us from command to answer at the median, with this 2.1; docs/adr/0003-command-ring.md).
+// Behind a command, before the first look at its answer: a look at once passes the answer on its
+// way, and a whole PCIe round trip is lost (3.0 us from command to answer at the median, with
+// this 2.1; docs/adr/0003-command-ring.md).
 #if !defined(GPUSHMEM_TRAVEL_CLOCKS)
 #define GPUSHMEM_TRAVEL_CLOCKS 450
 #endif
@@ -384,8 +467,8 @@ GPSH_DEV void gpsh_dev_let_it_travel(void)
 #endif
 }
 
-// One empty iteration of a spin. CPU threads give their core away soon: there may be more of them than cores, and the proxy
-// that will end the wait needs one too.
+// One empty iteration of a spin. CPU threads give their core away soon: there may be more of them
+// than cores, and the proxy that will end the wait needs one too.
 GPSH_DEV void gpsh_dev_relax(uint32_t spins)
 {
 #if !defined(__CUDACC__)

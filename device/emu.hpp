@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Kernels on CPU threads: what CUDA's compiler and runtime provide to a kernel, for a plain C++17 compiler.
+// Kernels on CPU threads: what CUDA's compiler and runtime provide to a kernel, for a plain C++17
+// compiler.
 //
-// Every thread of a launch is an operating system thread and all of them run concurrently, so kernels may spin on each other
-// and on other PEs. The threads come from a pool that grows and stays, so a repeated launch costs wake-ups only. It is for
-// development and tests: correct first, and as fast as threads can be.
+// Every thread of a launch is an operating system thread and all of them run concurrently, so
+// kernels may spin on each other and on other PEs. The threads come from a pool that grows and
+// stays, so a repeated launch costs wake-ups only. It is for development and tests: correct first,
+// and as fast as threads can be.
 #ifndef GPUSHMEM_EMU_HPP
 #define GPUSHMEM_EMU_HPP
 
@@ -44,7 +46,9 @@ struct uint3 {
 };
 struct dim3 {
     unsigned x, y, z;
-    constexpr dim3(unsigned vx = 1, unsigned vy = 1, unsigned vz = 1) : x(vx), y(vy), z(vz) {}
+    constexpr dim3(unsigned vx = 1, unsigned vy = 1, unsigned vz = 1) : x(vx), y(vy), z(vz)
+    {
+    }
 };
 #endif
 
@@ -70,27 +74,32 @@ inline unsigned gpsh_emu_cores(void)
     return cores > 0 ? (unsigned)cores : 1;
 }
 
-// A kernel thread found nothing `misses` times. A few threads yield; a crowd would pass the cores around among themselves and
-// starve the proxy that all of them wait for, so its members sleep, longer and longer.
+// A kernel thread found nothing `misses` times. A few threads yield; a crowd would pass the cores
+// around among themselves and starve the proxy that all of them wait for, so its members sleep,
+// longer and longer.
 inline void gpsh_emu_give_way(uint32_t misses)
 {
     const uint32_t patience = 32, shortest_us = 20, most_doublings = 4;
-    if (misses < patience || __atomic_load_n(&gpsh_emu_running, __ATOMIC_RELAXED) <= 2 * gpsh_emu_cores()) {
+    if (misses < patience ||
+        __atomic_load_n(&gpsh_emu_running, __ATOMIC_RELAXED) <= 2 * gpsh_emu_cores()) {
         sched_yield();
         return;
     }
     uint32_t doublings = (misses - patience) / 4;
-    struct timespec nap = {0, (long)(shortest_us << (doublings < most_doublings ? doublings : most_doublings)) * 1000};
+    struct timespec nap = {
+        0, (long)(shortest_us << (doublings < most_doublings ? doublings : most_doublings)) * 1000};
     nanosleep(&nap, NULL);
 }
 
-// A barrier whose threads may leave for good (a thread that returned from its kernel no longer counts, as on a GPU).
+// A barrier whose threads may leave for good (a thread that returned from its kernel no longer
+// counts, as on a GPU).
 struct gpsh_emu_barrier {
     std::mutex lock;
     unsigned members = 0, arrived = 0;
     uint32_t generation = 0, sleepers = 0;
 
-    // With the lock held. Who goes to sleep says so first and then sees the new generation, or is seen here.
+    // With the lock held. Who goes to sleep says so first and then sees the new generation, or is
+    // seen here.
     void release()
     {
         arrived = 0;
@@ -107,7 +116,8 @@ struct gpsh_emu_barrier {
         if (last)
             release();
         lock.unlock();
-        for (int yields = 0; !last && __atomic_load_n(&generation, __ATOMIC_ACQUIRE) == mine; yields++) {
+        for (int yields = 0; !last && __atomic_load_n(&generation, __ATOMIC_ACQUIRE) == mine;
+             yields++) {
             if (yields < 8) {
                 sched_yield();
                 continue;
@@ -153,7 +163,8 @@ inline thread_local dim3 blockDim, gridDim;
 inline thread_local gpsh_emu_block *gpsh_emu_current_block;
 inline thread_local unsigned gpsh_emu_thread; // linear number in the block
 
-// True in a thread that runs a kernel right now: headers that map one name to host or device calls ask it.
+// True in a thread that runs a kernel right now: headers that map one name to host or device calls
+// ask it.
 inline bool gpushmem_emu_in_kernel(void)
 {
     return gpsh_emu_current_block != nullptr;
@@ -213,7 +224,8 @@ template <typename T> inline T atomicCAS(T *word, T compare, T value)
     return compare;
 }
 
-// Memory shared by the block's threads, one object per declaration (`key`); uninitialised, as on a GPU.
+// Memory shared by the block's threads, one object per declaration (`key`); uninitialised, as on a
+// GPU.
 inline void *gpsh_emu_shared(const void *key, size_t bytes)
 {
     gpsh_emu_block *block = gpsh_emu_current_block;
@@ -224,9 +236,10 @@ inline void *gpsh_emu_shared(const void *key, size_t bytes)
     return memory;
 }
 
-#define GPUSHMEM_SHARED(type, name, count)                                                                             \
-    static char gpsh_shared_key_##name;                                                                                \
-    type *const name = static_cast<type *>(gpsh_emu_shared(&gpsh_shared_key_##name, sizeof(type) * (count)))
+#define GPUSHMEM_SHARED(type, name, count)                                                         \
+    static char gpsh_shared_key_##name;                                                            \
+    type *const name =                                                                             \
+        static_cast<type *>(gpsh_emu_shared(&gpsh_shared_key_##name, sizeof(type) * (count)))
 
 // ---- Launches and streams ----
 
@@ -238,12 +251,14 @@ struct gpsh_emu_launch {
     gpushmem_stream_t stream;
 
     gpsh_emu_launch(dim3 g, dim3 b, std::function<void()> f, gpushmem_stream_t s)
-        : grid(g), block(b), body(std::move(f)), blocks((size_t)g.x * g.y * g.z), remaining(0), stream(s)
+        : grid(g), block(b), body(std::move(f)), blocks((size_t)g.x * g.y * g.z), remaining(0),
+          stream(s)
     {
         unsigned threads = b.x * b.y * b.z;
         for (size_t i = 0; i < blocks.size(); i++) {
             gpsh_emu_block &one = blocks[i];
-            one.index = uint3{(unsigned)(i % g.x), (unsigned)(i / g.x % g.y), (unsigned)(i / g.x / g.y)};
+            one.index =
+                uint3{(unsigned)(i % g.x), (unsigned)(i / g.x % g.y), (unsigned)(i / g.x / g.y)};
             one.barrier.members = threads;
             one.warps = std::vector<gpsh_emu_warp>((threads + warpSize - 1) / warpSize);
             for (unsigned t = 0; t < threads; t++)
@@ -255,7 +270,8 @@ struct gpsh_emu_launch {
 // What gpushmem_stream_t points to. On a GPU the same name is CUDA's.
 struct CUstream_st {
     std::vector<gpsh_emu_launch *> queue; // the first one runs
-    size_t reserved = 0;                  // workers set aside: the threads of its largest launch since it was last empty
+    // workers set aside: the threads of its largest launch since it was last empty
+    size_t reserved = 0;
 };
 
 // One thread of the pool. It sleeps until `work` has a launch for it.
@@ -270,9 +286,10 @@ struct gpsh_emu_pool {
     pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     pthread_cond_t idle_stream = PTHREAD_COND_INITIALIZER;
     std::vector<gpsh_emu_worker *> idle;
-    size_t running = 0;  // launches begun and not over, or queued
-    size_t workers = 0;  // that exist: at least `reserved`, so a launch whose turn has come finds its threads idle
-    size_t reserved = 0; // by all streams
+    size_t running = 0; // launches begun and not over, or queued
+    // that exist: at least `reserved`, so a launch whose turn has come finds its threads idle
+    size_t workers = 0;
+    size_t reserved = 0;  // by all streams
     CUstream_st standard; // stream NULL
 };
 
@@ -383,11 +400,14 @@ inline void gpsh_emu_begin(gpsh_emu_pool &pool, gpsh_emu_launch *launch)
     }
 }
 
-inline int gpsh_emu_submit(dim3 grid, dim3 block, gpushmem_stream_t stream, std::function<void()> body)
+inline int gpsh_emu_submit(dim3 grid, dim3 block, gpushmem_stream_t stream,
+                           std::function<void()> body)
 {
     uint64_t threads = (uint64_t)grid.x * grid.y * grid.z * block.x * block.y * block.z;
     if (!threads || threads > GPSH_EMU_MAX_THREADS)
-        return gpushmem_launch_refused(GPUSHMEM_ERR_INVALID, "on CPU threads a launch has 1 to 16384 threads, all blocks together");
+        return gpushmem_launch_refused(
+            GPUSHMEM_ERR_INVALID,
+            "on CPU threads a launch has 1 to 16384 threads, all blocks together");
     gpsh_emu_pool &pool = gpsh_emu_the_pool();
     if (!stream)
         stream = &pool.standard;
@@ -407,7 +427,8 @@ inline int gpsh_emu_submit(dim3 grid, dim3 block, gpushmem_stream_t stream, std:
     }
     pthread_mutex_unlock(&pool.lock);
     if (status)
-        return gpushmem_launch_refused(status, "the system has no more threads; launch fewer, or raise the limit (ulimit -u)");
+        return gpushmem_launch_refused(
+            status, "the system has no more threads; launch fewer, or raise the limit (ulimit -u)");
     return 0;
 }
 

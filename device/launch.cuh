@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Starting kernels: on the GPU, or on CPU threads. The same source serves both:
 //
-//   GPUSHMEM_LAUNCH(kernel, grid, block, stream, arguments...)   0 or a negative status; returns at once
-//   gpushmem_launch_wait(stream)                                  until the stream's kernels are done; reports their errors
-//   GPUSHMEM_SHARED(type, name, count)                            in a kernel: `type *name`, memory of the block
+//   GPUSHMEM_LAUNCH(kernel, grid, block, stream, arguments...)   0 or a negative status; returns at
+//   once gpushmem_launch_wait(stream)                                  until the stream's kernels
+//   are done; reports their errors GPUSHMEM_SHARED(type, name, count)                            in
+//   a kernel: `type *name`, memory of the block
 //
-// Launches in one stream run one after the other, different streams run side by side. Stream NULL is the default one.
-// The launch gives the kernel's translation unit the current handle, so that functions without a handle argument work; a
-// program that launches in another way calls gpushmem_device_attach() after gpushmem_init in each file with kernels, or
-// passes the handle as an argument (the only way for kernels loaded as cubin or PTX).
+// Launches in one stream run one after the other, different streams run side by side. Stream NULL
+// is the default one. The launch gives the kernel's translation unit the current handle, so that
+// functions without a handle argument work; a program that launches in another way calls
+// gpushmem_device_attach() after gpushmem_init in each file with kernels, or passes the handle as
+// an argument (the only way for kernels loaded as cubin or PTX).
 #ifndef GPUSHMEM_DEVICE_LAUNCH_CUH
 #define GPUSHMEM_DEVICE_LAUNCH_CUH
 
@@ -25,14 +27,17 @@
 
 #define GPUSHMEM_SHARED(type, name, count) __shared__ type name[count]
 
-// Machines where a GPU reaches all memory of the process (HMM, Grace) may have heaps in host memory.
+// Machines where a GPU reaches all memory of the process (HMM, Grace) may have heaps in host
+// memory.
 static inline bool gpsh_gpu_reaches(const struct gpushmem_dev &dev)
 {
     int device = 0, everything = 0;
     if (dev.flags & GPUSHMEM_DEV_GPU_HEAP)
         return true;
     return cudaGetDevice(&device) == cudaSuccess &&
-           cudaDeviceGetAttribute(&everything, cudaDevAttrPageableMemoryAccess, device) == cudaSuccess && everything;
+           cudaDeviceGetAttribute(&everything, cudaDevAttrPageableMemoryAccess, device) ==
+               cudaSuccess &&
+           everything;
 }
 
 static inline int gpushmem_device_attach(void)
@@ -43,8 +48,10 @@ static inline int gpushmem_device_attach(void)
     if (status || attached == dev.generation)
         return status;
     if (!gpsh_gpu_reaches(dev))
-        return gpushmem_launch_refused(GPUSHMEM_ERR_UNSUPPORTED, "the heap is in host memory, which this GPU's kernels do not reach; "
-                                       "unset GPUSHMEM_HEAP_KIND, or build the program for CPU threads (g++ -xc++)");
+        return gpushmem_launch_refused(
+            GPUSHMEM_ERR_UNSUPPORTED,
+            "the heap is in host memory, which this GPU's kernels do not reach; "
+            "unset GPUSHMEM_HEAP_KIND, or build the program for CPU threads (g++ -xc++)");
     cudaError_t error = cudaMemcpyToSymbol(gpsh_dev_implicit, &dev, sizeof dev);
     if (error != cudaSuccess)
         return gpushmem_launch_refused(GPUSHMEM_ERR_CUDA, cudaGetErrorString(error));
@@ -54,19 +61,24 @@ static inline int gpushmem_device_attach(void)
 
 // Static: it gives the handle to its own translation unit.
 template <typename Kernel, typename... Arguments>
-static int gpsh_launch(Kernel kernel, dim3 grid, dim3 block, gpushmem_stream_t stream, Arguments... arguments)
+static int gpsh_launch(Kernel kernel, dim3 grid, dim3 block, gpushmem_stream_t stream,
+                       Arguments... arguments)
 {
     int status = gpushmem_device_attach();
     if (status)
         return status;
     kernel<<<grid, block, 0, stream>>>(arguments...);
     cudaError_t error = cudaGetLastError();
-    return error == cudaSuccess ? 0 : gpushmem_launch_refused(GPUSHMEM_ERR_CUDA, cudaGetErrorString(error));
+    return error == cudaSuccess
+               ? 0
+               : gpushmem_launch_refused(GPUSHMEM_ERR_CUDA, cudaGetErrorString(error));
 }
 
 static inline int gpushmem_stream_create(gpushmem_stream_t *stream)
 {
-    return cudaStreamCreateWithFlags(stream, cudaStreamNonBlocking) == cudaSuccess ? 0 : GPUSHMEM_ERR_CUDA;
+    return cudaStreamCreateWithFlags(stream, cudaStreamNonBlocking) == cudaSuccess
+               ? 0
+               : GPUSHMEM_ERR_CUDA;
 }
 
 static inline void gpushmem_stream_destroy(gpushmem_stream_t stream)
@@ -83,7 +95,8 @@ static inline int gpushmem_launch_wait(gpushmem_stream_t stream)
 
 #else
 
-// How the library puts an operation into a stream of ours: as a kernel of one thread. And how it waits for all kernels.
+// How the library puts an operation into a stream of ours: as a kernel of one thread. And how it
+// waits for all kernels.
 inline int gpsh_emu_enqueue(gpushmem_stream_t stream, const struct gpushmem_stream_op *op)
 {
     struct gpushmem_dev dev;
@@ -93,7 +106,9 @@ inline int gpsh_emu_enqueue(gpushmem_stream_t stream, const struct gpushmem_stre
         return 0;
     }
     int status = gpushmem_device_handle(&dev);
-    return status ? status : gpsh_emu_submit(1, 1, stream, [=] { gpsh_dev_stream_do(dev, copy, copy.kind); });
+    return status
+               ? status
+               : gpsh_emu_submit(1, 1, stream, [=] { gpsh_dev_stream_do(dev, copy, copy.kind); });
 }
 
 // Asked of the kernel, since touching GPU memory would end the program.
@@ -101,7 +116,8 @@ inline bool gpsh_cpu_reaches(const struct gpushmem_dev &dev)
 {
     char byte;
     struct iovec here = {&byte, 1}, there = {dev.heap, 1};
-    return !(dev.flags & GPUSHMEM_DEV_GPU_HEAP) || process_vm_readv(getpid(), &here, 1, &there, 1, 0) == 1 || errno != EFAULT;
+    return !(dev.flags & GPUSHMEM_DEV_GPU_HEAP) ||
+           process_vm_readv(getpid(), &here, 1, &there, 1, 0) == 1 || errno != EFAULT;
 }
 
 inline int gpushmem_device_attach(void)
@@ -111,8 +127,10 @@ inline int gpushmem_device_attach(void)
     gpushmem_stream_serve(gpsh_emu_enqueue);
     int status = gpushmem_device_handle(&dev);
     if (!status && dev.generation != gpsh_dev_implicit.generation && !gpsh_cpu_reaches(dev))
-        return gpushmem_launch_refused(GPUSHMEM_ERR_UNSUPPORTED, "its kernels run on CPU threads, but the heap is in GPU memory; set "
-                                       "GPUSHMEM_HEAP_KIND=host, or build the program with nvcc");
+        return gpushmem_launch_refused(
+            GPUSHMEM_ERR_UNSUPPORTED,
+            "its kernels run on CPU threads, but the heap is in GPU memory; set "
+            "GPUSHMEM_HEAP_KIND=host, or build the program with nvcc");
     std::lock_guard<std::mutex> guard(lock);
     if (!status && dev.generation != gpsh_dev_implicit.generation) {
         gpsh_emu_wait_all(); // kernels that still run have the old one
@@ -122,7 +140,8 @@ inline int gpushmem_device_attach(void)
 }
 
 template <typename Kernel, typename... Arguments>
-int gpsh_launch(Kernel kernel, dim3 grid, dim3 block, gpushmem_stream_t stream, Arguments... arguments)
+int gpsh_launch(Kernel kernel, dim3 grid, dim3 block, gpushmem_stream_t stream,
+                Arguments... arguments)
 {
     int status = gpushmem_device_attach();
     return status ? status : gpsh_emu_submit(grid, block, stream, [=] { kernel(arguments...); });
@@ -149,6 +168,7 @@ inline int gpushmem_launch_wait(gpushmem_stream_t stream)
 
 #endif
 
-#define GPUSHMEM_LAUNCH(kernel, grid, block, ...) gpsh_launch((kernel), (grid), (block), __VA_ARGS__)
+#define GPUSHMEM_LAUNCH(kernel, grid, block, ...)                                                  \
+    gpsh_launch((kernel), (grid), (block), __VA_ARGS__)
 
 #endif

@@ -20,13 +20,21 @@ GPSH_DEV void gpsh_dev_store_small(void *to, uint64_t value, size_t bytes)
             gpsh_dev_store8_sys((char *)to + i, (uint8_t)(value >> 8 * i));
 }
 
-// Which way a copy goes, and how it accesses words. Puts: from any memory here, which may be local or shared, to a peer.
+// Which way a copy goes, and how it accesses words. Puts: from any memory here, which may be local
+// or shared, to a peer.
 struct gpsh_from_here {
-    template <typename W> static __device__ __forceinline__ W load(const W *from) { return *from; }
-    static __device__ __forceinline__ void store(char *to, uint64_t value, size_t bytes) { gpsh_dev_store_small(to, value, bytes); }
+    template <typename W> static __device__ __forceinline__ W load(const W *from)
+    {
+        return *from;
+    }
+    static __device__ __forceinline__ void store(char *to, uint64_t value, size_t bytes)
+    {
+        gpsh_dev_store_small(to, value, bytes);
+    }
 };
 
-// Gets: from a peer, whose words change without this multiprocessor's cache hearing of it, to any memory here.
+// Gets: from a peer, whose words change without this multiprocessor's cache hearing of it, to any
+// memory here.
 struct gpsh_from_peer {
     template <typename W> static __device__ __forceinline__ W load(const W *from)
     {
@@ -51,10 +59,11 @@ struct gpsh_from_peer {
     }
 };
 
-// Copies word rank, rank + size, ... with LOADS loads in flight, also in the last, incomplete round: over NVLink a load takes
-// 0.7 us, so the bytes in flight are the speed.
+// Copies word rank, rank + size, ... with LOADS loads in flight, also in the last, incomplete
+// round: over NVLink a load takes 0.7 us, so the bytes in flight are the speed.
 template <class From, typename W, int LOADS>
-GPSH_DEV void gpsh_dev_copy_words(char *to, const char *from, size_t words, unsigned rank, unsigned size)
+GPSH_DEV void gpsh_dev_copy_words(char *to, const char *from, size_t words, unsigned rank,
+                                  unsigned size)
 {
     W *t = (W *)to;
     const W *f = (const W *)from;
@@ -84,13 +93,16 @@ GPSH_DEV void gpsh_dev_copy_words(char *to, const char *from, size_t words, unsi
 #if defined(__CUDACC__)
 typedef uint4 gpsh_dev_word128;
 
-// Up to the first address where both sides can be accessed in words of `width`, then words, then what is left.
+// Up to the first address where both sides can be accessed in words of `width`, then words, then
+// what is left.
 template <class From, typename W, int LOADS>
-GPSH_DEV void gpsh_dev_copy_aligned(char *to, const char *from, size_t bytes, unsigned rank, unsigned size)
+GPSH_DEV void gpsh_dev_copy_aligned(char *to, const char *from, size_t bytes, unsigned rank,
+                                    unsigned size)
 {
     size_t head = -(uintptr_t)to & (sizeof(W) - 1);
     head = head < bytes ? head : bytes;
-    size_t words = (bytes - head) / sizeof(W), tail = bytes - head - words * sizeof(W), done = head + words * sizeof(W);
+    size_t words = (bytes - head) / sizeof(W), tail = bytes - head - words * sizeof(W),
+           done = head + words * sizeof(W);
     for (size_t i = rank; i < head; i += size)
         to[i] = From::load(&from[i]);
     gpsh_dev_copy_words<From, W, LOADS>(to + head, from + head, words, rank, size);
@@ -99,7 +111,8 @@ GPSH_DEV void gpsh_dev_copy_aligned(char *to, const char *from, size_t bytes, un
 }
 
 // All threads of the scope take part; no thread waits for another here.
-template <class Scope, class From> GPSH_DEV void gpsh_dev_copy_many(char *to, const char *from, size_t bytes)
+template <class Scope, class From>
+GPSH_DEV void gpsh_dev_copy_many(char *to, const char *from, size_t bytes)
 {
     unsigned rank = Scope::rank(), size = Scope::size();
     uintptr_t apart = (uintptr_t)to ^ (uintptr_t)from;
@@ -114,7 +127,8 @@ template <class Scope, class From> GPSH_DEV void gpsh_dev_copy_many(char *to, co
 }
 #else
 // Each CPU thread copies one piece, in whole cache lines.
-template <class Scope, class From> GPSH_DEV void gpsh_dev_copy_many(char *to, const char *from, size_t bytes)
+template <class Scope, class From>
+GPSH_DEV void gpsh_dev_copy_many(char *to, const char *from, size_t bytes)
 {
     size_t piece = (bytes / Scope::size() + 64) / 64 * 64, first = piece * Scope::rank();
     if (Scope::size() == 1)
@@ -140,7 +154,8 @@ template <class From> GPSH_DEV void gpsh_dev_copy_word(char *to, const char *fro
     From::store(to, value, bytes);
 }
 
-template <class Scope, class From> GPSH_DEV_CALL void gpsh_dev_copy_any(char *to, const char *from, size_t bytes)
+template <class Scope, class From>
+GPSH_DEV_CALL void gpsh_dev_copy_any(char *to, const char *from, size_t bytes)
 {
     if (!gpsh_dev_is_word(to, from, bytes))
         gpsh_dev_copy_many<Scope, From>(to, from, bytes);
@@ -149,7 +164,8 @@ template <class Scope, class From> GPSH_DEV_CALL void gpsh_dev_copy_any(char *to
 }
 
 // Copies to or from a mapped peer. A call, except for the word of a lone thread.
-template <class Scope, class From> GPSH_DEV void gpsh_dev_copy(char *to, const char *from, size_t bytes)
+template <class Scope, class From>
+GPSH_DEV void gpsh_dev_copy(char *to, const char *from, size_t bytes)
 {
     if (Scope::alone && gpsh_dev_is_word(to, from, bytes))
         gpsh_dev_copy_word<From>(to, from, bytes);
@@ -159,11 +175,13 @@ template <class Scope, class From> GPSH_DEV void gpsh_dev_copy(char *to, const c
 
 // n elements of `size` bytes; strides in elements.
 template <class Scope, class From>
-GPSH_DEV void gpsh_dev_copy_strided(char *to, const char *from, ptrdiff_t to_stride, ptrdiff_t from_stride, size_t n, size_t size)
+GPSH_DEV void gpsh_dev_copy_strided(char *to, const char *from, ptrdiff_t to_stride,
+                                    ptrdiff_t from_stride, size_t n, size_t size)
 {
     for (size_t i = Scope::rank(); i < n; i += Scope::size())
         gpsh_dev_copy<gpsh_scope_thread, From>(to + (ptrdiff_t)i * to_stride * (ptrdiff_t)size,
-                                         from + (ptrdiff_t)i * from_stride * (ptrdiff_t)size, size);
+                                               from + (ptrdiff_t)i * from_stride * (ptrdiff_t)size,
+                                               size);
 }
 
 #endif

@@ -12,7 +12,8 @@ enum gpsh_dev_wait_for {
     GPSH_DEV_DONE,    // complete
 };
 
-GPSH_DEV struct gpushmem_command gpsh_dev_command(enum gpushmem_opcode opcode, int pe, const void *remote, const void *local,
+GPSH_DEV struct gpushmem_command gpsh_dev_command(enum gpushmem_opcode opcode, int pe,
+                                                  const void *remote, const void *local,
                                                   uint64_t bytes)
 {
     struct gpushmem_command c = {};
@@ -24,9 +25,10 @@ GPSH_DEV struct gpushmem_command gpsh_dev_command(enum gpushmem_opcode opcode, i
     return c;
 }
 
-// Not waiting, an atomic (or signal) for a PE that is also mapped here is noted: a later fence must wait for it, since the
-// stores behind the fence would overtake it.
-GPSH_DEV void gpsh_dev_submit(const struct gpushmem_dev &dev, struct gpushmem_command command, enum gpsh_dev_wait_for wait)
+// Not waiting, an atomic (or signal) for a PE that is also mapped here is noted: a later fence must
+// wait for it, since the stores behind the fence would overtake it.
+GPSH_DEV void gpsh_dev_submit(const struct gpushmem_dev &dev, struct gpushmem_command command,
+                              enum gpsh_dev_wait_for wait)
 {
     uint64_t index;
     if (wait != GPSH_DEV_NOTHING) {
@@ -40,7 +42,8 @@ GPSH_DEV void gpsh_dev_submit(const struct gpushmem_dev &dev, struct gpushmem_co
         gpsh_dev_max64_relaxed_gpu(ring.mixed, index + 1);
 }
 
-// `bytes` = 1, 2, 4 or 8, whole where the address is aligned: a memcpy whose size is known only now takes single bytes.
+// `bytes` = 1, 2, 4 or 8, whole where the address is aligned: a memcpy whose size is known only now
+// takes single bytes.
 GPSH_DEV uint64_t gpsh_dev_load_small(const void *from, size_t bytes)
 {
     uintptr_t address = (uintptr_t)from;
@@ -58,16 +61,19 @@ GPSH_DEV uint64_t gpsh_dev_load_small(const void *from, size_t bytes)
 }
 
 // The low `bytes` of value: the command carries them, so the call never waits.
-GPSH_DEV void gpsh_dev_ring_put_value(const struct gpushmem_dev &dev, void *to, uint64_t value, size_t bytes, int pe)
+GPSH_DEV void gpsh_dev_ring_put_value(const struct gpushmem_dev &dev, void *to, uint64_t value,
+                                      size_t bytes, int pe)
 {
     struct gpushmem_command c = gpsh_dev_command(GPUSHMEM_CMD_PUT_INLINE, pe, to, nullptr, bytes);
     c.operand = value;
     gpsh_dev_submit(dev, c, GPSH_DEV_NOTHING);
 }
 
-GPSH_DEV uint64_t gpsh_dev_ring_get_value(const struct gpushmem_dev &dev, const void *from, size_t bytes, int pe);
+GPSH_DEV uint64_t gpsh_dev_ring_get_value(const struct gpushmem_dev &dev, const void *from,
+                                          size_t bytes, int pe);
 
-// Local and shared memory of a GPU: no proxy and no NIC reaches it, so its bytes travel in the commands themselves.
+// Local and shared memory of a GPU: no proxy and no NIC reaches it, so its bytes travel in the
+// commands themselves.
 GPSH_DEV bool gpsh_dev_is_private(const void *address)
 {
 #if defined(__CUDA_ARCH__)
@@ -84,10 +90,12 @@ GPSH_DEV size_t gpsh_dev_private_piece(size_t left)
 
 GPSH_DEV_CALL void gpsh_dev_ring_fence(const struct gpushmem_dev &dev, int pe)
 {
-    gpsh_dev_submit(dev, gpsh_dev_command(GPUSHMEM_CMD_FENCE, pe, nullptr, nullptr, 0), GPSH_DEV_NOTHING);
+    gpsh_dev_submit(dev, gpsh_dev_command(GPUSHMEM_CMD_FENCE, pe, nullptr, nullptr, 0),
+                    GPSH_DEV_NOTHING);
 }
 
-GPSH_DEV_CALL void gpsh_dev_ring_put_private(const struct gpushmem_dev &dev, char *to, const char *from, size_t bytes, int pe)
+GPSH_DEV_CALL void gpsh_dev_ring_put_private(const struct gpushmem_dev &dev, char *to,
+                                             const char *from, size_t bytes, int pe)
 {
     for (size_t at = 0, n; at < bytes; at += n) {
         n = gpsh_dev_private_piece(bytes - at);
@@ -95,7 +103,8 @@ GPSH_DEV_CALL void gpsh_dev_ring_put_private(const struct gpushmem_dev &dev, cha
     }
 }
 
-GPSH_DEV_CALL void gpsh_dev_ring_get_private(const struct gpushmem_dev &dev, char *to, const char *from, size_t bytes, int pe)
+GPSH_DEV_CALL void gpsh_dev_ring_get_private(const struct gpushmem_dev &dev, char *to,
+                                             const char *from, size_t bytes, int pe)
 {
     for (size_t at = 0, n; at < bytes; at += n) {
         n = gpsh_dev_private_piece(bytes - at);
@@ -104,9 +113,11 @@ GPSH_DEV_CALL void gpsh_dev_ring_get_private(const struct gpushmem_dev &dev, cha
     }
 }
 
-GPSH_DEV_CALL void gpsh_dev_ring_put(const struct gpushmem_dev &dev, void *to, const void *from, size_t bytes, int pe, bool blocking)
+GPSH_DEV_CALL void gpsh_dev_ring_put(const struct gpushmem_dev &dev, void *to, const void *from,
+                                     size_t bytes, int pe, bool blocking)
 {
-    if (bytes == 8 || bytes == 4 || bytes == 2 || bytes == 1) { // a load is quicker than the fence that a pointer wants
+    // a load is quicker than the fence that a pointer wants
+    if (bytes == 8 || bytes == 4 || bytes == 2 || bytes == 1) {
         gpsh_dev_ring_put_value(dev, to, gpsh_dev_load_small(from, bytes), bytes, pe);
         return;
     }
@@ -114,20 +125,24 @@ GPSH_DEV_CALL void gpsh_dev_ring_put(const struct gpushmem_dev &dev, void *to, c
         gpsh_dev_ring_put_private(*dev.self, (char *)to, (const char *)from, bytes, pe);
         return;
     }
-    gpsh_dev_submit(dev, gpsh_dev_command(GPUSHMEM_CMD_PUT, pe, to, from, bytes), blocking ? GPSH_DEV_SOURCE : GPSH_DEV_NOTHING);
+    gpsh_dev_submit(dev, gpsh_dev_command(GPUSHMEM_CMD_PUT, pe, to, from, bytes),
+                    blocking ? GPSH_DEV_SOURCE : GPSH_DEV_NOTHING);
 }
 
-GPSH_DEV_CALL void gpsh_dev_ring_get(const struct gpushmem_dev &dev, void *to, const void *from, size_t bytes, int pe, bool blocking)
+GPSH_DEV_CALL void gpsh_dev_ring_get(const struct gpushmem_dev &dev, void *to, const void *from,
+                                     size_t bytes, int pe, bool blocking)
 {
     if (gpsh_dev_is_private(to)) {
         gpsh_dev_ring_get_private(*dev.self, (char *)to, (const char *)from, bytes, pe);
         return;
     }
-    gpsh_dev_submit(dev, gpsh_dev_command(GPUSHMEM_CMD_GET, pe, from, to, bytes), blocking ? GPSH_DEV_DONE : GPSH_DEV_NOTHING);
+    gpsh_dev_submit(dev, gpsh_dev_command(GPUSHMEM_CMD_GET, pe, from, to, bytes),
+                    blocking ? GPSH_DEV_DONE : GPSH_DEV_NOTHING);
 }
 
 // Up to 8 bytes, as the low bytes of the result; 0 if it failed.
-GPSH_DEV uint64_t gpsh_dev_ring_get_value(const struct gpushmem_dev &dev, const void *from, size_t bytes, int pe)
+GPSH_DEV uint64_t gpsh_dev_ring_get_value(const struct gpushmem_dev &dev, const void *from,
+                                          size_t bytes, int pe)
 {
     uint64_t value = 0;
     struct gpushmem_command c = gpsh_dev_command(GPUSHMEM_CMD_GET, pe, from, nullptr, bytes);
@@ -136,16 +151,20 @@ GPSH_DEV uint64_t gpsh_dev_ring_get_value(const struct gpushmem_dev &dev, const 
 }
 
 // n elements of `size` bytes, strides in elements; target (destination) first.
-GPSH_DEV_CALL void gpsh_dev_ring_strided(const struct gpushmem_dev &dev, enum gpushmem_opcode opcode, const void *remote,
-                                    const void *local, ptrdiff_t target_stride, ptrdiff_t source_stride, size_t n, size_t size,
-                                    int pe)
+GPSH_DEV_CALL void gpsh_dev_ring_strided(const struct gpushmem_dev &dev,
+                                         enum gpushmem_opcode opcode, const void *remote,
+                                         const void *local, ptrdiff_t target_stride,
+                                         ptrdiff_t source_stride, size_t n, size_t size, int pe)
 {
     if (gpsh_dev_is_private(local)) {
         bool put = opcode == GPUSHMEM_CMD_IPUT;
-        ptrdiff_t far = put ? target_stride : source_stride, near = put ? source_stride : target_stride;
+        ptrdiff_t far = put ? target_stride : source_stride,
+                  near = put ? source_stride : target_stride;
         for (size_t i = 0; i < n; i++) {
-            char *r = (char *)remote + (ptrdiff_t)i * far * (ptrdiff_t)size, *l = (char *)local + (ptrdiff_t)i * near * (ptrdiff_t)size;
-            put ? gpsh_dev_ring_put_private(*dev.self, r, l, size, pe) : gpsh_dev_ring_get_private(*dev.self, l, r, size, pe);
+            char *r = (char *)remote + (ptrdiff_t)i * far * (ptrdiff_t)size,
+                 *l = (char *)local + (ptrdiff_t)i * near * (ptrdiff_t)size;
+            put ? gpsh_dev_ring_put_private(*dev.self, r, l, size, pe)
+                : gpsh_dev_ring_get_private(*dev.self, l, r, size, pe);
         }
         return;
     }
@@ -156,8 +175,9 @@ GPSH_DEV_CALL void gpsh_dev_ring_strided(const struct gpushmem_dev &dev, enum gp
     gpsh_dev_submit(dev, c, opcode == GPUSHMEM_CMD_IPUT ? GPSH_DEV_SOURCE : GPSH_DEV_DONE);
 }
 
-GPSH_DEV_CALL void gpsh_dev_ring_put_signal(const struct gpushmem_dev &dev, void *to, const void *from, size_t bytes,
-                                            uint64_t *signal, uint64_t value, int op, int pe, bool blocking)
+GPSH_DEV_CALL void gpsh_dev_ring_put_signal(const struct gpushmem_dev &dev, void *to,
+                                            const void *from, size_t bytes, uint64_t *signal,
+                                            uint64_t value, int op, int pe, bool blocking)
 {
     struct gpushmem_command c = gpsh_dev_command(GPUSHMEM_CMD_PUT_SIGNAL, pe, to, from, bytes);
     if (bytes && gpsh_dev_is_private(from)) {
@@ -172,8 +192,9 @@ GPSH_DEV_CALL void gpsh_dev_ring_put_signal(const struct gpushmem_dev &dev, void
 }
 
 // Atomic on `width` = 4 or 8 bytes; the previous value if `fetch`.
-GPSH_DEV uint64_t gpsh_dev_ring_amo(const struct gpushmem_dev &dev, enum gpushmem_amo amo, void *target, size_t width,
-                                    uint64_t operand, uint64_t compare, int pe, bool fetch)
+GPSH_DEV uint64_t gpsh_dev_ring_amo(const struct gpushmem_dev &dev, enum gpushmem_amo amo,
+                                    void *target, size_t width, uint64_t operand, uint64_t compare,
+                                    int pe, bool fetch)
 {
     uint64_t value = 0;
     struct gpushmem_command c = gpsh_dev_command(GPUSHMEM_CMD_AMO, pe, target, nullptr, width);
@@ -187,24 +208,26 @@ GPSH_DEV uint64_t gpsh_dev_ring_amo(const struct gpushmem_dev &dev, enum gpushme
     return gpsh_dev_push_and_wait(dev, c, &value) ? 0 : value;
 }
 
-// Asks a ring to say when everything that it was given for this PE before is complete: what completed_pe will reach then, or 0 if
-// the command could not be written (recorded).
-GPSH_DEV_CALL uint64_t gpsh_dev_ask_quiet_pe(const struct gpushmem_dev &dev, uint32_t number, int pe)
+// Asks a ring to say when everything that it was given for this PE before is complete: what
+// completed_pe will reach then, or 0 if the command could not be written (recorded).
+GPSH_DEV_CALL uint64_t gpsh_dev_ask_quiet_pe(const struct gpushmem_dev &dev, uint32_t number,
+                                             int pe)
 {
     uint64_t index;
     struct gpushmem_command c = gpsh_dev_command(GPUSHMEM_CMD_QUIET_PE, pe, nullptr, nullptr, 0);
     return gpsh_dev_push(dev, gpsh_dev_ring_at(dev, number), c, &index) ? 0 : index + 1;
 }
 
-GPSH_DEV_CALL int gpsh_dev_await_quiet_pe(const struct gpushmem_dev &dev, uint32_t number, int pe, uint64_t answer)
+GPSH_DEV_CALL int gpsh_dev_await_quiet_pe(const struct gpushmem_dev &dev, uint32_t number, int pe,
+                                          uint64_t answer)
 {
     const struct gpushmem_ring ring = gpsh_dev_ring_at(dev, number);
     return gpsh_dev_await_answer(dev, ring, &ring.completed_pe[pe], answer);
 }
 
-// Everything written into any ring for this PE is complete. A look at the host's count often tells that nothing is under way at
-// all, and is over before a round trip in a network would be; only then the proxy is asked. Four rings are looked at, and asked,
-// at once.
+// Everything written into any ring for this PE is complete. A look at the host's count often tells
+// that nothing is under way at all, and is over before a round trip in a network would be; only
+// then the proxy is asked. Four rings are looked at, and asked, at once.
 GPSH_DEV_CALL void gpsh_dev_ring_quiet_pe(const struct gpushmem_dev &dev, int pe)
 {
     for (uint32_t first = 0; first < dev.n_rings; first += GPSH_DEV_AT_ONCE) {

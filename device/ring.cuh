@@ -15,7 +15,8 @@ GPSH_DEV struct gpushmem_ring gpsh_dev_ring_at(const struct gpushmem_dev &dev, u
     return ring;
 }
 
-// All threads of a block share a ring: then a fence by one of them covers what the others did before a __syncthreads.
+// All threads of a block share a ring: then a fence by one of them covers what the others did
+// before a __syncthreads.
 GPSH_DEV struct gpushmem_ring gpsh_dev_ring(const struct gpushmem_dev &dev)
 {
     return gpsh_dev_ring_at(dev, gpsh_dev_block_number() % dev.n_rings);
@@ -30,7 +31,8 @@ struct gpsh_dev_count {
     uint32_t *asking;     // device memory: not 0 while somebody asks the host
 };
 
-// Whether the host is asked even though somebody else is at it: so nobody depends on that one for ever.
+// Whether the host is asked even though somebody else is at it: so nobody depends on that one for
+// ever.
 #if defined(__CUDACC__)
 enum { GPSH_DEV_PATIENCE = 4096 };
 #else
@@ -40,17 +42,21 @@ enum { GPSH_DEV_PATIENCE = 16 };
 // The host's count, and the ring's error.
 GPSH_DEV int gpsh_dev_look(const struct gpsh_dev_count &count, uint64_t *now)
 {
-    struct gpushmem_reply pair = gpsh_dev_load_reply((const struct gpushmem_reply *)count.host); // 16 bytes at once
+    // 16 bytes at once
+    struct gpushmem_reply pair = gpsh_dev_load_reply((const struct gpushmem_reply *)count.host);
     *now = pair.low;
     return (int)(int32_t)(uint32_t)pair.high;
 }
 
-// One look, by one thread at a time, which refreshes the copy in device memory. Thousands of threads that ask themselves need
-// the whole PCIe bandwidth for it, and their exchanges on one word the whole L2 slice: so the word is read first, and of the
-// threads of a warp that are here together one tries. If the host was asked, *now is its answer; returned is the ring's error.
-GPSH_DEV int gpsh_dev_ask(const struct gpsh_dev_count &count, uint32_t attempt, uint32_t taken, uint64_t *now)
+// One look, by one thread at a time, which refreshes the copy in device memory. Thousands of
+// threads that ask themselves need the whole PCIe bandwidth for it, and their exchanges on one word
+// the whole L2 slice: so the word is read first, and of the threads of a warp that are here
+// together one tries. If the host was asked, *now is its answer; returned is the ring's error.
+GPSH_DEV int gpsh_dev_ask(const struct gpsh_dev_count &count, uint32_t attempt, uint32_t taken,
+                          uint64_t *now)
 {
-    bool mine = !taken && gpsh_dev_is_first_here() && !gpsh_dev_exchange32_relaxed_gpu(count.asking, 1);
+    bool mine =
+        !taken && gpsh_dev_is_first_here() && !gpsh_dev_exchange32_relaxed_gpu(count.asking, 1);
     if (!mine && attempt % GPSH_DEV_PATIENCE != GPSH_DEV_PATIENCE - 1) {
         gpsh_dev_nap();
         return 0;
@@ -58,13 +64,15 @@ GPSH_DEV int gpsh_dev_ask(const struct gpsh_dev_count &count, uint32_t attempt, 
     int error = gpsh_dev_look(count, now);
     gpsh_dev_max64_relaxed_gpu(count.seen, *now);
     if (mine)
-        gpsh_dev_store32_relaxed_gpu(count.asking, 0); // only keeps others from asking too: no order is needed
+        gpsh_dev_store32_relaxed_gpu(count.asking,
+                                     0); // only keeps others from asking too: no order is needed
     return error;
 }
 
-// Waits until the count is at least `least`; the caller has just seen that its copy is below. A closed ring's error reaches
-// everybody in turn: each asks in the end.
-GPSH_DEV int gpsh_dev_await_count(struct gpsh_dev_count count, uint64_t least, struct gpsh_dev_wait wait)
+// Waits until the count is at least `least`; the caller has just seen that its copy is below. A
+// closed ring's error reaches everybody in turn: each asks in the end.
+GPSH_DEV int gpsh_dev_await_count(struct gpsh_dev_count count, uint64_t least,
+                                  struct gpsh_dev_wait wait)
 {
     uint64_t now = 0;
     for (uint32_t taken = 0;; taken = gpsh_dev_load32_relaxed_gpu(count.asking)) {
@@ -99,9 +107,10 @@ struct gpsh_dev_slot {
     uint64_t seen;
 };
 
-// The ring's address is the same for the whole warp, so the compiler merges the adds of its threads into one, and a warp
-// reserves consecutive slots. Each thread waits for its own slot only: no reservation is larger than a ring. Both accesses are
-// under way at once; an old count is on the safe side.
+// The ring's address is the same for the whole warp, so the compiler merges the adds of its threads
+// into one, and a warp reserves consecutive slots. Each thread waits for its own slot only: no
+// reservation is larger than a ring. Both accesses are under way at once; an old count is on the
+// safe side.
 GPSH_DEV struct gpsh_dev_slot gpsh_dev_reserve(const struct gpushmem_ring &ring)
 {
     uint64_t seen = gpsh_dev_load64_relaxed_gpu(ring.consumed_seen);
@@ -114,8 +123,9 @@ GPSH_DEV void gpsh_dev_shut_ring(const struct gpushmem_ring &ring)
     gpsh_dev_max64_relaxed_gpu(ring.head, GPUSHMEM_RING_LOST);
 }
 
-// The caller leaves the slot that it reserved unwritten, since it waited too long for room: no command behind it is ever read.
-// The proxy goes on up to there; whoever waits for any command of the ring is told.
+// The caller leaves the slot that it reserved unwritten, since it waited too long for room: no
+// command behind it is ever read. The proxy goes on up to there; whoever waits for any command of
+// the ring is told.
 GPSH_DEV void gpsh_dev_lose_ring(const struct gpushmem_ring &ring)
 {
     gpsh_dev_store32_release_sys(&ring.status->lost, 1);
@@ -124,11 +134,13 @@ GPSH_DEV void gpsh_dev_lose_ring(const struct gpushmem_ring &ring)
 }
 
 // The copy says that the ring is full: asks the host.
-GPSH_DEV_CALL int gpsh_dev_await_room_late(const struct gpushmem_dev &dev, uint32_t number, uint64_t index, int pe)
+GPSH_DEV_CALL int gpsh_dev_await_room_late(const struct gpushmem_dev &dev, uint32_t number,
+                                           uint64_t index, int pe)
 {
     const struct gpushmem_ring ring = gpsh_dev_ring_at(dev, number);
     uint64_t entries = (uint64_t)1 << ring.entries_log2;
-    int status = gpsh_dev_await_count(gpsh_dev_consumed(ring), index - entries + 1, gpsh_dev_wait_begin(dev));
+    int status = gpsh_dev_await_count(gpsh_dev_consumed(ring), index - entries + 1,
+                                      gpsh_dev_wait_begin(dev));
     if (!status)
         return 0;
     if (status == GPUSHMEM_ERR_TIMEOUT)
@@ -138,17 +150,21 @@ GPSH_DEV_CALL int gpsh_dev_await_room_late(const struct gpushmem_dev &dev, uint3
     return status;
 }
 
-// The slot may be written. Nearly always the copy says so. Relaxed: our stores depend on the branch, none goes ahead.
-GPSH_DEV int gpsh_dev_await_room(const struct gpushmem_dev &dev, const struct gpushmem_ring &ring, struct gpsh_dev_slot slot, int pe)
+// The slot may be written. Nearly always the copy says so. Relaxed: our stores depend on the
+// branch, none goes ahead.
+GPSH_DEV int gpsh_dev_await_room(const struct gpushmem_dev &dev, const struct gpushmem_ring &ring,
+                                 struct gpsh_dev_slot slot, int pe)
 {
     if (slot.index < slot.seen + ((uint64_t)1 << ring.entries_log2))
         return 0;
     return gpsh_dev_await_room_late(*dev.self, ring.number, slot.index, pe);
 }
 
-// Behind it what the command describes in memory is visible to who executes it; commands that carry all they need go without.
-// GPU scope is enough for payload in GPU memory, which the NIC reads through that GPU's coherence point.
-GPSH_DEV void gpsh_dev_fence_payload(const struct gpushmem_dev &dev, const struct gpushmem_command &command)
+// Behind it what the command describes in memory is visible to who executes it; commands that carry
+// all they need go without. GPU scope is enough for payload in GPU memory, which the NIC reads
+// through that GPU's coherence point.
+GPSH_DEV void gpsh_dev_fence_payload(const struct gpushmem_dev &dev,
+                                     const struct gpushmem_command &command)
 {
     if (!command.local)
         return;
@@ -158,7 +174,8 @@ GPSH_DEV void gpsh_dev_fence_payload(const struct gpushmem_dev &dev, const struc
         gpsh_dev_fence_gpu();
 }
 
-GPSH_DEV void gpsh_dev_write_slot(const struct gpushmem_ring &ring, uint64_t index, const struct gpushmem_command &command)
+GPSH_DEV void gpsh_dev_write_slot(const struct gpushmem_ring &ring, uint64_t index,
+                                  const struct gpushmem_command &command)
 {
     uint64_t words[GPUSHMEM_COMMAND_WORDS];
     gpushmem_command_pack(&command, gpushmem_ring_lap(index, ring.entries_log2), words);
@@ -170,8 +187,8 @@ GPSH_DEV void gpsh_dev_write_slot(const struct gpushmem_ring &ring, uint64_t ind
 #endif
 }
 
-GPSH_DEV int gpsh_dev_write(const struct gpushmem_dev &dev, const struct gpushmem_ring &ring, struct gpsh_dev_slot slot,
-                            const struct gpushmem_command &command)
+GPSH_DEV int gpsh_dev_write(const struct gpushmem_dev &dev, const struct gpushmem_ring &ring,
+                            struct gpsh_dev_slot slot, const struct gpushmem_command &command)
 {
     int status = gpsh_dev_await_room(dev, ring, slot, command.pe);
     if (status)
@@ -181,8 +198,8 @@ GPSH_DEV int gpsh_dev_write(const struct gpushmem_dev &dev, const struct gpushme
     return 0;
 }
 
-GPSH_DEV int gpsh_dev_push(const struct gpushmem_dev &dev, const struct gpushmem_ring &ring, const struct gpushmem_command &command,
-                           uint64_t *index)
+GPSH_DEV int gpsh_dev_push(const struct gpushmem_dev &dev, const struct gpushmem_ring &ring,
+                           const struct gpushmem_command &command, uint64_t *index)
 {
     struct gpsh_dev_slot slot = gpsh_dev_reserve(ring);
     *index = slot.index;
@@ -193,15 +210,20 @@ GPSH_DEV int gpsh_dev_push(const struct gpushmem_dev &dev, const struct gpushmem
 
 struct gpsh_dev_claim {
     uint32_t slot;
-    uint32_t nonce; // one more than the slot's last, so that an old answer never matches; 0: the slot is taken
-    uint32_t last;  // the owner word as it was
+    // one more than the slot's last, so that an old answer never matches; 0: the slot is taken
+    uint32_t nonce;
+    uint32_t last; // the owner word as it was
 };
 
 GPSH_DEV struct gpsh_dev_claim gpsh_dev_claim_reply(const struct gpushmem_dev &dev, uint32_t number)
 {
     uint32_t slot = number & ((1u << dev.replies_log2) - 1);
     uint32_t last = gpsh_dev_exchange32_relaxed_gpu(&dev.reply_owners[slot], GPUSHMEM_REPLY_BUSY);
-    return {slot, last > GPUSHMEM_REPLY_NONCE ? 0 : last == (GPUSHMEM_REPLY_NONCE) ? 1 : last + 1, last};
+    return {slot,
+            last > GPUSHMEM_REPLY_NONCE      ? 0
+            : last == (GPUSHMEM_REPLY_NONCE) ? 1
+                                             : last + 1,
+            last};
 }
 
 // A claim that is not used: the slot is as it was.
@@ -211,13 +233,16 @@ GPSH_DEV void gpsh_dev_unclaim_reply(const struct gpushmem_dev &dev, struct gpsh
         gpsh_dev_store32_relaxed_gpu(&dev.reply_owners[claim.slot], claim.last);
 }
 
-// Whether a claim may succeed. A slot that was left becomes free here: of those who see its answer, who takes the mark off.
+// Whether a claim may succeed. A slot that was left becomes free here: of those who see its answer,
+// who takes the mark off.
 GPSH_DEV bool gpsh_dev_reply_is_free(const struct gpushmem_dev &dev, uint32_t slot)
 {
     uint32_t owner = gpsh_dev_load32_relaxed_gpu(&dev.reply_owners[slot]);
     if (owner <= GPUSHMEM_REPLY_NONCE)
         return true;
-    if (owner == GPUSHMEM_REPLY_BUSY || !gpushmem_reply_ready(gpsh_dev_load_reply(&dev.replies[slot]), owner & GPUSHMEM_REPLY_NONCE))
+    if (owner == GPUSHMEM_REPLY_BUSY ||
+        !gpushmem_reply_ready(gpsh_dev_load_reply(&dev.replies[slot]),
+                              owner & GPUSHMEM_REPLY_NONCE))
         return false;
     uint32_t found = gpsh_dev_exchange32_relaxed_gpu(&dev.reply_owners[slot], GPUSHMEM_REPLY_BUSY);
     gpsh_dev_unclaim_reply(dev, {slot, 0, found == owner ? owner & GPUSHMEM_REPLY_NONCE : found});
@@ -231,7 +256,8 @@ struct gpsh_dev_answer {
 };
 
 // Waits for the answer and gives the reply slot back.
-GPSH_DEV_CALL struct gpsh_dev_answer gpsh_dev_await_reply(const struct gpushmem_dev &dev, uint32_t number, struct gpsh_dev_claim claim)
+GPSH_DEV_CALL struct gpsh_dev_answer
+gpsh_dev_await_reply(const struct gpushmem_dev &dev, uint32_t number, struct gpsh_dev_claim claim)
 {
     gpsh_dev_let_it_travel();
     const struct gpushmem_reply *slot = &dev.replies[claim.slot];
@@ -240,8 +266,10 @@ GPSH_DEV_CALL struct gpsh_dev_answer gpsh_dev_await_reply(const struct gpushmem_
     for (;;) {
         struct gpushmem_reply reply = gpsh_dev_load_reply(slot);
         if (gpushmem_reply_ready(reply, claim.nonce)) {
-            gpsh_dev_fence_acquire_sys(); // what was fetched into memory is visible behind the answer
-            gpsh_dev_store32_relaxed_gpu(&dev.reply_owners[claim.slot], claim.nonce); // it depends on what was read
+            // what was fetched into memory is visible behind the answer
+            gpsh_dev_fence_acquire_sys();
+            // it depends on what was read
+            gpsh_dev_store32_relaxed_gpu(&dev.reply_owners[claim.slot], claim.nonce);
             int status = reply.low & GPUSHMEM_REPLY_FAILED ? (int)(int32_t)(uint32_t)reply.low : 0;
             return {(reply.high & 0xffffffffu) << 32 | (reply.low & 0xffffffffu), status, true};
         }
@@ -249,16 +277,19 @@ GPSH_DEV_CALL struct gpsh_dev_answer gpsh_dev_await_reply(const struct gpushmem_
         if (!status)
             status = gpsh_dev_spin(&wait, false);
         if (status == GPUSHMEM_ERR_RING)
-            gpsh_dev_shut_ring(gpsh_dev_ring_at(dev, number)); // each further command would cost a reply slot
-        if (status) { // the proxy may still write into the slot
-            gpsh_dev_store32_relaxed_gpu(&dev.reply_owners[claim.slot], claim.nonce | GPUSHMEM_REPLY_LEFT);
+            gpsh_dev_shut_ring(
+                gpsh_dev_ring_at(dev, number)); // each further command would cost a reply slot
+        if (status) {                           // the proxy may still write into the slot
+            gpsh_dev_store32_relaxed_gpu(&dev.reply_owners[claim.slot],
+                                         claim.nonce | GPUSHMEM_REPLY_LEFT);
             return {0, status, false};
         }
     }
 }
 
 // The command with its claim; without one, a NOP.
-GPSH_DEV struct gpushmem_command gpsh_dev_with_reply(struct gpushmem_command command, struct gpsh_dev_claim claim)
+GPSH_DEV struct gpushmem_command gpsh_dev_with_reply(struct gpushmem_command command,
+                                                     struct gpsh_dev_claim claim)
 {
     command.opcode = claim.nonce ? command.opcode : (uint8_t)GPUSHMEM_CMD_NOP;
     command.flags = claim.nonce ? command.flags | GPUSHMEM_CMD_REPLY : 0;
@@ -266,9 +297,9 @@ GPSH_DEV struct gpushmem_command gpsh_dev_with_reply(struct gpushmem_command com
     return command;
 }
 
-// Looks for a reply slot that seems free, from the next one on, and claims none: threads of a warp may be held up where branches
-// join until all of them are there, so nobody may leave this loop with something that others need. Its number, or a negative
-// status.
+// Looks for a reply slot that seems free, from the next one on, and claims none: threads of a warp
+// may be held up where branches join until all of them are there, so nobody may leave this loop
+// with something that others need. Its number, or a negative status.
 GPSH_DEV_CALL int gpsh_dev_find_reply(const struct gpushmem_dev &dev, struct gpsh_dev_claim failed)
 {
     struct gpsh_dev_wait wait = gpsh_dev_wait_begin(dev);
@@ -284,10 +315,12 @@ GPSH_DEV_CALL int gpsh_dev_find_reply(const struct gpushmem_dev &dev, struct gps
     }
 }
 
-// Pushes a command and waits for its answer; `value` is left alone on failure (the first failure is recorded). The claim of a
-// reply slot and the reservation in the ring go out together. A thread must not sit on a reserved ring slot while it looks for
-// a reply slot (whose owner may be behind it in the ring): if its claim fails it gives the ring slot away as a NOP.
-GPSH_DEV int gpsh_dev_push_and_wait(const struct gpushmem_dev &dev, const struct gpushmem_command &command, uint64_t *value)
+// Pushes a command and waits for its answer; `value` is left alone on failure (the first failure is
+// recorded). The claim of a reply slot and the reservation in the ring go out together. A thread
+// must not sit on a reserved ring slot while it looks for a reply slot (whose owner may be behind
+// it in the ring): if its claim fails it gives the ring slot away as a NOP.
+GPSH_DEV int gpsh_dev_push_and_wait(const struct gpushmem_dev &dev,
+                                    const struct gpushmem_command &command, uint64_t *value)
 {
     const struct gpushmem_ring ring = gpsh_dev_ring(dev);
     uint32_t wanted = gpsh_dev_block_number() * gpsh_dev_block_threads() + gpsh_dev_thread_number();
@@ -316,8 +349,8 @@ GPSH_DEV int gpsh_dev_push_and_wait(const struct gpushmem_dev &dev, const struct
 // ---- Completion ----
 
 // Waits until the answer, which few threads look at, is at least `index`.
-GPSH_DEV int gpsh_dev_await_answer(const struct gpushmem_dev &dev, const struct gpushmem_ring &ring, const uint64_t *answer,
-                                   uint64_t index)
+GPSH_DEV int gpsh_dev_await_answer(const struct gpushmem_dev &dev, const struct gpushmem_ring &ring,
+                                   const uint64_t *answer, uint64_t index)
 {
     struct gpsh_dev_wait wait = gpsh_dev_wait_begin(dev);
     gpsh_dev_let_it_travel();
@@ -333,10 +366,13 @@ GPSH_DEV int gpsh_dev_await_answer(const struct gpushmem_dev &dev, const struct 
     return 0;
 }
 
-// Waits until every command of the ring below `index` is complete. The caller fences: then what was fetched is visible.
-GPSH_DEV_CALL int gpsh_dev_await_completed(const struct gpushmem_dev &dev, uint32_t number, uint64_t index)
+// Waits until every command of the ring below `index` is complete. The caller fences: then what was
+// fetched is visible.
+GPSH_DEV_CALL int gpsh_dev_await_completed(const struct gpushmem_dev &dev, uint32_t number,
+                                           uint64_t index)
 {
-    int status = gpsh_dev_await_count(gpsh_dev_completed(gpsh_dev_ring_at(dev, number)), index, gpsh_dev_wait_begin(dev));
+    int status = gpsh_dev_await_count(gpsh_dev_completed(gpsh_dev_ring_at(dev, number)), index,
+                                      gpsh_dev_wait_begin(dev));
     if (status)
         gpsh_dev_fail(dev, status, -1, nullptr, 0);
     return status;
@@ -345,13 +381,16 @@ GPSH_DEV_CALL int gpsh_dev_await_completed(const struct gpushmem_dev &dev, uint3
 // Rings that are looked at at once: the loads of one would wait for those of the other.
 enum { GPSH_DEV_AT_ONCE = 4 };
 
-// Of the rings from `first` on: the head, or 0 if the copy in device memory says that all below it is complete.
-GPSH_DEV void gpsh_dev_rings_under_way(const struct gpushmem_dev &dev, uint32_t first, uint64_t (&head)[GPSH_DEV_AT_ONCE])
+// Of the rings from `first` on: the head, or 0 if the copy in device memory says that all below it
+// is complete.
+GPSH_DEV void gpsh_dev_rings_under_way(const struct gpushmem_dev &dev, uint32_t first,
+                                       uint64_t (&head)[GPSH_DEV_AT_ONCE])
 {
     uint64_t seen[GPSH_DEV_AT_ONCE];
     GPSH_UNROLL
     for (uint32_t i = 0; i < GPSH_DEV_AT_ONCE; i++) {
-        const struct gpushmem_ring ring = gpsh_dev_ring_at(dev, first + i < dev.n_rings ? first + i : first);
+        const struct gpushmem_ring ring =
+            gpsh_dev_ring_at(dev, first + i < dev.n_rings ? first + i : first);
         head[i] = gpsh_dev_load64_relaxed_gpu(ring.head);
         seen[i] = gpsh_dev_load64_relaxed_gpu(ring.completed_seen);
     }
@@ -372,7 +411,8 @@ GPSH_DEV void gpsh_dev_rings_quiet(const struct gpushmem_dev &dev)
             if (!least)
                 continue;
             const struct gpushmem_ring ring = gpsh_dev_ring_at(dev, first + i);
-            uint64_t now; // one look without asking who else is at it: a lone thread has no time to lose
+            // one look without asking who else is at it: a lone thread has no time to lose
+            uint64_t now;
             gpsh_dev_look(gpsh_dev_completed(ring), &now);
             if (now >= least)
                 gpsh_dev_max64_relaxed_gpu(ring.completed_seen, now);

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Put, get, p, g, iput, iget: the bodies. The path is chosen per call: a mapped peer directly, any other through a ring.
+// Put, get, p, g, iput, iget: the bodies. The path is chosen per call: a mapped peer directly, any
+// other through a ring.
 #ifndef GPUSHMEM_DEVICE_RMA_CUH
 #define GPUSHMEM_DEVICE_RMA_CUH
 
 #include "gpushmem/device/path_p2p.cuh"
 #include "gpushmem/device/path_proxy.cuh"
 
-// Warp and block calls begin and end with a barrier of the scope: what its threads wrote before is in the source, and any of
-// them may fence, quiet or reuse the buffers behind it. So does a call that has nothing to move.
+// Warp and block calls begin and end with a barrier of the scope: what its threads wrote before is
+// in the source, and any of them may fence, quiet or reuse the buffers behind it. So does a call
+// that has nothing to move.
 template <class Scope>
-GPSH_DEV void gpsh_dev_put(const struct gpushmem_dev &dev, void *to, const void *from, size_t bytes, int pe, bool blocking)
+GPSH_DEV void gpsh_dev_put(const struct gpushmem_dev &dev, void *to, const void *from, size_t bytes,
+                           int pe, bool blocking)
 {
     if (!bytes || !gpsh_dev_check(dev, to, bytes, pe))
         return Scope::sync();
@@ -22,7 +25,8 @@ GPSH_DEV void gpsh_dev_put(const struct gpushmem_dev &dev, void *to, const void 
 }
 
 template <class Scope>
-GPSH_DEV void gpsh_dev_get(const struct gpushmem_dev &dev, void *to, const void *from, size_t bytes, int pe, bool blocking)
+GPSH_DEV void gpsh_dev_get(const struct gpushmem_dev &dev, void *to, const void *from, size_t bytes,
+                           int pe, bool blocking)
 {
     if (!bytes || !gpsh_dev_check(dev, from, bytes, pe))
         return Scope::sync();
@@ -35,35 +39,42 @@ GPSH_DEV void gpsh_dev_get(const struct gpushmem_dev &dev, void *to, const void 
 }
 
 template <class Scope>
-GPSH_DEV void gpsh_dev_iput(const struct gpushmem_dev &dev, void *to, const void *from, ptrdiff_t to_stride,
-                            ptrdiff_t from_stride, size_t n, size_t size, int pe)
+GPSH_DEV void gpsh_dev_iput(const struct gpushmem_dev &dev, void *to, const void *from,
+                            ptrdiff_t to_stride, ptrdiff_t from_stride, size_t n, size_t size,
+                            int pe)
 {
     if (!n || !gpsh_dev_check(dev, to, gpsh_dev_span(n, to_stride, size), pe))
         return Scope::sync();
     Scope::sync();
     if (char *direct = gpsh_dev_direct(dev, to, pe))
-        gpsh_dev_copy_strided<Scope, gpsh_from_here>(direct, (const char *)from, to_stride, from_stride, n, size);
+        gpsh_dev_copy_strided<Scope, gpsh_from_here>(direct, (const char *)from, to_stride,
+                                                     from_stride, n, size);
     else if (Scope::rank() == 0)
-        gpsh_dev_ring_strided(*dev.self, GPUSHMEM_CMD_IPUT, to, from, to_stride, from_stride, n, size, pe);
+        gpsh_dev_ring_strided(*dev.self, GPUSHMEM_CMD_IPUT, to, from, to_stride, from_stride, n,
+                              size, pe);
     Scope::sync();
 }
 
 template <class Scope>
-GPSH_DEV void gpsh_dev_iget(const struct gpushmem_dev &dev, void *to, const void *from, ptrdiff_t to_stride,
-                            ptrdiff_t from_stride, size_t n, size_t size, int pe)
+GPSH_DEV void gpsh_dev_iget(const struct gpushmem_dev &dev, void *to, const void *from,
+                            ptrdiff_t to_stride, ptrdiff_t from_stride, size_t n, size_t size,
+                            int pe)
 {
     if (!n || !gpsh_dev_check(dev, from, gpsh_dev_span(n, from_stride, size), pe))
         return Scope::sync();
     Scope::sync();
     if (char *direct = gpsh_dev_direct(dev, from, pe))
-        gpsh_dev_copy_strided<Scope, gpsh_from_peer>((char *)to, direct, to_stride, from_stride, n, size);
+        gpsh_dev_copy_strided<Scope, gpsh_from_peer>((char *)to, direct, to_stride, from_stride, n,
+                                                     size);
     else if (Scope::rank() == 0)
-        gpsh_dev_ring_strided(*dev.self, GPUSHMEM_CMD_IGET, from, to, to_stride, from_stride, n, size, pe);
+        gpsh_dev_ring_strided(*dev.self, GPUSHMEM_CMD_IGET, from, to, to_stride, from_stride, n,
+                              size, pe);
     Scope::sync();
 }
 
 // One value, by its bytes (up to 8).
-GPSH_DEV void gpsh_dev_put_value(const struct gpushmem_dev &dev, void *to, uint64_t bits, size_t bytes, int pe)
+GPSH_DEV void gpsh_dev_put_value(const struct gpushmem_dev &dev, void *to, uint64_t bits,
+                                 size_t bytes, int pe)
 {
     if (!gpsh_dev_check(dev, to, bytes, pe))
         return;
@@ -73,7 +84,8 @@ GPSH_DEV void gpsh_dev_put_value(const struct gpushmem_dev &dev, void *to, uint6
         gpsh_dev_ring_put_value(dev, to, bits, bytes, pe);
 }
 
-GPSH_DEV uint64_t gpsh_dev_get_value(const struct gpushmem_dev &dev, const void *from, size_t bytes, int pe)
+GPSH_DEV uint64_t gpsh_dev_get_value(const struct gpushmem_dev &dev, const void *from, size_t bytes,
+                                     int pe)
 {
     if (!gpsh_dev_check(dev, from, bytes, pe))
         return 0;

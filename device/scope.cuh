@@ -23,8 +23,9 @@ GPSH_DEV unsigned gpsh_dev_grid_blocks(void)
     return gridDim.x * gridDim.y * gridDim.z;
 }
 
-// How many loads of 16 bytes a lone thread keeps in flight when it copies. 8 leave kernels of 1024 threads their 64 registers;
-// 16 (73 us instead of 114 for 64 KiB on H200) take about 90, so blocks of up to 512 threads may define it so.
+// How many loads of 16 bytes a lone thread keeps in flight when it copies. 8 leave kernels of 1024
+// threads their 64 registers; 16 (73 us instead of 114 for 64 KiB on H200) take about 90, so blocks
+// of up to 512 threads may define it so.
 #if !defined(GPUSHMEM_THREAD_LOADS)
 #define GPUSHMEM_THREAD_LOADS 8
 #endif
@@ -32,28 +33,52 @@ GPSH_DEV unsigned gpsh_dev_grid_blocks(void)
 // `loads`: the same for each scope.
 struct gpsh_scope_thread {
     enum { alone = true, loads = GPUSHMEM_THREAD_LOADS };
-    static __device__ __forceinline__ unsigned rank(void) { return 0; }
-    static __device__ __forceinline__ unsigned size(void) { return 1; }
-    static __device__ __forceinline__ void sync(void) {}
+    static __device__ __forceinline__ unsigned rank(void)
+    {
+        return 0;
+    }
+    static __device__ __forceinline__ unsigned size(void)
+    {
+        return 1;
+    }
+    static __device__ __forceinline__ void sync(void)
+    {
+    }
 };
 
 // All threads of the warp (the last warp of a block may be short).
 struct gpsh_scope_warp {
     enum { alone = false, loads = 6 };
-    static __device__ __forceinline__ unsigned rank(void) { return gpsh_dev_thread_number() % warpSize; }
+    static __device__ __forceinline__ unsigned rank(void)
+    {
+        return gpsh_dev_thread_number() % warpSize;
+    }
     static __device__ __forceinline__ unsigned size(void)
     {
-        unsigned first = gpsh_dev_thread_number() / warpSize * warpSize, left = gpsh_dev_block_threads() - first;
+        unsigned first = gpsh_dev_thread_number() / warpSize * warpSize,
+                 left = gpsh_dev_block_threads() - first;
         return left < (unsigned)warpSize ? left : (unsigned)warpSize;
     }
-    static __device__ __forceinline__ void sync(void) { __syncwarp(size() == 32 ? 0xffffffffu : (1u << size()) - 1); }
+    static __device__ __forceinline__ void sync(void)
+    {
+        __syncwarp(size() == 32 ? 0xffffffffu : (1u << size()) - 1);
+    }
 };
 
 struct gpsh_scope_block {
     enum { alone = false, loads = 4 };
-    static __device__ __forceinline__ unsigned rank(void) { return gpsh_dev_thread_number(); }
-    static __device__ __forceinline__ unsigned size(void) { return gpsh_dev_block_threads(); }
-    static __device__ __forceinline__ void sync(void) { __syncthreads(); }
+    static __device__ __forceinline__ unsigned rank(void)
+    {
+        return gpsh_dev_thread_number();
+    }
+    static __device__ __forceinline__ unsigned size(void)
+    {
+        return gpsh_dev_block_threads();
+    }
+    static __device__ __forceinline__ void sync(void)
+    {
+        __syncthreads();
+    }
 };
 
 #endif

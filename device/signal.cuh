@@ -5,9 +5,11 @@
 
 #include "gpushmem/device/amo.cuh"
 
-// The signal word alone, by one thread. Nothing is implied about what came before it (docs/memory-model.md, "signal alone"): who
-// wants an order calls fence, which costs a trip to the peer, and pays for it once.
-GPSH_DEV void gpsh_dev_signal(const struct gpushmem_dev &dev, uint64_t *signal, uint64_t value, int op, int pe)
+// The signal word alone, by one thread. Nothing is implied about what came before it
+// (docs/memory-model.md, "signal alone"): who wants an order calls fence, which costs a trip to the
+// peer, and pays for it once.
+GPSH_DEV void gpsh_dev_signal(const struct gpushmem_dev &dev, uint64_t *signal, uint64_t value,
+                              int op, int pe)
 {
     if (!gpsh_dev_check(dev, signal, sizeof *signal, pe))
         return;
@@ -20,9 +22,11 @@ GPSH_DEV void gpsh_dev_signal(const struct gpushmem_dev &dev, uint64_t *signal, 
         gpsh_dev_store64_sys(direct, value);
 }
 
-// The same behind everything that this thread stored and, behind a barrier of its scope, the others (PTX memory model: causality
-// order is transitive). A releasing store is cheaper than a fence, which would also empty the first-level cache.
-GPSH_DEV void gpsh_dev_signal_released(const struct gpushmem_dev &dev, uint64_t *signal, uint64_t value, int op, int pe)
+// The same behind everything that this thread stored and, behind a barrier of its scope, the others
+// (PTX memory model: causality order is transitive). A releasing store is cheaper than a fence,
+// which would also empty the first-level cache.
+GPSH_DEV void gpsh_dev_signal_released(const struct gpushmem_dev &dev, uint64_t *signal,
+                                       uint64_t value, int op, int pe)
 {
     char *direct = op == GPUSHMEM_SIGNAL_SET ? gpsh_dev_direct_amo(dev, signal, pe) : nullptr;
     if (direct) {
@@ -34,8 +38,9 @@ GPSH_DEV void gpsh_dev_signal_released(const struct gpushmem_dev &dev, uint64_t 
 }
 
 template <class Scope>
-GPSH_DEV void gpsh_dev_put_signal(const struct gpushmem_dev &dev, void *to, const void *from, size_t bytes, uint64_t *signal,
-                                  uint64_t value, int op, int pe, bool blocking)
+GPSH_DEV void gpsh_dev_put_signal(const struct gpushmem_dev &dev, void *to, const void *from,
+                                  size_t bytes, uint64_t *signal, uint64_t value, int op, int pe,
+                                  bool blocking)
 {
     if (!bytes)
         to = signal; // no data: any address is legal then

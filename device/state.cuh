@@ -6,20 +6,23 @@
 #include "gpushmem/device/scope.cuh"
 #include "gpushmem/device_host.h"
 
-// The copy of the handle that functions without a handle argument use. On a GPU every translation unit has its own (it works
-// with and without relocatable device code), filled in by the launch macro or gpushmem_device_attach (launch.cuh).
+// The copy of the handle that functions without a handle argument use. On a GPU every translation
+// unit has its own (it works with and without relocatable device code), filled in by the launch
+// macro or gpushmem_device_attach (launch.cuh).
 #if defined(__CUDACC__)
 static __constant__ struct gpushmem_dev gpsh_dev_implicit;
 #else
 inline struct gpushmem_dev gpsh_dev_implicit;
 #endif
 
-// Functions that are not inlined take *dev.self, never dev: the address of a kernel's argument would make the compiler copy it
-// into each thread's local memory, where nothing read from it counts as the same for a whole warp any more.
+// Functions that are not inlined take *dev.self, never dev: the address of a kernel's argument
+// would make the compiler copy it into each thread's local memory, where nothing read from it
+// counts as the same for a whole warp any more.
 
-// Records the first failure of the device side; later ones are dropped. The host reports it (gpushmem_device_error).
-GPSH_DEV_CALL void gpsh_dev_record(struct gpushmem_device_fault *fault, uint32_t *claim, int status, int pe, const void *address,
-                                   uint64_t bytes)
+// Records the first failure of the device side; later ones are dropped. The host reports it
+// (gpushmem_device_error).
+GPSH_DEV_CALL void gpsh_dev_record(struct gpushmem_device_fault *fault, uint32_t *claim, int status,
+                                   int pe, const void *address, uint64_t bytes)
 {
     if (gpsh_dev_exchange32_relaxed_gpu(claim, 1))
         return;
@@ -32,10 +35,12 @@ GPSH_DEV_CALL void gpsh_dev_record(struct gpushmem_device_fault *fault, uint32_t
     fault->thread[2] = threadIdx.z;
     fault->address = (uint64_t)address;
     fault->bytes = bytes;
-    gpsh_dev_store32_release_sys(&fault->status, (uint32_t)status); // everything above is visible behind it
+    // everything above is visible behind it
+    gpsh_dev_store32_release_sys(&fault->status, (uint32_t)status);
 }
 
-GPSH_DEV void gpsh_dev_fail(const struct gpushmem_dev &dev, int status, int pe, const void *address, uint64_t bytes)
+GPSH_DEV void gpsh_dev_fail(const struct gpushmem_dev &dev, int status, int pe, const void *address,
+                            uint64_t bytes)
 {
     gpsh_dev_record(dev.fault, dev.fault_claim, status, pe, address, bytes);
 }
@@ -47,7 +52,8 @@ struct gpsh_dev_wait {
     uint64_t begin_ns;
     uint32_t spins;
 #if !defined(__CUDACC__)
-    uint32_t *sleeping; // of the proxy that serves this thread's ring; NULL: none, or it cannot be woken
+    // of the proxy that serves this thread's ring; NULL: none, or it cannot be woken
+    uint32_t *sleeping;
 #endif
 };
 
@@ -57,21 +63,23 @@ GPSH_DEV struct gpsh_dev_wait gpsh_dev_wait_begin(const struct gpushmem_dev &dev
     wait.control = dev.control;
     wait.timeout_ns = dev.timeout_ns;
 #if !defined(__CUDACC__)
-    wait.sleeping = dev.n_rings ? dev.rings[gpsh_dev_block_number() % dev.n_rings].sleeping : nullptr;
+    wait.sleeping =
+        dev.n_rings ? dev.rings[gpsh_dev_block_number() % dev.n_rings].sleeping : nullptr;
 #endif
     return wait;
 }
 
-// How many spins between two looks at host memory, which all waiting threads of a GPU share: some milliseconds. With 135,000 of
-// them a look every 256 spins took the whole PCIe bus: 61 M/s through the rings of an H200, 235 so, 343 without any looks.
+// How many spins between two looks at host memory, which all waiting threads of a GPU share: some
+// milliseconds. With 135,000 of them a look every 256 spins took the whole PCIe bus: 61 M/s through
+// the rings of an H200, 235 so, 343 without any looks.
 #if defined(__CUDACC__)
 enum { GPSH_DEV_LOOK_EVERY = 4096 };
 #else
 enum { GPSH_DEV_LOOK_EVERY = 64 };
 #endif
 
-// `on_memory`: the wait ends by another PE's action, so the loss of a PE ends it too; otherwise it ends by the proxy, which
-// answers for lost PEs itself.
+// `on_memory`: the wait ends by another PE's action, so the loss of a PE ends it too; otherwise it
+// ends by the proxy, which answers for lost PEs itself.
 GPSH_DEV int gpsh_dev_spin(struct gpsh_dev_wait *wait, bool on_memory)
 {
     gpsh_dev_relax(wait->spins);
@@ -92,9 +100,11 @@ GPSH_DEV int gpsh_dev_spin(struct gpsh_dev_wait *wait, bool on_memory)
     return now - wait->begin_ns > wait->timeout_ns ? GPUSHMEM_ERR_TIMEOUT : 0;
 }
 
-// GPUSHMEM_DEVICE_CHECKS: refuses a bad PE or an address outside the heap, and records the first offender. Without the macro
-// nothing is checked here; commands that go through a ring are checked by the proxy in any case.
-GPSH_DEV bool gpsh_dev_check(const struct gpushmem_dev &dev, const void *address, uint64_t bytes, int pe)
+// GPUSHMEM_DEVICE_CHECKS: refuses a bad PE or an address outside the heap, and records the first
+// offender. Without the macro nothing is checked here; commands that go through a ring are checked
+// by the proxy in any case.
+GPSH_DEV bool gpsh_dev_check(const struct gpushmem_dev &dev, const void *address, uint64_t bytes,
+                             int pe)
 {
 #if defined(GPUSHMEM_DEVICE_CHECKS)
     uint64_t offset = (uint64_t)((const char *)address - dev.heap);
@@ -130,7 +140,8 @@ GPSH_DEV size_t gpsh_dev_span(size_t n, ptrdiff_t stride, size_t size)
     return ((n - 1) * (size_t)stride + 1) * size;
 }
 
-// Where pe's heap is for loads and stores, or NULL: go through a ring, where a PE that does not exist is refused.
+// Where pe's heap is for loads and stores, or NULL: go through a ring, where a PE that does not
+// exist is refused.
 GPSH_DEV char *gpsh_dev_base(const struct gpushmem_dev &dev, int pe)
 {
     if ((unsigned)pe < GPUSHMEM_DEV_NEAR_PEERS)

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The operations of gpushmem/stream.h as kernels of one block: the library launches them on a GPU, the emulation on CPU threads.
+// The operations of gpushmem/stream.h as kernels of one block: the library launches them on a GPU,
+// the emulation on CPU threads.
 #ifndef GPUSHMEM_DEVICE_STREAM_CUH
 #define GPUSHMEM_DEVICE_STREAM_CUH
 
 #include "gpushmem/device/sync.cuh"
 
-// The bytes that this block of a launch with several copies: whole lines, so that blocks do not share one.
+// The bytes that this block of a launch with several copies: whole lines, so that blocks do not
+// share one.
 GPSH_DEV struct gpushmem_stream_op gpsh_dev_stream_share(struct gpushmem_stream_op op)
 {
-    uint64_t blocks = gpsh_dev_grid_blocks(), share = (op.bytes / blocks + 128) / 128 * 128, first = share * gpsh_dev_block_number();
+    uint64_t blocks = gpsh_dev_grid_blocks(), share = (op.bytes / blocks + 128) / 128 * 128,
+             first = share * gpsh_dev_block_number();
     if (blocks > 1) {
         op.dest = (char *)op.dest + first;
         op.source = (const char *)op.source + first;
@@ -17,17 +20,18 @@ GPSH_DEV struct gpushmem_stream_op gpsh_dev_stream_share(struct gpushmem_stream_
     return op;
 }
 
-// Where another agent executes a mapped PE's atomics, its signals go through a ring: they are complete before the stream goes on,
-// as everything towards a mapped PE is.
+// Where another agent executes a mapped PE's atomics, its signals go through a ring: they are
+// complete before the stream goes on, as everything towards a mapped PE is.
 GPSH_DEV void gpsh_dev_stream_settle(const struct gpushmem_dev &dev, int pe)
 {
     if (!(dev.flags & GPUSHMEM_DEV_DIRECT_ATOMICS) && gpsh_dev_base(dev, pe))
         gpsh_dev_pe_quiet(dev, pe);
 }
 
-// `kind` is op.kind. All threads of the block take part where data is copied; the others are launched with one thread. Puts and
-// gets of mapped PEs may have several blocks.
-GPSH_DEV void gpsh_dev_stream_do(const struct gpushmem_dev &dev, const struct gpushmem_stream_op &op, int kind)
+// `kind` is op.kind. All threads of the block take part where data is copied; the others are
+// launched with one thread. Puts and gets of mapped PEs may have several blocks.
+GPSH_DEV void gpsh_dev_stream_do(const struct gpushmem_dev &dev,
+                                 const struct gpushmem_stream_op &op, int kind)
 {
     const struct gpushmem_stream_op mine = gpsh_dev_stream_share(op);
     switch (kind) {
@@ -38,7 +42,8 @@ GPSH_DEV void gpsh_dev_stream_do(const struct gpushmem_dev &dev, const struct gp
         gpsh_dev_get<gpsh_scope_block>(dev, mine.dest, mine.source, mine.bytes, mine.pe, true);
         break;
     case GPUSHMEM_STREAM_PUT_SIGNAL:
-        gpsh_dev_put_signal<gpsh_scope_block>(dev, op.dest, op.source, op.bytes, op.signal, op.value, op.op, op.pe, true);
+        gpsh_dev_put_signal<gpsh_scope_block>(dev, op.dest, op.source, op.bytes, op.signal,
+                                              op.value, op.op, op.pe, true);
         if (gpsh_scope_block::rank() == 0)
             gpsh_dev_stream_settle(dev, op.pe);
         break;
@@ -47,7 +52,9 @@ GPSH_DEV void gpsh_dev_stream_do(const struct gpushmem_dev &dev, const struct gp
             gpsh_dev_signal_released(dev, op.signal, op.value, op.op, op.pe);
         gpsh_dev_stream_settle(dev, op.pe);
         break;
-    case GPUSHMEM_STREAM_WAIT: gpsh_dev_wait_until<uint64_t>(dev, op.signal, op.op, op.value); break;
+    case GPUSHMEM_STREAM_WAIT:
+        gpsh_dev_wait_until<uint64_t>(dev, op.signal, op.op, op.value);
+        break;
     case GPUSHMEM_STREAM_QUIET: gpsh_dev_quiet(dev); break;
     case GPUSHMEM_STREAM_BARRIER: gpsh_dev_barrier_all<gpsh_scope_thread>(dev); break;
     case GPUSHMEM_STREAM_SYNC: gpsh_dev_sync_all<gpsh_scope_thread>(dev); break;

@@ -30,7 +30,8 @@ template <typename T> GPSH_DEV bool gpsh_dev_compare(T a, int cmp, T b)
 }
 
 // Returns the value that ended the wait, or the last one seen if the wait failed (recorded).
-template <typename T> GPSH_DEV T gpsh_dev_wait_until(const struct gpushmem_dev &dev, const T *word, int cmp, T value)
+template <typename T>
+GPSH_DEV T gpsh_dev_wait_until(const struct gpushmem_dev &dev, const T *word, int cmp, T value)
 {
     struct gpsh_dev_wait wait = gpsh_dev_wait_begin(dev);
     for (;;) {
@@ -57,11 +58,14 @@ template <typename T> struct gpsh_dev_words {
 
 template <typename T> GPSH_DEV bool gpsh_dev_words_test(const gpsh_dev_words<T> &w, size_t i)
 {
-    return gpsh_dev_compare(gpsh_dev_load_acquire(&w.words[i]), w.cmp, w.values ? w.values[i] : w.value);
+    return gpsh_dev_compare(gpsh_dev_load_acquire(&w.words[i]), w.cmp,
+                            w.values ? w.values[i] : w.value);
 }
 
-// The first word from `start` (cyclically) that satisfies the comparison; SIZE_MAX: none. *any: whether one takes part at all.
-template <typename T> GPSH_DEV size_t gpsh_dev_words_find(const gpsh_dev_words<T> &w, size_t start, bool *any)
+// The first word from `start` (cyclically) that satisfies the comparison; SIZE_MAX: none. *any:
+// whether one takes part at all.
+template <typename T>
+GPSH_DEV size_t gpsh_dev_words_find(const gpsh_dev_words<T> &w, size_t start, bool *any)
 {
     *any = false;
     for (size_t k = 0, i = start; k < w.n; k++, i = i + 1 < w.n ? i + 1 : 0) {
@@ -94,7 +98,8 @@ template <typename T> GPSH_DEV size_t gpsh_dev_test_any(const gpsh_dev_words<T> 
     return gpsh_dev_words_find(w, gpsh_dev_fair_start(w.n), &any);
 }
 
-template <typename T> GPSH_DEV size_t gpsh_dev_test_some(const gpsh_dev_words<T> &w, size_t *indices)
+template <typename T>
+GPSH_DEV size_t gpsh_dev_test_some(const gpsh_dev_words<T> &w, size_t *indices)
 {
     size_t found = 0;
     for (size_t i = 0; i < w.n; i++)
@@ -103,7 +108,8 @@ template <typename T> GPSH_DEV size_t gpsh_dev_test_some(const gpsh_dev_words<T>
     return found;
 }
 
-template <typename T> GPSH_DEV void gpsh_dev_wait_all(const struct gpushmem_dev &dev, const gpsh_dev_words<T> &w)
+template <typename T>
+GPSH_DEV void gpsh_dev_wait_all(const struct gpushmem_dev &dev, const gpsh_dev_words<T> &w)
 {
     for (size_t i = 0; i < w.n; i++) {
         if (w.skip && w.skip[i])
@@ -114,7 +120,8 @@ template <typename T> GPSH_DEV void gpsh_dev_wait_all(const struct gpushmem_dev 
     }
 }
 
-template <typename T> GPSH_DEV size_t gpsh_dev_wait_any(const struct gpushmem_dev &dev, const gpsh_dev_words<T> &w)
+template <typename T>
+GPSH_DEV size_t gpsh_dev_wait_any(const struct gpushmem_dev &dev, const gpsh_dev_words<T> &w)
 {
     struct gpsh_dev_wait wait = gpsh_dev_wait_begin(dev);
     size_t start = gpsh_dev_fair_start(w.n);
@@ -132,9 +139,11 @@ template <typename T> GPSH_DEV size_t gpsh_dev_wait_any(const struct gpushmem_de
 }
 
 template <typename T>
-GPSH_DEV size_t gpsh_dev_wait_some(const struct gpushmem_dev &dev, const gpsh_dev_words<T> &w, size_t *indices)
+GPSH_DEV size_t gpsh_dev_wait_some(const struct gpushmem_dev &dev, const gpsh_dev_words<T> &w,
+                                   size_t *indices)
 {
-    size_t found = 0; // still so after a look at all if the word that ended the wait has changed again
+    // still so after a look at all if the word that ended the wait has changed again
+    size_t found = 0;
     while (!found && gpsh_dev_wait_any(dev, w) != SIZE_MAX)
         found = gpsh_dev_test_some(w, indices);
     return found;
@@ -142,14 +151,16 @@ GPSH_DEV size_t gpsh_dev_wait_some(const struct gpushmem_dev &dev, const gpsh_de
 
 // ---- Order and completion ----
 
-// Where atomics on a mapped PE are not ours they go through the ring, the stores to it do not: only completion orders the two.
+// Where atomics on a mapped PE are not ours they go through the ring, the stores to it do not: only
+// completion orders the two.
 GPSH_DEV void gpsh_dev_fence(const struct gpushmem_dev &dev)
 {
     gpsh_dev_fence_sys();
     if (dev.flags & GPUSHMEM_DEV_ALL_DIRECT)
         return;
     const struct gpushmem_ring ring = gpsh_dev_ring(dev);
-    uint64_t mixed = gpsh_dev_load64_relaxed_gpu(ring.mixed), seen = gpsh_dev_load64_relaxed_gpu(ring.completed_seen);
+    uint64_t mixed = gpsh_dev_load64_relaxed_gpu(ring.mixed),
+             seen = gpsh_dev_load64_relaxed_gpu(ring.completed_seen);
     if (mixed > seen && gpsh_dev_await_completed(*dev.self, ring.number, mixed))
         return;
     if (mixed)
@@ -157,8 +168,9 @@ GPSH_DEV void gpsh_dev_fence(const struct gpushmem_dev &dev)
     gpsh_dev_ring_fence(*dev.self, -1);
 }
 
-// One fence, behind the waits for the rings: it completes this thread's own stores to mapped peers, and what was fetched into
-// memory is visible behind it. In front of the waits it would hold up the first look until the commands have arrived.
+// One fence, behind the waits for the rings: it completes this thread's own stores to mapped peers,
+// and what was fetched into memory is visible behind it. In front of the waits it would hold up the
+// first look until the commands have arrived.
 GPSH_DEV void gpsh_dev_quiet(const struct gpushmem_dev &dev)
 {
     if (!(dev.flags & GPUSHMEM_DEV_ALL_DIRECT))
@@ -179,20 +191,25 @@ GPSH_DEV void gpsh_dev_pe_quiet(const struct gpushmem_dev &dev, int pe)
 
 // ---- Barrier ----
 
-// Whatever block this is, through the first ring and behind a fence: the number of a barrier before, which may still be on its
-// way, would else land on top of this one, and the PE that waits for it never see it.
-GPSH_DEV_CALL void gpsh_dev_announce_by_ring(const struct gpushmem_dev &dev, uint64_t *word, uint64_t sequence, int pe)
+// Whatever block this is, through the first ring and behind a fence: the number of a barrier
+// before, which may still be on its way, would else land on top of this one, and the PE that waits
+// for it never see it.
+GPSH_DEV_CALL void gpsh_dev_announce_by_ring(const struct gpushmem_dev &dev, uint64_t *word,
+                                             uint64_t sequence, int pe)
 {
     const struct gpushmem_ring ring = gpsh_dev_ring_at(dev, 0);
-    struct gpushmem_command put = gpsh_dev_command(GPUSHMEM_CMD_PUT_INLINE, pe, word, nullptr, sizeof sequence);
+    struct gpushmem_command put =
+        gpsh_dev_command(GPUSHMEM_CMD_PUT_INLINE, pe, word, nullptr, sizeof sequence);
     uint64_t index;
     put.operand = sequence;
-    if (!gpsh_dev_push(dev, ring, gpsh_dev_command(GPUSHMEM_CMD_FENCE, pe, nullptr, nullptr, 0), &index))
+    if (!gpsh_dev_push(dev, ring, gpsh_dev_command(GPUSHMEM_CMD_FENCE, pe, nullptr, nullptr, 0),
+                       &index))
         gpsh_dev_push(dev, ring, put, &index);
 }
 
-// Dissemination over symmetric words: in round r this PE tells the PE 2^r after it. Sequence numbers only grow, so a PE may
-// enter the next barrier at once. One thread; behind a fence, which makes the relaxed store a release.
+// Dissemination over symmetric words: in round r this PE tells the PE 2^r after it. Sequence
+// numbers only grow, so a PE may enter the next barrier at once. One thread; behind a fence, which
+// makes the relaxed store a release.
 GPSH_DEV void gpsh_dev_disseminate(const struct gpushmem_dev &dev, uint64_t sequence)
 {
     gpsh_dev_store64_relaxed_gpu(dev.sync_sequence, sequence);
@@ -212,7 +229,8 @@ template <class Scope> GPSH_DEV void gpsh_dev_sync_all(const struct gpushmem_dev
 {
     Scope::sync();
     if (Scope::rank() == 0) {
-        uint64_t sequence = gpsh_dev_load64_relaxed_gpu(dev.sync_sequence) + 1; // arrives while the fence waits
+        // arrives while the fence waits
+        uint64_t sequence = gpsh_dev_load64_relaxed_gpu(dev.sync_sequence) + 1;
         gpsh_dev_fence_sys(); // for all threads of the scope: they came through its barrier
         gpsh_dev_disseminate(dev, sequence);
     }
@@ -224,7 +242,8 @@ template <class Scope> GPSH_DEV void gpsh_dev_barrier_all(const struct gpushmem_
     Scope::sync();
     if (Scope::rank() == 0) {
         uint64_t sequence = gpsh_dev_load64_relaxed_gpu(dev.sync_sequence) + 1;
-        // Release here and acquire in the wait make stores visible to who passed the barrier; only rings need more.
+        // Release here and acquire in the wait make stores visible to who passed the barrier; only
+        // rings need more.
         if (dev.flags & GPUSHMEM_DEV_ALL_DIRECT)
             gpsh_dev_fence_sys();
         else

@@ -22,7 +22,8 @@ static int publish(struct gpsh_bootstrap *boot, int my_status, uint32_t bits)
     struct vote vote = {.status = my_status, .bits = bits};
     gethostname(vote.hostname, sizeof vote.hostname - 1);
     if (my_status)
-        snprintf(vote.sentence, sizeof vote.sentence, "%.*s", (int)sizeof vote.sentence - 1, gpsh_last_error());
+        snprintf(vote.sentence, sizeof vote.sentence, "%.*s", (int)sizeof vote.sentence - 1,
+                 gpsh_last_error());
     int status = gpsh_bootstrap_put(boot, &vote, sizeof vote);
     return status ? status : gpsh_bootstrap_exchange(boot);
 }
@@ -39,8 +40,11 @@ static int read_vote(struct gpsh_bootstrap *boot, int pe, struct vote *vote)
     free(data);
     if (bytes != sizeof *vote || !memchr(vote->hostname, '\0', sizeof vote->hostname) ||
         !memchr(vote->sentence, '\0', sizeof vote->sentence) || vote->status > 0)
-        return gpsh_fail(GPUSHMEM_ERR_PEER_DATA, "PE %d published %zu bytes that do not say how it fares; start all PEs with the "
-                         "same gpushmem library", pe, bytes);
+        return gpsh_fail(
+            GPUSHMEM_ERR_PEER_DATA,
+            "PE %d published %zu bytes that do not say how it fares; start all PEs with the "
+            "same gpushmem library",
+            pe, bytes);
     return 0;
 }
 
@@ -57,7 +61,8 @@ int gpsh_agree(struct gpsh_bootstrap *boot, int my_status, uint32_t mine, uint32
         struct vote vote;
         status = read_vote(boot, pe, &vote);
         if (!status && vote.status)
-            return gpsh_fail(vote.status, "PE %d on %s could not initialise: %s", pe, vote.hostname, vote.sentence);
+            return gpsh_fail(vote.status, "PE %d on %s could not initialise: %s", pe, vote.hostname,
+                             vote.sentence);
         common &= status ? 0 : vote.bits;
     }
     if (!status && all)

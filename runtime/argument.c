@@ -30,7 +30,8 @@ int gpsh_check_pe(const char *function, int pe)
     const struct gpsh_peer *peer = &gpsh.peers[pe];
     int error = atomic_load_explicit(&peer->error, memory_order_acquire);
     if (error != 0)
-        return gpsh_fail(error, "%s: PE %d cannot be reached any more: %s", function, pe, peer->reason);
+        return gpsh_fail(error, "%s: PE %d cannot be reached any more: %s", function, pe,
+                         peer->reason);
     return 0;
 }
 
@@ -46,8 +47,8 @@ int gpsh_check_heap(const char *function, const void *sym, size_t bytes)
                          "from gpushmem_malloc",
                          function, sym, (void *)gpsh.heap, end);
     return gpsh_fail(GPUSHMEM_ERR_ADDRESS,
-                     "%s: %zu bytes at %p reach beyond the end of the symmetric heap (%p to %p)", function,
-                     bytes, sym, (void *)gpsh.heap, end);
+                     "%s: %zu bytes at %p reach beyond the end of the symmetric heap (%p to %p)",
+                     function, bytes, sym, (void *)gpsh.heap, end);
 }
 
 int gpsh_check_remote(const char *function, const void *sym, size_t bytes, int pe)
@@ -59,8 +60,8 @@ int gpsh_check_remote(const char *function, const void *sym, size_t bytes, int p
     if (status < 0)
         return status;
     if (gpsh.direct[pe] == NULL && gpsh.peers[pe].data < 0)
-        return gpsh_fail(GPUSHMEM_ERR_UNREACHABLE, "%s: no transport reaches PE %d: %s", function, pe,
-                         gpsh.peers[pe].reason);
+        return gpsh_fail(GPUSHMEM_ERR_UNREACHABLE, "%s: no transport reaches PE %d: %s", function,
+                         pe, gpsh.peers[pe].reason);
     return 0;
 }
 
@@ -68,8 +69,8 @@ int gpsh_check_aligned(const char *function, const void *sym, size_t bytes)
 {
     if (((uintptr_t)sym & (bytes - 1)) == 0)
         return 0;
-    return gpsh_fail(GPUSHMEM_ERR_ALIGNMENT, "%s: %p is not a multiple of %zu, the size of its word",
-                     function, sym, bytes);
+    return gpsh_fail(GPUSHMEM_ERR_ALIGNMENT,
+                     "%s: %p is not a multiple of %zu, the size of its word", function, sym, bytes);
 }
 
 int gpsh_check_signal(const char *function, const uint64_t *word, int op, int pe)
@@ -91,9 +92,10 @@ int gpsh_check_words(const char *function, const void *words, size_t nelems, siz
     if (status < 0)
         return status;
     if (cmp < GPUSHMEM_CMP_EQ || cmp > GPUSHMEM_CMP_LE)
-        return gpsh_fail(GPUSHMEM_ERR_INVALID,
-                         "%s: comparison %d is none of GPUSHMEM_CMP_EQ (%d) to GPUSHMEM_CMP_LE (%d)",
-                         function, cmp, GPUSHMEM_CMP_EQ, GPUSHMEM_CMP_LE);
+        return gpsh_fail(
+            GPUSHMEM_ERR_INVALID,
+            "%s: comparison %d is none of GPUSHMEM_CMP_EQ (%d) to GPUSHMEM_CMP_LE (%d)", function,
+            cmp, GPUSHMEM_CMP_EQ, GPUSHMEM_CMP_LE);
     if (nelems == 0)
         return 0;
     status = gpsh_check_heap(function, words, gpsh_bytes(nelems, width));
@@ -104,6 +106,6 @@ int gpsh_check_local(const char *function, const void *local)
 {
     if (local != NULL)
         return 0;
-    return gpsh_fail(GPUSHMEM_ERR_INVALID, "%s: the local address is NULL, but the transfer is not empty",
-                     function);
+    return gpsh_fail(GPUSHMEM_ERR_INVALID,
+                     "%s: the local address is NULL, but the transfer is not empty", function);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What is wrong with the arguments of a call: the fast paths only notice that something is, and ask here.
+// What is wrong with the arguments of a call: the fast paths only notice that something is, and ask
+// here.
 #ifndef GPSH_ARGUMENT_H
 #define GPSH_ARGUMENT_H
 
@@ -19,8 +20,8 @@ static inline uint64_t gpsh_offset(const void *sym)
 }
 
 // All functions below take the full name of the public function.
-// Each returns 0, or a negative status with a sentence that names `function` and the offending value.
-// The library is initialised.
+// Each returns 0, or a negative status with a sentence that names `function` and the offending
+// value. The library is initialised.
 int gpsh_check_ready(const char *function);
 // The context behind a handle.
 int gpsh_check_context(const char *function, gpushmem_ctx_t ctx, struct gpsh_context **out);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the runtime needs from the job launcher: who am I, who else is there, exchange of one blob per PE.
+// What the runtime needs from the job launcher: who am I, who else is there, exchange of one blob
+// per PE.
 #ifndef GPSH_BOOTSTRAP_H
 #define GPSH_BOOTSTRAP_H
 
@@ -10,12 +11,15 @@
 struct gpsh_bootstrap {
     int my_pe, n_pes;           // rank and job size
     int node_my_pe, node_n_pes; // position among the PEs of this node, and their number
-    int *node_pes;              // [node_n_pes] ascending PE numbers on this node; owned by the struct
-    char job_id[64];            // the same on all PEs, unique per job
-    char dir[256];              // session directory of the job on this node, mode 0700; "" if the launcher has none
-    bool singleton;             // no launcher: a job of one PE
-    bool launched_by_us;        // started by `gpushmem run`
-    int64_t wait_timeout_ms;    // longest wait in exchange and fence; 0: unbounded. May be set after init
+    // [node_n_pes] ascending PE numbers on this node; owned by the struct
+    int *node_pes;
+    char job_id[64]; // the same on all PEs, unique per job
+    // session directory of the job on this node, mode 0700; "" if the launcher has none
+    char dir[256];
+    bool singleton;      // no launcher: a job of one PE
+    bool launched_by_us; // started by `gpushmem run`
+    // longest wait in exchange and fence; 0: unbounded. May be set after init
+    int64_t wait_timeout_ms;
 };
 
 // May be called from a thread of the PMIx library.
@@ -23,8 +27,8 @@ typedef void (*gpsh_pe_death_fn)(int pe, const char *reason, void *arg);
 
 // A launcher that is advertised but cannot be reached is GPUSHMEM_ERR_BOOTSTRAP, never a singleton.
 int gpsh_bootstrap_init(struct gpsh_bootstrap *b);
-// Publishes this PE's blob of the current round; exchange makes everybody's available (collective); get fetches a
-// malloc'ed copy that the caller frees. The next put starts a new round.
+// Publishes this PE's blob of the current round; exchange makes everybody's available (collective);
+// get fetches a malloc'ed copy that the caller frees. The next put starts a new round.
 int gpsh_bootstrap_put(struct gpsh_bootstrap *b, const void *blob, size_t bytes);
 int gpsh_bootstrap_exchange(struct gpsh_bootstrap *b);
 int gpsh_bootstrap_get(struct gpsh_bootstrap *b, int pe, void **blob, size_t *bytes);

@@ -29,26 +29,13 @@ static pmix_value_t *job_value(const pmix_proc_t *proc, const char *key)
 static bool value_number(const pmix_value_t *v, uint64_t *number)
 {
     switch (v->type) {
-    case PMIX_UINT16:
-        *number = v->data.uint16;
-        return true;
-    case PMIX_UINT32:
-        *number = v->data.uint32;
-        return true;
-    case PMIX_UINT64:
-        *number = v->data.uint64;
-        return true;
-    case PMIX_SIZE:
-        *number = v->data.size;
-        return true;
-    case PMIX_INT:
-        *number = (uint64_t)v->data.integer;
-        return v->data.integer >= 0;
-    case PMIX_INT32:
-        *number = (uint64_t)v->data.int32;
-        return v->data.int32 >= 0;
-    default:
-        return false;
+    case PMIX_UINT16: *number = v->data.uint16; return true;
+    case PMIX_UINT32: *number = v->data.uint32; return true;
+    case PMIX_UINT64: *number = v->data.uint64; return true;
+    case PMIX_SIZE: *number = v->data.size; return true;
+    case PMIX_INT: *number = (uint64_t)v->data.integer; return v->data.integer >= 0;
+    case PMIX_INT32: *number = (uint64_t)v->data.int32; return v->data.int32 >= 0;
+    default: return false;
     }
 }
 
@@ -86,8 +73,8 @@ static int compare_pes(const void *a, const void *b)
     return *(const int *)a - *(const int *)b;
 }
 
-// Fills node_pes from "3,0,2": launchers give the ranks in any order. False: not a list of distinct PEs with
-// ours in it.
+// Fills node_pes from "3,0,2": launchers give the ranks in any order. False: not a list of distinct
+// PEs with ours in it.
 static bool node_pes_parse(struct gpsh_bootstrap *b, const char *text)
 {
     int n = 0;
@@ -138,9 +125,10 @@ static int find_node(struct gpsh_bootstrap *b, const pmix_proc_t *me)
     char *peers = job_string(&all, PMIX_LOCAL_PEERS);
     bool found = (peers && node_pes_parse(b, peers)) || node_pes_by_hostname(b, me);
     if (!found)
-        gpsh_fail(GPUSHMEM_ERR_BOOTSTRAP,
-                  "the launcher does not tell which of the %d PEs are on this node (its list is '%s')",
-                  b->n_pes, peers ? peers : "");
+        gpsh_fail(
+            GPUSHMEM_ERR_BOOTSTRAP,
+            "the launcher does not tell which of the %d PEs are on this node (its list is '%s')",
+            b->n_pes, peers ? peers : "");
     free(peers);
     if (!found)
         return GPUSHMEM_ERR_BOOTSTRAP;
@@ -151,7 +139,8 @@ static int find_node(struct gpsh_bootstrap *b, const pmix_proc_t *me)
     return 0;
 }
 
-// The launcher's session directory, if it is what we need: ours alone, and short enough for a socket's path.
+// The launcher's session directory, if it is what we need: ours alone, and short enough for a
+// socket's path.
 static void find_dir(struct gpsh_bootstrap *b, const pmix_proc_t *me)
 {
     struct stat st;
@@ -163,11 +152,12 @@ static void find_dir(struct gpsh_bootstrap *b, const pmix_proc_t *me)
     free(dir);
 }
 
-// The namespace, as far as it fits and as a file name may have it. A longer one is told apart by a hash
-// (FNV-1a).
+// The namespace, as far as it fits and as a file name may have it. A longer one is told apart by a
+// hash (FNV-1a).
 static void make_job_id(struct gpsh_bootstrap *b, const pmix_proc_t *me)
 {
-    static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-_";
+    static const char allowed[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-_";
     uint32_t hash = 2166136261u;
     for (const char *c = me->nspace; *c; c++)
         hash = (hash ^ (unsigned char)*c) * 16777619u;
@@ -187,9 +177,10 @@ int gpsh_bootstrap_job_alone(struct gpsh_bootstrap *b)
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         const char *size = getenv(sizes[i][0]);
         if (size && atoi(size) > 1)
-            GPSH_LOG(WARN, "bootstrap",
-                     "%s is %s, but there is no PMIx server: each process is a job of its own; use %s",
-                     sizes[i][0], size, sizes[i][1]);
+            GPSH_LOG(
+                WARN, "bootstrap",
+                "%s is %s, but there is no PMIx server: each process is a job of its own; use %s",
+                sizes[i][0], size, sizes[i][1]);
     }
     b->node_pes = calloc(1, sizeof(*b->node_pes));
     if (!b->node_pes)
@@ -200,13 +191,17 @@ int gpsh_bootstrap_job_alone(struct gpsh_bootstrap *b)
     return 0;
 }
 
-// MPI_Init under `gpushmem run`, which is no launcher of MPI, becomes a job of its own, and this process with it.
+// MPI_Init under `gpushmem run`, which is no launcher of MPI, becomes a job of its own, and this
+// process with it.
 static void warn_if_led_astray(const struct gpsh_bootstrap *b)
 {
     const char *size = getenv("GPUSHMEM_RUN_SIZE");
     if (b->n_pes == 1 && !b->launched_by_us && size && atoi(size) > 1)
-        GPSH_LOG(WARN, "bootstrap", "gpushmem run started %s PEs, but this process has joined a job of one: was MPI_Init called "
-                 "before? Start programs that use MPI too with mpirun or srun", size);
+        GPSH_LOG(WARN, "bootstrap",
+                 "gpushmem run started %s PEs, but this process has joined a job of one: was "
+                 "MPI_Init called "
+                 "before? Start programs that use MPI too with mpirun or srun",
+                 size);
 }
 
 int gpsh_bootstrap_job_read(struct gpsh_bootstrap *b, const pmix_proc_t *me)
@@ -214,10 +209,11 @@ int gpsh_bootstrap_job_read(struct gpsh_bootstrap *b, const pmix_proc_t *me)
     uint64_t n_pes;
     pmix_proc_t all = whole_job(me);
     if (!job_number(&all, PMIX_JOB_SIZE, &n_pes))
-        return gpsh_fail(GPUSHMEM_ERR_BOOTSTRAP, "the launcher does not tell the size of job %s", me->nspace);
+        return gpsh_fail(GPUSHMEM_ERR_BOOTSTRAP, "the launcher does not tell the size of job %s",
+                         me->nspace);
     if (n_pes == 0 || n_pes > INT32_MAX || me->rank >= n_pes)
-        return gpsh_fail(GPUSHMEM_ERR_BOOTSTRAP, "the launcher calls this process rank %u of %llu", me->rank,
-                         (unsigned long long)n_pes);
+        return gpsh_fail(GPUSHMEM_ERR_BOOTSTRAP, "the launcher calls this process rank %u of %llu",
+                         me->rank, (unsigned long long)n_pes);
     b->n_pes = (int)n_pes;
     b->my_pe = (int)me->rank;
     b->launched_by_us = strncmp(me->nspace, "gpushmem-", 9) == 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the launcher tells about the job: its size, its name, who is on this node. Needs an initialised PMIx
-// client.
+// What the launcher tells about the job: its size, its name, who is on this node. Needs an
+// initialised PMIx client.
 #ifndef GPSH_BOOTSTRAP_JOB_H
 #define GPSH_BOOTSTRAP_JOB_H
 

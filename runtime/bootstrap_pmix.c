@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The bootstrap over a PMIx client (4.2 or newer). Uses only what works on every launcher tried: job
-// information, Put, Commit, a fence that collects data, Get after it, Abort, event handlers. In particular
-// every fence collects data, since one without returns at once on several Slurm nodes, and a client never
-// sends events.
+// The bootstrap over a PMIx client (4.2 or newer). Uses only what works on every launcher tried:
+// job information, Put, Commit, a fence that collects data, Get after it, Abort, event handlers. In
+// particular every fence collects data, since one without returns at once on several Slurm nodes,
+// and a client never sends events.
 //
-// libpmix 4.2 loses the job's attributes when it is finalized and initialised again, so the client stays
-// initialised from the first init to the end of the process. PMIx_Finalize then tells the launcher that the
-// process ends in order, which is said only if our own finalize was called.
+// libpmix 4.2 loses the job's attributes when it is finalized and initialised again, so the client
+// stays initialised from the first init to the end of the process. PMIx_Finalize then tells the
+// launcher that the process ends in order, which is said only if our own finalize was called.
 #define _GNU_SOURCE // what pmix.h needs
 #include "bootstrap.h"
 #include "bootstrap_job.h"
@@ -52,11 +52,12 @@ static struct {
 
 static int fail_pmix(pmix_status_t rc, const char *what)
 {
-    return gpsh_fail(GPUSHMEM_ERR_BOOTSTRAP, "%s failed: %s (PMIx status %d)", what, PMIx_Error_string(rc),
-                     (int)rc);
+    return gpsh_fail(GPUSHMEM_ERR_BOOTSTRAP, "%s failed: %s (PMIx status %d)", what,
+                     PMIx_Error_string(rc), (int)rc);
 }
 
-// At the end of the process. A forked child has no thread of the PMIx library and must leave it alone.
+// At the end of the process. A forked child has no thread of the PMIx library and must leave it
+// alone.
 static void leave_pmix(void)
 {
     if (client.pid == getpid() && !client.active)
@@ -68,19 +69,21 @@ static int join_pmix(const char *nspace)
     if (client.pid == getpid())
         return 0;
     if (client.pid != 0)
-        return gpsh_fail(GPUSHMEM_ERR_STATE,
-                         "process %d initialised the library and forked this one, which cannot take part in "
-                         "the job: start "
-                         "PEs with the launcher only, or init after fork",
-                         (int)client.pid);
+        return gpsh_fail(
+            GPUSHMEM_ERR_STATE,
+            "process %d initialised the library and forked this one, which cannot take part in "
+            "the job: start "
+            "PEs with the launcher only, or init after fork",
+            (int)client.pid);
     pmix_status_t rc = PMIx_Init(&client.me, NULL, 0);
     if (rc != PMIX_SUCCESS)
-        return gpsh_fail(
-            GPUSHMEM_ERR_BOOTSTRAP,
-            "PMIX_NAMESPACE is %s, so a launcher started this process, but its PMIx server does not answer: "
-            "%s "
-            "(PMIx status %d); is the launcher still running? To start without one, unset PMIX_NAMESPACE",
-            nspace, PMIx_Error_string(rc), (int)rc);
+        return gpsh_fail(GPUSHMEM_ERR_BOOTSTRAP,
+                         "PMIX_NAMESPACE is %s, so a launcher started this process, but its PMIx "
+                         "server does not answer: "
+                         "%s "
+                         "(PMIx status %d); is the launcher still running? To start without one, "
+                         "unset PMIX_NAMESPACE",
+                         nspace, PMIx_Error_string(rc), (int)rc);
     client.pid = getpid();
     if (atexit(leave_pmix) != 0)
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for one more exit handler");
@@ -103,8 +106,9 @@ int gpsh_bootstrap_init(struct gpsh_bootstrap *b)
     }
     client.n_pes = b->n_pes;
     client.active = true;
-    GPSH_LOG(DEBUG, "bootstrap", "PE %d of %d, number %d of %d on this node, job %s, directory '%s'",
-             b->my_pe, b->n_pes, b->node_my_pe, b->node_n_pes, b->job_id, b->dir);
+    GPSH_LOG(DEBUG, "bootstrap",
+             "PE %d of %d, number %d of %d on this node, job %s, directory '%s'", b->my_pe,
+             b->n_pes, b->node_my_pe, b->node_n_pes, b->job_id, b->dir);
     return 0;
 }
 
@@ -152,8 +156,8 @@ int gpsh_bootstrap_put(struct gpsh_bootstrap *b, const void *blob, size_t bytes)
     return error;
 }
 
-// A launcher need not tell that a PE died on its way here, so a long wait is remarked, and bounded on
-// request.
+// A launcher need not tell that a PE died on its way here, so a long wait is remarked, and bounded
+// on request.
 static bool fence_wait(const struct gpsh_bootstrap *b, struct gpsh_pmix_reply *r, const char *what)
 {
     long limit_ms = b->wait_timeout_ms > 0 ? b->wait_timeout_ms : -1;
@@ -162,8 +166,8 @@ static bool fence_wait(const struct gpsh_bootstrap *b, struct gpsh_pmix_reply *r
         return true;
     if (limit_ms == quiet_ms)
         return false;
-    GPSH_LOG(WARN, "bootstrap", "%s has been waiting for other PEs for %ld s; did one of them end?", what,
-             quiet_ms / 1000);
+    GPSH_LOG(WARN, "bootstrap", "%s has been waiting for other PEs for %ld s; did one of them end?",
+             what, quiet_ms / 1000);
     return gpsh_pmix_reply_wait(r, limit_ms < 0 ? -1 : limit_ms - quiet_ms);
 }
 
@@ -179,10 +183,10 @@ static int collecting_fence(const struct gpsh_bootstrap *b, const char *what)
     pmix_status_t rc = PMIx_Fence_nb(NULL, 0, &collect, 1, gpsh_pmix_reply_status, r);
     if (rc == PMIX_SUCCESS) {
         if (!fence_wait(b, r, what) && !gpsh_pmix_reply_abandon(r))
-            return gpsh_fail(
-                GPUSHMEM_ERR_TIMEOUT,
-                "%s waited %lld ms in vain (GPUSHMEM_WAIT_TIMEOUT_MS): not all of the %d PEs came here", what,
-                (long long)b->wait_timeout_ms, b->n_pes);
+            return gpsh_fail(GPUSHMEM_ERR_TIMEOUT,
+                             "%s waited %lld ms in vain (GPUSHMEM_WAIT_TIMEOUT_MS): not all of the "
+                             "%d PEs came here",
+                             what, (long long)b->wait_timeout_ms, b->n_pes);
         rc = gpsh_pmix_reply_get(r, NULL);
     }
     gpsh_pmix_reply_destroy(r);
@@ -207,19 +211,21 @@ static int unpack(int pe, const char *packed, size_t packed_bytes, void **blob, 
 {
     struct blob_header header;
     if (packed_bytes < sizeof(header))
-        return gpsh_fail(GPUSHMEM_ERR_PEER_DATA, "PE %d published %zu bytes, less than the header of %zu", pe,
-                         packed_bytes, sizeof(header));
+        return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
+                         "PE %d published %zu bytes, less than the header of %zu", pe, packed_bytes,
+                         sizeof(header));
     memcpy(&header, packed, sizeof(header));
     if (header.magic != BLOB_MAGIC || header.version != BLOB_VERSION)
-        return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
-                         "PE %d published data of version %u (magic %08x), this library reads version %d: "
-                         "all PEs must use "
-                         "the same release",
-                         pe, header.version, header.magic, BLOB_VERSION);
+        return gpsh_fail(
+            GPUSHMEM_ERR_PEER_DATA,
+            "PE %d published data of version %u (magic %08x), this library reads version %d: "
+            "all PEs must use "
+            "the same release",
+            pe, header.version, header.magic, BLOB_VERSION);
     if (header.pe != (uint32_t)pe || header.round != client.round)
         return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
-                         "what PE %d published is of PE %u, round %u (now is round %u)", pe, header.pe,
-                         header.round, client.round);
+                         "what PE %d published is of PE %u, round %u (now is round %u)", pe,
+                         header.pe, header.round, client.round);
     if (header.bytes != packed_bytes - sizeof(header))
         return gpsh_fail(GPUSHMEM_ERR_PEER_DATA, "PE %d published %llu bytes, but %zu arrived", pe,
                          (unsigned long long)header.bytes, packed_bytes - sizeof(header));
@@ -246,7 +252,8 @@ int gpsh_bootstrap_get(struct gpsh_bootstrap *b, int pe, void **blob, size_t *by
     round_key(key, sizeof(key), client.round);
     pmix_proc_t proc;
     PMIX_LOAD_PROCID(&proc, client.me.nspace, (pmix_rank_t)pe);
-    // After a fence that collected everything is here; a missing key must not wait for the peer to put it.
+    // After a fence that collected everything is here; a missing key must not wait for the peer to
+    // put it.
     pmix_info_t immediate;
     pmix_value_t *value = NULL;
     PMIX_INFO_LOAD(&immediate, PMIX_IMMEDIATE, NULL, PMIX_BOOL);
@@ -254,22 +261,24 @@ int gpsh_bootstrap_get(struct gpsh_bootstrap *b, int pe, void **blob, size_t *by
     PMIX_INFO_DESTRUCT(&immediate);
     if (rc != PMIX_SUCCESS)
         return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
-                         "PE %d did not publish its data of round %u: %s (PMIx status %d)", pe, client.round,
-                         PMIx_Error_string(rc), (int)rc);
-    int error = value->type == PMIX_BYTE_OBJECT
-                    ? unpack(pe, value->data.bo.bytes, value->data.bo.size, blob, bytes)
-                    : gpsh_fail(GPUSHMEM_ERR_PEER_DATA, "PE %d published a value of PMIx type %d, not bytes",
-                                pe, value->type);
+                         "PE %d did not publish its data of round %u: %s (PMIx status %d)", pe,
+                         client.round, PMIx_Error_string(rc), (int)rc);
+    int error =
+        value->type == PMIX_BYTE_OBJECT
+            ? unpack(pe, value->data.bo.bytes, value->data.bo.size, blob, bytes)
+            : gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
+                        "PE %d published a value of PMIx type %d, not bytes", pe, value->type);
     PMIX_VALUE_RELEASE(value);
     return error;
 }
 
-// True in the PMIx library's own thread, which must not wait for an answer that only itself can receive.
+// True in the PMIx library's own thread, which must not wait for an answer that only itself can
+// receive.
 static _Thread_local bool in_library_thread;
 
 // Runs in that thread.
-static void on_event(size_t handler, pmix_status_t status, const pmix_proc_t *source, pmix_info_t info[],
-                     size_t n_info, pmix_info_t *results, size_t n_results,
+static void on_event(size_t handler, pmix_status_t status, const pmix_proc_t *source,
+                     pmix_info_t info[], size_t n_info, pmix_info_t *results, size_t n_results,
                      pmix_event_notification_cbfunc_fn_t done, void *done_arg)
 {
     const pmix_proc_t *dead = source;
@@ -278,7 +287,8 @@ static void on_event(size_t handler, pmix_status_t status, const pmix_proc_t *so
         if (PMIX_CHECK_KEY(&info[i], PMIX_EVENT_AFFECTED_PROC) && info[i].value.type == PMIX_PROC)
             dead = info[i].value.data.proc;
     }
-    bool ours = dead && strcmp(dead->nspace, client.me.nspace) == 0 && dead->rank < (pmix_rank_t)client.n_pes;
+    bool ours = dead && strcmp(dead->nspace, client.me.nspace) == 0 &&
+                dead->rank < (pmix_rank_t)client.n_pes;
     if (ours && dead->rank != client.me.rank && client.on_death) {
         char reason[128];
         snprintf(reason, sizeof(reason), "the launcher reports that it ended (%s)",

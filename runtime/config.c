@@ -27,8 +27,9 @@ struct row {
 };
 
 static const struct row rows[] = {
-#define GPSH_SETTING(field, NAME, kind, def, low, high, choices, help)                                                 \
-    {PREFIX #NAME, KIND_##kind, offsetof(struct gpsh_settings, field), def, low, high, choices, help},
+#define GPSH_SETTING(field, NAME, kind, def, low, high, choices, help)                             \
+    {PREFIX #NAME, KIND_##kind, offsetof(struct gpsh_settings, field), def, low, high,             \
+     choices,      help},
 #include "config.def"
 #undef GPSH_SETTING
 };
@@ -76,7 +77,8 @@ int gpsh_parse_cpus(const char *text, int *out, int n)
             ok = end != p;
         }
         if (!ok || last < first || last > 65535 || (*end && *end != ','))
-            return gpsh_fail(GPUSHMEM_ERR_SETTING, PREFIX "PROXY_CPUS=%s is no list of CPUs like 4-7,12", text);
+            return gpsh_fail(GPUSHMEM_ERR_SETTING,
+                             PREFIX "PROXY_CPUS=%s is no list of CPUs like 4-7,12", text);
         for (long cpu = first; cpu <= last && count < 1024; cpu++)
             cpus[count++] = (int)cpu;
         p = *end ? end + 1 : end;
@@ -104,8 +106,10 @@ static int parse_int(const struct row *row, const char *text, int64_t *value)
     errno = 0;
     long long parsed = strtoll(text, &end, 10);
     if (errno || end == text || *end || parsed < row->low || parsed > row->high)
-        return gpsh_fail(GPUSHMEM_ERR_SETTING, "%s=%s is not a whole number from %" PRId64 " to %" PRId64
-                         "; unset it to get the default, %s", row->name, text, row->low, row->high, row->standard);
+        return gpsh_fail(GPUSHMEM_ERR_SETTING,
+                         "%s=%s is not a whole number from %" PRId64 " to %" PRId64
+                         "; unset it to get the default, %s",
+                         row->name, text, row->low, row->high, row->standard);
     *value = parsed;
     return 0;
 }
@@ -113,8 +117,10 @@ static int parse_int(const struct row *row, const char *text, int64_t *value)
 static int parse_size_row(const struct row *row, const char *text, uint64_t *value)
 {
     uint64_t parsed;
-    if (gpsh_parse_size(text, &parsed) || parsed < (uint64_t)row->low || parsed > (uint64_t)row->high)
-        return gpsh_fail(GPUSHMEM_ERR_SETTING, "%s=%s is not a size from %" PRId64 " to %" PRId64
+    if (gpsh_parse_size(text, &parsed) || parsed < (uint64_t)row->low ||
+        parsed > (uint64_t)row->high)
+        return gpsh_fail(GPUSHMEM_ERR_SETTING,
+                         "%s=%s is not a size from %" PRId64 " to %" PRId64
                          " bytes, like 4096, 64K, 256M or 2G; unset it to get the default, %s",
                          row->name, text, row->low, row->high, row->standard);
     *value = parsed;
@@ -126,24 +132,28 @@ static int parse_bool(const struct row *row, const char *text, bool *value)
     static const char *const words = "0|1|no|yes|off|on|false|true";
     int index = word_index(words, text, strlen(text));
     if (index < 0)
-        return gpsh_fail(GPUSHMEM_ERR_SETTING, "%s=%s is neither 1, yes, on, true nor 0, no, off, false", row->name, text);
+        return gpsh_fail(GPUSHMEM_ERR_SETTING,
+                         "%s=%s is neither 1, yes, on, true nor 0, no, off, false", row->name,
+                         text);
     *value = index & 1;
     return 0;
 }
 
 static int parse_list(const struct row *row, const char *text, const char **value)
 {
-    for (const char *at = text; ; at++) {
+    for (const char *at = text;; at++) {
         size_t span = strcspn(at, ",");
         if (word_index(row->choices, at, span) < 0)
-            return gpsh_fail(GPUSHMEM_ERR_SETTING, "%s=%s: '%.*s' is none of %s; separate several by commas", row->name,
+            return gpsh_fail(GPUSHMEM_ERR_SETTING,
+                             "%s=%s: '%.*s' is none of %s; separate several by commas", row->name,
                              text, (int)span, at, row->choices);
         at += span;
         if (!*at)
             break;
     }
     *value = strdup(text);
-    return *value ? 0 : gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the value of %s", row->name);
+    return *value ? 0
+                  : gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the value of %s", row->name);
 }
 
 static int parse_row(const struct row *row, const char *text, struct gpsh_settings *out)
@@ -156,11 +166,14 @@ static int parse_row(const struct row *row, const char *text, struct gpsh_settin
     case KIND_LIST: return parse_list(row, text, field);
     case KIND_STRING:
         *(const char **)field = strdup(text);
-        return *(const char **)field ? 0 : gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the value of %s", row->name);
+        return *(const char **)field
+                   ? 0
+                   : gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the value of %s", row->name);
     case KIND_CHOICE: {
         int index = word_index(row->choices, text, strlen(text));
         if (index < 0)
-            return gpsh_fail(GPUSHMEM_ERR_SETTING, "%s=%s is none of %s", row->name, text, row->choices);
+            return gpsh_fail(GPUSHMEM_ERR_SETTING, "%s=%s is none of %s", row->name, text,
+                             row->choices);
         *(int *)field = index;
         return 0;
     }
@@ -199,7 +212,8 @@ static int difference(const char *a, size_t a_length, const char *b)
         int diagonal = row[0];
         row[0] = (int)i + 1;
         for (int j = 0; j < b_length; j++) {
-            int replaced = diagonal + (a[i] != b[j]), shorter = (row[j] < row[j + 1] ? row[j] : row[j + 1]) + 1;
+            int replaced = diagonal + (a[i] != b[j]),
+                shorter = (row[j] < row[j + 1] ? row[j] : row[j + 1]) + 1;
             diagonal = row[j + 1];
             row[j + 1] = replaced < shorter ? replaced : shorter;
         }
@@ -227,9 +241,12 @@ static void say_unknown(const char *entry, size_t length)
 {
     const char *meant = resembling(entry, length);
     if (meant)
-        GPSH_LOG(WARN, "config", "%.*s is no setting and has no effect; is %s meant?", (int)length, entry, meant);
+        GPSH_LOG(WARN, "config", "%.*s is no setting and has no effect; is %s meant?", (int)length,
+                 entry, meant);
     else
-        GPSH_LOG(WARN, "config", "%.*s is no setting and has no effect; `gpushmem info` lists the settings", (int)length, entry);
+        GPSH_LOG(WARN, "config",
+                 "%.*s is no setting and has no effect; `gpushmem info` lists the settings",
+                 (int)length, entry);
 }
 
 static void warn_unknown(char *const *environment)
@@ -246,7 +263,8 @@ static int check_whole(const struct gpsh_settings *settings)
 {
     int64_t entries = settings->ring_entries;
     if (entries & (entries - 1))
-        return gpsh_fail(GPUSHMEM_ERR_SETTING, PREFIX "RING_ENTRIES=%" PRId64 " is not a power of two, like 1024 or 4096",
+        return gpsh_fail(GPUSHMEM_ERR_SETTING,
+                         PREFIX "RING_ENTRIES=%" PRId64 " is not a power of two, like 1024 or 4096",
                          entries);
     return gpsh_parse_cpus(settings->proxy_cpus, NULL, 0);
 }
@@ -292,8 +310,13 @@ bool gpsh_setting_row(int row, struct gpsh_setting_text *text)
     if (row < 0 || row >= ROWS)
         return false;
     const struct row *r = &rows[row];
-    *text = (struct gpsh_setting_text){.name = r->name, .kind = kinds[r->kind], .standard = r->standard,
-                                       .choices = r->choices, .help = r->help, .low = r->low, .high = r->high};
+    *text = (struct gpsh_setting_text){.name = r->name,
+                                       .kind = kinds[r->kind],
+                                       .standard = r->standard,
+                                       .choices = r->choices,
+                                       .help = r->help,
+                                       .low = r->low,
+                                       .high = r->high};
     return true;
 }
 

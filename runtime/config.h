@@ -22,15 +22,22 @@ struct gpsh_settings {
 
 enum gpsh_on_pe_failure { GPSH_ON_FAILURE_ABORT, GPSH_ON_FAILURE_NOTIFY };
 enum gpsh_heap_kind { GPSH_HEAP_AUTO, GPSH_HEAP_HOST, GPSH_HEAP_DEVICE };
-enum gpsh_huge_pages { GPSH_PAGES_AUTO, GPSH_PAGES_OFF, GPSH_PAGES_THP, GPSH_PAGES_2M, GPSH_PAGES_1G };
+enum gpsh_huge_pages {
+    GPSH_PAGES_AUTO,
+    GPSH_PAGES_OFF,
+    GPSH_PAGES_THP,
+    GPSH_PAGES_2M,
+    GPSH_PAGES_1G
+};
 enum gpsh_amo_agent { GPSH_AGENT_AUTO, GPSH_AGENT_CPU, GPSH_AGENT_NIC };
 enum gpsh_data_direct { GPSH_DATA_DIRECT_AUTO, GPSH_DATA_DIRECT_OFF };
 enum gpsh_gpudirect { GPSH_GPUDIRECT_AUTO, GPSH_GPUDIRECT_ALWAYS, GPSH_GPUDIRECT_NEVER };
 enum gpsh_dmabuf_policy { GPSH_DMABUF_AUTO, GPSH_DMABUF_OFF, GPSH_DMABUF_REQUIRE };
 
-// Reads every setting from `environment` (like environ). Stops at the first bad value: GPUSHMEM_ERR_SETTING with a
-// sentence naming the variable, the value and what is allowed; *out is untouched then. An unknown GPUSHMEM_* variable
-// is a warning. Strings belong to *out: free with gpsh_settings_clear.
+// Reads every setting from `environment` (like environ). Stops at the first bad value:
+// GPUSHMEM_ERR_SETTING with a sentence naming the variable, the value and what is allowed; *out is
+// untouched then. An unknown GPUSHMEM_* variable is a warning. Strings belong to *out: free with
+// gpsh_settings_clear.
 int gpsh_settings_read(char *const *environment, struct gpsh_settings *out);
 void gpsh_settings_clear(struct gpsh_settings *settings);
 
@@ -41,7 +48,8 @@ int gpsh_parse_size(const char *text, uint64_t *bytes);
 // GPUSHMEM_ERR_SETTING with a sentence if it is no such list.
 int gpsh_parse_cpus(const char *text, int *out, int n);
 
-// One row of the table as text, for `gpushmem info` and the documentation. Returns false past the last row.
+// One row of the table as text, for `gpushmem info` and the documentation. Returns false past the
+// last row.
 struct gpsh_setting_text {
     const char *name;     // with the GPUSHMEM_ prefix
     const char *kind;     // "integer", "size", "boolean", "text", "choice", "list"

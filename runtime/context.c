@@ -12,14 +12,15 @@
 
 struct gpsh_context gpsh_default_context;
 
-// Contexts that programs created, and the channels for them: a transport has a fixed number of channels, so
-// those of destroyed contexts are kept open for the next ones.
+// Contexts that programs created, and the channels for them: a transport has a fixed number of
+// channels, so those of destroyed contexts are kept open for the next ones.
 struct spare {
     struct gpsh_channel *channels[GPSH_MAX_TRANSPORTS];
     struct spare *next;
 };
-// Where a call fetches what belongs in its own frame. A wait that is given up leaves the operation under way, and
-// who carries it out may write long after the call has returned: the place then stays until the next init.
+// Where a call fetches what belongs in its own frame. A wait that is given up leaves the operation
+// under way, and who carries it out may write long after the call has returned: the place then
+// stays until the next init.
 struct place {
     struct place *next;
     char bytes[];
@@ -29,8 +30,8 @@ static struct {
     struct gpsh_context *_Atomic created;
     struct spare *spares;
     struct place *left; // by waits that were given up
-    int next_index; // first channel index never opened
-    bool mixed;     // some PE is reached by more than one path
+    int next_index;     // first channel index never opened
+    bool mixed;         // some PE is reached by more than one path
 } contexts = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void lock(struct gpsh_context *owner)
@@ -103,7 +104,8 @@ static int allocate_reports(struct gpsh_context *ctx)
         ctx->reported[i] = calloc((size_t)gpsh.n_pes, 1);
         if (ctx->reported[i] == NULL) {
             free_reports(ctx);
-            return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no host memory for a context of %d PEs", gpsh.n_pes);
+            return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no host memory for a context of %d PEs",
+                             gpsh.n_pes);
         }
     }
     return 0;
@@ -149,7 +151,8 @@ static void skip_old_errors(struct gpsh_context *ctx)
             ctx->reported[i][pe] = ctx->channels[i]->flows[pe].error != 0;
 }
 
-// Takes a set of channels that a destroyed context left, or opens the next one. False if there is none.
+// Takes a set of channels that a destroyed context left, or opens the next one. False if there is
+// none.
 static bool take_channels(struct gpsh_context *ctx)
 {
     struct spare *spare = contexts.spares;
@@ -189,11 +192,11 @@ int gpushmem_ctx_create(long options, gpushmem_ctx_t *out)
     if (status < 0)
         return status;
     if (out == NULL || (options & ~known) != 0)
-        return gpsh_fail(GPUSHMEM_ERR_INVALID,
-                         out == NULL
-                             ? "%s: no place for the context (NULL, options %#lx)"
-                             : "%s: unknown option bits in %#lx; or together enum gpushmem_ctx_option",
-                         __func__, options);
+        return gpsh_fail(
+            GPUSHMEM_ERR_INVALID,
+            out == NULL ? "%s: no place for the context (NULL, options %#lx)"
+                        : "%s: unknown option bits in %#lx; or together enum gpushmem_ctx_option",
+            __func__, options);
     struct gpsh_context *ctx = calloc(1, sizeof *ctx);
     if (ctx == NULL)
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "%s: out of host memory", __func__);
@@ -209,7 +212,8 @@ int gpushmem_ctx_create(long options, gpushmem_ctx_t *out)
     }
     pthread_mutex_init(&ctx->lock, NULL);
     pthread_mutex_lock(&contexts.lock);
-    // Without remote peers the channels would never be used: all contexts may share the default one's.
+    // Without remote peers the channels would never be used: all contexts may share the default
+    // one's.
     if (!ctx->remote || !take_channels(ctx))
         ctx->base = &gpsh_default_context;
     ctx->next = contexts.created;
@@ -236,8 +240,8 @@ int gpushmem_ctx_destroy(gpushmem_ctx_t handle)
     if (status < 0 || handle == GPUSHMEM_CTX_INVALID)
         return status;
     if (handle == GPUSHMEM_CTX_DEFAULT)
-        return gpsh_fail(GPUSHMEM_ERR_INVALID, "%s: the default context lives until gpushmem_finalize",
-                         __func__);
+        return gpsh_fail(GPUSHMEM_ERR_INVALID,
+                         "%s: the default context lives until gpushmem_finalize", __func__);
     struct gpsh_context *ctx = gpsh_context_of(handle);
     status = gpsh_context_quiet(ctx, GPSH_ALL_PES);
     pthread_mutex_lock(&contexts.lock);
@@ -288,7 +292,8 @@ void gpsh_context_finalize(void)
     pthread_mutex_destroy(&gpsh_default_context.lock);
 }
 
-// -------------------------------------------------------------------------------------------------- posting
+// --------------------------------------------------------------------------------------------------
+// posting
 
 // How far a flow has come, for who asks what is waited for.
 struct backlog {
@@ -300,8 +305,8 @@ static void about_backlog(const void *subject, char *text, size_t bytes)
 {
     const struct backlog *backlog = subject;
     const struct gpsh_flow *flow = &backlog->channel->flows[backlog->pe];
-    snprintf(text, bytes, " for PE %d by %s: %" PRIu64 " of %" PRIu64 " are complete", backlog->pe, backlog->channel->ops->name,
-             flow->completed, flow->posted);
+    snprintf(text, bytes, " for PE %d by %s: %" PRIu64 " of %" PRIu64 " are complete", backlog->pe,
+             backlog->channel->ops->name, flow->completed, flow->posted);
 }
 
 // With the owner's lock held; it is released while waiting, so that other threads get on.
@@ -335,8 +340,8 @@ static int flow_error(const struct gpsh_channel *channel, int pe)
                      reason[0] != '\0' ? reason : gpushmem_strerror(error));
 }
 
-// With the owner's lock held (as in post). Operation `number` of the flow is complete, or the flow has
-// failed.
+// With the owner's lock held (as in post). Operation `number` of the flow is complete, or the flow
+// has failed.
 static int drain(struct gpsh_context *owner, struct gpsh_channel *channel, int pe, uint64_t number)
 {
     const struct gpsh_flow *flow = &channel->flows[pe];
@@ -365,7 +370,8 @@ static int submit(struct gpsh_context *ctx, const struct gpsh_op *op, enum gpsh_
     const struct gpsh_peer *peer = &gpsh.peers[op->pe];
     int index = op->kind == GPSH_OP_AMO ? peer->amo : peer->data;
     if (index < 0 || owner->channels[index] == NULL)
-        return gpsh_fail(GPUSHMEM_ERR_UNREACHABLE, "no transport reaches PE %d: %s", op->pe, peer->reason);
+        return gpsh_fail(GPUSHMEM_ERR_UNREACHABLE, "no transport reaches PE %d: %s", op->pe,
+                         peer->reason);
     struct gpsh_channel *channel = owner->channels[index];
     struct gpsh_op posted = *op;
     if (wait == GPSH_WAIT_SOURCE && op->bytes <= GPSH_CAPTURE_BYTES)
@@ -399,7 +405,8 @@ static int fetch(struct gpsh_context *ctx, const struct gpsh_op *op)
     size_t bytes = amo ? op->width : op->bytes;
     struct place *place = malloc(sizeof *place + bytes);
     if (place == NULL)
-        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no host memory for %zu bytes from PE %d", bytes, op->pe);
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no host memory for %zu bytes from PE %d", bytes,
+                         op->pe);
     struct gpsh_op placed = *op;
     placed.flags |= GPSH_OP_LOCAL_HOST;
     if (amo)
@@ -423,8 +430,9 @@ int gpsh_context_submit(struct gpsh_context *ctx, const struct gpsh_op *op, enum
 
 // ------------------------------------------------------------------------ ordering and completion
 
-// Row "fence, mixed": what went through the NIC is complete before later stores, and the other way round. Fails if the wait for
-// that is given up: then nothing is ordered. (Flows that failed are quiet's to report.)
+// Row "fence, mixed": what went through the NIC is complete before later stores, and the other way
+// round. Fails if the wait for that is given up: then nothing is ordered. (Flows that failed are
+// quiet's to report.)
 static int fence_mixed(struct gpsh_context *owner, int pe)
 {
     int status = 0;
@@ -546,12 +554,14 @@ static bool progress(struct gpsh_context *owner)
     return pending;
 }
 
-// Whether this thread may drive the context, whoever else uses it. Of a serialized one only the program knows.
+// Whether this thread may drive the context, whoever else uses it. Of a serialized one only the
+// program knows.
 static bool may_drive(const struct gpsh_context *ctx)
 {
     if (ctx->base != NULL)
         return false; // it has no channels
-    bool mine = (ctx->options & GPUSHMEM_CTX_PRIVATE) != 0 && pthread_equal(ctx->creator, pthread_self());
+    bool mine =
+        (ctx->options & GPUSHMEM_CTX_PRIVATE) != 0 && pthread_equal(ctx->creator, pthread_self());
     return ctx->locked || gpsh.thread_level != GPUSHMEM_THREAD_MULTIPLE || mine;
 }
 

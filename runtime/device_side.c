@@ -24,7 +24,8 @@ static struct {
     struct gpsh_ring_set rings;
     struct gpsh_proxy *proxy; // NULL: every PE is reached directly
     struct gpushmem_dev handle;
-    _Atomic bool loss_taken; // the program knows why a kernel's wait ended: the next kernels may wait again
+    // the program knows why a kernel's wait ended: the next kernels may wait again
+    _Atomic bool loss_taken;
 } side = {.lock = PTHREAD_MUTEX_INITIALIZER, .memory = &gpsh_device_memory_host};
 
 _Atomic bool gpsh_device_side_exists;
@@ -67,7 +68,8 @@ static uint32_t handle_flags(void)
     uint32_t flags = gpsh.cpu_atomics ? GPUSHMEM_DEV_DIRECT_ATOMICS : 0;
     flags |= all && gpsh.cpu_atomics ? GPUSHMEM_DEV_ALL_DIRECT : 0;
     flags |= gpsh.device_heap ? GPUSHMEM_DEV_GPU_HEAP : 0;
-    return flags | (gpsh.settings.force_system_scope || !gpsh.device_heap ? GPUSHMEM_DEV_SYSTEM_SCOPE : 0);
+    return flags |
+           (gpsh.settings.force_system_scope || !gpsh.device_heap ? GPUSHMEM_DEV_SYSTEM_SCOPE : 0);
 }
 
 static int make_tables(void)
@@ -77,11 +79,14 @@ static int make_tables(void)
     side.device = side.memory->device_alloc(side.device_bytes);
     char **peers = calloc((size_t)gpsh.n_pes, sizeof *peers);
     int status = side.host && side.device && peers
-                     ? 0 : gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the device side of %d PEs", gpsh.n_pes);
+                     ? 0
+                     : gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the device side of %d PEs",
+                                 gpsh.n_pes);
     for (int pe = 0; !status && pe < gpsh.n_pes; pe++)
         peers[pe] = gpsh_device_side_direct(pe);
     if (!status)
-        status = side.memory->device_write(side.device->peers, peers, (size_t)gpsh.n_pes * sizeof *peers);
+        status = side.memory->device_write(side.device->peers, peers,
+                                           (size_t)gpsh.n_pes * sizeof *peers);
     free(peers);
     return status;
 }
@@ -91,7 +96,8 @@ static int open_channels(struct gpsh_proxy *proxy)
     for (int i = 0; i < proxy->n_threads; i++) {
         for (int t = 0; t < gpsh.n_transports; t++) {
             struct gpsh_transport *transport = gpsh.transports[t];
-            int status = transport->ops->channel_open(transport, GPSH_CHANNEL_PROXY + i, &proxy->threads[i].channels[t]);
+            int status = transport->ops->channel_open(transport, GPSH_CHANNEL_PROXY + i,
+                                                      &proxy->threads[i].channels[t]);
             if (status < 0)
                 return status;
         }
@@ -139,8 +145,9 @@ static int make_proxy(void)
     }
     int n_sleeping = env.sleep ? n_threads : 0;
     if (!status)
-        status = gpsh_ring_set_create(side.memory, (int)s->rings, log2_of((uint64_t)s->ring_entries), gpsh.n_pes, sleeping,
-                                      n_sleeping, &side.rings);
+        status =
+            gpsh_ring_set_create(side.memory, (int)s->rings, log2_of((uint64_t)s->ring_entries),
+                                 gpsh.n_pes, sleeping, n_sleeping, &side.rings);
     if (!status)
         status = gpsh_proxy_attach(side.proxy, &side.rings);
     if (!status)
@@ -193,9 +200,13 @@ static void print_counters(void)
 {
     for (int i = 0; i < side.proxy->n_rings; i++) {
         const struct gpsh_proxy_counters *c = &side.proxy->rings[i].counters;
-        fprintf(stderr, "gpushmem[%d] stats: ring %d: %llu commands in %llu batches, %llu operations posted, %llu stalls, "
-                "%llu errors\n", gpsh.my_pe, i, (unsigned long long)c->commands, (unsigned long long)c->batches,
-                (unsigned long long)c->posts, (unsigned long long)c->stalls, (unsigned long long)c->errors);
+        fprintf(stderr,
+                "gpushmem[%d] stats: ring %d: %llu commands in %llu batches, %llu operations "
+                "posted, %llu stalls, "
+                "%llu errors\n",
+                gpsh.my_pe, i, (unsigned long long)c->commands, (unsigned long long)c->batches,
+                (unsigned long long)c->posts, (unsigned long long)c->stalls,
+                (unsigned long long)c->errors);
     }
 }
 
@@ -235,11 +246,13 @@ static int make(void)
         return status;
     }
     atomic_store(&gpsh_device_side_exists, true);
-    // Only now: whoever finds a PE lost from here on tells it here, and what was found before is seen.
+    // Only now: whoever finds a PE lost from here on tells it here, and what was found before is
+    // seen.
     if (atomic_load(&gpsh.failed_pe) >= 0)
         __atomic_store_n(&side.host->control.peer_failed, GPUSHMEM_ERR_PE_FAILED, __ATOMIC_RELEASE);
     if (gpsh.device_heap && gpsh_stream_image && gpsh_stream_gpu_load()) {
-        GPSH_LOG(DEBUG, "stream", "%s", gpsh_last_error()); // told by the first operation that wants them
+        // told by the first operation that wants them
+        GPSH_LOG(DEBUG, "stream", "%s", gpsh_last_error());
         gpsh_clear_error();
     }
     return 0;
@@ -261,7 +274,8 @@ int gpushmem_device_handle(struct gpushmem_dev *out)
     if (status)
         return status;
     if (!out)
-        return gpsh_fail(GPUSHMEM_ERR_INVALID, "gpushmem_device_handle: no place for the handle (NULL)");
+        return gpsh_fail(GPUSHMEM_ERR_INVALID,
+                         "gpushmem_device_handle: no place for the handle (NULL)");
     if (!atomic_load(&gpsh_device_side_exists)) {
         pthread_mutex_lock(&side.lock);
         if (!atomic_load(&gpsh_device_side_exists))
@@ -278,8 +292,11 @@ int gpushmem_device_handle(struct gpushmem_dev *out)
 void gpsh_device_side_finalize(void)
 {
     if (gpsh.settings.stats && !side.proxy)
-        fprintf(stderr, "gpushmem[%d] stats: no command rings: kernels reached every PE by loads and stores, or there were "
-                "none\n", gpsh.my_pe);
+        fprintf(stderr,
+                "gpushmem[%d] stats: no command rings: kernels reached every PE by loads and "
+                "stores, or there were "
+                "none\n",
+                gpsh.my_pe);
     if (!atomic_load(&gpsh_device_side_exists))
         return;
     __atomic_store_n(&side.host->control.abort, GPUSHMEM_ERR_STATE, __ATOMIC_RELEASE);
@@ -310,10 +327,16 @@ static int fail_closed(int status)
 {
     for (int i = 0; i < side.rings.n_rings; i++)
         if (__atomic_load_n(&side.rings.rings[i].status->lost, __ATOMIC_ACQUIRE))
-            return gpsh_fail(status, "command ring %d is lost: a kernel's thread waited longer than GPUSHMEM_WAIT_TIMEOUT_MS=%lld "
-                             "for room in it, and what was written to it since is not carried out; raise that or "
-                             "GPUSHMEM_RING_ENTRIES, and initialise again", i, (long long)gpsh.settings.wait_timeout_ms);
-    return gpsh_fail(status, "a command ring is closed because of an earlier error: kernels cannot use it any more");
+            return gpsh_fail(status,
+                             "command ring %d is lost: a kernel's thread waited longer than "
+                             "GPUSHMEM_WAIT_TIMEOUT_MS=%lld "
+                             "for room in it, and what was written to it since is not carried out; "
+                             "raise that or "
+                             "GPUSHMEM_RING_ENTRIES, and initialise again",
+                             i, (long long)gpsh.settings.wait_timeout_ms);
+    return gpsh_fail(
+        status,
+        "a command ring is closed because of an earlier error: kernels cannot use it any more");
 }
 
 static int take_fault(void)
@@ -323,8 +346,9 @@ static int take_fault(void)
     if (!status)
         return 0;
     char where[96], what[96] = "";
-    snprintf(where, sizeof where, "block (%u,%u,%u), thread (%u,%u,%u)", fault->block[0], fault->block[1], fault->block[2],
-             fault->thread[0], fault->thread[1], fault->thread[2]);
+    snprintf(where, sizeof where, "block (%u,%u,%u), thread (%u,%u,%u)", fault->block[0],
+             fault->block[1], fault->block[2], fault->thread[0], fault->thread[1],
+             fault->thread[2]);
     if (fault->pe >= 0 || status == GPUSHMEM_ERR_PE)
         snprintf(what, sizeof what, ", towards PE %d of %d", fault->pe, gpsh.n_pes);
     if (fault->address)
@@ -332,15 +356,17 @@ static int take_fault(void)
                  (unsigned long long)fault->address, (unsigned long long)fault->bytes);
     int lost = atomic_load(&gpsh.failed_pe);
     if (status == GPUSHMEM_ERR_PE_FAILED && lost >= 0)
-        gpsh_fail(status, "a kernel on PE %d ended a wait: %s%s: PE %d failed: %.150s", gpsh.my_pe, where, what, lost,
-                  gpsh.peers[lost].reason);
+        gpsh_fail(status, "a kernel on PE %d ended a wait: %s%s: PE %d failed: %.150s", gpsh.my_pe,
+                  where, what, lost, gpsh.peers[lost].reason);
     else if (status == GPUSHMEM_ERR_RING)
         fail_closed(status);
     else if (status == GPUSHMEM_ERR_TIMEOUT)
-        gpsh_fail(status, "a kernel on PE %d waited in vain for %lld ms (GPUSHMEM_WAIT_TIMEOUT_MS): %s%s", gpsh.my_pe,
-                  (long long)gpsh.settings.wait_timeout_ms, where, what);
+        gpsh_fail(status,
+                  "a kernel on PE %d waited in vain for %lld ms (GPUSHMEM_WAIT_TIMEOUT_MS): %s%s",
+                  gpsh.my_pe, (long long)gpsh.settings.wait_timeout_ms, where, what);
     else
-        gpsh_fail(status, "a kernel on PE %d failed: %s%s: %s", gpsh.my_pe, where, what, gpushmem_strerror(status));
+        gpsh_fail(status, "a kernel on PE %d failed: %s%s: %s", gpsh.my_pe, where, what,
+                  gpushmem_strerror(status));
     uint32_t unclaimed = 0;
     __atomic_store_n(&fault->status, 0, __ATOMIC_RELEASE);
     side.memory->device_write(&side.device->fault_claim, &unclaimed, sizeof unclaimed);
@@ -353,10 +379,12 @@ int gpushmem_device_error(void)
     if (status || !atomic_load_explicit(&gpsh_device_side_exists, memory_order_acquire))
         return status;
     pthread_mutex_lock(&side.lock);
-    // The proxy's sentence is about the cause; the kernel's is often only that an answer said "failed".
+    // The proxy's sentence is about the cause; the kernel's is often only that an answer said
+    // "failed".
     int fault = take_fault();
     int proxy = side.proxy ? gpsh_proxy_take_error(side.proxy) : 0;
-    if (fault == GPUSHMEM_ERR_PE_FAILED) // other threads of that kernel may not have looked yet: in force until the next launch
+    // other threads of that kernel may not have looked yet: in force until the next launch
+    if (fault == GPUSHMEM_ERR_PE_FAILED)
         atomic_store(&side.loss_taken, true);
     pthread_mutex_unlock(&side.lock);
     return proxy ? proxy : fault;
@@ -368,13 +396,16 @@ int gpushmem_proxy_times_read(struct gpushmem_proxy_times *out)
     if (status)
         return status;
     if (!out)
-        return gpsh_fail(GPUSHMEM_ERR_INVALID, "gpushmem_proxy_times_read: no place for the times (NULL)");
+        return gpsh_fail(GPUSHMEM_ERR_INVALID,
+                         "gpushmem_proxy_times_read: no place for the times (NULL)");
     pthread_mutex_lock(&side.lock);
     if (!side.proxy)
-        status = gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED, "there are no proxy threads: no kernel was launched yet, or all PEs are "
+        status = gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED,
+                           "there are no proxy threads: no kernel was launched yet, or all PEs are "
                            "reached by loads and stores (GPUSHMEM_P2P=0 turns that off)");
     else if (!gpsh.settings.proxy_times)
-        status = gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED, "proxy threads take no times: set GPUSHMEM_PROXY_TIMES=1");
+        status = gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED,
+                           "proxy threads take no times: set GPUSHMEM_PROXY_TIMES=1");
     else
         gpsh_proxy_times_read(side.proxy, out);
     pthread_mutex_unlock(&side.lock);

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The last-error sentence of each thread. Whoever detects a failure calls gpsh_fail; callers only pass the code on.
+// The last-error sentence of each thread. Whoever detects a failure calls gpsh_fail; callers only
+// pass the code on.
 #ifndef GPSH_ERROR_H
 #define GPSH_ERROR_H
 
 #include "gpushmem/types.h"
 
 // Stores the sentence for this thread, logs it at level INFO, and returns `code`. errno is kept.
-// A sentence says what, which value, what is allowed, what to do: "PE 9 is outside 0..3 (n_pes is 4)".
+// A sentence says what, which value, what is allowed, what to do: "PE 9 is outside 0..3 (n_pes is
+// 4)".
 int gpsh_fail(int code, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
 
-// Puts "context: " in front of the thread's sentence, for a caller that knows what was being attempted. Returns `code`.
+// Puts "context: " in front of the thread's sentence, for a caller that knows what was being
+// attempted. Returns `code`.
 int gpsh_fail_in(int code, const char *context);
 
 const char *gpsh_last_error(void);

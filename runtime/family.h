@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How the families of public functions are written down: one expression makes both gpushmem_NAME and
-// gpushmem_ctx_NAME.
+// How the families of public functions are written down: one expression makes both gpushmem_NAME
+// and gpushmem_ctx_NAME.
 #ifndef GPSH_FAMILY_H
 #define GPSH_FAMILY_H
 
@@ -11,15 +11,15 @@
 // In EXPRESSION, `ctx` is the context and __func__ the name for error sentences. PARAMETERS is a
 // parenthesised list.
 #define GPSH_UNWRAP(...) __VA_ARGS__
-#define GPSH_FUNCTION(RETURN, NAME, PARAMETERS, EXPRESSION)                                                  \
-    RETURN gpushmem_##NAME(GPSH_UNWRAP PARAMETERS)                                                           \
-    {                                                                                                        \
-        const gpushmem_ctx_t ctx = GPUSHMEM_CTX_DEFAULT;                                                     \
-        return EXPRESSION;                                                                                   \
-    }                                                                                                        \
-    RETURN gpushmem_ctx_##NAME(gpushmem_ctx_t ctx, GPSH_UNWRAP PARAMETERS)                                   \
-    {                                                                                                        \
-        return EXPRESSION;                                                                                   \
+#define GPSH_FUNCTION(RETURN, NAME, PARAMETERS, EXPRESSION)                                        \
+    RETURN gpushmem_##NAME(GPSH_UNWRAP PARAMETERS)                                                 \
+    {                                                                                              \
+        const gpushmem_ctx_t ctx = GPUSHMEM_CTX_DEFAULT;                                           \
+        return EXPRESSION;                                                                         \
+    }                                                                                              \
+    RETURN gpushmem_ctx_##NAME(gpushmem_ctx_t ctx, GPSH_UNWRAP PARAMETERS)                         \
+    {                                                                                              \
+        return EXPRESSION;                                                                         \
     }
 
 #endif

@@ -33,8 +33,11 @@ static int make_own_dir(struct gpsh_fd_exchange *x)
 {
     if (gpsh_scratch_dir("gpushmem", 32, x->own_dir, sizeof x->own_dir) == 0)
         return 0;
-    int status = gpsh_fail(GPUSHMEM_ERR_SYSTEM, "cannot make the directory %s for sockets: %s; set TMPDIR to a directory that can be "
-                           "written", x->own_dir, strerror(errno));
+    int status = gpsh_fail(
+        GPUSHMEM_ERR_SYSTEM,
+        "cannot make the directory %s for sockets: %s; set TMPDIR to a directory that can be "
+        "written",
+        x->own_dir, strerror(errno));
     x->own_dir[0] = '\0';
     return status;
 }
@@ -55,7 +58,8 @@ int gpsh_fd_exchange_open(struct gpsh_fd_exchange *x, const char *dir, int my_pe
     x->socket = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (x->socket < 0 || bind(x->socket, (struct sockaddr *)&address, sizeof address) ||
         setsockopt(x->socket, SOL_SOCKET, SO_PASSCRED, &on, sizeof on)) {
-        int status = gpsh_fail(GPUSHMEM_ERR_SYSTEM, "the socket %s could not be made (%s)", address.sun_path, strerror(errno));
+        int status = gpsh_fail(GPUSHMEM_ERR_SYSTEM, "the socket %s could not be made (%s)",
+                               address.sun_path, strerror(errno));
         gpsh_fd_exchange_close(x);
         return status;
     }
@@ -75,7 +79,8 @@ void gpsh_fd_exchange_close(struct gpsh_fd_exchange *x)
 }
 
 // 1 sent, 0 the receiver's queue is full, negative: error.
-static int send_to(struct gpsh_fd_exchange *x, int my_pe, const char *path, const struct gpsh_fd_set *mine)
+static int send_to(struct gpsh_fd_exchange *x, int my_pe, const char *path,
+                   const struct gpsh_fd_set *mine)
 {
     struct message body = {.magic = MAGIC, .pe = my_pe};
     struct iovec part = {.iov_base = &body, .iov_len = sizeof body};
@@ -84,8 +89,12 @@ static int send_to(struct gpsh_fd_exchange *x, int my_pe, const char *path, cons
     union control control;
     memset(&control, 0, sizeof control);
     size_t fd_bytes = sizeof(int) * (size_t)mine->count;
-    struct msghdr header = {.msg_name = &address, .msg_namelen = sizeof address, .msg_iov = &part, .msg_iovlen = 1,
-                            .msg_control = control.bytes, .msg_controllen = CMSG_SPACE(fd_bytes)};
+    struct msghdr header = {.msg_name = &address,
+                            .msg_namelen = sizeof address,
+                            .msg_iov = &part,
+                            .msg_iovlen = 1,
+                            .msg_control = control.bytes,
+                            .msg_controllen = CMSG_SPACE(fd_bytes)};
     struct cmsghdr *rights = CMSG_FIRSTHDR(&header);
     rights->cmsg_level = SOL_SOCKET;
     rights->cmsg_type = SCM_RIGHTS;
@@ -96,7 +105,8 @@ static int send_to(struct gpsh_fd_exchange *x, int my_pe, const char *path, cons
     // ETOOMANYREFS: too many descriptors of this user are on their way; they will be received.
     if (errno == EAGAIN || errno == ENOBUFS || errno == EINTR || errno == ETOOMANYREFS)
         return 0;
-    return gpsh_fail(GPUSHMEM_ERR_SYSTEM, "memory could not be passed to the PE at %s (%s)", path, strerror(errno));
+    return gpsh_fail(GPUSHMEM_ERR_SYSTEM, "memory could not be passed to the PE at %s (%s)", path,
+                     strerror(errno));
 }
 
 static void close_set(struct gpsh_fd_set *set)
@@ -124,22 +134,28 @@ static void read_control(struct msghdr *header, struct gpsh_fd_set *set, uid_t *
     }
 }
 
-// 1 and *pe: received; 0: nothing there. Messages from other users or with strange contents are dropped.
+// 1 and *pe: received; 0: nothing there. Messages from other users or with strange contents are
+// dropped.
 static int receive(struct gpsh_fd_exchange *x, struct gpsh_fd_set *set, int *pe)
 {
     struct message body = {0};
     struct iovec part = {.iov_base = &body, .iov_len = sizeof body};
     union control control;
-    struct msghdr header = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes,
+    struct msghdr header = {.msg_iov = &part,
+                            .msg_iovlen = 1,
+                            .msg_control = control.bytes,
                             .msg_controllen = sizeof control.bytes};
     ssize_t got = recvmsg(x->socket, &header, MSG_CMSG_CLOEXEC);
     if (got < 0)
-        return errno == EAGAIN || errno == EINTR ? 0
-               : gpsh_fail(GPUSHMEM_ERR_SYSTEM, "receiving peers' memory failed (%s)", strerror(errno));
+        return errno == EAGAIN || errno == EINTR
+                   ? 0
+                   : gpsh_fail(GPUSHMEM_ERR_SYSTEM, "receiving peers' memory failed (%s)",
+                               strerror(errno));
     uid_t uid = (uid_t)-1;
     set->count = 0;
     read_control(&header, set, &uid);
-    if (got != sizeof body || body.magic != MAGIC || uid != geteuid() || (header.msg_flags & MSG_CTRUNC)) {
+    if (got != sizeof body || body.magic != MAGIC || uid != geteuid() ||
+        (header.msg_flags & MSG_CTRUNC)) {
         close_set(set);
         return 0;
     }
@@ -156,7 +172,8 @@ static int index_of(const int *pes, int n, int pe)
 }
 
 // Takes everything that has arrived. Returns the number of new sets, or a negative status.
-static int drain(struct gpsh_fd_exchange *x, const int *pes, int n, int expected, struct gpsh_fd_set *theirs)
+static int drain(struct gpsh_fd_exchange *x, const int *pes, int n, int expected,
+                 struct gpsh_fd_set *theirs)
 {
     for (int fresh = 0;;) {
         struct gpsh_fd_set set = {.count = 0};
@@ -166,7 +183,8 @@ static int drain(struct gpsh_fd_exchange *x, const int *pes, int n, int expected
         int at = index_of(pes, n, pe);
         if (at < 0 || theirs[at].count || set.count != expected) {
             close_set(&set);
-            return gpsh_fail(GPUSHMEM_ERR_PEER_DATA, "PE %d sent %d memory descriptors where %d were expected once", pe,
+            return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
+                             "PE %d sent %d memory descriptors where %d were expected once", pe,
                              set.count, expected);
         }
         theirs[at] = set;
@@ -182,8 +200,9 @@ static int first_missing(const int *pes, int n, int self, const struct gpsh_fd_s
     return -1;
 }
 
-int gpsh_fd_exchange_run(struct gpsh_fd_exchange *x, int my_pe, const int *pes, const char *const *paths, int n,
-                         const struct gpsh_fd_set *mine, struct gpsh_fd_set *theirs, int timeout_ms)
+int gpsh_fd_exchange_run(struct gpsh_fd_exchange *x, int my_pe, const int *pes,
+                         const char *const *paths, int n, const struct gpsh_fd_set *mine,
+                         struct gpsh_fd_set *theirs, int timeout_ms)
 {
     int self = index_of(pes, n, my_pe), sent = 1, got = 1, status = 0;
     uint64_t deadline_ns = gpsh_clock_ns() + (uint64_t)timeout_ms * 1000000;
@@ -205,8 +224,11 @@ int gpsh_fd_exchange_run(struct gpsh_fd_exchange *x, int my_pe, const int *pes, 
             struct pollfd ready = {.fd = x->socket, .events = POLLIN};
             poll(&ready, 1, sent < n ? 1 : 20);
             if (gpsh_clock_ns() > deadline_ns) {
-                status = gpsh_fail(GPUSHMEM_ERR_TIMEOUT, "PE %d of this node did not hand over its memory within %d s; is it "
-                                   "still running?", first_missing(pes, n, self, theirs), timeout_ms / 1000);
+                status =
+                    gpsh_fail(GPUSHMEM_ERR_TIMEOUT,
+                              "PE %d of this node did not hand over its memory within %d s; is it "
+                              "still running?",
+                              first_missing(pes, n, self, theirs), timeout_ms / 1000);
                 break;
             }
         }

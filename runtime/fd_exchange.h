@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Passing file descriptors of memory between the PEs of a node: datagrams with SCM_RIGHTS over unix sockets in a directory
-// only this user can enter; the sender's user is checked for each message.
+// Passing file descriptors of memory between the PEs of a node: datagrams with SCM_RIGHTS over unix
+// sockets in a directory only this user can enter; the sender's user is checked for each message.
 #ifndef GPSH_FD_EXCHANGE_H
 #define GPSH_FD_EXCHANGE_H
 
@@ -20,12 +20,15 @@ struct gpsh_fd_set {
     int count;
 };
 
-// Binds this PE's socket: in `dir` (the job's directory on this node) or, if that is "" or too long, in one of our own.
+// Binds this PE's socket: in `dir` (the job's directory on this node) or, if that is "" or too
+// long, in one of our own.
 int gpsh_fd_exchange_open(struct gpsh_fd_exchange *x, const char *dir, int my_pe, int generation);
-// Sends `mine` to every PE of `pes` (socket paths in `paths`, both [n]; this PE's own entry is skipped) and receives
-// theirs into `theirs` [n]: the caller closes them. Waits at most timeout_ms; names the PE that is missing then.
-int gpsh_fd_exchange_run(struct gpsh_fd_exchange *x, int my_pe, const int *pes, const char *const *paths, int n,
-                         const struct gpsh_fd_set *mine, struct gpsh_fd_set *theirs, int timeout_ms);
+// Sends `mine` to every PE of `pes` (socket paths in `paths`, both [n]; this PE's own entry is
+// skipped) and receives theirs into `theirs` [n]: the caller closes them. Waits at most timeout_ms;
+// names the PE that is missing then.
+int gpsh_fd_exchange_run(struct gpsh_fd_exchange *x, int my_pe, const int *pes,
+                         const char *const *paths, int n, const struct gpsh_fd_set *mine,
+                         struct gpsh_fd_set *theirs, int timeout_ms);
 void gpsh_fd_exchange_close(struct gpsh_fd_exchange *x); // removes socket and directory
 
 #endif

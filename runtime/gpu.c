@@ -12,7 +12,8 @@
 
 struct gpsh_gpu gpsh_gpu;
 
-// One stream for copies that the caller waits for. Non-blocking: kernels in the program's default stream do not hold it up.
+// One stream for copies that the caller waits for. Non-blocking: kernels in the program's default
+// stream do not hold it up.
 static struct {
     pthread_mutex_t lock;
     gpsh_cu_stream stream;
@@ -68,7 +69,8 @@ static void describe(void)
     gpu->flush_options = attribute(GPSH_CU_ATTRIBUTE_RDMA_FLUSH_OPTIONS);
 }
 
-// The program called cudaSetDevice and used the GPU, or runs in a context of its own: that is the GPU it means.
+// The program called cudaSetDevice and used the GPU, or runs in a context of its own: that is the
+// GPU it means.
 static int adopt(gpsh_cu_context context)
 {
     gpsh_cu_result code = gpsh_cu.context_device(&gpsh_gpu.device);
@@ -84,14 +86,16 @@ static int choose(int node_pe)
     int count = 0;
     gpsh_cu_result code = gpsh_cu.device_count(&count);
     if (code || count < 1)
-        return gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED, "the CUDA driver sees no GPU; is CUDA_VISIBLE_DEVICES set to nothing?");
+        return gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED,
+                         "the CUDA driver sees no GPU; is CUDA_VISIBLE_DEVICES set to nothing?");
     gpsh_gpu.ordinal = node_pe % count;
     code = gpsh_cu.device_get(&gpsh_gpu.device, gpsh_gpu.ordinal);
     if (!code)
         code = gpsh_cu.primary_retain(&gpsh_gpu.context, gpsh_gpu.device);
     if (code)
-        return gpsh_gpu_fail(code, "GPU %d cannot be used; is it in exclusive mode and taken by another process?",
-                             gpsh_gpu.ordinal);
+        return gpsh_gpu_fail(
+            code, "GPU %d cannot be used; is it in exclusive mode and taken by another process?",
+            gpsh_gpu.ordinal);
     gpsh_cu.context_set(gpsh_gpu.context);
     return 0;
 }
@@ -117,7 +121,8 @@ int gpsh_gpu_open(int node_pe)
         return status;
     }
     GPSH_LOG(INFO, "gpu", "%s at %s, %s; driver for CUDA %d.%d", gpsh_gpu.name, gpsh_gpu.pci,
-             gpsh_gpu.chosen_by_program ? "the program's choice" : "by the PE's number on this node",
+             gpsh_gpu.chosen_by_program ? "the program's choice"
+                                        : "by the PE's number on this node",
              gpsh_gpu_driver_version() / 1000, gpsh_gpu_driver_version() % 1000 / 10);
     return 0;
 }
@@ -133,7 +138,8 @@ void gpsh_gpu_close(void)
         gpsh_cu.stream_destroy(copies.stream);
     copies.stream = NULL;
     gpsh_gpu_leave(entered);
-    // A primary context stays retained: the runtime API, PyTorch or our own next init may find it current in some thread.
+    // A primary context stays retained: the runtime API, PyTorch or our own next init may find it
+    // current in some thread.
     gpsh_gpu = (struct gpsh_gpu){.ordinal = -1};
 }
 
@@ -151,7 +157,8 @@ int gpsh_gpu_copy(void *to, const void *from, size_t bytes)
     bool entered = gpsh_gpu_enter();
     int mode = gpsh_gpu_relax();
     pthread_mutex_lock(&copies.lock);
-    gpsh_cu_result code = gpsh_cu.copy_any((gpsh_cu_ptr)(uintptr_t)to, (gpsh_cu_ptr)(uintptr_t)from, bytes, copies.stream);
+    gpsh_cu_result code = gpsh_cu.copy_any((gpsh_cu_ptr)(uintptr_t)to, (gpsh_cu_ptr)(uintptr_t)from,
+                                           bytes, copies.stream);
     int status = finish(code, "copy", to, bytes);
     pthread_mutex_unlock(&copies.lock);
     gpsh_gpu_restore(mode);
@@ -166,7 +173,8 @@ int gpsh_gpu_zero(void *memory, size_t bytes)
     bool entered = gpsh_gpu_enter();
     int mode = gpsh_gpu_relax();
     pthread_mutex_lock(&copies.lock);
-    int status = finish(gpsh_cu.fill8((gpsh_cu_ptr)(uintptr_t)memory, 0, bytes, copies.stream), "fill", memory, bytes);
+    int status = finish(gpsh_cu.fill8((gpsh_cu_ptr)(uintptr_t)memory, 0, bytes, copies.stream),
+                        "fill", memory, bytes);
     pthread_mutex_unlock(&copies.lock);
     gpsh_gpu_restore(mode);
     gpsh_gpu_leave(entered);
@@ -178,8 +186,11 @@ bool gpsh_gpu_needs_flush(void)
     if (gpsh_gpu.writes_ordering >= GPSH_CU_WRITES_ORDERED_TO_OWNER)
         return false;
     bool can = gpsh_cu.flush_writes && gpsh_gpu.flush_options & GPSH_CU_FLUSH_OPTION_HOST;
-    GPSH_LOG(WARN, "gpu", "%s does not order what NICs write to it: %s kernels that wait for a signal from another node may see it "
-             "before its data. GPUSHMEM_HEAP_KIND=host is safe", gpsh_gpu.name,
+    GPSH_LOG(WARN, "gpu",
+             "%s does not order what NICs write to it: %s kernels that wait for a signal from "
+             "another node may see it "
+             "before its data. GPUSHMEM_HEAP_KIND=host is safe",
+             gpsh_gpu.name,
              can ? "the host's waits flush, but" : "and has no flush, so the host and");
     return can;
 }
@@ -187,7 +198,8 @@ bool gpsh_gpu_needs_flush(void)
 void gpsh_gpu_flush(void)
 {
     bool entered = gpsh_gpu_enter();
-    gpsh_cu_result code = gpsh_cu.flush_writes(GPSH_CU_FLUSH_CURRENT_CONTEXT, GPSH_CU_FLUSH_TO_OWNER);
+    gpsh_cu_result code =
+        gpsh_cu.flush_writes(GPSH_CU_FLUSH_CURRENT_CONTEXT, GPSH_CU_FLUSH_TO_OWNER);
     gpsh_gpu_leave(entered);
     if (code)
         gpsh_gpu_fail(code, "flushing what NICs wrote to %s", gpsh_gpu.name);

@@ -40,8 +40,11 @@ static int too_old(const char *missing)
     int version = 0;
     if (gpsh_cu.driver_version)
         gpsh_cu.driver_version(&version);
-    return gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED, "the CUDA driver is too old: it is of CUDA %d.%d and has no %s; gpushmem needs "
-                     "driver 515 (CUDA 11.7) or newer", version / 1000, version % 1000 / 10, missing);
+    return gpsh_fail(
+        GPUSHMEM_ERR_UNSUPPORTED,
+        "the CUDA driver is too old: it is of CUDA %d.%d and has no %s; gpushmem needs "
+        "driver 515 (CUDA 11.7) or newer",
+        version / 1000, version % 1000 / 10, missing);
 }
 
 static int look_up_all(void *library)
@@ -58,10 +61,13 @@ static int start(void)
 {
     gpsh_cu_result code = gpsh_cu.init(0);
     if (code == GPSH_CU_NO_DEVICE)
-        return gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED, "the CUDA driver sees no GPU; is CUDA_VISIBLE_DEVICES set to nothing?");
+        return gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED,
+                         "the CUDA driver sees no GPU; is CUDA_VISIBLE_DEVICES set to nothing?");
     if (code == GPSH_CU_SYSTEM_DRIVER_MISMATCH)
-        return gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED, "libcuda.so.1 and the kernel's NVIDIA driver are of different versions; does "
-                         "nvidia-smi work? In a container, start it with the host's driver libraries");
+        return gpsh_fail(
+            GPUSHMEM_ERR_UNSUPPORTED,
+            "libcuda.so.1 and the kernel's NVIDIA driver are of different versions; does "
+            "nvidia-smi work? In a container, start it with the host's driver libraries");
     if (code) {
         gpsh_gpu_fail(code, "the CUDA driver cannot be used (cuInit)");
         return GPUSHMEM_ERR_UNSUPPORTED;
@@ -72,7 +78,8 @@ static int start(void)
 
 static int load(void)
 {
-    // Never closed: other libraries of the process use it too, and its threads outlive our last call.
+    // Never closed: other libraries of the process use it too, and its threads outlive our last
+    // call.
     void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!library)
         return gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED, "there is no CUDA driver here: %s", dlerror());
@@ -108,6 +115,7 @@ int gpsh_gpu_fail(gpsh_cu_result code, const char *format, ...)
     const char *name = NULL, *text = NULL;
     gpsh_cu.error_name(code, &name);
     gpsh_cu.error_string(code, &text);
-    return gpsh_fail(code == GPSH_CU_OUT_OF_MEMORY ? GPUSHMEM_ERR_NO_MEMORY : GPUSHMEM_ERR_CUDA, "%s: %s (%d, %s)", what,
-                     text ? text : "unknown error", code, name ? name : "?");
+    return gpsh_fail(code == GPSH_CU_OUT_OF_MEMORY ? GPUSHMEM_ERR_NO_MEMORY : GPUSHMEM_ERR_CUDA,
+                     "%s: %s (%d, %s)", what, text ? text : "unknown error", code,
+                     name ? name : "?");
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The part of the CUDA driver API that this library uses, declared by itself and found at run time: the library is built
-// without the CUDA toolkit and starts on machines without a driver. tests/compile compares the declarations with cuda.h.
-// Names and values: "CUDA Driver API" reference manual, NVIDIA.
+// The part of the CUDA driver API that this library uses, declared by itself and found at run time:
+// the library is built without the CUDA toolkit and starts on machines without a driver.
+// tests/compile compares the declarations with cuda.h. Names and values: "CUDA Driver API"
+// reference manual, NVIDIA.
 #ifndef GPSH_GPU_DRIVER_H
 #define GPSH_GPU_DRIVER_H
 
@@ -114,80 +115,95 @@ struct gpsh_cu_launch_config {
     unsigned n_attributes;
 };
 
-// X(field, symbol in libcuda, parameters). Symbols with a _v2 are the ones cuda.h maps the plain names to.
-#define GPSH_CU_FUNCTIONS(X)                                                                                          \
-    X(init, cuInit, (unsigned flags))                                                                                 \
-    X(driver_version, cuDriverGetVersion, (int *version))                                                             \
-    X(error_name, cuGetErrorName, (gpsh_cu_result code, const char **name))                                           \
-    X(error_string, cuGetErrorString, (gpsh_cu_result code, const char **text))                                       \
-    X(device_count, cuDeviceGetCount, (int *count))                                                                   \
-    X(device_get, cuDeviceGet, (gpsh_cu_device *device, int ordinal))                                                 \
-    X(device_name, cuDeviceGetName, (char *name, int bytes, gpsh_cu_device device))                                   \
-    X(device_attribute, cuDeviceGetAttribute, (int *value, int attribute, gpsh_cu_device device))                     \
-    X(device_pci, cuDeviceGetPCIBusId, (char *text, int bytes, gpsh_cu_device device))                                \
-    X(device_uuid, cuDeviceGetUuid_v2, (struct gpsh_cu_uuid *uuid, gpsh_cu_device device))                            \
-    X(primary_retain, cuDevicePrimaryCtxRetain, (gpsh_cu_context *context, gpsh_cu_device device))                    \
-    X(context_current, cuCtxGetCurrent, (gpsh_cu_context *context))                                                   \
-    X(context_set, cuCtxSetCurrent, (gpsh_cu_context context))                                                        \
-    X(context_device, cuCtxGetDevice, (gpsh_cu_device *device))                                                       \
-    X(context_push, cuCtxPushCurrent_v2, (gpsh_cu_context context))                                                   \
-    X(context_pop, cuCtxPopCurrent_v2, (gpsh_cu_context *context))                                                    \
-    X(memory_info, cuMemGetInfo_v2, (size_t *free, size_t *total))                                                    \
-    X(memory_alloc, cuMemAlloc_v2, (gpsh_cu_ptr *memory, size_t bytes))                                               \
-    X(memory_free, cuMemFree_v2, (gpsh_cu_ptr memory))                                                                \
-    X(host_alloc, cuMemHostAlloc, (void **memory, size_t bytes, unsigned flags))                                      \
-    X(host_free, cuMemFreeHost, (void *memory))                                                                       \
-    X(pointer_attribute, cuPointerGetAttribute, (void *value, int attribute, gpsh_cu_ptr pointer))                    \
-    X(address_range, cuMemGetAddressRange_v2, (gpsh_cu_ptr *base, size_t *bytes, gpsh_cu_ptr pointer))                \
-    X(vmm_granularity, cuMemGetAllocationGranularity,                                                                 \
-      (size_t *bytes, const struct gpsh_cu_allocation_properties *properties, int option))                            \
-    X(vmm_create, cuMemCreate,                                                                                        \
-      (gpsh_cu_allocation *handle, size_t bytes, const struct gpsh_cu_allocation_properties *properties,              \
-       unsigned long long flags))                                                                                     \
-    X(vmm_release, cuMemRelease, (gpsh_cu_allocation handle))                                                         \
-    X(vmm_reserve, cuMemAddressReserve,                                                                               \
-      (gpsh_cu_ptr *base, size_t bytes, size_t alignment, gpsh_cu_ptr wish, unsigned long long flags))                \
-    X(vmm_unreserve, cuMemAddressFree, (gpsh_cu_ptr base, size_t bytes))                                              \
-    X(vmm_map, cuMemMap,                                                                                              \
-      (gpsh_cu_ptr base, size_t bytes, size_t offset, gpsh_cu_allocation handle, unsigned long long flags))           \
-    X(vmm_unmap, cuMemUnmap, (gpsh_cu_ptr base, size_t bytes))                                                        \
-    X(vmm_access, cuMemSetAccess,                                                                                     \
-      (gpsh_cu_ptr base, size_t bytes, const struct gpsh_cu_access *access, size_t count))                            \
-    X(vmm_export, cuMemExportToShareableHandle,                                                                       \
-      (void *handle, gpsh_cu_allocation allocation, int type, unsigned long long flags))                              \
-    X(vmm_import, cuMemImportFromShareableHandle, (gpsh_cu_allocation *allocation, void *handle, int type))           \
-    X(ipc_get, cuIpcGetMemHandle, (struct gpsh_cu_ipc_handle *handle, gpsh_cu_ptr memory))                            \
-    X(ipc_open, cuIpcOpenMemHandle_v2, (gpsh_cu_ptr *memory, struct gpsh_cu_ipc_handle handle, unsigned flags))       \
-    X(ipc_close, cuIpcCloseMemHandle, (gpsh_cu_ptr memory))                                                           \
-    X(stream_create, cuStreamCreate, (gpsh_cu_stream *stream, unsigned flags))                                        \
-    X(stream_destroy, cuStreamDestroy_v2, (gpsh_cu_stream stream))                                                    \
-    X(stream_sync, cuStreamSynchronize, (gpsh_cu_stream stream))                                                      \
-    X(stream_query, cuStreamQuery, (gpsh_cu_stream stream))                                                           \
-    X(stream_capturing, cuStreamIsCapturing, (gpsh_cu_stream stream, int *status))                                    \
-    X(capture_mode, cuThreadExchangeStreamCaptureMode, (int *mode))                                                   \
-    X(stream_write64, cuStreamWriteValue64_v2, (gpsh_cu_stream stream, gpsh_cu_ptr to, uint64_t value, unsigned flags)) \
-    X(copy_any, cuMemcpyAsync, (gpsh_cu_ptr to, gpsh_cu_ptr from, size_t bytes, gpsh_cu_stream stream))               \
-    X(copy_from_host, cuMemcpyHtoDAsync_v2, (gpsh_cu_ptr to, const void *from, size_t bytes, gpsh_cu_stream stream))  \
-    X(copy_to_host, cuMemcpyDtoHAsync_v2, (void *to, gpsh_cu_ptr from, size_t bytes, gpsh_cu_stream stream))          \
-    X(fill8, cuMemsetD8Async, (gpsh_cu_ptr to, unsigned char value, size_t bytes, gpsh_cu_stream stream))             \
-    X(module_load, cuModuleLoadData, (gpsh_cu_module *module, const void *image))                                     \
-    X(module_unload, cuModuleUnload, (gpsh_cu_module module))                                                         \
-    X(module_function, cuModuleGetFunction, (gpsh_cu_function *function, gpsh_cu_module module, const char *name))    \
-    X(launch, cuLaunchKernel,                                                                                         \
-      (gpsh_cu_function function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,                \
-       unsigned block_y, unsigned block_z, unsigned shared_bytes, gpsh_cu_stream stream, void **parameters,           \
-       void **extra))
+// X(field, symbol in libcuda, parameters). Symbols with a _v2 are the ones cuda.h maps the plain
+// names to.
+#define GPSH_CU_FUNCTIONS(X)                                                                       \
+    X(init, cuInit, (unsigned flags))                                                              \
+    X(driver_version, cuDriverGetVersion, (int *version))                                          \
+    X(error_name, cuGetErrorName, (gpsh_cu_result code, const char **name))                        \
+    X(error_string, cuGetErrorString, (gpsh_cu_result code, const char **text))                    \
+    X(device_count, cuDeviceGetCount, (int *count))                                                \
+    X(device_get, cuDeviceGet, (gpsh_cu_device * device, int ordinal))                             \
+    X(device_name, cuDeviceGetName, (char *name, int bytes, gpsh_cu_device device))                \
+    X(device_attribute, cuDeviceGetAttribute, (int *value, int attribute, gpsh_cu_device device))  \
+    X(device_pci, cuDeviceGetPCIBusId, (char *text, int bytes, gpsh_cu_device device))             \
+    X(device_uuid, cuDeviceGetUuid_v2, (struct gpsh_cu_uuid * uuid, gpsh_cu_device device))        \
+    X(primary_retain, cuDevicePrimaryCtxRetain,                                                    \
+      (gpsh_cu_context * context, gpsh_cu_device device))                                          \
+    X(context_current, cuCtxGetCurrent, (gpsh_cu_context * context))                               \
+    X(context_set, cuCtxSetCurrent, (gpsh_cu_context context))                                     \
+    X(context_device, cuCtxGetDevice, (gpsh_cu_device * device))                                   \
+    X(context_push, cuCtxPushCurrent_v2, (gpsh_cu_context context))                                \
+    X(context_pop, cuCtxPopCurrent_v2, (gpsh_cu_context * context))                                \
+    X(memory_info, cuMemGetInfo_v2, (size_t * free, size_t * total))                               \
+    X(memory_alloc, cuMemAlloc_v2, (gpsh_cu_ptr * memory, size_t bytes))                           \
+    X(memory_free, cuMemFree_v2, (gpsh_cu_ptr memory))                                             \
+    X(host_alloc, cuMemHostAlloc, (void **memory, size_t bytes, unsigned flags))                   \
+    X(host_free, cuMemFreeHost, (void *memory))                                                    \
+    X(pointer_attribute, cuPointerGetAttribute, (void *value, int attribute, gpsh_cu_ptr pointer)) \
+    X(address_range, cuMemGetAddressRange_v2,                                                      \
+      (gpsh_cu_ptr * base, size_t * bytes, gpsh_cu_ptr pointer))                                   \
+    X(vmm_granularity, cuMemGetAllocationGranularity,                                              \
+      (size_t * bytes, const struct gpsh_cu_allocation_properties *properties, int option))        \
+    X(vmm_create, cuMemCreate,                                                                     \
+      (gpsh_cu_allocation * handle, size_t bytes,                                                  \
+       const struct gpsh_cu_allocation_properties *properties, unsigned long long flags))          \
+    X(vmm_release, cuMemRelease, (gpsh_cu_allocation handle))                                      \
+    X(vmm_reserve, cuMemAddressReserve,                                                            \
+      (gpsh_cu_ptr * base, size_t bytes, size_t alignment, gpsh_cu_ptr wish,                       \
+       unsigned long long flags))                                                                  \
+    X(vmm_unreserve, cuMemAddressFree, (gpsh_cu_ptr base, size_t bytes))                           \
+    X(vmm_map, cuMemMap,                                                                           \
+      (gpsh_cu_ptr base, size_t bytes, size_t offset, gpsh_cu_allocation handle,                   \
+       unsigned long long flags))                                                                  \
+    X(vmm_unmap, cuMemUnmap, (gpsh_cu_ptr base, size_t bytes))                                     \
+    X(vmm_access, cuMemSetAccess,                                                                  \
+      (gpsh_cu_ptr base, size_t bytes, const struct gpsh_cu_access *access, size_t count))         \
+    X(vmm_export, cuMemExportToShareableHandle,                                                    \
+      (void *handle, gpsh_cu_allocation allocation, int type, unsigned long long flags))           \
+    X(vmm_import, cuMemImportFromShareableHandle,                                                  \
+      (gpsh_cu_allocation * allocation, void *handle, int type))                                   \
+    X(ipc_get, cuIpcGetMemHandle, (struct gpsh_cu_ipc_handle * handle, gpsh_cu_ptr memory))        \
+    X(ipc_open, cuIpcOpenMemHandle_v2,                                                             \
+      (gpsh_cu_ptr * memory, struct gpsh_cu_ipc_handle handle, unsigned flags))                    \
+    X(ipc_close, cuIpcCloseMemHandle, (gpsh_cu_ptr memory))                                        \
+    X(stream_create, cuStreamCreate, (gpsh_cu_stream * stream, unsigned flags))                    \
+    X(stream_destroy, cuStreamDestroy_v2, (gpsh_cu_stream stream))                                 \
+    X(stream_sync, cuStreamSynchronize, (gpsh_cu_stream stream))                                   \
+    X(stream_query, cuStreamQuery, (gpsh_cu_stream stream))                                        \
+    X(stream_capturing, cuStreamIsCapturing, (gpsh_cu_stream stream, int *status))                 \
+    X(capture_mode, cuThreadExchangeStreamCaptureMode, (int *mode))                                \
+    X(stream_write64, cuStreamWriteValue64_v2,                                                     \
+      (gpsh_cu_stream stream, gpsh_cu_ptr to, uint64_t value, unsigned flags))                     \
+    X(copy_any, cuMemcpyAsync,                                                                     \
+      (gpsh_cu_ptr to, gpsh_cu_ptr from, size_t bytes, gpsh_cu_stream stream))                     \
+    X(copy_from_host, cuMemcpyHtoDAsync_v2,                                                        \
+      (gpsh_cu_ptr to, const void *from, size_t bytes, gpsh_cu_stream stream))                     \
+    X(copy_to_host, cuMemcpyDtoHAsync_v2,                                                          \
+      (void *to, gpsh_cu_ptr from, size_t bytes, gpsh_cu_stream stream))                           \
+    X(fill8, cuMemsetD8Async,                                                                      \
+      (gpsh_cu_ptr to, unsigned char value, size_t bytes, gpsh_cu_stream stream))                  \
+    X(module_load, cuModuleLoadData, (gpsh_cu_module * module, const void *image))                 \
+    X(module_unload, cuModuleUnload, (gpsh_cu_module module))                                      \
+    X(module_function, cuModuleGetFunction,                                                        \
+      (gpsh_cu_function * function, gpsh_cu_module module, const char *name))                      \
+    X(launch, cuLaunchKernel,                                                                      \
+      (gpsh_cu_function function, unsigned grid_x, unsigned grid_y, unsigned grid_z,               \
+       unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,                \
+       gpsh_cu_stream stream, void **parameters, void **extra))
 
 // The same for what older drivers lack: NULL there.
-#define GPSH_CU_OPTIONAL_FUNCTIONS(X)                                                                                 \
-    X(host_register, cuMemHostRegister_v2, (void *memory, size_t bytes, unsigned flags))                              \
-    X(host_unregister, cuMemHostUnregister, (void *memory))                                                           \
-    X(range_handle, cuMemGetHandleForAddressRange,                                                                    \
-      (void *handle, gpsh_cu_ptr base, size_t bytes, int type, unsigned long long flags))                             \
-    X(flush_writes, cuFlushGPUDirectRDMAWrites, (int target, int scope))                                              \
-    X(function_attribute, cuFuncGetAttribute, (int *value, int attribute, gpsh_cu_function function))                 \
-    X(launch_with, cuLaunchKernelEx,                                                                                  \
-      (const struct gpsh_cu_launch_config *config, gpsh_cu_function function, void **parameters, void **extra))
+#define GPSH_CU_OPTIONAL_FUNCTIONS(X)                                                              \
+    X(host_register, cuMemHostRegister_v2, (void *memory, size_t bytes, unsigned flags))           \
+    X(host_unregister, cuMemHostUnregister, (void *memory))                                        \
+    X(range_handle, cuMemGetHandleForAddressRange,                                                 \
+      (void *handle, gpsh_cu_ptr base, size_t bytes, int type, unsigned long long flags))          \
+    X(flush_writes, cuFlushGPUDirectRDMAWrites, (int target, int scope))                           \
+    X(function_attribute, cuFuncGetAttribute,                                                      \
+      (int *value, int attribute, gpsh_cu_function function))                                      \
+    X(launch_with, cuLaunchKernelEx,                                                               \
+      (const struct gpsh_cu_launch_config *config, gpsh_cu_function function, void **parameters,   \
+       void **extra))
 
 struct gpsh_cu_functions {
 #define GPSH_CU_FIELD(field, symbol, parameters) gpsh_cu_result(*field) parameters;
@@ -198,11 +214,14 @@ struct gpsh_cu_functions {
 
 extern struct gpsh_cu_functions gpsh_cu;
 
-// Loads libcuda.so.1 and initialises it, once. GPUSHMEM_ERR_UNSUPPORTED with a sentence that says why there is no usable driver.
+// Loads libcuda.so.1 and initialises it, once. GPUSHMEM_ERR_UNSUPPORTED with a sentence that says
+// why there is no usable driver.
 int gpsh_gpu_load_driver(void);
 int gpsh_gpu_driver_version(void); // 13000 is 13.0; 0 before loading
 
-// GPUSHMEM_ERR_CUDA (or _NO_MEMORY) with a sentence: what was tried, CUDA's name for the error, and its text.
-int gpsh_gpu_fail(gpsh_cu_result code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+// GPUSHMEM_ERR_CUDA (or _NO_MEMORY) with a sentence: what was tried, CUDA's name for the error, and
+// its text.
+int gpsh_gpu_fail(gpsh_cu_result code, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 #endif

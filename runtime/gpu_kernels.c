@@ -6,33 +6,38 @@
 #include "error.h"
 #include "gpu.h"
 
-// One kernel per operation and width: (word, result or 0, operand, compare). The driver compiles them when they are loaded.
-#define AMO_HEAD(NAME)                                                                                      \
-    ".visible .entry " NAME "(.param .u64 word, .param .u64 result, .param .u64 operand, .param .u64 compare)\n" \
-    "{ .reg .pred %none; .reg .b64 %word, %result, %x, %c, %old; .reg .b32 %x32, %c32, %old32;\n"           \
-    "  ld.param.u64 %word, [word]; ld.param.u64 %result, [result];\n"                                       \
+// One kernel per operation and width: (word, result or 0, operand, compare). The driver compiles
+// them when they are loaded.
+#define AMO_HEAD(NAME)                                                                             \
+    ".visible .entry " NAME                                                                        \
+    "(.param .u64 word, .param .u64 result, .param .u64 operand, .param .u64 compare)\n"           \
+    "{ .reg .pred %none; .reg .b64 %word, %result, %x, %c, %old; .reg .b32 %x32, %c32, %old32;\n"  \
+    "  ld.param.u64 %word, [word]; ld.param.u64 %result, [result];\n"                              \
     "  ld.param.u64 %x, [operand]; ld.param.u64 %c, [compare];\n"
-#define AMO_TAIL                                                                                            \
+#define AMO_TAIL                                                                                   \
     "  setp.eq.u64 %none, %result, 0; @%none ret; st.global.u64 [%result], %old; ret; }\n"
-#define AMO_64(NAME, WHAT) AMO_HEAD(NAME) "  atom.global.sys." WHAT "64 %old, [%word], %x;\n" AMO_TAIL
-#define AMO_32(NAME, WHAT)                                                                                  \
-    AMO_HEAD(NAME) "  cvt.u32.u64 %x32, %x; atom.global.sys." WHAT "32 %old32, [%word], %x32; "             \
-                   "cvt.u64.u32 %old, %old32;\n" AMO_TAIL
+#define AMO_64(NAME, WHAT)                                                                         \
+    AMO_HEAD(NAME) "  atom.global.sys." WHAT "64 %old, [%word], %x;\n" AMO_TAIL
+#define AMO_32(NAME, WHAT)                                                                         \
+    AMO_HEAD(NAME)                                                                                 \
+    "  cvt.u32.u64 %x32, %x; atom.global.sys." WHAT "32 %old32, [%word], %x32; "                   \
+    "cvt.u64.u32 %old, %old32;\n" AMO_TAIL
 #define PREAMBLE ".version 6.4\n.target sm_70\n.address_size 64\n"
 
-static const char ptx64[] =
-    PREAMBLE AMO_64("add", "add.u") AMO_64("swap", "exch.b") AMO_64("and", "and.b") AMO_64("or", "or.b")
-    AMO_64("xor", "xor.b") AMO_HEAD("cswap") "  atom.global.sys.cas.b64 %old, [%word], %c, %x;\n" AMO_TAIL;
-static const char ptx32[] =
-    PREAMBLE AMO_32("add", "add.u") AMO_32("swap", "exch.b") AMO_32("and", "and.b") AMO_32("or", "or.b")
-    AMO_32("xor", "xor.b") AMO_HEAD("cswap")
-    "  cvt.u32.u64 %x32, %x; cvt.u32.u64 %c32, %c;\n"
-    "  atom.global.sys.cas.b32 %old32, [%word], %c32, %x32; cvt.u64.u32 %old, %old32;\n" AMO_TAIL;
+static const char ptx64[] = PREAMBLE AMO_64("add", "add.u") AMO_64("swap", "exch.b")
+    AMO_64("and", "and.b") AMO_64("or", "or.b") AMO_64("xor", "xor.b")
+        AMO_HEAD("cswap") "  atom.global.sys.cas.b64 %old, [%word], %c, %x;\n" AMO_TAIL;
+static const char ptx32[] = PREAMBLE AMO_32("add", "add.u") AMO_32("swap", "exch.b")
+    AMO_32("and", "and.b") AMO_32("or", "or.b") AMO_32("xor", "xor.b")
+        AMO_HEAD("cswap") "  cvt.u32.u64 %x32, %x; cvt.u32.u64 %c32, %c;\n"
+                          "  atom.global.sys.cas.b32 %old32, [%word], %c32, %x32; cvt.u64.u32 "
+                          "%old, %old32;\n" AMO_TAIL;
 
 // A fetch is an add of 0; a store is a swap whose previous value nobody wants.
 static const char *const names[] = {
-    [GPSH_AMO_FETCH] = "add", [GPSH_AMO_SET] = "swap", [GPSH_AMO_ADD] = "add", [GPSH_AMO_SWAP] = "swap",
-    [GPSH_AMO_CSWAP] = "cswap", [GPSH_AMO_AND] = "and", [GPSH_AMO_OR] = "or", [GPSH_AMO_XOR] = "xor",
+    [GPSH_AMO_FETCH] = "add", [GPSH_AMO_SET] = "swap",    [GPSH_AMO_ADD] = "add",
+    [GPSH_AMO_SWAP] = "swap", [GPSH_AMO_CSWAP] = "cswap", [GPSH_AMO_AND] = "and",
+    [GPSH_AMO_OR] = "or",     [GPSH_AMO_XOR] = "xor",
 };
 enum { N_AMOS = sizeof names / sizeof *names };
 
@@ -50,8 +55,9 @@ static gpsh_cu_result load_module(int wide)
     return code;
 }
 
-// The driver loads a kernel at its first launch, and may wait for running kernels then: one of the program's that waits for
-// the proxy would wait for ever. So each is launched once now, on a word of its own.
+// The driver loads a kernel at its first launch, and may wait for running kernels then: one of the
+// program's that waits for the proxy would wait for ever. So each is launched once now, on a word
+// of its own.
 static gpsh_cu_result warm_up(void)
 {
     gpsh_cu_ptr word = 0, none = 0;
@@ -59,7 +65,8 @@ static gpsh_cu_result warm_up(void)
     void *parameters[] = {&word, &none, &zero, &zero};
     gpsh_cu_result code = gpsh_cu.memory_alloc(&word, 8);
     for (int i = 0; i < 2 * N_AMOS && !code; i++)
-        code = gpsh_cu.launch(kernels.amo[i % 2][i / 2], 1, 1, 1, 1, 1, 1, 0, NULL, parameters, NULL);
+        code =
+            gpsh_cu.launch(kernels.amo[i % 2][i / 2], 1, 1, 1, 1, 1, 1, 0, NULL, parameters, NULL);
     if (word)
         gpsh_cu.memory_free(word); // waits for them
     return code;
@@ -98,7 +105,8 @@ void gpsh_gpu_kernels_unload(void)
     }
 }
 
-int gpsh_gpu_launch_amo(gpsh_cu_stream stream, void *word, const struct gpsh_op *op, uint64_t *result)
+int gpsh_gpu_launch_amo(gpsh_cu_stream stream, void *word, const struct gpsh_op *op,
+                        uint64_t *result)
 {
     int status = gpsh_gpu_kernels_load();
     if (status)
@@ -106,6 +114,7 @@ int gpsh_gpu_launch_amo(gpsh_cu_stream stream, void *word, const struct gpsh_op 
     gpsh_cu_ptr at = (gpsh_cu_ptr)(uintptr_t)word, to = (gpsh_cu_ptr)(uintptr_t)result;
     uint64_t operand = op->amo == GPSH_AMO_FETCH ? 0 : op->operand, compare = op->compare;
     void *parameters[] = {&at, &to, &operand, &compare};
-    gpsh_cu_result code = gpsh_cu.launch(kernels.amo[op->width == 8][op->amo], 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL);
+    gpsh_cu_result code = gpsh_cu.launch(kernels.amo[op->width == 8][op->amo], 1, 1, 1, 1, 1, 1, 0,
+                                         stream, parameters, NULL);
     return code ? gpsh_gpu_fail(code, "launching an atomic on %p", word) : 0;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Operations on GPU memory that the host issues: one CUDA stream per queue, so everything is in order.
+// Operations on GPU memory that the host issues: one CUDA stream per queue, so everything is in
+// order.
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,8 +13,6 @@ struct gpu_queue {
     gpsh_cu_stream stream;
     uint64_t *pinned; // [0]: last mark reached; then the results
 };
-
-
 
 static void queue_close(struct gpsh_queue *self)
 {
@@ -61,16 +60,19 @@ static int queue_open(unsigned results, struct gpsh_queue **out)
     return 0;
 }
 
-// Is it memory that CUDA does not know, which the driver therefore copies through buffers of its own?
+// Is it memory that CUDA does not know, which the driver therefore copies through buffers of its
+// own?
 static bool is_pageable(const void *memory, unsigned *type)
 {
     *type = 0;
-    return gpsh_cu.pointer_attribute(type, GPSH_CU_POINTER_MEMORY_TYPE, (gpsh_cu_ptr)(uintptr_t)memory) != 0;
+    return gpsh_cu.pointer_attribute(type, GPSH_CU_POINTER_MEMORY_TYPE,
+                                     (gpsh_cu_ptr)(uintptr_t)memory) != 0;
 }
 
-// "API synchronization behavior" of the driver: pageable sources have been read when the call returns, and copies to pageable
-// memory are complete then.
-static gpsh_cu_result put(struct gpu_queue *q, void *to, const void *from, size_t bytes, bool capture, int *status)
+// "API synchronization behavior" of the driver: pageable sources have been read when the call
+// returns, and copies to pageable memory are complete then.
+static gpsh_cu_result put(struct gpu_queue *q, void *to, const void *from, size_t bytes,
+                          bool capture, int *status)
 {
     gpsh_cu_ptr target = (gpsh_cu_ptr)(uintptr_t)to;
     unsigned type;
@@ -86,7 +88,8 @@ static gpsh_cu_result put(struct gpu_queue *q, void *to, const void *from, size_
     return gpsh_cu.copy_any(target, (gpsh_cu_ptr)(uintptr_t)from, bytes, q->stream);
 }
 
-static gpsh_cu_result get(struct gpu_queue *q, void *to, const void *from, size_t bytes, int *status)
+static gpsh_cu_result get(struct gpu_queue *q, void *to, const void *from, size_t bytes,
+                          int *status)
 {
     gpsh_cu_ptr source = (gpsh_cu_ptr)(uintptr_t)from;
     unsigned type;
@@ -97,7 +100,8 @@ static gpsh_cu_result get(struct gpu_queue *q, void *to, const void *from, size_
     return gpsh_cu.copy_any((gpsh_cu_ptr)(uintptr_t)to, source, bytes, q->stream);
 }
 
-static int queue_put(struct gpsh_queue *self, void *to, const void *from, size_t bytes, bool capture)
+static int queue_put(struct gpsh_queue *self, void *to, const void *from, size_t bytes,
+                     bool capture)
 {
     int status;
     bool entered = gpsh_gpu_enter();
@@ -121,7 +125,8 @@ static int queue_amo(struct gpsh_queue *self, void *word, const struct gpsh_op *
     bool entered = gpsh_gpu_enter();
     gpsh_cu_ptr at = (gpsh_cu_ptr)(uintptr_t)word;
     int status = 0;
-    // A store needs no kernel: the stream's front end does it, in an instant and with nothing to schedule.
+    // A store needs no kernel: the stream's front end does it, in an instant and with nothing to
+    // schedule.
     if (op->amo == GPSH_AMO_SET && op->width == 8) {
         gpsh_cu_result code = gpsh_cu.stream_write64(q->stream, at, op->operand, 0);
         status = code ? gpsh_gpu_fail(code, "a store of 8 bytes at %p", word) : 0;
@@ -137,7 +142,8 @@ static int queue_mark(struct gpsh_queue *self, uint64_t number)
 {
     struct gpu_queue *q = (struct gpu_queue *)self;
     bool entered = gpsh_gpu_enter();
-    gpsh_cu_result code = gpsh_cu.stream_write64(q->stream, (gpsh_cu_ptr)(uintptr_t)q->pinned, number, 0);
+    gpsh_cu_result code =
+        gpsh_cu.stream_write64(q->stream, (gpsh_cu_ptr)(uintptr_t)q->pinned, number, 0);
     gpsh_gpu_leave(entered);
     return code ? gpsh_gpu_fail(code, "a mark in a queue of GPU operations") : 0;
 }
@@ -150,13 +156,16 @@ static int queue_check(struct gpsh_queue *self)
     gpsh_cu_result code = gpsh_cu.stream_query(q->stream);
     gpsh_gpu_restore(mode);
     gpsh_gpu_leave(entered);
-    return code && code != GPSH_CU_NOT_READY ? gpsh_gpu_fail(code, "operations on GPU memory were lost") : 0;
+    return code && code != GPSH_CU_NOT_READY
+               ? gpsh_gpu_fail(code, "operations on GPU memory were lost")
+               : 0;
 }
 
 static int queue_pin(void *memory, size_t bytes)
 {
     if (!gpsh_cu.host_register)
-        return gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED, "this CUDA driver cannot pin memory that is there already");
+        return gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED,
+                         "this CUDA driver cannot pin memory that is there already");
     bool entered = gpsh_gpu_enter();
     gpsh_cu_result code = gpsh_cu.host_register(memory, bytes, GPSH_CU_HOST_PORTABLE);
     gpsh_gpu_leave(entered);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Two-level segregated fit: a bin for each of 8 slices of each power of two of grains. Taking and giving cost a few dozen
-// instructions whatever the number of blocks; neighbours are merged at once.
+// Two-level segregated fit: a bin for each of 8 slices of each power of two of grains. Taking and
+// giving cost a few dozen instructions whatever the number of blocks; neighbours are merged at
+// once.
 #include "heap_alloc.h"
 
 #include <stdlib.h>
@@ -65,13 +66,13 @@ static void bin_remove(struct gpsh_heap_alloc *heap, struct block *block)
     heap->bins[bin] = block->next;
     if (block->next)
         return;
-    heap->slice_mask[bin / SLICES] &= (uint8_t)~(1u << bin % SLICES);
+    heap->slice_mask[bin / SLICES] &= (uint8_t) ~(1u << bin % SLICES);
     if (!heap->slice_mask[bin / SLICES])
         heap->level_mask &= ~(1ull << bin / SLICES);
 }
 
-// First block that is long enough: the rest of the request's own bin is searched, then the next non-empty bin's head fits
-// for certain.
+// First block that is long enough: the rest of the request's own bin is searched, then the next
+// non-empty bin's head fits for certain.
 static struct block *bin_search(const struct gpsh_heap_alloc *heap, uint64_t bytes)
 {
     unsigned bin = bin_of(bytes / GPSH_HEAP_GRAIN);
@@ -97,7 +98,8 @@ static uint64_t slot_of(const struct gpsh_heap_alloc *heap, uint64_t offset)
 
 static struct block *table_find(const struct gpsh_heap_alloc *heap, uint64_t offset)
 {
-    for (uint64_t slot = slot_of(heap, offset); heap->table[slot]; slot = (slot + 1) & (heap->table_size - 1))
+    for (uint64_t slot = slot_of(heap, offset); heap->table[slot];
+         slot = (slot + 1) & (heap->table_size - 1))
         if (heap->table[slot]->offset == offset)
             return heap->table[slot];
     return NULL;
@@ -180,9 +182,12 @@ void gpsh_heap_alloc_delete(struct gpsh_heap_alloc *heap)
 }
 
 // Cuts `block` after `bytes`; the rest becomes a free block behind it. `rest` is its memory.
-static void split(struct gpsh_heap_alloc *heap, struct block *block, uint64_t bytes, struct block *rest)
+static void split(struct gpsh_heap_alloc *heap, struct block *block, uint64_t bytes,
+                  struct block *rest)
 {
-    *rest = (struct block){.offset = block->offset + bytes, .bytes = block->bytes - bytes, .before = block,
+    *rest = (struct block){.offset = block->offset + bytes,
+                           .bytes = block->bytes - bytes,
+                           .before = block,
                            .after = block->after};
     if (rest->after)
         rest->after->before = rest;
@@ -275,13 +280,16 @@ void gpsh_heap_alloc_usage(const struct gpsh_heap_alloc *heap, struct gpsh_heap_
     for (const struct block *block = heap->first; block; block = block->after)
         if (!block->asked && block->bytes > largest)
             largest = block->bytes;
-    *usage = (struct gpsh_heap_usage){.bytes = heap->bytes, .used_bytes = heap->used, .largest_free = largest,
+    *usage = (struct gpsh_heap_usage){.bytes = heap->bytes,
+                                      .used_bytes = heap->used,
+                                      .largest_free = largest,
                                       .allocations = heap->count};
 }
 
 static bool in_its_bin(const struct gpsh_heap_alloc *heap, const struct block *wanted)
 {
-    for (const struct block *b = heap->bins[bin_of(wanted->bytes / GPSH_HEAP_GRAIN)]; b; b = b->next)
+    for (const struct block *b = heap->bins[bin_of(wanted->bytes / GPSH_HEAP_GRAIN)]; b;
+         b = b->next)
         if (b == wanted)
             return true;
     return false;
@@ -292,11 +300,13 @@ bool gpsh_heap_alloc_check(const struct gpsh_heap_alloc *heap)
     uint64_t at = 0, used = 0, count = 0, free_blocks = 0, binned = 0;
     const struct block *before = NULL;
     for (const struct block *block = heap->first; block; before = block, block = block->after) {
-        if (block->offset != at || block->before != before || !block->bytes || block->bytes % GPSH_HEAP_GRAIN)
+        if (block->offset != at || block->before != before || !block->bytes ||
+            block->bytes % GPSH_HEAP_GRAIN)
             return false;
         if (!block->asked && (!in_its_bin(heap, block) || (before && !before->asked)))
             return false;
-        if (block->asked && (block->asked > block->bytes || table_find(heap, block->offset) != block))
+        if (block->asked &&
+            (block->asked > block->bytes || table_find(heap, block->offset) != block))
             return false;
         at += block->bytes;
         used += block->asked ? block->bytes : 0;

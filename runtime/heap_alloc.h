@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Allocator of offsets inside a heap it never touches (the heap may be GPU memory): all metadata is in host memory.
-// Deterministic: the same calls in the same order give the same offsets on every PE. Not thread safe.
+// Allocator of offsets inside a heap it never touches (the heap may be GPU memory): all metadata is
+// in host memory. Deterministic: the same calls in the same order give the same offsets on every
+// PE. Not thread safe.
 #ifndef GPSH_HEAP_ALLOC_H
 #define GPSH_HEAP_ALLOC_H
 
@@ -21,14 +22,16 @@ struct gpsh_heap_usage {
 struct gpsh_heap_alloc *gpsh_heap_alloc_new(uint64_t bytes); // NULL: no memory
 void gpsh_heap_alloc_delete(struct gpsh_heap_alloc *heap);   // NULL is fine
 
-// Offset of a block of at least `bytes` (> 0) at a multiple of `alignment` (a power of two), or -1 if none is free.
+// Offset of a block of at least `bytes` (> 0) at a multiple of `alignment` (a power of two), or -1
+// if none is free.
 int64_t gpsh_heap_alloc_take(struct gpsh_heap_alloc *heap, uint64_t bytes, uint64_t alignment);
 // False if no block starts at `offset`.
 bool gpsh_heap_alloc_give(struct gpsh_heap_alloc *heap, uint64_t offset);
 // Size that was asked for the block at `offset`, 0 if there is none.
 uint64_t gpsh_heap_alloc_size(const struct gpsh_heap_alloc *heap, uint64_t offset);
 void gpsh_heap_alloc_usage(const struct gpsh_heap_alloc *heap, struct gpsh_heap_usage *usage);
-// For tests: blocks tile the heap, neighbours are linked, no two free ones touch, bins hold exactly the free ones.
+// For tests: blocks tile the heap, neighbours are linked, no two free ones touch, bins hold exactly
+// the free ones.
 bool gpsh_heap_alloc_check(const struct gpsh_heap_alloc *heap);
 
 #endif

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The queue operations on host memory: the processor does each at once, so a mark is reached when it is made.
+// The queue operations on host memory: the processor does each at once, so a mark is reached when
+// it is made.
 #include <stdlib.h>
 
 #include "direct.h"
@@ -28,7 +29,8 @@ static void host_close(struct gpsh_queue *queue)
     free(queue);
 }
 
-static int host_put(struct gpsh_queue *queue, void *to, const void *from, size_t bytes, bool capture)
+static int host_put(struct gpsh_queue *queue, void *to, const void *from, size_t bytes,
+                    bool capture)
 {
     (void)queue;
     (void)capture;
@@ -46,7 +48,8 @@ static int host_get(struct gpsh_queue *queue, void *to, const void *from, size_t
 static int host_amo(struct gpsh_queue *queue, void *word, const struct gpsh_op *op, unsigned result)
 {
     uint64_t old = op->width == 8 ? gpsh_direct_amo64(word, op->amo, op->operand, op->compare)
-                                  : gpsh_direct_amo32(word, op->amo, (uint32_t)op->operand, (uint32_t)op->compare);
+                                  : gpsh_direct_amo32(word, op->amo, (uint32_t)op->operand,
+                                                      (uint32_t)op->compare);
     if (op->result)
         queue->results[result] = old;
     return 0;

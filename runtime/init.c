@@ -26,7 +26,9 @@ int gpsh_check_initialised(const char *function)
 {
     if (GPSH_LIKELY(gpsh.n_pes > 0))
         return 0;
-    return gpsh_fail(GPUSHMEM_ERR_STATE, "gpushmem_%s was called before gpushmem_init or after gpushmem_finalize", function);
+    return gpsh_fail(GPUSHMEM_ERR_STATE,
+                     "gpushmem_%s was called before gpushmem_init or after gpushmem_finalize",
+                     function);
 }
 
 void gpsh_peer_failed(int pe, int code, const char *why)
@@ -112,7 +114,8 @@ static int bring_up(void)
 {
     int status = gpsh_settings_read(environ, &gpsh.settings);
     if (!status)
-        status = gpsh_log_open((enum gpsh_log_level)gpsh.settings.log_level, gpsh.settings.log_file);
+        status =
+            gpsh_log_open((enum gpsh_log_level)gpsh.settings.log_level, gpsh.settings.log_file);
     if (status) {
         GPSH_LOG(ERROR, "init", "%s", gpsh_last_error());
         gpsh_settings_clear(&gpsh.settings);
@@ -155,8 +158,11 @@ static int bring_up(void)
 int gpushmem_init_thread(int requested, int *provided)
 {
     if (requested < GPUSHMEM_THREAD_SINGLE || requested > GPUSHMEM_THREAD_MULTIPLE)
-        return gpsh_fail(GPUSHMEM_ERR_INVALID, "gpushmem_init_thread: thread level %d is outside GPUSHMEM_THREAD_SINGLE (0) .. "
-                         "GPUSHMEM_THREAD_MULTIPLE (3)", requested);
+        return gpsh_fail(
+            GPUSHMEM_ERR_INVALID,
+            "gpushmem_init_thread: thread level %d is outside GPUSHMEM_THREAD_SINGLE (0) .. "
+            "GPUSHMEM_THREAD_MULTIPLE (3)",
+            requested);
     pthread_mutex_lock(&lifecycle);
     int status = 0;
     if (!init_depth) {
@@ -178,8 +184,9 @@ int gpushmem_init(void)
     return gpushmem_init_thread(GPUSHMEM_THREAD_SINGLE, NULL);
 }
 
-// Behind the last barrier this PE's own word to another may still be on its way, and would go down with its queue pair. Who
-// has got it may leave before its NIC's answer is here: that is the one failure that does not matter.
+// Behind the last barrier this PE's own word to another may still be on its way, and would go down
+// with its queue pair. Who has got it may leave before its NIC's answer is here: that is the one
+// failure that does not matter.
 static void see_off(void)
 {
     if (gpsh_context_quiet(&gpsh_default_context, GPSH_ALL_PES))
@@ -254,7 +261,8 @@ void gpushmem_version(int *major, int *minor, int *patch)
 
 const char *gpushmem_version_string(void)
 {
-    return VALUE(GPUSHMEM_VERSION_MAJOR) "." VALUE(GPUSHMEM_VERSION_MINOR) "." VALUE(GPUSHMEM_VERSION_PATCH);
+    return VALUE(GPUSHMEM_VERSION_MAJOR) "." VALUE(GPUSHMEM_VERSION_MINOR) "." VALUE(
+        GPUSHMEM_VERSION_PATCH);
 }
 
 void gpushmem_global_exit(int status)

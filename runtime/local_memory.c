@@ -38,7 +38,8 @@ int gpsh_local_register(const void *base, size_t bytes)
             registered.ranges = more;
             registered.room = room;
         } else {
-            status = gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the list of registered buffers");
+            status =
+                gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the list of registered buffers");
         }
     }
     if (!status)
@@ -94,7 +95,8 @@ static bool find_allocated(uint64_t address, uint64_t bytes, struct range *found
     while (at < end) {
         char *base;
         size_t size;
-        if (!gpsh_gpu_allocation((void *)(uintptr_t)at, &base, &size) || (uintptr_t)base + size <= at)
+        if (!gpsh_gpu_allocation((void *)(uintptr_t)at, &base, &size) ||
+            (uintptr_t)base + size <= at)
             return false;
         if (!begin)
             begin = (uintptr_t)base;

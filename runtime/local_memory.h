@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Memory outside the heap that kernels name as the local side of an operation: a wild pointer must fail that operation, and not
-// take the proxy with it.
+// Memory outside the heap that kernels name as the local side of an operation: a wild pointer must
+// fail that operation, and not take the proxy with it.
 #ifndef GPSH_LOCAL_MEMORY_H
 #define GPSH_LOCAL_MEMORY_H
 
@@ -8,9 +8,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// With heaps in GPU memory: is all of [address, + bytes) GPU memory or pinned host memory that CUDA knows, a registered buffer,
-// or, where the GPU reaches pageable memory, mapped at all? Answers stay good for a millisecond, so what is freed while an
-// operation on it is under way may pass. Any thread.
+// With heaps in GPU memory: is all of [address, + bytes) GPU memory or pinned host memory that CUDA
+// knows, a registered buffer, or, where the GPU reaches pageable memory, mapped at all? Answers
+// stay good for a millisecond, so what is freed while an operation on it is under way may pass. Any
+// thread.
 bool gpsh_local_known(uint64_t address, uint64_t bytes);
 
 // Buffers of gpushmem_buffer_register.

@@ -24,8 +24,10 @@ int gpsh_log_open(enum gpsh_log_level level, const char *file)
         return 0;
     int fd = open(file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (fd < 0)
-        return gpsh_fail(GPUSHMEM_ERR_SETTING, "GPUSHMEM_LOG_FILE=%s cannot be opened for writing (%s); name a file in a "
-                         "directory this user may write", file, strerror(errno));
+        return gpsh_fail(GPUSHMEM_ERR_SETTING,
+                         "GPUSHMEM_LOG_FILE=%s cannot be opened for writing (%s); name a file in a "
+                         "directory this user may write",
+                         file, strerror(errno));
     gpsh_log_close();
     log_fd = fd;
     return 0;
@@ -48,8 +50,10 @@ void gpsh_log_write(enum gpsh_log_level level, const char *subsystem, const char
     static const char *const names[] = {"ERROR", "WARN", "INFO", "DEBUG", "TRACE"};
     int saved = errno;
     char line[LINE_BYTES];
-    int used = log_pe >= 0 ? snprintf(line, sizeof line, "gpushmem[%d] %s %s: ", log_pe, names[level], subsystem)
-                           : snprintf(line, sizeof line, "gpushmem %s %s: ", names[level], subsystem);
+    int used =
+        log_pe >= 0
+            ? snprintf(line, sizeof line, "gpushmem[%d] %s %s: ", log_pe, names[level], subsystem)
+            : snprintf(line, sizeof line, "gpushmem %s %s: ", names[level], subsystem);
     va_list args;
     va_start(args, format);
     int body = vsnprintf(line + used, sizeof line - (size_t)used - 1, format, args);

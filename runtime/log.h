@@ -3,13 +3,20 @@
 #ifndef GPSH_LOG_H
 #define GPSH_LOG_H
 
-enum gpsh_log_level { GPSH_LOG_ERROR, GPSH_LOG_WARN, GPSH_LOG_INFO, GPSH_LOG_DEBUG, GPSH_LOG_TRACE };
+enum gpsh_log_level {
+    GPSH_LOG_ERROR,
+    GPSH_LOG_WARN,
+    GPSH_LOG_INFO,
+    GPSH_LOG_DEBUG,
+    GPSH_LOG_TRACE
+};
 
-// GPSH_LOG(WARN, "verbs", "rail %s is down", name): subsystem is a short word, the text one sentence without newline.
-#define GPSH_LOG(level, subsystem, ...)                                                                                \
-    do {                                                                                                               \
-        if (GPSH_LOG_##level <= gpsh_log_threshold)                                                                    \
-            gpsh_log_write(GPSH_LOG_##level, subsystem, __VA_ARGS__);                                                  \
+// GPSH_LOG(WARN, "verbs", "rail %s is down", name): subsystem is a short word, the text one
+// sentence without newline.
+#define GPSH_LOG(level, subsystem, ...)                                                            \
+    do {                                                                                           \
+        if (GPSH_LOG_##level <= gpsh_log_threshold)                                                \
+            gpsh_log_write(GPSH_LOG_##level, subsystem, __VA_ARGS__);                              \
     } while (0)
 
 extern enum gpsh_log_level gpsh_log_threshold;

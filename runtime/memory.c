@@ -19,14 +19,16 @@ static const char *const function_names[] = {"malloc", "calloc", "align", "free"
 
 static struct gpsh_heap_alloc *allocator;
 static uint64_t call_number;
-// Under THREAD_MULTIPLE several threads may ask for usage while one allocates; allocation itself is collective.
+// Under THREAD_MULTIPLE several threads may ask for usage while one allocates; allocation itself is
+// collective.
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 int gpsh_memory_init(void)
 {
     call_number = 0;
     allocator = gpsh_heap_alloc_new(gpsh.heap_bytes - GPSH_DEVICE_RESERVED);
-    return allocator ? 0 : gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the heap's book-keeping");
+    return allocator ? 0
+                     : gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the heap's book-keeping");
 }
 
 void gpsh_memory_finalize(void)
@@ -36,8 +38,11 @@ void gpsh_memory_finalize(void)
         return;
     gpsh_heap_alloc_usage(allocator, &usage);
     if (usage.allocations)
-        GPSH_LOG(WARN, "heap", "finalize with %" PRIu64 " block%s (%" PRIu64 " bytes) of the symmetric heap still allocated, and "
-                 "released now; call gpushmem_free before", usage.allocations, usage.allocations == 1 ? "" : "s", usage.used_bytes);
+        GPSH_LOG(WARN, "heap",
+                 "finalize with %" PRIu64 " block%s (%" PRIu64
+                 " bytes) of the symmetric heap still allocated, and "
+                 "released now; call gpushmem_free before",
+                 usage.allocations, usage.allocations == 1 ? "" : "s", usage.used_bytes);
     gpsh_local_finalize();
     gpsh_heap_alloc_delete(allocator);
     allocator = NULL;
@@ -45,7 +50,11 @@ void gpsh_memory_finalize(void)
 
 static int read_call(int pe, struct gpsh_memory_call *call)
 {
-    struct gpsh_op op = {.kind = GPSH_OP_GET, .region = GPSH_CONTROL, .pe = pe, .local = (char *)call, .bytes = sizeof *call,
+    struct gpsh_op op = {.kind = GPSH_OP_GET,
+                         .region = GPSH_CONTROL,
+                         .pe = pe,
+                         .local = (char *)call,
+                         .bytes = sizeof *call,
                          .remote = offsetof(struct gpsh_control, memory_call)};
     return gpsh_context_submit(&gpsh_default_context, &op, GPSH_WAIT_FETCH);
 }
@@ -56,10 +65,14 @@ static int compare_calls(const struct gpsh_memory_call *first, int pe)
     int status = read_call(pe, &other);
     if (status || !memcmp(first, &other, sizeof other))
         return status;
-    return gpsh_fail(GPUSHMEM_ERR_ASYMMETRY, "allocation call %" PRIu64 ": PE %d calls gpushmem_%s(%" PRIu64 ", %" PRIu64 "), PE 0 "
-                     "gpushmem_%s(%" PRIu64 ", %" PRIu64 "); all PEs must make the same allocation calls in the same order",
-                     first->number, pe, function_names[other.function & 3], other.arguments[0], other.arguments[1],
-                     function_names[first->function & 3], first->arguments[0], first->arguments[1]);
+    return gpsh_fail(GPUSHMEM_ERR_ASYMMETRY,
+                     "allocation call %" PRIu64 ": PE %d calls gpushmem_%s(%" PRIu64 ", %" PRIu64
+                     "), PE 0 "
+                     "gpushmem_%s(%" PRIu64 ", %" PRIu64
+                     "); all PEs must make the same allocation calls in the same order",
+                     first->number, pe, function_names[other.function & 3], other.arguments[0],
+                     other.arguments[1], function_names[first->function & 3], first->arguments[0],
+                     first->arguments[1]);
 }
 
 // GPUSHMEM_CHECK=1: every PE shows its call, and all find the same first PE that differs from PE 0.
@@ -67,7 +80,8 @@ static int check_symmetry(enum function function, uint64_t a, uint64_t b)
 {
     if (!gpsh.settings.check)
         return 0;
-    gpsh.control->memory_call = (struct gpsh_memory_call){.number = ++call_number, .function = function, .arguments = {a, b}};
+    gpsh.control->memory_call = (struct gpsh_memory_call){
+        .number = ++call_number, .function = function, .arguments = {a, b}};
     int status = gpsh_sync_all();
     struct gpsh_memory_call first;
     if (!status)
@@ -79,7 +93,8 @@ static int check_symmetry(enum function function, uint64_t a, uint64_t b)
     return status ? status : barrier;
 }
 
-// Takes a block on this PE; the caller makes it collective. NULL and an error sentence if the heap is exhausted.
+// Takes a block on this PE; the caller makes it collective. NULL and an error sentence if the heap
+// is exhausted.
 static void *take(const char *function, uint64_t bytes, uint64_t alignment)
 {
     pthread_mutex_lock(&lock);
@@ -90,9 +105,11 @@ static void *take(const char *function, uint64_t bytes, uint64_t alignment)
     pthread_mutex_unlock(&lock);
     if (offset >= 0)
         return gpsh.heap + offset;
-    gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "gpushmem_%s: no block of %" PRIu64 " bytes is free in the symmetric heap of %" PRIu64 " bytes "
-              "(the largest free one has %" PRIu64 "); raise GPUSHMEM_HEAP_SIZE", function, bytes, usage.bytes,
-              usage.largest_free);
+    gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
+              "gpushmem_%s: no block of %" PRIu64 " bytes is free in the symmetric heap of %" PRIu64
+              " bytes "
+              "(the largest free one has %" PRIu64 "); raise GPUSHMEM_HEAP_SIZE",
+              function, bytes, usage.bytes, usage.largest_free);
     return NULL;
 }
 
@@ -103,7 +120,8 @@ static void give(uint64_t offset)
     pthread_mutex_unlock(&lock);
 }
 
-static void *allocate(enum function function, uint64_t a, uint64_t b, uint64_t bytes, uint64_t alignment, bool zero)
+static void *allocate(enum function function, uint64_t a, uint64_t b, uint64_t bytes,
+                      uint64_t alignment, bool zero)
 {
     if (gpsh_check_initialised(function_names[function]) || check_symmetry(function, a, b))
         return NULL;
@@ -112,7 +130,8 @@ static void *allocate(enum function function, uint64_t a, uint64_t b, uint64_t b
     void *block = take(function_names[function], bytes, alignment);
     if (block && zero && gpsh_regions_zero(block, bytes) < 0)
         block = NULL;
-    // A PE whose heap is exhausted still meets the others: all of them are, since allocation is symmetric.
+    // A PE whose heap is exhausted still meets the others: all of them are, since allocation is
+    // symmetric.
     if (gpsh_barrier_all()) {
         if (block)
             give((uint64_t)((char *)block - gpsh.heap));
@@ -130,7 +149,9 @@ void *gpushmem_calloc(size_t count, size_t size)
 {
     uint64_t bytes;
     if (__builtin_mul_overflow(count, size, &bytes)) {
-        gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "gpushmem_calloc: %zu elements of %zu bytes exceed the address space", count, size);
+        gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
+                  "gpushmem_calloc: %zu elements of %zu bytes exceed the address space", count,
+                  size);
         return NULL;
     }
     return allocate(CALL_CALLOC, count, size, bytes, 1, true);
@@ -139,11 +160,14 @@ void *gpushmem_calloc(size_t count, size_t size)
 void *gpushmem_align(size_t alignment, size_t bytes)
 {
     if (!alignment || (alignment & (alignment - 1))) {
-        gpsh_fail(GPUSHMEM_ERR_INVALID, "gpushmem_align: alignment %zu is not a power of two", alignment);
+        gpsh_fail(GPUSHMEM_ERR_INVALID, "gpushmem_align: alignment %zu is not a power of two",
+                  alignment);
         return NULL;
     }
     if (alignment > gpsh_regions_alignment()) {
-        gpsh_fail(GPUSHMEM_ERR_INVALID, "gpushmem_align: alignment %zu is above %" PRIu64 ", the most that this heap can give",
+        gpsh_fail(GPUSHMEM_ERR_INVALID,
+                  "gpushmem_align: alignment %zu is above %" PRIu64
+                  ", the most that this heap can give",
                   alignment, gpsh_regions_alignment());
         return NULL;
     }
@@ -160,17 +184,21 @@ int gpushmem_free(void *block)
     status = check_symmetry(CALL_FREE, offset < gpsh.heap_bytes ? offset : UINT64_MAX, 0);
     if (status)
         return status;
-    // Checked before the barrier: a wrong pointer harms nobody. Wrong on one PE only, the others wait in the barrier, which
-    // GPUSHMEM_CHECK=1 and GPUSHMEM_WAIT_TIMEOUT_MS turn into an error.
+    // Checked before the barrier: a wrong pointer harms nobody. Wrong on one PE only, the others
+    // wait in the barrier, which GPUSHMEM_CHECK=1 and GPUSHMEM_WAIT_TIMEOUT_MS turn into an error.
     if (offset >= gpsh.heap_bytes)
-        return gpsh_fail(GPUSHMEM_ERR_ADDRESS, "gpushmem_free(%p): not an address of the symmetric heap (%p to %p)", block,
-                         (void *)gpsh.heap, (void *)(gpsh.heap + gpsh.heap_bytes));
+        return gpsh_fail(GPUSHMEM_ERR_ADDRESS,
+                         "gpushmem_free(%p): not an address of the symmetric heap (%p to %p)",
+                         block, (void *)gpsh.heap, (void *)(gpsh.heap + gpsh.heap_bytes));
     pthread_mutex_lock(&lock);
     uint64_t size = gpsh_heap_alloc_size(allocator, offset);
     pthread_mutex_unlock(&lock);
     if (!size)
-        return gpsh_fail(GPUSHMEM_ERR_ADDRESS, "gpushmem_free(%p): no allocated block starts there; was it freed already, or is "
-                         "it not what gpushmem_malloc returned?", block);
+        return gpsh_fail(
+            GPUSHMEM_ERR_ADDRESS,
+            "gpushmem_free(%p): no allocated block starts there; was it freed already, or is "
+            "it not what gpushmem_malloc returned?",
+            block);
     status = gpsh_barrier_all();
     give(offset);
     return status;
@@ -199,9 +227,12 @@ int gpushmem_heap_info(struct gpushmem_heap_info *info)
     pthread_mutex_lock(&lock);
     gpsh_heap_alloc_usage(allocator, &usage);
     pthread_mutex_unlock(&lock);
-    *info = (struct gpushmem_heap_info){.bytes = usage.bytes, .used_bytes = usage.used_bytes,
-                                        .largest_free_bytes = usage.largest_free, .allocations = usage.allocations,
-                                        .kind = gpsh.device_heap ? "device" : "host", .pages = gpsh_regions_pages()};
+    *info = (struct gpushmem_heap_info){.bytes = usage.bytes,
+                                        .used_bytes = usage.used_bytes,
+                                        .largest_free_bytes = usage.largest_free,
+                                        .allocations = usage.allocations,
+                                        .kind = gpsh.device_heap ? "device" : "host",
+                                        .pages = gpsh_regions_pages()};
     return 0;
 }
 
@@ -226,8 +257,9 @@ int gpushmem_buffer_register(void *buffer, size_t bytes)
     if (status)
         return status;
     if (!buffer || !bytes)
-        return gpsh_fail(GPUSHMEM_ERR_INVALID, "gpushmem_buffer_register(%p, %zu): an empty buffer cannot be registered", buffer,
-                         bytes);
+        return gpsh_fail(GPUSHMEM_ERR_INVALID,
+                         "gpushmem_buffer_register(%p, %zu): an empty buffer cannot be registered",
+                         buffer, bytes);
     struct gpsh_region region = gpsh_regions_buffer(buffer, bytes);
     status = for_each_transport(&region, NULL);
     gpsh_regions_buffer_release(&region);

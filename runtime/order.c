@@ -11,7 +11,8 @@ void gpsh_flush_remote(void)
     gpsh_gpu_flush();
 }
 
-// 0, or a negative status, in which case there is nothing to do; *out is NULL for the invalid context.
+// 0, or a negative status, in which case there is nothing to do; *out is NULL for the invalid
+// context.
 static int begin(const char *function, gpushmem_ctx_t handle, struct gpsh_context **out)
 {
     *out = handle == GPUSHMEM_CTX_INVALID ? NULL : gpsh_context_of(handle);

@@ -7,8 +7,8 @@
 
 #include "error.h"
 
-// Layout: header, then per section a section header and its bytes, padded to 8. Native byte order: a job runs on machines of
-// one architecture, and a foreign one shows as a wrong magic.
+// Layout: header, then per section a section header and its bytes, padded to 8. Native byte order:
+// a job runs on machines of one architecture, and a foreign one shows as a wrong magic.
 struct packed_header {
     uint32_t magic, version;
     uint64_t total_bytes;
@@ -39,10 +39,16 @@ int gpsh_peer_blob_pack(const struct gpsh_peer_blob *blob, void **packed, size_t
         total += sizeof(struct packed_section) + padded(blob->section[i].bytes);
     char *memory = calloc(1, total);
     if (!memory)
-        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for %zu bytes of connection data", total);
-    struct packed_header header = {.magic = GPSH_BLOB_MAGIC, .version = GPSH_BLOB_VERSION, .total_bytes = total,
-                                   .pe = blob->pe, .status = blob->status, .device_heap = blob->device_heap,
-                                   .pid = blob->pid, .sections = (uint32_t)blob->sections};
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for %zu bytes of connection data",
+                         total);
+    struct packed_header header = {.magic = GPSH_BLOB_MAGIC,
+                                   .version = GPSH_BLOB_VERSION,
+                                   .total_bytes = total,
+                                   .pe = blob->pe,
+                                   .status = blob->status,
+                                   .device_heap = blob->device_heap,
+                                   .pid = blob->pid,
+                                   .sections = (uint32_t)blob->sections};
     memcpy(header.region_bytes, blob->region_bytes, sizeof header.region_bytes);
     memcpy(header.hostname, blob->hostname, sizeof header.hostname);
     memcpy(header.gpu, blob->gpu, sizeof header.gpu);
@@ -64,19 +70,25 @@ int gpsh_peer_blob_pack(const struct gpsh_peer_blob *blob, void **packed, size_t
     return 0;
 }
 
-static int parse_sections(int pe, const char *memory, size_t bytes, size_t at, struct gpsh_peer_blob *out)
+static int parse_sections(int pe, const char *memory, size_t bytes, size_t at,
+                          struct gpsh_peer_blob *out)
 {
     for (int i = 0; i < out->sections; i++) {
         struct packed_section section;
         if (bytes - at < sizeof section)
-            return gpsh_fail(GPUSHMEM_ERR_PEER_DATA, "PE %d's connection data ends inside section %d", pe, i);
+            return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
+                             "PE %d's connection data ends inside section %d", pe, i);
         memcpy(&section, memory + at, sizeof section);
         at += sizeof section;
         if (section.bytes > bytes - at || padded(section.bytes) > bytes - at)
-            return gpsh_fail(GPUSHMEM_ERR_PEER_DATA, "PE %d's connection data claims %" PRIu64 " bytes in section %d, %zu are left",
+            return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
+                             "PE %d's connection data claims %" PRIu64
+                             " bytes in section %d, %zu are left",
                              pe, section.bytes, i, bytes - at);
         if (!memchr(section.name, '\0', sizeof section.name))
-            return gpsh_fail(GPUSHMEM_ERR_PEER_DATA, "PE %d's connection data has an unterminated name in section %d", pe, i);
+            return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
+                             "PE %d's connection data has an unterminated name in section %d", pe,
+                             i);
         memcpy(out->section[i].name, section.name, sizeof section.name);
         out->section[i].data = memory + at;
         out->section[i].bytes = section.bytes;
@@ -89,26 +101,41 @@ int gpsh_peer_blob_parse(int pe, const void *packed, size_t bytes, struct gpsh_p
 {
     struct packed_header header;
     if (bytes < padded(sizeof header))
-        return gpsh_fail(GPUSHMEM_ERR_PEER_DATA, "PE %d published %zu bytes of connection data; at least %zu are needed", pe,
-                         bytes, padded(sizeof header));
+        return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
+                         "PE %d published %zu bytes of connection data; at least %zu are needed",
+                         pe, bytes, padded(sizeof header));
     memcpy(&header, packed, sizeof header);
     if (header.magic != GPSH_BLOB_MAGIC)
-        return gpsh_fail(GPUSHMEM_ERR_PEER_DATA, "PE %d published something that is no gpushmem connection data; does it run "
-                         "another library?", pe);
+        return gpsh_fail(
+            GPUSHMEM_ERR_PEER_DATA,
+            "PE %d published something that is no gpushmem connection data; does it run "
+            "another library?",
+            pe);
     if (header.version != GPSH_BLOB_VERSION)
-        return gpsh_fail(GPUSHMEM_ERR_PEER_DATA, "PE %d speaks version %" PRIu32 " of the connection data, this PE version %d; "
-                         "start all PEs with the same gpushmem library", pe, header.version, GPSH_BLOB_VERSION);
+        return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
+                         "PE %d speaks version %" PRIu32
+                         " of the connection data, this PE version %d; "
+                         "start all PEs with the same gpushmem library",
+                         pe, header.version, GPSH_BLOB_VERSION);
     if (header.total_bytes != bytes)
-        return gpsh_fail(GPUSHMEM_ERR_PEER_DATA, "PE %d published %" PRIu64 " bytes of connection data, %zu arrived", pe,
+        return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
+                         "PE %d published %" PRIu64 " bytes of connection data, %zu arrived", pe,
                          header.total_bytes, bytes);
     if (header.pe != pe)
-        return gpsh_fail(GPUSHMEM_ERR_PEER_DATA, "PE %d's connection data says it is of PE %" PRId32, pe, header.pe);
-    if (header.sections > GPSH_BLOB_SECTIONS || !memchr(header.hostname, '\0', sizeof header.hostname) ||
-        !memchr(header.gpu, '\0', sizeof header.gpu) || !memchr(header.socket_path, '\0', sizeof header.socket_path) ||
+        return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
+                         "PE %d's connection data says it is of PE %" PRId32, pe, header.pe);
+    if (header.sections > GPSH_BLOB_SECTIONS ||
+        !memchr(header.hostname, '\0', sizeof header.hostname) ||
+        !memchr(header.gpu, '\0', sizeof header.gpu) ||
+        !memchr(header.socket_path, '\0', sizeof header.socket_path) ||
         !memchr(header.sentence, '\0', sizeof header.sentence))
-        return gpsh_fail(GPUSHMEM_ERR_PEER_DATA, "PE %d's connection data is damaged (%" PRIu32 " sections)", pe,
+        return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
+                         "PE %d's connection data is damaged (%" PRIu32 " sections)", pe,
                          header.sections);
-    *out = (struct gpsh_peer_blob){.pe = pe, .status = header.status, .device_heap = header.device_heap, .pid = header.pid,
+    *out = (struct gpsh_peer_blob){.pe = pe,
+                                   .status = header.status,
+                                   .device_heap = header.device_heap,
+                                   .pid = header.pid,
                                    .sections = (int)header.sections};
     memcpy(out->region_bytes, header.region_bytes, sizeof out->region_bytes);
     memcpy(out->hostname, header.hostname, sizeof out->hostname);
@@ -118,7 +145,8 @@ int gpsh_peer_blob_parse(int pe, const void *packed, size_t bytes, struct gpsh_p
     return parse_sections(pe, packed, bytes, padded(sizeof header), out);
 }
 
-const struct gpsh_blob_section *gpsh_peer_blob_find(const struct gpsh_peer_blob *blob, const char *name)
+const struct gpsh_blob_section *gpsh_peer_blob_find(const struct gpsh_peer_blob *blob,
+                                                    const char *name)
 {
     for (int i = 0; i < blob->sections; i++)
         if (!strcmp(blob->section[i].name, name))

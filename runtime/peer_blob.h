@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What each PE publishes about itself through the bootstrap, packed and versioned; read with suspicion.
+// What each PE publishes about itself through the bootstrap, packed and versioned; read with
+// suspicion.
 #ifndef GPSH_PEER_BLOB_H
 #define GPSH_PEER_BLOB_H
 
@@ -20,7 +21,7 @@ struct gpsh_blob_section {
 
 struct gpsh_peer_blob {
     int32_t pe;
-    int32_t status;   // negative: this PE failed to initialise; `sentence` says why
+    int32_t status; // negative: this PE failed to initialise; `sentence` says why
     uint64_t region_bytes[GPSH_REGIONS];
     int32_t device_heap;
     int32_t pid;
@@ -34,9 +35,10 @@ struct gpsh_peer_blob {
 
 // Packs into malloc'ed memory that the caller frees.
 int gpsh_peer_blob_pack(const struct gpsh_peer_blob *blob, void **packed, size_t *bytes);
-// Checks magic, version, lengths, text termination; GPUSHMEM_ERR_PEER_DATA with a sentence naming `pe` otherwise. No other
-// side effect: any bytes may be given.
+// Checks magic, version, lengths, text termination; GPUSHMEM_ERR_PEER_DATA with a sentence naming
+// `pe` otherwise. No other side effect: any bytes may be given.
 int gpsh_peer_blob_parse(int pe, const void *packed, size_t bytes, struct gpsh_peer_blob *out);
-const struct gpsh_blob_section *gpsh_peer_blob_find(const struct gpsh_peer_blob *blob, const char *name);
+const struct gpsh_blob_section *gpsh_peer_blob_find(const struct gpsh_peer_blob *blob,
+                                                    const char *name);
 
 #endif

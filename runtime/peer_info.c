@@ -12,7 +12,8 @@ int gpushmem_peer_info(int pe, struct gpushmem_peer_info *info)
     if (status)
         return status;
     if (pe < 0 || pe >= gpsh.n_pes)
-        return gpsh_fail(GPUSHMEM_ERR_PE, "gpushmem_peer_info: PE %d is outside 0..%d", pe, gpsh.n_pes - 1);
+        return gpsh_fail(GPUSHMEM_ERR_PE, "gpushmem_peer_info: PE %d is outside 0..%d", pe,
+                         gpsh.n_pes - 1);
     if (!info)
         return gpsh_fail(GPUSHMEM_ERR_INVALID, "gpushmem_peer_info: info is NULL");
     const struct gpsh_peer *peer = &gpsh.peers[pe];

@@ -29,7 +29,8 @@ struct wiring {
 static void note_open_failure(struct wiring *w, const char *name)
 {
     size_t used = strlen(w->open_failures);
-    snprintf(w->open_failures + used, sizeof w->open_failures - used, "%s%s", used ? "; " : "", gpsh_last_error());
+    snprintf(w->open_failures + used, sizeof w->open_failures - used, "%s%s", used ? "; " : "",
+             gpsh_last_error());
     GPSH_LOG(INFO, "peers", "transport %s is not available: %s", name, gpsh_last_error());
 }
 
@@ -45,7 +46,8 @@ static bool is_lost(void *arg, int pe)
     return (unsigned)pe < (unsigned)gpsh.n_pes && atomic_load(&gpsh.peers[pe].error) != 0;
 }
 
-// Opening a NIC costs time and pinned memory: it is left alone while an earlier choice reaches everybody.
+// Opening a NIC costs time and pinned memory: it is left alone while an earlier choice reaches
+// everybody.
 static bool is_needed(const struct gpsh_transport_ops *ops)
 {
     bool whole_job_here = gpsh.boot.node_n_pes == gpsh.n_pes;
@@ -62,11 +64,19 @@ static bool is_needed(const struct gpsh_transport_ops *ops)
 static int open_transport(struct wiring *w, const struct gpsh_transport_ops *ops)
 {
     struct gpsh_transport_env *env = &gpsh.transport_envs[gpsh.n_transports];
-    *env = (struct gpsh_transport_env){
-        .my_pe = gpsh.my_pe, .n_pes = gpsh.n_pes, .node_pe = gpsh.boot.node_my_pe, .settings = &gpsh.settings, .copy = gpsh_regions_copy,
-        .queues = gpsh.device_heap ? &gpsh_gpu_queue_ops : NULL, .near_pci = gpsh_regions_pci(),
-        .channels = GPSH_CHANNEL_PROXY + (int)gpsh.settings.proxy_threads, .locks = offsetof(struct gpsh_control, locks),
-        .n_locks = GPSH_AMO_LOCKS, .peer_failed = on_peer_failed, .peer_lost = is_lost};
+    *env = (struct gpsh_transport_env){.my_pe = gpsh.my_pe,
+                                       .n_pes = gpsh.n_pes,
+                                       .node_pe = gpsh.boot.node_my_pe,
+                                       .settings = &gpsh.settings,
+                                       .copy = gpsh_regions_copy,
+                                       .queues = gpsh.device_heap ? &gpsh_gpu_queue_ops : NULL,
+                                       .near_pci = gpsh_regions_pci(),
+                                       .channels =
+                                           GPSH_CHANNEL_PROXY + (int)gpsh.settings.proxy_threads,
+                                       .locks = offsetof(struct gpsh_control, locks),
+                                       .n_locks = GPSH_AMO_LOCKS,
+                                       .peer_failed = on_peer_failed,
+                                       .peer_lost = is_lost};
     for (int r = 0; r < GPSH_REGIONS; r++) {
         env->regions[r] = gpsh_regions_get(r);
         env->mapped[r] = gpsh.mapped[r];
@@ -107,7 +117,8 @@ static int open_transports(struct wiring *w, const char *names, bool all)
             return status;
     }
     if (!gpsh.n_transports)
-        return gpsh_fail(GPUSHMEM_ERR_TRANSPORT, "GPUSHMEM_TRANSPORTS=%s: none is available here (%s)",
+        return gpsh_fail(GPUSHMEM_ERR_TRANSPORT,
+                         "GPUSHMEM_TRANSPORTS=%s: none is available here (%s)",
                          gpsh.settings.transports, w->open_failures);
     return 0;
 }
@@ -121,7 +132,8 @@ static int describe_transports(struct gpsh_peer_blob *blob)
             return (int)bytes;
         void *data = malloc((size_t)bytes + 1);
         if (!data)
-            return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for %" PRId64 " bytes of connection data", bytes);
+            return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
+                             "no memory for %" PRId64 " bytes of connection data", bytes);
         struct gpsh_blob_section *section = &blob->section[blob->sections++];
         snprintf(section->name, sizeof section->name, "%s", t->ops->name);
         section->data = data;
@@ -135,7 +147,8 @@ static int describe_transports(struct gpsh_peer_blob *blob)
 
 static int publish(struct wiring *w, int my_status)
 {
-    struct gpsh_peer_blob blob = {.pe = gpsh.my_pe, .device_heap = gpsh.device_heap, .pid = (int32_t)getpid()};
+    struct gpsh_peer_blob blob = {
+        .pe = gpsh.my_pe, .device_heap = gpsh.device_heap, .pid = (int32_t)getpid()};
     for (int r = 0; r < GPSH_REGIONS; r++)
         blob.region_bytes[r] = gpsh_regions_get(r).bytes;
     gethostname(blob.hostname, sizeof blob.hostname - 1);
@@ -146,7 +159,8 @@ static int publish(struct wiring *w, int my_status)
         my_status = describe_transports(&blob);
     blob.status = my_status;
     if (my_status)
-        snprintf(blob.sentence, sizeof blob.sentence, "%.*s", (int)sizeof blob.sentence - 1, gpsh_last_error());
+        snprintf(blob.sentence, sizeof blob.sentence, "%.*s", (int)sizeof blob.sentence - 1,
+                 gpsh_last_error());
     void *packed = NULL;
     size_t bytes = 0;
     int status = gpsh_peer_blob_pack(&blob, &packed, &bytes);
@@ -161,19 +175,25 @@ static int publish(struct wiring *w, int my_status)
 static int check_blob(const struct gpsh_peer_blob *blob)
 {
     if (blob->status && blob->pe != gpsh.my_pe)
-        return gpsh_fail(blob->status, "PE %d on %s could not initialise: %s", blob->pe, blob->hostname, blob->sentence);
+        return gpsh_fail(blob->status, "PE %d on %s could not initialise: %s", blob->pe,
+                         blob->hostname, blob->sentence);
     if (blob->device_heap != gpsh.device_heap)
-        return gpsh_fail(GPUSHMEM_ERR_PEER_DATA, "PE %d on %s has its heap in %s memory, this PE in %s memory; set "
-                         "GPUSHMEM_HEAP_KIND to device or host on all PEs", blob->pe, blob->hostname,
-                         blob->device_heap ? "GPU" : "host", gpsh.device_heap ? "GPU" : "host");
+        return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
+                         "PE %d on %s has its heap in %s memory, this PE in %s memory; set "
+                         "GPUSHMEM_HEAP_KIND to device or host on all PEs",
+                         blob->pe, blob->hostname, blob->device_heap ? "GPU" : "host",
+                         gpsh.device_heap ? "GPU" : "host");
     uint64_t mine = gpsh_regions_get(GPSH_HEAP).bytes;
     if (blob->region_bytes[GPSH_HEAP] != mine)
-        return gpsh_fail(GPUSHMEM_ERR_PEER_DATA, "PE %d has a heap of %" PRIu64 " bytes, this PE of %" PRIu64 "; set "
-                         "GPUSHMEM_HEAP_SIZE and GPUSHMEM_HUGE_PAGES alike for all PEs", blob->pe,
-                         blob->region_bytes[GPSH_HEAP], mine);
+        return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
+                         "PE %d has a heap of %" PRIu64 " bytes, this PE of %" PRIu64 "; set "
+                         "GPUSHMEM_HEAP_SIZE and GPUSHMEM_HUGE_PAGES alike for all PEs",
+                         blob->pe, blob->region_bytes[GPSH_HEAP], mine);
     if (blob->region_bytes[GPSH_CONTROL] != gpsh_regions_get(GPSH_CONTROL).bytes)
-        return gpsh_fail(GPUSHMEM_ERR_PEER_DATA, "PE %d has a control region of another size: start all PEs with the same "
-                         "gpushmem library and GPUSHMEM_* settings", blob->pe);
+        return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
+                         "PE %d has a control region of another size: start all PEs with the same "
+                         "gpushmem library and GPUSHMEM_* settings",
+                         blob->pe);
     return 0;
 }
 
@@ -202,17 +222,21 @@ static int map_node(struct wiring *w)
         gpsh.peers[b->node_pes[i]].same_node = true;
     const char **paths = calloc((size_t)n, sizeof *paths);
     struct gpsh_fd_set *theirs = calloc((size_t)n, sizeof *theirs);
-    int status = paths && theirs ? 0 : gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for %d PEs of this node", n);
+    int status = paths && theirs
+                     ? 0
+                     : gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for %d PEs of this node", n);
     if (!status) {
         struct gpsh_fd_set mine = gpsh_regions_fds();
         for (int i = 0; i < n; i++)
             paths[i] = w->blobs[b->node_pes[i]].socket_path;
-        status = gpsh_fd_exchange_run(&w->exchange, gpsh.my_pe, b->node_pes, paths, n, &mine, theirs, HANDOVER_TIMEOUT_MS);
+        status = gpsh_fd_exchange_run(&w->exchange, gpsh.my_pe, b->node_pes, paths, n, &mine,
+                                      theirs, HANDOVER_TIMEOUT_MS);
     }
     for (int i = 0; i < n && theirs; i++) {
         int pe = b->node_pes[i];
         if (!status)
-            status = pe == gpsh.my_pe ? gpsh_regions_map_self() : gpsh_regions_map_peer(pe, &theirs[i]);
+            status =
+                pe == gpsh.my_pe ? gpsh_regions_map_self() : gpsh_regions_map_peer(pe, &theirs[i]);
         for (int k = 0; k < theirs[i].count; k++)
             close(theirs[i].fds[k]);
     }
@@ -221,8 +245,8 @@ static int map_node(struct wiring *w)
     return status;
 }
 
-// GPUs of one node may not reach each other's memory. If that is so anywhere in the job, the transports that were spared are
-// opened after all, on every PE.
+// GPUs of one node may not reach each other's memory. If that is so anywhere in the job, the
+// transports that were spared are opened after all, on every PE.
 static int open_spared(struct wiring *w, int my_status)
 {
     enum { EVERY_HEAP_IS_MAPPED = 1 };
@@ -247,17 +271,22 @@ static int unreachable(const struct wiring *w, int pe)
     const struct gpsh_peer_blob *theirs = &w->blobs[pe];
     const char *open = w->open_failures[0] ? " (" : "", *close = w->open_failures[0] ? ")" : "";
     if (gpsh.peers[pe].same_node && gpsh.device_heap)
-        return gpsh_fail(GPUSHMEM_ERR_UNREACHABLE, "PE %d (%s) and PE %d (%s) of this node do not reach each other: %.150s; nor by "
-                         "GPUSHMEM_TRANSPORTS=%s%s%.80s%s. It takes peer access (nvidia-smi topo -p2p rw), verbs and an RDMA "
-                         "device, or GPUSHMEM_HEAP_KIND=host", gpsh.my_pe, w->blobs[gpsh.my_pe].gpu, pe, theirs->gpu,
-                         gpsh.peers[pe].reason, gpsh.settings.transports, open, w->open_failures, close);
-    return gpsh_fail(GPUSHMEM_ERR_UNREACHABLE, "PE %d on %s is reached by none of GPUSHMEM_TRANSPORTS=%s%s%s%s; the PEs of "
-                     "other nodes need verbs and an RDMA device", pe, theirs->hostname, gpsh.settings.transports, open,
-                     w->open_failures, close);
+        return gpsh_fail(
+            GPUSHMEM_ERR_UNREACHABLE,
+            "PE %d (%s) and PE %d (%s) of this node do not reach each other: %.150s; nor by "
+            "GPUSHMEM_TRANSPORTS=%s%s%.80s%s. It takes peer access (nvidia-smi topo -p2p rw), "
+            "verbs and an RDMA "
+            "device, or GPUSHMEM_HEAP_KIND=host",
+            gpsh.my_pe, w->blobs[gpsh.my_pe].gpu, pe, theirs->gpu, gpsh.peers[pe].reason,
+            gpsh.settings.transports, open, w->open_failures, close);
+    return gpsh_fail(GPUSHMEM_ERR_UNREACHABLE,
+                     "PE %d on %s is reached by none of GPUSHMEM_TRANSPORTS=%s%s%s%s; the PEs of "
+                     "other nodes need verbs and an RDMA device",
+                     pe, theirs->hostname, gpsh.settings.transports, open, w->open_failures, close);
 }
 
-// First transport in the order of GPUSHMEM_TRANSPORTS that connects serves the data; the first one with NIC atomics stands by
-// for atomics.
+// First transport in the order of GPUSHMEM_TRANSPORTS that connects serves the data; the first one
+// with NIC atomics stands by for atomics.
 static int connect_peer(struct wiring *w, int pe)
 {
     struct gpsh_peer *peer = &gpsh.peers[pe];
@@ -304,22 +333,30 @@ static uint32_t my_reach(void)
     return reach;
 }
 
-// One agent for all atomics of the job: the processor if it reaches every PE, else the NIC, also towards PEs of this node.
-// `reach` is what holds for every PE, so that all choose alike.
+// One agent for all atomics of the job: the processor if it reaches every PE, else the NIC, also
+// towards PEs of this node. `reach` is what holds for every PE, so that all choose alike.
 static int choose_atomics_agent(const struct wiring *w, uint32_t reach)
 {
     bool everybody_mapped = reach & REACH_MAPPED, everybody_nic = reach & REACH_NIC;
     int wish = gpsh.settings.amo_agent;
     gpsh.cpu_atomics = wish == GPSH_AGENT_CPU || (wish == GPSH_AGENT_AUTO && everybody_mapped);
     if (gpsh.cpu_atomics && !everybody_mapped)
-        return gpsh_fail(GPUSHMEM_ERR_SETTING, "GPUSHMEM_AMO_AGENT=cpu: the processor does not reach every PE by loads and "
-                         "stores; set it to auto");
+        return gpsh_fail(
+            GPUSHMEM_ERR_SETTING,
+            "GPUSHMEM_AMO_AGENT=cpu: the processor does not reach every PE by loads and "
+            "stores; set it to auto");
     if (wish == GPSH_AGENT_NIC && !everybody_nic)
-        return gpsh_fail(GPUSHMEM_ERR_SETTING, "GPUSHMEM_AMO_AGENT=nic: no NIC executes atomics for every PE (%s); set it to "
-                         "auto", w->open_failures[0] ? w->open_failures : "verbs is not in GPUSHMEM_TRANSPORTS, or does not reach a PE");
+        return gpsh_fail(
+            GPUSHMEM_ERR_SETTING,
+            "GPUSHMEM_AMO_AGENT=nic: no NIC executes atomics for every PE (%s); set it to "
+            "auto",
+            w->open_failures[0] ? w->open_failures
+                                : "verbs is not in GPUSHMEM_TRANSPORTS, or does not reach a PE");
     if (!gpsh.cpu_atomics && !everybody_nic)
-        return gpsh_fail(GPUSHMEM_ERR_UNREACHABLE, "not every PE is reached by a transport with NIC atomics, which a job on "
-                         "several nodes needs; add verbs to GPUSHMEM_TRANSPORTS=%s", gpsh.settings.transports);
+        return gpsh_fail(GPUSHMEM_ERR_UNREACHABLE,
+                         "not every PE is reached by a transport with NIC atomics, which a job on "
+                         "several nodes needs; add verbs to GPUSHMEM_TRANSPORTS=%s",
+                         gpsh.settings.transports);
     for (int pe = 0; pe < gpsh.n_pes; pe++)
         if (gpsh.cpu_atomics)
             gpsh.peers[pe].amo = gpsh.peers[pe].data;
@@ -338,7 +375,8 @@ void gpsh_peer_explain(int pe, char *line, size_t bytes)
     struct gpsh_transport *t = gpsh.transports[gpsh.peers[pe].data];
     char detail[160] = "";
     t->ops->explain(t, pe, detail, sizeof detail);
-    const char *agent = gpsh.cpu_atomics ? "processor" : gpsh.transports[gpsh.peers[pe].amo]->ops->name;
+    const char *agent =
+        gpsh.cpu_atomics ? "processor" : gpsh.transports[gpsh.peers[pe].amo]->ops->name;
     snprintf(line, bytes, "PE %d by %s (%s), atomics by %s", pe, t->ops->name, detail, agent);
 }
 
@@ -351,8 +389,12 @@ void gpsh_self_explain(char *line, size_t bytes)
     for (int i = 0; i < gpsh.n_transports && !about[0]; i++)
         if (gpsh.transports[i]->ops->about)
             gpsh.transports[i]->ops->about(gpsh.transports[i], about, sizeof about);
-    snprintf(line, bytes, "PE %d on %s: %" PRIu64 " MiB %s; %s", gpsh.my_pe, host, gpsh.settings.heap_size >> 20, where,
-             about[0] ? about : "no NIC is open: every PE is reached without (GPUSHMEM_TRANSPORTS=verbs opens them)");
+    snprintf(
+        line, bytes, "PE %d on %s: %" PRIu64 " MiB %s; %s", gpsh.my_pe, host,
+        gpsh.settings.heap_size >> 20, where,
+        about[0]
+            ? about
+            : "no NIC is open: every PE is reached without (GPUSHMEM_TRANSPORTS=verbs opens them)");
 }
 
 static void log_choices(void)
@@ -371,7 +413,8 @@ static int wire(struct wiring *w, int my_status)
     w->blobs = calloc((size_t)gpsh.n_pes, sizeof *w->blobs);
     w->packed = calloc((size_t)gpsh.n_pes, sizeof *w->packed);
     if (!w->blobs || !w->packed)
-        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the connection data of %d PEs", gpsh.n_pes);
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the connection data of %d PEs",
+                         gpsh.n_pes);
     w->exchange.socket = -1;
     if (!my_status)
         my_status = gpsh_fd_exchange_open(&w->exchange, gpsh.boot.dir, gpsh.my_pe, gpsh.generation);

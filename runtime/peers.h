@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Wiring up: opens the transports, exchanges blobs, maps the node's PEs, connects, and decides who serves which peer.
+// Wiring up: opens the transports, exchanges blobs, maps the node's PEs, connects, and decides who
+// serves which peer.
 #ifndef GPSH_PEERS_H
 #define GPSH_PEERS_H
 
 #include "core.h"
 
-// Collective. Needs gpsh.boot, gpsh.settings and this PE's regions. If any PE fails, every PE fails with its sentence.
-// my_status < 0: this PE failed before; it takes part only to tell the others (its last error sentence goes along).
+// Collective. Needs gpsh.boot, gpsh.settings and this PE's regions. If any PE fails, every PE fails
+// with its sentence. my_status < 0: this PE failed before; it takes part only to tell the others
+// (its last error sentence goes along).
 int gpsh_peers_connect(int my_status);
 void gpsh_peers_disconnect(void);
 

@@ -16,12 +16,14 @@
 #include "sync.h"
 
 enum {
-    YIELD_NS = 1000000,  // an idle proxy yields this long before it sleeps: longer than a round trip through a NIC, so that
-                         // a ping-pong never pays for a wake-up
-    REST_US = 200,       // a proxy whose work waiting kernel threads do looks again after this,
+    // an idle proxy yields this long before it sleeps: longer than a round trip through a NIC, so
+    // that
+    // a ping-pong never pays for a wake-up
+    YIELD_NS = 1000000,
+    REST_US = 200,        // a proxy whose work waiting kernel threads do looks again after this,
     REST_LIMIT_US = 1600, // twice as late each time it was not needed, up to this
-    NAP_US = 20,         // an idle proxy of a GPU: the GPU cannot wake it
-    SLEEP_LIMIT_MS = 10, // a wake-up that got lost costs no more than this
+    NAP_US = 20,          // an idle proxy of a GPU: the GPU cannot wake it
+    SLEEP_LIMIT_MS = 10,  // a wake-up that got lost costs no more than this
 };
 
 int gpsh_proxy_step(struct gpsh_proxy_thread *thread)
@@ -71,23 +73,26 @@ static bool anything_to_read(const struct gpsh_proxy_thread *thread)
     for (int i = 0; i < thread->n_rings; i++) {
         const struct gpushmem_ring *ring = &thread->rings[i]->shared;
         uint64_t consumed = __atomic_load_n(&ring->status->consumed, __ATOMIC_ACQUIRE);
-        if (!__atomic_load_n(&ring->status->error, __ATOMIC_RELAXED) && gpsh_ring_peek(ring, consumed, &command))
+        if (!__atomic_load_n(&ring->status->error, __ATOMIC_RELAXED) &&
+            gpsh_ring_peek(ring, consumed, &command))
             return true;
     }
     return false;
 }
 
-// In this order: a helper is busy, consumes, says that something is unfinished, and is busy no more.
+// In this order: a helper is busy, consumes, says that something is unfinished, and is busy no
+// more.
 static bool may_sleep(const struct gpsh_proxy_thread *thread)
 {
-    return !anything_to_read(thread) && !atomic_load(&thread->busy) && !atomic_load(&thread->unfinished) &&
-           !atomic_load(&thread->stop);
+    return !anything_to_read(thread) && !atomic_load(&thread->busy) &&
+           !atomic_load(&thread->unfinished) && !atomic_load(&thread->stop);
 }
 
 static void sleep_until_woken(struct gpsh_proxy_thread *thread)
 {
-    // Announced before the rings are looked at once more: a producer writes its command before it reads `sleeping`, so
-    // either we see the command or it sees the announcement (both sides need a full barrier between).
+    // Announced before the rings are looked at once more: a producer writes its command before it
+    // reads `sleeping`, so either we see the command or it sees the announcement (both sides need a
+    // full barrier between).
     __atomic_exchange_n(&thread->sleeping, 1, __ATOMIC_SEQ_CST);
     if (may_sleep(thread)) {
         struct timespec limit = {.tv_nsec = SLEEP_LIMIT_MS * 1000000L};
@@ -103,11 +108,11 @@ void gpsh_proxy_wake(uint32_t *sleeping)
 }
 
 struct idle {
-    unsigned helped;   // kernel threads' passes that were seen
-    unsigned rest_us;  // how long it rested last, 0: it worked since
-    unsigned passes;   // without work
+    unsigned helped;  // kernel threads' passes that were seen
+    unsigned rest_us; // how long it rested last, 0: it worked since
+    unsigned passes;  // without work
     uint64_t since_ns;
-    uint64_t idle_ns;  // how long, at the last look at the clock
+    uint64_t idle_ns; // how long, at the last look at the clock
 };
 
 static bool take_turn(struct gpsh_proxy_thread *thread)
@@ -158,7 +163,9 @@ static void pin(const struct gpsh_proxy_thread *thread)
     CPU_ZERO(&set);
     CPU_SET(thread->cpu, &set);
     if (pthread_setaffinity_np(pthread_self(), sizeof set, &set))
-        GPSH_LOG(WARN, "proxy", "cannot run on CPU %d: it is offline or not ours; see GPUSHMEM_PROXY_CPUS", thread->cpu);
+        GPSH_LOG(WARN, "proxy",
+                 "cannot run on CPU %d: it is offline or not ours; see GPUSHMEM_PROXY_CPUS",
+                 thread->cpu);
 }
 
 // One pass, if nobody else is making one; acquire and release hand the thread's state over.
@@ -175,19 +182,22 @@ static int try_step(struct gpsh_proxy_thread *thread)
 void gpsh_proxy_help(uint32_t *sleeping)
 {
     struct gpsh_proxy_thread *thread =
-        (struct gpsh_proxy_thread *)(void *)((char *)sleeping - offsetof(struct gpsh_proxy_thread, sleeping));
+        (struct gpsh_proxy_thread *)(void *)((char *)sleeping -
+                                             offsetof(struct gpsh_proxy_thread, sleeping));
     if (try_step(thread) >= 0)
         atomic_fetch_add_explicit(&thread->helped, 1, memory_order_relaxed);
 }
 
-// Kernel threads have been doing this thread's work: it stays out of their way, and looks again a little later.
+// Kernel threads have been doing this thread's work: it stays out of their way, and looks again a
+// little later.
 static bool is_helped(struct gpsh_proxy_thread *thread, struct idle *idle)
 {
     unsigned helped = atomic_load_explicit(&thread->helped, memory_order_relaxed);
     if (helped == idle->helped)
         return false;
     unsigned rest_us = idle->rest_us ? 2 * idle->rest_us : REST_US;
-    *idle = (struct idle){.helped = helped, .rest_us = rest_us < REST_LIMIT_US ? rest_us : REST_LIMIT_US};
+    *idle = (struct idle){.helped = helped,
+                          .rest_us = rest_us < REST_LIMIT_US ? rest_us : REST_LIMIT_US};
     struct timespec rest = {.tv_nsec = idle->rest_us * 1000L};
     nanosleep(&rest, NULL);
     answer_questions(thread);
@@ -253,14 +263,16 @@ int gpsh_proxy_create(const struct gpsh_proxy_env *env, int n_threads, struct gp
     return 0;
 }
 
-static int attach_ring(struct gpsh_proxy_ring *ring, const struct gpushmem_ring *shared, struct gpsh_proxy_thread *thread)
+static int attach_ring(struct gpsh_proxy_ring *ring, const struct gpushmem_ring *shared,
+                       struct gpsh_proxy_thread *thread)
 {
     ring->shared = *shared;
     ring->thread = thread;
     uint64_t entries = gpsh_ring_entries(ring);
     ring->inflight = calloc(entries, sizeof *ring->inflight);
     if (!ring->inflight)
-        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for %llu commands in flight; lower GPUSHMEM_RING_ENTRIES",
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
+                         "no memory for %llu commands in flight; lower GPUSHMEM_RING_ENTRIES",
                          (unsigned long long)entries);
     for (uint64_t i = 0; i < entries; i++)
         gpsh_inflight_init(&ring->inflight[i], ring);
@@ -277,10 +289,12 @@ int gpsh_proxy_attach(struct gpsh_proxy *proxy, const struct gpsh_ring_set *set)
     for (int t = 0; t < proxy->n_threads; t++) {
         proxy->threads[t].rings = calloc((size_t)set->n_rings, sizeof *proxy->threads[t].rings);
         if (!proxy->threads[t].rings)
-            return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for %d command rings", set->n_rings);
+            return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for %d command rings",
+                             set->n_rings);
     }
     for (int i = 0; i < set->n_rings; i++) {
-        int status = attach_ring(&proxy->rings[i], &set->rings[i], &proxy->threads[i % proxy->n_threads]);
+        int status =
+            attach_ring(&proxy->rings[i], &set->rings[i], &proxy->threads[i % proxy->n_threads]);
         if (status)
             return status;
     }
@@ -294,7 +308,8 @@ int gpsh_proxy_start(struct gpsh_proxy *proxy)
         int error = pthread_create(&thread->thread, NULL, run, thread);
         if (error) {
             gpsh_proxy_stop(proxy);
-            return gpsh_fail(GPUSHMEM_ERR_SYSTEM, "cannot start proxy thread %d: %s", i, strerror(error));
+            return gpsh_fail(GPUSHMEM_ERR_SYSTEM, "cannot start proxy thread %d: %s", i,
+                             strerror(error));
         }
         thread->running = true;
     }
@@ -344,7 +359,8 @@ bool gpsh_proxy_drained(struct gpsh_proxy *proxy, int *error)
         uint64_t consumed = __atomic_load_n(&ring->status->consumed, __ATOMIC_ACQUIRE);
         if (gpsh_ring_peek(ring, consumed, &command))
             return false;
-        // A command of a later pass may lie there now: then it was read, but is not complete, what we looked for.
+        // A command of a later pass may lie there now: then it was read, but is not complete, what
+        // we looked for.
         if (__atomic_load_n(&ring->status->consumed, __ATOMIC_ACQUIRE) != consumed)
             return false;
         if (__atomic_load_n(&ring->status->completed, __ATOMIC_ACQUIRE) < consumed)

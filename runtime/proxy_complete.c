@@ -34,7 +34,8 @@ int gpsh_proxy_take_error(struct gpsh_proxy *proxy)
 
 void gpsh_inflight_answer(struct gpsh_inflight *entry, int status)
 {
-    gpsh_reply_write(&entry->ring->thread->proxy->env.replies[entry->reply], entry->nonce, status, entry->value);
+    gpsh_reply_write(&entry->ring->thread->proxy->env.replies[entry->reply], entry->nonce, status,
+                     entry->value);
     entry->nonce = 0;
 }
 
@@ -56,8 +57,9 @@ static void finish_failed(struct gpsh_inflight *entry, int status)
 {
     const struct gpsh_peer *peer = &entry->ring->thread->proxy->env.peers[entry->pe];
     bool known = atomic_load_explicit(&peer->error, memory_order_acquire);
-    gpsh_fail(status, "a kernel's operation towards PE %d (ring %u, command %llu) failed: %.120s", entry->pe,
-              entry->ring->shared.number, (unsigned long long)entry->index, known ? peer->reason : gpushmem_strerror(status));
+    gpsh_fail(status, "a kernel's operation towards PE %d (ring %u, command %llu) failed: %.120s",
+              entry->pe, entry->ring->shared.number, (unsigned long long)entry->index,
+              known ? peer->reason : gpushmem_strerror(status));
     gpsh_inflight_finish(entry, status);
 }
 
@@ -73,12 +75,14 @@ static void on_completion(struct gpsh_completion *self, int status)
 
 void gpsh_inflight_init(struct gpsh_inflight *entry, struct gpsh_proxy_ring *ring)
 {
-    *entry = (struct gpsh_inflight){.completion.done = on_completion, .ring = ring, .state = GPSH_INFLIGHT_DONE};
+    *entry = (struct gpsh_inflight){
+        .completion.done = on_completion, .ring = ring, .state = GPSH_INFLIGHT_DONE};
 }
 
-// Whether operation `number` towards pe is over, and how. A flow that fails completes everything at once: whatever was not
-// retired by then counts as lost.
-static bool flow_over(const struct gpsh_proxy_thread *thread, int transport, int pe, uint64_t number, int *status)
+// Whether operation `number` towards pe is over, and how. A flow that fails completes everything at
+// once: whatever was not retired by then counts as lost.
+static bool flow_over(const struct gpsh_proxy_thread *thread, int transport, int pe,
+                      uint64_t number, int *status)
 {
     if (transport < 0 || !thread->channels[transport])
         return true;
@@ -113,7 +117,8 @@ int gpsh_proxy_retire(struct gpsh_proxy_thread *thread, struct gpsh_proxy_ring *
     while (ring->retired < ring->parsed) {
         struct gpsh_inflight *entry = gpsh_ring_entry(ring, ring->retired);
         int status = 0;
-        if (entry->state == GPSH_INFLIGHT_NUMBER && flow_over(thread, entry->channel, entry->pe, entry->number, &status)) {
+        if (entry->state == GPSH_INFLIGHT_NUMBER &&
+            flow_over(thread, entry->channel, entry->pe, entry->number, &status)) {
             if (status < 0)
                 finish_failed(entry, status);
             else

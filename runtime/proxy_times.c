@@ -8,12 +8,14 @@
 
 void gpsh_clock_start(struct gpsh_proxy_clock *clock)
 {
-    *clock = (struct gpsh_proxy_clock){.on = true, .began_ticks = gpsh_ticks(), .began_ns = gpsh_clock_ns()};
+    *clock = (struct gpsh_proxy_clock){
+        .on = true, .began_ticks = gpsh_ticks(), .began_ns = gpsh_clock_ns()};
 }
 
 static void add(const struct gpsh_proxy_clock *clock, struct gpushmem_proxy_times *out)
 {
-    uint64_t total_ns = gpsh_clock_ns() - clock->began_ns, span = gpsh_ticks() - clock->began_ticks, busy_ns = 0;
+    uint64_t total_ns = gpsh_clock_ns() - clock->began_ns, span = gpsh_ticks() - clock->began_ticks,
+             busy_ns = 0;
     uint64_t ns[GPSH_STAGES];
     for (int i = 0; i < GPSH_STAGES; i++) {
         uint64_t ticks = __atomic_load_n(&clock->ticks[i], __ATOMIC_RELAXED);
@@ -56,10 +58,12 @@ void gpsh_proxy_times_print(const struct gpsh_proxy *proxy, int my_pe)
         add(&proxy->threads[i].clock, &t);
         uint64_t commands = count_commands(&proxy->threads[i]), busy_ns = t.total_ns - t.idle_ns;
         fprintf(stderr,
-                "gpushmem[%d] stats: proxy thread %d, %.3f s: parse %.1f %%, post %.1f %%, doorbell %.1f %%, poll %.1f %%, "
+                "gpushmem[%d] stats: proxy thread %d, %.3f s: parse %.1f %%, post %.1f %%, "
+                "doorbell %.1f %%, poll %.1f %%, "
                 "retire %.1f %%, idle %.1f %%; %.0f ns per command\n",
-                my_pe, i, (double)t.total_ns / 1e9, percent(t.parse_ns, t.total_ns), percent(t.post_ns, t.total_ns),
-                percent(t.doorbell_ns, t.total_ns), percent(t.poll_ns, t.total_ns), percent(t.retire_ns, t.total_ns),
+                my_pe, i, (double)t.total_ns / 1e9, percent(t.parse_ns, t.total_ns),
+                percent(t.post_ns, t.total_ns), percent(t.doorbell_ns, t.total_ns),
+                percent(t.poll_ns, t.total_ns), percent(t.retire_ns, t.total_ns),
                 percent(t.idle_ns, t.total_ns), commands ? (double)busy_ns / (double)commands : 0);
     }
 }

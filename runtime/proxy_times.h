@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where a proxy thread's time goes, by stage of its passes. Passes that found nothing to do count as idle, like the time between
-// passes. Switched off (the default) a mark costs one predicted branch.
+// Where a proxy thread's time goes, by stage of its passes. Passes that found nothing to do count
+// as idle, like the time between passes. Switched off (the default) a mark costs one predicted
+// branch.
 #ifndef GPSH_PROXY_TIMES_H
 #define GPSH_PROXY_TIMES_H
 
@@ -16,7 +17,8 @@ struct gpsh_proxy;
 struct gpushmem_proxy_times;
 
 enum gpsh_proxy_stage {
-    GPSH_STAGE_PARSE,    // look for commands, read and check them; execute those on memory mapped here
+    // look for commands, read and check them; execute those on memory mapped here
+    GPSH_STAGE_PARSE,
     GPSH_STAGE_POST,     // hand operations to a transport, which makes work requests of them
     GPSH_STAGE_DOORBELL, // ring for what was held back
     GPSH_STAGE_POLL,     // completions: poll the transports for them
@@ -27,9 +29,10 @@ enum gpsh_proxy_stage {
 struct gpsh_proxy_clock {
     bool on;
     enum gpsh_proxy_stage stage;
-    uint64_t mark;               // when it was entered
-    uint64_t pass[GPSH_STAGES];  // ticks of the pass being made
-    uint64_t ticks[GPSH_STAGES]; // of all passes that found work; written by who makes passes, read by anybody
+    uint64_t mark;              // when it was entered
+    uint64_t pass[GPSH_STAGES]; // ticks of the pass being made
+    // of all passes that found work; written by who makes passes, read by anybody
+    uint64_t ticks[GPSH_STAGES];
     uint64_t began_ticks, began_ns;
 };
 

@@ -12,9 +12,11 @@
 #include "symmetric.h"
 
 static struct gpsh_symmetric regions[GPSH_REGIONS] = {{.fd = -1}, {.fd = -1}};
-static struct gpsh_gpu_heap gpu_heap = {.fd = -1, .dmabuf_fd = -1, .dmabuf_pcie_fd = -1}; // behind regions[GPSH_HEAP] if gpsh.device_heap
+// behind regions[GPSH_HEAP] if gpsh.device_heap
+static struct gpsh_gpu_heap gpu_heap = {.fd = -1, .dmabuf_fd = -1, .dmabuf_pcie_fd = -1};
 
-// auto takes the GPU where there is one that works; a GPU that is there but too full is an error, not a reason to go elsewhere.
+// auto takes the GPU where there is one that works; a GPU that is there but too full is an error,
+// not a reason to go elsewhere.
 static int choose_kind(void)
 {
     gpsh.device_heap = false;
@@ -27,8 +29,11 @@ static int choose_kind(void)
     if (gpsh.settings.heap_kind == GPSH_HEAP_DEVICE) {
         char why[256];
         snprintf(why, sizeof why, "%s", gpsh_last_error());
-        return gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED, "GPUSHMEM_HEAP_KIND=device, but no GPU can be used here: %s; set it to auto "
-                         "or host", why);
+        return gpsh_fail(
+            GPUSHMEM_ERR_UNSUPPORTED,
+            "GPUSHMEM_HEAP_KIND=device, but no GPU can be used here: %s; set it to auto "
+            "or host",
+            why);
     }
     GPSH_LOG(INFO, "heap", "no GPU is used: %s", gpsh_last_error());
     gpsh_clear_error();
@@ -37,15 +42,18 @@ static int choose_kind(void)
 
 static int create_device_heap(struct gpsh_symmetric *region)
 {
-    int status = gpsh_gpu_heap_create(&gpu_heap, gpsh.settings.heap_size, gpsh.settings.heap_export, gpsh.boot.node_n_pes);
+    int status = gpsh_gpu_heap_create(&gpu_heap, gpsh.settings.heap_size, gpsh.settings.heap_export,
+                                      gpsh.boot.node_n_pes);
     if (status)
         return status;
     region->base = gpu_heap.base;
     region->bytes = gpu_heap.bytes;
     region->fd = gpu_heap.fd;
-    snprintf(region->pages, sizeof region->pages, "GPU memory (%s), %.60s", gpu_heap.ipc ? "CUDA IPC" : "VMM", gpsh_gpu.name);
-    GPSH_LOG(INFO, "heap", "%llu bytes on %s at %s, shared by %s; dma-buf: %s", (unsigned long long)region->bytes, gpsh_gpu.name,
-             gpsh_gpu.pci, gpu_heap.ipc ? "CUDA IPC" : "VMM file descriptors",
+    snprintf(region->pages, sizeof region->pages, "GPU memory (%s), %.60s",
+             gpu_heap.ipc ? "CUDA IPC" : "VMM", gpsh_gpu.name);
+    GPSH_LOG(INFO, "heap", "%llu bytes on %s at %s, shared by %s; dma-buf: %s",
+             (unsigned long long)region->bytes, gpsh_gpu.name, gpsh_gpu.pci,
+             gpu_heap.ipc ? "CUDA IPC" : "VMM file descriptors",
              gpu_heap.dmabuf_fd >= 0 ? "yes" : gpu_heap.dmabuf_why);
     gpsh_device_side_use(&gpsh_device_memory_gpu);
     return 0;
@@ -57,11 +65,13 @@ static int create_heap(void)
     int status = choose_kind();
     if (status || gpsh.device_heap)
         return status ? status : create_device_heap(&regions[GPSH_HEAP]);
-    status = gpsh_symmetric_create(&regions[GPSH_HEAP], s->heap_size, s->huge_pages, gpsh.boot.node_n_pes);
+    status = gpsh_symmetric_create(&regions[GPSH_HEAP], s->heap_size, s->huge_pages,
+                                   gpsh.boot.node_n_pes);
     if (status)
         return status;
     gpsh_device_side_use(&gpsh_device_memory_host);
-    GPSH_LOG(INFO, "heap", "%llu bytes of host memory, %s", (unsigned long long)regions[GPSH_HEAP].bytes, regions[GPSH_HEAP].pages);
+    GPSH_LOG(INFO, "heap", "%llu bytes of host memory, %s",
+             (unsigned long long)regions[GPSH_HEAP].bytes, regions[GPSH_HEAP].pages);
     return 0;
 }
 
@@ -69,8 +79,8 @@ int gpsh_regions_create(void)
 {
     int status = create_heap();
     if (!status)
-        status = gpsh_symmetric_create(&regions[GPSH_CONTROL], sizeof(struct gpsh_control), GPSH_PAGES_OFF,
-                                       gpsh.boot.node_n_pes);
+        status = gpsh_symmetric_create(&regions[GPSH_CONTROL], sizeof(struct gpsh_control),
+                                       GPSH_PAGES_OFF, gpsh.boot.node_n_pes);
     if (status) {
         gpsh_regions_destroy();
         return status;
@@ -100,7 +110,8 @@ void gpsh_regions_destroy(void)
 struct gpsh_region gpsh_regions_get(int region)
 {
     bool device = region == GPSH_HEAP && gpsh.device_heap;
-    return (struct gpsh_region){.base = regions[region].base, .bytes = regions[region].bytes,
+    return (struct gpsh_region){.base = regions[region].base,
+                                .bytes = regions[region].bytes,
                                 .kind = device ? GPSH_MEMORY_DEVICE : GPSH_MEMORY_HOST,
                                 .dmabuf_fd = device ? gpu_heap.dmabuf_fd : -1,
                                 .dmabuf_pcie_fd = device ? gpu_heap.dmabuf_pcie_fd : -1};
@@ -108,7 +119,10 @@ struct gpsh_region gpsh_regions_get(int region)
 
 struct gpsh_region gpsh_regions_buffer(void *buffer, size_t bytes)
 {
-    struct gpsh_region region = {.base = buffer, .bytes = bytes, .kind = GPSH_MEMORY_HOST, .dmabuf_fd = -1,
+    struct gpsh_region region = {.base = buffer,
+                                 .bytes = bytes,
+                                 .kind = GPSH_MEMORY_HOST,
+                                 .dmabuf_fd = -1,
                                  .dmabuf_pcie_fd = -1};
     if (gpsh.device_heap && gpsh_gpu_is_device_memory(buffer)) {
         region.kind = GPSH_MEMORY_DEVICE;
@@ -125,7 +139,8 @@ void gpsh_regions_buffer_release(struct gpsh_region *region)
 
 struct gpsh_fd_set gpsh_regions_fds(void)
 {
-    return (struct gpsh_fd_set){.fds = {regions[GPSH_HEAP].fd, regions[GPSH_CONTROL].fd}, .count = GPSH_REGIONS};
+    return (struct gpsh_fd_set){.fds = {regions[GPSH_HEAP].fd, regions[GPSH_CONTROL].fd},
+                                .count = GPSH_REGIONS};
 }
 
 int gpsh_regions_map_self(void)
@@ -149,9 +164,10 @@ static int map_device_heap(int pe, int fd)
 int gpsh_regions_map_peer(int pe, const struct gpsh_fd_set *fds)
 {
     for (int r = 0; r < GPSH_REGIONS; r++) {
-        int status = r == GPSH_HEAP && gpsh.device_heap
-                         ? map_device_heap(pe, fds->fds[r])
-                         : gpsh_symmetric_map(fds->fds[r], regions[r].bytes, pe, &gpsh.mapped[r][pe]);
+        int status =
+            r == GPSH_HEAP && gpsh.device_heap
+                ? map_device_heap(pe, fds->fds[r])
+                : gpsh_symmetric_map(fds->fds[r], regions[r].bytes, pe, &gpsh.mapped[r][pe]);
         if (status)
             return status;
     }

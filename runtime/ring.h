@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Command rings from the host's side: where their memory comes from, and reading a command. No CUDA here: memory of a GPU
-// comes through a table of functions.
+// Command rings from the host's side: where their memory comes from, and reading a command. No CUDA
+// here: memory of a GPU comes through a table of functions.
 #ifndef GPSH_RING_H
 #define GPSH_RING_H
 
@@ -12,7 +12,8 @@
 
 // Memory that device threads and the host share. All of it comes zeroed.
 struct gpsh_device_memory {
-    // Host memory the device reads and writes at the same address (pinned, where the device is a GPU). NULL: exhausted.
+    // Host memory the device reads and writes at the same address (pinned, where the device is a
+    // GPU). NULL: exhausted.
     void *(*host_alloc)(size_t bytes);
     void (*host_free)(void *memory, size_t bytes);
     // Memory near the device. NULL: exhausted.
@@ -20,10 +21,12 @@ struct gpsh_device_memory {
     void (*device_free)(void *memory, size_t bytes);
     // Writes device memory; 0 or a negative status.
     int (*device_write)(void *to, const void *from, size_t bytes);
-    bool cpu_threads; // "device" threads are threads of this process (emulation): they can wake a sleeping proxy
+    // "device" threads are threads of this process (emulation): they can wake a sleeping proxy
+    bool cpu_threads;
 };
 
-extern const struct gpsh_device_memory gpsh_device_memory_host; // everything in host memory, for the emulation
+// everything in host memory, for the emulation
+extern const struct gpsh_device_memory gpsh_device_memory_host;
 
 // The rings of one PE.
 struct gpsh_ring_set {
@@ -33,20 +36,22 @@ struct gpsh_ring_set {
     struct gpushmem_ring *device_rings; // the same in device memory
     int n_rings;
     unsigned entries_log2;
-    void *host_block;                   // slots, statuses, completed_pe
+    void *host_block; // slots, statuses, completed_pe
     size_t host_bytes;
-    void *device_block;                 // heads, consumed_seen, device_rings
+    void *device_block; // heads, consumed_seen, device_rings
     size_t device_bytes;
 };
 
-// Rings of 2^entries_log2 commands each. sleeping[i % n_sleeping] is the word that ring i's producers look at to wake
-// their proxy thread (emulation only; may be NULL). GPUSHMEM_ERR_NO_MEMORY; *out is untouched on failure.
-int gpsh_ring_set_create(const struct gpsh_device_memory *memory, int n_rings, unsigned entries_log2, int n_pes,
-                         uint32_t *const *sleeping, int n_sleeping, struct gpsh_ring_set *out);
+// Rings of 2^entries_log2 commands each. sleeping[i % n_sleeping] is the word that ring i's
+// producers look at to wake their proxy thread (emulation only; may be NULL).
+// GPUSHMEM_ERR_NO_MEMORY; *out is untouched on failure.
+int gpsh_ring_set_create(const struct gpsh_device_memory *memory, int n_rings,
+                         unsigned entries_log2, int n_pes, uint32_t *const *sleeping,
+                         int n_sleeping, struct gpsh_ring_set *out);
 void gpsh_ring_set_destroy(struct gpsh_ring_set *set); // legal on a zeroed set
 
-// True if command number `index` is there: it is copied to *out. The device may be writing it right now: a command whose
-// words have not all arrived is not there.
+// True if command number `index` is there: it is copied to *out. The device may be writing it right
+// now: a command whose words have not all arrived is not there.
 bool gpsh_ring_peek(const struct gpushmem_ring *ring, uint64_t index, struct gpushmem_command *out);
 
 #endif

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// put, get, p and g. A peer whose heap is mapped here is served by loads and stores in line, everybody else
-// by an operation.
+// put, get, p and g. A peer whose heap is mapped here is served by loads and stores in line,
+// everybody else by an operation.
 #include "argument.h"
 #include "context.h"
 #include "direct.h"
 #include "family.h"
 
-static int move_slow(const char *function, gpushmem_ctx_t handle, enum gpsh_op_kind kind, const void *sym,
-                     void *local, size_t bytes, int pe, enum gpsh_wait wait)
+static int move_slow(const char *function, gpushmem_ctx_t handle, enum gpsh_op_kind kind,
+                     const void *sym, void *local, size_t bytes, int pe, enum gpsh_wait wait)
 {
     struct gpsh_context *ctx;
     int status = gpsh_check_remote(function, sym, bytes, pe);
@@ -34,7 +34,8 @@ GPSH_ALWAYS_INLINE int put(const char *function, gpushmem_ctx_t ctx, void *dest,
 {
     char *to = gpsh_direct(dest, bytes, pe);
     if (GPSH_UNLIKELY(to == NULL || ctx == GPUSHMEM_CTX_INVALID))
-        return move_slow(function, ctx, GPSH_OP_PUT, dest, (void *)(uintptr_t)source, bytes, pe, wait);
+        return move_slow(function, ctx, GPSH_OP_PUT, dest, (void *)(uintptr_t)source, bytes, pe,
+                         wait);
     gpsh_direct_copy(to, source, bytes);
     return 0;
 }
@@ -49,38 +50,48 @@ GPSH_ALWAYS_INLINE int get(const char *function, gpushmem_ctx_t ctx, void *dest,
     return 0;
 }
 
-#define DEFINE_TYPE(NAME, TYPE)                                                                              \
-    GPSH_FUNCTION(int, NAME##_put, (TYPE * dest, const TYPE *source, size_t nelems, int pe),                 \
-                  put(__func__, ctx, dest, source, gpsh_bytes(nelems, sizeof(TYPE)), pe, GPSH_WAIT_SOURCE))  \
-    GPSH_FUNCTION(                                                                                           \
-        int, NAME##_get, (TYPE * dest, const TYPE *source, size_t nelems, int pe),                           \
-        get(__func__, ctx, dest, source, gpsh_bytes(nelems, sizeof(TYPE)), pe, GPSH_WAIT_COMPLETE))          \
-    GPSH_FUNCTION(int, NAME##_put_nbi, (TYPE * dest, const TYPE *source, size_t nelems, int pe),             \
-                  put(__func__, ctx, dest, source, gpsh_bytes(nelems, sizeof(TYPE)), pe, GPSH_WAIT_NONE))    \
-    GPSH_FUNCTION(int, NAME##_get_nbi, (TYPE * dest, const TYPE *source, size_t nelems, int pe),             \
-                  get(__func__, ctx, dest, source, gpsh_bytes(nelems, sizeof(TYPE)), pe, GPSH_WAIT_NONE))    \
-    GPSH_FUNCTION(int, NAME##_p, (TYPE * dest, TYPE value, int pe),                                          \
-                  put(__func__, ctx, dest, &value, sizeof value, pe, GPSH_WAIT_SOURCE))                      \
-    static inline TYPE NAME##_get_one(const char *function, gpushmem_ctx_t ctx, const TYPE *source, int pe)  \
-    {                                                                                                        \
-        TYPE value;                                                                                          \
-        if (GPSH_LIKELY(get(function, ctx, &value, source, sizeof value, pe, GPSH_WAIT_FETCH) == 0))         \
-            return value;                                                                                    \
-        memset(&value, 0, sizeof value);                                                                     \
-        return value;                                                                                        \
-    }                                                                                                        \
-    GPSH_FUNCTION(TYPE, NAME##_g, (const TYPE *source, int pe), NAME##_get_one(__func__, ctx, source, pe))
+#define DEFINE_TYPE(NAME, TYPE)                                                                    \
+    GPSH_FUNCTION(                                                                                 \
+        int, NAME##_put, (TYPE * dest, const TYPE *source, size_t nelems, int pe),                 \
+        put(__func__, ctx, dest, source, gpsh_bytes(nelems, sizeof(TYPE)), pe, GPSH_WAIT_SOURCE))  \
+    GPSH_FUNCTION(int, NAME##_get, (TYPE * dest, const TYPE *source, size_t nelems, int pe),       \
+                  get(__func__, ctx, dest, source, gpsh_bytes(nelems, sizeof(TYPE)), pe,           \
+                      GPSH_WAIT_COMPLETE))                                                         \
+    GPSH_FUNCTION(                                                                                 \
+        int, NAME##_put_nbi, (TYPE * dest, const TYPE *source, size_t nelems, int pe),             \
+        put(__func__, ctx, dest, source, gpsh_bytes(nelems, sizeof(TYPE)), pe, GPSH_WAIT_NONE))    \
+    GPSH_FUNCTION(                                                                                 \
+        int, NAME##_get_nbi, (TYPE * dest, const TYPE *source, size_t nelems, int pe),             \
+        get(__func__, ctx, dest, source, gpsh_bytes(nelems, sizeof(TYPE)), pe, GPSH_WAIT_NONE))    \
+    GPSH_FUNCTION(int, NAME##_p, (TYPE * dest, TYPE value, int pe),                                \
+                  put(__func__, ctx, dest, &value, sizeof value, pe, GPSH_WAIT_SOURCE))            \
+    static inline TYPE NAME##_get_one(const char *function, gpushmem_ctx_t ctx,                    \
+                                      const TYPE *source, int pe)                                  \
+    {                                                                                              \
+        TYPE value;                                                                                \
+        if (GPSH_LIKELY(get(function, ctx, &value, source, sizeof value, pe, GPSH_WAIT_FETCH) ==   \
+                        0))                                                                        \
+            return value;                                                                          \
+        memset(&value, 0, sizeof value);                                                           \
+        return value;                                                                              \
+    }                                                                                              \
+    GPSH_FUNCTION(TYPE, NAME##_g, (const TYPE *source, int pe),                                    \
+                  NAME##_get_one(__func__, ctx, source, pe))
 GPUSHMEM_RMA_TYPES(DEFINE_TYPE)
 
-#define DEFINE_SIZE(BITS)                                                                                    \
-    GPSH_FUNCTION(int, put##BITS, (void *dest, const void *source, size_t nelems, int pe),                   \
-                  put(__func__, ctx, dest, source, gpsh_bytes(nelems, BITS / 8), pe, GPSH_WAIT_SOURCE))      \
-    GPSH_FUNCTION(int, get##BITS, (void *dest, const void *source, size_t nelems, int pe),                   \
-                  get(__func__, ctx, dest, source, gpsh_bytes(nelems, BITS / 8), pe, GPSH_WAIT_COMPLETE))    \
-    GPSH_FUNCTION(int, put##BITS##_nbi, (void *dest, const void *source, size_t nelems, int pe),             \
-                  put(__func__, ctx, dest, source, gpsh_bytes(nelems, BITS / 8), pe, GPSH_WAIT_NONE))        \
-    GPSH_FUNCTION(int, get##BITS##_nbi, (void *dest, const void *source, size_t nelems, int pe),             \
-                  get(__func__, ctx, dest, source, gpsh_bytes(nelems, BITS / 8), pe, GPSH_WAIT_NONE))
+#define DEFINE_SIZE(BITS)                                                                          \
+    GPSH_FUNCTION(                                                                                 \
+        int, put##BITS, (void *dest, const void *source, size_t nelems, int pe),                   \
+        put(__func__, ctx, dest, source, gpsh_bytes(nelems, BITS / 8), pe, GPSH_WAIT_SOURCE))      \
+    GPSH_FUNCTION(                                                                                 \
+        int, get##BITS, (void *dest, const void *source, size_t nelems, int pe),                   \
+        get(__func__, ctx, dest, source, gpsh_bytes(nelems, BITS / 8), pe, GPSH_WAIT_COMPLETE))    \
+    GPSH_FUNCTION(                                                                                 \
+        int, put##BITS##_nbi, (void *dest, const void *source, size_t nelems, int pe),             \
+        put(__func__, ctx, dest, source, gpsh_bytes(nelems, BITS / 8), pe, GPSH_WAIT_NONE))        \
+    GPSH_FUNCTION(                                                                                 \
+        int, get##BITS##_nbi, (void *dest, const void *source, size_t nelems, int pe),             \
+        get(__func__, ctx, dest, source, gpsh_bytes(nelems, BITS / 8), pe, GPSH_WAIT_NONE))
 GPUSHMEM_RMA_SIZES(DEFINE_SIZE)
 
 GPSH_FUNCTION(int, putmem, (void *dest, const void *source, size_t bytes, int pe),

@@ -45,8 +45,8 @@ static int add_by_transport(struct gpsh_context *ctx, const struct signal *s, in
 }
 
 // Data by the processor; the signal too, unless adding is the NIC's.
-static int send_direct(struct gpsh_context *ctx, const struct signal *s, void *dest, const void *source,
-                       size_t bytes, int pe)
+static int send_direct(struct gpsh_context *ctx, const struct signal *s, void *dest,
+                       const void *source, size_t bytes, int pe)
 {
     if (bytes != 0)
         gpsh_direct_copy(gpsh_direct(dest, bytes, pe), source, bytes);
@@ -56,11 +56,12 @@ static int send_direct(struct gpsh_context *ctx, const struct signal *s, void *d
     return add_by_transport(ctx, s, pe);
 }
 
-static int send_by_transport(struct gpsh_context *ctx, const struct signal *s, void *dest, const void *source,
-                             size_t bytes, int pe, enum gpsh_wait wait)
+static int send_by_transport(struct gpsh_context *ctx, const struct signal *s, void *dest,
+                             const void *source, size_t bytes, int pe, enum gpsh_wait wait)
 {
     const struct gpsh_peer *peer = &gpsh.peers[pe];
-    // Two transports do not order their operations: then the data is completed before the signal is sent.
+    // Two transports do not order their operations: then the data is completed before the signal is
+    // sent.
     bool split = s->op == GPUSHMEM_SIGNAL_ADD && peer->amo != peer->data;
     struct gpsh_op op = {
         .kind = split ? GPSH_OP_PUT : GPSH_OP_PUT_SIGNAL,
@@ -79,8 +80,8 @@ static int send_by_transport(struct gpsh_context *ctx, const struct signal *s, v
     return status < 0 ? status : add_by_transport(ctx, s, pe);
 }
 
-static int send_slow(const char *function, gpushmem_ctx_t handle, const struct signal *s, void *dest,
-                     const void *source, size_t bytes, int pe, enum gpsh_wait wait)
+static int send_slow(const char *function, gpushmem_ctx_t handle, const struct signal *s,
+                     void *dest, const void *source, size_t bytes, int pe, enum gpsh_wait wait)
 {
     struct gpsh_context *ctx;
     int status = check(function, s, dest, source, bytes, pe);
@@ -93,9 +94,9 @@ static int send_slow(const char *function, gpushmem_ctx_t handle, const struct s
     return send_by_transport(ctx, s, dest, source, bytes, pe, wait);
 }
 
-GPSH_ALWAYS_INLINE int put_signal(const char *function, gpushmem_ctx_t ctx, void *dest, const void *source,
-                                  size_t bytes, uint64_t *sig, uint64_t value, int op, int pe,
-                                  enum gpsh_wait wait)
+GPSH_ALWAYS_INLINE int put_signal(const char *function, gpushmem_ctx_t ctx, void *dest,
+                                  const void *source, size_t bytes, uint64_t *sig, uint64_t value,
+                                  int op, int pe, enum gpsh_wait wait)
 {
     const struct signal s = {.word = sig, .value = value, .op = op};
     char *to = gpsh_direct(dest, bytes, pe);
@@ -109,15 +110,15 @@ GPSH_ALWAYS_INLINE int put_signal(const char *function, gpushmem_ctx_t ctx, void
     return 0;
 }
 
-#define PARAMETERS(TYPE)                                                                                     \
+#define PARAMETERS(TYPE)                                                                           \
     (TYPE * dest, const TYPE *source, size_t nelems, uint64_t *sig, uint64_t signal, int op, int pe)
-#define DEFINE(NAME, TYPE, SIZE)                                                                             \
-    GPSH_FUNCTION(int, NAME##_signal, PARAMETERS(TYPE),                                                      \
-                  put_signal(__func__, ctx, dest, source, gpsh_bytes(nelems, SIZE), sig, signal, op, pe,     \
-                             GPSH_WAIT_SOURCE))                                                              \
-    GPSH_FUNCTION(int, NAME##_signal_nbi, PARAMETERS(TYPE),                                                  \
-                  put_signal(__func__, ctx, dest, source, gpsh_bytes(nelems, SIZE), sig, signal, op, pe,     \
-                             GPSH_WAIT_NONE))
+#define DEFINE(NAME, TYPE, SIZE)                                                                   \
+    GPSH_FUNCTION(int, NAME##_signal, PARAMETERS(TYPE),                                            \
+                  put_signal(__func__, ctx, dest, source, gpsh_bytes(nelems, SIZE), sig, signal,   \
+                             op, pe, GPSH_WAIT_SOURCE))                                            \
+    GPSH_FUNCTION(int, NAME##_signal_nbi, PARAMETERS(TYPE),                                        \
+                  put_signal(__func__, ctx, dest, source, gpsh_bytes(nelems, SIZE), sig, signal,   \
+                             op, pe, GPSH_WAIT_NONE))
 #define DEFINE_TYPE(NAME, TYPE) DEFINE(NAME##_put, TYPE, sizeof(TYPE))
 #define DEFINE_SIZE(BITS)       DEFINE(put##BITS, void, BITS / 8)
 GPUSHMEM_RMA_TYPES(DEFINE_TYPE)

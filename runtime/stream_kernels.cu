@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The library's own kernels for operations of a stream, one per kind, so that each is short. Plain device code: mapped PEs are
-// reached by loads and stores, all others through ring and proxy, and every counter lives on the device side, so that a graph may
-// replay them. A launch with another kind in `op` does nothing (stream_gpu.c loads them that way).
+// The library's own kernels for operations of a stream, one per kind, so that each is short. Plain
+// device code: mapped PEs are reached by loads and stores, all others through ring and proxy, and
+// every counter lives on the device side, so that a graph may replay them. A launch with another
+// kind in `op` does nothing (stream_gpu.c loads them that way).
 #include "gpushmem/device/stream.cuh"
 
-// The block's size is the host's choice, up to `threads`. __grid_constant__: no thread copies the handle.
-#define KERNEL(name, expected, threads)                                                                                \
-    extern "C" __global__ void __launch_bounds__(threads)                                                              \
-        gpsh_stream_##name(const __grid_constant__ struct gpushmem_dev dev,                                            \
-                           const __grid_constant__ struct gpushmem_stream_op op)                                       \
-    {                                                                                                                  \
-        gpsh_dev_await_kernel_before();                                                                                \
-        gpsh_dev_let_next_kernel_start();                                                                              \
-        if (op.kind == expected)                                                                                       \
-            gpsh_dev_stream_do(dev, op, expected);                                                                     \
+// The block's size is the host's choice, up to `threads`. __grid_constant__: no thread copies the
+// handle.
+#define KERNEL(name, expected, threads)                                                            \
+    extern "C" __global__ void __launch_bounds__(threads)                                          \
+        gpsh_stream_##name(const __grid_constant__ struct gpushmem_dev dev,                        \
+                           const __grid_constant__ struct gpushmem_stream_op op)                   \
+    {                                                                                              \
+        gpsh_dev_await_kernel_before();                                                            \
+        gpsh_dev_let_next_kernel_start();                                                          \
+        if (op.kind == expected)                                                                   \
+            gpsh_dev_stream_do(dev, op, expected);                                                 \
     }
 
 KERNEL(put, GPUSHMEM_STREAM_PUT, 1024)

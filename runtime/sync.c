@@ -8,8 +8,8 @@
 #include "device_side.h"
 #include "word.h"
 
-// How many barriers this PE has entered. It never goes back: a PE may enter the next barrier while others are
-// still in this one, so flags that are reset would be lost.
+// How many barriers this PE has entered. It never goes back: a PE may enter the next barrier while
+// others are still in this one, so flags that are reset would be lost.
 static uint64_t entered;
 
 void gpsh_sync_init(void)
@@ -22,7 +22,8 @@ static int announce(int pe, int round, uint64_t sequence)
     char *mapped = gpsh.mapped[GPSH_CONTROL][pe];
     if (mapped != NULL) {
         struct gpsh_control *control = (struct gpsh_control *)(void *)mapped;
-        // Row "sync": what this PE stored before is visible to who sees the number (acquire load in await).
+        // Row "sync": what this PE stored before is visible to who sees the number (acquire load in
+        // await).
         atomic_store_explicit(&control->arrived[round].sequence, sequence, memory_order_release);
         return 0;
     }
@@ -38,7 +39,8 @@ static int announce(int pe, int round, uint64_t sequence)
     return gpsh_context_submit(&gpsh_default_context, &op, GPSH_WAIT_SOURCE);
 }
 
-// Who has not entered: in round 0 each PE tells the one behind it. Those whose word lies on another node are not known.
+// Who has not entered: in round 0 each PE tells the one behind it. Those whose word lies on another
+// node are not known.
 static void missing(const void *unused, char *text, size_t bytes)
 {
     enum { MOST_NAMED = 8 };
@@ -52,8 +54,11 @@ static void missing(const void *unused, char *text, size_t bytes)
             continue;
         if (!mapped)
             unknown++;
-        else if (atomic_load_explicit(&control->arrived[0].sequence, memory_order_relaxed) < entered && ++found <= MOST_NAMED)
-            used += (size_t)snprintf(text + used, bytes - used, "%s%d", found == 1 ? " for PE " : ", ", pe);
+        else if (atomic_load_explicit(&control->arrived[0].sequence, memory_order_relaxed) <
+                     entered &&
+                 ++found <= MOST_NAMED)
+            used += (size_t)snprintf(text + used, bytes - used, "%s%d",
+                                     found == 1 ? " for PE " : ", ", pe);
     }
     if (found > MOST_NAMED)
         snprintf(text + used, bytes - used, " and %d more", found - MOST_NAMED);
@@ -66,7 +71,8 @@ static int await(int round, uint64_t sequence, const char *what)
     struct gpsh_waiter waiter = GPSH_WAITER(what);
     waiter.for_all = true;
     waiter.about = missing;
-    while (atomic_load_explicit(&gpsh.control->arrived[round].sequence, memory_order_acquire) < sequence) {
+    while (atomic_load_explicit(&gpsh.control->arrived[round].sequence, memory_order_acquire) <
+           sequence) {
         int status = gpsh_waiter_step(&waiter);
         if (status < 0)
             return status;
@@ -74,8 +80,8 @@ static int await(int round, uint64_t sequence, const char *what)
     return 0;
 }
 
-// Dissemination barrier: D. Hensgen, R. Finkel, U. Manber, "Two algorithms for barrier synchronization",
-// 1988. After round r a PE knows of the 2^(r+1) PEs up to and including itself.
+// Dissemination barrier: D. Hensgen, R. Finkel, U. Manber, "Two algorithms for barrier
+// synchronization", 1988. After round r a PE knows of the 2^(r+1) PEs up to and including itself.
 static int sync_as(const char *what)
 {
     uint64_t sequence = ++entered;

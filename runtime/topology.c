@@ -21,9 +21,10 @@ static int load(hwloc_topology_t hwloc, const char *xml_file)
 {
     if (xml_file && hwloc_topology_set_xml(hwloc, xml_file))
         return -1;
-    // PCI devices are found in sysfs without a plugin. The plugins would load libpciaccess, which leaks, and
-    // the drivers of every GPU maker, which is slow; an unknown name is no error to us.
-    static const char *const plugins[] = {"pci", "opencl", "cuda", "nvml", "gl", "rsmi", "levelzero"};
+    // PCI devices are found in sysfs without a plugin. The plugins would load libpciaccess, which
+    // leaks, and the drivers of every GPU maker, which is slow; an unknown name is no error to us.
+    static const char *const plugins[] = {"pci", "opencl", "cuda",     "nvml",
+                                          "gl",  "rsmi",   "levelzero"};
     for (size_t i = 0; i < sizeof plugins / sizeof *plugins; i++)
         hwloc_topology_set_components(hwloc, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, plugins[i]);
     hwloc_topology_set_io_types_filter(hwloc, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
@@ -106,10 +107,12 @@ enum gpsh_distance gpsh_topology_between(const struct gpsh_topology *topology, c
         return GPSH_DISTANCE_PHB;
     hwloc_obj_t a_home = hwloc_get_non_io_ancestor_obj(topology->hwloc, a);
     hwloc_obj_t b_home = hwloc_get_non_io_ancestor_obj(topology->hwloc, b);
-    return hwloc_bitmap_intersects(a_home->nodeset, b_home->nodeset) ? GPSH_DISTANCE_NODE : GPSH_DISTANCE_SYS;
+    return hwloc_bitmap_intersects(a_home->nodeset, b_home->nodeset) ? GPSH_DISTANCE_NODE
+                                                                     : GPSH_DISTANCE_SYS;
 }
 
-enum gpsh_distance gpsh_topology_from_cpu(const struct gpsh_topology *topology, int cpu, const char *pci)
+enum gpsh_distance gpsh_topology_from_cpu(const struct gpsh_topology *topology, int cpu,
+                                          const char *pci)
 {
     hwloc_obj_t device = find(topology, pci);
     if (!device || cpu < 0)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How near PCI devices are to each other and to processors, from hwloc: which NIC belongs to which GPU.
+// How near PCI devices are to each other and to processors, from hwloc: which NIC belongs to which
+// GPU.
 #ifndef GPSH_TOPOLOGY_H
 #define GPSH_TOPOLOGY_H
 
@@ -26,15 +27,18 @@ void gpsh_topology_close(struct gpsh_topology *topology);
 enum gpsh_distance gpsh_topology_between(const struct gpsh_topology *topology, const char *pci,
                                          const char *other_pci);
 
-// From processor `cpu` (number of the operating system): NODE if the device hangs on its NUMA node, else SYS.
-enum gpsh_distance gpsh_topology_from_cpu(const struct gpsh_topology *topology, int cpu, const char *pci);
+// From processor `cpu` (number of the operating system): NODE if the device hangs on its NUMA node,
+// else SYS.
+enum gpsh_distance gpsh_topology_from_cpu(const struct gpsh_topology *topology, int cpu,
+                                          const char *pci);
 
-// Index of the nearest of n devices to near_pci, or to `cpu` if near_pci is NULL; the first of equals. -1 if
-// n is 0.
+// Index of the nearest of n devices to near_pci, or to `cpu` if near_pci is NULL; the first of
+// equals. -1 if n is 0.
 int gpsh_topology_nearest(const struct gpsh_topology *topology, const char *near_pci, int cpu,
                           const char *const *pcis, int n);
 
-// PCI address of the device whose folder in sysfs this is (/sys/class/infiniband/mlx5_0); "" for a software device.
+// PCI address of the device whose folder in sysfs this is (/sys/class/infiniband/mlx5_0); "" for a
+// software device.
 void gpsh_topology_pci_of(const char *sysfs_folder, char *pci, size_t bytes);
 
 const char *gpsh_distance_name(enum gpsh_distance distance);

@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-const struct gpsh_transport_ops *const gpsh_transports[] = {&gpsh_loop_ops, &gpsh_p2p_ops, &gpsh_verbs_ops, NULL};
+const struct gpsh_transport_ops *const gpsh_transports[] = {&gpsh_loop_ops, &gpsh_p2p_ops,
+                                                            &gpsh_verbs_ops, NULL};
 
 const struct gpsh_transport_ops *gpsh_transport_find(const char *name)
 {

@@ -10,8 +10,8 @@
 #include "sync.h"
 #include "word.h"
 
-// How the bytes of a word become a number. All types are compared as uint64_t: signed ones are shifted by
-// 2^63, which keeps their order.
+// How the bytes of a word become a number. All types are compared as uint64_t: signed ones are
+// shifted by 2^63, which keeps their order.
 struct kind {
     uint8_t width; // 2, 4 or 8
     bool is_signed;
@@ -35,18 +35,12 @@ GPSH_ALWAYS_INLINE uint64_t load(struct kind kind, const void *word)
 GPSH_ALWAYS_INLINE bool holds(uint64_t word, int cmp, uint64_t value)
 {
     switch (cmp) {
-    case GPUSHMEM_CMP_EQ:
-        return word == value;
-    case GPUSHMEM_CMP_NE:
-        return word != value;
-    case GPUSHMEM_CMP_GT:
-        return word > value;
-    case GPUSHMEM_CMP_GE:
-        return word >= value;
-    case GPUSHMEM_CMP_LT:
-        return word < value;
-    default:
-        return word <= value;
+    case GPUSHMEM_CMP_EQ: return word == value;
+    case GPUSHMEM_CMP_NE: return word != value;
+    case GPUSHMEM_CMP_GT: return word > value;
+    case GPUSHMEM_CMP_GE: return word >= value;
+    case GPUSHMEM_CMP_LT: return word < value;
+    default: return word <= value;
     }
 }
 
@@ -61,7 +55,8 @@ uint64_t gpsh_word_fetch(const void *word, size_t bytes)
     return raw;
 }
 
-// Whether the word that was just loaded is none: a GPU that failed is a reason to end a wait, not to wait on.
+// Whether the word that was just loaded is none: a GPU that failed is a reason to end a wait, not
+// to wait on.
 GPSH_ALWAYS_INLINE int unread(void)
 {
     return GPSH_UNLIKELY(gpsh.device_heap) ? no_word : 0;
@@ -104,12 +99,13 @@ static void about_word(const void *subject, char *text, size_t bytes)
     char is[24], value[24];
     print_number(is, sizeof is, wanted->kind, load(wanted->kind, wanted->var));
     print_number(value, sizeof value, wanted->kind, wanted->value);
-    snprintf(text, bytes, " for the word at heap offset %" PRIu64 ", which is %s, to be %s %s", gpsh_offset(wanted->var), is,
-             signs[wanted->cmp], value);
+    snprintf(text, bytes, " for the word at heap offset %" PRIu64 ", which is %s, to be %s %s",
+             gpsh_offset(wanted->var), is, signs[wanted->cmp], value);
 }
 
 // Behind the first look, which found something else. *seen: the value that ended the wait, ordered.
-static __attribute__((noinline)) int await_change(const char *function, const struct wanted *wanted, uint64_t *seen)
+static __attribute__((noinline)) int await_change(const char *function, const struct wanted *wanted,
+                                                  uint64_t *seen)
 {
     struct gpsh_waiter waiter = GPSH_WAITER(function);
     waiter.about = about_word;
@@ -127,7 +123,8 @@ static __attribute__((noinline)) int await_change(const char *function, const st
 }
 
 // Arguments were checked.
-GPSH_ALWAYS_INLINE int await(const char *function, const void *var, struct kind kind, int cmp, uint64_t value, uint64_t *seen)
+GPSH_ALWAYS_INLINE int await(const char *function, const void *var, struct kind kind, int cmp,
+                             uint64_t value, uint64_t *seen)
 {
     *seen = load(kind, var);
     if (GPSH_LIKELY(unread() == 0 && holds(*seen, cmp, value)))
@@ -136,7 +133,8 @@ GPSH_ALWAYS_INLINE int await(const char *function, const void *var, struct kind 
     return await_change(function, &wanted, seen);
 }
 
-// A test that found nothing drives what this PE has outstanding, so that loops around it make progress.
+// A test that found nothing drives what this PE has outstanding, so that loops around it make
+// progress.
 static void missed(void)
 {
     gpsh_context_progress();
@@ -151,7 +149,8 @@ GPSH_ALWAYS_INLINE int wait_until(const char *function, const void *var, struct 
     return status < 0 ? status : await(function, var, kind, cmp, value, &seen);
 }
 
-GPSH_ALWAYS_INLINE int test(const char *function, const void *var, struct kind kind, int cmp, uint64_t value)
+GPSH_ALWAYS_INLINE int test(const char *function, const void *var, struct kind kind, int cmp,
+                            uint64_t value)
 {
     int status = GPSH_LIKELY(sound(var, kind, cmp)) ? 0 : check(function, var, 1, kind, cmp);
     if (status < 0)
@@ -185,7 +184,8 @@ static int check_set(const struct set *set)
     int status = check(set->function, set->vars, set->nelems, set->kind, set->cmp);
     if (status < 0 || set->nelems == 0 || !set->vector || set->values != NULL)
         return status;
-    return gpsh_fail(GPUSHMEM_ERR_INVALID, "%s: the values to compare with are NULL", set->function);
+    return gpsh_fail(GPUSHMEM_ERR_INVALID, "%s: the values to compare with are NULL",
+                     set->function);
 }
 
 static inline bool excluded(const struct set *set, size_t i)
@@ -216,7 +216,8 @@ static int set_all(const struct set *set)
             continue;
         uint64_t seen;
         if (set->blocking)
-            status = await(set->function, set->vars + i * set->kind.width, set->kind, set->cmp, value_of(set, i), &seen);
+            status = await(set->function, set->vars + i * set->kind.width, set->kind, set->cmp,
+                           value_of(set, i), &seen);
         else if (!satisfied(set, i)) {
             missed();
             return unread();
@@ -260,8 +261,8 @@ static void about_set(const void *subject, char *text, size_t bytes)
     size_t left = 0;
     for (size_t i = 0; i < set->nelems; ++i)
         left += !excluded(set, i);
-    snprintf(text, bytes, " for one of %zu words from heap offset %" PRIu64 " to be %s its value", left, gpsh_offset(set->vars),
-             signs[set->cmp]);
+    snprintf(text, bytes, " for one of %zu words from heap offset %" PRIu64 " to be %s its value",
+             left, gpsh_offset(set->vars), signs[set->cmp]);
 }
 
 static struct gpsh_waiter waiter_of(const struct set *set)
@@ -271,7 +272,8 @@ static struct gpsh_waiter waiter_of(const struct set *set)
 
 static size_t set_any(const struct set *set)
 {
-    static _Thread_local size_t turn; // fair: the search begins behind the element that was found last
+    // fair: the search begins behind the element that was found last
+    static _Thread_local size_t turn;
     struct gpsh_waiter waiter = waiter_of(set);
     if (check_set(set) < 0 || set->nelems == 0)
         return SIZE_MAX;
@@ -316,59 +318,62 @@ static size_t set_some(const struct set *set, size_t *indices)
 
 // -------------------------------------------------------------------------------- public functions
 
-#define KIND(TYPE)           ((struct kind){sizeof(TYPE), (TYPE)-1 < (TYPE)1})
-#define ORDERED(TYPE, value) (KIND(TYPE).is_signed ? (uint64_t)(int64_t)(value) ^ SHIFT : (uint64_t)(value))
-#define SET(TYPE, ...)                                                                                       \
-    (&(const struct set){.function = __func__,                                                               \
-                         .vars = (const char *)vars,                                                         \
-                         .nelems = nelems,                                                                   \
-                         .status = status,                                                                   \
-                         .cmp = cmp,                                                                         \
-                         .kind = KIND(TYPE),                                                                 \
+#define KIND(TYPE) ((struct kind){sizeof(TYPE), (TYPE)-1 < (TYPE)1})
+#define ORDERED(TYPE, value)                                                                       \
+    (KIND(TYPE).is_signed ? (uint64_t)(int64_t)(value) ^ SHIFT : (uint64_t)(value))
+#define SET(TYPE, ...)                                                                             \
+    (&(const struct set){.function = __func__,                                                     \
+                         .vars = (const char *)vars,                                               \
+                         .nelems = nelems,                                                         \
+                         .status = status,                                                         \
+                         .cmp = cmp,                                                               \
+                         .kind = KIND(TYPE),                                                       \
                          __VA_ARGS__})
 #define ONE(TYPE)  .value = ORDERED(TYPE, value)
 #define EACH(TYPE) .values = (const char *)values, .vector = true
 
-#define DEFINE_SETS(NAME, TYPE, VERB, BLOCKING)                                                              \
-    int gpushmem_##NAME##_##VERB##_all(TYPE *vars, size_t nelems, const int *status, int cmp, TYPE value)    \
-    {                                                                                                        \
-        return set_all(SET(TYPE, ONE(TYPE), .blocking = BLOCKING));                                          \
-    }                                                                                                        \
-    size_t gpushmem_##NAME##_##VERB##_any(TYPE *vars, size_t nelems, const int *status, int cmp, TYPE value) \
-    {                                                                                                        \
-        return set_any(SET(TYPE, ONE(TYPE), .blocking = BLOCKING));                                          \
-    }                                                                                                        \
-    size_t gpushmem_##NAME##_##VERB##_some(TYPE *vars, size_t nelems, size_t *indices, const int *status,    \
-                                           int cmp, TYPE value)                                              \
-    {                                                                                                        \
-        return set_some(SET(TYPE, ONE(TYPE), .blocking = BLOCKING), indices);                                \
-    }                                                                                                        \
-    int gpushmem_##NAME##_##VERB##_all_vector(TYPE *vars, size_t nelems, const int *status, int cmp,         \
-                                              const TYPE *values)                                            \
-    {                                                                                                        \
-        return set_all(SET(TYPE, EACH(TYPE), .blocking = BLOCKING));                                         \
-    }                                                                                                        \
-    size_t gpushmem_##NAME##_##VERB##_any_vector(TYPE *vars, size_t nelems, const int *status, int cmp,      \
-                                                 const TYPE *values)                                         \
-    {                                                                                                        \
-        return set_any(SET(TYPE, EACH(TYPE), .blocking = BLOCKING));                                         \
-    }                                                                                                        \
-    size_t gpushmem_##NAME##_##VERB##_some_vector(TYPE *vars, size_t nelems, size_t *indices,                \
-                                                  const int *status, int cmp, const TYPE *values)            \
-    {                                                                                                        \
-        return set_some(SET(TYPE, EACH(TYPE), .blocking = BLOCKING), indices);                               \
+#define DEFINE_SETS(NAME, TYPE, VERB, BLOCKING)                                                    \
+    int gpushmem_##NAME##_##VERB##_all(TYPE *vars, size_t nelems, const int *status, int cmp,      \
+                                       TYPE value)                                                 \
+    {                                                                                              \
+        return set_all(SET(TYPE, ONE(TYPE), .blocking = BLOCKING));                                \
+    }                                                                                              \
+    size_t gpushmem_##NAME##_##VERB##_any(TYPE *vars, size_t nelems, const int *status, int cmp,   \
+                                          TYPE value)                                              \
+    {                                                                                              \
+        return set_any(SET(TYPE, ONE(TYPE), .blocking = BLOCKING));                                \
+    }                                                                                              \
+    size_t gpushmem_##NAME##_##VERB##_some(TYPE *vars, size_t nelems, size_t *indices,             \
+                                           const int *status, int cmp, TYPE value)                 \
+    {                                                                                              \
+        return set_some(SET(TYPE, ONE(TYPE), .blocking = BLOCKING), indices);                      \
+    }                                                                                              \
+    int gpushmem_##NAME##_##VERB##_all_vector(TYPE *vars, size_t nelems, const int *status,        \
+                                              int cmp, const TYPE *values)                         \
+    {                                                                                              \
+        return set_all(SET(TYPE, EACH(TYPE), .blocking = BLOCKING));                               \
+    }                                                                                              \
+    size_t gpushmem_##NAME##_##VERB##_any_vector(TYPE *vars, size_t nelems, const int *status,     \
+                                                 int cmp, const TYPE *values)                      \
+    {                                                                                              \
+        return set_any(SET(TYPE, EACH(TYPE), .blocking = BLOCKING));                               \
+    }                                                                                              \
+    size_t gpushmem_##NAME##_##VERB##_some_vector(TYPE *vars, size_t nelems, size_t *indices,      \
+                                                  const int *status, int cmp, const TYPE *values)  \
+    {                                                                                              \
+        return set_some(SET(TYPE, EACH(TYPE), .blocking = BLOCKING), indices);                     \
     }
 
-#define DEFINE(NAME, TYPE)                                                                                   \
-    int gpushmem_##NAME##_wait_until(TYPE *var, int cmp, TYPE value)                                         \
-    {                                                                                                        \
-        return wait_until(__func__, var, KIND(TYPE), cmp, ORDERED(TYPE, value));                             \
-    }                                                                                                        \
-    int gpushmem_##NAME##_test(TYPE *var, int cmp, TYPE value)                                               \
-    {                                                                                                        \
-        return test(__func__, var, KIND(TYPE), cmp, ORDERED(TYPE, value));                                   \
-    }                                                                                                        \
-    DEFINE_SETS(NAME, TYPE, wait_until, true)                                                                \
+#define DEFINE(NAME, TYPE)                                                                         \
+    int gpushmem_##NAME##_wait_until(TYPE *var, int cmp, TYPE value)                               \
+    {                                                                                              \
+        return wait_until(__func__, var, KIND(TYPE), cmp, ORDERED(TYPE, value));                   \
+    }                                                                                              \
+    int gpushmem_##NAME##_test(TYPE *var, int cmp, TYPE value)                                     \
+    {                                                                                              \
+        return test(__func__, var, KIND(TYPE), cmp, ORDERED(TYPE, value));                         \
+    }                                                                                              \
+    DEFINE_SETS(NAME, TYPE, wait_until, true)                                                      \
     DEFINE_SETS(NAME, TYPE, test, false)
 GPUSHMEM_SYNC_TYPES(DEFINE)
 

@@ -12,10 +12,13 @@
 
 // Patience is in units of 64 spins (a few microseconds).
 enum {
-    PATIENCE_ALONE = 8,   // with a core for every PE: some 20 us until the first yield, since threads may outnumber cores too
-    PATIENCE_SLEEP = 512, // with fewer cores: yields until sleeping, so that idle waiters do not starve who works
+    // with a core for every PE: some 20 us until the first yield, since threads may outnumber cores
+    // too
+    PATIENCE_ALONE = 8,
+    // with fewer cores: yields until sleeping, so that idle waiters do not starve who works
+    PATIENCE_SLEEP = 512,
     DOZE_AFTER_NS = 4000000,
-    DOZE_PART = 64,       // of the time a wait has lasted
+    DOZE_PART = 64, // of the time a wait has lasted
     DOZE_LIMIT_NS = 200000,
 };
 
@@ -30,7 +33,8 @@ static void on_question(int number)
 static bool has_action(void (*handler)(int))
 {
     struct sigaction now;
-    return sigaction(SIGUSR1, NULL, &now) == 0 && !(now.sa_flags & SA_SIGINFO) && now.sa_handler == handler;
+    return sigaction(SIGUSR1, NULL, &now) == 0 && !(now.sa_flags & SA_SIGINFO) &&
+           now.sa_handler == handler;
 }
 
 unsigned gpsh_waiter_questions(void)
@@ -54,8 +58,8 @@ void gpsh_waiter_init(void)
 {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     cpu_set_t allowed;
-    // A PE bound to one core says nothing about the others' cores; a larger set is what the node's PEs have
-    // together.
+    // A PE bound to one core says nothing about the others' cores; a larger set is what the node's
+    // PEs have together.
     if (sched_getaffinity(0, sizeof allowed, &allowed) == 0 && CPU_COUNT(&allowed) > 1)
         cores = CPU_COUNT(&allowed);
     cores_are_shared = gpsh.boot.node_n_pes > cores;
@@ -67,8 +71,8 @@ static void nap(uint64_t ns)
     nanosleep(&(struct timespec){.tv_nsec = (long)ns}, NULL);
 }
 
-// A wait that has lasted milliseconds leaves the core to others (the NIC's software among them) for a small part of the
-// time it has lasted: it ends at most that part later.
+// A wait that has lasted milliseconds leaves the core to others (the NIC's software among them) for
+// a small part of the time it has lasted: it ends at most that part later.
 static void doze(struct gpsh_waiter *waiter)
 {
     uint64_t now = gpsh_clock_ns();
@@ -129,12 +133,14 @@ static int check_deadline(struct gpsh_waiter *waiter)
     if (now < waiter->deadline_ns)
         return 0;
     char text[ABOUT_BYTES];
-    return gpsh_fail(GPUSHMEM_ERR_TIMEOUT, "%s: waited in vain for %lld ms (GPUSHMEM_WAIT_TIMEOUT_MS)%s",
-                     waiter->what, (long long)limit_ms, about(waiter, text));
+    return gpsh_fail(GPUSHMEM_ERR_TIMEOUT,
+                     "%s: waited in vain for %lld ms (GPUSHMEM_WAIT_TIMEOUT_MS)%s", waiter->what,
+                     (long long)limit_ms, about(waiter, text));
 }
 
-// A failure ends one wait of each thread, since that may have been for the failed PE. Waits that begin later
-// are the decision of a program that knows (GPUSHMEM_ON_PE_FAILURE=notify: the rest goes on).
+// A failure ends one wait of each thread, since that may have been for the failed PE. Waits that
+// begin later are the decision of a program that knows (GPUSHMEM_ON_PE_FAILURE=notify: the rest
+// goes on).
 static bool is_news(unsigned failures)
 {
     static _Thread_local unsigned told, told_in_generation;
@@ -156,8 +162,8 @@ int gpsh_waiter_slow(struct gpsh_waiter *waiter)
     if (news || (concerned && waiter->for_all)) {
         char text[ABOUT_BYTES];
         int failed = atomic_load(&gpsh.failed_pe);
-        return gpsh_fail(GPUSHMEM_ERR_PE_FAILED, "%s: PE %d failed while this PE waited%s: %s", waiter->what, failed,
-                         about(waiter, text), gpsh.peers[failed].reason);
+        return gpsh_fail(GPUSHMEM_ERR_PE_FAILED, "%s: PE %d failed while this PE waited%s: %s",
+                         waiter->what, failed, about(waiter, text), gpsh.peers[failed].reason);
     }
     answer_questions(waiter);
     give_way(waiter, pending);

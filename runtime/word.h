@@ -6,12 +6,13 @@
 #include "core.h"
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
-#error "operands of atomics are passed as the low bytes of 64-bit words: this needs a little-endian machine"
+#error                                                                                             \
+    "operands of atomics are passed as the low bytes of 64-bit words: this needs a little-endian machine"
 #endif
 
-// Row "fence, direct": earlier stores of this thread before later ones. Pairs with the acquire loads of wait
-// and test. ThreadSanitizer does not understand fences, so there it becomes a read-modify-write that all
-// threads share.
+// Row "fence, direct": earlier stores of this thread before later ones. Pairs with the acquire
+// loads of wait and test. ThreadSanitizer does not understand fences, so there it becomes a
+// read-modify-write that all threads share.
 static inline void gpsh_store_fence(void)
 {
 #if defined(__SANITIZE_THREAD__)
@@ -22,8 +23,8 @@ static inline void gpsh_store_fence(void)
 #endif
 }
 
-// Row "quiet, direct": also earlier stores before later loads, so that they are visible when the caller goes
-// on.
+// Row "quiet, direct": also earlier stores before later loads, so that they are visible when the
+// caller goes on.
 static inline void gpsh_full_fence(void)
 {
 #if defined(__SANITIZE_THREAD__)
@@ -33,7 +34,8 @@ static inline void gpsh_full_fence(void)
 #endif
 }
 
-// Behind a load that saw a signal, a barrier or a completion: what NICs wrote to this PE's heap before it is visible.
+// Behind a load that saw a signal, a barrier or a completion: what NICs wrote to this PE's heap
+// before it is visible.
 void gpsh_flush_remote(void);
 static inline void gpsh_acquire_remote(void)
 {
@@ -41,8 +43,8 @@ static inline void gpsh_acquire_remote(void)
         gpsh_flush_remote();
 }
 
-// Acquire load of a word of this PE's own heap, zero-extended. The heap may be on the GPU: then a copy
-// fetches it.
+// Acquire load of a word of this PE's own heap, zero-extended. The heap may be on the GPU: then a
+// copy fetches it.
 uint64_t gpsh_word_fetch(const void *word, size_t bytes);
 static inline __attribute__((always_inline)) uint64_t gpsh_word_load(const void *word, size_t bytes)
 {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The smallest program with a kernel: every PE's kernel puts the PE's number into its right neighbour's memory.
+// The smallest program with a kernel: every PE's kernel puts the PE's number into its right
+// neighbour's memory.
 #include <stdio.h>
 
 #include <gpushmem/gpushmem.h>
@@ -23,9 +24,11 @@ static int run(void)
     if (!status)
         status = gpushmem_barrier_all(); // completes the puts of all PEs
     if (!status)
-        status = gpushmem_get(&got, inbox, 1, me); // the heap may be GPU memory: copy, do not dereference
+        status = gpushmem_get(&got, inbox, 1,
+                              me); // the heap may be GPU memory: copy, do not dereference
     if (!status)
-        printf("PE %d of %d: greeted by PE %d%s\n", me, n, got, got == left ? "" : ", which is wrong");
+        printf("PE %d of %d: greeted by PE %d%s\n", me, n, got,
+               got == left ? "" : ", which is wrong");
     if (!status)
         status = gpushmem_free(inbox);
     return status ? status : got != left;

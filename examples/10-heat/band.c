@@ -29,7 +29,8 @@ static int load(const struct heat_band *b, const struct picture *p)
     for (size_t i = 0; i < cells; i++)
         start[i] = temperature(grey[i]);
     // The heap may be GPU memory: put to oneself instead of storing.
-    int status = gpushmem_float_put(b->cells[0] + (above ? 0 : b->width), start, cells, gpushmem_my_pe());
+    int status =
+        gpushmem_float_put(b->cells[0] + (above ? 0 : b->width), start, cells, gpushmem_my_pe());
     free(start);
     return status ? status : gpushmem_barrier_all();
 }
@@ -37,7 +38,9 @@ static int load(const struct heat_band *b, const struct picture *p)
 int heat_band_create(struct heat_band *b, const struct picture *p)
 {
     int me = gpushmem_my_pe(), n = gpushmem_n_pes(), most = p->height / n + 1;
-    *b = (struct heat_band){.width = p->width, .first_row = first_row(p->height, me), .up = me - 1,
+    *b = (struct heat_band){.width = p->width,
+                            .first_row = first_row(p->height, me),
+                            .up = me - 1,
                             .down = me + 1 < n ? me + 1 : -1};
     b->rows = first_row(p->height, me + 1) - b->first_row;
     b->rows_of_up = me ? b->first_row - first_row(p->height, me - 1) : 0;
@@ -61,8 +64,10 @@ int heat_band_collect(const struct heat_band *b, uint64_t steps, int height, flo
     const float *cells = b->cells[steps % 2] + b->width;
     int status = 0;
     for (int pe = 0; pe < gpushmem_n_pes() && !status; pe++) {
-        size_t first = (size_t)first_row(height, pe), rows = (size_t)first_row(height, pe + 1) - first;
-        status = gpushmem_float_get(all + first * (size_t)b->width, cells, rows * (size_t)b->width, pe);
+        size_t first = (size_t)first_row(height, pe),
+               rows = (size_t)first_row(height, pe + 1) - first;
+        status =
+            gpushmem_float_get(all + first * (size_t)b->width, cells, rows * (size_t)b->width, pe);
     }
     return status;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Heat diffusion over a picture whose rows are split over the PEs. The kernel of each step computes the new rows and puts
-// the outer two, each with a signal, straight into the neighbours' memory; their next kernel waits for the signal.
+// Heat diffusion over a picture whose rows are split over the PEs. The kernel of each step computes
+// the new rows and puts the outer two, each with a signal, straight into the neighbours' memory;
+// their next kernel waits for the signal.
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -33,18 +34,21 @@ __global__ void heat_step(struct heat_band b, uint64_t step)
         for (int x = threadIdx.x; x < b.width; x += blockDim.x)
             after[(size_t)y * b.width + x] = heat_cell(above, row, below, x, b.width);
     }
-    // A neighbour cannot overwrite a halo that is still being read: for its next but one put it needs these rows first.
+    // A neighbour cannot overwrite a halo that is still being read: for its next but one put it
+    // needs these rows first.
     if (top)
-        gpushmem_dev_float_put_signal_block(after + (size_t)(b.rows_of_up + 1) * b.width, after + b.width, b.width,
-                                            &b.arrived[1], step + 1, GPUSHMEM_SIGNAL_SET, b.up);
+        gpushmem_dev_float_put_signal_block(after + (size_t)(b.rows_of_up + 1) * b.width,
+                                            after + b.width, b.width, &b.arrived[1], step + 1,
+                                            GPUSHMEM_SIGNAL_SET, b.up);
     if (bottom)
-        gpushmem_dev_float_put_signal_block(after, after + (size_t)b.rows * b.width, b.width, &b.arrived[0], step + 1,
-                                            GPUSHMEM_SIGNAL_SET, b.down);
+        gpushmem_dev_float_put_signal_block(after, after + (size_t)b.rows * b.width, b.width,
+                                            &b.arrived[0], step + 1, GPUSHMEM_SIGNAL_SET, b.down);
 }
 
 static int diffuse(const struct heat_band *b, uint64_t steps)
 {
-    const uint64_t queued = 16; // kernels of a stream run one after the other; the host runs ahead of them a little
+    // kernels of a stream run one after the other; the host runs ahead of them a little
+    const uint64_t queued = 16;
     int blocks = b->rows < BLOCKS ? b->rows : BLOCKS, status = 0;
     for (uint64_t step = 0; step < steps && !status; step++) {
         status = GPUSHMEM_LAUNCH(heat_step, blocks, THREADS, NULL, *b, step);

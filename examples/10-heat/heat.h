@@ -18,17 +18,21 @@
 extern "C" {
 #endif
 
-// A cell takes up an eighth of the differences to its neighbours. Temperatures are 1 (black) to 256 (white) and the factor
-// is a power of two, so that every product is exact: compilers that fuse multiply and add compute the same bits.
+// A cell takes up an eighth of the differences to its neighbours. Temperatures are 1 (black) to 256
+// (white) and the factor is a power of two, so that every product is exact: compilers that fuse
+// multiply and add compute the same bits.
 HEAT_FUNCTION float heat_next(float here, float north, float south, float west, float east)
 {
     return here + 0.125f * ((north + south) + (west + east) - 4.0f * here);
 }
 
-// The new temperature of column x. At the edges of the picture a missing neighbour is the cell itself: no heat gets out.
-HEAT_FUNCTION float heat_cell(const float *above, const float *row, const float *below, int x, int width)
+// The new temperature of column x. At the edges of the picture a missing neighbour is the cell
+// itself: no heat gets out.
+HEAT_FUNCTION float heat_cell(const float *above, const float *row, const float *below, int x,
+                              int width)
 {
-    return heat_next(row[x], above[x], below[x], row[x ? x - 1 : 0], row[x + 1 < width ? x + 1 : x]);
+    return heat_next(row[x], above[x], below[x], row[x ? x - 1 : 0],
+                     row[x + 1 < width ? x + 1 : x]);
 }
 
 // The rows of one PE. Pointers are symmetric; passed to the kernel by value.
@@ -36,8 +40,10 @@ struct heat_band {
     int width, rows, first_row; // of the picture
     int up, down;               // neighbouring PEs, -1: none
     int rows_of_up;
-    float *cells[2];            // [1 + rows + 1][width] before and after a step; rows 0 and rows + 1 belong to the neighbours
-    uint64_t *arrived;          // [0] from above, [1] from below: step number that the halo row is good for
+    // [1 + rows + 1][width] before and after a step; rows 0 and rows + 1 belong to the neighbours
+    float *cells[2];
+    // [0] from above, [1] from below: step number that the halo row is good for
+    uint64_t *arrived;
 };
 
 // Collective. 0 or a negative status.

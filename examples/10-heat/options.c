@@ -7,13 +7,16 @@
 
 #include "heat.h"
 
-static const char usage[] = "usage: heat --image FILE.pgm [--out FILE.pgm|FILE.png] [--steps N] [--check]\n"
-                            "  --check   compare with a serial run, bit for bit\n";
+static const char usage[] =
+    "usage: heat --image FILE.pgm [--out FILE.pgm|FILE.png] [--steps N] [--check]\n"
+    "  --check   compare with a serial run, bit for bit\n";
 
 bool heat_options_parse(struct heat_options *o, int argc, char **argv)
 {
-    static const struct option known[] = {{"image", required_argument, NULL, 'i'}, {"out", required_argument, NULL, 'o'},
-                                          {"steps", required_argument, NULL, 's'}, {"check", no_argument, NULL, 'c'},
+    static const struct option known[] = {{"image", required_argument, NULL, 'i'},
+                                          {"out", required_argument, NULL, 'o'},
+                                          {"steps", required_argument, NULL, 's'},
+                                          {"check", no_argument, NULL, 'c'},
                                           {NULL, 0, NULL, 0}};
     char *end = NULL;
     *o = (struct heat_options){.steps = 200};
@@ -44,5 +47,6 @@ void heat_progress(uint64_t done, uint64_t all)
     if (!isatty(STDERR_FILENO))
         return;
     int filled = (int)(done * WIDTH / all);
-    fprintf(stderr, "\rheat [%-*.*s] %3d %%%s", WIDTH, filled, bar, (int)(done * 100 / all), done == all ? "\n" : "");
+    fprintf(stderr, "\rheat [%-*.*s] %3d %%%s", WIDTH, filled, bar, (int)(done * 100 / all),
+            done == all ? "\n" : "");
 }

@@ -42,12 +42,14 @@ static bool read_file(struct picture *p, FILE *f, const char *path)
 {
     char magic[3] = "";
     if (fscanf(f, "%2s", magic) != 1 || (strcmp(magic, "P2") && strcmp(magic, "P5")))
-        return complain(path, "is no PGM picture (it begins with neither P2 nor P5); convert it with: convert x.png x.pgm");
+        return complain(path, "is no PGM picture (it begins with neither P2 nor P5); convert it "
+                              "with: convert x.png x.pgm");
     p->width = read_number(f);
     p->height = read_number(f);
     int levels = read_number(f);
     bool binary = magic[1] == '5';
-    if (p->width < 1 || p->height < 1 || p->width > MAX_SIDE || p->height > MAX_SIDE || levels < 1 || levels > 65535)
+    if (p->width < 1 || p->height < 1 || p->width > MAX_SIDE || p->height > MAX_SIDE ||
+        levels < 1 || levels > 65535)
         return complain(path, "has a damaged header, or a side of more than 16384 pixels");
     if (binary)
         fgetc(f); // the one white space behind the header
@@ -104,7 +106,8 @@ static void write_chunk(FILE *f, const char *type, unsigned char *chunk, size_t 
     fwrite(chunk, 1, bytes + 12, f);
 }
 
-// One zlib stream of stored blocks, a row of the picture each: no compression, and no library needed.
+// One zlib stream of stored blocks, a row of the picture each: no compression, and no library
+// needed.
 static size_t store_rows(const struct picture *p, unsigned char *to)
 {
     size_t at = 0, row_bytes = (size_t)p->width + 1;
@@ -116,7 +119,8 @@ static size_t store_rows(const struct picture *p, unsigned char *to)
         for (int i = 0; i < 4; i++) // length and its complement, low byte first
             to[at++] = (unsigned char)((i < 2 ? row_bytes : ~row_bytes) >> 8 * (i % 2));
         for (size_t x = 0; x < row_bytes; x++) {
-            to[at] = x ? p->grey[(size_t)y * (size_t)p->width + x - 1] : 0; // filter "none" in front of each row
+            // filter "none" in front of each row
+            to[at] = x ? p->grey[(size_t)y * (size_t)p->width + x - 1] : 0;
             a = (a + to[at++]) % 65521;
             b = (b + a) % 65521;
         }
@@ -128,12 +132,14 @@ static size_t store_rows(const struct picture *p, unsigned char *to)
 // The colours of glowing iron, red, green and blue of each value from cold to hot.
 static void fill_palette(unsigned char *rgb)
 {
-    static const unsigned char iron[][3] = {{0, 0, 0}, {38, 8, 82}, {134, 16, 112}, {222, 66, 48}, {250, 166, 32}, {255, 252, 214}};
+    static const unsigned char iron[][3] = {{0, 0, 0},     {38, 8, 82},    {134, 16, 112},
+                                            {222, 66, 48}, {250, 166, 32}, {255, 252, 214}};
     enum { SPANS = sizeof iron / sizeof iron[0] - 1 };
     for (int value = 0; value < 256; value++) {
         int span = value * SPANS / 256, far = value * SPANS - span * 256;
         for (int c = 0; c < 3; c++)
-            *rgb++ = (unsigned char)(iron[span][c] + (iron[span + 1][c] - iron[span][c]) * far / 256);
+            *rgb++ =
+                (unsigned char)(iron[span][c] + (iron[span + 1][c] - iron[span][c]) * far / 256);
     }
 }
 

@@ -33,7 +33,8 @@ bool heat_check(const float *all, const struct picture *p, uint64_t steps)
     else if (different)
         printf("heat: %zu of %zu cells differ from the serial run\n", different, pixels);
     else
-        printf("heat: %" PRIu64 " steps, %d x %d cells: equal to the serial run bit for bit\n", steps, p->width, p->height);
+        printf("heat: %" PRIu64 " steps, %d x %d cells: equal to the serial run bit for bit\n",
+               steps, p->width, p->height);
     free(cells[0]);
     free(cells[1]);
     return good && !different;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Random access: threads of every PE's kernel add 1 to random words of a table that is spread over all PEs.
-// At the end the words must add up to the number of additions: an atomic that is lost or done twice shows.
+// Random access: threads of every PE's kernel add 1 to random words of a table that is spread over
+// all PEs. At the end the words must add up to the number of additions: an atomic that is lost or
+// done twice shows.
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,9 +74,10 @@ static int run(uint64_t words, uint64_t updates)
     if (!status && gpushmem_my_pe() == 0) {
         status = sum_up(table, words, &sum);
         if (!status)
-            printf("%" PRIu64 " updates of %" PRIu64 " words on %d PEs: %.3f million/s\n", total, words * gpushmem_n_pes(),
-                   gpushmem_n_pes(), (double)total / seconds * 1e-6);
-        printf("gups: %s: the words add up to %" PRIu64 ", expected %" PRIu64 "\n", sum == total ? "ok" : "failed", sum, total);
+            printf("%" PRIu64 " updates of %" PRIu64 " words on %d PEs: %.3f million/s\n", total,
+                   words * gpushmem_n_pes(), gpushmem_n_pes(), (double)total / seconds * 1e-6);
+        printf("gups: %s: the words add up to %" PRIu64 ", expected %" PRIu64 "\n",
+               sum == total ? "ok" : "failed", sum, total);
         if (!status)
             status = sum != total;
     }

@@ -31,7 +31,8 @@ int moe_check(const struct moe *m, uint64_t steps, uint64_t *wrong)
         for (uint64_t step = 1; step <= steps; step++)
             add_step(expected, x, m->width, step, token);
         // The heap may be GPU memory: copy, do not dereference.
-        status = gpushmem_float_get(got, m->out + (size_t)token * m->width, m->width, gpushmem_my_pe());
+        status =
+            gpushmem_float_get(got, m->out + (size_t)token * m->width, m->width, gpushmem_my_pe());
         for (uint32_t i = 0; i < m->width && !status; i++)
             *wrong += got[i] != expected[i];
     }

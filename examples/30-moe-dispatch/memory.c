@@ -18,13 +18,16 @@ int moe_create(struct moe *m, uint32_t tokens, uint32_t width, uint32_t slices)
     m->answers = gpushmem_calloc(rows * width, sizeof(float));
     m->arrived = gpushmem_calloc(n * slices, sizeof(uint64_t));
     m->answered = gpushmem_calloc(1, sizeof(uint64_t));
-    int all = m->x && m->out && m->count && m->chosen && m->received && m->inbox && m->results && m->answers && m->arrived;
-    return all && m->answered ? gpushmem_barrier_all() : GPUSHMEM_ERR_NO_MEMORY; // everybody's signals are 0 now
+    int all = m->x && m->out && m->count && m->chosen && m->received && m->inbox && m->results &&
+              m->answers && m->arrived;
+    // everybody's signals are 0 now
+    return all && m->answered ? gpushmem_barrier_all() : GPUSHMEM_ERR_NO_MEMORY;
 }
 
 int moe_free(struct moe *m)
 {
-    void *parts[] = {m->answered, m->arrived, m->answers, m->results, m->inbox, m->received, m->chosen, m->count, m->out, m->x};
+    void *parts[] = {m->answered, m->arrived, m->answers, m->results, m->inbox,
+                     m->received, m->chosen,  m->count,   m->out,     m->x};
     int status = 0;
     for (size_t i = 0; i < sizeof parts / sizeof *parts && !status; i++)
         status = gpushmem_free(parts[i]);

@@ -24,24 +24,28 @@ struct moe_choice {
     uint32_t expert; // counted over all PEs
 };
 
-// Pointers are symmetric; passed to kernels by value. `rows` is tokens * TOP: as many as one PE can send to another.
-// What goes from one PE to another is cut into `slices`, each with a block and a signal of its own.
+// Pointers are symmetric; passed to kernels by value. `rows` is tokens * TOP: as many as one PE can
+// send to another. What goes from one PE to another is cut into `slices`, each with a block and a
+// signal of its own.
 struct moe {
     uint32_t tokens, width, rows, slices;
     float *x, *out;              // [tokens][width]
     uint32_t *count;             // [PEs] choices of this step that go there
     struct moe_choice *chosen;   // [PEs][rows] these choices
     struct moe_choice *received; // [PEs][rows] those that came from there
-    float *inbox, *results;      // [PEs][rows][width] their tokens, and what the experts made of them
-    float *answers;              // [rows][width] what the experts made of my tokens
-    uint64_t *arrived;           // [PEs][slices] step << 32 | count: the sender's slice of a step is here
-    uint64_t *answered;          // slices that have come back, over all steps
+    // [PEs][rows][width] their tokens, and what the experts made of them
+    float *inbox, *results;
+    float *answers; // [rows][width] what the experts made of my tokens
+    // [PEs][slices] step << 32 | count: the sender's slice of a step is here
+    uint64_t *arrived;
+    uint64_t *answered; // slices that have come back, over all steps
 };
 
 // Collective. 0 or a negative status.
 int moe_create(struct moe *m, uint32_t tokens, uint32_t width, uint32_t slices);
 int moe_free(struct moe *m);
-// Serial: adds up to *wrong how many values of `out` differ after `steps` steps. 0 or a negative status.
+// Serial: adds up to *wrong how many values of `out` differ after `steps` steps. 0 or a negative
+// status.
 int moe_check(const struct moe *m, uint64_t steps, uint64_t *wrong);
 
 MOE_FUNCTION uint32_t moe_hash(uint32_t a, uint32_t b, uint32_t c)
@@ -52,14 +56,16 @@ MOE_FUNCTION uint32_t moe_hash(uint32_t a, uint32_t b, uint32_t c)
     return h ^ h >> 15;
 }
 
-// Values are small integers and weights eighths: every product and sum is exact, in any order and with fused multiply-add.
+// Values are small integers and weights eighths: every product and sum is exact, in any order and
+// with fused multiply-add.
 MOE_FUNCTION float moe_value(uint64_t step, int pe, uint32_t token, uint32_t i)
 {
     return (float)(moe_hash((uint32_t)step << 8 | (uint32_t)pe, token, i) & 15);
 }
 
 // The k-th expert of a token: never one twice.
-MOE_FUNCTION uint32_t moe_expert_of(uint64_t step, int pe, uint32_t token, uint32_t k, uint32_t experts)
+MOE_FUNCTION uint32_t moe_expert_of(uint64_t step, int pe, uint32_t token, uint32_t k,
+                                    uint32_t experts)
 {
     uint32_t h = moe_hash(token, (uint32_t)step, 1u + (uint32_t)pe);
     uint32_t stride = 1 + (h >> 16) % ((experts - 1) / (TOP - 1));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Mixture of experts: the experts of a layer are spread over the PEs. Kernels put each token into the memory of its experts'
-// PEs, and the experts' kernels put their answers back. The host only queues kernels.
+// Mixture of experts: the experts of a layer are spread over the PEs. Kernels put each token into
+// the memory of its experts' PEs, and the experts' kernels put their answers back. The host only
+// queues kernels.
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,9 +14,11 @@ enum { BLOCKS = 128, THREADS = 256, TOKENS = 512, WIDTH = 2048, STEPS = 100 };
 #else
 enum { BLOCKS = 4, THREADS = 2, TOKENS = 64, WIDTH = 512, STEPS = 20 }; // operating system threads
 #endif
-enum { AHEAD = 100 }; // steps that the host queues before it waits: far more, and the driver would make it wait
+// steps that the host queues before it waits: far more, and the driver would make it wait
+enum { AHEAD = 100 };
 
-// Kernels of a stream run one after the other. No block waits for another of its own launch, so grids may be of any size.
+// Kernels of a stream run one after the other. No block waits for another of its own launch, so
+// grids may be of any size.
 static int run_steps(const struct moe *m, uint64_t first, uint64_t last)
 {
     int status = 0, slices = gpushmem_n_pes() * (int)m->slices;
@@ -42,7 +45,8 @@ static int check(const struct moe *m, uint64_t steps, uint64_t *wrong)
 {
     uint64_t mine = 0, *sum = (uint64_t *)gpushmem_calloc(1, sizeof *sum);
     int status = sum ? moe_check(m, steps, &mine) : GPUSHMEM_ERR_NO_MEMORY;
-    status = status ? status : gpushmem_barrier_all(); // every PE's sum is 0 before others add to it
+    // every PE's sum is 0 before others add to it
+    status = status ? status : gpushmem_barrier_all();
     status = status ? status : gpushmem_uint64_atomic_add(sum, mine, 0);
     status = status ? status : gpushmem_barrier_all();
     if (!status && gpushmem_my_pe() == 0)
@@ -52,10 +56,13 @@ static int check(const struct moe *m, uint64_t steps, uint64_t *wrong)
 
 static void report(const struct moe *m, uint64_t steps, double seconds, uint64_t wrong)
 {
-    double tokens = (double)m->tokens * (double)steps, bytes = tokens * TOP * 2.0 * m->width * sizeof(float);
-    printf("moe_dispatch: %s: %d PEs, %d experts, top %d of %" PRIu32 " tokens x %" PRIu32 " floats: %.2f GB/s a PE, "
-           "%.0f tokens/s", wrong ? "failed" : "ok", gpushmem_n_pes(), EXPERTS * gpushmem_n_pes(), TOP, m->tokens, m->width,
-           bytes / seconds * 1e-9, tokens * gpushmem_n_pes() / seconds);
+    double tokens = (double)m->tokens * (double)steps,
+           bytes = tokens * TOP * 2.0 * m->width * sizeof(float);
+    printf("moe_dispatch: %s: %d PEs, %d experts, top %d of %" PRIu32 " tokens x %" PRIu32
+           " floats: %.2f GB/s a PE, "
+           "%.0f tokens/s",
+           wrong ? "failed" : "ok", gpushmem_n_pes(), EXPERTS * gpushmem_n_pes(), TOP, m->tokens,
+           m->width, bytes / seconds * 1e-9, tokens * gpushmem_n_pes() / seconds);
     if (wrong)
         printf(", %" PRIu64 " values differ from the serial run", wrong);
     printf("\n");
@@ -65,7 +72,8 @@ static int run(uint32_t tokens, uint32_t width, uint64_t steps)
 {
     struct moe m;
     uint64_t wrong = 0;
-    int blocks = BLOCKS / gpushmem_n_pes(), status = moe_create(&m, tokens, width, blocks ? blocks : 1);
+    int blocks = BLOCKS / gpushmem_n_pes(),
+        status = moe_create(&m, tokens, width, blocks ? blocks : 1);
     status = status ? status : run_steps(&m, 1, 1); // loads the kernels, connects the PEs
     double begin = now_s();
     status = status ? status : run_steps(&m, 2, steps + 1);
@@ -74,7 +82,8 @@ static int run(uint32_t tokens, uint32_t width, uint64_t steps)
     if (!status && gpushmem_my_pe() == 0)
         report(&m, steps, seconds, wrong);
     status = status ? status : moe_free(&m);
-    return status ? status : wrong != 0; // counted on PE 0: the others do not end the job before it has said so
+    // counted on PE 0: the others do not end the job before it has said so
+    return status ? status : wrong != 0;
 }
 
 int main(int argc, char **argv)
@@ -83,8 +92,11 @@ int main(int argc, char **argv)
     for (int i = 1; i < argc && i <= 3; i++)
         numbers[i - 1] = strtoull(argv[i], NULL, 10);
     uint64_t tokens = numbers[0], width = numbers[1], steps = numbers[2];
-    if (!tokens || tokens > 1u << 20 || !width || width > 1u << 20 || !steps || steps > 1000) { // sums stay exact up to there
-        fprintf(stderr, "usage: moe_dispatch [tokens of each PE] [floats of a token] [steps, up to 1000]\n");
+    // sums stay exact up to there
+    if (!tokens || tokens > 1u << 20 || !width || width > 1u << 20 || !steps || steps > 1000) {
+        fprintf(
+            stderr,
+            "usage: moe_dispatch [tokens of each PE] [floats of a token] [steps, up to 1000]\n");
         return 2;
     }
     int status = gpushmem_init();

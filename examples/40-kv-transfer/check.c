@@ -19,7 +19,8 @@ int kv_check(const struct kv *kv, int prefill, uint64_t *wrong)
     for (uint32_t request = 0; request < kv->requests && !status; request++) {
         uint32_t scores[LAYERS];
         // The heap may be GPU memory: copy, do not dereference.
-        status = gpushmem_uint32_get(scores, kv->scores + (size_t)request * LAYERS, LAYERS, gpushmem_my_pe());
+        status = gpushmem_uint32_get(scores, kv->scores + (size_t)request * LAYERS, LAYERS,
+                                     gpushmem_my_pe());
         for (uint32_t layer = 0; layer < LAYERS && !status; layer++)
             *wrong += scores[layer] != expected_score(prefill, request, layer, kv->page_floats);
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Prefill and decode on different PEs: the first half of the PEs computes key-value pages, layer by layer, and each sends them to
-// its partner in the other half, which uses a layer while later ones are still being made. Everything is queued in streams.
+// Prefill and decode on different PEs: the first half of the PEs computes key-value pages, layer by
+// layer, and each sends them to its partner in the other half, which uses a layer while later ones
+// are still being made. Everything is queued in streams.
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +14,9 @@ enum { REQUESTS = 32, PAGE_FLOATS = 65536 };
 #else
 enum { REQUESTS = 8, PAGE_FLOATS = 4096 };
 #endif
-enum { AHEAD = 8 }; // requests of a slot that the host queues before it waits: far more, and the driver would make it wait
+// requests of a slot that the host queues before it waits: far more, and the driver would make it
+// wait
+enum { AHEAD = 8 };
 
 static double now_s(void)
 {
@@ -33,7 +36,8 @@ static int partner(void)
 }
 
 // Queues requests [first, end) and waits for them.
-static int serve(const struct kv *kv, const uint32_t *table, const gpushmem_stream_t *streams, uint32_t first, uint32_t end)
+static int serve(const struct kv *kv, const uint32_t *table, const gpushmem_stream_t *streams,
+                 uint32_t first, uint32_t end)
 {
     int status = 0;
     for (uint32_t request = first; request < end && !status; request++) {
@@ -41,7 +45,8 @@ static int serve(const struct kv *kv, const uint32_t *table, const gpushmem_stre
         if (request / SLOTS % AHEAD == 0)
             status = gpushmem_launch_wait(stream);
         if (!status)
-            status = prefills() ? prefill(kv, table, request, partner(), stream) : decode(kv, request, partner(), stream);
+            status = prefills() ? prefill(kv, table, request, partner(), stream)
+                                : decode(kv, request, partner(), stream);
     }
     for (int slot = 0; slot < SLOTS && !status; slot++)
         status = gpushmem_launch_wait(streams[slot]);
@@ -60,7 +65,8 @@ static int serve_timed(const struct kv *kv, double *seconds)
     double begin = now_s();
     status = status ? status : serve(kv, table, streams, SLOTS, kv->requests);
     *seconds = now_s() - begin;
-    for (int slot = 0; slot < SLOTS && !status; slot++) // after a failure they may wait for ever: the process ends them
+    // after a failure they may wait for ever: the process ends them
+    for (int slot = 0; slot < SLOTS && !status; slot++)
         gpushmem_stream_destroy(streams[slot]);
     return status;
 }
@@ -88,14 +94,17 @@ static int run(uint32_t requests, uint32_t page_floats)
     status = status ? status : serve_timed(&kv, &seconds);
     status = status ? status : check(&kv, &wrong);
     if (!status && gpushmem_my_pe() == 0) {
-        printf("kv_transfer: %s: %d + %d PEs, %" PRIu32 " requests of %d layers, %.1f MB each: %.2f GB/s a pair",
-               wrong ? "failed" : "ok", half, half, requests, LAYERS, megabytes, requests * megabytes / seconds * 1e-3);
+        printf("kv_transfer: %s: %d + %d PEs, %" PRIu32
+               " requests of %d layers, %.1f MB each: %.2f GB/s a pair",
+               wrong ? "failed" : "ok", half, half, requests, LAYERS, megabytes,
+               requests * megabytes / seconds * 1e-3);
         if (wrong)
             printf(", %" PRIu64 " scores differ from the serial run", wrong);
         printf("\n");
     }
     status = status ? status : kv_free(&kv);
-    return status ? status : wrong != 0; // counted on PE 0: the others do not end the job before it has said so
+    // counted on PE 0: the others do not end the job before it has said so
+    return status ? status : wrong != 0;
 }
 
 int main(int argc, char **argv)
@@ -109,7 +118,8 @@ int main(int argc, char **argv)
     }
     int status = gpushmem_init();
     if (!status && gpushmem_n_pes() % 2)
-        status = fprintf(stderr, "kv_transfer: %d PEs do not make pairs; start an even number\n", gpushmem_n_pes());
+        status = fprintf(stderr, "kv_transfer: %d PEs do not make pairs; start an even number\n",
+                         gpushmem_n_pes());
     else if (!status)
         status = run((uint32_t)numbers[0], (uint32_t)numbers[1]);
     if (status >= 0 && gpushmem_finalize())

@@ -13,7 +13,8 @@ static int make_table(const struct kv *kv)
         pages[i] = pages[other];
         pages[other] = i;
     }
-    return gpushmem_uint32_put(kv->table, pages, POOL_PAGES, gpushmem_my_pe()); // the heap may be GPU memory
+    // the heap may be GPU memory
+    return gpushmem_uint32_put(kv->table, pages, POOL_PAGES, gpushmem_my_pe());
 }
 
 int kv_create(struct kv *kv, uint32_t requests, uint32_t page_floats)
@@ -28,7 +29,8 @@ int kv_create(struct kv *kv, uint32_t requests, uint32_t page_floats)
     if (!kv->made || !kv->pool || !kv->table || !kv->scores || !kv->arrived || !kv->finished)
         return GPUSHMEM_ERR_NO_MEMORY;
     int status = make_table(kv);
-    return status ? status : gpushmem_barrier_all(); // everybody's signals are 0 and its table is there
+    // everybody's signals are 0 and its table is there
+    return status ? status : gpushmem_barrier_all();
 }
 
 int kv_free(struct kv *kv)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Both ends of a request: what is queued in the stream of its slot. Streams run one operation after the other; different slots
-// overlap: one's pages travel while the other's are being made.
+// Both ends of a request: what is queued in the stream of its slot. Streams run one operation after
+// the other; different slots overlap: one's pages travel while the other's are being made.
 #ifndef KV_TRANSFER_CUH
 #define KV_TRANSFER_CUH
 
@@ -26,7 +26,8 @@ __global__ void make_pages(struct kv kv, uint32_t request, uint32_t layer)
 // A block per page, which the table finds in the pool. Stands for attention.
 __global__ void use_pages(struct kv kv, uint32_t request, uint32_t layer)
 {
-    const float *page = kv.pool + (size_t)kv.table[kv_entry(request % SLOTS, layer, blockIdx.x)] * kv.page_floats;
+    const float *page =
+        kv.pool + (size_t)kv.table[kv_entry(request % SLOTS, layer, blockIdx.x)] * kv.page_floats;
     uint32_t score = 0;
     for (uint32_t i = threadIdx.x; i < kv.page_floats; i += blockDim.x)
         score += kv_score(page[i], blockIdx.x, i);
@@ -34,20 +35,24 @@ __global__ void use_pages(struct kv kv, uint32_t request, uint32_t layer)
 }
 
 // A request's pages to `partner`, whose table is known here.
-static int prefill(const struct kv *kv, const uint32_t *table, uint32_t request, int partner, gpushmem_stream_t stream)
+static int prefill(const struct kv *kv, const uint32_t *table, uint32_t request, int partner,
+                   gpushmem_stream_t stream)
 {
     uint32_t slot = request % SLOTS;
-    // Credit: the request that had these pages of the partner's pool before is finished there. The host goes on meanwhile.
-    int status = gpushmem_signal_wait_until_on_stream(&kv->finished[slot], GPUSHMEM_CMP_GE, request / SLOTS, stream);
+    // Credit: the request that had these pages of the partner's pool before is finished there. The
+    // host goes on meanwhile.
+    int status = gpushmem_signal_wait_until_on_stream(&kv->finished[slot], GPUSHMEM_CMP_GE,
+                                                      request / SLOTS, stream);
     for (uint32_t layer = 0; layer < LAYERS && !status; layer++) {
         // `made` may be overwritten: what is before this kernel in the stream has read its source.
         status = GPUSHMEM_LAUNCH(make_pages, PAGES, THREADS, stream, *kv, request, layer);
         for (uint32_t page = 0; page < PAGES && !status; page++) {
             float *there = kv->pool + (size_t)table[kv_entry(slot, layer, page)] * kv->page_floats;
             const float *here = kv->made + ((size_t)slot * PAGES + page) * kv->page_floats;
-            // The signal is never there before its page, so no fence or quiet; but pages may overtake each other, and so
-            // each layer counts in a word of its own.
-            status = gpushmem_float_put_signal_on_stream(there, here, kv->page_floats, &kv->arrived[slot * LAYERS + layer], 1,
+            // The signal is never there before its page, so no fence or quiet; but pages may
+            // overtake each other, and so each layer counts in a word of its own.
+            status = gpushmem_float_put_signal_on_stream(there, here, kv->page_floats,
+                                                         &kv->arrived[slot * LAYERS + layer], 1,
                                                          GPUSHMEM_SIGNAL_ADD, partner, stream);
         }
     }
@@ -57,14 +62,19 @@ static int prefill(const struct kv *kv, const uint32_t *table, uint32_t request,
 static int decode(const struct kv *kv, uint32_t request, int partner, gpushmem_stream_t stream)
 {
     uint32_t slot = request % SLOTS;
-    uint64_t pages = (uint64_t)PAGES * (request / SLOTS + 1); // those of earlier requests count on in the same words
+    // those of earlier requests count on in the same words
+    uint64_t pages = (uint64_t)PAGES * (request / SLOTS + 1);
     int status = 0;
     for (uint32_t layer = 0; layer < LAYERS && !status; layer++) {
-        status = gpushmem_signal_wait_until_on_stream(&kv->arrived[slot * LAYERS + layer], GPUSHMEM_CMP_GE, pages, stream);
-        status = status ? status : GPUSHMEM_LAUNCH(use_pages, PAGES, THREADS, stream, *kv, request, layer);
+        status = gpushmem_signal_wait_until_on_stream(&kv->arrived[slot * LAYERS + layer],
+                                                      GPUSHMEM_CMP_GE, pages, stream);
+        status = status ? status
+                        : GPUSHMEM_LAUNCH(use_pages, PAGES, THREADS, stream, *kv, request, layer);
     }
     // The kernels before it in the stream have read their pages: the partner may overwrite them.
-    return status ? status : gpushmem_signal_op_on_stream(&kv->finished[slot], 1, GPUSHMEM_SIGNAL_ADD, partner, stream);
+    return status ? status
+                  : gpushmem_signal_op_on_stream(&kv->finished[slot], 1, GPUSHMEM_SIGNAL_ADD,
+                                                 partner, stream);
 }
 
 #endif

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What host and device agree on: the command ring, the replies and the device handle. Plain data, versioned; compiles as
-// C11, C++17 and CUDA. docs/adr/0003-command-ring.md says why it looks like this.
+// What host and device agree on: the command ring, the replies and the device handle. Plain data,
+// versioned; compiles as C11, C++17 and CUDA. docs/adr/0003-command-ring.md says why it looks like
+// this.
 //
-// A device thread asks for work by writing a 64-byte command into a ring in host memory; a proxy thread of the host reads
-// the commands in order and posts them to a transport. Nobody ever clears a slot: each of a command's eight words carries
-// the lap bit of the pass it was written in, so a word is either of this pass or visibly stale, whatever order they land in.
+// A device thread asks for work by writing a 64-byte command into a ring in host memory; a proxy
+// thread of the host reads the commands in order and posts them to a transport. Nobody ever clears
+// a slot: each of a command's eight words carries the lap bit of the pass it was written in, so a
+// word is either of this pass or visibly stale, whatever order they land in.
 #ifndef GPUSHMEM_DEVICE_ABI_H
 #define GPUSHMEM_DEVICE_ABI_H
 
@@ -29,20 +31,26 @@
 // Raised whenever anything below changes its meaning or layout.
 #define GPUSHMEM_DEVICE_ABI 3
 
-// ---- Commands ----------------------------------------------------------------------------------------------------
+// ---- Commands
+// ----------------------------------------------------------------------------------------------------
 
 // 0 is no opcode: zeroed memory is never a command.
 enum gpushmem_opcode {
     GPUSHMEM_CMD_NOP = 1,
     GPUSHMEM_CMD_PUT = 2,        // bytes from local to remote
     GPUSHMEM_CMD_PUT_INLINE = 3, // the low `bytes` (1, 2, 4 or 8) bytes of operand to remote
-    GPUSHMEM_CMD_GET = 4,        // bytes from remote to local; with REPLY_VALUE (bytes <= 8) into the reply instead
-    GPUSHMEM_CMD_AMO = 5,        // extra = enum gpushmem_amo, bytes = width 4 or 8
-    GPUSHMEM_CMD_PUT_SIGNAL = 6, // PUT, then the signal word at `compare` is set to (or increased by) operand
-    GPUSHMEM_CMD_IPUT = 7,       // `bytes` elements of size `extra`; operand and compare = strides at target and source
-    GPUSHMEM_CMD_IGET = 8,       // the same; in elements, always target (destination) first
-    GPUSHMEM_CMD_FENCE = 9,      // orders earlier commands of the ring before later ones, per PE (pe = -1: all)
-    GPUSHMEM_CMD_QUIET_PE = 10,  // completed_pe[pe] passes this command's index once all earlier ones to pe are complete
+    // bytes from remote to local; with REPLY_VALUE (bytes <= 8) into the reply instead
+    GPUSHMEM_CMD_GET = 4,
+    GPUSHMEM_CMD_AMO = 5, // extra = enum gpushmem_amo, bytes = width 4 or 8
+    // PUT, then the signal word at `compare` is set to (or increased by) operand
+    GPUSHMEM_CMD_PUT_SIGNAL = 6,
+    // `bytes` elements of size `extra`; operand and compare = strides at target and source
+    GPUSHMEM_CMD_IPUT = 7,
+    GPUSHMEM_CMD_IGET = 8, // the same; in elements, always target (destination) first
+    // orders earlier commands of the ring before later ones, per PE (pe = -1: all)
+    GPUSHMEM_CMD_FENCE = 9,
+    // completed_pe[pe] passes this command's index once all earlier ones to pe are complete
+    GPUSHMEM_CMD_QUIET_PE = 10,
     GPUSHMEM_CMD_LAST = GPUSHMEM_CMD_QUIET_PE,
 };
 
@@ -58,14 +66,16 @@ enum gpushmem_amo { // the same numbers as enum gpsh_amo of the transports
 };
 
 enum gpushmem_command_flag {
-    GPUSHMEM_CMD_REPLY = 1,        // answer through the reply slot when complete
-    GPUSHMEM_CMD_REPLY_SOURCE = 2, // PUT kinds, with REPLY: answer as soon as the source may be reused
-    GPUSHMEM_CMD_REPLY_VALUE = 4,  // GET, with REPLY: the bytes go into the reply
-    GPUSHMEM_CMD_SIGNAL_ADD = 8,   // PUT_SIGNAL: add instead of set
+    GPUSHMEM_CMD_REPLY = 1, // answer through the reply slot when complete
+    // PUT kinds, with REPLY: answer as soon as the source may be reused
+    GPUSHMEM_CMD_REPLY_SOURCE = 2,
+    GPUSHMEM_CMD_REPLY_VALUE = 4, // GET, with REPLY: the bytes go into the reply
+    GPUSHMEM_CMD_SIGNAL_ADD = 8,  // PUT_SIGNAL: add instead of set
     GPUSHMEM_CMD_FLAGS = 15,
 };
 
-// A command, unpacked. Addresses are those of the issuing PE: `remote` is where its own heap holds the object.
+// A command, unpacked. Addresses are those of the issuing PE: `remote` is where its own heap holds
+// the object.
 struct gpushmem_command {
     uint8_t opcode;  // enum gpushmem_opcode
     uint8_t flags;   // enum gpushmem_command_flag
@@ -83,17 +93,20 @@ struct gpushmem_command {
 #define GPUSHMEM_COMMAND_WORDS 8
 #define GPUSHMEM_COMMAND_BYTES 64
 
-// Word 0: lap (63) | bit 63 of words 1..7 (56..62) | opcode (48..55) | context (40..47) | flags (32..39) | pe (0..31).
-// Words 1..7: local, remote, bytes, operand, compare, reply, extra, with the lap in bit 63.
+// Word 0: lap (63) | bit 63 of words 1..7 (56..62) | opcode (48..55) | context (40..47) | flags
+// (32..39) | pe (0..31). Words 1..7: local, remote, bytes, operand, compare, reply, extra, with the
+// lap in bit 63.
 #define GPUSHMEM_LAP_BIT 63
 
-// The lap bit of command number `index` in a ring of 2^entries_log2 slots: 1 in the first pass, so that zeroed memory is stale.
+// The lap bit of command number `index` in a ring of 2^entries_log2 slots: 1 in the first pass, so
+// that zeroed memory is stale.
 GPUSHMEM_HOST_DEVICE uint64_t gpushmem_ring_lap(uint64_t index, unsigned entries_log2)
 {
     return ~(index >> entries_log2) & 1;
 }
 
-GPUSHMEM_HOST_DEVICE void gpushmem_command_pack(const struct gpushmem_command *c, uint64_t lap, uint64_t *words)
+GPUSHMEM_HOST_DEVICE void gpushmem_command_pack(const struct gpushmem_command *c, uint64_t lap,
+                                                uint64_t *words)
 {
     const uint64_t top = (uint64_t)1 << GPUSHMEM_LAP_BIT, bit = lap << GPUSHMEM_LAP_BIT;
     words[1] = (c->local & ~top) | bit;
@@ -103,17 +116,20 @@ GPUSHMEM_HOST_DEVICE void gpushmem_command_pack(const struct gpushmem_command *c
     words[5] = (c->compare & ~top) | bit;
     words[6] = (c->reply & ~top) | bit;
     words[7] = (c->extra & ~top) | bit;
-    uint64_t spill = (c->local >> 63) | (c->remote >> 63) << 1 | (c->bytes >> 63) << 2 | (c->operand >> 63) << 3 |
-                     (c->compare >> 63) << 4 | (c->reply >> 63) << 5 | (c->extra >> 63) << 6;
-    words[0] = bit | spill << 56 | (uint64_t)c->opcode << 48 | (uint64_t)c->context << 40 | (uint64_t)c->flags << 32 |
-               (uint32_t)c->pe;
+    uint64_t spill = (c->local >> 63) | (c->remote >> 63) << 1 | (c->bytes >> 63) << 2 |
+                     (c->operand >> 63) << 3 | (c->compare >> 63) << 4 | (c->reply >> 63) << 5 |
+                     (c->extra >> 63) << 6;
+    words[0] = bit | spill << 56 | (uint64_t)c->opcode << 48 | (uint64_t)c->context << 40 |
+               (uint64_t)c->flags << 32 | (uint32_t)c->pe;
 }
 
 // True if all eight words were written in the pass whose lap bit is `lap`.
 GPUSHMEM_HOST_DEVICE bool gpushmem_command_ready(const uint64_t *words, uint64_t lap)
 {
-    uint64_t every = words[0] & words[1] & words[2] & words[3] & words[4] & words[5] & words[6] & words[7];
-    uint64_t any = words[0] | words[1] | words[2] | words[3] | words[4] | words[5] | words[6] | words[7];
+    uint64_t every =
+        words[0] & words[1] & words[2] & words[3] & words[4] & words[5] & words[6] & words[7];
+    uint64_t any =
+        words[0] | words[1] | words[2] | words[3] | words[4] | words[5] | words[6] | words[7];
     return (lap ? every : ~any) >> GPUSHMEM_LAP_BIT;
 }
 
@@ -134,44 +150,52 @@ GPUSHMEM_HOST_DEVICE void gpushmem_command_unpack(const uint64_t *words, struct 
     c->extra = (words[7] & low) | (spill >> 6 & 1) << 63;
 }
 
-// ---- Rings -------------------------------------------------------------------------------------------------------
+// ---- Rings
+// -------------------------------------------------------------------------------------------------------
 
-// Host memory, written by the proxy, and by a device thread that loses the ring. Counts are of commands since the start and only
-// grow.
+// Host memory, written by the proxy, and by a device thread that loses the ring. Counts are of
+// commands since the start and only grow.
 struct gpushmem_ring_status {
-    uint64_t consumed;  // slots of commands below this may be written again; published in batches
-    int32_t closed;     // the same as `error`: each count comes with it in one load of 16 bytes
+    uint64_t consumed; // slots of commands below this may be written again; published in batches
+    int32_t closed;    // the same as `error`: each count comes with it in one load of 16 bytes
     uint32_t pad0;
     uint64_t pad2[6];
-    uint64_t completed; // commands below this are complete at their targets (or have failed): what quiet waits for
-    int32_t error;      // 0, or why no command of this ring may be waited for any more
-    uint32_t lost;      // not 0: because a device thread left a slot unwritten, behind which nothing is ever read
+    // commands below this are complete at their targets (or have failed): what quiet waits for
+    uint64_t completed;
+    int32_t error; // 0, or why no command of this ring may be waited for any more
+    // not 0: because a device thread left a slot unwritten, behind which nothing is ever read
+    uint32_t lost;
     uint64_t pad3[6];
 };
 
-// The head of a ring that is closed or lost: no count ever reaches it, so whoever reserves a slot finds no room, asks the host,
-// and hears at once why.
+// The head of a ring that is closed or lost: no count ever reaches it, so whoever reserves a slot
+// finds no room, asks the host, and hears at once why.
 #define GPUSHMEM_RING_LOST ((uint64_t)1 << 62)
 
 struct gpushmem_ring {
-    uint64_t *slots;                     // host memory, [entries][8]
-    uint64_t *head;                      // device memory: number of the next command to write
-    uint64_t *consumed_seen;             // device memory: a recent status->consumed, so that host memory is rarely read
+    uint64_t *slots; // host memory, [entries][8]
+    uint64_t *head;  // device memory: number of the next command to write
+    // device memory: a recent status->consumed, so that host memory is rarely read
+    uint64_t *consumed_seen;
     struct gpushmem_ring_status *status; // host memory
     uint64_t *completed_pe;              // host memory, [n_pes]: answers to QUIET_PE
-    uint32_t *sleeping;                  // CPU emulation: not 0 while the proxy sleeps and wants to be woken; GPU: NULL
-    uint64_t *mixed;                     // device memory: commands below this held atomics on PEs that are also in `peers`
-    uint64_t *completed_seen;            // device memory: a recent status->completed
-    uint32_t *asking;                    // device memory: not 0 while one thread asks the host for consumed [0], completed [16]
+    // CPU emulation: not 0 while the proxy sleeps and wants to be woken; GPU: NULL
+    uint32_t *sleeping;
+    // device memory: commands below this held atomics on PEs that are also in `peers`
+    uint64_t *mixed;
+    uint64_t *completed_seen; // device memory: a recent status->completed
+    // device memory: not 0 while one thread asks the host for consumed [0], completed [16]
+    uint32_t *asking;
     uint32_t entries_log2;
     uint32_t number;
 };
 
-// Where all rings lie. Device code computes a ring's addresses from it: it is in registers or constant memory, and what is
-// computed from it is known to be the same for a whole warp, while a descriptor would be read from memory behind each fence.
+// Where all rings lie. Device code computes a ring's addresses from it: it is in registers or
+// constant memory, and what is computed from it is known to be the same for a whole warp, while a
+// descriptor would be read from memory behind each fence.
 struct gpushmem_ring_layout {
-    char *host;           // per ring: slots, status, completed_pe
-    char *device;         // per ring: GPUSHMEM_RING_DEVICE_BYTES
+    char *host;   // per ring: slots, status, completed_pe
+    char *device; // per ring: GPUSHMEM_RING_DEVICE_BYTES
     uint64_t host_stride;
     uint32_t entries_log2;
     uint32_t reserved0;
@@ -179,11 +203,13 @@ struct gpushmem_ring_layout {
 
 enum {
     GPUSHMEM_RING_LINE = 128, // two cache lines: neighbours are prefetched in pairs
-    GPUSHMEM_RING_DEVICE_BYTES = 4 * GPUSHMEM_RING_LINE, // head; consumed_seen and mixed; completed_seen; asking
+    // head; consumed_seen and mixed; completed_seen; asking
+    GPUSHMEM_RING_DEVICE_BYTES = 4 * GPUSHMEM_RING_LINE,
 };
 
 // All but `sleeping`, which is NULL.
-GPUSHMEM_HOST_DEVICE struct gpushmem_ring gpushmem_ring_at(const struct gpushmem_ring_layout *layout, uint32_t number)
+GPUSHMEM_HOST_DEVICE struct gpushmem_ring
+gpushmem_ring_at(const struct gpushmem_ring_layout *layout, uint32_t number)
 {
     char *host = layout->host + number * layout->host_stride;
     char *device = layout->device + (uint64_t)number * GPUSHMEM_RING_DEVICE_BYTES;
@@ -203,20 +229,25 @@ GPUSHMEM_HOST_DEVICE struct gpushmem_ring gpushmem_ring_at(const struct gpushmem
     return ring;
 }
 
-// ---- Replies -----------------------------------------------------------------------------------------------------
+// ---- Replies
+// -----------------------------------------------------------------------------------------------------
 
-// Host memory, written by the proxy: each word holds half of a value and the nonce of the request it answers, so that
-// one 16-byte load (of two words in any order) says whether the answer is there: low (value bits 0..31) and high.
-//   word: failed (63) | nonce (32..62) | half of the value, or of the negative status if failed (0..31)
+// Host memory, written by the proxy: each word holds half of a value and the nonce of the request
+// it answers, so that one 16-byte load (of two words in any order) says whether the answer is
+// there: low (value bits 0..31) and high.
+//   word: failed (63) | nonce (32..62) | half of the value, or of the negative status if failed
+//   (0..31)
 struct gpushmem_reply {
     uint64_t low;
     uint64_t high;
 };
 
-#define GPUSHMEM_REPLY_BUSY     0xffffffffu // owner word of a slot in use; otherwise it holds the last nonce used,
-#define GPUSHMEM_REPLY_LEFT     0x80000000u // with this while its answer is owed to nobody: free again when that has come
-#define GPUSHMEM_REPLY_NONCE    0x7fffffffu
-#define GPUSHMEM_REPLY_FAILED   ((uint64_t)1 << 63)
+// owner word of a slot in use; otherwise it holds the last nonce used,
+#define GPUSHMEM_REPLY_BUSY 0xffffffffu
+// with this while its answer is owed to nobody: free again when that has come
+#define GPUSHMEM_REPLY_LEFT   0x80000000u
+#define GPUSHMEM_REPLY_NONCE  0x7fffffffu
+#define GPUSHMEM_REPLY_FAILED ((uint64_t)1 << 63)
 
 GPUSHMEM_HOST_DEVICE uint64_t gpushmem_reply_pack(uint32_t nonce, bool failed, uint32_t half)
 {
@@ -225,12 +256,15 @@ GPUSHMEM_HOST_DEVICE uint64_t gpushmem_reply_pack(uint32_t nonce, bool failed, u
 
 GPUSHMEM_HOST_DEVICE bool gpushmem_reply_ready(struct gpushmem_reply r, uint32_t nonce)
 {
-    return (r.low >> 32 & GPUSHMEM_REPLY_NONCE) == nonce && (r.high >> 32 & GPUSHMEM_REPLY_NONCE) == nonce;
+    return (r.low >> 32 & GPUSHMEM_REPLY_NONCE) == nonce &&
+           (r.high >> 32 & GPUSHMEM_REPLY_NONCE) == nonce;
 }
 
-// ---- Errors ------------------------------------------------------------------------------------------------------
+// ---- Errors
+// ------------------------------------------------------------------------------------------------------
 
-// The first thing that went wrong on the device side; host memory. Written by the thread that won `claim`.
+// The first thing that went wrong on the device side; host memory. Written by the thread that won
+// `claim`.
 struct gpushmem_device_fault {
     int32_t status; // 0: nothing. Written last
     int32_t pe;     // the PE named in the call, or -1
@@ -243,24 +277,32 @@ struct gpushmem_device_fault {
 
 // Host memory, written by the host, read in every device spin.
 struct gpushmem_device_control {
-    int32_t abort;       // not 0: every device wait ends now with this status
-    int32_t peer_failed; // not 0: a PE is lost (gpushmem_device_error says how long); waits on memory end with this status
+    int32_t abort; // not 0: every device wait ends now with this status
+    // not 0: a PE is lost (gpushmem_device_error says how long); waits on memory end with this
+    // status
+    int32_t peer_failed;
     uint64_t reserved[7];
 };
 
-// ---- Handle ------------------------------------------------------------------------------------------------------
+// ---- Handle
+// ------------------------------------------------------------------------------------------------------
 
 enum gpushmem_dev_flag {
-    GPUSHMEM_DEV_DIRECT_ATOMICS = 1, // atomics on peers in `peers` are executed by the issuing processor
-    GPUSHMEM_DEV_ALL_DIRECT = 2,     // every PE is in `peers` and atomics are direct: the rings stay empty
-    GPUSHMEM_DEV_SYSTEM_SCOPE = 4,   // payload may be in host memory: fence at system scope before every command
-    GPUSHMEM_DEV_GPU_HEAP = 8,       // the heap is GPU memory, and the rings are where that GPU reaches them
+    // atomics on peers in `peers` are executed by the issuing processor
+    GPUSHMEM_DEV_DIRECT_ATOMICS = 1,
+    // every PE is in `peers` and atomics are direct: the rings stay empty
+    GPUSHMEM_DEV_ALL_DIRECT = 2,
+    // payload may be in host memory: fence at system scope before every command
+    GPUSHMEM_DEV_SYSTEM_SCOPE = 4,
+    // the heap is GPU memory, and the rings are where that GPU reaches them
+    GPUSHMEM_DEV_GPU_HEAP = 8,
 };
 
 // Rounds of the device barrier: enough for 2^32 PEs.
 enum { GPUSHMEM_DEV_SYNC_ROUNDS = 32 };
 
-// Words of the device barrier, in symmetric memory: PE 2^round before this one writes its sequence number here.
+// Words of the device barrier, in symmetric memory: PE 2^round before this one writes its sequence
+// number here.
 struct gpushmem_dev_sync {
     struct {
         uint64_t sequence;
@@ -270,8 +312,9 @@ struct gpushmem_dev_sync {
 
 enum { GPUSHMEM_DEV_NEAR_PEERS = 8 };
 
-// Everything device code needs. Pass it to kernels by value, or use the functions without a handle argument, which read
-// a copy that the launch (or gpushmem_init) put into the module. Valid until gpushmem_finalize.
+// Everything device code needs. Pass it to kernels by value, or use the functions without a handle
+// argument, which read a copy that the launch (or gpushmem_init) put into the module. Valid until
+// gpushmem_finalize.
 struct gpushmem_dev {
     uint32_t abi;   // GPUSHMEM_DEVICE_ABI
     uint32_t flags; // enum gpushmem_dev_flag
@@ -279,28 +322,33 @@ struct gpushmem_dev {
     int32_t n_pes;
     char *heap;
     uint64_t heap_bytes;
-    char *const *peers;                       // [n_pes] where a peer's heap is mapped here; NULL entry: through a ring
-    const struct gpushmem_ring *rings;        // [n_rings], device memory; `layout` says the same
-    struct gpushmem_reply *replies;           // [2^replies_log2] host memory
-    uint32_t *reply_owners;                   // [2^replies_log2] device memory
-    struct gpushmem_device_fault *fault;      // host memory
-    uint32_t *fault_claim;                    // device memory
+    // [n_pes] where a peer's heap is mapped here; NULL entry: through a ring
+    char *const *peers;
+    const struct gpushmem_ring *rings;   // [n_rings], device memory; `layout` says the same
+    struct gpushmem_reply *replies;      // [2^replies_log2] host memory
+    uint32_t *reply_owners;              // [2^replies_log2] device memory
+    struct gpushmem_device_fault *fault; // host memory
+    uint32_t *fault_claim;               // device memory
     const struct gpushmem_device_control *control; // host memory
-    struct gpushmem_dev_sync *sync;           // symmetric
-    uint64_t *sync_sequence;                  // device memory: barriers begun by this PE's kernels
-    uint64_t timeout_ns;                      // longest a device wait may last; 0: unbounded
+    struct gpushmem_dev_sync *sync;                // symmetric
+    uint64_t *sync_sequence; // device memory: barriers begun by this PE's kernels
+    uint64_t timeout_ns;     // longest a device wait may last; 0: unbounded
     uint32_t n_rings;
     uint32_t replies_log2;
-    uint32_t generation;                      // counts initialisations, so that an old handle is recognised
+    // counts initialisations, so that an old handle is recognised
+    uint32_t generation;
     uint32_t reserved0;
-    // peers[0 .. 7] once more: kernel arguments and constants are read in an instant, peers[] comes from memory after each fence.
+    // peers[0 .. 7] once more: kernel arguments and constants are read in an instant, peers[] comes
+    // from memory after each fence.
     char *near_peers[GPUSHMEM_DEV_NEAR_PEERS];
     struct gpushmem_ring_layout layout;
-    const struct gpushmem_dev *self; // device memory: a copy of all this, for functions that are not inlined
+    // device memory: a copy of all this, for functions that are not inlined
+    const struct gpushmem_dev *self;
     uint64_t reserved1;
 };
 
-// ---- Operations of a stream ---------------------------------------------------------------------------------------
+// ---- Operations of a stream
+// ---------------------------------------------------------------------------------------
 
 // What gpushmem/stream.h enqueues. 0 is none: a kernel launched with it does nothing.
 enum gpushmem_stream_kind {
@@ -313,7 +361,8 @@ enum gpushmem_stream_kind {
     GPUSHMEM_STREAM_BARRIER = 7,
     GPUSHMEM_STREAM_SYNC = 8,
     GPUSHMEM_STREAM_KINDS = 9,
-    GPUSHMEM_STREAM_END = 9, // of the emulation alone, in no stream: returns when no kernel runs any more
+    // of the emulation alone, in no stream: returns when no kernel runs any more
+    GPUSHMEM_STREAM_END = 9,
 };
 
 struct gpushmem_stream_op {
@@ -328,16 +377,20 @@ struct gpushmem_stream_op {
     uint64_t value; // the signal's, or what a wait compares with
 };
 
-GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_ring_status) == 128, "consumed and completed on cache lines of their own");
-GPUSHMEM_STATIC_ASSERT(offsetof(struct gpushmem_ring_status, completed) == 64, "completed on its own cache line");
-GPUSHMEM_STATIC_ASSERT(offsetof(struct gpushmem_ring_status, closed) == 8 && offsetof(struct gpushmem_ring_status, error) == 72,
+GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_ring_status) == 128,
+                       "consumed and completed on cache lines of their own");
+GPUSHMEM_STATIC_ASSERT(offsetof(struct gpushmem_ring_status, completed) == 64,
+                       "completed on its own cache line");
+GPUSHMEM_STATIC_ASSERT(offsetof(struct gpushmem_ring_status, closed) == 8 &&
+                           offsetof(struct gpushmem_ring_status, error) == 72,
                        "the error lies behind each count");
 GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_ring) == 80, "ABI");
 GPUSHMEM_STATIC_ASSERT(offsetof(struct gpushmem_ring, entries_log2) == 72, "ABI");
 GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_reply) == 16, "one 16-byte load");
 GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_device_fault) == 64, "ABI");
 GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_device_control) == 64, "ABI");
-GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_dev_sync) == 64 * GPUSHMEM_DEV_SYNC_ROUNDS, "one cache line per round");
+GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_dev_sync) == 64 * GPUSHMEM_DEV_SYNC_ROUNDS,
+                       "one cache line per round");
 GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_dev) == 240, "ABI");
 GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_ring_layout) == 32, "ABI");
 GPUSHMEM_STATIC_ASSERT(offsetof(struct gpushmem_dev, timeout_ns) == 104, "ABI");

@@ -16,17 +16,20 @@
 extern "C" {
 #endif
 
-// Fills in the handle of this PE for passing to kernels by value; the same values until gpushmem_finalize. The first call
-// creates the command rings and starts the proxy threads, unless every PE is reached by loads, stores and the processor's
-// atomics. Not collective. Any thread.
-// GPUSHMEM_ERR_STATE: not initialised; GPUSHMEM_ERR_NO_MEMORY: no memory for rings; GPUSHMEM_ERR_TRANSPORT,
-// GPUSHMEM_ERR_SYSTEM: no channel or thread for the proxy. *out is untouched on failure.
+// Fills in the handle of this PE for passing to kernels by value; the same values until
+// gpushmem_finalize. The first call creates the command rings and starts the proxy threads, unless
+// every PE is reached by loads, stores and the processor's atomics. Not collective. Any thread.
+// GPUSHMEM_ERR_STATE: not initialised; GPUSHMEM_ERR_NO_MEMORY: no memory for rings;
+// GPUSHMEM_ERR_TRANSPORT, GPUSHMEM_ERR_SYSTEM: no channel or thread for the proxy. *out is
+// untouched on failure.
 GPUSHMEM_API int gpushmem_device_handle(struct gpushmem_dev *out);
 
-// Takes the first failure of device-initiated operations since the last call: 0 if there was none, else its status, with the
-// sentence (PE, block and thread, or ring and command) in gpushmem_last_error(). gpushmem_quiet, gpushmem_barrier_all and
-// gpushmem_launch_wait report it as well. After a PE was lost, waits in kernels fail until one such failure has been
-// taken here and then a kernel is launched (GPUSHMEM_LAUNCH, an operation of a stream, gpushmem_device_handle for other launches).
+// Takes the first failure of device-initiated operations since the last call: 0 if there was none,
+// else its status, with the sentence (PE, block and thread, or ring and command) in
+// gpushmem_last_error(). gpushmem_quiet, gpushmem_barrier_all and gpushmem_launch_wait report it as
+// well. After a PE was lost, waits in kernels fail until one such failure has been taken here and
+// then a kernel is launched (GPUSHMEM_LAUNCH, an operation of a stream, gpushmem_device_handle for
+// other launches).
 GPUSHMEM_API int gpushmem_device_error(void);
 
 // How the proxy threads of this PE have spent their time since they started, summed over them.
@@ -40,22 +43,26 @@ struct gpushmem_proxy_times {
     uint64_t idle_ns;     // all the rest: total_ns is the sum
 };
 
-// Wants GPUSHMEM_PROXY_TIMES=1. Any thread, at any time; the difference of two calls is what happened in between.
-// GPUSHMEM_ERR_UNSUPPORTED: the setting is off, or there are no proxy threads; GPUSHMEM_ERR_STATE: not initialised.
-// *out is untouched on failure.
+// Wants GPUSHMEM_PROXY_TIMES=1. Any thread, at any time; the difference of two calls is what
+// happened in between. GPUSHMEM_ERR_UNSUPPORTED: the setting is off, or there are no proxy threads;
+// GPUSHMEM_ERR_STATE: not initialised. *out is untouched on failure.
 GPUSHMEM_API int gpushmem_proxy_times_read(struct gpushmem_proxy_times *out);
 
-// Makes `sentence` this thread's gpushmem_last_error() and returns `status`: for the launch macro, programs do not need it.
+// Makes `sentence` this thread's gpushmem_last_error() and returns `status`: for the launch macro,
+// programs do not need it.
 GPUSHMEM_API int gpushmem_launch_refused(int status, const char *sentence);
 
-// Wakes a proxy thread of the CPU emulation, or does a piece of its work; the device headers call them, programs do not.
+// Wakes a proxy thread of the CPU emulation, or does a piece of its work; the device headers call
+// them, programs do not.
 GPUSHMEM_API void gpushmem_proxy_wake(uint32_t *sleeping);
 GPUSHMEM_API void gpushmem_proxy_help(uint32_t *sleeping);
 
-// Kernels of this program run on CPU threads: from now on operations of streams (gpushmem/stream.h) are handed to `enqueue`,
-// which executes *op behind what is in the stream, and returns 0 or a negative status at once. GPUSHMEM_STREAM_END is not one:
-// gpushmem_finalize has ended the waits of kernels, and goes on when this returns. The device headers call it.
-GPUSHMEM_API void gpushmem_stream_serve(int (*enqueue)(gpushmem_stream_t stream, const struct gpushmem_stream_op *op));
+// Kernels of this program run on CPU threads: from now on operations of streams (gpushmem/stream.h)
+// are handed to `enqueue`, which executes *op behind what is in the stream, and returns 0 or a
+// negative status at once. GPUSHMEM_STREAM_END is not one: gpushmem_finalize has ended the waits of
+// kernels, and goes on when this returns. The device headers call it.
+GPUSHMEM_API void gpushmem_stream_serve(int (*enqueue)(gpushmem_stream_t stream,
+                                                       const struct gpushmem_stream_op *op));
 
 #if defined(__cplusplus)
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Type-generic names for C11, included by gpushmem.h: gpushmem_put(dest, source, nelems, pe) is
-// gpushmem_int_put if dest points to int. A context may come first, as in OpenSHMEM: gpushmem_put(ctx, dest,
-// source, nelems, pe). The first argument after the context chooses the function; a type without one is a
-// compile-time error that names gpushmem_no_function_for_this_type.
+// gpushmem_int_put if dest points to int. A context may come first, as in OpenSHMEM:
+// gpushmem_put(ctx, dest, source, nelems, pe). The first argument after the context chooses the
+// function; a type without one is a compile-time error that names
+// gpushmem_no_function_for_this_type.
 #ifndef GPUSHMEM_GENERIC_H
 #define GPUSHMEM_GENERIC_H
 

@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// gpushmem: one-sided communication between the processing elements (PEs) of a parallel job. This is the host API;
-// stream.h is for CUDA streams, device.cuh for kernels. C11 programs also get type-generic names (generic.h), C++ programs
-// overloads.
+// gpushmem: one-sided communication between the processing elements (PEs) of a parallel job. This
+// is the host API; stream.h is for CUDA streams, device.cuh for kernels. C11 programs also get
+// type-generic names (generic.h), C++ programs overloads.
 //
 // Rules that hold everywhere
 //
 //   PE         One process of the job, numbered 0 .. gpushmem_n_pes()-1.
-//   Symmetric  memory comes from gpushmem_malloc and its kin, called by all PEs alike. A symmetric address is this PE's
-//              own; together with a PE number it names the same object on that PE. Operations on oneself are legal.
-//   Errors     Functions returning int return 0 or a negative GPUSHMEM_ERR_* code; functions returning a value return 0
+//   Symmetric  memory comes from gpushmem_malloc and its kin, called by all PEs alike. A symmetric
+//   address is this PE's
+//              own; together with a PE number it names the same object on that PE. Operations on
+//              oneself are legal.
+//   Errors     Functions returning int return 0 or a negative GPUSHMEM_ERR_* code; functions
+//   returning a value return 0
 //              on failure. gpushmem_last_error() has a sentence about this thread's last failure,
-//              gpushmem_last_error_code() its code; success leaves both as they are. Outputs are written on success
-//              only. The library never exits or aborts the process, except in gpushmem_global_exit().
-//              Every function may fail with
+//              gpushmem_last_error_code() its code; success leaves both as they are. Outputs are
+//              written on success only. The library never exits or aborts the process, except in
+//              gpushmem_global_exit(). Every function may fail with
 //                GPUSHMEM_ERR_STATE        before gpushmem_init, or after gpushmem_finalize
 //              and every function with an argument `pe` with
 //                GPUSHMEM_ERR_PE           the PE does not exist
@@ -20,19 +23,25 @@
 //                GPUSHMEM_ERR_UNREACHABLE  no transport reaches the PE
 //                GPUSHMEM_ERR_PE_FAILED    the PE died or stopped answering
 //                GPUSHMEM_ERR_TRANSPORT    the network failed in another way
-//              Further causes stand with the functions. Nothing was sent when an argument was refused.
-//   Local      addresses (the source of a put, the destination of a get) may be any memory of the process, on a GPU too where
+//              Further causes stand with the functions. Nothing was sent when an argument was
+//              refused.
+//   Local      addresses (the source of a put, the destination of a get) may be any memory of the
+//   process, on a GPU too where
 //              heaps are. They are not checked: a bad one may crash the process, as with memcpy.
 //   Nothing    Zero elements are legal everywhere, with any addresses, NULL included.
-//   Threads    Any thread may call anything if the thread level is GPUSHMEM_THREAD_MULTIPLE; collective functions
-//              (marked so) are called by one thread of each PE at a time, in the same order on all PEs.
-//   Order      Operations are unordered unless fence, quiet, a barrier or the contract of the operation orders them.
+//   Threads    Any thread may call anything if the thread level is GPUSHMEM_THREAD_MULTIPLE;
+//   collective functions
+//              (marked so) are called by one thread of each PE at a time, in the same order on all
+//              PEs.
+//   Order      Operations are unordered unless fence, quiet, a barrier or the contract of the
+//   operation orders them.
 //              docs/memory-model.md is the table.
 //   Progress   Operations complete at the target without calls of the target.
 //   Units      `nelems` counts elements, `bytes` bytes. Strides count elements.
 //   Contexts   Each function gpushmem_X of the RMA, atomic, fence and quiet families also exists as
-//              gpushmem_ctx_X(gpushmem_ctx_t ctx, same arguments...); without it the default context is used.
-//              An invalid context is GPUSHMEM_ERR_INVALID, but for fence, quiet and destroy, which then do nothing.
+//              gpushmem_ctx_X(gpushmem_ctx_t ctx, same arguments...); without it the default
+//              context is used. An invalid context is GPUSHMEM_ERR_INVALID, but for fence, quiet
+//              and destroy, which then do nothing.
 #ifndef GPUSHMEM_GPUSHMEM_H
 #define GPUSHMEM_GPUSHMEM_H
 
@@ -50,15 +59,18 @@
 
 #ifdef __cplusplus
 #pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wshadow" // a struct and the function that fills it have one name, as with stat(2)
+// a struct and the function that fills it have one name, as with stat(2)
+#pragma GCC diagnostic ignored "-Wshadow"
 extern "C" {
 #endif
 
-// ---------------------------------------------------------------------------------------------------- lifecycle
+// ----------------------------------------------------------------------------------------------------
+// lifecycle
 
-// Joins the job, as a job of one PE if there is no launcher. Collective. Same as gpushmem_init_thread with level SINGLE.
-// Init and finalize may be repeated in pairs; a second init before finalize only counts, and so many finalizes follow.
-// Until finalize SIGUSR1 lets each wait log what it waits for, unless the program handles or ignores that signal.
+// Joins the job, as a job of one PE if there is no launcher. Collective. Same as
+// gpushmem_init_thread with level SINGLE. Init and finalize may be repeated in pairs; a second init
+// before finalize only counts, and so many finalizes follow. Until finalize SIGUSR1 lets each wait
+// log what it waits for, unless the program handles or ignores that signal.
 //   GPUSHMEM_ERR_SETTING    a GPUSHMEM_* environment variable is malformed or out of range
 //   GPUSHMEM_ERR_BOOTSTRAP  the launcher is advertised but cannot be reached
 //   GPUSHMEM_ERR_NO_MEMORY  the heap does not fit (memory, /dev/shm, memlock, GPU memory)
@@ -66,14 +78,15 @@ extern "C" {
 //   GPUSHMEM_ERR_PEER_DATA  a peer published data this version cannot use
 GPUSHMEM_API int gpushmem_init(void);
 
-// `requested` is one of enum gpushmem_thread_level; *provided (NULL: not wanted) is the level granted, never less.
+// `requested` is one of enum gpushmem_thread_level; *provided (NULL: not wanted) is the level
+// granted, never less.
 //   GPUSHMEM_ERR_INVALID    `requested` is not a thread level
 GPUSHMEM_API int gpushmem_init_thread(int requested, int *provided);
 // The level that was granted; NULL is not wanted.
 GPUSHMEM_API int gpushmem_query_thread(int *provided);
 
-// Completes everything, waits for all PEs, frees the heap and leaves the job. Collective, a barrier. It has left the job when it
-// fails, too.
+// Completes everything, waits for all PEs, frees the heap and leaves the job. Collective, a
+// barrier. It has left the job when it fails, too.
 //   GPUSHMEM_ERR_PE_FAILED  operations were lost, or a PE was, so that not all have come
 //   GPUSHMEM_ERR_TIMEOUT    not all PEs came within GPUSHMEM_WAIT_TIMEOUT_MS
 GPUSHMEM_API int gpushmem_finalize(void);
@@ -81,51 +94,62 @@ GPUSHMEM_API int gpushmem_finalize(void);
 // 1 between init and finalize, else 0. Never fails.
 GPUSHMEM_API int gpushmem_initialized(void);
 
-// Ends the whole job with exit status `status`, without waiting for anybody. Any PE, any thread. Does not return.
+// Ends the whole job with exit status `status`, without waiting for anybody. Any PE, any thread.
+// Does not return.
 GPUSHMEM_API void gpushmem_global_exit(int status) __attribute__((noreturn));
 
-// This PE's number, the number of PEs, and the same among the PEs of this node. Negative before init.
+// This PE's number, the number of PEs, and the same among the PEs of this node. Negative before
+// init.
 GPUSHMEM_API int gpushmem_my_pe(void);
 GPUSHMEM_API int gpushmem_n_pes(void);
 GPUSHMEM_API int gpushmem_node_my_pe(void);
 GPUSHMEM_API int gpushmem_node_n_pes(void);
 
-// Version of the library (GPUSHMEM_VERSION_* is the header's). Legal at any time; NULL is not wanted.
+// Version of the library (GPUSHMEM_VERSION_* is the header's). Legal at any time; NULL is not
+// wanted.
 GPUSHMEM_API void gpushmem_version(int *major, int *minor, int *patch);
 GPUSHMEM_API const char *gpushmem_version_string(void);
 
 // A few words for a status code; never NULL.
 GPUSHMEM_API const char *gpushmem_strerror(int code);
-// This thread's last failure: sentence ("" if none; valid until the thread's next failure) and code (0 if none).
+// This thread's last failure: sentence ("" if none; valid until the thread's next failure) and code
+// (0 if none).
 GPUSHMEM_API const char *gpushmem_last_error(void);
 GPUSHMEM_API int gpushmem_last_error_code(void);
 // Forgets it, as before a function whose value 0 is not a failure by itself.
 GPUSHMEM_API void gpushmem_clear_error(void);
 
-// ------------------------------------------------------------------------------------------------------- memory
+// -------------------------------------------------------------------------------------------------------
+// memory
 
-// Symmetric memory. Collective: all PEs pass the same arguments (GPUSHMEM_CHECK=1 verifies that). Aligned to at least
-// 256 bytes. Ends with a barrier, so that the memory may be used at once. The content is undefined, but for calloc: zero.
-// NULL on failure; malloc(0), calloc of nothing and align of nothing return NULL without a failure and without a barrier.
-//   GPUSHMEM_ERR_NO_MEMORY  no free block is large enough; nothing changed. GPUSHMEM_HEAP_SIZE sets the heap's size
-//   GPUSHMEM_ERR_INVALID    `alignment` is not a power of two, or above 1 GiB (2 MiB where the heap is GPU memory)
-//   GPUSHMEM_ERR_ASYMMETRY  with GPUSHMEM_CHECK=1: PEs passed different arguments
+// Symmetric memory. Collective: all PEs pass the same arguments (GPUSHMEM_CHECK=1 verifies that).
+// Aligned to at least 256 bytes. Ends with a barrier, so that the memory may be used at once. The
+// content is undefined, but for calloc: zero. NULL on failure; malloc(0), calloc of nothing and
+// align of nothing return NULL without a failure and without a barrier.
+//   GPUSHMEM_ERR_NO_MEMORY  no free block is large enough; nothing changed. GPUSHMEM_HEAP_SIZE sets
+//   the heap's size GPUSHMEM_ERR_INVALID    `alignment` is not a power of two, or above 1 GiB (2
+//   MiB where the heap is GPU memory) GPUSHMEM_ERR_ASYMMETRY  with GPUSHMEM_CHECK=1: PEs passed
+//   different arguments
 GPUSHMEM_API void *gpushmem_malloc(size_t bytes);
 GPUSHMEM_API void *gpushmem_calloc(size_t count, size_t size);
 GPUSHMEM_API void *gpushmem_align(size_t alignment, size_t bytes);
 
-// Collective; begins with a barrier, so that no PE still uses the block. NULL is legal and does nothing.
-//   GPUSHMEM_ERR_ADDRESS    not the address of an allocated block (foreign, inside a block, or freed already)
+// Collective; begins with a barrier, so that no PE still uses the block. NULL is legal and does
+// nothing.
+//   GPUSHMEM_ERR_ADDRESS    not the address of an allocated block (foreign, inside a block, or
+//   freed already)
 GPUSHMEM_API int gpushmem_free(void *address);
 
-// Where `sym` of `pe` can be loaded and stored by this process, or NULL if it cannot (another node, or a bad argument:
-// then the last error is set). Stores through it are ordered by fence and completed by quiet like puts.
+// Where `sym` of `pe` can be loaded and stored by this process, or NULL if it cannot (another node,
+// or a bad argument: then the last error is set). Stores through it are ordered by fence and
+// completed by quiet like puts.
 GPUSHMEM_API void *gpushmem_ptr(const void *sym, int pe);
 
 // How this PE reaches another one, as decided at init. Local.
 //   GPUSHMEM_ERR_INVALID    `info` is NULL
 struct gpushmem_peer_info {
-    const char *transport; // who moves the host's data: "p2p", "verbs", "loop"; valid until finalize
+    // who moves the host's data: "p2p", "verbs", "loop"; valid until finalize
+    const char *transport;
     const char *atomics;   // who executes atomics: "processor", or a transport's name
     int same_node;         // 1: on this node
     int device_direct;     // 1: kernels reach it by loads and stores; 0: through ring and proxy
@@ -145,23 +169,26 @@ struct gpushmem_heap_info {
 };
 GPUSHMEM_API int gpushmem_heap_info(struct gpushmem_heap_info *info);
 
-// Registers local memory outside the heap with every transport, so that it is moved from and to without a copy. Local,
-// optional, only speed. The memory must stay mapped until it is unregistered. Ranges must not overlap.
-//   GPUSHMEM_ERR_INVALID    zero bytes, an overlap, or (unregister) not the start of a registered range
-//   GPUSHMEM_ERR_NO_MEMORY  the memory cannot be locked (memlock limit)
+// Registers local memory outside the heap with every transport, so that it is moved from and to
+// without a copy. Local, optional, only speed. The memory must stay mapped until it is
+// unregistered. Ranges must not overlap.
+//   GPUSHMEM_ERR_INVALID    zero bytes, an overlap, or (unregister) not the start of a registered
+//   range GPUSHMEM_ERR_NO_MEMORY  the memory cannot be locked (memlock limit)
 GPUSHMEM_API int gpushmem_buffer_register(void *address, size_t bytes);
 GPUSHMEM_API int gpushmem_buffer_unregister(void *address);
 
-// ----------------------------------------------------------------------------------------------------- contexts
+// -----------------------------------------------------------------------------------------------------
+// contexts
 
-// A context orders and completes its own operations, independently of all others. The default one exists from init on
-// and may be used by every thread the thread level allows.
+// A context orders and completes its own operations, independently of all others. The default one
+// exists from init on and may be used by every thread the thread level allows.
 typedef struct gpushmem_ctx *gpushmem_ctx_t;
 #define GPUSHMEM_CTX_INVALID ((gpushmem_ctx_t)0)
 #define GPUSHMEM_CTX_DEFAULT ((gpushmem_ctx_t)1)
 
-// `options` is an or of enum gpushmem_ctx_option. Local. The transport has a few queues for contexts (more than that
-// share the queues of the default context: correct, only less independent).
+// `options` is an or of enum gpushmem_ctx_option. Local. The transport has a few queues for
+// contexts (more than that share the queues of the default context: correct, only less
+// independent).
 //   GPUSHMEM_ERR_INVALID    unknown option bits, or `ctx` is NULL
 //   GPUSHMEM_ERR_NO_MEMORY  out of host memory
 GPUSHMEM_API int gpushmem_ctx_create(long options, gpushmem_ctx_t *ctx);
@@ -174,42 +201,47 @@ GPUSHMEM_API int gpushmem_ctx_destroy(gpushmem_ctx_t ctx);
 GPUSHMEM_API int gpushmem_ctx_get_options(gpushmem_ctx_t ctx, long *options);
 
 // Declares gpushmem_NAME(...) and gpushmem_ctx_NAME(ctx, ...).
-#define GPUSHMEM_FUNCTION(RETURN, NAME, ...)                                                               \
-    GPUSHMEM_API RETURN gpushmem_##NAME(__VA_ARGS__);                                                      \
+#define GPUSHMEM_FUNCTION(RETURN, NAME, ...)                                                       \
+    GPUSHMEM_API RETURN gpushmem_##NAME(__VA_ARGS__);                                              \
     GPUSHMEM_API RETURN gpushmem_ctx_##NAME(gpushmem_ctx_t ctx, __VA_ARGS__);
 
-// -------------------------------------------------------------------------------------------- remote memory access
+// --------------------------------------------------------------------------------------------
+// remote memory access
 
-// put copies from local memory (any address) to `dest` on `pe`, get from `source` on `pe` to local memory.
+// put copies from local memory (any address) to `dest` on `pe`, get from `source` on `pe` to local
+// memory.
 //   put  returns when the source may be reused; the data arrives later (see fence, quiet)
 //   get  returns when the data is there
 //   p    puts one value, g gets one
-//   iput, iget  move nelems elements, dst and sst elements apart (GPUSHMEM_ERR_INVALID if less than 1)
-//   _nbi return at once: the source must not change, and the destination must not be read, before quiet
-// An aligned transfer of one element of at most 8 bytes is never seen in halves (row "small put" of the memory model).
-#define GPUSHMEM_DECLARE(NAME, TYPE)                                                                       \
-    GPUSHMEM_FUNCTION(int, NAME##_put, TYPE *dest, const TYPE *source, size_t nelems, int pe)              \
-    GPUSHMEM_FUNCTION(int, NAME##_get, TYPE *dest, const TYPE *source, size_t nelems, int pe)              \
-    GPUSHMEM_FUNCTION(int, NAME##_p, TYPE *dest, TYPE value, int pe)                                       \
-    GPUSHMEM_FUNCTION(TYPE, NAME##_g, const TYPE *source, int pe)                                          \
-    GPUSHMEM_FUNCTION(int, NAME##_iput, TYPE *dest, const TYPE *source, ptrdiff_t dst, ptrdiff_t sst,      \
-                      size_t nelems, int pe)                                                               \
-    GPUSHMEM_FUNCTION(int, NAME##_iget, TYPE *dest, const TYPE *source, ptrdiff_t dst, ptrdiff_t sst,      \
-                      size_t nelems, int pe)                                                               \
-    GPUSHMEM_FUNCTION(int, NAME##_put_nbi, TYPE *dest, const TYPE *source, size_t nelems, int pe)          \
+//   iput, iget  move nelems elements, dst and sst elements apart (GPUSHMEM_ERR_INVALID if less than
+//   1) _nbi return at once: the source must not change, and the destination must not be read,
+//   before quiet
+// An aligned transfer of one element of at most 8 bytes is never seen in halves (row "small put" of
+// the memory model).
+#define GPUSHMEM_DECLARE(NAME, TYPE)                                                               \
+    GPUSHMEM_FUNCTION(int, NAME##_put, TYPE *dest, const TYPE *source, size_t nelems, int pe)      \
+    GPUSHMEM_FUNCTION(int, NAME##_get, TYPE *dest, const TYPE *source, size_t nelems, int pe)      \
+    GPUSHMEM_FUNCTION(int, NAME##_p, TYPE *dest, TYPE value, int pe)                               \
+    GPUSHMEM_FUNCTION(TYPE, NAME##_g, const TYPE *source, int pe)                                  \
+    GPUSHMEM_FUNCTION(int, NAME##_iput, TYPE *dest, const TYPE *source, ptrdiff_t dst,             \
+                      ptrdiff_t sst, size_t nelems, int pe)                                        \
+    GPUSHMEM_FUNCTION(int, NAME##_iget, TYPE *dest, const TYPE *source, ptrdiff_t dst,             \
+                      ptrdiff_t sst, size_t nelems, int pe)                                        \
+    GPUSHMEM_FUNCTION(int, NAME##_put_nbi, TYPE *dest, const TYPE *source, size_t nelems, int pe)  \
     GPUSHMEM_FUNCTION(int, NAME##_get_nbi, TYPE *dest, const TYPE *source, size_t nelems, int pe)
 GPUSHMEM_RMA_TYPES(GPUSHMEM_DECLARE)
 #undef GPUSHMEM_DECLARE
 
-// The same by size of an element in bits: put8 .. put128, get8 .., iput8 .., iget8 .., put8_nbi .., get8_nbi ..
-#define GPUSHMEM_DECLARE(BITS)                                                                             \
-    GPUSHMEM_FUNCTION(int, put##BITS, void *dest, const void *source, size_t nelems, int pe)               \
-    GPUSHMEM_FUNCTION(int, get##BITS, void *dest, const void *source, size_t nelems, int pe)               \
-    GPUSHMEM_FUNCTION(int, iput##BITS, void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst,       \
-                      size_t nelems, int pe)                                                               \
-    GPUSHMEM_FUNCTION(int, iget##BITS, void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst,       \
-                      size_t nelems, int pe)                                                               \
-    GPUSHMEM_FUNCTION(int, put##BITS##_nbi, void *dest, const void *source, size_t nelems, int pe)         \
+// The same by size of an element in bits: put8 .. put128, get8 .., iput8 .., iget8 .., put8_nbi ..,
+// get8_nbi ..
+#define GPUSHMEM_DECLARE(BITS)                                                                     \
+    GPUSHMEM_FUNCTION(int, put##BITS, void *dest, const void *source, size_t nelems, int pe)       \
+    GPUSHMEM_FUNCTION(int, get##BITS, void *dest, const void *source, size_t nelems, int pe)       \
+    GPUSHMEM_FUNCTION(int, iput##BITS, void *dest, const void *source, ptrdiff_t dst,              \
+                      ptrdiff_t sst, size_t nelems, int pe)                                        \
+    GPUSHMEM_FUNCTION(int, iget##BITS, void *dest, const void *source, ptrdiff_t dst,              \
+                      ptrdiff_t sst, size_t nelems, int pe)                                        \
+    GPUSHMEM_FUNCTION(int, put##BITS##_nbi, void *dest, const void *source, size_t nelems, int pe) \
     GPUSHMEM_FUNCTION(int, get##BITS##_nbi, void *dest, const void *source, size_t nelems, int pe)
 GPUSHMEM_RMA_SIZES(GPUSHMEM_DECLARE)
 #undef GPUSHMEM_DECLARE
@@ -220,33 +252,35 @@ GPUSHMEM_FUNCTION(int, getmem, void *dest, const void *source, size_t bytes, int
 GPUSHMEM_FUNCTION(int, putmem_nbi, void *dest, const void *source, size_t bytes, int pe)
 GPUSHMEM_FUNCTION(int, getmem_nbi, void *dest, const void *source, size_t bytes, int pe)
 
-// --------------------------------------------------------------------------------------------- put with signal
+// --------------------------------------------------------------------------------------------- put
+// with signal
 
-// put, then update the signal word *sig of the same PE: GPUSHMEM_SIGNAL_SET stores `signal`, GPUSHMEM_SIGNAL_ADD adds
-// it. Whoever sees the new signal sees this put's data, but nothing else is implied. With zero elements only the signal
-// is sent. Atomic to other signal operations with the same operator. OpenSHMEM 1.5, section 9.8.
+// put, then update the signal word *sig of the same PE: GPUSHMEM_SIGNAL_SET stores `signal`,
+// GPUSHMEM_SIGNAL_ADD adds it. Whoever sees the new signal sees this put's data, but nothing else
+// is implied. With zero elements only the signal is sent. Atomic to other signal operations with
+// the same operator. OpenSHMEM 1.5, section 9.8.
 //   GPUSHMEM_ERR_INVALID    `op` is no signal operation
 //   GPUSHMEM_ERR_ALIGNMENT  `sig` is not a multiple of 8
-#define GPUSHMEM_DECLARE(NAME, TYPE)                                                                       \
-    GPUSHMEM_FUNCTION(int, NAME##_put_signal, TYPE *dest, const TYPE *source, size_t nelems,               \
-                      uint64_t *sig, uint64_t signal, int op, int pe)                                      \
-    GPUSHMEM_FUNCTION(int, NAME##_put_signal_nbi, TYPE *dest, const TYPE *source, size_t nelems,           \
+#define GPUSHMEM_DECLARE(NAME, TYPE)                                                               \
+    GPUSHMEM_FUNCTION(int, NAME##_put_signal, TYPE *dest, const TYPE *source, size_t nelems,       \
+                      uint64_t *sig, uint64_t signal, int op, int pe)                              \
+    GPUSHMEM_FUNCTION(int, NAME##_put_signal_nbi, TYPE *dest, const TYPE *source, size_t nelems,   \
                       uint64_t *sig, uint64_t signal, int op, int pe)
 GPUSHMEM_RMA_TYPES(GPUSHMEM_DECLARE)
 #undef GPUSHMEM_DECLARE
 
-#define GPUSHMEM_DECLARE(BITS)                                                                             \
-    GPUSHMEM_FUNCTION(int, put##BITS##_signal, void *dest, const void *source, size_t nelems,              \
-                      uint64_t *sig, uint64_t signal, int op, int pe)                                      \
-    GPUSHMEM_FUNCTION(int, put##BITS##_signal_nbi, void *dest, const void *source, size_t nelems,          \
+#define GPUSHMEM_DECLARE(BITS)                                                                     \
+    GPUSHMEM_FUNCTION(int, put##BITS##_signal, void *dest, const void *source, size_t nelems,      \
+                      uint64_t *sig, uint64_t signal, int op, int pe)                              \
+    GPUSHMEM_FUNCTION(int, put##BITS##_signal_nbi, void *dest, const void *source, size_t nelems,  \
                       uint64_t *sig, uint64_t signal, int op, int pe)
 GPUSHMEM_RMA_SIZES(GPUSHMEM_DECLARE)
 #undef GPUSHMEM_DECLARE
 
 GPUSHMEM_FUNCTION(int, putmem_signal, void *dest, const void *source, size_t bytes, uint64_t *sig,
                   uint64_t signal, int op, int pe)
-GPUSHMEM_FUNCTION(int, putmem_signal_nbi, void *dest, const void *source, size_t bytes, uint64_t *sig,
-                  uint64_t signal, int op, int pe)
+GPUSHMEM_FUNCTION(int, putmem_signal_nbi, void *dest, const void *source, size_t bytes,
+                  uint64_t *sig, uint64_t signal, int op, int pe)
 
 // The signal alone, as of a put_signal of nothing.
 GPUSHMEM_FUNCTION(int, signal_op, uint64_t *sig, uint64_t signal, int op, int pe)
@@ -257,101 +291,114 @@ GPUSHMEM_API uint64_t gpushmem_signal_fetch(const uint64_t *sig);
 // Waits like gpushmem_uint64_wait_until and returns the value that ended the wait; on failure 0.
 GPUSHMEM_API uint64_t gpushmem_signal_wait_until(uint64_t *sig, int cmp, uint64_t value);
 
-// ------------------------------------------------------------------------------------------------------ atomics
+// ------------------------------------------------------------------------------------------------------
+// atomics
 
-// On one aligned word of `pe`. Atomic to all other atomics of the same type, from any PE, host or device, and to nothing
-// else: while they go on, read the word with atomic_fetch, wait or test. The fetching forms return the previous value;
-// the others return a status, at once. _nbi writes the previous value to *fetch, valid after quiet. Through a NIC whose atomics
-// are atomic to each other only, all that change 4 bytes return when they are complete (docs/adr/0010-four-byte-atomics.md).
-// fetch_inc and inc add one. Integers wrap. float and double are moved bit by bit. OpenSHMEM 1.5, section 9.7.
+// On one aligned word of `pe`. Atomic to all other atomics of the same type, from any PE, host or
+// device, and to nothing else: while they go on, read the word with atomic_fetch, wait or test. The
+// fetching forms return the previous value; the others return a status, at once. _nbi writes the
+// previous value to *fetch, valid after quiet. Through a NIC whose atomics are atomic to each other
+// only, all that change 4 bytes return when they are complete (docs/adr/0010-four-byte-atomics.md).
+// fetch_inc and inc add one. Integers wrap. float and double are moved bit by bit. OpenSHMEM 1.5,
+// section 9.7.
 //   GPUSHMEM_ERR_ALIGNMENT  the address is not a multiple of the word's size
-#define GPUSHMEM_DECLARE(NAME, TYPE)                                                                       \
-    GPUSHMEM_FUNCTION(TYPE, NAME##_atomic_fetch, const TYPE *source, int pe)                               \
-    GPUSHMEM_FUNCTION(int, NAME##_atomic_set, TYPE *dest, TYPE value, int pe)                              \
-    GPUSHMEM_FUNCTION(TYPE, NAME##_atomic_swap, TYPE *dest, TYPE value, int pe)                            \
-    GPUSHMEM_FUNCTION(int, NAME##_atomic_fetch_nbi, TYPE *fetch, const TYPE *source, int pe)               \
+#define GPUSHMEM_DECLARE(NAME, TYPE)                                                               \
+    GPUSHMEM_FUNCTION(TYPE, NAME##_atomic_fetch, const TYPE *source, int pe)                       \
+    GPUSHMEM_FUNCTION(int, NAME##_atomic_set, TYPE *dest, TYPE value, int pe)                      \
+    GPUSHMEM_FUNCTION(TYPE, NAME##_atomic_swap, TYPE *dest, TYPE value, int pe)                    \
+    GPUSHMEM_FUNCTION(int, NAME##_atomic_fetch_nbi, TYPE *fetch, const TYPE *source, int pe)       \
     GPUSHMEM_FUNCTION(int, NAME##_atomic_swap_nbi, TYPE *fetch, TYPE *dest, TYPE value, int pe)
 GPUSHMEM_AMO_EXTENDED_TYPES(GPUSHMEM_DECLARE)
 #undef GPUSHMEM_DECLARE
 
 // compare_swap stores `value` if the word equals `cond`, and returns what the word was.
-#define GPUSHMEM_DECLARE(NAME, TYPE)                                                                       \
-    GPUSHMEM_FUNCTION(TYPE, NAME##_atomic_compare_swap, TYPE *dest, TYPE cond, TYPE value, int pe)         \
-    GPUSHMEM_FUNCTION(TYPE, NAME##_atomic_fetch_inc, TYPE *dest, int pe)                                   \
-    GPUSHMEM_FUNCTION(int, NAME##_atomic_inc, TYPE *dest, int pe)                                          \
-    GPUSHMEM_FUNCTION(TYPE, NAME##_atomic_fetch_add, TYPE *dest, TYPE value, int pe)                       \
-    GPUSHMEM_FUNCTION(int, NAME##_atomic_add, TYPE *dest, TYPE value, int pe)                              \
-    GPUSHMEM_FUNCTION(int, NAME##_atomic_compare_swap_nbi, TYPE *fetch, TYPE *dest, TYPE cond, TYPE value, \
-                      int pe)                                                                              \
-    GPUSHMEM_FUNCTION(int, NAME##_atomic_fetch_inc_nbi, TYPE *fetch, TYPE *dest, int pe)                   \
+#define GPUSHMEM_DECLARE(NAME, TYPE)                                                               \
+    GPUSHMEM_FUNCTION(TYPE, NAME##_atomic_compare_swap, TYPE *dest, TYPE cond, TYPE value, int pe) \
+    GPUSHMEM_FUNCTION(TYPE, NAME##_atomic_fetch_inc, TYPE *dest, int pe)                           \
+    GPUSHMEM_FUNCTION(int, NAME##_atomic_inc, TYPE *dest, int pe)                                  \
+    GPUSHMEM_FUNCTION(TYPE, NAME##_atomic_fetch_add, TYPE *dest, TYPE value, int pe)               \
+    GPUSHMEM_FUNCTION(int, NAME##_atomic_add, TYPE *dest, TYPE value, int pe)                      \
+    GPUSHMEM_FUNCTION(int, NAME##_atomic_compare_swap_nbi, TYPE *fetch, TYPE *dest, TYPE cond,     \
+                      TYPE value, int pe)                                                          \
+    GPUSHMEM_FUNCTION(int, NAME##_atomic_fetch_inc_nbi, TYPE *fetch, TYPE *dest, int pe)           \
     GPUSHMEM_FUNCTION(int, NAME##_atomic_fetch_add_nbi, TYPE *fetch, TYPE *dest, TYPE value, int pe)
 GPUSHMEM_AMO_TYPES(GPUSHMEM_DECLARE)
 #undef GPUSHMEM_DECLARE
 
-#define GPUSHMEM_DECLARE(NAME, TYPE)                                                                       \
-    GPUSHMEM_FUNCTION(TYPE, NAME##_atomic_fetch_and, TYPE *dest, TYPE value, int pe)                       \
-    GPUSHMEM_FUNCTION(int, NAME##_atomic_and, TYPE *dest, TYPE value, int pe)                              \
-    GPUSHMEM_FUNCTION(TYPE, NAME##_atomic_fetch_or, TYPE *dest, TYPE value, int pe)                        \
-    GPUSHMEM_FUNCTION(int, NAME##_atomic_or, TYPE *dest, TYPE value, int pe)                               \
-    GPUSHMEM_FUNCTION(TYPE, NAME##_atomic_fetch_xor, TYPE *dest, TYPE value, int pe)                       \
-    GPUSHMEM_FUNCTION(int, NAME##_atomic_xor, TYPE *dest, TYPE value, int pe)                              \
-    GPUSHMEM_FUNCTION(int, NAME##_atomic_fetch_and_nbi, TYPE *fetch, TYPE *dest, TYPE value, int pe)       \
-    GPUSHMEM_FUNCTION(int, NAME##_atomic_fetch_or_nbi, TYPE *fetch, TYPE *dest, TYPE value, int pe)        \
+#define GPUSHMEM_DECLARE(NAME, TYPE)                                                               \
+    GPUSHMEM_FUNCTION(TYPE, NAME##_atomic_fetch_and, TYPE *dest, TYPE value, int pe)               \
+    GPUSHMEM_FUNCTION(int, NAME##_atomic_and, TYPE *dest, TYPE value, int pe)                      \
+    GPUSHMEM_FUNCTION(TYPE, NAME##_atomic_fetch_or, TYPE *dest, TYPE value, int pe)                \
+    GPUSHMEM_FUNCTION(int, NAME##_atomic_or, TYPE *dest, TYPE value, int pe)                       \
+    GPUSHMEM_FUNCTION(TYPE, NAME##_atomic_fetch_xor, TYPE *dest, TYPE value, int pe)               \
+    GPUSHMEM_FUNCTION(int, NAME##_atomic_xor, TYPE *dest, TYPE value, int pe)                      \
+    GPUSHMEM_FUNCTION(int, NAME##_atomic_fetch_and_nbi, TYPE *fetch, TYPE *dest, TYPE value,       \
+                      int pe)                                                                      \
+    GPUSHMEM_FUNCTION(int, NAME##_atomic_fetch_or_nbi, TYPE *fetch, TYPE *dest, TYPE value,        \
+                      int pe)                                                                      \
     GPUSHMEM_FUNCTION(int, NAME##_atomic_fetch_xor_nbi, TYPE *fetch, TYPE *dest, TYPE value, int pe)
 GPUSHMEM_AMO_BITWISE_TYPES(GPUSHMEM_DECLARE)
 #undef GPUSHMEM_DECLARE
 
-// ----------------------------------------------------------------------------------------------- wait and test
+// -----------------------------------------------------------------------------------------------
+// wait and test
 
-// `vars` are words of this PE's heap that other PEs update; `cmp` is one of enum gpushmem_cmp and compares the word on
-// the left with the value on the right. All have acquire semantics: what was ordered before the update is visible after.
-// wait blocks, driving the default context, giving the core away when others want it; test does not block.
-//   wait_until               0 when true                           test               1 true, 0 false
-//   wait_until_all           0 when all are                        test_all           1 all true, 0 not all
-//   wait_until_any           index of one that is                  test_any           index, or SIZE_MAX
-//   wait_until_some          how many are; their indices           test_some          how many; their indices
-// status (NULL: none) excludes element i where status[i] is not 0. With nothing left all is true, any SIZE_MAX, some 0.
-// any is fair: no element is passed over for ever. The _vector forms have a value per element.
-// On failure wait_until(_all) and test(_all) return the code, any SIZE_MAX and some 0 (see gpushmem_clear_error).
+// `vars` are words of this PE's heap that other PEs update; `cmp` is one of enum gpushmem_cmp and
+// compares the word on the left with the value on the right. All have acquire semantics: what was
+// ordered before the update is visible after. wait blocks, driving the default context, giving the
+// core away when others want it; test does not block.
+//   wait_until               0 when true                           test               1 true, 0
+//   false wait_until_all           0 when all are                        test_all           1 all
+//   true, 0 not all wait_until_any           index of one that is                  test_any index,
+//   or SIZE_MAX wait_until_some          how many are; their indices           test_some how many;
+//   their indices
+// status (NULL: none) excludes element i where status[i] is not 0. With nothing left all is true,
+// any SIZE_MAX, some 0. any is fair: no element is passed over for ever. The _vector forms have a
+// value per element. On failure wait_until(_all) and test(_all) return the code, any SIZE_MAX and
+// some 0 (see gpushmem_clear_error).
 //   GPUSHMEM_ERR_INVALID    unknown comparison
 //   GPUSHMEM_ERR_ADDRESS    not in the symmetric heap
 //   GPUSHMEM_ERR_ALIGNMENT  not a multiple of the word's size
-//   GPUSHMEM_ERR_PE_FAILED  some PE failed while it was false; each thread is told once of each failure, and may wait again
-//   GPUSHMEM_ERR_TIMEOUT    false for GPUSHMEM_WAIT_TIMEOUT_MS
-#define GPUSHMEM_DECLARE(NAME, TYPE)                                                                       \
-    GPUSHMEM_API int gpushmem_##NAME##_wait_until(TYPE *var, int cmp, TYPE value);                         \
-    GPUSHMEM_API int gpushmem_##NAME##_wait_until_all(TYPE *vars, size_t nelems, const int *status,        \
-                                                      int cmp, TYPE value);                                \
-    GPUSHMEM_API size_t gpushmem_##NAME##_wait_until_any(TYPE *vars, size_t nelems, const int *status,     \
-                                                         int cmp, TYPE value);                             \
-    GPUSHMEM_API size_t gpushmem_##NAME##_wait_until_some(TYPE *vars, size_t nelems, size_t *indices,      \
-                                                          const int *status, int cmp, TYPE value);         \
-    GPUSHMEM_API int gpushmem_##NAME##_wait_until_all_vector(TYPE *vars, size_t nelems, const int *status, \
-                                                             int cmp, const TYPE *values);                 \
-    GPUSHMEM_API size_t gpushmem_##NAME##_wait_until_any_vector(                                           \
-        TYPE *vars, size_t nelems, const int *status, int cmp, const TYPE *values);                        \
-    GPUSHMEM_API size_t gpushmem_##NAME##_wait_until_some_vector(                                          \
-        TYPE *vars, size_t nelems, size_t *indices, const int *status, int cmp, const TYPE *values);       \
-    GPUSHMEM_API int gpushmem_##NAME##_test(TYPE *var, int cmp, TYPE value);                               \
-    GPUSHMEM_API int gpushmem_##NAME##_test_all(TYPE *vars, size_t nelems, const int *status, int cmp,     \
-                                                TYPE value);                                               \
-    GPUSHMEM_API size_t gpushmem_##NAME##_test_any(TYPE *vars, size_t nelems, const int *status, int cmp,  \
-                                                   TYPE value);                                            \
-    GPUSHMEM_API size_t gpushmem_##NAME##_test_some(TYPE *vars, size_t nelems, size_t *indices,            \
-                                                    const int *status, int cmp, TYPE value);               \
-    GPUSHMEM_API int gpushmem_##NAME##_test_all_vector(TYPE *vars, size_t nelems, const int *status,       \
-                                                       int cmp, const TYPE *values);                       \
-    GPUSHMEM_API size_t gpushmem_##NAME##_test_any_vector(TYPE *vars, size_t nelems, const int *status,    \
-                                                          int cmp, const TYPE *values);                    \
-    GPUSHMEM_API size_t gpushmem_##NAME##_test_some_vector(                                                \
-        TYPE *vars, size_t nelems, size_t *indices, const int *status, int cmp, const TYPE *values);
+//   GPUSHMEM_ERR_PE_FAILED  some PE failed while it was false; each thread is told once of each
+//   failure, and may wait again GPUSHMEM_ERR_TIMEOUT    false for GPUSHMEM_WAIT_TIMEOUT_MS
+#define GPUSHMEM_DECLARE(NAME, TYPE)                                                               \
+    GPUSHMEM_API int gpushmem_##NAME##_wait_until(TYPE *var, int cmp, TYPE value);                 \
+    GPUSHMEM_API int gpushmem_##NAME##_wait_until_all(TYPE *vars, size_t nelems,                   \
+                                                      const int *status, int cmp, TYPE value);     \
+    GPUSHMEM_API size_t gpushmem_##NAME##_wait_until_any(TYPE *vars, size_t nelems,                \
+                                                         const int *status, int cmp, TYPE value);  \
+    GPUSHMEM_API size_t gpushmem_##NAME##_wait_until_some(                                         \
+        TYPE *vars, size_t nelems, size_t *indices, const int *status, int cmp, TYPE value);       \
+    GPUSHMEM_API int gpushmem_##NAME##_wait_until_all_vector(                                      \
+        TYPE *vars, size_t nelems, const int *status, int cmp, const TYPE *values);                \
+    GPUSHMEM_API size_t gpushmem_##NAME##_wait_until_any_vector(                                   \
+        TYPE *vars, size_t nelems, const int *status, int cmp, const TYPE *values);                \
+    GPUSHMEM_API size_t gpushmem_##NAME##_wait_until_some_vector(                                  \
+        TYPE *vars, size_t nelems, size_t *indices, const int *status, int cmp,                    \
+        const TYPE *values);                                                                       \
+    GPUSHMEM_API int gpushmem_##NAME##_test(TYPE *var, int cmp, TYPE value);                       \
+    GPUSHMEM_API int gpushmem_##NAME##_test_all(TYPE *vars, size_t nelems, const int *status,      \
+                                                int cmp, TYPE value);                              \
+    GPUSHMEM_API size_t gpushmem_##NAME##_test_any(TYPE *vars, size_t nelems, const int *status,   \
+                                                   int cmp, TYPE value);                           \
+    GPUSHMEM_API size_t gpushmem_##NAME##_test_some(TYPE *vars, size_t nelems, size_t *indices,    \
+                                                    const int *status, int cmp, TYPE value);       \
+    GPUSHMEM_API int gpushmem_##NAME##_test_all_vector(                                            \
+        TYPE *vars, size_t nelems, const int *status, int cmp, const TYPE *values);                \
+    GPUSHMEM_API size_t gpushmem_##NAME##_test_any_vector(                                         \
+        TYPE *vars, size_t nelems, const int *status, int cmp, const TYPE *values);                \
+    GPUSHMEM_API size_t gpushmem_##NAME##_test_some_vector(TYPE *vars, size_t nelems,              \
+                                                           size_t *indices, const int *status,     \
+                                                           int cmp, const TYPE *values);
 GPUSHMEM_SYNC_TYPES(GPUSHMEM_DECLARE)
 #undef GPUSHMEM_DECLARE
 
-// ----------------------------------------------------------------------------------------- ordering, completion
+// -----------------------------------------------------------------------------------------
+// ordering, completion
 
-// fence: the calling thread's puts, signals, atomics and stores through gpushmem_ptr before it arrive at each PE before those
-// behind it. Orders per PE and per context, completes nothing, and does not wait, with one exception (row "fence, mixed").
+// fence: the calling thread's puts, signals, atomics and stores through gpushmem_ptr before it
+// arrive at each PE before those behind it. Orders per PE and per context, completes nothing, and
+// does not wait, with one exception (row "fence, mixed").
 //   GPUSHMEM_ERR_TIMEOUT    the exception's wait took GPUSHMEM_WAIT_TIMEOUT_MS: nothing is ordered
 GPUSHMEM_API int gpushmem_fence(void);
 GPUSHMEM_API int gpushmem_ctx_fence(gpushmem_ctx_t ctx);
@@ -359,20 +406,22 @@ GPUSHMEM_API int gpushmem_ctx_fence(gpushmem_ctx_t ctx);
 GPUSHMEM_API int gpushmem_pe_fence(int pe);
 GPUSHMEM_API int gpushmem_ctx_pe_fence(gpushmem_ctx_t ctx, int pe);
 
-// quiet: returns when everything issued before it on the context is complete: puts, signals, atomics and stores through
-// gpushmem_ptr visible to every PE, and the results of _nbi operations delivered. On a context that threads share it
-// covers the other threads' earlier operations too.
-//   GPUSHMEM_ERR_PE_FAILED  operations towards a PE were lost, since the context's last quiet; the others are complete
+// quiet: returns when everything issued before it on the context is complete: puts, signals,
+// atomics and stores through gpushmem_ptr visible to every PE, and the results of _nbi operations
+// delivered. On a context that threads share it covers the other threads' earlier operations too.
+//   GPUSHMEM_ERR_PE_FAILED  operations towards a PE were lost, since the context's last quiet; the
+//   others are complete
 GPUSHMEM_API int gpushmem_quiet(void);
 GPUSHMEM_API int gpushmem_ctx_quiet(gpushmem_ctx_t ctx);
 // The same towards the PEs in pes[0 .. n-1]; with n = 0 it returns at once.
 GPUSHMEM_API int gpushmem_pe_quiet(const int *pes, size_t n);
 GPUSHMEM_API int gpushmem_ctx_pe_quiet(gpushmem_ctx_t ctx, const int *pes, size_t n);
 
-// --------------------------------------------------------------------------------------------- synchronisation
+// ---------------------------------------------------------------------------------------------
+// synchronisation
 
-// sync_all: returns when all PEs have called it; completes nothing. barrier_all: gpushmem_quiet, then sync_all, so that
-// after it every PE sees what every PE has put. Collective.
+// sync_all: returns when all PEs have called it; completes nothing. barrier_all: gpushmem_quiet,
+// then sync_all, so that after it every PE sees what every PE has put. Collective.
 //   GPUSHMEM_ERR_PE_FAILED  a PE failed: the barrier can never be complete
 //   GPUSHMEM_ERR_TIMEOUT    not complete for GPUSHMEM_WAIT_TIMEOUT_MS
 GPUSHMEM_API int gpushmem_sync_all(void);

@@ -1,123 +1,125 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Overloads for C++, included by gpushmem.h: gpushmem_put(dest, source, nelems, pe) and the like for every
-// element type, with an optional context first. The counterpart of generic.h.
+// Overloads for C++, included by gpushmem.h: gpushmem_put(dest, source, nelems, pe) and the like
+// for every element type, with an optional context first. The counterpart of generic.h.
 #ifndef GPUSHMEM_OVERLOADS_HPP
 #define GPUSHMEM_OVERLOADS_HPP
 
 #include "gpushmem/gpushmem.h"
 
-// Two overloads, gpushmem_OP(...) and gpushmem_OP(ctx, ...), of gpushmem_NAME_OP and gpushmem_ctx_NAME_OP.
-// PARAMETERS and ARGUMENTS are parenthesised lists.
+// Two overloads, gpushmem_OP(...) and gpushmem_OP(ctx, ...), of gpushmem_NAME_OP and
+// gpushmem_ctx_NAME_OP. PARAMETERS and ARGUMENTS are parenthesised lists.
 #define GPUSHMEM_LIST(...) __VA_ARGS__
-#define GPUSHMEM_OVERLOAD(RETURN, NAME, OP, PARAMETERS, ARGUMENTS)                                           \
-    inline RETURN gpushmem_##OP(GPUSHMEM_LIST PARAMETERS)                                                    \
-    {                                                                                                        \
-        return gpushmem_##NAME##_##OP(GPUSHMEM_LIST ARGUMENTS);                                              \
-    }                                                                                                        \
-    inline RETURN gpushmem_##OP(gpushmem_ctx_t ctx, GPUSHMEM_LIST PARAMETERS)                                \
-    {                                                                                                        \
-        return gpushmem_ctx_##NAME##_##OP(ctx, GPUSHMEM_LIST ARGUMENTS);                                     \
+#define GPUSHMEM_OVERLOAD(RETURN, NAME, OP, PARAMETERS, ARGUMENTS)                                 \
+    inline RETURN gpushmem_##OP(GPUSHMEM_LIST PARAMETERS)                                          \
+    {                                                                                              \
+        return gpushmem_##NAME##_##OP(GPUSHMEM_LIST ARGUMENTS);                                    \
+    }                                                                                              \
+    inline RETURN gpushmem_##OP(gpushmem_ctx_t ctx, GPUSHMEM_LIST PARAMETERS)                      \
+    {                                                                                              \
+        return gpushmem_ctx_##NAME##_##OP(ctx, GPUSHMEM_LIST ARGUMENTS);                           \
     }
 
-#define GPUSHMEM_OVERLOAD_MOVE(NAME, TYPE, OP)                                                               \
-    GPUSHMEM_OVERLOAD(int, NAME, OP, (TYPE * dest, const TYPE *source, size_t nelems, int pe),               \
+#define GPUSHMEM_OVERLOAD_MOVE(NAME, TYPE, OP)                                                     \
+    GPUSHMEM_OVERLOAD(int, NAME, OP, (TYPE * dest, const TYPE *source, size_t nelems, int pe),     \
                       (dest, source, nelems, pe))
-#define GPUSHMEM_OVERLOAD_STRIDED(NAME, TYPE, OP)                                                            \
-    GPUSHMEM_OVERLOAD(                                                                                       \
-        int, NAME, OP,                                                                                       \
-        (TYPE * dest, const TYPE *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe),              \
+#define GPUSHMEM_OVERLOAD_STRIDED(NAME, TYPE, OP)                                                  \
+    GPUSHMEM_OVERLOAD(                                                                             \
+        int, NAME, OP,                                                                             \
+        (TYPE * dest, const TYPE *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe),    \
         (dest, source, dst, sst, nelems, pe))
-#define GPUSHMEM_OVERLOAD_SIGNAL(NAME, TYPE, OP)                                                             \
-    GPUSHMEM_OVERLOAD(int, NAME, OP,                                                                         \
-                      (TYPE * dest, const TYPE *source, size_t nelems, uint64_t *sig, uint64_t signal,       \
-                       int sig_op, int pe),                                                                  \
+#define GPUSHMEM_OVERLOAD_SIGNAL(NAME, TYPE, OP)                                                   \
+    GPUSHMEM_OVERLOAD(int, NAME, OP,                                                               \
+                      (TYPE * dest, const TYPE *source, size_t nelems, uint64_t *sig,              \
+                       uint64_t signal, int sig_op, int pe),                                       \
                       (dest, source, nelems, sig, signal, sig_op, pe))
-#define GPUSHMEM_OVERLOAD_RMA(NAME, TYPE, A, B)                                                              \
-    GPUSHMEM_OVERLOAD_MOVE(NAME, TYPE, put)                                                                  \
-    GPUSHMEM_OVERLOAD_MOVE(NAME, TYPE, get)                                                                  \
-    GPUSHMEM_OVERLOAD_MOVE(NAME, TYPE, put_nbi)                                                              \
-    GPUSHMEM_OVERLOAD_MOVE(NAME, TYPE, get_nbi)                                                              \
-    GPUSHMEM_OVERLOAD(int, NAME, p, (TYPE * dest, TYPE value, int pe), (dest, value, pe))                    \
-    GPUSHMEM_OVERLOAD(TYPE, NAME, g, (const TYPE *source, int pe), (source, pe))                             \
-    GPUSHMEM_OVERLOAD_STRIDED(NAME, TYPE, iput)                                                              \
-    GPUSHMEM_OVERLOAD_STRIDED(NAME, TYPE, iget)                                                              \
-    GPUSHMEM_OVERLOAD_SIGNAL(NAME, TYPE, put_signal)                                                         \
+#define GPUSHMEM_OVERLOAD_RMA(NAME, TYPE, A, B)                                                    \
+    GPUSHMEM_OVERLOAD_MOVE(NAME, TYPE, put)                                                        \
+    GPUSHMEM_OVERLOAD_MOVE(NAME, TYPE, get)                                                        \
+    GPUSHMEM_OVERLOAD_MOVE(NAME, TYPE, put_nbi)                                                    \
+    GPUSHMEM_OVERLOAD_MOVE(NAME, TYPE, get_nbi)                                                    \
+    GPUSHMEM_OVERLOAD(int, NAME, p, (TYPE * dest, TYPE value, int pe), (dest, value, pe))          \
+    GPUSHMEM_OVERLOAD(TYPE, NAME, g, (const TYPE *source, int pe), (source, pe))                   \
+    GPUSHMEM_OVERLOAD_STRIDED(NAME, TYPE, iput)                                                    \
+    GPUSHMEM_OVERLOAD_STRIDED(NAME, TYPE, iget)                                                    \
+    GPUSHMEM_OVERLOAD_SIGNAL(NAME, TYPE, put_signal)                                               \
     GPUSHMEM_OVERLOAD_SIGNAL(NAME, TYPE, put_signal_nbi)
 GPUSHMEM_DISTINCT_RMA_TYPES(GPUSHMEM_OVERLOAD_RMA, , )
 
 // RETURN is TYPE for the fetching form and int for the others.
-#define GPUSHMEM_OVERLOAD_UPDATE(RETURN, NAME, TYPE, OP)                                                     \
+#define GPUSHMEM_OVERLOAD_UPDATE(RETURN, NAME, TYPE, OP)                                           \
     GPUSHMEM_OVERLOAD(RETURN, NAME, OP, (TYPE * dest, TYPE value, int pe), (dest, value, pe))
-#define GPUSHMEM_OVERLOAD_UPDATE_NBI(NAME, TYPE, OP)                                                         \
-    GPUSHMEM_OVERLOAD(int, NAME, OP, (TYPE * fetch, TYPE * dest, TYPE value, int pe),                        \
+#define GPUSHMEM_OVERLOAD_UPDATE_NBI(NAME, TYPE, OP)                                               \
+    GPUSHMEM_OVERLOAD(int, NAME, OP, (TYPE * fetch, TYPE * dest, TYPE value, int pe),              \
                       (fetch, dest, value, pe))
 
-#define GPUSHMEM_OVERLOAD_EXTENDED(NAME, TYPE, A, B)                                                         \
-    GPUSHMEM_OVERLOAD(TYPE, NAME, atomic_fetch, (const TYPE *source, int pe), (source, pe))                  \
-    GPUSHMEM_OVERLOAD_UPDATE(int, NAME, TYPE, atomic_set)                                                    \
-    GPUSHMEM_OVERLOAD_UPDATE(TYPE, NAME, TYPE, atomic_swap)                                                  \
-    GPUSHMEM_OVERLOAD(int, NAME, atomic_fetch_nbi, (TYPE * fetch, const TYPE *source, int pe),               \
-                      (fetch, source, pe))                                                                   \
+#define GPUSHMEM_OVERLOAD_EXTENDED(NAME, TYPE, A, B)                                               \
+    GPUSHMEM_OVERLOAD(TYPE, NAME, atomic_fetch, (const TYPE *source, int pe), (source, pe))        \
+    GPUSHMEM_OVERLOAD_UPDATE(int, NAME, TYPE, atomic_set)                                          \
+    GPUSHMEM_OVERLOAD_UPDATE(TYPE, NAME, TYPE, atomic_swap)                                        \
+    GPUSHMEM_OVERLOAD(int, NAME, atomic_fetch_nbi, (TYPE * fetch, const TYPE *source, int pe),     \
+                      (fetch, source, pe))                                                         \
     GPUSHMEM_OVERLOAD_UPDATE_NBI(NAME, TYPE, atomic_swap_nbi)
 GPUSHMEM_DISTINCT_AMO_EXTENDED_TYPES(GPUSHMEM_OVERLOAD_EXTENDED, , )
 
-#define GPUSHMEM_OVERLOAD_AMO(NAME, TYPE, A, B)                                                              \
-    GPUSHMEM_OVERLOAD(TYPE, NAME, atomic_compare_swap, (TYPE * dest, TYPE cond, TYPE value, int pe),         \
-                      (dest, cond, value, pe))                                                               \
-    GPUSHMEM_OVERLOAD(TYPE, NAME, atomic_fetch_inc, (TYPE * dest, int pe), (dest, pe))                       \
-    GPUSHMEM_OVERLOAD(int, NAME, atomic_inc, (TYPE * dest, int pe), (dest, pe))                              \
-    GPUSHMEM_OVERLOAD_UPDATE(TYPE, NAME, TYPE, atomic_fetch_add)                                             \
-    GPUSHMEM_OVERLOAD_UPDATE(int, NAME, TYPE, atomic_add)                                                    \
-    GPUSHMEM_OVERLOAD(int, NAME, atomic_compare_swap_nbi,                                                    \
-                      (TYPE * fetch, TYPE * dest, TYPE cond, TYPE value, int pe),                            \
-                      (fetch, dest, cond, value, pe))                                                        \
-    GPUSHMEM_OVERLOAD(int, NAME, atomic_fetch_inc_nbi, (TYPE * fetch, TYPE * dest, int pe),                  \
-                      (fetch, dest, pe))                                                                     \
+#define GPUSHMEM_OVERLOAD_AMO(NAME, TYPE, A, B)                                                    \
+    GPUSHMEM_OVERLOAD(TYPE, NAME, atomic_compare_swap,                                             \
+                      (TYPE * dest, TYPE cond, TYPE value, int pe), (dest, cond, value, pe))       \
+    GPUSHMEM_OVERLOAD(TYPE, NAME, atomic_fetch_inc, (TYPE * dest, int pe), (dest, pe))             \
+    GPUSHMEM_OVERLOAD(int, NAME, atomic_inc, (TYPE * dest, int pe), (dest, pe))                    \
+    GPUSHMEM_OVERLOAD_UPDATE(TYPE, NAME, TYPE, atomic_fetch_add)                                   \
+    GPUSHMEM_OVERLOAD_UPDATE(int, NAME, TYPE, atomic_add)                                          \
+    GPUSHMEM_OVERLOAD(int, NAME, atomic_compare_swap_nbi,                                          \
+                      (TYPE * fetch, TYPE * dest, TYPE cond, TYPE value, int pe),                  \
+                      (fetch, dest, cond, value, pe))                                              \
+    GPUSHMEM_OVERLOAD(int, NAME, atomic_fetch_inc_nbi, (TYPE * fetch, TYPE * dest, int pe),        \
+                      (fetch, dest, pe))                                                           \
     GPUSHMEM_OVERLOAD_UPDATE_NBI(NAME, TYPE, atomic_fetch_add_nbi)
 GPUSHMEM_DISTINCT_AMO_TYPES(GPUSHMEM_OVERLOAD_AMO, , )
 
-#define GPUSHMEM_OVERLOAD_BITWISE(NAME, TYPE, A, B)                                                          \
-    GPUSHMEM_OVERLOAD_UPDATE(TYPE, NAME, TYPE, atomic_fetch_and)                                             \
-    GPUSHMEM_OVERLOAD_UPDATE(int, NAME, TYPE, atomic_and)                                                    \
-    GPUSHMEM_OVERLOAD_UPDATE(TYPE, NAME, TYPE, atomic_fetch_or)                                              \
-    GPUSHMEM_OVERLOAD_UPDATE(int, NAME, TYPE, atomic_or)                                                     \
-    GPUSHMEM_OVERLOAD_UPDATE(TYPE, NAME, TYPE, atomic_fetch_xor)                                             \
-    GPUSHMEM_OVERLOAD_UPDATE(int, NAME, TYPE, atomic_xor)                                                    \
-    GPUSHMEM_OVERLOAD_UPDATE_NBI(NAME, TYPE, atomic_fetch_and_nbi)                                           \
-    GPUSHMEM_OVERLOAD_UPDATE_NBI(NAME, TYPE, atomic_fetch_or_nbi)                                            \
+#define GPUSHMEM_OVERLOAD_BITWISE(NAME, TYPE, A, B)                                                \
+    GPUSHMEM_OVERLOAD_UPDATE(TYPE, NAME, TYPE, atomic_fetch_and)                                   \
+    GPUSHMEM_OVERLOAD_UPDATE(int, NAME, TYPE, atomic_and)                                          \
+    GPUSHMEM_OVERLOAD_UPDATE(TYPE, NAME, TYPE, atomic_fetch_or)                                    \
+    GPUSHMEM_OVERLOAD_UPDATE(int, NAME, TYPE, atomic_or)                                           \
+    GPUSHMEM_OVERLOAD_UPDATE(TYPE, NAME, TYPE, atomic_fetch_xor)                                   \
+    GPUSHMEM_OVERLOAD_UPDATE(int, NAME, TYPE, atomic_xor)                                          \
+    GPUSHMEM_OVERLOAD_UPDATE_NBI(NAME, TYPE, atomic_fetch_and_nbi)                                 \
+    GPUSHMEM_OVERLOAD_UPDATE_NBI(NAME, TYPE, atomic_fetch_or_nbi)                                  \
     GPUSHMEM_OVERLOAD_UPDATE_NBI(NAME, TYPE, atomic_fetch_xor_nbi)
 GPUSHMEM_DISTINCT_AMO_BITWISE_TYPES(GPUSHMEM_OVERLOAD_BITWISE, , )
 
 // Waiting and testing has no context. VERB is wait_until or test.
-#define GPUSHMEM_OVERLOAD_PLAIN(RETURN, NAME, OP, PARAMETERS, ARGUMENTS)                                     \
-    inline RETURN gpushmem_##OP(GPUSHMEM_LIST PARAMETERS)                                                    \
-    {                                                                                                        \
-        return gpushmem_##NAME##_##OP(GPUSHMEM_LIST ARGUMENTS);                                              \
+#define GPUSHMEM_OVERLOAD_PLAIN(RETURN, NAME, OP, PARAMETERS, ARGUMENTS)                           \
+    inline RETURN gpushmem_##OP(GPUSHMEM_LIST PARAMETERS)                                          \
+    {                                                                                              \
+        return gpushmem_##NAME##_##OP(GPUSHMEM_LIST ARGUMENTS);                                    \
     }
-#define GPUSHMEM_OVERLOAD_VERB(NAME, TYPE, VERB)                                                             \
-    GPUSHMEM_OVERLOAD_PLAIN(int, NAME, VERB, (TYPE * var, int cmp, TYPE value), (var, cmp, value))           \
-    GPUSHMEM_OVERLOAD_PLAIN(int, NAME, VERB##_all,                                                           \
-                            (TYPE * vars, size_t nelems, const int *status, int cmp, TYPE value),            \
-                            (vars, nelems, status, cmp, value))                                              \
-    GPUSHMEM_OVERLOAD_PLAIN(size_t, NAME, VERB##_any,                                                        \
-                            (TYPE * vars, size_t nelems, const int *status, int cmp, TYPE value),            \
-                            (vars, nelems, status, cmp, value))                                              \
-    GPUSHMEM_OVERLOAD_PLAIN(                                                                                 \
-        size_t, NAME, VERB##_some,                                                                           \
-        (TYPE * vars, size_t nelems, size_t * indices, const int *status, int cmp, TYPE value),              \
-        (vars, nelems, indices, status, cmp, value))                                                         \
-    GPUSHMEM_OVERLOAD_PLAIN(int, NAME, VERB##_all_vector,                                                    \
-                            (TYPE * vars, size_t nelems, const int *status, int cmp, const TYPE *values),    \
-                            (vars, nelems, status, cmp, values))                                             \
-    GPUSHMEM_OVERLOAD_PLAIN(size_t, NAME, VERB##_any_vector,                                                 \
-                            (TYPE * vars, size_t nelems, const int *status, int cmp, const TYPE *values),    \
-                            (vars, nelems, status, cmp, values))                                             \
-    GPUSHMEM_OVERLOAD_PLAIN(                                                                                 \
-        size_t, NAME, VERB##_some_vector,                                                                    \
-        (TYPE * vars, size_t nelems, size_t * indices, const int *status, int cmp, const TYPE *values),      \
-        (vars, nelems, indices, status, cmp, values))
-#define GPUSHMEM_OVERLOAD_SYNC(NAME, TYPE, A, B)                                                             \
-    GPUSHMEM_OVERLOAD_VERB(NAME, TYPE, wait_until)                                                           \
+#define GPUSHMEM_OVERLOAD_VERB(NAME, TYPE, VERB)                                                   \
+    GPUSHMEM_OVERLOAD_PLAIN(int, NAME, VERB, (TYPE * var, int cmp, TYPE value), (var, cmp, value)) \
+    GPUSHMEM_OVERLOAD_PLAIN(int, NAME, VERB##_all,                                                 \
+                            (TYPE * vars, size_t nelems, const int *status, int cmp, TYPE value),  \
+                            (vars, nelems, status, cmp, value))                                    \
+    GPUSHMEM_OVERLOAD_PLAIN(size_t, NAME, VERB##_any,                                              \
+                            (TYPE * vars, size_t nelems, const int *status, int cmp, TYPE value),  \
+                            (vars, nelems, status, cmp, value))                                    \
+    GPUSHMEM_OVERLOAD_PLAIN(                                                                       \
+        size_t, NAME, VERB##_some,                                                                 \
+        (TYPE * vars, size_t nelems, size_t * indices, const int *status, int cmp, TYPE value),    \
+        (vars, nelems, indices, status, cmp, value))                                               \
+    GPUSHMEM_OVERLOAD_PLAIN(                                                                       \
+        int, NAME, VERB##_all_vector,                                                              \
+        (TYPE * vars, size_t nelems, const int *status, int cmp, const TYPE *values),              \
+        (vars, nelems, status, cmp, values))                                                       \
+    GPUSHMEM_OVERLOAD_PLAIN(                                                                       \
+        size_t, NAME, VERB##_any_vector,                                                           \
+        (TYPE * vars, size_t nelems, const int *status, int cmp, const TYPE *values),              \
+        (vars, nelems, status, cmp, values))                                                       \
+    GPUSHMEM_OVERLOAD_PLAIN(size_t, NAME, VERB##_some_vector,                                      \
+                            (TYPE * vars, size_t nelems, size_t * indices, const int *status,      \
+                             int cmp, const TYPE *values),                                         \
+                            (vars, nelems, indices, status, cmp, values))
+#define GPUSHMEM_OVERLOAD_SYNC(NAME, TYPE, A, B)                                                   \
+    GPUSHMEM_OVERLOAD_VERB(NAME, TYPE, wait_until)                                                 \
     GPUSHMEM_OVERLOAD_VERB(NAME, TYPE, test)
 GPUSHMEM_DISTINCT_SYNC_TYPES(GPUSHMEM_OVERLOAD_SYNC, , )
 

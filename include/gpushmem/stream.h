@@ -1,42 +1,57 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Operations of a stream: issued by the host, executed behind what is in the stream already and before what comes later.
-// gpushmem.h includes this file; no CUDA header is needed.
+// Operations of a stream: issued by the host, executed behind what is in the stream already and
+// before what comes later. gpushmem.h includes this file; no CUDA header is needed.
 //
-//   cudaStream_t stream;                               // cudaStream_t, CUstream and gpushmem_stream_t are one type
-//   kernel<<<grid, block, 0, stream>>>(outbox);
-//   gpushmem_putmem_signal_on_stream(inbox, outbox, bytes, flag, 1, GPUSHMEM_SIGNAL_SET, right, stream);
-//   gpushmem_signal_wait_until_on_stream(flag, GPUSHMEM_CMP_GE, 1, stream);
-//   next<<<grid, block, 0, stream>>>(inbox);           // sees the left neighbour's data
+//   cudaStream_t stream;                               // cudaStream_t, CUstream and
+//   gpushmem_stream_t are one type kernel<<<grid, block, 0, stream>>>(outbox);
+//   gpushmem_putmem_signal_on_stream(inbox, outbox, bytes, flag, 1, GPUSHMEM_SIGNAL_SET, right,
+//   stream); gpushmem_signal_wait_until_on_stream(flag, GPUSHMEM_CMP_GE, 1, stream); next<<<grid,
+//   block, 0, stream>>>(inbox);           // sees the left neighbour's data
 //
 // Rules that hold for all of them, beside those of gpushmem.h
 //
-//   Return     The calls check their arguments, enqueue, and return 0 at once, or a negative status, and then nothing was
+//   Return     The calls check their arguments, enqueue, and return 0 at once, or a negative
+//   status, and then nothing was
 //              enqueued. They never wait for the stream, for another PE or for the GPU.
-//   Order      Operations and kernels of one stream run one after the other; different streams are independent. An
-//              operation sees what was before it in the stream, and what follows it in the stream sees what it did here.
-//              At a PE that is mapped here (device_direct of gpushmem_peer_info) it is complete before the next one begins;
-//              at any other PE a put is complete after quiet_on_stream, barrier_all_on_stream, or gpushmem_quiet once the
+//   Order      Operations and kernels of one stream run one after the other; different streams are
+//   independent. An
+//              operation sees what was before it in the stream, and what follows it in the stream
+//              sees what it did here. At a PE that is mapped here (device_direct of
+//              gpushmem_peer_info) it is complete before the next one begins; at any other PE a put
+//              is complete after quiet_on_stream, barrier_all_on_stream, or gpushmem_quiet once the
 //              stream has been synchronised.
-//   Source     belongs to the operation until the stream has passed it: kernels and operations behind it in the stream may
-//              write it, the host only after it has synchronised with the stream (or an event behind the operation).
-//   Local      memory is in the symmetric heap, other memory of this GPU, or pinned host memory. Pageable host memory is
+//   Source     belongs to the operation until the stream has passed it: kernels and operations
+//   behind it in the stream may
+//              write it, the host only after it has synchronised with the stream (or an event
+//              behind the operation).
+//   Local      memory is in the symmetric heap, other memory of this GPU, or pinned host memory.
+//   Pageable host memory is
 //              refused. Source and destination do not overlap.
-//   Failures   behind the return of the call (a PE that is lost, GPUSHMEM_WAIT_TIMEOUT_MS) are those of a kernel: the
-//              operation ends, the stream goes on, and gpushmem_device_error, gpushmem_quiet and gpushmem_barrier_all report.
-//   Graphs     All calls are legal while the stream is being captured into a CUDA graph (the first one of a program too), and
+//   Failures   behind the return of the call (a PE that is lost, GPUSHMEM_WAIT_TIMEOUT_MS) are
+//   those of a kernel: the
+//              operation ends, the stream goes on, and gpushmem_device_error, gpushmem_quiet and
+//              gpushmem_barrier_all report.
+//   Graphs     All calls are legal while the stream is being captured into a CUDA graph (the first
+//   one of a program too), and
 //              the graph may be launched any number of times: the same operation happens each time.
 //   Threads    As everywhere. Two threads that enqueue in one stream are ordered by themselves.
-//   Streams    NULL is the default stream. Let the streams end before gpushmem_free of what they use, and before
+//   Streams    NULL is the default stream. Let the streams end before gpushmem_free of what they
+//   use, and before
 //              gpushmem_finalize.
-//   No GPU     Streams are those of gpushmem_stream_create (gpushmem/device.cuh), whose kernels run on CPU threads. In a
-//              program without kernels only NULL is legal, and every call does its work before it returns, waits included.
+//   No GPU     Streams are those of gpushmem_stream_create (gpushmem/device.cuh), whose kernels run
+//   on CPU threads. In a
+//              program without kernels only NULL is legal, and every call does its work before it
+//              returns, waits included.
 //   Errors     besides those of every function with an argument `pe`:
-//                GPUSHMEM_ERR_INVALID      the local memory is NULL or pageable; no such operator or comparison
-//                GPUSHMEM_ERR_ALIGNMENT    a signal word is not a multiple of 8
-//                GPUSHMEM_ERR_UNSUPPORTED  the library was built without CUDA's compiler, so it has no kernels of its own; or
-//                                          the heap is in host memory, and `stream` is a stream of a GPU
-//                GPUSHMEM_ERR_CUDA         the driver refused, as for a stream that does not exist or another GPU's
-//                GPUSHMEM_ERR_NO_MEMORY    no memory for rings (at the first use), or for another thread of the emulation
+//                GPUSHMEM_ERR_INVALID      the local memory is NULL or pageable; no such operator
+//                or comparison GPUSHMEM_ERR_ALIGNMENT    a signal word is not a multiple of 8
+//                GPUSHMEM_ERR_UNSUPPORTED  the library was built without CUDA's compiler, so it has
+//                no kernels of its own; or
+//                                          the heap is in host memory, and `stream` is a stream of
+//                                          a GPU
+//                GPUSHMEM_ERR_CUDA         the driver refused, as for a stream that does not exist
+//                or another GPU's GPUSHMEM_ERR_NO_MEMORY    no memory for rings (at the first use),
+//                or for another thread of the emulation
 #ifndef GPUSHMEM_STREAM_H
 #define GPUSHMEM_STREAM_H
 
@@ -60,54 +75,63 @@ extern "C" {
 // The same type as CUDA's cudaStream_t (runtime API) and CUstream (driver API).
 typedef struct CUstream_st *gpushmem_stream_t;
 
-// put copies from local memory to `dest` on `pe`, get from `source` on `pe` to local memory; put_signal then updates the
-// signal word *sig of that PE (gpushmem_putmem_signal says how), never before its data is there. Zero elements are legal, and
-// put_signal then sends the signal alone.
-GPUSHMEM_API int gpushmem_putmem_on_stream(void *dest, const void *source, size_t bytes, int pe, gpushmem_stream_t stream);
-GPUSHMEM_API int gpushmem_getmem_on_stream(void *dest, const void *source, size_t bytes, int pe, gpushmem_stream_t stream);
-GPUSHMEM_API int gpushmem_putmem_signal_on_stream(void *dest, const void *source, size_t bytes, uint64_t *sig, uint64_t signal,
-                                                  int op, int pe, gpushmem_stream_t stream);
+// put copies from local memory to `dest` on `pe`, get from `source` on `pe` to local memory;
+// put_signal then updates the signal word *sig of that PE (gpushmem_putmem_signal says how), never
+// before its data is there. Zero elements are legal, and put_signal then sends the signal alone.
+GPUSHMEM_API int gpushmem_putmem_on_stream(void *dest, const void *source, size_t bytes, int pe,
+                                           gpushmem_stream_t stream);
+GPUSHMEM_API int gpushmem_getmem_on_stream(void *dest, const void *source, size_t bytes, int pe,
+                                           gpushmem_stream_t stream);
+GPUSHMEM_API int gpushmem_putmem_signal_on_stream(void *dest, const void *source, size_t bytes,
+                                                  uint64_t *sig, uint64_t signal, int op, int pe,
+                                                  gpushmem_stream_t stream);
 
 // The same for elements of a type ...
-#define GPUSHMEM_DECLARE(NAME, TYPE)                                                                                    \
-    GPUSHMEM_API int gpushmem_##NAME##_put_on_stream(TYPE *dest, const TYPE *source, size_t nelems, int pe,             \
-                                                     gpushmem_stream_t stream);                                         \
-    GPUSHMEM_API int gpushmem_##NAME##_get_on_stream(TYPE *dest, const TYPE *source, size_t nelems, int pe,             \
-                                                     gpushmem_stream_t stream);                                         \
-    GPUSHMEM_API int gpushmem_##NAME##_put_signal_on_stream(TYPE *dest, const TYPE *source, size_t nelems,              \
-                                                            uint64_t *sig, uint64_t signal, int op, int pe,             \
-                                                            gpushmem_stream_t stream);
+#define GPUSHMEM_DECLARE(NAME, TYPE)                                                               \
+    GPUSHMEM_API int gpushmem_##NAME##_put_on_stream(                                              \
+        TYPE *dest, const TYPE *source, size_t nelems, int pe, gpushmem_stream_t stream);          \
+    GPUSHMEM_API int gpushmem_##NAME##_get_on_stream(                                              \
+        TYPE *dest, const TYPE *source, size_t nelems, int pe, gpushmem_stream_t stream);          \
+    GPUSHMEM_API int gpushmem_##NAME##_put_signal_on_stream(                                       \
+        TYPE *dest, const TYPE *source, size_t nelems, uint64_t *sig, uint64_t signal, int op,     \
+        int pe, gpushmem_stream_t stream);
 GPUSHMEM_RMA_TYPES(GPUSHMEM_DECLARE)
 #undef GPUSHMEM_DECLARE
 
 // ... and for elements of so many bits.
-#define GPUSHMEM_DECLARE(BITS)                                                                                          \
-    GPUSHMEM_API int gpushmem_put##BITS##_on_stream(void *dest, const void *source, size_t nelems, int pe,              \
-                                                    gpushmem_stream_t stream);                                          \
-    GPUSHMEM_API int gpushmem_get##BITS##_on_stream(void *dest, const void *source, size_t nelems, int pe,              \
-                                                    gpushmem_stream_t stream);                                          \
-    GPUSHMEM_API int gpushmem_put##BITS##_signal_on_stream(void *dest, const void *source, size_t nelems,               \
-                                                           uint64_t *sig, uint64_t signal, int op, int pe,              \
-                                                           gpushmem_stream_t stream);
+#define GPUSHMEM_DECLARE(BITS)                                                                     \
+    GPUSHMEM_API int gpushmem_put##BITS##_on_stream(void *dest, const void *source, size_t nelems, \
+                                                    int pe, gpushmem_stream_t stream);             \
+    GPUSHMEM_API int gpushmem_get##BITS##_on_stream(void *dest, const void *source, size_t nelems, \
+                                                    int pe, gpushmem_stream_t stream);             \
+    GPUSHMEM_API int gpushmem_put##BITS##_signal_on_stream(                                        \
+        void *dest, const void *source, size_t nelems, uint64_t *sig, uint64_t signal, int op,     \
+        int pe, gpushmem_stream_t stream);
 GPUSHMEM_RMA_SIZES(GPUSHMEM_DECLARE)
 #undef GPUSHMEM_DECLARE
 
-// The signal alone: `op` is GPUSHMEM_SIGNAL_SET or GPUSHMEM_SIGNAL_ADD. Everything before it in the stream that went to a PE
-// that is mapped here is visible to whoever sees the signal; for other PEs put quiet_on_stream between.
-GPUSHMEM_API int gpushmem_signal_op_on_stream(uint64_t *sig, uint64_t signal, int op, int pe, gpushmem_stream_t stream);
+// The signal alone: `op` is GPUSHMEM_SIGNAL_SET or GPUSHMEM_SIGNAL_ADD. Everything before it in the
+// stream that went to a PE that is mapped here is visible to whoever sees the signal; for other PEs
+// put quiet_on_stream between.
+GPUSHMEM_API int gpushmem_signal_op_on_stream(uint64_t *sig, uint64_t signal, int op, int pe,
+                                              gpushmem_stream_t stream);
 
-// The stream goes on when this PE's word *sig compares (`cmp`, enum gpushmem_cmp) with `value`; what the signal announced is
-// visible to what follows. One thread of the GPU polls meanwhile. The wait ends with an error when a PE is lost, after
-// GPUSHMEM_WAIT_TIMEOUT_MS, and at gpushmem_finalize.
-GPUSHMEM_API int gpushmem_signal_wait_until_on_stream(uint64_t *sig, int cmp, uint64_t value, gpushmem_stream_t stream);
+// The stream goes on when this PE's word *sig compares (`cmp`, enum gpushmem_cmp) with `value`;
+// what the signal announced is visible to what follows. One thread of the GPU polls meanwhile. The
+// wait ends with an error when a PE is lost, after GPUSHMEM_WAIT_TIMEOUT_MS, and at
+// gpushmem_finalize.
+GPUSHMEM_API int gpushmem_signal_wait_until_on_stream(uint64_t *sig, int cmp, uint64_t value,
+                                                      gpushmem_stream_t stream);
 
-// The stream goes on when everything before it in the stream, kernels' operations included, is complete at its target. There is
-// no fence of a stream: operations on mapped PEs need none, and towards others it would have to wait like this.
+// The stream goes on when everything before it in the stream, kernels' operations included, is
+// complete at its target. There is no fence of a stream: operations on mapped PEs need none, and
+// towards others it would have to wait like this.
 GPUSHMEM_API int gpushmem_quiet_on_stream(gpushmem_stream_t stream);
 
-// The stream goes on when all PEs' streams are here; barrier_all is quiet_on_stream first, so that what follows sees what every
-// PE put before. Collective with gpushmem_dev_barrier_all and gpushmem_dev_sync_all of kernels: all PEs run the same sequence
-// of these, one at a time, each from a stream of its choice. Independent of the host's gpushmem_barrier_all.
+// The stream goes on when all PEs' streams are here; barrier_all is quiet_on_stream first, so that
+// what follows sees what every PE put before. Collective with gpushmem_dev_barrier_all and
+// gpushmem_dev_sync_all of kernels: all PEs run the same sequence of these, one at a time, each
+// from a stream of its choice. Independent of the host's gpushmem_barrier_all.
 GPUSHMEM_API int gpushmem_barrier_all_on_stream(gpushmem_stream_t stream);
 GPUSHMEM_API int gpushmem_sync_all_on_stream(gpushmem_stream_t stream);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Types and constants shared by the host API (gpushmem.h) and the device API (device.cuh). Plain C11, C++17 and CUDA.
+// Types and constants shared by the host API (gpushmem.h) and the device API (device.cuh). Plain
+// C11, C++17 and CUDA.
 #ifndef GPUSHMEM_TYPES_H
 #define GPUSHMEM_TYPES_H
 
@@ -16,7 +17,8 @@
 typedef __half gpushmem_half;
 typedef __nv_bfloat16 gpushmem_bfloat16;
 #else
-// 16-bit floating point values as bits: the library moves them, it never computes with them on the host.
+// 16-bit floating point values as bits: the library moves them, it never computes with them on the
+// host.
 typedef struct gpushmem_half {
     uint16_t bits;
 } gpushmem_half;
@@ -25,25 +27,28 @@ typedef struct gpushmem_bfloat16 {
 } gpushmem_bfloat16;
 #endif
 
-// Status codes: 0 is success, every failure is negative. gpushmem_strerror() names them, and gpushmem_last_error()
-// holds the calling thread's last sentence about one.
+// Status codes: 0 is success, every failure is negative. gpushmem_strerror() names them, and
+// gpushmem_last_error() holds the calling thread's last sentence about one.
 enum gpushmem_status {
     GPUSHMEM_OK = 0,
-    GPUSHMEM_ERR_INVALID = -1,      // an argument outside what its contract allows
-    GPUSHMEM_ERR_STATE = -2,        // called before init, after finalize, or in the wrong order
-    GPUSHMEM_ERR_PE = -3,           // PE number outside 0 .. n_pes-1
-    GPUSHMEM_ERR_ADDRESS = -4,      // address range not inside the symmetric heap
-    GPUSHMEM_ERR_ALIGNMENT = -5,    // address of an atomic not a multiple of the operand's size
-    GPUSHMEM_ERR_NO_MEMORY = -6,    // heap, host memory, GPU memory or memlock exhausted
-    GPUSHMEM_ERR_SETTING = -7,      // malformed or out-of-range GPUSHMEM_* setting
-    GPUSHMEM_ERR_BOOTSTRAP = -8,    // launcher or PMIx server failed or is unreachable
-    GPUSHMEM_ERR_PEER_DATA = -9,    // a peer published data that is truncated, of another version, or contradictory
+    GPUSHMEM_ERR_INVALID = -1,   // an argument outside what its contract allows
+    GPUSHMEM_ERR_STATE = -2,     // called before init, after finalize, or in the wrong order
+    GPUSHMEM_ERR_PE = -3,        // PE number outside 0 .. n_pes-1
+    GPUSHMEM_ERR_ADDRESS = -4,   // address range not inside the symmetric heap
+    GPUSHMEM_ERR_ALIGNMENT = -5, // address of an atomic not a multiple of the operand's size
+    GPUSHMEM_ERR_NO_MEMORY = -6, // heap, host memory, GPU memory or memlock exhausted
+    GPUSHMEM_ERR_SETTING = -7,   // malformed or out-of-range GPUSHMEM_* setting
+    GPUSHMEM_ERR_BOOTSTRAP = -8, // launcher or PMIx server failed or is unreachable
+    // a peer published data that is truncated, of another version, or contradictory
+    GPUSHMEM_ERR_PEER_DATA = -9,
     GPUSHMEM_ERR_TRANSPORT = -10,   // a transport failed, or a required one is not available
     GPUSHMEM_ERR_UNREACHABLE = -11, // no transport reaches the PE
     GPUSHMEM_ERR_PE_FAILED = -12,   // the PE died or stopped answering
     GPUSHMEM_ERR_TIMEOUT = -13,     // a bounded wait ran out
-    GPUSHMEM_ERR_RING = -14,        // a command ring held what is no command, or a kernel waited too long for room in it
-    GPUSHMEM_ERR_ASYMMETRY = -15,   // PEs called allocation functions with different arguments (GPUSHMEM_CHECK=1)
+    // a command ring held what is no command, or a kernel waited too long for room in it
+    GPUSHMEM_ERR_RING = -14,
+    // PEs called allocation functions with different arguments (GPUSHMEM_CHECK=1)
+    GPUSHMEM_ERR_ASYMMETRY = -15,
     GPUSHMEM_ERR_UNSUPPORTED = -16, // not possible with this build, machine or transport
     GPUSHMEM_ERR_SYSTEM = -17,      // an operating system call failed
     GPUSHMEM_ERR_CUDA = -18,        // a CUDA call failed
@@ -83,113 +88,113 @@ enum gpushmem_ctx_option {
 
 // Type families. X(NAME, TYPE): NAME is the word in function names, TYPE the C type.
 // All integer types.
-#define GPUSHMEM_INTEGER_TYPES(X)                                               \
-    X(char, char)                                                               \
-    X(schar, signed char)                                                       \
-    X(short, short)                                                             \
-    X(int, int)                                                                 \
-    X(long, long)                                                               \
-    X(longlong, long long)                                                      \
-    X(uchar, unsigned char)                                                     \
-    X(ushort, unsigned short)                                                   \
-    X(uint, unsigned int)                                                       \
-    X(ulong, unsigned long)                                                     \
-    X(ulonglong, unsigned long long)                                            \
-    X(int8, int8_t)                                                             \
-    X(int16, int16_t)                                                           \
-    X(int32, int32_t)                                                           \
-    X(int64, int64_t)                                                           \
-    X(uint8, uint8_t)                                                           \
-    X(uint16, uint16_t)                                                         \
-    X(uint32, uint32_t)                                                         \
-    X(uint64, uint64_t)                                                         \
-    X(size, size_t)                                                             \
+#define GPUSHMEM_INTEGER_TYPES(X)                                                                  \
+    X(char, char)                                                                                  \
+    X(schar, signed char)                                                                          \
+    X(short, short)                                                                                \
+    X(int, int)                                                                                    \
+    X(long, long)                                                                                  \
+    X(longlong, long long)                                                                         \
+    X(uchar, unsigned char)                                                                        \
+    X(ushort, unsigned short)                                                                      \
+    X(uint, unsigned int)                                                                          \
+    X(ulong, unsigned long)                                                                        \
+    X(ulonglong, unsigned long long)                                                               \
+    X(int8, int8_t)                                                                                \
+    X(int16, int16_t)                                                                              \
+    X(int32, int32_t)                                                                              \
+    X(int64, int64_t)                                                                              \
+    X(uint8, uint8_t)                                                                              \
+    X(uint16, uint16_t)                                                                            \
+    X(uint32, uint32_t)                                                                            \
+    X(uint64, uint64_t)                                                                            \
+    X(size, size_t)                                                                                \
     X(ptrdiff, ptrdiff_t)
 
 // The 25 types of put, get, p, g, iput, iget and their kin.
-#define GPUSHMEM_RMA_TYPES(X)                                                   \
-    X(bfloat16, gpushmem_bfloat16)                                              \
-    X(half, gpushmem_half)                                                      \
-    X(float, float)                                                             \
-    X(double, double)                                                           \
+#define GPUSHMEM_RMA_TYPES(X)                                                                      \
+    X(bfloat16, gpushmem_bfloat16)                                                                 \
+    X(half, gpushmem_half)                                                                         \
+    X(float, float)                                                                                \
+    X(double, double)                                                                              \
     GPUSHMEM_INTEGER_TYPES(X)
 
 // Atomics with arithmetic: add, inc, compare_swap and their fetching forms.
-#define GPUSHMEM_AMO_TYPES(X)                                                   \
-    X(int, int)                                                                 \
-    X(long, long)                                                               \
-    X(longlong, long long)                                                      \
-    X(uint, unsigned int)                                                       \
-    X(ulong, unsigned long)                                                     \
-    X(ulonglong, unsigned long long)                                            \
-    X(int32, int32_t)                                                           \
-    X(int64, int64_t)                                                           \
-    X(uint32, uint32_t)                                                         \
-    X(uint64, uint64_t)                                                         \
-    X(size, size_t)                                                             \
+#define GPUSHMEM_AMO_TYPES(X)                                                                      \
+    X(int, int)                                                                                    \
+    X(long, long)                                                                                  \
+    X(longlong, long long)                                                                         \
+    X(uint, unsigned int)                                                                          \
+    X(ulong, unsigned long)                                                                        \
+    X(ulonglong, unsigned long long)                                                               \
+    X(int32, int32_t)                                                                              \
+    X(int64, int64_t)                                                                              \
+    X(uint32, uint32_t)                                                                            \
+    X(uint64, uint64_t)                                                                            \
+    X(size, size_t)                                                                                \
     X(ptrdiff, ptrdiff_t)
 
 // fetch, set and swap also exist for floating point (moved as bits).
-#define GPUSHMEM_AMO_EXTENDED_TYPES(X)                                          \
-    X(float, float)                                                             \
-    X(double, double)                                                           \
+#define GPUSHMEM_AMO_EXTENDED_TYPES(X)                                                             \
+    X(float, float)                                                                                \
+    X(double, double)                                                                              \
     GPUSHMEM_AMO_TYPES(X)
 
 // and, or, xor and their fetching forms.
-#define GPUSHMEM_AMO_BITWISE_TYPES(X)                                           \
-    X(uint, unsigned int)                                                       \
-    X(ulong, unsigned long)                                                     \
-    X(ulonglong, unsigned long long)                                            \
-    X(int32, int32_t)                                                           \
-    X(int64, int64_t)                                                           \
-    X(uint32, uint32_t)                                                         \
+#define GPUSHMEM_AMO_BITWISE_TYPES(X)                                                              \
+    X(uint, unsigned int)                                                                          \
+    X(ulong, unsigned long)                                                                        \
+    X(ulonglong, unsigned long long)                                                               \
+    X(int32, int32_t)                                                                              \
+    X(int64, int64_t)                                                                              \
+    X(uint32, uint32_t)                                                                            \
     X(uint64, uint64_t)
 
 // Types wait_until and test work on.
-#define GPUSHMEM_SYNC_TYPES(X)                                                  \
-    X(short, short)                                                             \
-    X(ushort, unsigned short)                                                   \
+#define GPUSHMEM_SYNC_TYPES(X)                                                                     \
+    X(short, short)                                                                                \
+    X(ushort, unsigned short)                                                                      \
     GPUSHMEM_AMO_TYPES(X)
 
 // X(BITS): put8 .. get128, sized by the bits of an element.
-#define GPUSHMEM_RMA_SIZES(X)                                                   \
-    X(8)                                                                        \
-    X(16)                                                                       \
-    X(32)                                                                       \
-    X(64)                                                                       \
+#define GPUSHMEM_RMA_SIZES(X)                                                                      \
+    X(8)                                                                                           \
+    X(16)                                                                                          \
+    X(32)                                                                                          \
+    X(64)                                                                                          \
     X(128)
 
-// The distinct C types among them, for generics and overloads (int32_t is int, size_t is unsigned long and so on).
-// X(NAME, TYPE, A, B) with two arguments of the caller.
-#define GPUSHMEM_DISTINCT_AMO_TYPES(X, A, B)                                    \
-    X(int, int, A, B)                                                           \
-    X(long, long, A, B)                                                         \
-    X(longlong, long long, A, B)                                                \
-    X(uint, unsigned int, A, B)                                                 \
-    X(ulong, unsigned long, A, B)                                               \
+// The distinct C types among them, for generics and overloads (int32_t is int, size_t is unsigned
+// long and so on). X(NAME, TYPE, A, B) with two arguments of the caller.
+#define GPUSHMEM_DISTINCT_AMO_TYPES(X, A, B)                                                       \
+    X(int, int, A, B)                                                                              \
+    X(long, long, A, B)                                                                            \
+    X(longlong, long long, A, B)                                                                   \
+    X(uint, unsigned int, A, B)                                                                    \
+    X(ulong, unsigned long, A, B)                                                                  \
     X(ulonglong, unsigned long long, A, B)
-#define GPUSHMEM_DISTINCT_AMO_EXTENDED_TYPES(X, A, B)                           \
-    X(float, float, A, B)                                                       \
-    X(double, double, A, B)                                                     \
+#define GPUSHMEM_DISTINCT_AMO_EXTENDED_TYPES(X, A, B)                                              \
+    X(float, float, A, B)                                                                          \
+    X(double, double, A, B)                                                                        \
     GPUSHMEM_DISTINCT_AMO_TYPES(X, A, B)
-#define GPUSHMEM_DISTINCT_AMO_BITWISE_TYPES(X, A, B)                            \
-    X(int32, int32_t, A, B)                                                     \
-    X(int64, int64_t, A, B)                                                     \
-    X(uint, unsigned int, A, B)                                                 \
-    X(ulong, unsigned long, A, B)                                               \
+#define GPUSHMEM_DISTINCT_AMO_BITWISE_TYPES(X, A, B)                                               \
+    X(int32, int32_t, A, B)                                                                        \
+    X(int64, int64_t, A, B)                                                                        \
+    X(uint, unsigned int, A, B)                                                                    \
+    X(ulong, unsigned long, A, B)                                                                  \
     X(ulonglong, unsigned long long, A, B)
-#define GPUSHMEM_DISTINCT_SYNC_TYPES(X, A, B)                                   \
-    X(short, short, A, B)                                                       \
-    X(ushort, unsigned short, A, B)                                             \
+#define GPUSHMEM_DISTINCT_SYNC_TYPES(X, A, B)                                                      \
+    X(short, short, A, B)                                                                          \
+    X(ushort, unsigned short, A, B)                                                                \
     GPUSHMEM_DISTINCT_AMO_TYPES(X, A, B)
-#define GPUSHMEM_DISTINCT_RMA_TYPES(X, A, B)                                    \
-    X(bfloat16, gpushmem_bfloat16, A, B)                                        \
-    X(half, gpushmem_half, A, B)                                                \
-    X(char, char, A, B)                                                         \
-    X(schar, signed char, A, B)                                                 \
-    X(uchar, unsigned char, A, B)                                               \
-    X(short, short, A, B)                                                       \
-    X(ushort, unsigned short, A, B)                                             \
+#define GPUSHMEM_DISTINCT_RMA_TYPES(X, A, B)                                                       \
+    X(bfloat16, gpushmem_bfloat16, A, B)                                                           \
+    X(half, gpushmem_half, A, B)                                                                   \
+    X(char, char, A, B)                                                                            \
+    X(schar, signed char, A, B)                                                                    \
+    X(uchar, unsigned char, A, B)                                                                  \
+    X(short, short, A, B)                                                                          \
+    X(ushort, unsigned short, A, B)                                                                \
     GPUSHMEM_DISTINCT_AMO_EXTENDED_TYPES(X, A, B)
 
 #endif

@@ -23,7 +23,8 @@ static int assign(hwloc_topology_t topology, cpu_set_t *sets, int n_pes)
     for (int pe = 0; pe < n_pes; pe++) {
         hwloc_obj_t core =
             hwloc_get_obj_by_type(topology, HWLOC_OBJ_CORE, (unsigned)core_of(pe, n_pes, n_cores));
-        if (hwloc_cpuset_to_glibc_sched_affinity(topology, core->cpuset, &sets[pe], sizeof(sets[pe])) < 0)
+        if (hwloc_cpuset_to_glibc_sched_affinity(topology, core->cpuset, &sets[pe],
+                                                 sizeof(sets[pe])) < 0)
             return -1;
     }
     return 0;

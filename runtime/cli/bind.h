@@ -5,8 +5,8 @@
 
 #include <sched.h>
 
-// One set per PE, malloc'ed: a core (all its hardware threads) each, spread over the cores this process may
-// use, and shared in turn if there are fewer cores than PEs. NULL after a message.
+// One set per PE, malloc'ed: a core (all its hardware threads) each, spread over the cores this
+// process may use, and shared in turn if there are fewer cores than PEs. NULL after a message.
 cpu_set_t *gpsh_bind_cores(int n_pes);
 
 #endif

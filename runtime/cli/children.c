@@ -43,7 +43,8 @@ char *gpsh_program_find(const char *program, int *exit_status)
         char path[PATH_MAX];
         int ignored;
         size_t length = strcspn(search, ":");
-        snprintf(path, sizeof(path), "%.*s/%s", length ? (int)length : 1, length ? search : ".", program);
+        snprintf(path, sizeof(path), "%.*s/%s", length ? (int)length : 1, length ? search : ".",
+                 program);
         if (is_program(path, &ignored))
             return strdup(path);
         if (ignored == EACCES)
@@ -56,13 +57,15 @@ char *gpsh_program_find(const char *program, int *exit_status)
     else if (reason == EACCES)
         gpsh_cli_say("run", "'%s' is in PATH but not executable", program);
     else if (is_program(program, &reason))
-        gpsh_cli_say("run", "there is no program '%s' in PATH; did you mean ./%s?", program, program);
+        gpsh_cli_say("run", "there is no program '%s' in PATH; did you mean ./%s?", program,
+                     program);
     else
         gpsh_cli_say("run", "there is no program '%s' in PATH", program);
     return NULL;
 }
 
-// Runs in the forked child of a process with threads: only async-signal-safe calls. `report` closes at exec.
+// Runs in the forked child of a process with threads: only async-signal-safe calls. `report` closes
+// at exec.
 static _Noreturn void become_program(const struct gpsh_child_plan *plan, pid_t launcher, int report)
 {
     setpgid(0, 0);
@@ -70,8 +73,8 @@ static _Noreturn void become_program(const struct gpsh_child_plan *plan, pid_t l
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != launcher)
         _exit(EXIT_NOT_EXECUTABLE);
-    // Before the program can start children of its own, whoever survives the launcher must know of this
-    // group.
+    // Before the program can start children of its own, whoever survives the launcher must know of
+    // this group.
     pid_t group = getpid();
     int error = write(plan->announce, &group, sizeof(group)) < 0 ? errno : 0;
     for (int fd = 0; fd < 3 && !error; fd++) {
@@ -159,9 +162,10 @@ int gpsh_child_exit_status(const struct gpsh_child *c)
     return c->how == CLD_EXITED ? c->status : 128 + c->status;
 }
 
-// Returns how many children there were. Orphans belong to any thread of the process that adopted them.
-static int visit_children(void (*visit)(pid_t pid, const struct gpsh_child *pes, int n_pes), const struct gpsh_child *pes,
-                          int n_pes)
+// Returns how many children there were. Orphans belong to any thread of the process that adopted
+// them.
+static int visit_children(void (*visit)(pid_t pid, const struct gpsh_child *pes, int n_pes),
+                          const struct gpsh_child *pes, int n_pes)
 {
     int pid, n = 0;
     DIR *tasks = opendir("/proc/self/task");
@@ -200,8 +204,8 @@ static void end(pid_t pid, const struct gpsh_child *pes, int n_pes)
 
 void gpsh_children_sweep(void)
 {
-    // A killed process hands its own children over to us, so this takes as many rounds as the tree is deep.
-    // Bounded, because a process in an uninterruptible wait does not die.
+    // A killed process hands its own children over to us, so this takes as many rounds as the tree
+    // is deep. Bounded, because a process in an uninterruptible wait does not die.
     for (int round = 0; round < SWEEP_ROUNDS && visit_children(end, NULL, 0) > 0; round++)
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The processes of a job: starting them, signalling them with their own children, noticing how they end.
+// The processes of a job: starting them, signalling them with their own children, noticing how they
+// end.
 #ifndef GPSH_CHILDREN_H
 #define GPSH_CHILDREN_H
 
@@ -10,7 +11,8 @@
 #include <sys/types.h>
 
 struct gpsh_child {
-    pid_t pid; // also its process group; the zombie is kept until the job ends, so that the number stays ours
+    // also its process group; the zombie is kept until the job ends, so that the number stays ours
+    pid_t pid;
     bool running;
     bool connected; // to the PMIx server, and not yet finalized
     int how;        // CLD_EXITED, CLD_KILLED, CLD_DUMPED
@@ -27,8 +29,8 @@ struct gpsh_child_plan {
     const sigset_t *signals; // mask to start with
 };
 
-// Path of the program as execvp would choose it, malloc'ed. NULL: *exit_status is 127 (missing) or 126 (not
-// executable), after a message.
+// Path of the program as execvp would choose it, malloc'ed. NULL: *exit_status is 127 (missing) or
+// 126 (not executable), after a message.
 char *gpsh_program_find(const char *program, int *exit_status);
 
 // 0, or the errno of what failed (of exec, too: then the child is already gone).

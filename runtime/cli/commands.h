@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The subcommands of the program `gpushmem`. argv[0] is the subcommand's own name; the result is the exit status.
+// The subcommands of the program `gpushmem`. argv[0] is the subcommand's own name; the result is
+// the exit status.
 #ifndef GPSH_COMMANDS_H
 #define GPSH_COMMANDS_H
 
@@ -11,6 +12,7 @@ int gpsh_cmd_perf(int argc, char **argv);
 int gpsh_cli_gpus(void);
 
 // "gpushmem run: text" on stderr, in one write.
-void gpsh_cli_say(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void gpsh_cli_say(const char *command, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -45,7 +45,8 @@ static bool read_number(const char *pci, const char *file, int *value)
     return good;
 }
 
-// "x16", or "x8 of x16" in a slot, or behind a bad contact, that gives less than the device could take.
+// "x16", or "x8 of x16" in a slot, or behind a bad contact, that gives less than the device could
+// take.
 static void add_lanes(struct gpsh_table *table, const char *pci)
 {
     int now, most;
@@ -68,7 +69,9 @@ static void add_gpudirect(struct gpsh_table *table, gpsh_cu_device device)
     gpsh_cu.device_attribute(&dmabuf, GPSH_CU_ATTRIBUTE_DMA_BUF, device);
     bool peer_memory = has_peer_memory();
     gpsh_table_add(table, "%s%s%s", dmabuf ? "dma-buf" : "", dmabuf && peer_memory ? ", " : "",
-                   peer_memory ? "nvidia-peermem" : dmabuf ? "" : "none: staged");
+                   peer_memory ? "nvidia-peermem"
+                   : dmabuf    ? ""
+                               : "none: staged");
 }
 
 static void print_gpus(struct machine *machine)
@@ -79,7 +82,8 @@ static void print_gpus(struct machine *machine)
         printf("GPUs          none (%s); kernels run on CPU threads\n", gpushmem_last_error());
         return;
     }
-    printf("CUDA driver   %d.%d\n\n", gpsh_gpu_driver_version() / 1000, gpsh_gpu_driver_version() % 1000 / 10);
+    printf("CUDA driver   %d.%d\n\n", gpsh_gpu_driver_version() / 1000,
+           gpsh_gpu_driver_version() % 1000 / 10);
     gpsh_table_add_words(&table, "GPU|name|PCI address|lanes|GPUDirect by");
     for (int i = 0; i < n && i < MOST_GPUS; i++) {
         char name[96] = "unknown", *pci = machine->gpu_pci[i];
@@ -101,12 +105,14 @@ static void print_gpus(struct machine *machine)
     gpsh_table_print(&table);
 }
 
-// The codes of ibv_port_attr: signalling rate of a lane in tenths of a Gb/s, and how many lanes there are.
+// The codes of ibv_port_attr: signalling rate of a lane in tenths of a Gb/s, and how many lanes
+// there are.
 static double rate_gbps(const struct ibv_port_attr *port)
 {
     static const struct {
         int code, tenths;
-    } speeds[] = {{1, 25}, {2, 50}, {4, 100}, {8, 100}, {16, 140}, {32, 250}, {64, 500}, {128, 1000}, {256, 2000}};
+    } speeds[] = {{1, 25},   {2, 50},   {4, 100},    {8, 100},   {16, 140},
+                  {32, 250}, {64, 500}, {128, 1000}, {256, 2000}};
     static const struct {
         int code, lanes;
     } widths[] = {{1, 1}, {2, 4}, {4, 8}, {8, 12}, {16, 2}};
@@ -131,7 +137,8 @@ static const char *state_word(enum ibv_port_state state)
     }
 }
 
-static void add_port(struct gpsh_table *table, const struct machine *machine, struct ibv_context *context, int number)
+static void add_port(struct gpsh_table *table, const struct machine *machine,
+                     struct ibv_context *context, int number)
 {
     struct ibv_port_attr port;
     char pci[PCI_BYTES];
@@ -145,11 +152,14 @@ static void add_port(struct gpsh_table *table, const struct machine *machine, st
     gpsh_table_add(table, "%s", pci[0] ? pci : "-");
     add_lanes(table, pci);
     for (int i = 0; i < machine->n_gpus; i++)
-        gpsh_table_add(table, "%s", machine->topology ? gpsh_distance_name(gpsh_topology_between(
-                                        machine->topology, machine->gpu_pci[i], pci)) : "?");
+        gpsh_table_add(table, "%s",
+                       machine->topology ? gpsh_distance_name(gpsh_topology_between(
+                                               machine->topology, machine->gpu_pci[i], pci))
+                                         : "?");
 }
 
-static void add_ports(struct gpsh_table *table, const struct machine *machine, struct ibv_device *device)
+static void add_ports(struct gpsh_table *table, const struct machine *machine,
+                      struct ibv_device *device)
 {
     struct ibv_device_attr attr;
     struct ibv_context *context = ibv_open_device(device);
@@ -183,7 +193,8 @@ static void print_ports(struct machine *machine)
         gpsh_table_print(&table);
     }
     if (machine->n_gpus && n)
-        printf("\nBetween port and GPU: PIX a PCIe switch, PXB several, PHB a host bridge, NODE bridges of one NUMA node, SYS\n"
+        printf("\nBetween port and GPU: PIX a PCIe switch, PXB several, PHB a host bridge, NODE "
+               "bridges of one NUMA node, SYS\n"
                "the link between sockets. What a job makes of them:\n"
                "GPUSHMEM_TRANSPORTS=verbs gpushmem run -n 2 gpushmem info --peers\n");
     if (devices)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// `gpushmem info`: what this build is, what the machine has, every setting; with --peers how each PE is reached.
+// `gpushmem info`: what this build is, what the machine has, every setting; with --peers how each
+// PE is reached.
 #define _GNU_SOURCE // environ
 #include <inttypes.h>
 #include <pmix.h>
@@ -73,7 +74,8 @@ static const char *allowed(const struct gpsh_setting_text *t, char *text, size_t
         snprintf(text, bytes, "0 or 1");
     else if (!strcmp(t->kind, "choice") || !strcmp(t->kind, "list")) {
         size_t used = 0;
-        for (const char *c = t->choices; *c && used + 4 < bytes; c++) // "|" would end a Markdown cell
+        // "|" would end a Markdown cell
+        for (const char *c = t->choices; *c && used + 4 < bytes; c++)
             used += (size_t)snprintf(text + used, bytes - used, *c == '|' ? ", " : "%c", *c);
     } else
         snprintf(text, bytes, "text");
@@ -85,14 +87,18 @@ static int print_markdown(void)
     struct gpsh_setting_text t;
     char text[256];
     puts("# Settings\n\n"
-         "Environment variables, read by `gpushmem_init` on every PE. `gpushmem info` prints the values in force. A malformed\n"
-         "or out-of-range value makes init fail with a sentence that names it; an unknown `GPUSHMEM_*` is warned about. Sizes\n"
-         "take `K`, `M`, `G`, `T`; booleans take `0`, `no`, `off`, `false`, `1`, `yes`, `on`, `true`; lists are separated by\n"
-         "commas. This file is the output of `gpushmem info --settings-markdown`; a test keeps it current.\n\n"
+         "Environment variables, read by `gpushmem_init` on every PE. `gpushmem info` prints the "
+         "values in force. A malformed\n"
+         "or out-of-range value makes init fail with a sentence that names it; an unknown "
+         "`GPUSHMEM_*` is warned about. Sizes\n"
+         "take `K`, `M`, `G`, `T`; booleans take `0`, `no`, `off`, `false`, `1`, `yes`, `on`, "
+         "`true`; lists are separated by\n"
+         "commas. This file is the output of `gpushmem info --settings-markdown`; a test keeps it "
+         "current.\n\n"
          "| setting | default | allowed | meaning |\n|---|---|---|---|");
     for (int row = 0; gpsh_setting_row(row, &t); row++)
-        printf("| `%s` | %s%s%s | %s | %s |\n", t.name, *t.standard ? "`" : "", t.standard, *t.standard ? "`" : "",
-               allowed(&t, text, sizeof text), t.help);
+        printf("| `%s` | %s%s%s | %s | %s |\n", t.name, *t.standard ? "`" : "", t.standard,
+               *t.standard ? "`" : "", allowed(&t, text, sizeof text), t.help);
     return 0;
 }
 
@@ -108,16 +114,17 @@ int gpsh_cmd_info(int argc, char **argv)
         {0, "settings-markdown", NULL, "the settings as docs/settings.md", .flag = &markdown},
         {0},
     };
-    const struct gpsh_command_line line = {
-        "gpushmem info",
-        "[--peers | --settings-markdown]\n"
-        "Prints version, build, transports, devices and every setting with its value and where the value comes from.",
-        .options = options};
+    const struct gpsh_command_line line = {"gpushmem info",
+                                           "[--peers | --settings-markdown]\n"
+                                           "Prints version, build, transports, devices and every "
+                                           "setting with its value and where the value comes from.",
+                                           .options = options};
     int status, operand = gpsh_options_parse(&line, argc, argv, &status);
     if (operand < 0)
         return status;
     if (operand < argc || (peers && markdown)) {
-        gpsh_options_complain(&line, "'%s' is one argument too many; see gpushmem info --help", argv[argc - 1]);
+        gpsh_options_complain(&line, "'%s' is one argument too many; see gpushmem info --help",
+                              argv[argc - 1]);
         return GPSH_OPTIONS_EXIT_USAGE;
     }
     if (peers)

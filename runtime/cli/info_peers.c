@@ -19,7 +19,8 @@ static const char *by_kernels(const struct gpushmem_peer_info *info)
 
 static bool alike(const struct gpushmem_peer_info *a, const struct gpushmem_peer_info *b)
 {
-    return !strcmp(a->transport, b->transport) && !strcmp(a->atomics, b->atomics) && a->device_direct == b->device_direct;
+    return !strcmp(a->transport, b->transport) && !strcmp(a->atomics, b->atomics) &&
+           a->device_direct == b->device_direct;
 }
 
 static int say_pe(int pe, char *line)
@@ -27,11 +28,13 @@ static int say_pe(int pe, char *line)
     struct gpushmem_peer_info info;
     int status = gpushmem_peer_info(pe, &info);
     if (!status)
-        snprintf(line, LINE_BYTES, "PE %d reaches %s, kernels %s", gpushmem_my_pe(), info.description, by_kernels(&info));
+        snprintf(line, LINE_BYTES, "PE %d reaches %s, kernels %s", gpushmem_my_pe(),
+                 info.description, by_kernels(&info));
     return status;
 }
 
-// "PE 3 reaches PE 0 to 7 by p2p, atomics by verbs, kernels direct; PE 8 to 63 by verbs, atomics by verbs, kernels by ring"
+// "PE 3 reaches PE 0 to 7 by p2p, atomics by verbs, kernels direct; PE 8 to 63 by verbs, atomics by
+// verbs, kernels by ring"
 static int say_groups(char *line)
 {
     size_t used = (size_t)snprintf(line, LINE_BYTES, "PE %d reaches", gpushmem_my_pe());
@@ -40,14 +43,16 @@ static int say_groups(char *line)
         int status = gpushmem_peer_info(from, &first);
         do
             to++;
-        while (!status && to < gpushmem_n_pes() && !(status = gpushmem_peer_info(to, &next)) && alike(&first, &next));
+        while (!status && to < gpushmem_n_pes() && !(status = gpushmem_peer_info(to, &next)) &&
+               alike(&first, &next));
         if (status)
             return status;
         char last[24] = "";
         if (to - 1 > from)
             snprintf(last, sizeof last, " to %d", to - 1);
-        used += (size_t)snprintf(line + used, LINE_BYTES - used, "%s PE %d%s by %s, atomics by %s, kernels %s",
-                                 from ? ";" : "", from, last, first.transport, first.atomics, by_kernels(&first));
+        used += (size_t)snprintf(line + used, LINE_BYTES - used,
+                                 "%s PE %d%s by %s, atomics by %s, kernels %s", from ? ";" : "",
+                                 from, last, first.transport, first.atomics, by_kernels(&first));
     }
     return 0;
 }
@@ -73,7 +78,8 @@ static int print_lines(const char *lines, int pe, int first, int last, char *lin
     return status;
 }
 
-// Every PE writes its lines, one of itself and `others`, into its own heap; PE 0 gets and prints them.
+// Every PE writes its lines, one of itself and `others`, into its own heap; PE 0 gets and prints
+// them.
 static int gather_and_print(char *lines, int others)
 {
     char line[LINE_BYTES] = "";
@@ -81,7 +87,8 @@ static int gather_and_print(char *lines, int others)
     for (int i = 0; i <= others && !status; i++) {
         status = say_line(i, n <= MOST_IN_DETAIL, line);
         if (!status)
-            status = gpushmem_putmem(lines + (size_t)i * LINE_BYTES, line, LINE_BYTES, me); // may be on a GPU
+            status = gpushmem_putmem(lines + (size_t)i * LINE_BYTES, line, LINE_BYTES,
+                                     me); // may be on a GPU
     }
     if (!status)
         status = gpushmem_barrier_all();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// `gpushmem info --peers`: which GPU and NICs each PE of the job has, and how it reaches each other one.
+// `gpushmem info --peers`: which GPU and NICs each PE of the job has, and how it reaches each other
+// one.
 #ifndef GPSH_INFO_PEERS_H
 #define GPSH_INFO_PEERS_H
 

@@ -27,7 +27,8 @@ struct pollfd gpsh_input_wants(const struct gpsh_input *in)
         p.fd = in->to_pe;
         p.events = POLLOUT;
     } else if (tcgetpgrp(STDIN_FILENO) == getpgrp()) {
-        // In the background a read would stop the launcher; SIGCONT ends the poll when it is brought back.
+        // In the background a read would stop the launcher; SIGCONT ends the poll when it is
+        // brought back.
         p.fd = STDIN_FILENO;
         p.events = POLLIN;
     }

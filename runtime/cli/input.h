@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Standard input of PE 0. A file or a pipe is handed to the PE as it is. A terminal is read by the launcher
-// and copied into a pipe, because the PE is in a background process group, which may not read it.
+// Standard input of PE 0. A file or a pipe is handed to the PE as it is. A terminal is read by the
+// launcher and copied into a pipe, because the PE is in a background process group, which may not
+// read it.
 #ifndef GPSH_INPUT_H
 #define GPSH_INPUT_H
 

@@ -103,7 +103,8 @@ static void on_failure(struct gpsh_job *j, int pe)
 
 void gpsh_job_on_child_ends(struct gpsh_job *j)
 {
-    // If several ended at once, one that a signal killed is more likely the cause than one that gave up.
+    // If several ended at once, one that a signal killed is more likely the cause than one that
+    // gave up.
     int worst = -1;
     bool ended[GPSH_RUN_MAX_PES] = {false};
     for (int pe = 0; pe < j->n_pes; pe++) {
@@ -140,8 +141,8 @@ void gpsh_job_on_server_event(struct gpsh_job *j, const struct gpsh_server_event
     if (j->ending)
         return;
     j->exit_status = e->status >= 0 && e->status < 256 ? e->status : 1;
-    snprintf(j->reason, sizeof(j->reason), "PE %d (pid %d) aborted the job with status %d%s%s", e->pe,
-             (int)c->pid, e->status, e->message[0] ? ": " : "", e->message);
+    snprintf(j->reason, sizeof(j->reason), "PE %d (pid %d) aborted the job with status %d%s%s",
+             e->pe, (int)c->pid, e->status, e->message[0] ? ": " : "", e->message);
     j->n_failed++;
     end_after_failure(j, j->n_running - c->running);
 }
@@ -153,7 +154,8 @@ void gpsh_job_on_signal(struct gpsh_job *j, int signal)
     j->n_interrupts += interrupt;
     bool final = signal == SIGTERM || signal == SIGHUP || (interrupt && j->n_interrupts == 2);
     if (final && !j->ending) {
-        snprintf(j->reason, sizeof(j->reason), "received signal %d (%s)", signal, strsignal(signal));
+        snprintf(j->reason, sizeof(j->reason), "received signal %d (%s)", signal,
+                 strsignal(signal));
         begin_ending(j, 128 + signal, j->n_running);
         ask_all_to_end(j, interrupt ? SIGTERM : signal);
     } else {
@@ -163,11 +165,12 @@ void gpsh_job_on_signal(struct gpsh_job *j, int signal)
         kill(getpid(), SIGSTOP); // with the PEs; SIGCONT wakes both
 }
 
-// On SIGUSR1 the library says in each wait what it waits for (waiter.c). Programs that are not in it die of the signal, which
-// is about to happen anyway.
+// On SIGUSR1 the library says in each wait what it waits for (waiter.c). Programs that are not in
+// it die of the signal, which is about to happen anyway.
 static void on_timeout(struct gpsh_job *j)
 {
-    snprintf(j->reason, sizeof(j->reason), "the job ran longer than %g s (--timeout)", j->options->timeout_s);
+    snprintf(j->reason, sizeof(j->reason), "the job ran longer than %g s (--timeout)",
+             j->options->timeout_s);
     begin_ending(j, GPSH_RUN_EXIT_TIMEOUT, j->n_running);
     j->terminate_at_s = clock_s() + last_words_s;
     for (int pe = 0; pe < j->n_pes; pe++) {
@@ -181,7 +184,8 @@ static void on_left_alone(struct gpsh_job *j)
     char n[32];
     j->warn_at_s = INFINITY;
     if (j->pes[j->left].connected && !j->ending && !j->options->quiet)
-        gpsh_cli_say("run", "PE %d (pid %d) ended without finalize, for which the other %s may be waiting",
+        gpsh_cli_say("run",
+                     "PE %d (pid %d) ended without finalize, for which the other %s may be waiting",
                      j->left, (int)j->pes[j->left].pid, count(n, sizeof(n), j->n_running));
 }
 
@@ -236,7 +240,8 @@ void gpsh_job_report(const struct gpsh_job *j)
         gpsh_cli_say("run", "%s; %d more of the %d PEs failed after it", j->reason, j->n_failed - 1,
                      j->n_pes);
     else if (!j->ending && j->n_pes > 1)
-        gpsh_cli_say("run", "%s; the other %s ran to the end", j->reason, count(n, sizeof(n), j->n_pes - 1));
+        gpsh_cli_say("run", "%s; the other %s ran to the end", j->reason,
+                     count(n, sizeof(n), j->n_pes - 1));
     else
         gpsh_cli_say("run", "%s", j->reason);
 }

@@ -15,7 +15,8 @@ void gpsh_info_list_begin(struct gpsh_info_list *l)
     l->status = l->items ? PMIX_SUCCESS : PMIX_ERR_NOMEM;
 }
 
-void gpsh_info_list_add(struct gpsh_info_list *l, const char *key, const void *value, pmix_data_type_t type)
+void gpsh_info_list_add(struct gpsh_info_list *l, const char *key, const void *value,
+                        pmix_data_type_t type)
 {
     if (l->status == PMIX_SUCCESS)
         l->status = PMIx_Info_list_add(l->items, key, value, type);
@@ -147,7 +148,8 @@ static void add_pe(struct gpsh_info_list *l, int pe, const struct gpsh_job_layou
 }
 
 // With one node its numbers are those of the job; clients of pretended nodes ask for them by node.
-static void add_only_node(struct gpsh_info_list *l, const struct maps *m, const struct gpsh_job_layout *job)
+static void add_only_node(struct gpsh_info_list *l, const struct maps *m,
+                          const struct gpsh_job_layout *job)
 {
     add_u32(l, PMIX_LOCAL_SIZE, job->n_pes);
     add_u32(l, PMIX_NODE_SIZE, job->n_pes);

@@ -6,15 +6,18 @@
 #include <pmix.h>
 #include <stddef.h>
 
-// A growing list of attributes that remembers its first failure, so that only the end needs a check.
+// A growing list of attributes that remembers its first failure, so that only the end needs a
+// check.
 struct gpsh_info_list {
     void *items;
     pmix_status_t status;
 };
 
 void gpsh_info_list_begin(struct gpsh_info_list *l);
-void gpsh_info_list_add(struct gpsh_info_list *l, const char *key, const void *value, pmix_data_type_t type);
-// Turns the list into an array, to be released with PMIX_DATA_ARRAY_DESTRUCT. The list is gone in any case.
+void gpsh_info_list_add(struct gpsh_info_list *l, const char *key, const void *value,
+                        pmix_data_type_t type);
+// Turns the list into an array, to be released with PMIX_DATA_ARRAY_DESTRUCT. The list is gone in
+// any case.
 pmix_status_t gpsh_info_list_end(struct gpsh_info_list *l, pmix_data_array_t *infos);
 
 struct gpsh_job_layout {

@@ -23,8 +23,8 @@ static struct {
     char hostname[256];
 } server = {.event_pipe = -1};
 
-// Waits for the answer to a call. `called` is what the call itself returned: no answer comes unless that is
-// PMIX_SUCCESS.
+// Waits for the answer to a call. `called` is what the call itself returned: no answer comes unless
+// that is PMIX_SUCCESS.
 static pmix_status_t answer(struct gpsh_pmix_reply *r, pmix_status_t called)
 {
     pmix_status_t rc = called == PMIX_OPERATION_SUCCEEDED ? PMIX_SUCCESS : called;
@@ -44,8 +44,8 @@ static void post_event(enum gpsh_server_event_kind kind, const pmix_proc_t *proc
         continue;
 }
 
-static pmix_status_t on_connected(const pmix_proc_t *proc, void *object, pmix_info_t info[], size_t n_info,
-                                  pmix_op_cbfunc_t reply, void *reply_arg)
+static pmix_status_t on_connected(const pmix_proc_t *proc, void *object, pmix_info_t info[],
+                                  size_t n_info, pmix_op_cbfunc_t reply, void *reply_arg)
 {
     post_event(GPSH_SERVER_CONNECTED, proc, 0, NULL);
     return PMIX_OPERATION_SUCCEEDED;
@@ -58,8 +58,9 @@ static pmix_status_t on_finalized(const pmix_proc_t *proc, void *object, pmix_op
     return PMIX_OPERATION_SUCCEEDED;
 }
 
-static pmix_status_t on_abort(const pmix_proc_t *proc, void *object, int status, const char message[],
-                              pmix_proc_t procs[], size_t n_procs, pmix_op_cbfunc_t reply, void *reply_arg)
+static pmix_status_t on_abort(const pmix_proc_t *proc, void *object, int status,
+                              const char message[], pmix_proc_t procs[], size_t n_procs,
+                              pmix_op_cbfunc_t reply, void *reply_arg)
 {
     post_event(GPSH_SERVER_ABORT, proc, status, message);
     return PMIX_OPERATION_SUCCEEDED;
@@ -135,8 +136,8 @@ static pmix_status_t register_pe(int pe)
     struct gpsh_pmix_reply *r = gpsh_pmix_reply_create();
     if (!r)
         return PMIX_ERR_NOMEM;
-    return answer(r,
-                  PMIx_server_register_client(&proc, geteuid(), getegid(), NULL, gpsh_pmix_reply_status, r));
+    return answer(r, PMIx_server_register_client(&proc, geteuid(), getegid(), NULL,
+                                                 gpsh_pmix_reply_status, r));
 }
 
 int gpsh_job_server_start(struct gpsh_job_server *s, const char *dir, int n_pes, int n_nodes)
@@ -150,8 +151,8 @@ int gpsh_job_server_start(struct gpsh_job_server *s, const char *dir, int n_pes,
     *s = (struct gpsh_job_server){.event_fd = ends[0], .n_pes = n_pes, .n_nodes = n_nodes};
     server.event_pipe = ends[1];
     gethostname(server.hostname, sizeof(server.hostname) - 1);
-    // The directory's random suffix makes the name unique among jobs of this host, also after reuse of
-    // process ids.
+    // The directory's random suffix makes the name unique among jobs of this host, also after reuse
+    // of process ids.
     char nspace[sizeof(server.nspace)];
     snprintf(nspace, sizeof(nspace), "gpushmem-%d-%.40s", (int)getpid(), strrchr(dir, '-') + 1);
     PMIX_LOAD_NSPACE(server.nspace, nspace);
@@ -228,7 +229,8 @@ char **gpsh_job_server_environment(const struct gpsh_job_server *s, int pe, char
     PMIX_LOAD_PROCID(&proc, server.nspace, (pmix_rank_t)pe);
     pmix_status_t rc = PMIx_server_setup_fork(&proc, &environment);
     if (rc != PMIX_SUCCESS) {
-        gpsh_cli_say("run", "cannot set up the environment of PE %d: %s", pe, PMIx_Error_string(rc));
+        gpsh_cli_say("run", "cannot set up the environment of PE %d: %s", pe,
+                     PMIx_Error_string(rc));
         goto err_free_environment;
     }
     // A client believes to be on the node that this variable names.
@@ -275,8 +277,8 @@ void gpsh_job_server_announce_death(const struct gpsh_job_server *s, int pe)
         return;
     PMIX_LOAD_PROCID(&a->proc, server.nspace, (pmix_rank_t)pe);
     PMIX_INFO_LOAD(&a->info[0], PMIX_EVENT_AFFECTED_PROC, &a->proc, PMIX_PROC);
-    pmix_status_t rc = PMIx_Notify_event(PMIX_ERR_PROC_ABORTED, &a->proc, PMIX_RANGE_LOCAL, a->info, 1,
-                                         announcement_done, a);
+    pmix_status_t rc = PMIx_Notify_event(PMIX_ERR_PROC_ABORTED, &a->proc, PMIX_RANGE_LOCAL, a->info,
+                                         1, announcement_done, a);
     if (rc != PMIX_SUCCESS)
         announcement_done(rc, a);
 }

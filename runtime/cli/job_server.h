@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The PMIx server inside `gpushmem run`. One per process, as the PMIx library has it. Its callbacks run in a
-// thread of that library and only write to a pipe; everything is decided in the launcher's main loop.
+// The PMIx server inside `gpushmem run`. One per process, as the PMIx library has it. Its callbacks
+// run in a thread of that library and only write to a pipe; everything is decided in the launcher's
+// main loop.
 #ifndef GPSH_JOB_SERVER_H
 #define GPSH_JOB_SERVER_H
 
@@ -20,8 +21,8 @@ struct gpsh_job_server {
     int n_nodes;
 };
 
-// Starts the server with its files in `dir`. 0, or -1 after a message. All signals the launcher waits for
-// must be blocked by now, because the library starts threads.
+// Starts the server with its files in `dir`. 0, or -1 after a message. All signals the launcher
+// waits for must be blocked by now, because the library starts threads.
 int gpsh_job_server_start(struct gpsh_job_server *s, const char *dir, int n_pes, int n_nodes);
 
 // `base` plus what the client library of this PE needs. NULL after a message. Freed with

@@ -48,9 +48,9 @@ static _Noreturn void keep(int from_launcher, const char *dir)
     _exit(0);
 }
 
-// The keeper is no child of the launcher, so that whoever kills the launcher with all its descendants (as
-// CTest does after a time limit) does not reach it, nor do signals to the launcher's process group and
-// terminal. It holds no pipe that others read.
+// The keeper is no child of the launcher, so that whoever kills the launcher with all its
+// descendants (as CTest does after a time limit) does not reach it, nor do signals to the
+// launcher's process group and terminal. It holds no pipe that others read.
 static _Noreturn void become_keeper(int from_launcher, int done, const char *dir)
 {
     setsid();
@@ -61,8 +61,8 @@ static _Noreturn void become_keeper(int from_launcher, int done, const char *dir
     sigset_t all;
     sigfillset(&all);
     sigprocmask(SIG_BLOCK, &all, NULL);
-    // Both pipes to numbers above those that come next, then down again: whatever they were, neither is
-    // overwritten.
+    // Both pipes to numbers above those that come next, then down again: whatever they were,
+    // neither is overwritten.
     int high_in = fcntl(from_launcher, F_DUPFD, 16);
     int high_done = fcntl(done, F_DUPFD, 16);
     int null = open("/dev/null", O_RDWR);

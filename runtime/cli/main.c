@@ -11,7 +11,8 @@
 
 static int cmd_version(int argc, char **argv)
 {
-    printf("gpushmem %d.%d.%d\n", GPUSHMEM_VERSION_MAJOR, GPUSHMEM_VERSION_MINOR, GPUSHMEM_VERSION_PATCH);
+    printf("gpushmem %d.%d.%d\n", GPUSHMEM_VERSION_MAJOR, GPUSHMEM_VERSION_MINOR,
+           GPUSHMEM_VERSION_PATCH);
     return 0;
 }
 

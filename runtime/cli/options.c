@@ -22,41 +22,48 @@ bool gpsh_options_complain(const struct gpsh_command_line *line, const char *for
     return false;
 }
 
-bool gpsh_options_bytes(const struct gpsh_command_line *line, const char *name, const char *text, uint64_t *bytes)
+bool gpsh_options_bytes(const struct gpsh_command_line *line, const char *name, const char *text,
+                        uint64_t *bytes)
 {
     static const char units[] = "KMG";
     char *end;
     unsigned long long n = strtoull(text, &end, 10);
     const char *unit = *end ? strchr(units, toupper((unsigned char)*end)) : NULL;
     unsigned shift = unit ? 10 * (unsigned)(unit - units + 1) : 0;
-    if (!isdigit((unsigned char)text[0]) || *(unit ? end + 1 : end) || n < 1 || n > (UINT64_C(1) << 32) >> shift)
-        return gpsh_options_complain(line, "%s '%s' is not a size from 1 to 4G, like 8, 4K or 1M", name, text);
+    if (!isdigit((unsigned char)text[0]) || *(unit ? end + 1 : end) || n < 1 ||
+        n > (UINT64_C(1) << 32) >> shift)
+        return gpsh_options_complain(line, "%s '%s' is not a size from 1 to 4G, like 8, 4K or 1M",
+                                     name, text);
     *bytes = (uint64_t)n << shift;
     return true;
 }
 
-static bool take_number(const struct gpsh_command_line *line, const struct gpsh_option *o, const char *name, const char *text)
+static bool take_number(const struct gpsh_command_line *line, const struct gpsh_option *o,
+                        const char *name, const char *text)
 {
     char *end;
     long n = strtol(text, &end, 10);
     if (end == text || *end || n < (long)o->low || n > (long)o->high)
-        return gpsh_options_complain(line, "%s '%s' is not a number from %.0f to %.0f", name, text, o->low, o->high);
+        return gpsh_options_complain(line, "%s '%s' is not a number from %.0f to %.0f", name, text,
+                                     o->low, o->high);
     *o->number = (int)n;
     return true;
 }
 
-static bool take_seconds(const struct gpsh_command_line *line, const struct gpsh_option *o, const char *name, const char *text)
+static bool take_seconds(const struct gpsh_command_line *line, const struct gpsh_option *o,
+                         const char *name, const char *text)
 {
     char *end;
     double s = strtod(text, &end);
     if (end == text || *end || !(s >= o->low && s <= o->high)) // not a number is neither
-        return gpsh_options_complain(line, "%s '%s' is not a number of seconds from %.10g to %.10g", name, text, o->low,
-                                     o->high);
+        return gpsh_options_complain(line, "%s '%s' is not a number of seconds from %.10g to %.10g",
+                                     name, text, o->low, o->high);
     *o->seconds = s;
     return true;
 }
 
-static bool take_word(const struct gpsh_command_line *line, const struct gpsh_option *o, const char *name, const char *text)
+static bool take_word(const struct gpsh_command_line *line, const struct gpsh_option *o,
+                      const char *name, const char *text)
 {
     size_t length = strlen(text);
     unsigned place = 0;
@@ -72,7 +79,8 @@ static bool take_word(const struct gpsh_command_line *line, const struct gpsh_op
     }
 }
 
-static bool take(const struct gpsh_command_line *line, const struct gpsh_option *o, const char *name, char *text)
+static bool take(const struct gpsh_command_line *line, const struct gpsh_option *o,
+                 const char *name, char *text)
 {
     if (o->flag)
         return *o->flag = true;
@@ -96,8 +104,8 @@ static void print_option(const struct gpsh_option *o)
     if (o->letter)
         snprintf(left, sizeof left, "  -%c%s", o->letter, o->name ? ", " : "");
     size_t used = strlen(left);
-    snprintf(left + used, sizeof left - used, "%s%s%s%s", o->name ? "--" : "", o->name ? o->name : "", o->value ? " " : "",
-             o->value ? o->value : "");
+    snprintf(left + used, sizeof left - used, "%s%s%s%s", o->name ? "--" : "",
+             o->name ? o->name : "", o->value ? " " : "", o->value ? o->value : "");
     if (strlen(left) + 2 > HELP_COLUMN) {
         puts(left);
         left[0] = '\0';
@@ -129,21 +137,24 @@ static void describe(const struct gpsh_command_line *line, char *letters, struct
         if (o[i].letter)
             letters += sprintf(letters, "%c%s", o[i].letter, o[i].value ? ":" : "");
         if (o[i].name)
-            *names++ = (struct option){o[i].name, o[i].value ? required_argument : no_argument, NULL, LONG + i};
+            *names++ = (struct option){o[i].name, o[i].value ? required_argument : no_argument,
+                                       NULL, LONG + i};
     }
     *names = (struct option){"help", no_argument, NULL, 'h'};
 }
 
 static bool complain_of_option(const struct gpsh_command_line *line, int result, const char *word)
 {
-    const char *wrong = result == ':' ? "option '%s' needs a value; see %s --help"
+    const char *wrong = result == ':'    ? "option '%s' needs a value; see %s --help"
                         : optopt >= LONG ? "option '%s' takes no value; see %s --help"
                                          : "unknown option '%s'; see %s --help";
     char letter[] = {'-', (char)optopt, '\0'}; // word may hold several
-    return gpsh_options_complain(line, wrong, optopt > 0 && optopt < LONG ? letter : word, line->program);
+    return gpsh_options_complain(line, wrong, optopt > 0 && optopt < LONG ? letter : word,
+                                 line->program);
 }
 
-int gpsh_options_parse(const struct gpsh_command_line *line, int argc, char **argv, int *exit_status)
+int gpsh_options_parse(const struct gpsh_command_line *line, int argc, char **argv,
+                       int *exit_status)
 {
     char letters[2 * GPSH_OPTIONS_MAX + 4];
     struct option names[GPSH_OPTIONS_MAX + 2] = {0};
@@ -165,7 +176,8 @@ int gpsh_options_parse(const struct gpsh_command_line *line, int argc, char **ar
         while (result != LONG + (int)(o - line->options) && result != o->letter)
             o++;
         char name[64];
-        snprintf(name, sizeof name, result >= LONG ? "--%s" : "-%.1s", result >= LONG ? o->name : &o->letter);
+        snprintf(name, sizeof name, result >= LONG ? "--%s" : "-%.1s",
+                 result >= LONG ? o->name : &o->letter);
         if (!take(line, o, name, optarg))
             return -1;
     }

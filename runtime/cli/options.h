@@ -12,7 +12,8 @@ extern "C" {
 
 struct gpsh_command_line;
 
-// One option. Exactly one of the pointers is set: it says where the value goes, and by its type what is allowed.
+// One option. Exactly one of the pointers is set: it says where the value goes, and by its type
+// what is allowed.
 struct gpsh_option {
     char letter;       // after one dash; 0: none
     const char *name;  // after two dashes; NULL: none
@@ -32,24 +33,27 @@ struct gpsh_option {
 enum { GPSH_OPTIONS_MAX = 16, GPSH_OPTIONS_EXIT_USAGE = 2 };
 
 struct gpsh_command_line {
-    const char *program;               // starts every sentence
-    const char *usage;                 // follows the program's name in --help
-    void (*print_more)(void);          // ends --help; may be NULL
-    const struct gpsh_option *options; // GPSH_OPTIONS_MAX at most, and a row of zeros; --help is added
-    bool program_follows;              // the first word that is no option ends them
-    void *context;                     // for `take`
+    const char *program;      // starts every sentence
+    const char *usage;        // follows the program's name in --help
+    void (*print_more)(void); // ends --help; may be NULL
+    // GPSH_OPTIONS_MAX at most, and a row of zeros; --help is added
+    const struct gpsh_option *options;
+    bool program_follows; // the first word that is no option ends them
+    void *context;        // for `take`
 };
 
-// The index of the first operand (argv is permuted so that they come last). Negative: leave with *exit_status; help was
-// printed, or the command line is wrong and was explained.
-int gpsh_options_parse(const struct gpsh_command_line *line, int argc, char **argv, int *exit_status);
+// The index of the first operand (argv is permuted so that they come last). Negative: leave with
+// *exit_status; help was printed, or the command line is wrong and was explained.
+int gpsh_options_parse(const struct gpsh_command_line *line, int argc, char **argv,
+                       int *exit_status);
 
 // "program: sentence" on stderr; false.
 bool gpsh_options_complain(const struct gpsh_command_line *line, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 // Reads a size like 8, 4K or 1M, or complains about the option `name`.
-bool gpsh_options_bytes(const struct gpsh_command_line *line, const char *name, const char *text, uint64_t *bytes);
+bool gpsh_options_bytes(const struct gpsh_command_line *line, const char *name, const char *text,
+                        uint64_t *bytes);
 
 #ifdef __cplusplus
 }

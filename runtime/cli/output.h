@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The output of the PEs with --tag-output: read through pipes, written as whole lines with the PE in front.
+// The output of the PEs with --tag-output: read through pipes, written as whole lines with the PE
+// in front.
 #ifndef GPSH_OUTPUT_H
 #define GPSH_OUTPUT_H
 
@@ -26,8 +27,8 @@ struct gpsh_stream {
 
 // Makes a pipe. Returns the end for the PE, or -1 with errno.
 int gpsh_stream_open(struct gpsh_stream *s, int pe, struct gpsh_sink *sink);
-// Whether there is room for more: a stream is not read while its sink is full, so that the PE waits as on a
-// pipe.
+// Whether there is room for more: a stream is not read while its sink is full, so that the PE waits
+// as on a pipe.
 bool gpsh_stream_wanted(const struct gpsh_stream *s);
 // Takes what is there. At the end of file an unfinished line is finished.
 void gpsh_stream_read(struct gpsh_stream *s);

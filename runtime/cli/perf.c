@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// `gpushmem perf`: becomes the benchmark program (tests/perf), which lies beside this one in a build tree and in libexec
-// after an installation.
+// `gpushmem perf`: becomes the benchmark program (tests/perf), which lies beside this one in a
+// build tree and in libexec after an installation.
 #define _GNU_SOURCE // readlink, strcasecmp
 #include <errno.h>
 #include <limits.h>
@@ -39,8 +39,11 @@ static bool find_benchmark(char *path, size_t bytes)
         if (n < (int)bytes && access(path, X_OK) == 0)
             return true;
     }
-    gpsh_cli_say("perf", "there is no gpushmem-perf%s beside %s or in ../libexec/gpushmem; configure with -DGPUSHMEM_TESTS=ON%s",
-                 suffix, self, *suffix ? " -DGPUSHMEM_CUDA=ON, or set GPUSHMEM_HEAP_KIND=host" : "");
+    gpsh_cli_say("perf",
+                 "there is no gpushmem-perf%s beside %s or in ../libexec/gpushmem; configure with "
+                 "-DGPUSHMEM_TESTS=ON%s",
+                 suffix, self,
+                 *suffix ? " -DGPUSHMEM_CUDA=ON, or set GPUSHMEM_HEAP_KIND=host" : "");
     return false;
 }
 

@@ -39,8 +39,8 @@ struct launcher {
 static const int forwarded_signals[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT, SIGUSR1,
                                         SIGUSR2, SIGCONT, SIGTSTP, SIGWINCH};
 
-// Before any thread exists, so that all of them inherit the mask. A signal that is ignored (nohup, a shell's
-// background job) stays ignored, here and in the PEs.
+// Before any thread exists, so that all of them inherit the mask. A signal that is ignored (nohup,
+// a shell's background job) stays ignored, here and in the PEs.
 static int take_signals(struct launcher *l)
 {
     sigset_t taken;
@@ -109,9 +109,10 @@ static int make_session_dir(char *dir, size_t bytes)
 {
     if (gpsh_scratch_dir("gpushmem-run", 48, dir, bytes) == 0)
         return 0;
-    gpsh_cli_say("run",
-                 "cannot make the session directory %s: %s; set TMPDIR to a directory that can be written",
-                 dir, strerror(errno));
+    gpsh_cli_say(
+        "run",
+        "cannot make the session directory %s: %s; set TMPDIR to a directory that can be written",
+        dir, strerror(errno));
     return -1;
 }
 
@@ -195,7 +196,8 @@ static void read_signals(struct launcher *l)
     }
     if (!children)
         return;
-    // An adopted orphan is buried at once, a PE only at the end. Several ends may have come as one signal.
+    // An adopted orphan is buried at once, a PE only at the end. Several ends may have come as one
+    // signal.
     gpsh_children_bury(l->job.pes, l->job.n_pes);
     // What a PE told the server before it ended is known by now, and comes first.
     read_server_events(l);
@@ -217,7 +219,8 @@ static nfds_t plan_polls(struct launcher *l)
     int n_streams = l->streams ? 2 * l->job.n_pes : 0;
     for (int i = 0; i < n_streams; i++) {
         bool wanted = gpsh_stream_wanted(&l->streams[i]);
-        p[POLL_STREAMS + i] = (struct pollfd){.fd = wanted ? l->streams[i].fd : -1, .events = POLLIN};
+        p[POLL_STREAMS + i] =
+            (struct pollfd){.fd = wanted ? l->streams[i].fd : -1, .events = POLLIN};
     }
     return (nfds_t)(POLL_STREAMS + n_streams);
 }
@@ -351,8 +354,8 @@ int gpsh_cmd_run(int argc, char **argv)
         status = launch(l);
     release(l);
     free(l);
-    // The PMIx server is left as it is: finalizing it can hang in libpmix 4.2.2 when a client misbehaved, and
-    // all it has outside this process is in the directory that the keeper removed.
+    // The PMIx server is left as it is: finalizing it can hang in libpmix 4.2.2 when a client
+    // misbehaved, and all it has outside this process is in the directory that the keeper removed.
     fflush(stdout);
     _exit(status);
 }

@@ -12,7 +12,8 @@ struct gpsh_table {
 };
 
 // The next cell: the rows are filled from left to right. Start with {.columns = ...}.
-void gpsh_table_add(struct gpsh_table *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void gpsh_table_add(struct gpsh_table *table, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 // Several at once: "one|two|three".
 void gpsh_table_add_words(struct gpsh_table *table, const char *words);
 // Prints it to the standard output, without spaces at line ends, and forgets the cells.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The type-generic names of C and the overloads of C++ (generic.cpp includes this file), with and without a
-// context, over every distinct type, on one PE. A function of the wrong type would move too few bytes or too
-// many.
+// The type-generic names of C and the overloads of C++ (generic.cpp includes this file), with and
+// without a context, over every distinct type, on one PE. A function of the wrong type would move
+// too few bytes or too many.
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,12 +9,13 @@
 
 #include "gpushmem/gpushmem.h"
 
-#define CHECK(condition)                                                                                     \
-    do {                                                                                                     \
-        if (!(condition)) {                                                                                  \
-            printf("%s:%d: not true: %s (%s)\n", __FILE__, __LINE__, #condition, gpushmem_last_error());     \
-            exit(1);                                                                                         \
-        }                                                                                                    \
+#define CHECK(condition)                                                                           \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            printf("%s:%d: not true: %s (%s)\n", __FILE__, __LINE__, #condition,                   \
+                   gpushmem_last_error());                                                         \
+            exit(1);                                                                               \
+        }                                                                                          \
     } while (0)
 #define OK(call)         CHECK((call) == 0)
 #define SAME(a, b, size) CHECK(memcmp(a, b, size) == 0)
@@ -30,145 +31,149 @@ static void fill(void *bytes, size_t n, int seed)
         ((unsigned char *)bytes)[i] = (unsigned char)(seed * 31 + (int)i * 7 + 1);
 }
 
-// The distinct types. Spelled out: the generic names are made from types.h's own lists, which cannot expand
-// within themselves.
-#define BITWISE_TYPES(X)                                                                                     \
-    X(int32, int32_t)                                                                                        \
+// The distinct types. Spelled out: the generic names are made from types.h's own lists, which
+// cannot expand within themselves.
+#define BITWISE_TYPES(X)                                                                           \
+    X(int32, int32_t)                                                                              \
     X(int64, int64_t) X(uint, unsigned) X(ulong, unsigned long) X(ulonglong, unsigned long long)
-#define AMO_TYPES(X)                                                                                         \
-    X(int, int)                                                                                              \
-    X(long, long) X(longlong, long long) X(uint, unsigned) X(ulong, unsigned long)                           \
-        X(ulonglong, unsigned long long)
+#define AMO_TYPES(X)                                                                               \
+    X(int, int)                                                                                    \
+    X(long, long)                                                                                  \
+    X(longlong, long long)                                                                         \
+    X(uint, unsigned) X(ulong, unsigned long) X(ulonglong, unsigned long long)
 #define EXTENDED_TYPES(X) X(float, float) X(double, double) AMO_TYPES(X)
 #define SYNC_TYPES(X)     X(short, short) X(ushort, unsigned short) AMO_TYPES(X)
-#define RMA_TYPES(X)                                                                                         \
-    X(bfloat16, gpushmem_bfloat16)                                                                           \
-    X(half, gpushmem_half) X(char, char) X(schar, signed char) X(uchar, unsigned char) X(short, short)       \
-        X(ushort, unsigned short) EXTENDED_TYPES(X)
+#define RMA_TYPES(X)                                                                               \
+    X(bfloat16, gpushmem_bfloat16)                                                                 \
+    X(half, gpushmem_half)                                                                         \
+    X(char, char)                                                                                  \
+    X(schar, signed char)                                                                          \
+    X(uchar, unsigned char) X(short, short) X(ushort, unsigned short) EXTENDED_TYPES(X)
 
 // Each CALL(F, ...) is gpushmem_F(...) or gpushmem_F(ctx, ...).
 #define PLAIN(F, ...) gpushmem_##F(__VA_ARGS__)
 #define CTX(F, ...)   gpushmem_##F(ctx, __VA_ARGS__)
 
-#define DEFINE_RMA(NAME, TYPE, CALL, SEED)                                                                   \
-    static void rma_##NAME##_##CALL(void)                                                                    \
-    {                                                                                                        \
-        TYPE *there = (TYPE *)(void *)area, here[N], back[N], one;                                           \
-        const TYPE *source = there;                                                                          \
-        int seed = SEED;                                                                                     \
-        fill(here, sizeof here, seed++);                                                                     \
-        OK(CALL(put, there, here, N, 0));                                                                    \
-        OK(CALL(get, back, source, N, 0));                                                                   \
-        SAME(back, here, sizeof here);                                                                       \
-        fill(here, sizeof here, seed++);                                                                     \
-        OK(CALL(put_nbi, there, here, N, 0));                                                                \
-        OK(CALL(get_nbi, back, source, N, 0));                                                               \
-        SAME(back, here, sizeof here);                                                                       \
-        fill(&one, sizeof one, seed++);                                                                      \
-        OK(CALL(p, there + 1, one, 0));                                                                      \
-        back[2] = CALL(g, source + 1, 0);                                                                    \
-        here[1] = one;                                                                                       \
-        SAME(&back[2], &one, sizeof one);                                                                    \
-        SAME(there, here, sizeof here);                                                                      \
-        OK(CALL(iput, there, here + 1, 2, 1, 2, 0));                                                         \
-        SAME(there + 2, here + 2, sizeof one);                                                               \
-        OK(CALL(iget, back, source, 1, 2, 2, 0));                                                            \
-        SAME(back, here + 1, 2 * sizeof one);                                                                \
-        fill(here, sizeof here, seed++);                                                                     \
-        OK(CALL(put_signal, there, here, N, sig, 3, GPUSHMEM_SIGNAL_SET, 0));                                \
-        SAME(there, here, sizeof here);                                                                      \
-        OK(CALL(put_signal_nbi, there, here, N, sig, 4, GPUSHMEM_SIGNAL_ADD, 0));                            \
-        CHECK(gpushmem_signal_fetch(sig) == 7);                                                              \
+#define DEFINE_RMA(NAME, TYPE, CALL, SEED)                                                         \
+    static void rma_##NAME##_##CALL(void)                                                          \
+    {                                                                                              \
+        TYPE *there = (TYPE *)(void *)area, here[N], back[N], one;                                 \
+        const TYPE *source = there;                                                                \
+        int seed = SEED;                                                                           \
+        fill(here, sizeof here, seed++);                                                           \
+        OK(CALL(put, there, here, N, 0));                                                          \
+        OK(CALL(get, back, source, N, 0));                                                         \
+        SAME(back, here, sizeof here);                                                             \
+        fill(here, sizeof here, seed++);                                                           \
+        OK(CALL(put_nbi, there, here, N, 0));                                                      \
+        OK(CALL(get_nbi, back, source, N, 0));                                                     \
+        SAME(back, here, sizeof here);                                                             \
+        fill(&one, sizeof one, seed++);                                                            \
+        OK(CALL(p, there + 1, one, 0));                                                            \
+        back[2] = CALL(g, source + 1, 0);                                                          \
+        here[1] = one;                                                                             \
+        SAME(&back[2], &one, sizeof one);                                                          \
+        SAME(there, here, sizeof here);                                                            \
+        OK(CALL(iput, there, here + 1, 2, 1, 2, 0));                                               \
+        SAME(there + 2, here + 2, sizeof one);                                                     \
+        OK(CALL(iget, back, source, 1, 2, 2, 0));                                                  \
+        SAME(back, here + 1, 2 * sizeof one);                                                      \
+        fill(here, sizeof here, seed++);                                                           \
+        OK(CALL(put_signal, there, here, N, sig, 3, GPUSHMEM_SIGNAL_SET, 0));                      \
+        SAME(there, here, sizeof here);                                                            \
+        OK(CALL(put_signal_nbi, there, here, N, sig, 4, GPUSHMEM_SIGNAL_ADD, 0));                  \
+        CHECK(gpushmem_signal_fetch(sig) == 7);                                                    \
     }
-#define RMA(NAME, TYPE)                                                                                      \
-    DEFINE_RMA(NAME, TYPE, PLAIN, sizeof(TYPE))                                                              \
+#define RMA(NAME, TYPE)                                                                            \
+    DEFINE_RMA(NAME, TYPE, PLAIN, sizeof(TYPE))                                                    \
     DEFINE_RMA(NAME, TYPE, CTX, sizeof(TYPE) + 100)
 RMA_TYPES(RMA)
 
-#define DEFINE_EXTENDED(NAME, TYPE, CALL)                                                                    \
-    static void extended_##NAME##_##CALL(void)                                                               \
-    {                                                                                                        \
-        TYPE *word = (TYPE *)(void *)area, got = 0;                                                          \
-        const TYPE *source = word;                                                                           \
-        OK(CALL(atomic_set, word, (TYPE)1000000, 0));                                                        \
-        CHECK(CALL(atomic_fetch, source, 0) == (TYPE)1000000);                                               \
-        CHECK(CALL(atomic_swap, word, (TYPE)7, 0) == (TYPE)1000000);                                         \
-        OK(CALL(atomic_swap_nbi, &got, word, (TYPE)8, 0));                                                   \
-        CHECK(got == (TYPE)7);                                                                               \
-        OK(CALL(atomic_fetch_nbi, &got, source, 0));                                                         \
-        CHECK(got == (TYPE)8);                                                                               \
+#define DEFINE_EXTENDED(NAME, TYPE, CALL)                                                          \
+    static void extended_##NAME##_##CALL(void)                                                     \
+    {                                                                                              \
+        TYPE *word = (TYPE *)(void *)area, got = 0;                                                \
+        const TYPE *source = word;                                                                 \
+        OK(CALL(atomic_set, word, (TYPE)1000000, 0));                                              \
+        CHECK(CALL(atomic_fetch, source, 0) == (TYPE)1000000);                                     \
+        CHECK(CALL(atomic_swap, word, (TYPE)7, 0) == (TYPE)1000000);                               \
+        OK(CALL(atomic_swap_nbi, &got, word, (TYPE)8, 0));                                         \
+        CHECK(got == (TYPE)7);                                                                     \
+        OK(CALL(atomic_fetch_nbi, &got, source, 0));                                               \
+        CHECK(got == (TYPE)8);                                                                     \
     }
-#define EXTENDED(NAME, TYPE)                                                                                 \
-    DEFINE_EXTENDED(NAME, TYPE, PLAIN)                                                                       \
+#define EXTENDED(NAME, TYPE)                                                                       \
+    DEFINE_EXTENDED(NAME, TYPE, PLAIN)                                                             \
     DEFINE_EXTENDED(NAME, TYPE, CTX)
 EXTENDED_TYPES(EXTENDED)
 
 // The largest value wraps at the type's own width, nowhere else.
-#define DEFINE_AMO(NAME, TYPE, CALL)                                                                         \
-    static void amo_##NAME##_##CALL(void)                                                                    \
-    {                                                                                                        \
-        TYPE *word = (TYPE *)(void *)area, got = 0, all = (TYPE) ~(TYPE)0;                                   \
-        memset(area, 0, 64);                                                                                 \
-        *word = all;                                                                                         \
-        CHECK(CALL(atomic_fetch_inc, word, 0) == all);                                                       \
-        CHECK(CALL(atomic_fetch_add, word, (TYPE)5, 0) == 0);                                                \
-        OK(CALL(atomic_inc, word, 0));                                                                       \
-        OK(CALL(atomic_add, word, (TYPE)4, 0));                                                              \
-        CHECK(CALL(atomic_compare_swap, word, (TYPE)10, all, 0) == 10);                                      \
-        OK(CALL(atomic_fetch_inc_nbi, &got, word, 0));                                                       \
-        CHECK(got == all);                                                                                   \
-        OK(CALL(atomic_fetch_add_nbi, &got, word, (TYPE)3, 0));                                              \
-        CHECK(got == 0);                                                                                     \
-        OK(CALL(atomic_compare_swap_nbi, &got, word, (TYPE)3, (TYPE)4, 0));                                  \
-        CHECK(got == 3 && *word == 4 && word[1] == 0);                                                       \
+#define DEFINE_AMO(NAME, TYPE, CALL)                                                               \
+    static void amo_##NAME##_##CALL(void)                                                          \
+    {                                                                                              \
+        TYPE *word = (TYPE *)(void *)area, got = 0, all = (TYPE) ~(TYPE)0;                         \
+        memset(area, 0, 64);                                                                       \
+        *word = all;                                                                               \
+        CHECK(CALL(atomic_fetch_inc, word, 0) == all);                                             \
+        CHECK(CALL(atomic_fetch_add, word, (TYPE)5, 0) == 0);                                      \
+        OK(CALL(atomic_inc, word, 0));                                                             \
+        OK(CALL(atomic_add, word, (TYPE)4, 0));                                                    \
+        CHECK(CALL(atomic_compare_swap, word, (TYPE)10, all, 0) == 10);                            \
+        OK(CALL(atomic_fetch_inc_nbi, &got, word, 0));                                             \
+        CHECK(got == all);                                                                         \
+        OK(CALL(atomic_fetch_add_nbi, &got, word, (TYPE)3, 0));                                    \
+        CHECK(got == 0);                                                                           \
+        OK(CALL(atomic_compare_swap_nbi, &got, word, (TYPE)3, (TYPE)4, 0));                        \
+        CHECK(got == 3 && *word == 4 && word[1] == 0);                                             \
     }
-#define AMO(NAME, TYPE)                                                                                      \
-    DEFINE_AMO(NAME, TYPE, PLAIN)                                                                            \
+#define AMO(NAME, TYPE)                                                                            \
+    DEFINE_AMO(NAME, TYPE, PLAIN)                                                                  \
     DEFINE_AMO(NAME, TYPE, CTX)
 AMO_TYPES(AMO)
 
-#define DEFINE_BITWISE(NAME, TYPE, CALL)                                                                     \
-    static void bitwise_##NAME##_##CALL(void)                                                                \
-    {                                                                                                        \
-        TYPE *word = (TYPE *)(void *)area, got = 0, all = (TYPE) ~(TYPE)0;                                   \
-        *word = all;                                                                                         \
-        CHECK(CALL(atomic_fetch_and, word, (TYPE)0xf0, 0) == all);                                           \
-        CHECK(CALL(atomic_fetch_or, word, (TYPE)0x0f, 0) == 0xf0);                                           \
-        CHECK(CALL(atomic_fetch_xor, word, all, 0) == 0xff);                                                 \
-        OK(CALL(atomic_xor, word, all, 0));                                                                  \
-        OK(CALL(atomic_and, word, (TYPE)0x1f, 0));                                                           \
-        OK(CALL(atomic_or, word, (TYPE)0x100, 0));                                                           \
-        OK(CALL(atomic_fetch_and_nbi, &got, word, (TYPE)0x101, 0));                                          \
-        CHECK(got == 0x11f);                                                                                 \
-        OK(CALL(atomic_fetch_or_nbi, &got, word, (TYPE)2, 0));                                               \
-        CHECK(got == 0x101);                                                                                 \
-        OK(CALL(atomic_fetch_xor_nbi, &got, word, (TYPE)1, 0));                                              \
-        CHECK(got == 0x103 && *word == 0x102);                                                               \
+#define DEFINE_BITWISE(NAME, TYPE, CALL)                                                           \
+    static void bitwise_##NAME##_##CALL(void)                                                      \
+    {                                                                                              \
+        TYPE *word = (TYPE *)(void *)area, got = 0, all = (TYPE) ~(TYPE)0;                         \
+        *word = all;                                                                               \
+        CHECK(CALL(atomic_fetch_and, word, (TYPE)0xf0, 0) == all);                                 \
+        CHECK(CALL(atomic_fetch_or, word, (TYPE)0x0f, 0) == 0xf0);                                 \
+        CHECK(CALL(atomic_fetch_xor, word, all, 0) == 0xff);                                       \
+        OK(CALL(atomic_xor, word, all, 0));                                                        \
+        OK(CALL(atomic_and, word, (TYPE)0x1f, 0));                                                 \
+        OK(CALL(atomic_or, word, (TYPE)0x100, 0));                                                 \
+        OK(CALL(atomic_fetch_and_nbi, &got, word, (TYPE)0x101, 0));                                \
+        CHECK(got == 0x11f);                                                                       \
+        OK(CALL(atomic_fetch_or_nbi, &got, word, (TYPE)2, 0));                                     \
+        CHECK(got == 0x101);                                                                       \
+        OK(CALL(atomic_fetch_xor_nbi, &got, word, (TYPE)1, 0));                                    \
+        CHECK(got == 0x103 && *word == 0x102);                                                     \
     }
-#define BITWISE(NAME, TYPE)                                                                                  \
-    DEFINE_BITWISE(NAME, TYPE, PLAIN)                                                                        \
+#define BITWISE(NAME, TYPE)                                                                        \
+    DEFINE_BITWISE(NAME, TYPE, PLAIN)                                                              \
     DEFINE_BITWISE(NAME, TYPE, CTX)
 BITWISE_TYPES(BITWISE)
 
 // VERB is wait_until or test, YES what all and the scalar form return when true.
-#define DEFINE_VERB(NAME, TYPE, VERB, YES)                                                                   \
-    static void VERB##_##NAME(void)                                                                          \
-    {                                                                                                        \
-        TYPE *vars = (TYPE *)(void *)area, values[2] = {(TYPE)-2, 3};                                        \
-        size_t at[2] = {9, 9};                                                                               \
-        int skip[2] = {1, 0};                                                                                \
-        vars[0] = (TYPE)-2;                                                                                  \
-        vars[1] = 3;                                                                                         \
-        CHECK(gpushmem_##VERB(vars, GPUSHMEM_CMP_EQ, (TYPE)-2) == YES);                                      \
-        CHECK(gpushmem_##VERB##_all(vars, 2, NULL, GPUSHMEM_CMP_NE, (TYPE)5) == YES);                        \
-        CHECK(gpushmem_##VERB##_any(vars, 2, skip, GPUSHMEM_CMP_NE, (TYPE)5) == 1);                          \
-        CHECK(gpushmem_##VERB##_some(vars, 2, at, NULL, GPUSHMEM_CMP_EQ, (TYPE)3) == 1 && at[0] == 1);       \
-        CHECK(gpushmem_##VERB##_all_vector(vars, 2, NULL, GPUSHMEM_CMP_EQ, values) == YES);                  \
-        CHECK(gpushmem_##VERB##_any_vector(vars, 2, skip, GPUSHMEM_CMP_EQ, values) == 1);                    \
-        CHECK(gpushmem_##VERB##_some_vector(vars, 2, at, skip, GPUSHMEM_CMP_EQ, values) == 1);               \
+#define DEFINE_VERB(NAME, TYPE, VERB, YES)                                                         \
+    static void VERB##_##NAME(void)                                                                \
+    {                                                                                              \
+        TYPE *vars = (TYPE *)(void *)area, values[2] = {(TYPE)-2, 3};                              \
+        size_t at[2] = {9, 9};                                                                     \
+        int skip[2] = {1, 0};                                                                      \
+        vars[0] = (TYPE)-2;                                                                        \
+        vars[1] = 3;                                                                               \
+        CHECK(gpushmem_##VERB(vars, GPUSHMEM_CMP_EQ, (TYPE)-2) == YES);                            \
+        CHECK(gpushmem_##VERB##_all(vars, 2, NULL, GPUSHMEM_CMP_NE, (TYPE)5) == YES);              \
+        CHECK(gpushmem_##VERB##_any(vars, 2, skip, GPUSHMEM_CMP_NE, (TYPE)5) == 1);                \
+        CHECK(gpushmem_##VERB##_some(vars, 2, at, NULL, GPUSHMEM_CMP_EQ, (TYPE)3) == 1 &&          \
+              at[0] == 1);                                                                         \
+        CHECK(gpushmem_##VERB##_all_vector(vars, 2, NULL, GPUSHMEM_CMP_EQ, values) == YES);        \
+        CHECK(gpushmem_##VERB##_any_vector(vars, 2, skip, GPUSHMEM_CMP_EQ, values) == 1);          \
+        CHECK(gpushmem_##VERB##_some_vector(vars, 2, at, skip, GPUSHMEM_CMP_EQ, values) == 1);     \
     }
-#define SYNC(NAME, TYPE)                                                                                     \
-    DEFINE_VERB(NAME, TYPE, wait_until, 0)                                                                   \
+#define SYNC(NAME, TYPE)                                                                           \
+    DEFINE_VERB(NAME, TYPE, wait_until, 0)                                                         \
     DEFINE_VERB(NAME, TYPE, test, 1)
 SYNC_TYPES(SYNC)
 
@@ -179,23 +184,23 @@ int main(void)
     sig = (uint64_t *)gpushmem_calloc(1, sizeof *sig);
     CHECK(area != NULL && sig != NULL);
     OK(gpushmem_ctx_create(0, &ctx));
-#define RUN(GROUP, NAME)                                                                                     \
-    GROUP##_##NAME##_PLAIN();                                                                                \
+#define RUN(GROUP, NAME)                                                                           \
+    GROUP##_##NAME##_PLAIN();                                                                      \
     GROUP##_##NAME##_CTX();
 #define RUN_RMA(NAME, TYPE)      RUN(rma, NAME)
 #define RUN_EXTENDED(NAME, TYPE) RUN(extended, NAME)
 #define RUN_AMO(NAME, TYPE)      RUN(amo, NAME)
 #define RUN_BITWISE(NAME, TYPE)  RUN(bitwise, NAME)
-#define RUN_SYNC(NAME, TYPE)                                                                                 \
-    wait_until_##NAME();                                                                                     \
+#define RUN_SYNC(NAME, TYPE)                                                                       \
+    wait_until_##NAME();                                                                           \
     test_##NAME();
     RMA_TYPES(RUN_RMA)
     EXTENDED_TYPES(RUN_EXTENDED)
     AMO_TYPES(RUN_AMO)
     BITWISE_TYPES(RUN_BITWISE)
     SYNC_TYPES(RUN_SYNC)
-    int status =
-        gpushmem_p(sig, gpushmem_g(sig, 0) + gpushmem_atomic_fetch(ctx, sig, 0), 0); // one within another
+    int status = gpushmem_p(sig, gpushmem_g(sig, 0) + gpushmem_atomic_fetch(ctx, sig, 0),
+                            0); // one within another
     CHECK(status == 0 && *sig == 14);
     OK(gpushmem_ctx_destroy(ctx));
     OK(gpushmem_free(sig));

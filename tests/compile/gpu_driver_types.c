@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The declarations of the CUDA driver API in runtime/gpu_driver.h against the toolkit's own. That it compiles is the test.
+// The declarations of the CUDA driver API in runtime/gpu_driver.h against the toolkit's own. That
+// it compiles is the test.
 #include <cuda.h>
 
 #include "gpu_driver.h"
 
 #define SAME(ours, theirs) _Static_assert((int)(ours) == (int)(theirs), #ours " is not " #theirs)
-#define SIZE(ours, theirs) _Static_assert(sizeof(ours) == sizeof(theirs), #ours " has not the size of " #theirs)
-#define FIELD(ours, a, theirs, b)                                                                                      \
-    _Static_assert(offsetof(ours, a) == offsetof(theirs, b), #ours "." #a " lies elsewhere than " #theirs "." #b)
+#define SIZE(ours, theirs)                                                                         \
+    _Static_assert(sizeof(ours) == sizeof(theirs), #ours " has not the size of " #theirs)
+#define FIELD(ours, a, theirs, b)                                                                  \
+    _Static_assert(offsetof(ours, a) == offsetof(theirs, b),                                       \
+                   #ours "." #a " lies elsewhere than " #theirs "." #b)
 
 SAME(GPSH_CU_SUCCESS, CUDA_SUCCESS);
 SAME(GPSH_CU_INVALID_VALUE, CUDA_ERROR_INVALID_VALUE);
@@ -22,7 +25,8 @@ SAME(GPSH_CU_ATTRIBUTE_POSIX_FD, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESC
 SAME(GPSH_CU_ATTRIBUTE_RDMA_WITH_VMM, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED);
 SAME(GPSH_CU_ATTRIBUTE_RDMA, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED);
 SAME(GPSH_CU_ATTRIBUTE_RDMA_WRITES_ORDERING, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING);
-SAME(GPSH_CU_ATTRIBUTE_RDMA_FLUSH_OPTIONS, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS);
+SAME(GPSH_CU_ATTRIBUTE_RDMA_FLUSH_OPTIONS,
+     CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS);
 SAME(GPSH_CU_WRITES_ORDERED_TO_OWNER, CU_GPU_DIRECT_RDMA_WRITES_ORDERING_OWNER);
 SAME(GPSH_CU_FLUSH_OPTION_HOST, CU_FLUSH_GPU_DIRECT_RDMA_WRITES_OPTION_HOST);
 SAME(GPSH_CU_FLUSH_CURRENT_CONTEXT, CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX);
@@ -70,12 +74,15 @@ SIZE(struct gpsh_cu_allocation_properties, CUmemAllocationProp);
 SIZE(struct gpsh_cu_access, CUmemAccessDesc);
 SIZE(struct gpsh_cu_ipc_handle, CUipcMemHandle);
 SIZE(struct gpsh_cu_uuid, CUuuid);
-_Static_assert(_Generic((gpsh_cu_stream)0, CUstream: 1, default: 0), "streams are of CUDA's own type");
+_Static_assert(_Generic((gpsh_cu_stream)0, CUstream : 1, default : 0),
+               "streams are of CUDA's own type");
 
 FIELD(struct gpsh_cu_location, id, CUmemLocation, id);
-FIELD(struct gpsh_cu_allocation_properties, handle_types, CUmemAllocationProp, requestedHandleTypes);
+FIELD(struct gpsh_cu_allocation_properties, handle_types, CUmemAllocationProp,
+      requestedHandleTypes);
 FIELD(struct gpsh_cu_allocation_properties, location, CUmemAllocationProp, location);
-FIELD(struct gpsh_cu_allocation_properties, flags.rdma_capable, CUmemAllocationProp, allocFlags.gpuDirectRDMACapable);
+FIELD(struct gpsh_cu_allocation_properties, flags.rdma_capable, CUmemAllocationProp,
+      allocFlags.gpuDirectRDMACapable);
 FIELD(struct gpsh_cu_allocation_properties, flags.usage, CUmemAllocationProp, allocFlags.usage);
 FIELD(struct gpsh_cu_access, flags, CUmemAccessDesc, flags);
 

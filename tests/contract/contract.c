@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Every promise to one transport, or to those whose name holds --only. Prints a line per promise; exits with 1 if one is broken.
+// Every promise to one transport, or to those whose name holds --only. Prints a line per promise;
+// exits with 1 if one is broken.
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +32,8 @@ static bool take_setting(const struct gpsh_command_line *line, const char *name,
     for (int pe = 0; pe < 2; pe++) {
         bool wanted = !strcmp(name, "--set") || name[strlen("--set")] == '0' + pe;
         if (wanted && !add_setting(world, pe, text))
-            return gpsh_options_complain(line, "more than %d settings for PE %d", MOST_SETTINGS, pe);
+            return gpsh_options_complain(line, "more than %d settings for PE %d", MOST_SETTINGS,
+                                         pe);
     }
     return true;
 }
@@ -41,16 +43,19 @@ static bool take_devices(const struct gpsh_command_line *line, const char *name,
     struct world *world = line->context;
     world->devices[0] = strsep(&text, "/");
     world->devices[1] = text;
-    return text || gpsh_options_complain(line, "%s '%s' has no / between the two PEs", name, world->devices[0]);
+    return text || gpsh_options_complain(line, "%s '%s' has no / between the two PEs", name,
+                                         world->devices[0]);
 }
 
 static bool read_options(struct options *o, int argc, char **argv, int *exit_status)
 {
-    static const struct gpsh_transport_ops *const transports[] = {&gpsh_loop_ops, &gpsh_p2p_ops, &gpsh_verbs_ops, NULL};
+    static const struct gpsh_transport_ops *const transports[] = {&gpsh_loop_ops, &gpsh_p2p_ops,
+                                                                  &gpsh_verbs_ops, NULL};
     unsigned transport = 3, queue = 0;
     const struct gpsh_option options[] = {
         {0, "transport", "loop|p2p|verbs", "which one; must be given", .word = &transport},
-        {0, "devices", "D0/D1", "GPUSHMEM_VERBS_DEVICES of the two PEs: rxe0/rxe1, or rxe0,rxe2/rxe1,rxe3 for two rails",
+        {0, "devices", "D0/D1",
+         "GPUSHMEM_VERBS_DEVICES of the two PEs: rxe0/rxe1, or rxe0,rxe2/rxe1,rxe3 for two rails",
          .take = take_devices},
         {0, "set", "NAME=VALUE", "a setting of both PEs; may be repeated", .take = take_setting},
         {0, "set0", "NAME=VALUE", "of PE 0 alone", .take = take_setting},
@@ -59,12 +64,15 @@ static bool read_options(struct options *o, int argc, char **argv, int *exit_sta
         {0, "only", "TEXT", "only promises whose name holds it", .text = &o->only},
         {0},
     };
-    const struct gpsh_command_line line = {"contract", "--transport T [options]", .options = options, .context = &o->world};
+    const struct gpsh_command_line line = {"contract", "--transport T [options]",
+                                           .options = options, .context = &o->world};
     int operand = gpsh_options_parse(&line, argc, argv, exit_status);
     if (operand < 0)
         return false;
     if (operand < argc || !transports[transport])
-        return gpsh_options_complain(&line, operand < argc ? "unknown argument '%s'" : "no --transport given", argv[operand]);
+        return gpsh_options_complain(
+            &line, operand < argc ? "unknown argument '%s'" : "no --transport given",
+            argv[operand]);
     o->world.ops = transports[transport];
     o->world.queues = queue ? &slow_queue_ops : NULL;
     return true;
@@ -92,7 +100,8 @@ static void run(struct options *options, const struct promise *promise, struct t
 int main(int argc, char **argv)
 {
     static struct options options;
-    static const struct promise *const suites[] = {rma_promises, amo_promises, order_promises, failure_promises};
+    static const struct promise *const suites[] = {rma_promises, amo_promises, order_promises,
+                                                   failure_promises};
     struct tally tally = {0};
     int exit_status;
     if (!read_options(&options, argc, argv, &exit_status))

@@ -27,25 +27,31 @@ static bool beyond_the_heap(struct world *world)
     op.completion = &failing.completion;
     for (int i = 0; i < 20; i++) {
         int status = post(world, world->channel, &op);
-        CHECK(status == GPSH_POST_IN_FLIGHT || status == GPSH_POST_CAPTURED || (i && status < 0), "%d: %s", status,
-              gpsh_last_error());
+        CHECK(status == GPSH_POST_IN_FLIGHT || status == GPSH_POST_CAPTURED || (i && status < 0),
+              "%d: %s", status, gpsh_last_error());
     }
     if (!drain(world->channel))
         return false;
     const struct pe *origin = &world->pes[0];
-    CHECK(failing.calls == failing.failed && failing.calls > 0, "%d of %d callbacks say failed", failing.failed, failing.calls);
-    CHECK(origin->failures > 0 && origin->failed_pe == world->target, "peer_failed was not told PE %d", world->target);
+    CHECK(failing.calls == failing.failed && failing.calls > 0, "%d of %d callbacks say failed",
+          failing.failed, failing.calls);
+    CHECK(origin->failures > 0 && origin->failed_pe == world->target,
+          "peer_failed was not told PE %d", world->target);
     CHECK(strstr(origin->why, "outside its heap"), "the reason given is: %s", origin->why);
-    CHECK(world->channel->flows[world->target].error == GPUSHMEM_ERR_TRANSPORT, "the flow has no error");
+    CHECK(world->channel->flows[world->target].error == GPUSHMEM_ERR_TRANSPORT,
+          "the flow has no error");
     op.remote = 0;
-    CHECK(world->ops->post(world->channel, &op) == GPUSHMEM_ERR_TRANSPORT, "posting goes on as if nothing had happened");
+    CHECK(world->ops->post(world->channel, &op) == GPUSHMEM_ERR_TRANSPORT,
+          "posting goes on as if nothing had happened");
     // Towards the other PE, and on the other channel, all is well.
     fill(own_at(world, 0), 64, 1);
     struct gpsh_op fine = put_op(world, own_at(world, 0), 1 << 20, 64);
     struct gpsh_channel *second = origin->channels[1];
-    CHECK(post(world, second, &fine) >= 0 && drain(second), "the other channel: %s", gpsh_last_error());
+    CHECK(post(world, second, &fine) >= 0 && drain(second), "the other channel: %s",
+          gpsh_last_error());
     fine.pe = 1 - world->target;
-    return post_and_drain(world, &fine) && holds(world->pes[fine.pe].regions[GPSH_HEAP] + (1 << 20), 64, 1);
+    return post_and_drain(world, &fine) &&
+           holds(world->pes[fine.pe].regions[GPSH_HEAP] + (1 << 20), 64, 1);
 }
 
 // Everything of a failing flow ends: what is posted, what waits in queues, and loops.
@@ -60,9 +66,9 @@ static bool everything_ends(struct world *world)
     accepted += world->ops->post(world->channel, &bad) >= 0;
     for (int i = 0; i < N; i++) {
         uint64_t at = (uint64_t)(i % 30) * 8;
-        struct gpsh_op op = i % 3 == 0 ? amo_op(world, GPSH_AMO_SWAP, 4, at, 1, 0, NULL)
-                          : i % 3 == 1 ? put_op(world, own_at(world, 0), at, 500000)
-                                       : get_op(world, own_at(world, 1 << 20), at, 500000);
+        struct gpsh_op op = i % 3 == 0   ? amo_op(world, GPSH_AMO_SWAP, 4, at, 1, 0, NULL)
+                            : i % 3 == 1 ? put_op(world, own_at(world, 0), at, 500000)
+                                         : get_op(world, own_at(world, 1 << 20), at, 500000);
         op.completion = &failing.completion;
         op.flags = GPSH_OP_MORE;
         world->ops->fence(world->channel, world->target);
@@ -72,8 +78,8 @@ static bool everything_ends(struct world *world)
     world->ops->flush(world->channel);
     if (!drain(world->channel))
         return false;
-    CHECK(failing.calls == accepted && failing.failed >= 1, "%d accepted, %d callbacks, %d failed", accepted, failing.calls,
-          failing.failed);
+    CHECK(failing.calls == accepted && failing.failed >= 1, "%d accepted, %d callbacks, %d failed",
+          accepted, failing.calls, failing.failed);
     return true;
 }
 
@@ -89,7 +95,8 @@ static bool no_such_operation(struct world *world)
 static bool second_opening(struct world *world)
 {
     struct gpsh_channel *channel = NULL;
-    CHECK(world->ops->channel_open(world->pes[0].transport, N_CHANNELS, &channel) < 0, "channel %d", N_CHANNELS);
+    CHECK(world->ops->channel_open(world->pes[0].transport, N_CHANNELS, &channel) < 0, "channel %d",
+          N_CHANNELS);
     CHECK(world->ops->channel_open(world->pes[0].transport, 0, &channel) < 0, "channel 0 twice");
     return true;
 }
@@ -101,13 +108,16 @@ static bool bad_blobs(struct world *world)
     int64_t bytes = world->ops->describe(world->pes[1].transport, NULL, 0);
     CHECK(bytes > 0 && world->ops->open(&world->pes[0].env, &fresh) == 0, "%s", gpsh_last_error());
     char *blob = malloc((size_t)bytes);
-    CHECK(blob && world->ops->describe(world->pes[1].transport, blob, (size_t)bytes) == bytes, "no blob");
-    bool refused = world->ops->connect(fresh, 0, blob, (size_t)bytes) == GPUSHMEM_ERR_PEER_DATA; // it is PE 1's
+    CHECK(blob && world->ops->describe(world->pes[1].transport, blob, (size_t)bytes) == bytes,
+          "no blob");
+    // it is PE 1's
+    bool refused = world->ops->connect(fresh, 0, blob, (size_t)bytes) == GPUSHMEM_ERR_PEER_DATA;
     for (int64_t cut = 0; refused && cut < bytes; cut += 7)
         refused = world->ops->connect(fresh, 1, blob, (size_t)cut) == GPUSHMEM_ERR_PEER_DATA;
     for (int byte = 0; refused && byte < 8; byte++) {
         blob[byte] ^= 0x40;
-        refused = byte >= 6 || world->ops->connect(fresh, 1, blob, (size_t)bytes) == GPUSHMEM_ERR_PEER_DATA;
+        refused = byte >= 6 ||
+                  world->ops->connect(fresh, 1, blob, (size_t)bytes) == GPUSHMEM_ERR_PEER_DATA;
         blob[byte] ^= 0x40;
     }
     world->ops->close(fresh);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Promises about order: a signal never overtakes its data, and nothing after a fence is visible before what came before.
+// Promises about order: a signal never overtakes its data, and nothing after a fence is visible
+// before what came before.
 #define _GNU_SOURCE
 #include <stdatomic.h>
 #include <string.h>
@@ -17,8 +18,8 @@ static bool await(struct world *world, uint64_t offset, uint64_t value)
     uint64_t start_ns = gpsh_clock_ns();
     while (atomic_load_explicit(word, memory_order_acquire) != value) {
         world->ops->progress(world->channel);
-        CHECK(gpsh_clock_ns() - start_ns <= HANG_NS, "the flag at %llu never became %llu", (unsigned long long)offset,
-              (unsigned long long)value);
+        CHECK(gpsh_clock_ns() - start_ns <= HANG_NS, "the flag at %llu never became %llu",
+              (unsigned long long)offset, (unsigned long long)value);
     }
     return true;
 }
@@ -33,7 +34,8 @@ static bool signalled(struct world *world, unsigned flags)
         fill(own_at(world, DATA), bytes, round);
         memset(target_at(world, 4 * DATA), 0xee, 2 * DATA);
         sum = flags & GPSH_OP_SIGNAL_ADD ? sum + value : value;
-        struct gpsh_op op = signal_op(world, own_at(world, DATA), 4 * DATA + round, bytes, FLAG, value, flags);
+        struct gpsh_op op =
+            signal_op(world, own_at(world, DATA), 4 * DATA + round, bytes, FLAG, value, flags);
         CHECK(post(world, world->channel, &op) >= 0, "%s", gpsh_last_error());
         if (!await(world, FLAG, sum) || !holds(target_at(world, 4 * DATA + round), bytes, round))
             return false;
@@ -77,7 +79,16 @@ static bool signal_burst(struct world *world)
     return drain(world->channel);
 }
 
-enum before { PUT_SMALL, PUT_LARGE, PUT_BOUNCED, AMO_NATIVE, AMO_LOOP, EMPTY, GET_THEN_PUT, N_BEFORE };
+enum before {
+    PUT_SMALL,
+    PUT_LARGE,
+    PUT_BOUNCED,
+    AMO_NATIVE,
+    AMO_LOOP,
+    EMPTY,
+    GET_THEN_PUT,
+    N_BEFORE
+};
 
 // Posts one operation of the kind, whose effect check_before() then looks for.
 static bool post_before(struct world *world, enum before kind, uint64_t round, char *outside)
@@ -89,8 +100,12 @@ static bool post_before(struct world *world, enum before kind, uint64_t round, c
     case PUT_LARGE:
     case EMPTY: op = put_op(world, own_at(world, DATA), where, 300000); break;
     case PUT_BOUNCED: op = put_op(world, outside, where, 300000); break;
-    case AMO_NATIVE: op = amo_op(world, GPSH_AMO_ADD, 8, where, *(uint64_t *)own_at(world, DATA), 0, NULL); break;
-    case AMO_LOOP: op = amo_op(world, GPSH_AMO_OR, 8, where, *(uint64_t *)own_at(world, DATA), 0, NULL); break;
+    case AMO_NATIVE:
+        op = amo_op(world, GPSH_AMO_ADD, 8, where, *(uint64_t *)own_at(world, DATA), 0, NULL);
+        break;
+    case AMO_LOOP:
+        op = amo_op(world, GPSH_AMO_OR, 8, where, *(uint64_t *)own_at(world, DATA), 0, NULL);
+        break;
     default:
         op = get_op(world, own_at(world, 3 * DATA), 0, 300000);
         CHECK(post(world, world->channel, &op) >= 0, "%s", gpsh_last_error());
@@ -99,7 +114,8 @@ static bool post_before(struct world *world, enum before kind, uint64_t round, c
     CHECK(post(world, world->channel, &op) >= 0, "%s", gpsh_last_error());
     if (kind != EMPTY)
         return true;
-    world->ops->fence(world->channel, world->target); // one whose next operation is empty must reach further
+    // one whose next operation is empty must reach further
+    world->ops->fence(world->channel, world->target);
     op = put_op(world, NULL, 0, 0);
     CHECK(post(world, world->channel, &op) >= 0, "%s", gpsh_last_error());
     return true;
@@ -127,7 +143,8 @@ static bool post_flag(struct world *world, unsigned how, uint64_t value)
     return true;
 }
 
-static bool one_fence(struct world *world, enum before kind, unsigned how, uint64_t round, char *outside, int whom)
+static bool one_fence(struct world *world, enum before kind, unsigned how, uint64_t round,
+                      char *outside, int whom)
 {
     fill(own_at(world, DATA), 300000, (unsigned)round);
     fill(outside, 300000, (unsigned)round);
@@ -136,11 +153,13 @@ static bool one_fence(struct world *world, enum before kind, unsigned how, uint6
     if (!post_before(world, kind, round, outside))
         return false;
     world->ops->fence(world->channel, whom);
-    uint64_t last = how == 3 ? FLAG + 131064 : FLAG; // a large put's last word stands for its other rails too
+    // a large put's last word stands for its other rails too
+    uint64_t last = how == 3 ? FLAG + 131064 : FLAG;
     if (!post_flag(world, how, round + 1) || !await(world, last, round + 1))
         return false;
     if (!holds(target_at(world, 4 * DATA + round * 8), bytes_of(kind), (unsigned)round))
-        CHECK(false, "operation %d was overtaken by flag %u in round %llu", kind, how, (unsigned long long)round);
+        CHECK(false, "operation %d was overtaken by flag %u in round %llu", kind, how,
+              (unsigned long long)round);
     return drain(world->channel);
 }
 
@@ -165,7 +184,8 @@ static bool fence_all_pes(struct world *world)
     return fenced(world, GPSH_ALL_PES);
 }
 
-// A long pipeline of put, fence, put without a wait anywhere: a counter never runs ahead of its data.
+// A long pipeline of put, fence, put without a wait anywhere: a counter never runs ahead of its
+// data.
 static bool fence_pipeline(struct world *world)
 {
     enum { N = 400 };
@@ -175,7 +195,8 @@ static bool fence_pipeline(struct world *world)
     const _Atomic uint64_t *counter = (const _Atomic uint64_t *)target_at(world, FLAG);
     const volatile uint64_t *data = (const volatile uint64_t *)target_at(world, DATA);
     for (uint64_t i = 1; i <= N; i++) {
-        struct gpsh_op put = put_op(world, &i, DATA + 8 * (i - 1), 8), add = amo_op(world, GPSH_AMO_ADD, 8, FLAG, 1, 0, NULL);
+        struct gpsh_op put = put_op(world, &i, DATA + 8 * (i - 1), 8),
+                       add = amo_op(world, GPSH_AMO_ADD, 8, FLAG, 1, 0, NULL);
         put.flags = GPSH_OP_CAPTURE;
         CHECK(post(world, world->channel, &put) >= 0, "%s", gpsh_last_error());
         world->ops->fence(world->channel, i % 2 ? GPSH_ALL_PES : world->target);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Promises about puts and gets: every size, every address, every kind of local memory, and the caller's counters.
+// Promises about puts and gets: every size, every address, every kind of local memory, and the
+// caller's counters.
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
@@ -9,8 +10,10 @@
 
 enum { GUARD = 16, MIB = 1 << 20 };
 
-static const uint64_t sizes[] = {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 31, 63, 64, 65, 127, 128, 129, 255, 512, 1000, 2047, 2048,
-                                 2049, 4095, 4096, 4097, 65535, 65536, 65537, 262144, 262145};
+static const uint64_t sizes[] = {1,    2,    3,     4,     5,     7,      8,     9,
+                                 15,   16,   31,    63,    64,    65,     127,   128,
+                                 129,  255,  512,   1000,  2047,  2048,   2049,  4095,
+                                 4096, 4097, 65535, 65536, 65537, 262144, 262145};
 enum { N_SIZES = sizeof sizes / sizeof *sizes };
 
 static bool guards_hold(const char *start, uint64_t bytes)
@@ -28,10 +31,10 @@ static bool one_put(struct world *world, const char *source, uint64_t remote, ui
     struct gpsh_op op = put_op(world, source, remote, bytes);
     if (!post_and_drain(world, &op))
         return false;
-    CHECK(!memcmp(to, source, bytes), "%llu bytes from %p to offset %llu", (unsigned long long)bytes, (const void *)source,
-          (unsigned long long)remote);
-    CHECK(guards_hold(to, bytes), "%llu bytes to offset %llu: bytes beside them were written", (unsigned long long)bytes,
-          (unsigned long long)remote);
+    CHECK(!memcmp(to, source, bytes), "%llu bytes from %p to offset %llu",
+          (unsigned long long)bytes, (const void *)source, (unsigned long long)remote);
+    CHECK(guards_hold(to, bytes), "%llu bytes to offset %llu: bytes beside them were written",
+          (unsigned long long)bytes, (unsigned long long)remote);
     return true;
 }
 
@@ -64,9 +67,10 @@ static bool one_get(struct world *world, char *to, uint64_t remote, uint64_t byt
     struct gpsh_op op = get_op(world, to, remote, bytes);
     if (!post_and_drain(world, &op))
         return false;
-    CHECK(!memcmp(to, target_at(world, remote), bytes), "%llu bytes from offset %llu", (unsigned long long)bytes,
-          (unsigned long long)remote);
-    CHECK(guards_hold(to, bytes), "%llu bytes: bytes beside them were written", (unsigned long long)bytes);
+    CHECK(!memcmp(to, target_at(world, remote), bytes), "%llu bytes from offset %llu",
+          (unsigned long long)bytes, (unsigned long long)remote);
+    CHECK(guards_hold(to, bytes), "%llu bytes: bytes beside them were written",
+          (unsigned long long)bytes);
     return true;
 }
 
@@ -96,7 +100,8 @@ static bool get_to_anywhere(struct world *world)
 static bool nothing_to_move(struct world *world)
 {
     struct gpsh_op put = put_op(world, NULL, 64, 0), get = get_op(world, NULL, 64, 0);
-    CHECK(post(world, world->channel, &put) >= 0 && post(world, world->channel, &get) >= 0, "%s", gpsh_last_error());
+    CHECK(post(world, world->channel, &put) >= 0 && post(world, world->channel, &get) >= 0, "%s",
+          gpsh_last_error());
     CHECK(world->channel->flows[world->target].posted == 2, "empty operations count too");
     return drain(world->channel);
 }
@@ -110,8 +115,8 @@ static bool large_put_and_get(struct world *world)
     fill(own_at(world, MIB), bytes, 3);
     struct gpsh_op put = put_op(world, own_at(world, MIB), 14 * MIB + 1, bytes);
     struct gpsh_op get = get_op(world, outside, 14 * MIB + 1, bytes);
-    bool kept = post_and_drain(world, &put) && holds(there, bytes, 3) && post_and_drain(world, &get) &&
-                holds(outside, bytes, 3);
+    bool kept = post_and_drain(world, &put) && holds(there, bytes, 3) &&
+                post_and_drain(world, &get) && holds(outside, bytes, 3);
     memset(there, 0, bytes);
     put.local = outside;
     kept = kept && post_and_drain(world, &put) && holds(there, bytes, 3);
@@ -129,9 +134,11 @@ static bool registered_buffer(struct world *world)
     CHECK(buffer, "no memory");
     struct gpsh_region region = {buffer, bytes, GPSH_MEMORY_HOST, -1, -1};
     CHECK(world->ops->buffer_register(transport, &region) == 0, "%s", gpsh_last_error());
-    CHECK(world->ops->buffer_register(transport, &region) == GPUSHMEM_ERR_INVALID, "registered twice");
+    CHECK(world->ops->buffer_register(transport, &region) == GPUSHMEM_ERR_INVALID,
+          "registered twice");
     bool kept = puts_from(world, buffer) && gets_to(world, buffer);
-    CHECK(world->ops->buffer_unregister(transport, buffer + 1) == GPUSHMEM_ERR_INVALID, "that is not its base");
+    CHECK(world->ops->buffer_unregister(transport, buffer + 1) == GPUSHMEM_ERR_INVALID,
+          "that is not its base");
     CHECK(world->ops->buffer_unregister(transport, buffer) == 0, "%s", gpsh_last_error());
     kept = kept && puts_from(world, buffer); // now like any other memory
     free(buffer);
@@ -235,17 +242,18 @@ static bool one_callback_each(struct world *world)
     for (int i = 0; i < N; i++) {
         uint64_t value = (uint64_t)i;
         all[i].completion.done = count;
-        struct gpsh_op op = i % 4 == 0 ? put_op(world, &value, 64, 8)
-                          : i % 4 == 1 ? get_op(world, own_at(world, 4096), 64, 700)
-                          : i % 4 == 2 ? amo_op(world, GPSH_AMO_XOR, 8, 128, 5, 0, &fetched[i])
-                                       : put_op(world, NULL, 0, 0);
+        struct gpsh_op op = i % 4 == 0   ? put_op(world, &value, 64, 8)
+                            : i % 4 == 1 ? get_op(world, own_at(world, 4096), 64, 700)
+                            : i % 4 == 2 ? amo_op(world, GPSH_AMO_XOR, 8, 128, 5, 0, &fetched[i])
+                                         : put_op(world, NULL, 0, 0);
         op.flags = GPSH_OP_CAPTURE;
         op.completion = &all[i].completion;
         CHECK(post(world, world->channel, &op) >= 0, "%s", gpsh_last_error());
     }
     bool kept = drain(world->channel);
     for (int i = 0; i < N; i++)
-        CHECK(all[i].calls == 1 && all[i].status == 0, "operation %d: %d calls, status %d", i, all[i].calls, all[i].status);
+        CHECK(all[i].calls == 1 && all[i].status == 0, "operation %d: %d calls, status %d", i,
+              all[i].calls, all[i].status);
     free(all);
     return kept;
 }
@@ -274,7 +282,8 @@ static bool callback_may_post(struct world *world)
     op.completion = &counted.completion;
     if (!post_and_drain(world, &op))
         return false;
-    CHECK(counted.calls == 51 && counted.status == 0, "%d calls, status %d", counted.calls, counted.status);
+    CHECK(counted.calls == 51 && counted.status == 0, "%d calls, status %d", counted.calls,
+          counted.status);
     return true;
 }
 
@@ -286,8 +295,8 @@ static bool flow_counts(struct world *world)
     for (uint64_t i = 1; i <= 300; i++) {
         struct gpsh_op op = put_op(world, own_at(world, 0), MIB, i % 40 ? 8 : 3 * 65536);
         int status = post(world, world->channel, &op);
-        CHECK(status >= 0 && flow->posted == i, "post %llu returned %d, posted is %llu", (unsigned long long)i, status,
-              (unsigned long long)flow->posted);
+        CHECK(status >= 0 && flow->posted == i, "post %llu returned %d, posted is %llu",
+              (unsigned long long)i, status, (unsigned long long)flow->posted);
         CHECK(flow->completed >= seen && flow->completed <= i, "completed went from %llu to %llu",
               (unsigned long long)seen, (unsigned long long)flow->completed);
         CHECK(status != GPSH_POST_DONE || flow->completed == i, "done, but not counted");
@@ -312,7 +321,8 @@ static bool control_region(struct world *world)
 {
     char *there = world->pes[world->target].regions[GPSH_CONTROL];
     uint64_t value = 77, old = 0;
-    struct gpsh_op put = put_op(world, &value, 512, 8), add = amo_op(world, GPSH_AMO_ADD, 8, 512, 3, 0, &old);
+    struct gpsh_op put = put_op(world, &value, 512, 8),
+                   add = amo_op(world, GPSH_AMO_ADD, 8, 512, 3, 0, &old);
     put.region = add.region = GPSH_CONTROL;
     put.flags = GPSH_OP_CAPTURE;
     CHECK(post(world, world->channel, &put) >= 0, "%s", gpsh_last_error());
@@ -320,7 +330,8 @@ static bool control_region(struct world *world)
     CHECK(post(world, world->channel, &add) >= 0, "%s", gpsh_last_error());
     if (!drain(world->channel))
         return false;
-    CHECK(old == 77 && *(const volatile uint64_t *)(there + 512) == 80, "fetched %llu", (unsigned long long)old);
+    CHECK(old == 77 && *(const volatile uint64_t *)(there + 512) == 80, "fetched %llu",
+          (unsigned long long)old);
     return true;
 }
 

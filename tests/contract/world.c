@@ -29,7 +29,8 @@ static bool read_settings(struct world *world, int index)
     int n = 0;
     for (; n < world->n_settings[index]; n++)
         environment[n] = (char *)world->settings[index][n];
-    snprintf(devices, sizeof devices, "GPUSHMEM_VERBS_DEVICES=%s", world->devices[index] ? world->devices[index] : "");
+    snprintf(devices, sizeof devices, "GPUSHMEM_VERBS_DEVICES=%s",
+             world->devices[index] ? world->devices[index] : "");
     environment[n] = devices;
     CHECK(gpsh_settings_read(environment, &pe->settings) == 0, "%s", gpsh_last_error());
     return true;
@@ -37,25 +38,36 @@ static bool read_settings(struct world *world, int index)
 
 static bool open_pe(struct world *world, int index)
 {
-    static const size_t bytes[GPSH_REGIONS] = {[GPSH_HEAP] = HEAP_BYTES, [GPSH_CONTROL] = CONTROL_BYTES};
+    static const size_t bytes[GPSH_REGIONS] = {
+        [GPSH_HEAP] = HEAP_BYTES, [GPSH_CONTROL] = CONTROL_BYTES};
     struct pe *pe = &world->pes[index];
     if (!read_settings(world, index))
         return false;
     pe->failed_pe = -1;
-    pe->env = (struct gpsh_transport_env){.my_pe = index, .n_pes = N_PES, .node_pe = 0, .settings = &pe->settings,
-                                          .copy = copy, .queues = world->queues, .channels = N_CHANNELS,
-                                          .locks = CONTROL_BYTES - N_LOCKS * 8, .n_locks = N_LOCKS,
-                                          .peer_failed = on_peer_failed, .arg = pe};
+    pe->env = (struct gpsh_transport_env){.my_pe = index,
+                                          .n_pes = N_PES,
+                                          .node_pe = 0,
+                                          .settings = &pe->settings,
+                                          .copy = copy,
+                                          .queues = world->queues,
+                                          .channels = N_CHANNELS,
+                                          .locks = CONTROL_BYTES - N_LOCKS * 8,
+                                          .n_locks = N_LOCKS,
+                                          .peer_failed = on_peer_failed,
+                                          .arg = pe};
     for (int r = 0; r < GPSH_REGIONS; r++) {
-        pe->regions[r] = mmap(NULL, bytes[r], PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        pe->regions[r] =
+            mmap(NULL, bytes[r], PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         CHECK(pe->regions[r] != MAP_FAILED, "no memory");
         world->mapped[r][index] = pe->regions[r];
-        pe->env.regions[r] = (struct gpsh_region){pe->regions[r], bytes[r], GPSH_MEMORY_HOST, -1, -1};
+        pe->env.regions[r] =
+            (struct gpsh_region){pe->regions[r], bytes[r], GPSH_MEMORY_HOST, -1, -1};
         pe->env.mapped[r] = world->mapped[r];
     }
     CHECK(world->ops->open(&pe->env, &pe->transport) == 0, "%s", gpsh_last_error());
     for (int c = 0; c < N_CHANNELS; c++)
-        CHECK(world->ops->channel_open(pe->transport, c, &pe->channels[c]) == 0, "%s", gpsh_last_error());
+        CHECK(world->ops->channel_open(pe->transport, c, &pe->channels[c]) == 0, "%s",
+              gpsh_last_error());
     return true;
 }
 
@@ -65,11 +77,13 @@ static bool connect_pe(struct world *world, int from, int to)
     int64_t bytes = world->ops->describe(peer, NULL, 0);
     CHECK(bytes >= 0, "%s", gpsh_last_error());
     char *blob = malloc((size_t)bytes + 1);
-    CHECK(blob && world->ops->describe(peer, blob, (size_t)bytes) == bytes, "a blob of another size than announced");
+    CHECK(blob && world->ops->describe(peer, blob, (size_t)bytes) == bytes,
+          "a blob of another size than announced");
     int status = world->ops->connect(world->pes[from].transport, to, blob, (size_t)bytes);
     free(blob);
     bool self_only = world->ops == &gpsh_loop_ops && from != to;
-    CHECK(status == (self_only ? GPUSHMEM_ERR_UNREACHABLE : 0), "%d: %s", status, gpsh_last_error());
+    CHECK(status == (self_only ? GPUSHMEM_ERR_UNREACHABLE : 0), "%d: %s", status,
+          gpsh_last_error());
     return true;
 }
 
@@ -129,40 +143,55 @@ bool drain(struct gpsh_channel *channel)
     uint64_t start_ns = gpsh_clock_ns();
     while (channel->pending) {
         channel->ops->progress(channel);
-        CHECK(gpsh_clock_ns() - start_ns <= HANG_NS, "still %llu operations pending", (unsigned long long)channel->pending);
+        CHECK(gpsh_clock_ns() - start_ns <= HANG_NS, "still %llu operations pending",
+              (unsigned long long)channel->pending);
     }
     for (int pe = 0; pe < N_PES; pe++)
-        CHECK(channel->flows[pe].posted == channel->flows[pe].completed, "PE %d: %llu posted, %llu completed", pe,
-              (unsigned long long)channel->flows[pe].posted, (unsigned long long)channel->flows[pe].completed);
+        CHECK(channel->flows[pe].posted == channel->flows[pe].completed,
+              "PE %d: %llu posted, %llu completed", pe,
+              (unsigned long long)channel->flows[pe].posted,
+              (unsigned long long)channel->flows[pe].completed);
     return true;
 }
 
 bool post_and_drain(struct world *world, const struct gpsh_op *op)
 {
     int status = post(world, world->channel, op);
-    CHECK(status >= 0 && status != GPSH_POST_AGAIN, "post returned %d: %s", status, gpsh_last_error());
+    CHECK(status >= 0 && status != GPSH_POST_AGAIN, "post returned %d: %s", status,
+          gpsh_last_error());
     return drain(world->channel);
 }
 
 struct gpsh_op put_op(const struct world *world, const void *from, uint64_t remote, uint64_t bytes)
 {
-    return (struct gpsh_op){.kind = GPSH_OP_PUT, .pe = world->target, .local = (char *)from, .remote = remote, .bytes = bytes};
+    return (struct gpsh_op){.kind = GPSH_OP_PUT,
+                            .pe = world->target,
+                            .local = (char *)from,
+                            .remote = remote,
+                            .bytes = bytes};
 }
 
 struct gpsh_op get_op(const struct world *world, void *to, uint64_t remote, uint64_t bytes)
 {
-    return (struct gpsh_op){.kind = GPSH_OP_GET, .pe = world->target, .local = to, .remote = remote, .bytes = bytes};
+    return (struct gpsh_op){
+        .kind = GPSH_OP_GET, .pe = world->target, .local = to, .remote = remote, .bytes = bytes};
 }
 
-struct gpsh_op amo_op(const struct world *world, enum gpsh_amo amo, int width, uint64_t remote, uint64_t operand,
-                      uint64_t compare, void *result)
+struct gpsh_op amo_op(const struct world *world, enum gpsh_amo amo, int width, uint64_t remote,
+                      uint64_t operand, uint64_t compare, void *result)
 {
-    return (struct gpsh_op){.kind = GPSH_OP_AMO, .amo = (uint8_t)amo, .width = (uint8_t)width, .pe = world->target,
-                            .remote = remote, .operand = operand, .compare = compare, .result = result};
+    return (struct gpsh_op){.kind = GPSH_OP_AMO,
+                            .amo = (uint8_t)amo,
+                            .width = (uint8_t)width,
+                            .pe = world->target,
+                            .remote = remote,
+                            .operand = operand,
+                            .compare = compare,
+                            .result = result};
 }
 
-struct gpsh_op signal_op(const struct world *world, const void *from, uint64_t remote, uint64_t bytes, uint64_t signal,
-                         uint64_t value, unsigned flags)
+struct gpsh_op signal_op(const struct world *world, const void *from, uint64_t remote,
+                         uint64_t bytes, uint64_t signal, uint64_t value, unsigned flags)
 {
     struct gpsh_op op = put_op(world, from, remote, bytes);
     op.kind = GPSH_OP_PUT_SIGNAL;
@@ -187,7 +216,8 @@ bool holds(const char *memory, uint64_t bytes, unsigned seed)
 {
     for (uint64_t i = 0; i < bytes; i++)
         if (((const volatile char *)memory)[i] != pattern(i, seed)) {
-            printf("  byte %llu of %llu differs\n", (unsigned long long)i, (unsigned long long)bytes);
+            printf("  byte %llu of %llu differs\n", (unsigned long long)i,
+                   (unsigned long long)bytes);
             return false;
         }
     return true;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Rings that have seen nearly 2^32 commands, and reply slots whose nonces are about to begin anew: nothing is lost, stuck or
-// answered by an old answer on the way across. Without a job; for CPU threads only.
+// Rings that have seen nearly 2^32 commands, and reply slots whose nonces are about to begin anew:
+// nothing is lost, stuck or answered by an old answer on the way across. Without a job; for CPU
+// threads only.
 #include "gpushmem/device.cuh"
 #include "tests/perf/ring_rig.h"
 
@@ -34,7 +35,8 @@ static void converse(const gpushmem_dev &dev, shared *s, const shared *there)
         gpushmem_dev_uint64_atomic_inc(dev, &s->sum, TARGET);
         gpushmem_dev_fence(dev);
         expect(gpushmem_dev_uint64_atomic_swap(dev, &s->words[me], round + 7, TARGET) == round);
-        gpushmem_dev_uint64_put_signal_nbi(dev, s->copies[me], three, 3, &s->signals, 1, GPUSHMEM_SIGNAL_ADD, TARGET);
+        gpushmem_dev_uint64_put_signal_nbi(dev, s->copies[me], three, 3, &s->signals, 1,
+                                           GPUSHMEM_SIGNAL_ADD, TARGET);
         if (round % 4 == me % 4)
             gpushmem_dev_pe_quiet(dev, TARGET);
         else
@@ -55,13 +57,16 @@ static bool cross(uint64_t commands, uint32_t nonce)
     ring_rig_age(rig, commands, nonce);
     ring_rig_handle(rig, &dev);
     shared *s = (shared *)ring_rig_heap(rig, 0), *there = (shared *)ring_rig_heap(rig, TARGET);
-    bool good = !ring_rig_start(rig) && !gpsh_emu_submit(BLOCKS, THREADS, NULL, [=] { converse(dev, s, there); });
+    bool good = !ring_rig_start(rig) &&
+                !gpsh_emu_submit(BLOCKS, THREADS, NULL, [=] { converse(dev, s, there); });
     gpsh_emu_wait(NULL);
     good = good && ring_rig_drain(rig) && *ring_rig_ring(rig, 0)->head > (uint64_t)1 << 32;
-    good = good && there->sum == (FLOOD + ROUNDS) * BLOCKS * THREADS && there->signals == ROUNDS * BLOCKS * THREADS;
+    good = good && there->sum == (FLOOD + ROUNDS) * BLOCKS * THREADS &&
+           there->signals == ROUNDS * BLOCKS * THREADS;
     ring_rig_close(rig);
     if (!good || mistakes)
-        fprintf(stderr, "from command %llu, nonce %u on: %u mistakes\n", (unsigned long long)commands, nonce, mistakes);
+        fprintf(stderr, "from command %llu, nonce %u on: %u mistakes\n",
+                (unsigned long long)commands, nonce, mistakes);
     return good && !mistakes;
 }
 

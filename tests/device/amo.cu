@@ -1,59 +1,66 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Atomics in kernels: each operation and type by value, and exact sums with all threads of all PEs on one word.
+// Atomics in kernels: each operation and type by value, and exact sums with all threads of all PEs
+// on one word.
 #include "kernel_check.cuh"
 
-// A word of this type on the right neighbour, which only this PE works on; nothing beside it changes.
-#define DEFINE_EXTENDED(NAME, TYPE)                                                                                    \
-    __global__ void extended_##NAME(char *memory, int *errors)                                                         \
-    {                                                                                                                  \
-        int right = (gpushmem_dev_my_pe() + 1) % gpushmem_dev_n_pes();                                                 \
-        TYPE *word = (TYPE *)memory + 1;                                                                               \
-        for (int i = 0; i < 3; i++)                                                                                    \
-            gpushmem_dev_##NAME##_p((TYPE *)memory + i, (TYPE)(70 + i), right);                                        \
-        gpushmem_dev_quiet();                                                                                          \
-        EXPECT(errors, gpushmem_dev_##NAME##_atomic_fetch(word, right) == (TYPE)71);                                   \
-        gpushmem_dev_##NAME##_atomic_set(word, (TYPE)-5, right);                                                       \
-        gpushmem_dev_quiet();                                                                                          \
-        EXPECT(errors, gpushmem_dev_##NAME##_atomic_swap(word, (TYPE)9, right) == (TYPE)-5);                           \
-        EXPECT(errors, gpushmem_dev_##NAME##_g(word, right) == (TYPE)9);                                               \
-        EXPECT(errors, gpushmem_dev_##NAME##_g(word - 1, right) == (TYPE)70);                                          \
-        EXPECT(errors, gpushmem_dev_##NAME##_g(word + 1, right) == (TYPE)72);                                          \
+// A word of this type on the right neighbour, which only this PE works on; nothing beside it
+// changes.
+#define DEFINE_EXTENDED(NAME, TYPE)                                                                \
+    __global__ void extended_##NAME(char *memory, int *errors)                                     \
+    {                                                                                              \
+        int right = (gpushmem_dev_my_pe() + 1) % gpushmem_dev_n_pes();                             \
+        TYPE *word = (TYPE *)memory + 1;                                                           \
+        for (int i = 0; i < 3; i++)                                                                \
+            gpushmem_dev_##NAME##_p((TYPE *)memory + i, (TYPE)(70 + i), right);                    \
+        gpushmem_dev_quiet();                                                                      \
+        EXPECT(errors, gpushmem_dev_##NAME##_atomic_fetch(word, right) == (TYPE)71);               \
+        gpushmem_dev_##NAME##_atomic_set(word, (TYPE)-5, right);                                   \
+        gpushmem_dev_quiet();                                                                      \
+        EXPECT(errors, gpushmem_dev_##NAME##_atomic_swap(word, (TYPE)9, right) == (TYPE)-5);       \
+        EXPECT(errors, gpushmem_dev_##NAME##_g(word, right) == (TYPE)9);                           \
+        EXPECT(errors, gpushmem_dev_##NAME##_g(word - 1, right) == (TYPE)70);                      \
+        EXPECT(errors, gpushmem_dev_##NAME##_g(word + 1, right) == (TYPE)72);                      \
     }
 GPUSHMEM_AMO_EXTENDED_TYPES(DEFINE_EXTENDED)
 
-#define DEFINE_ARITHMETIC(NAME, TYPE)                                                                                  \
-    __global__ void arithmetic_##NAME(char *memory, int *errors)                                                       \
-    {                                                                                                                  \
-        int right = (gpushmem_dev_my_pe() + 1) % gpushmem_dev_n_pes();                                                 \
-        TYPE *word = (TYPE *)memory + 1;                                                                               \
-        gpushmem_dev_##NAME##_atomic_set(word, (TYPE)-2, right);                                                       \
-        gpushmem_dev_quiet();                                                                                          \
-        EXPECT(errors, gpushmem_dev_##NAME##_atomic_fetch_add(word, (TYPE)5, right) == (TYPE)-2);                      \
-        EXPECT(errors, gpushmem_dev_##NAME##_atomic_fetch_inc(word, right) == (TYPE)3);                                \
-        gpushmem_dev_##NAME##_atomic_add(word, (TYPE)-3, right);                                                       \
-        gpushmem_dev_##NAME##_atomic_inc(word, right);                                                                 \
-        gpushmem_dev_quiet();                                                                                          \
-        EXPECT(errors, gpushmem_dev_##NAME##_atomic_compare_swap(word, (TYPE)7, (TYPE)8, right) == (TYPE)2);           \
-        EXPECT(errors, gpushmem_dev_##NAME##_atomic_compare_swap(word, (TYPE)2, (TYPE)8, right) == (TYPE)2);           \
-        EXPECT(errors, gpushmem_dev_##NAME##_g(word, right) == (TYPE)8);                                               \
+#define DEFINE_ARITHMETIC(NAME, TYPE)                                                              \
+    __global__ void arithmetic_##NAME(char *memory, int *errors)                                   \
+    {                                                                                              \
+        int right = (gpushmem_dev_my_pe() + 1) % gpushmem_dev_n_pes();                             \
+        TYPE *word = (TYPE *)memory + 1;                                                           \
+        gpushmem_dev_##NAME##_atomic_set(word, (TYPE)-2, right);                                   \
+        gpushmem_dev_quiet();                                                                      \
+        EXPECT(errors, gpushmem_dev_##NAME##_atomic_fetch_add(word, (TYPE)5, right) == (TYPE)-2);  \
+        EXPECT(errors, gpushmem_dev_##NAME##_atomic_fetch_inc(word, right) == (TYPE)3);            \
+        gpushmem_dev_##NAME##_atomic_add(word, (TYPE)-3, right);                                   \
+        gpushmem_dev_##NAME##_atomic_inc(word, right);                                             \
+        gpushmem_dev_quiet();                                                                      \
+        EXPECT(errors, gpushmem_dev_##NAME##_atomic_compare_swap(word, (TYPE)7, (TYPE)8, right) == \
+                           (TYPE)2);                                                               \
+        EXPECT(errors, gpushmem_dev_##NAME##_atomic_compare_swap(word, (TYPE)2, (TYPE)8, right) == \
+                           (TYPE)2);                                                               \
+        EXPECT(errors, gpushmem_dev_##NAME##_g(word, right) == (TYPE)8);                           \
     }
 GPUSHMEM_AMO_TYPES(DEFINE_ARITHMETIC)
 
-#define DEFINE_BITWISE(NAME, TYPE)                                                                                     \
-    __global__ void bitwise_##NAME(char *memory, int *errors)                                                          \
-    {                                                                                                                  \
-        int right = (gpushmem_dev_my_pe() + 1) % gpushmem_dev_n_pes();                                                 \
-        TYPE *word = (TYPE *)memory + 1;                                                                               \
-        gpushmem_dev_##NAME##_atomic_set(word, (TYPE)0xff00, right);                                                   \
-        gpushmem_dev_quiet();                                                                                          \
-        EXPECT(errors, gpushmem_dev_##NAME##_atomic_fetch_and(word, (TYPE)0x0ff0, right) == (TYPE)0xff00);             \
-        EXPECT(errors, gpushmem_dev_##NAME##_atomic_fetch_or(word, (TYPE)0x000f, right) == (TYPE)0x0f00);              \
-        EXPECT(errors, gpushmem_dev_##NAME##_atomic_fetch_xor(word, (TYPE)0xffff, right) == (TYPE)0x0f0f);             \
-        gpushmem_dev_##NAME##_atomic_and(word, (TYPE)0xff00, right);                                                   \
-        gpushmem_dev_##NAME##_atomic_or(word, (TYPE)0x0001, right);                                                    \
-        gpushmem_dev_##NAME##_atomic_xor(word, (TYPE)0x1001, right);                                                   \
-        gpushmem_dev_quiet();                                                                                          \
-        EXPECT(errors, gpushmem_dev_##NAME##_g(word, right) == (TYPE)0xe000);                                          \
+#define DEFINE_BITWISE(NAME, TYPE)                                                                 \
+    __global__ void bitwise_##NAME(char *memory, int *errors)                                      \
+    {                                                                                              \
+        int right = (gpushmem_dev_my_pe() + 1) % gpushmem_dev_n_pes();                             \
+        TYPE *word = (TYPE *)memory + 1;                                                           \
+        gpushmem_dev_##NAME##_atomic_set(word, (TYPE)0xff00, right);                               \
+        gpushmem_dev_quiet();                                                                      \
+        EXPECT(errors,                                                                             \
+               gpushmem_dev_##NAME##_atomic_fetch_and(word, (TYPE)0x0ff0, right) == (TYPE)0xff00); \
+        EXPECT(errors,                                                                             \
+               gpushmem_dev_##NAME##_atomic_fetch_or(word, (TYPE)0x000f, right) == (TYPE)0x0f00);  \
+        EXPECT(errors,                                                                             \
+               gpushmem_dev_##NAME##_atomic_fetch_xor(word, (TYPE)0xffff, right) == (TYPE)0x0f0f); \
+        gpushmem_dev_##NAME##_atomic_and(word, (TYPE)0xff00, right);                               \
+        gpushmem_dev_##NAME##_atomic_or(word, (TYPE)0x0001, right);                                \
+        gpushmem_dev_##NAME##_atomic_xor(word, (TYPE)0x1001, right);                               \
+        gpushmem_dev_quiet();                                                                      \
+        EXPECT(errors, gpushmem_dev_##NAME##_g(word, right) == (TYPE)0xe000);                      \
     }
 GPUSHMEM_AMO_BITWISE_TYPES(DEFINE_BITWISE)
 

@@ -23,7 +23,8 @@ __global__ void pass_on_explicitly(gpushmem_dev dev, int *inbox, int *results)
 int main(void)
 {
     int me = check_begin(), n = gpushmem_n_pes(), left = (me + n - 1) % n;
-    int *inbox = (int *)gpushmem_calloc(1, sizeof *inbox), *results = (int *)gpushmem_calloc(2, sizeof *results);
+    int *inbox = (int *)gpushmem_calloc(1, sizeof *inbox),
+        *results = (int *)gpushmem_calloc(2, sizeof *results);
     RUN(pass_on, 1, 1, inbox, results);
     CHECK(check_read(&results[0]) == left + 1);
     CHECK(check_read(&results[1]) == (left + n - 1) % n + 1);

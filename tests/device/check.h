@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What device tests have in common: counting failures on the host and from kernels, and one verdict per PE.
+// What device tests have in common: counting failures on the host and from kernels, and one verdict
+// per PE.
 #ifndef TESTS_DEVICE_CHECK_H
 #define TESTS_DEVICE_CHECK_H
 
@@ -11,20 +12,21 @@
 
 static int check_failures;
 
-#define CHECK(condition)                                                                                               \
-    do {                                                                                                               \
-        if (!(condition)) {                                                                                            \
-            if (check_failures++ < 20)                                                                                 \
-                fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition);                              \
-        }                                                                                                              \
+#define CHECK(condition)                                                                           \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            if (check_failures++ < 20)                                                             \
+                fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition);          \
+        }                                                                                          \
     } while (0)
 
 // For calls with a status.
-#define CHECK_OK(call)                                                                                                 \
-    do {                                                                                                               \
-        int check_status = (call);                                                                                     \
-        if (check_status && check_failures++ < 20)                                                                     \
-            fprintf(stderr, "%s:%d: %s: %d, %s\n", __FILE__, __LINE__, #call, check_status, gpushmem_last_error());    \
+#define CHECK_OK(call)                                                                             \
+    do {                                                                                           \
+        int check_status = (call);                                                                 \
+        if (check_status && check_failures++ < 20)                                                 \
+            fprintf(stderr, "%s:%d: %s: %d, %s\n", __FILE__, __LINE__, #call, check_status,        \
+                    gpushmem_last_error());                                                        \
     } while (0)
 
 // Symmetric memory from the host, which must not touch it: it may be on a GPU.
@@ -62,10 +64,10 @@ static inline int check_end(const char *name)
 }
 
 // Runs the kernel to its end.
-#define RUN(kernel, grid, block, ...)                                                                                  \
-    do {                                                                                                               \
-        CHECK_OK(GPUSHMEM_LAUNCH(kernel, grid, block, NULL, __VA_ARGS__));                                             \
-        CHECK_OK(gpushmem_launch_wait(NULL));                                                                          \
+#define RUN(kernel, grid, block, ...)                                                              \
+    do {                                                                                           \
+        CHECK_OK(GPUSHMEM_LAUNCH(kernel, grid, block, NULL, __VA_ARGS__));                         \
+        CHECK_OK(gpushmem_launch_wait(NULL));                                                      \
     } while (0)
 
 #endif

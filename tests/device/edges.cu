@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Promises at their edges: nothing to move, PEs that do not exist, words that change while they are waited for, barriers from
-// whatever block comes, waits in vain.
+// Promises at their edges: nothing to move, PEs that do not exist, words that change while they are
+// waited for, barriers from whatever block comes, waits in vain.
 #include "kernel_check.cuh"
 
 #include <limits.h>
@@ -19,14 +19,15 @@ __device__ static void store(uint64_t *word, uint64_t value)
     atomicExch((unsigned long long *)word, (unsigned long long)value);
 }
 
-// A call of a warp or block is its barrier even if it has nothing to move: each thread sees what the others wrote before.
-#define AGREED(CALL)                                                                                                   \
-    if (threadIdx.x == THREADS - 1)                                                                                    \
-        for (uint64_t begin = gpsh_dev_now_ns(); gpsh_dev_now_ns() - begin < 200000;)                                  \
-            ; /* the others would not wait for the late one */                                                         \
-    written[threadIdx.x] = ++round;                                                                                    \
-    CALL;                                                                                                              \
-    EXPECT(errors, *(volatile int *)&written[(threadIdx.x + 31) % THREADS] == round);                                  \
+// A call of a warp or block is its barrier even if it has nothing to move: each thread sees what
+// the others wrote before.
+#define AGREED(CALL)                                                                               \
+    if (threadIdx.x == THREADS - 1)                                                                \
+        for (uint64_t begin = gpsh_dev_now_ns(); gpsh_dev_now_ns() - begin < 200000;)              \
+            ; /* the others would not wait for the late one */                                     \
+    written[threadIdx.x] = ++round;                                                                \
+    CALL;                                                                                          \
+    EXPECT(errors, *(volatile int *)&written[(threadIdx.x + 31) % THREADS] == round);              \
     __syncthreads();
 
 __global__ void nothing(int *errors)
@@ -40,13 +41,15 @@ __global__ void nothing(int *errors)
     AGREED(gpushmem_dev_int_iget_block(none, none, 1, 1, 0, me))
 }
 
-// One block turns the last word on and off; what the other is told of was on. words[WORDS]: it is over.
+// One block turns the last word on and off; what the other is told of was on. words[WORDS]: it is
+// over.
 __global__ void flicker(uint64_t *words, int *errors)
 {
     if (blockIdx.x == 0) {
         size_t indices[WORDS];
         for (int i = 0; i < FLIPS; i++) {
-            size_t found = gpushmem_dev_uint64_wait_until_some(words, WORDS, indices, nullptr, GPUSHMEM_CMP_EQ, 1);
+            size_t found = gpushmem_dev_uint64_wait_until_some(words, WORDS, indices, nullptr,
+                                                               GPUSHMEM_CMP_EQ, 1);
             EXPECT(errors, found == 1 && indices[0] == WORDS - 1);
         }
         store(&words[WORDS], 1);
@@ -55,8 +58,8 @@ __global__ void flicker(uint64_t *words, int *errors)
         store(&words[WORDS - 1], i % 2);
 }
 
-// The next sync_all may come from another block, and so through another ring: the numbers that PEs tell each other still come
-// in their order. words[0]: whose turn it is.
+// The next sync_all may come from another block, and so through another ring: the numbers that PEs
+// tell each other still come in their order. words[0]: whose turn it is.
 __global__ void in_turn(uint64_t *words)
 {
     for (uint64_t turn = blockIdx.x; turn < TURNS; turn += gridDim.x) {
@@ -67,8 +70,10 @@ __global__ void in_turn(uint64_t *words)
     }
 }
 
-// What one block sent, through whatever ring, is complete behind another block's quiet that it happened before. words[0]: turn.
-template <bool ONE_PE> __global__ void handed_over(uint64_t *words, char *source, char *target, char *back, int *errors)
+// What one block sent, through whatever ring, is complete behind another block's quiet that it
+// happened before. words[0]: turn.
+template <bool ONE_PE>
+__global__ void handed_over(uint64_t *words, char *source, char *target, char *back, int *errors)
 {
     int peer = (gpushmem_dev_my_pe() + 1) % gpushmem_dev_n_pes();
     for (uint64_t turn = 0; turn < TURNS_OF * 8; turn++) {
@@ -93,7 +98,8 @@ template <bool ONE_PE> __global__ void handed_over(uint64_t *words, char *source
     }
 }
 
-// Aligned words are moved in one piece, by p, put, get and g. The first block writes its own, the second reads them by all ways.
+// Aligned words are moved in one piece, by p, put, get and g. The first block writes its own, the
+// second reads them by all ways.
 __global__ void whole(uint64_t *words, int *errors)
 {
     uint64_t *seen = &words[8], own[2] = {0, ~(uint64_t)0};
@@ -102,7 +108,8 @@ __global__ void whole(uint64_t *words, int *errors)
         gpushmem_dev_uint64_p(&words[0], own[i % 2], me);
         gpushmem_dev_uint64_put(&words[1], &own[i % 2], 1, me);
         gpushmem_dev_uint32_put_nbi((uint32_t *)&words[2], (const uint32_t *)&own[i % 2], 1, me);
-        gpushmem_dev_ushort_put((unsigned short *)&words[3], (const unsigned short *)&own[i % 2], 1, me);
+        gpushmem_dev_ushort_put((unsigned short *)&words[3], (const unsigned short *)&own[i % 2], 1,
+                                me);
         gpushmem_dev_quiet(); // else the other block would wait behind a full ring each time
     }
     for (int i = 0; blockIdx.x == 1 && i < FLIPS; i++) {
@@ -127,8 +134,10 @@ __global__ void small_things(uint64_t *words, int *errors)
     const int skip[2] = {1, 1};
     size_t indices[2];
     int me = gpushmem_dev_my_pe();
-    EXPECT(errors, gpushmem_dev_uint64_wait_until_any(words, 2, skip, GPUSHMEM_CMP_NE, 0) == SIZE_MAX);
-    EXPECT(errors, gpushmem_dev_uint64_wait_until_some(words, 2, indices, skip, GPUSHMEM_CMP_NE, 0) == 0);
+    EXPECT(errors,
+           gpushmem_dev_uint64_wait_until_any(words, 2, skip, GPUSHMEM_CMP_NE, 0) == SIZE_MAX);
+    EXPECT(errors,
+           gpushmem_dev_uint64_wait_until_some(words, 2, indices, skip, GPUSHMEM_CMP_NE, 0) == 0);
     gpushmem_dev_uint64_wait_until_all(words, 2, skip, GPUSHMEM_CMP_NE, 0);
     EXPECT(errors, gpushmem_dev_uint64_test_all(words, 2, skip, GPUSHMEM_CMP_NE, 0));
     EXPECT(errors, gpushmem_dev_ptr(words, me) == words);
@@ -159,15 +168,16 @@ __global__ void quiet_pe(int pe)
     gpushmem_dev_pe_quiet(pe);
 }
 
-#define REFUSED(pe)                                                                                                    \
-    do {                                                                                                               \
-        char name[32];                                                                                                 \
-        snprintf(name, sizeof name, "PE %d", pe);                                                                      \
-        CHECK(gpushmem_launch_wait(NULL) == GPUSHMEM_ERR_PE);                                                          \
-        if (!strstr(gpushmem_last_error(), name)) {                                                                    \
-            fprintf(stderr, "%s:%d: '%s' is not in '%s'\n", __FILE__, __LINE__, name, gpushmem_last_error());          \
-            check_failures++;                                                                                          \
-        }                                                                                                              \
+#define REFUSED(pe)                                                                                \
+    do {                                                                                           \
+        char name[32];                                                                             \
+        snprintf(name, sizeof name, "PE %d", pe);                                                  \
+        CHECK(gpushmem_launch_wait(NULL) == GPUSHMEM_ERR_PE);                                      \
+        if (!strstr(gpushmem_last_error(), name)) {                                                \
+            fprintf(stderr, "%s:%d: '%s' is not in '%s'\n", __FILE__, __LINE__, name,              \
+                    gpushmem_last_error());                                                        \
+            check_failures++;                                                                      \
+        }                                                                                          \
     } while (0)
 
 // Without GPUSHMEM_DEVICE_CHECKS: what goes through a ring is refused there.
@@ -203,7 +213,8 @@ __global__ void wait_for_all(uint64_t *words)
     gpushmem_dev_uint64_wait_until_all(words, WORDS, nullptr, GPUSHMEM_CMP_NE, 0);
 }
 
-// usage: device_edges [vain]; vain: WORDS words of which none comes are waited for once, not one after the other
+// usage: device_edges [vain]; vain: WORDS words of which none comes are waited for once, not one
+// after the other
 int main(int argc, char **argv)
 {
     check_begin();
@@ -221,9 +232,11 @@ int main(int argc, char **argv)
         RUN(in_turn, TURNS_OF, 1, words);
         CHECK(check_read(&words[0]) == TURNS);
         clear(words);
-        RUN(handed_over<false>, TURNS_OF, 1, words, boxes, boxes + PARCEL, boxes + 2 * PARCEL, errors);
+        RUN(handed_over<false>, TURNS_OF, 1, words, boxes, boxes + PARCEL, boxes + 2 * PARCEL,
+            errors);
         clear(words);
-        RUN(handed_over<true>, TURNS_OF, 1, words, boxes, boxes + PARCEL, boxes + 2 * PARCEL, errors);
+        RUN(handed_over<true>, TURNS_OF, 1, words, boxes, boxes + PARCEL, boxes + 2 * PARCEL,
+            errors);
         clear(words);
         RUN(whole, 2, 1, words, errors);
         clear(words);

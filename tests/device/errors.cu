@@ -25,7 +25,9 @@ __global__ void move_too_much(uint64_t *words, int way)
     switch (way) {
     case 0: gpushmem_dev_uint64_put(words, words + 1, n, me); break;
     case 1: gpushmem_dev_get64_nbi(words, words + 1, n, me); break;
-    case 2: gpushmem_dev_uint64_put_signal(words, words + 1, n, words, 1, GPUSHMEM_SIGNAL_SET, me); break;
+    case 2:
+        gpushmem_dev_uint64_put_signal(words, words + 1, n, words, 1, GPUSHMEM_SIGNAL_SET, me);
+        break;
     case 3: gpushmem_dev_uint64_iput(words, words + 1, stride, 1, 2, me); break;
     default: gpushmem_dev_iget64(words, words + 1, 1, stride, 2, me); break;
     }
@@ -41,13 +43,14 @@ __global__ void quiet(void)
     gpushmem_dev_quiet();
 }
 
-#define EXPECT_ERROR(status, text)                                                                                     \
-    do {                                                                                                               \
-        CHECK(gpushmem_launch_wait(NULL) == (status));                                                                 \
-        if (!strstr(gpushmem_last_error(), text)) {                                                                    \
-            fprintf(stderr, "%s:%d: '%s' is not in '%s'\n", __FILE__, __LINE__, text, gpushmem_last_error());          \
-            check_failures++;                                                                                          \
-        }                                                                                                              \
+#define EXPECT_ERROR(status, text)                                                                 \
+    do {                                                                                           \
+        CHECK(gpushmem_launch_wait(NULL) == (status));                                             \
+        if (!strstr(gpushmem_last_error(), text)) {                                                \
+            fprintf(stderr, "%s:%d: '%s' is not in '%s'\n", __FILE__, __LINE__, text,              \
+                    gpushmem_last_error());                                                        \
+            check_failures++;                                                                      \
+        }                                                                                          \
     } while (0)
 
 // Commands written past the checks: only the proxy sees them.
@@ -89,7 +92,8 @@ int main(void)
     snprintf(text, sizeof text, "towards PE %d of %d", n, n);
     EXPECT_ERROR(GPUSHMEM_ERR_PE, text);
     CHECK_OK(gpushmem_launch_wait(NULL));
-    CHECK(gpushmem_proxy_times_read(&times) == GPUSHMEM_ERR_UNSUPPORTED); // no proxy, or it takes no times
+    // no proxy, or it takes no times
+    CHECK(gpushmem_proxy_times_read(&times) == GPUSHMEM_ERR_UNSUPPORTED);
 
     CHECK_OK(GPUSHMEM_LAUNCH(put_to, 2, 4, NULL, (int *)word, -1));
     EXPECT_ERROR(GPUSHMEM_ERR_PE, "block (1,0,0), thread (3,0,0)");

@@ -7,10 +7,10 @@
 
 enum { CHECK_LINES = 4096 };
 
-#define EXPECT(errors, condition)                                                                                      \
-    do {                                                                                                               \
-        if (!(condition))                                                                                              \
-            atomicAdd(&errors[__LINE__ % CHECK_LINES], 1);                                                             \
+#define EXPECT(errors, condition)                                                                  \
+    do {                                                                                           \
+        if (!(condition))                                                                          \
+            atomicAdd(&errors[__LINE__ % CHECK_LINES], 1);                                         \
     } while (0)
 
 static inline int *check_errors_begin(void)
@@ -24,7 +24,8 @@ static inline void check_errors_end(const char *file, int *errors)
     CHECK_OK(gpushmem_int_get(counts, errors, CHECK_LINES, gpushmem_my_pe()));
     for (int i = 0; i < CHECK_LINES; i++)
         if (counts[i] && check_failures++ < 20)
-            fprintf(stderr, "%s:%d: PE %d: %d times not true\n", file, i, gpushmem_my_pe(), counts[i]);
+            fprintf(stderr, "%s:%d: PE %d: %d times not true\n", file, i, gpushmem_my_pe(),
+                    counts[i]);
     gpushmem_free(errors);
 }
 

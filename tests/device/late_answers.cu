@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A thread that gives up waiting for an answer leaves its reply slot behind. It is free again when the answer has come, and not
-// before. Without a job, with two reply slots and a proxy that sleeps when told; for CPU threads only.
+// A thread that gives up waiting for an answer leaves its reply slot behind. It is free again when
+// the answer has come, and not before. Without a job, with two reply slots and a proxy that sleeps
+// when told; for CPU threads only.
 #include "gpushmem/device.cuh"
 #include "tests/perf/ring_rig.h"
 
@@ -43,14 +44,16 @@ int main(void)
     struct ring_rig *rig = ring_rig_open(&gpsh_device_memory_host, 1, 1, 6, false);
     if (!rig)
         return 1;
-    uint64_t *words = (uint64_t *)ring_rig_heap(rig, 0), *there = (uint64_t *)ring_rig_heap(rig, TARGET);
+    uint64_t *words = (uint64_t *)ring_rig_heap(rig, 0),
+             *there = (uint64_t *)ring_rig_heap(rig, TARGET);
     for (unsigned t = 0; t < THREADS; t++)
         there[t] = 7 + t;
     gpushmem_dev dev = with_patience(rig, 30);
     uint32_t *&sleeping = const_cast<gpushmem_ring *>(dev.rings)->sleeping, *proxy = sleeping;
     sleeping = NULL; // nobody makes passes
     bool good = run(dev, words, false) == GPUSHMEM_ERR_TIMEOUT;
-    good = good && run(dev, words, false) == GPUSHMEM_ERR_TIMEOUT; // no slot: both answers are still to come
+    // no slot: both answers are still to come
+    good = good && run(dev, words, false) == GPUSHMEM_ERR_TIMEOUT;
     while (ring_rig_step(rig))
         ;
     sleeping = proxy;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// gpushmem_finalize ends the waits of kernels that are still there, and leaves them what they need until they have gone.
+// gpushmem_finalize ends the waits of kernels that are still there, and leaves them what they need
+// until they have gone.
 #include "kernel_check.cuh"
 
 #include <unistd.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Kernels that name memory nobody has as the local side of an operation: that operation fails, with its place, and nothing else
-// does. For heaps in GPU memory and GPUSHMEM_P2P=0: a kernel that copies by itself faults as any kernel would.
+// Kernels that name memory nobody has as the local side of an operation: that operation fails, with
+// its place, and nothing else does. For heaps in GPU memory and GPUSHMEM_P2P=0: a kernel that
+// copies by itself faults as any kernel would.
 #include "kernel_check.cuh"
 
 #include <string.h>
@@ -39,7 +40,8 @@ static void bad_status(int status, const char *address)
     snprintf(place, sizeof place, "[%p, +%d)", (const void *)address, BYTES);
     CHECK(status == GPUSHMEM_ERR_ADDRESS);
     CHECK(strstr(gpushmem_last_error(), place));
-    CHECK(strstr(gpushmem_last_error(), "is no memory that can be used; it may be in the symmetric heap, GPU memory"));
+    CHECK(strstr(gpushmem_last_error(),
+                 "is no memory that can be used; it may be in the symmetric heap, GPU memory"));
     if (check_failures)
         fprintf(stderr, "%s\n", gpushmem_last_error());
 }

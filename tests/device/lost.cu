@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A PE dies while kernels of the others wait for it: their kernels end, the host is told which PE it was, and what concerns
-// only the living goes on. Run with --on-failure continue; the last PE is the one that dies.
+// A PE dies while kernels of the others wait for it: their kernels end, the host is told which PE
+// it was, and what concerns only the living goes on. Run with --on-failure continue; the last PE is
+// the one that dies.
 #include "kernel_check.cuh"
 
 #include <signal.h>
@@ -53,7 +54,8 @@ static void expect_loss(int dead)
     }
 }
 
-// usage: device_lost [polled]; polled: the host asks for errors all the time, and takes no loss away that no kernel has seen
+// usage: device_lost [polled]; polled: the host asks for errors all the time, and takes no loss
+// away that no kernel has seen
 int main(int argc, char **argv)
 {
     int me = check_begin(), dead = gpushmem_n_pes() - 1, status;

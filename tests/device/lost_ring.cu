@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A kernel's thread that waits for room longer than GPUSHMEM_WAIT_TIMEOUT_MS leaves its slot unwritten, and nothing behind it is
-// ever read: then the ring is lost, everybody is told so at once, and the other rings go on. For CPU threads: the host stops a
-// ring by a slot that it reserves and writes late. Run with 2 rings of 64 commands.
+// A kernel's thread that waits for room longer than GPUSHMEM_WAIT_TIMEOUT_MS leaves its slot
+// unwritten, and nothing behind it is ever read: then the ring is lost, everybody is told so at
+// once, and the other rings go on. For CPU threads: the host stops a ring by a slot that it
+// reserves and writes late. Run with 2 rings of 64 commands.
 #include "kernel_check.cuh"
 
 #include <string.h>
@@ -46,7 +47,8 @@ static void write_nothing(const gpushmem_ring *ring, uint64_t index)
     nothing.opcode = GPUSHMEM_CMD_NOP;
     gpushmem_command_pack(&nothing, gpushmem_ring_lap(index, ring->entries_log2), words);
     for (int i = GPUSHMEM_COMMAND_WORDS - 1; i >= 0; i--)
-        __atomic_store_n(&ring->slots[index % ENTRIES * GPUSHMEM_COMMAND_WORDS + (uint64_t)i], words[i], __ATOMIC_RELEASE);
+        __atomic_store_n(&ring->slots[index % ENTRIES * GPUSHMEM_COMMAND_WORDS + (uint64_t)i],
+                         words[i], __ATOMIC_RELEASE);
 }
 
 static void expect_lost(int status)
@@ -58,7 +60,8 @@ static void expect_lost(int status)
 int main(void)
 {
     int me = check_begin();
-    uint64_t *words = (uint64_t *)gpushmem_calloc(2 * ENTRIES, 8), *result = (uint64_t *)gpushmem_calloc(1, 8);
+    uint64_t *words = (uint64_t *)gpushmem_calloc(2 * ENTRIES, 8),
+             *result = (uint64_t *)gpushmem_calloc(1, 8);
     gpushmem_dev dev;
     CHECK_OK(gpushmem_device_handle(&dev));
     uint64_t held = reserve(&dev.rings[0]);
@@ -70,7 +73,8 @@ int main(void)
         ;
     CHECK(check_read(&words[ENTRIES - 1]) == 0);
 
-    CHECK_OK(GPUSHMEM_LAUNCH(put_many, 1, 1, NULL, words + ENTRIES, 1)); // is not carried out: does anybody say so?
+    // is not carried out: does anybody say so?
+    CHECK_OK(GPUSHMEM_LAUNCH(put_many, 1, 1, NULL, words + ENTRIES, 1));
     (void)gpushmem_device_error();
     expect_lost(gpushmem_quiet());
     expect_lost(gpushmem_pe_quiet(&me, 1)); // of that PE alone is not more complete

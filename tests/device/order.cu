@@ -20,7 +20,8 @@ __device__ static bool all_equal(const uint64_t *data, uint64_t value)
     return true;
 }
 
-// Ping-pong between PE pairs (2k, 2k+1): the signal never comes before its data, in each scope. A lone PE plays with itself.
+// Ping-pong between PE pairs (2k, 2k+1): the signal never comes before its data, in each scope. A
+// lone PE plays with itself.
 template <int HOW> __global__ void ping_pong(box *b, uint64_t *source, int *errors)
 {
     int me = gpushmem_dev_my_pe(), n = gpushmem_dev_n_pes(), peer = (me ^ 1) < n ? me ^ 1 : me;
@@ -29,9 +30,11 @@ template <int HOW> __global__ void ping_pong(box *b, uint64_t *source, int *erro
         for (int i = (int)threadIdx.x; i < WORDS; i += (int)blockDim.x)
             source[i] = round;
         if (HOW == 0)
-            gpushmem_dev_uint64_put_signal_block(b->data, source, WORDS, &b->signal, round, GPUSHMEM_SIGNAL_SET, peer);
+            gpushmem_dev_uint64_put_signal_block(b->data, source, WORDS, &b->signal, round,
+                                                 GPUSHMEM_SIGNAL_SET, peer);
         if (HOW == 1) {
-            gpushmem_dev_uint64_put_signal_nbi_block(b->data, source, WORDS, &b->signal, 1, GPUSHMEM_SIGNAL_ADD, peer);
+            gpushmem_dev_uint64_put_signal_nbi_block(b->data, source, WORDS, &b->signal, 1,
+                                                     GPUSHMEM_SIGNAL_ADD, peer);
             if (first)
                 gpushmem_dev_quiet();
         }
@@ -46,7 +49,8 @@ template <int HOW> __global__ void ping_pong(box *b, uint64_t *source, int *erro
             gpushmem_dev_uint64_put_block(b->data, source, WORDS, peer);
             if (threadIdx.x == blockDim.x - 1) {
                 gpushmem_dev_fence();
-                gpushmem_dev_signal_op(&b->signal, round % 2 ? 1 : round, round % 2 ? GPUSHMEM_SIGNAL_ADD : GPUSHMEM_SIGNAL_SET, peer);
+                gpushmem_dev_signal_op(&b->signal, round % 2 ? 1 : round,
+                                       round % 2 ? GPUSHMEM_SIGNAL_ADD : GPUSHMEM_SIGNAL_SET, peer);
             }
         }
         if (HOW == 3 && first) { // quiet, then an atomic flag
@@ -100,22 +104,29 @@ __global__ void waits(box *b, int *errors)
     int skip[8] = {0, 0, 0, 1, 0, 0, 0, 0};
     uint32_t values[8] = {1, 2, 3, 0, 5, 6, 7, 8};
     size_t indices[8];
-    EXPECT(errors, gpushmem_dev_uint32_test_any(b->flags, 8, nullptr, GPUSHMEM_CMP_NE, 0) == SIZE_MAX);
-    EXPECT(errors, gpushmem_dev_uint32_test_some(b->flags, 8, indices, nullptr, GPUSHMEM_CMP_NE, 0) == 0);
+    EXPECT(errors,
+           gpushmem_dev_uint32_test_any(b->flags, 8, nullptr, GPUSHMEM_CMP_NE, 0) == SIZE_MAX);
+    EXPECT(errors,
+           gpushmem_dev_uint32_test_some(b->flags, 8, indices, nullptr, GPUSHMEM_CMP_NE, 0) == 0);
     EXPECT(errors, !gpushmem_dev_uint32_test_all(b->flags, 8, skip, GPUSHMEM_CMP_NE, 0));
     EXPECT(errors, gpushmem_dev_uint32_test_all(b->flags, 8, nullptr, GPUSHMEM_CMP_EQ, 0));
     EXPECT(errors, gpushmem_dev_uint32_test_all(b->flags, 0, nullptr, GPUSHMEM_CMP_NE, 0));
-    EXPECT(errors, gpushmem_dev_uint32_wait_until_any(b->flags, 0, nullptr, GPUSHMEM_CMP_NE, 0) == SIZE_MAX);
+    EXPECT(errors, gpushmem_dev_uint32_wait_until_any(b->flags, 0, nullptr, GPUSHMEM_CMP_NE, 0) ==
+                       SIZE_MAX);
     gpushmem_dev_sync_all();
     gpushmem_dev_uint32_p(&b->flags[4], 5, right);
     EXPECT(errors, gpushmem_dev_uint32_wait_until_any(b->flags, 8, skip, GPUSHMEM_CMP_NE, 0) == 4);
     gpushmem_dev_sync_all();
     gpushmem_dev_uint32_p(&b->flags[6], 7, right);
     gpushmem_dev_uint32_wait_until(&b->flags[6], GPUSHMEM_CMP_EQ, 7);
-    EXPECT(errors, gpushmem_dev_uint32_wait_until_some(b->flags, 8, indices, skip, GPUSHMEM_CMP_GT, 4) == 2);
+    EXPECT(errors, gpushmem_dev_uint32_wait_until_some(b->flags, 8, indices, skip, GPUSHMEM_CMP_GT,
+                                                       4) == 2);
     EXPECT(errors, indices[0] == 4 && indices[1] == 6);
-    EXPECT(errors, gpushmem_dev_uint32_wait_until_some_vector(b->flags, 8, indices, skip, GPUSHMEM_CMP_EQ, values) == 2);
-    EXPECT(errors, gpushmem_dev_uint32_test_any_vector(b->flags, 8, skip, GPUSHMEM_CMP_EQ, values) % 2 == 0);
+    EXPECT(errors, gpushmem_dev_uint32_wait_until_some_vector(b->flags, 8, indices, skip,
+                                                              GPUSHMEM_CMP_EQ, values) == 2);
+    EXPECT(errors,
+           gpushmem_dev_uint32_test_any_vector(b->flags, 8, skip, GPUSHMEM_CMP_EQ, values) % 2 ==
+               0);
     gpushmem_dev_sync_all();
     for (int i = 0; i < 8; i++)
         if (i != 3)
@@ -155,7 +166,8 @@ __global__ void barriers(uint64_t *counter, int *errors)
     }
 }
 
-// Kernels that spin on each other, in two streams of one PE, and a kernel that the next in its stream must wait for.
+// Kernels that spin on each other, in two streams of one PE, and a kernel that the next in its
+// stream must wait for.
 __global__ void wait_for(uint64_t *word, uint64_t value, uint64_t *then)
 {
     gpushmem_dev_uint64_wait_until(word, GPUSHMEM_CMP_EQ, value);
@@ -200,7 +212,8 @@ __global__ void shared_memory(uint64_t *result)
         result[2 + blockIdx.x] = lane5;
 }
 
-// Gets of what a peer changes, in a loop without any fence: each goes to the peer, none is answered by a cache of the reader.
+// Gets of what a peer changes, in a loop without any fence: each goes to the peer, none is answered
+// by a cache of the reader.
 __global__ void news(uint64_t *words, int *errors)
 {
     int me = gpushmem_dev_my_pe(), n = gpushmem_dev_n_pes(), peer = (me ^ 1) < n ? me ^ 1 : me;
@@ -211,7 +224,8 @@ __global__ void news(uint64_t *words, int *errors)
         while (got[0] < round && gpsh_dev_now_ns() - begin < limit)
             gpushmem_dev_uint64_get(got, words, round % 2 ? 1 : 3, peer);
         EXPECT(errors, got[0] >= round);
-        got[0] = gpushmem_dev_uint64_g(words, peer) - 1; // never behind what the peer has seen of us
+        // never behind what the peer has seen of us
+        got[0] = gpushmem_dev_uint64_g(words, peer) - 1;
         EXPECT(errors, got[0] + 1 >= round);
     }
 }
@@ -235,7 +249,8 @@ int main(void)
     check_begin();
     int n = gpushmem_n_pes();
     box *b = (box *)gpushmem_calloc(1, sizeof *b);
-    uint64_t *source = (uint64_t *)gpushmem_calloc(WORDS, 8), *counter = (uint64_t *)gpushmem_calloc((size_t)n + 8, 8);
+    uint64_t *source = (uint64_t *)gpushmem_calloc(WORDS, 8),
+             *counter = (uint64_t *)gpushmem_calloc((size_t)n + 8, 8);
     int *errors = check_errors_begin();
     run_ping_pong<0>(b, source, errors, 8);
     run_ping_pong<1>(b, source, errors, 8);

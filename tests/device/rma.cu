@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Put, get, p, g, iput, iget in every type and scope, all sizes and alignments, to oneself and to the right neighbour.
+// Put, get, p, g, iput, iget in every type and scope, all sizes and alignments, to oneself and to
+// the right neighbour.
 #include "kernel_check.cuh"
 
 enum { N = 300, PAD = 16 };
@@ -25,76 +26,78 @@ __device__ static int differs(const void *memory, size_t bytes, int pe, int roun
 }
 
 // Puts N elements right, gets them back, with the threads of one scope.
-#define MOVE(SUFFIX, NAME, TYPE, ROUND)                                                                                \
-    if (first)                                                                                                         \
-        fill(source, N * sizeof(TYPE), me, ROUND);                                                                     \
-    gpushmem_dev_##NAME##_put##SUFFIX((TYPE *)target, (const TYPE *)source, N, right);                                 \
-    gpushmem_dev_quiet();                                                                                              \
-    gpushmem_dev_##NAME##_get##SUFFIX((TYPE *)back, (const TYPE *)target, N, right);                                   \
-    if (first)                                                                                                         \
-        EXPECT(errors, !differs(back, N * sizeof(TYPE), me, ROUND));                                                   \
-    if (first)                                                                                                         \
-        fill(source, N * sizeof(TYPE), me, ROUND + 1);                                                                 \
-    gpushmem_dev_##NAME##_put_nbi##SUFFIX((TYPE *)target, (const TYPE *)source, N, right);                             \
-    gpushmem_dev_quiet();                                                                                              \
-    gpushmem_dev_##NAME##_get_nbi##SUFFIX((TYPE *)back, (const TYPE *)target, N, right);                               \
-    gpushmem_dev_quiet();                                                                                              \
-    __syncthreads();                                                                                                   \
-    if (first)                                                                                                         \
-        EXPECT(errors, !differs(back, N * sizeof(TYPE), me, ROUND + 1));                                               \
+#define MOVE(SUFFIX, NAME, TYPE, ROUND)                                                            \
+    if (first)                                                                                     \
+        fill(source, N * sizeof(TYPE), me, ROUND);                                                 \
+    gpushmem_dev_##NAME##_put##SUFFIX((TYPE *)target, (const TYPE *)source, N, right);             \
+    gpushmem_dev_quiet();                                                                          \
+    gpushmem_dev_##NAME##_get##SUFFIX((TYPE *)back, (const TYPE *)target, N, right);               \
+    if (first)                                                                                     \
+        EXPECT(errors, !differs(back, N * sizeof(TYPE), me, ROUND));                               \
+    if (first)                                                                                     \
+        fill(source, N * sizeof(TYPE), me, ROUND + 1);                                             \
+    gpushmem_dev_##NAME##_put_nbi##SUFFIX((TYPE *)target, (const TYPE *)source, N, right);         \
+    gpushmem_dev_quiet();                                                                          \
+    gpushmem_dev_##NAME##_get_nbi##SUFFIX((TYPE *)back, (const TYPE *)target, N, right);           \
+    gpushmem_dev_quiet();                                                                          \
+    __syncthreads();                                                                               \
+    if (first)                                                                                     \
+        EXPECT(errors, !differs(back, N * sizeof(TYPE), me, ROUND + 1));                           \
     __syncthreads();
 
-#define DEFINE_MOVES(NAME, TYPE)                                                                                       \
-    __global__ void move_##NAME(char *source, char *target, char *back, int *errors)                                   \
-    {                                                                                                                  \
-        int me = gpushmem_dev_my_pe(), right = (me + 1) % gpushmem_dev_n_pes();                                        \
-        bool first = threadIdx.x == 0;                                                                                 \
-        if (first) {                                                                                                   \
-            TYPE value, seen;                                                                                          \
-            fill(&value, sizeof value, me, 3);                                                                         \
-            gpushmem_dev_##NAME##_p((TYPE *)target, value, right);                                                     \
-            gpushmem_dev_quiet();                                                                                      \
-            seen = gpushmem_dev_##NAME##_g((const TYPE *)target, right);                                               \
-            EXPECT(errors, !differs(&seen, sizeof seen, me, 3));                                                       \
-        }                                                                                                              \
-        __syncthreads();                                                                                               \
-        if (first) {                                                                                                   \
-            MOVE_ALONE(NAME, TYPE, 10)                                                                                 \
-        }                                                                                                              \
-        __syncthreads();                                                                                               \
-        if (threadIdx.x < 32) {                                                                                        \
-            MOVE_WARP(NAME, TYPE, 20)                                                                                  \
-        }                                                                                                              \
-        __syncthreads();                                                                                               \
-        MOVE(_block, NAME, TYPE, 30)                                                                                   \
+#define DEFINE_MOVES(NAME, TYPE)                                                                   \
+    __global__ void move_##NAME(char *source, char *target, char *back, int *errors)               \
+    {                                                                                              \
+        int me = gpushmem_dev_my_pe(), right = (me + 1) % gpushmem_dev_n_pes();                    \
+        bool first = threadIdx.x == 0;                                                             \
+        if (first) {                                                                               \
+            TYPE value, seen;                                                                      \
+            fill(&value, sizeof value, me, 3);                                                     \
+            gpushmem_dev_##NAME##_p((TYPE *)target, value, right);                                 \
+            gpushmem_dev_quiet();                                                                  \
+            seen = gpushmem_dev_##NAME##_g((const TYPE *)target, right);                           \
+            EXPECT(errors, !differs(&seen, sizeof seen, me, 3));                                   \
+        }                                                                                          \
+        __syncthreads();                                                                           \
+        if (first) {                                                                               \
+            MOVE_ALONE(NAME, TYPE, 10)                                                             \
+        }                                                                                          \
+        __syncthreads();                                                                           \
+        if (threadIdx.x < 32) {                                                                    \
+            MOVE_WARP(NAME, TYPE, 20)                                                              \
+        }                                                                                          \
+        __syncthreads();                                                                           \
+        MOVE(_block, NAME, TYPE, 30)                                                               \
     }
-#define MOVE_ALONE(NAME, TYPE, ROUND)                                                                                  \
-    fill(source, N * sizeof(TYPE), me, ROUND);                                                                         \
-    gpushmem_dev_##NAME##_put((TYPE *)target, (const TYPE *)source, N, right);                                         \
-    fill(source, N * sizeof(TYPE), me, 99); /* blocking: the source may be reused */                                   \
-    gpushmem_dev_quiet();                                                                                              \
-    gpushmem_dev_##NAME##_get((TYPE *)back, (const TYPE *)target, N, right);                                           \
-    EXPECT(errors, !differs(back, N * sizeof(TYPE), me, ROUND));                                                       \
-    fill(source, 3 * N * sizeof(TYPE), me, ROUND + 1);                                                                 \
-    gpushmem_dev_##NAME##_iput((TYPE *)target, (const TYPE *)source, 2, 3, N, right);                                  \
-    gpushmem_dev_quiet();                                                                                              \
-    fill(back, N * sizeof(TYPE), me, 98);                                                                              \
-    gpushmem_dev_##NAME##_iget((TYPE *)back, (const TYPE *)target, 1, 2, N, right);                                    \
-    for (int i = 0; i < N; i++)                                                                                        \
-        for (size_t b = 0; b < sizeof(TYPE); b++)                                                                      \
-            EXPECT(errors, (unsigned char)back[i * sizeof(TYPE) + b] == pattern(3 * i * sizeof(TYPE) + b, me, ROUND + 1));
-#define MOVE_WARP(NAME, TYPE, ROUND)                                                                                   \
-    if (first)                                                                                                         \
-        fill(source, N * sizeof(TYPE), me, ROUND);                                                                     \
-    gpushmem_dev_##NAME##_put_nbi_warp((TYPE *)target, (const TYPE *)source, N, right);                                \
-    gpushmem_dev_quiet();                                                                                              \
-    gpushmem_dev_##NAME##_get_warp((TYPE *)back, (const TYPE *)target, N, right);                                      \
-    if (first)                                                                                                         \
-        EXPECT(errors, !differs(back, N * sizeof(TYPE), me, ROUND));                                                   \
+#define MOVE_ALONE(NAME, TYPE, ROUND)                                                              \
+    fill(source, N * sizeof(TYPE), me, ROUND);                                                     \
+    gpushmem_dev_##NAME##_put((TYPE *)target, (const TYPE *)source, N, right);                     \
+    fill(source, N * sizeof(TYPE), me, 99); /* blocking: the source may be reused */               \
+    gpushmem_dev_quiet();                                                                          \
+    gpushmem_dev_##NAME##_get((TYPE *)back, (const TYPE *)target, N, right);                       \
+    EXPECT(errors, !differs(back, N * sizeof(TYPE), me, ROUND));                                   \
+    fill(source, 3 * N * sizeof(TYPE), me, ROUND + 1);                                             \
+    gpushmem_dev_##NAME##_iput((TYPE *)target, (const TYPE *)source, 2, 3, N, right);              \
+    gpushmem_dev_quiet();                                                                          \
+    fill(back, N * sizeof(TYPE), me, 98);                                                          \
+    gpushmem_dev_##NAME##_iget((TYPE *)back, (const TYPE *)target, 1, 2, N, right);                \
+    for (int i = 0; i < N; i++)                                                                    \
+        for (size_t b = 0; b < sizeof(TYPE); b++)                                                  \
+            EXPECT(errors, (unsigned char)back[i * sizeof(TYPE) + b] ==                            \
+                               pattern(3 * i * sizeof(TYPE) + b, me, ROUND + 1));
+#define MOVE_WARP(NAME, TYPE, ROUND)                                                               \
+    if (first)                                                                                     \
+        fill(source, N * sizeof(TYPE), me, ROUND);                                                 \
+    gpushmem_dev_##NAME##_put_nbi_warp((TYPE *)target, (const TYPE *)source, N, right);            \
+    gpushmem_dev_quiet();                                                                          \
+    gpushmem_dev_##NAME##_get_warp((TYPE *)back, (const TYPE *)target, N, right);                  \
+    if (first)                                                                                     \
+        EXPECT(errors, !differs(back, N * sizeof(TYPE), me, ROUND));                               \
     __syncwarp();
 GPUSHMEM_RMA_TYPES(DEFINE_MOVES)
 
-// Bytes: every length up to 70 and every misalignment of both sides; nothing beside the target changes.
+// Bytes: every length up to 70 and every misalignment of both sides; nothing beside the target
+// changes.
 __global__ void move_bytes(char *source, char *target, char *back, int *errors)
 {
     int me = gpushmem_dev_my_pe(), right = (me + 1) % gpushmem_dev_n_pes();
@@ -110,7 +113,8 @@ __global__ void move_bytes(char *source, char *target, char *back, int *errors)
             gpushmem_dev_quiet();
             gpushmem_dev_getmem(back, target, 128, right);
             for (int i = 0; i < 128; i++) {
-                unsigned char expected = i >= 16 + a && i < 16 + a + length ? pattern(i - 16 - a + b, me, 1) : 0x55;
+                unsigned char expected =
+                    i >= 16 + a && i < 16 + a + length ? pattern(i - 16 - a + b, me, 1) : 0x55;
                 EXPECT(errors, (unsigned char)back[i] == expected);
             }
         }
@@ -127,7 +131,8 @@ struct alignas(128) line {
     char bytes[128];
 };
 
-// One thread with lent shared memory: all sizes and alignments of both sides, from and to a kernel's own memory too.
+// One thread with lent shared memory: all sizes and alignments of both sides, from and to a
+// kernel's own memory too.
 __global__ void move_bulk(char *source, char *target, char *back, int *errors)
 {
     enum { LINES = 36, TILE = 16 };
@@ -147,8 +152,9 @@ __global__ void move_bulk(char *source, char *target, char *back, int *errors)
         fill(back, 20032, me, 8);
         gpushmem_dev_getmem_bulk(back, target, 20032, right, lent, sizeof(line) * LINES);
         for (int i = 0; i < 20032; i++)
-            EXPECT(errors, (unsigned char)back[i] ==
-                               (i >= a && i < a + bytes ? pattern(i - a + b, me, 6) : pattern(i, me, 7)));
+            EXPECT(errors,
+                   (unsigned char)back[i] ==
+                       (i >= a && i < a + bytes ? pattern(i - a + b, me, 6) : pattern(i, me, 7)));
     }
     fill(own, sizeof(line) * TILE, me, 9);
     gpushmem_dev_putmem_bulk(target, own, sizeof(line) * TILE, right, lent, sizeof(line) * LINES);
@@ -180,13 +186,15 @@ int main(void)
 {
     check_begin();
     const size_t bytes = 1 << 20;
-    char *target = (char *)gpushmem_malloc(bytes), *source = (char *)gpushmem_malloc(bytes), *back = (char *)gpushmem_malloc(bytes);
+    char *target = (char *)gpushmem_malloc(bytes), *source = (char *)gpushmem_malloc(bytes),
+         *back = (char *)gpushmem_malloc(bytes);
     int *errors = check_errors_begin();
 #define RUN_MOVES(NAME, TYPE) RUN(move_##NAME, 1, 48, source, target, back, errors);
     GPUSHMEM_RMA_TYPES(RUN_MOVES)
     RUN(move_bytes, 1, 1, source, target, back, errors);
     RUN(move_bulk, 1, 1, source, target, back, errors);
-    for (size_t odd = 64 * 48 - 1; odd < 64 * 48 + 3; odd++) // shares of whole lines, and a little more
+    // shares of whole lines, and a little more
+    for (size_t odd = 64 * 48 - 1; odd < 64 * 48 + 3; odd++)
         RUN(move_large, 1, 48, source, target, back, odd, errors);
     RUN(move_large, 1, 64, source, target, back, bytes, errors);
 #if !defined(__CUDACC__)

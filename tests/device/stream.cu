@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Operations of streams (gpushmem/stream.h) between kernels. Everything is enqueued without the host waiting in between: what is
-// wrong with the order shows in the data.
+// Operations of streams (gpushmem/stream.h) between kernels. Everything is enqueued without the
+// host waiting in between: what is wrong with the order shows in the data.
 #include "kernel_check.cuh"
 
 #include <string.h>
@@ -32,7 +32,8 @@ __global__ void expect(const char *memory, size_t at, size_t bytes, int seed, in
         EXPECT(counts, (i >= at && i < at + bytes) || !memory[i]);
 }
 
-// Takes its time: an operation that did not wait for the kernel before it would send the word from before.
+// Takes its time: an operation that did not wait for the kernel before it would send the word from
+// before.
 __global__ void store(uint64_t *word, uint64_t value)
 {
     for (volatile int i = 0; i < 1000; i++)
@@ -40,7 +41,8 @@ __global__ void store(uint64_t *word, uint64_t value)
     *word = value;
 }
 
-__global__ void expect_words(const uint64_t *array, int count, uint64_t first, uint64_t step, int *counts)
+__global__ void expect_words(const uint64_t *array, int count, uint64_t first, uint64_t step,
+                             int *counts)
 {
     for (int i = 0; i < count; i++)
         EXPECT(counts, array[i] == first + step * (uint64_t)i);
@@ -54,7 +56,8 @@ static void barrier(gpushmem_stream_t stream)
 // put, put_signal and get of odd sizes at odd places.
 static void test_data(gpushmem_stream_t s)
 {
-    static const size_t sizes[] = {1, 2, 3, 4, 7, 8, 9, 16, 31, 100, 1000, 4097, 65536, 65537, 100001, 200003};
+    static const size_t sizes[] = {1,  2,   3,    4,    7,     8,     9,      16,
+                                   31, 100, 1000, 4097, 65536, 65537, 100001, 200003};
     static const size_t ats[] = {16, 17, 24, 31};
     for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
         size_t bytes = sizes[k], to = ats[k % 4], from = k % 3 ? ats[(k + 1) % 4] : to;
@@ -66,15 +69,18 @@ static void test_data(gpushmem_stream_t s)
             if (how == 0)
                 CHECK_OK(gpushmem_putmem_on_stream(inbox + to, outbox + from, bytes, right, s));
             if (how == 1) {
-                CHECK_OK(gpushmem_putmem_signal_on_stream(inbox + to, outbox + from, bytes, &words[0], 1 + k, GPUSHMEM_SIGNAL_SET,
+                CHECK_OK(gpushmem_putmem_signal_on_stream(inbox + to, outbox + from, bytes,
+                                                          &words[0], 1 + k, GPUSHMEM_SIGNAL_SET,
                                                           right, s));
-                CHECK_OK(gpushmem_signal_wait_until_on_stream(&words[0], GPUSHMEM_CMP_EQ, 1 + k, s));
+                CHECK_OK(
+                    gpushmem_signal_wait_until_on_stream(&words[0], GPUSHMEM_CMP_EQ, 1 + k, s));
             }
             if (how == 2)
                 CHECK_OK(gpushmem_getmem_on_stream(inbox + to, outbox + from, bytes, left, s));
             if (how == 0)
                 barrier(s);
-            CHECK_OK(GPUSHMEM_LAUNCH(expect, 1, 32, s, (const char *)inbox, to, bytes, seed + 100 * left, errors));
+            CHECK_OK(GPUSHMEM_LAUNCH(expect, 1, 32, s, (const char *)inbox, to, bytes,
+                                     seed + 100 * left, errors));
             barrier(s);
         }
     }
@@ -89,11 +95,14 @@ static void test_order(gpushmem_stream_t s)
         CHECK_OK(GPUSHMEM_LAUNCH(store, 1, 1, s, source, round));
         CHECK_OK(gpushmem_putmem_on_stream(&data[1], source, 8, right, s));
         CHECK_OK(gpushmem_quiet_on_stream(s));
-        CHECK_OK(gpushmem_uint64_put_signal_on_stream(data, source, 1, &words[1], 1, GPUSHMEM_SIGNAL_ADD, right, s));
+        CHECK_OK(gpushmem_uint64_put_signal_on_stream(data, source, 1, &words[1], 1,
+                                                      GPUSHMEM_SIGNAL_ADD, right, s));
         CHECK_OK(GPUSHMEM_LAUNCH(store, 1, 1, s, source, ~round)); // the source is ours again
         CHECK_OK(gpushmem_signal_wait_until_on_stream(&words[1], GPUSHMEM_CMP_GE, round, s));
-        CHECK_OK(GPUSHMEM_LAUNCH(expect_words, 1, 1, s, (const uint64_t *)data, 2, round, (uint64_t)0, errors));
-        CHECK_OK(gpushmem_signal_op_on_stream(&words[2], round, GPUSHMEM_SIGNAL_SET, left, s)); // you may overwrite it
+        CHECK_OK(GPUSHMEM_LAUNCH(expect_words, 1, 1, s, (const uint64_t *)data, 2, round,
+                                 (uint64_t)0, errors));
+        // you may overwrite it
+        CHECK_OK(gpushmem_signal_op_on_stream(&words[2], round, GPUSHMEM_SIGNAL_SET, left, s));
         CHECK_OK(gpushmem_signal_wait_until_on_stream(&words[2], GPUSHMEM_CMP_GE, round, s));
     }
     barrier(s);
@@ -115,29 +124,35 @@ static void test_source(gpushmem_stream_t s)
         CHECK_OK(gpushmem_put64_on_stream(inbox + 3072 * (i + 1), outbox, 375, right, s));
     }
     barrier(s);
-    CHECK_OK(GPUSHMEM_LAUNCH(expect_words, 1, 1, s, (const uint64_t *)data, SLOTS, (uint64_t)1000, (uint64_t)1, errors));
+    CHECK_OK(GPUSHMEM_LAUNCH(expect_words, 1, 1, s, (const uint64_t *)data, SLOTS, (uint64_t)1000,
+                             (uint64_t)1, errors));
     for (uint64_t i = 0; i < SLOTS; i++)
-        CHECK_OK(GPUSHMEM_LAUNCH(expect, 1, 8, s, (const char *)inbox + 3072 * (i + 1), (size_t)0, (size_t)3000, (int)i, errors));
+        CHECK_OK(GPUSHMEM_LAUNCH(expect, 1, 8, s, (const char *)inbox + 3072 * (i + 1), (size_t)0,
+                                 (size_t)3000, (int)i, errors));
     barrier(s);
     CHECK_OK(gpushmem_launch_wait(s));
 }
 
-// The first stream waits, in every way there is, for what the neighbour's second stream sends later.
+// The first stream waits, in every way there is, for what the neighbour's second stream sends
+// later.
 static void test_waits(gpushmem_stream_t one, gpushmem_stream_t two)
 {
     static const struct {
         int cmp;
         uint64_t before, value, after;
-    } rows[] = {{GPUSHMEM_CMP_EQ, 0, 5, 5}, {GPUSHMEM_CMP_NE, 5, 5, 6}, {GPUSHMEM_CMP_GT, 5, 5, 6},
-                {GPUSHMEM_CMP_GE, 4, 5, 5}, {GPUSHMEM_CMP_LT, 5, 5, 4}, {GPUSHMEM_CMP_LE, 6, 5, ~(uint64_t)0 >> 63}};
+    } rows[] = {{GPUSHMEM_CMP_EQ, 0, 5, 5}, {GPUSHMEM_CMP_NE, 5, 5, 6},
+                {GPUSHMEM_CMP_GT, 5, 5, 6}, {GPUSHMEM_CMP_GE, 4, 5, 5},
+                {GPUSHMEM_CMP_LT, 5, 5, 4}, {GPUSHMEM_CMP_LE, 6, 5, ~(uint64_t)0 >> 63}};
     for (const auto &row : rows) {
         CHECK_OK(gpushmem_signal_op_on_stream(&words[3], row.before, GPUSHMEM_SIGNAL_SET, me, two));
         CHECK_OK(gpushmem_quiet_on_stream(two));
         CHECK_OK(gpushmem_launch_wait(two));
         CHECK_OK(gpushmem_signal_wait_until_on_stream(&words[3], row.cmp, row.value, one));
-        CHECK_OK(GPUSHMEM_LAUNCH(expect_words, 1, 1, one, (const uint64_t *)&words[3], 1, row.after, (uint64_t)0, errors));
+        CHECK_OK(GPUSHMEM_LAUNCH(expect_words, 1, 1, one, (const uint64_t *)&words[3], 1, row.after,
+                                 (uint64_t)0, errors));
         CHECK_OK(gpushmem_barrier_all()); // every PE's first stream waits, or will
-        CHECK_OK(gpushmem_signal_op_on_stream(&words[3], row.after, GPUSHMEM_SIGNAL_SET, right, two));
+        CHECK_OK(
+            gpushmem_signal_op_on_stream(&words[3], row.after, GPUSHMEM_SIGNAL_SET, right, two));
         CHECK_OK(gpushmem_launch_wait(one));
         CHECK_OK(gpushmem_launch_wait(two));
         CHECK_OK(gpushmem_barrier_all());
@@ -149,16 +164,19 @@ static void test_add(gpushmem_stream_t one, gpushmem_stream_t two)
 {
     for (int i = 0; i < 10; i++) {
         CHECK_OK(gpushmem_signal_op_on_stream(&words[4], 3, GPUSHMEM_SIGNAL_ADD, 0, one));
-        CHECK_OK(gpushmem_putmem_signal_on_stream(NULL, NULL, 0, &words[4], 4, GPUSHMEM_SIGNAL_ADD, 0, two));
+        CHECK_OK(gpushmem_putmem_signal_on_stream(NULL, NULL, 0, &words[4], 4, GPUSHMEM_SIGNAL_ADD,
+                                                  0, two));
     }
     if (me == 0)
-        CHECK_OK(gpushmem_signal_wait_until_on_stream(&words[4], GPUSHMEM_CMP_EQ, (uint64_t)(70 * n), one));
+        CHECK_OK(gpushmem_signal_wait_until_on_stream(&words[4], GPUSHMEM_CMP_EQ,
+                                                      (uint64_t)(70 * n), one));
     CHECK_OK(gpushmem_launch_wait(one));
     CHECK_OK(gpushmem_launch_wait(two));
     CHECK_OK(gpushmem_barrier_all());
 }
 
-// Each operation on a mapped PE is complete before the next one begins, whoever executes the PE's atomics.
+// Each operation on a mapped PE is complete before the next one begins, whoever executes the PE's
+// atomics.
 static void test_complete(gpushmem_stream_t s)
 {
     uint64_t *sum = &words[9], *data = (uint64_t *)inbox;
@@ -167,10 +185,14 @@ static void test_complete(gpushmem_stream_t s)
     for (uint64_t round = 1; peer.device_direct && round <= 10; round++) {
         CHECK_OK(GPUSHMEM_LAUNCH(store, 1, 1, s, (uint64_t *)outbox, round));
         CHECK_OK(gpushmem_signal_op_on_stream(sum, 10 * round, GPUSHMEM_SIGNAL_SET, me, s));
-        CHECK_OK(GPUSHMEM_LAUNCH(expect_words, 1, 1, s, (const uint64_t *)sum, 1, 10 * round, (uint64_t)0, errors));
-        CHECK_OK(gpushmem_uint64_put_signal_on_stream(data, (uint64_t *)outbox, 1, sum, 5, GPUSHMEM_SIGNAL_ADD, me, s));
-        CHECK_OK(GPUSHMEM_LAUNCH(expect_words, 1, 1, s, (const uint64_t *)sum, 1, 10 * round + 5, (uint64_t)0, errors));
-        CHECK_OK(GPUSHMEM_LAUNCH(expect_words, 1, 1, s, (const uint64_t *)data, 1, round, (uint64_t)0, errors));
+        CHECK_OK(GPUSHMEM_LAUNCH(expect_words, 1, 1, s, (const uint64_t *)sum, 1, 10 * round,
+                                 (uint64_t)0, errors));
+        CHECK_OK(gpushmem_uint64_put_signal_on_stream(data, (uint64_t *)outbox, 1, sum, 5,
+                                                      GPUSHMEM_SIGNAL_ADD, me, s));
+        CHECK_OK(GPUSHMEM_LAUNCH(expect_words, 1, 1, s, (const uint64_t *)sum, 1, 10 * round + 5,
+                                 (uint64_t)0, errors));
+        CHECK_OK(GPUSHMEM_LAUNCH(expect_words, 1, 1, s, (const uint64_t *)data, 1, round,
+                                 (uint64_t)0, errors));
     }
     barrier(s);
     CHECK_OK(gpushmem_launch_wait(s));
@@ -202,7 +224,8 @@ static void test_blocks(gpushmem_stream_t s)
         barrier(s);
         CHECK_OK(GPUSHMEM_LAUNCH(move_together, blocks[k % 3], 8, s, dev, op));
         barrier(s);
-        CHECK_OK(GPUSHMEM_LAUNCH(expect, 1, 32, s, (const char *)inbox, 16 + k % 3, bytes, (int)k + 100 * left, errors));
+        CHECK_OK(GPUSHMEM_LAUNCH(expect, 1, 32, s, (const char *)inbox, 16 + k % 3, bytes,
+                                 (int)k + 100 * left, errors));
         barrier(s);
     }
     CHECK_OK(gpushmem_launch_wait(s));
@@ -213,7 +236,8 @@ __global__ void count_threads(unsigned *count)
     atomicAdd(count, 1u);
 }
 
-// A long queue behind a wait, while another stream works. On CPU threads it takes those of one launch, not of all.
+// A long queue behind a wait, while another stream works. On CPU threads it takes those of one
+// launch, not of all.
 static void test_queue(gpushmem_stream_t one, gpushmem_stream_t two)
 {
     const int queued = 300, threads = 24;
@@ -242,19 +266,21 @@ static void test_barriers(gpushmem_stream_t s)
         for (int pe = 0; pe < n; pe++)
             CHECK_OK(gpushmem_uint64_put_on_stream(&counters[me], source, 1, pe, s));
         barrier(s);
-        CHECK_OK(GPUSHMEM_LAUNCH(expect_words, 1, 1, s, (const uint64_t *)counters, n, round, (uint64_t)0, errors));
+        CHECK_OK(GPUSHMEM_LAUNCH(expect_words, 1, 1, s, (const uint64_t *)counters, n, round,
+                                 (uint64_t)0, errors));
         CHECK_OK(gpushmem_sync_all_on_stream(s));
     }
     CHECK_OK(gpushmem_launch_wait(s));
 }
 
-#define REFUSED(call, status, text)                                                                                    \
-    do {                                                                                                               \
-        int got = (call);                                                                                              \
-        if (got != (status) || !strstr(gpushmem_last_error(), text)) {                                                 \
-            fprintf(stderr, "%s:%d: %s: %d, '%s'\n", __FILE__, __LINE__, #call, got, gpushmem_last_error());           \
-            check_failures++;                                                                                          \
-        }                                                                                                              \
+#define REFUSED(call, status, text)                                                                \
+    do {                                                                                           \
+        int got = (call);                                                                          \
+        if (got != (status) || !strstr(gpushmem_last_error(), text)) {                             \
+            fprintf(stderr, "%s:%d: %s: %d, '%s'\n", __FILE__, __LINE__, #call, got,               \
+                    gpushmem_last_error());                                                        \
+            check_failures++;                                                                      \
+        }                                                                                          \
     } while (0)
 
 static void test_refusals(gpushmem_stream_t s)
@@ -265,19 +291,30 @@ static void test_refusals(gpushmem_stream_t s)
     char *end = dev.heap + dev.heap_bytes;
     CHECK_OK(GPUSHMEM_LAUNCH(store, 1, 1, s, word, (uint64_t)77));
     CHECK_OK(gpushmem_launch_wait(s));
-    REFUSED(gpushmem_putmem_on_stream(word, outbox, 8, n, s), GPUSHMEM_ERR_PE, "gpushmem_putmem_on_stream: there is no PE");
-    REFUSED(gpushmem_getmem_on_stream(word, outbox, 8, -1, s), GPUSHMEM_ERR_PE, "gpushmem_getmem_on_stream: there is no PE -1");
-    REFUSED(gpushmem_putmem_on_stream(end - 4, outbox, 8, me, s), GPUSHMEM_ERR_ADDRESS, "beyond the end");
-    REFUSED(gpushmem_putmem_on_stream(&check_failures, outbox, 4, me, s), GPUSHMEM_ERR_ADDRESS, "not in the symmetric heap");
-    REFUSED(gpushmem_int_get_on_stream((int *)word, &check_failures, 1, me, s), GPUSHMEM_ERR_ADDRESS, "not in the symmetric heap");
-    REFUSED(gpushmem_double_put_on_stream((double *)word, (double *)outbox, SIZE_MAX / 4, me, s), GPUSHMEM_ERR_ADDRESS, "beyond");
+    REFUSED(gpushmem_putmem_on_stream(word, outbox, 8, n, s), GPUSHMEM_ERR_PE,
+            "gpushmem_putmem_on_stream: there is no PE");
+    REFUSED(gpushmem_getmem_on_stream(word, outbox, 8, -1, s), GPUSHMEM_ERR_PE,
+            "gpushmem_getmem_on_stream: there is no PE -1");
+    REFUSED(gpushmem_putmem_on_stream(end - 4, outbox, 8, me, s), GPUSHMEM_ERR_ADDRESS,
+            "beyond the end");
+    REFUSED(gpushmem_putmem_on_stream(&check_failures, outbox, 4, me, s), GPUSHMEM_ERR_ADDRESS,
+            "not in the symmetric heap");
+    REFUSED(gpushmem_int_get_on_stream((int *)word, &check_failures, 1, me, s),
+            GPUSHMEM_ERR_ADDRESS, "not in the symmetric heap");
+    REFUSED(gpushmem_double_put_on_stream((double *)word, (double *)outbox, SIZE_MAX / 4, me, s),
+            GPUSHMEM_ERR_ADDRESS, "beyond");
     REFUSED(gpushmem_putmem_on_stream(word, NULL, 8, me, s), GPUSHMEM_ERR_INVALID, "NULL");
-    REFUSED(gpushmem_putmem_signal_on_stream(word, outbox, 8, word, 1, 2, me, s), GPUSHMEM_ERR_INVALID, "signal operation 2");
-    REFUSED(gpushmem_putmem_signal_on_stream(word, outbox, 8, (uint64_t *)((char *)word + 4), 1, GPUSHMEM_SIGNAL_SET, me, s),
+    REFUSED(gpushmem_putmem_signal_on_stream(word, outbox, 8, word, 1, 2, me, s),
+            GPUSHMEM_ERR_INVALID, "signal operation 2");
+    REFUSED(gpushmem_putmem_signal_on_stream(word, outbox, 8, (uint64_t *)((char *)word + 4), 1,
+                                             GPUSHMEM_SIGNAL_SET, me, s),
             GPUSHMEM_ERR_ALIGNMENT, "multiple of 8");
-    REFUSED(gpushmem_signal_op_on_stream(word, 1, GPUSHMEM_SIGNAL_SET, n, s), GPUSHMEM_ERR_PE, "gpushmem_signal_op_on_stream");
-    REFUSED(gpushmem_signal_wait_until_on_stream(word, 6, 1, s), GPUSHMEM_ERR_INVALID, "comparison 6");
-    REFUSED(gpushmem_signal_wait_until_on_stream((uint64_t *)end, GPUSHMEM_CMP_NE, 1, s), GPUSHMEM_ERR_ADDRESS, "not in the");
+    REFUSED(gpushmem_signal_op_on_stream(word, 1, GPUSHMEM_SIGNAL_SET, n, s), GPUSHMEM_ERR_PE,
+            "gpushmem_signal_op_on_stream");
+    REFUSED(gpushmem_signal_wait_until_on_stream(word, 6, 1, s), GPUSHMEM_ERR_INVALID,
+            "comparison 6");
+    REFUSED(gpushmem_signal_wait_until_on_stream((uint64_t *)end, GPUSHMEM_CMP_NE, 1, s),
+            GPUSHMEM_ERR_ADDRESS, "not in the");
 #if defined(__CUDACC__)
     static char pageable[64];
     REFUSED(gpushmem_putmem_on_stream(word, pageable, 8, me, s), GPUSHMEM_ERR_INVALID, "pageable");
@@ -286,7 +323,8 @@ static void test_refusals(gpushmem_stream_t s)
     // Nothing of it was enqueued; and nothing is legal.
     CHECK_OK(gpushmem_putmem_on_stream(NULL, NULL, 0, right, s));
     CHECK_OK(gpushmem_getmem_on_stream(NULL, NULL, 0, right, s));
-    CHECK_OK(GPUSHMEM_LAUNCH(expect_words, 1, 1, s, (const uint64_t *)word, 1, (uint64_t)77, (uint64_t)0, errors));
+    CHECK_OK(GPUSHMEM_LAUNCH(expect_words, 1, 1, s, (const uint64_t *)word, 1, (uint64_t)77,
+                             (uint64_t)0, errors));
     CHECK_OK(gpushmem_launch_wait(s));
 }
 
@@ -304,7 +342,8 @@ static void test_in_vain(gpushmem_stream_t s)
     CHECK_OK(gpushmem_quiet());
 }
 
-// usage: device_stream [vain | capture]; capture: the first call ever of a stream operation is captured into a graph
+// usage: device_stream [vain | capture]; capture: the first call ever of a stream operation is
+// captured into a graph
 int main(int argc, char **argv)
 {
     const char *only = argc > 1 ? argv[1] : "";

@@ -1,8 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A CUDA graph of kernels and stream operations, launched again and again without the host in between. Part of stream.cu.
+// A CUDA graph of kernels and stream operations, launched again and again without the host in
+// between. Part of stream.cu.
 #define CHECK_CUDA(call) CHECK((call) == cudaSuccess)
 
-enum { GRAPH_WORDS = 512, GRAPH_LARGE = 100 << 10, GRAPH_FLAG = 20, GRAPH_SUM = 21, GRAPH_KERNEL_FLAG = 22, REPLAYS = 100 };
+enum {
+    GRAPH_WORDS = 512,
+    GRAPH_LARGE = 100 << 10,
+    GRAPH_FLAG = 20,
+    GRAPH_SUM = 21,
+    GRAPH_KERNEL_FLAG = 22,
+    REPLAYS = 100
+};
 
 __global__ void graph_step(uint64_t *step, uint64_t *source)
 {
@@ -11,8 +19,10 @@ __global__ void graph_step(uint64_t *step, uint64_t *source)
         source[i] = *step * 1000 + i;
 }
 
-// Device-initiated operations within the graph: with the handle that was captured as an argument, and with the implicit one.
-__global__ void graph_talk(struct gpushmem_dev dev, const uint64_t *step, uint64_t *dest, uint64_t *flag, int to, int *counts)
+// Device-initiated operations within the graph: with the handle that was captured as an argument,
+// and with the implicit one.
+__global__ void graph_talk(struct gpushmem_dev dev, const uint64_t *step, uint64_t *dest,
+                           uint64_t *flag, int to, int *counts)
 {
     gpushmem_dev_uint64_put_signal(dev, dest, step, 1, flag, *step, GPUSHMEM_SIGNAL_SET, to);
     EXPECT(counts, gpushmem_dev_signal_wait_until(flag, GPUSHMEM_CMP_EQ, *step) == *step);
@@ -48,10 +58,12 @@ static void graph_join(gpushmem_stream_t from, gpushmem_stream_t to)
     CHECK_CUDA(cudaEventDestroy(event));
 }
 
-// Operations with more than one node before them, and behind a memset, a copy and each other. Ends behind a barrier.
+// Operations with more than one node before them, and behind a memset, a copy and each other. Ends
+// behind a barrier.
 static void graph_record_branches(gpushmem_stream_t s, gpushmem_stream_t other)
 {
-    uint64_t *step = &words[30], *late = &words[34], *arrived = &words[35], *sum = &words[36], *copied = &words[37];
+    uint64_t *step = &words[30], *late = &words[34], *arrived = &words[35], *sum = &words[36],
+             *copied = &words[37];
     graph_join(s, other);
     graph_store_late<<<1, 1, 0, other>>>(step, late);
     CHECK_CUDA(cudaMemsetAsync(arrived, 0, 8, s));
@@ -61,7 +73,8 @@ static void graph_record_branches(gpushmem_stream_t s, gpushmem_stream_t other)
     barrier(s);
     graph_expect_word<<<1, 1, 0, s>>>(step, arrived, errors);
     CHECK_CUDA(cudaMemcpyAsync(copied, arrived, 8, cudaMemcpyDeviceToDevice, s));
-    CHECK_OK(gpushmem_putmem_signal_on_stream(arrived, copied, 8, sum, 1, GPUSHMEM_SIGNAL_ADD, left, s));
+    CHECK_OK(
+        gpushmem_putmem_signal_on_stream(arrived, copied, 8, sum, 1, GPUSHMEM_SIGNAL_ADD, left, s));
     graph_join(s, other);
     CHECK_OK(gpushmem_signal_op_on_stream(sum, 1, GPUSHMEM_SIGNAL_ADD, left, other));
     barrier(s);
@@ -85,11 +98,14 @@ static void graph_record(gpushmem_stream_t s, bool talk)
     graph_expect<<<1, 1, 0, s>>>(step, (const uint64_t *)large, errors);
     CHECK_OK(gpushmem_getmem_on_stream(fetched, outbox, bytes, left, s));
     graph_expect<<<1, 1, 0, s>>>(step, (const uint64_t *)fetched, errors);
-    CHECK_OK(gpushmem_signal_op_on_stream(&words[GRAPH_FLAG], 0, GPUSHMEM_SIGNAL_SET, me, s)); // for the next launch
+    // for the next launch
+    CHECK_OK(gpushmem_signal_op_on_stream(&words[GRAPH_FLAG], 0, GPUSHMEM_SIGNAL_SET, me, s));
     CHECK_OK(gpushmem_quiet_on_stream(s));
     barrier(s);
-    CHECK_OK(gpushmem_putmem_signal_on_stream(data, source, bytes, &words[GRAPH_SUM], 1, GPUSHMEM_SIGNAL_ADD, right, s));
-    CHECK_OK(gpushmem_putmem_signal_on_stream(large, outbox, GRAPH_LARGE, &words[GRAPH_SUM], 1, GPUSHMEM_SIGNAL_ADD, right, s));
+    CHECK_OK(gpushmem_putmem_signal_on_stream(data, source, bytes, &words[GRAPH_SUM], 1,
+                                              GPUSHMEM_SIGNAL_ADD, right, s));
+    CHECK_OK(gpushmem_putmem_signal_on_stream(large, outbox, GRAPH_LARGE, &words[GRAPH_SUM], 1,
+                                              GPUSHMEM_SIGNAL_ADD, right, s));
     if (talk) {
         struct gpushmem_dev dev;
         CHECK_OK(gpushmem_device_handle(&dev));
@@ -98,8 +114,9 @@ static void graph_record(gpushmem_stream_t s, bool talk)
     barrier(s);
 }
 
-// `first`: no operation of a stream was ever called, no handle asked for. A kernel of ours that uses the implicit handle cannot
-// be the first, since the handle is copied to the GPU outside of graphs.
+// `first`: no operation of a stream was ever called, no handle asked for. A kernel of ours that
+// uses the implicit handle cannot be the first, since the handle is copied to the GPU outside of
+// graphs.
 static void test_graph(gpushmem_stream_t s, gpushmem_stream_t other, bool first)
 {
     cudaGraph_t graph;
@@ -116,7 +133,8 @@ static void test_graph(gpushmem_stream_t s, gpushmem_stream_t other, bool first)
     CHECK_CUDA(cudaGraphInstantiateWithFlags(&runs, graph, 0));
     CHECK(check_read(&words[30]) == 0); // recorded, not done
     for (int i = 0; i < REPLAYS; i++)
-        CHECK_CUDA(cudaGraphLaunch(runs, i % 2 ? other : s)); // a graph's launches are ordered by themselves
+        CHECK_CUDA(cudaGraphLaunch(
+            runs, i % 2 ? other : s)); // a graph's launches are ordered by themselves
     CHECK_OK(gpushmem_launch_wait(s));
     CHECK_OK(gpushmem_launch_wait(other));
     CHECK(check_read(&words[30]) == REPLAYS);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Many more threads than ring entries, over many laps: nothing is lost, torn or stuck. Every thread owns a word on each PE.
+// Many more threads than ring entries, over many laps: nothing is lost, torn or stuck. Every thread
+// owns a word on each PE.
 #include "kernel_check.cuh"
 
 enum { BLOCKS = 4, THREADS = 48 };
@@ -56,11 +57,13 @@ int main(int argc, char **argv)
     int rounds = argc > 1 ? atoi(argv[1]) : 30;
     check_begin();
     size_t n = (size_t)gpushmem_n_pes();
-    uint64_t *words = (uint64_t *)gpushmem_calloc(4 * n * BLOCKS * THREADS, 8), *counter = (uint64_t *)gpushmem_calloc(1, 8);
+    uint64_t *words = (uint64_t *)gpushmem_calloc(4 * n * BLOCKS * THREADS, 8),
+             *counter = (uint64_t *)gpushmem_calloc(1, 8);
     int *errors = check_errors_begin();
     RUN(flood, BLOCKS, THREADS, words, counter, rounds, errors);
     CHECK_OK(gpushmem_barrier_all());
-    CHECK(gpushmem_uint64_atomic_fetch(counter, gpushmem_my_pe()) == n * BLOCKS * THREADS * (uint64_t)rounds);
+    CHECK(gpushmem_uint64_atomic_fetch(counter, gpushmem_my_pe()) ==
+          n * BLOCKS * THREADS * (uint64_t)rounds);
     RUN(converse, BLOCKS, THREADS, words, rounds, errors);
     check_errors_end(__FILE__, errors);
     gpushmem_free(counter);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Without GPUSHMEM_DEVICE_CHECKS a PE that does not exist is refused, too: nothing is mapped for it, so the call takes the way of
-// the rings, also where there is nobody to reach by one.
+// Without GPUSHMEM_DEVICE_CHECKS a PE that does not exist is refused, too: nothing is mapped for
+// it, so the call takes the way of the rings, also where there is nobody to reach by one.
 #include "kernel_check.cuh"
 
 #include <string.h>
@@ -36,7 +36,8 @@ int main(void)
 {
     check_begin();
     int n = gpushmem_n_pes();
-    uint64_t *words = (uint64_t *)gpushmem_calloc(16, 8), *result = (uint64_t *)gpushmem_calloc(1, 8);
+    uint64_t *words = (uint64_t *)gpushmem_calloc(16, 8),
+             *result = (uint64_t *)gpushmem_calloc(1, 8);
     const int nobody[] = {n, n + 100, -1};
     for (int i = 0; i < 3; i++) {
         expect_refused(GPUSHMEM_LAUNCH(put_to, 1, 1, NULL, words, nobody[i]));

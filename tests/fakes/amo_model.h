@@ -5,7 +5,8 @@
 
 #include "runtime/transport.h"
 
-static inline uint64_t amo_model(enum gpsh_amo amo, uint64_t old, uint64_t operand, uint64_t compare)
+static inline uint64_t amo_model(enum gpsh_amo amo, uint64_t old, uint64_t operand,
+                                 uint64_t compare)
 {
     switch (amo) {
     case GPSH_AMO_FETCH: return old;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// libmlx5.so.1 as of rdma-core 54, for tests: it says that each NIC has a data-direct function, and registers with whoever plays
-// libibverbs. FAKE_MLX5_REFUSES=1: the function is there, but does not take the memory.
+// libmlx5.so.1 as of rdma-core 54, for tests: it says that each NIC has a data-direct function, and
+// registers with whoever plays libibverbs. FAKE_MLX5_REFUSES=1: the function is there, but does not
+// take the memory.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,16 +11,16 @@
 #define EXPORT __attribute__((visibility("default")))
 
 EXPORT int mlx5dv_get_data_direct_sysfs_path(struct ibv_context *context, char *path, size_t bytes);
-EXPORT struct ibv_mr *mlx5dv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t bytes, uint64_t iova, int fd, int access,
-                                           int mlx5_access);
+EXPORT struct ibv_mr *mlx5dv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t bytes,
+                                           uint64_t iova, int fd, int access, int mlx5_access);
 
 int mlx5dv_get_data_direct_sysfs_path(struct ibv_context *context, char *path, size_t bytes)
 {
     return snprintf(path, bytes, "devices/pci0000:00/0000:00:01.0") < (int)bytes ? 0 : ENOSPC;
 }
 
-struct ibv_mr *mlx5dv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t bytes, uint64_t iova, int fd, int access,
-                                    int mlx5_access)
+struct ibv_mr *mlx5dv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t bytes, uint64_t iova,
+                                    int fd, int access, int mlx5_access)
 {
     if (mlx5_access != 1 || getenv("FAKE_MLX5_REFUSES")) {
         errno = EOPNOTSUPP;

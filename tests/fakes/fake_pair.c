@@ -66,11 +66,20 @@ int fake_pair_open(struct fake_pair *pair)
     memset(pair->control_there, 0, PAIR_CONTROL);
     pair->failed_pe = -1;
     int fd = pair->heap_kind == GPSH_MEMORY_DEVICE ? pair->dmabuf_fd : -1;
-    pair->env = (struct gpsh_transport_env){.n_pes = 2, .settings = &pair->values, .copy = copy, .queues = pair->queues, .channels = pair->n_channels ? pair->n_channels : 1,
-                                            .peer_failed = on_peer_failed, .arg = pair, .near_pci = pair->near_pci,
-                                            .locks = PAIR_LOCKS, .n_locks = pair->n_locks, .peer_lost = is_lost,
-                                            .regions = {{pair->heap, PAIR_HEAP, pair->heap_kind, fd, -1},
-                                                        {(char *)pair->control, PAIR_CONTROL, GPSH_MEMORY_HOST, -1, -1}}};
+    pair->env = (struct gpsh_transport_env){
+        .n_pes = 2,
+        .settings = &pair->values,
+        .copy = copy,
+        .queues = pair->queues,
+        .channels = pair->n_channels ? pair->n_channels : 1,
+        .peer_failed = on_peer_failed,
+        .arg = pair,
+        .near_pci = pair->near_pci,
+        .locks = PAIR_LOCKS,
+        .n_locks = pair->n_locks,
+        .peer_lost = is_lost,
+        .regions = {{pair->heap, PAIR_HEAP, pair->heap_kind, fd, -1},
+                    {(char *)pair->control, PAIR_CONTROL, GPSH_MEMORY_HOST, -1, -1}}};
     if (pair->heap_unregistrable)
         fake.unregistrable = pair->heap;
     int status = gpsh_verbs_ops.open(&pair->env, &pair->transport);
@@ -99,13 +108,21 @@ void fake_pair_close(struct fake_pair *pair)
 
 struct gpsh_op fake_put(const char *from, uint64_t remote, uint64_t bytes)
 {
-    return (struct gpsh_op){.kind = GPSH_OP_PUT, .pe = 1, .local = (char *)from, .remote = remote, .bytes = bytes};
+    return (struct gpsh_op){
+        .kind = GPSH_OP_PUT, .pe = 1, .local = (char *)from, .remote = remote, .bytes = bytes};
 }
 
-struct gpsh_op fake_amo(enum gpsh_amo amo, int width, uint64_t remote, uint64_t operand, uint64_t compare, void *result)
+struct gpsh_op fake_amo(enum gpsh_amo amo, int width, uint64_t remote, uint64_t operand,
+                        uint64_t compare, void *result)
 {
-    return (struct gpsh_op){.kind = GPSH_OP_AMO, .amo = (uint8_t)amo, .width = (uint8_t)width, .pe = 1, .remote = remote,
-                            .operand = operand, .compare = compare, .result = result};
+    return (struct gpsh_op){.kind = GPSH_OP_AMO,
+                            .amo = (uint8_t)amo,
+                            .width = (uint8_t)width,
+                            .pe = 1,
+                            .remote = remote,
+                            .operand = operand,
+                            .compare = compare,
+                            .result = result};
 }
 
 int fake_post_op(struct fake_pair *pair, const struct gpsh_op *op)

@@ -13,13 +13,13 @@ extern int fake_copy_error; // not 0: they fail with it
 
 struct fake_pair {
     const char *settings[PAIR_SETTINGS]; // "GPUSHMEM_X=Y", set before fake_pair_open
-    uint32_t n_locks; // from PAIR_LOCKS on in the control regions
-    int lost_pe;      // 1 + a PE that the runtime knows to be lost, or 0
-    int n_channels; // 0 means 1; only the first is opened
+    uint32_t n_locks;                    // from PAIR_LOCKS on in the control regions
+    int lost_pe;                         // 1 + a PE that the runtime knows to be lost, or 0
+    int n_channels;                      // 0 means 1; only the first is opened
     enum gpsh_memory_kind heap_kind;
     bool heap_unregistrable; // neither by dma-buf (set fake.dmabuf_error too) nor by pointer
     int dmabuf_fd;
-    const char *near_pci; // what the NIC should be near to
+    const char *near_pci;                // what the NIC should be near to
     const struct gpsh_queue_ops *queues; // or NULL: the processor copies
     struct gpsh_settings values;
     struct gpsh_transport_env env;
@@ -37,7 +37,8 @@ void fake_pair_close(struct fake_pair *pair);
 int fake_pair_connect(struct fake_pair *pair, int pe);
 
 struct gpsh_op fake_put(const char *from, uint64_t remote, uint64_t bytes);
-struct gpsh_op fake_amo(enum gpsh_amo amo, int width, uint64_t remote, uint64_t operand, uint64_t compare, void *result);
+struct gpsh_op fake_amo(enum gpsh_amo amo, int width, uint64_t remote, uint64_t operand,
+                        uint64_t compare, void *result);
 int fake_post_op(struct fake_pair *pair, const struct gpsh_op *op);
 // Runs everything posted, and what progress posts then, until nothing moves.
 void fake_settle(struct fake_pair *pair);

@@ -44,30 +44,19 @@ static pmix_value_t *value_of(const struct entry *e)
     pmix_value_t *v = calloc(1, sizeof(*v));
     v->type = e->type;
     switch (e->type) {
-    case PMIX_STRING:
-        v->data.string = strdup(e->text);
-        break;
-    case PMIX_UINT16:
-        v->data.uint16 = (uint16_t)e->number;
-        break;
-    case PMIX_UINT32:
-        v->data.uint32 = (uint32_t)e->number;
-        break;
-    case PMIX_INT:
-        v->data.integer = (int)e->number;
-        break;
-    case PMIX_SIZE:
-        v->data.size = (size_t)e->number;
-        break;
-    default:
-        abort();
+    case PMIX_STRING: v->data.string = strdup(e->text); break;
+    case PMIX_UINT16: v->data.uint16 = (uint16_t)e->number; break;
+    case PMIX_UINT32: v->data.uint32 = (uint32_t)e->number; break;
+    case PMIX_INT: v->data.integer = (int)e->number; break;
+    case PMIX_SIZE: v->data.size = (size_t)e->number; break;
+    default: abort();
     }
     return v;
 }
 
 // Stands in for libpmix's. A key is only ever looked up where it must not be waited for.
-pmix_status_t PMIx_Get(const pmix_proc_t *proc, const char key[], const pmix_info_t info[], size_t n_info,
-                       pmix_value_t **value)
+pmix_status_t PMIx_Get(const pmix_proc_t *proc, const char key[], const pmix_info_t info[],
+                       size_t n_info, pmix_value_t **value)
 {
     bool optional = false;
     for (size_t i = 0; i < n_info; i++)

@@ -14,17 +14,17 @@ struct fake {
     struct gpsh_channel channel;
     struct gpsh_transport transport;
     struct gpsh_flow flows[FAKE_PES];
-    struct gpsh_op ops[FAKE_JOURNAL];         // in posting order
+    struct gpsh_op ops[FAKE_JOURNAL];              // in posting order
     struct gpsh_completion *waiting[FAKE_JOURNAL]; // of ops not complete yet
     bool complete[FAKE_JOURNAL];
     int n_ops;
-    int again;                 // the next posts say AGAIN
-    bool full;                 // posts say AGAIN until progress
-    int refuse;                // the next post fails with this status
-    enum gpsh_post result;     // what post returns: IN_FLIGHT, CAPTURED or DONE
+    int again;             // the next posts say AGAIN
+    bool full;             // posts say AGAIN until progress
+    int refuse;            // the next post fails with this status
+    enum gpsh_post result; // what post returns: IN_FLIGHT, CAPTURED or DONE
     int flushes, fences, fence_pe;
-    uint64_t fetch;            // value of fetches
-    bool dry;                  // move no data: addresses may be anything
+    uint64_t fetch; // value of fetches
+    bool dry;       // move no data: addresses may be anything
 };
 
 static inline int fake_post(struct gpsh_channel *channel, const struct gpsh_op *op)
@@ -77,7 +77,8 @@ static inline void fake_complete(struct fake *f, int pe, int count)
     }
 }
 
-// The peer is lost: everything pending to it fails, and counts as completed, as with every transport.
+// The peer is lost: everything pending to it fails, and counts as completed, as with every
+// transport.
 static inline void fake_fail(struct fake *f, int pe, int status)
 {
     f->flows[pe].error = status;
@@ -111,13 +112,17 @@ static inline int fake_progress(struct gpsh_channel *channel)
     return 0;
 }
 
-static const struct gpsh_transport_ops fake_ops = {
-    .name = "fake", .post = fake_post, .flush = fake_flush, .fence = fake_fence, .progress = fake_progress};
+static const struct gpsh_transport_ops fake_ops = {.name = "fake",
+                                                   .post = fake_post,
+                                                   .flush = fake_flush,
+                                                   .fence = fake_fence,
+                                                   .progress = fake_progress};
 
 static inline void fake_init(struct fake *f)
 {
     memset(f, 0, sizeof *f);
-    f->channel = (struct gpsh_channel){.ops = &fake_ops, .transport = &f->transport, .flows = f->flows};
+    f->channel =
+        (struct gpsh_channel){.ops = &fake_ops, .transport = &f->transport, .flows = f->flows};
     f->transport.ops = &fake_ops;
 }
 

@@ -78,9 +78,14 @@ void fake_reset(void)
     for (int i = 0; i < FAKE_DEVICES; i++) {
         snprintf(devices[i].name, sizeof devices[i].name, "fake%d", i);
         devices[i].transport_type = IBV_TRANSPORT_IB;
-        fake.port[i] = (struct ibv_port_attr){.state = IBV_PORT_ACTIVE, .max_mtu = IBV_MTU_4096, .active_mtu = IBV_MTU_4096,
-                                              .gid_tbl_len = FAKE_GIDS, .max_msg_sz = 1u << 30, .pkey_tbl_len = 4,
-                                              .lid = 7, .link_layer = IBV_LINK_LAYER_ETHERNET};
+        fake.port[i] = (struct ibv_port_attr){.state = IBV_PORT_ACTIVE,
+                                              .max_mtu = IBV_MTU_4096,
+                                              .active_mtu = IBV_MTU_4096,
+                                              .gid_tbl_len = FAKE_GIDS,
+                                              .max_msg_sz = 1u << 30,
+                                              .pkey_tbl_len = 4,
+                                              .lid = 7,
+                                              .link_layer = IBV_LINK_LAYER_ETHERNET};
     }
 }
 
@@ -92,7 +97,8 @@ int fake_waiting(void)
 static void execute(struct fake_post *post)
 {
     struct ibv_send_wr *wr = &post->wr;
-    void *local = wr->send_flags & IBV_SEND_INLINE ? post->inlined : (void *)(uintptr_t)post->sge.addr;
+    void *local =
+        wr->send_flags & IBV_SEND_INLINE ? post->inlined : (void *)(uintptr_t)post->sge.addr;
     void *remote = (void *)(uintptr_t)wr->wr.rdma.remote_addr;
     uint64_t old;
     switch (wr->opcode) {
@@ -104,7 +110,8 @@ static void execute(struct fake_post *post)
         memcpy(local, &old, 8);
         if (wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP && old != wr->wr.atomic.compare_add)
             return;
-        old = wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ? wr->wr.atomic.swap : old + wr->wr.atomic.compare_add;
+        old = wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ? wr->wr.atomic.swap
+                                                      : old + wr->wr.atomic.compare_add;
         memcpy(remote, &old, 8);
         break;
     default: break;
@@ -151,7 +158,8 @@ static int run(int n, enum ibv_wc_status status)
         if (result == IBV_WC_SUCCESS && !(post->wr.send_flags & IBV_SEND_SIGNALED))
             continue;
         completions[n_completions++] = (struct completion){
-            post->qp->send_cq, {.wr_id = post->wr.wr_id, .status = result, .qp_num = post->qp->qp_num}};
+            post->qp->send_cq,
+            {.wr_id = post->wr.wr_id, .status = result, .qp_num = post->qp->qp_num}};
     }
     return done;
 }
@@ -176,7 +184,8 @@ static int post_list(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_
         }
         struct fake_post *post = &fake.journal[fake.n_posts++];
         waiting++;
-        *post = (struct fake_post){.wr = *wr, .sge = *wr->sg_list, .qp = qp, .doorbell = fake.doorbells};
+        *post = (struct fake_post){
+            .wr = *wr, .sge = *wr->sg_list, .qp = qp, .doorbell = fake.doorbells};
         if (wr->send_flags & IBV_SEND_INLINE)
             memcpy(post->inlined, (void *)(uintptr_t)wr->sg_list->addr, wr->sg_list->length);
     }
@@ -224,7 +233,8 @@ struct ibv_device **ibv_get_device_list(int *n)
 {
     struct ibv_device **list = calloc(FAKE_DEVICES + 1, sizeof *list);
     for (int i = 0; i < fake.n_devices; i++) {
-        snprintf(devices[i].ibdev_path, sizeof devices[i].ibdev_path, "%s", fake.sysfs[i] ? fake.sysfs[i] : "");
+        snprintf(devices[i].ibdev_path, sizeof devices[i].ibdev_path, "%s",
+                 fake.sysfs[i] ? fake.sysfs[i] : "");
         list[i] = &devices[i];
     }
     *n = fake.n_devices;
@@ -262,8 +272,11 @@ int ibv_close_device(struct ibv_context *context)
 
 int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 {
-    *attr = (struct ibv_device_attr){.max_qp_wr = fake.max_qp_wr, .max_cqe = fake.max_cqe, .phys_port_cnt = 1,
-                                     .max_qp_rd_atom = fake.max_rd_atomic, .max_qp_init_rd_atom = fake.max_rd_atomic,
+    *attr = (struct ibv_device_attr){.max_qp_wr = fake.max_qp_wr,
+                                     .max_cqe = fake.max_cqe,
+                                     .phys_port_cnt = 1,
+                                     .max_qp_rd_atom = fake.max_rd_atomic,
+                                     .max_qp_init_rd_atom = fake.max_rd_atomic,
                                      .atomic_cap = fake.atomic_cap};
     return 0;
 }
@@ -274,8 +287,8 @@ int ibv_query_port(struct ibv_context *context, uint8_t port, struct _compat_ibv
     return 0;
 }
 
-int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index, struct ibv_gid_entry *entry,
-                      uint32_t flags, size_t size)
+int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index,
+                      struct ibv_gid_entry *entry, uint32_t flags, size_t size)
 {
     if (index >= FAKE_GIDS || fake.gids[index].gid_type == (uint32_t)-1)
         return ENODATA;
@@ -317,12 +330,14 @@ struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *address, size_t bytes, int ac
     return make_mr(pd, address, bytes);
 }
 
-struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *address, size_t bytes, uint64_t iova, unsigned access)
+struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *address, size_t bytes, uint64_t iova,
+                                unsigned access)
 {
     return ibv_reg_mr(pd, address, bytes, (int)access);
 }
 
-struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t bytes, uint64_t iova, int fd, int access)
+struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t bytes, uint64_t iova,
+                                 int fd, int access)
 {
     errno = fake.dmabuf_error;
     if (fake.dmabuf_error)
@@ -336,7 +351,8 @@ int ibv_dereg_mr(struct ibv_mr *mr)
     return unmake(mr);
 }
 
-struct ibv_cq *ibv_create_cq(struct ibv_context *context, int depth, void *arg, struct ibv_comp_channel *channel, int vector)
+struct ibv_cq *ibv_create_cq(struct ibv_context *context, int depth, void *arg,
+                             struct ibv_comp_channel *channel, int vector)
 {
     errno = fake.cq_error;
     if (fake.cq_error)
@@ -374,9 +390,7 @@ int ibv_destroy_qp(struct ibv_qp *qp)
 int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
     switch (attr->qp_state) {
-    case IBV_QPS_RTR:
-        fake.rtr = *attr;
-        return fake.rtr_error;
+    case IBV_QPS_RTR: fake.rtr = *attr; return fake.rtr_error;
     case IBV_QPS_RTS: fake.rts = *attr; break;
     case IBV_QPS_ERR: fake.killed_qps++; break;
     default: break;

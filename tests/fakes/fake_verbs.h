@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A fake of libibverbs: the program that links fake_verbs.c gets devices made of memory, a journal of every work request
-// posted, and failures on demand. Requests execute (addresses are this process's own) when fake_run says so. Posting,
-// polling, running and registering may be done by several threads at a time.
+// A fake of libibverbs: the program that links fake_verbs.c gets devices made of memory, a journal
+// of every work request posted, and failures on demand. Requests execute (addresses are this
+// process's own) when fake_run says so. Posting, polling, running and registering may be done by
+// several threads at a time.
 #ifndef FAKE_VERBS_H
 #define FAKE_VERBS_H
 
@@ -31,10 +32,12 @@ struct fake_verbs {
     // failures on demand: an errno value, or 0
     const void *unregistrable; // ibv_reg_mr refuses the range that begins here
     int open_error, register_error, dmabuf_error, qp_error, cq_error, rtr_error;
-    int post_error, post_accept; // while set, each ibv_post_send accepts `post_accept` requests, then fails
+    // while set, each ibv_post_send accepts `post_accept` requests, then fails
+    int post_error, post_accept;
     bool poll_fails;
-    uint64_t shuffle;            // not 0: queue pairs take turns at random; each keeps its own order
-    int event;                   // 1 + type of an event to deliver once, or 0
+    // not 0: queue pairs take turns at random; each keeps its own order
+    uint64_t shuffle;
+    int event; // 1 + type of an event to deliver once, or 0
     struct ibv_qp *event_qp;
     // what happened
     struct fake_post journal[FAKE_JOURNAL];
@@ -47,8 +50,8 @@ extern struct fake_verbs fake;
 
 // One RoCE device with a good GID, one port each, everything working.
 void fake_reset(void);
-// Executes up to n posted requests in order, each ending in `status` if it is the last, and queues their completions.
-// Returns how many were executed.
+// Executes up to n posted requests in order, each ending in `status` if it is the last, and queues
+// their completions. Returns how many were executed.
 int fake_run(int n, enum ibv_wc_status status);
 int fake_waiting(void);
 void fake_gid(int index, int type, const char *address);

@@ -43,11 +43,14 @@ static void run_job(struct slow_queue *q, struct job *job)
 {
     uint64_t old;
     switch (job->kind) {
-    case JOB_COPY: gpsh_direct_copy(job->to, job->from ? job->from : job->captured, job->bytes); break;
+    case JOB_COPY:
+        gpsh_direct_copy(job->to, job->from ? job->from : job->captured, job->bytes);
+        break;
     case JOB_AMO:
         old = job->op.width == 8
                   ? gpsh_direct_amo64(job->to, job->op.amo, job->op.operand, job->op.compare)
-                  : gpsh_direct_amo32(job->to, job->op.amo, (uint32_t)job->op.operand, (uint32_t)job->op.compare);
+                  : gpsh_direct_amo32(job->to, job->op.amo, (uint32_t)job->op.operand,
+                                      (uint32_t)job->op.compare);
         if (job->op.result)
             q->results[job->number] = old;
         break;
@@ -120,7 +123,8 @@ static void slow_close(struct gpsh_queue *self)
     free(q);
 }
 
-static int slow_put(struct gpsh_queue *queue, void *to, const void *from, size_t bytes, bool capture)
+static int slow_put(struct gpsh_queue *queue, void *to, const void *from, size_t bytes,
+                    bool capture)
 {
     struct job job = {.kind = JOB_COPY, .to = to, .from = from, .bytes = bytes};
     bool captured = capture && bytes <= CAPTURED_MOST;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A queue of operations on host memory that are done later, by a thread of its own, as a GPU's copy engine does them: who
-// uses a result before its mark, or a source again before, is found out.
+// A queue of operations on host memory that are done later, by a thread of its own, as a GPU's copy
+// engine does them: who uses a result before its mark, or a source again before, is found out.
 #ifndef SLOW_QUEUE_H
 #define SLOW_QUEUE_H
 

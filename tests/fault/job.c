@@ -80,13 +80,20 @@ static int read_settings(struct job *job, const char *devices, const char *const
 static int open_transport(struct job *job, char *control)
 {
     job->env = (struct gpsh_transport_env){
-        .my_pe = job->pe, .n_pes = job->n_pes, .settings = &job->settings, .copy = copy, .channels = 1,
-        .peer_failed = on_peer_failed, .arg = job,
-        .regions = {{job->heap, JOB_HEAP_BYTES, GPSH_MEMORY_HOST, -1, -1}, {control, JOB_CONTROL_BYTES, GPSH_MEMORY_HOST, -1, -1}}};
+        .my_pe = job->pe,
+        .n_pes = job->n_pes,
+        .settings = &job->settings,
+        .copy = copy,
+        .channels = 1,
+        .peer_failed = on_peer_failed,
+        .arg = job,
+        .regions = {{job->heap, JOB_HEAP_BYTES, GPSH_MEMORY_HOST, -1, -1},
+                    {control, JOB_CONTROL_BYTES, GPSH_MEMORY_HOST, -1, -1}}};
     int status = gpsh_verbs_ops.open(&job->env, &job->transport);
     if (status)
         return status;
-    int64_t bytes = gpsh_verbs_ops.describe(job->transport, job->shared->blobs[job->pe], JOB_BLOB_BYTES);
+    int64_t bytes =
+        gpsh_verbs_ops.describe(job->transport, job->shared->blobs[job->pe], JOB_BLOB_BYTES);
     job->shared->blob_bytes[job->pe] = bytes;
     return bytes > JOB_BLOB_BYTES ? GPUSHMEM_ERR_INVALID : 0;
 }
@@ -95,17 +102,22 @@ static int connect_all(struct job *job)
 {
     int status = 0;
     for (int pe = 0; pe < job->n_pes && !status; pe++)
-        status = gpsh_verbs_ops.connect(job->transport, pe, job->shared->blobs[pe], (size_t)job->shared->blob_bytes[pe]);
+        status = gpsh_verbs_ops.connect(job->transport, pe, job->shared->blobs[pe],
+                                        (size_t)job->shared->blob_bytes[pe]);
     return status ? status : gpsh_verbs_ops.channel_open(job->transport, 0, &job->channel);
 }
 
-static int run_pe(struct job *job, const char *devices, const char *const settings[], int (*body)(struct job *))
+static int run_pe(struct job *job, const char *devices, const char *const settings[],
+                  int (*body)(struct job *))
 {
-    job->shared->pids[job->pe] = getpid(); // here too: the others must know it after the barrier, however late the parent is
-    char *memory = mmap(NULL, JOB_HEAP_BYTES + JOB_CONTROL_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    // here too: the others must know it after the barrier, however late the parent is
+    job->shared->pids[job->pe] = getpid();
+    char *memory = mmap(NULL, JOB_HEAP_BYTES + JOB_CONTROL_BYTES, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     job->heap = memory;
     job->failed_pe = -1;
-    int status = memory == MAP_FAILED ? GPUSHMEM_ERR_NO_MEMORY : read_settings(job, devices, settings);
+    int status =
+        memory == MAP_FAILED ? GPUSHMEM_ERR_NO_MEMORY : read_settings(job, devices, settings);
     if (!status)
         status = open_transport(job, memory + JOB_HEAP_BYTES);
     if (status) {
@@ -119,7 +131,8 @@ static int run_pe(struct job *job, const char *devices, const char *const settin
     job_barrier(job, 2);
     if (!status)
         status = body(job);
-    // Queue pairs must outlive the traffic towards them; a killed PE never leaves, so it is not waited for.
+    // Queue pairs must outlive the traffic towards them; a killed PE never leaves, so it is not
+    // waited for.
     atomic_fetch_add(&job->shared->leaving, 1);
     double start = job_seconds();
     while (atomic_load(&job->shared->leaving) < job->n_pes && job_seconds() - start < HANG_SECONDS)
@@ -147,9 +160,11 @@ static int wait_for(struct job_shared *shared, int n_pes, int victim)
     return failed;
 }
 
-int job_run(int n_pes, const char *const devices[], const char *const settings[], int victim, int (*body)(struct job *))
+int job_run(int n_pes, const char *const devices[], const char *const settings[], int victim,
+            int (*body)(struct job *))
 {
-    struct job_shared *shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct job_shared *shared =
+        mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED)
         return 1;
     for (int pe = 0; pe < n_pes; pe++) {

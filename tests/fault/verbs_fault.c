@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// verbs_fault CASE [DEVICE]: what the verbs transport does when things break. Runs in the Soft-RoCE guest as root, where
-// PE 0 has rxe0 (on v0) and PE 1 rxe1 (on v1); the cases that need no cable also with DEVICE "softhca". Cases: kill,
-// kill_staged, stop, link, heal, loss.
+// verbs_fault CASE [DEVICE]: what the verbs transport does when things break. Runs in the Soft-RoCE
+// guest as root, where PE 0 has rxe0 (on v0) and PE 1 rxe1 (on v1); the cases that need no cable
+// also with DEVICE "softhca". Cases: kill, kill_staged, stop, link, heal, loss.
 #define _GNU_SOURCE
 #include <signal.h>
 #include <stdlib.h>
@@ -15,7 +15,8 @@ enum { PIECE = 65536, DEPTH = 8, LOSSY_PUTS = 200, LOSSY_ADDS = 300 };
 
 static struct gpsh_op put(struct job *job, int pe, uint64_t remote, uint64_t bytes)
 {
-    return (struct gpsh_op){.kind = GPSH_OP_PUT, .pe = pe, .local = job->heap, .remote = remote, .bytes = bytes};
+    return (struct gpsh_op){
+        .kind = GPSH_OP_PUT, .pe = pe, .local = job->heap, .remote = remote, .bytes = bytes};
 }
 
 // Streams puts to `pe` until its flow fails or `n` are posted; returns the error.
@@ -35,13 +36,16 @@ static int stream(struct job *job, int pe, int n)
 static int check_report(struct job *job, int status, int pe)
 {
     EXPECT(status == GPUSHMEM_ERR_PE_FAILED, "status %d (%s)", status, gpsh_last_error());
-    EXPECT(job->failures == 1 && job->failed_pe == pe, "%d reports, the last about PE %d", job->failures, job->failed_pe);
+    EXPECT(job->failures == 1 && job->failed_pe == pe, "%d reports, the last about PE %d",
+           job->failures, job->failed_pe);
     EXPECT(strstr(job->why, "does not answer"), "the reason given is: %s", job->why);
-    EXPECT(job->channel->flows[pe].completed == job->channel->flows[pe].posted, "operations are left over");
+    EXPECT(job->channel->flows[pe].completed == job->channel->flows[pe].posted,
+           "operations are left over");
     return 0;
 }
 
-// PE 1 dies while PE 0 and PE 2 stream to it. Both report it; what they send each other is not disturbed.
+// PE 1 dies while PE 0 and PE 2 stream to it. Both report it; what they send each other is not
+// disturbed.
 static int body_kill(struct job *job)
 {
     if (job->pe == 1)
@@ -62,7 +66,8 @@ static int body_kill(struct job *job)
     if (check_report(job, status, 1))
         return 1;
     EXPECT(stream(job, other, 20) == 0, "the survivors' own traffic: %s", gpsh_last_error());
-    struct gpsh_op get = {.kind = GPSH_OP_GET, .pe = other, .local = job->heap + 4096, .remote = PIECE, .bytes = 16};
+    struct gpsh_op get = {
+        .kind = GPSH_OP_GET, .pe = other, .local = job->heap + 4096, .remote = PIECE, .bytes = 16};
     EXPECT(job_post(job, &get) >= 0 && job_drain(job, other) == 0, "%s", gpsh_last_error());
     for (int i = 0; i < 16; i++)
         EXPECT(job->heap[4096 + i] == (char)(0x10 * job->pe + i), "byte %d came back wrong", i);
@@ -75,7 +80,12 @@ static int body_stop(struct job *job)
     if (job->pe == 0) {
         kill(job->shared->pids[1], SIGSTOP);
         int status = stream(job, 1, 100);
-        struct gpsh_op add = {.kind = GPSH_OP_AMO, .amo = GPSH_AMO_XOR, .width = 4, .pe = 1, .remote = 4, .operand = 1};
+        struct gpsh_op add = {.kind = GPSH_OP_AMO,
+                              .amo = GPSH_AMO_XOR,
+                              .width = 4,
+                              .pe = 1,
+                              .remote = 4,
+                              .operand = 1};
         status = status || job_post(job, &add) < 0 || job_drain(job, 1);
         kill(job->shared->pids[1], SIGCONT);
         EXPECT(status == 0 && job->failures == 0, "%s", gpsh_last_error());
@@ -92,7 +102,8 @@ static int run_command(const char *command)
     return status ? fprintf(stderr, "`%s` failed\n", command) : 0;
 }
 
-// The cable is cut for good: PE 0 reports PE 1, and its own traffic to itself, which needs no cable, goes on.
+// The cable is cut for good: PE 0 reports PE 1, and its own traffic to itself, which needs no
+// cable, goes on.
 static int body_link(struct job *job)
 {
     if (job->pe == 1) {
@@ -109,7 +120,8 @@ static int body_link(struct job *job)
     return cut || check_report(job, status, 1);
 }
 
-// The cable is out for less than the retries last (GPUSHMEM_VERBS_TIMEOUT=18: 7 times 1 s): nobody notices.
+// The cable is out for less than the retries last (GPUSHMEM_VERBS_TIMEOUT=18: 7 times 1 s): nobody
+// notices.
 static int body_heal(struct job *job)
 {
     if (job->pe == 1) {
@@ -136,7 +148,10 @@ static int lossy_puts(struct job *job, int pe)
 {
     for (int i = 0; i < LOSSY_PUTS; i++) {
         char *source = job->heap + (i % DEPTH) * PIECE;
-        struct gpsh_op op = {.kind = GPSH_OP_PUT, .pe = pe, .local = source, .remote = (uint64_t)(i % 60 + 8) * PIECE,
+        struct gpsh_op op = {.kind = GPSH_OP_PUT,
+                             .pe = pe,
+                             .local = source,
+                             .remote = (uint64_t)(i % 60 + 8) * PIECE,
                              .bytes = PIECE};
         if (i % DEPTH == 0)
             EXPECT(job_drain(job, pe) == 0, "%s", gpsh_last_error());
@@ -151,8 +166,12 @@ static int lossy_puts(struct job *job, int pe)
 static int lossy_adds(struct job *job, int pe)
 {
     for (int i = 0; i < LOSSY_ADDS; i++) {
-        struct gpsh_op native = {.kind = GPSH_OP_AMO, .amo = GPSH_AMO_ADD, .width = 8, .pe = pe,
-                                 .remote = 69 * PIECE, .operand = 1};
+        struct gpsh_op native = {.kind = GPSH_OP_AMO,
+                                 .amo = GPSH_AMO_ADD,
+                                 .width = 8,
+                                 .pe = pe,
+                                 .remote = 69 * PIECE,
+                                 .operand = 1};
         struct gpsh_op loop = native;
         loop.width = 4;
         loop.remote += 8;
@@ -171,11 +190,12 @@ static int body_loss(struct job *job)
     job_barrier(job, 3);
     for (int i = LOSSY_PUTS - 60; i < LOSSY_PUTS; i++) // the last put into each place
         for (int k = 0; k < PIECE; k += 64)
-            EXPECT(job->heap[(i % 60 + 8) * PIECE + k] == (char)(i * 7 + k / 64 + other), "put %d, byte %d", i, k);
+            EXPECT(job->heap[(i % 60 + 8) * PIECE + k] == (char)(i * 7 + k / 64 + other),
+                   "put %d, byte %d", i, k);
     uint64_t sums[2];
     memcpy(sums, job->heap + 69 * PIECE, sizeof sums);
-    EXPECT(sums[0] == LOSSY_ADDS && sums[1] == LOSSY_ADDS, "%llu and %llu adds of %d", (unsigned long long)sums[0],
-           (unsigned long long)sums[1], LOSSY_ADDS);
+    EXPECT(sums[0] == LOSSY_ADDS && sums[1] == LOSSY_ADDS, "%llu and %llu adds of %d",
+           (unsigned long long)sums[0], (unsigned long long)sums[1], LOSSY_ADDS);
     return 0;
 }
 
@@ -190,7 +210,8 @@ static const struct fault {
     {"stop", 2, -1, body_stop, NULL},
     {"link", 2, -1, body_link, NULL},
     {"heal", 2, -1, body_heal, "GPUSHMEM_VERBS_TIMEOUT=18"},
-    {"loss", 2, -1, body_loss, "GPUSHMEM_VERBS_TIMEOUT=16"}, // a lost last packet costs one timeout, seven in a row the peer
+    // a lost last packet costs one timeout, seven in a row the peer
+    {"loss", 2, -1, body_loss, "GPUSHMEM_VERBS_TIMEOUT=16"},
 };
 
 int main(int argc, char **argv)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Drives a fuzz target without a fuzzer: valid samples, mutated by a fixed random sequence, a bounded number of times. The
-// targets have libFuzzer's entry point as well, so that `clang -fsanitize=fuzzer TARGET.c` explores further.
+// Drives a fuzz target without a fuzzer: valid samples, mutated by a fixed random sequence, a
+// bounded number of times. The targets have libFuzzer's entry point as well, so that `clang
+// -fsanitize=fuzzer TARGET.c` explores further.
 //   usage: TARGET [iterations [seed]]
 #include "fuzz.h"
 
@@ -31,7 +32,8 @@ static size_t mutate(uint8_t *data, size_t bytes)
         case 2: data[at] = (uint8_t)random_below(256); break;
         case 3: bytes = at; break;
         case 4: // a run of one value, as lengths and counts are attacked
-            memset(data + at, random_below(2) ? 0xff : 0, (size_t)(bytes - at < 8 ? bytes - at : 8));
+            memset(data + at, random_below(2) ? 0xff : 0,
+                   (size_t)(bytes - at < 8 ? bytes - at : 8));
             break;
         case 5: // insert
             if (bytes < INPUT_BYTES) {

@@ -7,7 +7,8 @@
 #include <stdint.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
-// Writes valid input number `index` (from 0) into at most `room` bytes; returns its size, 0 past the last one.
+// Writes valid input number `index` (from 0) into at most `room` bytes; returns its size, 0 past
+// the last one.
 size_t fuzz_sample(int index, uint8_t *data, size_t room);
 
 #endif

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Peers' connection data: any bytes are either refused or parsed into sections that lie inside them.
+// Peers' connection data: any bytes are either refused or parsed into sections that lie inside
+// them.
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,13 +24,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 
 size_t fuzz_sample(int index, uint8_t *data, size_t room)
 {
-    struct gpsh_peer_blob blob = {.pe = 3, .region_bytes = {1 << 20, 4096}, .hostname = "node", .sections = index};
+    struct gpsh_peer_blob blob = {
+        .pe = 3, .region_bytes = {1 << 20, 4096}, .hostname = "node", .sections = index};
     void *packed;
     size_t bytes;
     if (index > 3)
         return 0;
     for (int i = 0; i < index; i++)
-        blob.section[i] = (struct gpsh_blob_section){.name = "verbs", .data = "0123456789abcdef", .bytes = (uint64_t)i * 5};
+        blob.section[i] = (struct gpsh_blob_section){
+            .name = "verbs", .data = "0123456789abcdef", .bytes = (uint64_t)i * 5};
     if (gpsh_peer_blob_pack(&blob, &packed, &bytes))
         return 0;
     memcpy(data, packed, bytes < room ? bytes : room);

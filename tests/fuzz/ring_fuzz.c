@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Command rings: whatever lies in the slots, every operation the proxy posts stays inside the heap and the job, and the proxy
-// neither crashes nor stops: a ring is read on, or closed with a sentence.
+// Command rings: whatever lies in the slots, every operation the proxy posts stays inside the heap
+// and the job, and the proxy neither crashes nor stops: a ring is read on, or closed with a
+// sentence.
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +14,8 @@
 enum { LOG2 = 6, REPLIES = 16, HEAP_BYTES = 4096 };
 
 static _Alignas(64) char heap[HEAP_BYTES], local[HEAP_BYTES], mapped[FAKE_PES][HEAP_BYTES];
-static char *const direct[FAKE_PES] = {[0] = mapped[0], [2] = mapped[2]}; // the others only by posts
+// the others only by posts
+static char *const direct[FAKE_PES] = {[0] = mapped[0], [2] = mapped[2]};
 static struct fake fake;
 static struct gpushmem_reply replies[REPLIES + 1]; // the last one is a sentinel
 
@@ -33,26 +35,33 @@ static void check_posts(int from)
         check_range(op->remote, op->kind == GPSH_OP_AMO ? op->width : op->bytes);
         if (op->kind == GPSH_OP_PUT_SIGNAL)
             check_range(op->signal, 8);
-        if (op->kind == GPSH_OP_AMO && ((op->width != 4 && op->width != 8) || op->remote % op->width || op->amo > GPSH_AMO_XOR))
+        if (op->kind == GPSH_OP_AMO && ((op->width != 4 && op->width != 8) ||
+                                        op->remote % op->width || op->amo > GPSH_AMO_XOR))
             abort();
     }
 }
 
-static void run(struct gpsh_proxy *proxy, const struct gpsh_ring_set *set, const uint8_t *data, size_t bytes)
+static void run(struct gpsh_proxy *proxy, const struct gpsh_ring_set *set, const uint8_t *data,
+                size_t bytes)
 {
     struct gpsh_proxy_thread *thread = &proxy->threads[0];
     thread->channels[0] = &fake.channel;
-    // 64 bytes of input are a slot: half of the inputs get their lap bits right, so that they are read at all.
-    for (size_t i = 0; i + GPUSHMEM_COMMAND_BYTES <= bytes && i / GPUSHMEM_COMMAND_BYTES < 1 << LOG2; i += GPUSHMEM_COMMAND_BYTES) {
+    // 64 bytes of input are a slot: half of the inputs get their lap bits right, so that they are
+    // read at all.
+    for (size_t i = 0;
+         i + GPUSHMEM_COMMAND_BYTES <= bytes && i / GPUSHMEM_COMMAND_BYTES < 1 << LOG2;
+         i += GPUSHMEM_COMMAND_BYTES) {
         uint64_t words[GPUSHMEM_COMMAND_WORDS];
         memcpy(words, data + i, sizeof words);
-        unsigned how = data[i + GPUSHMEM_COMMAND_BYTES - 1]; // the last byte chooses, and is no part of the command
+        // the last byte chooses, and is no part of the command
+        unsigned how = data[i + GPUSHMEM_COMMAND_BYTES - 1];
         words[7] &= UINT64_MAX >> 8;
         for (int w = 0; w < GPUSHMEM_COMMAND_WORDS && how % 2; w++)
             words[w] |= (uint64_t)1 << GPUSHMEM_LAP_BIT;
         // Addresses near the heap, so that the checks of ranges matter.
         if (how % 4 == 3)
-            words[2] = ((uint64_t)(uintptr_t)heap + words[2] % (HEAP_BYTES + 64) - 32) | (uint64_t)1 << GPUSHMEM_LAP_BIT;
+            words[2] = ((uint64_t)(uintptr_t)heap + words[2] % (HEAP_BYTES + 64) - 32) |
+                       (uint64_t)1 << GPUSHMEM_LAP_BIT;
         // Mapped peers: then the proxy follows the local address.
         fake.channel.direct = how / 32 % 2 ? direct : NULL;
         if (fake.channel.direct)
@@ -77,12 +86,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     struct gpsh_peer peers[FAKE_PES] = {{0}};
     struct gpsh_ring_set set;
     struct gpsh_proxy *proxy;
-    gpsh_log_threshold = (enum gpsh_log_level)-1; // refusals are expected
+    gpsh_log_threshold = (enum gpsh_log_level) - 1; // refusals are expected
     fake_init(&fake);
     fake.dry = true;
     memset(replies, 0, sizeof replies);
-    const struct gpsh_proxy_env env = {.n_pes = FAKE_PES, .heap = heap, .heap_bytes = HEAP_BYTES, .host_memory = true,
-                                       .peers = peers, .n_transports = 1, .replies = replies, .n_replies = REPLIES};
+    const struct gpsh_proxy_env env = {.n_pes = FAKE_PES,
+                                       .heap = heap,
+                                       .heap_bytes = HEAP_BYTES,
+                                       .host_memory = true,
+                                       .peers = peers,
+                                       .n_transports = 1,
+                                       .replies = replies,
+                                       .n_replies = REPLIES};
     if (gpsh_proxy_create(&env, 1, &proxy))
         return 0;
     if (!gpsh_ring_set_create(&gpsh_device_memory_host, 1, LOG2, FAKE_PES, NULL, 0, &set)) {
@@ -100,8 +115,15 @@ size_t fuzz_sample(int index, uint8_t *data, size_t room)
 {
     if (index >= GPUSHMEM_CMD_LAST || room < GPUSHMEM_COMMAND_BYTES)
         return 0;
-    struct gpushmem_command c = {.opcode = (uint8_t)(index + 1), .pe = 1, .local = 0x10000, .bytes = 4, .operand = 1,
-                                 .compare = 1, .extra = 4, .flags = GPUSHMEM_CMD_REPLY, .reply = 1};
+    struct gpushmem_command c = {.opcode = (uint8_t)(index + 1),
+                                 .pe = 1,
+                                 .local = 0x10000,
+                                 .bytes = 4,
+                                 .operand = 1,
+                                 .compare = 1,
+                                 .extra = 4,
+                                 .flags = GPUSHMEM_CMD_REPLY,
+                                 .reply = 1};
     uint64_t words[GPUSHMEM_COMMAND_WORDS];
     c.remote = c.compare = (uint64_t)(uintptr_t)heap;
     gpushmem_command_pack(&c, 1, words);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Verbs connection data from a peer: whatever the bytes, the parser refuses them with a sentence, or every field of what
-// it accepts is in range and every QP number is inside the bytes.
+// Verbs connection data from a peer: whatever the bytes, the parser refuses them with a sentence,
+// or every field of what it accepts is in range and every QP number is inside the bytes.
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +10,8 @@
 
 static void check_accepted(const struct gpsh_verbs_blob *blob, size_t bytes)
 {
-    if (blob->pe >= blob->n_pes || !blob->n_channels || !blob->n_rails || blob->n_rails > GPSH_VERBS_MAX_RAILS)
+    if (blob->pe >= blob->n_pes || !blob->n_channels || !blob->n_rails ||
+        blob->n_rails > GPSH_VERBS_MAX_RAILS)
         abort();
     if (gpsh_verbs_blob_bytes(blob->n_pes, blob->n_channels, blob->n_rails) != bytes)
         abort();
@@ -18,7 +19,8 @@ static void check_accepted(const struct gpsh_verbs_blob *blob, size_t bytes)
     if (blob->slots > GPSH_VERBS_MAX_SLOTS || slots > blob->region_bytes[GPSH_VERBS_STAGE])
         abort();
     for (uint32_t i = 0; i < blob->n_rails; i++)
-        if (blob->rails[i].mtu < 1 || blob->rails[i].mtu > 5 || !blob->rails[i].port || !blob->rails[i].reads_in)
+        if (blob->rails[i].mtu < 1 || blob->rails[i].mtu > 5 || !blob->rails[i].port ||
+            !blob->rails[i].reads_in)
             abort();
     for (uint32_t pe = 0; pe < blob->n_pes; pe++)
         for (uint32_t c = 0; c < blob->n_channels; c++)
@@ -32,12 +34,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     struct gpsh_verbs_blob blob, untouched;
     memset(&blob, 0x5a, sizeof blob);
     untouched = blob;
-    void *exact = malloc(bytes ? bytes : 1); // of its very size, so that the sanitizer sees one byte too far
+    // of its very size, so that the sanitizer sees one byte too far
+    void *exact = malloc(bytes ? bytes : 1);
     memcpy(exact, data, bytes);
     int status = gpsh_verbs_blob_parse(exact, bytes, &blob);
     if (status == 0)
         check_accepted(&blob, bytes);
-    else if (status != GPUSHMEM_ERR_PEER_DATA || !gpsh_last_error()[0] || memcmp(&blob, &untouched, sizeof blob) != 0)
+    else if (status != GPUSHMEM_ERR_PEER_DATA || !gpsh_last_error()[0] ||
+             memcmp(&blob, &untouched, sizeof blob) != 0)
         abort();
     free(exact);
     return 0;
@@ -45,22 +49,32 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 
 size_t fuzz_sample(int index, uint8_t *data, size_t room)
 {
-    static const uint32_t shapes[][3] = {{1, 1, 1}, {2, 2, 1}, {4, 3, 2}, {3, 1, 8}}; // PEs, channels, rails
+    // PEs, channels, rails
+    static const uint32_t shapes[][3] = {{1, 1, 1}, {2, 2, 1}, {4, 3, 2}, {3, 1, 8}};
     if (index < 0 || index >= (int)(sizeof shapes / sizeof *shapes))
         return 0;
-    struct gpsh_verbs_blob blob = {.pe = shapes[index][0] - 1, .n_pes = shapes[index][0], .n_channels = shapes[index][1],
-                                   .n_rails = shapes[index][2], .bases = {0x7f1200000000, index ? 0x7f3400000000 : 0},
+    struct gpsh_verbs_blob blob = {.pe = shapes[index][0] - 1,
+                                   .n_pes = shapes[index][0],
+                                   .n_channels = shapes[index][1],
+                                   .n_rails = shapes[index][2],
+                                   .bases = {0x7f1200000000, index ? 0x7f3400000000 : 0},
                                    .region_bytes = {1 << 28, index ? 8192 : 0}};
     if (index % 2) {
         blob.slots = 8;
         blob.slot_bytes = 65536;
         blob.bases[GPSH_VERBS_STAGE] = 0x7f5600000000;
-        blob.region_bytes[GPSH_VERBS_STAGE] = gpsh_verbs_stage_layout(blob.n_pes * blob.n_channels, 8, 65536).bytes;
+        blob.region_bytes[GPSH_VERBS_STAGE] =
+            gpsh_verbs_stage_layout(blob.n_pes * blob.n_channels, 8, 65536).bytes;
     }
     for (uint32_t i = 0; i < blob.n_rails; i++)
-        blob.rails[i] = (struct gpsh_verbs_blob_rail){.gid = {[10] = 0xff, [11] = 0xff, 10, 1, 0, 1}, .rkeys = {i + 1, i + 9},
-                                                      .lid = 3, .ethernet = (uint8_t)(index % 2), .mtu = 5,
-                                                      .reads_in = 16, .port = 1};
+        blob.rails[i] =
+            (struct gpsh_verbs_blob_rail){.gid = {[10] = 0xff, [11] = 0xff, 10, 1, 0, 1},
+                                          .rkeys = {i + 1, i + 9},
+                                          .lid = 3,
+                                          .ethernet = (uint8_t)(index % 2),
+                                          .mtu = 5,
+                                          .reads_in = 16,
+                                          .port = 1};
     size_t bytes = gpsh_verbs_blob_bytes(blob.n_pes, blob.n_channels, blob.n_rails);
     if (bytes > room)
         return 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// On the fake driver: where the GPU does not order what NICs write to it, each call that lets the program see such writes has
-// flushed them; where it does, none costs that. usage: flush needed|not-needed
+// On the fake driver: where the GPU does not order what NICs write to it, each call that lets the
+// program see such writes has flushed them; where it does, none costs that. usage: flush
+// needed|not-needed
 #include <gpushmem/gpushmem.h>
 
 #include <dlfcn.h>
@@ -20,8 +21,8 @@ static void expect(const char *what, int status)
     static unsigned long before;
     unsigned long now = calls("cuFlushGPUDirectRDMAWrites");
     if (status || (now > before) != needed) {
-        fprintf(stderr, "PE %d: %s: status %d, %lu flushes (%s)\n", gpushmem_my_pe(), what, status, now - before,
-                gpushmem_last_error());
+        fprintf(stderr, "PE %d: %s: status %d, %lu flushes (%s)\n", gpushmem_my_pe(), what, status,
+                now - before, gpushmem_last_error());
         failures++;
     }
     before = now;

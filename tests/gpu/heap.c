@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The host API on a heap that the host must not touch itself: everything goes through calls. Runs on host heaps too.
+// The host API on a heap that the host must not touch itself: everything goes through calls. Runs
+// on host heaps too.
 #include <gpushmem/gpushmem.h>
 
 #include <inttypes.h>
@@ -9,11 +10,11 @@
 
 static int failures;
 
-#define CHECK(condition)                                                                                      \
-    do {                                                                                                      \
-        if (!(condition) && failures++ < 20)                                                                  \
-            fprintf(stderr, "PE %d, line %d: not true: %s (%s)\n", gpushmem_my_pe(), __LINE__, #condition,    \
-                    gpushmem_last_error());                                                                   \
+#define CHECK(condition)                                                                           \
+    do {                                                                                           \
+        if (!(condition) && failures++ < 20)                                                       \
+            fprintf(stderr, "PE %d, line %d: not true: %s (%s)\n", gpushmem_my_pe(), __LINE__,     \
+                    #condition, gpushmem_last_error());                                            \
     } while (0)
 
 enum { BIG = 3 << 20 };
@@ -26,8 +27,10 @@ static unsigned char pattern(int pe, size_t i)
 // Copies of all sizes, from and to program memory and the heap, at odd addresses too.
 static void test_copies(int me, int right, int left)
 {
-    static const size_t sizes[] = {1, 2, 3, 4, 7, 8, 15, 64, 1000, 4096, 16384, 65536, 1 << 20, BIG - 64};
-    unsigned char *inbox = gpushmem_calloc(1, BIG), *outbox = gpushmem_malloc(BIG), *mine = malloc(BIG), *seen = malloc(BIG);
+    static const size_t sizes[] = {1,  2,    3,    4,     7,     8,       15,
+                                   64, 1000, 4096, 16384, 65536, 1 << 20, BIG - 64};
+    unsigned char *inbox = gpushmem_calloc(1, BIG), *outbox = gpushmem_malloc(BIG),
+                  *mine = malloc(BIG), *seen = malloc(BIG);
     for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
         size_t n = sizes[k], shift = k % 5;
         for (size_t i = 0; i < n; i++)
@@ -44,7 +47,8 @@ static void test_copies(int me, int right, int left)
         CHECK(!gpushmem_barrier_all());
         CHECK(!gpushmem_putmem_nbi(inbox + shift, outbox, n, right));
         CHECK(!gpushmem_barrier_all());
-        CHECK(!gpushmem_getmem(outbox, inbox + shift, n, right)); // a get into the heap: what we sent
+        // a get into the heap: what we sent
+        CHECK(!gpushmem_getmem(outbox, inbox + shift, n, right));
         CHECK(!gpushmem_getmem(mine, outbox, n, me));
         CHECK(!memcmp(mine, seen, n));
         CHECK(!gpushmem_barrier_all());
@@ -98,7 +102,8 @@ static void test_signals(int me, int right, int left)
         for (int i = 0; i < N; i++)
             mine[i] = me * 1000 + i + round;
         CHECK(!gpushmem_int_put_signal(inbox, mine, N, signal, 1, GPUSHMEM_SIGNAL_ADD, right));
-        CHECK(gpushmem_signal_wait_until(signal, GPUSHMEM_CMP_GE, (uint64_t)round) >= (uint64_t)round);
+        CHECK(gpushmem_signal_wait_until(signal, GPUSHMEM_CMP_GE, (uint64_t)round) >=
+              (uint64_t)round);
         CHECK(gpushmem_int_g(inbox + N - 1, me) == left * 1000 + N - 1 + round);
         CHECK(gpushmem_int_g(inbox, me) == left * 1000 + round);
         CHECK(!gpushmem_barrier_all());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The host API with local buffers of every kind: pageable, pinned by CUDA, GPU memory of the program's own. What the API says
-// about reuse holds for each: a blocking put's source may be overwritten at once, a blocking get has delivered.
-// Without a GPU the buffers are all pageable.
+// The host API with local buffers of every kind: pageable, pinned by CUDA, GPU memory of the
+// program's own. What the API says about reuse holds for each: a blocking put's source may be
+// overwritten at once, a blocking get has delivered. Without a GPU the buffers are all pageable.
 #include <gpushmem/gpushmem.h>
 
 #include <dlfcn.h>
@@ -28,13 +28,13 @@ static const size_t sizes[] = {1, 2, 3, 7, 8, 13, 255, 4095, 4096, 4097, 65537, 
 static char *buffers[KINDS];
 static int failures, kinds = 1, me, right, left;
 
-#define CHECK(condition, ...)                                                                                          \
-    do {                                                                                                               \
-        if (!(condition) && failures++ < 20) {                                                                         \
-            fprintf(stderr, "PE %d, line %d: not true: %s (", me, __LINE__, #condition);                               \
-            fprintf(stderr, __VA_ARGS__);                                                                              \
-            fprintf(stderr, "; %s)\n", gpushmem_last_error());                                                         \
-        }                                                                                                              \
+#define CHECK(condition, ...)                                                                      \
+    do {                                                                                           \
+        if (!(condition) && failures++ < 20) {                                                     \
+            fprintf(stderr, "PE %d, line %d: not true: %s (", me, __LINE__, #condition);           \
+            fprintf(stderr, __VA_ARGS__);                                                          \
+            fprintf(stderr, "; %s)\n", gpushmem_last_error());                                     \
+        }                                                                                          \
     } while (0)
 
 static void find(void *library, const char *name, void *function)
@@ -57,7 +57,8 @@ static bool load_cuda(void)
     find(library, "cuMemFree_v2", &cuda.release);
     find(library, "cuMemcpy", &cuda.copy);
     find(library, "cuStreamSynchronize", &cuda.wait);
-    return cuda.host_alloc && cuda.host_free && cuda.alloc && cuda.release && cuda.copy && cuda.wait;
+    return cuda.host_alloc && cuda.host_free && cuda.alloc && cuda.release && cuda.copy &&
+           cuda.wait;
 }
 
 static void buffers_new(void)
@@ -77,7 +78,8 @@ static void buffers_free(void)
 {
     free(buffers[PAGEABLE]);
     if (kinds == KINDS)
-        CHECK(!cuda.host_free(buffers[PINNED]) && !cuda.release((size_t)buffers[DEVICE]), "buffers");
+        CHECK(!cuda.host_free(buffers[PINNED]) && !cuda.release((size_t)buffers[DEVICE]),
+              "buffers");
 }
 
 // A copy from pageable memory may return while its last piece is on its way to the GPU.
@@ -131,12 +133,14 @@ static void there_and_back(enum kind from, enum kind to, char *inbox, bool block
             status |= gpushmem_quiet();
         spoil(from, source, n);
         status |= gpushmem_barrier_all();
-        status |= blocking ? gpushmem_getmem(target, inbox + shift, n, me) : gpushmem_getmem_nbi(target, inbox + shift, n, me);
+        status |= blocking ? gpushmem_getmem(target, inbox + shift, n, me)
+                           : gpushmem_getmem_nbi(target, inbox + shift, n, me);
         if (!blocking)
             status |= gpushmem_quiet();
         CHECK(!status, "%zu bytes, %s to %s", n, names[from], names[to]);
         size_t wrong = differing(to, target, n, left, k);
-        CHECK(!wrong, "%zu of %zu bytes, %s to %s, %s", wrong, n, names[from], names[to], blocking ? "blocking" : "nbi");
+        CHECK(!wrong, "%zu of %zu bytes, %s to %s, %s", wrong, n, names[from], names[to],
+              blocking ? "blocking" : "nbi");
         CHECK(!gpushmem_barrier_all(), "%zu bytes", n);
     }
 }
@@ -146,7 +150,9 @@ static void signals(enum kind from, char *inbox, uint64_t *signal)
     for (unsigned turn = 1; turn <= 20; turn++) {
         size_t n = 1 + turn * 517;
         fill(from, buffers[from] + 1, n, turn);
-        CHECK(!gpushmem_putmem_signal(inbox, buffers[from] + 1, n, signal, 1, GPUSHMEM_SIGNAL_ADD, right), "turn %u", turn);
+        CHECK(!gpushmem_putmem_signal(inbox, buffers[from] + 1, n, signal, 1, GPUSHMEM_SIGNAL_ADD,
+                                      right),
+              "turn %u", turn);
         spoil(from, buffers[from] + 1, n);
         CHECK(gpushmem_signal_wait_until(signal, GPUSHMEM_CMP_EQ, turn) == turn, "turn %u", turn);
         CHECK(!gpushmem_getmem(buffers[PAGEABLE] + ROOM - n, inbox, n, me), "turn %u", turn);

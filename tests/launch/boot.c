@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What every launcher must provide, asked of it through the bootstrap alone. Every PE checks what it sees and
-// prints one line "pe P of N node I of M on NODE: ok"; a difference is a sentence and exit code 1.
-//   boot [CYCLES [PES_PER_NODE]]   init, three rounds of exchange, finalize, CYCLES times; 0: do not check
-//   the nodes
+// What every launcher must provide, asked of it through the bootstrap alone. Every PE checks what
+// it sees and prints one line "pe P of N node I of M on NODE: ok"; a difference is a sentence and
+// exit code 1.
+//   boot [CYCLES [PES_PER_NODE]]   init, three rounds of exchange, finalize, CYCLES times; 0: do
+//   not check the nodes
 #define _GNU_SOURCE // gethostname
 #include <errno.h>
 #include <stdint.h>
@@ -22,8 +23,8 @@ static void check(int ok, const char *what, long long have, long long want)
 {
     if (ok)
         return;
-    fprintf(stderr, "pe %d: %s: have %lld, want %lld; last error: %s\n", boot.my_pe, what, have, want,
-            gpsh_last_error());
+    fprintf(stderr, "pe %d: %s: have %lld, want %lld; last error: %s\n", boot.my_pe, what, have,
+            want, gpsh_last_error());
     exit(1);
 }
 
@@ -60,8 +61,8 @@ static void get_round(int round)
         check(bytes == size_of_blob(pe, round), "size of a blob", (long long)bytes,
               (long long)size_of_blob(pe, round));
         for (size_t i = 0; i < bytes; i++)
-            check(((unsigned char *)blob)[i] == pattern(pe, round, i), "byte of a blob", (long long)i,
-                  (long long)i);
+            check(((unsigned char *)blob)[i] == pattern(pe, round, i), "byte of a blob",
+                  (long long)i, (long long)i);
         free(blob);
     }
     void *blob;
@@ -75,8 +76,8 @@ static void check_node(int per_node)
     check(boot.node_pes[boot.node_my_pe] == boot.my_pe, "own place on the node",
           boot.node_pes[boot.node_my_pe], boot.my_pe);
     for (int i = 1; i < boot.node_n_pes; i++)
-        check(boot.node_pes[i - 1] < boot.node_pes[i], "order of the node's PEs", boot.node_pes[i - 1],
-              boot.node_pes[i]);
+        check(boot.node_pes[i - 1] < boot.node_pes[i], "order of the node's PEs",
+              boot.node_pes[i - 1], boot.node_pes[i]);
     if (per_node > 0)
         check(boot.node_n_pes == per_node, "PEs on this node", boot.node_n_pes, per_node);
 }
@@ -117,8 +118,8 @@ int main(int argc, char **argv)
         rc = gpsh_bootstrap_fence(&boot);
         check(rc == 0, "fence", rc, 0);
         if (cycle == cycles - 1)
-            printf("pe %d of %d node %d of %d job %s dir '%s': ok\n", boot.my_pe, boot.n_pes, boot.node_my_pe,
-                   boot.node_n_pes, boot.job_id, boot.dir);
+            printf("pe %d of %d node %d of %d job %s dir '%s': ok\n", boot.my_pe, boot.n_pes,
+                   boot.node_my_pe, boot.node_n_pes, boot.job_id, boot.dir);
         rc = gpsh_bootstrap_finalize(&boot);
         check(rc == 0, "finalize", rc, 0);
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A whole program over the public API, the same under every launcher: each PE writes to each other one, all
-// check what they got. Prints one line "pe P of N: ok" per PE.
+// A whole program over the public API, the same under every launcher: each PE writes to each other
+// one, all check what they got. Prints one line "pe P of N: ok" per PE.
 //   everywhere [CYCLES]   so many times from init to finalize (default 3)
 //   everywhere exit CODE  the last PE calls gpushmem_global_exit while the others wait for it
 //   everywhere forever    prints "ready" and puts until somebody ends it

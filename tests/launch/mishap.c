@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A job in which one PE does something bad, seen through the bootstrap. Prints what each PE got to know.
+// A job in which one PE does something bad, seen through the bootstrap. Prints what each PE got to
+// know.
 //   mishap kill VICTIM       VICTIM kills itself; the others wait until they are told, and say so
 //   mishap fence VICTIM      the same while the others are in a fence
 //   mishap absent VICTIM     the others wait 0.3 s for VICTIM in a fence; all end on SIGUSR1
-//   mishap revenge VICTIM    VICTIM kills itself; the others ask for the end of the job as soon as they are told
-//   mishap abort VICTIM      VICTIM asks for the end of the job, with status 42
-//   mishap leave VICTIM      VICTIM returns from main without finalize; the others go on until SIGUSR1
-//   mishap hang VICTIM       nobody ever ends; each says that it is ready
-//   mishap blob:KIND VICTIM  VICTIM publishes a bad blob (short, version, round, length, type, none); PE 0 says what it got
+//   mishap revenge VICTIM    VICTIM kills itself; the others ask for the end of the job as soon as
+//   they are told mishap abort VICTIM      VICTIM asks for the end of the job, with status 42
+//   mishap leave VICTIM      VICTIM returns from main without finalize; the others go on until
+//   SIGUSR1 mishap hang VICTIM       nobody ever ends; each says that it is ready mishap blob:KIND
+//   VICTIM  VICTIM publishes a bad blob (short, version, round, length, type, none); PE 0 says what
+//   it got
 #define _GNU_SOURCE
 #include <pmix.h>
 
@@ -104,7 +106,8 @@ static void publish_forged(const char *kind)
                        .round = 1,
                        .pe = (uint32_t)boot.my_pe,
                        .bytes = sizeof(f.payload)};
-    pmix_value_t value = {.type = PMIX_BYTE_OBJECT, .data.bo = {.bytes = (char *)&f, .size = sizeof(f)}};
+    pmix_value_t value = {.type = PMIX_BYTE_OBJECT,
+                          .data.bo = {.bytes = (char *)&f, .size = sizeof(f)}};
     if (strcmp(kind, "none") == 0)
         return;
     if (strcmp(kind, "short") == 0)
@@ -119,7 +122,8 @@ static void publish_forged(const char *kind)
         value.type = PMIX_UINT64;
         value.data.uint64 = 1;
     }
-    if (PMIx_Put(PMIX_GLOBAL, "gpushmem.blob.1", &value) != PMIX_SUCCESS || PMIx_Commit() != PMIX_SUCCESS)
+    if (PMIx_Put(PMIX_GLOBAL, "gpushmem.blob.1", &value) != PMIX_SUCCESS ||
+        PMIx_Commit() != PMIX_SUCCESS)
         exit(1);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the programs of several PEs share. A failed check ends the PE at once: the launcher then ends the job.
+// What the programs of several PEs share. A failed check ends the PE at once: the launcher then
+// ends the job.
 #ifndef GPUSHMEM_TESTS_CHECK_H
 #define GPUSHMEM_TESTS_CHECK_H
 
@@ -13,10 +14,10 @@
 #include "gpushmem/gpushmem.h"
 
 #define CHECK(condition) CHECK_THAT(condition, "%s", "")
-#define CHECK_THAT(condition, ...)                                                                           \
-    do {                                                                                                     \
-        if (!(condition))                                                                                    \
-            check_failed(__FILE__, __LINE__, #condition, __VA_ARGS__);                                       \
+#define CHECK_THAT(condition, ...)                                                                 \
+    do {                                                                                           \
+        if (!(condition))                                                                          \
+            check_failed(__FILE__, __LINE__, #condition, __VA_ARGS__);                             \
     } while (0)
 #define CHECK_OK(call) check_status((call), __FILE__, __LINE__, #call)
 
@@ -41,8 +42,8 @@ static inline void check_status(int status, const char *file, int line, const ch
 {
     if (status == 0)
         return;
-    fprintf(stderr, "PE %d: %s:%d: %s returned %d (%s): %s\n", check_my_pe(), file, line, call, status,
-            gpushmem_strerror(status), gpushmem_last_error());
+    fprintf(stderr, "PE %d: %s:%d: %s returned %d (%s): %s\n", check_my_pe(), file, line, call,
+            status, gpushmem_strerror(status), gpushmem_last_error());
     exit(1);
 }
 

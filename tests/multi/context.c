@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contexts: many of them, each with its own quiet; created and destroyed over and over; and the whole library
-// again after finalize.
+// Contexts: many of them, each with its own quiet; created and destroyed over and over; and the
+// whole library again after finalize.
 #include "check.h"
 
 enum { CONTEXTS = 12, WORDS = 64 };
@@ -9,7 +9,8 @@ static int me, n_pes;
 
 static void independent(void)
 {
-    static const long options[] = {GPUSHMEM_CTX_SHARED, GPUSHMEM_CTX_SERIALIZED, GPUSHMEM_CTX_PRIVATE,
+    static const long options[] = {GPUSHMEM_CTX_SHARED, GPUSHMEM_CTX_SERIALIZED,
+                                   GPUSHMEM_CTX_PRIVATE,
                                    GPUSHMEM_CTX_PRIVATE | GPUSHMEM_CTX_NOSTORE};
     gpushmem_ctx_t contexts[CONTEXTS];
     uint64_t *table = gpushmem_calloc((size_t)n_pes * CONTEXTS, sizeof *table);
@@ -25,7 +26,8 @@ static void independent(void)
     static uint64_t values[CONTEXTS];
     for (int i = 0; i < CONTEXTS; ++i) {
         values[i] = (uint64_t)(me * 100 + i);
-        CHECK_OK(gpushmem_ctx_uint64_put_nbi(contexts[i], &table[me * CONTEXTS + i], &values[i], 1, right));
+        CHECK_OK(gpushmem_ctx_uint64_put_nbi(contexts[i], &table[me * CONTEXTS + i], &values[i], 1,
+                                             right));
     }
     for (int i = CONTEXTS - 1; i >= 0; --i) { // each quiet completes its own context's operations
         CHECK_OK(gpushmem_ctx_quiet(contexts[i]));
@@ -38,7 +40,8 @@ static void independent(void)
     // destroy completes, too
     for (int i = 0; i < CONTEXTS; ++i) {
         values[i] = (uint64_t)(me * 1000 + i);
-        CHECK_OK(gpushmem_ctx_uint64_put_nbi(contexts[i], &table[me * CONTEXTS + i], &values[i], 1, right));
+        CHECK_OK(gpushmem_ctx_uint64_put_nbi(contexts[i], &table[me * CONTEXTS + i], &values[i], 1,
+                                             right));
         CHECK_OK(gpushmem_ctx_destroy(contexts[i]));
         CHECK(gpushmem_uint64_g(&table[me * CONTEXTS + i], right) == values[i]);
     }
@@ -87,7 +90,8 @@ static void invalid(void)
     CHECK_OK(gpushmem_free(word));
 }
 
-// What is still in flight on a context that nobody destroyed arrives before finalize lets anybody go.
+// What is still in flight on a context that nobody destroyed arrives before finalize lets anybody
+// go.
 static void left_behind(int generation)
 {
     static uint64_t value[WORDS];

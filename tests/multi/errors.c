@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Wrong arguments: each is refused with its code and a sentence that names the function and the value, and
-// harms nothing.
+// Wrong arguments: each is refused with its code and a sentence that names the function and the
+// value, and harms nothing.
 #define _GNU_SOURCE // setenv
 #include "check.h"
 
@@ -14,29 +14,34 @@ static void expect(int got, int code, int line, const char *call, const char *co
         fprintf(stderr, "PE %d: line %d: %s returned %d, expected %d\n", me, line, call, got, code);
     CHECK(got == code && gpushmem_last_error_code() == code);
     for (; *words != NULL; ++words)
-        CHECK_THAT(strstr(gpushmem_last_error(), *words) != NULL, "line %d: '%s' is not in: %s", line, *words,
-                   gpushmem_last_error());
+        CHECK_THAT(strstr(gpushmem_last_error(), *words) != NULL, "line %d: '%s' is not in: %s",
+                   line, *words, gpushmem_last_error());
 }
-#define REFUSED(call, code, ...)                                                                             \
+#define REFUSED(call, code, ...)                                                                   \
     expect((call), code, __LINE__, #call, (const char *const[]){__VA_ARGS__, NULL})
 // The same for functions that return a value, 0 on failure.
-#define NOTHING(call, code, ...)                                                                             \
-    do {                                                                                                     \
-        gpushmem_clear_error();                                                                              \
-        CHECK((call) == 0);                                                                                  \
-        expect(gpushmem_last_error_code(), code, __LINE__, #call, (const char *const[]){__VA_ARGS__, NULL}); \
+#define NOTHING(call, code, ...)                                                                   \
+    do {                                                                                           \
+        gpushmem_clear_error();                                                                    \
+        CHECK((call) == 0);                                                                        \
+        expect(gpushmem_last_error_code(), code, __LINE__, #call,                                  \
+               (const char *const[]){__VA_ARGS__, NULL});                                          \
     } while (0)
 
 static void before_init(void)
 {
     uint64_t local = 0;
-    REFUSED(gpushmem_uint64_p(&local, 1, 0), GPUSHMEM_ERR_STATE, "gpushmem_uint64_p", "gpushmem_init");
+    REFUSED(gpushmem_uint64_p(&local, 1, 0), GPUSHMEM_ERR_STATE, "gpushmem_uint64_p",
+            "gpushmem_init");
     REFUSED(gpushmem_putmem(&local, &local, 8, 0), GPUSHMEM_ERR_STATE, "gpushmem_putmem");
     REFUSED(gpushmem_int_iput(NULL, NULL, 1, 1, 4, 0), GPUSHMEM_ERR_STATE, "gpushmem_int_iput");
-    REFUSED(gpushmem_uint64_atomic_inc(&local, 0), GPUSHMEM_ERR_STATE, "gpushmem_uint64_atomic_inc");
-    NOTHING(gpushmem_uint64_atomic_fetch(&local, 0), GPUSHMEM_ERR_STATE, "gpushmem_uint64_atomic_fetch");
+    REFUSED(gpushmem_uint64_atomic_inc(&local, 0), GPUSHMEM_ERR_STATE,
+            "gpushmem_uint64_atomic_inc");
+    NOTHING(gpushmem_uint64_atomic_fetch(&local, 0), GPUSHMEM_ERR_STATE,
+            "gpushmem_uint64_atomic_fetch");
     NOTHING(gpushmem_uint64_g(&local, 0), GPUSHMEM_ERR_STATE, "gpushmem_uint64_g");
-    REFUSED(gpushmem_signal_op(&local, 1, GPUSHMEM_SIGNAL_SET, 0), GPUSHMEM_ERR_STATE, "gpushmem_signal_op");
+    REFUSED(gpushmem_signal_op(&local, 1, GPUSHMEM_SIGNAL_SET, 0), GPUSHMEM_ERR_STATE,
+            "gpushmem_signal_op");
     REFUSED(gpushmem_uint64_wait_until(&local, GPUSHMEM_CMP_EQ, 0), GPUSHMEM_ERR_STATE,
             "gpushmem_uint64_wait_until");
     REFUSED(gpushmem_fence(), GPUSHMEM_ERR_STATE, "gpushmem_fence");
@@ -56,9 +61,10 @@ static void wrong_pe(void)
     uint64_t local = 0;
     snprintf(beyond, sizeof beyond, "no PE %d", n_pes);
     snprintf(range, sizeof range, "0 to %d", n_pes - 1);
-    REFUSED(gpushmem_uint64_p(word, 1, n_pes), GPUSHMEM_ERR_PE, "gpushmem_uint64_p:", beyond, range);
-    REFUSED(gpushmem_uint64_put(word, &local, 1, -1), GPUSHMEM_ERR_PE, "gpushmem_uint64_put:", "no PE -1",
+    REFUSED(gpushmem_uint64_p(word, 1, n_pes), GPUSHMEM_ERR_PE, "gpushmem_uint64_p:", beyond,
             range);
+    REFUSED(gpushmem_uint64_put(word, &local, 1, -1), GPUSHMEM_ERR_PE,
+            "gpushmem_uint64_put:", "no PE -1", range);
     REFUSED(gpushmem_getmem(&local, word, 0, n_pes), GPUSHMEM_ERR_PE, "gpushmem_getmem:", beyond);
     REFUSED(gpushmem_uint64_iget(&local, word, 1, 1, 1, -7), GPUSHMEM_ERR_PE,
             "gpushmem_uint64_iget:", "no PE -7");
@@ -69,10 +75,11 @@ static void wrong_pe(void)
     NOTHING(gpushmem_uint64_g(word, n_pes), GPUSHMEM_ERR_PE, "gpushmem_uint64_g:", beyond);
     REFUSED(gpushmem_ctx_uint64_p(GPUSHMEM_CTX_DEFAULT, word, 1, n_pes), GPUSHMEM_ERR_PE,
             "gpushmem_ctx_uint64_p:");
-    REFUSED(gpushmem_putmem_signal(word, &local, 8, word + 1, 1, GPUSHMEM_SIGNAL_SET, n_pes), GPUSHMEM_ERR_PE,
-            "gpushmem_putmem_signal:", beyond);
+    REFUSED(gpushmem_putmem_signal(word, &local, 8, word + 1, 1, GPUSHMEM_SIGNAL_SET, n_pes),
+            GPUSHMEM_ERR_PE, "gpushmem_putmem_signal:", beyond);
     REFUSED(gpushmem_pe_fence(n_pes), GPUSHMEM_ERR_PE, "gpushmem_pe_fence:", beyond);
-    REFUSED(gpushmem_pe_quiet((const int[]){me, n_pes}, 2), GPUSHMEM_ERR_PE, "gpushmem_pe_quiet:", beyond);
+    REFUSED(gpushmem_pe_quiet((const int[]){me, n_pes}, 2), GPUSHMEM_ERR_PE,
+            "gpushmem_pe_quiet:", beyond);
 }
 
 static void wrong_address(void)
@@ -95,7 +102,8 @@ static void wrong_address(void)
             "gpushmem_uint64_iput:", "start at 1");
     REFUSED(gpushmem_uint64_iget(local, word, 1, -1, 2, me), GPUSHMEM_ERR_INVALID,
             "gpushmem_uint64_iget:", "-1");
-    REFUSED(gpushmem_uint64_atomic_inc(local, me), GPUSHMEM_ERR_ADDRESS, "gpushmem_uint64_atomic_inc:");
+    REFUSED(gpushmem_uint64_atomic_inc(local, me), GPUSHMEM_ERR_ADDRESS,
+            "gpushmem_uint64_atomic_inc:");
     NOTHING(gpushmem_uint64_atomic_fetch_add(local, 1, me), GPUSHMEM_ERR_ADDRESS,
             "gpushmem_uint64_atomic_fetch_add:");
     REFUSED(gpushmem_signal_op(local, 1, GPUSHMEM_SIGNAL_ADD, me), GPUSHMEM_ERR_ADDRESS,
@@ -104,7 +112,8 @@ static void wrong_address(void)
             GPUSHMEM_ERR_ADDRESS, "gpushmem_uint64_put_signal:");
     REFUSED(gpushmem_uint64_wait_until(local, GPUSHMEM_CMP_EQ, 0), GPUSHMEM_ERR_ADDRESS,
             "gpushmem_uint64_wait_until:");
-    REFUSED(gpushmem_uint64_test(local, GPUSHMEM_CMP_EQ, 0), GPUSHMEM_ERR_ADDRESS, "gpushmem_uint64_test:");
+    REFUSED(gpushmem_uint64_test(local, GPUSHMEM_CMP_EQ, 0), GPUSHMEM_ERR_ADDRESS,
+            "gpushmem_uint64_test:");
     NOTHING(gpushmem_signal_fetch(local), GPUSHMEM_ERR_ADDRESS, "gpushmem_signal_fetch:");
     NOTHING(gpushmem_uint64_test_some(local, 2, (size_t[2]){0}, NULL, GPUSHMEM_CMP_EQ, 0),
             GPUSHMEM_ERR_ADDRESS, "gpushmem_uint64_test_some:");
@@ -119,28 +128,30 @@ static void wrong_alignment(void)
     uint32_t *odd4 = (uint32_t *)(void *)((char *)word + 2);
     REFUSED(gpushmem_uint64_atomic_inc(odd, me), GPUSHMEM_ERR_ALIGNMENT,
             "gpushmem_uint64_atomic_inc:", "multiple of 8");
-    NOTHING(gpushmem_uint64_atomic_fetch(odd, me), GPUSHMEM_ERR_ALIGNMENT, "gpushmem_uint64_atomic_fetch:");
+    NOTHING(gpushmem_uint64_atomic_fetch(odd, me), GPUSHMEM_ERR_ALIGNMENT,
+            "gpushmem_uint64_atomic_fetch:");
     REFUSED(gpushmem_uint32_atomic_set(odd4, 1, me), GPUSHMEM_ERR_ALIGNMENT,
             "gpushmem_uint32_atomic_set:", "multiple of 4");
     REFUSED(gpushmem_signal_op(odd, 1, GPUSHMEM_SIGNAL_SET, me), GPUSHMEM_ERR_ALIGNMENT,
             "gpushmem_signal_op:");
     REFUSED(gpushmem_uint64_wait_until(odd, GPUSHMEM_CMP_EQ, 0), GPUSHMEM_ERR_ALIGNMENT,
             "gpushmem_uint64_wait_until:");
-    CHECK_OK(
-        gpushmem_uint64_put(odd, &(uint64_t){0}, 1, me)); // a put of any alignment is legal on this machine
+    CHECK_OK(gpushmem_uint64_put(odd, &(uint64_t){0}, 1,
+                                 me)); // a put of any alignment is legal on this machine
 }
 
 static void wrong_values(void)
 {
-    REFUSED(gpushmem_signal_op(word, 1, 7, me), GPUSHMEM_ERR_INVALID, "gpushmem_signal_op:", "operation 7");
+    REFUSED(gpushmem_signal_op(word, 1, 7, me), GPUSHMEM_ERR_INVALID,
+            "gpushmem_signal_op:", "operation 7");
     REFUSED(gpushmem_uint64_wait_until(word, 6, 0), GPUSHMEM_ERR_INVALID,
             "gpushmem_uint64_wait_until:", "comparison 6");
     REFUSED(gpushmem_uint64_test(word, -1, 0), GPUSHMEM_ERR_INVALID,
             "gpushmem_uint64_test:", "comparison -1");
-    REFUSED(gpushmem_uint64_test_all_vector(word, 1, NULL, GPUSHMEM_CMP_EQ, NULL), GPUSHMEM_ERR_INVALID,
-            "NULL");
-    NOTHING(gpushmem_uint64_wait_until_some(word, 1, NULL, NULL, GPUSHMEM_CMP_EQ, 0), GPUSHMEM_ERR_INVALID,
-            "NULL");
+    REFUSED(gpushmem_uint64_test_all_vector(word, 1, NULL, GPUSHMEM_CMP_EQ, NULL),
+            GPUSHMEM_ERR_INVALID, "NULL");
+    NOTHING(gpushmem_uint64_wait_until_some(word, 1, NULL, NULL, GPUSHMEM_CMP_EQ, 0),
+            GPUSHMEM_ERR_INVALID, "NULL");
     REFUSED(gpushmem_uint64_atomic_fetch_nbi(NULL, word, me), GPUSHMEM_ERR_INVALID,
             "gpushmem_uint64_atomic_fetch_nbi:");
 }
@@ -149,11 +160,12 @@ static void wrong_values(void)
 static void waits_in_vain(void)
 {
     REFUSED(gpushmem_uint64_wait_until(word, GPUSHMEM_CMP_EQ, 42), GPUSHMEM_ERR_TIMEOUT,
-            "gpushmem_uint64_wait_until:", "20 ms", "GPUSHMEM_WAIT_TIMEOUT_MS", "which is 0, to be == 42");
+            "gpushmem_uint64_wait_until:", "20 ms", "GPUSHMEM_WAIT_TIMEOUT_MS",
+            "which is 0, to be == 42");
     CHECK_OK(gpushmem_int64_p((int64_t *)word, -5, me));
     CHECK_OK(gpushmem_quiet());
-    REFUSED(gpushmem_int64_wait_until((int64_t *)word, GPUSHMEM_CMP_GT, -1), GPUSHMEM_ERR_TIMEOUT, "is -5",
-            "to be > -1");
+    REFUSED(gpushmem_int64_wait_until((int64_t *)word, GPUSHMEM_CMP_GT, -1), GPUSHMEM_ERR_TIMEOUT,
+            "is -5", "to be > -1");
     CHECK_OK(gpushmem_int64_p((int64_t *)word, 0, me));
     CHECK_OK(gpushmem_quiet());
     NOTHING(gpushmem_signal_wait_until(word, GPUSHMEM_CMP_GE, 1), GPUSHMEM_ERR_TIMEOUT,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Every put, get, p, g, iput and iget, of every type and size, with and without a context, towards every PE.
+// Every put, get, p, g, iput and iget, of every type and size, with and without a context, towards
+// every PE.
 #include "check.h"
 
 enum { N = 33, SLOT = N * 16 + 64 };
@@ -18,65 +19,65 @@ static void *slot(void)
 #define SAME(a, b, n) CHECK_THAT(memcmp(a, b, n) == 0, "towards PE %d", pe)
 
 // Contiguous moves: F(put), F(get) and so on name the functions. T is the element's type.
-#define CHECK_MOVES(T, FORM, PUT, GET)                                                                       \
-    fill(source, N * sizeof(T), seed++);                                                                     \
-    CHECK_OK(FORM(PUT, there, source, N, pe));                                                               \
-    CHECK_OK(gpushmem_ctx_quiet(ctx));                                                                       \
-    CHECK_OK(FORM(GET, back, there, N, pe));                                                                 \
-    SAME(back, source, N * sizeof(T));                                                                       \
-    fill(source, N * sizeof(T), seed++);                                                                     \
-    CHECK_OK(FORM(PUT##_nbi, there, source, N, pe));                                                         \
-    CHECK_OK(gpushmem_ctx_quiet(ctx));                                                                       \
-    CHECK_OK(FORM(GET##_nbi, back, there, N, pe));                                                           \
-    CHECK_OK(gpushmem_ctx_quiet(ctx));                                                                       \
-    SAME(back, source, N * sizeof(T));                                                                       \
-    CHECK_OK(FORM(PUT, NULL, NULL, 0, pe));                                                                  \
-    CHECK_OK(FORM(GET, NULL, NULL, 0, pe));                                                                  \
-    CHECK_OK(FORM(PUT##_nbi, there, NULL, 0, pe));                                                           \
+#define CHECK_MOVES(T, FORM, PUT, GET)                                                             \
+    fill(source, N * sizeof(T), seed++);                                                           \
+    CHECK_OK(FORM(PUT, there, source, N, pe));                                                     \
+    CHECK_OK(gpushmem_ctx_quiet(ctx));                                                             \
+    CHECK_OK(FORM(GET, back, there, N, pe));                                                       \
+    SAME(back, source, N * sizeof(T));                                                             \
+    fill(source, N * sizeof(T), seed++);                                                           \
+    CHECK_OK(FORM(PUT##_nbi, there, source, N, pe));                                               \
+    CHECK_OK(gpushmem_ctx_quiet(ctx));                                                             \
+    CHECK_OK(FORM(GET##_nbi, back, there, N, pe));                                                 \
+    CHECK_OK(gpushmem_ctx_quiet(ctx));                                                             \
+    SAME(back, source, N * sizeof(T));                                                             \
+    CHECK_OK(FORM(PUT, NULL, NULL, 0, pe));                                                        \
+    CHECK_OK(FORM(GET, NULL, NULL, 0, pe));                                                        \
+    CHECK_OK(FORM(PUT##_nbi, there, NULL, 0, pe));                                                 \
     CHECK_OK(FORM(GET##_nbi, NULL, there, 0, pe));
 
 // Every third element there is every second one here; what lies between must not change.
-#define CHECK_STRIDES(T, FORM, IPUT, IGET, PUT, GET)                                                         \
-    fill(expected, N * sizeof(T), seed++);                                                                   \
-    fill(source, N * sizeof(T), seed++);                                                                     \
-    CHECK_OK(FORM(PUT, there, expected, N, pe));                                                             \
-    CHECK_OK(gpushmem_ctx_fence(ctx));                                                                       \
-    CHECK_OK(FORM(IPUT, there, source, 3, 2, 11, pe));                                                       \
-    CHECK_OK(gpushmem_ctx_quiet(ctx));                                                                       \
-    for (int i = 0; i < 11; ++i)                                                                             \
-        expected[3 * i] = source[2 * i];                                                                     \
-    CHECK_OK(FORM(GET, back, there, N, pe));                                                                 \
-    SAME(back, expected, N * sizeof(T));                                                                     \
-    fill(back, N * sizeof(T), seed);                                                                         \
-    fill(expected, N * sizeof(T), seed++);                                                                   \
-    for (int i = 0; i < 11; ++i)                                                                             \
-        expected[2 * i] = source[2 * i];                                                                     \
-    CHECK_OK(FORM(IGET, back, there, 2, 3, 11, pe));                                                         \
-    SAME(back, expected, N * sizeof(T));                                                                     \
-    CHECK_OK(FORM(IPUT, NULL, NULL, 1, 1, 0, pe));                                                           \
+#define CHECK_STRIDES(T, FORM, IPUT, IGET, PUT, GET)                                               \
+    fill(expected, N * sizeof(T), seed++);                                                         \
+    fill(source, N * sizeof(T), seed++);                                                           \
+    CHECK_OK(FORM(PUT, there, expected, N, pe));                                                   \
+    CHECK_OK(gpushmem_ctx_fence(ctx));                                                             \
+    CHECK_OK(FORM(IPUT, there, source, 3, 2, 11, pe));                                             \
+    CHECK_OK(gpushmem_ctx_quiet(ctx));                                                             \
+    for (int i = 0; i < 11; ++i)                                                                   \
+        expected[3 * i] = source[2 * i];                                                           \
+    CHECK_OK(FORM(GET, back, there, N, pe));                                                       \
+    SAME(back, expected, N * sizeof(T));                                                           \
+    fill(back, N * sizeof(T), seed);                                                               \
+    fill(expected, N * sizeof(T), seed++);                                                         \
+    for (int i = 0; i < 11; ++i)                                                                   \
+        expected[2 * i] = source[2 * i];                                                           \
+    CHECK_OK(FORM(IGET, back, there, 2, 3, 11, pe));                                               \
+    SAME(back, expected, N * sizeof(T));                                                           \
+    CHECK_OK(FORM(IPUT, NULL, NULL, 1, 1, 0, pe));                                                 \
     CHECK_OK(FORM(IGET, NULL, NULL, 1, 1, 0, pe));
 
-#define CHECK_SINGLES(T, FORM, P, G, GET)                                                                    \
-    CHECK_OK(FORM(GET, expected, there, N, pe));                                                             \
-    CHECK_OK(FORM(P, there + 5, source[1], pe));                                                             \
-    CHECK_OK(gpushmem_ctx_quiet(ctx));                                                                       \
-    expected[5] = source[1];                                                                                 \
-    back[0] = FORM(G, there + 5, pe);                                                                        \
-    SAME(back, source + 1, sizeof(T));                                                                       \
-    CHECK_OK(FORM(GET, back, there, N, pe));                                                                 \
+#define CHECK_SINGLES(T, FORM, P, G, GET)                                                          \
+    CHECK_OK(FORM(GET, expected, there, N, pe));                                                   \
+    CHECK_OK(FORM(P, there + 5, source[1], pe));                                                   \
+    CHECK_OK(gpushmem_ctx_quiet(ctx));                                                             \
+    expected[5] = source[1];                                                                       \
+    back[0] = FORM(G, there + 5, pe);                                                              \
+    SAME(back, source + 1, sizeof(T));                                                             \
+    CHECK_OK(FORM(GET, back, there, N, pe));                                                       \
     SAME(back, expected, N * sizeof(T));
 
-#define DEFINE_FORM(NAME, TYPE, FORM)                                                                        \
-    static void NAME##_##FORM(gpushmem_ctx_t ctx, int pe)                                                    \
-    {                                                                                                        \
-        static unsigned seed = sizeof(TYPE);                                                                 \
-        TYPE source[N], back[N], expected[N], *there = slot();                                               \
-        CHECK_MOVES(TYPE, FORM, NAME##_put, NAME##_get)                                                      \
-        CHECK_STRIDES(TYPE, FORM, NAME##_iput, NAME##_iget, NAME##_put, NAME##_get)                          \
-        CHECK_SINGLES(TYPE, FORM, NAME##_p, NAME##_g, NAME##_get)                                            \
+#define DEFINE_FORM(NAME, TYPE, FORM)                                                              \
+    static void NAME##_##FORM(gpushmem_ctx_t ctx, int pe)                                          \
+    {                                                                                              \
+        static unsigned seed = sizeof(TYPE);                                                       \
+        TYPE source[N], back[N], expected[N], *there = slot();                                     \
+        CHECK_MOVES(TYPE, FORM, NAME##_put, NAME##_get)                                            \
+        CHECK_STRIDES(TYPE, FORM, NAME##_iput, NAME##_iget, NAME##_put, NAME##_get)                \
+        CHECK_SINGLES(TYPE, FORM, NAME##_p, NAME##_g, NAME##_get)                                  \
     }
-#define DEFINE_TYPE(NAME, TYPE)                                                                              \
-    DEFINE_FORM(NAME, TYPE, PLAIN)                                                                           \
+#define DEFINE_TYPE(NAME, TYPE)                                                                    \
+    DEFINE_FORM(NAME, TYPE, PLAIN)                                                                 \
     DEFINE_FORM(NAME, TYPE, CTX)
 GPUSHMEM_RMA_TYPES(DEFINE_TYPE)
 
@@ -88,39 +89,39 @@ typedef uint16_t element16;
 typedef uint32_t element32;
 typedef uint64_t element64;
 
-#define DEFINE_SIZE_FORM(BITS, FORM)                                                                         \
-    static void size##BITS##_##FORM(gpushmem_ctx_t ctx, int pe)                                              \
-    {                                                                                                        \
-        static unsigned seed = BITS;                                                                         \
-        element##BITS source[N], back[N], expected[N], *there = slot();                                      \
-        CHECK_MOVES_SIZED(element##BITS, FORM, BITS)                                                         \
-        CHECK_STRIDES(element##BITS, FORM, iput##BITS, iget##BITS, put##BITS, get##BITS)                     \
+#define DEFINE_SIZE_FORM(BITS, FORM)                                                               \
+    static void size##BITS##_##FORM(gpushmem_ctx_t ctx, int pe)                                    \
+    {                                                                                              \
+        static unsigned seed = BITS;                                                               \
+        element##BITS source[N], back[N], expected[N], *there = slot();                            \
+        CHECK_MOVES_SIZED(element##BITS, FORM, BITS)                                               \
+        CHECK_STRIDES(element##BITS, FORM, iput##BITS, iget##BITS, put##BITS, get##BITS)           \
     }
 #define CHECK_MOVES_SIZED(T, FORM, BITS) CHECK_MOVES(T, FORM, put##BITS, get##BITS)
-#define DEFINE_SIZE(BITS)                                                                                    \
-    DEFINE_SIZE_FORM(BITS, PLAIN)                                                                            \
+#define DEFINE_SIZE(BITS)                                                                          \
+    DEFINE_SIZE_FORM(BITS, PLAIN)                                                                  \
     DEFINE_SIZE_FORM(BITS, CTX)
 GPUSHMEM_RMA_SIZES(DEFINE_SIZE)
 
 // putmem and getmem take any length from any address to any address.
-#define DEFINE_MEM(FORM)                                                                                     \
-    static void mem_##FORM(gpushmem_ctx_t ctx, int pe)                                                       \
-    {                                                                                                        \
-        static unsigned seed;                                                                                \
-        char source[SLOT], back[SLOT], *there = slot();                                                      \
-        CHECK_MOVES(char, FORM, putmem, getmem)                                                              \
-        for (size_t bytes = 0; bytes <= 70; bytes += bytes < 20 ? 1 : 25) {                                  \
-            for (size_t offset = 0; offset < 8; offset += offset == 1 ? 2 : 1) {                             \
-                fill(source, SLOT, seed++);                                                                  \
-                CHECK_OK(FORM(putmem, there, source, 96, pe));                                               \
-                CHECK_OK(gpushmem_ctx_fence(ctx));                                                           \
-                CHECK_OK(FORM(putmem, there + offset, source + 100 + 7 - offset, bytes, pe));                \
-                CHECK_OK(gpushmem_ctx_quiet(ctx));                                                           \
-                memcpy(source + offset, source + 100 + 7 - offset, bytes);                                   \
-                CHECK_OK(FORM(getmem, back + 1, there, 96, pe));                                             \
-                SAME(back + 1, source, 96);                                                                  \
-            }                                                                                                \
-        }                                                                                                    \
+#define DEFINE_MEM(FORM)                                                                           \
+    static void mem_##FORM(gpushmem_ctx_t ctx, int pe)                                             \
+    {                                                                                              \
+        static unsigned seed;                                                                      \
+        char source[SLOT], back[SLOT], *there = slot();                                            \
+        CHECK_MOVES(char, FORM, putmem, getmem)                                                    \
+        for (size_t bytes = 0; bytes <= 70; bytes += bytes < 20 ? 1 : 25) {                        \
+            for (size_t offset = 0; offset < 8; offset += offset == 1 ? 2 : 1) {                   \
+                fill(source, SLOT, seed++);                                                        \
+                CHECK_OK(FORM(putmem, there, source, 96, pe));                                     \
+                CHECK_OK(gpushmem_ctx_fence(ctx));                                                 \
+                CHECK_OK(FORM(putmem, there + offset, source + 100 + 7 - offset, bytes, pe));      \
+                CHECK_OK(gpushmem_ctx_quiet(ctx));                                                 \
+                memcpy(source + offset, source + 100 + 7 - offset, bytes);                         \
+                CHECK_OK(FORM(getmem, back + 1, there, 96, pe));                                   \
+                SAME(back + 1, source, 96);                                                        \
+            }                                                                                      \
+        }                                                                                          \
     }
 DEFINE_MEM(PLAIN)
 DEFINE_MEM(CTX)
@@ -180,12 +181,12 @@ int main(void)
     CHECK_OK(gpushmem_ctx_create(0, &ctx));
     for (int k = 0; k < n_pes; ++k) {
         int pe = (me + k) % n_pes;
-#define RUN_TYPE(NAME, TYPE)                                                                                 \
-    NAME##_PLAIN(GPUSHMEM_CTX_DEFAULT, pe);                                                                  \
+#define RUN_TYPE(NAME, TYPE)                                                                       \
+    NAME##_PLAIN(GPUSHMEM_CTX_DEFAULT, pe);                                                        \
     NAME##_CTX(ctx, pe);
         GPUSHMEM_RMA_TYPES(RUN_TYPE)
-#define RUN_SIZE(BITS)                                                                                       \
-    size##BITS##_PLAIN(GPUSHMEM_CTX_DEFAULT, pe);                                                            \
+#define RUN_SIZE(BITS)                                                                             \
+    size##BITS##_PLAIN(GPUSHMEM_CTX_DEFAULT, pe);                                                  \
     size##BITS##_CTX(ctx, pe);
         GPUSHMEM_RMA_SIZES(RUN_SIZE)
         mem_PLAIN(GPUSHMEM_CTX_DEFAULT, pe);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// put_signal and signal_op, of every type and size, with and without a context; ordering of data and signal
-// under stress.
+// put_signal and signal_op, of every type and size, with and without a context; ordering of data
+// and signal under stress.
 #include "check.h"
 
 enum { N = 17, SLOT = N * 16 };
@@ -13,42 +13,46 @@ static int me, n_pes;
 #define PLAIN(F, ...) gpushmem_##F(__VA_ARGS__)
 #define CTX(F, ...)   gpushmem_ctx_##F(ctx, __VA_ARGS__)
 
-// Sends to the right neighbour's slot and checks what the left neighbour sends here in the same round.
-#define CHECK_ROUND(T, CALL)                                                                                 \
-    fill(source, N * sizeof(T), seed + (unsigned)me);                                                        \
-    CHECK_OK(CALL);                                                                                          \
-    CHECK(gpushmem_signal_wait_until(&signals[left], GPUSHMEM_CMP_GE, value) == value);                      \
-    fill(source, N * sizeof(T), seed + (unsigned)left);                                                      \
-    CHECK_THAT(memcmp(area + SLOT * left, source, N * sizeof(T)) == 0, "from PE %d", left);                  \
-    CHECK(gpushmem_signal_fetch(&signals[left]) == value);                                                   \
-    CHECK_OK(gpushmem_barrier_all());                                                                        \
-    CHECK_OK(gpushmem_ctx_quiet(ctx));                                                                       \
+// Sends to the right neighbour's slot and checks what the left neighbour sends here in the same
+// round.
+#define CHECK_ROUND(T, CALL)                                                                       \
+    fill(source, N * sizeof(T), seed + (unsigned)me);                                              \
+    CHECK_OK(CALL);                                                                                \
+    CHECK(gpushmem_signal_wait_until(&signals[left], GPUSHMEM_CMP_GE, value) == value);            \
+    fill(source, N * sizeof(T), seed + (unsigned)left);                                            \
+    CHECK_THAT(memcmp(area + SLOT * left, source, N * sizeof(T)) == 0, "from PE %d", left);        \
+    CHECK(gpushmem_signal_fetch(&signals[left]) == value);                                         \
+    CHECK_OK(gpushmem_barrier_all());                                                              \
+    CHECK_OK(gpushmem_ctx_quiet(ctx));                                                             \
     ++seed;
 
-#define DEFINE(LABEL, T, FORM, SEND)                                                                         \
-    static void LABEL##_##FORM(gpushmem_ctx_t ctx, int distance)                                             \
-    {                                                                                                        \
-        static unsigned seed = sizeof(T);                                                                    \
-        int right = (me + distance) % n_pes, left = (me + n_pes - distance) % n_pes;                         \
-        T source[N], *there = (T *)(void *)(area + SLOT * me);                                               \
-        uint64_t *sig = &signals[me], value = ++counts[distance];                                            \
-        CHECK_ROUND(T, FORM(SEND##_signal, there, source, N, sig, value, GPUSHMEM_SIGNAL_SET, right))        \
-        value = ++counts[distance];                                                                          \
-        CHECK_ROUND(T, FORM(SEND##_signal, there, source, N, sig, 1, GPUSHMEM_SIGNAL_ADD, right))            \
-        value = ++counts[distance];                                                                          \
-        CHECK_ROUND(T, FORM(SEND##_signal_nbi, there, source, N, sig, 1, GPUSHMEM_SIGNAL_ADD, right))        \
-        value = ++counts[distance]; /* the signal alone */                                                   \
-        --seed;                                                                                              \
-        CHECK_ROUND(T, FORM(SEND##_signal_nbi, NULL, NULL, 0, sig, value, GPUSHMEM_SIGNAL_SET, right))       \
-        value = ++counts[distance];                                                                          \
-        --seed;                                                                                              \
-        CHECK_ROUND(T, FORM(signal_op, sig, 1, GPUSHMEM_SIGNAL_ADD, right))                                  \
-        value = ++counts[distance];                                                                          \
-        --seed;                                                                                              \
-        CHECK_ROUND(T, FORM(signal_op, sig, value, GPUSHMEM_SIGNAL_SET, right))                              \
+#define DEFINE(LABEL, T, FORM, SEND)                                                               \
+    static void LABEL##_##FORM(gpushmem_ctx_t ctx, int distance)                                   \
+    {                                                                                              \
+        static unsigned seed = sizeof(T);                                                          \
+        int right = (me + distance) % n_pes, left = (me + n_pes - distance) % n_pes;               \
+        T source[N], *there = (T *)(void *)(area + SLOT * me);                                     \
+        uint64_t *sig = &signals[me], value = ++counts[distance];                                  \
+        CHECK_ROUND(T,                                                                             \
+                    FORM(SEND##_signal, there, source, N, sig, value, GPUSHMEM_SIGNAL_SET, right)) \
+        value = ++counts[distance];                                                                \
+        CHECK_ROUND(T, FORM(SEND##_signal, there, source, N, sig, 1, GPUSHMEM_SIGNAL_ADD, right))  \
+        value = ++counts[distance];                                                                \
+        CHECK_ROUND(T,                                                                             \
+                    FORM(SEND##_signal_nbi, there, source, N, sig, 1, GPUSHMEM_SIGNAL_ADD, right)) \
+        value = ++counts[distance]; /* the signal alone */                                         \
+        --seed;                                                                                    \
+        CHECK_ROUND(                                                                               \
+            T, FORM(SEND##_signal_nbi, NULL, NULL, 0, sig, value, GPUSHMEM_SIGNAL_SET, right))     \
+        value = ++counts[distance];                                                                \
+        --seed;                                                                                    \
+        CHECK_ROUND(T, FORM(signal_op, sig, 1, GPUSHMEM_SIGNAL_ADD, right))                        \
+        value = ++counts[distance];                                                                \
+        --seed;                                                                                    \
+        CHECK_ROUND(T, FORM(signal_op, sig, value, GPUSHMEM_SIGNAL_SET, right))                    \
     }
-#define BOTH(LABEL, T, SEND)                                                                                 \
-    DEFINE(LABEL, T, PLAIN, SEND)                                                                            \
+#define BOTH(LABEL, T, SEND)                                                                       \
+    DEFINE(LABEL, T, PLAIN, SEND)                                                                  \
     DEFINE(LABEL, T, CTX, SEND)
 #define DEFINE_TYPE(NAME, TYPE) BOTH(NAME, TYPE, NAME##_put)
 GPUSHMEM_RMA_TYPES(DEFINE_TYPE)
@@ -63,8 +67,8 @@ BOTH(size64, uint64_t, put64)
 BOTH(size128, element128, put128)
 BOTH(mem, char, putmem)
 
-// A stream of messages over a window of buffers, each acknowledged by a signal: whoever sees a signal sees
-// its data.
+// A stream of messages over a window of buffers, each acknowledged by a signal: whoever sees a
+// signal sees its data.
 static void stream(int rounds)
 {
     enum { WORDS = 600, WINDOW = 4 };
@@ -78,13 +82,14 @@ static void stream(int rounds)
         uint64_t *data = source[i % WINDOW];
         size_t words = (size_t)(i * 37 % WORDS) + 1;
         if (i >= WINDOW) {
-            CHECK(gpushmem_signal_wait_until(acknowledged, GPUSHMEM_CMP_GT, i - WINDOW) > i - WINDOW);
+            CHECK(gpushmem_signal_wait_until(acknowledged, GPUSHMEM_CMP_GT, i - WINDOW) >
+                  i - WINDOW);
             CHECK_OK(gpushmem_pe_quiet(&right, 1)); // the source is free again
         }
         for (size_t k = 0; k < words; ++k)
             data[k] = i * 1000003 + k;
-        CHECK_OK(gpushmem_uint64_put_signal_nbi(box[i % WINDOW], data, words, arrived, 1, GPUSHMEM_SIGNAL_ADD,
-                                                right));
+        CHECK_OK(gpushmem_uint64_put_signal_nbi(box[i % WINDOW], data, words, arrived, 1,
+                                                GPUSHMEM_SIGNAL_ADD, right));
         CHECK(gpushmem_signal_wait_until(arrived, GPUSHMEM_CMP_GT, i) > i);
         for (size_t k = 0; k < words; ++k)
             CHECK_THAT(box[i % WINDOW][k] == i * 1000003 + k, "message %" PRIu64 " word %zu", i, k);
@@ -106,8 +111,8 @@ int main(int argc, char **argv)
     gpushmem_ctx_t ctx;
     CHECK_OK(gpushmem_ctx_create(0, &ctx));
     for (int distance = 0; distance < n_pes && distance < 2; ++distance) {
-#define RUN(LABEL)                                                                                           \
-    LABEL##_PLAIN(GPUSHMEM_CTX_DEFAULT, distance);                                                           \
+#define RUN(LABEL)                                                                                 \
+    LABEL##_PLAIN(GPUSHMEM_CTX_DEFAULT, distance);                                                 \
     LABEL##_CTX(ctx, distance);
 #define RUN_TYPE(NAME, TYPE) RUN(NAME)
         GPUSHMEM_RMA_TYPES(RUN_TYPE)

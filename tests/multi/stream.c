@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Operations of streams in a program without kernels: of the only stream there is, NULL, done at once; of every type and size.
+// Operations of streams in a program without kernels: of the only stream there is, NULL, done at
+// once; of every type and size.
 #include "check.h"
 
 enum { N = 5 };
@@ -9,36 +10,39 @@ static uint64_t *sig;
 static int me, n_pes, right, left;
 
 // Every PE sends to its right neighbour by put_signal and put, and fetches from its left one.
-#define ROUND(LABEL, TYPE, BYTES)                                                                                  \
-    static void round_##LABEL(unsigned seed)                                                                       \
-    {                                                                                                              \
-        char expected[N * 16];                                                                                     \
-        TYPE *there = (TYPE *)(void *)inbox, *here = (TYPE *)(void *)outbox;                                       \
-        fill(outbox, N * (BYTES), seed + (unsigned)me);                                                            \
-        fill(expected, N * (BYTES), seed + (unsigned)left);                                                        \
-        CHECK_OK(gpushmem_barrier_all_on_stream(NULL));                                                            \
-        CHECK_OK(gpushmem_##LABEL##_signal_on_stream(there, here, N, sig, seed, GPUSHMEM_SIGNAL_SET, right, NULL)); \
-        CHECK_OK(gpushmem_signal_wait_until_on_stream(sig, GPUSHMEM_CMP_EQ, seed, NULL));                          \
-        CHECK(!memcmp(inbox, expected, N * (BYTES)));                                                              \
-        CHECK_OK(gpushmem_sync_all_on_stream(NULL));                                                               \
-        memset(inbox, 0, N * (BYTES));                                                                             \
-        CHECK_OK(gpushmem_barrier_all_on_stream(NULL));                                                            \
-        CHECK_OK(gpushmem_##LABEL##_on_stream(there, here, N, right, NULL));                                       \
-        CHECK_OK(gpushmem_quiet_on_stream(NULL));                                                                  \
-        CHECK_OK(gpushmem_barrier_all_on_stream(NULL));                                                            \
-        CHECK(!memcmp(inbox, expected, N * (BYTES)));                                                              \
+#define ROUND(LABEL, TYPE, BYTES)                                                                  \
+    static void round_##LABEL(unsigned seed)                                                       \
+    {                                                                                              \
+        char expected[N * 16];                                                                     \
+        TYPE *there = (TYPE *)(void *)inbox, *here = (TYPE *)(void *)outbox;                       \
+        fill(outbox, N *(BYTES), seed + (unsigned)me);                                             \
+        fill(expected, N *(BYTES), seed + (unsigned)left);                                         \
+        CHECK_OK(gpushmem_barrier_all_on_stream(NULL));                                            \
+        CHECK_OK(gpushmem_##LABEL##_signal_on_stream(there, here, N, sig, seed,                    \
+                                                     GPUSHMEM_SIGNAL_SET, right, NULL));           \
+        CHECK_OK(gpushmem_signal_wait_until_on_stream(sig, GPUSHMEM_CMP_EQ, seed, NULL));          \
+        CHECK(!memcmp(inbox, expected, N * (BYTES)));                                              \
+        CHECK_OK(gpushmem_sync_all_on_stream(NULL));                                               \
+        memset(inbox, 0, N *(BYTES));                                                              \
+        CHECK_OK(gpushmem_barrier_all_on_stream(NULL));                                            \
+        CHECK_OK(gpushmem_##LABEL##_on_stream(there, here, N, right, NULL));                       \
+        CHECK_OK(gpushmem_quiet_on_stream(NULL));                                                  \
+        CHECK_OK(gpushmem_barrier_all_on_stream(NULL));                                            \
+        CHECK(!memcmp(inbox, expected, N * (BYTES)));                                              \
     }
-#define FETCH(LABEL, TYPE, BYTES)                                                                                  \
-    static void fetch_##LABEL(unsigned seed)                                                                       \
-    {                                                                                                              \
-        char expected[N * 16], got[N * 16] = {0};                                                                  \
-        fill(expected, N * (BYTES), seed + (unsigned)left);                                                        \
-        CHECK_OK(gpushmem_##LABEL##_on_stream((TYPE *)(void *)got, (TYPE *)(void *)outbox, N, left, NULL));        \
-        CHECK(!memcmp(got, expected, N * (BYTES)));                                                                \
-        CHECK_OK(gpushmem_barrier_all_on_stream(NULL));                                                            \
+#define FETCH(LABEL, TYPE, BYTES)                                                                  \
+    static void fetch_##LABEL(unsigned seed)                                                       \
+    {                                                                                              \
+        char expected[N * 16], got[N * 16] = {0};                                                  \
+        fill(expected, N *(BYTES), seed + (unsigned)left);                                         \
+        CHECK_OK(gpushmem_##LABEL##_on_stream((TYPE *)(void *)got, (TYPE *)(void *)outbox, N,      \
+                                              left, NULL));                                        \
+        CHECK(!memcmp(got, expected, N * (BYTES)));                                                \
+        CHECK_OK(gpushmem_barrier_all_on_stream(NULL));                                            \
     }
-#define BY_TYPE(NAME, TYPE) ROUND(NAME##_put, TYPE, sizeof(TYPE)) FETCH(NAME##_get, TYPE, sizeof(TYPE))
-#define BY_SIZE(BITS)       ROUND(put##BITS, void, BITS / 8) FETCH(get##BITS, void, BITS / 8)
+#define BY_TYPE(NAME, TYPE)                                                                        \
+    ROUND(NAME##_put, TYPE, sizeof(TYPE)) FETCH(NAME##_get, TYPE, sizeof(TYPE))
+#define BY_SIZE(BITS) ROUND(put##BITS, void, BITS / 8) FETCH(get##BITS, void, BITS / 8)
 GPUSHMEM_RMA_TYPES(BY_TYPE)
 GPUSHMEM_RMA_SIZES(BY_SIZE)
 ROUND(putmem, void, 1)
@@ -69,7 +73,8 @@ int main(void)
     all_types();
     gpushmem_stream_t foreign = (gpushmem_stream_t)(void *)&me;
     CHECK(gpushmem_putmem_on_stream(inbox, outbox, 1, me, foreign) == GPUSHMEM_ERR_UNSUPPORTED);
-    CHECK(strstr(gpushmem_last_error(), "gpushmem_putmem_on_stream: the symmetric heap is in host memory"));
+    CHECK(strstr(gpushmem_last_error(),
+                 "gpushmem_putmem_on_stream: the symmetric heap is in host memory"));
     gpushmem_free(sig);
     gpushmem_free(outbox);
     gpushmem_free(inbox);

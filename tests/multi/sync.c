@@ -4,8 +4,8 @@
 
 static int me, n_pes;
 
-// Each PE counts its barriers in everybody's memory: after a barrier all counts are there, and none is ahead
-// by more than the one barrier a fast PE may already have entered.
+// Each PE counts its barriers in everybody's memory: after a barrier all counts are there, and none
+// is ahead by more than the one barrier a fast PE may already have entered.
 static void barriers(int rounds)
 {
     uint32_t *counts = gpushmem_calloc((size_t)n_pes, sizeof *counts);
@@ -39,7 +39,8 @@ static void syncs(int rounds)
     CHECK_OK(gpushmem_free(arrivals));
 }
 
-// fence: a block, then its number, and over again; the reader never finds a block older than the number.
+// fence: a block, then its number, and over again; the reader never finds a block older than the
+// number.
 static void fences(int rounds)
 {
     enum { WORDS = 9 };
@@ -88,8 +89,8 @@ static void fence_after_atomic(int rounds)
     CHECK_OK(gpushmem_free(words));
 }
 
-// quiet is completion, also for a third PE: of two PEs that put, quiet, then get what the other put, one at
-// least sees it (store buffering would let both miss).
+// quiet is completion, also for a third PE: of two PEs that put, quiet, then get what the other
+// put, one at least sees it (store buffering would let both miss).
 static void quiets(int rounds)
 {
     uint32_t *flags = gpushmem_calloc(2, sizeof *flags);
@@ -137,7 +138,8 @@ int main(int argc, char **argv)
     me = gpushmem_my_pe();
     n_pes = gpushmem_n_pes();
     int rounds = check_rounds(argc, argv, 100000);
-    syncs(n_pes > 3 ? rounds / 10 : rounds); // with more PEs than cores a barrier costs system calls
+    // with more PEs than cores a barrier costs system calls
+    syncs(n_pes > 3 ? rounds / 10 : rounds);
     barriers(rounds / 20);
     fences(rounds / 20);
     fence_after_atomic(rounds / 20);

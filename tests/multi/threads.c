@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// GPUSHMEM_THREAD_MULTIPLE: several threads of every PE use the default context, shared contexts and private
-// ones at once.
+// GPUSHMEM_THREAD_MULTIPLE: several threads of every PE use the default context, shared contexts
+// and private ones at once.
 #include <pthread.h>
 
 #include "check.h"
@@ -19,8 +19,8 @@ static uint64_t *place(uint64_t *table, int pe, int thread)
     return &table[pe * THREADS + thread];
 }
 
-// Thread t sends to thread t of the right neighbour, data before flag, and waits for what comes from the left
-// one.
+// Thread t sends to thread t of the right neighbour, data before flag, and waits for what comes
+// from the left one.
 static void talk(gpushmem_ctx_t ctx, int thread)
 {
     int right = (me + 1) % n_pes, left = (me + n_pes - 1) % n_pes;
@@ -35,12 +35,13 @@ static void talk(gpushmem_ctx_t ctx, int thread)
             CHECK_OK(gpushmem_ctx_fence(ctx));
             CHECK_OK(gpushmem_ctx_uint64_p(ctx, place(flags, me, thread), i, right));
         } else {
-            CHECK_OK(gpushmem_ctx_uint64_put_signal(ctx, there, data, WORDS, place(flags, me, thread), i,
-                                                    GPUSHMEM_SIGNAL_SET, right));
+            CHECK_OK(gpushmem_ctx_uint64_put_signal(
+                ctx, there, data, WORDS, place(flags, me, thread), i, GPUSHMEM_SIGNAL_SET, right));
         }
         CHECK_OK(gpushmem_uint64_wait_until(place(flags, left, thread), GPUSHMEM_CMP_GE, i));
         for (uint64_t k = 0; k < WORDS; ++k)
-            CHECK_THAT(here[k] == i * 100 + k, "thread %d, round %" PRIu64 ", word %" PRIu64, thread, i, k);
+            CHECK_THAT(here[k] == i * 100 + k, "thread %d, round %" PRIu64 ", word %" PRIu64,
+                       thread, i, k);
         CHECK_OK(gpushmem_ctx_uint64_p(ctx, place(echoes, me, thread), i, left));
         CHECK_OK(gpushmem_uint64_wait_until(place(echoes, right, thread), GPUSHMEM_CMP_GE, i));
     }

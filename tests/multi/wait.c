@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// wait_until and test over every type: comparisons with their signs, sets, exclusion, empty sets, fairness,
-// acquire.
+// wait_until and test over every type: comparisons with their signs, sets, exclusion, empty sets,
+// fairness, acquire.
 #include "check.h"
 
 enum { N = 5 };
@@ -14,82 +14,88 @@ static const bool truth[6][3] = {
     [GPUSHMEM_CMP_GE] = {0, 1, 1}, [GPUSHMEM_CMP_LT] = {1, 0, 0}, [GPUSHMEM_CMP_LE] = {1, 1, 0},
 };
 
-#define DEFINE_COMPARISONS(NAME, TYPE)                                                                       \
-    static void NAME##_comparisons(void)                                                                     \
-    {                                                                                                        \
-        const bool is_signed = (TYPE)-1 < (TYPE)1;                                                           \
-        const TYPE high = (TYPE)((TYPE)1 << (8 * sizeof(TYPE) - 2));                                         \
-        /* signed: -high < -1 < high; unsigned: those are the large ones */                                  \
-        const TYPE low = is_signed ? (TYPE)-high : 1, middle = is_signed ? (TYPE)-1 : high;                  \
-        const TYPE words[3] = {low, middle, is_signed ? high : (TYPE)-1};                                    \
-        TYPE *var = (TYPE *)(void *)area;                                                                    \
-        for (int k = 0; k < 3; ++k) {                                                                        \
-            CHECK_OK(gpushmem_##NAME##_p(var, words[k], me));                                                \
-            CHECK_OK(gpushmem_quiet());                                                                      \
-            for (int cmp = GPUSHMEM_CMP_EQ; cmp <= GPUSHMEM_CMP_LE; ++cmp) {                                 \
-                CHECK_THAT(gpushmem_##NAME##_test(var, cmp, middle) == truth[cmp][k], "cmp %d, word %d",     \
-                           cmp, k);                                                                          \
-                if (truth[cmp][k])                                                                           \
-                    CHECK_OK(gpushmem_##NAME##_wait_until(var, cmp, middle));                                \
-            }                                                                                                \
-        }                                                                                                    \
+#define DEFINE_COMPARISONS(NAME, TYPE)                                                             \
+    static void NAME##_comparisons(void)                                                           \
+    {                                                                                              \
+        const bool is_signed = (TYPE)-1 < (TYPE)1;                                                 \
+        const TYPE high = (TYPE)((TYPE)1 << (8 * sizeof(TYPE) - 2));                               \
+        /* signed: -high < -1 < high; unsigned: those are the large ones */                        \
+        const TYPE low = is_signed ? (TYPE)-high : 1, middle = is_signed ? (TYPE)-1 : high;        \
+        const TYPE words[3] = {low, middle, is_signed ? high : (TYPE)-1};                          \
+        TYPE *var = (TYPE *)(void *)area;                                                          \
+        for (int k = 0; k < 3; ++k) {                                                              \
+            CHECK_OK(gpushmem_##NAME##_p(var, words[k], me));                                      \
+            CHECK_OK(gpushmem_quiet());                                                            \
+            for (int cmp = GPUSHMEM_CMP_EQ; cmp <= GPUSHMEM_CMP_LE; ++cmp) {                       \
+                CHECK_THAT(gpushmem_##NAME##_test(var, cmp, middle) == truth[cmp][k],              \
+                           "cmp %d, word %d", cmp, k);                                             \
+                if (truth[cmp][k])                                                                 \
+                    CHECK_OK(gpushmem_##NAME##_wait_until(var, cmp, middle));                      \
+            }                                                                                      \
+        }                                                                                          \
     }
 
 // On this PE alone: words 0 .. N-1 hold 10, 11 ..; what the set functions find among them.
-#define DEFINE_SETS(NAME, TYPE)                                                                              \
-    static void NAME##_sets(void)                                                                            \
-    {                                                                                                        \
-        TYPE *vars = (TYPE *)(void *)area, values[N], each[N];                                               \
-        const int none[N] = {1, 1, 1, 1, 1}, ends[N] = {1, 0, 0, 0, 1};                                      \
-        size_t at[N];                                                                                        \
-        for (int i = 0; i < N; ++i) {                                                                        \
-            values[i] = (TYPE)(10 + i);                                                                      \
-            each[i] = (TYPE)(i % 2 ? 10 + i : 0);                                                            \
-        }                                                                                                    \
-        CHECK_OK(gpushmem_##NAME##_put(vars, values, N, me));                                                \
-        CHECK_OK(gpushmem_quiet());                                                                          \
-        CHECK_OK(gpushmem_##NAME##_wait_until_all(vars, N, NULL, GPUSHMEM_CMP_GE, 10));                      \
-        CHECK_OK(gpushmem_##NAME##_wait_until_all(vars, N, ends, GPUSHMEM_CMP_NE, 14));                      \
-        CHECK_OK(gpushmem_##NAME##_wait_until_all_vector(vars, N, NULL, GPUSHMEM_CMP_EQ, values));           \
-        CHECK(gpushmem_##NAME##_test_all(vars, N, NULL, GPUSHMEM_CMP_GT, 10) == 0);                          \
-        CHECK(gpushmem_##NAME##_test_all(vars, N, ends, GPUSHMEM_CMP_GT, 10) == 1);                          \
-        CHECK(gpushmem_##NAME##_test_all_vector(vars, N, NULL, GPUSHMEM_CMP_EQ, values) == 1);               \
-        CHECK(gpushmem_##NAME##_test_all_vector(vars, N, NULL, GPUSHMEM_CMP_EQ, each) == 0);                 \
-        CHECK(gpushmem_##NAME##_wait_until_any(vars, N, NULL, GPUSHMEM_CMP_EQ, 12) == 2);                    \
-        CHECK(gpushmem_##NAME##_wait_until_any_vector(vars, N, ends, GPUSHMEM_CMP_GT, each) == 2);           \
-        CHECK(gpushmem_##NAME##_test_any(vars, N, NULL, GPUSHMEM_CMP_EQ, 14) == 4);                          \
-        CHECK(gpushmem_##NAME##_test_any(vars, N, ends, GPUSHMEM_CMP_EQ, 14) == SIZE_MAX);                   \
-        CHECK(gpushmem_##NAME##_test_any_vector(vars, N, (const int[N]){0, 0, 0, 1, 0}, GPUSHMEM_CMP_EQ,     \
-                                                each) == 1);                                                 \
-        CHECK(gpushmem_##NAME##_wait_until_some(vars, N, at, NULL, GPUSHMEM_CMP_LE, 11) == 2);               \
-        CHECK(at[0] == 0 && at[1] == 1);                                                                     \
-        CHECK(gpushmem_##NAME##_wait_until_some_vector(vars, N, at, NULL, GPUSHMEM_CMP_EQ, each) == 2);      \
-        CHECK(at[0] == 1 && at[1] == 3);                                                                     \
-        CHECK(gpushmem_##NAME##_test_some(vars, N, at, ends, GPUSHMEM_CMP_GE, 13) == 1 && at[0] == 3);       \
-        CHECK(gpushmem_##NAME##_test_some_vector(vars, N, at, ends, GPUSHMEM_CMP_NE, each) == 1 &&           \
-              at[0] == 2);                                                                                   \
-        /* empty sets: no elements, or none left */                                                          \
-        for (int k = 0; k < 2; ++k) {                                                                        \
-            TYPE *from = k ? vars : NULL;                                                                    \
-            size_t n = k ? N : 0;                                                                            \
-            CHECK_OK(gpushmem_##NAME##_wait_until_all(from, n, none, GPUSHMEM_CMP_EQ, 99));                  \
-            CHECK_OK(gpushmem_##NAME##_wait_until_all_vector(from, n, none, GPUSHMEM_CMP_LT, values));       \
-            CHECK(gpushmem_##NAME##_wait_until_any(from, n, none, GPUSHMEM_CMP_EQ, 99) == SIZE_MAX);         \
-            CHECK(gpushmem_##NAME##_wait_until_any_vector(from, n, none, GPUSHMEM_CMP_LT, values) ==         \
-                  SIZE_MAX);                                                                                 \
-            CHECK(gpushmem_##NAME##_wait_until_some(from, n, at, none, GPUSHMEM_CMP_EQ, 99) == 0);           \
-            CHECK(gpushmem_##NAME##_wait_until_some_vector(from, n, at, none, GPUSHMEM_CMP_LT, values) ==    \
-                  0);                                                                                        \
-            CHECK(gpushmem_##NAME##_test_all(from, n, none, GPUSHMEM_CMP_EQ, 99) == 1);                      \
-            CHECK(gpushmem_##NAME##_test_all_vector(from, n, none, GPUSHMEM_CMP_LT, values) == 1);           \
-            CHECK(gpushmem_##NAME##_test_any(from, n, none, GPUSHMEM_CMP_EQ, 99) == SIZE_MAX);               \
-            CHECK(gpushmem_##NAME##_test_any_vector(from, n, none, GPUSHMEM_CMP_LT, values) == SIZE_MAX);    \
-            CHECK(gpushmem_##NAME##_test_some(from, n, at, none, GPUSHMEM_CMP_EQ, 99) == 0);                 \
-            CHECK(gpushmem_##NAME##_test_some_vector(from, n, at, none, GPUSHMEM_CMP_LT, values) == 0);      \
-        }                                                                                                    \
+#define DEFINE_SETS(NAME, TYPE)                                                                    \
+    static void NAME##_sets(void)                                                                  \
+    {                                                                                              \
+        TYPE *vars = (TYPE *)(void *)area, values[N], each[N];                                     \
+        const int none[N] = {1, 1, 1, 1, 1}, ends[N] = {1, 0, 0, 0, 1};                            \
+        size_t at[N];                                                                              \
+        for (int i = 0; i < N; ++i) {                                                              \
+            values[i] = (TYPE)(10 + i);                                                            \
+            each[i] = (TYPE)(i % 2 ? 10 + i : 0);                                                  \
+        }                                                                                          \
+        CHECK_OK(gpushmem_##NAME##_put(vars, values, N, me));                                      \
+        CHECK_OK(gpushmem_quiet());                                                                \
+        CHECK_OK(gpushmem_##NAME##_wait_until_all(vars, N, NULL, GPUSHMEM_CMP_GE, 10));            \
+        CHECK_OK(gpushmem_##NAME##_wait_until_all(vars, N, ends, GPUSHMEM_CMP_NE, 14));            \
+        CHECK_OK(gpushmem_##NAME##_wait_until_all_vector(vars, N, NULL, GPUSHMEM_CMP_EQ, values)); \
+        CHECK(gpushmem_##NAME##_test_all(vars, N, NULL, GPUSHMEM_CMP_GT, 10) == 0);                \
+        CHECK(gpushmem_##NAME##_test_all(vars, N, ends, GPUSHMEM_CMP_GT, 10) == 1);                \
+        CHECK(gpushmem_##NAME##_test_all_vector(vars, N, NULL, GPUSHMEM_CMP_EQ, values) == 1);     \
+        CHECK(gpushmem_##NAME##_test_all_vector(vars, N, NULL, GPUSHMEM_CMP_EQ, each) == 0);       \
+        CHECK(gpushmem_##NAME##_wait_until_any(vars, N, NULL, GPUSHMEM_CMP_EQ, 12) == 2);          \
+        CHECK(gpushmem_##NAME##_wait_until_any_vector(vars, N, ends, GPUSHMEM_CMP_GT, each) == 2); \
+        CHECK(gpushmem_##NAME##_test_any(vars, N, NULL, GPUSHMEM_CMP_EQ, 14) == 4);                \
+        CHECK(gpushmem_##NAME##_test_any(vars, N, ends, GPUSHMEM_CMP_EQ, 14) == SIZE_MAX);         \
+        CHECK(gpushmem_##NAME##_test_any_vector(vars, N, (const int[N]){0, 0, 0, 1, 0},            \
+                                                GPUSHMEM_CMP_EQ, each) == 1);                      \
+        CHECK(gpushmem_##NAME##_wait_until_some(vars, N, at, NULL, GPUSHMEM_CMP_LE, 11) == 2);     \
+        CHECK(at[0] == 0 && at[1] == 1);                                                           \
+        CHECK(gpushmem_##NAME##_wait_until_some_vector(vars, N, at, NULL, GPUSHMEM_CMP_EQ,         \
+                                                       each) == 2);                                \
+        CHECK(at[0] == 1 && at[1] == 3);                                                           \
+        CHECK(gpushmem_##NAME##_test_some(vars, N, at, ends, GPUSHMEM_CMP_GE, 13) == 1 &&          \
+              at[0] == 3);                                                                         \
+        CHECK(gpushmem_##NAME##_test_some_vector(vars, N, at, ends, GPUSHMEM_CMP_NE, each) == 1 && \
+              at[0] == 2);                                                                         \
+        /* empty sets: no elements, or none left */                                                \
+        for (int k = 0; k < 2; ++k) {                                                              \
+            TYPE *from = k ? vars : NULL;                                                          \
+            size_t n = k ? N : 0;                                                                  \
+            CHECK_OK(gpushmem_##NAME##_wait_until_all(from, n, none, GPUSHMEM_CMP_EQ, 99));        \
+            CHECK_OK(                                                                              \
+                gpushmem_##NAME##_wait_until_all_vector(from, n, none, GPUSHMEM_CMP_LT, values));  \
+            CHECK(gpushmem_##NAME##_wait_until_any(from, n, none, GPUSHMEM_CMP_EQ, 99) ==          \
+                  SIZE_MAX);                                                                       \
+            CHECK(gpushmem_##NAME##_wait_until_any_vector(from, n, none, GPUSHMEM_CMP_LT,          \
+                                                          values) == SIZE_MAX);                    \
+            CHECK(gpushmem_##NAME##_wait_until_some(from, n, at, none, GPUSHMEM_CMP_EQ, 99) == 0); \
+            CHECK(gpushmem_##NAME##_wait_until_some_vector(from, n, at, none, GPUSHMEM_CMP_LT,     \
+                                                           values) == 0);                          \
+            CHECK(gpushmem_##NAME##_test_all(from, n, none, GPUSHMEM_CMP_EQ, 99) == 1);            \
+            CHECK(gpushmem_##NAME##_test_all_vector(from, n, none, GPUSHMEM_CMP_LT, values) == 1); \
+            CHECK(gpushmem_##NAME##_test_any(from, n, none, GPUSHMEM_CMP_EQ, 99) == SIZE_MAX);     \
+            CHECK(gpushmem_##NAME##_test_any_vector(from, n, none, GPUSHMEM_CMP_LT, values) ==     \
+                  SIZE_MAX);                                                                       \
+            CHECK(gpushmem_##NAME##_test_some(from, n, at, none, GPUSHMEM_CMP_EQ, 99) == 0);       \
+            CHECK(gpushmem_##NAME##_test_some_vector(from, n, at, none, GPUSHMEM_CMP_LT,           \
+                                                     values) == 0);                                \
+        }                                                                                          \
     }
-#define DEFINE_TYPE(NAME, TYPE)                                                                              \
-    DEFINE_COMPARISONS(NAME, TYPE)                                                                           \
+#define DEFINE_TYPE(NAME, TYPE)                                                                    \
+    DEFINE_COMPARISONS(NAME, TYPE)                                                                 \
     DEFINE_SETS(NAME, TYPE)
 GPUSHMEM_SYNC_TYPES(DEFINE_TYPE)
 
@@ -107,8 +113,8 @@ static void fairness(void)
         CHECK_THAT(found[i] == TURNS / MANY, "element %d was found %d times", i, found[i]);
 }
 
-// Every PE sends every PE numbered words, in an order of its own; receivers take them by the function under
-// test. Data goes before the flag, so that whoever sees the flag must see the data.
+// Every PE sends every PE numbered words, in an order of its own; receivers take them by the
+// function under test. Data goes before the flag, so that whoever sees the flag must see the data.
 static void exchange(int rounds)
 {
     long *flags = gpushmem_calloc((size_t)n_pes, sizeof *flags);
@@ -132,7 +138,8 @@ static void exchange(int rounds)
         while (left != 0 && round % 3 != 0) {
             size_t found = 1;
             if (round % 3 == 1)
-                at[0] = gpushmem_long_wait_until_any(flags, (size_t)n_pes, status, GPUSHMEM_CMP_GE, round);
+                at[0] = gpushmem_long_wait_until_any(flags, (size_t)n_pes, status, GPUSHMEM_CMP_GE,
+                                                     round);
             else
                 found = gpushmem_long_wait_until_some_vector(flags, (size_t)n_pes, at, status,
                                                              GPUSHMEM_CMP_GE, expected);
@@ -144,9 +151,11 @@ static void exchange(int rounds)
             left -= found;
         }
         if (round % 3 == 0)
-            CHECK_OK(gpushmem_long_wait_until_all(flags, (size_t)n_pes, NULL, GPUSHMEM_CMP_EQ, round));
+            CHECK_OK(
+                gpushmem_long_wait_until_all(flags, (size_t)n_pes, NULL, GPUSHMEM_CMP_EQ, round));
         for (int i = 0; i < n_pes; ++i)
-            CHECK_THAT(data[i] == round * 1000 + i, "round %ld, from PE %d: %ld", round, i, data[i]);
+            CHECK_THAT(data[i] == round * 1000 + i, "round %ld, from PE %d: %ld", round, i,
+                       data[i]);
         CHECK_OK(gpushmem_barrier_all());
     }
     free(status);
@@ -178,8 +187,8 @@ int main(int argc, char **argv)
     n_pes = gpushmem_n_pes();
     area = gpushmem_calloc(1, 64);
     CHECK(area != NULL);
-#define RUN_TYPE(NAME, TYPE)                                                                                 \
-    NAME##_comparisons();                                                                                    \
+#define RUN_TYPE(NAME, TYPE)                                                                       \
+    NAME##_comparisons();                                                                          \
     NAME##_sets();
     GPUSHMEM_SYNC_TYPES(RUN_TYPE)
     fairness();

@@ -5,8 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-// A batch lasts so long that reading the clock twice (25 ns each, 0.7 us under emulation) does not count.
-static const double batch_us = 20, kernel_batch_us = 200; // threads of a kernel need a while to get going
+// A batch lasts so long that reading the clock twice (25 ns each, 0.7 us under emulation) does not
+// count. threads of a kernel need a while to get going
+static const double batch_us = 20, kernel_batch_us = 200;
 // Until then the scheduler has given the PEs processors of their own, if there are enough.
 static const uint64_t settle_ns = 100000000;
 enum { MIN_ROUNDS = 5, MAX_ROUNDS = 100000, MIN_BYTES = 16 << 20 };
@@ -41,7 +42,8 @@ static int read_plan(struct perf_bench *b)
     return gpushmem_getmem(&b->plan, b->plan_word, sizeof b->plan, b->my_pe);
 }
 
-// PE 0 tells everybody which barrier is the last one, so that a PE which learns it early goes on as long as the others.
+// PE 0 tells everybody which barrier is the last one, so that a PE which learns it early goes on as
+// long as the others.
 static int settle(struct perf_bench *b)
 {
     uint64_t begin = perf_now_ns();
@@ -60,9 +62,11 @@ static int settle(struct perf_bench *b)
     return status;
 }
 
-int perf_bench_open(struct perf_bench *b, const struct perf_options *options, struct perf_report *report)
+int perf_bench_open(struct perf_bench *b, const struct perf_options *options,
+                    struct perf_report *report)
 {
-    *b = (struct perf_bench){.options = options, .report = report, .my_pe = gpushmem_my_pe(), .n_pes = gpushmem_n_pes()};
+    *b = (struct perf_bench){
+        .options = options, .report = report, .my_pe = gpushmem_my_pe(), .n_pes = gpushmem_n_pes()};
     b->initiator = b->my_pe == 0;
     b->peer = b->n_pes == 1 || b->my_pe == 1 ? 0 : 1;
     b->max_bytes = MIN_BYTES;
@@ -85,7 +89,8 @@ void perf_bench_close(struct perf_bench *b)
         gpushmem_free(b->source);
 }
 
-int perf_bench_sizes(const struct perf_bench *b, const uint64_t *standard, int n, const uint64_t **sizes)
+int perf_bench_sizes(const struct perf_bench *b, const uint64_t *standard, int n,
+                     const uint64_t **sizes)
 {
     *sizes = b->options->n_sizes ? b->options->sizes : standard;
     return b->options->n_sizes ? b->options->n_sizes : n;
@@ -97,14 +102,16 @@ uint64_t perf_window(uint64_t size)
     return n < 16 ? 16 : n > 512 ? 512 : n;
 }
 
-static double us_of(struct perf_bench *b, const struct perf_case *c, perf_run_fn run, uint64_t n, int *status)
+static double us_of(struct perf_bench *b, const struct perf_case *c, perf_run_fn run, uint64_t n,
+                    int *status)
 {
     uint64_t begin = perf_now_ns();
     *status = run(b, c, n);
     return c->in_kernel ? b->kernel_us : (double)(perf_now_ns() - begin) / 1e3;
 }
 
-static void make_plan(const struct perf_options *o, const struct perf_case *c, double us_each, struct perf_plan *plan)
+static void make_plan(const struct perf_options *o, const struct perf_case *c, double us_each,
+                      struct perf_plan *plan)
 {
     double least_us = c->in_kernel ? kernel_batch_us : batch_us;
     plan->batch = (uint64_t)o->iterations;
@@ -113,7 +120,9 @@ static void make_plan(const struct perf_options *o, const struct perf_case *c, d
     plan->rounds = (uint64_t)o->rounds;
     if (!plan->rounds) {
         double rounds = o->seconds * 1e6 / ((double)plan->batch * us_each);
-        plan->rounds = rounds < MIN_ROUNDS ? MIN_ROUNDS : rounds > MAX_ROUNDS ? MAX_ROUNDS : (uint64_t)rounds;
+        plan->rounds = rounds < MIN_ROUNDS   ? MIN_ROUNDS
+                       : rounds > MAX_ROUNDS ? MAX_ROUNDS
+                                             : (uint64_t)rounds;
     }
 }
 
@@ -138,7 +147,8 @@ static int prepare(struct perf_bench *b, const struct perf_case *c)
     return status ? status : read_plan(b);
 }
 
-static int sample(struct perf_bench *b, const struct perf_case *c, struct perf_samples *own, struct perf_samples *reference)
+static int sample(struct perf_bench *b, const struct perf_case *c, struct perf_samples *own,
+                  struct perf_samples *reference)
 {
     double operations = (double)b->plan.batch * (double)(c->window ? c->window : 1);
     double factor = (c->share > 0 ? c->share : 1) / operations;
@@ -182,10 +192,12 @@ static const char *path_of(const struct perf_bench *b, const struct perf_case *c
     return gpushmem_ptr(b->target, b->peer) ? "direct" : "channel";
 }
 
-void perf_bench_report(struct perf_bench *b, const struct perf_case *c, const char *test, struct perf_samples *us)
+void perf_bench_report(struct perf_bench *b, const struct perf_case *c, const char *test,
+                       struct perf_samples *us)
 {
     double p50 = perf_samples_percentile(us, 50);
-    struct perf_row row = {.test = test, .issuer = c->issuer, .path = path_of(b, c), .size_bytes = c->size};
+    struct perf_row row = {
+        .test = test, .issuer = c->issuer, .path = path_of(b, c), .size_bytes = c->size};
     snprintf(row.transport, sizeof row.transport, "%s", b->info.transport);
     if (c->bandwidth || c->both) {
         row.bandwidth_gb_s = p50 > 0 ? (double)c->size / (p50 * 1e3) : 0;

@@ -25,19 +25,19 @@ struct perf_bench {
     const struct perf_options *options;
     struct perf_report *report; // rows are added on PE 0
     int my_pe, n_pes;
-    int peer;             // PE 0 measures against PE 1; in a job of one PE, against itself
-    bool initiator;       // PE 0
-    uint64_t max_bytes;   // size of source and target
-    char *source;         // symmetric: what is sent, and where gets arrive
-    char *target;         // symmetric: written to and read from on the peer
-    char *program;        // of the same size, not in the heap
-    uint64_t *flag;       // symmetric: ping-pongs
-    uint64_t *word;       // symmetric: atomics
-    uint64_t *kernel_ns;  // symmetric: time taken inside a kernel
+    int peer;                    // PE 0 measures against PE 1; in a job of one PE, against itself
+    bool initiator;              // PE 0
+    uint64_t max_bytes;          // size of source and target
+    char *source;                // symmetric: what is sent, and where gets arrive
+    char *target;                // symmetric: written to and read from on the peer
+    char *program;               // of the same size, not in the heap
+    uint64_t *flag;              // symmetric: ping-pongs
+    uint64_t *word;              // symmetric: atomics
+    uint64_t *kernel_ns;         // symmetric: time taken inside a kernel
     struct perf_plan *plan_word; // symmetric: written by PE 0
     struct perf_plan plan;       // what it held last
-    uint64_t sequence;    // last value of the flag, the same on both sides
-    double kernel_us;     // the last kernel's time
+    uint64_t sequence;           // last value of the flag, the same on both sides
+    double kernel_us;            // the last kernel's time
     struct gpushmem_peer_info info; // how the peer is reached
 };
 
@@ -65,19 +65,23 @@ struct perf_case {
     const char *reference_test; // its name in the table
 };
 
-int perf_bench_open(struct perf_bench *bench, const struct perf_options *options, struct perf_report *report);
+int perf_bench_open(struct perf_bench *bench, const struct perf_options *options,
+                    struct perf_report *report);
 void perf_bench_close(struct perf_bench *bench);
 
 // Collective. Measures the case and adds its rows.
 int perf_measure(struct perf_bench *bench, const struct perf_case *c);
 // Adds a row from samples of microseconds per operation.
-void perf_bench_report(struct perf_bench *bench, const struct perf_case *c, const char *test, struct perf_samples *us);
+void perf_bench_report(struct perf_bench *bench, const struct perf_case *c, const char *test,
+                       struct perf_samples *us);
 
-// Operations of `size` bytes in a window: enough to hide the latency, few enough to end on a slow network too.
+// Operations of `size` bytes in a window: enough to hide the latency, few enough to end on a slow
+// network too.
 uint64_t perf_window(uint64_t size);
 
 // The sizes of this run: the options', or the test's own.
-int perf_bench_sizes(const struct perf_bench *bench, const uint64_t *standard, int n, const uint64_t **sizes);
+int perf_bench_sizes(const struct perf_bench *bench, const uint64_t *standard, int n,
+                     const uint64_t **sizes);
 
 #ifdef __cplusplus
 }

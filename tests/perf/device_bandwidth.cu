@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How much kernels move: windows of non-blocking operations by a block, and by the blocks of a grid which share the bytes.
+// How much kernels move: windows of non-blocking operations by a block, and by the blocks of a grid
+// which share the bytes.
 #include "kernels.cuh"
 
 template <bool GET> static __device__ void issue(const struct job &j, size_t at, size_t bytes)
@@ -66,7 +67,8 @@ static int clear_counter(struct perf_bench *b)
 template <bool GET> static int grid_rows(struct perf_bench *b, const char *test)
 {
     const uint64_t *sizes;
-    int n = perf_bench_sizes(b, grid_sizes, sizeof grid_sizes / sizeof grid_sizes[0], &sizes), status = 0;
+    int n = perf_bench_sizes(b, grid_sizes, sizeof grid_sizes / sizeof grid_sizes[0], &sizes),
+        status = 0;
     uint64_t sequence = b->sequence;
     for (int i = 0; i < n && !status; i++) {
         status = clear_counter(b);
@@ -80,7 +82,8 @@ template <bool GET> static int grid_rows(struct perf_bench *b, const char *test)
 template <bool GET> static int bandwidth(struct perf_bench *b, const char *test)
 {
     const uint64_t *sizes;
-    int n = perf_bench_sizes(b, block_sizes, sizeof block_sizes / sizeof block_sizes[0], &sizes), status = 0;
+    int n = perf_bench_sizes(b, block_sizes, sizeof block_sizes / sizeof block_sizes[0], &sizes),
+        status = 0;
     for (int i = 0; i < n && !status; i++)
         status = measure_window<window<GET>>(b, test, last_scope, sizes[i], perf_window(sizes[i]));
     return status ? status : grid_rows<GET>(b, test);

@@ -28,7 +28,10 @@ template <typename Ball, int SCOPE> struct ping_pong : scoped<SCOPE> {
 
 // Eight bytes that are their own flag.
 struct word {
-    static __device__ void send(const struct job &j, uint64_t sequence) { gpushmem_dev_uint64_p(j.flag, sequence, j.peer); }
+    static __device__ void send(const struct job &j, uint64_t sequence)
+    {
+        gpushmem_dev_uint64_p(j.flag, sequence, j.peer);
+    }
 };
 
 struct signal {
@@ -42,11 +45,14 @@ template <int SCOPE> struct put_signal {
     static __device__ void send(const struct job &j, uint64_t sequence)
     {
         if (SCOPE == THREAD)
-            gpushmem_dev_putmem_signal(j.target, j.source, j.size, j.flag, sequence, GPUSHMEM_SIGNAL_SET, j.peer);
+            gpushmem_dev_putmem_signal(j.target, j.source, j.size, j.flag, sequence,
+                                       GPUSHMEM_SIGNAL_SET, j.peer);
         else if (SCOPE == WARP)
-            gpushmem_dev_putmem_signal_warp(j.target, j.source, j.size, j.flag, sequence, GPUSHMEM_SIGNAL_SET, j.peer);
+            gpushmem_dev_putmem_signal_warp(j.target, j.source, j.size, j.flag, sequence,
+                                            GPUSHMEM_SIGNAL_SET, j.peer);
         else
-            gpushmem_dev_putmem_signal_block(j.target, j.source, j.size, j.flag, sequence, GPUSHMEM_SIGNAL_SET, j.peer);
+            gpushmem_dev_putmem_signal_block(j.target, j.source, j.size, j.flag, sequence,
+                                             GPUSHMEM_SIGNAL_SET, j.peer);
     }
 };
 
@@ -107,7 +113,10 @@ struct p_quiet : passive<THREAD> {
 };
 
 template <int SCOPE> struct get_once : passive<SCOPE> {
-    static __device__ void initiate(const struct job &j, uint64_t) { get<SCOPE>(j); }
+    static __device__ void initiate(const struct job &j, uint64_t)
+    {
+        get<SCOPE>(j);
+    }
 };
 
 // Where the next value is read from depends on the last one, so that each waits for the one before.
@@ -148,14 +157,16 @@ static const uint64_t standard_sizes[] = {8, 64, 512, 4096, 65536, 1 << 20};
 enum { N_STANDARD = sizeof standard_sizes / sizeof standard_sizes[0], MOST_OF_A_THREAD = 65536 };
 
 // One row for each size; a lone thread takes too long for the biggest.
-template <typename Operation, bool HALF = false> static int sizes_of(struct perf_bench *b, const char *test, int scope)
+template <typename Operation, bool HALF = false>
+static int sizes_of(struct perf_bench *b, const char *test, int scope)
 {
     const uint64_t *sizes;
     int n = perf_bench_sizes(b, standard_sizes, N_STANDARD, &sizes), status = 0;
     for (int i = 0; i < n && !status; i++) {
         if (scope == THREAD && last_scope != THREAD && sizes[i] > MOST_OF_A_THREAD)
             break;
-        status = HALF ? measure_half<Operation>(b, test, scope, sizes[i]) : measure<Operation>(b, test, scope, sizes[i]);
+        status = HALF ? measure_half<Operation>(b, test, scope, sizes[i])
+                      : measure<Operation>(b, test, scope, sizes[i]);
     }
     return status;
 }

@@ -12,7 +12,10 @@ template <int SCOPE, bool SYNC> struct barrier : scoped<SCOPE> {
         else
             SYNC ? gpushmem_dev_sync_all_block() : gpushmem_dev_barrier_all_block();
     }
-    static __device__ void respond(const struct job &j, uint64_t sequence) { initiate(j, sequence); }
+    static __device__ void respond(const struct job &j, uint64_t sequence)
+    {
+        initiate(j, sequence);
+    }
 };
 
 template <int SCOPE> static int barriers(struct perf_bench *b)
@@ -36,7 +39,8 @@ int perf_device_barrier(struct perf_bench *b)
 // Commands that ask for nothing: the ring and the proxy's parser alone.
 static __device__ void push_nop(void)
 {
-    struct gpushmem_command nop = gpsh_dev_command(GPUSHMEM_CMD_NOP, gpushmem_dev_my_pe(), nullptr, nullptr, 0);
+    struct gpushmem_command nop =
+        gpsh_dev_command(GPUSHMEM_CMD_NOP, gpushmem_dev_my_pe(), nullptr, nullptr, 0);
     gpsh_dev_submit(gpsh_dev_implicit, nop, GPSH_DEV_NOTHING);
 }
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The command ring with nothing left out: commands pushed by the library's device code, read by its proxy threads, executed by
-// its p2p transport on pinned host memory. What docs/adr/0003-command-ring.md says of whole commands is measured here; the
-// ring alone is gpu_ring_variants.cu. Needs one GPU and no job. Compiled for the CPU it is a short test of the same paths.
+// The command ring with nothing left out: commands pushed by the library's device code, read by its
+// proxy threads, executed by its p2p transport on pinned host memory. What
+// docs/adr/0003-command-ring.md says of whole commands is measured here; the ring alone is
+// gpu_ring_variants.cu. Needs one GPU and no job. Compiled for the CPU it is a short test of the
+// same paths.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -23,7 +25,10 @@ static void *pinned_alloc(size_t bytes)
     CHECK(cudaHostAlloc(&memory, bytes, cudaHostAllocMapped | cudaHostAllocPortable));
     return memset(memory, 0, bytes);
 }
-static void pinned_free(void *memory, size_t) { CHECK(cudaFreeHost(memory)); }
+static void pinned_free(void *memory, size_t)
+{
+    CHECK(cudaFreeHost(memory));
+}
 static void *device_alloc(size_t bytes)
 {
     void *memory;
@@ -31,46 +36,67 @@ static void *device_alloc(size_t bytes)
     CHECK(cudaMemset(memory, 0, bytes));
     return memory;
 }
-static void device_free(void *memory, size_t) { CHECK(cudaFree(memory)); }
+static void device_free(void *memory, size_t)
+{
+    CHECK(cudaFree(memory));
+}
 static int device_write(void *to, const void *from, size_t bytes)
 {
     CHECK(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice));
     return 0;
 }
-static const struct gpsh_device_memory memory = {pinned_alloc, pinned_free, device_alloc, device_free, device_write, false};
+static const struct gpsh_device_memory memory = {pinned_alloc, pinned_free,  device_alloc,
+                                                 device_free,  device_write, false};
 
-template <typename Kernel, typename... Arguments> static void launch(Kernel kernel, int blocks, int threads, Arguments... arguments)
+template <typename Kernel, typename... Arguments>
+static void launch(Kernel kernel, int blocks, int threads, Arguments... arguments)
 {
     kernel<<<blocks, threads>>>(arguments...);
     CHECK(cudaGetLastError());
 }
-static void wait_for_kernel() { CHECK(cudaDeviceSynchronize()); }
-static __device__ __forceinline__ uint64_t ticks() { return (uint64_t)clock64(); }
+static void wait_for_kernel()
+{
+    CHECK(cudaDeviceSynchronize());
+}
+static __device__ __forceinline__ uint64_t ticks()
+{
+    return (uint64_t)clock64();
+}
 static const bool emulated = false;
 
 #else
 
 static const struct gpsh_device_memory &memory = gpsh_device_memory_host;
 
-template <typename Kernel, typename... Arguments> static void launch(Kernel kernel, int blocks, int threads, Arguments... arguments)
+template <typename Kernel, typename... Arguments>
+static void launch(Kernel kernel, int blocks, int threads, Arguments... arguments)
 {
-    gpsh_emu_submit(dim3((unsigned)blocks), dim3((unsigned)threads), NULL, [=] { kernel(arguments...); });
+    gpsh_emu_submit(dim3((unsigned)blocks), dim3((unsigned)threads), NULL,
+                    [=] { kernel(arguments...); });
 }
-static void wait_for_kernel() { gpsh_emu_wait(NULL); }
-static uint64_t ticks() { return gpsh_dev_now_ns(); }
+static void wait_for_kernel()
+{
+    gpsh_emu_wait(NULL);
+}
+static uint64_t ticks()
+{
+    return gpsh_dev_now_ns();
+}
 static const bool emulated = true;
 
 #endif
 
 static const unsigned ENTRIES_LOG2 = 12; // the default of GPUSHMEM_RING_ENTRIES
 static const int TARGET = 1, MAX_TRIPS = 4000;
-static const size_t WORDS = RING_RIG_HEAP_BYTES / 16; // puts go to the lower half of the heap, atomics to the upper
+// puts go to the lower half of the heap, atomics to the upper
+static const size_t WORDS = RING_RIG_HEAP_BYTES / 16;
 
 // ---- Kernels ----
 
 __device__ static void push_nop(const gpushmem_dev &dev)
 {
-    gpsh_dev_submit(dev, gpsh_dev_command(GPUSHMEM_CMD_NOP, TARGET, nullptr, nullptr, 0), GPSH_DEV_NOTHING);
+    gpsh_dev_submit(dev, gpsh_dev_command(GPUSHMEM_CMD_NOP, TARGET, nullptr, nullptr, 0),
+                    GPSH_DEV_NOTHING);
 }
 
 __device__ static size_t global_thread()
@@ -80,7 +106,10 @@ __device__ static size_t global_thread()
 
 // Each way in which a program fills rings: `n` times by every thread.
 struct empty {
-    static __device__ void issue(const gpushmem_dev &dev, uint64_t *, uint64_t) { push_nop(dev); }
+    static __device__ void issue(const gpushmem_dev &dev, uint64_t *, uint64_t)
+    {
+        push_nop(dev);
+    }
 };
 struct put_word {
     static __device__ void issue(const gpushmem_dev &dev, uint64_t *words, uint64_t i)
@@ -88,7 +117,8 @@ struct put_word {
         gpushmem_dev_uint64_p(dev, words + global_thread() % WORDS, i + 1, TARGET);
     }
 };
-struct add_word { // each block its word: proxies do not fight for it more than they would in a program
+// each block its word: proxies do not fight for it more than they would in a program
+struct add_word {
     static __device__ void issue(const gpushmem_dev &dev, uint64_t *words, uint64_t)
     {
         gpushmem_dev_uint64_atomic_add(dev, words + WORDS + 8 * blockIdx.x, 1, TARGET);
@@ -98,7 +128,8 @@ struct put_signal {
     static __device__ void issue(const gpushmem_dev &dev, uint64_t *words, uint64_t)
     {
         size_t at = global_thread() % WORDS;
-        gpushmem_dev_putmem_signal_nbi(dev, words + at, words + at, 8, words + WORDS + 8 * blockIdx.x, 1, GPUSHMEM_SIGNAL_ADD,
+        gpushmem_dev_putmem_signal_nbi(dev, words + at, words + at, 8,
+                                       words + WORDS + 8 * blockIdx.x, 1, GPUSHMEM_SIGNAL_ADD,
                                        TARGET);
     }
 };
@@ -109,7 +140,8 @@ struct fetch_add {
     }
 };
 
-template <class Way> __global__ void __launch_bounds__(1024, 1) fill(gpushmem_dev dev, uint64_t *words, int n)
+template <class Way>
+__global__ void __launch_bounds__(1024, 1) fill(gpushmem_dev dev, uint64_t *words, int n)
 {
     for (int i = 0; i < n; i++)
         Way::issue(dev, words, (uint64_t)i);
@@ -137,13 +169,20 @@ struct put_pe_quiet {
     }
 };
 struct get_word {
-    static __device__ void go(const gpushmem_dev &dev, uint64_t *words) { gpushmem_dev_uint64_g(dev, words, TARGET); }
+    static __device__ void go(const gpushmem_dev &dev, uint64_t *words)
+    {
+        gpushmem_dev_uint64_g(dev, words, TARGET);
+    }
 };
 struct fetch {
-    static __device__ void go(const gpushmem_dev &dev, uint64_t *words) { gpushmem_dev_uint64_atomic_fetch_add(dev, words + WORDS, 1, TARGET); }
+    static __device__ void go(const gpushmem_dev &dev, uint64_t *words)
+    {
+        gpushmem_dev_uint64_atomic_fetch_add(dev, words + WORDS, 1, TARGET);
+    }
 };
 
-template <class Trip> __global__ void trips(gpushmem_dev dev, uint64_t *words, int n, uint64_t *samples)
+template <class Trip>
+__global__ void trips(gpushmem_dev dev, uint64_t *words, int n, uint64_t *samples)
 {
     for (int i = 0; i < n; i++) {
         uint64_t begin = ticks();
@@ -213,7 +252,9 @@ template <class Way> static double rate(const Bench &b, const Shape &s, int push
         auto begin = std::chrono::steady_clock::now();
         launch(fill<Way>, s.blocks, s.threads, b.dev, b.words, pushes);
         drain(b);
-        double us = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count();
+        double us =
+            std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin)
+                .count();
         if (repeat) // the first one warms up
             rates.push_back((double)s.blocks * s.threads * pushes / us);
     }
@@ -248,11 +289,13 @@ static void measure_rates(const Shape &s)
 {
     Bench b = open_bench(s.rings, s.proxies);
     int waiting = std::max(s.pushes / 20, 1), runs = emulated ? 2 : 6;
-    double nop = rate<empty>(b, s, s.pushes), put = rate<put_word>(b, s, s.pushes), add = rate<add_word>(b, s, s.pushes);
+    double nop = rate<empty>(b, s, s.pushes), put = rate<put_word>(b, s, s.pushes),
+           add = rate<add_word>(b, s, s.pushes);
     double signal = rate<put_signal>(b, s, s.pushes), fetched = rate<fetch_add>(b, s, waiting);
-    check_words(b, s, runs * (2 * std::max(1, s.pushes / scale_down) + std::max(1, waiting / scale_down)));
-    printf("| %-22s | %3d x %4d | %5d | %7d | %7.2f | %7.2f | %7.2f | %7.2f | %7.2f | %5s |\n", s.name, s.blocks, s.threads, s.rings,
-           s.proxies, nop, put, add, signal, fetched, s.aim);
+    check_words(
+        b, s, runs * (2 * std::max(1, s.pushes / scale_down) + std::max(1, waiting / scale_down)));
+    printf("| %-22s | %3d x %4d | %5d | %7d | %7.2f | %7.2f | %7.2f | %7.2f | %7.2f | %5s |\n",
+           s.name, s.blocks, s.threads, s.rings, s.proxies, nop, put, add, signal, fetched, s.aim);
     fflush(stdout);
     ring_rig_close(b.rig);
 }
@@ -260,8 +303,8 @@ static void measure_rates(const Shape &s)
 static void print_trip(const char *name, uint64_t *samples, int n, const char *aim)
 {
     std::sort(samples, samples + n);
-    printf("| %-36s | %6.2f | %6.2f | %6.2f | %5s |\n", name, (double)samples[n / 2] / ticks_per_us, (double)samples[0] / ticks_per_us,
-           (double)samples[n * 99 / 100] / ticks_per_us, aim);
+    printf("| %-36s | %6.2f | %6.2f | %6.2f | %5s |\n", name, (double)samples[n / 2] / ticks_per_us,
+           (double)samples[0] / ticks_per_us, (double)samples[n * 99 / 100] / ticks_per_us, aim);
     fflush(stdout);
 }
 
@@ -282,7 +325,8 @@ template <class Trip> static void measure_trip(const char *name, int rings, cons
 static void measure_echo()
 {
     int n = MAX_TRIPS / scale_down;
-    uint64_t *flags = (uint64_t *)memory.host_alloc(4096), *samples = (uint64_t *)memory.host_alloc(MAX_TRIPS * 8);
+    uint64_t *flags = (uint64_t *)memory.host_alloc(4096),
+             *samples = (uint64_t *)memory.host_alloc(MAX_TRIPS * 8);
     std::thread host([=] {
         if (!emulated)
             ring_rig_pin(0);
@@ -318,10 +362,13 @@ static void measure_all_rates()
         {"full GPU", 132, 1024, 32, 4, 50, ""},
     };
     printf("Commands of 64 bytes, million per second; medians of 5\n\n"
-           "| %-22s | %-10s | rings | proxies |   empty |       p |     add |  signal | fetched |   aim |\n"
-           "|------------------------|------------|------:|--------:|--------:|--------:|--------:|--------:|--------:|------:|\n",
+           "| %-22s | %-10s | rings | proxies |   empty |       p |     add |  signal | fetched |  "
+           " aim |\n"
+           "|------------------------|------------|------:|--------:|--------:|--------:|--------:|"
+           "--------:|--------:|------:|\n",
            "who", "blocks");
-    static const Shape small[] = {{"1 thread", 1, 1, 1, 1, 20000, ""}, {"2 blocks", 2, 2, 2, 2, 20000, ""}};
+    static const Shape small[] = {{"1 thread", 1, 1, 1, 1, 20000, ""},
+                                  {"2 blocks", 2, 2, 2, 2, 20000, ""}};
     if (emulated)
         for (const Shape &s : small)
             measure_rates(s);
@@ -333,7 +380,9 @@ static void measure_all_rates()
 static void measure_all_trips()
 {
     printf("\nOne thread, from the call until its completion is seen, us\n\n"
-           "| %-36s |    p50 |    min |    p99 |   aim |\n|--------------------------------------|-------:|-------:|-------:|------:|\n", "what");
+           "| %-36s |    p50 |    min |    p99 |   aim "
+           "|\n|--------------------------------------|-------:|-------:|-------:|------:|\n",
+           "what");
     measure_echo();
     measure_trip<empty_quiet>("empty command, quiet; 1 ring", 1, "2.7");
     measure_trip<empty_quiet>("empty command, quiet; 4 rings", 4, "");

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Why the command ring looks as it does: the variants that docs/adr/0003-command-ring.md chooses between, measured on one
-// GPU. Rings in pinned host memory, the index in GPU memory, a lap bit in each word, every word read and unpacked on the
-// host. Needs a GPU and nothing else: nvcc -O3 -std=c++17 -arch=sm_90 -Iinclude tests/perf/gpu_ring_variants.cu
+// Why the command ring looks as it does: the variants that docs/adr/0003-command-ring.md chooses
+// between, measured on one GPU. Rings in pinned host memory, the index in GPU memory, a lap bit in
+// each word, every word read and unpacked on the host. Needs a GPU and nothing else: nvcc -O3
+// -std=c++17 -arch=sm_90 -Iinclude tests/perf/gpu_ring_variants.cu
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -47,15 +48,17 @@ template <int WORDS> static void consume(Consumer &self, const uint64_t *words)
     }
     gpushmem_command c;
     gpushmem_command_unpack(words, &c);
-    if (c.opcode < GPUSHMEM_CMD_NOP || c.opcode > GPUSHMEM_CMD_LAST || (unsigned)c.pe > 1 || c.bytes != 8 ||
-        c.remote - 0x7f1000000000ull != c.operand)
+    if (c.opcode < GPUSHMEM_CMD_NOP || c.opcode > GPUSHMEM_CMD_LAST || (unsigned)c.pe > 1 ||
+        c.bytes != 8 || c.remote - 0x7f1000000000ull != c.operand)
         self.bad++;
     self.sum += c.operand;
     if (!c.reply)
         return;
     gpushmem_reply *reply = self.replies + (c.reply >> 32);
-    __atomic_store_n(&reply->low, gpushmem_reply_pack((uint32_t)c.reply, false, 7), __ATOMIC_RELAXED);
-    __atomic_store_n(&reply->high, gpushmem_reply_pack((uint32_t)c.reply, false, 0), __ATOMIC_RELAXED);
+    __atomic_store_n(&reply->low, gpushmem_reply_pack((uint32_t)c.reply, false, 7),
+                     __ATOMIC_RELAXED);
+    __atomic_store_n(&reply->high, gpushmem_reply_pack((uint32_t)c.reply, false, 0),
+                     __ATOMIC_RELAXED);
 }
 
 template <int WORDS> static void serve(Consumer *self, int cpu)
@@ -78,7 +81,8 @@ template <int WORDS> static void serve(Consumer *self, int cpu)
             self->parsed[r] = at;
             __atomic_store_n(&ring.status->consumed, at, __ATOMIC_RELEASE);
             __atomic_store_n(&ring.status->completed, at, __ATOMIC_RELEASE);
-            self->total.store(self->total.load(std::memory_order_relaxed) + at - begin, std::memory_order_relaxed);
+            self->total.store(self->total.load(std::memory_order_relaxed) + at - begin,
+                              std::memory_order_relaxed);
         }
     }
 }
@@ -116,16 +120,20 @@ static Bench make(int n_rings, int words, int threads, int pushes)
                            (unsigned *)(line + 768), (unsigned *)(line + 896)});
     }
     b.device_rings = (Ring *)(b.device + 1024 * (size_t)n_rings);
-    CHECK(cudaMemcpy(b.device_rings, b.rings.data(), sizeof(Ring) * (size_t)n_rings, cudaMemcpyHostToDevice));
+    CHECK(cudaMemcpy(b.device_rings, b.rings.data(), sizeof(Ring) * (size_t)n_rings,
+                     cudaMemcpyHostToDevice));
     char *rest = (char *)(b.device_rings + n_rings);
-    b.job = {b.device_rings, (gpushmem_reply *)(b.host + per_ring * (size_t)n_rings), (uint64_t *)rest,
-             (unsigned *)(rest + MAX_SAMPLES * 8), n_rings, pushes};
+    b.job = {b.device_rings,   (gpushmem_reply *)(b.host + per_ring * (size_t)n_rings),
+             (uint64_t *)rest, (unsigned *)(rest + MAX_SAMPLES * 8),
+             n_rings,          pushes};
     return b;
 }
 
-// One line of the table: `pushes` commands per thread from blocks x threads into n_rings rings that n_hosts threads read.
+// One line of the table: `pushes` commands per thread from blocks x threads into n_rings rings that
+// n_hosts threads read.
 template <int WORDS, int INDEX, int FENCE, int STORE, int ROOM, int WAIT = NO_WAIT, int DEPTH = 0>
-static void measure(const char *name, int blocks, int threads, int n_rings, int n_hosts, int n_pushes)
+static void measure(const char *name, int blocks, int threads, int n_rings, int n_hosts,
+                    int n_pushes)
 {
     Bench b = make(n_rings, WORDS, blocks * threads, n_pushes);
     std::vector<Consumer> consumers((size_t)n_hosts);
@@ -153,8 +161,8 @@ static void measure(const char *name, int blocks, int threads, int n_rings, int 
         seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     }
     if (total < expected) {
-        printf("%-44s %3d x %4d  rings %2d  hosts %d  stuck at %llu of %llu\n", name, blocks, threads, n_rings, n_hosts,
-               (unsigned long long)total, (unsigned long long)expected);
+        printf("%-44s %3d x %4d  rings %2d  hosts %d  stuck at %llu of %llu\n", name, blocks,
+               threads, n_rings, n_hosts, (unsigned long long)total, (unsigned long long)expected);
         exit(1);
     }
     CHECK(cudaDeviceSynchronize());
@@ -166,14 +174,16 @@ static void measure(const char *name, int blocks, int threads, int n_rings, int 
         bad += consumers[(size_t)i].bad;
     }
     uint64_t n = (uint64_t)blocks * (uint64_t)threads, want = n * (n + 1) / 2 * (uint64_t)n_pushes;
-    printf("%-44s %3d x %4d  rings %2d  hosts %d  %8.2f M/s", name, blocks, threads, n_rings, n_hosts,
-           (double)expected / seconds / 1e6);
+    printf("%-44s %3d x %4d  rings %2d  hosts %d  %8.2f M/s", name, blocks, threads, n_rings,
+           n_hosts, (double)expected / seconds / 1e6);
     if (WAIT != NO_WAIT) {
         unsigned got = 0;
         CHECK(cudaMemcpy(&got, b.job.n_samples, sizeof got, cudaMemcpyDeviceToHost));
         std::vector<uint64_t> samples(std::min<unsigned>(got, MAX_SAMPLES));
-        CHECK(cudaMemcpy(samples.data(), b.job.samples, samples.size() * 8, cudaMemcpyDeviceToHost));
-        printf("  p50 %6.2f us  min %5.2f  p99 %6.2f", quantile(samples, 0.5), quantile(samples, 0), quantile(samples, 0.99));
+        CHECK(
+            cudaMemcpy(samples.data(), b.job.samples, samples.size() * 8, cudaMemcpyDeviceToHost));
+        printf("  p50 %6.2f us  min %5.2f  p99 %6.2f", quantile(samples, 0.5), quantile(samples, 0),
+               quantile(samples, 0.99));
     }
     printf("%s\n", sum == want && !bad ? "" : "  WRONG DATA");
     fflush(stdout);
@@ -204,7 +214,8 @@ template <int DEPTH> static void measure_echo(const char *name)
     host.join();
     std::vector<uint64_t> v(n);
     CHECK(cudaMemcpy(v.data(), samples, n * 8, cudaMemcpyDeviceToHost));
-    printf("%-44s p50 %6.2f us  min %5.2f  p99 %6.2f\n", name, quantile(v, 0.5), quantile(v, 0), quantile(v, 0.99));
+    printf("%-44s p50 %6.2f us  min %5.2f  p99 %6.2f\n", name, quantile(v, 0.5), quantile(v, 0),
+           quantile(v, 0.99));
     CHECK(cudaFree(samples));
     CHECK(cudaFreeHost(flags));
 }
@@ -222,9 +233,10 @@ static void measure_floors()
     *pinned = 1;
     floors<<<1, 1>>>(out, pinned, (unsigned long long *)out + 256);
     CHECK(cudaMemcpy(host, out, 32, cudaMemcpyDeviceToHost));
-    printf("clock %.0f MHz; load from host memory %.3f us; atomicAdd in GPU memory %.3f us; store + GPU fence %.3f us\n",
-           cycles_per_us, (double)host[0] / 100 / cycles_per_us, (double)host[1] / 100 / cycles_per_us,
-           (double)host[2] / 100 / cycles_per_us);
+    printf("clock %.0f MHz; load from host memory %.3f us; atomicAdd in GPU memory %.3f us; store "
+           "+ GPU fence %.3f us\n",
+           cycles_per_us, (double)host[0] / 100 / cycles_per_us,
+           (double)host[1] / 100 / cycles_per_us, (double)host[2] / 100 / cycles_per_us);
     CHECK(cudaFreeHost(pinned));
     CHECK(cudaFree(out));
 }
@@ -241,7 +253,8 @@ static void measure_echoes()
 }
 
 // One thread pushes a command and waits for it.
-template <int WORDS, int INDEX, int FENCE, int WAIT, int DEPTH = 0> static void trip(const char *name)
+template <int WORDS, int INDEX, int FENCE, int WAIT, int DEPTH = 0>
+static void trip(const char *name)
 {
     measure<WORDS, INDEX, FENCE, BY_OWNER, ELECTED, WAIT, DEPTH>(name, 1, 1, 1, 1, 8000);
 }
@@ -261,7 +274,8 @@ static void measure_trips()
     trip<8, BY_FOUR, NO_FENCE, ALL_LANES, -300>("index four at a time, first load 300 ns late");
     trip<8, BY_THREAD, GPU_FENCE, ALL_LANES>("gpu fence, counter");
     trip<8, BY_THREAD, GPU_FENCE, ALL_LANES, -300>("gpu fence, counter, first load 300 ns late");
-    trip<8, BY_THREAD, SYSTEM_FENCE, ALL_LANES, -300>("system fence, counter, first load 300 ns late");
+    trip<8, BY_THREAD, SYSTEM_FENCE, ALL_LANES, -300>(
+        "system fence, counter, first load 300 ns late");
     trip<8, BY_THREAD, NO_FENCE, CACHED>("no fence, counter cached in GPU memory");
     trip<8, BY_THREAD, NO_FENCE, REPLY>("no fence, reply slot");
     trip<8, BY_THREAD, NO_FENCE, REPLY, -300>("no fence, reply slot, first load 300 ns late");
@@ -274,66 +288,104 @@ static void measure_few_pushers()
 {
     printf("\npush without waiting\n");
     measure<8, BY_THREAD, NO_FENCE, BY_OWNER, ELECTED>("one thread, no fence", 1, 1, 1, 1, 100000);
-    measure<8, BY_THREAD, GPU_FENCE, BY_OWNER, ELECTED>("one thread, gpu fence", 1, 1, 1, 1, 100000);
-    measure<8, BY_THREAD, SYSTEM_FENCE, BY_OWNER, ELECTED>("one thread, system fence", 1, 1, 1, 1, 100000);
-    measure<8, BY_FOUR, NO_FENCE, BY_OWNER, ELECTED>("one thread, no fence, four at a time", 1, 1, 1, 1, 100000);
+    measure<8, BY_THREAD, GPU_FENCE, BY_OWNER, ELECTED>("one thread, gpu fence", 1, 1, 1, 1,
+                                                        100000);
+    measure<8, BY_THREAD, SYSTEM_FENCE, BY_OWNER, ELECTED>("one thread, system fence", 1, 1, 1, 1,
+                                                           100000);
+    measure<8, BY_FOUR, NO_FENCE, BY_OWNER, ELECTED>("one thread, no fence, four at a time", 1, 1,
+                                                     1, 1, 100000);
     for (int warm = 0; warm < 2; warm++) {
-        measure<8, BY_THREAD, NO_FENCE, BY_OWNER, ELECTED>("4 warps, 4 rings: thread index, no fence", 4, 32, 4, 4, 100000);
-        measure<8, BY_WARP, NO_FENCE, BY_OWNER, ELECTED>("4 warps, 4 rings: warp index, no fence", 4, 32, 4, 4, 100000);
-        measure<8, BY_FOUR, NO_FENCE, BY_OWNER, ELECTED>("4 warps, 4 rings: four at a time, no fence", 4, 32, 4, 4, 100000);
-        measure<8, BY_WARP, NO_FENCE, TRANSPOSED, ELECTED>("4 warps, 4 rings: transposed, no fence", 4, 32, 4, 4, 100000);
-        measure<8, BY_THREAD, GPU_FENCE, BY_OWNER, ELECTED>("4 warps, 4 rings: thread index, gpu fence", 4, 32, 4, 4, 100000);
-        measure<8, BY_WARP, WARP_FENCE, BY_OWNER, ELECTED>("4 warps, 4 rings: warp index, lane 0 fence", 4, 32, 4, 4, 100000);
-        measure<8, BY_FOUR, WARP_FENCE, BY_OWNER, ELECTED>("4 warps, 4 rings: four, lane 0 fence", 4, 32, 4, 4, 100000);
+        measure<8, BY_THREAD, NO_FENCE, BY_OWNER, ELECTED>(
+            "4 warps, 4 rings: thread index, no fence", 4, 32, 4, 4, 100000);
+        measure<8, BY_WARP, NO_FENCE, BY_OWNER, ELECTED>("4 warps, 4 rings: warp index, no fence",
+                                                         4, 32, 4, 4, 100000);
+        measure<8, BY_FOUR, NO_FENCE, BY_OWNER, ELECTED>(
+            "4 warps, 4 rings: four at a time, no fence", 4, 32, 4, 4, 100000);
+        measure<8, BY_WARP, NO_FENCE, TRANSPOSED, ELECTED>("4 warps, 4 rings: transposed, no fence",
+                                                           4, 32, 4, 4, 100000);
+        measure<8, BY_THREAD, GPU_FENCE, BY_OWNER, ELECTED>(
+            "4 warps, 4 rings: thread index, gpu fence", 4, 32, 4, 4, 100000);
+        measure<8, BY_WARP, WARP_FENCE, BY_OWNER, ELECTED>(
+            "4 warps, 4 rings: warp index, lane 0 fence", 4, 32, 4, 4, 100000);
+        measure<8, BY_FOUR, WARP_FENCE, BY_OWNER, ELECTED>("4 warps, 4 rings: four, lane 0 fence",
+                                                           4, 32, 4, 4, 100000);
     }
-    measure<8, BY_THREAD, SYSTEM_FENCE, BY_OWNER, ELECTED>("4 warps, 4 rings: thread index, system fence", 4, 32, 4, 4, 30000);
-    measure<4, BY_THREAD, NO_FENCE, BY_OWNER, ELECTED>("4 warps, 4 rings: 32-byte commands", 4, 32, 4, 4, 100000);
-    measure<16, BY_THREAD, NO_FENCE, BY_OWNER, ELECTED>("4 warps, 4 rings: 128-byte commands", 4, 32, 4, 4, 100000);
+    measure<8, BY_THREAD, SYSTEM_FENCE, BY_OWNER, ELECTED>(
+        "4 warps, 4 rings: thread index, system fence", 4, 32, 4, 4, 30000);
+    measure<4, BY_THREAD, NO_FENCE, BY_OWNER, ELECTED>("4 warps, 4 rings: 32-byte commands", 4, 32,
+                                                       4, 4, 100000);
+    measure<16, BY_THREAD, NO_FENCE, BY_OWNER, ELECTED>("4 warps, 4 rings: 128-byte commands", 4,
+                                                        32, 4, 4, 100000);
 }
 
 static void measure_32_warps()
 {
-    measure<8, BY_THREAD, NO_FENCE, BY_OWNER, ELECTED>("32 warps, one ring: thread index, no fence", 32, 32, 1, 1, 10000);
-    measure<8, BY_WARP, NO_FENCE, BY_OWNER, ELECTED>("32 warps, one ring: warp index, no fence", 32, 32, 1, 1, 10000);
-    measure<8, BY_WARP, NO_FENCE, TRANSPOSED, ELECTED>("32 warps, one ring: transposed, no fence", 32, 32, 1, 1, 10000);
-    measure<8, BY_WARP, WARP_FENCE, BY_OWNER, ELECTED>("32 warps, one ring: warp index, lane 0 fence", 32, 32, 1, 1, 10000);
-    measure<8, BY_WARP, NO_FENCE, BY_OWNER, EVERYBODY>("32 warps, one ring: everybody asks for room", 32, 32, 1, 1, 10000);
-    measure<4, BY_WARP, NO_FENCE, BY_OWNER, ELECTED>("32 warps, one ring: 32-byte commands", 32, 32, 1, 1, 10000);
-    measure<16, BY_WARP, NO_FENCE, BY_OWNER, ELECTED>("32 warps, one ring: 128-byte commands", 32, 32, 1, 1, 10000);
+    measure<8, BY_THREAD, NO_FENCE, BY_OWNER, ELECTED>("32 warps, one ring: thread index, no fence",
+                                                       32, 32, 1, 1, 10000);
+    measure<8, BY_WARP, NO_FENCE, BY_OWNER, ELECTED>("32 warps, one ring: warp index, no fence", 32,
+                                                     32, 1, 1, 10000);
+    measure<8, BY_WARP, NO_FENCE, TRANSPOSED, ELECTED>("32 warps, one ring: transposed, no fence",
+                                                       32, 32, 1, 1, 10000);
+    measure<8, BY_WARP, WARP_FENCE, BY_OWNER, ELECTED>(
+        "32 warps, one ring: warp index, lane 0 fence", 32, 32, 1, 1, 10000);
+    measure<8, BY_WARP, NO_FENCE, BY_OWNER, EVERYBODY>(
+        "32 warps, one ring: everybody asks for room", 32, 32, 1, 1, 10000);
+    measure<4, BY_WARP, NO_FENCE, BY_OWNER, ELECTED>("32 warps, one ring: 32-byte commands", 32, 32,
+                                                     1, 1, 10000);
+    measure<16, BY_WARP, NO_FENCE, BY_OWNER, ELECTED>("32 warps, one ring: 128-byte commands", 32,
+                                                      32, 1, 1, 10000);
     for (int rings = 4; rings <= 32; rings *= 2) {
-        measure<8, BY_WARP, NO_FENCE, BY_OWNER, ELECTED>("32 warps: warp index, no fence", 32, 32, rings, 4, 40000);
-        measure<8, BY_WARP, WARP_FENCE, BY_OWNER, ELECTED>("32 warps: warp index, lane 0 fence", 32, 32, rings, 4, 40000);
+        measure<8, BY_WARP, NO_FENCE, BY_OWNER, ELECTED>("32 warps: warp index, no fence", 32, 32,
+                                                         rings, 4, 40000);
+        measure<8, BY_WARP, WARP_FENCE, BY_OWNER, ELECTED>("32 warps: warp index, lane 0 fence", 32,
+                                                           32, rings, 4, 40000);
     }
-    measure<8, BY_THREAD, GPU_FENCE, BY_OWNER, ELECTED>("32 warps: thread index, gpu fence", 32, 32, 32, 4, 40000);
-    measure<8, BY_WARP, NO_FENCE, TRANSPOSED, ELECTED>("32 warps: transposed, no fence", 32, 32, 32, 4, 40000);
+    measure<8, BY_THREAD, GPU_FENCE, BY_OWNER, ELECTED>("32 warps: thread index, gpu fence", 32, 32,
+                                                        32, 4, 40000);
+    measure<8, BY_WARP, NO_FENCE, TRANSPOSED, ELECTED>("32 warps: transposed, no fence", 32, 32, 32,
+                                                       4, 40000);
 }
 
 static void measure_full_gpu()
 {
     for (int threads = 128; threads <= 1024; threads *= 2) {
-        measure<8, BY_WARP, NO_FENCE, BY_OWNER, ELECTED>("no fence, one asks for room", 132, threads, 32, 4, 200);
-        measure<8, BY_WARP, NO_FENCE, BY_OWNER, EVERYBODY>("no fence, everybody asks for room", 132, threads, 32, 4, 200);
-        measure<8, BY_WARP, WARP_FENCE, BY_OWNER, ELECTED>("lane 0 fence, one asks for room", 132, threads, 32, 4, 200);
-        measure<8, BY_THREAD, GPU_FENCE, BY_OWNER, ELECTED>("thread index, gpu fence, one asks", 132, threads, 32, 4, 200);
+        measure<8, BY_WARP, NO_FENCE, BY_OWNER, ELECTED>("no fence, one asks for room", 132,
+                                                         threads, 32, 4, 200);
+        measure<8, BY_WARP, NO_FENCE, BY_OWNER, EVERYBODY>("no fence, everybody asks for room", 132,
+                                                           threads, 32, 4, 200);
+        measure<8, BY_WARP, WARP_FENCE, BY_OWNER, ELECTED>("lane 0 fence, one asks for room", 132,
+                                                           threads, 32, 4, 200);
+        measure<8, BY_THREAD, GPU_FENCE, BY_OWNER, ELECTED>("thread index, gpu fence, one asks",
+                                                            132, threads, 32, 4, 200);
     }
-    measure<8, BY_WARP, NO_FENCE, TRANSPOSED, ELECTED>("no fence, transposed", 132, 1024, 32, 4, 200);
-    measure<8, BY_WARP, WARP_FENCE, TRANSPOSED, ELECTED>("lane 0 fence, transposed", 132, 256, 32, 4, 200);
-    measure<8, BY_WARP, NO_FENCE, BY_OWNER, ELECTED>("no fence, one host thread", 132, 1024, 32, 1, 200);
+    measure<8, BY_WARP, NO_FENCE, TRANSPOSED, ELECTED>("no fence, transposed", 132, 1024, 32, 4,
+                                                       200);
+    measure<8, BY_WARP, WARP_FENCE, TRANSPOSED, ELECTED>("lane 0 fence, transposed", 132, 256, 32,
+                                                         4, 200);
+    measure<8, BY_WARP, NO_FENCE, BY_OWNER, ELECTED>("no fence, one host thread", 132, 1024, 32, 1,
+                                                     200);
     measure<8, BY_WARP, NO_FENCE, BY_OWNER, ELECTED>("no fence, 8 rings", 132, 1024, 8, 4, 200);
-    measure<8, BY_WARP, NO_FENCE, BY_OWNER, ELECTED>("no fence, 4 rings, one host thread", 132, 1024, 4, 1, 200);
+    measure<8, BY_WARP, NO_FENCE, BY_OWNER, ELECTED>("no fence, 4 rings, one host thread", 132,
+                                                     1024, 4, 1, 200);
 }
 
 static void measure_many_waiters()
 {
     printf("\npush and wait, many waiters\n");
-    const int shape[][4] = {{1, 32, 1, 1}, {32, 32, 1, 1}, {32, 32, 8, 4}, {132, 256, 8, 4}, {132, 1024, 32, 4}};
+    const int shape[][4] = {
+        {1, 32, 1, 1}, {32, 32, 1, 1}, {32, 32, 8, 4}, {132, 256, 8, 4}, {132, 1024, 32, 4}};
     for (auto &s : shape) {
         int n = s[1] == 1024 ? 50 : 1000;
-        measure<8, BY_WARP, NO_FENCE, BY_OWNER, ELECTED, ALL_LANES>("counter, all lanes", s[0], s[1], s[2], s[3], n);
-        measure<8, BY_WARP, NO_FENCE, BY_OWNER, ELECTED, ONE_LANE>("counter, one lane", s[0], s[1], s[2], s[3], n);
-        measure<8, BY_WARP, NO_FENCE, BY_OWNER, ELECTED, ONE_LANE, -300>("counter, one lane, first load late", s[0], s[1], s[2], s[3], n);
-        measure<8, BY_WARP, NO_FENCE, BY_OWNER, ELECTED, CACHED>("counter cached in GPU memory", s[0], s[1], s[2], s[3], n);
-        measure<8, BY_WARP, NO_FENCE, BY_OWNER, ELECTED, REPLY>("reply slot each", s[0], s[1], s[2], s[3], n);
+        measure<8, BY_WARP, NO_FENCE, BY_OWNER, ELECTED, ALL_LANES>("counter, all lanes", s[0],
+                                                                    s[1], s[2], s[3], n);
+        measure<8, BY_WARP, NO_FENCE, BY_OWNER, ELECTED, ONE_LANE>("counter, one lane", s[0], s[1],
+                                                                   s[2], s[3], n);
+        measure<8, BY_WARP, NO_FENCE, BY_OWNER, ELECTED, ONE_LANE, -300>(
+            "counter, one lane, first load late", s[0], s[1], s[2], s[3], n);
+        measure<8, BY_WARP, NO_FENCE, BY_OWNER, ELECTED, CACHED>("counter cached in GPU memory",
+                                                                 s[0], s[1], s[2], s[3], n);
+        measure<8, BY_WARP, NO_FENCE, BY_OWNER, ELECTED, REPLY>("reply slot each", s[0], s[1], s[2],
+                                                                s[3], n);
     }
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The GPU's side of gpu_ring_variants.cu: each variant of pushing commands and of waiting for them, as template parameters.
+// The GPU's side of gpu_ring_variants.cu: each variant of pushing commands and of waiting for them,
+// as template parameters.
 #ifndef PERF_GPU_RING_VARIANTS_CUH
 #define PERF_GPU_RING_VARIANTS_CUH
 
@@ -7,10 +8,14 @@
 
 #include "gpushmem/device_abi.h"
 
-enum Index { BY_THREAD, BY_WARP, BY_FOUR };            // atomicAdd per thread; one per warp; one per four pushes of a warp
-enum Fence { NO_FENCE, GPU_FENCE, SYSTEM_FENCE, WARP_FENCE }; // WARP: GPU scope, by lane 0 behind __syncwarp
-enum Store { BY_OWNER, TRANSPOSED };                   // each thread its command; or four lanes a command, 64 bytes in a row
-enum Room { EVERYBODY, ELECTED };                      // who reads the consumed count of the host when the ring looks full
+// atomicAdd per thread; one per warp; one per four pushes of a warp
+enum Index { BY_THREAD, BY_WARP, BY_FOUR };
+// WARP: GPU scope, by lane 0 behind __syncwarp
+enum Fence { NO_FENCE, GPU_FENCE, SYSTEM_FENCE, WARP_FENCE };
+// each thread its command; or four lanes a command, 64 bytes in a row
+enum Store { BY_OWNER, TRANSPOSED };
+// who reads the consumed count of the host when the ring looks full
+enum Room { EVERYBODY, ELECTED };
 enum Wait { NO_WAIT, ALL_LANES, ONE_LANE, CACHED, REPLY };
 
 static constexpr unsigned LOG2 = 12; // 4096 entries
@@ -56,7 +61,10 @@ static __device__ __forceinline__ unsigned long long load_gpu(const unsigned lon
 static __device__ __forceinline__ ulonglong2 load_pair(const gpushmem_reply *p)
 {
     ulonglong2 v;
-    asm volatile("ld.volatile.global.v2.u64 {%0, %1}, [%2];" : "=l"(v.x), "=l"(v.y) : "l"(p) : "memory");
+    asm volatile("ld.volatile.global.v2.u64 {%0, %1}, [%2];"
+                 : "=l"(v.x), "=l"(v.y)
+                 : "l"(p)
+                 : "memory");
     return v;
 }
 
@@ -90,8 +98,9 @@ static __device__ void spin(int ns)
         ;
 }
 
-// A host word read again and again. DEPTH > 1: with so many loads in flight, so that it is sampled DEPTH times per PCIe
-// round trip. DEPTH <= 0: one load, the first one -DEPTH ns late, so that it does not pass the host's answer on its way.
+// A host word read again and again. DEPTH > 1: with so many loads in flight, so that it is sampled
+// DEPTH times per PCIe round trip. DEPTH <= 0: one load, the first one -DEPTH ns late, so that it
+// does not pass the host's answer on its way.
 template <int DEPTH> static __device__ uint64_t poll(const uint64_t *word, uint64_t least)
 {
     if constexpr (DEPTH <= 0) {
@@ -106,9 +115,10 @@ template <int DEPTH> static __device__ uint64_t poll(const uint64_t *word, uint6
     }
 }
 
-// A recent value of a count that the host writes: from its copy in GPU memory, or, if that is too old, from host memory, by
-// one elected thread at a time that refreshes the copy for all.
-static __device__ void await(const uint64_t *host, unsigned long long *copy, unsigned *lock, uint64_t least)
+// A recent value of a count that the host writes: from its copy in GPU memory, or, if that is too
+// old, from host memory, by one elected thread at a time that refreshes the copy for all.
+static __device__ void await(const uint64_t *host, unsigned long long *copy, unsigned *lock,
+                             uint64_t least)
 {
     while (load_gpu(copy) < least) {
         if (atomicExch(lock, 1u) == 0) {
@@ -160,7 +170,8 @@ static __device__ uint64_t reserve(const Ring &ring, unsigned active, uint64_t &
     return cached + (uint64_t)(push & 3) * n + rank;
 }
 
-template <int WORDS> static __device__ void pack(uint64_t *words, uint64_t index, uint64_t value, uint64_t reply)
+template <int WORDS>
+static __device__ void pack(uint64_t *words, uint64_t index, uint64_t value, uint64_t reply)
 {
     uint64_t lap = gpushmem_ring_lap(index, LOG2);
     if (WORDS == 8) {
@@ -181,7 +192,8 @@ template <int WORDS> static __device__ void pack(uint64_t *words, uint64_t index
         words[i] = lap << GPUSHMEM_LAP_BIT | (value + i);
 }
 
-template <int WORDS, int STORE> static __device__ void write(const Ring &ring, uint64_t index, const uint64_t *words)
+template <int WORDS, int STORE>
+static __device__ void write(const Ring &ring, uint64_t index, const uint64_t *words)
 {
     if (STORE == BY_OWNER) {
         uint64_t *slot = ring.slots + (index & (ENTRIES - 1)) * WORDS;
@@ -190,7 +202,8 @@ template <int WORDS, int STORE> static __device__ void write(const Ring &ring, u
             store_pair(slot + i, words[i], words[i + 1]);
         return;
     }
-    // Full warps only: round k writes commands 8k .. 8k+7, lane l the quarter l % 4 of command 8k + l / 4.
+    // Full warps only: round k writes commands 8k .. 8k+7, lane l the quarter l % 4 of command 8k +
+    // l / 4.
     unsigned lane = threadIdx.x & 31;
 #pragma unroll
     for (int k = 0; k < 4; k++) {
@@ -198,7 +211,8 @@ template <int WORDS, int STORE> static __device__ void write(const Ring &ring, u
         uint64_t a = 0, b = 0;
 #pragma unroll
         for (int q = 0; q < 4; q++) {
-            uint64_t x = __shfl_sync(~0u, words[2 * q], owner), y = __shfl_sync(~0u, words[2 * q + 1], owner);
+            uint64_t x = __shfl_sync(~0u, words[2 * q], owner),
+                     y = __shfl_sync(~0u, words[2 * q + 1], owner);
             if (q == quarter)
                 a = x, b = y;
         }
@@ -208,7 +222,8 @@ template <int WORDS, int STORE> static __device__ void write(const Ring &ring, u
 }
 
 template <int WAIT, int DEPTH>
-static __device__ void await_completion(const Job &job, const Ring &ring, unsigned active, uint64_t index, uint32_t nonce)
+static __device__ void await_completion(const Job &job, const Ring &ring, unsigned active,
+                                        uint64_t index, uint32_t nonce)
 {
     int last = 31 - __clz(active), lane = threadIdx.x & 31;
     if (WAIT == ALL_LANES)
@@ -233,10 +248,12 @@ static __device__ void await_completion(const Job &job, const Ring &ring, unsign
     }
 }
 
-template <int WORDS, int INDEX, int FENCE, int STORE, int ROOM, int WAIT, int DEPTH> __global__ void pushes(Job job)
+template <int WORDS, int INDEX, int FENCE, int STORE, int ROOM, int WAIT, int DEPTH>
+__global__ void pushes(Job job)
 {
     int thread = blockIdx.x * blockDim.x + threadIdx.x;
-    const Ring ring = job.rings[(blockIdx.x * ((blockDim.x + 31) / 32) + threadIdx.x / 32) % job.n_rings];
+    const Ring ring =
+        job.rings[(blockIdx.x * ((blockDim.x + 31) / 32) + threadIdx.x / 32) % job.n_rings];
     const unsigned active = __activemask(); // nobody leaves before the end
     uint64_t cached = 0;
     for (int push = 0; push < job.pushes; push++) {
@@ -258,7 +275,8 @@ template <int WORDS, int INDEX, int FENCE, int STORE, int ROOM, int WAIT, int DE
         __syncwarp(active); // side by side again, so that the stores of a warp coalesce
         uint64_t words[WORDS];
         uint32_t nonce = (uint32_t)push + 1;
-        pack<WORDS>(words, index, (uint64_t)thread + 1, WAIT == REPLY ? (uint64_t)thread << 32 | nonce : 0);
+        pack<WORDS>(words, index, (uint64_t)thread + 1,
+                    WAIT == REPLY ? (uint64_t)thread << 32 | nonce : 0);
         write<WORDS, STORE>(ring, index, words);
         if (WAIT == NO_WAIT)
             continue;
@@ -272,7 +290,8 @@ template <int WORDS, int INDEX, int FENCE, int STORE, int ROOM, int WAIT, int DE
 }
 
 // The floor of every round trip: a flag written by the GPU, answered by the host.
-template <int DEPTH> __global__ void echo(uint64_t *out, const uint64_t *in, uint64_t *samples, int n)
+template <int DEPTH>
+__global__ void echo(uint64_t *out, const uint64_t *in, uint64_t *samples, int n)
 {
     for (int i = 1; i <= n; i++) {
         long long begin = clock64();
@@ -308,7 +327,8 @@ __global__ void floors(uint64_t *out, const uint64_t *host, unsigned long long *
     out[3] += at;
     begin = clock64();
     for (int i = 0; i < 100; i++) {
-        asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(device), "l"((uint64_t)i) : "memory");
+        asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(device), "l"((uint64_t)i)
+                     : "memory");
         __threadfence();
     }
     out[2] = (uint64_t)(clock64() - begin);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Bandwidth and message rate of puts and gets issued by the host, beside memcpy where the peer's memory is mapped.
+// Bandwidth and message rate of puts and gets issued by the host, beside memcpy where the peer's
+// memory is mapped.
 #include <string.h>
 
 #include "bench.h"
@@ -7,7 +8,11 @@
 #include "tests.h"
 
 static const uint64_t standard_sizes[] = {8, 64, 512, 4096, 65536, 1 << 20, 4 << 20};
-enum { N_STANDARD = sizeof standard_sizes / sizeof standard_sizes[0], WARM = 2, MEMCPY_FROM = 4096 };
+enum {
+    N_STANDARD = sizeof standard_sizes / sizeof standard_sizes[0],
+    WARM = 2,
+    MEMCPY_FROM = 4096
+};
 
 PERF_WINDOWS(put_run, gpushmem_putmem_nbi(b->target, b->source, c->size, b->peer))
 PERF_WINDOWS(get_run, gpushmem_getmem_nbi(b->source, b->target, c->size, b->peer))
@@ -41,9 +46,17 @@ static int bandwidth(struct perf_bench *b, const char *test, perf_run_fn run, pe
     int n = perf_bench_sizes(b, standard_sizes, N_STANDARD, &sizes), status = 0;
     bool mapped = gpushmem_ptr(b->target, b->peer) != NULL;
     for (int i = 0; i < n && !status; i++)
-        status = perf_measure(b, &(struct perf_case){
-            .test = test, .issuer = "host", .size = sizes[i], .window = perf_window(sizes[i]), .warm = WARM, .run = run,
-            .reference = mapped && sizes[i] >= MEMCPY_FROM ? reference : NULL, .reference_test = "memcpy", .bandwidth = true});
+        status = perf_measure(
+            b,
+            &(struct perf_case){.test = test,
+                                .issuer = "host",
+                                .size = sizes[i],
+                                .window = perf_window(sizes[i]),
+                                .warm = WARM,
+                                .run = run,
+                                .reference = mapped && sizes[i] >= MEMCPY_FROM ? reference : NULL,
+                                .reference_test = "memcpy",
+                                .bandwidth = true});
     return status;
 }
 

@@ -8,42 +8,42 @@ static const uint64_t standard_sizes[] = {8, 64, 512, 4096, 65536, 1 << 20};
 enum { N_STANDARD = sizeof standard_sizes / sizeof standard_sizes[0], WARM = 32 };
 
 // Both sides of a ping-pong: PE 0 sends first.
-#define PING_PONG(NAME, SEND)                                                                              \
-    static int NAME##_run(struct perf_bench *b, const struct perf_case *c, uint64_t n)                     \
-    {                                                                                                      \
-        int status = 0;                                                                                    \
-        for (uint64_t i = 0; i < n && !status; i++) {                                                      \
-            b->sequence++;                                                                                 \
-            SEND;                                                                                          \
-            if (!status)                                                                                   \
-                status = gpushmem_uint64_wait_until(b->flag, GPUSHMEM_CMP_EQ, b->sequence);                \
-        }                                                                                                  \
-        return status;                                                                                     \
-    }                                                                                                      \
-    static int NAME##_serve(struct perf_bench *b, const struct perf_case *c, uint64_t n)                   \
-    {                                                                                                      \
-        int status = 0;                                                                                    \
-        if (b->my_pe != 1)                                                                                 \
-            return 0;                                                                                      \
-        for (uint64_t i = 0; i < n && !status; i++) {                                                      \
-            b->sequence++;                                                                                 \
-            status = gpushmem_uint64_wait_until(b->flag, GPUSHMEM_CMP_EQ, b->sequence);                    \
-            if (!status)                                                                                   \
-                SEND;                                                                                      \
-        }                                                                                                  \
-        return status;                                                                                     \
+#define PING_PONG(NAME, SEND)                                                                      \
+    static int NAME##_run(struct perf_bench *b, const struct perf_case *c, uint64_t n)             \
+    {                                                                                              \
+        int status = 0;                                                                            \
+        for (uint64_t i = 0; i < n && !status; i++) {                                              \
+            b->sequence++;                                                                         \
+            SEND;                                                                                  \
+            if (!status)                                                                           \
+                status = gpushmem_uint64_wait_until(b->flag, GPUSHMEM_CMP_EQ, b->sequence);        \
+        }                                                                                          \
+        return status;                                                                             \
+    }                                                                                              \
+    static int NAME##_serve(struct perf_bench *b, const struct perf_case *c, uint64_t n)           \
+    {                                                                                              \
+        int status = 0;                                                                            \
+        if (b->my_pe != 1)                                                                         \
+            return 0;                                                                              \
+        for (uint64_t i = 0; i < n && !status; i++) {                                              \
+            b->sequence++;                                                                         \
+            status = gpushmem_uint64_wait_until(b->flag, GPUSHMEM_CMP_EQ, b->sequence);            \
+            if (!status)                                                                           \
+                SEND;                                                                              \
+        }                                                                                          \
+        return status;                                                                             \
     }
 
 // 8 bytes are their own flag, as in ib_write_lat.
 PING_PONG(put_word, status = gpushmem_uint64_p(b->flag, b->sequence, b->peer))
-PING_PONG(put_signal, status = gpushmem_putmem_signal(b->target, b->source, c->size, b->flag, b->sequence,
-                                                      GPUSHMEM_SIGNAL_SET, b->peer))
-PING_PONG(put_fence,
-          status = gpushmem_putmem(b->target, b->source, c->size, b->peer);
+PING_PONG(put_signal, status = gpushmem_putmem_signal(b->target, b->source, c->size, b->flag,
+                                                      b->sequence, GPUSHMEM_SIGNAL_SET, b->peer))
+PING_PONG(put_fence, status = gpushmem_putmem(b->target, b->source, c->size, b->peer);
           status = status ? status : gpushmem_fence();
           status = status ? status : gpushmem_uint64_p(b->flag, b->sequence, b->peer))
 
-// The floor: the same ping-pong by plain stores and loads on the peer's mapped memory, no library in between.
+// The floor: the same ping-pong by plain stores and loads on the peer's mapped memory, no library
+// in between.
 static void raw_wait(const uint64_t *flag, uint64_t value)
 {
     while (__atomic_load_n(flag, __ATOMIC_ACQUIRE) != value) {
@@ -81,22 +81,36 @@ PERF_REPEAT(put_program_run, gpushmem_putmem(b->target, b->program, c->size, b->
 // For 8 bytes: a ping-pong of three calls, and the floor of a ping-pong where memory is mapped.
 static int eight_bytes(struct perf_bench *b)
 {
-    int status = perf_measure(b, &(struct perf_case){
-        .test = "put-fence-flag", .issuer = "host", .size = 8, .share = 0.5, .warm = WARM,
-        .run = put_fence_run, .serve = put_fence_serve});
+    int status = perf_measure(b, &(struct perf_case){.test = "put-fence-flag",
+                                                     .issuer = "host",
+                                                     .size = 8,
+                                                     .share = 0.5,
+                                                     .warm = WARM,
+                                                     .run = put_fence_run,
+                                                     .serve = put_fence_serve});
     if (!status && gpushmem_ptr(b->target, b->peer))
-        status = perf_measure(b, &(struct perf_case){
-            .test = "raw-flag", .issuer = "host", .size = 8, .share = 0.5, .warm = WARM, .run = raw_run, .serve = raw_serve});
+        status = perf_measure(b, &(struct perf_case){.test = "raw-flag",
+                                                     .issuer = "host",
+                                                     .size = 8,
+                                                     .share = 0.5,
+                                                     .warm = WARM,
+                                                     .run = raw_run,
+                                                     .serve = raw_serve});
     return status;
 }
 
 // What the calls cost, nobody waiting.
 static int puts_alone(struct perf_bench *b, uint64_t size)
 {
-    int status = perf_measure(b, &(struct perf_case){.test = "put", .issuer = "host", .size = size, .warm = WARM, .run = put_run});
+    int status = perf_measure(
+        b, &(struct perf_case){
+               .test = "put", .issuer = "host", .size = size, .warm = WARM, .run = put_run});
     if (!status)
-        status = perf_measure(b, &(struct perf_case){
-            .test = "put-program", .issuer = "host", .size = size, .warm = WARM, .run = put_program_run});
+        status = perf_measure(b, &(struct perf_case){.test = "put-program",
+                                                     .issuer = "host",
+                                                     .size = size,
+                                                     .warm = WARM,
+                                                     .run = put_program_run});
     return status ? status : gpushmem_quiet();
 }
 
@@ -108,9 +122,14 @@ int perf_host_put_latency(struct perf_bench *b)
     int n = perf_bench_sizes(b, standard_sizes, N_STANDARD, &sizes), status = 0;
     for (int i = 0; i < n && !status; i++) {
         bool word = sizes[i] == 8;
-        status = perf_measure(b, &(struct perf_case){
-            .test = "put-lat", .issuer = "host", .size = sizes[i], .share = 0.5, .warm = WARM,
-            .run = word ? put_word_run : put_signal_run, .serve = word ? put_word_serve : put_signal_serve});
+        status =
+            perf_measure(b, &(struct perf_case){.test = "put-lat",
+                                                .issuer = "host",
+                                                .size = sizes[i],
+                                                .share = 0.5,
+                                                .warm = WARM,
+                                                .run = word ? put_word_run : put_signal_run,
+                                                .serve = word ? put_word_serve : put_signal_serve});
     }
     for (int i = 0; i < n && !status; i++)
         status = sizes[i] == 8 ? eight_bytes(b) : 0;
@@ -124,7 +143,10 @@ int perf_host_get_latency(struct perf_bench *b)
     const uint64_t *sizes;
     int n = perf_bench_sizes(b, standard_sizes, N_STANDARD, &sizes), status = 0;
     for (int i = 0; i < n && !status; i++)
-        status = perf_measure(b, &(struct perf_case){
-            .test = "get-lat", .issuer = "host", .size = sizes[i], .warm = WARM, .run = get_run});
+        status = perf_measure(b, &(struct perf_case){.test = "get-lat",
+                                                     .issuer = "host",
+                                                     .size = sizes[i],
+                                                     .warm = WARM,
+                                                     .run = get_run});
     return status;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the tests of device-issued operations share: scopes, the two sides of a row as kernels, and their launch. Time is taken
-// inside the kernel: launching does not count.
+// What the tests of device-issued operations share: scopes, the two sides of a row as kernels, and
+// their launch. Time is taken inside the kernel: launching does not count.
 #ifndef PERF_KERNELS_CUH
 #define PERF_KERNELS_CUH
 
@@ -52,13 +52,15 @@ struct job {
     int peer;
 };
 
-// An operation is a type with what PE 0 does, and what the others do to let it go on; each thread of the scope calls them.
-// MOST: threads of a block, for the compiler's choice of registers.
+// An operation is a type with what PE 0 does, and what the others do to let it go on; each thread
+// of the scope calls them. MOST: threads of a block, for the compiler's choice of registers.
 template <int SCOPE> struct scoped {
     enum { MOST = SCOPE == THREAD || SCOPE == WARP ? 32 : 1024 };
 };
 template <int SCOPE> struct passive : scoped<SCOPE> {
-    static __device__ void respond(const struct job &, uint64_t) {}
+    static __device__ void respond(const struct job &, uint64_t)
+    {
+    }
 };
 
 template <int SCOPE> static __device__ void join(void)
@@ -97,7 +99,8 @@ template <int SCOPE> static __device__ void quiet(void)
     join<SCOPE>();
 }
 
-template <typename Operation> __global__ __launch_bounds__(Operation::MOST) void initiate(struct job j)
+template <typename Operation>
+__global__ __launch_bounds__(Operation::MOST) void initiate(struct job j)
 {
     uint64_t begin = 0;
     for (uint64_t i = 0; i < j.lead + j.n; i++) {
@@ -109,7 +112,8 @@ template <typename Operation> __global__ __launch_bounds__(Operation::MOST) void
         *j.ns = gpsh_dev_now_ns() - begin;
 }
 
-template <typename Operation> __global__ __launch_bounds__(Operation::MOST) void respond(struct job j)
+template <typename Operation>
+__global__ __launch_bounds__(Operation::MOST) void respond(struct job j)
 {
     for (uint64_t i = 0; i < j.n; i++)
         Operation::respond(j, ++j.sequence);
@@ -132,10 +136,12 @@ static inline struct job make_job(struct perf_bench *b, const struct perf_case *
     return j;
 }
 
-template <typename Operation> static int run(struct perf_bench *b, const struct perf_case *c, uint64_t n)
+template <typename Operation>
+static int run(struct perf_bench *b, const struct perf_case *c, uint64_t n)
 {
     uint64_t ns = 0;
-    int status = GPUSHMEM_LAUNCH(initiate<Operation>, c->blocks, c->threads, NULL, make_job(b, c, n));
+    int status =
+        GPUSHMEM_LAUNCH(initiate<Operation>, c->blocks, c->threads, NULL, make_job(b, c, n));
     b->sequence += c->lead + n;
     if (!status)
         status = gpushmem_launch_wait(NULL);
@@ -145,14 +151,17 @@ template <typename Operation> static int run(struct perf_bench *b, const struct 
     return status;
 }
 
-template <typename Operation> static int serve(struct perf_bench *b, const struct perf_case *c, uint64_t n)
+template <typename Operation>
+static int serve(struct perf_bench *b, const struct perf_case *c, uint64_t n)
 {
-    int status = GPUSHMEM_LAUNCH(respond<Operation>, c->blocks, c->threads, NULL, make_job(b, c, n));
+    int status =
+        GPUSHMEM_LAUNCH(respond<Operation>, c->blocks, c->threads, NULL, make_job(b, c, n));
     b->sequence += n;
     return status ? status : gpushmem_launch_wait(NULL);
 }
 
-template <typename Operation> static struct perf_case device_case(const char *test, int scope, uint64_t size)
+template <typename Operation>
+static struct perf_case device_case(const char *test, int scope, uint64_t size)
 {
     struct perf_case c = {};
     c.test = test;
@@ -168,14 +177,16 @@ template <typename Operation> static struct perf_case device_case(const char *te
     return c;
 }
 
-template <typename Operation> static int measure(struct perf_bench *b, const char *test, int scope, uint64_t size)
+template <typename Operation>
+static int measure(struct perf_bench *b, const char *test, int scope, uint64_t size)
 {
     struct perf_case c = device_case<Operation>(test, scope, size);
     return perf_measure(b, &c);
 }
 
 // Ping-pongs count half of a round trip.
-template <typename Operation> static int measure_half(struct perf_bench *b, const char *test, int scope, uint64_t size)
+template <typename Operation>
+static int measure_half(struct perf_bench *b, const char *test, int scope, uint64_t size)
 {
     struct perf_case c = device_case<Operation>(test, scope, size);
     c.share = 0.5;
@@ -183,7 +194,8 @@ template <typename Operation> static int measure_half(struct perf_bench *b, cons
 }
 
 template <typename Operation>
-static int measure_window(struct perf_bench *b, const char *test, int scope, uint64_t size, uint64_t window)
+static int measure_window(struct perf_bench *b, const char *test, int scope, uint64_t size,
+                          uint64_t window)
 {
     struct perf_case c = device_case<Operation>(test, scope, size);
     c.window = window;

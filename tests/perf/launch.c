@@ -25,7 +25,10 @@ static bool find_launcher(const char *self, char *path, size_t bytes)
         if (n < (int)bytes && access(path, X_OK) == 0)
             return true;
     }
-    fprintf(stderr, "gpushmem perf: there is no launcher, and no gpushmem beside %s that could start a job\n", self);
+    fprintf(
+        stderr,
+        "gpushmem perf: there is no launcher, and no gpushmem beside %s that could start a job\n",
+        self);
     return false;
 }
 
@@ -46,7 +49,8 @@ int perf_launch(int pes, bool bind, char **argv)
     snprintf(count, sizeof count, "%d", pes);
     bind &= pes <= sysconf(_SC_NPROCESSORS_ONLN);
     if (find_launcher(self, launcher, sizeof launcher)) {
-        char *const head[LAUNCHER_WORDS] = {launcher, "run", "-n", count, "--bind", bind ? "core" : "none", "--"};
+        char *const head[LAUNCHER_WORDS] = {
+            launcher, "run", "-n", count, "--bind", bind ? "core" : "none", "--"};
         memcpy(command, head, sizeof head);
         memcpy(command + LAUNCHER_WORDS, argv, ((size_t)words + 1) * sizeof *argv);
         command[LAUNCHER_WORDS] = self;

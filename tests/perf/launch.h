@@ -6,8 +6,8 @@
 #include <stdbool.h>
 
 bool perf_is_launched(void);
-// Becomes `gpushmem run -n pes -- this program argv...`, each PE on a core of its own if `bind` and if there are so many.
-// Returns the exit status if that fails.
+// Becomes `gpushmem run -n pes -- this program argv...`, each PE on a core of its own if `bind` and
+// if there are so many. Returns the exit status if that fails.
 int perf_launch(int pes, bool bind, char **argv);
 
 #endif

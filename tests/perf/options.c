@@ -14,9 +14,12 @@ static void print_more(void)
     puts("\ntests (several may be given; all stands for all of them):");
     for (int i = 0; perf_tests[i].name; i++)
         printf("  %-9s %s\n", perf_tests[i].name, perf_tests[i].help);
-    puts("\nLatencies are per operation; p50 and p99 are taken over the samples. A put latency is half of the round trip of\n"
-         "a ping-pong, in which both sides wait for memory to change; a get or fetching atomic is a whole round trip.\n"
-         "Bandwidth is that of windows of non-blocking operations, each ended by a quiet. GB is 10^9 bytes.");
+    puts("\nLatencies are per operation; p50 and p99 are taken over the samples. A put latency is "
+         "half of the round trip of\n"
+         "a ping-pong, in which both sides wait for memory to change; a get or fetching atomic is "
+         "a whole round trip.\n"
+         "Bandwidth is that of windows of non-blocking operations, each ended by a quiet. GB is "
+         "10^9 bytes.");
 }
 
 static int ascending(const void *a, const void *b)
@@ -32,8 +35,10 @@ static bool take_sizes(const struct gpsh_command_line *line, const char *name, c
     bool good = copy || gpsh_options_complain(line, "out of memory");
     for (o->n_sizes = 0; rest && good;) {
         const char *size = strsep(&rest, ",");
-        good = o->n_sizes < PERF_MAX_SIZES ? gpsh_options_bytes(line, name, size, &o->sizes[o->n_sizes++])
-                                           : gpsh_options_complain(line, "%s lists more than %d sizes", name, PERF_MAX_SIZES);
+        good =
+            o->n_sizes < PERF_MAX_SIZES
+                ? gpsh_options_bytes(line, name, size, &o->sizes[o->n_sizes++])
+                : gpsh_options_complain(line, "%s lists more than %d sizes", name, PERF_MAX_SIZES);
     }
     free(copy);
     qsort(o->sizes, (size_t)o->n_sizes, sizeof o->sizes[0], ascending);
@@ -53,7 +58,8 @@ static bool take_test(const struct gpsh_command_line *line, const char *name)
         if (wanted && n < PERF_MAX_TESTS)
             o->tests[n++] = perf_tests[i].name;
     }
-    return known || gpsh_options_complain(line, "there is no test '%s'; see gpushmem perf --help", name);
+    return known ||
+           gpsh_options_complain(line, "there is no test '%s'; see gpushmem perf --help", name);
 }
 
 static bool take_range(const struct gpsh_command_line *line, uint64_t low, uint64_t high)
@@ -64,8 +70,8 @@ static bool take_range(const struct gpsh_command_line *line, uint64_t low, uint6
     low = low ? low : 1;
     high = high ? high : 4 << 20;
     if (low > high)
-        return gpsh_options_complain(line, "--min %llu is more than --max %llu", (unsigned long long)low,
-                                     (unsigned long long)high);
+        return gpsh_options_complain(line, "--min %llu is more than --max %llu",
+                                     (unsigned long long)low, (unsigned long long)high);
     for (uint64_t size = low; size <= high && o->n_sizes < PERF_MAX_SIZES; size *= 2)
         o->sizes[o->n_sizes++] = size;
     return true;
@@ -73,29 +79,36 @@ static bool take_range(const struct gpsh_command_line *line, uint64_t low, uint6
 
 bool perf_options_parse(struct perf_options *o, int argc, char **argv, int *exit_status)
 {
-    static const unsigned issuers[] = {PERF_HOST, PERF_DEVICE, PERF_STREAM, PERF_HOST | PERF_DEVICE, PERF_ALL};
+    static const unsigned issuers[] = {PERF_HOST, PERF_DEVICE, PERF_STREAM, PERF_HOST | PERF_DEVICE,
+                                       PERF_ALL};
     enum { ISSUER_ALL = 4, MOST = 1000000000 };
     unsigned issuer = ISSUER_ALL;
     uint64_t low = 0, high = 0;
     const struct gpsh_option options[] = {
-        {'n', "np", "PES", "PEs to start when no launcher has started this (default: as many as the tests need)",
+        {'n', "np", "PES",
+         "PEs to start when no launcher has started this (default: as many as the tests need)",
          .number = &o->pes, .low = 1, .high = MOST},
         {0, "issuer", "host|device|stream|both|all",
-         "who calls the operations; device: kernels, both: host and device (default all)", .word = &issuer},
+         "who calls the operations; device: kernels, both: host and device (default all)",
+         .word = &issuer},
         {0, "sizes", "LIST", "bytes, like 8,4K,1M", .take = take_sizes},
         {0, "min", "BYTES", "instead: every power of two from this", .bytes = &low},
         {0, "max", "BYTES", "to this", .bytes = &high},
-        {'i', "iterations", "N", "operations timed together (default: so many that reading the clock does not count)",
+        {'i', "iterations", "N",
+         "operations timed together (default: so many that reading the clock does not count)",
          .number = &o->iterations, .low = 1, .high = MOST},
         {'r', "rounds", "N", "samples of each row", .number = &o->rounds, .low = 1, .high = MOST},
-        {0, "seconds", "S", "instead: time for each row (default 0.3)", .seconds = &o->seconds, .low = 1e-3, .high = 3600},
-        {0, "json", "FILE", "also write the rows as a JSON array; - is the standard output, without the table",
+        {0, "seconds", "S", "instead: time for each row (default 0.3)", .seconds = &o->seconds,
+         .low = 1e-3, .high = 3600},
+        {0, "json", "FILE",
+         "also write the rows as a JSON array; - is the standard output, without the table",
          .text = &o->json},
         {0, "markdown", NULL, "print the table as Markdown", .flag = &o->markdown},
         {'q', "quiet", NULL, "no progress line", .flag = &o->quiet},
         {0},
     };
-    const struct gpsh_command_line line = {"gpushmem perf", "[options] TEST...", print_more, options, .context = o};
+    const struct gpsh_command_line line = {"gpushmem perf", "[options] TEST...", print_more,
+                                           options, .context = o};
     *o = (struct perf_options){.seconds = 0.3};
     int first = gpsh_options_parse(&line, argc, argv, exit_status);
     if (first < 0)

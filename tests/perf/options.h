@@ -18,14 +18,16 @@ struct perf_options {
     const char *tests[PERF_MAX_TESTS + 1]; // names, NULL at the end
     uint64_t sizes[PERF_MAX_SIZES];        // ascending, in bytes
     int n_sizes;                           // 0: each test takes its own
-    int iterations;                        // operations timed together; 0: as many as the clock needs
-    int rounds;                            // samples of each row; 0: about `seconds` worth of them
-    double seconds;                        // time spent on each row
-    int pes;                               // to start without a launcher; 0: as many as the tests need
-    unsigned issuers;                      // or of enum perf_issuer
-    const char *json;                      // file, "-" is the standard output; NULL: none
-    bool markdown;                         // the table as Markdown
-    bool quiet;                            // no progress line
+    // operations timed together; 0: as many as the clock needs
+    int iterations;
+    int rounds;     // samples of each row; 0: about `seconds` worth of them
+    double seconds; // time spent on each row
+    // to start without a launcher; 0: as many as the tests need
+    int pes;
+    unsigned issuers; // or of enum perf_issuer
+    const char *json; // file, "-" is the standard output; NULL: none
+    bool markdown;    // the table as Markdown
+    bool quiet;       // no progress line
 };
 
 // True if the program should go on; else *exit_status is what it should end with.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// gpushmem-perf: the program behind `gpushmem perf`. Run under a launcher; PE 0 measures, the others take part.
+// gpushmem-perf: the program behind `gpushmem perf`. Run under a launcher; PE 0 measures, the
+// others take part.
 #define _GNU_SOURCE // isatty, setenv
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,13 +12,19 @@
 #include "tests.h"
 
 const struct perf_test perf_tests[] = {
-    {"put-lat", "latency of puts: ping-pong", perf_host_put_latency, perf_device_put_latency, perf_stream_put, 2, false},
-    {"put-bw", "bandwidth and rate of puts, beside memcpy", perf_host_put_bandwidth, perf_device_put_bandwidth, NULL, 2, false},
-    {"get-lat", "latency of gets", perf_host_get_latency, perf_device_get_latency, perf_stream_get, 2, false},
-    {"get-bw", "bandwidth and rate of gets, beside memcpy", perf_host_get_bandwidth, perf_device_get_bandwidth, NULL, 2, false},
+    {"put-lat", "latency of puts: ping-pong", perf_host_put_latency, perf_device_put_latency,
+     perf_stream_put, 2, false},
+    {"put-bw", "bandwidth and rate of puts, beside memcpy", perf_host_put_bandwidth,
+     perf_device_put_bandwidth, NULL, 2, false},
+    {"get-lat", "latency of gets", perf_host_get_latency, perf_device_get_latency, perf_stream_get,
+     2, false},
+    {"get-bw", "bandwidth and rate of gets, beside memcpy", perf_host_get_bandwidth,
+     perf_device_get_bandwidth, NULL, 2, false},
     {"amo", "latency and rate of atomics", perf_host_atomics, perf_device_atomics, NULL, 2, false},
-    {"barrier", "latency of barrier_all and sync_all over all PEs", perf_host_barrier, perf_device_barrier, perf_stream_barrier, 2, false},
-    {"ring", "the command ring alone: commands per second, round trip", NULL, perf_device_ring, NULL, 1, true},
+    {"barrier", "latency of barrier_all and sync_all over all PEs", perf_host_barrier,
+     perf_device_barrier, perf_stream_barrier, 2, false},
+    {"ring", "the command ring alone: commands per second, round trip", NULL, perf_device_ring,
+     NULL, 1, true},
     {NULL, NULL, NULL, NULL, NULL, 0, false},
 };
 
@@ -36,30 +43,34 @@ static int check_pes(const struct perf_options *o)
         if (gpushmem_n_pes() >= test->min_pes)
             continue;
         if (gpushmem_my_pe() == 0)
-            fprintf(stderr, "gpushmem perf: %s needs %d PEs, this job has %d\n", test->name, test->min_pes, gpushmem_n_pes());
+            fprintf(stderr, "gpushmem perf: %s needs %d PEs, this job has %d\n", test->name,
+                    test->min_pes, gpushmem_n_pes());
         return GPUSHMEM_ERR_INVALID;
     }
     return 0;
 }
 
-// Device operations take the path that the settings and the machine give. Where that is loads and stores, a second session
-// sends them through ring and proxy.
+// Device operations take the path that the settings and the machine give. Where that is loads and
+// stores, a second session sends them through ring and proxy.
 enum { EXIT_USAGE = 2 };
 enum session { AS_SET, FORCED_RING };
 
 static int run_one(struct perf_bench *b, const struct perf_test *test, enum session session)
 {
-    bool device = test->device && (b->options->issuers & PERF_DEVICE) && !(test->ring && b->info.device_direct);
+    bool device = test->device && (b->options->issuers & PERF_DEVICE) &&
+                  !(test->ring && b->info.device_direct);
     int status = 0;
     if (session == AS_SET && test->host && (b->options->issuers & PERF_HOST))
         status = test->host(b);
     if (!status && device)
         status = test->device(b);
-    return !status && test->stream && (b->options->issuers & PERF_STREAM) ? test->stream(b) : status;
+    return !status && test->stream && (b->options->issuers & PERF_STREAM) ? test->stream(b)
+                                                                          : status;
 }
 
 // *direct: device operations went by loads and stores.
-static int run_session(const struct perf_options *o, struct perf_report *report, enum session session, bool *direct)
+static int run_session(const struct perf_options *o, struct perf_report *report,
+                       enum session session, bool *direct)
 {
     struct perf_bench bench;
     int status = check_pes(o);
@@ -116,13 +127,15 @@ int main(int argc, char **argv)
     if (!launched && !perf_report_can_write(options.json))
         return EXIT_USAGE;
     if (!launched)
-        return perf_launch(pes_needed(&options), options.issuers == PERF_HOST, argv); // kernels and proxies want cores too
+        return perf_launch(pes_needed(&options), options.issuers == PERF_HOST,
+                           argv); // kernels and proxies want cores too
     if (gpushmem_init())
         return fail("init");
     bool first = gpushmem_my_pe() == 0, to_stdout = options.json && !strcmp(options.json, "-");
     if (first && !perf_report_can_write(options.json)) // where an external launcher started this
         gpushmem_global_exit(EXIT_USAGE);
-    struct perf_report report = {.table = first && !to_stdout, .markdown = options.markdown,
+    struct perf_report report = {.table = first && !to_stdout,
+                                 .markdown = options.markdown,
                                  .progress = first && !options.quiet && isatty(STDERR_FILENO)};
     if (run_all(&options, &report))
         gpushmem_global_exit(fail("the benchmark"));

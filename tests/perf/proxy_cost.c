@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What one proxy thread spends on a command: rings are filled first, then the passes are timed until all commands are complete.
-// "warm": filled by the same core; "cold": by another one, so that each slot comes from its cache, as it comes from a GPU.
+// What one proxy thread spends on a command: rings are filled first, then the passes are timed
+// until all commands are complete. "warm": filled by the same core; "cold": by another one, so that
+// each slot comes from its cache, as it comes from a GPU.
 #define _GNU_SOURCE // CPU sets
 #include <pthread.h>
 #include <sched.h>
@@ -84,7 +85,8 @@ static void measure_all(int rings)
     uint64_t heap = (uint64_t)(uintptr_t)ring_rig_heap(rig, 0);
     struct gpushmem_command c = {.opcode = GPUSHMEM_CMD_NOP, .pe = 1};
     measure("empty", c, rings);
-    c = (struct gpushmem_command){.opcode = GPUSHMEM_CMD_PUT_INLINE, .pe = 1, .remote = heap, .bytes = 8, .operand = 7};
+    c = (struct gpushmem_command){
+        .opcode = GPUSHMEM_CMD_PUT_INLINE, .pe = 1, .remote = heap, .bytes = 8, .operand = 7};
     measure("p, 8 bytes", c, rings);
     c.opcode = GPUSHMEM_CMD_PUT;
     c.local = heap + 8192;
@@ -92,7 +94,12 @@ static void measure_all(int rings)
     c.opcode = GPUSHMEM_CMD_PUT_SIGNAL;
     c.compare = heap + 65536;
     measure("put_signal", c, rings);
-    c = (struct gpushmem_command){.opcode = GPUSHMEM_CMD_AMO, .pe = 1, .remote = heap, .bytes = 8, .operand = 7, .extra = GPUSHMEM_AMO_ADD};
+    c = (struct gpushmem_command){.opcode = GPUSHMEM_CMD_AMO,
+                                  .pe = 1,
+                                  .remote = heap,
+                                  .bytes = 8,
+                                  .operand = 7,
+                                  .extra = GPUSHMEM_AMO_ADD};
     measure("atomic add", c, rings);
     c.flags = GPUSHMEM_CMD_REPLY;
     c.reply = 1;
@@ -104,7 +111,9 @@ int main(void)
 {
     run_on(0);
     printf("Nanoseconds per command, medians of %d rounds of %d commands\n\n"
-           "| command            | rings |   warm |   cold |\n|--------------------|------:|-------:|-------:|\n", ROUNDS, COMMANDS);
+           "| command            | rings |   warm |   cold "
+           "|\n|--------------------|------:|-------:|-------:|\n",
+           ROUNDS, COMMANDS);
     measure_all(1);
     measure_all(8);
     return 0;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Puts of 8 bytes that kernels issue, through ring, proxy and transport: how many per second, and where the time goes, in the
-// kernel and in the proxy. PE 0 issues to PE 1.
+// Puts of 8 bytes that kernels issue, through ring, proxy and transport: how many per second, and
+// where the time goes, in the kernel and in the proxy. PE 0 issues to PE 1.
 //
 //   perf_put_path [puts in each row]
 //
-// The path is what the settings give: for the whole way between hosts without a NIC, preload the software HCA. With
-// GPUSHMEM_PROXY_TIMES=1 the proxy's shares are shown as well.
+// The path is what the settings give: for the whole way between hosts without a NIC, preload the
+// software HCA. With GPUSHMEM_PROXY_TIMES=1 the proxy's shares are shown as well.
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -63,7 +63,8 @@ struct shape {
 };
 
 #if defined(__CUDACC__)
-static const shape shapes[] = {{1, 1, "1 thread"}, {1, 32, "1 warp"}, {4, 32, "4 warps"}, {32, 32, "32 warps"}};
+static const shape shapes[] = {
+    {1, 1, "1 thread"}, {1, 32, "1 warp"}, {4, 32, "4 warps"}, {32, 32, "32 warps"}};
 #else
 static const shape shapes[] = {{1, 1, "1 thread"}, {4, 1, "4 threads"}};
 #endif
@@ -109,16 +110,17 @@ static void check_arrived(const shape &s, const job &j, const char *name, const 
         die("getmem");
     for (int t = 0; t < threads; t++)
         if (words[t] != expected[t]) {
-            fprintf(stderr, "perf_put_path: %s, %s: word %d at the target is %llu, not %llu\n", name, s.name, t,
-                    (unsigned long long)words[t], (unsigned long long)expected[t]);
+            fprintf(stderr, "perf_put_path: %s, %s: word %d at the target is %llu, not %llu\n",
+                    name, s.name, t, (unsigned long long)words[t], (unsigned long long)expected[t]);
             gpushmem_global_exit(1);
         }
 }
 
 static void print_shares(const gpushmem_proxy_times &a, const gpushmem_proxy_times &b)
 {
-    const uint64_t parts[] = {b.parse_ns - a.parse_ns, b.post_ns - a.post_ns, b.doorbell_ns - a.doorbell_ns,
-                              b.poll_ns - a.poll_ns, b.retire_ns - a.retire_ns};
+    const uint64_t parts[] = {b.parse_ns - a.parse_ns, b.post_ns - a.post_ns,
+                              b.doorbell_ns - a.doorbell_ns, b.poll_ns - a.poll_ns,
+                              b.retire_ns - a.retire_ns};
     double total = (double)(b.total_ns - a.total_ns), idle = 100;
     for (uint64_t part : parts) {
         double share = 100.0 * (double)part / total;
@@ -128,8 +130,8 @@ static void print_shares(const gpushmem_proxy_times &a, const gpushmem_proxy_tim
     printf(" %.1f |", idle);
 }
 
-// How long pushing takes where the ring has room: a burst that fits into the rings of the blocks, of which there are 4 if the
-// settings say nothing else.
+// How long pushing takes where the ring has room: a burst that fits into the rings of the blocks,
+// of which there are 4 if the settings say nothing else.
 template <typename Op> static double push_ns(const shape &s, const job &j, uint64_t puts)
 {
     const char *entries = getenv("GPUSHMEM_RING_ENTRIES");
@@ -140,7 +142,8 @@ template <typename Op> static double push_ns(const shape &s, const job &j, uint6
     return run<Op>(s, j, n).push / (double)n;
 }
 
-template <typename Op> static void measure(const char *name, const shape &s, job j, uint64_t puts, bool in_p)
+template <typename Op>
+static void measure(const char *name, const shape &s, job j, uint64_t puts, bool in_p)
 {
     int threads = s.blocks * s.threads;
     uint64_t n = puts / (uint64_t)threads, expected[MAX_THREADS];
@@ -153,9 +156,11 @@ template <typename Op> static void measure(const char *name, const shape &s, job
     for (int t = 0; t < threads; t++)
         expected[t] = in_p ? n : 1000 + (uint64_t)t;
     check_arrived(s, j, name, expected);
-    double inside = r.push + r.quiet, push = alone * (double)n < r.push ? alone * (double)n : r.push;
-    printf("| %s | %s | %.3f | %.0f | %.1f | %.1f | %.1f |", name, s.name, (double)n * threads / r.total * 1e3,
-           alone, 100 * push / inside, 100 * (r.push - push) / inside, 100 * r.quiet / inside);
+    double inside = r.push + r.quiet,
+           push = alone * (double)n < r.push ? alone * (double)n : r.push;
+    printf("| %s | %s | %.3f | %.0f | %.1f | %.1f | %.1f |", name, s.name,
+           (double)n * threads / r.total * 1e3, alone, 100 * push / inside,
+           100 * (r.push - push) / inside, 100 * r.quiet / inside);
     if (times)
         print_shares(before, after);
     printf("\n");
@@ -166,7 +171,8 @@ static void print_heading(void)
 {
     const char *times = getenv("GPUSHMEM_PROXY_TIMES");
     bool shares = times && *times && *times != '0';
-    printf("| put of 8 B | issued by | M puts/s | push alone, ns | kernel: push %% | wait for room %% | quiet %% |%s\n",
+    printf("| put of 8 B | issued by | M puts/s | push alone, ns | kernel: push %% | wait for room "
+           "%% | quiet %% |%s\n",
            shares ? " proxy: parse % | post % | doorbell % | poll % | retire % | idle % |" : "");
     printf("|---|---|--:|--:|--:|--:|--:|%s\n", shares ? "--:|--:|--:|--:|--:|--:|" : "");
 }
@@ -183,7 +189,8 @@ int main(int argc, char **argv)
     j.peer = gpushmem_n_pes() > 1 ? 1 : 0;
     for (uint64_t t = 0; t < MAX_THREADS; t++)
         values[t] = 1000 + t;
-    if (!j.source || !j.target || !j.spans || gpushmem_putmem(j.source, values, sizeof values, gpushmem_my_pe()) ||
+    if (!j.source || !j.target || !j.spans ||
+        gpushmem_putmem(j.source, values, sizeof values, gpushmem_my_pe()) ||
         gpushmem_barrier_all())
         die("memory");
     if (gpushmem_my_pe() == 0) {

@@ -29,7 +29,8 @@ static const char *figure(double value, char *text, size_t room)
     return text;
 }
 
-void perf_report_progress(struct perf_report *r, const char *test, const char *issuer, uint64_t size)
+void perf_report_progress(struct perf_report *r, const char *test, const char *issuer,
+                          uint64_t size)
 {
     char text[32];
     if (r->progress)
@@ -47,7 +48,8 @@ static void print_row(const struct perf_report *r, const char *const cells[9])
 
 static void print_heading(const struct perf_report *r)
 {
-    static const char *const heading[9] = {"test", "issuer", "transport", "path", "size", "p50 us", "p99 us", "GB/s", "M/s"};
+    static const char *const heading[9] = {"test",   "issuer", "transport", "path", "size",
+                                           "p50 us", "p99 us", "GB/s",      "M/s"};
     print_row(r, heading);
     if (r->markdown)
         puts("|---|---|---|---|--:|--:|--:|--:|--:|");
@@ -58,11 +60,16 @@ static void print(struct perf_report *r, const struct perf_row *row)
     char size[32], p50[32], p99[32], bandwidth[32], rate[32];
     if (r->n_rows == 1)
         print_heading(r);
-    const char *const cells[9] = {
-        row->test, row->issuer, row->transport, row->path,
-        row->size_bytes ? size_text(row->size_bytes, size, sizeof size) : "",
-        figure(row->latency_us_p50, p50, sizeof p50), figure(row->latency_us_p99, p99, sizeof p99),
-        figure(row->bandwidth_gb_s, bandwidth, sizeof bandwidth), figure(row->rate_m_s, rate, sizeof rate)};
+    const char *const cells[9] = {row->test,
+                                  row->issuer,
+                                  row->transport,
+                                  row->path,
+                                  row->size_bytes ? size_text(row->size_bytes, size, sizeof size)
+                                                  : "",
+                                  figure(row->latency_us_p50, p50, sizeof p50),
+                                  figure(row->latency_us_p99, p99, sizeof p99),
+                                  figure(row->bandwidth_gb_s, bandwidth, sizeof bandwidth),
+                                  figure(row->rate_m_s, rate, sizeof rate)};
     print_row(r, cells);
     fflush(stdout);
 }
@@ -95,7 +102,9 @@ static void json_figure(FILE *out, const char *name, double value)
 
 static void json_row(FILE *out, const struct perf_row *row, bool last)
 {
-    fprintf(out, "  {\"test\": \"%s\", \"issuer\": \"%s\", \"transport\": \"%s\", \"path\": \"%s\", \"size_bytes\": %" PRIu64,
+    fprintf(out,
+            "  {\"test\": \"%s\", \"issuer\": \"%s\", \"transport\": \"%s\", \"path\": \"%s\", "
+            "\"size_bytes\": %" PRIu64,
             row->test, row->issuer, row->transport, row->path, row->size_bytes);
     json_figure(out, "latency_us_p50", row->latency_us_p50);
     json_figure(out, "latency_us_p99", row->latency_us_p99);

@@ -13,9 +13,13 @@ extern "C" {
 // A figure of 0 was not measured: empty in the table, null in JSON.
 struct perf_row {
     const char *test;
-    const char *issuer;    // "host"; in a kernel "thread", "warp", "block", "32 blocks"; on streams "stream", "sync", "graph"
-    char transport[16];    // who moves the data
-    const char *path;      // "direct": loads and stores of the issuer; "channel": posted by the caller; "ring": by the proxy
+    // "host"; in a kernel "thread", "warp", "block", "32 blocks"; on streams "stream", "sync",
+    // "graph"
+    const char *issuer;
+    char transport[16]; // who moves the data
+    // "direct": loads and stores of the issuer; "channel": posted by the caller; "ring": by the
+    // proxy
+    const char *path;
     uint64_t size_bytes;
     double latency_us_p50, latency_us_p99;
     double bandwidth_gb_s; // 10^9 bytes per second
@@ -29,11 +33,14 @@ struct perf_report {
     bool progress;        // a line on the terminal about what is being measured
 };
 
-void perf_report_progress(struct perf_report *report, const char *test, const char *issuer, uint64_t size);
+void perf_report_progress(struct perf_report *report, const char *test, const char *issuer,
+                          uint64_t size);
 void perf_report_add(struct perf_report *report, const struct perf_row *row);
-// Whether --json PATH (NULL: not wanted) can be written, with a sentence on stderr if not: asked before anything is measured.
+// Whether --json PATH (NULL: not wanted) can be written, with a sentence on stderr if not: asked
+// before anything is measured.
 bool perf_report_can_write(const char *path);
-// To a file, or to the standard output for "-". False, with a sentence on stderr, if it cannot be written.
+// To a file, or to the standard output for "-". False, with a sentence on stderr, if it cannot be
+// written.
 bool perf_report_write_json(const struct perf_report *report, const char *path);
 void perf_report_clear(struct perf_report *report);
 

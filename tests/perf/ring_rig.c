@@ -48,13 +48,22 @@ void ring_rig_pin(int i)
     pthread_setaffinity_np(pthread_self(), sizeof set, &set);
 }
 
-static int make_proxy(struct ring_rig *rig, int rings, int proxies, unsigned entries_log2, bool started)
+static int make_proxy(struct ring_rig *rig, int rings, int proxies, unsigned entries_log2,
+                      bool started)
 {
     bool emulated = rig->memory->cpu_threads;
-    const struct gpsh_proxy_env env = {
-        .n_pes = RING_RIG_PES, .heap = rig->heaps[0], .heap_bytes = RING_RIG_HEAP_BYTES, .host_memory = true,
-        .peers = rig->peers, .n_transports = 1, .replies = rig->host->replies, .n_replies = 1 << GPSH_REPLIES_LOG2,
-        .control = &rig->host->control, .spin_ns = 10000000, .crowded = emulated, .sleep = emulated};
+    const struct gpsh_proxy_env env = {.n_pes = RING_RIG_PES,
+                                       .heap = rig->heaps[0],
+                                       .heap_bytes = RING_RIG_HEAP_BYTES,
+                                       .host_memory = true,
+                                       .peers = rig->peers,
+                                       .n_transports = 1,
+                                       .replies = rig->host->replies,
+                                       .n_replies = 1 << GPSH_REPLIES_LOG2,
+                                       .control = &rig->host->control,
+                                       .spin_ns = 10000000,
+                                       .crowded = emulated,
+                                       .sleep = emulated};
     int status = gpsh_proxy_create(&env, proxies, &rig->proxy);
     if (status)
         return status;
@@ -67,7 +76,8 @@ static int make_proxy(struct ring_rig *rig, int rings, int proxies, unsigned ent
         if (status)
             return status;
     }
-    status = gpsh_ring_set_create(rig->memory, rings, entries_log2, RING_RIG_PES, sleeping, emulated ? proxies : 0, &rig->rings);
+    status = gpsh_ring_set_create(rig->memory, rings, entries_log2, RING_RIG_PES, sleeping,
+                                  emulated ? proxies : 0, &rig->rings);
     if (!status)
         status = gpsh_proxy_attach(rig->proxy, &rig->rings);
     return status || !started ? status : gpsh_proxy_start(rig->proxy);
@@ -84,12 +94,15 @@ static int make(struct ring_rig *rig, int rings, int proxies, unsigned entries_l
     if (!rig->host || !rig->device || !rig->heaps[0] || !rig->heaps[1])
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the heaps");
     rig->transport_env = (struct gpsh_transport_env){
-        .n_pes = RING_RIG_PES, .mapped = {[GPSH_HEAP] = rig->heaps, [GPSH_CONTROL] = rig->heaps}, .channels = proxies};
+        .n_pes = RING_RIG_PES,
+        .mapped = {[GPSH_HEAP] = rig->heaps, [GPSH_CONTROL] = rig->heaps},
+        .channels = proxies};
     int status = gpsh_p2p_ops.open(&rig->transport_env, &rig->transport);
     return status ? status : make_proxy(rig, rings, proxies, entries_log2, started);
 }
 
-struct ring_rig *ring_rig_open(const struct gpsh_device_memory *memory, int rings, int proxies, unsigned entries_log2, bool started)
+struct ring_rig *ring_rig_open(const struct gpsh_device_memory *memory, int rings, int proxies,
+                               unsigned entries_log2, bool started)
 {
     struct ring_rig *rig = calloc(1, sizeof *rig);
     if (!rig)
@@ -121,7 +134,8 @@ void ring_rig_age(struct ring_rig *rig, uint64_t commands, uint32_t nonce)
         age(&rig->proxy->rings[i], commands);
     for (int i = 0; i < 1 << GPSH_REPLIES_LOG2; i++) {
         rig->device->reply_owners[i] = nonce;
-        rig->host->replies[i].low = rig->host->replies[i].high = gpushmem_reply_pack(nonce, false, 0);
+        rig->host->replies[i].low = rig->host->replies[i].high =
+            gpushmem_reply_pack(nonce, false, 0);
     }
 }
 
@@ -155,13 +169,24 @@ void ring_rig_close(struct ring_rig *rig)
 
 void ring_rig_handle(const struct ring_rig *rig, struct gpushmem_dev *out)
 {
-    *out = (struct gpushmem_dev){
-        .abi = GPUSHMEM_DEVICE_ABI, .n_pes = RING_RIG_PES, .heap = rig->heaps[0], .heap_bytes = RING_RIG_HEAP_BYTES,
-        .peers = rig->device->peers, .rings = rig->rings.device_rings, .n_rings = (uint32_t)rig->rings.n_rings,
-        .replies = rig->host->replies, .replies_log2 = GPSH_REPLIES_LOG2, .reply_owners = rig->device->reply_owners,
-        .fault = &rig->host->fault, .fault_claim = &rig->device->fault_claim, .control = &rig->host->control,
-        .sync_sequence = &rig->device->sync_sequence, .timeout_ns = 20000000000u, .generation = 1,
-        .layout = rig->rings.layout, .self = &rig->device->handle};
+    *out = (struct gpushmem_dev){.abi = GPUSHMEM_DEVICE_ABI,
+                                 .n_pes = RING_RIG_PES,
+                                 .heap = rig->heaps[0],
+                                 .heap_bytes = RING_RIG_HEAP_BYTES,
+                                 .peers = rig->device->peers,
+                                 .rings = rig->rings.device_rings,
+                                 .n_rings = (uint32_t)rig->rings.n_rings,
+                                 .replies = rig->host->replies,
+                                 .replies_log2 = GPSH_REPLIES_LOG2,
+                                 .reply_owners = rig->device->reply_owners,
+                                 .fault = &rig->host->fault,
+                                 .fault_claim = &rig->device->fault_claim,
+                                 .control = &rig->host->control,
+                                 .sync_sequence = &rig->device->sync_sequence,
+                                 .timeout_ns = 20000000000u,
+                                 .generation = 1,
+                                 .layout = rig->rings.layout,
+                                 .self = &rig->device->handle};
     rig->memory->device_write(&rig->device->handle, out, sizeof *out);
 }
 
@@ -181,7 +206,8 @@ bool ring_rig_drain(struct ring_rig *rig)
     }
     const struct gpushmem_device_fault *fault = &rig->host->fault;
     if (fault->status)
-        fprintf(stderr, "ring rig: block %u, thread %u: status %d\n", fault->block[0], fault->thread[0], (int)fault->status);
+        fprintf(stderr, "ring rig: block %u, thread %u: status %d\n", fault->block[0],
+                fault->thread[0], (int)fault->status);
     return !fault->status;
 }
 

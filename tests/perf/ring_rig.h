@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The library's own rings, proxy threads and p2p transport, put together without a job: device code on one side, heaps of
-// pinned host memory on the other, so that what is timed is the ring and the proxy and no copy engine.
+// The library's own rings, proxy threads and p2p transport, put together without a job: device code
+// on one side, heaps of pinned host memory on the other, so that what is timed is the ring and the
+// proxy and no copy engine.
 #ifndef RING_RIG_H
 #define RING_RIG_H
 
@@ -19,10 +20,13 @@ enum { RING_RIG_PES = 2, RING_RIG_HEAP_BYTES = 16 << 20 }; // PE 0 issues, PE 1 
 
 struct ring_rig;
 
-// `memory` is what host and device share. The proxy threads run on every second of the process's CPUs, from the third on;
-// with `started` false there are none, and ring_rig_step makes the passes. NULL: the reason was printed.
-struct ring_rig *ring_rig_open(const struct gpsh_device_memory *memory, int rings, int proxies, unsigned entries_log2, bool started);
-// Not started, nor used yet, and host memory: as if each ring had had `commands`, and each reply slot the answers up to `nonce`.
+// `memory` is what host and device share. The proxy threads run on every second of the process's
+// CPUs, from the third on; with `started` false there are none, and ring_rig_step makes the passes.
+// NULL: the reason was printed.
+struct ring_rig *ring_rig_open(const struct gpsh_device_memory *memory, int rings, int proxies,
+                               unsigned entries_log2, bool started);
+// Not started, nor used yet, and host memory: as if each ring had had `commands`, and each reply
+// slot the answers up to `nonce`.
 void ring_rig_age(struct ring_rig *rig, uint64_t commands, uint32_t nonce);
 int ring_rig_start(struct ring_rig *rig);
 void ring_rig_close(struct ring_rig *rig); // NULL is legal

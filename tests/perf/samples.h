@@ -16,8 +16,10 @@ struct perf_samples {
 };
 
 uint64_t perf_now_ns(void);
-void perf_samples_add(struct perf_samples *samples, double value); // dropped if there is no memory for it
-double perf_samples_percentile(struct perf_samples *samples, double percent); // 0 without samples; sorts them
+// dropped if there is no memory for it
+void perf_samples_add(struct perf_samples *samples, double value);
+// 0 without samples; sorts them
+double perf_samples_percentile(struct perf_samples *samples, double percent);
 void perf_samples_clear(struct perf_samples *samples);
 
 #ifdef __cplusplus

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Operations of streams, each in up to three ways: "stream", many in a row and one synchronisation; "sync", each synchronised;
-// "graph", as nodes of a CUDA graph. Times are the host's, from the first call until the stream is idle.
+// Operations of streams, each in up to three ways: "stream", many in a row and one synchronisation;
+// "sync", each synchronised; "graph", as nodes of a CUDA graph. Times are the host's, from the
+// first call until the stream is idle.
 #include "gpushmem/device.cuh"
 
 #include "bench.h"
@@ -13,17 +14,24 @@ static gpushmem_stream_t stream;
 // ---- Operations ----
 
 struct put {
-    static int call(struct perf_bench *b, uint64_t size) { return gpushmem_putmem_on_stream(b->target, b->source, size, b->peer, stream); }
+    static int call(struct perf_bench *b, uint64_t size)
+    {
+        return gpushmem_putmem_on_stream(b->target, b->source, size, b->peer, stream);
+    }
 };
 
 struct get {
-    static int call(struct perf_bench *b, uint64_t size) { return gpushmem_getmem_on_stream(b->source, b->target, size, b->peer, stream); }
+    static int call(struct perf_bench *b, uint64_t size)
+    {
+        return gpushmem_getmem_on_stream(b->source, b->target, size, b->peer, stream);
+    }
 };
 
 struct put_signal {
     static int call(struct perf_bench *b, uint64_t size)
     {
-        return gpushmem_putmem_signal_on_stream(b->target, b->source, size, b->word, 1, GPUSHMEM_SIGNAL_SET, b->peer, stream);
+        return gpushmem_putmem_signal_on_stream(b->target, b->source, size, b->word, 1,
+                                                GPUSHMEM_SIGNAL_SET, b->peer, stream);
     }
 };
 
@@ -43,11 +51,17 @@ struct signal_wait {
 };
 
 struct barrier_all {
-    static int call(struct perf_bench *, uint64_t) { return gpushmem_barrier_all_on_stream(stream); }
+    static int call(struct perf_bench *, uint64_t)
+    {
+        return gpushmem_barrier_all_on_stream(stream);
+    }
 };
 
 struct sync_all {
-    static int call(struct perf_bench *, uint64_t) { return gpushmem_sync_all_on_stream(stream); }
+    static int call(struct perf_bench *, uint64_t)
+    {
+        return gpushmem_sync_all_on_stream(stream);
+    }
 };
 
 __global__ void nothing(void)
@@ -55,10 +69,14 @@ __global__ void nothing(void)
 }
 
 struct kernel {
-    static int call(struct perf_bench *, uint64_t) { return GPUSHMEM_LAUNCH(nothing, 1, 1, stream); }
+    static int call(struct perf_bench *, uint64_t)
+    {
+        return GPUSHMEM_LAUNCH(nothing, 1, 1, stream);
+    }
 };
 
-// As programs do it: a kernel makes the data, or uses it. Where the copy engine moves the data, the stream changes engines twice.
+// As programs do it: a kernel makes the data, or uses it. Where the copy engine moves the data, the
+// stream changes engines twice.
 template <typename Operation> struct behind_kernel {
     static int call(struct perf_bench *b, uint64_t size)
     {
@@ -77,7 +95,8 @@ template <typename Operation> static int enqueue(struct perf_bench *b, uint64_t 
     return status;
 }
 
-template <typename Operation> static int run_in_a_row(struct perf_bench *b, const struct perf_case *c, uint64_t n)
+template <typename Operation>
+static int run_in_a_row(struct perf_bench *b, const struct perf_case *c, uint64_t n)
 {
     int status = 0;
     for (uint64_t i = 0; i < n && !status; i++) {
@@ -88,7 +107,8 @@ template <typename Operation> static int run_in_a_row(struct perf_bench *b, cons
     return status;
 }
 
-template <typename Operation> static int run_synchronised(struct perf_bench *b, const struct perf_case *c, uint64_t n)
+template <typename Operation>
+static int run_synchronised(struct perf_bench *b, const struct perf_case *c, uint64_t n)
 {
     int status = 0;
     for (uint64_t i = 0; i < n && !status; i++) {
@@ -104,7 +124,9 @@ static cudaGraphExec_t graph; // of the row being measured
 
 static int cuda(cudaError_t error)
 {
-    return error == cudaSuccess ? 0 : gpushmem_launch_refused(GPUSHMEM_ERR_CUDA, cudaGetErrorString(error));
+    return error == cudaSuccess
+               ? 0
+               : gpushmem_launch_refused(GPUSHMEM_ERR_CUDA, cudaGetErrorString(error));
 }
 
 template <typename Operation> static int capture(struct perf_bench *b, uint64_t size)
@@ -131,7 +153,8 @@ static int run_graph(struct perf_bench *, const struct perf_case *, uint64_t n)
 
 // ---- Rows ----
 
-static struct perf_case stream_case(const char *test, const char *way, uint64_t size, perf_run_fn run, bool collective)
+static struct perf_case stream_case(const char *test, const char *way, uint64_t size,
+                                    perf_run_fn run, bool collective)
 {
     struct perf_case c = {};
     c.test = test;
@@ -172,7 +195,9 @@ static const uint64_t standard_sizes[] = {8, 1024, 65536, 1 << 20, 4 << 20};
 template <typename Operation> static int sizes_of(struct perf_bench *b, const char *test)
 {
     const uint64_t *sizes;
-    int n = perf_bench_sizes(b, standard_sizes, sizeof standard_sizes / sizeof standard_sizes[0], &sizes), status = 0;
+    int n = perf_bench_sizes(b, standard_sizes, sizeof standard_sizes / sizeof standard_sizes[0],
+                             &sizes),
+        status = 0;
     for (int i = 0; i < n && !status; i++)
         status = measure<Operation>(b, test, sizes[i], false);
     return status;

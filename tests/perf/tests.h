@@ -17,7 +17,7 @@ typedef int (*perf_test_fn)(struct perf_bench *bench);
 struct perf_test {
     const char *name;
     const char *help;
-    perf_test_fn host;   // NULL: there is none
+    perf_test_fn host; // NULL: there is none
     perf_test_fn device;
     perf_test_fn stream;
     int min_pes;

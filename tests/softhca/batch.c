@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Batches: what a queue pair asks of the memory of a GPU, several requests in one mail. The oldest request of the queue takes
-// along those behind it that may be executed now; they complete in their turn.
+// Batches: what a queue pair asks of the memory of a GPU, several requests in one mail. The oldest
+// request of the queue takes along those behind it that may be executed now; they complete in their
+// turn.
 #include <string.h>
 
 #include "softhca.h"
@@ -16,19 +17,16 @@ struct builder {
 static enum shca_record_kind kind_of(const struct shca_wqe *wqe)
 {
     switch (wqe->opcode) {
-    case IBV_WR_RDMA_READ:
-        return SHCA_RECORD_READ;
-    case IBV_WR_ATOMIC_FETCH_AND_ADD:
-        return SHCA_RECORD_ADD;
-    case IBV_WR_ATOMIC_CMP_AND_SWP:
-        return SHCA_RECORD_CAS;
-    default:
-        return SHCA_RECORD_WRITE;
+    case IBV_WR_RDMA_READ: return SHCA_RECORD_READ;
+    case IBV_WR_ATOMIC_FETCH_AND_ADD: return SHCA_RECORD_ADD;
+    case IBV_WR_ATOMIC_CMP_AND_SWP: return SHCA_RECORD_CAS;
+    default: return SHCA_RECORD_WRITE;
     }
 }
 
 // The part of a request from `offset` on, at `address` in the target.
-static int append(struct builder *b, const struct shca_wqe *wqe, uint32_t turn, uint64_t address, uint64_t offset, uint64_t bytes)
+static int append(struct builder *b, const struct shca_wqe *wqe, uint32_t turn, uint64_t address,
+                  uint64_t offset, uint64_t bytes)
 {
     struct shca_record *record = &b->block->records[b->n];
     enum shca_record_kind kind = kind_of(wqe);
@@ -58,7 +56,8 @@ static int append(struct builder *b, const struct shca_wqe *wqe, uint32_t turn, 
 static void follow(struct builder *b)
 {
     struct shca_qp *qp = b->qp;
-    uint64_t head = atomic_load(&qp->head), now = shca_settings.delay_us ? shca_now_ns() : 0, address;
+    uint64_t head = atomic_load(&qp->head), now = shca_settings.delay_us ? shca_now_ns() : 0,
+             address;
     if (shca_settings.fail_after >= 0)
         return; // nothing behind a request that fails may have happened
     for (uint64_t at = qp->exec + 1; at < head && b->n < SHCA_BATCH; at++) {
@@ -67,17 +66,20 @@ static void follow(struct builder *b)
             continue;
         bool fetches = kind_of(wqe) != SHCA_RECORD_WRITE;
         if (wqe->ready_ns > now || wqe->bytes > SHCA_MAIL_BYTES - b->data ||
-            (fetches && b->fetches >= qp->attr.max_rd_atomic) || !shca_may_join(qp, wqe, &address) ||
+            (fetches && b->fetches >= qp->attr.max_rd_atomic) ||
+            !shca_may_join(qp, wqe, &address) ||
             append(b, wqe, (uint32_t)(at - qp->exec), address, 0, wqe->bytes) != IBV_WC_SUCCESS)
             return;
     }
 }
 
-// Without a fence, writes may overtake the reads and atomics before them. The first record stays the first.
+// Without a fence, writes may overtake the reads and atomics before them. The first record stays
+// the first.
 static void reorder(struct shca_record *records, uint32_t n, uint64_t seed)
 {
     for (uint32_t i = 2; i < n; i++) {
-        bool may = records[i].kind == SHCA_RECORD_WRITE && !records[i].fenced && records[i - 1].kind != SHCA_RECORD_WRITE;
+        bool may = records[i].kind == SHCA_RECORD_WRITE && !records[i].fenced &&
+                   records[i - 1].kind != SHCA_RECORD_WRITE;
         if (!may || shca_random(seed, i) % 2)
             continue;
         struct shca_record write = records[i];
@@ -86,8 +88,8 @@ static void reorder(struct shca_record *records, uint32_t n, uint64_t seed)
     }
 }
 
-int shca_batch_fill(struct shca_qp *qp, const struct shca_wqe *wqe, uint64_t address, struct shca_mail *mail,
-                    struct shca_block *block)
+int shca_batch_fill(struct shca_qp *qp, const struct shca_wqe *wqe, uint64_t address,
+                    struct shca_mail *mail, struct shca_block *block)
 {
     struct builder b = {.qp = qp, .block = block};
     uint64_t left = wqe->bytes - qp->moved, bytes = left < SHCA_MAIL_BYTES ? left : SHCA_MAIL_BYTES;
@@ -97,13 +99,15 @@ int shca_batch_fill(struct shca_qp *qp, const struct shca_wqe *wqe, uint64_t add
     if (shca_settings.reorder)
         reorder(block->records, b.n, qp->exec);
     mail->count = b.n;
-    int arrived = shca_gpu_finish(qp->device); // also after a failure: nothing may arrive in the block later
+    // also after a failure: nothing may arrive in the block later
+    int arrived = shca_gpu_finish(qp->device);
     return status == IBV_WC_SUCCESS ? arrived : status;
 }
 
-// Hands out the results: that of the first request is returned, the others' are kept for their turn. SHCA_AGAIN: only the
-// engine's own thread can.
-int shca_batch_pick_up(struct shca_qp *qp, const struct shca_mail *mail, const struct shca_block *block)
+// Hands out the results: that of the first request is returned, the others' are kept for their
+// turn. SHCA_AGAIN: only the engine's own thread can.
+int shca_batch_pick_up(struct shca_qp *qp, const struct shca_mail *mail,
+                       const struct shca_block *block)
 {
     int first = IBV_WC_SUCCESS;
     for (uint32_t i = 0; i < mail->count; i++) {
@@ -113,8 +117,8 @@ int shca_batch_pick_up(struct shca_qp *qp, const struct shca_mail *mail, const s
             break; // it was not executed, and will be in its turn
         int status = i == mail->done ? (int)mail->status : IBV_WC_SUCCESS;
         if (status == IBV_WC_SUCCESS && record->kind != SHCA_RECORD_WRITE)
-            status = shca_scatter(qp, wqe->sges, wqe->n_sge, record->turn ? 0 : qp->moved, block->data + record->data,
-                                  record->bytes);
+            status = shca_scatter(qp, wqe->sges, wqe->n_sge, record->turn ? 0 : qp->moved,
+                                  block->data + record->data, record->bytes);
         if (status == SHCA_AGAIN)
             return status;
         wqe->early = record->turn != 0;
@@ -151,7 +155,8 @@ static int read_or_write(struct shca_device *device, const struct shca_record *r
 }
 
 // The word as the records before this one of the row leave it, if one of them changes it.
-static uint64_t value_before(const struct shca_record *row, const uint64_t *after, uint32_t i, uint64_t found)
+static uint64_t value_before(const struct shca_record *row, const uint64_t *after, uint32_t i,
+                             uint64_t found)
 {
     for (uint32_t k = i; k-- > 0;)
         if (row[k].address == row[i].address)
@@ -159,14 +164,17 @@ static uint64_t value_before(const struct shca_record *row, const uint64_t *afte
     return found;
 }
 
-// Atomics in a row, *n of them or as many as there is access for: all words are fetched, then all are written. Nobody comes in
-// between, since only this thread of this process touches the words for the device.
-static int change_words(struct shca_device *device, const struct shca_record *row, uint32_t *n, char *data)
+// Atomics in a row, *n of them or as many as there is access for: all words are fetched, then all
+// are written. Nobody comes in between, since only this thread of this process touches the words
+// for the device.
+static int change_words(struct shca_device *device, const struct shca_record *row, uint32_t *n,
+                        char *data)
 {
     uint64_t after[SHCA_BATCH], old;
     uint32_t begun = 0;
     int status = IBV_WC_SUCCESS;
-    while (begun < *n && (status = read_or_write(device, &row[begun], data + row[begun].data)) == IBV_WC_SUCCESS)
+    while (begun < *n &&
+           (status = read_or_write(device, &row[begun], data + row[begun].data)) == IBV_WC_SUCCESS)
         begun++;
     if (!begun)
         return status;
@@ -175,9 +183,12 @@ static int change_words(struct shca_device *device, const struct shca_record *ro
     for (uint32_t i = 0; i < begun && status == IBV_WC_SUCCESS; i++) {
         memcpy(&old, data + row[i].data, sizeof old);
         old = value_before(row, after, i, old);
-        after[i] = row[i].kind == SHCA_RECORD_ADD ? old + row[i].operand : old == row[i].compare ? row[i].operand : old;
+        after[i] = row[i].kind == SHCA_RECORD_ADD ? old + row[i].operand
+                   : old == row[i].compare        ? row[i].operand
+                                                  : old;
         memcpy(data + row[i].data, &old, sizeof old);
-        status = shca_gpu_write(device, (void *)(uintptr_t)row[i].address, &after[i], sizeof after[i]);
+        status =
+            shca_gpu_write(device, (void *)(uintptr_t)row[i].address, &after[i], sizeof after[i]);
     }
     while (status != IBV_WC_SUCCESS && begun)
         shca_mr_end(&device->segment->mrs[row[--begun].key >> 16]);
@@ -199,7 +210,8 @@ void shca_batch_begin(struct shca_device *device, struct shca_mail *mail, struct
     mail->status = (uint32_t)status;
 }
 
-void shca_batch_end(struct shca_device *device, struct shca_mail *mail, const struct shca_block *block, int status)
+void shca_batch_end(struct shca_device *device, struct shca_mail *mail,
+                    const struct shca_block *block, int status)
 {
     for (uint32_t i = 0; i < mail->done; i++)
         shca_mr_end(&device->segment->mrs[block->records[i].key >> 16]);

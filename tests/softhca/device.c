@@ -29,7 +29,8 @@ static void devices_fill(void)
         device->ibv.transport_type = IBV_TRANSPORT_IB;
         snprintf(device->ibv.name, sizeof device->ibv.name, "softhca%d", i);
         snprintf(device->ibv.dev_name, sizeof device->ibv.dev_name, "uverbs-softhca%d", i);
-        snprintf(device->ibv.dev_path, sizeof device->ibv.dev_path, "/sys/class/infiniband_verbs/uverbs-softhca%d", i);
+        snprintf(device->ibv.dev_path, sizeof device->ibv.dev_path,
+                 "/sys/class/infiniband_verbs/uverbs-softhca%d", i);
         const char *sysfs = getenv("GPUSHMEM_SOFTHCA_SYSFS");
         snprintf(device->ibv.ibdev_path, sizeof device->ibv.ibdev_path, "%.200s/softhca%d",
                  sysfs ? sysfs : "/sys/class/infiniband", i);
@@ -74,7 +75,8 @@ SHCA_EXPORT int ibv_get_device_index(struct ibv_device *device)
     return ((struct shca_device *)device)->index;
 }
 
-static uint64_t guid_of(const struct shca_device *device) // "SHCA" and the number, locally administered
+// "SHCA" and the number, locally administered
+static uint64_t guid_of(const struct shca_device *device)
 {
     return 0x0253484341000000u + (uint64_t)device->index;
 }
@@ -127,8 +129,10 @@ static void device_unuse(struct shca_device *device, struct shca_context *contex
     shca_segment_detach(device);
 }
 
-static int query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *out, size_t bytes);
-static int query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
+static int query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *out,
+                      size_t bytes);
+static int query_device_ex(struct ibv_context *context,
+                           const struct ibv_query_device_ex_input *input,
                            struct ibv_device_attr_ex *attr, size_t bytes);
 
 static int no_bind(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
@@ -193,8 +197,9 @@ static void introduce(void)
     static atomic_flag said = ATOMIC_FLAG_INIT;
     if (shca_settings.quiet || atomic_flag_test_and_set(&said))
         return;
-    shca_say("a software HCA for tests stands in for the RDMA devices of this process (%ld, seed %ld)",
-             shca_settings.devices, shca_settings.seed);
+    shca_say(
+        "a software HCA for tests stands in for the RDMA devices of this process (%ld, seed %ld)",
+        shca_settings.devices, shca_settings.seed);
 }
 
 SHCA_EXPORT struct ibv_context *ibv_open_device(struct ibv_device *ibv)
@@ -203,7 +208,8 @@ SHCA_EXPORT struct ibv_context *ibv_open_device(struct ibv_device *ibv)
     struct shca_context *context = context_new(device);
     if (!context)
         return NULL;
-    prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0); // the peers' engines write into this process
+    // the peers' engines write into this process
+    prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
     pthread_mutex_lock(&open_lock);
     int status = device_use(device, context);
     pthread_mutex_unlock(&open_lock);
@@ -225,7 +231,8 @@ SHCA_EXPORT int ibv_close_device(struct ibv_context *ibv)
     struct shca_context *context = own(ibv);
     int left = atomic_load(&context->objects);
     if (left) // a kernel would clean up; a test wants to know, and the memory is still pointed to
-        shca_say("%s is closed with %d objects (PDs, MRs, CQs, QPs) not destroyed", ibv->device->name, left);
+        shca_say("%s is closed with %d objects (PDs, MRs, CQs, QPs) not destroyed",
+                 ibv->device->name, left);
     pthread_mutex_lock(&open_lock);
     if (!left)
         device_unuse(context->device, context);
@@ -268,7 +275,8 @@ SHCA_EXPORT int ibv_query_device(struct ibv_context *context, struct ibv_device_
     return 0;
 }
 
-static int query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
+static int query_device_ex(struct ibv_context *context,
+                           const struct ibv_query_device_ex_input *input,
                            struct ibv_device_attr_ex *attr, size_t bytes)
 {
     memset(attr, 0, bytes);
@@ -288,7 +296,8 @@ static bool is_roce(void)
     return shca_settings.link == IBV_LINK_LAYER_ETHERNET;
 }
 
-static int query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *out, size_t bytes)
+static int query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *out,
+                      size_t bytes)
 {
     if (port != 1)
         return EINVAL;
@@ -312,10 +321,12 @@ static int query_port(struct ibv_context *context, uint8_t port, struct ibv_port
 }
 
 #undef ibv_query_port
-SHCA_EXPORT int ibv_query_port(struct ibv_context *context, uint8_t port, struct _compat_ibv_port_attr *attr)
+SHCA_EXPORT int ibv_query_port(struct ibv_context *context, uint8_t port,
+                               struct _compat_ibv_port_attr *attr)
 {
     // Callers of the plain symbol know the structure as it was before its last member.
-    return query_port(context, port, (struct ibv_port_attr *)attr, offsetof(struct ibv_port_attr, port_cap_flags2));
+    return query_port(context, port, (struct ibv_port_attr *)attr,
+                      offsetof(struct ibv_port_attr, port_cap_flags2));
 }
 
 // RoCE: link-local, then IPv4, each as RoCE v1 and v2, the order of a common NIC. InfiniBand: one.
@@ -339,7 +350,8 @@ static uint32_t gids(void)
     return is_roce() ? GIDS_ROCE : GIDS_IB;
 }
 
-SHCA_EXPORT int ibv_query_gid(struct ibv_context *context, uint8_t port, int index, union ibv_gid *gid)
+SHCA_EXPORT int ibv_query_gid(struct ibv_context *context, uint8_t port, int index,
+                              union ibv_gid *gid)
 {
     if (port != 1 || index < 0 || (uint32_t)index >= gids()) {
         errno = EINVAL;
@@ -352,7 +364,9 @@ SHCA_EXPORT int ibv_query_gid(struct ibv_context *context, uint8_t port, int ind
 static void gid_entry(int device, uint32_t index, struct ibv_gid_entry *entry)
 {
     *entry = (struct ibv_gid_entry){.gid_index = index, .port_num = 1};
-    entry->gid_type = !is_roce() ? IBV_GID_TYPE_IB : index % 2 ? IBV_GID_TYPE_ROCE_V2 : IBV_GID_TYPE_ROCE_V1;
+    entry->gid_type = !is_roce()  ? IBV_GID_TYPE_IB
+                      : index % 2 ? IBV_GID_TYPE_ROCE_V2
+                                  : IBV_GID_TYPE_ROCE_V1;
     gid_fill(device, index, &entry->gid);
 }
 
@@ -367,8 +381,8 @@ SHCA_EXPORT int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, ui
     return 0;
 }
 
-SHCA_EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries, size_t room,
-                                         uint32_t flags, size_t bytes)
+SHCA_EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries,
+                                         size_t room, uint32_t flags, size_t bytes)
 {
     if (flags || bytes != sizeof *entries)
         return -EINVAL;
@@ -445,8 +459,8 @@ SHCA_EXPORT void ibv_ack_async_event(struct ibv_async_event *event)
         atomic_fetch_sub(&((struct shca_qp *)event->element.qp)->unacked, 1);
 }
 
-// Takes out of a pipe the events nobody has read, about an object that is being destroyed. Each item begins with the
-// object's address.
+// Takes out of a pipe the events nobody has read, about an object that is being destroyed. Each
+// item begins with the object's address.
 void shca_pipe_forget(int reader, int writer, size_t item, const void *object)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -467,7 +481,8 @@ void shca_pipe_forget(int reader, int writer, size_t item, const void *object)
 
 void shca_context_forget(struct ibv_context *context, const void *object)
 {
-    shca_pipe_forget(context->async_fd, own(context)->event_writer, sizeof(struct ibv_async_event), object);
+    shca_pipe_forget(context->async_fd, own(context)->event_writer, sizeof(struct ibv_async_event),
+                     object);
 }
 
 SHCA_EXPORT int ibv_fork_init(void)

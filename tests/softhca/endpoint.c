@@ -16,7 +16,8 @@ const struct options usual = {
     .cq_depth = 128,
     .recv_depth = 16,
     .max_inline = 64,
-    .far_access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC,
+    .far_access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+                  IBV_ACCESS_REMOTE_ATOMIC,
     .far_qp_access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC,
     .timeout = 10, // 4 ms a try
     .retry = 3,
@@ -85,7 +86,8 @@ void end_queues(struct end *end, const struct options *options, int access, int 
     end->cq = ibv_create_cq(end->context, options->cq_depth, NULL, end->channel, 0);
     end->recv_cq = ibv_create_cq(end->context, 64, NULL, NULL, 0);
     need(end->cq && end->recv_cq, "cq");
-    struct ibv_qp_init_attr init = {.send_cq = end->cq, .recv_cq = end->recv_cq, .qp_type = IBV_QPT_RC};
+    struct ibv_qp_init_attr init = {
+        .send_cq = end->cq, .recv_cq = end->recv_cq, .qp_type = IBV_QPT_RC};
     init.sq_sig_all = options->sq_sig_all;
     init.cap.max_send_wr = (uint32_t)options->sq_depth;
     init.cap.max_recv_wr = (uint32_t)options->recv_depth;
@@ -98,8 +100,10 @@ void end_queues(struct end *end, const struct options *options, int access, int 
 
 int end_init(struct end *end, int qp_access)
 {
-    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = (unsigned)qp_access};
-    return ibv_modify_qp(end->qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+    struct ibv_qp_attr attr = {
+        .qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = (unsigned)qp_access};
+    return ibv_modify_qp(end->qp, &attr,
+                         IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
 }
 
 static int to_ready(struct end *end, const struct options *options, bool near)
@@ -109,13 +113,15 @@ static int to_ready(struct end *end, const struct options *options, bool near)
     attr.rnr_retry = (uint8_t)options->rnr_retry;
     attr.max_rd_atomic = (uint8_t)(near ? options->max_rd : options->far_max_rd);
     return ibv_modify_qp(end->qp, &attr,
-                         IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-                             IBV_QP_MAX_QP_RD_ATOMIC);
+                         IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+                             IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
 }
 
-int end_connect(struct end *end, const struct options *options, const union ibv_gid *gid, uint32_t qpn, bool near)
+int end_connect(struct end *end, const struct options *options, const union ibv_gid *gid,
+                uint32_t qpn, bool near)
 {
-    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .dest_qp_num = qpn};
+    struct ibv_qp_attr attr = {
+        .qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .dest_qp_num = qpn};
     attr.max_dest_rd_atomic = (uint8_t)(near ? options->max_rd : options->far_max_rd);
     attr.min_rnr_timer = 1;
     attr.ah_attr.is_global = 1;
@@ -123,8 +129,8 @@ int end_connect(struct end *end, const struct options *options, const union ibv_
     attr.ah_attr.grh.dgid = *gid;
     attr.ah_attr.grh.hop_limit = 64;
     int error = ibv_modify_qp(end->qp, &attr,
-                              IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-                                  IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+                              IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+                                  IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
     return error ? error : to_ready(end, options, near);
 }
 
@@ -165,23 +171,18 @@ static int receive(struct end *end, uint64_t offset)
     return ibv_post_recv(end->qp, &wr, &bad);
 }
 
-static struct far_reply obey(struct end *end, const struct options *options, const struct far_order *order)
+static struct far_reply obey(struct end *end, const struct options *options,
+                             const struct far_order *order)
 {
     struct far_reply reply = {0};
     struct ibv_async_event event;
     switch (order->command) {
-    case FAR_DESCRIBE:
-        describe(end, &reply);
-        break;
+    case FAR_DESCRIBE: describe(end, &reply); break;
     case FAR_CONNECT:
         reply.value = end_connect(end, options, &order->gid, (uint32_t)order->argument, false);
         break;
-    case FAR_RECEIVE:
-        reply.value = receive(end, order->argument);
-        break;
-    case FAR_POLL:
-        reply.wc = wait_wc(end->recv_cq);
-        break;
+    case FAR_RECEIVE: reply.value = receive(end, order->argument); break;
+    case FAR_POLL: reply.wc = wait_wc(end->recv_cq); break;
     case FAR_EVENT:
         reply.value = ibv_get_async_event(end->context, &event) ? -1 : (int)event.event_type;
         ibv_ack_async_event(&event);
@@ -272,13 +273,16 @@ void pair_close(struct pair *pair)
     end_close(&pair->near);
     int status = 0;
     if (pair->child)
-        CHECK(waitpid(pair->child, &status, 0) == pair->child && WIFEXITED(status) && !WEXITSTATUS(status));
+        CHECK(waitpid(pair->child, &status, 0) == pair->child && WIFEXITED(status) &&
+              !WEXITSTATUS(status));
 }
 
-struct ibv_send_wr write_wr(struct pair *pair, struct ibv_sge *sge, uint64_t from, uint64_t to, uint32_t bytes)
+struct ibv_send_wr write_wr(struct pair *pair, struct ibv_sge *sge, uint64_t from, uint64_t to,
+                            uint32_t bytes)
 {
     *sge = (struct ibv_sge){(uintptr_t)pair->near.buffer + from, bytes, pair->near.mr->lkey};
-    struct ibv_send_wr wr = {.sg_list = sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED};
+    struct ibv_send_wr wr = {
+        .sg_list = sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED};
     wr.wr.rdma.remote_addr = pair->there.address + to;
     wr.wr.rdma.rkey = pair->there.rkey;
     return wr;

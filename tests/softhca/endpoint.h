@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Test support: cases that each run in a process of their own, and a connected pair of queue pairs whose far end is in
-// the same process, in another one with private memory, or in another one with memory that can be mapped.
+// Test support: cases that each run in a process of their own, and a connected pair of queue pairs
+// whose far end is in the same process, in another one with private memory, or in another one with
+// memory that can be mapped.
 #ifndef SOFTHCA_ENDPOINT_H
 #define SOFTHCA_ENDPOINT_H
 
@@ -14,33 +15,41 @@
 
 extern int failures;
 
-#define CHECK(condition)                                                                     \
-    do {                                                                                     \
-        if (!(condition)) {                                                                  \
-            fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition);        \
-            failures++;                                                                      \
-        }                                                                                    \
+#define CHECK(condition)                                                                           \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition);              \
+            failures++;                                                                            \
+        }                                                                                          \
     } while (0)
 
-#define CHECK_EQ(actual, expected)                                                                           \
-    do {                                                                                                     \
-        long long actual_ = (long long)(actual), expected_ = (long long)(expected);                          \
-        if (actual_ != expected_) {                                                                          \
-            fprintf(stderr, "%s:%d: %s is %lld, not %lld\n", __FILE__, __LINE__, #actual, actual_, expected_); \
-            failures++;                                                                                      \
-        }                                                                                                    \
+#define CHECK_EQ(actual, expected)                                                                 \
+    do {                                                                                           \
+        long long actual_ = (long long)(actual), expected_ = (long long)(expected);                \
+        if (actual_ != expected_) {                                                                \
+            fprintf(stderr, "%s:%d: %s is %lld, not %lld\n", __FILE__, __LINE__, #actual, actual_, \
+                    expected_);                                                                    \
+            failures++;                                                                            \
+        }                                                                                          \
     } while (0)
 
-enum mode { SAME_PROCESS = 1, PRIVATE_MEMORY = 2, MAPPED_MEMORY = 4, ALL_MODES = 7, TWO_PROCESSES = 6 };
+enum mode {
+    SAME_PROCESS = 1,
+    PRIVATE_MEMORY = 2,
+    MAPPED_MEMORY = 4,
+    ALL_MODES = 7,
+    TWO_PROCESSES = 6
+};
 
 struct pair;
 
 struct test_case {
     const char *name;
     int modes;
-    const char *environment;             // "NAME=value NAME=value", without the prefix GPUSHMEM_SOFTHCA_
-    void (*run)(enum mode mode);         // this,
-    void (*on_pair)(struct pair *pair);  // or this, with a pair of the usual options
+    // "NAME=value NAME=value", without the prefix GPUSHMEM_SOFTHCA_
+    const char *environment;
+    void (*run)(enum mode mode);        // this,
+    void (*on_pair)(struct pair *pair); // or this, with a pair of the usual options
 };
 
 enum { BUFFER_BYTES = 1 << 20 };
@@ -78,7 +87,16 @@ struct far_reply {
 };
 
 // What the far end is told to do.
-enum far_command { FAR_DESCRIBE, FAR_CONNECT, FAR_RECEIVE, FAR_POLL, FAR_EVENT, FAR_DEREGISTER, FAR_PEEK, FAR_QUIT };
+enum far_command {
+    FAR_DESCRIBE,
+    FAR_CONNECT,
+    FAR_RECEIVE,
+    FAR_POLL,
+    FAR_EVENT,
+    FAR_DEREGISTER,
+    FAR_PEEK,
+    FAR_QUIT
+};
 
 struct pair {
     struct options options;
@@ -95,14 +113,16 @@ void end_use_gpu(struct end *end, enum gpu_memory kind, bool last); // after end
 void end_queues(struct end *end, const struct options *options, int access, int qp_access);
 void end_close(struct end *end);
 int end_init(struct end *end, int qp_access);
-int end_connect(struct end *end, const struct options *options, const union ibv_gid *gid, uint32_t qpn, bool near);
+int end_connect(struct end *end, const struct options *options, const union ibv_gid *gid,
+                uint32_t qpn, bool near);
 
 void pair_open(struct pair *pair, enum mode mode, const struct options *options);
 void pair_close(struct pair *pair);
 struct far_reply far_do(struct pair *pair, enum far_command command, uint64_t argument);
 
 // Work requests between the start of the near buffer and an offset of the far one.
-struct ibv_send_wr write_wr(struct pair *pair, struct ibv_sge *sge, uint64_t from, uint64_t to, uint32_t bytes);
+struct ibv_send_wr write_wr(struct pair *pair, struct ibv_sge *sge, uint64_t from, uint64_t to,
+                            uint32_t bytes);
 int post(struct pair *pair, struct ibv_send_wr *wr);
 // Waits for one completion, for some seconds at most.
 struct ibv_wc wait_wc(struct ibv_cq *cq);
@@ -114,9 +134,11 @@ double seconds(void);
 
 // test_gpu.c
 bool gpu_present(void);
-char *gpu_allocate(bool last, size_t bytes, int *dmabuf_fd); // dmabuf_fd NULL: not asked for; *dmabuf_fd -1: refused
+// dmabuf_fd NULL: not asked for; *dmabuf_fd -1: refused
+char *gpu_allocate(bool last, size_t bytes, int *dmabuf_fd);
 void gpu_copy(void *to, const void *from, size_t bytes);
 
-extern const struct test_case ops_cases[], error_cases[], order_cases[], device_cases[], fault_cases[], gpu_cases[];
+extern const struct test_case ops_cases[], error_cases[], order_cases[], device_cases[],
+    fault_cases[], gpu_cases[];
 
 #endif

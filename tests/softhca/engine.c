@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The engine: takes work requests from the send queues in order, has them executed, and completes them in order. One
-// pass is made by the device's thread, or by whoever polls an empty CQ.
+// The engine: takes work requests from the send queues in order, has them executed, and completes
+// them in order. One pass is made by the device's thread, or by whoever polls an empty CQ.
 #define _GNU_SOURCE // futex
 #include <limits.h>
 #include <linux/futex.h>
@@ -14,9 +14,18 @@
 
 #include "softhca.h"
 
-enum { BURST = 32, SPIN_NS = 20000, GPU_SPIN_NS = 200000, MAIL_LOOK_NS = 50000, LATE_WINDOW = 4, PATIENCE = 16, VAIN_POLLS = 16 };
+enum {
+    BURST = 32,
+    SPIN_NS = 20000,
+    GPU_SPIN_NS = 200000,
+    MAIL_LOOK_NS = 50000,
+    LATE_WINDOW = 4,
+    PATIENCE = 16,
+    VAIN_POLLS = 16
+};
 
-static long futex(_Atomic uint32_t *word, int operation, uint32_t value, const struct timespec *timeout)
+static long futex(_Atomic uint32_t *word, int operation, uint32_t value,
+                  const struct timespec *timeout)
 {
     return syscall(SYS_futex, word, operation, value, timeout, NULL, 0);
 }
@@ -66,7 +75,8 @@ static void collect(struct shca_device *device)
             activate(device, qp);
 }
 
-// The flag goes down before the queue is looked at again; a poster fills the queue before it looks at the flag.
+// The flag goes down before the queue is looked at again; a poster fills the queue before it looks
+// at the flag.
 static bool deactivate(struct shca_device *device, uint32_t at)
 {
     struct shca_qp *qp = device->active[at];
@@ -81,17 +91,12 @@ static bool deactivate(struct shca_device *device, uint32_t at)
 static enum ibv_wc_opcode wc_opcode(uint32_t opcode)
 {
     switch (opcode) {
-    case IBV_WR_RDMA_READ:
-        return IBV_WC_RDMA_READ;
-    case IBV_WR_ATOMIC_FETCH_AND_ADD:
-        return IBV_WC_FETCH_ADD;
-    case IBV_WR_ATOMIC_CMP_AND_SWP:
-        return IBV_WC_COMP_SWAP;
+    case IBV_WR_RDMA_READ: return IBV_WC_RDMA_READ;
+    case IBV_WR_ATOMIC_FETCH_AND_ADD: return IBV_WC_FETCH_ADD;
+    case IBV_WR_ATOMIC_CMP_AND_SWP: return IBV_WC_COMP_SWAP;
     case IBV_WR_SEND:
-    case IBV_WR_SEND_WITH_IMM:
-        return IBV_WC_SEND;
-    default:
-        return IBV_WC_RDMA_WRITE;
+    case IBV_WR_SEND_WITH_IMM: return IBV_WC_SEND;
+    default: return IBV_WC_RDMA_WRITE;
     }
 }
 
@@ -147,7 +152,8 @@ static void flush_receives(struct shca_qp *qp)
     pthread_mutex_unlock(&qp->lock);
 }
 
-// A queue pair in error completes everything at once. Returns false if a request is still in the hands of a peer.
+// A queue pair in error completes everything at once. Returns false if a request is still in the
+// hands of a peer.
 static bool flush(struct shca_qp *qp)
 {
     shca_mail_drop(qp);
@@ -168,7 +174,8 @@ static int again_at(struct shca_qp *qp, uint64_t when)
 // A NIC repeats what is not acknowledged (retry_cnt + 1) times, 4.096 us * 2^timeout apart.
 static int no_answer(struct shca_qp *qp)
 {
-    uint64_t now = shca_now_ns(), budget = (qp->attr.retry_cnt + 1u) * (4096ull << qp->attr.timeout);
+    uint64_t now = shca_now_ns(),
+             budget = (qp->attr.retry_cnt + 1u) * (4096ull << qp->attr.timeout);
     if (!qp->retrying) {
         qp->retrying = true;
         qp->retry_until = qp->attr.timeout ? now + budget : UINT64_MAX;
@@ -179,7 +186,8 @@ static int no_answer(struct shca_qp *qp)
     return again_at(qp, next < qp->retry_until ? next : qp->retry_until);
 }
 
-// The codes of the receiver-not-ready timer are 10 us * 2^(n/2), odd ones half a step up; 0 is the longest.
+// The codes of the receiver-not-ready timer are 10 us * 2^(n/2), odd ones half a step up; 0 is the
+// longest.
 static uint64_t rnr_timer_ns(uint32_t code)
 {
     if (code < 2)
@@ -193,7 +201,8 @@ static int not_ready(struct shca_qp *qp)
         return IBV_WC_RNR_RETRY_EXC_ERR;
     if (qp->attr.rnr_retry != 7)
         qp->rnr_left--;
-    const struct shca_qp_entry *dest = &qp->peer->segment->qps[qp->attr.dest_qp_num & (SHCA_QPS - 1)];
+    const struct shca_qp_entry *dest =
+        &qp->peer->segment->qps[qp->attr.dest_qp_num & (SHCA_QPS - 1)];
     return again_at(qp, shca_now_ns() + rnr_timer_ns(dest->rnr_timer));
 }
 
@@ -220,8 +229,8 @@ static bool fetches(const struct shca_wqe *wqe)
            wqe->opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
 }
 
-// Without a fence, writes may overtake the reads and atomics before them (InfiniBand specification, volume 1, section
-// 10.8.3.3). Executes some of them now; they complete in their turn.
+// Without a fence, writes may overtake the reads and atomics before them (InfiniBand specification,
+// volume 1, section 10.8.3.3). Executes some of them now; they complete in their turn.
 static void overtake(struct shca_qp *qp)
 {
     uint64_t head = atomic_load(&qp->head);
@@ -273,7 +282,8 @@ static enum step step(struct shca_qp *qp, uint64_t *wake_ns)
     return STEP_DONE;
 }
 
-// One turn of the queue pair at that place of the active list; returns how many requests it completed.
+// One turn of the queue pair at that place of the active list; returns how many requests it
+// completed.
 static uint32_t turn(struct shca_device *device, uint32_t at, uint32_t burst, uint64_t *wake_ns)
 {
     struct shca_qp *qp = device->active[at];
@@ -295,7 +305,8 @@ static uint32_t turns(struct shca_device *device, uint64_t *wake_ns)
     if (shca_settings.reorder) {
         for (uint32_t n = device->n_active; n && device->n_active; n--) {
             uint64_t dice = shca_random(device->turn++, 2);
-            done += turn(device, (uint32_t)(dice % device->n_active), 1 + (uint32_t)(dice >> 60), wake_ns);
+            done += turn(device, (uint32_t)(dice % device->n_active), 1 + (uint32_t)(dice >> 60),
+                         wake_ns);
         }
         return done;
     }
@@ -304,7 +315,8 @@ static uint32_t turns(struct shca_device *device, uint64_t *wake_ns)
     return done;
 }
 
-// Peers made accesses that had to be refused: those queue pairs are in error now, and their owner is told.
+// Peers made accesses that had to be refused: those queue pairs are in error now, and their owner
+// is told.
 static void look_at_insults(struct shca_device *device)
 {
     if (!atomic_exchange(&device->segment->procs[device->proc].insulted, 0))
@@ -313,7 +325,8 @@ static void look_at_insults(struct shca_device *device)
         struct shca_qp *qp = device->qps[i];
         if (!qp || !atomic_exchange(&qp->entry->insulted, 0))
             continue;
-        struct ibv_async_event event = {.event_type = IBV_EVENT_QP_ACCESS_ERR, .element.qp = &qp->ibv};
+        struct ibv_async_event event = {.event_type = IBV_EVENT_QP_ACCESS_ERR,
+                                        .element.qp = &qp->ibv};
         shca_context_event(qp->ibv.context, &event);
         shca_engine_submit(qp);
     }
@@ -330,7 +343,8 @@ static uint32_t pass(struct shca_device *device, bool thread, uint64_t *wake_ns)
     return turns(device, wake_ns);
 }
 
-// On a machine with fewer processors than polling threads, whoever polls in vain lets the others run.
+// On a machine with fewer processors than polling threads, whoever polls in vain lets the others
+// run.
 void shca_engine_help(struct shca_device *device)
 {
     static _Thread_local uint32_t in_vain;
@@ -350,7 +364,8 @@ static bool has_news(struct shca_device *device)
     pthread_mutex_lock(&device->ready_lock);
     bool ready = device->ready;
     pthread_mutex_unlock(&device->ready_lock);
-    return ready || shca_mail_waiting(device) || atomic_load(&device->segment->procs[device->proc].insulted) ||
+    return ready || shca_mail_waiting(device) ||
+           atomic_load(&device->segment->procs[device->proc].insulted) ||
            atomic_load(&device->stop);
 }
 
@@ -369,8 +384,8 @@ static void sleep_until(struct shca_device *device, uint64_t wake_ns)
     atomic_store(&proc->asleep, 0);
 }
 
-// Helpers that poll in a loop take the lock again and again, and a mutex is not fair. A thread that finds it taken lets
-// them work, since that is its work too, but not for ever.
+// Helpers that poll in a loop take the lock again and again, and a mutex is not fair. A thread that
+// finds it taken lets them work, since that is its work too, but not for ever.
 static void lock_for_thread(struct shca_device *device)
 {
     for (int i = 0; i < PATIENCE; i++) {
@@ -395,7 +410,8 @@ static void *engine(void *arg)
         uint64_t now = shca_now_ns();
         if (done || !idle_since)
             idle_since = now;
-        if (now - idle_since < (device->gpu ? GPU_SPIN_NS : SPIN_NS)) { // a GPU's host has cores enough
+        // a GPU's host has cores enough
+        if (now - idle_since < (device->gpu ? GPU_SPIN_NS : SPIN_NS)) {
             sched_yield();
             continue;
         }

@@ -42,7 +42,8 @@ static bool answers(struct shca_qp *qp, struct job *job)
     job->dest = &qp->peer->segment->qps[qpn & (SHCA_QPS - 1)];
     uint32_t state = atomic_load(&job->dest->state);
     bool up = atomic_load(&job->dest->qpn) == qpn && (int)job->dest->proc == qp->peer->proc &&
-              (state == IBV_QPS_RTR || state == IBV_QPS_RTS) && job->dest->dest_qpn == qp->ibv.qp_num &&
+              (state == IBV_QPS_RTR || state == IBV_QPS_RTS) &&
+              job->dest->dest_qpn == qp->ibv.qp_num &&
               (int)job->dest->dest_device == qp->device->index && still_there(qp);
     if (!up && qp->mail < 0)
         qp->peer = NULL; // looked up anew at the next try
@@ -71,7 +72,8 @@ static int target_find(struct job *job, const struct shca_wqe *wqe, uint64_t byt
     if (!job->mr)
         return IBV_WC_REM_ACCESS_ERR;
     const struct shca_mr_entry *mr = job->mr;
-    bool inside = wqe->remote >= mr->iova && bytes <= mr->bytes && wqe->remote - mr->iova <= mr->bytes - bytes;
+    bool inside = wqe->remote >= mr->iova && bytes <= mr->bytes &&
+                  wqe->remote - mr->iova <= mr->bytes - bytes;
     job->address = mr->address + (wqe->remote - mr->iova);
     if (inside && (mr->access & access) && mr->proc == job->dest->proc && mr->pd == job->dest->pd)
         return IBV_WC_SUCCESS;
@@ -79,21 +81,26 @@ static int target_find(struct job *job, const struct shca_wqe *wqe, uint64_t byt
     return IBV_WC_REM_ACCESS_ERR;
 }
 
-static int target_begin(struct job *job, const struct shca_wqe *wqe, uint64_t bytes, uint32_t access)
+static int target_begin(struct job *job, const struct shca_wqe *wqe, uint64_t bytes,
+                        uint32_t access)
 {
     int status = target_find(job, wqe, bytes, access);
     if (status != IBV_WC_SUCCESS)
         return refuse(job, status);
-    job->mapped = job->mr->kind == SHCA_HOST ? shca_peer_map(job->peer, job->mr, wqe->key, job->address) : NULL;
+    job->mapped = job->mr->kind == SHCA_HOST
+                      ? shca_peer_map(job->peer, job->mr, wqe->key, job->address)
+                      : NULL;
     return IBV_WC_SUCCESS;
 }
 
-static struct shca_mr_entry *local_begin(const struct shca_qp *qp, const struct ibv_sge *sge, uint32_t access)
+static struct shca_mr_entry *local_begin(const struct shca_qp *qp, const struct ibv_sge *sge,
+                                         uint32_t access)
 {
     struct shca_mr_entry *mr = shca_mr_begin(qp->device->segment, sge->lkey);
     if (!mr)
         return NULL;
-    bool inside = sge->addr >= mr->iova && sge->length <= mr->bytes && sge->addr - mr->iova <= mr->bytes - sge->length;
+    bool inside = sge->addr >= mr->iova && sge->length <= mr->bytes &&
+                  sge->addr - mr->iova <= mr->bytes - sge->length;
     bool mine = (int)mr->proc == qp->device->proc && mr->pd == ((struct shca_pd *)qp->ibv.pd)->id;
     if (inside && mine && (mr->access & access) == access)
         return mr;
@@ -120,9 +127,10 @@ static int copy(struct shca_qp *qp, void *to, const void *from, uint64_t bytes, 
     return IBV_WC_SUCCESS;
 }
 
-// Between local memory and the target's host memory, in one of both directions; through a buffer where the local side is GPU
-// memory and the target's can only be reached with the kernel's help.
-static int move(const struct job *job, char *local, enum shca_kind kind, uint64_t offset, uint64_t bytes, bool out)
+// Between local memory and the target's host memory, in one of both directions; through a buffer
+// where the local side is GPU memory and the target's can only be reached with the kernel's help.
+static int move(const struct job *job, char *local, enum shca_kind kind, uint64_t offset,
+                uint64_t bytes, bool out)
 {
     bool gpu = kind == SHCA_GPU;
     if (!gpu_turn(job->qp, kind))
@@ -156,7 +164,8 @@ static int move_all(const struct job *job, const struct shca_wqe *wqe, bool out)
         struct shca_mr_entry *mr = local_begin(job->qp, sge, out ? 0 : IBV_ACCESS_LOCAL_WRITE);
         if (!mr)
             return IBV_WC_LOC_PROT_ERR;
-        int status = move(job, local_address(mr, sge), (enum shca_kind)mr->kind, offset, sge->length, out);
+        int status =
+            move(job, local_address(mr, sge), (enum shca_kind)mr->kind, offset, sge->length, out);
         shca_mr_end(mr);
         if (status != IBV_WC_SUCCESS)
             return status;
@@ -166,8 +175,8 @@ static int move_all(const struct job *job, const struct shca_wqe *wqe, bool out)
 }
 
 // The part [offset, offset + bytes) of a scatter list, to or from one block.
-static int spread(struct shca_qp *qp, const struct ibv_sge *sges, int n, uint64_t offset, char *block, uint64_t bytes,
-                  bool gather)
+static int spread(struct shca_qp *qp, const struct ibv_sge *sges, int n, uint64_t offset,
+                  char *block, uint64_t bytes, bool gather)
 {
     for (int i = 0; i < n && bytes; i++) {
         if (offset >= sges[i].length) {
@@ -181,9 +190,9 @@ static int spread(struct shca_qp *qp, const struct ibv_sge *sges, int n, uint64_
         char *local = local_address(mr, &sges[i]) + offset;
         bool gpu = mr->kind == SHCA_GPU;
         int status = !gpu_turn(qp, (enum shca_kind)mr->kind) ? SHCA_AGAIN
-                     : !gpu                                  ? copy(qp, gather ? block : local, gather ? local : block, part, false)
-                     : gather                                ? shca_gpu_read(qp->device, block, local, part)
-                                                             : shca_gpu_write(qp->device, local, block, part);
+                     : !gpu ? copy(qp, gather ? block : local, gather ? local : block, part, false)
+                     : gather ? shca_gpu_read(qp->device, block, local, part)
+                              : shca_gpu_write(qp->device, local, block, part);
         shca_mr_end(mr);
         if (status != IBV_WC_SUCCESS)
             return status;
@@ -194,7 +203,8 @@ static int spread(struct shca_qp *qp, const struct ibv_sge *sges, int n, uint64_
     return bytes ? IBV_WC_LOC_LEN_ERR : IBV_WC_SUCCESS;
 }
 
-int shca_gather(struct shca_qp *qp, const struct shca_wqe *wqe, uint64_t offset, char *to, uint64_t bytes)
+int shca_gather(struct shca_qp *qp, const struct shca_wqe *wqe, uint64_t offset, char *to,
+                uint64_t bytes)
 {
     if (!wqe->is_inline)
         return spread(qp, wqe->sges, wqe->n_sge, offset, to, bytes, true);
@@ -202,7 +212,8 @@ int shca_gather(struct shca_qp *qp, const struct shca_wqe *wqe, uint64_t offset,
     return IBV_WC_SUCCESS;
 }
 
-int shca_scatter(struct shca_qp *qp, const struct ibv_sge *sges, int n, uint64_t offset, const char *from, uint64_t bytes)
+int shca_scatter(struct shca_qp *qp, const struct ibv_sge *sges, int n, uint64_t offset,
+                 const char *from, uint64_t bytes)
 {
     return spread(qp, sges, n, offset, (char *)(uintptr_t)from, bytes, false);
 }
@@ -226,7 +237,8 @@ static int write_data(struct job *job, struct shca_wqe *wqe)
 
 static int notify(struct job *job, struct shca_wqe *wqe)
 {
-    enum shca_mail_kind kind = wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM ? SHCA_MAIL_IMM : SHCA_MAIL_SEND;
+    enum shca_mail_kind kind =
+        wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM ? SHCA_MAIL_IMM : SHCA_MAIL_SEND;
     if (kind == SHCA_MAIL_SEND && wqe->bytes > SHCA_MAIL_BYTES)
         return IBV_WC_LOC_LEN_ERR;
     return shca_mail_run(job->qp, wqe, kind);
@@ -249,7 +261,8 @@ static int fetch_check(const struct job *job)
 {
     if (!job->qp->attr.max_rd_atomic)
         return IBV_WC_LOC_QP_OP_ERR;
-    return job->qp->attr.max_rd_atomic > job->dest->reads_in ? refuse(job, IBV_WC_REM_INV_REQ_ERR) : IBV_WC_SUCCESS;
+    return job->qp->attr.max_rd_atomic > job->dest->reads_in ? refuse(job, IBV_WC_REM_INV_REQ_ERR)
+                                                             : IBV_WC_SUCCESS;
 }
 
 static int read_data(struct job *job, struct shca_wqe *wqe)
@@ -260,7 +273,8 @@ static int read_data(struct job *job, struct shca_wqe *wqe)
     status = target_begin(job, wqe, wqe->bytes, IBV_ACCESS_REMOTE_READ);
     if (status != IBV_WC_SUCCESS)
         return status;
-    status = by_mail(job) ? shca_mail_run(job->qp, wqe, SHCA_MAIL_BATCH) : move_all(job, wqe, false);
+    status =
+        by_mail(job) ? shca_mail_run(job->qp, wqe, SHCA_MAIL_BATCH) : move_all(job, wqe, false);
     shca_mr_end(job->mr);
     return status;
 }
@@ -275,20 +289,23 @@ static uint64_t changed(const struct shca_wqe *wqe, uint64_t old)
 static void leave_gap(void)
 {
     if (shca_settings.atomic_gap_us)
-        nanosleep(&(struct timespec){shca_settings.atomic_gap_us / 1000000, shca_settings.atomic_gap_us % 1000000 * 1000}, NULL);
+        nanosleep(&(struct timespec){shca_settings.atomic_gap_us / 1000000,
+                                     shca_settings.atomic_gap_us % 1000000 * 1000},
+                  NULL);
 }
 
 static uint64_t change_word(const struct shca_wqe *wqe, uint64_t *word)
 {
     uint64_t old = __atomic_load_n(word, __ATOMIC_ACQUIRE);
     if (shca_settings.atomic_cap == IBV_ATOMIC_HCA) {
-        // Atomic to other NIC atomics only, by the lock: the processor's, and all writes, may come in between, as on real
-        // hardware.
+        // Atomic to other NIC atomics only, by the lock: the processor's, and all writes, may come
+        // in between, as on real hardware.
         leave_gap();
         __atomic_store_n(word, changed(wqe, old), __ATOMIC_RELEASE);
         return old;
     }
-    while (!__atomic_compare_exchange_n(word, &old, changed(wqe, old), false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+    while (!__atomic_compare_exchange_n(word, &old, changed(wqe, old), false, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_ACQUIRE))
         ;
     return old;
 }
@@ -316,7 +333,8 @@ static int change_locked(const struct job *job, struct shca_wqe *wqe, uint64_t *
     return status == IBV_WC_SUCCESS ? arrived : status;
 }
 
-// The result's place is looked at before anything is changed: an atomic that fails must not have happened.
+// The result's place is looked at before anything is changed: an atomic that fails must not have
+// happened.
 static int result_check(const struct job *job, const struct shca_wqe *wqe)
 {
     if (wqe->bytes != 8)
@@ -356,13 +374,16 @@ bool shca_may_join(struct shca_qp *qp, const struct shca_wqe *wqe, uint64_t *add
 {
     struct job job = {.qp = qp, .peer = qp->peer};
     bool write = wqe->opcode == IBV_WR_RDMA_WRITE, read = wqe->opcode == IBV_WR_RDMA_READ;
-    bool word = wqe->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD || wqe->opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
+    bool word =
+        wqe->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD || wqe->opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
     if (!(write || read || word) || !wqe->bytes)
         return false;
     job.dest = &qp->peer->segment->qps[qp->attr.dest_qp_num & (SHCA_QPS - 1)];
     if (!write && (!qp->attr.max_rd_atomic || qp->attr.max_rd_atomic > job.dest->reads_in))
         return false;
-    uint32_t access = write ? IBV_ACCESS_REMOTE_WRITE : read ? IBV_ACCESS_REMOTE_READ : IBV_ACCESS_REMOTE_ATOMIC;
+    uint32_t access = write  ? IBV_ACCESS_REMOTE_WRITE
+                      : read ? IBV_ACCESS_REMOTE_READ
+                             : IBV_ACCESS_REMOTE_ATOMIC;
     if ((word && wqe->remote % 8) || target_find(&job, wqe, wqe->bytes, access) != IBV_WC_SUCCESS)
         return false;
     bool good = job.mr->kind == SHCA_GPU && (!word || result_check(&job, wqe) == IBV_WC_SUCCESS);
@@ -381,16 +402,11 @@ int shca_execute(struct shca_qp *qp, struct shca_wqe *wqe)
         return qp->mail >= 0 ? SHCA_AGAIN : SHCA_NO_ANSWER;
     }
     switch (wqe->opcode) {
-    case IBV_WR_RDMA_WRITE:
-        return write_data(&job, wqe);
-    case IBV_WR_RDMA_WRITE_WITH_IMM:
-        return write_with_imm(&job, wqe);
-    case IBV_WR_RDMA_READ:
-        return read_data(&job, wqe);
+    case IBV_WR_RDMA_WRITE: return write_data(&job, wqe);
+    case IBV_WR_RDMA_WRITE_WITH_IMM: return write_with_imm(&job, wqe);
+    case IBV_WR_RDMA_READ: return read_data(&job, wqe);
     case IBV_WR_SEND:
-    case IBV_WR_SEND_WITH_IMM:
-        return notify(&job, wqe);
-    default:
-        return atomic_word(&job, wqe);
+    case IBV_WR_SEND_WITH_IMM: return notify(&job, wqe);
+    default: return atomic_word(&job, wqe);
     }
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// GPU memory: copies by the CUDA driver, which is used only if the program has loaded it. The few declarations needed
-// are here, so that it compiles without the toolkit.
+// GPU memory: copies by the CUDA driver, which is used only if the program has loaded it. The few
+// declarations needed are here, so that it compiles without the toolkit.
 //
-// Reads and writes are queued in one stream, in order, and waited for together. Each costs a call of the driver, except small
-// aligned writes, of which one call (cuStreamBatchMemOp) takes as many as there are in a row, and reads in a row of memory that
-// is in a row, too.
+// Reads and writes are queued in one stream, in order, and waited for together. Each costs a call
+// of the driver, except small aligned writes, of which one call (cuStreamBatchMemOp) takes as many
+// as there are in a row, and reads in a row of memory that is in a row, too.
 #define _GNU_SOURCE // RTLD_NOLOAD
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -12,7 +12,14 @@
 
 #include "softhca.h"
 
-enum { MEMORY_TYPE = 2, DEVICE_ORDINAL = 9, MEMORY_IS_DEVICE = 2, STREAM_NON_BLOCKING = 1, HOST_PORTABLE = 1, CAPTURE_RELAXED = 2 };
+enum {
+    MEMORY_TYPE = 2,
+    DEVICE_ORDINAL = 9,
+    MEMORY_IS_DEVICE = 2,
+    STREAM_NON_BLOCKING = 1,
+    HOST_PORTABLE = 1,
+    CAPTURE_RELAXED = 2
+};
 enum { STORE_32 = 2, STORE_64 = 5 };
 enum {
     POOL_BYTES = 4 << 20,
@@ -126,16 +133,18 @@ static void release(struct shca_gpu *gpu)
     free(gpu);
 }
 
-// Whether a store in a batch arrives, tried on pinned memory; and a first copy, since a driver prepares much at the first time,
-// for which it might wait for kernels later.
+// Whether a store in a batch arrives, tried on pinned memory; and a first copy, since a driver
+// prepares much at the first time, for which it might wait for kernels later.
 static bool try_stores(struct shca_gpu *gpu, uint64_t address)
 {
     volatile uint64_t *word = (uint64_t *)(void *)gpu->pool;
-    struct memory_operation store = {.operation = STORE_64, .address = (uintptr_t)gpu->pool, .value = 1};
+    struct memory_operation store = {
+        .operation = STORE_64, .address = (uintptr_t)gpu->pool, .value = 1};
     *word = 0;
     if (driver.stores && driver.stores(gpu->stream, 1, &store, 0))
         return false;
-    if (driver.copy((uintptr_t)gpu->pool + 8, address, 1, gpu->stream) || driver.stream_wait(gpu->stream))
+    if (driver.copy((uintptr_t)gpu->pool + 8, address, 1, gpu->stream) ||
+        driver.stream_wait(gpu->stream))
         return false;
     return *word == 1;
 }
@@ -154,13 +163,14 @@ static struct shca_gpu *gpu_new(uint64_t address)
     }
     gpu->stores = try_stores(gpu, address);
     if (!shca_settings.quiet)
-        shca_say("memory of GPU %d: small writes go as %s", gpu->ordinal, gpu->stores ? "stores, many in one call" : "copies");
+        shca_say("memory of GPU %d: small writes go as %s", gpu->ordinal,
+                 gpu->stores ? "stores, many in one call" : "copies");
     return gpu;
 }
 
-// Makes the engine of this device ready for that memory. A stream of its own, which waits for no other: a kernel that
-// spins until this copy arrives must not hold it up. For the same reason nothing here is done by a kernel: it might find
-// no place beside those that spin.
+// Makes the engine of this device ready for that memory. A stream of its own, which waits for no
+// other: a kernel that spins until this copy arrives must not hold it up. For the same reason
+// nothing here is done by a kernel: it might find no place beside those that spin.
 int shca_gpu_use(struct shca_device *device, uint64_t address)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -198,7 +208,8 @@ static struct shca_gpu *enter(struct shca_device *device)
         return NULL;
     if (current != gpu->context && driver.context_set(gpu->context))
         return NULL;
-    int mode = CAPTURE_RELAXED; // the program's captures of its own streams are no concern of this thread
+    // the program's captures of its own streams are no concern of this thread
+    int mode = CAPTURE_RELAXED;
     if (!current && driver.capture_mode)
         driver.capture_mode(&mode);
     current = gpu->context;
@@ -209,7 +220,8 @@ static int status_of(struct shca_gpu *gpu, int code)
 {
     gpu->queued = true;
     if (code && !gpu->failed)
-        shca_say("memory of GPU %d: the driver says %d, so nothing more is done with it", gpu->ordinal, code);
+        shca_say("memory of GPU %d: the driver says %d, so nothing more is done with it",
+                 gpu->ordinal, code);
     gpu->failed = gpu->failed || code;
     return code ? IBV_WC_GENERAL_ERR : IBV_WC_SUCCESS;
 }
@@ -219,7 +231,8 @@ static int flush_stores(struct shca_gpu *gpu)
 {
     int n = gpu->n_operations;
     gpu->n_operations = 0;
-    return n ? status_of(gpu, driver.stores(gpu->stream, (unsigned)n, gpu->operations, 0)) : IBV_WC_SUCCESS;
+    return n ? status_of(gpu, driver.stores(gpu->stream, (unsigned)n, gpu->operations, 0))
+             : IBV_WC_SUCCESS;
 }
 
 static int flush_row(struct shca_gpu *gpu)
@@ -231,7 +244,8 @@ static int flush_row(struct shca_gpu *gpu)
     int code = driver.copy((uintptr_t)gpu->row_to, gpu->row_from, bytes, gpu->stream);
     if (!code)
         return status_of(gpu, code);
-    for (int i = gpu->row_first; i < gpu->n_reads; i++) { // they may be of allocations that happen to be neighbours
+    // they may be of allocations that happen to be neighbours
+    for (int i = gpu->row_first; i < gpu->n_reads; i++) {
         const struct pending_read *read = &gpu->reads[i];
         uint64_t from = gpu->row_from + (uint64_t)(read->from - gpu->row_to);
         code = driver.copy((uintptr_t)read->from, from, read->bytes, gpu->stream);
@@ -272,7 +286,8 @@ static char *pool_take(struct shca_device *device, struct shca_gpu *gpu, size_t 
     return place;
 }
 
-// Whether the memory is this GPU's, so that its streams may store there; asked once for each piece of 2 MiB.
+// Whether the memory is this GPU's, so that its streams may store there; asked once for each piece
+// of 2 MiB.
 static bool is_own(struct shca_gpu *gpu, uint64_t address)
 {
     uint64_t *known = &gpu->own[(address >> 21) % OWN];
@@ -291,8 +306,10 @@ static int store(struct shca_gpu *gpu, uint64_t to, const char *from, size_t byt
     while (bytes) {
         bool wide = to % 8 == 0 && bytes >= 8;
         struct memory_operation *operation = &gpu->operations[gpu->n_operations++];
-        *operation = (struct memory_operation){.operation = wide ? STORE_64 : STORE_32, .address = to};
-        memcpy(&operation->value, from, wide ? 8 : 4); // little endian: a value of 4 bytes is the lower half
+        *operation =
+            (struct memory_operation){.operation = wide ? STORE_64 : STORE_32, .address = to};
+        // little endian: a value of 4 bytes is the lower half
+        memcpy(&operation->value, from, wide ? 8 : 4);
         to += wide ? 8 : 4;
         from += wide ? 8 : 4;
         bytes -= wide ? 8 : 4;
@@ -309,7 +326,8 @@ int shca_gpu_write(struct shca_device *device, void *to, const void *from, size_
         return IBV_WC_GENERAL_ERR;
     if (flush_row(gpu) != IBV_WC_SUCCESS)
         return IBV_WC_GENERAL_ERR;
-    if (gpu->stores && bytes <= STORE_MOST && !(((uintptr_t)to | bytes) & 3) && is_own(gpu, (uintptr_t)to))
+    if (gpu->stores && bytes <= STORE_MOST && !(((uintptr_t)to | bytes) & 3) &&
+        is_own(gpu, (uintptr_t)to))
         return store(gpu, (uintptr_t)to, from, bytes);
     char *place = pool_take(device, gpu, bytes);
     if (!place || flush_stores(gpu) != IBV_WC_SUCCESS)
@@ -326,7 +344,8 @@ int shca_gpu_read(struct shca_device *device, void *to, const void *from, size_t
     char *place = pool_take(device, gpu, bytes);
     if (!place || flush_stores(gpu) != IBV_WC_SUCCESS)
         return IBV_WC_GENERAL_ERR;
-    bool next = gpu->row_bytes && place == gpu->row_to + gpu->row_bytes && (uintptr_t)from == gpu->row_from + gpu->row_bytes;
+    bool next = gpu->row_bytes && place == gpu->row_to + gpu->row_bytes &&
+                (uintptr_t)from == gpu->row_from + gpu->row_bytes;
     if (!next && flush_row(gpu) != IBV_WC_SUCCESS)
         return IBV_WC_GENERAL_ERR;
     if (!next) {

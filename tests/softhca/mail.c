@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Mail: requests that only the engine of the target's process can execute, because they touch its GPU's memory (batch.c) or
-// take from its receive queue. Each process has a row of boxes in the segment, each with a block for data.
+// Mail: requests that only the engine of the target's process can execute, because they touch its
+// GPU's memory (batch.c) or take from its receive queue. Each process has a row of boxes in the
+// segment, each with a block for data.
 #include <unistd.h>
 
 #include "softhca.h"
 
-static int deliver(struct shca_qp *qp, const struct shca_mail *mail, const char *data, struct shca_recv *receive)
+static int deliver(struct shca_qp *qp, const struct shca_mail *mail, const char *data,
+                   struct shca_recv *receive)
 {
     struct shca_cqe cqe = {.qp = qp, .solicited = mail->solicited};
     bool send = mail->kind == SHCA_MAIL_SEND;
@@ -19,7 +21,8 @@ static int deliver(struct shca_qp *qp, const struct shca_mail *mail, const char 
         cqe.wc.imm_data = mail->imm;
     }
     if (send && mail->bytes)
-        cqe.wc.status = (enum ibv_wc_status)shca_scatter(qp, receive->sges, receive->n_sge, 0, data, mail->bytes);
+        cqe.wc.status = (enum ibv_wc_status)shca_scatter(qp, receive->sges, receive->n_sge, 0, data,
+                                                         mail->bytes);
     int arrived = shca_gpu_finish(qp->device);
     if (cqe.wc.status == IBV_WC_SUCCESS)
         cqe.wc.status = (enum ibv_wc_status)arrived;
@@ -55,7 +58,8 @@ static void begin(struct shca_device *device, struct shca_mail *mail, struct shc
         mail->status = (uint32_t)receive(device, mail, block->data);
 }
 
-static void end(struct shca_device *device, struct shca_mail *mail, const struct shca_block *block, int status)
+static void end(struct shca_device *device, struct shca_mail *mail, const struct shca_block *block,
+                int status)
 {
     if (mail->kind == SHCA_MAIL_BATCH)
         shca_batch_end(device, mail, block, status);
@@ -70,7 +74,8 @@ bool shca_mail_waiting(const struct shca_device *device)
     return false;
 }
 
-// Memory requests are about GPU memory, and a receive may be into it: those are for the engine's own thread.
+// Memory requests are about GPU memory, and a receive may be into it: those are for the engine's
+// own thread.
 static bool may_serve(const struct shca_device *device, const struct shca_mail *mail)
 {
     return device->use_gpu || (!device->gpu && mail->kind != SHCA_MAIL_BATCH);
@@ -127,15 +132,16 @@ static void address(struct shca_mail *mail, const struct shca_qp *qp, const stru
 {
     mail->key = wqe->key;
     mail->qpn = qp->attr.dest_qp_num;
-    mail->has_imm = wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM || wqe->opcode == IBV_WR_SEND_WITH_IMM;
+    mail->has_imm =
+        wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM || wqe->opcode == IBV_WR_SEND_WITH_IMM;
     mail->imm = wqe->imm;
     mail->solicited = (wqe->flags & IBV_SEND_SOLICITED) != 0;
     mail->from_device = (uint32_t)qp->device->index;
     mail->from_proc = (uint32_t)qp->device->proc;
 }
 
-static int fill(struct shca_mail *mail, struct shca_qp *qp, const struct shca_wqe *wqe, enum shca_mail_kind kind,
-                struct shca_block *block)
+static int fill(struct shca_mail *mail, struct shca_qp *qp, const struct shca_wqe *wqe,
+                enum shca_mail_kind kind, struct shca_block *block)
 {
     const struct shca_mr_entry *mr = &qp->peer->segment->mrs[(wqe->key >> 16) & (SHCA_MRS - 1)];
     address(mail, qp, wqe);
@@ -143,7 +149,9 @@ static int fill(struct shca_mail *mail, struct shca_qp *qp, const struct shca_wq
     mail->bytes = wqe->bytes;
     if (kind == SHCA_MAIL_BATCH)
         return shca_batch_fill(qp, wqe, mr->address + (wqe->remote - mr->iova), mail, block);
-    int status = kind == SHCA_MAIL_SEND && wqe->bytes ? shca_gather(qp, wqe, 0, block->data, wqe->bytes) : IBV_WC_SUCCESS;
+    int status = kind == SHCA_MAIL_SEND && wqe->bytes
+                     ? shca_gather(qp, wqe, 0, block->data, wqe->bytes)
+                     : IBV_WC_SUCCESS;
     int arrived = shca_gpu_finish(qp->device);
     return status == IBV_WC_SUCCESS ? arrived : status;
 }
@@ -202,7 +210,8 @@ int shca_mail_run(struct shca_qp *qp, struct shca_wqe *wqe, enum shca_mail_kind 
     if (box < 0)
         return SHCA_AGAIN;
     int status = fill(&proc->mails[box], qp, wqe, kind, &peer->segment->blocks[peer->proc][box]);
-    atomic_store(&proc->mails[box].state, status == IBV_WC_SUCCESS ? SHCA_MAIL_POSTED : SHCA_MAIL_FREE);
+    atomic_store(&proc->mails[box].state,
+                 status == IBV_WC_SUCCESS ? SHCA_MAIL_POSTED : SHCA_MAIL_FREE);
     if (status != IBV_WC_SUCCESS)
         return status;
     qp->mail = box;
@@ -210,14 +219,17 @@ int shca_mail_run(struct shca_qp *qp, struct shca_wqe *wqe, enum shca_mail_kind 
     return SHCA_AGAIN;
 }
 
-// Whether the answer to a request under way is here; it counts even if the peer's queue pair is in error since.
+// Whether the answer to a request under way is here; it counts even if the peer's queue pair is in
+// error since.
 bool shca_mail_answered(const struct shca_qp *qp)
 {
     return qp->mail >= 0 &&
-           atomic_load(&qp->peer->segment->procs[qp->peer->proc].mails[qp->mail].state) == SHCA_MAIL_DONE;
+           atomic_load(&qp->peer->segment->procs[qp->peer->proc].mails[qp->mail].state) ==
+               SHCA_MAIL_DONE;
 }
 
-// Gives up a request under way, as soon as the peer has let go of it; qp->mail tells whether that is so.
+// Gives up a request under way, as soon as the peer has let go of it; qp->mail tells whether that
+// is so.
 void shca_mail_drop(struct shca_qp *qp)
 {
     if (qp->mail < 0 || !qp->peer)

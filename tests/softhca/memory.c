@@ -54,8 +54,8 @@ static bool vma_find(uintptr_t address, size_t bytes, struct vma *vma)
     unsigned major_number, minor_number;
     bool found = false;
     while (maps && !found && fgets(line, sizeof line, maps)) {
-        if (sscanf(line, "%lx-%lx %7s %lx %x:%x %lu", &vma->start, &vma->end, mode, &vma->offset, &major_number,
-                   &minor_number, &vma->inode) != 7)
+        if (sscanf(line, "%lx-%lx %7s %lx %x:%x %lu", &vma->start, &vma->end, mode, &vma->offset,
+                   &major_number, &minor_number, &vma->inode) != 7)
             continue;
         vma->device = makedev(major_number, minor_number);
         vma->shared = mode[3] == 's';
@@ -77,7 +77,8 @@ static int descriptor_find(const struct vma *vma)
         int fd = (int)strtol(item->d_name, &end, 10);
         if (*end || end == item->d_name || fstat(fd, &status))
             continue;
-        if (status.st_ino == vma->inode && status.st_dev == vma->device && (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDWR)
+        if (status.st_ino == vma->inode && status.st_dev == vma->device &&
+            (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDWR)
             found = fcntl(fd, F_DUPFD_CLOEXEC, 0);
     }
     if (list)
@@ -90,7 +91,8 @@ static int file_behind(struct shca_mr_entry *entry)
 {
     struct vma vma;
     entry->file = -1;
-    if (entry->kind == SHCA_GPU || !vma_find(entry->address, entry->bytes, &vma) || !vma.shared || !vma.inode)
+    if (entry->kind == SHCA_GPU || !vma_find(entry->address, entry->bytes, &vma) || !vma.shared ||
+        !vma.inode)
         return -1;
     entry->file = descriptor_find(&vma);
     entry->file_offset = vma.offset;
@@ -110,10 +112,12 @@ static bool range_exists(const void *address, size_t bytes)
 static bool fails_now(void)
 {
     static atomic_long registered;
-    return shca_settings.reg_fail_after >= 0 && atomic_fetch_add(&registered, 1) >= shca_settings.reg_fail_after;
+    return shca_settings.reg_fail_after >= 0 &&
+           atomic_fetch_add(&registered, 1) >= shca_settings.reg_fail_after;
 }
 
-static struct ibv_mr *mr_new(struct ibv_pd *pd, struct shca_mr *mr, const struct shca_mr_entry *what)
+static struct ibv_mr *mr_new(struct ibv_pd *pd, struct shca_mr *mr,
+                             const struct shca_mr_entry *what)
 {
     struct shca_device *device = shca_device_of(pd->context);
     uint32_t key;
@@ -153,8 +157,8 @@ static struct ibv_mr *refuse(int error)
     return NULL;
 }
 
-SHCA_EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *address, size_t bytes, uint64_t iova,
-                                            unsigned access)
+SHCA_EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *address, size_t bytes,
+                                            uint64_t iova, unsigned access)
 {
     bool gpu = shca_gpu_owns(address, bytes);
     if (!access_valid(access) || !bytes)
@@ -170,7 +174,8 @@ SHCA_EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *address, si
     struct shca_mr *mr = calloc(1, sizeof *mr);
     if (!mr)
         return NULL;
-    struct shca_mr_entry what = {.access = access, .kind = gpu ? SHCA_GPU : SHCA_HOST, .iova = iova, .bytes = bytes};
+    struct shca_mr_entry what = {
+        .access = access, .kind = gpu ? SHCA_GPU : SHCA_HOST, .iova = iova, .bytes = bytes};
     what.address = (uintptr_t)address;
     mr->ibv.addr = address;
     return mr_new(pd, mr, &what);
@@ -183,13 +188,15 @@ SHCA_EXPORT struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *address, size_t b
 }
 
 #undef ibv_reg_mr_iova
-SHCA_EXPORT struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *address, size_t bytes, uint64_t iova, int access)
+SHCA_EXPORT struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *address, size_t bytes,
+                                           uint64_t iova, int access)
 {
     return ibv_reg_mr_iova2(pd, address, bytes, iova, (unsigned)access);
 }
 
-// A dma-buf of a GPU can only be reached through the pointer it was made from, which by convention is the iova. Any
-// other file that can be mapped (a udmabuf, a memfd) stands in for one in host memory.
+// A dma-buf of a GPU can only be reached through the pointer it was made from, which by convention
+// is the iova. Any other file that can be mapped (a udmabuf, a memfd) stands in for one in host
+// memory.
 static int dmabuf_place(struct shca_mr *mr, struct shca_mr_entry *what, uint64_t offset, int fd)
 {
     if (shca_gpu_owns((void *)(uintptr_t)what->iova, what->bytes)) {
@@ -212,8 +219,8 @@ static int dmabuf_place(struct shca_mr *mr, struct shca_mr_entry *what, uint64_t
     return 0;
 }
 
-SHCA_EXPORT struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t bytes, uint64_t iova, int fd,
-                                             int access)
+SHCA_EXPORT struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t bytes,
+                                             uint64_t iova, int fd, int access)
 {
     if (!shca_settings.dmabuf)
         return refuse(EOPNOTSUPP);
@@ -236,12 +243,14 @@ SHCA_EXPORT struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset,
     return mr_new(pd, mr, &what);
 }
 
-// After it nothing touches the memory: waits for engines in the middle of an access, but not for dead ones.
+// After it nothing touches the memory: waits for engines in the middle of an access, but not for
+// dead ones.
 SHCA_EXPORT int ibv_dereg_mr(struct ibv_mr *ibv)
 {
     struct shca_mr *mr = (struct shca_mr *)ibv;
     atomic_store(&mr->entry->key, ibv->rkey & 0xffff0000u);
-    for (uint64_t until = shca_now_ns() + 1000000000u; atomic_load(&mr->entry->users) && shca_now_ns() < until;)
+    for (uint64_t until = shca_now_ns() + 1000000000u;
+         atomic_load(&mr->entry->users) && shca_now_ns() < until;)
         sched_yield();
     if (atomic_load(&mr->entry->users)) // an engine was killed in the middle of one
         atomic_store(&mr->entry->users, 0);
@@ -256,13 +265,15 @@ SHCA_EXPORT int ibv_dereg_mr(struct ibv_mr *ibv)
     return 0;
 }
 
-SHCA_EXPORT int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *address, size_t bytes, int access)
+SHCA_EXPORT int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *address,
+                             size_t bytes, int access)
 {
     errno = EOPNOTSUPP;
     return IBV_REREG_MR_ERR_INPUT;
 }
 
-// The count goes up before the key is looked at, and dereg clears the key before it looks at the count.
+// The count goes up before the key is looked at, and dereg clears the key before it looks at the
+// count.
 struct shca_mr_entry *shca_mr_begin(struct shca_segment *segment, uint32_t key)
 {
     uint32_t index = key >> 16;

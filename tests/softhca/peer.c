@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The memory of other processes. Where a region is a shared mapping of a file (the symmetric heap is), the same file is
-// mapped here too, so that a word is written whole; elsewhere process_vm_readv and process_vm_writev do the copying.
+// The memory of other processes. Where a region is a shared mapping of a file (the symmetric heap
+// is), the same file is mapped here too, so that a word is written whole; elsewhere
+// process_vm_readv and process_vm_writev do the copying.
 #define _GNU_SOURCE // syscall
 #include <errno.h>
 #include <fcntl.h>
@@ -22,15 +23,18 @@ struct shca_map {
     struct shca_map *next;
 };
 
-// Whole aligned words where possible, as a NIC writes them: a reader that polls a word never sees half of it. Not
-// instrumented, because a race detector must not take DMA for an access of this process's threads.
-__attribute__((no_sanitize("thread", "address", "undefined"))) void shca_copy(void *to, const void *from, size_t bytes)
+// Whole aligned words where possible, as a NIC writes them: a reader that polls a word never sees
+// half of it. Not instrumented, because a race detector must not take DMA for an access of this
+// process's threads.
+__attribute__((no_sanitize("thread", "address", "undefined"))) void
+shca_copy(void *to, const void *from, size_t bytes)
 {
     if ((((uintptr_t)to | (uintptr_t)from) & 7) == 0 && bytes <= 64) {
         uint64_t *to_words = to;
         const uint64_t *from_words = from;
         for (; bytes >= 8; bytes -= 8, to_words++, from_words++)
-            __atomic_store_n(to_words, __atomic_load_n(from_words, __ATOMIC_RELAXED), __ATOMIC_RELEASE);
+            __atomic_store_n(to_words, __atomic_load_n(from_words, __ATOMIC_RELAXED),
+                             __ATOMIC_RELEASE);
         to = to_words;
         from = from_words;
     } else if (bytes == 8 && ((uintptr_t)to & 7) == 0) {
@@ -136,7 +140,8 @@ static char *map_file(const struct shca_peer *peer, const struct shca_mr_entry *
     int fd = open(path, O_RDWR | O_CLOEXEC);
     if (fd < 0)
         return NULL;
-    void *at = mmap(NULL, entry->file_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)entry->file_offset);
+    void *at = mmap(NULL, entry->file_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+                    (off_t)entry->file_offset);
     close(fd);
     return at == MAP_FAILED ? NULL : at;
 }
@@ -156,7 +161,8 @@ static void drop_stale(struct shca_peer *peer)
 }
 
 // Where the address is in this process; NULL if it cannot be mapped.
-void *shca_peer_map(struct shca_peer *peer, const struct shca_mr_entry *entry, uint32_t key, uint64_t address)
+void *shca_peer_map(struct shca_peer *peer, const struct shca_mr_entry *entry, uint32_t key,
+                    uint64_t address)
 {
     if (peer->own)
         return (void *)(uintptr_t)address;
@@ -186,7 +192,8 @@ static int vm_status(ssize_t moved)
     if (moved < 0 && errno == EPERM) {
         static atomic_flag said = ATOMIC_FLAG_INIT;
         if (!atomic_flag_test_and_set(&said))
-            shca_say("this system forbids process_vm_writev between processes of one user (ptrace restrictions)");
+            shca_say("this system forbids process_vm_writev between processes of one user (ptrace "
+                     "restrictions)");
     }
     return IBV_WC_REM_ACCESS_ERR; // EFAULT: the owner unmapped what it had registered
 }
@@ -209,7 +216,8 @@ int shca_peer_read(struct shca_peer *peer, void *to, uint64_t from, size_t bytes
 int shca_peer_write(struct shca_peer *peer, uint64_t to, const void *from, size_t bytes)
 {
     while (bytes) {
-        struct iovec here = {(void *)(uintptr_t)from, bytes}, there = {(void *)(uintptr_t)to, bytes};
+        struct iovec here = {(void *)(uintptr_t)from, bytes},
+                     there = {(void *)(uintptr_t)to, bytes};
         ssize_t moved = syscall(SYS_process_vm_writev, (pid_t)peer->pid, &here, 1, &there, 1, 0);
         if (moved <= 0)
             return vm_status(moved);

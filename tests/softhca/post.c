@@ -22,10 +22,8 @@ static int send_check(const struct shca_qp *qp, const struct ibv_send_wr *wr, ui
     case IBV_WR_RDMA_WRITE_WITH_IMM:
     case IBV_WR_RDMA_READ:
     case IBV_WR_SEND:
-    case IBV_WR_SEND_WITH_IMM:
-        break;
-    default:
-        return EINVAL;
+    case IBV_WR_SEND_WITH_IMM: break;
+    default: return EINVAL;
     }
     if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->init.cap.max_send_sge)
         return EINVAL;
@@ -47,16 +45,19 @@ static void keep_payload(struct shca_wqe *wqe, const struct ibv_send_wr *wr)
     }
 }
 
-// Every request of every queue pair has its own delay, the same in every run of the program with that seed.
+// Every request of every queue pair has its own delay, the same in every run of the program with
+// that seed.
 static uint64_t ready_time(const struct shca_qp *qp, uint64_t position)
 {
     if (!shca_settings.delay_us)
         return 0;
     uint64_t index = qp->ibv.qp_num & (SHCA_QPS - 1);
-    return shca_now_ns() + shca_random(index, position) % ((uint64_t)shca_settings.delay_us * 1000 + 1);
+    return shca_now_ns() +
+           shca_random(index, position) % ((uint64_t)shca_settings.delay_us * 1000 + 1);
 }
 
-static void keep(struct shca_qp *qp, const struct ibv_send_wr *wr, uint64_t position, uint64_t bytes)
+static void keep(struct shca_qp *qp, const struct ibv_send_wr *wr, uint64_t position,
+                 uint64_t bytes)
 {
     struct shca_wqe *wqe = &qp->sq[position % qp->sq_depth];
     wqe->wr_id = wr->wr_id;
@@ -84,13 +85,15 @@ static void keep(struct shca_qp *qp, const struct ibv_send_wr *wr, uint64_t posi
         memcpy(wqe->sges, wr->sg_list, (size_t)wr->num_sge * sizeof *wr->sg_list);
 }
 
-// Some providers have less room than they promise for a moment; the caller must cope with a chain cut short.
+// Some providers have less room than they promise for a moment; the caller must cope with a chain
+// cut short.
 static bool full_for_now(const struct shca_qp *qp, uint64_t position)
 {
     if (!shca_settings.post_full_every || position == atomic_load(&qp->tail))
         return false;
     static atomic_long posts;
-    return atomic_fetch_add(&posts, 1) % shca_settings.post_full_every == shca_settings.post_full_every - 1;
+    return atomic_fetch_add(&posts, 1) % shca_settings.post_full_every ==
+           shca_settings.post_full_every - 1;
 }
 
 static int chain_keep(struct shca_qp *qp, struct ibv_send_wr **at, uint64_t *head)
@@ -101,7 +104,8 @@ static int chain_keep(struct shca_qp *qp, struct ibv_send_wr **at, uint64_t *hea
         if (error)
             return error;
         // Room comes back when completions are polled, those of later requests included.
-        if (*head - atomic_load_explicit(&qp->tail, memory_order_acquire) >= qp->sq_depth || full_for_now(qp, *head))
+        if (*head - atomic_load_explicit(&qp->tail, memory_order_acquire) >= qp->sq_depth ||
+            full_for_now(qp, *head))
             return ENOMEM;
         keep(qp, *at, *head, bytes);
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// RC queue pairs: life, states, attributes. The rules of the transitions are those of the InfiniBand specification,
-// volume 1, section 11.2.4.2 (table of required and optional attributes).
+// RC queue pairs: life, states, attributes. The rules of the transitions are those of the
+// InfiniBand specification, volume 1, section 11.2.4.2 (table of required and optional attributes).
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -17,7 +17,8 @@ static const struct transition transitions[] = {
     {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, 0},
     {IBV_QPS_INIT, IBV_QPS_INIT, 0, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS},
     {IBV_QPS_INIT, IBV_QPS_RTR,
-     IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
+     IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+         IBV_QP_MIN_RNR_TIMER,
      IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX},
     {IBV_QPS_RTR, IBV_QPS_RTS,
      IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC,
@@ -27,8 +28,10 @@ static const struct transition transitions[] = {
 
 static bool sizes_valid(const struct ibv_qp_cap *cap)
 {
-    return cap->max_send_wr <= (uint32_t)shca_settings.max_qp_wr && cap->max_recv_wr <= (uint32_t)shca_settings.max_qp_wr &&
-           cap->max_send_sge <= (uint32_t)shca_settings.max_sge && cap->max_recv_sge <= (uint32_t)shca_settings.max_sge &&
+    return cap->max_send_wr <= (uint32_t)shca_settings.max_qp_wr &&
+           cap->max_recv_wr <= (uint32_t)shca_settings.max_qp_wr &&
+           cap->max_send_sge <= (uint32_t)shca_settings.max_sge &&
+           cap->max_recv_sge <= (uint32_t)shca_settings.max_sge &&
            cap->max_inline_data <= (uint32_t)shca_settings.max_inline;
 }
 
@@ -136,7 +139,8 @@ SHCA_EXPORT int ibv_destroy_qp(struct ibv_qp *ibv)
     pthread_mutex_unlock(&device->engine_lock);
     forget_work(qp);
     shca_context_forget(ibv->context, qp);
-    while (atomic_load(&qp->unacked) > 0) // like the real one: not before the events taken are acknowledged
+    // like the real one: not before the events taken are acknowledged
+    while (atomic_load(&qp->unacked) > 0)
         sched_yield();
     atomic_store(&qp->entry->qpn, 0);
     count_users(qp, -1);
@@ -169,7 +173,8 @@ static int connect_check(const struct shca_qp *qp, const struct ibv_qp_attr *att
     return attr->max_dest_rd_atomic > shca_settings.max_rd_atomic ? EINVAL : 0;
 }
 
-static int attributes_check(const struct shca_qp *qp, const struct ibv_qp_attr *attr, int mask, int *device)
+static int attributes_check(const struct shca_qp *qp, const struct ibv_qp_attr *attr, int mask,
+                            int *device)
 {
     if ((mask & IBV_QP_PORT) && attr->port_num != 1)
         return EINVAL;
@@ -177,7 +182,8 @@ static int attributes_check(const struct shca_qp *qp, const struct ibv_qp_attr *
         return EINVAL;
     if ((mask & IBV_QP_TIMEOUT) && attr->timeout > 31)
         return EINVAL;
-    if (((mask & IBV_QP_RETRY_CNT) && attr->retry_cnt > 7) || ((mask & IBV_QP_RNR_RETRY) && attr->rnr_retry > 7))
+    if (((mask & IBV_QP_RETRY_CNT) && attr->retry_cnt > 7) ||
+        ((mask & IBV_QP_RNR_RETRY) && attr->rnr_retry > 7))
         return EINVAL;
     if ((mask & IBV_QP_MIN_RNR_TIMER) && attr->min_rnr_timer > 31)
         return EINVAL;
@@ -186,7 +192,8 @@ static int attributes_check(const struct shca_qp *qp, const struct ibv_qp_attr *
     return mask & IBV_QP_DEST_QPN ? connect_check(qp, attr, device) : 0;
 }
 
-static void attributes_keep(struct shca_qp *qp, const struct ibv_qp_attr *attr, int mask, int device)
+static void attributes_keep(struct shca_qp *qp, const struct ibv_qp_attr *attr, int mask,
+                            int device)
 {
     struct ibv_qp_attr *kept = &qp->attr;
     struct shca_qp_entry *entry = qp->entry;
@@ -251,7 +258,8 @@ SHCA_EXPORT int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int 
     return 0;
 }
 
-SHCA_EXPORT int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask, struct ibv_qp_init_attr *init)
+SHCA_EXPORT int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask,
+                             struct ibv_qp_init_attr *init)
 {
     struct shca_qp *qp = (struct shca_qp *)ibv;
     *attr = qp->attr;

@@ -77,7 +77,8 @@ SHCA_EXPORT int ibv_destroy_cq(struct ibv_cq *ibv)
     if (atomic_load(&cq->users))
         return EBUSY;
     if (ibv->channel)
-        shca_pipe_forget(ibv->channel->fd, ((struct shca_channel *)ibv->channel)->writer, sizeof ibv, ibv);
+        shca_pipe_forget(ibv->channel->fd, ((struct shca_channel *)ibv->channel)->writer,
+                         sizeof ibv, ibv);
     shca_context_forget(ibv->context, ibv);
     pthread_mutex_lock(&ibv->mutex);
     while (ibv->comp_events_completed != cq->events_sent)
@@ -94,7 +95,8 @@ SHCA_EXPORT int ibv_destroy_cq(struct ibv_cq *ibv)
     return 0;
 }
 
-SHCA_EXPORT int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context)
+SHCA_EXPORT int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq,
+                                 void **cq_context)
 {
     if (read(channel->fd, cq, sizeof *cq) != sizeof *cq)
         return -1;
@@ -116,7 +118,8 @@ SHCA_EXPORT void ibv_ack_cq_events(struct ibv_cq *cq, unsigned n)
 
 static void notify(struct shca_cq *cq, const struct shca_cqe *cqe)
 {
-    bool wanted = cq->armed == 1 || (cq->armed == 2 && (cqe->solicited || cqe->wc.status != IBV_WC_SUCCESS));
+    bool wanted =
+        cq->armed == 1 || (cq->armed == 2 && (cqe->solicited || cqe->wc.status != IBV_WC_SUCCESS));
     if (!wanted || !cq->ibv.channel)
         return;
     cq->armed = 0;
@@ -131,7 +134,8 @@ static void overrun(struct shca_cq *cq)
     if (cq->overrun)
         return;
     cq->overrun = true;
-    shca_say("%s: a completion queue of %u entries overflowed", cq->ibv.context->device->name, cq->depth);
+    shca_say("%s: a completion queue of %u entries overflowed", cq->ibv.context->device->name,
+             cq->depth);
     struct ibv_async_event event = {.event_type = IBV_EVENT_CQ_ERR, .element.cq = &cq->ibv};
     shca_context_event(cq->ibv.context, &event);
 }

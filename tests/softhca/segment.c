@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The segment: a device's tables in a file that all processes map. The directory is its lock (flock), which the kernel
-// releases when a process dies; entries of dead processes are taken back by the next one that attaches.
+// The segment: a device's tables in a file that all processes map. The directory is its lock
+// (flock), which the kernel releases when a process dies; entries of dead processes are taken back
+// by the next one that attaches.
 #define _GNU_SOURCE // flock, robust mutexes
 #include <errno.h>
 #include <fcntl.h>
@@ -29,7 +30,8 @@ static int directory_lock(void)
     for (;;) {
         const char *path = directory();
         if (mkdir(path, 0700) && errno != EEXIST) {
-            shca_say("cannot make the directory %s: %s (set GPUSHMEM_SOFTHCA_DIR)", path, strerror(errno));
+            shca_say("cannot make the directory %s: %s (set GPUSHMEM_SOFTHCA_DIR)", path,
+                     strerror(errno));
             return -1;
         }
         int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -59,7 +61,8 @@ static void mutex_init(pthread_mutex_t *mutex)
     pthread_mutexattr_destroy(&attr);
 }
 
-// The tables stay usable when a process dies in the middle: an entry is written before its key or number is.
+// The tables stay usable when a process dies in the middle: an entry is written before its key or
+// number is.
 void shca_lock(pthread_mutex_t *robust)
 {
     if (pthread_mutex_lock(robust) == EOWNERDEAD)
@@ -76,7 +79,8 @@ uint64_t shca_start_time(uint32_t pid)
     ssize_t n = read(fd, text, sizeof text - 1);
     close(fd);
     text[n > 0 ? n : 0] = 0;
-    // Fields from the third on follow the last parenthesis: state first, the start time is field 22.
+    // Fields from the third on follow the last parenthesis: state first, the start time is
+    // field 22.
     char *field = strrchr(text, ')');
     if (field && (field[2] == 'Z' || field[2] == 'X'))
         return 0;
@@ -123,13 +127,15 @@ static struct shca_segment *segment_map_at(int directory_fd, int device)
     int fd = openat(directory_fd, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     struct stat status;
     if (fd < 0 || fstat(fd, &status) ||
-        (status.st_size != sizeof(struct shca_segment) && ftruncate(fd, sizeof(struct shca_segment)))) {
+        (status.st_size != sizeof(struct shca_segment) &&
+         ftruncate(fd, sizeof(struct shca_segment)))) {
         shca_say("cannot open %s/%s: %s", directory(), name, strerror(errno));
         if (fd >= 0)
             close(fd);
         return NULL;
     }
-    void *at = mmap(NULL, sizeof(struct shca_segment), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+    void *at = mmap(NULL, sizeof(struct shca_segment), PROT_READ | PROT_WRITE,
+                    MAP_SHARED | MAP_NORESERVE, fd, 0);
     close(fd);
     if (at == MAP_FAILED)
         return NULL;
@@ -140,16 +146,16 @@ static struct shca_segment *segment_map_at(int directory_fd, int device)
     return NULL;
 }
 
-// A segment that was only looked at may have been removed and made anew since; then the old mapping stays for whoever
-// still points into it.
+// A segment that was only looked at may have been removed and made anew since; then the old mapping
+// stays for whoever still points into it.
 static struct shca_segment *segment_of(int directory_fd, int device)
 {
     struct shca_device *self = &shca_devices[device];
     char name[32];
     struct stat status = {0};
     snprintf(name, sizeof name, "softhca%d", device);
-    if (self->segment && (self->proc >= 0 ||
-                          (!fstatat(directory_fd, name, &status, 0) && status.st_ino == self->segment_inode)))
+    if (self->segment && (self->proc >= 0 || (!fstatat(directory_fd, name, &status, 0) &&
+                                              status.st_ino == self->segment_inode)))
         return self->segment;
     self->segment = segment_map_at(directory_fd, device);
     if (self->segment && !fstatat(directory_fd, name, &status, 0))
@@ -212,7 +218,8 @@ int shca_segment_attach(struct shca_device *device)
 
 static bool is_attached(const struct shca_device *device)
 {
-    return device->proc >= 0 && atomic_load(&device->segment->procs[device->proc].pid) == (uint32_t)getpid();
+    return device->proc >= 0 &&
+           atomic_load(&device->segment->procs[device->proc].pid) == (uint32_t)getpid();
 }
 
 // True if nobody uses the segment any more: the file is gone then.
@@ -268,8 +275,8 @@ struct shca_qp_entry *shca_qp_entry_new(struct shca_device *device, uint32_t pd)
         entry->access = entry->dest_qpn = 0;
         atomic_store(&entry->state, IBV_QPS_RESET);
         atomic_store(&entry->insulted, 0);
-        // The upper bits change each time, so that a stale number meets nobody, and are never 0: numbers 0 and 1 are
-        // the specification's own.
+        // The upper bits change each time, so that a stale number meets nobody, and are never 0:
+        // numbers 0 and 1 are the specification's own.
         uint32_t lap = 1 + (uint32_t)((shca_now_ns() >> 10) % 511);
         atomic_store(&entry->qpn, lap << 15 | i);
         if (i >= segment->qp_top)
@@ -300,8 +307,8 @@ struct shca_mr_entry *shca_mr_entry_new(struct shca_device *device, uint32_t *ke
     return found;
 }
 
-// The program exits with the device open. Its threads may be anywhere, so everything stays where they find it, but they make no
-// more passes: the entries are the next process's.
+// The program exits with the device open. Its threads may be anywhere, so everything stays where
+// they find it, but they make no more passes: the entries are the next process's.
 static void abandon(struct shca_device *device)
 {
     struct timespec limit;

@@ -18,16 +18,18 @@ struct choice {
     long value;
 };
 
-static const struct choice links[] = {{"roce", IBV_LINK_LAYER_ETHERNET}, {"ib", IBV_LINK_LAYER_INFINIBAND}, {0}};
-static const struct choice caps[] = {{"none", IBV_ATOMIC_NONE}, {"hca", IBV_ATOMIC_HCA}, {"glob", IBV_ATOMIC_GLOB}, {0}};
-static const struct choice statuses[] = {{"retry", IBV_WC_RETRY_EXC_ERR},
-                                         {"access", IBV_WC_REM_ACCESS_ERR},
-                                         {"operation", IBV_WC_REM_OP_ERR},
-                                         {"general", IBV_WC_GENERAL_ERR},
-                                         {"local", IBV_WC_LOC_QP_OP_ERR},
-                                         {0}};
-static const struct choice events[] = {
-    {"fatal", IBV_EVENT_DEVICE_FATAL}, {"port", IBV_EVENT_PORT_ERR}, {"qp", IBV_EVENT_QP_FATAL}, {0}};
+static const struct choice links[] = {
+    {"roce", IBV_LINK_LAYER_ETHERNET}, {"ib", IBV_LINK_LAYER_INFINIBAND}, {0}};
+static const struct choice caps[] = {
+    {"none", IBV_ATOMIC_NONE}, {"hca", IBV_ATOMIC_HCA}, {"glob", IBV_ATOMIC_GLOB}, {0}};
+static const struct choice statuses[] = {
+    {"retry", IBV_WC_RETRY_EXC_ERR},  {"access", IBV_WC_REM_ACCESS_ERR},
+    {"operation", IBV_WC_REM_OP_ERR}, {"general", IBV_WC_GENERAL_ERR},
+    {"local", IBV_WC_LOC_QP_OP_ERR},  {0}};
+static const struct choice events[] = {{"fatal", IBV_EVENT_DEVICE_FATAL},
+                                       {"port", IBV_EVENT_PORT_ERR},
+                                       {"qp", IBV_EVENT_QP_FATAL},
+                                       {0}};
 
 struct row {
     const char *name;
@@ -155,7 +157,8 @@ uint64_t shca_now_ns(void)
 // The finaliser of SplitMix64 (Steele, Lea, Flood 2014), over seed and arguments.
 uint64_t shca_random(uint64_t a, uint64_t b)
 {
-    uint64_t z = (uint64_t)shca_settings.seed * 0x9e3779b97f4a7c15u + a * 0xd1342543de82ef95u + b * 0x2545f4914f6cdd1du;
+    uint64_t z = (uint64_t)shca_settings.seed * 0x9e3779b97f4a7c15u + a * 0xd1342543de82ef95u +
+                 b * 0x2545f4914f6cdd1du;
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
     return z ^ (z >> 31);

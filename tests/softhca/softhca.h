@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the files of the software HCA share. README.md says what it is; in short: it defines the symbols of libibverbs,
-// executes the posted work requests between processes of one machine, and enforces the rules of RC queue pairs.
+// What the files of the software HCA share. README.md says what it is; in short: it defines the
+// symbols of libibverbs, executes the posted work requests between processes of one machine, and
+// enforces the rules of RC queue pairs.
 //
 // Vocabulary
-//   segment  a file mapped by every process that uses a device: what the registers and tables of a real HCA would
+//   segment  a file mapped by every process that uses a device: what the registers and tables of a
+//   real HCA would
 //            hold, that is which process has it open, its QPs, its MRs, and a mailbox per process.
-//   engine   executes work requests: a thread of each process that has the device open. A poll of an empty CQ lends
+//   engine   executes work requests: a thread of each process that has the device open. A poll of
+//   an empty CQ lends
 //            it its time, so that on a small machine nobody waits for a context switch.
-//   mail     a request to the engine of another process, for what only that process can do: touch its GPU's memory,
+//   mail     a request to the engine of another process, for what only that process can do: touch
+//   its GPU's memory,
 //            take a receive from its queue.
 #ifndef SOFTHCA_H
 #define SOFTHCA_H
@@ -37,8 +41,10 @@ enum {
 // settings.c
 struct shca_settings {
     const char *dir;
-    long devices, link, mtu, max_msg, max_qp_wr, max_sge, max_inline, max_rd_atomic, max_cqe, atomic_cap, atomic_gap_us, dmabuf, peermem;
-    long seed, delay_us, reorder, rank, fail_after, fail_status, post_full_every, reg_fail_after, event_after, event;
+    long devices, link, mtu, max_msg, max_qp_wr, max_sge, max_inline, max_rd_atomic, max_cqe,
+        atomic_cap, atomic_gap_us, dmabuf, peermem;
+    long seed, delay_us, reorder, rank, fail_after, fail_status, post_full_every, reg_fail_after,
+        event_after, event;
     long quiet;
 };
 extern struct shca_settings shca_settings;
@@ -61,8 +67,8 @@ struct shca_mr_entry {
 };
 
 struct shca_qp_entry {
-    _Atomic uint32_t qpn; // 0: free
-    _Atomic uint32_t state; // enum ibv_qp_state; a peer may set IBV_QPS_ERR
+    _Atomic uint32_t qpn;      // 0: free
+    _Atomic uint32_t state;    // enum ibv_qp_state; a peer may set IBV_QPS_ERR
     _Atomic uint32_t insulted; // a peer made an access that this QP had to refuse
     uint32_t proc, pd, access, reads_in, rnr_timer;
     uint32_t dest_qpn, dest_device;
@@ -73,10 +79,13 @@ enum shca_mail_kind { SHCA_MAIL_BATCH, SHCA_MAIL_SEND, SHCA_MAIL_IMM };
 
 struct shca_mail {
     _Atomic uint32_t state;
-    uint32_t from_pid, from_device, from_proc, kind, status; // status: enum ibv_wc_status, IBV_WC_RNR_RETRY_EXC_ERR for "no receive posted"
+    // status: enum ibv_wc_status, IBV_WC_RNR_RETRY_EXC_ERR for "no receive posted"
+    uint32_t from_pid, from_device, from_proc, kind, status;
     uint32_t key, qpn, has_imm, imm, solicited;
     uint64_t bytes;
-    uint32_t count, done; // of a batch: records, and how many of them were executed; the one behind them failed with status
+    // of a batch: records, and how many of them were executed; the one behind them failed with
+    // status
+    uint32_t count, done;
 };
 
 // One request of a batch.
@@ -199,9 +208,10 @@ struct shca_qp {
     uint64_t retry_until, retry_at, moved; // moved: bytes that went by mail
     uint32_t rnr_left;
     bool retrying, imm_turn; // imm_turn: the data is written, the immediate comes
-    bool overtaking;         // by mail nothing can overtake: it would be taken for the older request's
-    bool peer_seen;          // alive, in this turn
-    int mail;                // under way, or -1
+    // by mail nothing can overtake: it would be taken for the older request's
+    bool overtaking;
+    bool peer_seen; // alive, in this turn
+    int mail;       // under way, or -1
     atomic_int unacked;
 };
 
@@ -234,7 +244,7 @@ struct shca_device {
     uint32_t n_active, active_room, turn;
     struct shca_context *contexts[16];
     struct shca_gpu *gpu;
-    bool use_gpu; // this pass may touch GPU memory
+    bool use_gpu;             // this pass may touch GPU memory
     struct shca_block *block; // for GPU memory and for mail to this process itself
 };
 
@@ -258,17 +268,20 @@ void shca_context_use(struct ibv_context *context, int n);
 extern struct shca_device shca_devices[SHCA_DEVICES];
 
 // memory.c
-struct shca_mr_entry *shca_mr_begin(struct shca_segment *segment, uint32_t key); // NULL: no such key
+// NULL: no such key
+struct shca_mr_entry *shca_mr_begin(struct shca_segment *segment, uint32_t key);
 void shca_mr_end(struct shca_mr_entry *entry);
 
 // peer.c: memory of another process, by mapping or by the kernel's help
 struct shca_peer *shca_peer_get(struct shca_device *device, int remote_device, uint32_t qpn);
 bool shca_peer_alive(struct shca_peer *peer);
 void shca_peers_free(struct shca_device *device);
-void *shca_peer_map(struct shca_peer *peer, const struct shca_mr_entry *entry, uint32_t key, uint64_t address);
+void *shca_peer_map(struct shca_peer *peer, const struct shca_mr_entry *entry, uint32_t key,
+                    uint64_t address);
 int shca_peer_read(struct shca_peer *peer, void *to, uint64_t from, size_t bytes);
 int shca_peer_write(struct shca_peer *peer, uint64_t to, const void *from, size_t bytes);
-void shca_copy(void *to, const void *from, size_t bytes); // aligned words whole; unseen by sanitizers
+// aligned words whole; unseen by sanitizers
+void shca_copy(void *to, const void *from, size_t bytes);
 
 // queue.c
 void shca_cq_push(struct ibv_cq *cq, const struct shca_cqe *cqe);
@@ -290,13 +303,18 @@ void shca_engine_help(struct shca_device *device);
 
 // execute.c
 enum { SHCA_AGAIN = -1, SHCA_NO_ANSWER = -2, SHCA_NOT_READY = -3 };
-// enum ibv_wc_status, or one of the above: to be tried again later, the peer does not answer, it has no receive posted.
+// enum ibv_wc_status, or one of the above: to be tried again later, the peer does not answer, it
+// has no receive posted.
 int shca_execute(struct shca_qp *qp, struct shca_wqe *wqe);
-// Whether the request is for GPU memory at the target, and nothing is wrong with it; *address: there.
+// Whether the request is for GPU memory at the target, and nothing is wrong with it; *address:
+// there.
 bool shca_may_join(struct shca_qp *qp, const struct shca_wqe *wqe, uint64_t *address);
-// Copies between this process's scattered memory and one block; the GPU's part is done at shca_gpu_finish. A status.
-int shca_gather(struct shca_qp *qp, const struct shca_wqe *wqe, uint64_t offset, char *to, uint64_t bytes);
-int shca_scatter(struct shca_qp *qp, const struct ibv_sge *sges, int n, uint64_t offset, const char *from, uint64_t bytes);
+// Copies between this process's scattered memory and one block; the GPU's part is done at
+// shca_gpu_finish. A status.
+int shca_gather(struct shca_qp *qp, const struct shca_wqe *wqe, uint64_t offset, char *to,
+                uint64_t bytes);
+int shca_scatter(struct shca_qp *qp, const struct ibv_sge *sges, int n, uint64_t offset,
+                 const char *from, uint64_t bytes);
 
 // mail.c
 void shca_mail_serve(struct shca_device *device);
@@ -307,22 +325,26 @@ bool shca_mail_answered(const struct shca_qp *qp);
 int shca_mail_run(struct shca_qp *qp, struct shca_wqe *wqe, enum shca_mail_kind kind);
 
 // batch.c: several requests to GPU memory as one mail
-int shca_batch_fill(struct shca_qp *qp, const struct shca_wqe *wqe, uint64_t address, struct shca_mail *mail,
-                    struct shca_block *block);
-int shca_batch_pick_up(struct shca_qp *qp, const struct shca_mail *mail, const struct shca_block *block);
-// Queues what the mail asks for; all is done at the next shca_gpu_finish, whose status end() is told.
+int shca_batch_fill(struct shca_qp *qp, const struct shca_wqe *wqe, uint64_t address,
+                    struct shca_mail *mail, struct shca_block *block);
+int shca_batch_pick_up(struct shca_qp *qp, const struct shca_mail *mail,
+                       const struct shca_block *block);
+// Queues what the mail asks for; all is done at the next shca_gpu_finish, whose status end() is
+// told.
 void shca_batch_begin(struct shca_device *device, struct shca_mail *mail, struct shca_block *block);
-void shca_batch_end(struct shca_device *device, struct shca_mail *mail, const struct shca_block *block, int status);
+void shca_batch_end(struct shca_device *device, struct shca_mail *mail,
+                    const struct shca_block *block, int status);
 
 // gpu.c
 bool shca_gpu_owns(const void *address, size_t bytes);
 int shca_gpu_use(struct shca_device *device, uint64_t address);
-// GPU memory and host memory, for the engine's thread. In order. What is read is there after shca_gpu_finish; what is to be
-// written may be reused at once. Up to SHCA_MAIL_BYTES.
+// GPU memory and host memory, for the engine's thread. In order. What is read is there after
+// shca_gpu_finish; what is to be written may be reused at once. Up to SHCA_MAIL_BYTES.
 int shca_gpu_read(struct shca_device *device, void *to, const void *from, size_t bytes);
 int shca_gpu_write(struct shca_device *device, void *to, const void *from, size_t bytes);
 int shca_gpu_finish(struct shca_device *device); // costs nothing if nothing was queued
-int shca_gpu_copy(struct shca_device *device, void *to, const void *from, size_t bytes); // any size; complete
+// any size; complete
+int shca_gpu_copy(struct shca_device *device, void *to, const void *from, size_t bytes);
 void shca_gpu_free(struct shca_device *device);
 
 #endif

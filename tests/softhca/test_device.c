@@ -34,7 +34,8 @@ static void list_and_query(enum mode mode)
     struct ibv_gid_entry entries[8], one;
     CHECK_EQ(ibv_query_gid_table(context, entries, 8, 0), port.gid_tbl_len);
     CHECK_EQ(ibv_query_gid_ex(context, 1, 3, &one, 0), 0);
-    CHECK(!memcmp(&one, &entries[3], sizeof one) && one.gid_type == IBV_GID_TYPE_ROCE_V2 && one.gid.raw[12] == 10);
+    CHECK(!memcmp(&one, &entries[3], sizeof one) && one.gid_type == IBV_GID_TYPE_ROCE_V2 &&
+          one.gid.raw[12] == 10);
     CHECK(ibv_query_gid_ex(context, 1, 4, &one, 0));
     CHECK_EQ(ibv_close_device(context), 0);
 }
@@ -50,7 +51,8 @@ static void wrong_setting(enum mode mode)
 
 static int modify(struct ibv_qp *qp, enum ibv_qp_state state, int mask)
 {
-    struct ibv_qp_attr attr = {.qp_state = state, .port_num = 1, .path_mtu = IBV_MTU_1024, .max_rd_atomic = 1};
+    struct ibv_qp_attr attr = {
+        .qp_state = state, .port_num = 1, .path_mtu = IBV_MTU_1024, .max_rd_atomic = 1};
     return ibv_modify_qp(qp, &attr, IBV_QP_STATE | mask);
 }
 
@@ -59,10 +61,11 @@ static void transitions(enum mode mode)
     struct end end = {0};
     end_open(&end, 0, false);
     end_queues(&end, &usual, IBV_ACCESS_LOCAL_WRITE, 0);
-    CHECK_EQ(modify(end.qp, IBV_QPS_RTS, 0), EINVAL);      // from INIT
-    CHECK_EQ(modify(end.qp, IBV_QPS_RTR, 0), EINVAL);      // attributes are missing
+    CHECK_EQ(modify(end.qp, IBV_QPS_RTS, 0), EINVAL);            // from INIT
+    CHECK_EQ(modify(end.qp, IBV_QPS_RTR, 0), EINVAL);            // attributes are missing
     CHECK_EQ(modify(end.qp, IBV_QPS_INIT, IBV_QP_QKEY), EINVAL); // not for RC
-    CHECK_EQ(end_connect(&end, &usual, &(union ibv_gid){.raw = {10}}, 2, true), ETIMEDOUT); // nobody has that address
+    // nobody has that address
+    CHECK_EQ(end_connect(&end, &usual, &(union ibv_gid){.raw = {10}}, 2, true), ETIMEDOUT);
     struct options options = usual;
     options.max_rd = 17; // the device has 16
     CHECK_EQ(end_connect(&end, &options, &end.gid, 2, true), EINVAL);
@@ -70,7 +73,8 @@ static void transitions(enum mode mode)
     struct ibv_qp_attr attr;
     struct ibv_qp_init_attr init;
     CHECK_EQ(ibv_query_qp(end.qp, &attr, 0, &init), 0);
-    CHECK(attr.qp_state == IBV_QPS_RTS && attr.dest_qp_num == end.qp->qp_num && attr.timeout == usual.timeout);
+    CHECK(attr.qp_state == IBV_QPS_RTS && attr.dest_qp_num == end.qp->qp_num &&
+          attr.timeout == usual.timeout);
     CHECK(init.cap.max_inline_data == 64 && attr.max_rd_atomic == 8);
     CHECK_EQ(modify(end.qp, IBV_QPS_ERR, 0), 0);
     CHECK_EQ(modify(end.qp, IBV_QPS_RTS, 0), EINVAL);
@@ -115,7 +119,8 @@ static void registration(enum mode mode)
     CHECK(!ibv_reg_mr(end.pd, hole, 1 << 16, 0) && errno == EFAULT);
     munmap(hole, 1 << 16);
     uint32_t before = 0;
-    for (int i = 0; i < 20000; i++) { // more than there are entries: they are used again, with other keys
+    // more than there are entries: they are used again, with other keys
+    for (int i = 0; i < 20000; i++) {
         struct ibv_mr *mr = ibv_reg_mr(end.pd, end.buffer, 64, IBV_ACCESS_LOCAL_WRITE);
         CHECK(mr && mr->rkey != before);
         if (!mr)
@@ -131,7 +136,8 @@ static void dmabuf(struct pair *pair)
 {
     int fd = memfd_create("dmabuf", 0);
     CHECK(fd >= 0 && !ftruncate(fd, 65536));
-    struct ibv_mr *mr = ibv_reg_dmabuf_mr(pair->near.pd, 4096 + 64, 1024, 0x1000000, fd, IBV_ACCESS_LOCAL_WRITE);
+    struct ibv_mr *mr =
+        ibv_reg_dmabuf_mr(pair->near.pd, 4096 + 64, 1024, 0x1000000, fd, IBV_ACCESS_LOCAL_WRITE);
     CHECK(mr);
     CHECK(!ibv_reg_dmabuf_mr(pair->near.pd, 65536, 1024, 0x1000000, fd, IBV_ACCESS_LOCAL_WRITE));
     uint64_t value = 42, back = 0;
@@ -162,7 +168,8 @@ static void no_dmabuf(enum mode mode)
 static void unread_events(struct pair *pair)
 {
     struct ibv_async_event event;
-    struct ibv_context *context = ibv_open_device(pair->near.context->device); // so that it stays open
+    // so that it stays open
+    struct ibv_context *context = ibv_open_device(pair->near.context->device);
     fcntl(pair->far.context->async_fd, F_SETFL, O_NONBLOCK);
     struct ibv_send_wr wr = write_wr(pair, &pair->sge, 0, BUFFER_BYTES, 8);
     CHECK_EQ(run_wr(pair, &wr), IBV_WC_REM_ACCESS_ERR);
@@ -170,7 +177,8 @@ static void unread_events(struct pair *pair)
     CHECK_EQ(ibv_destroy_qp(pair->far.qp), 0);
     CHECK(ibv_get_async_event(pair->far.context, &event) && errno == EAGAIN);
     CHECK_EQ(ibv_close_device(context), 0);
-    struct ibv_qp_init_attr init = {.send_cq = pair->far.cq, .recv_cq = pair->far.cq, .qp_type = IBV_QPT_RC};
+    struct ibv_qp_init_attr init = {
+        .send_cq = pair->far.cq, .recv_cq = pair->far.cq, .qp_type = IBV_QPT_RC};
     pair->far.qp = ibv_create_qp(pair->far.pd, &init);
 }
 

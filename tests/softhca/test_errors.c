@@ -23,8 +23,8 @@ static enum ibv_qp_state state_of(struct ibv_qp *qp)
 }
 
 // One write that must fail at the target, which is told by an event.
-static void refused(enum mode mode, const struct options *options, uint64_t to, uint32_t bytes, uint32_t key_change,
-                    enum ibv_wr_opcode opcode, enum ibv_wc_status status)
+static void refused(enum mode mode, const struct options *options, uint64_t to, uint32_t bytes,
+                    uint32_t key_change, enum ibv_wr_opcode opcode, enum ibv_wc_status status)
 {
     struct pair pair;
     struct ibv_sge sge;

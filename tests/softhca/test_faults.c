@@ -9,7 +9,8 @@
 
 #include "endpoint.h"
 
-// The far process ends as given; then a write goes unanswered for the time the queue pair allows, and no longer.
+// The far process ends as given; then a write goes unanswered for the time the queue pair allows,
+// and no longer.
 static void gone(enum mode mode, int how)
 {
     struct pair pair;
@@ -198,7 +199,8 @@ const struct test_case fault_cases[] = {
     {"stopped", TWO_PROCESSES, .on_pair = stopped},
     {"stopped_receiver", TWO_PROCESSES, .run = stopped_receiver},
     {"late_peer", SAME_PROCESS, .run = late_peer},
-    {"fails_on_demand", ALL_MODES, "FAIL_AFTER=5 FAIL_STATUS=operation", .on_pair = fails_on_demand},
+    {"fails_on_demand", ALL_MODES, "FAIL_AFTER=5 FAIL_STATUS=operation",
+     .on_pair = fails_on_demand},
     {"other_rank", SAME_PROCESS, "FAIL_AFTER=5 RANK=1", .run = other_rank},
     {"full_on_demand", ALL_MODES, "POST_FULL_EVERY=3 DELAY_US=100000", .on_pair = full_on_demand},
     {"no_memory_on_demand", SAME_PROCESS, "REG_FAIL_AFTER=1", .run = no_memory_on_demand},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Memory of GPUs at either end, registered by pointer or as a dma-buf. The driver is loaded at run time; where there is
-// none, the group is skipped.
+// Memory of GPUs at either end, registered by pointer or as a dma-buf. The driver is loaded at run
+// time; where there is none, the group is skipped.
 #define _GNU_SOURCE // dlopen
 #include <dlfcn.h>
 #include <signal.h>
@@ -21,7 +21,8 @@ static struct {
     int (*allocate)(device_pointer *pointer, size_t bytes);
     int (*clear)(device_pointer pointer, unsigned char value, size_t bytes);
     int (*copy)(device_pointer to, device_pointer from, size_t bytes);
-    int (*handle)(void *handle, device_pointer pointer, size_t bytes, int type, unsigned long long flags);
+    int (*handle)(void *handle, device_pointer pointer, size_t bytes, int type,
+                  unsigned long long flags);
 } cuda;
 
 static bool cuda_load(void)
@@ -57,8 +58,8 @@ char *gpu_allocate(bool last, size_t bytes, int *dmabuf_fd)
     int n = 0;
     void *context;
     device_pointer at = 0;
-    if (!cuda_load() || cuda.count(&n) || cuda.retain(&context, last ? n - 1 : 0) || cuda.set(context) ||
-        cuda.allocate(&at, bytes + PAGE))
+    if (!cuda_load() || cuda.count(&n) || cuda.retain(&context, last ? n - 1 : 0) ||
+        cuda.set(context) || cuda.allocate(&at, bytes + PAGE))
         return NULL;
     at = (at + PAGE - 1) & ~(device_pointer)(PAGE - 1); // a dma-buf begins at a page of the host
     cuda.clear(at, 0, bytes);
@@ -199,7 +200,14 @@ static void both_dmabuf(enum mode mode)
     all(mode, GPU_BY_DMABUF, GPU_BY_DMABUF);
 }
 
-enum { WRITES = 64, ADDS = 4, CHAIN = WRITES + ADDS + 1, SUM_AT = 8 * WRITES, BACK_AT = 4096, OLD_AT = 8192 };
+enum {
+    WRITES = 64,
+    ADDS = 4,
+    CHAIN = WRITES + ADDS + 1,
+    SUM_AT = 8 * WRITES,
+    BACK_AT = 4096,
+    OLD_AT = 8192
+};
 
 // Calls so far, of a driver that counts them (tests/fakes/cuda); -1: this one does not.
 static long driver_calls(const char *name)
@@ -210,7 +218,8 @@ static long driver_calls(const char *name)
     return calls ? (long)calls(name) : -1;
 }
 
-// Small writes, atomics on one word and a read, posted together: in order, with few calls of the driver.
+// Small writes, atomics on one word and a read, posted together: in order, with few calls of the
+// driver.
 static void chain(enum mode mode)
 {
     struct pair pair;
@@ -245,7 +254,8 @@ static void chain(enum mode mode)
         CHECK_EQ(*near_word(&pair, OLD_AT + 8 * (WRITES + i)), 5 * i);
     CHECK_EQ(*near_word(&pair, BACK_AT + SUM_AT), 5 * ADDS);
     if (stores > 0 && mode == SAME_PROCESS) {
-        CHECK_EQ(driver_calls("cuStreamBatchMemOp") - stores, 2); // the writes, and those of the atomics
+        // the writes, and those of the atomics
+        CHECK_EQ(driver_calls("cuStreamBatchMemOp") - stores, 2);
         CHECK_EQ(driver_calls("cuMemcpyAsync") - copies, ADDS + 1);
     }
     pair_close(&pair);
@@ -273,7 +283,8 @@ static void gather(enum mode mode)
     for (int i = 0; i < WRITES; i++)
         CHECK_EQ(wait_wc(pair.near.cq).status, IBV_WC_SUCCESS);
     int n_gpus = 0;
-    if (stores > 0 && mode == SAME_PROCESS && !cuda.count(&n_gpus) && n_gpus == 1) { // another GPU's memory takes copies
+    // another GPU's memory takes copies
+    if (stores > 0 && mode == SAME_PROCESS && !cuda.count(&n_gpus) && n_gpus == 1) {
         CHECK_EQ(driver_calls("cuStreamBatchMemOp") - stores, 1);
         CHECK_EQ(driver_calls("cuMemcpyAsync") - copies, 1);
     }
@@ -282,7 +293,8 @@ static void gather(enum mode mode)
     pair_close(&pair);
 }
 
-// A request in the middle that has to be refused: what is before it has happened, what is behind it has not.
+// A request in the middle that has to be refused: what is before it has happened, what is behind it
+// has not.
 static void refused(enum mode mode)
 {
     struct pair pair;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// softhca_test [GROUP [CASE]]: each case runs in a process of its own, once per mode, with its own settings.
+// softhca_test [GROUP [CASE]]: each case runs in a process of its own, once per mode, with its own
+// settings.
 #define _GNU_SOURCE // setenv
 #include <dirent.h>
 #include <stdlib.h>
@@ -31,7 +32,9 @@ static void set_environment(const char *list)
 
 static const char *mode_name(enum mode mode)
 {
-    return mode == SAME_PROCESS ? "same process" : mode == PRIVATE_MEMORY ? "private memory" : "mapped memory";
+    return mode == SAME_PROCESS     ? "same process"
+           : mode == PRIVATE_MEMORY ? "private memory"
+                                    : "mapped memory";
 }
 
 static void run_on_pair(const struct test_case *item, enum mode mode)

@@ -86,7 +86,8 @@ static void fetch_add(struct pair *pair)
 
 static void compare_swap(struct pair *pair)
 {
-    const uint64_t steps[][3] = {{0, 5, 5}, {4, 9, 5}, {5, 7, 7}}; // compare, swap, value afterwards
+    // compare, swap, value afterwards
+    const uint64_t steps[][3] = {{0, 5, 5}, {4, 9, 5}, {5, 7, 7}};
     for (int i = 0; i < 3; i++) {
         struct ibv_send_wr wr = write_wr(pair, &pair->sge, 64, 0, 8);
         wr.opcode = IBV_WR_ATOMIC_CMP_AND_SWP;
@@ -140,7 +141,8 @@ static void completion_channel(struct pair *pair)
     CHECK_EQ(ibv_req_notify_cq(pair->near.cq, 0), 0);
     struct ibv_send_wr wr = write_wr(pair, &pair->sge, 0, 0, 8);
     CHECK_EQ(post(pair, &wr), 0);
-    CHECK_EQ(ibv_get_cq_event(pair->near.channel, &cq, &context), 0); // nobody polls: the engine's thread does it
+    // nobody polls: the engine's thread does it
+    CHECK_EQ(ibv_get_cq_event(pair->near.channel, &cq, &context), 0);
     CHECK(cq == pair->near.cq);
     ibv_ack_cq_events(cq, 1);
     CHECK_EQ(wait_wc(cq).status, IBV_WC_SUCCESS);

@@ -78,14 +78,15 @@ static void in_order(struct pair *pair)
         CHECK_EQ(far_word(pair, 8 * k), 597 + k);
 }
 
-// Reads 8 bytes and then overwrites them, many times, with or without a fence between; returns how often the read saw
-// the write that came after it.
+// Reads 8 bytes and then overwrites them, many times, with or without a fence between; returns how
+// often the read saw the write that came after it.
 static int overtaken(struct pair *pair, unsigned fence)
 {
     int n = 0;
     for (uint64_t i = 1; i <= 200; i++) {
         struct ibv_sge into, from;
-        struct ibv_send_wr read = write_wr(pair, &into, 64, 0, 8), write = write_wr(pair, &from, 128, 0, 8);
+        struct ibv_send_wr read = write_wr(pair, &into, 64, 0, 8),
+                           write = write_wr(pair, &from, 128, 0, 8);
         read.opcode = IBV_WR_RDMA_READ;
         read.send_flags = 0;
         read.next = &write;
@@ -120,7 +121,8 @@ static void delayed(struct pair *pair)
     struct ibv_send_wr wr = write_wr(pair, &pair->sge, 0, 0, 8);
     for (int i = 0; i < 20; i++)
         CHECK_EQ(run_wr(pair, &wr), IBV_WC_SUCCESS);
-    CHECK(seconds() - start > 0.02); // 20 of 0 to 10 ms: less than 20 ms has a chance of under 1 in 10^9
+    // 20 of 0 to 10 ms: less than 20 ms has a chance of under 1 in 10^9
+    CHECK(seconds() - start > 0.02);
 }
 
 static void completion_queue_overflow(enum mode mode)
@@ -147,8 +149,10 @@ static void atomics_of_two(struct pair *pair)
     struct pair other;
     pair_open(&other, SAME_PROCESS, &usual);
     other.near.qp->qp_context = NULL;
-    // The far end adds to its own word through nothing but this: both pairs' near ends are used in turn, unpolled.
-    struct ibv_send_wr wr = write_wr(pair, &pair->sge, 64, 0, 8), local = write_wr(&other, &other.sge, 64, 0, 8);
+    // The far end adds to its own word through nothing but this: both pairs' near ends are used in
+    // turn, unpolled.
+    struct ibv_send_wr wr = write_wr(pair, &pair->sge, 64, 0, 8),
+                       local = write_wr(&other, &other.sge, 64, 0, 8);
     wr.opcode = local.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
     wr.wr.atomic.remote_addr = pair->there.address;
     wr.wr.atomic.rkey = pair->there.rkey;

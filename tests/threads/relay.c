@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A baton goes round among threads, each handing it on in another way (p behind fence, put_signal, an atomic
-// behind quiet) and waiting for it in another way; whoever holds it reads and writes plain shared data.
-// ThreadSanitizer sees a race if any of these ways does not order what it promises. Meanwhile other threads
-// create and destroy contexts, and count.
+// A baton goes round among threads, each handing it on in another way (p behind fence, put_signal,
+// an atomic behind quiet) and waiting for it in another way; whoever holds it reads and writes
+// plain shared data. ThreadSanitizer sees a race if any of these ways does not order what it
+// promises. Meanwhile other threads create and destroy contexts, and count.
 #include <pthread.h>
 
 #include "check.h"
@@ -25,8 +25,8 @@ static void hand_on(gpushmem_ctx_t ctx, int way, int to, uint64_t lap)
         CHECK_OK(gpushmem_ctx_uint64_p(ctx, &batons[to], lap, 0));
         break;
     case 1:
-        CHECK_OK(
-            gpushmem_ctx_uint64_put_signal(ctx, payload, &seen, 1, &batons[to], lap, GPUSHMEM_SIGNAL_SET, 0));
+        CHECK_OK(gpushmem_ctx_uint64_put_signal(ctx, payload, &seen, 1, &batons[to], lap,
+                                                GPUSHMEM_SIGNAL_SET, 0));
         break;
     case 2:
         payload[0] = seen; // a plain store: quiet covers it
@@ -46,21 +46,16 @@ static void receive(int way, int me, uint64_t lap)
     uint64_t *baton = &batons[me];
     size_t at = 1;
     switch (way % 5) {
-    case 0:
-        CHECK_OK(gpushmem_uint64_wait_until(baton, GPUSHMEM_CMP_EQ, lap));
-        break;
-    case 1:
-        CHECK(gpushmem_signal_wait_until(baton, GPUSHMEM_CMP_GE, lap) == lap);
-        break;
+    case 0: CHECK_OK(gpushmem_uint64_wait_until(baton, GPUSHMEM_CMP_EQ, lap)); break;
+    case 1: CHECK(gpushmem_signal_wait_until(baton, GPUSHMEM_CMP_GE, lap) == lap); break;
     case 2:
         while (!gpushmem_uint64_test(baton, GPUSHMEM_CMP_EQ, lap))
             ;
         break;
-    case 3:
-        CHECK(gpushmem_uint64_wait_until_any(baton, 1, NULL, GPUSHMEM_CMP_GE, lap) == 0);
-        break;
+    case 3: CHECK(gpushmem_uint64_wait_until_any(baton, 1, NULL, GPUSHMEM_CMP_GE, lap) == 0); break;
     default:
-        CHECK(gpushmem_uint64_wait_until_some(baton, 1, &at, NULL, GPUSHMEM_CMP_GE, lap) == 1 && at == 0);
+        CHECK(gpushmem_uint64_wait_until_some(baton, 1, &at, NULL, GPUSHMEM_CMP_GE, lap) == 1 &&
+              at == 0);
         break;
     }
 }
@@ -108,7 +103,8 @@ int main(int argc, char **argv)
     CHECK(batons != NULL && payload != NULL && counter != NULL);
     pthread_t threads[RUNNERS + OTHERS];
     for (int i = 0; i < RUNNERS + OTHERS; ++i)
-        CHECK(pthread_create(&threads[i], NULL, i < RUNNERS ? run : churn, (void *)(intptr_t)i) == 0);
+        CHECK(pthread_create(&threads[i], NULL, i < RUNNERS ? run : churn, (void *)(intptr_t)i) ==
+              0);
     for (int i = 0; i < RUNNERS + OTHERS; ++i)
         CHECK(pthread_join(threads[i], NULL) == 0);
     CHECK(plain == (long)laps * RUNNERS && payload[0] == (uint64_t)plain);

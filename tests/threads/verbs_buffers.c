@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Two threads put on channels of their own, from registered and other memory, while a third registers and unregisters
-// buffers all the time. Over a fake libibverbs; ThreadSanitizer is what checks it.
+// Two threads put on channels of their own, from registered and other memory, while a third
+// registers and unregisters buffers all the time. Over a fake libibverbs; ThreadSanitizer is what
+// checks it.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdatomic.h>
@@ -61,7 +62,8 @@ static void *register_all(void *arg)
     struct worker *worker = arg;
     char *memory = malloc((size_t)BUFFERS * BUFFER_BYTES);
     for (int i = 0; i < REGISTRATIONS * BUFFERS && !worker->failed; i++) {
-        struct gpsh_region region = {memory + (size_t)(i * 5 % BUFFERS) * BUFFER_BYTES, BUFFER_BYTES, GPSH_MEMORY_HOST, -1, -1};
+        struct gpsh_region region = {memory + (size_t)(i * 5 % BUFFERS) * BUFFER_BYTES,
+                                     BUFFER_BYTES, GPSH_MEMORY_HOST, -1, -1};
         int status = i / BUFFERS % 2 ? gpsh_verbs_ops.buffer_unregister(pair.transport, region.base)
                                      : gpsh_verbs_ops.buffer_register(pair.transport, &region);
         if (status)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// GPUSHMEM_CHECK=1: allocation calls that differ between PEs are refused on all of them, and the sentence names the first PE.
+// GPUSHMEM_CHECK=1: allocation calls that differ between PEs are refused on all of them, and the
+// sentence names the first PE.
 #include <stdio.h>
 #include <string.h>
 
@@ -7,10 +8,11 @@
 
 static int check(const char *what, int code, const char *first, const char *second)
 {
-    if (gpushmem_last_error_code() == code && strstr(gpushmem_last_error(), first) && strstr(gpushmem_last_error(), second))
+    if (gpushmem_last_error_code() == code && strstr(gpushmem_last_error(), first) &&
+        strstr(gpushmem_last_error(), second))
         return 0;
-    printf("PE %d: %s: expected code %d naming %s and %s, got %d: %s\n", gpushmem_my_pe(), what, code, first, second,
-           gpushmem_last_error_code(), gpushmem_last_error());
+    printf("PE %d: %s: expected code %d naming %s and %s, got %d: %s\n", gpushmem_my_pe(), what,
+           code, first, second, gpushmem_last_error_code(), gpushmem_last_error());
     return 1;
 }
 
@@ -29,7 +31,8 @@ int main(void)
     void *kind = gpushmem_my_pe() == odd ? gpushmem_calloc(1, 128) : gpushmem_malloc(128);
     wrong += kind != NULL || check("functions", GPUSHMEM_ERR_ASYMMETRY, name, "gpushmem_calloc");
     int status = gpushmem_free(gpushmem_my_pe() == odd ? (char *)block + 256 : block);
-    wrong += status != GPUSHMEM_ERR_ASYMMETRY || check("free", GPUSHMEM_ERR_ASYMMETRY, name, "gpushmem_free");
+    wrong += status != GPUSHMEM_ERR_ASYMMETRY ||
+             check("free", GPUSHMEM_ERR_ASYMMETRY, name, "gpushmem_free");
     // Nothing was harmed.
     wrong += gpushmem_free(block) != 0;
     wrong += gpushmem_finalize() != 0;

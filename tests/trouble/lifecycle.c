@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The smallest whole program: init, one put to the right neighbour, finalize. trouble.sh runs it under bad conditions; a failed
-// call's sentence goes to stdout and its code decides the exit status.
+// The smallest whole program: init, one put to the right neighbour, finalize. trouble.sh runs it
+// under bad conditions; a failed call's sentence goes to stdout and its code decides the exit
+// status.
 #define _GNU_SOURCE // usleep
 #include <signal.h>
 #include <stdbool.h>
@@ -18,18 +19,21 @@ static int failed(const char *call)
 
 int main(int argc, char **argv)
 {
-    bool leak = argc > 1 && !strcmp(argv[1], "leak"), absent = argc > 1 && !strcmp(argv[1], "absent");
+    bool leak = argc > 1 && !strcmp(argv[1], "leak"),
+         absent = argc > 1 && !strcmp(argv[1], "absent");
     if (gpushmem_init())
         return failed("init");
     long *word = gpushmem_malloc(sizeof *word);
     if (!word)
         return failed("malloc");
-    while (absent && gpushmem_my_pe() == 1) { // and through the launcher asks the others whom they wait for
+    // and through the launcher asks the others whom they wait for
+    while (absent && gpushmem_my_pe() == 1) {
         signal(SIGUSR1, SIG_IGN);
         kill(getppid(), SIGUSR1);
         usleep(20000);
     }
-    if (gpushmem_long_p(word, -1, gpushmem_my_pe()) || gpushmem_barrier_all()) // the heap may be on a GPU
+    // the heap may be on a GPU
+    if (gpushmem_long_p(word, -1, gpushmem_my_pe()) || gpushmem_barrier_all())
         return failed("barrier");
     int right = (gpushmem_my_pe() + 1) % gpushmem_n_pes();
     if (gpushmem_long_p(word, gpushmem_my_pe(), right) || gpushmem_barrier_all())

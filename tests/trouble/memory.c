@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the symmetric heap promises to several PEs: symmetry, alignment, zeroing, exhaustion and wrong pointers that harm nothing.
+// What the symmetric heap promises to several PEs: symmetry, alignment, zeroing, exhaustion and
+// wrong pointers that harm nothing.
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,13 +9,13 @@
 
 static int failures;
 
-#define EXPECT(condition)                                                                                              \
-    do {                                                                                                               \
-        if (!(condition)) {                                                                                            \
-            printf("PE %d: %s:%d: %s does not hold (last error: %s)\n", gpushmem_my_pe(), __FILE__, __LINE__,          \
-                   #condition, gpushmem_last_error());                                                                 \
-            failures++;                                                                                                \
-        }                                                                                                              \
+#define EXPECT(condition)                                                                          \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            printf("PE %d: %s:%d: %s does not hold (last error: %s)\n", gpushmem_my_pe(),          \
+                   __FILE__, __LINE__, #condition, gpushmem_last_error());                         \
+            failures++;                                                                            \
+        }                                                                                          \
     } while (0)
 
 static void expect_error(int status, int code, const char *mentions)
@@ -31,8 +32,10 @@ static void allocation_is_symmetric(void)
     EXPECT((uintptr_t)a % 256 == 0 && (uintptr_t)b % 8192 == 0);
     for (int i = 0; c && i < 800; i++)
         EXPECT(c[i] == 0);
-    // Every PE writes through the same offset of its right neighbour and finds its left one's bytes.
-    int right = (gpushmem_my_pe() + 1) % gpushmem_n_pes(), left = (gpushmem_my_pe() + gpushmem_n_pes() - 1) % gpushmem_n_pes();
+    // Every PE writes through the same offset of its right neighbour and finds its left one's
+    // bytes.
+    int right = (gpushmem_my_pe() + 1) % gpushmem_n_pes(),
+        left = (gpushmem_my_pe() + gpushmem_n_pes() - 1) % gpushmem_n_pes();
     char mine[1000];
     memset(mine, 'A' + gpushmem_my_pe() % 26, sizeof mine);
     EXPECT(gpushmem_putmem(a, mine, sizeof mine, right) == 0);
@@ -68,9 +71,11 @@ static void exhaustion_harms_nothing(void)
     EXPECT(gpushmem_malloc(before.bytes + 1) == NULL);
     expect_error(gpushmem_last_error_code(), GPUSHMEM_ERR_NO_MEMORY, "GPUSHMEM_HEAP_SIZE");
     EXPECT(gpushmem_calloc(SIZE_MAX / 2, 3) == NULL);
-    EXPECT(gpushmem_last_error_code() == GPUSHMEM_ERR_NO_MEMORY || gpushmem_last_error_code() == GPUSHMEM_ERR_INVALID);
+    EXPECT(gpushmem_last_error_code() == GPUSHMEM_ERR_NO_MEMORY ||
+           gpushmem_last_error_code() == GPUSHMEM_ERR_INVALID);
     EXPECT(gpushmem_heap_info(&after) == 0);
-    EXPECT(before.used_bytes == after.used_bytes && before.largest_free_bytes == after.largest_free_bytes);
+    EXPECT(before.used_bytes == after.used_bytes &&
+           before.largest_free_bytes == after.largest_free_bytes);
     void *all = gpushmem_malloc(before.largest_free_bytes);
     EXPECT(all);
     EXPECT(gpushmem_free(all) == 0);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #define _POSIX_C_SOURCE 200809L // SIGKILL, raise
-// A PE kills itself in the middle of transfers. usage: victim PE. The others go on until a call fails, say what it said, and
-// leave with 0 if the sentence names the dead PE and they
-// can go on without it.
+// A PE kills itself in the middle of transfers. usage: victim PE. The others go on until a call
+// fails, say what it said, and leave with 0 if the sentence names the dead PE and they can go on
+// without it.
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -15,7 +15,8 @@ enum { BYTES = 1 << 20, BEFORE_DEATH = 50, ROUNDS = 1000000 };
 
 static char *control;
 
-// Barriers need everybody and keep failing; signals between the living work: a token goes round among them.
+// Barriers need everybody and keep failing; signals between the living work: a token goes round
+// among them.
 static bool survivors_go_on(int victim)
 {
     uint64_t *token = (uint64_t *)(void *)control;

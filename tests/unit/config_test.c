@@ -56,14 +56,19 @@ Test(config, sizes__suffixes)
     static const struct {
         const char *text;
         uint64_t bytes;
-    } good[] = {{"1", 1}, {"4096", 4096}, {"64k", 65536}, {"64K", 65536}, {"3M", 3 << 20}, {"2g", 2ull << 30},
-                {"1T", 1ull << 40}, {"5MiB", 5 << 20}, {"5MB", 5 << 20}, {"0", 0}};
+    } good[] = {{"1", 1},           {"4096", 4096},
+                {"64k", 65536},     {"64K", 65536},
+                {"3M", 3 << 20},    {"2g", 2ull << 30},
+                {"1T", 1ull << 40}, {"5MiB", 5 << 20},
+                {"5MB", 5 << 20},   {"0", 0}};
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
         uint64_t bytes = 7;
         cr_expect_eq(gpsh_parse_size(good[i].text, &bytes), 0, "%s", good[i].text);
         cr_expect_eq(bytes, good[i].bytes, "%s", good[i].text);
     }
-    static const char *const bad[] = {"", "-1", "x", "1.5G", "1 G", "12Q", "99999999999999999999", "17000000000000T", "1GG", " 1"};
+    static const char *const bad[] = {
+        "",    "-1", "x", "1.5G", "1 G", "12Q", "99999999999999999999", "17000000000000T",
+        "1GG", " 1"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         uint64_t bytes = 7;
         cr_expect_neq(gpsh_parse_size(bad[i], &bytes), 0, "'%s'", bad[i]);
@@ -76,12 +81,18 @@ Test(config, bad_value__sentence_names_variable_value_and_range)
     static const struct {
         const char *entry, *mentions;
     } bad[] = {
-        {"GPUSHMEM_HEAP_SIZE=banana", "1048576"}, {"GPUSHMEM_HEAP_SIZE=1K", "1048576"},
-        {"GPUSHMEM_RINGS=0", "from 1 to 256"},    {"GPUSHMEM_RINGS=257", "from 1 to 256"},
-        {"GPUSHMEM_RINGS=4x", "from 1 to 256"},   {"GPUSHMEM_RINGS=999999999999999999999", "from 1 to 256"},
-        {"GPUSHMEM_LOG_LEVEL=loud", "error|warn"}, {"GPUSHMEM_CHECK=maybe", "yes"},
-        {"GPUSHMEM_TRANSPORTS=p2p,smoke", "smoke"}, {"GPUSHMEM_TRANSPORTS=p2p,", "loop|p2p|verbs"},
-        {"GPUSHMEM_RING_ENTRIES=1000", "power of two"}, {"GPUSHMEM_PROXY_CPUS=4-", "4-7,12"},
+        {"GPUSHMEM_HEAP_SIZE=banana", "1048576"},
+        {"GPUSHMEM_HEAP_SIZE=1K", "1048576"},
+        {"GPUSHMEM_RINGS=0", "from 1 to 256"},
+        {"GPUSHMEM_RINGS=257", "from 1 to 256"},
+        {"GPUSHMEM_RINGS=4x", "from 1 to 256"},
+        {"GPUSHMEM_RINGS=999999999999999999999", "from 1 to 256"},
+        {"GPUSHMEM_LOG_LEVEL=loud", "error|warn"},
+        {"GPUSHMEM_CHECK=maybe", "yes"},
+        {"GPUSHMEM_TRANSPORTS=p2p,smoke", "smoke"},
+        {"GPUSHMEM_TRANSPORTS=p2p,", "loop|p2p|verbs"},
+        {"GPUSHMEM_RING_ENTRIES=1000", "power of two"},
+        {"GPUSHMEM_PROXY_CPUS=4-", "4-7,12"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct gpsh_settings s;
@@ -92,7 +103,8 @@ Test(config, bad_value__sentence_names_variable_value_and_range)
         char name[64];
         snprintf(name, sizeof name, "%.*s", (int)strcspn(bad[i].entry, "="), bad[i].entry);
         cr_expect(strstr(gpsh_last_error(), name), "'%s' lacks %s", gpsh_last_error(), name);
-        cr_expect(strstr(gpsh_last_error(), bad[i].mentions), "'%s' lacks %s", gpsh_last_error(), bad[i].mentions);
+        cr_expect(strstr(gpsh_last_error(), bad[i].mentions), "'%s' lacks %s", gpsh_last_error(),
+                  bad[i].mentions);
     }
 }
 
@@ -126,15 +138,18 @@ Test(config, unknown_variable__warns_and_goes_on)
 {
     char line[256];
     warning_about("GPUSHMEM_FROBNICATE=1", line, sizeof line);
-    cr_expect(strstr(line, "GPUSHMEM_FROBNICATE is no setting and has no effect; `gpushmem info` lists"), "%s", line);
+    cr_expect(
+        strstr(line, "GPUSHMEM_FROBNICATE is no setting and has no effect; `gpushmem info` lists"),
+        "%s", line);
 }
 
 Test(config, misspelt_variable__warning_names_the_setting)
 {
-    static const char *const pairs[][2] = {{"GPUSHMEM_HEEP_SIZE=1G", "is GPUSHMEM_HEAP_SIZE meant?"},
-                                           {"GPUSHMEM_RING=2", "is GPUSHMEM_RINGS meant?"},
-                                           {"GPUSHMEM_PROXY_THRAEDS=2", "is GPUSHMEM_PROXY_THREADS meant?"},
-                                           {"GPUSHMEM_VERBS_DEVICE=mlx5_0", "is GPUSHMEM_VERBS_DEVICES meant?"}};
+    static const char *const pairs[][2] = {
+        {"GPUSHMEM_HEEP_SIZE=1G", "is GPUSHMEM_HEAP_SIZE meant?"},
+        {"GPUSHMEM_RING=2", "is GPUSHMEM_RINGS meant?"},
+        {"GPUSHMEM_PROXY_THRAEDS=2", "is GPUSHMEM_PROXY_THREADS meant?"},
+        {"GPUSHMEM_VERBS_DEVICE=mlx5_0", "is GPUSHMEM_VERBS_DEVICES meant?"}};
     for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
         char line[256];
         warning_about(pairs[i][0], line, sizeof line);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contexts over a fake transport that does nothing until it is told to, and writes down what it was asked
-// for.
+// Contexts over a fake transport that does nothing until it is told to, and writes down what it was
+// asked for.
 #define _GNU_SOURCE // pthread_getattr_np
 #include <criterion/criterion.h>
 #include <pthread.h>
@@ -78,7 +78,8 @@ static int fake_progress(struct gpsh_channel *channel)
     int done = 0;
     for (int pe = 0; pe < PES; ++pe) {
         struct gpsh_flow *flow = &channel->flows[pe];
-        while (flow->error == 0 && flow->completed < flow->posted && done < fake.complete_per_progress) {
+        while (flow->error == 0 && flow->completed < flow->posted &&
+               done < fake.complete_per_progress) {
             ++flow->completed;
             --channel->pending;
             ++done;
@@ -164,7 +165,8 @@ Test(context, submit__blocking_put__captures_small_and_completes_large)
     op = put_op(GPSH_CAPTURE_BYTES + 1);
     cr_assert_eq(gpsh_context_submit(&gpsh_default_context, &op, GPSH_WAIT_SOURCE), 0);
     cr_assert(!(fake.last.flags & GPSH_OP_CAPTURE));
-    cr_assert_eq(channels[0].flows[1].completed, 2, "the source is in use until the put is complete");
+    cr_assert_eq(channels[0].flows[1].completed, 2,
+                 "the source is in use until the put is complete");
     end();
 }
 
@@ -200,9 +202,10 @@ Test(context, submit__flow_fails__code_and_reason)
     strcpy(peers[1].reason, "the cable was cut");
     struct gpsh_op op = put_op(8);
     op.kind = GPSH_OP_GET;
-    cr_assert_eq(gpsh_context_submit(&gpsh_default_context, &op, GPSH_WAIT_COMPLETE), GPUSHMEM_ERR_PE_FAILED);
-    cr_assert(strstr(gpsh_last_error(), "PE 1") && strstr(gpsh_last_error(), "the cable was cut"), "%s",
-              gpsh_last_error());
+    cr_assert_eq(gpsh_context_submit(&gpsh_default_context, &op, GPSH_WAIT_COMPLETE),
+                 GPUSHMEM_ERR_PE_FAILED);
+    cr_assert(strstr(gpsh_last_error(), "PE 1") && strstr(gpsh_last_error(), "the cable was cut"),
+              "%s", gpsh_last_error());
     end();
 }
 
@@ -221,7 +224,8 @@ static bool on_this_stack(const void *address)
 static void expect_late_answer_harmless(void *to)
 {
     uint64_t late = UINT64_C(0x1a7e1a7e1a7e1a7e);
-    cr_assert(to != NULL && !on_this_stack(to), "%p is in the frame of a call that has returned", to);
+    cr_assert(to != NULL && !on_this_stack(to), "%p is in the frame of a call that has returned",
+              to);
     memcpy(to, &late, sizeof late);
 }
 
@@ -257,7 +261,8 @@ Test(context, wait_and_test__gpu_heap_cannot_be_read__end_with_the_reason)
     cr_expect(strstr(gpushmem_last_error(), "the GPU is lost"), "%s", gpushmem_last_error());
     cr_expect_eq(gpushmem_uint64_wait_until(word, GPUSHMEM_CMP_EQ, 0), GPUSHMEM_ERR_CUDA);
     cr_expect_eq(gpushmem_uint64_test(word, GPUSHMEM_CMP_EQ, 0), GPUSHMEM_ERR_CUDA);
-    cr_expect_eq(gpushmem_uint64_wait_until_all(word, 2, NULL, GPUSHMEM_CMP_EQ, 0), GPUSHMEM_ERR_CUDA);
+    cr_expect_eq(gpushmem_uint64_wait_until_all(word, 2, NULL, GPUSHMEM_CMP_EQ, 0),
+                 GPUSHMEM_ERR_CUDA);
     cr_expect_eq(gpushmem_uint64_test_all(word, 2, NULL, GPUSHMEM_CMP_NE, 0), GPUSHMEM_ERR_CUDA);
     cr_expect_eq(gpushmem_uint64_wait_until_any(word, 2, NULL, GPUSHMEM_CMP_EQ, 0), SIZE_MAX);
     cr_expect_eq(gpushmem_last_error_code(), GPUSHMEM_ERR_CUDA);
@@ -275,7 +280,8 @@ Test(context, submit__no_transport__unreachable)
     begin(false);
     peers[1].data = -1;
     struct gpsh_op op = put_op(8);
-    cr_assert_eq(gpsh_context_submit(&gpsh_default_context, &op, GPSH_WAIT_NONE), GPUSHMEM_ERR_UNREACHABLE);
+    cr_assert_eq(gpsh_context_submit(&gpsh_default_context, &op, GPSH_WAIT_NONE),
+                 GPUSHMEM_ERR_UNREACHABLE);
     cr_assert_eq(fake.posts, 0);
     end();
 }
@@ -306,7 +312,8 @@ Test(context, quiet__one_pe_failed__told_once_and_the_others_complete)
     end();
 }
 
-// A wait in between has seen everything fail, so that nothing is pending: quiet must tell all the same.
+// A wait in between has seen everything fail, so that nothing is pending: quiet must tell all the
+// same.
 Test(context, quiet__operations_failed_before__told_once)
 {
     begin(false);
@@ -353,7 +360,8 @@ Test(context, fence__mixed__waits_for_that_pe_alone)
 Test(context, fence__mixed__wait_runs_out__says_so)
 {
     begin(true);
-    struct gpsh_op op = {.kind = GPSH_OP_AMO, .amo = GPSH_AMO_ADD, .width = 8, .operand = 1, .pe = 2};
+    struct gpsh_op op = {
+        .kind = GPSH_OP_AMO, .amo = GPSH_AMO_ADD, .width = 8, .operand = 1, .pe = 2};
     cr_assert_eq(gpsh_context_submit(&gpsh_default_context, &op, GPSH_WAIT_NONE), 0);
     fake.complete_per_progress = 0;
     gpsh.settings.wait_timeout_ms = 2;
@@ -409,8 +417,8 @@ Test(context, quiet_all__created_contexts__completed_too)
     end();
 }
 
-// Retries of atomics and chunks of staged puts need to be driven: who waits for the answer to one must drive it, whatever context
-// it is of.
+// Retries of atomics and chunks of staged puts need to be driven: who waits for the answer to one
+// must drive it, whatever context it is of.
 Test(context, wait_and_test__created_contexts__driven_too)
 {
     begin(false);
@@ -420,7 +428,8 @@ Test(context, wait_and_test__created_contexts__driven_too)
     cr_assert_eq(channels[2].flows[1].completed, 1);
     cr_assert_eq(gpsh_context_submit(gpsh_context_of(handle), &op, GPSH_WAIT_NONE), 0);
     gpsh.settings.wait_timeout_ms = 2;
-    cr_assert_eq(gpushmem_uint64_wait_until((uint64_t *)(void *)heap, GPUSHMEM_CMP_NE, 0), GPUSHMEM_ERR_TIMEOUT);
+    cr_assert_eq(gpushmem_uint64_wait_until((uint64_t *)(void *)heap, GPUSHMEM_CMP_NE, 0),
+                 GPUSHMEM_ERR_TIMEOUT);
     cr_assert_eq(channels[2].flows[1].completed, 2);
     cr_assert_eq(gpushmem_ctx_destroy(handle), 0);
     end();

@@ -9,16 +9,24 @@ Test(direct, amo64__every_operation)
         enum gpsh_amo amo;
         uint64_t start, operand, compare, after;
     } rows[] = {
-        {GPSH_AMO_FETCH, 5, 9, 9, 5},        {GPSH_AMO_SET, 5, 9, 0, 9},        {GPSH_AMO_ADD, UINT64_MAX, 3, 0, 2},
-        {GPSH_AMO_SWAP, 5, 9, 0, 9},         {GPSH_AMO_CSWAP, 5, 9, 5, 9},      {GPSH_AMO_CSWAP, 5, 9, 6, 5},
-        {GPSH_AMO_AND, 0xff0f, 0xf0ff, 0, 0xf00f}, {GPSH_AMO_OR, 0xf0, 0x0f, 0, 0xff}, {GPSH_AMO_XOR, 0xff, 0x0f, 0, 0xf0},
+        {GPSH_AMO_FETCH, 5, 9, 9, 5},
+        {GPSH_AMO_SET, 5, 9, 0, 9},
+        {GPSH_AMO_ADD, UINT64_MAX, 3, 0, 2},
+        {GPSH_AMO_SWAP, 5, 9, 0, 9},
+        {GPSH_AMO_CSWAP, 5, 9, 5, 9},
+        {GPSH_AMO_CSWAP, 5, 9, 6, 5},
+        {GPSH_AMO_AND, 0xff0f, 0xf0ff, 0, 0xf00f},
+        {GPSH_AMO_OR, 0xf0, 0x0f, 0, 0xff},
+        {GPSH_AMO_XOR, 0xff, 0x0f, 0, 0xf0},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         uint64_t word = rows[i].start;
-        cr_expect_eq(gpsh_direct_amo64(&word, rows[i].amo, rows[i].operand, rows[i].compare), rows[i].start, "row %zu", i);
+        cr_expect_eq(gpsh_direct_amo64(&word, rows[i].amo, rows[i].operand, rows[i].compare),
+                     rows[i].start, "row %zu", i);
         cr_expect_eq(word, rows[i].after, "row %zu", i);
         uint32_t pair[2] = {(uint32_t)rows[i].start, 0xabcdabcd};
-        cr_expect_eq(gpsh_direct_amo32(pair, rows[i].amo, (uint32_t)rows[i].operand, (uint32_t)rows[i].compare),
+        cr_expect_eq(gpsh_direct_amo32(pair, rows[i].amo, (uint32_t)rows[i].operand,
+                                       (uint32_t)rows[i].compare),
                      (uint32_t)rows[i].start, "row %zu", i);
         cr_expect_eq(pair[0], (uint32_t)rows[i].after, "row %zu", i);
         cr_expect_eq(pair[1], 0xabcdabcd, "a 32-bit atomic wrote its neighbour");

@@ -71,7 +71,8 @@ Test(fd_exchange, a_missing_pe__is_named_after_the_timeout)
 {
     open_all(2);
     struct gpsh_fd_set mine = {.fds = {0}, .count = 1}, theirs[2];
-    cr_expect_eq(gpsh_fd_exchange_run(&exchanges[0], 0, pes, paths, 2, &mine, theirs, 100), GPUSHMEM_ERR_TIMEOUT);
+    cr_expect_eq(gpsh_fd_exchange_run(&exchanges[0], 0, pes, paths, 2, &mine, theirs, 100),
+                 GPUSHMEM_ERR_TIMEOUT);
     cr_expect(strstr(gpsh_last_error(), "PE 1"), "%s", gpsh_last_error());
     gpsh_fd_exchange_close(&exchanges[0]);
     gpsh_fd_exchange_close(&exchanges[1]);
@@ -85,7 +86,8 @@ Test(fd_exchange, strange_messages__are_dropped)
     snprintf(to.sun_path, sizeof to.sun_path, "%s", exchanges[0].path);
     cr_assert(sendto(s, "garbage", 7, 0, (struct sockaddr *)&to, sizeof to) == 7);
     struct gpsh_fd_set mine = {.fds = {0}, .count = 1}, theirs[2];
-    cr_expect_eq(gpsh_fd_exchange_run(&exchanges[0], 0, pes, paths, 2, &mine, theirs, 50), GPUSHMEM_ERR_TIMEOUT);
+    cr_expect_eq(gpsh_fd_exchange_run(&exchanges[0], 0, pes, paths, 2, &mine, theirs, 50),
+                 GPUSHMEM_ERR_TIMEOUT);
     close(s);
     gpsh_fd_exchange_close(&exchanges[0]);
     gpsh_fd_exchange_close(&exchanges[1]);

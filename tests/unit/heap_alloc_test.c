@@ -60,11 +60,12 @@ Test(heap_alloc, absurd_requests__are_refused_and_harm_nothing)
     gpsh_heap_alloc_delete(heap);
 }
 
-// Random calls against a model: no overlap, alignment kept, freed memory is found again, the same calls give the same
-// offsets, and a refused request changes nothing.
+// Random calls against a model: no overlap, alignment kept, freed memory is found again, the same
+// calls give the same offsets, and a refused request changes nothing.
 static void property_run(uint64_t seed, uint64_t heap_bytes)
 {
-    struct gpsh_heap_alloc *heap = gpsh_heap_alloc_new(heap_bytes), *twin = gpsh_heap_alloc_new(heap_bytes);
+    struct gpsh_heap_alloc *heap = gpsh_heap_alloc_new(heap_bytes),
+                           *twin = gpsh_heap_alloc_new(heap_bytes);
     static struct model live[MANY];
     int count = 0;
     for (int step = 0; step < 4000; step++) {
@@ -80,7 +81,8 @@ static void property_run(uint64_t seed, uint64_t heap_bytes)
             cr_assert_eq((uint64_t)offset % GPSH_HEAP_GRAIN, 0);
             cr_assert((uint64_t)offset + bytes <= heap_bytes);
             for (int i = 0; i < count; i++)
-                cr_assert((uint64_t)offset + bytes <= live[i].offset || live[i].offset + live[i].bytes <= (uint64_t)offset,
+                cr_assert((uint64_t)offset + bytes <= live[i].offset ||
+                              live[i].offset + live[i].bytes <= (uint64_t)offset,
                           "blocks overlap");
             live[count++] = (struct model){(uint64_t)offset, bytes};
         } else if (count) {
@@ -117,7 +119,8 @@ Test(heap_alloc, random_calls__keep_every_promise)
 Test(heap_alloc, huge_heap__needs_no_memory_of_its_size)
 {
     struct gpsh_heap_alloc *heap = gpsh_heap_alloc_new(16ull << 40);
-    int64_t a = gpsh_heap_alloc_take(heap, 8ull << 40, 1ull << 40), b = gpsh_heap_alloc_take(heap, 8ull << 40, 1);
+    int64_t a = gpsh_heap_alloc_take(heap, 8ull << 40, 1ull << 40),
+            b = gpsh_heap_alloc_take(heap, 8ull << 40, 1);
     cr_expect_eq(a, 0);
     cr_expect_eq(b, 8ll << 40);
     cr_expect(gpsh_heap_alloc_check(heap));

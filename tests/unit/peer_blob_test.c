@@ -9,8 +9,12 @@
 
 static struct gpsh_peer_blob sample(void)
 {
-    struct gpsh_peer_blob blob = {.pe = 3, .region_bytes = {1 << 20, 4096}, .pid = 77, .hostname = "node7",
-                                  .socket_path = "/tmp/x", .sections = 2};
+    struct gpsh_peer_blob blob = {.pe = 3,
+                                  .region_bytes = {1 << 20, 4096},
+                                  .pid = 77,
+                                  .hostname = "node7",
+                                  .socket_path = "/tmp/x",
+                                  .sections = 2};
     blob.section[0] = (struct gpsh_blob_section){.name = "verbs", .data = "hello", .bytes = 5};
     blob.section[1] = (struct gpsh_blob_section){.name = "p2p"};
     return blob;
@@ -48,7 +52,8 @@ Test(peer_blob, truncated_anywhere__is_an_error)
         char *part = malloc(n + 1); // its own block, so that a sanitizer sees every byte too far
         memcpy(part, packed, n);
         struct gpsh_peer_blob out;
-        cr_expect_eq(gpsh_peer_blob_parse(3, part, n, &out), GPUSHMEM_ERR_PEER_DATA, "%zu bytes accepted", n);
+        cr_expect_eq(gpsh_peer_blob_parse(3, part, n, &out), GPUSHMEM_ERR_PEER_DATA,
+                     "%zu bytes accepted", n);
         free(part);
     }
     free(packed);

@@ -10,18 +10,51 @@ Test(proxy_direct, mapped_peer__every_kind_of_command__is_executed_and_answered_
     uint64_t word = (uintptr_t)heap + 64;
     memcpy(local, "source of a put", 16);
     push(0, (struct gpushmem_command){.opcode = GPUSHMEM_CMD_NOP});
-    push(0, (struct gpushmem_command){.opcode = GPUSHMEM_CMD_PUT_INLINE, .pe = 1, .remote = word, .bytes = 8, .operand = UINT64_MAX - 1});
-    push(0, (struct gpushmem_command){.opcode = GPUSHMEM_CMD_AMO, .pe = 1, .remote = word, .bytes = 8, .operand = 5, .extra = GPUSHMEM_AMO_ADD});
-    push(0, (struct gpushmem_command){.opcode = GPUSHMEM_CMD_AMO, .pe = 2, .remote = word + 4, .bytes = 4, .operand = 6, .extra = GPUSHMEM_AMO_SET});
-    struct gpushmem_command c = {.opcode = GPUSHMEM_CMD_PUT_SIGNAL, .flags = GPUSHMEM_CMD_SIGNAL_ADD, .pe = 2, .local = (uintptr_t)local,
-                                 .remote = word + 64, .bytes = 16, .operand = 9, .compare = word + 128};
+    push(0, (struct gpushmem_command){.opcode = GPUSHMEM_CMD_PUT_INLINE,
+                                      .pe = 1,
+                                      .remote = word,
+                                      .bytes = 8,
+                                      .operand = UINT64_MAX - 1});
+    push(0, (struct gpushmem_command){.opcode = GPUSHMEM_CMD_AMO,
+                                      .pe = 1,
+                                      .remote = word,
+                                      .bytes = 8,
+                                      .operand = 5,
+                                      .extra = GPUSHMEM_AMO_ADD});
+    push(0, (struct gpushmem_command){.opcode = GPUSHMEM_CMD_AMO,
+                                      .pe = 2,
+                                      .remote = word + 4,
+                                      .bytes = 4,
+                                      .operand = 6,
+                                      .extra = GPUSHMEM_AMO_SET});
+    struct gpushmem_command c = {.opcode = GPUSHMEM_CMD_PUT_SIGNAL,
+                                 .flags = GPUSHMEM_CMD_SIGNAL_ADD,
+                                 .pe = 2,
+                                 .local = (uintptr_t)local,
+                                 .remote = word + 64,
+                                 .bytes = 16,
+                                 .operand = 9,
+                                 .compare = word + 128};
     push(0, c);
     push(0, c);
-    push(0, (struct gpushmem_command){.opcode = GPUSHMEM_CMD_GET, .pe = 2, .local = (uintptr_t)local + 100, .remote = word + 64, .bytes = 16});
-    push(0, with_reply((struct gpushmem_command){.opcode = GPUSHMEM_CMD_AMO, .pe = 1, .remote = word, .bytes = 8, .operand = UINT64_MAX,
-                                                 .extra = GPUSHMEM_AMO_SWAP}, 3, 7));
-    push(0, with_reply((struct gpushmem_command){.opcode = GPUSHMEM_CMD_GET, .flags = GPUSHMEM_CMD_REPLY_VALUE, .pe = 2,
-                                                 .remote = word + 4, .bytes = 2}, 4, 8));
+    push(0, (struct gpushmem_command){.opcode = GPUSHMEM_CMD_GET,
+                                      .pe = 2,
+                                      .local = (uintptr_t)local + 100,
+                                      .remote = word + 64,
+                                      .bytes = 16});
+    push(0, with_reply((struct gpushmem_command){.opcode = GPUSHMEM_CMD_AMO,
+                                                 .pe = 1,
+                                                 .remote = word,
+                                                 .bytes = 8,
+                                                 .operand = UINT64_MAX,
+                                                 .extra = GPUSHMEM_AMO_SWAP},
+                       3, 7));
+    push(0, with_reply((struct gpushmem_command){.opcode = GPUSHMEM_CMD_GET,
+                                                 .flags = GPUSHMEM_CMD_REPLY_VALUE,
+                                                 .pe = 2,
+                                                 .remote = word + 4,
+                                                 .bytes = 2},
+                       4, 8));
     step();
     uint64_t values[3];
     memcpy(&values[0], mapped[1] + 64, 8);

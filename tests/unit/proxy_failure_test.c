@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the proxy does with lost peers, refused operations, bad arguments and ring entries that are no commands.
+// What the proxy does with lost peers, refused operations, bad arguments and ring entries that are
+// no commands.
 #include "proxy_rig.h"
 
 TestSuite(proxy_failure, .init = set_up, .fini = tear_down);
@@ -61,7 +62,8 @@ Test(proxy_failure, post_refused__that_command_fails_with_its_sentence)
     cr_expect_eq(gpsh_proxy_take_error(proxy), GPUSHMEM_ERR_TRANSPORT);
 }
 
-// The NIC still holds what was under way to a lost peer, though nothing is pending any more: only progress makes room.
+// The NIC still holds what was under way to a lost peer, though nothing is pending any more: only
+// progress makes room.
 Test(proxy_failure, no_room_and_nothing_pending__progress_makes_room)
 {
     fake.full = true;
@@ -80,25 +82,56 @@ static void expect_bad_arguments_refused(void)
     cr_expect(replies[0].low & GPUSHMEM_REPLY_FAILED);
     cr_expect_eq(gpsh_proxy_take_error(proxy), GPUSHMEM_ERR_PE);
     const struct gpushmem_command bad[] = {
-        {.opcode = GPUSHMEM_CMD_PUT, .local = (uintptr_t)local, .remote = (uintptr_t)heap - 1, .bytes = 1},
-        {.opcode = GPUSHMEM_CMD_PUT, .local = (uintptr_t)local, .remote = (uintptr_t)heap + HEAP_BYTES - 3, .bytes = 4},
-        {.opcode = GPUSHMEM_CMD_PUT, .local = (uintptr_t)local, .remote = (uintptr_t)heap, .bytes = UINT64_MAX},
+        {.opcode = GPUSHMEM_CMD_PUT,
+         .local = (uintptr_t)local,
+         .remote = (uintptr_t)heap - 1,
+         .bytes = 1},
+        {.opcode = GPUSHMEM_CMD_PUT,
+         .local = (uintptr_t)local,
+         .remote = (uintptr_t)heap + HEAP_BYTES - 3,
+         .bytes = 4},
+        {.opcode = GPUSHMEM_CMD_PUT,
+         .local = (uintptr_t)local,
+         .remote = (uintptr_t)heap,
+         .bytes = UINT64_MAX},
         {.opcode = GPUSHMEM_CMD_PUT, .local = 0, .remote = (uintptr_t)heap, .bytes = 16},
-        {.opcode = GPUSHMEM_CMD_PUT, .local = (uintptr_t)heap + HEAP_BYTES - 8, .remote = (uintptr_t)heap, .bytes = 16},
-        {.opcode = GPUSHMEM_CMD_GET, .local = UINT64_MAX - 4, .remote = (uintptr_t)heap, .bytes = 16},
-        {.opcode = GPUSHMEM_CMD_PUT_SIGNAL, .local = (uintptr_t)local, .remote = (uintptr_t)heap, .compare = 8},
-        {.opcode = GPUSHMEM_CMD_PUT_SIGNAL, .remote = (uintptr_t)heap, .compare = (uintptr_t)heap + 4},
-        {.opcode = GPUSHMEM_CMD_IPUT, .local = (uintptr_t)local, .remote = (uintptr_t)heap, .bytes = 1 << 20, .operand = 1,
-         .compare = 1, .extra = 8},
-        {.opcode = GPUSHMEM_CMD_IPUT, .local = (uintptr_t)local, .remote = (uintptr_t)heap, .bytes = 3,
-         .operand = UINT64_MAX / 2, .compare = 1, .extra = 8},
+        {.opcode = GPUSHMEM_CMD_PUT,
+         .local = (uintptr_t)heap + HEAP_BYTES - 8,
+         .remote = (uintptr_t)heap,
+         .bytes = 16},
+        {.opcode = GPUSHMEM_CMD_GET,
+         .local = UINT64_MAX - 4,
+         .remote = (uintptr_t)heap,
+         .bytes = 16},
+        {.opcode = GPUSHMEM_CMD_PUT_SIGNAL,
+         .local = (uintptr_t)local,
+         .remote = (uintptr_t)heap,
+         .compare = 8},
+        {.opcode = GPUSHMEM_CMD_PUT_SIGNAL,
+         .remote = (uintptr_t)heap,
+         .compare = (uintptr_t)heap + 4},
+        {.opcode = GPUSHMEM_CMD_IPUT,
+         .local = (uintptr_t)local,
+         .remote = (uintptr_t)heap,
+         .bytes = 1 << 20,
+         .operand = 1,
+         .compare = 1,
+         .extra = 8},
+        {.opcode = GPUSHMEM_CMD_IPUT,
+         .local = (uintptr_t)local,
+         .remote = (uintptr_t)heap,
+         .bytes = 3,
+         .operand = UINT64_MAX / 2,
+         .compare = 1,
+         .extra = 8},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         push(0, bad[i]);
         step();
         cr_expect_eq(gpsh_proxy_take_error(proxy), GPUSHMEM_ERR_ADDRESS, "row %zu", i);
     }
-    push(0, (struct gpushmem_command){.opcode = GPUSHMEM_CMD_AMO, .remote = (uintptr_t)heap + 4, .bytes = 8});
+    push(0, (struct gpushmem_command){
+                .opcode = GPUSHMEM_CMD_AMO, .remote = (uintptr_t)heap + 4, .bytes = 8});
     step();
     cr_expect_eq(gpsh_proxy_take_error(proxy), GPUSHMEM_ERR_ALIGNMENT);
     cr_expect_eq(fake.n_ops, 0);
@@ -129,8 +162,10 @@ Test(proxy_failure, local_memory__unknown__fails_that_command_and_tells_which)
     cr_expect_eq(fake.n_ops, 2);
     cr_expect_eq(asked, 2, "the heap needs no question");
     cr_expect_eq(gpsh_proxy_take_error(proxy), GPUSHMEM_ERR_ADDRESS);
-    cr_expect(strstr(gpsh_last_error(), "towards PE 1 (ring 0, command 1): the local buffer [0x"), "%s", gpsh_last_error());
-    cr_expect(strstr(gpsh_last_error(), ", +32) is no memory that can be used; it may be in"), "%s", gpsh_last_error());
+    cr_expect(strstr(gpsh_last_error(), "towards PE 1 (ring 0, command 1): the local buffer [0x"),
+              "%s", gpsh_last_error());
+    cr_expect(strstr(gpsh_last_error(), ", +32) is no memory that can be used; it may be in"), "%s",
+              gpsh_last_error());
 }
 
 Test(proxy_failure, bad_arguments__fail_the_command_not_the_ring)
@@ -148,12 +183,19 @@ Test(proxy_failure, bad_arguments__mapped_peers__fail_the_same)
 static void expect_corrupt_entries_close(bool with_mapped_peer)
 {
     const struct gpushmem_command corrupt[] = {
-        {.opcode = 0}, {.opcode = GPUSHMEM_CMD_LAST + 1}, {.opcode = GPUSHMEM_CMD_NOP, .flags = 0x80},
-        {.opcode = GPUSHMEM_CMD_NOP, .context = 1}, {.opcode = GPUSHMEM_CMD_NOP, .reply = 1},
-        {.opcode = GPUSHMEM_CMD_NOP, .flags = GPUSHMEM_CMD_REPLY, .reply = (uint64_t)REPLIES << 32 | 1},
+        {.opcode = 0},
+        {.opcode = GPUSHMEM_CMD_LAST + 1},
+        {.opcode = GPUSHMEM_CMD_NOP, .flags = 0x80},
+        {.opcode = GPUSHMEM_CMD_NOP, .context = 1},
+        {.opcode = GPUSHMEM_CMD_NOP, .reply = 1},
+        {.opcode = GPUSHMEM_CMD_NOP,
+         .flags = GPUSHMEM_CMD_REPLY,
+         .reply = (uint64_t)REPLIES << 32 | 1},
         {.opcode = GPUSHMEM_CMD_NOP, .flags = GPUSHMEM_CMD_REPLY, .reply = 1ull << 32},
-        {.opcode = GPUSHMEM_CMD_PUT_INLINE, .bytes = 9}, {.opcode = GPUSHMEM_CMD_AMO, .bytes = 2},
-        {.opcode = GPUSHMEM_CMD_AMO, .bytes = 4, .extra = 8}, {.opcode = GPUSHMEM_CMD_IPUT, .extra = 0},
+        {.opcode = GPUSHMEM_CMD_PUT_INLINE, .bytes = 9},
+        {.opcode = GPUSHMEM_CMD_AMO, .bytes = 2},
+        {.opcode = GPUSHMEM_CMD_AMO, .bytes = 4, .extra = 8},
+        {.opcode = GPUSHMEM_CMD_IPUT, .extra = 0},
         {.opcode = GPUSHMEM_CMD_IGET, .extra = 17},
     };
     for (size_t i = 0; i < sizeof corrupt / sizeof *corrupt; i++) {

@@ -34,7 +34,8 @@ Test(proxy_report, describe__put_not_complete__names_it_and_its_pe)
     fake_complete(&fake, 1, 1);
     step();
     cr_assert(describe(0));
-    cr_assert_str_eq(line, "ring 0: commands read: 3, complete: 1; the oldest under way is a put towards PE 3");
+    cr_assert_str_eq(
+        line, "ring 0: commands read: 3, complete: 1; the oldest under way is a put towards PE 3");
     cr_assert_not(describe(1));
 }
 
@@ -44,7 +45,8 @@ Test(proxy_report, describe__no_room__names_what_waits)
     push(1, put_to(2));
     step();
     cr_assert(describe(1));
-    cr_assert_str_eq(line, "ring 1: commands complete: 0; a put towards PE 2 waits for room or for order");
+    cr_assert_str_eq(
+        line, "ring 1: commands complete: 0; a put towards PE 2 waits for room or for order");
 }
 
 Test(proxy_report, describe__no_command__says_that_the_ring_is_closed)
@@ -81,8 +83,9 @@ Test(proxy_report, question__of_a_thread_that_waits__is_answered)
     cr_assert_eq(gpsh_proxy_start(proxy), 0);
     raise(SIGUSR1);
     const char *text = logged(path);
-    cr_expect(strstr(text, "SIGUSR1: ring 0: commands read: 1, complete: 0; the oldest under way is a put towards PE 3"), "%s",
-              text);
+    cr_expect(strstr(text, "SIGUSR1: ring 0: commands read: 1, complete: 0; the oldest under way "
+                           "is a put towards PE 3"),
+              "%s", text);
     gpsh_proxy_stop(proxy);
     gpsh_waiter_finalize();
     gpsh_log_close();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A proxy over a fake transport, driven one pass at a time: no threads, so every order of events can be made.
+// A proxy over a fake transport, driven one pass at a time: no threads, so every order of events
+// can be made.
 #ifndef TESTS_PROXY_RIG_H
 #define TESTS_PROXY_RIG_H
 
@@ -31,12 +32,20 @@ static inline void set_up(void)
         peers[pe] = (struct gpsh_peer){.data = 0, .amo = 0};
     memset(replies, 0, sizeof replies);
     memset(heads, 0, sizeof heads);
-    const struct gpsh_proxy_env env = {.n_pes = FAKE_PES, .heap = heap, .heap_bytes = HEAP_BYTES, .host_memory = true,
-                                       .peers = peers, .n_transports = 2, .replies = replies, .n_replies = REPLIES,
-                                       .spin_ns = 1000, .sleep = true};
+    const struct gpsh_proxy_env env = {.n_pes = FAKE_PES,
+                                       .heap = heap,
+                                       .heap_bytes = HEAP_BYTES,
+                                       .host_memory = true,
+                                       .peers = peers,
+                                       .n_transports = 2,
+                                       .replies = replies,
+                                       .n_replies = REPLIES,
+                                       .spin_ns = 1000,
+                                       .sleep = true};
     cr_assert_eq(gpsh_proxy_create(&env, 1, &proxy), 0);
     uint32_t *sleeping = &proxy->threads[0].sleeping;
-    cr_assert_eq(gpsh_ring_set_create(&gpsh_device_memory_host, 2, LOG2, FAKE_PES, &sleeping, 1, &set), 0);
+    cr_assert_eq(
+        gpsh_ring_set_create(&gpsh_device_memory_host, 2, LOG2, FAKE_PES, &sleeping, 1, &set), 0);
     cr_assert_eq(gpsh_proxy_attach(proxy, &set), 0);
     proxy->threads[0].channels[0] = &fake.channel;
     proxy->threads[0].channels[1] = &other.channel;
@@ -68,11 +77,15 @@ static inline uint64_t push(int ring, struct gpushmem_command command)
 
 static inline struct gpushmem_command put_to(int pe)
 {
-    return (struct gpushmem_command){.opcode = GPUSHMEM_CMD_PUT, .pe = pe, .local = (uintptr_t)local,
-                                     .remote = (uintptr_t)heap + 64, .bytes = 32};
+    return (struct gpushmem_command){.opcode = GPUSHMEM_CMD_PUT,
+                                     .pe = pe,
+                                     .local = (uintptr_t)local,
+                                     .remote = (uintptr_t)heap + 64,
+                                     .bytes = 32};
 }
 
-static inline struct gpushmem_command with_reply(struct gpushmem_command c, uint32_t slot, uint32_t nonce)
+static inline struct gpushmem_command with_reply(struct gpushmem_command c, uint32_t slot,
+                                                 uint32_t nonce)
 {
     c.flags |= GPUSHMEM_CMD_REPLY;
     c.reply = (uint64_t)slot << 32 | nonce;

@@ -14,23 +14,34 @@ Test(proxy, step__every_command__is_posted_as_it_says)
     struct gpushmem_command c = put_to(1);
     c.opcode = GPUSHMEM_CMD_GET;
     push(0, c);
-    push(0, (struct gpushmem_command){.opcode = GPUSHMEM_CMD_AMO, .pe = 3, .remote = (uintptr_t)heap + 8, .bytes = 4,
-                                      .operand = 5, .compare = 6, .extra = GPUSHMEM_AMO_CSWAP});
+    push(0, (struct gpushmem_command){.opcode = GPUSHMEM_CMD_AMO,
+                                      .pe = 3,
+                                      .remote = (uintptr_t)heap + 8,
+                                      .bytes = 4,
+                                      .operand = 5,
+                                      .compare = 6,
+                                      .extra = GPUSHMEM_AMO_CSWAP});
     c = put_to(1);
     c.opcode = GPUSHMEM_CMD_PUT_SIGNAL;
     c.flags = GPUSHMEM_CMD_SIGNAL_ADD;
     c.operand = 9;
     c.compare = (uintptr_t)heap + 128;
     push(0, c);
-    push(0, (struct gpushmem_command){.opcode = GPUSHMEM_CMD_PUT_INLINE, .pe = 0, .remote = (uintptr_t)heap, .bytes = 8,
+    push(0, (struct gpushmem_command){.opcode = GPUSHMEM_CMD_PUT_INLINE,
+                                      .pe = 0,
+                                      .remote = (uintptr_t)heap,
+                                      .bytes = 8,
                                       .operand = 0x1122334455667788});
     push(0, (struct gpushmem_command){.opcode = GPUSHMEM_CMD_FENCE, .pe = -1});
     step();
     cr_assert_eq(fake.n_ops, 5);
     const struct gpsh_op *op = fake.ops;
-    cr_expect(op[0].kind == GPSH_OP_PUT && op[0].pe == 2 && op[0].local == local && op[0].remote == 64 && op[0].bytes == 32);
-    cr_expect(op[1].kind == GPSH_OP_GET && op[1].pe == 1 && op[1].local == local && op[1].remote == 64);
-    cr_expect(op[2].kind == GPSH_OP_AMO && op[2].amo == GPSH_AMO_CSWAP && op[2].width == 4 && op[2].remote == 8);
+    cr_expect(op[0].kind == GPSH_OP_PUT && op[0].pe == 2 && op[0].local == local &&
+              op[0].remote == 64 && op[0].bytes == 32);
+    cr_expect(op[1].kind == GPSH_OP_GET && op[1].pe == 1 && op[1].local == local &&
+              op[1].remote == 64);
+    cr_expect(op[2].kind == GPSH_OP_AMO && op[2].amo == GPSH_AMO_CSWAP && op[2].width == 4 &&
+              op[2].remote == 8);
     cr_expect(op[2].operand == 5 && op[2].compare == 6 && op[2].result == NULL);
     cr_expect(op[3].kind == GPSH_OP_PUT_SIGNAL && op[3].signal == 128 && op[3].operand == 9);
     cr_expect(op[3].flags & GPSH_OP_SIGNAL_ADD);
@@ -78,7 +89,11 @@ Test(proxy, again__one_ring_stalls__the_other_runs_on_and_order_is_kept)
 
 Test(proxy, reply__fetching_atomic__answers_once_complete)
 {
-    struct gpushmem_command c = {.opcode = GPUSHMEM_CMD_AMO, .pe = 1, .remote = (uintptr_t)heap, .bytes = 8, .operand = 1,
+    struct gpushmem_command c = {.opcode = GPUSHMEM_CMD_AMO,
+                                 .pe = 1,
+                                 .remote = (uintptr_t)heap,
+                                 .bytes = 8,
+                                 .operand = 1,
                                  .extra = GPUSHMEM_AMO_ADD};
     fake.fetch = 0x8877665544332211;
     push(0, with_reply(c, 3, 77));
@@ -93,8 +108,11 @@ Test(proxy, reply__fetching_atomic__answers_once_complete)
 
 Test(proxy, reply__value_of_a_get__comes_in_the_answer)
 {
-    struct gpushmem_command c = {.opcode = GPUSHMEM_CMD_GET, .flags = GPUSHMEM_CMD_REPLY_VALUE, .pe = 1,
-                                 .remote = (uintptr_t)heap, .bytes = 2};
+    struct gpushmem_command c = {.opcode = GPUSHMEM_CMD_GET,
+                                 .flags = GPUSHMEM_CMD_REPLY_VALUE,
+                                 .pe = 1,
+                                 .remote = (uintptr_t)heap,
+                                 .bytes = 2};
     fake.fetch = 0xabcdef;
     fake.result = GPSH_POST_DONE;
     push(0, with_reply(c, 15, GPUSHMEM_REPLY_NONCE));
@@ -146,7 +164,10 @@ Test(proxy, quiet_pe__data_and_atomics_by_two_transports__waits_for_both)
 {
     peers[1].amo = 1;
     push(0, put_to(1));
-    push(0, (struct gpushmem_command){.opcode = GPUSHMEM_CMD_AMO, .pe = 1, .remote = (uintptr_t)heap, .bytes = 8,
+    push(0, (struct gpushmem_command){.opcode = GPUSHMEM_CMD_AMO,
+                                      .pe = 1,
+                                      .remote = (uintptr_t)heap,
+                                      .bytes = 8,
                                       .extra = GPUSHMEM_AMO_ADD});
     uint64_t index = push(0, (struct gpushmem_command){.opcode = GPUSHMEM_CMD_QUIET_PE, .pe = 1});
     step();
@@ -178,7 +199,10 @@ Test(proxy, fence__data_and_atomics_by_two_transports__waits_for_what_is_before_
 {
     peers[1].amo = 1;
     proxy->env.mixed = true;
-    push(0, (struct gpushmem_command){.opcode = GPUSHMEM_CMD_AMO, .pe = 1, .remote = (uintptr_t)heap, .bytes = 8,
+    push(0, (struct gpushmem_command){.opcode = GPUSHMEM_CMD_AMO,
+                                      .pe = 1,
+                                      .remote = (uintptr_t)heap,
+                                      .bytes = 8,
                                       .extra = GPUSHMEM_AMO_ADD});
     push(0, (struct gpushmem_command){.opcode = GPUSHMEM_CMD_FENCE, .pe = 2});
     push(0, put_to(2));
@@ -204,9 +228,15 @@ Test(proxy, fence__data_and_atomics_by_two_transports__waits_for_what_is_before_
 
 Test(proxy, strided__many_elements__posted_in_pieces_across_passes)
 {
-    struct gpushmem_command c = {.opcode = GPUSHMEM_CMD_IPUT, .flags = GPUSHMEM_CMD_REPLY_SOURCE, .pe = 1,
-                                 .local = (uintptr_t)local, .remote = (uintptr_t)heap, .bytes = 200, .operand = 3,
-                                 .compare = 2, .extra = 4};
+    struct gpushmem_command c = {.opcode = GPUSHMEM_CMD_IPUT,
+                                 .flags = GPUSHMEM_CMD_REPLY_SOURCE,
+                                 .pe = 1,
+                                 .local = (uintptr_t)local,
+                                 .remote = (uintptr_t)heap,
+                                 .bytes = 200,
+                                 .operand = 3,
+                                 .compare = 2,
+                                 .extra = 4};
     fake.result = GPSH_POST_CAPTURED;
     push(0, with_reply(c, 2, 5));
     push(0, put_to(2));
@@ -233,8 +263,14 @@ Test(proxy, strided__many_elements__posted_in_pieces_across_passes)
 
 Test(proxy, strided__no_gaps__one_operation)
 {
-    push(0, (struct gpushmem_command){.opcode = GPUSHMEM_CMD_IGET, .pe = 1, .local = (uintptr_t)local,
-                                      .remote = (uintptr_t)heap, .bytes = 100, .operand = 1, .compare = 1, .extra = 8});
+    push(0, (struct gpushmem_command){.opcode = GPUSHMEM_CMD_IGET,
+                                      .pe = 1,
+                                      .local = (uintptr_t)local,
+                                      .remote = (uintptr_t)heap,
+                                      .bytes = 100,
+                                      .operand = 1,
+                                      .compare = 1,
+                                      .extra = 8});
     step();
     cr_assert_eq(fake.n_ops, 1);
     cr_expect_eq(fake.ops[0].bytes, 800);
@@ -247,8 +283,11 @@ Test(proxy, wrap_around__many_laps__every_command_once_and_in_order)
     uint64_t done = 0;
     for (int posted = 0; done < TOTAL;) {
         while (posted < TOTAL && posted - (int)consumed(0) < ENTRIES) {
-            struct gpushmem_command c = {.opcode = GPUSHMEM_CMD_PUT_INLINE, .pe = posted % FAKE_PES,
-                                         .remote = (uintptr_t)heap, .bytes = 8, .operand = (uint64_t)posted};
+            struct gpushmem_command c = {.opcode = GPUSHMEM_CMD_PUT_INLINE,
+                                         .pe = posted % FAKE_PES,
+                                         .remote = (uintptr_t)heap,
+                                         .bytes = 8,
+                                         .operand = (uint64_t)posted};
             push(0, c);
             posted++;
         }
@@ -299,7 +338,8 @@ Test(proxy, drained__follows_what_is_visible_in_the_rings)
 // In the middle of drained, when it looks at the slot of the next command.
 static void one_lap_goes_by(int unused)
 {
-    mprotect(set.rings[0].slots, sizeof(uint64_t[ENTRIES][GPUSHMEM_COMMAND_WORDS]), PROT_READ | PROT_WRITE);
+    mprotect(set.rings[0].slots, sizeof(uint64_t[ENTRIES][GPUSHMEM_COMMAND_WORDS]),
+             PROT_READ | PROT_WRITE);
     while (heads[0] < ENTRIES)
         push(0, put_to(1));
     step();
@@ -312,7 +352,9 @@ Test(proxy, drained__a_lap_goes_by_while_it_looks__is_not_taken_in)
     push(0, put_to(1));
     cr_assert_eq((uintptr_t)set.rings[0].slots % 4096, 0);
     signal(SIGSEGV, one_lap_goes_by);
-    cr_assert_eq(mprotect(set.rings[0].slots, sizeof(uint64_t[ENTRIES][GPUSHMEM_COMMAND_WORDS]), PROT_NONE), 0);
+    cr_assert_eq(
+        mprotect(set.rings[0].slots, sizeof(uint64_t[ENTRIES][GPUSHMEM_COMMAND_WORDS]), PROT_NONE),
+        0);
     cr_expect(!gpsh_proxy_drained(proxy, &error), "nothing is complete");
     cr_expect_eq(consumed(0), ENTRIES);
     signal(SIGSEGV, SIG_DFL);
@@ -352,13 +394,15 @@ Test(proxy, times__passes_with_and_without_work__parts_add_up)
     gpsh_clock_start(&proxy->threads[0].clock);
     gpsh_proxy_step(&proxy->threads[0]);
     gpsh_proxy_times_read(proxy, &times);
-    cr_assert_eq(times.parse_ns + times.post_ns + times.doorbell_ns + times.poll_ns + times.retire_ns, 0);
+    cr_assert_eq(
+        times.parse_ns + times.post_ns + times.doorbell_ns + times.poll_ns + times.retire_ns, 0);
     for (int i = 0; i < 20; i++)
         push(0, put_to(1));
     gpsh_proxy_step(&proxy->threads[0]);
     uint64_t before = times.total_ns;
     gpsh_proxy_times_read(proxy, &times);
-    uint64_t busy = times.parse_ns + times.post_ns + times.doorbell_ns + times.poll_ns + times.retire_ns;
+    uint64_t busy =
+        times.parse_ns + times.post_ns + times.doorbell_ns + times.poll_ns + times.retire_ns;
     cr_assert_gt(times.parse_ns, 0);
     cr_assert_gt(times.post_ns, 0);
     cr_assert_gt(times.total_ns, before);

@@ -18,17 +18,26 @@ static uint64_t random64(void)
 static struct gpushmem_command random_command(void)
 {
     return (struct gpushmem_command){
-        .opcode = (uint8_t)random64(), .flags = (uint8_t)random64(), .context = (uint8_t)random64(),
-        .pe = (int32_t)random64(), .local = random64(), .remote = random64(), .bytes = random64(), .operand = random64(),
-        .compare = random64(), .reply = random64(), .extra = random64(),
+        .opcode = (uint8_t)random64(),
+        .flags = (uint8_t)random64(),
+        .context = (uint8_t)random64(),
+        .pe = (int32_t)random64(),
+        .local = random64(),
+        .remote = random64(),
+        .bytes = random64(),
+        .operand = random64(),
+        .compare = random64(),
+        .reply = random64(),
+        .extra = random64(),
     };
 }
 
 static bool same(const struct gpushmem_command *a, const struct gpushmem_command *b)
 {
-    return a->opcode == b->opcode && a->flags == b->flags && a->context == b->context && a->pe == b->pe &&
-           a->local == b->local && a->remote == b->remote && a->bytes == b->bytes && a->operand == b->operand &&
-           a->compare == b->compare && a->reply == b->reply && a->extra == b->extra;
+    return a->opcode == b->opcode && a->flags == b->flags && a->context == b->context &&
+           a->pe == b->pe && a->local == b->local && a->remote == b->remote &&
+           a->bytes == b->bytes && a->operand == b->operand && a->compare == b->compare &&
+           a->reply == b->reply && a->extra == b->extra;
 }
 
 static void check_round_trip(const struct gpushmem_command *command)
@@ -46,18 +55,21 @@ static void check_round_trip(const struct gpushmem_command *command)
 
 Test(ring, pack__every_field_at_its_extremes__comes_back)
 {
-    const uint64_t extremes[] = {0, 1, UINT64_MAX, UINT64_MAX >> 1, (uint64_t)1 << 63, (uint64_t)1 << 62};
+    const uint64_t extremes[] = {
+        0, 1, UINT64_MAX, UINT64_MAX >> 1, (uint64_t)1 << 63, (uint64_t)1 << 62};
     for (size_t i = 0; i < sizeof extremes / sizeof *extremes; i++) {
         uint64_t x = extremes[i];
         struct gpushmem_command none = {.opcode = 1}, c = none;
         check_round_trip(&c);
-        uint64_t *const fields[] = {&c.local, &c.remote, &c.bytes, &c.operand, &c.compare, &c.reply, &c.extra};
+        uint64_t *const fields[] = {&c.local,   &c.remote, &c.bytes, &c.operand,
+                                    &c.compare, &c.reply,  &c.extra};
         for (size_t f = 0; f < sizeof fields / sizeof *fields; f++) {
             c = none;
             *fields[f] = x;
             check_round_trip(&c);
         }
-        c = (struct gpushmem_command){(uint8_t)x, (uint8_t)x, (uint8_t)x, (int32_t)x, x, x, x, x, x, x, x};
+        c = (struct gpushmem_command){(uint8_t)x, (uint8_t)x, (uint8_t)x, (int32_t)x, x, x,
+                                      x,          x,          x,          x,          x};
         check_round_trip(&c);
     }
     struct gpushmem_command c = {.pe = INT32_MAX};
@@ -85,12 +97,14 @@ Test(ring, lap__first_pass__differs_from_zeroed_memory)
 static struct gpsh_ring_set make_set(int rings, unsigned entries_log2, int n_pes)
 {
     struct gpsh_ring_set set;
-    cr_assert_eq(gpsh_ring_set_create(&gpsh_device_memory_host, rings, entries_log2, n_pes, NULL, 0, &set), 0);
+    cr_assert_eq(
+        gpsh_ring_set_create(&gpsh_device_memory_host, rings, entries_log2, n_pes, NULL, 0, &set),
+        0);
     return set;
 }
 
-// Property: over several laps, with the words of each command arriving in a random order, a command is seen exactly when its
-// last word has arrived, and is the one that was written.
+// Property: over several laps, with the words of each command arriving in a random order, a command
+// is seen exactly when its last word has arrived, and is the one that was written.
 Test(ring, peek__words_arrive_in_any_order__only_whole_commands_are_seen)
 {
     struct gpsh_ring_set set = make_set(1, 6, 1);
@@ -107,11 +121,13 @@ Test(ring, peek__words_arrive_in_any_order__only_whole_commands_are_seen)
         }
         for (int i = 0; i < GPUSHMEM_COMMAND_WORDS; i++) {
             cr_assert(!gpsh_ring_peek(&set.rings[0], index, &seen), "seen with %d of 8 words", i);
-            set.rings[0].slots[(index & 63) * GPUSHMEM_COMMAND_WORDS + (uint64_t)order[i]] = words[order[i]];
+            set.rings[0].slots[(index & 63) * GPUSHMEM_COMMAND_WORDS + (uint64_t)order[i]] =
+                words[order[i]];
         }
         cr_assert(gpsh_ring_peek(&set.rings[0], index, &seen));
         cr_assert(same(&command, &seen));
-        cr_assert(!gpsh_ring_peek(&set.rings[0], index + 64, &seen), "the next lap's command is not there yet");
+        cr_assert(!gpsh_ring_peek(&set.rings[0], index + 64, &seen),
+                  "the next lap's command is not there yet");
     }
     gpsh_ring_set_destroy(&set);
 }
@@ -165,7 +181,8 @@ static int write_fails(void *to, const void *from, size_t bytes)
 
 Test(ring, set_create__each_allocation_fails__reports_and_leaks_nothing)
 {
-    const struct gpsh_device_memory scarce = {scarce_alloc, scarce_free, scarce_alloc, scarce_free, write_fails, true};
+    const struct gpsh_device_memory scarce = {scarce_alloc, scarce_free, scarce_alloc,
+                                              scarce_free,  write_fails, true};
     for (int n = 0; n < 3; n++) {
         struct gpsh_ring_set set = {.n_rings = 77};
         allocations_left = n;
@@ -177,7 +194,8 @@ Test(ring, set_create__each_allocation_fails__reports_and_leaks_nothing)
 
 Test(ring, reply__halves_in_any_order__ready_with_both)
 {
-    struct gpushmem_reply reply = {gpushmem_reply_pack(7, false, 1), gpushmem_reply_pack(7, false, 2)};
+    struct gpushmem_reply reply = {gpushmem_reply_pack(7, false, 1),
+                                   gpushmem_reply_pack(7, false, 2)};
     cr_assert(gpushmem_reply_ready(reply, 7));
     cr_assert(!gpushmem_reply_ready(reply, 8));
     reply.high = gpushmem_reply_pack(8, false, 3);

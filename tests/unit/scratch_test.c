@@ -14,7 +14,8 @@ static char dir[128];
 static void expect_in(const char *parent)
 {
     struct stat info;
-    cr_assert_eq(gpsh_scratch_dir("scratch-test", 40, dir, sizeof dir), 0, "%s: %s", dir, strerror(errno));
+    cr_assert_eq(gpsh_scratch_dir("scratch-test", 40, dir, sizeof dir), 0, "%s: %s", dir,
+                 strerror(errno));
     cr_expect_eq(strncmp(dir, parent, strlen(parent)), 0, "%s is not in %s", dir, parent);
     cr_assert_eq(stat(dir, &info), 0);
     cr_expect_eq(info.st_mode & 0777, 0700);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which calls of the driver an operation of a stream becomes. The driver is a table of functions, filled here with ones that
-// keep a journal; the peers are: 0 this PE, 1 mapped, 2 behind a ring.
+// Which calls of the driver an operation of a stream becomes. The driver is a table of functions,
+// filled here with ones that keep a journal; the peers are: 0 this PE, 1 mapped, 2 behind a ring.
 #include <criterion/criterion.h>
 
 #include <stdarg.h>
@@ -90,7 +90,8 @@ static gpsh_cu_result module_unload(gpsh_cu_module module)
     return 0;
 }
 
-static gpsh_cu_result module_function(gpsh_cu_function *function, gpsh_cu_module module, const char *name)
+static gpsh_cu_result module_function(gpsh_cu_function *function, gpsh_cu_module module,
+                                      const char *name)
 {
     *function = (gpsh_cu_function)(uintptr_t)name;
     return 0;
@@ -113,13 +114,15 @@ static gpsh_cu_result stream_destroy(gpsh_cu_stream which)
     return 0;
 }
 
-static gpsh_cu_result launch(gpsh_cu_function function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
-                             unsigned block_y, unsigned block_z, unsigned shared_bytes, gpsh_cu_stream where, void **parameters,
+static gpsh_cu_result launch(gpsh_cu_function function, unsigned grid_x, unsigned grid_y,
+                             unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,
+                             unsigned shared_bytes, gpsh_cu_stream where, void **parameters,
                              void **extra)
 {
     const struct gpushmem_dev *dev = parameters[0];
     memcpy(&launched, parameters[1], sizeof launched);
-    cr_assert(grid_y == 1 && grid_z == 1 && block_y == 1 && block_z == 1 && !shared_bytes && !extra);
+    cr_assert(grid_y == 1 && grid_z == 1 && block_y == 1 && block_z == 1 && !shared_bytes &&
+              !extra);
     if (where == stream) {
         cr_assert_eq(dev->abi, GPUSHMEM_DEVICE_ABI);
         note(grid_x > 1 ? "%s x %u x %u; " : "%s x %u; ", (const char *)function, block_x, grid_x);
@@ -130,14 +133,16 @@ static gpsh_cu_result launch(gpsh_cu_function function, unsigned grid_x, unsigne
     return 0;
 }
 
-static gpsh_cu_result launch_with(const struct gpsh_cu_launch_config *config, gpsh_cu_function function, void **parameters,
-                                  void **extra)
+static gpsh_cu_result launch_with(const struct gpsh_cu_launch_config *config,
+                                  gpsh_cu_function function, void **parameters, void **extra)
 {
-    cr_assert(config->n_attributes == 1 && config->attributes->id == GPSH_CU_LAUNCH_EARLY && config->attributes->value.on);
+    cr_assert(config->n_attributes == 1 && config->attributes->id == GPSH_CU_LAUNCH_EARLY &&
+              config->attributes->value.on);
     if (config->stream == stream)
         note("early ");
-    return launch(function, config->grid_x, config->grid_y, config->grid_z, config->block_x, config->block_y, config->block_z,
-                  config->shared_bytes, config->stream, parameters, extra);
+    return launch(function, config->grid_x, config->grid_y, config->grid_z, config->block_x,
+                  config->block_y, config->block_z, config->shared_bytes, config->stream,
+                  parameters, extra);
 }
 
 static gpsh_cu_result copy_any(gpsh_cu_ptr to, gpsh_cu_ptr from, size_t bytes, gpsh_cu_stream where)
@@ -149,7 +154,8 @@ static gpsh_cu_result copy_any(gpsh_cu_ptr to, gpsh_cu_ptr from, size_t bytes, g
     return copy_result;
 }
 
-static gpsh_cu_result stream_write64(gpsh_cu_stream where, gpsh_cu_ptr to, uint64_t value, unsigned flags)
+static gpsh_cu_result stream_write64(gpsh_cu_stream where, gpsh_cu_ptr to, uint64_t value,
+                                     unsigned flags)
 {
     cr_assert_eq(where, stream);
     note("store %d at %zu; ", (int)value, (size_t)((char *)(uintptr_t)to - mapped));
@@ -223,10 +229,10 @@ static void tear_down(void)
 TestSuite(stream_gpu, .init = set_up, .fini = tear_down);
 
 // The journal since the last look is `expected`.
-#define HAPPENED(expected)                                                                                             \
-    do {                                                                                                               \
-        cr_expect_str_eq(journal, expected);                                                                           \
-        journal[0] = 0;                                                                                                \
+#define HAPPENED(expected)                                                                         \
+    do {                                                                                           \
+        cr_expect_str_eq(journal, expected);                                                       \
+        journal[0] = 0;                                                                            \
     } while (0)
 
 // The first operation loads everything; the cases below look at what comes after.
@@ -254,14 +260,16 @@ Test(stream_gpu, first_operation__module_is_refused__fails_and_is_tried_again)
     cr_expect(strstr(journal, "load; unload; "));
 }
 
-// Launched ahead of its time, a kernel without the instruction that waits would overtake the one before it.
+// Launched ahead of its time, a kernel without the instruction that waits would overtake the one
+// before it.
 Test(stream_gpu, kernels__driver_and_code_know_how__launched_early)
 {
     static const struct {
         int driver, code;
         bool in_driver, wanted, early;
-    } rows[] = {{12030, 90, true, true, true},   {13000, 100, true, true, true}, {12020, 90, true, true, false},
-                {13000, 75, true, true, false}, {13000, 90, false, true, false}, {13000, 90, true, false, false}};
+    } rows[] = {{12030, 90, true, true, true},   {13000, 100, true, true, true},
+                {12020, 90, true, true, false},  {13000, 75, true, true, false},
+                {13000, 90, false, true, false}, {13000, 90, true, false, false}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         gpsh.settings.stream_early = rows[i].wanted;
         driver_version = rows[i].driver;
@@ -275,7 +283,8 @@ Test(stream_gpu, kernels__driver_and_code_know_how__launched_early)
     }
 }
 
-// Behind a wait they would hold their multiprocessors for as long as that lasts, and what it waits for may need them.
+// Behind a wait they would hold their multiprocessors for as long as that lasts, and what it waits
+// for may need them.
 Test(stream_gpu, kernels__of_several_blocks__never_launched_early)
 {
     uint64_t *word = (uint64_t *)(void *)heap;
@@ -285,9 +294,12 @@ Test(stream_gpu, kernels__of_several_blocks__never_launched_early)
     gpsh_cu.function_attribute = function_attribute;
     make_ready();
     cr_assert_eq(gpushmem_signal_wait_until_on_stream(word, GPUSHMEM_CMP_EQ, 1, stream), 0);
-    cr_assert_eq(gpushmem_putmem_signal_on_stream(heap, heap, MIDDLE, word, 3, GPUSHMEM_SIGNAL_SET, 1, stream), 0);
+    cr_assert_eq(gpushmem_putmem_signal_on_stream(heap, heap, MIDDLE, word, 3, GPUSHMEM_SIGNAL_SET,
+                                                  1, stream),
+                 0);
     cr_assert_eq(gpushmem_getmem_on_stream(heap, heap, MIDDLE, 1, stream), 0);
-    HAPPENED("early gpsh_stream_wait x 1; gpsh_stream_put x 1024 x 7; early gpsh_stream_signal x 1; gpsh_stream_get x 1024 x 7; ");
+    HAPPENED("early gpsh_stream_wait x 1; gpsh_stream_put x 1024 x 7; early gpsh_stream_signal x "
+             "1; gpsh_stream_get x 1024 x 7; ");
 }
 
 Test(stream_gpu, put_and_get__mapped_peer__copy_engine_but_for_middle_sizes)
@@ -298,7 +310,8 @@ Test(stream_gpu, put_and_get__mapped_peer__copy_engine_but_for_middle_sizes)
     cr_assert_eq(gpushmem_putmem_on_stream(heap + 100, heap, SMALL + 1, 1, stream), 0);
     cr_assert_eq(gpushmem_getmem_on_stream(heap, heap + 200, LARGE - 1, 1, stream), 0);
     cr_assert_eq(gpushmem_getmem_on_stream(heap, heap + 200, LARGE, 1, stream), 0);
-    HAPPENED("put 8 at 100; put 65536 at 100; gpsh_stream_put x 1024 x 5; gpsh_stream_get x 1024 x 32; get 1048576 at 200; ");
+    HAPPENED("put 8 at 100; put 65536 at 100; gpsh_stream_put x 1024 x 5; gpsh_stream_get x 1024 x "
+             "32; get 1048576 at 200; ");
 }
 
 Test(stream_gpu, put_and_get__captured__kernels_up_to_large_sizes)
@@ -306,11 +319,13 @@ Test(stream_gpu, put_and_get__captured__kernels_up_to_large_sizes)
     make_ready();
     is_capturing = 1;
     cr_assert_eq(gpushmem_putmem_on_stream(heap + 100, heap, 8, 1, stream), 0);
-    cr_expect(launched.kind == GPUSHMEM_STREAM_PUT && launched.dest == heap + 100 && launched.source == heap);
+    cr_expect(launched.kind == GPUSHMEM_STREAM_PUT && launched.dest == heap + 100 &&
+              launched.source == heap);
     cr_assert_eq(gpushmem_getmem_on_stream(heap, heap + 200, 5000, 1, stream), 0);
     cr_assert_eq(gpushmem_putmem_on_stream(heap, heap, SMALL, 1, stream), 0);
     cr_assert_eq(gpushmem_putmem_on_stream(heap, heap, LARGE, 1, stream), 0);
-    HAPPENED("gpsh_stream_put x 32; gpsh_stream_get x 96; gpsh_stream_put x 1024 x 4; put 1048576 at 0; ");
+    HAPPENED("gpsh_stream_put x 32; gpsh_stream_get x 96; gpsh_stream_put x 1024 x 4; put 1048576 "
+             "at 0; ");
 }
 
 Test(stream_gpu, put__default_stream__never_asked_whether_it_is_captured)
@@ -327,26 +342,41 @@ Test(stream_gpu, any__ring_peer__one_warp_of_a_kernel)
     make_ready();
     cr_assert_eq(gpushmem_putmem_on_stream(heap, heap, LARGE, 2, stream), 0);
     cr_assert_eq(gpushmem_getmem_on_stream(heap, heap, 8, 2, stream), 0);
-    cr_assert_eq(gpushmem_putmem_signal_on_stream(heap, heap, LARGE, word, 3, GPUSHMEM_SIGNAL_SET, 2, stream), 0);
+    cr_assert_eq(gpushmem_putmem_signal_on_stream(heap, heap, LARGE, word, 3, GPUSHMEM_SIGNAL_SET,
+                                                  2, stream),
+                 0);
     cr_assert_eq(gpushmem_signal_op_on_stream(word, 1, GPUSHMEM_SIGNAL_SET, 2, stream), 0);
-    HAPPENED("gpsh_stream_put x 32; gpsh_stream_get x 32; gpsh_stream_put_signal x 32; gpsh_stream_signal x 1; ");
+    HAPPENED("gpsh_stream_put x 32; gpsh_stream_get x 32; gpsh_stream_put_signal x 32; "
+             "gpsh_stream_signal x 1; ");
 }
 
 Test(stream_gpu, put_signal__mapped_peer__one_kernel_or_data_then_signal)
 {
     uint64_t *word = (uint64_t *)(void *)(heap + 64);
     make_ready();
-    cr_assert_eq(gpushmem_putmem_signal_on_stream(heap, heap, 3000, word, 3, GPUSHMEM_SIGNAL_SET, 1, stream), 0);
-    cr_expect(launched.signal == word && launched.value == 3 && launched.op == GPUSHMEM_SIGNAL_SET && launched.bytes == 3000);
+    cr_assert_eq(
+        gpushmem_putmem_signal_on_stream(heap, heap, 3000, word, 3, GPUSHMEM_SIGNAL_SET, 1, stream),
+        0);
+    cr_expect(launched.signal == word && launched.value == 3 &&
+              launched.op == GPUSHMEM_SIGNAL_SET && launched.bytes == 3000);
     HAPPENED("gpsh_stream_put_signal x 64; ");
-    cr_assert_eq(gpushmem_putmem_signal_on_stream(heap, heap, MIDDLE, word, 3, GPUSHMEM_SIGNAL_SET, 1, stream), 0);
+    cr_assert_eq(gpushmem_putmem_signal_on_stream(heap, heap, MIDDLE, word, 3, GPUSHMEM_SIGNAL_SET,
+                                                  1, stream),
+                 0);
     HAPPENED("gpsh_stream_put x 1024 x 7; gpsh_stream_signal x 1; ");
-    cr_assert_eq(gpushmem_putmem_signal_on_stream(heap, heap, LARGE, word, 3, GPUSHMEM_SIGNAL_SET, 1, stream), 0);
+    cr_assert_eq(gpushmem_putmem_signal_on_stream(heap, heap, LARGE, word, 3, GPUSHMEM_SIGNAL_SET,
+                                                  1, stream),
+                 0);
     HAPPENED("put 1048576 at 0; store 3 at 64; ");
-    cr_assert_eq(gpushmem_putmem_signal_on_stream(heap, heap, LARGE, word, 4, GPUSHMEM_SIGNAL_ADD, 1, stream), 0);
-    cr_expect(launched.kind == GPUSHMEM_STREAM_SIGNAL && launched.value == 4 && launched.op == GPUSHMEM_SIGNAL_ADD);
+    cr_assert_eq(gpushmem_putmem_signal_on_stream(heap, heap, LARGE, word, 4, GPUSHMEM_SIGNAL_ADD,
+                                                  1, stream),
+                 0);
+    cr_expect(launched.kind == GPUSHMEM_STREAM_SIGNAL && launched.value == 4 &&
+              launched.op == GPUSHMEM_SIGNAL_ADD);
     HAPPENED("put 1048576 at 0; gpsh_stream_signal x 1; ");
-    cr_assert_eq(gpushmem_putmem_signal_on_stream(NULL, NULL, 0, word, 5, GPUSHMEM_SIGNAL_SET, 1, stream), 0);
+    cr_assert_eq(
+        gpushmem_putmem_signal_on_stream(NULL, NULL, 0, word, 5, GPUSHMEM_SIGNAL_SET, 1, stream),
+        0);
     HAPPENED("store 5 at 64; ");
 }
 
@@ -354,7 +384,8 @@ Test(stream_gpu, put_signal__copy_refused__no_signal_follows)
 {
     make_ready();
     copy_result = 400;
-    cr_assert_eq(gpushmem_putmem_signal_on_stream(heap, heap, LARGE, (uint64_t *)(void *)heap, 3, GPUSHMEM_SIGNAL_SET, 1, stream),
+    cr_assert_eq(gpushmem_putmem_signal_on_stream(heap, heap, LARGE, (uint64_t *)(void *)heap, 3,
+                                                  GPUSHMEM_SIGNAL_SET, 1, stream),
                  GPUSHMEM_ERR_CUDA);
     cr_expect(strstr(gpushmem_last_error(), "put_signal towards PE 1"));
     HAPPENED("put 1048576 at 0; ");
@@ -402,8 +433,10 @@ Test(stream_gpu, local_memory__pageable__refused_before_anything)
     make_ready();
     pageable = 1;
     cr_assert_eq(gpushmem_putmem_on_stream(heap, local, 8, 1, stream), GPUSHMEM_ERR_INVALID);
-    cr_expect(strstr(gpushmem_last_error(), "gpushmem_putmem_on_stream") && strstr(gpushmem_last_error(), "pageable"));
+    cr_expect(strstr(gpushmem_last_error(), "gpushmem_putmem_on_stream") &&
+              strstr(gpushmem_last_error(), "pageable"));
     cr_assert_eq(gpushmem_getmem_on_stream(local, heap, 8, 2, stream), GPUSHMEM_ERR_INVALID);
-    cr_assert_eq(gpushmem_putmem_on_stream(heap, heap + 8, 8, 1, stream), 0); // the heap is not asked about
+    // the heap is not asked about
+    cr_assert_eq(gpushmem_putmem_on_stream(heap, heap + 8, 8, 1, stream), 0);
     HAPPENED("put 8 at 0; ");
 }

@@ -8,7 +8,8 @@
 Test(symmetric, create_and_map__share_bytes)
 {
     struct gpsh_symmetric region;
-    cr_assert_eq(gpsh_symmetric_create(&region, 1 << 20, GPSH_PAGES_AUTO, 1), 0, "%s", gpsh_last_error());
+    cr_assert_eq(gpsh_symmetric_create(&region, 1 << 20, GPSH_PAGES_AUTO, 1), 0, "%s",
+                 gpsh_last_error());
     char *twin;
     cr_assert_eq(gpsh_symmetric_map(region.fd, region.bytes, 0, &twin), 0);
     region.base[12345] = 42;
@@ -22,9 +23,11 @@ Test(symmetric, create_and_map__share_bytes)
 Test(symmetric, larger_than_the_machine__is_refused_with_the_limit)
 {
     struct gpsh_symmetric region;
-    cr_expect_eq(gpsh_symmetric_create(&region, 16ull << 40, GPSH_PAGES_AUTO, 1), GPUSHMEM_ERR_NO_MEMORY);
+    cr_expect_eq(gpsh_symmetric_create(&region, 16ull << 40, GPSH_PAGES_AUTO, 1),
+                 GPUSHMEM_ERR_NO_MEMORY);
     cr_expect(strstr(gpsh_last_error(), "GPUSHMEM_HEAP_SIZE"), "%s", gpsh_last_error());
-    cr_expect_eq(gpsh_symmetric_create(&region, 1ull << 30, GPSH_PAGES_AUTO, 1 << 20), GPUSHMEM_ERR_NO_MEMORY);
+    cr_expect_eq(gpsh_symmetric_create(&region, 1ull << 30, GPSH_PAGES_AUTO, 1 << 20),
+                 GPUSHMEM_ERR_NO_MEMORY);
     cr_expect(strstr(gpsh_last_error(), "there are 1048576"), "%s", gpsh_last_error());
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Distances on two machines in topology/*.xml: virtual.xml was recorded on a virtual machine with an H200,
-// two_sockets.xml is a GPU server with every distance there is, written down by hand in the same form.
+// Distances on two machines in topology/*.xml: virtual.xml was recorded on a virtual machine with
+// an H200, two_sockets.xml is a GPU server with every distance there is, written down by hand in
+// the same form.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -41,11 +42,14 @@ Test(topology, between__server__as_nvidia_smi_would_say)
     static const struct {
         const char *pci;
         enum gpsh_distance distance;
-    } rows[] = {{GPU, GPSH_DISTANCE_PIX},      {NIC_SAME, GPSH_DISTANCE_PIX},  {NIC_BELOW, GPSH_DISTANCE_PXB},
-                {NIC_ROOT, GPSH_DISTANCE_PHB}, {NIC_NODE, GPSH_DISTANCE_NODE}, {NIC_FAR, GPSH_DISTANCE_SYS}};
+    } rows[] = {{GPU, GPSH_DISTANCE_PIX},       {NIC_SAME, GPSH_DISTANCE_PIX},
+                {NIC_BELOW, GPSH_DISTANCE_PXB}, {NIC_ROOT, GPSH_DISTANCE_PHB},
+                {NIC_NODE, GPSH_DISTANCE_NODE}, {NIC_FAR, GPSH_DISTANCE_SYS}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        cr_assert_eq(gpsh_topology_between(topology, GPU, rows[i].pci), rows[i].distance, "to %s", rows[i].pci);
-        cr_assert_eq(gpsh_topology_between(topology, rows[i].pci, GPU), rows[i].distance, "from %s", rows[i].pci);
+        cr_assert_eq(gpsh_topology_between(topology, GPU, rows[i].pci), rows[i].distance, "to %s",
+                     rows[i].pci);
+        cr_assert_eq(gpsh_topology_between(topology, rows[i].pci, GPU), rows[i].distance, "from %s",
+                     rows[i].pci);
     }
 }
 
@@ -61,7 +65,8 @@ Test(topology, between__virtual_machine__one_host_bridge)
 {
     close_topology();
     open_file("virtual.xml");
-    cr_assert_eq(gpsh_topology_between(topology, "0000:00:06.0", "0000:00:03.0"), GPSH_DISTANCE_PHB);
+    cr_assert_eq(gpsh_topology_between(topology, "0000:00:06.0", "0000:00:03.0"),
+                 GPSH_DISTANCE_PHB);
 }
 
 Test(topology, from_cpu__own_socket_and_other)

@@ -7,12 +7,22 @@
 
 static struct gpsh_verbs_blob sample(void)
 {
-    struct gpsh_verbs_blob blob = {.pe = 1, .n_pes = 3, .n_channels = 2, .n_rails = 2,
-                                   .slots = 4, .slot_bytes = 4096, .bases = {0x7f0000000000, 0x10000, 0x20000},
-                                   .region_bytes = {1 << 20, 4096, gpsh_verbs_stage_layout(6, 4, 4096).bytes}};
+    struct gpsh_verbs_blob blob = {
+        .pe = 1,
+        .n_pes = 3,
+        .n_channels = 2,
+        .n_rails = 2,
+        .slots = 4,
+        .slot_bytes = 4096,
+        .bases = {0x7f0000000000, 0x10000, 0x20000},
+        .region_bytes = {1 << 20, 4096, gpsh_verbs_stage_layout(6, 4, 4096).bytes}};
     for (uint32_t i = 0; i < blob.n_rails; i++)
-        blob.rails[i] = (struct gpsh_verbs_blob_rail){.gid = {[15] = 1}, .rkeys = {i + 10, i + 20}, .ethernet = 1, .mtu = 5,
-                                                      .reads_in = 16, .port = 1};
+        blob.rails[i] = (struct gpsh_verbs_blob_rail){.gid = {[15] = 1},
+                                                      .rkeys = {i + 10, i + 20},
+                                                      .ethernet = 1,
+                                                      .mtu = 5,
+                                                      .reads_in = 16,
+                                                      .port = 1};
     return blob;
 }
 
@@ -48,7 +58,8 @@ Test(verbs_blob, parse__any_other_length__refused)
     unsigned char bytes[512] = {0};
     size_t size = pack(&in, bytes);
     for (size_t length = 0; length < sizeof bytes; length++)
-        cr_assert_eq(gpsh_verbs_blob_parse(bytes, length, &out) == 0, length == size, "%zu bytes", length);
+        cr_assert_eq(gpsh_verbs_blob_parse(bytes, length, &out) == 0, length == size, "%zu bytes",
+                     length);
 }
 
 static const struct change {
@@ -56,16 +67,36 @@ static const struct change {
     size_t offset, bytes;
     uint64_t value;
 } changes[] = {
-    {"magic number", 0, 4, 1},          {"version", 4, 4, 1},          {"PE", 8, 4, 3},
-    {"number of PEs", 12, 4, 0},        {"number of PEs", 12, 4, 1u << 31}, {"number of channels", 16, 4, 0},
-    {"number of channels", 16, 4, 5000}, {"number of rails", 20, 4, 9}, {"region address", 32, 8, 0},
-    {"region address", 32, 8, 12},      {"region size", 40, 8, 0},     {"region size", 40, 8, UINT64_MAX - 7},
-    {"region size", 56, 8, 9},          {"size", 80, 8, 1},            {"link layer", 88 + 18, 1, 2},
-    {"MTU", 88 + 19, 1, 6},             {"MTU", 88 + 19, 1, 0},        {"reads", 88 + 20, 1, 0},
-    {"port", 88 + 21, 1, 0}, {"kind of atomics", 88 + 22, 1, 2}, {"GID", 88 + 15, 1, 0},        {"QP number", 160, 4, 1},
-    {"QP number", 164, 4, 1u << 24},    {"mailbox slots", 24, 4, 65},  {"slot bytes", 28, 4, 4095},
-    {"slot bytes", 28, 4, 64},          {"slot bytes", 24, 4, 0},      {"mailboxes", 24, 4, 5},
-    {"mailboxes", 72, 8, 8},            {"slot bytes", 28, 4, 1u << 30},
+    {"magic number", 0, 4, 1},
+    {"version", 4, 4, 1},
+    {"PE", 8, 4, 3},
+    {"number of PEs", 12, 4, 0},
+    {"number of PEs", 12, 4, 1u << 31},
+    {"number of channels", 16, 4, 0},
+    {"number of channels", 16, 4, 5000},
+    {"number of rails", 20, 4, 9},
+    {"region address", 32, 8, 0},
+    {"region address", 32, 8, 12},
+    {"region size", 40, 8, 0},
+    {"region size", 40, 8, UINT64_MAX - 7},
+    {"region size", 56, 8, 9},
+    {"size", 80, 8, 1},
+    {"link layer", 88 + 18, 1, 2},
+    {"MTU", 88 + 19, 1, 6},
+    {"MTU", 88 + 19, 1, 0},
+    {"reads", 88 + 20, 1, 0},
+    {"port", 88 + 21, 1, 0},
+    {"kind of atomics", 88 + 22, 1, 2},
+    {"GID", 88 + 15, 1, 0},
+    {"QP number", 160, 4, 1},
+    {"QP number", 164, 4, 1u << 24},
+    {"mailbox slots", 24, 4, 65},
+    {"slot bytes", 28, 4, 4095},
+    {"slot bytes", 28, 4, 64},
+    {"slot bytes", 24, 4, 0},
+    {"mailboxes", 24, 4, 5},
+    {"mailboxes", 72, 8, 8},
+    {"slot bytes", 28, 4, 1u << 30},
 };
 
 Test(verbs_blob, parse__one_field_wrong__refused_by_name)
@@ -75,7 +106,8 @@ Test(verbs_blob, parse__one_field_wrong__refused_by_name)
         unsigned char bytes[512];
         size_t size = pack(&in, bytes);
         memcpy(bytes + changes[i].offset, &changes[i].value, changes[i].bytes);
-        cr_assert_eq(gpsh_verbs_blob_parse(bytes, size, &out), GPUSHMEM_ERR_PEER_DATA, "%s (row %zu)", changes[i].what, i);
+        cr_assert_eq(gpsh_verbs_blob_parse(bytes, size, &out), GPUSHMEM_ERR_PEER_DATA,
+                     "%s (row %zu)", changes[i].what, i);
         cr_assert(strstr(gpsh_last_error(), changes[i].what), "row %zu: %s", i, gpsh_last_error());
         cr_assert_eq(out.pe, 77, "output written on failure");
     }

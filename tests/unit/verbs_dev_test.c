@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #define _GNU_SOURCE
-// Opening and connecting: which port, which GID, which registration, and one clear sentence when there is none.
+// Opening and connecting: which port, which GID, which registration, and one clear sentence when
+// there is none.
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdio.h>
@@ -135,8 +136,9 @@ Test(verbs_dev, infiniband__reached_by_lid)
 Test(verbs_dev, connect__settings__reach_the_queue_pair)
 {
     static const char *const settings[] = {
-        "GPUSHMEM_VERBS_MTU=1024", "GPUSHMEM_VERBS_TRAFFIC_CLASS=104", "GPUSHMEM_VERBS_SERVICE_LEVEL=3",
-        "GPUSHMEM_VERBS_TIMEOUT=12", "GPUSHMEM_VERBS_RETRY_COUNT=5", "GPUSHMEM_VERBS_RNR_RETRY=4",
+        "GPUSHMEM_VERBS_MTU=1024",        "GPUSHMEM_VERBS_TRAFFIC_CLASS=104",
+        "GPUSHMEM_VERBS_SERVICE_LEVEL=3", "GPUSHMEM_VERBS_TIMEOUT=12",
+        "GPUSHMEM_VERBS_RETRY_COUNT=5",   "GPUSHMEM_VERBS_RNR_RETRY=4",
         "GPUSHMEM_VERBS_RD_ATOMIC=9"};
     memcpy(pair.settings, settings, sizeof settings);
     cr_assert_eq(fake_pair_open(&pair), 0);
@@ -189,7 +191,8 @@ static void unplug(void)
 // hwloc reads the file in the place of this machine.
 static void open_server(const char *near_pci, const char *rails)
 {
-    static const char *const nics[] = {"0000:91:00.0", "0000:41:00.0", "0000:17:00.0", "0000:14:00.0"};
+    static const char *const nics[] = {"0000:91:00.0", "0000:41:00.0", "0000:17:00.0",
+                                       "0000:14:00.0"};
     setenv("HWLOC_XMLFILE", TOPOLOGY_DIR "/two_sockets.xml", 1);
     fake.n_devices = 4;
     for (int i = 1; i < 4; i++)
@@ -263,7 +266,8 @@ Test(verbs_dev, explain__connected__names_device_address_and_mtu)
     char line[160];
     cr_assert_eq(fake_pair_open(&pair), 0);
     gpsh_verbs_ops.explain(pair.transport, 1, line, sizeof line);
-    cr_assert(strstr(line, "fake0:1 10.1.0.1 -> 10.1.0.1") && strstr(line, "mtu 4096, 1 rail"), "%s", line);
+    cr_assert(strstr(line, "fake0:1 10.1.0.1 -> 10.1.0.1") && strstr(line, "mtu 4096, 1 rail"),
+              "%s", line);
 }
 
 Test(verbs_filter, parse__lists__as_written)
@@ -283,10 +287,12 @@ Test(verbs_filter, parse__lists__as_written)
 
 Test(verbs_filter, parse__malformed__is_a_setting_error)
 {
-    static const char *const texts[] = {",", "a,", ",a", "^", "a,^b", "a:", "a:0", "a:256", "a:x", ":1", "^a,,b"};
+    static const char *const texts[] = {
+        ",", "a,", ",a", "^", "a,^b", "a:", "a:0", "a:256", "a:x", ":1", "^a,,b"};
     struct gpsh_verbs_filter filter = {.n = 99};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        cr_assert_eq(gpsh_verbs_filter_parse(texts[i], &filter), GPUSHMEM_ERR_SETTING, "'%s'", texts[i]);
+        cr_assert_eq(gpsh_verbs_filter_parse(texts[i], &filter), GPUSHMEM_ERR_SETTING, "'%s'",
+                     texts[i]);
         cr_assert_eq(filter.n, 99, "'%s' changed the output", texts[i]);
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Atomics on 4 bytes towards a NIC that is atomic to itself only, over fake verbs: which requests they are, and who waits for
-// whom.
+// Atomics on 4 bytes towards a NIC that is atomic to itself only, over fake verbs: which requests
+// they are, and who waits for whom.
 #define _GNU_SOURCE // memfd_create, usleep
 #include <criterion/criterion.h>
 #include <string.h>
@@ -59,7 +59,8 @@ Test(verbs_lock, add__free_lock__two_trips_that_touch_4_bytes)
 {
     struct gpsh_op add = fake_amo(GPSH_AMO_ADD, 4, 8, 5, 0, NULL);
     memset(pair.there, 0x11, 16);
-    cr_assert_eq(fake_post_op(&pair, &add), GPSH_POST_URGENT, "others may come to wait for the lock");
+    cr_assert_eq(fake_post_op(&pair, &add), GPSH_POST_URGENT,
+                 "others may come to wait for the lock");
     cr_assert_eq(fake.n_posts, 2);
     cr_assert_eq(fake.doorbells, 1);
     cr_assert_eq(fake.journal[0].wr.opcode, IBV_WR_ATOMIC_CMP_AND_SWP);
@@ -181,7 +182,8 @@ Test(verbs_lock, add__lock_kept__told_once_by_whom)
 Test(verbs_lock, two__on_one_lock__one_after_the_other)
 {
     uint32_t first = 0, second = 0;
-    struct gpsh_op add = fake_amo(GPSH_AMO_ADD, 4, 0, 5, 0, &first), far = fake_amo(GPSH_AMO_OR, 4, 64, 3, 0, &second);
+    struct gpsh_op add = fake_amo(GPSH_AMO_ADD, 4, 0, 5, 0, &first),
+                   far = fake_amo(GPSH_AMO_OR, 4, 64, 3, 0, &second);
     cr_assert_eq(lock_of(0), lock_of(64));
     fake_post_op(&pair, &add);
     fake_post_op(&pair, &far);
@@ -194,7 +196,8 @@ Test(verbs_lock, two__on_one_lock__one_after_the_other)
 
 Test(verbs_lock, fence__behind_add__next_waits_for_the_unlock)
 {
-    struct gpsh_op add = fake_amo(GPSH_AMO_ADD, 4, 0, 5, 0, NULL), flag = fake_put(pair.heap, 64, 8);
+    struct gpsh_op add = fake_amo(GPSH_AMO_ADD, 4, 0, 5, 0, NULL),
+                   flag = fake_put(pair.heap, 64, 8);
     fake_post_op(&pair, &add);
     gpsh_verbs_ops.fence(pair.channel, 1);
     fake_post_op(&pair, &flag);

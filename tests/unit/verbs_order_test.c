@@ -82,7 +82,8 @@ Test(verbs_order, fence__then_empty_put__reaches_the_operation_behind)
     struct gpsh_op empty = fake_put(NULL, 0, 0);
     fake_post_op(&pair, &add);
     gpsh_verbs_ops.fence(pair.channel, 1);
-    cr_assert_eq(fake_post_op(&pair, &empty), GPSH_POST_CAPTURED, "counts behind the add, so it is not done yet");
+    cr_assert_eq(fake_post_op(&pair, &empty), GPSH_POST_CAPTURED,
+                 "counts behind the add, so it is not done yet");
     fake_post_op(&pair, &put);
     cr_assert(has_fence(1));
 }
@@ -125,7 +126,8 @@ Test(verbs_order, fence__before_striped_put__it_waits_for_all_before)
 
 Test(verbs_order, fence__behind_loop__next_waits_until_it_won)
 {
-    struct gpsh_op loop = fake_amo(GPSH_AMO_OR, 8, 0, 1, 0, NULL), flag = fake_put(pair.heap, 64, 8);
+    struct gpsh_op loop = fake_amo(GPSH_AMO_OR, 8, 0, 1, 0, NULL),
+                   flag = fake_put(pair.heap, 64, 8);
     memset(pair.there, 0x11, 8); // the first guess, 0, is wrong
     fake_post_op(&pair, &loop);
     gpsh_verbs_ops.fence(pair.channel, 1);
@@ -141,7 +143,8 @@ Test(verbs_order, fence__behind_loop__next_waits_until_it_won)
 Test(verbs_atomics, native__add_fetch_cswap__one_request_each)
 {
     uint64_t old[3];
-    struct gpsh_op ops[] = {fake_amo(GPSH_AMO_ADD, 8, 0, 3, 0, &old[0]), fake_amo(GPSH_AMO_FETCH, 8, 0, 9, 0, &old[1]),
+    struct gpsh_op ops[] = {fake_amo(GPSH_AMO_ADD, 8, 0, 3, 0, &old[0]),
+                            fake_amo(GPSH_AMO_FETCH, 8, 0, 9, 0, &old[1]),
                             fake_amo(GPSH_AMO_CSWAP, 8, 0, 8, 3, &old[2])};
     for (int i = 0; i < 3; i++)
         fake_post_op(&pair, &ops[i]);
@@ -214,7 +217,8 @@ Test(verbs_atomics, loop__other_words__under_way_together)
 
 Test(verbs_atomics, loop__nothing_overtakes_on_its_word)
 {
-    struct gpsh_op loop = fake_amo(GPSH_AMO_OR, 8, 64, 1, 0, NULL), put = fake_put(pair.heap, 60, 8);
+    struct gpsh_op loop = fake_amo(GPSH_AMO_OR, 8, 64, 1, 0, NULL),
+                   put = fake_put(pair.heap, 60, 8);
     struct gpsh_op elsewhere = fake_put(pair.heap, 512, 8);
     fake_post_op(&pair, &loop);
     fake_post_op(&pair, &elsewhere);
@@ -225,11 +229,13 @@ Test(verbs_atomics, loop__nothing_overtakes_on_its_word)
     cr_assert_eq(fake.n_posts, 3);
 }
 
-// Captured sources hold blocks while they wait; the operation they wait behind still needs one for itself.
+// Captured sources hold blocks while they wait; the operation they wait behind still needs one for
+// itself.
 Test(verbs_order, captured_puts__behind_one_that_needs_a_block__all_go_on)
 {
     static char outside[16384];
-    struct gpsh_op loop = fake_amo(GPSH_AMO_OR, 8, 0, 1, 0, NULL), head = fake_put(outside, 4096, sizeof outside);
+    struct gpsh_op loop = fake_amo(GPSH_AMO_OR, 8, 0, 1, 0, NULL),
+                   head = fake_put(outside, 4096, sizeof outside);
     fake_pair_close(&pair);
     fake_reset();
     pair.settings[0] = "GPUSHMEM_VERBS_BOUNCE=64K";
@@ -326,7 +332,8 @@ Test(verbs_failure, post_refused__ends_the_flow)
     cr_assert_eq(fake_post_op(&pair, &op), GPUSHMEM_ERR_TRANSPORT);
 }
 
-// A put that finds out, while it makes room for itself, that the flow has just failed leaves no block behind.
+// A put that finds out, while it makes room for itself, that the flow has just failed leaves no
+// block behind.
 Test(verbs_failure, capture_on_a_failing_flow__block_comes_back)
 {
     static char outside[1000];

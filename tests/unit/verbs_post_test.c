@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which work requests an operation becomes: inlining, chaining, signalling, splitting, striping, bouncing.
+// Which work requests an operation becomes: inlining, chaining, signalling, splitting, striping,
+// bouncing.
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,7 +63,7 @@ Test(verbs_post, put__around_the_inline_limit__inline_then_in_place)
     open_with("GPUSHMEM_VERBS_INLINE=100", NULL);
     struct gpsh_op fits = fake_put(pair.heap, 0, 100), not = fake_put(pair.heap, 0, 101);
     cr_assert_eq(fake_post_op(&pair, &fits), GPSH_POST_CAPTURED);
-    cr_assert_eq(fake_post_op(&pair, &not), GPSH_POST_IN_FLIGHT);
+    cr_assert_eq(fake_post_op(&pair, &not ), GPSH_POST_IN_FLIGHT);
     cr_assert(fake.journal[0].wr.send_flags & IBV_SEND_INLINE);
     cr_assert_not(fake.journal[1].wr.send_flags & IBV_SEND_INLINE);
     cr_assert_eq(fake.journal[1].sge.addr, (uintptr_t)pair.heap);
@@ -76,7 +77,7 @@ Test(verbs_post, put__device_takes_less_inline__limit_follows)
     cr_assert(fake_pair_open(&pair) == 0);
     struct gpsh_op fits = fake_put(pair.heap, 0, 32), not = fake_put(pair.heap, 0, 33);
     fake_post_op(&pair, &fits);
-    fake_post_op(&pair, &not);
+    fake_post_op(&pair, &not );
     cr_assert(fake.journal[0].wr.send_flags & IBV_SEND_INLINE);
     cr_assert_not(fake.journal[1].wr.send_flags & IBV_SEND_INLINE);
 }
@@ -123,7 +124,8 @@ Test(verbs_post, put__with_more__one_doorbell_and_one_completion)
         cr_assert_eq(is_signalled(i), i == 4, "request %d", i);
     fake_settle(&pair);
     for (uint64_t i = 0; i < 5; i++)
-        cr_assert_eq(*(uint64_t *)(pair.there + 8 * i), i, "a held payload changed with its source");
+        cr_assert_eq(*(uint64_t *)(pair.there + 8 * i), i,
+                     "a held payload changed with its source");
     cr_assert_eq(pair.channel->flows[1].completed, 5);
 }
 
@@ -333,7 +335,8 @@ Test(verbs_post, put__gpu_heap__never_read_by_the_processor)
     cr_assert_not(fake.journal[0].wr.send_flags & IBV_SEND_INLINE);
 }
 
-// A value out of a command ring: the driver is not asked to copy what the processor has in its own memory.
+// A value out of a command ring: the driver is not asked to copy what the processor has in its own
+// memory.
 Test(verbs_post, put_and_fetch__gpu_heap_and_host_values__copied_by_the_processor)
 {
     fake_reset();
@@ -357,12 +360,14 @@ Test(verbs_post, put_and_fetch__gpu_heap_and_host_values__copied_by_the_processo
     cr_assert_eq(fake_copies, 0);
 }
 
-// What a block holds instead of the copy is another operation's: it must neither be sent nor delivered.
+// What a block holds instead of the copy is another operation's: it must neither be sent nor
+// delivered.
 Test(verbs_post, gpu_heap__copy_fails__told_and_nothing_of_it_sent_or_delivered)
 {
     char mine[600] = "mine";
-    struct gpsh_op ops[] = {fake_put(mine, 0, 8), fake_put(mine, 0, sizeof mine), fake_put(mine, 0, sizeof mine),
-                            fake_put(mine, 0, sizeof mine), fake_amo(GPSH_AMO_ADD, 8, 0, 1, 0, mine)};
+    struct gpsh_op ops[] = {fake_put(mine, 0, 8), fake_put(mine, 0, sizeof mine),
+                            fake_put(mine, 0, sizeof mine), fake_put(mine, 0, sizeof mine),
+                            fake_amo(GPSH_AMO_ADD, 8, 0, 1, 0, mine)};
     ops[1].flags = GPSH_OP_CAPTURE;
     ops[3].kind = GPSH_OP_GET;
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
@@ -377,7 +382,8 @@ Test(verbs_post, gpu_heap__copy_fails__told_and_nothing_of_it_sent_or_delivered)
         cr_expect(!put || fake.n_posts == 0, "row %zu was sent", i);
         fake_settle(&pair);
         cr_expect_eq(pair.channel->flows[1].error, GPUSHMEM_ERR_CUDA, "row %zu, %d", i, status);
-        cr_expect(pair.failures == 1 && pair.failed_pe == 1 && pair.channel->pending == 0, "row %zu", i);
+        cr_expect(pair.failures == 1 && pair.failed_pe == 1 && pair.channel->pending == 0,
+                  "row %zu", i);
         cr_expect_str_eq(mine, "mine", "row %zu", i);
         close_all();
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Random operations under random limits, with a fence behind each: whatever order the queue pairs run in, the target's
-// memory and every fetched value are those of a simple sequential model, and nothing is left over.
+// Random operations under random limits, with a fence behind each: whatever order the queue pairs
+// run in, the target's memory and every fetched value are those of a simple sequential model, and
+// nothing is left over.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,8 +40,10 @@ static void open_random(struct run *run)
         {"GPUSHMEM_VERBS_BOUNCE=64K", "GPUSHMEM_VERBS_BOUNCE=100000", "GPUSHMEM_VERBS_BOUNCE=4M"},
         {"GPUSHMEM_VERBS_INLINE=0", "GPUSHMEM_VERBS_INLINE=40", "GPUSHMEM_VERBS_INLINE=512"},
         {"GPUSHMEM_VERBS_STRIPE=4K", "GPUSHMEM_VERBS_STRIPE=9000", "GPUSHMEM_VERBS_STRIPE=1M"},
-        {"GPUSHMEM_VERBS_MAX_MESSAGE=4K", "GPUSHMEM_VERBS_MAX_MESSAGE=20000", "GPUSHMEM_VERBS_MAX_MESSAGE=1G"},
-        {"GPUSHMEM_VERBS_SIGNAL_EVERY=1", "GPUSHMEM_VERBS_SIGNAL_EVERY=3", "GPUSHMEM_VERBS_SIGNAL_EVERY=1024"},
+        {"GPUSHMEM_VERBS_MAX_MESSAGE=4K", "GPUSHMEM_VERBS_MAX_MESSAGE=20000",
+         "GPUSHMEM_VERBS_MAX_MESSAGE=1G"},
+        {"GPUSHMEM_VERBS_SIGNAL_EVERY=1", "GPUSHMEM_VERBS_SIGNAL_EVERY=3",
+         "GPUSHMEM_VERBS_SIGNAL_EVERY=1024"},
         {"GPUSHMEM_VERBS_RAILS=1", "GPUSHMEM_VERBS_RAILS=2", "GPUSHMEM_VERBS_RAILS=3"},
     };
     fake_reset();
@@ -112,7 +115,8 @@ static void post_until_taken(struct run *run, const struct gpsh_op *op)
     }
 }
 
-// A source that is not captured must stay as it is until its operation is complete: each gets memory of its own.
+// A source that is not captured must stay as it is until its operation is complete: each gets
+// memory of its own.
 static void one_run(uint64_t seed)
 {
     struct run *run = calloc(1, sizeof *run);
@@ -135,10 +139,13 @@ static void one_run(uint64_t seed)
             gpsh_verbs_ops.progress(run->pair.channel);
     }
     fake_settle(&run->pair);
-    cr_assert_eq(run->pair.channel->pending, 0, "seed %d: %d operations are stuck", (int)seed, (int)run->pair.channel->pending);
+    cr_assert_eq(run->pair.channel->pending, 0, "seed %d: %d operations are stuck", (int)seed,
+                 (int)run->pair.channel->pending);
     cr_assert_eq(run->callbacks, OPERATIONS, "seed %d", (int)seed);
-    cr_assert_eq(memcmp(run->model, run->pair.there, AREA), 0, "seed %d: the target's memory differs", (int)seed);
-    cr_assert_eq(memcmp(run->expected, run->results, sizeof run->results), 0, "seed %d: a fetched value differs", (int)seed);
+    cr_assert_eq(memcmp(run->model, run->pair.there, AREA), 0,
+                 "seed %d: the target's memory differs", (int)seed);
+    cr_assert_eq(memcmp(run->expected, run->results, sizeof run->results), 0,
+                 "seed %d: a fetched value differs", (int)seed);
     fake_pair_close(&run->pair);
     cr_assert_eq(fake.live_objects, 0);
     free(run->outside);

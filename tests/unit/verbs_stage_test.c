@@ -85,8 +85,10 @@ Test(verbs_stage, open__gpu_heap_not_registrable__staged_and_said_once)
     cr_assert_eq(fake_pair_open(&pair), 0, "%s", gpsh_last_error());
     cr_assert_eq(verbs()->stage.mode, VERBS_STAGE_ALL);
     cr_assert(says_staged());
-    cr_assert(logged("fake0:1 cannot register") && logged("Bad address"), "the device and its error are not named");
-    cr_assert(logged("nvidia-peermem") && logged("GPUSHMEM_GPUDIRECT=always"), "there is no advice");
+    cr_assert(logged("fake0:1 cannot register") && logged("Bad address"),
+              "the device and its error are not named");
+    cr_assert(logged("nvidia-peermem") && logged("GPUSHMEM_GPUDIRECT=always"),
+              "there is no advice");
     struct gpsh_op op = fake_put("staged", 0, 7);
     cr_assert(fake_post_op(&pair, &op) >= 0);
     settle_until(1);
@@ -180,7 +182,8 @@ Test(verbs_stage, agent__bad_request__refused_and_nothing_touched)
     for (size_t i = 0; i < sizeof bad_requests / sizeof *bad_requests; i++) {
         cr_assert_eq(fake_pair_open(&pair), 0);
         struct verbs_stage *stage = &verbs()->stage;
-        struct gpsh_verbs_stage_layout at = gpsh_verbs_stage_layout(2, stage->slots, stage->slot_bytes);
+        struct gpsh_verbs_stage_layout at =
+            gpsh_verbs_stage_layout(2, stage->slots, stage->slot_bytes);
         memcpy(stage->area.base + at.slots, &bad_requests[i], sizeof bad_requests[i]);
         atomic_store((_Atomic uint64_t *)(void *)(stage->area.base + at.arrived), 1);
         _Atomic uint64_t *answered = (_Atomic uint64_t *)(void *)(stage->area.base + at.answered);
@@ -198,7 +201,8 @@ Test(verbs_stage, agent__queue_breaks__senders_are_told)
     gpu_heap_refused();
     pair.queues = &slow_queue_ops;
     cr_assert_eq(fake_pair_open(&pair), 0);
-    struct gpsh_op op = {.kind = GPSH_OP_AMO, .amo = GPSH_AMO_ADD, .width = 8, .pe = 1, .operand = 1};
+    struct gpsh_op op = {
+        .kind = GPSH_OP_AMO, .amo = GPSH_AMO_ADD, .width = 8, .pe = 1, .operand = 1};
     atomic_store(&slow_queue_broken, GPUSHMEM_ERR_CUDA);
     cr_assert(fake_post_op(&pair, &op) >= 0);
     settle_until(1);
@@ -206,7 +210,8 @@ Test(verbs_stage, agent__queue_breaks__senders_are_told)
     cr_assert(pair.failed_pe == 1 && logged("its GPU failed"));
 }
 
-// A target that is stopped, or busy, answers nothing: who waits for room must be able to give up, and to serve other PEs.
+// A target that is stopped, or busy, answers nothing: who waits for room must be able to give up,
+// and to serve other PEs.
 Test(verbs_stage, captured_put__no_room_for_its_chunk__refused_for_now, .timeout = 20)
 {
     pair.settings[0] = "GPUSHMEM_GPUDIRECT=never";
@@ -223,7 +228,8 @@ Test(verbs_stage, captured_put__no_room_for_its_chunk__refused_for_now, .timeout
     cr_assert(!strcmp(pair.heap, "first") && !strcmp(pair.heap + 8, "second"));
 }
 
-// The peer is lost while the GPU still copies into a block: the next to send by that block must not find it overwritten.
+// The peer is lost while the GPU still copies into a block: the next to send by that block must not
+// find it overwritten.
 Test(verbs_stage, failure__copy_into_block_under_way__block_is_not_used_again)
 {
     static char mine[8192];
@@ -233,7 +239,8 @@ Test(verbs_stage, failure__copy_into_block_under_way__block_is_not_used_again)
     cr_assert_eq(fake_pair_open(&pair), 0);
     const struct verbs_channel *channel = &verbs()->channels[0];
     int before = channel->bounce.free_large;
-    struct gpsh_op small = fake_put(pair.heap, 0, 8), large = fake_put(pair.heap + (1 << 20), 0, sizeof mine);
+    struct gpsh_op small = fake_put(pair.heap, 0, 8),
+                   large = fake_put(pair.heap + (1 << 20), 0, sizeof mine);
     memset(pair.heap + (1 << 20), 'a', sizeof mine);
     cr_assert(fake_post_op(&pair, &small) >= 0);
     atomic_store(&slow_queue_held, 1);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The reference transport: one PE talking to itself, in the simplest code that keeps every promise of transport.h.
+// The reference transport: one PE talking to itself, in the simplest code that keeps every promise
+// of transport.h.
 #include "runtime/transport.h"
 
 #include <stdio.h>
@@ -39,7 +40,8 @@ static int loop_connect(struct gpsh_transport *self, int pe, const void *blob, s
     const struct loop *loop = (const struct loop *)self;
     if (pe == loop->env.my_pe)
         return 0;
-    return gpsh_fail(GPUSHMEM_ERR_UNREACHABLE, "loop: PE %d is another process; loop reaches only the PE itself", pe);
+    return gpsh_fail(GPUSHMEM_ERR_UNREACHABLE,
+                     "loop: PE %d is another process; loop reaches only the PE itself", pe);
 }
 
 static void loop_explain(struct gpsh_transport *self, int pe, char *line, size_t bytes)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Peers of the same node whose memory is mapped into this process: loads, stores and the processor's atomics, complete when
-// post returns; where heaps are GPU memory, operations of an in-order queue (p2p_gpu.c).
+// Peers of the same node whose memory is mapped into this process: loads, stores and the
+// processor's atomics, complete when post returns; where heaps are GPU memory, operations of an
+// in-order queue (p2p_gpu.c).
 #include "runtime/transport.h"
 
 #include <stdio.h>
@@ -41,7 +42,9 @@ static int p2p_connect(struct gpsh_transport *self, int pe, const void *blob, si
     const struct p2p *p2p = (const struct p2p *)self;
     for (int region = 0; region < GPSH_REGIONS; region++)
         if (!p2p->env.mapped[region][pe])
-            return gpsh_fail(GPUSHMEM_ERR_UNREACHABLE, "p2p: PE %d's memory cannot be mapped here; it runs on another node%s", pe,
+            return gpsh_fail(GPUSHMEM_ERR_UNREACHABLE,
+                             "p2p: PE %d's memory cannot be mapped here; it runs on another node%s",
+                             pe,
                              p2p->env.queues ? " or its GPU has no peer access to this one's" : "");
     return 0;
 }
@@ -77,7 +80,8 @@ static int p2p_post(struct gpsh_channel *channel, const struct gpsh_op *op)
 {
     const struct p2p *p2p = (const struct p2p *)channel->transport;
     char *base = p2p->env.mapped[op->region][op->pe];
-    return p2p->env.queues ? gpsh_p2p_gpu_post(channel, op, base) : gpsh_direct_post(channel, op, base);
+    return p2p->env.queues ? gpsh_p2p_gpu_post(channel, op, base)
+                           : gpsh_direct_post(channel, op, base);
 }
 
 static int p2p_flush(struct gpsh_channel *channel)

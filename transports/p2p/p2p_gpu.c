@@ -28,11 +28,14 @@ struct gpu_channel {
     struct entry entries[ENTRIES];
 };
 
-int gpsh_p2p_gpu_open(struct gpsh_transport *transport, const struct gpsh_transport_env *env, struct gpsh_channel **out)
+int gpsh_p2p_gpu_open(struct gpsh_transport *transport, const struct gpsh_transport_env *env,
+                      struct gpsh_channel **out)
 {
     struct gpu_channel *self = calloc(1, sizeof *self);
     struct gpsh_flow *flows = calloc((size_t)env->n_pes, sizeof *flows);
-    int status = self && flows ? 0 : gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "p2p: no memory for a channel to %d PEs", env->n_pes);
+    int status = self && flows ? 0
+                               : gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
+                                           "p2p: no memory for a channel to %d PEs", env->n_pes);
     if (!status)
         status = env->queues->open(ENTRIES, &self->queue);
     if (status) {
@@ -40,7 +43,8 @@ int gpsh_p2p_gpu_open(struct gpsh_transport *transport, const struct gpsh_transp
         free(flows);
         return status;
     }
-    self->channel = (struct gpsh_channel){.ops = transport->ops, .transport = transport, .flows = flows};
+    self->channel =
+        (struct gpsh_channel){.ops = transport->ops, .transport = transport, .flows = flows};
     self->ops = env->queues;
     *out = &self->channel;
     return 0;
@@ -74,7 +78,8 @@ static int post_copy(struct gpu_channel *self, const struct gpsh_op *op, char *b
         return GPSH_POST_CAPTURED;
     if (op->kind == GPSH_OP_GET)
         return self->ops->get(self->queue, op->local, base + op->remote, op->bytes);
-    return self->ops->put(self->queue, base + op->remote, op->local, op->bytes, op->flags & GPSH_OP_CAPTURE);
+    return self->ops->put(self->queue, base + op->remote, op->local, op->bytes,
+                          op->flags & GPSH_OP_CAPTURE);
 }
 
 static int fail(struct gpu_channel *self, int32_t pe, int status)
@@ -102,9 +107,11 @@ static void complete(struct gpu_channel *self, int status)
 int gpsh_p2p_gpu_post(struct gpsh_channel *channel, const struct gpsh_op *op, char *base)
 {
     struct gpu_channel *self = (struct gpu_channel *)channel;
-    // The control region is host memory: the processor does it, behind everything that is in the queue.
+    // The control region is host memory: the processor does it, behind everything that is in the
+    // queue.
     if (op->region == GPSH_CONTROL)
-        return self->posted == self->completed ? gpsh_direct_post(channel, op, base) : GPSH_POST_AGAIN;
+        return self->posted == self->completed ? gpsh_direct_post(channel, op, base)
+                                               : GPSH_POST_AGAIN;
     if (self->posted - self->completed == ENTRIES)
         return GPSH_POST_AGAIN;
     int status = GPSH_POST_CAPTURED;
@@ -116,8 +123,11 @@ int gpsh_p2p_gpu_post(struct gpsh_channel *channel, const struct gpsh_op *op, ch
     }
     if (status < 0)
         return fail(self, op->pe, status);
-    self->entries[self->posted % ENTRIES] = (struct entry){.completion = op->completion, .pe = op->pe, .width = op->width,
-                                                           .result = op->kind == GPSH_OP_AMO ? op->result : NULL};
+    self->entries[self->posted % ENTRIES] =
+        (struct entry){.completion = op->completion,
+                       .pe = op->pe,
+                       .width = op->width,
+                       .result = op->kind == GPSH_OP_AMO ? op->result : NULL};
     self->posted++;
     channel->flows[op->pe].posted++;
     channel->pending++;
@@ -137,7 +147,8 @@ int gpsh_p2p_gpu_flush(struct gpsh_channel *channel)
     return status;
 }
 
-// A CUDA context that broke (a kernel of the program faulted) never reaches its marks: everything fails then.
+// A CUDA context that broke (a kernel of the program faulted) never reaches its marks: everything
+// fails then.
 static int check(struct gpu_channel *self)
 {
     int status = self->ops->check(self->queue), failed = 0;
@@ -153,7 +164,8 @@ int gpsh_p2p_gpu_progress(struct gpsh_channel *channel)
     struct gpu_channel *self = (struct gpu_channel *)channel;
     if (self->completed == self->posted)
         return 0;
-    // Posts alone ring nothing: a mark costs as much as a small copy, and many operations share one.
+    // Posts alone ring nothing: a mark costs as much as a small copy, and many operations share
+    // one.
     if (self->marked <= *self->queue->done)
         gpsh_p2p_gpu_flush(channel);
     int count = 0;

@@ -136,8 +136,8 @@ static int check_peer(const struct gpsh_verbs *verbs, int pe, const struct gpsh_
 {
     if (blob->pe != (uint32_t)pe || blob->n_pes != (uint32_t)verbs->env.n_pes)
         return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
-                         "PE %d published the verbs data of PE %u of %u (this job has %d PEs)", pe, blob->pe,
-                         blob->n_pes, verbs->env.n_pes);
+                         "PE %d published the verbs data of PE %u of %u (this job has %d PEs)", pe,
+                         blob->pe, blob->n_pes, verbs->env.n_pes);
     if (blob->n_channels != (uint32_t)verbs->env.channels)
         return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
                          "PE %d has %u channels, this one %d: give all PEs the same GPUSHMEM_* "
@@ -145,10 +145,11 @@ static int check_peer(const struct gpsh_verbs *verbs, int pe, const struct gpsh_
                          pe, blob->n_channels, verbs->env.channels);
     for (int r = 0; r < GPSH_REGIONS; r++)
         if (blob->region_bytes[r] != verbs->env.regions[r].bytes)
-            return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
-                             "PE %d has %llu bytes of symmetric memory where this one has %zu: give "
-                             "all PEs the same GPUSHMEM_HEAP_SIZE",
-                             pe, (unsigned long long)blob->region_bytes[r], verbs->env.regions[r].bytes);
+            return gpsh_fail(
+                GPUSHMEM_ERR_PEER_DATA,
+                "PE %d has %llu bytes of symmetric memory where this one has %zu: give "
+                "all PEs the same GPUSHMEM_HEAP_SIZE",
+                pe, (unsigned long long)blob->region_bytes[r], verbs->env.regions[r].bytes);
     for (uint32_t i = 0; i < blob->n_rails && i < verbs->n_rails; i++)
         if (blob->rails[i].ethernet != verbs->rails[i].ethernet)
             return gpsh_fail(GPUSHMEM_ERR_UNREACHABLE,
@@ -164,7 +165,9 @@ static int connect_flow(struct gpsh_verbs *verbs, struct verbs_flow *flow, uint3
     flow->n_rails = (uint8_t)lesser(verbs->n_rails, blob->n_rails);
     for (int r = 0; r < GPSH_VERBS_REGIONS; r++)
         flow->remote_base[r] = blob->bases[r];
-    flow->locks = blob->rails[0].hca_atomics && verbs->env.n_locks ? blob->bases[GPSH_CONTROL] + verbs->env.locks : 0;
+    flow->locks = blob->rails[0].hca_atomics && verbs->env.n_locks
+                      ? blob->bases[GPSH_CONTROL] + verbs->env.locks
+                      : 0;
     for (uint32_t i = 0; i < flow->n_rails; i++) {
         enum ibv_mtu mtu = (enum ibv_mtu)lesser(verbs->rails[i].mtu, blob->rails[i].mtu);
         uint32_t qpn = gpsh_verbs_blob_qpn(blob, (uint32_t)verbs->env.my_pe, channel, i);
@@ -207,15 +210,15 @@ static int verbs_channel_open(struct gpsh_transport *self, int index, struct gps
     struct gpsh_verbs *verbs = (struct gpsh_verbs *)self;
     if (index < 0 || index >= verbs->env.channels || verbs->channels[index].open)
         return gpsh_fail(GPUSHMEM_ERR_INVALID,
-                         "channel %d of the verbs transport is open already, or not one of its %d", index,
-                         verbs->env.channels);
+                         "channel %d of the verbs transport is open already, or not one of its %d",
+                         index, verbs->env.channels);
     verbs->channels[index].open = true;
     *out = &verbs->channels[index].base;
     return 0;
 }
 
-// The queue pairs stay until the transport closes: the peers' channels of this number write through their
-// other ends, and what this channel still has in flight ends in memory that stays as long.
+// The queue pairs stay until the transport closes: the peers' channels of this number write through
+// their other ends, and what this channel still has in flight ends in memory that stays as long.
 static void verbs_channel_close(struct gpsh_channel *base)
 {
     struct verbs_channel *channel = (struct verbs_channel *)base;
@@ -223,7 +226,8 @@ static void verbs_channel_close(struct gpsh_channel *base)
         return;
     const struct verbs_stats *stats = &channel->stats;
     GPSH_LOG(DEBUG, "verbs",
-             "channel %td: %llu requests, %llu doorbells, %llu completions, %llu bytes out, %llu in, %llu "
+             "channel %td: %llu requests, %llu doorbells, %llu completions, %llu bytes out, %llu "
+             "in, %llu "
              "bounced, %llu swaps retried, %llu operations queued",
              channel - channel->verbs->channels, (unsigned long long)stats->posts,
              (unsigned long long)stats->doorbells, (unsigned long long)stats->cqes,

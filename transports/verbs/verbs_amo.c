@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #define _GNU_SOURCE
-// Atomics. A NIC knows two, on 8-byte words: fetch-and-add and compare-and-swap. They serve add and cswap of 8 bytes. All others
-// are loops of compare-and-swaps: guess the word, try, and take the value found as the next guess. A fetch is a read: adding 0
-// would write, and undo a put that comes in between. What changes 4 bytes works on the containing word if the NIC is atomic to
-// everybody who may write to its other half (IBV_ATOMIC_GLOB; an add to the upper half needs no loop then, since the carry falls
-// out), and else as verbs_lock.c has it. A loop is driven by progress(); several may be under way in a flow, but nothing
-// overtakes one on its own word.
+// Atomics. A NIC knows two, on 8-byte words: fetch-and-add and compare-and-swap. They serve add and
+// cswap of 8 bytes. All others are loops of compare-and-swaps: guess the word, try, and take the
+// value found as the next guess. A fetch is a read: adding 0 would write, and undo a put that comes
+// in between. What changes 4 bytes works on the containing word if the NIC is atomic to everybody
+// who may write to its other half (IBV_ATOMIC_GLOB; an add to the upper half needs no loop then,
+// since the carry falls out), and else as verbs_lock.c has it. A loop is driven by progress();
+// several may be under way in a flow, but nothing overtakes one on its own word.
 #include "verbs_internal.h"
 
 static unsigned shift_of(const struct verbs_slot *slot)
@@ -27,27 +28,30 @@ bool gpsh_verbs_amo_native(const struct verbs_flow *flow, const struct verbs_slo
 {
     switch (slot->amo) {
     case GPSH_AMO_FETCH: return true;
-    case GPSH_AMO_ADD: return slot->width == 8 || (slot->remote & 4 && !gpsh_verbs_lock_needed(flow, slot));
+    case GPSH_AMO_ADD:
+        return slot->width == 8 || (slot->remote & 4 && !gpsh_verbs_lock_needed(flow, slot));
     case GPSH_AMO_CSWAP: return slot->width == 8;
     default: return false;
     }
 }
 
 // A request whose answer goes to the results, at its position.
-static struct ibv_send_wr *fetching_request(struct verbs_flow *flow, struct verbs_slot *slot, uint32_t bytes, uint8_t kind)
+static struct ibv_send_wr *fetching_request(struct verbs_flow *flow, struct verbs_slot *slot,
+                                            uint32_t bytes, uint8_t kind)
 {
     struct verbs_channel *channel = flow->channel;
     struct verbs_lane *lane = &flow->lanes[0];
     size_t position = lane->head & lane->mask;
     struct ibv_send_wr *wr = verbs_lane_next(lane, slot, kind);
-    wr->sg_list->addr = (uintptr_t)&channel->results[(size_t)flow->pe * (lane->mask + 1) + position];
+    wr->sg_list->addr =
+        (uintptr_t)&channel->results[(size_t)flow->pe * (lane->mask + 1) + position];
     wr->sg_list->length = bytes;
     wr->sg_list->lkey = channel->results_mr->lkey;
     return wr;
 }
 
-struct ibv_send_wr *gpsh_verbs_atomic_request(struct verbs_flow *flow, struct verbs_slot *slot, int region, uint64_t word,
-                                              uint8_t kind)
+struct ibv_send_wr *gpsh_verbs_atomic_request(struct verbs_flow *flow, struct verbs_slot *slot,
+                                              int region, uint64_t word, uint8_t kind)
 {
     struct ibv_send_wr *wr = fetching_request(flow, slot, sizeof(uint64_t), kind);
     wr->wr.atomic.remote_addr = word;
@@ -63,7 +67,8 @@ void gpsh_verbs_read_word(struct verbs_flow *flow, struct verbs_slot *slot, uint
     wr->wr.rdma.rkey = flow->lanes[0].rkeys[slot->region];
 }
 
-static void issue_add(struct verbs_flow *flow, struct verbs_slot *slot, uint64_t word, uint64_t value)
+static void issue_add(struct verbs_flow *flow, struct verbs_slot *slot, uint64_t word,
+                      uint64_t value)
 {
     struct ibv_send_wr *wr = gpsh_verbs_atomic_request(flow, slot, slot->region, word, WQE_AMO);
     wr->opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
@@ -108,7 +113,8 @@ static bool post_swap(struct verbs_flow *flow, int index)
     if (!gpsh_verbs_lane_reserve(&flow->lanes[0], 1))
         return false;
     loop->desired = changed_word(slot, loop->guess);
-    struct ibv_send_wr *wr = gpsh_verbs_atomic_request(flow, slot, slot->region, loop->word, WQE_LOOP);
+    struct ibv_send_wr *wr =
+        gpsh_verbs_atomic_request(flow, slot, slot->region, loop->word, WQE_LOOP);
     wr->opcode = IBV_WR_ATOMIC_CMP_AND_SWP;
     wr->wr.atomic.compare_add = loop->guess;
     wr->wr.atomic.swap = loop->desired;
@@ -124,7 +130,8 @@ static bool post_loop(struct verbs_flow *flow, int index)
     return true;
 }
 
-static uint64_t first_guess(const struct verbs_flow *flow, const struct verbs_slot *slot, uint64_t word)
+static uint64_t first_guess(const struct verbs_flow *flow, const struct verbs_slot *slot,
+                            uint64_t word)
 {
     uint64_t guess = flow->cached_word == word ? flow->cached_value : 0;
     if (slot->amo == GPSH_AMO_CSWAP) // only a guess that would swap is worth trying
@@ -162,13 +169,15 @@ bool gpsh_verbs_amo_issue(struct verbs_flow *flow, struct verbs_slot *slot)
         return true;
     }
     if (slot->amo == GPSH_AMO_CSWAP) {
-        struct ibv_send_wr *wr = gpsh_verbs_atomic_request(flow, slot, slot->region, slot->remote, WQE_AMO);
+        struct ibv_send_wr *wr =
+            gpsh_verbs_atomic_request(flow, slot, slot->region, slot->remote, WQE_AMO);
         wr->opcode = IBV_WR_ATOMIC_CMP_AND_SWP;
         wr->wr.atomic.compare_add = slot->compare;
         wr->wr.atomic.swap = slot->operand;
         return true;
     }
-    issue_add(flow, slot, word_of(slot), slot->width == 4 ? slot->operand << shift_of(slot) : slot->operand);
+    issue_add(flow, slot, word_of(slot),
+              slot->width == 4 ? slot->operand << shift_of(slot) : slot->operand);
     return true;
 }
 
@@ -204,7 +213,8 @@ void gpsh_verbs_loop_finish(struct verbs_flow *flow, int index, uint64_t before)
     slot->parts--;
 }
 
-void gpsh_verbs_loop_retire(struct verbs_flow *flow, int index, struct verbs_slot *slot, uint64_t found)
+void gpsh_verbs_loop_retire(struct verbs_flow *flow, int index, struct verbs_slot *slot,
+                            uint64_t found)
 {
     struct verbs_loop *loop = &flow->loops[index];
     if (loop->lock) {

@@ -60,12 +60,15 @@ size_t gpsh_verbs_blob_bytes(uint32_t n_pes, uint32_t n_channels, uint32_t n_rai
     return HEADER_BYTES + (size_t)n_rails * RAIL_BYTES + (size_t)n_pes * n_channels * n_rails * 4;
 }
 
-struct gpsh_verbs_stage_layout gpsh_verbs_stage_layout(uint32_t n_boxes, uint32_t slots, uint32_t slot_bytes)
+struct gpsh_verbs_stage_layout gpsh_verbs_stage_layout(uint32_t n_boxes, uint32_t slots,
+                                                       uint32_t slot_bytes)
 {
     uint64_t words = ((uint64_t)n_boxes * 8 + LINE - 1) / LINE * LINE;
     uint64_t start = (2 * words + PAGE - 1) / PAGE * PAGE, bytes;
-    bool fits = !__builtin_mul_overflow((uint64_t)n_boxes * slots, (uint64_t)slot_bytes, &bytes) && bytes <= INT64_MAX - start;
-    return (struct gpsh_verbs_stage_layout){.answered = words, .slots = start, .bytes = fits ? start + bytes : 0};
+    bool fits = !__builtin_mul_overflow((uint64_t)n_boxes * slots, (uint64_t)slot_bytes, &bytes) &&
+                bytes <= INT64_MAX - start;
+    return (struct gpsh_verbs_stage_layout){
+        .answered = words, .slots = start, .bytes = fits ? start + bytes : 0};
 }
 
 static void write_rail(const struct gpsh_verbs_blob_rail *rail, unsigned char *to)
@@ -95,26 +98,30 @@ void gpsh_verbs_blob_write(const struct gpsh_verbs_blob *blob, void *to)
     put_number(header + HEADER_SLOT_BYTES, blob->slot_bytes, 4);
     for (int r = 0; r < GPSH_VERBS_REGIONS; r++) {
         put_number(header + HEADER_REGIONS + r * REGION_BYTES + REGION_BASE, blob->bases[r], 8);
-        put_number(header + HEADER_REGIONS + r * REGION_BYTES + REGION_SIZE, blob->region_bytes[r], 8);
+        put_number(header + HEADER_REGIONS + r * REGION_BYTES + REGION_SIZE, blob->region_bytes[r],
+                   8);
     }
-    put_number(header + HEADER_TOTAL, gpsh_verbs_blob_bytes(blob->n_pes, blob->n_channels, blob->n_rails), 8);
+    put_number(header + HEADER_TOTAL,
+               gpsh_verbs_blob_bytes(blob->n_pes, blob->n_channels, blob->n_rails), 8);
     for (uint32_t i = 0; i < blob->n_rails; i++)
         write_rail(&blob->rails[i], header + HEADER_BYTES + i * RAIL_BYTES);
 }
 
-static size_t qpn_offset(const struct gpsh_verbs_blob *blob, uint32_t pe, uint32_t channel, uint32_t rail)
+static size_t qpn_offset(const struct gpsh_verbs_blob *blob, uint32_t pe, uint32_t channel,
+                         uint32_t rail)
 {
     return (((size_t)pe * blob->n_channels + channel) * blob->n_rails + rail) * 4;
 }
 
-void gpsh_verbs_blob_set_qpn(const struct gpsh_verbs_blob *blob, void *to, uint32_t pe, uint32_t channel,
-                             uint32_t rail, uint32_t qpn)
+void gpsh_verbs_blob_set_qpn(const struct gpsh_verbs_blob *blob, void *to, uint32_t pe,
+                             uint32_t channel, uint32_t rail, uint32_t qpn)
 {
     size_t start = HEADER_BYTES + (size_t)blob->n_rails * RAIL_BYTES;
     put_number((unsigned char *)to + start + qpn_offset(blob, pe, channel, rail), qpn, 4);
 }
 
-uint32_t gpsh_verbs_blob_qpn(const struct gpsh_verbs_blob *blob, uint32_t pe, uint32_t channel, uint32_t rail)
+uint32_t gpsh_verbs_blob_qpn(const struct gpsh_verbs_blob *blob, uint32_t pe, uint32_t channel,
+                             uint32_t rail)
 {
     return (uint32_t)get_number(blob->qpns + qpn_offset(blob, pe, channel, rail), 4);
 }
@@ -130,12 +137,14 @@ static int bad(const char *field, uint64_t value, const char *allowed)
 static int parse_regions(const unsigned char *from, struct gpsh_verbs_blob *out)
 {
     for (int r = 0; r < GPSH_VERBS_REGIONS; r++, from += REGION_BYTES) {
-        uint64_t base = get_number(from + REGION_BASE, 8), bytes = get_number(from + REGION_SIZE, 8);
+        uint64_t base = get_number(from + REGION_BASE, 8),
+                 bytes = get_number(from + REGION_SIZE, 8);
         bool empty = r != GPSH_HEAP && !base && !bytes;
         if (!empty && (!base || base % 8)) // atomics work on whole aligned words
             return bad("region address", base, "a multiple of 8, not 0");
         if (!empty && (!bytes || bytes % 8 || bytes > UINT64_MAX - base))
-            return bad("region size", bytes, "a multiple of 8 that fits above the region's address");
+            return bad("region size", bytes,
+                       "a multiple of 8 that fits above the region's address");
         out->bases[r] = base;
         out->region_bytes[r] = bytes;
     }
@@ -150,9 +159,13 @@ static int parse_stage(const unsigned char *header, struct gpsh_verbs_blob *out)
     uint64_t bytes = out->region_bytes[GPSH_VERBS_STAGE];
     if (slots > GPSH_VERBS_MAX_SLOTS)
         return bad("mailbox slots", slots, "0 to 64");
-    if (slots ? slot_bytes < 128 || slot_bytes > GPSH_VERBS_MAX_SLOT_BYTES || slot_bytes % LINE : slot_bytes != 0)
-        return bad("slot bytes", slot_bytes, "a multiple of 64 from 128 to 536870912, or 0 without slots");
-    if (bytes != (slots ? gpsh_verbs_stage_layout(out->n_pes * out->n_channels, slots, slot_bytes).bytes : 0))
+    if (slots ? slot_bytes < 128 || slot_bytes > GPSH_VERBS_MAX_SLOT_BYTES || slot_bytes % LINE
+              : slot_bytes != 0)
+        return bad("slot bytes", slot_bytes,
+                   "a multiple of 64 from 128 to 536870912, or 0 without slots");
+    if (bytes !=
+        (slots ? gpsh_verbs_stage_layout(out->n_pes * out->n_channels, slots, slot_bytes).bytes
+               : 0))
         return bad("mailboxes of a size of", bytes, "what their number and their slots make");
     out->slots = slots;
     out->slot_bytes = slot_bytes;
@@ -163,7 +176,8 @@ static int parse_header(const unsigned char *header, size_t size, struct gpsh_ve
 {
     if (size < HEADER_BYTES)
         return bad("a size of", size, "88 bytes and more");
-    uint64_t magic = get_number(header + HEADER_MAGIC, 4), version = get_number(header + HEADER_VERSION, 4);
+    uint64_t magic = get_number(header + HEADER_MAGIC, 4),
+             version = get_number(header + HEADER_VERSION, 4);
     if (magic != GPSH_VERBS_BLOB_MAGIC)
         return bad("magic number", magic, "1651929191");
     if (version != GPSH_VERBS_BLOB_VERSION)

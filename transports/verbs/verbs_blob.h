@@ -2,8 +2,8 @@
 // What a PE publishes so that the others can connect. Everything in it comes from another process:
 // gpsh_verbs_blob_parse checks every field before anything is used, and calls no verbs.
 //
-// Layout, little-endian: header, n_rails rails, then the QP numbers [n_pes][n_channels][n_rails] of 4 bytes
-// each, where the first index is the PE that is to use them.
+// Layout, little-endian: header, n_rails rails, then the QP numbers [n_pes][n_channels][n_rails] of
+// 4 bytes each, where the first index is the PE that is to use them.
 #ifndef GPSH_VERBS_BLOB_H
 #define GPSH_VERBS_BLOB_H
 
@@ -18,7 +18,8 @@ enum {
     GPSH_VERBS_BLOB_MAGIC = 0x62767067, // "gpvb"
     GPSH_VERBS_BLOB_VERSION = 3,
     GPSH_VERBS_ADDRESS_TEXT = 48,
-    GPSH_VERBS_STAGE = GPSH_REGIONS, // the mailboxes (verbs_stage.h), a region like the others to the NICs
+    // the mailboxes (verbs_stage.h), a region like the others to the NICs
+    GPSH_VERBS_STAGE = GPSH_REGIONS,
     GPSH_VERBS_REGIONS,
     GPSH_VERBS_MAX_SLOTS = 64,
     GPSH_VERBS_MAX_SLOT_BYTES = 1 << 29,
@@ -50,15 +51,17 @@ size_t gpsh_verbs_blob_bytes(uint32_t n_pes, uint32_t n_channels, uint32_t n_rai
 struct gpsh_verbs_stage_layout {
     uint64_t arrived, answered, slots, bytes; // arrived, answered: a word for each mailbox
 };
-struct gpsh_verbs_stage_layout gpsh_verbs_stage_layout(uint32_t n_boxes, uint32_t slots, uint32_t slot_bytes);
+struct gpsh_verbs_stage_layout gpsh_verbs_stage_layout(uint32_t n_boxes, uint32_t slots,
+                                                       uint32_t slot_bytes);
 
 // Writes everything but the QP numbers, which gpsh_verbs_blob_set_qpn writes. `to` holds
 // gpsh_verbs_blob_bytes(...).
 void gpsh_verbs_blob_write(const struct gpsh_verbs_blob *blob, void *to);
-void gpsh_verbs_blob_set_qpn(const struct gpsh_verbs_blob *blob, void *to, uint32_t pe, uint32_t channel,
-                             uint32_t rail, uint32_t qpn);
+void gpsh_verbs_blob_set_qpn(const struct gpsh_verbs_blob *blob, void *to, uint32_t pe,
+                             uint32_t channel, uint32_t rail, uint32_t qpn);
 
-// 0, or GPUSHMEM_ERR_PEER_DATA with a sentence about the field that is wrong; *out is untouched then.
+// 0, or GPUSHMEM_ERR_PEER_DATA with a sentence about the field that is wrong; *out is untouched
+// then.
 int gpsh_verbs_blob_parse(const void *bytes, size_t size, struct gpsh_verbs_blob *out);
 uint32_t gpsh_verbs_blob_qpn(const struct gpsh_verbs_blob *blob, uint32_t pe, uint32_t channel,
                              uint32_t rail);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The bounce buffer of a channel: registered memory through which data goes whose own memory is not
-// registered. It is cut into blocks of two sizes with a stack of free ones each, so that blocks may come back
-// in any order (a dead peer holds its own until its queue pair is flushed, and nobody else waits for them).
+// registered. It is cut into blocks of two sizes with a stack of free ones each, so that blocks may
+// come back in any order (a dead peer holds its own until its queue pair is flushed, and nobody
+// else waits for them).
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdlib.h>
@@ -24,18 +25,22 @@ static void layout(struct verbs_bounce *bounce, uint64_t bytes)
     uint64_t quarter = bytes / 4;
     uint64_t large = (bytes - quarter) / LARGE_WANTED / PAGE * PAGE;
     bounce->small_bytes = SMALL_BYTES;
-    bounce->large_bytes = (uint32_t)(large < LARGE_MIN ? LARGE_MIN : large > LARGE_MAX ? LARGE_MAX : large);
+    bounce->large_bytes = (uint32_t)(large < LARGE_MIN   ? LARGE_MIN
+                                     : large > LARGE_MAX ? LARGE_MAX
+                                                         : large);
     uint64_t n_small = quarter / SMALL_BYTES, n_large = (bytes - quarter) / bounce->large_bytes;
     bounce->n_small = (uint16_t)(n_small > 16384 ? 16384 : n_small);
     bounce->n_large = (uint16_t)(n_large > 16384 ? 16384 : n_large);
-    bounce->bytes = (size_t)bounce->n_small * SMALL_BYTES + (size_t)bounce->n_large * bounce->large_bytes;
+    bounce->bytes =
+        (size_t)bounce->n_small * SMALL_BYTES + (size_t)bounce->n_large * bounce->large_bytes;
     bounce->bytes = (bounce->bytes + PAGE - 1) / PAGE * PAGE;
 }
 
 int gpsh_verbs_bounce_create(struct gpsh_verbs *verbs, struct verbs_bounce *bounce)
 {
     layout(bounce, verbs->env.settings->verbs_bounce);
-    bounce->base = mmap(NULL, bounce->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    bounce->base =
+        mmap(NULL, bounce->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (bounce->base == MAP_FAILED) {
         bounce->base = NULL;
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
@@ -54,7 +59,8 @@ int gpsh_verbs_bounce_create(struct gpsh_verbs *verbs, struct verbs_bounce *boun
     bounce->free_large = bounce->n_large;
     struct gpsh_region region = {bounce->base, bounce->bytes, GPSH_MEMORY_HOST, -1, -1};
     for (int i = 0; i < verbs->n_rails; i++) {
-        bounce->mr[i] = gpsh_verbs_register(verbs, &verbs->rails[i], &region, IBV_ACCESS_LOCAL_WRITE, NULL);
+        bounce->mr[i] =
+            gpsh_verbs_register(verbs, &verbs->rails[i], &region, IBV_ACCESS_LOCAL_WRITE, NULL);
         if (!bounce->mr[i])
             return gpsh_last_error_code();
     }
@@ -73,8 +79,8 @@ void gpsh_verbs_bounce_destroy(struct verbs_bounce *bounce)
     memset(bounce, 0, sizeof *bounce);
 }
 
-// A block for up to `bytes` (the caller cuts at large_bytes), or VERBS_NO_BLOCK if only `keep` large ones
-// would be left.
+// A block for up to `bytes` (the caller cuts at large_bytes), or VERBS_NO_BLOCK if only `keep`
+// large ones would be left.
 static uint16_t take(struct verbs_bounce *bounce, uint64_t bytes, uint16_t keep)
 {
     if (bytes <= bounce->small_bytes && bounce->free_small)
@@ -88,8 +94,8 @@ uint16_t gpsh_verbs_bounce_take(struct verbs_bounce *bounce, uint64_t bytes)
     return take(bounce, bytes, 0);
 }
 
-// For the source of an operation that may wait, holding its block. Some are kept for requests, or the
-// operation at the head of a queue could wait for a block that those behind it hold.
+// For the source of an operation that may wait, holding its block. Some are kept for requests, or
+// the operation at the head of a queue could wait for a block that those behind it hold.
 uint16_t gpsh_verbs_bounce_capture(struct verbs_bounce *bounce, uint64_t bytes)
 {
     return take(bounce, bytes, VERBS_BLOCKS_KEPT);

@@ -46,7 +46,8 @@ int gpsh_verbs_filter_parse(const char *text, struct gpsh_verbs_filter *filter)
         const char *end = strchrnul(item, ',');
         if (*item == '^') {
             if (!result.exclude)
-                return bad(text, "^ leaves devices out, which does not mix with a list of devices to use");
+                return bad(
+                    text, "^ leaves devices out, which does not mix with a list of devices to use");
             item++;
         }
         const char *why = parse_item(item, (size_t)(end - item), &result);
@@ -81,8 +82,8 @@ static int compare(const void *a, const void *b)
     return x->index < y->index ? -1 : x->index > y->index;
 }
 
-int gpsh_verbs_choose(struct gpsh_verbs_candidate *candidates, int n, bool listed, int n_rails, int node_pe,
-                      int *chosen)
+int gpsh_verbs_choose(struct gpsh_verbs_candidate *candidates, int n, bool listed, int n_rails,
+                      int node_pe, int *chosen)
 {
     qsort(candidates, (size_t)n, sizeof *candidates, compare);
     int group = n;
@@ -91,8 +92,8 @@ int gpsh_verbs_choose(struct gpsh_verbs_candidate *candidates, int n, bool liste
             if (candidates[group].distance != candidates[0].distance)
                 break;
     int rails = group < n_rails ? group : n_rails;
-    // Rail i is one of the i-th part of the group. With two cables and two ends each (0-1, 2-3) that puts
-    // rail 0 of all PEs on the first cable and rail 1 on the second.
+    // Rail i is one of the i-th part of the group. With two cables and two ends each (0-1, 2-3)
+    // that puts rail 0 of all PEs on the first cable and rail 1 on the second.
     int width = rails ? group / rails : 0;
     for (int i = 0; i < rails; i++)
         chosen[i] = candidates[i * width + node_pe % width].index;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which ports become rails: GPUSHMEM_VERBS_DEVICES and the choice among what it allows. Pure functions.
+// Which ports become rails: GPUSHMEM_VERBS_DEVICES and the choice among what it allows. Pure
+// functions.
 #ifndef GPSH_VERBS_CHOOSE_H
 #define GPSH_VERBS_CHOOSE_H
 
@@ -29,9 +30,10 @@ struct gpsh_verbs_candidate {
     int index;    // the caller's
 };
 
-// Sorts the candidates by rank, then distance, then index, and writes the `index` of up to n_rails of them to
-// `chosen`: the PEs of a node spread over the equally good ones by `node_pe`. Returns how many.
-int gpsh_verbs_choose(struct gpsh_verbs_candidate *candidates, int n, bool listed, int n_rails, int node_pe,
-                      int *chosen);
+// Sorts the candidates by rank, then distance, then index, and writes the `index` of up to n_rails
+// of them to `chosen`: the PEs of a node spread over the equally good ones by `node_pe`. Returns
+// how many.
+int gpsh_verbs_choose(struct gpsh_verbs_candidate *candidates, int n, bool listed, int n_rails,
+                      int node_pe, int *chosen);
 
 #endif

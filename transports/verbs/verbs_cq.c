@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #define _GNU_SOURCE
-// Completions: a signalled one retires every earlier request of its lane; a failed one takes down its flow
-// and no other.
+// Completions: a signalled one retires every earlier request of its lane; a failed one takes down
+// its flow and no other.
 #include <stdio.h>
 
 #include "verbs_stage.h"
 
 enum { POLL_ROUNDS = 4, EVENT_TICKS = 8192 };
 
-static void copy_in(struct verbs_flow *flow, const struct verbs_slot *slot, const struct verbs_wqe *wqe)
+static void copy_in(struct verbs_flow *flow, const struct verbs_slot *slot,
+                    const struct verbs_wqe *wqe)
 {
     if (wqe->block != VERBS_NO_BLOCK)
-        verbs_copy(flow, slot, wqe->to, gpsh_verbs_bounce_at(&flow->channel->bounce, wqe->block), wqe->bytes);
+        verbs_copy(flow, slot, wqe->to, gpsh_verbs_bounce_at(&flow->channel->bounce, wqe->block),
+                   wqe->bytes);
 }
 
 static void succeed(struct verbs_lane *lane, const struct verbs_wqe *wqe, uint32_t position)
@@ -19,7 +21,8 @@ static void succeed(struct verbs_lane *lane, const struct verbs_wqe *wqe, uint32
     struct verbs_flow *flow = lane->flow;
     struct verbs_channel *channel = flow->channel;
     struct verbs_slot *slot = &flow->slots[wqe->slot];
-    uint64_t value = channel->results[(size_t)flow->pe * (lane->mask + 1) + (position & lane->mask)];
+    uint64_t value =
+        channel->results[(size_t)flow->pe * (lane->mask + 1) + (position & lane->mask)];
     switch (wqe->kind) {
     case WQE_READ: copy_in(flow, slot, wqe); break;
     case WQE_AMO: gpsh_verbs_amo_retire(flow, slot, value); break;
@@ -30,7 +33,8 @@ static void succeed(struct verbs_lane *lane, const struct verbs_wqe *wqe, uint32
     slot->parts--;
 }
 
-// Retires the requests up to and without `end`. Those of a failed lane only give back what they hold.
+// Retires the requests up to and without `end`. Those of a failed lane only give back what they
+// hold.
 static void retire(struct verbs_lane *lane, uint32_t end)
 {
     for (; lane->tail != end; lane->tail++) {
@@ -51,11 +55,14 @@ static const char *advice(enum ibv_wc_status status)
         return "it does not answer: the process died, its link is down, or "
                "GPUSHMEM_VERBS_TIMEOUT and GPUSHMEM_VERBS_RETRY_COUNT are too small";
     case IBV_WC_RNR_RETRY_EXC_ERR: return "it was never ready to receive";
-    case IBV_WC_REM_ACCESS_ERR: return "the address is outside its heap, or its registration is gone";
-    case IBV_WC_REM_INV_REQ_ERR: return "it rejected the request: too large, or a misaligned atomic";
+    case IBV_WC_REM_ACCESS_ERR:
+        return "the address is outside its heap, or its registration is gone";
+    case IBV_WC_REM_INV_REQ_ERR:
+        return "it rejected the request: too large, or a misaligned atomic";
     case IBV_WC_REM_OP_ERR: return "its NIC could not carry the request out";
     case IBV_WC_LOC_PROT_ERR:
-        return "a local buffer is not registered (any more): was it freed or unregistered while in use?";
+        return "a local buffer is not registered (any more): was it freed or unregistered while in "
+               "use?";
     case IBV_WC_WR_FLUSH_ERR: return "the queue pair went down";
     default: return "the NIC reports a failure: see dmesg";
     }
@@ -69,8 +76,8 @@ static void fail(struct verbs_lane *lane, const struct ibv_wc *wc)
     bool dead = wc->status == IBV_WC_RETRY_EXC_ERR || wc->status == IBV_WC_RNR_RETRY_EXC_ERR;
     char why[320];
     snprintf(why, sizeof why, "PE %d over %s: %s (%s, vendor code %u)", flow->pe,
-             flow->channel->verbs->rails[lane->rail].name, advice(wc->status), ibv_wc_status_str(wc->status),
-             wc->vendor_err);
+             flow->channel->verbs->rails[lane->rail].name, advice(wc->status),
+             ibv_wc_status_str(wc->status), wc->vendor_err);
     gpsh_verbs_flow_fail(flow, dead ? GPUSHMEM_ERR_PE_FAILED : GPUSHMEM_ERR_TRANSPORT, why);
 }
 
@@ -90,7 +97,8 @@ static void fail_all(struct verbs_channel *channel, int rail)
 {
     char why[160];
     snprintf(why, sizeof why,
-             "polling the completion queue on %s failed: the NIC is gone or its queue overran; see dmesg",
+             "polling the completion queue on %s failed: the NIC is gone or its queue overran; see "
+             "dmesg",
              channel->verbs->rails[rail].name);
     for (int pe = 0; pe < channel->verbs->env.n_pes; pe++)
         gpsh_verbs_flow_fail(&channel->flows[pe], GPUSHMEM_ERR_TRANSPORT, why);
@@ -136,9 +144,10 @@ static void fail_fatal(struct verbs_channel *channel)
         char why[160];
         if (!atomic_load(&lane->fatal))
             continue;
-        snprintf(why, sizeof why,
-                 "PE %d over %s: the NIC reported a fatal error of the queue pair or itself; see dmesg",
-                 lane->flow->pe, channel->verbs->rails[lane->rail].name);
+        snprintf(
+            why, sizeof why,
+            "PE %d over %s: the NIC reported a fatal error of the queue pair or itself; see dmesg",
+            lane->flow->pe, channel->verbs->rails[lane->rail].name);
         gpsh_verbs_flow_fail(lane->flow, GPUSHMEM_ERR_TRANSPORT, why);
     }
 }

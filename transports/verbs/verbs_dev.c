@@ -56,7 +56,8 @@ static void survey_port(struct survey *survey, struct ibv_context *context, cons
         return;
     }
     survey->ports[survey->n] = *port;
-    survey->candidates[survey->n] = (struct gpsh_verbs_candidate){rank, GPSH_DISTANCE_UNKNOWN, survey->n};
+    survey->candidates[survey->n] =
+        (struct gpsh_verbs_candidate){rank, GPSH_DISTANCE_UNKNOWN, survey->n};
     survey->n++;
 }
 
@@ -107,9 +108,9 @@ static void measure(const struct gpsh_transport_env *env, struct survey *survey)
         return;
     for (int i = 0; i < survey->n; i++) {
         const char *pci = survey->ports[i].pci;
-        survey->candidates[i].distance = env->near_pci
-                                             ? gpsh_topology_between(topology, env->near_pci, pci)
-                                             : gpsh_topology_from_cpu(topology, sched_getcpu(), pci);
+        survey->candidates[i].distance =
+            env->near_pci ? gpsh_topology_between(topology, env->near_pci, pci)
+                          : gpsh_topology_from_cpu(topology, sched_getcpu(), pci);
     }
     gpsh_topology_close(topology);
 }
@@ -117,12 +118,15 @@ static void measure(const struct gpsh_transport_env *env, struct survey *survey)
 static int nothing_usable(const struct survey *survey, const char *setting)
 {
     if (!survey->seen[0])
-        return gpsh_fail(GPUSHMEM_ERR_TRANSPORT, "verbs: no RDMA device on this machine (see `ibv_devices`)");
+        return gpsh_fail(GPUSHMEM_ERR_TRANSPORT,
+                         "verbs: no RDMA device on this machine (see `ibv_devices`)");
     if (survey->rejected[0])
-        return gpsh_fail(GPUSHMEM_ERR_TRANSPORT, "verbs: no usable RDMA port: %s", survey->rejected);
-    return gpsh_fail(GPUSHMEM_ERR_TRANSPORT,
-                     "verbs: GPUSHMEM_VERBS_DEVICES=%.200s leaves no port of this machine's devices (%s)", setting,
-                     survey->seen);
+        return gpsh_fail(GPUSHMEM_ERR_TRANSPORT, "verbs: no usable RDMA port: %s",
+                         survey->rejected);
+    return gpsh_fail(
+        GPUSHMEM_ERR_TRANSPORT,
+        "verbs: GPUSHMEM_VERBS_DEVICES=%.200s leaves no port of this machine's devices (%s)",
+        setting, survey->seen);
 }
 
 // Names in GPUSHMEM_VERBS_DEVICES that no device has: misspelt, or meant for other nodes.
@@ -133,7 +137,8 @@ static void warn_of_strangers(const struct survey *survey, struct ibv_device *co
         for (int d = 0; d < n && !found; d++)
             found = !strcmp(survey->filter.items[i].device, ibv_get_device_name(devices[d]));
         if (!found)
-            GPSH_LOG(WARN, "verbs", "GPUSHMEM_VERBS_DEVICES names %s, which this machine does not have (%s)",
+            GPSH_LOG(WARN, "verbs",
+                     "GPUSHMEM_VERBS_DEVICES names %s, which this machine does not have (%s)",
                      survey->filter.items[i].device, survey->seen);
     }
 }
@@ -147,16 +152,17 @@ static void set_limits(const struct gpsh_settings *settings, const struct ibv_de
     rail->mtu = port->active_mtu;
     if (settings->verbs_mtu && (enum ibv_mtu)settings->verbs_mtu < rail->mtu)
         rail->mtu =
-            (enum ibv_mtu)settings->verbs_mtu; // the words of the setting are in the order of the enum
-    rail->max_message =
-        settings->verbs_max_message < port->max_msg_sz ? settings->verbs_max_message : port->max_msg_sz;
+            (enum ibv_mtu)
+                settings->verbs_mtu; // the words of the setting are in the order of the enum
+    rail->max_message = settings->verbs_max_message < port->max_msg_sz ? settings->verbs_max_message
+                                                                       : port->max_msg_sz;
     rail->max_cqe = device->max_cqe;
     rail->max_qp_wr = device->max_qp_wr;
     rail->hca_atomics = device->atomic_cap != IBV_ATOMIC_GLOB;
     rail->reads_in =
         (uint8_t)(in < settings->verbs_rd_atomic ? (in < 1 ? 1 : in) : settings->verbs_rd_atomic);
-    rail->reads_out =
-        (uint8_t)(out < settings->verbs_rd_atomic ? (out < 1 ? 1 : out) : settings->verbs_rd_atomic);
+    rail->reads_out = (uint8_t)(out < settings->verbs_rd_atomic ? (out < 1 ? 1 : out)
+                                                                : settings->verbs_rd_atomic);
 }
 
 static int make_nonblocking(const struct verbs_rail *rail)
@@ -164,33 +170,38 @@ static int make_nonblocking(const struct verbs_rail *rail)
     int flags = fcntl(rail->context->async_fd, F_GETFL);
     if (flags >= 0 && fcntl(rail->context->async_fd, F_SETFL, flags | O_NONBLOCK) == 0)
         return 0;
-    return gpsh_fail(GPUSHMEM_ERR_SYSTEM, "%s: its event descriptor cannot be made non-blocking (%s)",
-                     rail->name, strerror(errno));
+    return gpsh_fail(GPUSHMEM_ERR_SYSTEM,
+                     "%s: its event descriptor cannot be made non-blocking (%s)", rail->name,
+                     strerror(errno));
 }
 
-static int open_rail(const struct gpsh_settings *settings, const struct port *port, struct verbs_rail *rail)
+static int open_rail(const struct gpsh_settings *settings, const struct port *port,
+                     struct verbs_rail *rail)
 {
     struct ibv_device_attr device_attr;
     struct ibv_port_attr port_attr;
-    snprintf(rail->name, sizeof rail->name, "%s:%u", ibv_get_device_name(port->device), port->number);
+    snprintf(rail->name, sizeof rail->name, "%s:%u", ibv_get_device_name(port->device),
+             port->number);
     rail->port = port->number;
     rail->context = ibv_open_device(port->device);
     if (!rail->context)
         return gpsh_fail(GPUSHMEM_ERR_TRANSPORT,
-                         "%s cannot be opened (%s): may this user open /dev/infiniband/uverbs*?", rail->name,
-                         strerror(errno));
+                         "%s cannot be opened (%s): may this user open /dev/infiniband/uverbs*?",
+                         rail->name, strerror(errno));
     rail->pd = ibv_alloc_pd(rail->context);
     if (!rail->pd)
         return gpsh_fail(GPUSHMEM_ERR_TRANSPORT, "%s gives no protection domain (%s)", rail->name,
                          strerror(errno));
     if (ibv_query_device(rail->context, &device_attr) ||
         ibv_query_port(rail->context, rail->port, &port_attr))
-        return gpsh_fail(GPUSHMEM_ERR_TRANSPORT, "%s cannot be queried (%s)", rail->name, strerror(errno));
+        return gpsh_fail(GPUSHMEM_ERR_TRANSPORT, "%s cannot be queried (%s)", rail->name,
+                         strerror(errno));
     set_limits(settings, &device_attr, &port_attr, rail);
     if (settings->verbs_pkey_index && settings->verbs_pkey_index >= port_attr.pkey_tbl_len)
-        return gpsh_fail(GPUSHMEM_ERR_SETTING,
-                         "GPUSHMEM_VERBS_PKEY_INDEX=%lld: the partition key table of %s ends at index %u",
-                         (long long)settings->verbs_pkey_index, rail->name, port_attr.pkey_tbl_len - 1u);
+        return gpsh_fail(
+            GPUSHMEM_ERR_SETTING,
+            "GPUSHMEM_VERBS_PKEY_INDEX=%lld: the partition key table of %s ends at index %u",
+            (long long)settings->verbs_pkey_index, rail->name, port_attr.pkey_tbl_len - 1u);
     int status = make_nonblocking(rail);
     if (!status && rail->ethernet)
         status = gpsh_verbs_gid_choose(rail, port_attr.gid_tbl_len, (int)settings->verbs_gid_index);
@@ -213,7 +224,8 @@ static int open_chosen(struct gpsh_verbs *verbs, struct survey *survey)
     int n = gpsh_verbs_choose(survey->candidates, survey->n, listed, (int)settings->verbs_rails,
                               verbs->env.node_pe, chosen);
     for (int i = 0; i < n && !status; i++) {
-        verbs->n_rails = (uint8_t)(i + 1); // counted first: close() then cleans up a half-opened one
+        // counted first: close() then cleans up a half-opened one
+        verbs->n_rails = (uint8_t)(i + 1);
         verbs->rails[i].distance = distance_of(survey, chosen[i]);
         status = open_rail(settings, &survey->ports[chosen[i]], &verbs->rails[i]);
     }

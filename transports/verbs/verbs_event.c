@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #define _GNU_SOURCE
-// Asynchronous events of the NICs, polled at a low rate from progress() on non-blocking descriptors: logged,
-// and where requests would otherwise never complete, passed on to the channels concerned.
+// Asynchronous events of the NICs, polled at a low rate from progress() on non-blocking
+// descriptors: logged, and where requests would otherwise never complete, passed on to the channels
+// concerned.
 #include "verbs_internal.h"
 
 enum { LOGGED_MOST = 64 }; // a flapping port must not fill the log
@@ -38,7 +39,8 @@ static void handle(struct gpsh_verbs *verbs, int rail, const struct ibv_async_ev
         lane_fatal(lane);
         break;
     case IBV_EVENT_DEVICE_FATAL:
-        GPSH_LOG(ERROR, "verbs", "%s: %s; every peer reached over it fails (see dmesg)", name, what);
+        GPSH_LOG(ERROR, "verbs", "%s: %s; every peer reached over it fails (see dmesg)", name,
+                 what);
         rail_fatal(verbs, rail);
         break;
     case IBV_EVENT_CQ_ERR:
@@ -47,8 +49,10 @@ static void handle(struct gpsh_verbs *verbs, int rail, const struct ibv_async_ev
         break;
     case IBV_EVENT_PORT_ERR:
         if (may_log(verbs))
-            GPSH_LOG(WARN, "verbs",
-                     "%s went down: transfers fail when their retries run out, unless it comes back", name);
+            GPSH_LOG(
+                WARN, "verbs",
+                "%s went down: transfers fail when their retries run out, unless it comes back",
+                name);
         break;
     case IBV_EVENT_PORT_ACTIVE:
         if (may_log(verbs))

@@ -10,7 +10,8 @@
 // What staging adds to the line below.
 static const char *staging_text(const struct gpsh_verbs *verbs, const struct verbs_peer *peer)
 {
-    static const char *const here[] = {"", ", large pieces of this PE's heap staged", ", this PE's heap staged"};
+    static const char *const here[] = {"", ", large pieces of this PE's heap staged",
+                                       ", this PE's heap staged"};
     return peer->staged ? ", its heap staged by its agent" : here[verbs->stage.mode];
 }
 
@@ -29,10 +30,10 @@ void gpsh_verbs_explain(struct gpsh_transport *self, int pe, char *line, size_t 
         gpsh_verbs_gid_text(rail->gid.raw, own);
     else
         snprintf(own, sizeof own, "LID %u", rail->lid);
-    int used = snprintf(line, bytes, "%s %s -> %s, qpn %u, mtu %d%s, %d rail%s", rail->name, own, peer->address,
-                        verbs->channels[0].flows[pe].lanes[0].qp->qp_num, 128 << peer->mtu,
-                        staging_text(verbs, peer), peer->n_rails,
-                        peer->n_rails > 1 ? "s" : "");
+    int used =
+        snprintf(line, bytes, "%s %s -> %s, qpn %u, mtu %d%s, %d rail%s", rail->name, own,
+                 peer->address, verbs->channels[0].flows[pe].lanes[0].qp->qp_num, 128 << peer->mtu,
+                 staging_text(verbs, peer), peer->n_rails, peer->n_rails > 1 ? "s" : "");
     for (int i = 1; i < peer->n_rails && used > 0 && (size_t)used < bytes; i++)
         used += snprintf(line + used, bytes - (size_t)used, "%s%s%s", i == 1 ? " (+ " : ", ",
                          verbs->rails[i].name, i == peer->n_rails - 1 ? ")" : "");
@@ -58,8 +59,11 @@ static void add_rails(struct text *text, const struct gpsh_verbs *verbs)
 {
     for (int i = 0; i < verbs->n_rails; i++) {
         const struct verbs_rail *rail = &verbs->rails[i];
-        add(text, "%s%s (%s", i ? ", " : verbs->n_rails > 1 ? "NICs " : "NIC ", rail->name,
-            rail->ethernet ? "RoCE" : "InfiniBand");
+        add(text, "%s%s (%s",
+            i                    ? ", "
+            : verbs->n_rails > 1 ? "NICs "
+                                 : "NIC ",
+            rail->name, rail->ethernet ? "RoCE" : "InfiniBand");
         if (rail->distance != GPSH_DISTANCE_UNKNOWN)
             add(text, ", %s from the %s", gpsh_distance_name((enum gpsh_distance)rail->distance),
                 verbs->env.near_pci ? "GPU" : "CPU");
@@ -67,8 +71,8 @@ static void add_rails(struct text *text, const struct gpsh_verbs *verbs)
     }
 }
 
-const char *gpsh_verbs_why_no_dmabuf(const struct gpsh_verbs *verbs, const struct gpsh_region *region,
-                                     const struct verbs_way *way)
+const char *gpsh_verbs_why_no_dmabuf(const struct gpsh_verbs *verbs,
+                                     const struct gpsh_region *region, const struct verbs_way *way)
 {
     if (way->dmabuf_refused)
         return strerror(way->dmabuf_refused);
@@ -82,7 +86,8 @@ static void add_way(struct text *text, const struct gpsh_verbs *verbs)
         return;
     if (rail->heap_way.by != VERBS_BY_ADDRESS)
         add(text, ": GPUDirect by dma-buf%s",
-            rail->heap_way.by == VERBS_BY_DATA_DIRECT ? ", over the NIC's data-direct function" : "");
+            rail->heap_way.by == VERBS_BY_DATA_DIRECT ? ", over the NIC's data-direct function"
+                                                      : "");
     else
         add(text, ": GPUDirect by peer memory (dma-buf: %s)",
             gpsh_verbs_why_no_dmabuf(verbs, &verbs->env.regions[GPSH_HEAP], &rail->heap_way));

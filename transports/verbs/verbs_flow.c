@@ -26,9 +26,9 @@ void gpsh_verbs_flow_activate(struct verbs_flow *flow)
     channel->active = flow;
 }
 
-// What a fence means for the operation that follows. One lane keeps its requests in order (a flag adds what
-// it does not order by itself), so an operation on lane 0 waits only for earlier ones that used other lanes
-// or are loops; a striped one waits for everything before the fence.
+// What a fence means for the operation that follows. One lane keeps its requests in order (a flag
+// adds what it does not order by itself), so an operation on lane 0 waits only for earlier ones
+// that used other lanes or are loops; a striped one waits for everything before the fence.
 static void take_fence(struct verbs_flow *flow, uint64_t posted_before)
 {
     struct verbs_channel *channel = flow->channel;
@@ -66,8 +66,8 @@ static void slot_fill(struct verbs_flow *flow, struct verbs_slot *slot, const st
     slot->width = op->width;
     slot->flags = op->flags;
     slot->region = op->region;
-    slot->striped =
-        op->kind != GPSH_OP_AMO && flow->n_rails > 1 && op->bytes >= verbs->env.settings->verbs_stripe;
+    slot->striped = op->kind != GPSH_OP_AMO && flow->n_rails > 1 &&
+                    op->bytes >= verbs->env.settings->verbs_stripe;
     slot->block = VERBS_NO_BLOCK;
     slot->parts = 0;
     slot->pieces = 0;
@@ -90,7 +90,8 @@ static bool slot_issue(struct verbs_flow *flow, struct verbs_slot *slot)
         return false;
     if (flow->loops_used && gpsh_verbs_loops_overlap(flow, slot))
         return false;
-    return slot->kind == GPSH_OP_AMO ? gpsh_verbs_amo_issue(flow, slot) : gpsh_verbs_rma_issue(flow, slot);
+    return slot->kind == GPSH_OP_AMO ? gpsh_verbs_amo_issue(flow, slot)
+                                     : gpsh_verbs_rma_issue(flow, slot);
 }
 
 // Issues what waits, in order, as far as it goes.
@@ -117,7 +118,8 @@ void gpsh_verbs_flow_drive(struct verbs_flow *flow)
     gpsh_verbs_loops_post(flow);
     issue_waiting(flow);
     flush_lanes(flow);
-    gpsh_verbs_flow_advance(flow); // operations without a work request, like an empty put behind others
+    // operations without a work request, like an empty put behind others
+    gpsh_verbs_flow_advance(flow);
     if (!flow->pub->error && (flow->issued != flow->pub->posted || flow->loops_ready))
         gpsh_verbs_flow_activate(flow);
 }
@@ -145,8 +147,9 @@ void gpsh_verbs_flow_advance(struct verbs_flow *flow)
     }
 }
 
-// The peer is lost to this flow: everything in it completes with the error, and its queue pairs go to the
-// error state, so that no request of theirs touches local memory once the flushed completions have been seen.
+// The peer is lost to this flow: everything in it completes with the error, and its queue pairs go
+// to the error state, so that no request of theirs touches local memory once the flushed
+// completions have been seen.
 void gpsh_verbs_flow_fail(struct verbs_flow *flow, int code, const char *why)
 {
     struct verbs_channel *channel = flow->channel;
@@ -168,8 +171,8 @@ void gpsh_verbs_flow_fail(struct verbs_flow *flow, int code, const char *why)
     channel->verbs->env.peer_failed(channel->verbs->env.arg, flow->pe, why);
 }
 
-// If the GPU here has failed, what the target of the copy holds is something else: it must not be sent on, nor pass for
-// what was fetched.
+// If the GPU here has failed, what the target of the copy holds is something else: it must not be
+// sent on, nor pass for what was fetched.
 void gpsh_verbs_gpu_copy(struct verbs_flow *flow, void *to, const void *from, uint64_t bytes)
 {
     char why[320];
@@ -212,7 +215,8 @@ int gpsh_verbs_refuse(struct verbs_channel *channel)
 static int check_amo(const struct gpsh_op *op)
 {
     if (op->width != 4 && op->width != 8)
-        return gpsh_fail(GPUSHMEM_ERR_INVALID, "an atomic of %d bytes: 4 or 8 are possible", op->width);
+        return gpsh_fail(GPUSHMEM_ERR_INVALID, "an atomic of %d bytes: 4 or 8 are possible",
+                         op->width);
     if (op->remote % op->width)
         return gpsh_fail(GPUSHMEM_ERR_ALIGNMENT,
                          "atomic at heap offset %llu of PE %d: the offset must be a multiple of %d",
@@ -225,12 +229,14 @@ static int check_amo(const struct gpsh_op *op)
 static int check(const struct verbs_channel *channel, const struct gpsh_op *op)
 {
     if ((uint32_t)op->pe >= (uint32_t)channel->verbs->env.n_pes)
-        return gpsh_fail(GPUSHMEM_ERR_PE, "PE %d is outside 0..%d", op->pe, channel->verbs->env.n_pes - 1);
+        return gpsh_fail(GPUSHMEM_ERR_PE, "PE %d is outside 0..%d", op->pe,
+                         channel->verbs->env.n_pes - 1);
     int error = channel->flows[op->pe].pub->error;
     if (error)
         return gpsh_fail(error, "PE %d: %s", op->pe,
-                         error == GPUSHMEM_ERR_UNREACHABLE ? "not connected over verbs"
-                                                           : "an earlier operation towards it failed");
+                         error == GPUSHMEM_ERR_UNREACHABLE
+                             ? "not connected over verbs"
+                             : "an earlier operation towards it failed");
     if (op->region >= GPSH_REGIONS || op->kind > GPSH_OP_PUT_SIGNAL)
         return gpsh_fail(GPUSHMEM_ERR_INVALID,
                          "operation %d on region %d towards PE %d: neither kind nor region may be "
@@ -264,18 +270,20 @@ static bool wants_capture(const struct verbs_slot *slot)
     return slot->flags & GPSH_OP_CAPTURE && is_put(slot) && slot->bytes;
 }
 
-// Whether this small put would go into a work request at once, which captures its source without a block.
+// Whether this small put would go into a work request at once, which captures its source without a
+// block.
 static bool goes_inline(struct verbs_flow *flow, const struct verbs_slot *slot)
 {
     bool unordered = flow->issued == flow->pub->posted && !flow->loops_used && !flow->fenced &&
-                     flow->epoch == flow->channel->epoch && flow->fence_hard <= flow->pub->completed;
+                     flow->epoch == flow->channel->epoch &&
+                     flow->fence_hard <= flow->pub->completed;
     return unordered && !slot->striped && slot->bytes <= flow->channel->verbs->inline_bytes &&
            flow->channel->verbs->host_heap && slot->where != VERBS_DEVICE_BUFFER &&
            gpsh_verbs_lane_reserve(&flow->lanes[0], 2);
 }
 
-// A source that must be reusable goes inline, is captured in a block, or, if it is too large for one, is
-// waited for. Returns false if the operation has to be refused for now.
+// A source that must be reusable goes inline, is captured in a block, or, if it is too large for
+// one, is waited for. Returns false if the operation has to be refused for now.
 static bool prepare_capture(struct verbs_flow *flow, struct verbs_slot *slot)
 {
     if (!wants_capture(slot) || goes_inline(flow, slot))
@@ -354,7 +362,8 @@ int gpsh_verbs_flow_post(struct verbs_flow *flow, const struct gpsh_op *op)
     slot_fill(flow, slot, op);
     if (!prepare_capture(flow, slot))
         return gpsh_verbs_refuse(channel);
-    if (flow->pub->error) { // found while copying, or while ringing the doorbell of what was there before
+    // found while copying, or while ringing the doorbell of what was there before
+    if (flow->pub->error) {
         gpsh_verbs_bounce_give(&channel->bounce, slot->block);
         return flow->pub->error;
     }
@@ -370,7 +379,8 @@ int gpsh_verbs_flush(struct gpsh_channel *base)
     return 0;
 }
 
-// Costs a flag: the next operation of the flow takes it. All flows at once are an epoch that each compares.
+// Costs a flag: the next operation of the flow takes it. All flows at once are an epoch that each
+// compares.
 void gpsh_verbs_fence(struct gpsh_channel *base, int pe)
 {
     struct verbs_channel *channel = (struct verbs_channel *)base;

@@ -34,7 +34,8 @@ int gpsh_verbs_gid_rank(const struct ibv_gid_entry *entry)
 static int choose_wanted(struct verbs_rail *rail, int table_length, int wanted)
 {
     struct ibv_gid_entry entry;
-    if (wanted >= table_length || ibv_query_gid_ex(rail->context, rail->port, (uint32_t)wanted, &entry, 0) ||
+    if (wanted >= table_length ||
+        ibv_query_gid_ex(rail->context, rail->port, (uint32_t)wanted, &entry, 0) ||
         is_empty(&entry.gid))
         return gpsh_fail(GPUSHMEM_ERR_TRANSPORT,
                          "%s has no GID at index %d (its table has %d): see `ibv_devinfo -v`, or "

@@ -2,18 +2,19 @@
 // What the files of the verbs transport share.
 //
 //   rail    one port of one NIC of this PE. Rail i of a PE talks to rail i of every other PE.
-//   lane    the RC queue pair of one (channel, peer, rail), with the books of its send queue and the chain of
-//   work
+//   lane    the RC queue pair of one (channel, peer, rail), with the books of its send queue and
+//   the chain of work
 //           requests that is being built for it.
-//   flow    the lanes of one channel towards one peer, and a ring of slots: the operations accepted and not
-//   complete,
-//           in posting order. Slots before `issued` have all their work requests in a send queue (or are in a
-//           compare-and-swap loop); the rest wait for room or for order, and progress() issues them.
+//   flow    the lanes of one channel towards one peer, and a ring of slots: the operations accepted
+//   and not complete,
+//           in posting order. Slots before `issued` have all their work requests in a send queue
+//           (or are in a compare-and-swap loop); the rest wait for room or for order, and
+//           progress() issues them.
 //
-// Everybody is reached through the NIC, this PE and the PEs of this node included. The reason is the atomics:
-// a NIC that reports IBV_ATOMIC_HCA is atomic only against itself, and mixing its atomics with the
-// processor's on one word loses updates (3 of 200,500 on Soft-RoCE). So the NIC of rail 0 at the target is
-// the one agent of all words there.
+// Everybody is reached through the NIC, this PE and the PEs of this node included. The reason is
+// the atomics: a NIC that reports IBV_ATOMIC_HCA is atomic only against itself, and mixing its
+// atomics with the processor's on one word loses updates (3 of 200,500 on Soft-RoCE). So the NIC of
+// rail 0 at the target is the one agent of all words there.
 #ifndef GPSH_VERBS_INTERNAL_H
 #define GPSH_VERBS_INTERNAL_H
 
@@ -59,9 +60,11 @@ struct verbs_rail {
     enum ibv_mtu mtu;
     uint64_t max_message;
     int max_cqe, max_qp_wr;
-    uint8_t reads_in, reads_out; // reads and atomics a QP may have under way, as target and as initiator
-    bool hca_atomics;             // IBV_ATOMIC_HCA: its atomics are atomic to each other only, not to other writes
-    uint32_t max_inline;         // what the QPs really got
+    // reads and atomics a QP may have under way, as target and as initiator
+    uint8_t reads_in, reads_out;
+    // IBV_ATOMIC_HCA: its atomics are atomic to each other only, not to other writes
+    bool hca_atomics;
+    uint32_t max_inline; // what the QPs really got
 };
 
 // Counters of one channel, written by its owner only.
@@ -95,7 +98,8 @@ struct verbs_wqe {
 
 struct verbs_cq {
     struct ibv_cq *cq;
-    uint32_t depth, used; // work requests that may still produce a completion; used never exceeds depth
+    // work requests that may still produce a completion; used never exceeds depth
+    uint32_t depth, used;
 };
 
 struct verbs_lane {
@@ -148,13 +152,14 @@ struct verbs_slot {
 
 // An atomic that takes several trips.
 struct verbs_loop {
-    uint64_t word, guess, desired; // what the compare-and-swap under way compares with, and would store
-    uint64_t lock;                 // address of the lock, or 0: none is needed
-    uint64_t owner;                // the lock's last value
-    uint64_t owned_ns;             // since when it has been that at every look, or 0
-    uint64_t orphaned_ns;          // since when that has been a PE that was lost, or 0
-    uint32_t before;               // of the 4 bytes, once they are locked
-    bool locked, told;             // told: that somebody keeps the lock
+    // what the compare-and-swap under way compares with, and would store
+    uint64_t word, guess, desired;
+    uint64_t lock;        // address of the lock, or 0: none is needed
+    uint64_t owner;       // the lock's last value
+    uint64_t owned_ns;    // since when it has been that at every look, or 0
+    uint64_t orphaned_ns; // since when that has been a PE that was lost, or 0
+    uint32_t before;      // of the 4 bytes, once they are locked
+    bool locked, told;    // told: that somebody keeps the lock
     uint32_t slot;
 };
 
@@ -165,13 +170,16 @@ struct verbs_flow {
     struct verbs_slot *slots; // [slot_mask + 1]
     uint64_t issued;          // operations whose work requests are all posted
     uint64_t fence_seq;       // operations before the last fence
-    uint64_t fence_hard;      // the last of them that lane order does not cover (striped, or a loop)
+    // the last of them that lane order does not cover (striped, or a loop)
+    uint64_t fence_hard;
     uint64_t last_hard;
-    uint64_t epoch;                     // the channel's fence epoch this flow has seen
+    uint64_t epoch;                           // the channel's fence epoch this flow has seen
     uint64_t remote_base[GPSH_VERBS_REGIONS]; // addresses of the peer's regions there
-    uint64_t locks;                     // address of the peer's locks (verbs_lock.c), or 0: its NIC needs none
-    struct verbs_stage_pipe *pipe;      // not NULL: operations are staged, and come from there
-    uint64_t cached_word, cached_value; // what a loop last stored: the best guess for the next on that word
+    // address of the peer's locks (verbs_lock.c), or 0: its NIC needs none
+    uint64_t locks;
+    struct verbs_stage_pipe *pipe; // not NULL: operations are staged, and come from there
+    // what a loop last stored: the best guess for the next on that word
+    uint64_t cached_word, cached_value;
     struct verbs_loop loops[VERBS_LOOPS];
     uint32_t loops_used, loops_ready; // bit masks; ready: wants its next compare-and-swap posted
     uint32_t slot_mask;
@@ -202,9 +210,10 @@ struct verbs_channel {
     size_t results_bytes;
     struct ibv_mr *results_mr; // of rail 0, which does all atomics
     struct gpsh_queue *copies; // to and from the bounce buffer's blocks, for staging; or NULL
-    uint64_t copied, copies_marked; // numbers of the last copy, and the last one with a mark behind it
+    // numbers of the last copy, and the last one with a mark behind it
+    uint64_t copied, copies_marked;
     struct verbs_stage_pipe *pipes; // those with something to do
-    uint64_t epoch;            // counts fences of all PEs
+    uint64_t epoch;                 // counts fences of all PEs
     struct verbs_lane *held;
     struct verbs_flow *active;
     atomic_bool fatal;
@@ -234,9 +243,9 @@ struct verbs_stage {
     char why[320];
     uint64_t from; // operations on the heap here are staged from this size
     const struct gpsh_queue_ops *queues;
-    struct gpsh_region area;     // the mailboxes, for VERBS_STAGE_ALL
+    struct gpsh_region area; // the mailboxes, for VERBS_STAGE_ALL
     int area_fd;
-    uint32_t slots, slot_bytes;  // of each
+    uint32_t slots, slot_bytes; // of each
     struct verbs_agent *agent;
 };
 
@@ -246,7 +255,8 @@ struct gpsh_verbs {
     struct verbs_rail rails[GPSH_VERBS_MAX_RAILS];
     uint8_t n_rails;
     uint32_t sq_depth, chain_limit;
-    uint32_t inline_bytes;          // largest payload put into a work request; 0 if the device takes none
+    // largest payload put into a work request; 0 if the device takes none
+    uint32_t inline_bytes;
     struct verbs_peer *peers;       // [n_pes]
     struct verbs_channel *channels; // [env.channels]
     bool host_heap;
@@ -268,22 +278,25 @@ int gpsh_verbs_gid_choose(struct verbs_rail *rail, int table_length, int wanted)
 // How well a GID suits RoCE: 0 not at all, higher is better.
 int gpsh_verbs_gid_rank(const struct ibv_gid_entry *entry);
 
-// verbs_direct.c: registers a dma-buf so that the NIC reaches it through its data-direct function; NULL if it has none, or
-// refuses (errno says which).
-struct ibv_mr *gpsh_verbs_register_direct(struct verbs_rail *rail, const struct gpsh_region *region, int access);
+// verbs_direct.c: registers a dma-buf so that the NIC reaches it through its data-direct function;
+// NULL if it has none, or refuses (errno says which).
+struct ibv_mr *gpsh_verbs_register_direct(struct verbs_rail *rail, const struct gpsh_region *region,
+                                          int access);
 
 // verbs_explain.c: for the log and `gpushmem info`.
 void gpsh_verbs_explain(struct gpsh_transport *self, int pe, char *line, size_t bytes);
 void gpsh_verbs_about(struct gpsh_transport *self, char *line, size_t bytes);
 // Why GPU memory was registered by its address.
-const char *gpsh_verbs_why_no_dmabuf(const struct gpsh_verbs *verbs, const struct gpsh_region *region,
-                                     const struct verbs_way *way);
+const char *gpsh_verbs_why_no_dmabuf(const struct gpsh_verbs *verbs,
+                                     const struct gpsh_region *region, const struct verbs_way *way);
 
 // verbs_mr.c
 // `way` may be NULL. NULL with a sentence on failure.
 struct ibv_mr *gpsh_verbs_register(struct gpsh_verbs *verbs, struct verbs_rail *rail,
-                                   const struct gpsh_region *region, int access, struct verbs_way *way);
-int gpsh_verbs_region_register(struct gpsh_verbs *verbs, int number, const struct gpsh_region *region);
+                                   const struct gpsh_region *region, int access,
+                                   struct verbs_way *way);
+int gpsh_verbs_region_register(struct gpsh_verbs *verbs, int number,
+                               const struct gpsh_region *region);
 int gpsh_verbs_buffer_register(struct gpsh_transport *self, const struct gpsh_region *region);
 int gpsh_verbs_buffer_unregister(struct gpsh_transport *self, const void *base);
 void gpsh_verbs_buffers_free(struct gpsh_verbs *verbs);
@@ -296,7 +309,8 @@ bool gpsh_verbs_buffer_lkey(struct gpsh_verbs *verbs, const char *local, uint64_
 int gpsh_verbs_channel_create(struct gpsh_verbs *verbs, struct verbs_channel *channel);
 void gpsh_verbs_channel_destroy(struct verbs_channel *channel);
 int gpsh_verbs_lane_connect(struct gpsh_verbs *verbs, struct verbs_lane *lane,
-                            const struct gpsh_verbs_blob_rail *remote, uint32_t remote_qpn, enum ibv_mtu mtu);
+                            const struct gpsh_verbs_blob_rail *remote, uint32_t remote_qpn,
+                            enum ibv_mtu mtu);
 void gpsh_verbs_qp_kill(struct ibv_qp *qp);
 
 // verbs_bounce.c
@@ -316,19 +330,21 @@ void gpsh_verbs_lane_drop_chain(struct verbs_lane *lane);
 
 // verbs_rma.c: false if not everything could be issued now.
 bool gpsh_verbs_rma_issue(struct verbs_flow *flow, struct verbs_slot *slot);
-bool gpsh_verbs_write_word(struct verbs_flow *flow, struct verbs_slot *slot, uint64_t to, const void *word, uint32_t bytes);
+bool gpsh_verbs_write_word(struct verbs_flow *flow, struct verbs_slot *slot, uint64_t to,
+                           const void *word, uint32_t bytes);
 
 // verbs_amo.c
 bool gpsh_verbs_amo_native(const struct verbs_flow *flow, const struct verbs_slot *slot);
 bool gpsh_verbs_amo_issue(struct verbs_flow *flow, struct verbs_slot *slot);
 void gpsh_verbs_amo_signal(struct verbs_flow *flow, struct verbs_slot *slot);
 void gpsh_verbs_amo_retire(struct verbs_flow *flow, struct verbs_slot *slot, uint64_t value);
-void gpsh_verbs_loop_retire(struct verbs_flow *flow, int index, struct verbs_slot *slot, uint64_t found);
+void gpsh_verbs_loop_retire(struct verbs_flow *flow, int index, struct verbs_slot *slot,
+                            uint64_t found);
 void gpsh_verbs_loops_post(struct verbs_flow *flow);
 bool gpsh_verbs_loops_overlap(const struct verbs_flow *flow, const struct verbs_slot *slot);
 void gpsh_verbs_loop_finish(struct verbs_flow *flow, int index, uint64_t before);
-struct ibv_send_wr *gpsh_verbs_atomic_request(struct verbs_flow *flow, struct verbs_slot *slot, int region, uint64_t word,
-                                              uint8_t kind);
+struct ibv_send_wr *gpsh_verbs_atomic_request(struct verbs_flow *flow, struct verbs_slot *slot,
+                                              int region, uint64_t word, uint8_t kind);
 // Reads the word that the slot is about, of its width.
 void gpsh_verbs_read_word(struct verbs_flow *flow, struct verbs_slot *slot, uint8_t kind);
 // The value that the operation makes of `old`, both of its width.
@@ -367,8 +383,8 @@ static inline bool verbs_in(const struct gpsh_region *region, const char *addres
 }
 
 // Copies that may touch GPU memory. One that fails takes the flow down: callers need not ask.
-static inline void verbs_copy(struct verbs_flow *flow, const struct verbs_slot *slot, void *to, const void *from,
-                              uint64_t bytes)
+static inline void verbs_copy(struct verbs_flow *flow, const struct verbs_slot *slot, void *to,
+                              const void *from, uint64_t bytes)
 {
     if (flow->channel->verbs->host_heap || (slot->flags & GPSH_OP_LOCAL_HOST))
         memcpy(to, from, bytes);
@@ -376,7 +392,8 @@ static inline void verbs_copy(struct verbs_flow *flow, const struct verbs_slot *
         gpsh_verbs_gpu_copy(flow, to, from, bytes);
 }
 
-// The next work request of the lane's chain; gpsh_verbs_lane_reserve has made sure that there is one.
+// The next work request of the lane's chain; gpsh_verbs_lane_reserve has made sure that there is
+// one.
 static inline struct ibv_send_wr *verbs_lane_next(struct verbs_lane *lane, struct verbs_slot *slot,
                                                   uint8_t kind)
 {
@@ -390,8 +407,8 @@ static inline struct ibv_send_wr *verbs_lane_next(struct verbs_lane *lane, struc
     wqe->to = NULL;
     wr->wr_id = (uint64_t)lane->id << 32 | lane->head;
     wr->num_sge = 1;
-    // A fence before this operation: reads and atomics before it are not ordered by the queue itself. Its
-    // first request carries the flag; the queue keeps the others behind that one.
+    // A fence before this operation: reads and atomics before it are not ordered by the queue
+    // itself. Its first request carries the flag; the queue keeps the others behind that one.
     wr->send_flags = slot->fenced && lane->reads ? IBV_SEND_FENCE : 0;
     slot->fenced = false;
     if (kind != WQE_PLAIN)

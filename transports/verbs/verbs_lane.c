@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #define _GNU_SOURCE
-// A lane's chain: work requests collected, then posted with one doorbell. Every chain ends in a signalled
-// request, and a chain is never longer than GPUSHMEM_VERBS_SIGNAL_EVERY, so every request retires with the
-// next completion.
+// A lane's chain: work requests collected, then posted with one doorbell. Every chain ends in a
+// signalled request, and a chain is never longer than GPUSHMEM_VERBS_SIGNAL_EVERY, so every request
+// retires with the next completion.
 #include <errno.h>
 #include <stdio.h>
 
@@ -10,8 +10,8 @@
 
 static bool lane_has_room(const struct verbs_lane *lane, uint32_t n)
 {
-    return lane->first + lane->count + n <= lane->limit && lane->head - lane->tail + n <= lane->depth &&
-           lane->cq->used + n <= lane->cq->depth;
+    return lane->first + lane->count + n <= lane->limit &&
+           lane->head - lane->tail + n <= lane->depth && lane->cq->used + n <= lane->cq->depth;
 }
 
 // Makes sure that n more work requests fit; rings the doorbell if the chain itself is what is full.
@@ -33,11 +33,13 @@ void gpsh_verbs_lane_hold(struct verbs_lane *lane)
     channel->held = lane;
 }
 
-// The provider takes no more for the moment although our books say there is room: what is left stays in the
-// chain. With nothing outstanding no completion would ever make room, so then it is a failure like any other.
+// The provider takes no more for the moment although our books say there is room: what is left
+// stays in the chain. With nothing outstanding no completion would ever make room, so then it is a
+// failure like any other.
 static bool is_full(const struct verbs_lane *lane, int error)
 {
-    return (error == ENOMEM || error == ENOSPC || error == EAGAIN) && lane->head - lane->tail > lane->count;
+    return (error == ENOMEM || error == ENOSPC || error == EAGAIN) &&
+           lane->head - lane->tail > lane->count;
 }
 
 void gpsh_verbs_lane_flush(struct verbs_lane *lane)
@@ -45,7 +47,8 @@ void gpsh_verbs_lane_flush(struct verbs_lane *lane)
     if (!lane->count || lane->failed)
         return;
     struct verbs_stats *stats = &lane->flow->channel->stats;
-    struct ibv_send_wr *first = &lane->wrs[lane->first], *last = first + lane->count - 1, *bad = NULL;
+    struct ibv_send_wr *first = &lane->wrs[lane->first], *last = first + lane->count - 1,
+                       *bad = NULL;
     struct ibv_send_wr *next = last->next;
     last->send_flags |= IBV_SEND_SIGNALED;
     last->next = NULL;

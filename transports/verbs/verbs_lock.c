@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #define _GNU_SOURCE
-// Atomics on 4 bytes where the target's NIC changes 8 at a time and is atomic to itself only (IBV_ATOMIC_HCA): between its
-// reading and its writing, a put or a store to the other 4 bytes would be lost. So these take a lock of the target's, read 4
-// bytes, and write 4 bytes. Two trips, if the lock is free:
-//   1. compare-and-swap of the lock from 0 to this PE's number, and a read behind it, which counts if that succeeded (atomics and
-//      reads of a queue pair are executed in order: InfiniBand specification, volume 1, section 10.8.3.3)
+// Atomics on 4 bytes where the target's NIC changes 8 at a time and is atomic to itself only
+// (IBV_ATOMIC_HCA): between its reading and its writing, a put or a store to the other 4 bytes
+// would be lost. So these take a lock of the target's, read 4 bytes, and write 4 bytes. Two trips,
+// if the lock is free:
+//   1. compare-and-swap of the lock from 0 to this PE's number, and a read behind it, which counts
+//   if that succeeded (atomics and
+//      reads of a queue pair are executed in order: InfiniBand specification, volume 1,
+//      section 10.8.3.3)
 //   2. the write, and a compare-and-swap of the lock back to 0 behind it
-// The locks are words of the target's control region, chosen by the address. Whoever holds one goes on at once when the first
-// trip is over: the poster has been told to drive the channel (GPSH_POST_URGENT). Locks of a PE that was lost are taken from it.
+// The locks are words of the target's control region, chosen by the address. Whoever holds one goes
+// on at once when the first trip is over: the poster has been told to drive the channel
+// (GPSH_POST_URGENT). Locks of a PE that was lost are taken from it.
 #include "runtime/clock.h"
 #include "verbs_internal.h"
 
@@ -23,7 +27,8 @@ bool gpsh_verbs_lock_needed(const struct verbs_flow *flow, const struct verbs_sl
 void gpsh_verbs_lock_begin(struct verbs_flow *flow, struct verbs_loop *loop)
 {
     const struct verbs_slot *slot = &flow->slots[loop->slot];
-    loop->lock = flow->locks + slot->remote / BYTES % flow->channel->verbs->env.n_locks * sizeof(uint64_t);
+    loop->lock =
+        flow->locks + slot->remote / BYTES % flow->channel->verbs->env.n_locks * sizeof(uint64_t);
     loop->guess = 0;
     loop->locked = false;
 }
@@ -86,7 +91,8 @@ void gpsh_verbs_lock_seen(struct verbs_flow *flow, int index, uint64_t owner)
 static bool is_lost(const struct verbs_flow *flow, uint64_t owner)
 {
     const struct gpsh_transport_env *env = &flow->channel->verbs->env;
-    return owner && owner <= (uint64_t)env->n_pes && env->peer_lost && env->peer_lost(env->arg, (int)(owner - 1));
+    return owner && owner <= (uint64_t)env->n_pes && env->peer_lost &&
+           env->peer_lost(env->arg, (int)(owner - 1));
 }
 
 // Whether the lock has been a lost PE's each time, for long enough.
@@ -104,14 +110,16 @@ static bool is_orphaned(const struct verbs_flow *flow, struct verbs_loop *loop)
 static void tell_if_kept(const struct verbs_flow *flow, struct verbs_loop *loop)
 {
     const struct gpsh_settings *settings = flow->channel->verbs->env.settings;
-    uint64_t now = gpsh_clock_ns(), most = (uint64_t)(settings->verbs_retry_count + 1) * 4096 << settings->verbs_timeout;
+    uint64_t now = gpsh_clock_ns(),
+             most = (uint64_t)(settings->verbs_retry_count + 1) * 4096 << settings->verbs_timeout;
     if (!loop->owned_ns)
         loop->owned_ns = now;
     if (loop->told || !loop->owner || now - loop->owned_ns < most)
         return;
     loop->told = true;
     GPSH_LOG(WARN, "verbs",
-             "a 4-byte atomic on PE %d waits: PE %llu keeps the lock for it. Is that PE stopped, has it lost its connection to PE "
+             "a 4-byte atomic on PE %d waits: PE %llu keeps the lock for it. Is that PE stopped, "
+             "has it lost its connection to PE "
              "%d, or did GPUSHMEM_WAIT_TIMEOUT_MS end its wait?",
              flow->pe, (unsigned long long)loop->owner - 1, flow->pe);
 }

@@ -9,28 +9,33 @@
 #include "verbs_internal.h"
 
 static struct ibv_mr *register_dmabuf(struct gpsh_verbs *verbs, struct verbs_rail *rail,
-                                      const struct gpsh_region *region, int access, struct verbs_way *way)
+                                      const struct gpsh_region *region, int access,
+                                      struct verbs_way *way)
 {
     struct ibv_mr *mr = NULL;
     if (verbs->env.settings->verbs_data_direct != GPSH_DATA_DIRECT_OFF)
         mr = gpsh_verbs_register_direct(rail, region, access);
     way->by = mr ? VERBS_BY_DATA_DIRECT : VERBS_BY_DMABUF;
     if (!mr)
-        mr = ibv_reg_dmabuf_mr(rail->pd, 0, region->bytes, (uintptr_t)region->base, region->dmabuf_fd, access);
+        mr = ibv_reg_dmabuf_mr(rail->pd, 0, region->bytes, (uintptr_t)region->base,
+                               region->dmabuf_fd, access);
     if (!mr)
         *way = (struct verbs_way){.by = VERBS_BY_ADDRESS, .dmabuf_refused = errno};
     return mr;
 }
 
 static void explain_failure(const struct gpsh_verbs *verbs, const struct verbs_rail *rail,
-                            const struct gpsh_region *region, int error, const struct verbs_way *way)
+                            const struct gpsh_region *region, int error,
+                            const struct verbs_way *way)
 {
     struct rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
     getrlimit(RLIMIT_MEMLOCK, &limit);
     if (region->kind == GPSH_MEMORY_DEVICE)
         gpsh_fail(GPUSHMEM_ERR_TRANSPORT,
-                  "%s cannot register %zu bytes of GPU memory (by dma-buf: %s; by address: %s): it takes dma-buf (Linux "
-                  "5.12, open GPU driver) or the nvidia-peermem module; GPUSHMEM_HEAP_KIND=host does without",
+                  "%s cannot register %zu bytes of GPU memory (by dma-buf: %s; by address: %s): it "
+                  "takes dma-buf (Linux "
+                  "5.12, open GPU driver) or the nvidia-peermem module; GPUSHMEM_HEAP_KIND=host "
+                  "does without",
                   rail->name, region->bytes, gpsh_verbs_why_no_dmabuf(verbs, region, way),
                   strerror(error));
     else if (limit.rlim_cur < region->bytes && (error == ENOMEM || error == EPERM))
@@ -45,13 +50,15 @@ static void explain_failure(const struct gpsh_verbs *verbs, const struct verbs_r
 }
 
 struct ibv_mr *gpsh_verbs_register(struct gpsh_verbs *verbs, struct verbs_rail *rail,
-                                   const struct gpsh_region *region, int access, struct verbs_way *way)
+                                   const struct gpsh_region *region, int access,
+                                   struct verbs_way *way)
 {
     struct verbs_way not_wanted;
     way = way ? way : &not_wanted;
     *way = (struct verbs_way){.by = VERBS_BY_ADDRESS};
     int policy = verbs->env.settings->verbs_dmabuf;
-    bool dmabuf = region->kind == GPSH_MEMORY_DEVICE && region->dmabuf_fd >= 0 && policy != GPSH_DMABUF_OFF;
+    bool dmabuf =
+        region->kind == GPSH_MEMORY_DEVICE && region->dmabuf_fd >= 0 && policy != GPSH_DMABUF_OFF;
     struct ibv_mr *mr = dmabuf ? register_dmabuf(verbs, rail, region, access, way) : NULL;
     if (mr)
         return mr;
@@ -77,13 +84,15 @@ static void region_deregister(struct gpsh_verbs *verbs, int number)
 }
 
 // With every rail, or with none and a sentence.
-int gpsh_verbs_region_register(struct gpsh_verbs *verbs, int number, const struct gpsh_region *region)
+int gpsh_verbs_region_register(struct gpsh_verbs *verbs, int number,
+                               const struct gpsh_region *region)
 {
-    int access =
-        IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+    int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+                 IBV_ACCESS_REMOTE_ATOMIC;
     for (int i = 0; i < verbs->n_rails && region->bytes; i++) {
         struct verbs_rail *rail = &verbs->rails[i];
-        rail->mrs[number] = gpsh_verbs_register(verbs, rail, region, access, number == GPSH_HEAP ? &rail->heap_way : NULL);
+        rail->mrs[number] = gpsh_verbs_register(verbs, rail, region, access,
+                                                number == GPSH_HEAP ? &rail->heap_way : NULL);
         if (!rail->mrs[number]) {
             region_deregister(verbs, number);
             return gpsh_last_error_code();
@@ -111,8 +120,9 @@ static const struct verbs_buffer *find_range(const struct gpsh_verbs *verbs, con
                                              uint64_t bytes)
 {
     size_t i = find(verbs, local);
-    return i < verbs->n_buffers && verbs_in(&verbs->buffers[i].region, local, bytes) ? &verbs->buffers[i]
-                                                                                     : NULL;
+    return i < verbs->n_buffers && verbs_in(&verbs->buffers[i].region, local, bytes)
+               ? &verbs->buffers[i]
+               : NULL;
 }
 
 enum verbs_where gpsh_verbs_where(struct gpsh_verbs *verbs, const char *local, uint64_t bytes)
@@ -161,13 +171,15 @@ static int insert(struct gpsh_verbs *verbs, const struct verbs_buffer *buffer)
 {
     size_t n = verbs->n_buffers, at = find(verbs, buffer->region.base);
     if (at < n && overlaps(&verbs->buffers[at].region, &buffer->region))
-        return gpsh_fail(GPUSHMEM_ERR_INVALID, "the buffer at %p overlaps one that is registered already",
+        return gpsh_fail(GPUSHMEM_ERR_INVALID,
+                         "the buffer at %p overlaps one that is registered already",
                          (void *)buffer->region.base);
     if (n == verbs->buffers_room) {
         size_t room = n ? 2 * n : 16;
         struct verbs_buffer *more = realloc(verbs->buffers, room * sizeof *more);
         if (!more)
-            return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the list of registered buffers");
+            return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
+                             "no memory for the list of registered buffers");
         verbs->buffers = more;
         verbs->buffers_room = room;
     }
@@ -182,14 +194,16 @@ int gpsh_verbs_buffer_register(struct gpsh_transport *self, const struct gpsh_re
     struct gpsh_verbs *verbs = (struct gpsh_verbs *)self;
     struct verbs_buffer buffer = {.region = *region};
     if (!region->base || !region->bytes || overlaps(region, &verbs->env.regions[GPSH_HEAP]))
-        return gpsh_fail(GPUSHMEM_ERR_INVALID,
-                         "a buffer of %zu bytes at %p cannot be registered: it must not be empty and "
-                         "not overlap the symmetric heap",
-                         region->bytes, (void *)region->base);
+        return gpsh_fail(
+            GPUSHMEM_ERR_INVALID,
+            "a buffer of %zu bytes at %p cannot be registered: it must not be empty and "
+            "not overlap the symmetric heap",
+            region->bytes, (void *)region->base);
     // GPU memory that the NICs cannot, or must not, access stays without keys: it is copied.
     bool keyless = region->kind == GPSH_MEMORY_DEVICE && verbs->stage.mode == VERBS_STAGE_ALL;
     for (int i = 0; i < verbs->n_rails && !keyless; i++) {
-        buffer.mr[i] = gpsh_verbs_register(verbs, &verbs->rails[i], region, IBV_ACCESS_LOCAL_WRITE, NULL);
+        buffer.mr[i] =
+            gpsh_verbs_register(verbs, &verbs->rails[i], region, IBV_ACCESS_LOCAL_WRITE, NULL);
         if (!buffer.mr[i]) {
             deregister(&buffer);
             return gpsh_last_error_code();
@@ -212,7 +226,8 @@ int gpsh_verbs_buffer_unregister(struct gpsh_transport *self, const void *base)
     bool found = at < n && verbs->buffers[at].region.base == base;
     if (found) {
         buffer = verbs->buffers[at];
-        memmove(&verbs->buffers[at], &verbs->buffers[at + 1], (n - at - 1) * sizeof *verbs->buffers);
+        memmove(&verbs->buffers[at], &verbs->buffers[at + 1],
+                (n - at - 1) * sizeof *verbs->buffers);
         verbs->n_buffers = n - 1;
     }
     pthread_rwlock_unlock(&verbs->buffers_lock);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Queue pairs: created for every (peer, channel, rail) before the blob is published, connected when the
-// peer's blob is read. A channel's own memory (books, chains, bounce buffer, results) is made here too.
+// Queue pairs: created for every (peer, channel, rail) before the blob is published, connected when
+// the peer's blob is read. A channel's own memory (books, chains, bounce buffer, results) is made
+// here too.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdlib.h>
@@ -47,7 +48,8 @@ static struct ibv_qp *try_create(struct verbs_rail *rail, struct ibv_qp_init_att
         struct ibv_qp *qp = ibv_create_qp(rail->pd, &attempt);
         if (qp) {
             uint32_t granted = attempt.cap.max_inline_data;
-            rail->max_inline = granted < init->cap.max_inline_data ? granted : init->cap.max_inline_data;
+            rail->max_inline =
+                granted < init->cap.max_inline_data ? granted : init->cap.max_inline_data;
             return qp;
         }
         if (errno != EINVAL || !init->cap.max_inline_data)
@@ -84,14 +86,16 @@ static int create_qp(struct gpsh_verbs *verbs, struct verbs_lane *lane)
         .qp_state = IBV_QPS_INIT,
         .pkey_index = (uint16_t)verbs->env.settings->verbs_pkey_index,
         .port_num = rail->port,
-        .qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC,
+        .qp_access_flags =
+            IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC,
     };
-    int error =
-        ibv_modify_qp(lane->qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+    int error = ibv_modify_qp(lane->qp, &attr,
+                              IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
     return error ? gpsh_fail(GPUSHMEM_ERR_TRANSPORT,
                              "%s rejects a queue pair's first settings (%s): is "
                              "GPUSHMEM_VERBS_PKEY_INDEX=%lld in its table?",
-                             rail->name, strerror(error), (long long)verbs->env.settings->verbs_pkey_index)
+                             rail->name, strerror(error),
+                             (long long)verbs->env.settings->verbs_pkey_index)
                  : 0;
 }
 
@@ -110,8 +114,8 @@ static int create_chain(struct gpsh_verbs *verbs, struct verbs_lane *lane)
     return 0;
 }
 
-static int create_lane(struct gpsh_verbs *verbs, struct verbs_channel *channel, struct verbs_flow *flow,
-                       int rail)
+static int create_lane(struct gpsh_verbs *verbs, struct verbs_channel *channel,
+                       struct verbs_flow *flow, int rail)
 {
     struct verbs_lane *lane = &flow->lanes[rail];
     lane->flow = flow;
@@ -157,8 +161,10 @@ static int create_results(struct gpsh_verbs *verbs, struct verbs_channel *channe
     if (!channel->results)
         return no_memory("atomics' results");
     memset(channel->results, 0, channel->results_bytes);
-    struct gpsh_region region = {(char *)channel->results, channel->results_bytes, GPSH_MEMORY_HOST, -1, -1};
-    channel->results_mr = gpsh_verbs_register(verbs, &verbs->rails[0], &region, IBV_ACCESS_LOCAL_WRITE, NULL);
+    struct gpsh_region region = {(char *)channel->results, channel->results_bytes, GPSH_MEMORY_HOST,
+                                 -1, -1};
+    channel->results_mr =
+        gpsh_verbs_register(verbs, &verbs->rails[0], &region, IBV_ACCESS_LOCAL_WRITE, NULL);
     return channel->results_mr ? 0 : gpsh_last_error_code();
 }
 
@@ -249,8 +255,8 @@ static int to_rtr(struct gpsh_verbs *verbs, struct verbs_lane *lane,
     };
     set_path(verbs, rail, remote, &attr.ah_attr);
     int error = ibv_modify_qp(lane->qp, &attr,
-                              IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-                                  IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+                              IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+                                  IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
     if (!error)
         return 0;
     char address[GPSH_VERBS_ADDRESS_TEXT];
@@ -258,8 +264,8 @@ static int to_rtr(struct gpsh_verbs *verbs, struct verbs_lane *lane,
     return gpsh_fail(GPUSHMEM_ERR_TRANSPORT,
                      "%s cannot reach PE %d at %s (%s): are rail %d of both PEs in one network, "
                      "and is there a route?",
-                     rail->name, lane->flow->pe, rail->ethernet ? address : "its LID", strerror(error),
-                     lane->rail);
+                     rail->name, lane->flow->pe, rail->ethernet ? address : "its LID",
+                     strerror(error), lane->rail);
 }
 
 static int to_rts(struct gpsh_verbs *verbs, struct verbs_lane *lane, uint8_t reads_out)
@@ -276,22 +282,27 @@ static int to_rts(struct gpsh_verbs *verbs, struct verbs_lane *lane, uint8_t rea
     int error = ibv_modify_qp(lane->qp, &attr,
                               IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
                                   IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC);
-    return error ? gpsh_fail(GPUSHMEM_ERR_TRANSPORT, "%s cannot start the queue pair with PE %d (%s)",
-                             verbs->rails[lane->rail].name, lane->flow->pe, strerror(error))
-                 : 0;
+    return error
+               ? gpsh_fail(GPUSHMEM_ERR_TRANSPORT, "%s cannot start the queue pair with PE %d (%s)",
+                           verbs->rails[lane->rail].name, lane->flow->pe, strerror(error))
+               : 0;
 }
 
 int gpsh_verbs_lane_connect(struct gpsh_verbs *verbs, struct verbs_lane *lane,
-                            const struct gpsh_verbs_blob_rail *remote, uint32_t remote_qpn, enum ibv_mtu mtu)
+                            const struct gpsh_verbs_blob_rail *remote, uint32_t remote_qpn,
+                            enum ibv_mtu mtu)
 {
     uint8_t reads_out = verbs->rails[lane->rail].reads_out;
     memcpy(lane->rkeys, remote->rkeys, sizeof lane->rkeys);
     int status = to_rtr(verbs, lane, remote, remote_qpn, mtu);
-    return status ? status : to_rts(verbs, lane, reads_out < remote->reads_in ? reads_out : remote->reads_in);
+    return status
+               ? status
+               : to_rts(verbs, lane, reads_out < remote->reads_in ? reads_out : remote->reads_in);
 }
 
 void gpsh_verbs_qp_kill(struct ibv_qp *qp)
 {
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
-    ibv_modify_qp(qp, &attr, IBV_QP_STATE); // in that state already, or the device is gone: the same to us
+    // in that state already, or the device is gone: the same to us
+    ibv_modify_qp(qp, &attr, IBV_QP_STATE);
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #define _GNU_SOURCE
-// Puts, gets and signals as work requests: zero-copy from registered memory, inline if small, else block by
-// block through the bounce buffer; split at the largest message, striped over the rails when large.
+// Puts, gets and signals as work requests: zero-copy from registered memory, inline if small, else
+// block by block through the bounce buffer; split at the largest message, striped over the rails
+// when large.
 #include "verbs_internal.h"
 
 enum { STRIPE_UNIT = 4096 };
@@ -16,13 +17,15 @@ static uint64_t piece_bytes(const struct verbs_flow *flow, const struct verbs_sl
     const struct verbs_channel *channel = flow->channel;
     uint64_t bytes = least(slot->bytes - slot->offset, channel->verbs->rails[rail].max_message);
     if (slot->striped) {
-        uint64_t share = (slot->bytes / flow->n_rails + STRIPE_UNIT - 1) / STRIPE_UNIT * STRIPE_UNIT;
+        uint64_t share =
+            (slot->bytes / flow->n_rails + STRIPE_UNIT - 1) / STRIPE_UNIT * STRIPE_UNIT;
         bytes = least(bytes, share);
     }
     return slot->where == VERBS_ELSEWHERE ? least(bytes, channel->bounce.large_bytes) : bytes;
 }
 
-static struct ibv_send_wr *piece_request(struct verbs_lane *lane, struct verbs_slot *slot, uint64_t bytes)
+static struct ibv_send_wr *piece_request(struct verbs_lane *lane, struct verbs_slot *slot,
+                                         uint64_t bytes)
 {
     bool get = slot->kind == GPSH_OP_GET;
     struct ibv_send_wr *wr = verbs_lane_next(lane, slot, get ? WQE_READ : WQE_PLAIN);
@@ -42,8 +45,8 @@ static struct ibv_send_wr *piece_request(struct verbs_lane *lane, struct verbs_s
 
 // The payload is copied into the chain's own memory, so that the caller's
 // may change before the doorbell rings.
-static void set_inline(struct verbs_lane *lane, const struct verbs_slot *slot, struct ibv_send_wr *wr, const char *from,
-                       uint32_t bytes)
+static void set_inline(struct verbs_lane *lane, const struct verbs_slot *slot,
+                       struct ibv_send_wr *wr, const char *from, uint32_t bytes)
 {
     char *to = lane->inlined + (size_t)(wr - lane->wrs) * lane->inline_stride;
     verbs_copy(lane->flow, slot, to, from, bytes);
@@ -97,7 +100,8 @@ static bool issue_bounced(struct verbs_lane *lane, struct verbs_slot *slot, uint
     return true;
 }
 
-static bool issue_in_place(struct verbs_lane *lane, struct verbs_slot *slot, uint64_t bytes, uint32_t lkey)
+static bool issue_in_place(struct verbs_lane *lane, struct verbs_slot *slot, uint64_t bytes,
+                           uint32_t lkey)
 {
     char *local = slot->local + slot->offset;
     struct ibv_send_wr *wr = piece_request(lane, slot, bytes);
@@ -109,7 +113,8 @@ static bool issue_in_place(struct verbs_lane *lane, struct verbs_slot *slot, uin
 
 static bool fits_inline(const struct gpsh_verbs *verbs, const struct verbs_slot *slot)
 {
-    if (slot->kind == GPSH_OP_GET || slot->offset || slot->bytes > verbs->inline_bytes || slot->striped)
+    if (slot->kind == GPSH_OP_GET || slot->offset || slot->bytes > verbs->inline_bytes ||
+        slot->striped)
         return false;
     // The processor reads an inline payload: never straight from GPU memory.
     return slot->where != VERBS_DEVICE_BUFFER && (verbs->host_heap || slot->where != VERBS_HEAP);
@@ -141,9 +146,10 @@ static bool issue_piece(struct verbs_flow *flow, struct verbs_slot *slot)
     return issue_in_place(lane, slot, bytes, lkey);
 }
 
-// A word of up to 8 bytes to an address in the slot's region, by lane 0, where there is room for a request. False if no block is
-// free, which it takes on a device without inline payloads.
-bool gpsh_verbs_write_word(struct verbs_flow *flow, struct verbs_slot *slot, uint64_t to, const void *word, uint32_t bytes)
+// A word of up to 8 bytes to an address in the slot's region, by lane 0, where there is room for a
+// request. False if no block is free, which it takes on a device without inline payloads.
+bool gpsh_verbs_write_word(struct verbs_flow *flow, struct verbs_slot *slot, uint64_t to,
+                           const void *word, uint32_t bytes)
 {
     struct verbs_lane *lane = &flow->lanes[0];
     struct verbs_bounce *bounce = &flow->channel->bounce;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #define _GNU_SOURCE
-// Pipes: accepting the operations of a flow that is staged, and completing them in order. What becomes of their chunks
-// is in verbs_stage_chunk.c.
+// Pipes: accepting the operations of a flow that is staged, and completing them in order. What
+// becomes of their chunks is in verbs_stage_chunk.c.
 #include <stdlib.h>
 
 #include "verbs_stage.h"
@@ -11,7 +11,8 @@ static uint32_t lesser(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
-static void set_sizes(struct verbs_stage_pipe *pipe, uint32_t channel, const struct gpsh_verbs_blob *peer)
+static void set_sizes(struct verbs_stage_pipe *pipe, uint32_t channel,
+                      const struct gpsh_verbs_blob *peer)
 {
     const struct gpsh_verbs *verbs = pipe->flow->channel->verbs;
     const struct gpsh_settings *settings = verbs->env.settings;
@@ -28,14 +29,16 @@ static void set_sizes(struct verbs_stage_pipe *pipe, uint32_t channel, const str
     pipe->slots = at.slots + (uint64_t)box * peer->slots * peer->slot_bytes;
 }
 
-int gpsh_verbs_pipe_create(struct verbs_flow *flow, uint32_t channel, const struct gpsh_verbs_blob *peer)
+int gpsh_verbs_pipe_create(struct verbs_flow *flow, uint32_t channel,
+                           const struct gpsh_verbs_blob *peer)
 {
     struct gpsh_verbs *verbs = flow->channel->verbs;
     if (!peer->slots && verbs->stage.mode == VERBS_STAGE_NOTHING)
         return 0;
     struct verbs_stage_pipe *pipe = calloc(1, sizeof *pipe);
     if (!pipe)
-        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for staged operations towards PE %d", flow->pe);
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for staged operations towards PE %d",
+                         flow->pe);
     pipe->flow = flow;
     pipe->pub = flow->pub;
     pipe->poll_block = VERBS_NO_BLOCK;
@@ -46,7 +49,8 @@ int gpsh_verbs_pipe_create(struct verbs_flow *flow, uint32_t channel, const stru
     flow->pub = &pipe->inner;
     pipe->pub->error = 0;
     if (!pipe->chunks || !pipe->ops)
-        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for %u staged chunks towards PE %d", pipe->depth, flow->pe);
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for %u staged chunks towards PE %d",
+                         pipe->depth, flow->pe);
     return gpsh_verbs_copies_open(verbs, flow->channel);
 }
 
@@ -112,7 +116,8 @@ void gpsh_verbs_pipes_progress(struct verbs_channel *channel)
     }
 }
 
-// The flow below has failed: so has everything here. The blocks come back when no NIC works on them any more.
+// The flow below has failed: so has everything here. The blocks come back when no NIC works on them
+// any more.
 void gpsh_verbs_pipe_fail(struct verbs_stage_pipe *pipe, int code)
 {
     pipe->pub->error = code;
@@ -160,11 +165,12 @@ static void direct_done(struct gpsh_completion *self, int status)
         ops_retire(entry->pipe);
 }
 
-// Whether an operation that is not staged would overtake one that is. In one flow the lanes keep the order; who goes
-// through a mailbox must have been answered.
+// Whether an operation that is not staged would overtake one that is. In one flow the lanes keep
+// the order; who goes through a mailbox must have been answered.
 static bool must_wait(const struct verbs_stage_pipe *pipe)
 {
-    return pipe->cut != pipe->pub->posted || pipe->begun != (pipe->far ? pipe->retired : pipe->sent);
+    return pipe->cut != pipe->pub->posted ||
+           pipe->begun != (pipe->far ? pipe->retired : pipe->sent);
 }
 
 static int post_direct(struct verbs_stage_pipe *pipe, const struct gpsh_op *op)
@@ -195,7 +201,8 @@ static int post_direct(struct verbs_stage_pipe *pipe, const struct gpsh_op *op)
 static bool source_free(struct verbs_stage_pipe *pipe, uint64_t number)
 {
     return pipe->pub->completed >= number ||
-           (pipe->cut >= number && stage_copied(pipe->flow->channel, stage_op_at(pipe, number)->last_copy));
+           (pipe->cut >= number &&
+            stage_copied(pipe->flow->channel, stage_op_at(pipe, number)->last_copy));
 }
 
 static uint64_t chunks_of(const struct verbs_stage_pipe *pipe, uint64_t bytes)
@@ -211,20 +218,24 @@ static bool has_blocks(const struct verbs_stage_pipe *pipe, uint64_t bytes, uint
     return (small && bounce->free_small) || chunks_of(pipe, bytes) + VERBS_BLOCKS_KEPT <= free;
 }
 
-// Whether all of the operation's chunks can begin now, so that its source is free as soon as it is copied.
+// Whether all of the operation's chunks can begin now, so that its source is free as soon as it is
+// copied.
 static bool fits_now(const struct verbs_stage_pipe *pipe, uint64_t bytes)
 {
-    return pipe->cut == pipe->pub->posted && pipe->begun - pipe->retired + chunks_of(pipe, bytes) <= pipe->depth &&
+    return pipe->cut == pipe->pub->posted &&
+           pipe->begun - pipe->retired + chunks_of(pipe, bytes) <= pipe->depth &&
            has_blocks(pipe, bytes, pipe->flow->channel->bounce.free_large);
 }
 
 // The same if nothing else were under way.
 static bool fits_alone(const struct verbs_stage_pipe *pipe, uint64_t bytes)
 {
-    return chunks_of(pipe, bytes) <= pipe->depth && has_blocks(pipe, bytes, pipe->flow->channel->bounce.n_large);
+    return chunks_of(pipe, bytes) <= pipe->depth &&
+           has_blocks(pipe, bytes, pipe->flow->channel->bounce.n_large);
 }
 
-// What fits waits for its copies only. For the rest the target has to answer: not bounded if it is stopped.
+// What fits waits for its copies only. For the rest the target has to answer: not bounded if it is
+// stopped.
 static void wait_for_source(struct verbs_stage_pipe *pipe, uint64_t number)
 {
     struct verbs_channel *channel = pipe->flow->channel;

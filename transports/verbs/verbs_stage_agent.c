@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #define _GNU_SOURCE
-// The agent of a staged heap: takes the requests that arrive in the mailboxes, carries them out through one in-order
-// queue, and counts them in the words that the senders read. It waits for nobody.
+// The agent of a staged heap: takes the requests that arrive in the mailboxes, carries them out
+// through one in-order queue, and counts them in the words that the senders read. It waits for
+// nobody.
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -12,8 +13,8 @@
 enum {
     TASKS = 1024, // under way at a time, over all mailboxes
     CHECK_EVERY = 1 << 12,
-    // What the thread does after passes that find nothing. Who waits in this process makes passes too (progress): then
-    // the thread only stands by.
+    // What the thread does after passes that find nothing. Who waits in this process makes passes
+    // too (progress): then the thread only stands by.
     SPINS = 64,
     YIELDS = 512,
     NAP_NS = 20000,
@@ -43,7 +44,7 @@ struct verbs_agent {
     struct mailbox *boxes;
     uint32_t n_boxes, n_slots, slot_bytes;
     uint64_t begun, marked, finished; // tasks
-    uint32_t vain; // passes in a row that found the queue at work
+    uint32_t vain;                    // passes in a row that found the queue at work
     struct task tasks[TASKS];
     pthread_mutex_t lock; // who makes a pass has it
     _Atomic uint32_t helped;
@@ -55,7 +56,8 @@ struct verbs_agent {
 static void answer(struct verbs_agent *agent, uint32_t box)
 {
     const struct mailbox *mailbox = &agent->boxes[box];
-    // What a get left in the slot is there before the count that says so. Pairs with the sender's two reads.
+    // What a get left in the slot is there before the count that says so. Pairs with the sender's
+    // two reads.
     __atomic_store_n(&agent->answered[box], mailbox->done | mailbox->refused, __ATOMIC_RELEASE);
 }
 
@@ -71,7 +73,8 @@ static bool in_heap(const struct verbs_agent *agent, uint64_t offset, uint64_t b
 }
 
 // Everything in a request comes from another process.
-static bool is_valid(const struct verbs_agent *agent, const struct stage_request *request, uint64_t number)
+static bool is_valid(const struct verbs_agent *agent, const struct stage_request *request,
+                     uint64_t number)
 {
     if (request->number != number || request->bytes > agent->slot_bytes - STAGE_HEADER)
         return false;
@@ -83,7 +86,8 @@ static bool is_valid(const struct verbs_agent *agent, const struct stage_request
                in_heap(agent, request->signal, 8);
     case GPSH_OP_AMO:
         return (request->width == 4 || request->width == 8) && request->amo <= GPSH_AMO_XOR &&
-               request->remote % request->width == 0 && in_heap(agent, request->remote, request->width);
+               request->remote % request->width == 0 &&
+               in_heap(agent, request->remote, request->width);
     default: return false;
     }
 }
@@ -96,7 +100,8 @@ static int do_amo(struct verbs_agent *agent, const struct stage_request *request
                          .width = request->width,
                          .operand = request->operand,
                          .compare = request->compare,
-                         .result = request->flags & STAGE_FETCH ? &agent->queue->results[result] : NULL};
+                         .result =
+                             request->flags & STAGE_FETCH ? &agent->queue->results[result] : NULL};
     return agent->ops->amo(agent->queue, agent->heap + request->remote, &op, result);
 }
 
@@ -134,13 +139,15 @@ static void take(struct verbs_agent *agent, uint32_t box)
         return;
     }
     if (execute(agent, &request, at + STAGE_HEADER) < 0) {
-        GPSH_LOG(ERROR, "verbs", "a staged operation of PE %d failed: %s", (int)(box / (uint32_t)agent->verbs->env.channels),
-                 gpsh_last_error());
+        GPSH_LOG(ERROR, "verbs", "a staged operation of PE %d failed: %s",
+                 (int)(box / (uint32_t)agent->verbs->env.channels), gpsh_last_error());
         refuse(agent, box, STAGE_REFUSED_QUEUE);
         return;
     }
-    agent->tasks[agent->begun % TASKS] = (struct task){
-        .box = box, .payload = at + STAGE_HEADER, .fetch = request.kind == GPSH_OP_AMO && request.flags & STAGE_FETCH};
+    agent->tasks[agent->begun % TASKS] =
+        (struct task){.box = box,
+                      .payload = at + STAGE_HEADER,
+                      .fetch = request.kind == GPSH_OP_AMO && request.flags & STAGE_FETCH};
     agent->begun++;
     mailbox->taken++;
 }
@@ -151,19 +158,22 @@ static void take_all(struct verbs_agent *agent)
         struct mailbox *mailbox = &agent->boxes[box];
         // Pairs with the NIC's write of the word, which comes behind those of header and payload.
         uint64_t arrived = __atomic_load_n(&agent->arrived[box], __ATOMIC_ACQUIRE);
-        while (mailbox->taken < arrived && !mailbox->refused && agent->begun - agent->finished < TASKS)
+        while (mailbox->taken < arrived && !mailbox->refused &&
+               agent->begun - agent->finished < TASKS)
             take(agent, box);
     }
 }
 
 static void finish(struct verbs_agent *agent)
 {
-    uint64_t done = __atomic_load_n(agent->queue->done, __ATOMIC_ACQUIRE); // results and fetched data are behind it
+    // results and fetched data are behind it
+    uint64_t done = __atomic_load_n(agent->queue->done, __ATOMIC_ACQUIRE);
     for (; agent->finished < done; agent->finished++) {
         unsigned index = (unsigned)(agent->finished % TASKS);
         const struct task *task = &agent->tasks[index];
         if (task->fetch)
-            memcpy(task->payload, &agent->queue->results[index], sizeof agent->queue->results[index]);
+            memcpy(task->payload, &agent->queue->results[index],
+                   sizeof agent->queue->results[index]);
         agent->boxes[task->box].done++;
         if (!agent->boxes[task->box].refused)
             answer(agent, task->box);
@@ -252,7 +262,9 @@ static int start_thread(struct verbs_agent *agent)
     int error = pthread_create(&agent->thread, NULL, run, agent);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     agent->running = !error;
-    return error ? gpsh_fail(GPUSHMEM_ERR_SYSTEM, "cannot start the agent of a staged heap: %s", strerror(error)) : 0;
+    return error ? gpsh_fail(GPUSHMEM_ERR_SYSTEM, "cannot start the agent of a staged heap: %s",
+                             strerror(error))
+                 : 0;
 }
 
 int gpsh_verbs_agent_start(struct gpsh_verbs *verbs)
@@ -270,7 +282,8 @@ int gpsh_verbs_agent_start(struct gpsh_verbs *verbs)
     agent->n_boxes = (uint32_t)(verbs->env.n_pes * verbs->env.channels);
     agent->n_slots = verbs->stage.slots;
     agent->slot_bytes = verbs->stage.slot_bytes;
-    struct gpsh_verbs_stage_layout at = gpsh_verbs_stage_layout(agent->n_boxes, agent->n_slots, agent->slot_bytes);
+    struct gpsh_verbs_stage_layout at =
+        gpsh_verbs_stage_layout(agent->n_boxes, agent->n_slots, agent->slot_bytes);
     agent->arrived = (uint64_t *)(void *)(area->base + at.arrived);
     agent->answered = (uint64_t *)(void *)(area->base + at.answered);
     agent->slots = area->base + at.slots;

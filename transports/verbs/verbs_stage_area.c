@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The memory of staging: this PE's mailboxes, and its channels' queues of copies to and from their blocks.
+// The memory of staging: this PE's mailboxes, and its channels' queues of copies to and from their
+// blocks.
 #define _GNU_SOURCE // memfd_create
 #include <errno.h>
 #include <sys/mman.h>
@@ -19,7 +20,8 @@ static void choose_slots(struct gpsh_verbs *verbs, uint32_t n_boxes)
     verbs->stage.slot_bytes = (uint32_t)(bytes < LEAST_SLOT ? LEAST_SLOT : bytes / LINE * LINE);
 }
 
-// A file's pages, as a heap's are, with the descriptor at hand: a device made of software can map them.
+// A file's pages, as a heap's are, with the descriptor at hand: a device made of software can map
+// them.
 static int map(struct verbs_stage *stage, size_t bytes)
 {
     int fd = memfd_create("gpushmem-stage", MFD_CLOEXEC);
@@ -34,7 +36,8 @@ static int map(struct verbs_stage *stage, size_t bytes)
     if (fd >= 0)
         close(fd);
     return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
-                     "no %zu bytes of memory for the mailboxes of a staged heap (%s): lower GPUSHMEM_STAGE_BYTES",
+                     "no %zu bytes of memory for the mailboxes of a staged heap (%s): lower "
+                     "GPUSHMEM_STAGE_BYTES",
                      bytes, strerror(error));
 }
 

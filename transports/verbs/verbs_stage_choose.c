@@ -16,8 +16,8 @@ static const struct verbs_rail *farthest(const struct gpsh_verbs *verbs)
     return rail;
 }
 
-// The words of GPUSHMEM_GPUDIRECT_DISTANCE are "none" and those of enum gpsh_distance. A machine that does not tell
-// its distances counts as near.
+// The words of GPUSHMEM_GPUDIRECT_DISTANCE are "none" and those of enum gpsh_distance. A machine
+// that does not tell its distances counts as near.
 static bool is_far(const struct gpsh_verbs *verbs)
 {
     int limit = verbs->env.settings->gpudirect_distance, distance = farthest(verbs)->distance;
@@ -35,7 +35,8 @@ static void choose_distance(struct gpsh_verbs *verbs)
     stage->mode = VERBS_STAGE_LARGE;
     stage->from = verbs->env.settings->stage_threshold;
     if (limit)
-        snprintf(stage->why, sizeof stage->why, "GPUSHMEM_GPUDIRECT_DISTANCE wants %s or nearer, %s is at %s",
+        snprintf(stage->why, sizeof stage->why,
+                 "GPUSHMEM_GPUDIRECT_DISTANCE wants %s or nearer, %s is at %s",
                  gpsh_distance_name((enum gpsh_distance)(limit - 1)), rail->name,
                  gpsh_distance_name((enum gpsh_distance)rail->distance));
     else
@@ -48,12 +49,14 @@ static void choose_mailboxes(struct gpsh_verbs *verbs)
     bool refused = verbs->env.settings->gpudirect != GPSH_GPUDIRECT_NEVER;
     stage->mode = VERBS_STAGE_ALL;
     stage->from = 0;
-    snprintf(stage->why, sizeof stage->why, "%s", refused ? gpsh_last_error() : "GPUSHMEM_GPUDIRECT=never");
+    snprintf(stage->why, sizeof stage->why, "%s",
+             refused ? gpsh_last_error() : "GPUSHMEM_GPUDIRECT=never");
     if (refused)
-        GPSH_LOG(WARN, "verbs",
-                 "the heap is staged through pinned host memory, which is slower than GPUDirect: %s "
-                 "(GPUSHMEM_GPUDIRECT=always makes this an error)",
-                 stage->why);
+        GPSH_LOG(
+            WARN, "verbs",
+            "the heap is staged through pinned host memory, which is slower than GPUDirect: %s "
+            "(GPUSHMEM_GPUDIRECT=always makes this an error)",
+            stage->why);
 }
 
 int gpsh_verbs_stage_choose(struct gpsh_verbs *verbs)

@@ -26,13 +26,15 @@ static void fail_copies(struct verbs_stage_pipe *pipe)
     gpsh_verbs_flow_fail(pipe->flow, gpsh_last_error_code(), why);
 }
 
-// A copy between a block and memory that may be a GPU's is one of the channel's queue; the processor does the others.
+// A copy between a block and memory that may be a GPU's is one of the channel's queue; the
+// processor does the others.
 static bool is_host(const struct gpsh_op *op)
 {
     return op->flags & GPSH_OP_LOCAL_HOST;
 }
 
-// Gives a copy that was put into the channel's queue its number, and a mark by which its end is seen.
+// Gives a copy that was put into the channel's queue its number, and a mark by which its end is
+// seen.
 static bool number_copy(struct verbs_stage_pipe *pipe, struct stage_chunk *chunk, int status)
 {
     struct verbs_channel *channel = pipe->flow->channel;
@@ -45,7 +47,8 @@ static bool number_copy(struct verbs_stage_pipe *pipe, struct stage_chunk *chunk
     return status >= 0;
 }
 
-static void fill_header(const struct verbs_stage_pipe *pipe, const struct stage_chunk *chunk, const struct gpsh_op *op)
+static void fill_header(const struct verbs_stage_pipe *pipe, const struct stage_chunk *chunk,
+                        const struct gpsh_op *op)
 {
     struct stage_request request = {.number = chunk->number,
                                     .remote = op->remote + chunk->offset,
@@ -72,7 +75,8 @@ static uint32_t chunk_bytes(const struct verbs_stage_pipe *pipe, const struct st
     return (uint32_t)(rest < pipe->payload ? rest : pipe->payload);
 }
 
-static bool copy_in(struct verbs_stage_pipe *pipe, struct stage_op *entry, struct stage_chunk *chunk)
+static bool copy_in(struct verbs_stage_pipe *pipe, struct stage_op *entry,
+                    struct stage_chunk *chunk)
 {
     struct verbs_channel *channel = pipe->flow->channel;
     const char *from = entry->op.local + chunk->offset;
@@ -80,8 +84,8 @@ static bool copy_in(struct verbs_stage_pipe *pipe, struct stage_op *entry, struc
         memcpy(stage_payload(pipe, chunk), from, chunk->bytes);
         return true;
     }
-    int status =
-        channel->verbs->stage.queues->get(channel->copies, stage_payload(pipe, chunk), from, chunk->bytes);
+    int status = channel->verbs->stage.queues->get(channel->copies, stage_payload(pipe, chunk),
+                                                   from, chunk->bytes);
     if (!number_copy(pipe, chunk, status))
         return false;
     entry->last_copy = chunk->copy;
@@ -93,13 +97,19 @@ static bool begin(struct verbs_stage_pipe *pipe, struct stage_op *entry, uint64_
 {
     struct verbs_channel *channel = pipe->flow->channel;
     const struct gpsh_op *op = &entry->op;
-    uint32_t bytes = chunk_bytes(pipe, entry), room = op->kind == GPSH_OP_AMO ? sizeof(uint64_t) : bytes;
+    uint32_t bytes = chunk_bytes(pipe, entry),
+             room = op->kind == GPSH_OP_AMO ? sizeof(uint64_t) : bytes;
     uint16_t block = gpsh_verbs_bounce_capture(&channel->bounce, STAGE_HEADER + room);
     if (block == VERBS_NO_BLOCK)
         return false;
     struct stage_chunk *chunk = stage_chunk_at(pipe, pipe->begun + 1);
-    *chunk = (struct stage_chunk){.pipe = pipe, .number = ++pipe->begun, .op = number, .offset = entry->offset,
-                                  .bytes = bytes, .block = block, .state = STAGE_COPY_IN};
+    *chunk = (struct stage_chunk){.pipe = pipe,
+                                  .number = ++pipe->begun,
+                                  .op = number,
+                                  .offset = entry->offset,
+                                  .bytes = bytes,
+                                  .block = block,
+                                  .state = STAGE_COPY_IN};
     entry->offset += bytes;
     entry->chunks++;
     chunk->last = op->kind == GPSH_OP_AMO || entry->offset == op->bytes;
@@ -149,13 +159,15 @@ static bool post(struct verbs_stage_pipe *pipe, const struct gpsh_op *op)
     return status >= 0 && status != GPSH_POST_AGAIN;
 }
 
-static bool send_far(struct verbs_stage_pipe *pipe, const struct stage_chunk *chunk, const struct gpsh_op *of)
+static bool send_far(struct verbs_stage_pipe *pipe, const struct stage_chunk *chunk,
+                     const struct gpsh_op *of)
 {
     struct gpsh_op op = {.kind = GPSH_OP_PUT_SIGNAL,
                          .region = GPSH_VERBS_STAGE,
                          .pe = pipe->flow->pe,
                          .local = stage_block(pipe, chunk),
-                         .remote = pipe->slots + (chunk->number - 1) % pipe->depth * pipe->slot_bytes,
+                         .remote =
+                             pipe->slots + (chunk->number - 1) % pipe->depth * pipe->slot_bytes,
                          .bytes = STAGE_HEADER + (is_put(of) ? chunk->bytes : 0),
                          .flags = GPSH_OP_LOCAL_HOST,
                          .operand = chunk->number,
@@ -164,7 +176,8 @@ static bool send_far(struct verbs_stage_pipe *pipe, const struct stage_chunk *ch
 }
 
 // The write or read itself. A signal waits for earlier chunks, which may have gone by other rails.
-static bool send_near(struct verbs_stage_pipe *pipe, struct stage_chunk *chunk, const struct stage_op *of)
+static bool send_near(struct verbs_stage_pipe *pipe, struct stage_chunk *chunk,
+                      const struct stage_op *of)
 {
     struct gpsh_op op = of->op;
     op.local = stage_payload(pipe, chunk);
@@ -197,16 +210,18 @@ static void send(struct verbs_stage_pipe *pipe)
 }
 
 // What the agent left in the slot.
-static bool fetch(struct verbs_stage_pipe *pipe, struct stage_chunk *chunk, const struct gpsh_op *of)
+static bool fetch(struct verbs_stage_pipe *pipe, struct stage_chunk *chunk,
+                  const struct gpsh_op *of)
 {
-    struct gpsh_op op = {.kind = GPSH_OP_GET,
-                         .region = GPSH_VERBS_STAGE,
-                         .pe = pipe->flow->pe,
-                         .local = stage_payload(pipe, chunk),
-                         .remote = pipe->slots + (chunk->number - 1) % pipe->depth * pipe->slot_bytes + STAGE_HEADER,
-                         .bytes = of->kind == GPSH_OP_AMO ? sizeof(uint64_t) : chunk->bytes,
-                         .flags = GPSH_OP_LOCAL_HOST,
-                         .completion = &chunk->completion};
+    struct gpsh_op op = {
+        .kind = GPSH_OP_GET,
+        .region = GPSH_VERBS_STAGE,
+        .pe = pipe->flow->pe,
+        .local = stage_payload(pipe, chunk),
+        .remote = pipe->slots + (chunk->number - 1) % pipe->depth * pipe->slot_bytes + STAGE_HEADER,
+        .bytes = of->kind == GPSH_OP_AMO ? sizeof(uint64_t) : chunk->bytes,
+        .flags = GPSH_OP_LOCAL_HOST,
+        .completion = &chunk->completion};
     chunk->completion.done = moved;
     chunk->fetching = true;
     if (!post(pipe, &op))
@@ -214,7 +229,8 @@ static bool fetch(struct verbs_stage_pipe *pipe, struct stage_chunk *chunk, cons
     return chunk->fetching;
 }
 
-static void copy_out(struct verbs_stage_pipe *pipe, struct stage_chunk *chunk, const struct gpsh_op *op)
+static void copy_out(struct verbs_stage_pipe *pipe, struct stage_chunk *chunk,
+                     const struct gpsh_op *op)
 {
     struct verbs_channel *channel = pipe->flow->channel;
     bool amo = op->kind == GPSH_OP_AMO;
@@ -226,7 +242,8 @@ static void copy_out(struct verbs_stage_pipe *pipe, struct stage_chunk *chunk, c
         chunk->state = STAGE_DONE;
         return;
     }
-    int status = channel->verbs->stage.queues->put(channel->copies, to, stage_payload(pipe, chunk), bytes, false);
+    int status = channel->verbs->stage.queues->put(channel->copies, to, stage_payload(pipe, chunk),
+                                                   bytes, false);
     if (number_copy(pipe, chunk, status))
         chunk->state = STAGE_COPY_OUT;
 }
@@ -265,7 +282,8 @@ static void retire(struct verbs_stage_pipe *pipe)
 static void polled(struct gpsh_completion *self, int status)
 {
     struct verbs_stage_pipe *pipe =
-        (struct verbs_stage_pipe *)(void *)((char *)self - offsetof(struct verbs_stage_pipe, polled));
+        (struct verbs_stage_pipe *)(void *)((char *)self -
+                                            offsetof(struct verbs_stage_pipe, polled));
     if (status)
         return; // the block is given back with the others
     struct verbs_bounce *bounce = &pipe->flow->channel->bounce;
@@ -324,14 +342,16 @@ static void check_copies(struct verbs_stage_pipe *pipe)
         fail_copies(pipe);
 }
 
-// Whether the GPU still works on a block of the pipe. One that broke reaches no mark, but does not write any more either.
+// Whether the GPU still works on a block of the pipe. One that broke reaches no mark, but does not
+// write any more either.
 static bool is_copying(struct verbs_stage_pipe *pipe)
 {
     struct verbs_channel *channel = pipe->flow->channel;
     bool copying = false;
     for (uint64_t number = pipe->retired + 1; number <= pipe->begun; number++)
         copying |= !stage_copied(channel, stage_chunk_at(pipe, number)->copy);
-    return copying && (++pipe->idle % CHECK_EVERY || channel->verbs->stage.queues->check(channel->copies) >= 0);
+    return copying && (++pipe->idle % CHECK_EVERY ||
+                       channel->verbs->stage.queues->check(channel->copies) >= 0);
 }
 
 // After a failure: the blocks come back when neither NIC nor GPU works on them any more.
@@ -359,7 +379,8 @@ void gpsh_verbs_chunks_drive(struct verbs_stage_pipe *pipe)
         before = pipe->begun + pipe->sent + pipe->retired;
         cut(pipe);
         send(pipe);
-        for (uint64_t number = pipe->retired + 1; number <= pipe->sent && step(pipe, stage_chunk_at(pipe, number)); number++)
+        for (uint64_t number = pipe->retired + 1;
+             number <= pipe->sent && step(pipe, stage_chunk_at(pipe, number)); number++)
             ;
         if (!pipe->pub->error)
             retire(pipe);

@@ -21,12 +21,13 @@ static struct counter {
     gpsh_cu_result code;
 } counters[NAMES] = {
 #define COUNTER(field, symbol, parameters) {.name = #symbol},
-    GPSH_CU_FUNCTIONS(COUNTER) GPSH_CU_OPTIONAL_FUNCTIONS(COUNTER){.name = "cuStreamBatchMemOp_v2"}};
+    GPSH_CU_FUNCTIONS(COUNTER)
+        GPSH_CU_OPTIONAL_FUNCTIONS(COUNTER){.name = "cuStreamBatchMemOp_v2"}};
 
 #ifndef FAKE_CUDA_OLD
 // Names them all, so that one the library takes and this driver has not fails to link.
 #define FUNCTION(field, symbol, parameters) gpsh_cu_result(*field) parameters;
-#define HERE(field, symbol, parameters) .field = symbol,
+#define HERE(field, symbol, parameters)     .field = symbol,
 __attribute__((used)) static const struct {
     GPSH_CU_FUNCTIONS(FUNCTION) GPSH_CU_OPTIONAL_FUNCTIONS(FUNCTION)
 } complete = {GPSH_CU_FUNCTIONS(HERE) GPSH_CU_OPTIONAL_FUNCTIONS(HERE)};
@@ -118,7 +119,8 @@ static void read_attributes(const char *text)
         const char *equals = strchrnul(p, '=');
         struct attribute *found = NULL;
         for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++)
-            if (strlen(attributes[i].name) == (size_t)(equals - p) && !strncmp(attributes[i].name, p, (size_t)(equals - p)))
+            if (strlen(attributes[i].name) == (size_t)(equals - p) &&
+                !strncmp(attributes[i].name, p, (size_t)(equals - p)))
                 found = &attributes[i];
         if (!found)
             fake_misuse("FAKE_CUDA_ATTRIBUTES=%s: nothing is called so at '%s'", text, p);
@@ -230,7 +232,8 @@ static const struct {
     {100, "CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected"},
     {101, "CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal"},
     {201, "CUDA_ERROR_INVALID_CONTEXT", "invalid device context"},
-    {217, "CUDA_ERROR_PEER_ACCESS_UNSUPPORTED", "peer access is not supported between these two devices"},
+    {217, "CUDA_ERROR_PEER_ACCESS_UNSUPPORTED",
+     "peer access is not supported between these two devices"},
     {218, "CUDA_ERROR_INVALID_PTX", "a PTX JIT compilation failed"},
     {304, "CUDA_ERROR_OPERATING_SYSTEM", "OS call failed or operation not supported on this OS"},
     {400, "CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"},
@@ -240,7 +243,8 @@ static const struct {
     {719, "CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"},
     {800, "CUDA_ERROR_NOT_PERMITTED", "operation not permitted"},
     {801, "CUDA_ERROR_NOT_SUPPORTED", "operation not supported"},
-    {803, "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH", "system has unsupported display driver / cuda driver combination"},
+    {803, "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH",
+     "system has unsupported display driver / cuda driver combination"},
     {999, "CUDA_ERROR_UNKNOWN", "unknown error"},
 };
 
@@ -348,14 +352,16 @@ gpsh_cu_result cuDevicePrimaryCtxRelease_v2(gpsh_cu_device device)
         return FAKE_INVALID_DEVICE;
     pthread_mutex_lock(&fake.lock);
     if (--fake.contexts[device].retained < 0)
-        fake_misuse("the primary context of GPU %d is released more often than it was retained", device);
+        fake_misuse("the primary context of GPU %d is released more often than it was retained",
+                    device);
     pthread_mutex_unlock(&fake.lock);
     return 0;
 }
 
 static bool is_context(gpsh_cu_context context)
 {
-    return context >= fake.contexts && context < fake.contexts + FAKE_DEVICES && context->retained > 0;
+    return context >= fake.contexts && context < fake.contexts + FAKE_DEVICES &&
+           context->retained > 0;
 }
 
 gpsh_cu_result cuCtxGetCurrent(gpsh_cu_context *context)

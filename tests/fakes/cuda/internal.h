@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What the files of the fake CUDA driver share (fake_cuda.h says what it is).
 //
-// Locks: `fake.lock` guards every table and is held while an operation touches memory, so that nothing is unmapped under it; a
-// stream's lock guards its queue. Neither is ever taken with the other held.
+// Locks: `fake.lock` guards every table and is held while an operation touches memory, so that
+// nothing is unmapped under it; a stream's lock guards its queue. Neither is ever taken with the
+// other held.
 #ifndef FAKE_CUDA_INTERNAL_H
 #define FAKE_CUDA_INTERNAL_H
 
@@ -30,7 +31,8 @@ struct fake_memory_operation { // CUstreamBatchMemOpParams, as far as writes go
     uint64_t alias, unused;
 };
 enum { FAKE_STORE_32 = 2, FAKE_STORE_64 = 5 };
-FAKE_EXPORT gpsh_cu_result cuStreamBatchMemOp_v2(gpsh_cu_stream stream, unsigned n, struct fake_memory_operation *operations,
+FAKE_EXPORT gpsh_cu_result cuStreamBatchMemOp_v2(gpsh_cu_stream stream, unsigned n,
+                                                 struct fake_memory_operation *operations,
                                                  unsigned flags);
 #endif
 FAKE_EXPORT gpsh_cu_result cuMemsetD8_v2(gpsh_cu_ptr to, unsigned char value, size_t bytes);
@@ -54,9 +56,9 @@ enum { FAKE_DEVICES = 16, FAKE_GRAIN = 2 << 20, FAKE_PAGE = 4096 };
 struct gpsh_cu_context_opaque {
     int device;
     int retained;
-    gpsh_cu_result broken;         // sticky
+    gpsh_cu_result broken; // sticky
     struct CUstream_st *first_stream;
-    unsigned long pending;         // operations in all streams
+    unsigned long pending; // operations in all streams
 };
 
 struct fake_settings {
@@ -77,11 +79,11 @@ extern struct fake {
 enum fake_needs { NEEDS_INIT, NEEDS_CONTEXT };
 // Counts the call, fails it if the environment says so, checks what it needs.
 gpsh_cu_result fake_enter(const char *function, enum fake_needs needs);
-#define ENTER(needs)                                                                                                   \
-    do {                                                                                                               \
-        gpsh_cu_result refused = fake_enter(__func__, needs);                                                          \
-        if (refused)                                                                                                   \
-            return refused;                                                                                            \
+#define ENTER(needs)                                                                               \
+    do {                                                                                           \
+        gpsh_cu_result refused = fake_enter(__func__, needs);                                      \
+        if (refused)                                                                               \
+            return refused;                                                                        \
     } while (0)
 gpsh_cu_context fake_current(void);
 int fake_attribute(int which);
@@ -103,7 +105,8 @@ struct fake_range {
     struct fake_block *block; // NULL: nothing yet
     bool access;
 };
-struct fake_block *fake_block_new(size_t bytes, int device, int fd); // fd < 0: new memory; NULL: there is none left
+// fd < 0: new memory; NULL: there is none left
+struct fake_block *fake_block_new(size_t bytes, int device, int fd);
 void fake_block_release(struct fake_block *block);
 struct fake_range *fake_range_new(size_t bytes);
 struct fake_range *fake_range_at(uintptr_t base); // that begins there
@@ -130,11 +133,12 @@ struct fake_operation {
     const struct fake_atomic *atomic;
     char staged[]; // what a copy from pageable memory read ahead
 };
-struct fake_operation *fake_operation_new(gpsh_cu_result (*run)(struct fake_operation *), size_t staged_bytes);
+struct fake_operation *fake_operation_new(gpsh_cu_result (*run)(struct fake_operation *),
+                                          size_t staged_bytes);
 // Takes the operation. NULL is the context's default stream.
 gpsh_cu_result fake_submit(gpsh_cu_stream stream, struct fake_operation *operation);
 bool fake_stream_is_current(gpsh_cu_stream stream); // of the current context: kernels want that
-void fake_wait_context(gpsh_cu_context context); // without fake.lock
+void fake_wait_context(gpsh_cu_context context);    // without fake.lock
 void fake_stream_report(int *leaks);
 
 // ---- kernel.c ----

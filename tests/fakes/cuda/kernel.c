@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Modules and kernels: of a kernel's PTX the driver understands its one atomic instruction, and executes that.
+// Modules and kernels: of a kernel's PTX the driver understands its one atomic instruction, and
+// executes that.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,12 +19,12 @@ static const struct {
     const char *text;
     struct fake_atomic atomic;
 } known[] = {
-    {"add.u64 ", {GPSH_AMO_ADD, 8}},    {"add.u32 ", {GPSH_AMO_ADD, 4}},
-    {"exch.b64 ", {GPSH_AMO_SWAP, 8}},  {"exch.b32 ", {GPSH_AMO_SWAP, 4}},
-    {"and.b64 ", {GPSH_AMO_AND, 8}},    {"and.b32 ", {GPSH_AMO_AND, 4}},
-    {"or.b64 ", {GPSH_AMO_OR, 8}},      {"or.b32 ", {GPSH_AMO_OR, 4}},
-    {"xor.b64 ", {GPSH_AMO_XOR, 8}},    {"xor.b32 ", {GPSH_AMO_XOR, 4}},
-    {"cas.b64 ", {GPSH_AMO_CSWAP, 8}},  {"cas.b32 ", {GPSH_AMO_CSWAP, 4}},
+    {"add.u64 ", {GPSH_AMO_ADD, 8}},   {"add.u32 ", {GPSH_AMO_ADD, 4}},
+    {"exch.b64 ", {GPSH_AMO_SWAP, 8}}, {"exch.b32 ", {GPSH_AMO_SWAP, 4}},
+    {"and.b64 ", {GPSH_AMO_AND, 8}},   {"and.b32 ", {GPSH_AMO_AND, 4}},
+    {"or.b64 ", {GPSH_AMO_OR, 8}},     {"or.b32 ", {GPSH_AMO_OR, 4}},
+    {"xor.b64 ", {GPSH_AMO_XOR, 8}},   {"xor.b32 ", {GPSH_AMO_XOR, 4}},
+    {"cas.b64 ", {GPSH_AMO_CSWAP, 8}}, {"cas.b32 ", {GPSH_AMO_CSWAP, 4}},
 };
 
 struct gpsh_cu_function_opaque {
@@ -90,7 +91,8 @@ gpsh_cu_result cuModuleUnload(gpsh_cu_module module)
     return 0;
 }
 
-gpsh_cu_result cuModuleGetFunction(gpsh_cu_function *function, gpsh_cu_module module, const char *name)
+gpsh_cu_result cuModuleGetFunction(gpsh_cu_function *function, gpsh_cu_module module,
+                                   const char *name)
 {
     ENTER(NEEDS_CONTEXT);
     for (int i = 0; i < MOST_FUNCTIONS; i++)
@@ -111,25 +113,31 @@ static char *reachable(uintptr_t at, size_t bytes)
 // What one thread does. `to` is the word, `from` where the previous value goes, or 0.
 static gpsh_cu_result run_atomic(struct fake_operation *self)
 {
-    char *word = reachable(self->to, (size_t)self->atomic->width), *result = self->from ? reachable(self->from, 8) : NULL;
+    char *word = reachable(self->to, (size_t)self->atomic->width),
+         *result = self->from ? reachable(self->from, 8) : NULL;
     uint64_t old;
     if (!word || (self->from && !result)) {
-        fprintf(stderr, "fake cuda: a kernel's atomic on %#lx with its result at %#lx: no memory of the GPU\n",
-                (unsigned long)self->to, (unsigned long)self->from);
+        fprintf(
+            stderr,
+            "fake cuda: a kernel's atomic on %#lx with its result at %#lx: no memory of the GPU\n",
+            (unsigned long)self->to, (unsigned long)self->from);
         return FAKE_ILLEGAL_ADDRESS;
     }
     if (self->atomic->width == 8)
-        old = gpsh_direct_amo64((uint64_t *)(void *)word, self->atomic->amo, self->value, self->compare);
+        old = gpsh_direct_amo64((uint64_t *)(void *)word, self->atomic->amo, self->value,
+                                self->compare);
     else
-        old = gpsh_direct_amo32((uint32_t *)(void *)word, self->atomic->amo, (uint32_t)self->value, (uint32_t)self->compare);
+        old = gpsh_direct_amo32((uint32_t *)(void *)word, self->atomic->amo, (uint32_t)self->value,
+                                (uint32_t)self->compare);
     if (result)
         *(uint64_t *)(void *)result = old;
     return 0;
 }
 
-gpsh_cu_result cuLaunchKernel(gpsh_cu_function function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
-                              unsigned block_y, unsigned block_z, unsigned shared_bytes, gpsh_cu_stream stream,
-                              void **parameters, void **extra)
+gpsh_cu_result cuLaunchKernel(gpsh_cu_function function, unsigned grid_x, unsigned grid_y,
+                              unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,
+                              unsigned shared_bytes, gpsh_cu_stream stream, void **parameters,
+                              void **extra)
 {
     ENTER(NEEDS_CONTEXT);
     if (grid_x * grid_y * grid_z * block_x * block_y * block_z != 1 || shared_bytes || extra)
@@ -145,11 +153,12 @@ gpsh_cu_result cuLaunchKernel(gpsh_cu_function function, unsigned grid_x, unsign
     return fake_submit(stream, operation);
 }
 
-gpsh_cu_result cuLaunchKernelEx(const struct gpsh_cu_launch_config *config, gpsh_cu_function function, void **parameters,
-                                void **extra)
+gpsh_cu_result cuLaunchKernelEx(const struct gpsh_cu_launch_config *config,
+                                gpsh_cu_function function, void **parameters, void **extra)
 {
-    return cuLaunchKernel(function, config->grid_x, config->grid_y, config->grid_z, config->block_x, config->block_y,
-                          config->block_z, config->shared_bytes, config->stream, parameters, extra);
+    return cuLaunchKernel(function, config->grid_x, config->grid_y, config->grid_z, config->block_x,
+                          config->block_y, config->block_z, config->shared_bytes, config->stream,
+                          parameters, extra);
 }
 
 gpsh_cu_result cuFuncGetAttribute(int *value, int attribute, gpsh_cu_function function)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Device addresses and what is behind them; pinned host memory; IPC.
 //
-// All device addresses of a process lie in the first half of one reserved arena, where nothing can be read or written; the
-// second half has the same memory again, for the driver.
+// All device addresses of a process lie in the first half of one reserved arena, where nothing can
+// be read or written; the second half has the same memory again, for the driver.
 #define _GNU_SOURCE // memfd_create
 #include <fcntl.h>
 #include <stdio.h>
@@ -30,7 +30,8 @@ struct ipc {
     int pid, fd, device;
     size_t bytes;
 };
-_Static_assert(sizeof(struct ipc) <= sizeof(struct gpsh_cu_ipc_handle), "an IPC handle has room for it");
+_Static_assert(sizeof(struct ipc) <= sizeof(struct gpsh_cu_ipc_handle),
+               "an IPC handle has room for it");
 
 static struct fake_range *ranges;
 static struct pinned *pins;
@@ -51,7 +52,8 @@ struct fake_block *fake_block_new(size_t bytes, int device, int fd)
         used[device] += bytes;
     }
     struct fake_block *block = malloc(sizeof *block);
-    *block = (struct fake_block){.fd = fd, .device = device, .bytes = bytes, .references = 1, .ours = ours};
+    *block = (struct fake_block){
+        .fd = fd, .device = device, .bytes = bytes, .references = 1, .ours = ours};
     return block;
 }
 
@@ -69,7 +71,8 @@ void fake_block_release(struct fake_block *block)
 
 static char *nothing(char *at, size_t bytes)
 {
-    return mmap(at, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (at ? MAP_FIXED : 0), -1, 0);
+    return mmap(at, bytes, PROT_NONE,
+                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (at ? MAP_FIXED : 0), -1, 0);
 }
 
 static size_t whole_grains(size_t bytes)
@@ -113,7 +116,8 @@ void fake_range_map(struct fake_range *range, struct fake_block *block)
     size_t bytes = (range->bytes + FAKE_PAGE - 1) / FAKE_PAGE * FAKE_PAGE;
     const int all = PROT_READ | PROT_WRITE;
     if (mmap(own, bytes, all, MAP_SHARED | MAP_FIXED, block->fd, 0) == MAP_FAILED ||
-        (fake.settings.visible && mmap(seen, bytes, all, MAP_SHARED | MAP_FIXED, block->fd, 0) == MAP_FAILED))
+        (fake.settings.visible &&
+         mmap(seen, bytes, all, MAP_SHARED | MAP_FIXED, block->fd, 0) == MAP_FAILED))
         fake_misuse("%zu bytes cannot be mapped", bytes);
     block->references++;
     range->block = block;
@@ -246,7 +250,8 @@ gpsh_cu_result cuMemHostAlloc(void **memory, size_t bytes, unsigned flags)
     return 0;
 }
 
-// Takes the pinned memory that begins there off the list, behind everything that may use it. NULL: there is none of that kind.
+// Takes the pinned memory that begins there off the list, behind everything that may use it. NULL:
+// there is none of that kind.
 static struct pinned *unpin(const void *memory, bool registered)
 {
     fake_wait_context(fake_current());
@@ -266,7 +271,8 @@ gpsh_cu_result cuMemFreeHost(void *memory)
     ENTER(NEEDS_CONTEXT);
     struct pinned *pinned = unpin(memory, false);
     if (!pinned)
-        fake_misuse("cuMemFreeHost(%p): nothing that cuMemHostAlloc returned, or freed already", memory);
+        fake_misuse("cuMemFreeHost(%p): nothing that cuMemHostAlloc returned, or freed already",
+                    memory);
     munmap(memory, (pinned->bytes + FAKE_PAGE - 1) / FAKE_PAGE * FAKE_PAGE);
     free(pinned);
     return 0;
@@ -283,7 +289,8 @@ gpsh_cu_result cuMemHostRegister_v2(void *memory, size_t bytes, unsigned flags)
     bool free_range = fake_place((uintptr_t)memory, 1, &host) == PLACE_PAGEABLE &&
                       fake_place((uintptr_t)memory + bytes - 1, 1, &host) == PLACE_PAGEABLE;
     if (free_range) {
-        *pinned = (struct pinned){.next = pins, .base = (uintptr_t)memory, .bytes = bytes, .registered = true};
+        *pinned = (struct pinned){
+            .next = pins, .base = (uintptr_t)memory, .bytes = bytes, .registered = true};
         pins = pinned;
     } else {
         free(pinned);
@@ -297,7 +304,9 @@ gpsh_cu_result cuMemHostUnregister(void *memory)
     ENTER(NEEDS_CONTEXT);
     struct pinned *pinned = unpin(memory, true);
     if (!pinned)
-        fake_misuse("cuMemHostUnregister(%p): nothing that cuMemHostRegister took, or unregistered already", memory);
+        fake_misuse(
+            "cuMemHostUnregister(%p): nothing that cuMemHostRegister took, or unregistered already",
+            memory);
     free(pinned);
     return 0;
 }
@@ -350,14 +359,16 @@ gpsh_cu_result cuPointerGetAttribute(void *value, int attribute, gpsh_cu_ptr poi
     return 0;
 }
 
-gpsh_cu_result cuMemGetHandleForAddressRange(void *handle, gpsh_cu_ptr base, size_t bytes, int type, unsigned long long flags)
+gpsh_cu_result cuMemGetHandleForAddressRange(void *handle, gpsh_cu_ptr base, size_t bytes, int type,
+                                             unsigned long long flags)
 {
     ENTER(NEEDS_INIT);
     if (fake_attribute(GPSH_CU_ATTRIBUTE_DMA_BUF) != 1)
         return FAKE_NOT_SUPPORTED;
     if (flags == GPSH_CU_RANGE_MAPPING_PCIE && fake_attribute(FAKE_ATTRIBUTE_PCIE_DMABUF) != 1)
         return FAKE_NOT_SUPPORTED;
-    if (type != GPSH_CU_RANGE_DMA_BUF_FD || flags > GPSH_CU_RANGE_MAPPING_PCIE || base % FAKE_PAGE || bytes % FAKE_PAGE || !bytes)
+    if (type != GPSH_CU_RANGE_DMA_BUF_FD || flags > GPSH_CU_RANGE_MAPPING_PCIE ||
+        base % FAKE_PAGE || bytes % FAKE_PAGE || !bytes)
         return GPSH_CU_INVALID_VALUE;
     int fd = -1;
     pthread_mutex_lock(&fake.lock);
@@ -393,7 +404,8 @@ gpsh_cu_result cuIpcGetMemHandle(struct gpsh_cu_ipc_handle *handle, gpsh_cu_ptr 
     return 0;
 }
 
-gpsh_cu_result cuIpcOpenMemHandle_v2(gpsh_cu_ptr *memory, struct gpsh_cu_ipc_handle handle, unsigned flags)
+gpsh_cu_result cuIpcOpenMemHandle_v2(gpsh_cu_ptr *memory, struct gpsh_cu_ipc_handle handle,
+                                     unsigned flags)
 {
     ENTER(NEEDS_CONTEXT);
     struct ipc ipc;
@@ -427,7 +439,9 @@ gpsh_cu_result cuIpcCloseMemHandle(gpsh_cu_ptr memory)
     pthread_mutex_lock(&fake.lock);
     struct fake_range *range = fake_range_at((uintptr_t)memory);
     if (!range || range->kind != RANGE_IPC)
-        fake_misuse("cuIpcCloseMemHandle(%#llx): nothing that cuIpcOpenMemHandle returned, or closed already", memory);
+        fake_misuse("cuIpcCloseMemHandle(%#llx): nothing that cuIpcOpenMemHandle returned, or "
+                    "closed already",
+                    memory);
     fake_range_delete(range);
     pthread_mutex_unlock(&fake.lock);
     return 0;
@@ -437,7 +451,9 @@ void fake_memory_report(int *leaks)
 {
     static const char *const calls[] = {"cuMemAddressReserve", "cuMemAlloc", "cuIpcOpenMemHandle"};
     for (const struct fake_range *range = ranges; range; range = range->next)
-        fake_leak(leaks, "%zu bytes at %#lx, from %s", range->bytes, (unsigned long)range->base, calls[range->kind]);
+        fake_leak(leaks, "%zu bytes at %#lx, from %s", range->bytes, (unsigned long)range->base,
+                  calls[range->kind]);
     for (const struct pinned *p = pins; p; p = p->next)
-        fake_leak(leaks, "%zu bytes of pinned host memory at %#lx", p->bytes, (unsigned long)p->base);
+        fake_leak(leaks, "%zu bytes of pinned host memory at %#lx", p->bytes,
+                  (unsigned long)p->base);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The fake driver's own test: that it is as strict as fake_cuda.h says. Each case is a process of its own, which ends as the
-// table says.
+// The fake driver's own test: that it is as strict as fake_cuda.h says. Each case is a process of
+// its own, which ends as the table says.
 #define _POSIX_C_SOURCE 200809L // setenv, SIGSEGV
 #include <signal.h>
 #include <stdio.h>
@@ -14,12 +14,12 @@
 
 enum { WRONG = 99 };
 
-#define CHECK(condition)                                                                                               \
-    do {                                                                                                               \
-        if (!(condition)) {                                                                                            \
-            printf("line %d: not true: %s\n", __LINE__, #condition);                                                   \
-            exit(WRONG);                                                                                               \
-        }                                                                                                              \
+#define CHECK(condition)                                                                           \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            printf("line %d: not true: %s\n", __LINE__, #condition);                               \
+            exit(WRONG);                                                                           \
+        }                                                                                          \
     } while (0)
 
 static gpsh_cu_context context;
@@ -143,7 +143,8 @@ static void out_of_bounds(void)
     gpsh_cu_module module;
     gpsh_cu_function add;
     CHECK(cuMemcpyHtoDAsync_v2(device + 60, &word, 8, NULL) == GPSH_CU_INVALID_VALUE);
-    CHECK(!cuModuleLoadData(&module, ".version 6.4\n.entry add(x) { atom.global.sys.add.u64 %old, }"));
+    CHECK(!cuModuleLoadData(&module,
+                            ".version 6.4\n.entry add(x) { atom.global.sys.add.u64 %old, }"));
     CHECK(!cuModuleGetFunction(&add, module, "add"));
     word = 3;
     CHECK(!cuLaunchKernel(add, 1, 1, 1, 1, 1, 1, 0, NULL, (void **)parameters, NULL));
@@ -189,8 +190,9 @@ int main(int argc, char **argv)
         }
         int status = 0;
         waitpid(child, &status, 0);
-        bool good = cases[i].killed_by ? WIFSIGNALED(status) && WTERMSIG(status) == cases[i].killed_by
-                                       : WIFEXITED(status) && WEXITSTATUS(status) == cases[i].exit_code;
+        bool good = cases[i].killed_by
+                        ? WIFSIGNALED(status) && WTERMSIG(status) == cases[i].killed_by
+                        : WIFEXITED(status) && WEXITSTATUS(status) == cases[i].exit_code;
         printf("%s: %s (status %#x)\n", cases[i].name, good ? "ok" : "WRONG", (unsigned)status);
         wrong += !good;
     }

@@ -19,7 +19,8 @@ struct CUstream_st {
     bool is_default, closing;
 };
 
-struct fake_operation *fake_operation_new(gpsh_cu_result (*run)(struct fake_operation *), size_t staged_bytes)
+struct fake_operation *fake_operation_new(gpsh_cu_result (*run)(struct fake_operation *),
+                                          size_t staged_bytes)
 {
     struct fake_operation *operation = calloc(1, sizeof *operation + staged_bytes);
     operation->run = run;
@@ -82,7 +83,8 @@ static gpsh_cu_stream stream_new(gpsh_cu_context context, bool is_default)
     return stream;
 }
 
-// A stream of any context, or the default one of the current context. Ends the process if it is no stream.
+// A stream of any context, or the default one of the current context. Ends the process if it is no
+// stream.
 static gpsh_cu_stream resolve(gpsh_cu_stream stream)
 {
     gpsh_cu_context context = fake_current();
@@ -91,7 +93,8 @@ static gpsh_cu_stream resolve(gpsh_cu_stream stream)
     for (int i = 0; stream && !found && i < FAKE_DEVICES; i++)
         for (found = fake.contexts[i].first_stream; found && found != stream;)
             found = found->next;
-    for (gpsh_cu_stream other = context->first_stream; !stream && !found && other; other = other->next)
+    for (gpsh_cu_stream other = context->first_stream; !stream && !found && other;
+         other = other->next)
         found = other->is_default ? other : NULL;
     pthread_mutex_unlock(&fake.lock);
     if (!found && stream)
@@ -212,8 +215,9 @@ gpsh_cu_result cuThreadExchangeStreamCaptureMode(int *mode)
 
 static gpsh_cu_result illegal(const char *what, uintptr_t at, size_t bytes)
 {
-    fprintf(stderr, "fake cuda: %s of %zu bytes at %#lx, which is no GPU memory or not mapped as a whole\n", what, bytes,
-            (unsigned long)at);
+    fprintf(stderr,
+            "fake cuda: %s of %zu bytes at %#lx, which is no GPU memory or not mapped as a whole\n",
+            what, bytes, (unsigned long)at);
     return FAKE_ILLEGAL_ADDRESS;
 }
 
@@ -228,7 +232,8 @@ static gpsh_cu_result run_store(struct fake_operation *self)
     return 0;
 }
 
-gpsh_cu_result cuStreamWriteValue64_v2(gpsh_cu_stream stream, gpsh_cu_ptr to, uint64_t value, unsigned flags)
+gpsh_cu_result cuStreamWriteValue64_v2(gpsh_cu_stream stream, gpsh_cu_ptr to, uint64_t value,
+                                       unsigned flags)
 {
     ENTER(NEEDS_CONTEXT);
     if (to % 8 || flags)
@@ -249,14 +254,16 @@ static gpsh_cu_result run_store32(struct fake_operation *self)
     return 0;
 }
 
-gpsh_cu_result cuStreamBatchMemOp_v2(gpsh_cu_stream stream, unsigned n, struct fake_memory_operation *operations, unsigned flags)
+gpsh_cu_result cuStreamBatchMemOp_v2(gpsh_cu_stream stream, unsigned n,
+                                     struct fake_memory_operation *operations, unsigned flags)
 {
     ENTER(NEEDS_CONTEXT);
     if (!n || n > 256 || flags)
         return GPSH_CU_INVALID_VALUE;
     for (unsigned i = 0; i < n; i++) {
         bool wide = operations[i].kind == FAKE_STORE_64;
-        if ((!wide && operations[i].kind != FAKE_STORE_32) || operations[i].flags || operations[i].address % (wide ? 8 : 4))
+        if ((!wide && operations[i].kind != FAKE_STORE_32) || operations[i].flags ||
+            operations[i].address % (wide ? 8 : 4))
             return GPSH_CU_INVALID_VALUE;
     }
     gpsh_cu_result code = 0;
@@ -280,7 +287,8 @@ static gpsh_cu_result run_fill(struct fake_operation *self)
     return 0;
 }
 
-gpsh_cu_result cuMemsetD8Async(gpsh_cu_ptr to, unsigned char value, size_t bytes, gpsh_cu_stream stream)
+gpsh_cu_result cuMemsetD8Async(gpsh_cu_ptr to, unsigned char value, size_t bytes,
+                               gpsh_cu_stream stream)
 {
     ENTER(NEEDS_CONTEXT);
     struct fake_operation *operation = fake_operation_new(run_fill, 0);
@@ -317,7 +325,8 @@ static enum fake_place place_of(uintptr_t at, size_t bytes)
     return place;
 }
 
-// "API synchronization behavior": pageable sources are read before the call returns, copies to pageable memory are complete then.
+// "API synchronization behavior": pageable sources are read before the call returns, copies to
+// pageable memory are complete then.
 static gpsh_cu_result copy(uintptr_t to, uintptr_t from, size_t bytes, gpsh_cu_stream stream)
 {
     enum fake_place target = place_of(to, bytes), source = place_of(from, bytes);
@@ -340,10 +349,12 @@ gpsh_cu_result cuMemcpyAsync(gpsh_cu_ptr to, gpsh_cu_ptr from, size_t bytes, gps
     return copy((uintptr_t)to, (uintptr_t)from, bytes, stream);
 }
 
-gpsh_cu_result cuMemcpyHtoDAsync_v2(gpsh_cu_ptr to, const void *from, size_t bytes, gpsh_cu_stream stream)
+gpsh_cu_result cuMemcpyHtoDAsync_v2(gpsh_cu_ptr to, const void *from, size_t bytes,
+                                    gpsh_cu_stream stream)
 {
     ENTER(NEEDS_CONTEXT);
-    if (place_of((uintptr_t)to, bytes) != PLACE_DEVICE || place_of((uintptr_t)from, bytes) == PLACE_DEVICE)
+    if (place_of((uintptr_t)to, bytes) != PLACE_DEVICE ||
+        place_of((uintptr_t)from, bytes) == PLACE_DEVICE)
         return GPSH_CU_INVALID_VALUE;
     return copy((uintptr_t)to, (uintptr_t)from, bytes, stream);
 }
@@ -351,7 +362,8 @@ gpsh_cu_result cuMemcpyHtoDAsync_v2(gpsh_cu_ptr to, const void *from, size_t byt
 gpsh_cu_result cuMemcpyDtoHAsync_v2(void *to, gpsh_cu_ptr from, size_t bytes, gpsh_cu_stream stream)
 {
     ENTER(NEEDS_CONTEXT);
-    if (place_of((uintptr_t)from, bytes) != PLACE_DEVICE || place_of((uintptr_t)to, bytes) == PLACE_DEVICE)
+    if (place_of((uintptr_t)from, bytes) != PLACE_DEVICE ||
+        place_of((uintptr_t)to, bytes) == PLACE_DEVICE)
         return GPSH_CU_INVALID_VALUE;
     return copy((uintptr_t)to, (uintptr_t)from, bytes, stream);
 }

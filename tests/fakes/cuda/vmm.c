@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Virtual memory management. A handle for other processes is no file that could be mapped, as little as a driver's is: it is a
-// socket in which a message with the memory's descriptor waits, and whoever has it looks at that message.
+// Virtual memory management. A handle for other processes is no file that could be mapped, as
+// little as a driver's is: it is a socket in which a message with the memory's descriptor waits,
+// and whoever has it looks at that message.
 #define _GNU_SOURCE // SOCK_CLOEXEC
 #include <stdlib.h>
 #include <string.h>
@@ -44,8 +45,9 @@ static struct handle **find(gpsh_cu_allocation allocation, const char *function)
 
 static bool is_sound(const struct gpsh_cu_allocation_properties *p)
 {
-    return p->type == GPSH_CU_ALLOCATION_PINNED && p->location.type == GPSH_CU_LOCATION_DEVICE && p->location.id >= 0 &&
-           p->location.id < fake.settings.devices && !(p->handle_types & ~GPSH_CU_HANDLE_POSIX_FD) &&
+    return p->type == GPSH_CU_ALLOCATION_PINNED && p->location.type == GPSH_CU_LOCATION_DEVICE &&
+           p->location.id >= 0 && p->location.id < fake.settings.devices &&
+           !(p->handle_types & ~GPSH_CU_HANDLE_POSIX_FD) &&
            (!p->flags.rdma_capable || fake_attribute(GPSH_CU_ATTRIBUTE_RDMA_WITH_VMM) == 1);
 }
 
@@ -57,17 +59,21 @@ static bool can_share(const struct gpsh_cu_allocation_properties *p)
 static void check_grains(const char *function, size_t bytes)
 {
     if (!bytes || bytes % FAKE_GRAIN)
-        fake_misuse("%s: %zu bytes are no multiple of the granularity (%d)", function, bytes, FAKE_GRAIN);
+        fake_misuse("%s: %zu bytes are no multiple of the granularity (%d)", function, bytes,
+                    FAKE_GRAIN);
 }
 
-gpsh_cu_result cuMemGetAllocationGranularity(size_t *bytes, const struct gpsh_cu_allocation_properties *properties, int option)
+gpsh_cu_result cuMemGetAllocationGranularity(size_t *bytes,
+                                             const struct gpsh_cu_allocation_properties *properties,
+                                             int option)
 {
     ENTER(NEEDS_INIT);
     *bytes = FAKE_GRAIN;
     return is_sound(properties) ? 0 : GPSH_CU_INVALID_VALUE;
 }
 
-gpsh_cu_result cuMemCreate(gpsh_cu_allocation *handle, size_t bytes, const struct gpsh_cu_allocation_properties *properties,
+gpsh_cu_result cuMemCreate(gpsh_cu_allocation *handle, size_t bytes,
+                           const struct gpsh_cu_allocation_properties *properties,
                            unsigned long long flags)
 {
     ENTER(NEEDS_INIT);
@@ -96,7 +102,8 @@ gpsh_cu_result cuMemRelease(gpsh_cu_allocation allocation)
     return 0;
 }
 
-gpsh_cu_result cuMemAddressReserve(gpsh_cu_ptr *base, size_t bytes, size_t alignment, gpsh_cu_ptr wish, unsigned long long flags)
+gpsh_cu_result cuMemAddressReserve(gpsh_cu_ptr *base, size_t bytes, size_t alignment,
+                                   gpsh_cu_ptr wish, unsigned long long flags)
 {
     ENTER(NEEDS_INIT);
     check_grains("cuMemAddressReserve", bytes);
@@ -122,7 +129,8 @@ gpsh_cu_result cuMemAddressFree(gpsh_cu_ptr base, size_t bytes)
     return 0;
 }
 
-gpsh_cu_result cuMemMap(gpsh_cu_ptr base, size_t bytes, size_t offset, gpsh_cu_allocation allocation, unsigned long long flags)
+gpsh_cu_result cuMemMap(gpsh_cu_ptr base, size_t bytes, size_t offset,
+                        gpsh_cu_allocation allocation, unsigned long long flags)
 {
     ENTER(NEEDS_INIT);
     check_grains("cuMemMap", bytes);
@@ -132,7 +140,8 @@ gpsh_cu_result cuMemMap(gpsh_cu_ptr base, size_t bytes, size_t offset, gpsh_cu_a
     struct handle *handle = *find(allocation, "cuMemMap");
     struct fake_range *range = fake_range_at((uintptr_t)base);
     if (!range || range->kind != RANGE_RESERVED || range->bytes != bytes || range->block)
-        fake_misuse("cuMemMap(%#llx, %zu): not a whole reservation that is still free", base, bytes);
+        fake_misuse("cuMemMap(%#llx, %zu): not a whole reservation that is still free", base,
+                    bytes);
     gpsh_cu_result code = bytes <= handle->block->bytes ? 0 : GPSH_CU_INVALID_VALUE;
     if (!code)
         fake_range_map(range, handle->block);
@@ -152,15 +161,19 @@ gpsh_cu_result cuMemUnmap(gpsh_cu_ptr base, size_t bytes)
     return mapped ? 0 : GPSH_CU_INVALID_VALUE;
 }
 
-gpsh_cu_result cuMemSetAccess(gpsh_cu_ptr base, size_t bytes, const struct gpsh_cu_access *access, size_t count)
+gpsh_cu_result cuMemSetAccess(gpsh_cu_ptr base, size_t bytes, const struct gpsh_cu_access *access,
+                              size_t count)
 {
     ENTER(NEEDS_INIT);
     gpsh_cu_result code = GPSH_CU_INVALID_VALUE;
     pthread_mutex_lock(&fake.lock);
     struct fake_range *range = fake_range_at((uintptr_t)base);
-    if (range && range->block && range->bytes == bytes && count == 1 && access->flags == GPSH_CU_ACCESS_READWRITE &&
+    if (range && range->block && range->bytes == bytes && count == 1 &&
+        access->flags == GPSH_CU_ACCESS_READWRITE &&
         access->location.type == GPSH_CU_LOCATION_DEVICE)
-        code = access->location.id != range->block->device && !fake.settings.peer ? FAKE_PEER_UNSUPPORTED : 0;
+        code = access->location.id != range->block->device && !fake.settings.peer
+                   ? FAKE_PEER_UNSUPPORTED
+                   : 0;
     if (!code)
         range->access = true;
     pthread_mutex_unlock(&fake.lock);
@@ -179,11 +192,15 @@ static int post_letter(const struct fake_block *block)
     struct letter letter = {.device = block->device, .bytes = block->bytes};
     struct iovec part = {&letter, sizeof letter};
     union control control = {0};
-    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof control};
     struct cmsghdr *head = CMSG_FIRSTHDR(&message);
     int ends[2];
     memcpy(letter.magic, MAGIC, sizeof MAGIC);
-    *head = (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int))};
+    *head = (struct cmsghdr){
+        .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int))};
     memcpy(CMSG_DATA(head), &block->fd, sizeof(int));
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
         return -1;
@@ -200,7 +217,10 @@ static int read_letter(int socket, struct letter *letter)
 {
     struct iovec part = {letter, sizeof *letter};
     union control control = {0};
-    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof control};
     ssize_t got = recvmsg(socket, &message, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     struct cmsghdr *head = got < 0 ? NULL : CMSG_FIRSTHDR(&message);
     int fd = -1;
@@ -212,7 +232,8 @@ static int read_letter(int socket, struct letter *letter)
     return -1;
 }
 
-gpsh_cu_result cuMemExportToShareableHandle(void *fd, gpsh_cu_allocation allocation, int type, unsigned long long flags)
+gpsh_cu_result cuMemExportToShareableHandle(void *fd, gpsh_cu_allocation allocation, int type,
+                                            unsigned long long flags)
 {
     ENTER(NEEDS_INIT);
     pthread_mutex_lock(&fake.lock);
@@ -225,7 +246,8 @@ gpsh_cu_result cuMemExportToShareableHandle(void *fd, gpsh_cu_allocation allocat
     return made >= 0 ? 0 : GPSH_CU_INVALID_VALUE;
 }
 
-gpsh_cu_result cuMemImportFromShareableHandle(gpsh_cu_allocation *allocation, void *handle, int type)
+gpsh_cu_result cuMemImportFromShareableHandle(gpsh_cu_allocation *allocation, void *handle,
+                                              int type)
 {
     ENTER(NEEDS_INIT);
     struct letter letter;
@@ -241,5 +263,6 @@ gpsh_cu_result cuMemImportFromShareableHandle(gpsh_cu_allocation *allocation, vo
 void fake_vmm_report(int *leaks)
 {
     for (const struct handle *handle = handles; handle; handle = handle->next)
-        fake_leak(leaks, "a handle of %zu bytes of GPU %d", handle->block->bytes, handle->block->device);
+        fake_leak(leaks, "a handle of %zu bytes of GPU %d", handle->block->bytes,
+                  handle->block->device);
 }

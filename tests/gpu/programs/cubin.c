@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A C program over the CUDA driver API alone: it loads a kernel from each image (cubin, fatbin, PTX), passes it the handle by
-// value, and enqueues operations in a stream of its own. usage: gpu_cubin IMAGE...
+// A C program over the CUDA driver API alone: it loads a kernel from each image (cubin, fatbin,
+// PTX), passes it the handle by value, and enqueues operations in a stream of its own. usage:
+// gpu_cubin IMAGE...
 #include <cuda.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,8 +69,8 @@ static void one_round(CUfunction kernel, CUstream stream, struct gpushmem_dev *d
     for (int i = 0; i < THREADS; i++) {
         uint64_t expected = round_number * 1000 + (uint64_t)((me + n - 1) % n * 100 + i);
         if (got[i] != expected) {
-            fprintf(stderr, "gpu_cubin: PE %d, round %d, word %d: %d instead of %d\n", me, (int)round_number, i, (int)got[i],
-                    (int)expected);
+            fprintf(stderr, "gpu_cubin: PE %d, round %d, word %d: %d instead of %d\n", me,
+                    (int)round_number, i, (int)got[i], (int)expected);
             exit(1);
         }
     }

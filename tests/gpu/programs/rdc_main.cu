@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Relocatable device code: a kernel here calls a device function of another file. Both use the functions without a handle.
+// Relocatable device code: a kernel here calls a device function of another file. Both use the
+// functions without a handle.
 #include <stdio.h>
 
 #include <gpushmem/device.cuh>
@@ -32,9 +33,12 @@ int main(void)
     for (uint64_t round = 1; round <= 10; round++) {
         if (GPUSHMEM_LAUNCH(pass_on, 1, 1, NULL, inbox, round) || gpushmem_launch_wait(NULL))
             return failed("launch");
-        uint64_t expected = round * 100 + (uint64_t)((me + n - 1) % n), got = gpushmem_uint64_g(inbox, me);
+        uint64_t expected = round * 100 + (uint64_t)((me + n - 1) % n),
+                 got = gpushmem_uint64_g(inbox, me);
         if (got != expected)
-            return fprintf(stderr, "gpu_rdc: PE %d got %d instead of %d\n", me, (int)got, (int)expected), 1;
+            return fprintf(stderr, "gpu_rdc: PE %d got %d instead of %d\n", me, (int)got,
+                           (int)expected),
+                   1;
         if (gpushmem_barrier_all())
             return failed("barrier");
     }
