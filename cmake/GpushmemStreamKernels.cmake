@@ -1,6 +1,6 @@
 # The kernels of stream operations: compiled for the architectures of CMAKE_CUDA_ARCHITECTURES, and as PTX for all others, into
 # one fatbin that becomes bytes of the library.
-set(kernels ${CMAKE_CURRENT_SOURCE_DIR}/stream_kernels.cu)
+set(kernels ${CMAKE_CURRENT_SOURCE_DIR}/stream/stream_kernels.cu)
 set(image ${CMAKE_CURRENT_BINARY_DIR}/stream_kernels.fatbin)
 set(code)
 foreach(architecture ${CMAKE_CUDA_ARCHITECTURES})
@@ -17,5 +17,5 @@ add_custom_command(OUTPUT ${image}
   COMMAND ${CMAKE_CUDA_COMPILER} -fatbin -std=c++17 -O3 ${code} -I${PROJECT_SOURCE_DIR}/include -I${PROJECT_BINARY_DIR}/include
           -MD -MF ${image}.d -MT ${image} -o ${image} ${kernels}
   DEPENDS ${kernels} DEPFILE ${image}.d VERBATIM COMMENT "Compiling the kernels of stream operations")
-set_source_files_properties(stream_image.c PROPERTIES OBJECT_DEPENDS ${image}
+set_source_files_properties(stream/stream_image.c PROPERTIES OBJECT_DEPENDS ${image}
   COMPILE_DEFINITIONS "GPSH_STREAM_IMAGE=\"${image}\"")

@@ -32,7 +32,7 @@
 #define GPUSHMEM_DEVICE_ABI 3
 
 // ---- Commands
-// ----------------------------------------------------------------------------------------------------
+// ------------------------------------------------------------------------------------------
 
 // 0 is no opcode: zeroed memory is never a command.
 enum gpushmem_opcode {
@@ -151,7 +151,7 @@ GPUSHMEM_HOST_DEVICE void gpushmem_command_unpack(const uint64_t *words, struct 
 }
 
 // ---- Rings
-// -------------------------------------------------------------------------------------------------------
+// ------------------------------------------------------------------------------------------
 
 // Host memory, written by the proxy, and by a device thread that loses the ring. Counts are of
 // commands since the start and only grow.
@@ -230,7 +230,7 @@ gpushmem_ring_at(const struct gpushmem_ring_layout *layout, uint32_t number)
 }
 
 // ---- Replies
-// -----------------------------------------------------------------------------------------------------
+// ------------------------------------------------------------------------------------------
 
 // Host memory, written by the proxy: each word holds half of a value and the nonce of the request
 // it answers, so that one 16-byte load (of two words in any order) says whether the answer is
@@ -261,7 +261,7 @@ GPUSHMEM_HOST_DEVICE bool gpushmem_reply_ready(struct gpushmem_reply r, uint32_t
 }
 
 // ---- Errors
-// ------------------------------------------------------------------------------------------------------
+// ------------------------------------------------------------------------------------------
 
 // The first thing that went wrong on the device side; host memory. Written by the thread that won
 // `claim`.
@@ -285,7 +285,7 @@ struct gpushmem_device_control {
 };
 
 // ---- Handle
-// ------------------------------------------------------------------------------------------------------
+// ------------------------------------------------------------------------------------------
 
 enum gpushmem_dev_flag {
     // atomics on peers in `peers` are executed by the issuing processor

@@ -64,7 +64,7 @@
 extern "C" {
 #endif
 
-// ----------------------------------------------------------------------------------------------------
+// ------------------------------------------------------------------------------------------
 // lifecycle
 
 // Joins the job, as a job of one PE if there is no launcher. Collective. Same as
@@ -119,7 +119,7 @@ GPUSHMEM_API int gpushmem_last_error_code(void);
 // Forgets it, as before a function whose value 0 is not a failure by itself.
 GPUSHMEM_API void gpushmem_clear_error(void);
 
-// -------------------------------------------------------------------------------------------------------
+// ------------------------------------------------------------------------------------------
 // memory
 
 // Symmetric memory. Collective: all PEs pass the same arguments (GPUSHMEM_CHECK=1 verifies that).
@@ -177,7 +177,7 @@ GPUSHMEM_API int gpushmem_heap_info(struct gpushmem_heap_info *info);
 GPUSHMEM_API int gpushmem_buffer_register(void *address, size_t bytes);
 GPUSHMEM_API int gpushmem_buffer_unregister(void *address);
 
-// -----------------------------------------------------------------------------------------------------
+// ------------------------------------------------------------------------------------------
 // contexts
 
 // A context orders and completes its own operations, independently of all others. The default one
@@ -205,7 +205,7 @@ GPUSHMEM_API int gpushmem_ctx_get_options(gpushmem_ctx_t ctx, long *options);
     GPUSHMEM_API RETURN gpushmem_##NAME(__VA_ARGS__);                                              \
     GPUSHMEM_API RETURN gpushmem_ctx_##NAME(gpushmem_ctx_t ctx, __VA_ARGS__);
 
-// --------------------------------------------------------------------------------------------
+// ------------------------------------------------------------------------------------------
 // remote memory access
 
 // put copies from local memory (any address) to `dest` on `pe`, get from `source` on `pe` to local
@@ -291,7 +291,7 @@ GPUSHMEM_API uint64_t gpushmem_signal_fetch(const uint64_t *sig);
 // Waits like gpushmem_uint64_wait_until and returns the value that ended the wait; on failure 0.
 GPUSHMEM_API uint64_t gpushmem_signal_wait_until(uint64_t *sig, int cmp, uint64_t value);
 
-// ------------------------------------------------------------------------------------------------------
+// ------------------------------------------------------------------------------------------
 // atomics
 
 // On one aligned word of `pe`. Atomic to all other atomics of the same type, from any PE, host or
@@ -340,7 +340,7 @@ GPUSHMEM_AMO_TYPES(GPUSHMEM_DECLARE)
 GPUSHMEM_AMO_BITWISE_TYPES(GPUSHMEM_DECLARE)
 #undef GPUSHMEM_DECLARE
 
-// -----------------------------------------------------------------------------------------------
+// ------------------------------------------------------------------------------------------
 // wait and test
 
 // `vars` are words of this PE's heap that other PEs update; `cmp` is one of enum gpushmem_cmp and
@@ -417,7 +417,7 @@ GPUSHMEM_API int gpushmem_ctx_quiet(gpushmem_ctx_t ctx);
 GPUSHMEM_API int gpushmem_pe_quiet(const int *pes, size_t n);
 GPUSHMEM_API int gpushmem_ctx_pe_quiet(gpushmem_ctx_t ctx, const int *pes, size_t n);
 
-// ---------------------------------------------------------------------------------------------
+// ------------------------------------------------------------------------------------------
 // synchronisation
 
 // sync_all: returns when all PEs have called it; completes nothing. barrier_all: gpushmem_quiet,

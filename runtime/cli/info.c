@@ -11,13 +11,13 @@
 #include <unistd.h>
 
 #include "commands.h"
-#include "config.h"
+#include "core/config.h"
 #include "devices.h"
 #include "gpushmem/gpushmem.h"
 #include "info_peers.h"
 #include "options.h"
 #include "table.h"
-#include "transport.h"
+#include "transport/transport.h"
 
 static void print_build(void)
 {

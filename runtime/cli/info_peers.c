@@ -7,7 +7,7 @@
 
 #include "commands.h"
 #include "gpushmem/gpushmem.h"
-#include "peers.h"
+#include "connect/peers.h"
 
 // In a job of more PEs than this each prints one line for all that it reaches alike.
 enum { LINE_BYTES = 1024, MOST_IN_DETAIL = 8 };

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "clock.h"
+#include "core/clock.h"
 #include "commands.h"
 
 // How long PEs have to print what they wait for, when a job runs into its --timeout.

@@ -15,7 +15,7 @@
 
 #include "commands.h"
 #include "job_info.h"
-#include "pmix_reply.h"
+#include "bootstrap/pmix_reply.h"
 
 static struct {
     int event_pipe; // write end

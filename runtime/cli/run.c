@@ -18,7 +18,7 @@
 #include "job.h"
 #include "keeper.h"
 #include "output.h"
-#include "scratch.h"
+#include "core/scratch.h"
 
 enum { EXIT_INTERNAL = 1, EXIT_NOT_EXECUTABLE = 126 };
 

@@ -3,7 +3,7 @@
 // it compiles is the test.
 #include <cuda.h>
 
-#include "gpu_driver.h"
+#include "gpu/gpu_driver.h"
 
 #define SAME(ours, theirs) _Static_assert((int)(ours) == (int)(theirs), #ours " is not " #theirs)
 #define SIZE(ours, theirs)                                                                         \

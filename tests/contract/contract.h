@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-#include "runtime/transport.h"
+#include "transport/transport.h"
 
 enum {
     N_PES = 2,

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "contract.h"
-#include "runtime/error.h"
+#include "core/error.h"
 #include "tests/fakes/amo_model.h"
 
 enum { WORDS = 4096 }; // offset of the words worked on

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "contract.h"
-#include "runtime/error.h"
+#include "core/error.h"
 
 struct failing {
     struct gpsh_completion completion;

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "contract.h"
-#include "runtime/clock.h"
-#include "runtime/error.h"
+#include "core/clock.h"
+#include "core/error.h"
 
 enum { DATA = 1 << 20, FLAG = 512 };
 

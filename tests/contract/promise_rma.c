@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "contract.h"
-#include "runtime/error.h"
+#include "core/error.h"
 
 enum { GUARD = 16, MIB = 1 << 20 };
 

@@ -5,8 +5,8 @@
 #include <sys/mman.h>
 
 #include "contract.h"
-#include "runtime/clock.h"
-#include "runtime/error.h"
+#include "core/clock.h"
+#include "core/error.h"
 
 static int copy(void *to, const void *from, size_t bytes)
 {

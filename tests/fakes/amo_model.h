@@ -3,7 +3,7 @@
 #ifndef TESTS_AMO_MODEL_H
 #define TESTS_AMO_MODEL_H
 
-#include "runtime/transport.h"
+#include "transport/transport.h"
 
 static inline uint64_t amo_model(enum gpsh_amo amo, uint64_t old, uint64_t operand,
                                  uint64_t compare)

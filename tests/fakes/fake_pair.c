@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/error.h"
-#include "transports/verbs/verbs_blob.h"
+#include "core/error.h"
+#include "transports/verbs/setup/verbs_blob.h"
 
 int fake_copies, fake_copy_error;
 

@@ -4,7 +4,7 @@
 #define FAKE_PAIR_H
 
 #include "fake_verbs.h"
-#include "runtime/transport.h"
+#include "transport/transport.h"
 
 enum { PAIR_HEAP = 4 << 20, PAIR_CONTROL = 4096, PAIR_LOCKS = 64, PAIR_SETTINGS = 12 };
 

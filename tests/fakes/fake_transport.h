@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-#include "runtime/error.h"
-#include "runtime/transport.h"
+#include "core/error.h"
+#include "transport/transport.h"
 
 enum { FAKE_PES = 4, FAKE_JOURNAL = 4096 };
 

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "runtime/direct.h"
-#include "runtime/error.h"
+#include "transport/direct.h"
+#include "core/error.h"
 
 enum { JOBS = 1024, CAPTURED_MOST = 64 };
 

@@ -4,7 +4,7 @@
 #ifndef SLOW_QUEUE_H
 #define SLOW_QUEUE_H
 
-#include "runtime/transport.h"
+#include "transport/transport.h"
 
 extern const struct gpsh_queue_ops slow_queue_ops;
 // While not 0, every check() fails with it and nothing is done any more: a GPU that broke.

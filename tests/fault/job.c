@@ -10,8 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "runtime/clock.h"
-#include "runtime/error.h"
+#include "core/clock.h"
+#include "core/error.h"
 
 enum { HANG_SECONDS = 60, MOST_SETTINGS = 16 };
 

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-#include "runtime/transport.h"
+#include "transport/transport.h"
 
 enum {
     JOB_MOST_PES = 4,

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "job.h"
-#include "runtime/error.h"
+#include "core/error.h"
 
 enum { PIECE = 65536, DEPTH = 8, LOSSY_PUTS = 200, LOSSY_ADDS = 300 };
 

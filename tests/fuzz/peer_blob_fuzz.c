@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "peer_blob.h"
+#include "bootstrap/peer_blob.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {

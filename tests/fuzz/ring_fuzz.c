@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "error.h"
+#include "core/error.h"
 #include "fuzz.h"
-#include "log.h"
-#include "proxy.h"
+#include "core/log.h"
+#include "proxy/proxy.h"
 #include "tests/fakes/fake_transport.h"
 
 enum { LOG2 = 6, REPLIES = 16, HEAP_BYTES = 4096 };

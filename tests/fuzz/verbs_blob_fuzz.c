@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "runtime/error.h"
-#include "transports/verbs/verbs_blob.h"
+#include "core/error.h"
+#include "transports/verbs/setup/verbs_blob.h"
 
 static void check_accepted(const struct gpsh_verbs_blob *blob, size_t bytes)
 {

@@ -12,8 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bootstrap.h"
-#include "error.h"
+#include "bootstrap/bootstrap.h"
+#include "core/error.h"
 
 enum { ROUNDS = 3 };
 

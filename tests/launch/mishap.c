@@ -22,8 +22,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "bootstrap.h"
-#include "error.h"
+#include "bootstrap/bootstrap.h"
+#include "core/error.h"
 
 enum { HANG_MS = 60000 };
 

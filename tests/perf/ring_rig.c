@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/device_side.h"
-#include "runtime/error.h"
-#include "runtime/proxy.h"
+#include "proxy/device_side.h"
+#include "core/error.h"
+#include "proxy/proxy.h"
 
 // With the peers' table, which stays empty: everything goes through a ring.
 enum { DEVICE_BYTES = sizeof(struct gpsh_handle_device) + RING_RIG_PES * sizeof(char *) };

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "gpushmem/device_abi.h"
-#include "runtime/ring.h"
+#include "proxy/ring.h"
 
 #if defined(__cplusplus)
 extern "C" {

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "endpoint.h"
-#include "runtime/scratch.h"
+#include "core/scratch.h"
 
 int failures;
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/error.h"
+#include "core/error.h"
 #include "tests/fakes/fake_pair.h"
 
 enum { PUTS = 1500, BYTES = 600, BUFFERS = 8, BUFFER_BYTES = 8192, REGISTRATIONS = 400 };

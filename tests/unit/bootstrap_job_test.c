@@ -9,10 +9,10 @@
 #include <unistd.h>
 
 #include "../fakes/fake_pmix.h"
-#include "bootstrap_job.h"
-#include "error.h"
-#include "log.h"
-#include "scratch.h"
+#include "bootstrap/bootstrap_job.h"
+#include "core/error.h"
+#include "core/log.h"
+#include "core/scratch.h"
 
 static struct gpsh_bootstrap boot;
 

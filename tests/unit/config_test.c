@@ -6,9 +6,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "config.h"
-#include "error.h"
-#include "log.h"
+#include "core/config.h"
+#include "core/error.h"
+#include "core/log.h"
 
 static int read_one(const char *entry, struct gpsh_settings *settings)
 {

@@ -6,9 +6,9 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "runtime/argument.h"
-#include "runtime/context.h"
-#include "runtime/core.h"
+#include "api/argument.h"
+#include "comm/context.h"
+#include "core/state.h"
 
 enum { PES = 3, CHANNELS = 4 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <criterion/criterion.h>
 
-#include "direct.h"
+#include "transport/direct.h"
 
 Test(direct, amo64__every_operation)
 {

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "heap_alloc.h"
+#include "memory/heap_alloc.h"
 
 enum { MANY = 600 };
 

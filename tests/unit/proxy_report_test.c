@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include "proxy_rig.h"
-#include "runtime/scratch.h"
-#include "runtime/sync.h"
+#include "core/scratch.h"
+#include "comm/sync.h"
 
 TestSuite(proxy_report, .init = set_up, .fini = tear_down);
 

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "gpushmem/device_host.h"
-#include "runtime/error.h"
-#include "runtime/proxy.h"
+#include "core/error.h"
+#include "proxy/proxy.h"
 #include "tests/fakes/fake_transport.h"
 
 enum { LOG2 = 6, ENTRIES = 1 << LOG2, REPLIES = 16, HEAP_BYTES = 4096 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "runtime/ring.h"
+#include "proxy/ring.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "runtime/scratch.h"
+#include "core/scratch.h"
 
 static char dir[128];
 

@@ -7,10 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/core.h"
-#include "runtime/device_side.h"
-#include "runtime/gpu.h"
-#include "runtime/stream_gpu.h"
+#include "core/state.h"
+#include "proxy/device_side.h"
+#include "gpu/gpu.h"
+#include "stream/stream_gpu.h"
 #include "gpushmem/gpushmem.h"
 
 // In the place of the library's, which may have been built without kernels.

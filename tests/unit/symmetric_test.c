@@ -2,8 +2,8 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "error.h"
-#include "symmetric.h"
+#include "core/error.h"
+#include "memory/symmetric.h"
 
 Test(symmetric, create_and_map__share_bytes)
 {

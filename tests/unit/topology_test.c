@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/error.h"
-#include "runtime/topology.h"
+#include "core/error.h"
+#include "core/topology.h"
 
 #define GPU       "0000:13:00.0"
 #define NIC_SAME  "0000:14:00.0" // on the GPU's switch

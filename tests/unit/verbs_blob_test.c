@@ -2,8 +2,8 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "runtime/error.h"
-#include "transports/verbs/verbs_blob.h"
+#include "core/error.h"
+#include "transports/verbs/setup/verbs_blob.h"
 
 static struct gpsh_verbs_blob sample(void)
 {

@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "tests/fakes/fake_pair.h"
-#include "runtime/error.h"
-#include "runtime/scratch.h"
-#include "transports/verbs/verbs_choose.h"
+#include "core/error.h"
+#include "core/scratch.h"
+#include "transports/verbs/setup/verbs_choose.h"
 #include "transports/verbs/verbs_internal.h"
 
 static struct fake_pair pair;

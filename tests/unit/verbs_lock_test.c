@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "tests/fakes/fake_pair.h"
-#include "runtime/error.h"
-#include "runtime/log.h"
+#include "core/error.h"
+#include "core/log.h"
 
 static struct fake_pair pair;
 

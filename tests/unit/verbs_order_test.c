@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "tests/fakes/fake_pair.h"
-#include "runtime/error.h"
+#include "core/error.h"
 
 static struct fake_pair pair;
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/error.h"
+#include "core/error.h"
 #include "tests/fakes/fake_pair.h"
 
 static struct fake_pair pair;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/error.h"
+#include "core/error.h"
 #include "tests/fakes/amo_model.h"
 #include "tests/fakes/fake_pair.h"
 

@@ -8,11 +8,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "runtime/error.h"
-#include "runtime/log.h"
+#include "core/error.h"
+#include "core/log.h"
 #include "tests/fakes/fake_pair.h"
 #include "tests/fakes/slow_queue.h"
-#include "transports/verbs/verbs_stage.h"
+#include "transports/verbs/stage/verbs_stage.h"
 
 enum { HANG_LOOKS = 300000 }; // 100 us apart, only against hangs
 

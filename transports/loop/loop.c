@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The reference transport: one PE talking to itself, in the simplest code that keeps every promise
 // of transport.h.
-#include "runtime/transport.h"
+#include "transport/transport.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/direct.h"
-#include "runtime/error.h"
+#include "transport/direct.h"
+#include "core/error.h"
 
 struct loop {
     struct gpsh_transport transport;

@@ -4,7 +4,7 @@
 #ifndef GPSH_P2P_GPU_H
 #define GPSH_P2P_GPU_H
 
-#include "runtime/transport.h"
+#include "transport/transport.h"
 
 int gpsh_p2p_gpu_open(struct gpsh_transport *transport, const struct gpsh_transport_env *env,
                       struct gpsh_channel **out);

@@ -24,10 +24,10 @@
 
 #include <infiniband/verbs.h>
 
-#include "runtime/error.h"
-#include "runtime/log.h"
-#include "runtime/transport.h"
-#include "verbs_blob.h"
+#include "core/error.h"
+#include "core/log.h"
+#include "transport/transport.h"
+#include "transports/verbs/setup/verbs_blob.h"
 
 enum {
     VERBS_LOOPS = 16, // compare-and-swap loops of one flow under way at a time

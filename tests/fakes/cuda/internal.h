@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "runtime/gpu_driver.h"
+#include "gpu/gpu_driver.h"
 
 #define FAKE_EXPORT __attribute__((visibility("default")))
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "internal.h"
-#include "runtime/direct.h"
+#include "transport/direct.h"
 
 enum { MOST_FUNCTIONS = 32, NAME_BYTES = 32 };
 

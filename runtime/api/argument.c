@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "api/argument.h"
+
+#include <string.h>
+
+int gpsh_check_ready(const char *function)
+{
+    return gpsh_check_initialised(function + strlen("gpushmem_"));
+}
+
+int gpsh_check_context(const char *function, gpushmem_ctx_t ctx, struct gpsh_context **out)
+{
+    if (ctx == GPUSHMEM_CTX_INVALID)
+        return gpsh_fail(GPUSHMEM_ERR_INVALID,
+                         "%s: the context is GPUSHMEM_CTX_INVALID; create one with "
+                         "gpushmem_ctx_create, or use GPUSHMEM_CTX_DEFAULT",
+                         function);
+    *out = gpsh_context_of(ctx);
+    return 0;
+}
+
+int gpsh_check_pe(const char *function, int pe)
+{
+    int status = gpsh_check_ready(function);
+    if (status < 0)
+        return status;
+    if (pe < 0 || pe >= gpsh.n_pes)
+        return gpsh_fail(GPUSHMEM_ERR_PE, "%s: there is no PE %d; PEs are 0 to %d", function, pe,
+                         gpsh.n_pes - 1);
+    const struct gpsh_peer *peer = &gpsh.peers[pe];
+    int error = atomic_load_explicit(&peer->error, memory_order_acquire);
+    if (error != 0)
+        return gpsh_fail(error, "%s: PE %d cannot be reached any more: %s", function, pe,
+                         peer->reason);
+    return 0;
+}
+
+int gpsh_check_heap(const char *function, const void *sym, size_t bytes)
+{
+    uint64_t offset = gpsh_offset(sym);
+    if (offset <= gpsh.heap_bytes && bytes <= gpsh.heap_bytes - offset)
+        return 0;
+    const void *end = gpsh.heap + gpsh.heap_bytes;
+    if (offset >= gpsh.heap_bytes)
+        return gpsh_fail(GPUSHMEM_ERR_ADDRESS,
+                         "%s: %p is not in the symmetric heap (%p to %p); pass an address "
+                         "from gpushmem_malloc",
+                         function, sym, (void *)gpsh.heap, end);
+    return gpsh_fail(GPUSHMEM_ERR_ADDRESS,
+                     "%s: %zu bytes at %p reach beyond the end of the symmetric heap (%p to %p)",
+                     function, bytes, sym, (void *)gpsh.heap, end);
+}
+
+int gpsh_check_remote(const char *function, const void *sym, size_t bytes, int pe)
+{
+    int status = gpsh_check_pe(function, pe);
+    if (status < 0 || bytes == 0)
+        return status;
+    status = gpsh_check_heap(function, sym, bytes);
+    if (status < 0)
+        return status;
+    if (gpsh.direct[pe] == NULL && gpsh.peers[pe].data < 0)
+        return gpsh_fail(GPUSHMEM_ERR_UNREACHABLE, "%s: no transport reaches PE %d: %s", function,
+                         pe, gpsh.peers[pe].reason);
+    return 0;
+}
+
+int gpsh_check_aligned(const char *function, const void *sym, size_t bytes)
+{
+    if (((uintptr_t)sym & (bytes - 1)) == 0)
+        return 0;
+    return gpsh_fail(GPUSHMEM_ERR_ALIGNMENT,
+                     "%s: %p is not a multiple of %zu, the size of its word", function, sym, bytes);
+}
+
+int gpsh_check_signal(const char *function, const uint64_t *word, int op, int pe)
+{
+    int status = gpsh_check_remote(function, word, sizeof *word, pe);
+    if (status == 0)
+        status = gpsh_check_aligned(function, word, sizeof *word);
+    if (status < 0 || op == GPUSHMEM_SIGNAL_SET || op == GPUSHMEM_SIGNAL_ADD)
+        return status;
+    return gpsh_fail(GPUSHMEM_ERR_INVALID,
+                     "%s: signal operation %d is neither GPUSHMEM_SIGNAL_SET (%d) nor "
+                     "GPUSHMEM_SIGNAL_ADD (%d)",
+                     function, op, GPUSHMEM_SIGNAL_SET, GPUSHMEM_SIGNAL_ADD);
+}
+
+int gpsh_check_words(const char *function, const void *words, size_t nelems, size_t width, int cmp)
+{
+    int status = gpsh_check_ready(function);
+    if (status < 0)
+        return status;
+    if (cmp < GPUSHMEM_CMP_EQ || cmp > GPUSHMEM_CMP_LE)
+        return gpsh_fail(
+            GPUSHMEM_ERR_INVALID,
+            "%s: comparison %d is none of GPUSHMEM_CMP_EQ (%d) to GPUSHMEM_CMP_LE (%d)", function,
+            cmp, GPUSHMEM_CMP_EQ, GPUSHMEM_CMP_LE);
+    if (nelems == 0)
+        return 0;
+    status = gpsh_check_heap(function, words, gpsh_bytes(nelems, width));
+    return status < 0 ? status : gpsh_check_aligned(function, words, width);
+}
+
+int gpsh_check_local(const char *function, const void *local)
+{
+    if (local != NULL)
+        return 0;
+    return gpsh_fail(GPUSHMEM_ERR_INVALID,
+                     "%s: the local address is NULL, but the transfer is not empty", function);
+}

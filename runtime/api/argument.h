@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What is wrong with the arguments of a call: the fast paths only notice that something is, and ask
+// here.
+#ifndef GPSH_ARGUMENT_H
+#define GPSH_ARGUMENT_H
+
+#include "comm/context.h"
+#include "gpushmem/gpushmem.h"
+
+// nelems elements of `size` bytes; SIZE_MAX, which fits into no heap, if that overflows.
+static inline size_t gpsh_bytes(size_t nelems, size_t size)
+{
+    size_t bytes;
+    return GPSH_UNLIKELY(__builtin_mul_overflow(nelems, size, &bytes)) ? SIZE_MAX : bytes;
+}
+
+static inline uint64_t gpsh_offset(const void *sym)
+{
+    return (uint64_t)((uintptr_t)sym - (uintptr_t)gpsh.heap);
+}
+
+// All functions below take the full name of the public function.
+// Each returns 0, or a negative status with a sentence that names `function` and the offending
+// value. The library is initialised.
+int gpsh_check_ready(const char *function);
+// The context behind a handle.
+int gpsh_check_context(const char *function, gpushmem_ctx_t ctx, struct gpsh_context **out);
+// The PE exists and has not failed.
+int gpsh_check_pe(const char *function, int pe);
+// The PE as above, and [sym, sym + bytes) inside the symmetric heap; any address if bytes is 0.
+int gpsh_check_remote(const char *function, const void *sym, size_t bytes, int pe);
+// [sym, sym + bytes) inside this PE's heap.
+int gpsh_check_heap(const char *function, const void *sym, size_t bytes);
+// A multiple of the word's size.
+int gpsh_check_aligned(const char *function, const void *sym, size_t bytes);
+// A signal word of `pe`, and what is to be done to it.
+int gpsh_check_signal(const char *function, const uint64_t *word, int op, int pe);
+// Words of this PE's heap to wait for, and how they are compared.
+int gpsh_check_words(const char *function, const void *words, size_t nelems, size_t width, int cmp);
+// Local memory of a transfer that is not empty.
+int gpsh_check_local(const char *function, const void *local);
+
+#endif

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The lifecycle: from settings and launcher to connected transports, and back.
+#define _GNU_SOURCE // environ
+#include "core/state.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bootstrap/agree.h"
+#include "comm/context.h"
+#include "proxy/device_side.h"
+#include "gpushmem/gpushmem.h"
+#include "api/memory.h"
+#include "connect/peers.h"
+#include "memory/regions.h"
+#include "comm/sync.h"
+
+struct gpsh_core gpsh = {.failed_pe = -1};
+
+static pthread_mutex_t lifecycle = PTHREAD_MUTEX_INITIALIZER;
+static int init_depth; // init may be called several times; as many finalizes end the library
+
+int gpsh_check_initialised(const char *function)
+{
+    if (GPSH_LIKELY(gpsh.n_pes > 0))
+        return 0;
+    return gpsh_fail(GPUSHMEM_ERR_STATE,
+                     "gpushmem_%s was called before gpushmem_init or after gpushmem_finalize",
+                     function);
+}
+
+void gpsh_peer_failed(int pe, int code, const char *why)
+{
+    if ((unsigned)pe >= (unsigned)gpsh.n_pes || atomic_load(&gpsh.leaving))
+        return;
+    struct gpsh_peer *peer = &gpsh.peers[pe];
+    int none = 0;
+    static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&one_at_a_time);
+    bool first = !atomic_load(&peer->error);
+    if (first) {
+        snprintf(peer->reason, sizeof peer->reason, "%s", why);
+        atomic_compare_exchange_strong(&peer->error, &none, code);
+        atomic_store(&gpsh.failed_pe, pe);
+        atomic_fetch_add(&gpsh.failures, 1);
+    }
+    pthread_mutex_unlock(&one_at_a_time);
+    if (!first)
+        return;
+    gpsh_device_side_peer_failed(code);
+    bool ends = gpsh.settings.on_pe_failure == GPSH_ON_FAILURE_ABORT;
+    GPSH_LOG(ERROR, "peers", "PE %d failed: %s; %s", pe, why,
+             ends ? "the job ends (GPUSHMEM_ON_PE_FAILURE=notify keeps the others running)"
+                  : "operations towards it fail from now on");
+    if (ends) {
+        char sentence[256];
+        snprintf(sentence, sizeof sentence, "PE %d failed: %s", pe, why);
+        gpsh_bootstrap_abort(&gpsh.boot, 1, sentence);
+    }
+}
+
+static void on_death(int pe, const char *reason, void *arg)
+{
+    (void)arg;
+    gpsh_peer_failed(pe, GPUSHMEM_ERR_PE_FAILED, reason);
+}
+
+static int allocate_tables(int n_pes)
+{
+    gpsh.peers = calloc((size_t)n_pes, sizeof *gpsh.peers);
+    gpsh.direct = calloc((size_t)n_pes, sizeof *gpsh.direct);
+    for (int r = 0; r < GPSH_REGIONS; r++)
+        gpsh.mapped[r] = calloc((size_t)n_pes, sizeof *gpsh.mapped[r]);
+    if (!gpsh.peers || !gpsh.direct || !gpsh.mapped[GPSH_HEAP] || !gpsh.mapped[GPSH_CONTROL])
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the tables of %d PEs", n_pes);
+    for (int pe = 0; pe < n_pes; pe++)
+        gpsh.peers[pe] = (struct gpsh_peer){.data = -1, .amo = -1, .device = -1};
+    return 0;
+}
+
+static void free_tables(void)
+{
+    for (int r = 0; r < GPSH_REGIONS; r++) {
+        free(gpsh.mapped[r]);
+        gpsh.mapped[r] = NULL;
+    }
+    free(gpsh.direct);
+    free(gpsh.peers);
+    gpsh.direct = NULL;
+    gpsh.peers = NULL;
+}
+
+// Undoes everything up from the bootstrap, whatever was reached.
+static void tear_down(void)
+{
+    gpsh_device_side_finalize();
+    gpsh_context_finalize();
+    gpsh_memory_finalize();
+    gpsh_peers_disconnect();
+    gpsh_regions_destroy();
+    free_tables();
+    gpsh.n_pes = 0;
+    gpsh.cpu_atomics = false;
+    gpsh.flush_writes = false;
+    gpsh_bootstrap_finalize(&gpsh.boot);
+    gpsh_settings_clear(&gpsh.settings);
+    gpsh_log_set_pe(-1);
+    gpsh_log_close();
+}
+
+static int bring_up(void)
+{
+    int status = gpsh_settings_read(environ, &gpsh.settings);
+    if (!status)
+        status =
+            gpsh_log_open((enum gpsh_log_level)gpsh.settings.log_level, gpsh.settings.log_file);
+    if (status) {
+        GPSH_LOG(ERROR, "init", "%s", gpsh_last_error());
+        gpsh_settings_clear(&gpsh.settings);
+        return status;
+    }
+    status = gpsh_bootstrap_init(&gpsh.boot);
+    if (status) {
+        GPSH_LOG(ERROR, "init", "%s", gpsh_last_error());
+        gpsh_settings_clear(&gpsh.settings);
+        return status;
+    }
+    gpsh.boot.wait_timeout_ms = gpsh.settings.wait_timeout_ms;
+    gpsh.my_pe = gpsh.boot.my_pe;
+    gpsh.n_pes = gpsh.boot.n_pes;
+    gpsh_log_set_pe(gpsh.my_pe);
+    atomic_store(&gpsh.failed_pe, -1);
+    atomic_store(&gpsh.failures, 0);
+    atomic_store(&gpsh.leaving, false);
+    // From here on a failure of this PE is told to the others, which wait for it.
+    status = allocate_tables(gpsh.n_pes);
+    int local = status ? status : gpsh_regions_create();
+    if (!status)
+        status = gpsh_peers_connect(local);
+    if (!status) {
+        local = gpsh_memory_init();
+        if (!local)
+            local = gpsh_context_init();
+        // Nobody uses what another PE has not got ready.
+        status = gpsh_agree(&gpsh.boot, local, 0, NULL);
+    }
+    if (!status)
+        status = gpsh_bootstrap_on_death(&gpsh.boot, on_death, NULL);
+    if (status) {
+        GPSH_LOG(ERROR, "init", "%s", gpsh_last_error()); // while the log still knows the PE
+        tear_down();
+    }
+    return status;
+}
+
+int gpushmem_init_thread(int requested, int *provided)
+{
+    if (requested < GPUSHMEM_THREAD_SINGLE || requested > GPUSHMEM_THREAD_MULTIPLE)
+        return gpsh_fail(
+            GPUSHMEM_ERR_INVALID,
+            "gpushmem_init_thread: thread level %d is outside GPUSHMEM_THREAD_SINGLE (0) .. "
+            "GPUSHMEM_THREAD_MULTIPLE (3)",
+            requested);
+    pthread_mutex_lock(&lifecycle);
+    int status = 0;
+    if (!init_depth) {
+        gpsh.thread_level = requested;
+        gpsh.generation++;
+        status = bring_up();
+    }
+    if (!status) {
+        init_depth++;
+        if (provided)
+            *provided = gpsh.thread_level;
+    }
+    pthread_mutex_unlock(&lifecycle);
+    return status;
+}
+
+int gpushmem_init(void)
+{
+    return gpushmem_init_thread(GPUSHMEM_THREAD_SINGLE, NULL);
+}
+
+// Behind the last barrier this PE's own word to another may still be on its way, and would go down
+// with its queue pair. Who has got it may leave before its NIC's answer is here: that is the one
+// failure that does not matter.
+static void see_off(void)
+{
+    if (gpsh_context_quiet(&gpsh_default_context, GPSH_ALL_PES))
+        gpsh_clear_error();
+}
+
+int gpushmem_finalize(void)
+{
+    int status = gpsh_check_initialised("finalize");
+    if (status)
+        return status;
+    pthread_mutex_lock(&lifecycle);
+    if (--init_depth == 0) {
+        status = gpsh_context_quiet_all();
+        int barrier = gpsh_barrier_all();
+        if (!status)
+            status = barrier;
+        atomic_store(&gpsh.leaving, true);
+        if (!barrier)
+            see_off();
+        tear_down();
+    }
+    pthread_mutex_unlock(&lifecycle);
+    return status;
+}
+
+int gpushmem_initialized(void)
+{
+    return gpsh.n_pes > 0;
+}
+
+int gpushmem_query_thread(int *provided)
+{
+    int status = gpsh_check_initialised("query_thread");
+    if (!status && provided)
+        *provided = gpsh.thread_level;
+    return status;
+}
+
+int gpushmem_my_pe(void)
+{
+    return gpsh.n_pes ? gpsh.my_pe : gpsh_check_initialised("my_pe");
+}
+
+int gpushmem_n_pes(void)
+{
+    return gpsh.n_pes ? gpsh.n_pes : gpsh_check_initialised("n_pes");
+}
+
+int gpushmem_node_my_pe(void)
+{
+    return gpsh.n_pes ? gpsh.boot.node_my_pe : gpsh_check_initialised("node_my_pe");
+}
+
+int gpushmem_node_n_pes(void)
+{
+    return gpsh.n_pes ? gpsh.boot.node_n_pes : gpsh_check_initialised("node_n_pes");
+}
+
+void gpushmem_version(int *major, int *minor, int *patch)
+{
+    if (major)
+        *major = GPUSHMEM_VERSION_MAJOR;
+    if (minor)
+        *minor = GPUSHMEM_VERSION_MINOR;
+    if (patch)
+        *patch = GPUSHMEM_VERSION_PATCH;
+}
+
+#define TEXT(x)  #x
+#define VALUE(x) TEXT(x)
+
+const char *gpushmem_version_string(void)
+{
+    return VALUE(GPUSHMEM_VERSION_MAJOR) "." VALUE(GPUSHMEM_VERSION_MINOR) "." VALUE(
+        GPUSHMEM_VERSION_PATCH);
+}
+
+void gpushmem_global_exit(int status)
+{
+    char why[64];
+    snprintf(why, sizeof why, "gpushmem_global_exit(%d)", status);
+    if (gpsh.n_pes)
+        gpsh_bootstrap_abort(&gpsh.boot, status, why);
+    fflush(NULL);
+    _exit(status);
+}

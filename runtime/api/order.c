@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// gpushmem_fence, gpushmem_quiet and their forms for one context and for some PEs.
+#include "api/argument.h"
+#include "comm/context.h"
+#include "proxy/device_side.h"
+#include "gpu/gpu.h"
+#include "memory/word.h"
+
+void gpsh_flush_remote(void)
+{
+    gpsh_gpu_flush();
+}
+
+// 0, or a negative status, in which case there is nothing to do; *out is NULL for the invalid
+// context.
+static int begin(const char *function, gpushmem_ctx_t handle, struct gpsh_context **out)
+{
+    *out = handle == GPUSHMEM_CTX_INVALID ? NULL : gpsh_context_of(handle);
+    return GPSH_LIKELY(gpsh.n_pes != 0) ? 0 : gpsh_check_ready(function);
+}
+
+static inline int fence(const char *function, gpushmem_ctx_t handle)
+{
+    struct gpsh_context *ctx;
+    int status = begin(function, handle, &ctx);
+    return status == 0 && ctx != NULL ? gpsh_context_fence(ctx, GPSH_ALL_PES) : status;
+}
+
+static inline int quiet(const char *function, gpushmem_ctx_t handle)
+{
+    struct gpsh_context *ctx;
+    int status = begin(function, handle, &ctx);
+    if (status < 0 || ctx == NULL)
+        return status;
+    status = gpsh_context_quiet(ctx, GPSH_ALL_PES);
+    // Device code uses the default context.
+    int device = ctx == &gpsh_default_context ? gpsh_device_side_quiet() : 0;
+    return status < 0 ? status : device;
+}
+
+static int pe_fence(const char *function, gpushmem_ctx_t handle, int pe)
+{
+    struct gpsh_context *ctx;
+    int status = begin(function, handle, &ctx);
+    if (status < 0 || ctx == NULL)
+        return status;
+    status = gpsh_check_pe(function, pe);
+    return status < 0 ? status : gpsh_context_fence(ctx, pe);
+}
+
+static int pe_quiet(const char *function, gpushmem_ctx_t handle, const int *pes, size_t n)
+{
+    struct gpsh_context *ctx;
+    int status = begin(function, handle, &ctx);
+    if (status < 0 || ctx == NULL)
+        return status;
+    for (size_t i = 0; i < n; ++i) {
+        if (pes[i] < 0 || pes[i] >= gpsh.n_pes)
+            return gpsh_check_pe(function, pes[i]);
+    }
+    for (size_t i = 0; i < n; ++i) {
+        int quieted = gpsh_context_quiet(ctx, pes[i]);
+        if (status == 0)
+            status = quieted;
+    }
+    // What kernels issued is counted per ring, not per PE.
+    int device = n != 0 && ctx == &gpsh_default_context ? gpsh_device_side_quiet() : 0;
+    return status < 0 ? status : device;
+}
+
+int gpushmem_fence(void)
+{
+    return fence(__func__, GPUSHMEM_CTX_DEFAULT);
+}
+
+int gpushmem_ctx_fence(gpushmem_ctx_t ctx)
+{
+    return fence(__func__, ctx);
+}
+
+int gpushmem_pe_fence(int pe)
+{
+    return pe_fence(__func__, GPUSHMEM_CTX_DEFAULT, pe);
+}
+
+int gpushmem_ctx_pe_fence(gpushmem_ctx_t ctx, int pe)
+{
+    return pe_fence(__func__, ctx, pe);
+}
+
+int gpushmem_quiet(void)
+{
+    return quiet(__func__, GPUSHMEM_CTX_DEFAULT);
+}
+
+int gpushmem_ctx_quiet(gpushmem_ctx_t ctx)
+{
+    return quiet(__func__, ctx);
+}
+
+int gpushmem_pe_quiet(const int *pes, size_t n)
+{
+    return pe_quiet(__func__, GPUSHMEM_CTX_DEFAULT, pes, n);
+}
+
+int gpushmem_ctx_pe_quiet(gpushmem_ctx_t ctx, const int *pes, size_t n)
+{
+    return pe_quiet(__func__, ctx, pes, n);
+}

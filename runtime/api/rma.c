@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// put, get, p and g. A peer whose heap is mapped here is served by loads and stores in line,
+// everybody else by an operation.
+#include "api/argument.h"
+#include "comm/context.h"
+#include "transport/direct.h"
+#include "api/family.h"
+
+static int move_slow(const char *function, gpushmem_ctx_t handle, enum gpsh_op_kind kind,
+                     const void *sym, void *local, size_t bytes, int pe, enum gpsh_wait wait)
+{
+    struct gpsh_context *ctx;
+    int status = gpsh_check_remote(function, sym, bytes, pe);
+    if (status == 0)
+        status = gpsh_check_context(function, handle, &ctx);
+    if (status < 0 || bytes == 0)
+        return status;
+    status = gpsh_check_local(function, local);
+    if (status < 0)
+        return status;
+    const struct gpsh_op op = {
+        .kind = (uint8_t)kind,
+        .region = GPSH_HEAP,
+        .pe = pe,
+        .local = local,
+        .remote = gpsh_offset(sym),
+        .bytes = bytes,
+    };
+    return gpsh_context_submit(ctx, &op, wait);
+}
+
+GPSH_ALWAYS_INLINE int put(const char *function, gpushmem_ctx_t ctx, void *dest, const void *source,
+                           size_t bytes, int pe, enum gpsh_wait wait)
+{
+    char *to = gpsh_direct(dest, bytes, pe);
+    if (GPSH_UNLIKELY(to == NULL || ctx == GPUSHMEM_CTX_INVALID))
+        return move_slow(function, ctx, GPSH_OP_PUT, dest, (void *)(uintptr_t)source, bytes, pe,
+                         wait);
+    gpsh_direct_copy(to, source, bytes);
+    return 0;
+}
+
+GPSH_ALWAYS_INLINE int get(const char *function, gpushmem_ctx_t ctx, void *dest, const void *source,
+                           size_t bytes, int pe, enum gpsh_wait wait)
+{
+    const char *from = gpsh_direct(source, bytes, pe);
+    if (GPSH_UNLIKELY(from == NULL || ctx == GPUSHMEM_CTX_INVALID))
+        return move_slow(function, ctx, GPSH_OP_GET, source, dest, bytes, pe, wait);
+    gpsh_direct_copy(dest, from, bytes);
+    return 0;
+}
+
+#define DEFINE_TYPE(NAME, TYPE)                                                                    \
+    GPSH_FUNCTION(                                                                                 \
+        int, NAME##_put, (TYPE * dest, const TYPE *source, size_t nelems, int pe),                 \
+        put(__func__, ctx, dest, source, gpsh_bytes(nelems, sizeof(TYPE)), pe, GPSH_WAIT_SOURCE))  \
+    GPSH_FUNCTION(int, NAME##_get, (TYPE * dest, const TYPE *source, size_t nelems, int pe),       \
+                  get(__func__, ctx, dest, source, gpsh_bytes(nelems, sizeof(TYPE)), pe,           \
+                      GPSH_WAIT_COMPLETE))                                                         \
+    GPSH_FUNCTION(                                                                                 \
+        int, NAME##_put_nbi, (TYPE * dest, const TYPE *source, size_t nelems, int pe),             \
+        put(__func__, ctx, dest, source, gpsh_bytes(nelems, sizeof(TYPE)), pe, GPSH_WAIT_NONE))    \
+    GPSH_FUNCTION(                                                                                 \
+        int, NAME##_get_nbi, (TYPE * dest, const TYPE *source, size_t nelems, int pe),             \
+        get(__func__, ctx, dest, source, gpsh_bytes(nelems, sizeof(TYPE)), pe, GPSH_WAIT_NONE))    \
+    GPSH_FUNCTION(int, NAME##_p, (TYPE * dest, TYPE value, int pe),                                \
+                  put(__func__, ctx, dest, &value, sizeof value, pe, GPSH_WAIT_SOURCE))            \
+    static inline TYPE NAME##_get_one(const char *function, gpushmem_ctx_t ctx,                    \
+                                      const TYPE *source, int pe)                                  \
+    {                                                                                              \
+        TYPE value;                                                                                \
+        if (GPSH_LIKELY(get(function, ctx, &value, source, sizeof value, pe, GPSH_WAIT_FETCH) ==   \
+                        0))                                                                        \
+            return value;                                                                          \
+        memset(&value, 0, sizeof value);                                                           \
+        return value;                                                                              \
+    }                                                                                              \
+    GPSH_FUNCTION(TYPE, NAME##_g, (const TYPE *source, int pe),                                    \
+                  NAME##_get_one(__func__, ctx, source, pe))
+GPUSHMEM_RMA_TYPES(DEFINE_TYPE)
+
+#define DEFINE_SIZE(BITS)                                                                          \
+    GPSH_FUNCTION(                                                                                 \
+        int, put##BITS, (void *dest, const void *source, size_t nelems, int pe),                   \
+        put(__func__, ctx, dest, source, gpsh_bytes(nelems, BITS / 8), pe, GPSH_WAIT_SOURCE))      \
+    GPSH_FUNCTION(                                                                                 \
+        int, get##BITS, (void *dest, const void *source, size_t nelems, int pe),                   \
+        get(__func__, ctx, dest, source, gpsh_bytes(nelems, BITS / 8), pe, GPSH_WAIT_COMPLETE))    \
+    GPSH_FUNCTION(                                                                                 \
+        int, put##BITS##_nbi, (void *dest, const void *source, size_t nelems, int pe),             \
+        put(__func__, ctx, dest, source, gpsh_bytes(nelems, BITS / 8), pe, GPSH_WAIT_NONE))        \
+    GPSH_FUNCTION(                                                                                 \
+        int, get##BITS##_nbi, (void *dest, const void *source, size_t nelems, int pe),             \
+        get(__func__, ctx, dest, source, gpsh_bytes(nelems, BITS / 8), pe, GPSH_WAIT_NONE))
+GPUSHMEM_RMA_SIZES(DEFINE_SIZE)
+
+GPSH_FUNCTION(int, putmem, (void *dest, const void *source, size_t bytes, int pe),
+              put(__func__, ctx, dest, source, bytes, pe, GPSH_WAIT_SOURCE))
+GPSH_FUNCTION(int, getmem, (void *dest, const void *source, size_t bytes, int pe),
+              get(__func__, ctx, dest, source, bytes, pe, GPSH_WAIT_COMPLETE))
+GPSH_FUNCTION(int, putmem_nbi, (void *dest, const void *source, size_t bytes, int pe),
+              put(__func__, ctx, dest, source, bytes, pe, GPSH_WAIT_NONE))
+GPSH_FUNCTION(int, getmem_nbi, (void *dest, const void *source, size_t bytes, int pe),
+              get(__func__, ctx, dest, source, bytes, pe, GPSH_WAIT_NONE))

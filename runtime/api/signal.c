@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// put_signal and signal_op: data, then a word that tells of it.
+#include "api/argument.h"
+#include "comm/context.h"
+#include "transport/direct.h"
+#include "api/family.h"
+#include "memory/word.h"
+
+struct signal {
+    uint64_t *word; // symmetric
+    uint64_t value;
+    int op;
+};
+
+static int check(const char *function, const struct signal *s, const void *dest, const void *source,
+                 size_t bytes, int pe)
+{
+    int status = gpsh_check_remote(function, dest, bytes, pe);
+    if (status == 0 && bytes != 0)
+        status = gpsh_check_local(function, source);
+    return status < 0 ? status : gpsh_check_signal(function, s->word, s->op, pe);
+}
+
+// Stores or adds the signal by the processor. False if adding is the NIC's.
+GPSH_ALWAYS_INLINE bool signal_here(uint64_t *word, const struct signal *s)
+{
+    if (s->op == GPUSHMEM_SIGNAL_ADD && !gpsh.cpu_atomics)
+        return false;
+    gpsh_direct_signal(word, s->op == GPUSHMEM_SIGNAL_ADD, s->value);
+    return true;
+}
+
+static int add_by_transport(struct gpsh_context *ctx, const struct signal *s, int pe)
+{
+    const struct gpsh_op op = {
+        .kind = GPSH_OP_AMO,
+        .amo = GPSH_AMO_ADD,
+        .width = sizeof *s->word,
+        .region = GPSH_HEAP,
+        .pe = pe,
+        .remote = gpsh_offset(s->word),
+        .operand = s->value,
+    };
+    return gpsh_context_submit(ctx, &op, GPSH_WAIT_NONE);
+}
+
+// Data by the processor; the signal too, unless adding is the NIC's.
+static int send_direct(struct gpsh_context *ctx, const struct signal *s, void *dest,
+                       const void *source, size_t bytes, int pe)
+{
+    if (bytes != 0)
+        gpsh_direct_copy(gpsh_direct(dest, bytes, pe), source, bytes);
+    if (signal_here((uint64_t *)(void *)gpsh_direct(s->word, sizeof *s->word, pe), s))
+        return 0;
+    gpsh_full_fence(); // the data is in memory before the NIC adds
+    return add_by_transport(ctx, s, pe);
+}
+
+static int send_by_transport(struct gpsh_context *ctx, const struct signal *s, void *dest,
+                             const void *source, size_t bytes, int pe, enum gpsh_wait wait)
+{
+    const struct gpsh_peer *peer = &gpsh.peers[pe];
+    // Two transports do not order their operations: then the data is completed before the signal is
+    // sent.
+    bool split = s->op == GPUSHMEM_SIGNAL_ADD && peer->amo != peer->data;
+    struct gpsh_op op = {
+        .kind = split ? GPSH_OP_PUT : GPSH_OP_PUT_SIGNAL,
+        .flags = s->op == GPUSHMEM_SIGNAL_ADD && !split ? GPSH_OP_SIGNAL_ADD : 0,
+        .region = GPSH_HEAP,
+        .pe = pe,
+        .local = (char *)(uintptr_t)source,
+        .remote = bytes != 0 ? gpsh_offset(dest) : 0,
+        .bytes = bytes,
+        .operand = s->value,
+        .signal = gpsh_offset(s->word),
+    };
+    if (!split)
+        return gpsh_context_submit(ctx, &op, wait);
+    int status = bytes != 0 ? gpsh_context_submit(ctx, &op, GPSH_WAIT_COMPLETE) : 0;
+    return status < 0 ? status : add_by_transport(ctx, s, pe);
+}
+
+static int send_slow(const char *function, gpushmem_ctx_t handle, const struct signal *s,
+                     void *dest, const void *source, size_t bytes, int pe, enum gpsh_wait wait)
+{
+    struct gpsh_context *ctx;
+    int status = check(function, s, dest, source, bytes, pe);
+    if (status == 0)
+        status = gpsh_check_context(function, handle, &ctx);
+    if (status < 0)
+        return status;
+    if (gpsh.direct[pe] != NULL)
+        return send_direct(ctx, s, dest, source, bytes, pe);
+    return send_by_transport(ctx, s, dest, source, bytes, pe, wait);
+}
+
+GPSH_ALWAYS_INLINE int put_signal(const char *function, gpushmem_ctx_t ctx, void *dest,
+                                  const void *source, size_t bytes, uint64_t *sig, uint64_t value,
+                                  int op, int pe, enum gpsh_wait wait)
+{
+    const struct signal s = {.word = sig, .value = value, .op = op};
+    char *to = gpsh_direct(dest, bytes, pe);
+    char *word = gpsh_direct(sig, sizeof *sig, pe);
+    bool plain = op == GPUSHMEM_SIGNAL_SET || (op == GPUSHMEM_SIGNAL_ADD && gpsh.cpu_atomics);
+    if (GPSH_UNLIKELY(to == NULL || word == NULL || !plain || ((uintptr_t)sig & 7) != 0 ||
+                      ctx == GPUSHMEM_CTX_INVALID))
+        return send_slow(function, ctx, &s, dest, source, bytes, pe, wait);
+    gpsh_direct_copy(to, source, bytes);
+    (void)signal_here((uint64_t *)(void *)word, &s);
+    return 0;
+}
+
+#define PARAMETERS(TYPE)                                                                           \
+    (TYPE * dest, const TYPE *source, size_t nelems, uint64_t *sig, uint64_t signal, int op, int pe)
+#define DEFINE(NAME, TYPE, SIZE)                                                                   \
+    GPSH_FUNCTION(int, NAME##_signal, PARAMETERS(TYPE),                                            \
+                  put_signal(__func__, ctx, dest, source, gpsh_bytes(nelems, SIZE), sig, signal,   \
+                             op, pe, GPSH_WAIT_SOURCE))                                            \
+    GPSH_FUNCTION(int, NAME##_signal_nbi, PARAMETERS(TYPE),                                        \
+                  put_signal(__func__, ctx, dest, source, gpsh_bytes(nelems, SIZE), sig, signal,   \
+                             op, pe, GPSH_WAIT_NONE))
+#define DEFINE_TYPE(NAME, TYPE) DEFINE(NAME##_put, TYPE, sizeof(TYPE))
+#define DEFINE_SIZE(BITS)       DEFINE(put##BITS, void, BITS / 8)
+GPUSHMEM_RMA_TYPES(DEFINE_TYPE)
+GPUSHMEM_RMA_SIZES(DEFINE_SIZE)
+DEFINE(putmem, void, 1)
+
+GPSH_FUNCTION(int, signal_op, (uint64_t * sig, uint64_t signal, int op, int pe),
+              put_signal(__func__, ctx, gpsh.heap, NULL, 0, sig, signal, op, pe, GPSH_WAIT_NONE))

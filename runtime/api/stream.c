@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The calls of gpushmem/stream.h: arguments are checked, then the operation goes to a stream of the
+// GPU, to one of the emulation, or is done at once.
+#include "api/argument.h"
+#include "proxy/device_side.h"
+#include "gpushmem/device_host.h"
+#include "stream/stream_gpu.h"
+
+typedef int enqueue(gpushmem_stream_t stream, const struct gpushmem_stream_op *op);
+
+static enqueue *_Atomic emulation; // of the program's kernels, once it has any
+
+void gpushmem_stream_serve(int (*function)(gpushmem_stream_t stream,
+                                           const struct gpushmem_stream_op *op))
+{
+    atomic_store_explicit(&emulation, function, memory_order_release);
+}
+
+void gpsh_device_side_await_kernels(void)
+{
+    const struct gpushmem_stream_op end = {.kind = GPUSHMEM_STREAM_END};
+    enqueue *emulated = atomic_load_explicit(&emulation, memory_order_acquire);
+    if (emulated)
+        (void)emulated(NULL, &end);
+}
+
+// Nothing can be in the only stream there is: the caller does it.
+static int do_now(const struct gpushmem_stream_op *op)
+{
+    switch (op->kind) {
+    case GPUSHMEM_STREAM_PUT: return gpushmem_putmem(op->dest, op->source, op->bytes, op->pe);
+    case GPUSHMEM_STREAM_GET: return gpushmem_getmem(op->dest, op->source, op->bytes, op->pe);
+    case GPUSHMEM_STREAM_PUT_SIGNAL:
+        return gpushmem_putmem_signal(op->dest, op->source, op->bytes, op->signal, op->value,
+                                      op->op, op->pe);
+    case GPUSHMEM_STREAM_SIGNAL: return gpushmem_signal_op(op->signal, op->value, op->op, op->pe);
+    case GPUSHMEM_STREAM_WAIT: return gpushmem_uint64_wait_until(op->signal, op->op, op->value);
+    case GPUSHMEM_STREAM_QUIET: return gpushmem_quiet();
+    case GPUSHMEM_STREAM_BARRIER: return gpushmem_barrier_all();
+    default: return gpushmem_sync_all();
+    }
+}
+
+static int submit(const char *function, const struct gpushmem_stream_op *op,
+                  gpushmem_stream_t stream)
+{
+    enqueue *emulated = atomic_load_explicit(&emulation, memory_order_acquire);
+    if (emulated)
+        return emulated(stream, op);
+    if (GPSH_LIKELY(gpsh.device_heap))
+        return gpsh_stream_gpu_submit(op, stream);
+    if (!stream)
+        return do_now(op);
+    return gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED,
+                     "%s: the symmetric heap is in host memory, so nothing can be enqueued in "
+                     "stream %p of a GPU; set "
+                     "GPUSHMEM_HEAP_KIND=device, or pass NULL to have it done at once",
+                     function, (void *)stream);
+}
+
+// A PE, a range of its heap, and local memory of the same size.
+static int check_transfer(const char *function, const void *sym, const void *local, size_t bytes,
+                          int pe)
+{
+    int status = gpsh_check_remote(function, sym, bytes, pe);
+    if (status == 0 && bytes != 0)
+        status = gpsh_check_local(function, local);
+    if (status == 0 && bytes != 0 && gpsh.device_heap)
+        status = gpsh_stream_gpu_check_local(function, local);
+    return status;
+}
+
+static int move(const char *function, int kind, void *dest, const void *source, size_t bytes,
+                int pe, gpushmem_stream_t stream)
+{
+    bool get = kind == GPUSHMEM_STREAM_GET;
+    int status = check_transfer(function, get ? source : dest, get ? dest : source, bytes, pe);
+    if (status < 0 || bytes == 0)
+        return status;
+    const struct gpushmem_stream_op op = {
+        .kind = kind, .pe = pe, .dest = dest, .source = source, .bytes = bytes};
+    return submit(function, &op, stream);
+}
+
+static int put_signal(const char *function, void *dest, const void *source, size_t bytes,
+                      uint64_t *sig, uint64_t signal, int how, int pe, gpushmem_stream_t stream)
+{
+    int status = check_transfer(function, dest, source, bytes, pe);
+    if (status == 0)
+        status = gpsh_check_signal(function, sig, how, pe);
+    if (status < 0)
+        return status;
+    const struct gpushmem_stream_op op = {.kind = bytes ? GPUSHMEM_STREAM_PUT_SIGNAL
+                                                        : GPUSHMEM_STREAM_SIGNAL,
+                                          .pe = pe,
+                                          .op = how,
+                                          .dest = dest,
+                                          .source = source,
+                                          .bytes = bytes,
+                                          .signal = sig,
+                                          .value = signal};
+    return submit(function, &op, stream);
+}
+
+static int together(const char *function, int kind, gpushmem_stream_t stream)
+{
+    const struct gpushmem_stream_op op = {.kind = kind, .pe = -1};
+    int status = gpsh_check_ready(function);
+    return status < 0 ? status : submit(function, &op, stream);
+}
+
+#define DEFINE(PUT, GET, TYPE, SIZE)                                                               \
+    int gpushmem_##PUT##_on_stream(TYPE *dest, const TYPE *source, size_t n, int pe,               \
+                                   gpushmem_stream_t stream)                                       \
+    {                                                                                              \
+        return move(__func__, GPUSHMEM_STREAM_PUT, dest, source, gpsh_bytes(n, SIZE), pe, stream); \
+    }                                                                                              \
+    int gpushmem_##GET##_on_stream(TYPE *dest, const TYPE *source, size_t n, int pe,               \
+                                   gpushmem_stream_t stream)                                       \
+    {                                                                                              \
+        return move(__func__, GPUSHMEM_STREAM_GET, dest, source, gpsh_bytes(n, SIZE), pe, stream); \
+    }                                                                                              \
+    int gpushmem_##PUT##_signal_on_stream(TYPE *dest, const TYPE *source, size_t n, uint64_t *sig, \
+                                          uint64_t signal, int op, int pe,                         \
+                                          gpushmem_stream_t stream)                                \
+    {                                                                                              \
+        return put_signal(__func__, dest, source, gpsh_bytes(n, SIZE), sig, signal, op, pe,        \
+                          stream);                                                                 \
+    }
+#define DEFINE_TYPE(NAME, TYPE) DEFINE(NAME##_put, NAME##_get, TYPE, sizeof(TYPE))
+#define DEFINE_SIZE(BITS)       DEFINE(put##BITS, get##BITS, void, BITS / 8)
+GPUSHMEM_RMA_TYPES(DEFINE_TYPE)
+GPUSHMEM_RMA_SIZES(DEFINE_SIZE)
+DEFINE(putmem, getmem, void, 1)
+
+int gpushmem_signal_op_on_stream(uint64_t *sig, uint64_t signal, int op, int pe,
+                                 gpushmem_stream_t stream)
+{
+    return put_signal(__func__, NULL, NULL, 0, sig, signal, op, pe, stream);
+}
+
+int gpushmem_signal_wait_until_on_stream(uint64_t *sig, int cmp, uint64_t value,
+                                         gpushmem_stream_t stream)
+{
+    int status = gpsh_check_words(__func__, sig, 1, sizeof *sig, cmp);
+    if (status < 0)
+        return status;
+    const struct gpushmem_stream_op op = {
+        .kind = GPUSHMEM_STREAM_WAIT, .pe = gpsh.my_pe, .op = cmp, .signal = sig, .value = value};
+    return submit(__func__, &op, stream);
+}
+
+int gpushmem_quiet_on_stream(gpushmem_stream_t stream)
+{
+    return together(__func__, GPUSHMEM_STREAM_QUIET, stream);
+}
+
+int gpushmem_barrier_all_on_stream(gpushmem_stream_t stream)
+{
+    return together(__func__, GPUSHMEM_STREAM_BARRIER, stream);
+}
+
+int gpushmem_sync_all_on_stream(gpushmem_stream_t stream)
+{
+    return together(__func__, GPUSHMEM_STREAM_SYNC, stream);
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// iput and iget: over a network one operation per element, with one doorbell for all of them.
+#include "api/argument.h"
+#include "comm/context.h"
+#include "transport/direct.h"
+#include "api/family.h"
+
+struct strided {
+    ptrdiff_t remote_stride, local_stride; // in elements
+    size_t nelems, size;                   // size of an element in bytes
+};
+
+// Bytes from the first to the end of the last element of the remote side; SIZE_MAX if that
+// overflows.
+static inline size_t remote_span(const struct strided *s)
+{
+    size_t elements;
+    if (s->nelems == 0)
+        return 0;
+    if (__builtin_mul_overflow(s->nelems - 1, (size_t)s->remote_stride, &elements) ||
+        elements == SIZE_MAX)
+        return SIZE_MAX;
+    return gpsh_bytes(elements + 1, s->size);
+}
+
+static int check(const char *function, const struct strided *s, const void *sym, const void *local,
+                 int pe)
+{
+    int status = gpsh_check_pe(function, pe);
+    if (status < 0)
+        return status;
+    if (s->remote_stride < 1 || s->local_stride < 1)
+        return gpsh_fail(
+            GPUSHMEM_ERR_INVALID,
+            "%s: strides are %td at PE %d and %td here; they count elements and start at 1",
+            function, s->remote_stride, pe, s->local_stride);
+    status = gpsh_check_remote(function, sym, remote_span(s), pe);
+    return status < 0 || s->nelems == 0 ? status : gpsh_check_local(function, local);
+}
+
+static int move_slow(const char *function, gpushmem_ctx_t handle, enum gpsh_op_kind kind,
+                     const struct strided *s, const void *sym, char *local, int pe)
+{
+    struct gpsh_context *ctx;
+    int status = check(function, s, sym, local, pe);
+    if (status == 0)
+        status = gpsh_check_context(function, handle, &ctx);
+    if (status < 0)
+        return status;
+    struct gpsh_op op = {
+        .kind = (uint8_t)kind,
+        .region = GPSH_HEAP,
+        .pe = pe,
+        .local = local,
+        .remote = gpsh_offset(sym),
+        .bytes = s->size,
+    };
+    // Operations of a flow complete in order: waiting for the last get is waiting for all.
+    for (size_t i = 0; i < s->nelems && status == 0; ++i) {
+        bool last = i + 1 == s->nelems;
+        op.flags = last ? 0 : GPSH_OP_MORE;
+        if (kind == GPSH_OP_PUT)
+            status = gpsh_context_submit(ctx, &op, GPSH_WAIT_SOURCE);
+        else
+            status = gpsh_context_submit(ctx, &op, last ? GPSH_WAIT_COMPLETE : GPSH_WAIT_NONE);
+        op.local += (size_t)s->local_stride * s->size;
+        op.remote += (size_t)s->remote_stride * s->size;
+    }
+    // nothing may still write to the caller's memory, or sit behind a doorbell not rung
+    if (status < 0)
+        (void)gpsh_context_quiet(ctx, pe);
+    return status;
+}
+
+GPSH_ALWAYS_INLINE void copy(char *to, ptrdiff_t to_stride, const char *from, ptrdiff_t from_stride,
+                             size_t nelems, size_t size)
+{
+    for (; nelems != 0; --nelems) {
+        gpsh_direct_copy(to, from, size);
+        to += (size_t)to_stride * size;
+        from += (size_t)from_stride * size;
+    }
+}
+
+GPSH_ALWAYS_INLINE int iput(const char *function, gpushmem_ctx_t ctx, void *dest,
+                            const void *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems,
+                            size_t size, int pe)
+{
+    const struct strided s = {
+        .remote_stride = dst, .local_stride = sst, .nelems = nelems, .size = size};
+    char *to = dst < 1 || sst < 1 ? NULL : gpsh_direct(dest, remote_span(&s), pe);
+    if (GPSH_UNLIKELY(to == NULL || ctx == GPUSHMEM_CTX_INVALID))
+        return move_slow(function, ctx, GPSH_OP_PUT, &s, dest, (char *)(uintptr_t)source, pe);
+    copy(to, dst, source, sst, nelems, size);
+    return 0;
+}
+
+GPSH_ALWAYS_INLINE int iget(const char *function, gpushmem_ctx_t ctx, void *dest,
+                            const void *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems,
+                            size_t size, int pe)
+{
+    const struct strided s = {
+        .remote_stride = sst, .local_stride = dst, .nelems = nelems, .size = size};
+    const char *from = dst < 1 || sst < 1 ? NULL : gpsh_direct(source, remote_span(&s), pe);
+    if (GPSH_UNLIKELY(from == NULL || ctx == GPUSHMEM_CTX_INVALID))
+        return move_slow(function, ctx, GPSH_OP_GET, &s, source, dest, pe);
+    copy(dest, dst, from, sst, nelems, size);
+    return 0;
+}
+
+// One body for each size of element.
+#define DEFINE_BODY(BITS)                                                                          \
+    static int iput_##BITS(const char *function, gpushmem_ctx_t ctx, void *dest,                   \
+                           const void *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems,        \
+                           int pe)                                                                 \
+    {                                                                                              \
+        return iput(function, ctx, dest, source, dst, sst, nelems, BITS / 8, pe);                  \
+    }                                                                                              \
+    static int iget_##BITS(const char *function, gpushmem_ctx_t ctx, void *dest,                   \
+                           const void *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems,        \
+                           int pe)                                                                 \
+    {                                                                                              \
+        return iget(function, ctx, dest, source, dst, sst, nelems, BITS / 8, pe);                  \
+    }                                                                                              \
+    GPSH_FUNCTION(                                                                                 \
+        int, iput##BITS,                                                                           \
+        (void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe),     \
+        iput_##BITS(__func__, ctx, dest, source, dst, sst, nelems, pe))                            \
+    GPSH_FUNCTION(                                                                                 \
+        int, iget##BITS,                                                                           \
+        (void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe),     \
+        iget_##BITS(__func__, ctx, dest, source, dst, sst, nelems, pe))
+GPUSHMEM_RMA_SIZES(DEFINE_BODY)
+
+// `size` is a constant where this is used, so that one call remains.
+#define BY_SIZE(verb, size, ...)                                                                   \
+    ((size) == 1   ? verb##_8(__VA_ARGS__)                                                         \
+     : (size) == 2 ? verb##_16(__VA_ARGS__)                                                        \
+     : (size) == 4 ? verb##_32(__VA_ARGS__)                                                        \
+                   : verb##_64(__VA_ARGS__))
+
+#define DEFINE_TYPE(NAME, TYPE)                                                                    \
+    _Static_assert(sizeof(TYPE) <= 8, "BY_SIZE knows no larger type");                             \
+    GPSH_FUNCTION(                                                                                 \
+        int, NAME##_iput,                                                                          \
+        (TYPE * dest, const TYPE *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe),    \
+        BY_SIZE(iput, sizeof(TYPE), __func__, ctx, dest, source, dst, sst, nelems, pe))            \
+    GPSH_FUNCTION(                                                                                 \
+        int, NAME##_iget,                                                                          \
+        (TYPE * dest, const TYPE *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe),    \
+        BY_SIZE(iget, sizeof(TYPE), __func__, ctx, dest, source, dst, sst, nelems, pe))
+GPUSHMEM_RMA_TYPES(DEFINE_TYPE)

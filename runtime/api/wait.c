@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// wait_until and test, for one word and for sets of words.
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "api/argument.h"
+#include "comm/context.h"
+#include "api/family.h"
+#include "comm/sync.h"
+#include "memory/word.h"
+
+// How the bytes of a word become a number. All types are compared as uint64_t: signed ones are
+// shifted by 2^63, which keeps their order.
+struct kind {
+    uint8_t width; // 2, 4 or 8
+    bool is_signed;
+};
+static const uint64_t SHIFT = UINT64_C(1) << 63;
+
+// `raw` is zero-extended.
+GPSH_ALWAYS_INLINE uint64_t ordered(struct kind kind, uint64_t raw)
+{
+    if (!kind.is_signed)
+        return raw;
+    int unused = 64 - 8 * kind.width;
+    return (uint64_t)((int64_t)(raw << unused) >> unused) ^ SHIFT;
+}
+
+GPSH_ALWAYS_INLINE uint64_t load(struct kind kind, const void *word)
+{
+    return ordered(kind, gpsh_word_load(word, kind.width));
+}
+
+GPSH_ALWAYS_INLINE bool holds(uint64_t word, int cmp, uint64_t value)
+{
+    switch (cmp) {
+    case GPUSHMEM_CMP_EQ: return word == value;
+    case GPUSHMEM_CMP_NE: return word != value;
+    case GPUSHMEM_CMP_GT: return word > value;
+    case GPUSHMEM_CMP_GE: return word >= value;
+    case GPUSHMEM_CMP_LT: return word < value;
+    default: return word <= value;
+    }
+}
+
+// Why the last word of a GPU heap that this thread asked for did not come, or 0.
+static _Thread_local int no_word;
+
+uint64_t gpsh_word_fetch(const void *word, size_t bytes)
+{
+    uint64_t raw = 0;
+    no_word = gpsh.transport_envs[0].copy(&raw, word, bytes);
+    gpsh_acquire_remote();
+    return raw;
+}
+
+// Whether the word that was just loaded is none: a GPU that failed is a reason to end a wait, not
+// to wait on.
+GPSH_ALWAYS_INLINE int unread(void)
+{
+    return GPSH_UNLIKELY(gpsh.device_heap) ? no_word : 0;
+}
+
+static int check(const char *function, const void *vars, size_t nelems, struct kind kind, int cmp)
+{
+    return gpsh_check_words(function, vars, nelems, kind.width, cmp);
+}
+
+// The common case of check() in line: one word in the heap, aligned.
+GPSH_ALWAYS_INLINE bool sound(const void *var, struct kind kind, int cmp)
+{
+    uint64_t offset = gpsh_offset(var);
+    return gpsh.n_pes > 0 && (unsigned)cmp <= GPUSHMEM_CMP_LE && offset < gpsh.heap_bytes &&
+           kind.width <= gpsh.heap_bytes - offset && ((uintptr_t)var & (kind.width - 1u)) == 0;
+}
+
+static void print_number(char *text, size_t bytes, struct kind kind, uint64_t number)
+{
+    if (kind.is_signed)
+        snprintf(text, bytes, "%" PRId64, (int64_t)(number ^ SHIFT));
+    else
+        snprintf(text, bytes, "%" PRIu64, number);
+}
+
+static const char *const signs[] = {"==", "!=", ">", ">=", "<", "<="};
+
+// One word and what it is to become. `value` is ordered.
+struct wanted {
+    const void *var;
+    struct kind kind;
+    int cmp;
+    uint64_t value;
+};
+
+static void about_word(const void *subject, char *text, size_t bytes)
+{
+    const struct wanted *wanted = subject;
+    char is[24], value[24];
+    print_number(is, sizeof is, wanted->kind, load(wanted->kind, wanted->var));
+    print_number(value, sizeof value, wanted->kind, wanted->value);
+    snprintf(text, bytes, " for the word at heap offset %" PRIu64 ", which is %s, to be %s %s",
+             gpsh_offset(wanted->var), is, signs[wanted->cmp], value);
+}
+
+// Behind the first look, which found something else. *seen: the value that ended the wait, ordered.
+static __attribute__((noinline)) int await_change(const char *function, const struct wanted *wanted,
+                                                  uint64_t *seen)
+{
+    struct gpsh_waiter waiter = GPSH_WAITER(function);
+    waiter.about = about_word;
+    waiter.subject = wanted;
+    for (;;) {
+        int status = unread();
+        if (status == 0)
+            status = gpsh_waiter_step(&waiter);
+        if (GPSH_UNLIKELY(status < 0))
+            return status;
+        *seen = load(wanted->kind, wanted->var);
+        if (unread() == 0 && holds(*seen, wanted->cmp, wanted->value))
+            return 0;
+    }
+}
+
+// Arguments were checked.
+GPSH_ALWAYS_INLINE int await(const char *function, const void *var, struct kind kind, int cmp,
+                             uint64_t value, uint64_t *seen)
+{
+    *seen = load(kind, var);
+    if (GPSH_LIKELY(unread() == 0 && holds(*seen, cmp, value)))
+        return 0;
+    const struct wanted wanted = {var, kind, cmp, value};
+    return await_change(function, &wanted, seen);
+}
+
+// A test that found nothing drives what this PE has outstanding, so that loops around it make
+// progress.
+static void missed(void)
+{
+    gpsh_context_progress();
+    gpsh_waiter_miss();
+}
+
+GPSH_ALWAYS_INLINE int wait_until(const char *function, const void *var, struct kind kind, int cmp,
+                                  uint64_t value)
+{
+    uint64_t seen;
+    int status = GPSH_LIKELY(sound(var, kind, cmp)) ? 0 : check(function, var, 1, kind, cmp);
+    return status < 0 ? status : await(function, var, kind, cmp, value, &seen);
+}
+
+GPSH_ALWAYS_INLINE int test(const char *function, const void *var, struct kind kind, int cmp,
+                            uint64_t value)
+{
+    int status = GPSH_LIKELY(sound(var, kind, cmp)) ? 0 : check(function, var, 1, kind, cmp);
+    if (status < 0)
+        return status;
+    uint64_t word = load(kind, var);
+    if (GPSH_UNLIKELY(unread() < 0))
+        return unread();
+    if (holds(word, cmp, value))
+        return 1;
+    missed();
+    return 0;
+}
+
+// ----------------------------------------------------------------------------------- sets of words
+
+struct set {
+    const char *function;
+    const char *vars;
+    size_t nelems;
+    const int *status; // NULL: nothing is excluded
+    int cmp;
+    struct kind kind;
+    uint64_t value;     // ordered; for all elements if `values` is NULL
+    const char *values; // one for each element
+    bool vector;
+    bool blocking;
+};
+
+static int check_set(const struct set *set)
+{
+    int status = check(set->function, set->vars, set->nelems, set->kind, set->cmp);
+    if (status < 0 || set->nelems == 0 || !set->vector || set->values != NULL)
+        return status;
+    return gpsh_fail(GPUSHMEM_ERR_INVALID, "%s: the values to compare with are NULL",
+                     set->function);
+}
+
+static inline bool excluded(const struct set *set, size_t i)
+{
+    return set->status != NULL && set->status[i] != 0;
+}
+
+static inline uint64_t value_of(const struct set *set, size_t i)
+{
+    if (!set->vector)
+        return set->value;
+    uint64_t raw = 0;
+    memcpy(&raw, set->values + i * set->kind.width, set->kind.width);
+    return ordered(set->kind, raw);
+}
+
+static inline bool satisfied(const struct set *set, size_t i)
+{
+    uint64_t word = load(set->kind, set->vars + i * set->kind.width);
+    return unread() == 0 && holds(word, set->cmp, value_of(set, i));
+}
+
+static int set_all(const struct set *set)
+{
+    int status = check_set(set);
+    for (size_t i = 0; i < set->nelems && status == 0; ++i) {
+        if (excluded(set, i))
+            continue;
+        uint64_t seen;
+        if (set->blocking)
+            status = await(set->function, set->vars + i * set->kind.width, set->kind, set->cmp,
+                           value_of(set, i), &seen);
+        else if (!satisfied(set, i)) {
+            missed();
+            return unread();
+        }
+    }
+    return status < 0 || set->blocking ? status : 1;
+}
+
+// One pass over the set, beginning at `start`; *left counts what is not excluded.
+static size_t find_any(const struct set *set, size_t start, size_t *left)
+{
+    *left = 0;
+    for (size_t k = 0; k < set->nelems; ++k) {
+        size_t i = k < set->nelems - start ? start + k : k - (set->nelems - start);
+        if (excluded(set, i))
+            continue;
+        ++*left;
+        if (satisfied(set, i))
+            return i;
+    }
+    return SIZE_MAX;
+}
+
+static size_t find_some(const struct set *set, size_t *indices, size_t *left)
+{
+    size_t found = 0;
+    *left = 0;
+    for (size_t i = 0; i < set->nelems; ++i) {
+        if (excluded(set, i))
+            continue;
+        ++*left;
+        if (satisfied(set, i))
+            indices[found++] = i;
+    }
+    return found;
+}
+
+static void about_set(const void *subject, char *text, size_t bytes)
+{
+    const struct set *set = subject;
+    size_t left = 0;
+    for (size_t i = 0; i < set->nelems; ++i)
+        left += !excluded(set, i);
+    snprintf(text, bytes, " for one of %zu words from heap offset %" PRIu64 " to be %s its value",
+             left, gpsh_offset(set->vars), signs[set->cmp]);
+}
+
+static struct gpsh_waiter waiter_of(const struct set *set)
+{
+    return (struct gpsh_waiter){.what = set->function, .about = about_set, .subject = set};
+}
+
+static size_t set_any(const struct set *set)
+{
+    // fair: the search begins behind the element that was found last
+    static _Thread_local size_t turn;
+    struct gpsh_waiter waiter = waiter_of(set);
+    if (check_set(set) < 0 || set->nelems == 0)
+        return SIZE_MAX;
+    for (;;) {
+        size_t left;
+        size_t found = find_any(set, turn % set->nelems, &left);
+        if (found != SIZE_MAX)
+            turn = found + 1;
+        if (found != SIZE_MAX || left == 0)
+            return found;
+        if (!set->blocking) {
+            missed();
+            return SIZE_MAX;
+        }
+        if (unread() < 0 || gpsh_waiter_step(&waiter) < 0)
+            return SIZE_MAX;
+    }
+}
+
+static size_t set_some(const struct set *set, size_t *indices)
+{
+    struct gpsh_waiter waiter = waiter_of(set);
+    if (check_set(set) < 0 || set->nelems == 0)
+        return 0;
+    if (indices == NULL) {
+        gpsh_fail(GPUSHMEM_ERR_INVALID, "%s: no place for the indices (NULL)", set->function);
+        return 0;
+    }
+    for (;;) {
+        size_t left;
+        size_t found = find_some(set, indices, &left);
+        if (found != 0 || left == 0)
+            return found;
+        if (!set->blocking) {
+            missed();
+            return 0;
+        }
+        if (unread() < 0 || gpsh_waiter_step(&waiter) < 0)
+            return 0;
+    }
+}
+
+// -------------------------------------------------------------------------------- public functions
+
+#define KIND(TYPE) ((struct kind){sizeof(TYPE), (TYPE)-1 < (TYPE)1})
+#define ORDERED(TYPE, value)                                                                       \
+    (KIND(TYPE).is_signed ? (uint64_t)(int64_t)(value) ^ SHIFT : (uint64_t)(value))
+#define SET(TYPE, ...)                                                                             \
+    (&(const struct set){.function = __func__,                                                     \
+                         .vars = (const char *)vars,                                               \
+                         .nelems = nelems,                                                         \
+                         .status = status,                                                         \
+                         .cmp = cmp,                                                               \
+                         .kind = KIND(TYPE),                                                       \
+                         __VA_ARGS__})
+#define ONE(TYPE)  .value = ORDERED(TYPE, value)
+#define EACH(TYPE) .values = (const char *)values, .vector = true
+
+#define DEFINE_SETS(NAME, TYPE, VERB, BLOCKING)                                                    \
+    int gpushmem_##NAME##_##VERB##_all(TYPE *vars, size_t nelems, const int *status, int cmp,      \
+                                       TYPE value)                                                 \
+    {                                                                                              \
+        return set_all(SET(TYPE, ONE(TYPE), .blocking = BLOCKING));                                \
+    }                                                                                              \
+    size_t gpushmem_##NAME##_##VERB##_any(TYPE *vars, size_t nelems, const int *status, int cmp,   \
+                                          TYPE value)                                              \
+    {                                                                                              \
+        return set_any(SET(TYPE, ONE(TYPE), .blocking = BLOCKING));                                \
+    }                                                                                              \
+    size_t gpushmem_##NAME##_##VERB##_some(TYPE *vars, size_t nelems, size_t *indices,             \
+                                           const int *status, int cmp, TYPE value)                 \
+    {                                                                                              \
+        return set_some(SET(TYPE, ONE(TYPE), .blocking = BLOCKING), indices);                      \
+    }                                                                                              \
+    int gpushmem_##NAME##_##VERB##_all_vector(TYPE *vars, size_t nelems, const int *status,        \
+                                              int cmp, const TYPE *values)                         \
+    {                                                                                              \
+        return set_all(SET(TYPE, EACH(TYPE), .blocking = BLOCKING));                               \
+    }                                                                                              \
+    size_t gpushmem_##NAME##_##VERB##_any_vector(TYPE *vars, size_t nelems, const int *status,     \
+                                                 int cmp, const TYPE *values)                      \
+    {                                                                                              \
+        return set_any(SET(TYPE, EACH(TYPE), .blocking = BLOCKING));                               \
+    }                                                                                              \
+    size_t gpushmem_##NAME##_##VERB##_some_vector(TYPE *vars, size_t nelems, size_t *indices,      \
+                                                  const int *status, int cmp, const TYPE *values)  \
+    {                                                                                              \
+        return set_some(SET(TYPE, EACH(TYPE), .blocking = BLOCKING), indices);                     \
+    }
+
+#define DEFINE(NAME, TYPE)                                                                         \
+    int gpushmem_##NAME##_wait_until(TYPE *var, int cmp, TYPE value)                               \
+    {                                                                                              \
+        return wait_until(__func__, var, KIND(TYPE), cmp, ORDERED(TYPE, value));                   \
+    }                                                                                              \
+    int gpushmem_##NAME##_test(TYPE *var, int cmp, TYPE value)                                     \
+    {                                                                                              \
+        return test(__func__, var, KIND(TYPE), cmp, ORDERED(TYPE, value));                         \
+    }                                                                                              \
+    DEFINE_SETS(NAME, TYPE, wait_until, true)                                                      \
+    DEFINE_SETS(NAME, TYPE, test, false)
+GPUSHMEM_SYNC_TYPES(DEFINE)
+
+uint64_t gpushmem_signal_fetch(const uint64_t *sig)
+{
+    const struct kind kind = KIND(uint64_t);
+    if (GPSH_UNLIKELY(!sound(sig, kind, GPUSHMEM_CMP_EQ)) &&
+        check(__func__, sig, 1, kind, GPUSHMEM_CMP_EQ) < 0)
+        return 0;
+    return gpsh_word_load(sig, sizeof *sig);
+}
+
+uint64_t gpushmem_signal_wait_until(uint64_t *sig, int cmp, uint64_t value)
+{
+    const struct kind kind = KIND(uint64_t);
+    if (GPSH_UNLIKELY(!sound(sig, kind, cmp)) && check(__func__, sig, 1, kind, cmp) < 0)
+        return 0;
+    uint64_t seen; // the value that ended the wait, not what the word is by now
+    return await(__func__, sig, kind, cmp, value, &seen) < 0 ? 0 : seen;
+}

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#define _GNU_SOURCE // what pmix.h needs
+#include "bootstrap/bootstrap_job.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/error.h"
+#include "core/log.h"
+
+enum { LONGEST_DIR = 80 }; // so that a socket's path below it fits into 107 bytes
+
+// Value of a job attribute, or NULL. Never waits for anything remote.
+static pmix_value_t *job_value(const pmix_proc_t *proc, const char *key)
+{
+    pmix_value_t *value = NULL;
+    pmix_info_t optional;
+    PMIX_INFO_LOAD(&optional, PMIX_OPTIONAL, NULL, PMIX_BOOL);
+    pmix_status_t rc = PMIx_Get(proc, key, &optional, 1, &value);
+    PMIX_INFO_DESTRUCT(&optional);
+    return rc == PMIX_SUCCESS ? value : NULL;
+}
+
+// Launchers differ in the integer type of one and the same attribute.
+static bool value_number(const pmix_value_t *v, uint64_t *number)
+{
+    switch (v->type) {
+    case PMIX_UINT16: *number = v->data.uint16; return true;
+    case PMIX_UINT32: *number = v->data.uint32; return true;
+    case PMIX_UINT64: *number = v->data.uint64; return true;
+    case PMIX_SIZE: *number = v->data.size; return true;
+    case PMIX_INT: *number = (uint64_t)v->data.integer; return v->data.integer >= 0;
+    case PMIX_INT32: *number = (uint64_t)v->data.int32; return v->data.int32 >= 0;
+    default: return false;
+    }
+}
+
+static bool job_number(const pmix_proc_t *proc, const char *key, uint64_t *number)
+{
+    pmix_value_t *v = job_value(proc, key);
+    bool found = v && value_number(v, number);
+    if (v)
+        PMIX_VALUE_RELEASE(v);
+    return found;
+}
+
+// malloc'ed, or NULL if there is none, or an empty or nonsensical one.
+static char *job_string(const pmix_proc_t *proc, const char *key)
+{
+    pmix_value_t *v = job_value(proc, key);
+    char *text = NULL;
+    if (v && v->type == PMIX_STRING && v->data.string && v->data.string[0] &&
+        strcmp(v->data.string, "(null)") != 0)
+        text = strdup(v->data.string);
+    if (v)
+        PMIX_VALUE_RELEASE(v);
+    return text;
+}
+
+static pmix_proc_t whole_job(const pmix_proc_t *me)
+{
+    pmix_proc_t all;
+    PMIX_LOAD_PROCID(&all, me->nspace, PMIX_RANK_WILDCARD);
+    return all;
+}
+
+static int compare_pes(const void *a, const void *b)
+{
+    return *(const int *)a - *(const int *)b;
+}
+
+// Fills node_pes from "3,0,2": launchers give the ranks in any order. False: not a list of distinct
+// PEs with ours in it.
+static bool node_pes_parse(struct gpsh_bootstrap *b, const char *text)
+{
+    int n = 0;
+    bool mine = false;
+    while (*text && n < b->n_pes) {
+        char *end;
+        long pe = strtol(text, &end, 10);
+        if (end == text || pe < 0 || pe >= b->n_pes || (*end != ',' && *end != '\0'))
+            return false;
+        b->node_pes[n++] = (int)pe;
+        mine |= pe == b->my_pe;
+        text = end + (*end == ',');
+    }
+    if (*text || !mine)
+        return false;
+    qsort(b->node_pes, (size_t)n, sizeof(*b->node_pes), compare_pes);
+    for (int i = 1; i < n; i++) {
+        if (b->node_pes[i] == b->node_pes[i - 1])
+            return false;
+    }
+    b->node_n_pes = n;
+    return true;
+}
+
+// For a launcher that does not list the local peers: those with our host name.
+static bool node_pes_by_hostname(struct gpsh_bootstrap *b, const pmix_proc_t *me)
+{
+    char *mine = job_string(me, PMIX_HOSTNAME);
+    b->node_n_pes = 0;
+    for (int pe = 0; mine && pe < b->n_pes; pe++) {
+        pmix_proc_t proc;
+        PMIX_LOAD_PROCID(&proc, me->nspace, (pmix_rank_t)pe);
+        char *theirs = job_string(&proc, PMIX_HOSTNAME);
+        if (theirs && strcmp(mine, theirs) == 0)
+            b->node_pes[b->node_n_pes++] = pe;
+        free(theirs);
+    }
+    free(mine);
+    return b->node_n_pes > 0;
+}
+
+static int find_node(struct gpsh_bootstrap *b, const pmix_proc_t *me)
+{
+    pmix_proc_t all = whole_job(me);
+    b->node_pes = malloc((size_t)b->n_pes * sizeof(*b->node_pes));
+    if (!b->node_pes)
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the list of %d PEs", b->n_pes);
+    char *peers = job_string(&all, PMIX_LOCAL_PEERS);
+    bool found = (peers && node_pes_parse(b, peers)) || node_pes_by_hostname(b, me);
+    if (!found)
+        gpsh_fail(
+            GPUSHMEM_ERR_BOOTSTRAP,
+            "the launcher does not tell which of the %d PEs are on this node (its list is '%s')",
+            b->n_pes, peers ? peers : "");
+    free(peers);
+    if (!found)
+        return GPUSHMEM_ERR_BOOTSTRAP;
+    for (int i = 0; i < b->node_n_pes; i++) {
+        if (b->node_pes[i] == b->my_pe)
+            b->node_my_pe = i;
+    }
+    return 0;
+}
+
+// The launcher's session directory, if it is what we need: ours alone, and short enough for a
+// socket's path.
+static void find_dir(struct gpsh_bootstrap *b, const pmix_proc_t *me)
+{
+    struct stat st;
+    pmix_proc_t all = whole_job(me);
+    char *dir = job_string(&all, PMIX_NSDIR);
+    if (dir && strlen(dir) <= LONGEST_DIR && lstat(dir, &st) == 0 && S_ISDIR(st.st_mode) &&
+        st.st_uid == geteuid() && (st.st_mode & 077) == 0 && access(dir, W_OK | X_OK) == 0)
+        snprintf(b->dir, sizeof(b->dir), "%s", dir);
+    free(dir);
+}
+
+// The namespace, as far as it fits and as a file name may have it. A longer one is told apart by a
+// hash (FNV-1a).
+static void make_job_id(struct gpsh_bootstrap *b, const pmix_proc_t *me)
+{
+    static const char allowed[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-_";
+    uint32_t hash = 2166136261u;
+    for (const char *c = me->nspace; *c; c++)
+        hash = (hash ^ (unsigned char)*c) * 16777619u;
+    if (strlen(me->nspace) < sizeof(b->job_id))
+        memcpy(b->job_id, me->nspace, strlen(me->nspace) + 1);
+    else
+        snprintf(b->job_id, sizeof(b->job_id), "%.50s-%08x", me->nspace, hash);
+    for (char *c = b->job_id; *(c += strspn(c, allowed));)
+        *c = '_';
+}
+
+int gpsh_bootstrap_job_alone(struct gpsh_bootstrap *b)
+{
+    static const char *const sizes[][2] = {{"SLURM_STEP_NUM_TASKS", "srun --mpi=pmix"},
+                                           {"PMI_SIZE", "a launcher with PMIx"},
+                                           {"OMPI_COMM_WORLD_SIZE", "mpirun with PMIx"}};
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        const char *size = getenv(sizes[i][0]);
+        if (size && atoi(size) > 1)
+            GPSH_LOG(
+                WARN, "bootstrap",
+                "%s is %s, but there is no PMIx server: each process is a job of its own; use %s",
+                sizes[i][0], size, sizes[i][1]);
+    }
+    b->node_pes = calloc(1, sizeof(*b->node_pes));
+    if (!b->node_pes)
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the list of PEs");
+    b->n_pes = b->node_n_pes = 1;
+    b->singleton = true;
+    snprintf(b->job_id, sizeof(b->job_id), "singleton-%d", (int)getpid());
+    return 0;
+}
+
+// MPI_Init under `gpushmem run`, which is no launcher of MPI, becomes a job of its own, and this
+// process with it.
+static void warn_if_led_astray(const struct gpsh_bootstrap *b)
+{
+    const char *size = getenv("GPUSHMEM_RUN_SIZE");
+    if (b->n_pes == 1 && !b->launched_by_us && size && atoi(size) > 1)
+        GPSH_LOG(WARN, "bootstrap",
+                 "gpushmem run started %s PEs, but this process has joined a job of one: was "
+                 "MPI_Init called "
+                 "before? Start programs that use MPI too with mpirun or srun",
+                 size);
+}
+
+int gpsh_bootstrap_job_read(struct gpsh_bootstrap *b, const pmix_proc_t *me)
+{
+    uint64_t n_pes;
+    pmix_proc_t all = whole_job(me);
+    if (!job_number(&all, PMIX_JOB_SIZE, &n_pes))
+        return gpsh_fail(GPUSHMEM_ERR_BOOTSTRAP, "the launcher does not tell the size of job %s",
+                         me->nspace);
+    if (n_pes == 0 || n_pes > INT32_MAX || me->rank >= n_pes)
+        return gpsh_fail(GPUSHMEM_ERR_BOOTSTRAP, "the launcher calls this process rank %u of %llu",
+                         me->rank, (unsigned long long)n_pes);
+    b->n_pes = (int)n_pes;
+    b->my_pe = (int)me->rank;
+    b->launched_by_us = strncmp(me->nspace, "gpushmem-", 9) == 0;
+    warn_if_led_astray(b);
+    make_job_id(b, me);
+    find_dir(b, me);
+    return find_node(b, me);
+}

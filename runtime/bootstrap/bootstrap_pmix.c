@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The bootstrap over a PMIx client (4.2 or newer). Uses only what works on every launcher tried:
+// job information, Put, Commit, a fence that collects data, Get after it, Abort, event handlers. In
+// particular every fence collects data, since one without returns at once on several Slurm nodes,
+// and a client never sends events.
+//
+// libpmix 4.2 loses the job's attributes when it is finalized and initialised again, so the client
+// stays initialised from the first init to the end of the process. PMIx_Finalize then tells the
+// launcher that the process ends in order, which is said only if our own finalize was called.
+#define _GNU_SOURCE // what pmix.h needs
+#include "bootstrap/bootstrap.h"
+#include "bootstrap/bootstrap_job.h"
+
+#include <pmix.h>
+
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/error.h"
+#include "core/log.h"
+#include "bootstrap/pmix_reply.h"
+
+enum { BLOB_MAGIC = 0x42535047, BLOB_VERSION = 1, REMARK_AFTER_MS = 10000 };
+
+// What goes in front of every blob.
+struct blob_header {
+    uint32_t magic;
+    uint32_t version;
+    uint32_t round;
+    uint32_t pe;
+    uint64_t bytes;
+};
+
+// The PMIx library has one state per process, so this does, too.
+static struct {
+    pmix_proc_t me;
+    pid_t pid;      // of the process that initialised PMIx, 0: nobody did
+    bool active;    // between our init and finalize
+    uint32_t round; // of the next put; never goes back, because keys outlive a finalize
+    void *own_blob; // of a singleton
+    size_t own_bytes;
+    int n_pes;
+    gpsh_pe_death_fn on_death;
+    void *on_death_arg;
+    size_t handler;
+    bool has_handler;
+} client;
+
+static int fail_pmix(pmix_status_t rc, const char *what)
+{
+    return gpsh_fail(GPUSHMEM_ERR_BOOTSTRAP, "%s failed: %s (PMIx status %d)", what,
+                     PMIx_Error_string(rc), (int)rc);
+}
+
+// At the end of the process. A forked child has no thread of the PMIx library and must leave it
+// alone.
+static void leave_pmix(void)
+{
+    if (client.pid == getpid() && !client.active)
+        PMIx_Finalize(NULL, 0);
+}
+
+static int join_pmix(const char *nspace)
+{
+    if (client.pid == getpid())
+        return 0;
+    if (client.pid != 0)
+        return gpsh_fail(
+            GPUSHMEM_ERR_STATE,
+            "process %d initialised the library and forked this one, which cannot take part in "
+            "the job: start "
+            "PEs with the launcher only, or init after fork",
+            (int)client.pid);
+    pmix_status_t rc = PMIx_Init(&client.me, NULL, 0);
+    if (rc != PMIX_SUCCESS)
+        return gpsh_fail(GPUSHMEM_ERR_BOOTSTRAP,
+                         "PMIX_NAMESPACE is %s, so a launcher started this process, but its PMIx "
+                         "server does not answer: "
+                         "%s "
+                         "(PMIx status %d); is the launcher still running? To start without one, "
+                         "unset PMIX_NAMESPACE",
+                         nspace, PMIx_Error_string(rc), (int)rc);
+    client.pid = getpid();
+    if (atexit(leave_pmix) != 0)
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for one more exit handler");
+    return 0;
+}
+
+int gpsh_bootstrap_init(struct gpsh_bootstrap *b)
+{
+    memset(b, 0, sizeof(*b));
+    const char *nspace = getenv("PMIX_NAMESPACE");
+    if (!nspace)
+        return gpsh_bootstrap_job_alone(b);
+    int error = join_pmix(nspace);
+    if (!error)
+        error = gpsh_bootstrap_job_read(b, &client.me);
+    if (error) {
+        free(b->node_pes);
+        b->node_pes = NULL;
+        return error;
+    }
+    client.n_pes = b->n_pes;
+    client.active = true;
+    GPSH_LOG(DEBUG, "bootstrap",
+             "PE %d of %d, number %d of %d on this node, job %s, directory '%s'", b->my_pe,
+             b->n_pes, b->node_my_pe, b->node_n_pes, b->job_id, b->dir);
+    return 0;
+}
+
+static void round_key(char *key, size_t bytes, uint32_t round)
+{
+    snprintf(key, bytes, "gpushmem.blob.%u", round);
+}
+
+static int publish(const void *packed, size_t bytes)
+{
+    char key[48];
+    round_key(key, sizeof(key), client.round);
+    pmix_value_t value = {.type = PMIX_BYTE_OBJECT};
+    value.data.bo.bytes = (char *)packed;
+    value.data.bo.size = bytes;
+    pmix_status_t rc = PMIx_Put(PMIX_GLOBAL, key, &value);
+    if (rc != PMIX_SUCCESS)
+        return fail_pmix(rc, "PMIx_Put of this PE's data");
+    rc = PMIx_Commit();
+    return rc == PMIX_SUCCESS ? 0 : fail_pmix(rc, "PMIx_Commit of this PE's data");
+}
+
+int gpsh_bootstrap_put(struct gpsh_bootstrap *b, const void *blob, size_t bytes)
+{
+    client.round++;
+    struct blob_header header = {.magic = BLOB_MAGIC,
+                                 .version = BLOB_VERSION,
+                                 .round = client.round,
+                                 .pe = (uint32_t)b->my_pe,
+                                 .bytes = bytes};
+    char *packed = malloc(sizeof(header) + bytes);
+    if (!packed)
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for %zu bytes to be published", bytes);
+    memcpy(packed, &header, sizeof(header));
+    if (bytes)
+        memcpy(packed + sizeof(header), blob, bytes);
+    if (b->singleton) {
+        free(client.own_blob);
+        client.own_blob = packed;
+        client.own_bytes = sizeof(header) + bytes;
+        return 0;
+    }
+    int error = publish(packed, sizeof(header) + bytes);
+    free(packed);
+    return error;
+}
+
+// A launcher need not tell that a PE died on its way here, so a long wait is remarked, and bounded
+// on request.
+static bool fence_wait(const struct gpsh_bootstrap *b, struct gpsh_pmix_reply *r, const char *what)
+{
+    long limit_ms = b->wait_timeout_ms > 0 ? b->wait_timeout_ms : -1;
+    long quiet_ms = limit_ms > 0 && limit_ms < REMARK_AFTER_MS ? limit_ms : REMARK_AFTER_MS;
+    if (gpsh_pmix_reply_wait(r, quiet_ms))
+        return true;
+    if (limit_ms == quiet_ms)
+        return false;
+    GPSH_LOG(WARN, "bootstrap", "%s has been waiting for other PEs for %ld s; did one of them end?",
+             what, quiet_ms / 1000);
+    return gpsh_pmix_reply_wait(r, limit_ms < 0 ? -1 : limit_ms - quiet_ms);
+}
+
+static int collecting_fence(const struct gpsh_bootstrap *b, const char *what)
+{
+    if (b->singleton)
+        return 0;
+    struct gpsh_pmix_reply *r = gpsh_pmix_reply_create();
+    if (!r)
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for a fence");
+    pmix_info_t collect;
+    PMIX_INFO_LOAD(&collect, PMIX_COLLECT_DATA, NULL, PMIX_BOOL);
+    pmix_status_t rc = PMIx_Fence_nb(NULL, 0, &collect, 1, gpsh_pmix_reply_status, r);
+    if (rc == PMIX_SUCCESS) {
+        if (!fence_wait(b, r, what) && !gpsh_pmix_reply_abandon(r))
+            return gpsh_fail(GPUSHMEM_ERR_TIMEOUT,
+                             "%s waited %lld ms in vain (GPUSHMEM_WAIT_TIMEOUT_MS): not all of the "
+                             "%d PEs came here",
+                             what, (long long)b->wait_timeout_ms, b->n_pes);
+        rc = gpsh_pmix_reply_get(r, NULL);
+    }
+    gpsh_pmix_reply_destroy(r);
+    PMIX_INFO_DESTRUCT(&collect);
+    if (rc == PMIX_ERR_PARTIAL_SUCCESS)
+        return gpsh_fail(GPUSHMEM_ERR_PE_FAILED, "%s: a PE died in the meantime", what);
+    return rc == PMIX_SUCCESS || rc == PMIX_OPERATION_SUCCEEDED ? 0 : fail_pmix(rc, what);
+}
+
+int gpsh_bootstrap_exchange(struct gpsh_bootstrap *b)
+{
+    return collecting_fence(b, "the exchange through the launcher");
+}
+
+int gpsh_bootstrap_fence(struct gpsh_bootstrap *b)
+{
+    return collecting_fence(b, "the barrier of the launcher");
+}
+
+// Checks what claims to be the blob of `pe` and copies what it holds.
+static int unpack(int pe, const char *packed, size_t packed_bytes, void **blob, size_t *bytes)
+{
+    struct blob_header header;
+    if (packed_bytes < sizeof(header))
+        return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
+                         "PE %d published %zu bytes, less than the header of %zu", pe, packed_bytes,
+                         sizeof(header));
+    memcpy(&header, packed, sizeof(header));
+    if (header.magic != BLOB_MAGIC || header.version != BLOB_VERSION)
+        return gpsh_fail(
+            GPUSHMEM_ERR_PEER_DATA,
+            "PE %d published data of version %u (magic %08x), this library reads version %d: "
+            "all PEs must use "
+            "the same release",
+            pe, header.version, header.magic, BLOB_VERSION);
+    if (header.pe != (uint32_t)pe || header.round != client.round)
+        return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
+                         "what PE %d published is of PE %u, round %u (now is round %u)", pe,
+                         header.pe, header.round, client.round);
+    if (header.bytes != packed_bytes - sizeof(header))
+        return gpsh_fail(GPUSHMEM_ERR_PEER_DATA, "PE %d published %llu bytes, but %zu arrived", pe,
+                         (unsigned long long)header.bytes, packed_bytes - sizeof(header));
+    void *copy = malloc(header.bytes ? header.bytes : 1);
+    if (!copy)
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the %llu bytes PE %d published",
+                         (unsigned long long)header.bytes, pe);
+    memcpy(copy, packed + sizeof(header), header.bytes);
+    *blob = copy;
+    *bytes = header.bytes;
+    return 0;
+}
+
+int gpsh_bootstrap_get(struct gpsh_bootstrap *b, int pe, void **blob, size_t *bytes)
+{
+    if (pe < 0 || pe >= b->n_pes)
+        return gpsh_fail(GPUSHMEM_ERR_PE, "PE %d is outside 0..%d", pe, b->n_pes - 1);
+    if (b->singleton) {
+        if (!client.own_blob)
+            return gpsh_fail(GPUSHMEM_ERR_STATE, "PE 0 published nothing yet");
+        return unpack(pe, client.own_blob, client.own_bytes, blob, bytes);
+    }
+    char key[48];
+    round_key(key, sizeof(key), client.round);
+    pmix_proc_t proc;
+    PMIX_LOAD_PROCID(&proc, client.me.nspace, (pmix_rank_t)pe);
+    // After a fence that collected everything is here; a missing key must not wait for the peer to
+    // put it.
+    pmix_info_t immediate;
+    pmix_value_t *value = NULL;
+    PMIX_INFO_LOAD(&immediate, PMIX_IMMEDIATE, NULL, PMIX_BOOL);
+    pmix_status_t rc = PMIx_Get(&proc, key, &immediate, 1, &value);
+    PMIX_INFO_DESTRUCT(&immediate);
+    if (rc != PMIX_SUCCESS)
+        return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
+                         "PE %d did not publish its data of round %u: %s (PMIx status %d)", pe,
+                         client.round, PMIx_Error_string(rc), (int)rc);
+    int error =
+        value->type == PMIX_BYTE_OBJECT
+            ? unpack(pe, value->data.bo.bytes, value->data.bo.size, blob, bytes)
+            : gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
+                        "PE %d published a value of PMIx type %d, not bytes", pe, value->type);
+    PMIX_VALUE_RELEASE(value);
+    return error;
+}
+
+// True in the PMIx library's own thread, which must not wait for an answer that only itself can
+// receive.
+static _Thread_local bool in_library_thread;
+
+// Runs in that thread.
+static void on_event(size_t handler, pmix_status_t status, const pmix_proc_t *source,
+                     pmix_info_t info[], size_t n_info, pmix_info_t *results, size_t n_results,
+                     pmix_event_notification_cbfunc_fn_t done, void *done_arg)
+{
+    const pmix_proc_t *dead = source;
+    in_library_thread = true;
+    for (size_t i = 0; i < n_info; i++) {
+        if (PMIX_CHECK_KEY(&info[i], PMIX_EVENT_AFFECTED_PROC) && info[i].value.type == PMIX_PROC)
+            dead = info[i].value.data.proc;
+    }
+    bool ours = dead && strcmp(dead->nspace, client.me.nspace) == 0 &&
+                dead->rank < (pmix_rank_t)client.n_pes;
+    if (ours && dead->rank != client.me.rank && client.on_death) {
+        char reason[128];
+        snprintf(reason, sizeof(reason), "the launcher reports that it ended (%s)",
+                 PMIx_Error_string(status));
+        client.on_death((int)dead->rank, reason, client.on_death_arg);
+    }
+    if (done)
+        done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, done_arg);
+}
+
+int gpsh_bootstrap_on_death(struct gpsh_bootstrap *b, gpsh_pe_death_fn fn, void *arg)
+{
+    static pmix_status_t deaths[] = {PMIX_ERR_PROC_ABORTED, PMIX_ERR_PROC_ABORTED_BY_SIG,
+                                     PMIX_ERR_PROC_TERM_WO_SYNC, PMIX_ERR_PROC_KILLED_BY_CMD,
+                                     PMIX_ERR_PROC_REQUESTED_ABORT};
+    client.on_death_arg = arg;
+    client.on_death = fn;
+    if (b->singleton || client.has_handler)
+        return 0;
+    struct gpsh_pmix_reply *r = gpsh_pmix_reply_create();
+    if (!r)
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for an event handler");
+    PMIx_Register_event_handler(deaths, sizeof(deaths) / sizeof(deaths[0]), NULL, 0, on_event,
+                                gpsh_pmix_reply_number, r);
+    gpsh_pmix_reply_wait(r, -1);
+    pmix_status_t rc = gpsh_pmix_reply_get(r, &client.handler);
+    client.has_handler = rc == PMIX_SUCCESS;
+    gpsh_pmix_reply_destroy(r);
+    return rc == PMIX_SUCCESS ? 0 : fail_pmix(rc, "asking the launcher for news of PEs that end");
+}
+
+struct abort_order {
+    int status;
+    char *why;
+};
+
+static void *carry_out_abort(void *arg)
+{
+    struct abort_order *order = arg;
+    PMIx_Abort(order->status, order->why, NULL, 0);
+    free(order->why);
+    free(order);
+    return NULL;
+}
+
+static int abort_from_other_thread(int status, const char *why)
+{
+    pthread_t thread;
+    struct abort_order *order = malloc(sizeof(*order));
+    char *copy = strdup(why);
+    if (order && copy) {
+        *order = (struct abort_order){.status = status, .why = copy};
+        if (pthread_create(&thread, NULL, carry_out_abort, order) == 0) {
+            pthread_detach(thread);
+            return 0;
+        }
+    }
+    free(order);
+    free(copy);
+    return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
+                     "no memory or thread to ask the launcher for the end of the job");
+}
+
+int gpsh_bootstrap_abort(struct gpsh_bootstrap *b, int status, const char *why)
+{
+    if (b->singleton)
+        return 0;
+    if (in_library_thread)
+        return abort_from_other_thread(status, why);
+    pmix_status_t rc = PMIx_Abort(status, why, NULL, 0);
+    return rc == PMIX_SUCCESS || rc == PMIX_OPERATION_SUCCEEDED
+               ? 0
+               : fail_pmix(rc, "asking the launcher to end the job");
+}
+
+static void forget_deaths(void)
+{
+    if (client.has_handler)
+        PMIx_Deregister_event_handler(client.handler, NULL, NULL);
+    client.has_handler = false;
+    client.on_death = NULL;
+}
+
+int gpsh_bootstrap_finalize(struct gpsh_bootstrap *b)
+{
+    if (!b->singleton)
+        forget_deaths();
+    client.active = false;
+    free(client.own_blob);
+    client.own_blob = NULL;
+    free(b->node_pes);
+    *b = (struct gpsh_bootstrap){0};
+    return 0;
+}

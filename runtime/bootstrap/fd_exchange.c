@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#define _GNU_SOURCE // struct ucred, SCM_CREDENTIALS
+#include "bootstrap/fd_exchange.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "core/clock.h"
+#include "core/error.h"
+#include "core/scratch.h"
+
+struct message {
+    uint32_t magic;
+    int32_t pe;
+};
+
+enum { MAGIC = 0x67707364 };
+
+union control {
+    struct cmsghdr align;
+    char bytes[CMSG_SPACE(sizeof(int) * GPSH_FDS_MAX) + CMSG_SPACE(sizeof(struct ucred))];
+};
+
+static int make_own_dir(struct gpsh_fd_exchange *x)
+{
+    if (gpsh_scratch_dir("gpushmem", 32, x->own_dir, sizeof x->own_dir) == 0)
+        return 0;
+    int status = gpsh_fail(
+        GPUSHMEM_ERR_SYSTEM,
+        "cannot make the directory %s for sockets: %s; set TMPDIR to a directory that can be "
+        "written",
+        x->own_dir, strerror(errno));
+    x->own_dir[0] = '\0';
+    return status;
+}
+
+int gpsh_fd_exchange_open(struct gpsh_fd_exchange *x, const char *dir, int my_pe, int generation)
+{
+    *x = (struct gpsh_fd_exchange){.socket = -1};
+    if (!*dir || strlen(dir) + 32 > sizeof x->path) {
+        int status = make_own_dir(x);
+        if (status)
+            return status;
+        dir = x->own_dir;
+    }
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    snprintf(address.sun_path, sizeof address.sun_path, "%s/heap.%d.%d", dir, my_pe, generation);
+    memcpy(x->path, address.sun_path, sizeof x->path);
+    int on = 1;
+    x->socket = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (x->socket < 0 || bind(x->socket, (struct sockaddr *)&address, sizeof address) ||
+        setsockopt(x->socket, SOL_SOCKET, SO_PASSCRED, &on, sizeof on)) {
+        int status = gpsh_fail(GPUSHMEM_ERR_SYSTEM, "the socket %s could not be made (%s)",
+                               address.sun_path, strerror(errno));
+        gpsh_fd_exchange_close(x);
+        return status;
+    }
+    return 0;
+}
+
+void gpsh_fd_exchange_close(struct gpsh_fd_exchange *x)
+{
+    if (x->socket >= 0) {
+        close(x->socket);
+        unlink(x->path);
+    }
+    x->socket = -1;
+    if (x->own_dir[0])
+        rmdir(x->own_dir);
+    x->own_dir[0] = '\0';
+}
+
+// 1 sent, 0 the receiver's queue is full, negative: error.
+static int send_to(struct gpsh_fd_exchange *x, int my_pe, const char *path,
+                   const struct gpsh_fd_set *mine)
+{
+    struct message body = {.magic = MAGIC, .pe = my_pe};
+    struct iovec part = {.iov_base = &body, .iov_len = sizeof body};
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
+    union control control;
+    memset(&control, 0, sizeof control);
+    size_t fd_bytes = sizeof(int) * (size_t)mine->count;
+    struct msghdr header = {.msg_name = &address,
+                            .msg_namelen = sizeof address,
+                            .msg_iov = &part,
+                            .msg_iovlen = 1,
+                            .msg_control = control.bytes,
+                            .msg_controllen = CMSG_SPACE(fd_bytes)};
+    struct cmsghdr *rights = CMSG_FIRSTHDR(&header);
+    rights->cmsg_level = SOL_SOCKET;
+    rights->cmsg_type = SCM_RIGHTS;
+    rights->cmsg_len = CMSG_LEN(fd_bytes);
+    memcpy(CMSG_DATA(rights), mine->fds, fd_bytes);
+    if (sendmsg(x->socket, &header, MSG_NOSIGNAL) >= 0)
+        return 1;
+    // ETOOMANYREFS: too many descriptors of this user are on their way; they will be received.
+    if (errno == EAGAIN || errno == ENOBUFS || errno == EINTR || errno == ETOOMANYREFS)
+        return 0;
+    return gpsh_fail(GPUSHMEM_ERR_SYSTEM, "memory could not be passed to the PE at %s (%s)", path,
+                     strerror(errno));
+}
+
+static void close_set(struct gpsh_fd_set *set)
+{
+    for (int i = 0; i < set->count; i++)
+        close(set->fds[i]);
+    set->count = 0;
+}
+
+// Collects descriptors and the sender's user id from the control messages.
+static void read_control(struct msghdr *header, struct gpsh_fd_set *set, uid_t *uid)
+{
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(header); c; c = CMSG_NXTHDR(header, c)) {
+        if (c->cmsg_level != SOL_SOCKET)
+            continue;
+        if (c->cmsg_type == SCM_RIGHTS) {
+            size_t bytes = c->cmsg_len - CMSG_LEN(0);
+            set->count = (int)(bytes / sizeof(int));
+            memcpy(set->fds, CMSG_DATA(c), sizeof(int) * (size_t)set->count);
+        } else if (c->cmsg_type == SCM_CREDENTIALS) {
+            struct ucred who;
+            memcpy(&who, CMSG_DATA(c), sizeof who);
+            *uid = who.uid;
+        }
+    }
+}
+
+// 1 and *pe: received; 0: nothing there. Messages from other users or with strange contents are
+// dropped.
+static int receive(struct gpsh_fd_exchange *x, struct gpsh_fd_set *set, int *pe)
+{
+    struct message body = {0};
+    struct iovec part = {.iov_base = &body, .iov_len = sizeof body};
+    union control control;
+    struct msghdr header = {.msg_iov = &part,
+                            .msg_iovlen = 1,
+                            .msg_control = control.bytes,
+                            .msg_controllen = sizeof control.bytes};
+    ssize_t got = recvmsg(x->socket, &header, MSG_CMSG_CLOEXEC);
+    if (got < 0)
+        return errno == EAGAIN || errno == EINTR
+                   ? 0
+                   : gpsh_fail(GPUSHMEM_ERR_SYSTEM, "receiving peers' memory failed (%s)",
+                               strerror(errno));
+    uid_t uid = (uid_t)-1;
+    set->count = 0;
+    read_control(&header, set, &uid);
+    if (got != sizeof body || body.magic != MAGIC || uid != geteuid() ||
+        (header.msg_flags & MSG_CTRUNC)) {
+        close_set(set);
+        return 0;
+    }
+    *pe = body.pe;
+    return 1;
+}
+
+static int index_of(const int *pes, int n, int pe)
+{
+    for (int i = 0; i < n; i++)
+        if (pes[i] == pe)
+            return i;
+    return -1;
+}
+
+// Takes everything that has arrived. Returns the number of new sets, or a negative status.
+static int drain(struct gpsh_fd_exchange *x, const int *pes, int n, int expected,
+                 struct gpsh_fd_set *theirs)
+{
+    for (int fresh = 0;;) {
+        struct gpsh_fd_set set = {.count = 0};
+        int pe = -1, status = receive(x, &set, &pe);
+        if (status <= 0)
+            return status < 0 ? status : fresh;
+        int at = index_of(pes, n, pe);
+        if (at < 0 || theirs[at].count || set.count != expected) {
+            close_set(&set);
+            return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
+                             "PE %d sent %d memory descriptors where %d were expected once", pe,
+                             set.count, expected);
+        }
+        theirs[at] = set;
+        fresh++;
+    }
+}
+
+static int first_missing(const int *pes, int n, int self, const struct gpsh_fd_set *theirs)
+{
+    for (int i = 0; i < n; i++)
+        if (i != self && !theirs[i].count)
+            return pes[i];
+    return -1;
+}
+
+int gpsh_fd_exchange_run(struct gpsh_fd_exchange *x, int my_pe, const int *pes,
+                         const char *const *paths, int n, const struct gpsh_fd_set *mine,
+                         struct gpsh_fd_set *theirs, int timeout_ms)
+{
+    int self = index_of(pes, n, my_pe), sent = 1, got = 1, status = 0;
+    uint64_t deadline_ns = gpsh_clock_ns() + (uint64_t)timeout_ms * 1000000;
+    for (int i = 0; i < n; i++)
+        theirs[i].count = 0;
+    while (sent < n || got < n) {
+        // Everybody starts with the PE after itself, so that no single queue is everybody's first.
+        int progress = 0;
+        while (sent < n && (status = send_to(x, my_pe, paths[(self + sent) % n], mine)) > 0) {
+            sent++;
+            progress = 1;
+        }
+        if (status >= 0)
+            status = drain(x, pes, n, mine->count, theirs);
+        if (status < 0)
+            break;
+        got += status;
+        if (!progress && !status) {
+            struct pollfd ready = {.fd = x->socket, .events = POLLIN};
+            poll(&ready, 1, sent < n ? 1 : 20);
+            if (gpsh_clock_ns() > deadline_ns) {
+                status =
+                    gpsh_fail(GPUSHMEM_ERR_TIMEOUT,
+                              "PE %d of this node did not hand over its memory within %d s; is it "
+                              "still running?",
+                              first_missing(pes, n, self, theirs), timeout_ms / 1000);
+                break;
+            }
+        }
+    }
+    if (status >= 0)
+        return 0;
+    for (int i = 0; i < n; i++)
+        close_set(&theirs[i]);
+    return status;
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What each PE publishes about itself through the bootstrap, packed and versioned; read with
+// suspicion.
+#ifndef GPSH_PEER_BLOB_H
+#define GPSH_PEER_BLOB_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "bootstrap/fd_exchange.h"
+#include "transport/transport.h"
+
+enum { GPSH_BLOB_MAGIC = 0x47505348, GPSH_BLOB_VERSION = 2, GPSH_BLOB_SECTIONS = 8 };
+
+// One transport's connection data inside a blob; points into the blob.
+struct gpsh_blob_section {
+    char name[16];
+    const void *data;
+    uint64_t bytes;
+};
+
+struct gpsh_peer_blob {
+    int32_t pe;
+    int32_t status; // negative: this PE failed to initialise; `sentence` says why
+    uint64_t region_bytes[GPSH_REGIONS];
+    int32_t device_heap;
+    int32_t pid;
+    char hostname[64];
+    char gpu[64]; // name and PCI address, "" for a host heap
+    char socket_path[GPSH_FD_PATH_BYTES];
+    char sentence[256];
+    int sections;
+    struct gpsh_blob_section section[GPSH_BLOB_SECTIONS];
+};
+
+// Packs into malloc'ed memory that the caller frees.
+int gpsh_peer_blob_pack(const struct gpsh_peer_blob *blob, void **packed, size_t *bytes);
+// Checks magic, version, lengths, text termination; GPUSHMEM_ERR_PEER_DATA with a sentence naming
+// `pe` otherwise. No other side effect: any bytes may be given.
+int gpsh_peer_blob_parse(int pe, const void *packed, size_t bytes, struct gpsh_peer_blob *out);
+const struct gpsh_blob_section *gpsh_peer_blob_find(const struct gpsh_peer_blob *blob,
+                                                    const char *name);
+
+#endif

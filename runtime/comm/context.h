@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Host contexts: the unit of ordering and completion. Each holds one channel of every transport in
+// use.
+#ifndef GPSH_CONTEXT_H
+#define GPSH_CONTEXT_H
+
+#include "core/state.h"
+#include "gpushmem/gpushmem.h"
+
+struct gpsh_context {
+    // by transport index; NULL where the transport is not in use
+    struct gpsh_channel *channels[GPSH_MAX_TRANSPORTS];
+    uint8_t *reported[GPSH_MAX_TRANSPORTS]; // [n_pes] quiet has told about the flow's error
+    struct gpsh_context *base; // contexts without channels of their own post through this one
+    pthread_mutex_t lock;
+    bool locked; // more than one thread may use it: take the lock around the channels
+    // some peer is not reached by loads and stores: fence and quiet have channels to look at
+    bool remote;
+    unsigned options;
+    pthread_t creator;
+    struct gpsh_context *next; // list of all contexts, for finalize
+};
+
+extern struct gpsh_context gpsh_default_context __attribute__((visibility("hidden")));
+
+// Not for GPUSHMEM_CTX_INVALID.
+static inline struct gpsh_context *gpsh_context_of(gpushmem_ctx_t ctx)
+{
+    return ctx == GPUSHMEM_CTX_DEFAULT ? &gpsh_default_context : (struct gpsh_context *)(void *)ctx;
+}
+
+enum gpsh_wait {
+    GPSH_WAIT_NONE,     // non-blocking
+    GPSH_WAIT_SOURCE,   // until the source may be reused
+    GPSH_WAIT_COMPLETE, // until complete at the target, results delivered
+    // the same, into the caller's own frame: nothing writes there after the call, even if it failed
+    GPSH_WAIT_FETCH,
+};
+
+int gpsh_context_init(void);      // opens the default context, after the transports are connected
+void gpsh_context_finalize(void); // closes every context
+
+// Posts `op` (arguments already checked) through the transport that serves its PE and waits as
+// asked.
+int gpsh_context_submit(struct gpsh_context *ctx, const struct gpsh_op *op, enum gpsh_wait wait);
+// A source of up to this size is captured by the transport; for a larger one its completion is
+// waited for instead.
+enum { GPSH_CAPTURE_BYTES = 16384 };
+// pe or GPSH_ALL_PES; GPUSHMEM_ERR_TIMEOUT: nothing is ordered
+int gpsh_context_fence(struct gpsh_context *ctx, int pe);
+int gpsh_context_quiet(struct gpsh_context *ctx, int pe); // pe or GPSH_ALL_PES
+// of every context, those that programs created too
+int gpsh_context_quiet_all(void);
+// Drives the channels of the default context once, and of those that programs created, if anything
+// is pending; for loops that wait on memory. True if something still is.
+bool gpsh_context_progress(void);
+
+#endif

@@ -1,0 +1,468 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#define _GNU_SOURCE // gethostname
+#include "connect/peers.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bootstrap/agree.h"
+#include "bootstrap/fd_exchange.h"
+#include "gpu/gpu.h"
+#include "bootstrap/peer_blob.h"
+#include "memory/symmetric.h"
+#include "memory/regions.h"
+
+enum { HANDOVER_TIMEOUT_MS = 60000, ABOUT_BYTES = 640 };
+
+// What wiring up needs besides the state it fills.
+struct wiring {
+    struct gpsh_fd_exchange exchange;
+    struct gpsh_peer_blob *blobs; // [n_pes]
+    void **packed;                // [n_pes] memory the blobs point into
+    char open_failures[256];      // sentences of transports that could not be opened
+    char spared[64];              // those left aside for now, as GPUSHMEM_TRANSPORTS writes them
+};
+
+static void note_open_failure(struct wiring *w, const char *name)
+{
+    size_t used = strlen(w->open_failures);
+    snprintf(w->open_failures + used, sizeof w->open_failures - used, "%s%s", used ? "; " : "",
+             gpsh_last_error());
+    GPSH_LOG(INFO, "peers", "transport %s is not available: %s", name, gpsh_last_error());
+}
+
+static void on_peer_failed(void *arg, int pe, const char *why)
+{
+    (void)arg;
+    gpsh_peer_failed(pe, GPUSHMEM_ERR_PE_FAILED, why);
+}
+
+static bool is_lost(void *arg, int pe)
+{
+    (void)arg;
+    return (unsigned)pe < (unsigned)gpsh.n_pes && atomic_load(&gpsh.peers[pe].error) != 0;
+}
+
+// Opening a NIC costs time and pinned memory: it is left alone while an earlier choice reaches
+// everybody.
+static bool is_needed(const struct gpsh_transport_ops *ops)
+{
+    bool whole_job_here = gpsh.boot.node_n_pes == gpsh.n_pes;
+    if (!(ops->caps & GPSH_CAP_REMOTE_NODE) || !whole_job_here)
+        return true;
+    if (gpsh.settings.amo_agent == GPSH_AGENT_NIC)
+        return true;
+    for (int i = 0; i < gpsh.n_transports; i++)
+        if (gpsh.transports[i]->ops == &gpsh_p2p_ops)
+            return false;
+    return !(gpsh.n_transports && gpsh.n_pes == 1);
+}
+
+static int open_transport(struct wiring *w, const struct gpsh_transport_ops *ops)
+{
+    struct gpsh_transport_env *env = &gpsh.transport_envs[gpsh.n_transports];
+    *env = (struct gpsh_transport_env){.my_pe = gpsh.my_pe,
+                                       .n_pes = gpsh.n_pes,
+                                       .node_pe = gpsh.boot.node_my_pe,
+                                       .settings = &gpsh.settings,
+                                       .copy = gpsh_regions_copy,
+                                       .queues = gpsh.device_heap ? &gpsh_gpu_queue_ops : NULL,
+                                       .near_pci = gpsh_regions_pci(),
+                                       .channels =
+                                           GPSH_CHANNEL_PROXY + (int)gpsh.settings.proxy_threads,
+                                       .locks = offsetof(struct gpsh_control, locks),
+                                       .n_locks = GPSH_AMO_LOCKS,
+                                       .peer_failed = on_peer_failed,
+                                       .peer_lost = is_lost};
+    for (int r = 0; r < GPSH_REGIONS; r++) {
+        env->regions[r] = gpsh_regions_get(r);
+        env->mapped[r] = gpsh.mapped[r];
+    }
+    int status = ops->open(env, &gpsh.transports[gpsh.n_transports]);
+    if (status == GPUSHMEM_ERR_TRANSPORT || status == GPUSHMEM_ERR_UNSUPPORTED) {
+        note_open_failure(w, ops->name);
+        return 0;
+    }
+    if (!status)
+        gpsh.n_transports++;
+    return status;
+}
+
+// Opens those of the list that are needed, and notes the others.
+static int open_transports(struct wiring *w, const char *names, bool all)
+{
+    char list[64];
+    snprintf(list, sizeof list, "%s", names);
+    w->spared[0] = '\0';
+    char *rest = NULL;
+    for (char *name = strtok_r(list, ",", &rest); name; name = strtok_r(NULL, ",", &rest)) {
+        const struct gpsh_transport_ops *ops = gpsh_transport_find(name);
+        if (!ops) {
+            gpsh_fail(GPUSHMEM_ERR_TRANSPORT, "this build has no transport %s", name);
+            note_open_failure(w, name);
+            continue;
+        }
+        if (gpsh.n_transports == GPSH_MAX_TRANSPORTS)
+            continue;
+        if (!all && !is_needed(ops)) {
+            size_t used = strlen(w->spared);
+            snprintf(w->spared + used, sizeof w->spared - used, "%s%s", used ? "," : "", name);
+            continue;
+        }
+        int status = open_transport(w, ops);
+        if (status)
+            return status;
+    }
+    if (!gpsh.n_transports)
+        return gpsh_fail(GPUSHMEM_ERR_TRANSPORT,
+                         "GPUSHMEM_TRANSPORTS=%s: none is available here (%s)",
+                         gpsh.settings.transports, w->open_failures);
+    return 0;
+}
+
+static int describe_transports(struct gpsh_peer_blob *blob)
+{
+    for (int i = 0; i < gpsh.n_transports; i++) {
+        struct gpsh_transport *t = gpsh.transports[i];
+        int64_t bytes = t->ops->describe(t, NULL, 0);
+        if (bytes < 0)
+            return (int)bytes;
+        void *data = malloc((size_t)bytes + 1);
+        if (!data)
+            return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
+                             "no memory for %" PRId64 " bytes of connection data", bytes);
+        struct gpsh_blob_section *section = &blob->section[blob->sections++];
+        snprintf(section->name, sizeof section->name, "%s", t->ops->name);
+        section->data = data;
+        section->bytes = (uint64_t)bytes;
+        int64_t written = t->ops->describe(t, data, (size_t)bytes);
+        if (written < 0)
+            return (int)written;
+    }
+    return 0;
+}
+
+static int publish(struct wiring *w, int my_status)
+{
+    struct gpsh_peer_blob blob = {
+        .pe = gpsh.my_pe, .device_heap = gpsh.device_heap, .pid = (int32_t)getpid()};
+    for (int r = 0; r < GPSH_REGIONS; r++)
+        blob.region_bytes[r] = gpsh_regions_get(r).bytes;
+    gethostname(blob.hostname, sizeof blob.hostname - 1);
+    if (gpsh.device_heap)
+        snprintf(blob.gpu, sizeof blob.gpu, "%.40s at %s", gpsh_gpu.name, gpsh_gpu.pci);
+    snprintf(blob.socket_path, sizeof blob.socket_path, "%s", w->exchange.path);
+    if (!my_status)
+        my_status = describe_transports(&blob);
+    blob.status = my_status;
+    if (my_status)
+        snprintf(blob.sentence, sizeof blob.sentence, "%.*s", (int)sizeof blob.sentence - 1,
+                 gpsh_last_error());
+    void *packed = NULL;
+    size_t bytes = 0;
+    int status = gpsh_peer_blob_pack(&blob, &packed, &bytes);
+    if (!status)
+        status = gpsh_bootstrap_put(&gpsh.boot, packed, bytes);
+    free(packed);
+    for (int i = 0; i < blob.sections; i++)
+        free((void *)blob.section[i].data);
+    return status ? status : gpsh_bootstrap_exchange(&gpsh.boot);
+}
+
+static int check_blob(const struct gpsh_peer_blob *blob)
+{
+    if (blob->status && blob->pe != gpsh.my_pe)
+        return gpsh_fail(blob->status, "PE %d on %s could not initialise: %s", blob->pe,
+                         blob->hostname, blob->sentence);
+    if (blob->device_heap != gpsh.device_heap)
+        return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
+                         "PE %d on %s has its heap in %s memory, this PE in %s memory; set "
+                         "GPUSHMEM_HEAP_KIND to device or host on all PEs",
+                         blob->pe, blob->hostname, blob->device_heap ? "GPU" : "host",
+                         gpsh.device_heap ? "GPU" : "host");
+    uint64_t mine = gpsh_regions_get(GPSH_HEAP).bytes;
+    if (blob->region_bytes[GPSH_HEAP] != mine)
+        return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
+                         "PE %d has a heap of %" PRIu64 " bytes, this PE of %" PRIu64 "; set "
+                         "GPUSHMEM_HEAP_SIZE and GPUSHMEM_HUGE_PAGES alike for all PEs",
+                         blob->pe, blob->region_bytes[GPSH_HEAP], mine);
+    if (blob->region_bytes[GPSH_CONTROL] != gpsh_regions_get(GPSH_CONTROL).bytes)
+        return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
+                         "PE %d has a control region of another size: start all PEs with the same "
+                         "gpushmem library and GPUSHMEM_* settings",
+                         blob->pe);
+    return 0;
+}
+
+static int collect(struct wiring *w)
+{
+    for (int pe = 0; pe < gpsh.n_pes; pe++) {
+        size_t bytes = 0;
+        free(w->packed[pe]);
+        w->packed[pe] = NULL;
+        int status = gpsh_bootstrap_get(&gpsh.boot, pe, &w->packed[pe], &bytes);
+        if (!status)
+            status = gpsh_peer_blob_parse(pe, w->packed[pe], bytes, &w->blobs[pe]);
+        if (!status)
+            status = check_blob(&w->blobs[pe]);
+        if (status)
+            return status;
+    }
+    return 0;
+}
+
+static int map_node(struct wiring *w)
+{
+    const struct gpsh_bootstrap *b = &gpsh.boot;
+    int n = b->node_n_pes;
+    for (int i = 0; i < n; i++)
+        gpsh.peers[b->node_pes[i]].same_node = true;
+    const char **paths = calloc((size_t)n, sizeof *paths);
+    struct gpsh_fd_set *theirs = calloc((size_t)n, sizeof *theirs);
+    int status = paths && theirs
+                     ? 0
+                     : gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for %d PEs of this node", n);
+    if (!status) {
+        struct gpsh_fd_set mine = gpsh_regions_fds();
+        for (int i = 0; i < n; i++)
+            paths[i] = w->blobs[b->node_pes[i]].socket_path;
+        status = gpsh_fd_exchange_run(&w->exchange, gpsh.my_pe, b->node_pes, paths, n, &mine,
+                                      theirs, HANDOVER_TIMEOUT_MS);
+    }
+    for (int i = 0; i < n && theirs; i++) {
+        int pe = b->node_pes[i];
+        if (!status)
+            status =
+                pe == gpsh.my_pe ? gpsh_regions_map_self() : gpsh_regions_map_peer(pe, &theirs[i]);
+        for (int k = 0; k < theirs[i].count; k++)
+            close(theirs[i].fds[k]);
+    }
+    free(paths);
+    free(theirs);
+    return status;
+}
+
+// GPUs of one node may not reach each other's memory. If that is so anywhere in the job, the
+// transports that were spared are opened after all, on every PE.
+static int open_spared(struct wiring *w, int my_status)
+{
+    enum { EVERY_HEAP_IS_MAPPED = 1 };
+    uint32_t all, mine = EVERY_HEAP_IS_MAPPED;
+    for (int pe = 0; pe < gpsh.n_pes && !my_status; pe++)
+        if (!gpsh.mapped[GPSH_HEAP][pe])
+            mine = 0;
+    int status = gpsh_agree(&gpsh.boot, my_status, mine, &all);
+    if (status || all & EVERY_HEAP_IS_MAPPED)
+        return status;
+    char names[64];
+    snprintf(names, sizeof names, "%s", w->spared);
+    int opened = open_transports(w, names, true);
+    status = publish(w, opened);
+    if (!status && !opened)
+        status = collect(w);
+    return opened ? opened : status;
+}
+
+static int unreachable(const struct wiring *w, int pe)
+{
+    const struct gpsh_peer_blob *theirs = &w->blobs[pe];
+    const char *open = w->open_failures[0] ? " (" : "", *close = w->open_failures[0] ? ")" : "";
+    if (gpsh.peers[pe].same_node && gpsh.device_heap)
+        return gpsh_fail(
+            GPUSHMEM_ERR_UNREACHABLE,
+            "PE %d (%s) and PE %d (%s) of this node do not reach each other: %.150s; nor by "
+            "GPUSHMEM_TRANSPORTS=%s%s%.80s%s. It takes peer access (nvidia-smi topo -p2p rw), "
+            "verbs and an RDMA "
+            "device, or GPUSHMEM_HEAP_KIND=host",
+            gpsh.my_pe, w->blobs[gpsh.my_pe].gpu, pe, theirs->gpu, gpsh.peers[pe].reason,
+            gpsh.settings.transports, open, w->open_failures, close);
+    return gpsh_fail(GPUSHMEM_ERR_UNREACHABLE,
+                     "PE %d on %s is reached by none of GPUSHMEM_TRANSPORTS=%s%s%s%s; the PEs of "
+                     "other nodes need verbs and an RDMA device",
+                     pe, theirs->hostname, gpsh.settings.transports, open, w->open_failures, close);
+}
+
+// First transport in the order of GPUSHMEM_TRANSPORTS that connects serves the data; the first one
+// with NIC atomics stands by for atomics.
+static int connect_peer(struct wiring *w, int pe)
+{
+    struct gpsh_peer *peer = &gpsh.peers[pe];
+    int nic = -1;
+    peer->data = peer->amo = -1;
+    for (int i = 0; i < gpsh.n_transports; i++) {
+        struct gpsh_transport *t = gpsh.transports[i];
+        const struct gpsh_blob_section *section = gpsh_peer_blob_find(&w->blobs[pe], t->ops->name);
+        if (!section)
+            continue;
+        int status = t->ops->connect(t, pe, section->data, section->bytes);
+        if (status && status != GPUSHMEM_ERR_UNREACHABLE)
+            return status;
+        if (status)
+            continue;
+        if (peer->data < 0)
+            peer->data = (int8_t)i;
+        if (nic < 0 && (t->ops->caps & GPSH_CAP_NIC_ATOMICS))
+            nic = i;
+    }
+    if (peer->data < 0)
+        return unreachable(w, pe);
+    peer->amo = (int8_t)nic;
+    return 0;
+}
+
+static bool is_mapped_transport(int index)
+{
+    return !(gpsh.transports[index]->ops->caps & GPSH_CAP_NIC_ATOMICS);
+}
+
+enum reach { REACH_MAPPED = 1, REACH_NIC = 2 };
+
+// Whether every PE's memory is mapped here, and whether a NIC serves every PE's atomics.
+static uint32_t my_reach(void)
+{
+    uint32_t reach = REACH_MAPPED | REACH_NIC;
+    for (int pe = 0; pe < gpsh.n_pes; pe++) {
+        if (!is_mapped_transport(gpsh.peers[pe].data))
+            reach &= ~(uint32_t)REACH_MAPPED;
+        if (gpsh.peers[pe].amo < 0)
+            reach &= ~(uint32_t)REACH_NIC;
+    }
+    return reach;
+}
+
+// One agent for all atomics of the job: the processor if it reaches every PE, else the NIC, also
+// towards PEs of this node. `reach` is what holds for every PE, so that all choose alike.
+static int choose_atomics_agent(const struct wiring *w, uint32_t reach)
+{
+    bool everybody_mapped = reach & REACH_MAPPED, everybody_nic = reach & REACH_NIC;
+    int wish = gpsh.settings.amo_agent;
+    gpsh.cpu_atomics = wish == GPSH_AGENT_CPU || (wish == GPSH_AGENT_AUTO && everybody_mapped);
+    if (gpsh.cpu_atomics && !everybody_mapped)
+        return gpsh_fail(
+            GPUSHMEM_ERR_SETTING,
+            "GPUSHMEM_AMO_AGENT=cpu: the processor does not reach every PE by loads and "
+            "stores; set it to auto");
+    if (wish == GPSH_AGENT_NIC && !everybody_nic)
+        return gpsh_fail(
+            GPUSHMEM_ERR_SETTING,
+            "GPUSHMEM_AMO_AGENT=nic: no NIC executes atomics for every PE (%s); set it to "
+            "auto",
+            w->open_failures[0] ? w->open_failures
+                                : "verbs is not in GPUSHMEM_TRANSPORTS, or does not reach a PE");
+    if (!gpsh.cpu_atomics && !everybody_nic)
+        return gpsh_fail(GPUSHMEM_ERR_UNREACHABLE,
+                         "not every PE is reached by a transport with NIC atomics, which a job on "
+                         "several nodes needs; add verbs to GPUSHMEM_TRANSPORTS=%s",
+                         gpsh.settings.transports);
+    for (int pe = 0; pe < gpsh.n_pes; pe++)
+        if (gpsh.cpu_atomics)
+            gpsh.peers[pe].amo = gpsh.peers[pe].data;
+    return 0;
+}
+
+static void fill_direct(void)
+{
+    for (int pe = 0; pe < gpsh.n_pes; pe++)
+        if (gpsh.transports[gpsh.peers[pe].data]->ops == &gpsh_p2p_ops && !gpsh.device_heap)
+            gpsh.direct[pe] = gpsh.mapped[GPSH_HEAP][pe];
+}
+
+void gpsh_peer_explain(int pe, char *line, size_t bytes)
+{
+    struct gpsh_transport *t = gpsh.transports[gpsh.peers[pe].data];
+    char detail[160] = "";
+    t->ops->explain(t, pe, detail, sizeof detail);
+    const char *agent =
+        gpsh.cpu_atomics ? "processor" : gpsh.transports[gpsh.peers[pe].amo]->ops->name;
+    snprintf(line, bytes, "PE %d by %s (%s), atomics by %s", pe, t->ops->name, detail, agent);
+}
+
+void gpsh_self_explain(char *line, size_t bytes)
+{
+    char host[64] = "?", where[128] = "in host memory", about[ABOUT_BYTES] = "";
+    gethostname(host, sizeof host - 1);
+    if (gpsh.device_heap)
+        snprintf(where, sizeof where, "on %s at %s", gpsh_gpu.name, gpsh_gpu.pci);
+    for (int i = 0; i < gpsh.n_transports && !about[0]; i++)
+        if (gpsh.transports[i]->ops->about)
+            gpsh.transports[i]->ops->about(gpsh.transports[i], about, sizeof about);
+    snprintf(
+        line, bytes, "PE %d on %s: %" PRIu64 " MiB %s; %s", gpsh.my_pe, host,
+        gpsh.settings.heap_size >> 20, where,
+        about[0]
+            ? about
+            : "no NIC is open: every PE is reached without (GPUSHMEM_TRANSPORTS=verbs opens them)");
+}
+
+static void log_choices(void)
+{
+    if (gpsh_log_threshold < GPSH_LOG_INFO)
+        return;
+    for (int pe = 0; pe < gpsh.n_pes; pe++) {
+        char line[256];
+        gpsh_peer_explain(pe, line, sizeof line);
+        GPSH_LOG(INFO, "peers", "%s", line);
+    }
+}
+
+static int wire(struct wiring *w, int my_status)
+{
+    w->blobs = calloc((size_t)gpsh.n_pes, sizeof *w->blobs);
+    w->packed = calloc((size_t)gpsh.n_pes, sizeof *w->packed);
+    if (!w->blobs || !w->packed)
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the connection data of %d PEs",
+                         gpsh.n_pes);
+    w->exchange.socket = -1;
+    if (!my_status)
+        my_status = gpsh_fd_exchange_open(&w->exchange, gpsh.boot.dir, gpsh.my_pe, gpsh.generation);
+    if (!my_status)
+        my_status = open_transports(w, gpsh.settings.transports, false);
+    int status = publish(w, my_status);
+    if (my_status)
+        return my_status;
+    if (!status)
+        status = collect(w);
+    if (status)
+        return status; // all PEs see what is wrong with the blobs
+    status = map_node(w);
+    if (gpsh.device_heap && gpsh.boot.node_n_pes == gpsh.n_pes && gpsh.n_pes > 1) {
+        status = open_spared(w, status);
+        if (status)
+            return status; // everybody's
+    }
+    for (int pe = 0; pe < gpsh.n_pes && !status; pe++)
+        status = connect_peer(w, pe);
+    uint32_t reach = 0;
+    status = gpsh_agree(&gpsh.boot, status, status ? 0 : my_reach(), &reach);
+    return status ? status : choose_atomics_agent(w, reach);
+}
+
+int gpsh_peers_connect(int my_status)
+{
+    struct wiring w = {.blobs = NULL};
+    int status = wire(&w, my_status);
+    gpsh_fd_exchange_close(&w.exchange);
+    for (int pe = 0; w.packed && pe < gpsh.n_pes; pe++)
+        free(w.packed[pe]);
+    free(w.packed);
+    free(w.blobs);
+    if (status)
+        return status;
+    fill_direct();
+    log_choices();
+    for (int i = 0; gpsh.device_heap && i < gpsh.n_transports && !gpsh.flush_writes; i++)
+        if (gpsh.transports[i]->ops->caps & GPSH_CAP_REMOTE_NODE)
+            gpsh.flush_writes = gpsh_gpu_needs_flush();
+    return 0;
+}
+
+void gpsh_peers_disconnect(void)
+{
+    for (int i = gpsh.n_transports - 1; i >= 0; i--)
+        gpsh.transports[i]->ops->close(gpsh.transports[i]);
+    gpsh.n_transports = 0;
+    gpsh_regions_unmap_peers();
+}

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Wiring up: opens the transports, exchanges blobs, maps the node's PEs, connects, and decides who
+// serves which peer.
+#ifndef GPSH_PEERS_H
+#define GPSH_PEERS_H
+
+#include "core/state.h"
+
+// Collective. Needs gpsh.boot, gpsh.settings and this PE's regions. If any PE fails, every PE fails
+// with its sentence. my_status < 0: this PE failed before; it takes part only to tell the others
+// (its last error sentence goes along).
+int gpsh_peers_connect(int my_status);
+void gpsh_peers_disconnect(void);
+
+// One line on how `pe` is reached and why, as logged at init.
+void gpsh_peer_explain(int pe, char *line, size_t bytes);
+
+// One line on this PE's side: where its heap is, which NICs it has, how they reach the heap.
+void gpsh_self_explain(char *line, size_t bytes);
+
+#endif

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "core/error.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "gpushmem/gpushmem.h"
+#include "core/log.h"
+
+enum { SENTENCE_BYTES = 512 };
+
+static _Thread_local char sentence[SENTENCE_BYTES];
+static _Thread_local int last_code;
+
+int gpsh_fail(int code, const char *format, ...)
+{
+    int saved = errno;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(sentence, sizeof sentence, format, args);
+    va_end(args);
+    last_code = code;
+    GPSH_LOG(DEBUG, "error", "%s", sentence);
+    errno = saved;
+    return code;
+}
+
+int gpsh_fail_in(int code, const char *context)
+{
+    char inner[SENTENCE_BYTES];
+    memcpy(inner, sentence, sizeof inner);
+    int used = snprintf(sentence, sizeof sentence, "%.200s: ", context);
+    snprintf(sentence + used, sizeof sentence - (size_t)used, "%s", inner);
+    last_code = code;
+    return code;
+}
+
+const char *gpsh_last_error(void)
+{
+    return sentence;
+}
+
+int gpsh_last_error_code(void)
+{
+    return last_code;
+}
+
+void gpsh_clear_error(void)
+{
+    sentence[0] = '\0';
+    last_code = 0;
+}
+
+const char *gpushmem_strerror(int code)
+{
+    switch (code) {
+    case GPUSHMEM_OK: return "success";
+    case GPUSHMEM_ERR_INVALID: return "invalid argument";
+    case GPUSHMEM_ERR_STATE: return "library not initialised, or called in the wrong order";
+    case GPUSHMEM_ERR_PE: return "PE number out of range";
+    case GPUSHMEM_ERR_ADDRESS: return "address not in the symmetric heap";
+    case GPUSHMEM_ERR_ALIGNMENT: return "misaligned atomic";
+    case GPUSHMEM_ERR_NO_MEMORY: return "out of memory";
+    case GPUSHMEM_ERR_SETTING: return "bad setting";
+    case GPUSHMEM_ERR_BOOTSTRAP: return "bootstrap failed";
+    case GPUSHMEM_ERR_PEER_DATA: return "bad data from a peer";
+    case GPUSHMEM_ERR_TRANSPORT: return "transport failed or not available";
+    case GPUSHMEM_ERR_UNREACHABLE: return "no transport reaches the PE";
+    case GPUSHMEM_ERR_PE_FAILED: return "the PE failed";
+    case GPUSHMEM_ERR_TIMEOUT: return "timed out";
+    case GPUSHMEM_ERR_RING: return "command ring corrupt or lost";
+    case GPUSHMEM_ERR_ASYMMETRY: return "PEs allocated differently";
+    case GPUSHMEM_ERR_UNSUPPORTED: return "not supported here";
+    case GPUSHMEM_ERR_SYSTEM: return "system call failed";
+    case GPUSHMEM_ERR_CUDA: return "CUDA call failed";
+    default: return "unknown status code";
+    }
+}
+
+const char *gpushmem_last_error(void)
+{
+    return sentence;
+}
+
+int gpushmem_last_error_code(void)
+{
+    return last_code;
+}
+
+void gpushmem_clear_error(void)
+{
+    gpsh_clear_error();
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#define _GNU_SOURCE
+#include "core/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/error.h"
+
+enum { LINE_BYTES = 1024 };
+
+enum gpsh_log_level gpsh_log_threshold = GPSH_LOG_WARN;
+static int log_fd = STDERR_FILENO;
+static int log_pe = -1;
+
+int gpsh_log_open(enum gpsh_log_level level, const char *file)
+{
+    gpsh_log_threshold = level;
+    if (!file || !*file)
+        return 0;
+    int fd = open(file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return gpsh_fail(GPUSHMEM_ERR_SETTING,
+                         "GPUSHMEM_LOG_FILE=%s cannot be opened for writing (%s); name a file in a "
+                         "directory this user may write",
+                         file, strerror(errno));
+    gpsh_log_close();
+    log_fd = fd;
+    return 0;
+}
+
+void gpsh_log_set_pe(int pe)
+{
+    log_pe = pe;
+}
+
+void gpsh_log_close(void)
+{
+    if (log_fd != STDERR_FILENO)
+        close(log_fd);
+    log_fd = STDERR_FILENO;
+}
+
+void gpsh_log_write(enum gpsh_log_level level, const char *subsystem, const char *format, ...)
+{
+    static const char *const names[] = {"ERROR", "WARN", "INFO", "DEBUG", "TRACE"};
+    int saved = errno;
+    char line[LINE_BYTES];
+    int used =
+        log_pe >= 0
+            ? snprintf(line, sizeof line, "gpushmem[%d] %s %s: ", log_pe, names[level], subsystem)
+            : snprintf(line, sizeof line, "gpushmem %s %s: ", names[level], subsystem);
+    va_list args;
+    va_start(args, format);
+    int body = vsnprintf(line + used, sizeof line - (size_t)used - 1, format, args);
+    va_end(args);
+    if (body < 0)
+        body = 0;
+    size_t length = (size_t)used + (size_t)body;
+    if (length > sizeof line - 2)
+        length = sizeof line - 2;
+    line[length++] = '\n';
+    ssize_t ignored = write(log_fd, line, length);
+    (void)ignored; // nowhere left to report a failing log
+    errno = saved;
+}

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#define _GNU_SOURCE // mkdtemp
+#include "core/scratch.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { RANDOM = 6 }; // letters at the end, which mkdtemp wants to be X and replaces
+
+int gpsh_scratch_dir(const char *name, size_t longest, char *dir, size_t bytes)
+{
+    const char *parent = getenv("TMPDIR");
+    if (!parent || parent[0] != '/' || strlen(parent) > longest)
+        parent = "/tmp";
+    int n = snprintf(dir, bytes, "%s/%s-", parent, name);
+    if (n < 0 || (size_t)n + RANDOM >= bytes) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    memset(dir + n, 'X', RANDOM);
+    dir[n + RANDOM] = '\0';
+    return mkdtemp(dir) ? 0 : -1;
+}

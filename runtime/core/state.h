@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The runtime's state: one PE of one job. Filled by init.c, read by everything else of the runtime.
+#ifndef GPSH_CORE_H
+#define GPSH_CORE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "bootstrap/bootstrap.h"
+#include "core/config.h"
+#include "core/error.h"
+#include "core/log.h"
+#include "transport/transport.h"
+
+#define GPSH_LIKELY(x)   __builtin_expect(!!(x), 1)
+#define GPSH_UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+static inline void gpsh_cpu_relax(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+enum { GPSH_MAX_TRANSPORTS = 4, GPSH_CACHE_LINE = 64 };
+
+// How this PE reaches one peer (itself included).
+struct gpsh_peer {
+    int8_t data; // index into gpsh.transports of who moves data, -1: nobody
+    int8_t amo;  // the same for atomics; -1: the processor, on the mapped heap
+    bool same_node;
+    _Atomic int error; // 0, or why everything towards this PE fails (GPUSHMEM_ERR_PE_FAILED ...)
+    int device;        // GPU ordinal of its heap as the peer sees it, -1: host heap
+    char reason[160];  // sentence that goes with error
+};
+
+// Layout of the control region, the same on every PE. Every word is written by remote PEs through
+// the transports.
+enum { GPSH_SYNC_ROUNDS = 32, GPSH_AMO_LOCKS = 128 };
+struct gpsh_control {
+    // Dissemination barrier: in round r the PE 2^r before this one writes its sequence number to
+    // arrived[r].
+    struct {
+        _Alignas(64) _Atomic uint64_t sequence;
+    } arrived[GPSH_SYNC_ROUNDS];
+    // GPUSHMEM_CHECK=1: the allocation call this PE is in. Written by its owner, read by everybody
+    // between two barriers.
+    struct gpsh_memory_call {
+        uint64_t number;   // counts the calls of this PE
+        uint64_t function; // enum in memory.c
+        uint64_t arguments[2];
+    } memory_call;
+    // For transports: see gpsh_transport_env.locks.
+    uint64_t locks[GPSH_AMO_LOCKS];
+};
+
+struct gpsh_core {
+    // What the fast paths read comes first. n_pes is 0 while the library is not initialised, so
+    // that one comparison rejects both a bad PE number and a call before init.
+    int n_pes;
+    int my_pe;
+    // this PE's symmetric heap: host address, or device address of a GPU heap
+    char *heap;
+    uint64_t heap_bytes;
+    // [n_pes] host load/store address of the peer's heap, NULL: use its transport
+    char **direct;
+    bool cpu_atomics; // the processor is the agent of all atomics (every PE is in `direct`)
+
+    struct gpsh_peer *peers; // [n_pes]
+    struct gpsh_transport *transports[GPSH_MAX_TRANSPORTS];
+    struct gpsh_transport_env transport_envs[GPSH_MAX_TRANSPORTS];
+    int n_transports;
+
+    struct gpsh_control *control; // this PE's control region
+    uint64_t control_bytes;
+    char **mapped[GPSH_REGIONS]; // [n_pes] each; mapped[GPSH_HEAP] may hold device addresses
+
+    struct gpsh_bootstrap boot;
+    struct gpsh_settings settings;
+    int thread_level; // enum gpushmem_thread_level
+    bool device_heap;
+    // what NICs write to this GPU is not ordered: gpsh_acquire_remote flushes
+    bool flush_writes;
+    _Atomic int failed_pe;     // -1, or the PE that failed last
+    _Atomic unsigned failures; // how many have failed
+    _Atomic bool leaving;      // behind the last barrier: a PE that goes away has not failed
+    int generation;            // counts successful inits of this process
+};
+
+extern struct gpsh_core gpsh __attribute__((visibility("hidden"))); // reached without the GOT
+
+// 0, or GPUSHMEM_ERR_STATE with a sentence naming the function.
+int gpsh_check_initialised(const char *function);
+
+// Marks a peer as lost, once, with the reason; starts the job's end if
+// GPUSHMEM_ON_PE_FAILURE=abort. Any thread.
+void gpsh_peer_failed(int pe, int code, const char *why);
+
+// Where [sym, sym + bytes) of this PE's heap lies in pe's heap for loads and stores, or NULL (bad
+// argument, or no mapping): then the slow path finds out which and says so.
+static inline char *gpsh_direct(const void *sym, size_t bytes, int pe)
+{
+    uint64_t offset = (uint64_t)((uintptr_t)sym - (uintptr_t)gpsh.heap);
+    if (GPSH_UNLIKELY((unsigned)pe >= (unsigned)gpsh.n_pes))
+        return NULL;
+    if (GPSH_UNLIKELY(offset > gpsh.heap_bytes || bytes > gpsh.heap_bytes - offset))
+        return NULL;
+    char *base = gpsh.direct[pe];
+    return GPSH_LIKELY(base != NULL) ? base + offset : NULL;
+}
+
+// Which of a transport's channels belongs to whom: known at init, because queue pairs are made in
+// pairs.
+enum gpsh_channel_index {
+    GPSH_CHANNEL_DEFAULT = 0, // the default context, and host contexts beyond the reserve
+    GPSH_CHANNEL_PROXY = 1,   // first proxy thread; thread i uses GPSH_CHANNEL_PROXY + i
+};
+
+#endif

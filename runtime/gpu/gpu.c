@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "gpu/gpu.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/error.h"
+#include "gpu/gpu_kernels.h"
+#include "core/log.h"
+#include "stream/stream_gpu.h"
+
+struct gpsh_gpu gpsh_gpu;
+
+// One stream for copies that the caller waits for. Non-blocking: kernels in the program's default
+// stream do not hold it up.
+static struct {
+    pthread_mutex_t lock;
+    gpsh_cu_stream stream;
+} copies = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+bool gpsh_gpu_enter(void)
+{
+    gpsh_cu_context current = NULL;
+    if (!gpsh_cu.context_current(&current) && current == gpsh_gpu.context)
+        return false;
+    return !gpsh_cu.context_push(gpsh_gpu.context);
+}
+
+void gpsh_gpu_leave(bool entered)
+{
+    gpsh_cu_context ours;
+    if (entered)
+        gpsh_cu.context_pop(&ours);
+}
+
+int gpsh_gpu_relax(void)
+{
+    int mode = GPSH_CU_CAPTURE_MODE_RELAXED;
+    gpsh_cu.capture_mode(&mode);
+    return mode;
+}
+
+void gpsh_gpu_restore(int mode)
+{
+    gpsh_cu.capture_mode(&mode);
+}
+
+static int attribute(int which)
+{
+    int value = 0;
+    gpsh_cu.device_attribute(&value, which, gpsh_gpu.device);
+    return value;
+}
+
+static void describe(void)
+{
+    struct gpsh_gpu *gpu = &gpsh_gpu;
+    gpsh_cu.device_name(gpu->name, sizeof gpu->name, gpu->device);
+    gpsh_cu.device_pci(gpu->pci, sizeof gpu->pci, gpu->device);
+    gpsh_cu.device_uuid(&gpu->uuid, gpu->device);
+    gpu->vmm = attribute(GPSH_CU_ATTRIBUTE_VMM);
+    gpu->posix_fd = attribute(GPSH_CU_ATTRIBUTE_POSIX_FD);
+    gpu->rdma_vmm = attribute(GPSH_CU_ATTRIBUTE_RDMA_WITH_VMM);
+    gpu->rdma = attribute(GPSH_CU_ATTRIBUTE_RDMA);
+    gpu->dmabuf = attribute(GPSH_CU_ATTRIBUTE_DMA_BUF);
+    gpu->writes_ordering = attribute(GPSH_CU_ATTRIBUTE_RDMA_WRITES_ORDERING);
+    gpu->pageable = attribute(GPSH_CU_ATTRIBUTE_PAGEABLE_ACCESS);
+    gpu->flush_options = attribute(GPSH_CU_ATTRIBUTE_RDMA_FLUSH_OPTIONS);
+}
+
+// The program called cudaSetDevice and used the GPU, or runs in a context of its own: that is the
+// GPU it means.
+static int adopt(gpsh_cu_context context)
+{
+    gpsh_cu_result code = gpsh_cu.context_device(&gpsh_gpu.device);
+    if (code)
+        return gpsh_gpu_fail(code, "the program's current CUDA context cannot be used");
+    gpsh_gpu.context = context;
+    gpsh_gpu.chosen_by_program = true;
+    return 0;
+}
+
+static int choose(int node_pe)
+{
+    int count = 0;
+    gpsh_cu_result code = gpsh_cu.device_count(&count);
+    if (code || count < 1)
+        return gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED,
+                         "the CUDA driver sees no GPU; is CUDA_VISIBLE_DEVICES set to nothing?");
+    gpsh_gpu.ordinal = node_pe % count;
+    code = gpsh_cu.device_get(&gpsh_gpu.device, gpsh_gpu.ordinal);
+    if (!code)
+        code = gpsh_cu.primary_retain(&gpsh_gpu.context, gpsh_gpu.device);
+    if (code)
+        return gpsh_gpu_fail(
+            code, "GPU %d cannot be used; is it in exclusive mode and taken by another process?",
+            gpsh_gpu.ordinal);
+    gpsh_cu.context_set(gpsh_gpu.context);
+    return 0;
+}
+
+int gpsh_gpu_open(int node_pe)
+{
+    int status = gpsh_gpu_load_driver();
+    if (status)
+        return status;
+    gpsh_gpu = (struct gpsh_gpu){.ordinal = -1};
+    gpsh_cu_context current = NULL;
+    gpsh_cu.context_current(&current);
+    status = current ? adopt(current) : choose(node_pe);
+    if (status)
+        return status;
+    describe();
+    bool entered = gpsh_gpu_enter();
+    gpsh_cu_result code = gpsh_cu.stream_create(&copies.stream, GPSH_CU_STREAM_NON_BLOCKING);
+    gpsh_gpu_leave(entered);
+    if (code) {
+        status = gpsh_gpu_fail(code, "no stream on GPU %s", gpsh_gpu.pci);
+        gpsh_gpu_close();
+        return status;
+    }
+    GPSH_LOG(INFO, "gpu", "%s at %s, %s; driver for CUDA %d.%d", gpsh_gpu.name, gpsh_gpu.pci,
+             gpsh_gpu.chosen_by_program ? "the program's choice"
+                                        : "by the PE's number on this node",
+             gpsh_gpu_driver_version() / 1000, gpsh_gpu_driver_version() % 1000 / 10);
+    return 0;
+}
+
+void gpsh_gpu_close(void)
+{
+    if (!gpsh_gpu.context)
+        return;
+    bool entered = gpsh_gpu_enter();
+    gpsh_stream_gpu_unload();
+    gpsh_gpu_kernels_unload();
+    if (copies.stream)
+        gpsh_cu.stream_destroy(copies.stream);
+    copies.stream = NULL;
+    gpsh_gpu_leave(entered);
+    // A primary context stays retained: the runtime API, PyTorch or our own next init may find it
+    // current in some thread.
+    gpsh_gpu = (struct gpsh_gpu){.ordinal = -1};
+}
+
+static int finish(gpsh_cu_result code, const char *what, const void *where, size_t bytes)
+{
+    if (!code)
+        code = gpsh_cu.stream_sync(copies.stream);
+    return code ? gpsh_gpu_fail(code, "%s of %zu bytes at %p", what, bytes, where) : 0;
+}
+
+int gpsh_gpu_copy(void *to, const void *from, size_t bytes)
+{
+    if (!bytes)
+        return 0;
+    bool entered = gpsh_gpu_enter();
+    int mode = gpsh_gpu_relax();
+    pthread_mutex_lock(&copies.lock);
+    gpsh_cu_result code = gpsh_cu.copy_any((gpsh_cu_ptr)(uintptr_t)to, (gpsh_cu_ptr)(uintptr_t)from,
+                                           bytes, copies.stream);
+    int status = finish(code, "copy", to, bytes);
+    pthread_mutex_unlock(&copies.lock);
+    gpsh_gpu_restore(mode);
+    gpsh_gpu_leave(entered);
+    return status;
+}
+
+int gpsh_gpu_zero(void *memory, size_t bytes)
+{
+    if (!bytes)
+        return 0;
+    bool entered = gpsh_gpu_enter();
+    int mode = gpsh_gpu_relax();
+    pthread_mutex_lock(&copies.lock);
+    int status = finish(gpsh_cu.fill8((gpsh_cu_ptr)(uintptr_t)memory, 0, bytes, copies.stream),
+                        "fill", memory, bytes);
+    pthread_mutex_unlock(&copies.lock);
+    gpsh_gpu_restore(mode);
+    gpsh_gpu_leave(entered);
+    return status;
+}
+
+bool gpsh_gpu_needs_flush(void)
+{
+    if (gpsh_gpu.writes_ordering >= GPSH_CU_WRITES_ORDERED_TO_OWNER)
+        return false;
+    bool can = gpsh_cu.flush_writes && gpsh_gpu.flush_options & GPSH_CU_FLUSH_OPTION_HOST;
+    GPSH_LOG(WARN, "gpu",
+             "%s does not order what NICs write to it: %s kernels that wait for a signal from "
+             "another node may see it "
+             "before its data. GPUSHMEM_HEAP_KIND=host is safe",
+             gpsh_gpu.name,
+             can ? "the host's waits flush, but" : "and has no flush, so the host and");
+    return can;
+}
+
+void gpsh_gpu_flush(void)
+{
+    bool entered = gpsh_gpu_enter();
+    gpsh_cu_result code =
+        gpsh_cu.flush_writes(GPSH_CU_FLUSH_CURRENT_CONTEXT, GPSH_CU_FLUSH_TO_OWNER);
+    gpsh_gpu_leave(entered);
+    if (code)
+        gpsh_gpu_fail(code, "flushing what NICs wrote to %s", gpsh_gpu.name);
+}
+
+bool gpsh_gpu_is_device_memory(const void *memory)
+{
+    unsigned type = 0; // stays so for memory CUDA knows nothing of
+    gpsh_cu.pointer_attribute(&type, GPSH_CU_POINTER_MEMORY_TYPE, (gpsh_cu_ptr)(uintptr_t)memory);
+    return type == GPSH_CU_MEMORY_DEVICE;
+}
+
+bool gpsh_gpu_allocation(const void *address, char **base, size_t *bytes)
+{
+    gpsh_cu_ptr pointer = (gpsh_cu_ptr)(uintptr_t)address, start = 0;
+    unsigned type = 0;
+    bool entered = gpsh_gpu_enter();
+    gpsh_cu_result code = gpsh_cu.pointer_attribute(&type, GPSH_CU_POINTER_MEMORY_TYPE, pointer);
+    if (!code && type == GPSH_CU_MEMORY_DEVICE)
+        code = gpsh_cu.address_range(&start, bytes, pointer);
+    else if (!code)
+        code = gpsh_cu.pointer_attribute(&start, GPSH_CU_POINTER_RANGE_START, pointer);
+    if (!code && type != GPSH_CU_MEMORY_DEVICE)
+        code = gpsh_cu.pointer_attribute(bytes, GPSH_CU_POINTER_RANGE_SIZE, pointer);
+    bool is_variable = code && type == GPSH_CU_MEMORY_DEVICE;
+    gpsh_gpu_leave(entered);
+    if (is_variable) { // of a module: the driver knows the address, and may not know its allocation
+        start = pointer;
+        *bytes = 4096 - pointer % 4096;
+    }
+    *base = (char *)(uintptr_t)start;
+    return (!code || is_variable) && start;
+}
+
+// ---- Memory for rings ----
+
+static void *host_alloc(size_t bytes)
+{
+    void *memory = NULL;
+    bool entered = gpsh_gpu_enter();
+    int mode = gpsh_gpu_relax();
+    if (!gpsh_cu.host_alloc(&memory, bytes, GPSH_CU_HOST_PORTABLE | GPSH_CU_HOST_DEVICEMAP))
+        memset(memory, 0, bytes);
+    gpsh_gpu_restore(mode);
+    gpsh_gpu_leave(entered);
+    return memory;
+}
+
+static void host_free(void *memory, size_t bytes)
+{
+    bool entered = gpsh_gpu_enter();
+    gpsh_cu.host_free(memory);
+    gpsh_gpu_leave(entered);
+}
+
+static void device_free(void *memory, size_t bytes)
+{
+    bool entered = gpsh_gpu_enter();
+    gpsh_cu.memory_free((gpsh_cu_ptr)(uintptr_t)memory);
+    gpsh_gpu_leave(entered);
+}
+
+static void *device_alloc(size_t bytes)
+{
+    gpsh_cu_ptr memory = 0;
+    bool entered = gpsh_gpu_enter();
+    int mode = gpsh_gpu_relax();
+    gpsh_cu_result code = gpsh_cu.memory_alloc(&memory, bytes);
+    gpsh_gpu_restore(mode);
+    gpsh_gpu_leave(entered);
+    if (code)
+        return NULL;
+    if (gpsh_gpu_zero((void *)(uintptr_t)memory, bytes)) {
+        device_free((void *)(uintptr_t)memory, bytes);
+        return NULL;
+    }
+    return (void *)(uintptr_t)memory;
+}
+
+const struct gpsh_device_memory gpsh_device_memory_gpu = {
+    .host_alloc = host_alloc,
+    .host_free = host_free,
+    .device_alloc = device_alloc,
+    .device_free = device_free,
+    .device_write = gpsh_gpu_copy,
+    .cpu_threads = false,
+};

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The GPU of this PE: which one, its context, copies and memory that host and device share.
+#ifndef GPSH_GPU_H
+#define GPSH_GPU_H
+
+#include "gpu/gpu_driver.h"
+#include "proxy/ring.h"
+#include "transport/transport.h"
+
+struct gpsh_gpu {
+    gpsh_cu_device device;
+    int ordinal;
+    gpsh_cu_context context;
+    bool chosen_by_program; // a context was current when the library was initialised
+    char name[96];
+    char pci[16]; // "0000:3b:00.0"
+    struct gpsh_cu_uuid uuid;
+    int vmm, posix_fd, rdma_vmm, rdma, dmabuf, writes_ordering, flush_options, pageable;
+};
+extern struct gpsh_gpu gpsh_gpu;
+
+// Takes the GPU of the calling thread's current context or, if there is none, GPU number node_pe
+// modulo their count, whose primary context (the one of the runtime API and PyTorch) then becomes
+// this thread's current one, so that the program's kernels run where its heap is.
+// GPUSHMEM_ERR_UNSUPPORTED with a sentence where no GPU can be used.
+int gpsh_gpu_open(int node_pe);
+void gpsh_gpu_close(void); // legal if it was never opened
+
+// Makes the GPU's context current for the calling thread; leave() undoes it. Pairs may nest.
+bool gpsh_gpu_enter(void);
+void gpsh_gpu_leave(bool entered);
+
+// While the program captures a stream into a graph, the driver may refuse to allocate, to wait and
+// to ask, in all threads of the process. Between the two it does not: what the library does so has
+// nothing to do with the captured stream.
+int gpsh_gpu_relax(void);
+void gpsh_gpu_restore(int mode);
+
+// Copies where either side may be GPU memory, fills; complete on return. Any thread.
+int gpsh_gpu_copy(void *to, const void *from, size_t bytes);
+int gpsh_gpu_zero(void *memory, size_t bytes);
+// Some GPUs do not order what NICs write to them: data may come after the signal that was sent
+// behind it. True if flush() is needed then; a GPU that needs it and has none is warned of.
+bool gpsh_gpu_needs_flush(void);
+// what NICs wrote before is visible to all that the GPU and its copy engines do behind it
+void gpsh_gpu_flush(void);
+bool gpsh_gpu_is_device_memory(const void *memory);
+
+// The allocation of GPU memory or pinned host memory that holds the address. False: CUDA knows
+// nothing there.
+bool gpsh_gpu_allocation(const void *address, char **base, size_t *bytes);
+
+// Pinned host memory and GPU memory for rings.
+extern const struct gpsh_device_memory gpsh_device_memory_gpu;
+
+// In-order queues of operations on GPU memory, for the transports.
+extern const struct gpsh_queue_ops gpsh_gpu_queue_ops;
+
+#endif

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "gpu/gpu_driver.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/error.h"
+
+struct gpsh_cu_functions gpsh_cu;
+
+static struct {
+    pthread_mutex_t lock;
+    bool loaded;
+    int version;
+} driver = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+// The offset of the field in the table, and the symbol that fills it.
+struct entry {
+    size_t offset;
+    const char *symbol;
+};
+#define ENTRY(field, symbol, parameters) {offsetof(struct gpsh_cu_functions, field), #symbol},
+static const struct entry required[] = {GPSH_CU_FUNCTIONS(ENTRY)};
+static const struct entry optional[] = {GPSH_CU_OPTIONAL_FUNCTIONS(ENTRY)};
+
+// A function pointer from dlsym, stored as POSIX wants it: by its bytes.
+static bool look_up(void *library, const struct entry *entry)
+{
+    void *symbol = dlsym(library, entry->symbol);
+    memcpy((char *)&gpsh_cu + entry->offset, &symbol, sizeof symbol);
+    return symbol;
+}
+
+// cuStreamWriteValue64_v2 came last of what is required, with CUDA 11.7.
+static int too_old(const char *missing)
+{
+    int version = 0;
+    if (gpsh_cu.driver_version)
+        gpsh_cu.driver_version(&version);
+    return gpsh_fail(
+        GPUSHMEM_ERR_UNSUPPORTED,
+        "the CUDA driver is too old: it is of CUDA %d.%d and has no %s; gpushmem needs "
+        "driver 515 (CUDA 11.7) or newer",
+        version / 1000, version % 1000 / 10, missing);
+}
+
+static int look_up_all(void *library)
+{
+    for (size_t i = 0; i < sizeof required / sizeof *required; i++)
+        if (!look_up(library, &required[i]))
+            return too_old(required[i].symbol);
+    for (size_t i = 0; i < sizeof optional / sizeof *optional; i++)
+        look_up(library, &optional[i]);
+    return 0;
+}
+
+static int start(void)
+{
+    gpsh_cu_result code = gpsh_cu.init(0);
+    if (code == GPSH_CU_NO_DEVICE)
+        return gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED,
+                         "the CUDA driver sees no GPU; is CUDA_VISIBLE_DEVICES set to nothing?");
+    if (code == GPSH_CU_SYSTEM_DRIVER_MISMATCH)
+        return gpsh_fail(
+            GPUSHMEM_ERR_UNSUPPORTED,
+            "libcuda.so.1 and the kernel's NVIDIA driver are of different versions; does "
+            "nvidia-smi work? In a container, start it with the host's driver libraries");
+    if (code) {
+        gpsh_gpu_fail(code, "the CUDA driver cannot be used (cuInit)");
+        return GPUSHMEM_ERR_UNSUPPORTED;
+    }
+    gpsh_cu.driver_version(&driver.version);
+    return 0;
+}
+
+static int load(void)
+{
+    // Never closed: other libraries of the process use it too, and its threads outlive our last
+    // call.
+    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (!library)
+        return gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED, "there is no CUDA driver here: %s", dlerror());
+    int status = look_up_all(library);
+    if (!status)
+        status = start();
+    if (status)
+        dlclose(library);
+    return status;
+}
+
+int gpsh_gpu_load_driver(void)
+{
+    pthread_mutex_lock(&driver.lock);
+    int status = driver.loaded ? 0 : load();
+    driver.loaded = !status;
+    pthread_mutex_unlock(&driver.lock);
+    return status;
+}
+
+int gpsh_gpu_driver_version(void)
+{
+    return driver.version;
+}
+
+int gpsh_gpu_fail(gpsh_cu_result code, const char *format, ...)
+{
+    char what[256];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(what, sizeof what, format, arguments);
+    va_end(arguments);
+    const char *name = NULL, *text = NULL;
+    gpsh_cu.error_name(code, &name);
+    gpsh_cu.error_string(code, &text);
+    return gpsh_fail(code == GPSH_CU_OUT_OF_MEMORY ? GPUSHMEM_ERR_NO_MEMORY : GPUSHMEM_ERR_CUDA,
+                     "%s: %s (%d, %s)", what, text ? text : "unknown error", code,
+                     name ? name : "?");
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Symmetric memory on the GPU: one allocation per PE that the node's other PEs map.
+//
+// Virtual memory management (VMM) with a file descriptor as handle is preferred: it can be
+// registered for GPUDirect RDMA, and works between PEs on one GPU as well. Where the driver has no
+// such handles, cudaMalloc memory goes over CUDA IPC; the IPC handle then travels in an anonymous
+// file, so that both look alike to who hands descriptors around.
+#ifndef GPSH_GPU_HEAP_H
+#define GPSH_GPU_HEAP_H
+
+#include "gpu/gpu_driver.h"
+
+// as the choices of GPUSHMEM_HEAP_EXPORT
+enum gpsh_gpu_export { GPSH_EXPORT_AUTO, GPSH_EXPORT_VMM, GPSH_EXPORT_IPC };
+
+struct gpsh_gpu_heap {
+    char *base; // device address
+    uint64_t bytes;
+    int fd;             // for the peers: memory itself (VMM), or a file with the IPC handle
+    int dmabuf_fd;      // for NICs; -1: none, `dmabuf_why` says why
+    int dmabuf_pcie_fd; // the same of the PCIe mapping; -1: the driver knows no difference
+    bool ipc;
+    char dmabuf_why[128];
+};
+
+// Allocates, maps and zeroes `bytes` (rounded up to the granularity) on the current GPU.
+// GPUSHMEM_ERR_NO_MEMORY if it does not fit, GPUSHMEM_ERR_UNSUPPORTED if the wished export is not
+// possible. *heap is zeroed but for fds (-1) on failure.
+int gpsh_gpu_heap_create(struct gpsh_gpu_heap *heap, uint64_t bytes, int wish, int node_pes);
+void gpsh_gpu_heap_destroy(struct gpsh_gpu_heap *heap);
+
+// The dma-buf of other GPU memory, whose owner the caller becomes; -1 if there is none, which is so
+// if it does not begin and end at pages of the host.
+int gpsh_gpu_dmabuf(const void *memory, size_t bytes);
+
+// Maps a peer's heap from its descriptor, which stays open. GPUSHMEM_ERR_UNREACHABLE with a
+// sentence if this GPU cannot reach that memory, GPUSHMEM_ERR_PEER_DATA if the descriptor is no
+// such handle.
+int gpsh_gpu_heap_map(int fd, uint64_t bytes, int pe, char **base);
+void gpsh_gpu_heap_unmap(char *base, uint64_t bytes);
+
+#endif

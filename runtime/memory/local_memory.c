@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#define _GNU_SOURCE // process_vm_readv
+#include "memory/local_memory.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "core/clock.h"
+#include "core/error.h"
+#include "gpu/gpu.h"
+
+enum { REMEMBERED = 8, GOOD_FOR_NS = 1000000 };
+
+struct range {
+    uint64_t base, bytes;
+};
+
+static struct {
+    pthread_rwlock_t lock;
+    struct range *ranges;
+    size_t n, room;
+} registered = {.lock = PTHREAD_RWLOCK_INITIALIZER};
+
+// ---- Registered buffers ----
+
+int gpsh_local_register(const void *base, size_t bytes)
+{
+    int status = 0;
+    pthread_rwlock_wrlock(&registered.lock);
+    if (registered.n == registered.room) {
+        size_t room = registered.room ? 2 * registered.room : 16;
+        struct range *more = realloc(registered.ranges, room * sizeof *more);
+        if (more) {
+            registered.ranges = more;
+            registered.room = room;
+        } else {
+            status =
+                gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the list of registered buffers");
+        }
+    }
+    if (!status)
+        registered.ranges[registered.n++] = (struct range){(uintptr_t)base, bytes};
+    pthread_rwlock_unlock(&registered.lock);
+    return status;
+}
+
+void gpsh_local_unregister(const void *base)
+{
+    pthread_rwlock_wrlock(&registered.lock);
+    for (size_t i = 0; i < registered.n; i++)
+        if (registered.ranges[i].base == (uintptr_t)base) {
+            registered.ranges[i] = registered.ranges[--registered.n];
+            break;
+        }
+    pthread_rwlock_unlock(&registered.lock);
+}
+
+void gpsh_local_finalize(void)
+{
+    pthread_rwlock_wrlock(&registered.lock);
+    free(registered.ranges);
+    registered.ranges = NULL;
+    registered.n = registered.room = 0;
+    pthread_rwlock_unlock(&registered.lock);
+}
+
+static bool holds(const struct range *range, uint64_t address, uint64_t bytes)
+{
+    uint64_t offset = address - range->base;
+    return offset < range->bytes && bytes <= range->bytes - offset;
+}
+
+static bool find_registered(uint64_t address, uint64_t bytes, struct range *found)
+{
+    bool is = false;
+    pthread_rwlock_rdlock(&registered.lock);
+    for (size_t i = 0; i < registered.n && !is; i++) {
+        is = holds(&registered.ranges[i], address, bytes);
+        *found = registered.ranges[i];
+    }
+    pthread_rwlock_unlock(&registered.lock);
+    return is;
+}
+
+// ---- What CUDA and the kernel say ----
+
+// Allocations may lie side by side: a buffer over several of them is as good.
+static bool find_allocated(uint64_t address, uint64_t bytes, struct range *found)
+{
+    uint64_t begin = 0, at = address, end = address + bytes;
+    while (at < end) {
+        char *base;
+        size_t size;
+        if (!gpsh_gpu_allocation((void *)(uintptr_t)at, &base, &size) ||
+            (uintptr_t)base + size <= at)
+            return false;
+        if (!begin)
+            begin = (uintptr_t)base;
+        at = (uintptr_t)base + size;
+    }
+    *found = (struct range){begin, at - begin};
+    return true;
+}
+
+static bool readable(uint64_t address)
+{
+    char byte;
+    struct iovec here = {&byte, 1}, there = {(void *)(uintptr_t)address, 1};
+    return process_vm_readv(getpid(), &here, 1, &there, 1, 0) == 1 || errno != EFAULT;
+}
+
+// Both ends can be read, and there is no hole between them.
+static bool is_mapped(uint64_t address, uint64_t bytes)
+{
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), first = address / page * page;
+    return readable(address) && readable(address + bytes - 1) &&
+           (!msync((void *)(uintptr_t)first, address + bytes - first, MS_ASYNC) || errno != ENOMEM);
+}
+
+static bool find(uint64_t address, uint64_t bytes, struct range *found)
+{
+    if (find_registered(address, bytes, found) || find_allocated(address, bytes, found))
+        return true;
+    *found = (struct range){address, bytes};
+    return gpsh_gpu.pageable && is_mapped(address, bytes);
+}
+
+bool gpsh_local_known(uint64_t address, uint64_t bytes)
+{
+    static _Thread_local struct {
+        struct range range;
+        uint64_t until;
+    } recent[REMEMBERED];
+    static _Thread_local unsigned next;
+    uint64_t now = gpsh_clock_ns();
+    for (int i = 0; i < REMEMBERED; i++)
+        if (now < recent[i].until && holds(&recent[i].range, address, bytes))
+            return true;
+    struct range found;
+    if (!find(address, bytes, &found))
+        return false;
+    recent[next].range = found;
+    recent[next].until = now + GOOD_FOR_NS;
+    next = (next + 1) % REMEMBERED;
+    return true;
+}

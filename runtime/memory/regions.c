@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "memory/regions.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/state.h"
+#include "proxy/device_side.h"
+#include "gpu/gpu.h"
+#include "gpu/gpu_heap.h"
+#include "memory/symmetric.h"
+
+static struct gpsh_symmetric regions[GPSH_REGIONS] = {{.fd = -1}, {.fd = -1}};
+// behind regions[GPSH_HEAP] if gpsh.device_heap
+static struct gpsh_gpu_heap gpu_heap = {.fd = -1, .dmabuf_fd = -1, .dmabuf_pcie_fd = -1};
+
+// auto takes the GPU where there is one that works; a GPU that is there but too full is an error,
+// not a reason to go elsewhere.
+static int choose_kind(void)
+{
+    gpsh.device_heap = false;
+    if (gpsh.settings.heap_kind == GPSH_HEAP_HOST)
+        return 0;
+    int status = gpsh_gpu_open(gpsh.boot.node_my_pe);
+    gpsh.device_heap = !status;
+    if (!status)
+        return 0;
+    if (gpsh.settings.heap_kind == GPSH_HEAP_DEVICE) {
+        char why[256];
+        snprintf(why, sizeof why, "%s", gpsh_last_error());
+        return gpsh_fail(
+            GPUSHMEM_ERR_UNSUPPORTED,
+            "GPUSHMEM_HEAP_KIND=device, but no GPU can be used here: %s; set it to auto "
+            "or host",
+            why);
+    }
+    GPSH_LOG(INFO, "heap", "no GPU is used: %s", gpsh_last_error());
+    gpsh_clear_error();
+    return 0;
+}
+
+static int create_device_heap(struct gpsh_symmetric *region)
+{
+    int status = gpsh_gpu_heap_create(&gpu_heap, gpsh.settings.heap_size, gpsh.settings.heap_export,
+                                      gpsh.boot.node_n_pes);
+    if (status)
+        return status;
+    region->base = gpu_heap.base;
+    region->bytes = gpu_heap.bytes;
+    region->fd = gpu_heap.fd;
+    snprintf(region->pages, sizeof region->pages, "GPU memory (%s), %.60s",
+             gpu_heap.ipc ? "CUDA IPC" : "VMM", gpsh_gpu.name);
+    GPSH_LOG(INFO, "heap", "%llu bytes on %s at %s, shared by %s; dma-buf: %s",
+             (unsigned long long)region->bytes, gpsh_gpu.name, gpsh_gpu.pci,
+             gpu_heap.ipc ? "CUDA IPC" : "VMM file descriptors",
+             gpu_heap.dmabuf_fd >= 0 ? "yes" : gpu_heap.dmabuf_why);
+    gpsh_device_side_use(&gpsh_device_memory_gpu);
+    return 0;
+}
+
+static int create_heap(void)
+{
+    const struct gpsh_settings *s = &gpsh.settings;
+    int status = choose_kind();
+    if (status || gpsh.device_heap)
+        return status ? status : create_device_heap(&regions[GPSH_HEAP]);
+    status = gpsh_symmetric_create(&regions[GPSH_HEAP], s->heap_size, s->huge_pages,
+                                   gpsh.boot.node_n_pes);
+    if (status)
+        return status;
+    gpsh_device_side_use(&gpsh_device_memory_host);
+    GPSH_LOG(INFO, "heap", "%llu bytes of host memory, %s",
+             (unsigned long long)regions[GPSH_HEAP].bytes, regions[GPSH_HEAP].pages);
+    return 0;
+}
+
+int gpsh_regions_create(void)
+{
+    int status = create_heap();
+    if (!status)
+        status = gpsh_symmetric_create(&regions[GPSH_CONTROL], sizeof(struct gpsh_control),
+                                       GPSH_PAGES_OFF, gpsh.boot.node_n_pes);
+    if (status) {
+        gpsh_regions_destroy();
+        return status;
+    }
+    gpsh.heap = regions[GPSH_HEAP].base;
+    gpsh.heap_bytes = regions[GPSH_HEAP].bytes;
+    gpsh.control = (struct gpsh_control *)regions[GPSH_CONTROL].base;
+    gpsh.control_bytes = regions[GPSH_CONTROL].bytes;
+    return 0;
+}
+
+void gpsh_regions_destroy(void)
+{
+    if (gpsh.device_heap) {
+        gpsh_gpu_heap_destroy(&gpu_heap);
+        regions[GPSH_HEAP] = (struct gpsh_symmetric){.fd = -1};
+        gpsh_gpu_close();
+        gpsh.device_heap = false;
+    }
+    for (int r = 0; r < GPSH_REGIONS; r++)
+        gpsh_symmetric_destroy(&regions[r]);
+    gpsh.heap = NULL;
+    gpsh.heap_bytes = 0;
+    gpsh.control = NULL;
+}
+
+struct gpsh_region gpsh_regions_get(int region)
+{
+    bool device = region == GPSH_HEAP && gpsh.device_heap;
+    return (struct gpsh_region){.base = regions[region].base,
+                                .bytes = regions[region].bytes,
+                                .kind = device ? GPSH_MEMORY_DEVICE : GPSH_MEMORY_HOST,
+                                .dmabuf_fd = device ? gpu_heap.dmabuf_fd : -1,
+                                .dmabuf_pcie_fd = device ? gpu_heap.dmabuf_pcie_fd : -1};
+}
+
+struct gpsh_region gpsh_regions_buffer(void *buffer, size_t bytes)
+{
+    struct gpsh_region region = {.base = buffer,
+                                 .bytes = bytes,
+                                 .kind = GPSH_MEMORY_HOST,
+                                 .dmabuf_fd = -1,
+                                 .dmabuf_pcie_fd = -1};
+    if (gpsh.device_heap && gpsh_gpu_is_device_memory(buffer)) {
+        region.kind = GPSH_MEMORY_DEVICE;
+        region.dmabuf_fd = gpsh_gpu_dmabuf(buffer, bytes);
+    }
+    return region;
+}
+
+void gpsh_regions_buffer_release(struct gpsh_region *region)
+{
+    if (region->dmabuf_fd >= 0)
+        close(region->dmabuf_fd);
+}
+
+struct gpsh_fd_set gpsh_regions_fds(void)
+{
+    return (struct gpsh_fd_set){.fds = {regions[GPSH_HEAP].fd, regions[GPSH_CONTROL].fd},
+                                .count = GPSH_REGIONS};
+}
+
+int gpsh_regions_map_self(void)
+{
+    for (int r = 0; r < GPSH_REGIONS; r++)
+        gpsh.mapped[r][gpsh.my_pe] = regions[r].base;
+    return 0;
+}
+
+// A GPU heap that this GPU does not reach is no error: another transport may serve that PE.
+static int map_device_heap(int pe, int fd)
+{
+    int status = gpsh_gpu_heap_map(fd, regions[GPSH_HEAP].bytes, pe, &gpsh.mapped[GPSH_HEAP][pe]);
+    if (status != GPUSHMEM_ERR_UNREACHABLE)
+        return status;
+    snprintf(gpsh.peers[pe].reason, sizeof gpsh.peers[pe].reason, "%s", gpsh_last_error());
+    GPSH_LOG(INFO, "heap", "%s", gpsh_last_error());
+    return 0;
+}
+
+int gpsh_regions_map_peer(int pe, const struct gpsh_fd_set *fds)
+{
+    for (int r = 0; r < GPSH_REGIONS; r++) {
+        int status =
+            r == GPSH_HEAP && gpsh.device_heap
+                ? map_device_heap(pe, fds->fds[r])
+                : gpsh_symmetric_map(fds->fds[r], regions[r].bytes, pe, &gpsh.mapped[r][pe]);
+        if (status)
+            return status;
+    }
+    return 0;
+}
+
+static void unmap_peer(int r, char *base)
+{
+    if (r == GPSH_HEAP && gpsh.device_heap)
+        gpsh_gpu_heap_unmap(base, regions[r].bytes);
+    else
+        gpsh_symmetric_unmap(base, regions[r].bytes);
+}
+
+void gpsh_regions_unmap_peers(void)
+{
+    for (int r = 0; r < GPSH_REGIONS; r++)
+        for (int pe = 0; pe < gpsh.n_pes && gpsh.mapped[r]; pe++) {
+            if (pe != gpsh.my_pe)
+                unmap_peer(r, gpsh.mapped[r][pe]);
+            gpsh.mapped[r][pe] = NULL;
+        }
+}
+
+int gpsh_regions_copy(void *to, const void *from, size_t bytes)
+{
+    if (gpsh.device_heap)
+        return gpsh_gpu_copy(to, from, bytes);
+    memcpy(to, from, bytes);
+    return 0;
+}
+
+int gpsh_regions_zero(void *memory, size_t bytes)
+{
+    if (gpsh.device_heap)
+        return gpsh_gpu_zero(memory, bytes);
+    memset(memory, 0, bytes);
+    return 0;
+}
+
+const char *gpsh_regions_pci(void)
+{
+    return gpsh.device_heap ? gpsh_gpu.pci : NULL;
+}
+
+uint64_t gpsh_regions_alignment(void)
+{
+    return gpsh.device_heap ? 2 << 20 : GPSH_SYMMETRIC_ALIGNMENT; // the driver's large pages
+}
+
+const char *gpsh_regions_pages(void)
+{
+    return regions[GPSH_HEAP].pages;
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The symmetric regions of this PE (heap and control) and where the peers' are mapped.
+#ifndef GPSH_REGIONS_H
+#define GPSH_REGIONS_H
+
+#include "bootstrap/fd_exchange.h"
+#include "transport/transport.h"
+
+// Creates heap and control region as the settings say; fills gpsh.heap, gpsh.control and their
+// sizes.
+int gpsh_regions_create(void);
+void gpsh_regions_destroy(void);
+
+struct gpsh_region gpsh_regions_get(int region);
+// Memory of the program's as transports should register it. Release it after that: it may hold a
+// dma-buf.
+struct gpsh_region gpsh_regions_buffer(void *buffer, size_t bytes);
+void gpsh_regions_buffer_release(struct gpsh_region *region);
+struct gpsh_fd_set gpsh_regions_fds(void); // to hand to the node's PEs; they stay ours
+int gpsh_regions_map_self(void);
+// checks and maps; keeps no descriptor
+int gpsh_regions_map_peer(int pe, const struct gpsh_fd_set *fds);
+void gpsh_regions_unmap_peers(void);
+
+// Copies where either side may be heap memory (host memory, or GPU memory once the heap is there).
+int gpsh_regions_copy(void *to, const void *from, size_t bytes);
+int gpsh_regions_zero(void *memory, size_t bytes); // heap memory
+// The GPU of a device heap as NICs should know it ("0000:3b:00.0"); NULL: host heap.
+const char *gpsh_regions_pci(void);
+// The heap's address is a multiple of this (or of the largest power of two in its size) on every
+// PE.
+uint64_t gpsh_regions_alignment(void);
+const char *gpsh_regions_pages(void); // page kind of the heap, one phrase
+
+#endif

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#define _GNU_SOURCE // memfd_create, MADV_HUGEPAGE
+#include "memory/symmetric.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <linux/memfd.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/error.h"
+#include "core/log.h"
+
+static uint64_t read_number(const char *path)
+{
+    FILE *file = fopen(path, "re");
+    uint64_t value = UINT64_MAX;
+    if (!file)
+        return value;
+    if (fscanf(file, "%" SCNu64, &value) != 1)
+        value = UINT64_MAX; // "max": no limit
+    fclose(file);
+    return value;
+}
+
+// Memory this process may ever have: the machine's, or its control group's limit.
+static uint64_t memory_limit(void)
+{
+    uint64_t physical = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    uint64_t v2 = read_number("/sys/fs/cgroup/memory.max");
+    uint64_t v1 = read_number("/sys/fs/cgroup/memory/memory.limit_in_bytes");
+    uint64_t group = v2 < v1 ? v2 : v1;
+    return group < physical ? group : physical;
+}
+
+static int check_fits(uint64_t bytes, int node_pes)
+{
+    uint64_t limit = memory_limit();
+    if (bytes <= limit / (uint64_t)node_pes)
+        return 0;
+    return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
+                     "GPUSHMEM_HEAP_SIZE: %" PRIu64
+                     "M for each PE of this node (there %s %d) does not fit "
+                     "into its %" PRIu64 "M of memory; set it to at most %" PRIu64 "M",
+                     bytes >> 20, node_pes == 1 ? "is" : "are", node_pes, limit >> 20,
+                     (limit / (uint64_t)node_pes) >> 20);
+}
+
+// Where blocks of the heap may have any alignment up to its size: at a multiple of the largest
+// power of two in it. MAP_FAILED and errno if there is no room.
+static char *map_aligned(int fd, uint64_t bytes)
+{
+    uint64_t alignment = GPSH_SYMMETRIC_ALIGNMENT;
+    while (alignment > bytes)
+        alignment /= 2;
+    char *room = mmap(NULL, bytes + alignment, PROT_NONE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (room == MAP_FAILED)
+        return MAP_FAILED;
+    uint64_t lead = -(uintptr_t)room & (alignment - 1);
+    char *base = mmap(room + lead, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
+    int error = errno;
+    if (base == MAP_FAILED) {
+        munmap(room, bytes + alignment);
+        errno = error;
+        return MAP_FAILED;
+    }
+    if (lead)
+        munmap(room, lead);
+    munmap(base + bytes, alignment - lead);
+    return base;
+}
+
+// A hugetlb file of 2M or 1G pages, reserved now so that a lack shows here and not as SIGBUS later.
+static int create_hugetlb(struct gpsh_symmetric *region, bool giant)
+{
+    uint64_t page = giant ? 1ull << 30 : 2ull << 20;
+    region->bytes = (region->bytes + page - 1) / page * page;
+    int fd = memfd_create("gpushmem-heap",
+                          MFD_CLOEXEC | MFD_HUGETLB | (giant ? MFD_HUGE_1GB : MFD_HUGE_2MB));
+    if (fd >= 0 && !ftruncate(fd, (off_t)region->bytes)) {
+        char *base = map_aligned(fd, region->bytes);
+        if (base != MAP_FAILED) {
+            region->base = base;
+            region->fd = fd;
+            snprintf(region->pages, sizeof region->pages, "%s pages", giant ? "1G" : "2M");
+            return 0;
+        }
+    }
+    int error = errno;
+    if (fd >= 0)
+        close(fd);
+    return gpsh_fail(
+        GPUSHMEM_ERR_NO_MEMORY,
+        "GPUSHMEM_HUGE_PAGES=%s: a heap of %" PRIu64 " such pages cannot be had (%s); "
+        "raise nr_hugepages of that size under /sys/kernel/mm/hugepages, or set it to auto",
+        giant ? "1g" : "2m", region->bytes / page, strerror(error));
+}
+
+// Transparent huge pages come only if the kernel's policy for shared memory lets an madvise ask for
+// them.
+static void ask_for_thp(struct gpsh_symmetric *region)
+{
+    char policy[64] = "";
+    FILE *file = fopen("/sys/kernel/mm/transparent_hugepage/shmem_enabled", "re");
+    if (file) {
+        if (!fgets(policy, sizeof policy, file))
+            policy[0] = '\0';
+        fclose(file);
+    }
+    bool possible =
+        strstr(policy, "[advise]") || strstr(policy, "[always]") || strstr(policy, "[within_size]");
+    if (possible && !madvise(region->base, region->bytes, MADV_HUGEPAGE))
+        snprintf(region->pages, sizeof region->pages, "transparent huge pages");
+    else
+        snprintf(region->pages, sizeof region->pages,
+                 "4K pages (huge ones need advise in "
+                 "/sys/kernel/mm/transparent_hugepage/shmem_enabled)");
+}
+
+int gpsh_symmetric_create(struct gpsh_symmetric *region, uint64_t bytes, enum gpsh_huge_pages pages,
+                          int node_pes)
+{
+    *region = (struct gpsh_symmetric){.bytes = (bytes + 4095) / 4096 * 4096, .fd = -1};
+    int status = check_fits(bytes, node_pes);
+    if (status)
+        return status;
+    if (pages == GPSH_PAGES_2M || pages == GPSH_PAGES_1G)
+        return create_hugetlb(region, pages == GPSH_PAGES_1G);
+    region->fd = memfd_create("gpushmem-heap", MFD_CLOEXEC);
+    if (region->fd < 0 || ftruncate(region->fd, (off_t)region->bytes)) {
+        status = gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
+                           "shared memory of %" PRIu64 " bytes could not be made (%s)",
+                           region->bytes, strerror(errno));
+        gpsh_symmetric_destroy(region);
+        return status;
+    }
+    char *base = map_aligned(region->fd, region->bytes);
+    if (base == MAP_FAILED) {
+        status =
+            gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
+                      "%" PRIu64 " bytes of shared memory could not be mapped (%s); is the address "
+                      "space limited (ulimit -v)?",
+                      region->bytes, strerror(errno));
+        gpsh_symmetric_destroy(region);
+        return status;
+    }
+    region->base = base;
+    if (pages == GPSH_PAGES_OFF)
+        snprintf(region->pages, sizeof region->pages, "4K pages");
+    else
+        ask_for_thp(region);
+    return 0;
+}
+
+int gpsh_symmetric_map(int fd, uint64_t bytes, int pe, char **base)
+{
+    struct stat info;
+    if (fstat(fd, &info) || (uint64_t)info.st_size < bytes)
+        return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
+                         "PE %d handed over memory that is smaller than the %" PRIu64 " bytes it "
+                         "announced",
+                         pe, bytes);
+    void *mapped = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (mapped == MAP_FAILED)
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
+                         "%" PRIu64
+                         " bytes of PE %d's memory could not be mapped (%s); is the address "
+                         "space limited (ulimit -v)?",
+                         bytes, pe, strerror(errno));
+    *base = mapped;
+    return 0;
+}
+
+void gpsh_symmetric_unmap(char *base, uint64_t bytes)
+{
+    if (base)
+        munmap(base, bytes);
+}
+
+void gpsh_symmetric_destroy(struct gpsh_symmetric *region)
+{
+    gpsh_symmetric_unmap(region->base, region->bytes);
+    if (region->fd >= 0)
+        close(region->fd);
+    *region = (struct gpsh_symmetric){.fd = -1};
+}

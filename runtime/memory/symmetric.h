@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// This PE's symmetric memory regions in host memory: anonymous files (memfd) that the node's PEs
+// map. Nothing has a name in /dev/shm, so nothing can be left behind there and its size is no
+// limit.
+#ifndef GPSH_SYMMETRIC_H
+#define GPSH_SYMMETRIC_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/config.h"
+
+// Regions begin at a multiple of this, or of the largest power of two in their size: then whatever
+// is aligned in a region is aligned in memory, on every PE.
+enum { GPSH_SYMMETRIC_ALIGNMENT = 1 << 30 };
+
+struct gpsh_symmetric {
+    char *base;
+    uint64_t bytes;
+    int fd;
+    char pages[128]; // page kind in use, and why not a larger one
+};
+
+// Creates and maps a region; refuses with GPUSHMEM_ERR_NO_MEMORY what cannot fit into the machine's
+// memory, counting `node_pes` regions of that size.
+int gpsh_symmetric_create(struct gpsh_symmetric *region, uint64_t bytes, enum gpsh_huge_pages pages,
+                          int node_pes);
+// Maps a peer's region from its descriptor (which stays open) after checking its size.
+int gpsh_symmetric_map(int fd, uint64_t bytes, int pe, char **base);
+void gpsh_symmetric_unmap(char *base, uint64_t bytes);
+void gpsh_symmetric_destroy(struct gpsh_symmetric *region);
+
+#endif

@@ -1,0 +1,446 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#define _GNU_SOURCE // sched_getaffinity, CPU_COUNT
+#include "proxy/device_side.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "gpushmem/device_host.h"
+#include "gpushmem/gpushmem.h"
+#include "memory/local_memory.h"
+#include "proxy/proxy.h"
+#include "stream/stream_gpu.h"
+#include "comm/sync.h"
+
+static struct {
+    pthread_mutex_t lock;
+    const struct gpsh_device_memory *memory;
+    struct gpsh_handle_host *host;
+    struct gpsh_handle_device *device;
+    size_t device_bytes;
+    struct gpsh_ring_set rings;
+    struct gpsh_proxy *proxy; // NULL: every PE is reached directly
+    struct gpushmem_dev handle;
+    // the program knows why a kernel's wait ended: the next kernels may wait again
+    _Atomic bool loss_taken;
+} side = {.lock = PTHREAD_MUTEX_INITIALIZER, .memory = &gpsh_device_memory_host};
+
+_Atomic bool gpsh_device_side_exists;
+
+void gpsh_device_side_use(const struct gpsh_device_memory *memory)
+{
+    side.memory = memory;
+}
+
+// ---- Making ----
+
+static unsigned log2_of(uint64_t power)
+{
+    return (unsigned)__builtin_ctzll(power);
+}
+
+static int count_cpus(void)
+{
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 1)
+        return CPU_COUNT(&set);
+    return (int)sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+char *gpsh_device_side_direct(int pe)
+{
+    if (!gpsh.settings.p2p)
+        return NULL;
+    if (!gpsh.device_heap)
+        return gpsh.direct[pe];
+    bool mapped = gpsh.transports[gpsh.peers[pe].data]->ops == &gpsh_p2p_ops;
+    return mapped ? gpsh.mapped[GPSH_HEAP][pe] : NULL;
+}
+
+static uint32_t handle_flags(void)
+{
+    bool all = true;
+    for (int pe = 0; pe < gpsh.n_pes; pe++)
+        all = all && gpsh_device_side_direct(pe);
+    uint32_t flags = gpsh.cpu_atomics ? GPUSHMEM_DEV_DIRECT_ATOMICS : 0;
+    flags |= all && gpsh.cpu_atomics ? GPUSHMEM_DEV_ALL_DIRECT : 0;
+    flags |= gpsh.device_heap ? GPUSHMEM_DEV_GPU_HEAP : 0;
+    return flags |
+           (gpsh.settings.force_system_scope || !gpsh.device_heap ? GPUSHMEM_DEV_SYSTEM_SCOPE : 0);
+}
+
+static int make_tables(void)
+{
+    side.device_bytes = sizeof(struct gpsh_handle_device) + (size_t)gpsh.n_pes * sizeof(char *);
+    side.host = side.memory->host_alloc(sizeof *side.host);
+    side.device = side.memory->device_alloc(side.device_bytes);
+    char **peers = calloc((size_t)gpsh.n_pes, sizeof *peers);
+    int status = side.host && side.device && peers
+                     ? 0
+                     : gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the device side of %d PEs",
+                                 gpsh.n_pes);
+    for (int pe = 0; !status && pe < gpsh.n_pes; pe++)
+        peers[pe] = gpsh_device_side_direct(pe);
+    if (!status)
+        status = side.memory->device_write(side.device->peers, peers,
+                                           (size_t)gpsh.n_pes * sizeof *peers);
+    free(peers);
+    return status;
+}
+
+static int open_channels(struct gpsh_proxy *proxy)
+{
+    for (int i = 0; i < proxy->n_threads; i++) {
+        for (int t = 0; t < gpsh.n_transports; t++) {
+            struct gpsh_transport *transport = gpsh.transports[t];
+            int status = transport->ops->channel_open(transport, GPSH_CHANNEL_PROXY + i,
+                                                      &proxy->threads[i].channels[t]);
+            if (status < 0)
+                return status;
+        }
+    }
+    return 0;
+}
+
+static bool any_mixed(void)
+{
+    bool mixed = false;
+    for (int pe = 0; pe < gpsh.n_pes; pe++)
+        mixed |= gpsh_peer_amo_transport(&gpsh.peers[pe]) != gpsh.peers[pe].data;
+    return mixed;
+}
+
+static int make_proxy(void)
+{
+    const struct gpsh_settings *s = &gpsh.settings;
+    int n_threads = (int)(s->proxy_threads < s->rings ? s->proxy_threads : s->rings);
+    struct gpsh_proxy_env env = {
+        .n_pes = gpsh.n_pes,
+        .heap = gpsh.heap,
+        .heap_bytes = gpsh.heap_bytes,
+        .mixed = any_mixed(),
+        .host_memory = !gpsh.device_heap,
+        .local_known = gpsh.device_heap ? gpsh_local_known : NULL,
+        .peers = gpsh.peers,
+        .n_transports = gpsh.n_transports,
+        .replies = side.host->replies,
+        .n_replies = 1 << GPSH_REPLIES_LOG2,
+        .spin_ns = (uint64_t)s->proxy_spin_us * 1000,
+        .times = s->proxy_times,
+        .crowded = gpsh.boot.node_n_pes * (1 + n_threads) > count_cpus(),
+        .sleep = side.memory->cpu_threads,
+    };
+    int status = gpsh_proxy_create(&env, n_threads, &side.proxy);
+    if (status)
+        return status;
+    int cpus[32];
+    uint32_t *sleeping[32];
+    status = gpsh_parse_cpus(s->proxy_cpus, cpus, n_threads);
+    for (int i = 0; i < n_threads; i++) {
+        sleeping[i] = &side.proxy->threads[i].sleeping;
+        side.proxy->threads[i].cpu = cpus[i];
+    }
+    int n_sleeping = env.sleep ? n_threads : 0;
+    if (!status)
+        status =
+            gpsh_ring_set_create(side.memory, (int)s->rings, log2_of((uint64_t)s->ring_entries),
+                                 gpsh.n_pes, sleeping, n_sleeping, &side.rings);
+    if (!status)
+        status = gpsh_proxy_attach(side.proxy, &side.rings);
+    if (!status)
+        status = open_channels(side.proxy);
+    return status ? status : gpsh_proxy_start(side.proxy);
+}
+
+// No proxy: only for a PE that does not exist a kernel comes to a ring then. This one refuses it.
+static int make_refusing_ring(void)
+{
+    const uint64_t head = GPUSHMEM_RING_LOST;
+    int status = gpsh_ring_set_create(side.memory, 1, 0, gpsh.n_pes, NULL, 0, &side.rings);
+    if (status)
+        return status;
+    side.rings.rings[0].status->closed = side.rings.rings[0].status->error = GPUSHMEM_ERR_PE;
+    return side.memory->device_write(side.rings.rings[0].head, &head, sizeof head);
+}
+
+static int fill_handle(void)
+{
+    side.handle = (struct gpushmem_dev){
+        .abi = GPUSHMEM_DEVICE_ABI,
+        .flags = handle_flags(),
+        .my_pe = gpsh.my_pe,
+        .n_pes = gpsh.n_pes,
+        .heap = gpsh.heap,
+        .heap_bytes = gpsh.heap_bytes,
+        .peers = side.device->peers,
+        .rings = side.rings.device_rings,
+        .n_rings = (uint32_t)side.rings.n_rings,
+        .replies = side.host->replies,
+        .replies_log2 = GPSH_REPLIES_LOG2,
+        .reply_owners = side.device->reply_owners,
+        .fault = &side.host->fault,
+        .fault_claim = &side.device->fault_claim,
+        .control = &side.host->control,
+        .sync = (struct gpushmem_dev_sync *)(gpsh.heap + gpsh.heap_bytes - GPSH_DEVICE_RESERVED),
+        .sync_sequence = &side.device->sync_sequence,
+        .timeout_ns = (uint64_t)gpsh.settings.wait_timeout_ms * 1000000,
+        .generation = (uint32_t)gpsh.generation,
+        .layout = side.rings.layout,
+        .self = &side.device->handle,
+    };
+    for (int pe = 0; pe < gpsh.n_pes && pe < GPUSHMEM_DEV_NEAR_PEERS; pe++)
+        side.handle.near_peers[pe] = gpsh_device_side_direct(pe);
+    return side.memory->device_write(&side.device->handle, &side.handle, sizeof side.handle);
+}
+
+static void print_counters(void)
+{
+    for (int i = 0; i < side.proxy->n_rings; i++) {
+        const struct gpsh_proxy_counters *c = &side.proxy->rings[i].counters;
+        fprintf(stderr,
+                "gpushmem[%d] stats: ring %d: %llu commands in %llu batches, %llu operations "
+                "posted, %llu stalls, "
+                "%llu errors\n",
+                gpsh.my_pe, i, (unsigned long long)c->commands, (unsigned long long)c->batches,
+                (unsigned long long)c->posts, (unsigned long long)c->stalls,
+                (unsigned long long)c->errors);
+    }
+}
+
+static void unmake(void)
+{
+    if (side.proxy) {
+        gpsh_proxy_stop(side.proxy);
+        if (gpsh.settings.stats)
+            print_counters();
+        if (gpsh.settings.stats && gpsh.settings.proxy_times)
+            gpsh_proxy_times_print(side.proxy, gpsh.my_pe);
+        for (int i = 0; i < side.proxy->n_threads; i++)
+            for (int t = 0; t < gpsh.n_transports; t++)
+                if (side.proxy->threads[i].channels[t])
+                    gpsh.transports[t]->ops->channel_close(side.proxy->threads[i].channels[t]);
+    }
+    gpsh_proxy_destroy(side.proxy);
+    side.proxy = NULL;
+    gpsh_ring_set_destroy(&side.rings);
+    if (side.device)
+        side.memory->device_free(side.device, side.device_bytes);
+    if (side.host)
+        side.memory->host_free(side.host, sizeof *side.host);
+    side.device = NULL;
+    side.host = NULL;
+}
+
+static int make(void)
+{
+    int status = make_tables();
+    if (!status)
+        status = handle_flags() & GPUSHMEM_DEV_ALL_DIRECT ? make_refusing_ring() : make_proxy();
+    if (!status)
+        status = fill_handle();
+    if (status) {
+        unmake();
+        return status;
+    }
+    atomic_store(&gpsh_device_side_exists, true);
+    // Only now: whoever finds a PE lost from here on tells it here, and what was found before is
+    // seen.
+    if (atomic_load(&gpsh.failed_pe) >= 0)
+        __atomic_store_n(&side.host->control.peer_failed, GPUSHMEM_ERR_PE_FAILED, __ATOMIC_RELEASE);
+    if (gpsh.device_heap && gpsh_stream_image && gpsh_stream_gpu_load()) {
+        // told by the first operation that wants them
+        GPSH_LOG(DEBUG, "stream", "%s", gpsh_last_error());
+        gpsh_clear_error();
+    }
+    return 0;
+}
+
+void gpsh_device_side_launching(void)
+{
+    if (GPSH_LIKELY(!atomic_load_explicit(&side.loss_taken, memory_order_relaxed)))
+        return;
+    pthread_mutex_lock(&side.lock);
+    if (atomic_exchange(&side.loss_taken, false))
+        __atomic_store_n(&side.host->control.peer_failed, 0, __ATOMIC_RELEASE);
+    pthread_mutex_unlock(&side.lock);
+}
+
+int gpushmem_device_handle(struct gpushmem_dev *out)
+{
+    int status = gpsh_check_initialised("device_handle");
+    if (status)
+        return status;
+    if (!out)
+        return gpsh_fail(GPUSHMEM_ERR_INVALID,
+                         "gpushmem_device_handle: no place for the handle (NULL)");
+    if (!atomic_load(&gpsh_device_side_exists)) {
+        pthread_mutex_lock(&side.lock);
+        if (!atomic_load(&gpsh_device_side_exists))
+            status = make();
+        pthread_mutex_unlock(&side.lock);
+        if (status)
+            return status;
+    }
+    gpsh_device_side_launching();
+    *out = side.handle;
+    return 0;
+}
+
+void gpsh_device_side_finalize(void)
+{
+    if (gpsh.settings.stats && !side.proxy)
+        fprintf(stderr,
+                "gpushmem[%d] stats: no command rings: kernels reached every PE by loads and "
+                "stores, or there were "
+                "none\n",
+                gpsh.my_pe);
+    if (!atomic_load(&gpsh_device_side_exists))
+        return;
+    __atomic_store_n(&side.host->control.abort, GPUSHMEM_ERR_STATE, __ATOMIC_RELEASE);
+    gpsh_device_side_await_kernels();
+    pthread_mutex_lock(&side.lock); // the launcher's thread may be telling of a lost PE
+    atomic_store(&gpsh_device_side_exists, false);
+    pthread_mutex_unlock(&side.lock);
+    atomic_store(&side.loss_taken, false);
+    unmake();
+}
+
+// ---- Errors ----
+
+void gpsh_device_side_peer_failed(int code)
+{
+    if (!atomic_load(&gpsh_device_side_exists))
+        return; // make() looks at gpsh.failed_pe
+    pthread_mutex_lock(&side.lock);
+    if (atomic_load(&gpsh_device_side_exists)) {
+        atomic_store(&side.loss_taken, false);
+        __atomic_store_n(&side.host->control.peer_failed, code, __ATOMIC_RELEASE);
+    }
+    pthread_mutex_unlock(&side.lock);
+}
+
+// Names the first ring that kernels cannot use any more.
+static int fail_closed(int status)
+{
+    for (int i = 0; i < side.rings.n_rings; i++)
+        if (__atomic_load_n(&side.rings.rings[i].status->lost, __ATOMIC_ACQUIRE))
+            return gpsh_fail(status,
+                             "command ring %d is lost: a kernel's thread waited longer than "
+                             "GPUSHMEM_WAIT_TIMEOUT_MS=%lld "
+                             "for room in it, and what was written to it since is not carried out; "
+                             "raise that or "
+                             "GPUSHMEM_RING_ENTRIES, and initialise again",
+                             i, (long long)gpsh.settings.wait_timeout_ms);
+    return gpsh_fail(
+        status,
+        "a command ring is closed because of an earlier error: kernels cannot use it any more");
+}
+
+static int take_fault(void)
+{
+    struct gpushmem_device_fault *fault = &side.host->fault;
+    int status = __atomic_load_n(&fault->status, __ATOMIC_ACQUIRE);
+    if (!status)
+        return 0;
+    char where[96], what[96] = "";
+    snprintf(where, sizeof where, "block (%u,%u,%u), thread (%u,%u,%u)", fault->block[0],
+             fault->block[1], fault->block[2], fault->thread[0], fault->thread[1],
+             fault->thread[2]);
+    if (fault->pe >= 0 || status == GPUSHMEM_ERR_PE)
+        snprintf(what, sizeof what, ", towards PE %d of %d", fault->pe, gpsh.n_pes);
+    if (fault->address)
+        snprintf(what + strlen(what), sizeof what - strlen(what), ", address %#llx (+%llu bytes)",
+                 (unsigned long long)fault->address, (unsigned long long)fault->bytes);
+    int lost = atomic_load(&gpsh.failed_pe);
+    if (status == GPUSHMEM_ERR_PE_FAILED && lost >= 0)
+        gpsh_fail(status, "a kernel on PE %d ended a wait: %s%s: PE %d failed: %.150s", gpsh.my_pe,
+                  where, what, lost, gpsh.peers[lost].reason);
+    else if (status == GPUSHMEM_ERR_RING)
+        fail_closed(status);
+    else if (status == GPUSHMEM_ERR_TIMEOUT)
+        gpsh_fail(status,
+                  "a kernel on PE %d waited in vain for %lld ms (GPUSHMEM_WAIT_TIMEOUT_MS): %s%s",
+                  gpsh.my_pe, (long long)gpsh.settings.wait_timeout_ms, where, what);
+    else
+        gpsh_fail(status, "a kernel on PE %d failed: %s%s: %s", gpsh.my_pe, where, what,
+                  gpushmem_strerror(status));
+    uint32_t unclaimed = 0;
+    __atomic_store_n(&fault->status, 0, __ATOMIC_RELEASE);
+    side.memory->device_write(&side.device->fault_claim, &unclaimed, sizeof unclaimed);
+    return status;
+}
+
+int gpushmem_device_error(void)
+{
+    int status = gpsh_check_initialised("device_error");
+    if (status || !atomic_load_explicit(&gpsh_device_side_exists, memory_order_acquire))
+        return status;
+    pthread_mutex_lock(&side.lock);
+    // The proxy's sentence is about the cause; the kernel's is often only that an answer said
+    // "failed".
+    int fault = take_fault();
+    int proxy = side.proxy ? gpsh_proxy_take_error(side.proxy) : 0;
+    // other threads of that kernel may not have looked yet: in force until the next launch
+    if (fault == GPUSHMEM_ERR_PE_FAILED)
+        atomic_store(&side.loss_taken, true);
+    pthread_mutex_unlock(&side.lock);
+    return proxy ? proxy : fault;
+}
+
+int gpushmem_proxy_times_read(struct gpushmem_proxy_times *out)
+{
+    int status = gpsh_check_initialised("proxy_times_read");
+    if (status)
+        return status;
+    if (!out)
+        return gpsh_fail(GPUSHMEM_ERR_INVALID,
+                         "gpushmem_proxy_times_read: no place for the times (NULL)");
+    pthread_mutex_lock(&side.lock);
+    if (!side.proxy)
+        status = gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED,
+                           "there are no proxy threads: no kernel was launched yet, or all PEs are "
+                           "reached by loads and stores (GPUSHMEM_P2P=0 turns that off)");
+    else if (!gpsh.settings.proxy_times)
+        status = gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED,
+                           "proxy threads take no times: set GPUSHMEM_PROXY_TIMES=1");
+    else
+        gpsh_proxy_times_read(side.proxy, out);
+    pthread_mutex_unlock(&side.lock);
+    return status;
+}
+
+int gpsh_device_side_quiet(void)
+{
+    if (GPSH_LIKELY(!atomic_load_explicit(&gpsh_device_side_exists, memory_order_acquire)))
+        return 0;
+    int closed = 0;
+    struct gpsh_waiter waiter = GPSH_WAITER("completion of what kernels issued");
+    waiter.flows_tell = true;
+    while (side.proxy && !gpsh_proxy_drained(side.proxy, &closed)) {
+        int status = gpsh_waiter_step(&waiter);
+        if (status < 0)
+            return status;
+    }
+    int status = gpushmem_device_error();
+    if (!status && closed)
+        status = fail_closed(closed);
+    return status;
+}
+
+int gpushmem_launch_refused(int status, const char *sentence)
+{
+    return gpsh_fail(status, "a kernel was not launched: %s", sentence);
+}
+
+void gpushmem_proxy_help(uint32_t *sleeping)
+{
+    gpsh_proxy_help(sleeping);
+}
+
+void gpushmem_proxy_wake(uint32_t *sleeping)
+{
+    gpsh_proxy_wake(sleeping);
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The device side of this PE: its handle, rings, replies and proxy. Made at the first use of device
+// code.
+#ifndef GPSH_DEVICE_SIDE_H
+#define GPSH_DEVICE_SIDE_H
+
+#include "core/state.h"
+#include "gpushmem/device_abi.h"
+#include "proxy/ring.h"
+
+// At the end of the symmetric heap, out of the allocator's reach: words of the device barrier.
+enum { GPSH_DEVICE_RESERVED = 4096 };
+_Static_assert(sizeof(struct gpushmem_dev_sync) <= GPSH_DEVICE_RESERVED, "the barrier's words fit");
+
+// What a handle refers to beside rings and heap: a piece of host memory, and one of device memory.
+enum { GPSH_REPLIES_LOG2 = 12 };
+struct gpsh_handle_host {
+    struct gpushmem_device_control control;
+    struct gpushmem_device_fault fault;
+    struct gpushmem_reply replies[1 << GPSH_REPLIES_LOG2];
+};
+struct gpsh_handle_device {
+    uint64_t sync_sequence;
+    uint32_t fault_claim;
+    uint32_t pad[13];
+    uint32_t reply_owners[1 << GPSH_REPLIES_LOG2];
+    struct gpushmem_dev handle;
+    char *peers[]; // [n_pes]
+};
+
+// Memory for what device and host share, before the first use: a GPU's, where there is one.
+void gpsh_device_side_use(const struct gpsh_device_memory *memory);
+
+// Where kernels (and copies of a stream) reach pe's heap by loads and stores, or NULL: through a
+// ring.
+char *gpsh_device_side_direct(int pe);
+
+// Ends kernels' waits, stops the proxy, frees everything. Before the transports are closed.
+void gpsh_device_side_finalize(void);
+
+// Kernels of the emulation have ended: they would wait on, and help the proxy, in memory that is
+// gone. A driver waits by itself before it frees memory. In stream.c, which knows the emulation.
+void gpsh_device_side_await_kernels(void);
+
+// Everything that kernels which have ended wrote into rings is complete. 0 at once if no device
+// code was ever used. Reports (and takes) what failed on the device side. Fails if
+// GPUSHMEM_WAIT_TIMEOUT_MS runs out.
+int gpsh_device_side_quiet(void);
+
+// A PE was lost: kernels that wait on memory end. Any thread.
+void gpsh_device_side_peer_failed(int code);
+
+// A kernel is about to be launched: it may wait again if the program took the loss of a PE
+// (gpushmem_device_error).
+void gpsh_device_side_launching(void);
+
+extern _Atomic bool gpsh_device_side_exists;
+
+#endif

@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Proxy threads: their life, their loop, and how they idle.
+#define _GNU_SOURCE // syscall, pthread_setaffinity_np
+#include "proxy/proxy.h"
+
+#include <limits.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/error.h"
+#include "comm/sync.h"
+
+enum {
+    // an idle proxy yields this long before it sleeps: longer than a round trip through a NIC, so
+    // that
+    // a ping-pong never pays for a wake-up
+    YIELD_NS = 1000000,
+    REST_US = 200,        // a proxy whose work waiting kernel threads do looks again after this,
+    REST_LIMIT_US = 1600, // twice as late each time it was not needed, up to this
+    NAP_US = 20,          // an idle proxy of a GPU: the GPU cannot wake it
+    SLEEP_LIMIT_MS = 10,  // a wake-up that got lost costs no more than this
+};
+
+int gpsh_proxy_step(struct gpsh_proxy_thread *thread)
+{
+    int work = 0;
+    gpsh_clock_pass_begin(&thread->clock);
+    for (int i = 0; i < thread->n_rings; i++)
+        work += gpsh_proxy_pump(thread, thread->rings[i]);
+    for (int t = 0; t < GPSH_MAX_TRANSPORTS; t++) {
+        struct gpsh_channel *channel = thread->channels[t];
+        if (!channel)
+            continue;
+        if (thread->dirty[t]) {
+            thread->dirty[t] = false;
+            gpsh_clock_enter(&thread->clock, GPSH_STAGE_DOORBELL);
+            channel->ops->flush(channel);
+        }
+        gpsh_clock_enter(&thread->clock, GPSH_STAGE_POLL);
+        // What a lost peer leaves behind takes up room without being pending.
+        if (channel->pending || thread->stalled[t])
+            work += channel->ops->progress(channel);
+        thread->stalled[t] = false;
+    }
+    gpsh_clock_enter(&thread->clock, GPSH_STAGE_RETIRE);
+    for (int i = 0; i < thread->n_rings; i++)
+        work += gpsh_proxy_retire(thread, thread->rings[i]);
+    gpsh_clock_pass_end(&thread->clock, work);
+    return work;
+}
+
+// Something is under way that only polling finishes. For who makes the passes.
+static bool must_poll(const struct gpsh_proxy_thread *thread)
+{
+    for (int t = 0; t < GPSH_MAX_TRANSPORTS; t++)
+        if (thread->channels[t] && thread->channels[t]->pending)
+            return true;
+    for (int i = 0; i < thread->n_rings; i++)
+        if (thread->rings[i]->busy || thread->rings[i]->retired < thread->rings[i]->parsed)
+            return true;
+    return false;
+}
+
+// For anybody: reads only what is published.
+static bool anything_to_read(const struct gpsh_proxy_thread *thread)
+{
+    struct gpushmem_command command;
+    for (int i = 0; i < thread->n_rings; i++) {
+        const struct gpushmem_ring *ring = &thread->rings[i]->shared;
+        uint64_t consumed = __atomic_load_n(&ring->status->consumed, __ATOMIC_ACQUIRE);
+        if (!__atomic_load_n(&ring->status->error, __ATOMIC_RELAXED) &&
+            gpsh_ring_peek(ring, consumed, &command))
+            return true;
+    }
+    return false;
+}
+
+// In this order: a helper is busy, consumes, says that something is unfinished, and is busy no
+// more.
+static bool may_sleep(const struct gpsh_proxy_thread *thread)
+{
+    return !anything_to_read(thread) && !atomic_load(&thread->busy) &&
+           !atomic_load(&thread->unfinished) && !atomic_load(&thread->stop);
+}
+
+static void sleep_until_woken(struct gpsh_proxy_thread *thread)
+{
+    // Announced before the rings are looked at once more: a producer writes its command before it
+    // reads `sleeping`, so either we see the command or it sees the announcement (both sides need a
+    // full barrier between).
+    __atomic_exchange_n(&thread->sleeping, 1, __ATOMIC_SEQ_CST);
+    if (may_sleep(thread)) {
+        struct timespec limit = {.tv_nsec = SLEEP_LIMIT_MS * 1000000L};
+        syscall(SYS_futex, &thread->sleeping, FUTEX_WAIT_PRIVATE, 1, &limit, NULL, 0);
+    }
+    __atomic_store_n(&thread->sleeping, 0, __ATOMIC_SEQ_CST);
+}
+
+void gpsh_proxy_wake(uint32_t *sleeping)
+{
+    if (__atomic_exchange_n(sleeping, 0, __ATOMIC_SEQ_CST))
+        syscall(SYS_futex, sleeping, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}
+
+struct idle {
+    unsigned helped;  // kernel threads' passes that were seen
+    unsigned rest_us; // how long it rested last, 0: it worked since
+    unsigned passes;  // without work
+    uint64_t since_ns;
+    uint64_t idle_ns; // how long, at the last look at the clock
+};
+
+static bool take_turn(struct gpsh_proxy_thread *thread)
+{
+    return !atomic_load_explicit(&thread->busy, memory_order_relaxed) &&
+           !atomic_exchange_explicit(&thread->busy, true, memory_order_acquire);
+}
+
+// An idle or resting thread answers: one that finds work all the time does not hang.
+static void answer_questions(struct gpsh_proxy_thread *thread)
+{
+    unsigned questions = gpsh_waiter_questions();
+    if (GPSH_LIKELY(questions == thread->asked) || !take_turn(thread))
+        return;
+    thread->asked = questions;
+    gpsh_proxy_report(thread);
+    atomic_store_explicit(&thread->busy, false, memory_order_release);
+}
+
+// One empty pass: spin, then yield, then sleep (where a producer can wake us) or nap.
+static void idle_step(struct gpsh_proxy_thread *thread, struct idle *idle)
+{
+    const struct gpsh_proxy_env *env = &thread->proxy->env;
+    answer_questions(thread);
+    if (idle->passes++ % 32 == 0) {
+        uint64_t now = gpsh_clock_ns();
+        if (idle->passes == 1)
+            idle->since_ns = now;
+        idle->idle_ns = now - idle->since_ns;
+    }
+    if (!env->crowded && idle->idle_ns < env->spin_ns) {
+        gpsh_cpu_relax();
+    } else if (idle->idle_ns < env->spin_ns + YIELD_NS || atomic_load(&thread->unfinished)) {
+        sched_yield();
+    } else if (env->sleep) {
+        sleep_until_woken(thread);
+    } else {
+        struct timespec nap = {.tv_nsec = NAP_US * 1000L};
+        nanosleep(&nap, NULL);
+    }
+}
+
+static void pin(const struct gpsh_proxy_thread *thread)
+{
+    if (thread->cpu < 0)
+        return;
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(thread->cpu, &set);
+    if (pthread_setaffinity_np(pthread_self(), sizeof set, &set))
+        GPSH_LOG(WARN, "proxy",
+                 "cannot run on CPU %d: it is offline or not ours; see GPUSHMEM_PROXY_CPUS",
+                 thread->cpu);
+}
+
+// One pass, if nobody else is making one; acquire and release hand the thread's state over.
+static int try_step(struct gpsh_proxy_thread *thread)
+{
+    if (!take_turn(thread))
+        return -1;
+    int work = gpsh_proxy_step(thread);
+    atomic_store_explicit(&thread->unfinished, must_poll(thread), memory_order_relaxed);
+    atomic_store_explicit(&thread->busy, false, memory_order_release);
+    return work;
+}
+
+void gpsh_proxy_help(uint32_t *sleeping)
+{
+    struct gpsh_proxy_thread *thread =
+        (struct gpsh_proxy_thread *)(void *)((char *)sleeping -
+                                             offsetof(struct gpsh_proxy_thread, sleeping));
+    if (try_step(thread) >= 0)
+        atomic_fetch_add_explicit(&thread->helped, 1, memory_order_relaxed);
+}
+
+// Kernel threads have been doing this thread's work: it stays out of their way, and looks again a
+// little later.
+static bool is_helped(struct gpsh_proxy_thread *thread, struct idle *idle)
+{
+    unsigned helped = atomic_load_explicit(&thread->helped, memory_order_relaxed);
+    if (helped == idle->helped)
+        return false;
+    unsigned rest_us = idle->rest_us ? 2 * idle->rest_us : REST_US;
+    *idle = (struct idle){.helped = helped,
+                          .rest_us = rest_us < REST_LIMIT_US ? rest_us : REST_LIMIT_US};
+    struct timespec rest = {.tv_nsec = idle->rest_us * 1000L};
+    nanosleep(&rest, NULL);
+    answer_questions(thread);
+    return true;
+}
+
+static void run_with_helpers(struct gpsh_proxy_thread *thread)
+{
+    struct idle idle = {0};
+    while (!atomic_load_explicit(&thread->stop, memory_order_relaxed)) {
+        if (is_helped(thread, &idle))
+            continue;
+        int work = try_step(thread);
+        if (work > 0)
+            idle = (struct idle){.helped = idle.helped};
+        else
+            idle_step(thread, &idle);
+    }
+}
+
+static void *run(void *arg)
+{
+    struct gpsh_proxy_thread *thread = arg;
+    struct idle idle = {0};
+    pin(thread);
+    if (thread->proxy->env.sleep) {
+        run_with_helpers(thread);
+        return NULL;
+    }
+    while (!atomic_load_explicit(&thread->stop, memory_order_relaxed)) {
+        if (gpsh_proxy_step(thread)) {
+            idle = (struct idle){0};
+            continue;
+        }
+        atomic_store_explicit(&thread->unfinished, must_poll(thread), memory_order_relaxed);
+        idle_step(thread, &idle);
+    }
+    return NULL;
+}
+
+int gpsh_proxy_create(const struct gpsh_proxy_env *env, int n_threads, struct gpsh_proxy **out)
+{
+    struct gpsh_proxy *proxy = calloc(1, sizeof *proxy);
+    struct gpsh_proxy_thread *threads = aligned_alloc(64, (size_t)n_threads * sizeof *threads);
+    if (!proxy || !threads) {
+        free(threads);
+        free(proxy);
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for %d proxy threads", n_threads);
+    }
+    memset(threads, 0, (size_t)n_threads * sizeof *threads);
+    proxy->env = *env;
+    proxy->threads = threads;
+    proxy->n_threads = n_threads;
+    pthread_mutex_init(&proxy->error_lock, NULL);
+    for (int i = 0; i < n_threads; i++) {
+        threads[i].proxy = proxy;
+        threads[i].cpu = -1;
+        threads[i].asked = gpsh_waiter_questions();
+        if (env->times)
+            gpsh_clock_start(&threads[i].clock);
+    }
+    *out = proxy;
+    return 0;
+}
+
+static int attach_ring(struct gpsh_proxy_ring *ring, const struct gpushmem_ring *shared,
+                       struct gpsh_proxy_thread *thread)
+{
+    ring->shared = *shared;
+    ring->thread = thread;
+    uint64_t entries = gpsh_ring_entries(ring);
+    ring->inflight = calloc(entries, sizeof *ring->inflight);
+    if (!ring->inflight)
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
+                         "no memory for %llu commands in flight; lower GPUSHMEM_RING_ENTRIES",
+                         (unsigned long long)entries);
+    for (uint64_t i = 0; i < entries; i++)
+        gpsh_inflight_init(&ring->inflight[i], ring);
+    thread->rings[thread->n_rings++] = ring;
+    return 0;
+}
+
+int gpsh_proxy_attach(struct gpsh_proxy *proxy, const struct gpsh_ring_set *set)
+{
+    proxy->rings = calloc((size_t)set->n_rings, sizeof *proxy->rings);
+    if (!proxy->rings)
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for %d command rings", set->n_rings);
+    proxy->n_rings = set->n_rings;
+    for (int t = 0; t < proxy->n_threads; t++) {
+        proxy->threads[t].rings = calloc((size_t)set->n_rings, sizeof *proxy->threads[t].rings);
+        if (!proxy->threads[t].rings)
+            return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for %d command rings",
+                             set->n_rings);
+    }
+    for (int i = 0; i < set->n_rings; i++) {
+        int status =
+            attach_ring(&proxy->rings[i], &set->rings[i], &proxy->threads[i % proxy->n_threads]);
+        if (status)
+            return status;
+    }
+    return 0;
+}
+
+int gpsh_proxy_start(struct gpsh_proxy *proxy)
+{
+    for (int i = 0; i < proxy->n_threads; i++) {
+        struct gpsh_proxy_thread *thread = &proxy->threads[i];
+        int error = pthread_create(&thread->thread, NULL, run, thread);
+        if (error) {
+            gpsh_proxy_stop(proxy);
+            return gpsh_fail(GPUSHMEM_ERR_SYSTEM, "cannot start proxy thread %d: %s", i,
+                             strerror(error));
+        }
+        thread->running = true;
+    }
+    return 0;
+}
+
+void gpsh_proxy_stop(struct gpsh_proxy *proxy)
+{
+    for (int i = 0; i < proxy->n_threads; i++)
+        atomic_store(&proxy->threads[i].stop, true);
+    for (int i = 0; i < proxy->n_threads; i++) {
+        if (!proxy->threads[i].running)
+            continue;
+        gpsh_proxy_wake(&proxy->threads[i].sleeping);
+        pthread_join(proxy->threads[i].thread, NULL);
+        proxy->threads[i].running = false;
+    }
+}
+
+void gpsh_proxy_destroy(struct gpsh_proxy *proxy)
+{
+    if (!proxy)
+        return;
+    gpsh_proxy_stop(proxy);
+    for (int i = 0; i < proxy->n_rings; i++)
+        free(proxy->rings[i].inflight);
+    for (int i = 0; i < proxy->n_threads; i++)
+        free(proxy->threads[i].rings);
+    free(proxy->rings);
+    free(proxy->threads);
+    pthread_mutex_destroy(&proxy->error_lock);
+    free(proxy);
+}
+
+bool gpsh_proxy_drained(struct gpsh_proxy *proxy, int *error)
+{
+    *error = 0;
+    for (int i = 0; i < proxy->n_rings; i++) {
+        const struct gpushmem_ring *ring = &proxy->rings[i].shared;
+        int status = __atomic_load_n(&ring->status->error, __ATOMIC_ACQUIRE);
+        if (status) {
+            if (!*error)
+                *error = status;
+            continue; // nothing more will complete there
+        }
+        struct gpushmem_command command;
+        uint64_t consumed = __atomic_load_n(&ring->status->consumed, __ATOMIC_ACQUIRE);
+        if (gpsh_ring_peek(ring, consumed, &command))
+            return false;
+        // A command of a later pass may lie there now: then it was read, but is not complete, what
+        // we looked for.
+        if (__atomic_load_n(&ring->status->consumed, __ATOMIC_ACQUIRE) != consumed)
+            return false;
+        if (__atomic_load_n(&ring->status->completed, __ATOMIC_ACQUIRE) < consumed)
+            return false;
+    }
+    return true;
+}

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The proxy: threads of the host that read the command rings and post what they find to the
+// transports.
+//
+// One pass over a thread's rings: pump (read commands, post them with the doorbell held back),
+// flush, progress, retire (publish what is complete). A pass never waits and takes no lock. A full
+// send queue stalls one ring, a dead peer fails its own commands, and a ring that holds something
+// that is no command is closed alone.
+#ifndef GPSH_PROXY_H
+#define GPSH_PROXY_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "core/state.h"
+#include "proxy/proxy_times.h"
+#include "proxy/ring.h"
+
+// How far a command got after it was read. It stays in the ring's `inflight` until all earlier ones
+// are complete.
+enum gpsh_inflight_state {
+    GPSH_INFLIGHT_DONE,
+    GPSH_INFLIGHT_NUMBER,   // complete when its flow has completed operation `number`
+    GPSH_INFLIGHT_CALLBACK, // the transport calls `completion`
+    // QUIET_PE: complete when the PE's data flow has completed `number` and its atomics flow
+    // `value`
+    GPSH_INFLIGHT_QUIET,
+};
+
+struct gpsh_inflight {
+    struct gpsh_completion completion; // first: the callback finds its entry by it
+    struct gpsh_proxy_ring *ring;
+    uint64_t index; // of the command
+    uint64_t number;
+    uint64_t value; // where fetched values land, and inline payload waits
+    int32_t pe;
+    uint32_t reply; // slot
+    uint32_t nonce; // 0: no answer is owed
+    uint8_t state;
+    uint8_t channel; // NUMBER: which channel's flow
+    uint8_t opcode;
+    uint8_t flags;
+};
+
+struct gpsh_proxy_counters {
+    uint64_t commands; // read
+    uint64_t posts;    // operations accepted by a transport
+    uint64_t stalls;   // passes in which the ring waited for room in a transport
+    uint64_t batches;  // passes that read something
+    uint64_t errors;   // commands that failed
+};
+
+struct gpsh_proxy_ring {
+    struct gpushmem_ring shared;
+    struct gpsh_proxy_thread *thread;
+    struct gpsh_inflight *inflight;  // [entries]
+    uint64_t parsed;                 // commands read and posted
+    uint64_t retired;                // the prefix of them that is complete
+    uint64_t published;              // value of status->completed
+    struct gpushmem_command current; // being posted; valid if busy
+    uint64_t cursor;                 // strided commands: elements posted
+    bool busy;
+    bool reusable; // strided commands: every source so far may be reused
+    bool closed;   // corrupt: not read any more
+    int n_quiets;  // QUIET entries pending
+    struct gpsh_proxy_counters counters;
+};
+
+// What the threads need to know; const while they run.
+struct gpsh_proxy_env {
+    int n_pes;
+    char *heap; // of this PE
+    uint64_t heap_bytes;
+    bool mixed; // some PE's data and atomics go by two transports
+    // payload is ordinary host memory: small sources may be copied
+    bool host_memory;
+    // Is that memory outside the heap what a kernel may name as local? NULL: nobody can tell, any
+    // memory of the process is.
+    bool (*local_known)(uint64_t address, uint64_t bytes);
+    const struct gpsh_peer *peers; // [n_pes] who serves whom
+    int n_transports;
+    struct gpushmem_reply *replies; // [n_replies]
+    uint64_t n_replies;
+    struct gpushmem_device_control *control; // told of failed peers; may be NULL
+    uint64_t spin_ns;                        // an idle thread polls this long before it yields
+    bool crowded;                            // more busy threads than CPUs: yield at once when idle
+    bool times;                              // account for the threads' time: proxy_times.h
+    // producers wake sleepers (emulation); else an idle thread naps
+    bool sleep;
+};
+
+struct gpsh_proxy_thread {
+    struct gpsh_proxy *proxy;
+    struct gpsh_channel *channels[GPSH_MAX_TRANSPORTS]; // by transport index; NULL where not in use
+    bool dirty[GPSH_MAX_TRANSPORTS];                    // posted to since the last flush
+    bool stalled[GPSH_MAX_TRANSPORTS];                  // found no room since the last poll
+    struct gpsh_proxy_ring **rings;
+    int n_rings;
+    struct gpsh_proxy_clock clock;
+    int cpu; // to run on, -1: anywhere
+    pthread_t thread;
+    bool running;
+    _Alignas(64) uint32_t sleeping; // futex word, see gpushmem_ring.sleeping
+    // somebody makes a pass: this thread, or in the emulation a kernel thread that waits
+    _Atomic bool busy;
+    // after the last pass: something is under way that only polling finishes
+    _Atomic bool unfinished;
+    _Atomic unsigned helped; // passes made by kernel threads
+    unsigned asked;          // so many SIGUSR1s it has answered
+    _Atomic bool stop;
+};
+
+struct gpsh_proxy {
+    struct gpsh_proxy_env env;
+    struct gpsh_proxy_thread *threads;
+    int n_threads;
+    struct gpsh_proxy_ring *rings;
+    int n_rings;
+    pthread_mutex_t error_lock;
+    _Atomic int error; // 0, or the first failure not yet reported to the program
+    char error_text[256];
+};
+
+// Makes the threads' and rings' state: ring i belongs to thread i mod n_threads. The set must
+// outlive the proxy. Channels are filled in by the caller (proxy->threads[i].channels) before
+// gpsh_proxy_start.
+int gpsh_proxy_create(const struct gpsh_proxy_env *env, int n_threads, struct gpsh_proxy **out);
+int gpsh_proxy_attach(struct gpsh_proxy *proxy, const struct gpsh_ring_set *set);
+int gpsh_proxy_start(struct gpsh_proxy *proxy);
+void gpsh_proxy_stop(struct gpsh_proxy *proxy);    // joins the threads; what is in flight stays so
+void gpsh_proxy_destroy(struct gpsh_proxy *proxy); // NULL is legal
+
+// One pass of one thread; returns how much happened (0: idle). The threads call it, and tests
+// without threads.
+int gpsh_proxy_step(struct gpsh_proxy_thread *thread);
+
+// True if everything that is visible in the rings is complete. *error: the first closed ring's
+// status, or 0.
+bool gpsh_proxy_drained(struct gpsh_proxy *proxy, int *error);
+
+// Takes the first failure that was not reported yet: its code, with the sentence as this thread's
+// last error; 0: none.
+int gpsh_proxy_take_error(struct gpsh_proxy *proxy);
+
+// Makes one pass in place of the thread whose word this is, if nobody is at it. Kernel threads of
+// the emulation call it while they wait: where cores are scarce, an answer then costs no context
+// switch.
+void gpsh_proxy_help(uint32_t *sleeping);
+
+// Ends a sleep of the thread whose word this is. Producers of the emulation call it.
+void gpsh_proxy_wake(uint32_t *sleeping);
+
+// ---- Between the files of the proxy ----
+
+// proxy_report.c: what is under way in a ring, as one line; false: nothing. For who makes the
+// passes, as is the next one, which logs that of all rings.
+bool gpsh_proxy_describe(const struct gpsh_proxy_ring *ring, char *line, size_t bytes);
+void gpsh_proxy_report(const struct gpsh_proxy_thread *thread);
+
+// proxy_parse.c: reads and posts up to a batch of commands; returns how many operations were posted
+// or commands read.
+int gpsh_proxy_pump(struct gpsh_proxy_thread *thread, struct gpsh_proxy_ring *ring);
+
+// proxy_direct.c: reads and executes up to `budget` commands on memory mapped here, up to the first
+// other one; returns how many.
+int gpsh_proxy_pump_direct(struct gpsh_proxy_thread *thread, struct gpsh_proxy_ring *ring,
+                           int budget);
+
+// proxy_complete.c: publishes the completed prefix; returns how many commands were retired.
+int gpsh_proxy_retire(struct gpsh_proxy_thread *thread, struct gpsh_proxy_ring *ring);
+// The command is over: answers it if an answer is owed, and records a failure.
+void gpsh_inflight_finish(struct gpsh_inflight *entry, int status);
+void gpsh_inflight_answer(struct gpsh_inflight *entry, int status);
+void gpsh_inflight_init(struct gpsh_inflight *entry, struct gpsh_proxy_ring *ring);
+// Keeps the sentence of the calling thread's last gpsh_fail as the proxy's error, if it has none
+// yet.
+void gpsh_proxy_record(struct gpsh_proxy *proxy, int status);
+
+static inline uint64_t gpsh_ring_entries(const struct gpsh_proxy_ring *ring)
+{
+    return (uint64_t)1 << ring->shared.entries_log2;
+}
+
+static inline struct gpsh_inflight *gpsh_ring_entry(const struct gpsh_proxy_ring *ring,
+                                                    uint64_t index)
+{
+    return &ring->inflight[index & (gpsh_ring_entries(ring) - 1)];
+}
+
+// Answers: with the value, or the status if it is negative. Each word says for itself whether it is
+// there, so their order does not matter. Release: what was fetched into memory is visible behind
+// the answer; pairs with the acquire of the waiting device thread.
+static inline void gpsh_reply_write(struct gpushmem_reply *reply, uint32_t nonce, int status,
+                                    uint64_t value)
+{
+    if (status < 0)
+        value = (uint64_t)(int64_t)status;
+    __atomic_store_n(&reply->low, gpushmem_reply_pack(nonce, status < 0, (uint32_t)value),
+                     __ATOMIC_RELEASE);
+    __atomic_store_n(&reply->high, gpushmem_reply_pack(nonce, status < 0, (uint32_t)(value >> 32)),
+                     __ATOMIC_RELEASE);
+}
+
+// Tells the device how far the completed prefix reaches; returns by how much it grew.
+static inline int gpsh_ring_publish(struct gpsh_proxy_ring *ring)
+{
+    int retired = (int)(ring->retired - ring->published);
+    if (!retired)
+        return 0;
+    ring->published = ring->retired;
+    // Release: what was fetched is visible behind it. Pairs with the acquire of quiet.
+    __atomic_store_n(&ring->shared.status->completed, ring->retired, __ATOMIC_RELEASE);
+    return retired;
+}
+
+static inline bool gpsh_in_heap(const struct gpsh_proxy_env *env, uint64_t address, uint64_t bytes)
+{
+    uint64_t offset = address - (uint64_t)(uintptr_t)env->heap;
+    return offset <= env->heap_bytes && bytes <= env->heap_bytes - offset;
+}
+
+// A stray pointer must not be followed, neither by this thread nor by a NIC. Outside the heap only
+// what no process has is known to be wrong, and with heaps in GPU memory whatever CUDA does not
+// know.
+static inline bool gpsh_good_local(const struct gpsh_proxy_env *env, uint64_t address,
+                                   uint64_t bytes)
+{
+    const uint64_t user_end = (uint64_t)1 << 56;
+    if (GPSH_LIKELY(gpsh_in_heap(env, address, bytes)) || !bytes)
+        return true;
+    bool begins_in_heap = address - (uint64_t)(uintptr_t)env->heap < env->heap_bytes;
+    if (begins_in_heap || address < 4096 || address >= user_end || bytes >= user_end - address)
+        return false;
+    return !env->local_known || env->local_known(address, bytes);
+}
+
+// The transport that executes atomics and signals on pe's memory; the processor's are executed by
+// the one that moves data.
+static inline int gpsh_peer_amo_transport(const struct gpsh_peer *peer)
+{
+    return peer->amo >= 0 ? peer->amo : peer->data;
+}
+
+#endif

@@ -1,0 +1,424 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// From commands to posted operations: reading a ring, checking what it says, posting it.
+#include "proxy/proxy.h"
+
+#include <string.h>
+
+#include "core/error.h"
+
+// Commands read (or elements of strided ones posted) per ring and pass: enough to fill a doorbell's
+// batch, few enough that the other rings and the completions get their turn.
+enum { BATCH = 64 };
+
+// With REPLY_SOURCE a source up to this size is copied by the transport rather than waited for.
+enum { CAPTURE_BYTES = 2048 };
+
+// What happened to the command being posted.
+enum step { STEP_POSTED, STEP_STALLED, STEP_MORE_LATER };
+
+// The ring holds something no producer writes: nothing after it can be trusted.
+static void close_ring(struct gpsh_proxy_ring *ring, const char *what, uint64_t value)
+{
+    int status = gpsh_fail(GPUSHMEM_ERR_RING,
+                           "command ring %u, command %llu: %s %llu is not valid; the ring is "
+                           "closed (memory overwritten, or "
+                           "device code built against another version?)",
+                           ring->shared.number, (unsigned long long)ring->parsed, what,
+                           (unsigned long long)value);
+    ring->closed = true;
+    ring->counters.errors++;
+    gpsh_proxy_record(ring->thread->proxy, status);
+    __atomic_store_n(&ring->shared.status->closed, status, __ATOMIC_RELEASE);
+    __atomic_store_n(&ring->shared.status->error, status, __ATOMIC_RELEASE);
+}
+
+// What a producer of this version never writes. False: the ring was closed.
+static bool well_formed(struct gpsh_proxy_ring *ring, const struct gpushmem_command *c)
+{
+    const struct gpsh_proxy_env *env = &ring->thread->proxy->env;
+    if (c->opcode < GPUSHMEM_CMD_NOP || c->opcode > GPUSHMEM_CMD_LAST)
+        return close_ring(ring, "opcode", c->opcode), false;
+    if (c->flags & ~GPUSHMEM_CMD_FLAGS)
+        return close_ring(ring, "flags", c->flags), false;
+    if (c->context)
+        return close_ring(ring, "context", c->context), false;
+    if ((c->flags & GPUSHMEM_CMD_REPLY) &&
+        (c->reply >> 32 >= env->n_replies || !(c->reply & GPUSHMEM_REPLY_NONCE)))
+        return close_ring(ring, "reply", c->reply), false;
+    if (!(c->flags & GPUSHMEM_CMD_REPLY) && c->reply)
+        return close_ring(ring, "reply", c->reply), false;
+    if ((c->flags & GPUSHMEM_CMD_REPLY_VALUE) && (c->opcode != GPUSHMEM_CMD_GET || c->bytes > 8))
+        return close_ring(ring, "size of a value", c->bytes), false;
+    if (c->opcode == GPUSHMEM_CMD_PUT_INLINE && (c->bytes > 8 || !c->bytes))
+        return close_ring(ring, "inline size", c->bytes), false;
+    if (c->opcode == GPUSHMEM_CMD_AMO && c->bytes != 4 && c->bytes != 8)
+        return close_ring(ring, "atomic width", c->bytes), false;
+    if (c->opcode == GPUSHMEM_CMD_AMO && c->extra > GPUSHMEM_AMO_XOR)
+        return close_ring(ring, "atomic", c->extra), false;
+    if ((c->opcode == GPUSHMEM_CMD_IPUT || c->opcode == GPUSHMEM_CMD_IGET) &&
+        (c->extra > 16 || !c->extra))
+        return close_ring(ring, "element size", c->extra), false;
+    return true;
+}
+
+// Bytes from the first to behind the last of n elements `stride` apart, or UINT64_MAX if that
+// overflows.
+static uint64_t strided_span(uint64_t n, uint64_t stride, uint64_t size)
+{
+    uint64_t span;
+    if (!n)
+        return 0;
+    if (__builtin_mul_overflow(n - 1, stride, &span) || __builtin_mul_overflow(span, size, &span) ||
+        __builtin_add_overflow(span, size, &span))
+        return UINT64_MAX;
+    return span;
+}
+
+static bool is_strided(const struct gpushmem_command *c)
+{
+    return c->opcode == GPUSHMEM_CMD_IPUT || c->opcode == GPUSHMEM_CMD_IGET;
+}
+
+static uint64_t remote_stride(const struct gpushmem_command *c)
+{
+    return c->opcode == GPUSHMEM_CMD_IPUT ? c->operand : c->compare;
+}
+
+static uint64_t local_stride(const struct gpushmem_command *c)
+{
+    return c->opcode == GPUSHMEM_CMD_IPUT ? c->compare : c->operand;
+}
+
+static int bad_range(const struct gpsh_proxy_ring *ring, const struct gpushmem_command *c,
+                     uint64_t address, uint64_t bytes)
+{
+    const struct gpsh_proxy_env *env = &ring->thread->proxy->env;
+    return gpsh_fail(GPUSHMEM_ERR_ADDRESS,
+                     "a kernel's operation towards PE %d (ring %u, command %llu): [%#llx, +%llu) "
+                     "is not in the symmetric heap "
+                     "[%p, +%llu)",
+                     c->pe, ring->shared.number, (unsigned long long)ring->parsed,
+                     (unsigned long long)address, (unsigned long long)bytes, (void *)env->heap,
+                     (unsigned long long)env->heap_bytes);
+}
+
+static int bad_local(const struct gpsh_proxy_ring *ring, const struct gpushmem_command *c,
+                     uint64_t bytes)
+{
+    const struct gpsh_proxy_env *env = &ring->thread->proxy->env;
+    return gpsh_fail(
+        GPUSHMEM_ERR_ADDRESS,
+        "a kernel's operation towards PE %d (ring %u, command %llu): the local buffer [%#llx, "
+        "+%llu) is no memory "
+        "that can be used%s",
+        c->pe, ring->shared.number, (unsigned long long)ring->parsed, (unsigned long long)c->local,
+        (unsigned long long)bytes,
+        env->local_known
+            ? "; it may be in the symmetric heap, GPU memory, pinned host memory (cudaHostAlloc, "
+              "cudaHostRegister) or a buffer of gpushmem_buffer_register"
+            : "");
+}
+
+// What the program got wrong: fails this command only. 0, or a negative status with a sentence.
+static int check_arguments(struct gpsh_proxy_ring *ring, const struct gpushmem_command *c)
+{
+    const struct gpsh_proxy_env *env = &ring->thread->proxy->env;
+    if (c->opcode == GPUSHMEM_CMD_NOP || (c->opcode == GPUSHMEM_CMD_FENCE && c->pe == GPSH_ALL_PES))
+        return 0;
+    if (c->pe < 0 || c->pe >= env->n_pes)
+        return gpsh_fail(
+            GPUSHMEM_ERR_PE, "a kernel's operation (ring %u, command %llu): PE %d is outside 0..%d",
+            ring->shared.number, (unsigned long long)ring->parsed, c->pe, env->n_pes - 1);
+    if (c->opcode == GPUSHMEM_CMD_FENCE || c->opcode == GPUSHMEM_CMD_QUIET_PE)
+        return 0;
+    bool strided = is_strided(c);
+    uint64_t remote_bytes = strided ? strided_span(c->bytes, remote_stride(c), c->extra) : c->bytes;
+    uint64_t local_bytes = strided ? strided_span(c->bytes, local_stride(c), c->extra) : c->bytes;
+    if (!gpsh_in_heap(env, c->remote, remote_bytes))
+        return bad_range(ring, c, c->remote, remote_bytes);
+    if (c->opcode == GPUSHMEM_CMD_PUT_SIGNAL &&
+        (!gpsh_in_heap(env, c->compare, 8) || c->compare % 8))
+        return bad_range(ring, c, c->compare, 8);
+    if (c->opcode == GPUSHMEM_CMD_AMO && c->remote % c->bytes)
+        return gpsh_fail(GPUSHMEM_ERR_ALIGNMENT,
+                         "a kernel's atomic on PE %d: address %#llx is not a multiple of %llu",
+                         c->pe, (unsigned long long)c->remote, (unsigned long long)c->bytes);
+    bool has_local = c->opcode == GPUSHMEM_CMD_PUT || c->opcode == GPUSHMEM_CMD_PUT_SIGNAL ||
+                     strided ||
+                     (c->opcode == GPUSHMEM_CMD_GET && !(c->flags & GPUSHMEM_CMD_REPLY_VALUE));
+    return has_local && !gpsh_good_local(env, c->local, local_bytes)
+               ? bad_local(ring, c, local_bytes)
+               : 0;
+}
+
+// The transport that serves the command, or a negative status.
+static int route(const struct gpsh_proxy_thread *thread, const struct gpushmem_command *c)
+{
+    const struct gpsh_peer *peer = &thread->proxy->env.peers[c->pe];
+    int error = atomic_load_explicit(&peer->error, memory_order_relaxed);
+    if (error)
+        return gpsh_fail(error, "PE %d failed: %.150s", c->pe, peer->reason);
+    // A signal's word has one agent; a put with signal goes that way as a whole, so that the two
+    // stay in order.
+    bool atomic = c->opcode == GPUSHMEM_CMD_AMO || c->opcode == GPUSHMEM_CMD_PUT_SIGNAL;
+    int transport = atomic ? gpsh_peer_amo_transport(peer) : peer->data;
+    if (transport < 0 || !thread->channels[transport])
+        return gpsh_fail(GPUSHMEM_ERR_UNREACHABLE, "no transport reaches PE %d from device code",
+                         c->pe);
+    return transport;
+}
+
+static struct gpsh_op make_op(const struct gpsh_proxy_env *env, const struct gpushmem_command *c,
+                              struct gpsh_inflight *entry)
+{
+    struct gpsh_op op = {
+        .flags = GPSH_OP_MORE,
+        .region = GPSH_HEAP,
+        .pe = c->pe,
+        .local = (char *)(uintptr_t)c->local,
+        .remote = c->remote - (uint64_t)(uintptr_t)env->heap,
+        .bytes = c->bytes,
+        .operand = c->operand,
+    };
+    switch (c->opcode) {
+    case GPUSHMEM_CMD_PUT_INLINE:
+        entry->value = c->operand;
+        op.local = (char *)&entry->value;
+        op.flags |= GPSH_OP_LOCAL_HOST;
+        break;
+    case GPUSHMEM_CMD_GET:
+        op.kind = GPSH_OP_GET;
+        if (c->flags & GPUSHMEM_CMD_REPLY_VALUE) {
+            op.local = (char *)&entry->value;
+            op.flags |= GPSH_OP_LOCAL_HOST;
+        }
+        break;
+    case GPUSHMEM_CMD_AMO:
+        op.kind = GPSH_OP_AMO;
+        op.flags |= GPSH_OP_LOCAL_HOST;
+        op.amo = (uint8_t)c->extra;
+        op.width = (uint8_t)c->bytes;
+        op.compare = c->compare;
+        op.result = entry->nonce ? &entry->value : NULL;
+        break;
+    case GPUSHMEM_CMD_PUT_SIGNAL:
+        op.kind = GPSH_OP_PUT_SIGNAL;
+        op.signal = c->compare - (uint64_t)(uintptr_t)env->heap;
+        op.flags |= c->flags & GPUSHMEM_CMD_SIGNAL_ADD ? GPSH_OP_SIGNAL_ADD : 0;
+        break;
+    default: break;
+    }
+    if ((c->flags & GPUSHMEM_CMD_REPLY_SOURCE) && env->host_memory && op.bytes <= CAPTURE_BYTES)
+        op.flags |= GPSH_OP_CAPTURE;
+    return op;
+}
+
+// Posts one operation of the command; `last`: the command is complete with it.
+static int post(struct gpsh_proxy_thread *thread, struct gpsh_proxy_ring *ring,
+                struct gpsh_inflight *entry, int transport, struct gpsh_op *op, bool last)
+{
+    struct gpsh_channel *channel = thread->channels[transport];
+    bool by_callback = last && entry->nonce;
+    if (by_callback) { // before posting: the callback may come from within
+        entry->state = GPSH_INFLIGHT_CALLBACK;
+        op->completion = &entry->completion;
+    }
+    gpsh_clock_enter(&thread->clock, GPSH_STAGE_POST);
+    int result = channel->ops->post(channel, op);
+    gpsh_clock_enter(&thread->clock, GPSH_STAGE_PARSE);
+    thread->stalled[transport] |= result == GPSH_POST_AGAIN;
+    if (result == GPSH_POST_AGAIN || result < 0)
+        return result;
+    ring->counters.posts++;
+    thread->dirty[transport] = true;
+    ring->reusable = ring->reusable && (result == GPSH_POST_CAPTURED || result == GPSH_POST_DONE);
+    if (!last)
+        return result;
+    if (entry->nonce && ring->reusable && (entry->flags & GPUSHMEM_CMD_REPLY_SOURCE))
+        gpsh_inflight_answer(entry, 0);
+    if (result == GPSH_POST_DONE) {
+        gpsh_inflight_finish(entry, 0);
+    } else if (!by_callback) {
+        entry->state = GPSH_INFLIGHT_NUMBER;
+        entry->channel = (uint8_t)transport;
+        entry->number = channel->flows[entry->pe].posted;
+    }
+    return result;
+}
+
+static enum step post_simple(struct gpsh_proxy_thread *thread, struct gpsh_proxy_ring *ring,
+                             struct gpsh_inflight *entry)
+{
+    const struct gpushmem_command *c = &ring->current;
+    int transport = route(thread, c);
+    if (transport < 0) {
+        gpsh_inflight_finish(entry, transport);
+        return STEP_POSTED;
+    }
+    struct gpsh_op op = make_op(&thread->proxy->env, c, entry);
+    int result = post(thread, ring, entry, transport, &op, true);
+    if (result == GPSH_POST_AGAIN)
+        return STEP_STALLED;
+    if (result < 0)
+        gpsh_inflight_finish(entry, result);
+    return STEP_POSTED;
+}
+
+// Posts elements from where the last call stopped. *budget: how many posts this pass may still
+// make.
+static enum step post_strided(struct gpsh_proxy_thread *thread, struct gpsh_proxy_ring *ring,
+                              struct gpsh_inflight *entry, int *budget)
+{
+    const struct gpushmem_command *c = &ring->current;
+    int transport = route(thread, c);
+    if (transport < 0 || !c->bytes) {
+        gpsh_inflight_finish(entry, transport < 0 ? transport : 0);
+        return STEP_POSTED;
+    }
+    const struct gpsh_proxy_env *env = &thread->proxy->env;
+    bool whole = c->operand == 1 && c->compare == 1;
+    uint64_t steps = whole ? 1 : c->bytes;
+    for (; ring->cursor < steps; ring->cursor++) {
+        if ((*budget)-- <= 0)
+            return STEP_MORE_LATER;
+        struct gpsh_op op = {
+            .kind = c->opcode == GPUSHMEM_CMD_IPUT ? GPSH_OP_PUT : GPSH_OP_GET,
+            .flags = GPSH_OP_MORE,
+            .region = GPSH_HEAP,
+            .pe = c->pe,
+            .local = (char *)(uintptr_t)c->local + ring->cursor * local_stride(c) * c->extra,
+            .remote = c->remote - (uint64_t)(uintptr_t)env->heap +
+                      ring->cursor * remote_stride(c) * c->extra,
+            .bytes = whole ? c->bytes * c->extra : c->extra,
+        };
+        if ((c->flags & GPUSHMEM_CMD_REPLY_SOURCE) && env->host_memory && op.bytes <= CAPTURE_BYTES)
+            op.flags |= GPSH_OP_CAPTURE;
+        int result = post(thread, ring, entry, transport, &op, ring->cursor + 1 == steps);
+        if (result == GPSH_POST_AGAIN)
+            return STEP_STALLED;
+        if (result < 0) {
+            gpsh_inflight_finish(entry, result);
+            return STEP_POSTED;
+        }
+    }
+    return STEP_POSTED;
+}
+
+// Row "fence, mixed" of docs/memory-model.md: two transports do not order their operations. Then
+// the fence stays where it is until what its ring holds before it is complete.
+static bool fence_must_wait(const struct gpsh_proxy_env *env, const struct gpsh_proxy_ring *ring,
+                            int pe)
+{
+    if (GPSH_LIKELY(!env->mixed) || ring->retired == ring->parsed)
+        return false;
+    return pe == GPSH_ALL_PES || gpsh_peer_amo_transport(&env->peers[pe]) != env->peers[pe].data;
+}
+
+static void fence(struct gpsh_proxy_thread *thread, int pe)
+{
+    for (int t = 0; t < GPSH_MAX_TRANSPORTS; t++)
+        if (thread->channels[t])
+            thread->channels[t]->ops->fence(thread->channels[t], pe);
+}
+
+// Everything posted to the PE so far, on the two flows it may have.
+static void begin_quiet(struct gpsh_proxy_thread *thread, struct gpsh_proxy_ring *ring,
+                        struct gpsh_inflight *entry)
+{
+    const struct gpsh_peer *peer = &thread->proxy->env.peers[entry->pe];
+    int data = peer->data, amo = gpsh_peer_amo_transport(peer);
+    entry->number =
+        data >= 0 && thread->channels[data] ? thread->channels[data]->flows[entry->pe].posted : 0;
+    entry->value =
+        amo >= 0 && thread->channels[amo] ? thread->channels[amo]->flows[entry->pe].posted : 0;
+    entry->state = GPSH_INFLIGHT_QUIET;
+    ring->n_quiets++;
+}
+
+static enum step post_current(struct gpsh_proxy_thread *thread, struct gpsh_proxy_ring *ring,
+                              int *budget)
+{
+    struct gpsh_inflight *entry = gpsh_ring_entry(ring, ring->parsed);
+    switch (ring->current.opcode) {
+    case GPUSHMEM_CMD_NOP: gpsh_inflight_finish(entry, 0); return STEP_POSTED;
+    case GPUSHMEM_CMD_FENCE:
+        if (fence_must_wait(&thread->proxy->env, ring, ring->current.pe))
+            return STEP_MORE_LATER;
+        fence(thread, ring->current.pe);
+        gpsh_inflight_finish(entry, 0);
+        return STEP_POSTED;
+    case GPUSHMEM_CMD_QUIET_PE: begin_quiet(thread, ring, entry); return STEP_POSTED;
+    case GPUSHMEM_CMD_IPUT:
+    case GPUSHMEM_CMD_IGET: return post_strided(thread, ring, entry, budget);
+    default: --*budget; return post_simple(thread, ring, entry);
+    }
+}
+
+// Reads the next command into ring->current and prepares its entry. False: nothing there (or
+// nothing to be trusted).
+static bool read_next(struct gpsh_proxy_ring *ring)
+{
+    struct gpushmem_command *c = &ring->current;
+    if (ring->closed || ring->parsed - ring->retired == gpsh_ring_entries(ring))
+        return false;
+    if (!gpsh_ring_peek(&ring->shared, ring->parsed, c) || !well_formed(ring, c))
+        return false;
+    struct gpsh_inflight *entry = gpsh_ring_entry(ring, ring->parsed);
+    entry->index = ring->parsed;
+    entry->pe = c->pe;
+    entry->reply = (uint32_t)(c->reply >> 32);
+    entry->nonce = c->flags & GPUSHMEM_CMD_REPLY ? (uint32_t)c->reply & GPUSHMEM_REPLY_NONCE : 0;
+    entry->opcode = c->opcode;
+    entry->flags = c->flags;
+    entry->value = 0;
+    entry->state = GPSH_INFLIGHT_NUMBER;
+    ring->cursor = 0;
+    ring->reusable = true;
+    ring->busy = true;
+    ring->counters.commands++;
+    return true;
+}
+
+// Posts the command at hand, or reads and posts the next one. False: the ring's turn is over.
+static bool advance(struct gpsh_proxy_thread *thread, struct gpsh_proxy_ring *ring, int *budget)
+{
+    if (!ring->busy) {
+        if (!read_next(ring))
+            return false;
+        int status = check_arguments(ring, &ring->current);
+        if (status < 0) {
+            gpsh_inflight_finish(gpsh_ring_entry(ring, ring->parsed), status);
+            ring->busy = false;
+            ring->parsed++;
+            --*budget;
+            return true;
+        }
+    }
+    enum step step = post_current(thread, ring, budget);
+    if (step == STEP_STALLED)
+        ring->counters.stalls++;
+    if (step != STEP_POSTED)
+        return false;
+    ring->busy = false;
+    ring->parsed++;
+    return true;
+}
+
+int gpsh_proxy_pump(struct gpsh_proxy_thread *thread, struct gpsh_proxy_ring *ring)
+{
+    uint64_t first = ring->parsed, posts = ring->counters.posts;
+    for (int budget = BATCH; budget > 0;) {
+        if (!ring->busy && !ring->closed)
+            budget -= gpsh_proxy_pump_direct(thread, ring, budget);
+        if (budget <= 0 || !advance(thread, ring, &budget))
+            break;
+    }
+    if (ring->parsed == first)
+        return (int)(ring->counters.posts - posts);
+    ring->counters.batches++;
+    // The commands up to here were copied: their slots may be written again. Pairs with the
+    // producer's acquire of consumed.
+    __atomic_store_n(&ring->shared.status->consumed, ring->parsed, __ATOMIC_RELEASE);
+    gpsh_ring_publish(ring); // what is complete already need not wait for the other rings' turns
+    return (int)(ring->parsed - first);
+}

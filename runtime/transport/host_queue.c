@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The queue operations on host memory: the processor does each at once, so a mark is reached when
+// it is made.
+#include <stdlib.h>
+
+#include "transport/direct.h"
+#include "core/error.h"
+#include "transport/transport.h"
+
+struct host_queue {
+    struct gpsh_queue queue;
+    uint64_t done;
+    uint64_t results[];
+};
+
+static int host_open(unsigned results, struct gpsh_queue **out)
+{
+    struct host_queue *q = calloc(1, sizeof *q + results * sizeof *q->results);
+    if (!q)
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for a queue of %u results", results);
+    q->queue.done = &q->done;
+    q->queue.results = q->results;
+    *out = &q->queue;
+    return 0;
+}
+
+static void host_close(struct gpsh_queue *queue)
+{
+    free(queue);
+}
+
+static int host_put(struct gpsh_queue *queue, void *to, const void *from, size_t bytes,
+                    bool capture)
+{
+    (void)queue;
+    (void)capture;
+    gpsh_direct_copy(to, from, bytes);
+    return GPSH_POST_CAPTURED;
+}
+
+static int host_get(struct gpsh_queue *queue, void *to, const void *from, size_t bytes)
+{
+    (void)queue;
+    gpsh_direct_copy(to, from, bytes);
+    return GPSH_POST_DONE;
+}
+
+static int host_amo(struct gpsh_queue *queue, void *word, const struct gpsh_op *op, unsigned result)
+{
+    uint64_t old = op->width == 8 ? gpsh_direct_amo64(word, op->amo, op->operand, op->compare)
+                                  : gpsh_direct_amo32(word, op->amo, (uint32_t)op->operand,
+                                                      (uint32_t)op->compare);
+    if (op->result)
+        queue->results[result] = old;
+    return 0;
+}
+
+static int host_mark(struct gpsh_queue *queue, uint64_t number)
+{
+    *queue->done = number;
+    return 0;
+}
+
+static int host_check(struct gpsh_queue *queue)
+{
+    (void)queue;
+    return 0;
+}
+
+const struct gpsh_queue_ops gpsh_host_queue_ops = {
+    .open = host_open,
+    .close = host_close,
+    .put = host_put,
+    .get = host_get,
+    .amo = host_amo,
+    .mark = host_mark,
+    .check = host_check,
+};

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "transport/transport.h"
+
+#include <string.h>
+
+const struct gpsh_transport_ops *const gpsh_transports[] = {&gpsh_loop_ops, &gpsh_p2p_ops,
+                                                            &gpsh_verbs_ops, NULL};
+
+const struct gpsh_transport_ops *gpsh_transport_find(const char *name)
+{
+    for (int i = 0; gpsh_transports[i]; i++)
+        if (!strcmp(gpsh_transports[i]->name, name))
+            return gpsh_transports[i];
+    return NULL;
+}

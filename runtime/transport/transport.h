@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The interface between the runtime and its transports: one table of const operations, and plain
+// structs.
+//
+// Vocabulary
+//   transport  one way to reach peers (loop, p2p, verbs); one instance per PE and initialisation.
+//   channel    what one context or one proxy thread posts through: queues of its own, used by one
+//   thread at a time
+//              (the owner locks). Two channels never share ordering or completion.
+//   flow       all operations of one channel towards one PE, in posting order. `posted` counts
+//   operations accepted,
+//              `completed` those that are complete at the target (puts visible in its memory, gets
+//              and fetches delivered here), in order: operation number k (from 1) is complete when
+//              completed >= k.
+// A transport sees neither the environment nor CUDA nor another transport: everything it may know
+// is in its env.
+#ifndef GPSH_TRANSPORT_H
+#define GPSH_TRANSPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/config.h"
+
+enum { GPSH_ALL_PES = -1 };
+
+// Symmetric memory comes in two regions. Offsets of operations are offsets into one of them.
+enum gpsh_region_id {
+    GPSH_HEAP,    // the symmetric heap: on the GPU where there is one
+    GPSH_CONTROL, // the runtime's own words (barriers, mailboxes): a few KiB, always in host memory
+    GPSH_REGIONS,
+};
+
+enum gpsh_memory_kind { GPSH_MEMORY_HOST, GPSH_MEMORY_DEVICE };
+
+// A range of memory to move data from and to. For GPU memory dmabuf_fd is its dma-buf, or -1;
+// dmabuf_pcie_fd the one of its PCIe mapping, where the driver tells that from the default one
+// (CPUs linked to the GPU by something else), or -1.
+struct gpsh_region {
+    char *base;
+    size_t bytes;
+    enum gpsh_memory_kind kind;
+    int dmabuf_fd, dmabuf_pcie_fd;
+};
+
+// Copies that may touch GPU memory; the runtime fills it in (memcpy, or CUDA where the heap is on a
+// GPU).
+typedef int (*gpsh_copy_fn)(void *to, const void *from, size_t bytes);
+
+struct gpsh_op;
+
+// An in-order queue of operations on GPU memory, for transports that reach a peer's GPU heap by its
+// mapping. Used by one thread at a time.
+struct gpsh_queue {
+    // number of the last mark that was reached: everything before it is complete
+    volatile uint64_t *done;
+    uint64_t *results; // [as asked for at open] where atomics leave previous values
+};
+struct gpsh_queue_ops {
+    int (*open)(unsigned results, struct gpsh_queue **out);
+    void (*close)(struct gpsh_queue *queue); // completes what is in it first; NULL is legal
+    // GPSH_POST_IN_FLIGHT, GPSH_POST_CAPTURED if the source may be reused already, or a negative
+    // status. `capture`: it must be, if it is host memory and small.
+    int (*put)(struct gpsh_queue *queue, void *to, const void *from, size_t bytes, bool capture);
+    // GPSH_POST_IN_FLIGHT, GPSH_POST_DONE if it and everything before it is complete, or a negative
+    // status.
+    int (*get)(struct gpsh_queue *queue, void *to, const void *from, size_t bytes);
+    // op's atomic on `word`, atomic to those of kernels; if op->result is set, the previous value
+    // goes to results[result].
+    int (*amo)(struct gpsh_queue *queue, void *word, const struct gpsh_op *op, unsigned result);
+    int (*mark)(struct gpsh_queue *queue, uint64_t number);
+    int (*check)(struct gpsh_queue *queue); // 0, or why what is in the queue will never complete
+    // Lets copies from and to this host memory run beside the processor. Without it they are right,
+    // but not side by side. NULL where it makes no difference.
+    int (*pin)(void *memory, size_t bytes);
+    void (*unpin)(void *memory);
+};
+extern const struct gpsh_queue_ops gpsh_host_queue_ops; // the same on host memory, by the processor
+
+struct gpsh_transport_env {
+    int my_pe, n_pes;
+    // position of this PE among those of its node: they spread over the node's NICs by it
+    int node_pe;
+    const struct gpsh_settings *settings;
+    struct gpsh_region regions[GPSH_REGIONS]; // this PE's symmetric memory: registered once per NIC
+    // [GPSH_REGIONS][n_pes]: where a peer's region is mapped into this process, NULL where it is
+    // not. Set before connect.
+    char *const *mapped[GPSH_REGIONS];
+    gpsh_copy_fn copy;                   // for memory of kind DEVICE
+    const struct gpsh_queue_ops *queues; // for heaps of kind DEVICE; NULL: host heaps
+    // PCI address the NIC should be near to ("0000:3b:00.0"), NULL: near this thread's CPU
+    const char *near_pci;
+    int channels; // how many channels may be opened, known before connecting
+    // Where in the control region there are words of 8 bytes, zero at first, that transports may
+    // lock each other out by; and how many.
+    uint64_t locks;
+    uint32_t n_locks;
+    // Tells the runtime that a peer is lost. Any thread that drives a channel may call it, once or
+    // more.
+    void (*peer_failed)(void *arg, int pe, const char *why);
+    // Whether the runtime knows a PE to be lost, from this transport or from elsewhere. Any thread.
+    // NULL: it never knows.
+    bool (*peer_lost)(void *arg, int pe);
+    void *arg;
+};
+
+enum gpsh_op_kind {
+    GPSH_OP_PUT, // bytes from local to remote
+    GPSH_OP_GET, // bytes from remote to local
+    GPSH_OP_AMO, // atomic on `width` bytes at remote; previous value to result if not NULL
+    // PUT, then signal_op(signal, operand); the signal is never visible before its data; bytes may
+    // be 0
+    GPSH_OP_PUT_SIGNAL,
+};
+
+enum gpsh_amo { // same numbers as in the device ABI
+    GPSH_AMO_FETCH,
+    GPSH_AMO_SET,
+    GPSH_AMO_ADD,
+    GPSH_AMO_SWAP,
+    GPSH_AMO_CSWAP, // operand is stored if the word equals `compare`
+    GPSH_AMO_AND,
+    GPSH_AMO_OR,
+    GPSH_AMO_XOR,
+};
+
+enum gpsh_op_flag {
+    // further operations follow at once: the doorbell may wait for flush() or an op without MORE
+    GPSH_OP_MORE = 1,
+    // the source must be reusable when post returns (the transport copies it if it must)
+    GPSH_OP_CAPTURE = 2,
+    GPSH_OP_SIGNAL_ADD = 4, // PUT_SIGNAL: add instead of set
+    // `local` and `result` are the processor's memory: it copies them itself, also where heaps are
+    // on GPUs
+    GPSH_OP_LOCAL_HOST = 8,
+};
+
+// Called from within progress() or post() of the channel, when the operation is complete or has
+// failed (status < 0). The memory belongs to the poster and may be reused from inside the call.
+struct gpsh_completion {
+    void (*done)(struct gpsh_completion *self, int status);
+};
+
+// One operation, filled by the caller and only read by the transport, which keeps no pointer to it
+// after post returns. Ranges were checked by the caller: every PE's regions have the same sizes.
+struct gpsh_op {
+    uint8_t kind;   // enum gpsh_op_kind
+    uint8_t amo;    // enum gpsh_amo
+    uint8_t width;  // AMO: 4 or 8
+    uint8_t flags;  // enum gpsh_op_flag
+    uint8_t region; // enum gpsh_region_id: what `remote` and `signal` are offsets into
+    int32_t pe;
+    char *local;     // PUT, PUT_SIGNAL: source; GET: destination. Any memory of this process
+    uint64_t remote; // offset in pe's region
+    uint64_t bytes;
+    uint64_t operand; // AMO operand, or the signal's value
+    uint64_t compare; // CSWAP
+    uint64_t signal;  // PUT_SIGNAL: offset of the 8-byte signal word
+    void *result;     // AMO: where the previous value goes (`width` bytes), or NULL
+    struct gpsh_completion *completion; // called back at completion if not NULL
+};
+
+// What post returns (or a negative status: nothing was posted).
+enum gpsh_post {
+    // the flow's `posted` is this operation's number; the source is in use until completed
+    GPSH_POST_IN_FLIGHT = 0,
+    GPSH_POST_CAPTURED = 1, // the same, but the source may be reused already
+    // complete at the target already (counted in both posted and completed)
+    GPSH_POST_DONE = 2,
+    GPSH_POST_AGAIN = 3, // no room now: nothing was posted; call progress, then post again
+    // as IN_FLIGHT, but other PEs may have to wait for it: drive the channel until it is complete
+    GPSH_POST_URGENT = 4,
+};
+
+struct gpsh_flow {
+    uint64_t posted;
+    uint64_t completed; // also counts what was under way when the flow failed
+    int error; // 0, or why everything towards this PE fails from now on (also set by progress)
+};
+
+struct gpsh_transport;
+
+// First member of every transport's channel struct.
+struct gpsh_channel {
+    const struct gpsh_transport_ops *ops;
+    struct gpsh_transport *transport;
+    struct gpsh_flow *flows; // [n_pes]
+    uint64_t pending;        // operations posted and not complete, over all flows
+    // some flow has an error of which peer_failed was not told: it is this PE's own trouble
+    bool failed;
+    // [n_pes] where this process may itself load and store the peers' heaps, complete at once and
+    // in order with what is posted here; NULL: nowhere (an entry: not that PE's).
+    char *const *direct;
+};
+
+// First member of every transport's instance struct.
+struct gpsh_transport {
+    const struct gpsh_transport_ops *ops;
+};
+
+enum gpsh_transport_cap {
+    GPSH_CAP_REMOTE_NODE = 1, // reaches PEs of other nodes
+    GPSH_CAP_NIC_ATOMICS = 2, // atomics are executed by a NIC: not atomic to the processor's
+};
+
+struct gpsh_transport_ops {
+    const char *name;
+    unsigned caps;
+
+    // Acquires devices and registers the heap. GPUSHMEM_ERR_TRANSPORT with a sentence if this
+    // machine cannot.
+    int (*open)(const struct gpsh_transport_env *env, struct gpsh_transport **out);
+    void (*close)(struct gpsh_transport *self);
+
+    // Connection data for the peers: writes at most `bytes` to `blob` and returns the size needed
+    // (call with NULL, 0 first), or a negative status.
+    int64_t (*describe)(struct gpsh_transport *self, void *blob, size_t bytes);
+    // Reads pe's data and connects. Every field of `blob` is checked before use.
+    // GPUSHMEM_ERR_UNREACHABLE if this transport cannot serve that PE (a sentence says why),
+    // another negative status if the data is bad.
+    int (*connect)(struct gpsh_transport *self, int pe, const void *blob, size_t bytes);
+    // One line about how `pe` is reached ("rxe0:1 gid 10.1.0.1 -> qpn 17, mtu 4096"), for the log
+    // and `gpushmem info`.
+    void (*explain)(struct gpsh_transport *self, int pe, char *line, size_t bytes);
+
+    // One line about this PE's side: its NICs, and how they reach its heap. NULL where there is
+    // nothing to tell.
+    void (*about)(struct gpsh_transport *self, char *line, size_t bytes);
+
+    // `index` < env.channels, each opened once at most.
+    int (*channel_open)(struct gpsh_transport *self, int index, struct gpsh_channel **out);
+    void (*channel_close)(struct gpsh_channel *channel); // drops what is still in flight
+
+    int (*post)(struct gpsh_channel *channel, const struct gpsh_op *op); // enum gpsh_post
+    // Rings what MORE held back. After it everything posted completes by progress() alone.
+    int (*flush)(struct gpsh_channel *channel);
+    // Orders what was posted to `pe` (or GPSH_ALL_PES) before what will be. Never waits.
+    void (*fence)(struct gpsh_channel *channel, int pe);
+    // Drives queues and completions without waiting; returns the number of operations that
+    // completed. A failed peer shows in its flow's error, never in the return value.
+    int (*progress)(struct gpsh_channel *channel);
+
+    // Registers local memory outside the heap, so that it is moved without a copy. NULL where it
+    // makes no difference.
+    int (*buffer_register)(struct gpsh_transport *self, const struct gpsh_region *region);
+    int (*buffer_unregister)(struct gpsh_transport *self, const void *base);
+};
+
+// The transports compiled in, in no order; NULL at the end.
+extern const struct gpsh_transport_ops *const gpsh_transports[];
+const struct gpsh_transport_ops *gpsh_transport_find(const char *name);
+
+extern const struct gpsh_transport_ops gpsh_loop_ops;
+extern const struct gpsh_transport_ops gpsh_p2p_ops;
+extern const struct gpsh_transport_ops gpsh_verbs_ops;
+
+static inline bool gpsh_flow_done(const struct gpsh_channel *channel, int pe, uint64_t number)
+{
+    return channel->flows[pe].completed >= number;
+}
+
+#endif

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#define _GNU_SOURCE
+// Completions: a signalled one retires every earlier request of its lane; a failed one takes down
+// its flow and no other.
+#include <stdio.h>
+
+#include "transports/verbs/stage/verbs_stage.h"
+
+enum { POLL_ROUNDS = 4, EVENT_TICKS = 8192 };
+
+static void copy_in(struct verbs_flow *flow, const struct verbs_slot *slot,
+                    const struct verbs_wqe *wqe)
+{
+    if (wqe->block != VERBS_NO_BLOCK)
+        verbs_copy(flow, slot, wqe->to, gpsh_verbs_bounce_at(&flow->channel->bounce, wqe->block),
+                   wqe->bytes);
+}
+
+static void succeed(struct verbs_lane *lane, const struct verbs_wqe *wqe, uint32_t position)
+{
+    struct verbs_flow *flow = lane->flow;
+    struct verbs_channel *channel = flow->channel;
+    struct verbs_slot *slot = &flow->slots[wqe->slot];
+    uint64_t value =
+        channel->results[(size_t)flow->pe * (lane->mask + 1) + (position & lane->mask)];
+    switch (wqe->kind) {
+    case WQE_READ: copy_in(flow, slot, wqe); break;
+    case WQE_AMO: gpsh_verbs_amo_retire(flow, slot, value); break;
+    case WQE_LOCK: gpsh_verbs_lock_seen(flow, wqe->loop, value); break;
+    case WQE_LOOP: gpsh_verbs_loop_retire(flow, wqe->loop, slot, value); break;
+    default: break;
+    }
+    slot->parts--;
+}
+
+// Retires the requests up to and without `end`. Those of a failed lane only give back what they
+// hold.
+static void retire(struct verbs_lane *lane, uint32_t end)
+{
+    for (; lane->tail != end; lane->tail++) {
+        struct verbs_wqe *wqe = &lane->wqes[lane->tail & lane->mask];
+        if (wqe->kind != WQE_PLAIN)
+            lane->reads--;
+        lane->cq->used--;
+        if (!lane->failed)
+            succeed(lane, wqe, lane->tail);
+        gpsh_verbs_bounce_give(&lane->flow->channel->bounce, wqe->block);
+    }
+}
+
+static const char *advice(enum ibv_wc_status status)
+{
+    switch (status) {
+    case IBV_WC_RETRY_EXC_ERR:
+        return "it does not answer: the process died, its link is down, or "
+               "GPUSHMEM_VERBS_TIMEOUT and GPUSHMEM_VERBS_RETRY_COUNT are too small";
+    case IBV_WC_RNR_RETRY_EXC_ERR: return "it was never ready to receive";
+    case IBV_WC_REM_ACCESS_ERR:
+        return "the address is outside its heap, or its registration is gone";
+    case IBV_WC_REM_INV_REQ_ERR:
+        return "it rejected the request: too large, or a misaligned atomic";
+    case IBV_WC_REM_OP_ERR: return "its NIC could not carry the request out";
+    case IBV_WC_LOC_PROT_ERR:
+        return "a local buffer is not registered (any more): was it freed or unregistered while in "
+               "use?";
+    case IBV_WC_WR_FLUSH_ERR: return "the queue pair went down";
+    default: return "the NIC reports a failure: see dmesg";
+    }
+}
+
+static void fail(struct verbs_lane *lane, const struct ibv_wc *wc)
+{
+    struct verbs_flow *flow = lane->flow;
+    if (flow->pub->error) // a request flushed behind the one that failed
+        return;
+    bool dead = wc->status == IBV_WC_RETRY_EXC_ERR || wc->status == IBV_WC_RNR_RETRY_EXC_ERR;
+    char why[320];
+    snprintf(why, sizeof why, "PE %d over %s: %s (%s, vendor code %u)", flow->pe,
+             flow->channel->verbs->rails[lane->rail].name, advice(wc->status),
+             ibv_wc_status_str(wc->status), wc->vendor_err);
+    gpsh_verbs_flow_fail(flow, dead ? GPUSHMEM_ERR_PE_FAILED : GPUSHMEM_ERR_TRANSPORT, why);
+}
+
+static void handle(struct verbs_channel *channel, const struct ibv_wc *wc)
+{
+    struct verbs_lane *lane = &channel->lanes[wc->wr_id >> 32];
+    uint32_t position = (uint32_t)wc->wr_id;
+    if (wc->status != IBV_WC_SUCCESS) {
+        retire(lane, position);
+        fail(lane, wc);
+    }
+    retire(lane, position + 1);
+    gpsh_verbs_flow_advance(lane->flow);
+}
+
+static void fail_all(struct verbs_channel *channel, int rail)
+{
+    char why[160];
+    snprintf(why, sizeof why,
+             "polling the completion queue on %s failed: the NIC is gone or its queue overran; see "
+             "dmesg",
+             channel->verbs->rails[rail].name);
+    for (int pe = 0; pe < channel->verbs->env.n_pes; pe++)
+        gpsh_verbs_flow_fail(&channel->flows[pe], GPUSHMEM_ERR_TRANSPORT, why);
+}
+
+static void poll_rail(struct verbs_channel *channel, int rail)
+{
+    struct ibv_wc wcs[VERBS_POLL_BATCH];
+    for (int round = 0; round < POLL_ROUNDS && channel->cqs[rail].used; round++) {
+        int n = ibv_poll_cq(channel->cqs[rail].cq, VERBS_POLL_BATCH, wcs);
+        if (n < 0) {
+            fail_all(channel, rail);
+            channel->cqs[rail].used = 0;
+            return;
+        }
+        channel->stats.cqes += (uint64_t)n;
+        for (int i = 0; i < n; i++)
+            handle(channel, &wcs[i]);
+        if (n < VERBS_POLL_BATCH)
+            return;
+    }
+}
+
+static void drive_active(struct verbs_channel *channel)
+{
+    struct verbs_flow *flow = channel->active;
+    channel->active = NULL;
+    while (flow) {
+        struct verbs_flow *next = flow->next_active;
+        flow->active = false;
+        gpsh_verbs_flow_drive(flow); // puts itself on the list again if something is left
+        flow = next;
+    }
+}
+
+// A queue pair or NIC reported a fatal event (verbs_event.c): its requests may never complete.
+static void fail_fatal(struct verbs_channel *channel)
+{
+    int n = channel->verbs->env.n_pes * channel->verbs->n_rails;
+    atomic_store(&channel->fatal, false);
+    for (int i = 0; i < n; i++) {
+        struct verbs_lane *lane = &channel->lanes[i];
+        char why[160];
+        if (!atomic_load(&lane->fatal))
+            continue;
+        snprintf(
+            why, sizeof why,
+            "PE %d over %s: the NIC reported a fatal error of the queue pair or itself; see dmesg",
+            lane->flow->pe, channel->verbs->rails[lane->rail].name);
+        gpsh_verbs_flow_fail(lane->flow, GPUSHMEM_ERR_TRANSPORT, why);
+    }
+}
+
+int gpsh_verbs_progress(struct gpsh_channel *base)
+{
+    struct verbs_channel *channel = (struct verbs_channel *)base;
+    if (channel->driving) // called from a completion's callback
+        return 0;
+    channel->driving = true;
+    channel->retired = 0;
+    if (channel->held)
+        gpsh_verbs_held_flush(channel);
+    for (int rail = 0; rail < channel->verbs->n_rails; rail++)
+        poll_rail(channel, rail);
+    if (channel->active)
+        drive_active(channel);
+    if (channel->pipes)
+        gpsh_verbs_pipes_progress(channel);
+    if (channel->verbs->stage.agent)
+        gpsh_verbs_agent_help(channel->verbs);
+    if (++channel->ticks % EVENT_TICKS == 0)
+        gpsh_verbs_events_poll(channel->verbs);
+    if (atomic_load_explicit(&channel->fatal, memory_order_relaxed))
+        fail_fatal(channel);
+    channel->driving = false;
+    return channel->retired;
+}

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#define _GNU_SOURCE
+// Puts, gets and signals as work requests: zero-copy from registered memory, inline if small, else
+// block by block through the bounce buffer; split at the largest message, striped over the rails
+// when large.
+#include "transports/verbs/verbs_internal.h"
+
+enum { STRIPE_UNIT = 4096 };
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint64_t piece_bytes(const struct verbs_flow *flow, const struct verbs_slot *slot, int rail)
+{
+    const struct verbs_channel *channel = flow->channel;
+    uint64_t bytes = least(slot->bytes - slot->offset, channel->verbs->rails[rail].max_message);
+    if (slot->striped) {
+        uint64_t share =
+            (slot->bytes / flow->n_rails + STRIPE_UNIT - 1) / STRIPE_UNIT * STRIPE_UNIT;
+        bytes = least(bytes, share);
+    }
+    return slot->where == VERBS_ELSEWHERE ? least(bytes, channel->bounce.large_bytes) : bytes;
+}
+
+static struct ibv_send_wr *piece_request(struct verbs_lane *lane, struct verbs_slot *slot,
+                                         uint64_t bytes)
+{
+    bool get = slot->kind == GPSH_OP_GET;
+    struct ibv_send_wr *wr = verbs_lane_next(lane, slot, get ? WQE_READ : WQE_PLAIN);
+    wr->opcode = get ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE;
+    wr->wr.rdma.remote_addr = slot->remote + slot->offset;
+    wr->wr.rdma.rkey = lane->rkeys[slot->region];
+    wr->sg_list->length = (uint32_t)bytes;
+    struct verbs_stats *stats = &lane->flow->channel->stats;
+    if (get)
+        stats->bytes_in += bytes;
+    else
+        stats->bytes_out += bytes;
+    slot->offset += bytes;
+    slot->pieces++;
+    return wr;
+}
+
+// The payload is copied into the chain's own memory, so that the caller's
+// may change before the doorbell rings.
+static void set_inline(struct verbs_lane *lane, const struct verbs_slot *slot,
+                       struct ibv_send_wr *wr, const char *from, uint32_t bytes)
+{
+    char *to = lane->inlined + (size_t)(wr - lane->wrs) * lane->inline_stride;
+    verbs_copy(lane->flow, slot, to, from, bytes);
+    wr->send_flags |= IBV_SEND_INLINE;
+    wr->sg_list->addr = (uintptr_t)to;
+    wr->sg_list->length = bytes;
+}
+
+static void set_block(struct verbs_lane *lane, struct ibv_send_wr *wr, uint16_t block)
+{
+    const struct verbs_bounce *bounce = &lane->flow->channel->bounce;
+    verbs_lane_last(lane)->block = block;
+    wr->sg_list->addr = (uintptr_t)gpsh_verbs_bounce_at(bounce, block);
+    wr->sg_list->lkey = bounce->mr[lane->rail]->lkey;
+}
+
+static bool issue_inline(struct verbs_lane *lane, struct verbs_slot *slot)
+{
+    const char *from = slot->local;
+    struct ibv_send_wr *wr = piece_request(lane, slot, slot->bytes);
+    set_inline(lane, slot, wr, from, (uint32_t)slot->bytes);
+    gpsh_verbs_bounce_give(&lane->flow->channel->bounce, slot->block);
+    slot->block = VERBS_NO_BLOCK;
+    return true;
+}
+
+// The source was captured in a block when the operation was accepted.
+static bool issue_captured(struct verbs_lane *lane, struct verbs_slot *slot)
+{
+    struct ibv_send_wr *wr = piece_request(lane, slot, slot->bytes);
+    set_block(lane, wr, slot->block);
+    slot->block = VERBS_NO_BLOCK;
+    return true;
+}
+
+static bool issue_bounced(struct verbs_lane *lane, struct verbs_slot *slot, uint64_t bytes)
+{
+    struct verbs_channel *channel = lane->flow->channel;
+    uint16_t block = gpsh_verbs_bounce_take(&channel->bounce, bytes);
+    if (block == VERBS_NO_BLOCK)
+        return false;
+    char *local = slot->local + slot->offset;
+    struct ibv_send_wr *wr = piece_request(lane, slot, bytes);
+    set_block(lane, wr, block);
+    struct verbs_wqe *wqe = verbs_lane_last(lane);
+    wqe->to = local;
+    wqe->bytes = (uint32_t)bytes;
+    channel->stats.bounce_bytes += bytes;
+    if (slot->kind != GPSH_OP_GET)
+        verbs_copy(lane->flow, slot, gpsh_verbs_bounce_at(&channel->bounce, block), local, bytes);
+    return true;
+}
+
+static bool issue_in_place(struct verbs_lane *lane, struct verbs_slot *slot, uint64_t bytes,
+                           uint32_t lkey)
+{
+    char *local = slot->local + slot->offset;
+    struct ibv_send_wr *wr = piece_request(lane, slot, bytes);
+    wr->sg_list->addr = (uintptr_t)local;
+    wr->sg_list->lkey = lkey;
+    slot->borrowed = true;
+    return true;
+}
+
+static bool fits_inline(const struct gpsh_verbs *verbs, const struct verbs_slot *slot)
+{
+    if (slot->kind == GPSH_OP_GET || slot->offset || slot->bytes > verbs->inline_bytes ||
+        slot->striped)
+        return false;
+    // The processor reads an inline payload: never straight from GPU memory.
+    return slot->where != VERBS_DEVICE_BUFFER && (verbs->host_heap || slot->where != VERBS_HEAP);
+}
+
+static bool issue_piece(struct verbs_flow *flow, struct verbs_slot *slot)
+{
+    struct gpsh_verbs *verbs = flow->channel->verbs;
+    int rail = slot->striped ? (int)(slot->pieces % flow->n_rails) : 0;
+    struct verbs_lane *lane = &flow->lanes[rail];
+    if (!gpsh_verbs_lane_reserve(lane, 1))
+        return false;
+    if (fits_inline(verbs, slot))
+        return issue_inline(lane, slot);
+    if (slot->block != VERBS_NO_BLOCK)
+        return issue_captured(lane, slot);
+    uint64_t bytes = piece_bytes(flow, slot, rail);
+    if (slot->where == VERBS_ELSEWHERE)
+        return issue_bounced(lane, slot, bytes);
+    if (slot->where == VERBS_BLOCK)
+        return issue_in_place(lane, slot, bytes, flow->channel->bounce.mr[rail]->lkey);
+    if (slot->where < VERBS_BUFFER)
+        return issue_in_place(lane, slot, bytes, lane->lkeys[slot->where]);
+    uint32_t lkey;
+    if (!gpsh_verbs_buffer_lkey(verbs, slot->local, slot->bytes, rail, &lkey)) {
+        slot->where = VERBS_ELSEWHERE; // unregistered while the operation waited
+        return issue_piece(flow, slot);
+    }
+    return issue_in_place(lane, slot, bytes, lkey);
+}
+
+// A word of up to 8 bytes to an address in the slot's region, by lane 0, where there is room for a
+// request. False if no block is free, which it takes on a device without inline payloads.
+bool gpsh_verbs_write_word(struct verbs_flow *flow, struct verbs_slot *slot, uint64_t to,
+                           const void *word, uint32_t bytes)
+{
+    struct verbs_lane *lane = &flow->lanes[0];
+    struct verbs_bounce *bounce = &flow->channel->bounce;
+    bool inlined = lane->inline_stride >= VERBS_SIGNAL_BYTES;
+    uint16_t block = inlined ? VERBS_NO_BLOCK : gpsh_verbs_bounce_take(bounce, bytes);
+    if (!inlined && block == VERBS_NO_BLOCK)
+        return false;
+    struct ibv_send_wr *wr = verbs_lane_next(lane, slot, WQE_PLAIN);
+    wr->opcode = IBV_WR_RDMA_WRITE;
+    wr->wr.rdma.remote_addr = to;
+    wr->wr.rdma.rkey = lane->rkeys[slot->region];
+    wr->sg_list->length = bytes;
+    if (!inlined) {
+        memcpy(gpsh_verbs_bounce_at(bounce, block), word, bytes);
+        set_block(lane, wr, block);
+        return true;
+    }
+    char *copy = lane->inlined + (size_t)(wr - lane->wrs) * lane->inline_stride;
+    memcpy(copy, word, bytes);
+    wr->send_flags |= IBV_SEND_INLINE;
+    wr->sg_list->addr = (uintptr_t)copy;
+    return true;
+}
+
+// The signal goes by lane 0 behind the data, which makes the order; data
+// on other lanes must have been acknowledged.
+static bool issue_signal(struct verbs_flow *flow, struct verbs_slot *slot)
+{
+    if ((slot->striped && slot->parts) || !gpsh_verbs_lane_reserve(&flow->lanes[0], 1))
+        return false;
+    if (slot->flags & GPSH_OP_SIGNAL_ADD) {
+        gpsh_verbs_amo_signal(flow, slot);
+        return true;
+    }
+    return gpsh_verbs_write_word(flow, slot, slot->signal, &slot->operand, VERBS_SIGNAL_BYTES);
+}
+
+bool gpsh_verbs_rma_issue(struct verbs_flow *flow, struct verbs_slot *slot)
+{
+    while (slot->offset < slot->bytes)
+        if (!issue_piece(flow, slot))
+            return false;
+    return slot->kind != GPSH_OP_PUT_SIGNAL || issue_signal(flow, slot);
+}

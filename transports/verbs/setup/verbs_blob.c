@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#define _GNU_SOURCE
+#include "transports/verbs/setup/verbs_blob.h"
+
+#include <arpa/inet.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "core/error.h"
+
+// On the wire. Offsets are spelled out, so that no compiler's padding is part of the format.
+enum {
+    HEADER_MAGIC = 0,
+    HEADER_VERSION = 4,
+    HEADER_PE = 8,
+    HEADER_N_PES = 12,
+    HEADER_N_CHANNELS = 16,
+    HEADER_N_RAILS = 20,
+    HEADER_SLOTS = 24,
+    HEADER_SLOT_BYTES = 28,
+    HEADER_REGIONS = 32,
+    REGION_BASE = 0,
+    REGION_SIZE = 8,
+    REGION_BYTES = 16,
+    HEADER_TOTAL = HEADER_REGIONS + GPSH_VERBS_REGIONS * REGION_BYTES,
+    HEADER_BYTES = HEADER_TOTAL + 8,
+    RAIL_GID = 0,
+    RAIL_LID = 16,
+    RAIL_ETHERNET = 18,
+    RAIL_MTU = 19,
+    RAIL_READS_IN = 20,
+    RAIL_PORT = 21,
+    RAIL_HCA_ATOMICS = 22,
+    RAIL_RKEYS = 24,
+    RAIL_BYTES = RAIL_RKEYS + GPSH_VERBS_REGIONS * 4,
+    MTU_LOWEST = 1,  // IBV_MTU_256
+    MTU_HIGHEST = 5, // IBV_MTU_4096
+    MAX_PES = 1 << 20,
+    MAX_QPN = 0xffffff,
+    LINE = 64,
+    PAGE = 4096,
+};
+
+static void put_number(unsigned char *to, uint64_t value, int bytes)
+{
+    for (int i = 0; i < bytes; i++)
+        to[i] = (unsigned char)(value >> (8 * i));
+}
+
+static uint64_t get_number(const unsigned char *from, int bytes)
+{
+    uint64_t value = 0;
+    for (int i = 0; i < bytes; i++)
+        value |= (uint64_t)from[i] << (8 * i);
+    return value;
+}
+
+size_t gpsh_verbs_blob_bytes(uint32_t n_pes, uint32_t n_channels, uint32_t n_rails)
+{
+    return HEADER_BYTES + (size_t)n_rails * RAIL_BYTES + (size_t)n_pes * n_channels * n_rails * 4;
+}
+
+struct gpsh_verbs_stage_layout gpsh_verbs_stage_layout(uint32_t n_boxes, uint32_t slots,
+                                                       uint32_t slot_bytes)
+{
+    uint64_t words = ((uint64_t)n_boxes * 8 + LINE - 1) / LINE * LINE;
+    uint64_t start = (2 * words + PAGE - 1) / PAGE * PAGE, bytes;
+    bool fits = !__builtin_mul_overflow((uint64_t)n_boxes * slots, (uint64_t)slot_bytes, &bytes) &&
+                bytes <= INT64_MAX - start;
+    return (struct gpsh_verbs_stage_layout){
+        .answered = words, .slots = start, .bytes = fits ? start + bytes : 0};
+}
+
+static void write_rail(const struct gpsh_verbs_blob_rail *rail, unsigned char *to)
+{
+    memset(to, 0, RAIL_BYTES);
+    memcpy(to + RAIL_GID, rail->gid, sizeof rail->gid);
+    for (int r = 0; r < GPSH_VERBS_REGIONS; r++)
+        put_number(to + RAIL_RKEYS + 4 * r, rail->rkeys[r], 4);
+    put_number(to + RAIL_LID, rail->lid, 2);
+    to[RAIL_ETHERNET] = rail->ethernet;
+    to[RAIL_MTU] = rail->mtu;
+    to[RAIL_READS_IN] = rail->reads_in;
+    to[RAIL_PORT] = rail->port;
+    to[RAIL_HCA_ATOMICS] = rail->hca_atomics;
+}
+
+void gpsh_verbs_blob_write(const struct gpsh_verbs_blob *blob, void *to)
+{
+    unsigned char *header = to;
+    put_number(header + HEADER_MAGIC, GPSH_VERBS_BLOB_MAGIC, 4);
+    put_number(header + HEADER_VERSION, GPSH_VERBS_BLOB_VERSION, 4);
+    put_number(header + HEADER_PE, blob->pe, 4);
+    put_number(header + HEADER_N_PES, blob->n_pes, 4);
+    put_number(header + HEADER_N_CHANNELS, blob->n_channels, 4);
+    put_number(header + HEADER_N_RAILS, blob->n_rails, 4);
+    put_number(header + HEADER_SLOTS, blob->slots, 4);
+    put_number(header + HEADER_SLOT_BYTES, blob->slot_bytes, 4);
+    for (int r = 0; r < GPSH_VERBS_REGIONS; r++) {
+        put_number(header + HEADER_REGIONS + r * REGION_BYTES + REGION_BASE, blob->bases[r], 8);
+        put_number(header + HEADER_REGIONS + r * REGION_BYTES + REGION_SIZE, blob->region_bytes[r],
+                   8);
+    }
+    put_number(header + HEADER_TOTAL,
+               gpsh_verbs_blob_bytes(blob->n_pes, blob->n_channels, blob->n_rails), 8);
+    for (uint32_t i = 0; i < blob->n_rails; i++)
+        write_rail(&blob->rails[i], header + HEADER_BYTES + i * RAIL_BYTES);
+}
+
+static size_t qpn_offset(const struct gpsh_verbs_blob *blob, uint32_t pe, uint32_t channel,
+                         uint32_t rail)
+{
+    return (((size_t)pe * blob->n_channels + channel) * blob->n_rails + rail) * 4;
+}
+
+void gpsh_verbs_blob_set_qpn(const struct gpsh_verbs_blob *blob, void *to, uint32_t pe,
+                             uint32_t channel, uint32_t rail, uint32_t qpn)
+{
+    size_t start = HEADER_BYTES + (size_t)blob->n_rails * RAIL_BYTES;
+    put_number((unsigned char *)to + start + qpn_offset(blob, pe, channel, rail), qpn, 4);
+}
+
+uint32_t gpsh_verbs_blob_qpn(const struct gpsh_verbs_blob *blob, uint32_t pe, uint32_t channel,
+                             uint32_t rail)
+{
+    return (uint32_t)get_number(blob->qpns + qpn_offset(blob, pe, channel, rail), 4);
+}
+
+static int bad(const char *field, uint64_t value, const char *allowed)
+{
+    return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
+                     "a peer's verbs data has %s %llu (allowed: %s); do all PEs run the same "
+                     "version of gpushmem with the same settings?",
+                     field, (unsigned long long)value, allowed);
+}
+
+static int parse_regions(const unsigned char *from, struct gpsh_verbs_blob *out)
+{
+    for (int r = 0; r < GPSH_VERBS_REGIONS; r++, from += REGION_BYTES) {
+        uint64_t base = get_number(from + REGION_BASE, 8),
+                 bytes = get_number(from + REGION_SIZE, 8);
+        bool empty = r != GPSH_HEAP && !base && !bytes;
+        if (!empty && (!base || base % 8)) // atomics work on whole aligned words
+            return bad("region address", base, "a multiple of 8, not 0");
+        if (!empty && (!bytes || bytes % 8 || bytes > UINT64_MAX - base))
+            return bad("region size", bytes,
+                       "a multiple of 8 that fits above the region's address");
+        out->bases[r] = base;
+        out->region_bytes[r] = bytes;
+    }
+    return 0;
+}
+
+// The mailboxes are all there or not at all, and have the size that their number makes.
+static int parse_stage(const unsigned char *header, struct gpsh_verbs_blob *out)
+{
+    uint32_t slots = (uint32_t)get_number(header + HEADER_SLOTS, 4);
+    uint32_t slot_bytes = (uint32_t)get_number(header + HEADER_SLOT_BYTES, 4);
+    uint64_t bytes = out->region_bytes[GPSH_VERBS_STAGE];
+    if (slots > GPSH_VERBS_MAX_SLOTS)
+        return bad("mailbox slots", slots, "0 to 64");
+    if (slots ? slot_bytes < 128 || slot_bytes > GPSH_VERBS_MAX_SLOT_BYTES || slot_bytes % LINE
+              : slot_bytes != 0)
+        return bad("slot bytes", slot_bytes,
+                   "a multiple of 64 from 128 to 536870912, or 0 without slots");
+    if (bytes !=
+        (slots ? gpsh_verbs_stage_layout(out->n_pes * out->n_channels, slots, slot_bytes).bytes
+               : 0))
+        return bad("mailboxes of a size of", bytes, "what their number and their slots make");
+    out->slots = slots;
+    out->slot_bytes = slot_bytes;
+    return 0;
+}
+
+static int parse_header(const unsigned char *header, size_t size, struct gpsh_verbs_blob *out)
+{
+    if (size < HEADER_BYTES)
+        return bad("a size of", size, "88 bytes and more");
+    uint64_t magic = get_number(header + HEADER_MAGIC, 4),
+             version = get_number(header + HEADER_VERSION, 4);
+    if (magic != GPSH_VERBS_BLOB_MAGIC)
+        return bad("magic number", magic, "1651929191");
+    if (version != GPSH_VERBS_BLOB_VERSION)
+        return bad("version", version, "3");
+    out->pe = (uint32_t)get_number(header + HEADER_PE, 4);
+    out->n_pes = (uint32_t)get_number(header + HEADER_N_PES, 4);
+    out->n_channels = (uint32_t)get_number(header + HEADER_N_CHANNELS, 4);
+    out->n_rails = (uint32_t)get_number(header + HEADER_N_RAILS, 4);
+    if (out->n_pes < 1 || out->n_pes > MAX_PES)
+        return bad("number of PEs", out->n_pes, "1 to 1048576");
+    if (out->pe >= out->n_pes)
+        return bad("PE", out->pe, "less than its number of PEs");
+    if (out->n_channels < 1 || out->n_channels > GPSH_VERBS_MAX_CHANNELS)
+        return bad("number of channels", out->n_channels, "1 to 4096");
+    if (out->n_rails < 1 || out->n_rails > GPSH_VERBS_MAX_RAILS)
+        return bad("number of rails", out->n_rails, "1 to 8");
+    int status = parse_regions(header + HEADER_REGIONS, out);
+    if (status)
+        return status;
+    uint64_t total = gpsh_verbs_blob_bytes(out->n_pes, out->n_channels, out->n_rails);
+    if (total != get_number(header + HEADER_TOTAL, 8) || total != size)
+        return bad("a size of", size, "what its counts of PEs, channels and rails make");
+    return parse_stage(header, out);
+}
+
+static int parse_rail(const unsigned char *from, struct gpsh_verbs_blob_rail *rail)
+{
+    memcpy(rail->gid, from + RAIL_GID, sizeof rail->gid);
+    for (int r = 0; r < GPSH_VERBS_REGIONS; r++)
+        rail->rkeys[r] = (uint32_t)get_number(from + RAIL_RKEYS + 4 * r, 4);
+    rail->lid = (uint16_t)get_number(from + RAIL_LID, 2);
+    rail->ethernet = from[RAIL_ETHERNET];
+    rail->mtu = from[RAIL_MTU];
+    rail->reads_in = from[RAIL_READS_IN];
+    rail->port = from[RAIL_PORT];
+    rail->hca_atomics = from[RAIL_HCA_ATOMICS];
+    static const uint8_t no_gid[16];
+    if (rail->ethernet > 1)
+        return bad("link layer", rail->ethernet, "0 InfiniBand, 1 Ethernet");
+    if (rail->mtu < MTU_LOWEST || rail->mtu > MTU_HIGHEST)
+        return bad("MTU code", rail->mtu, "1 to 5");
+    if (!rail->reads_in)
+        return bad("reads in flight", 0, "1 to 255");
+    if (!rail->port)
+        return bad("port", 0, "1 to 255");
+    if (rail->hca_atomics > 1)
+        return bad("kind of atomics", rail->hca_atomics, "0 atomic to everything, 1 to each other");
+    if (rail->ethernet ? !memcmp(rail->gid, no_gid, sizeof no_gid) : rail->lid == 0)
+        return bad(rail->ethernet ? "GID" : "LID", 0, "not 0");
+    return 0;
+}
+
+int gpsh_verbs_blob_parse(const void *bytes, size_t size, struct gpsh_verbs_blob *out)
+{
+    struct gpsh_verbs_blob blob = {0};
+    const unsigned char *header = bytes;
+    int status = parse_header(header, size, &blob);
+    for (uint32_t i = 0; !status && i < blob.n_rails; i++)
+        status = parse_rail(header + HEADER_BYTES + i * RAIL_BYTES, &blob.rails[i]);
+    if (status)
+        return status;
+    blob.qpns = header + HEADER_BYTES + (size_t)blob.n_rails * RAIL_BYTES;
+    size_t n = (size_t)blob.n_pes * blob.n_channels * blob.n_rails;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t qpn = get_number(blob.qpns + 4 * i, 4);
+        if (qpn < 2 || qpn > MAX_QPN) // 0 and 1 are the management queue pairs
+            return bad("QP number", qpn, "2 to 16777215");
+    }
+    *out = blob;
+    return 0;
+}
+
+void gpsh_verbs_gid_text(const uint8_t gid[16], char text[GPSH_VERBS_ADDRESS_TEXT])
+{
+    static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+    bool ipv4 = !memcmp(gid, mapped, sizeof mapped);
+    inet_ntop(ipv4 ? AF_INET : AF_INET6, ipv4 ? gid + 12 : gid, text, GPSH_VERBS_ADDRESS_TEXT);
+}

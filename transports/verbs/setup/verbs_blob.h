@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a PE publishes so that the others can connect. Everything in it comes from another process:
+// gpsh_verbs_blob_parse checks every field before anything is used, and calls no verbs.
+//
+// Layout, little-endian: header, n_rails rails, then the QP numbers [n_pes][n_channels][n_rails] of
+// 4 bytes each, where the first index is the PE that is to use them.
+#ifndef GPSH_VERBS_BLOB_H
+#define GPSH_VERBS_BLOB_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "transport/transport.h"
+
+enum {
+    GPSH_VERBS_MAX_RAILS = 8,
+    GPSH_VERBS_MAX_CHANNELS = 4096,
+    GPSH_VERBS_BLOB_MAGIC = 0x62767067, // "gpvb"
+    GPSH_VERBS_BLOB_VERSION = 3,
+    GPSH_VERBS_ADDRESS_TEXT = 48,
+    // the mailboxes (verbs_stage.h), a region like the others to the NICs
+    GPSH_VERBS_STAGE = GPSH_REGIONS,
+    GPSH_VERBS_REGIONS,
+    GPSH_VERBS_MAX_SLOTS = 64,
+    GPSH_VERBS_MAX_SLOT_BYTES = 1 << 29,
+};
+
+struct gpsh_verbs_blob_rail {
+    uint8_t gid[16];
+    uint32_t rkeys[GPSH_VERBS_REGIONS];
+    uint16_t lid;
+    uint8_t ethernet; // 0 InfiniBand, 1 RoCE
+    uint8_t mtu;      // enum ibv_mtu
+    uint8_t reads_in; // reads and atomics one QP accepts
+    uint8_t port;
+    uint8_t hca_atomics; // IBV_ATOMIC_HCA: its atomics are atomic to each other only
+};
+
+struct gpsh_verbs_blob {
+    uint32_t pe, n_pes, n_channels, n_rails;
+    uint32_t slots, slot_bytes; // of each mailbox; 0, 0: the NICs reach the heap itself
+    uint64_t bases[GPSH_VERBS_REGIONS], region_bytes[GPSH_VERBS_REGIONS]; // an empty region is 0, 0
+    struct gpsh_verbs_blob_rail rails[GPSH_VERBS_MAX_RAILS];
+    const unsigned char *qpns; // inside the blob
+};
+
+// Size of a blob with these counts.
+size_t gpsh_verbs_blob_bytes(uint32_t n_pes, uint32_t n_channels, uint32_t n_rails);
+
+// Size of the staging area with these mailboxes, where its parts begin; 0 if that exceeds 2^63.
+struct gpsh_verbs_stage_layout {
+    uint64_t arrived, answered, slots, bytes; // arrived, answered: a word for each mailbox
+};
+struct gpsh_verbs_stage_layout gpsh_verbs_stage_layout(uint32_t n_boxes, uint32_t slots,
+                                                       uint32_t slot_bytes);
+
+// Writes everything but the QP numbers, which gpsh_verbs_blob_set_qpn writes. `to` holds
+// gpsh_verbs_blob_bytes(...).
+void gpsh_verbs_blob_write(const struct gpsh_verbs_blob *blob, void *to);
+void gpsh_verbs_blob_set_qpn(const struct gpsh_verbs_blob *blob, void *to, uint32_t pe,
+                             uint32_t channel, uint32_t rail, uint32_t qpn);
+
+// 0, or GPUSHMEM_ERR_PEER_DATA with a sentence about the field that is wrong; *out is untouched
+// then.
+int gpsh_verbs_blob_parse(const void *bytes, size_t size, struct gpsh_verbs_blob *out);
+uint32_t gpsh_verbs_blob_qpn(const struct gpsh_verbs_blob *blob, uint32_t pe, uint32_t channel,
+                             uint32_t rail);
+
+// "10.1.0.1" for an IPv4-mapped GID, else the IPv6 notation.
+void gpsh_verbs_gid_text(const uint8_t gid[16], char text[GPSH_VERBS_ADDRESS_TEXT]);
+
+#endif

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#define _GNU_SOURCE // strchrnul
+#include "transports/verbs/setup/verbs_choose.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/error.h"
+
+static int bad(const char *text, const char *why)
+{
+    return gpsh_fail(GPUSHMEM_ERR_SETTING,
+                     "GPUSHMEM_VERBS_DEVICES=%s: %s; allowed are lists like mlx5_0,mlx5_1:1, or "
+                     "^mlx5_2 to leave devices out",
+                     text, why);
+}
+
+// One item, "dev" or "dev:port", of `length` characters.
+static const char *parse_item(const char *item, size_t length, struct gpsh_verbs_filter *filter)
+{
+    const char *colon = memchr(item, ':', length);
+    size_t name = colon ? (size_t)(colon - item) : length;
+    if (filter->n == GPSH_VERBS_FILTER_MOST)
+        return "more than 32 devices";
+    if (!name || name >= GPSH_VERBS_DEVICE_BYTES)
+        return "a device's name is empty or longer than 63 characters";
+    int port = 0;
+    for (const char *digit = colon ? colon + 1 : item + length; digit < item + length; digit++) {
+        if (*digit < '0' || *digit > '9' || port > 25)
+            return "a port is not a number from 1 to 255";
+        port = port * 10 + *digit - '0';
+    }
+    if (colon && (port < 1 || port > 255))
+        return "a port is not a number from 1 to 255";
+    memcpy(filter->items[filter->n].device, item, name);
+    filter->items[filter->n].device[name] = '\0';
+    filter->items[filter->n++].port = port;
+    return NULL;
+}
+
+int gpsh_verbs_filter_parse(const char *text, struct gpsh_verbs_filter *filter)
+{
+    struct gpsh_verbs_filter result = {.exclude = text[0] == '^'};
+    const char *item = text;
+    while (*text) {
+        const char *end = strchrnul(item, ',');
+        if (*item == '^') {
+            if (!result.exclude)
+                return bad(
+                    text, "^ leaves devices out, which does not mix with a list of devices to use");
+            item++;
+        }
+        const char *why = parse_item(item, (size_t)(end - item), &result);
+        if (why)
+            return bad(text, why);
+        if (!*end)
+            break;
+        item = end + 1;
+    }
+    *filter = result;
+    return 0;
+}
+
+int gpsh_verbs_filter_rank(const struct gpsh_verbs_filter *filter, const char *device, int port)
+{
+    for (int i = 0; i < filter->n; i++) {
+        bool match = !strcmp(filter->items[i].device, device) &&
+                     (!filter->items[i].port || filter->items[i].port == port);
+        if (match)
+            return filter->exclude ? -1 : i;
+    }
+    return filter->n && !filter->exclude ? -1 : 0;
+}
+
+static int compare(const void *a, const void *b)
+{
+    const struct gpsh_verbs_candidate *x = a, *y = b;
+    if (x->rank != y->rank)
+        return x->rank < y->rank ? -1 : 1;
+    if (x->distance != y->distance)
+        return x->distance < y->distance ? -1 : 1;
+    return x->index < y->index ? -1 : x->index > y->index;
+}
+
+int gpsh_verbs_choose(struct gpsh_verbs_candidate *candidates, int n, bool listed, int n_rails,
+                      int node_pe, int *chosen)
+{
+    qsort(candidates, (size_t)n, sizeof *candidates, compare);
+    int group = n;
+    if (!listed) // the nearest, and as many more as there are rails
+        for (group = n < n_rails ? n : n_rails; group < n; group++)
+            if (candidates[group].distance != candidates[0].distance)
+                break;
+    int rails = group < n_rails ? group : n_rails;
+    // Rail i is one of the i-th part of the group. With two cables and two ends each (0-1, 2-3)
+    // that puts rail 0 of all PEs on the first cable and rail 1 on the second.
+    int width = rails ? group / rails : 0;
+    for (int i = 0; i < rails; i++)
+        chosen[i] = candidates[i * width + node_pe % width].index;
+    return rails;
+}

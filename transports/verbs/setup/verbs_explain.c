@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// In words: how a peer is reached, which NICs this PE has, and how they reach its heap.
+#define _GNU_SOURCE
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "core/topology.h"
+#include "transports/verbs/stage/verbs_stage.h"
+
+// What staging adds to the line below.
+static const char *staging_text(const struct gpsh_verbs *verbs, const struct verbs_peer *peer)
+{
+    static const char *const here[] = {"", ", large pieces of this PE's heap staged",
+                                       ", this PE's heap staged"};
+    return peer->staged ? ", its heap staged by its agent" : here[verbs->stage.mode];
+}
+
+// "rxe0:1 10.1.0.1 -> 10.1.0.2, qpn 17, mtu 4096, 2 rails (+ rxe2:1)"
+void gpsh_verbs_explain(struct gpsh_transport *self, int pe, char *line, size_t bytes)
+{
+    const struct gpsh_verbs *verbs = (struct gpsh_verbs *)self;
+    const struct verbs_peer *peer = &verbs->peers[pe];
+    const struct verbs_rail *rail = &verbs->rails[0];
+    char own[GPSH_VERBS_ADDRESS_TEXT];
+    if (!peer->connected) {
+        snprintf(line, bytes, "not connected");
+        return;
+    }
+    if (rail->ethernet)
+        gpsh_verbs_gid_text(rail->gid.raw, own);
+    else
+        snprintf(own, sizeof own, "LID %u", rail->lid);
+    int used =
+        snprintf(line, bytes, "%s %s -> %s, qpn %u, mtu %d%s, %d rail%s", rail->name, own,
+                 peer->address, verbs->channels[0].flows[pe].lanes[0].qp->qp_num, 128 << peer->mtu,
+                 staging_text(verbs, peer), peer->n_rails, peer->n_rails > 1 ? "s" : "");
+    for (int i = 1; i < peer->n_rails && used > 0 && (size_t)used < bytes; i++)
+        used += snprintf(line + used, bytes - (size_t)used, "%s%s%s", i == 1 ? " (+ " : ", ",
+                         verbs->rails[i].name, i == peer->n_rails - 1 ? ")" : "");
+}
+
+struct text {
+    char *at;
+    size_t left;
+};
+
+static void add(struct text *text, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int used = vsnprintf(text->at, text->left, format, args);
+    va_end(args);
+    size_t taken = used < 0 ? 0 : (size_t)used < text->left ? (size_t)used : text->left - 1;
+    text->at += taken;
+    text->left -= taken;
+}
+
+static void add_rails(struct text *text, const struct gpsh_verbs *verbs)
+{
+    for (int i = 0; i < verbs->n_rails; i++) {
+        const struct verbs_rail *rail = &verbs->rails[i];
+        add(text, "%s%s (%s",
+            i                    ? ", "
+            : verbs->n_rails > 1 ? "NICs "
+                                 : "NIC ",
+            rail->name, rail->ethernet ? "RoCE" : "InfiniBand");
+        if (rail->distance != GPSH_DISTANCE_UNKNOWN)
+            add(text, ", %s from the %s", gpsh_distance_name((enum gpsh_distance)rail->distance),
+                verbs->env.near_pci ? "GPU" : "CPU");
+        add(text, ")");
+    }
+}
+
+const char *gpsh_verbs_why_no_dmabuf(const struct gpsh_verbs *verbs,
+                                     const struct gpsh_region *region, const struct verbs_way *way)
+{
+    if (way->dmabuf_refused)
+        return strerror(way->dmabuf_refused);
+    return region->dmabuf_fd < 0 ? "the driver gives none" : "GPUSHMEM_VERBS_DMABUF=off";
+}
+
+static void add_way(struct text *text, const struct gpsh_verbs *verbs)
+{
+    const struct verbs_rail *rail = &verbs->rails[0];
+    if (verbs->host_heap)
+        return;
+    if (rail->heap_way.by != VERBS_BY_ADDRESS)
+        add(text, ": GPUDirect by dma-buf%s",
+            rail->heap_way.by == VERBS_BY_DATA_DIRECT ? ", over the NIC's data-direct function"
+                                                      : "");
+    else
+        add(text, ": GPUDirect by peer memory (dma-buf: %s)",
+            gpsh_verbs_why_no_dmabuf(verbs, &verbs->env.regions[GPSH_HEAP], &rail->heap_way));
+}
+
+// "NIC mlx5_0:1 (InfiniBand, PIX from the GPU): GPUDirect by dma-buf"
+void gpsh_verbs_about(struct gpsh_transport *self, char *line, size_t bytes)
+{
+    const struct gpsh_verbs *verbs = (struct gpsh_verbs *)self;
+    const struct verbs_stage *stage = &verbs->stage;
+    struct text text = {line, bytes};
+    add_rails(&text, verbs);
+    if (stage->mode == VERBS_STAGE_ALL) {
+        add(&text, ": no GPUDirect, staged through pinned host memory: %s", stage->why);
+        return;
+    }
+    add_way(&text, verbs);
+    if (stage->mode == VERBS_STAGE_LARGE)
+        add(&text, "; puts and gets from %llu bytes on are staged through pinned host memory: %s",
+            (unsigned long long)stage->from, stage->why);
+}

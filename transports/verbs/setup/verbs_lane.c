@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#define _GNU_SOURCE
+// A lane's chain: work requests collected, then posted with one doorbell. Every chain ends in a
+// signalled request, and a chain is never longer than GPUSHMEM_VERBS_SIGNAL_EVERY, so every request
+// retires with the next completion.
+#include <errno.h>
+#include <stdio.h>
+
+#include "transports/verbs/verbs_internal.h"
+
+static bool lane_has_room(const struct verbs_lane *lane, uint32_t n)
+{
+    return lane->first + lane->count + n <= lane->limit &&
+           lane->head - lane->tail + n <= lane->depth && lane->cq->used + n <= lane->cq->depth;
+}
+
+// Makes sure that n more work requests fit; rings the doorbell if the chain itself is what is full.
+bool gpsh_verbs_lane_reserve(struct verbs_lane *lane, uint32_t n)
+{
+    if (!lane->failed && lane_has_room(lane, n))
+        return true;
+    gpsh_verbs_lane_flush(lane);
+    return !lane->failed && lane_has_room(lane, n);
+}
+
+void gpsh_verbs_lane_hold(struct verbs_lane *lane)
+{
+    struct verbs_channel *channel = lane->flow->channel;
+    if (lane->held)
+        return;
+    lane->held = true;
+    lane->next_held = channel->held;
+    channel->held = lane;
+}
+
+// The provider takes no more for the moment although our books say there is room: what is left
+// stays in the chain. With nothing outstanding no completion would ever make room, so then it is a
+// failure like any other.
+static bool is_full(const struct verbs_lane *lane, int error)
+{
+    return (error == ENOMEM || error == ENOSPC || error == EAGAIN) &&
+           lane->head - lane->tail > lane->count;
+}
+
+void gpsh_verbs_lane_flush(struct verbs_lane *lane)
+{
+    if (!lane->count || lane->failed)
+        return;
+    struct verbs_stats *stats = &lane->flow->channel->stats;
+    struct ibv_send_wr *first = &lane->wrs[lane->first], *last = first + lane->count - 1,
+                       *bad = NULL;
+    struct ibv_send_wr *next = last->next;
+    last->send_flags |= IBV_SEND_SIGNALED;
+    last->next = NULL;
+    int error = ibv_post_send(lane->qp, first, &bad);
+    last->next = next;
+    stats->doorbells++;
+    if (!error) {
+        stats->posts += lane->count;
+        lane->first = lane->count = 0;
+        return;
+    }
+    uint32_t accepted = bad >= first && bad <= last ? (uint32_t)(bad - first) : 0;
+    stats->posts += accepted;
+    lane->first += accepted;
+    lane->count -= accepted;
+    if (is_full(lane, error)) {
+        gpsh_verbs_lane_hold(lane);
+        return;
+    }
+    char why[160];
+    snprintf(why, sizeof why, "posting to PE %d on %s failed: %s", lane->flow->pe,
+             lane->flow->channel->verbs->rails[lane->rail].name, strerror(error));
+    gpsh_verbs_flow_fail(lane->flow, GPUSHMEM_ERR_TRANSPORT, why);
+}
+
+// Posts what MORE (or a full send queue) left behind.
+void gpsh_verbs_held_flush(struct verbs_channel *channel)
+{
+    struct verbs_lane *lane = channel->held;
+    channel->held = NULL;
+    while (lane) {
+        struct verbs_lane *next = lane->next_held;
+        lane->held = false;
+        gpsh_verbs_lane_flush(lane); // may put the lane on the list again
+        lane = next;
+    }
+}
+
+// Forgets requests that were never posted; the flow has failed.
+void gpsh_verbs_lane_drop_chain(struct verbs_lane *lane)
+{
+    for (; lane->count; lane->count--) {
+        lane->head--;
+        lane->cq->used--;
+        struct verbs_wqe *wqe = &lane->wqes[lane->head & lane->mask];
+        if (wqe->kind != WQE_PLAIN)
+            lane->reads--;
+        gpsh_verbs_bounce_give(&lane->flow->channel->bounce, wqe->block);
+    }
+    lane->first = 0;
+}

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#define _GNU_SOURCE
+// Pipes: accepting the operations of a flow that is staged, and completing them in order. What
+// becomes of their chunks is in verbs_stage_chunk.c.
+#include <stdlib.h>
+
+#include "transports/verbs/stage/verbs_stage.h"
+
+static uint32_t lesser(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+static void set_sizes(struct verbs_stage_pipe *pipe, uint32_t channel,
+                      const struct gpsh_verbs_blob *peer)
+{
+    const struct gpsh_verbs *verbs = pipe->flow->channel->verbs;
+    const struct gpsh_settings *settings = verbs->env.settings;
+    uint32_t block = pipe->flow->channel->bounce.large_bytes;
+    pipe->far = peer->slots != 0;
+    pipe->depth = pipe->far ? peer->slots : (uint32_t)settings->stage_depth;
+    pipe->slot_bytes = pipe->far ? peer->slot_bytes : (uint32_t)settings->stage_chunk;
+    pipe->payload = lesser(block, pipe->slot_bytes) - STAGE_HEADER;
+    uint32_t box = (uint32_t)verbs->env.my_pe * peer->n_channels + channel;
+    struct gpsh_verbs_stage_layout at =
+        gpsh_verbs_stage_layout(peer->n_pes * peer->n_channels, peer->slots, peer->slot_bytes);
+    pipe->arrived = at.arrived + 8 * (uint64_t)box;
+    pipe->answered_at = at.answered + 8 * (uint64_t)box;
+    pipe->slots = at.slots + (uint64_t)box * peer->slots * peer->slot_bytes;
+}
+
+int gpsh_verbs_pipe_create(struct verbs_flow *flow, uint32_t channel,
+                           const struct gpsh_verbs_blob *peer)
+{
+    struct gpsh_verbs *verbs = flow->channel->verbs;
+    if (!peer->slots && verbs->stage.mode == VERBS_STAGE_NOTHING)
+        return 0;
+    struct verbs_stage_pipe *pipe = calloc(1, sizeof *pipe);
+    if (!pipe)
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for staged operations towards PE %d",
+                         flow->pe);
+    pipe->flow = flow;
+    pipe->pub = flow->pub;
+    pipe->poll_block = VERBS_NO_BLOCK;
+    set_sizes(pipe, channel, peer);
+    pipe->chunks = calloc(pipe->depth, sizeof *pipe->chunks);
+    pipe->ops = calloc(flow->slot_mask + 1, sizeof *pipe->ops);
+    flow->pipe = pipe;
+    flow->pub = &pipe->inner;
+    pipe->pub->error = 0;
+    if (!pipe->chunks || !pipe->ops)
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for %u staged chunks towards PE %d",
+                         pipe->depth, flow->pe);
+    return gpsh_verbs_copies_open(verbs, flow->channel);
+}
+
+void gpsh_verbs_pipe_destroy(struct verbs_flow *flow)
+{
+    struct verbs_stage_pipe *pipe = flow->pipe;
+    if (!pipe)
+        return;
+    free(pipe->chunks);
+    free(pipe->ops);
+    free(pipe);
+    flow->pipe = NULL;
+}
+
+static void activate(struct verbs_stage_pipe *pipe)
+{
+    struct verbs_channel *channel = pipe->flow->channel;
+    if (pipe->active || (pipe->pub->posted == pipe->pub->completed && !pipe->draining))
+        return;
+    pipe->active = true;
+    pipe->next_active = channel->pipes;
+    channel->pipes = pipe;
+}
+
+static void op_complete(struct verbs_stage_pipe *pipe, int status)
+{
+    struct verbs_channel *channel = pipe->flow->channel;
+    struct gpsh_completion *completion = stage_op_at(pipe, pipe->pub->completed + 1)->op.completion;
+    pipe->pub->completed++;
+    channel->base.pending--;
+    channel->retired++;
+    if (completion)
+        completion->done(completion, status); // may post: the books are in order already
+}
+
+static void ops_retire(struct verbs_stage_pipe *pipe)
+{
+    while (pipe->pub->completed < pipe->cut) {
+        const struct stage_op *op = stage_op_at(pipe, pipe->pub->completed + 1);
+        if (op->direct ? !op->done : op->chunks)
+            return;
+        op_complete(pipe, 0);
+    }
+}
+
+static void drive(struct verbs_stage_pipe *pipe)
+{
+    gpsh_verbs_chunks_drive(pipe);
+    if (!pipe->pub->error)
+        ops_retire(pipe);
+    activate(pipe);
+}
+
+void gpsh_verbs_pipes_progress(struct verbs_channel *channel)
+{
+    struct verbs_stage_pipe *pipe = channel->pipes;
+    channel->pipes = NULL;
+    while (pipe) {
+        struct verbs_stage_pipe *next = pipe->next_active;
+        pipe->active = false;
+        drive(pipe); // puts itself on the list again if something is left
+        pipe = next;
+    }
+}
+
+// The flow below has failed: so has everything here. The blocks come back when no NIC works on them
+// any more.
+void gpsh_verbs_pipe_fail(struct verbs_stage_pipe *pipe, int code)
+{
+    pipe->pub->error = code;
+    pipe->cut = pipe->pub->posted;
+    while (pipe->pub->completed < pipe->pub->posted)
+        op_complete(pipe, code);
+    pipe->draining = true;
+    activate(pipe);
+}
+
+static bool is_put(const struct gpsh_op *op)
+{
+    return op->kind == GPSH_OP_PUT || op->kind == GPSH_OP_PUT_SIGNAL;
+}
+
+static bool is_staged(const struct verbs_stage_pipe *pipe, const struct gpsh_op *op)
+{
+    const struct gpsh_verbs *verbs = pipe->flow->channel->verbs;
+    if (op->region != GPSH_HEAP)
+        return false;
+    if (pipe->far)
+        return true;
+    return op->kind != GPSH_OP_AMO && op->bytes && op->bytes >= verbs->stage.from &&
+           verbs_in(&verbs->env.regions[GPSH_HEAP], op->local, op->bytes);
+}
+
+static struct stage_op *accept(struct verbs_stage_pipe *pipe, const struct gpsh_op *op, bool direct)
+{
+    struct verbs_channel *channel = pipe->flow->channel;
+    struct stage_op *entry = stage_op_at(pipe, pipe->pub->posted + 1);
+    *entry = (struct stage_op){.pipe = pipe, .op = *op, .direct = direct};
+    entry->fenced = pipe->fenced || pipe->epoch != channel->epoch;
+    pipe->fenced = false;
+    pipe->epoch = channel->epoch;
+    pipe->pub->posted++;
+    channel->base.pending++;
+    return entry;
+}
+
+static void direct_done(struct gpsh_completion *self, int status)
+{
+    struct stage_op *entry = (struct stage_op *)self;
+    entry->done = true;
+    if (!status) // else the pipe's failure completes it
+        ops_retire(entry->pipe);
+}
+
+// Whether an operation that is not staged would overtake one that is. In one flow the lanes keep
+// the order; who goes through a mailbox must have been answered.
+static bool must_wait(const struct verbs_stage_pipe *pipe)
+{
+    return pipe->cut != pipe->pub->posted ||
+           pipe->begun != (pipe->far ? pipe->retired : pipe->sent);
+}
+
+static int post_direct(struct verbs_stage_pipe *pipe, const struct gpsh_op *op)
+{
+    struct verbs_flow *flow = pipe->flow;
+    if (must_wait(pipe))
+        return gpsh_verbs_refuse(flow->channel);
+    struct stage_op *entry = accept(pipe, op, true);
+    bool idle = pipe->pub->completed == pipe->pub->posted - 1;
+    entry->completion.done = direct_done;
+    pipe->cut++;
+    flow->fenced |= entry->fenced;
+    struct gpsh_op inner = *op;
+    inner.completion = &entry->completion;
+    int status = gpsh_verbs_flow_post(flow, &inner);
+    if (pipe->pub->error)
+        return GPSH_POST_CAPTURED; // was posted, and completed with the flow's error
+    if (status == GPSH_POST_AGAIN || status < 0) {
+        pipe->fenced = entry->fenced;
+        pipe->cut--;
+        pipe->pub->posted--;
+        flow->channel->base.pending--;
+        return status;
+    }
+    return status == GPSH_POST_DONE && !idle ? GPSH_POST_CAPTURED : status;
+}
+
+static bool source_free(struct verbs_stage_pipe *pipe, uint64_t number)
+{
+    return pipe->pub->completed >= number ||
+           (pipe->cut >= number &&
+            stage_copied(pipe->flow->channel, stage_op_at(pipe, number)->last_copy));
+}
+
+static uint64_t chunks_of(const struct verbs_stage_pipe *pipe, uint64_t bytes)
+{
+    return (bytes + pipe->payload - 1) / pipe->payload;
+}
+
+// `free`: how many large blocks there are.
+static bool has_blocks(const struct verbs_stage_pipe *pipe, uint64_t bytes, uint64_t free)
+{
+    const struct verbs_bounce *bounce = &pipe->flow->channel->bounce;
+    bool small = STAGE_HEADER + bytes <= bounce->small_bytes && bytes <= pipe->payload;
+    return (small && bounce->free_small) || chunks_of(pipe, bytes) + VERBS_BLOCKS_KEPT <= free;
+}
+
+// Whether all of the operation's chunks can begin now, so that its source is free as soon as it is
+// copied.
+static bool fits_now(const struct verbs_stage_pipe *pipe, uint64_t bytes)
+{
+    return pipe->cut == pipe->pub->posted &&
+           pipe->begun - pipe->retired + chunks_of(pipe, bytes) <= pipe->depth &&
+           has_blocks(pipe, bytes, pipe->flow->channel->bounce.free_large);
+}
+
+// The same if nothing else were under way.
+static bool fits_alone(const struct verbs_stage_pipe *pipe, uint64_t bytes)
+{
+    return chunks_of(pipe, bytes) <= pipe->depth &&
+           has_blocks(pipe, bytes, pipe->flow->channel->bounce.n_large);
+}
+
+// What fits waits for its copies only. For the rest the target has to answer: not bounded if it is
+// stopped.
+static void wait_for_source(struct verbs_stage_pipe *pipe, uint64_t number)
+{
+    struct verbs_channel *channel = pipe->flow->channel;
+    while (!source_free(pipe, number)) {
+        if (channel->driving)
+            drive(pipe);
+        else
+            gpsh_verbs_progress(&channel->base);
+    }
+    drive(pipe); // what was copied goes out
+}
+
+int gpsh_verbs_pipe_post(struct verbs_stage_pipe *pipe, const struct gpsh_op *op)
+{
+    struct verbs_channel *channel = pipe->flow->channel;
+    bool captured = is_put(op) && op->bytes && op->flags & GPSH_OP_CAPTURE;
+    if (pipe->pub->posted - pipe->pub->completed > pipe->flow->slot_mask)
+        return gpsh_verbs_refuse(channel);
+    if (!is_staged(pipe, op))
+        return post_direct(pipe, op);
+    // The caller can give up, and do something else meanwhile; a wait in here cannot.
+    if (captured && (channel->driving || fits_alone(pipe, op->bytes)) && !fits_now(pipe, op->bytes))
+        return gpsh_verbs_refuse(channel);
+    bool idle = pipe->pub->completed == pipe->pub->posted;
+    accept(pipe, op, false);
+    uint64_t number = pipe->pub->posted;
+    drive(pipe);
+    if (captured)
+        wait_for_source(pipe, number);
+    if (idle && !pipe->pub->error && pipe->pub->completed >= number)
+        return GPSH_POST_DONE;
+    return is_put(op) && source_free(pipe, number) ? GPSH_POST_CAPTURED : GPSH_POST_IN_FLIGHT;
+}

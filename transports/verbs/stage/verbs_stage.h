@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Staging: operations on memory that a NIC cannot, or should not, access itself go in chunks
+// through registered host memory (docs/adr/0008-staging.md).
+//
+//   pipe     a flow whose operations are staged: a ring of operations, cut into a ring of chunks,
+//   each in a block of
+//            the channel's bounce buffer. Below it the flow's own operations move the chunks.
+//   mailbox  at a PE whose heap no NIC accesses: slots for the requests of one channel of one PE, a
+//   word that counts
+//            those that arrived, and one that counts those carried out. All of a PE's are its area.
+//   agent    what carries out the requests that arrive in the area, through one in-order queue: a
+//   thread of its own,
+//            and whoever drives a channel.
+#ifndef GPSH_VERBS_STAGE_H
+#define GPSH_VERBS_STAGE_H
+
+#include "transports/verbs/verbs_internal.h"
+
+enum {
+    STAGE_HEADER = 64, // bytes before the payload in a slot
+    // flag of a request beside those of enum gpsh_op_flag: an atomic's previous value is wanted
+    STAGE_FETCH = 1 << 7,
+};
+
+// In the mailbox's word of answers, where a count would be: it carries out nothing any more, and
+// why.
+#define STAGE_REFUSED_RANGE (UINT64_C(1) << 63) // a request was outside the heap, or none
+#define STAGE_REFUSED_QUEUE (UINT64_C(1) << 62) // its GPU failed
+
+// What a slot begins with. The PEs of a job run on machines of one byte order.
+struct stage_request {
+    uint64_t number;         // in its mailbox, from 1
+    uint64_t remote, signal; // offsets in the heap
+    uint64_t operand, compare;
+    uint32_t bytes; // of payload: behind the header (put), or wanted there (get)
+    uint8_t kind, amo, width, flags;
+    uint8_t reserved[16];
+};
+_Static_assert(sizeof(struct stage_request) == STAGE_HEADER,
+               "the header has a cache line to itself");
+
+enum stage_state {
+    // its payload is being copied to the block, or it waits for those before it to be sent
+    STAGE_COPY_IN,
+    STAGE_SENT,     // towards a mailbox: not answered; else until its operation completes
+    STAGE_LANDED,   // what was fetched is in the block
+    STAGE_COPY_OUT, // from the block to where it was wanted
+    STAGE_DONE,
+};
+
+struct stage_chunk {
+    struct gpsh_completion completion; // of the flow's operation under way
+    struct verbs_stage_pipe *pipe;
+    uint64_t number; // in the pipe, and the mailbox, from 1
+    uint64_t op;     // number of its operation
+    uint64_t offset; // in the operation
+    uint64_t copy;   // number in the channel's queue
+    uint32_t bytes;
+    uint16_t block;
+    uint8_t state;
+    bool last, fetching;
+};
+
+struct stage_op {
+    struct gpsh_completion completion; // of a direct one
+    struct verbs_stage_pipe *pipe;
+    struct gpsh_op op;
+    uint64_t offset;    // bytes that chunks were made for
+    uint64_t last_copy; // of its source
+    uint32_t chunks;    // made and not retired
+    bool fenced, direct, done;
+};
+
+struct verbs_stage_pipe {
+    struct verbs_flow *flow;
+    struct gpsh_flow *pub;  // the caller's counters
+    struct gpsh_flow inner; // those of the operations that move chunks
+    bool far;               // to a mailbox; else only large pieces of the heap are staged
+    bool fenced, polling, active, draining;
+    uint32_t depth, payload; // chunks under way, bytes of each
+    uint32_t slot_bytes;
+    uint64_t arrived, answered_at, slots; // offsets in the peer's area
+    uint64_t epoch;
+    struct stage_op *ops;       // as many as the flow has slots
+    uint64_t cut;               // operations all of whose chunks were made
+    struct stage_chunk *chunks; // [depth]
+    uint64_t begun, sent, retired;
+    uint64_t answered; // by the agent, as far as is known
+    uint64_t refused;
+    struct gpsh_completion polled;
+    uint16_t poll_block;
+    uint32_t idle;
+    struct verbs_stage_pipe *next_active;
+};
+
+// verbs_stage_choose.c: what this PE's registered memory, its GPU's place and the settings make of
+// its heap.
+int gpsh_verbs_stage_choose(struct gpsh_verbs *verbs);
+
+// verbs_stage_area.c
+int gpsh_verbs_area_create(struct gpsh_verbs *verbs);
+void gpsh_verbs_area_destroy(struct gpsh_verbs *verbs);
+// A channel's queue for copies to and from its blocks.
+int gpsh_verbs_copies_open(struct gpsh_verbs *verbs, struct verbs_channel *channel);
+void gpsh_verbs_copies_close(struct verbs_channel *channel);
+
+// verbs_stage_agent.c
+int gpsh_verbs_agent_start(struct gpsh_verbs *verbs);
+void gpsh_verbs_agent_stop(struct gpsh_verbs *verbs);
+// One pass by a thread that waits anyway, unless another makes one; true if it found something to
+// do.
+bool gpsh_verbs_agent_help(struct gpsh_verbs *verbs);
+
+// verbs_stage.c
+// Makes a pipe of the flow if operations towards this peer, or from this PE, are staged.
+int gpsh_verbs_pipe_create(struct verbs_flow *flow, uint32_t channel,
+                           const struct gpsh_verbs_blob *peer);
+void gpsh_verbs_pipe_destroy(struct verbs_flow *flow);
+int gpsh_verbs_pipe_post(struct verbs_stage_pipe *pipe, const struct gpsh_op *op);
+void gpsh_verbs_pipe_fail(struct verbs_stage_pipe *pipe, int code);
+void gpsh_verbs_pipes_progress(struct verbs_channel *channel);
+
+// verbs_stage_chunk.c: moves every chunk on as far as it goes.
+void gpsh_verbs_chunks_drive(struct verbs_stage_pipe *pipe);
+
+static inline struct stage_op *stage_op_at(struct verbs_stage_pipe *pipe, uint64_t number)
+{
+    return &pipe->ops[(number - 1) & pipe->flow->slot_mask];
+}
+
+static inline struct stage_chunk *stage_chunk_at(struct verbs_stage_pipe *pipe, uint64_t number)
+{
+    return &pipe->chunks[(number - 1) % pipe->depth];
+}
+
+static inline char *stage_block(const struct verbs_stage_pipe *pipe,
+                                const struct stage_chunk *chunk)
+{
+    return gpsh_verbs_bounce_at(&pipe->flow->channel->bounce, chunk->block);
+}
+
+static inline char *stage_payload(const struct verbs_stage_pipe *pipe,
+                                  const struct stage_chunk *chunk)
+{
+    return stage_block(pipe, chunk) + STAGE_HEADER;
+}
+
+// Whether copy `number` of the channel's queue is complete. Pairs with the mark that the queue
+// stores behind it.
+static inline bool stage_copied(const struct verbs_channel *channel, uint64_t number)
+{
+    return !number || __atomic_load_n(channel->copies->done, __ATOMIC_ACQUIRE) >= number;
+}
+
+#endif

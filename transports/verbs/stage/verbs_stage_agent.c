@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#define _GNU_SOURCE
+// The agent of a staged heap: takes the requests that arrive in the mailboxes, carries them out
+// through one in-order queue, and counts them in the words that the senders read. It waits for
+// nobody.
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "transports/verbs/stage/verbs_stage.h"
+
+enum {
+    TASKS = 1024, // under way at a time, over all mailboxes
+    CHECK_EVERY = 1 << 12,
+    // What the thread does after passes that find nothing. Who waits in this process makes passes
+    // too (progress): then the thread only stands by.
+    SPINS = 64,
+    YIELDS = 512,
+    NAP_NS = 20000,
+    HELPED_NAP_NS = 100000,
+};
+
+struct mailbox {
+    uint64_t taken, done;
+    uint64_t refused; // STAGE_REFUSED_*: the words of this mailbox end here
+};
+
+// A request in the queue.
+struct task {
+    uint32_t box;
+    bool fetch; // an atomic whose previous value goes to the slot
+    char *payload;
+};
+
+struct verbs_agent {
+    struct gpsh_verbs *verbs;
+    const struct gpsh_queue_ops *ops;
+    struct gpsh_queue *queue;
+    char *heap;
+    uint64_t heap_bytes;
+    uint64_t *arrived, *answered; // [n_boxes] in the area
+    char *slots;
+    struct mailbox *boxes;
+    uint32_t n_boxes, n_slots, slot_bytes;
+    uint64_t begun, marked, finished; // tasks
+    uint32_t vain;                    // passes in a row that found the queue at work
+    struct task tasks[TASKS];
+    pthread_mutex_t lock; // who makes a pass has it
+    _Atomic uint32_t helped;
+    pthread_t thread;
+    bool running;
+    atomic_bool stop;
+};
+
+static void answer(struct verbs_agent *agent, uint32_t box)
+{
+    const struct mailbox *mailbox = &agent->boxes[box];
+    // What a get left in the slot is there before the count that says so. Pairs with the sender's
+    // two reads.
+    __atomic_store_n(&agent->answered[box], mailbox->done | mailbox->refused, __ATOMIC_RELEASE);
+}
+
+static void refuse(struct verbs_agent *agent, uint32_t box, uint64_t reason)
+{
+    agent->boxes[box].refused = reason;
+    answer(agent, box);
+}
+
+static bool in_heap(const struct verbs_agent *agent, uint64_t offset, uint64_t bytes)
+{
+    return offset <= agent->heap_bytes && bytes <= agent->heap_bytes - offset;
+}
+
+// Everything in a request comes from another process.
+static bool is_valid(const struct verbs_agent *agent, const struct stage_request *request,
+                     uint64_t number)
+{
+    if (request->number != number || request->bytes > agent->slot_bytes - STAGE_HEADER)
+        return false;
+    switch (request->kind) {
+    case GPSH_OP_PUT:
+    case GPSH_OP_GET: return in_heap(agent, request->remote, request->bytes);
+    case GPSH_OP_PUT_SIGNAL:
+        return in_heap(agent, request->remote, request->bytes) && request->signal % 8 == 0 &&
+               in_heap(agent, request->signal, 8);
+    case GPSH_OP_AMO:
+        return (request->width == 4 || request->width == 8) && request->amo <= GPSH_AMO_XOR &&
+               request->remote % request->width == 0 &&
+               in_heap(agent, request->remote, request->width);
+    default: return false;
+    }
+}
+
+static int do_amo(struct verbs_agent *agent, const struct stage_request *request)
+{
+    unsigned result = (unsigned)(agent->begun % TASKS);
+    struct gpsh_op op = {.kind = GPSH_OP_AMO,
+                         .amo = request->amo,
+                         .width = request->width,
+                         .operand = request->operand,
+                         .compare = request->compare,
+                         .result =
+                             request->flags & STAGE_FETCH ? &agent->queue->results[result] : NULL};
+    return agent->ops->amo(agent->queue, agent->heap + request->remote, &op, result);
+}
+
+static int do_signal(struct verbs_agent *agent, const struct stage_request *request)
+{
+    struct gpsh_op op = {.kind = GPSH_OP_AMO,
+                         .amo = request->flags & GPSH_OP_SIGNAL_ADD ? GPSH_AMO_ADD : GPSH_AMO_SET,
+                         .width = 8,
+                         .operand = request->operand};
+    return agent->ops->amo(agent->queue, agent->heap + request->signal, &op, 0);
+}
+
+static int execute(struct verbs_agent *agent, const struct stage_request *request, char *payload)
+{
+    char *at = agent->heap + request->remote;
+    int status = 0;
+    if (request->kind == GPSH_OP_AMO)
+        return do_amo(agent, request);
+    if (request->kind == GPSH_OP_GET)
+        return agent->ops->get(agent->queue, payload, at, request->bytes);
+    if (request->bytes)
+        status = agent->ops->put(agent->queue, at, payload, request->bytes, false);
+    return status >= 0 && request->kind == GPSH_OP_PUT_SIGNAL ? do_signal(agent, request) : status;
+}
+
+static void take(struct verbs_agent *agent, uint32_t box)
+{
+    struct mailbox *mailbox = &agent->boxes[box];
+    uint64_t slot = (uint64_t)box * agent->n_slots + mailbox->taken % agent->n_slots;
+    char *at = agent->slots + slot * agent->slot_bytes;
+    struct stage_request request; // once: a peer could change it between a check and its use
+    memcpy(&request, at, sizeof request);
+    if (!is_valid(agent, &request, mailbox->taken + 1)) {
+        refuse(agent, box, STAGE_REFUSED_RANGE);
+        return;
+    }
+    if (execute(agent, &request, at + STAGE_HEADER) < 0) {
+        GPSH_LOG(ERROR, "verbs", "a staged operation of PE %d failed: %s",
+                 (int)(box / (uint32_t)agent->verbs->env.channels), gpsh_last_error());
+        refuse(agent, box, STAGE_REFUSED_QUEUE);
+        return;
+    }
+    agent->tasks[agent->begun % TASKS] =
+        (struct task){.box = box,
+                      .payload = at + STAGE_HEADER,
+                      .fetch = request.kind == GPSH_OP_AMO && request.flags & STAGE_FETCH};
+    agent->begun++;
+    mailbox->taken++;
+}
+
+static void take_all(struct verbs_agent *agent)
+{
+    for (uint32_t box = 0; box < agent->n_boxes; box++) {
+        struct mailbox *mailbox = &agent->boxes[box];
+        // Pairs with the NIC's write of the word, which comes behind those of header and payload.
+        uint64_t arrived = __atomic_load_n(&agent->arrived[box], __ATOMIC_ACQUIRE);
+        while (mailbox->taken < arrived && !mailbox->refused &&
+               agent->begun - agent->finished < TASKS)
+            take(agent, box);
+    }
+}
+
+static void finish(struct verbs_agent *agent)
+{
+    // results and fetched data are behind it
+    uint64_t done = __atomic_load_n(agent->queue->done, __ATOMIC_ACQUIRE);
+    for (; agent->finished < done; agent->finished++) {
+        unsigned index = (unsigned)(agent->finished % TASKS);
+        const struct task *task = &agent->tasks[index];
+        if (task->fetch)
+            memcpy(task->payload, &agent->queue->results[index],
+                   sizeof agent->queue->results[index]);
+        agent->boxes[task->box].done++;
+        if (!agent->boxes[task->box].refused)
+            answer(agent, task->box);
+    }
+}
+
+// A GPU that failed reaches no mark any more.
+static void check_queue(struct verbs_agent *agent)
+{
+    if (agent->ops->check(agent->queue) >= 0)
+        return;
+    GPSH_LOG(ERROR, "verbs", "the staged heap is lost: %s", gpsh_last_error());
+    for (uint32_t box = 0; box < agent->n_boxes; box++)
+        refuse(agent, box, STAGE_REFUSED_QUEUE);
+    agent->finished = agent->begun;
+}
+
+// True if it found something to do, or the queue at work.
+static bool pass(struct verbs_agent *agent)
+{
+    uint64_t before = agent->begun + agent->finished;
+    take_all(agent);
+    if (agent->begun != agent->marked) {
+        if (agent->ops->mark(agent->queue, agent->begun) < 0)
+            check_queue(agent);
+        agent->marked = agent->begun;
+    }
+    finish(agent);
+    bool busy = agent->begun != agent->finished, moved = agent->begun + agent->finished != before;
+    agent->vain = busy && !moved ? agent->vain + 1 : 0;
+    if (agent->vain % CHECK_EVERY == CHECK_EVERY - 1)
+        check_queue(agent);
+    return busy || moved;
+}
+
+bool gpsh_verbs_agent_help(struct gpsh_verbs *verbs)
+{
+    struct verbs_agent *agent = verbs->stage.agent;
+    if (!agent || pthread_mutex_trylock(&agent->lock))
+        return false;
+    bool found = pass(agent);
+    pthread_mutex_unlock(&agent->lock);
+    atomic_fetch_add_explicit(&agent->helped, 1, memory_order_relaxed);
+    return found;
+}
+
+static void nap(long ns)
+{
+    nanosleep(&(struct timespec){.tv_nsec = ns}, NULL);
+}
+
+static void rest(struct verbs_agent *agent, uint32_t idle)
+{
+    static _Thread_local uint32_t seen;
+    uint32_t helped = atomic_load_explicit(&agent->helped, memory_order_relaxed);
+    if (helped != seen)
+        nap(HELPED_NAP_NS);
+    else if (idle > YIELDS)
+        nap(NAP_NS);
+    else if (idle > SPINS)
+        sched_yield();
+    seen = helped;
+}
+
+static void *run(void *arg)
+{
+    struct verbs_agent *agent = arg;
+    uint32_t idle = 0;
+    while (!atomic_load_explicit(&agent->stop, memory_order_relaxed)) {
+        pthread_mutex_lock(&agent->lock);
+        bool found = pass(agent);
+        pthread_mutex_unlock(&agent->lock);
+        idle = found ? 0 : idle + (idle <= YIELDS);
+        if (idle)
+            rest(agent, idle);
+    }
+    return NULL;
+}
+
+// Signals are the program's: its own threads handle them.
+static int start_thread(struct verbs_agent *agent)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = pthread_create(&agent->thread, NULL, run, agent);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    agent->running = !error;
+    return error ? gpsh_fail(GPUSHMEM_ERR_SYSTEM, "cannot start the agent of a staged heap: %s",
+                             strerror(error))
+                 : 0;
+}
+
+int gpsh_verbs_agent_start(struct gpsh_verbs *verbs)
+{
+    const struct gpsh_region *heap = &verbs->env.regions[GPSH_HEAP], *area = &verbs->stage.area;
+    struct verbs_agent *agent = calloc(1, sizeof *agent);
+    if (!agent)
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the agent of a staged heap");
+    pthread_mutex_init(&agent->lock, NULL);
+    verbs->stage.agent = agent;
+    agent->verbs = verbs;
+    agent->ops = verbs->stage.queues;
+    agent->heap = heap->base;
+    agent->heap_bytes = heap->bytes;
+    agent->n_boxes = (uint32_t)(verbs->env.n_pes * verbs->env.channels);
+    agent->n_slots = verbs->stage.slots;
+    agent->slot_bytes = verbs->stage.slot_bytes;
+    struct gpsh_verbs_stage_layout at =
+        gpsh_verbs_stage_layout(agent->n_boxes, agent->n_slots, agent->slot_bytes);
+    agent->arrived = (uint64_t *)(void *)(area->base + at.arrived);
+    agent->answered = (uint64_t *)(void *)(area->base + at.answered);
+    agent->slots = area->base + at.slots;
+    agent->boxes = calloc(agent->n_boxes, sizeof *agent->boxes);
+    if (!agent->boxes)
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for %u mailboxes", agent->n_boxes);
+    int status = agent->ops->open(TASKS, &agent->queue);
+    return status ? status : start_thread(agent);
+}
+
+void gpsh_verbs_agent_stop(struct gpsh_verbs *verbs)
+{
+    struct verbs_agent *agent = verbs->stage.agent;
+    if (!agent)
+        return;
+    atomic_store(&agent->stop, true);
+    if (agent->running)
+        pthread_join(agent->thread, NULL);
+    if (agent->queue)
+        agent->ops->close(agent->queue);
+    pthread_mutex_destroy(&agent->lock);
+    free(agent->boxes);
+    free(agent);
+    verbs->stage.agent = NULL;
+}
