@@ -10,8 +10,11 @@
 #define GPUSHMEM_EMU_HPP
 
 #include <errno.h>
+#include <functional>
 #include <limits.h>
 #include <linux/futex.h>
+#include <map>
+#include <mutex>
 #include <pthread.h>
 #include <sched.h>
 #include <stddef.h>
@@ -21,10 +24,6 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
-
-#include <functional>
-#include <map>
-#include <mutex>
 #include <utility>
 #include <vector>
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The smallest program with a kernel: every PE's kernel puts the PE's number into its right
 // neighbour's memory.
-#include <stdio.h>
-
-#include <gpushmem/gpushmem.h>
 #include <gpushmem/device.cuh>
+#include <gpushmem/gpushmem.h>
+#include <stdio.h>
 
 __global__ void greet(int *inbox)
 {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A PE's band of rows: symmetric memory, the start values, and collecting the result.
+#include <gpushmem/gpushmem.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <gpushmem/gpushmem.h>
 
 #include "heat.h"
 

@@ -2,11 +2,10 @@
 // Heat diffusion over a picture whose rows are split over the PEs. The kernel of each step computes
 // the new rows and puts the outer two, each with a signal, straight into the neighbours' memory;
 // their next kernel waits for the signal.
+#include <gpushmem/device.cuh>
+#include <gpushmem/gpushmem.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#include <gpushmem/gpushmem.h>
-#include <gpushmem/device.cuh>
 
 #include "heat.h"
 

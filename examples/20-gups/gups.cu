@@ -2,13 +2,12 @@
 // Random access: threads of every PE's kernel add 1 to random words of a table that is spread over
 // all PEs. At the end the words must add up to the number of additions: an atomic that is lost or
 // done twice shows.
+#include <gpushmem/device.cuh>
+#include <gpushmem/gpushmem.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
-
-#include <gpushmem/gpushmem.h>
-#include <gpushmem/device.cuh>
 
 #if defined(__CUDACC__)
 enum { BLOCKS = 32, THREADS = 128 };

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The same layer by one thread and without communication, to compare with.
-#include <stdlib.h>
-
 #include <gpushmem/gpushmem.h>
+#include <stdlib.h>
 
 #include "moe.h"
 

@@ -6,8 +6,8 @@
 #ifndef MOE_LAYER_CUH
 #define MOE_LAYER_CUH
 
-#include <gpushmem/gpushmem.h>
 #include <gpushmem/device.cuh>
+#include <gpushmem/gpushmem.h>
 
 #include "moe.h"
 

@@ -4,8 +4,8 @@
 #ifndef KV_TRANSFER_CUH
 #define KV_TRANSFER_CUH
 
-#include <gpushmem/gpushmem.h>
 #include <gpushmem/device.cuh>
+#include <gpushmem/gpushmem.h>
 
 #include "kv.h"
 

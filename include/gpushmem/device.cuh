@@ -133,8 +133,8 @@
 #include "gpushmem/device/emu.hpp"
 #endif
 
-#include "gpushmem/device/api_rma.cuh"
 #include "gpushmem/device/api_amo.cuh"
+#include "gpushmem/device/api_rma.cuh"
 #include "gpushmem/device/api_sync.cuh"
 #include "gpushmem/device/launch.cuh"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Atomics. Operands and results travel as the low bits of 64-bit words, whatever their type.
 #include "api/argument.h"
+#include "api/family.h"
 #include "comm/context.h"
 #include "transport/direct.h"
-#include "api/family.h"
 
 struct operands {
     enum gpsh_amo amo;

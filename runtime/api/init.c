@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The lifecycle: from settings and launcher to connected transports, and back.
 #define _GNU_SOURCE // environ
-#include "core/state.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "api/memory.h"
 #include "bootstrap/agree.h"
 #include "comm/context.h"
-#include "proxy/device_side.h"
-#include "gpushmem/gpushmem.h"
-#include "api/memory.h"
-#include "connect/peers.h"
-#include "memory/regions.h"
 #include "comm/sync.h"
+#include "connect/peers.h"
+#include "core/state.h"
+#include "gpushmem/gpushmem.h"
+#include "memory/regions.h"
+#include "proxy/device_side.h"
 
 struct gpsh_core gpsh = {.failed_pe = -1};
 

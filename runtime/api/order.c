@@ -2,9 +2,9 @@
 // gpushmem_fence, gpushmem_quiet and their forms for one context and for some PEs.
 #include "api/argument.h"
 #include "comm/context.h"
-#include "proxy/device_side.h"
 #include "gpu/gpu.h"
 #include "memory/word.h"
+#include "proxy/device_side.h"
 
 void gpsh_flush_remote(void)
 {

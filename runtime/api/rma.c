@@ -2,9 +2,9 @@
 // put, get, p and g. A peer whose heap is mapped here is served by loads and stores in line,
 // everybody else by an operation.
 #include "api/argument.h"
+#include "api/family.h"
 #include "comm/context.h"
 #include "transport/direct.h"
-#include "api/family.h"
 
 static int move_slow(const char *function, gpushmem_ctx_t handle, enum gpsh_op_kind kind,
                      const void *sym, void *local, size_t bytes, int pe, enum gpsh_wait wait)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // put_signal and signal_op: data, then a word that tells of it.
 #include "api/argument.h"
-#include "comm/context.h"
-#include "transport/direct.h"
 #include "api/family.h"
+#include "comm/context.h"
 #include "memory/word.h"
+#include "transport/direct.h"
 
 struct signal {
     uint64_t *word; // symmetric

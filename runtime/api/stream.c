@@ -2,8 +2,8 @@
 // The calls of gpushmem/stream.h: arguments are checked, then the operation goes to a stream of the
 // GPU, to one of the emulation, or is done at once.
 #include "api/argument.h"
-#include "proxy/device_side.h"
 #include "gpushmem/device_host.h"
+#include "proxy/device_side.h"
 #include "stream/stream_gpu.h"
 
 typedef int enqueue(gpushmem_stream_t stream, const struct gpushmem_stream_op *op);

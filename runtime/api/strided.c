@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // iput and iget: over a network one operation per element, with one doorbell for all of them.
 #include "api/argument.h"
+#include "api/family.h"
 #include "comm/context.h"
 #include "transport/direct.h"
-#include "api/family.h"
 
 struct strided {
     ptrdiff_t remote_stride, local_stride; // in elements

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "api/argument.h"
-#include "comm/context.h"
 #include "api/family.h"
+#include "comm/context.h"
 #include "comm/sync.h"
 #include "memory/word.h"
 

@@ -8,11 +8,7 @@
 // stays initialised from the first init to the end of the process. PMIx_Finalize then tells the
 // launcher that the process ends in order, which is said only if our own finalize was called.
 #define _GNU_SOURCE // what pmix.h needs
-#include "bootstrap/bootstrap.h"
-#include "bootstrap/bootstrap_job.h"
-
 #include <pmix.h>
-
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -20,9 +16,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bootstrap/bootstrap.h"
+#include "bootstrap/bootstrap_job.h"
+#include "bootstrap/pmix_reply.h"
 #include "core/error.h"
 #include "core/log.h"
-#include "bootstrap/pmix_reply.h"
 
 enum { BLOB_MAGIC = 0x42535047, BLOB_VERSION = 1, REMARK_AFTER_MS = 10000 };
 

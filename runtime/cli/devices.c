@@ -10,10 +10,10 @@
 
 #include "commands.h"
 #include "core/error.h"
+#include "core/topology.h"
 #include "gpu/gpu_driver.h"
 #include "gpushmem/gpushmem.h"
 #include "table.h"
-#include "core/topology.h"
 
 enum { MOST_GPUS = 16, PCI_BYTES = 32 };
 _Static_assert(MOST_GPUS + 6 <= GPSH_TABLE_COLUMNS, "a column for each GPU");

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "commands.h"
-#include "gpushmem/gpushmem.h"
 #include "connect/peers.h"
+#include "gpushmem/gpushmem.h"
 
 // In a job of more PEs than this each prints one line for all that it reaches alike.
 enum { LINE_BYTES = 1024, MOST_IN_DETAIL = 8 };

@@ -2,20 +2,19 @@
 #define _GNU_SOURCE // pipe2, asprintf
 #include "job_server.h"
 
-#include <pmix.h>
-#include <pmix_server.h>
-
 #include <errno.h>
 #include <fcntl.h>
+#include <pmix.h>
+#include <pmix_server.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "bootstrap/pmix_reply.h"
 #include "commands.h"
 #include "job_info.h"
-#include "bootstrap/pmix_reply.h"
 
 static struct {
     int event_pipe; // write end

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #define _GNU_SOURCE // environ, SIGWINCH
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,16 +10,15 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
-#include <fcntl.h>
 #include <unistd.h>
 
 #include "bind.h"
 #include "commands.h"
+#include "core/scratch.h"
 #include "input.h"
 #include "job.h"
 #include "keeper.h"
 #include "output.h"
-#include "core/scratch.h"
 
 enum { EXIT_INTERNAL = 1, EXIT_NOT_EXECUTABLE = 126 };
 

@@ -5,8 +5,8 @@
 
 #include "api/argument.h"
 #include "comm/context.h"
-#include "proxy/device_side.h"
 #include "memory/word.h"
+#include "proxy/device_side.h"
 
 // How many barriers this PE has entered. It never goes back: a PE may enter the next barrier while
 // others are still in this one, so flags that are reset would be lost.

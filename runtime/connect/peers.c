@@ -10,10 +10,10 @@
 
 #include "bootstrap/agree.h"
 #include "bootstrap/fd_exchange.h"
-#include "gpu/gpu.h"
 #include "bootstrap/peer_blob.h"
-#include "memory/symmetric.h"
+#include "gpu/gpu.h"
 #include "memory/regions.h"
+#include "memory/symmetric.h"
 
 enum { HANDOVER_TIMEOUT_MS = 60000, ABOUT_BYTES = 640 };
 

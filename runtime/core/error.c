@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "gpushmem/gpushmem.h"
 #include "core/log.h"
+#include "gpushmem/gpushmem.h"
 
 enum { SENTENCE_BYTES = 512 };
 

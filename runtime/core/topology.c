@@ -3,13 +3,12 @@
 #include "core/topology.h"
 
 #include <errno.h>
+#include <hwloc.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <hwloc.h>
 
 #include "core/error.h"
 

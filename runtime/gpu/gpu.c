@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "core/error.h"
-#include "gpu/gpu_kernels.h"
 #include "core/log.h"
+#include "gpu/gpu_kernels.h"
 #include "stream/stream_gpu.h"
 
 struct gpsh_gpu gpsh_gpu;

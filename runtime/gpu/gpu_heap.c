@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "core/error.h"
-#include "gpu/gpu.h"
 #include "core/log.h"
+#include "gpu/gpu.h"
 
 // What a file with an IPC handle holds.
 struct ipc_file {

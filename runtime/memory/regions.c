@@ -6,10 +6,10 @@
 #include <unistd.h>
 
 #include "core/state.h"
-#include "proxy/device_side.h"
 #include "gpu/gpu.h"
 #include "gpu/gpu_heap.h"
 #include "memory/symmetric.h"
+#include "proxy/device_side.h"
 
 static struct gpsh_symmetric regions[GPSH_REGIONS] = {{.fd = -1}, {.fd = -1}};
 // behind regions[GPSH_HEAP] if gpsh.device_heap

@@ -6,9 +6,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/clock.h"
 #include "comm/context.h"
 #include "comm/sync.h"
+#include "core/clock.h"
 
 // Patience is in units of 64 spins (a few microseconds).
 enum {

@@ -8,12 +8,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "comm/sync.h"
 #include "gpushmem/device_host.h"
 #include "gpushmem/gpushmem.h"
 #include "memory/local_memory.h"
 #include "proxy/proxy.h"
 #include "stream/stream_gpu.h"
-#include "comm/sync.h"
 
 static struct {
     pthread_mutex_t lock;

@@ -12,8 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/error.h"
 #include "comm/sync.h"
+#include "core/error.h"
 
 enum {
     // an idle proxy yields this long before it sleeps: longer than a round trip through a NIC, so

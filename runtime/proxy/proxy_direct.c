@@ -5,8 +5,8 @@
 // proxy_parse.c, which refuses or posts it; so nothing is refused here.
 #include <string.h>
 
-#include "transport/direct.h"
 #include "proxy/proxy.h"
+#include "transport/direct.h"
 
 // The words of a command without their lap bits.
 struct words {

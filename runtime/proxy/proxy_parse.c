@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // From commands to posted operations: reading a ring, checking what it says, posting it.
-#include "proxy/proxy.h"
-
 #include <string.h>
 
 #include "core/error.h"
+#include "proxy/proxy.h"
 
 // Commands read (or elements of strided ones posted) per ring and pass: enough to fill a doorbell's
 // batch, few enough that the other rings and the completions get their turn.

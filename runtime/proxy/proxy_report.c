@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What a proxy thread is at, for a person whose job hangs: a line per ring with something under
 // way, on SIGUSR1.
-#include "proxy/proxy.h"
-
 #include <stdio.h>
 
 #include "comm/sync.h"
+#include "proxy/proxy.h"
 
 enum { LINE_BYTES = 256 };
 

@@ -5,9 +5,9 @@
 #include <stdatomic.h>
 
 #include "api/argument.h"
-#include "proxy/device_side.h"
 #include "gpu/gpu.h"
 #include "gpushmem/device_host.h"
+#include "proxy/device_side.h"
 
 static const char *const names[GPUSHMEM_STREAM_KINDS] = {
     [GPUSHMEM_STREAM_PUT] = "gpsh_stream_put",

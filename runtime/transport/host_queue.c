@@ -3,8 +3,8 @@
 // it is made.
 #include <stdlib.h>
 
-#include "transport/direct.h"
 #include "core/error.h"
+#include "transport/direct.h"
 #include "transport/transport.h"
 
 struct host_queue {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "transport/transport.h"
-
 #include <string.h>
+
+#include "transport/transport.h"
 
 const struct gpsh_transport_ops *const gpsh_transports[] = {&gpsh_loop_ops, &gpsh_p2p_ops,
                                                             &gpsh_verbs_ops, NULL};

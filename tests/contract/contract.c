@@ -2,10 +2,11 @@
 // Every promise to one transport, or to those whose name holds --only. Prints a line per promise;
 // exits with 1 if one is broken.
 #define _GNU_SOURCE
+#include "contract.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "contract.h"
 #include "runtime/cli/options.h"
 #include "tests/fakes/slow_queue.h"
 

@@ -2,10 +2,10 @@
 // Rings that have seen nearly 2^32 commands, and reply slots whose nonces are about to begin anew:
 // nothing is lost, stuck or answered by an old answer on the way across. Without a job; for CPU
 // threads only.
+#include <stdio.h>
+
 #include "gpushmem/device.cuh"
 #include "tests/perf/ring_rig.h"
-
-#include <stdio.h>
 
 enum { BLOCKS = 3, THREADS = 16, RINGS = 2, ENTRIES_LOG2 = 4, ROUNDS = 24, FLOOD = 20, TARGET = 1 };
 

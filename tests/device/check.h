@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "gpushmem/gpushmem.h"
 #include "gpushmem/device.cuh"
+#include "gpushmem/gpushmem.h"
 
 static int check_failures;
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Promises at their edges: nothing to move, PEs that do not exist, words that change while they are
 // waited for, barriers from whatever block comes, waits in vain.
-#include "kernel_check.cuh"
-
 #include <limits.h>
 #include <string.h>
+
+#include "kernel_check.cuh"
 
 enum { THREADS = 96, TURNS = 400, TURNS_OF = 6, FLIPS = 300, WORDS = 200, PARCEL = 40000 };
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What kernels do wrong is told by the next host call, with a sentence; the rest goes on.
 #define GPUSHMEM_DEVICE_CHECKS
-#include "kernel_check.cuh"
-
 #include <string.h>
+
+#include "kernel_check.cuh"
 
 __global__ void put_to(int *word, int pe)
 {

@@ -2,10 +2,10 @@
 // A thread that gives up waiting for an answer leaves its reply slot behind. It is free again when
 // the answer has come, and not before. Without a job, with two reply slots and a proxy that sleeps
 // when told; for CPU threads only.
+#include <stdio.h>
+
 #include "gpushmem/device.cuh"
 #include "tests/perf/ring_rig.h"
-
-#include <stdio.h>
 
 enum { THREADS = 2, TARGET = 1, REPLIES_LOG2 = 1 };
 

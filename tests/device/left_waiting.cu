@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // gpushmem_finalize ends the waits of kernels that are still there, and leaves them what they need
 // until they have gone.
-#include "kernel_check.cuh"
-
 #include <unistd.h>
+
+#include "kernel_check.cuh"
 
 __global__ void wait_in_vain(uint64_t *words)
 {

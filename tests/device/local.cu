@@ -2,10 +2,10 @@
 // Kernels that name memory nobody has as the local side of an operation: that operation fails, with
 // its place, and nothing else does. For heaps in GPU memory and GPUSHMEM_P2P=0: a kernel that
 // copies by itself faults as any kernel would.
-#include "kernel_check.cuh"
-
 #include <string.h>
 #include <unistd.h>
+
+#include "kernel_check.cuh"
 
 enum { BYTES = 5000 };
 

@@ -2,11 +2,11 @@
 // A PE dies while kernels of the others wait for it: their kernels end, the host is told which PE
 // it was, and what concerns only the living goes on. Run with --on-failure continue; the last PE is
 // the one that dies.
-#include "kernel_check.cuh"
-
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "kernel_check.cuh"
 
 __global__ void wait_for_the_dead(uint64_t *word)
 {

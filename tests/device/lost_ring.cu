@@ -3,9 +3,9 @@
 // unwritten, and nothing behind it is ever read: then the ring is lost, everybody is told so at
 // once, and the other rings go on. For CPU threads: the host stops a ring by a slot that it
 // reserves and writes late. Run with 2 rings of 64 commands.
-#include "kernel_check.cuh"
-
 #include <string.h>
+
+#include "kernel_check.cuh"
 
 enum { ENTRIES = 64, FETCHES = 5000 }; // more than there are slots for answers
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Operations of streams (gpushmem/stream.h) between kernels. Everything is enqueued without the
 // host waiting in between: what is wrong with the order shows in the data.
-#include "kernel_check.cuh"
-
 #include <string.h>
+
+#include "kernel_check.cuh"
 
 enum { BYTES = 256 << 10, ROUNDS = 40, SLOTS = 16 };
 

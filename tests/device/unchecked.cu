@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Without GPUSHMEM_DEVICE_CHECKS a PE that does not exist is refused, too: nothing is mapped for
 // it, so the call takes the way of the rings, also where there is nobody to reach by one.
-#include "kernel_check.cuh"
-
 #include <string.h>
+
+#include "kernel_check.cuh"
 
 __global__ void put_to(uint64_t *word, int pe)
 {

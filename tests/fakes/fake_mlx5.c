@@ -3,10 +3,9 @@
 // registers with whoever plays libibverbs. FAKE_MLX5_REFUSES=1: the function is there, but does not
 // take the memory.
 #include <errno.h>
+#include <infiniband/verbs.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#include <infiniband/verbs.h>
 
 #define EXPORT __attribute__((visibility("default")))
 

@@ -6,8 +6,8 @@
 #ifndef FAKE_VERBS_H
 #define FAKE_VERBS_H
 
-#include <stdbool.h>
 #include <infiniband/verbs.h>
+#include <stdbool.h>
 
 enum { FAKE_DEVICES = 4, FAKE_JOURNAL = 8192, FAKE_GIDS = 8, FAKE_INLINE = 512 };
 

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "transport/direct.h"
 #include "core/error.h"
+#include "transport/direct.h"
 
 enum { JOBS = 1024, CAPTURED_MOST = 64 };
 

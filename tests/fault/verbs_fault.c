@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "job.h"
 #include "core/error.h"
+#include "job.h"
 
 enum { PIECE = 65536, DEPTH = 8, LOSSY_PUTS = 200, LOSSY_ADDS = 300 };
 

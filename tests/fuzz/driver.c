@@ -3,11 +3,11 @@
 // bounded number of times. The targets have libFuzzer's entry point as well, so that `clang
 // -fsanitize=fuzzer TARGET.c` explores further.
 //   usage: TARGET [iterations [seed]]
-#include "fuzz.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "fuzz.h"
 
 enum { INPUT_BYTES = 65536 };
 

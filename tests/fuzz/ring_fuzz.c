@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "core/error.h"
-#include "fuzz.h"
 #include "core/log.h"
+#include "fuzz.h"
 #include "proxy/proxy.h"
 #include "tests/fakes/fake_transport.h"
 

@@ -6,8 +6,8 @@
 
 #include "core/config.h"
 #include "core/error.h"
-#include "fuzz.h"
 #include "core/log.h"
+#include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fuzz.h"
 #include "core/error.h"
+#include "fuzz.h"
 #include "transports/verbs/setup/verbs_blob.h"
 
 static void check_accepted(const struct gpsh_verbs_blob *blob, size_t bytes)

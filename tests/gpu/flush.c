@@ -2,9 +2,8 @@
 // On the fake driver: where the GPU does not order what NICs write to it, each call that lets the
 // program see such writes has flushed them; where it does, none costs that. usage: flush
 // needed|not-needed
-#include <gpushmem/gpushmem.h>
-
 #include <dlfcn.h>
+#include <gpushmem/gpushmem.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>

@@ -2,7 +2,6 @@
 // The host API on a heap that the host must not touch itself: everything goes through calls. Runs
 // on host heaps too.
 #include <gpushmem/gpushmem.h>
-
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

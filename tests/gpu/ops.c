@@ -2,9 +2,8 @@
 // The host API with local buffers of every kind: pageable, pinned by CUDA, GPU memory of the
 // program's own. What the API says about reuse holds for each: a blocking put's source may be
 // overwritten at once, a blocking get has delivered. Without a GPU the buffers are all pageable.
-#include <gpushmem/gpushmem.h>
-
 #include <dlfcn.h>
+#include <gpushmem/gpushmem.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,12 +4,11 @@
 //   everywhere [CYCLES]   so many times from init to finalize (default 3)
 //   everywhere exit CODE  the last PE calls gpushmem_global_exit while the others wait for it
 //   everywhere forever    prints "ready" and puts until somebody ends it
+#include <gpushmem/gpushmem.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <gpushmem/gpushmem.h>
 
 static int failed(const char *what)
 {

@@ -12,7 +12,6 @@
 //   it got
 #define _GNU_SOURCE
 #include <pmix.h>
-
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>

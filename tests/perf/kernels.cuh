@@ -4,9 +4,8 @@
 #ifndef PERF_KERNELS_CUH
 #define PERF_KERNELS_CUH
 
-#include "gpushmem/device.cuh"
-
 #include "bench.h"
+#include "gpushmem/device.cuh"
 #include "tests.h"
 
 // Who calls an operation. GRID: blocks that share the bytes.

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proxy/device_side.h"
 #include "core/error.h"
+#include "proxy/device_side.h"
 #include "proxy/proxy.h"
 
 // With the peers' table, which stays empty: everything goes through a ring.

@@ -2,9 +2,8 @@
 // Operations of streams, each in up to three ways: "stream", many in a row and one synchronisation;
 // "sync", each synchronised; "graph", as nodes of a CUDA graph. Times are the host's, from the
 // first call until the stream is idle.
-#include "gpushmem/device.cuh"
-
 #include "bench.h"
+#include "gpushmem/device.cuh"
 #include "tests.h"
 
 enum { IN_A_ROW = 100, NODES = 20 };

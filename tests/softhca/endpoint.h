@@ -5,13 +5,12 @@
 #ifndef SOFTHCA_ENDPOINT_H
 #define SOFTHCA_ENDPOINT_H
 
+#include <infiniband/verbs.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/types.h>
-
-#include <infiniband/verbs.h>
 
 extern int failures;
 

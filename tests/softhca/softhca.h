@@ -16,14 +16,13 @@
 #ifndef SOFTHCA_H
 #define SOFTHCA_H
 
+#include <infiniband/verbs.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
-
-#include <infiniband/verbs.h>
 
 #define SHCA_EXPORT __attribute__((visibility("default")))
 

@@ -7,8 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "endpoint.h"
 #include "core/scratch.h"
+#include "endpoint.h"
 
 int failures;
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // GPUSHMEM_CHECK=1: allocation calls that differ between PEs are refused on all of them, and the
 // sentence names the first PE.
+#include <gpushmem/gpushmem.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <gpushmem/gpushmem.h>
 
 static int check(const char *what, int code, const char *first, const char *second)
 {

@@ -3,13 +3,12 @@
 // under bad conditions; a failed call's sentence goes to stdout and its code decides the exit
 // status.
 #define _GNU_SOURCE // usleep
+#include <gpushmem/gpushmem.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <gpushmem/gpushmem.h>
 
 static int failed(const char *call)
 {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What the symmetric heap promises to several PEs: symmetry, alignment, zeroing, exhaustion and
 // wrong pointers that harm nothing.
+#include <gpushmem/gpushmem.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <gpushmem/gpushmem.h>
 
 static int failures;
 

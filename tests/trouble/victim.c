@@ -3,13 +3,12 @@
 // A PE kills itself in the middle of transfers. usage: victim PE. The others go on until a call
 // fails, say what it said, and leave with 0 if the sentence names the dead PE and they can go on
 // without it.
+#include <gpushmem/gpushmem.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <gpushmem/gpushmem.h>
 
 enum { BYTES = 1 << 20, BEFORE_DEATH = 50, ROUNDS = 1000000 };
 

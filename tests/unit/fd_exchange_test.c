@@ -7,8 +7,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "core/error.h"
 #include "bootstrap/fd_exchange.h"
+#include "core/error.h"
 
 enum { PES = 24 }; // more than a unix socket queues, so that senders meet full queues
 

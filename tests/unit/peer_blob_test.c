@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/error.h"
 #include "bootstrap/peer_blob.h"
+#include "core/error.h"
 
 static struct gpsh_peer_blob sample(void)
 {

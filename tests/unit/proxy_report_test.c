@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "proxy_rig.h"
-#include "core/scratch.h"
 #include "comm/sync.h"
+#include "core/scratch.h"
+#include "proxy_rig.h"
 
 TestSuite(proxy_report, .init = set_up, .fini = tear_down);
 

@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "gpushmem/device_host.h"
 #include "core/error.h"
+#include "gpushmem/device_host.h"
 #include "proxy/proxy.h"
 #include "tests/fakes/fake_transport.h"
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What the proxy posts, answers and publishes, and when.
-#include "proxy_rig.h"
-
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
+
+#include "proxy_rig.h"
 
 TestSuite(proxy, .init = set_up, .fini = tear_down);
 

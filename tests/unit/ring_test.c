@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "proxy/ring.h"
-
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "proxy/ring.h"
 
 static uint64_t seed = 88172645463325252u;
 

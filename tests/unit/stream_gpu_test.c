@@ -2,16 +2,15 @@
 // Which calls of the driver an operation of a stream becomes. The driver is a table of functions,
 // filled here with ones that keep a journal; the peers are: 0 this PE, 1 mapped, 2 behind a ring.
 #include <criterion/criterion.h>
-
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "core/state.h"
-#include "proxy/device_side.h"
 #include "gpu/gpu.h"
-#include "stream/stream_gpu.h"
 #include "gpushmem/gpushmem.h"
+#include "proxy/device_side.h"
+#include "stream/stream_gpu.h"
 
 // In the place of the library's, which may have been built without kernels.
 const void *const gpsh_stream_image = "image";

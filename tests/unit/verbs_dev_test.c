@@ -9,9 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tests/fakes/fake_pair.h"
 #include "core/error.h"
 #include "core/scratch.h"
+#include "tests/fakes/fake_pair.h"
 #include "transports/verbs/setup/verbs_choose.h"
 #include "transports/verbs/verbs_internal.h"
 

@@ -7,9 +7,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "tests/fakes/fake_pair.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "tests/fakes/fake_pair.h"
 
 static struct fake_pair pair;
 

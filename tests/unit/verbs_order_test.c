@@ -3,8 +3,8 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "tests/fakes/fake_pair.h"
 #include "core/error.h"
+#include "tests/fakes/fake_pair.h"
 
 static struct fake_pair pair;
 

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The reference transport: one PE talking to itself, in the simplest code that keeps every promise
 // of transport.h.
-#include "transport/transport.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "transport/direct.h"
 #include "core/error.h"
+#include "transport/direct.h"
+#include "transport/transport.h"
 
 struct loop {
     struct gpsh_transport transport;

@@ -2,14 +2,13 @@
 // Peers of the same node whose memory is mapped into this process: loads, stores and the
 // processor's atomics, complete when post returns; where heaps are GPU memory, operations of an
 // in-order queue (p2p_gpu.c).
-#include "transport/transport.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "transport/direct.h"
 #include "core/error.h"
+#include "transport/direct.h"
+#include "transport/transport.h"
 #include "transports/p2p/p2p_gpu.h"
 
 struct p2p {

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "transport/direct.h"
 #include "core/error.h"
+#include "transport/direct.h"
 
 enum { ENTRIES = 1024, CHECK_EVERY = 1 << 16 };
 

@@ -18,11 +18,10 @@
 #ifndef GPSH_VERBS_INTERNAL_H
 #define GPSH_VERBS_INTERNAL_H
 
+#include <infiniband/verbs.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
-
-#include <infiniband/verbs.h>
 
 #include "core/error.h"
 #include "core/log.h"

@@ -3,11 +3,10 @@
 // PTX), passes it the handle by value, and enqueues operations in a stream of its own. usage:
 // gpu_cubin IMAGE...
 #include <cuda.h>
-#include <stdio.h>
-#include <stdlib.h>
-
 #include <gpushmem/device_host.h>
 #include <gpushmem/gpushmem.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 enum { THREADS = 64, ROUNDS = 10 };
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Relocatable device code: a kernel here calls a device function of another file. Both use the
 // functions without a handle.
-#include <stdio.h>
-
 #include <gpushmem/device.cuh>
 #include <gpushmem/gpushmem.h>
+#include <stdio.h>
 
 __device__ void rdc_send(uint64_t *inbox, uint64_t value, int to); // rdc_other.cu
 int rdc_attach(void);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The same in C++ with overloads.
-#include <gpushmem/gpushmem.h>
-
 #include <cstdio>
+#include <gpushmem/gpushmem.h>
 
 int main()
 {

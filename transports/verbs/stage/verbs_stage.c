@@ -2,9 +2,9 @@
 #define _GNU_SOURCE
 // Pipes: accepting the operations of a flow that is staged, and completing them in order. What
 // becomes of their chunks is in verbs_stage_chunk.c.
-#include <stdlib.h>
-
 #include "transports/verbs/stage/verbs_stage.h"
+
+#include <stdlib.h>
 
 static uint32_t lesser(uint32_t a, uint32_t b)
 {
