@@ -23,9 +23,9 @@ template <typename T> GPSH_DEV bool gpsh_dev_compare(T a, int cmp, T b)
     case GPUSHMEM_CMP_EQ: return a == b;
     case GPUSHMEM_CMP_NE: return a != b;
     case GPUSHMEM_CMP_GT: return a > b;
-    case GPUSHMEM_CMP_GE: return a >= b;
+    case GPUSHMEM_CMP_LE: return a <= b;
     case GPUSHMEM_CMP_LT: return a < b;
-    default: return a <= b;
+    default: return a >= b;
     }
 }
 

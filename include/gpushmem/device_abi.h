@@ -29,7 +29,7 @@
 #endif
 
 // Raised whenever anything below changes its meaning or layout.
-#define GPUSHMEM_DEVICE_ABI 3
+#define GPUSHMEM_DEVICE_ABI 4
 
 // ---- Commands
 // ------------------------------------------------------------------------------------------

@@ -62,20 +62,22 @@ enum gpushmem_thread_level {
     GPUSHMEM_THREAD_MULTIPLE = 3,
 };
 
-// Comparisons of wait_until and test.
+// Comparisons of wait_until and test. The numbers are those that NVSHMEM's clients were compiled
+// with, so that a binary or a foreign-language binding may pass its own.
 enum gpushmem_cmp {
     GPUSHMEM_CMP_EQ = 0,
     GPUSHMEM_CMP_NE = 1,
     GPUSHMEM_CMP_GT = 2,
-    GPUSHMEM_CMP_GE = 3,
+    GPUSHMEM_CMP_LE = 3,
     GPUSHMEM_CMP_LT = 4,
-    GPUSHMEM_CMP_LE = 5,
+    GPUSHMEM_CMP_GE = 5,
 };
 
-// What a signal operation does to the 64-bit signal word.
+// What a signal operation does to the 64-bit signal word. The numbers are those of NVSHMEM's
+// clients, too.
 enum gpushmem_signal_op {
-    GPUSHMEM_SIGNAL_SET = 0,
-    GPUSHMEM_SIGNAL_ADD = 1,
+    GPUSHMEM_SIGNAL_SET = 9,
+    GPUSHMEM_SIGNAL_ADD = 10,
 };
 
 // Options of gpushmem_ctx_create, or-ed.

@@ -91,11 +91,11 @@ int gpsh_check_words(const char *function, const void *words, size_t nelems, siz
     int status = gpsh_check_ready(function);
     if (status < 0)
         return status;
-    if (cmp < GPUSHMEM_CMP_EQ || cmp > GPUSHMEM_CMP_LE)
+    if (cmp < GPUSHMEM_CMP_EQ || cmp > GPUSHMEM_CMP_GE)
         return gpsh_fail(
             GPUSHMEM_ERR_INVALID,
-            "%s: comparison %d is none of GPUSHMEM_CMP_EQ (%d) to GPUSHMEM_CMP_LE (%d)", function,
-            cmp, GPUSHMEM_CMP_EQ, GPUSHMEM_CMP_LE);
+            "%s: comparison %d is none of GPUSHMEM_CMP_EQ (%d) to GPUSHMEM_CMP_GE (%d)", function,
+            cmp, GPUSHMEM_CMP_EQ, GPUSHMEM_CMP_GE);
     if (nelems == 0)
         return 0;
     status = gpsh_check_heap(function, words, gpsh_bytes(nelems, width));

@@ -38,9 +38,9 @@ GPSH_ALWAYS_INLINE bool holds(uint64_t word, int cmp, uint64_t value)
     case GPUSHMEM_CMP_EQ: return word == value;
     case GPUSHMEM_CMP_NE: return word != value;
     case GPUSHMEM_CMP_GT: return word > value;
-    case GPUSHMEM_CMP_GE: return word >= value;
+    case GPUSHMEM_CMP_LE: return word <= value;
     case GPUSHMEM_CMP_LT: return word < value;
-    default: return word <= value;
+    default: return word >= value;
     }
 }
 
@@ -71,7 +71,7 @@ static int check(const char *function, const void *vars, size_t nelems, struct k
 GPSH_ALWAYS_INLINE bool sound(const void *var, struct kind kind, int cmp)
 {
     uint64_t offset = gpsh_offset(var);
-    return gpsh.n_pes > 0 && (unsigned)cmp <= GPUSHMEM_CMP_LE && offset < gpsh.heap_bytes &&
+    return gpsh.n_pes > 0 && (unsigned)cmp <= GPUSHMEM_CMP_GE && offset < gpsh.heap_bytes &&
            kind.width <= gpsh.heap_bytes - offset && ((uintptr_t)var & (kind.width - 1u)) == 0;
 }
 
@@ -83,7 +83,10 @@ static void print_number(char *text, size_t bytes, struct kind kind, uint64_t nu
         snprintf(text, bytes, "%" PRIu64, number);
 }
 
-static const char *const signs[] = {"==", "!=", ">", ">=", "<", "<="};
+static const char *const signs[] = {
+    [GPUSHMEM_CMP_EQ] = "==", [GPUSHMEM_CMP_NE] = "!=", [GPUSHMEM_CMP_GT] = ">",
+    [GPUSHMEM_CMP_LE] = "<=", [GPUSHMEM_CMP_LT] = "<",  [GPUSHMEM_CMP_GE] = ">=",
+};
 
 // One word and what it is to become. `value` is ordered.
 struct wanted {

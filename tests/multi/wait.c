@@ -26,7 +26,7 @@ static const bool truth[6][3] = {
         for (int k = 0; k < 3; ++k) {                                                              \
             CHECK_OK(gpushmem_##NAME##_p(var, words[k], me));                                      \
             CHECK_OK(gpushmem_quiet());                                                            \
-            for (int cmp = GPUSHMEM_CMP_EQ; cmp <= GPUSHMEM_CMP_LE; ++cmp) {                       \
+            for (int cmp = GPUSHMEM_CMP_EQ; cmp <= GPUSHMEM_CMP_GE; ++cmp) {                       \
                 CHECK_THAT(gpushmem_##NAME##_test(var, cmp, middle) == truth[cmp][k],              \
                            "cmp %d, word %d", cmp, k);                                             \
                 if (truth[cmp][k])                                                                 \
