@@ -12,6 +12,7 @@
 #include "gpushmem/device_host.h"
 #include "gpushmem/gpushmem.h"
 #include "memory/local_memory.h"
+#include "memory/word.h"
 #include "proxy/proxy.h"
 #include "stream/stream_gpu.h"
 
@@ -125,6 +126,7 @@ static int make_proxy(void)
         .host_memory = !gpsh.device_heap,
         .local_known = gpsh.device_heap ? gpsh_local_known : NULL,
         .peers = gpsh.peers,
+        .flush_writes = gpsh.flush_writes ? gpsh_flush_remote : NULL,
         .n_transports = gpsh.n_transports,
         .replies = side.host->replies,
         .n_replies = 1 << GPSH_REPLIES_LOG2,

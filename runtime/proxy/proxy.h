@@ -53,10 +53,12 @@ struct gpsh_proxy_counters {
 struct gpsh_proxy_ring {
     struct gpushmem_ring shared;
     struct gpsh_proxy_thread *thread;
-    struct gpsh_inflight *inflight;  // [entries]
-    uint64_t parsed;                 // commands read and posted
-    uint64_t retired;                // the prefix of them that is complete
-    uint64_t published;              // value of status->completed
+    struct gpsh_inflight *inflight; // [entries]
+    uint64_t parsed;                // commands read and posted
+    uint64_t retired;               // the prefix of them that is complete
+    uint64_t published;             // value of status->completed
+    // one more than the number of the last get into memory that a NIC may have to be flushed for
+    uint64_t landing;
     struct gpushmem_command current; // being posted; valid if busy
     uint64_t cursor;                 // strided commands: elements posted
     bool busy;
@@ -81,6 +83,9 @@ struct gpsh_proxy_env {
     int n_transports;
     struct gpushmem_reply *replies; // [n_replies]
     uint64_t n_replies;
+    // Makes what NICs wrote to this PE's GPU visible there: called after a get is complete and
+    // before any kernel is told. NULL: it is visible by itself.
+    void (*flush_writes)(void);
     struct gpushmem_device_control *control; // told of failed peers; may be NULL
     uint64_t spin_ns;                        // an idle thread polls this long before it yields
     bool crowded;                            // more busy threads than CPUs: yield at once when idle
@@ -201,12 +206,29 @@ static inline void gpsh_reply_write(struct gpushmem_reply *reply, uint32_t nonce
                      __ATOMIC_RELEASE);
 }
 
+// A get whose bytes go to memory, not into the answer.
+static inline bool gpsh_lands_in_memory(uint8_t opcode, uint8_t flags)
+{
+    return opcode == GPUSHMEM_CMD_IGET ||
+           (opcode == GPUSHMEM_CMD_GET && !(flags & GPUSHMEM_CMD_REPLY_VALUE));
+}
+
+// What gets brought is visible to the GPU before it is told that one is complete: a GPU that does
+// not order the writes of NICs may else read the old data after the answer. `landing` stays 0 where
+// no flush is needed.
+static inline void gpsh_ring_land(const struct gpsh_proxy_ring *ring)
+{
+    if (GPSH_UNLIKELY(ring->landing > ring->published))
+        ring->thread->proxy->env.flush_writes();
+}
+
 // Tells the device how far the completed prefix reaches; returns by how much it grew.
 static inline int gpsh_ring_publish(struct gpsh_proxy_ring *ring)
 {
     int retired = (int)(ring->retired - ring->published);
     if (!retired)
         return 0;
+    gpsh_ring_land(ring);
     ring->published = ring->retired;
     // Release: what was fetched is visible behind it. Pairs with the acquire of quiet.
     __atomic_store_n(&ring->shared.status->completed, ring->retired, __ATOMIC_RELEASE);

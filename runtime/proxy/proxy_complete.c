@@ -33,8 +33,11 @@ int gpsh_proxy_take_error(struct gpsh_proxy *proxy)
 
 void gpsh_inflight_answer(struct gpsh_inflight *entry, int status)
 {
-    gpsh_reply_write(&entry->ring->thread->proxy->env.replies[entry->reply], entry->nonce, status,
-                     entry->value);
+    const struct gpsh_proxy_env *env = &entry->ring->thread->proxy->env;
+    if (GPSH_UNLIKELY(env->flush_writes != NULL) && status == 0 &&
+        gpsh_lands_in_memory(entry->opcode, entry->flags))
+        env->flush_writes();
+    gpsh_reply_write(&env->replies[entry->reply], entry->nonce, status, entry->value);
     entry->nonce = 0;
 }
 
@@ -105,6 +108,7 @@ static void answer_quiets(struct gpsh_proxy_thread *thread, struct gpsh_proxy_ri
             continue;
         entry->state = GPSH_INFLIGHT_DONE;
         ring->n_quiets--;
+        gpsh_ring_land(ring);
         __atomic_store_n(&ring->shared.completed_pe[entry->pe], entry->index + 1, __ATOMIC_RELEASE);
     }
 }

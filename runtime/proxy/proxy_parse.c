@@ -371,6 +371,9 @@ static bool read_next(struct gpsh_proxy_ring *ring)
     entry->flags = c->flags;
     entry->value = 0;
     entry->state = GPSH_INFLIGHT_NUMBER;
+    if (GPSH_UNLIKELY(ring->thread->proxy->env.flush_writes != NULL) &&
+        gpsh_lands_in_memory(c->opcode, c->flags))
+        ring->landing = ring->parsed + 1;
     ring->cursor = 0;
     ring->reusable = true;
     ring->busy = true;

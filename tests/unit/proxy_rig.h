@@ -23,6 +23,12 @@ static struct gpushmem_reply replies[REPLIES];
 static _Alignas(64) char heap[HEAP_BYTES], local[HEAP_BYTES], mapped[FAKE_PES][HEAP_BYTES];
 static char *direct[FAKE_PES]; // where the peers' heaps are mapped, for tests that say so
 static uint64_t heads[4];
+static int flushed; // what NICs wrote to the GPU, by tests that want it
+
+static inline void count_flush(void)
+{
+    flushed++;
+}
 
 static inline void set_up(void)
 {

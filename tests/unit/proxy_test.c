@@ -408,3 +408,70 @@ Test(proxy, times__passes_with_and_without_work__parts_add_up)
     cr_assert_gt(times.total_ns, before);
     cr_assert_eq(busy + times.idle_ns, times.total_ns);
 }
+
+// ---- GPUs that do not order what NICs write to them ----
+
+static struct gpushmem_command get_from(int pe)
+{
+    struct gpushmem_command c = put_to(pe);
+    c.opcode = GPUSHMEM_CMD_GET;
+    return c;
+}
+
+Test(proxy, flush__get_with_reply__happens_before_the_answer)
+{
+    proxy->env.flush_writes = count_flush;
+    push(0, with_reply(get_from(1), 2, 5));
+    step();
+    cr_expect_eq(flushed, 0, "nothing has come yet");
+    fake_complete(&fake, 1, 1);
+    cr_assert(gpushmem_reply_ready(replies[2], 5));
+    cr_expect_eq(flushed, 1);
+}
+
+Test(proxy, flush__gets_without_reply__once_before_they_are_published)
+{
+    proxy->env.flush_writes = count_flush;
+    push(0, get_from(1));
+    push(0, get_from(1));
+    step();
+    fake_complete(&fake, 1, 2);
+    cr_expect_eq(flushed, 0);
+    step();
+    cr_expect_eq(completed(0), 2);
+    cr_expect_eq(flushed, 1);
+    push(0, put_to(1));
+    step();
+    fake_complete(&fake, 1, 1);
+    step();
+    cr_expect_eq(completed(0), 3);
+    cr_expect_eq(flushed, 1, "a put brings nothing");
+}
+
+Test(proxy, flush__quiet_of_one_pe__comes_before_its_answer)
+{
+    proxy->env.flush_writes = count_flush;
+    push(0, put_to(2)); // stays under way, so that nothing is published
+    push(0, get_from(1));
+    push(0, (struct gpushmem_command){.opcode = GPUSHMEM_CMD_QUIET_PE, .pe = 1});
+    step();
+    fake_complete(&fake, 1, 1);
+    step();
+    cr_expect_eq(completed(0), 0);
+    cr_expect_eq(set.rings[0].completed_pe[1], 3);
+    cr_expect_eq(flushed, 1);
+}
+
+Test(proxy, flush__fetched_values__need_none)
+{
+    proxy->env.flush_writes = count_flush;
+    struct gpushmem_command c = get_from(1);
+    c.bytes = 8;
+    c.flags = GPUSHMEM_CMD_REPLY_VALUE;
+    push(0, with_reply(c, 2, 5));
+    step();
+    fake_complete(&fake, 1, 1);
+    step();
+    cr_expect_eq(completed(0), 1);
+    cr_expect_eq(flushed, 0);
+}
