@@ -285,5 +285,6 @@ const struct gpsh_device_memory gpsh_device_memory_gpu = {
     .device_alloc = device_alloc,
     .device_free = device_free,
     .device_write = gpsh_gpu_copy,
+    .device_read = gpsh_gpu_copy,
     .cpu_threads = false,
 };

@@ -419,14 +419,9 @@ int gpsh_device_side_quiet(void)
     if (GPSH_LIKELY(!atomic_load_explicit(&gpsh_device_side_exists, memory_order_acquire)))
         return 0;
     int closed = 0;
-    struct gpsh_waiter waiter = GPSH_WAITER("completion of what kernels issued");
-    waiter.flows_tell = true;
-    while (side.proxy && !gpsh_proxy_drained(side.proxy, &closed)) {
-        int status = gpsh_waiter_step(&waiter);
-        if (status < 0)
-            return status;
-    }
-    int status = gpushmem_device_error();
+    int status = side.proxy ? gpsh_proxy_quiet(side.proxy, &closed) : 0;
+    if (!status)
+        status = gpushmem_device_error();
     if (!status && closed)
         status = fail_closed(closed);
     return status;

@@ -42,9 +42,10 @@ void gpsh_device_side_finalize(void);
 // gone. A driver waits by itself before it frees memory. In stream.c, which knows the emulation.
 void gpsh_device_side_await_kernels(void);
 
-// Everything that kernels which have ended wrote into rings is complete. 0 at once if no device
-// code was ever used. Reports (and takes) what failed on the device side. Fails if
-// GPUSHMEM_WAIT_TIMEOUT_MS runs out.
+// Waits until every command from finished kernels is complete, and what running ones have reserved
+// before the call, but for nothing later. 0 at once if no device code was ever used. Reports (and
+// takes) what failed on the device side. Fails if GPUSHMEM_WAIT_TIMEOUT_MS runs out or the GPU
+// died.
 int gpsh_device_side_quiet(void);
 
 // A PE was lost: kernels that wait on memory end. Any thread.

@@ -251,6 +251,7 @@ int gpsh_proxy_create(const struct gpsh_proxy_env *env, int n_threads, struct gp
     proxy->env = *env;
     proxy->threads = threads;
     proxy->n_threads = n_threads;
+    pthread_mutex_init(&proxy->heads_lock, NULL);
     pthread_mutex_init(&proxy->error_lock, NULL);
     for (int i = 0; i < n_threads; i++) {
         threads[i].proxy = proxy;
@@ -286,6 +287,7 @@ int gpsh_proxy_attach(struct gpsh_proxy *proxy, const struct gpsh_ring_set *set)
     if (!proxy->rings)
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for %d command rings", set->n_rings);
     proxy->n_rings = set->n_rings;
+    proxy->set = set;
     for (int t = 0; t < proxy->n_threads; t++) {
         proxy->threads[t].rings = calloc((size_t)set->n_rings, sizeof *proxy->threads[t].rings);
         if (!proxy->threads[t].rings)
@@ -341,30 +343,6 @@ void gpsh_proxy_destroy(struct gpsh_proxy *proxy)
     free(proxy->rings);
     free(proxy->threads);
     pthread_mutex_destroy(&proxy->error_lock);
+    pthread_mutex_destroy(&proxy->heads_lock);
     free(proxy);
-}
-
-bool gpsh_proxy_drained(struct gpsh_proxy *proxy, int *error)
-{
-    *error = 0;
-    for (int i = 0; i < proxy->n_rings; i++) {
-        const struct gpushmem_ring *ring = &proxy->rings[i].shared;
-        int status = __atomic_load_n(&ring->status->error, __ATOMIC_ACQUIRE);
-        if (status) {
-            if (!*error)
-                *error = status;
-            continue; // nothing more will complete there
-        }
-        struct gpushmem_command command;
-        uint64_t consumed = __atomic_load_n(&ring->status->consumed, __ATOMIC_ACQUIRE);
-        if (gpsh_ring_peek(ring, consumed, &command))
-            return false;
-        // A command of a later pass may lie there now: then it was read, but is not complete, what
-        // we looked for.
-        if (__atomic_load_n(&ring->status->consumed, __ATOMIC_ACQUIRE) != consumed)
-            return false;
-        if (__atomic_load_n(&ring->status->completed, __ATOMIC_ACQUIRE) < consumed)
-            return false;
-    }
-    return true;
 }

@@ -121,6 +121,8 @@ struct gpsh_proxy {
     int n_threads;
     struct gpsh_proxy_ring *rings;
     int n_rings;
+    const struct gpsh_ring_set *set;
+    pthread_mutex_t heads_lock; // of the set's place for heads
     pthread_mutex_t error_lock;
     _Atomic int error; // 0, or the first failure not yet reported to the program
     char error_text[256];
@@ -139,9 +141,17 @@ void gpsh_proxy_destroy(struct gpsh_proxy *proxy); // NULL is legal
 // without threads.
 int gpsh_proxy_step(struct gpsh_proxy_thread *thread);
 
-// True if everything that is visible in the rings is complete. *error: the first closed ring's
-// status, or 0.
-bool gpsh_proxy_drained(struct gpsh_proxy *proxy, int *error);
+// proxy_quiet.c. How many commands were reserved in each ring so far: heads[0 .. n_rings - 1], at
+// most GPSH_MAX_RINGS. All commands of kernels that have ended are among them, written. 0, or the
+// negative status of the GPU's driver. Any thread.
+int gpsh_proxy_heads(struct gpsh_proxy *proxy, uint64_t *heads);
+// True if the commands below heads[i] are complete in each ring i that goes on; nothing more
+// completes in a closed one. *error: the first closed ring's status, or 0.
+bool gpsh_proxy_reached(const struct gpsh_proxy *proxy, const uint64_t *heads, int *error);
+// Waits until all commands that were reserved before the call are complete, and for no later ones:
+// it ends while kernels go on. *closed: as *error above. Fails if GPUSHMEM_WAIT_TIMEOUT_MS runs
+// out, or if the GPU's context died, since then reserved commands are never written.
+int gpsh_proxy_quiet(struct gpsh_proxy *proxy, int *closed);
 
 // Takes the first failure that was not reported yet: its code, with the sentence as this thread's
 // last error; 0: none.

@@ -39,6 +39,7 @@ static void describe(struct gpsh_ring_set *set, uint32_t *const *sleeping, int n
     const struct gpushmem_ring_layout *layout = &set->layout;
     set->rings =
         (struct gpushmem_ring *)(layout->host + (uint64_t)set->n_rings * layout->host_stride);
+    set->heads_copy = (char *)(set->rings + set->n_rings);
     set->device_rings = (struct gpushmem_ring *)(layout->device +
                                                  (size_t)set->n_rings * GPUSHMEM_RING_DEVICE_BYTES);
     for (int i = 0; i < set->n_rings; i++) {
@@ -57,8 +58,9 @@ int gpsh_ring_set_create(const struct gpsh_device_memory *memory, int n_rings,
     size_t descriptors_bytes = (size_t)n_rings * sizeof(struct gpushmem_ring);
     size_t stride =
         ((size_t)GPUSHMEM_COMMAND_BYTES << entries_log2) + GPUSHMEM_RING_LINE + answers_bytes;
-    set.host_bytes = (size_t)n_rings * stride + descriptors_bytes;
-    set.device_bytes = (size_t)n_rings * GPUSHMEM_RING_DEVICE_BYTES + descriptors_bytes;
+    size_t heads_bytes = (size_t)n_rings * GPUSHMEM_RING_DEVICE_BYTES;
+    set.host_bytes = (size_t)n_rings * stride + descriptors_bytes + heads_bytes;
+    set.device_bytes = heads_bytes + descriptors_bytes;
     int status = GPUSHMEM_ERR_NO_MEMORY;
     set.host_block = memory->host_alloc(set.host_bytes);
     if (!set.host_block)
@@ -96,6 +98,20 @@ void gpsh_ring_set_destroy(struct gpsh_ring_set *set)
     if (set->host_block)
         set->memory->host_free(set->host_block, set->host_bytes);
     *set = (struct gpsh_ring_set){0};
+}
+
+int gpsh_ring_heads(const struct gpsh_ring_set *set, uint64_t *heads)
+{
+    size_t bytes = (size_t)set->n_rings * GPUSHMEM_RING_DEVICE_BYTES;
+    bool by_copy = set->memory->device_read != NULL;
+    int status = by_copy ? set->memory->device_read(set->heads_copy, set->layout.device, bytes) : 0;
+    for (int i = 0; !status && i < set->n_rings; i++) {
+        // The head is the first word of the ring's device memory.
+        const void *copy = set->heads_copy + (size_t)i * GPUSHMEM_RING_DEVICE_BYTES;
+        heads[i] = by_copy ? *(const uint64_t *)copy
+                           : __atomic_load_n(set->rings[i].head, __ATOMIC_ACQUIRE);
+    }
+    return status;
 }
 
 bool gpsh_ring_peek(const struct gpushmem_ring *ring, uint64_t index, struct gpushmem_command *out)

@@ -21,6 +21,9 @@ struct gpsh_device_memory {
     void (*device_free)(void *memory, size_t bytes);
     // Writes device memory; 0 or a negative status.
     int (*device_write)(void *to, const void *from, size_t bytes);
+    // Reads device memory into host_alloc's; 0 or a negative status. Words of 8 bytes come whole,
+    // however kernels change them meanwhile. NULL: the host loads device memory itself.
+    int (*device_read)(void *to, const void *from, size_t bytes);
     // "device" threads are threads of this process (emulation): they can wake a sleeping proxy
     bool cpu_threads;
 };
@@ -28,15 +31,18 @@ struct gpsh_device_memory {
 // everything in host memory, for the emulation
 extern const struct gpsh_device_memory gpsh_device_memory_host;
 
+enum { GPSH_MAX_RINGS = 256 }; // GPUSHMEM_RINGS
+
 // The rings of one PE.
 struct gpsh_ring_set {
     const struct gpsh_device_memory *memory;
     struct gpushmem_ring_layout layout;
     struct gpushmem_ring *rings;        // [n_rings], host copy of the descriptors
     struct gpushmem_ring *device_rings; // the same in device memory
+    char *heads_copy; // host memory, where device_read puts the device's block of all rings
     int n_rings;
     unsigned entries_log2;
-    void *host_block; // slots, statuses, completed_pe
+    void *host_block; // slots, statuses, completed_pe, heads_copy
     size_t host_bytes;
     void *device_block; // heads, consumed_seen, device_rings
     size_t device_bytes;
@@ -49,6 +55,10 @@ int gpsh_ring_set_create(const struct gpsh_device_memory *memory, int n_rings,
                          unsigned entries_log2, int n_pes, uint32_t *const *sleeping,
                          int n_sleeping, struct gpsh_ring_set *out);
 void gpsh_ring_set_destroy(struct gpsh_ring_set *set); // legal on a zeroed set
+
+// The number of commands reserved so far in each ring. One thread at a time. 0, or the status of
+// device_read. On a GPU this is one copy of 512 bytes for each ring, about 10 us; kernels may run.
+int gpsh_ring_heads(const struct gpsh_ring_set *set, uint64_t *heads);
 
 // True if command number `index` is there: it is copied to *out. The device may be writing it right
 // now: a command whose words have not all arrived is not there.

@@ -197,10 +197,12 @@ char *ring_rig_heap(const struct ring_rig *rig, int pe)
 
 bool ring_rig_drain(struct ring_rig *rig)
 {
-    int closed;
-    while (!gpsh_proxy_drained(rig->proxy, &closed))
+    int closed = 0;
+    uint64_t heads[GPSH_MAX_RINGS];
+    int status = gpsh_proxy_heads(rig->proxy, heads);
+    while (!status && !gpsh_proxy_reached(rig->proxy, heads, &closed))
         gpsh_cpu_relax();
-    if (gpsh_proxy_take_error(rig->proxy) || closed) {
+    if (status || gpsh_proxy_take_error(rig->proxy) || closed) {
         fprintf(stderr, "ring rig: %s\n", gpsh_last_error());
         return false;
     }

@@ -72,12 +72,25 @@ static inline void map_peers(void)
     fake.channel.direct = direct;
 }
 
-static inline uint64_t push(int ring, struct gpushmem_command command)
+// As a thread of a kernel does it, in two steps.
+static inline uint64_t reserve(int ring)
 {
-    uint64_t index = heads[ring]++, words[GPUSHMEM_COMMAND_WORDS];
+    *set.rings[ring].head = heads[ring] + 1;
+    return heads[ring]++;
+}
+
+static inline void write_slot(int ring, uint64_t index, struct gpushmem_command command)
+{
+    uint64_t words[GPUSHMEM_COMMAND_WORDS];
     cr_assert(index - set.rings[ring].status->consumed < ENTRIES, "the test overran its ring");
     gpushmem_command_pack(&command, gpushmem_ring_lap(index, LOG2), words);
     memcpy(set.rings[ring].slots + (index % ENTRIES) * GPUSHMEM_COMMAND_WORDS, words, sizeof words);
+}
+
+static inline uint64_t push(int ring, struct gpushmem_command command)
+{
+    uint64_t index = reserve(ring);
+    write_slot(ring, index, command);
     return index;
 }
 
@@ -101,6 +114,14 @@ static inline struct gpushmem_command with_reply(struct gpushmem_command c, uint
 static inline int step(void)
 {
     return gpsh_proxy_step(&proxy->threads[0]);
+}
+
+// Is everything complete that was reserved until now? *error as gpsh_proxy_reached has it.
+static inline bool quiet_now(int *error)
+{
+    uint64_t now[GPSH_MAX_RINGS];
+    cr_assert_eq(gpsh_proxy_heads(proxy, now), 0);
+    return gpsh_proxy_reached(proxy, now, error);
 }
 
 static inline uint64_t consumed(int ring)

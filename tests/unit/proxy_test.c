@@ -2,7 +2,6 @@
 // What the proxy posts, answers and publishes, and when.
 #include <sched.h>
 #include <signal.h>
-#include <sys/mman.h>
 
 #include "proxy_rig.h"
 
@@ -321,43 +320,99 @@ Test(proxy, nothing_completes__reading_stops_when_the_in_flight_table_is_full)
     cr_expect_eq(consumed(0), ENTRIES + 1);
 }
 
-Test(proxy, drained__follows_what_is_visible_in_the_rings)
+Test(proxy, quiet__waits_for_what_is_reserved)
 {
     int error;
-    cr_expect(gpsh_proxy_drained(proxy, &error));
+    cr_expect(quiet_now(&error));
     push(1, put_to(1));
-    cr_expect(!gpsh_proxy_drained(proxy, &error));
+    cr_expect(!quiet_now(&error));
     step();
-    cr_expect(!gpsh_proxy_drained(proxy, &error));
+    cr_expect(!quiet_now(&error));
     fake_complete(&fake, 1, 1);
     step();
-    cr_expect(gpsh_proxy_drained(proxy, &error));
+    cr_expect(quiet_now(&error));
     cr_expect_eq(error, 0);
 }
 
-// In the middle of drained, when it looks at the slot of the next command.
-static void one_lap_goes_by(int unused)
-{
-    mprotect(set.rings[0].slots, sizeof(uint64_t[ENTRIES][GPUSHMEM_COMMAND_WORDS]),
-             PROT_READ | PROT_WRITE);
-    while (heads[0] < ENTRIES)
-        push(0, put_to(1));
-    step();
-    push(0, put_to(1)); // into the slot of the first
-}
-
-Test(proxy, drained__a_lap_goes_by_while_it_looks__is_not_taken_in)
+Test(proxy, quiet__an_unwritten_slot_hides_a_command__waits_for_both)
 {
     int error;
+    uint64_t held = reserve(0);
     push(0, put_to(1));
-    cr_assert_eq((uintptr_t)set.rings[0].slots % 4096, 0);
-    signal(SIGSEGV, one_lap_goes_by);
-    cr_assert_eq(
-        mprotect(set.rings[0].slots, sizeof(uint64_t[ENTRIES][GPUSHMEM_COMMAND_WORDS]), PROT_NONE),
-        0);
-    cr_expect(!gpsh_proxy_drained(proxy, &error), "nothing is complete");
-    cr_expect_eq(consumed(0), ENTRIES);
-    signal(SIGSEGV, SIG_DFL);
+    step();
+    cr_expect(!quiet_now(&error), "the command after the slot was not even read");
+    write_slot(0, held, (struct gpushmem_command){.opcode = GPUSHMEM_CMD_NOP});
+    step();
+    cr_expect(!quiet_now(&error));
+    fake_complete(&fake, 1, 1);
+    step();
+    cr_expect(quiet_now(&error));
+}
+
+Test(proxy, quiet__later_commands_keep_coming__waits_for_the_earlier_ones_only)
+{
+    int error;
+    uint64_t before[GPSH_MAX_RINGS];
+    push(0, put_to(1));
+    cr_assert_eq(gpsh_proxy_heads(proxy, before), 0);
+    for (int i = 0; i < 3; i++) { // never a moment with nothing under way
+        push(0, put_to(1));
+        step();
+        cr_expect(!gpsh_proxy_reached(proxy, before, &error) || i);
+        fake_complete(&fake, 1, 1);
+        step();
+        cr_expect(gpsh_proxy_reached(proxy, before, &error));
+    }
+    cr_expect(!quiet_now(&error));
+}
+
+static char device_words[1 << 16]; // a GPU's memory: the host does not look there
+
+static int read_device_words(void *to, const void *from, size_t bytes)
+{
+    size_t at = (size_t)((const char *)from - (const char *)set.layout.device);
+    memcpy(to, device_words + at, bytes);
+    return 0;
+}
+
+static int refuse_to_read(void *to, const void *from, size_t bytes)
+{
+    return gpsh_fail(GPUSHMEM_ERR_CUDA, "the context has died");
+}
+
+Test(proxy, quiet__heads_in_gpu_memory__are_copied_from_there)
+{
+    struct gpsh_device_memory gpu = gpsh_device_memory_host;
+    uint64_t now[GPSH_MAX_RINGS];
+    gpu.device_read = read_device_words;
+    set.memory = &gpu;
+    *(uint64_t *)(void *)device_words = 5;
+    *(uint64_t *)(void *)(device_words + GPUSHMEM_RING_DEVICE_BYTES) = 7;
+    cr_assert_eq(gpsh_proxy_heads(proxy, now), 0);
+    cr_expect(now[0] == 5 && now[1] == 7);
+    gpu.device_read = refuse_to_read;
+    cr_expect_eq(gpsh_proxy_heads(proxy, now), GPUSHMEM_ERR_CUDA);
+    int closed;
+    cr_expect_eq(gpsh_proxy_quiet(proxy, &closed), GPUSHMEM_ERR_CUDA);
+    set.memory = &gpsh_device_memory_host;
+}
+
+// A kernel that reserved a slot and was killed with its context.
+static int read_once(void *to, const void *from, size_t bytes)
+{
+    static int reads;
+    return reads++ ? refuse_to_read(to, from, bytes) : read_device_words(to, from, bytes);
+}
+
+Test(proxy, quiet__the_gpu_dies_while_it_waits__fails_with_the_drivers_error)
+{
+    struct gpsh_device_memory gpu = gpsh_device_memory_host;
+    int closed;
+    gpu.device_read = read_once;
+    set.memory = &gpu;
+    *(uint64_t *)(void *)device_words = 1;
+    cr_expect_eq(gpsh_proxy_quiet(proxy, &closed), GPUSHMEM_ERR_CUDA);
+    set.memory = &gpsh_device_memory_host;
 }
 
 Test(proxy, threads__stop_while_commands_are_in_flight__returns)

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The host's quiet completes what kernels that have ended wrote, whatever other kernels do with the
+// same ring. For CPU threads: a kernel holds a slot that it has reserved until the host lets it
+// write. Run with one ring.
+#include <pthread.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kernel_check.cuh"
+
+static uint32_t reserved, go; // between host and kernels
+
+static uint32_t get(const uint32_t *word)
+{
+    return __atomic_load_n(word, __ATOMIC_ACQUIRE);
+}
+
+static void set(uint32_t *word, uint32_t value)
+{
+    __atomic_store_n(word, value, __ATOMIC_RELEASE);
+}
+
+// Reserves a slot, and writes it late, or never.
+__global__ void hold_slot(gpushmem_dev dev, bool write)
+{
+    const struct gpushmem_ring ring = gpsh_dev_ring(dev);
+    struct gpsh_dev_slot slot = gpsh_dev_reserve(ring);
+    set(&reserved, 1);
+    while (write && !get(&go))
+        usleep(100);
+    if (write)
+        gpsh_dev_write(dev, ring, slot, gpsh_dev_command(GPUSHMEM_CMD_NOP, 0, nullptr, nullptr, 0));
+}
+
+__global__ void put_one(uint64_t *word, uint64_t value)
+{
+    gpushmem_dev_uint64_p(word, value, gpushmem_dev_my_pe());
+}
+
+__global__ void keep_putting(uint64_t *word)
+{
+    for (uint64_t i = 0; !get(&go); i++)
+        gpushmem_dev_uint64_p(word, i, gpushmem_dev_my_pe());
+}
+
+static void *let_go_later(void *)
+{
+    usleep(50000); // only so that a quiet that does not wait is caught
+    set(&go, 1);
+    return NULL;
+}
+
+static gpushmem_dev handle(void)
+{
+    gpushmem_dev dev;
+    CHECK_OK(gpushmem_device_handle(&dev));
+    return dev;
+}
+
+// In a stream of its own, until it holds its slot.
+static void hold(gpushmem_stream_t stream, bool write)
+{
+    set(&reserved, 0);
+    set(&go, 0);
+    CHECK_OK(GPUSHMEM_LAUNCH(hold_slot, 1, 1, stream, handle(), write));
+    while (!get(&reserved))
+        usleep(100);
+}
+
+// The put lies after the held slot, where the proxy does not see it yet.
+static void covers_what_lies_after_a_held_slot(gpushmem_stream_t stream, uint64_t *word,
+                                               int (*complete)(void), uint64_t value)
+{
+    pthread_t thread;
+    hold(stream, true);
+    RUN(put_one, 1, 1, word, value);
+    CHECK(pthread_create(&thread, NULL, let_go_later, NULL) == 0);
+    CHECK_OK(complete());
+    CHECK(__atomic_load_n(word, __ATOMIC_RELAXED) == value);
+    pthread_join(thread, NULL);
+    CHECK_OK(gpushmem_launch_wait(stream));
+}
+
+static int quiet_of_this_pe(void)
+{
+    int me = gpushmem_my_pe();
+    return gpushmem_pe_quiet(&me, 1);
+}
+
+static void ends_while_a_kernel_keeps_putting(gpushmem_stream_t stream, uint64_t *words)
+{
+    set(&go, 0);
+    CHECK_OK(GPUSHMEM_LAUNCH(keep_putting, 1, 1, stream, &words[0]));
+    for (uint64_t round = 1; round <= 20; round++) {
+        RUN(put_one, 1, 1, &words[1], round);
+        CHECK_OK(gpushmem_quiet());
+        CHECK(__atomic_load_n(&words[1], __ATOMIC_RELAXED) == round);
+    }
+    set(&go, 1);
+    CHECK_OK(gpushmem_launch_wait(stream));
+}
+
+static void names_a_slot_that_is_never_written(gpushmem_stream_t stream)
+{
+    hold(stream, false);
+    CHECK_OK(gpushmem_launch_wait(stream));
+    CHECK(gpushmem_quiet() == GPUSHMEM_ERR_TIMEOUT);
+    CHECK(strstr(gpushmem_last_error(), "ring 0"));
+    CHECK(strstr(gpushmem_last_error(), "reserved"));
+}
+
+int main(void)
+{
+    check_begin();
+    gpushmem_stream_t stream;
+    CHECK_OK(gpushmem_stream_create(&stream));
+    uint64_t *words = (uint64_t *)gpushmem_calloc(2, 8);
+    covers_what_lies_after_a_held_slot(stream, words, gpushmem_quiet, 1);
+    covers_what_lies_after_a_held_slot(stream, words, gpushmem_barrier_all, 2);
+    covers_what_lies_after_a_held_slot(stream, words, quiet_of_this_pe, 3);
+    ends_while_a_kernel_keeps_putting(stream, words);
+    gpushmem_free(words);
+    CHECK_OK(gpushmem_finalize());
+    setenv("GPUSHMEM_WAIT_TIMEOUT_MS", "100", 1);
+    check_begin();
+    names_a_slot_that_is_never_written(stream);
+    gpushmem_stream_destroy(stream);
+    (void)gpushmem_finalize(); // reports the slot once more
+    return check_failures != 0;
+}
