@@ -11,54 +11,14 @@
 #include "comm/context.h"
 #include "comm/sync.h"
 #include "connect/peers.h"
-#include "core/state.h"
 #include "gpushmem/gpushmem.h"
 #include "memory/regions.h"
+#include "progress/failure.h"
 #include "proxy/device_side.h"
-
-struct gpsh_core gpsh = {.failed_pe = -1};
+#include "state/state.h"
 
 static pthread_mutex_t lifecycle = PTHREAD_MUTEX_INITIALIZER;
 static int init_depth; // init may be called several times; as many finalizes end the library
-
-int gpsh_check_initialised(const char *function)
-{
-    if (GPSH_LIKELY(gpsh.n_pes > 0))
-        return 0;
-    return gpsh_fail(GPUSHMEM_ERR_STATE,
-                     "gpushmem_%s was called before gpushmem_init or after gpushmem_finalize",
-                     function);
-}
-
-void gpsh_peer_failed(int pe, int code, const char *why)
-{
-    if ((unsigned)pe >= (unsigned)gpsh.n_pes || atomic_load(&gpsh.leaving))
-        return;
-    struct gpsh_peer *peer = &gpsh.peers[pe];
-    int none = 0;
-    static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
-    pthread_mutex_lock(&one_at_a_time);
-    bool first = !atomic_load(&peer->error);
-    if (first) {
-        snprintf(peer->reason, sizeof peer->reason, "%s", why);
-        atomic_compare_exchange_strong(&peer->error, &none, code);
-        atomic_store(&gpsh.failed_pe, pe);
-        atomic_fetch_add(&gpsh.failures, 1);
-    }
-    pthread_mutex_unlock(&one_at_a_time);
-    if (!first)
-        return;
-    gpsh_device_side_peer_failed(code);
-    bool ends = gpsh.settings.on_pe_failure == GPSH_ON_FAILURE_ABORT;
-    GPSH_LOG(ERROR, "peers", "PE %d failed: %s; %s", pe, why,
-             ends ? "the job ends (GPUSHMEM_ON_PE_FAILURE=notify keeps the others running)"
-                  : "operations towards it fail from now on");
-    if (ends) {
-        char sentence[256];
-        snprintf(sentence, sizeof sentence, "PE %d failed: %s", pe, why);
-        gpsh_bootstrap_abort(&gpsh.boot, 1, sentence);
-    }
-}
 
 static void on_death(int pe, const char *reason, void *arg)
 {

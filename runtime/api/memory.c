@@ -7,12 +7,12 @@
 
 #include "comm/context.h"
 #include "comm/sync.h"
-#include "core/state.h"
 #include "gpushmem/gpushmem.h"
 #include "memory/heap_alloc.h"
 #include "memory/local_memory.h"
 #include "memory/regions.h"
 #include "proxy/device_side.h"
+#include "state/state.h"
 
 enum function { CALL_MALLOC, CALL_CALLOC, CALL_ALIGN, CALL_FREE };
 static const char *const function_names[] = {"malloc", "calloc", "align", "free"};

@@ -2,14 +2,7 @@
 // gpushmem_fence, gpushmem_quiet and their forms for one context and for some PEs.
 #include "api/argument.h"
 #include "comm/context.h"
-#include "gpu/gpu.h"
-#include "memory/word.h"
 #include "proxy/device_side.h"
-
-void gpsh_flush_remote(void)
-{
-    gpsh_gpu_flush();
-}
 
 // 0, or a negative status, in which case there is nothing to do; *out is NULL for the invalid
 // context.

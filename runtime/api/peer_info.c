@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // gpushmem_peer_info: how a PE is reached.
 #include "connect/peers.h"
-#include "core/state.h"
 #include "gpushmem/gpushmem.h"
 #include "proxy/device_side.h"
+#include "state/state.h"
 
 int gpushmem_peer_info(int pe, struct gpushmem_peer_info *info)
 {

@@ -9,6 +9,7 @@
 #include "comm/context.h"
 #include "comm/sync.h"
 #include "memory/word.h"
+#include "progress/waiter.h"
 
 // How the bytes of a word become a number. All types are compared as uint64_t: signed ones are
 // shifted by 2^63, which keeps their order.
@@ -44,22 +45,11 @@ GPSH_ALWAYS_INLINE bool holds(uint64_t word, int cmp, uint64_t value)
     }
 }
 
-// Why the last word of a GPU heap that this thread asked for did not come, or 0.
-static _Thread_local int no_word;
-
-uint64_t gpsh_word_fetch(const void *word, size_t bytes)
-{
-    uint64_t raw = 0;
-    no_word = gpsh.transport_envs[0].copy(&raw, word, bytes);
-    gpsh_acquire_remote();
-    return raw;
-}
-
 // Whether the word that was just loaded is none: a GPU that failed is a reason to end a wait, not
 // to wait on.
 GPSH_ALWAYS_INLINE int unread(void)
 {
-    return GPSH_UNLIKELY(gpsh.device_heap) ? no_word : 0;
+    return GPSH_UNLIKELY(gpsh.device_heap) ? gpsh_word_unread() : 0;
 }
 
 static int check(const char *function, const void *vars, size_t nelems, struct kind kind, int cmp)

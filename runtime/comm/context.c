@@ -9,6 +9,8 @@
 #include "api/argument.h"
 #include "comm/sync.h"
 #include "memory/word.h"
+#include "observe/question.h"
+#include "progress/waiter.h"
 
 struct gpsh_context gpsh_default_context;
 
@@ -129,7 +131,9 @@ int gpsh_context_init(void)
     contexts.spares = NULL;
     contexts.next_index = GPSH_CHANNEL_PROXY + (int)gpsh.settings.proxy_threads;
     gpsh_sync_init();
+    gpsh_questions_open();
     gpsh_waiter_init();
+    gpsh_waiter_drive(gpsh_context_progress);
     survey_peers();
     int status = allocate_reports(ctx);
     if (status < 0)
@@ -271,7 +275,7 @@ int gpushmem_ctx_get_options(gpushmem_ctx_t handle, long *options)
 
 void gpsh_context_finalize(void)
 {
-    gpsh_waiter_finalize();
+    gpsh_questions_close();
     while (contexts.created != NULL) {
         struct gpsh_context *ctx = contexts.created;
         contexts.created = ctx->next;

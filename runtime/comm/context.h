@@ -4,8 +4,8 @@
 #ifndef GPSH_CONTEXT_H
 #define GPSH_CONTEXT_H
 
-#include "core/state.h"
 #include "gpushmem/gpushmem.h"
+#include "state/state.h"
 
 struct gpsh_context {
     // by transport index; NULL where the transport is not in use

@@ -6,6 +6,7 @@
 #include "api/argument.h"
 #include "comm/context.h"
 #include "memory/word.h"
+#include "progress/waiter.h"
 #include "proxy/device_side.h"
 
 // How many barriers this PE has entered. It never goes back: a PE may enter the next barrier while

@@ -14,6 +14,7 @@
 #include "gpu/gpu.h"
 #include "memory/regions.h"
 #include "memory/symmetric.h"
+#include "progress/failure.h"
 
 enum { HANDOVER_TIMEOUT_MS = 60000, ABOUT_BYTES = 640 };
 

@@ -4,7 +4,7 @@
 #ifndef GPSH_PEERS_H
 #define GPSH_PEERS_H
 
-#include "core/state.h"
+#include "state/state.h"
 
 // Collective. Needs gpsh.boot, gpsh.settings and this PE's regions. If any PE fails, every PE fails
 // with its sentence. my_status < 0: this PE failed before; it takes part only to tell the others

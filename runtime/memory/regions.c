@@ -5,11 +5,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/state.h"
 #include "gpu/gpu.h"
 #include "gpu/gpu_heap.h"
 #include "memory/symmetric.h"
 #include "proxy/device_side.h"
+#include "state/state.h"
 
 static struct gpsh_symmetric regions[GPSH_REGIONS] = {{.fd = -1}, {.fd = -1}};
 // behind regions[GPSH_HEAP] if gpsh.device_heap

@@ -3,7 +3,7 @@
 #ifndef GPSH_WORD_H
 #define GPSH_WORD_H
 
-#include "core/state.h"
+#include "state/state.h"
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error                                                                                             \
@@ -46,6 +46,8 @@ static inline void gpsh_acquire_remote(void)
 // Acquire load of a word of this PE's own heap, zero-extended. The heap may be on the GPU: then a
 // copy fetches it.
 uint64_t gpsh_word_fetch(const void *word, size_t bytes);
+// Why the last word that this thread fetched did not come, or 0.
+int gpsh_word_unread(void);
 static inline __attribute__((always_inline)) uint64_t gpsh_word_load(const void *word, size_t bytes)
 {
     if (GPSH_UNLIKELY(gpsh.device_heap))

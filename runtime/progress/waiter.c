@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #define _GNU_SOURCE // sched_getaffinity, CPU_COUNT
+#include "progress/waiter.h"
+
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "comm/context.h"
-#include "comm/sync.h"
 #include "core/clock.h"
+#include "observe/question.h"
 
 // Patience is in units of 64 spins (a few microseconds).
 enum {
@@ -23,35 +23,27 @@ enum {
 };
 
 static bool cores_are_shared;
-static atomic_uint questions; // SIGUSR1s so far
 
-static void on_question(int number)
+enum { HOOKS = 8 };
+static gpsh_waiter_hook *_Atomic hooks[HOOKS];
+
+void gpsh_waiter_drive(gpsh_waiter_hook *drive)
 {
-    atomic_fetch_add_explicit(&questions, 1, memory_order_relaxed);
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&lock);
+    int i = 0;
+    while (i < HOOKS - 1 && hooks[i] && hooks[i] != drive)
+        i++;
+    hooks[i] = drive;
+    pthread_mutex_unlock(&lock);
 }
 
-static bool has_action(void (*handler)(int))
+static bool run_hooks(void)
 {
-    struct sigaction now;
-    return sigaction(SIGUSR1, NULL, &now) == 0 && !(now.sa_flags & SA_SIGINFO) &&
-           now.sa_handler == handler;
-}
-
-unsigned gpsh_waiter_questions(void)
-{
-    return atomic_load_explicit(&questions, memory_order_relaxed);
-}
-
-static void exchange_action(void (*from)(int), void (*to)(int))
-{
-    struct sigaction action = {.sa_handler = to, .sa_flags = SA_RESTART};
-    if (has_action(from))
-        sigaction(SIGUSR1, &action, NULL);
-}
-
-void gpsh_waiter_finalize(void)
-{
-    exchange_action(on_question, SIG_DFL);
+    bool pending = false;
+    for (int i = 0; i < HOOKS && hooks[i]; i++)
+        pending |= hooks[i]();
+    return pending;
 }
 
 void gpsh_waiter_init(void)
@@ -63,7 +55,6 @@ void gpsh_waiter_init(void)
     if (sched_getaffinity(0, sizeof allowed, &allowed) == 0 && CPU_COUNT(&allowed) > 1)
         cores = CPU_COUNT(&allowed);
     cores_are_shared = gpsh.boot.node_n_pes > cores;
-    exchange_action(SIG_DFL, on_question);
 }
 
 static void nap(uint64_t ns)
@@ -114,7 +105,7 @@ static const char *about(const struct gpsh_waiter *waiter, char *text)
 
 static void answer_questions(struct gpsh_waiter *waiter)
 {
-    unsigned now = gpsh_waiter_questions() + 1;
+    unsigned now = gpsh_questions() + 1;
     if (GPSH_UNLIKELY(now != waiter->asked && waiter->asked)) {
         char text[ABOUT_BYTES];
         GPSH_LOG(WARN, "wait", "SIGUSR1: in %s, waiting%s", waiter->what, about(waiter, text));
@@ -155,7 +146,7 @@ static bool is_news(unsigned failures)
 
 int gpsh_waiter_slow(struct gpsh_waiter *waiter)
 {
-    bool pending = gpsh_context_progress() || waiter->flows_tell;
+    bool pending = run_hooks() || waiter->flows_tell;
     unsigned failures = atomic_load_explicit(&gpsh.failures, memory_order_acquire);
     bool concerned = GPSH_UNLIKELY(failures != 0) && !waiter->flows_tell;
     bool news = concerned && is_news(failures);

@@ -8,11 +8,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "comm/sync.h"
 #include "gpushmem/device_host.h"
 #include "gpushmem/gpushmem.h"
 #include "memory/local_memory.h"
 #include "memory/word.h"
+#include "progress/failure.h"
+#include "progress/waiter.h"
 #include "proxy/proxy.h"
 #include "stream/stream_gpu.h"
 
@@ -236,6 +237,19 @@ static void unmake(void)
     side.host = NULL;
 }
 
+// A PE was lost: kernels that wait on memory end. Any thread.
+static void end_waits_of_kernels(int pe, int code)
+{
+    if (!atomic_load(&gpsh_device_side_exists))
+        return; // make() looks at gpsh.failed_pe
+    pthread_mutex_lock(&side.lock);
+    if (atomic_load(&gpsh_device_side_exists)) {
+        atomic_store(&side.loss_taken, false);
+        __atomic_store_n(&side.host->control.peer_failed, code, __ATOMIC_RELEASE);
+    }
+    pthread_mutex_unlock(&side.lock);
+}
+
 static int make(void)
 {
     int status = make_tables();
@@ -247,9 +261,10 @@ static int make(void)
         unmake();
         return status;
     }
+    gpsh_failure_observe(end_waits_of_kernels);
     atomic_store(&gpsh_device_side_exists, true);
-    // Only now: whoever finds a PE lost from here on tells it here, and what was found before is
-    // seen.
+    // Only now: a PE that is found lost from here on is told to the observer above, and what was
+    // found before is seen.
     if (atomic_load(&gpsh.failed_pe) >= 0)
         __atomic_store_n(&side.host->control.peer_failed, GPUSHMEM_ERR_PE_FAILED, __ATOMIC_RELEASE);
     if (gpsh.device_heap && gpsh_stream_image && gpsh_stream_gpu_load()) {
@@ -311,18 +326,6 @@ void gpsh_device_side_finalize(void)
 }
 
 // ---- Errors ----
-
-void gpsh_device_side_peer_failed(int code)
-{
-    if (!atomic_load(&gpsh_device_side_exists))
-        return; // make() looks at gpsh.failed_pe
-    pthread_mutex_lock(&side.lock);
-    if (atomic_load(&gpsh_device_side_exists)) {
-        atomic_store(&side.loss_taken, false);
-        __atomic_store_n(&side.host->control.peer_failed, code, __ATOMIC_RELEASE);
-    }
-    pthread_mutex_unlock(&side.lock);
-}
 
 // Names the first ring that kernels cannot use any more.
 static int fail_closed(int status)

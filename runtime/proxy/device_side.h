@@ -4,9 +4,9 @@
 #ifndef GPSH_DEVICE_SIDE_H
 #define GPSH_DEVICE_SIDE_H
 
-#include "core/state.h"
 #include "gpushmem/device_abi.h"
 #include "proxy/ring.h"
+#include "state/state.h"
 
 // At the end of the symmetric heap, out of the allocator's reach: words of the device barrier.
 enum { GPSH_DEVICE_RESERVED = 4096 };
@@ -47,9 +47,6 @@ void gpsh_device_side_await_kernels(void);
 // takes) what failed on the device side. Fails if GPUSHMEM_WAIT_TIMEOUT_MS runs out or the GPU
 // died.
 int gpsh_device_side_quiet(void);
-
-// A PE was lost: kernels that wait on memory end. Any thread.
-void gpsh_device_side_peer_failed(int code);
 
 // A kernel is about to be launched: it may wait again if the program took the loss of a PE
 // (gpushmem_device_error).

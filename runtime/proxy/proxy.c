@@ -12,8 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "comm/sync.h"
 #include "core/error.h"
+#include "observe/question.h"
 
 enum {
     // an idle proxy yields this long before it sleeps: longer than a round trip through a NIC, so
@@ -124,7 +124,7 @@ static bool take_turn(struct gpsh_proxy_thread *thread)
 // An idle or resting thread answers: one that finds work all the time does not hang.
 static void answer_questions(struct gpsh_proxy_thread *thread)
 {
-    unsigned questions = gpsh_waiter_questions();
+    unsigned questions = gpsh_questions();
     if (GPSH_LIKELY(questions == thread->asked) || !take_turn(thread))
         return;
     thread->asked = questions;
@@ -256,7 +256,7 @@ int gpsh_proxy_create(const struct gpsh_proxy_env *env, int n_threads, struct gp
     for (int i = 0; i < n_threads; i++) {
         threads[i].proxy = proxy;
         threads[i].cpu = -1;
-        threads[i].asked = gpsh_waiter_questions();
+        threads[i].asked = gpsh_questions();
         if (env->times)
             gpsh_clock_start(&threads[i].clock);
     }

@@ -12,9 +12,9 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "core/state.h"
 #include "proxy/proxy_times.h"
 #include "proxy/ring.h"
+#include "state/state.h"
 
 // How far a command got after it was read. It stays in the ring's `inflight` until all earlier ones
 // are complete.

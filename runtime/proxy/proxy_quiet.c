@@ -5,9 +5,9 @@
 // then `completed` only has to get there.
 #include <stdio.h>
 
-#include "comm/sync.h"
 #include "core/clock.h"
 #include "core/error.h"
+#include "progress/waiter.h"
 #include "proxy/proxy.h"
 
 // A GPU whose context has died never writes what it reserved: asked this often, the driver says so.

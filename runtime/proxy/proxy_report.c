@@ -3,7 +3,6 @@
 // way, on SIGUSR1.
 #include <stdio.h>
 
-#include "comm/sync.h"
 #include "proxy/proxy.h"
 
 enum { LINE_BYTES = 256 };

@@ -8,7 +8,7 @@
 
 #include "api/argument.h"
 #include "comm/context.h"
-#include "core/state.h"
+#include "state/state.h"
 
 enum { PES = 3, CHANNELS = 4 };
 

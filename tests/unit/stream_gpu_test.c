@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/state.h"
 #include "gpu/gpu.h"
 #include "gpushmem/gpushmem.h"
 #include "proxy/device_side.h"
+#include "state/state.h"
 #include "stream/stream_gpu.h"
 
 // In the place of the library's, which may have been built without kernels.

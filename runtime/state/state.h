@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The runtime's state: one PE of one job. Filled by init.c, read by everything else of the runtime.
-#ifndef GPSH_CORE_H
-#define GPSH_CORE_H
+// The runtime's state: one PE of one job. init, connect and memory each write their part of it;
+// everything else of the runtime reads it. Transports do not see it: they have their env.
+#ifndef GPSH_STATE_H
+#define GPSH_STATE_H
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -96,10 +97,6 @@ extern struct gpsh_core gpsh __attribute__((visibility("hidden"))); // reached w
 
 // 0, or GPUSHMEM_ERR_STATE with a sentence naming the function.
 int gpsh_check_initialised(const char *function);
-
-// Marks a peer as lost, once, with the reason; starts the job's end if
-// GPUSHMEM_ON_PE_FAILURE=abort. Any thread.
-void gpsh_peer_failed(int pe, int code, const char *why);
 
 // Where [sym, sym + bytes) of this PE's heap lies in pe's heap for loads and stores, or NULL (bad
 // argument, or no mapping): then the slow path finds out which and says so.

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "memory/word.h"
+
+#include "gpu/gpu.h"
+
+static _Thread_local int unread;
+
+void gpsh_flush_remote(void)
+{
+    gpsh_gpu_flush();
+}
+
+uint64_t gpsh_word_fetch(const void *word, size_t bytes)
+{
+    uint64_t raw = 0;
+    unread = gpsh.transport_envs[0].copy(&raw, word, bytes);
+    gpsh_acquire_remote();
+    return raw;
+}
+
+int gpsh_word_unread(void)
+{
+    return unread;
+}

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A person whose job hangs asks by SIGUSR1 what this PE is doing. The handler only counts; each
+// thread of the library that waits or works sees the count change and logs what it is at.
+#ifndef GPSH_QUESTION_H
+#define GPSH_QUESTION_H
+
+// Takes SIGUSR1 over, unless the program has plans of its own for it; close gives it back.
+void gpsh_questions_open(void);
+void gpsh_questions_close(void);
+
+// How often the program was asked so far. Any thread.
+unsigned gpsh_questions(void);
+
+#endif

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "progress/failure.h"
+
+#include <stdio.h>
+
+#include "state/state.h"
+
+enum { OBSERVERS = 4 };
+
+static pthread_mutex_t failure_lock = PTHREAD_MUTEX_INITIALIZER;
+static gpsh_failure_observer *_Atomic observers[OBSERVERS];
+
+void gpsh_failure_observe(gpsh_failure_observer *observer)
+{
+    pthread_mutex_lock(&failure_lock);
+    int i = 0;
+    while (i < OBSERVERS - 1 && observers[i] && observers[i] != observer)
+        i++;
+    observers[i] = observer;
+    pthread_mutex_unlock(&failure_lock);
+}
+
+static void tell_observers(int pe, int code)
+{
+    for (int i = 0; i < OBSERVERS; i++) {
+        gpsh_failure_observer *observer = observers[i];
+        if (observer)
+            observer(pe, code);
+    }
+}
+
+void gpsh_peer_failed(int pe, int code, const char *why)
+{
+    if ((unsigned)pe >= (unsigned)gpsh.n_pes || atomic_load(&gpsh.leaving))
+        return;
+    struct gpsh_peer *peer = &gpsh.peers[pe];
+    int none = 0;
+    pthread_mutex_lock(&failure_lock);
+    bool first = !atomic_load(&peer->error);
+    if (first) {
+        snprintf(peer->reason, sizeof peer->reason, "%s", why);
+        atomic_compare_exchange_strong(&peer->error, &none, code);
+        atomic_store(&gpsh.failed_pe, pe);
+        atomic_fetch_add(&gpsh.failures, 1);
+    }
+    pthread_mutex_unlock(&failure_lock);
+    if (!first)
+        return;
+    tell_observers(pe, code);
+    bool ends = gpsh.settings.on_pe_failure == GPSH_ON_FAILURE_ABORT;
+    GPSH_LOG(ERROR, "peers", "PE %d failed: %s; %s", pe, why,
+             ends ? "the job ends (GPUSHMEM_ON_PE_FAILURE=notify keeps the others running)"
+                  : "operations towards it fail from now on");
+    if (ends) {
+        char sentence[256];
+        snprintf(sentence, sizeof sentence, "PE %d failed: %s", pe, why);
+        gpsh_bootstrap_abort(&gpsh.boot, 1, sentence);
+    }
+}

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// PEs that were lost: each is told once, to everybody who has to do something about it.
+#ifndef GPSH_FAILURE_H
+#define GPSH_FAILURE_H
+
+// Marks a peer as lost, once, with the reason; tells the observers; starts the job's end if
+// GPUSHMEM_ON_PE_FAILURE=abort. Any thread.
+void gpsh_peer_failed(int pe, int code, const char *why);
+
+// From now on `observer` is called after each loss, by the thread that found it. Registering a
+// function again changes nothing, and none is ever removed: an observer looks itself whether it has
+// something to do.
+typedef void gpsh_failure_observer(int pe, int code);
+void gpsh_failure_observe(gpsh_failure_observer *observer);
+
+#endif

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The way this library waits.
+#ifndef GPSH_WAITER_H
+#define GPSH_WAITER_H
+
+#include "state/state.h"
+
+// Finds out whether PEs have to share cores. In every init, before any wait.
+void gpsh_waiter_init(void);
+// Every wait calls `drive` from now on, every few microseconds, so that what it serves gets on
+// while this PE waits. It never waits itself, and returns true while something is under way. Any
+// thread may be in it. Registering a function again changes nothing.
+typedef bool gpsh_waiter_hook(void);
+void gpsh_waiter_drive(gpsh_waiter_hook *drive);
+// For tests that find nothing: gives the core away now and then if PEs share cores.
+void gpsh_waiter_miss(void);
+
+// One wait: spins, runs the hooks, yields when others want the core, watches for failed PEs,
+// the deadline and the abort word. Initialise with GPSH_WAITER(what), call gpsh_waiter_step in
+// every empty iteration; a negative status ends the wait (a sentence says what was waited for).
+struct gpsh_waiter {
+    const char *what;
+    unsigned spins;
+    // the wait ends by itself when a PE fails, because the flow towards it reports that
+    bool flows_tell;
+    bool for_all; // it needs every PE: once one has failed it can never succeed
+    // so many times it was asked what it waits for, plus 1; 0: it has not looked yet
+    unsigned asked;
+    uint64_t deadline_ns;
+    uint64_t began_ns; // first look at the clock
+    // What exactly is waited for, to follow "waiting": " for PE 3". NULL: `what` says it all.
+    void (*about)(const void *subject, char *text, size_t bytes);
+    const void *subject;
+};
+#define GPSH_WAITER(text) ((struct gpsh_waiter){.what = (text)})
+int gpsh_waiter_slow(struct gpsh_waiter *waiter);
+static inline int gpsh_waiter_step(struct gpsh_waiter *waiter)
+{
+    if (GPSH_LIKELY(++waiter->spins & 63)) {
+        gpsh_cpu_relax();
+        return 0;
+    }
+    return gpsh_waiter_slow(waiter);
+}
+
+#endif

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "state/state.h"
+
+struct gpsh_core gpsh = {.failed_pe = -1};
+
+int gpsh_check_initialised(const char *function)
+{
+    if (GPSH_LIKELY(gpsh.n_pes > 0))
+        return 0;
+    return gpsh_fail(GPUSHMEM_ERR_STATE,
+                     "gpushmem_%s was called before gpushmem_init or after gpushmem_finalize",
+                     function);
+}
