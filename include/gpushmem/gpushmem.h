@@ -98,8 +98,9 @@ GPUSHMEM_API int gpushmem_initialized(void);
 // Does not return.
 GPUSHMEM_API void gpushmem_global_exit(int status) __attribute__((noreturn));
 
-// This PE's number, the number of PEs, and the same among the PEs of this node. Negative before
-// init.
+// This PE's number, the number of PEs, and the same among the PEs of this node. Before init they
+// return GPUSHMEM_ERR_STATE, and leave the last error as it is: a program that prints why init
+// failed may ask for the PE number in the same statement.
 GPUSHMEM_API int gpushmem_my_pe(void);
 GPUSHMEM_API int gpushmem_n_pes(void);
 GPUSHMEM_API int gpushmem_node_my_pe(void);
@@ -127,9 +128,11 @@ GPUSHMEM_API void gpushmem_clear_error(void);
 // content is undefined, but for calloc: zero. NULL on failure; malloc(0), calloc of nothing and
 // align of nothing return NULL without a failure and without a barrier.
 //   GPUSHMEM_ERR_NO_MEMORY  no free block is large enough; nothing changed. GPUSHMEM_HEAP_SIZE sets
-//   the heap's size GPUSHMEM_ERR_INVALID    `alignment` is not a power of two, or above 1 GiB (2
-//   MiB where the heap is GPU memory) GPUSHMEM_ERR_ASYMMETRY  with GPUSHMEM_CHECK=1: PEs passed
-//   different arguments
+//                           the heap's size
+//   GPUSHMEM_ERR_INVALID    `alignment` is not a power of two, or above what the heap can give: the
+//                           largest power of two in its size, at most 1 GiB; 2 MiB where the heap
+//                           is GPU memory
+//   GPUSHMEM_ERR_ASYMMETRY  with GPUSHMEM_CHECK=1: PEs passed different arguments
 GPUSHMEM_API void *gpushmem_malloc(size_t bytes);
 GPUSHMEM_API void *gpushmem_calloc(size_t count, size_t size);
 GPUSHMEM_API void *gpushmem_align(size_t alignment, size_t bytes);
@@ -140,9 +143,9 @@ GPUSHMEM_API void *gpushmem_align(size_t alignment, size_t bytes);
 //   freed already)
 GPUSHMEM_API int gpushmem_free(void *address);
 
-// Where `sym` of `pe` can be loaded and stored by this process, or NULL if it cannot (another node,
-// or a bad argument: then the last error is set). Stores through it are ordered by fence and
-// completed by quiet like puts.
+// Where `sym` of `pe` can be loaded and stored by this process. NULL if that PE's heap is not
+// mapped here (another node, for example), which is no failure; or for a bad argument, and then the
+// last error is set. Stores through it are ordered by fence and completed by quiet like puts.
 GPUSHMEM_API void *gpushmem_ptr(const void *sym, int pe);
 
 // How this PE reaches another one, as decided at init. Local.

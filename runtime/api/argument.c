@@ -19,14 +19,20 @@ int gpsh_check_context(const char *function, gpushmem_ctx_t ctx, struct gpsh_con
     return 0;
 }
 
-int gpsh_check_pe(const char *function, int pe)
+int gpsh_check_pe_number(const char *function, int pe)
 {
     int status = gpsh_check_ready(function);
+    if (status < 0 || (pe >= 0 && pe < gpsh.n_pes))
+        return status;
+    return gpsh_fail(GPUSHMEM_ERR_PE, "%s: there is no PE %d; PEs are 0 to %d", function, pe,
+                     gpsh.n_pes - 1);
+}
+
+int gpsh_check_pe(const char *function, int pe)
+{
+    int status = gpsh_check_pe_number(function, pe);
     if (status < 0)
         return status;
-    if (pe < 0 || pe >= gpsh.n_pes)
-        return gpsh_fail(GPUSHMEM_ERR_PE, "%s: there is no PE %d; PEs are 0 to %d", function, pe,
-                         gpsh.n_pes - 1);
     const struct gpsh_peer *peer = &gpsh.peers[pe];
     int error = atomic_load_explicit(&peer->error, memory_order_acquire);
     if (error != 0)

@@ -25,6 +25,8 @@ static inline uint64_t gpsh_offset(const void *sym)
 int gpsh_check_ready(const char *function);
 // The context behind a handle.
 int gpsh_check_context(const char *function, gpushmem_ctx_t ctx, struct gpsh_context **out);
+// The PE exists.
+int gpsh_check_pe_number(const char *function, int pe);
 // The PE exists and has not failed.
 int gpsh_check_pe(const char *function, int pe);
 // The PE as above, and [sym, sym + bytes) inside the symmetric heap; any address if bytes is 0.

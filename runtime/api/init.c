@@ -185,24 +185,25 @@ int gpushmem_query_thread(int *provided)
     return status;
 }
 
+// Queries keep the thread's last error: programs ask for the PE number to print one.
 int gpushmem_my_pe(void)
 {
-    return gpsh.n_pes ? gpsh.my_pe : gpsh_check_initialised("my_pe");
+    return gpsh.n_pes ? gpsh.my_pe : GPUSHMEM_ERR_STATE;
 }
 
 int gpushmem_n_pes(void)
 {
-    return gpsh.n_pes ? gpsh.n_pes : gpsh_check_initialised("n_pes");
+    return gpsh.n_pes ? gpsh.n_pes : GPUSHMEM_ERR_STATE;
 }
 
 int gpushmem_node_my_pe(void)
 {
-    return gpsh.n_pes ? gpsh.boot.node_my_pe : gpsh_check_initialised("node_my_pe");
+    return gpsh.n_pes ? gpsh.boot.node_my_pe : GPUSHMEM_ERR_STATE;
 }
 
 int gpushmem_node_n_pes(void)
 {
-    return gpsh.n_pes ? gpsh.boot.node_n_pes : gpsh_check_initialised("node_n_pes");
+    return gpsh.n_pes ? gpsh.boot.node_n_pes : GPUSHMEM_ERR_STATE;
 }
 
 void gpushmem_version(int *major, int *minor, int *patch)

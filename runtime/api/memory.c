@@ -2,15 +2,18 @@
 #include "api/memory.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/argument.h"
 #include "comm/context.h"
 #include "comm/sync.h"
 #include "gpushmem/gpushmem.h"
 #include "memory/heap_alloc.h"
 #include "memory/local_memory.h"
 #include "memory/regions.h"
+#include "memory/symmetric.h"
 #include "proxy/device_side.h"
 #include "state/state.h"
 
@@ -105,11 +108,13 @@ static void *take(const char *function, uint64_t bytes, uint64_t alignment)
     pthread_mutex_unlock(&lock);
     if (offset >= 0)
         return gpsh.heap + offset;
+    char where[64] = "";
+    if (alignment > 1)
+        snprintf(where, sizeof where, " at a multiple of %" PRIu64, alignment);
     gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
-              "gpushmem_%s: no block of %" PRIu64 " bytes is free in the symmetric heap of %" PRIu64
-              " bytes "
-              "(the largest free one has %" PRIu64 "); raise GPUSHMEM_HEAP_SIZE",
-              function, bytes, usage.bytes, usage.largest_free);
+              "gpushmem_%s: no block of %" PRIu64 " bytes%s is free in the symmetric heap of "
+              "%" PRIu64 " bytes (the largest free one has %" PRIu64 "); raise GPUSHMEM_HEAP_SIZE",
+              function, bytes, where, usage.bytes, usage.largest_free);
     return NULL;
 }
 
@@ -159,6 +164,8 @@ void *gpushmem_calloc(size_t count, size_t size)
 
 void *gpushmem_align(size_t alignment, size_t bytes)
 {
+    if (gpsh_check_initialised("align"))
+        return NULL;
     if (!alignment || (alignment & (alignment - 1))) {
         gpsh_fail(GPUSHMEM_ERR_INVALID, "gpushmem_align: alignment %zu is not a power of two",
                   alignment);
@@ -167,8 +174,11 @@ void *gpushmem_align(size_t alignment, size_t bytes)
     if (alignment > gpsh_regions_alignment()) {
         gpsh_fail(GPUSHMEM_ERR_INVALID,
                   "gpushmem_align: alignment %zu is above %" PRIu64
-                  ", the most that this heap can give",
-                  alignment, gpsh_regions_alignment());
+                  ", the most that this heap of %" PRIu64 " bytes can give%s",
+                  alignment, gpsh_regions_alignment(), gpsh.heap_bytes,
+                  gpsh.heap_bytes < GPSH_SYMMETRIC_ALIGNMENT && !gpsh.device_heap
+                      ? "; a larger GPUSHMEM_HEAP_SIZE gives more"
+                      : "");
         return NULL;
     }
     return allocate(CALL_ALIGN, alignment, bytes, bytes, alignment, false);
@@ -204,12 +214,10 @@ int gpushmem_free(void *block)
     return status;
 }
 
-void *gpushmem_ptr(const void *symmetric, int pe)
+void *gpushmem_ptr(const void *sym, int pe)
 {
-    if ((unsigned)pe >= (unsigned)gpsh.n_pes)
-        return NULL;
-    uint64_t offset = (uint64_t)((uintptr_t)symmetric - (uintptr_t)gpsh.heap);
-    if (offset >= gpsh.heap_bytes)
+    uint64_t offset = gpsh_offset(sym);
+    if (gpsh_check_pe_number("gpushmem_ptr", pe) < 0 || gpsh_check_heap("gpushmem_ptr", sym, 1) < 0)
         return NULL;
     if (pe == gpsh.my_pe)
         return gpsh.heap + offset;

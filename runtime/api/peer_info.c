@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // gpushmem_peer_info: how a PE is reached.
+#include "api/argument.h"
 #include "connect/peers.h"
 #include "gpushmem/gpushmem.h"
 #include "proxy/device_side.h"
@@ -7,12 +8,9 @@
 
 int gpushmem_peer_info(int pe, struct gpushmem_peer_info *info)
 {
-    int status = gpsh_check_initialised("peer_info");
+    int status = gpsh_check_pe_number(__func__, pe);
     if (status)
         return status;
-    if (pe < 0 || pe >= gpsh.n_pes)
-        return gpsh_fail(GPUSHMEM_ERR_PE, "gpushmem_peer_info: PE %d is outside 0..%d", pe,
-                         gpsh.n_pes - 1);
     if (!info)
         return gpsh_fail(GPUSHMEM_ERR_INVALID, "gpushmem_peer_info: info is NULL");
     const struct gpsh_peer *peer = &gpsh.peers[pe];

@@ -91,6 +91,27 @@ static struct block *bin_search(const struct gpsh_heap_alloc *heap, uint64_t byt
     return heap->bins[level * SLICES + (unsigned)__builtin_ctz(slices)];
 }
 
+static uint64_t lead_of(const struct block *block, uint64_t alignment)
+{
+    return (alignment - block->offset % alignment) % alignment;
+}
+
+// A free block with room for `need` bytes at a multiple of `alignment`. One with room for the
+// worst place has it for certain; only if there is none the blocks themselves are looked at.
+static struct block *search_aligned(const struct gpsh_heap_alloc *heap, uint64_t need,
+                                    uint64_t alignment)
+{
+    uint64_t worst = need + alignment - GPSH_HEAP_GRAIN;
+    struct block *block = worst <= heap->bytes ? bin_search(heap, worst) : NULL;
+    if (block || alignment == GPSH_HEAP_GRAIN)
+        return block;
+    for (block = heap->first; block; block = block->after)
+        if (!block->asked && block->bytes >= need &&
+            block->bytes - need >= lead_of(block, alignment))
+            return block;
+    return NULL;
+}
+
 static uint64_t slot_of(const struct gpsh_heap_alloc *heap, uint64_t offset)
 {
     return (offset / GPSH_HEAP_GRAIN * 0x9E3779B97F4A7C15ull) >> 32 & (heap->table_size - 1);
@@ -200,14 +221,14 @@ int64_t gpsh_heap_alloc_take(struct gpsh_heap_alloc *heap, uint64_t bytes, uint6
 {
     if (alignment < GPSH_HEAP_GRAIN)
         alignment = GPSH_HEAP_GRAIN;
-    if (bytes > heap->bytes || alignment > heap->bytes)
+    if (bytes > heap->bytes)
         return -1;
     uint64_t need = (bytes + GPSH_HEAP_GRAIN - 1) / GPSH_HEAP_GRAIN * GPSH_HEAP_GRAIN;
-    struct block *block = bin_search(heap, need + alignment - GPSH_HEAP_GRAIN);
+    struct block *block = search_aligned(heap, need, alignment);
     if (!block)
         return -1;
     // Everything that can fail comes before the first change.
-    uint64_t lead = (alignment - block->offset % alignment) % alignment;
+    uint64_t lead = lead_of(block, alignment);
     struct block *tail = malloc(sizeof *tail), *aligned = malloc(sizeof *aligned);
     if (!tail || !aligned || !table_reserve(heap)) {
         free(tail);

@@ -215,7 +215,9 @@ const char *gpsh_regions_pci(void)
 
 uint64_t gpsh_regions_alignment(void)
 {
-    return gpsh.device_heap ? 2 << 20 : GPSH_SYMMETRIC_ALIGNMENT; // the driver's large pages
+    if (gpsh.device_heap)
+        return 2 << 20; // the driver's large pages
+    return gpsh_symmetric_alignment(regions[GPSH_HEAP].bytes);
 }
 
 const char *gpsh_regions_pages(void)

@@ -49,13 +49,19 @@ static int check_fits(uint64_t bytes, int node_pes)
                      (limit / (uint64_t)node_pes) >> 20);
 }
 
-// Where blocks of the heap may have any alignment up to its size: at a multiple of the largest
-// power of two in it. MAP_FAILED and errno if there is no room.
-static char *map_aligned(int fd, uint64_t bytes)
+uint64_t gpsh_symmetric_alignment(uint64_t bytes)
 {
     uint64_t alignment = GPSH_SYMMETRIC_ALIGNMENT;
     while (alignment > bytes)
         alignment /= 2;
+    return alignment;
+}
+
+// Where blocks of the heap may have any alignment up to its size. MAP_FAILED and errno if there is
+// no room.
+static char *map_aligned(int fd, uint64_t bytes)
+{
+    uint64_t alignment = gpsh_symmetric_alignment(bytes);
     char *room = mmap(NULL, bytes + alignment, PROT_NONE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (room == MAP_FAILED)

@@ -13,6 +13,8 @@
 // Regions begin at a multiple of this, or of the largest power of two in their size: then whatever
 // is aligned in a region is aligned in memory, on every PE.
 enum { GPSH_SYMMETRIC_ALIGNMENT = 1 << 30 };
+// What a region of so many bytes begins at a multiple of.
+uint64_t gpsh_symmetric_alignment(uint64_t bytes);
 
 struct gpsh_symmetric {
     char *base;

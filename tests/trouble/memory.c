@@ -53,6 +53,30 @@ static void any_alignment_is_kept(void)
     }
     EXPECT(gpushmem_align((size_t)1 << 62, 10) == NULL);
     expect_error(gpushmem_last_error_code(), GPUSHMEM_ERR_INVALID, "alignment");
+    struct gpushmem_heap_info info;
+    EXPECT(gpushmem_heap_info(&info) == 0);
+    size_t above = 1;
+    while (above <= 2 * info.bytes)
+        above *= 2;
+    EXPECT(gpushmem_align(above, 1) == NULL);
+    expect_error(gpushmem_last_error_code(), GPUSHMEM_ERR_INVALID, "larger GPUSHMEM_HEAP_SIZE");
+}
+
+// A free block of just the size, at a place that fits, is taken.
+static void aligned_exact_fit_is_taken(void)
+{
+    enum { PAGE = 2 << 20 };
+    struct gpushmem_heap_info info;
+    char *one = gpushmem_align(PAGE, PAGE), *two = gpushmem_malloc(PAGE);
+    EXPECT(one && two && gpushmem_heap_info(&info) == 0);
+    char *rest = gpushmem_malloc(info.largest_free_bytes);
+    char *lead = gpushmem_heap_info(&info) == 0 ? gpushmem_malloc(info.largest_free_bytes) : NULL;
+    EXPECT(gpushmem_free(one) == 0);
+    EXPECT(gpushmem_align(PAGE, PAGE + 256) == NULL);
+    expect_error(gpushmem_last_error_code(), GPUSHMEM_ERR_NO_MEMORY, "at a multiple of 2097152");
+    EXPECT(gpushmem_align(PAGE, PAGE) == one);
+    EXPECT(gpushmem_free(one) == 0 && gpushmem_free(two) == 0 && gpushmem_free(rest) == 0);
+    EXPECT(gpushmem_free(lead) == 0);
 }
 
 static void nothing_is_legal(void)
@@ -99,8 +123,12 @@ static void pointers_reach_mapped_peers(void)
     long *word = gpushmem_malloc(sizeof *word);
     int local;
     EXPECT(gpushmem_ptr(word, gpushmem_my_pe()) == word);
-    EXPECT(gpushmem_ptr(word, -1) == NULL && gpushmem_ptr(word, gpushmem_n_pes()) == NULL);
+    gpushmem_clear_error();
+    EXPECT(gpushmem_ptr(word, -1) == NULL);
+    expect_error(gpushmem_last_error_code(), GPUSHMEM_ERR_PE, "gpushmem_ptr: there is no PE -1");
+    EXPECT(gpushmem_ptr(word, gpushmem_n_pes()) == NULL);
     EXPECT(gpushmem_ptr(&local, gpushmem_my_pe()) == NULL);
+    expect_error(gpushmem_last_error_code(), GPUSHMEM_ERR_ADDRESS, "gpushmem_ptr");
     EXPECT(gpushmem_free(word) == 0);
 }
 
@@ -111,6 +139,10 @@ static void calls_before_init_are_refused(void)
     expect_error(gpushmem_last_error_code(), GPUSHMEM_ERR_STATE, "malloc");
     EXPECT(gpushmem_my_pe() < 0 && gpushmem_n_pes() < 0 && !gpushmem_initialized());
     expect_error(gpushmem_init_thread(99, NULL), GPUSHMEM_ERR_INVALID, "99");
+    // Who prints why init failed asks for the PE number in the same breath.
+    EXPECT(gpushmem_my_pe() == GPUSHMEM_ERR_STATE && gpushmem_n_pes() == GPUSHMEM_ERR_STATE);
+    EXPECT(gpushmem_node_my_pe() < 0 && gpushmem_node_n_pes() < 0 && !gpushmem_initialized());
+    expect_error(GPUSHMEM_ERR_INVALID, GPUSHMEM_ERR_INVALID, "99");
 }
 
 int main(void)
@@ -123,6 +155,7 @@ int main(void)
         }
         allocation_is_symmetric();
         any_alignment_is_kept();
+        aligned_exact_fit_is_taken();
         nothing_is_legal();
         exhaustion_harms_nothing();
         wrong_pointers_are_refused();

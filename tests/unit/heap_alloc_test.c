@@ -53,10 +53,28 @@ Test(heap_alloc, absurd_requests__are_refused_and_harm_nothing)
     struct gpsh_heap_alloc *heap = gpsh_heap_alloc_new(1 << 20);
     cr_expect_eq(gpsh_heap_alloc_take(heap, UINT64_MAX, 1), -1);
     cr_expect_eq(gpsh_heap_alloc_take(heap, UINT64_MAX - 255, 1), -1);
-    cr_expect_eq(gpsh_heap_alloc_take(heap, 1, 1ull << 63), -1);
     cr_expect_eq(gpsh_heap_alloc_take(heap, (1 << 20) + 1, 1), -1);
+    cr_expect_eq(gpsh_heap_alloc_take(heap, 1, 1ull << 63), 0);
+    cr_expect_eq(gpsh_heap_alloc_take(heap, 1, 1ull << 63), -1, "only offset 0 is such a place");
+    cr_expect(gpsh_heap_alloc_give(heap, 0));
     cr_expect(gpsh_heap_alloc_check(heap));
     cr_expect_eq(gpsh_heap_alloc_take(heap, 1 << 20, 1), 0);
+    gpsh_heap_alloc_delete(heap);
+}
+
+// The free blocks are [0, 256) and [4096, 8192).
+Test(heap_alloc, aligned_exact_fit__is_taken)
+{
+    struct gpsh_heap_alloc *heap = gpsh_heap_alloc_new(12288);
+    cr_assert_eq(gpsh_heap_alloc_take(heap, 256, 1), 0);
+    cr_assert_eq(gpsh_heap_alloc_take(heap, 4096 - 256, 1), 256);
+    cr_assert_eq(gpsh_heap_alloc_take(heap, 4096, 1), 4096);
+    cr_assert_eq(gpsh_heap_alloc_take(heap, 4096, 1), 8192);
+    cr_assert(gpsh_heap_alloc_give(heap, 0) && gpsh_heap_alloc_give(heap, 4096));
+    cr_expect_eq(gpsh_heap_alloc_take(heap, 4096, 8192), -1);
+    cr_expect_eq(gpsh_heap_alloc_take(heap, 4096 + 256, 4096), -1);
+    cr_expect_eq(gpsh_heap_alloc_take(heap, 4096, 4096), 4096);
+    cr_expect(gpsh_heap_alloc_check(heap));
     gpsh_heap_alloc_delete(heap);
 }
 
