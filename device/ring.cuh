@@ -160,15 +160,22 @@ GPSH_DEV int gpsh_dev_await_room(const struct gpushmem_dev &dev, const struct gp
     return gpsh_dev_await_room_late(*dev.self, ring.number, slot.index, pe);
 }
 
-// Behind it what the command describes in memory is visible to who executes it; commands that carry
-// all they need go without. GPU scope is enough for payload in GPU memory, which the NIC reads
-// through that GPU's coherence point.
+// GPU scope is enough for payload in a heap in GPU memory: whoever reads it does so through that
+// GPU's coherence point. Anything else may be host memory, or another GPU's, which only system
+// scope covers; the range of the heap tells the two apart in one comparison of registers.
+GPSH_DEV bool gpsh_dev_payload_wants_system(const struct gpushmem_dev &dev, uint64_t local)
+{
+    return dev.flags & GPUSHMEM_DEV_SYSTEM_SCOPE || local - (uint64_t)dev.heap >= dev.heap_bytes;
+}
+
+// Makes what the command describes in memory visible to those that execute it. Commands that carry
+// all they need go without.
 GPSH_DEV void gpsh_dev_fence_payload(const struct gpushmem_dev &dev,
                                      const struct gpushmem_command &command)
 {
     if (!command.local)
         return;
-    if (dev.flags & GPUSHMEM_DEV_SYSTEM_SCOPE)
+    if (gpsh_dev_payload_wants_system(dev, command.local))
         gpsh_dev_fence_sys();
     else
         gpsh_dev_fence_gpu();

@@ -62,4 +62,33 @@ GPSH_DEV void gpsh_dev_stream_do(const struct gpushmem_dev &dev,
     }
 }
 
+// Whether the operation ends by what others do, at whatever time: another PE, a proxy, a NIC.
+GPSH_DEV bool gpsh_dev_stream_waits(const struct gpushmem_dev &dev, int pe, int kind)
+{
+    switch (kind) {
+    case GPUSHMEM_STREAM_PUT:
+    case GPUSHMEM_STREAM_GET: return !gpsh_dev_base(dev, pe);
+    case GPUSHMEM_STREAM_PUT_SIGNAL:
+    case GPUSHMEM_STREAM_SIGNAL: return !gpsh_dev_direct_amo(dev, dev.heap, pe);
+    default: return true;
+    }
+}
+
+// `start_next` lets the stream's next kernel be launched early, which then sits on multiprocessors
+// until this one has ended. What this one waits for may need them, so it waits first. Another kind
+// in `op` than `kind`: nothing is to be done.
+template <class StartNext>
+GPSH_DEV void gpsh_dev_stream_kernel(const struct gpushmem_dev &dev,
+                                     const struct gpushmem_stream_op &op, int kind,
+                                     StartNext start_next)
+{
+    bool waits = gpsh_dev_stream_waits(dev, op.pe, kind);
+    if (!waits)
+        start_next();
+    if (op.kind == kind)
+        gpsh_dev_stream_do(dev, op, kind);
+    if (waits)
+        start_next();
+}
+
 #endif

@@ -292,7 +292,8 @@ enum gpushmem_dev_flag {
     GPUSHMEM_DEV_DIRECT_ATOMICS = 1,
     // every PE is in `peers` and atomics are direct: the rings stay empty
     GPUSHMEM_DEV_ALL_DIRECT = 2,
-    // payload may be in host memory: fence at system scope before every command
+    // the heap may be in host memory: fence at system scope before every command with payload, not
+    // only where that is outside the heap
     GPUSHMEM_DEV_SYSTEM_SCOPE = 4,
     // the heap is GPU memory, and the rings are where that GPU reaches them
     GPUSHMEM_DEV_GPU_HEAP = 8,

@@ -5,6 +5,13 @@
 // kind in `op` does nothing (stream_gpu.c loads them that way).
 #include "gpushmem/device/stream.cuh"
 
+struct start_next {
+    __device__ __forceinline__ void operator()(void) const
+    {
+        gpsh_dev_let_next_kernel_start();
+    }
+};
+
 // The block's size is the host's choice, up to `threads`. __grid_constant__: no thread copies the
 // handle.
 #define KERNEL(name, expected, threads)                                                            \
@@ -13,9 +20,7 @@
                            const __grid_constant__ struct gpushmem_stream_op op)                   \
     {                                                                                              \
         gpsh_dev_await_kernel_before();                                                            \
-        gpsh_dev_let_next_kernel_start();                                                          \
-        if (op.kind == expected)                                                                   \
-            gpsh_dev_stream_do(dev, op, expected);                                                 \
+        gpsh_dev_stream_kernel(dev, op, expected, start_next());                                   \
     }
 
 KERNEL(put, GPUSHMEM_STREAM_PUT, 1024)
