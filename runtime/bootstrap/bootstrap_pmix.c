@@ -62,7 +62,7 @@ static void leave_pmix(void)
         PMIx_Finalize(NULL, 0);
 }
 
-static int join_pmix(const char *nspace)
+static int join_pmix(void)
 {
     if (client.pid == getpid())
         return 0;
@@ -76,12 +76,10 @@ static int join_pmix(const char *nspace)
     pmix_status_t rc = PMIx_Init(&client.me, NULL, 0);
     if (rc != PMIX_SUCCESS)
         return gpsh_fail(GPUSHMEM_ERR_BOOTSTRAP,
-                         "PMIX_NAMESPACE is %s, so a launcher started this process, but its PMIx "
-                         "server does not answer: "
-                         "%s "
-                         "(PMIx status %d); is the launcher still running? To start without one, "
-                         "unset PMIX_NAMESPACE",
-                         nspace, PMIx_Error_string(rc), (int)rc);
+                         "PMIX_NAMESPACE is set, so a launcher started this process, but its PMIx "
+                         "server does not answer: %s (PMIx status %d); is the launcher still "
+                         "running? To start without one, unset PMIX_NAMESPACE",
+                         PMIx_Error_string(rc), (int)rc); // the name itself may be a secret
     client.pid = getpid();
     if (atexit(leave_pmix) != 0)
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for one more exit handler");
@@ -91,10 +89,9 @@ static int join_pmix(const char *nspace)
 int gpsh_bootstrap_init(struct gpsh_bootstrap *b)
 {
     memset(b, 0, sizeof(*b));
-    const char *nspace = getenv("PMIX_NAMESPACE");
-    if (!nspace)
+    if (!getenv("PMIX_NAMESPACE"))
         return gpsh_bootstrap_job_alone(b);
-    int error = join_pmix(nspace);
+    int error = join_pmix();
     if (!error)
         error = gpsh_bootstrap_job_read(b, &client.me);
     if (error) {
@@ -104,9 +101,9 @@ int gpsh_bootstrap_init(struct gpsh_bootstrap *b)
     }
     client.n_pes = b->n_pes;
     client.active = true;
-    GPSH_LOG(DEBUG, "bootstrap",
-             "PE %d of %d, number %d of %d on this node, job %s, directory '%s'", b->my_pe,
-             b->n_pes, b->node_my_pe, b->node_n_pes, b->job_id, b->dir);
+    GPSH_LOG(DEBUG, "bootstrap", "PE %d of %d, number %d of %d on this node, directory '%s'",
+             b->my_pe, b->n_pes, b->node_my_pe, b->node_n_pes,
+             b->dir); // the job's name may be a secret
     return 0;
 }
 

@@ -14,6 +14,7 @@
 
 #include "bootstrap/pmix_reply.h"
 #include "commands.h"
+#include "door.h"
 #include "job_info.h"
 
 static struct {
@@ -139,6 +140,21 @@ static pmix_status_t register_pe(int pe)
                                                  gpsh_pmix_reply_status, r));
 }
 
+// A client joins by naming its job: the server asks for no other proof. So the name is a secret; it
+// must not appear in a command line, a file name that others can list, or a message.
+static int choose_nspace(void)
+{
+    char nspace[sizeof(server.nspace)], secret[2 * GPSH_SECRET_BYTES + 1];
+    int error = gpsh_door_secret(secret);
+    if (error) {
+        gpsh_cli_say("run", "cannot get random numbers from the kernel: %s", strerror(error));
+        return -1;
+    }
+    snprintf(nspace, sizeof(nspace), "gpushmem-%s", secret);
+    PMIX_LOAD_NSPACE(server.nspace, nspace);
+    return 0;
+}
+
 int gpsh_job_server_start(struct gpsh_job_server *s, const char *dir, int n_pes, int n_nodes)
 {
     int ends[2];
@@ -150,11 +166,8 @@ int gpsh_job_server_start(struct gpsh_job_server *s, const char *dir, int n_pes,
     *s = (struct gpsh_job_server){.event_fd = ends[0], .n_pes = n_pes, .n_nodes = n_nodes};
     server.event_pipe = ends[1];
     gethostname(server.hostname, sizeof(server.hostname) - 1);
-    // The directory's random suffix makes the name unique among jobs of this host, also after reuse
-    // of process ids.
-    char nspace[sizeof(server.nspace)];
-    snprintf(nspace, sizeof(nspace), "gpushmem-%d-%.40s", (int)getpid(), strrchr(dir, '-') + 1);
-    PMIX_LOAD_NSPACE(server.nspace, nspace);
+    if (choose_nspace() < 0)
+        return -1;
 
     const char *step = "start";
     pmix_status_t rc = init_library(dir);
