@@ -98,6 +98,11 @@ extern struct gpsh_core gpsh __attribute__((visibility("hidden"))); // reached w
 // 0, or GPUSHMEM_ERR_STATE with a sentence naming the function.
 int gpsh_check_initialised(const char *function);
 
+static inline uint64_t gpsh_offset(const void *sym)
+{
+    return (uint64_t)((uintptr_t)sym - (uintptr_t)gpsh.heap);
+}
+
 // Where [sym, sym + bytes) of this PE's heap lies in pe's heap for loads and stores, or NULL (bad
 // argument, or no mapping): then the slow path finds out which and says so.
 static inline char *gpsh_direct(const void *sym, size_t bytes, int pe)
