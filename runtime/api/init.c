@@ -162,7 +162,7 @@ int gpushmem_finalize(void)
     pthread_mutex_lock(&lifecycle);
     if (--init_depth == 0) {
         status = gpsh_context_quiet_all();
-        int barrier = gpsh_barrier_all();
+        int barrier = gpsh_barrier_as(GPSH_CALL_FINALIZE, 0, 0, __func__);
         if (!status)
             status = barrier;
         atomic_store(&gpsh.leaving, true);

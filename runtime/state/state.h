@@ -44,18 +44,19 @@ struct gpsh_peer {
 // the transports.
 enum { GPSH_SYNC_ROUNDS = 32, GPSH_AMO_LOCKS = 128 };
 struct gpsh_control {
-    // Dissemination barrier: in round r the PE 2^r before this one writes its sequence number to
-    // arrived[r].
+    // Dissemination barrier: in round r the PE 2^r before this one writes what it knows of barrier
+    // number s to arrived[r].words[s % 2] (comm/sync.c). It may enter the next barrier while this
+    // PE is still in this one, but not the one after that.
     struct {
-        _Alignas(64) _Atomic uint64_t sequence;
+        _Alignas(64) _Atomic uint64_t words[2];
     } arrived[GPSH_SYNC_ROUNDS];
-    // GPUSHMEM_CHECK=1: the allocation call this PE is in. Written by its owner, read by everybody
-    // between two barriers.
-    struct gpsh_memory_call {
-        uint64_t number;   // counts the calls of this PE
-        uint64_t function; // enum in memory.c
-        uint64_t arguments[2];
-    } memory_call;
+    // The collective call that this PE is in. Written by its owner before it enters the barrier;
+    // read by the others when they find that their calls differ.
+    struct gpsh_collective {
+        uint64_t number;       // counts the barriers of this PE
+        uint64_t kind;         // enum gpsh_collective_kind
+        uint64_t arguments[2]; // of the public function
+    } collective;
     // For transports: see gpsh_transport_env.locks.
     uint64_t locks[GPSH_AMO_LOCKS];
 };
