@@ -138,7 +138,9 @@ static int make_proxy(void)
         .spin_ns = (uint64_t)s->proxy_spin_us * 1000,
         .times = s->proxy_times,
         .crowded = gpsh.boot.node_n_pes * (1 + n_threads) > count_cpus(),
-        .sleep = side.memory->cpu_threads,
+        .nap_ns = (uint64_t)s->proxy_nap_us * 1000,
+        .helpers = side.memory->cpu_threads,
+        .wakers = side.memory->cpu_threads ? &gpsh_kernels_wake : NULL,
     };
     int status = gpsh_proxy_create(&env, n_threads, &side.proxy);
     if (status)
@@ -150,7 +152,7 @@ static int make_proxy(void)
         sleeping[i] = &side.proxy->threads[i].sleeping;
         side.proxy->threads[i].cpu = cpus[i];
     }
-    int n_sleeping = env.sleep ? n_threads : 0;
+    int n_sleeping = env.helpers ? n_threads : 0;
     if (!status)
         status =
             gpsh_ring_set_create(side.memory, (int)s->rings, log2_of((uint64_t)s->ring_entries),

@@ -9,10 +9,13 @@
 
 static gpsh_enqueue *_Atomic emulation; // of the program's kernels, once it has any
 
+_Atomic bool gpsh_kernels_wake;
+
 void gpushmem_stream_serve(int (*function)(gpushmem_stream_t stream,
                                            const struct gpushmem_stream_op *op))
 {
     atomic_store_explicit(&emulation, function, memory_order_release);
+    atomic_store_explicit(&gpsh_kernels_wake, true, memory_order_release);
 }
 
 gpsh_enqueue *gpsh_emulation(void)

@@ -26,6 +26,8 @@ struct ring_rig {
     struct gpsh_proxy *proxy;
 };
 
+static const _Atomic bool kernels_wake = true;
+
 static int cpu_of(int i)
 {
     cpu_set_t set;
@@ -63,7 +65,9 @@ static int make_proxy(struct ring_rig *rig, int rings, int proxies, unsigned ent
                                        .control = &rig->host->control,
                                        .spin_ns = 10000000,
                                        .crowded = emulated,
-                                       .sleep = emulated};
+                                       .nap_ns = 45000,
+                                       .helpers = emulated,
+                                       .wakers = emulated ? &kernels_wake : NULL};
     int status = gpsh_proxy_create(&env, proxies, &rig->proxy);
     if (status)
         return status;
@@ -137,6 +141,11 @@ void ring_rig_age(struct ring_rig *rig, uint64_t commands, uint32_t nonce)
         rig->host->replies[i].low = rig->host->replies[i].high =
             gpushmem_reply_pack(nonce, false, 0);
     }
+}
+
+void ring_rig_nap(struct ring_rig *rig, uint64_t nap_ns)
+{
+    rig->proxy->env.nap_ns = nap_ns;
 }
 
 int ring_rig_start(struct ring_rig *rig)
