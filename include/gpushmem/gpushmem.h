@@ -191,9 +191,10 @@ typedef struct gpushmem_ctx *gpushmem_ctx_t;
 #define GPUSHMEM_CTX_INVALID ((gpushmem_ctx_t)0)
 #define GPUSHMEM_CTX_DEFAULT ((gpushmem_ctx_t)1)
 
-// `options` is an or of enum gpushmem_ctx_option. Local. The transport has a few queues for
-// contexts (more than that share the queues of the default context: correct, only less
-// independent).
+// `options` is an or of enum gpushmem_ctx_option. Local. So many contexts as GPUSHMEM_CONTEXTS says
+// have queues of their own at a time. Further ones share those of the default context: they are
+// correct, but may wait for its operations and for each other's, and the first one logs a warning.
+// Where every PE is reached by loads and stores, contexts need no queues and never wait.
 //   GPUSHMEM_ERR_INVALID    unknown option bits, or `ctx` is NULL
 //   GPUSHMEM_ERR_NO_MEMORY  out of host memory
 GPUSHMEM_API int gpushmem_ctx_create(long options, gpushmem_ctx_t *ctx);

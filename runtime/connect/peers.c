@@ -72,8 +72,7 @@ static int open_transport(struct wiring *w, const struct gpsh_transport_ops *ops
                                        .copy = gpsh_regions_copy,
                                        .queues = gpsh.device_heap ? &gpsh_gpu_queue_ops : NULL,
                                        .near_pci = gpsh_regions_pci(),
-                                       .channels =
-                                           GPSH_CHANNEL_PROXY + (int)gpsh.settings.proxy_threads,
+                                       .channels = gpsh_channel_count(&gpsh.settings),
                                        .locks = offsetof(struct gpsh_control, locks),
                                        .n_locks = GPSH_AMO_LOCKS,
                                        .peer_failed = on_peer_failed,

@@ -124,4 +124,15 @@ enum gpsh_channel_index {
     GPSH_CHANNEL_PROXY = 1,   // first proxy thread; thread i uses GPSH_CHANNEL_PROXY + i
 };
 
+// After the proxy threads' come those that are kept for contexts of the program.
+static inline int gpsh_channel_first_context(const struct gpsh_settings *settings)
+{
+    return GPSH_CHANNEL_PROXY + (int)settings->proxy_threads;
+}
+
+static inline int gpsh_channel_count(const struct gpsh_settings *settings)
+{
+    return gpsh_channel_first_context(settings) + (int)settings->contexts;
+}
+
 #endif

@@ -247,8 +247,25 @@ static void overtake(struct shca_qp *qp)
     }
 }
 
+// A program may look this variable up and set it: its requests of at least so many bytes are then
+// executed when it is 0 again, and those after them in their queue pairs.
+__attribute__((visibility("default"))) _Atomic uint64_t gpushmem_softhca_hold_bytes;
+enum { HOLD_LOOK_NS = 1000000 };
+
+static bool is_held(const struct shca_wqe *wqe, uint64_t *wake_ns)
+{
+    uint64_t held = atomic_load_explicit(&gpushmem_softhca_hold_bytes, memory_order_relaxed);
+    if (!held || wqe->bytes < held)
+        return false;
+    uint64_t look = shca_now_ns() + HOLD_LOOK_NS;
+    *wake_ns = look < *wake_ns ? look : *wake_ns;
+    return true;
+}
+
 static bool waits(const struct shca_qp *qp, const struct shca_wqe *wqe, uint64_t *wake_ns)
 {
+    if (is_held(wqe, wake_ns))
+        return true;
     uint64_t until = wqe->ready_ns > qp->retry_at ? wqe->ready_ns : qp->retry_at;
     if (!until || shca_now_ns() >= until)
         return false;
