@@ -57,7 +57,7 @@ static bool is_needed(const struct gpsh_transport_ops *ops)
     if (gpsh.settings.amo_agent == GPSH_AGENT_NIC)
         return true;
     for (int i = 0; i < gpsh.n_transports; i++)
-        if (gpsh.transports[i]->ops == &gpsh_p2p_ops)
+        if (gpsh.transports[i]->ops->caps & GPSH_CAP_MAPPED)
             return false;
     return !(gpsh.n_transports && gpsh.n_pes == 1);
 }
@@ -366,7 +366,7 @@ static int choose_atomics_agent(const struct wiring *w, uint32_t reach)
 static void fill_direct(void)
 {
     for (int pe = 0; pe < gpsh.n_pes; pe++)
-        if (gpsh.transports[gpsh.peers[pe].data]->ops == &gpsh_p2p_ops && !gpsh.device_heap)
+        if (gpsh.transports[gpsh.peers[pe].data]->ops->caps & GPSH_CAP_MAPPED && !gpsh.device_heap)
             gpsh.direct[pe] = gpsh.mapped[GPSH_HEAP][pe];
 }
 

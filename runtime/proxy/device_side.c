@@ -61,7 +61,7 @@ char *gpsh_device_side_direct(int pe)
         return NULL;
     if (!gpsh.device_heap)
         return gpsh.direct[pe];
-    bool mapped = gpsh.transports[gpsh.peers[pe].data]->ops == &gpsh_p2p_ops;
+    bool mapped = gpsh.transports[gpsh.peers[pe].data]->ops->caps & GPSH_CAP_MAPPED;
     return mapped ? gpsh.mapped[GPSH_HEAP][pe] : NULL;
 }
 
