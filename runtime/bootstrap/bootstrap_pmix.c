@@ -10,6 +10,7 @@
 #define _GNU_SOURCE // what pmix.h needs
 #include <pmix.h>
 #include <pthread.h>
+#include <pwd.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,6 +74,11 @@ static int join_pmix(void)
             "the job: start "
             "PEs with the launcher only, or init after fork",
             (int)client.pid);
+    if (!getenv("HOME") && !getpwuid(geteuid())) // libpmix would crash
+        return gpsh_fail(GPUSHMEM_ERR_BOOTSTRAP,
+                         "libpmix needs a home directory, and user %u has none in the user "
+                         "database: set HOME, for example to /",
+                         (unsigned)geteuid());
     pmix_status_t rc = PMIx_Init(&client.me, NULL, 0);
     if (rc != PMIX_SUCCESS)
         return gpsh_fail(GPUSHMEM_ERR_BOOTSTRAP,
