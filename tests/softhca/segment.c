@@ -222,6 +222,30 @@ static bool is_attached(const struct shca_device *device)
            atomic_load(&device->segment->procs[device->proc].pid) == (uint32_t)getpid();
 }
 
+static void segment_unlink(int directory_fd, int device)
+{
+    char name[32];
+    snprintf(name, sizeof name, "softhca%d", device);
+    unlinkat(directory_fd, name, 0);
+}
+
+// Devices whose last user was killed: it could not remove them.
+static void sweep(int directory_fd, int own)
+{
+    for (int device = 0; device < SHCA_DEVICES; device++) {
+        char name[32];
+        snprintf(name, sizeof name, "softhca%d", device);
+        if (device == own || faccessat(directory_fd, name, F_OK, 0))
+            continue;
+        struct shca_segment *segment = segment_map_at(directory_fd, device);
+        if (!segment)
+            continue;
+        if (!live_procs(segment))
+            segment_unlink(directory_fd, device);
+        munmap(segment, sizeof *segment);
+    }
+}
+
 // True if nobody uses the segment any more: the file is gone then.
 static bool release(struct shca_device *device)
 {
@@ -235,9 +259,8 @@ static bool release(struct shca_device *device)
     bool last = !live_procs(segment);
     if (last) {
         // Whoever still looks at it finds an empty device; the next user makes a new one.
-        char name[32];
-        snprintf(name, sizeof name, "softhca%d", device->index);
-        unlinkat(fd, name, 0);
+        segment_unlink(fd, device->index);
+        sweep(fd, device->index);
         rmdir(directory()); // fails as long as another device is in use
     }
     close(fd);
