@@ -9,6 +9,7 @@
 #include "api/memory.h"
 #include "bootstrap/agree.h"
 #include "comm/context.h"
+#include "comm/depart.h"
 #include "comm/sync.h"
 #include "connect/peers.h"
 #include "gpushmem/gpushmem.h"
@@ -16,7 +17,6 @@
 #include "progress/failure.h"
 #include "proxy/device_side.h"
 #include "state/state.h"
-#include "stream/stream_gpu.h"
 
 static pthread_mutex_t lifecycle = PTHREAD_MUTEX_INITIALIZER;
 static int init_depth; // init may be called several times; as many finalizes end the library
@@ -94,7 +94,6 @@ static int bring_up(void)
     atomic_store(&gpsh.failed_pe, -1);
     atomic_store(&gpsh.failures, 0);
     atomic_store(&gpsh.leaving, false);
-    gpsh_device_side_on_make(gpsh_stream_gpu_preload);
     // From here on a failure of this PE is told to the others, which wait for it.
     status = allocate_tables(gpsh.n_pes);
     int local = status ? status : gpsh_regions_create();
@@ -105,10 +104,12 @@ static int bring_up(void)
         if (!local)
             local = gpsh_context_init();
         // Nobody uses what another PE has not got ready.
-        status = gpsh_agree(&gpsh.boot, local, 0, NULL);
+        uint32_t outlives = gpsh.settings.on_pe_failure == GPSH_ON_FAILURE_NOTIFY;
+        status = gpsh_agree(&gpsh.boot, local, outlives, &outlives);
+        gpsh.outlives = outlives;
     }
     if (!status)
-        status = gpsh_bootstrap_on_death(&gpsh.boot, on_death, NULL);
+        gpsh_bootstrap_on_death(&gpsh.boot, on_death, NULL);
     if (status) {
         GPSH_LOG(ERROR, "init", "%s", gpsh_last_error()); // while the log still knows the PE
         tear_down();
@@ -145,13 +146,29 @@ int gpushmem_init(void)
     return gpushmem_init_thread(GPUSHMEM_THREAD_SINGLE, NULL);
 }
 
-// Behind the last barrier this PE's own word to another may still be on its way, and would go down
-// with its queue pair. Who has got it may leave before its NIC's answer is here: that is the one
-// failure that does not matter.
+// After the last barrier this PE's own word to another may still be on its way, and would go down
+// with its queue pair. The PE that has got it may leave before its NIC's answer is here: that is
+// the one failure that does not matter.
 static void see_off(void)
 {
-    if (gpsh_context_quiet(&gpsh_default_context, GPSH_ALL_PES))
-        gpsh_clear_error();
+    char sentence[512];
+    int code = gpsh_last_error_code();
+    snprintf(sentence, sizeof sentence, "%s", gpsh_last_error());
+    if (!gpsh_context_quiet(&gpsh_default_context, GPSH_ALL_PES))
+        return;
+    gpsh_clear_error();
+    if (code)
+        gpsh_fail(code, "%s", sentence);
+}
+
+// The barrier fails when a PE is lost, and then says nothing about the others.
+static int meet_survivors(int barrier)
+{
+    char sentence[512];
+    if (barrier)
+        snprintf(sentence, sizeof sentence, "%s", gpsh_last_error());
+    int departed = gpsh_depart("gpushmem_finalize");
+    return !departed && barrier ? gpsh_fail(barrier, "%s", sentence) : departed;
 }
 
 int gpushmem_finalize(void)
@@ -162,11 +179,13 @@ int gpushmem_finalize(void)
     pthread_mutex_lock(&lifecycle);
     if (--init_depth == 0) {
         status = gpsh_context_quiet_all();
-        int barrier = gpsh_barrier_as(GPSH_CALL_FINALIZE, 0, 0, __func__);
+        int met = gpsh_barrier_all();
+        if (gpsh.outlives)
+            met = meet_survivors(met);
         if (!status)
-            status = barrier;
+            status = met;
         atomic_store(&gpsh.leaving, true);
-        if (!barrier)
+        if (!met || gpsh.outlives)
             see_off();
         tear_down();
     }

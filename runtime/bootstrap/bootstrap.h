@@ -29,12 +29,16 @@ typedef void (*gpsh_pe_death_fn)(int pe, const char *reason, void *arg);
 int gpsh_bootstrap_init(struct gpsh_bootstrap *b);
 // Publishes this PE's blob of the current round; exchange makes everybody's available (collective);
 // get fetches a malloc'ed copy that the caller frees. The next put starts a new round.
+// Exchange and fence fail with GPUSHMEM_ERR_PE_FAILED, and name the PE, when the launcher reports
+// that one has died.
 int gpsh_bootstrap_put(struct gpsh_bootstrap *b, const void *blob, size_t bytes);
 int gpsh_bootstrap_exchange(struct gpsh_bootstrap *b);
 int gpsh_bootstrap_get(struct gpsh_bootstrap *b, int pe, void **blob, size_t *bytes);
 // Job-wide barrier through the launcher: slow, for start and end only.
 int gpsh_bootstrap_fence(struct gpsh_bootstrap *b);
-int gpsh_bootstrap_on_death(struct gpsh_bootstrap *b, gpsh_pe_death_fn fn, void *arg);
+// From now on `fn` is told of each PE that the launcher reports as dead, once; first, in this call,
+// of those that were reported since this process joined the job. Until finalize.
+void gpsh_bootstrap_on_death(struct gpsh_bootstrap *b, gpsh_pe_death_fn fn, void *arg);
 // Asks the launcher to end the whole job with `status`. Returns (the caller ends its own process).
 int gpsh_bootstrap_abort(struct gpsh_bootstrap *b, int status, const char *why);
 // init after finalize works.

@@ -8,13 +8,15 @@
 // stays initialised from the first init to the end of the process. PMIx_Finalize then tells the
 // launcher that the process ends in order, which is said only if our own finalize was called.
 #define _GNU_SOURCE // what pmix.h needs
+#include <limits.h>
 #include <pmix.h>
 #include <pthread.h>
-#include <pwd.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "bootstrap/bootstrap.h"
@@ -23,7 +25,13 @@
 #include "core/error.h"
 #include "core/log.h"
 
-enum { BLOB_MAGIC = 0x42535047, BLOB_VERSION = 1, REMARK_AFTER_MS = 10000 };
+enum {
+    BLOB_MAGIC = 0x42535047,
+    BLOB_VERSION = 1,
+    REMARK_AFTER_MS = 10000,
+    LOOK_MS = 20,  // between two looks whether a PE that is waited for has died
+    NEWS_MS = 500, // how much later than its consequences the news of a death may come
+};
 
 // What goes in front of every blob.
 struct blob_header {
@@ -43,11 +51,18 @@ static struct {
     void *own_blob; // of a singleton
     size_t own_bytes;
     int n_pes;
-    gpsh_pe_death_fn on_death;
-    void *on_death_arg;
     size_t handler;
     bool has_handler;
-} client;
+    // What the launcher told. A PE that died stays dead in later inits of this process.
+    pthread_mutex_t deaths_lock;
+    struct death {
+        bool died;
+        char reason[100];
+    } * deaths;             // [n_pes]
+    _Atomic int first_dead; // PE + 1; 0: none
+    gpsh_pe_death_fn on_death;
+    void *on_death_arg;
+} client = {.deaths_lock = PTHREAD_MUTEX_INITIALIZER};
 
 static int fail_pmix(pmix_status_t rc, const char *what)
 {
@@ -74,11 +89,6 @@ static int join_pmix(void)
             "the job: start "
             "PEs with the launcher only, or init after fork",
             (int)client.pid);
-    if (!getenv("HOME") && !getpwuid(geteuid())) // libpmix would crash
-        return gpsh_fail(GPUSHMEM_ERR_BOOTSTRAP,
-                         "libpmix needs a home directory, and user %u has none in the user "
-                         "database: set HOME, for example to /",
-                         (unsigned)geteuid());
     pmix_status_t rc = PMIx_Init(&client.me, NULL, 0);
     if (rc != PMIX_SUCCESS)
         return gpsh_fail(GPUSHMEM_ERR_BOOTSTRAP,
@@ -92,6 +102,99 @@ static int join_pmix(void)
     return 0;
 }
 
+// True in the PMIx library's own thread, which must not wait for an answer that only itself can
+// receive.
+static _Thread_local bool in_library_thread;
+
+static void note_death(int pe, pmix_status_t status)
+{
+    int none = 0;
+    pthread_mutex_lock(&client.deaths_lock);
+    struct death *death = &client.deaths[pe];
+    bool news = !death->died;
+    death->died = true;
+    if (news)
+        snprintf(death->reason, sizeof(death->reason), "the launcher reports that it ended (%s)",
+                 PMIx_Error_string(status));
+    gpsh_pe_death_fn tell = news ? client.on_death : NULL;
+    void *arg = client.on_death_arg;
+    pthread_mutex_unlock(&client.deaths_lock);
+    atomic_compare_exchange_strong(&client.first_dead, &none, pe + 1);
+    if (tell)
+        tell(pe, death->reason, arg);
+}
+
+// Runs in that thread.
+static void on_event(size_t handler, pmix_status_t status, const pmix_proc_t *source,
+                     pmix_info_t info[], size_t n_info, pmix_info_t *results, size_t n_results,
+                     pmix_event_notification_cbfunc_fn_t done, void *done_arg)
+{
+    const pmix_proc_t *dead = source;
+    in_library_thread = true;
+    for (size_t i = 0; i < n_info; i++) {
+        if (PMIX_CHECK_KEY(&info[i], PMIX_EVENT_AFFECTED_PROC) && info[i].value.type == PMIX_PROC)
+            dead = info[i].value.data.proc;
+    }
+    bool ours = dead && strcmp(dead->nspace, client.me.nspace) == 0 &&
+                dead->rank < (pmix_rank_t)client.n_pes;
+    if (ours && dead->rank != client.me.rank)
+        note_death((int)dead->rank, status);
+    if (done)
+        done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, done_arg);
+}
+
+// From the beginning: a PE that dies on its way through init is waited for by all others.
+static int listen_for_deaths(int n_pes)
+{
+    static pmix_status_t causes[] = {PMIX_ERR_PROC_ABORTED, PMIX_ERR_PROC_ABORTED_BY_SIG,
+                                     PMIX_ERR_PROC_TERM_WO_SYNC, PMIX_ERR_PROC_KILLED_BY_CMD,
+                                     PMIX_ERR_PROC_REQUESTED_ABORT};
+    if (client.has_handler)
+        return 0;
+    if (!client.deaths)
+        client.deaths = calloc((size_t)n_pes, sizeof(*client.deaths));
+    client.n_pes = n_pes;
+    struct gpsh_pmix_reply *r = client.deaths ? gpsh_pmix_reply_create() : NULL;
+    if (!r)
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for an event handler");
+    PMIx_Register_event_handler(causes, sizeof(causes) / sizeof(causes[0]), NULL, 0, on_event,
+                                gpsh_pmix_reply_number, r);
+    gpsh_pmix_reply_wait(r, -1);
+    pmix_status_t rc = gpsh_pmix_reply_get(r, &client.handler);
+    client.has_handler = rc == PMIX_SUCCESS;
+    gpsh_pmix_reply_destroy(r);
+    return rc == PMIX_SUCCESS ? 0 : fail_pmix(rc, "asking the launcher for news of PEs that end");
+}
+
+void gpsh_bootstrap_on_death(struct gpsh_bootstrap *b, gpsh_pe_death_fn fn, void *arg)
+{
+    pthread_mutex_lock(&client.deaths_lock);
+    client.on_death_arg = arg;
+    client.on_death = fn;
+    pthread_mutex_unlock(&client.deaths_lock);
+    for (int pe = 0; client.deaths && pe < b->n_pes; pe++) {
+        pthread_mutex_lock(&client.deaths_lock);
+        bool died = client.deaths[pe].died;
+        pthread_mutex_unlock(&client.deaths_lock);
+        if (died)
+            fn(pe, client.deaths[pe].reason, arg);
+    }
+}
+
+// A PE that died, or -1. Waits up to `ms` for news of one.
+static int dead_pe(long ms)
+{
+    for (; ms > 0 && !atomic_load(&client.first_dead); ms -= LOOK_MS)
+        nanosleep(&(struct timespec){.tv_nsec = LOOK_MS * 1000000L}, NULL);
+    return atomic_load(&client.first_dead) - 1;
+}
+
+static int fail_dead(int pe, const char *what)
+{
+    return gpsh_fail(GPUSHMEM_ERR_PE_FAILED, "%s: PE %d has failed: %s", what, pe,
+                     client.deaths[pe].reason);
+}
+
 int gpsh_bootstrap_init(struct gpsh_bootstrap *b)
 {
     memset(b, 0, sizeof(*b));
@@ -100,12 +203,13 @@ int gpsh_bootstrap_init(struct gpsh_bootstrap *b)
     int error = join_pmix();
     if (!error)
         error = gpsh_bootstrap_job_read(b, &client.me);
+    if (!error)
+        error = listen_for_deaths(b->n_pes);
     if (error) {
         free(b->node_pes);
         b->node_pes = NULL;
         return error;
     }
-    client.n_pes = b->n_pes;
     client.active = true;
     GPSH_LOG(DEBUG, "bootstrap", "PE %d of %d, number %d of %d on this node, directory '%s'",
              b->my_pe, b->n_pes, b->node_my_pe, b->node_n_pes,
@@ -157,19 +261,46 @@ int gpsh_bootstrap_put(struct gpsh_bootstrap *b, const void *blob, size_t bytes)
     return error;
 }
 
-// A launcher need not tell that a PE died on its way here, so a long wait is remarked, and bounded
+// Ends too when a PE dies. A launcher need not tell that, so a long wait is remarked, and bounded
 // on request.
 static bool fence_wait(const struct gpsh_bootstrap *b, struct gpsh_pmix_reply *r, const char *what)
 {
-    long limit_ms = b->wait_timeout_ms > 0 ? b->wait_timeout_ms : -1;
-    long quiet_ms = limit_ms > 0 && limit_ms < REMARK_AFTER_MS ? limit_ms : REMARK_AFTER_MS;
-    if (gpsh_pmix_reply_wait(r, quiet_ms))
-        return true;
-    if (limit_ms == quiet_ms)
-        return false;
-    GPSH_LOG(WARN, "bootstrap", "%s has been waiting for other PEs for %ld s; did one of them end?",
-             what, quiet_ms / 1000);
-    return gpsh_pmix_reply_wait(r, limit_ms < 0 ? -1 : limit_ms - quiet_ms);
+    long limit_ms = b->wait_timeout_ms > 0 ? b->wait_timeout_ms : LONG_MAX;
+    bool remarked = false;
+    for (long waited_ms = 0; waited_ms < limit_ms && dead_pe(0) < 0; waited_ms += LOOK_MS) {
+        long left_ms = limit_ms - waited_ms;
+        if (gpsh_pmix_reply_wait(r, left_ms < LOOK_MS ? left_ms : LOOK_MS))
+            return true;
+        if (waited_ms < REMARK_AFTER_MS || remarked)
+            continue;
+        remarked = true;
+        GPSH_LOG(WARN, "bootstrap",
+                 "%s has been waiting for other PEs for %d s; did one of them end?", what,
+                 REMARK_AFTER_MS / 1000);
+    }
+    return false;
+}
+
+static int fence_result(pmix_status_t rc, const char *what)
+{
+    if (rc == PMIX_SUCCESS || rc == PMIX_OPERATION_SUCCEEDED)
+        return 0;
+    if (rc != PMIX_ERR_PARTIAL_SUCCESS)
+        return fail_pmix(rc, what);
+    int dead = dead_pe(NEWS_MS);
+    return dead >= 0 ? fail_dead(dead, what)
+                     : gpsh_fail(GPUSHMEM_ERR_PE_FAILED, "%s: a PE died in the meantime", what);
+}
+
+static int fence_given_up(const struct gpsh_bootstrap *b, const char *what)
+{
+    int dead = dead_pe(0);
+    if (dead >= 0)
+        return fail_dead(dead, what);
+    return gpsh_fail(GPUSHMEM_ERR_TIMEOUT,
+                     "%s waited %lld ms in vain (GPUSHMEM_WAIT_TIMEOUT_MS): not all of the %d PEs "
+                     "came here",
+                     what, (long long)b->wait_timeout_ms, b->n_pes);
 }
 
 static int collecting_fence(const struct gpsh_bootstrap *b, const char *what)
@@ -184,17 +315,12 @@ static int collecting_fence(const struct gpsh_bootstrap *b, const char *what)
     pmix_status_t rc = PMIx_Fence_nb(NULL, 0, &collect, 1, gpsh_pmix_reply_status, r);
     if (rc == PMIX_SUCCESS) {
         if (!fence_wait(b, r, what) && !gpsh_pmix_reply_abandon(r))
-            return gpsh_fail(GPUSHMEM_ERR_TIMEOUT,
-                             "%s waited %lld ms in vain (GPUSHMEM_WAIT_TIMEOUT_MS): not all of the "
-                             "%d PEs came here",
-                             what, (long long)b->wait_timeout_ms, b->n_pes);
+            return fence_given_up(b, what);
         rc = gpsh_pmix_reply_get(r, NULL);
     }
     gpsh_pmix_reply_destroy(r);
     PMIX_INFO_DESTRUCT(&collect);
-    if (rc == PMIX_ERR_PARTIAL_SUCCESS)
-        return gpsh_fail(GPUSHMEM_ERR_PE_FAILED, "%s: a PE died in the meantime", what);
-    return rc == PMIX_SUCCESS || rc == PMIX_OPERATION_SUCCEEDED ? 0 : fail_pmix(rc, what);
+    return fence_result(rc, what);
 }
 
 int gpsh_bootstrap_exchange(struct gpsh_bootstrap *b)
@@ -260,6 +386,8 @@ int gpsh_bootstrap_get(struct gpsh_bootstrap *b, int pe, void **blob, size_t *by
     PMIX_INFO_LOAD(&immediate, PMIX_IMMEDIATE, NULL, PMIX_BOOL);
     pmix_status_t rc = PMIx_Get(&proc, key, &immediate, 1, &value);
     PMIX_INFO_DESTRUCT(&immediate);
+    if (rc != PMIX_SUCCESS && dead_pe(NEWS_MS) >= 0)
+        return fail_dead(dead_pe(0), "the exchange through the launcher");
     if (rc != PMIX_SUCCESS)
         return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
                          "PE %d did not publish its data of round %u: %s (PMIx status %d)", pe,
@@ -271,54 +399,6 @@ int gpsh_bootstrap_get(struct gpsh_bootstrap *b, int pe, void **blob, size_t *by
                         "PE %d published a value of PMIx type %d, not bytes", pe, value->type);
     PMIX_VALUE_RELEASE(value);
     return error;
-}
-
-// True in the PMIx library's own thread, which must not wait for an answer that only itself can
-// receive.
-static _Thread_local bool in_library_thread;
-
-// Runs in that thread.
-static void on_event(size_t handler, pmix_status_t status, const pmix_proc_t *source,
-                     pmix_info_t info[], size_t n_info, pmix_info_t *results, size_t n_results,
-                     pmix_event_notification_cbfunc_fn_t done, void *done_arg)
-{
-    const pmix_proc_t *dead = source;
-    in_library_thread = true;
-    for (size_t i = 0; i < n_info; i++) {
-        if (PMIX_CHECK_KEY(&info[i], PMIX_EVENT_AFFECTED_PROC) && info[i].value.type == PMIX_PROC)
-            dead = info[i].value.data.proc;
-    }
-    bool ours = dead && strcmp(dead->nspace, client.me.nspace) == 0 &&
-                dead->rank < (pmix_rank_t)client.n_pes;
-    if (ours && dead->rank != client.me.rank && client.on_death) {
-        char reason[128];
-        snprintf(reason, sizeof(reason), "the launcher reports that it ended (%s)",
-                 PMIx_Error_string(status));
-        client.on_death((int)dead->rank, reason, client.on_death_arg);
-    }
-    if (done)
-        done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, done_arg);
-}
-
-int gpsh_bootstrap_on_death(struct gpsh_bootstrap *b, gpsh_pe_death_fn fn, void *arg)
-{
-    static pmix_status_t deaths[] = {PMIX_ERR_PROC_ABORTED, PMIX_ERR_PROC_ABORTED_BY_SIG,
-                                     PMIX_ERR_PROC_TERM_WO_SYNC, PMIX_ERR_PROC_KILLED_BY_CMD,
-                                     PMIX_ERR_PROC_REQUESTED_ABORT};
-    client.on_death_arg = arg;
-    client.on_death = fn;
-    if (b->singleton || client.has_handler)
-        return 0;
-    struct gpsh_pmix_reply *r = gpsh_pmix_reply_create();
-    if (!r)
-        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for an event handler");
-    PMIx_Register_event_handler(deaths, sizeof(deaths) / sizeof(deaths[0]), NULL, 0, on_event,
-                                gpsh_pmix_reply_number, r);
-    gpsh_pmix_reply_wait(r, -1);
-    pmix_status_t rc = gpsh_pmix_reply_get(r, &client.handler);
-    client.has_handler = rc == PMIX_SUCCESS;
-    gpsh_pmix_reply_destroy(r);
-    return rc == PMIX_SUCCESS ? 0 : fail_pmix(rc, "asking the launcher for news of PEs that end");
 }
 
 struct abort_order {
@@ -370,7 +450,9 @@ static void forget_deaths(void)
     if (client.has_handler)
         PMIx_Deregister_event_handler(client.handler, NULL, NULL);
     client.has_handler = false;
+    pthread_mutex_lock(&client.deaths_lock);
     client.on_death = NULL;
+    pthread_mutex_unlock(&client.deaths_lock);
 }
 
 int gpsh_bootstrap_finalize(struct gpsh_bootstrap *b)

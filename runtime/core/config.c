@@ -11,7 +11,6 @@
 
 #include "core/error.h"
 #include "core/log.h"
-#include "generated/transports.h"
 
 #define PREFIX "GPUSHMEM_"
 

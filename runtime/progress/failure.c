@@ -29,9 +29,15 @@ static void tell_observers(int pe, int code)
     }
 }
 
+// A PE that has left in order may go away at any time, and so may this one when it leaves.
+static bool may_go(int pe)
+{
+    return atomic_load(&gpsh.leaving) || (gpsh.control && atomic_load(&gpsh.control->departed[pe]));
+}
+
 void gpsh_peer_failed(int pe, int code, const char *why)
 {
-    if ((unsigned)pe >= (unsigned)gpsh.n_pes || atomic_load(&gpsh.leaving))
+    if ((unsigned)pe >= (unsigned)gpsh.n_pes || may_go(pe))
         return;
     struct gpsh_peer *peer = &gpsh.peers[pe];
     int none = 0;

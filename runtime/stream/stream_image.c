@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "stream/stream_image.h"
-
-#include <stddef.h>
+#include "stream/stream_gpu.h"
 
 // Built with nvcc: the bytes of the file GPSH_STREAM_IMAGE (cmake/GpushmemStreamKernels.cmake).
 #if defined(GPSH_STREAM_IMAGE)

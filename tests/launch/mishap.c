@@ -156,7 +156,7 @@ int main(int argc, char **argv)
     signal(SIGUSR1, on_told_to_end);
     must(gpsh_bootstrap_init(&boot), "init");
     setvbuf(stdout, NULL, _IOLBF, 0);
-    must(gpsh_bootstrap_on_death(&boot, on_death, &dead_pe), "on_death");
+    gpsh_bootstrap_on_death(&boot, on_death, &dead_pe);
     if (strncmp(kind, "blob:", 5) == 0)
         return exchange_with_forger(kind + 5, victim);
     must(gpsh_bootstrap_fence(&boot), "first fence");

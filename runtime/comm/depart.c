@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "comm/depart.h"
+
+#include <stdio.h>
+
+#include "comm/context.h"
+#include "core/clock.h"
+#include "progress/waiter.h"
+#include "state/state.h"
+
+// A PE that took this one for lost has left without a word. What it is told again and again shows
+// that it is gone: its NIC does not answer.
+enum { REMIND_NS = 500000000 };
+
+static void tell(int pe)
+{
+    const uint64_t word = 1;
+    char *mapped = gpsh.mapped[GPSH_CONTROL][pe];
+    if (mapped) {
+        struct gpsh_control *control = (struct gpsh_control *)(void *)mapped;
+        atomic_store_explicit(&control->departed[gpsh.my_pe], word, memory_order_release);
+        return;
+    }
+    const struct gpsh_op op = {
+        .kind = GPSH_OP_PUT,
+        .flags = GPSH_OP_CAPTURE,
+        .region = GPSH_CONTROL,
+        .pe = pe,
+        .local = (char *)(uintptr_t)&word,
+        .remote = (uint64_t)((char *)&gpsh.control->departed[gpsh.my_pe] - (char *)gpsh.control),
+        .bytes = sizeof word,
+    };
+    // One that cannot be told is lost to this PE, which the transport has reported.
+    if (gpsh_context_submit(&gpsh_default_context, &op, GPSH_WAIT_SOURCE))
+        gpsh_clear_error();
+}
+
+static bool is_awaited(int pe)
+{
+    return pe != gpsh.my_pe && !atomic_load(&gpsh.peers[pe].error) &&
+           !atomic_load_explicit(&gpsh.control->departed[pe], memory_order_acquire);
+}
+
+static void awaited(const void *subject, char *text, size_t bytes)
+{
+    snprintf(text, bytes, " for PE %d", *(const int *)subject);
+}
+
+static int await_departure(int pe, struct gpsh_waiter *waiter)
+{
+    uint64_t told_ns = gpsh_clock_ns();
+    waiter->subject = &pe;
+    while (is_awaited(pe)) {
+        int status = gpsh_waiter_step(waiter);
+        if (status < 0)
+            return status;
+        if (gpsh_clock_ns() - told_ns < REMIND_NS)
+            continue;
+        tell(pe);
+        told_ns = gpsh_clock_ns();
+    }
+    return 0;
+}
+
+int gpsh_depart(const char *what)
+{
+    int n = gpsh.n_pes, me = gpsh.my_pe, lost = -1;
+    struct gpsh_waiter waiter = GPSH_WAITER(what);
+    waiter.flows_tell = true;
+    waiter.about = awaited;
+    for (int i = 1; i < n; i++)
+        tell((me + i) % n);
+    for (int i = 1; i < n; i++) {
+        int pe = (me + i) % n;
+        int status = await_departure(pe, &waiter);
+        if (status < 0)
+            return status;
+        if (!atomic_load(&gpsh.control->departed[pe]))
+            lost = pe;
+    }
+    if (lost < 0)
+        return 0;
+    return gpsh_fail(GPUSHMEM_ERR_PE_FAILED, "%s: PE %d was lost before it came: %s", what, lost,
+                     gpsh.peers[lost].reason);
+}

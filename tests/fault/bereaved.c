@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The last PE dies at a certain point; the others notice, lose nothing of what they send each
+// other, and leave the job together. Run by at least 3 PEs under GPUSHMEM_ON_PE_FAILURE=notify.
+//   bereaved CASE
+//     unborn    before it has joined the job: init of the others fails, and names it
+//     mourning  when all know, PE 0 leaves at once; the others still work with it after a while
+//     leaving   in finalize, which PE 0 is in and the others are not
+#define _GNU_SOURCE // usleep
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "../multi/check.h"
+
+enum { BYTES = 20000, WHILE_US = 400000 };
+
+static struct {
+    uint64_t never, sum, ready[8];
+    uint32_t narrow;
+    char piece[8][BYTES];
+} * shared;
+static char back[BYTES];
+
+static bool names(int dead)
+{
+    char name[16];
+    snprintf(name, sizeof name, "PE %d", dead);
+    return gpushmem_last_error_code() == GPUSHMEM_ERR_PE_FAILED &&
+           strstr(gpushmem_last_error(), name) != NULL;
+}
+
+static void *die_soon(void *unused)
+{
+    (void)unused;
+    usleep(WHILE_US / 2);
+    kill(getpid(), SIGKILL);
+    return NULL;
+}
+
+static void survives(int me)
+{
+    printf("PE %d survives: %s\n", me, gpushmem_last_error());
+    fflush(stdout);
+}
+
+static void unborn(int me, int dead)
+{
+    if (me == dead)
+        kill(getpid(), SIGKILL);
+    CHECK_THAT(gpushmem_init() < 0 && names(dead), "%s", gpushmem_last_error());
+    survives(me);
+}
+
+// With every survivor but this one.
+static void work(int me, int dead)
+{
+    char source[BYTES];
+    fill(source, BYTES, (unsigned)me);
+    for (int pe = 0; pe < dead; pe++) {
+        if (pe == me)
+            continue;
+        CHECK_OK(gpushmem_putmem(shared->piece[me], source, BYTES, pe));
+        CHECK_OK(gpushmem_uint64_atomic_add(&shared->sum, 1, pe));
+        CHECK_OK(gpushmem_uint32_atomic_add(&shared->narrow, 1, pe));
+        CHECK_OK(gpushmem_getmem(back, shared->piece[me], BYTES, pe));
+        CHECK(memcmp(back, source, BYTES) == 0);
+    }
+    CHECK_OK(gpushmem_quiet());
+}
+
+static void until_known(int dead)
+{
+    int status = gpushmem_uint64_wait_until(&shared->never, GPUSHMEM_CMP_NE, 0);
+    CHECK_THAT(status == GPUSHMEM_ERR_PE_FAILED && names(dead), "%s", gpushmem_last_error());
+}
+
+int main(int argc, char **argv)
+{
+    const char *rank = getenv("PMIX_RANK"), *size = getenv("GPUSHMEM_RUN_SIZE");
+    CHECK(argc == 2 && rank && size);
+    int me = atoi(rank), dead = atoi(size) - 1;
+    bool leaving = strcmp(argv[1], "leaving") == 0;
+    if (strcmp(argv[1], "unborn") == 0) {
+        unborn(me, dead);
+        return 0;
+    }
+    CHECK(leaving || strcmp(argv[1], "mourning") == 0);
+    CHECK_OK(gpushmem_init());
+    shared = gpushmem_calloc(1, sizeof *shared);
+    CHECK(shared != NULL);
+    for (int pe = 0; me == dead && pe < dead; pe++) // none is still in the call before
+        CHECK_OK(gpushmem_uint64_wait_until(&shared->ready[pe], GPUSHMEM_CMP_EQ, 1));
+    if (me != dead)
+        CHECK_OK(gpushmem_uint64_p(&shared->ready[me], 1, dead));
+    if (me == dead && leaving) {
+        pthread_t thread;
+        CHECK(pthread_create(&thread, NULL, die_soon, NULL) == 0);
+        gpushmem_finalize();
+        pause();
+    }
+    if (me == dead)
+        kill(getpid(), SIGKILL);
+    if (!leaving || me != 0)
+        until_known(dead);
+    if (me != 0) {
+        usleep(WHILE_US);
+        work(me, dead);
+    }
+    int status = gpushmem_finalize();
+    CHECK_THAT(status == 0 || names(dead), "finalize: %d: %s", status, gpushmem_last_error());
+    survives(me);
+    return 0;
+}

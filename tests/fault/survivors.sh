@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# survivors.sh BIN_DIR SOFTHCA KIND FIRST COUNT: jobs of tests/fault/survivors.c in which one PE is killed, over KIND: p2p,
+# verbs, staged, nodes, or any (drawn from the seed). What fails is printed as the command that repeats it.
+set -uo pipefail
+[ $# = 5 ] || {
+    echo "usage: survivors.sh BIN_DIR SOFTHCA p2p|verbs|staged|nodes|any FIRST COUNT" >&2
+    exit 2
+}
+bin=$1 softhca=$2 wanted=$3 first=$4 count=$5
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+failed=0
+
+# Sets `job` and `settings` from the seed.
+draw() {
+    local kind=$wanted pes nodes=1 rounds=200
+    RANDOM=$1
+    [ "$kind" != any ] || read -r kind < <(shuf -n 1 -e p2p verbs staged nodes --random-source=<(yes "$1"))
+    pes=$((3 + RANDOM % 3))
+    settings=(GPUSHMEM_HEAP_SIZE=16M GPUSHMEM_VERBS_TIMEOUT=14 GPUSHMEM_VERBS_RETRY_COUNT=6)
+    case $kind in
+    p2p) settings+=(GPUSHMEM_TRANSPORTS=p2p) rounds=2000 ;;
+    verbs) settings+=(GPUSHMEM_TRANSPORTS=verbs) ;;
+    staged) settings+=(GPUSHMEM_TRANSPORTS=verbs GPUSHMEM_GPUDIRECT=never) rounds=20 ;;
+    nodes)
+        settings+=(GPUSHMEM_TRANSPORTS=p2p,verbs)
+        nodes=2
+        ;;
+    *) echo "no kind $kind" && exit 2 ;;
+    esac
+    ((RANDOM % 4)) || settings+=(GPUSHMEM_SOFTHCA_REORDER=1 "GPUSHMEM_SOFTHCA_SEED=$1")
+    ((RANDOM % 4)) || settings+=(GPUSHMEM_VERBS_RAILS=2)
+    job=("$bin/gpushmem" run -q -n "$pes" --nodes "$nodes" --on-failure continue --timeout "${LIMIT:-60}" "$bin/survivors" "$1" "$rounds")
+}
+
+# Every PE but the dead one lives on, and nothing is left behind.
+is_good() {
+    local n
+    n=$(grep -c 'survives:' "$scratch/log")
+    [ $((n + 1)) -ge "${job[4]}" ] && ! grep -q 'not true' "$scratch/log" && [ -z "$(ls -A "$scratch/nics" 2>/dev/null)" ]
+}
+
+for ((seed = first; seed < first + count; seed++)); do
+    draw "$seed"
+    mkdir -p -m 700 "$scratch/nics"
+    env LD_PRELOAD="$softhca" GPUSHMEM_SOFTHCA_DIR="$scratch/nics" GPUSHMEM_SOFTHCA_DEVICES=2 GPUSHMEM_SOFTHCA_QUIET=1 \
+        "${settings[@]}" "${job[@]}" >"$scratch/log" 2>&1
+    if ! is_good; then
+        failed=$((failed + 1))
+        echo "seed $seed: ${settings[*]} ${job[*]}"
+        sed 's/^/    /' "$scratch/log"
+        ls -A "$scratch/nics" 2>/dev/null | sed 's/^/    left: /'
+    elif [ -n "${VERBOSE:-}" ]; then
+        grep -h -e survives -e rounds "$scratch/log"
+    fi
+    rm -rf "$scratch/nics"
+done
+echo "$((count - failed)) of $count jobs: all but the dead one lived on; seeds $first to $((first + count - 1))"
+[ "$failed" = 0 ] && [ "$count" -gt 0 ]
