@@ -17,12 +17,18 @@ extern "C" {
 #endif
 
 // Fills in the handle of this PE for passing to kernels by value; the same values until
-// gpushmem_finalize. The first call creates the command rings and starts the proxy threads, unless
-// every PE is reached by loads, stores and the processor's atomics. Not collective. Any thread.
-// GPUSHMEM_ERR_STATE: not initialised; GPUSHMEM_ERR_NO_MEMORY: no memory for rings;
-// GPUSHMEM_ERR_TRANSPORT, GPUSHMEM_ERR_SYSTEM: no channel or thread for the proxy. *out is
-// untouched on failure.
-GPUSHMEM_API int gpushmem_device_handle(struct gpushmem_dev *out);
+// gpushmem_finalize. The header passes the number of the interface that it declares: a library that
+// has another one refuses, and says which of the two to rebuild. The first call creates the command
+// rings and starts the proxy threads, unless every PE is reached by loads, stores and the
+// processor's atomics. Not collective. Any thread. GPUSHMEM_ERR_STATE: not initialised;
+// GPUSHMEM_ERR_NO_MEMORY: no memory for rings; GPUSHMEM_ERR_TRANSPORT, GPUSHMEM_ERR_SYSTEM: no
+// channel or thread for the proxy; GPUSHMEM_ERR_UNSUPPORTED: another interface. *out is untouched
+// on failure.
+GPUSHMEM_API int gpushmem_device_handle_abi(struct gpushmem_dev *out, uint32_t abi);
+static inline int gpushmem_device_handle(struct gpushmem_dev *out)
+{
+    return gpushmem_device_handle_abi(out, GPUSHMEM_DEVICE_ABI);
+}
 
 // Takes the first failure of device-initiated operations since the last call: 0 if there was none,
 // else its status, with the sentence (PE, block and thread, or ring and command) in
@@ -46,7 +52,12 @@ struct gpushmem_proxy_times {
 // Wants GPUSHMEM_PROXY_TIMES=1. Any thread, at any time; the difference of two calls is what
 // happened in between. GPUSHMEM_ERR_UNSUPPORTED: the setting is off, or there are no proxy threads;
 // GPUSHMEM_ERR_STATE: not initialised. *out is untouched on failure.
-GPUSHMEM_API int gpushmem_proxy_times_read(struct gpushmem_proxy_times *out);
+// (_sized: as rule "Structs" of gpushmem.h says.)
+GPUSHMEM_API int gpushmem_proxy_times_read_sized(struct gpushmem_proxy_times *out, size_t size);
+static inline int gpushmem_proxy_times_read(struct gpushmem_proxy_times *out)
+{
+    return gpushmem_proxy_times_read_sized(out, sizeof *out);
+}
 
 // Makes `sentence` this thread's gpushmem_last_error() and returns `status`: for the launch macro,
 // programs do not need it.

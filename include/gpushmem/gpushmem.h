@@ -38,6 +38,10 @@
 //              docs/memory-model.md is the table.
 //   Progress   Operations complete at the target without calls of the target.
 //   Units      `nelems` counts elements, `bytes` bytes. Strides count elements.
+//   Structs    that the library fills may grow at their end in later versions. The header passes
+//   the size it knows
+//              (gpushmem_X_sized, for bindings to other languages: pass that of your declaration);
+//              the library fills what both know, and sets the rest to zero.
 //   Contexts   Each function gpushmem_X of the RMA, atomic, fence and quiet families also exists as
 //              gpushmem_ctx_X(gpushmem_ctx_t ctx, same arguments...); without it the default
 //              context is used. An invalid context is GPUSHMEM_ERR_INVALID, but for fence, quiet
@@ -159,7 +163,11 @@ struct gpushmem_peer_info {
     int device_direct;     // 1: kernels reach it by loads and stores; 0: through ring and proxy
     char description[256]; // one sentence for a reader
 };
-GPUSHMEM_API int gpushmem_peer_info(int pe, struct gpushmem_peer_info *info);
+GPUSHMEM_API int gpushmem_peer_info_sized(int pe, struct gpushmem_peer_info *info, size_t size);
+static inline int gpushmem_peer_info(int pe, struct gpushmem_peer_info *info)
+{
+    return gpushmem_peer_info_sized(pe, info, sizeof *info);
+}
 
 // What is in this PE's heap. Local.
 //   GPUSHMEM_ERR_INVALID    `info` is NULL
@@ -171,7 +179,11 @@ struct gpushmem_heap_info {
     const char *kind;          // "host" or "device"
     const char *pages;         // page size in words, and why they are not larger
 };
-GPUSHMEM_API int gpushmem_heap_info(struct gpushmem_heap_info *info);
+GPUSHMEM_API int gpushmem_heap_info_sized(struct gpushmem_heap_info *info, size_t size);
+static inline int gpushmem_heap_info(struct gpushmem_heap_info *info)
+{
+    return gpushmem_heap_info_sized(info, sizeof *info);
+}
 
 // Registers local memory outside the heap with every transport, so that it is moved from and to
 // without a copy. Local, optional, only speed. The memory must stay mapped until it is

@@ -9,6 +9,7 @@
 #include "api/argument.h"
 #include "comm/context.h"
 #include "comm/sync.h"
+#include "core/sized.h"
 #include "gpushmem/gpushmem.h"
 #include "memory/heap_alloc.h"
 #include "memory/local_memory.h"
@@ -224,24 +225,23 @@ void *gpushmem_ptr(const void *sym, int pe)
     return gpsh.direct[pe] ? gpsh.direct[pe] + offset : NULL;
 }
 
-int gpushmem_heap_info(struct gpushmem_heap_info *info)
+int gpushmem_heap_info_sized(struct gpushmem_heap_info *out, size_t size)
 {
+    enum { FIRST_VERSION = 48 };
     int status = gpsh_check_initialised("heap_info");
     if (status)
         return status;
-    if (!info)
-        return gpsh_fail(GPUSHMEM_ERR_INVALID, "gpushmem_heap_info: info is NULL");
     struct gpsh_heap_usage usage;
     pthread_mutex_lock(&lock);
     gpsh_heap_alloc_usage(allocator, &usage);
     pthread_mutex_unlock(&lock);
-    *info = (struct gpushmem_heap_info){.bytes = usage.bytes,
-                                        .used_bytes = usage.used_bytes,
-                                        .largest_free_bytes = usage.largest_free,
-                                        .allocations = usage.allocations,
-                                        .kind = gpsh.device_heap ? "device" : "host",
-                                        .pages = gpsh_regions_pages()};
-    return 0;
+    const struct gpushmem_heap_info info = {.bytes = usage.bytes,
+                                            .used_bytes = usage.used_bytes,
+                                            .largest_free_bytes = usage.largest_free,
+                                            .allocations = usage.allocations,
+                                            .kind = gpsh.device_heap ? "device" : "host",
+                                            .pages = gpsh_regions_pages()};
+    return gpsh_sized_fill("gpushmem_heap_info", out, size, &info, sizeof info, FIRST_VERSION);
 }
 
 static int for_each_transport(const struct gpsh_region *region, const void *base)

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/sized.h"
 #include "gpushmem/device_host.h"
 #include "gpushmem/gpushmem.h"
 #include "memory/local_memory.h"
@@ -285,7 +286,22 @@ void gpsh_device_side_launching(void)
     pthread_mutex_unlock(&side.lock);
 }
 
-int gpushmem_device_handle(struct gpushmem_dev *out)
+// The program's headers are of another interface: what they make of the handle, and of the commands
+// in the rings, is not what this library means.
+static int refuse_interface(uint32_t abi)
+{
+    return gpsh_fail(
+        GPUSHMEM_ERR_UNSUPPORTED,
+        "gpushmem_device_handle: this program's kernels were compiled for device interface %u, and "
+        "libgpushmem %s has %d: %s",
+        abi, gpushmem_version_string(), GPUSHMEM_DEVICE_ABI,
+        abi < GPUSHMEM_DEVICE_ABI
+            ? "compile the program again, with the headers of this library"
+            : "install the library that belongs to the program's headers, or compile the program "
+              "again with the headers of this one");
+}
+
+int gpushmem_device_handle_abi(struct gpushmem_dev *out, uint32_t abi)
 {
     int status = gpsh_check_initialised("device_handle");
     if (status)
@@ -293,6 +309,8 @@ int gpushmem_device_handle(struct gpushmem_dev *out)
     if (!out)
         return gpsh_fail(GPUSHMEM_ERR_INVALID,
                          "gpushmem_device_handle: no place for the handle (NULL)");
+    if (abi != GPUSHMEM_DEVICE_ABI)
+        return refuse_interface(abi);
     if (!atomic_load(&gpsh_device_side_exists)) {
         pthread_mutex_lock(&side.lock);
         if (!atomic_load(&gpsh_device_side_exists))
@@ -395,14 +413,16 @@ int gpushmem_device_error(void)
     return proxy ? proxy : fault;
 }
 
-int gpushmem_proxy_times_read(struct gpushmem_proxy_times *out)
+int gpushmem_proxy_times_read_sized(struct gpushmem_proxy_times *out, size_t size)
 {
+    enum { FIRST_VERSION = 56 };
+    static const char function[] = "gpushmem_proxy_times_read";
+    struct gpushmem_proxy_times times;
     int status = gpsh_check_initialised("proxy_times_read");
     if (status)
         return status;
     if (!out)
-        return gpsh_fail(GPUSHMEM_ERR_INVALID,
-                         "gpushmem_proxy_times_read: no place for the times (NULL)");
+        return gpsh_sized_fill(function, NULL, size, &times, 0, FIRST_VERSION);
     pthread_mutex_lock(&side.lock);
     if (!side.proxy)
         status = gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED,
@@ -412,9 +432,10 @@ int gpushmem_proxy_times_read(struct gpushmem_proxy_times *out)
         status = gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED,
                            "proxy threads take no times: set GPUSHMEM_PROXY_TIMES=1");
     else
-        gpsh_proxy_times_read(side.proxy, out);
+        gpsh_proxy_times_read(side.proxy, &times);
     pthread_mutex_unlock(&side.lock);
-    return status;
+    return status ? status
+                  : gpsh_sized_fill(function, out, size, &times, sizeof times, FIRST_VERSION);
 }
 
 int gpsh_device_side_quiet(void)

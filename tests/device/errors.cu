@@ -79,6 +79,19 @@ static void test_bad_commands(const gpushmem_dev *dev, uint64_t *word)
 #endif
 }
 
+// Headers of another interface: refused before anything is written, and the sentence says which to
+// build again.
+static void test_other_interfaces(void)
+{
+    gpushmem_dev dev;
+    dev.abi = 77;
+    CHECK(gpushmem_device_handle_abi(&dev, GPUSHMEM_DEVICE_ABI - 1) == GPUSHMEM_ERR_UNSUPPORTED);
+    CHECK(strstr(gpushmem_last_error(), "compile the program again"));
+    CHECK(gpushmem_device_handle_abi(&dev, GPUSHMEM_DEVICE_ABI + 1) == GPUSHMEM_ERR_UNSUPPORTED);
+    CHECK(strstr(gpushmem_last_error(), "install the library"));
+    CHECK(dev.abi == 77);
+}
+
 int main(void)
 {
     int me = check_begin(), n = gpushmem_n_pes();
@@ -121,6 +134,7 @@ int main(void)
     CHECK(gpushmem_device_handle(NULL) == GPUSHMEM_ERR_INVALID);
 
     gpushmem_dev dev;
+    test_other_interfaces();
     CHECK_OK(gpushmem_device_handle(&dev));
     CHECK_OK(gpushmem_barrier_all());
     gpushmem_free(result);

@@ -132,6 +132,25 @@ static void pointers_reach_mapped_peers(void)
     EXPECT(gpushmem_free(word) == 0);
 }
 
+// Programs that were built with an older header, and with a newer one.
+static void structs_may_grow(void)
+{
+    struct gpushmem_heap_info info;
+    struct {
+        struct gpushmem_heap_info known;
+        uint64_t later, beyond;
+    } newer = {.later = 1, .beyond = 2};
+    EXPECT(gpushmem_heap_info(&info) == 0);
+    EXPECT(gpushmem_heap_info_sized(&newer.known, sizeof newer - 8) == 0);
+    EXPECT(!memcmp(&newer.known, &info, sizeof info) && newer.later == 0 && newer.beyond == 2);
+    expect_error(gpushmem_heap_info_sized(&info, 47), GPUSHMEM_ERR_INVALID, "sizeof");
+    expect_error(gpushmem_heap_info(NULL), GPUSHMEM_ERR_INVALID, "gpushmem_heap_info: no place");
+    struct gpushmem_peer_info peer = {.transport = NULL};
+    EXPECT(gpushmem_peer_info(0, &peer) == 0 && peer.transport);
+    expect_error(gpushmem_peer_info_sized(0, &peer, 16), GPUSHMEM_ERR_INVALID, "16 bytes");
+    expect_error(gpushmem_peer_info(-1, &peer), GPUSHMEM_ERR_PE, "no PE -1");
+}
+
 static void calls_before_init_are_refused(void)
 {
     expect_error(gpushmem_finalize(), GPUSHMEM_ERR_STATE, "gpushmem_init");
@@ -160,6 +179,7 @@ int main(void)
         exhaustion_harms_nothing();
         wrong_pointers_are_refused();
         pointers_reach_mapped_peers();
+        structs_may_grow();
         EXPECT(gpushmem_finalize() == 0);
     }
     return failures != 0;

@@ -171,8 +171,8 @@ static gpsh_cu_result error_text(gpsh_cu_result code, const char **text)
 
 static uint32_t flags = GPUSHMEM_DEV_DIRECT_ATOMICS;
 
-int __wrap_gpushmem_device_handle(struct gpushmem_dev *out);
-int __wrap_gpushmem_device_handle(struct gpushmem_dev *out)
+int __wrap_gpushmem_device_handle_abi(struct gpushmem_dev *out, uint32_t abi);
+int __wrap_gpushmem_device_handle_abi(struct gpushmem_dev *out, uint32_t abi)
 {
     note("handle; ");
     *out = (struct gpushmem_dev){.abi = GPUSHMEM_DEVICE_ABI, .flags = flags, .n_pes = 3};
