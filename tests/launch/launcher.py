@@ -523,7 +523,7 @@ class Trouble(Case):
 
     def test_fence_returns_when_a_pe_dies(self):
         out, _ = self.job("-n", 4, "--on-failure", "continue", MISHAP, "fence", 1, code=137)
-        self.assertEqual(len(re.findall(r"pe \d: fence returned -12: .*a PE died", out)), 3)
+        self.assertEqual(len(re.findall(r"pe \d: fence returned -12: .*PE 1 has failed", out)), 3)
 
     def test_fence_gives_up_when_asked_to(self):
         job = self.start("-n", 3, MISHAP, "absent", 1)
