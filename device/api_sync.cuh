@@ -14,6 +14,7 @@ GPSH_API(void *, gpushmem_dev_ptr, (const void *address, int pe), (address, pe),
                     : nullptr)
 
 GPSH_API_0(void, gpushmem_dev_fence, gpsh_dev_fence(dev))
+GPSH_API_0(void, gpushmem_dev_block_fence, gpsh_dev_fence_block(dev))
 GPSH_API_0(void, gpushmem_dev_quiet, gpsh_dev_quiet(dev))
 GPSH_API(void, gpushmem_dev_pe_quiet, (int pe), (pe), gpsh_dev_pe_quiet(dev, pe))
 

@@ -94,6 +94,37 @@ GPSH_DEV_CALL void gpsh_dev_ring_fence(const struct gpushmem_dev &dev, int pe)
                     GPSH_DEV_NOTHING);
 }
 
+// A fence that other rings' commands are ordered by as well: all of them that were reserved before,
+// and may not be complete. Nobody waits here: the proxy holds this ring up where it must. Two such
+// fences never wait for each other, since the heads are read before this one's slot is reserved:
+// the ring's number depends on them (bit 63 of a head is never set), which also a GPU that reorders
+// accesses respects.
+GPSH_DEV void gpsh_dev_ring_fence_after(const struct gpushmem_dev &dev, uint32_t own,
+                                        uint32_t first, bool last)
+{
+    uint64_t head[GPSH_DEV_AT_ONCE], index;
+    struct gpushmem_command c = gpsh_dev_command(GPUSHMEM_CMD_FENCE, -1, nullptr, nullptr, 0);
+    gpsh_dev_rings_under_way(dev, first, head);
+    GPSH_UNROLL
+    for (uint32_t i = 0; i < GPSH_DEV_AT_ONCE; i++)
+        if (head[i] && head[i] < GPUSHMEM_RING_LOST && first + i != own)
+            gpushmem_fence_add(&c, i, first + i, head[i]);
+    if (c.extra || last)
+        gpsh_dev_push(
+            dev,
+            gpsh_dev_ring_at(dev, own + (uint32_t)((head[0] | head[1] | head[2] | head[3]) >> 63)),
+            c, &index);
+}
+
+GPSH_DEV_CALL void gpsh_dev_ring_fence_all(const struct gpushmem_dev &dev)
+{
+    const uint32_t own = gpsh_dev_block_number() % dev.n_rings;
+    if (dev.n_rings == 1)
+        return gpsh_dev_ring_fence(*dev.self, -1);
+    for (uint32_t first = 0; first < dev.n_rings; first += GPSH_DEV_AT_ONCE)
+        gpsh_dev_ring_fence_after(dev, own, first, first + GPSH_DEV_AT_ONCE >= dev.n_rings);
+}
+
 GPSH_DEV_CALL void gpsh_dev_ring_put_private(const struct gpushmem_dev &dev, char *to,
                                              const char *from, size_t bytes, int pe)
 {

@@ -386,7 +386,7 @@ GPSH_DEV_CALL int gpsh_dev_await_completed(const struct gpushmem_dev &dev, uint3
 }
 
 // Rings that are looked at at once: the loads of one would wait for those of the other.
-enum { GPSH_DEV_AT_ONCE = 4 };
+enum { GPSH_DEV_AT_ONCE = GPUSHMEM_FENCE_RINGS };
 
 // Of the rings from `first` on: the head, or 0 if the copy in device memory says that all below it
 // is complete.

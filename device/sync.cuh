@@ -151,21 +151,43 @@ GPSH_DEV size_t gpsh_dev_wait_some(const struct gpushmem_dev &dev, const gpsh_de
 
 // ---- Order and completion ----
 
-// Where atomics on a mapped PE are not ours they go through the ring, the stores to it do not: only
-// completion orders the two.
+// Where atomics on a mapped PE are not ours they go through a ring, the stores to it do not: only
+// completion orders the two. False: that failed, which is recorded.
+GPSH_DEV_CALL bool gpsh_dev_await_mixed(const struct gpushmem_dev &dev, uint32_t first, uint32_t n)
+{
+    uint64_t any = 0;
+    for (uint32_t number = first; number < first + n; number++) {
+        const struct gpushmem_ring ring = gpsh_dev_ring_at(dev, number);
+        uint64_t mixed = gpsh_dev_load64_relaxed_gpu(ring.mixed),
+                 seen = gpsh_dev_load64_relaxed_gpu(ring.completed_seen);
+        if (mixed > seen && gpsh_dev_await_completed(*dev.self, number, mixed))
+            return false;
+        any |= mixed;
+    }
+    if (any)
+        gpsh_dev_fence_acquire_sys();
+    return true;
+}
+
+// The calling thread's block: its threads share a ring.
+GPSH_DEV void gpsh_dev_fence_block(const struct gpushmem_dev &dev)
+{
+    gpsh_dev_fence_sys();
+    if (dev.flags & GPUSHMEM_DEV_ALL_DIRECT)
+        return;
+    if (dev.flags & GPUSHMEM_DEV_DIRECT_ATOMICS ||
+        gpsh_dev_await_mixed(*dev.self, gpsh_dev_block_number() % dev.n_rings, 1))
+        gpsh_dev_ring_fence(*dev.self, -1);
+}
+
+// All kernels of the PE.
 GPSH_DEV void gpsh_dev_fence(const struct gpushmem_dev &dev)
 {
     gpsh_dev_fence_sys();
     if (dev.flags & GPUSHMEM_DEV_ALL_DIRECT)
         return;
-    const struct gpushmem_ring ring = gpsh_dev_ring(dev);
-    uint64_t mixed = gpsh_dev_load64_relaxed_gpu(ring.mixed),
-             seen = gpsh_dev_load64_relaxed_gpu(ring.completed_seen);
-    if (mixed > seen && gpsh_dev_await_completed(*dev.self, ring.number, mixed))
-        return;
-    if (mixed)
-        gpsh_dev_fence_acquire_sys();
-    gpsh_dev_ring_fence(*dev.self, -1);
+    if (dev.flags & GPUSHMEM_DEV_DIRECT_ATOMICS || gpsh_dev_await_mixed(*dev.self, 0, dev.n_rings))
+        gpsh_dev_ring_fence_all(*dev.self);
 }
 
 // One fence, behind the waits for the rings: it completes this thread's own stores to mapped peers,

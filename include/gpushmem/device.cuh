@@ -108,9 +108,14 @@
 //   cmp, TYPE value)                      and test_all, _any, _some
 //
 // Order and completion, over the default context
-//   void gpushmem_dev_fence(void)        per PE: what the calling thread's block did before (that
-//   happened before the call)
-//                                        is visible there before what the caller does behind it
+//   void gpushmem_dev_fence(void)        per PE: operations of this PE's kernels that happened
+//   before
+//                                        the call (the caller's own; those of other threads after a
+//                                        barrier of the block, the grid or the like) are visible
+//                                        there before the caller's later ones
+//   void gpushmem_dev_block_fence(void)  the same for operations of the calling thread's block
+//   alone:
+//                                        cheaper where several proxy threads serve the rings
 //   void gpushmem_dev_quiet(void)        everything this PE's kernels issued before is complete,
 //   gets included void gpushmem_dev_pe_quiet(int pe)   the same towards one PE; does not wait for
 //   the others void gpushmem_dev_barrier_all[_warp|_block](void)   quiet, and all PEs have come;

@@ -47,7 +47,8 @@ enum gpushmem_opcode {
     // `bytes` elements of size `extra`; operand and compare = strides at target and source
     GPUSHMEM_CMD_IPUT = 7,
     GPUSHMEM_CMD_IGET = 8, // the same; in elements, always target (destination) first
-    // orders earlier commands of the ring before later ones, per PE (pe = -1: all)
+    // orders earlier commands of the ring before later ones, per PE (pe = -1: all), and before the
+    // later ones also commands of up to four other rings (gpushmem_fence_add)
     GPUSHMEM_CMD_FENCE = 9,
     // completed_pe[pe] passes this command's index once all earlier ones to pe are complete
     GPUSHMEM_CMD_QUIET_PE = 10,
@@ -89,6 +90,27 @@ struct gpushmem_command {
     uint64_t reply; // slot number << 32 | nonce (31 bits, never 0)
     uint64_t extra;
 };
+
+// Other rings of a FENCE: 16 bits of `extra` hold a ring's number plus one (0: none), and remote,
+// bytes, operand or compare the number of its first command that the fence does not wait for.
+enum { GPUSHMEM_FENCE_RINGS = 4 };
+
+GPUSHMEM_HOST_DEVICE void gpushmem_fence_add(struct gpushmem_command *c, unsigned slot,
+                                             uint32_t ring, uint64_t end)
+{
+    uint64_t *const ends[GPUSHMEM_FENCE_RINGS] = {&c->remote, &c->bytes, &c->operand, &c->compare};
+    *ends[slot] = end;
+    c->extra |= (uint64_t)(ring + 1) << 16 * slot;
+}
+
+// The ring in that slot plus one, or 0, and *end.
+GPUSHMEM_HOST_DEVICE uint32_t gpushmem_fence_ring(const struct gpushmem_command *c, unsigned slot,
+                                                  uint64_t *end)
+{
+    const uint64_t ends[GPUSHMEM_FENCE_RINGS] = {c->remote, c->bytes, c->operand, c->compare};
+    *end = ends[slot];
+    return (uint32_t)(c->extra >> 16 * slot & 0xffff);
+}
 
 #define GPUSHMEM_COMMAND_WORDS 8
 #define GPUSHMEM_COMMAND_BYTES 64

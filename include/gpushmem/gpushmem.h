@@ -128,7 +128,7 @@ GPUSHMEM_API void gpushmem_clear_error(void);
 // ------------------------------------------------------------------------------------------
 // memory
 
-// Symmetric memory. Collective: all PEs pass the same arguments (GPUSHMEM_CHECK=1 verifies that).
+// Symmetric memory. Collective: all PEs pass the same arguments.
 // Aligned to at least 256 bytes. Ends with a barrier, so that the memory may be used at once. The
 // content is undefined, but for calloc: zero. NULL on failure; malloc(0), calloc of nothing and
 // align of nothing return NULL without a failure and without a barrier.
@@ -137,7 +137,8 @@ GPUSHMEM_API void gpushmem_clear_error(void);
 //   GPUSHMEM_ERR_INVALID    `alignment` is not a power of two, or above what the heap can give: the
 //                           largest power of two in its size, at most 1 GiB; 2 MiB where the heap
 //                           is GPU memory
-//   GPUSHMEM_ERR_ASYMMETRY  with GPUSHMEM_CHECK=1: PEs passed different arguments
+//   GPUSHMEM_ERR_ASYMMETRY  PEs passed different arguments, or were in different collective calls;
+//                           all PEs are told, and nothing changed
 GPUSHMEM_API void *gpushmem_malloc(size_t bytes);
 GPUSHMEM_API void *gpushmem_calloc(size_t count, size_t size);
 GPUSHMEM_API void *gpushmem_align(size_t alignment, size_t bytes);
@@ -145,7 +146,8 @@ GPUSHMEM_API void *gpushmem_align(size_t alignment, size_t bytes);
 // Collective; begins with a barrier, so that no PE still uses the block. NULL is legal and does
 // nothing.
 //   GPUSHMEM_ERR_ADDRESS    not the address of an allocated block (foreign, inside a block, or
-//   freed already)
+//                           freed already)
+//   GPUSHMEM_ERR_ASYMMETRY  as above: the block is still allocated
 GPUSHMEM_API int gpushmem_free(void *address);
 
 // Where `sym` of `pe` can be loaded and stored by this process. NULL if that PE's heap is not
@@ -202,9 +204,10 @@ typedef struct gpushmem_ctx *gpushmem_ctx_t;
 #define GPUSHMEM_CTX_INVALID ((gpushmem_ctx_t)0)
 #define GPUSHMEM_CTX_DEFAULT ((gpushmem_ctx_t)1)
 
-// `options` is an or of enum gpushmem_ctx_option. Local. The transport has a few queues for
-// contexts (more than that share the queues of the default context: correct, only less
-// independent).
+// `options` is an or of enum gpushmem_ctx_option. Local. So many contexts as GPUSHMEM_CONTEXTS says
+// have queues of their own at a time. Further ones share those of the default context: they are
+// correct, but may wait for its operations and for each other's, and the first one logs a warning.
+// Where every PE is reached by loads and stores, contexts need no queues and never wait.
 //   GPUSHMEM_ERR_INVALID    unknown option bits, or `ctx` is NULL
 //   GPUSHMEM_ERR_NO_MEMORY  out of host memory
 GPUSHMEM_API int gpushmem_ctx_create(long options, gpushmem_ctx_t *ctx);
@@ -438,6 +441,7 @@ GPUSHMEM_API int gpushmem_ctx_pe_quiet(gpushmem_ctx_t ctx, const int *pes, size_
 
 // sync_all: returns when all PEs have called it; completes nothing. barrier_all: gpushmem_quiet,
 // then sync_all, so that after it every PE sees what every PE has put. Collective.
+//   GPUSHMEM_ERR_ASYMMETRY  some PEs are in another collective call; all PEs are told
 //   GPUSHMEM_ERR_PE_FAILED  a PE failed: the barrier can never be complete
 //   GPUSHMEM_ERR_TIMEOUT    not complete for GPUSHMEM_WAIT_TIMEOUT_MS
 GPUSHMEM_API int gpushmem_sync_all(void);

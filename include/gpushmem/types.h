@@ -47,7 +47,7 @@ enum gpushmem_status {
     GPUSHMEM_ERR_TIMEOUT = -13,     // a bounded wait ran out
     // a command ring held what is no command, or a kernel waited too long for room in it
     GPUSHMEM_ERR_RING = -14,
-    // PEs called allocation functions with different arguments (GPUSHMEM_CHECK=1)
+    // PEs made different collective calls, or passed different arguments
     GPUSHMEM_ERR_ASYMMETRY = -15,
     GPUSHMEM_ERR_UNSUPPORTED = -16, // not possible with this build, machine or transport
     GPUSHMEM_ERR_SYSTEM = -17,      // an operating system call failed

@@ -14,11 +14,6 @@ static inline size_t gpsh_bytes(size_t nelems, size_t size)
     return GPSH_UNLIKELY(__builtin_mul_overflow(nelems, size, &bytes)) ? SIZE_MAX : bytes;
 }
 
-static inline uint64_t gpsh_offset(const void *sym)
-{
-    return (uint64_t)((uintptr_t)sym - (uintptr_t)gpsh.heap);
-}
-
 // All functions below take the full name of the public function.
 // Each returns 0, or a negative status with a sentence that names `function` and the offending
 // value. The library is initialised.

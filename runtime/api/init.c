@@ -17,6 +17,7 @@
 #include "progress/failure.h"
 #include "proxy/device_side.h"
 #include "state/state.h"
+#include "stream/stream_gpu.h"
 
 static pthread_mutex_t lifecycle = PTHREAD_MUTEX_INITIALIZER;
 static int init_depth; // init may be called several times; as many finalizes end the library
@@ -94,6 +95,7 @@ static int bring_up(void)
     atomic_store(&gpsh.failed_pe, -1);
     atomic_store(&gpsh.failures, 0);
     atomic_store(&gpsh.leaving, false);
+    gpsh_device_side_on_make(gpsh_stream_gpu_preload);
     // From here on a failure of this PE is told to the others, which wait for it.
     status = allocate_tables(gpsh.n_pes);
     int local = status ? status : gpsh_regions_create();
@@ -179,7 +181,7 @@ int gpushmem_finalize(void)
     pthread_mutex_lock(&lifecycle);
     if (--init_depth == 0) {
         status = gpsh_context_quiet_all();
-        int met = gpsh_barrier_all();
+        int met = gpsh_barrier_as(GPSH_CALL_FINALIZE, 0, 0, __func__);
         if (gpsh.outlives)
             met = meet_survivors(met);
         if (!status)

@@ -18,18 +18,13 @@
 #include "proxy/device_side.h"
 #include "state/state.h"
 
-enum function { CALL_MALLOC, CALL_CALLOC, CALL_ALIGN, CALL_FREE };
-static const char *const function_names[] = {"malloc", "calloc", "align", "free"};
-
 static struct gpsh_heap_alloc *allocator;
-static uint64_t call_number;
 // Under THREAD_MULTIPLE several threads may ask for usage while one allocates; allocation itself is
 // collective.
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 int gpsh_memory_init(void)
 {
-    call_number = 0;
     allocator = gpsh_heap_alloc_new(gpsh.heap_bytes - GPSH_DEVICE_RESERVED);
     return allocator ? 0
                      : gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the heap's book-keeping");
@@ -52,51 +47,6 @@ void gpsh_memory_finalize(void)
     allocator = NULL;
 }
 
-static int read_call(int pe, struct gpsh_memory_call *call)
-{
-    struct gpsh_op op = {.kind = GPSH_OP_GET,
-                         .region = GPSH_CONTROL,
-                         .pe = pe,
-                         .local = (char *)call,
-                         .bytes = sizeof *call,
-                         .remote = offsetof(struct gpsh_control, memory_call)};
-    return gpsh_context_submit(&gpsh_default_context, &op, GPSH_WAIT_FETCH);
-}
-
-static int compare_calls(const struct gpsh_memory_call *first, int pe)
-{
-    struct gpsh_memory_call other;
-    int status = read_call(pe, &other);
-    if (status || !memcmp(first, &other, sizeof other))
-        return status;
-    return gpsh_fail(GPUSHMEM_ERR_ASYMMETRY,
-                     "allocation call %" PRIu64 ": PE %d calls gpushmem_%s(%" PRIu64 ", %" PRIu64
-                     "), PE 0 "
-                     "gpushmem_%s(%" PRIu64 ", %" PRIu64
-                     "); all PEs must make the same allocation calls in the same order",
-                     first->number, pe, function_names[other.function & 3], other.arguments[0],
-                     other.arguments[1], function_names[first->function & 3], first->arguments[0],
-                     first->arguments[1]);
-}
-
-// GPUSHMEM_CHECK=1: every PE shows its call, and all find the same first PE that differs from PE 0.
-static int check_symmetry(enum function function, uint64_t a, uint64_t b)
-{
-    if (!gpsh.settings.check)
-        return 0;
-    gpsh.control->memory_call = (struct gpsh_memory_call){
-        .number = ++call_number, .function = function, .arguments = {a, b}};
-    int status = gpsh_sync_all();
-    struct gpsh_memory_call first;
-    if (!status)
-        status = read_call(0, &first);
-    for (int pe = 1; pe < gpsh.n_pes && !status; pe++)
-        status = compare_calls(&first, pe);
-    // Nobody overwrites its call before everybody has looked.
-    int barrier = gpsh_sync_all();
-    return status ? status : barrier;
-}
-
 // Takes a block on this PE; the caller makes it collective. NULL and an error sentence if the heap
 // is exhausted.
 static void *take(const char *function, uint64_t bytes, uint64_t alignment)
@@ -113,7 +63,7 @@ static void *take(const char *function, uint64_t bytes, uint64_t alignment)
     if (alignment > 1)
         snprintf(where, sizeof where, " at a multiple of %" PRIu64, alignment);
     gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
-              "gpushmem_%s: no block of %" PRIu64 " bytes%s is free in the symmetric heap of "
+              "%s: no block of %" PRIu64 " bytes%s is free in the symmetric heap of "
               "%" PRIu64 " bytes (the largest free one has %" PRIu64 "); raise GPUSHMEM_HEAP_SIZE",
               function, bytes, where, usage.bytes, usage.largest_free);
     return NULL;
@@ -126,19 +76,19 @@ static void give(uint64_t offset)
     pthread_mutex_unlock(&lock);
 }
 
-static void *allocate(enum function function, uint64_t a, uint64_t b, uint64_t bytes,
-                      uint64_t alignment, bool zero)
+// The barrier compares the arguments: a PE that passed others, or that is in another call, is told
+// to all, and nothing has changed then.
+static void *allocate(const char *function, enum gpsh_collective_kind kind, uint64_t a, uint64_t b,
+                      uint64_t bytes, uint64_t alignment)
 {
-    if (gpsh_check_initialised(function_names[function]) || check_symmetry(function, a, b))
+    if (gpsh_check_ready(function) || !bytes)
         return NULL;
-    if (!bytes)
-        return NULL;
-    void *block = take(function_names[function], bytes, alignment);
-    if (block && zero && gpsh_regions_zero(block, bytes) < 0)
+    void *block = take(function, bytes, alignment);
+    if (block && kind == GPSH_CALL_CALLOC && gpsh_regions_zero(block, bytes) < 0)
         block = NULL;
     // A PE whose heap is exhausted still meets the others: all of them are, since allocation is
     // symmetric.
-    if (gpsh_barrier_all()) {
+    if (gpsh_barrier_as(kind, a, b, function)) {
         if (block)
             give((uint64_t)((char *)block - gpsh.heap));
         return NULL;
@@ -148,7 +98,7 @@ static void *allocate(enum function function, uint64_t a, uint64_t b, uint64_t b
 
 void *gpushmem_malloc(size_t bytes)
 {
-    return allocate(CALL_MALLOC, bytes, 0, bytes, 1, false);
+    return allocate(__func__, GPSH_CALL_MALLOC, bytes, 0, bytes, 1);
 }
 
 void *gpushmem_calloc(size_t count, size_t size)
@@ -160,7 +110,7 @@ void *gpushmem_calloc(size_t count, size_t size)
                   size);
         return NULL;
     }
-    return allocate(CALL_CALLOC, count, size, bytes, 1, true);
+    return allocate(__func__, GPSH_CALL_CALLOC, count, size, bytes, 1);
 }
 
 void *gpushmem_align(size_t alignment, size_t bytes)
@@ -182,37 +132,37 @@ void *gpushmem_align(size_t alignment, size_t bytes)
                       : "");
         return NULL;
     }
-    return allocate(CALL_ALIGN, alignment, bytes, bytes, alignment, false);
+    return allocate(__func__, GPSH_CALL_ALIGN, alignment, bytes, bytes, alignment);
 }
 
-int gpushmem_free(void *block)
+// Why `block` cannot be freed.
+static int refuse_free(const void *block, uint64_t offset)
 {
-    int status = gpsh_check_initialised("free");
-    if (status || !block)
-        return status;
-    uint64_t offset = (uint64_t)((uintptr_t)block - (uintptr_t)gpsh.heap);
-    // Addresses outside the heap differ between PEs without meaning anything.
-    status = check_symmetry(CALL_FREE, offset < gpsh.heap_bytes ? offset : UINT64_MAX, 0);
-    if (status)
-        return status;
-    // Checked before the barrier: a wrong pointer harms nobody. Wrong on one PE only, the others
-    // wait in the barrier, which GPUSHMEM_CHECK=1 and GPUSHMEM_WAIT_TIMEOUT_MS turn into an error.
     if (offset >= gpsh.heap_bytes)
         return gpsh_fail(GPUSHMEM_ERR_ADDRESS,
                          "gpushmem_free(%p): not an address of the symmetric heap (%p to %p)",
                          block, (void *)gpsh.heap, (void *)(gpsh.heap + gpsh.heap_bytes));
+    return gpsh_fail(GPUSHMEM_ERR_ADDRESS,
+                     "gpushmem_free(%p): no allocated block starts there; was it freed already, or "
+                     "is it not what gpushmem_malloc returned?",
+                     block);
+}
+
+// A wrong address meets the others, too: if it is wrong on one PE only, the barrier says so.
+int gpushmem_free(void *block)
+{
+    int status = gpsh_check_ready(__func__);
+    if (status || !block)
+        return status;
+    uint64_t offset = gpsh_offset(block);
+    uint64_t shown = offset < gpsh.heap_bytes ? offset : GPSH_NO_BLOCK;
+    status = gpsh_barrier_as(GPSH_CALL_FREE, shown, 0, __func__);
+    if (status == GPUSHMEM_ERR_ASYMMETRY)
+        return status;
     pthread_mutex_lock(&lock);
-    uint64_t size = gpsh_heap_alloc_size(allocator, offset);
+    bool given = gpsh_heap_alloc_give(allocator, offset);
     pthread_mutex_unlock(&lock);
-    if (!size)
-        return gpsh_fail(
-            GPUSHMEM_ERR_ADDRESS,
-            "gpushmem_free(%p): no allocated block starts there; was it freed already, or is "
-            "it not what gpushmem_malloc returned?",
-            block);
-    status = gpsh_barrier_all();
-    give(offset);
-    return status;
+    return given ? status : refuse_free(block, offset);
 }
 
 void *gpushmem_ptr(const void *sym, int pe)

@@ -3,26 +3,8 @@
 // GPU, to one of the emulation, or is done at once.
 #include "api/argument.h"
 #include "gpushmem/device_host.h"
-#include "proxy/device_side.h"
+#include "proxy/emulation.h"
 #include "stream/stream_gpu.h"
-
-typedef int enqueue(gpushmem_stream_t stream, const struct gpushmem_stream_op *op);
-
-static enqueue *_Atomic emulation; // of the program's kernels, once it has any
-
-void gpushmem_stream_serve(int (*function)(gpushmem_stream_t stream,
-                                           const struct gpushmem_stream_op *op))
-{
-    atomic_store_explicit(&emulation, function, memory_order_release);
-}
-
-void gpsh_device_side_await_kernels(void)
-{
-    const struct gpushmem_stream_op end = {.kind = GPUSHMEM_STREAM_END};
-    enqueue *emulated = atomic_load_explicit(&emulation, memory_order_acquire);
-    if (emulated)
-        (void)emulated(NULL, &end);
-}
 
 // Nothing can be in the only stream there is: the caller does it.
 static int do_now(const struct gpushmem_stream_op *op)
@@ -44,7 +26,7 @@ static int do_now(const struct gpushmem_stream_op *op)
 static int submit(const char *function, const struct gpushmem_stream_op *op,
                   gpushmem_stream_t stream)
 {
-    enqueue *emulated = atomic_load_explicit(&emulation, memory_order_acquire);
+    gpsh_enqueue *emulated = gpsh_emulation();
     if (emulated)
         return emulated(stream, op);
     if (GPSH_LIKELY(gpsh.device_heap))

@@ -11,6 +11,7 @@
 #include <limits.h>
 #include <pmix.h>
 #include <pthread.h>
+#include <pwd.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -89,6 +90,11 @@ static int join_pmix(void)
             "the job: start "
             "PEs with the launcher only, or init after fork",
             (int)client.pid);
+    if (!getenv("HOME") && !getpwuid(geteuid())) // libpmix would crash
+        return gpsh_fail(GPUSHMEM_ERR_BOOTSTRAP,
+                         "libpmix needs a home directory, and user %u has none in the user "
+                         "database: set HOME, for example to /",
+                         (unsigned)geteuid());
     pmix_status_t rc = PMIx_Init(&client.me, NULL, 0);
     if (rc != PMIX_SUCCESS)
         return gpsh_fail(GPUSHMEM_ERR_BOOTSTRAP,

@@ -3,6 +3,7 @@
 #include "job.h"
 
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -129,6 +130,35 @@ void gpsh_job_on_child_ends(struct gpsh_job *j)
     }
 }
 
+// A stopped PE stops the job without a word, unless it is said. `kill -STOP`, a debugger and
+// reading from a terminal do that.
+void gpsh_job_on_child_stops(struct gpsh_job *j)
+{
+    for (int pe = 0; pe < j->n_pes; pe++) {
+        struct gpsh_child *c = &j->pes[pe];
+        if (c->stopped_by && c->running && !c->stop_expected && !j->ending && !j->options->quiet)
+            gpsh_cli_say("run",
+                         "PE %d (pid %d) was stopped by signal %d (%s); kill -CONT %d lets "
+                         "it go on",
+                         pe, (int)c->pid, c->stopped_by, strsignal(c->stopped_by), (int)c->pid);
+        if (c->stopped_by)
+            c->stop_expected = false;
+        c->stopped_by = 0;
+    }
+}
+
+// The PEs die with their parent, the keeper.
+void gpsh_job_on_keeper_lost(struct gpsh_job *j)
+{
+    if (j->n_running > 0 && !j->ending) {
+        snprintf(j->reason, sizeof(j->reason),
+                 "the process gpushmem-keeper, which starts and ends the PEs, was killed");
+        begin_ending(j, 1, j->n_running);
+    }
+    signal_all(j, SIGKILL);
+    j->n_running = 0;
+}
+
 void gpsh_job_on_server_event(struct gpsh_job *j, const struct gpsh_server_event *e)
 {
     if (e->pe < 0 || e->pe >= j->n_pes)
@@ -159,6 +189,8 @@ void gpsh_job_on_signal(struct gpsh_job *j, int signal)
         begin_ending(j, 128 + signal, j->n_running);
         ask_all_to_end(j, interrupt ? SIGTERM : signal);
     } else {
+        for (int pe = 0; pe < j->n_pes; pe++)
+            j->pes[pe].stop_expected = signal == SIGTSTP;
         signal_all(j, interrupt && j->n_interrupts > 2 ? SIGKILL : signal);
     }
     if (signal == SIGTSTP)

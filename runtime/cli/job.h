@@ -35,6 +35,8 @@ struct gpsh_job {
 void gpsh_job_begin(struct gpsh_job *j);
 // Each of these is called when its event has happened.
 void gpsh_job_on_child_ends(struct gpsh_job *j);
+void gpsh_job_on_child_stops(struct gpsh_job *j);
+void gpsh_job_on_keeper_lost(struct gpsh_job *j);
 void gpsh_job_on_server_event(struct gpsh_job *j, const struct gpsh_server_event *e);
 void gpsh_job_on_signal(struct gpsh_job *j, int signal);
 void gpsh_job_on_time(struct gpsh_job *j);

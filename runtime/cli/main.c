@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The program `gpushmem`: a table of subcommands.
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -65,8 +67,20 @@ void gpsh_cli_say(const char *command, const char *format, ...)
     errno = saved_errno;
 }
 
+// A closed standard descriptor would be given to the next file or pipe that is opened, and then
+// written to or read as what it is not. open() takes the lowest free number.
+static bool standard_descriptors_open(void)
+{
+    int fd = open("/dev/null", O_RDWR);
+    while (fd >= 0 && fd <= STDERR_FILENO)
+        fd = open("/dev/null", O_RDWR);
+    return fd >= 0 && close(fd) == 0;
+}
+
 int main(int argc, char **argv)
 {
+    if (!standard_descriptors_open())
+        return 1;
     if (argc < 2) {
         print_commands(stderr);
         return 2;

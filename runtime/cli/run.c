@@ -3,10 +3,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
@@ -71,26 +71,41 @@ static int agree_on_failure(struct gpsh_run_options *o)
     return 0;
 }
 
-// The library of an outer launcher must not be mistaken for ours; -x comes on top.
+// The PMIx settings of an outer launcher must not be mistaken for ours. Order and names of the rest
+// do not matter, so that whatever a program has put there can stay.
+static void drop_outer_pmix(void)
+{
+    char **kept = environ;
+    for (char **e = environ; *e; e++) {
+        if (strncmp(*e, "PMIX_", 5) != 0)
+            *kept++ = *e;
+    }
+    *kept = NULL;
+}
+
+// libpmix asks for the home directory, and crashes if neither the environment nor the user database
+// has one, as in containers with a user id of their own.
+static int have_home(void)
+{
+    if (getenv("HOME") || getpwuid(geteuid()))
+        return 0;
+    return setenv("HOME", "/", 1) == 0 ? 0 : errno;
+}
+
+// -x comes on top of what is inherited.
 static int prepare_environment(struct launcher *l)
 {
-    for (char **e = environ; *e;) {
-        char name[256];
-        snprintf(name, sizeof(name), "%.*s", (int)strcspn(*e, "="), *e);
-        if (strncmp(name, "PMIX_", 5) == 0 && unsetenv(name) == 0)
-            e = environ;
-        else
-            e++;
-    }
+    char size[16];
+    drop_outer_pmix();
     for (char **x = l->options.settings; x && *x; x++) {
         if (putenv(*x) != 0)
             return errno;
     }
-    char size[16];
     snprintf(size, sizeof(size), "%d", l->options.n_pes);
     if (setenv("GPUSHMEM_RUN_SIZE", size, 1) != 0) // for the library, see bootstrap_job.c
         return errno;
-    return agree_on_failure(&l->options);
+    int error = have_home();
+    return error ? error : agree_on_failure(&l->options);
 }
 
 // Pipes and connections of many PEs exceed the usual soft limit of 1024 descriptors.
@@ -116,13 +131,12 @@ static int make_session_dir(char *dir, size_t bytes)
     return -1;
 }
 
-static int start_one(struct launcher *l, int pe, char **environment, const int *input)
+static int start_one(struct launcher *l, int pe, char **environment, int input)
 {
     struct gpsh_child_plan plan = {.path = l->path,
                                    .argv = l->options.program,
                                    .environment = environment,
-                                   .stdio = {*input, -1, -1},
-                                   .announce = l->keeper.pipe,
+                                   .stdio = {input, STDOUT_FILENO, STDERR_FILENO},
                                    .cpus = l->cpus ? &l->cpus[pe] : NULL,
                                    .signals = &l->old_signals};
     for (int i = 0; l->streams && i < 2; i++) {
@@ -134,7 +148,7 @@ static int start_one(struct launcher *l, int pe, char **environment, const int *
             return error;
         }
     }
-    int error = gpsh_child_start(&l->job.pes[pe], &plan);
+    int error = gpsh_keeper_launch(&l->keeper, pe, &plan);
     if (l->streams) {
         close(plan.stdio[1]);
         close(plan.stdio[2]);
@@ -156,22 +170,25 @@ static const char *hint(int error)
 static int start_all(struct launcher *l)
 {
     int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    int first_input = gpsh_input_open(&l->input);
+    int copied = gpsh_input_open(&l->input);
+    int first_input = copied >= 0 ? copied : STDIN_FILENO;
     int status = 0;
     for (int pe = 0; pe < l->job.n_pes && !status; pe++) {
         char **environment = gpsh_job_server_environment(&l->job.server, pe, environ);
-        int error = environment ? start_one(l, pe, environment, pe == 0 ? &first_input : &null) : 0;
+        int error = environment ? start_one(l, pe, environment, pe == 0 ? first_input : null) : 0;
+        if (!environment)
+            status = EXIT_INTERNAL;
+        gpsh_environment_free(environment);
+        if (error && l->keeper.lost) // the main loop notices
+            break;
         if (error) {
             gpsh_cli_say("run", "cannot start '%s' as PE %d: %s%s", l->path, pe, strerror(error),
                          hint(error));
             status = hint(error)[0] || error == EACCES ? EXIT_NOT_EXECUTABLE : EXIT_INTERNAL;
         }
-        if (!environment)
-            status = EXIT_INTERNAL;
-        gpsh_environment_free(environment);
     }
-    if (first_input >= 0)
-        close(first_input);
+    if (copied >= 0)
+        close(copied);
     close(null);
     return status;
 }
@@ -186,31 +203,44 @@ static void read_server_events(struct launcher *l)
 static void read_signals(struct launcher *l)
 {
     struct signalfd_siginfo info;
-    bool children = false;
     while (read(l->signal_fd, &info, sizeof(info)) == sizeof(info)) {
         if (info.ssi_signo != SIGCHLD) {
             gpsh_job_on_signal(&l->job, (int)info.ssi_signo);
             continue;
         }
-        children = true;
+        // No child of ours belongs to the job; some were there before exec, and process 1 gets
+        // every orphan.
+        while (waitpid(-1, NULL, WNOHANG) > 0)
+            continue;
     }
-    if (!children)
-        return;
-    // An adopted orphan is buried at once, a PE only at the end. Several ends may have come as one
-    // signal.
-    gpsh_children_bury(l->job.pes, l->job.n_pes);
-    // What a PE told the server before it ended is known by now, and comes first.
-    read_server_events(l);
-    gpsh_job_on_child_ends(&l->job);
 }
 
-enum { POLL_SIGNALS, POLL_SERVER, POLL_INPUT, POLL_SINKS, POLL_STREAMS = POLL_SINKS + 2 };
+static void read_keeper(struct launcher *l)
+{
+    gpsh_keeper_read(&l->keeper);
+    // What a PE told the server before it ended is known by now, and comes first.
+    read_server_events(l);
+    gpsh_job_on_child_stops(&l->job);
+    gpsh_job_on_child_ends(&l->job);
+    if (l->keeper.lost)
+        gpsh_job_on_keeper_lost(&l->job);
+}
+
+enum {
+    POLL_SIGNALS,
+    POLL_SERVER,
+    POLL_KEEPER,
+    POLL_INPUT,
+    POLL_SINKS,
+    POLL_STREAMS = POLL_SINKS + 2
+};
 
 static nfds_t plan_polls(struct launcher *l)
 {
     struct pollfd *p = l->polls;
     p[POLL_SIGNALS] = (struct pollfd){.fd = l->signal_fd, .events = POLLIN};
     p[POLL_SERVER] = (struct pollfd){.fd = l->job.server.event_fd, .events = POLLIN};
+    p[POLL_KEEPER] = (struct pollfd){.fd = l->keeper.socket, .events = POLLIN};
     p[POLL_INPUT] = gpsh_input_wants(&l->input);
     for (int i = 0; i < 2; i++) {
         bool pending = gpsh_sink_pending(&l->sinks[i]);
@@ -240,7 +270,7 @@ static void watch(struct launcher *l)
         }
         if (ready > 0 && l->polls[POLL_INPUT].revents)
             gpsh_input_step(&l->input);
-        read_server_events(l);
+        read_keeper(l);
         read_signals(l);
         gpsh_job_on_time(&l->job);
     }
@@ -249,9 +279,7 @@ static void watch(struct launcher *l)
 // All PEs have ended. Nothing they started survives them.
 static void clean_up(struct launcher *l)
 {
-    for (int pe = 0; pe < l->job.n_pes; pe++)
-        gpsh_child_signal(&l->job.pes[pe], SIGKILL);
-    gpsh_children_sweep();
+    gpsh_keeper_sweep(&l->keeper);
     gpsh_input_close(&l->input);
     for (int i = 0; l->streams && i < 2 * l->job.n_pes; i++)
         gpsh_stream_close(&l->streams[i]);
@@ -320,14 +348,12 @@ static int launch(struct launcher *l)
     raise_descriptor_limit(l->options.n_pes);
     if (make_session_dir(dir, sizeof(dir)) < 0)
         return EXIT_INTERNAL;
-    error = gpsh_keeper_start(&l->keeper, dir);
+    error = gpsh_keeper_start(&l->keeper, dir, l->job.pes, l->job.n_pes);
     if (error) {
         gpsh_cli_say("run", "cannot start a process: %s", strerror(error));
         rmdir(dir);
         return EXIT_INTERNAL;
     }
-    // Orphans of the PEs become ours, so that they can be found and ended with the job.
-    prctl(PR_SET_CHILD_SUBREAPER, 1);
     int status = run_job(l, dir);
     gpsh_keeper_finish(&l->keeper);
     return status;

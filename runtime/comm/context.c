@@ -34,6 +34,7 @@ static struct {
     struct place *left; // by waits that were given up
     int next_index;     // first channel index never opened
     bool mixed;         // some PE is reached by more than one path
+    bool told;          // that contexts share
 } contexts = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void lock(struct gpsh_context *owner)
@@ -129,7 +130,8 @@ int gpsh_context_init(void)
     *ctx = (struct gpsh_context){.locked = gpsh.thread_level == GPUSHMEM_THREAD_MULTIPLE};
     contexts.created = NULL;
     contexts.spares = NULL;
-    contexts.next_index = GPSH_CHANNEL_PROXY + (int)gpsh.settings.proxy_threads;
+    contexts.next_index = gpsh_channel_first_context(&gpsh.settings);
+    contexts.told = false;
     gpsh_sync_init();
     gpsh_questions_open();
     gpsh_waiter_init();
@@ -189,6 +191,19 @@ static void leave_channels(struct gpsh_context *ctx)
     contexts.spares = spare;
 }
 
+static void share_channels(struct gpsh_context *ctx)
+{
+    ctx->base = &gpsh_default_context;
+    if (!ctx->remote || contexts.told)
+        return;
+    contexts.told = true;
+    GPSH_LOG(
+        WARN, "context",
+        "a new context shares the queues of the default one, so that they wait for each other: "
+        "only GPUSHMEM_CONTEXTS=%lld have queues of their own at a time; raise it",
+        (long long)gpsh.settings.contexts);
+}
+
 int gpushmem_ctx_create(long options, gpushmem_ctx_t *out)
 {
     const long known = GPUSHMEM_CTX_SERIALIZED | GPUSHMEM_CTX_PRIVATE | GPUSHMEM_CTX_NOSTORE;
@@ -219,7 +234,7 @@ int gpushmem_ctx_create(long options, gpushmem_ctx_t *out)
     // Without remote peers the channels would never be used: all contexts may share the default
     // one's.
     if (!ctx->remote || !take_channels(ctx))
-        ctx->base = &gpsh_default_context;
+        share_channels(ctx);
     ctx->next = contexts.created;
     contexts.created = ctx;
     pthread_mutex_unlock(&contexts.lock);

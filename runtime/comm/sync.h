@@ -3,12 +3,14 @@
 #ifndef GPSH_SYNC_H
 #define GPSH_SYNC_H
 
-#include "state/state.h"
+#include "comm/collective.h"
 
-// All PEs have arrived. Completes nothing. Fails if a PE dies or GPUSHMEM_WAIT_TIMEOUT_MS runs out.
-int gpsh_sync_all(void);
-// quiet of the default context, then gpsh_sync_all.
-int gpsh_barrier_all(void);
+// All PEs have arrived, each in this call with these arguments. Completes nothing. `what` is the
+// name for reports of a wait that lasts. Fails if a PE dies or GPUSHMEM_WAIT_TIMEOUT_MS runs out,
+// and on all PEs with GPUSHMEM_ERR_ASYMMETRY if some are in another call.
+int gpsh_sync_as(enum gpsh_collective_kind kind, uint64_t a, uint64_t b, const char *what);
+// quiet of the default context and of kernels first.
+int gpsh_barrier_as(enum gpsh_collective_kind kind, uint64_t a, uint64_t b, const char *what);
 // Starts counting anew: the control regions are fresh and zero. Before any sync, in every init.
 void gpsh_sync_init(void);
 

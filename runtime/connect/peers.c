@@ -57,7 +57,7 @@ static bool is_needed(const struct gpsh_transport_ops *ops)
     if (gpsh.settings.amo_agent == GPSH_AGENT_NIC)
         return true;
     for (int i = 0; i < gpsh.n_transports; i++)
-        if (gpsh.transports[i]->ops == &gpsh_p2p_ops)
+        if (gpsh.transports[i]->ops->caps & GPSH_CAP_MAPPED)
             return false;
     return !(gpsh.n_transports && gpsh.n_pes == 1);
 }
@@ -72,8 +72,7 @@ static int open_transport(struct wiring *w, const struct gpsh_transport_ops *ops
                                        .copy = gpsh_regions_copy,
                                        .queues = gpsh.device_heap ? &gpsh_gpu_queue_ops : NULL,
                                        .near_pci = gpsh_regions_pci(),
-                                       .channels =
-                                           GPSH_CHANNEL_PROXY + (int)gpsh.settings.proxy_threads,
+                                       .channels = gpsh_channel_count(&gpsh.settings),
                                        .locks = offsetof(struct gpsh_control, locks),
                                        .n_locks = GPSH_AMO_LOCKS,
                                        .peer_failed = on_peer_failed,
@@ -367,7 +366,7 @@ static int choose_atomics_agent(const struct wiring *w, uint32_t reach)
 static void fill_direct(void)
 {
     for (int pe = 0; pe < gpsh.n_pes; pe++)
-        if (gpsh.transports[gpsh.peers[pe].data]->ops == &gpsh_p2p_ops && !gpsh.device_heap)
+        if (gpsh.transports[gpsh.peers[pe].data]->ops->caps & GPSH_CAP_MAPPED && !gpsh.device_heap)
             gpsh.direct[pe] = gpsh.mapped[GPSH_HEAP][pe];
 }
 

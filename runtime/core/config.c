@@ -11,6 +11,7 @@
 
 #include "core/error.h"
 #include "core/log.h"
+#include "generated/transports.h"
 
 #define PREFIX "GPUSHMEM_"
 

@@ -30,9 +30,6 @@ enum gpsh_huge_pages {
     GPSH_PAGES_1G
 };
 enum gpsh_amo_agent { GPSH_AGENT_AUTO, GPSH_AGENT_CPU, GPSH_AGENT_NIC };
-enum gpsh_data_direct { GPSH_DATA_DIRECT_AUTO, GPSH_DATA_DIRECT_OFF };
-enum gpsh_gpudirect { GPSH_GPUDIRECT_AUTO, GPSH_GPUDIRECT_ALWAYS, GPSH_GPUDIRECT_NEVER };
-enum gpsh_dmabuf_policy { GPSH_DMABUF_AUTO, GPSH_DMABUF_OFF, GPSH_DMABUF_REQUIRE };
 
 // Reads every setting from `environment` (like environ). Stops at the first bad value:
 // GPUSHMEM_ERR_SETTING with a sentence naming the variable, the value and what is allowed; *out is

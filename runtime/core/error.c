@@ -71,7 +71,7 @@ const char *gpushmem_strerror(int code)
     case GPUSHMEM_ERR_PE_FAILED: return "the PE failed";
     case GPUSHMEM_ERR_TIMEOUT: return "timed out";
     case GPUSHMEM_ERR_RING: return "command ring corrupt or lost";
-    case GPUSHMEM_ERR_ASYMMETRY: return "PEs allocated differently";
+    case GPUSHMEM_ERR_ASYMMETRY: return "PEs made different collective calls";
     case GPUSHMEM_ERR_UNSUPPORTED: return "not supported here";
     case GPUSHMEM_ERR_SYSTEM: return "system call failed";
     case GPUSHMEM_ERR_CUDA: return "CUDA call failed";

@@ -7,8 +7,6 @@
 
 #include "core/error.h"
 #include "core/log.h"
-#include "gpu/gpu_kernels.h"
-#include "stream/stream_gpu.h"
 
 struct gpsh_gpu gpsh_gpu;
 
@@ -18,6 +16,20 @@ static struct {
     pthread_mutex_t lock;
     gpsh_cu_stream stream;
 } copies = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+enum { UNLOADERS = 4 };
+static void (*_Atomic unloaders[UNLOADERS])(void);
+
+void gpsh_gpu_on_close(void (*unload)(void))
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&lock);
+    int i = 0;
+    while (i < UNLOADERS - 1 && unloaders[i] && unloaders[i] != unload)
+        i++;
+    unloaders[i] = unload;
+    pthread_mutex_unlock(&lock);
+}
 
 bool gpsh_gpu_enter(void)
 {
@@ -132,8 +144,8 @@ void gpsh_gpu_close(void)
     if (!gpsh_gpu.context)
         return;
     bool entered = gpsh_gpu_enter();
-    gpsh_stream_gpu_unload();
-    gpsh_gpu_kernels_unload();
+    for (int i = 0; i < UNLOADERS && unloaders[i]; i++)
+        unloaders[i]();
     if (copies.stream)
         gpsh_cu.stream_destroy(copies.stream);
     copies.stream = NULL;

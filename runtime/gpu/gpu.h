@@ -3,8 +3,8 @@
 #ifndef GPSH_GPU_H
 #define GPSH_GPU_H
 
+#include "gpu/device_memory.h"
 #include "gpu/gpu_driver.h"
-#include "proxy/ring.h"
 #include "transport/transport.h"
 
 struct gpsh_gpu {
@@ -25,6 +25,9 @@ extern struct gpsh_gpu gpsh_gpu;
 // GPUSHMEM_ERR_UNSUPPORTED with a sentence where no GPU can be used.
 int gpsh_gpu_open(int node_pe);
 void gpsh_gpu_close(void); // legal if it was never opened
+// Modules that were loaded into the context: each `unload` is called by every gpsh_gpu_close, with
+// the context current. It may find nothing to unload. Registering a function again changes nothing.
+void gpsh_gpu_on_close(void (*unload)(void));
 
 // Makes the GPU's context current for the calling thread; leave() undoes it. Pairs may nest.
 bool gpsh_gpu_enter(void);
@@ -49,9 +52,6 @@ bool gpsh_gpu_is_device_memory(const void *memory);
 // The allocation of GPU memory or pinned host memory that holds the address. False: CUDA knows
 // nothing there.
 bool gpsh_gpu_allocation(const void *address, char **base, size_t *bytes);
-
-// Pinned host memory and GPU memory for rings.
-extern const struct gpsh_device_memory gpsh_device_memory_gpu;
 
 // In-order queues of operations on GPU memory, for the transports.
 extern const struct gpsh_queue_ops gpsh_gpu_queue_ops;

@@ -72,8 +72,18 @@ static gpsh_cu_result warm_up(void)
     return code;
 }
 
+static void unload(void)
+{
+    for (int i = 0; i < 2; i++) {
+        if (kernels.modules[i])
+            gpsh_cu.module_unload(kernels.modules[i]);
+        kernels.modules[i] = NULL;
+    }
+}
+
 static int load(void)
 {
+    gpsh_gpu_on_close(unload);
     gpsh_cu_result code = load_module(0);
     if (!code)
         code = load_module(1);
@@ -82,7 +92,7 @@ static int load(void)
     if (!code)
         return 0;
     int status = gpsh_gpu_fail(code, "loading the library's kernels on %s", gpsh_gpu.name);
-    gpsh_gpu_kernels_unload();
+    unload();
     return status;
 }
 
@@ -94,15 +104,6 @@ int gpsh_gpu_kernels_load(void)
     gpsh_gpu_leave(entered);
     pthread_mutex_unlock(&kernels.lock);
     return status;
-}
-
-void gpsh_gpu_kernels_unload(void)
-{
-    for (int i = 0; i < 2; i++) {
-        if (kernels.modules[i])
-            gpsh_cu.module_unload(kernels.modules[i]);
-        kernels.modules[i] = NULL;
-    }
 }
 
 int gpsh_gpu_launch_amo(gpsh_cu_stream stream, void *word, const struct gpsh_op *op,

@@ -16,6 +16,5 @@ int gpsh_gpu_launch_amo(gpsh_cu_stream stream, void *word, const struct gpsh_op 
 // Loads the kernels ahead of their first use, which may come while a stream is captured into a
 // graph.
 int gpsh_gpu_kernels_load(void);
-void gpsh_gpu_kernels_unload(void); // before the context goes
 
 #endif

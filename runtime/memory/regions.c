@@ -8,7 +8,6 @@
 #include "gpu/gpu.h"
 #include "gpu/gpu_heap.h"
 #include "memory/symmetric.h"
-#include "proxy/device_side.h"
 #include "state/state.h"
 
 static struct gpsh_symmetric regions[GPSH_REGIONS] = {{.fd = -1}, {.fd = -1}};
@@ -55,7 +54,6 @@ static int create_device_heap(struct gpsh_symmetric *region)
              (unsigned long long)region->bytes, gpsh_gpu.name, gpsh_gpu.pci,
              gpu_heap.ipc ? "CUDA IPC" : "VMM file descriptors",
              gpu_heap.dmabuf_fd >= 0 ? "yes" : gpu_heap.dmabuf_why);
-    gpsh_device_side_use(&gpsh_device_memory_gpu);
     return 0;
 }
 
@@ -69,7 +67,6 @@ static int create_heap(void)
                                    gpsh.boot.node_n_pes);
     if (status)
         return status;
-    gpsh_device_side_use(&gpsh_device_memory_host);
     GPSH_LOG(INFO, "heap", "%llu bytes of host memory, %s",
              (unsigned long long)regions[GPSH_HEAP].bytes, regions[GPSH_HEAP].pages);
     return 0;
@@ -208,6 +205,11 @@ int gpsh_regions_zero(void *memory, size_t bytes)
         return gpsh_gpu_zero(memory, bytes);
     memset(memory, 0, bytes);
     return 0;
+}
+
+const struct gpsh_device_memory *gpsh_regions_device_memory(void)
+{
+    return gpsh.device_heap ? &gpsh_device_memory_gpu : &gpsh_device_memory_host;
 }
 
 const char *gpsh_regions_pci(void)

@@ -4,6 +4,7 @@
 #define GPSH_REGIONS_H
 
 #include "bootstrap/fd_exchange.h"
+#include "gpu/device_memory.h"
 #include "transport/transport.h"
 
 // Creates heap and control region as the settings say; fills gpsh.heap, gpsh.control and their
@@ -25,6 +26,8 @@ void gpsh_regions_unmap_peers(void);
 // Copies where either side may be heap memory (host memory, or GPU memory once the heap is there).
 int gpsh_regions_copy(void *to, const void *from, size_t bytes);
 int gpsh_regions_zero(void *memory, size_t bytes); // heap memory
+// Where memory that kernels and the host share comes from: a GPU's, if the heap is on one.
+const struct gpsh_device_memory *gpsh_regions_device_memory(void);
 // The GPU of a device heap as NICs should know it ("0000:3b:00.0"); NULL: host heap.
 const char *gpsh_regions_pci(void);
 // The heap's address is a multiple of this (or of the largest power of two in its size) on every

@@ -12,11 +12,12 @@
 #include "gpushmem/device_host.h"
 #include "gpushmem/gpushmem.h"
 #include "memory/local_memory.h"
+#include "memory/regions.h"
 #include "memory/word.h"
 #include "progress/failure.h"
 #include "progress/waiter.h"
+#include "proxy/emulation.h"
 #include "proxy/proxy.h"
-#include "stream/stream_gpu.h"
 
 static struct {
     pthread_mutex_t lock;
@@ -29,13 +30,15 @@ static struct {
     struct gpushmem_dev handle;
     // the program knows why a kernel's wait ended: the next kernels may wait again
     _Atomic bool loss_taken;
-} side = {.lock = PTHREAD_MUTEX_INITIALIZER, .memory = &gpsh_device_memory_host};
+} side = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 _Atomic bool gpsh_device_side_exists;
 
-void gpsh_device_side_use(const struct gpsh_device_memory *memory)
+static void (*made)(void);
+
+void gpsh_device_side_on_make(void (*hook)(void))
 {
-    side.memory = memory;
+    made = hook;
 }
 
 // ---- Making ----
@@ -59,7 +62,7 @@ char *gpsh_device_side_direct(int pe)
         return NULL;
     if (!gpsh.device_heap)
         return gpsh.direct[pe];
-    bool mapped = gpsh.transports[gpsh.peers[pe].data]->ops == &gpsh_p2p_ops;
+    bool mapped = gpsh.transports[gpsh.peers[pe].data]->ops->caps & GPSH_CAP_MAPPED;
     return mapped ? gpsh.mapped[GPSH_HEAP][pe] : NULL;
 }
 
@@ -77,6 +80,7 @@ static uint32_t handle_flags(void)
 
 static int make_tables(void)
 {
+    side.memory = gpsh_regions_device_memory();
     side.device_bytes = sizeof(struct gpsh_handle_device) + (size_t)gpsh.n_pes * sizeof(char *);
     side.host = side.memory->host_alloc(sizeof *side.host);
     side.device = side.memory->device_alloc(side.device_bytes);
@@ -135,7 +139,9 @@ static int make_proxy(void)
         .spin_ns = (uint64_t)s->proxy_spin_us * 1000,
         .times = s->proxy_times,
         .crowded = gpsh.boot.node_n_pes * (1 + n_threads) > count_cpus(),
-        .sleep = side.memory->cpu_threads,
+        .nap_ns = (uint64_t)s->proxy_nap_us * 1000,
+        .helpers = side.memory->cpu_threads,
+        .wakers = side.memory->cpu_threads ? &gpsh_kernels_wake : NULL,
     };
     int status = gpsh_proxy_create(&env, n_threads, &side.proxy);
     if (status)
@@ -147,7 +153,7 @@ static int make_proxy(void)
         sleeping[i] = &side.proxy->threads[i].sleeping;
         side.proxy->threads[i].cpu = cpus[i];
     }
-    int n_sleeping = env.sleep ? n_threads : 0;
+    int n_sleeping = env.helpers ? n_threads : 0;
     if (!status)
         status =
             gpsh_ring_set_create(side.memory, (int)s->rings, log2_of((uint64_t)s->ring_entries),
@@ -268,11 +274,8 @@ static int make(void)
     // found before is seen.
     if (atomic_load(&gpsh.failed_pe) >= 0)
         __atomic_store_n(&side.host->control.peer_failed, GPUSHMEM_ERR_PE_FAILED, __ATOMIC_RELEASE);
-    if (gpsh.device_heap && gpsh_stream_image && gpsh_stream_gpu_load()) {
-        // told by the first operation that wants them
-        GPSH_LOG(DEBUG, "stream", "%s", gpsh_last_error());
-        gpsh_clear_error();
-    }
+    if (made)
+        made();
     return 0;
 }
 
@@ -335,7 +338,7 @@ void gpsh_device_side_finalize(void)
     if (!atomic_load(&gpsh_device_side_exists))
         return;
     __atomic_store_n(&side.host->control.abort, GPUSHMEM_ERR_STATE, __ATOMIC_RELEASE);
-    gpsh_device_side_await_kernels();
+    gpsh_emulation_await_kernels();
     pthread_mutex_lock(&side.lock); // the launcher's thread may be telling of a lost PE
     atomic_store(&gpsh_device_side_exists, false);
     pthread_mutex_unlock(&side.lock);
@@ -449,19 +452,4 @@ int gpsh_device_side_quiet(void)
     if (!status && closed)
         status = fail_closed(closed);
     return status;
-}
-
-int gpushmem_launch_refused(int status, const char *sentence)
-{
-    return gpsh_fail(status, "a kernel was not launched: %s", sentence);
-}
-
-void gpushmem_proxy_help(uint32_t *sleeping)
-{
-    gpsh_proxy_help(sleeping);
-}
-
-void gpushmem_proxy_wake(uint32_t *sleeping)
-{
-    gpsh_proxy_wake(sleeping);
 }

@@ -28,8 +28,8 @@ struct gpsh_handle_device {
     char *peers[]; // [n_pes]
 };
 
-// Memory for what device and host share, before the first use: a GPU's, where there is one.
-void gpsh_device_side_use(const struct gpsh_device_memory *memory);
+// Called each time the device side was made, before its first handle is given out. One at most.
+void gpsh_device_side_on_make(void (*hook)(void));
 
 // Where kernels (and copies of a stream) reach pe's heap by loads and stores, or NULL: through a
 // ring.
@@ -37,10 +37,6 @@ char *gpsh_device_side_direct(int pe);
 
 // Ends kernels' waits, stops the proxy, frees everything. Before the transports are closed.
 void gpsh_device_side_finalize(void);
-
-// Kernels of the emulation have ended: they would wait on, and help the proxy, in memory that is
-// gone. A driver waits by itself before it frees memory. In stream.c, which knows the emulation.
-void gpsh_device_side_await_kernels(void);
 
 // Waits until every command from finished kernels is complete, and what running ones have reserved
 // before the call, but for nothing later. 0 at once if no device code was ever used. Reports (and

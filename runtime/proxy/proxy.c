@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -22,7 +23,6 @@ enum {
     YIELD_NS = 1000000,
     REST_US = 200,        // a proxy whose work waiting kernel threads do looks again after this,
     REST_LIMIT_US = 1600, // twice as late each time it was not needed, up to this
-    NAP_US = 20,          // an idle proxy of a GPU: the GPU cannot wake it
     SLEEP_LIMIT_MS = 10,  // a wake-up that got lost costs no more than this
 };
 
@@ -132,6 +132,11 @@ static void answer_questions(struct gpsh_proxy_thread *thread)
     atomic_store_explicit(&thread->busy, false, memory_order_release);
 }
 
+static bool can_be_woken(const struct gpsh_proxy_env *env)
+{
+    return env->wakers && atomic_load_explicit(env->wakers, memory_order_acquire);
+}
+
 // One empty pass: spin, then yield, then sleep (where a producer can wake us) or nap.
 static void idle_step(struct gpsh_proxy_thread *thread, struct idle *idle)
 {
@@ -147,10 +152,10 @@ static void idle_step(struct gpsh_proxy_thread *thread, struct idle *idle)
         gpsh_cpu_relax();
     } else if (idle->idle_ns < env->spin_ns + YIELD_NS || atomic_load(&thread->unfinished)) {
         sched_yield();
-    } else if (env->sleep) {
+    } else if (can_be_woken(env)) {
         sleep_until_woken(thread);
     } else {
-        struct timespec nap = {.tv_nsec = NAP_US * 1000L};
+        struct timespec nap = {.tv_nsec = (long)env->nap_ns};
         nanosleep(&nap, NULL);
     }
 }
@@ -223,7 +228,9 @@ static void *run(void *arg)
     struct gpsh_proxy_thread *thread = arg;
     struct idle idle = {0};
     pin(thread);
-    if (thread->proxy->env.sleep) {
+    // The kernel may end a nap this much late, by default 50 us, to merge it with other timers.
+    prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
+    if (thread->proxy->env.helpers) {
         run_with_helpers(thread);
         return NULL;
     }

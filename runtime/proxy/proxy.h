@@ -90,8 +90,12 @@ struct gpsh_proxy_env {
     uint64_t spin_ns;                        // an idle thread polls this long before it yields
     bool crowded;                            // more busy threads than CPUs: yield at once when idle
     bool times;                              // account for the threads' time: proxy_times.h
-    // producers wake sleepers (emulation); else an idle thread naps
-    bool sleep;
+    uint64_t nap_ns;                         // so long an idle thread that nobody wakes sleeps
+    // Kernels may run on CPU threads, which make passes while they wait.
+    bool helpers;
+    // With helpers: true once kernels on CPU threads are known, which wake a sleeping thread. Until
+    // then the rings' producers may be a GPU's, and an idle thread naps. NULL: never.
+    const _Atomic bool *wakers;
 };
 
 struct gpsh_proxy_thread {

@@ -54,6 +54,9 @@ static bool well_formed(struct gpsh_proxy_ring *ring, const struct gpushmem_comm
         return close_ring(ring, "atomic width", c->bytes), false;
     if (c->opcode == GPUSHMEM_CMD_AMO && c->extra > GPUSHMEM_AMO_XOR)
         return close_ring(ring, "atomic", c->extra), false;
+    for (unsigned i = 0; c->opcode == GPUSHMEM_CMD_FENCE && i < GPUSHMEM_FENCE_RINGS; i++)
+        if ((c->extra >> 16 * i & 0xffff) > (uint64_t)ring->thread->proxy->n_rings)
+            return close_ring(ring, "ring of a fence", c->extra >> 16 * i & 0xffff), false;
     if ((c->opcode == GPUSHMEM_CMD_IPUT || c->opcode == GPUSHMEM_CMD_IGET) &&
         (c->extra > 16 || !c->extra))
         return close_ring(ring, "element size", c->extra), false;
@@ -313,6 +316,34 @@ static bool fence_must_wait(const struct gpsh_proxy_env *env, const struct gpsh_
     return pe == GPSH_ALL_PES || gpsh_peer_amo_transport(&env->peers[pe]) != env->peers[pe].data;
 }
 
+// Whether the commands of another ring below `end` come before a fence of this thread without any
+// help: those of the same thread share its channels, which order what was posted, one transport
+// against another by completion alone.
+static bool ring_is_behind(const struct gpsh_proxy_thread *thread,
+                           const struct gpsh_proxy_ring *other, uint64_t end)
+{
+    const struct gpushmem_ring_status *status = other->shared.status;
+    if (__atomic_load_n(&status->error, __ATOMIC_RELAXED))
+        return false; // nothing that is missing there will ever be sent
+    if (other->thread != thread)
+        return __atomic_load_n(&status->completed, __ATOMIC_ACQUIRE) < end;
+    return (thread->proxy->env.mixed ? other->retired : other->parsed) < end;
+}
+
+// A fence waits in its ring for the other rings that it names. The ring that comes first is never
+// held up by this fence in turn: gpsh_dev_ring_fence_after says why.
+static bool others_are_behind(const struct gpsh_proxy_thread *thread,
+                              const struct gpushmem_command *c)
+{
+    uint64_t end;
+    for (unsigned i = 0; GPSH_UNLIKELY(c->extra != 0) && i < GPUSHMEM_FENCE_RINGS; i++) {
+        uint32_t ring = gpushmem_fence_ring(c, i, &end);
+        if (ring && ring_is_behind(thread, &thread->proxy->rings[ring - 1], end))
+            return true;
+    }
+    return false;
+}
+
 static void fence(struct gpsh_proxy_thread *thread, int pe)
 {
     for (int t = 0; t < GPSH_MAX_TRANSPORTS; t++)
@@ -341,7 +372,8 @@ static enum step post_current(struct gpsh_proxy_thread *thread, struct gpsh_prox
     switch (ring->current.opcode) {
     case GPUSHMEM_CMD_NOP: gpsh_inflight_finish(entry, 0); return STEP_POSTED;
     case GPUSHMEM_CMD_FENCE:
-        if (fence_must_wait(&thread->proxy->env, ring, ring->current.pe))
+        if (fence_must_wait(&thread->proxy->env, ring, ring->current.pe) ||
+            others_are_behind(thread, &ring->current))
             return STEP_MORE_LATER;
         fence(thread, ring->current.pe);
         gpsh_inflight_finish(entry, 0);

@@ -44,18 +44,19 @@ struct gpsh_peer {
 // the transports.
 enum { GPSH_SYNC_ROUNDS = 32, GPSH_AMO_LOCKS = 128 };
 struct gpsh_control {
-    // Dissemination barrier: in round r the PE 2^r before this one writes its sequence number to
-    // arrived[r].
+    // Dissemination barrier: in round r the PE 2^r before this one writes what it knows of barrier
+    // number s to arrived[r].words[s % 2] (comm/sync.c). It may enter the next barrier while this
+    // PE is still in this one, but not the one after that.
     struct {
-        _Alignas(64) _Atomic uint64_t sequence;
+        _Alignas(64) _Atomic uint64_t words[2];
     } arrived[GPSH_SYNC_ROUNDS];
-    // GPUSHMEM_CHECK=1: the allocation call this PE is in. Written by its owner, read by everybody
-    // between two barriers.
-    struct gpsh_memory_call {
-        uint64_t number;   // counts the calls of this PE
-        uint64_t function; // enum in memory.c
-        uint64_t arguments[2];
-    } memory_call;
+    // The collective call that this PE is in. Written by its owner before it enters the barrier;
+    // read by the others when they find that their calls differ.
+    struct gpsh_collective {
+        uint64_t number;       // counts the barriers of this PE
+        uint64_t kind;         // enum gpsh_collective_kind
+        uint64_t arguments[2]; // of the public function
+    } collective;
     // For transports: see gpsh_transport_env.locks.
     uint64_t locks[GPSH_AMO_LOCKS];
     // [n_pes] not 0: that PE has left the job in order (comm/depart.c). Written by that PE.
@@ -102,6 +103,11 @@ extern struct gpsh_core gpsh __attribute__((visibility("hidden"))); // reached w
 // 0, or GPUSHMEM_ERR_STATE with a sentence naming the function.
 int gpsh_check_initialised(const char *function);
 
+static inline uint64_t gpsh_offset(const void *sym)
+{
+    return (uint64_t)((uintptr_t)sym - (uintptr_t)gpsh.heap);
+}
+
 // Where [sym, sym + bytes) of this PE's heap lies in pe's heap for loads and stores, or NULL (bad
 // argument, or no mapping): then the slow path finds out which and says so.
 static inline char *gpsh_direct(const void *sym, size_t bytes, int pe)
@@ -121,5 +127,16 @@ enum gpsh_channel_index {
     GPSH_CHANNEL_DEFAULT = 0, // the default context, and host contexts beyond the reserve
     GPSH_CHANNEL_PROXY = 1,   // first proxy thread; thread i uses GPSH_CHANNEL_PROXY + i
 };
+
+// After the proxy threads' come those that are kept for contexts of the program.
+static inline int gpsh_channel_first_context(const struct gpsh_settings *settings)
+{
+    return GPSH_CHANNEL_PROXY + (int)settings->proxy_threads;
+}
+
+static inline int gpsh_channel_count(const struct gpsh_settings *settings)
+{
+    return gpsh_channel_first_context(settings) + (int)settings->contexts;
+}
 
 #endif

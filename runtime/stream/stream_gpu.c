@@ -4,10 +4,10 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "api/argument.h"
 #include "gpu/gpu.h"
 #include "gpushmem/device_host.h"
 #include "proxy/device_side.h"
+#include "stream/stream_image.h"
 
 static const char *const names[GPUSHMEM_STREAM_KINDS] = {
     [GPUSHMEM_STREAM_PUT] = "gpsh_stream_put",
@@ -83,6 +83,7 @@ static gpsh_cu_result warm_up(void)
 
 static int load(void)
 {
+    gpsh_gpu_on_close(gpsh_stream_gpu_unload);
     if (!gpsh_stream_image)
         return gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED,
                          "this gpushmem was built without CUDA's compiler and has no kernels for "
@@ -121,6 +122,14 @@ void gpsh_stream_gpu_unload(void)
     if (streams.module)
         gpsh_cu.module_unload(streams.module);
     streams.module = NULL;
+}
+
+void gpsh_stream_gpu_preload(void)
+{
+    if (!gpsh.device_heap || !gpsh_stream_image || !gpsh_stream_gpu_load())
+        return;
+    GPSH_LOG(DEBUG, "stream", "%s", gpsh_last_error());
+    gpsh_clear_error();
 }
 
 static int prepare(void)

@@ -18,9 +18,9 @@ int gpsh_stream_gpu_check_local(const char *function, const void *local);
 // Loads the kernels. Ahead of their first use, since the driver may wait for running kernels then,
 // which may wait for us.
 int gpsh_stream_gpu_load(void);
+// The same as soon as there is a device side, where the heap is on a GPU; a failure is told by the
+// first operation that wants a kernel.
+void gpsh_stream_gpu_preload(void);
 void gpsh_stream_gpu_unload(void); // before the context goes; legal if they were never loaded
-
-// A fatbin with the kernels, or NULL: built without CUDA's compiler.
-extern const void *const gpsh_stream_image;
 
 #endif

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "stream/stream_gpu.h"
+#include "stream/stream_image.h"
+
+#include <stddef.h>
 
 // Built with nvcc: the bytes of the file GPSH_STREAM_IMAGE (cmake/GpushmemStreamKernels.cmake).
 #if defined(GPSH_STREAM_IMAGE)

@@ -3,9 +3,6 @@
 
 #include "transport/transport.h"
 
-const struct gpsh_transport_ops *const gpsh_transports[] = {&gpsh_loop_ops, &gpsh_p2p_ops,
-                                                            &gpsh_verbs_ops, NULL};
-
 const struct gpsh_transport_ops *gpsh_transport_find(const char *name)
 {
     for (int i = 0; gpsh_transports[i]; i++)

@@ -22,6 +22,7 @@
 #include <stdint.h>
 
 #include "core/config.h"
+#include "generated/transports.h"
 
 enum { GPSH_ALL_PES = -1 };
 
@@ -202,6 +203,9 @@ struct gpsh_transport {
 enum gpsh_transport_cap {
     GPSH_CAP_REMOTE_NODE = 1, // reaches PEs of other nodes
     GPSH_CAP_NIC_ATOMICS = 2, // atomics are executed by a NIC: not atomic to the processor's
+    // every peer it connects to has its heap mapped into this process (env.mapped): the runtime and
+    // kernels then load and store there without calling the transport
+    GPSH_CAP_MAPPED = 4,
 };
 
 struct gpsh_transport_ops {
@@ -247,13 +251,10 @@ struct gpsh_transport_ops {
     int (*buffer_unregister)(struct gpsh_transport *self, const void *base);
 };
 
-// The transports compiled in, in no order; NULL at the end.
+// The transports of this build, which cmake lists (one for each folder of transports/); NULL at the
+// end. gpsh_<name>_ops is declared for each.
 extern const struct gpsh_transport_ops *const gpsh_transports[];
 const struct gpsh_transport_ops *gpsh_transport_find(const char *name);
-
-extern const struct gpsh_transport_ops gpsh_loop_ops;
-extern const struct gpsh_transport_ops gpsh_p2p_ops;
-extern const struct gpsh_transport_ops gpsh_verbs_ops;
 
 static inline bool gpsh_flow_done(const struct gpsh_channel *channel, int pe, uint64_t number)
 {

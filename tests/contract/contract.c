@@ -50,11 +50,11 @@ static bool take_devices(const struct gpsh_command_line *line, const char *name,
 
 static bool read_options(struct options *o, int argc, char **argv, int *exit_status)
 {
-    static const struct gpsh_transport_ops *const transports[] = {&gpsh_loop_ops, &gpsh_p2p_ops,
-                                                                  &gpsh_verbs_ops, NULL};
-    unsigned transport = 3, queue = 0;
+    unsigned transport = 0, queue = 0;
+    while (gpsh_transports[transport])
+        transport++; // none yet
     const struct gpsh_option options[] = {
-        {0, "transport", "loop|p2p|verbs", "which one; must be given", .word = &transport},
+        {0, "transport", GPSH_TRANSPORT_NAMES, "which one; must be given", .word = &transport},
         {0, "devices", "D0/D1",
          "GPUSHMEM_VERBS_DEVICES of the two PEs: rxe0/rxe1, or rxe0,rxe2/rxe1,rxe3 for two rails",
          .take = take_devices},
@@ -70,11 +70,11 @@ static bool read_options(struct options *o, int argc, char **argv, int *exit_sta
     int operand = gpsh_options_parse(&line, argc, argv, exit_status);
     if (operand < 0)
         return false;
-    if (operand < argc || !transports[transport])
+    if (operand < argc || !gpsh_transports[transport])
         return gpsh_options_complain(
             &line, operand < argc ? "unknown argument '%s'" : "no --transport given",
             argv[operand]);
-    o->world.ops = transports[transport];
+    o->world.ops = gpsh_transports[transport];
     o->world.queues = queue ? &slow_queue_ops : NULL;
     return true;
 }

@@ -98,6 +98,34 @@ __global__ void handed_over(uint64_t *words, char *source, char *target, char *b
     }
 }
 
+// What one block sent, through whatever ring, is at the peer before the flag that another block
+// sends behind a fence, which what was sent happened before. words[0]: turn, words[1]: the flag.
+__global__ void fenced_over(uint64_t *words, char *source, char *target, int *errors)
+{
+    int peer = (gpushmem_dev_my_pe() + 1) % gpushmem_dev_n_pes();
+    for (uint64_t turn = 0; turn < TURNS_OF * 4; turn++) {
+        if (turn % gridDim.x == blockIdx.x) {
+            while (look(&words[0]) != 2 * turn)
+                gpsh_dev_nap();
+            memset(source, (int)turn + 1, PARCEL);
+            for (int i = 0; i < 16; i++) // enough to keep its proxy busy
+                gpushmem_dev_putmem_nbi(target, source, PARCEL, peer);
+            store(&words[0], 2 * turn + 1);
+        }
+        if ((turn + 1) % gridDim.x == blockIdx.x) {
+            while (look(&words[0]) != 2 * turn + 1)
+                gpsh_dev_nap();
+            gpushmem_dev_fence();
+            gpushmem_dev_uint64_p(&words[1], turn + 1, peer);
+            gpushmem_dev_uint64_wait_until(&words[1], GPUSHMEM_CMP_GE, turn + 1);
+            EXPECT(errors, target[0] == (char)(turn + 1) && target[PARCEL - 1] == (char)(turn + 1));
+            gpushmem_dev_quiet();
+            gpushmem_dev_sync_all(); // the peer has looked
+            store(&words[0], 2 * turn + 2);
+        }
+    }
+}
+
 // Aligned words are moved in one piece, by p, put, get and g. The first block writes its own, the
 // second reads them by all ways.
 __global__ void whole(uint64_t *words, int *errors)
@@ -237,6 +265,8 @@ int main(int argc, char **argv)
         clear(words);
         RUN(handed_over<true>, TURNS_OF, 1, words, boxes, boxes + PARCEL, boxes + 2 * PARCEL,
             errors);
+        clear(words);
+        RUN(fenced_over, TURNS_OF, 1, words, boxes, boxes + PARCEL, errors);
         clear(words);
         RUN(whole, 2, 1, words, errors);
         clear(words);

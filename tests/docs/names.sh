@@ -24,7 +24,7 @@ printf '#include "gpushmem/gpushmem.h"\n#include "gpushmem/device.cuh"\n' |
 grep -ohE '\b[A-Za-z_][A-Za-z0-9_]*\b' "$work/headers" "${sources[@]}" | sort -u >"$work/words"
 {
     cat "$work/words"
-    grep -ohE '\bGPUSHMEM_[A-Z0-9_]+' docs/settings.md # which is made of runtime/core/config.def
+    grep -ohE '\bGPUSHMEM_[A-Z0-9_]+' docs/settings.md # which is made of the tables of settings
     # "GPUSHMEM_STAGE_*", "gpushmem_dev_*": what others begin with
     sed -n 's/_[^_]*$/_/p' "$work/words"
     sed -n 's/_[^_]*_[^_]*$/_/p' "$work/words"

@@ -38,7 +38,7 @@ size_t fuzz_sample(int index, uint8_t *data, size_t room)
 {
     static const char *const samples[] = {
         "GPUSHMEM_HEAP_SIZE=64M\nGPUSHMEM_RINGS=8\nPATH=/bin",
-        "GPUSHMEM_TRANSPORTS=p2p,verbs\nGPUSHMEM_CHECK=yes\nGPUSHMEM_LOG_LEVEL=debug",
+        "GPUSHMEM_TRANSPORTS=p2p,verbs\nGPUSHMEM_STATS=yes\nGPUSHMEM_LOG_LEVEL=debug",
         "GPUSHMEM_VERBS_GID_INDEX=-1\nGPUSHMEM_VERBS_TIMEOUT=14\nGPUSHMEM_VERBS_DEVICES=mlx5_0:1,^"
         "mlx5_1",
         "GPUSHMEM_RING_ENTRIES=1024\nGPUSHMEM_HUGE_PAGES=2m\nGPUSHMEM_PROXY_CPUS=4-7,12",

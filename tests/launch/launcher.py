@@ -5,6 +5,7 @@
 Run by CTest, one class per CTest test; by hand: GPUSHMEM=build/dev/bin/gpushmem BOOT=... MISHAP=... launcher.py [Class[.test]].
 Every test gets a TMPDIR of its own that must be empty at the end, and no process it started may be left.
 """
+import fcntl
 import os
 import pathlib
 import pty
@@ -15,6 +16,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 import unittest
 import uuid
@@ -353,6 +355,88 @@ class Leftovers(Case):
         self.assertLessEqual(fds, {"0", "1", "2", "10", "255"}, out)  # a shell may keep its script at 10 or 255
 
 
+class Neighbours(Case):
+    """Processes that are not of the job, and PEs that leave the usual ways."""
+
+    def test_children_from_before_exec_live_on(self):
+        log = pathlib.Path(self.tmp, "log")
+        script = 'exec > >(cat >"$0"); sleep 60 >/dev/null 2>&1 & echo $! >&2; exec "$@"'
+        shell = subprocess.run(["bash", "-c", script, log, GPUSHMEM, "run", "-n", "2", "echo", "written"], env=self.env,
+                               stderr=subprocess.PIPE, text=True, timeout=HANG_S)
+        os.kill(int(shell.stderr), signal.SIGKILL)  # fails if the launcher has ended it
+        deadline = time.monotonic() + HANG_S
+        while log.read_text() != "written\n" * 2 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        self.assertEqual((shell.returncode, log.read_text()), (0, "written\n" * 2))
+        log.unlink()
+
+    def test_launcher_as_process_1(self):
+        if os.geteuid() != 0:
+            self.skipTest("needs root for a process id namespace")
+        done = subprocess.run(["unshare", "-pf", "--mount-proc", GPUSHMEM, "run", "-n", "2", "sh", "-c",
+                               "(sleep 0.1 &); setsid sleep 60 & echo done"],
+                              env=self.env, capture_output=True, text=True, timeout=HANG_S)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "done\n" * 2, ""))
+
+    def test_launcher_is_killed_with_grandchildren_in_sessions_of_their_own(self):
+        job = self.start("-n", 2, "sh", "-c", "setsid sh -c 'echo $$; exec env -i sleep 60' & wait")
+        pids = [int(pid) for pid in self.wait_for_lines(job, 2)]
+        job.kill()
+        self.finish(job, -9)
+        deadline = time.monotonic() + HANG_S
+        while any(os.path.exists(f"/proc/{pid}") for pid in pids):
+            self.assertLess(time.monotonic(), deadline, "grandchildren live on")
+            time.sleep(0.01)
+
+    def test_pe_that_leaves_its_process_group(self):
+        script = ("import os, signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+                  "os.setpgid(0, os.getpgid(os.getppid()))\nos.write(1, b'left\\n')\ntime.sleep(600)")
+        out, _ = self.job("-n", 2, "--timeout", 1, "--grace", 0.1, sys.executable, "-c", script, code=124)
+        self.assertEqual(out, "left\n" * 2)
+
+    def test_stopped_pe_is_remarked(self):
+        job = self.start("-n", 2, "sh", "-c", "[ $PMIX_RANK = 0 ] || kill -STOP $$")
+        line = read_line(job.stderr)
+        self.assertRegex(line, r"^gpushmem run: PE 1 \(pid \d+\) was stopped by signal 19 \(.*\); kill -CONT \d+ lets it go on$")
+        os.kill(int(line.split("-CONT ")[1].split()[0]), signal.SIGCONT)
+        self.finish(job, 0)
+
+    def test_keeper_is_killed(self):
+        job = self.start("-n", 2, "sh", "-c", "echo $PPID; exec sleep 60")
+        keeper = {int(pid) for pid in self.wait_for_lines(job, 2)}
+        self.assertEqual(len(keeper), 1)
+        os.kill(keeper.pop(), signal.SIGKILL)
+        _, err = self.finish(job, 1)
+        self.assert_last_line(err, "the process gpushmem-keeper, .*, was killed; ended the (2 PEs|PE)")
+
+    def test_closed_standard_descriptors(self):
+        for fds in ((0,), (1,), (2,), (0, 1), (0, 1, 2)):
+            for options in ((), ("--tag-output",)):
+                with self.subTest(fds=fds, options=options):
+                    def close():
+                        for fd in fds:
+                            os.close(fd)
+                    out, err = self.job("-n", 2, "--timeout", 20, *options, "sh", "-c", f"echo E >&2; {BOOT}", preexec_fn=close)
+                    self.assertEqual(len(re.findall("pe . of 2.*: ok", out)), 0 if 1 in fds else 2)
+                    self.assertEqual(err.count("E\n"), 0 if 2 in fds else 2, err)
+
+    def test_long_name_in_the_environment(self):
+        self.env["PMIX_" + 300 * "N"] = self.env["PMIX_SHORT"] = "outer"
+        out, _ = self.job("-n", 1, "--timeout", 20, "env")
+        self.assertNotIn("outer", out)
+
+    def test_user_without_a_home(self):
+        if os.geteuid() != 0:
+            self.skipTest("only root can become a user without a name")
+        os.chmod(self.tmp, 0o777)
+        del self.env["HOME"]
+        nameless = ["setpriv", "--reuid", "54321", "--regid", "54321", "--clear-groups"]
+        done = subprocess.run([*nameless, GPUSHMEM, "run", "-n", "2", BOOT], env=self.env, capture_output=True, text=True)
+        self.assertEqual((done.returncode, len(done.stdout.splitlines())), (0, 2), done.stderr)
+        done = subprocess.run([*nameless, GPUSHMEM, "run", "env", "-u", "HOME", BOOT], env=self.env, capture_output=True, text=True)
+        self.assertIn("set HOME", done.stderr)
+
+
 class Output(Case):
     def test_whole_lines_with_the_pe(self):
         script = "for i in 1 2 3; do printf 'a '; sleep 0.02; printf \"b $i\\n\"; done; echo err >&2; printf 'no newline'"
@@ -403,7 +487,7 @@ class Input(Case):
     def test_terminal_goes_to_pe_0(self):
         ours, theirs = pty.openpty()
         job = self.start("-n", 2, "-t", "cat", stdin=theirs, start_new_session=True,
-                         preexec_fn=lambda: __import__("fcntl").ioctl(0, __import__("termios").TIOCSCTTY, 0))
+                         preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
         os.close(theirs)
         os.write(ours, b"typed\n")
         self.assertEqual(self.wait_for_lines(job, 1), ["[0] typed"])
@@ -411,10 +495,22 @@ class Input(Case):
         self.finish(job, 0)
         os.close(ours)
 
+    def test_terminal_that_stops_background_writers(self):
+        ours, theirs = pty.openpty()
+        settings = termios.tcgetattr(theirs)
+        settings[3] |= termios.TOSTOP
+        termios.tcsetattr(theirs, termios.TCSANOW, settings)
+        job = self.start("-n", 2, "--timeout", 20, "echo", "written", stdin=theirs, stdout=theirs, start_new_session=True,
+                         preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+        self.finish(job, 0)
+        os.close(theirs)
+        self.assertEqual(os.read(ours, 4096), b"written\r\n" * 2)
+        os.close(ours)
+
     def test_interrupt_from_the_terminal(self):
         ours, theirs = pty.openpty()
         job = self.start("-n", 2, "sh", "-c", "echo ready; exec sleep 60", stdin=theirs, start_new_session=True,
-                         preexec_fn=lambda: __import__("fcntl").ioctl(0, __import__("termios").TIOCSCTTY, 0))
+                         preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
         os.close(theirs)
         self.wait_for_lines(job, 2)
         os.write(ours, b"\x03")

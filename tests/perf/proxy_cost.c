@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What one proxy thread spends on a command: rings are filled first, then the passes are timed
 // until all commands are complete. "warm": filled by the same core; "cold": by another one, so that
-// each slot comes from its cache, as it comes from a GPU.
-#define _GNU_SOURCE // CPU sets
+// each slot comes from its cache, as it comes from a GPU. Once on memory that is mapped, and once
+// by the verbs transport over the software HCA's null mode, so that all of it is this library's
+// own.
+//
+//   perf_proxy_cost [rounds]
+#define _GNU_SOURCE // CPU sets, setenv
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -12,7 +16,8 @@
 #include "ring_rig.h"
 #include "samples.h"
 
-enum { ENTRIES_LOG2 = 12, COMMANDS = 1 << ENTRIES_LOG2, ROUNDS = 400 };
+enum { ENTRIES_LOG2 = 12, COMMANDS = 1 << ENTRIES_LOG2 };
+static int rounds = 400;
 
 static struct ring_rig *rig;
 static uint64_t heads[8];
@@ -59,7 +64,7 @@ static void measure(const char *name, struct gpushmem_command command, int rings
     double median[2];
     struct filling f = {command, rings, COMMANDS / rings};
     for (int cold = 0; cold < 2; cold++) {
-        for (int round = 0; round < ROUNDS; round++) {
+        for (int round = 0; round < rounds; round++) {
             pthread_t filler;
             if (cold && pthread_create(&filler, NULL, fill_elsewhere, &f) == 0)
                 pthread_join(filler, NULL);
@@ -76,9 +81,12 @@ static void measure(const char *name, struct gpushmem_command command, int rings
     printf("| %-18s | %5d | %6.2f | %6.2f |\n", name, rings, median[0], median[1]);
 }
 
-static void measure_all(int rings)
+typedef struct ring_rig *open_rig(const struct gpsh_device_memory *memory, int rings, int proxies,
+                                  unsigned entries_log2, bool started);
+
+static void measure_all(open_rig *open, int rings)
 {
-    rig = ring_rig_open(&gpsh_device_memory_host, rings, 1, ENTRIES_LOG2, false);
+    rig = open(&gpsh_device_memory_host, rings, 1, ENTRIES_LOG2, false);
     if (!rig)
         exit(1);
     memset(heads, 0, sizeof heads);
@@ -107,14 +115,25 @@ static void measure_all(int rings)
     ring_rig_close(rig);
 }
 
-int main(void)
+static void print_heading(const char *what)
 {
-    run_on(0);
-    printf("Nanoseconds per command, medians of %d rounds of %d commands\n\n"
+    printf("\n%s, ns per command, medians of %d rounds of %d commands\n\n"
            "| command            | rings |   warm |   cold "
            "|\n|--------------------|------:|-------:|-------:|\n",
-           ROUNDS, COMMANDS);
-    measure_all(1);
-    measure_all(8);
+           what, rounds, COMMANDS);
+}
+
+int main(int argc, char **argv)
+{
+    rounds = argc > 1 ? atoi(argv[1]) : rounds;
+    setenv("GPUSHMEM_SOFTHCA_NULL", "1", 1);
+    setenv("GPUSHMEM_SOFTHCA_QUIET", "1", 1);
+    run_on(0);
+    print_heading("mapped memory");
+    measure_all(ring_rig_open, 1);
+    measure_all(ring_rig_open, 8);
+    print_heading("verbs over a NIC that moves nothing");
+    measure_all(ring_rig_open_verbs, 1);
+    measure_all(ring_rig_open_verbs, 8);
     return 0;
 }

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#define _GNU_SOURCE // CPU sets
+#define _GNU_SOURCE // CPU sets, environ
 #include "ring_rig.h"
 
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/error.h"
 #include "proxy/device_side.h"
 #include "proxy/proxy.h"
+#include "transports/verbs/setup/verbs_blob.h"
 
 // With the peers' table, which stays empty: everything goes through a ring.
 enum { DEVICE_BYTES = sizeof(struct gpsh_handle_device) + RING_RIG_PES * sizeof(char *) };
@@ -18,13 +20,18 @@ struct ring_rig {
     const struct gpsh_device_memory *memory;
     struct gpsh_handle_host *host;
     struct gpsh_handle_device *device;
-    char *heaps[RING_RIG_PES];
+    char *heaps[RING_RIG_PES], *unmapped[RING_RIG_PES];
     struct gpsh_peer peers[RING_RIG_PES];
+    struct gpsh_settings settings;
     struct gpsh_transport_env transport_env;
     struct gpsh_transport *transport;
     struct gpsh_ring_set rings;
     struct gpsh_proxy *proxy;
 };
+
+typedef int open_transport(struct ring_rig *rig, int proxies);
+
+static const _Atomic bool kernels_wake = true;
 
 static int cpu_of(int i)
 {
@@ -63,7 +70,9 @@ static int make_proxy(struct ring_rig *rig, int rings, int proxies, unsigned ent
                                        .control = &rig->host->control,
                                        .spin_ns = 10000000,
                                        .crowded = emulated,
-                                       .sleep = emulated};
+                                       .nap_ns = 45000,
+                                       .helpers = emulated,
+                                       .wakers = emulated ? &kernels_wake : NULL};
     int status = gpsh_proxy_create(&env, proxies, &rig->proxy);
     if (status)
         return status;
@@ -83,7 +92,63 @@ static int make_proxy(struct ring_rig *rig, int rings, int proxies, unsigned ent
     return status || !started ? status : gpsh_proxy_start(rig->proxy);
 }
 
-static int make(struct ring_rig *rig, int rings, int proxies, unsigned entries_log2, bool started)
+static void on_peer_failed(void *arg, int pe, const char *why)
+{
+    fprintf(stderr, "ring rig: PE %d: %s\n", pe, why);
+}
+
+static int open_p2p(struct ring_rig *rig, int proxies)
+{
+    rig->transport_env = (struct gpsh_transport_env){
+        .n_pes = RING_RIG_PES,
+        .mapped = {[GPSH_HEAP] = rig->heaps, [GPSH_CONTROL] = rig->heaps},
+        .channels = proxies};
+    return gpsh_p2p_ops.open(&rig->transport_env, &rig->transport);
+}
+
+// With what this PE publishes itself, under the other's number.
+static int connect_verbs(struct ring_rig *rig, int pe)
+{
+    struct gpsh_verbs_blob blob;
+    int64_t bytes = rig->transport->ops->describe(rig->transport, NULL, 0);
+    void *own = bytes > 0 ? malloc((size_t)bytes) : NULL;
+    if (!own)
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for connection data");
+    rig->transport->ops->describe(rig->transport, own, (size_t)bytes);
+    int status = gpsh_verbs_blob_parse(own, (size_t)bytes, &blob);
+    if (!status) {
+        blob.pe = (uint32_t)pe;
+        blob.bases[GPSH_HEAP] = (uintptr_t)rig->heaps[pe];
+        gpsh_verbs_blob_write(&blob, own);
+        status = rig->transport->ops->connect(rig->transport, pe, own, (size_t)bytes);
+    }
+    free(own);
+    return status;
+}
+
+static int open_verbs(struct ring_rig *rig, int proxies)
+{
+    static char control[4096];
+    int status = gpsh_settings_read(environ, &rig->settings);
+    rig->transport_env = (struct gpsh_transport_env){
+        .n_pes = RING_RIG_PES,
+        .settings = &rig->settings,
+        .regions = {[GPSH_HEAP] = {rig->heaps[0], RING_RIG_HEAP_BYTES, GPSH_MEMORY_HOST, -1, -1},
+                    [GPSH_CONTROL] = {control, sizeof control, GPSH_MEMORY_HOST, -1, -1}},
+        .mapped = {[GPSH_HEAP] = rig->unmapped, [GPSH_CONTROL] = rig->unmapped},
+        .channels = proxies,
+        .peer_failed = on_peer_failed};
+    if (!status)
+        status = gpsh_verbs_ops.open(&rig->transport_env, &rig->transport);
+    for (int pe = 0; !status && pe < RING_RIG_PES; pe++) {
+        rig->peers[pe].amo = 0;
+        status = connect_verbs(rig, pe);
+    }
+    return status;
+}
+
+static int make(struct ring_rig *rig, int rings, int proxies, unsigned entries_log2, bool started,
+                open_transport *open)
 {
     rig->host = rig->memory->host_alloc(sizeof *rig->host);
     rig->device = rig->memory->device_alloc(DEVICE_BYTES);
@@ -93,26 +158,34 @@ static int make(struct ring_rig *rig, int rings, int proxies, unsigned entries_l
     }
     if (!rig->host || !rig->device || !rig->heaps[0] || !rig->heaps[1])
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the heaps");
-    rig->transport_env = (struct gpsh_transport_env){
-        .n_pes = RING_RIG_PES,
-        .mapped = {[GPSH_HEAP] = rig->heaps, [GPSH_CONTROL] = rig->heaps},
-        .channels = proxies};
-    int status = gpsh_p2p_ops.open(&rig->transport_env, &rig->transport);
+    int status = open(rig, proxies);
     return status ? status : make_proxy(rig, rings, proxies, entries_log2, started);
 }
 
-struct ring_rig *ring_rig_open(const struct gpsh_device_memory *memory, int rings, int proxies,
-                               unsigned entries_log2, bool started)
+static struct ring_rig *open_rig(const struct gpsh_device_memory *memory, int rings, int proxies,
+                                 unsigned entries_log2, bool started, open_transport *open)
 {
     struct ring_rig *rig = calloc(1, sizeof *rig);
     if (!rig)
         return NULL;
     rig->memory = memory;
-    if (!make(rig, rings, proxies, entries_log2, started))
+    if (!make(rig, rings, proxies, entries_log2, started, open))
         return rig;
     fprintf(stderr, "ring rig: %s\n", gpsh_last_error());
     ring_rig_close(rig);
     return NULL;
+}
+
+struct ring_rig *ring_rig_open(const struct gpsh_device_memory *memory, int rings, int proxies,
+                               unsigned entries_log2, bool started)
+{
+    return open_rig(memory, rings, proxies, entries_log2, started, open_p2p);
+}
+
+struct ring_rig *ring_rig_open_verbs(const struct gpsh_device_memory *memory, int rings,
+                                     int proxies, unsigned entries_log2, bool started)
+{
+    return open_rig(memory, rings, proxies, entries_log2, started, open_verbs);
 }
 
 static void age(struct gpsh_proxy_ring *ring, uint64_t commands)
@@ -137,6 +210,11 @@ void ring_rig_age(struct ring_rig *rig, uint64_t commands, uint32_t nonce)
         rig->host->replies[i].low = rig->host->replies[i].high =
             gpushmem_reply_pack(nonce, false, 0);
     }
+}
+
+void ring_rig_nap(struct ring_rig *rig, uint64_t nap_ns)
+{
+    rig->proxy->env.nap_ns = nap_ns;
 }
 
 int ring_rig_start(struct ring_rig *rig)

@@ -25,9 +25,15 @@ struct ring_rig;
 // NULL: the reason was printed.
 struct ring_rig *ring_rig_open(const struct gpsh_device_memory *memory, int rings, int proxies,
                                unsigned entries_log2, bool started);
+// The same by the verbs transport, on whatever NICs there are. PE 1 is this process too, and its
+// queue pairs are connected to PE 0's, so that the NIC has to be one that moves nothing.
+struct ring_rig *ring_rig_open_verbs(const struct gpsh_device_memory *memory, int rings,
+                                     int proxies, unsigned entries_log2, bool started);
 // Not started, nor used yet, and host memory: as if each ring had had `commands`, and each reply
 // slot the answers up to `nonce`.
 void ring_rig_age(struct ring_rig *rig, uint64_t commands, uint32_t nonce);
+// Not started: how long idle proxy threads nap that nobody wakes; else 45 us.
+void ring_rig_nap(struct ring_rig *rig, uint64_t nap_ns);
 int ring_rig_start(struct ring_rig *rig);
 void ring_rig_close(struct ring_rig *rig); // NULL is legal
 

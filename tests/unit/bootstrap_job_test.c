@@ -82,7 +82,7 @@ Test(bootstrap_job, read__no_job_size__error)
 {
     fake_pmix_string(FAKE_PMIX_ALL, PMIX_LOCAL_PEERS, "0");
     cr_assert_eq(read_as(0), GPUSHMEM_ERR_BOOTSTRAP);
-    cr_expect(strstr(gpsh_last_error(), "size of job job-1"));
+    cr_expect(strstr(gpsh_last_error(), "the size of this job"));
 }
 
 Test(bootstrap_job, read__rank_outside_the_job__error)

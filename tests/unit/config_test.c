@@ -88,7 +88,7 @@ Test(config, bad_value__sentence_names_variable_value_and_range)
         {"GPUSHMEM_RINGS=4x", "from 1 to 256"},
         {"GPUSHMEM_RINGS=999999999999999999999", "from 1 to 256"},
         {"GPUSHMEM_LOG_LEVEL=loud", "error|warn"},
-        {"GPUSHMEM_CHECK=maybe", "yes"},
+        {"GPUSHMEM_STATS=maybe", "yes"},
         {"GPUSHMEM_TRANSPORTS=p2p,smoke", "smoke"},
         {"GPUSHMEM_TRANSPORTS=p2p,", "loop|p2p|verbs"},
         {"GPUSHMEM_RING_ENTRIES=1000", "power of two"},

@@ -23,7 +23,8 @@ static struct gpushmem_reply replies[REPLIES];
 static _Alignas(64) char heap[HEAP_BYTES], local[HEAP_BYTES], mapped[FAKE_PES][HEAP_BYTES];
 static char *direct[FAKE_PES]; // where the peers' heaps are mapped, for tests that say so
 static uint64_t heads[4];
-static int flushed; // what NICs wrote to the GPU, by tests that want it
+static _Atomic bool kernels_wake = true; // producers are threads of this process
+static int flushed;                      // what NICs wrote to the GPU, by tests that want it
 
 static inline void count_flush(void)
 {
@@ -47,7 +48,9 @@ static inline void set_up(void)
                                        .replies = replies,
                                        .n_replies = REPLIES,
                                        .spin_ns = 1000,
-                                       .sleep = true};
+                                       .nap_ns = 20000,
+                                       .helpers = true,
+                                       .wakers = &kernels_wake};
     cr_assert_eq(gpsh_proxy_create(&env, 1, &proxy), 0);
     uint32_t *sleeping = &proxy->threads[0].sleeping;
     cr_assert_eq(

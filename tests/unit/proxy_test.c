@@ -530,3 +530,62 @@ Test(proxy, flush__fetched_values__need_none)
     cr_expect_eq(completed(0), 1);
     cr_expect_eq(flushed, 0);
 }
+
+// ---- A fence that names other rings ----
+
+static struct gpushmem_command fence_after(uint32_t ring, uint64_t end)
+{
+    struct gpushmem_command c = {.opcode = GPUSHMEM_CMD_FENCE, .pe = -1};
+    gpushmem_fence_add(&c, 1, ring, end);
+    return c;
+}
+
+Test(proxy, fence__other_ring_of_the_thread__waits_until_that_is_posted)
+{
+    push(0, fence_after(1, 2));
+    push(0, put_to(3));
+    push(1, put_to(1));
+    step();
+    step();
+    cr_assert_eq(fake.n_ops, 1);
+    cr_expect_eq(fake.fences, 0, "one more command of ring 1 comes first");
+    push(1, put_to(2));
+    step();
+    step();
+    cr_assert_eq(fake.n_ops, 3);
+    cr_expect_eq(fake.ops[1].pe, 2);
+    cr_expect_eq(fake.ops[2].pe, 3);
+    cr_expect_eq(fake.fences, 1);
+}
+
+Test(proxy, fence__ring_of_another_thread__waits_until_that_is_complete)
+{
+    struct gpsh_proxy_thread another = {.proxy = proxy};
+    proxy->rings[1].thread = &another;
+    proxy->threads[0].n_rings = 1;
+    push(0, fence_after(1, 2));
+    push(0, put_to(3));
+    set.rings[1].status->completed = 1;
+    step();
+    cr_expect_eq(fake.n_ops, 0);
+    set.rings[1].status->completed = 2;
+    step();
+    cr_expect_eq(fake.n_ops, 1);
+    cr_expect_eq(fake.fences, 1);
+}
+
+Test(proxy, fence__other_ring_that_failed__does_not_hold_it_up)
+{
+    set.rings[1].status->error = GPUSHMEM_ERR_RING;
+    push(0, fence_after(1, 2));
+    push(0, put_to(3));
+    step();
+    cr_expect_eq(fake.n_ops, 1);
+}
+
+Test(proxy, fence__ring_that_does_not_exist__closes_its_own)
+{
+    push(0, fence_after(2, 1));
+    step();
+    cr_expect_eq(set.rings[0].status->error, GPUSHMEM_ERR_RING);
+}

@@ -181,8 +181,12 @@ static int write_fails(void *to, const void *from, size_t bytes)
 
 Test(ring, set_create__each_allocation_fails__reports_and_leaks_nothing)
 {
-    const struct gpsh_device_memory scarce = {scarce_alloc, scarce_free, scarce_alloc,
-                                              scarce_free,  write_fails, true};
+    const struct gpsh_device_memory scarce = {.host_alloc = scarce_alloc,
+                                              .host_free = scarce_free,
+                                              .device_alloc = scarce_alloc,
+                                              .device_free = scarce_free,
+                                              .device_write = write_fails,
+                                              .cpu_threads = true};
     for (int n = 0; n < 3; n++) {
         struct gpsh_ring_set set = {.n_rings = 77};
         allocations_left = n;

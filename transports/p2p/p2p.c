@@ -97,6 +97,7 @@ static int p2p_progress(struct gpsh_channel *channel)
 
 const struct gpsh_transport_ops gpsh_p2p_ops = {
     .name = "p2p",
+    .caps = GPSH_CAP_MAPPED,
     .open = p2p_open,
     .close = p2p_close,
     .describe = p2p_describe,

@@ -28,6 +28,11 @@
 #include "transport/transport.h"
 #include "transports/verbs/setup/verbs_blob.h"
 
+// Values of settings.def that are words.
+enum gpsh_data_direct { GPSH_DATA_DIRECT_AUTO, GPSH_DATA_DIRECT_OFF };
+enum gpsh_gpudirect { GPSH_GPUDIRECT_AUTO, GPSH_GPUDIRECT_ALWAYS, GPSH_GPUDIRECT_NEVER };
+enum gpsh_dmabuf_policy { GPSH_DMABUF_AUTO, GPSH_DMABUF_OFF, GPSH_DMABUF_REQUIRE };
+
 enum {
     VERBS_LOOPS = 16, // compare-and-swap loops of one flow under way at a time
     VERBS_POLL_BATCH = 32,

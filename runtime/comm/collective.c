@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "comm/collective.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "comm/context.h"
+
+enum { CALL_TEXT = 96 };
+
+// "gpushmem_align(256, 1000)"
+static void call_print(const struct gpsh_collective *call, char *text, size_t bytes)
+{
+    static const struct {
+        const char *name;
+        int arguments;
+    } calls[] = {
+        [GPSH_CALL_SYNC_ALL] = {"sync_all", 0}, [GPSH_CALL_BARRIER_ALL] = {"barrier_all", 0},
+        [GPSH_CALL_MALLOC] = {"malloc", 1},     [GPSH_CALL_CALLOC] = {"calloc", 2},
+        [GPSH_CALL_ALIGN] = {"align", 2},       [GPSH_CALL_FREE] = {"free", 1},
+        [GPSH_CALL_FINALIZE] = {"finalize", 0}};
+    const uint64_t *arguments = call->arguments;
+    if (call->kind >= sizeof calls / sizeof calls[0])
+        snprintf(text, bytes, "something else");
+    else if (call->kind == GPSH_CALL_FREE && arguments[0] == GPSH_NO_BLOCK)
+        snprintf(text, bytes, "gpushmem_free(an address outside the heap)");
+    else if (call->kind == GPSH_CALL_FREE)
+        snprintf(text, bytes, "gpushmem_free(heap offset %" PRIu64 ")", arguments[0]);
+    else if (calls[call->kind].arguments == 0)
+        snprintf(text, bytes, "gpushmem_%s()", calls[call->kind].name);
+    else if (calls[call->kind].arguments == 1)
+        snprintf(text, bytes, "gpushmem_%s(%" PRIu64 ")", calls[call->kind].name, arguments[0]);
+    else
+        snprintf(text, bytes, "gpushmem_%s(%" PRIu64 ", %" PRIu64 ")", calls[call->kind].name,
+                 arguments[0], arguments[1]);
+}
+
+static int call_read(int pe, struct gpsh_collective *call)
+{
+    const struct gpsh_op op = {.kind = GPSH_OP_GET,
+                               .region = GPSH_CONTROL,
+                               .pe = pe,
+                               .local = (char *)call,
+                               .bytes = sizeof *call,
+                               .remote = offsetof(struct gpsh_control, collective)};
+    return gpsh_context_submit(&gpsh_default_context, &op, GPSH_WAIT_FETCH);
+}
+
+static int call_refuse(const struct gpsh_collective *first, const struct gpsh_collective *other,
+                       int pe)
+{
+    char theirs[CALL_TEXT], firsts[CALL_TEXT];
+    call_print(other, theirs, sizeof theirs);
+    call_print(first, firsts, sizeof firsts);
+    return gpsh_fail(GPUSHMEM_ERR_ASYMMETRY,
+                     "collective call %" PRIu64 " of this job: PE %d calls %s, PE 0 %s; all PEs "
+                     "must make the same collective calls, with the same arguments and in the same "
+                     "order",
+                     first->number, pe, theirs, firsts);
+}
+
+int gpsh_collective_compare(void)
+{
+    struct gpsh_collective first, other;
+    int status = call_read(0, &first);
+    for (int pe = 1; pe < gpsh.n_pes && status == 0; ++pe) {
+        status = call_read(pe, &other);
+        if (status == 0 && memcmp(&first, &other, sizeof first) != 0)
+            status = call_refuse(&first, &other, pe);
+    }
+    return status;
+}

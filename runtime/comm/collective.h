@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which collective call a PE is in. Every barrier carries a digest of it, so that PEs that meet in
+// different calls, or with different arguments, find out at no extra cost (docs/adr/0015).
+#ifndef GPSH_COLLECTIVE_H
+#define GPSH_COLLECTIVE_H
+
+#include <stdint.h>
+
+#include "state/state.h"
+
+enum gpsh_collective_kind {
+    GPSH_CALL_SYNC_ALL,
+    GPSH_CALL_BARRIER_ALL,
+    GPSH_CALL_MALLOC, // bytes
+    GPSH_CALL_CALLOC, // count, size
+    GPSH_CALL_ALIGN,  // alignment, bytes
+    GPSH_CALL_FREE,   // offset in the heap; GPSH_NO_BLOCK: not an address of the heap
+    GPSH_CALL_FINALIZE,
+    GPSH_CALL_COMPARE, // the runtime's own, after a difference was found
+};
+// Addresses outside the heap differ between PEs without meaning anything.
+#define GPSH_NO_BLOCK UINT64_MAX
+
+// Names the first PE whose call differs from PE 0's, and both calls. 0 if none does, else
+// GPUSHMEM_ERR_ASYMMETRY with the sentence, or why a PE's call could not be read. Every PE calls
+// it, after a barrier, and none goes on before all have returned.
+int gpsh_collective_compare(void);
+
+// 31 bits: different for different calls, but for one pair in 2^31.
+static inline uint32_t gpsh_collective_digest(const struct gpsh_collective *call)
+{
+    uint64_t x = (call->kind + 1) * UINT64_C(0x9E3779B97F4A7C15);
+    x = (x ^ call->arguments[0]) * UINT64_C(0xBF58476D1CE4E5B9);
+    x = ((x ^ x >> 32) ^ call->arguments[1]) * UINT64_C(0x94D049BB133111EB);
+    return (uint32_t)(x >> 33);
+}
+
+#endif
