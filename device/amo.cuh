@@ -16,7 +16,7 @@ GPSH_DEV char *gpsh_dev_direct_amo(const struct gpushmem_dev &dev, const void *a
 GPSH_DEV uint64_t gpsh_dev_amo(const struct gpushmem_dev &dev, enum gpushmem_amo amo, void *target,
                                size_t width, uint64_t operand, uint64_t compare, int pe, bool fetch)
 {
-    if (!gpsh_dev_check(dev, target, width, pe))
+    if (!gpsh_dev_check_word(dev, target, width, pe))
         return 0;
     char *direct = gpsh_dev_direct_amo(dev, target, pe);
     if (!direct)

@@ -88,7 +88,9 @@ static inline void gpushmem_stream_destroy(gpushmem_stream_t stream)
 
 static inline int gpushmem_launch_wait(gpushmem_stream_t stream)
 {
+    gpushmem_launch_waiting(1);
     int status = cudaStreamSynchronize(stream) == cudaSuccess ? 0 : GPUSHMEM_ERR_CUDA;
+    gpushmem_launch_waiting(-1);
     int device = gpushmem_device_error();
     return status ? status : device;
 }
@@ -162,7 +164,9 @@ inline void gpushmem_stream_destroy(gpushmem_stream_t stream)
 
 inline int gpushmem_launch_wait(gpushmem_stream_t stream)
 {
+    gpushmem_launch_waiting(1);
     gpsh_emu_wait(stream);
+    gpushmem_launch_waiting(-1);
     return gpushmem_device_error();
 }
 

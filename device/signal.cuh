@@ -11,7 +11,7 @@
 GPSH_DEV void gpsh_dev_signal(const struct gpushmem_dev &dev, uint64_t *signal, uint64_t value,
                               int op, int pe)
 {
-    if (!gpsh_dev_check(dev, signal, sizeof *signal, pe))
+    if (!gpsh_dev_check_word(dev, signal, sizeof *signal, pe))
         return;
     char *direct = gpsh_dev_direct_amo(dev, signal, pe);
     if (!direct)
@@ -44,7 +44,8 @@ GPSH_DEV void gpsh_dev_put_signal(const struct gpushmem_dev &dev, void *to, cons
 {
     if (!bytes)
         to = signal; // no data: any address is legal then
-    if (!gpsh_dev_check(dev, to, bytes, pe) || !gpsh_dev_check(dev, signal, sizeof *signal, pe))
+    if (!gpsh_dev_check(dev, to, bytes, pe) ||
+        !gpsh_dev_check_word(dev, signal, sizeof *signal, pe))
         return Scope::sync();
     Scope::sync();
     if (char *direct = gpsh_dev_direct(dev, to, pe)) {

@@ -19,14 +19,26 @@ inline struct gpushmem_dev gpsh_dev_implicit;
 // would make the compiler copy it into each thread's local memory, where nothing read from it
 // counts as the same for a whole warp any more.
 
+// The word that a thread waits for, and what it saw there last.
+struct gpsh_dev_wanted {
+    uint32_t kind; // enum gpushmem_fault_word
+    int cmp;
+    uint64_t value, seen;
+};
+
 // Records the first failure of the device side; later ones are dropped. The host reports it
-// (gpushmem_device_error).
+// (gpushmem_device_error). Or answers the host's question, as the first one.
 GPSH_DEV_CALL void gpsh_dev_record(struct gpushmem_device_fault *fault, uint32_t *claim, int status,
-                                   int pe, const void *address, uint64_t bytes)
+                                   int pe, const void *address, uint64_t bytes,
+                                   struct gpsh_dev_wanted wanted)
 {
     if (gpsh_dev_exchange32_relaxed_gpu(claim, 1))
         return;
     fault->pe = pe;
+    fault->word = wanted.kind;
+    fault->cmp = wanted.cmp;
+    fault->wanted = wanted.value;
+    fault->seen = wanted.seen;
     fault->block[0] = blockIdx.x;
     fault->block[1] = blockIdx.y;
     fault->block[2] = blockIdx.z;
@@ -42,7 +54,18 @@ GPSH_DEV_CALL void gpsh_dev_record(struct gpushmem_device_fault *fault, uint32_t
 GPSH_DEV void gpsh_dev_fail(const struct gpushmem_dev &dev, int status, int pe, const void *address,
                             uint64_t bytes)
 {
-    gpsh_dev_record(dev.fault, dev.fault_claim, status, pe, address, bytes);
+    gpsh_dev_record(&dev.fault[GPUSHMEM_FAULT_FIRST], &dev.fault_claim[GPUSHMEM_FAULT_FIRST],
+                    status, pe, address, bytes, {GPUSHMEM_FAULT_NO_WORD, 0, 0, 0});
+}
+
+// A wait for [address, +bytes) of the heap that failed, with its status, or that was asked
+// about: 1.
+GPSH_DEV void gpsh_dev_tell(const struct gpushmem_dev &dev, int status, const void *address,
+                            uint64_t bytes, struct gpsh_dev_wanted wanted)
+{
+    int number = status < 0 ? GPUSHMEM_FAULT_FIRST : GPUSHMEM_FAULT_WAITING;
+    gpsh_dev_record(&dev.fault[number], &dev.fault_claim[number], status, -1, address, bytes,
+                    wanted);
 }
 
 // One wait. Call gpsh_dev_spin in every empty iteration: not 0 ends the wait with that status.
@@ -51,6 +74,7 @@ struct gpsh_dev_wait {
     uint64_t timeout_ns;
     uint64_t begin_ns;
     uint32_t spins;
+    int32_t asked; // not 0: the host wants to know what is waited for
 #if !defined(__CUDACC__)
     // of the proxy that serves this thread's ring; NULL: none, or it cannot be woken
     uint32_t *sleeping;
@@ -78,8 +102,9 @@ enum { GPSH_DEV_LOOK_EVERY = 4096 };
 enum { GPSH_DEV_LOOK_EVERY = 64 };
 #endif
 
-// `on_memory`: the wait ends by another PE's action, so the loss of a PE ends it too; otherwise it
-// ends by the proxy, which answers for lost PEs itself.
+// `on_memory`: the wait ends by another PE's action, so the loss of a PE ends it too, and the host
+// may ask about it; otherwise it ends by the proxy, which answers for lost PEs, and on questions,
+// itself.
 GPSH_DEV int gpsh_dev_spin(struct gpsh_dev_wait *wait, bool on_memory)
 {
     gpsh_dev_relax(wait->spins);
@@ -90,8 +115,10 @@ GPSH_DEV int gpsh_dev_spin(struct gpsh_dev_wait *wait, bool on_memory)
     if (++wait->spins % GPSH_DEV_LOOK_EVERY)
         return 0;
     int status = gpsh_dev_load32_relaxed_sys(&wait->control->abort);
-    if (!status && on_memory)
+    if (!status && on_memory) {
         status = gpsh_dev_load32_relaxed_sys(&wait->control->peer_failed);
+        wait->asked = gpsh_dev_load32_relaxed_sys(&wait->control->question);
+    }
     if (status || !wait->timeout_ns)
         return status;
     uint64_t now = gpsh_dev_now_ns();
@@ -100,13 +127,25 @@ GPSH_DEV int gpsh_dev_spin(struct gpsh_dev_wait *wait, bool on_memory)
     return now - wait->begin_ns > wait->timeout_ns ? GPUSHMEM_ERR_TIMEOUT : 0;
 }
 
-// GPUSHMEM_DEVICE_CHECKS: refuses a bad PE or an address outside the heap, and records the first
-// offender. Without the macro nothing is checked here; commands that go through a ring are checked
-// by the proxy in any case.
+// GPUSHMEM_DEVICE_CHECKS: refuses a bad PE, an address outside the heap or an atomic's or flag's
+// that is not aligned, and records the first offender. On CPU threads that is so unless the macro
+// is 0, on a GPU if it is defined (as anything but 0). Otherwise nothing is checked here; commands
+// that go through a ring are checked by the proxy in any case.
+#if !defined(GPUSHMEM_DEVICE_CHECKS) && !defined(__CUDACC__)
+#define GPUSHMEM_DEVICE_CHECKS 1
+#endif
+// the second: defined as nothing
+#if defined(GPUSHMEM_DEVICE_CHECKS) &&                                                             \
+    (GPUSHMEM_DEVICE_CHECKS + 0 || 7 - GPUSHMEM_DEVICE_CHECKS - 7 == 14)
+#define GPSH_DEV_CHECKS 1
+#else
+#define GPSH_DEV_CHECKS 0
+#endif
+
 GPSH_DEV bool gpsh_dev_check(const struct gpushmem_dev &dev, const void *address, uint64_t bytes,
                              int pe)
 {
-#if defined(GPUSHMEM_DEVICE_CHECKS)
+#if GPSH_DEV_CHECKS
     uint64_t offset = (uint64_t)((const char *)address - dev.heap);
     if ((uint32_t)pe >= (uint32_t)dev.n_pes) {
         gpsh_dev_fail(dev, GPUSHMEM_ERR_PE, pe, address, bytes);
@@ -120,10 +159,42 @@ GPSH_DEV bool gpsh_dev_check(const struct gpushmem_dev &dev, const void *address
     return true;
 }
 
+// The same for a word of `width` bytes that atomics and signals change.
+GPSH_DEV bool gpsh_dev_check_word(const struct gpushmem_dev &dev, const void *address,
+                                  uint64_t width, int pe)
+{
+#if GPSH_DEV_CHECKS
+    if ((uint64_t)address % width) {
+        gpsh_dev_fail(dev, GPUSHMEM_ERR_ALIGNMENT, pe, address, width);
+        return false;
+    }
+#endif
+    return gpsh_dev_check(dev, address, width, pe);
+}
+
+// The same for n words of this PE that are waited for: 0 or why not.
+GPSH_DEV int gpsh_dev_check_wait(const struct gpushmem_dev &dev, const void *words, size_t n,
+                                 size_t width)
+{
+#if GPSH_DEV_CHECKS
+    uint64_t offset = (uint64_t)((const char *)words - dev.heap);
+    bool inside = offset <= dev.heap_bytes && n <= (dev.heap_bytes - offset) / width;
+    int status = !n                        ? 0
+                 : (uint64_t)words % width ? (int)GPUSHMEM_ERR_ALIGNMENT
+                 : inside                  ? 0
+                                           : (int)GPUSHMEM_ERR_ADDRESS;
+    if (status)
+        gpsh_dev_fail(dev, status, -1, words, n * width);
+    return status;
+#else
+    return 0;
+#endif
+}
+
 // n elements of `size` bytes. With checks, an overflow counts as what fits into no heap.
 GPSH_DEV size_t gpsh_dev_bytes(size_t n, size_t size)
 {
-#if defined(GPUSHMEM_DEVICE_CHECKS)
+#if GPSH_DEV_CHECKS
     if (n > SIZE_MAX / size)
         return SIZE_MAX;
 #endif
@@ -133,7 +204,7 @@ GPSH_DEV size_t gpsh_dev_bytes(size_t n, size_t size)
 // The same from the first to the last of n elements, n > 0, that are `stride` elements apart.
 GPSH_DEV size_t gpsh_dev_span(size_t n, ptrdiff_t stride, size_t size)
 {
-#if defined(GPUSHMEM_DEVICE_CHECKS)
+#if GPSH_DEV_CHECKS
     if (stride < 0 || (stride > 0 && n - 1 > (SIZE_MAX / size - 1) / (size_t)stride))
         return SIZE_MAX;
 #endif
@@ -154,6 +225,14 @@ GPSH_DEV char *gpsh_dev_direct(const struct gpushmem_dev &dev, const void *addre
 {
     char *base = gpsh_dev_base(dev, pe);
     return base ? base + ((const char *)address - dev.heap) : nullptr;
+}
+
+// A question, not an operation: a PE that does not exist is no mistake.
+GPSH_DEV void *gpsh_dev_ptr(const struct gpushmem_dev &dev, const void *address, int pe)
+{
+    if ((uint32_t)pe >= (uint32_t)dev.n_pes || !gpsh_dev_check(dev, address, 1, pe))
+        return nullptr;
+    return pe == dev.my_pe ? (void *)address : (void *)gpsh_dev_direct(dev, address, pe);
 }
 
 #endif

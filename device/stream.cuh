@@ -48,13 +48,15 @@ GPSH_DEV void gpsh_dev_stream_do(const struct gpushmem_dev &dev,
             gpsh_dev_stream_settle(dev, op.pe);
         break;
     case GPUSHMEM_STREAM_SIGNAL: // behind whatever the stream holds before it
-        if (gpsh_dev_check(dev, op.signal, sizeof *op.signal, op.pe))
+        if (gpsh_dev_check_word(dev, op.signal, sizeof *op.signal, op.pe))
             gpsh_dev_signal_released(dev, op.signal, op.value, op.op, op.pe);
         gpsh_dev_stream_settle(dev, op.pe);
         break;
-    case GPUSHMEM_STREAM_WAIT:
-        gpsh_dev_wait_until<uint64_t>(dev, op.signal, op.op, op.value);
+    case GPUSHMEM_STREAM_WAIT: {
+        uint64_t seen;
+        gpsh_dev_wait_until<uint64_t>(dev, op.signal, op.op, op.value, &seen);
         break;
+    }
     case GPUSHMEM_STREAM_QUIET: gpsh_dev_quiet(dev); break;
     case GPUSHMEM_STREAM_BARRIER: gpsh_dev_barrier_all<gpsh_scope_thread>(dev); break;
     case GPUSHMEM_STREAM_SYNC: gpsh_dev_sync_all<gpsh_scope_thread>(dev); break;

@@ -29,21 +29,50 @@ template <typename T> GPSH_DEV bool gpsh_dev_compare(T a, int cmp, T b)
     }
 }
 
-// Returns the value that ended the wait, or the last one seen if the wait failed (recorded).
+template <typename T> GPSH_DEV struct gpsh_dev_wanted gpsh_dev_wants(int cmp, T value, T seen)
+{
+    const bool is_signed = (T)-1 < (T)0;
+    return {is_signed ? GPUSHMEM_FAULT_SIGNED : GPUSHMEM_FAULT_UNSIGNED, cmp,
+            is_signed ? (uint64_t)(int64_t)value : (uint64_t)value,
+            is_signed ? (uint64_t)(int64_t)seen : (uint64_t)seen};
+}
+
+// 0, or a negative status (recorded): the wait ended for another reason than its condition. *seen:
+// the last value, 0 if the word may not be read.
 template <typename T>
-GPSH_DEV T gpsh_dev_wait_until(const struct gpushmem_dev &dev, const T *word, int cmp, T value)
+GPSH_DEV int gpsh_dev_wait_until(const struct gpushmem_dev &dev, const T *word, int cmp, T value,
+                                 T *seen)
 {
     struct gpsh_dev_wait wait = gpsh_dev_wait_begin(dev);
-    for (;;) {
-        T seen = gpsh_dev_load_acquire(word);
-        if (gpsh_dev_compare(seen, cmp, value))
-            return seen;
-        int status = gpsh_dev_spin(&wait, true);
-        if (status) {
-            gpsh_dev_fail(dev, status, -1, word, sizeof(T));
-            return seen;
-        }
+    *seen = 0;
+    int status = gpsh_dev_check_wait(dev, word, 1, sizeof(T));
+    while (!status) {
+        *seen = gpsh_dev_load_acquire(word);
+        if (gpsh_dev_compare(*seen, cmp, value))
+            return 0;
+        status = gpsh_dev_spin(&wait, true);
+        if (status || wait.asked)
+            gpsh_dev_tell(dev, status ? status : 1, word, sizeof(T),
+                          gpsh_dev_wants(cmp, value, *seen));
+        wait.asked = 0;
     }
+    return status;
+}
+
+// For those that look at the value alone.
+template <typename T>
+GPSH_DEV T gpsh_dev_wait_value(const struct gpushmem_dev &dev, const T *word, int cmp, T value)
+{
+    T seen;
+    gpsh_dev_wait_until(dev, word, cmp, value, &seen);
+    return seen;
+}
+
+template <typename T>
+GPSH_DEV int gpsh_dev_wait_status(const struct gpushmem_dev &dev, const T *word, int cmp, T value)
+{
+    T seen;
+    return gpsh_dev_wait_until(dev, word, cmp, value, &seen);
 }
 
 // Words words[i] for which skip is NULL or skip[i] is 0, against value or, if not NULL, values[i].
@@ -109,15 +138,14 @@ GPSH_DEV size_t gpsh_dev_test_some(const gpsh_dev_words<T> &w, size_t *indices)
 }
 
 template <typename T>
-GPSH_DEV void gpsh_dev_wait_all(const struct gpushmem_dev &dev, const gpsh_dev_words<T> &w)
+GPSH_DEV int gpsh_dev_wait_all(const struct gpushmem_dev &dev, const gpsh_dev_words<T> &w)
 {
-    for (size_t i = 0; i < w.n; i++) {
-        if (w.skip && w.skip[i])
-            continue;
-        T value = w.values ? w.values[i] : w.value;
-        if (!gpsh_dev_compare(gpsh_dev_wait_until(dev, &w.words[i], w.cmp, value), w.cmp, value))
-            return; // that wait failed: the next would take as long again
-    }
+    int status = 0; // a wait that failed is the last: the next would take as long again
+    for (size_t i = 0; i < w.n && !status; i++)
+        if (!(w.skip && w.skip[i]))
+            status =
+                gpsh_dev_wait_status(dev, &w.words[i], w.cmp, w.values ? w.values[i] : w.value);
+    return status;
 }
 
 template <typename T>
@@ -125,17 +153,19 @@ GPSH_DEV size_t gpsh_dev_wait_any(const struct gpushmem_dev &dev, const gpsh_dev
 {
     struct gpsh_dev_wait wait = gpsh_dev_wait_begin(dev);
     size_t start = gpsh_dev_fair_start(w.n);
-    for (;;) {
+    int status = gpsh_dev_check_wait(dev, w.words, w.n, sizeof(T));
+    while (!status) {
         bool any;
         size_t found = gpsh_dev_words_find(w, start, &any);
         if (found != SIZE_MAX || !any)
             return found;
-        int status = gpsh_dev_spin(&wait, true);
-        if (status) {
-            gpsh_dev_fail(dev, status, -1, w.words, w.n * sizeof(T));
-            return SIZE_MAX;
-        }
+        status = gpsh_dev_spin(&wait, true);
+        if (status || wait.asked)
+            gpsh_dev_tell(dev, status ? status : 1, w.words, w.n * sizeof(T),
+                          {GPUSHMEM_FAULT_NO_WORD, 0, 0, 0});
+        wait.asked = 0;
     }
+    return SIZE_MAX;
 }
 
 template <typename T>
@@ -242,7 +272,7 @@ GPSH_DEV void gpsh_dev_disseminate(const struct gpushmem_dev &dev, uint64_t sequ
             gpsh_dev_store64_sys(direct, sequence);
         else
             gpsh_dev_announce_by_ring(*dev.self, word, sequence, to);
-        if (gpsh_dev_wait_until<uint64_t>(dev, word, GPUSHMEM_CMP_GE, sequence) < sequence)
+        if (gpsh_dev_wait_status<uint64_t>(dev, word, GPUSHMEM_CMP_GE, sequence))
             return;
     }
 }

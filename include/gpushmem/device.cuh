@@ -83,6 +83,9 @@
 //   uint64_t gpushmem_dev_signal_fetch(const uint64_t *signal)
 //   uint64_t gpushmem_dev_signal_wait_until(const uint64_t *signal, int cmp, uint64_t value)
 //   returns the word's value
+//   int gpushmem_dev_signal_wait_until_status(const uint64_t *signal, int cmp, uint64_t value,
+//                                             uint64_t *seen)     returns why it ended, *seen:
+//                                             value
 //
 // Atomics, exclusive among atomics of the same type on the same word. Those that return a value
 // wait for it; the others complete by quiet.
@@ -100,8 +103,8 @@
 // acquire: what was ordered before the flag is visible behind it. Words with status[i] != 0 are
 // left out (status may be NULL). The _vector forms compare word i with value[i]. Nothing to wait
 // for: any returns SIZE_MAX, some 0, test_all 1.
-//   void   gpushmem_dev_NAME_wait_until(const TYPE *word, int cmp, TYPE value)
-//   void   gpushmem_dev_NAME_wait_until_all[_vector](const TYPE *words, size_t n, const int
+//   int    gpushmem_dev_NAME_wait_until(const TYPE *word, int cmp, TYPE value)
+//   int    gpushmem_dev_NAME_wait_until_all[_vector](const TYPE *words, size_t n, const int
 //   *status, int cmp, TYPE value) size_t gpushmem_dev_NAME_wait_until_any[_vector](...) index of a
 //   satisfied word size_t gpushmem_dev_NAME_wait_until_some[_vector](const TYPE *words, size_t n,
 //   size_t *indices, const int *status, ...) int    gpushmem_dev_NAME_test(const TYPE *word, int

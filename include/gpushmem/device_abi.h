@@ -285,16 +285,33 @@ GPUSHMEM_HOST_DEVICE bool gpushmem_reply_ready(struct gpushmem_reply r, uint32_t
 // ---- Errors
 // ------------------------------------------------------------------------------------------
 
-// The first thing that went wrong on the device side; host memory. Written by the thread that won
-// `claim`.
+// What a thread of a kernel has to tell: the first thing that went wrong, or what it waits for;
+// host memory. Written by the thread that won the claim of the same number.
+enum gpushmem_fault_number {
+    GPUSHMEM_FAULT_FIRST = 0,   // what went wrong first
+    GPUSHMEM_FAULT_WAITING = 1, // the answer to gpushmem_device_control.question
+    GPUSHMEM_FAULTS = 2,
+};
+
+// Of the word that a thread waited for.
+enum gpushmem_fault_word {
+    GPUSHMEM_FAULT_NO_WORD = 0, // not about one word
+    GPUSHMEM_FAULT_UNSIGNED = 1,
+    GPUSHMEM_FAULT_SIGNED = 2,
+};
+
 struct gpushmem_device_fault {
-    int32_t status; // 0: nothing. Written last
+    int32_t status; // 0: nothing; 1: an answer, no failure. Written last
     int32_t pe;     // the PE named in the call, or -1
     uint32_t block[3];
     uint32_t thread[3];
-    uint64_t address; // the offending address, or 0
+    uint64_t address; // the offending address, or that of the word or words waited for, or 0
     uint64_t bytes;
-    uint64_t reserved[2];
+    uint64_t seen;   // the word's last value, sign-extended if it is signed
+    uint64_t wanted; // what it was compared with
+    int32_t cmp;     // how: enum gpushmem_cmp
+    uint32_t word;   // enum gpushmem_fault_word: says whether the three before mean anything
+    uint64_t reserved[7];
 };
 
 // Host memory, written by the host, read in every device spin.
@@ -303,7 +320,10 @@ struct gpushmem_device_control {
     // not 0: a PE is lost (gpushmem_device_error says how long); waits on memory end with this
     // status
     int32_t peer_failed;
-    uint64_t reserved[7];
+    // not 0: the first waiting thread that sees it says what it waits for
+    int32_t question;
+    uint32_t reserved0;
+    uint64_t reserved[6];
 };
 
 // ---- Handle
@@ -350,8 +370,8 @@ struct gpushmem_dev {
     const struct gpushmem_ring *rings;   // [n_rings], device memory; `layout` says the same
     struct gpushmem_reply *replies;      // [2^replies_log2] host memory
     uint32_t *reply_owners;              // [2^replies_log2] device memory
-    struct gpushmem_device_fault *fault; // host memory
-    uint32_t *fault_claim;               // device memory
+    struct gpushmem_device_fault *fault; // [GPUSHMEM_FAULTS] host memory
+    uint32_t *fault_claim;               // [GPUSHMEM_FAULTS] device memory
     const struct gpushmem_device_control *control; // host memory
     struct gpushmem_dev_sync *sync;                // symmetric
     uint64_t *sync_sequence; // device memory: barriers begun by this PE's kernels
@@ -410,7 +430,7 @@ GPUSHMEM_STATIC_ASSERT(offsetof(struct gpushmem_ring_status, closed) == 8 &&
 GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_ring) == 80, "ABI");
 GPUSHMEM_STATIC_ASSERT(offsetof(struct gpushmem_ring, entries_log2) == 72, "ABI");
 GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_reply) == 16, "one 16-byte load");
-GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_device_fault) == 64, "ABI");
+GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_device_fault) == 128, "ABI");
 GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_device_control) == 64, "ABI");
 GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_dev_sync) == 64 * GPUSHMEM_DEV_SYNC_ROUNDS,
                        "one cache line per round");

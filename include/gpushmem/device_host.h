@@ -63,6 +63,10 @@ static inline int gpushmem_proxy_times_read(struct gpushmem_proxy_times *out)
 // programs do not need it.
 GPUSHMEM_API int gpushmem_launch_refused(int status, const char *sentence);
 
+// One more thread (1), or one less (-1), of the program is in gpushmem_launch_wait, for what
+// SIGUSR1 makes the library say. The device headers call it, programs do not.
+GPUSHMEM_API void gpushmem_launch_waiting(int change);
+
 // Wakes a proxy thread of the CPU emulation, or does a piece of its work; the device headers call
 // them, programs do not.
 GPUSHMEM_API void gpushmem_proxy_wake(uint32_t *sleeping);

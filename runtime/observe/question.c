@@ -1,17 +1,43 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#define _GNU_SOURCE // sigaction
+#define _GNU_SOURCE // sigaction, syscall
 #include "observe/question.h"
 
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 static atomic_uint questions; // SIGUSR1s so far
+static atomic_uint wakes;     // a futex: changes with each of them, and when somebody is to wake up
+
+// Also from a signal handler: a store and a system call.
+void gpsh_questions_wake(void)
+{
+    atomic_fetch_add(&wakes, 1);
+    syscall(SYS_futex, &wakes, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}
+
+unsigned gpsh_questions_ticket(void)
+{
+    return atomic_load(&wakes);
+}
+
+void gpsh_questions_await(unsigned ticket)
+{
+    syscall(SYS_futex, &wakes, FUTEX_WAIT_PRIVATE, ticket, NULL, NULL, 0);
+}
 
 static void on_question(int number)
 {
+    int error = errno;
     atomic_fetch_add_explicit(&questions, 1, memory_order_relaxed);
+    gpsh_questions_wake();
+    errno = error;
 }
 
 static bool has_action(void (*handler)(int))

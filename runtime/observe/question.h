@@ -11,4 +11,9 @@ void gpsh_questions_close(void);
 // How often the program was asked so far. Any thread.
 unsigned gpsh_questions(void);
 
+// Sleeps until there is one more, or wake is called, after the ticket was taken; or for no reason.
+unsigned gpsh_questions_ticket(void);
+void gpsh_questions_await(unsigned ticket);
+void gpsh_questions_wake(void);
+
 #endif

@@ -17,6 +17,7 @@
 #include "progress/failure.h"
 #include "progress/waiter.h"
 #include "proxy/emulation.h"
+#include "proxy/kernel_report.h"
 #include "proxy/proxy.h"
 
 static struct {
@@ -191,8 +192,8 @@ static int fill_handle(void)
         .replies = side.host->replies,
         .replies_log2 = GPSH_REPLIES_LOG2,
         .reply_owners = side.device->reply_owners,
-        .fault = &side.host->fault,
-        .fault_claim = &side.device->fault_claim,
+        .fault = side.host->faults,
+        .fault_claim = side.device->fault_claims,
         .control = &side.host->control,
         .sync = (struct gpushmem_dev_sync *)(gpsh.heap + gpsh.heap_bytes - GPSH_DEVICE_RESERVED),
         .sync_sequence = &side.device->sync_sequence,
@@ -222,6 +223,7 @@ static void print_counters(void)
 
 static void unmake(void)
 {
+    gpsh_kernel_report_stop();
     if (side.proxy) {
         gpsh_proxy_stop(side.proxy);
         if (gpsh.settings.stats)
@@ -264,6 +266,8 @@ static int make(void)
         status = handle_flags() & GPUSHMEM_DEV_ALL_DIRECT ? make_refusing_ring() : make_proxy();
     if (!status)
         status = fill_handle();
+    if (!status)
+        status = gpsh_kernel_report_start(side.memory, side.host, side.device);
     if (status) {
         unmake();
         return status;
@@ -367,35 +371,29 @@ static int fail_closed(int status)
 
 static int take_fault(void)
 {
-    struct gpushmem_device_fault *fault = &side.host->fault;
+    struct gpushmem_device_fault *fault = &side.host->faults[GPUSHMEM_FAULT_FIRST];
     int status = __atomic_load_n(&fault->status, __ATOMIC_ACQUIRE);
     if (!status)
         return 0;
-    char where[96], what[96] = "";
-    snprintf(where, sizeof where, "block (%u,%u,%u), thread (%u,%u,%u)", fault->block[0],
-             fault->block[1], fault->block[2], fault->thread[0], fault->thread[1],
-             fault->thread[2]);
-    if (fault->pe >= 0 || status == GPUSHMEM_ERR_PE)
-        snprintf(what, sizeof what, ", towards PE %d of %d", fault->pe, gpsh.n_pes);
-    if (fault->address)
-        snprintf(what + strlen(what), sizeof what - strlen(what), ", address %#llx (+%llu bytes)",
-                 (unsigned long long)fault->address, (unsigned long long)fault->bytes);
+    char what[GPSH_KERNEL_TEXT];
+    gpsh_kernel_describe(fault, what, sizeof what);
     int lost = atomic_load(&gpsh.failed_pe);
     if (status == GPUSHMEM_ERR_PE_FAILED && lost >= 0)
-        gpsh_fail(status, "a kernel on PE %d ended a wait: %s%s: PE %d failed: %.150s", gpsh.my_pe,
-                  where, what, lost, gpsh.peers[lost].reason);
+        gpsh_fail(status, "a kernel on PE %d ended a wait: %s: PE %d failed: %.150s", gpsh.my_pe,
+                  what, lost, gpsh.peers[lost].reason);
     else if (status == GPUSHMEM_ERR_RING)
         fail_closed(status);
     else if (status == GPUSHMEM_ERR_TIMEOUT)
         gpsh_fail(status,
-                  "a kernel on PE %d waited in vain for %lld ms (GPUSHMEM_WAIT_TIMEOUT_MS): %s%s",
-                  gpsh.my_pe, (long long)gpsh.settings.wait_timeout_ms, where, what);
+                  "a kernel on PE %d waited in vain for %lld ms (GPUSHMEM_WAIT_TIMEOUT_MS): %s",
+                  gpsh.my_pe, (long long)gpsh.settings.wait_timeout_ms, what);
     else
-        gpsh_fail(status, "a kernel on PE %d failed: %s%s: %s", gpsh.my_pe, where, what,
+        gpsh_fail(status, "a kernel on PE %d failed: %s: %s", gpsh.my_pe, what,
                   gpushmem_strerror(status));
     uint32_t unclaimed = 0;
     __atomic_store_n(&fault->status, 0, __ATOMIC_RELEASE);
-    side.memory->device_write(&side.device->fault_claim, &unclaimed, sizeof unclaimed);
+    side.memory->device_write(&side.device->fault_claims[GPUSHMEM_FAULT_FIRST], &unclaimed,
+                              sizeof unclaimed);
     return status;
 }
 

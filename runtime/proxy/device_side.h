@@ -16,13 +16,13 @@ _Static_assert(sizeof(struct gpushmem_dev_sync) <= GPSH_DEVICE_RESERVED, "the ba
 enum { GPSH_REPLIES_LOG2 = 12 };
 struct gpsh_handle_host {
     struct gpushmem_device_control control;
-    struct gpushmem_device_fault fault;
+    struct gpushmem_device_fault faults[GPUSHMEM_FAULTS];
     struct gpushmem_reply replies[1 << GPSH_REPLIES_LOG2];
 };
 struct gpsh_handle_device {
     uint64_t sync_sequence;
-    uint32_t fault_claim;
-    uint32_t pad[13];
+    uint32_t fault_claims[GPUSHMEM_FAULTS];
+    uint32_t pad[12];
     uint32_t reply_owners[1 << GPSH_REPLIES_LOG2];
     struct gpushmem_dev handle;
     char *peers[]; // [n_pes]

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Promises at their edges: nothing to move, PEs that do not exist, words that change while they are
 // waited for, barriers from whatever block comes, waits in vain.
+#define GPUSHMEM_DEVICE_CHECKS 0
 #include <limits.h>
 #include <string.h>
 
@@ -241,6 +242,11 @@ __global__ void wait_for_all(uint64_t *words)
     gpushmem_dev_uint64_wait_until_all(words, WORDS, nullptr, GPUSHMEM_CMP_NE, 0);
 }
 
+__global__ void wait_for_less(int *word, int *status)
+{
+    *status = gpushmem_dev_int_wait_until_all(word, 1, nullptr, GPUSHMEM_CMP_LT, -7);
+}
+
 // usage: device_edges [vain]; vain: WORDS words of which none comes are waited for once, not one
 // after the other
 int main(int argc, char **argv)
@@ -253,6 +259,13 @@ int main(int argc, char **argv)
     if (argc > 1 && !strcmp(argv[1], "vain")) {
         CHECK_OK(GPUSHMEM_LAUNCH(wait_for_all, 1, 1, NULL, words));
         CHECK(gpushmem_launch_wait(NULL) == GPUSHMEM_ERR_TIMEOUT);
+        gpushmem_uint64_p(words, (uint64_t)-5, gpushmem_my_pe());
+        CHECK_OK(gpushmem_quiet());
+        CHECK_OK(GPUSHMEM_LAUNCH(wait_for_less, 1, 1, NULL, (int *)words, errors));
+        CHECK(gpushmem_launch_wait(NULL) == GPUSHMEM_ERR_TIMEOUT);
+        CHECK(strstr(gpushmem_last_error(), "which is -5, to be < -7"));
+        CHECK(check_read(errors) == GPUSHMEM_ERR_TIMEOUT);
+        check_clear(errors, sizeof *errors);
     } else {
         RUN(nothing, 1, THREADS, errors);
         RUN(flicker, 2, 1, words, errors);

@@ -33,9 +33,36 @@ __global__ void move_too_much(uint64_t *words, int way)
     }
 }
 
-__global__ void wait_in_vain(uint64_t *word)
+// Where a GPU would end the program, or the word would change in two pieces.
+__global__ void misaligned(uint64_t *words, int way, uint64_t *result)
 {
-    gpushmem_dev_uint64_wait_until(word, GPUSHMEM_CMP_NE, 0);
+    uint64_t *bad = (uint64_t *)((char *)words + 4), seen = 5;
+    int me = gpushmem_dev_my_pe();
+    switch (way) {
+    case 0: gpushmem_dev_uint64_atomic_inc(bad, me); break;
+    case 1: *result = gpushmem_dev_uint64_atomic_fetch_add(bad, 1, me); break;
+    case 2: gpushmem_dev_uint32_atomic_set((uint32_t *)((char *)words + 2), 1, me); break;
+    case 3: gpushmem_dev_signal_op(bad, 1, GPUSHMEM_SIGNAL_ADD, me); break;
+    case 4: gpushmem_dev_uint64_put_signal(words, words, 1, bad, 1, GPUSHMEM_SIGNAL_SET, me); break;
+    case 5:
+        *result = (uint64_t)gpushmem_dev_signal_wait_until_status(bad, GPUSHMEM_CMP_EQ, 0, &seen);
+        break;
+    default: *result = gpushmem_dev_uint64_wait_until_any(bad, 1, nullptr, GPUSHMEM_CMP_EQ, 0);
+    }
+}
+enum { MISALIGNED = 7 };
+
+// Each wait says why it ended.
+__global__ void wait_in_vain(uint64_t *word, int *status)
+{
+    *status = gpushmem_dev_uint64_wait_until(word, GPUSHMEM_CMP_NE, 0);
+}
+
+__global__ void wait_and_see(uint64_t *word, int *status)
+{
+    uint64_t seen = 0;
+    *status = gpushmem_dev_signal_wait_until_status(word, GPUSHMEM_CMP_EQ, 1, &seen);
+    *status += (int)seen;
 }
 
 __global__ void quiet(void)
@@ -126,8 +153,23 @@ int main(void)
     EXPECT_ERROR(GPUSHMEM_ERR_PE, "PE");
     CHECK(check_read(result) == 0);
 
-    CHECK_OK(GPUSHMEM_LAUNCH(wait_in_vain, 1, 1, NULL, word));
-    EXPECT_ERROR(GPUSHMEM_ERR_TIMEOUT, "waited in vain for");
+    for (int way = 0; way < MISALIGNED; way++) {
+        CHECK_OK(GPUSHMEM_LAUNCH(misaligned, 1, 1, NULL, word, way, result));
+        EXPECT_ERROR(GPUSHMEM_ERR_ALIGNMENT, "block (0,0,0)");
+    }
+    CHECK(check_read(word) == 0);
+
+    int *status = (int *)gpushmem_calloc(1, sizeof *status);
+    if (n == 1) { // with more PEs the limit is one for each other's way into init as well: long
+        CHECK_OK(GPUSHMEM_LAUNCH(wait_in_vain, 1, 1, NULL, word, status));
+        EXPECT_ERROR(GPUSHMEM_ERR_TIMEOUT, "), which is 0, to be != 0");
+        CHECK(check_read(status) == GPUSHMEM_ERR_TIMEOUT);
+    }
+    gpushmem_uint64_p(word, 1, me);
+    CHECK_OK(gpushmem_quiet());
+    RUN(wait_and_see, 1, 1, word, status);
+    CHECK(check_read(status) == 1);
+    gpushmem_free(status);
 
     CHECK(GPUSHMEM_LAUNCH(quiet, 0, 1, NULL) != 0);
     CHECK(strstr(gpushmem_last_error(), "not launched"));

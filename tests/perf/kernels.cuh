@@ -4,6 +4,7 @@
 #ifndef PERF_KERNELS_CUH
 #define PERF_KERNELS_CUH
 
+#define GPUSHMEM_DEVICE_CHECKS 0 // as on a GPU
 #include "bench.h"
 #include "gpushmem/device.cuh"
 #include "tests.h"

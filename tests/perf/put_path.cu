@@ -6,6 +6,7 @@
 //
 // The path is what the settings give: for the whole way between hosts without a NIC, preload the
 // software HCA. With GPUSHMEM_PROXY_TIMES=1 the proxy's shares are shown as well.
+#define GPUSHMEM_DEVICE_CHECKS 0 // as on a GPU
 #include <stdio.h>
 #include <stdlib.h>
 

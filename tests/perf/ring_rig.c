@@ -257,8 +257,8 @@ void ring_rig_handle(const struct ring_rig *rig, struct gpushmem_dev *out)
                                  .replies = rig->host->replies,
                                  .replies_log2 = GPSH_REPLIES_LOG2,
                                  .reply_owners = rig->device->reply_owners,
-                                 .fault = &rig->host->fault,
-                                 .fault_claim = &rig->device->fault_claim,
+                                 .fault = rig->host->faults,
+                                 .fault_claim = rig->device->fault_claims,
                                  .control = &rig->host->control,
                                  .sync_sequence = &rig->device->sync_sequence,
                                  .timeout_ns = 20000000000u,
@@ -284,7 +284,7 @@ bool ring_rig_drain(struct ring_rig *rig)
         fprintf(stderr, "ring rig: %s\n", gpsh_last_error());
         return false;
     }
-    const struct gpushmem_device_fault *fault = &rig->host->fault;
+    const struct gpushmem_device_fault *fault = &rig->host->faults[GPUSHMEM_FAULT_FIRST];
     if (fault->status)
         fprintf(stderr, "ring rig: block %u, thread %u: status %d\n", fault->block[0],
                 fault->thread[0], (int)fault->status);

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#define _GNU_SOURCE // nanosleep, pthread_sigmask
+#include "proxy/kernel_report.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "core/error.h"
+#include "core/log.h"
+#include "gpushmem/device_host.h"
+#include "observe/question.h"
+
+// A waiting thread of a GPU looks at the host's words every few milliseconds.
+enum { ANSWER_STEPS = 100, ANSWER_STEP_NS = 1000000 };
+
+static struct {
+    const struct gpsh_device_memory *memory;
+    struct gpsh_handle_host *host;
+    struct gpsh_handle_device *device;
+    pthread_t thread;
+    bool running;
+    _Atomic bool stop;
+} report;
+
+static atomic_int in_launch_wait; // threads of the program
+
+void gpushmem_launch_waiting(int change)
+{
+    atomic_fetch_add_explicit(&in_launch_wait, change, memory_order_relaxed);
+}
+
+// ---- Words ----
+
+static void print_number(char *text, size_t bytes, uint32_t word, uint64_t value)
+{
+    if (word == GPUSHMEM_FAULT_SIGNED)
+        snprintf(text, bytes, "%" PRId64, (int64_t)value);
+    else
+        snprintf(text, bytes, "%" PRIu64, value);
+}
+
+// One word with all that is known of it, or only where it is.
+static void describe_memory(const struct gpushmem_device_fault *fault, char *text, size_t bytes)
+{
+    static const char *const signs[] = {
+        [GPUSHMEM_CMP_EQ] = "==", [GPUSHMEM_CMP_NE] = "!=", [GPUSHMEM_CMP_GT] = ">",
+        [GPUSHMEM_CMP_LE] = "<=", [GPUSHMEM_CMP_LT] = "<",  [GPUSHMEM_CMP_GE] = ">=",
+    };
+    uint64_t offset = fault->address - (uint64_t)(uintptr_t)gpsh.heap;
+    char seen[24], wanted[24];
+    bool known = (uint32_t)fault->cmp < sizeof signs / sizeof *signs && signs[fault->cmp];
+    if (!fault->word || !known) {
+        snprintf(text, bytes, ", address %#" PRIx64 " (+%" PRIu64 " bytes)", fault->address,
+                 fault->bytes);
+    } else if (gpsh.heap_bytes - offset <= GPSH_DEVICE_RESERVED) {
+        snprintf(text, bytes, ", for other PEs in a barrier");
+    } else {
+        print_number(seen, sizeof seen, fault->word, fault->seen);
+        print_number(wanted, sizeof wanted, fault->word, fault->wanted);
+        snprintf(text, bytes,
+                 ", for the word at heap offset %" PRIu64 " (address %#" PRIx64
+                 "), which is %s, to be %s %s",
+                 offset, fault->address, seen, signs[fault->cmp], wanted);
+    }
+}
+
+void gpsh_kernel_describe(const struct gpushmem_device_fault *fault, char *text, size_t bytes)
+{
+    snprintf(text, bytes, "block (%u,%u,%u), thread (%u,%u,%u)", fault->block[0], fault->block[1],
+             fault->block[2], fault->thread[0], fault->thread[1], fault->thread[2]);
+    if (fault->pe >= 0 || fault->status == GPUSHMEM_ERR_PE)
+        snprintf(text + strlen(text), bytes - strlen(text), ", towards PE %d of %d", fault->pe,
+                 gpsh.n_pes);
+    if (fault->address)
+        describe_memory(fault, text + strlen(text), bytes - strlen(text));
+}
+
+// ---- Questions ----
+
+// True if a waiting thread of a kernel has answered.
+static bool ask_kernels(void)
+{
+    struct gpushmem_device_fault *answer = &report.host->faults[GPUSHMEM_FAULT_WAITING];
+    const uint32_t unclaimed = 0;
+    int status = 0;
+    __atomic_store_n(&answer->status, 0, __ATOMIC_RELAXED);
+    if (report.memory->device_write(&report.device->fault_claims[GPUSHMEM_FAULT_WAITING],
+                                    &unclaimed, sizeof unclaimed))
+        return false;
+    __atomic_store_n(&report.host->control.question, 1, __ATOMIC_RELEASE);
+    for (int i = 0; i < ANSWER_STEPS && !status && !atomic_load(&report.stop); i++) {
+        nanosleep(&(struct timespec){.tv_nsec = ANSWER_STEP_NS}, NULL);
+        status = __atomic_load_n(&answer->status, __ATOMIC_ACQUIRE);
+    }
+    __atomic_store_n(&report.host->control.question, 0, __ATOMIC_RELAXED);
+    return status != 0;
+}
+
+static void answer_question(void)
+{
+    char text[GPSH_KERNEL_TEXT];
+    int waiting = atomic_load_explicit(&in_launch_wait, memory_order_relaxed);
+    if (waiting)
+        GPSH_LOG(WARN, "kernel", "SIGUSR1: in gpushmem_launch_wait: %d of the program's threads",
+                 waiting);
+    if (ask_kernels()) {
+        gpsh_kernel_describe(&report.host->faults[GPUSHMEM_FAULT_WAITING], text, sizeof text);
+        GPSH_LOG(WARN, "kernel", "SIGUSR1: a kernel waits: %s", text);
+    } else if (waiting) {
+        GPSH_LOG(WARN, "kernel", "SIGUSR1: no thread of a kernel waits for a word or a barrier");
+    }
+}
+
+static void *watch(void *unused)
+{
+    unsigned seen = gpsh_questions(), ticket = gpsh_questions_ticket();
+    for (; !atomic_load(&report.stop); ticket = gpsh_questions_ticket()) {
+        unsigned now = gpsh_questions();
+        if (now != seen)
+            answer_question();
+        else
+            gpsh_questions_await(ticket);
+        seen = now;
+    }
+    return unused;
+}
+
+int gpsh_kernel_report_start(const struct gpsh_device_memory *memory, struct gpsh_handle_host *host,
+                             struct gpsh_handle_device *device)
+{
+    sigset_t all, before;
+    report.memory = memory;
+    report.host = host;
+    report.device = device;
+    atomic_store(&report.stop, false);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = pthread_create(&report.thread, NULL, watch, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    report.running = !error;
+    return error ? gpsh_fail(GPUSHMEM_ERR_SYSTEM, "no thread that tells what kernels wait for: %s",
+                             strerror(error))
+                 : 0;
+}
+
+void gpsh_kernel_report_stop(void)
+{
+    if (!report.running)
+        return;
+    atomic_store(&report.stop, true);
+    gpsh_questions_wake();
+    pthread_join(report.thread, NULL);
+    report.running = false;
+}

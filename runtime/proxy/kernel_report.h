@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What kernels say: where one failed, and on SIGUSR1 what one waits for.
+#ifndef GPSH_KERNEL_REPORT_H
+#define GPSH_KERNEL_REPORT_H
+
+#include <stddef.h>
+
+#include "proxy/device_side.h"
+
+enum { GPSH_KERNEL_TEXT = 256 };
+
+// "block (0,0,0), thread (1,0,0), for the word at heap offset 64, which is 0, to be >= 7", or
+// whatever else the thread has told.
+void gpsh_kernel_describe(const struct gpushmem_device_fault *fault, char *text, size_t bytes);
+
+// From now on a thread of the library logs, on each SIGUSR1, what a kernel waits for and how many
+// threads of the program are in gpushmem_launch_wait. The memory stays until the stop. 0 or
+// GPUSHMEM_ERR_SYSTEM.
+int gpsh_kernel_report_start(const struct gpsh_device_memory *memory, struct gpsh_handle_host *host,
+                             struct gpsh_handle_device *device);
+void gpsh_kernel_report_stop(void); // legal if it was never started
+
+#endif

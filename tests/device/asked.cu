@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// SIGUSR1 makes a PE whose kernel hangs say so: what the kernel waits for, and that the program is
+// in gpushmem_launch_wait. usage: asked
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "check.h"
+
+enum { PATIENCE_MS = 20000, VALUE = 7 };
+
+static int log_file;
+static char said[1 << 16];
+static uint64_t *word;
+
+// Whether the log says that, now or soon.
+static bool says(const char *text)
+{
+    for (int ms = 0; ms < PATIENCE_MS; ms++) {
+        ssize_t bytes = pread(log_file, said, sizeof said - 1, 0);
+        said[bytes > 0 ? bytes : 0] = '\0';
+        if (strstr(said, text))
+            return true;
+        usleep(1000);
+    }
+    return false;
+}
+
+static void *ask(void *)
+{
+    static const char *const wanted[] = {
+        "SIGUSR1: in gpushmem_launch_wait: 1 of the program's threads",
+        "SIGUSR1: a kernel waits: block (0,0,0), thread (1,0,0), for the word at heap offset ",
+        "which is 3, to be == 7",
+    };
+    usleep(50000); // the kernel begins to wait
+    kill(getpid(), SIGUSR1);
+    for (const char *text : wanted)
+        CHECK(says(text));
+    gpushmem_uint64_p(word, VALUE, gpushmem_my_pe());
+    gpushmem_quiet();
+    return NULL;
+}
+
+__global__ void wait_for(uint64_t *awaited)
+{
+    if (threadIdx.x == 1)
+        gpushmem_dev_uint64_wait_until(awaited, GPUSHMEM_CMP_EQ, VALUE);
+}
+
+int main(void)
+{
+    check_begin();
+    log_file = memfd_create("log", 0);
+    int terminal = dup(STDERR_FILENO);
+    dup2(log_file, STDERR_FILENO);
+    word = (uint64_t *)gpushmem_calloc(1, sizeof *word);
+    gpushmem_uint64_p(word, 3, gpushmem_my_pe());
+    CHECK_OK(gpushmem_quiet());
+    CHECK_OK(GPUSHMEM_LAUNCH(wait_for, 1, 2, NULL, word));
+    pthread_t asker;
+    CHECK(!pthread_create(&asker, NULL, ask, NULL));
+    CHECK_OK(gpushmem_launch_wait(NULL));
+    pthread_join(asker, NULL);
+    dup2(terminal, STDERR_FILENO);
+    if (check_failures)
+        fprintf(stderr, "it said: %s\n", said);
+    gpushmem_free(word);
+    return check_end("asked");
+}
