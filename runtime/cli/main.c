@@ -47,6 +47,17 @@ static int cmd_help(int argc, char **argv)
     return 0;
 }
 
+static struct {
+    void (*take)(const char *line, size_t bytes, void *arg);
+    void *arg;
+} redirection;
+
+void gpsh_cli_redirect(void (*take)(const char *line, size_t bytes, void *arg), void *arg)
+{
+    redirection.take = take;
+    redirection.arg = arg;
+}
+
 void gpsh_cli_say(const char *command, const char *format, ...)
 {
     char line[1024];
@@ -61,7 +72,9 @@ void gpsh_cli_say(const char *command, const char *format, ...)
     if (length > sizeof(line) - 2)
         length = sizeof(line) - 2;
     line[length++] = '\n';
-    if (write(STDERR_FILENO, line, length) < 0) {
+    if (redirection.take) {
+        redirection.take(line, length, redirection.arg);
+    } else if (write(STDERR_FILENO, line, length) < 0) {
         // Nobody is left to be told.
     }
     errno = saved_errno;
@@ -75,6 +88,15 @@ static bool standard_descriptors_open(void)
     while (fd >= 0 && fd <= STDERR_FILENO)
         fd = open("/dev/null", O_RDWR);
     return fd >= 0 && close(fd) == 0;
+}
+
+// What was printed may still be on its way to a full disk.
+static int output_check(int status)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return status;
+    fprintf(stderr, "gpushmem: cannot write the output: %s\n", strerror(errno));
+    return status ? status : 1;
 }
 
 int main(int argc, char **argv)
@@ -92,7 +114,7 @@ int main(int argc, char **argv)
         name = "version";
     for (int i = 0; i < N_COMMANDS; i++) {
         if (strcmp(name, commands[i].name) == 0)
-            return commands[i].run(argc - 1, argv + 1);
+            return output_check(commands[i].run(argc - 1, argv + 1));
     }
     fprintf(stderr, "gpushmem: unknown command '%s'; `gpushmem help` lists the commands\n", name);
     return 2;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#define _GNU_SOURCE // pipe2
+#define _GNU_SOURCE // pipe2, memrchr
 #include "output.h"
 
 #include <errno.h>
@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum {
@@ -33,16 +34,19 @@ static bool append(char **text, size_t *bytes, size_t *room, const char *more, s
     return true;
 }
 
+void gpsh_sink_add(struct gpsh_sink *k, const char *text, size_t bytes)
+{
+    if (!k->broken && !append(&k->text, &k->bytes, &k->room, text, bytes))
+        k->error = ENOMEM;
+}
+
 static void finish_line(struct gpsh_stream *s)
 {
     char prefix[32];
     int n = snprintf(prefix, sizeof(prefix), "[%d] ", s->pe);
-    struct gpsh_sink *k = s->sink;
-    if (!k->broken) {
-        append(&k->text, &k->bytes, &k->room, prefix, (size_t)n);
-        append(&k->text, &k->bytes, &k->room, s->line, s->bytes);
-        append(&k->text, &k->bytes, &k->room, "\n", 1);
-    }
+    gpsh_sink_add(s->sink, prefix, (size_t)n);
+    gpsh_sink_add(s->sink, s->line, s->bytes);
+    gpsh_sink_add(s->sink, "\n", 1);
     s->bytes = 0;
 }
 
@@ -115,14 +119,26 @@ bool gpsh_sink_pending(const struct gpsh_sink *k)
     return k->sent < k->bytes;
 }
 
+// How much goes out at once: whole lines as long as they fit into what a pipe takes in one piece,
+// so that other writers' lines come between and not into them.
+static size_t sink_piece(const struct gpsh_sink *k)
+{
+    const char *text = k->text + k->sent;
+    size_t left = k->bytes - k->sent, piece = left < PIPE_BUF ? left : PIPE_BUF;
+    const char *newline = memrchr(text, '\n', piece);
+    return newline ? (size_t)(newline + 1 - text) : piece;
+}
+
 void gpsh_sink_write(struct gpsh_sink *k)
 {
     // A pipe that poll calls writable takes PIPE_BUF bytes without blocking.
-    size_t left = k->bytes - k->sent;
-    ssize_t n = write(k->fd, k->text + k->sent, left < PIPE_BUF ? left : PIPE_BUF);
+    size_t piece = sink_piece(k);
+    ssize_t n = write(k->fd, k->text + k->sent, piece);
     if (n < 0 && errno != EINTR && errno != EAGAIN) {
-        k->broken = true;
-        n = (ssize_t)left;
+        // A full disk may have room again; a reader that went away does not come back.
+        k->broken = errno == EPIPE;
+        k->error = k->error || k->broken ? k->error : errno;
+        n = (ssize_t)(k->broken ? k->bytes - k->sent : piece);
     }
     if (n > 0)
         k->sent += (size_t)n;
@@ -131,6 +147,13 @@ void gpsh_sink_write(struct gpsh_sink *k)
         k->bytes -= k->sent;
         k->sent = 0;
     }
+}
+
+bool gpsh_sink_is_shared(int fd, int other)
+{
+    struct stat a, b;
+    return fstat(fd, &a) == 0 && fstat(other, &b) == 0 && a.st_dev == b.st_dev &&
+           a.st_ino == b.st_ino;
 }
 
 void gpsh_sink_flush(struct gpsh_sink *k)

@@ -9,11 +9,14 @@
 #include <stddef.h>
 
 // Where lines go: standard output or standard error of the launcher. Text waits for slow readers.
+// Where both are the same file, pipe or terminal, all lines go through one sink: two would tear
+// each other's lines.
 struct gpsh_sink {
     int fd;
     char *text;
     size_t bytes, sent, room;
     bool broken; // nobody reads any more
+    int error;   // an errno: text was lost, first for this reason
 };
 
 // One stream of one PE.
@@ -35,6 +38,11 @@ void gpsh_stream_read(struct gpsh_stream *s);
 // Takes what is still in the pipe and closes it, also while somebody holds the other end.
 void gpsh_stream_close(struct gpsh_stream *s);
 
+// Whether two descriptors lead to the same place.
+bool gpsh_sink_is_shared(int fd, int other);
+
+// Adds a text that ends with a newline after all lines that are waiting.
+void gpsh_sink_add(struct gpsh_sink *k, const char *text, size_t bytes);
 bool gpsh_sink_pending(const struct gpsh_sink *k);
 // Writes as much as goes without blocking, given that poll said it is writable.
 void gpsh_sink_write(struct gpsh_sink *k);

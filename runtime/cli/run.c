@@ -27,6 +27,7 @@ struct launcher {
     struct gpsh_job job;
     struct gpsh_keeper keeper;
     struct gpsh_sink sinks[2];   // standard output, standard error
+    bool one_sink;               // both are the same: the first is used
     struct gpsh_stream *streams; // [2 * n_pes] with --tag-output, else NULL
     struct gpsh_input input;
     char *path;      // of the program
@@ -131,6 +132,17 @@ static int make_session_dir(char *dir, size_t bytes)
     return -1;
 }
 
+// Of standard output (0) or standard error (1).
+static struct gpsh_sink *sink_of(struct launcher *l, int i)
+{
+    return &l->sinks[l->one_sink ? 0 : i];
+}
+
+static void say_to_sink(const char *line, size_t bytes, void *sink)
+{
+    gpsh_sink_add(sink, line, bytes);
+}
+
 static int start_one(struct launcher *l, int pe, char **environment, int input)
 {
     struct gpsh_child_plan plan = {.path = l->path,
@@ -140,7 +152,7 @@ static int start_one(struct launcher *l, int pe, char **environment, int input)
                                    .cpus = l->cpus ? &l->cpus[pe] : NULL,
                                    .signals = &l->old_signals};
     for (int i = 0; l->streams && i < 2; i++) {
-        plan.stdio[1 + i] = gpsh_stream_open(&l->streams[2 * pe + i], pe, &l->sinks[i]);
+        plan.stdio[1 + i] = gpsh_stream_open(&l->streams[2 * pe + i], pe, sink_of(l, i));
         if (plan.stdio[1 + i] < 0) {
             int error = errno;
             if (i == 1)
@@ -285,8 +297,19 @@ static void clean_up(struct launcher *l)
         gpsh_stream_close(&l->streams[i]);
     // From here on a signal ends the launcher at once: the reader of its output may be stuck.
     sigprocmask(SIG_SETMASK, &l->old_signals, NULL);
+    gpsh_cli_redirect(NULL, NULL);
     for (int i = 0; i < 2; i++)
         gpsh_sink_flush(&l->sinks[i]);
+}
+
+// True if output of the PEs was lost.
+static bool output_lost(const struct launcher *l)
+{
+    int error = l->sinks[0].error ? l->sinks[0].error : l->sinks[1].error;
+    if (error)
+        gpsh_cli_say("run", "some output of the PEs is lost, it could not be written: %s",
+                     strerror(error));
+    return error;
 }
 
 static int allocate(struct launcher *l)
@@ -296,6 +319,7 @@ static int allocate(struct launcher *l)
     l->input.to_pe = -1;
     l->sinks[0].fd = STDOUT_FILENO;
     l->sinks[1].fd = STDERR_FILENO;
+    l->one_sink = gpsh_sink_is_shared(STDOUT_FILENO, STDERR_FILENO);
     l->job.pes = calloc(n, sizeof(*l->job.pes));
     l->polls = calloc(POLL_STREAMS + 2 * n, sizeof(*l->polls));
     if (l->options.tag_output)
@@ -323,6 +347,8 @@ static int run_job(struct launcher *l, const char *dir)
 {
     int status = EXIT_INTERNAL;
     if (gpsh_job_server_start(&l->job.server, dir, l->options.n_pes, l->options.n_nodes) == 0) {
+        if (l->streams) // its own messages must not come into the middle of a PE's line
+            gpsh_cli_redirect(say_to_sink, sink_of(l, 1));
         status = start_all(l);
         if (status == 0) {
             gpsh_job_begin(&l->job);
@@ -332,7 +358,7 @@ static int run_job(struct launcher *l, const char *dir)
     }
     clean_up(l);
     gpsh_job_report(&l->job);
-    return status;
+    return output_lost(l) && status == 0 ? EXIT_INTERNAL : status;
 }
 
 static int launch(struct launcher *l)

@@ -455,6 +455,33 @@ class Output(Case):
             mine = [line for line in lines if line.startswith(f"[{pe}] ")]
             self.assertEqual(mine, [f"[{pe}] line {i} of a long text" for i in range(1, 20001)])
 
+    def test_long_lines_of_both_streams_in_one_pipe(self):
+        script = """
+import os, sys
+for i in range(100):
+    for fd in 1, 2:
+        os.write(fd, b"%d" % fd * 6000 + b"\\n")"""
+        out, _ = self.job("-n", 3, "-t", sys.executable, "-c", script, stderr=subprocess.STDOUT)
+        lines = out.splitlines()
+        self.assertEqual(len(lines), 600)
+        self.assertEqual([line[:20] for line in lines if not re.fullmatch(r"\[[012]\] (1{6000}|2{6000})", line)], [])
+
+    def test_message_of_the_launcher_comes_between_lines(self):
+        job = self.start("-n", 2, "-t", "--on-failure", "continue", "sh", "-c",
+                         "seq -f '%05000g' 90 >&2; [ $PMIX_RANK = 1 ] && exit 7; sleep 1; seq -f '%05000g' 90 >&2", stderr=subprocess.STDOUT)
+        time.sleep(0.5)  # the pipe is full, with half a line at its end
+        out, _ = self.finish(job, 7)
+        lines = out.splitlines()
+        self.assertEqual(len([line for line in lines if re.fullmatch(r"\[[01]\] \d{5000}", line)]), 270)
+        self.assertEqual(len([line for line in lines if line.startswith("gpushmem run: PE 1 ")]), 2)
+
+    def test_full_disk(self):
+        with open("/dev/full", "w") as full:
+            _, err = self.job("-n", 2, "-t", "echo", "lost", stdout=full, code=1)
+            self.assert_last_line(err, "some output of the PEs is lost, it could not be written: No space left on device")
+            done = subprocess.run([GPUSHMEM, "help"], stdout=full, stderr=subprocess.PIPE, text=True)
+        self.assertEqual((done.returncode, done.stderr), (1, "gpushmem: cannot write the output: No space left on device\n"))
+
     def test_slow_reader(self):
         job = self.start("-n", 2, "-t", "sh", "-c", "seq 200000", stderr=subprocess.DEVNULL)
         time.sleep(0.3)
