@@ -440,6 +440,27 @@ static int wire(struct wiring *w, int my_status)
     return status ? status : choose_atomics_agent(w, reach);
 }
 
+// Against a loss that the launcher's thread tells while the transports are closed.
+static pthread_mutex_t wired_lock = PTHREAD_MUTEX_INITIALIZER;
+static int n_wired; // transports that may be told of losses
+
+static void tell_transports(int pe, int code)
+{
+    (void)code;
+    pthread_mutex_lock(&wired_lock);
+    for (int i = 0; i < n_wired; i++)
+        if (gpsh.transports[i]->ops->peer_lost)
+            gpsh.transports[i]->ops->peer_lost(gpsh.transports[i], pe);
+    pthread_mutex_unlock(&wired_lock);
+}
+
+static void set_wired(int n)
+{
+    pthread_mutex_lock(&wired_lock);
+    n_wired = n;
+    pthread_mutex_unlock(&wired_lock);
+}
+
 int gpsh_peers_connect(int my_status)
 {
     struct wiring w = {.blobs = NULL};
@@ -452,6 +473,8 @@ int gpsh_peers_connect(int my_status)
     if (status)
         return status;
     fill_direct();
+    set_wired(gpsh.n_transports);
+    gpsh_failure_observe(tell_transports);
     log_choices();
     for (int i = 0; gpsh.device_heap && i < gpsh.n_transports && !gpsh.flush_writes; i++)
         if (gpsh.transports[i]->ops->caps & GPSH_CAP_REMOTE_NODE)
@@ -461,6 +484,7 @@ int gpsh_peers_connect(int my_status)
 
 void gpsh_peers_disconnect(void)
 {
+    set_wired(0);
     for (int i = gpsh.n_transports - 1; i >= 0; i--)
         gpsh.transports[i]->ops->close(gpsh.transports[i]);
     gpsh.n_transports = 0;

@@ -245,6 +245,11 @@ struct gpsh_transport_ops {
     // completed. A failed peer shows in its flow's error, never in the return value.
     int (*progress)(struct gpsh_channel *channel);
 
+    // The runtime knows that `pe` is lost, perhaps from elsewhere: what was posted to it fails at
+    // the channels' next progress, without waiting for the network to find out. Any thread, between
+    // connect and close. NULL: the transport finds out soon enough.
+    void (*peer_lost)(struct gpsh_transport *self, int pe);
+
     // Registers local memory outside the heap, so that it is moved without a copy. NULL where it
     // makes no difference.
     int (*buffer_register)(struct gpsh_transport *self, const struct gpsh_region *region);

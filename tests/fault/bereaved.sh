@@ -2,6 +2,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # bereaved.sh BIN_DIR NODES CASE: three PEs run tests/fault/bereaved.c; both survivors must say that they are.
 set -u
-output=$("$1/gpushmem" run -n 3 --nodes "$2" --on-failure continue --timeout 60 "$1/bereaved" "$3" 2>&1)
+output=$("$1/gpushmem" run -n 3 --nodes "$2" --on-failure continue --timeout 20 "$1/bereaved" "$3" 2>&1)
 echo "$output"
 [ "$(grep -c 'survives:' <<<"$output")" = 2 ]

@@ -229,7 +229,8 @@ struct verbs_channel {
 
 struct verbs_peer {
     bool connected;
-    bool staged; // by mailboxes and its agent
+    bool staged;      // by mailboxes and its agent
+    atomic_bool lost; // the runtime says so; seen by each channel's progress
     uint8_t n_rails;
     enum ibv_mtu mtu;
     char address[GPSH_VERBS_ADDRESS_TEXT];
@@ -378,6 +379,7 @@ void gpsh_verbs_gpu_copy(struct verbs_flow *flow, void *to, const void *from, ui
 int gpsh_verbs_progress(struct gpsh_channel *base);
 
 // verbs_event.c
+void gpsh_verbs_peer_lost(struct gpsh_transport *self, int pe);
 void gpsh_verbs_events_poll(struct gpsh_verbs *verbs);
 
 static inline bool verbs_in(const struct gpsh_region *region, const char *address, uint64_t bytes)

@@ -134,11 +134,24 @@ static void drive_active(struct verbs_channel *channel)
     }
 }
 
-// A queue pair or NIC reported a fatal event (verbs_event.c): its requests may never complete.
+static void fail_lost(struct verbs_channel *channel)
+{
+    for (int pe = 0; pe < channel->verbs->env.n_pes; pe++) {
+        char why[64];
+        if (!atomic_load(&channel->verbs->peers[pe].lost))
+            continue;
+        snprintf(why, sizeof why, "PE %d is lost", pe);
+        gpsh_verbs_flow_fail(&channel->flows[pe], GPUSHMEM_ERR_PE_FAILED, why);
+    }
+}
+
+// A queue pair or NIC reported a fatal event, or the runtime a lost PE (verbs_event.c): requests
+// may never complete, or not for long.
 static void fail_fatal(struct verbs_channel *channel)
 {
     int n = channel->verbs->env.n_pes * channel->verbs->n_rails;
     atomic_store(&channel->fatal, false);
+    fail_lost(channel);
     for (int i = 0; i < n; i++) {
         struct verbs_lane *lane = &channel->lanes[i];
         char why[160];

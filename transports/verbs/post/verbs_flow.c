@@ -156,7 +156,8 @@ void gpsh_verbs_flow_fail(struct verbs_flow *flow, int code, const char *why)
     if (flow->pub->error)
         return;
     flow->pub->error = gpsh_fail(code, "%s", why);
-    GPSH_LOG(WARN, "verbs", "%s", why);
+    if (!atomic_load(&channel->verbs->peers[flow->pe].lost)) // else it has been told
+        GPSH_LOG(WARN, "verbs", "%s", why);
     for (int i = 0; i < flow->n_rails; i++) {
         gpsh_verbs_lane_drop_chain(&flow->lanes[i]);
         flow->lanes[i].failed = true;

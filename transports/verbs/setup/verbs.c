@@ -251,6 +251,7 @@ const struct gpsh_transport_ops gpsh_verbs_ops = {
     .flush = gpsh_verbs_flush,
     .fence = gpsh_verbs_fence,
     .progress = gpsh_verbs_progress,
+    .peer_lost = gpsh_verbs_peer_lost,
     .buffer_register = gpsh_verbs_buffer_register,
     .buffer_unregister = gpsh_verbs_buffer_unregister,
 };

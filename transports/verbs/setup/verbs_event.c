@@ -25,6 +25,14 @@ static void rail_fatal(struct gpsh_verbs *verbs, int rail)
             lane_fatal(&verbs->channels[c].lanes[pe * verbs->n_rails + rail]);
 }
 
+void gpsh_verbs_peer_lost(struct gpsh_transport *self, int pe)
+{
+    struct gpsh_verbs *verbs = (struct gpsh_verbs *)self;
+    atomic_store(&verbs->peers[pe].lost, true);
+    for (int c = 0; c < verbs->env.channels; c++)
+        atomic_store(&verbs->channels[c].fatal, true);
+}
+
 static void handle(struct gpsh_verbs *verbs, int rail, const struct ibv_async_event *event)
 {
     const char *name = verbs->rails[rail].name, *what = ibv_event_type_str(event->event_type);
