@@ -190,8 +190,10 @@ static inline int gpushmem_heap_info(struct gpushmem_heap_info *info)
 // Registers local memory outside the heap with every transport, so that it is moved from and to
 // without a copy. Local, optional, only speed. The memory must stay mapped until it is
 // unregistered. Ranges must not overlap.
-//   GPUSHMEM_ERR_INVALID    zero bytes, an overlap, or (unregister) not the start of a registered
-//   range GPUSHMEM_ERR_NO_MEMORY  the memory cannot be locked (memlock limit)
+//   GPUSHMEM_ERR_INVALID    zero bytes; not memory of this process; an overlap with another
+//                           registered range or the symmetric heap; (unregister) not the start of
+//                           a registered range
+//   GPUSHMEM_ERR_NO_MEMORY  the memory cannot be locked (memlock limit)
 GPUSHMEM_API int gpushmem_buffer_register(void *address, size_t bytes);
 GPUSHMEM_API int gpushmem_buffer_unregister(void *address);
 

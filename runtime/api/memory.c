@@ -194,41 +194,77 @@ int gpushmem_heap_info_sized(struct gpushmem_heap_info *out, size_t size)
     return gpsh_sized_fill("gpushmem_heap_info", out, size, &info, sizeof info, FIRST_VERSION);
 }
 
-static int for_each_transport(const struct gpsh_region *region, const void *base)
+// From the transports 0 .. n-1. The first failure, if any.
+static int unregister_from(int n, const void *base)
 {
-    for (int i = 0; i < gpsh.n_transports; i++) {
+    int result = 0;
+    for (int i = 0; i < n; i++) {
         struct gpsh_transport *t = gpsh.transports[i];
-        int status = 0;
-        if (region && t->ops->buffer_register)
-            status = t->ops->buffer_register(t, region);
-        else if (!region && t->ops->buffer_unregister)
-            status = t->ops->buffer_unregister(t, base);
-        if (status)
-            return status;
+        int status = t->ops->buffer_unregister ? t->ops->buffer_unregister(t, base) : 0;
+        if (!result)
+            result = status;
     }
-    return 0;
+    return result;
 }
 
-int gpushmem_buffer_register(void *buffer, size_t bytes)
+// With all transports, or with none.
+static int register_with_all(void *buffer, size_t bytes)
 {
-    int status = gpsh_check_initialised("buffer_register");
+    int status = 0, n = 0;
+    struct gpsh_region region = gpsh_regions_buffer(buffer, bytes);
+    for (; n < gpsh.n_transports && !status; n++) {
+        struct gpsh_transport *t = gpsh.transports[n];
+        status = t->ops->buffer_register ? t->ops->buffer_register(t, &region) : 0;
+    }
+    gpsh_regions_buffer_release(&region);
     if (status)
-        return status;
+        (void)unregister_from(n - 1, buffer);
+    return status;
+}
+
+static int check_buffer(const void *buffer, size_t bytes)
+{
     if (!buffer || !bytes)
         return gpsh_fail(GPUSHMEM_ERR_INVALID,
                          "gpushmem_buffer_register(%p, %zu): an empty buffer cannot be registered",
                          buffer, bytes);
-    struct gpsh_region region = gpsh_regions_buffer(buffer, bytes);
-    status = for_each_transport(&region, NULL);
-    gpsh_regions_buffer_release(&region);
-    return status ? status : gpsh_local_register(buffer, bytes);
+    uint64_t first = (uintptr_t)buffer, heap = (uintptr_t)gpsh.heap;
+    if (first >= heap ? first - heap < gpsh.heap_bytes : heap - first < bytes)
+        return gpsh_fail(GPUSHMEM_ERR_INVALID,
+                         "gpushmem_buffer_register(%p, %zu): overlaps the symmetric heap, which is "
+                         "registered already",
+                         buffer, bytes);
+    if (!gpsh_local_exists(buffer, bytes))
+        return gpsh_fail(GPUSHMEM_ERR_INVALID,
+                         "gpushmem_buffer_register(%p, %zu): not all of this is memory of this "
+                         "process",
+                         buffer, bytes);
+    return 0;
 }
 
-int gpushmem_buffer_unregister(void *buffer)
+int gpushmem_buffer_register(void *address, size_t bytes)
+{
+    int status = gpsh_check_initialised("buffer_register");
+    if (!status)
+        status = check_buffer(address, bytes);
+    if (!status)
+        status = gpsh_local_register(address, bytes);
+    if (status)
+        return status;
+    status = register_with_all(address, bytes);
+    if (status)
+        (void)gpsh_local_unregister(address);
+    return status;
+}
+
+int gpushmem_buffer_unregister(void *address)
 {
     int status = gpsh_check_initialised("buffer_unregister");
     if (status)
         return status;
-    gpsh_local_unregister(buffer);
-    return for_each_transport(NULL, buffer);
+    if (!gpsh_local_unregister(address))
+        return gpsh_fail(GPUSHMEM_ERR_INVALID,
+                         "gpushmem_buffer_unregister(%p): no registered buffer begins there",
+                         address);
+    return unregister_from(gpsh.n_transports, address);
 }

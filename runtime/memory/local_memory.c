@@ -3,6 +3,7 @@
 #include "memory/local_memory.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -12,6 +13,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "gpu/gpu.h"
+#include "state/state.h"
 
 enum { REMEMBERED = 8, GOOD_FOR_NS = 1000000 };
 
@@ -27,36 +29,56 @@ static struct {
 
 // ---- Registered buffers ----
 
-int gpsh_local_register(const void *base, size_t bytes)
+static const struct range *find_overlap(uint64_t base, uint64_t bytes)
 {
-    int status = 0;
-    pthread_rwlock_wrlock(&registered.lock);
+    for (size_t i = 0; i < registered.n; i++)
+        if (base < registered.ranges[i].base + registered.ranges[i].bytes &&
+            registered.ranges[i].base < base + bytes)
+            return &registered.ranges[i];
+    return NULL;
+}
+
+static int insert(uint64_t base, uint64_t bytes)
+{
+    const struct range *other = find_overlap(base, bytes);
+    if (other)
+        return gpsh_fail(GPUSHMEM_ERR_INVALID,
+                         "gpushmem_buffer_register: %" PRIu64 " bytes at 0x%" PRIx64
+                         " overlap the %" PRIu64 " bytes at 0x%" PRIx64
+                         " that are registered already; unregister those before",
+                         bytes, base, other->bytes, other->base);
     if (registered.n == registered.room) {
         size_t room = registered.room ? 2 * registered.room : 16;
         struct range *more = realloc(registered.ranges, room * sizeof *more);
-        if (more) {
-            registered.ranges = more;
-            registered.room = room;
-        } else {
-            status =
-                gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the list of registered buffers");
-        }
+        if (!more)
+            return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
+                             "no memory for the list of registered buffers");
+        registered.ranges = more;
+        registered.room = room;
     }
-    if (!status)
-        registered.ranges[registered.n++] = (struct range){(uintptr_t)base, bytes};
+    registered.ranges[registered.n++] = (struct range){base, bytes};
+    return 0;
+}
+
+int gpsh_local_register(const void *base, size_t bytes)
+{
+    pthread_rwlock_wrlock(&registered.lock);
+    int status = insert((uintptr_t)base, bytes);
     pthread_rwlock_unlock(&registered.lock);
     return status;
 }
 
-void gpsh_local_unregister(const void *base)
+bool gpsh_local_unregister(const void *base)
 {
+    bool found = false;
     pthread_rwlock_wrlock(&registered.lock);
-    for (size_t i = 0; i < registered.n; i++)
+    for (size_t i = 0; i < registered.n && !found; i++)
         if (registered.ranges[i].base == (uintptr_t)base) {
             registered.ranges[i] = registered.ranges[--registered.n];
-            break;
+            found = true;
         }
     pthread_rwlock_unlock(&registered.lock);
+    return found;
 }
 
 void gpsh_local_finalize(void)
@@ -119,6 +141,15 @@ static bool is_mapped(uint64_t address, uint64_t bytes)
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), first = address / page * page;
     return readable(address) && readable(address + bytes - 1) &&
            (!msync((void *)(uintptr_t)first, address + bytes - first, MS_ASYNC) || errno != ENOMEM);
+}
+
+bool gpsh_local_exists(const void *base, size_t bytes)
+{
+    struct range ignored;
+    uint64_t address = (uintptr_t)base;
+    return bytes && bytes - 1 <= UINT64_MAX - address &&
+           ((gpsh.device_heap && find_allocated(address, bytes, &ignored)) ||
+            is_mapped(address, bytes));
 }
 
 static bool find(uint64_t address, uint64_t bytes, struct range *found)

@@ -14,9 +14,14 @@
 // thread.
 bool gpsh_local_known(uint64_t address, uint64_t bytes);
 
-// Buffers of gpushmem_buffer_register.
-int gpsh_local_register(const void *base, size_t bytes); // GPUSHMEM_ERR_NO_MEMORY
-void gpsh_local_unregister(const void *base);
+// Whether this process has such memory: GPU memory, or mapped at its first and last byte and
+// without a hole between them.
+bool gpsh_local_exists(const void *base, size_t bytes);
+
+// Buffers of gpushmem_buffer_register. GPUSHMEM_ERR_INVALID: overlaps another one;
+// GPUSHMEM_ERR_NO_MEMORY. Unregister: false if none begins at `base`.
+int gpsh_local_register(const void *base, size_t bytes);
+bool gpsh_local_unregister(const void *base);
 void gpsh_local_finalize(void);
 
 #endif

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What the symmetric heap promises to several PEs: symmetry, alignment, zeroing, exhaustion and
 // wrong pointers that harm nothing.
+#define _GNU_SOURCE // MAP_ANONYMOUS
 #include <gpushmem/gpushmem.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 
 static int failures;
 
@@ -132,6 +134,35 @@ static void pointers_reach_mapped_peers(void)
     EXPECT(gpushmem_free(word) == 0);
 }
 
+static void expect_unregistrable(void *address, size_t bytes, const char *mentions)
+{
+    expect_error(gpushmem_buffer_register(address, bytes), GPUSHMEM_ERR_INVALID, mentions);
+}
+
+static void wrong_buffers_are_refused(void)
+{
+    enum { BYTES = 8 * 4096 };
+    char *own = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *heap = gpushmem_malloc(4096);
+    EXPECT(own != MAP_FAILED && heap && !munmap(own + 4 * 4096, 4096));
+    EXPECT(gpushmem_buffer_register(own + 4096, 8192) == 0);
+    expect_unregistrable(own + 4096, 8192, "overlap");
+    expect_unregistrable(own, 4097, "overlap");
+    expect_unregistrable(own + 3 * 4096 - 1, 2, "overlap");
+    expect_unregistrable(own + 3 * 4096, 5 * 4096, "memory of this process");
+    expect_unregistrable(own + 4 * 4096, 1, "memory of this process");
+    expect_unregistrable((char *)UINTPTR_MAX - 10, 100, "memory of this process");
+    expect_unregistrable(heap + 100, 10, "symmetric heap");
+    expect_unregistrable(own, 0, "empty");
+    EXPECT(gpushmem_buffer_register(own, 4096) == 0); // beside the other one
+    expect_error(gpushmem_buffer_unregister(own + 4097), GPUSHMEM_ERR_INVALID, "begins there");
+    EXPECT(gpushmem_buffer_unregister(own + 4096) == 0 && gpushmem_buffer_unregister(own) == 0);
+    expect_error(gpushmem_buffer_unregister(own), GPUSHMEM_ERR_INVALID, "begins there");
+    EXPECT(gpushmem_buffer_register(own, 3 * 4096) == 0);
+    EXPECT(gpushmem_buffer_unregister(own) == 0 && gpushmem_free(heap) == 0);
+    munmap(own, BYTES);
+}
+
 // Programs that were built with an older header, and with a newer one.
 static void structs_may_grow(void)
 {
@@ -179,6 +210,7 @@ int main(void)
         exhaustion_harms_nothing();
         wrong_pointers_are_refused();
         pointers_reach_mapped_peers();
+        wrong_buffers_are_refused();
         structs_may_grow();
         EXPECT(gpushmem_finalize() == 0);
     }
