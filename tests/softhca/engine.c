@@ -88,18 +88,6 @@ static bool deactivate(struct shca_device *device, uint32_t at)
     return true;
 }
 
-static enum ibv_wc_opcode wc_opcode(uint32_t opcode)
-{
-    switch (opcode) {
-    case IBV_WR_RDMA_READ: return IBV_WC_RDMA_READ;
-    case IBV_WR_ATOMIC_FETCH_AND_ADD: return IBV_WC_FETCH_ADD;
-    case IBV_WR_ATOMIC_CMP_AND_SWP: return IBV_WC_COMP_SWAP;
-    case IBV_WR_SEND:
-    case IBV_WR_SEND_WITH_IMM: return IBV_WC_SEND;
-    default: return IBV_WC_RDMA_WRITE;
-    }
-}
-
 // Work requests completed by this process, for the settings that count them.
 static atomic_long completed;
 
@@ -129,7 +117,7 @@ static void complete(struct shca_qp *qp, const struct shca_wqe *wqe, int status)
         struct shca_cqe cqe = {.qp = qp, .send = true, .retires = qp->exec};
         cqe.wc.wr_id = wqe->wr_id;
         cqe.wc.status = (enum ibv_wc_status)status;
-        cqe.wc.opcode = wc_opcode(wqe->opcode);
+        cqe.wc.opcode = shca_wc_opcode(wqe->opcode);
         cqe.wc.byte_len = (uint32_t)wqe->bytes;
         cqe.wc.qp_num = qp->ibv.qp_num;
         shca_cq_push(qp->ibv.send_cq, &cqe);
@@ -247,8 +235,25 @@ static void overtake(struct shca_qp *qp)
     }
 }
 
+// A program may look this variable up and set it: its requests of at least so many bytes are then
+// executed when it is 0 again, and those after them in their queue pairs.
+__attribute__((visibility("default"))) _Atomic uint64_t gpushmem_softhca_hold_bytes;
+enum { HOLD_LOOK_NS = 1000000 };
+
+static bool is_held(const struct shca_wqe *wqe, uint64_t *wake_ns)
+{
+    uint64_t held = atomic_load_explicit(&gpushmem_softhca_hold_bytes, memory_order_relaxed);
+    if (!held || wqe->bytes < held)
+        return false;
+    uint64_t look = shca_now_ns() + HOLD_LOOK_NS;
+    *wake_ns = look < *wake_ns ? look : *wake_ns;
+    return true;
+}
+
 static bool waits(const struct shca_qp *qp, const struct shca_wqe *wqe, uint64_t *wake_ns)
 {
+    if (is_held(wqe, wake_ns))
+        return true;
     uint64_t until = wqe->ready_ns > qp->retry_at ? wqe->ready_ns : qp->retry_at;
     if (!until || shca_now_ns() >= until)
         return false;

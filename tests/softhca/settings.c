@@ -63,6 +63,7 @@ static const struct row rows[] = {
     {"REG_FAIL_AFTER", &shca_settings.reg_fail_after, -1, -1, LONG_TIME, NULL},
     {"EVENT_AFTER", &shca_settings.event_after, -1, -1, LONG_TIME, NULL},
     {"EVENT", &shca_settings.event, IBV_EVENT_PORT_ERR, 0, 0, events},
+    {"NULL", &shca_settings.null, 0, 0, 1, NULL},
     {"QUIET", &shca_settings.quiet, 0, 0, 1, NULL},
 };
 

@@ -44,7 +44,7 @@ struct shca_settings {
         atomic_cap, atomic_gap_us, dmabuf, peermem;
     long seed, delay_us, reorder, rank, fail_after, fail_status, post_full_every, reg_fail_after,
         event_after, event;
-    long quiet;
+    long null, quiet;
 };
 extern struct shca_settings shca_settings;
 bool shca_settings_read(void); // false (and a line on stderr) if one is wrong
@@ -283,6 +283,7 @@ int shca_peer_write(struct shca_peer *peer, uint64_t to, const void *from, size_
 void shca_copy(void *to, const void *from, size_t bytes);
 
 // queue.c
+enum ibv_wc_opcode shca_wc_opcode(uint32_t opcode); // of a work request's completion
 void shca_cq_push(struct ibv_cq *cq, const struct shca_cqe *cqe);
 void shca_cq_forget(struct ibv_cq *cq, const struct shca_qp *qp);
 int shca_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);

@@ -192,6 +192,24 @@ static void event_on_demand(struct pair *pair)
     ibv_ack_async_event(&event);
 }
 
+// The queue is as deep as ever: room comes back when completions are polled.
+static void nothing_moves(struct pair *pair)
+{
+    struct ibv_wc wc;
+    struct ibv_send_wr wr = write_wr(pair, &pair->sge, 0, 0, 8);
+    *near_word(pair, 0) = 7;
+    for (int i = 0; i < 64; i++)
+        CHECK_EQ(post(pair, &wr), 0);
+    CHECK_EQ(post(pair, &wr), ENOMEM);
+    for (int i = 0; i < 64; i++) {
+        CHECK_EQ(ibv_poll_cq(pair->near.cq, 1, &wc), 1);
+        CHECK_EQ(wc.status, IBV_WC_SUCCESS);
+    }
+    CHECK_EQ(ibv_poll_cq(pair->near.cq, 1, &wc), 0);
+    CHECK_EQ(post(pair, &wr), 0);
+    CHECK_EQ(far_word(pair, 0), 0);
+}
+
 const struct test_case fault_cases[] = {
     {"killed", TWO_PROCESSES, .run = killed},
     {"killed_in_midstream", TWO_PROCESSES, .run = killed_in_midstream},
@@ -204,6 +222,7 @@ const struct test_case fault_cases[] = {
     {"other_rank", SAME_PROCESS, "FAIL_AFTER=5 RANK=1", .run = other_rank},
     {"full_on_demand", ALL_MODES, "POST_FULL_EVERY=3 DELAY_US=100000", .on_pair = full_on_demand},
     {"no_memory_on_demand", SAME_PROCESS, "REG_FAIL_AFTER=1", .run = no_memory_on_demand},
+    {"nothing_moves", ALL_MODES, "NULL=1", .on_pair = nothing_moves},
     {"event_on_demand", ALL_MODES, "EVENT_AFTER=2", .on_pair = event_on_demand},
     {0},
 };
