@@ -205,7 +205,7 @@ static int execute(struct shca_qp *qp, struct shca_wqe *wqe)
         return wqe->early_status;
     if (fails_now())
         return (int)shca_settings.fail_status;
-    int status = shca_execute(qp, wqe);
+    int status = shca_late_take(qp, wqe) ? IBV_WC_SUCCESS : shca_execute(qp, wqe);
     if (status == SHCA_NO_ANSWER)
         return no_answer(qp);
     return status == SHCA_NOT_READY ? not_ready(qp) : status;
@@ -250,6 +250,26 @@ static bool is_held(const struct shca_wqe *wqe, uint64_t *wake_ns)
     return true;
 }
 
+// As a fabric with adaptive routing does it: while the oldest write is on its way, every later one
+// is placed at once. A fence makes a request, and those after it, wait for earlier reads and
+// atomics, not for writes; reads and atomics themselves wait for everything before them.
+static void misplace(struct shca_qp *qp)
+{
+    uint64_t head = atomic_load(&qp->head);
+    bool fetching = false;
+    for (uint64_t at = qp->exec + 1; at < head; at++) {
+        struct shca_wqe *wqe = &qp->sq[at % qp->sq_depth];
+        if (fetching && (wqe->flags & IBV_SEND_FENCE))
+            return;
+        fetching |= fetches(wqe);
+        if (wqe->opcode != IBV_WR_RDMA_WRITE || wqe->early || !shca_write_passes(qp, wqe))
+            continue; // one that fails does so in its turn
+        qp->overtaking = true;
+        wqe->early = shca_execute(qp, wqe) == IBV_WC_SUCCESS;
+        qp->overtaking = false;
+    }
+}
+
 static bool waits(const struct shca_qp *qp, const struct shca_wqe *wqe, uint64_t *wake_ns)
 {
     if (is_held(wqe, wake_ns))
@@ -267,16 +287,23 @@ enum step { STEP_IDLE, STEP_WAITS, STEP_DONE };
 static enum step step(struct shca_qp *qp, uint64_t *wake_ns)
 {
     uint32_t state = atomic_load(&qp->entry->state);
+    bool placed = shca_late_place(qp, state == IBV_QPS_ERR, wake_ns);
     if (state == IBV_QPS_ERR)
         return flush(qp) ? STEP_IDLE : STEP_WAITS;
     if (state != IBV_QPS_RTS || qp->exec == atomic_load_explicit(&qp->head, memory_order_acquire))
-        return STEP_IDLE;
+        return placed ? STEP_IDLE : STEP_WAITS;
     struct shca_wqe *wqe = &qp->sq[qp->exec % qp->sq_depth];
-    if (waits(qp, wqe, wake_ns))
+    bool misplaced = wqe->early && shca_settings.misorder_us;
+    if (!misplaced && waits(qp, wqe, wake_ns)) {
+        if (shca_settings.misorder_us && qp->mail < 0 && wqe->opcode == IBV_WR_RDMA_WRITE)
+            misplace(qp);
         return STEP_WAITS;
+    }
     qp->retry_at = 0;
     if (shca_settings.reorder && fetches(wqe) && qp->mail < 0 && shca_random(qp->exec, 1) % 2)
         overtake(qp);
+    if (fetches(wqe))
+        shca_late_place(qp, true, wake_ns); // a read pushes the writes before it
     int status = execute(qp, wqe);
     if (status == SHCA_AGAIN) {
         uint64_t wake = qp->retry_at ? qp->retry_at : shca_now_ns() + MAIL_LOOK_NS;
@@ -470,7 +497,9 @@ void shca_engine_forget(struct shca_qp *qp)
     struct shca_device *device = qp->device;
     for (bool busy = true; busy;) {
         pthread_mutex_lock(&device->engine_lock);
+        uint64_t wake_ns = UINT64_MAX;
         take_off(device, qp);
+        shca_late_place(qp, true, &wake_ns);
         shca_mail_drop(qp);
         busy = qp->mail >= 0;
         if (!busy) {

@@ -392,6 +392,17 @@ bool shca_may_join(struct shca_qp *qp, const struct shca_wqe *wqe, uint64_t *add
     return good;
 }
 
+bool shca_write_passes(struct shca_qp *qp, const struct shca_wqe *wqe)
+{
+    struct job job = {0};
+    if (!wqe->bytes || wqe->bytes > (uint64_t)shca_settings.max_msg || !answers(qp, &job) ||
+        target_find(&job, wqe, wqe->bytes, IBV_ACCESS_REMOTE_WRITE) != IBV_WC_SUCCESS)
+        return false;
+    bool host = job.mr->kind == SHCA_HOST;
+    shca_mr_end(job.mr);
+    return host;
+}
+
 int shca_execute(struct shca_qp *qp, struct shca_wqe *wqe)
 {
     struct job job = {0};

@@ -47,8 +47,10 @@ static void keep_payload(struct shca_wqe *wqe, const struct ibv_send_wr *wr)
 
 // Every request of every queue pair has its own delay, the same in every run of the program with
 // that seed.
-static uint64_t ready_time(const struct shca_qp *qp, uint64_t position)
+static uint64_t ready_time(const struct shca_qp *qp, uint64_t position, enum ibv_wr_opcode opcode)
 {
+    if (shca_settings.misorder_us && opcode == IBV_WR_RDMA_WRITE)
+        return shca_now_ns() + (uint64_t)shca_settings.misorder_us * 1000;
     if (!shca_settings.delay_us)
         return 0;
     uint64_t index = qp->ibv.qp_num & (SHCA_QPS - 1);
@@ -68,7 +70,7 @@ static void keep(struct shca_qp *qp, const struct ibv_send_wr *wr, uint64_t posi
     wqe->n_sge = wr->num_sge;
     wqe->early = false;
     wqe->early_status = IBV_WC_SUCCESS;
-    wqe->ready_ns = ready_time(qp, position);
+    wqe->ready_ns = ready_time(qp, position, wr->opcode);
     wqe->is_inline = wr->send_flags & IBV_SEND_INLINE;
     if (is_atomic(wr)) {
         wqe->remote = wr->wr.atomic.remote_addr;

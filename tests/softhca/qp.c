@@ -270,6 +270,13 @@ SHCA_EXPORT int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int m
     return 0;
 }
 
+// What the queue pair's own memory sees of writes; fabric and NICs are the same for all.
+SHCA_EXPORT int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
+{
+    return !flags && !shca_settings.misorder_us &&
+           atomic_load(&((struct shca_qp *)qp)->entry->state) >= IBV_QPS_RTR;
+}
+
 SHCA_EXPORT struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
 {
     return NULL;

@@ -42,6 +42,7 @@ struct shca_settings {
     const char *dir;
     long devices, link, mtu, max_msg, max_qp_wr, max_sge, max_inline, max_rd_atomic, max_cqe,
         atomic_cap, atomic_gap_us, dmabuf, peermem;
+    long misorder_us, late_us, late_devices;
     long seed, delay_us, reorder, rank, fail_after, fail_status, post_full_every, reg_fail_after,
         event_after, event;
     long null, quiet;
@@ -209,8 +210,9 @@ struct shca_qp {
     bool retrying, imm_turn; // imm_turn: the data is written, the immediate comes
     // by mail nothing can overtake: it would be taken for the older request's
     bool overtaking;
-    bool peer_seen; // alive, in this turn
-    int mail;       // under way, or -1
+    struct shca_late *late, **late_end; // acknowledged, not yet placed (late.c)
+    bool peer_seen;                     // alive, in this turn
+    int mail;                           // under way, or -1
     atomic_int unacked;
 };
 
@@ -315,6 +317,15 @@ int shca_gather(struct shca_qp *qp, const struct shca_wqe *wqe, uint64_t offset,
                 uint64_t bytes);
 int shca_scatter(struct shca_qp *qp, const struct ibv_sge *sges, int n, uint64_t offset,
                  const char *from, uint64_t bytes);
+
+// Whether a write would pass the target's checks now, and goes to host memory there.
+bool shca_write_passes(struct shca_qp *qp, const struct shca_wqe *wqe);
+
+// late.c: writes that are acknowledged first and placed later, each device's in order
+// True if the write was taken: it is to be completed now.
+bool shca_late_take(struct shca_qp *qp, const struct shca_wqe *wqe);
+// Places what is due, or everything; false, and when the next is due, if something is left.
+bool shca_late_place(struct shca_qp *qp, bool all, uint64_t *wake_ns);
 
 // mail.c
 void shca_mail_serve(struct shca_device *device);

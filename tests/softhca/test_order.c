@@ -115,6 +115,95 @@ static void plain_keeps_order(struct pair *pair)
     CHECK_EQ(overtaken(pair, 0), 0);
 }
 
+// The far buffer: the data at 0, the flag at 8. Posts data, perhaps a request between, and the
+// flag; returns the data as it was when the flag was first seen.
+static uint64_t data_at_flag(struct pair *pair, enum ibv_wr_opcode between,
+                             enum ibv_wr_opcode flag_by, unsigned fence)
+{
+    struct ibv_sge sges[3];
+    struct ibv_send_wr data = write_wr(pair, &sges[0], 128, 0, 8),
+                       middle = write_wr(pair, &sges[1], 64, 0, 8),
+                       flag = write_wr(pair, &sges[2], 128, 8, 8);
+    *near_word(pair, 128) = 1;
+    data.send_flags = middle.send_flags = 0;
+    middle.opcode = between;
+    flag.opcode = flag_by;
+    flag.send_flags |= fence;
+    if (flag_by == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+        flag.wr.atomic.remote_addr = pair->there.address + 8;
+        flag.wr.atomic.rkey = pair->there.rkey;
+        flag.wr.atomic.compare_add = 1;
+        *near_word(pair, 128) = 1;
+    }
+    data.next = between == IBV_WR_RDMA_READ ? &middle : &flag;
+    middle.next = &flag;
+    CHECK_EQ(post(pair, &data), 0);
+    double start = seconds();
+    while (!far_word(pair, 8) && seconds() - start < 20)
+        usleep(100);
+    uint64_t seen = far_word(pair, 0);
+    CHECK_EQ(wait_wc(pair->near.cq).status, IBV_WC_SUCCESS);
+    CHECK_EQ(far_word(pair, 0), 1);
+    return seen;
+}
+
+static void misordered_flag_overtakes(struct pair *pair)
+{
+    CHECK_EQ(data_at_flag(pair, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE, 0), 0);
+}
+
+static void misordered_fence_alone_does_not_hold(struct pair *pair)
+{
+    CHECK_EQ(data_at_flag(pair, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE, IBV_SEND_FENCE), 0);
+}
+
+static void misordered_read_and_fence_hold(struct pair *pair)
+{
+    CHECK_EQ(data_at_flag(pair, IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE, IBV_SEND_FENCE), 1);
+}
+
+static void misordered_atomic_holds(struct pair *pair)
+{
+    CHECK_EQ(data_at_flag(pair, IBV_WR_RDMA_WRITE, IBV_WR_ATOMIC_FETCH_AND_ADD, 0), 1);
+}
+
+static void data_in_order(struct pair *pair)
+{
+    CHECK_EQ(ibv_query_qp_data_in_order(pair->near.qp, IBV_WR_RDMA_WRITE, 0), 1);
+}
+
+static void data_not_in_order(struct pair *pair)
+{
+    CHECK_EQ(ibv_query_qp_data_in_order(pair->near.qp, IBV_WR_RDMA_WRITE, 0), 0);
+}
+
+static void acknowledged_before_visible(struct pair *pair)
+{
+    struct ibv_sge from, into;
+    struct ibv_send_wr write = write_wr(pair, &from, 128, 0, 8),
+                       read = write_wr(pair, &into, 64, 0, 8);
+    read.opcode = IBV_WR_RDMA_READ;
+    *near_word(pair, 128) = 1;
+    CHECK_EQ(run_wr(pair, &write), IBV_WC_SUCCESS);
+    *near_word(pair, 128) = 2; // the acknowledged write has its own copy
+    CHECK_EQ(far_word(pair, 0), 0);
+    CHECK_EQ(run_wr(pair, &read), IBV_WC_SUCCESS);
+    CHECK_EQ(*near_word(pair, 64), 1);
+    CHECK_EQ(far_word(pair, 0), 1);
+}
+
+static void late_writes_arrive(struct pair *pair)
+{
+    struct ibv_sge from;
+    struct ibv_send_wr write = write_wr(pair, &from, 128, 0, 8);
+    *near_word(pair, 128) = 1;
+    CHECK_EQ(run_wr(pair, &write), IBV_WC_SUCCESS);
+    double start = seconds();
+    while (!far_word(pair, 0) && seconds() - start < 20)
+        usleep(100);
+    CHECK_EQ(far_word(pair, 0), 1);
+}
+
 static void delayed(struct pair *pair)
 {
     double start = seconds();
@@ -179,6 +268,21 @@ const struct test_case order_cases[] = {
     {"without_fence_overtakes", ALL_MODES, "REORDER=1", .on_pair = without_fence_overtakes},
     {"fence_holds", ALL_MODES, "REORDER=1", .on_pair = fence_holds},
     {"plain_keeps_order", ALL_MODES, .on_pair = plain_keeps_order},
+    {"misordered_flag_overtakes", ALL_MODES, "MISORDER_US=50000",
+     .on_pair = misordered_flag_overtakes},
+    {"misordered_fence_alone_does_not_hold", SAME_PROCESS, "MISORDER_US=50000",
+     .on_pair = misordered_fence_alone_does_not_hold},
+    {"misordered_read_and_fence_hold", SAME_PROCESS, "MISORDER_US=5000",
+     .on_pair = misordered_read_and_fence_hold},
+    {"misordered_atomic_holds", SAME_PROCESS, "MISORDER_US=5000",
+     .on_pair = misordered_atomic_holds},
+    {"data_in_order", SAME_PROCESS, .on_pair = data_in_order},
+    {"data_not_in_order", SAME_PROCESS, "MISORDER_US=1", .on_pair = data_not_in_order},
+    {"acknowledged_before_visible", ALL_MODES, "LATE_US=1000000",
+     .on_pair = acknowledged_before_visible},
+    {"late_writes_arrive", SAME_PROCESS, "LATE_US=5000", .on_pair = late_writes_arrive},
+    {"not_late_on_another_device", SAME_PROCESS, "LATE_US=1000000 LATE_DEVICES=2",
+     .on_pair = late_writes_arrive},
     {"delayed", ALL_MODES, "DELAY_US=10000", .on_pair = delayed},
     {"completion_queue_overflow", ALL_MODES, .run = completion_queue_overflow},
     {"atomics_of_two", ALL_MODES, .on_pair = atomics_of_two},
