@@ -43,15 +43,15 @@ static int announce(int pe, int round, const struct meeting *meeting)
         atomic_store_explicit(&control->arrived[round].words[side], word, memory_order_release);
         return 0;
     }
+    // A signal: where the network keeps no order of its own, it still cannot land before, and then
+    // be overwritten by, the number of an earlier barrier.
     const struct gpsh_op op = {
-        .kind = GPSH_OP_PUT,
-        .flags = GPSH_OP_CAPTURE,
+        .kind = GPSH_OP_PUT_SIGNAL,
         .region = GPSH_CONTROL,
         .pe = pe,
-        .local = (char *)&word,
-        .remote =
+        .signal =
             (uint64_t)((char *)&gpsh.control->arrived[round].words[side] - (char *)gpsh.control),
-        .bytes = sizeof word,
+        .operand = word,
     };
     return gpsh_context_submit(&gpsh_default_context, &op, GPSH_WAIT_SOURCE);
 }

@@ -29,6 +29,7 @@ struct fake_verbs {
     int max_qp_wr, max_cqe, max_rd_atomic;
     uint32_t max_inline;
     enum ibv_atomic_cap atomic_cap;
+    bool misplaces; // queue pairs do not promise that data is in order
     // failures on demand: an errno value, or 0
     const void *unregistrable; // ibv_reg_mr refuses the range that begins here
     int open_error, register_error, dmabuf_error, qp_error, cq_error, rtr_error;

@@ -105,9 +105,9 @@ Test(verbs_order, fence__behind_striped_put__next_waits)
     fake_post_op(&pair, &large);
     gpsh_verbs_ops.fence(pair.channel, 1);
     fake_post_op(&pair, &flag);
-    cr_assert_eq(fake.n_posts, 2, "the flag must not pass the other rail's half");
+    cr_assert_eq(fake.n_posts, 3, "the flag must not pass the other rail's half");
     fake_settle(&pair);
-    cr_assert_eq(fake.n_posts, 3);
+    cr_assert_eq(fake.n_posts, 4);
 }
 
 Test(verbs_order, fence__before_striped_put__it_waits_for_all_before)
@@ -121,7 +121,56 @@ Test(verbs_order, fence__before_striped_put__it_waits_for_all_before)
     fake_post_op(&pair, &large);
     cr_assert_eq(fake.n_posts, 2);
     fake_settle(&pair);
-    cr_assert_eq(fake.n_posts, 4);
+    cr_assert_eq(fake.n_posts, 6, "rail 0 was read before the halves, rail 1 after its own");
+    cr_assert_eq(fake.journal[2].wr.opcode, IBV_WR_RDMA_READ);
+    cr_assert_eq(fake.journal[5].wr.opcode, IBV_WR_RDMA_READ);
+}
+
+static void open_misplacing(void)
+{
+    fake_pair_close(&pair);
+    fake_reset();
+    fake.misplaces = true;
+    memset(&pair, 0, sizeof pair);
+    cr_assert(fake_pair_open(&pair) == 0);
+}
+
+Test(verbs_order, fence__writes_may_be_misplaced__a_read_comes_between)
+{
+    open_misplacing();
+    struct gpsh_op op = fake_put(pair.heap, 0, 8);
+    fake_post_op(&pair, &op);
+    fake_post_op(&pair, &op);
+    cr_assert_eq(fake.n_posts, 2, "nobody asked for an order");
+    gpsh_verbs_ops.fence(pair.channel, 1);
+    fake_post_op(&pair, &op);
+    fake_post_op(&pair, &op);
+    cr_assert_eq(fake.n_posts, 5);
+    cr_assert_eq(fake.journal[2].wr.opcode, IBV_WR_RDMA_READ);
+    cr_assert(has_fence(3));
+    cr_assert_not(has_fence(4));
+}
+
+Test(verbs_order, fence__misplaced_writes_acknowledged__costs_nothing)
+{
+    open_misplacing();
+    struct gpsh_op op = fake_put(pair.heap, 0, 8);
+    fake_post_op(&pair, &op);
+    fake_settle(&pair);
+    gpsh_verbs_ops.fence(pair.channel, 1);
+    fake_post_op(&pair, &op);
+    cr_assert_eq(fake.n_posts, 2);
+    cr_assert_not(has_fence(1));
+}
+
+Test(verbs_order, fence__before_an_atomic__is_its_own_order)
+{
+    open_misplacing();
+    struct gpsh_op put = fake_put(pair.heap, 0, 8), add = fake_amo(GPSH_AMO_ADD, 8, 64, 1, 0, NULL);
+    fake_post_op(&pair, &put);
+    gpsh_verbs_ops.fence(pair.channel, 1);
+    fake_post_op(&pair, &add);
+    cr_assert_eq(fake.n_posts, 2, "an atomic is executed after every write before it");
 }
 
 Test(verbs_order, fence__behind_loop__next_waits_until_it_won)

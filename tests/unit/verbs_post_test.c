@@ -191,10 +191,13 @@ Test(verbs_post, put__striped__rails_share_it_evenly)
     fake_post_op(&pair, &small);
     cr_assert_eq(fake.n_posts, 1);
     fake_post_op(&pair, &large);
-    cr_assert_eq(fake.n_posts, 3);
+    cr_assert_eq(fake.n_posts, 4, "two writes, and a read of what the other rail wrote");
     cr_assert_neq(fake.journal[1].qp->context->device, fake.journal[2].qp->context->device);
     cr_assert_eq(fake.journal[1].sge.length, 1 << 19);
     cr_assert_eq(fake.journal[2].sge.length, 1 << 19);
+    cr_assert_eq(fake.journal[3].wr.opcode, IBV_WR_RDMA_READ);
+    cr_assert_eq(fake.journal[3].qp, fake.journal[2].qp);
+    cr_assert_eq(fake.journal[3].wr.wr.rdma.remote_addr, (uintptr_t)pair.there + (1 << 20) - 8);
 }
 
 Test(verbs_post, put_signal__set__one_chain_on_one_queue_pair)
@@ -213,6 +216,57 @@ Test(verbs_post, put_signal__set__one_chain_on_one_queue_pair)
     cr_assert_not(is_signalled(0));
     fake_settle(&pair);
     cr_assert_eq(*(uint64_t *)(pair.there + 8192), 5);
+}
+
+static bool has_fence(int i)
+{
+    return fake.journal[i].wr.send_flags & IBV_SEND_FENCE;
+}
+
+// Where packets may arrive in any order the signal waits, in the NIC, for a read of the data's end.
+Test(verbs_post, put_signal__writes_may_be_misplaced__still_one_chain)
+{
+    fake_reset();
+    fake.misplaces = true;
+    memset(&pair, 0, sizeof pair);
+    cr_assert(fake_pair_open(&pair) == 0);
+    struct gpsh_op op = fake_put(pair.heap, 0, 4096);
+    op.kind = GPSH_OP_PUT_SIGNAL;
+    op.signal = 8192;
+    op.operand = 5;
+    fake_post_op(&pair, &op);
+    cr_assert_eq(fake.n_posts, 3);
+    cr_assert_eq(fake.doorbells, 1);
+    cr_assert_eq(fake.journal[1].wr.opcode, IBV_WR_RDMA_READ);
+    cr_assert_eq(fake.journal[1].wr.wr.rdma.remote_addr, (uintptr_t)pair.there + 4096 - 8);
+    cr_assert_not(has_fence(1));
+    cr_assert(has_fence(2));
+    fake_settle(&pair);
+    cr_assert_eq(*(uint64_t *)(pair.there + 8192), 5);
+}
+
+Test(verbs_post, put_signal__order_is_set_to_the_queue__nothing_is_asked_for)
+{
+    fake_reset();
+    fake.misplaces = true;
+    memset(&pair, 0, sizeof pair);
+    pair.settings[0] = "GPUSHMEM_VERBS_ORDER=queue";
+    cr_assert(fake_pair_open(&pair) == 0);
+    struct gpsh_op op = fake_put(pair.heap, 0, 4096);
+    op.kind = GPSH_OP_PUT_SIGNAL;
+    op.signal = 8192;
+    fake_post_op(&pair, &op);
+    cr_assert_eq(fake.n_posts, 2);
+}
+
+Test(verbs_post, put_signal__order_is_set_to_strict__the_device_is_not_believed)
+{
+    open_with("GPUSHMEM_VERBS_ORDER=strict", NULL);
+    struct gpsh_op op = fake_put(pair.heap, 0, 4096);
+    op.kind = GPSH_OP_PUT_SIGNAL;
+    op.signal = 8192;
+    fake_post_op(&pair, &op);
+    cr_assert_eq(fake.n_posts, 3);
 }
 
 Test(verbs_post, put_signal__add_without_data__one_atomic)
@@ -236,13 +290,13 @@ Test(verbs_post, put_signal__striped__signal_waits_for_all_rails)
     op.signal = 3 << 20;
     op.operand = 5;
     fake_post_op(&pair, &op);
-    cr_assert_eq(fake.n_posts, 2);
-    fake_run(1, IBV_WC_SUCCESS);
-    gpsh_verbs_ops.progress(pair.channel);
-    cr_assert_eq(fake.n_posts, 2, "one rail's data is not there yet");
-    fake_run(1, IBV_WC_SUCCESS);
-    gpsh_verbs_ops.progress(pair.channel);
     cr_assert_eq(fake.n_posts, 3);
+    fake_run(2, IBV_WC_SUCCESS);
+    gpsh_verbs_ops.progress(pair.channel);
+    cr_assert_eq(fake.n_posts, 3, "the other rail's data may be on its way to memory");
+    fake_run(1, IBV_WC_SUCCESS);
+    gpsh_verbs_ops.progress(pair.channel);
+    cr_assert_eq(fake.n_posts, 4);
     cr_assert_eq(pair.channel->flows[1].completed, 0);
     fake_settle(&pair);
     cr_assert_eq(pair.channel->flows[1].completed, 1);

@@ -29,6 +29,7 @@
 #include "transports/verbs/setup/verbs_blob.h"
 
 // Values of settings.def that are words.
+enum gpsh_verbs_order { GPSH_VERBS_ORDER_AUTO, GPSH_VERBS_ORDER_QUEUE, GPSH_VERBS_ORDER_STRICT };
 enum gpsh_data_direct { GPSH_DATA_DIRECT_AUTO, GPSH_DATA_DIRECT_OFF };
 enum gpsh_gpudirect { GPSH_GPUDIRECT_AUTO, GPSH_GPUDIRECT_ALWAYS, GPSH_GPUDIRECT_NEVER };
 enum gpsh_dmabuf_policy { GPSH_DMABUF_AUTO, GPSH_DMABUF_OFF, GPSH_DMABUF_REQUIRE };
@@ -68,6 +69,7 @@ struct verbs_rail {
     uint8_t reads_in, reads_out;
     // IBV_ATOMIC_HCA: its atomics are atomic to each other only, not to other writes
     bool hca_atomics;
+    bool in_order;       // writes that arrive here are placed in the order of their queue pair
     uint32_t max_inline; // what the QPs really got
 };
 
@@ -116,9 +118,13 @@ struct verbs_lane {
     uint32_t lkeys[GPSH_VERBS_REGIONS], rkeys[GPSH_VERBS_REGIONS];
     uint32_t id; // index in the channel, upper half of wr_id
     uint8_t rail;
-    bool failed, held;            // held: on the channel's list of lanes with an unposted chain
-    atomic_bool fatal;            // set by an asynchronous event, seen by progress
-    uint32_t first, count, limit; // the chain: wrs[first .. first + count)
+    bool failed, held; // held: on the channel's list of lanes with an unposted chain
+    bool loose;        // its writes may be placed in another order than they are posted in
+    bool unread;       // no read or atomic has been posted since the last write, which
+    uint64_t wrote_to; // began there,
+    uint32_t wrote_bytes, wrote_key; // was so long, and used that key
+    atomic_bool fatal;               // set by an asynchronous event, seen by progress
+    uint32_t first, count, limit;    // the chain: wrs[first .. first + count)
     uint32_t inline_stride;
     struct ibv_send_wr *wrs; // [limit], linked in order
     struct ibv_sge *sges;
@@ -141,6 +147,9 @@ struct verbs_slot {
     uint8_t region; // at the target
     uint8_t where;  // of `local`: enum verbs_where
     bool striped, fenced, looping;
+    // striped: rails whose writes a read was posted for; lane 0 was asked for, or needed not be
+    uint8_t confirmed;
+    bool rail0_confirmed;
     bool borrowed;   // a work request points into `local` itself
     uint16_t block;  // bounce block that holds the captured source of a waiting operation
     uint32_t parts;  // work requests posted and not retired, and 1 for a loop
@@ -196,7 +205,7 @@ struct verbs_flow {
 // A buffer cut into blocks of two sizes; see verbs_bounce.c.
 struct verbs_bounce {
     char *base;
-    size_t bytes;
+    size_t bytes; // of the blocks; behind them are 8 for answers that nobody wants
     struct ibv_mr *mr[GPSH_VERBS_MAX_RAILS];
     uint32_t small_bytes, large_bytes;
     uint16_t n_small, n_large, free_small, free_large;
@@ -288,6 +297,11 @@ int gpsh_verbs_gid_rank(const struct ibv_gid_entry *entry);
 struct ibv_mr *gpsh_verbs_register_direct(struct verbs_rail *rail, const struct gpsh_region *region,
                                           int access);
 
+// verbs_in_order.c: whether writes that arrive over the rail are placed in order, as
+// GPUSHMEM_VERBS_ORDER has it, or else its device.
+bool gpsh_verbs_in_order(const struct gpsh_settings *settings, const struct verbs_rail *rail,
+                         bool soft_roce);
+
 // verbs_explain.c: for the log and `gpushmem info`.
 void gpsh_verbs_explain(struct gpsh_transport *self, int pe, char *line, size_t bytes);
 void gpsh_verbs_about(struct gpsh_transport *self, char *line, size_t bytes);
@@ -332,6 +346,14 @@ void gpsh_verbs_lane_flush(struct verbs_lane *lane);
 void gpsh_verbs_lane_hold(struct verbs_lane *lane);
 void gpsh_verbs_held_flush(struct verbs_channel *channel);
 void gpsh_verbs_lane_drop_chain(struct verbs_lane *lane);
+
+// verbs_order.c
+// Before a write that must not be seen before earlier ones of the lane: false if there is no room.
+bool gpsh_verbs_order_writes(struct verbs_lane *lane, struct verbs_slot *slot);
+// Before the first piece of a striped put: true when no other rail can overtake rail 0's writes.
+bool gpsh_verbs_order_rail0(struct verbs_flow *flow, struct verbs_slot *slot);
+// After the last piece of a striped put: false if there is no room.
+bool gpsh_verbs_order_rails(struct verbs_flow *flow, struct verbs_slot *slot);
 
 // verbs_rma.c: false if not everything could be issued now.
 bool gpsh_verbs_rma_issue(struct verbs_flow *flow, struct verbs_slot *slot);
@@ -419,10 +441,21 @@ static inline struct ibv_send_wr *verbs_lane_next(struct verbs_lane *lane, struc
     slot->fenced = false;
     if (kind != WQE_PLAIN)
         lane->reads++;
+    lane->unread = kind == WQE_PLAIN;
     lane->head++;
     lane->cq->used++;
     slot->parts++;
     return wr;
+}
+
+// What the request just made of a write is about.
+static inline void verbs_lane_writes(struct verbs_lane *lane, struct ibv_send_wr *wr, uint64_t to,
+                                     uint32_t bytes, uint8_t region)
+{
+    wr->opcode = IBV_WR_RDMA_WRITE;
+    wr->wr.rdma.remote_addr = lane->wrote_to = to;
+    wr->wr.rdma.rkey = lane->wrote_key = lane->rkeys[region];
+    wr->sg_list->length = lane->wrote_bytes = bytes;
 }
 
 static inline struct verbs_wqe *verbs_lane_last(struct verbs_lane *lane)

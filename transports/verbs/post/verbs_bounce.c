@@ -11,6 +11,7 @@
 #include "transports/verbs/verbs_internal.h"
 
 enum {
+    ANSWERS = 4096, // behind the blocks, for verbs_order.c
     SMALL_BYTES = 2048,
     LARGE_MIN = 4096,
     LARGE_MAX = 256 << 10,
@@ -39,8 +40,8 @@ static void layout(struct verbs_bounce *bounce, uint64_t bytes)
 int gpsh_verbs_bounce_create(struct gpsh_verbs *verbs, struct verbs_bounce *bounce)
 {
     layout(bounce, verbs->env.settings->verbs_bounce);
-    bounce->base =
-        mmap(NULL, bounce->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    bounce->base = mmap(NULL, bounce->bytes + ANSWERS, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (bounce->base == MAP_FAILED) {
         bounce->base = NULL;
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
@@ -57,7 +58,7 @@ int gpsh_verbs_bounce_create(struct gpsh_verbs *verbs, struct verbs_bounce *boun
         bounce->large[i] = (uint16_t)(bounce->n_small + bounce->n_large - 1 - i);
     bounce->free_small = bounce->n_small;
     bounce->free_large = bounce->n_large;
-    struct gpsh_region region = {bounce->base, bounce->bytes, GPSH_MEMORY_HOST, -1, -1};
+    struct gpsh_region region = {bounce->base, bounce->bytes + ANSWERS, GPSH_MEMORY_HOST, -1, -1};
     for (int i = 0; i < verbs->n_rails; i++) {
         bounce->mr[i] =
             gpsh_verbs_register(verbs, &verbs->rails[i], &region, IBV_ACCESS_LOCAL_WRITE, NULL);
@@ -73,7 +74,7 @@ void gpsh_verbs_bounce_destroy(struct verbs_bounce *bounce)
         if (bounce->mr[i])
             ibv_dereg_mr(bounce->mr[i]);
     if (bounce->base)
-        munmap(bounce->base, bounce->bytes);
+        munmap(bounce->base, bounce->bytes + ANSWERS);
     free(bounce->small);
     free(bounce->large);
     memset(bounce, 0, sizeof *bounce);

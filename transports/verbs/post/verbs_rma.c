@@ -29,11 +29,10 @@ static struct ibv_send_wr *piece_request(struct verbs_lane *lane, struct verbs_s
 {
     bool get = slot->kind == GPSH_OP_GET;
     struct ibv_send_wr *wr = verbs_lane_next(lane, slot, get ? WQE_READ : WQE_PLAIN);
-    wr->opcode = get ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE;
-    wr->wr.rdma.remote_addr = slot->remote + slot->offset;
-    wr->wr.rdma.rkey = lane->rkeys[slot->region];
-    wr->sg_list->length = (uint32_t)bytes;
+    verbs_lane_writes(lane, wr, slot->remote + slot->offset, (uint32_t)bytes, slot->region);
     struct verbs_stats *stats = &lane->flow->channel->stats;
+    if (get)
+        wr->opcode = IBV_WR_RDMA_READ;
     if (get)
         stats->bytes_in += bytes;
     else
@@ -158,10 +157,7 @@ bool gpsh_verbs_write_word(struct verbs_flow *flow, struct verbs_slot *slot, uin
     if (!inlined && block == VERBS_NO_BLOCK)
         return false;
     struct ibv_send_wr *wr = verbs_lane_next(lane, slot, WQE_PLAIN);
-    wr->opcode = IBV_WR_RDMA_WRITE;
-    wr->wr.rdma.remote_addr = to;
-    wr->wr.rdma.rkey = lane->rkeys[slot->region];
-    wr->sg_list->length = bytes;
+    verbs_lane_writes(lane, wr, to, bytes, slot->region);
     if (!inlined) {
         memcpy(gpsh_verbs_bounce_at(bounce, block), word, bytes);
         set_block(lane, wr, block);
@@ -174,11 +170,16 @@ bool gpsh_verbs_write_word(struct verbs_flow *flow, struct verbs_slot *slot, uin
     return true;
 }
 
-// The signal goes by lane 0 behind the data, which makes the order; data
-// on other lanes must have been acknowledged.
+// The signal goes by lane 0 after the data, which makes the order; data on other lanes must have
+// arrived (gpsh_verbs_order_rails). An atomic is executed after every write before it.
 static bool issue_signal(struct verbs_flow *flow, struct verbs_slot *slot)
 {
-    if ((slot->striped && slot->parts) || !gpsh_verbs_lane_reserve(&flow->lanes[0], 1))
+    struct verbs_lane *lane = &flow->lanes[0];
+    if (slot->striped && slot->parts)
+        return false;
+    if (!(slot->flags & GPSH_OP_SIGNAL_ADD) && !gpsh_verbs_order_writes(lane, slot))
+        return false;
+    if (!gpsh_verbs_lane_reserve(lane, 1))
         return false;
     if (slot->flags & GPSH_OP_SIGNAL_ADD) {
         gpsh_verbs_amo_signal(flow, slot);
@@ -189,8 +190,15 @@ static bool issue_signal(struct verbs_flow *flow, struct verbs_slot *slot)
 
 bool gpsh_verbs_rma_issue(struct verbs_flow *flow, struct verbs_slot *slot)
 {
+    bool get = slot->kind == GPSH_OP_GET;
+    if (slot->fenced && !slot->offset && !get && !gpsh_verbs_order_writes(&flow->lanes[0], slot))
+        return false;
+    if (slot->striped && !get && !slot->offset && !gpsh_verbs_order_rail0(flow, slot))
+        return false;
     while (slot->offset < slot->bytes)
         if (!issue_piece(flow, slot))
             return false;
+    if (slot->striped && !get && !gpsh_verbs_order_rails(flow, slot))
+        return false;
     return slot->kind != GPSH_OP_PUT_SIGNAL || issue_signal(flow, slot);
 }

@@ -100,6 +100,7 @@ static void describe_rail(const struct verbs_rail *rail, struct gpsh_verbs_blob_
     out->reads_in = rail->reads_in;
     out->port = rail->port;
     out->hca_atomics = rail->hca_atomics;
+    out->in_order = rail->in_order;
 }
 
 static int64_t verbs_describe(struct gpsh_transport *self, void *to, size_t bytes)
@@ -159,6 +160,13 @@ static int check_peer(const struct gpsh_verbs *verbs, int pe, const struct gpsh_
     return 0;
 }
 
+// Whether writes to that rail of a peer may be placed in another order than they are posted in.
+static bool may_misplace(const struct gpsh_verbs *verbs, const struct gpsh_verbs_blob_rail *remote)
+{
+    int order = verbs->env.settings->verbs_order;
+    return order == GPSH_VERBS_ORDER_AUTO ? !remote->in_order : order == GPSH_VERBS_ORDER_STRICT;
+}
+
 static int connect_flow(struct gpsh_verbs *verbs, struct verbs_flow *flow, uint32_t channel,
                         const struct gpsh_verbs_blob *blob)
 {
@@ -174,6 +182,7 @@ static int connect_flow(struct gpsh_verbs *verbs, struct verbs_flow *flow, uint3
         int status = gpsh_verbs_lane_connect(verbs, &flow->lanes[i], &blob->rails[i], qpn, mtu);
         if (status)
             return status;
+        flow->lanes[i].loose = may_misplace(verbs, &blob->rails[i]);
     }
     int status = gpsh_verbs_pipe_create(flow, channel, blob);
     flow->pub->error = status;

@@ -31,6 +31,7 @@ enum {
     RAIL_READS_IN = 20,
     RAIL_PORT = 21,
     RAIL_HCA_ATOMICS = 22,
+    RAIL_IN_ORDER = 23,
     RAIL_RKEYS = 24,
     RAIL_BYTES = RAIL_RKEYS + GPSH_VERBS_REGIONS * 4,
     MTU_LOWEST = 1,  // IBV_MTU_256
@@ -83,6 +84,7 @@ static void write_rail(const struct gpsh_verbs_blob_rail *rail, unsigned char *t
     to[RAIL_READS_IN] = rail->reads_in;
     to[RAIL_PORT] = rail->port;
     to[RAIL_HCA_ATOMICS] = rail->hca_atomics;
+    to[RAIL_IN_ORDER] = rail->in_order;
 }
 
 void gpsh_verbs_blob_write(const struct gpsh_verbs_blob *blob, void *to)
@@ -181,7 +183,7 @@ static int parse_header(const unsigned char *header, size_t size, struct gpsh_ve
     if (magic != GPSH_VERBS_BLOB_MAGIC)
         return bad("magic number", magic, "1651929191");
     if (version != GPSH_VERBS_BLOB_VERSION)
-        return bad("version", version, "3");
+        return bad("version", version, "4");
     out->pe = (uint32_t)get_number(header + HEADER_PE, 4);
     out->n_pes = (uint32_t)get_number(header + HEADER_N_PES, 4);
     out->n_channels = (uint32_t)get_number(header + HEADER_N_CHANNELS, 4);
@@ -214,6 +216,7 @@ static int parse_rail(const unsigned char *from, struct gpsh_verbs_blob_rail *ra
     rail->reads_in = from[RAIL_READS_IN];
     rail->port = from[RAIL_PORT];
     rail->hca_atomics = from[RAIL_HCA_ATOMICS];
+    rail->in_order = from[RAIL_IN_ORDER];
     static const uint8_t no_gid[16];
     if (rail->ethernet > 1)
         return bad("link layer", rail->ethernet, "0 InfiniBand, 1 Ethernet");
@@ -225,6 +228,8 @@ static int parse_rail(const unsigned char *from, struct gpsh_verbs_blob_rail *ra
         return bad("port", 0, "1 to 255");
     if (rail->hca_atomics > 1)
         return bad("kind of atomics", rail->hca_atomics, "0 atomic to everything, 1 to each other");
+    if (rail->in_order > 1)
+        return bad("order of writes", rail->in_order, "0 any, 1 as posted");
     if (rail->ethernet ? !memcmp(rail->gid, no_gid, sizeof no_gid) : rail->lid == 0)
         return bad(rail->ethernet ? "GID" : "LID", 0, "not 0");
     return 0;

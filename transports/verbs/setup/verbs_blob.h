@@ -16,7 +16,7 @@ enum {
     GPSH_VERBS_MAX_RAILS = 8,
     GPSH_VERBS_MAX_CHANNELS = 4096,
     GPSH_VERBS_BLOB_MAGIC = 0x62767067, // "gpvb"
-    GPSH_VERBS_BLOB_VERSION = 3,
+    GPSH_VERBS_BLOB_VERSION = 4,
     GPSH_VERBS_ADDRESS_TEXT = 48,
     // the mailboxes (verbs_stage.h), a region like the others to the NICs
     GPSH_VERBS_STAGE = GPSH_REGIONS,
@@ -34,6 +34,7 @@ struct gpsh_verbs_blob_rail {
     uint8_t reads_in; // reads and atomics one QP accepts
     uint8_t port;
     uint8_t hca_atomics; // IBV_ATOMIC_HCA: its atomics are atomic to each other only
+    uint8_t in_order;    // writes that arrive there are placed as they were posted
 };
 
 struct gpsh_verbs_blob {

@@ -11,7 +11,7 @@
 #include "transports/verbs/setup/verbs_choose.h"
 #include "transports/verbs/verbs_internal.h"
 
-enum { MOST_PORTS = 64, LISTED_BYTES = 200 };
+enum { MOST_PORTS = 64, LISTED_BYTES = 200, SOFT_ROCE_VENDOR = 0xffffff };
 
 // One port of the machine that could be used.
 struct port {
@@ -205,6 +205,9 @@ static int open_rail(const struct gpsh_settings *settings, const struct port *po
     int status = make_nonblocking(rail);
     if (!status && rail->ethernet)
         status = gpsh_verbs_gid_choose(rail, port_attr.gid_tbl_len, (int)settings->verbs_gid_index);
+    bool soft_roce = !port->pci[0] && device_attr.vendor_id == SOFT_ROCE_VENDOR;
+    if (!status)
+        rail->in_order = gpsh_verbs_in_order(settings, rail, soft_roce);
     return status;
 }
 

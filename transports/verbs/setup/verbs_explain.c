@@ -31,8 +31,9 @@ void gpsh_verbs_explain(struct gpsh_transport *self, int pe, char *line, size_t 
     else
         snprintf(own, sizeof own, "LID %u", rail->lid);
     int used =
-        snprintf(line, bytes, "%s %s -> %s, qpn %u, mtu %d%s, %d rail%s", rail->name, own,
+        snprintf(line, bytes, "%s %s -> %s, qpn %u, mtu %d%s%s, %d rail%s", rail->name, own,
                  peer->address, verbs->channels[0].flows[pe].lanes[0].qp->qp_num, 128 << peer->mtu,
+                 verbs->channels[0].flows[pe].lanes[0].loose ? ", reads keep the order" : "",
                  staging_text(verbs, peer), peer->n_rails, peer->n_rails > 1 ? "s" : "");
     for (int i = 1; i < peer->n_rails && used > 0 && (size_t)used < bytes; i++)
         used += snprintf(line + used, bytes - (size_t)used, "%s%s%s", i == 1 ? " (+ " : ", ",
