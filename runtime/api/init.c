@@ -71,18 +71,25 @@ static void tear_down(void)
     gpsh_log_close();
 }
 
+static int open_log(void)
+{
+    const char *file = gpsh.settings.log_file;
+    int error = gpsh_log_open((enum gpsh_log_level)gpsh.settings.log_level, file);
+    if (!error)
+        return 0;
+    return gpsh_fail(GPUSHMEM_ERR_SETTING,
+                     "GPUSHMEM_LOG_FILE=%s cannot be opened for writing (%s); name a file in a "
+                     "directory this user may write",
+                     file, strerror(error));
+}
+
 static int bring_up(void)
 {
     int status = gpsh_settings_read(environ, &gpsh.settings);
     if (!status)
-        status =
-            gpsh_log_open((enum gpsh_log_level)gpsh.settings.log_level, gpsh.settings.log_file);
-    if (status) {
-        GPSH_LOG(ERROR, "init", "%s", gpsh_last_error());
-        gpsh_settings_clear(&gpsh.settings);
-        return status;
-    }
-    status = gpsh_bootstrap_init(&gpsh.boot);
+        status = open_log();
+    if (!status)
+        status = gpsh_bootstrap_init(&gpsh.boot);
     if (status) {
         GPSH_LOG(ERROR, "init", "%s", gpsh_last_error());
         gpsh_settings_clear(&gpsh.settings);

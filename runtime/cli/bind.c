@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "commands.h"
+#include "say.h"
 
 static int core_of(int pe, int n_pes, int n_cores)
 {

@@ -13,11 +13,4 @@ int gpsh_cmd_perf(int argc, char **argv);
 // GPUs that the CUDA driver finds. With 0 gpushmem_last_error() says why.
 int gpsh_cli_gpus(void);
 
-// Where gpsh_cli_say writes from now on: to `take`, or with NULL to stderr, in one write.
-void gpsh_cli_redirect(void (*take)(const char *line, size_t bytes, void *arg), void *arg);
-
-// "gpushmem run: text" and a newline.
-void gpsh_cli_say(const char *command, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
 #endif

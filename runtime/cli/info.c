@@ -16,6 +16,7 @@
 #include "gpushmem/gpushmem.h"
 #include "info_peers.h"
 #include "options.h"
+#include "say.h"
 #include "table.h"
 #include "transport/transport.h"
 

@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "commands.h"
 #include "connect/peers.h"
 #include "gpushmem/gpushmem.h"
+#include "say.h"
 
 // In a job of more PEs than this each prints one line for all that it reaches alike.
 enum { LINE_BYTES = 1024, MOST_IN_DETAIL = 8 };

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "commands.h"
 #include "core/clock.h"
+#include "say.h"
 
 // How long PEs have to print what they wait for, when a job runs into its --timeout.
 static const double last_words_s = 0.3;

@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 #include "bootstrap/pmix_reply.h"
-#include "commands.h"
 #include "door.h"
 #include "job_info.h"
+#include "say.h"
 
 static struct {
     int event_pipe; // write end

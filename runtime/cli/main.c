@@ -2,7 +2,6 @@
 // The program `gpushmem`: a table of subcommands.
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -45,39 +44,6 @@ static int cmd_help(int argc, char **argv)
 {
     print_commands(stdout);
     return 0;
-}
-
-static struct {
-    void (*take)(const char *line, size_t bytes, void *arg);
-    void *arg;
-} redirection;
-
-void gpsh_cli_redirect(void (*take)(const char *line, size_t bytes, void *arg), void *arg)
-{
-    redirection.take = take;
-    redirection.arg = arg;
-}
-
-void gpsh_cli_say(const char *command, const char *format, ...)
-{
-    char line[1024];
-    int saved_errno = errno;
-    int used = snprintf(line, sizeof(line), "gpushmem %s: ", command);
-
-    va_list args;
-    va_start(args, format);
-    int more = vsnprintf(line + used, sizeof(line) - (size_t)used - 1, format, args);
-    va_end(args);
-    size_t length = (size_t)used + (more < 0 ? 0 : (size_t)more);
-    if (length > sizeof(line) - 2)
-        length = sizeof(line) - 2;
-    line[length++] = '\n';
-    if (redirection.take) {
-        redirection.take(line, length, redirection.arg);
-    } else if (write(STDERR_FILENO, line, length) < 0) {
-        // Nobody is left to be told.
-    }
-    errno = saved_errno;
 }
 
 // A closed standard descriptor would be given to the next file or pipe that is opened, and then

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "commands.h"
+#include "say.h"
 
 enum { EXIT_NOT_FOUND = 127 };
 

@@ -19,6 +19,7 @@
 #include "job.h"
 #include "keeper.h"
 #include "output.h"
+#include "say.h"
 
 enum { EXIT_INTERNAL = 1, EXIT_NOT_EXECUTABLE = 126 };
 

@@ -9,8 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/error.h"
-
 enum { LINE_BYTES = 1024 };
 
 enum gpsh_log_level gpsh_log_threshold = GPSH_LOG_WARN;
@@ -24,10 +22,7 @@ int gpsh_log_open(enum gpsh_log_level level, const char *file)
         return 0;
     int fd = open(file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (fd < 0)
-        return gpsh_fail(GPUSHMEM_ERR_SETTING,
-                         "GPUSHMEM_LOG_FILE=%s cannot be opened for writing (%s); name a file in a "
-                         "directory this user may write",
-                         file, strerror(errno));
+        return errno;
     gpsh_log_close();
     log_fd = fd;
     return 0;

@@ -21,8 +21,10 @@ enum gpsh_log_level {
 
 extern enum gpsh_log_level gpsh_log_threshold;
 
-// Called by the settings as soon as they are read; pe < 0 while the PE number is not known yet.
+// As soon as the settings are read. An empty file name is stderr. 0, or the errno of opening the
+// file: the log then goes on to where it went before.
 int gpsh_log_open(enum gpsh_log_level level, const char *file);
+// pe < 0 while the PE number is not known yet.
 void gpsh_log_set_pe(int pe);
 void gpsh_log_close(void);
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Proxy threads: their life, their loop, and how they idle.
 #define _GNU_SOURCE // syscall, pthread_setaffinity_np
-#include "proxy/proxy.h"
-
 #include <limits.h>
 #include <linux/futex.h>
 #include <sched.h>
@@ -15,6 +13,7 @@
 
 #include "core/error.h"
 #include "observe/question.h"
+#include "proxy/proxy.h"
 
 enum {
     // an idle proxy yields this long before it sleeps: longer than a round trip through a NIC, so
