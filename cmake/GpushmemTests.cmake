@@ -29,7 +29,8 @@ endfunction()
 # gpushmem_add_softroce_test(NAME name COMMAND command... [RAILS n] [TIMEOUT seconds] [LABELS label...]
 #                            [ENVIRONMENT NAME=value...] [PROPERTIES name value...] [OPTIONS guest.sh option...])
 # Runs the command, whose first word may be a target, in the guest: two rxe devices, or four with RAILS 2. A boot costs
-# about 4 s, so let the command be a script where several short things are to be run. Always has the label softroce.
+# about 4 s, so let the command be a script where several short things are to be run. Always has the label softroce. Soft-RoCE
+# takes 7 retries, which are the default, as for ever: a dead peer would never be found.
 function(gpushmem_add_softroce_test)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;RAILS;TIMEOUT" "COMMAND;LABELS;ENVIRONMENT;PROPERTIES;OPTIONS")
   if(NOT arg_RAILS)
@@ -44,7 +45,7 @@ function(gpushmem_add_softroce_test)
   endif()
   math(EXPR limit "${arg_TIMEOUT} + 200")
   gpushmem_add_test(${arg_UNPARSED_ARGUMENTS} NAME ${arg_NAME} LABELS softroce ${arg_LABELS} TIMEOUT ${limit}
-    ENVIRONMENT ${arg_ENVIRONMENT}
+    ENVIRONMENT GPUSHMEM_VERBS_TIMEOUT=14 GPUSHMEM_VERBS_RETRY_COUNT=6 ${arg_ENVIRONMENT}
     COMMAND ${PROJECT_SOURCE_DIR}/tests/softroce/guest.sh --rails ${arg_RAILS} --timeout ${arg_TIMEOUT} ${arg_OPTIONS}
             -- ${program} ${arg_COMMAND}
     PROPERTIES RESOURCE_LOCK softroce FIXTURES_REQUIRED softroce_kernel ${arg_PROPERTIES})

@@ -203,15 +203,16 @@ static const struct fault {
     const char *name;
     int n_pes, victim;
     int (*body)(struct job *);
+    int timeout;
     const char *setting;
 } faults[] = {
-    {"kill", 3, 1, body_kill, NULL},
-    {"kill_staged", 3, 1, body_kill, "GPUSHMEM_GPUDIRECT=never"}, // its agent dies with it
-    {"stop", 2, -1, body_stop, NULL},
-    {"link", 2, -1, body_link, NULL},
-    {"heal", 2, -1, body_heal, "GPUSHMEM_VERBS_TIMEOUT=18"},
+    {"kill", 3, 1, body_kill, 14, NULL},
+    {"kill_staged", 3, 1, body_kill, 14, "GPUSHMEM_GPUDIRECT=never"}, // its agent dies with it
+    {"stop", 2, -1, body_stop, 14, NULL},
+    {"link", 2, -1, body_link, 14, NULL},
+    {"heal", 2, -1, body_heal, 18, NULL},
     // a lost last packet costs one timeout, seven in a row the peer
-    {"loss", 2, -1, body_loss, "GPUSHMEM_VERBS_TIMEOUT=16"},
+    {"loss", 2, -1, body_loss, 16, NULL},
 };
 
 int main(int argc, char **argv)
@@ -223,7 +224,10 @@ int main(int argc, char **argv)
     for (size_t i = 0; (argc == 2 || argc == 3) && i < sizeof faults / sizeof *faults; i++) {
         if (strcmp(argv[1], faults[i].name) != 0)
             continue;
-        const char *const settings[] = {faults[i].setting, NULL};
+        char timeout[40];
+        snprintf(timeout, sizeof timeout, "GPUSHMEM_VERBS_TIMEOUT=%d", faults[i].timeout);
+        const char *const settings[] = {timeout, "GPUSHMEM_VERBS_RETRY_COUNT=6", faults[i].setting,
+                                        NULL};
         int failed = job_run(faults[i].n_pes, devices, settings, faults[i].victim, faults[i].body);
         printf("fault %s: %s\n", argv[1], failed ? "FAILED" : "ok");
         return failed;

@@ -27,6 +27,9 @@ Test(config, empty_environment__defaults)
     cr_expect_str_eq(s.transports, "p2p,verbs");
     cr_expect_eq(s.on_pe_failure, GPSH_ON_FAILURE_ABORT);
     cr_expect_eq(s.verbs_gid_index, -1);
+    // a link that is down for half a minute ends nothing: (7 + 1) * 4.096 us * 2^20
+    cr_expect_eq(s.verbs_timeout, 20);
+    cr_expect_eq(s.verbs_retry_count, 7);
     gpsh_settings_clear(&s);
 }
 
