@@ -68,6 +68,19 @@ struct gpsh_proxy_ring {
     struct gpsh_proxy_counters counters;
 };
 
+// A command as it lies in its slot, without the lap bits; gpushmem_command_unpack reads it.
+struct gpsh_command_words {
+    uint64_t w[GPUSHMEM_COMMAND_WORDS];
+};
+
+// How a thread serves a PE. Words and signals may have another agent than data: a put with signal
+// goes that agent's way as a whole, so that the two stay in order.
+struct gpsh_way {
+    // where its heap is mapped here, if that transport leaves it to us; NULL: post to the transport
+    char *data_base, *amo_base;
+    int8_t data, amo; // transports, -1: none reaches it
+};
+
 // What the threads need to know; const while they run.
 struct gpsh_proxy_env {
     int n_pes;
@@ -103,6 +116,7 @@ struct gpsh_proxy_thread {
     struct gpsh_channel *channels[GPSH_MAX_TRANSPORTS]; // by transport index; NULL where not in use
     bool dirty[GPSH_MAX_TRANSPORTS];                    // posted to since the last flush
     bool stalled[GPSH_MAX_TRANSPORTS];                  // found no room since the last poll
+    struct gpsh_way *ways;                              // [n_pes]
     struct gpsh_proxy_ring **rings;
     int n_rings;
     struct gpsh_proxy_clock clock;
@@ -141,6 +155,10 @@ int gpsh_proxy_start(struct gpsh_proxy *proxy);
 void gpsh_proxy_stop(struct gpsh_proxy *proxy);    // joins the threads; what is in flight stays so
 void gpsh_proxy_destroy(struct gpsh_proxy *proxy); // NULL is legal
 
+// Looks up who serves which PE, once the threads' channels are filled in. gpsh_proxy_start does it;
+// for passes without threads.
+void gpsh_proxy_choose_ways(struct gpsh_proxy *proxy);
+
 // One pass of one thread; returns how much happened (0: idle). The threads call it, and tests
 // without threads.
 int gpsh_proxy_step(struct gpsh_proxy_thread *thread);
@@ -176,14 +194,20 @@ void gpsh_proxy_wake(uint32_t *sleeping);
 bool gpsh_proxy_describe(const struct gpsh_proxy_ring *ring, char *line, size_t bytes);
 void gpsh_proxy_report(const struct gpsh_proxy_thread *thread);
 
-// proxy_parse.c: reads and posts up to a batch of commands; returns how many operations were posted
-// or commands read.
+// proxy_read.c: reads a batch of commands, executes or posts them; returns how many operations were
+// posted or commands read.
 int gpsh_proxy_pump(struct gpsh_proxy_thread *thread, struct gpsh_proxy_ring *ring);
 
-// proxy_direct.c: reads and executes up to `budget` commands on memory mapped here, up to the first
-// other one; returns how many.
-int gpsh_proxy_pump_direct(struct gpsh_proxy_thread *thread, struct gpsh_proxy_ring *ring,
-                           int budget);
+// proxy_parse.c. Each works on the command after the last one that was parsed, and returns false if
+// the ring's turn is over: the command waits (for room, for order), or the ring was closed.
+// A single operation, found to be good, for the transport that serves its PE.
+bool gpsh_proxy_post_words(struct gpsh_proxy_thread *thread, struct gpsh_proxy_ring *ring,
+                           const struct gpsh_command_words *words);
+// Any command: checks it. *budget: how many operations it may post in this pass; what is left.
+bool gpsh_proxy_take_words(struct gpsh_proxy_thread *thread, struct gpsh_proxy_ring *ring,
+                           const struct gpsh_command_words *words, int *budget);
+// The command that waits (ring->busy), once more.
+bool gpsh_proxy_go_on(struct gpsh_proxy_thread *thread, struct gpsh_proxy_ring *ring, int *budget);
 
 // proxy_complete.c: publishes the completed prefix; returns how many commands were retired.
 int gpsh_proxy_retire(struct gpsh_proxy_thread *thread, struct gpsh_proxy_ring *ring);

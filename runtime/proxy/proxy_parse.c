@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// From commands to posted operations: reading a ring, checking what it says, posting it.
+// From commands to posted operations: what proxy_read.c found to be good is posted; the rest is
+// checked one thing after the other, and refused with a sentence, or taken apart.
 #include <string.h>
 
 #include "core/error.h"
 #include "proxy/proxy.h"
-
-// Commands read (or elements of strided ones posted) per ring and pass: enough to fill a doorbell's
-// batch, few enough that the other rings and the completions get their turn.
-enum { BATCH = 64 };
 
 // With REPLY_SOURCE a source up to this size is copied by the transport rather than waited for.
 enum { CAPTURE_BYTES = 2048 };
@@ -153,6 +150,13 @@ static int check_arguments(struct gpsh_proxy_ring *ring, const struct gpushmem_c
                : 0;
 }
 
+static int transport_of(const struct gpsh_proxy_thread *thread, const struct gpushmem_command *c)
+{
+    const struct gpsh_way *way = &thread->ways[c->pe];
+    bool atomic = c->opcode == GPUSHMEM_CMD_AMO || c->opcode == GPUSHMEM_CMD_PUT_SIGNAL;
+    return atomic ? way->amo : way->data;
+}
+
 // The transport that serves the command, or a negative status.
 static int route(const struct gpsh_proxy_thread *thread, const struct gpushmem_command *c)
 {
@@ -160,11 +164,8 @@ static int route(const struct gpsh_proxy_thread *thread, const struct gpushmem_c
     int error = atomic_load_explicit(&peer->error, memory_order_relaxed);
     if (error)
         return gpsh_fail(error, "PE %d failed: %.150s", c->pe, peer->reason);
-    // A signal's word has one agent; a put with signal goes that way as a whole, so that the two
-    // stay in order.
-    bool atomic = c->opcode == GPUSHMEM_CMD_AMO || c->opcode == GPUSHMEM_CMD_PUT_SIGNAL;
-    int transport = atomic ? gpsh_peer_amo_transport(peer) : peer->data;
-    if (transport < 0 || !thread->channels[transport])
+    int transport = transport_of(thread, c);
+    if (transport < 0)
         return gpsh_fail(GPUSHMEM_ERR_UNREACHABLE, "no transport reaches PE %d from device code",
                          c->pe);
     return transport;
@@ -248,11 +249,11 @@ static int post(struct gpsh_proxy_thread *thread, struct gpsh_proxy_ring *ring,
     return result;
 }
 
+// To that transport, or nowhere if it is a negative status.
 static enum step post_simple(struct gpsh_proxy_thread *thread, struct gpsh_proxy_ring *ring,
-                             struct gpsh_inflight *entry)
+                             struct gpsh_inflight *entry, int transport)
 {
     const struct gpushmem_command *c = &ring->current;
-    int transport = route(thread, c);
     if (transport < 0) {
         gpsh_inflight_finish(entry, transport);
         return STEP_POSTED;
@@ -381,19 +382,16 @@ static enum step post_current(struct gpsh_proxy_thread *thread, struct gpsh_prox
     case GPUSHMEM_CMD_QUIET_PE: begin_quiet(thread, ring, entry); return STEP_POSTED;
     case GPUSHMEM_CMD_IPUT:
     case GPUSHMEM_CMD_IGET: return post_strided(thread, ring, entry, budget);
-    default: --*budget; return post_simple(thread, ring, entry);
+    default: --*budget; return post_simple(thread, ring, entry, route(thread, &ring->current));
     }
 }
 
-// Reads the next command into ring->current and prepares its entry. False: nothing there (or
-// nothing to be trusted).
-static bool read_next(struct gpsh_proxy_ring *ring)
+// Takes the words as the command at hand, and prepares its entry.
+static struct gpsh_inflight *begin(struct gpsh_proxy_ring *ring,
+                                   const struct gpsh_command_words *words)
 {
     struct gpushmem_command *c = &ring->current;
-    if (ring->closed || ring->parsed - ring->retired == gpsh_ring_entries(ring))
-        return false;
-    if (!gpsh_ring_peek(&ring->shared, ring->parsed, c) || !well_formed(ring, c))
-        return false;
+    gpushmem_command_unpack(words->w, c);
     struct gpsh_inflight *entry = gpsh_ring_entry(ring, ring->parsed);
     entry->index = ring->parsed;
     entry->pe = c->pe;
@@ -410,27 +408,13 @@ static bool read_next(struct gpsh_proxy_ring *ring)
     ring->reusable = true;
     ring->busy = true;
     ring->counters.commands++;
-    return true;
+    return entry;
 }
 
-// Posts the command at hand, or reads and posts the next one. False: the ring's turn is over.
-static bool advance(struct gpsh_proxy_thread *thread, struct gpsh_proxy_ring *ring, int *budget)
+// After a step of the command at hand. False: the ring's turn is over.
+static bool took_step(struct gpsh_proxy_ring *ring, enum step step)
 {
-    if (!ring->busy) {
-        if (!read_next(ring))
-            return false;
-        int status = check_arguments(ring, &ring->current);
-        if (status < 0) {
-            gpsh_inflight_finish(gpsh_ring_entry(ring, ring->parsed), status);
-            ring->busy = false;
-            ring->parsed++;
-            --*budget;
-            return true;
-        }
-    }
-    enum step step = post_current(thread, ring, budget);
-    if (step == STEP_STALLED)
-        ring->counters.stalls++;
+    ring->counters.stalls += step == STEP_STALLED;
     if (step != STEP_POSTED)
         return false;
     ring->busy = false;
@@ -438,21 +422,30 @@ static bool advance(struct gpsh_proxy_thread *thread, struct gpsh_proxy_ring *ri
     return true;
 }
 
-int gpsh_proxy_pump(struct gpsh_proxy_thread *thread, struct gpsh_proxy_ring *ring)
+bool gpsh_proxy_post_words(struct gpsh_proxy_thread *thread, struct gpsh_proxy_ring *ring,
+                           const struct gpsh_command_words *words)
 {
-    uint64_t first = ring->parsed, posts = ring->counters.posts;
-    for (int budget = BATCH; budget > 0;) {
-        if (!ring->busy && !ring->closed)
-            budget -= gpsh_proxy_pump_direct(thread, ring, budget);
-        if (budget <= 0 || !advance(thread, ring, &budget))
-            break;
+    struct gpsh_inflight *entry = begin(ring, words);
+    return took_step(ring, post_simple(thread, ring, entry, transport_of(thread, &ring->current)));
+}
+
+bool gpsh_proxy_take_words(struct gpsh_proxy_thread *thread, struct gpsh_proxy_ring *ring,
+                           const struct gpsh_command_words *words, int *budget)
+{
+    struct gpushmem_command c;
+    gpushmem_command_unpack(words->w, &c);
+    if (!well_formed(ring, &c))
+        return false;
+    struct gpsh_inflight *entry = begin(ring, words);
+    int status = check_arguments(ring, &ring->current);
+    if (status < 0) {
+        gpsh_inflight_finish(entry, status);
+        return took_step(ring, STEP_POSTED);
     }
-    if (ring->parsed == first)
-        return (int)(ring->counters.posts - posts);
-    ring->counters.batches++;
-    // The commands up to here were copied: their slots may be written again. Pairs with the
-    // producer's acquire of consumed.
-    __atomic_store_n(&ring->shared.status->consumed, ring->parsed, __ATOMIC_RELEASE);
-    gpsh_ring_publish(ring); // what is complete already need not wait for the other rings' turns
-    return (int)(ring->parsed - first);
+    return took_step(ring, post_current(thread, ring, budget));
+}
+
+bool gpsh_proxy_go_on(struct gpsh_proxy_thread *thread, struct gpsh_proxy_ring *ring, int *budget)
+{
+    return took_step(ring, post_current(thread, ring, budget));
 }

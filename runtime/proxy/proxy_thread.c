@@ -296,9 +296,11 @@ int gpsh_proxy_attach(struct gpsh_proxy *proxy, const struct gpsh_ring_set *set)
     proxy->set = set;
     for (int t = 0; t < proxy->n_threads; t++) {
         proxy->threads[t].rings = calloc((size_t)set->n_rings, sizeof *proxy->threads[t].rings);
-        if (!proxy->threads[t].rings)
-            return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for %d command rings",
-                             set->n_rings);
+        proxy->threads[t].ways = calloc((size_t)proxy->env.n_pes, sizeof *proxy->threads[t].ways);
+        if (!proxy->threads[t].rings || !proxy->threads[t].ways)
+            return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
+                             "no memory for %d command rings and the ways to %d PEs", set->n_rings,
+                             proxy->env.n_pes);
     }
     for (int i = 0; i < set->n_rings; i++) {
         int status =
@@ -309,8 +311,32 @@ int gpsh_proxy_attach(struct gpsh_proxy *proxy, const struct gpsh_ring_set *set)
     return 0;
 }
 
+static char *way_base(const struct gpsh_proxy_thread *thread, int transport, int pe)
+{
+    char *const *direct = transport >= 0 ? thread->channels[transport]->direct : NULL;
+    return direct ? direct[pe] : NULL;
+}
+
+static struct gpsh_way way_to(const struct gpsh_proxy_thread *thread, int pe)
+{
+    const struct gpsh_peer *peer = &thread->proxy->env.peers[pe];
+    int data = peer->data, amo = gpsh_peer_amo_transport(peer);
+    data = data >= 0 && thread->channels[data] ? data : -1;
+    amo = amo >= 0 && thread->channels[amo] ? amo : -1;
+    return (struct gpsh_way){way_base(thread, data, pe), way_base(thread, amo, pe), (int8_t)data,
+                             (int8_t)amo};
+}
+
+void gpsh_proxy_choose_ways(struct gpsh_proxy *proxy)
+{
+    for (int i = 0; i < proxy->n_threads; i++)
+        for (int pe = 0; pe < proxy->env.n_pes; pe++)
+            proxy->threads[i].ways[pe] = way_to(&proxy->threads[i], pe);
+}
+
 int gpsh_proxy_start(struct gpsh_proxy *proxy)
 {
+    gpsh_proxy_choose_ways(proxy);
     for (int i = 0; i < proxy->n_threads; i++) {
         struct gpsh_proxy_thread *thread = &proxy->threads[i];
         int error = pthread_create(&thread->thread, NULL, run, thread);
@@ -344,8 +370,10 @@ void gpsh_proxy_destroy(struct gpsh_proxy *proxy)
     gpsh_proxy_stop(proxy);
     for (int i = 0; i < proxy->n_rings; i++)
         free(proxy->rings[i].inflight);
-    for (int i = 0; i < proxy->n_threads; i++)
+    for (int i = 0; i < proxy->n_threads; i++) {
         free(proxy->threads[i].rings);
+        free(proxy->threads[i].ways);
+    }
     free(proxy->rings);
     free(proxy->threads);
     pthread_mutex_destroy(&proxy->error_lock);

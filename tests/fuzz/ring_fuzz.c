@@ -70,6 +70,7 @@ static void run(struct gpsh_proxy *proxy, const struct gpsh_ring_set *set, const
         fake.result = (enum gpsh_post)(how / 4 % 3);
         int seen = fake.n_ops;
         for (int pass = 0; pass < 3; pass++) {
+            gpsh_proxy_choose_ways(proxy);
             gpsh_proxy_step(thread);
             check_posts(seen);
             seen = fake.n_ops;

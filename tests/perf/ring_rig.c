@@ -89,6 +89,8 @@ static int make_proxy(struct ring_rig *rig, int rings, int proxies, unsigned ent
                                   emulated ? proxies : 0, &rig->rings);
     if (!status)
         status = gpsh_proxy_attach(rig->proxy, &rig->rings);
+    if (!status && !started)
+        gpsh_proxy_choose_ways(rig->proxy);
     return status || !started ? status : gpsh_proxy_start(rig->proxy);
 }
 

@@ -160,7 +160,7 @@ Test(proxy_failure, local_memory__unknown__fails_that_command_and_tells_which)
     push(0, c);
     step();
     cr_expect_eq(fake.n_ops, 2);
-    cr_expect_eq(asked, 2, "the heap needs no question");
+    cr_expect_eq(asked, 3, "the heap needs no question, and what is refused is looked at again");
     cr_expect_eq(gpsh_proxy_take_error(proxy), GPUSHMEM_ERR_ADDRESS);
     cr_expect(strstr(gpsh_last_error(), "towards PE 1 (ring 0, command 1): the local buffer [0x"),
               "%s", gpsh_last_error());

@@ -116,6 +116,7 @@ static inline struct gpushmem_command with_reply(struct gpushmem_command c, uint
 
 static inline int step(void)
 {
+    gpsh_proxy_choose_ways(proxy); // tests change channels and peers as they go
     return gpsh_proxy_step(&proxy->threads[0]);
 }
 

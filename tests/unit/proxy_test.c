@@ -447,13 +447,13 @@ Test(proxy, times__passes_with_and_without_work__parts_add_up)
 {
     struct gpushmem_proxy_times times;
     gpsh_clock_start(&proxy->threads[0].clock);
-    gpsh_proxy_step(&proxy->threads[0]);
+    step();
     gpsh_proxy_times_read(proxy, &times);
     cr_assert_eq(
         times.parse_ns + times.post_ns + times.doorbell_ns + times.poll_ns + times.retire_ns, 0);
     for (int i = 0; i < 20; i++)
         push(0, put_to(1));
-    gpsh_proxy_step(&proxy->threads[0]);
+    step();
     uint64_t before = times.total_ns;
     gpsh_proxy_times_read(proxy, &times);
     uint64_t busy =
