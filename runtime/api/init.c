@@ -8,13 +8,15 @@
 
 #include "api/memory.h"
 #include "bootstrap/agree.h"
-#include "comm/context.h"
+#include "comm/contexts.h"
 #include "comm/depart.h"
 #include "comm/sync.h"
 #include "connect/peers.h"
 #include "gpushmem/gpushmem.h"
 #include "memory/regions.h"
+#include "observe/question.h"
 #include "progress/failure.h"
+#include "progress/waiter.h"
 #include "proxy/device_side.h"
 #include "state/state.h"
 #include "stream/stream_gpu.h"
@@ -57,7 +59,8 @@ static void free_tables(void)
 static void tear_down(void)
 {
     gpsh_device_side_finalize();
-    gpsh_context_finalize();
+    gpsh_questions_close();
+    gpsh_contexts_finalize();
     gpsh_memory_finalize();
     gpsh_peers_disconnect();
     gpsh_regions_destroy();
@@ -110,8 +113,11 @@ static int bring_up(void)
         status = gpsh_peers_connect(local);
     if (!status) {
         local = gpsh_memory_init();
+        gpsh_sync_init();
+        gpsh_questions_open();
+        gpsh_waiter_init();
         if (!local)
-            local = gpsh_context_init();
+            local = gpsh_contexts_init();
         // Nobody uses what another PE has not got ready.
         uint32_t outlives = gpsh.settings.on_pe_failure == GPSH_ON_FAILURE_NOTIFY;
         status = gpsh_agree(&gpsh.boot, local, outlives, &outlives);
@@ -187,7 +193,7 @@ int gpushmem_finalize(void)
         return status;
     pthread_mutex_lock(&lifecycle);
     if (--init_depth == 0) {
-        status = gpsh_context_quiet_all();
+        status = gpsh_contexts_quiet();
         int met = gpsh_barrier_as(GPSH_CALL_FINALIZE, 0, 0, __func__);
         if (gpsh.outlives)
             met = meet_survivors(met);

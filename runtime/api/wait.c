@@ -6,7 +6,7 @@
 
 #include "api/argument.h"
 #include "api/family.h"
-#include "comm/context.h"
+#include "comm/contexts.h"
 #include "comm/sync.h"
 #include "memory/word.h"
 #include "progress/waiter.h"
@@ -130,7 +130,7 @@ GPSH_ALWAYS_INLINE int await(const char *function, const void *var, struct kind 
 // progress.
 static void missed(void)
 {
-    gpsh_context_progress();
+    gpsh_contexts_progress();
     gpsh_waiter_miss();
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Host contexts: the unit of ordering and completion. Each holds one channel of every transport in
-// use.
+// One host context, the unit of ordering and completion: it holds one channel of every transport in
+// use. contexts.h makes them.
 #ifndef GPSH_CONTEXT_H
 #define GPSH_CONTEXT_H
 
@@ -16,6 +16,7 @@ struct gpsh_context {
     bool locked; // more than one thread may use it: take the lock around the channels
     // some peer is not reached by loads and stores: fence and quiet have channels to look at
     bool remote;
+    bool mixed; // default context: some PE is reached by more than one path
     unsigned options;
     pthread_t creator;
     struct gpsh_context *next; // list of all contexts, for finalize
@@ -37,9 +38,6 @@ enum gpsh_wait {
     GPSH_WAIT_FETCH,
 };
 
-int gpsh_context_init(void);      // opens the default context, after the transports are connected
-void gpsh_context_finalize(void); // closes every context
-
 // Posts `op` (arguments already checked) through the transport that serves its PE and waits as
 // asked.
 int gpsh_context_submit(struct gpsh_context *ctx, const struct gpsh_op *op, enum gpsh_wait wait);
@@ -49,10 +47,15 @@ enum { GPSH_CAPTURE_BYTES = 16384 };
 // pe or GPSH_ALL_PES; GPUSHMEM_ERR_TIMEOUT: nothing is ordered
 int gpsh_context_fence(struct gpsh_context *ctx, int pe);
 int gpsh_context_quiet(struct gpsh_context *ctx, int pe); // pe or GPSH_ALL_PES
-// of every context, those that programs created too
-int gpsh_context_quiet_all(void);
-// Drives the channels of the default context once, and of those that programs created, if anything
-// is pending; for loops that wait on memory. True if something still is.
-bool gpsh_context_progress(void);
+// Drives its channels once if anything is pending; true if something still is.
+bool gpsh_context_drive(struct gpsh_context *ctx);
+// Places that calls left which gave up a wait. Once the transports that knew them are closed.
+void gpsh_context_free_places(void);
+
+// Stores and atomics take different ways to the PE: nothing orders them but completion.
+static inline bool gpsh_mixed_paths(int pe)
+{
+    return gpsh.direct[pe] != NULL ? !gpsh.cpu_atomics : gpsh.peers[pe].amo != gpsh.peers[pe].data;
+}
 
 #endif

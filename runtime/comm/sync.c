@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 
-#include "api/argument.h"
 #include "comm/context.h"
 #include "memory/word.h"
 #include "progress/waiter.h"
@@ -176,16 +175,4 @@ int gpsh_barrier_as(enum gpsh_collective_kind kind, uint64_t a, uint64_t b, cons
     int arrived = gpsh_sync_as(kind, a, b, what);
     // That the PEs do different things explains whatever else went wrong.
     return status < 0 && arrived != GPUSHMEM_ERR_ASYMMETRY ? status : arrived;
-}
-
-int gpushmem_sync_all(void)
-{
-    int status = gpsh_check_ready(__func__);
-    return status < 0 ? status : gpsh_sync_as(GPSH_CALL_SYNC_ALL, 0, 0, __func__);
-}
-
-int gpushmem_barrier_all(void)
-{
-    int status = gpsh_check_ready(__func__);
-    return status < 0 ? status : gpsh_barrier_as(GPSH_CALL_BARRIER_ALL, 0, 0, __func__);
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "api/argument.h"
-#include "comm/context.h"
+#include "comm/contexts.h"
 #include "state/state.h"
 
 enum { PES = 3, CHANNELS = 4 };
@@ -126,12 +126,12 @@ static void begin(bool mixed)
     gpsh.n_transports = 1;
     gpsh.settings.proxy_threads = 1;
     gpsh.n_pes = PES;
-    cr_assert_eq(gpsh_context_init(), 0);
+    cr_assert_eq(gpsh_contexts_init(), 0);
 }
 
 static void end(void)
 {
-    gpsh_context_finalize();
+    gpsh_contexts_finalize();
     for (int i = 0; i < CHANNELS; ++i)
         cr_assert(!channels[i].open, "channel %d was left open", i);
 }
@@ -412,7 +412,7 @@ Test(context, quiet_all__created_contexts__completed_too)
     create_and_post(&op);
     cr_assert_eq(gpsh_context_quiet(&gpsh_default_context, GPSH_ALL_PES), 0);
     cr_assert_eq(channels[2].flows[1].completed, 0, "quiet of one context leaves the others");
-    cr_assert_eq(gpsh_context_quiet_all(), 0);
+    cr_assert_eq(gpsh_contexts_quiet(), 0);
     cr_assert_eq(channels[2].flows[1].completed, 1);
     end();
 }

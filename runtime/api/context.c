@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// gpushmem_ctx_*: making and ending contexts.
+#include "api/argument.h"
+#include "comm/contexts.h"
+
+int gpushmem_ctx_create(long options, gpushmem_ctx_t *out)
+{
+    const long known = GPUSHMEM_CTX_SERIALIZED | GPUSHMEM_CTX_PRIVATE | GPUSHMEM_CTX_NOSTORE;
+    int status = gpsh_check_ready(__func__);
+    if (status < 0)
+        return status;
+    if (out == NULL || (options & ~known) != 0)
+        return gpsh_fail(
+            GPUSHMEM_ERR_INVALID,
+            out == NULL ? "%s: no place for the context (NULL, options %#lx)"
+                        : "%s: unknown option bits in %#lx; or together enum gpushmem_ctx_option",
+            __func__, options);
+    struct gpsh_context *ctx;
+    status = gpsh_contexts_create(options, &ctx);
+    if (status < 0)
+        return gpsh_fail_in(status, __func__);
+    *out = (gpushmem_ctx_t)(void *)ctx;
+    return 0;
+}
+
+int gpushmem_ctx_destroy(gpushmem_ctx_t handle)
+{
+    int status = gpsh_check_ready(__func__);
+    if (status < 0 || handle == GPUSHMEM_CTX_INVALID)
+        return status;
+    if (handle == GPUSHMEM_CTX_DEFAULT)
+        return gpsh_fail(GPUSHMEM_ERR_INVALID,
+                         "%s: the default context lives until gpushmem_finalize", __func__);
+    return gpsh_contexts_destroy(gpsh_context_of(handle));
+}
+
+int gpushmem_ctx_get_options(gpushmem_ctx_t handle, long *options)
+{
+    struct gpsh_context *ctx;
+    int status = gpsh_check_ready(__func__);
+    if (status == 0)
+        status = gpsh_check_context(__func__, handle, &ctx);
+    if (status < 0)
+        return status;
+    if (options == NULL)
+        return gpsh_fail(GPUSHMEM_ERR_INVALID, "%s: no place for the options (NULL)", __func__);
+    *options = (long)ctx->options;
+    return 0;
+}

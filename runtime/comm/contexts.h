@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// All host contexts of this PE: the default one, and those that the program created.
+#ifndef GPSH_CONTEXTS_H
+#define GPSH_CONTEXTS_H
+
+#include "comm/context.h"
+
+// Opens the default context, after the transports are connected; every wait drives the contexts
+// from then on.
+int gpsh_contexts_init(void);
+void gpsh_contexts_finalize(void); // closes every context
+
+// `options`: enum gpushmem_ctx_option, checked. GPUSHMEM_ERR_NO_MEMORY.
+int gpsh_contexts_create(long options, struct gpsh_context **out);
+// Completes what was posted to it first; gone whatever the status is.
+int gpsh_contexts_destroy(struct gpsh_context *ctx);
+
+int gpsh_contexts_quiet(void); // of every context
+// Drives the channels of the default context once, and of those that programs created, if anything
+// is pending; for loops that wait on memory. True if something still is.
+bool gpsh_contexts_progress(void);
+
+#endif
