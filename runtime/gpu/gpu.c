@@ -79,6 +79,7 @@ static void describe(void)
     gpu->writes_ordering = attribute(GPSH_CU_ATTRIBUTE_RDMA_WRITES_ORDERING);
     gpu->pageable = attribute(GPSH_CU_ATTRIBUTE_PAGEABLE_ACCESS);
     gpu->flush_options = attribute(GPSH_CU_ATTRIBUTE_RDMA_FLUSH_OPTIONS);
+    gpu->reduction = gpsh_cu.memory_ops && attribute(GPSH_CU_ATTRIBUTE_ATOMIC_REDUCTION);
 }
 
 // The program called cudaSetDevice and used the GPU, or runs in a context of its own: that is the

@@ -15,7 +15,9 @@ struct gpsh_gpu {
     char name[96];
     char pci[16]; // "0000:3b:00.0"
     struct gpsh_cu_uuid uuid;
-    int vmm, posix_fd, rdma_vmm, rdma, dmabuf, writes_ordering, flush_options, pageable;
+    int vmm, posix_fd, rdma_vmm, rdma, dmabuf, writes_ordering, flush_options, pageable, reduction;
+    const char *heap; // of this PE, on this GPU
+    uint64_t heap_bytes;
 };
 extern struct gpsh_gpu gpsh_gpu;
 

@@ -39,6 +39,7 @@ enum gpsh_cu_device_attribute {
     GPSH_CU_ATTRIBUTE_RDMA_FLUSH_OPTIONS = 117,
     GPSH_CU_ATTRIBUTE_RDMA_WRITES_ORDERING = 118,
     GPSH_CU_ATTRIBUTE_DMA_BUF = 124,
+    GPSH_CU_ATTRIBUTE_ATOMIC_REDUCTION = 148, // CUDA 13.1
 };
 
 enum {
@@ -66,6 +67,14 @@ enum {
     GPSH_CU_CAPTURE_MODE_RELAXED = 2,
     GPSH_CU_FUNCTION_PTX_VERSION = 5,
     GPSH_CU_LAUNCH_EARLY = 6,
+    GPSH_CU_MEMORY_STORE_32 = 2,
+    GPSH_CU_MEMORY_STORE_64 = 5,
+    GPSH_CU_MEMORY_REDUCE = 8, // CUDA 13.1, as are the five below
+    GPSH_CU_REDUCE_ADD = 0,
+    GPSH_CU_REDUCE_AND = 5,
+    GPSH_CU_REDUCE_OR = 6,
+    GPSH_CU_REDUCE_U32 = 14,
+    GPSH_CU_REDUCE_U64 = 22,
 };
 
 struct gpsh_cu_location {
@@ -113,6 +122,25 @@ struct gpsh_cu_launch_config {
     gpsh_cu_stream stream;
     struct gpsh_cu_launch_attribute *attributes;
     unsigned n_attributes;
+};
+
+// An operation on one word that the front end of a stream carries out, without a kernel.
+union gpsh_cu_memory_op {
+    struct {
+        uint32_t kind, padding; // GPSH_CU_MEMORY_STORE_32 or _64
+        gpsh_cu_ptr to;
+        uint64_t value;
+        uint32_t flags;
+        gpsh_cu_ptr alias;
+    } store;
+    struct {
+        uint32_t kind, flags; // GPSH_CU_MEMORY_REDUCE
+        uint32_t how, type;
+        gpsh_cu_ptr to;
+        uint64_t value;
+        gpsh_cu_ptr alias;
+    } reduce;
+    uint64_t all[6];
 };
 
 // X(field, symbol in libcuda, parameters). Symbols with a _v2 are the ones cuda.h maps the plain
@@ -199,6 +227,9 @@ struct gpsh_cu_launch_config {
     X(range_handle, cuMemGetHandleForAddressRange,                                                 \
       (void *handle, gpsh_cu_ptr base, size_t bytes, int type, unsigned long long flags))          \
     X(flush_writes, cuFlushGPUDirectRDMAWrites, (int target, int scope))                           \
+    X(memory_ops, cuStreamBatchMemOp_v2,                                                           \
+      (gpsh_cu_stream stream, unsigned count, union gpsh_cu_memory_op *operations,                 \
+       unsigned flags))                                                                            \
     X(function_attribute, cuFuncGetAttribute,                                                      \
       (int *value, int attribute, gpsh_cu_function function))                                      \
     X(launch_with, cuLaunchKernelEx,                                                               \

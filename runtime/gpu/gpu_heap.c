@@ -179,6 +179,8 @@ int gpsh_gpu_heap_create(struct gpsh_gpu_heap *heap, uint64_t bytes, int wish, i
         make_dmabuf(heap);
     else
         gpsh_gpu_heap_destroy(heap);
+    gpsh_gpu.heap = heap->base;
+    gpsh_gpu.heap_bytes = heap->base ? heap->bytes : 0;
     gpsh_gpu_leave(entered);
     return status;
 }

@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/clock.h"
 #include "core/error.h"
+#include "core/log.h"
 #include "gpu/gpu.h"
 #include "gpu/gpu_kernels.h"
 
@@ -12,6 +14,9 @@ struct gpu_queue {
     struct gpsh_queue queue;
     gpsh_cu_stream stream;
     uint64_t *pinned; // [0]: last mark reached; then the results
+    // when the oldest kernel that may not have run yet was launched; 0: none
+    uint64_t launched_ns;
+    bool warned;
 };
 
 static void queue_close(struct gpsh_queue *self)
@@ -119,20 +124,66 @@ static int queue_get(struct gpsh_queue *self, void *to, const void *from, size_t
     return code ? gpsh_gpu_fail(code, "get of %zu bytes from %p to %p", bytes, from, to) : status;
 }
 
+// Of the words of this GPU's own heap only: of others' it is not known that a driver does it.
+static bool can_reduce(const void *word, const struct gpsh_op *op)
+{
+    return gpsh_gpu.reduction && !op->result &&
+           (uint64_t)((const char *)word - gpsh_gpu.heap) < gpsh_gpu.heap_bytes &&
+           (op->amo == GPSH_AMO_ADD || op->amo == GPSH_AMO_AND || op->amo == GPSH_AMO_OR);
+}
+
+static gpsh_cu_result memory_op(struct gpu_queue *q, const void *word, const struct gpsh_op *op)
+{
+    union gpsh_cu_memory_op one = {.all = {0}};
+    if (op->amo == GPSH_AMO_SET) {
+        one.store.kind = GPSH_CU_MEMORY_STORE_32;
+        one.store.to = (gpsh_cu_ptr)(uintptr_t)word;
+        one.store.value = (uint32_t)op->operand;
+    } else {
+        one.reduce.kind = GPSH_CU_MEMORY_REDUCE;
+        one.reduce.how = op->amo == GPSH_AMO_ADD   ? GPSH_CU_REDUCE_ADD
+                         : op->amo == GPSH_AMO_AND ? GPSH_CU_REDUCE_AND
+                                                   : GPSH_CU_REDUCE_OR;
+        one.reduce.type = op->width == 8 ? GPSH_CU_REDUCE_U64 : GPSH_CU_REDUCE_U32;
+        one.reduce.to = (gpsh_cu_ptr)(uintptr_t)word;
+        one.reduce.value = op->operand;
+    }
+    return gpsh_cu.memory_ops(q->stream, 1, &one, 0);
+}
+
+// Stores, fetches and, with newer drivers, sums need no kernel, which would wait for a free
+// multiprocessor: the stream's front end or a copy engine does them beside whatever kernels run, in
+// an instant. True: it did; *code says how it went.
+static bool amo_without_kernel(struct gpu_queue *q, void *word, const struct gpsh_op *op,
+                               uint64_t *result, gpsh_cu_result *code)
+{
+    gpsh_cu_ptr at = (gpsh_cu_ptr)(uintptr_t)word;
+    if (op->amo == GPSH_AMO_FETCH && result)
+        *result = 0; // a copy of 4 bytes leaves the others
+    if (op->amo == GPSH_AMO_SET && op->width == 8)
+        *code = gpsh_cu.stream_write64(q->stream, at, op->operand, 0);
+    else if (op->amo == GPSH_AMO_FETCH && result)
+        *code = gpsh_cu.copy_any((gpsh_cu_ptr)(uintptr_t)result, at, op->width, q->stream);
+    else if ((op->amo == GPSH_AMO_SET && gpsh_cu.memory_ops) || can_reduce(word, op))
+        *code = memory_op(q, word, op);
+    else
+        return false;
+    return true;
+}
+
 static int queue_amo(struct gpsh_queue *self, void *word, const struct gpsh_op *op, unsigned result)
 {
     struct gpu_queue *q = (struct gpu_queue *)self;
-    bool entered = gpsh_gpu_enter();
-    gpsh_cu_ptr at = (gpsh_cu_ptr)(uintptr_t)word;
+    uint64_t *to = op->result ? &q->queue.results[result] : NULL;
+    gpsh_cu_result code = 0;
     int status = 0;
-    // A store needs no kernel: the stream's front end does it, in an instant and with nothing to
-    // schedule.
-    if (op->amo == GPSH_AMO_SET && op->width == 8) {
-        gpsh_cu_result code = gpsh_cu.stream_write64(q->stream, at, op->operand, 0);
-        status = code ? gpsh_gpu_fail(code, "a store of 8 bytes at %p", word) : 0;
+    bool entered = gpsh_gpu_enter();
+    if (amo_without_kernel(q, word, op, to, &code)) {
+        status = code ? gpsh_gpu_fail(code, "an atomic on %d bytes at %p", op->width, word) : 0;
     } else {
-        uint64_t *to = op->result ? &q->queue.results[result] : NULL;
         status = gpsh_gpu_launch_amo(q->stream, word, op, to);
+        if (!q->launched_ns)
+            q->launched_ns = gpsh_clock_ns();
     }
     gpsh_gpu_leave(entered);
     return status;
@@ -148,6 +199,23 @@ static int queue_mark(struct gpsh_queue *self, uint64_t number)
     return code ? gpsh_gpu_fail(code, "a mark in a queue of GPU operations") : 0;
 }
 
+// A program that knows nothing of it looks for its mistake for long.
+static void tell_of_late_kernel(struct gpu_queue *q, bool busy)
+{
+    const uint64_t patience_ns = 3000000000u;
+    if (!busy)
+        q->launched_ns = 0;
+    if (!q->launched_ns || q->warned || gpsh_clock_ns() - q->launched_ns < patience_ns)
+        return;
+    q->warned = true;
+    GPSH_LOG(
+        WARN, "gpu",
+        "an atomic of the host on GPU memory has waited for 3 s to run on %s: it takes a kernel "
+        "of one thread, and so a multiprocessor that is not full. If a kernel of the program "
+        "waits for it, leave room for it, or send a signal by SET or p (docs/gpu.md)",
+        gpsh_gpu.name);
+}
+
 static int queue_check(struct gpsh_queue *self)
 {
     struct gpu_queue *q = (struct gpu_queue *)self;
@@ -156,6 +224,7 @@ static int queue_check(struct gpsh_queue *self)
     gpsh_cu_result code = gpsh_cu.stream_query(q->stream);
     gpsh_gpu_restore(mode);
     gpsh_gpu_leave(entered);
+    tell_of_late_kernel(q, code == GPSH_CU_NOT_READY);
     return code && code != GPSH_CU_NOT_READY
                ? gpsh_gpu_fail(code, "operations on GPU memory were lost")
                : 0;

@@ -85,5 +85,24 @@ FIELD(struct gpsh_cu_allocation_properties, flags.rdma_capable, CUmemAllocationP
       allocFlags.gpuDirectRDMACapable);
 FIELD(struct gpsh_cu_allocation_properties, flags.usage, CUmemAllocationProp, allocFlags.usage);
 FIELD(struct gpsh_cu_access, flags, CUmemAccessDesc, flags);
+SIZE(union gpsh_cu_memory_op, CUstreamBatchMemOpParams);
+SAME(GPSH_CU_MEMORY_STORE_32, CU_STREAM_MEM_OP_WRITE_VALUE_32);
+SAME(GPSH_CU_MEMORY_STORE_64, CU_STREAM_MEM_OP_WRITE_VALUE_64);
+FIELD(union gpsh_cu_memory_op, store.to, CUstreamBatchMemOpParams, writeValue.address);
+FIELD(union gpsh_cu_memory_op, store.value, CUstreamBatchMemOpParams, writeValue.value);
+FIELD(union gpsh_cu_memory_op, store.flags, CUstreamBatchMemOpParams, writeValue.flags);
+#if CUDA_VERSION >= 13010
+SAME(GPSH_CU_ATTRIBUTE_ATOMIC_REDUCTION, CU_DEVICE_ATTRIBUTE_ATOMIC_REDUCTION_SUPPORTED);
+SAME(GPSH_CU_MEMORY_REDUCE, CU_STREAM_MEM_OP_ATOMIC_REDUCTION);
+SAME(GPSH_CU_REDUCE_ADD, CU_STREAM_ATOMIC_REDUCTION_OP_ADD);
+SAME(GPSH_CU_REDUCE_AND, CU_STREAM_ATOMIC_REDUCTION_OP_AND);
+SAME(GPSH_CU_REDUCE_OR, CU_STREAM_ATOMIC_REDUCTION_OP_OR);
+SAME(GPSH_CU_REDUCE_U32, CU_STREAM_ATOMIC_REDUCTION_UNSIGNED_32);
+SAME(GPSH_CU_REDUCE_U64, CU_STREAM_ATOMIC_REDUCTION_UNSIGNED_64);
+FIELD(union gpsh_cu_memory_op, reduce.how, CUstreamBatchMemOpParams, atomicReduction.reductionOp);
+FIELD(union gpsh_cu_memory_op, reduce.type, CUstreamBatchMemOpParams, atomicReduction.dataType);
+FIELD(union gpsh_cu_memory_op, reduce.to, CUstreamBatchMemOpParams, atomicReduction.address);
+FIELD(union gpsh_cu_memory_op, reduce.value, CUstreamBatchMemOpParams, atomicReduction.value);
+#endif
 
 extern int gpu_driver_types_agree;

@@ -21,8 +21,7 @@ static struct counter {
     gpsh_cu_result code;
 } counters[NAMES] = {
 #define COUNTER(field, symbol, parameters) {.name = #symbol},
-    GPSH_CU_FUNCTIONS(COUNTER)
-        GPSH_CU_OPTIONAL_FUNCTIONS(COUNTER){.name = "cuStreamBatchMemOp_v2"}};
+    GPSH_CU_FUNCTIONS(COUNTER) GPSH_CU_OPTIONAL_FUNCTIONS(COUNTER)};
 
 #ifndef FAKE_CUDA_OLD
 // Names them all, so that one the library takes and this driver has not fails to link.
@@ -46,6 +45,7 @@ static struct attribute {
     {"ordering", GPSH_CU_ATTRIBUTE_RDMA_WRITES_ORDERING, 100},
     {"flush", GPSH_CU_ATTRIBUTE_RDMA_FLUSH_OPTIONS, 1},
     {"pageable", GPSH_CU_ATTRIBUTE_PAGEABLE_ACCESS, 0},
+    {"reduction", GPSH_CU_ATTRIBUTE_ATOMIC_REDUCTION, 1},
     {"major", GPSH_CU_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 9},
     {"minor", GPSH_CU_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0},
 };

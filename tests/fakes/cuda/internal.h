@@ -23,18 +23,6 @@ GPSH_CU_OPTIONAL_FUNCTIONS(FAKE_PROTOTYPE)
 // What only the software HCA and its tests use.
 FAKE_EXPORT gpsh_cu_result cuDevicePrimaryCtxRelease_v2(gpsh_cu_device device);
 FAKE_EXPORT gpsh_cu_result cuMemcpy(gpsh_cu_ptr to, gpsh_cu_ptr from, size_t bytes);
-#ifndef FAKE_CUDA_OLD
-struct fake_memory_operation { // CUstreamBatchMemOpParams, as far as writes go
-    uint32_t kind, pad;
-    uint64_t address, value;
-    uint32_t flags, pad_too;
-    uint64_t alias, unused;
-};
-enum { FAKE_STORE_32 = 2, FAKE_STORE_64 = 5 };
-FAKE_EXPORT gpsh_cu_result cuStreamBatchMemOp_v2(gpsh_cu_stream stream, unsigned n,
-                                                 struct fake_memory_operation *operations,
-                                                 unsigned flags);
-#endif
 FAKE_EXPORT gpsh_cu_result cuMemsetD8_v2(gpsh_cu_ptr to, unsigned char value, size_t bytes);
 
 enum {
@@ -142,6 +130,9 @@ void fake_wait_context(gpsh_cu_context context);    // without fake.lock
 void fake_stream_report(int *leaks);
 
 // ---- kernel.c ----
+// The operation adds, and-s or or-s; its word's address, operand and stream are set. False: no such
+// one.
+bool fake_reduction(struct fake_operation *operation, const union gpsh_cu_memory_op *from);
 void fake_kernel_report(int *leaks);
 
 #endif

@@ -134,6 +134,29 @@ static gpsh_cu_result run_atomic(struct fake_operation *self)
     return 0;
 }
 
+bool fake_reduction(struct fake_operation *operation, const union gpsh_cu_memory_op *from)
+{
+    static const struct {
+        uint32_t how, type;
+        struct fake_atomic atomic;
+    } reductions[] = {
+        {GPSH_CU_REDUCE_ADD, GPSH_CU_REDUCE_U64, {GPSH_AMO_ADD, 8}},
+        {GPSH_CU_REDUCE_ADD, GPSH_CU_REDUCE_U32, {GPSH_AMO_ADD, 4}},
+        {GPSH_CU_REDUCE_AND, GPSH_CU_REDUCE_U64, {GPSH_AMO_AND, 8}},
+        {GPSH_CU_REDUCE_AND, GPSH_CU_REDUCE_U32, {GPSH_AMO_AND, 4}},
+        {GPSH_CU_REDUCE_OR, GPSH_CU_REDUCE_U64, {GPSH_AMO_OR, 8}},
+        {GPSH_CU_REDUCE_OR, GPSH_CU_REDUCE_U32, {GPSH_AMO_OR, 4}},
+    };
+    operation->run = run_atomic;
+    operation->to = (uintptr_t)from->reduce.to;
+    operation->value = from->reduce.value;
+    for (size_t i = 0; i < sizeof reductions / sizeof *reductions; i++)
+        if (from->reduce.how == reductions[i].how && from->reduce.type == reductions[i].type)
+            operation->atomic = &reductions[i].atomic;
+    return operation->atomic && !from->reduce.flags &&
+           fake_attribute(GPSH_CU_ATTRIBUTE_ATOMIC_REDUCTION);
+}
+
 gpsh_cu_result cuLaunchKernel(gpsh_cu_function function, unsigned grid_x, unsigned grid_y,
                               unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,
                               unsigned shared_bytes, gpsh_cu_stream stream, void **parameters,

@@ -254,26 +254,35 @@ static gpsh_cu_result run_store32(struct fake_operation *self)
     return 0;
 }
 
+static bool good_store(const union gpsh_cu_memory_op *op)
+{
+    bool wide = op->store.kind == GPSH_CU_MEMORY_STORE_64;
+    return (wide || op->store.kind == GPSH_CU_MEMORY_STORE_32) && !op->store.flags &&
+           op->store.to % (wide ? 8 : 4) == 0;
+}
+
+static gpsh_cu_result submit_memory_op(gpsh_cu_stream stream, const union gpsh_cu_memory_op *op)
+{
+    bool reduces = op->store.kind == GPSH_CU_MEMORY_REDUCE;
+    if (!reduces && !good_store(op))
+        return GPSH_CU_INVALID_VALUE;
+    struct fake_operation *operation =
+        fake_operation_new(op->store.kind == GPSH_CU_MEMORY_STORE_64 ? run_store : run_store32, 0);
+    operation->to = (uintptr_t)op->store.to;
+    operation->value = op->store.value;
+    if (!reduces || fake_reduction(operation, op))
+        return fake_submit(stream, operation);
+    free(operation);
+    return GPSH_CU_INVALID_VALUE;
+}
+
 gpsh_cu_result cuStreamBatchMemOp_v2(gpsh_cu_stream stream, unsigned n,
-                                     struct fake_memory_operation *operations, unsigned flags)
+                                     union gpsh_cu_memory_op *operations, unsigned flags)
 {
     ENTER(NEEDS_CONTEXT);
-    if (!n || n > 256 || flags)
-        return GPSH_CU_INVALID_VALUE;
-    for (unsigned i = 0; i < n; i++) {
-        bool wide = operations[i].kind == FAKE_STORE_64;
-        if ((!wide && operations[i].kind != FAKE_STORE_32) || operations[i].flags ||
-            operations[i].address % (wide ? 8 : 4))
-            return GPSH_CU_INVALID_VALUE;
-    }
-    gpsh_cu_result code = 0;
-    for (unsigned i = 0; i < n && !code; i++) {
-        struct fake_operation *operation =
-            fake_operation_new(operations[i].kind == FAKE_STORE_64 ? run_store : run_store32, 0);
-        operation->to = (uintptr_t)operations[i].address;
-        operation->value = operations[i].value;
-        code = fake_submit(stream, operation);
-    }
+    gpsh_cu_result code = !n || n > 256 || flags ? GPSH_CU_INVALID_VALUE : 0;
+    for (unsigned i = 0; i < n && !code; i++)
+        code = submit_memory_op(stream, &operations[i]);
     return code;
 }
 #endif
