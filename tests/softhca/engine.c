@@ -199,8 +199,22 @@ static bool fails_now(void)
     return shca_settings.fail_after >= 0 && atomic_load(&completed) == shca_settings.fail_after;
 }
 
+// The request is executed, and its answer lost: when it is repeated, the other end knows it
+// already.
+static void lose_answer(struct shca_qp *qp, struct shca_wqe *wqe)
+{
+    if (wqe->early || shca_execute(qp, wqe) != IBV_WC_SUCCESS)
+        return;
+    wqe->early = true;
+    wqe->early_status = IBV_WC_SUCCESS;
+}
+
 static int execute(struct shca_qp *qp, struct shca_wqe *wqe)
 {
+    if (!qp->retrying && shca_link_goes_down(qp) && shca_settings.down_lost)
+        lose_answer(qp, wqe);
+    if (!shca_link_is_up(qp))
+        return no_answer(qp);
     if (wqe->early)
         return wqe->early_status;
     if (fails_now())

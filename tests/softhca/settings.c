@@ -60,6 +60,10 @@ static const struct row rows[] = {
     {"LATE_US", &shca_settings.late_us, 0, 0, 1000000, NULL},
     {"LATE_DEVICES", &shca_settings.late_devices, 255, 0, 255, NULL},
     {"RANK", &shca_settings.rank, -1, -1, LONG_TIME, NULL},
+    {"DOWN_DEVICE", &shca_settings.down_device, 0, 0, SHCA_DEVICES - 1, NULL},
+    {"DOWN_AFTER", &shca_settings.down_after, -1, -1, LONG_TIME, NULL},
+    {"DOWN_MS", &shca_settings.down_ms, 0, 0, 1000000, NULL},
+    {"DOWN_LOST", &shca_settings.down_lost, 0, 0, 1, NULL},
     {"FAIL_AFTER", &shca_settings.fail_after, -1, -1, LONG_TIME, NULL},
     {"FAIL_STATUS", &shca_settings.fail_status, IBV_WC_RETRY_EXC_ERR, 0, 0, statuses},
     {"POST_FULL_EVERY", &shca_settings.post_full_every, 0, 0, LONG_TIME, NULL},
@@ -112,6 +116,7 @@ static void forget_faults(void)
     if (shca_settings.rank < 0 || (rank && atol(rank) == shca_settings.rank))
         return;
     shca_settings.fail_after = shca_settings.reg_fail_after = shca_settings.event_after = -1;
+    shca_settings.down_after = -1;
     shca_settings.post_full_every = 0;
 }
 

@@ -34,7 +34,7 @@ enum {
     SHCA_MAILS = 32,
     SHCA_MAIL_BYTES = 256 << 10,
     SHCA_BATCH = 128,
-    SHCA_LAYOUT = 2,
+    SHCA_LAYOUT = 3,
 };
 
 // settings.c
@@ -43,6 +43,7 @@ struct shca_settings {
     long devices, link, mtu, max_msg, max_qp_wr, max_sge, max_inline, max_rd_atomic, max_cqe,
         atomic_cap, atomic_gap_us, dmabuf, peermem;
     long misorder_us, late_us, late_devices;
+    long down_device, down_after, down_ms, down_lost;
     long seed, delay_us, reorder, rank, fail_after, fail_status, post_full_every, reg_fail_after,
         event_after, event;
     long null, quiet;
@@ -113,8 +114,9 @@ struct shca_proc {
 struct shca_segment {
     _Atomic uint64_t magic;
     uint32_t layout, next_pd;
-    pthread_mutex_t tables;  // robust: allocation of entries
-    pthread_mutex_t atomics; // robust: the device is the one agent of atomics on its memory
+    _Atomic uint64_t down_until_ns; // its link is down until then, 0: it never was
+    pthread_mutex_t tables;         // robust: allocation of entries
+    pthread_mutex_t atomics;        // robust: the device is the one agent of atomics on its memory
     uint32_t qp_hint, mr_hint, qp_top, mr_top;
     struct shca_proc procs[SHCA_PROCS];
     struct shca_qp_entry qps[SHCA_QPS];
@@ -320,6 +322,12 @@ int shca_scatter(struct shca_qp *qp, const struct ibv_sge *sges, int n, uint64_t
 
 // Whether a write would pass the target's checks now, and goes to host memory there.
 bool shca_write_passes(struct shca_qp *qp, const struct shca_wqe *wqe);
+
+// link.c
+// Counts a request; true if its answer is the first thing that the link loses (DOWN_LOST), or the
+// request itself.
+bool shca_link_goes_down(const struct shca_qp *qp);
+bool shca_link_is_up(const struct shca_qp *qp);
 
 // late.c: writes that are acknowledged first and placed later, each device's in order
 // True if the write was taken: it is to be completed now.

@@ -210,6 +210,44 @@ static void nothing_moves(struct pair *pair)
     CHECK_EQ(far_word(pair, 0), 0);
 }
 
+static void open_far(struct pair *pair, enum mode mode, int timeout)
+{
+    struct options options = usual;
+    options.far_device = 1;
+    options.timeout = timeout;
+    pair_open(pair, mode, &options);
+}
+
+// The third request waits until the link is up again.
+static void link_returns(enum mode mode)
+{
+    struct pair pair;
+    struct ibv_sge sge;
+    open_far(&pair, mode, 20);
+    double start = seconds();
+    for (int i = 0; i < 3; i++) {
+        *near_word(&pair, 0) = 7 + (uint64_t)i;
+        struct ibv_send_wr wr = write_wr(&pair, &sge, 0, 0, 8);
+        CHECK_EQ(run_wr(&pair, &wr), IBV_WC_SUCCESS);
+    }
+    CHECK(seconds() - start >= 0.1);
+    CHECK_EQ(far_word(&pair, 0), 9);
+    pair_close(&pair);
+}
+
+// One that is executed, and whose answer is lost.
+static void answer_lost(enum mode mode)
+{
+    struct pair pair;
+    struct ibv_sge sge;
+    open_far(&pair, mode, 8);
+    *near_word(&pair, 0) = 7;
+    struct ibv_send_wr wr = write_wr(&pair, &sge, 0, 0, 8);
+    CHECK_EQ(run_wr(&pair, &wr), IBV_WC_RETRY_EXC_ERR);
+    CHECK_EQ(far_word(&pair, 0), 7);
+    pair_close(&pair);
+}
+
 const struct test_case fault_cases[] = {
     {"killed", TWO_PROCESSES, .run = killed},
     {"killed_in_midstream", TWO_PROCESSES, .run = killed_in_midstream},
@@ -222,6 +260,8 @@ const struct test_case fault_cases[] = {
     {"other_rank", SAME_PROCESS, "FAIL_AFTER=5 RANK=1", .run = other_rank},
     {"full_on_demand", ALL_MODES, "POST_FULL_EVERY=3 DELAY_US=100000", .on_pair = full_on_demand},
     {"no_memory_on_demand", SAME_PROCESS, "REG_FAIL_AFTER=1", .run = no_memory_on_demand},
+    {"link_returns", TWO_PROCESSES, "DEVICES=2 DOWN_AFTER=2 DOWN_MS=100", .run = link_returns},
+    {"answer_lost", TWO_PROCESSES, "DEVICES=2 DOWN_AFTER=0 DOWN_LOST=1", .run = answer_lost},
     {"nothing_moves", ALL_MODES, "NULL=1", .on_pair = nothing_moves},
     {"event_on_demand", ALL_MODES, "EVENT_AFTER=2", .on_pair = event_on_demand},
     {0},

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A device's link that goes down, and perhaps comes up again: settings DOWN_*. Requests between
+// this device and others go unanswered meanwhile; those between its own users need no cable.
+#include "softhca.h"
+
+static atomic_long passed; // requests of this process on the device that loses its link
+
+// True for the request at which the link goes down.
+static bool is_last(const struct shca_device *device)
+{
+    return shca_settings.down_after >= 0 && device->index == shca_settings.down_device &&
+           atomic_fetch_add(&passed, 1) == shca_settings.down_after;
+}
+
+static bool is_down(const struct shca_segment *segment)
+{
+    uint64_t until = segment ? atomic_load(&segment->down_until_ns) : 0;
+    return until && shca_now_ns() < until;
+}
+
+bool shca_link_goes_down(const struct shca_qp *qp)
+{
+    if (!is_last(qp->device))
+        return false;
+    uint64_t span = (uint64_t)shca_settings.down_ms * 1000000;
+    atomic_store(&qp->device->segment->down_until_ns, span ? shca_now_ns() + span : UINT64_MAX);
+    return true;
+}
+
+bool shca_link_is_up(const struct shca_qp *qp)
+{
+    int remote = shca_device_by_address(&qp->attr.ah_attr);
+    if (remote == qp->device->index)
+        return true;
+    return !is_down(qp->device->segment) && !is_down(qp->peer ? qp->peer->segment : NULL);
+}
