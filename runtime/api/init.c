@@ -242,25 +242,6 @@ int gpushmem_node_n_pes(void)
     return gpsh.n_pes ? gpsh.boot.node_n_pes : GPUSHMEM_ERR_STATE;
 }
 
-void gpushmem_version(int *major, int *minor, int *patch)
-{
-    if (major)
-        *major = GPUSHMEM_VERSION_MAJOR;
-    if (minor)
-        *minor = GPUSHMEM_VERSION_MINOR;
-    if (patch)
-        *patch = GPUSHMEM_VERSION_PATCH;
-}
-
-#define TEXT(x)  #x
-#define VALUE(x) TEXT(x)
-
-const char *gpushmem_version_string(void)
-{
-    return VALUE(GPUSHMEM_VERSION_MAJOR) "." VALUE(GPUSHMEM_VERSION_MINOR) "." VALUE(
-        GPUSHMEM_VERSION_PATCH);
-}
-
 void gpushmem_global_exit(int status)
 {
     char why[64];

@@ -10,11 +10,11 @@
 #ifndef GPSH_KEEPER_H
 #define GPSH_KEEPER_H
 
-#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "child_plan.h"
 #include "children.h"
 
 struct gpsh_keeper {
@@ -24,17 +24,6 @@ struct gpsh_keeper {
     struct gpsh_child *pes; // [n_pes]: reports go here
     int n_pes;
     const char *dir;
-};
-
-// How a PE is to be started.
-struct gpsh_child_plan {
-    const char *path;      // as found in PATH
-    const char *directory; // to start in; NULL: the launcher's
-    char **argv;
-    char **environment;
-    int stdio[3];
-    const cpu_set_t *cpus;   // NULL: not pinned
-    const sigset_t *signals; // mask to start with
 };
 
 // Must be called before any thread is started. `dir` is removed with everything in it, in the end.

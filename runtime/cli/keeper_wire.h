@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "keeper.h"
+#include "child_plan.h"
 
 enum gpsh_keeper_word {
     GPSH_KEEPER_START, // request: start a PE; carries its texts and its three standard descriptors

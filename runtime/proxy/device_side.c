@@ -19,6 +19,7 @@
 #include "proxy/emulation.h"
 #include "proxy/kernel_report.h"
 #include "proxy/proxy.h"
+#include "proxy/proxy_times.h"
 
 static struct {
     pthread_mutex_t lock;

@@ -5,28 +5,9 @@
 #define GPSH_DEVICE_SIDE_H
 
 #include "gpushmem/device_abi.h"
+#include "proxy/handle.h"
 #include "proxy/ring.h"
 #include "state/state.h"
-
-// At the end of the symmetric heap, out of the allocator's reach: words of the device barrier.
-enum { GPSH_DEVICE_RESERVED = 4096 };
-_Static_assert(sizeof(struct gpushmem_dev_sync) <= GPSH_DEVICE_RESERVED, "the barrier's words fit");
-
-// What a handle refers to beside rings and heap: a piece of host memory, and one of device memory.
-enum { GPSH_REPLIES_LOG2 = 12 };
-struct gpsh_handle_host {
-    struct gpushmem_device_control control;
-    struct gpushmem_device_fault faults[GPUSHMEM_FAULTS];
-    struct gpushmem_reply replies[1 << GPSH_REPLIES_LOG2];
-};
-struct gpsh_handle_device {
-    uint64_t sync_sequence;
-    uint32_t fault_claims[GPUSHMEM_FAULTS];
-    uint32_t pad[12];
-    uint32_t reply_owners[1 << GPSH_REPLIES_LOG2];
-    struct gpushmem_dev handle;
-    char *peers[]; // [n_pes]
-};
 
 // Called each time the device side was made, before its first handle is given out. One at most.
 void gpsh_device_side_on_make(void (*hook)(void));

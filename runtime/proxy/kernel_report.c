@@ -14,6 +14,7 @@
 #include "core/log.h"
 #include "gpushmem/device_host.h"
 #include "observe/question.h"
+#include "state/state.h"
 
 // A waiting thread of a GPU looks at the host's words every few milliseconds.
 enum { ANSWER_STEPS = 100, ANSWER_STEP_NS = 1000000 };

@@ -5,7 +5,8 @@
 
 #include <stddef.h>
 
-#include "proxy/device_side.h"
+#include "gpu/device_memory.h"
+#include "proxy/handle.h"
 
 enum { GPSH_KERNEL_TEXT = 256 };
 

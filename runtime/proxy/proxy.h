@@ -12,7 +12,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "proxy/proxy_times.h"
+#include "proxy/proxy_clock.h"
 #include "proxy/ring.h"
 #include "state/state.h"
 
@@ -102,7 +102,7 @@ struct gpsh_proxy_env {
     struct gpushmem_device_control *control; // told of failed peers; may be NULL
     uint64_t spin_ns;                        // an idle thread polls this long before it yields
     bool crowded;                            // more busy threads than CPUs: yield at once when idle
-    bool times;                              // account for the threads' time: proxy_times.h
+    bool times;                              // account for the threads' time: proxy_clock.h
     uint64_t nap_ns;                         // so long an idle thread that nobody wakes sleeps
     // Kernels may run on CPU threads, which make passes while they wait.
     bool helpers;

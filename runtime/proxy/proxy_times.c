@@ -6,12 +6,6 @@
 #include "gpushmem/device_host.h"
 #include "proxy/proxy.h"
 
-void gpsh_clock_start(struct gpsh_proxy_clock *clock)
-{
-    *clock = (struct gpsh_proxy_clock){
-        .on = true, .began_ticks = gpsh_ticks(), .began_ns = gpsh_clock_ns()};
-}
-
 static void add(const struct gpsh_proxy_clock *clock, struct gpushmem_proxy_times *out)
 {
     uint64_t total_ns = gpsh_clock_ns() - clock->began_ns, span = gpsh_ticks() - clock->began_ticks,

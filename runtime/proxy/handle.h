@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the handle of kernels refers to.
+#ifndef GPSH_HANDLE_H
+#define GPSH_HANDLE_H
+
+#include "gpushmem/device_abi.h"
+
+// At the end of the symmetric heap, out of the allocator's reach: words of the device barrier.
+enum { GPSH_DEVICE_RESERVED = 4096 };
+_Static_assert(sizeof(struct gpushmem_dev_sync) <= GPSH_DEVICE_RESERVED, "the barrier's words fit");
+
+// What a handle refers to beside rings and heap: a piece of host memory, and one of device memory.
+enum { GPSH_REPLIES_LOG2 = 12 };
+struct gpsh_handle_host {
+    struct gpushmem_device_control control;
+    struct gpushmem_device_fault faults[GPUSHMEM_FAULTS];
+    struct gpushmem_reply replies[1 << GPSH_REPLIES_LOG2];
+};
+struct gpsh_handle_device {
+    uint64_t sync_sequence;
+    uint32_t fault_claims[GPUSHMEM_FAULTS];
+    uint32_t pad[12];
+    uint32_t reply_owners[1 << GPSH_REPLIES_LOG2];
+    struct gpushmem_dev handle;
+    char *peers[]; // [n_pes]
+};
+
+#endif
