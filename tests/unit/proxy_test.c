@@ -3,6 +3,7 @@
 #include <sched.h>
 #include <signal.h>
 
+#include "proxy/proxy_times.h"
 #include "proxy_rig.h"
 
 TestSuite(proxy, .init = set_up, .fini = tear_down);
