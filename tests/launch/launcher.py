@@ -467,9 +467,19 @@ for i in range(100):
         self.assertEqual([line[:20] for line in lines if not re.fullmatch(r"\[[012]\] (1{6000}|2{6000})", line)], [])
 
     def test_message_of_the_launcher_comes_between_lines(self):
-        job = self.start("-n", 2, "-t", "--on-failure", "continue", "sh", "-c",
-                         "seq -f '%05000g' 90 >&2; [ $PMIX_RANK = 1 ] && exit 7; sleep 1; seq -f '%05000g' 90 >&2", stderr=subprocess.STDOUT)
-        time.sleep(0.5)  # the pipe is full, with half a line at its end
+        script = """
+            lines() { seq -f '%05000g' 90 >&2; }
+            lines
+            [ $PMIX_RANK = 1 ] && sleep 0.3 && touch $TMPDIR/full && exit 7
+            while [ ! -e $TMPDIR/full ]; do sleep 0.02; done
+            while [ -e $TMPDIR/full ]; do sleep 0.02; done
+            lines"""
+        job = self.start("-n", 2, "-t", "--on-failure", "continue", "sh", "-c", script, stderr=subprocess.STDOUT)
+        full = pathlib.Path(self.tmp, "full")
+        while not full.exists():
+            time.sleep(0.02)
+        time.sleep(0.2)  # the pipe is full, with half a line at its end, and the launcher has something to say
+        full.unlink()
         out, _ = self.finish(job, 7)
         lines = out.splitlines()
         self.assertEqual(len([line for line in lines if re.fullmatch(r"\[[01]\] \d{5000}", line)]), 270)
