@@ -4,47 +4,119 @@
 
 #include <hwloc.h>
 #include <hwloc/glibc-sched.h>
+#include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "say.h"
 
-static int core_of(int pe, int n_pes, int n_cores)
+// hwloc leaves out what the control group does not allow; the affinity mask (taskset, a batch
+// system) is left to us.
+static int topology_load_usable(hwloc_topology_t topology)
 {
-    return n_pes > n_cores ? pe % n_cores : (int)((int64_t)pe * n_cores / n_pes);
+    if (hwloc_topology_load(topology) < 0)
+        return -1;
+    hwloc_bitmap_t mine = hwloc_bitmap_alloc();
+    int failed = !mine || hwloc_get_cpubind(topology, mine, HWLOC_CPUBIND_PROCESS) < 0 ||
+                 hwloc_topology_restrict(topology, mine, 0) < 0;
+    hwloc_bitmap_free(mine);
+    return failed ? -1 : 0;
 }
 
-// hwloc shows only what this process may use, as long as it is not asked for disallowed resources.
-static int assign(hwloc_topology_t topology, cpu_set_t *sets, int n_pes)
+// The place of a PE among `n` places.
+static int place_of(int pe, int n_pes, int n, enum gpsh_bind to)
 {
-    int n_cores = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE);
-    if (n_cores <= 0)
+    bool in_turn = n_pes > n && to == GPSH_BIND_CORE;
+    return in_turn ? pe % n : (int)((int64_t)pe * n / n_pes);
+}
+
+// The objects of a type that have processors: memory alone may be a NUMA node, too. At most `room`.
+static int objects_find(hwloc_topology_t topology, hwloc_obj_type_t type, hwloc_obj_t *objects,
+                        int room)
+{
+    int n = 0;
+    for (hwloc_obj_t o = NULL; n < room && (o = hwloc_get_next_obj_by_type(topology, type, o));) {
+        if (!hwloc_bitmap_iszero(o->cpuset))
+            objects[n++] = o;
+    }
+    return n;
+}
+
+static int cpus_unite(hwloc_topology_t topology, const hwloc_obj_t *objects, int n, cpu_set_t *cpus)
+{
+    hwloc_bitmap_t all = hwloc_bitmap_alloc();
+    for (int i = 0; all && i < n; i++)
+        hwloc_bitmap_or(all, all, objects[i]->cpuset);
+    int status =
+        all ? hwloc_cpuset_to_glibc_sched_affinity(topology, all, cpus, sizeof(*cpus)) : -1;
+    hwloc_bitmap_free(all);
+    return status;
+}
+
+static int plan_make(hwloc_topology_t topology, enum gpsh_bind to, int cores, int n_pes,
+                     cpu_set_t *plan)
+{
+    static const struct {
+        hwloc_obj_type_t type;
+        const char *name;
+    } units[] = {[GPSH_BIND_CORE] = {HWLOC_OBJ_CORE, "core"},
+                 [GPSH_BIND_NUMA] = {HWLOC_OBJ_NUMANODE, "NUMA node"},
+                 [GPSH_BIND_SOCKET] = {HWLOC_OBJ_PACKAGE, "socket"}};
+    static hwloc_obj_t objects[CPU_SETSIZE];
+    int each = to == GPSH_BIND_CORE ? cores : 1;
+    int n = objects_find(topology, units[to].type, objects, CPU_SETSIZE);
+    if (n < each) {
+        gpsh_cli_say("run", "--bind: a PE needs %d %s%s, and this process may use %d", each,
+                     units[to].name, each == 1 ? "" : "s", n);
         return -1;
+    }
     for (int pe = 0; pe < n_pes; pe++) {
-        hwloc_obj_t core =
-            hwloc_get_obj_by_type(topology, HWLOC_OBJ_CORE, (unsigned)core_of(pe, n_pes, n_cores));
-        if (hwloc_cpuset_to_glibc_sched_affinity(topology, core->cpuset, &sets[pe],
-                                                 sizeof(sets[pe])) < 0)
+        int first = place_of(pe, n_pes, n / each, to) * each;
+        if (cpus_unite(topology, &objects[first], each, &plan[pe]) < 0) {
+            gpsh_cli_say("run", "hwloc cannot tell the processors of %s %d", units[to].name, first);
             return -1;
+        }
     }
     return 0;
 }
 
-cpu_set_t *gpsh_bind_cores(int n_pes)
+cpu_set_t *gpsh_bind_plan(enum gpsh_bind to, int cores, int n_pes)
 {
     hwloc_topology_t topology;
-    cpu_set_t *sets = calloc((size_t)n_pes, sizeof(*sets));
-    if (!sets || hwloc_topology_init(&topology) < 0)
-        goto err_free_sets;
-    if (hwloc_topology_load(topology) < 0 || assign(topology, sets, n_pes) < 0)
-        goto err_destroy_topology;
+    cpu_set_t *plan = calloc((size_t)n_pes, sizeof(*plan));
+    if (!plan || hwloc_topology_init(&topology) < 0) {
+        gpsh_cli_say("run", "out of memory for the binding of %d PEs", n_pes);
+        free(plan);
+        return NULL;
+    }
+    int status = topology_load_usable(topology);
+    if (status < 0)
+        gpsh_cli_say("run", "hwloc cannot read the processors of this machine; leave out --bind");
+    else
+        status = plan_make(topology, to, cores, n_pes, plan);
     hwloc_topology_destroy(topology);
-    return sets;
-
-err_destroy_topology:
-    hwloc_topology_destroy(topology);
-err_free_sets:
-    free(sets);
-    gpsh_cli_say("run", "hwloc finds no processor cores here; leave out --bind core");
+    if (status == 0)
+        return plan;
+    free(plan);
     return NULL;
+}
+
+void gpsh_bind_print(const cpu_set_t *cpus, char *text, size_t bytes)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+        int last = cpu;
+        if (!CPU_ISSET(cpu, cpus))
+            continue;
+        while (last + 1 < CPU_SETSIZE && CPU_ISSET(last + 1, cpus))
+            last++;
+        int n = snprintf(text + used, bytes - used, last > cpu ? "%s%d-%d" : "%s%d",
+                         used ? "," : "", cpu, last);
+        if (n < 0 || (size_t)n >= bytes - used)
+            return;
+        used += (size_t)n;
+        cpu = last;
+    }
 }

@@ -1,12 +1,24 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which processor cores a PE is pinned to with --bind core.
+// Which processors a PE is pinned to with --bind.
 #ifndef GPSH_BIND_H
 #define GPSH_BIND_H
 
 #include <sched.h>
+#include <stddef.h>
 
-// One set per PE, malloc'ed: a core (all its hardware threads) each, spread over the cores this
-// process may use, and shared in turn if there are fewer cores than PEs. NULL after a message.
-cpu_set_t *gpsh_bind_cores(int n_pes);
+enum gpsh_bind { GPSH_BIND_NONE, GPSH_BIND_CORE, GPSH_BIND_NUMA, GPSH_BIND_SOCKET };
+
+// One set per PE, malloc'ed, from the processors that this process may use (its affinity mask and
+// control group):
+//  - CORE: `cores` whole cores each, neighbours, all hardware threads of a core. As many PEs as
+//  have
+//    room get cores of their own, spread over the machine; if there are more PEs, they share in
+//    turn.
+//  - NUMA, SOCKET: the processors of a NUMA node or a socket; consecutive PEs share one.
+// NULL after a message.
+cpu_set_t *gpsh_bind_plan(enum gpsh_bind to, int cores, int n_pes);
+
+// "0-3,8", cut where it does not fit.
+void gpsh_bind_print(const cpu_set_t *cpus, char *text, size_t bytes);
 
 #endif

@@ -21,9 +21,9 @@ struct gpsh_child {
     int status;         // exit code or signal
 };
 
-// Path of the program as execvp would choose it, malloc'ed. NULL: *exit_status is 127 (missing) or
-// 126 (not executable), after a message.
-char *gpsh_program_find(const char *program, int *exit_status);
+// Path of the program as execvp would choose it in `directory` (NULL: here), malloc'ed. NULL:
+// *exit_status is 127 (missing) or 126 (not executable), after a message.
+char *gpsh_program_find(const char *program, const char *directory, int *exit_status);
 
 // True if a child that counts as running has ended; from then on it does not.
 bool gpsh_child_check(struct gpsh_child *c);

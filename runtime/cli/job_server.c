@@ -231,6 +231,32 @@ void gpsh_environment_free(char **environment)
     free(environment);
 }
 
+// What wrapper scripts want to know, and, if nodes are pretended, the node that a client believes
+// to be on.
+static bool environment_add_place(const struct gpsh_job_server *s, int pe, char ***environment,
+                                  size_t *n)
+{
+    int node = gpsh_job_server_node_of(s, pe), first = pe, end = pe + 1;
+    while (first > 0 && gpsh_job_server_node_of(s, first - 1) == node)
+        first--;
+    while (end < s->n_pes && gpsh_job_server_node_of(s, end) == node)
+        end++;
+    const struct {
+        const char *name;
+        int value;
+    } numbers[] = {{"GPUSHMEM_RUN_PE", pe},
+                   {"GPUSHMEM_RUN_LOCAL_PE", pe - first},
+                   {"GPUSHMEM_RUN_LOCAL_SIZE", end - first}};
+    char text[32];
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+        snprintf(text, sizeof(text), "%d", numbers[i].value);
+        if (!environment_set(environment, n, numbers[i].name, text))
+            return false;
+    }
+    gpsh_job_node_name(text, sizeof(text), node);
+    return s->n_nodes == 1 || environment_set(environment, n, "PMIX_HOSTNAME", text);
+}
+
 char **gpsh_job_server_environment(const struct gpsh_job_server *s, int pe, char **base)
 {
     size_t n;
@@ -245,16 +271,11 @@ char **gpsh_job_server_environment(const struct gpsh_job_server *s, int pe, char
                      PMIx_Error_string(rc));
         goto err_free_environment;
     }
-    // A client believes to be on the node that this variable names.
-    if (s->n_nodes > 1) {
-        char node[32];
-        for (n = 0; environment[n];)
-            n++;
-        gpsh_job_node_name(node, sizeof(node), gpsh_job_server_node_of(s, pe));
-        if (!environment_set(&environment, &n, "PMIX_HOSTNAME", node))
-            goto err_free_environment;
-    }
-    return environment;
+    for (n = 0; environment[n];)
+        n++;
+    if (environment_add_place(s, pe, &environment, &n))
+        return environment;
+    gpsh_cli_say("run", "out of memory for the environment of PE %d", pe);
 
 err_free_environment:
     gpsh_environment_free(environment);

@@ -175,6 +175,10 @@ int gpsh_options_parse(const struct gpsh_command_line *line, int argc, char **ar
         const struct gpsh_option *o = line->options;
         while (result != LONG + (int)(o - line->options) && result != o->letter)
             o++;
+        // "-np 4", as mpirun has it, is no "-n" with the value "p".
+        if (result < LONG && o->number && o->name && optarg && optind < argc &&
+            !strcmp(argv[optind - 1] + 1, o->name))
+            optarg = argv[optind++];
         char name[64];
         snprintf(name, sizeof name, result >= LONG ? "--%s" : "-%.1s",
                  result >= LONG ? o->name : &o->letter);

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE // environ, SIGWINCH
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <pwd.h>
 #include <stdio.h>
@@ -31,8 +32,7 @@ struct launcher {
     bool one_sink;               // both are the same: the first is used
     struct gpsh_stream *streams; // [2 * n_pes] with --tag-output, else NULL
     struct gpsh_input input;
-    char *path;      // of the program
-    cpu_set_t *cpus; // [n_pes] with --bind core, else NULL
+    cpu_set_t *cpus; // [n_pes] with --bind, else NULL
     sigset_t old_signals;
     int signal_fd;
     struct pollfd *polls;
@@ -144,29 +144,41 @@ static void say_to_sink(const char *line, size_t bytes, void *sink)
     gpsh_sink_add(sink, line, bytes);
 }
 
-static int start_one(struct launcher *l, int pe, char **environment, int input)
+// The file of a PE with --output-filename. -1 after a message.
+static int output_file_open(const struct launcher *l, int pe)
 {
-    struct gpsh_child_plan plan = {.path = l->path,
-                                   .argv = l->options.program,
-                                   .environment = environment,
-                                   .stdio = {input, STDOUT_FILENO, STDERR_FILENO},
-                                   .cpus = l->cpus ? &l->cpus[pe] : NULL,
-                                   .signals = &l->old_signals};
+    char name[PATH_MAX];
+    snprintf(name, sizeof(name), "%s.%d", l->options.output_file, pe);
+    int fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
+    if (fd < 0)
+        gpsh_cli_say("run", "cannot write %s (--output-filename): %s", name, strerror(errno));
+    return fd;
+}
+
+// Where a PE writes, for the launcher to close after the start. False after a message.
+static bool outputs_open(struct launcher *l, int pe, int stdio[3])
+{
+    if (l->options.output_file) {
+        stdio[1] = output_file_open(l, pe);
+        stdio[2] = stdio[1] < 0 ? -1 : fcntl(stdio[1], F_DUPFD_CLOEXEC, 0);
+        return stdio[2] >= 0;
+    }
     for (int i = 0; l->streams && i < 2; i++) {
-        plan.stdio[1 + i] = gpsh_stream_open(&l->streams[2 * pe + i], pe, sink_of(l, i));
-        if (plan.stdio[1 + i] < 0) {
-            int error = errno;
-            if (i == 1)
-                close(plan.stdio[1]);
-            return error;
+        stdio[1 + i] = gpsh_stream_open(&l->streams[2 * pe + i], pe, sink_of(l, i));
+        if (stdio[1 + i] < 0) {
+            gpsh_cli_say("run", "cannot make a pipe for PE %d: %s", pe, strerror(errno));
+            return false;
         }
     }
-    int error = gpsh_keeper_launch(&l->keeper, pe, &plan);
-    if (l->streams) {
-        close(plan.stdio[1]);
-        close(plan.stdio[2]);
+    return true;
+}
+
+static void outputs_close(const int stdio[3])
+{
+    for (int fd = 1; fd < 3; fd++) {
+        if (stdio[fd] > STDERR_FILENO)
+            close(stdio[fd]);
     }
-    return error;
 }
 
 // What exec's error means for a file that is there and executable.
@@ -180,25 +192,45 @@ static const char *hint(int error)
 }
 
 // 0, or the exit status after a message.
+static int start_one(struct launcher *l, int pe, int input)
+{
+    const struct gpsh_run_app *app = gpsh_run_app_of(&l->options, pe);
+    struct gpsh_child_plan plan = {.path = app->path,
+                                   .directory = app->directory,
+                                   .argv = app->program,
+                                   .stdio = {input, STDOUT_FILENO, STDERR_FILENO},
+                                   .cpus = l->cpus ? &l->cpus[pe] : NULL,
+                                   .signals = &l->old_signals};
+    plan.environment = gpsh_job_server_environment(&l->job.server, pe, environ);
+    bool ready = plan.environment && outputs_open(l, pe, plan.stdio);
+    int error = ready ? gpsh_keeper_launch(&l->keeper, pe, &plan) : 0;
+    outputs_close(plan.stdio);
+    gpsh_environment_free(plan.environment);
+    if (!error || l->keeper.lost) // the main loop notices
+        return ready ? 0 : EXIT_INTERNAL;
+    gpsh_cli_say("run", "cannot start '%s' as PE %d: %s%s", app->path, pe, strerror(error),
+                 hint(error));
+    return hint(error)[0] || error == EACCES ? EXIT_NOT_EXECUTABLE : EXIT_INTERNAL;
+}
+
+static void report_binding(const struct launcher *l, int pe)
+{
+    char cpus[512];
+    gpsh_bind_print(&l->cpus[pe], cpus, sizeof(cpus));
+    gpsh_cli_say("run", "PE %d (pid %d) runs on processors %s", pe, (int)l->job.pes[pe].pid, cpus);
+}
+
+// 0, or the exit status after a message.
 static int start_all(struct launcher *l)
 {
     int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
     int copied = gpsh_input_open(&l->input);
     int first_input = copied >= 0 ? copied : STDIN_FILENO;
     int status = 0;
-    for (int pe = 0; pe < l->job.n_pes && !status; pe++) {
-        char **environment = gpsh_job_server_environment(&l->job.server, pe, environ);
-        int error = environment ? start_one(l, pe, environment, pe == 0 ? first_input : null) : 0;
-        if (!environment)
-            status = EXIT_INTERNAL;
-        gpsh_environment_free(environment);
-        if (error && l->keeper.lost) // the main loop notices
-            break;
-        if (error) {
-            gpsh_cli_say("run", "cannot start '%s' as PE %d: %s%s", l->path, pe, strerror(error),
-                         hint(error));
-            status = hint(error)[0] || error == EACCES ? EXIT_NOT_EXECUTABLE : EXIT_INTERNAL;
-        }
+    for (int pe = 0; pe < l->job.n_pes && !status && !l->keeper.lost; pe++) {
+        status = start_one(l, pe, pe == 0 ? first_input : null);
+        if (!status && l->options.report_bindings)
+            report_binding(l, pe);
     }
     if (copied >= 0)
         close(copied);
@@ -339,7 +371,6 @@ static void release(struct launcher *l)
     free(l->polls);
     free(l->streams);
     free(l->cpus);
-    free(l->path);
     gpsh_run_options_release(&l->options);
 }
 
@@ -386,24 +417,36 @@ static int launch(struct launcher *l)
     return status;
 }
 
+// 0, or the exit status after a message.
+static int prepare(struct launcher *l)
+{
+    struct gpsh_run_options *o = &l->options;
+    for (int i = 0; i < o->n_apps; i++) {
+        int status;
+        o->apps[i].path = gpsh_program_find(o->apps[i].program[0], o->apps[i].directory, &status);
+        if (!o->apps[i].path)
+            return status;
+    }
+    if (allocate(l) < 0)
+        return EXIT_INTERNAL;
+    if (o->bind != GPSH_BIND_NONE)
+        l->cpus = gpsh_bind_plan(o->bind, o->cores ? o->cores : 1, o->n_pes);
+    return o->bind != GPSH_BIND_NONE && !l->cpus ? EXIT_INTERNAL : 0;
+}
+
 int gpsh_cmd_run(int argc, char **argv)
 {
-    int status;
+    int status = EXIT_INTERNAL;
     struct launcher *l = calloc(1, sizeof(*l));
-    if (!l || !gpsh_run_options_parse(&l->options, argc, argv, &status)) {
-        if (l)
-            gpsh_run_options_release(&l->options);
+    if (!l)
+        return EXIT_INTERNAL;
+    if (!gpsh_run_options_parse(&l->options, argc, argv, &status)) {
+        gpsh_run_options_release(&l->options);
         free(l);
-        return l ? status : EXIT_INTERNAL;
+        return status;
     }
-    l->path = gpsh_program_find(l->options.program[0], &status);
-    if (l->path)
-        status = allocate(l) == 0 ? 0 : EXIT_INTERNAL;
-    if (l->path && status == 0 && l->options.bind_cores) {
-        l->cpus = gpsh_bind_cores(l->options.n_pes);
-        status = l->cpus ? 0 : EXIT_INTERNAL;
-    }
-    if (l->path && status == 0)
+    status = prepare(l);
+    if (status == 0)
         status = launch(l);
     release(l);
     free(l);

@@ -13,32 +13,11 @@
 
 #include "core/error.h"
 #include "core/log.h"
-
-static uint64_t read_number(const char *path)
-{
-    FILE *file = fopen(path, "re");
-    uint64_t value = UINT64_MAX;
-    if (!file)
-        return value;
-    if (fscanf(file, "%" SCNu64, &value) != 1)
-        value = UINT64_MAX; // "max": no limit
-    fclose(file);
-    return value;
-}
-
-// Memory this process may ever have: the machine's, or its control group's limit.
-static uint64_t memory_limit(void)
-{
-    uint64_t physical = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
-    uint64_t v2 = read_number("/sys/fs/cgroup/memory.max");
-    uint64_t v1 = read_number("/sys/fs/cgroup/memory/memory.limit_in_bytes");
-    uint64_t group = v2 < v1 ? v2 : v1;
-    return group < physical ? group : physical;
-}
+#include "memory/memory_limit.h"
 
 static int check_fits(uint64_t bytes, int node_pes)
 {
-    uint64_t limit = memory_limit();
+    uint64_t limit = gpsh_memory_limit();
     if (bytes <= limit / (uint64_t)node_pes)
         return 0;
     return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,

@@ -162,11 +162,51 @@ class CommandLine(Case):
         self.assert_refused("option '--quiet=1' takes no value.*", "--quiet=1", "true")
         self.assert_refused("--timeout 'soon' is not a number.*", "--timeout", "soon", "true")
         self.assert_refused("--timeout 'nan' is not a number.*", "--timeout", "nan", "true")
-        self.assert_refused("--bind 'socket' is not one of none\|core", "--bind", "socket", "true")
+        self.assert_refused(r"--bind 'sock' is not one of none\|core\|numa\|socket", "--bind", "sock", "true")
+        self.assert_refused("--cores 2 needs --bind core", "--cores", 2, "true")
+        self.assert_refused("--report-bindings has nothing to say without --bind .*", "--report-bindings", "true")
+        self.assert_refused("--tag-output and --output-filename exclude each other.*", "-t", "--output-filename", "x", "true")
+        self.assert_refused("no program given after ':'", "true", ":", "-n", 2)
+        self.assert_refused(r"-n '0' is not a number from 1 to \d+", "true", ":", "-n", 0, "true")
+        self.assert_refused("5000 PEs are more than 4096", "-n", 2500, "true", ":", "-n", 2500, "true")
+        self.assert_refused(r"-n 'x' is not a number from 1 to \d+", "-np", "x", "true")
+        self.assert_refused("--wdir '/no/such' is no directory to start in: No such file or directory", "--wdir", "/no/such", "true")
         self.assert_refused("--on-failure 'cry' is not one of abort\|continue", "--on-failure", "cry", "true")
         self.assert_refused("--nodes 3 is more than the 2 PEs of -n", "-n", 2, "--nodes", 3, "true")
         self.assert_refused("-x '=1' has no variable name.*", "-x", "=1", "true")
         self.assert_refused("-x NOT_SET_AT_ALL: .*", "-x", "NOT_SET_AT_ALL", "true")
+
+    def test_np_as_mpirun_has_it(self):
+        self.assertEqual(self.job("-np", 3, "echo", "x")[0], "x\n" * 3)
+
+    def test_several_programs_are_one_job(self):
+        out, _ = self.job("-n", 1, BOOT, ":", "-n", 2, "sh", "-c", f"echo second $1; exec {BOOT}", "sh", "argument", ":", "sh", "-c", f"exec {BOOT}")
+        self.assertEqual(sorted(int(pe) for pe in re.findall(r"pe (\d) of 4 node \d of 4 .*: ok", out)), [0, 1, 2, 3])
+        self.assertEqual(out.count("second argument\n"), 2)
+
+    def test_colon_at_the_end_is_an_argument(self):
+        self.assertEqual(self.job("echo", ":")[0], ":\n")
+
+    def test_failure_in_the_second_program(self):
+        _, err = self.job("-n", 2, "sleep", 60, ":", "-n", 2, "sh", "-c", "[ $PMIX_RANK = 3 ] && exit 5; exec sleep 60", code=5)
+        self.assert_last_line(err, r"PE 3 \(pid \d+\) exited with code 5; ended the other 3 PEs")
+
+    def test_missing_second_program(self):
+        self.assert_refused("there is no program 'no-such-program' in PATH", "true", ":", "no-such-program", code=127)
+
+    def test_directory(self):
+        script = pathlib.Path(self.tmp, "here")
+        script.write_text("#!/bin/sh\npwd -P\n")
+        script.chmod(0o755)
+        out, _ = self.job("-n", 1, "--wdir", self.tmp, "./here", ":", "--wdir", "/", "pwd", ":", "pwd")
+        self.assertEqual(sorted(out.split()), sorted(os.path.realpath(d) for d in (self.tmp, "/", ".")))
+        self.assert_refused("cannot start './here': No such file or directory", "--wdir", "/", "./here", code=127)
+        script.unlink()
+
+    def test_wrappers_know_their_pe(self):
+        script = "echo $GPUSHMEM_RUN_PE/$GPUSHMEM_RUN_SIZE $GPUSHMEM_RUN_LOCAL_PE/$GPUSHMEM_RUN_LOCAL_SIZE"
+        out, _ = self.job("-n", 5, "--nodes", 2, "sh", "-c", script)
+        self.assertEqual(sorted(out.splitlines()), ["0/5 0/3", "1/5 1/3", "2/5 2/3", "3/5 0/2", "4/5 1/2"])
 
     def test_unknown_command(self):
         done = subprocess.run([GPUSHMEM, "frobnicate"], capture_output=True, text=True)
@@ -175,7 +215,8 @@ class CommandLine(Case):
 
     def test_help(self):
         out, _ = self.job("--help")
-        for option in ("-n", "--tag-output", "-x", "--timeout", "--nodes", "--bind", "--on-failure", "--grace", "--quiet"):
+        for option in ("-n", "--tag-output", "-x", "--timeout", "--nodes", "--bind", "--on-failure", "--grace", "--quiet", "--wdir",
+                       "--output-filename", "--cores", "--report-bindings", "-np"):
             self.assertIn(option, out)
 
     def test_options_of_the_program_are_its_own(self):
@@ -492,6 +533,17 @@ for i in range(100):
             done = subprocess.run([GPUSHMEM, "help"], stdout=full, stderr=subprocess.PIPE, text=True)
         self.assertEqual((done.returncode, done.stderr), (1, "gpushmem: cannot write the output: No space left on device\n"))
 
+    def test_file_of_each_pe(self):
+        name = os.path.join(self.tmp, "out")
+        for _ in range(2):  # the second job begins anew
+            out, _ = self.job("-n", 3, "--output-filename", name, "sh", "-c", "echo out $PMIX_RANK; echo err >&2; echo end")
+            self.assertEqual(out, "")
+        for pe in range(3):
+            self.assertEqual(pathlib.Path(f"{name}.{pe}").read_text(), f"out {pe}\nerr\nend\n")
+            os.remove(f"{name}.{pe}")
+        _, err = self.job("-n", 2, "--output-filename", "/no/such/file", "true", code=1)
+        self.assert_last_line(err, r"cannot write /no/such/file.0 \(--output-filename\): No such file or directory")
+
     def test_slow_reader(self):
         job = self.start("-n", 2, "-t", "sh", "-c", "seq 200000", stderr=subprocess.DEVNULL)
         time.sleep(0.3)
@@ -631,6 +683,25 @@ class Placement(Case):
         self.assertEqual(len(lists), cores)
         if cores > 1:
             self.assertGreater(len(set(lists)), 1, "all PEs on one core")
+
+    def test_bind_core_within_the_affinity_mask(self):
+        mine = max(os.sched_getaffinity(0))
+        out, err = self.job("-n", 2, "--bind", "core", "--report-bindings", "grep", "Cpus_allowed_list", "/proc/self/status",
+                            preexec_fn=lambda: os.sched_setaffinity(0, {mine}))
+        self.assertEqual([line.split()[-1] for line in out.splitlines()], [str(mine)] * 2)
+        self.assertEqual(re.sub(r"\d+\)", "P)", err), "".join(f"gpushmem run: PE {pe} (pid P) runs on processors {mine}\n" for pe in (0, 1)))
+
+    def test_bind_socket_and_numa(self):
+        mine = os.sched_getaffinity(0)
+        for unit in ("socket", "numa"):
+            with self.subTest(unit):
+                out, _ = self.job("-n", 1, "--bind", unit, sys.executable, "-c", "import os; print(*os.sched_getaffinity(0))")
+                bound = {int(cpu) for cpu in out.split()}
+                self.assertTrue(bound and bound <= mine, out)
+
+    def test_more_cores_than_there_are(self):
+        _, err = self.job("--bind", "core", "--cores", 1000, "true", code=1)
+        self.assert_last_line(err, r"--bind: a PE needs 1000 cores, and this process may use \d+")
 
     def test_more_pes_than_cores(self):
         n = 2 * len(os.sched_getaffinity(0)) + 1
