@@ -97,14 +97,16 @@ static int have_home(void)
 // -x comes on top of what is inherited.
 static int prepare_environment(struct launcher *l)
 {
-    char size[16];
+    char size[16], pid[16];
     drop_outer_pmix();
     for (char **x = l->options.settings; x && *x; x++) {
         if (putenv(*x) != 0)
             return errno;
     }
     snprintf(size, sizeof(size), "%d", l->options.n_pes);
-    if (setenv("GPUSHMEM_RUN_SIZE", size, 1) != 0) // for the library, see bootstrap_job.c
+    snprintf(pid, sizeof(pid), "%d", (int)getpid());
+    // The size is for the library, too: see bootstrap_job.c.
+    if (setenv("GPUSHMEM_RUN_SIZE", size, 1) != 0 || setenv("GPUSHMEM_RUN_PID", pid, 1) != 0)
         return errno;
     int error = have_home();
     return error ? error : agree_on_failure(&l->options);

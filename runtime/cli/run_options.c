@@ -15,18 +15,21 @@ static const char usage[] =
 
 static void print_more(void)
 {
-    fputs("\nPEs inherit the environment, and GPUSHMEM_RUN_PE, GPUSHMEM_RUN_SIZE, "
-          "GPUSHMEM_RUN_LOCAL_PE and\n"
-          "GPUSHMEM_RUN_LOCAL_SIZE tell a wrapper script which PE it starts. PE 0 reads the "
-          "standard input, the\n"
-          "others read nothing. SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCONT, "
-          "SIGTSTP and SIGWINCH\n"
-          "go to every PE; SIGTERM, SIGHUP and a second SIGINT or SIGQUIT also end what still "
-          "runs after the grace\n"
-          "period. Exit status: 0 if all PEs returned 0, else that of the first PE that failed "
-          "(128 + signal if one\n"
-          "killed it).\n",
-          stdout);
+    puts(
+        "\n"
+        "PE 0 reads the standard input, the others read nothing. PEs inherit the environment;\n"
+        "GPUSHMEM_RUN_PE, GPUSHMEM_RUN_SIZE, GPUSHMEM_RUN_LOCAL_PE and GPUSHMEM_RUN_LOCAL_SIZE\n"
+        "tell a wrapper script which PE it starts, GPUSHMEM_RUN_PID where to send signals.\n"
+        "\n"
+        "SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCONT, SIGTSTP and SIGWINCH go to\n"
+        "every PE; SIGTERM, SIGHUP and a second SIGINT or SIGQUIT also kill what still runs after\n"
+        "the grace period.\n"
+        "\n"
+        "Exit status: 0 if all PEs returned 0, else that of the first PE that failed (128 + "
+        "signal\n"
+        "if one killed it); 124 after --timeout, 126 or 127 if the program cannot be started, 2 "
+        "for\n"
+        "a wrong command line, 1 if the launcher itself failed.");
 }
 
 // -x VAR=VALUE sets; -x VAR alone passes on what the PEs inherit anyway, as other launchers have

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -28,7 +29,7 @@ int main(int argc, char **argv)
     // and through the launcher asks the others whom they wait for
     while (absent && gpushmem_my_pe() == 1) {
         signal(SIGUSR1, SIG_IGN);
-        kill(getppid(), SIGUSR1);
+        kill(atoi(getenv("GPUSHMEM_RUN_PID")), SIGUSR1);
         usleep(20000);
     }
     // the heap may be on a GPU
