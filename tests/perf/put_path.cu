@@ -5,10 +5,12 @@
 //   perf_put_path [puts in each row]
 //
 // The path is what the settings give: for the whole way between hosts without a NIC, preload the
-// software HCA. With GPUSHMEM_PROXY_TIMES=1 the proxy's shares are shown as well.
+// software HCA. With GPUSHMEM_PROXY_TIMES=1 the proxy's shares are shown as well. One PE puts to
+// itself; that is all that goes with the software HCA's null mode, where nothing arrives.
 #define GPUSHMEM_DEVICE_CHECKS 0 // as on a GPU
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "gpushmem/device.cuh"
 #include "gpushmem/gpushmem.h"
@@ -83,14 +85,30 @@ static void die(const char *what)
     exit(1);
 }
 
+static bool is_set(const char *name)
+{
+    const char *value = getenv(name);
+    return value && *value && *value != '0';
+}
+
+// This PE's own memory, by no transport: it might move nothing.
+static void fetch(void *to, const void *from, size_t bytes)
+{
+#if defined(__CUDACC__)
+    if (cudaMemcpy(to, from, bytes, cudaMemcpyDefault) != cudaSuccess)
+        die("cudaMemcpy");
+#else
+    memcpy(to, from, bytes);
+#endif
+}
+
 template <typename Op> static row run(const shape &s, job j, uint64_t n)
 {
     span spans[MAX_BLOCKS];
     j.n = n;
     if (GPUSHMEM_LAUNCH(issue<Op>, s.blocks, s.threads, NULL, j) || gpushmem_launch_wait(NULL))
         die("kernel");
-    if (gpushmem_getmem(spans, j.spans, sizeof(span) * (size_t)s.blocks, gpushmem_my_pe()))
-        die("getmem");
+    fetch(spans, j.spans, sizeof(span) * (size_t)s.blocks);
     row r = {};
     uint64_t first = spans[0].begin, last = spans[0].done;
     for (int b = 0; b < s.blocks; b++) {
@@ -107,6 +125,8 @@ static void check_arrived(const shape &s, const job &j, const char *name, const 
 {
     uint64_t words[MAX_THREADS];
     int threads = s.blocks * s.threads;
+    if (is_set("GPUSHMEM_SOFTHCA_NULL"))
+        return;
     if (gpushmem_getmem(words, j.target, sizeof(uint64_t) * (size_t)threads, j.peer))
         die("getmem");
     for (int t = 0; t < threads; t++)
@@ -170,8 +190,7 @@ static void measure(const char *name, const shape &s, job j, uint64_t puts, bool
 
 static void print_heading(void)
 {
-    const char *times = getenv("GPUSHMEM_PROXY_TIMES");
-    bool shares = times && *times && *times != '0';
+    bool shares = is_set("GPUSHMEM_PROXY_TIMES");
     printf("| put of 8 B | issued by | M puts/s | push alone, ns | kernel: push %% | wait for room "
            "%% | quiet %% |%s\n",
            shares ? " proxy: parse % | post % | doorbell % | poll % | retire % | idle % |" : "");
