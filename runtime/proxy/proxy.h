@@ -3,9 +3,10 @@
 // transports.
 //
 // One pass over a thread's rings: pump (read commands, post them with the doorbell held back),
-// flush, progress, retire (publish what is complete). A pass never waits and takes no lock. A full
-// send queue stalls one ring, a dead peer fails its own commands, and a ring that holds something
-// that is no command is closed alone.
+// flush (ring, after a few posts for each ring, and for the rest at the end), progress, retire
+// (publish what is complete). A pass never waits and takes no lock. A full send queue stalls one
+// ring, a dead peer fails its own commands, and a ring that holds something that is no command is
+// closed alone.
 #ifndef GPSH_PROXY_H
 #define GPSH_PROXY_H
 
@@ -115,6 +116,7 @@ struct gpsh_proxy_thread {
     struct gpsh_proxy *proxy;
     struct gpsh_channel *channels[GPSH_MAX_TRANSPORTS]; // by transport index; NULL where not in use
     bool dirty[GPSH_MAX_TRANSPORTS];                    // posted to since the last flush
+    unsigned unrung;                                    // so many posts
     bool stalled[GPSH_MAX_TRANSPORTS];                  // found no room since the last poll
     struct gpsh_way *ways;                              // [n_pes]
     struct gpsh_proxy_ring **rings;

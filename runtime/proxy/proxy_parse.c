@@ -234,6 +234,7 @@ static int post(struct gpsh_proxy_thread *thread, struct gpsh_proxy_ring *ring,
         return result;
     ring->counters.posts++;
     thread->dirty[transport] = true;
+    thread->unrung++;
     ring->reusable = ring->reusable && (result == GPSH_POST_CAPTURED || result == GPSH_POST_DONE);
     if (!last)
         return result;

@@ -16,30 +16,45 @@
 #include "proxy/proxy.h"
 
 enum {
+    // Posts that wait for those of the thread's next ring before the doorbell rings: few, so that
+    // the first one is not late; more than one, so that rings with little in them share a doorbell.
+    UNRUNG_POSTS = 16,
     // an idle proxy yields this long before it sleeps: longer than a round trip through a NIC, so
-    // that
-    // a ping-pong never pays for a wake-up
+    // that a ping-pong never pays for a wake-up
     YIELD_NS = 1000000,
     REST_US = 200,        // a proxy whose work waiting kernel threads do looks again after this,
     REST_LIMIT_US = 1600, // twice as late each time it was not needed, up to this
     SLEEP_LIMIT_MS = 10,  // a wake-up that got lost costs no more than this
 };
 
+// Rings for everything that was posted with its doorbell held back.
+static void ring_doorbells(struct gpsh_proxy_thread *thread)
+{
+    gpsh_clock_enter(&thread->clock, GPSH_STAGE_DOORBELL);
+    thread->unrung = 0;
+    for (int t = 0; t < GPSH_MAX_TRANSPORTS; t++) {
+        if (!thread->dirty[t])
+            continue;
+        thread->dirty[t] = false;
+        thread->channels[t]->ops->flush(thread->channels[t]);
+    }
+}
+
 int gpsh_proxy_step(struct gpsh_proxy_thread *thread)
 {
     int work = 0;
     gpsh_clock_pass_begin(&thread->clock);
-    for (int i = 0; i < thread->n_rings; i++)
+    for (int i = 0; i < thread->n_rings; i++) {
         work += gpsh_proxy_pump(thread, thread->rings[i]);
+        if (thread->unrung >= (i + 1 < thread->n_rings ? UNRUNG_POSTS : 1)) {
+            ring_doorbells(thread);
+            gpsh_clock_enter(&thread->clock, GPSH_STAGE_PARSE);
+        }
+    }
     for (int t = 0; t < GPSH_MAX_TRANSPORTS; t++) {
         struct gpsh_channel *channel = thread->channels[t];
         if (!channel)
             continue;
-        if (thread->dirty[t]) {
-            thread->dirty[t] = false;
-            gpsh_clock_enter(&thread->clock, GPSH_STAGE_DOORBELL);
-            channel->ops->flush(channel);
-        }
         gpsh_clock_enter(&thread->clock, GPSH_STAGE_POLL);
         // What a lost peer leaves behind takes up room without being pending.
         if (channel->pending || thread->stalled[t])

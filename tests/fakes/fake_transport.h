@@ -23,8 +23,9 @@ struct fake {
     int refuse;            // the next post fails with this status
     enum gpsh_post result; // what post returns: IN_FLIGHT, CAPTURED or DONE
     int flushes, fences, fence_pe;
-    uint64_t fetch; // value of fetches
-    bool dry;       // move no data: addresses may be anything
+    int ops_at_flush; // posted when flush was first called
+    uint64_t fetch;   // value of fetches
+    bool dry;         // move no data: addresses may be anything
 };
 
 static inline int fake_post(struct gpsh_channel *channel, const struct gpsh_op *op)
@@ -95,7 +96,9 @@ static inline void fake_fail(struct fake *f, int pe, int status)
 
 static inline int fake_flush(struct gpsh_channel *channel)
 {
-    ((struct fake *)channel)->flushes++;
+    struct fake *f = (struct fake *)channel;
+    if (!f->flushes++)
+        f->ops_at_flush = f->n_ops;
     return 0;
 }
 

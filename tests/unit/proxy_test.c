@@ -55,6 +55,27 @@ Test(proxy, step__every_command__is_posted_as_it_says)
     cr_expect_eq(completed(0), 0);
 }
 
+// The first one does not wait for the commands of all other rings.
+Test(proxy, doorbell__a_ring_with_many_posts__rings_before_the_next_ring_is_read)
+{
+    for (int i = 0; i < 20; i++)
+        push(0, put_to(1));
+    push(1, put_to(2));
+    step();
+    cr_expect_eq(fake.n_ops, 21);
+    cr_expect_eq(fake.flushes, 2);
+    cr_expect_eq(fake.ops_at_flush, 20);
+}
+
+Test(proxy, doorbell__a_few_posts_in_each_ring__one_for_all)
+{
+    push(0, put_to(1));
+    push(1, put_to(2));
+    step();
+    cr_expect_eq(fake.flushes, 1);
+    cr_expect_eq(fake.ops_at_flush, 2);
+}
+
 Test(proxy, completed__peers_finish_out_of_order__only_the_prefix_is_published)
 {
     for (int pe = 0; pe < 3; pe++)
