@@ -17,8 +17,10 @@
 #include <mutex>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -149,7 +151,8 @@ struct gpsh_emu_block {
     gpsh_emu_barrier barrier;
     std::vector<gpsh_emu_warp> warps;
     std::mutex shared_lock;
-    std::map<const void *, void *> shared; // by declaration
+    std::map<const void *, void *> shared; // by declaration; the block's own address: dynamic
+    size_t dynamic_bytes = 0;
     ~gpsh_emu_block()
     {
         for (auto &entry : shared)
@@ -185,17 +188,6 @@ inline void __syncwarp(unsigned = 0xffffffffu)
     gpsh_emu_current_warp().barrier.wait();
 }
 
-template <typename T> inline T __shfl_sync(unsigned, T value, int lane, int = warpSize)
-{
-    static_assert(sizeof(T) <= 8, "shuffles move up to 8 bytes");
-    gpsh_emu_warp &warp = gpsh_emu_current_warp();
-    memcpy(&warp.exchange[gpsh_emu_thread % warpSize], &value, sizeof value);
-    warp.barrier.wait();
-    memcpy(&value, &warp.exchange[lane % warpSize], sizeof value);
-    warp.barrier.wait();
-    return value;
-}
-
 inline void __threadfence_block(void)
 {
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -207,20 +199,6 @@ inline void __threadfence(void)
 inline void __threadfence_system(void)
 {
     __threadfence();
-}
-
-template <typename T> inline T atomicAdd(T *word, T value)
-{
-    return __atomic_fetch_add(word, value, __ATOMIC_ACQ_REL);
-}
-template <typename T> inline T atomicExch(T *word, T value)
-{
-    return __atomic_exchange_n(word, value, __ATOMIC_ACQ_REL);
-}
-template <typename T> inline T atomicCAS(T *word, T compare, T value)
-{
-    __atomic_compare_exchange_n(word, &compare, value, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
-    return compare;
 }
 
 // Memory shared by the block's threads, one object per declaration (`key`); uninitialised, as on a
@@ -240,6 +218,51 @@ inline void *gpsh_emu_shared(const void *key, size_t bytes)
     type *const name =                                                                             \
         static_cast<type *>(gpsh_emu_shared(&gpsh_shared_key_##name, sizeof(type) * (count)))
 
+// What GPUSHMEM_LAUNCH_SHARED asked for, or NULL.
+inline void *gpsh_emu_dynamic_shared(void)
+{
+    size_t bytes = gpsh_emu_current_block->dynamic_bytes;
+    return bytes ? gpsh_emu_shared(gpsh_emu_current_block, bytes) : nullptr;
+}
+
+#define GPUSHMEM_DYNAMIC_SHARED(type, name)                                                        \
+    type *const name = static_cast<type *>(gpsh_emu_dynamic_shared())
+
+// ---- A thread that touches what is no memory ----
+
+inline struct sigaction gpsh_emu_default_action;
+
+// What a GPU reports as error 700: told in one sentence, then the signal takes its course. Only
+// what a signal handler may call.
+inline void gpsh_emu_on_fault(int number, siginfo_t *info, void *)
+{
+    char text[256];
+    if (gpsh_emu_current_block) {
+        int length = snprintf(text, sizeof text,
+                              "gpushmem: a kernel's thread (block (%u,%u,%u), thread (%u,%u,%u)) "
+                              "touched address %p, which is no memory that it may use\n",
+                              blockIdx.x, blockIdx.y, blockIdx.z, threadIdx.x, threadIdx.y,
+                              threadIdx.z, info->si_addr);
+        if (write(STDERR_FILENO, text, (size_t)length) < 0)
+            length = 0; // there is nobody to tell
+    }
+    sigaction(number, &gpsh_emu_default_action, NULL);
+}
+
+// Where the program, or a sanitizer, has plans of its own for the signal, it stays theirs.
+inline void gpsh_emu_watch_faults(void)
+{
+    struct sigaction action = {};
+    action.sa_sigaction = gpsh_emu_on_fault;
+    action.sa_flags = SA_SIGINFO;
+    for (int number : {SIGSEGV, SIGBUS}) {
+        struct sigaction now;
+        if (!sigaction(number, NULL, &now) && !(now.sa_flags & SA_SIGINFO) &&
+            now.sa_handler == SIG_DFL)
+            sigaction(number, &action, NULL);
+    }
+}
+
 // ---- Launches and streams ----
 
 struct gpsh_emu_launch {
@@ -249,7 +272,8 @@ struct gpsh_emu_launch {
     unsigned remaining; // threads still running
     gpushmem_stream_t stream;
 
-    gpsh_emu_launch(dim3 g, dim3 b, std::function<void()> f, gpushmem_stream_t s)
+    gpsh_emu_launch(dim3 g, dim3 b, std::function<void()> f, gpushmem_stream_t s,
+                    size_t shared_bytes)
         : grid(g), block(b), body(std::move(f)), blocks((size_t)g.x * g.y * g.z), remaining(0),
           stream(s)
     {
@@ -259,6 +283,7 @@ struct gpsh_emu_launch {
             one.index =
                 uint3{(unsigned)(i % g.x), (unsigned)(i / g.x % g.y), (unsigned)(i / g.x / g.y)};
             one.barrier.members = threads;
+            one.dynamic_bytes = shared_bytes;
             one.warps = std::vector<gpsh_emu_warp>((threads + warpSize - 1) / warpSize);
             for (unsigned t = 0; t < threads; t++)
                 one.warps[t / warpSize].barrier.members++;
@@ -299,7 +324,12 @@ inline gpsh_emu_pool &gpsh_emu_the_pool(void)
     return *pool;
 }
 
-enum { GPSH_EMU_STACK_BYTES = 512 * 1024, GPSH_EMU_MAX_THREADS = 16384 };
+enum {
+    GPSH_EMU_STACK_BYTES = 512 * 1024,
+    GPSH_EMU_MAX_THREADS = 16384,
+    GPSH_EMU_MAX_BLOCK = 1024,
+    GPSH_EMU_MAX_SHARED = 227 * 1024,
+};
 
 inline void gpsh_emu_run(gpsh_emu_worker *self)
 {
@@ -316,6 +346,7 @@ inline void gpsh_emu_run(gpsh_emu_worker *self)
     __atomic_fetch_add(&gpsh_emu_running, 1, __ATOMIC_RELAXED);
     launch->body();
     __atomic_fetch_sub(&gpsh_emu_running, 1, __ATOMIC_RELAXED);
+    gpsh_emu_current_warp().exchange[t % warpSize] = 0; // votes no more
     gpsh_emu_current_warp().barrier.leave();
     block->barrier.leave();
     gpsh_emu_current_block = nullptr;
@@ -399,18 +430,34 @@ inline void gpsh_emu_begin(gpsh_emu_pool &pool, gpsh_emu_launch *launch)
     }
 }
 
+// NULL, or why no GPU would take the launch, or these threads cannot.
+inline const char *gpsh_emu_launch_fault(dim3 grid, dim3 block, size_t shared_bytes)
+{
+    uint64_t in_block = (uint64_t)block.x * block.y * block.z,
+             blocks = (uint64_t)grid.x * grid.y * grid.z;
+    if (!in_block || in_block > GPSH_EMU_MAX_BLOCK || block.z > 64)
+        return "a block has 1 to 1024 threads, at most 64 of them in z";
+    if (!blocks || grid.y > 65535 || grid.z > 65535)
+        return "a grid has at least one block, and at most 65535 in y and in z";
+    if (blocks > GPSH_EMU_MAX_THREADS || in_block * blocks > GPSH_EMU_MAX_THREADS)
+        return "on CPU threads a launch has 1 to 16384 threads, all blocks together";
+    if (shared_bytes > GPSH_EMU_MAX_SHARED)
+        return "a block has at most 227 KiB of shared memory";
+    return nullptr;
+}
+
 inline int gpsh_emu_submit(dim3 grid, dim3 block, gpushmem_stream_t stream,
-                           std::function<void()> body)
+                           std::function<void()> body, size_t shared_bytes = 0)
 {
     uint64_t threads = (uint64_t)grid.x * grid.y * grid.z * block.x * block.y * block.z;
-    if (!threads || threads > GPSH_EMU_MAX_THREADS)
-        return gpushmem_launch_refused(
-            GPUSHMEM_ERR_INVALID,
-            "on CPU threads a launch has 1 to 16384 threads, all blocks together");
+    const char *fault = gpsh_emu_launch_fault(grid, block, shared_bytes);
+    if (fault)
+        return gpushmem_launch_refused(GPUSHMEM_ERR_INVALID, fault);
     gpsh_emu_pool &pool = gpsh_emu_the_pool();
     if (!stream)
         stream = &pool.standard;
-    gpsh_emu_launch *launch = new gpsh_emu_launch(grid, block, std::move(body), stream);
+    gpsh_emu_launch *launch =
+        new gpsh_emu_launch(grid, block, std::move(body), stream, shared_bytes);
     pthread_mutex_lock(&pool.lock);
     size_t more = threads > stream->reserved ? threads - stream->reserved : 0;
     int status = gpsh_emu_grow(pool, pool.reserved + more);

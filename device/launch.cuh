@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Starting kernels: on the GPU, or on CPU threads. The same source serves both:
 //
-//   GPUSHMEM_LAUNCH(kernel, grid, block, stream, arguments...)   0 or a negative status; returns at
-//   once gpushmem_launch_wait(stream)                                  until the stream's kernels
-//   are done; reports their errors GPUSHMEM_SHARED(type, name, count)                            in
-//   a kernel: `type *name`, memory of the block
+// GPUSHMEM_LAUNCH(kernel, grid, block, stream, arguments...)
+//     0 or a negative status; returns at once
+// GPUSHMEM_LAUNCH_SHARED(kernel, grid, block, shared_bytes, stream, arguments...)
+//     the same with so much dynamic shared memory for each block
+// gpushmem_launch_wait(stream)
+//     until the stream's kernels are done; reports their errors
+// GPUSHMEM_SHARED(type, name, count), GPUSHMEM_DYNAMIC_SHARED(type, name)
+//     in a kernel: `type *name`, memory of the block; the second of the launch's size
 //
 // Launches in one stream run one after the other, different streams run side by side. Stream NULL
 // is the default one. The launch gives the kernel's translation unit the current handle, so that
@@ -26,6 +30,9 @@
 #if defined(__CUDACC__)
 
 #define GPUSHMEM_SHARED(type, name, count) __shared__ type name[count]
+#define GPUSHMEM_DYNAMIC_SHARED(type, name)                                                        \
+    extern __shared__ __align__(128) char gpsh_dynamic_shared[];                                   \
+    type *const name = (type *)gpsh_dynamic_shared
 
 // Machines where a GPU reaches all memory of the process (HMM, Grace) may have heaps in host
 // memory.
@@ -61,14 +68,21 @@ static inline int gpushmem_device_attach(void)
 
 // Static: it gives the handle to its own translation unit.
 template <typename Kernel, typename... Arguments>
-static int gpsh_launch(Kernel kernel, dim3 grid, dim3 block, gpushmem_stream_t stream,
-                       Arguments... arguments)
+static int gpsh_launch_shared(Kernel kernel, dim3 grid, dim3 block, size_t shared_bytes,
+                              gpushmem_stream_t stream, Arguments... arguments)
 {
+    const size_t without_asking = 48 << 10;
     int status = gpushmem_device_attach();
     if (status)
         return status;
-    kernel<<<grid, block, 0, stream>>>(arguments...);
-    cudaError_t error = cudaGetLastError();
+    cudaError_t error = cudaSuccess;
+    if (shared_bytes > without_asking)
+        error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                     (int)shared_bytes);
+    if (error == cudaSuccess) {
+        kernel<<<grid, block, shared_bytes, stream>>>(arguments...);
+        error = cudaGetLastError();
+    }
     return error == cudaSuccess
                ? 0
                : gpushmem_launch_refused(GPUSHMEM_ERR_CUDA, cudaGetErrorString(error));
@@ -142,12 +156,20 @@ inline int gpushmem_device_attach(void)
 }
 
 template <typename Kernel, typename... Arguments>
-int gpsh_launch(Kernel kernel, dim3 grid, dim3 block, gpushmem_stream_t stream,
-                Arguments... arguments)
+int gpsh_launch_shared(Kernel kernel, dim3 grid, dim3 block, size_t shared_bytes,
+                       gpushmem_stream_t stream, Arguments... arguments)
 {
     int status = gpushmem_device_attach();
-    return status ? status : gpsh_emu_submit(grid, block, stream, [=] { kernel(arguments...); });
+    if (status)
+        return status;
+    gpsh_emu_watch_faults();
+    return gpsh_emu_submit(
+        grid, block, stream, [=] { kernel(arguments...); }, shared_bytes);
 }
+
+// The library knows from the start of the program that it has kernels: then no operation of a
+// stream is done by the calling thread, which might wait in it for what it does next.
+inline const bool gpsh_emu_serves = (gpushmem_stream_serve(gpsh_emu_enqueue), true);
 
 inline int gpushmem_stream_create(gpushmem_stream_t *stream)
 {
@@ -172,7 +194,15 @@ inline int gpushmem_launch_wait(gpushmem_stream_t stream)
 
 #endif
 
-#define GPUSHMEM_LAUNCH(kernel, grid, block, ...)                                                  \
-    gpsh_launch((kernel), (grid), (block), __VA_ARGS__)
+template <typename Kernel, typename... Arguments>
+static inline int gpsh_launch(Kernel kernel, dim3 grid, dim3 block, gpushmem_stream_t stream,
+                              Arguments... arguments)
+{
+    return gpsh_launch_shared(kernel, grid, block, 0, stream, arguments...);
+}
+
+// All in one parameter: a kernel may be a template whose arguments have commas between them.
+#define GPUSHMEM_LAUNCH(...)        gpsh_launch(__VA_ARGS__)
+#define GPUSHMEM_LAUNCH_SHARED(...) gpsh_launch_shared(__VA_ARGS__)
 
 #endif

@@ -138,7 +138,7 @@
 #endif
 
 #if !defined(__CUDACC__)
-#include "gpushmem/device/emu.hpp"
+#include "gpushmem/device/emu_cuda.hpp"
 #endif
 
 #include "gpushmem/device/api_amo.cuh"
