@@ -59,28 +59,10 @@ static inline int gpushmem_proxy_times_read(struct gpushmem_proxy_times *out)
     return gpushmem_proxy_times_read_sized(out, sizeof *out);
 }
 
-// Makes `sentence` this thread's gpushmem_last_error() and returns `status`: for the launch macro,
-// programs do not need it.
-GPUSHMEM_API int gpushmem_launch_refused(int status, const char *sentence);
-
-// One more thread (1), or one less (-1), of the program is in gpushmem_launch_wait, for what
-// SIGUSR1 makes the library say. The device headers call it, programs do not.
-GPUSHMEM_API void gpushmem_launch_waiting(int change);
-
-// Wakes a proxy thread of the CPU emulation, or does a piece of its work; the device headers call
-// them, programs do not.
-GPUSHMEM_API void gpushmem_proxy_wake(uint32_t *sleeping);
-GPUSHMEM_API void gpushmem_proxy_help(uint32_t *sleeping);
-
-// Kernels of this program run on CPU threads: from now on operations of streams (gpushmem/stream.h)
-// are handed to `enqueue`, which executes *op behind what is in the stream, and returns 0 or a
-// negative status at once. GPUSHMEM_STREAM_END is not one: gpushmem_finalize has ended the waits of
-// kernels, and goes on when this returns. The device headers call it.
-GPUSHMEM_API void gpushmem_stream_serve(int (*enqueue)(gpushmem_stream_t stream,
-                                                       const struct gpushmem_stream_op *op));
-
 #if defined(__cplusplus)
 }
 #endif
+
+#include "gpushmem/impl/launch_host.h"
 
 #endif

@@ -1,51 +1,48 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // gpushmem: one-sided communication between the processing elements (PEs) of a parallel job. This
 // is the host API; stream.h is for CUDA streams, device.cuh for kernels. C11 programs also get
-// type-generic names (generic.h), C++ programs overloads.
+// type-generic names (gpushmem_put and the like), C++ programs overloads of the same names.
 //
 // Rules that hold everywhere
 //
-//   PE         One process of the job, numbered 0 .. gpushmem_n_pes()-1.
-//   Symmetric  memory comes from gpushmem_malloc and its kin, called by all PEs alike. A symmetric
-//   address is this PE's
-//              own; together with a PE number it names the same object on that PE. Operations on
-//              oneself are legal.
-//   Errors     Functions returning int return 0 or a negative GPUSHMEM_ERR_* code; functions
-//   returning a value return 0
-//              on failure. gpushmem_last_error() has a sentence about this thread's last failure,
-//              gpushmem_last_error_code() its code; success leaves both as they are. Outputs are
-//              written on success only. The library never exits or aborts the process, except in
-//              gpushmem_global_exit(). Every function may fail with
-//                GPUSHMEM_ERR_STATE        before gpushmem_init, or after gpushmem_finalize
-//              and every function with an argument `pe` with
-//                GPUSHMEM_ERR_PE           the PE does not exist
-//                GPUSHMEM_ERR_ADDRESS      part of the remote range lies outside the symmetric heap
-//                GPUSHMEM_ERR_UNREACHABLE  no transport reaches the PE
-//                GPUSHMEM_ERR_PE_FAILED    the PE died or stopped answering
-//                GPUSHMEM_ERR_TRANSPORT    the network failed in another way
-//              Further causes stand with the functions. Nothing was sent when an argument was
-//              refused.
-//   Local      addresses (the source of a put, the destination of a get) may be any memory of the
-//   process, on a GPU too where
-//              heaps are. They are not checked: a bad one may crash the process, as with memcpy.
-//   Nothing    Zero elements are legal everywhere, with any addresses, NULL included.
-//   Threads    Any thread may call anything if the thread level is GPUSHMEM_THREAD_MULTIPLE;
-//   collective functions
-//              (marked so) are called by one thread of each PE at a time, in the same order on all
-//              PEs.
-//   Order      Operations are unordered unless fence, quiet, a barrier or the contract of the
-//   operation orders them.
-//              docs/memory-model.md is the table.
-//   Progress   Operations complete at the target without calls of the target.
-//   Units      `nelems` counts elements, `bytes` bytes. Strides count elements.
-//   Structs    that the library fills may grow at their end in later versions. The header passes
-//   the size it knows
-//              (gpushmem_X_sized, for bindings to other languages: pass that of your declaration);
-//              the library fills what both know, and sets the rest to zero.
-//   Contexts   Each function gpushmem_X of the RMA, atomic, fence and quiet families also exists as
-//              gpushmem_ctx_X(gpushmem_ctx_t ctx, same arguments...); without it the default
-//              context is used. An invalid context is GPUSHMEM_ERR_INVALID, but for fence, quiet
-//              and destroy, which then do nothing.
+// PE         One process of the job, numbered 0 .. gpushmem_n_pes()-1.
+// Symmetric  memory comes from gpushmem_malloc and its kin, called by all PEs alike. A symmetric
+//            address is this PE's own; together with a PE number it names the same object on that
+//            PE. Operations on oneself are legal.
+// Errors     Functions returning int return 0 or a negative GPUSHMEM_ERR_* code; functions
+//            returning a value return 0 on failure, and those where 0 may be meant have a form
+//            gpushmem_X_status, which returns the code and writes the value to its last argument.
+//            gpushmem_last_error() has a sentence about this thread's last failure,
+//            gpushmem_last_error_code() its code; success leaves both as they are. Outputs are
+//            written on success only. The library never exits or aborts the process, except in
+//            gpushmem_global_exit(). Every function may fail with
+//              GPUSHMEM_ERR_STATE        before gpushmem_init, or after gpushmem_finalize
+//            and every function with an argument `pe` with
+//              GPUSHMEM_ERR_PE           the PE does not exist
+//              GPUSHMEM_ERR_ADDRESS      part of the remote range is outside the symmetric heap
+//              GPUSHMEM_ERR_UNREACHABLE  no transport reaches the PE
+//              GPUSHMEM_ERR_PE_FAILED    the PE died or stopped answering
+//              GPUSHMEM_ERR_TRANSPORT    the network failed in another way
+//            Further causes stand with the functions. Nothing was sent when an argument was
+//            refused.
+// Local      addresses (the source of a put, the destination of a get) may be any memory of the
+//            process, on a GPU too where heaps are. They are not checked: a bad one may crash the
+//            process, as with memcpy.
+// Nothing    Zero elements are legal everywhere, with any addresses, NULL included.
+// Threads    Any thread may call anything if the thread level is GPUSHMEM_THREAD_MULTIPLE;
+//            collective functions (marked so) are called by one thread of each PE at a time, in the
+//            same order on all PEs.
+// Order      Operations are unordered unless fence, quiet, a barrier or the contract of the
+//            operation orders them. docs/memory-model.md is the table.
+// Progress   Operations complete at the target without calls of the target.
+// Units      `nelems` counts elements, `bytes` bytes. Strides count elements.
+// Structs    that the library fills may grow at their end in later versions. The header passes the
+//            size that it knows (gpushmem_X_sized, for bindings to other languages: pass that of
+//            your declaration); the library fills what both know, and sets the rest to zero.
+// Contexts   Each function gpushmem_X of the RMA, atomic, fence and quiet families also exists as
+//            gpushmem_ctx_X(gpushmem_ctx_t ctx, same arguments...); without it the default context
+//            is used. An invalid context is GPUSHMEM_ERR_INVALID, but for fence, quiet and destroy,
+//            which then do nothing.
 #ifndef GPUSHMEM_GPUSHMEM_H
 #define GPUSHMEM_GPUSHMEM_H
 
@@ -82,10 +79,9 @@ extern "C" {
 //   GPUSHMEM_ERR_PEER_DATA  a peer published data this version cannot use
 GPUSHMEM_API int gpushmem_init(void);
 
-// `requested` is one of enum gpushmem_thread_level; *provided (NULL: not wanted) is the level
-// granted, never less.
+// *provided (NULL: not wanted) is the level granted, never less than `requested`.
 //   GPUSHMEM_ERR_INVALID    `requested` is not a thread level
-GPUSHMEM_API int gpushmem_init_thread(int requested, int *provided);
+GPUSHMEM_API int gpushmem_init_thread(enum gpushmem_thread_level requested, int *provided);
 // The level that was granted; NULL is not wanted.
 GPUSHMEM_API int gpushmem_query_thread(int *provided);
 
@@ -231,12 +227,12 @@ GPUSHMEM_API int gpushmem_ctx_get_options(gpushmem_ctx_t ctx, long *options);
 
 // put copies from local memory (any address) to `dest` on `pe`, get from `source` on `pe` to local
 // memory.
-//   put  returns when the source may be reused; the data arrives later (see fence, quiet)
-//   get  returns when the data is there
-//   p    puts one value, g gets one
-//   iput, iget  move nelems elements, dst and sst elements apart (GPUSHMEM_ERR_INVALID if less than
-//   1) _nbi return at once: the source must not change, and the destination must not be read,
-//   before quiet
+//   put         returns when the source may be reused; the data arrives later (see fence, quiet)
+//   get         returns when the data is there
+//   p, g        put one value, get one. (get of one element is the form of g with a status.)
+//   iput, iget  move nelems elements, dst and sst elements apart (GPUSHMEM_ERR_INVALID: below 1)
+//   _nbi        return at once: the source must not change, and the destination must not be read,
+//               before quiet
 // An aligned transfer of one element of at most 8 bytes is never seen in halves (row "small put" of
 // the memory model).
 #define GPUSHMEM_DECLARE(NAME, TYPE)                                                               \
@@ -273,60 +269,69 @@ GPUSHMEM_FUNCTION(int, getmem, void *dest, const void *source, size_t bytes, int
 GPUSHMEM_FUNCTION(int, putmem_nbi, void *dest, const void *source, size_t bytes, int pe)
 GPUSHMEM_FUNCTION(int, getmem_nbi, void *dest, const void *source, size_t bytes, int pe)
 
-// --------------------------------------------------------------------------------------------- put
-// with signal
+// ------------------------------------------------------------------------------------------
+// put with signal
 
 // put, then update the signal word *sig of the same PE: GPUSHMEM_SIGNAL_SET stores `signal`,
-// GPUSHMEM_SIGNAL_ADD adds it. Whoever sees the new signal sees this put's data, but nothing else
-// is implied. With zero elements only the signal is sent. Atomic to other signal operations with
-// the same operator. OpenSHMEM 1.5, section 9.8.
-//   GPUSHMEM_ERR_INVALID    `op` is no signal operation
+// GPUSHMEM_SIGNAL_ADD adds it. A thread that sees the new signal sees this put's data, but nothing
+// else is implied. With zero elements only the signal is sent. Atomic to other signal operations
+// with the same operator. OpenSHMEM 1.5, section 9.8.
+//   GPUSHMEM_ERR_INVALID    `sig_op` is no signal operation
 //   GPUSHMEM_ERR_ALIGNMENT  `sig` is not a multiple of 8
 #define GPUSHMEM_DECLARE(NAME, TYPE)                                                               \
     GPUSHMEM_FUNCTION(int, NAME##_put_signal, TYPE *dest, const TYPE *source, size_t nelems,       \
-                      uint64_t *sig, uint64_t signal, int op, int pe)                              \
+                      uint64_t *sig, uint64_t signal, enum gpushmem_signal_op sig_op, int pe)      \
     GPUSHMEM_FUNCTION(int, NAME##_put_signal_nbi, TYPE *dest, const TYPE *source, size_t nelems,   \
-                      uint64_t *sig, uint64_t signal, int op, int pe)
+                      uint64_t *sig, uint64_t signal, enum gpushmem_signal_op sig_op, int pe)
 GPUSHMEM_RMA_TYPES(GPUSHMEM_DECLARE)
 #undef GPUSHMEM_DECLARE
 
 #define GPUSHMEM_DECLARE(BITS)                                                                     \
     GPUSHMEM_FUNCTION(int, put##BITS##_signal, void *dest, const void *source, size_t nelems,      \
-                      uint64_t *sig, uint64_t signal, int op, int pe)                              \
+                      uint64_t *sig, uint64_t signal, enum gpushmem_signal_op sig_op, int pe)      \
     GPUSHMEM_FUNCTION(int, put##BITS##_signal_nbi, void *dest, const void *source, size_t nelems,  \
-                      uint64_t *sig, uint64_t signal, int op, int pe)
+                      uint64_t *sig, uint64_t signal, enum gpushmem_signal_op sig_op, int pe)
 GPUSHMEM_RMA_SIZES(GPUSHMEM_DECLARE)
 #undef GPUSHMEM_DECLARE
 
 GPUSHMEM_FUNCTION(int, putmem_signal, void *dest, const void *source, size_t bytes, uint64_t *sig,
-                  uint64_t signal, int op, int pe)
+                  uint64_t signal, enum gpushmem_signal_op sig_op, int pe)
 GPUSHMEM_FUNCTION(int, putmem_signal_nbi, void *dest, const void *source, size_t bytes,
-                  uint64_t *sig, uint64_t signal, int op, int pe)
+                  uint64_t *sig, uint64_t signal, enum gpushmem_signal_op sig_op, int pe)
 
 // The signal alone, as of a put_signal of nothing.
-GPUSHMEM_FUNCTION(int, signal_op, uint64_t *sig, uint64_t signal, int op, int pe)
+GPUSHMEM_FUNCTION(int, signal_op, uint64_t *sig, uint64_t signal, enum gpushmem_signal_op sig_op,
+                  int pe)
 
 // Reads this PE's own signal word, with acquire semantics.
 GPUSHMEM_API uint64_t gpushmem_signal_fetch(const uint64_t *sig);
+GPUSHMEM_API int gpushmem_signal_fetch_status(const uint64_t *sig, uint64_t *value);
 
 // Waits like gpushmem_uint64_wait_until and returns the value that ended the wait; on failure 0.
-GPUSHMEM_API uint64_t gpushmem_signal_wait_until(uint64_t *sig, int cmp, uint64_t value);
+GPUSHMEM_API uint64_t gpushmem_signal_wait_until(uint64_t *sig, enum gpushmem_cmp cmp,
+                                                 uint64_t value);
+// *seen (NULL: not wanted): the value that ended the wait.
+GPUSHMEM_API int gpushmem_signal_wait_until_status(const uint64_t *sig, enum gpushmem_cmp cmp,
+                                                   uint64_t value, uint64_t *seen);
 
 // ------------------------------------------------------------------------------------------
 // atomics
 
 // On one aligned word of `pe`. Atomic to all other atomics of the same type, from any PE, host or
 // device, and to nothing else: while they go on, read the word with atomic_fetch, wait or test. The
-// fetching forms return the previous value; the others return a status, at once. _nbi writes the
-// previous value to *fetch, valid after quiet. Through a NIC whose atomics are atomic to each other
-// only, all that change 4 bytes return when they are complete (docs/adr/0010-four-byte-atomics.md).
-// fetch_inc and inc add one. Integers wrap. float and double are moved bit by bit. OpenSHMEM 1.5,
-// section 9.7.
+// fetching forms return the previous value, or with _status write it to *before; the others return
+// a status, at once. _nbi writes the previous value to *fetch, valid after quiet. Through a NIC
+// whose atomics are atomic to each other only, all that change 4 bytes return when they are
+// complete (docs/adr/0010-four-byte-atomics.md). fetch_inc and inc add one. Integers wrap. float
+// and double are moved bit by bit. OpenSHMEM 1.5, section 9.7.
 //   GPUSHMEM_ERR_ALIGNMENT  the address is not a multiple of the word's size
 #define GPUSHMEM_DECLARE(NAME, TYPE)                                                               \
     GPUSHMEM_FUNCTION(TYPE, NAME##_atomic_fetch, const TYPE *source, int pe)                       \
+    GPUSHMEM_FUNCTION(int, NAME##_atomic_fetch_status, const TYPE *source, int pe, TYPE *before)   \
     GPUSHMEM_FUNCTION(int, NAME##_atomic_set, TYPE *dest, TYPE value, int pe)                      \
     GPUSHMEM_FUNCTION(TYPE, NAME##_atomic_swap, TYPE *dest, TYPE value, int pe)                    \
+    GPUSHMEM_FUNCTION(int, NAME##_atomic_swap_status, TYPE *dest, TYPE value, int pe,              \
+                      TYPE *before)                                                                \
     GPUSHMEM_FUNCTION(int, NAME##_atomic_fetch_nbi, TYPE *fetch, const TYPE *source, int pe)       \
     GPUSHMEM_FUNCTION(int, NAME##_atomic_swap_nbi, TYPE *fetch, TYPE *dest, TYPE value, int pe)
 GPUSHMEM_AMO_EXTENDED_TYPES(GPUSHMEM_DECLARE)
@@ -335,9 +340,14 @@ GPUSHMEM_AMO_EXTENDED_TYPES(GPUSHMEM_DECLARE)
 // compare_swap stores `value` if the word equals `cond`, and returns what the word was.
 #define GPUSHMEM_DECLARE(NAME, TYPE)                                                               \
     GPUSHMEM_FUNCTION(TYPE, NAME##_atomic_compare_swap, TYPE *dest, TYPE cond, TYPE value, int pe) \
+    GPUSHMEM_FUNCTION(int, NAME##_atomic_compare_swap_status, TYPE *dest, TYPE cond, TYPE value,   \
+                      int pe, TYPE *before)                                                        \
     GPUSHMEM_FUNCTION(TYPE, NAME##_atomic_fetch_inc, TYPE *dest, int pe)                           \
+    GPUSHMEM_FUNCTION(int, NAME##_atomic_fetch_inc_status, TYPE *dest, int pe, TYPE *before)       \
     GPUSHMEM_FUNCTION(int, NAME##_atomic_inc, TYPE *dest, int pe)                                  \
     GPUSHMEM_FUNCTION(TYPE, NAME##_atomic_fetch_add, TYPE *dest, TYPE value, int pe)               \
+    GPUSHMEM_FUNCTION(int, NAME##_atomic_fetch_add_status, TYPE *dest, TYPE value, int pe,         \
+                      TYPE *before)                                                                \
     GPUSHMEM_FUNCTION(int, NAME##_atomic_add, TYPE *dest, TYPE value, int pe)                      \
     GPUSHMEM_FUNCTION(int, NAME##_atomic_compare_swap_nbi, TYPE *fetch, TYPE *dest, TYPE cond,     \
                       TYPE value, int pe)                                                          \
@@ -348,10 +358,16 @@ GPUSHMEM_AMO_TYPES(GPUSHMEM_DECLARE)
 
 #define GPUSHMEM_DECLARE(NAME, TYPE)                                                               \
     GPUSHMEM_FUNCTION(TYPE, NAME##_atomic_fetch_and, TYPE *dest, TYPE value, int pe)               \
+    GPUSHMEM_FUNCTION(int, NAME##_atomic_fetch_and_status, TYPE *dest, TYPE value, int pe,         \
+                      TYPE *before)                                                                \
     GPUSHMEM_FUNCTION(int, NAME##_atomic_and, TYPE *dest, TYPE value, int pe)                      \
     GPUSHMEM_FUNCTION(TYPE, NAME##_atomic_fetch_or, TYPE *dest, TYPE value, int pe)                \
+    GPUSHMEM_FUNCTION(int, NAME##_atomic_fetch_or_status, TYPE *dest, TYPE value, int pe,          \
+                      TYPE *before)                                                                \
     GPUSHMEM_FUNCTION(int, NAME##_atomic_or, TYPE *dest, TYPE value, int pe)                       \
     GPUSHMEM_FUNCTION(TYPE, NAME##_atomic_fetch_xor, TYPE *dest, TYPE value, int pe)               \
+    GPUSHMEM_FUNCTION(int, NAME##_atomic_fetch_xor_status, TYPE *dest, TYPE value, int pe,         \
+                      TYPE *before)                                                                \
     GPUSHMEM_FUNCTION(int, NAME##_atomic_xor, TYPE *dest, TYPE value, int pe)                      \
     GPUSHMEM_FUNCTION(int, NAME##_atomic_fetch_and_nbi, TYPE *fetch, TYPE *dest, TYPE value,       \
                       int pe)                                                                      \
@@ -364,15 +380,14 @@ GPUSHMEM_AMO_BITWISE_TYPES(GPUSHMEM_DECLARE)
 // ------------------------------------------------------------------------------------------
 // wait and test
 
-// `vars` are words of this PE's heap that other PEs update; `cmp` is one of enum gpushmem_cmp and
-// compares the word on the left with the value on the right. All have acquire semantics: what was
-// ordered before the update is visible after. wait blocks, driving the default context, giving the
-// core away when others want it; test does not block.
-//   wait_until               0 when true                           test               1 true, 0
-//   false wait_until_all           0 when all are                        test_all           1 all
-//   true, 0 not all wait_until_any           index of one that is                  test_any index,
-//   or SIZE_MAX wait_until_some          how many are; their indices           test_some how many;
-//   their indices
+// `var` is a word, `vars` are words, of this PE's heap that other PEs update; `cmp` compares the
+// word on the left with the value on the right. All have acquire semantics: what was ordered before
+// the update is visible after. wait blocks, driving the default context, giving the core away when
+// others want it; test does not block.
+//   wait_until       0 when true                        test       1 true, 0 false
+//   wait_until_all   0 when all are                     test_all   1 all true, 0 not all
+//   wait_until_any   index of one that is               test_any   index, or SIZE_MAX
+//   wait_until_some  how many are; their indices        test_some  how many; their indices
 // status (NULL: none) excludes element i where status[i] is not 0. With nothing left all is true,
 // any SIZE_MAX, some 0. any is fair: no element is passed over for ever. The _vector forms have a
 // value per element. On failure wait_until(_all) and test(_all) return the code, any SIZE_MAX and
@@ -381,36 +396,49 @@ GPUSHMEM_AMO_BITWISE_TYPES(GPUSHMEM_DECLARE)
 //   GPUSHMEM_ERR_ADDRESS    not in the symmetric heap
 //   GPUSHMEM_ERR_ALIGNMENT  not a multiple of the word's size
 //   GPUSHMEM_ERR_PE_FAILED  some PE failed while it was false; each thread is told once of each
-//   failure, and may wait again GPUSHMEM_ERR_TIMEOUT    false for GPUSHMEM_WAIT_TIMEOUT_MS
+//                           failure, and may wait again
+//   GPUSHMEM_ERR_TIMEOUT    false for GPUSHMEM_WAIT_TIMEOUT_MS
 #define GPUSHMEM_DECLARE(NAME, TYPE)                                                               \
-    GPUSHMEM_API int gpushmem_##NAME##_wait_until(TYPE *var, int cmp, TYPE value);                 \
-    GPUSHMEM_API int gpushmem_##NAME##_wait_until_all(TYPE *vars, size_t nelems,                   \
-                                                      const int *status, int cmp, TYPE value);     \
-    GPUSHMEM_API size_t gpushmem_##NAME##_wait_until_any(TYPE *vars, size_t nelems,                \
-                                                         const int *status, int cmp, TYPE value);  \
+    GPUSHMEM_API int gpushmem_##NAME##_wait_until(const volatile TYPE *var, enum gpushmem_cmp cmp, \
+                                                  TYPE value);                                     \
+    GPUSHMEM_API int gpushmem_##NAME##_wait_until_all(const volatile TYPE *vars, size_t nelems,    \
+                                                      const int *status, enum gpushmem_cmp cmp,    \
+                                                      TYPE value);                                 \
+    GPUSHMEM_API size_t gpushmem_##NAME##_wait_until_any(const volatile TYPE *vars, size_t nelems, \
+                                                         const int *status, enum gpushmem_cmp cmp, \
+                                                         TYPE value);                              \
     GPUSHMEM_API size_t gpushmem_##NAME##_wait_until_some(                                         \
-        TYPE *vars, size_t nelems, size_t *indices, const int *status, int cmp, TYPE value);       \
+        const volatile TYPE *vars, size_t nelems, size_t *indices, const int *status,              \
+        enum gpushmem_cmp cmp, TYPE value);                                                        \
     GPUSHMEM_API int gpushmem_##NAME##_wait_until_all_vector(                                      \
-        TYPE *vars, size_t nelems, const int *status, int cmp, const TYPE *values);                \
-    GPUSHMEM_API size_t gpushmem_##NAME##_wait_until_any_vector(                                   \
-        TYPE *vars, size_t nelems, const int *status, int cmp, const TYPE *values);                \
-    GPUSHMEM_API size_t gpushmem_##NAME##_wait_until_some_vector(                                  \
-        TYPE *vars, size_t nelems, size_t *indices, const int *status, int cmp,                    \
+        const volatile TYPE *vars, size_t nelems, const int *status, enum gpushmem_cmp cmp,        \
         const TYPE *values);                                                                       \
-    GPUSHMEM_API int gpushmem_##NAME##_test(TYPE *var, int cmp, TYPE value);                       \
-    GPUSHMEM_API int gpushmem_##NAME##_test_all(TYPE *vars, size_t nelems, const int *status,      \
-                                                int cmp, TYPE value);                              \
-    GPUSHMEM_API size_t gpushmem_##NAME##_test_any(TYPE *vars, size_t nelems, const int *status,   \
-                                                   int cmp, TYPE value);                           \
-    GPUSHMEM_API size_t gpushmem_##NAME##_test_some(TYPE *vars, size_t nelems, size_t *indices,    \
-                                                    const int *status, int cmp, TYPE value);       \
-    GPUSHMEM_API int gpushmem_##NAME##_test_all_vector(                                            \
-        TYPE *vars, size_t nelems, const int *status, int cmp, const TYPE *values);                \
+    GPUSHMEM_API size_t gpushmem_##NAME##_wait_until_any_vector(                                   \
+        const volatile TYPE *vars, size_t nelems, const int *status, enum gpushmem_cmp cmp,        \
+        const TYPE *values);                                                                       \
+    GPUSHMEM_API size_t gpushmem_##NAME##_wait_until_some_vector(                                  \
+        const volatile TYPE *vars, size_t nelems, size_t *indices, const int *status,              \
+        enum gpushmem_cmp cmp, const TYPE *values);                                                \
+    GPUSHMEM_API int gpushmem_##NAME##_test(const volatile TYPE *var, enum gpushmem_cmp cmp,       \
+                                            TYPE value);                                           \
+    GPUSHMEM_API int gpushmem_##NAME##_test_all(const volatile TYPE *vars, size_t nelems,          \
+                                                const int *status, enum gpushmem_cmp cmp,          \
+                                                TYPE value);                                       \
+    GPUSHMEM_API size_t gpushmem_##NAME##_test_any(const volatile TYPE *vars, size_t nelems,       \
+                                                   const int *status, enum gpushmem_cmp cmp,       \
+                                                   TYPE value);                                    \
+    GPUSHMEM_API size_t gpushmem_##NAME##_test_some(const volatile TYPE *vars, size_t nelems,      \
+                                                    size_t *indices, const int *status,            \
+                                                    enum gpushmem_cmp cmp, TYPE value);            \
+    GPUSHMEM_API int gpushmem_##NAME##_test_all_vector(const volatile TYPE *vars, size_t nelems,   \
+                                                       const int *status, enum gpushmem_cmp cmp,   \
+                                                       const TYPE *values);                        \
     GPUSHMEM_API size_t gpushmem_##NAME##_test_any_vector(                                         \
-        TYPE *vars, size_t nelems, const int *status, int cmp, const TYPE *values);                \
-    GPUSHMEM_API size_t gpushmem_##NAME##_test_some_vector(TYPE *vars, size_t nelems,              \
-                                                           size_t *indices, const int *status,     \
-                                                           int cmp, const TYPE *values);
+        const volatile TYPE *vars, size_t nelems, const int *status, enum gpushmem_cmp cmp,        \
+        const TYPE *values);                                                                       \
+    GPUSHMEM_API size_t gpushmem_##NAME##_test_some_vector(                                        \
+        const volatile TYPE *vars, size_t nelems, size_t *indices, const int *status,              \
+        enum gpushmem_cmp cmp, const TYPE *values);
 GPUSHMEM_SYNC_TYPES(GPUSHMEM_DECLARE)
 #undef GPUSHMEM_DECLARE
 
@@ -418,7 +446,7 @@ GPUSHMEM_SYNC_TYPES(GPUSHMEM_DECLARE)
 // ordering, completion
 
 // fence: the calling thread's puts, signals, atomics and stores through gpushmem_ptr before it
-// arrive at each PE before those behind it. Orders per PE and per context, completes nothing, and
+// arrive at each PE before those after it. Orders per PE and per context, completes nothing, and
 // does not wait, with one exception (row "fence, mixed").
 //   GPUSHMEM_ERR_TIMEOUT    the exception's wait took GPUSHMEM_WAIT_TIMEOUT_MS: nothing is ordered
 GPUSHMEM_API int gpushmem_fence(void);
@@ -434,9 +462,9 @@ GPUSHMEM_API int gpushmem_ctx_pe_fence(gpushmem_ctx_t ctx, int pe);
 //   others are complete
 GPUSHMEM_API int gpushmem_quiet(void);
 GPUSHMEM_API int gpushmem_ctx_quiet(gpushmem_ctx_t ctx);
-// The same towards the PEs in pes[0 .. n-1]; with n = 0 it returns at once.
-GPUSHMEM_API int gpushmem_pe_quiet(const int *pes, size_t n);
-GPUSHMEM_API int gpushmem_ctx_pe_quiet(gpushmem_ctx_t ctx, const int *pes, size_t n);
+// The same towards the PEs in pes[0 .. npes-1]; with npes = 0 it returns at once.
+GPUSHMEM_API int gpushmem_pe_quiet(const int *pes, size_t npes);
+GPUSHMEM_API int gpushmem_ctx_pe_quiet(gpushmem_ctx_t ctx, const int *pes, size_t npes);
 
 // ------------------------------------------------------------------------------------------
 // synchronisation
@@ -454,9 +482,9 @@ GPUSHMEM_API int gpushmem_barrier_all(void);
 #ifdef __cplusplus
 }
 #pragma GCC diagnostic pop
-#include "gpushmem/overloads.hpp"
+#include "gpushmem/impl/overloads.hpp"
 #elif defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
-#include "gpushmem/generic.h"
+#include "gpushmem/impl/generic.h"
 #endif
 
 #endif

@@ -62,6 +62,24 @@ GPSH_ALWAYS_INLINE uint64_t fetching(const char *function, gpushmem_ctx_t ctx, c
     return amo_slow(function, ctx, sym, width, pe, o, &before, GPSH_WAIT_FETCH) < 0 ? 0 : before;
 }
 
+// Waits for the previous value and writes it to *before.
+GPSH_ALWAYS_INLINE int fetching_status(const char *function, gpushmem_ctx_t ctx, void *before,
+                                       const void *sym, size_t width, int pe, struct operands o)
+{
+    uint64_t bits = 0; // a 4-byte result fills the low half
+    int status = GPSH_LIKELY(before != NULL) ? 0 : gpsh_check_local(function, before);
+    if (status < 0)
+        return status;
+    void *word = word_here(ctx, sym, width, pe);
+    if (GPSH_LIKELY(word != NULL))
+        bits = apply(word, width, o);
+    else
+        status = amo_slow(function, ctx, sym, width, pe, o, &bits, GPSH_WAIT_FETCH);
+    if (GPSH_LIKELY(status == 0))
+        memcpy(before, &bits, width);
+    return status;
+}
+
 // Does not wait. The previous value is not wanted.
 GPSH_ALWAYS_INLINE int updating(const char *function, gpushmem_ctx_t ctx, const void *sym,
                                 size_t width, int pe, struct operands o)
@@ -111,6 +129,9 @@ GPUSHMEM_AMO_EXTENDED_TYPES(DEFINE_BITS)
 #define FETCHING(NAME, TYPE, OP, PARAMETERS, OPERANDS)                                             \
     GPSH_FUNCTION(TYPE, NAME##_atomic_##OP, PARAMETERS,                                            \
                   NAME##_from(fetching(__func__, ctx, dest, sizeof(TYPE), pe, OPERANDS)))
+#define FETCHING_STATUS(NAME, TYPE, OP, PARAMETERS, OPERANDS)                                      \
+    GPSH_FUNCTION(int, NAME##_atomic_##OP##_status, PARAMETERS,                                    \
+                  fetching_status(__func__, ctx, before, dest, sizeof(TYPE), pe, OPERANDS))
 #define UPDATING(NAME, TYPE, OP, PARAMETERS, OPERANDS)                                             \
     GPSH_FUNCTION(int, NAME##_atomic_##OP, PARAMETERS,                                             \
                   updating(__func__, ctx, dest, sizeof(TYPE), pe, OPERANDS))
@@ -120,9 +141,13 @@ GPUSHMEM_AMO_EXTENDED_TYPES(DEFINE_BITS)
 
 #define DEFINE_EXTENDED(NAME, TYPE)                                                                \
     FETCHING(NAME, TYPE, fetch, (const TYPE *dest, int pe), OPERANDS(FETCH, 0))                    \
+    FETCHING_STATUS(NAME, TYPE, fetch, (const TYPE *dest, int pe, TYPE *before),                   \
+                    OPERANDS(FETCH, 0))                                                            \
     FETCHING_NBI(NAME, TYPE, fetch, (TYPE * fetch, const TYPE *dest, int pe), OPERANDS(FETCH, 0))  \
     UPDATING(NAME, TYPE, set, (TYPE * dest, TYPE value, int pe), OPERANDS(SET, VALUE(NAME)))       \
     FETCHING(NAME, TYPE, swap, (TYPE * dest, TYPE value, int pe), OPERANDS(SWAP, VALUE(NAME)))     \
+    FETCHING_STATUS(NAME, TYPE, swap, (TYPE * dest, TYPE value, int pe, TYPE *before),             \
+                    OPERANDS(SWAP, VALUE(NAME)))                                                   \
     FETCHING_NBI(NAME, TYPE, swap, (TYPE * fetch, TYPE * dest, TYPE value, int pe),                \
                  OPERANDS(SWAP, VALUE(NAME)))
 GPUSHMEM_AMO_EXTENDED_TYPES(DEFINE_EXTENDED)
@@ -130,13 +155,19 @@ GPUSHMEM_AMO_EXTENDED_TYPES(DEFINE_EXTENDED)
 #define CSWAP(NAME) OPERANDS(CSWAP, VALUE(NAME), .compare = NAME##_bits(cond))
 #define DEFINE_AMO(NAME, TYPE)                                                                     \
     FETCHING(NAME, TYPE, compare_swap, (TYPE * dest, TYPE cond, TYPE value, int pe), CSWAP(NAME))  \
+    FETCHING_STATUS(NAME, TYPE, compare_swap,                                                      \
+                    (TYPE * dest, TYPE cond, TYPE value, int pe, TYPE *before), CSWAP(NAME))       \
     FETCHING_NBI(NAME, TYPE, compare_swap,                                                         \
                  (TYPE * fetch, TYPE * dest, TYPE cond, TYPE value, int pe), CSWAP(NAME))          \
     FETCHING(NAME, TYPE, fetch_inc, (TYPE * dest, int pe), OPERANDS(ADD, .operand = 1))            \
+    FETCHING_STATUS(NAME, TYPE, fetch_inc, (TYPE * dest, int pe, TYPE *before),                    \
+                    OPERANDS(ADD, .operand = 1))                                                   \
     FETCHING_NBI(NAME, TYPE, fetch_inc, (TYPE * fetch, TYPE * dest, int pe),                       \
                  OPERANDS(ADD, .operand = 1))                                                      \
     UPDATING(NAME, TYPE, inc, (TYPE * dest, int pe), OPERANDS(ADD, .operand = 1))                  \
     FETCHING(NAME, TYPE, fetch_add, (TYPE * dest, TYPE value, int pe), OPERANDS(ADD, VALUE(NAME))) \
+    FETCHING_STATUS(NAME, TYPE, fetch_add, (TYPE * dest, TYPE value, int pe, TYPE *before),        \
+                    OPERANDS(ADD, VALUE(NAME)))                                                    \
     FETCHING_NBI(NAME, TYPE, fetch_add, (TYPE * fetch, TYPE * dest, TYPE value, int pe),           \
                  OPERANDS(ADD, VALUE(NAME)))                                                       \
     UPDATING(NAME, TYPE, add, (TYPE * dest, TYPE value, int pe), OPERANDS(ADD, VALUE(NAME)))
@@ -145,6 +176,8 @@ GPUSHMEM_AMO_TYPES(DEFINE_AMO)
 #define DEFINE_BITWISE_OP(NAME, TYPE, OP, AMO)                                                     \
     FETCHING(NAME, TYPE, fetch_##OP, (TYPE * dest, TYPE value, int pe),                            \
              OPERANDS(AMO, VALUE(NAME)))                                                           \
+    FETCHING_STATUS(NAME, TYPE, fetch_##OP, (TYPE * dest, TYPE value, int pe, TYPE *before),       \
+                    OPERANDS(AMO, VALUE(NAME)))                                                    \
     FETCHING_NBI(NAME, TYPE, fetch_##OP, (TYPE * fetch, TYPE * dest, TYPE value, int pe),          \
                  OPERANDS(AMO, VALUE(NAME)))                                                       \
     UPDATING(NAME, TYPE, OP, (TYPE * dest, TYPE value, int pe), OPERANDS(AMO, VALUE(NAME)))

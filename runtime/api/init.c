@@ -132,18 +132,18 @@ static int bring_up(void)
     return status;
 }
 
-int gpushmem_init_thread(int requested, int *provided)
+int gpushmem_init_thread(enum gpushmem_thread_level requested, int *provided)
 {
-    if (requested < GPUSHMEM_THREAD_SINGLE || requested > GPUSHMEM_THREAD_MULTIPLE)
+    if ((int)requested < GPUSHMEM_THREAD_SINGLE || (int)requested > GPUSHMEM_THREAD_MULTIPLE)
         return gpsh_fail(
             GPUSHMEM_ERR_INVALID,
             "gpushmem_init_thread: thread level %d is outside GPUSHMEM_THREAD_SINGLE (0) .. "
             "GPUSHMEM_THREAD_MULTIPLE (3)",
-            requested);
+            (int)requested);
     pthread_mutex_lock(&lifecycle);
     int status = 0;
     if (!init_depth) {
-        gpsh.thread_level = requested;
+        gpsh.thread_level = (int)requested;
         gpsh.generation++;
         status = bring_up();
     }

@@ -91,12 +91,12 @@ int gpushmem_ctx_quiet(gpushmem_ctx_t ctx)
     return quiet(__func__, ctx);
 }
 
-int gpushmem_pe_quiet(const int *pes, size_t n)
+int gpushmem_pe_quiet(const int *pes, size_t npes)
 {
-    return pe_quiet(__func__, GPUSHMEM_CTX_DEFAULT, pes, n);
+    return pe_quiet(__func__, GPUSHMEM_CTX_DEFAULT, pes, npes);
 }
 
-int gpushmem_ctx_pe_quiet(gpushmem_ctx_t ctx, const int *pes, size_t n)
+int gpushmem_ctx_pe_quiet(gpushmem_ctx_t ctx, const int *pes, size_t npes)
 {
-    return pe_quiet(__func__, ctx, pes, n);
+    return pe_quiet(__func__, ctx, pes, npes);
 }

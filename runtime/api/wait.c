@@ -326,64 +326,102 @@ static size_t set_some(const struct set *set, size_t *indices)
 #define EACH(TYPE) .values = (const char *)values, .vector = true
 
 #define DEFINE_SETS(NAME, TYPE, VERB, BLOCKING)                                                    \
-    int gpushmem_##NAME##_##VERB##_all(TYPE *vars, size_t nelems, const int *status, int cmp,      \
-                                       TYPE value)                                                 \
+    int gpushmem_##NAME##_##VERB##_all(const volatile TYPE *vars, size_t nelems,                   \
+                                       const int *status, enum gpushmem_cmp cmp, TYPE value)       \
     {                                                                                              \
         return set_all(SET(TYPE, ONE(TYPE), .blocking = BLOCKING));                                \
     }                                                                                              \
-    size_t gpushmem_##NAME##_##VERB##_any(TYPE *vars, size_t nelems, const int *status, int cmp,   \
-                                          TYPE value)                                              \
+    size_t gpushmem_##NAME##_##VERB##_any(const volatile TYPE *vars, size_t nelems,                \
+                                          const int *status, enum gpushmem_cmp cmp, TYPE value)    \
     {                                                                                              \
         return set_any(SET(TYPE, ONE(TYPE), .blocking = BLOCKING));                                \
     }                                                                                              \
-    size_t gpushmem_##NAME##_##VERB##_some(TYPE *vars, size_t nelems, size_t *indices,             \
-                                           const int *status, int cmp, TYPE value)                 \
+    size_t gpushmem_##NAME##_##VERB##_some(const volatile TYPE *vars, size_t nelems,               \
+                                           size_t *indices, const int *status,                     \
+                                           enum gpushmem_cmp cmp, TYPE value)                      \
     {                                                                                              \
         return set_some(SET(TYPE, ONE(TYPE), .blocking = BLOCKING), indices);                      \
     }                                                                                              \
-    int gpushmem_##NAME##_##VERB##_all_vector(TYPE *vars, size_t nelems, const int *status,        \
-                                              int cmp, const TYPE *values)                         \
+    int gpushmem_##NAME##_##VERB##_all_vector(const volatile TYPE *vars, size_t nelems,            \
+                                              const int *status, enum gpushmem_cmp cmp,            \
+                                              const TYPE *values)                                  \
     {                                                                                              \
         return set_all(SET(TYPE, EACH(TYPE), .blocking = BLOCKING));                               \
     }                                                                                              \
-    size_t gpushmem_##NAME##_##VERB##_any_vector(TYPE *vars, size_t nelems, const int *status,     \
-                                                 int cmp, const TYPE *values)                      \
+    size_t gpushmem_##NAME##_##VERB##_any_vector(const volatile TYPE *vars, size_t nelems,         \
+                                                 const int *status, enum gpushmem_cmp cmp,         \
+                                                 const TYPE *values)                               \
     {                                                                                              \
         return set_any(SET(TYPE, EACH(TYPE), .blocking = BLOCKING));                               \
     }                                                                                              \
-    size_t gpushmem_##NAME##_##VERB##_some_vector(TYPE *vars, size_t nelems, size_t *indices,      \
-                                                  const int *status, int cmp, const TYPE *values)  \
+    size_t gpushmem_##NAME##_##VERB##_some_vector(const volatile TYPE *vars, size_t nelems,        \
+                                                  size_t *indices, const int *status,              \
+                                                  enum gpushmem_cmp cmp, const TYPE *values)       \
     {                                                                                              \
         return set_some(SET(TYPE, EACH(TYPE), .blocking = BLOCKING), indices);                     \
     }
 
 #define DEFINE(NAME, TYPE)                                                                         \
-    int gpushmem_##NAME##_wait_until(TYPE *var, int cmp, TYPE value)                               \
+    int gpushmem_##NAME##_wait_until(const volatile TYPE *var, enum gpushmem_cmp cmp, TYPE value)  \
     {                                                                                              \
-        return wait_until(__func__, var, KIND(TYPE), cmp, ORDERED(TYPE, value));                   \
+        return wait_until(__func__, (const void *)var, KIND(TYPE), cmp, ORDERED(TYPE, value));     \
     }                                                                                              \
-    int gpushmem_##NAME##_test(TYPE *var, int cmp, TYPE value)                                     \
+    int gpushmem_##NAME##_test(const volatile TYPE *var, enum gpushmem_cmp cmp, TYPE value)        \
     {                                                                                              \
-        return test(__func__, var, KIND(TYPE), cmp, ORDERED(TYPE, value));                         \
+        return test(__func__, (const void *)var, KIND(TYPE), cmp, ORDERED(TYPE, value));           \
     }                                                                                              \
     DEFINE_SETS(NAME, TYPE, wait_until, true)                                                      \
     DEFINE_SETS(NAME, TYPE, test, false)
 GPUSHMEM_SYNC_TYPES(DEFINE)
 
-uint64_t gpushmem_signal_fetch(const uint64_t *sig)
+static int signal_fetch(const char *function, const uint64_t *sig, uint64_t *value)
 {
     const struct kind kind = KIND(uint64_t);
-    if (GPSH_UNLIKELY(!sound(sig, kind, GPUSHMEM_CMP_EQ)) &&
-        check(__func__, sig, 1, kind, GPUSHMEM_CMP_EQ) < 0)
-        return 0;
-    return gpsh_word_load(sig, sizeof *sig);
+    int status = GPSH_LIKELY(sound(sig, kind, GPUSHMEM_CMP_EQ))
+                     ? 0
+                     : check(function, sig, 1, kind, GPUSHMEM_CMP_EQ);
+    if (status < 0)
+        return status;
+    uint64_t word = gpsh_word_load(sig, sizeof *sig);
+    status = unread();
+    if (status == 0)
+        *value = word;
+    return status;
 }
 
-uint64_t gpushmem_signal_wait_until(uint64_t *sig, int cmp, uint64_t value)
+uint64_t gpushmem_signal_fetch(const uint64_t *sig)
+{
+    uint64_t value = 0;
+    return signal_fetch(__func__, sig, &value) < 0 ? 0 : value;
+}
+
+int gpushmem_signal_fetch_status(const uint64_t *sig, uint64_t *value)
+{
+    int status = gpsh_check_local(__func__, value);
+    return status < 0 ? status : signal_fetch(__func__, sig, value);
+}
+
+// *seen: the value that ended the wait, not what the word is by now.
+static int signal_wait(const char *function, const uint64_t *sig, enum gpushmem_cmp cmp,
+                       uint64_t value, uint64_t *seen)
 {
     const struct kind kind = KIND(uint64_t);
-    if (GPSH_UNLIKELY(!sound(sig, kind, cmp)) && check(__func__, sig, 1, kind, cmp) < 0)
-        return 0;
-    uint64_t seen; // the value that ended the wait, not what the word is by now
-    return await(__func__, sig, kind, cmp, value, &seen) < 0 ? 0 : seen;
+    int status = GPSH_LIKELY(sound(sig, kind, cmp)) ? 0 : check(function, sig, 1, kind, cmp);
+    return status < 0 ? status : await(function, sig, kind, cmp, value, seen);
+}
+
+uint64_t gpushmem_signal_wait_until(uint64_t *sig, enum gpushmem_cmp cmp, uint64_t value)
+{
+    uint64_t seen;
+    return signal_wait(__func__, sig, cmp, value, &seen) < 0 ? 0 : seen;
+}
+
+int gpushmem_signal_wait_until_status(const uint64_t *sig, enum gpushmem_cmp cmp, uint64_t value,
+                                      uint64_t *seen)
+{
+    uint64_t last;
+    int status = signal_wait(__func__, sig, cmp, value, &last);
+    if (status == 0 && seen != NULL)
+        *seen = last;
+    return status;
 }

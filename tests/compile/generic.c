@@ -101,6 +101,11 @@ RMA_TYPES(RMA)
         CHECK(got == (TYPE)7);                                                                     \
         OK(CALL(atomic_fetch_nbi, &got, source, 0));                                               \
         CHECK(got == (TYPE)8);                                                                     \
+        OK(CALL(atomic_swap_status, word, (TYPE)9, 0, &got));                                      \
+        CHECK(got == (TYPE)8);                                                                     \
+        OK(CALL(atomic_fetch_status, source, 0, &got));                                            \
+        CHECK(got == (TYPE)9);                                                                     \
+        CHECK(CALL(atomic_fetch_status, source, 1, &got) == GPUSHMEM_ERR_PE && got == (TYPE)9);    \
     }
 #define EXTENDED(NAME, TYPE)                                                                       \
     DEFINE_EXTENDED(NAME, TYPE, PLAIN)                                                             \
@@ -125,6 +130,12 @@ EXTENDED_TYPES(EXTENDED)
         CHECK(got == 0);                                                                           \
         OK(CALL(atomic_compare_swap_nbi, &got, word, (TYPE)3, (TYPE)4, 0));                        \
         CHECK(got == 3 && *word == 4 && word[1] == 0);                                             \
+        OK(CALL(atomic_fetch_inc_status, word, 0, &got));                                          \
+        CHECK(got == 4);                                                                           \
+        OK(CALL(atomic_fetch_add_status, word, all, 0, &got));                                     \
+        CHECK(got == 5);                                                                           \
+        OK(CALL(atomic_compare_swap_status, word, (TYPE)4, all, 0, &got));                         \
+        CHECK(got == 4 && *word == all && word[1] == 0);                                           \
     }
 #define AMO(NAME, TYPE)                                                                            \
     DEFINE_AMO(NAME, TYPE, PLAIN)                                                                  \
@@ -148,6 +159,12 @@ AMO_TYPES(AMO)
         CHECK(got == 0x101);                                                                       \
         OK(CALL(atomic_fetch_xor_nbi, &got, word, (TYPE)1, 0));                                    \
         CHECK(got == 0x103 && *word == 0x102);                                                     \
+        OK(CALL(atomic_fetch_or_status, word, (TYPE)1, 0, &got));                                  \
+        CHECK(got == 0x102);                                                                       \
+        OK(CALL(atomic_fetch_xor_status, word, (TYPE)2, 0, &got));                                 \
+        CHECK(got == 0x103);                                                                       \
+        OK(CALL(atomic_fetch_and_status, word, (TYPE)0x100, 0, &got));                             \
+        CHECK(got == 0x101 && *word == 0x100);                                                     \
     }
 #define BITWISE(NAME, TYPE)                                                                        \
     DEFINE_BITWISE(NAME, TYPE, PLAIN)                                                              \
@@ -163,7 +180,9 @@ BITWISE_TYPES(BITWISE)
         int skip[2] = {1, 0};                                                                      \
         vars[0] = (TYPE)-2;                                                                        \
         vars[1] = 3;                                                                               \
+        volatile TYPE *changing = vars;                                                            \
         CHECK(gpushmem_##VERB(vars, GPUSHMEM_CMP_EQ, (TYPE)-2) == YES);                            \
+        CHECK(gpushmem_##VERB(changing, GPUSHMEM_CMP_EQ, (TYPE)-2) == YES);                        \
         CHECK(gpushmem_##VERB##_all(vars, 2, NULL, GPUSHMEM_CMP_NE, (TYPE)5) == YES);              \
         CHECK(gpushmem_##VERB##_any(vars, 2, skip, GPUSHMEM_CMP_NE, (TYPE)5) == 1);                \
         CHECK(gpushmem_##VERB##_some(vars, 2, at, NULL, GPUSHMEM_CMP_EQ, (TYPE)3) == 1 &&          \
@@ -176,6 +195,23 @@ BITWISE_TYPES(BITWISE)
     DEFINE_VERB(NAME, TYPE, wait_until, 0)                                                         \
     DEFINE_VERB(NAME, TYPE, test, 1)
 SYNC_TYPES(SYNC)
+
+static void signals(void)
+{
+    uint64_t seen = 0;
+    OK(gpushmem_signal_op(sig, 5, GPUSHMEM_SIGNAL_SET, 0));
+    OK(gpushmem_signal_op(ctx, sig, 6, GPUSHMEM_SIGNAL_ADD, 0));
+    OK(gpushmem_signal_wait_until_status(sig, GPUSHMEM_CMP_GE, 11, &seen));
+    CHECK(seen == 11);
+    OK(gpushmem_signal_wait_until_status(sig, GPUSHMEM_CMP_EQ, 11, NULL));
+    CHECK(gpushmem_signal_wait_until_status(&seen, GPUSHMEM_CMP_EQ, 11, &seen) ==
+          GPUSHMEM_ERR_ADDRESS);
+    OK(gpushmem_signal_op(sig, 0, GPUSHMEM_SIGNAL_SET, 0));
+    OK(gpushmem_signal_fetch_status(sig, &seen));
+    CHECK(seen == 0);
+    CHECK(gpushmem_signal_fetch_status(&seen, &seen) == GPUSHMEM_ERR_ADDRESS);
+    CHECK(gpushmem_signal_fetch_status(sig, NULL) == GPUSHMEM_ERR_INVALID);
+}
 
 int main(void)
 {
@@ -194,6 +230,7 @@ int main(void)
 #define RUN_SYNC(NAME, TYPE)                                                                       \
     wait_until_##NAME();                                                                           \
     test_##NAME();
+    signals();
     RMA_TYPES(RUN_RMA)
     EXTENDED_TYPES(RUN_EXTENDED)
     AMO_TYPES(RUN_AMO)

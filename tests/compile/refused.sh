@@ -36,5 +36,15 @@ only 'gpushmem_atomic_set(d, 1.0, 0);' 'gpushmem_atomic_add(d, 1.0, 0);'
 only 'gpushmem_atomic_and(u, 1u, 0);' 'gpushmem_atomic_and(d, 1.0, 0);'
 only 'gpushmem_wait_until(u, GPUSHMEM_CMP_EQ, 1u);' 'gpushmem_wait_until(d, GPUSHMEM_CMP_EQ, 1.0);'
 only 'gpushmem_atomic_fetch_inc(ctx, i, 0);' 'gpushmem_atomic_fetch_inc(ctx, o, 0);'
+# A put of a struct ends in one sentence, with the way out, and not in a list of all overloads.
+for call in 'put(o, o, 1, 0)' 'get_nbi(ctx, o, o, 1, 0)'; do
+    said=$(printf '#include "gpushmem/gpushmem.h"\nstruct other { int x; };\nvoid f(struct other *o, gpushmem_ctx_t ctx) { gpushmem_%s; (void)ctx; }\n' "$call" |
+        "$cxx" -x c++ -std=c++17 -fsyntax-only -I "$include" - 2>&1)
+    lines=$(wc -l <<<"$said")
+    if ! grep -q 'has no form for this type of elements: use gpushmem_.*mem' <<<"$said" || [ "$lines" -gt 20 ]; then
+        echo "FAILED: C++ says of gpushmem_$call, in $lines lines: $(head -3 <<<"$said")"
+        failures=$((failures + 1))
+    fi
+done
 [ $failures = 0 ] && echo "refused: ok"
 exit $((failures != 0))

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Overloads for C++, included by gpushmem.h: gpushmem_put(dest, source, nelems, pe) and the like
 // for every element type, with an optional context first. The counterpart of generic.h.
-#ifndef GPUSHMEM_OVERLOADS_HPP
-#define GPUSHMEM_OVERLOADS_HPP
+#ifndef GPUSHMEM_IMPL_OVERLOADS_HPP
+#define GPUSHMEM_IMPL_OVERLOADS_HPP
 
 #include "gpushmem/gpushmem.h"
+#include "gpushmem/impl/distinct_types.h"
 
 // Two overloads, gpushmem_OP(...) and gpushmem_OP(ctx, ...), of gpushmem_NAME_OP and
 // gpushmem_ctx_NAME_OP. PARAMETERS and ARGUMENTS are parenthesised lists.
@@ -30,7 +31,7 @@
 #define GPUSHMEM_OVERLOAD_SIGNAL(NAME, TYPE, OP)                                                   \
     GPUSHMEM_OVERLOAD(int, NAME, OP,                                                               \
                       (TYPE * dest, const TYPE *source, size_t nelems, uint64_t *sig,              \
-                       uint64_t signal, int sig_op, int pe),                                       \
+                       uint64_t signal, enum gpushmem_signal_op sig_op, int pe),                   \
                       (dest, source, nelems, sig, signal, sig_op, pe))
 #define GPUSHMEM_OVERLOAD_RMA(NAME, TYPE, A, B)                                                    \
     GPUSHMEM_OVERLOAD_MOVE(NAME, TYPE, put)                                                        \
@@ -52,8 +53,16 @@ GPUSHMEM_DISTINCT_RMA_TYPES(GPUSHMEM_OVERLOAD_RMA, , )
     GPUSHMEM_OVERLOAD(int, NAME, OP, (TYPE * fetch, TYPE * dest, TYPE value, int pe),              \
                       (fetch, dest, value, pe))
 
+// The form with a status, of each fetching one.
+#define GPUSHMEM_OVERLOAD_STATUS(NAME, TYPE, OP)                                                   \
+    GPUSHMEM_OVERLOAD(int, NAME, OP##_status, (TYPE * dest, TYPE value, int pe, TYPE *before),     \
+                      (dest, value, pe, before))
+
 #define GPUSHMEM_OVERLOAD_EXTENDED(NAME, TYPE, A, B)                                               \
     GPUSHMEM_OVERLOAD(TYPE, NAME, atomic_fetch, (const TYPE *source, int pe), (source, pe))        \
+    GPUSHMEM_OVERLOAD(int, NAME, atomic_fetch_status, (const TYPE *source, int pe, TYPE *before),  \
+                      (source, pe, before))                                                        \
+    GPUSHMEM_OVERLOAD_STATUS(NAME, TYPE, atomic_swap)                                              \
     GPUSHMEM_OVERLOAD_UPDATE(int, NAME, TYPE, atomic_set)                                          \
     GPUSHMEM_OVERLOAD_UPDATE(TYPE, NAME, TYPE, atomic_swap)                                        \
     GPUSHMEM_OVERLOAD(int, NAME, atomic_fetch_nbi, (TYPE * fetch, const TYPE *source, int pe),     \
@@ -64,6 +73,12 @@ GPUSHMEM_DISTINCT_AMO_EXTENDED_TYPES(GPUSHMEM_OVERLOAD_EXTENDED, , )
 #define GPUSHMEM_OVERLOAD_AMO(NAME, TYPE, A, B)                                                    \
     GPUSHMEM_OVERLOAD(TYPE, NAME, atomic_compare_swap,                                             \
                       (TYPE * dest, TYPE cond, TYPE value, int pe), (dest, cond, value, pe))       \
+    GPUSHMEM_OVERLOAD(int, NAME, atomic_compare_swap_status,                                       \
+                      (TYPE * dest, TYPE cond, TYPE value, int pe, TYPE *before),                  \
+                      (dest, cond, value, pe, before))                                             \
+    GPUSHMEM_OVERLOAD(int, NAME, atomic_fetch_inc_status, (TYPE * dest, int pe, TYPE *before),     \
+                      (dest, pe, before))                                                          \
+    GPUSHMEM_OVERLOAD_STATUS(NAME, TYPE, atomic_fetch_add)                                         \
     GPUSHMEM_OVERLOAD(TYPE, NAME, atomic_fetch_inc, (TYPE * dest, int pe), (dest, pe))             \
     GPUSHMEM_OVERLOAD(int, NAME, atomic_inc, (TYPE * dest, int pe), (dest, pe))                    \
     GPUSHMEM_OVERLOAD_UPDATE(TYPE, NAME, TYPE, atomic_fetch_add)                                   \
@@ -78,6 +93,9 @@ GPUSHMEM_DISTINCT_AMO_TYPES(GPUSHMEM_OVERLOAD_AMO, , )
 
 #define GPUSHMEM_OVERLOAD_BITWISE(NAME, TYPE, A, B)                                                \
     GPUSHMEM_OVERLOAD_UPDATE(TYPE, NAME, TYPE, atomic_fetch_and)                                   \
+    GPUSHMEM_OVERLOAD_STATUS(NAME, TYPE, atomic_fetch_and)                                         \
+    GPUSHMEM_OVERLOAD_STATUS(NAME, TYPE, atomic_fetch_or)                                          \
+    GPUSHMEM_OVERLOAD_STATUS(NAME, TYPE, atomic_fetch_xor)                                         \
     GPUSHMEM_OVERLOAD_UPDATE(int, NAME, TYPE, atomic_and)                                          \
     GPUSHMEM_OVERLOAD_UPDATE(TYPE, NAME, TYPE, atomic_fetch_or)                                    \
     GPUSHMEM_OVERLOAD_UPDATE(int, NAME, TYPE, atomic_or)                                           \
@@ -95,33 +113,69 @@ GPUSHMEM_DISTINCT_AMO_BITWISE_TYPES(GPUSHMEM_OVERLOAD_BITWISE, , )
         return gpushmem_##NAME##_##OP(GPUSHMEM_LIST ARGUMENTS);                                    \
     }
 #define GPUSHMEM_OVERLOAD_VERB(NAME, TYPE, VERB)                                                   \
-    GPUSHMEM_OVERLOAD_PLAIN(int, NAME, VERB, (TYPE * var, int cmp, TYPE value), (var, cmp, value)) \
+    GPUSHMEM_OVERLOAD_PLAIN(int, NAME, VERB,                                                       \
+                            (const volatile TYPE *var, enum gpushmem_cmp cmp, TYPE value),         \
+                            (var, cmp, value))                                                     \
     GPUSHMEM_OVERLOAD_PLAIN(int, NAME, VERB##_all,                                                 \
-                            (TYPE * vars, size_t nelems, const int *status, int cmp, TYPE value),  \
+                            (const volatile TYPE *vars, size_t nelems, const int *status,          \
+                             enum gpushmem_cmp cmp, TYPE value),                                   \
                             (vars, nelems, status, cmp, value))                                    \
     GPUSHMEM_OVERLOAD_PLAIN(size_t, NAME, VERB##_any,                                              \
-                            (TYPE * vars, size_t nelems, const int *status, int cmp, TYPE value),  \
+                            (const volatile TYPE *vars, size_t nelems, const int *status,          \
+                             enum gpushmem_cmp cmp, TYPE value),                                   \
                             (vars, nelems, status, cmp, value))                                    \
-    GPUSHMEM_OVERLOAD_PLAIN(                                                                       \
-        size_t, NAME, VERB##_some,                                                                 \
-        (TYPE * vars, size_t nelems, size_t * indices, const int *status, int cmp, TYPE value),    \
-        (vars, nelems, indices, status, cmp, value))                                               \
-    GPUSHMEM_OVERLOAD_PLAIN(                                                                       \
-        int, NAME, VERB##_all_vector,                                                              \
-        (TYPE * vars, size_t nelems, const int *status, int cmp, const TYPE *values),              \
-        (vars, nelems, status, cmp, values))                                                       \
-    GPUSHMEM_OVERLOAD_PLAIN(                                                                       \
-        size_t, NAME, VERB##_any_vector,                                                           \
-        (TYPE * vars, size_t nelems, const int *status, int cmp, const TYPE *values),              \
-        (vars, nelems, status, cmp, values))                                                       \
+    GPUSHMEM_OVERLOAD_PLAIN(size_t, NAME, VERB##_some,                                             \
+                            (const volatile TYPE *vars, size_t nelems, size_t *indices,            \
+                             const int *status, enum gpushmem_cmp cmp, TYPE value),                \
+                            (vars, nelems, indices, status, cmp, value))                           \
+    GPUSHMEM_OVERLOAD_PLAIN(int, NAME, VERB##_all_vector,                                          \
+                            (const volatile TYPE *vars, size_t nelems, const int *status,          \
+                             enum gpushmem_cmp cmp, const TYPE *values),                           \
+                            (vars, nelems, status, cmp, values))                                   \
+    GPUSHMEM_OVERLOAD_PLAIN(size_t, NAME, VERB##_any_vector,                                       \
+                            (const volatile TYPE *vars, size_t nelems, const int *status,          \
+                             enum gpushmem_cmp cmp, const TYPE *values),                           \
+                            (vars, nelems, status, cmp, values))                                   \
     GPUSHMEM_OVERLOAD_PLAIN(size_t, NAME, VERB##_some_vector,                                      \
-                            (TYPE * vars, size_t nelems, size_t * indices, const int *status,      \
-                             int cmp, const TYPE *values),                                         \
+                            (const volatile TYPE *vars, size_t nelems, size_t *indices,            \
+                             const int *status, enum gpushmem_cmp cmp, const TYPE *values),        \
                             (vars, nelems, indices, status, cmp, values))
 #define GPUSHMEM_OVERLOAD_SYNC(NAME, TYPE, A, B)                                                   \
     GPUSHMEM_OVERLOAD_VERB(NAME, TYPE, wait_until)                                                 \
     GPUSHMEM_OVERLOAD_VERB(NAME, TYPE, test)
 GPUSHMEM_DISTINCT_SYNC_TYPES(GPUSHMEM_OVERLOAD_SYNC, , )
+
+inline int gpushmem_signal_op(gpushmem_ctx_t ctx, uint64_t *sig, uint64_t signal,
+                              enum gpushmem_signal_op sig_op, int pe)
+{
+    return gpushmem_ctx_signal_op(ctx, sig, signal, sig_op, pe);
+}
+
+// Element types without a function end in one sentence, and not in a list of all overloads.
+template <typename T> struct gpushmem_has_functions {
+    static constexpr bool value = false;
+};
+#define GPUSHMEM_OVERLOAD_REFUSE(OP, BYTES)                                                        \
+    template <typename T> inline int gpushmem_##OP(T *, const T *, size_t, int)                    \
+    {                                                                                              \
+        static_assert(gpushmem_has_functions<T>::value,                                            \
+                      "gpushmem_" #OP                                                              \
+                      " has no form for this type of elements: use gpushmem_" BYTES                \
+                      ", which counts bytes");                                                     \
+        return 0;                                                                                  \
+    }                                                                                              \
+    template <typename T> inline int gpushmem_##OP(gpushmem_ctx_t, T *, const T *, size_t, int)    \
+    {                                                                                              \
+        static_assert(gpushmem_has_functions<T>::value,                                            \
+                      "gpushmem_" #OP                                                              \
+                      " has no form for this type of elements: use gpushmem_ctx_" BYTES            \
+                      ", which counts bytes");                                                     \
+        return 0;                                                                                  \
+    }
+GPUSHMEM_OVERLOAD_REFUSE(put, "putmem")
+GPUSHMEM_OVERLOAD_REFUSE(get, "getmem")
+GPUSHMEM_OVERLOAD_REFUSE(put_nbi, "putmem_nbi")
+GPUSHMEM_OVERLOAD_REFUSE(get_nbi, "getmem_nbi")
 
 #undef GPUSHMEM_OVERLOAD
 #undef GPUSHMEM_OVERLOAD_MOVE
@@ -129,8 +183,9 @@ GPUSHMEM_DISTINCT_SYNC_TYPES(GPUSHMEM_OVERLOAD_SYNC, , )
 #undef GPUSHMEM_OVERLOAD_SIGNAL
 #undef GPUSHMEM_OVERLOAD_RMA
 #undef GPUSHMEM_OVERLOAD_UPDATE
+#undef GPUSHMEM_OVERLOAD_STATUS
+#undef GPUSHMEM_OVERLOAD_REFUSE
 #undef GPUSHMEM_OVERLOAD_UPDATE_NBI
-#undef GPUSHMEM_OVERLOAD_EXTENDED
 #undef GPUSHMEM_OVERLOAD_AMO
 #undef GPUSHMEM_OVERLOAD_BITWISE
 #undef GPUSHMEM_OVERLOAD_PLAIN

@@ -4,10 +4,11 @@
 // gpushmem_put(ctx, dest, source, nelems, pe). The first argument after the context chooses the
 // function; a type without one is a compile-time error that names
 // gpushmem_no_function_for_this_type.
-#ifndef GPUSHMEM_GENERIC_H
-#define GPUSHMEM_GENERIC_H
+#ifndef GPUSHMEM_IMPL_GENERIC_H
+#define GPUSHMEM_IMPL_GENERIC_H
 
 #include "gpushmem/gpushmem.h"
+#include "gpushmem/impl/distinct_types.h"
 
 void gpushmem_no_function_for_this_type(void);
 
@@ -32,8 +33,19 @@ void gpushmem_no_function_for_this_type(void);
 #define GPUSHMEM_AMO(SUFFIX, ...)      GPUSHMEM_CHOOSE_CTX(GPUSHMEM_DISTINCT_AMO_TYPES, SUFFIX, __VA_ARGS__)
 #define GPUSHMEM_EXTENDED(SUFFIX, ...) GPUSHMEM_CHOOSE_CTX(GPUSHMEM_DISTINCT_AMO_EXTENDED_TYPES, SUFFIX, __VA_ARGS__)
 #define GPUSHMEM_BITWISE(SUFFIX, ...)  GPUSHMEM_CHOOSE_CTX(GPUSHMEM_DISTINCT_AMO_BITWISE_TYPES, SUFFIX, __VA_ARGS__)
-#define GPUSHMEM_SYNC(SUFFIX, ...) \
-    GPUSHMEM_CHOOSE(GPUSHMEM_DISTINCT_SYNC_TYPES, gpushmem_, SUFFIX, GPUSHMEM_FIRST(__VA_ARGS__))(__VA_ARGS__)
+
+// Words that are waited for may be declared volatile.
+#define GPUSHMEM_SYNC_CASE(NAME, TYPE, PREFIX, SUFFIX)                                \
+    TYPE *: PREFIX##NAME##SUFFIX, const TYPE *: PREFIX##NAME##SUFFIX,                 \
+    volatile TYPE *: PREFIX##NAME##SUFFIX, const volatile TYPE *: PREFIX##NAME##SUFFIX,
+#define GPUSHMEM_SYNC(SUFFIX, ...)                                                    \
+    _Generic((GPUSHMEM_FIRST(__VA_ARGS__)),                                           \
+        GPUSHMEM_DISTINCT_SYNC_TYPES(GPUSHMEM_SYNC_CASE, gpushmem_, SUFFIX)           \
+        default: gpushmem_no_function_for_this_type)(__VA_ARGS__)
+
+// Functions without a type, with an optional context.
+#define GPUSHMEM_PLAIN(NAME, ...)                                                     \
+    _Generic((GPUSHMEM_FIRST(__VA_ARGS__)), gpushmem_ctx_t: gpushmem_ctx_##NAME, default: gpushmem_##NAME)(__VA_ARGS__)
 // clang-format on
 
 #define gpushmem_put(...)            GPUSHMEM_RMA(_put, __VA_ARGS__)
@@ -46,6 +58,7 @@ void gpushmem_no_function_for_this_type(void);
 #define gpushmem_get_nbi(...)        GPUSHMEM_RMA(_get_nbi, __VA_ARGS__)
 #define gpushmem_put_signal(...)     GPUSHMEM_RMA(_put_signal, __VA_ARGS__)
 #define gpushmem_put_signal_nbi(...) GPUSHMEM_RMA(_put_signal_nbi, __VA_ARGS__)
+#define gpushmem_signal_op(...)      GPUSHMEM_PLAIN(signal_op, __VA_ARGS__)
 
 #define gpushmem_atomic_fetch(...)            GPUSHMEM_EXTENDED(_atomic_fetch, __VA_ARGS__)
 #define gpushmem_atomic_set(...)              GPUSHMEM_EXTENDED(_atomic_set, __VA_ARGS__)
@@ -69,6 +82,18 @@ void gpushmem_no_function_for_this_type(void);
 #define gpushmem_atomic_fetch_and_nbi(...)    GPUSHMEM_BITWISE(_atomic_fetch_and_nbi, __VA_ARGS__)
 #define gpushmem_atomic_fetch_or_nbi(...)     GPUSHMEM_BITWISE(_atomic_fetch_or_nbi, __VA_ARGS__)
 #define gpushmem_atomic_fetch_xor_nbi(...)    GPUSHMEM_BITWISE(_atomic_fetch_xor_nbi, __VA_ARGS__)
+
+#define gpushmem_atomic_fetch_status(...) GPUSHMEM_EXTENDED(_atomic_fetch_status, __VA_ARGS__)
+#define gpushmem_atomic_swap_status(...)  GPUSHMEM_EXTENDED(_atomic_swap_status, __VA_ARGS__)
+#define gpushmem_atomic_compare_swap_status(...)                                                   \
+    GPUSHMEM_AMO(_atomic_compare_swap_status, __VA_ARGS__)
+#define gpushmem_atomic_fetch_inc_status(...) GPUSHMEM_AMO(_atomic_fetch_inc_status, __VA_ARGS__)
+#define gpushmem_atomic_fetch_add_status(...) GPUSHMEM_AMO(_atomic_fetch_add_status, __VA_ARGS__)
+#define gpushmem_atomic_fetch_and_status(...)                                                      \
+    GPUSHMEM_BITWISE(_atomic_fetch_and_status, __VA_ARGS__)
+#define gpushmem_atomic_fetch_or_status(...) GPUSHMEM_BITWISE(_atomic_fetch_or_status, __VA_ARGS__)
+#define gpushmem_atomic_fetch_xor_status(...)                                                      \
+    GPUSHMEM_BITWISE(_atomic_fetch_xor_status, __VA_ARGS__)
 
 #define gpushmem_wait_until(...)             GPUSHMEM_SYNC(_wait_until, __VA_ARGS__)
 #define gpushmem_wait_until_all(...)         GPUSHMEM_SYNC(_wait_until_all, __VA_ARGS__)

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the device headers call in the library to launch kernels and to run them on CPU threads.
+// Programs do not need it.
+#ifndef GPUSHMEM_IMPL_LAUNCH_HOST_H
+#define GPUSHMEM_IMPL_LAUNCH_HOST_H
+
+#include <stdint.h>
+
+#include "gpushmem/device_abi.h"
+#include "gpushmem/stream.h"
+
+#if defined(__cplusplus)
+extern "C" {
+#endif
+
+// Makes `sentence` this thread's gpushmem_last_error() and returns `status`.
+GPUSHMEM_API int gpushmem_launch_refused(int status, const char *sentence);
+
+// One more thread (1), or one less (-1), of the program is in gpushmem_launch_wait, for what
+// SIGUSR1 makes the library say.
+GPUSHMEM_API void gpushmem_launch_waiting(int change);
+
+// Wakes a proxy thread of the CPU emulation, or does a piece of its work.
+GPUSHMEM_API void gpushmem_proxy_wake(uint32_t *sleeping);
+GPUSHMEM_API void gpushmem_proxy_help(uint32_t *sleeping);
+
+// Kernels of this program run on CPU threads: from now on operations of streams (gpushmem/stream.h)
+// are handed to `enqueue`, which executes *op behind what is in the stream, and returns 0 or a
+// negative status at once. GPUSHMEM_STREAM_END is not one: gpushmem_finalize has ended the waits of
+// kernels, and goes on when this returns.
+GPUSHMEM_API void gpushmem_stream_serve(int (*enqueue)(gpushmem_stream_t stream,
+                                                       const struct gpushmem_stream_op *op));
+
+#if defined(__cplusplus)
+}
+#endif
+
+#endif
