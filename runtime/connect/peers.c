@@ -72,6 +72,7 @@ static int open_transport(struct wiring *w, const struct gpsh_transport_ops *ops
                                        .copy = gpsh_regions_copy,
                                        .queues = gpsh.device_heap ? &gpsh_gpu_queue_ops : NULL,
                                        .near_pci = gpsh_regions_pci(),
+                                       .can_flush = gpsh.device_heap && gpsh_gpu_can_flush(),
                                        .channels = gpsh_channel_count(&gpsh.settings),
                                        .locks = offsetof(struct gpsh_control, locks),
                                        .n_locks = GPSH_AMO_LOCKS,
@@ -476,6 +477,8 @@ int gpsh_peers_connect(int my_status)
     set_wired(gpsh.n_transports);
     gpsh_failure_observe(tell_transports);
     log_choices();
+    for (int i = 0; gpsh.device_heap && i < gpsh.n_transports; i++)
+        gpsh.flush_writes |= gpsh.transports[i]->must_flush;
     for (int i = 0; gpsh.device_heap && i < gpsh.n_transports && !gpsh.flush_writes; i++)
         if (gpsh.transports[i]->ops->caps & GPSH_CAP_REMOTE_NODE)
             gpsh.flush_writes = gpsh_gpu_needs_flush();

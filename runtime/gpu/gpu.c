@@ -194,11 +194,16 @@ int gpsh_gpu_zero(void *memory, size_t bytes)
     return status;
 }
 
+bool gpsh_gpu_can_flush(void)
+{
+    return gpsh_cu.flush_writes && gpsh_gpu.flush_options & GPSH_CU_FLUSH_OPTION_HOST;
+}
+
 bool gpsh_gpu_needs_flush(void)
 {
     if (gpsh_gpu.writes_ordering >= GPSH_CU_WRITES_ORDERED_TO_OWNER)
         return false;
-    bool can = gpsh_cu.flush_writes && gpsh_gpu.flush_options & GPSH_CU_FLUSH_OPTION_HOST;
+    bool can = gpsh_gpu_can_flush();
     GPSH_LOG(WARN, "gpu",
              "%s does not order what NICs write to it: %s kernels that wait for a signal from "
              "another node may see it "

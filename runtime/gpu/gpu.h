@@ -47,6 +47,8 @@ int gpsh_gpu_zero(void *memory, size_t bytes);
 // Some GPUs do not order what NICs write to them: data may come after the signal that was sent
 // behind it. True if flush() is needed then; a GPU that needs it and has none is warned of.
 bool gpsh_gpu_needs_flush(void);
+// Whether gpsh_gpu_flush can make visible what NICs wrote.
+bool gpsh_gpu_can_flush(void);
 // what NICs wrote before is visible to all that the GPU and its copy engines do behind it
 void gpsh_gpu_flush(void);
 bool gpsh_gpu_is_device_memory(const void *memory);

@@ -92,6 +92,8 @@ struct gpsh_transport_env {
     const struct gpsh_queue_ops *queues; // for heaps of kind DEVICE; NULL: host heaps
     // PCI address the NIC should be near to ("0000:3b:00.0"), NULL: near this thread's CPU
     const char *near_pci;
+    // The runtime can flush what NICs wrote to this PE's heap (see must_flush).
+    bool can_flush;
     int channels; // how many channels may be opened, known before connecting
     // Where in the control region there are words of 8 bytes, zero at first, that transports may
     // lock each other out by; and how many.
@@ -198,6 +200,10 @@ struct gpsh_channel {
 // First member of every transport's instance struct.
 struct gpsh_transport {
     const struct gpsh_transport_ops *ops;
+    // What NICs write to this PE's heap and the completions that tell of it take different ways:
+    // the runtime flushes before it goes on, even where its GPU needs no flush. Set by open, and
+    // only where env.can_flush.
+    bool must_flush;
 };
 
 enum gpsh_transport_cap {

@@ -38,10 +38,13 @@ int fake_pair_connect(struct fake_pair *pair, int pe)
     void *own = malloc((size_t)bytes), *theirs = malloc((size_t)bytes);
     pair->transport->ops->describe(pair->transport, own, (size_t)bytes);
     memcpy(theirs, own, (size_t)bytes); // the same QP numbers will do
-    gpsh_verbs_blob_parse(own, (size_t)bytes, &blob);
+    gpsh_verbs_blob_parse(own, (size_t)bytes, 0, &blob);
     blob.pe = (uint32_t)pe;
     blob.bases[GPSH_HEAP] = (uintptr_t)(pe ? pair->there : pair->heap);
     blob.bases[GPSH_CONTROL] = (uintptr_t)(pe ? pair->control_there : pair->control);
+    blob.rails[0].apart = pe && pair->apart;
+    if (pe && pair->roce_v1)
+        blob.rails[0].gid_type = 1;
     gpsh_verbs_blob_write(&blob, theirs);
     int status = pair->transport->ops->connect(pair->transport, pe, theirs, (size_t)bytes);
     free(own);

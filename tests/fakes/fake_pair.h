@@ -27,6 +27,8 @@ struct fake_pair {
     struct gpsh_channel *channel;
     char *heap, *there; // PE 0's heap and PE 1's
     uint64_t *control, *control_there;
+    bool apart;   // PE 1's heap is reached by another way than its words
+    bool roce_v1; // PE 1 uses RoCE v1
     int failures, failed_pe;
 };
 

@@ -229,6 +229,12 @@ static int poll_cq(struct ibv_cq *cq, int most, struct ibv_wc *wcs)
 #undef ibv_query_port
 #undef ibv_reg_mr
 
+int ibv_fork_init(void)
+{
+    fake.fork_inits++;
+    return 0;
+}
+
 struct ibv_device **ibv_get_device_list(int *n)
 {
     struct ibv_device **list = calloc(FAKE_DEVICES + 1, sizeof *list);

@@ -43,6 +43,7 @@ struct fake_verbs {
     // what happened
     struct fake_post journal[FAKE_JOURNAL];
     int n_posts, doorbells;
+    int fork_inits;
     int dmabuf_registrations, live_objects, killed_qps;
     struct ibv_qp_attr rtr, rts; // the last ones
 };

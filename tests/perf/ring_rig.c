@@ -117,7 +117,7 @@ static int connect_verbs(struct ring_rig *rig, int pe)
     if (!own)
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for connection data");
     rig->transport->ops->describe(rig->transport, own, (size_t)bytes);
-    int status = gpsh_verbs_blob_parse(own, (size_t)bytes, &blob);
+    int status = gpsh_verbs_blob_parse(own, (size_t)bytes, rig->transport_env.my_pe, &blob);
     if (!status) {
         blob.pe = (uint32_t)pe;
         blob.bases[GPSH_HEAP] = (uintptr_t)rig->heaps[pe];

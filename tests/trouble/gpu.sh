@@ -106,7 +106,8 @@ works "unordered writes, no flush" "and has no flush, so the host and kernels th
     $nic $only FAKE_CUDA_ATTRIBUTES=ordering=0,flush=0 $job
 works "NIC that is not there" "GPUSHMEM_VERBS_DEVICES names mlx5_9, which this machine does not have (softhca0, softhca1)" \
     $nic GPUSHMEM_TRANSPORTS=verbs GPUSHMEM_VERBS_DEVICES=mlx5_9,softhca1 $job
-works "data-direct function" "by dma-buf, $direct" $mlx5 $job
+works "data-direct function" "by dma-buf, $direct, flushed" $mlx5 $job
+works_without "data-direct function, no flush" "$direct" $mlx5 FAKE_CUDA_ATTRIBUTES=flush=0 $job
 works "data-direct function, dma-bufs of two kinds" "$direct" $mlx5 FAKE_CUDA_ATTRIBUTES=pcie_dmabuf=1 $job
 works_without "data-direct function refuses" "$direct" $mlx5 FAKE_MLX5_REFUSES=1 $job
 works_without "data-direct function not wanted" "$direct" $mlx5 GPUSHMEM_VERBS_DATA_DIRECT=off $job

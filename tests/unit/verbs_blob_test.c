@@ -20,6 +20,8 @@ static struct gpsh_verbs_blob sample(void)
         blob.rails[i] = (struct gpsh_verbs_blob_rail){.gid = {[15] = 1},
                                                       .rkeys = {i + 10, i + 20},
                                                       .ethernet = 1,
+                                                      .gid_type = 2,
+                                                      .psn_seed = i + 7,
                                                       .mtu = 5,
                                                       .reads_in = 16,
                                                       .port = 1};
@@ -42,7 +44,7 @@ Test(verbs_blob, parse__what_was_written__comes_back)
     struct gpsh_verbs_blob in = sample(), out;
     unsigned char bytes[512];
     size_t size = pack(&in, bytes);
-    cr_assert_eq(gpsh_verbs_blob_parse(bytes, size, &out), 0, "%s", gpsh_last_error());
+    cr_assert_eq(gpsh_verbs_blob_parse(bytes, size, 0, &out), 0, "%s", gpsh_last_error());
     cr_assert(out.pe == 1 && out.n_pes == 3 && out.n_channels == 2 && out.n_rails == 2);
     cr_assert_eq(out.bases[0], 0x7f0000000000);
     cr_assert_eq(out.region_bytes[1], 4096);
@@ -58,8 +60,8 @@ Test(verbs_blob, parse__any_other_length__refused)
     unsigned char bytes[512] = {0};
     size_t size = pack(&in, bytes);
     for (size_t length = 0; length < sizeof bytes; length++)
-        cr_assert_eq(gpsh_verbs_blob_parse(bytes, length, &out) == 0, length == size, "%zu bytes",
-                     length);
+        cr_assert_eq(gpsh_verbs_blob_parse(bytes, length, 0, &out) == 0, length == size,
+                     "%zu bytes", length);
 }
 
 static const struct change {
@@ -88,8 +90,13 @@ static const struct change {
     {"port", 88 + 21, 1, 0},
     {"kind of atomics", 88 + 22, 1, 2},
     {"GID", 88 + 15, 1, 0},
-    {"QP number", 160, 4, 1},
-    {"QP number", 164, 4, 1u << 24},
+    {"order of writes", 88 + 23, 1, 2},
+    {"way to its heap", 88 + 24, 1, 2},
+    {"kind of GID", 88 + 25, 1, 3},
+    {"kind of GID", 88 + 25, 1, 0},
+    {"need of a GRH", 88 + 26, 1, 2},
+    {"QP number", 176, 4, 1},
+    {"QP number", 180, 4, 1u << 24},
     {"mailbox slots", 24, 4, 65},
     {"slot bytes", 28, 4, 4095},
     {"slot bytes", 28, 4, 64},
@@ -106,11 +113,21 @@ Test(verbs_blob, parse__one_field_wrong__refused_by_name)
         unsigned char bytes[512];
         size_t size = pack(&in, bytes);
         memcpy(bytes + changes[i].offset, &changes[i].value, changes[i].bytes);
-        cr_assert_eq(gpsh_verbs_blob_parse(bytes, size, &out), GPUSHMEM_ERR_PEER_DATA,
+        cr_assert_eq(gpsh_verbs_blob_parse(bytes, size, 0, &out), GPUSHMEM_ERR_PEER_DATA,
                      "%s (row %zu)", changes[i].what, i);
         cr_assert(strstr(gpsh_last_error(), changes[i].what), "row %zu: %s", i, gpsh_last_error());
         cr_assert_eq(out.pe, 77, "output written on failure");
     }
+}
+
+Test(verbs_blob, parse__numbers_for_other_pes__not_looked_at)
+{
+    struct gpsh_verbs_blob in = sample(), out;
+    unsigned char bytes[512];
+    size_t size = pack(&in, bytes);
+    gpsh_verbs_blob_set_qpn(&in, bytes, 1, 0, 0, 1);
+    cr_assert_eq(gpsh_verbs_blob_parse(bytes, size, 2, &out), 0, "%s", gpsh_last_error());
+    cr_assert_eq(gpsh_verbs_blob_parse(bytes, size, 1, &out), GPUSHMEM_ERR_PEER_DATA);
 }
 
 Test(verbs_blob, gid_text__both_families)

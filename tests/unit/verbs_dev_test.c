@@ -125,6 +125,45 @@ Test(verbs_dev, gid__no_ipv4__global_ipv6)
     cr_assert_eq(rail(0)->gid_index, 3);
 }
 
+Test(verbs_dev, gid__of_another_network_namespace__not_taken)
+{
+    fake.gids[1].ndev_ifindex = 0x7ffffff0;
+    cr_assert_eq(fake_pair_open(&pair), 0);
+    cr_assert_eq(rail(0)->gid_index, 0);
+}
+
+Test(verbs_dev, connect__roce_v1_and_v2__told_before_it_times_out)
+{
+    pair.roce_v1 = true;
+    refused(GPUSHMEM_ERR_UNREACHABLE, "PE 1 uses RoCE v1 where fake0:1 uses RoCE v2");
+}
+
+Test(verbs_dev, connect__packet_numbers__are_not_those_of_the_last_job)
+{
+    cr_assert_eq(fake_pair_open(&pair), 0);
+    uint32_t first = fake.rts.sq_psn;
+    fake_pair_close(&pair);
+    fake_reset();
+    cr_assert_eq(fake_pair_open(&pair), 0);
+    cr_assert_neq(fake.rts.sq_psn, first, "chance of 1 in 16,777,216");
+    cr_assert_leq(fake.rts.sq_psn, 0xffffff);
+}
+
+Test(verbs_dev, infiniband__port_wants_a_global_route__gets_one)
+{
+    fake.port[0].link_layer = IBV_LINK_LAYER_INFINIBAND;
+    fake.port[0].flags = IBV_QPF_GRH_REQUIRED;
+    cr_assert_eq(fake_pair_open(&pair), 0);
+    cr_assert_eq(fake.rtr.ah_attr.is_global, 1);
+    cr_assert_eq(fake.rtr.ah_attr.grh.dgid.raw[0], 0xfe);
+}
+
+Test(verbs_dev, fork__asked_for_before_the_devices)
+{
+    cr_assert_eq(fake_pair_open(&pair), 0);
+    cr_assert_eq(fake.fork_inits, 1);
+}
+
 Test(verbs_dev, infiniband__reached_by_lid)
 {
     fake.port[0].link_layer = IBV_LINK_LAYER_INFINIBAND;

@@ -163,6 +163,30 @@ Test(verbs_order, fence__misplaced_writes_acknowledged__costs_nothing)
     cr_assert_not(has_fence(1));
 }
 
+// A heap reached by another function of the NIC than the words that tell of it.
+Test(verbs_order, put__heap_and_words_apart__complete_when_it_was_read_back)
+{
+    fake_pair_close(&pair);
+    fake_reset();
+    memset(&pair, 0, sizeof pair);
+    pair.apart = true;
+    cr_assert(fake_pair_open(&pair) == 0);
+    struct gpsh_op op = fake_put(pair.heap, 0, 8);
+    op.flags = GPSH_OP_MORE;
+    fake_post_op(&pair, &op);
+    fake_post_op(&pair, &op);
+    gpsh_verbs_ops.flush(pair.channel);
+    cr_assert_eq(fake.n_posts, 3);
+    cr_assert_eq(fake.doorbells, 1);
+    cr_assert_eq(fake.journal[2].wr.opcode, IBV_WR_RDMA_READ);
+    fake_run(2, IBV_WC_SUCCESS);
+    gpsh_verbs_ops.progress(pair.channel);
+    cr_assert_eq(pair.channel->pending, 2);
+    fake_run(1, IBV_WC_SUCCESS);
+    gpsh_verbs_ops.progress(pair.channel);
+    cr_assert_eq(pair.channel->pending, 0);
+}
+
 Test(verbs_order, fence__before_an_atomic__is_its_own_order)
 {
     open_misplacing();

@@ -61,6 +61,9 @@ struct verbs_rail {
     bool ethernet;
     int gid_index;
     union ibv_gid gid;
+    uint32_t gid_type; // 0 InfiniBand, 1 RoCE v1, 2 RoCE v2
+    uint32_t psn_seed; // random: others cannot guess where a queue pair's packets are
+    bool needs_grh;
     uint16_t lid;
     enum ibv_mtu mtu;
     uint64_t max_message;
@@ -120,6 +123,7 @@ struct verbs_lane {
     uint8_t rail;
     bool failed, held; // held: on the channel's list of lanes with an unposted chain
     bool loose;        // its writes may be placed in another order than they are posted in
+    bool apart;        // what it writes may still be on its way when it is acknowledged
     bool unread;       // no read or atomic has been posted since the last write, which
     uint64_t wrote_to; // began there,
     uint32_t wrote_bytes, wrote_key; // was so long, and used that key
@@ -348,6 +352,8 @@ void gpsh_verbs_held_flush(struct verbs_channel *channel);
 void gpsh_verbs_lane_drop_chain(struct verbs_lane *lane);
 
 // verbs_order.c
+// Reads what the lane wrote last, for the slot; there is room for a request.
+void gpsh_verbs_read_back(struct verbs_lane *lane, struct verbs_slot *slot);
 // Before a write that must not be seen before earlier ones of the lane: false if there is no room.
 bool gpsh_verbs_order_writes(struct verbs_lane *lane, struct verbs_slot *slot);
 // Before the first piece of a striped put: true when no other rail can overtake rail 0's writes.

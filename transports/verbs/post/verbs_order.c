@@ -5,6 +5,8 @@
 // after those writes have reached memory, since a read pushes them on their way there.
 //   one lane     whose writes may be placed out of order: the read, then a fence flag, by which the
 //                NIC itself holds the next write until the answer is here. One chain, one doorbell
+//   one lane     whose data goes another way to memory than what follows it (data-direct): each
+//                chain ends with the read
 //   several      an acknowledgement says that a NIC has the data, and another NIC's write may be
 //                faster than its way to memory: a striped put is complete when the last bytes that
 //                each lane wrote have been read
@@ -12,8 +14,8 @@
 
 enum { ANSWER_BYTES = 8 };
 
-// There is room for it. A fence that the slot still owes is not the read's.
-static void read_back(struct verbs_lane *lane, struct verbs_slot *slot)
+// A fence that the slot still owes is not the read's.
+void gpsh_verbs_read_back(struct verbs_lane *lane, struct verbs_slot *slot)
 {
     const struct verbs_bounce *bounce = &lane->flow->channel->bounce;
     bool fenced = slot->fenced;
@@ -38,7 +40,7 @@ bool gpsh_verbs_order_writes(struct verbs_lane *lane, struct verbs_slot *slot)
         return true;
     if (!gpsh_verbs_lane_reserve(lane, 2))
         return false;
-    read_back(lane, slot);
+    gpsh_verbs_read_back(lane, slot);
     return true;
 }
 
@@ -52,7 +54,7 @@ bool gpsh_verbs_order_rail0(struct verbs_flow *flow, struct verbs_slot *slot)
     if (!slot->rail0_confirmed && ordered && unseen) {
         if (!gpsh_verbs_lane_reserve(lane, 1))
             return false;
-        read_back(lane, slot);
+        gpsh_verbs_read_back(lane, slot);
     }
     slot->rail0_confirmed = true;
     return slot->pieces || !slot->parts;
@@ -67,7 +69,7 @@ bool gpsh_verbs_order_rails(struct verbs_flow *flow, struct verbs_slot *slot)
             continue;
         if (!gpsh_verbs_lane_reserve(lane, 1))
             return false;
-        read_back(lane, slot);
+        gpsh_verbs_read_back(lane, slot);
     }
     return true;
 }

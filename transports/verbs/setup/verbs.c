@@ -101,6 +101,10 @@ static void describe_rail(const struct verbs_rail *rail, struct gpsh_verbs_blob_
     out->port = rail->port;
     out->hca_atomics = rail->hca_atomics;
     out->in_order = rail->in_order;
+    out->apart = rail->heap_way.by == VERBS_BY_DATA_DIRECT;
+    out->gid_type = (uint8_t)rail->gid_type;
+    out->needs_grh = rail->needs_grh;
+    out->psn_seed = rail->psn_seed;
 }
 
 static int64_t verbs_describe(struct gpsh_transport *self, void *to, size_t bytes)
@@ -157,6 +161,13 @@ static int check_peer(const struct gpsh_verbs *verbs, int pe, const struct gpsh_
                              "PE %d has %s where %s is %s: choose with GPUSHMEM_VERBS_DEVICES", pe,
                              blob->rails[i].ethernet ? "RoCE" : "InfiniBand", verbs->rails[i].name,
                              verbs->rails[i].ethernet ? "RoCE" : "InfiniBand");
+        else if (blob->rails[i].gid_type != verbs->rails[i].gid_type)
+            return gpsh_fail(GPUSHMEM_ERR_UNREACHABLE,
+                             "PE %d uses RoCE v%d where %s uses RoCE v%d, and the two do not talk "
+                             "to each other: give both a GID of the same kind (an IP address for "
+                             "v2), or choose with GPUSHMEM_VERBS_GID_INDEX",
+                             pe, blob->rails[i].gid_type, verbs->rails[i].name,
+                             (int)verbs->rails[i].gid_type);
     return 0;
 }
 
@@ -183,6 +194,7 @@ static int connect_flow(struct gpsh_verbs *verbs, struct verbs_flow *flow, uint3
         if (status)
             return status;
         flow->lanes[i].loose = may_misplace(verbs, &blob->rails[i]);
+        flow->lanes[i].apart = blob->rails[i].apart;
     }
     int status = gpsh_verbs_pipe_create(flow, channel, blob);
     flow->pub->error = status;
@@ -196,7 +208,7 @@ static int verbs_connect(struct gpsh_transport *self, int pe, const void *bytes,
     struct gpsh_verbs_blob blob;
     if (peer->connected)
         return gpsh_fail(GPUSHMEM_ERR_STATE, "PE %d is connected over verbs already", pe);
-    int status = gpsh_verbs_blob_parse(bytes, size, &blob);
+    int status = gpsh_verbs_blob_parse(bytes, size, (uint32_t)verbs->env.my_pe, &blob);
     if (!status)
         status = check_peer(verbs, pe, &blob);
     for (int c = 0; !status && c < verbs->env.channels; c++)

@@ -32,7 +32,11 @@ enum {
     RAIL_PORT = 21,
     RAIL_HCA_ATOMICS = 22,
     RAIL_IN_ORDER = 23,
-    RAIL_RKEYS = 24,
+    RAIL_APART = 24,
+    RAIL_GID_TYPE = 25,
+    RAIL_NEEDS_GRH = 26,
+    RAIL_PSN_SEED = 28,
+    RAIL_RKEYS = 32,
     RAIL_BYTES = RAIL_RKEYS + GPSH_VERBS_REGIONS * 4,
     MTU_LOWEST = 1,  // IBV_MTU_256
     MTU_HIGHEST = 5, // IBV_MTU_4096
@@ -85,6 +89,10 @@ static void write_rail(const struct gpsh_verbs_blob_rail *rail, unsigned char *t
     to[RAIL_PORT] = rail->port;
     to[RAIL_HCA_ATOMICS] = rail->hca_atomics;
     to[RAIL_IN_ORDER] = rail->in_order;
+    to[RAIL_APART] = rail->apart;
+    to[RAIL_GID_TYPE] = rail->gid_type;
+    to[RAIL_NEEDS_GRH] = rail->needs_grh;
+    put_number(to + RAIL_PSN_SEED, rail->psn_seed, 4);
 }
 
 void gpsh_verbs_blob_write(const struct gpsh_verbs_blob *blob, void *to)
@@ -183,7 +191,7 @@ static int parse_header(const unsigned char *header, size_t size, struct gpsh_ve
     if (magic != GPSH_VERBS_BLOB_MAGIC)
         return bad("magic number", magic, "1651929191");
     if (version != GPSH_VERBS_BLOB_VERSION)
-        return bad("version", version, "4");
+        return bad("version", version, "5");
     out->pe = (uint32_t)get_number(header + HEADER_PE, 4);
     out->n_pes = (uint32_t)get_number(header + HEADER_N_PES, 4);
     out->n_channels = (uint32_t)get_number(header + HEADER_N_CHANNELS, 4);
@@ -217,6 +225,10 @@ static int parse_rail(const unsigned char *from, struct gpsh_verbs_blob_rail *ra
     rail->port = from[RAIL_PORT];
     rail->hca_atomics = from[RAIL_HCA_ATOMICS];
     rail->in_order = from[RAIL_IN_ORDER];
+    rail->apart = from[RAIL_APART];
+    rail->gid_type = from[RAIL_GID_TYPE];
+    rail->needs_grh = from[RAIL_NEEDS_GRH];
+    rail->psn_seed = (uint32_t)get_number(from + RAIL_PSN_SEED, 4);
     static const uint8_t no_gid[16];
     if (rail->ethernet > 1)
         return bad("link layer", rail->ethernet, "0 InfiniBand, 1 Ethernet");
@@ -230,29 +242,42 @@ static int parse_rail(const unsigned char *from, struct gpsh_verbs_blob_rail *ra
         return bad("kind of atomics", rail->hca_atomics, "0 atomic to everything, 1 to each other");
     if (rail->in_order > 1)
         return bad("order of writes", rail->in_order, "0 any, 1 as posted");
+    if (rail->apart > 1)
+        return bad("way to its heap", rail->apart, "0 as to its words, 1 another");
+    if (rail->gid_type > 2 || !rail->gid_type != !rail->ethernet)
+        return bad("kind of GID", rail->gid_type, "0 InfiniBand, 1 RoCE v1, 2 RoCE v2");
+    if (rail->needs_grh > 1)
+        return bad("need of a GRH", rail->needs_grh, "0 or 1");
     if (rail->ethernet ? !memcmp(rail->gid, no_gid, sizeof no_gid) : rail->lid == 0)
         return bad(rail->ethernet ? "GID" : "LID", 0, "not 0");
     return 0;
 }
 
-int gpsh_verbs_blob_parse(const void *bytes, size_t size, struct gpsh_verbs_blob *out)
+static int check_qpns(const struct gpsh_verbs_blob *blob, uint32_t my_pe)
+{
+    for (uint32_t c = 0; c < blob->n_channels && my_pe < blob->n_pes; c++)
+        for (uint32_t i = 0; i < blob->n_rails; i++) {
+            uint32_t qpn = gpsh_verbs_blob_qpn(blob, my_pe, c, i);
+            if (qpn < 2 || qpn > MAX_QPN) // 0 and 1 are the management queue pairs
+                return bad("QP number", qpn, "2 to 16777215");
+        }
+    return 0;
+}
+
+int gpsh_verbs_blob_parse(const void *bytes, size_t size, uint32_t my_pe,
+                          struct gpsh_verbs_blob *out)
 {
     struct gpsh_verbs_blob blob = {0};
     const unsigned char *header = bytes;
     int status = parse_header(header, size, &blob);
     for (uint32_t i = 0; !status && i < blob.n_rails; i++)
         status = parse_rail(header + HEADER_BYTES + i * RAIL_BYTES, &blob.rails[i]);
-    if (status)
-        return status;
     blob.qpns = header + HEADER_BYTES + (size_t)blob.n_rails * RAIL_BYTES;
-    size_t n = (size_t)blob.n_pes * blob.n_channels * blob.n_rails;
-    for (size_t i = 0; i < n; i++) {
-        uint64_t qpn = get_number(blob.qpns + 4 * i, 4);
-        if (qpn < 2 || qpn > MAX_QPN) // 0 and 1 are the management queue pairs
-            return bad("QP number", qpn, "2 to 16777215");
-    }
-    *out = blob;
-    return 0;
+    if (!status)
+        status = check_qpns(&blob, my_pe);
+    if (!status)
+        *out = blob;
+    return status;
 }
 
 void gpsh_verbs_gid_text(const uint8_t gid[16], char text[GPSH_VERBS_ADDRESS_TEXT])

@@ -16,7 +16,7 @@ enum {
     GPSH_VERBS_MAX_RAILS = 8,
     GPSH_VERBS_MAX_CHANNELS = 4096,
     GPSH_VERBS_BLOB_MAGIC = 0x62767067, // "gpvb"
-    GPSH_VERBS_BLOB_VERSION = 4,
+    GPSH_VERBS_BLOB_VERSION = 5,
     GPSH_VERBS_ADDRESS_TEXT = 48,
     // the mailboxes (verbs_stage.h), a region like the others to the NICs
     GPSH_VERBS_STAGE = GPSH_REGIONS,
@@ -35,6 +35,10 @@ struct gpsh_verbs_blob_rail {
     uint8_t port;
     uint8_t hca_atomics; // IBV_ATOMIC_HCA: its atomics are atomic to each other only
     uint8_t in_order;    // writes that arrive there are placed as they were posted
+    uint8_t apart;       // writes to the heap and to its words take different ways there
+    uint8_t gid_type;    // 0 InfiniBand, 1 RoCE v1, 2 RoCE v2
+    uint8_t needs_grh;   // its InfiniBand port takes packets with a global route header only
+    uint32_t psn_seed;   // what its queue pairs' first packet numbers are made of
 };
 
 struct gpsh_verbs_blob {
@@ -62,8 +66,11 @@ void gpsh_verbs_blob_set_qpn(const struct gpsh_verbs_blob *blob, void *to, uint3
                              uint32_t channel, uint32_t rail, uint32_t qpn);
 
 // 0, or GPUSHMEM_ERR_PEER_DATA with a sentence about the field that is wrong; *out is untouched
-// then.
-int gpsh_verbs_blob_parse(const void *bytes, size_t size, struct gpsh_verbs_blob *out);
+// then. Of the QP numbers only those for `my_pe` are looked at: those of all PEs would be the
+// square of their number.
+int gpsh_verbs_blob_parse(const void *bytes, size_t size, uint32_t my_pe,
+                          struct gpsh_verbs_blob *out);
+// For the `my_pe` that the blob was parsed for.
 uint32_t gpsh_verbs_blob_qpn(const struct gpsh_verbs_blob *blob, uint32_t pe, uint32_t channel,
                              uint32_t rail);
 

@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/random.h>
 
 #include "core/topology.h"
 #include "transports/verbs/setup/verbs_choose.h"
@@ -148,6 +149,7 @@ static void set_limits(const struct gpsh_settings *settings, const struct ibv_de
 {
     int64_t in = device->max_qp_rd_atom, out = device->max_qp_init_rd_atom;
     rail->ethernet = port->link_layer == IBV_LINK_LAYER_ETHERNET;
+    rail->needs_grh = port->flags & IBV_QPF_GRH_REQUIRED;
     rail->lid = port->lid;
     rail->mtu = port->active_mtu;
     if (settings->verbs_mtu && (enum ibv_mtu)settings->verbs_mtu < rail->mtu)
@@ -173,6 +175,13 @@ static int make_nonblocking(const struct verbs_rail *rail)
     return gpsh_fail(GPUSHMEM_ERR_SYSTEM,
                      "%s: its event descriptor cannot be made non-blocking (%s)", rail->name,
                      strerror(errno));
+}
+
+static int seed_make(struct verbs_rail *rail)
+{
+    if (getrandom(&rail->psn_seed, sizeof rail->psn_seed, 0) == sizeof rail->psn_seed)
+        return 0;
+    return gpsh_fail(GPUSHMEM_ERR_SYSTEM, "no random number from the kernel (%s)", strerror(errno));
 }
 
 static int open_rail(const struct gpsh_settings *settings, const struct port *port,
@@ -203,8 +212,10 @@ static int open_rail(const struct gpsh_settings *settings, const struct port *po
             "GPUSHMEM_VERBS_PKEY_INDEX=%lld: the partition key table of %s ends at index %u",
             (long long)settings->verbs_pkey_index, rail->name, port_attr.pkey_tbl_len - 1u);
     int status = make_nonblocking(rail);
-    if (!status && rail->ethernet)
+    if (!status)
         status = gpsh_verbs_gid_choose(rail, port_attr.gid_tbl_len, (int)settings->verbs_gid_index);
+    if (!status)
+        status = seed_make(rail);
     bool soft_roce = !port->pci[0] && device_attr.vendor_id == SOFT_ROCE_VENDOR;
     if (!status)
         rail->in_order = gpsh_verbs_in_order(settings, rail, soft_roce);
@@ -246,6 +257,12 @@ int gpsh_verbs_rails_open(struct gpsh_verbs *verbs)
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the list of RDMA devices");
     struct ibv_device **devices = NULL;
     int status = gpsh_verbs_filter_parse(verbs->env.settings->verbs_devices, &survey->filter);
+    // A child's copy-on-write must not take pinned pages from this process. Kernels since 5.12 see
+    // to that themselves; older ones keep registered memory out of the child.
+    if (!status && ibv_fork_init())
+        GPSH_LOG(INFO, "verbs",
+                 "forking is unsafe with this RDMA stack: after a fork the child "
+                 "may only exec");
     if (!status)
         devices = ibv_get_device_list(&n);
     for (int i = 0; devices && i < n; i++) {

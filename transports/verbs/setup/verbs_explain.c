@@ -87,8 +87,9 @@ static void add_way(struct text *text, const struct gpsh_verbs *verbs)
         return;
     if (rail->heap_way.by != VERBS_BY_ADDRESS)
         add(text, ": GPUDirect by dma-buf%s",
-            rail->heap_way.by == VERBS_BY_DATA_DIRECT ? ", over the NIC's data-direct function"
-                                                      : "");
+            rail->heap_way.by == VERBS_BY_DATA_DIRECT
+                ? ", over the NIC's data-direct function, flushed"
+                : "");
     else
         add(text, ": GPUDirect by peer memory (dma-buf: %s)",
             gpsh_verbs_why_no_dmabuf(verbs, &verbs->env.regions[GPSH_HEAP], &rail->heap_way));

@@ -3,6 +3,7 @@
 // between machines, so it is looked up.
 #define _GNU_SOURCE
 #include <errno.h>
+#include <net/if.h>
 
 #include "transports/verbs/verbs_internal.h"
 
@@ -22,13 +23,27 @@ static bool is_empty(const union ibv_gid *gid)
     return !gid->global.subnet_prefix && !gid->global.interface_id;
 }
 
+// The table lists the addresses of all network namespaces; packets leave by those of our own only.
+static bool is_ours(const struct ibv_gid_entry *entry)
+{
+    char name[IF_NAMESIZE];
+    return !entry->ndev_ifindex || if_indextoname(entry->ndev_ifindex, name);
+}
+
 // RoCE v2 before v1 (which no router passes on); IPv4 before global IPv6 before link-local.
 int gpsh_verbs_gid_rank(const struct ibv_gid_entry *entry)
 {
-    if (is_empty(&entry->gid) || entry->gid_type == IBV_GID_TYPE_IB)
+    if (is_empty(&entry->gid) || entry->gid_type == IBV_GID_TYPE_IB || !is_ours(entry))
         return 0;
     int address = is_ipv4_mapped(&entry->gid) ? 3 : is_link_local(&entry->gid) ? 1 : 2;
     return address + (entry->gid_type == IBV_GID_TYPE_ROCE_V2 ? 3 : 0);
+}
+
+static void gid_take(struct verbs_rail *rail, const struct ibv_gid_entry *entry)
+{
+    rail->gid_index = (int)entry->gid_index;
+    rail->gid = entry->gid;
+    rail->gid_type = rail->ethernet ? entry->gid_type : 0;
 }
 
 static int choose_wanted(struct verbs_rail *rail, int table_length, int wanted)
@@ -41,8 +56,16 @@ static int choose_wanted(struct verbs_rail *rail, int table_length, int wanted)
                          "%s has no GID at index %d (its table has %d): see `ibv_devinfo -v`, or "
                          "leave GPUSHMEM_VERBS_GID_INDEX at -1",
                          rail->name, wanted, table_length);
-    rail->gid_index = wanted;
-    rail->gid = entry.gid;
+    gid_take(rail, &entry);
+    return 0;
+}
+
+// An InfiniBand port has its first one always, and needs it for routes between subnets.
+static int choose_infiniband(struct verbs_rail *rail)
+{
+    struct ibv_gid_entry entry;
+    if (!ibv_query_gid_ex(rail->context, rail->port, 0, &entry, 0))
+        gid_take(rail, &entry);
     return 0;
 }
 
@@ -50,6 +73,8 @@ int gpsh_verbs_gid_choose(struct verbs_rail *rail, int table_length, int wanted)
 {
     if (wanted >= 0)
         return choose_wanted(rail, table_length, wanted);
+    if (!rail->ethernet)
+        return choose_infiniband(rail);
     int best = 0;
     for (int i = 0; i < table_length; i++) {
         struct ibv_gid_entry entry;
@@ -59,12 +84,13 @@ int gpsh_verbs_gid_choose(struct verbs_rail *rail, int table_length, int wanted)
         if (rank <= best)
             continue;
         best = rank;
-        rail->gid_index = i;
-        rail->gid = entry.gid;
+        gid_take(rail, &entry);
     }
     if (best)
         return 0;
-    return gpsh_fail(GPUSHMEM_ERR_TRANSPORT,
-                     "%s has no RoCE GID: give its network interface an IP address and bring it up",
-                     rail->name);
+    return gpsh_fail(
+        GPUSHMEM_ERR_TRANSPORT,
+        "%s has no RoCE GID of this network namespace: give its network interface an IP "
+        "address and bring it up, here",
+        rail->name);
 }

@@ -31,7 +31,7 @@ static int to_rtr(struct ibv_qp *qp, const struct gpsh_settings *settings,
     attr.ah_attr.port_num = rail->port;
     attr.ah_attr.sl = (uint8_t)settings->verbs_service_level;
     attr.ah_attr.dlid = rail->lid;
-    attr.ah_attr.is_global = rail->ethernet;
+    attr.ah_attr.is_global = rail->ethernet || rail->needs_grh;
     attr.ah_attr.grh.dgid = rail->gid;
     attr.ah_attr.grh.sgid_index = (uint8_t)rail->gid_index;
     attr.ah_attr.grh.hop_limit = 1;

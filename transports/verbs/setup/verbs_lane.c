@@ -10,6 +10,7 @@
 
 static bool lane_has_room(const struct verbs_lane *lane, uint32_t n)
 {
+    n += lane->apart; // the read at the end
     return lane->first + lane->count + n <= lane->limit &&
            lane->head - lane->tail + n <= lane->depth && lane->cq->used + n <= lane->cq->depth;
 }
@@ -46,6 +47,8 @@ void gpsh_verbs_lane_flush(struct verbs_lane *lane)
 {
     if (!lane->count || lane->failed)
         return;
+    if (lane->apart && lane->unread)
+        gpsh_verbs_read_back(lane, &lane->flow->slots[verbs_lane_last(lane)->slot]);
     struct verbs_stats *stats = &lane->flow->channel->stats;
     struct ibv_send_wr *first = &lane->wrs[lane->first], *last = first + lane->count - 1,
                        *bad = NULL;

@@ -13,9 +13,12 @@ static struct ibv_mr *register_dmabuf(struct gpsh_verbs *verbs, struct verbs_rai
                                       struct verbs_way *way)
 {
     struct ibv_mr *mr = NULL;
-    if (verbs->env.settings->verbs_data_direct != GPSH_DATA_DIRECT_OFF)
+    // What comes through that function may arrive after the completion, which comes through the
+    // other one: docs/adr/0018.
+    if (verbs->env.settings->verbs_data_direct != GPSH_DATA_DIRECT_OFF && verbs->env.can_flush)
         mr = gpsh_verbs_register_direct(rail, region, access);
     way->by = mr ? VERBS_BY_DATA_DIRECT : VERBS_BY_DMABUF;
+    verbs->base.must_flush |= mr != NULL;
     if (!mr)
         mr = ibv_reg_dmabuf_mr(rail->pd, 0, region->bytes, (uintptr_t)region->base,
                                region->dmabuf_fd, access);

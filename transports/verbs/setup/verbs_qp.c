@@ -8,6 +8,8 @@
 
 #include "transports/verbs/stage/verbs_stage.h"
 
+enum { SUBNET_BYTES = 8 }; // of a GID
+
 static uint32_t power_of_two(uint32_t least)
 {
     uint32_t value = 1;
@@ -16,10 +18,13 @@ static uint32_t power_of_two(uint32_t least)
     return value;
 }
 
-// Each side knows both QP numbers, so the packet sequence numbers need not be exchanged.
-static uint32_t first_psn(uint32_t qpn)
+// Each side knows both ends' QP numbers and seeds. The finaliser of MurmurHash3 mixes them.
+static uint32_t first_psn(uint32_t qpn, uint32_t seed)
 {
-    return (qpn * 2654435761u >> 8) & 0xffffff;
+    uint32_t mixed = qpn * 2654435761u ^ seed;
+    mixed = (mixed ^ mixed >> 16) * 0x85ebca6bu;
+    mixed = (mixed ^ mixed >> 13) * 0xc2b2ae35u;
+    return (mixed ^ mixed >> 16) & 0xffffff;
 }
 
 static int no_memory(const char *what)
@@ -232,7 +237,9 @@ static void set_path(const struct gpsh_verbs *verbs, const struct verbs_rail *ra
     path->port_num = rail->port;
     path->sl = (uint8_t)settings->verbs_service_level;
     path->dlid = remote->lid;
-    if (!rail->ethernet)
+    // Within a subnet InfiniBand needs no global route, unless a port says so.
+    bool routed = memcmp(remote->gid, rail->gid.raw, SUBNET_BYTES) != 0;
+    if (!rail->ethernet && !rail->needs_grh && !remote->needs_grh && !routed)
         return;
     path->is_global = 1;
     memcpy(path->grh.dgid.raw, remote->gid, sizeof remote->gid);
@@ -249,7 +256,7 @@ static int to_rtr(struct gpsh_verbs *verbs, struct verbs_lane *lane,
         .qp_state = IBV_QPS_RTR,
         .path_mtu = mtu,
         .dest_qp_num = remote_qpn,
-        .rq_psn = first_psn(remote_qpn),
+        .rq_psn = first_psn(remote_qpn, remote->psn_seed),
         .max_dest_rd_atomic = rail->reads_in,
         .min_rnr_timer = 12,
     };
@@ -273,7 +280,7 @@ static int to_rts(struct gpsh_verbs *verbs, struct verbs_lane *lane, uint8_t rea
     const struct gpsh_settings *settings = verbs->env.settings;
     struct ibv_qp_attr attr = {
         .qp_state = IBV_QPS_RTS,
-        .sq_psn = first_psn(lane->qp->qp_num),
+        .sq_psn = first_psn(lane->qp->qp_num, verbs->rails[lane->rail].psn_seed),
         .timeout = (uint8_t)settings->verbs_timeout,
         .retry_cnt = (uint8_t)settings->verbs_retry_count,
         .rnr_retry = (uint8_t)settings->verbs_rnr_retry,
