@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "bootstrap/pmix_reply.h"
+#include "core/launcher_log.h"
 #include "door.h"
 #include "job_info.h"
 #include "say.h"
@@ -257,7 +258,8 @@ static bool environment_add_place(const struct gpsh_job_server *s, int pe, char 
     return s->n_nodes == 1 || environment_set(environment, n, "PMIX_HOSTNAME", text);
 }
 
-char **gpsh_job_server_environment(const struct gpsh_job_server *s, int pe, char **base)
+char **gpsh_job_server_environment(const struct gpsh_job_server *s, int pe, char **base,
+                                   const char *log)
 {
     size_t n;
     char **environment = environment_copy(base, &n);
@@ -273,7 +275,8 @@ char **gpsh_job_server_environment(const struct gpsh_job_server *s, int pe, char
     }
     for (n = 0; environment[n];)
         n++;
-    if (environment_add_place(s, pe, &environment, &n))
+    if (environment_add_place(s, pe, &environment, &n) &&
+        (!log || environment_set(&environment, &n, GPSH_LAUNCHER_LOG, log)))
         return environment;
     gpsh_cli_say("run", "out of memory for the environment of PE %d", pe);
 

@@ -25,9 +25,10 @@ struct gpsh_job_server {
 // waits for must be blocked by now, because the library starts threads.
 int gpsh_job_server_start(struct gpsh_job_server *s, const char *dir, int n_pes, int n_nodes);
 
-// `base` plus what the client library of this PE needs. NULL after a message. Freed with
-// gpsh_environment_free.
-char **gpsh_job_server_environment(const struct gpsh_job_server *s, int pe, char **base);
+// `base` plus what the client library of this PE needs, and GPSH_LAUNCHER_LOG unless `log` is NULL.
+// NULL after a message. Freed with gpsh_environment_free.
+char **gpsh_job_server_environment(const struct gpsh_job_server *s, int pe, char **base,
+                                   const char *log);
 void gpsh_environment_free(char **environment);
 
 // Tells all surviving PEs that this one is gone. Does not block.

@@ -14,7 +14,9 @@
 #include <unistd.h>
 
 #include "bind.h"
+#include "chorus.h"
 #include "commands.h"
+#include "core/clock.h"
 #include "core/scratch.h"
 #include "input.h"
 #include "job.h"
@@ -32,7 +34,8 @@ struct launcher {
     bool one_sink;               // both are the same: the first is used
     struct gpsh_stream *streams; // [2 * n_pes] with --tag-output, else NULL
     struct gpsh_input input;
-    cpu_set_t *cpus; // [n_pes] with --bind, else NULL
+    struct gpsh_chorus chorus; // what the library says in the PEs
+    cpu_set_t *cpus;           // [n_pes] with --bind, else NULL
     sigset_t old_signals;
     int signal_fd;
     struct pollfd *polls;
@@ -141,9 +144,23 @@ static struct gpsh_sink *sink_of(struct launcher *l, int i)
     return &l->sinks[l->one_sink ? 0 : i];
 }
 
-static void say_to_sink(const char *line, size_t bytes, void *sink)
+static void line_print(const char *line, size_t bytes, void *launcher)
 {
-    gpsh_sink_add(sink, line, bytes);
+    struct launcher *l = launcher;
+    if (l->streams)
+        gpsh_sink_add(sink_of(l, 1), line, bytes);
+    else if (write(STDERR_FILENO, line, bytes) < 0) {
+        // Nobody is left to be told.
+    }
+}
+
+// What the launcher says comes after what the PEs said before, and into no line of theirs.
+static void say_in_turn(const char *line, size_t bytes, void *launcher)
+{
+    struct launcher *l = launcher;
+    gpsh_chorus_read(&l->chorus);
+    gpsh_chorus_print(&l->chorus, line_print, l);
+    line_print(line, bytes, l);
 }
 
 // The file of a PE with --output-filename. -1 after a message.
@@ -203,8 +220,14 @@ static int start_one(struct launcher *l, int pe, int input)
                                    .stdio = {input, STDOUT_FILENO, STDERR_FILENO},
                                    .cpus = l->cpus ? &l->cpus[pe] : NULL,
                                    .signals = &l->old_signals};
-    plan.environment = gpsh_job_server_environment(&l->job.server, pe, environ);
-    bool ready = plan.environment && outputs_open(l, pe, plan.stdio);
+    char log[160];
+    bool ready = outputs_open(l, pe, plan.stdio);
+    bool heard = ready && !l->options.output_file &&
+                 gpsh_chorus_address(&l->chorus, plan.stdio[2], log, sizeof(log));
+    if (ready)
+        plan.environment =
+            gpsh_job_server_environment(&l->job.server, pe, environ, heard ? log : NULL);
+    ready = ready && plan.environment;
     int error = ready ? gpsh_keeper_launch(&l->keeper, pe, &plan) : 0;
     outputs_close(plan.stdio);
     gpsh_environment_free(plan.environment);
@@ -277,6 +300,7 @@ enum {
     POLL_SIGNALS,
     POLL_SERVER,
     POLL_KEEPER,
+    POLL_CHORUS,
     POLL_INPUT,
     POLL_SINKS,
     POLL_STREAMS = POLL_SINKS + 2
@@ -288,6 +312,7 @@ static nfds_t plan_polls(struct launcher *l)
     p[POLL_SIGNALS] = (struct pollfd){.fd = l->signal_fd, .events = POLLIN};
     p[POLL_SERVER] = (struct pollfd){.fd = l->job.server.event_fd, .events = POLLIN};
     p[POLL_KEEPER] = (struct pollfd){.fd = l->keeper.socket, .events = POLLIN};
+    p[POLL_CHORUS] = (struct pollfd){.fd = l->chorus.fd, .events = POLLIN};
     p[POLL_INPUT] = gpsh_input_wants(&l->input);
     for (int i = 0; i < 2; i++) {
         bool pending = gpsh_sink_pending(&l->sinks[i]);
@@ -302,11 +327,31 @@ static nfds_t plan_polls(struct launcher *l)
     return (nfds_t)(POLL_STREAMS + n_streams);
 }
 
+// Milliseconds until the job or a waiting line has something to do, -1: never.
+static int wait_ms(const struct launcher *l)
+{
+    int job_ms = gpsh_job_wait_ms(&l->job);
+    double due_s = gpsh_chorus_due_s(&l->chorus);
+    if (due_s == 0)
+        return job_ms;
+    int line_ms = (int)((due_s - (double)gpsh_clock_ns() * 1e-9) * 1e3) + 1;
+    line_ms = line_ms < 0 ? 0 : line_ms;
+    return job_ms >= 0 && job_ms < line_ms ? job_ms : line_ms;
+}
+
+static void hear_chorus(struct launcher *l)
+{
+    gpsh_chorus_read(&l->chorus);
+    double due_s = gpsh_chorus_due_s(&l->chorus);
+    if (due_s > 0 && due_s <= (double)gpsh_clock_ns() * 1e-9)
+        gpsh_chorus_print(&l->chorus, line_print, l);
+}
+
 static void watch(struct launcher *l)
 {
     while (l->job.n_running > 0) {
         nfds_t n = plan_polls(l);
-        int ready = poll(l->polls, n, gpsh_job_wait_ms(&l->job));
+        int ready = poll(l->polls, n, wait_ms(l));
         for (nfds_t i = POLL_STREAMS; ready > 0 && i < n; i++) {
             if (l->polls[i].revents)
                 gpsh_stream_read(&l->streams[i - POLL_STREAMS]);
@@ -317,6 +362,7 @@ static void watch(struct launcher *l)
         }
         if (ready > 0 && l->polls[POLL_INPUT].revents)
             gpsh_input_step(&l->input);
+        hear_chorus(l);
         read_keeper(l);
         read_signals(l);
         gpsh_job_on_time(&l->job);
@@ -332,6 +378,9 @@ static void clean_up(struct launcher *l)
         gpsh_stream_close(&l->streams[i]);
     // From here on a signal ends the launcher at once: the reader of its output may be stuck.
     sigprocmask(SIG_SETMASK, &l->old_signals, NULL);
+    gpsh_chorus_read(&l->chorus);
+    gpsh_chorus_print(&l->chorus, line_print, l);
+    gpsh_chorus_close(&l->chorus);
     gpsh_cli_redirect(NULL, NULL);
     for (int i = 0; i < 2; i++)
         gpsh_sink_flush(&l->sinks[i]);
@@ -352,6 +401,7 @@ static int allocate(struct launcher *l)
     size_t n = (size_t)l->options.n_pes;
     l->job = (struct gpsh_job){.options = &l->options, .n_pes = l->options.n_pes};
     l->input.to_pe = -1;
+    l->chorus.fd = -1;
     l->sinks[0].fd = STDOUT_FILENO;
     l->sinks[1].fd = STDERR_FILENO;
     l->one_sink = gpsh_sink_is_shared(STDOUT_FILENO, STDERR_FILENO);
@@ -381,8 +431,8 @@ static int run_job(struct launcher *l, const char *dir)
 {
     int status = EXIT_INTERNAL;
     if (gpsh_job_server_start(&l->job.server, dir, l->options.n_pes, l->options.n_nodes) == 0) {
-        if (l->streams) // its own messages must not come into the middle of a PE's line
-            gpsh_cli_redirect(say_to_sink, sink_of(l, 1));
+        gpsh_chorus_open(&l->chorus, dir, l->options.n_pes);
+        gpsh_cli_redirect(say_in_turn, l);
         status = start_all(l);
         if (status == 0) {
             gpsh_job_begin(&l->job);

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/launcher_log.h"
+
 enum { LINE_BYTES = 1024 };
 
 enum gpsh_log_level gpsh_log_threshold = GPSH_LOG_WARN;
@@ -45,10 +47,10 @@ void gpsh_log_write(enum gpsh_log_level level, const char *subsystem, const char
     static const char *const names[] = {"ERROR", "WARN", "INFO", "DEBUG", "TRACE"};
     int saved = errno;
     char line[LINE_BYTES];
-    int used =
-        log_pe >= 0
-            ? snprintf(line, sizeof line, "gpushmem[%d] %s %s: ", log_pe, names[level], subsystem)
-            : snprintf(line, sizeof line, "gpushmem %s %s: ", names[level], subsystem);
+    int prefix = log_pe >= 0 ? snprintf(line, sizeof line, "gpushmem[%d] ", log_pe)
+                             : snprintf(line, sizeof line, "gpushmem ");
+    int used = prefix + snprintf(line + prefix, sizeof line - (size_t)prefix,
+                                 "%s %s: ", names[level], subsystem);
     va_list args;
     va_start(args, format);
     int body = vsnprintf(line + used, sizeof line - (size_t)used - 1, format, args);
@@ -58,6 +60,12 @@ void gpsh_log_write(enum gpsh_log_level level, const char *subsystem, const char
     size_t length = (size_t)used + (size_t)body;
     if (length > sizeof line - 2)
         length = sizeof line - 2;
+    // What is of interest to developers alone is too much for a detour.
+    if (level <= GPSH_LOG_INFO && log_fd == STDERR_FILENO &&
+        gpsh_launcher_log_send(log_pe, line + prefix, length - (size_t)prefix)) {
+        errno = saved;
+        return;
+    }
     line[length++] = '\n';
     ssize_t ignored = write(log_fd, line, length);
     (void)ignored; // nowhere left to report a failing log

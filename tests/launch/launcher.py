@@ -867,6 +867,21 @@ class Library(Case):
         out, _ = self.finish_private(job, 137)
         self.assertEqual(out, "")
 
+    def test_sentence_of_all_pes_is_printed_once(self):
+        for options in ((), ("-t",)):
+            with self.subTest(options):
+                _, err = self.job("-n", 16, *options, "--on-failure", "continue", "-x", "GPUSHMEM_HEAP_SIZE=8T", "-x", "GPUSHMEM_NO=1",
+                                  "sh", "-c", f"{EVERYWHERE} 1 2>&1 >/dev/null | grep -v '^pe ' >&2", code=0)
+                self.assertEqual(err.count("GPUSHMEM_NO "), 16, "standard error is another one: " + err)
+                _, err = self.job("-n", 16, *options, "--on-failure", "continue", "-x", "GPUSHMEM_HEAP_SIZE=8T", "-x", "GPUSHMEM_NO=1",
+                                  EVERYWHERE, 1, code=1)
+                for kind in ("WARN config: GPUSHMEM_NO ", "ERROR init: GPUSHMEM_HEAP_SIZE"):
+                    lists = re.findall(rf"^gpushmem\[(.*)\] {kind}", err, re.M)
+                    self.assertLess(len(lists), 8, err)  # 1, unless some PEs are late by much
+                    pes = [pe for part in ",".join(lists).split(",") for low, high in [(part + "-" + part).split("-")[:2]]
+                           for pe in range(int(low), int(high) + 1)]
+                    self.assertEqual(sorted(pes), list(range(16)))
+
     def test_missing_pes_of_other_nodes(self):
         out, err = self.job("-n", 2, "--nodes", 2, "-x", "GPUSHMEM_TRANSPORTS=p2p", EVERYWHERE, 1, code=1)
         self.assertEqual(out, "")
