@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // verbs_fault CASE [DEVICE]: what the verbs transport does when things break. Runs in the Soft-RoCE
 // guest as root, where PE 0 has rxe0 (on v0) and PE 1 rxe1 (on v1); the cases that need no cable
-// also with DEVICE "softhca". Cases: kill, kill_staged, stop, link, heal, loss.
+// also with DEVICE "softhca". Cases: kill, kill_staged, stop, link, heal, loss; with two
+// rails each, on the software HCA, whose settings take a link down: rail, doubt.
 #define _GNU_SOURCE
 #include <signal.h>
 #include <stdlib.h>
@@ -10,8 +11,9 @@
 
 #include "core/error.h"
 #include "job.h"
+#include "transports/verbs/verbs_internal.h"
 
-enum { PIECE = 65536, DEPTH = 8, LOSSY_PUTS = 200, LOSSY_ADDS = 300 };
+enum { PIECE = 65536, DEPTH = 8, LOSSY_PUTS = 200, LOSSY_ADDS = 300, LARGE = 500000, BULK = 16 };
 
 static struct gpsh_op put(struct job *job, int pe, uint64_t remote, uint64_t bytes)
 {
@@ -144,6 +146,79 @@ static int body_heal(struct job *job)
     return 0;
 }
 
+static int drained_post(struct job *job, const struct gpsh_op *op)
+{
+    EXPECT(job_post(job, op) >= 0 && job_drain(job, op->pe) == 0, "%s", gpsh_last_error());
+    return 0;
+}
+
+static void pattern(char *bytes, uint64_t n, int seed)
+{
+    for (uint64_t i = 0; i < n; i += 64)
+        bytes[i] = (char)(seed * 7 + (int)(i / 64));
+}
+
+// Large puts, four at a time, each with its own contents, and a get of the last. The link of one
+// rail goes down among them (GPUSHMEM_SOFTHCA_DOWN_*).
+static int bulk(struct job *job)
+{
+    for (int i = 0; i < BULK; i++) {
+        struct gpsh_op op = put(job, 1, (uint64_t)(4 + i % 4) * LARGE, LARGE);
+        op.local = job->heap + (uint64_t)(i % 4) * LARGE;
+        pattern(op.local, LARGE, i);
+        EXPECT(job_post(job, &op) >= 0, "put %d: %s", i, gpsh_last_error());
+        gpsh_verbs_ops.fence(job->channel, 1);
+        if (i % 4 != 3)
+            continue;
+        struct gpsh_op get = op;
+        get.kind = GPSH_OP_GET;
+        get.local = job->heap + 8ull * LARGE;
+        EXPECT(job_drain(job, 1) == 0, "after put %d: %s", i, gpsh_last_error());
+        if (drained_post(job, &get))
+            return 1;
+        for (uint64_t k = 0; k < LARGE; k += 64)
+            EXPECT(get.local[k] == op.local[k], "put %d, byte %d", i, (int)k);
+    }
+    return 0;
+}
+
+static int wait_for_word(struct job *job)
+{
+    while (!atomic_load(&job->shared->words[0]))
+        usleep(1000);
+    return 0;
+}
+
+// A rail is lost for good: the others go on, with small operations too.
+static int body_rail(struct job *job)
+{
+    if (job->pe == 1)
+        return wait_for_word(job);
+    struct gpsh_op small = put(job, 1, 0, 8);
+    int failed = bulk(job) || drained_post(job, &small) || bulk(job), lanes = 0;
+    for (int i = 0; i < 2; i++)
+        lanes += !((struct verbs_channel *)job->channel)->flows[1].lanes[i].failed;
+    atomic_store(&job->shared->words[0], 1);
+    EXPECT(failed || (lanes == 1 && job->failures == 0), "%d lanes are left, %d failures: %s",
+           lanes, job->failures, job->why);
+    return failed;
+}
+
+// Rail 0 is lost with an add in doubt, which may have happened: that is told, and not done twice.
+static int body_doubt(struct job *job)
+{
+    if (job->pe == 1)
+        return wait_for_word(job);
+    struct gpsh_op add = {
+        .kind = GPSH_OP_AMO, .amo = GPSH_AMO_ADD, .width = 8, .pe = 1, .remote = 8, .operand = 1};
+    int status = 0, n = 0;
+    for (; n < 100 && !status; n++)
+        status = job_post(job, &add) < 0 ? -1 : job_drain(job, 1);
+    atomic_store(&job->shared->words[0], 1);
+    EXPECT(n < 100 && job->failures == 1, "%d adds, %d failures", n, job->failures);
+    return 0;
+}
+
 static int lossy_puts(struct job *job, int pe)
 {
     for (int i = 0; i < LOSSY_PUTS; i++) {
@@ -211,6 +286,8 @@ static const struct fault {
     {"stop", 2, -1, body_stop, 14, NULL},
     {"link", 2, -1, body_link, 14, NULL},
     {"heal", 2, -1, body_heal, 18, NULL},
+    {"rail", 2, -1, body_rail, 8, "GPUSHMEM_VERBS_RAILS=2"},
+    {"doubt", 2, -1, body_doubt, 8, "GPUSHMEM_VERBS_RAILS=2"},
     // a lost last packet costs one timeout, seven in a row the peer
     {"loss", 2, -1, body_loss, 16, NULL},
 };
@@ -218,8 +295,13 @@ static const struct fault {
 int main(int argc, char **argv)
 {
     char names[2][64];
-    for (int i = 0; i < 2; i++)
-        snprintf(names[i], sizeof names[i], "%s%d", argc == 3 ? argv[2] : "rxe", i);
+    const char *device = argc == 3 ? argv[2] : "rxe";
+    bool rails = argc > 1 && (!strcmp(argv[1], "rail") || !strcmp(argv[1], "doubt"));
+    for (int i = 0; i < 2; i++) {
+        int used = snprintf(names[i], sizeof names[i], "%s%d", device, i);
+        if (rails)
+            snprintf(names[i] + used, sizeof names[i] - (size_t)used, ",%s%d", device, i + 2);
+    }
     const char *const devices[] = {names[0], names[1], names[0]};
     for (size_t i = 0; (argc == 2 || argc == 3) && i < sizeof faults / sizeof *faults; i++) {
         if (strcmp(argv[1], faults[i].name) != 0)
@@ -232,6 +314,7 @@ int main(int argc, char **argv)
         printf("fault %s: %s\n", argv[1], failed ? "FAILED" : "ok");
         return failed;
     }
-    fprintf(stderr, "usage: verbs_fault kill|kill_staged|stop|link|heal|loss [DEVICE]\n");
+    fprintf(stderr,
+            "usage: verbs_fault kill|kill_staged|stop|link|heal|rail|doubt|loss [DEVICE]\n");
     return 2;
 }

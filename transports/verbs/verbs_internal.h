@@ -146,6 +146,13 @@ enum verbs_where {
     VERBS_ELSEWHERE
 };
 
+// Whether a lost lane had a part of the operation under way: then all of it is issued again.
+enum verbs_repeat {
+    VERBS_REPEAT_NOT,
+    VERBS_REPEAT_DRAINS, // as soon as nothing of it is under way any more
+    VERBS_REPEAT_GOES,   // which has begun
+};
+
 struct verbs_slot {
     uint8_t kind, amo, width, flags;
     uint8_t region; // at the target
@@ -154,6 +161,7 @@ struct verbs_slot {
     // striped: rails whose writes a read was posted for; lane 0 was asked for, or needed not be
     uint8_t confirmed;
     bool rail0_confirmed;
+    uint8_t repeat;  // enum verbs_repeat
     bool borrowed;   // a work request points into `local` itself
     uint16_t block;  // bounce block that holds the captured source of a waiting operation
     uint32_t parts;  // work requests posted and not retired, and 1 for a loop
@@ -201,7 +209,9 @@ struct verbs_flow {
     uint32_t loops_used, loops_ready; // bit masks; ready: wants its next compare-and-swap posted
     uint32_t slot_mask;
     int pe;
+    uint32_t repeats; // operations to be issued again: no new ones are, until those are
     uint8_t n_rails;
+    uint8_t home; // rail of everything that is not striped: the first, while that is not lost
     bool fenced, active; // active: on the channel's list of flows to drive
     struct verbs_flow *next_active;
 };
@@ -383,6 +393,13 @@ void gpsh_verbs_read_word(struct verbs_flow *flow, struct verbs_slot *slot, uint
 // The value that the operation makes of `old`, both of its width.
 uint64_t gpsh_verbs_amo_apply(const struct verbs_slot *slot, uint64_t old);
 
+// verbs_failover.c
+// The lane's queue pair has failed. True: the flow goes on without it. False: it cannot.
+bool gpsh_verbs_lane_out(struct verbs_lane *lane, const char *why);
+bool gpsh_verbs_repeats_issue(struct verbs_flow *flow, struct verbs_slot *next);
+// True, and the flow has failed, if atomics cannot be executed any more.
+bool gpsh_verbs_atomics_lost(struct verbs_flow *flow);
+
 // verbs_lock.c
 bool gpsh_verbs_lock_needed(const struct verbs_flow *flow, const struct verbs_slot *slot);
 void gpsh_verbs_lock_begin(struct verbs_flow *flow, struct verbs_loop *loop);
@@ -462,6 +479,11 @@ static inline void verbs_lane_writes(struct verbs_lane *lane, struct ibv_send_wr
     wr->wr.rdma.remote_addr = lane->wrote_to = to;
     wr->wr.rdma.rkey = lane->wrote_key = lane->rkeys[region];
     wr->sg_list->length = lane->wrote_bytes = bytes;
+}
+
+static inline struct verbs_lane *verbs_home(struct verbs_flow *flow)
+{
+    return &flow->lanes[flow->home];
 }
 
 static inline struct verbs_wqe *verbs_lane_last(struct verbs_lane *lane)

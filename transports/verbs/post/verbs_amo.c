@@ -160,6 +160,8 @@ static bool issue_loop(struct verbs_flow *flow, struct verbs_slot *slot)
 
 bool gpsh_verbs_amo_issue(struct verbs_flow *flow, struct verbs_slot *slot)
 {
+    if (gpsh_verbs_atomics_lost(flow))
+        return false;
     if (slot->looping)
         return issue_loop(flow, slot);
     if (!gpsh_verbs_lane_reserve(&flow->lanes[0], 1))

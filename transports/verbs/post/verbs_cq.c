@@ -44,6 +44,8 @@ static void retire(struct verbs_lane *lane, uint32_t end)
         lane->cq->used--;
         if (!lane->failed)
             succeed(lane, wqe, lane->tail);
+        else if (!lane->flow->pub->error)
+            lane->flow->slots[wqe->slot].parts--; // to be issued again (verbs_failover.c)
         gpsh_verbs_bounce_give(&lane->flow->channel->bounce, wqe->block);
     }
 }
@@ -68,16 +70,25 @@ static const char *advice(enum ibv_wc_status status)
     }
 }
 
+// Neither the request nor the memory that it names is to blame: other rails may do.
+static bool is_connection_lost(enum ibv_wc_status status)
+{
+    return status == IBV_WC_RETRY_EXC_ERR || status == IBV_WC_WR_FLUSH_ERR ||
+           status == IBV_WC_RESP_TIMEOUT_ERR || status == IBV_WC_FATAL_ERR;
+}
+
 static void fail(struct verbs_lane *lane, const struct ibv_wc *wc)
 {
     struct verbs_flow *flow = lane->flow;
-    if (flow->pub->error) // a request flushed behind the one that failed
+    if (flow->pub->error || lane->failed) // a request flushed after the one that failed
         return;
     bool dead = wc->status == IBV_WC_RETRY_EXC_ERR || wc->status == IBV_WC_RNR_RETRY_EXC_ERR;
     char why[320];
     snprintf(why, sizeof why, "PE %d over %s: %s (%s, vendor code %u)", flow->pe,
              flow->channel->verbs->rails[lane->rail].name, advice(wc->status),
              ibv_wc_status_str(wc->status), wc->vendor_err);
+    if (is_connection_lost(wc->status) && gpsh_verbs_lane_out(lane, why))
+        return;
     gpsh_verbs_flow_fail(flow, dead ? GPUSHMEM_ERR_PE_FAILED : GPUSHMEM_ERR_TRANSPORT, why);
 }
 
@@ -155,7 +166,7 @@ static void fail_fatal(struct verbs_channel *channel)
     for (int i = 0; i < n; i++) {
         struct verbs_lane *lane = &channel->lanes[i];
         char why[160];
-        if (!atomic_load(&lane->fatal))
+        if (!atomic_load(&lane->fatal) || lane->failed)
             continue;
         snprintf(
             why, sizeof why,

@@ -72,6 +72,7 @@ static void slot_fill(struct verbs_flow *flow, struct verbs_slot *slot, const st
     slot->parts = 0;
     slot->pieces = 0;
     slot->confirmed = 0;
+    slot->repeat = VERBS_REPEAT_NOT;
     slot->rail0_confirmed = false;
     slot->local = op->local;
     slot->remote = flow->remote_base[op->region] + op->remote;
@@ -91,6 +92,8 @@ static bool slot_issue(struct verbs_flow *flow, struct verbs_slot *slot)
     if (slot->after > flow->pub->completed)
         return false;
     if (flow->loops_used && gpsh_verbs_loops_overlap(flow, slot))
+        return false;
+    if (__builtin_expect(flow->repeats != 0, 0) && !gpsh_verbs_repeats_issue(flow, slot))
         return false;
     return slot->kind == GPSH_OP_AMO ? gpsh_verbs_amo_issue(flow, slot)
                                      : gpsh_verbs_rma_issue(flow, slot);
@@ -118,11 +121,14 @@ void gpsh_verbs_flow_drive(struct verbs_flow *flow)
     if (flow->pub->error)
         return;
     gpsh_verbs_loops_post(flow);
+    if (flow->repeats)
+        gpsh_verbs_repeats_issue(flow, NULL);
     issue_waiting(flow);
     flush_lanes(flow);
     // operations without a work request, like an empty put behind others
     gpsh_verbs_flow_advance(flow);
-    if (!flow->pub->error && (flow->issued != flow->pub->posted || flow->loops_ready))
+    if (!flow->pub->error &&
+        (flow->issued != flow->pub->posted || flow->loops_ready || flow->repeats))
         gpsh_verbs_flow_activate(flow);
 }
 
@@ -143,7 +149,7 @@ void gpsh_verbs_flow_advance(struct verbs_flow *flow)
 {
     while (flow->pub->completed < flow->issued) {
         struct verbs_slot *slot = &flow->slots[flow->pub->completed & flow->slot_mask];
-        if (slot->parts)
+        if (slot->parts || slot->repeat != VERBS_REPEAT_NOT)
             return;
         slot_complete(flow, slot, 0);
     }
@@ -278,11 +284,11 @@ static bool wants_capture(const struct verbs_slot *slot)
 static bool goes_inline(struct verbs_flow *flow, const struct verbs_slot *slot)
 {
     bool unordered = flow->issued == flow->pub->posted && !flow->loops_used && !flow->fenced &&
-                     flow->epoch == flow->channel->epoch &&
+                     !flow->repeats && flow->epoch == flow->channel->epoch &&
                      flow->fence_hard <= flow->pub->completed;
     return unordered && !slot->striped && slot->bytes <= flow->channel->verbs->inline_bytes &&
            flow->channel->verbs->host_heap && slot->where != VERBS_DEVICE_BUFFER &&
-           gpsh_verbs_lane_reserve(&flow->lanes[0], 2);
+           gpsh_verbs_lane_reserve(verbs_home(flow), 2);
 }
 
 // A source that must be reusable goes inline, is captured in a block, or, if it is too large for

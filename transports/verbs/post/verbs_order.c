@@ -48,7 +48,7 @@ bool gpsh_verbs_order_writes(struct verbs_lane *lane, struct verbs_slot *slot)
 // complete, as after a quiet.
 bool gpsh_verbs_order_rail0(struct verbs_flow *flow, struct verbs_slot *slot)
 {
-    struct verbs_lane *lane = &flow->lanes[0];
+    struct verbs_lane *lane = verbs_home(flow);
     bool ordered = slot->after || lane->head == lane->tail;
     bool unseen = lane->wrote_bytes && (lane->unread || lane->reads); // no answer came since
     if (!slot->rail0_confirmed && ordered && unseen) {
@@ -65,7 +65,7 @@ bool gpsh_verbs_order_rails(struct verbs_flow *flow, struct verbs_slot *slot)
     uint32_t rails = slot->pieces < flow->n_rails ? slot->pieces : flow->n_rails;
     for (; slot->confirmed + 1u < rails; slot->confirmed++) {
         struct verbs_lane *lane = &flow->lanes[slot->confirmed + 1];
-        if (!lane->unread)
+        if (!lane->unread || lane->failed)
             continue;
         if (!gpsh_verbs_lane_reserve(lane, 1))
             return false;

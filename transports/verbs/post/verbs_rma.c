@@ -122,7 +122,9 @@ static bool fits_inline(const struct gpsh_verbs *verbs, const struct verbs_slot 
 static bool issue_piece(struct verbs_flow *flow, struct verbs_slot *slot)
 {
     struct gpsh_verbs *verbs = flow->channel->verbs;
-    int rail = slot->striped ? (int)(slot->pieces % flow->n_rails) : 0;
+    int rail = slot->striped ? (int)(slot->pieces % flow->n_rails) : flow->home;
+    if (__builtin_expect(flow->lanes[rail].failed, 0))
+        rail = flow->home;
     struct verbs_lane *lane = &flow->lanes[rail];
     if (!gpsh_verbs_lane_reserve(lane, 1))
         return false;
@@ -145,12 +147,12 @@ static bool issue_piece(struct verbs_flow *flow, struct verbs_slot *slot)
     return issue_in_place(lane, slot, bytes, lkey);
 }
 
-// A word of up to 8 bytes to an address in the slot's region, by lane 0, where there is room for a
-// request. False if no block is free, which it takes on a device without inline payloads.
+// A word of up to 8 bytes to an address in the slot's region, by the home lane, where there is room
+// for a request. False if no block is free, which it takes on a device without inline payloads.
 bool gpsh_verbs_write_word(struct verbs_flow *flow, struct verbs_slot *slot, uint64_t to,
                            const void *word, uint32_t bytes)
 {
-    struct verbs_lane *lane = &flow->lanes[0];
+    struct verbs_lane *lane = verbs_home(flow);
     struct verbs_bounce *bounce = &flow->channel->bounce;
     bool inlined = lane->inline_stride >= VERBS_SIGNAL_BYTES;
     uint16_t block = inlined ? VERBS_NO_BLOCK : gpsh_verbs_bounce_take(bounce, bytes);
@@ -170,12 +172,14 @@ bool gpsh_verbs_write_word(struct verbs_flow *flow, struct verbs_slot *slot, uin
     return true;
 }
 
-// The signal goes by lane 0 after the data, which makes the order; data on other lanes must have
-// arrived (gpsh_verbs_order_rails). An atomic is executed after every write before it.
+// The signal goes by the home lane after the data, which makes the order; data on other lanes must
+// have arrived (gpsh_verbs_order_rails). An atomic is executed after every write before it.
 static bool issue_signal(struct verbs_flow *flow, struct verbs_slot *slot)
 {
-    struct verbs_lane *lane = &flow->lanes[0];
+    struct verbs_lane *lane = verbs_home(flow);
     if (slot->striped && slot->parts)
+        return false;
+    if (slot->flags & GPSH_OP_SIGNAL_ADD && gpsh_verbs_atomics_lost(flow))
         return false;
     if (!(slot->flags & GPSH_OP_SIGNAL_ADD) && !gpsh_verbs_order_writes(lane, slot))
         return false;
@@ -191,7 +195,7 @@ static bool issue_signal(struct verbs_flow *flow, struct verbs_slot *slot)
 bool gpsh_verbs_rma_issue(struct verbs_flow *flow, struct verbs_slot *slot)
 {
     bool get = slot->kind == GPSH_OP_GET;
-    if (slot->fenced && !slot->offset && !get && !gpsh_verbs_order_writes(&flow->lanes[0], slot))
+    if (slot->fenced && !slot->offset && !get && !gpsh_verbs_order_writes(verbs_home(flow), slot))
         return false;
     if (slot->striped && !get && !slot->offset && !gpsh_verbs_order_rail0(flow, slot))
         return false;

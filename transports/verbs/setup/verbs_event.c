@@ -59,7 +59,7 @@ static void handle(struct gpsh_verbs *verbs, int rail, const struct ibv_async_ev
         if (may_log(verbs))
             GPSH_LOG(
                 WARN, "verbs",
-                "%s went down: transfers fail when their retries run out, unless it comes back",
+                "%s went down: transfers fail, or go by other rails, when their retries run out",
                 name);
         break;
     case IBV_EVENT_PORT_ACTIVE:

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#define _GNU_SOURCE
+// Failover: a flow loses one of its lanes, and goes on over the others (docs/adr/0016). Nobody
+// knows which of the lane's unacknowledged requests were executed. Operations that may be executed
+// twice without anybody seeing it are issued again, whole; if there is another one among them, the
+// flow fails.
+#include <stdio.h>
+
+#include "transports/verbs/verbs_internal.h"
+
+enum { WORD_BYTES = 8 };
+
+// Position of a slot that is in use in the order of posting.
+static uint64_t position_of(const struct verbs_flow *flow, uint32_t index)
+{
+    uint64_t completed = flow->pub->completed;
+    return completed + ((index - completed) & flow->slot_mask);
+}
+
+// A get has told nobody anything. Of a put, the source must still be there, and no part of it may
+// be a flag: a word that the target saw and changed since must not come back. A put that is larger
+// than a word is none, and its signal must not have been sent.
+static bool may_repeat(const struct verbs_flow *flow, const struct verbs_wqe *wqe)
+{
+    const struct verbs_slot *slot = &flow->slots[wqe->slot];
+    if (wqe->kind != WQE_PLAIN && wqe->kind != WQE_READ)
+        return false;
+    // a read of a put looks at what was written before (verbs_order.c), perhaps by others only
+    if (slot->kind == GPSH_OP_GET || (wqe->kind == WQE_READ && !slot->offset))
+        return true;
+    bool signalled =
+        slot->kind == GPSH_OP_PUT_SIGNAL && position_of(flow, wqe->slot) < flow->issued;
+    return slot->borrowed && slot->bytes > WORD_BYTES && !signalled && slot->kind != GPSH_OP_AMO;
+}
+
+static bool all_may_repeat(const struct verbs_lane *lane)
+{
+    for (uint32_t at = lane->tail; at != lane->head; at++)
+        if (!may_repeat(lane->flow, &lane->wqes[at & lane->mask]))
+            return false;
+    return true;
+}
+
+static int other_rail(const struct verbs_lane *lane)
+{
+    const struct verbs_flow *flow = lane->flow;
+    for (int i = 0; i < flow->n_rails; i++)
+        if (i != lane->rail && !flow->lanes[i].failed)
+            return i;
+    return -1;
+}
+
+static void mark(struct verbs_flow *flow, struct verbs_slot *slot)
+{
+    flow->repeats += slot->repeat == VERBS_REPEAT_NOT;
+    slot->repeat = VERBS_REPEAT_DRAINS;
+}
+
+// The slots of everything that the lane has under way, and its chain, which no NIC has seen.
+static void mark_all(struct verbs_lane *lane)
+{
+    struct verbs_flow *flow = lane->flow;
+    for (uint32_t at = lane->tail; at != lane->head; at++) {
+        struct verbs_slot *slot = &flow->slots[lane->wqes[at & lane->mask].slot];
+        mark(flow, slot);
+        if (lane->head - at <= lane->count)
+            slot->parts--;
+    }
+    gpsh_verbs_lane_drop_chain(lane);
+}
+
+bool gpsh_verbs_lane_out(struct verbs_lane *lane, const char *why)
+{
+    struct verbs_flow *flow = lane->flow;
+    const struct verbs_rail *rails = flow->channel->verbs->rails;
+    int other = other_rail(lane);
+    if (flow->pub->error || other < 0 || !all_may_repeat(lane))
+        return false;
+    mark_all(lane);
+    lane->failed = true;
+    gpsh_verbs_qp_kill(lane->qp); // no request of its touches memory after its flushed completion
+    if (flow->home == lane->rail)
+        flow->home = (uint8_t)other;
+    GPSH_LOG(WARN, "verbs", "%s; transfers to PE %d go on by %s, %u operations once more", why,
+             flow->pe, rails[other].name, flow->repeats);
+    gpsh_verbs_flow_activate(flow);
+    return true;
+}
+
+static void begin_again(struct verbs_slot *slot)
+{
+    slot->repeat = VERBS_REPEAT_GOES;
+    slot->offset = 0;
+    slot->pieces = 0;
+    slot->confirmed = 0;
+    slot->rail0_confirmed = false;
+    slot->fenced = true; // it may have been
+}
+
+// In the order of posting, each when nothing of it is under way any more. Returns whether the next
+// operation may be issued: `slot`, the first that has not been issued whole.
+bool gpsh_verbs_repeats_issue(struct verbs_flow *flow, struct verbs_slot *next)
+{
+    for (uint64_t n = flow->pub->completed; n != flow->issued && flow->repeats; n++) {
+        struct verbs_slot *slot = &flow->slots[n & flow->slot_mask];
+        if (slot->repeat == VERBS_REPEAT_NOT)
+            continue;
+        if (slot->repeat == VERBS_REPEAT_DRAINS && slot->parts)
+            return false;
+        if (slot->repeat == VERBS_REPEAT_DRAINS)
+            begin_again(slot);
+        if (!gpsh_verbs_rma_issue(flow, slot) || flow->pub->error)
+            return false;
+        slot->repeat = VERBS_REPEAT_NOT;
+        flow->repeats--;
+    }
+    if (!next || next->repeat == VERBS_REPEAT_NOT)
+        return true;
+    if (next->parts)
+        return false;
+    begin_again(next);
+    next->repeat = VERBS_REPEAT_NOT;
+    flow->repeats--;
+    return true;
+}
+
+// The atomics of a word need one agent, which is the NIC of rail 0.
+bool gpsh_verbs_atomics_lost(struct verbs_flow *flow)
+{
+    char why[160];
+    if (!flow->lanes[0].failed || flow->pub->error)
+        return false;
+    snprintf(why, sizeof why,
+             "PE %d: atomics need rail 0 (%s), whose connection to it was lost earlier", flow->pe,
+             flow->channel->verbs->rails[0].name);
+    gpsh_verbs_flow_fail(flow, GPUSHMEM_ERR_TRANSPORT, why);
+    return true;
+}
