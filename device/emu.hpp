@@ -148,6 +148,7 @@ struct gpsh_emu_warp {
 
 struct gpsh_emu_block {
     uint3 index;
+    unsigned launch; // counts the launches of the process
     gpsh_emu_barrier barrier;
     std::vector<gpsh_emu_warp> warps;
     std::mutex shared_lock;
@@ -265,6 +266,8 @@ inline void gpsh_emu_watch_faults(void)
 
 // ---- Launches and streams ----
 
+inline unsigned gpsh_emu_launches;
+
 struct gpsh_emu_launch {
     dim3 grid, block;
     std::function<void()> body;
@@ -278,8 +281,10 @@ struct gpsh_emu_launch {
           stream(s)
     {
         unsigned threads = b.x * b.y * b.z;
+        unsigned number = __atomic_fetch_add(&gpsh_emu_launches, 1, __ATOMIC_RELAXED);
         for (size_t i = 0; i < blocks.size(); i++) {
             gpsh_emu_block &one = blocks[i];
+            one.launch = number;
             one.index =
                 uint3{(unsigned)(i % g.x), (unsigned)(i / g.x % g.y), (unsigned)(i / g.x / g.y)};
             one.barrier.members = threads;

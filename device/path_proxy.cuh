@@ -118,7 +118,7 @@ GPSH_DEV void gpsh_dev_ring_fence_after(const struct gpushmem_dev &dev, uint32_t
 
 GPSH_DEV_CALL void gpsh_dev_ring_fence_all(const struct gpushmem_dev &dev)
 {
-    const uint32_t own = gpsh_dev_block_number() % dev.n_rings;
+    const uint32_t own = gpsh_dev_ring_number(dev);
     if (dev.n_rings == 1)
         return gpsh_dev_ring_fence(*dev.self, -1);
     for (uint32_t first = 0; first < dev.n_rings; first += GPSH_DEV_AT_ONCE)

@@ -15,11 +15,9 @@ GPSH_DEV struct gpushmem_ring gpsh_dev_ring_at(const struct gpushmem_dev &dev, u
     return ring;
 }
 
-// All threads of a block share a ring: then a fence by one of them covers what the others did
-// before a __syncthreads.
 GPSH_DEV struct gpushmem_ring gpsh_dev_ring(const struct gpushmem_dev &dev)
 {
-    return gpsh_dev_ring_at(dev, gpsh_dev_block_number() % dev.n_rings);
+    return gpsh_dev_ring_at(dev, gpsh_dev_ring_number(dev));
 }
 
 // ---- Counts of the host ----

@@ -18,6 +18,19 @@ GPSH_DEV unsigned gpsh_dev_block_number(void)
 {
     return blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
 }
+// Of the launch, the same for all its threads: a load from constant memory.
+GPSH_DEV unsigned gpsh_dev_launch_number(void)
+{
+#if defined(__CUDA_ARCH__)
+    uint64_t number;
+    asm("mov.u64 %0, %%gridid;" : "=l"(number));
+    return (unsigned)number;
+#elif defined(__CUDACC__)
+    return 0;
+#else
+    return gpsh_emu_current_block ? gpsh_emu_current_block->launch : 0;
+#endif
+}
 GPSH_DEV unsigned gpsh_dev_grid_blocks(void)
 {
     return gridDim.x * gridDim.y * gridDim.z;

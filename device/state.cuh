@@ -81,14 +81,21 @@ struct gpsh_dev_wait {
 #endif
 };
 
+// The ring of the calling thread's block: then a fence by one of its threads covers what the others
+// did before a __syncthreads. The launch's number spreads kernels of one block, and operations of
+// streams, over the rings.
+GPSH_DEV uint32_t gpsh_dev_ring_number(const struct gpushmem_dev &dev)
+{
+    return (gpsh_dev_block_number() + gpsh_dev_launch_number()) % dev.n_rings;
+}
+
 GPSH_DEV struct gpsh_dev_wait gpsh_dev_wait_begin(const struct gpushmem_dev &dev)
 {
     struct gpsh_dev_wait wait = {};
     wait.control = dev.control;
     wait.timeout_ns = dev.timeout_ns;
 #if !defined(__CUDACC__)
-    wait.sleeping =
-        dev.n_rings ? dev.rings[gpsh_dev_block_number() % dev.n_rings].sleeping : nullptr;
+    wait.sleeping = dev.n_rings ? dev.rings[gpsh_dev_ring_number(dev)].sleeping : nullptr;
 #endif
     return wait;
 }

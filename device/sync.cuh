@@ -206,7 +206,7 @@ GPSH_DEV void gpsh_dev_fence_block(const struct gpushmem_dev &dev)
     if (dev.flags & GPUSHMEM_DEV_ALL_DIRECT)
         return;
     if (dev.flags & GPUSHMEM_DEV_DIRECT_ATOMICS ||
-        gpsh_dev_await_mixed(*dev.self, gpsh_dev_block_number() % dev.n_rings, 1))
+        gpsh_dev_await_mixed(*dev.self, gpsh_dev_ring_number(dev), 1))
         gpsh_dev_ring_fence(*dev.self, -1);
 }
 

@@ -9,15 +9,24 @@
 
 enum { ENTRIES = 64, FETCHES = 5000 }; // more than there are slots for answers
 
-// Through ring 0, which block 0 writes to.
+// One of two blocks has that ring.
+__device__ static bool has_ring(uint32_t number)
+{
+    return gpsh_dev_ring_number(gpsh_dev_implicit) == number;
+}
+
 __global__ void put_many(uint64_t *words, int n)
 {
+    if (!has_ring(0))
+        return;
     for (int i = 0; i < n; i++)
         gpushmem_dev_uint64_p(&words[i], (uint64_t)i + 1, gpushmem_dev_my_pe());
 }
 
 __global__ void fetch_many(uint64_t *word, int n)
 {
+    if (!has_ring(0))
+        return;
     for (int i = 0; i < n; i++)
         (void)gpushmem_dev_uint64_atomic_fetch(word, gpushmem_dev_my_pe());
 }
@@ -27,10 +36,9 @@ __global__ void quiet_here(void)
     gpushmem_dev_quiet();
 }
 
-// Through ring 1.
 __global__ void use_other_ring(uint64_t *word, uint64_t *result)
 {
-    if (blockIdx.x == 1)
+    if (has_ring(1))
         *result = gpushmem_dev_uint64_atomic_fetch_add(word, 1, gpushmem_dev_my_pe());
 }
 
@@ -65,7 +73,7 @@ int main(void)
     gpushmem_dev dev;
     CHECK_OK(gpushmem_device_handle(&dev));
     uint64_t held = reserve(&dev.rings[0]);
-    CHECK_OK(GPUSHMEM_LAUNCH(put_many, 1, 1, NULL, words, ENTRIES));
+    CHECK_OK(GPUSHMEM_LAUNCH(put_many, 2, 1, NULL, words, ENTRIES));
     CHECK(gpushmem_launch_wait(NULL) == GPUSHMEM_ERR_TIMEOUT);
     write_nothing(&dev.rings[0], held);
     // What was written before the loss is carried out.
@@ -74,7 +82,7 @@ int main(void)
     CHECK(check_read(&words[ENTRIES - 1]) == 0);
 
     // is not carried out: does anybody say so?
-    CHECK_OK(GPUSHMEM_LAUNCH(put_many, 1, 1, NULL, words + ENTRIES, 1));
+    CHECK_OK(GPUSHMEM_LAUNCH(put_many, 2, 1, NULL, words + ENTRIES, 1));
     (void)gpushmem_device_error();
     expect_lost(gpushmem_quiet());
     expect_lost(gpushmem_pe_quiet(&me, 1)); // of that PE alone is not more complete
@@ -82,7 +90,7 @@ int main(void)
     CHECK(check_read(&words[ENTRIES]) == 0);
     CHECK_OK(GPUSHMEM_LAUNCH(quiet_here, 1, 1, NULL));
     expect_lost(gpushmem_launch_wait(NULL));
-    CHECK_OK(GPUSHMEM_LAUNCH(fetch_many, 1, 1, NULL, words, FETCHES));
+    CHECK_OK(GPUSHMEM_LAUNCH(fetch_many, 2, 1, NULL, words, FETCHES));
     expect_lost(gpushmem_launch_wait(NULL));
 
     gpushmem_uint64_p(words, 41, me);
@@ -94,7 +102,7 @@ int main(void)
     setenv("GPUSHMEM_WAIT_TIMEOUT_MS", "0", 1);
     CHECK_OK(gpushmem_init()); // makes new ones
     words = (uint64_t *)gpushmem_calloc(ENTRIES, 8);
-    RUN(put_many, 1, 1, words, ENTRIES);
+    RUN(put_many, 2, 1, words, ENTRIES);
     CHECK_OK(gpushmem_quiet());
     CHECK(check_read(&words[ENTRIES - 1]) == ENTRIES);
     gpushmem_free(words);
