@@ -142,6 +142,7 @@
 #endif
 
 #include "gpushmem/device/api_amo.cuh"
+#include "gpushmem/device/api_generic.cuh"
 #include "gpushmem/device/api_rma.cuh"
 #include "gpushmem/device/api_sync.cuh"
 #include "gpushmem/device/launch.cuh"

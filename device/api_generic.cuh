@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The same calls by the type of their pointers (C++): gpushmem_dev_put(dest, source, nelems, pe) is
+// gpushmem_dev_int_put if both point to int. Contracts: gpushmem/device.cuh.
+#ifndef GPUSHMEM_DEVICE_API_GENERIC_CUH
+#define GPUSHMEM_DEVICE_API_GENERIC_CUH
+
+#include "gpushmem/device/api.cuh"
+
+// Which types a family of calls has, so that a wrong one ends in one sentence.
+template <typename T> struct gpsh_dev_in_rma {
+    enum { is = false };
+};
+template <typename T> struct gpsh_dev_in_extended {
+    enum { is = false };
+};
+template <typename T> struct gpsh_dev_in_amo {
+    enum { is = false };
+};
+template <typename T> struct gpsh_dev_in_bitwise {
+    enum { is = false };
+};
+template <typename T> struct gpsh_dev_in_sync {
+    enum { is = false };
+};
+#define GPSH_IS(FAMILY, TYPE)                                                                      \
+    template <> struct gpsh_dev_in_##FAMILY<TYPE> {                                                \
+        enum { is = true };                                                                        \
+    };
+#define GPSH_IS_RMA(NAME, TYPE, A, B)      GPSH_IS(rma, TYPE)
+#define GPSH_IS_EXTENDED(NAME, TYPE, A, B) GPSH_IS(extended, TYPE)
+#define GPSH_IS_AMO(NAME, TYPE, A, B)      GPSH_IS(amo, TYPE)
+#define GPSH_IS_BITWISE(NAME, TYPE, A, B)  GPSH_IS(bitwise, TYPE)
+#define GPSH_IS_SYNC(NAME, TYPE, A, B)     GPSH_IS(sync, TYPE)
+GPUSHMEM_DISTINCT_RMA_TYPES(GPSH_IS_RMA, , )
+GPUSHMEM_DISTINCT_AMO_EXTENDED_TYPES(GPSH_IS_EXTENDED, , )
+GPUSHMEM_DISTINCT_AMO_TYPES(GPSH_IS_AMO, , )
+GPUSHMEM_DISTINCT_AMO_BITWISE_TYPES(GPSH_IS_BITWISE, , )
+GPUSHMEM_DISTINCT_SYNC_TYPES(GPSH_IS_SYNC, , )
+#undef GPSH_IS_SYNC
+#undef GPSH_IS_BITWISE
+#undef GPSH_IS_AMO
+#undef GPSH_IS_EXTENDED
+#undef GPSH_IS_RMA
+#undef GPSH_IS
+
+// A parameter that does not take part in finding T: a value may be of another arithmetic type.
+template <typename T> struct gpsh_dev_same {
+    typedef T type;
+};
+
+#define GPSH_WANTS_RMA                                                                             \
+    static_assert(gpsh_dev_in_rma<T>::is, "gpushmem: elements of this type have no put and get; "  \
+                                          "gpushmem_dev_putmem and gpushmem_dev_getmem take any "  \
+                                          "type and count bytes")
+#define GPSH_WANTS(FAMILY)                                                                         \
+    static_assert(gpsh_dev_in_##FAMILY<T>::is,                                                     \
+                  "gpushmem: this call has no form for words of this type; see gpushmem/types.h")
+
+// GPSH_API for a template over the element type T.
+#define GPSH_GENERIC(RESULT, NAME, PARAMETERS, ARGUMENTS, CHECK, BODY)                             \
+    template <typename T>                                                                          \
+    GPSH_DEV RESULT NAME(const struct gpushmem_dev &dev, GPSH_UNPACK PARAMETERS)                   \
+    {                                                                                              \
+        CHECK;                                                                                     \
+        BODY;                                                                                      \
+    }                                                                                              \
+    template <typename T> GPSH_DEV RESULT NAME(GPSH_UNPACK PARAMETERS)                             \
+    {                                                                                              \
+        return NAME<T>(gpsh_dev_implicit, GPSH_UNPACK ARGUMENTS);                                  \
+    }
+
+// ---- Put and get ----
+
+#define GPSH_GENERIC_MOVE(SUFFIX, SCOPE, NBI, BLOCKING)                                            \
+    GPSH_GENERIC(                                                                                  \
+        void, gpushmem_dev_put##NBI##SUFFIX, (T * dest, const T *source, size_t nelems, int pe),   \
+        (dest, source, nelems, pe), GPSH_WANTS_RMA,                                                \
+        gpsh_dev_put<SCOPE>(dev, dest, source, gpsh_dev_bytes(nelems, sizeof(T)), pe, BLOCKING))   \
+    GPSH_GENERIC(                                                                                  \
+        void, gpushmem_dev_get##NBI##SUFFIX, (T * dest, const T *source, size_t nelems, int pe),   \
+        (dest, source, nelems, pe), GPSH_WANTS_RMA,                                                \
+        gpsh_dev_get<SCOPE>(dev, dest, source, gpsh_dev_bytes(nelems, sizeof(T)), pe, BLOCKING))   \
+    GPSH_GENERIC(void, gpushmem_dev_put_signal##NBI##SUFFIX,                                       \
+                 (T * dest, const T *source, size_t nelems, uint64_t *sig, uint64_t signal,        \
+                  int sig_op, int pe),                                                             \
+                 (dest, source, nelems, sig, signal, sig_op, pe), GPSH_WANTS_RMA,                  \
+                 gpsh_dev_put_signal<SCOPE>(dev, dest, source, gpsh_dev_bytes(nelems, sizeof(T)),  \
+                                            sig, signal, sig_op, pe, BLOCKING))
+GPSH_SCOPES(GPSH_GENERIC_MOVE, , true)
+GPSH_SCOPES(GPSH_GENERIC_MOVE, _nbi, false)
+#undef GPSH_GENERIC_MOVE
+
+#define GPSH_GENERIC_STRIDED(SUFFIX, SCOPE, UNUSED)                                                \
+    GPSH_GENERIC(void, gpushmem_dev_iput##SUFFIX,                                                  \
+                 (T * dest, const T *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe), \
+                 (dest, source, dst, sst, nelems, pe), GPSH_WANTS_RMA,                             \
+                 gpsh_dev_iput<SCOPE>(dev, dest, source, dst, sst, nelems, sizeof(T), pe))         \
+    GPSH_GENERIC(void, gpushmem_dev_iget##SUFFIX,                                                  \
+                 (T * dest, const T *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe), \
+                 (dest, source, dst, sst, nelems, pe), GPSH_WANTS_RMA,                             \
+                 gpsh_dev_iget<SCOPE>(dev, dest, source, dst, sst, nelems, sizeof(T), pe))
+GPSH_SCOPES(GPSH_GENERIC_STRIDED, )
+#undef GPSH_GENERIC_STRIDED
+
+GPSH_GENERIC(void, gpushmem_dev_p, (T * dest, typename gpsh_dev_same<T>::type value, int pe),
+             (dest, value, pe), GPSH_WANTS_RMA,
+             gpsh_dev_put_value(dev, dest, gpsh_dev_to_bits<T>(value), sizeof(T), pe))
+GPSH_GENERIC(T, gpushmem_dev_g, (const T *source, int pe), (source, pe), GPSH_WANTS_RMA,
+             return gpsh_dev_from_bits<T>(gpsh_dev_get_value(dev, source, sizeof(T), pe)))
+
+// ---- Atomics ----
+
+#define GPSH_GENERIC_UPDATE(RESULT, NAME, FAMILY, AMO, FETCH)                                      \
+    GPSH_GENERIC(RESULT, gpushmem_dev_atomic_##NAME,                                               \
+                 (T * dest, typename gpsh_dev_same<T>::type value, int pe), (dest, value, pe),     \
+                 GPSH_WANTS(FAMILY),                                                               \
+                 return (RESULT)gpsh_dev_amo_typed<T>(dev, AMO, dest, value, (T)0, pe, FETCH))
+GPSH_GENERIC_UPDATE(void, set, extended, GPUSHMEM_AMO_SET, false)
+GPSH_GENERIC_UPDATE(T, swap, extended, GPUSHMEM_AMO_SWAP, true)
+GPSH_GENERIC_UPDATE(void, add, amo, GPUSHMEM_AMO_ADD, false)
+GPSH_GENERIC_UPDATE(T, fetch_add, amo, GPUSHMEM_AMO_ADD, true)
+GPSH_GENERIC_UPDATE(void, and, bitwise, GPUSHMEM_AMO_AND, false)
+GPSH_GENERIC_UPDATE(T, fetch_and, bitwise, GPUSHMEM_AMO_AND, true)
+GPSH_GENERIC_UPDATE(void, or, bitwise, GPUSHMEM_AMO_OR, false)
+GPSH_GENERIC_UPDATE(T, fetch_or, bitwise, GPUSHMEM_AMO_OR, true)
+GPSH_GENERIC_UPDATE(void, xor, bitwise, GPUSHMEM_AMO_XOR, false)
+GPSH_GENERIC_UPDATE(T, fetch_xor, bitwise, GPUSHMEM_AMO_XOR, true)
+#undef GPSH_GENERIC_UPDATE
+
+GPSH_GENERIC(void, gpushmem_dev_atomic_inc, (T * dest, int pe), (dest, pe), GPSH_WANTS(amo),
+             gpsh_dev_amo_typed<T>(dev, GPUSHMEM_AMO_ADD, dest, (T)1, (T)0, pe, false))
+GPSH_GENERIC(T, gpushmem_dev_atomic_fetch_inc, (T * dest, int pe), (dest, pe), GPSH_WANTS(amo),
+             return gpsh_dev_amo_typed<T>(dev, GPUSHMEM_AMO_ADD, dest, (T)1, (T)0, pe, true))
+GPSH_GENERIC(T, gpushmem_dev_atomic_fetch, (const T *source, int pe), (source, pe),
+             GPSH_WANTS(extended),
+             return gpsh_dev_amo_typed<T>(dev, GPUSHMEM_AMO_FETCH, (T *)source, (T)0, (T)0, pe,
+                                          true))
+GPSH_GENERIC(T, gpushmem_dev_atomic_compare_swap,
+             (T * dest, typename gpsh_dev_same<T>::type cond, typename gpsh_dev_same<T>::type value,
+              int pe),
+             (dest, cond, value, pe), GPSH_WANTS(amo),
+             return gpsh_dev_amo_typed<T>(dev, GPUSHMEM_AMO_CSWAP, dest, value, cond, pe, true))
+
+// ---- Waiting; the words may be volatile ----
+
+#define GPSH_WORD (const T *)var
+GPSH_GENERIC(int, gpushmem_dev_wait_until,
+             (const volatile T *var, int cmp, typename gpsh_dev_same<T>::type value),
+             (var, cmp, value), GPSH_WANTS(sync),
+             return gpsh_dev_wait_status<T>(dev, GPSH_WORD, cmp, value))
+GPSH_GENERIC(int, gpushmem_dev_test,
+             (const volatile T *var, int cmp, typename gpsh_dev_same<T>::type value),
+             (var, cmp, value), GPSH_WANTS(sync),
+             return gpsh_dev_compare<T>(gpsh_dev_load_acquire(GPSH_WORD), cmp, value))
+#undef GPSH_WORD
+
+#define GPSH_GENERIC_SET(RESULT, NAME, CALL)                                                       \
+    GPSH_GENERIC(RESULT, NAME,                                                                     \
+                 (const volatile T *vars, size_t nelems, const int *status, int cmp,               \
+                  typename gpsh_dev_same<T>::type value),                                          \
+                 (vars, nelems, status, cmp, value), GPSH_WANTS(sync), return CALL)
+#define GPSH_SET                                                                                   \
+    gpsh_dev_words<T>                                                                              \
+    {                                                                                              \
+        (const T *)vars, nelems, status, cmp, value, nullptr                                       \
+    }
+GPSH_GENERIC_SET(int, gpushmem_dev_wait_until_all, gpsh_dev_wait_all<T>(dev, GPSH_SET))
+GPSH_GENERIC_SET(size_t, gpushmem_dev_wait_until_any, gpsh_dev_wait_any<T>(dev, GPSH_SET))
+GPSH_GENERIC_SET(int, gpushmem_dev_test_all, gpsh_dev_words_test_all<T>(GPSH_SET))
+GPSH_GENERIC_SET(size_t, gpushmem_dev_test_any, gpsh_dev_test_any<T>(GPSH_SET))
+#undef GPSH_SET
+#undef GPSH_GENERIC_SET
+#undef GPSH_WANTS
+#undef GPSH_WANTS_RMA
+#undef GPSH_GENERIC
+
+#endif
