@@ -84,7 +84,7 @@ static void describe_failure(const struct gpsh_job *j, int pe, char *text, size_
 
 static void on_failure(struct gpsh_job *j, int pe)
 {
-    char what[256], n[32];
+    char what[256];
     if (j->ending)
         return;
     j->n_failed++;
@@ -97,9 +97,19 @@ static void on_failure(struct gpsh_job *j, int pe)
     }
     if (j->options->on_failure != GPSH_RUN_ON_FAILURE_CONTINUE)
         end_after_failure(j, ended_by_forwarded_signal(j, &j->pes[pe]) ? 0 : j->n_running);
-    else if (j->n_running > 0 && !j->options->quiet)
-        gpsh_cli_say("run", "%s; the other %s still run%s", what, count(n, sizeof(n), j->n_running),
-                     j->n_running == 1 ? "s" : "");
+}
+
+// With --on-failure continue: PE `pe` has failed, and `more` at the same time.
+static void say_who_goes_on(const struct gpsh_job *j, int pe, int more)
+{
+    char what[256], others[64] = "", n[32];
+    if (j->ending || j->options->quiet || j->n_running == 0)
+        return;
+    describe_failure(j, pe, what, sizeof(what));
+    if (more > 0)
+        snprintf(others, sizeof(others), ", and %d more failed", more);
+    gpsh_cli_say("run", "%s%s; the other %s still run%s", what, others,
+                 count(n, sizeof(n), j->n_running), j->n_running == 1 ? "s" : "");
 }
 
 void gpsh_job_on_child_ends(struct gpsh_job *j)
@@ -122,12 +132,17 @@ void gpsh_job_on_child_ends(struct gpsh_job *j)
             j->warn_at_s = clock_s() + left_alone_s;
         }
     }
-    if (worst >= 0)
-        on_failure(j, worst);
+    if (worst < 0)
+        return;
+    int more = 0;
+    on_failure(j, worst);
     for (int pe = 0; pe < j->n_pes; pe++) {
-        if (ended[pe] && pe != worst && gpsh_child_failed(&j->pes[pe]))
-            on_failure(j, pe);
+        if (!ended[pe] || pe == worst || !gpsh_child_failed(&j->pes[pe]))
+            continue;
+        on_failure(j, pe);
+        more++;
     }
+    say_who_goes_on(j, worst, more);
 }
 
 // A stopped PE stops the job without a word, unless it is said. `kill -STOP`, a debugger and
