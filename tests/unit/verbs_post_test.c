@@ -184,6 +184,24 @@ Test(verbs_post, put__port_limit_below_the_setting__port_wins)
     cr_assert_eq(fake.n_posts, 3);
 }
 
+// The source is too large for a block, and its completion does not come. Post returns all the same:
+// the caller waits, where it can give up.
+Test(verbs_post, put__source_may_be_borrowed__post_does_not_wait, .timeout = 20)
+{
+    fake_reset();
+    fake.port[0].max_msg_sz = 10000;
+    memset(&pair, 0, sizeof pair);
+    cr_assert(fake_pair_open(&pair) == 0);
+    struct gpsh_op op = fake_put(pair.heap, 0, 30000);
+    op.flags = GPSH_OP_CAPTURE | GPSH_OP_MAY_BORROW;
+    cr_assert_eq(fake_post_op(&pair, &op), GPSH_POST_IN_FLIGHT);
+    cr_assert_eq(pair.channel->flows[1].completed, 0);
+    fake_settle(&pair);
+    cr_assert_eq(pair.channel->flows[1].completed, 1);
+    op.bytes = 3000;
+    cr_assert_eq(fake_post_op(&pair, &op), GPSH_POST_CAPTURED, "a small one is copied");
+}
+
 Test(verbs_post, put__striped__rails_share_it_evenly)
 {
     open_two_rails();

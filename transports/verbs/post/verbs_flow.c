@@ -292,13 +292,15 @@ static bool goes_inline(struct verbs_flow *flow, const struct verbs_slot *slot)
 }
 
 // A source that must be reusable goes inline, is captured in a block, or, if it is too large for
-// one, is waited for. Returns false if the operation has to be refused for now.
+// one, is waited for, here or by the caller. Returns false if the operation has to be refused for
+// now.
 static bool prepare_capture(struct verbs_flow *flow, struct verbs_slot *slot)
 {
     if (!wants_capture(slot) || goes_inline(flow, slot))
         return true;
     if (slot->bytes > capture_most(flow->channel))
-        return !flow->channel->driving; // the wait drives progress, which cannot be nested
+        // the wait drives progress, which cannot be nested
+        return !flow->channel->driving || slot->flags & GPSH_OP_MAY_BORROW;
     return capture(flow, slot);
 }
 
@@ -340,7 +342,8 @@ static int launch(struct verbs_flow *flow, struct verbs_slot *slot, uint64_t num
     } else {
         flow->issued = number;
     }
-    bool capture_late = wants_capture(slot) && source_in_use(slot);
+    bool capture_late =
+        wants_capture(slot) && !(slot->flags & GPSH_OP_MAY_BORROW) && source_in_use(slot);
     doorbell(flow, slot->flags & GPSH_OP_MORE && !capture_late);
     if (capture_late)
         return wait_for_source(flow, slot, number);

@@ -257,13 +257,15 @@ int gpsh_verbs_pipe_post(struct verbs_stage_pipe *pipe, const struct gpsh_op *op
     if (!is_staged(pipe, op))
         return post_direct(pipe, op);
     // The caller can give up, and do something else meanwhile; a wait in here cannot.
-    if (captured && (channel->driving || fits_alone(pipe, op->bytes)) && !fits_now(pipe, op->bytes))
+    bool fits = fits_alone(pipe, op->bytes);
+    if (captured && (channel->driving || fits) && !fits_now(pipe, op->bytes))
         return gpsh_verbs_refuse(channel);
     bool idle = pipe->pub->completed == pipe->pub->posted;
     accept(pipe, op, false);
     uint64_t number = pipe->pub->posted;
     drive(pipe);
-    if (captured)
+    // A copy of what fits takes less time than an answer of the target.
+    if (captured && (fits || !(op->flags & GPSH_OP_MAY_BORROW)))
         wait_for_source(pipe, number);
     if (idle && !pipe->pub->error && pipe->pub->completed >= number)
         return GPSH_POST_DONE;
