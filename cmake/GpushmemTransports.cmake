@@ -5,7 +5,8 @@ function(gpushmem_add_transport name)
   set_property(GLOBAL APPEND PROPERTY GPUSHMEM_TRANSPORTS ${name})
 endfunction()
 
-file(GLOB transports CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/transports ${PROJECT_SOURCE_DIR}/transports/*/CMakeLists.txt)
+file(GLOB transports CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/transports
+  ${PROJECT_SOURCE_DIR}/transports/*/CMakeLists.txt)
 foreach(list_file ${transports})
   get_filename_component(folder ${list_file} DIRECTORY)
   add_subdirectory(${PROJECT_SOURCE_DIR}/transports/${folder} ${PROJECT_BINARY_DIR}/transports/${folder})

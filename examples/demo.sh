@@ -37,7 +37,8 @@ build() {
     mkdir -p "$root/build/$preset"
     cd "$root" || exit 1
     echo "demo: building (cmake --preset $preset)"
-    { cmake --preset "$preset" -G Ninja && cmake --build "build/$preset" -j "$(nproc)" --target gpushmem_cli heat; } >"$log" 2>&1 || {
+    { cmake --preset "$preset" -G Ninja &&
+        cmake --build "build/$preset" -j "$(nproc)" --target gpushmem_cli heat; } >"$log" 2>&1 || {
         tail -n 40 "$log"
         fail "the build (see $log)"
     }

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
+# shellcheck shell=bash
 # cache.sh (to be sourced): where downloads that outlive a build folder are kept.
 
 gpushmem_cache_dir() {

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
+# shellcheck disable=SC2086 # words are split on purpose
 # gpu.sh: builds on a GPU host and runs what needs a GPU; the last line is "N passed, N failed".
 #
 #   gpu.sh [--build DIR] [--quick] [--perf]
@@ -174,9 +175,12 @@ check "gpu_ops, staged" mission "$unregistered" "$bin/gpu_ops"
 check "gpu_ops, large pieces staged" mission 'GPUSHMEM_GPUDIRECT_DISTANCE=none GPUSHMEM_STAGE_THRESHOLD=1' "$bin/gpu_ops"
 check "perf_put_path, software HCA" mission GPUSHMEM_PROXY_TIMES=1 "$bin/perf_put_path.cuda" 20000
 
-# Not everything. device_amo without P2P, whose atomics are kernels that the proxy launches, did not end under racecheck: its launches
-# seem to wait for the running kernels. device_stream ended under memcheck until stream operations were launched early, and was not
-# tried with GPUSHMEM_STREAM_EARLY=0. Of the asynchronous copies in device_rma racecheck warns that two of one thread write the same
+# Not everything. device_amo without P2P, whose atomics are kernels that the proxy launches, did not end under
+# racecheck: its launches
+# seem to wait for the running kernels. device_stream ended under memcheck until stream operations were launched early,
+# and was not
+# tried with GPUSHMEM_STREAM_EARLY=0. Of the asynchronous copies in device_rma racecheck warns that two of one thread
+# write the same
 # shared memory, though each waits for the other.
 sanitized() {
     local tool=$1 program=$2 p2p=$3 rounds=''

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
+# shellcheck disable=SC2086 # words are split on purpose
 # setup.sh: installs what building and testing need on Debian 12, as root or through sudo; silent and offline when
 # everything is there.
 #
-#   setup.sh [GROUP...]     groups: build, test, softroce, launch (default: all)
+#   setup.sh [GROUP...]     groups: build, test, lint, softroce, launch (default: all)
 #   setup.sh --update       only fetches Debian's package lists
 #   setup.sh --list         prints the packages of all groups
 #   setup.sh --prterun      prints the path of prterun, or nothing
@@ -16,6 +17,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
 build="gcc g++ cmake ninja-build pkg-config libpmix-dev libhwloc-dev libibverbs-dev"
 test="libcriterion-dev procps"
+lint="clang-format clang-tidy shellcheck codespell python3 binutils"
 softroce="qemu-system-x86 busybox-static cpio kmod xz-utils util-linux iproute2
     rdma-core ibverbs-providers ibverbs-utils perftest python3"
 launch="openmpi-bin slurm-wlm slurm-wlm-basic-plugins python3-venv ca-certificates"
@@ -83,14 +85,14 @@ install_prterun() {
 main() {
     local -a groups=("$@") packages=()
     local group
-    [ ${#groups[@]} -gt 0 ] || groups=(build test softroce launch)
+    [ ${#groups[@]} -gt 0 ] || groups=(build test lint softroce launch)
     for group in "${groups[@]}"; do
         case $group in
         --update) update_lists && return ;;
         --prterun) find_prterun && return ;;
-        --list) echo $build $test $softroce $launch | tr ' ' '\n' && return ;;
-        build | test | softroce | launch) read -r -d '' -a more <<<"${!group}" || true && packages+=("${more[@]}") ;;
-        *) die "no group '$group': build, test, softroce, launch" ;;
+        --list) echo $build $test $lint $softroce $launch | tr ' ' '\n' && return ;;
+        build | test | lint | softroce | launch) read -r -d '' -a more <<<"${!group}" || true && packages+=("${more[@]}") ;;
+        *) die "no group '$group': build, test, lint, softroce, launch" ;;
         esac
     done
     command -v dpkg-query >/dev/null || die "needs Debian or a relative of it; install yourself: ${packages[*]}"

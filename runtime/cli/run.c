@@ -324,7 +324,7 @@ static nfds_t plan_polls(struct launcher *l)
         p[POLL_STREAMS + i] =
             (struct pollfd){.fd = wanted ? l->streams[i].fd : -1, .events = POLLIN};
     }
-    return (nfds_t)(POLL_STREAMS + n_streams);
+    return POLL_STREAMS + (nfds_t)n_streams;
 }
 
 // Milliseconds until the job or a waiting line has something to do, -1: never.

@@ -206,7 +206,7 @@ static int map_ipc(int fd, uint64_t bytes, int pe, char **base)
 {
     struct ipc_file file;
     if (pread(fd, &file, sizeof file, 0) != (ssize_t)sizeof file ||
-        memcmp(file.magic, IPC_MAGIC, sizeof file.magic) || file.bytes != bytes)
+        memcmp(file.magic, IPC_MAGIC, sizeof file.magic) != 0 || file.bytes != bytes)
         return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
                          "PE %d handed over a file that is no GPU heap of %" PRIu64 " bytes", pe,
                          bytes);

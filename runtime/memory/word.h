@@ -6,8 +6,7 @@
 #include "state/state.h"
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
-#error                                                                                             \
-    "operands of atomics are passed as the low bytes of 64-bit words: this needs a little-endian machine"
+#error "operands of atomics are the low bytes of 64-bit words: this needs little-endian words"
 #endif
 
 // Row "fence, direct": earlier stores of this thread before later ones. Pairs with the acquire

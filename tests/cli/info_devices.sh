@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
+# shellcheck disable=SC2086 # words are split on purpose
 # info_devices.sh GPUSHMEM LIB SOURCE: what `gpushmem info` says of GPUs, NICs and the way between them, on a server of two
 # sockets that is none: its topology is a file, its GPUs and NICs are doubles.
 set -u

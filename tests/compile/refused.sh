@@ -15,7 +15,8 @@ compiles() {
         'void f(int *i, const int *ci, double *d, struct other *o, unsigned *u, gpushmem_ctx_t ctx);' \
         'void f(int *i, const int *ci, double *d, struct other *o, unsigned *u, gpushmem_ctx_t ctx)' \
         "{ (void)i; (void)ci; (void)d; (void)o; (void)u; (void)ctx; $2 }" |
-        "$compiler" -x "$([ "$1" = c ] && echo c || echo c++)" -std=$standard -Wall -Werror -fsyntax-only -I "$include" - 2>/dev/null
+        "$compiler" -x "$([ "$1" = c ] && echo c || echo c++)" \
+            -std="$standard" -Wall -Werror -fsyntax-only -I "$include" - 2>/dev/null
 }
 
 # only GOOD BAD: in C and C++, the first compiles and the second does not

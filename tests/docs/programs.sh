@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# programs.sh BUILD SOURCE CC CXX: the programs printed in README.md, docs/tutorial.md and docs/streams.md compile without a warning and do what
+# programs.sh BUILD SOURCE CC CXX: the programs printed in README.md, docs/tutorial.md and docs/streams.md compile
+# without a warning and do what
 # the text says, on four PEs. A block that begins with ```c or ```cuda is a program.
 set -euo pipefail
 build=$1 source=$2 cc=$3 cxx=$4

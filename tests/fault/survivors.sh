@@ -24,7 +24,7 @@ draw() {
     verbs) settings+=(GPUSHMEM_TRANSPORTS=verbs) ;;
     staged) settings+=(GPUSHMEM_TRANSPORTS=verbs GPUSHMEM_GPUDIRECT=never) rounds=20 ;;
     nodes)
-        settings+=(GPUSHMEM_TRANSPORTS=p2p,verbs)
+        settings+=("GPUSHMEM_TRANSPORTS=p2p,verbs")
         nodes=2
         ;;
     *)
@@ -34,7 +34,8 @@ draw() {
     esac
     ((RANDOM % 4)) || settings+=(GPUSHMEM_SOFTHCA_REORDER=1 "GPUSHMEM_SOFTHCA_SEED=$1")
     ((RANDOM % 4)) || settings+=(GPUSHMEM_VERBS_RAILS=2)
-    job=("$bin/gpushmem" run -q -n "$pes" --nodes "$nodes" --on-failure continue --timeout "${LIMIT:-60}" "$bin/survivors" "$1" "$rounds")
+    job=("$bin/gpushmem" run -q -n "$pes" --nodes "$nodes" --on-failure continue --timeout "${LIMIT:-60}"
+        "$bin/survivors" "$1" "$rounds")
 }
 
 # Every PE but the dead one lives on. (If that is the last to go, its NIC's file stays: nobody is there to remove it.)
@@ -46,7 +47,7 @@ is_good() {
 
 for ((seed = first; seed < first + count; seed++)); do
     draw "$seed"
-    mkdir -p -m 700 "$scratch/nics"
+    mkdir -p "$scratch/nics" && chmod 700 "$scratch/nics"
     env LD_PRELOAD="$softhca" GPUSHMEM_SOFTHCA_DIR="$scratch/nics" GPUSHMEM_SOFTHCA_DEVICES=2 GPUSHMEM_SOFTHCA_QUIET=1 \
         "${settings[@]}" "${job[@]}" >"$scratch/log" 2>&1
     if ! is_good; then

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
+# shellcheck disable=SC2086 # words are split on purpose
 # The shared library exports gpushmem_* and nothing else, and everything that the headers declare. usage: exports.sh LIBRARY
 set -eu
 library=$1

@@ -18,7 +18,8 @@ run() {
 }
 
 "$cmake" -S "$here/consumer" -B "$work/consumer" -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_C_COMPILER="$cc" \
-    -DCMAKE_CXX_COMPILER="$cxx" >"$work/log" 2>&1 && "$cmake" --build "$work/consumer" >>"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
+    -DCMAKE_CXX_COMPILER="$cxx" >"$work/log" 2>&1 && "$cmake" --build "$work/consumer" >>"$work/log" 2>&1 ||
+        { cat "$work/log"; exit 1; }
 run "$work/consumer/consumer_c"
 run "$work/consumer/consumer_cpp"
 

@@ -180,7 +180,8 @@ class CommandLine(Case):
         self.assertEqual(self.job("-np", 3, "echo", "x")[0], "x\n" * 3)
 
     def test_several_programs_are_one_job(self):
-        out, _ = self.job("-n", 1, BOOT, ":", "-n", 2, "sh", "-c", f"echo second $1; exec {BOOT}", "sh", "argument", ":", "sh", "-c", f"exec {BOOT}")
+        out, _ = self.job("-n", 1, BOOT, ":", "-n", 2, "sh", "-c", f"echo second $1; exec {BOOT}", "sh", "argument", ":",
+                          "sh", "-c", f"exec {BOOT}")
         self.assertEqual(sorted(int(pe) for pe in re.findall(r"pe (\d) of 4 node \d of 4 .*: ok", out)), [0, 1, 2, 3])
         self.assertEqual(out.count("second argument\n"), 2)
 
@@ -215,8 +216,8 @@ class CommandLine(Case):
 
     def test_help(self):
         out, _ = self.job("--help")
-        for option in ("-n", "--tag-output", "-x", "--timeout", "--nodes", "--bind", "--on-failure", "--grace", "--quiet", "--wdir",
-                       "--output-filename", "--cores", "--report-bindings", "-np"):
+        for option in ("-n", "--tag-output", "-x", "--timeout", "--nodes", "--bind", "--on-failure", "--grace", "--quiet",
+                       "--wdir", "--output-filename", "--cores", "--report-bindings", "-np"):
             self.assertIn(option, out)
 
     def test_options_of_the_program_are_its_own(self):
@@ -870,10 +871,12 @@ class Library(Case):
     def test_sentence_of_all_pes_is_printed_once(self):
         for options in ((), ("-t",)):
             with self.subTest(options):
-                _, err = self.job("-n", 16, *options, "--on-failure", "continue", "-x", "GPUSHMEM_HEAP_SIZE=8T", "-x", "GPUSHMEM_NO=1",
+                _, err = self.job("-n", 16, *options, "--on-failure", "continue",
+                                  "-x", "GPUSHMEM_HEAP_SIZE=8T", "-x", "GPUSHMEM_NO=1",
                                   "sh", "-c", f"{EVERYWHERE} 1 2>&1 >/dev/null | grep -v '^pe ' >&2", code=0)
                 self.assertEqual(err.count("GPUSHMEM_NO "), 16, "standard error is another one: " + err)
-                _, err = self.job("-n", 16, *options, "--on-failure", "continue", "-x", "GPUSHMEM_HEAP_SIZE=8T", "-x", "GPUSHMEM_NO=1",
+                _, err = self.job("-n", 16, *options, "--on-failure", "continue",
+                                  "-x", "GPUSHMEM_HEAP_SIZE=8T", "-x", "GPUSHMEM_NO=1",
                                   EVERYWHERE, 1, code=1)
                 for kind in ("WARN config: GPUSHMEM_NO ", "ERROR init: GPUSHMEM_HEAP_SIZE"):
                     lists = re.findall(rf"^gpushmem\[(.*)\] {kind}", err, re.M)

@@ -35,6 +35,7 @@ stop() {
     sleep 0.2
     # A slurmd that was starting or cleaning up a step may stay, and the step, too. Every process of this cluster has its
     # configuration's name.
+    # shellcheck disable=SC2013 # numbers
     for pid in $(grep -lzs "^SLURM_CONF=$state/" /proc/[0-9]*/environ | cut -d/ -f3); do
         kill -KILL "$pid" 2>/dev/null || true
     done

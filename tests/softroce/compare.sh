@@ -100,6 +100,7 @@ main() {
     "$here/../setup.sh" build softroce
     if [ -z "$keep" ]; then
         keep=$(mktemp -d "${TMPDIR:-/tmp}/compare.XXXXXX")
+        # shellcheck disable=SC2064 # a local variable: now is when it is known
         trap "rm -rf '$keep'" EXIT
     fi
     mkdir -p "$keep"

@@ -132,7 +132,7 @@ fi
 
 share=security_model=none,multidevs=remap
 machine=(
-    -M q35 -accel tcg,thread=multi -cpu max -smp "$smp" -m "$mem"
+    -M q35 -accel "tcg,thread=multi" -cpu max -smp "$smp" -m "$mem"
     -nodefaults -no-user-config -nic none -display none -no-reboot -serial "file:$control/console"
     -kernel "$kernel/vmlinux" -initrd "$initrd"
     -append "console=ttyS0 quiet loglevel=1 panic=-1 mitigations=off nokaslr no_timer_check tsc=reliable nowatchdog audit=0"

@@ -1,5 +1,6 @@
 #!/bin/busybox sh
 # SPDX-License-Identifier: BSD-3-Clause
+# shellcheck shell=dash disable=SC1091,SC2154,SC2086 # the settings that it reads are written by guest.sh
 # init.sh: process 1 of the Soft-RoCE guest. Mounts the host's root, makes the rxe devices, runs the job, writes its
 # exit code, powers off. guest.sh puts it into the initrd; its settings come in the control share's file "settings".
 /bin/busybox --install -s /bin
@@ -75,7 +76,7 @@ while [ "$rail" -lt "$rails" ]; do
     rail=$((rail + 1))
 done
 
-cd /root/run/softroce
+cd /root/run/softroce || exit
 run_job() { in_root timeout -k 5 "$timeout" bash /run/softroce/job </root/dev/null; }
 seconds() { cut -d. -f1 /root/proc/uptime; }
 begin=$(seconds)

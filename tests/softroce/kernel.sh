@@ -27,7 +27,8 @@ fetch_package() {
             sed -n 's/^ *Depends: \(linux-image-[0-9].*-amd64\)$/\1/p' | tail -n 1)
         if [ -n "$name" ]; then
             echo "kernel.sh: downloading $name (about 70 MB, once)" >&2
-            ! (cd "$1" && apt-get -q -o Acquire::Retries=3 -o APT::Sandbox::User=root download "$name" >download.log 2>&1) || break
+            ! (cd "$1" &&
+                apt-get -q -o Acquire::Retries=3 -o APT::Sandbox::User=root download "$name" >download.log 2>&1) || break
         fi
         [ "$attempt" = 1 ] && "$here/../setup.sh" --update >&2
     done || die "cannot download ${name:-linux-image-amd64} (set SOFTROCE_KERNEL_DEB=FILE to use a package you have)"
@@ -65,6 +66,7 @@ main() {
     if [ ! -e "$cache/ready/vmlinux" ]; then
         "$here/../setup.sh" softroce >&2
         work=$(mktemp -d "$cache/unpack.XXXXXX")
+        # shellcheck disable=SC2064 # a local variable: now is when it is known
         trap "rm -rf '$work'" EXIT
         deb=${SOFTROCE_KERNEL_DEB:-}
         [ -n "$deb" ] || deb=$(fetch_package "$work")

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Runs programs of several PEs over verbs, inside the Soft-RoCE guest.
 # usage: programs.sh BIN_DIR PREFIX "OPTIONS OF gpushmem run" PROGRAM[:ARGUMENT]...
-# A program is BIN_DIR/PREFIX followed by its name or, if there is none, BIN_DIR/name. PE i uses rxe<i mod 2>, so that what even and
+# A program is BIN_DIR/PREFIX followed by its name or, if there is none, BIN_DIR/name. PE i uses rxe<i mod 2>, so that
+# what even and
 # odd PEs send each other crosses the cable.
 set -u
 bin=$1 prefix=$2 options=$3

@@ -24,7 +24,7 @@ work=$(mktemp -d /tmp/softroce-selftest.XXXXXX)
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/tmp"
 export TMPDIR=$work/tmp
-cd "$work"
+cd "$work" || exit
 
 # Below /tmp, which the guest has its own of: the current directory must be seen all the same.
 cat >inside.sh <<'SCRIPT'

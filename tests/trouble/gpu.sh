@@ -71,9 +71,11 @@ says "no peer access" "$(apart "")" $two_gpus GPUSHMEM_TRANSPORTS=p2p $job
 says "no peer access, IPC" "$(apart " by CUDA IPC")" $two_gpus GPUSHMEM_TRANSPORTS=p2p GPUSHMEM_HEAP_EXPORT=ipc $job
 says "no peer access, no NIC" "nor by GPUSHMEM_TRANSPORTS=p2p,verbs (verbs: no " $two_gpus $job
 works "no peer access, by NIC" "PE 1 by verbs (softhca" $nic $two_gpus $job
-works "peer access between some, by NIC" "PE 2 by p2p (mapped GPU memory), atomics by verbs" $nic $two_gpus $run -n 3 "$bin/lifecycle"
+works "peer access between some, by NIC" "PE 2 by p2p (mapped GPU memory), atomics by verbs" \
+    $nic $two_gpus $run -n 3 "$bin/lifecycle"
 says "one import refused, the others are told" "PE 2 on $(hostname) could not initialise: PE 2 (Fake GPU 0 at \
-0000:10:00.0) and PE 0 (Fake GPU 0 at 0000:10:00.0) of this node do not reach each other: GPU 0000:10:00.0 cannot map PE 0's heap: \
+0000:10:00.0) and PE 0 (Fake GPU 0 at 0000:10:00.0) of this node do not reach each other: \
+GPU 0000:10:00.0 cannot map PE 0's heap: \
 unknown error (999, CUDA_ERROR_UNKNOWN)" \
     env GPUSHMEM_TRANSPORTS=p2p $run --on-failure continue -n 3 \
     sh -c '[ $PMIX_RANK = 2 ] && export FAKE_CUDA_FAIL=cuMemImportFromShareableHandle:999; exec "$0"' "$bin/lifecycle"

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
+# shellcheck disable=SC2086 # words are split on purpose
 # Bad settings and bad conditions: each ends in one clear sentence and a non-zero code, or is survived. usage: trouble.sh BIN_DIR
 set -u
 bin=$1

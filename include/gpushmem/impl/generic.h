@@ -22,17 +22,24 @@ void gpushmem_no_function_for_this_type(void);
     TYPE *: PREFIX##NAME##SUFFIX, const TYPE *: PREFIX##NAME##SUFFIX,
 
 #define GPUSHMEM_CHOOSE(TYPES, PREFIX, SUFFIX, argument) \
-    _Generic((argument), TYPES(GPUSHMEM_CASE, PREFIX, SUFFIX) default: gpushmem_no_function_for_this_type)
+    _Generic((argument), TYPES(GPUSHMEM_CASE, PREFIX, SUFFIX) \
+        default: gpushmem_no_function_for_this_type)
 
-#define GPUSHMEM_CHOOSE_CTX(TYPES, SUFFIX, ...)                                                            \
-    _Generic((GPUSHMEM_FIRST(__VA_ARGS__)),                                                                \
-        gpushmem_ctx_t: GPUSHMEM_CHOOSE(TYPES, gpushmem_ctx_, SUFFIX, GPUSHMEM_SECOND(__VA_ARGS__)),       \
-        default: GPUSHMEM_CHOOSE(TYPES, gpushmem_, SUFFIX, GPUSHMEM_FIRST(__VA_ARGS__)))(__VA_ARGS__)
+#define GPUSHMEM_CHOOSE_CTX(TYPES, SUFFIX, ...) \
+    _Generic((GPUSHMEM_FIRST(__VA_ARGS__)), \
+        gpushmem_ctx_t: \
+            GPUSHMEM_CHOOSE(TYPES, gpushmem_ctx_, SUFFIX, GPUSHMEM_SECOND(__VA_ARGS__)), \
+        default: \
+            GPUSHMEM_CHOOSE(TYPES, gpushmem_, SUFFIX, GPUSHMEM_FIRST(__VA_ARGS__)))(__VA_ARGS__)
 
-#define GPUSHMEM_RMA(SUFFIX, ...)      GPUSHMEM_CHOOSE_CTX(GPUSHMEM_DISTINCT_RMA_TYPES, SUFFIX, __VA_ARGS__)
-#define GPUSHMEM_AMO(SUFFIX, ...)      GPUSHMEM_CHOOSE_CTX(GPUSHMEM_DISTINCT_AMO_TYPES, SUFFIX, __VA_ARGS__)
-#define GPUSHMEM_EXTENDED(SUFFIX, ...) GPUSHMEM_CHOOSE_CTX(GPUSHMEM_DISTINCT_AMO_EXTENDED_TYPES, SUFFIX, __VA_ARGS__)
-#define GPUSHMEM_BITWISE(SUFFIX, ...)  GPUSHMEM_CHOOSE_CTX(GPUSHMEM_DISTINCT_AMO_BITWISE_TYPES, SUFFIX, __VA_ARGS__)
+#define GPUSHMEM_RMA(SUFFIX, ...) \
+    GPUSHMEM_CHOOSE_CTX(GPUSHMEM_DISTINCT_RMA_TYPES, SUFFIX, __VA_ARGS__)
+#define GPUSHMEM_AMO(SUFFIX, ...) \
+    GPUSHMEM_CHOOSE_CTX(GPUSHMEM_DISTINCT_AMO_TYPES, SUFFIX, __VA_ARGS__)
+#define GPUSHMEM_EXTENDED(SUFFIX, ...) \
+    GPUSHMEM_CHOOSE_CTX(GPUSHMEM_DISTINCT_AMO_EXTENDED_TYPES, SUFFIX, __VA_ARGS__)
+#define GPUSHMEM_BITWISE(SUFFIX, ...) \
+    GPUSHMEM_CHOOSE_CTX(GPUSHMEM_DISTINCT_AMO_BITWISE_TYPES, SUFFIX, __VA_ARGS__)
 
 // Words that are waited for may be declared volatile.
 #define GPUSHMEM_SYNC_CASE(NAME, TYPE, PREFIX, SUFFIX)                                \
@@ -45,7 +52,8 @@ void gpushmem_no_function_for_this_type(void);
 
 // Functions without a type, with an optional context.
 #define GPUSHMEM_PLAIN(NAME, ...)                                                     \
-    _Generic((GPUSHMEM_FIRST(__VA_ARGS__)), gpushmem_ctx_t: gpushmem_ctx_##NAME, default: gpushmem_##NAME)(__VA_ARGS__)
+    _Generic((GPUSHMEM_FIRST(__VA_ARGS__)), \
+        gpushmem_ctx_t: gpushmem_ctx_##NAME, default: gpushmem_##NAME)(__VA_ARGS__)
 // clang-format on
 
 #define gpushmem_put(...)            GPUSHMEM_RMA(_put, __VA_ARGS__)
