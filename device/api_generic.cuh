@@ -5,6 +5,7 @@
 #define GPUSHMEM_DEVICE_API_GENERIC_CUH
 
 #include "gpushmem/device/api.cuh"
+#include "gpushmem/impl/distinct_types.h"
 
 // Which types a family of calls has, so that a wrong one ends in one sentence.
 template <typename T> struct gpsh_dev_in_rma {
