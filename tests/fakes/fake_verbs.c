@@ -296,7 +296,8 @@ int ibv_query_port(struct ibv_context *context, uint8_t port, struct _compat_ibv
 int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index,
                       struct ibv_gid_entry *entry, uint32_t flags, size_t size)
 {
-    if (index >= FAKE_GIDS || fake.gids[index].gid_type == (uint32_t)-1)
+    if (fake.no_gids[context->device - devices] || index >= FAKE_GIDS ||
+        fake.gids[index].gid_type == (uint32_t)-1)
         return ENODATA;
     *entry = fake.gids[index];
     return 0;

@@ -26,6 +26,7 @@ struct fake_verbs {
     const char *sysfs[FAKE_DEVICES]; // folder of the device there, NULL: a software device
     struct ibv_port_attr port[FAKE_DEVICES];
     struct ibv_gid_entry gids[FAKE_GIDS]; // the same table for every device; gid_type -1: unused
+    bool no_gids[FAKE_DEVICES];           // for that device the table is empty
     int max_qp_wr, max_cqe, max_rd_atomic;
     uint32_t max_inline;
     enum ibv_atomic_cap atomic_cap;

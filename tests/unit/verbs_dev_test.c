@@ -336,11 +336,17 @@ Test(verbs_filter, parse__malformed__is_a_setting_error)
     }
 }
 
+#define PORT(r, d, i)                                                                              \
+    {                                                                                              \
+        .rank = r, .distance = d, .index = i                                                       \
+    }
+
 Test(verbs_choose, nearest__pes_spread_over_the_equally_near)
 {
     int chosen[2];
     for (int pe = 0; pe < 4; pe++) {
-        struct gpsh_verbs_candidate ports[] = {{0, 4, 0}, {0, 1, 1}, {0, 4, 2}, {0, 1, 3}};
+        struct gpsh_verbs_candidate ports[] = {PORT(0, 4, 0), PORT(0, 1, 1), PORT(0, 4, 2),
+                                               PORT(0, 1, 3)};
         cr_assert_eq(gpsh_verbs_choose(ports, 4, false, 1, pe, chosen), 1);
         cr_assert_eq(chosen[0], pe % 2 ? 3 : 1);
     }
@@ -350,7 +356,8 @@ Test(verbs_choose, two_rails__each_rail_stays_on_its_cable)
 {
     int chosen[2];
     for (int pe = 0; pe < 2; pe++) {
-        struct gpsh_verbs_candidate ports[] = {{0, 5, 0}, {0, 5, 1}, {0, 5, 2}, {0, 5, 3}};
+        struct gpsh_verbs_candidate ports[] = {PORT(0, 5, 0), PORT(0, 5, 1), PORT(0, 5, 2),
+                                               PORT(0, 5, 3)};
         cr_assert_eq(gpsh_verbs_choose(ports, 4, false, 2, pe, chosen), 2);
         cr_assert(chosen[0] == pe && chosen[1] == 2 + pe);
     }
@@ -359,7 +366,7 @@ Test(verbs_choose, two_rails__each_rail_stays_on_its_cable)
 Test(verbs_choose, listed__order_of_the_list_before_distance)
 {
     int chosen[2];
-    struct gpsh_verbs_candidate ports[] = {{1, 0, 0}, {0, 4, 1}};
+    struct gpsh_verbs_candidate ports[] = {PORT(1, 0, 0), PORT(0, 4, 1)};
     cr_assert_eq(gpsh_verbs_choose(ports, 2, true, 2, 0, chosen), 2);
     cr_assert(chosen[0] == 1 && chosen[1] == 0);
 }
@@ -367,6 +374,52 @@ Test(verbs_choose, listed__order_of_the_list_before_distance)
 Test(verbs_choose, fewer_ports_than_rails__all_there_are)
 {
     int chosen[8];
-    struct gpsh_verbs_candidate ports[] = {{0, 0, 0}, {0, 4, 1}, {0, 4, 2}};
+    struct gpsh_verbs_candidate ports[] = {PORT(0, 0, 0), PORT(0, 4, 1), PORT(0, 4, 2)};
     cr_assert_eq(gpsh_verbs_choose(ports, 3, false, 8, 5, chosen), 3);
+}
+
+Test(verbs_choose, rate__a_slow_port_that_is_nearer__not_taken)
+{
+    int chosen[2];
+    struct gpsh_verbs_candidate ports[] = {
+        {.distance = 1, .index = 0, .rate = 25000, .ethernet = true},
+        {.distance = 3, .index = 1, .rate = 400000}};
+    cr_assert_eq(gpsh_verbs_choose(ports, 2, false, 1, 0, chosen), 1);
+    cr_assert_eq(chosen[0], 1);
+}
+
+Test(verbs_choose, network__one_for_all_pes_and_rails)
+{
+    for (int pe = 0; pe < 2; pe++) {
+        int chosen[2];
+        struct gpsh_verbs_candidate ports[] = {
+            {.distance = 2, .index = 0, .rate = 200000, .ethernet = true},
+            {.distance = 2, .index = 1, .rate = 200000}};
+        cr_assert_eq(gpsh_verbs_choose(ports, 2, false, 2, pe, chosen), 1);
+        cr_assert_eq(chosen[0], 1, "InfiniBand before Ethernet of the same rate");
+    }
+}
+
+Test(verbs_choose, rate__from_the_codes_of_a_port)
+{
+    cr_assert_eq(gpsh_verbs_rate(128, 2), 400000, "NDR, four lanes");
+    cr_assert_eq(gpsh_verbs_rate(32, 2), 100000);
+    cr_assert_eq(gpsh_verbs_rate(0, 2), 0);
+}
+
+Test(verbs_dev, open__first_port_has_no_address__the_second_serves)
+{
+    fake.n_devices = 2;
+    fake.no_gids[0] = true;
+    cr_assert_eq(fake_pair_open(&pair), 0);
+    cr_assert_str_eq(rail(0)->name, "fake1:1");
+}
+
+Test(verbs_depth, large_jobs__shorter_queues)
+{
+    cr_assert_eq(gpsh_verbs_depth(256, 2), 256);
+    cr_assert_eq(gpsh_verbs_depth(256, 256), 256);
+    cr_assert_eq(gpsh_verbs_depth(256, 1024), 64);
+    cr_assert_eq(gpsh_verbs_depth(256, 16384), 32);
+    cr_assert_eq(gpsh_verbs_depth(16, 16384), 16);
 }

@@ -41,7 +41,10 @@ enum {
     VERBS_ABOUT_BYTES = 640,
     VERBS_NO_BLOCK = 0xffff,
     VERBS_SIGNAL_BYTES = 8,
-    VERBS_BLOCKS_KEPT = 2, // large bounce blocks for requests that go out at once
+    VERBS_DEPTH_OF_ALL = 1 << 16, // send queue entries of a channel and rail, over all PEs
+    VERBS_DEPTH_LEAST = 32,
+    VERBS_CQ_MOST = 1 << 14, // entries: as many requests are under way at most
+    VERBS_BLOCKS_KEPT = 2,   // large bounce blocks for requests that go out at once
 };
 
 // How a NIC reaches registered memory.
@@ -296,6 +299,9 @@ struct gpsh_verbs {
     atomic_flag events_busy;
     uint32_t events_logged;
 };
+
+// verbs.c: entries of each send queue in a job of that size.
+uint32_t gpsh_verbs_depth(uint32_t wanted, int n_pes);
 
 // verbs_dev.c
 int gpsh_verbs_rails_open(struct gpsh_verbs *verbs);

@@ -11,10 +11,17 @@ static uint32_t lesser(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
+// A send queue costs memory here and in the NIC for each PE: many PEs have shorter ones.
+uint32_t gpsh_verbs_depth(uint32_t wanted, int n_pes)
+{
+    uint32_t share = VERBS_DEPTH_OF_ALL / (uint32_t)n_pes;
+    return lesser(wanted, share < VERBS_DEPTH_LEAST ? VERBS_DEPTH_LEAST : share);
+}
+
 static void set_sizes(struct gpsh_verbs *verbs)
 {
     const struct gpsh_settings *settings = verbs->env.settings;
-    verbs->sq_depth = (uint32_t)settings->verbs_sq_depth;
+    verbs->sq_depth = gpsh_verbs_depth((uint32_t)settings->verbs_sq_depth, verbs->env.n_pes);
     for (int i = 0; i < verbs->n_rails; i++)
         verbs->sq_depth = lesser(verbs->sq_depth, (uint32_t)verbs->rails[i].max_qp_wr);
     verbs->chain_limit = lesser((uint32_t)settings->verbs_signal_every, verbs->sq_depth / 2);

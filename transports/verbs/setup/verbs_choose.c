@@ -72,24 +72,76 @@ int gpsh_verbs_filter_rank(const struct gpsh_verbs_filter *filter, const char *d
     return filter->n && !filter->exclude ? -1 : 0;
 }
 
+int gpsh_verbs_rate(uint8_t speed, uint8_t width)
+{
+    static const struct {
+        uint8_t code;
+        int rate;
+    } speeds[] = {{1, 2500},   {2, 5000},   {4, 10000},  {8, 10000},
+                  {16, 14000}, {32, 25000}, {64, 50000}, {128, 100000}},
+      widths[] = {{1, 1}, {2, 4}, {4, 8}, {8, 12}, {16, 2}};
+    int rate = 0, lanes = 0;
+    for (size_t i = 0; i < sizeof speeds / sizeof *speeds; i++)
+        rate = speeds[i].code == speed ? speeds[i].rate : rate;
+    for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
+        lanes = widths[i].code == width ? widths[i].rate : lanes;
+    return rate * lanes;
+}
+
+static int order(int x, int y)
+{
+    return (x > y) - (x < y);
+}
+
+// As good as each other for one PE: they may be shared out.
+static int compare_kind(const struct gpsh_verbs_candidate *x, const struct gpsh_verbs_candidate *y)
+{
+    int by_slow = order(x->slow, y->slow), by_distance = order(x->distance, y->distance),
+        by_network = order(x->ethernet, y->ethernet);
+    return by_slow       ? by_slow
+           : by_distance ? by_distance
+           : by_network  ? by_network
+                         : order(y->rate, x->rate);
+}
+
 static int compare(const void *a, const void *b)
 {
     const struct gpsh_verbs_candidate *x = a, *y = b;
-    if (x->rank != y->rank)
-        return x->rank < y->rank ? -1 : 1;
-    if (x->distance != y->distance)
-        return x->distance < y->distance ? -1 : 1;
-    return x->index < y->index ? -1 : x->index > y->index;
+    int by_rank = order(x->rank, y->rank), by_kind = compare_kind(x, y);
+    return by_rank ? by_rank : by_kind ? by_kind : order(x->index, y->index);
+}
+
+static void mark_slow(struct gpsh_verbs_candidate *candidates, int n)
+{
+    int best = 0;
+    for (int i = 0; i < n; i++)
+        best = candidates[i].rate > best ? candidates[i].rate : best;
+    for (int i = 0; i < n; i++)
+        candidates[i].slow = candidates[i].rate < best / 2;
+}
+
+// Rails of two networks, or of very unequal rate, are for those who list them.
+static int keep_alike(struct gpsh_verbs_candidate *candidates, int n)
+{
+    int kept = 0;
+    for (int i = 0; i < n; i++)
+        if (candidates[i].ethernet == candidates[0].ethernet &&
+            candidates[i].slow == candidates[0].slow)
+            candidates[kept++] = candidates[i];
+    return kept;
 }
 
 int gpsh_verbs_choose(struct gpsh_verbs_candidate *candidates, int n, bool listed, int n_rails,
                       int node_pe, int *chosen)
 {
+    mark_slow(candidates, n);
     qsort(candidates, (size_t)n, sizeof *candidates, compare);
+    if (!listed)
+        n = keep_alike(candidates, n);
     int group = n;
     if (!listed) // the nearest, and as many more as there are rails
         for (group = n < n_rails ? n : n_rails; group < n; group++)
-            if (candidates[group].distance != candidates[0].distance)
+            if (compare_kind(&candidates[group], &candidates[0]))
                 break;
     int rails = group < n_rails ? group : n_rails;
     // Rail i is one of the i-th part of the group. With two cables and two ends each (0-1, 2-3)

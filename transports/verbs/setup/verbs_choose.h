@@ -5,6 +5,7 @@
 #define GPSH_VERBS_CHOOSE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 enum { GPSH_VERBS_FILTER_MOST = 32, GPSH_VERBS_DEVICE_BYTES = 64 };
 
@@ -28,12 +29,19 @@ struct gpsh_verbs_candidate {
     int rank;     // from the filter
     int distance; // enum gpsh_distance
     int index;    // the caller's
+    int rate;     // Mb/s, 0: not known
+    bool ethernet;
+    bool slow; // set by gpsh_verbs_choose
 };
 
-// Sorts the candidates by rank, then distance, then index, and writes the `index` of up to n_rails
-// of them to `chosen`: the PEs of a node spread over the equally good ones by `node_pe`. Returns
-// how many.
+// Sorts the candidates by rank, those of less than half the best rate last, then by distance,
+// InfiniBand before Ethernet, rate and index; writes the `index` of up to n_rails of them to
+// `chosen`: the PEs of a node spread over the equally good ones by `node_pe`. Returns how many.
+// Every PE of a job with the same NICs comes to the same kind of network.
 int gpsh_verbs_choose(struct gpsh_verbs_candidate *candidates, int n, bool listed, int n_rails,
                       int node_pe, int *chosen);
+
+// The rate of a port in Mb/s from the codes of ibv_port_attr.
+int gpsh_verbs_rate(uint8_t speed, uint8_t width);
 
 #endif

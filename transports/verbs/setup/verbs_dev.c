@@ -12,7 +12,7 @@
 #include "transports/verbs/setup/verbs_choose.h"
 #include "transports/verbs/verbs_internal.h"
 
-enum { MOST_PORTS = 64, LISTED_BYTES = 200, SOFT_ROCE_VENDOR = 0xffffff };
+enum { MOST_PORTS = 64, LISTED_BYTES = 600, SOFT_ROCE_VENDOR = 0xffffff };
 
 // One port of the machine that could be used.
 struct port {
@@ -26,6 +26,7 @@ struct survey {
     struct gpsh_verbs_candidate candidates[MOST_PORTS];
     struct port ports[MOST_PORTS];
     int n;
+    int gid_index;               // of GPUSHMEM_VERBS_GID_INDEX
     char seen[LISTED_BYTES];     // every device of the machine
     char rejected[LISTED_BYTES]; // why the ones looked at cannot be used
 };
@@ -37,6 +38,20 @@ static void append(char *list, const char *format, const char *name, const char 
         used += (size_t)snprintf(list + used, LISTED_BYTES - used, ", ");
     if (used < LISTED_BYTES)
         snprintf(list + used, LISTED_BYTES - used, format, name, why);
+}
+
+// A RoCE port without an address cannot be used; another one may.
+static bool has_gid(struct survey *survey, struct ibv_context *context, const struct port *port,
+                    const struct ibv_port_attr *attr, const char *name)
+{
+    struct verbs_rail rail = {.context = context, .port = port->number, .ethernet = true};
+    snprintf(rail.name, sizeof rail.name, "%s", name);
+    if (attr->link_layer != IBV_LINK_LAYER_ETHERNET ||
+        !gpsh_verbs_gid_choose(&rail, attr->gid_tbl_len, survey->gid_index))
+        return true;
+    append(survey->rejected, "%s%s", gpsh_last_error(), "");
+    gpsh_clear_error();
+    return false;
 }
 
 static void survey_port(struct survey *survey, struct ibv_context *context, const struct port *port)
@@ -56,9 +71,15 @@ static void survey_port(struct survey *survey, struct ibv_context *context, cons
         append(survey->rejected, "%s is %s, not active", name, ibv_port_state_str(attr.state));
         return;
     }
+    if (!has_gid(survey, context, port, &attr, name))
+        return;
     survey->ports[survey->n] = *port;
     survey->candidates[survey->n] =
-        (struct gpsh_verbs_candidate){rank, GPSH_DISTANCE_UNKNOWN, survey->n};
+        (struct gpsh_verbs_candidate){.rank = rank,
+                                      .distance = GPSH_DISTANCE_UNKNOWN,
+                                      .index = survey->n,
+                                      .rate = gpsh_verbs_rate(attr.active_speed, attr.active_width),
+                                      .ethernet = attr.link_layer == IBV_LINK_LAYER_ETHERNET};
     survey->n++;
 }
 
@@ -122,7 +143,7 @@ static int nothing_usable(const struct survey *survey, const char *setting)
         return gpsh_fail(GPUSHMEM_ERR_TRANSPORT,
                          "verbs: no RDMA device on this machine (see `ibv_devices`)");
     if (survey->rejected[0])
-        return gpsh_fail(GPUSHMEM_ERR_TRANSPORT, "verbs: no usable RDMA port: %s",
+        return gpsh_fail(GPUSHMEM_ERR_TRANSPORT, "verbs: no usable RDMA port: %.300s",
                          survey->rejected);
     return gpsh_fail(
         GPUSHMEM_ERR_TRANSPORT,
@@ -255,6 +276,7 @@ int gpsh_verbs_rails_open(struct gpsh_verbs *verbs)
     struct survey *survey = calloc(1, sizeof *survey);
     if (!survey)
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the list of RDMA devices");
+    survey->gid_index = (int)verbs->env.settings->verbs_gid_index;
     struct ibv_device **devices = NULL;
     int status = gpsh_verbs_filter_parse(verbs->env.settings->verbs_devices, &survey->filter);
     // A child's copy-on-write must not take pinned pages from this process. Kernels since 5.12 see

@@ -35,7 +35,8 @@ static int no_memory(const char *what)
 static int create_cq(struct gpsh_verbs *verbs, struct verbs_cq *cq, const struct verbs_rail *rail)
 {
     uint64_t wanted = (uint64_t)verbs->sq_depth * (uint64_t)verbs->env.n_pes;
-    cq->depth = wanted < (uint64_t)rail->max_cqe ? (uint32_t)wanted : (uint32_t)rail->max_cqe;
+    uint64_t most = rail->max_cqe < VERBS_CQ_MOST ? (uint64_t)rail->max_cqe : VERBS_CQ_MOST;
+    cq->depth = (uint32_t)(wanted < most ? wanted : most);
     cq->cq = ibv_create_cq(rail->context, (int)cq->depth, NULL, NULL, 0);
     if (cq->cq)
         return 0;
