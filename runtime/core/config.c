@@ -68,7 +68,7 @@ int gpsh_parse_size(const char *text, uint64_t *bytes)
 int gpsh_parse_cpus(const char *text, int *out, int n)
 {
     int cpus[1024], count = 0;
-    for (const char *p = text; *p;) {
+    for (const char *p = strcmp(text, "any") ? text : ""; *p;) {
         char *end;
         long first = strtol(p, &end, 10), last = first;
         bool ok = end != p && first >= 0;
@@ -79,7 +79,8 @@ int gpsh_parse_cpus(const char *text, int *out, int n)
         }
         if (!ok || last < first || last > 65535 || (*end && *end != ','))
             return gpsh_fail(GPUSHMEM_ERR_SETTING,
-                             PREFIX "PROXY_CPUS=%s is no list of CPUs like 4-7,12", text);
+                             PREFIX "PROXY_CPUS=%s is no list of CPUs like 4-7,12, nor \"any\"",
+                             text);
         for (long cpu = first; cpu <= last && count < 1024; cpu++)
             cpus[count++] = (int)cpu;
         p = *end ? end + 1 : end;

@@ -41,8 +41,8 @@ void gpsh_settings_clear(struct gpsh_settings *settings);
 // Parses "64M", "1G", "4096" into bytes. 0, or GPUSHMEM_ERR_SETTING without a sentence.
 int gpsh_parse_size(const char *text, uint64_t *bytes);
 
-// CPUs in "4-7,12": out[i] is that of the i-th of n threads, in turn; -1 where the text is empty.
-// GPUSHMEM_ERR_SETTING with a sentence if it is no such list.
+// CPUs in "4-7,12": out[i] is that of the i-th of n threads, in turn; -1 where the text is empty or
+// "any". GPUSHMEM_ERR_SETTING with a sentence if it is no such list.
 int gpsh_parse_cpus(const char *text, int *out, int n);
 
 // One row of the table as text, for `gpushmem info` and the documentation. Returns false past the

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE // sched_getaffinity, CPU_COUNT
 #include "proxy/device_side.h"
 
+#include <ctype.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -122,9 +123,23 @@ static bool any_mixed(void)
     return mixed;
 }
 
+// What the kernel says about the CPUs near this PE's GPU; NULL if threads are to run elsewhere, or
+// there is no GPU.
+static const char *near_cpus_file(char *path, size_t bytes)
+{
+    const char *pci = gpsh_regions_pci();
+    if (!pci || gpsh.settings.proxy_cpus[0])
+        return NULL;
+    snprintf(path, bytes, "/sys/bus/pci/devices/%s/local_cpulist", pci);
+    for (char *c = path; *c; c++)
+        *c = (char)tolower((unsigned char)*c);
+    return path;
+}
+
 static int make_proxy(void)
 {
     const struct gpsh_settings *s = &gpsh.settings;
+    static char near_path[64];
     int n_threads = (int)(s->proxy_threads < s->rings ? s->proxy_threads : s->rings);
     struct gpsh_proxy_env env = {
         .n_pes = gpsh.n_pes,
@@ -141,6 +156,7 @@ static int make_proxy(void)
         .spin_ns = (uint64_t)s->proxy_spin_us * 1000,
         .times = s->proxy_times,
         .crowded = gpsh.boot.node_n_pes * (1 + n_threads) > count_cpus(),
+        .near_cpus_file = near_cpus_file(near_path, sizeof near_path),
         .nap_ns = (uint64_t)s->proxy_nap_us * 1000,
         .helpers = side.memory->cpu_threads,
         .wakers = side.memory->cpu_threads ? &gpsh_kernels_wake : NULL,

@@ -104,7 +104,10 @@ struct gpsh_proxy_env {
     uint64_t spin_ns;                        // an idle thread polls this long before it yields
     bool crowded;                            // more busy threads than CPUs: yield at once when idle
     bool times;                              // account for the threads' time: proxy_clock.h
-    uint64_t nap_ns;                         // so long an idle thread that nobody wakes sleeps
+    // Lists the CPUs near the GPU, as the kernel writes them: threads without a CPU of their own
+    // run on those of them that the process may use. NULL: anywhere.
+    const char *near_cpus_file;
+    uint64_t nap_ns; // so long an idle thread that nobody wakes sleeps
     // Kernels may run on CPU threads, which make passes while they wait.
     bool helpers;
     // With helpers: true once kernels on CPU threads are known, which wake a sleeping thread. Until
@@ -122,7 +125,7 @@ struct gpsh_proxy_thread {
     struct gpsh_proxy_ring **rings;
     int n_rings;
     struct gpsh_proxy_clock clock;
-    int cpu; // to run on, -1: anywhere
+    int cpu; // to run on, -1: any near the GPU
     pthread_t thread;
     bool running;
     _Alignas(64) uint32_t sleeping; // futex word, see gpushmem_ring.sleeping
@@ -190,6 +193,9 @@ void gpsh_proxy_help(uint32_t *sleeping);
 void gpsh_proxy_wake(uint32_t *sleeping);
 
 // ---- Between the files of the proxy ----
+
+// proxy_place.c: moves the calling proxy thread to where it is to run.
+void gpsh_proxy_place(const struct gpsh_proxy_thread *thread);
 
 // proxy_report.c: what is under way in a ring, as one line; false: nothing. For who makes the
 // passes, as is the next one, which logs that of all rings.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Proxy threads: their life, their loop, and how they idle.
-#define _GNU_SOURCE // syscall, pthread_setaffinity_np
+#define _GNU_SOURCE // syscall
 #include <limits.h>
 #include <linux/futex.h>
 #include <sched.h>
@@ -174,19 +174,6 @@ static void idle_step(struct gpsh_proxy_thread *thread, struct idle *idle)
     }
 }
 
-static void pin(const struct gpsh_proxy_thread *thread)
-{
-    if (thread->cpu < 0)
-        return;
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET(thread->cpu, &set);
-    if (pthread_setaffinity_np(pthread_self(), sizeof set, &set))
-        GPSH_LOG(WARN, "proxy",
-                 "cannot run on CPU %d: it is offline or not ours; see GPUSHMEM_PROXY_CPUS",
-                 thread->cpu);
-}
-
 // One pass, if nobody else is making one; acquire and release hand the thread's state over.
 static int try_step(struct gpsh_proxy_thread *thread)
 {
@@ -241,7 +228,7 @@ static void *run(void *arg)
 {
     struct gpsh_proxy_thread *thread = arg;
     struct idle idle = {0};
-    pin(thread);
+    gpsh_proxy_place(thread);
     // The kernel may end a nap this much late, by default 50 us, to merge it with other timers.
     prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
     if (thread->proxy->env.helpers) {

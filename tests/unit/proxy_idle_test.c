@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How an idle proxy thread passes the time: who is woken naps never, and who is not sleeps never.
+// Where a proxy thread runs, and how it passes the time when it is idle: who is woken naps never,
+// and who is not sleeps never.
+#define _GNU_SOURCE // CPU sets
 #include <linux/futex.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include "proxy_rig.h"
 
@@ -80,4 +83,58 @@ Test(proxy_idle, host_heap__the_first_kernel_comes_while_it_naps__it_sleeps_from
     while (atomic_load(&sleeps) < 1)
         sched_yield();
     gpsh_proxy_stop(proxy);
+}
+
+// The CPUs that a proxy thread may use when the file says `list`.
+static cpu_set_t cpus_with(const char *list)
+{
+    char path[] = "/tmp/gpushmem-cpus-XXXXXX";
+    int fd = mkstemp(path);
+    cpu_set_t cpus;
+    cr_assert(fd >= 0 && write(fd, list, strlen(list)) == (ssize_t)strlen(list));
+    close(fd);
+    proxy->env.near_cpus_file = path;
+    cr_assert_eq(gpsh_proxy_start(proxy), 0);
+    while (atomic_load(&sleeps) < 1) // it has found its place
+        sched_yield();
+    cr_assert_eq(pthread_getaffinity_np(proxy->threads[0].thread, sizeof cpus, &cpus), 0);
+    gpsh_proxy_stop(proxy);
+    unlink(path);
+    return cpus;
+}
+
+static int first_cpu(const cpu_set_t *cpus)
+{
+    int cpu = 0;
+    while (!CPU_ISSET(cpu, cpus))
+        cpu++;
+    return cpu;
+}
+
+Test(proxy_idle, place__cpus_near_the_gpu__those_of_them_that_are_allowed)
+{
+    cpu_set_t allowed, cpus;
+    char list[64];
+    sched_getaffinity(0, sizeof allowed, &allowed);
+    int first = first_cpu(&allowed);
+    snprintf(list, sizeof list, "1000-1007,%d\n", first);
+    cpus = cpus_with(list);
+    cr_expect_eq(CPU_COUNT(&cpus), 1);
+    cr_expect(CPU_ISSET(first, &cpus));
+}
+
+Test(proxy_idle, place__no_cpu_near_the_gpu_is_allowed__stays)
+{
+    cpu_set_t allowed, cpus;
+    sched_getaffinity(0, sizeof allowed, &allowed);
+    cpus = cpus_with("1000-1007\n");
+    cr_expect(CPU_EQUAL(&cpus, &allowed));
+}
+
+Test(proxy_idle, place__a_list_that_is_none__stays)
+{
+    cpu_set_t allowed, cpus;
+    sched_getaffinity(0, sizeof allowed, &allowed);
+    cpus = cpus_with("0-x\n");
+    cr_expect(CPU_EQUAL(&cpus, &allowed));
 }
