@@ -22,8 +22,8 @@ GPUSHMEM_AMO_EXTENDED_TYPES(GPSH_API_AMO_EXTENDED)
 #define GPSH_API_AMO(NAME, TYPE)                                                                   \
     GPSH_API(                                                                                      \
         TYPE, gpushmem_dev_##NAME##_atomic_compare_swap,                                           \
-        (TYPE * dest, TYPE compare, TYPE value, int pe), (dest, compare, value, pe),               \
-        return gpsh_dev_amo_typed<TYPE>(dev, GPUSHMEM_AMO_CSWAP, dest, value, compare, pe, true))  \
+        (TYPE * dest, TYPE cond, TYPE value, int pe), (dest, cond, value, pe),                     \
+        return gpsh_dev_amo_typed<TYPE>(dev, GPUSHMEM_AMO_CSWAP, dest, value, cond, pe, true))     \
     GPSH_API(                                                                                      \
         TYPE, gpushmem_dev_##NAME##_atomic_fetch_add, (TYPE * dest, TYPE value, int pe),           \
         (dest, value, pe),                                                                         \

@@ -8,40 +8,42 @@
 
 // PUT and GET of one scope over elements of TYPE (void: SIZE counts).
 #define GPSH_API_MOVE(SUFFIX, SCOPE, NAME_PUT, NAME_GET, TYPE, SIZE)                               \
-    GPSH_API(void, NAME_PUT##SUFFIX, (TYPE * dest, const TYPE *source, size_t n, int pe),          \
-             (dest, source, n, pe),                                                                \
-             gpsh_dev_put<SCOPE>(dev, dest, source, gpsh_dev_bytes(n, SIZE), pe, true))            \
-    GPSH_API(void, NAME_PUT##_nbi##SUFFIX, (TYPE * dest, const TYPE *source, size_t n, int pe),    \
-             (dest, source, n, pe),                                                                \
-             gpsh_dev_put<SCOPE>(dev, dest, source, gpsh_dev_bytes(n, SIZE), pe, false))           \
-    GPSH_API(void, NAME_GET##SUFFIX, (TYPE * dest, const TYPE *source, size_t n, int pe),          \
-             (dest, source, n, pe),                                                                \
-             gpsh_dev_get<SCOPE>(dev, dest, source, gpsh_dev_bytes(n, SIZE), pe, true))            \
-    GPSH_API(void, NAME_GET##_nbi##SUFFIX, (TYPE * dest, const TYPE *source, size_t n, int pe),    \
-             (dest, source, n, pe),                                                                \
-             gpsh_dev_get<SCOPE>(dev, dest, source, gpsh_dev_bytes(n, SIZE), pe, false))           \
+    GPSH_API(void, NAME_PUT##SUFFIX, (TYPE * dest, const TYPE *source, size_t nelems, int pe),     \
+             (dest, source, nelems, pe),                                                           \
+             gpsh_dev_put<SCOPE>(dev, dest, source, gpsh_dev_bytes(nelems, SIZE), pe, true))       \
+    GPSH_API(void, NAME_PUT##_nbi##SUFFIX,                                                         \
+             (TYPE * dest, const TYPE *source, size_t nelems, int pe), (dest, source, nelems, pe), \
+             gpsh_dev_put<SCOPE>(dev, dest, source, gpsh_dev_bytes(nelems, SIZE), pe, false))      \
+    GPSH_API(void, NAME_GET##SUFFIX, (TYPE * dest, const TYPE *source, size_t nelems, int pe),     \
+             (dest, source, nelems, pe),                                                           \
+             gpsh_dev_get<SCOPE>(dev, dest, source, gpsh_dev_bytes(nelems, SIZE), pe, true))       \
+    GPSH_API(void, NAME_GET##_nbi##SUFFIX,                                                         \
+             (TYPE * dest, const TYPE *source, size_t nelems, int pe), (dest, source, nelems, pe), \
+             gpsh_dev_get<SCOPE>(dev, dest, source, gpsh_dev_bytes(nelems, SIZE), pe, false))      \
     GPSH_API(void, NAME_PUT##_signal##SUFFIX,                                                      \
-             (TYPE * dest, const TYPE *source, size_t n, uint64_t *signal, uint64_t value, int op, \
-              int pe),                                                                             \
-             (dest, source, n, signal, value, op, pe),                                             \
-             gpsh_dev_put_signal<SCOPE>(dev, dest, source, gpsh_dev_bytes(n, SIZE), signal, value, \
-                                        op, pe, true))                                             \
+             (TYPE * dest, const TYPE *source, size_t nelems, uint64_t *sig, uint64_t signal,      \
+              int sig_op, int pe),                                                                 \
+             (dest, source, nelems, sig, signal, sig_op, pe),                                      \
+             gpsh_dev_put_signal<SCOPE>(dev, dest, source, gpsh_dev_bytes(nelems, SIZE), sig,      \
+                                        signal, sig_op, pe, true))                                 \
     GPSH_API(void, NAME_PUT##_signal_nbi##SUFFIX,                                                  \
-             (TYPE * dest, const TYPE *source, size_t n, uint64_t *signal, uint64_t value, int op, \
-              int pe),                                                                             \
-             (dest, source, n, signal, value, op, pe),                                             \
-             gpsh_dev_put_signal<SCOPE>(dev, dest, source, gpsh_dev_bytes(n, SIZE), signal, value, \
-                                        op, pe, false))
+             (TYPE * dest, const TYPE *source, size_t nelems, uint64_t *sig, uint64_t signal,      \
+              int sig_op, int pe),                                                                 \
+             (dest, source, nelems, sig, signal, sig_op, pe),                                      \
+             gpsh_dev_put_signal<SCOPE>(dev, dest, source, gpsh_dev_bytes(nelems, SIZE), sig,      \
+                                        signal, sig_op, pe, false))
 
 #define GPSH_API_STRIDED(SUFFIX, SCOPE, NAME_PUT, NAME_GET, TYPE, SIZE)                            \
-    GPSH_API(void, NAME_PUT##SUFFIX,                                                               \
-             (TYPE * dest, const TYPE *source, ptrdiff_t dst, ptrdiff_t sst, size_t n, int pe),    \
-             (dest, source, dst, sst, n, pe),                                                      \
-             gpsh_dev_iput<SCOPE>(dev, dest, source, dst, sst, n, (SIZE), pe))                     \
-    GPSH_API(void, NAME_GET##SUFFIX,                                                               \
-             (TYPE * dest, const TYPE *source, ptrdiff_t dst, ptrdiff_t sst, size_t n, int pe),    \
-             (dest, source, dst, sst, n, pe),                                                      \
-             gpsh_dev_iget<SCOPE>(dev, dest, source, dst, sst, n, (SIZE), pe))
+    GPSH_API(                                                                                      \
+        void, NAME_PUT##SUFFIX,                                                                    \
+        (TYPE * dest, const TYPE *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe),    \
+        (dest, source, dst, sst, nelems, pe),                                                      \
+        gpsh_dev_iput<SCOPE>(dev, dest, source, dst, sst, nelems, (SIZE), pe))                     \
+    GPSH_API(                                                                                      \
+        void, NAME_GET##SUFFIX,                                                                    \
+        (TYPE * dest, const TYPE *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe),    \
+        (dest, source, dst, sst, nelems, pe),                                                      \
+        gpsh_dev_iget<SCOPE>(dev, dest, source, dst, sst, nelems, (SIZE), pe))
 
 #define GPSH_API_TYPE(NAME, TYPE)                                                                  \
     GPSH_API(void, gpushmem_dev_##NAME##_p, (TYPE * dest, TYPE value, int pe), (dest, value, pe),  \

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// gpushmem in kernels: one-sided communication from any thread of a GPU, or of a CPU thread
-// standing in for one. The same source compiles with nvcc and, for the emulation, with any C++17
-// compiler.
+// clang-format off
+// gpushmem in kernels: one-sided communication from any thread of a GPU, or of a CPU thread standing
+// in for one. The same source compiles with nvcc and, for the emulation (docs/emulation.md), with
+// any C++17 compiler.
 //
 //   #include <gpushmem/gpushmem.h>
 //   #include <gpushmem/device.cuh>
@@ -18,116 +19,163 @@
 // Rules that hold everywhere
 //
 //   Handle     Every function below also exists with the handle as its first argument:
-//   gpushmem_dev_quiet() uses the copy
-//              that GPUSHMEM_LAUNCH put into the translation unit, gpushmem_dev_quiet(dev) the
-//              `struct gpushmem_dev dev` that the kernel got as an argument (from
-//              gpushmem_device_handle).
+//              gpushmem_dev_quiet() uses the copy that GPUSHMEM_LAUNCH put into the translation
+//              unit, gpushmem_dev_quiet(dev) the `struct gpushmem_dev dev` that the kernel got as an
+//              argument (from gpushmem_device_handle).
 //   Symmetric  `dest` of put, `source` of get, words of atomics and signals are addresses in this
-//   PE's symmetric heap; with a
-//              PE number they name the same object there. The other side is any memory the kernel
-//              can read or write; for a peer behind a NIC it should be in the heap or registered
-//              (gpushmem_buffer_register).
+//              PE's symmetric heap; with a PE number they name the same object there.
+//   Local      The other side of put and get is any memory that the kernel can read or write. For a
+//              peer behind a NIC large transfers want it in the heap or registered
+//              (gpushmem_buffer_register). Variables of a thread and shared memory are safe with
+//              the blocking forms, at any size: up to 8 bytes travel in the command, more in pieces
+//              of 8 bytes, so beyond some 64 bytes the heap is faster. With the _nbi forms they are
+//              safe on a GPU, since they are read before the call returns; on CPU threads they must
+//              last until quiet, as everything that an _nbi form names.
 //   Scope      NAME is called by one thread; NAME_warp by all threads of a warp, NAME_block by all
-//   threads of a block, with
-//              the same arguments, and its threads share the work. Warp and block calls begin and
-//              end with a barrier of the scope: what its threads wrote before is sent, and any of
-//              them may fence or quiet behind it.
+//              threads of a block, with the same arguments, and its threads share the work. Warp
+//              and block calls begin and end with a barrier of the scope: what its threads wrote
+//              before is sent, and any of them may fence or quiet after it.
 //   Path       A peer that is mapped here is reached by loads and stores, any other through a
-//   command ring and a proxy thread
-//              of the host. GPUSHMEM_P2P=0 sends everything through the rings.
+//              command ring and a proxy thread of the host. GPUSHMEM_P2P=0 sends everything through
+//              the rings.
 //   Order      Operations are unordered unless fence, quiet, a barrier or the operation itself
-//   orders them. Errors     Functions have no status. The first failure is kept and reported by the
-//   next host call that reports device
-//              errors (gpushmem_launch_wait, gpushmem_device_error, gpushmem_quiet,
-//              gpushmem_barrier_all), and waits end: by GPUSHMEM_WAIT_TIMEOUT_MS, by the loss of a
-//              PE, by finalize. A failed fetch returns 0. With GPUSHMEM_DEVICE_CHECKS defined
-//              before this header, bad PEs and addresses are refused on the spot, and the report
-//              names PE, block and thread; without it only what goes through a ring is checked.
+//              orders them.
+//   Errors     Only waits have a status. The first failure is kept and reported by the next host
+//              call that reports device errors (gpushmem_launch_wait, gpushmem_device_error,
+//              gpushmem_quiet, gpushmem_barrier_all), and waits end: by GPUSHMEM_WAIT_TIMEOUT_MS, by
+//              the loss of a PE, by finalize. A failed fetch returns 0. GPUSHMEM_DEVICE_CHECKS,
+//              defined before this header (on CPU threads unless it is 0), refuses bad PEs,
+//              addresses and alignments on the spot, and the report names PE, block and thread;
+//              without it only what goes through a ring is checked.
 //   Nothing    Zero elements are legal everywhere, with any address.
+//   Types      TYPE in a name stands for one of the 25 types of gpushmem/types.h
+//              (GPUSHMEM_RMA_TYPES), BITS for 8, 16, 32, 64 or 128; brackets for parts that may be
+//              left out. docs/api-index.md counts what there is. In C++ the type may be left out as
+//              well: gpushmem_dev_put(dest, source, nelems, pe); words of waits may be volatile then.
 //
-// TYPE and NAME: the 25 types of gpushmem/types.h (GPUSHMEM_RMA_TYPES). BITS: 8, 16, 32, 64, 128.
-//
-// Who and where
-//   int   gpushmem_dev_my_pe(void)
-//   int   gpushmem_dev_n_pes(void)
-//   void *gpushmem_dev_ptr(const void *address, int pe)       where pe's object can be loaded and
-//   stored, or NULL
+// Who and where. ptr: where pe's object can be loaded and stored, or NULL.
+//   int gpushmem_dev_my_pe(void);
+//   int gpushmem_dev_n_pes(void);
+//   void *gpushmem_dev_ptr(const void *address, int pe);
 //
 // Put and get. `put` returns when the source may be reused, `get` when the data is there; the _nbi
 // forms at once: then the source of a put is in use, and the data of a get not there, until quiet.
-// p and g move one value; an aligned p is never seen torn, nor an aligned put of 1, 2, 4 or 8
-// bytes.
-//   void gpushmem_dev_NAME_p(TYPE *dest, TYPE value, int pe)
-//   TYPE gpushmem_dev_NAME_g(const TYPE *source, int pe)
-//   void gpushmem_dev_NAME_put[_nbi][_warp|_block](TYPE *dest, const TYPE *source, size_t n, int
-//   pe) void gpushmem_dev_NAME_get[_nbi][_warp|_block](TYPE *dest, const TYPE *source, size_t n,
-//   int pe) void gpushmem_dev_putBITS..., gpushmem_dev_getBITS...     the same over elements of
-//   BITS bits (void *) void gpushmem_dev_putmem..., gpushmem_dev_getmem...       the same over
-//   bytes void gpushmem_dev_putmem_bulk(void *dest, const void *source, size_t bytes, int pe, void
-//   *shared, size_t shared_bytes) void gpushmem_dev_getmem_bulk(...)                        one
-//   thread; `shared`: shared memory of the block, a multiple of
-//        128, lent until the call returns: with 32 KiB one thread moves tens of GB/s (sm_90;
-//        elsewhere and for peers behind a ring as putmem and getmem)
-//   void gpushmem_dev_NAME_iput[_warp|_block](TYPE *dest, const TYPE *source, ptrdiff_t dst,
-//   ptrdiff_t sst, size_t n, int pe) void gpushmem_dev_NAME_iget[_warp|_block](TYPE *dest, const
-//   TYPE *source, ptrdiff_t dst, ptrdiff_t sst, size_t n, int pe)
-//        n elements, `dst` elements apart at dest and `sst` at source (both >= 1); also iputBITS,
-//        igetBITS
+// p and g move one value; an aligned p is never seen torn, nor an aligned put of 1, 2, 4 or 8 bytes.
+//   void gpushmem_dev_TYPE_p(TYPE *dest, TYPE value, int pe);
+//   TYPE gpushmem_dev_TYPE_g(const TYPE *source, int pe);
+//   void gpushmem_dev_TYPE_put[_nbi][_warp|_block](TYPE *dest, const TYPE *source, size_t nelems,
+//       int pe);
+//   void gpushmem_dev_TYPE_get[_nbi][_warp|_block](TYPE *dest, const TYPE *source, size_t nelems,
+//       int pe);
+//   void gpushmem_dev_putBITS[_nbi][_warp|_block](void *dest, const void *source, size_t nelems,
+//       int pe);
+//   void gpushmem_dev_getBITS[_nbi][_warp|_block](void *dest, const void *source, size_t nelems,
+//       int pe);
+//   void gpushmem_dev_putmem[_nbi][_warp|_block](void *dest, const void *source, size_t nelems,
+//       int pe);
+//   void gpushmem_dev_getmem[_nbi][_warp|_block](void *dest, const void *source, size_t nelems,
+//       int pe);
 //
-// Put with signal: the signal word is never visible before the data of its own put; signal_op waits
-// for nothing, so call fence where it tells of earlier puts. op: GPUSHMEM_SIGNAL_SET or _ADD.
-//   void gpushmem_dev_NAME_put_signal[_nbi][_warp|_block](TYPE *dest, const TYPE *source, size_t n,
-//                                                         uint64_t *signal, uint64_t value, int op,
-//                                                         int pe)
-//   void     gpushmem_dev_signal_op(uint64_t *signal, uint64_t value, int op, int pe)
-//   uint64_t gpushmem_dev_signal_fetch(const uint64_t *signal)
-//   uint64_t gpushmem_dev_signal_wait_until(const uint64_t *signal, int cmp, uint64_t value)
-//   returns the word's value
-//   int gpushmem_dev_signal_wait_until_status(const uint64_t *signal, int cmp, uint64_t value,
-//                                             uint64_t *seen)     returns why it ended, *seen:
-//                                             value
+// By one thread through `shared`: shared memory of the block, a multiple of 128 in address, lent
+// until the call returns. With 32 KiB one thread moves tens of GB/s (sm_90; elsewhere, and for peers
+// behind a ring, as putmem and getmem).
+//   void gpushmem_dev_putmem_bulk(void *dest, const void *source, size_t bytes, int pe,
+//       void *shared, size_t shared_bytes);
+//   void gpushmem_dev_getmem_bulk(void *dest, const void *source, size_t bytes, int pe,
+//       void *shared, size_t shared_bytes);
 //
-// Atomics, exclusive among atomics of the same type on the same word. Those that return a value
-// wait for it; the others complete by quiet.
-//   TYPE gpushmem_dev_NAME_atomic_fetch(const TYPE *source, int pe) GPUSHMEM_AMO_EXTENDED_TYPES
-//   void gpushmem_dev_NAME_atomic_set(TYPE *dest, TYPE value, int pe)
-//   TYPE gpushmem_dev_NAME_atomic_swap(TYPE *dest, TYPE value, int pe)
-//   TYPE gpushmem_dev_NAME_atomic_compare_swap(TYPE *dest, TYPE compare, TYPE value, int pe)
-//   GPUSHMEM_AMO_TYPES void gpushmem_dev_NAME_atomic_add(TYPE *dest, TYPE value, int pe)       TYPE
-//   ..._atomic_fetch_add void gpushmem_dev_NAME_atomic_inc(TYPE *dest, int pe) TYPE
-//   ..._atomic_fetch_inc void gpushmem_dev_NAME_atomic_and(TYPE *dest, TYPE value, int pe) TYPE
-//   ..._atomic_fetch_and  BITWISE_TYPES
-//        ... or, xor
+// nelems elements, `dst` elements apart at dest and `sst` at source (both >= 1).
+//   void gpushmem_dev_TYPE_iput[_warp|_block](TYPE *dest, const TYPE *source, ptrdiff_t dst,
+//       ptrdiff_t sst, size_t nelems, int pe);
+//   void gpushmem_dev_TYPE_iget[_warp|_block](TYPE *dest, const TYPE *source, ptrdiff_t dst,
+//       ptrdiff_t sst, size_t nelems, int pe);
+//   void gpushmem_dev_iputBITS[_warp|_block](void *dest, const void *source, ptrdiff_t dst,
+//       ptrdiff_t sst, size_t nelems, int pe);
+//   void gpushmem_dev_igetBITS[_warp|_block](void *dest, const void *source, ptrdiff_t dst,
+//       ptrdiff_t sst, size_t nelems, int pe);
+//
+// Put with signal: the signal word *sig is never visible before the data of its own put. signal_op
+// sends the signal alone and waits for nothing, so call fence where it tells of earlier puts.
+// sig_op: GPUSHMEM_SIGNAL_SET or GPUSHMEM_SIGNAL_ADD. wait_until returns the word's value, its
+// status form 0 or why it ended otherwise, with the last value in *seen.
+//   void gpushmem_dev_TYPE_put_signal[_nbi][_warp|_block](TYPE *dest, const TYPE *source,
+//       size_t nelems, uint64_t *sig, uint64_t signal, int sig_op, int pe);
+//   void gpushmem_dev_putBITS_signal[_nbi][_warp|_block](void *dest, const void *source,
+//       size_t nelems, uint64_t *sig, uint64_t signal, int sig_op, int pe);
+//   void gpushmem_dev_putmem_signal[_nbi][_warp|_block](void *dest, const void *source,
+//       size_t nelems, uint64_t *sig, uint64_t signal, int sig_op, int pe);
+//   void gpushmem_dev_signal_op(uint64_t *sig, uint64_t signal, int sig_op, int pe);
+//   uint64_t gpushmem_dev_signal_fetch(const uint64_t *sig);
+//   uint64_t gpushmem_dev_signal_wait_until(const uint64_t *sig, int cmp, uint64_t value);
+//   int gpushmem_dev_signal_wait_until_status(const uint64_t *sig, int cmp, uint64_t value,
+//       uint64_t *seen);
+//
+// Atomics, exclusive among atomics of the same type on the same word. Those that return a value wait
+// for it; the others complete by quiet. fetch, set, swap: GPUSHMEM_AMO_EXTENDED_TYPES; and, or, xor:
+// GPUSHMEM_AMO_BITWISE_TYPES; the others: GPUSHMEM_AMO_TYPES.
+//   TYPE gpushmem_dev_TYPE_atomic_fetch(const TYPE *source, int pe);
+//   void gpushmem_dev_TYPE_atomic_set(TYPE *dest, TYPE value, int pe);
+//   TYPE gpushmem_dev_TYPE_atomic_swap(TYPE *dest, TYPE value, int pe);
+//   TYPE gpushmem_dev_TYPE_atomic_compare_swap(TYPE *dest, TYPE cond, TYPE value, int pe);
+//   void gpushmem_dev_TYPE_atomic_[add|and|or|xor](TYPE *dest, TYPE value, int pe);
+//   TYPE gpushmem_dev_TYPE_atomic_fetch_[add|and|or|xor](TYPE *dest, TYPE value, int pe);
+//   void gpushmem_dev_TYPE_atomic_inc(TYPE *dest, int pe);
+//   TYPE gpushmem_dev_TYPE_atomic_fetch_inc(TYPE *dest, int pe);
 //
 // Waiting on words of this PE's own heap that others write (GPUSHMEM_SYNC_TYPES). All of them
-// acquire: what was ordered before the flag is visible behind it. Words with status[i] != 0 are
-// left out (status may be NULL). The _vector forms compare word i with value[i]. Nothing to wait
-// for: any returns SIZE_MAX, some 0, test_all 1.
-//   int    gpushmem_dev_NAME_wait_until(const TYPE *word, int cmp, TYPE value)
-//   int    gpushmem_dev_NAME_wait_until_all[_vector](const TYPE *words, size_t n, const int
-//   *status, int cmp, TYPE value) size_t gpushmem_dev_NAME_wait_until_any[_vector](...) index of a
-//   satisfied word size_t gpushmem_dev_NAME_wait_until_some[_vector](const TYPE *words, size_t n,
-//   size_t *indices, const int *status, ...) int    gpushmem_dev_NAME_test(const TYPE *word, int
-//   cmp, TYPE value)                      and test_all, _any, _some
+// acquire: what was ordered before the flag is visible after the wait. wait_until and its _all form
+// return 0, or the negative status that ended them otherwise. Words with status[i] != 0 are left out
+// (status may be NULL). The _vector forms compare word i with values[i]. _any returns the index of a
+// word that satisfies the comparison, _some their number and indices. Nothing to wait for, or a wait
+// that failed: _any returns SIZE_MAX, _some 0; test_all of nothing 1.
+//   int gpushmem_dev_TYPE_wait_until(const TYPE *var, int cmp, TYPE value);
+//   int gpushmem_dev_TYPE_wait_until_all(const TYPE *vars, size_t nelems, const int *status,
+//       int cmp, TYPE value);
+//   size_t gpushmem_dev_TYPE_wait_until_any(const TYPE *vars, size_t nelems, const int *status,
+//       int cmp, TYPE value);
+//   size_t gpushmem_dev_TYPE_wait_until_some(const TYPE *vars, size_t nelems, size_t *indices,
+//       const int *status, int cmp, TYPE value);
+//   int gpushmem_dev_TYPE_wait_until_all_vector(const TYPE *vars, size_t nelems, const int *status,
+//       int cmp, const TYPE *values);
+//   size_t gpushmem_dev_TYPE_wait_until_any_vector(const TYPE *vars, size_t nelems,
+//       const int *status, int cmp, const TYPE *values);
+//   size_t gpushmem_dev_TYPE_wait_until_some_vector(const TYPE *vars, size_t nelems,
+//       size_t *indices, const int *status, int cmp, const TYPE *values);
+//   int gpushmem_dev_TYPE_test(const TYPE *var, int cmp, TYPE value);
+//   int gpushmem_dev_TYPE_test_all(const TYPE *vars, size_t nelems, const int *status, int cmp,
+//       TYPE value);
+//   size_t gpushmem_dev_TYPE_test_any(const TYPE *vars, size_t nelems, const int *status, int cmp,
+//       TYPE value);
+//   size_t gpushmem_dev_TYPE_test_some(const TYPE *vars, size_t nelems, size_t *indices,
+//       const int *status, int cmp, TYPE value);
+//   int gpushmem_dev_TYPE_test_all_vector(const TYPE *vars, size_t nelems, const int *status,
+//       int cmp, const TYPE *values);
+//   size_t gpushmem_dev_TYPE_test_any_vector(const TYPE *vars, size_t nelems, const int *status,
+//       int cmp, const TYPE *values);
+//   size_t gpushmem_dev_TYPE_test_some_vector(const TYPE *vars, size_t nelems, size_t *indices,
+//       const int *status, int cmp, const TYPE *values);
 //
-// Order and completion, over the default context
-//   void gpushmem_dev_fence(void)        per PE: operations of this PE's kernels that happened
-//   before
-//                                        the call (the caller's own; those of other threads after a
-//                                        barrier of the block, the grid or the like) are visible
-//                                        there before the caller's later ones
-//   void gpushmem_dev_block_fence(void)  the same for operations of the calling thread's block
-//   alone:
-//                                        cheaper where several proxy threads serve the rings
-//   void gpushmem_dev_quiet(void)        everything this PE's kernels issued before is complete,
-//   gets included void gpushmem_dev_pe_quiet(int pe)   the same towards one PE; does not wait for
-//   the others void gpushmem_dev_barrier_all[_warp|_block](void)   quiet, and all PEs have come;
-//   one scope per PE at a time void gpushmem_dev_sync_all[_warp|_block](void)      all PEs have
-//   come; completes nothing remote
+// Order and completion, over the default context.
+//   fence        per PE: operations of this PE's kernels that happened before the call (the
+//                caller's own; those of other threads after a barrier of the block, the grid or the
+//                like) are visible there before the caller's later ones
+//   block_fence  the same for operations of the calling thread's block alone: cheaper where several
+//                proxy threads serve the rings
+//   quiet        everything that this PE's kernels issued before is complete, gets included
+//   pe_quiet     the same towards one PE; does not wait for the others
+//   barrier_all  quiet, and all PEs have come; one scope per PE at a time
+//   sync_all     all PEs have come; completes nothing remote
+//   void gpushmem_dev_fence(void);
+//   void gpushmem_dev_block_fence(void);
+//   void gpushmem_dev_quiet(void);
+//   void gpushmem_dev_pe_quiet(int pe);
+//   void gpushmem_dev_barrier_all[_warp|_block](void);
+//   void gpushmem_dev_sync_all[_warp|_block](void);
 //
 // Launching and the block's shared memory: GPUSHMEM_LAUNCH, gpushmem_launch_wait,
 // gpushmem_stream_create, gpushmem_stream_destroy, GPUSHMEM_SHARED, gpushmem_device_attach:
 // gpushmem/device/launch.cuh.
+// clang-format on
 #ifndef GPUSHMEM_DEVICE_CUH
 #define GPUSHMEM_DEVICE_CUH
 
