@@ -4,6 +4,7 @@
 
 #include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
 
 // How a PE is to be started.
 struct gpsh_child_plan {
@@ -12,6 +13,7 @@ struct gpsh_child_plan {
     char **argv;
     char **environment;
     int stdio[3];
+    bool terminal;           // stdio is one: it becomes the controlling terminal of a new session
     const cpu_set_t *cpus;   // NULL: not pinned
     const sigset_t *signals; // mask to start with
 };

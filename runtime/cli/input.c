@@ -6,6 +6,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+static const char end_of_file = 4; // Ctrl-D
+
 int gpsh_input_open(struct gpsh_input *in)
 {
     int ends[2];
@@ -18,6 +20,11 @@ int gpsh_input_open(struct gpsh_input *in)
     return ends[0];
 }
 
+void gpsh_input_to_terminal(struct gpsh_input *in, int master)
+{
+    *in = (struct gpsh_input){.to_pe = fcntl(master, F_DUPFD_CLOEXEC, 0), .terminal = true};
+}
+
 struct pollfd gpsh_input_wants(const struct gpsh_input *in)
 {
     struct pollfd p = {.fd = -1};
@@ -26,7 +33,7 @@ struct pollfd gpsh_input_wants(const struct gpsh_input *in)
     if (in->sent < in->bytes) {
         p.fd = in->to_pe;
         p.events = POLLOUT;
-    } else if (tcgetpgrp(STDIN_FILENO) == getpgrp()) {
+    } else if (!isatty(STDIN_FILENO) || tcgetpgrp(STDIN_FILENO) == getpgrp()) {
         // In the background a read would stop the launcher; SIGCONT ends the poll when it is
         // brought back.
         p.fd = STDIN_FILENO;
@@ -46,8 +53,12 @@ void gpsh_input_step(struct gpsh_input *in)
         in->sent = 0;
         in->bytes = n > 0 ? (size_t)n : 0;
     }
-    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
-        gpsh_input_close(in);
+    if (n != 0 && (n > 0 || errno == EAGAIN || errno == EINTR))
+        return;
+    if (in->terminal && n == 0 && write(in->to_pe, &end_of_file, 1) < 0) {
+        // The PE has ended, or reads nothing.
+    }
+    gpsh_input_close(in);
 }
 
 void gpsh_input_close(struct gpsh_input *in)

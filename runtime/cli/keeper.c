@@ -82,8 +82,11 @@ static bool report_next(struct gpsh_keeper *k, struct gpsh_keeper_report *r, int
 
 int gpsh_keeper_launch(struct gpsh_keeper *k, int pe, const struct gpsh_child_plan *plan)
 {
-    struct gpsh_keeper_request r = {
-        .word = GPSH_KEEPER_START, .pe = pe, .pinned = plan->cpus, .signals = *plan->signals};
+    struct gpsh_keeper_request r = {.word = GPSH_KEEPER_START,
+                                    .pe = pe,
+                                    .pinned = plan->cpus,
+                                    .terminal = plan->terminal,
+                                    .signals = *plan->signals};
     if (plan->cpus)
         r.cpus = *plan->cpus;
     int texts = gpsh_keeper_texts_write(plan, &r);

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -62,6 +63,8 @@ static int program_prepare(const struct gpsh_child_plan *plan)
         if (dup2(plan->stdio[fd], fd) < 0)
             return errno;
     }
+    if (plan->terminal && ioctl(STDIN_FILENO, TIOCSCTTY, 0) < 0)
+        return errno;
     if (plan->cpus && sched_setaffinity(0, sizeof(*plan->cpus), plan->cpus) < 0)
         return errno;
     signal(SIGPIPE, SIG_DFL);
@@ -74,7 +77,10 @@ static _Noreturn void become_program(const struct gpsh_keeper_request *r, const 
                                      pid_t parent, int report)
 {
     struct gpsh_child_plan plan = {.stdio = {fds[1], fds[2], fds[3]}};
-    setpgid(0, 0);
+    if (r->terminal)
+        setsid(); // a group of its own, too
+    else
+        setpgid(0, 0);
     // The PE must not outlive the keeper, which may have died before this took effect.
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)

@@ -69,6 +69,7 @@ bool gpsh_keeper_texts_read(const struct gpsh_keeper_request *r, int texts,
     plan->environment = texts_list(&next, r->n_variables);
     plan->cpus = r->pinned ? &r->cpus : NULL;
     plan->signals = &r->signals;
+    plan->terminal = r->terminal;
     return plan->argv && plan->environment;
 }
 

@@ -28,6 +28,7 @@ struct gpsh_keeper_request {
     int n_args,
         n_variables; // the texts: path, directory or "", arguments, environment; NUL ends each
     bool pinned;
+    bool terminal;
     cpu_set_t cpus;
     sigset_t signals;
 };

@@ -75,9 +75,14 @@ int gpsh_stream_open(struct gpsh_stream *s, int pe, struct gpsh_sink *sink)
     return ends[1];
 }
 
+bool gpsh_sink_has_room(const struct gpsh_sink *k)
+{
+    return k->bytes - k->sent < SINK_FULL;
+}
+
 bool gpsh_stream_wanted(const struct gpsh_stream *s)
 {
-    return s->fd >= 0 && s->sink->bytes - s->sink->sent < SINK_FULL;
+    return s->fd >= 0 && gpsh_sink_has_room(s->sink);
 }
 
 static void stream_end(struct gpsh_stream *s)

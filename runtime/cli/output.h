@@ -43,6 +43,7 @@ bool gpsh_sink_is_shared(int fd, int other);
 
 // Adds a text that ends with a newline after all lines that are waiting.
 void gpsh_sink_add(struct gpsh_sink *k, const char *text, size_t bytes);
+bool gpsh_sink_has_room(const struct gpsh_sink *k);
 bool gpsh_sink_pending(const struct gpsh_sink *k);
 // Writes as much as goes without blocking, given that poll said it is writable.
 void gpsh_sink_write(struct gpsh_sink *k);

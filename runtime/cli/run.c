@@ -23,6 +23,7 @@
 #include "keeper.h"
 #include "output.h"
 #include "say.h"
+#include "terminal.h"
 
 enum { EXIT_INTERNAL = 1, EXIT_NOT_EXECUTABLE = 126 };
 
@@ -34,6 +35,7 @@ struct launcher {
     bool one_sink;               // both are the same: the first is used
     struct gpsh_stream *streams; // [2 * n_pes] with --tag-output, else NULL
     struct gpsh_input input;
+    struct gpsh_terminal terminal;
     struct gpsh_chorus chorus; // what the library says in the PEs
     cpu_set_t *cpus;           // [n_pes] with --bind, else NULL
     sigset_t old_signals;
@@ -147,7 +149,7 @@ static struct gpsh_sink *sink_of(struct launcher *l, int i)
 static void line_print(const char *line, size_t bytes, void *launcher)
 {
     struct launcher *l = launcher;
-    if (l->streams)
+    if (l->streams || l->options.terminal)
         gpsh_sink_add(sink_of(l, 1), line, bytes);
     else if (write(STDERR_FILENO, line, bytes) < 0) {
         // Nobody is left to be told.
@@ -177,6 +179,16 @@ static int output_file_open(const struct launcher *l, int pe)
 // Where a PE writes, for the launcher to close after the start. False after a message.
 static bool outputs_open(struct launcher *l, int pe, int stdio[3])
 {
+    if (pe == 0 && l->options.terminal) {
+        stdio[1] = gpsh_terminal_open(&l->terminal);
+        if (stdio[1] < 0) {
+            gpsh_cli_say("run", "cannot make a terminal (--pty): %s", strerror(errno));
+            return false;
+        }
+        gpsh_input_to_terminal(&l->input, l->terminal.master);
+        stdio[0] = stdio[2] = stdio[1];
+        return true;
+    }
     if (l->options.output_file) {
         stdio[1] = output_file_open(l, pe);
         stdio[2] = stdio[1] < 0 ? -1 : fcntl(stdio[1], F_DUPFD_CLOEXEC, 0);
@@ -195,7 +207,7 @@ static bool outputs_open(struct launcher *l, int pe, int stdio[3])
 static void outputs_close(const int stdio[3])
 {
     for (int fd = 1; fd < 3; fd++) {
-        if (stdio[fd] > STDERR_FILENO)
+        if (stdio[fd] > STDERR_FILENO && (fd == 1 || stdio[fd] != stdio[1]))
             close(stdio[fd]);
     }
 }
@@ -218,6 +230,7 @@ static int start_one(struct launcher *l, int pe, int input)
                                    .directory = app->directory,
                                    .argv = app->program,
                                    .stdio = {input, STDOUT_FILENO, STDERR_FILENO},
+                                   .terminal = pe == 0 && l->options.terminal,
                                    .cpus = l->cpus ? &l->cpus[pe] : NULL,
                                    .signals = &l->old_signals};
     char log[160];
@@ -249,7 +262,7 @@ static void report_binding(const struct launcher *l, int pe)
 static int start_all(struct launcher *l)
 {
     int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    int copied = gpsh_input_open(&l->input);
+    int copied = l->options.terminal ? -1 : gpsh_input_open(&l->input);
     int first_input = copied >= 0 ? copied : STDIN_FILENO;
     int status = 0;
     for (int pe = 0; pe < l->job.n_pes && !status && !l->keeper.lost; pe++) {
@@ -274,6 +287,8 @@ static void read_signals(struct launcher *l)
 {
     struct signalfd_siginfo info;
     while (read(l->signal_fd, &info, sizeof(info)) == sizeof(info)) {
+        if (info.ssi_signo == SIGWINCH)
+            gpsh_terminal_resize(&l->terminal);
         if (info.ssi_signo != SIGCHLD) {
             gpsh_job_on_signal(&l->job, (int)info.ssi_signo);
             continue;
@@ -301,6 +316,7 @@ enum {
     POLL_SERVER,
     POLL_KEEPER,
     POLL_CHORUS,
+    POLL_TERMINAL,
     POLL_INPUT,
     POLL_SINKS,
     POLL_STREAMS = POLL_SINKS + 2
@@ -313,6 +329,8 @@ static nfds_t plan_polls(struct launcher *l)
     p[POLL_SERVER] = (struct pollfd){.fd = l->job.server.event_fd, .events = POLLIN};
     p[POLL_KEEPER] = (struct pollfd){.fd = l->keeper.socket, .events = POLLIN};
     p[POLL_CHORUS] = (struct pollfd){.fd = l->chorus.fd, .events = POLLIN};
+    p[POLL_TERMINAL] = (struct pollfd){
+        .fd = gpsh_sink_has_room(&l->sinks[0]) ? l->terminal.master : -1, .events = POLLIN};
     p[POLL_INPUT] = gpsh_input_wants(&l->input);
     for (int i = 0; i < 2; i++) {
         bool pending = gpsh_sink_pending(&l->sinks[i]);
@@ -347,6 +365,13 @@ static void hear_chorus(struct launcher *l)
         gpsh_chorus_print(&l->chorus, line_print, l);
 }
 
+static void read_terminal(struct launcher *l)
+{
+    gpsh_terminal_read(&l->terminal, &l->sinks[0]);
+    if (l->terminal.master < 0)
+        gpsh_input_close(&l->input);
+}
+
 static void watch(struct launcher *l)
 {
     while (l->job.n_running > 0) {
@@ -360,6 +385,8 @@ static void watch(struct launcher *l)
             if (l->polls[POLL_SINKS + i].revents)
                 gpsh_sink_write(&l->sinks[i]);
         }
+        if (ready > 0 && l->polls[POLL_TERMINAL].revents)
+            read_terminal(l);
         if (ready > 0 && l->polls[POLL_INPUT].revents)
             gpsh_input_step(&l->input);
         hear_chorus(l);
@@ -374,6 +401,7 @@ static void clean_up(struct launcher *l)
 {
     gpsh_keeper_sweep(&l->keeper);
     gpsh_input_close(&l->input);
+    gpsh_terminal_close(&l->terminal, &l->sinks[0]);
     for (int i = 0; l->streams && i < 2 * l->job.n_pes; i++)
         gpsh_stream_close(&l->streams[i]);
     // From here on a signal ends the launcher at once: the reader of its output may be stuck.
@@ -402,6 +430,7 @@ static int allocate(struct launcher *l)
     l->job = (struct gpsh_job){.options = &l->options, .n_pes = l->options.n_pes};
     l->input.to_pe = -1;
     l->chorus.fd = -1;
+    l->terminal.master = -1;
     l->sinks[0].fd = STDOUT_FILENO;
     l->sinks[1].fd = STDERR_FILENO;
     l->one_sink = gpsh_sink_is_shared(STDOUT_FILENO, STDERR_FILENO);

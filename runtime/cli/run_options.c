@@ -74,6 +74,10 @@ static bool parse_app(struct gpsh_run_options *o, int argc, char **argv, int *ex
          .flag = &o->tag_output},
         {0, "output-filename", "FILE", "write the output of each PE to FILE.PE",
          .text = &o->output_file},
+        {0, "pty", NULL,
+         "give PE 0 a terminal of its own, for debuggers and editors: all\n"
+         "keys go there, also Ctrl-C",
+         .flag = &o->terminal},
         {0, "bind", "none|core|numa|socket",
          "pin each PE to a core of its own, or to a NUMA node or\n"
          "a socket that it shares with its neighbours (default none)",

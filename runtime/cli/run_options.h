@@ -32,6 +32,7 @@ struct gpsh_run_options {
     double grace_s;          // between SIGTERM and SIGKILL
     bool tag_output;         // put "[PE] " in front of each line
     const char *output_file; // output of each PE goes to this name, a dot and its number; or NULL
+    bool terminal;           // of its own for PE 0
     bool quiet;              // no messages of the launcher
     unsigned bind;           // of enum gpsh_bind
     int cores;               // for each PE; 0: not said

@@ -13,6 +13,7 @@ import re
 import select
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -217,7 +218,7 @@ class CommandLine(Case):
     def test_help(self):
         out, _ = self.job("--help")
         for option in ("-n", "--tag-output", "-x", "--timeout", "--nodes", "--bind", "--on-failure", "--grace", "--quiet",
-                       "--wdir", "--output-filename", "--cores", "--report-bindings", "-np"):
+                       "--wdir", "--output-filename", "--cores", "--report-bindings", "--pty", "-np"):
             self.assertIn(option, out)
 
     def test_options_of_the_program_are_its_own(self):
@@ -583,6 +584,50 @@ class Input(Case):
         self.assertEqual(self.wait_for_lines(job, 1), ["[0] typed"])
         os.write(ours, b"\x04")  # end of file
         self.finish(job, 0)
+        os.close(ours)
+
+    def test_pseudo_terminal_of_pe_0(self):
+        script = """
+            if [ $PMIX_RANK = 1 ]; then test -t 1 || echo no terminal; exit; fi
+            stty size; tty </dev/tty; read line; echo "read $line"; cat; exit 3"""
+        job = self.start("-n", 2, "--pty", "--on-failure", "continue", "sh", "-c", script, stdin=subprocess.PIPE)
+        out, _ = job.communicate("typed\n", timeout=HANG_S)
+        self.assertEqual(job.returncode, 3)
+        lines = out.replace("\r", "").splitlines()
+        self.assertIn("0 0", lines)
+        self.assertIn("no terminal", lines)
+        self.assertIn("read typed", lines)
+        self.assertIn("/dev/tty", lines)
+
+    def test_pseudo_terminal_takes_over_a_terminal(self):
+        ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 33, 77, 0, 0))
+        before = termios.tcgetattr(theirs)
+        job = self.start("-n", 2, "--pty", "sh", "-c", "[ $PMIX_RANK = 0 ] && stty size; echo ready; exec sleep 60", stdin=theirs, start_new_session=True,
+                         preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+        lines = [line.rstrip("\r") for line in self.wait_for_lines(job, 3)]
+        self.assertEqual(sorted(lines), ["33 77", "ready", "ready"])
+        self.assertFalse(termios.tcgetattr(theirs)[3] & termios.ICANON)
+        os.write(ours, b"\x03")
+        _, err = self.finish(job, 130)
+        self.assert_last_line(err, r"PE 0 \(pid \d+\) was killed by signal 2 \(Interrupt\); ended the other PE")
+        self.assertEqual(termios.tcgetattr(theirs), before)
+        os.close(theirs)
+        os.close(ours)
+
+    def test_pseudo_terminal_ends_with_its_pe(self):
+        ours, theirs = pty.openpty()
+        before = termios.tcgetattr(theirs)
+        job = self.start("-n", 2, "--pty", "sh", "-c", "[ $PMIX_RANK = 0 ] && exit; echo ready; exec sleep 60", stdin=theirs,
+                         start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+        self.wait_for_lines(job, 1)
+        deadline = time.monotonic() + HANG_S
+        while termios.tcgetattr(theirs) != before:
+            self.assertLess(time.monotonic(), deadline, "the terminal is not set back")
+            time.sleep(0.01)
+        os.write(ours, b"\x03")  # is the launcher's again
+        self.finish(job, 130)
+        os.close(theirs)
         os.close(ours)
 
     def test_terminal_that_stops_background_writers(self):
