@@ -204,8 +204,8 @@ void gpsh_job_on_signal(struct gpsh_job *j, int signal)
         begin_ending(j, 128 + signal, j->n_running);
         ask_all_to_end(j, interrupt ? SIGTERM : signal);
     } else {
-        for (int pe = 0; pe < j->n_pes; pe++)
-            j->pes[pe].stop_expected = signal == SIGTSTP;
+        for (int pe = 0; signal == SIGTSTP && pe < j->n_pes; pe++)
+            j->pes[pe].stop_expected = true;
         signal_all(j, interrupt && j->n_interrupts > 2 ? SIGKILL : signal);
     }
     if (signal == SIGTSTP)

@@ -300,7 +300,8 @@ class Signals(Case):
         job.send_signal(signal.SIGCONT)
         self.wait_state(pids, "S")
         job.send_signal(signal.SIGTERM)
-        self.finish(job, 143)
+        _, err = self.finish(job, 143)
+        self.assertEqual(len(err.splitlines()), 1, err)  # nothing about PEs that were stopped
 
     def wait_state(self, pids, state):
         def states():
