@@ -17,6 +17,7 @@
 #include "observe/question.h"
 #include "progress/failure.h"
 #include "progress/waiter.h"
+#include "progress/watch.h"
 #include "proxy/device_side.h"
 #include "state/state.h"
 #include "stream/stream_gpu.h"
@@ -28,6 +29,26 @@ static void on_death(int pe, const char *reason, void *arg)
 {
     (void)arg;
     gpsh_peer_failed(pe, GPUSHMEM_ERR_PE_FAILED, reason);
+}
+
+static void on_end(int pe)
+{
+    gpsh_peer_failed(pe, GPUSHMEM_ERR_PE_FAILED, "its process ended without gpushmem_finalize");
+}
+
+// Launchers other than ours need not report deaths.
+static void watch_node(void)
+{
+    const struct gpsh_bootstrap *boot = &gpsh.boot;
+    if (boot->singleton || boot->launched_by_us || boot->node_n_pes < 2)
+        return;
+    pid_t *pids = calloc((size_t)boot->node_n_pes, sizeof *pids);
+    for (int i = 0; pids && i < boot->node_n_pes; i++)
+        pids[i] = gpsh.peers[boot->node_pes[i]].pid;
+    if (!pids || gpsh_watch_start(boot->node_pes, pids, boot->node_n_pes, on_end))
+        GPSH_LOG(WARN, "init", "PEs of this node that die are noticed late: %s",
+                 pids ? gpsh_last_error() : "no memory to watch them");
+    free(pids);
 }
 
 static int allocate_tables(int n_pes)
@@ -58,6 +79,7 @@ static void free_tables(void)
 // Undoes everything up from the bootstrap, whatever was reached.
 static void tear_down(void)
 {
+    gpsh_watch_stop();
     gpsh_device_side_finalize();
     gpsh_questions_close();
     gpsh_contexts_finalize();
@@ -123,8 +145,10 @@ static int bring_up(void)
         status = gpsh_agree(&gpsh.boot, local, outlives, &outlives);
         gpsh.outlives = outlives;
     }
-    if (!status)
+    if (!status) {
         gpsh_bootstrap_on_death(&gpsh.boot, on_death, NULL);
+        watch_node();
+    }
     if (status) {
         GPSH_LOG(ERROR, "init", "%s", gpsh_last_error()); // while the log still knows the PE
         tear_down();
@@ -199,6 +223,7 @@ int gpushmem_finalize(void)
             met = meet_survivors(met);
         if (!status)
             status = met;
+        gpsh_depart_tell_node();
         atomic_store(&gpsh.leaving, true);
         if (!met || gpsh.outlives)
             see_off();

@@ -130,6 +130,7 @@ static void read_control(struct msghdr *header, struct gpsh_fd_set *set, uid_t *
             struct ucred who;
             memcpy(&who, CMSG_DATA(c), sizeof who);
             *uid = who.uid;
+            set->pid = who.pid;
         }
     }
 }
@@ -152,7 +153,7 @@ static int receive(struct gpsh_fd_exchange *x, struct gpsh_fd_set *set, int *pe)
                    : gpsh_fail(GPUSHMEM_ERR_SYSTEM, "receiving peers' memory failed (%s)",
                                strerror(errno));
     uid_t uid = (uid_t)-1;
-    set->count = 0;
+    set->count = set->pid = 0;
     read_control(&header, set, &uid);
     if (got != sizeof body || body.magic != MAGIC || uid != geteuid() ||
         (header.msg_flags & MSG_CTRUNC)) {

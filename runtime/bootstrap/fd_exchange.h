@@ -18,6 +18,7 @@ struct gpsh_fd_exchange {
 struct gpsh_fd_set {
     int fds[GPSH_FDS_MAX];
     int count;
+    int pid; // received: of the sender, as seen from here; 0 where it cannot be seen
 };
 
 // Binds this PE's socket: in `dir` (the job's directory on this node) or, if that is "" or too

@@ -35,6 +35,13 @@ static void tell(int pe)
         gpsh_clear_error();
 }
 
+void gpsh_depart_tell_node(void)
+{
+    for (int pe = 0; pe < gpsh.n_pes; pe++)
+        if (gpsh.mapped[GPSH_CONTROL][pe])
+            tell(pe);
+}
+
 static bool is_awaited(int pe)
 {
     return pe != gpsh.my_pe && !atomic_load(&gpsh.peers[pe].error) &&

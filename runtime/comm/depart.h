@@ -10,5 +10,8 @@
 //   GPUSHMEM_ERR_TIMEOUT    not all came within GPUSHMEM_WAIT_TIMEOUT_MS
 //   GPUSHMEM_ERR_PE_FAILED  a PE was lost before it told; all others have
 int gpsh_depart(const char *what);
+// Tells the PEs that share memory with this one that it leaves in order, and waits for nobody: what
+// they see of its end is no failure then.
+void gpsh_depart_tell_node(void);
 
 #endif

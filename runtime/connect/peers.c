@@ -238,6 +238,7 @@ static int map_node(struct wiring *w)
         if (!status)
             status =
                 pe == gpsh.my_pe ? gpsh_regions_map_self() : gpsh_regions_map_peer(pe, &theirs[i]);
+        gpsh.peers[pe].pid = pe == gpsh.my_pe ? 0 : theirs[i].pid;
         for (int k = 0; k < theirs[i].count; k++)
             close(theirs[i].fds[k]);
     }

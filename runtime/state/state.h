@@ -35,6 +35,7 @@ struct gpsh_peer {
     int8_t data; // index into gpsh.transports of who moves data, -1: nobody
     int8_t amo;  // the same for atomics; -1: the processor, on the mapped heap
     bool same_node;
+    int pid;           // of a PE of this node, as seen from here; 0: another node's, or not visible
     _Atomic int error; // 0, or why everything towards this PE fails (GPUSHMEM_ERR_PE_FAILED ...)
     int device;        // GPU ordinal of its heap as the peer sees it, -1: host heap
     char reason[160];  // sentence that goes with error

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#define _GNU_SOURCE // syscall
+#include "progress/watch.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "core/error.h"
+
+static struct {
+    pthread_t thread;
+    bool running;
+    gpsh_watch_fn *ended;
+    int n;
+    int *pes;             // [n]
+    struct pollfd *polls; // [n + 1] a descriptor of each process, and the one that says stop
+} watch;
+
+static void *watch_run(void *unused)
+{
+    (void)unused;
+    while (!watch.polls[watch.n].revents) {
+        if (poll(watch.polls, (nfds_t)watch.n + 1, -1) < 0)
+            continue;
+        for (int i = 0; i < watch.n; i++) {
+            if (!watch.polls[i].revents)
+                continue;
+            close(watch.polls[i].fd);
+            watch.polls[i] = (struct pollfd){.fd = -1};
+            watch.ended(watch.pes[i]);
+        }
+    }
+    return NULL;
+}
+
+static void watch_release(void)
+{
+    for (int i = 0; watch.polls && i <= watch.n; i++)
+        if (watch.polls[i].fd >= 0)
+            close(watch.polls[i].fd);
+    free(watch.polls);
+    free(watch.pes);
+    watch.polls = NULL;
+    watch.pes = NULL;
+    watch.n = 0;
+}
+
+static int watch_open(const int *pes, const pid_t *pids, int n)
+{
+    watch.pes = calloc((size_t)n, sizeof *watch.pes);
+    watch.polls = calloc((size_t)n + 1, sizeof *watch.polls);
+    if (!watch.pes || !watch.polls)
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory to watch %d processes", n);
+    for (int i = 0; i < n; i++) {
+        int fd = pids[i] > 0 ? (int)syscall(SYS_pidfd_open, pids[i], 0) : -1;
+        if (fd < 0)
+            continue;
+        watch.pes[watch.n] = pes[i];
+        watch.polls[watch.n++] = (struct pollfd){.fd = fd, .events = POLLIN};
+    }
+    watch.polls[watch.n] = (struct pollfd){.fd = eventfd(0, EFD_CLOEXEC), .events = POLLIN};
+    return watch.polls[watch.n].fd >= 0
+               ? 0
+               : gpsh_fail(GPUSHMEM_ERR_SYSTEM, "cannot watch the node's processes (%s)",
+                           strerror(errno));
+}
+
+int gpsh_watch_start(const int *pes, const pid_t *pids, int n, gpsh_watch_fn *ended)
+{
+    sigset_t all, before;
+    int status = watch_open(pes, pids, n);
+    if (status || !watch.n) {
+        watch_release();
+        return status;
+    }
+    watch.ended = ended;
+    sigfillset(&all); // the program's signals are not for this thread
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = pthread_create(&watch.thread, NULL, watch_run, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    watch.running = !error;
+    if (!error) {
+        pthread_setname_np(watch.thread, "gpushmem-watch");
+        return 0;
+    }
+    watch_release();
+    return gpsh_fail(GPUSHMEM_ERR_SYSTEM, "cannot start the thread that watches processes (%s)",
+                     strerror(error));
+}
+
+void gpsh_watch_stop(void)
+{
+    const uint64_t one = 1;
+    if (!watch.running)
+        return;
+    while (write(watch.polls[watch.n].fd, &one, sizeof one) < 0 && errno == EINTR)
+        continue;
+    pthread_join(watch.thread, NULL);
+    watch.running = false;
+    watch_release();
+}

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Watches the processes of this node's PEs, where the launcher does not report their deaths
+// dependably. A thread sleeps until one of them ends.
+#ifndef GPSH_WATCH_H
+#define GPSH_WATCH_H
+
+#include <sys/types.h>
+
+// `ended` is called from the watching thread, once for each of the n processes that ends, in order
+// or not. A pid of 0, or one that cannot be watched, is left out.
+typedef void gpsh_watch_fn(int pe);
+int gpsh_watch_start(const int *pes, const pid_t *pids, int n, gpsh_watch_fn *ended);
+// When it returns, `ended` is not running and will not be called. Without a start it does nothing.
+void gpsh_watch_stop(void);
+
+#endif
