@@ -39,6 +39,10 @@ int gpsh_bootstrap_fence(struct gpsh_bootstrap *b);
 // From now on `fn` is told of each PE that the launcher reports as dead, once; first, in this call,
 // of those that were reported since this process joined the job. Until finalize.
 void gpsh_bootstrap_on_death(struct gpsh_bootstrap *b, gpsh_pe_death_fn fn, void *arg);
+// 0, or GPUSHMEM_ERR_PE_FAILED naming a PE that the launcher reports as dead. For what depends on
+// every PE: `wait_for_news`, after something went wrong, waits a moment, since the news of a death
+// may come later than its consequences.
+int gpsh_bootstrap_check(const char *what, bool wait_for_news);
 // Asks the launcher to end the whole job with `status`. Returns (the caller ends its own process).
 int gpsh_bootstrap_abort(struct gpsh_bootstrap *b, int status, const char *why);
 // init after finalize works.

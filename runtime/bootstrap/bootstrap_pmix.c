@@ -201,6 +201,12 @@ static int fail_dead(int pe, const char *what)
                      client.deaths[pe].reason);
 }
 
+int gpsh_bootstrap_check(const char *what, bool wait_for_news)
+{
+    int dead = client.has_handler ? dead_pe(wait_for_news ? NEWS_MS : 0) : -1;
+    return dead < 0 ? 0 : fail_dead(dead, what);
+}
+
 int gpsh_bootstrap_init(struct gpsh_bootstrap *b)
 {
     memset(b, 0, sizeof(*b));

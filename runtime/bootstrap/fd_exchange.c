@@ -13,6 +13,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "bootstrap/bootstrap.h"
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/scratch.h"
@@ -105,8 +106,14 @@ static int send_to(struct gpsh_fd_exchange *x, int my_pe, const char *path,
     // ETOOMANYREFS: too many descriptors of this user are on their way; they will be received.
     if (errno == EAGAIN || errno == ENOBUFS || errno == EINTR || errno == ETOOMANYREFS)
         return 0;
+    int error = errno;
+    if (error == ECONNREFUSED || error == ENOENT) { // nobody is there any more
+        int dead = gpsh_bootstrap_check("handing over memory", true);
+        if (dead)
+            return dead;
+    }
     return gpsh_fail(GPUSHMEM_ERR_SYSTEM, "memory could not be passed to the PE at %s (%s)", path,
-                     strerror(errno));
+                     strerror(error));
 }
 
 static void close_set(struct gpsh_fd_set *set)
@@ -224,6 +231,9 @@ int gpsh_fd_exchange_run(struct gpsh_fd_exchange *x, int my_pe, const int *pes,
         if (!progress && !status) {
             struct pollfd ready = {.fd = x->socket, .events = POLLIN};
             poll(&ready, 1, sent < n ? 1 : 20);
+            status = gpsh_bootstrap_check("handing over memory", false);
+            if (status < 0)
+                break;
             if (gpsh_clock_ns() > deadline_ns) {
                 status =
                     gpsh_fail(GPUSHMEM_ERR_TIMEOUT,

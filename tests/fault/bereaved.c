@@ -3,11 +3,14 @@
 // other, and leave the job together. Run by at least 3 PEs under GPUSHMEM_ON_PE_FAILURE=notify.
 //   bereaved CASE
 //     unborn    before it has joined the job: init of the others fails, and names it
+//     handover  in init, before it has handed its memory to the others
 //     mourning  when all know, PE 0 leaves at once; the others still work with it after a while
 //     leaving   in finalize, which PE 0 is in and the others are not
 #define _GNU_SOURCE // usleep
 #include <pthread.h>
 #include <signal.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "../multi/check.h"
@@ -43,9 +46,21 @@ static void survives(int me)
     fflush(stdout);
 }
 
-static void unborn(int me, int dead)
+static bool dies_in_handover;
+
+// The library's calls come here.
+__attribute__((visibility("default"))) ssize_t sendmsg(int fd, const struct msghdr *message,
+                                                       int flags)
 {
-    if (me == dead)
+    if (dies_in_handover && message->msg_controllen)
+        kill(getpid(), SIGKILL);
+    return syscall(SYS_sendmsg, fd, message, flags);
+}
+
+static void unborn(int me, int dead, bool handover)
+{
+    dies_in_handover = me == dead && handover;
+    if (me == dead && !handover)
         kill(getpid(), SIGKILL);
     CHECK_THAT(gpushmem_init() < 0 && names(dead), "%s", gpushmem_last_error());
     survives(me);
@@ -81,8 +96,9 @@ int main(int argc, char **argv)
     CHECK(argc == 2 && rank && size);
     int me = atoi(rank), dead = atoi(size) - 1;
     bool leaving = strcmp(argv[1], "leaving") == 0;
-    if (strcmp(argv[1], "unborn") == 0) {
-        unborn(me, dead);
+    bool handover = strcmp(argv[1], "handover") == 0;
+    if (handover || strcmp(argv[1], "unborn") == 0) {
+        unborn(me, dead, handover);
         return 0;
     }
     CHECK(leaving || strcmp(argv[1], "mourning") == 0);
