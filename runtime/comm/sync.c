@@ -17,48 +17,50 @@ static uint64_t entered;
 // through others; so if any two calls differ, all PEs know it when the barrier ends.
 //   number (32..63) | differs (31) | digest (0..30)
 #define WORD_DIFFERS ((uint64_t)1 << 31)
+#define WORD_DIGEST  (WORD_DIFFERS - 1)
 
-struct meeting {
-    uint32_t number; // of the barrier, modulo 2^32
-    uint32_t digest;
-    bool differs;
-};
+static inline uint32_t number_of(uint64_t word)
+{
+    return (uint32_t)(word >> 32);
+}
 
 void gpsh_sync_init(void)
 {
     entered = 0;
 }
 
-static int announce(int pe, int round, const struct meeting *meeting)
+static __attribute__((noinline)) int announce_far(int pe, const _Atomic uint64_t *here,
+                                                  uint64_t word)
 {
-    uint64_t word = (uint64_t)meeting->number << 32 | meeting->digest;
-    word |= meeting->differs ? WORD_DIFFERS : 0;
-    unsigned side = meeting->number % 2;
-    char *mapped = gpsh.mapped[GPSH_CONTROL][pe];
-    if (mapped != NULL) {
-        struct gpsh_control *control = (struct gpsh_control *)(void *)mapped;
-        // Row "sync": what this PE stored before is visible to the PE that sees the number (acquire
-        // load in arrival).
-        atomic_store_explicit(&control->arrived[round].words[side], word, memory_order_release);
-        return 0;
-    }
     // A signal: where the network keeps no order of its own, it still cannot land before, and then
     // be overwritten by, the number of an earlier barrier.
     const struct gpsh_op op = {
         .kind = GPSH_OP_PUT_SIGNAL,
         .region = GPSH_CONTROL,
         .pe = pe,
-        .signal =
-            (uint64_t)((char *)&gpsh.control->arrived[round].words[side] - (char *)gpsh.control),
+        .signal = (uint64_t)((const char *)here - (const char *)gpsh.control),
         .operand = word,
     };
     return gpsh_context_submit(&gpsh_default_context, &op, GPSH_WAIT_SOURCE);
 }
 
+static inline int announce(int pe, int round, uint64_t word)
+{
+    unsigned side = number_of(word) % 2;
+    char *mapped = gpsh.mapped[GPSH_CONTROL][pe];
+    if (GPSH_UNLIKELY(mapped == NULL))
+        return announce_far(pe, &gpsh.control->arrived[round].words[side], word);
+    struct gpsh_control *control = (struct gpsh_control *)(void *)mapped;
+    // Row "sync": what this PE stored before is visible to the PE that sees the number (acquire
+    // load in await).
+    atomic_store_explicit(&control->arrived[round].words[side], word, memory_order_release);
+    return 0;
+}
+
 // The number of a word is `number` or a later one.
 static bool has_come(uint64_t word, uint32_t number)
 {
-    return (int32_t)((uint32_t)(word >> 32) - number) >= 0;
+    return (int32_t)(number_of(word) - number) >= 0;
 }
 
 // Who has not entered: in round 0 each PE tells the one after it. Those whose word lies on another
@@ -66,7 +68,7 @@ static bool has_come(uint64_t word, uint32_t number)
 static void missing(const void *subject, char *text, size_t bytes)
 {
     enum { MOST_NAMED = 8 };
-    const struct meeting *meeting = subject;
+    const uint32_t number = number_of(*(const uint64_t *)subject);
     int n = gpsh.n_pes, found = 0, unknown = 0;
     size_t used = 0;
     text[0] = '\0';
@@ -77,9 +79,9 @@ static void missing(const void *subject, char *text, size_t bytes)
             continue;
         if (!mapped)
             unknown++;
-        else if (!has_come(atomic_load_explicit(&control->arrived[0].words[meeting->number % 2],
+        else if (!has_come(atomic_load_explicit(&control->arrived[0].words[number % 2],
                                                 memory_order_relaxed),
-                           meeting->number) &&
+                           number) &&
                  ++found <= MOST_NAMED)
             used += (size_t)snprintf(text + used, bytes - used, "%s%d",
                                      found == 1 ? " for PE " : ", ", pe);
@@ -90,71 +92,93 @@ static void missing(const void *subject, char *text, size_t bytes)
         snprintf(text, bytes, " for PEs of other nodes");
 }
 
-// Whether the word of this barrier is there, or that of the next: a PE whose wait was given up may
-// never have sent the one of this. Then nothing is known about its call.
-static bool arrival(int round, struct meeting *meeting)
+// What the neighbour of this round knows, added to what this PE knows.
+static uint64_t learn(uint64_t word, uint64_t theirs)
 {
-    _Atomic uint64_t *words = gpsh.control->arrived[round].words;
-    uint32_t number = meeting->number;
-    uint64_t word = atomic_load_explicit(&words[number % 2], memory_order_acquire);
-    if (!has_come(word, number)) {
-        uint64_t later = atomic_load_explicit(&words[(number + 1) % 2], memory_order_acquire);
-        if (!has_come(later, number + 1))
-            return false;
-        word = atomic_load_explicit(&words[number % 2], memory_order_acquire);
-        if (!has_come(word, number))
-            return true;
-    }
-    meeting->differs |=
-        (word & WORD_DIFFERS) != 0 || (word & (WORD_DIFFERS - 1)) != meeting->digest;
-    return true;
+    bool differs = (theirs & WORD_DIFFERS) != 0 || ((theirs ^ word) & WORD_DIGEST) != 0;
+    return differs ? word | WORD_DIFFERS : word;
 }
 
-static int await(int round, struct meeting *meeting, const char *what)
+// A PE whose wait was given up may never have sent the word of this barrier, but only that of the
+// next. Then nothing is known about its call.
+static bool has_passed(const _Atomic uint64_t *words, uint32_t number)
 {
+    return has_come(atomic_load_explicit(&words[(number + 1) % 2], memory_order_acquire),
+                    number + 1) &&
+           !has_come(atomic_load_explicit(&words[number % 2], memory_order_acquire), number);
+}
+
+static __attribute__((noinline)) int await_slow(int round, uint64_t *word, const char *what)
+{
+    enum { LOOKS = 16 };
+    const _Atomic uint64_t *words = gpsh.control->arrived[round].words;
+    uint32_t number = number_of(*word);
     struct gpsh_waiter waiter = GPSH_WAITER(what);
     waiter.for_all = true;
     waiter.about = missing;
-    waiter.subject = meeting;
-    while (!arrival(round, meeting)) {
+    waiter.subject = word;
+    for (unsigned look = 1;; ++look) {
+        uint64_t theirs = atomic_load_explicit(&words[number % 2], memory_order_acquire);
+        if (has_come(theirs, number)) {
+            *word = learn(*word, theirs);
+            return 0;
+        }
+        if (look % LOOKS == 0 && has_passed(words, number))
+            return 0;
         int status = gpsh_waiter_step(&waiter);
         if (status < 0)
             return status;
     }
-    return 0;
+}
+
+// *word: what this PE has announced; then also what it has heard.
+static inline int await(int round, uint64_t *word, const char *what)
+{
+    const _Atomic uint64_t *words = gpsh.control->arrived[round].words;
+    uint64_t theirs = atomic_load_explicit(&words[number_of(*word) % 2], memory_order_acquire);
+    return GPSH_LIKELY(theirs == *word) ? 0 : await_slow(round, word, what);
 }
 
 // Dissemination barrier: D. Hensgen, R. Finkel, U. Manber, "Two algorithms for barrier
 // synchronization", 1988. After round r a PE knows of the 2^(r+1) PEs up to and including itself.
 // *differs: some PEs are in another call, or have other arguments.
-static int meet(enum gpsh_collective_kind kind, uint64_t a, uint64_t b, const char *what,
-                bool *differs)
+static int meet(struct gpsh_collective *call, const char *what, bool *differs)
 {
-    struct gpsh_collective call = {.number = ++entered, .kind = kind, .arguments = {a, b}};
-    struct meeting meeting = {.number = (uint32_t)entered, .digest = gpsh_collective_digest(&call)};
+    call->number = ++entered;
+    uint64_t word = entered << 32 | gpsh_collective_digest(call);
     int n = gpsh.n_pes;
-    if (kind != GPSH_CALL_COMPARE) // which wants to see the calls that differ
-        gpsh.control->collective = call;
     for (int round = 0, distance = 1; distance < n; ++round, distance *= 2) {
-        int status = announce((gpsh.my_pe + distance) % n, round, &meeting);
+        int pe = gpsh.my_pe + distance;
+        int status = announce(pe < n ? pe : pe - n, round, word);
         if (status == 0)
-            status = await(round, &meeting, what);
+            status = await(round, &word, what);
         if (status < 0)
             return status;
     }
     gpsh_acquire_remote();
-    *differs = meeting.differs;
+    *differs = (word & WORD_DIFFERS) != 0;
     return 0;
 }
 
-// Every PE has found a difference, and comes here. None overwrites its call before all have looked.
-static int tell_difference(void)
+static int meet_to_compare(void)
 {
     bool ignored;
+    struct gpsh_collective call = {.kind = GPSH_CALL_COMPARE};
+    return meet(&call, "comparing collective calls", &ignored);
+}
+
+// Every PE has found a difference, and comes here. They show their calls, look at the others', and
+// go on when all have looked.
+static int tell_difference(const struct gpsh_collective *call)
+{
     char sentence[512];
-    int status = gpsh_collective_compare();
+    gpsh.control->collective = *call;
+    int status = meet_to_compare();
+    if (status < 0)
+        return status;
+    status = gpsh_collective_compare();
     snprintf(sentence, sizeof sentence, "%s", gpsh_last_error());
-    int left = meet(GPSH_CALL_COMPARE, 0, 0, "comparing collective calls", &ignored);
+    int left = meet_to_compare();
     if (left < 0)
         return left;
     return gpsh_fail(status < 0 ? status : GPUSHMEM_ERR_ASYMMETRY, "%s", sentence);
@@ -163,8 +187,9 @@ static int tell_difference(void)
 int gpsh_sync_as(enum gpsh_collective_kind kind, uint64_t a, uint64_t b, const char *what)
 {
     bool differs = false;
-    int status = meet(kind, a, b, what, &differs);
-    return GPSH_UNLIKELY(status == 0 && differs) ? tell_difference() : status;
+    struct gpsh_collective call = {.kind = kind, .arguments = {a, b}};
+    int status = meet(&call, what, &differs);
+    return GPSH_UNLIKELY(status == 0 && differs) ? tell_difference(&call) : status;
 }
 
 int gpsh_barrier_as(enum gpsh_collective_kind kind, uint64_t a, uint64_t b, const char *what)

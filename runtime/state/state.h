@@ -51,8 +51,8 @@ struct gpsh_control {
     struct {
         _Alignas(64) _Atomic uint64_t words[2];
     } arrived[GPSH_SYNC_ROUNDS];
-    // The collective call that this PE is in. Written by its owner before it enters the barrier;
-    // read by the others when they find that their calls differ.
+    // The collective call that this PE is in, written when calls are found to differ, for the
+    // others to read.
     struct gpsh_collective {
         uint64_t number;       // counts the barriers of this PE
         uint64_t kind;         // enum gpsh_collective_kind

@@ -183,7 +183,7 @@ int perf_device_put_latency(struct perf_bench *b)
     if (!status && b->info.device_direct)
         status = measure_half<raw_flag>(b, "raw-flag", THREAD, 8);
     if (!status)
-        status = measure_half<ping_pong<signal, THREAD>>(b, "signal", THREAD, 8);
+        status = measure_half<ping_pong<struct signal, THREAD>>(b, "signal", THREAD, 8);
     if (!status)
         status = sizes_of<ping_pong<put_fence_flag, THREAD>, true>(b, "put-fence-flag", THREAD);
     if (!status)

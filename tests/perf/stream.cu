@@ -225,7 +225,7 @@ static int put_rows(struct perf_bench *b)
     if (!status)
         status = sizes_of<behind_kernel<put_signal>>(b, "kernel-put-signal");
     if (!status)
-        status = measure<signal>(b, "signal", 8, false);
+        status = measure<struct signal>(b, "signal", 8, false);
     return status ? status : measure<signal_wait>(b, "signal-wait", 8, false);
 }
 
