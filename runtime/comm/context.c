@@ -123,7 +123,7 @@ static int submit(struct gpsh_context *ctx, const struct gpsh_op *op, enum gpsh_
     struct gpsh_channel *channel = owner->channels[index];
     struct gpsh_op posted = *op;
     if (wait == GPSH_WAIT_SOURCE && op->bytes <= GPSH_CAPTURE_BYTES)
-        posted.flags |= GPSH_OP_CAPTURE | GPSH_OP_MAY_BORROW;
+        posted.flags |= GPSH_OP_CAPTURE;
     lock(owner);
     int status = post(owner, channel, &posted);
     bool until_complete = wait == GPSH_WAIT_COMPLETE || status == GPSH_POST_URGENT ||

@@ -131,15 +131,14 @@ enum gpsh_amo { // same numbers as in the device ABI
 enum gpsh_op_flag {
     // further operations follow at once: the doorbell may wait for flush() or an op without MORE
     GPSH_OP_MORE = 1,
-    // the source must be reusable when post returns (the transport copies it if it must, and waits
-    // if it cannot; for sources that are small that never happens)
+    // the caller wants the source back when post returns: the transport copies it and returns
+    // CAPTURED. Always done for sources of up to 2,048 bytes; a larger one that cannot be copied
+    // stays in use (IN_FLIGHT). Post never waits for a peer
     GPSH_OP_CAPTURE = 2,
     GPSH_OP_SIGNAL_ADD = 4, // PUT_SIGNAL: add instead of set
     // `local` and `result` are the processor's memory: it copies them itself, also where heaps are
     // on GPUs
     GPSH_OP_LOCAL_HOST = 8,
-    // with CAPTURE: if the source cannot be copied, post does not wait, but returns IN_FLIGHT
-    GPSH_OP_MAY_BORROW = 16,
 };
 
 // Called from within progress() or post() of the channel, when the operation is complete or has

@@ -145,7 +145,7 @@ static bool registered_buffer(struct world *world)
     return kept;
 }
 
-// The source is overwritten as soon as post returns.
+// The source is overwritten as soon as post returns, or says that it is in use and has completed.
 static bool captured_source(struct world *world)
 {
     static const uint64_t lengths[] = {1, 8, 100, 128, 129, 2048, 5000, 65536, 300001, MIB};
@@ -158,7 +158,12 @@ static bool captured_source(struct world *world)
         fill(source, bytes, (unsigned)round);
         struct gpsh_op op = put_op(world, source, at, bytes);
         op.flags = GPSH_OP_CAPTURE | (round % 3 ? GPSH_OP_MORE : 0);
-        CHECK(post(world, world->channel, &op) >= 0, "%s", gpsh_last_error());
+        int status = post(world, world->channel, &op);
+        CHECK(status >= 0, "%s", gpsh_last_error());
+        CHECK(status != GPSH_POST_IN_FLIGHT || bytes > 2048, "%llu bytes are not captured",
+              (unsigned long long)bytes);
+        if (status == GPSH_POST_IN_FLIGHT && !drain(world->channel))
+            return false;
         memset(source, 0xee, bytes);
         at += bytes;
     }

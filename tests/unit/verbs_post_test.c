@@ -193,7 +193,7 @@ Test(verbs_post, put__source_may_be_borrowed__post_does_not_wait, .timeout = 20)
     memset(&pair, 0, sizeof pair);
     cr_assert(fake_pair_open(&pair) == 0);
     struct gpsh_op op = fake_put(pair.heap, 0, 30000);
-    op.flags = GPSH_OP_CAPTURE | GPSH_OP_MAY_BORROW;
+    op.flags = GPSH_OP_CAPTURE;
     cr_assert_eq(fake_post_op(&pair, &op), GPSH_POST_IN_FLIGHT);
     cr_assert_eq(pair.channel->flows[1].completed, 0);
     fake_settle(&pair);

@@ -122,6 +122,7 @@ struct verbs_lane {
     uint32_t head, tail, mask, depth; // positions: next to use, oldest not retired
     uint32_t reads;                   // reads and atomics among them
     uint32_t lkeys[GPSH_VERBS_REGIONS], rkeys[GPSH_VERBS_REGIONS];
+    int refused; // errno by which its NIC's library refused a chain, or 0
     uint32_t id; // index in the channel, upper half of wr_id
     uint8_t rail;
     bool failed, held; // held: on the channel's list of lanes with an unposted chain
@@ -215,6 +216,7 @@ struct verbs_flow {
     uint32_t repeats; // operations to be issued again: no new ones are, until those are
     uint8_t n_rails;
     uint8_t home; // rail of everything that is not striped: the first, while that is not lost
+    bool refused; // some lane was, and the flow has not failed yet
     bool fenced, active; // active: on the channel's list of flows to drive
     struct verbs_flow *next_active;
 };
@@ -362,9 +364,10 @@ char *gpsh_verbs_bounce_at(const struct verbs_bounce *bounce, uint16_t block);
 
 // verbs_lane.c
 bool gpsh_verbs_lane_reserve(struct verbs_lane *lane, uint32_t n);
-void gpsh_verbs_lane_flush(struct verbs_lane *lane);
+// Rings the doorbell. 0, also if the provider is full for the moment; else the errno by which it
+// refused, kept in the lane and noted in the flow: gpsh_verbs_flow_refused.
+int gpsh_verbs_lane_flush(struct verbs_lane *lane);
 void gpsh_verbs_lane_hold(struct verbs_lane *lane);
-void gpsh_verbs_held_flush(struct verbs_channel *channel);
 void gpsh_verbs_lane_drop_chain(struct verbs_lane *lane);
 
 // verbs_order.c
@@ -413,13 +416,21 @@ bool gpsh_verbs_lock_post(struct verbs_flow *flow, int index);
 void gpsh_verbs_lock_seen(struct verbs_flow *flow, int index, uint64_t owner);
 void gpsh_verbs_lock_retire(struct verbs_flow *flow, int index, uint64_t value);
 
-// verbs_flow.c
+// verbs_post.c
 int gpsh_verbs_post(struct gpsh_channel *base, const struct gpsh_op *op);
 int gpsh_verbs_refuse(struct verbs_channel *channel);
 // Posts to the lanes; op->region may be GPSH_VERBS_STAGE too. Everything else was checked.
 int gpsh_verbs_flow_post(struct verbs_flow *flow, const struct gpsh_op *op);
 int gpsh_verbs_flush(struct gpsh_channel *base);
 void gpsh_verbs_fence(struct gpsh_channel *base, int pe);
+
+// verbs_flow.c
+// False if not everything of the operation could be issued now.
+bool gpsh_verbs_slot_issue(struct verbs_flow *flow, struct verbs_slot *slot);
+// Fails a flow one of whose lanes was refused by its NIC's library.
+void gpsh_verbs_flow_refused(struct verbs_flow *flow);
+// Posts what MORE (or a full send queue) left behind.
+void gpsh_verbs_held_flush(struct verbs_channel *channel);
 void gpsh_verbs_flow_drive(struct verbs_flow *flow);
 void gpsh_verbs_flow_activate(struct verbs_flow *flow);
 void gpsh_verbs_flow_advance(struct verbs_flow *flow);

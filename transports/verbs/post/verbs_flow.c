@@ -1,20 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #define _GNU_SOURCE
-// Flows: accepting operations, keeping their order, issuing the ones that
-// had to wait, and completing them in order.
+// The books of flows: issuing operations in order, completing them in order, and what becomes of
+// them when the peer is lost. How they come in is in verbs_post.c.
 #include <stdio.h>
 
 #include "transports/verbs/stage/verbs_stage.h"
-
-static bool needs_no_work(const struct gpsh_op *op)
-{
-    return op->bytes == 0 && (op->kind == GPSH_OP_PUT || op->kind == GPSH_OP_GET);
-}
-
-static bool is_put(const struct verbs_slot *slot)
-{
-    return slot->kind == GPSH_OP_PUT || slot->kind == GPSH_OP_PUT_SIGNAL;
-}
 
 void gpsh_verbs_flow_activate(struct verbs_flow *flow)
 {
@@ -26,68 +16,7 @@ void gpsh_verbs_flow_activate(struct verbs_flow *flow)
     channel->active = flow;
 }
 
-// What a fence means for the operation that follows. One lane keeps its requests in order (a flag
-// adds what it does not order by itself), so an operation on lane 0 waits only for earlier ones
-// that used other lanes or are loops; a striped one waits for everything before the fence.
-static void take_fence(struct verbs_flow *flow, uint64_t posted_before)
-{
-    struct verbs_channel *channel = flow->channel;
-    flow->epoch = channel->epoch;
-    flow->fenced = false;
-    flow->fence_seq = posted_before;
-    flow->fence_hard = flow->last_hard;
-}
-
-static void slot_order(struct verbs_flow *flow, struct verbs_slot *slot, uint64_t posted_before)
-{
-    slot->fenced = flow->fenced || flow->epoch != flow->channel->epoch;
-    if (slot->fenced)
-        take_fence(flow, posted_before);
-    slot->after = slot->striped ? flow->fence_seq : flow->fence_hard;
-    slot->looping = slot->kind == GPSH_OP_AMO && !gpsh_verbs_amo_native(flow, slot);
-    if (slot->striped || slot->looping)
-        flow->last_hard = posted_before + 1;
-}
-
-static enum verbs_where where_is(struct verbs_flow *flow, const struct gpsh_op *op)
-{
-    const struct verbs_bounce *bounce = &flow->channel->bounce;
-    const struct gpsh_region blocks = {bounce->base, bounce->bytes, GPSH_MEMORY_HOST, -1, -1};
-    if (flow->pipe && verbs_in(&blocks, op->local, op->bytes))
-        return VERBS_BLOCK;
-    return gpsh_verbs_where(flow->channel->verbs, op->local, op->bytes);
-}
-
-static void slot_fill(struct verbs_flow *flow, struct verbs_slot *slot, const struct gpsh_op *op)
-{
-    struct gpsh_verbs *verbs = flow->channel->verbs;
-    slot->kind = op->kind;
-    slot->amo = op->amo;
-    slot->width = op->width;
-    slot->flags = op->flags;
-    slot->region = op->region;
-    slot->striped = op->kind != GPSH_OP_AMO && flow->n_rails > 1 &&
-                    op->bytes >= verbs->env.settings->verbs_stripe;
-    slot->block = VERBS_NO_BLOCK;
-    slot->parts = 0;
-    slot->pieces = 0;
-    slot->confirmed = 0;
-    slot->repeat = VERBS_REPEAT_NOT;
-    slot->rail0_confirmed = false;
-    slot->local = op->local;
-    slot->remote = flow->remote_base[op->region] + op->remote;
-    slot->bytes = op->kind == GPSH_OP_AMO ? 0 : op->bytes;
-    slot->offset = 0;
-    slot->borrowed = false;
-    slot->operand = op->operand;
-    slot->compare = op->compare;
-    slot->signal = flow->remote_base[op->region] + op->signal;
-    slot->result = op->result;
-    slot->completion = op->completion;
-    slot->where = slot->bytes ? where_is(flow, op) : VERBS_HEAP;
-}
-
-static bool slot_issue(struct verbs_flow *flow, struct verbs_slot *slot)
+bool gpsh_verbs_slot_issue(struct verbs_flow *flow, struct verbs_slot *slot)
 {
     if (slot->after > flow->pub->completed)
         return false;
@@ -103,9 +32,22 @@ static bool slot_issue(struct verbs_flow *flow, struct verbs_slot *slot)
 static void issue_waiting(struct verbs_flow *flow)
 {
     while (flow->issued != flow->pub->posted) {
-        if (!slot_issue(flow, &flow->slots[flow->issued & flow->slot_mask]) || flow->pub->error)
+        if (!gpsh_verbs_slot_issue(flow, &flow->slots[flow->issued & flow->slot_mask]) ||
+            flow->pub->error)
             return;
         flow->issued++;
+    }
+}
+
+void gpsh_verbs_flow_refused(struct verbs_flow *flow)
+{
+    char why[160];
+    for (int i = 0; i < flow->n_rails && !flow->pub->error; i++) {
+        if (!flow->lanes[i].refused)
+            continue;
+        snprintf(why, sizeof why, "posting to PE %d on %s failed: %s", flow->pe,
+                 flow->channel->verbs->rails[i].name, strerror(flow->lanes[i].refused));
+        gpsh_verbs_flow_fail(flow, GPUSHMEM_ERR_TRANSPORT, why);
     }
 }
 
@@ -113,6 +55,22 @@ static void flush_lanes(struct verbs_flow *flow)
 {
     for (int i = 0; i < flow->n_rails; i++)
         gpsh_verbs_lane_flush(&flow->lanes[i]);
+    if (flow->refused)
+        gpsh_verbs_flow_refused(flow);
+}
+
+void gpsh_verbs_held_flush(struct verbs_channel *channel)
+{
+    struct verbs_lane *lane = channel->held;
+    channel->held = NULL;
+    while (lane) {
+        struct verbs_lane *next = lane->next_held;
+        lane->held = false;
+        gpsh_verbs_lane_flush(lane); // may put the lane on the list again
+        if (lane->flow->refused)
+            gpsh_verbs_flow_refused(lane->flow);
+        lane = next;
+    }
 }
 
 // Everything that can move on moves on; stays on the channel's active list while something is left.
@@ -189,217 +147,4 @@ void gpsh_verbs_gpu_copy(struct verbs_flow *flow, void *to, const void *from, ui
         return;
     snprintf(why, sizeof why, "copying for PE %d: %s", flow->pe, gpsh_last_error());
     gpsh_verbs_flow_fail(flow, gpsh_last_error_code(), why);
-}
-
-static uint64_t capture_most(const struct verbs_channel *channel)
-{
-    uint64_t message = channel->verbs->rails[0].max_message;
-    return message < channel->bounce.large_bytes ? message : channel->bounce.large_bytes;
-}
-
-// Copies the source into a block, which then goes as one piece by lane 0.
-static bool capture(struct verbs_flow *flow, struct verbs_slot *slot)
-{
-    struct verbs_channel *channel = flow->channel;
-    slot->block = gpsh_verbs_bounce_capture(&channel->bounce, slot->bytes);
-    if (slot->block == VERBS_NO_BLOCK)
-        return false;
-    char *copy = gpsh_verbs_bounce_at(&channel->bounce, slot->block);
-    verbs_copy(flow, slot, copy, slot->local, slot->bytes);
-    channel->stats.bounce_bytes += slot->bytes;
-    slot->local = copy;
-    slot->where = VERBS_ELSEWHERE;
-    slot->flags |= GPSH_OP_LOCAL_HOST;
-    slot->striped = false;
-    return true;
-}
-
-// Rings everything that is held back first: it may be what occupies the room that is missing.
-int gpsh_verbs_refuse(struct verbs_channel *channel)
-{
-    gpsh_verbs_held_flush(channel);
-    return GPSH_POST_AGAIN;
-}
-
-static int check_amo(const struct gpsh_op *op)
-{
-    if (op->width != 4 && op->width != 8)
-        return gpsh_fail(GPUSHMEM_ERR_INVALID, "an atomic of %d bytes: 4 or 8 are possible",
-                         op->width);
-    if (op->remote % op->width)
-        return gpsh_fail(GPUSHMEM_ERR_ALIGNMENT,
-                         "atomic at heap offset %llu of PE %d: the offset must be a multiple of %d",
-                         (unsigned long long)op->remote, op->pe, op->width);
-    if (op->amo > GPSH_AMO_XOR)
-        return gpsh_fail(GPUSHMEM_ERR_INVALID, "%d is no atomic operation", op->amo);
-    return 0;
-}
-
-static int check(const struct verbs_channel *channel, const struct gpsh_op *op)
-{
-    if ((uint32_t)op->pe >= (uint32_t)channel->verbs->env.n_pes)
-        return gpsh_fail(GPUSHMEM_ERR_PE, "PE %d is outside 0..%d", op->pe,
-                         channel->verbs->env.n_pes - 1);
-    int error = channel->flows[op->pe].pub->error;
-    if (error)
-        return gpsh_fail(error, "PE %d: %s", op->pe,
-                         error == GPUSHMEM_ERR_UNREACHABLE
-                             ? "not connected over verbs"
-                             : "an earlier operation towards it failed");
-    if (op->region >= GPSH_REGIONS || op->kind > GPSH_OP_PUT_SIGNAL)
-        return gpsh_fail(GPUSHMEM_ERR_INVALID,
-                         "operation %d on region %d towards PE %d: neither kind nor region may be "
-                         "outside its enum",
-                         op->kind, op->region, op->pe);
-    if (op->kind == GPSH_OP_AMO)
-        return check_amo(op);
-    if (op->kind == GPSH_OP_PUT_SIGNAL && op->signal % 8)
-        return gpsh_fail(GPUSHMEM_ERR_ALIGNMENT,
-                         "signal at heap offset %llu of PE %d: the offset must be a multiple of 8",
-                         (unsigned long long)op->signal, op->pe);
-    return 0;
-}
-
-static int accept_empty(struct verbs_flow *flow, const struct gpsh_op *op)
-{
-    bool idle = flow->pub->completed == flow->pub->posted;
-    struct verbs_slot *slot = &flow->slots[flow->pub->posted & flow->slot_mask];
-    slot_fill(flow, slot, op);
-    slot->after = 0;
-    flow->pub->posted++;
-    flow->channel->base.pending++;
-    if (flow->issued == flow->pub->posted - 1)
-        flow->issued++;
-    gpsh_verbs_flow_advance(flow);
-    return idle ? GPSH_POST_DONE : GPSH_POST_CAPTURED;
-}
-
-static bool wants_capture(const struct verbs_slot *slot)
-{
-    return slot->flags & GPSH_OP_CAPTURE && is_put(slot) && slot->bytes;
-}
-
-// Whether this small put would go into a work request at once, which captures its source without a
-// block.
-static bool goes_inline(struct verbs_flow *flow, const struct verbs_slot *slot)
-{
-    bool unordered = flow->issued == flow->pub->posted && !flow->loops_used && !flow->fenced &&
-                     !flow->repeats && flow->epoch == flow->channel->epoch &&
-                     flow->fence_hard <= flow->pub->completed;
-    return unordered && !slot->striped && slot->bytes <= flow->channel->verbs->inline_bytes &&
-           flow->channel->verbs->host_heap && slot->where != VERBS_DEVICE_BUFFER &&
-           gpsh_verbs_lane_reserve(verbs_home(flow), 2);
-}
-
-// A source that must be reusable goes inline, is captured in a block, or, if it is too large for
-// one, is waited for, here or by the caller. Returns false if the operation has to be refused for
-// now.
-static bool prepare_capture(struct verbs_flow *flow, struct verbs_slot *slot)
-{
-    if (!wants_capture(slot) || goes_inline(flow, slot))
-        return true;
-    if (slot->bytes > capture_most(flow->channel))
-        // the wait drives progress, which cannot be nested
-        return !flow->channel->driving || slot->flags & GPSH_OP_MAY_BORROW;
-    return capture(flow, slot);
-}
-
-static bool source_in_use(const struct verbs_slot *slot)
-{
-    return slot->block == VERBS_NO_BLOCK && (slot->borrowed || slot->offset < slot->bytes);
-}
-
-// A source too large to capture: waits until it may be reused. Bounded,
-// because the NIC gives up on a dead peer.
-static int wait_for_source(struct verbs_flow *flow, const struct verbs_slot *slot, uint64_t number)
-{
-    struct verbs_channel *channel = flow->channel;
-    while (flow->pub->completed < number && source_in_use(slot))
-        gpsh_verbs_progress(&channel->base);
-    return GPSH_POST_CAPTURED;
-}
-
-static void doorbell(struct verbs_flow *flow, bool more)
-{
-    for (int i = 0; i < flow->n_rails; i++) {
-        if (more && flow->lanes[i].count)
-            gpsh_verbs_lane_hold(&flow->lanes[i]);
-        else
-            gpsh_verbs_lane_flush(&flow->lanes[i]);
-    }
-    if (!more && flow->channel->held)
-        gpsh_verbs_held_flush(flow->channel);
-}
-
-static int launch(struct verbs_flow *flow, struct verbs_slot *slot, uint64_t number)
-{
-    bool waiting = flow->issued != number - 1 || !slot_issue(flow, slot);
-    if (flow->pub->error)
-        return GPSH_POST_CAPTURED; // was posted, and completed with the flow's error
-    if (waiting) {
-        flow->channel->stats.queued++;
-        gpsh_verbs_flow_activate(flow);
-    } else {
-        flow->issued = number;
-    }
-    bool capture_late =
-        wants_capture(slot) && !(slot->flags & GPSH_OP_MAY_BORROW) && source_in_use(slot);
-    doorbell(flow, slot->flags & GPSH_OP_MORE && !capture_late);
-    if (capture_late)
-        return wait_for_source(flow, slot, number);
-    if (slot->looping && gpsh_verbs_lock_needed(flow, slot))
-        return GPSH_POST_URGENT;
-    return is_put(slot) && !source_in_use(slot) ? GPSH_POST_CAPTURED : GPSH_POST_IN_FLIGHT;
-}
-
-int gpsh_verbs_post(struct gpsh_channel *base, const struct gpsh_op *op)
-{
-    struct verbs_channel *channel = (struct verbs_channel *)base;
-    int status = check(channel, op);
-    if (status)
-        return status;
-    struct verbs_flow *flow = &channel->flows[op->pe];
-    return flow->pipe ? gpsh_verbs_pipe_post(flow->pipe, op) : gpsh_verbs_flow_post(flow, op);
-}
-
-int gpsh_verbs_flow_post(struct verbs_flow *flow, const struct gpsh_op *op)
-{
-    struct verbs_channel *channel = flow->channel;
-    uint64_t before = flow->pub->posted;
-    if (before - flow->pub->completed > flow->slot_mask)
-        return gpsh_verbs_refuse(channel);
-    if (needs_no_work(op))
-        return accept_empty(flow, op);
-    struct verbs_slot *slot = &flow->slots[before & flow->slot_mask];
-    slot_fill(flow, slot, op);
-    if (!prepare_capture(flow, slot))
-        return gpsh_verbs_refuse(channel);
-    // found while copying, or while ringing the doorbell of what was there before
-    if (flow->pub->error) {
-        gpsh_verbs_bounce_give(&channel->bounce, slot->block);
-        return flow->pub->error;
-    }
-    slot_order(flow, slot, before);
-    flow->pub->posted++;
-    channel->base.pending++;
-    return launch(flow, slot, before + 1);
-}
-
-int gpsh_verbs_flush(struct gpsh_channel *base)
-{
-    gpsh_verbs_held_flush((struct verbs_channel *)base);
-    return 0;
-}
-
-// Costs a flag: the next operation of the flow takes it. All flows at once are an epoch that each
-// compares.
-void gpsh_verbs_fence(struct gpsh_channel *base, int pe)
-{
-    struct verbs_channel *channel = (struct verbs_channel *)base;
-    if (pe == GPSH_ALL_PES)
-        channel->epoch++;
-    else if (channel->flows[pe].pipe)
-        channel->flows[pe].pipe->fenced = true;
-    else
-        channel->flows[pe].fenced = true;
 }

@@ -4,7 +4,6 @@
 // signalled request, and a chain is never longer than GPUSHMEM_VERBS_SIGNAL_EVERY, so every request
 // retires with the next completion.
 #include <errno.h>
-#include <stdio.h>
 
 #include "transports/verbs/verbs_internal.h"
 
@@ -18,10 +17,9 @@ static bool lane_has_room(const struct verbs_lane *lane, uint32_t n)
 // Makes sure that n more work requests fit; rings the doorbell if the chain itself is what is full.
 bool gpsh_verbs_lane_reserve(struct verbs_lane *lane, uint32_t n)
 {
-    if (!lane->failed && lane_has_room(lane, n))
+    if (!lane->failed && !lane->refused && lane_has_room(lane, n))
         return true;
-    gpsh_verbs_lane_flush(lane);
-    return !lane->failed && lane_has_room(lane, n);
+    return !gpsh_verbs_lane_flush(lane) && !lane->failed && lane_has_room(lane, n);
 }
 
 void gpsh_verbs_lane_hold(struct verbs_lane *lane)
@@ -43,10 +41,10 @@ static bool is_full(const struct verbs_lane *lane, int error)
            lane->head - lane->tail > lane->count;
 }
 
-void gpsh_verbs_lane_flush(struct verbs_lane *lane)
+int gpsh_verbs_lane_flush(struct verbs_lane *lane)
 {
-    if (!lane->count || lane->failed)
-        return;
+    if (!lane->count || lane->failed || lane->refused)
+        return lane->refused;
     if (lane->apart && lane->unread)
         gpsh_verbs_read_back(lane, &lane->flow->slots[verbs_lane_last(lane)->slot]);
     struct verbs_stats *stats = &lane->flow->channel->stats;
@@ -61,7 +59,7 @@ void gpsh_verbs_lane_flush(struct verbs_lane *lane)
     if (!error) {
         stats->posts += lane->count;
         lane->first = lane->count = 0;
-        return;
+        return 0;
     }
     uint32_t accepted = bad >= first && bad <= last ? (uint32_t)(bad - first) : 0;
     stats->posts += accepted;
@@ -69,25 +67,11 @@ void gpsh_verbs_lane_flush(struct verbs_lane *lane)
     lane->count -= accepted;
     if (is_full(lane, error)) {
         gpsh_verbs_lane_hold(lane);
-        return;
+        return 0;
     }
-    char why[160];
-    snprintf(why, sizeof why, "posting to PE %d on %s failed: %s", lane->flow->pe,
-             lane->flow->channel->verbs->rails[lane->rail].name, strerror(error));
-    gpsh_verbs_flow_fail(lane->flow, GPUSHMEM_ERR_TRANSPORT, why);
-}
-
-// Posts what MORE (or a full send queue) left behind.
-void gpsh_verbs_held_flush(struct verbs_channel *channel)
-{
-    struct verbs_lane *lane = channel->held;
-    channel->held = NULL;
-    while (lane) {
-        struct verbs_lane *next = lane->next_held;
-        lane->held = false;
-        gpsh_verbs_lane_flush(lane); // may put the lane on the list again
-        lane = next;
-    }
+    lane->refused = error;
+    lane->flow->refused = true;
+    return error;
 }
 
 // Forgets requests that were never posted; the flow has failed.

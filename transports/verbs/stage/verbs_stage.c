@@ -234,17 +234,12 @@ static bool fits_alone(const struct verbs_stage_pipe *pipe, uint64_t bytes)
            has_blocks(pipe, bytes, pipe->flow->channel->bounce.n_large);
 }
 
-// What fits waits for its copies only. For the rest the target has to answer: not bounded if it is
-// stopped.
-static void wait_for_source(struct verbs_stage_pipe *pipe, uint64_t number)
+// Copies of this PE's GPU, which take less time than an answer of the target. One that failed takes
+// the pipe down.
+static void wait_for_copies(struct verbs_stage_pipe *pipe, uint64_t number)
 {
-    struct verbs_channel *channel = pipe->flow->channel;
-    while (!source_free(pipe, number)) {
-        if (channel->driving)
-            drive(pipe);
-        else
-            gpsh_verbs_progress(&channel->base);
-    }
+    while (!source_free(pipe, number))
+        drive(pipe);
     drive(pipe); // what was copied goes out
 }
 
@@ -256,17 +251,17 @@ int gpsh_verbs_pipe_post(struct verbs_stage_pipe *pipe, const struct gpsh_op *op
         return gpsh_verbs_refuse(channel);
     if (!is_staged(pipe, op))
         return post_direct(pipe, op);
-    // The caller can give up, and do something else meanwhile; a wait in here cannot.
+    // The caller can give up, and do something else meanwhile; a wait in here cannot. What does
+    // not fit even alone stays in use until it is complete.
     bool fits = fits_alone(pipe, op->bytes);
-    if (captured && (channel->driving || fits) && !fits_now(pipe, op->bytes))
+    if (captured && fits && !fits_now(pipe, op->bytes))
         return gpsh_verbs_refuse(channel);
     bool idle = pipe->pub->completed == pipe->pub->posted;
     accept(pipe, op, false);
     uint64_t number = pipe->pub->posted;
     drive(pipe);
-    // A copy of what fits takes less time than an answer of the target.
-    if (captured && (fits || !(op->flags & GPSH_OP_MAY_BORROW)))
-        wait_for_source(pipe, number);
+    if (captured && fits)
+        wait_for_copies(pipe, number);
     if (idle && !pipe->pub->error && pipe->pub->completed >= number)
         return GPSH_POST_DONE;
     return is_put(op) && source_free(pipe, number) ? GPSH_POST_CAPTURED : GPSH_POST_IN_FLIGHT;
