@@ -34,38 +34,41 @@ GPSH_SCOPES(GPSH_API_BARRIER, )
 // One comparison value for all words, and (vector) one for each.
 #define GPSH_API_WORDS(NAME, TYPE, VECTOR, VALUE, WANTED, WORDS)                                   \
     GPSH_API(int, gpushmem_dev_##NAME##_wait_until_all##VECTOR,                                    \
-             (const TYPE *vars, size_t nelems, const int *status, int cmp, VALUE),                 \
+             (const volatile TYPE *vars, size_t nelems, const int *status, int cmp, VALUE),        \
              (vars, nelems, status, cmp, WANTED), return gpsh_dev_wait_all<TYPE>(dev, WORDS))      \
     GPSH_API(size_t, gpushmem_dev_##NAME##_wait_until_any##VECTOR,                                 \
-             (const TYPE *vars, size_t nelems, const int *status, int cmp, VALUE),                 \
+             (const volatile TYPE *vars, size_t nelems, const int *status, int cmp, VALUE),        \
              (vars, nelems, status, cmp, WANTED), return gpsh_dev_wait_any<TYPE>(dev, WORDS))      \
-    GPSH_API(                                                                                      \
-        size_t, gpushmem_dev_##NAME##_wait_until_some##VECTOR,                                     \
-        (const TYPE *vars, size_t nelems, size_t *indices, const int *status, int cmp, VALUE),     \
-        (vars, nelems, indices, status, cmp, WANTED),                                              \
-        return gpsh_dev_wait_some<TYPE>(dev, WORDS, indices))                                      \
+    GPSH_API(size_t, gpushmem_dev_##NAME##_wait_until_some##VECTOR,                                \
+             (const volatile TYPE *vars, size_t nelems, size_t *indices, const int *status,        \
+              int cmp, VALUE),                                                                     \
+             (vars, nelems, indices, status, cmp, WANTED),                                         \
+             return gpsh_dev_wait_some<TYPE>(dev, WORDS, indices))                                 \
     GPSH_API(int, gpushmem_dev_##NAME##_test_all##VECTOR,                                          \
-             (const TYPE *vars, size_t nelems, const int *status, int cmp, VALUE),                 \
+             (const volatile TYPE *vars, size_t nelems, const int *status, int cmp, VALUE),        \
              (vars, nelems, status, cmp, WANTED), return gpsh_dev_words_test_all<TYPE>(WORDS))     \
     GPSH_API(size_t, gpushmem_dev_##NAME##_test_any##VECTOR,                                       \
-             (const TYPE *vars, size_t nelems, const int *status, int cmp, VALUE),                 \
+             (const volatile TYPE *vars, size_t nelems, const int *status, int cmp, VALUE),        \
              (vars, nelems, status, cmp, WANTED), return gpsh_dev_test_any<TYPE>(WORDS))           \
-    GPSH_API(                                                                                      \
-        size_t, gpushmem_dev_##NAME##_test_some##VECTOR,                                           \
-        (const TYPE *vars, size_t nelems, size_t *indices, const int *status, int cmp, VALUE),     \
-        (vars, nelems, indices, status, cmp, WANTED),                                              \
-        return gpsh_dev_test_some<TYPE>(WORDS, indices))
+    GPSH_API(size_t, gpushmem_dev_##NAME##_test_some##VECTOR,                                      \
+             (const volatile TYPE *vars, size_t nelems, size_t *indices, const int *status,        \
+              int cmp, VALUE),                                                                     \
+             (vars, nelems, indices, status, cmp, WANTED),                                         \
+             return gpsh_dev_test_some<TYPE>(WORDS, indices))
 
 #define GPSH_API_SYNC(NAME, TYPE)                                                                  \
-    GPSH_API(int, gpushmem_dev_##NAME##_wait_until, (const TYPE *var, int cmp, TYPE value),        \
-             (var, cmp, value), return gpsh_dev_wait_status<TYPE>(dev, var, cmp, value))           \
-    GPSH_API(int, gpushmem_dev_##NAME##_test, (const TYPE *var, int cmp, TYPE value),              \
+    GPSH_API(int, gpushmem_dev_##NAME##_wait_until,                                                \
+             (const volatile TYPE *var, int cmp, TYPE value), (var, cmp, value),                   \
+             return gpsh_dev_wait_status<TYPE>(dev, (const TYPE *)var, cmp, value))                \
+    GPSH_API(int, gpushmem_dev_##NAME##_test, (const volatile TYPE *var, int cmp, TYPE value),     \
              (var, cmp, value),                                                                    \
-             return gpsh_dev_compare<TYPE>(gpsh_dev_load_acquire(var), cmp, value))                \
-    GPSH_API_WORDS(NAME, TYPE, , TYPE value, value,                                                \
-                   (gpsh_dev_words<TYPE>{vars, nelems, status, cmp, value, nullptr}))              \
-    GPSH_API_WORDS(NAME, TYPE, _vector, const TYPE *values, values,                                \
-                   (gpsh_dev_words<TYPE>{vars, nelems, status, cmp, (TYPE)0, values}))
+             return gpsh_dev_compare<TYPE>(gpsh_dev_load_acquire((const TYPE *)var), cmp, value))  \
+    GPSH_API_WORDS(                                                                                \
+        NAME, TYPE, , TYPE value, value,                                                           \
+        (gpsh_dev_words<TYPE>{(const TYPE *)vars, nelems, status, cmp, value, nullptr}))           \
+    GPSH_API_WORDS(                                                                                \
+        NAME, TYPE, _vector, const TYPE *values, values,                                           \
+        (gpsh_dev_words<TYPE>{(const TYPE *)vars, nelems, status, cmp, (TYPE)0, values}))
 GPUSHMEM_SYNC_TYPES(GPSH_API_SYNC)
 #undef GPSH_API_SYNC
 #undef GPSH_API_WORDS

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // clang-format off
-// gpushmem in kernels: one-sided communication from any thread of a GPU, or of a CPU thread standing
-// in for one. The same source compiles with nvcc and, for the emulation (docs/emulation.md), with
-// any C++17 compiler.
+// gpushmem in kernels: one-sided communication from any thread of a GPU, or of a CPU thread
+// standing in for one. The same source compiles with nvcc and, for the emulation
+// (docs/emulation.md), with any C++17 compiler.
 //
 //   #include <gpushmem/gpushmem.h>
 //   #include <gpushmem/device.cuh>
@@ -20,8 +20,8 @@
 //
 //   Handle     Every function below also exists with the handle as its first argument:
 //              gpushmem_dev_quiet() uses the copy that GPUSHMEM_LAUNCH put into the translation
-//              unit, gpushmem_dev_quiet(dev) the `struct gpushmem_dev dev` that the kernel got as an
-//              argument (from gpushmem_device_handle).
+//              unit, gpushmem_dev_quiet(dev) the `struct gpushmem_dev dev` that the kernel got as
+//              an argument (from gpushmem_device_handle).
 //   Symmetric  `dest` of put, `source` of get, words of atomics and signals are addresses in this
 //              PE's symmetric heap; with a PE number they name the same object there.
 //   Local      The other side of put and get is any memory that the kernel can read or write. For a
@@ -42,8 +42,8 @@
 //              orders them.
 //   Errors     Only waits have a status. The first failure is kept and reported by the next host
 //              call that reports device errors (gpushmem_launch_wait, gpushmem_device_error,
-//              gpushmem_quiet, gpushmem_barrier_all), and waits end: by GPUSHMEM_WAIT_TIMEOUT_MS, by
-//              the loss of a PE, by finalize. A failed fetch returns 0. GPUSHMEM_DEVICE_CHECKS,
+//              gpushmem_quiet, gpushmem_barrier_all), and waits end: by GPUSHMEM_WAIT_TIMEOUT_MS,
+//              by the loss of a PE, by finalize. A failed fetch returns 0. GPUSHMEM_DEVICE_CHECKS,
 //              defined before this header (on CPU threads unless it is 0), refuses bad PEs,
 //              addresses and alignments on the spot, and the report names PE, block and thread;
 //              without it only what goes through a ring is checked.
@@ -51,7 +51,7 @@
 //   Types      TYPE in a name stands for one of the 25 types of gpushmem/types.h
 //              (GPUSHMEM_RMA_TYPES), BITS for 8, 16, 32, 64 or 128; brackets for parts that may be
 //              left out. docs/api-index.md counts what there is. In C++ the type may be left out as
-//              well: gpushmem_dev_put(dest, source, nelems, pe); words of waits may be volatile then.
+//              well: gpushmem_dev_put(dest, source, nelems, pe).
 //
 // Who and where. ptr: where pe's object can be loaded and stored, or NULL.
 //   int gpushmem_dev_my_pe(void);
@@ -60,7 +60,8 @@
 //
 // Put and get. `put` returns when the source may be reused, `get` when the data is there; the _nbi
 // forms at once: then the source of a put is in use, and the data of a get not there, until quiet.
-// p and g move one value; an aligned p is never seen torn, nor an aligned put of 1, 2, 4 or 8 bytes.
+// p and g move one value; an aligned p is never seen torn, nor an aligned put of 1, 2, 4 or 8
+// bytes.
 //   void gpushmem_dev_TYPE_p(TYPE *dest, TYPE value, int pe);
 //   TYPE gpushmem_dev_TYPE_g(const TYPE *source, int pe);
 //   void gpushmem_dev_TYPE_put[_nbi][_warp|_block](TYPE *dest, const TYPE *source, size_t nelems,
@@ -77,8 +78,8 @@
 //       int pe);
 //
 // By one thread through `shared`: shared memory of the block, a multiple of 128 in address, lent
-// until the call returns. With 32 KiB one thread moves tens of GB/s (sm_90; elsewhere, and for peers
-// behind a ring, as putmem and getmem).
+// until the call returns. With 32 KiB one thread moves tens of GB/s (sm_90; elsewhere, and for
+// peers behind a ring, as putmem and getmem).
 //   void gpushmem_dev_putmem_bulk(void *dest, const void *source, size_t bytes, int pe,
 //       void *shared, size_t shared_bytes);
 //   void gpushmem_dev_getmem_bulk(void *dest, const void *source, size_t bytes, int pe,
@@ -110,9 +111,9 @@
 //   int gpushmem_dev_signal_wait_until_status(const uint64_t *sig, int cmp, uint64_t value,
 //       uint64_t *seen);
 //
-// Atomics, exclusive among atomics of the same type on the same word. Those that return a value wait
-// for it; the others complete by quiet. fetch, set, swap: GPUSHMEM_AMO_EXTENDED_TYPES; and, or, xor:
-// GPUSHMEM_AMO_BITWISE_TYPES; the others: GPUSHMEM_AMO_TYPES.
+// Atomics, exclusive among atomics of the same type on the same word. Those that return a value
+// wait for it; the others complete by quiet. fetch, set, swap: GPUSHMEM_AMO_EXTENDED_TYPES; and,
+// or, xor: GPUSHMEM_AMO_BITWISE_TYPES; the others: GPUSHMEM_AMO_TYPES.
 //   TYPE gpushmem_dev_TYPE_atomic_fetch(const TYPE *source, int pe);
 //   void gpushmem_dev_TYPE_atomic_set(TYPE *dest, TYPE value, int pe);
 //   TYPE gpushmem_dev_TYPE_atomic_swap(TYPE *dest, TYPE value, int pe);
@@ -124,36 +125,36 @@
 //
 // Waiting on words of this PE's own heap that others write (GPUSHMEM_SYNC_TYPES). All of them
 // acquire: what was ordered before the flag is visible after the wait. wait_until and its _all form
-// return 0, or the negative status that ended them otherwise. Words with status[i] != 0 are left out
-// (status may be NULL). The _vector forms compare word i with values[i]. _any returns the index of a
-// word that satisfies the comparison, _some their number and indices. Nothing to wait for, or a wait
-// that failed: _any returns SIZE_MAX, _some 0; test_all of nothing 1.
-//   int gpushmem_dev_TYPE_wait_until(const TYPE *var, int cmp, TYPE value);
-//   int gpushmem_dev_TYPE_wait_until_all(const TYPE *vars, size_t nelems, const int *status,
-//       int cmp, TYPE value);
-//   size_t gpushmem_dev_TYPE_wait_until_any(const TYPE *vars, size_t nelems, const int *status,
-//       int cmp, TYPE value);
-//   size_t gpushmem_dev_TYPE_wait_until_some(const TYPE *vars, size_t nelems, size_t *indices,
+// return 0, or the negative status that ended them otherwise. Words with status[i] != 0 are left
+// out (status may be NULL). The _vector forms compare word i with values[i]. _any returns the index
+// of a word that satisfies the comparison, _some their number and indices. Nothing to wait for, or
+// a wait that failed: _any returns SIZE_MAX, _some 0; test_all of nothing 1.
+//   int gpushmem_dev_TYPE_wait_until(const volatile TYPE *var, int cmp, TYPE value);
+//   int gpushmem_dev_TYPE_wait_until_all(const volatile TYPE *vars, size_t nelems,
 //       const int *status, int cmp, TYPE value);
-//   int gpushmem_dev_TYPE_wait_until_all_vector(const TYPE *vars, size_t nelems, const int *status,
-//       int cmp, const TYPE *values);
-//   size_t gpushmem_dev_TYPE_wait_until_any_vector(const TYPE *vars, size_t nelems,
+//   size_t gpushmem_dev_TYPE_wait_until_any(const volatile TYPE *vars, size_t nelems,
+//       const int *status, int cmp, TYPE value);
+//   size_t gpushmem_dev_TYPE_wait_until_some(const volatile TYPE *vars, size_t nelems,
+//       size_t *indices, const int *status, int cmp, TYPE value);
+//   int gpushmem_dev_TYPE_wait_until_all_vector(const volatile TYPE *vars, size_t nelems,
 //       const int *status, int cmp, const TYPE *values);
-//   size_t gpushmem_dev_TYPE_wait_until_some_vector(const TYPE *vars, size_t nelems,
+//   size_t gpushmem_dev_TYPE_wait_until_any_vector(const volatile TYPE *vars, size_t nelems,
+//       const int *status, int cmp, const TYPE *values);
+//   size_t gpushmem_dev_TYPE_wait_until_some_vector(const volatile TYPE *vars, size_t nelems,
 //       size_t *indices, const int *status, int cmp, const TYPE *values);
-//   int gpushmem_dev_TYPE_test(const TYPE *var, int cmp, TYPE value);
-//   int gpushmem_dev_TYPE_test_all(const TYPE *vars, size_t nelems, const int *status, int cmp,
-//       TYPE value);
-//   size_t gpushmem_dev_TYPE_test_any(const TYPE *vars, size_t nelems, const int *status, int cmp,
-//       TYPE value);
-//   size_t gpushmem_dev_TYPE_test_some(const TYPE *vars, size_t nelems, size_t *indices,
+//   int gpushmem_dev_TYPE_test(const volatile TYPE *var, int cmp, TYPE value);
+//   int gpushmem_dev_TYPE_test_all(const volatile TYPE *vars, size_t nelems, const int *status,
+//       int cmp, TYPE value);
+//   size_t gpushmem_dev_TYPE_test_any(const volatile TYPE *vars, size_t nelems, const int *status,
+//       int cmp, TYPE value);
+//   size_t gpushmem_dev_TYPE_test_some(const volatile TYPE *vars, size_t nelems, size_t *indices,
 //       const int *status, int cmp, TYPE value);
-//   int gpushmem_dev_TYPE_test_all_vector(const TYPE *vars, size_t nelems, const int *status,
-//       int cmp, const TYPE *values);
-//   size_t gpushmem_dev_TYPE_test_any_vector(const TYPE *vars, size_t nelems, const int *status,
-//       int cmp, const TYPE *values);
-//   size_t gpushmem_dev_TYPE_test_some_vector(const TYPE *vars, size_t nelems, size_t *indices,
+//   int gpushmem_dev_TYPE_test_all_vector(const volatile TYPE *vars, size_t nelems,
 //       const int *status, int cmp, const TYPE *values);
+//   size_t gpushmem_dev_TYPE_test_any_vector(const volatile TYPE *vars, size_t nelems,
+//       const int *status, int cmp, const TYPE *values);
+//   size_t gpushmem_dev_TYPE_test_some_vector(const volatile TYPE *vars, size_t nelems,
+//       size_t *indices, const int *status, int cmp, const TYPE *values);
 //
 // Order and completion, over the default context.
 //   fence        per PE: operations of this PE's kernels that happened before the call (the

@@ -83,8 +83,8 @@ GPUSHMEM_API int gpushmem_putmem_on_stream(void *dest, const void *source, size_
 GPUSHMEM_API int gpushmem_getmem_on_stream(void *dest, const void *source, size_t bytes, int pe,
                                            gpushmem_stream_t stream);
 GPUSHMEM_API int gpushmem_putmem_signal_on_stream(void *dest, const void *source, size_t bytes,
-                                                  uint64_t *sig, uint64_t signal, int op, int pe,
-                                                  gpushmem_stream_t stream);
+                                                  uint64_t *sig, uint64_t signal, int sig_op,
+                                                  int pe, gpushmem_stream_t stream);
 
 // The same for elements of a type ...
 #define GPUSHMEM_DECLARE(NAME, TYPE)                                                               \
@@ -93,7 +93,7 @@ GPUSHMEM_API int gpushmem_putmem_signal_on_stream(void *dest, const void *source
     GPUSHMEM_API int gpushmem_##NAME##_get_on_stream(                                              \
         TYPE *dest, const TYPE *source, size_t nelems, int pe, gpushmem_stream_t stream);          \
     GPUSHMEM_API int gpushmem_##NAME##_put_signal_on_stream(                                       \
-        TYPE *dest, const TYPE *source, size_t nelems, uint64_t *sig, uint64_t signal, int op,     \
+        TYPE *dest, const TYPE *source, size_t nelems, uint64_t *sig, uint64_t signal, int sig_op, \
         int pe, gpushmem_stream_t stream);
 GPUSHMEM_RMA_TYPES(GPUSHMEM_DECLARE)
 #undef GPUSHMEM_DECLARE
@@ -105,15 +105,15 @@ GPUSHMEM_RMA_TYPES(GPUSHMEM_DECLARE)
     GPUSHMEM_API int gpushmem_get##BITS##_on_stream(void *dest, const void *source, size_t nelems, \
                                                     int pe, gpushmem_stream_t stream);             \
     GPUSHMEM_API int gpushmem_put##BITS##_signal_on_stream(                                        \
-        void *dest, const void *source, size_t nelems, uint64_t *sig, uint64_t signal, int op,     \
+        void *dest, const void *source, size_t nelems, uint64_t *sig, uint64_t signal, int sig_op, \
         int pe, gpushmem_stream_t stream);
 GPUSHMEM_RMA_SIZES(GPUSHMEM_DECLARE)
 #undef GPUSHMEM_DECLARE
 
-// The signal alone: `op` is GPUSHMEM_SIGNAL_SET or GPUSHMEM_SIGNAL_ADD. Everything before it in the
-// stream that went to a PE that is mapped here is visible to whoever sees the signal; for other PEs
-// put quiet_on_stream between.
-GPUSHMEM_API int gpushmem_signal_op_on_stream(uint64_t *sig, uint64_t signal, int op, int pe,
+// The signal alone: `sig_op` is GPUSHMEM_SIGNAL_SET or GPUSHMEM_SIGNAL_ADD. Everything before it in
+// the stream that went to a PE that is mapped here is visible to whoever sees the signal; for other
+// PEs put quiet_on_stream between.
+GPUSHMEM_API int gpushmem_signal_op_on_stream(uint64_t *sig, uint64_t signal, int sig_op, int pe,
                                               gpushmem_stream_t stream);
 
 // The stream goes on when this PE's word *sig compares (`cmp`, enum gpushmem_cmp) with `value`;

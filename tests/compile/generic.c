@@ -83,6 +83,13 @@ static void fill(void *bytes, size_t n, int seed)
         SAME(there, here, sizeof here);                                                            \
         OK(CALL(put_signal_nbi, there, here, N, sig, 4, GPUSHMEM_SIGNAL_ADD, 0));                  \
         CHECK(gpushmem_signal_fetch(sig) == 7);                                                    \
+        fill(here, sizeof here, seed++);                                                           \
+        OK(gpushmem_put_on_stream(there, here, N, 0, NULL));                                       \
+        OK(gpushmem_get_on_stream(back, source, N, 0, NULL));                                      \
+        SAME(back, here, sizeof here);                                                             \
+        fill(here, sizeof here, seed++);                                                           \
+        OK(gpushmem_put_signal_on_stream(there, here, N, sig, 7, GPUSHMEM_SIGNAL_SET, 0, NULL));   \
+        SAME(there, here, sizeof here);                                                            \
     }
 #define RMA(NAME, TYPE)                                                                            \
     DEFINE_RMA(NAME, TYPE, PLAIN, sizeof(TYPE))                                                    \

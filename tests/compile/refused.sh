@@ -31,6 +31,7 @@ only() {
 only 'gpushmem_put(i, ci, 1, 0);' 'gpushmem_put(o, o, 1, 0);'
 only 'gpushmem_put(d, d, 1, 0);' 'gpushmem_put(i, d, 1, 0);'
 only 'gpushmem_put(ctx, i, ci, 1, 0);' 'gpushmem_put(ci, i, 1, 0);'
+only 'gpushmem_put_on_stream(i, ci, 1, 0, 0);' 'gpushmem_put_on_stream(o, o, 1, 0, 0);'
 only 'gpushmem_get(i, ci, 1, 0);' 'gpushmem_get(ci, i, 1, 0);'
 only 'gpushmem_p(i, 3, 0);' 'gpushmem_p(o, *o, 0);'
 only 'gpushmem_atomic_set(d, 1.0, 0);' 'gpushmem_atomic_add(d, 1.0, 0);'

@@ -45,6 +45,8 @@ void gpushmem_no_function_for_this_type(void);
 #define GPUSHMEM_SYNC_CASE(NAME, TYPE, PREFIX, SUFFIX)                                \
     TYPE *: PREFIX##NAME##SUFFIX, const TYPE *: PREFIX##NAME##SUFFIX,                 \
     volatile TYPE *: PREFIX##NAME##SUFFIX, const volatile TYPE *: PREFIX##NAME##SUFFIX,
+#define GPUSHMEM_STREAM(SUFFIX, ...) \
+    GPUSHMEM_CHOOSE(GPUSHMEM_DISTINCT_RMA_TYPES, gpushmem_, SUFFIX, GPUSHMEM_FIRST(__VA_ARGS__))(__VA_ARGS__)
 #define GPUSHMEM_SYNC(SUFFIX, ...)                                                    \
     _Generic((GPUSHMEM_FIRST(__VA_ARGS__)),                                           \
         GPUSHMEM_DISTINCT_SYNC_TYPES(GPUSHMEM_SYNC_CASE, gpushmem_, SUFFIX)           \
@@ -67,6 +69,10 @@ void gpushmem_no_function_for_this_type(void);
 #define gpushmem_put_signal(...)     GPUSHMEM_RMA(_put_signal, __VA_ARGS__)
 #define gpushmem_put_signal_nbi(...) GPUSHMEM_RMA(_put_signal_nbi, __VA_ARGS__)
 #define gpushmem_signal_op(...)      GPUSHMEM_PLAIN(signal_op, __VA_ARGS__)
+
+#define gpushmem_put_on_stream(...)        GPUSHMEM_STREAM(_put_on_stream, __VA_ARGS__)
+#define gpushmem_get_on_stream(...)        GPUSHMEM_STREAM(_get_on_stream, __VA_ARGS__)
+#define gpushmem_put_signal_on_stream(...) GPUSHMEM_STREAM(_put_signal_on_stream, __VA_ARGS__)
 
 #define gpushmem_atomic_fetch(...)            GPUSHMEM_EXTENDED(_atomic_fetch, __VA_ARGS__)
 #define gpushmem_atomic_set(...)              GPUSHMEM_EXTENDED(_atomic_set, __VA_ARGS__)

@@ -151,6 +151,22 @@ inline int gpushmem_signal_op(gpushmem_ctx_t ctx, uint64_t *sig, uint64_t signal
     return gpushmem_ctx_signal_op(ctx, sig, signal, sig_op, pe);
 }
 
+// Operations of streams.
+#define GPUSHMEM_OVERLOAD_STREAM(NAME, TYPE, A, B)                                                 \
+    GPUSHMEM_OVERLOAD_PLAIN(                                                                       \
+        int, NAME, put_on_stream,                                                                  \
+        (TYPE * dest, const TYPE *source, size_t nelems, int pe, gpushmem_stream_t stream),        \
+        (dest, source, nelems, pe, stream))                                                        \
+    GPUSHMEM_OVERLOAD_PLAIN(                                                                       \
+        int, NAME, get_on_stream,                                                                  \
+        (TYPE * dest, const TYPE *source, size_t nelems, int pe, gpushmem_stream_t stream),        \
+        (dest, source, nelems, pe, stream))                                                        \
+    GPUSHMEM_OVERLOAD_PLAIN(int, NAME, put_signal_on_stream,                                       \
+                            (TYPE * dest, const TYPE *source, size_t nelems, uint64_t *sig,        \
+                             uint64_t signal, int sig_op, int pe, gpushmem_stream_t stream),       \
+                            (dest, source, nelems, sig, signal, sig_op, pe, stream))
+GPUSHMEM_DISTINCT_RMA_TYPES(GPUSHMEM_OVERLOAD_STREAM, , )
+
 // Element types without a function end in one sentence, and not in a list of all overloads.
 template <typename T> struct gpushmem_has_functions {
     static constexpr bool value = false;
@@ -177,6 +193,19 @@ GPUSHMEM_OVERLOAD_REFUSE(get, "getmem")
 GPUSHMEM_OVERLOAD_REFUSE(put_nbi, "putmem_nbi")
 GPUSHMEM_OVERLOAD_REFUSE(get_nbi, "getmem_nbi")
 
+#define GPUSHMEM_OVERLOAD_REFUSE_STREAM(OP)                                                        \
+    template <typename T>                                                                          \
+    inline int gpushmem_##OP##_on_stream(T *, const T *, size_t, int, gpushmem_stream_t)           \
+    {                                                                                              \
+        static_assert(gpushmem_has_functions<T>::value,                                            \
+                      "gpushmem_" #OP "_on_stream has no form for this type of elements: use "     \
+                      "gpushmem_" #OP "mem_on_stream, which counts bytes");                        \
+        return 0;                                                                                  \
+    }
+GPUSHMEM_OVERLOAD_REFUSE_STREAM(put)
+GPUSHMEM_OVERLOAD_REFUSE_STREAM(get)
+#undef GPUSHMEM_OVERLOAD_REFUSE_STREAM
+
 #undef GPUSHMEM_OVERLOAD
 #undef GPUSHMEM_OVERLOAD_MOVE
 #undef GPUSHMEM_OVERLOAD_STRIDED
@@ -185,6 +214,7 @@ GPUSHMEM_OVERLOAD_REFUSE(get_nbi, "getmem_nbi")
 #undef GPUSHMEM_OVERLOAD_UPDATE
 #undef GPUSHMEM_OVERLOAD_STATUS
 #undef GPUSHMEM_OVERLOAD_REFUSE
+#undef GPUSHMEM_OVERLOAD_STREAM
 #undef GPUSHMEM_OVERLOAD_UPDATE_NBI
 #undef GPUSHMEM_OVERLOAD_AMO
 #undef GPUSHMEM_OVERLOAD_BITWISE
