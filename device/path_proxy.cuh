@@ -42,8 +42,8 @@ GPSH_DEV void gpsh_dev_submit(const struct gpushmem_dev &dev, struct gpushmem_co
         gpsh_dev_max64_relaxed_gpu(ring.mixed, index + 1);
 }
 
-// `bytes` = 1, 2, 4 or 8, whole where the address is aligned: a memcpy whose size is known only now
-// takes single bytes.
+// Up to 8 bytes; 1, 2, 4 or 8 whole where the address is aligned: a memcpy whose size is known only
+// now takes single bytes.
 GPSH_DEV uint64_t gpsh_dev_load_small(const void *from, size_t bytes)
 {
     uintptr_t address = (uintptr_t)from;
@@ -144,12 +144,36 @@ GPSH_DEV_CALL void gpsh_dev_ring_get_private(const struct gpushmem_dev &dev, cha
     }
 }
 
+// Up to GPUSHMEM_INLINE_BYTES, which travel in the command: loading them is quicker than the fence
+// that a pointer wants, and than waiting until the source may be reused.
+GPSH_DEV_CALL void gpsh_dev_ring_put_inline(const struct gpushmem_dev &dev, void *to,
+                                            const void *from, size_t bytes, int pe)
+{
+    uint64_t words[GPUSHMEM_INLINE_BYTES / 8];
+    GPSH_UNROLL
+    for (size_t i = 0; i < GPUSHMEM_INLINE_BYTES / 8; i++) {
+        size_t left = bytes > 8 * i ? bytes - 8 * i : 0;
+        words[i] = gpsh_dev_load_small((const char *)from + 8 * i, left < 8 ? left : 8);
+    }
+    struct gpushmem_command c = gpsh_dev_command(GPUSHMEM_CMD_PUT_INLINE, pe, to, nullptr, bytes);
+    c.operand = words[0];
+    c.local = words[1];
+    c.compare = words[2];
+    c.reply = words[3];
+    c.extra = words[4];
+    gpsh_dev_submit(dev, c, GPSH_DEV_NOTHING);
+}
+
 GPSH_DEV_CALL void gpsh_dev_ring_put(const struct gpushmem_dev &dev, void *to, const void *from,
                                      size_t bytes, int pe, bool blocking)
 {
     // a load is quicker than the fence that a pointer wants
     if (bytes == 8 || bytes == 4 || bytes == 2 || bytes == 1) {
         gpsh_dev_ring_put_value(dev, to, gpsh_dev_load_small(from, bytes), bytes, pe);
+        return;
+    }
+    if (bytes <= GPUSHMEM_INLINE_BYTES && bytes) {
+        gpsh_dev_ring_put_inline(*dev.self, to, from, bytes, pe);
         return;
     }
     if (gpsh_dev_is_private(from)) {

@@ -29,7 +29,7 @@
 #endif
 
 // Raised whenever anything below changes its meaning or layout.
-#define GPUSHMEM_DEVICE_ABI 4
+#define GPUSHMEM_DEVICE_ABI 5
 
 // ---- Commands
 // ------------------------------------------------------------------------------------------
@@ -37,8 +37,10 @@
 // 0 is no opcode: zeroed memory is never a command.
 enum gpushmem_opcode {
     GPUSHMEM_CMD_NOP = 1,
-    GPUSHMEM_CMD_PUT = 2,        // bytes from local to remote
-    GPUSHMEM_CMD_PUT_INLINE = 3, // the low `bytes` (1, 2, 4 or 8) bytes of operand to remote
+    GPUSHMEM_CMD_PUT = 2, // bytes from local to remote
+    // `bytes` bytes to remote: the low ones of operand, and beyond 8, up to GPUSHMEM_INLINE_BYTES,
+    // of local, compare, reply and extra too (then without flags)
+    GPUSHMEM_CMD_PUT_INLINE = 3,
     // bytes from remote to local; with REPLY_VALUE (bytes <= 8) into the reply instead
     GPUSHMEM_CMD_GET = 4,
     GPUSHMEM_CMD_AMO = 5, // extra = enum gpushmem_amo, bytes = width 4 or 8
@@ -111,6 +113,8 @@ GPUSHMEM_HOST_DEVICE uint32_t gpushmem_fence_ring(const struct gpushmem_command 
     *end = ends[slot];
     return (uint32_t)(c->extra >> 16 * slot & 0xffff);
 }
+
+enum { GPUSHMEM_INLINE_BYTES = 40 };
 
 #define GPUSHMEM_COMMAND_WORDS 8
 #define GPUSHMEM_COMMAND_BYTES 64

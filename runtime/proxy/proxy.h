@@ -51,10 +51,16 @@ struct gpsh_proxy_counters {
     uint64_t errors;   // commands that failed
 };
 
+// Of a long GPUSHMEM_CMD_PUT_INLINE that is in flight.
+struct gpsh_payload {
+    char bytes[GPUSHMEM_INLINE_BYTES];
+};
+
 struct gpsh_proxy_ring {
     struct gpushmem_ring shared;
     struct gpsh_proxy_thread *thread;
     struct gpsh_inflight *inflight; // [entries]
+    struct gpsh_payload *payloads;  // [entries], apart: most commands need none
     uint64_t parsed;                // commands read and posted
     uint64_t retired;               // the prefix of them that is complete
     uint64_t published;             // value of status->completed

@@ -28,6 +28,12 @@ static void close_ring(struct gpsh_proxy_ring *ring, const char *what, uint64_t 
     __atomic_store_n(&ring->shared.status->error, status, __ATOMIC_RELEASE);
 }
 
+// Its payload is in words that mean something else in other commands.
+static bool is_long_inline(const struct gpushmem_command *c)
+{
+    return c->opcode == GPUSHMEM_CMD_PUT_INLINE && c->bytes > 8;
+}
+
 // What a producer of this version never writes. False: the ring was closed.
 static bool well_formed(struct gpsh_proxy_ring *ring, const struct gpushmem_command *c)
 {
@@ -41,11 +47,13 @@ static bool well_formed(struct gpsh_proxy_ring *ring, const struct gpushmem_comm
     if ((c->flags & GPUSHMEM_CMD_REPLY) &&
         (c->reply >> 32 >= env->n_replies || !(c->reply & GPUSHMEM_REPLY_NONCE)))
         return close_ring(ring, "reply", c->reply), false;
-    if (!(c->flags & GPUSHMEM_CMD_REPLY) && c->reply)
+    if (is_long_inline(c) && c->flags)
+        return close_ring(ring, "flags", c->flags), false;
+    if (!(c->flags & GPUSHMEM_CMD_REPLY) && c->reply && !is_long_inline(c))
         return close_ring(ring, "reply", c->reply), false;
     if ((c->flags & GPUSHMEM_CMD_REPLY_VALUE) && (c->opcode != GPUSHMEM_CMD_GET || c->bytes > 8))
         return close_ring(ring, "size of a value", c->bytes), false;
-    if (c->opcode == GPUSHMEM_CMD_PUT_INLINE && (c->bytes > 8 || !c->bytes))
+    if (c->opcode == GPUSHMEM_CMD_PUT_INLINE && (c->bytes > GPUSHMEM_INLINE_BYTES || !c->bytes))
         return close_ring(ring, "inline size", c->bytes), false;
     if (c->opcode == GPUSHMEM_CMD_AMO && c->bytes != 4 && c->bytes != 8)
         return close_ring(ring, "atomic width", c->bytes), false;
@@ -171,6 +179,16 @@ static int route(const struct gpsh_proxy_thread *thread, const struct gpushmem_c
     return transport;
 }
 
+// Keeps what a long inline command carries until the command is complete.
+static char *keep_payload(const struct gpsh_inflight *entry, const struct gpushmem_command *c)
+{
+    const uint64_t words[] = {c->operand, c->local, c->compare, c->reply, c->extra};
+    struct gpsh_payload *kept =
+        &entry->ring->payloads[entry->index & (gpsh_ring_entries(entry->ring) - 1)];
+    memcpy(kept->bytes, words, sizeof kept->bytes);
+    return kept->bytes;
+}
+
 static struct gpsh_op make_op(const struct gpsh_proxy_env *env, const struct gpushmem_command *c,
                               struct gpsh_inflight *entry)
 {
@@ -186,7 +204,7 @@ static struct gpsh_op make_op(const struct gpsh_proxy_env *env, const struct gpu
     switch (c->opcode) {
     case GPUSHMEM_CMD_PUT_INLINE:
         entry->value = c->operand;
-        op.local = (char *)&entry->value;
+        op.local = is_long_inline(c) ? keep_payload(entry, c) : (char *)&entry->value;
         op.flags |= GPSH_OP_LOCAL_HOST;
         break;
     case GPUSHMEM_CMD_GET:

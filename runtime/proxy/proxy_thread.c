@@ -279,7 +279,8 @@ static int attach_ring(struct gpsh_proxy_ring *ring, const struct gpushmem_ring 
     ring->thread = thread;
     uint64_t entries = gpsh_ring_entries(ring);
     ring->inflight = calloc(entries, sizeof *ring->inflight);
-    if (!ring->inflight)
+    ring->payloads = calloc(entries, sizeof *ring->payloads);
+    if (!ring->inflight || !ring->payloads)
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
                          "no memory for %llu commands in flight; lower GPUSHMEM_RING_ENTRIES",
                          (unsigned long long)entries);
@@ -370,8 +371,10 @@ void gpsh_proxy_destroy(struct gpsh_proxy *proxy)
     if (!proxy)
         return;
     gpsh_proxy_stop(proxy);
-    for (int i = 0; i < proxy->n_rings; i++)
+    for (int i = 0; i < proxy->n_rings; i++) {
         free(proxy->rings[i].inflight);
+        free(proxy->rings[i].payloads);
+    }
     for (int i = 0; i < proxy->n_threads; i++) {
         free(proxy->threads[i].rings);
         free(proxy->threads[i].ways);

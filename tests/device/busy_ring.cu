@@ -37,6 +37,12 @@ __global__ void put_one(uint64_t *word, uint64_t value)
     gpushmem_dev_uint64_p(word, value, gpushmem_dev_my_pe());
 }
 
+// The source may be reused on return, though the proxy has not seen the command.
+__global__ void put_small(char *to, const char *from, size_t bytes)
+{
+    gpushmem_dev_char_put(to, from, bytes, gpushmem_dev_my_pe());
+}
+
 __global__ void keep_putting(uint64_t *word)
 {
     for (uint64_t i = 0; !get(&go); i++)
@@ -81,6 +87,24 @@ static void covers_what_lies_after_a_held_slot(gpushmem_stream_t stream, uint64_
     CHECK_OK(gpushmem_launch_wait(stream));
 }
 
+static void small_puts_travel_in_their_commands(gpushmem_stream_t stream, char *to, char *from)
+{
+    const size_t sizes[] = {3, 9, 24, 39, 40};
+    for (size_t bytes : sizes) {
+        memset(to, 0, 64);
+        memset(from, (int)bytes, 64);
+        hold(stream, true);
+        RUN(put_small, 1, 1, to + 1, from + 1, bytes); // misaligned too
+        CHECK(!get(&go));
+        memset(from, 0xee, 64);
+        set(&go, 1);
+        CHECK_OK(gpushmem_launch_wait(stream));
+        CHECK_OK(gpushmem_quiet());
+        for (size_t i = 0; i < 64; i++)
+            CHECK(to[i] == (i >= 1 && i <= bytes ? (char)bytes : 0));
+    }
+}
+
 static int quiet_of_this_pe(void)
 {
     int me = gpushmem_my_pe();
@@ -118,6 +142,9 @@ int main(void)
     covers_what_lies_after_a_held_slot(stream, words, gpushmem_quiet, 1);
     covers_what_lies_after_a_held_slot(stream, words, gpushmem_barrier_all, 2);
     covers_what_lies_after_a_held_slot(stream, words, quiet_of_this_pe, 3);
+    char *bytes = (char *)gpushmem_calloc(128, 1);
+    small_puts_travel_in_their_commands(stream, bytes, bytes + 64);
+    gpushmem_free(bytes);
     ends_while_a_kernel_keeps_putting(stream, words);
     gpushmem_free(words);
     CHECK_OK(gpushmem_finalize());

@@ -6,6 +6,21 @@
 #include "proxy/proxy_times.h"
 #include "proxy_rig.h"
 
+static const char forty[] = "forty bytes \x80\x81\x82\xff that travel in a command";
+
+// With bit 63 set in some of its words.
+static struct gpushmem_command long_inline(uint64_t bytes)
+{
+    struct gpushmem_command c = {
+        .opcode = GPUSHMEM_CMD_PUT_INLINE, .pe = 1, .remote = (uintptr_t)heap + 64, .bytes = bytes};
+    memcpy(&c.operand, forty, 8);
+    memcpy(&c.local, forty + 8, 8);
+    memcpy(&c.compare, forty + 16, 8);
+    memcpy(&c.reply, forty + 24, 8);
+    memcpy(&c.extra, forty + 32, 8);
+    return c;
+}
+
 TestSuite(proxy, .init = set_up, .fini = tear_down);
 
 Test(proxy, step__every_command__is_posted_as_it_says)
@@ -74,6 +89,33 @@ Test(proxy, doorbell__a_few_posts_in_each_ring__one_for_all)
     step();
     cr_expect_eq(fake.flushes, 1);
     cr_expect_eq(fake.ops_at_flush, 2);
+}
+
+Test(proxy, long_inline__to_a_nic__its_bytes_stay_until_it_is_complete)
+{
+    push(0, long_inline(40));
+    push(0, long_inline(9));
+    step();
+    cr_assert_eq(fake.n_ops, 2);
+    cr_expect(fake.ops[0].kind == GPSH_OP_PUT && fake.ops[0].remote == 64 &&
+              fake.ops[0].flags & GPSH_OP_LOCAL_HOST);
+    cr_expect_eq(fake.ops[0].bytes, 40);
+    cr_expect_eq(memcmp(fake.ops[0].local, forty, 40), 0);
+    cr_expect_eq(memcmp(fake.ops[1].local, forty, 9), 0);
+    cr_expect_neq(fake.ops[0].local, fake.ops[1].local);
+    fake_complete(&fake, 1, 2);
+    step();
+    cr_expect_eq(completed(0), 2);
+}
+
+Test(proxy, long_inline__mapped_peer__is_posted_all_the_same)
+{
+    map_peers();
+    push(0, long_inline(39));
+    step();
+    cr_assert_eq(fake.n_ops, 1);
+    cr_expect_eq(memcmp(fake.ops[0].local, forty, 39), 0);
+    cr_expect_eq(fake.ops[0].bytes, 39);
 }
 
 Test(proxy, completed__peers_finish_out_of_order__only_the_prefix_is_published)
