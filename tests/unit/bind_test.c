@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "bind.h"
-#include "commands.h"
+#include "say.h"
 
 static char said[256];
 
