@@ -120,22 +120,6 @@ enum gpsh_distance gpsh_topology_from_cpu(const struct gpsh_topology *topology, 
     return hwloc_bitmap_isset(home->cpuset, (unsigned)cpu) ? GPSH_DISTANCE_NODE : GPSH_DISTANCE_SYS;
 }
 
-int gpsh_topology_nearest(const struct gpsh_topology *topology, const char *near_pci, int cpu,
-                          const char *const *pcis, int n)
-{
-    int best = -1;
-    enum gpsh_distance least = GPSH_DISTANCE_UNKNOWN;
-    for (int i = 0; i < n; i++) {
-        enum gpsh_distance distance = near_pci ? gpsh_topology_between(topology, near_pci, pcis[i])
-                                               : gpsh_topology_from_cpu(topology, cpu, pcis[i]);
-        if (best >= 0 && distance >= least)
-            continue;
-        best = i;
-        least = distance;
-    }
-    return best;
-}
-
 void gpsh_topology_pci_of(const char *sysfs_folder, char *pci, size_t bytes)
 {
     char link[PATH_MAX], target[PATH_MAX];

@@ -32,11 +32,6 @@ enum gpsh_distance gpsh_topology_between(const struct gpsh_topology *topology, c
 enum gpsh_distance gpsh_topology_from_cpu(const struct gpsh_topology *topology, int cpu,
                                           const char *pci);
 
-// Index of the nearest of n devices to near_pci, or to `cpu` if near_pci is NULL; the first of
-// equals. -1 if n is 0.
-int gpsh_topology_nearest(const struct gpsh_topology *topology, const char *near_pci, int cpu,
-                          const char *const *pcis, int n);
-
 // PCI address of the device whose folder in sysfs this is (/sys/class/infiniband/mlx5_0); "" for a
 // software device.
 void gpsh_topology_pci_of(const char *sysfs_folder, char *pci, size_t bytes);

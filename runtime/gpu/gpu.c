@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "core/hooks.h"
 #include "core/log.h"
 
 struct gpsh_gpu gpsh_gpu;
@@ -17,18 +18,11 @@ static struct {
     gpsh_cu_stream stream;
 } copies = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-enum { UNLOADERS = 4 };
-static void (*_Atomic unloaders[UNLOADERS])(void);
+static struct gpsh_hooks unloaders;
 
 void gpsh_gpu_on_close(void (*unload)(void))
 {
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    pthread_mutex_lock(&lock);
-    int i = 0;
-    while (i < UNLOADERS - 1 && unloaders[i] && unloaders[i] != unload)
-        i++;
-    unloaders[i] = unload;
-    pthread_mutex_unlock(&lock);
+    gpsh_hooks_add(&unloaders, unload);
 }
 
 bool gpsh_gpu_enter(void)
@@ -145,8 +139,8 @@ void gpsh_gpu_close(void)
     if (!gpsh_gpu.context)
         return;
     bool entered = gpsh_gpu_enter();
-    for (int i = 0; i < UNLOADERS && unloaders[i]; i++)
-        unloaders[i]();
+    for (int i = 0; i < GPSH_HOOKS && unloaders.list[i]; i++)
+        unloaders.list[i]();
     if (copies.stream)
         gpsh_cu.stream_destroy(copies.stream);
     copies.stream = NULL;

@@ -3,30 +3,21 @@
 
 #include <stdio.h>
 
+#include "core/hooks.h"
 #include "state/state.h"
 
-enum { OBSERVERS = 4 };
-
 static pthread_mutex_t failure_lock = PTHREAD_MUTEX_INITIALIZER;
-static gpsh_failure_observer *_Atomic observers[OBSERVERS];
+static struct gpsh_hooks observers;
 
 void gpsh_failure_observe(gpsh_failure_observer *observer)
 {
-    pthread_mutex_lock(&failure_lock);
-    int i = 0;
-    while (i < OBSERVERS - 1 && observers[i] && observers[i] != observer)
-        i++;
-    observers[i] = observer;
-    pthread_mutex_unlock(&failure_lock);
+    gpsh_hooks_add(&observers, (gpsh_hook *)observer);
 }
 
 static void tell_observers(int pe, int code)
 {
-    for (int i = 0; i < OBSERVERS; i++) {
-        gpsh_failure_observer *observer = observers[i];
-        if (observer)
-            observer(pe, code);
-    }
+    for (int i = 0; i < GPSH_HOOKS && observers.list[i]; i++)
+        ((gpsh_failure_observer *)observers.list[i])(pe, code);
 }
 
 // A PE that has left in order may go away at any time, and so may this one when it leaves.

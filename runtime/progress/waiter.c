@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "core/hooks.h"
 #include "observe/question.h"
 
 // Patience is in units of 64 spins (a few microseconds).
@@ -24,25 +25,18 @@ enum {
 
 static bool cores_are_shared;
 
-enum { HOOKS = 8 };
-static gpsh_waiter_hook *_Atomic hooks[HOOKS];
+static struct gpsh_hooks hooks;
 
 void gpsh_waiter_drive(gpsh_waiter_hook *drive)
 {
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    pthread_mutex_lock(&lock);
-    int i = 0;
-    while (i < HOOKS - 1 && hooks[i] && hooks[i] != drive)
-        i++;
-    hooks[i] = drive;
-    pthread_mutex_unlock(&lock);
+    gpsh_hooks_add(&hooks, (gpsh_hook *)drive);
 }
 
 static bool run_hooks(void)
 {
     bool pending = false;
-    for (int i = 0; i < HOOKS && hooks[i]; i++)
-        pending |= hooks[i]();
+    for (int i = 0; i < GPSH_HOOKS && hooks.list[i]; i++)
+        pending |= ((gpsh_waiter_hook *)hooks.list[i])();
     return pending;
 }
 

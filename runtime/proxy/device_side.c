@@ -35,7 +35,7 @@ static struct {
     _Atomic bool loss_taken;
 } side = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-_Atomic bool gpsh_device_side_exists;
+static _Atomic bool exists;
 
 static void (*made)(void);
 
@@ -266,10 +266,10 @@ static void unmake(void)
 // A PE was lost: kernels that wait on memory end. Any thread.
 static void end_waits_of_kernels(int pe, int code)
 {
-    if (!atomic_load(&gpsh_device_side_exists))
+    if (!atomic_load(&exists))
         return; // make() looks at gpsh.failed_pe
     pthread_mutex_lock(&side.lock);
-    if (atomic_load(&gpsh_device_side_exists)) {
+    if (atomic_load(&exists)) {
         atomic_store(&side.loss_taken, false);
         __atomic_store_n(&side.host->control.peer_failed, code, __ATOMIC_RELEASE);
     }
@@ -290,7 +290,7 @@ static int make(void)
         return status;
     }
     gpsh_failure_observe(end_waits_of_kernels);
-    atomic_store(&gpsh_device_side_exists, true);
+    atomic_store(&exists, true);
     // Only now: a PE that is found lost from here on is told to the observer above, and what was
     // found before is seen.
     if (atomic_load(&gpsh.failed_pe) >= 0)
@@ -335,9 +335,9 @@ int gpushmem_device_handle_abi(struct gpushmem_dev *out, uint32_t abi)
                          "gpushmem_device_handle: no place for the handle (NULL)");
     if (abi != GPUSHMEM_DEVICE_ABI)
         return refuse_interface(abi);
-    if (!atomic_load(&gpsh_device_side_exists)) {
+    if (!atomic_load(&exists)) {
         pthread_mutex_lock(&side.lock);
-        if (!atomic_load(&gpsh_device_side_exists))
+        if (!atomic_load(&exists))
             status = make();
         pthread_mutex_unlock(&side.lock);
         if (status)
@@ -356,12 +356,12 @@ void gpsh_device_side_finalize(void)
                 "stores, or there were "
                 "none\n",
                 gpsh.my_pe);
-    if (!atomic_load(&gpsh_device_side_exists))
+    if (!atomic_load(&exists))
         return;
     __atomic_store_n(&side.host->control.abort, GPUSHMEM_ERR_STATE, __ATOMIC_RELEASE);
     gpsh_emulation_await_kernels();
     pthread_mutex_lock(&side.lock); // the launcher's thread may be telling of a lost PE
-    atomic_store(&gpsh_device_side_exists, false);
+    atomic_store(&exists, false);
     pthread_mutex_unlock(&side.lock);
     atomic_store(&side.loss_taken, false);
     unmake();
@@ -417,7 +417,7 @@ static int take_fault(void)
 int gpushmem_device_error(void)
 {
     int status = gpsh_check_initialised("device_error");
-    if (status || !atomic_load_explicit(&gpsh_device_side_exists, memory_order_acquire))
+    if (status || !atomic_load_explicit(&exists, memory_order_acquire))
         return status;
     pthread_mutex_lock(&side.lock);
     // The proxy's sentence is about the cause; the kernel's is often only that an answer said
@@ -458,7 +458,7 @@ int gpushmem_proxy_times_read_sized(struct gpushmem_proxy_times *out, size_t siz
 
 int gpsh_device_side_quiet(void)
 {
-    if (GPSH_LIKELY(!atomic_load_explicit(&gpsh_device_side_exists, memory_order_acquire)))
+    if (GPSH_LIKELY(!atomic_load_explicit(&exists, memory_order_acquire)))
         return 0;
     int closed = 0;
     int status = side.proxy ? gpsh_proxy_quiet(side.proxy, &closed) : 0;

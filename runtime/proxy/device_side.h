@@ -29,6 +29,4 @@ int gpsh_device_side_quiet(void);
 // (gpushmem_device_error).
 void gpsh_device_side_launching(void);
 
-extern _Atomic bool gpsh_device_side_exists;
-
 #endif

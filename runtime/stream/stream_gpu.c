@@ -104,7 +104,7 @@ static int load(void)
     return status;
 }
 
-int gpsh_stream_gpu_load(void)
+static int load_once(void)
 {
     pthread_mutex_lock(&streams.lock);
     bool entered = gpsh_gpu_enter();
@@ -126,7 +126,7 @@ void gpsh_stream_gpu_unload(void)
 
 void gpsh_stream_gpu_preload(void)
 {
-    if (!gpsh.device_heap || !gpsh_stream_image || !gpsh_stream_gpu_load())
+    if (!gpsh.device_heap || !gpsh_stream_image || !load_once())
         return;
     GPSH_LOG(DEBUG, "stream", "%s", gpsh_last_error());
     gpsh_clear_error();
@@ -137,7 +137,7 @@ static int prepare(void)
     struct gpushmem_dev handle;
     int status = gpushmem_device_handle(&handle);
     if (!status)
-        status = gpsh_stream_gpu_load();
+        status = load_once();
     if (status)
         return status;
     pthread_mutex_lock(&streams.lock);

@@ -15,11 +15,9 @@ int gpsh_stream_gpu_submit(const struct gpushmem_stream_op *op, gpushmem_stream_
 // memory).
 int gpsh_stream_gpu_check_local(const char *function, const void *local);
 
-// Loads the kernels. Ahead of their first use, since the driver may wait for running kernels then,
-// which may wait for us.
-int gpsh_stream_gpu_load(void);
-// The same as soon as there is a device side, where the heap is on a GPU; a failure is told by the
-// first operation that wants a kernel.
+// Loads the kernels, where the heap is on a GPU: ahead of their first use, since the driver may
+// wait for running kernels then, which may wait for us. A failure is told by the first operation
+// that wants a kernel.
 void gpsh_stream_gpu_preload(void);
 void gpsh_stream_gpu_unload(void); // before the context goes; legal if they were never loaded
 

@@ -269,9 +269,4 @@ struct gpsh_transport_ops {
 extern const struct gpsh_transport_ops *const gpsh_transports[];
 const struct gpsh_transport_ops *gpsh_transport_find(const char *name);
 
-static inline bool gpsh_flow_done(const struct gpsh_channel *channel, int pe, uint64_t number)
-{
-    return channel->flows[pe].completed >= number;
-}
-
 #endif

@@ -77,17 +77,6 @@ Test(topology, from_cpu__own_socket_and_other)
     cr_assert_eq(gpsh_topology_from_cpu(topology, -1, NIC_FAR), GPSH_DISTANCE_UNKNOWN);
 }
 
-Test(topology, nearest__gpu_and_cpu__first_of_equals)
-{
-    static const char *const nics[] = {NIC_FAR, NIC_NODE, NIC_ROOT, NIC_BELOW, NIC_SAME};
-    cr_assert_eq(gpsh_topology_nearest(topology, GPU, -1, nics, 5), 4);
-    cr_assert_eq(gpsh_topology_nearest(topology, GPU, -1, nics, 4), 3);
-    cr_assert_eq(gpsh_topology_nearest(topology, "0000:93:00.0", -1, nics, 5), 0);
-    cr_assert_eq(gpsh_topology_nearest(topology, NULL, 0, nics, 5), 1);
-    cr_assert_eq(gpsh_topology_nearest(topology, NULL, 3, nics, 5), 0);
-    cr_assert_eq(gpsh_topology_nearest(topology, NULL, 0, nics, 0), -1);
-}
-
 Test(topology, open__no_such_file__says_which)
 {
     struct gpsh_topology *none = NULL;
