@@ -260,3 +260,25 @@ Test(verbs_stage, failure__copy_into_block_under_way__block_is_not_used_again)
     cr_assert_arr_eq(pair.heap, mine, sizeof mine);
     cr_assert_eq(channel->bounce.free_large, before, "a block was lost");
 }
+
+Test(verbs_stage, many_mailboxes__stay_within_stage_bytes)
+{
+    gpu_heap_refused();
+    pair.n_channels = 100; // 200 mailboxes
+    pair.settings[0] = "GPUSHMEM_STAGE_BYTES=1M";
+    pair.settings[1] = "GPUSHMEM_VERBS_BOUNCE=64K";
+    cr_assert_eq(fake_pair_open(&pair), 0);
+    cr_assert_eq(verbs()->stage.slots, 1, "fewer chunks when they cannot be smaller");
+    cr_assert_leq(verbs()->stage.area.bytes, (1 << 20) + 8192, "%zu bytes",
+                  verbs()->stage.area.bytes);
+}
+
+Test(verbs_stage, too_many_mailboxes__says_what_they_take)
+{
+    gpu_heap_refused();
+    pair.n_channels = 150;
+    pair.settings[0] = "GPUSHMEM_STAGE_BYTES=1M";
+    pair.settings[1] = "GPUSHMEM_VERBS_BOUNCE=64K";
+    cr_assert_eq(fake_pair_open(&pair), GPUSHMEM_ERR_SETTING);
+    cr_assert(strstr(gpsh_last_error(), "2 PEs take 1228800 bytes"), "%s", gpsh_last_error());
+}

@@ -10,14 +10,24 @@
 
 enum { LINE = 64, LEAST_SLOT = 4096 };
 
-// Chunks shrink so that all mailboxes fit GPUSHMEM_STAGE_BYTES.
-static void choose_slots(struct gpsh_verbs *verbs, uint32_t n_boxes)
+// Chunks shrink so that all mailboxes fit GPUSHMEM_STAGE_BYTES, then mailboxes have fewer of them.
+static int choose_slots(struct gpsh_verbs *verbs, uint32_t n_boxes)
 {
     const struct gpsh_settings *settings = verbs->env.settings;
-    uint64_t share = settings->stage_bytes / n_boxes / (uint64_t)settings->stage_depth;
-    uint64_t bytes = settings->stage_chunk < share ? settings->stage_chunk : share;
-    verbs->stage.slots = (uint32_t)settings->stage_depth;
-    verbs->stage.slot_bytes = (uint32_t)(bytes < LEAST_SLOT ? LEAST_SLOT : bytes / LINE * LINE);
+    uint64_t room = settings->stage_bytes / n_boxes, depth = (uint64_t)settings->stage_depth;
+    if (room < LEAST_SLOT)
+        return gpsh_fail(GPUSHMEM_ERR_SETTING,
+                         "GPUSHMEM_STAGE_BYTES=%llu: the mailboxes of %d PEs take %llu bytes at "
+                         "least; raise it, or use fewer channels (GPUSHMEM_CONTEXTS, "
+                         "GPUSHMEM_PROXY_THREADS)",
+                         (unsigned long long)settings->stage_bytes, verbs->env.n_pes,
+                         (unsigned long long)n_boxes * LEAST_SLOT);
+    uint64_t slots = room / LEAST_SLOT < depth ? room / LEAST_SLOT : depth;
+    uint64_t bytes = room / slots;
+    bytes = settings->stage_chunk < bytes ? settings->stage_chunk : bytes;
+    verbs->stage.slots = (uint32_t)slots;
+    verbs->stage.slot_bytes = (uint32_t)(bytes / LINE * LINE);
+    return 0;
 }
 
 // A file's pages, as a heap's are, with the descriptor at hand: a device made of software can map
@@ -60,9 +70,11 @@ int gpsh_verbs_area_create(struct gpsh_verbs *verbs)
 {
     struct verbs_stage *stage = &verbs->stage;
     uint32_t n_boxes = (uint32_t)(verbs->env.n_pes * verbs->env.channels);
-    choose_slots(verbs, n_boxes);
+    int status = choose_slots(verbs, n_boxes);
+    if (status)
+        return status;
     uint64_t bytes = gpsh_verbs_stage_layout(n_boxes, stage->slots, stage->slot_bytes).bytes;
-    int status = map(stage, bytes);
+    status = map(stage, bytes);
     if (status)
         return status;
     pin(verbs, stage->area.base, bytes);
