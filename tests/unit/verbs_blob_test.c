@@ -88,7 +88,7 @@ static const struct change {
     {"MTU", 88 + 19, 1, 0},
     {"reads", 88 + 20, 1, 0},
     {"port", 88 + 21, 1, 0},
-    {"kind of atomics", 88 + 22, 1, 2},
+    {"kind of atomics", 88 + 22, 1, 3},
     {"GID", 88 + 15, 1, 0},
     {"order of writes", 88 + 23, 1, 2},
     {"way to its heap", 88 + 24, 1, 2},

@@ -54,10 +54,15 @@ Test(verbs_dev, open__port_down__says_which)
     refused(GPUSHMEM_ERR_TRANSPORT, "fake0:1 is down, not active");
 }
 
-Test(verbs_dev, open__no_atomics__says_so)
+Test(verbs_dev, open__no_atomics__serves_puts_and_refuses_atomics)
 {
     fake.atomic_cap = IBV_ATOMIC_NONE;
-    refused(GPUSHMEM_ERR_TRANSPORT, "fake0 has no atomics");
+    cr_assert_eq(fake_pair_open(&pair), 0, "%s", gpsh_last_error());
+    struct gpsh_op put = fake_put(pair.heap, 0, 8), add = fake_amo(GPSH_AMO_ADD, 8, 0, 1, 0, NULL);
+    cr_assert_geq(fake_post_op(&pair, &put), 0);
+    cr_assert_eq(fake_post_op(&pair, &add), GPUSHMEM_ERR_UNSUPPORTED);
+    cr_assert(strstr(gpsh_last_error(), "has no atomics"), "%s", gpsh_last_error());
+    fake_settle(&pair);
 }
 
 Test(verbs_dev, open__listed_device_is_not_there__names_those_that_are)

@@ -73,8 +73,7 @@ struct verbs_rail {
     int max_cqe, max_qp_wr;
     // reads and atomics a QP may have under way, as target and as initiator
     uint8_t reads_in, reads_out;
-    // IBV_ATOMIC_HCA: its atomics are atomic to each other only, not to other writes
-    bool hca_atomics;
+    uint8_t atomics;     // enum gpsh_verbs_atomics
     bool in_order;       // writes that arrive here are placed in the order of their queue pair
     uint32_t max_inline; // what the QPs really got
 };
@@ -215,8 +214,9 @@ struct verbs_flow {
     int pe;
     uint32_t repeats; // operations to be issued again: no new ones are, until those are
     uint8_t n_rails;
-    uint8_t home; // rail of everything that is not striped: the first, while that is not lost
-    bool refused; // some lane was, and the flow has not failed yet
+    uint8_t home;    // rail of everything that is not striped: the first, while that is not lost
+    bool no_atomics; // the NIC of rail 0 has none, here or there
+    bool refused;    // some lane was, and the flow has not failed yet
     bool fenced, active; // active: on the channel's list of flows to drive
     struct verbs_flow *next_active;
 };
@@ -332,6 +332,7 @@ const char *gpsh_verbs_why_no_dmabuf(const struct gpsh_verbs *verbs,
                                      const struct gpsh_region *region, const struct verbs_way *way);
 
 // verbs_mr.c
+unsigned gpsh_verbs_remote_access(const struct verbs_rail *rail);
 // `way` may be NULL. NULL with a sentence on failure.
 struct ibv_mr *gpsh_verbs_register(struct gpsh_verbs *verbs, struct verbs_rail *rail,
                                    const struct gpsh_region *region, int access,

@@ -120,6 +120,27 @@ static int check_amo(const struct gpsh_op *op)
     return 0;
 }
 
+// A fetch is a read, and a mailbox's atomics are done by its agent.
+static bool needs_nic_atomics(const struct verbs_flow *flow, const struct gpsh_op *op)
+{
+    if (flow->pipe && flow->pipe->far && op->region == GPSH_HEAP)
+        return false;
+    return op->kind == GPSH_OP_AMO
+               ? op->amo != GPSH_AMO_FETCH
+               : op->kind == GPSH_OP_PUT_SIGNAL && op->flags & GPSH_OP_SIGNAL_ADD;
+}
+
+static int check_atomics(const struct verbs_flow *flow, const struct gpsh_op *op)
+{
+    if (!needs_nic_atomics(flow, op))
+        return 0;
+    return gpsh_fail(
+        GPUSHMEM_ERR_UNSUPPORTED,
+        "an atomic on PE %d: the NIC here (%s) or there has no atomics; puts, gets and "
+        "signals that set a value work",
+        op->pe, flow->channel->verbs->rails[0].name);
+}
+
 static int check(const struct verbs_channel *channel, const struct gpsh_op *op)
 {
     if ((uint32_t)op->pe >= (uint32_t)channel->verbs->env.n_pes)
@@ -136,6 +157,11 @@ static int check(const struct verbs_channel *channel, const struct gpsh_op *op)
                          "operation %d on region %d towards PE %d: neither kind nor region may be "
                          "outside its enum",
                          op->kind, op->region, op->pe);
+    if (__builtin_expect(channel->flows[op->pe].no_atomics, 0)) {
+        int status = check_atomics(&channel->flows[op->pe], op);
+        if (status)
+            return status;
+    }
     if (op->kind == GPSH_OP_AMO)
         return check_amo(op);
     if (op->kind == GPSH_OP_PUT_SIGNAL && op->signal % 8)

@@ -106,7 +106,7 @@ static void describe_rail(const struct verbs_rail *rail, struct gpsh_verbs_blob_
     out->mtu = (uint8_t)rail->mtu;
     out->reads_in = rail->reads_in;
     out->port = rail->port;
-    out->hca_atomics = rail->hca_atomics;
+    out->atomics = rail->atomics;
     out->in_order = rail->in_order;
     out->apart = rail->heap_way.by == VERBS_BY_DATA_DIRECT;
     out->gid_type = (uint8_t)rail->gid_type;
@@ -191,7 +191,9 @@ static int connect_flow(struct gpsh_verbs *verbs, struct verbs_flow *flow, uint3
     flow->n_rails = (uint8_t)lesser(verbs->n_rails, blob->n_rails);
     for (int r = 0; r < GPSH_VERBS_REGIONS; r++)
         flow->remote_base[r] = blob->bases[r];
-    flow->locks = blob->rails[0].hca_atomics && verbs->env.n_locks
+    flow->no_atomics = blob->rails[0].atomics == GPSH_VERBS_ATOMICS_NONE ||
+                       verbs->rails[0].atomics == GPSH_VERBS_ATOMICS_NONE;
+    flow->locks = blob->rails[0].atomics == GPSH_VERBS_ATOMICS_OWN && verbs->env.n_locks
                       ? blob->bases[GPSH_CONTROL] + verbs->env.locks
                       : 0;
     for (uint32_t i = 0; i < flow->n_rails; i++) {

@@ -30,7 +30,7 @@ enum {
     RAIL_MTU = 19,
     RAIL_READS_IN = 20,
     RAIL_PORT = 21,
-    RAIL_HCA_ATOMICS = 22,
+    RAIL_ATOMICS = 22,
     RAIL_IN_ORDER = 23,
     RAIL_APART = 24,
     RAIL_GID_TYPE = 25,
@@ -87,7 +87,7 @@ static void write_rail(const struct gpsh_verbs_blob_rail *rail, unsigned char *t
     to[RAIL_MTU] = rail->mtu;
     to[RAIL_READS_IN] = rail->reads_in;
     to[RAIL_PORT] = rail->port;
-    to[RAIL_HCA_ATOMICS] = rail->hca_atomics;
+    to[RAIL_ATOMICS] = rail->atomics;
     to[RAIL_IN_ORDER] = rail->in_order;
     to[RAIL_APART] = rail->apart;
     to[RAIL_GID_TYPE] = rail->gid_type;
@@ -223,7 +223,7 @@ static int parse_rail(const unsigned char *from, struct gpsh_verbs_blob_rail *ra
     rail->mtu = from[RAIL_MTU];
     rail->reads_in = from[RAIL_READS_IN];
     rail->port = from[RAIL_PORT];
-    rail->hca_atomics = from[RAIL_HCA_ATOMICS];
+    rail->atomics = from[RAIL_ATOMICS];
     rail->in_order = from[RAIL_IN_ORDER];
     rail->apart = from[RAIL_APART];
     rail->gid_type = from[RAIL_GID_TYPE];
@@ -238,8 +238,9 @@ static int parse_rail(const unsigned char *from, struct gpsh_verbs_blob_rail *ra
         return bad("reads in flight", 0, "1 to 255");
     if (!rail->port)
         return bad("port", 0, "1 to 255");
-    if (rail->hca_atomics > 1)
-        return bad("kind of atomics", rail->hca_atomics, "0 atomic to everything, 1 to each other");
+    if (rail->atomics > GPSH_VERBS_ATOMICS_NONE)
+        return bad("kind of atomics", rail->atomics,
+                   "0 atomic to everything, 1 to each other, 2 none");
     if (rail->in_order > 1)
         return bad("order of writes", rail->in_order, "0 any, 1 as posted");
     if (rail->apart > 1)

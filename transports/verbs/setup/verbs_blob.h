@@ -25,6 +25,9 @@ enum {
     GPSH_VERBS_MAX_SLOT_BYTES = 1 << 29,
 };
 
+// What a NIC's atomics are atomic to: everything, its own only (IBV_ATOMIC_HCA); or it has none.
+enum gpsh_verbs_atomics { GPSH_VERBS_ATOMICS_ALL, GPSH_VERBS_ATOMICS_OWN, GPSH_VERBS_ATOMICS_NONE };
+
 struct gpsh_verbs_blob_rail {
     uint8_t gid[16];
     uint32_t rkeys[GPSH_VERBS_REGIONS];
@@ -33,12 +36,12 @@ struct gpsh_verbs_blob_rail {
     uint8_t mtu;      // enum ibv_mtu
     uint8_t reads_in; // reads and atomics one QP accepts
     uint8_t port;
-    uint8_t hca_atomics; // IBV_ATOMIC_HCA: its atomics are atomic to each other only
-    uint8_t in_order;    // writes that arrive there are placed as they were posted
-    uint8_t apart;       // writes to the heap and to its words take different ways there
-    uint8_t gid_type;    // 0 InfiniBand, 1 RoCE v1, 2 RoCE v2
-    uint8_t needs_grh;   // its InfiniBand port takes packets with a global route header only
-    uint32_t psn_seed;   // what its queue pairs' first packet numbers are made of
+    uint8_t atomics;   // enum gpsh_verbs_atomics
+    uint8_t in_order;  // writes that arrive there are placed as they were posted
+    uint8_t apart;     // writes to the heap and to its words take different ways there
+    uint8_t gid_type;  // 0 InfiniBand, 1 RoCE v1, 2 RoCE v2
+    uint8_t needs_grh; // its InfiniBand port takes packets with a global route header only
+    uint32_t psn_seed; // what its queue pairs' first packet numbers are made of
 };
 
 struct gpsh_verbs_blob {

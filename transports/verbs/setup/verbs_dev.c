@@ -97,8 +97,6 @@ static void survey_device(struct survey *survey, struct ibv_device *device)
     gpsh_topology_pci_of(device->ibdev_path, port.pci, sizeof port.pci);
     if (ibv_query_device(context, &attr))
         append(survey->rejected, "%s cannot be queried%s", name, "");
-    else if (attr.atomic_cap == IBV_ATOMIC_NONE)
-        append(survey->rejected, "%s has no atomics%s", name, "");
     else
         for (port.number = 1; port.number <= attr.phys_port_cnt; port.number++)
             survey_port(survey, context, &port);
@@ -181,7 +179,9 @@ static void set_limits(const struct gpsh_settings *settings, const struct ibv_de
                                                                        : port->max_msg_sz;
     rail->max_cqe = device->max_cqe;
     rail->max_qp_wr = device->max_qp_wr;
-    rail->hca_atomics = device->atomic_cap != IBV_ATOMIC_GLOB;
+    rail->atomics = device->atomic_cap == IBV_ATOMIC_NONE  ? GPSH_VERBS_ATOMICS_NONE
+                    : device->atomic_cap == IBV_ATOMIC_HCA ? GPSH_VERBS_ATOMICS_OWN
+                                                           : GPSH_VERBS_ATOMICS_ALL;
     rail->reads_in =
         (uint8_t)(in < settings->verbs_rd_atomic ? (in < 1 ? 1 : in) : settings->verbs_rd_atomic);
     rail->reads_out = (uint8_t)(out < settings->verbs_rd_atomic ? (out < 1 ? 1 : out)

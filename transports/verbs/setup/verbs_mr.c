@@ -77,6 +77,13 @@ struct ibv_mr *gpsh_verbs_register(struct gpsh_verbs *verbs, struct verbs_rail *
     return mr;
 }
 
+// What peers may do; a NIC without atomics refuses to be asked for them.
+unsigned gpsh_verbs_remote_access(const struct verbs_rail *rail)
+{
+    unsigned access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+    return rail->atomics == GPSH_VERBS_ATOMICS_NONE ? access : access | IBV_ACCESS_REMOTE_ATOMIC;
+}
+
 static void region_deregister(struct gpsh_verbs *verbs, int number)
 {
     for (int i = 0; i < verbs->n_rails; i++) {
@@ -90,10 +97,9 @@ static void region_deregister(struct gpsh_verbs *verbs, int number)
 int gpsh_verbs_region_register(struct gpsh_verbs *verbs, int number,
                                const struct gpsh_region *region)
 {
-    int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-                 IBV_ACCESS_REMOTE_ATOMIC;
     for (int i = 0; i < verbs->n_rails && region->bytes; i++) {
         struct verbs_rail *rail = &verbs->rails[i];
+        int access = IBV_ACCESS_LOCAL_WRITE | (int)gpsh_verbs_remote_access(rail);
         rail->mrs[number] = gpsh_verbs_register(verbs, rail, region, access,
                                                 number == GPSH_HEAP ? &rail->heap_way : NULL);
         if (!rail->mrs[number]) {

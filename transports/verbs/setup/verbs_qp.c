@@ -92,8 +92,7 @@ static int create_qp(struct gpsh_verbs *verbs, struct verbs_lane *lane)
         .qp_state = IBV_QPS_INIT,
         .pkey_index = (uint16_t)verbs->env.settings->verbs_pkey_index,
         .port_num = rail->port,
-        .qp_access_flags =
-            IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC,
+        .qp_access_flags = gpsh_verbs_remote_access(rail),
     };
     int error = ibv_modify_qp(lane->qp, &attr,
                               IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
