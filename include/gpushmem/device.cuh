@@ -27,10 +27,10 @@
 //   Local      The other side of put and get is any memory that the kernel can read or write. For a
 //              peer behind a NIC large transfers want it in the heap or registered
 //              (gpushmem_buffer_register). Variables of a thread and shared memory are safe with
-//              the blocking forms, at any size: up to 8 bytes travel in the command, more in pieces
-//              of 8 bytes, so beyond some 64 bytes the heap is faster. With the _nbi forms they are
-//              safe on a GPU, since they are read before the call returns; on CPU threads they must
-//              last until quiet, as everything that an _nbi form names.
+//              the blocking forms, at any size: a put of up to 40 bytes travels in its command,
+//              more in pieces of 8 bytes, so beyond some 64 bytes the heap is faster. With the _nbi
+//              forms they are safe on a GPU, since they are read before the call returns; on CPU
+//              threads they must last until quiet, as everything that an _nbi form names.
 //   Scope      NAME is called by one thread; NAME_warp by all threads of a warp, NAME_block by all
 //              threads of a block, with the same arguments, and its threads share the work. Warp
 //              and block calls begin and end with a barrier of the scope: what its threads wrote
