@@ -46,7 +46,8 @@ void gpushmem_no_function_for_this_type(void);
     TYPE *: PREFIX##NAME##SUFFIX, const TYPE *: PREFIX##NAME##SUFFIX,                 \
     volatile TYPE *: PREFIX##NAME##SUFFIX, const volatile TYPE *: PREFIX##NAME##SUFFIX,
 #define GPUSHMEM_STREAM(SUFFIX, ...) \
-    GPUSHMEM_CHOOSE(GPUSHMEM_DISTINCT_RMA_TYPES, gpushmem_, SUFFIX, GPUSHMEM_FIRST(__VA_ARGS__))(__VA_ARGS__)
+    GPUSHMEM_CHOOSE(GPUSHMEM_DISTINCT_RMA_TYPES, gpushmem_, SUFFIX, \
+                    GPUSHMEM_FIRST(__VA_ARGS__))(__VA_ARGS__)
 #define GPUSHMEM_SYNC(SUFFIX, ...)                                                    \
     _Generic((GPUSHMEM_FIRST(__VA_ARGS__)),                                           \
         GPUSHMEM_DISTINCT_SYNC_TYPES(GPUSHMEM_SYNC_CASE, gpushmem_, SUFFIX)           \
