@@ -385,6 +385,7 @@ inline void *gpsh_emu_worker_main(void *arg)
 {
     gpsh_emu_worker *self = (gpsh_emu_worker *)arg;
     gpsh_emu_pool &pool = gpsh_emu_the_pool();
+    pthread_setname_np(pthread_self(), "gpushmem-kernel");
     for (uint32_t seen = 0;; seen++) {
         while (__atomic_load_n(&self->signal, __ATOMIC_ACQUIRE) == seen)
             gpsh_emu_futex_wait(&self->signal, seen);
@@ -392,6 +393,21 @@ inline void *gpsh_emu_worker_main(void *arg)
         gpsh_emu_end(pool, self);
     }
     return nullptr;
+}
+
+// Starts a thread that takes none of the program's signals, but for those that its own instructions
+// cause. 0 or an errno value.
+inline int gpsh_emu_start(gpsh_emu_worker *worker, const pthread_attr_t *attributes)
+{
+    pthread_t thread;
+    sigset_t set, before;
+    sigfillset(&set);
+    for (int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS})
+        sigdelset(&set, own);
+    pthread_sigmask(SIG_BLOCK, &set, &before);
+    int error = pthread_create(&thread, attributes, gpsh_emu_worker_main, worker);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return error;
 }
 
 // Makes sure that there are `count` workers; the lock is held. 0 or a negative status.
@@ -404,8 +420,7 @@ inline int gpsh_emu_grow(gpsh_emu_pool &pool, size_t count)
     int error = 0;
     while (!error && pool.workers < count) {
         gpsh_emu_worker *worker = new gpsh_emu_worker;
-        pthread_t thread;
-        error = pthread_create(&thread, &attributes, gpsh_emu_worker_main, worker);
+        error = gpsh_emu_start(worker, &attributes);
         if (error) {
             delete worker;
         } else {

@@ -25,6 +25,7 @@
 #include "bootstrap/pmix_reply.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "core/thread.h"
 
 enum {
     BLOB_MAGIC = 0x42535047,
@@ -79,6 +80,25 @@ static void leave_pmix(void)
         PMIx_Finalize(NULL, 0);
 }
 
+static void *init_pmix(void *status)
+{
+    *(pmix_status_t *)status = PMIx_Init(&client.me, NULL, 0);
+    return NULL;
+}
+
+// The PMIx library starts a thread, which inherits name and signal mask from the one that
+// initialises it. That one is therefore not the caller, so that the program still takes its signals
+// while a launcher is slow to answer.
+static int init_pmix_apart(pmix_status_t *status)
+{
+    pthread_t thread;
+    int error = gpsh_thread_start(&thread, "gpushmem-pmix", init_pmix, status);
+    if (error)
+        return gpsh_fail(GPUSHMEM_ERR_SYSTEM, "cannot start a thread: %s", strerror(error));
+    pthread_join(thread, NULL);
+    return 0;
+}
+
 static int join_pmix(void)
 {
     if (client.pid == getpid())
@@ -95,7 +115,10 @@ static int join_pmix(void)
                          "libpmix needs a home directory, and user %u has none in the user "
                          "database: set HOME, for example to /",
                          (unsigned)geteuid());
-    pmix_status_t rc = PMIx_Init(&client.me, NULL, 0);
+    pmix_status_t rc;
+    int error = init_pmix_apart(&rc);
+    if (error)
+        return error;
     if (rc != PMIX_SUCCESS)
         return gpsh_fail(GPUSHMEM_ERR_BOOTSTRAP,
                          "PMIX_NAMESPACE is set, so a launcher started this process, but its PMIx "
@@ -434,7 +457,7 @@ static int abort_from_other_thread(int status, const char *why)
     char *copy = strdup(why);
     if (order && copy) {
         *order = (struct abort_order){.status = status, .why = copy};
-        if (pthread_create(&thread, NULL, carry_out_abort, order) == 0) {
+        if (gpsh_thread_start(&thread, "gpushmem-abort", carry_out_abort, order) == 0) {
             pthread_detach(thread);
             return 0;
         }

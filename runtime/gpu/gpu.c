@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/hooks.h"
 #include "core/log.h"
+#include "core/thread.h"
 
 struct gpsh_gpu gpsh_gpu;
 
@@ -107,7 +108,7 @@ static int choose(int node_pe)
     return 0;
 }
 
-int gpsh_gpu_open(int node_pe)
+static int open_context(void *node_pe)
 {
     int status = gpsh_gpu_load_driver();
     if (status)
@@ -115,7 +116,13 @@ int gpsh_gpu_open(int node_pe)
     gpsh_gpu = (struct gpsh_gpu){.ordinal = -1};
     gpsh_cu_context current = NULL;
     gpsh_cu.context_current(&current);
-    status = current ? adopt(current) : choose(node_pe);
+    return current ? adopt(current) : choose(*(int *)node_pe);
+}
+
+int gpsh_gpu_open(int node_pe)
+{
+    // The driver starts threads of its own when it is loaded and when a context is made.
+    int status = gpsh_without_signals(open_context, &node_pe);
     if (status)
         return status;
     describe();

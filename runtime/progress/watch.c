@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -15,6 +14,7 @@
 #include <unistd.h>
 
 #include "core/error.h"
+#include "core/thread.h"
 
 static struct {
     pthread_t thread;
@@ -76,22 +76,16 @@ static int watch_open(const int *pes, const pid_t *pids, int n)
 
 int gpsh_watch_start(const int *pes, const pid_t *pids, int n, gpsh_watch_fn *ended)
 {
-    sigset_t all, before;
     int status = watch_open(pes, pids, n);
     if (status || !watch.n) {
         watch_release();
         return status;
     }
     watch.ended = ended;
-    sigfillset(&all); // the program's signals are not for this thread
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(&watch.thread, NULL, watch_run, NULL);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int error = gpsh_thread_start(&watch.thread, "gpushmem-watch", watch_run, NULL);
     watch.running = !error;
-    if (!error) {
-        pthread_setname_np(watch.thread, "gpushmem-watch");
+    if (!error)
         return 0;
-    }
     watch_release();
     return gpsh_fail(GPUSHMEM_ERR_SYSTEM, "cannot start the thread that watches processes (%s)",
                      strerror(error));

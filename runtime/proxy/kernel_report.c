@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#define _GNU_SOURCE // nanosleep, pthread_sigmask
+#define _GNU_SOURCE // nanosleep
 #include "proxy/kernel_report.h"
 
 #include <inttypes.h>
@@ -12,6 +12,7 @@
 
 #include "core/error.h"
 #include "core/log.h"
+#include "core/thread.h"
 #include "gpushmem/device_host.h"
 #include "observe/question.h"
 #include "state/state.h"
@@ -134,15 +135,11 @@ static void *watch(void *unused)
 int gpsh_kernel_report_start(const struct gpsh_device_memory *memory, struct gpsh_handle_host *host,
                              struct gpsh_handle_device *device)
 {
-    sigset_t all, before;
     report.memory = memory;
     report.host = host;
     report.device = device;
     atomic_store(&report.stop, false);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(&report.thread, NULL, watch, NULL);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int error = gpsh_thread_start(&report.thread, "gpushmem-report", watch, NULL);
     report.running = !error;
     return error ? gpsh_fail(GPUSHMEM_ERR_SYSTEM, "no thread that tells what kernels wait for: %s",
                              strerror(error))

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "core/error.h"
+#include "core/thread.h"
 #include "observe/question.h"
 #include "proxy/proxy.h"
 
@@ -342,7 +343,7 @@ int gpsh_proxy_start(struct gpsh_proxy *proxy)
     gpsh_proxy_choose_ways(proxy);
     for (int i = 0; i < proxy->n_threads; i++) {
         struct gpsh_proxy_thread *thread = &proxy->threads[i];
-        int error = pthread_create(&thread->thread, NULL, run, thread);
+        int error = gpsh_thread_start(&thread->thread, "gpushmem-proxy", run, thread);
         if (error) {
             gpsh_proxy_stop(proxy);
             return gpsh_fail(GPUSHMEM_ERR_SYSTEM, "cannot start proxy thread %d: %s", i,

@@ -4,10 +4,10 @@
 // through one in-order queue, and counts them in the words that the senders read. It waits for
 // nobody.
 #include <sched.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <time.h>
 
+#include "core/thread.h"
 #include "transports/verbs/stage/verbs_stage.h"
 
 enum {
@@ -253,14 +253,9 @@ static void *run(void *arg)
     return NULL;
 }
 
-// Signals are the program's: its own threads handle them.
 static int start_thread(struct verbs_agent *agent)
 {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(&agent->thread, NULL, run, agent);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int error = gpsh_thread_start(&agent->thread, "gpushmem-stage", run, agent);
     agent->running = !error;
     return error ? gpsh_fail(GPUSHMEM_ERR_SYSTEM, "cannot start the agent of a staged heap: %s",
                              strerror(error))
