@@ -72,6 +72,9 @@ extern "C" {
 // gpushmem_init_thread with level SINGLE. Init and finalize may be repeated in pairs; a second init
 // before finalize only counts, and so many finalizes follow. Until finalize SIGUSR1 lets each wait
 // log what it waits for, unless the program handles or ignores that signal.
+// A child that is forked between init and finalize is no PE: there every function, init too, fails
+// with GPUSHMEM_ERR_STATE and leaves the job alone, so that exit handlers are harmless; mapped
+// heaps may still be read. Threads that the library starts take none of the program's signals.
 //   GPUSHMEM_ERR_SETTING    a GPUSHMEM_* environment variable is malformed or out of range
 //   GPUSHMEM_ERR_BOOTSTRAP  the launcher is advertised but cannot be reached
 //   GPUSHMEM_ERR_NO_MEMORY  the heap does not fit (memory, /dev/shm, memlock, GPU memory)

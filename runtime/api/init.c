@@ -25,6 +25,25 @@
 static pthread_mutex_t lifecycle = PTHREAD_MUTEX_INITIALIZER;
 static int init_depth; // init may be called several times; as many finalizes end the library
 
+// In the child of a fork: the PE is its parent. The library's threads are not here, and a lock that
+// one of them, or another thread of the program, held would never be free.
+static void forget_job(void)
+{
+    pthread_mutex_init(&lifecycle, NULL);
+    init_depth = 0;
+    if (!gpsh.n_pes)
+        return;
+    gpsh.forked_from = (int)getppid();
+    gpsh.n_pes = 0;
+}
+
+// Once per process image: the C library keeps handlers for ever.
+static void watch_forks(void)
+{
+    if (pthread_atfork(NULL, NULL, forget_job))
+        GPSH_LOG(WARN, "init", "no memory to notice forks: children must not use the library");
+}
+
 static void on_death(int pe, const char *reason, void *arg)
 {
     (void)arg;
@@ -164,9 +183,11 @@ int gpushmem_init_thread(enum gpushmem_thread_level requested, int *provided)
             "gpushmem_init_thread: thread level %d is outside GPUSHMEM_THREAD_SINGLE (0) .. "
             "GPUSHMEM_THREAD_MULTIPLE (3)",
             (int)requested);
+    static pthread_once_t forks = PTHREAD_ONCE_INIT;
+    pthread_once(&forks, watch_forks);
     pthread_mutex_lock(&lifecycle);
-    int status = 0;
-    if (!init_depth) {
+    int status = gpsh.forked_from ? gpsh_check_initialised("init") : 0;
+    if (!status && !init_depth) {
         gpsh.thread_level = (int)requested;
         gpsh.generation++;
         status = bring_up();
@@ -212,11 +233,9 @@ static int meet_survivors(int barrier)
 
 int gpushmem_finalize(void)
 {
+    pthread_mutex_lock(&lifecycle); // first: another thread may be leaving the job
     int status = gpsh_check_initialised("finalize");
-    if (status)
-        return status;
-    pthread_mutex_lock(&lifecycle);
-    if (--init_depth == 0) {
+    if (!status && --init_depth == 0) {
         status = gpsh_contexts_quiet();
         int met = gpsh_barrier_as(GPSH_CALL_FINALIZE, 0, 0, __func__);
         if (gpsh.outlives)

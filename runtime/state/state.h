@@ -97,6 +97,7 @@ struct gpsh_core {
     _Atomic unsigned failures; // how many have failed
     _Atomic bool leaving;      // behind the last barrier: a PE that goes away has not failed
     int generation;            // counts successful inits of this process
+    int forked_from; // 0, or the process in the job whose child this one is: it is no PE itself
 };
 
 extern struct gpsh_core gpsh __attribute__((visibility("hidden"))); // reached without the GOT
