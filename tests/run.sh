@@ -96,12 +96,25 @@ run_tests() {
     count "$log"
 }
 
-# Without ctest's start lines and its table of times by label.
+# Without ctest's start lines, and with its times by label as a table, the longest first: label, seconds of all its tests
+# together, their number.
 readable() {
-    awk '/^Label Time Summary/ {skip = 1}
-        /^Total Test time/ {skip = 0}
-        skip || /^ +Start +[0-9]+: / || /^Internal ctest/ || /^Test project/ || /^$/ {next}
-        {print; fflush()}'
+    awk '/^Label Time Summary/ {summary = 1; next}
+        /^Total Test time/ {summary = 0}
+        summary && NF {
+            line[++lines] = $0
+            next
+        }
+        summary || / Start +[0-9]+: / || /^Internal ctest/ || /^Test project/ || /^$/ {next}
+        {print; fflush()}
+        END {
+            for (i = 1; i <= lines; i++) {
+                split(line[i], half, "=")
+                split(half[2], word, " ")
+                split(half[1], label, " ")
+                printf "   %-12s %8.1f s %5d\n", label[1], word[1], substr(word[3], 2) | "sort -k2,2 -rn"
+            }
+        }'
 }
 
 main() {
