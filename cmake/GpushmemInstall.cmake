@@ -1,17 +1,22 @@
-# cmake --install: headers, library, CMake package and pkg-config file. The programs and the device headers are installed where
-# they are built.
+# cmake --install: library, headers, CMake package and pkg-config file first, then the programs, as far as they were built.
+# Parts of it: cmake --install BUILD --component gpushmem (the library), gpushmem_development, gpushmem_programs.
 include(CMakePackageConfigHelpers)
 
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/gpushmem DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(TARGETS gpushmem gpushmem_device EXPORT gpushmem-targets
-  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} NAMELINK_COMPONENT gpushmem_development)
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT gpushmem NAMELINK_COMPONENT gpushmem_development)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/gpushmem DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT gpushmem_development)
+list(TRANSFORM GPUSHMEM_DEVICE_HEADERS PREPEND ${PROJECT_SOURCE_DIR}/device/ OUTPUT_VARIABLE device_headers)
+install(FILES ${device_headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/gpushmem/device COMPONENT gpushmem_development)
 
-# find_package(gpushmem) gives gpushmem::gpushmem (host) and gpushmem::gpushmem_device (headers for kernels).
+# find_package(gpushmem) gives gpushmem::gpushmem (host), gpushmem::gpushmem_device (kernels, and all that they need) and
+# gpushmem_add_kernel_program.
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/gpushmem)
-install(EXPORT gpushmem-targets FILE gpushmem-config.cmake NAMESPACE gpushmem:: DESTINATION ${package})
+install(EXPORT gpushmem-targets NAMESPACE gpushmem:: DESTINATION ${package} COMPONENT gpushmem_development)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/gpushmem-config-version.cmake COMPATIBILITY SameMinorVersion)
-install(FILES ${PROJECT_BINARY_DIR}/gpushmem-config-version.cmake DESTINATION ${package})
+install(FILES ${PROJECT_BINARY_DIR}/gpushmem-config-version.cmake ${CMAKE_CURRENT_LIST_DIR}/gpushmem-config.cmake
+              ${CMAKE_CURRENT_LIST_DIR}/GpushmemPrograms.cmake
+  DESTINATION ${package} COMPONENT gpushmem_development)
 
 file(RELATIVE_PATH GPUSHMEM_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 configure_file(${CMAKE_CURRENT_LIST_DIR}/gpushmem.pc.in ${PROJECT_BINARY_DIR}/gpushmem.pc @ONLY)
-install(FILES ${PROJECT_BINARY_DIR}/gpushmem.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+install(FILES ${PROJECT_BINARY_DIR}/gpushmem.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT gpushmem_development)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Installs into a fresh prefix, moves it, and builds and runs a C and a C++ program against it, once by find_package and once by
-# pkg-config. usage: use.sh BUILD_DIR CMAKE BINDIR LIBDIR CC CXX
+# pkg-config, and a program with a kernel. Then installs from a build that has the library alone. usage: use.sh BUILD_DIR CMAKE BINDIR LIBDIR CC CXX
 set -eu
 build=$1 cmake=$2 bindir=$3 libdir=$4 cc=$5 cxx=$6
 here=$(cd "$(dirname "$0")" && pwd)
@@ -22,6 +22,7 @@ run() {
         { cat "$work/log"; exit 1; }
 run "$work/consumer/consumer_c"
 run "$work/consumer/consumer_cpp"
+run "$work/consumer/consumer_kernel"
 
 export PKG_CONFIG_PATH=$work/prefix/$libdir/pkgconfig
 [ "$(pkg-config --modversion gpushmem)" = "$(sed -n 's/^set(PACKAGE_VERSION "\(.*\)")/\1/p' \
@@ -32,4 +33,15 @@ export PKG_CONFIG_PATH=$work/prefix/$libdir/pkgconfig
 "$cxx" -std=c++17 -Wall -Wextra -Werror "$here/consumer/ring.cpp" -o "$work/by_pc_cpp" $(pkg-config --cflags --libs gpushmem)
 run "$work/by_pc_c"
 run "$work/by_pc_cpp"
+# Copies what the library's own targets leave in a build, and the install scripts, which name the build by its full path.
+mkdir "$work/partial"
+(cd "$build" && find . \( -name cmake_install.cmake -o -path '*/CMakeFiles/Export/*' -o -name 'gpushmem*.cmake' \
+    -o -name gpushmem.pc -o -name 'libgpushmem.so*' \) -exec cp -a --parents {} "$work/partial" \;)
+find "$work/partial" -name cmake_install.cmake -exec sed -i "s|$build|$work/partial|g" {} +
+"$cmake" --install "$work/partial" --prefix "$work/alone" >/dev/null
+for file in "$libdir/libgpushmem.so" include/gpushmem/gpushmem.h "$libdir/cmake/gpushmem/gpushmem-config.cmake"; do
+    [ -e "$work/alone/$file" ] || { echo "the library alone installs no $file"; exit 1; }
+done
+"$cmake" --install "$build" --prefix "$work/component" --component gpushmem >/dev/null
+[ "$(find "$work/component" -type f | wc -l)" = 1 ] || { echo "the component gpushmem is not one library"; exit 1; }
 echo "install: ok: C and C++ by find_package and by pkg-config"
