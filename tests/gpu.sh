@@ -27,7 +27,7 @@ done
 # Not the whole build: what runs here.
 targets='gpushmem gpushmem_cli gpushmem-perf.cuda gpu_heap gpu_ops perf_gpu_ring_rates perf_put_path.cuda gpushmem_softhca softhca_test'
 targets+=' gpu_cubin gpu_rdc moe_dispatch.cuda kv_transfer.cuda'
-for name in basic rma amo order edges errors tiny lost stream local; do
+for name in basic rma amo order edges errors tiny lost stream local generic cuda_subset asked first spread; do
     [ ! -e tests/device/$name.cu ] || targets+=" device_$name.cuda"
 done
 export PATH=$PATH:/usr/local/cuda/bin
@@ -104,7 +104,7 @@ check "GPU kernels on a heap in host memory work, or are told" kernels_elsewhere
 for program in "$bin"/device_*.cuda; do
     name=$(basename "$program" .cuda)
     case $name in
-    device_lost) continue ;; # kills PEs: below
+    device_lost | device_asked | device_first | device_spread) continue ;; # below
     device_errors) export GPUSHMEM_WAIT_TIMEOUT_MS=700 ;; # waits in vain on purpose
     *) export GPUSHMEM_WAIT_TIMEOUT_MS=15000 ;;
     esac
@@ -119,6 +119,9 @@ export GPUSHMEM_WAIT_TIMEOUT_MS=15000
 for p2p in 1 0; do
     check "kernels that wait for a dead PE end, P2P=$p2p" env GPUSHMEM_P2P=$p2p tests/device/lost.sh "$bin" device_lost.cuda
 done
+check "a kernel that waits tells for what on SIGUSR1" env GPUSHMEM_WAIT_TIMEOUT_MS=60000 "$bin/device_asked.cuda"
+check "a stream operation before the first launch" env GPUSHMEM_WAIT_TIMEOUT_MS=3000 "$bin/device_first.cuda"
+check "kernels of one block spread over the rings" env GPUSHMEM_P2P=0 GPUSHMEM_RINGS=4 "$bin/device_spread.cuda"
 check "they end though the host asks for errors meanwhile" tests/device/lost.sh "$bin" device_lost.cuda polled
 for p2p in 1 0; do
     check "a stream's first operation is captured, P2P=$p2p" job 2 env GPUSHMEM_P2P=$p2p "$bin/device_stream.cuda" capture
