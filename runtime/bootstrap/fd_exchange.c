@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -23,7 +24,7 @@ struct message {
     int32_t pe;
 };
 
-enum { MAGIC = 0x67707364 };
+enum { MAGIC = 0x67707364, LONGEST_TMPDIR = 32 };
 
 union control {
     struct cmsghdr align;
@@ -32,13 +33,12 @@ union control {
 
 static int make_own_dir(struct gpsh_fd_exchange *x)
 {
-    if (gpsh_scratch_dir("gpushmem", 32, x->own_dir, sizeof x->own_dir) == 0)
+    if (gpsh_scratch_dir("gpushmem", LONGEST_TMPDIR, x->own_dir, sizeof x->own_dir) == 0)
         return 0;
-    int status = gpsh_fail(
-        GPUSHMEM_ERR_SYSTEM,
-        "cannot make the directory %s for sockets: %s; set TMPDIR to a directory that can be "
-        "written",
-        x->own_dir, strerror(errno));
+    int status = gpsh_fail(GPUSHMEM_ERR_SYSTEM,
+                           "cannot make the directory %s for sockets: %s; set TMPDIR to an "
+                           "absolute path of at most %d characters that can be written",
+                           x->own_dir, strerror(errno), LONGEST_TMPDIR);
     x->own_dir[0] = '\0';
     return status;
 }
@@ -142,6 +142,17 @@ static void read_control(struct msghdr *header, struct gpsh_fd_set *set, uid_t *
     }
 }
 
+// The room for descriptors is always enough: some could not be opened.
+static int too_many_open(int pe)
+{
+    struct rlimit limit = {0};
+    getrlimit(RLIMIT_NOFILE, &limit);
+    return gpsh_fail(GPUSHMEM_ERR_SYSTEM,
+                     "the memory of PE %d cannot be mapped: this process may have no more than "
+                     "%llu files open; raise that (ulimit -n), or close some before gpushmem_init",
+                     pe, (unsigned long long)limit.rlim_cur);
+}
+
 // 1 and *pe: received; 0: nothing there. Messages from other users or with strange contents are
 // dropped.
 static int receive(struct gpsh_fd_exchange *x, struct gpsh_fd_set *set, int *pe)
@@ -162,13 +173,14 @@ static int receive(struct gpsh_fd_exchange *x, struct gpsh_fd_set *set, int *pe)
     uid_t uid = (uid_t)-1;
     set->count = set->pid = 0;
     read_control(&header, set, &uid);
-    if (got != sizeof body || body.magic != MAGIC || uid != geteuid() ||
-        (header.msg_flags & MSG_CTRUNC)) {
+    bool ours = got == sizeof body && body.magic == MAGIC && uid == geteuid();
+    bool cut_short = header.msg_flags & MSG_CTRUNC;
+    if (!ours || cut_short)
         close_set(set);
-        return 0;
-    }
+    if (ours && cut_short)
+        return too_many_open(body.pe);
     *pe = body.pe;
-    return 1;
+    return ours;
 }
 
 static int index_of(const int *pes, int n, int pe)
@@ -179,74 +191,92 @@ static int index_of(const int *pes, int n, int pe)
     return -1;
 }
 
+struct handover {
+    struct gpsh_fd_exchange *x;
+    const int *pes;
+    int n, expected; // PEs, descriptors of each
+    gpsh_fd_take_fn *take;
+    void *arg;
+    bool *came; // [n]
+};
+
 // Takes everything that has arrived. Returns the number of new sets, or a negative status.
-static int drain(struct gpsh_fd_exchange *x, const int *pes, int n, int expected,
-                 struct gpsh_fd_set *theirs)
+static int drain(struct handover *h)
 {
-    for (int fresh = 0;;) {
+    for (int fresh = 0;; fresh++) {
         struct gpsh_fd_set set = {.count = 0};
-        int pe = -1, status = receive(x, &set, &pe);
+        int pe = -1, status = receive(h->x, &set, &pe);
         if (status <= 0)
             return status < 0 ? status : fresh;
-        int at = index_of(pes, n, pe);
-        if (at < 0 || theirs[at].count || set.count != expected) {
-            close_set(&set);
-            return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
-                             "PE %d sent %d memory descriptors where %d were expected once", pe,
-                             set.count, expected);
-        }
-        theirs[at] = set;
-        fresh++;
+        int at = index_of(h->pes, h->n, pe);
+        if (at < 0 || h->came[at] || set.count != h->expected)
+            status = gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
+                               "PE %d sent %d memory descriptors where %d were expected once", pe,
+                               set.count, h->expected);
+        else
+            status = h->take(h->arg, at, &set);
+        close_set(&set);
+        if (status < 0)
+            return status;
+        h->came[at] = true;
     }
 }
 
-static int first_missing(const int *pes, int n, int self, const struct gpsh_fd_set *theirs)
+static int late(const struct handover *h, int self, int timeout_ms)
 {
-    for (int i = 0; i < n; i++)
-        if (i != self && !theirs[i].count)
-            return pes[i];
-    return -1;
+    int at = 0;
+    while (at < h->n - 1 && (at == self || h->came[at]))
+        at++;
+    return gpsh_fail(GPUSHMEM_ERR_TIMEOUT,
+                     "PE %d of this node did not hand over its memory within %d s; is it still "
+                     "running?",
+                     h->pes[at], timeout_ms / 1000);
 }
 
-int gpsh_fd_exchange_run(struct gpsh_fd_exchange *x, int my_pe, const int *pes,
-                         const char *const *paths, int n, const struct gpsh_fd_set *mine,
-                         struct gpsh_fd_set *theirs, int timeout_ms)
+static int exchange_all(struct handover *h, int my_pe, const char *const *paths,
+                        const struct gpsh_fd_set *mine, int timeout_ms)
 {
-    int self = index_of(pes, n, my_pe), sent = 1, got = 1, status = 0;
+    int n = h->n, self = index_of(h->pes, n, my_pe), sent = 1, got = 1;
     uint64_t deadline_ns = gpsh_clock_ns() + (uint64_t)timeout_ms * 1000000;
-    for (int i = 0; i < n; i++)
-        theirs[i].count = 0;
     while (sent < n || got < n) {
         // Everybody starts with the PE after itself, so that no single queue is everybody's first.
-        int progress = 0;
-        while (sent < n && (status = send_to(x, my_pe, paths[(self + sent) % n], mine)) > 0) {
+        int progress = 0, status = 0;
+        while (sent < n && (status = send_to(h->x, my_pe, paths[(self + sent) % n], mine)) > 0) {
             sent++;
             progress = 1;
         }
         if (status >= 0)
-            status = drain(x, pes, n, mine->count, theirs);
+            status = drain(h);
         if (status < 0)
-            break;
+            return status;
         got += status;
-        if (!progress && !status) {
-            struct pollfd ready = {.fd = x->socket, .events = POLLIN};
-            poll(&ready, 1, sent < n ? 1 : 20);
-            status = gpsh_bootstrap_check("handing over memory", false);
-            if (status < 0)
-                break;
-            if (gpsh_clock_ns() > deadline_ns) {
-                status =
-                    gpsh_fail(GPUSHMEM_ERR_TIMEOUT,
-                              "PE %d of this node did not hand over its memory within %d s; is it "
-                              "still running?",
-                              first_missing(pes, n, self, theirs), timeout_ms / 1000);
-                break;
-            }
-        }
+        if (progress || status)
+            continue;
+        struct pollfd ready = {.fd = h->x->socket, .events = POLLIN};
+        poll(&ready, 1, sent < n ? 1 : 20);
+        status = gpsh_bootstrap_check("handing over memory", false);
+        if (status < 0)
+            return status;
+        if (gpsh_clock_ns() > deadline_ns)
+            return late(h, self, timeout_ms);
     }
-    if (status >= 0)
-        return 0;
-    for (int i = 0; i < n; i++)
-        close_set(&theirs[i]);
+    return 0;
+}
+
+int gpsh_fd_exchange_run(struct gpsh_fd_exchange *x, int my_pe, const int *pes,
+                         const char *const *paths, int n, const struct gpsh_fd_set *mine,
+                         gpsh_fd_take_fn *take, void *arg, int timeout_ms)
+{
+    struct handover h = {.x = x,
+                         .pes = pes,
+                         .n = n,
+                         .expected = mine->count,
+                         .take = take,
+                         .arg = arg,
+                         .came = calloc((size_t)n, sizeof(bool))};
+    if (!h.came)
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for %d PEs of this node", n);
+    int status = exchange_all(&h, my_pe, paths, mine, timeout_ms);
+    free(h.came);
     return status;
 }

@@ -215,35 +215,30 @@ static int collect(struct wiring *w)
     return 0;
 }
 
+static int map_peer(void *arg, int index, const struct gpsh_fd_set *set)
+{
+    int pe = gpsh.boot.node_pes[index];
+    gpsh.peers[pe].pid = set->pid;
+    return gpsh_regions_map_peer(pe, set);
+}
+
 static int map_node(struct wiring *w)
 {
     const struct gpsh_bootstrap *b = &gpsh.boot;
     int n = b->node_n_pes;
-    for (int i = 0; i < n; i++)
-        gpsh.peers[b->node_pes[i]].same_node = true;
     const char **paths = calloc((size_t)n, sizeof *paths);
-    struct gpsh_fd_set *theirs = calloc((size_t)n, sizeof *theirs);
-    int status = paths && theirs
-                     ? 0
-                     : gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for %d PEs of this node", n);
-    if (!status) {
-        struct gpsh_fd_set mine = gpsh_regions_fds();
-        for (int i = 0; i < n; i++)
-            paths[i] = w->blobs[b->node_pes[i]].socket_path;
+    if (!paths)
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for %d PEs of this node", n);
+    for (int i = 0; i < n; i++) {
+        gpsh.peers[b->node_pes[i]].same_node = true;
+        paths[i] = w->blobs[b->node_pes[i]].socket_path;
+    }
+    struct gpsh_fd_set mine = gpsh_regions_fds();
+    int status = gpsh_regions_map_self();
+    if (!status)
         status = gpsh_fd_exchange_run(&w->exchange, gpsh.my_pe, b->node_pes, paths, n, &mine,
-                                      theirs, HANDOVER_TIMEOUT_MS);
-    }
-    for (int i = 0; i < n && theirs; i++) {
-        int pe = b->node_pes[i];
-        if (!status)
-            status =
-                pe == gpsh.my_pe ? gpsh_regions_map_self() : gpsh_regions_map_peer(pe, &theirs[i]);
-        gpsh.peers[pe].pid = pe == gpsh.my_pe ? 0 : theirs[i].pid;
-        for (int k = 0; k < theirs[i].count; k++)
-            close(theirs[i].fds[k]);
-    }
+                                      map_peer, NULL, HANDOVER_TIMEOUT_MS);
     free(paths);
-    free(theirs);
     return status;
 }
 

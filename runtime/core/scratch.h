@@ -6,9 +6,9 @@
 #include <stddef.h>
 
 // Makes a new directory that only this user may enter, in $TMPDIR or, if that is not an absolute
-// path of up to `longest` bytes, in /tmp. Its name is `name`, a dash and six random characters; its
-// path goes to dir[bytes]. 0, or -1 with errno set, and then dir holds what was tried, for the
-// sentence. Any thread.
+// path of up to `longest` bytes, or cannot be written, in /tmp. Its name is `name`, a dash and six
+// random characters; its path goes to dir[bytes]. 0, or -1 with errno set, and then dir holds what
+// was tried last, for the sentence. Any thread.
 int gpsh_scratch_dir(const char *name, size_t longest, char *dir, size_t bytes);
 
 #endif

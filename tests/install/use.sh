@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Installs into a fresh prefix, moves it, and builds and runs a C and a C++ program against it, once by find_package and once by
-# pkg-config, and a program with a kernel. Then installs from a build that has the library alone. usage: use.sh BUILD_DIR CMAKE BINDIR LIBDIR CC CXX
+# Installs into a fresh prefix, moves it, and builds and runs a C and a C++ program against it, once by find_package and
+# once by pkg-config, and a program with a kernel. Then installs from a build that has no programs.
+# usage: use.sh BUILD_DIR CMAKE BINDIR LIBDIR CC CXX
 set -eu
 build=$1 cmake=$2 bindir=$3 libdir=$4 cc=$5 cxx=$6
 here=$(cd "$(dirname "$0")" && pwd)

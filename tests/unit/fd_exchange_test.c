@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#define _GNU_SOURCE // setrlimit
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -16,6 +18,19 @@ static struct gpsh_fd_exchange exchanges[PES];
 static const char *paths[PES];
 static int pes[PES];
 
+// What a PE reads from the descriptors it is given; 0 where it was given none.
+static int keep(void *letters, int index, const struct gpsh_fd_set *set)
+{
+    char *letter = (char *)letters + index;
+    return set->count == 2 && read(set->fds[0], letter, 1) == 1 ? 0 : -1;
+}
+
+static int ignore(void *arg, int index, const struct gpsh_fd_set *set)
+{
+    (void)arg, (void)index, (void)set;
+    return 0;
+}
+
 static void *run(void *arg)
 {
     int me = *(int *)arg;
@@ -26,17 +41,13 @@ static void *run(void *arg)
     for (int i = 0; i < PES; i++)
         if (write(ends[1], &letter, 1) != 1)
             return "write";
-    struct gpsh_fd_set mine = {.fds = {ends[0], ends[1]}, .count = 2}, theirs[PES];
-    if (gpsh_fd_exchange_run(&exchanges[me], me, pes, paths, PES, &mine, theirs, 20000))
+    char got[PES] = {0};
+    struct gpsh_fd_set mine = {.fds = {ends[0], ends[1]}, .count = 2};
+    if (gpsh_fd_exchange_run(&exchanges[me], me, pes, paths, PES, &mine, keep, got, 20000))
         return "exchange";
     for (int i = 0; i < PES; i++) {
-        if (i == me)
-            continue;
-        char got = 0;
-        if (theirs[i].count != 2 || read(theirs[i].fds[0], &got, 1) != 1 || got != 'a' + i)
+        if (i != me && got[i] != 'a' + i)
             return "wrong descriptor";
-        close(theirs[i].fds[0]);
-        close(theirs[i].fds[1]);
     }
     close(ends[0]);
     close(ends[1]);
@@ -70,8 +81,8 @@ Test(fd_exchange, many_pes__everybody_gets_everybodys)
 Test(fd_exchange, a_missing_pe__is_named_after_the_timeout)
 {
     open_all(2);
-    struct gpsh_fd_set mine = {.fds = {0}, .count = 1}, theirs[2];
-    cr_expect_eq(gpsh_fd_exchange_run(&exchanges[0], 0, pes, paths, 2, &mine, theirs, 100),
+    struct gpsh_fd_set mine = {.fds = {0}, .count = 1};
+    cr_expect_eq(gpsh_fd_exchange_run(&exchanges[0], 0, pes, paths, 2, &mine, ignore, NULL, 100),
                  GPUSHMEM_ERR_TIMEOUT);
     cr_expect(strstr(gpsh_last_error(), "PE 1"), "%s", gpsh_last_error());
     gpsh_fd_exchange_close(&exchanges[0]);
@@ -85,10 +96,26 @@ Test(fd_exchange, strange_messages__are_dropped)
     struct sockaddr_un to = {.sun_family = AF_UNIX};
     snprintf(to.sun_path, sizeof to.sun_path, "%s", exchanges[0].path);
     cr_assert(sendto(s, "garbage", 7, 0, (struct sockaddr *)&to, sizeof to) == 7);
-    struct gpsh_fd_set mine = {.fds = {0}, .count = 1}, theirs[2];
-    cr_expect_eq(gpsh_fd_exchange_run(&exchanges[0], 0, pes, paths, 2, &mine, theirs, 50),
+    struct gpsh_fd_set mine = {.fds = {0}, .count = 1};
+    cr_expect_eq(gpsh_fd_exchange_run(&exchanges[0], 0, pes, paths, 2, &mine, ignore, NULL, 50),
                  GPUSHMEM_ERR_TIMEOUT);
     close(s);
+    gpsh_fd_exchange_close(&exchanges[0]);
+    gpsh_fd_exchange_close(&exchanges[1]);
+}
+
+Test(fd_exchange, no_descriptor_left__is_said_at_once)
+{
+    open_all(2);
+    struct gpsh_fd_set mine = {.fds = {0, 0}, .count = 2};
+    gpsh_fd_exchange_run(&exchanges[1], 1, pes, paths, 2, &mine, ignore, NULL, 0); // sends
+    int next = dup(0);
+    close(next);
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &(struct rlimit){(rlim_t)next + 1, (rlim_t)next + 1}), 0);
+    cr_expect_eq(gpsh_fd_exchange_run(&exchanges[0], 0, pes, paths, 2, &mine, ignore, NULL, 60000),
+                 GPUSHMEM_ERR_SYSTEM);
+    cr_expect(strstr(gpsh_last_error(), "ulimit -n"), "%s", gpsh_last_error());
+    cr_expect(strstr(gpsh_last_error(), "PE 1"), "%s", gpsh_last_error());
     gpsh_fd_exchange_close(&exchanges[0]);
     gpsh_fd_exchange_close(&exchanges[1]);
 }

@@ -51,13 +51,20 @@ Test(scratch, twice__two_directories)
     rmdir(other);
 }
 
+Test(scratch, TMPDIR_that_cannot_be_written__in_tmp)
+{
+    setenv("TMPDIR", "/nowhere/at/all", 1);
+    expect_in("/tmp/scratch-test-");
+    setenv("TMPDIR", "/proc", 1);
+    expect_in("/tmp/scratch-test-");
+}
+
 Test(scratch, what_cannot_be__is_told)
 {
     char little[16];
-    setenv("TMPDIR", "/nowhere/at/all", 1);
-    cr_expect_eq(gpsh_scratch_dir("scratch-test", 40, dir, sizeof dir), -1);
+    cr_expect_eq(gpsh_scratch_dir("no/such", 40, dir, sizeof dir), -1);
     cr_expect_eq(errno, ENOENT);
-    cr_expect(strstr(dir, "/nowhere/at/all/scratch-test-"), "%s", dir);
+    cr_expect(strstr(dir, "/tmp/no/such-"), "%s", dir);
     unsetenv("TMPDIR");
     cr_expect_eq(gpsh_scratch_dir("scratch-test", 40, little, sizeof little), -1);
     cr_expect_eq(errno, ENAMETOOLONG);
