@@ -75,6 +75,7 @@ extern "C" {
 // A child that is forked between init and finalize is no PE: there every function, init too, fails
 // with GPUSHMEM_ERR_STATE and leaves the job alone, so that exit handlers are harmless; mapped
 // heaps may still be read. Threads that the library starts take none of the program's signals.
+// Those of the descriptors 0 to 2 that are closed are opened on /dev/null, and stay so.
 //   GPUSHMEM_ERR_SETTING    a GPUSHMEM_* environment variable is malformed or out of range
 //   GPUSHMEM_ERR_BOOTSTRAP  the launcher is advertised but cannot be reached
 //   GPUSHMEM_ERR_NO_MEMORY  the heap does not fit (memory, /dev/shm, memlock, GPU memory)

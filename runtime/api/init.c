@@ -12,6 +12,7 @@
 #include "comm/depart.h"
 #include "comm/sync.h"
 #include "connect/peers.h"
+#include "core/standard_streams.h"
 #include "gpushmem/gpushmem.h"
 #include "memory/regions.h"
 #include "observe/question.h"
@@ -127,9 +128,21 @@ static int open_log(void)
                      file, strerror(error));
 }
 
+static int open_standard_streams(void)
+{
+    int error = gpsh_standard_streams_open();
+    return !error ? 0
+                  : gpsh_fail(GPUSHMEM_ERR_SYSTEM,
+                              "one of the descriptors 0 to 2 is closed and /dev/null cannot be "
+                              "opened in its place (%s); start the program with all three open",
+                              strerror(error));
+}
+
 static int bring_up(void)
 {
-    int status = gpsh_settings_read(environ, &gpsh.settings);
+    int status = open_standard_streams(); // before anything else opens a file
+    if (!status)
+        status = gpsh_settings_read(environ, &gpsh.settings);
     if (!status)
         status = open_log();
     if (!status)

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The program `gpushmem`: a table of subcommands.
 #include <errno.h>
-#include <fcntl.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "commands.h"
+#include "core/standard_streams.h"
 #include "gpushmem/types.h"
 
 static int cmd_version(int argc, char **argv)
@@ -46,16 +44,6 @@ static int cmd_help(int argc, char **argv)
     return 0;
 }
 
-// A closed standard descriptor would be given to the next file or pipe that is opened, and then
-// written to or read as what it is not. open() takes the lowest free number.
-static bool standard_descriptors_open(void)
-{
-    int fd = open("/dev/null", O_RDWR);
-    while (fd >= 0 && fd <= STDERR_FILENO)
-        fd = open("/dev/null", O_RDWR);
-    return fd >= 0 && close(fd) == 0;
-}
-
 // What was printed may still be on its way to a full disk.
 static int output_check(int status)
 {
@@ -67,8 +55,8 @@ static int output_check(int status)
 
 int main(int argc, char **argv)
 {
-    if (!standard_descriptors_open())
-        return 1;
+    if (gpsh_standard_streams_open() != 0)
+        return 1; // and nowhere to say why
     if (argc < 2) {
         print_commands(stderr);
         return 2;
