@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Init and finalize again and again: the process keeps nothing of a round. What the launcher's
+// server keeps shows in the clients, which map its store.
+#include <dirent.h>
+#include <gpushmem/gpushmem.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { FIRST = 10, MORE = 40, GROWTH_KB = 300 }; // grew by 22 kB a round when all blobs were kept
+
+struct size {
+    int descriptors, threads;
+    long resident_kb;
+};
+
+static int count_entries(const char *directory)
+{
+    int n = 0;
+    DIR *d = opendir(directory);
+    while (d && readdir(d))
+        n++;
+    if (d)
+        closedir(d);
+    return n;
+}
+
+static struct size size_now(void)
+{
+    long all = 0, resident = 0;
+    FILE *f = fopen("/proc/self/statm", "r");
+    if (!f || fscanf(f, "%ld %ld", &all, &resident) != 2)
+        exit(2);
+    fclose(f);
+    return (struct size){count_entries("/proc/self/fd"), count_entries("/proc/self/task"),
+                         resident * (sysconf(_SC_PAGESIZE) / 1024)};
+}
+
+static void run_rounds(int n)
+{
+    for (int i = 0; i < n; i++) {
+        if (gpushmem_init() || gpushmem_finalize()) {
+            fprintf(stderr, "round %d: %s\n", i, gpushmem_last_error());
+            exit(1);
+        }
+    }
+}
+
+int main(void)
+{
+    run_rounds(FIRST);
+    struct size before = size_now();
+    run_rounds(MORE);
+    struct size after = size_now();
+    printf("descriptors %d, %d; threads %d, %d; resident %ld, %ld kB\n", before.descriptors,
+           after.descriptors, before.threads, after.threads, before.resident_kb, after.resident_kb);
+    return after.descriptors > before.descriptors || after.threads > before.threads ||
+           after.resident_kb > before.resident_kb + GROWTH_KB;
+}
