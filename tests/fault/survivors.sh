@@ -34,6 +34,8 @@ draw() {
     esac
     ((RANDOM % 4)) || settings+=(GPUSHMEM_SOFTHCA_REORDER=1 "GPUSHMEM_SOFTHCA_SEED=$1")
     ((RANDOM % 4)) || settings+=(GPUSHMEM_VERBS_RAILS=2)
+    ((RANDOM % 3)) || settings+=("GPUSHMEM_SOFTHCA_MISORDER_US=$((1 + RANDOM % 100))")
+    ((RANDOM % 3)) || settings+=("GPUSHMEM_SOFTHCA_LATE_US=$((1 + RANDOM % 200))")
     job=("$bin/gpushmem" run -q -n "$pes" --nodes "$nodes" --on-failure continue --timeout "${LIMIT:-60}"
         "$bin/survivors" "$1" "$rounds")
 }

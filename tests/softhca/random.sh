@@ -42,6 +42,11 @@ draw() {
     one_in 4 && settings+=(GPUSHMEM_VERBS_RD_ATOMIC=1)
     one_in 4 && settings+=(GPUSHMEM_GPUDIRECT=never)
     one_in 3 && settings+=(GPUSHMEM_RING_ENTRIES=64)
+    one_in 3 && settings+=("GPUSHMEM_SOFTHCA_MISORDER_US=$((1 + RANDOM % 200))")
+    one_in 4 && settings+=(GPUSHMEM_VERBS_RAILS=3)
+    # What tells of a put goes by rail 0, on the way of what rail 0 wrote: the NICs of the others are late.
+    one_in 3 && settings+=("GPUSHMEM_VERBS_DEVICES=softhca0,softhca1,softhca2" GPUSHMEM_SOFTHCA_LATE_DEVICES=6
+        "GPUSHMEM_SOFTHCA_LATE_US=$((1 + RANDOM % 300))")
     one_in 4 && transports=p2p,verbs && settings+=(GPUSHMEM_AMO_AGENT=nic "GPUSHMEM_P2P=$((RANDOM % 2))")
     one_in 3 && nodes=$((1 + RANDOM % pes))
     settings+=("GPUSHMEM_TRANSPORTS=$transports")
@@ -51,7 +56,7 @@ draw() {
 for ((seed = first; seed < first + count; seed++)); do
     draw "$seed"
     mkdir -m 700 "$scratch/nics"
-    if ! env LD_PRELOAD="$softhca" GPUSHMEM_SOFTHCA_DIR="$scratch/nics" GPUSHMEM_SOFTHCA_DEVICES=2 GPUSHMEM_SOFTHCA_QUIET=1 \
+    if ! env LD_PRELOAD="$softhca" GPUSHMEM_SOFTHCA_DIR="$scratch/nics" GPUSHMEM_SOFTHCA_DEVICES=3 GPUSHMEM_SOFTHCA_QUIET=1 \
         "${settings[@]}" "${job[@]}" >"$scratch/log" 2>&1; then
         failed=$((failed + 1))
         echo "seed $seed: ${settings[*]} ${job[*]}"
