@@ -126,13 +126,22 @@ static uint64_t bytes_of(enum before kind)
     return kind == PUT_LARGE || kind == PUT_BOUNCED || kind == EMPTY ? 300000 : 8;
 }
 
-// The flag behind the fence: by put, by atomic, by a loop, or by a put large enough to be striped.
+// The flag behind the fence: by put, by atomic, by a loop, by a put large enough to be striped, or
+// by a put after a get, an atomic or a loop, which are then the first after the fence.
+enum { FLAG_HOWS = 7 };
 static bool post_flag(struct world *world, unsigned how, uint64_t value)
 {
     uint64_t *words = (uint64_t *)own_at(world, 2 * DATA);
     words[0] = value;
     words[16383] = value;
     struct gpsh_op op;
+    if (how >= 4) {
+        op = how == 4
+                 ? get_op(world, own_at(world, 3 * DATA), 0, 8)
+                 : amo_op(world, how == 5 ? GPSH_AMO_ADD : GPSH_AMO_OR, 8, FLAG + 64, 1, 0, NULL);
+        CHECK(post(world, world->channel, &op) >= 0, "%s", gpsh_last_error());
+        how = 0;
+    }
     switch (how) {
     case 0: op = put_op(world, words, FLAG, 8); break;
     case 1: op = amo_op(world, GPSH_AMO_ADD, 8, FLAG, value, 0, NULL); break;
@@ -168,7 +177,7 @@ static bool fenced(struct world *world, int whom)
     static char outside[300000];
     uint64_t round = 0;
     for (int kind = 0; kind < N_BEFORE; kind++)
-        for (unsigned how = 0; how < 4; how++, round++)
+        for (unsigned how = 0; how < FLAG_HOWS; how++, round++)
             if (!one_fence(world, (enum before)kind, how, round, outside, whom))
                 return false;
     return true;

@@ -163,6 +163,28 @@ Test(verbs_order, fence__misplaced_writes_acknowledged__costs_nothing)
     cr_assert_not(has_fence(1));
 }
 
+// A get or an atomic needs no read to come after the data; the flag after it still does.
+Test(verbs_order, fence__then_get_or_atomic__the_put_after_it_is_ordered_too)
+{
+    static char outside[64];
+    struct gpsh_op data = fake_put(pair.heap, 0, 4096), flag = fake_put(outside, 8192, 8);
+    struct gpsh_op between[] = {fake_put(pair.heap, 16384, 4096),
+                                fake_amo(GPSH_AMO_ADD, 8, 64, 1, 0, NULL),
+                                fake_amo(GPSH_AMO_OR, 8, 64, 1, 0, NULL)};
+    between[0].kind = GPSH_OP_GET;
+    for (size_t i = 0; i < sizeof between / sizeof *between; i++) {
+        open_misplacing();
+        fake_post_op(&pair, &data);
+        gpsh_verbs_ops.fence(pair.channel, 1);
+        fake_post_op(&pair, &between[i]);
+        fake_post_op(&pair, &flag);
+        fake_post_op(&pair, &flag);
+        cr_assert_eq(fake.n_posts, 4);
+        cr_assert(has_fence(2), "case %zu: the flag may overtake the data", i);
+        cr_assert_not(has_fence(3));
+    }
+}
+
 // A heap reached by another function of the NIC than the words that tell of it.
 Test(verbs_order, put__heap_and_words_apart__complete_when_it_was_read_back)
 {
@@ -185,6 +207,40 @@ Test(verbs_order, put__heap_and_words_apart__complete_when_it_was_read_back)
     fake_run(1, IBV_WC_SUCCESS);
     gpsh_verbs_ops.progress(pair.channel);
     cr_assert_eq(pair.channel->pending, 0);
+}
+
+static void open_apart(void)
+{
+    fake_pair_close(&pair);
+    fake_reset();
+    memset(&pair, 0, sizeof pair);
+    pair.apart = true;
+    pair.n_locks = 8;
+    pair.settings[0] = "GPUSHMEM_VERBS_SIGNAL_EVERY=1";
+    cr_assert(fake_pair_open(&pair) == 0);
+}
+
+Test(verbs_order, add__heap_and_words_apart__is_read_back)
+{
+    open_apart();
+    struct gpsh_op add = fake_amo(GPSH_AMO_ADD, 8, 0, 7, 0, NULL);
+    fake_post_op(&pair, &add);
+    cr_assert_eq(fake.n_posts, 2);
+    cr_assert_eq(fake.journal[1].wr.opcode, IBV_WR_RDMA_READ);
+    fake_settle(&pair);
+    cr_assert_eq(pair.channel->pending, 0);
+}
+
+// Its lock is among the words, and what happens there proves nothing about the heap.
+Test(verbs_order, four_byte_atomic__heap_and_words_apart__is_read_back)
+{
+    open_apart();
+    struct gpsh_op swap = fake_amo(GPSH_AMO_SWAP, 4, 0, 7, 0, NULL);
+    fake_post_op(&pair, &swap);
+    fake_settle(&pair);
+    cr_assert_eq(pair.channel->pending, 0, "the shortest chains must have room for its steps");
+    cr_assert_eq(word_at(0), 7);
+    cr_assert_eq(fake.journal[fake.n_posts - 1].wr.opcode, IBV_WR_RDMA_READ);
 }
 
 Test(verbs_order, fence__before_an_atomic__is_its_own_order)
@@ -393,6 +449,35 @@ Test(verbs_failure, flushed_requests__give_their_blocks_back)
     fake_settle(&pair);
 }
 
+// Two puts on a rail that is lost, both perhaps executed. If a fence lies between them, the second
+// may have told the target of the first, and the target have changed that memory since.
+static int lose_rail_with_two_puts(bool ordered)
+{
+    fake_pair_close(&pair);
+    open_rails(2);
+    struct gpsh_op data = fake_put(pair.heap, 0, 4096), news = fake_put(pair.heap, 8192, 4096);
+    fake_post_op(&pair, &data);
+    if (ordered)
+        gpsh_verbs_ops.fence(pair.channel, 1);
+    fake_post_op(&pair, &news);
+    fake_run(1, IBV_WC_RETRY_EXC_ERR);
+    fake_settle(&pair);
+    cr_assert_eq(pair.channel->pending, 0);
+    return pair.channel->flows[1].error;
+}
+
+Test(verbs_failure, rail_lost__puts_without_order__go_by_the_other)
+{
+    cr_assert_eq(lose_rail_with_two_puts(false), 0);
+    cr_assert_eq(pair.failures, 0);
+}
+
+Test(verbs_failure, rail_lost__fence_between_puts__nothing_is_repeated)
+{
+    cr_assert_eq(lose_rail_with_two_puts(true), GPUSHMEM_ERR_PE_FAILED);
+    cr_assert_eq(fake.n_posts, 2);
+}
+
 Test(verbs_failure, post_refused__ends_the_flow)
 {
     struct counted counted = {.completion.done = count};
@@ -413,10 +498,11 @@ Test(verbs_failure, capture_on_a_failing_flow__block_comes_back)
     struct gpsh_op held = fake_put(outside, 0, 8), get = fake_put(outside, 0, 1000);
     fake_pair_close(&pair);
     fake_reset();
-    pair.settings[0] = "GPUSHMEM_VERBS_SIGNAL_EVERY=2";
+    pair.settings[0] = "GPUSHMEM_VERBS_SIGNAL_EVERY=3";
     pair.settings[1] = "GPUSHMEM_VERBS_BOUNCE=64K"; // 8 small and 12 large blocks
     cr_assert(fake_pair_open(&pair) == 0);
     held.flags = GPSH_OP_MORE | GPSH_OP_CAPTURE;
+    fake_post_op(&pair, &held);
     fake_post_op(&pair, &held);
     fake.post_error = 22; // EINVAL
     cr_assert_eq(fake_post_op(&pair, &held), GPUSHMEM_ERR_TRANSPORT);

@@ -43,6 +43,7 @@ enum {
     VERBS_SIGNAL_BYTES = 8,
     VERBS_DEPTH_OF_ALL = 1 << 16, // send queue entries of a channel and rail, over all PEs
     VERBS_DEPTH_LEAST = 32,
+    VERBS_CHAIN_LEAST = 3,   // two requests that belong together, and the read at the end
     VERBS_CQ_MOST = 1 << 14, // entries: as many requests are under way at most
     VERBS_BLOCKS_KEPT = 2,   // large bounce blocks for requests that go out at once
 };
@@ -127,8 +128,10 @@ struct verbs_lane {
     bool failed, held; // held: on the channel's list of lanes with an unposted chain
     bool loose;        // its writes may be placed in another order than they are posted in
     bool apart;        // what it writes may still be on its way when it is acknowledged
-    bool unread;       // no read or atomic has been posted since the last write, which
-    uint64_t wrote_to; // began there,
+    // No read or atomic has been posted since the last write (where the lane is apart: nothing has
+    // read it back), which
+    bool unread;
+    uint64_t wrote_to;               // began there,
     uint32_t wrote_bytes, wrote_key; // was so long, and used that key
     atomic_bool fatal;               // set by an asynchronous event, seen by progress
     uint32_t first, count, limit;    // the chain: wrs[first .. first + count)
@@ -161,6 +164,7 @@ struct verbs_slot {
     uint8_t region; // at the target
     uint8_t where;  // of `local`: enum verbs_where
     bool striped, fenced, looping;
+    bool after_fence; // there is one between it and the operation before
     // striped: rails whose writes a read was posted for; lane 0 was asked for, or needed not be
     uint8_t confirmed;
     bool rail0_confirmed;
@@ -218,6 +222,7 @@ struct verbs_flow {
     bool no_atomics; // the NIC of rail 0 has none, here or there
     bool refused;    // some lane was, and the flow has not failed yet
     bool fenced, active; // active: on the channel's list of flows to drive
+    bool write_owes;     // the next put comes after a fence that a get or an atomic has taken
     struct verbs_flow *next_active;
 };
 
@@ -482,7 +487,7 @@ static inline struct ibv_send_wr *verbs_lane_next(struct verbs_lane *lane, struc
     slot->fenced = false;
     if (kind != WQE_PLAIN)
         lane->reads++;
-    lane->unread = kind == WQE_PLAIN;
+    lane->unread = kind == WQE_PLAIN || (lane->apart && lane->unread);
     lane->head++;
     lane->cq->used++;
     slot->parts++;

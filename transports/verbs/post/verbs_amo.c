@@ -53,9 +53,16 @@ static struct ibv_send_wr *fetching_request(struct verbs_flow *flow, struct verb
 struct ibv_send_wr *gpsh_verbs_atomic_request(struct verbs_flow *flow, struct verbs_slot *slot,
                                               int region, uint64_t word, uint8_t kind)
 {
+    struct verbs_lane *lane = &flow->lanes[0];
     struct ibv_send_wr *wr = fetching_request(flow, slot, sizeof(uint64_t), kind);
     wr->wr.atomic.remote_addr = word;
-    wr->wr.atomic.rkey = flow->lanes[0].rkeys[region];
+    wr->wr.atomic.rkey = lane->rkeys[region];
+    if (__builtin_expect(lane->apart && region == GPSH_HEAP, 0)) { // it writes too
+        lane->wrote_to = word;
+        lane->wrote_bytes = sizeof(uint64_t);
+        lane->wrote_key = lane->rkeys[region];
+        lane->unread = true;
+    }
     return wr;
 }
 

@@ -33,11 +33,21 @@ static bool may_repeat(const struct verbs_flow *flow, const struct verbs_wqe *wq
     return slot->borrowed && slot->bytes > WORD_BYTES && !signalled && slot->kind != GPSH_OP_AMO;
 }
 
+// Of two puts with a fence between them the second may have told the target of the first, and the
+// target have changed that memory since: the first must not come back.
 static bool all_may_repeat(const struct verbs_lane *lane)
 {
-    for (uint32_t at = lane->tail; at != lane->head; at++)
-        if (!may_repeat(lane->flow, &lane->wqes[at & lane->mask]))
+    bool written = false, told = false;
+    for (uint32_t at = lane->tail; at != lane->head; at++) {
+        const struct verbs_wqe *wqe = &lane->wqes[at & lane->mask];
+        const struct verbs_slot *slot = &lane->flow->slots[wqe->slot];
+        bool starts =
+            at == lane->tail || slot != &lane->flow->slots[lane->wqes[(at - 1) & lane->mask].slot];
+        told |= written && starts && slot->after_fence;
+        written |= wqe->kind == WQE_PLAIN;
+        if (!may_repeat(lane->flow, wqe) || (told && wqe->kind == WQE_PLAIN))
             return false;
+    }
     return true;
 }
 

@@ -29,6 +29,7 @@ void gpsh_verbs_read_back(struct verbs_lane *lane, struct verbs_slot *slot)
     wr->sg_list->addr = (uintptr_t)bounce->base + bounce->bytes;
     wr->sg_list->length = bytes;
     wr->sg_list->lkey = bounce->mr[lane->rail]->lkey;
+    lane->unread = false;
 }
 
 bool gpsh_verbs_order_writes(struct verbs_lane *lane, struct verbs_slot *slot)

@@ -17,7 +17,9 @@ static bool is_put(const struct verbs_slot *slot)
 
 // What a fence means for the operation that follows. One lane keeps its requests in order (a flag
 // adds what it does not order by itself), so an operation on lane 0 waits only for earlier ones
-// that used other lanes or are loops; a striped one waits for everything before the fence.
+// that used other lanes or are loops; a striped one waits for everything before the fence. A get or
+// an atomic is executed after every write before it, and so passes the fence as it is; where writes
+// may be placed out of order, that says nothing of the next put, which then takes the fence too.
 static void take_fence(struct verbs_flow *flow, uint64_t posted_before)
 {
     struct verbs_channel *channel = flow->channel;
@@ -30,8 +32,14 @@ static void take_fence(struct verbs_flow *flow, uint64_t posted_before)
 static void slot_order(struct verbs_flow *flow, struct verbs_slot *slot, uint64_t posted_before)
 {
     slot->fenced = flow->fenced || flow->epoch != flow->channel->epoch;
-    if (slot->fenced)
+    slot->after_fence = slot->fenced;
+    if (slot->fenced) {
         take_fence(flow, posted_before);
+        flow->write_owes = !is_put(slot) && verbs_home(flow)->loose;
+    } else if (__builtin_expect(flow->write_owes, 0) && is_put(slot)) {
+        flow->write_owes = false;
+        slot->fenced = true;
+    }
     slot->after = slot->striped ? flow->fence_seq : flow->fence_hard;
     slot->looping = slot->kind == GPSH_OP_AMO && !gpsh_verbs_amo_native(flow, slot);
     if (slot->striped || slot->looping)
@@ -195,7 +203,7 @@ static bool wants_capture(const struct verbs_slot *slot)
 static bool goes_inline(struct verbs_flow *flow, const struct verbs_slot *slot)
 {
     bool unordered = flow->issued == flow->pub->posted && !flow->loops_used && !flow->fenced &&
-                     !flow->repeats && flow->epoch == flow->channel->epoch &&
+                     !flow->write_owes && !flow->repeats && flow->epoch == flow->channel->epoch &&
                      flow->fence_hard <= flow->pub->completed;
     return unordered && !slot->striped && slot->bytes <= flow->channel->verbs->inline_bytes &&
            flow->channel->verbs->host_heap && slot->where != VERBS_DEVICE_BUFFER &&

@@ -25,8 +25,8 @@ static void set_sizes(struct gpsh_verbs *verbs)
     for (int i = 0; i < verbs->n_rails; i++)
         verbs->sq_depth = lesser(verbs->sq_depth, (uint32_t)verbs->rails[i].max_qp_wr);
     verbs->chain_limit = lesser((uint32_t)settings->verbs_signal_every, verbs->sq_depth / 2);
-    if (verbs->chain_limit < 2) // a put_signal is one chain of two
-        verbs->chain_limit = 2;
+    if (verbs->chain_limit < VERBS_CHAIN_LEAST)
+        verbs->chain_limit = VERBS_CHAIN_LEAST;
     verbs->inline_bytes = (uint32_t)settings->verbs_inline;
     verbs->host_heap = verbs->env.regions[GPSH_HEAP].kind == GPSH_MEMORY_HOST;
 }
