@@ -68,6 +68,7 @@ static int program_prepare(const struct gpsh_child_plan *plan)
     if (plan->cpus && sched_setaffinity(0, sizeof(*plan->cpus), plan->cpus) < 0)
         return errno;
     signal(SIGPIPE, SIG_DFL);
+    signal(SIGXFSZ, SIG_DFL);
     sigprocmask(SIG_SETMASK, plan->signals, NULL);
     return 0;
 }

@@ -60,6 +60,7 @@ static int take_signals(struct launcher *l)
             sigaddset(&taken, forwarded_signals[i]);
     }
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); // a write beyond `ulimit -f` fails, and is told
     sigprocmask(SIG_BLOCK, &taken, &l->old_signals);
     l->signal_fd = signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK);
     return l->signal_fd < 0 ? errno : 0;

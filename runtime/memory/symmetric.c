@@ -13,6 +13,7 @@
 
 #include "core/error.h"
 #include "core/log.h"
+#include "core/memory_file.h"
 #include "memory/memory_limit.h"
 
 static int check_fits(uint64_t bytes, int node_pes)
@@ -66,7 +67,8 @@ static int create_hugetlb(struct gpsh_symmetric *region, bool giant)
     region->bytes = (region->bytes + page - 1) / page * page;
     int fd = memfd_create("gpushmem-heap",
                           MFD_CLOEXEC | MFD_HUGETLB | (giant ? MFD_HUGE_1GB : MFD_HUGE_2MB));
-    if (fd >= 0 && !ftruncate(fd, (off_t)region->bytes)) {
+    int error = fd < 0 ? errno : gpsh_memory_file_grow(fd, region->bytes);
+    if (!error) {
         char *base = map_aligned(fd, region->bytes);
         if (base != MAP_FAILED) {
             region->base = base;
@@ -74,8 +76,8 @@ static int create_hugetlb(struct gpsh_symmetric *region, bool giant)
             snprintf(region->pages, sizeof region->pages, "%s pages", giant ? "1G" : "2M");
             return 0;
         }
+        error = errno;
     }
-    int error = errno;
     if (fd >= 0)
         close(fd);
     return gpsh_fail(
@@ -116,10 +118,12 @@ int gpsh_symmetric_create(struct gpsh_symmetric *region, uint64_t bytes, enum gp
     if (pages == GPSH_PAGES_2M || pages == GPSH_PAGES_1G)
         return create_hugetlb(region, pages == GPSH_PAGES_1G);
     region->fd = memfd_create("gpushmem-heap", MFD_CLOEXEC);
-    if (region->fd < 0 || ftruncate(region->fd, (off_t)region->bytes)) {
+    int error = region->fd < 0 ? errno : gpsh_memory_file_grow(region->fd, region->bytes);
+    if (error) {
         status = gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
-                           "shared memory of %" PRIu64 " bytes could not be made (%s)",
-                           region->bytes, strerror(errno));
+                           "shared memory of %" PRIu64 " bytes could not be made (%s)%s",
+                           region->bytes, strerror(error),
+                           error == EFBIG ? "; raise the limit of file sizes (ulimit -f)" : "");
         gpsh_symmetric_destroy(region);
         return status;
     }

@@ -10,6 +10,7 @@ import os
 import pathlib
 import pty
 import re
+import resource
 import select
 import shutil
 import signal
@@ -535,6 +536,17 @@ for i in range(100):
             self.assert_last_line(err, "some output of the PEs is lost, it could not be written: No space left on device")
             done = subprocess.run([GPUSHMEM, "help"], stdout=full, stderr=subprocess.PIPE, text=True)
         self.assertEqual((done.returncode, done.stderr), (1, "gpushmem: cannot write the output: No space left on device\n"))
+
+    def test_limit_of_file_sizes(self):
+        limit, name = 64 << 20, os.path.join(self.tmp, "out")
+        with open(name, "ab") as out:
+            out.truncate(limit - 4)  # takes no room
+            job = self.start("-n", 2, "-t", "echo", "hello", stdout=out,
+                             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
+            _, err = job.communicate(timeout=HANG_S)
+        os.remove(name)
+        self.assertEqual(job.returncode, 1)
+        self.assert_last_line(err, "some output of the PEs is lost, it could not be written: File too large")
 
     def test_file_of_each_pe(self):
         name = os.path.join(self.tmp, "out")

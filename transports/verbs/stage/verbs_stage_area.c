@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "core/memory_file.h"
 #include "transports/verbs/stage/verbs_stage.h"
 
 enum { LINE = 64, LEAST_SLOT = 4096 };
@@ -35,14 +36,14 @@ static int choose_slots(struct gpsh_verbs *verbs, uint32_t n_boxes)
 static int map(struct verbs_stage *stage, size_t bytes)
 {
     int fd = memfd_create("gpushmem-stage", MFD_CLOEXEC);
-    bool failed = fd < 0 || ftruncate(fd, (off_t)bytes) != 0;
-    void *base = failed ? MAP_FAILED : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    int error = fd < 0 ? errno : gpsh_memory_file_grow(fd, bytes);
+    void *base = error ? MAP_FAILED : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (base != MAP_FAILED) {
         stage->area = (struct gpsh_region){base, bytes, GPSH_MEMORY_HOST, -1, -1};
         stage->area_fd = fd;
         return 0;
     }
-    int error = errno;
+    error = error ? error : errno;
     if (fd >= 0)
         close(fd);
     return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
