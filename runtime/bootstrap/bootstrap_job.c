@@ -209,7 +209,10 @@ int gpsh_bootstrap_job_read(struct gpsh_bootstrap *b, const pmix_proc_t *me)
     uint64_t n_pes;
     pmix_proc_t all = whole_job(me);
     if (!job_number(&all, PMIX_JOB_SIZE, &n_pes))
-        return gpsh_fail(GPUSHMEM_ERR_BOOTSTRAP, "the launcher does not tell the size of this job");
+        return gpsh_fail(GPUSHMEM_ERR_BOOTSTRAP,
+                         "the launcher does not tell the size of this job: libpmix joins a job "
+                         "once in a process, so a program that replaced itself by exec after init, "
+                         "or after PMIx_Finalize by other code, cannot join again");
     if (n_pes == 0 || n_pes > INT32_MAX || me->rank >= n_pes)
         return gpsh_fail(GPUSHMEM_ERR_BOOTSTRAP, "the launcher calls this process rank %u of %llu",
                          me->rank, (unsigned long long)n_pes);
