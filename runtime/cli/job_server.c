@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "bootstrap/pmix_reply.h"
@@ -17,6 +19,8 @@
 #include "door.h"
 #include "job_info.h"
 #include "say.h"
+
+enum { LEAST_ROOM = 16 << 20, LEAST_FILES = 64 }; // more than a small job's files take
 
 static struct {
     int event_pipe; // write end
@@ -156,6 +160,19 @@ static int choose_nspace(void)
     return 0;
 }
 
+// libpmix keeps the job's data in files of the session directory, and says no more than "ERROR".
+static const char *lack_of_room(const char *dir)
+{
+    struct rlimit limit;
+    struct statvfs fs;
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < LEAST_ROOM)
+        return "; the limit of file sizes is low: raise it (ulimit -f)";
+    if (statvfs(dir, &fs) == 0 && fs.f_frsize &&
+        (fs.f_bavail < LEAST_ROOM / fs.f_frsize || (fs.f_files && fs.f_favail < LEAST_FILES)))
+        return "; the place for temporary files is full: set TMPDIR to one with room";
+    return "";
+}
+
 int gpsh_job_server_start(struct gpsh_job_server *s, const char *dir, int n_pes, int n_nodes)
 {
     int ends[2];
@@ -182,7 +199,8 @@ int gpsh_job_server_start(struct gpsh_job_server *s, const char *dir, int n_pes,
     }
     if (rc == PMIX_SUCCESS)
         return 0;
-    gpsh_cli_say("run", "cannot %s the PMIx server: %s (%d)", step, PMIx_Error_string(rc), (int)rc);
+    gpsh_cli_say("run", "cannot %s the PMIx server: %s (%d)%s", step, PMIx_Error_string(rc),
+                 (int)rc, lack_of_room(dir));
     return -1;
 }
 

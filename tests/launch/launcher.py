@@ -548,6 +548,12 @@ for i in range(100):
         self.assertEqual(job.returncode, 1)
         self.assert_last_line(err, "some output of the PEs is lost, it could not be written: File too large")
 
+    def test_no_room_for_the_data_of_the_job(self):
+        job = self.start("-n", 2, "true", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024)))
+        _, err = job.communicate(timeout=HANG_S)
+        self.assertEqual(job.returncode, 1)
+        self.assertRegex(err, r"cannot describe the job to the PMIx server: .*: raise it \(ulimit -f\)")
+
     def test_file_of_each_pe(self):
         name = os.path.join(self.tmp, "out")
         for _ in range(2):  # the second job begins anew
