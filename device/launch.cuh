@@ -52,7 +52,7 @@ static inline int gpushmem_device_attach(void)
     static uint32_t attached; // generation of the handle this translation unit has
     struct gpushmem_dev dev;
     int status = gpushmem_device_handle(&dev);
-    if (status || attached == dev.generation)
+    if (status || __atomic_load_n(&attached, __ATOMIC_ACQUIRE) == dev.generation)
         return status;
     if (!gpsh_gpu_reaches(dev))
         return gpushmem_launch_refused(
@@ -62,7 +62,8 @@ static inline int gpushmem_device_attach(void)
     cudaError_t error = cudaMemcpyToSymbol(gpsh_dev_implicit, &dev, sizeof dev);
     if (error != cudaSuccess)
         return gpushmem_launch_refused(GPUSHMEM_ERR_CUDA, cudaGetErrorString(error));
-    attached = dev.generation;
+    // Threads that launch for the first time at once copy the same bytes, all before they launch.
+    __atomic_store_n(&attached, dev.generation, __ATOMIC_RELEASE);
     return 0;
 }
 
@@ -142,17 +143,18 @@ inline int gpushmem_device_attach(void)
     struct gpushmem_dev dev;
     gpushmem_stream_serve(gpsh_emu_enqueue);
     int status = gpushmem_device_handle(&dev);
-    if (!status && dev.generation != gpsh_dev_implicit.generation && !gpsh_cpu_reaches(dev))
+    // Threads may make their first launches at the same time: the copy is looked at with the lock.
+    std::lock_guard<std::mutex> guard(lock);
+    if (status || dev.generation == gpsh_dev_implicit.generation)
+        return status;
+    if (!gpsh_cpu_reaches(dev))
         return gpushmem_launch_refused(
             GPUSHMEM_ERR_UNSUPPORTED,
             "its kernels run on CPU threads, but the heap is in GPU memory; set "
             "GPUSHMEM_HEAP_KIND=host, or build the program with nvcc");
-    std::lock_guard<std::mutex> guard(lock);
-    if (!status && dev.generation != gpsh_dev_implicit.generation) {
-        gpsh_emu_wait_all(); // kernels that still run have the old one
-        gpsh_dev_implicit = dev;
-    }
-    return status;
+    gpsh_emu_wait_all(); // kernels that still run have the old one
+    gpsh_dev_implicit = dev;
+    return 0;
 }
 
 template <typename Kernel, typename... Arguments>
