@@ -52,6 +52,8 @@ __global__ void flicker(uint64_t *words, int *errors)
             size_t found = gpushmem_dev_uint64_wait_until_some(words, WORDS, indices, nullptr,
                                                                GPUSHMEM_CMP_EQ, 1);
             EXPECT(errors, found == 1 && indices[0] == WORDS - 1);
+            if (!found)
+                break; // waited in vain, which the host is told of
         }
         store(&words[WORDS], 1);
     }
