@@ -238,8 +238,8 @@ GPSH_DEV void gpsh_dev_unclaim_reply(const struct gpushmem_dev &dev, struct gpsh
         gpsh_dev_store32_relaxed_gpu(&dev.reply_owners[claim.slot], claim.last);
 }
 
-// Whether a claim may succeed. A slot that was left becomes free here: of those who see its answer,
-// who takes the mark off.
+// Whether a claim may succeed. A slot whose owner gave up becomes free here: one thread that sees
+// the late answer wins the exchange and frees the slot.
 GPSH_DEV bool gpsh_dev_reply_is_free(const struct gpushmem_dev &dev, uint32_t slot)
 {
     uint32_t owner = gpsh_dev_load32_relaxed_gpu(&dev.reply_owners[slot]);

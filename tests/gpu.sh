@@ -105,7 +105,7 @@ for program in "$bin"/device_*.cuda; do
     name=$(basename "$program" .cuda)
     case $name in
     device_lost | device_asked | device_first | device_spread) continue ;; # below
-    device_errors) export GPUSHMEM_WAIT_TIMEOUT_MS=700 ;; # waits in vain on purpose
+    device_errors) export GPUSHMEM_WAIT_TIMEOUT_MS=700 ;; # its waits time out on purpose
     *) export GPUSHMEM_WAIT_TIMEOUT_MS=15000 ;;
     esac
     for p2p in 1 0; do
@@ -126,7 +126,7 @@ check "they end though the host asks for errors meanwhile" tests/device/lost.sh 
 for p2p in 1 0; do
     check "a stream's first operation is captured, P2P=$p2p" job 2 env GPUSHMEM_P2P=$p2p "$bin/device_stream.cuda" capture
 done
-check "a stream goes on after a wait in vain" job 1 env GPUSHMEM_WAIT_TIMEOUT_MS=300 "$bin/device_stream.cuda" vain
+check "a stream goes on after a wait that timed out" job 1 env GPUSHMEM_WAIT_TIMEOUT_MS=300 "$bin/device_stream.cuda" vain
 for p2p in 1 0; do
     check "kernels from cubin, fatbin and PTX, P2P=$p2p" job 2 env GPUSHMEM_P2P=$p2p "$bin/gpu_cubin" "$bin"/cubin_kernel.*
     check "relocatable device code, P2P=$p2p" job 2 env GPUSHMEM_P2P=$p2p "$bin/gpu_rdc"

@@ -324,10 +324,10 @@ GPUSHMEM_API int gpushmem_signal_wait_until_status(const uint64_t *sig, enum gpu
 // On one aligned word of `pe`. Atomic to all other atomics of the same type, from any PE, host or
 // device, and to nothing else: while they go on, read the word with atomic_fetch, wait or test. The
 // fetching forms return the previous value, or with _status write it to *before; the others return
-// a status, at once. _nbi writes the previous value to *fetch, valid after quiet. Through a NIC
-// whose atomics are atomic to each other only, all that change 4 bytes return when they are
-// complete (docs/adr/0010-four-byte-atomics.md). fetch_inc and inc add one. Integers wrap. float
-// and double are moved bit by bit. OpenSHMEM 1.5, section 9.7.
+// a status, at once. _nbi writes the previous value to *fetch, valid after quiet. If NIC atomics
+// are atomic only among themselves, 4-byte updates block until they are complete
+// (docs/adr/0010-four-byte-atomics.md). fetch_inc and inc add one. Integers wrap. float and double
+// are moved bit by bit. OpenSHMEM 1.5, section 9.7.
 //   GPUSHMEM_ERR_ALIGNMENT  the address is not a multiple of the word's size
 #define GPUSHMEM_DECLARE(NAME, TYPE)                                                               \
     GPUSHMEM_FUNCTION(TYPE, NAME##_atomic_fetch, const TYPE *source, int pe)                       \

@@ -307,8 +307,8 @@ int gpsh_bootstrap_put(struct gpsh_bootstrap *b, const void *blob, size_t bytes)
     return error;
 }
 
-// Ends too when a PE dies. A launcher need not tell that, so a long wait is remarked, and bounded
-// on request.
+// The wait also ends when a PE dies. A launcher need not report that, so a long wait is logged
+// once, and GPUSHMEM_WAIT_TIMEOUT_MS can bound it.
 static bool fence_wait(const struct gpsh_bootstrap *b, struct gpsh_pmix_reply *r, const char *what)
 {
     long limit_ms = b->wait_timeout_ms > 0 ? b->wait_timeout_ms : LONG_MAX;
@@ -344,7 +344,7 @@ static int fence_given_up(const struct gpsh_bootstrap *b, const char *what)
     if (dead >= 0)
         return fail_dead(dead, what);
     return gpsh_fail(GPUSHMEM_ERR_TIMEOUT,
-                     "%s waited %lld ms in vain (GPUSHMEM_WAIT_TIMEOUT_MS): not all of the %d PEs "
+                     "%s timed out after %lld ms (GPUSHMEM_WAIT_TIMEOUT_MS): not all of the %d PEs "
                      "came here",
                      what, (long long)b->wait_timeout_ms, b->n_pes);
 }

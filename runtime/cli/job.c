@@ -13,7 +13,7 @@
 
 // How long PEs have to print what they wait for, when a job runs into its --timeout.
 static const double last_words_s = 0.3;
-// How long other PEs may go on after one left without finalize, until that is remarked.
+// How long other PEs may go on after one left without finalize before a warning is printed.
 static const double left_alone_s = 3;
 
 static double clock_s(void)

@@ -243,12 +243,12 @@ static void say_unknown(const char *entry, size_t length)
 {
     const char *meant = resembling(entry, length);
     if (meant)
-        GPSH_LOG(WARN, "config", "%.*s is no setting and has no effect; is %s meant?", (int)length,
+        GPSH_LOG(WARN, "config", "%.*s: unknown setting, ignored; did you mean %s?", (int)length,
                  entry, meant);
     else
         GPSH_LOG(WARN, "config",
-                 "%.*s is no setting and has no effect; `gpushmem info` lists the settings",
-                 (int)length, entry);
+                 "%.*s: unknown setting, ignored; `gpushmem info` lists the settings", (int)length,
+                 entry);
 }
 
 static void warn_unknown(char *const *environment)

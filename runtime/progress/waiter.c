@@ -119,7 +119,7 @@ static int check_deadline(struct gpsh_waiter *waiter)
         return 0;
     char text[ABOUT_BYTES];
     return gpsh_fail(GPUSHMEM_ERR_TIMEOUT,
-                     "%s: waited in vain for %lld ms (GPUSHMEM_WAIT_TIMEOUT_MS)%s", waiter->what,
+                     "%s: timed out after %lld ms (GPUSHMEM_WAIT_TIMEOUT_MS)%s", waiter->what,
                      (long long)limit_ms, about(waiter, text));
 }
 

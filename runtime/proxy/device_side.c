@@ -402,7 +402,7 @@ static int take_fault(void)
         fail_closed(status);
     else if (status == GPUSHMEM_ERR_TIMEOUT)
         gpsh_fail(status,
-                  "a kernel on PE %d waited in vain for %lld ms (GPUSHMEM_WAIT_TIMEOUT_MS): %s",
+                  "a kernel on PE %d timed out after %lld ms (GPUSHMEM_WAIT_TIMEOUT_MS): %s",
                   gpsh.my_pe, (long long)gpsh.settings.wait_timeout_ms, what);
     else
         gpsh_fail(status, "a kernel on PE %d failed: %s: %s", gpsh.my_pe, what,

@@ -62,7 +62,7 @@ struct gpsh_queue_ops {
     int (*open)(unsigned results, struct gpsh_queue **out);
     void (*close)(struct gpsh_queue *queue); // completes what is in it first; NULL is legal
     // GPSH_POST_IN_FLIGHT, GPSH_POST_CAPTURED if the source may be reused already, or a negative
-    // status. `capture`: it must be, if it is host memory and small.
+    // status. With `capture`, a small host source has been copied on return.
     int (*put)(struct gpsh_queue *queue, void *to, const void *from, size_t bytes, bool capture);
     // GPSH_POST_IN_FLIGHT, GPSH_POST_DONE if it and everything before it is complete, or a negative
     // status.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Promises at their edges: nothing to move, PEs that do not exist, words that change while they are
-// waited for, barriers from whatever block comes, waits in vain.
+// waited for, barriers from whatever block comes, waits that time out.
 #define GPUSHMEM_DEVICE_CHECKS 0
 #include <limits.h>
 #include <string.h>

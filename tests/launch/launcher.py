@@ -797,7 +797,7 @@ class Trouble(Case):
     def test_fence_gives_up_when_asked_to(self):
         job = self.start("-n", 3, MISHAP, "absent", 1)
         for line in self.wait_for_lines(job, 2):
-            self.assertRegex(line, r"pe [02]: fence returned -13: .* waited 300 ms in vain .*: not all of the 3 PEs")
+            self.assertRegex(line, r"pe [02]: fence returned -13: .* timed out after 300 ms .*: not all of the 3 PEs")
         job.send_signal(signal.SIGUSR1)
         self.finish(job, 0)
 

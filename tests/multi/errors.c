@@ -180,7 +180,7 @@ int main(void)
 {
     before_init();
     setenv("GPUSHMEM_WAIT_TIMEOUT_MS", "20", 1);
-    if (getenv("PMIX_RANK") != NULL) // other PEs may be late, and nothing is waited for in vain
+    if (getenv("PMIX_RANK") != NULL) // other PEs may be late, and no wait may time out
         setenv("GPUSHMEM_WAIT_TIMEOUT_MS", "100000", 1);
     CHECK_OK(gpushmem_init());
     me = gpushmem_my_pe();

@@ -389,8 +389,8 @@ static uint32_t pass(struct shca_device *device, bool thread, uint64_t *wake_ns)
     return turns(device, wake_ns);
 }
 
-// On a machine with fewer processors than polling threads, whoever polls in vain lets the others
-// run.
+// On a machine with fewer processors than polling threads, a thread whose poll finds nothing lets
+// the others run.
 void shca_engine_help(struct shca_device *device)
 {
     static _Thread_local uint32_t in_vain;

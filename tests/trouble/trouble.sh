@@ -27,10 +27,10 @@ says "different heaps" "GPUSHMEM_HEAP_SIZE" $run -n 2 sh -c \
     'GPUSHMEM_HEAP_SIZE=$((16 + PMIX_RANK))M exec "$0"' "$bin/lifecycle"
 says "one PE cannot initialise" "PE 1 on" $run --on-failure continue -n 3 sh -c \
     'if [ $PMIX_RANK = 1 ]; then export GPUSHMEM_HEAP_SIZE=8T; fi; exec "$0"' "$bin/lifecycle"
-works "unknown setting" "GPUSHMEM_HEEP_SIZE is no setting" env GPUSHMEM_HEEP_SIZE=1G $run -n 2 "$bin/lifecycle"
+works "unknown setting" "GPUSHMEM_HEEP_SIZE: unknown setting, ignored; did you mean GPUSHMEM_HEAP_SIZE" env GPUSHMEM_HEEP_SIZE=1G $run -n 2 "$bin/lifecycle"
 works "memory still allocated at finalize" "still allocated" $run -n 2 "$bin/lifecycle" leak
 # The limit is also one for the PEs' way into init.
-says "barrier that a PE does not enter" "gpushmem_barrier_all: waited in vain for 3000 ms (GPUSHMEM_WAIT_TIMEOUT_MS) for PE 1" \
+says "barrier that a PE does not enter" "gpushmem_barrier_all: timed out after 3000 ms (GPUSHMEM_WAIT_TIMEOUT_MS) for PE 1" \
     env GPUSHMEM_WAIT_TIMEOUT_MS=3000 $run --grace 0 -n 3 "$bin/lifecycle" absent
 has "SIGUSR1: in gpushmem_barrier_all, waiting for PE 1"
 verdict "the same, asked for" "an answer to SIGUSR1"
