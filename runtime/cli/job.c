@@ -162,10 +162,19 @@ void gpsh_job_on_child_stops(struct gpsh_job *j)
     }
 }
 
+static bool job_has_ended(const struct gpsh_job *j)
+{
+    for (int pe = 0; pe < j->n_pes; pe++) {
+        if (!j->pes[pe].ended)
+            return false; // also one that was never started
+    }
+    return true;
+}
+
 // The PEs die with their parent, the keeper.
 void gpsh_job_on_keeper_lost(struct gpsh_job *j)
 {
-    if (j->n_running > 0 && !j->ending) {
+    if (!job_has_ended(j) && !j->ending) {
         snprintf(j->reason, sizeof(j->reason),
                  "the process gpushmem-keeper, which starts and ends the PEs, was killed");
         begin_ending(j, 1, j->n_running);

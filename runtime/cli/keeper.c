@@ -95,6 +95,7 @@ int gpsh_keeper_launch(struct gpsh_keeper *k, int pe, const struct gpsh_child_pl
     const int fds[GPSH_KEEPER_FDS] = {texts, plan->stdio[0], plan->stdio[1], plan->stdio[2]};
     int error = gpsh_keeper_send(k->socket, &r, fds) ? 0 : errno;
     close(texts);
+    k->lost = error == EPIPE || error == ECONNRESET;
     struct gpsh_keeper_report answer;
     while (!error) {
         if (!report_next(k, &answer, 0))

@@ -466,6 +466,8 @@ static int run_job(struct launcher *l, const char *dir)
         status = start_all(l);
         if (status == 0) {
             gpsh_job_begin(&l->job);
+            if (l->keeper.lost) // before the last PE was started
+                gpsh_job_on_keeper_lost(&l->job);
             watch(l);
             status = l->job.exit_status;
         }

@@ -448,6 +448,22 @@ class Neighbours(Case):
         os.kill(int(line.split("-CONT ")[1].split()[0]), signal.SIGCONT)
         self.finish(job, 0)
 
+    def test_keeper_is_killed_before_it_starts_a_pe(self):
+        job = self.start("-n", 2, "sleep", 60)
+        def is_keeper(pid):
+            try:
+                return pathlib.Path(f"/proc/{pid}/comm").read_text() == "gpushmem-keeper\n"
+            except OSError:
+                return False  # ended in the meantime
+        keeper = None
+        while keeper is None and job.poll() is None:
+            keeper = next(filter(is_keeper, marked_processes(self.mark.encode())), None)
+        os.kill(keeper, signal.SIGSTOP)  # while the launcher prepares the job
+        time.sleep(0.3)  # until it waits for the keeper's answer
+        os.kill(keeper, signal.SIGKILL)
+        _, err = self.finish(job, 1)
+        self.assertRegex(err, "gpushmem-keeper, which starts and ends the PEs, was killed")
+
     def test_keeper_is_killed(self):
         job = self.start("-n", 2, "sh", "-c", "echo $PPID; exec sleep 60")
         keeper = {int(pid) for pid in self.wait_for_lines(job, 2)}
