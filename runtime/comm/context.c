@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "comm/pending.h"
 #include "memory/word.h"
 #include "progress/waiter.h"
 
@@ -126,6 +127,8 @@ static int submit(struct gpsh_context *ctx, const struct gpsh_op *op, enum gpsh_
         posted.flags |= GPSH_OP_CAPTURE;
     lock(owner);
     int status = post(owner, channel, &posted);
+    if (status >= 0 && status != GPSH_POST_DONE)
+        gpsh_pending_add(channel, op->pe);
     bool until_complete = wait == GPSH_WAIT_COMPLETE || status == GPSH_POST_URGENT ||
                           (wait == GPSH_WAIT_SOURCE && status == GPSH_POST_IN_FLIGHT);
     if (status >= 0 && status != GPSH_POST_DONE && until_complete) {
@@ -187,18 +190,35 @@ int gpsh_context_submit(struct gpsh_context *ctx, const struct gpsh_op *op, enum
 
 // ------------------------------------------------------------------------ ordering and completion
 
+// What quiet and fence do with one flow of channel `index`.
+typedef int (*settle_fn)(struct gpsh_context *ctx, struct gpsh_context *owner, int index, int pe);
+
+// With the owner's lock held, which `settle` releases while it waits: all flows that may have
+// something pending. Returns the first failure; a wait that ran out is not followed by another.
+static int settle_listed(struct gpsh_context *ctx, struct gpsh_context *owner, int index,
+                         settle_fn settle)
+{
+    struct gpsh_channel *channel = owner->channels[index];
+    int result = 0;
+    gpsh_pending_enter(channel);
+    for (int pe = gpsh_pending_first(channel); pe >= 0; pe = gpsh_pending_next(channel, pe)) {
+        int status = settle(ctx, owner, index, pe);
+        if (result == 0 || status == GPUSHMEM_ERR_TIMEOUT)
+            result = status;
+        if (status == GPUSHMEM_ERR_TIMEOUT)
+            break;
+    }
+    gpsh_pending_leave(channel);
+    return result;
+}
+
 // Row "fence, mixed": what went through the NIC is complete before later stores, and the other way
 // round. Fails if the wait for that is given up: then nothing is ordered. (Flows that failed are
 // quiet's to report.)
-static int fence_mixed(struct gpsh_context *owner, int pe)
+static int fence_flow(struct gpsh_context *ctx, struct gpsh_context *owner, int index, int pe)
 {
-    int status = 0;
-    for (int i = 0; i < gpsh.n_transports && status == 0; ++i) {
-        struct gpsh_channel *channel = owner->channels[i];
-        if (channel != NULL && channel->pending != 0)
-            status = drain(owner, channel, pe, channel->flows[pe].posted);
-    }
-    return status;
+    struct gpsh_channel *channel = owner->channels[index];
+    return gpsh_mixed_paths(pe) ? drain(owner, channel, pe, channel->flows[pe].posted) : 0;
 }
 
 static int fence_channels(struct gpsh_context *owner, int pe)
@@ -208,14 +228,12 @@ static int fence_channels(struct gpsh_context *owner, int pe)
         if (channel != NULL && channel->pending != 0)
             channel->ops->fence(channel, pe);
     }
-    if (!gpsh_default_context.mixed)
-        return 0;
-    int first = pe == GPSH_ALL_PES ? 0 : pe;
-    int last = pe == GPSH_ALL_PES ? gpsh.n_pes - 1 : pe;
     int status = 0;
-    for (int target = first; target <= last && status == 0; ++target) {
-        if (gpsh_mixed_paths(target))
-            status = fence_mixed(owner, target);
+    for (int i = 0; i < gpsh.n_transports && gpsh_default_context.mixed && status == 0; ++i) {
+        const struct gpsh_channel *channel = owner->channels[i];
+        if (channel != NULL && channel->pending != 0)
+            status = pe == GPSH_ALL_PES ? settle_listed(owner, owner, i, fence_flow)
+                                        : fence_flow(owner, owner, i, pe);
     }
     return status;
 }
@@ -245,10 +263,9 @@ static int settle_flow(struct gpsh_context *ctx, struct gpsh_context *owner, int
     return status;
 }
 
-static int settle_channel(struct gpsh_context *ctx, struct gpsh_context *owner, int index, int pe)
+// After a failure: an error may be in a flow that has nothing pending.
+static int settle_all(struct gpsh_context *ctx, struct gpsh_context *owner, int index)
 {
-    if (pe != GPSH_ALL_PES)
-        return settle_flow(ctx, owner, index, pe);
     int result = 0;
     for (int target = 0; target < gpsh.n_pes; ++target) {
         int status = settle_flow(ctx, owner, index, target);
@@ -273,7 +290,9 @@ int gpsh_context_quiet(struct gpsh_context *ctx, int pe)
         const struct gpsh_channel *channel = owner->channels[i];
         if (channel == NULL || (channel->pending == 0 && !channel->failed && !failures))
             continue;
-        int status = settle_channel(ctx, owner, i, pe);
+        int status = pe != GPSH_ALL_PES            ? settle_flow(ctx, owner, i, pe)
+                     : channel->failed || failures ? settle_all(ctx, owner, i)
+                                                   : settle_listed(ctx, owner, i, settle_flow);
         if (result == 0)
             result = status;
     }

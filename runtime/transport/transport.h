@@ -182,6 +182,8 @@ struct gpsh_flow {
     uint64_t posted;
     uint64_t completed; // also counts what was under way when the flow failed
     int error; // 0, or why everything towards this PE fails from now on (also set by progress)
+    // Link of the channel's list of flows (comm/pending.h); transports zero it and leave it alone.
+    int32_t listed;
 };
 
 struct gpsh_transport;
@@ -192,6 +194,9 @@ struct gpsh_channel {
     struct gpsh_transport *transport;
     struct gpsh_flow *flows; // [n_pes]
     uint64_t pending;        // operations posted and not complete, over all flows
+    // The flows that may have operations pending (comm/pending.h), and how many calls go through
+    // that list; zero at first, and no business of the transport.
+    int32_t first_listed, list_readers;
     // some flow has an error of which peer_failed was not told: it is this PE's own trouble
     bool failed;
     // [n_pes] where this process may itself load and store the peers' heaps, complete at once and

@@ -5,6 +5,8 @@
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "api/argument.h"
 #include "comm/contexts.h"
@@ -327,6 +329,131 @@ Test(context, quiet__operations_failed_before__told_once)
     cr_assert_eq(gpsh_context_quiet(&gpsh_default_context, GPSH_ALL_PES), GPUSHMEM_ERR_CUDA);
     cr_assert_eq(gpsh_context_quiet(&gpsh_default_context, GPSH_ALL_PES), 0);
     end();
+}
+
+// A job in which flows that nobody posted to cannot even be looked at: the pages between two that
+// are used have no access.
+enum { MANY = 1 << 14 };
+static const int far_apart[] = {MANY - 1, 0};
+
+static int progress_of_many(struct gpsh_channel *channel)
+{
+    int done = 0;
+    ++fake.progresses;
+    for (int i = 0; i < 2; ++i) {
+        struct gpsh_flow *flow = &channel->flows[far_apart[i]];
+        while (flow->completed < flow->posted && done < fake.complete_per_progress) {
+            ++flow->completed;
+            --channel->pending;
+            ++done;
+        }
+    }
+    return done;
+}
+
+static void begin_many(bool mixed)
+{
+    static struct gpsh_transport_ops ops;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = MANY * sizeof(struct gpsh_flow);
+    size_t pages = bytes / page;
+    char *flows = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    cr_assert(flows != MAP_FAILED && bytes % page == 0);
+    cr_assert_eq(mprotect(flows + page, (pages - 2) * page, PROT_NONE), 0);
+    begin(mixed);
+    ops = fake_ops;
+    ops.progress = progress_of_many;
+    channels[0].channel.ops = &ops;
+    channels[0].channel.flows = (struct gpsh_flow *)(void *)flows;
+    gpsh.n_pes = MANY;
+    gpsh.peers = calloc(MANY, sizeof *gpsh.peers);
+    gpsh.direct = calloc(MANY, sizeof *gpsh.direct);
+    for (int pe = 0; mixed && pe < MANY; ++pe)
+        gpsh.direct[pe] = heap;
+}
+
+static void post_far_apart(void)
+{
+    struct gpsh_op op = put_op(8);
+    for (int i = 0; i < 2; ++i) {
+        op.pe = far_apart[i];
+        cr_assert_eq(gpsh_context_submit(&gpsh_default_context, &op, GPSH_WAIT_NONE), 0);
+    }
+}
+
+Test(context, quiet__many_pes__looks_only_at_those_posted_to)
+{
+    begin_many(false);
+    const struct gpsh_channel *channel = &channels[0].channel;
+    for (int round = 1; round <= 3; ++round) {
+        post_far_apart();
+        post_far_apart();
+        cr_assert_eq(gpsh_context_quiet(&gpsh_default_context, GPSH_ALL_PES), 0);
+        cr_assert_eq(channel->pending, 0);
+        cr_assert_eq(channel->flows[0].completed, 2 * round);
+        cr_assert_eq(channel->flows[MANY - 1].completed, 2 * round);
+        cr_assert_eq(channel->first_listed, 0, "what is complete is not looked at again");
+    }
+}
+
+Test(context, quiet__many_pes_wait_runs_out__the_rest_stays_known)
+{
+    begin_many(false);
+    post_far_apart();
+    fake.complete_per_progress = 0;
+    gpsh.settings.wait_timeout_ms = 2;
+    cr_assert_eq(gpsh_context_quiet(&gpsh_default_context, GPSH_ALL_PES), GPUSHMEM_ERR_TIMEOUT);
+    fake.complete_per_progress = 1;
+    cr_assert_eq(gpsh_context_quiet(&gpsh_default_context, GPSH_ALL_PES), 0);
+    cr_assert_eq(channels[0].channel.pending, 0);
+}
+
+Test(context, fence__mixed_and_many_pes__looks_only_at_those_posted_to)
+{
+    begin_many(true);
+    post_far_apart();
+    cr_assert_eq(gpsh_context_fence(&gpsh_default_context, GPSH_ALL_PES), 0);
+    cr_assert_eq(channels[0].channel.pending, 0, "stores must not overtake what was posted");
+}
+
+// Two threads in one context: that one of them waits hides nothing from the other.
+static void *quiet_in_thread(void *result)
+{
+    *(int *)result = gpsh_context_quiet(&gpsh_default_context, GPSH_ALL_PES);
+    return NULL;
+}
+
+static int quiet_of_other = -1;
+static bool other_ran;
+static int progress_with_other_quiet(struct gpsh_channel *channel)
+{
+    pthread_t other;
+    if (!other_ran && fake.progresses == 1) { // the first call waits, without the lock
+        other_ran = true;
+        gpsh.settings.wait_timeout_ms = 2;
+        pthread_mutex_unlock(&gpsh_default_context.lock);
+        pthread_create(&other, NULL, quiet_in_thread, &quiet_of_other);
+        pthread_join(other, NULL);
+        pthread_mutex_lock(&gpsh_default_context.lock);
+        gpsh.settings.wait_timeout_ms = 0;
+        fake.complete_per_progress = 1;
+    }
+    return progress_of_many(channel);
+}
+
+Test(context, quiet__by_two_threads__each_waits_for_all)
+{
+    static struct gpsh_transport_ops ops;
+    gpsh.thread_level = GPUSHMEM_THREAD_MULTIPLE;
+    begin_many(false);
+    ops = fake_ops;
+    ops.progress = progress_with_other_quiet;
+    channels[0].channel.ops = &ops;
+    post_far_apart();
+    fake.complete_per_progress = 0;
+    cr_assert_eq(gpsh_context_quiet(&gpsh_default_context, GPSH_ALL_PES), 0);
+    cr_assert(other_ran);
+    cr_assert_eq(quiet_of_other, GPUSHMEM_ERR_TIMEOUT, "its operations were not complete");
+    cr_assert_eq(channels[0].channel.first_listed, 0);
 }
 
 Test(context, fence__network__does_not_wait)
