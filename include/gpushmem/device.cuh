@@ -24,13 +24,14 @@
 //              an argument (from gpushmem_device_handle).
 //   Symmetric  `dest` of put, `source` of get, words of atomics and signals are addresses in this
 //              PE's symmetric heap; with a PE number they name the same object there.
-//   Local      The other side of put and get is any memory that the kernel can read or write. For a
-//              peer behind a NIC large transfers want it in the heap or registered
-//              (gpushmem_buffer_register). Variables of a thread and shared memory are safe with
-//              the blocking forms, at any size: a put of up to 40 bytes travels in its command,
-//              more in pieces of 8 bytes, so beyond some 64 bytes the heap is faster. With the _nbi
-//              forms they are safe on a GPU, since they are read before the call returns; on CPU
-//              threads they must last until quiet, as everything that an _nbi form names.
+//   Local      The other side of put and get is any memory that the kernel can read or write. Large
+//              transfers to or from a peer that is reached through a NIC are fast if that memory is
+//              in the heap or registered (gpushmem_buffer_register). Variables of a thread and
+//              shared memory are safe with the blocking forms, at any size: a put of up to 40 bytes
+//              travels in its command, a larger one in pieces of 8 bytes, so beyond some 64 bytes
+//              the heap is faster. With the _nbi forms they are safe on a GPU, where they are read
+//              before the call returns; on CPU threads they must last until quiet, like everything
+//              that an _nbi form names.
 //   Scope      NAME is called by one thread; NAME_warp by all threads of a warp, NAME_block by all
 //              threads of a block, with the same arguments, and its threads share the work. Warp
 //              and block calls begin and end with a barrier of the scope: what its threads wrote
@@ -46,22 +47,23 @@
 //              by the loss of a PE, by finalize. A failed fetch returns 0. GPUSHMEM_DEVICE_CHECKS,
 //              defined before this header (on CPU threads unless it is 0), refuses bad PEs,
 //              addresses and alignments on the spot, and the report names PE, block and thread;
-//              without it only what goes through a ring is checked.
+//              without it only operations that go through a ring are checked.
 //   Nothing    Zero elements are legal everywhere, with any address.
 //   Types      TYPE in a name stands for one of the 25 types of gpushmem/types.h
 //              (GPUSHMEM_RMA_TYPES), BITS for 8, 16, 32, 64 or 128; brackets for parts that may be
 //              left out. docs/api-index.md counts what there is. In C++ the type may be left out as
 //              well: gpushmem_dev_put(dest, source, nelems, pe).
 //
-// Who and where. ptr: where pe's object can be loaded and stored, or NULL.
+// This PE's number and the number of PEs. ptr returns the address at which the kernel can load and
+// store pe's object, or NULL.
 //   int gpushmem_dev_my_pe(void);
 //   int gpushmem_dev_n_pes(void);
 //   void *gpushmem_dev_ptr(const void *address, int pe);
 //
-// Put and get. `put` returns when the source may be reused, `get` when the data is there; the _nbi
-// forms at once: then the source of a put is in use, and the data of a get not there, until quiet.
-// p and g move one value; an aligned p is never seen torn, nor an aligned put of 1, 2, 4 or 8
-// bytes.
+// Put and get. `put` returns when the source may be reused, `get` when the data is there. The _nbi
+// forms return at once: until quiet, the source of a put is in use, and the data of a get is not
+// there. p and g move one value. Neither an aligned p nor an aligned put of 1, 2, 4 or 8 bytes is
+// ever seen torn.
 //   void gpushmem_dev_TYPE_p(TYPE *dest, TYPE value, int pe);
 //   TYPE gpushmem_dev_TYPE_g(const TYPE *source, int pe);
 //   void gpushmem_dev_TYPE_put[_nbi][_warp|_block](TYPE *dest, const TYPE *source, size_t nelems,
@@ -77,9 +79,10 @@
 //   void gpushmem_dev_getmem[_nbi][_warp|_block](void *dest, const void *source, size_t nelems,
 //       int pe);
 //
-// By one thread through `shared`: shared memory of the block, a multiple of 128 in address, lent
-// until the call returns. With 32 KiB one thread moves tens of GB/s (sm_90; elsewhere, and for
-// peers behind a ring, as putmem and getmem).
+// The same by one thread, through a buffer in the block's shared memory: `shared` is a multiple of
+// 128, and belongs to the call until it returns. With 32 KiB one thread moves tens of GB/s on
+// sm_90. On other GPUs, and for peers that are reached through a ring, these calls do what putmem
+// and getmem do.
 //   void gpushmem_dev_putmem_bulk(void *dest, const void *source, size_t bytes, int pe,
 //       void *shared, size_t shared_bytes);
 //   void gpushmem_dev_getmem_bulk(void *dest, const void *source, size_t bytes, int pe,
@@ -96,9 +99,10 @@
 //       ptrdiff_t sst, size_t nelems, int pe);
 //
 // Put with signal: the signal word *sig is never visible before the data of its own put. signal_op
-// sends the signal alone and waits for nothing, so call fence where it tells of earlier puts.
-// sig_op: GPUSHMEM_SIGNAL_SET or GPUSHMEM_SIGNAL_ADD. wait_until returns the word's value, its
-// status form 0 or why it ended otherwise, with the last value in *seen.
+// sends the signal alone and waits for nothing; if the signal announces earlier puts, call fence
+// before it. sig_op: GPUSHMEM_SIGNAL_SET or GPUSHMEM_SIGNAL_ADD. wait_until returns the word's
+// value. Its status form returns 0, or the negative status that ended the wait, and writes the last
+// value to *seen.
 //   void gpushmem_dev_TYPE_put_signal[_nbi][_warp|_block](TYPE *dest, const TYPE *source,
 //       size_t nelems, uint64_t *sig, uint64_t signal, int sig_op, int pe);
 //   void gpushmem_dev_putBITS_signal[_nbi][_warp|_block](void *dest, const void *source,
@@ -125,10 +129,11 @@
 //
 // Waiting on words of this PE's own heap that others write (GPUSHMEM_SYNC_TYPES). All of them
 // acquire: what was ordered before the flag is visible after the wait. wait_until and its _all form
-// return 0, or the negative status that ended them otherwise. Words with status[i] != 0 are left
-// out (status may be NULL). The _vector forms compare word i with values[i]. _any returns the index
-// of a word that satisfies the comparison, _some their number and indices. Nothing to wait for, or
-// a wait that failed: _any returns SIZE_MAX, _some 0; test_all of nothing 1.
+// return 0, or the negative status that ended the wait. Words with status[i] != 0 are left out
+// (status may be NULL). The _vector forms compare word i with values[i]. _any returns the index of
+// a word that satisfies the comparison; _some returns how many do, and writes their indices. If
+// there is nothing to wait for, or if the wait failed, _any returns SIZE_MAX and _some 0; test_all
+// of no words returns 1.
 //   int gpushmem_dev_TYPE_wait_until(const volatile TYPE *var, int cmp, TYPE value);
 //   int gpushmem_dev_TYPE_wait_until_all(const volatile TYPE *vars, size_t nelems,
 //       const int *status, int cmp, TYPE value);
@@ -157,15 +162,16 @@
 //       size_t *indices, const int *status, int cmp, const TYPE *values);
 //
 // Order and completion, over the default context.
-//   fence        per PE: operations of this PE's kernels that happened before the call (the
-//                caller's own; those of other threads after a barrier of the block, the grid or the
-//                like) are visible there before the caller's later ones
+//   fence        operations of this PE's kernels that happened before the call become visible at
+//                each PE before the caller's later ones: the caller's own, and those of other
+//                threads if a barrier of the block, the grid or the like lies between
 //   block_fence  the same for operations of the calling thread's block alone: cheaper where several
 //                proxy threads serve the rings
 //   quiet        everything that this PE's kernels issued before is complete, gets included
 //   pe_quiet     the same towards one PE; does not wait for the others
-//   barrier_all  quiet, and all PEs have come; one scope per PE at a time
-//   sync_all     all PEs have come; completes nothing remote
+//   barrier_all  quiet, then waits for all PEs to enter; one scope (thread, warp, block) of each PE
+//                at a time
+//   sync_all     waits for all PEs to enter; completes nothing remote
 //   void gpushmem_dev_fence(void);
 //   void gpushmem_dev_block_fence(void);
 //   void gpushmem_dev_quiet(void);

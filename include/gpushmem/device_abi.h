@@ -49,8 +49,8 @@ enum gpushmem_opcode {
     // `bytes` elements of size `extra`; operand and compare = strides at target and source
     GPUSHMEM_CMD_IPUT = 7,
     GPUSHMEM_CMD_IGET = 8, // the same; in elements, always target (destination) first
-    // orders earlier commands of the ring before later ones, per PE (pe = -1: all), and before the
-    // later ones also commands of up to four other rings (gpushmem_fence_add)
+    // orders earlier commands of the ring, and those of up to four other rings
+    // (gpushmem_fence_add), before later commands of the ring, per PE (pe = -1: all)
     GPUSHMEM_CMD_FENCE = 9,
     // completed_pe[pe] passes this command's index once all earlier ones to pe are complete
     GPUSHMEM_CMD_QUIET_PE = 10,
@@ -179,8 +179,8 @@ GPUSHMEM_HOST_DEVICE void gpushmem_command_unpack(const uint64_t *words, struct 
 // ---- Rings
 // ------------------------------------------------------------------------------------------
 
-// Host memory, written by the proxy, and by a device thread that loses the ring. Counts are of
-// commands since the start and only grow.
+// Host memory, written by the proxy, and by a device thread that declares the ring lost. The counts
+// are of commands since the start and only grow.
 struct gpushmem_ring_status {
     uint64_t consumed; // slots of commands below this may be written again; published in batches
     int32_t closed;    // the same as `error`: each count comes with it in one load of 16 bytes
@@ -189,13 +189,13 @@ struct gpushmem_ring_status {
     // commands below this are complete at their targets (or have failed): what quiet waits for
     uint64_t completed;
     int32_t error; // 0, or why no command of this ring may be waited for any more
-    // not 0: because a device thread left a slot unwritten, behind which nothing is ever read
+    // not 0: closed because a device thread left a slot unwritten; no later slot is ever read
     uint32_t lost;
     uint64_t pad3[6];
 };
 
-// The head of a ring that is closed or lost: no count ever reaches it, so whoever reserves a slot
-// finds no room, asks the host, and hears at once why.
+// The head of a ring that is closed or lost: no count ever reaches it, so a thread that reserves a
+// slot finds no room, asks the host, and learns the reason at once.
 #define GPUSHMEM_RING_LOST ((uint64_t)1 << 62)
 
 struct gpushmem_ring {
@@ -218,7 +218,7 @@ struct gpushmem_ring {
 
 // Where all rings lie. Device code computes a ring's addresses from it: it is in registers or
 // constant memory, and what is computed from it is known to be the same for a whole warp, while a
-// descriptor would be read from memory behind each fence.
+// descriptor would have to be read from memory again after each fence.
 struct gpushmem_ring_layout {
     char *host;   // per ring: slots, status, completed_pe
     char *device; // per ring: GPUSHMEM_RING_DEVICE_BYTES
@@ -268,9 +268,9 @@ struct gpushmem_reply {
     uint64_t high;
 };
 
-// owner word of a slot in use; otherwise it holds the last nonce used,
+// The owner word of a reply slot: BUSY while it is in use, else the last nonce used,
 #define GPUSHMEM_REPLY_BUSY 0xffffffffu
-// with this while its answer is owed to nobody: free again when that has come
+// with LEFT if nobody waits for its answer any more: free again when the answer has come.
 #define GPUSHMEM_REPLY_LEFT   0x80000000u
 #define GPUSHMEM_REPLY_NONCE  0x7fffffffu
 #define GPUSHMEM_REPLY_FAILED ((uint64_t)1 << 63)
@@ -289,8 +289,8 @@ GPUSHMEM_HOST_DEVICE bool gpushmem_reply_ready(struct gpushmem_reply r, uint32_t
 // ---- Errors
 // ------------------------------------------------------------------------------------------
 
-// What a thread of a kernel has to tell: the first thing that went wrong, or what it waits for;
-// host memory. Written by the thread that won the claim of the same number.
+// What a thread of a kernel reports: the first thing that went wrong, or what it waits for. Host
+// memory, written by the thread that won the claim of the same number.
 enum gpushmem_fault_number {
     GPUSHMEM_FAULT_FIRST = 0,   // what went wrong first
     GPUSHMEM_FAULT_WAITING = 1, // the answer to gpushmem_device_control.question
@@ -385,8 +385,8 @@ struct gpushmem_dev {
     // counts initialisations, so that an old handle is recognised
     uint32_t generation;
     uint32_t reserved0;
-    // peers[0 .. 7] once more: kernel arguments and constants are read in an instant, peers[] comes
-    // from memory after each fence.
+    // peers[0 .. 7] once more: kernel arguments and constants are read in an instant, while peers[]
+    // has to be read from memory again after each fence
     char *near_peers[GPUSHMEM_DEV_NEAR_PEERS];
     struct gpushmem_ring_layout layout;
     // device memory: a copy of all this, for functions that are not inlined
@@ -408,7 +408,7 @@ enum gpushmem_stream_kind {
     GPUSHMEM_STREAM_BARRIER = 7,
     GPUSHMEM_STREAM_SYNC = 8,
     GPUSHMEM_STREAM_KINDS = 9,
-    // of the emulation alone, in no stream: returns when no kernel runs any more
+    // only in the emulation, and in no stream: returns when no kernel runs any more
     GPUSHMEM_STREAM_END = 9,
 };
 
@@ -430,7 +430,7 @@ GPUSHMEM_STATIC_ASSERT(offsetof(struct gpushmem_ring_status, completed) == 64,
                        "completed on its own cache line");
 GPUSHMEM_STATIC_ASSERT(offsetof(struct gpushmem_ring_status, closed) == 8 &&
                            offsetof(struct gpushmem_ring_status, error) == 72,
-                       "the error lies behind each count");
+                       "the error follows each count");
 GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_ring) == 80, "ABI");
 GPUSHMEM_STATIC_ASSERT(offsetof(struct gpushmem_ring, entries_log2) == 72, "ABI");
 GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_reply) == 16, "one 16-byte load");

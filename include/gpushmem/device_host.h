@@ -30,12 +30,12 @@ static inline int gpushmem_device_handle(struct gpushmem_dev *out)
     return gpushmem_device_handle_abi(out, GPUSHMEM_DEVICE_ABI);
 }
 
-// Takes the first failure of device-initiated operations since the last call: 0 if there was none,
-// else its status, with the sentence (PE, block and thread, or ring and command) in
+// Returns and forgets the first failure of device-initiated operations since the last call: 0 if
+// there was none, else its status, with a sentence (PE, block and thread, or ring and command) in
 // gpushmem_last_error(). gpushmem_quiet, gpushmem_barrier_all and gpushmem_launch_wait report it as
-// well. After a PE was lost, waits in kernels fail until one such failure has been taken here and
-// then a kernel is launched (GPUSHMEM_LAUNCH, an operation of a stream, gpushmem_device_handle for
-// other launches).
+// well. After a PE was lost, waits in kernels fail until one such failure has been returned here
+// and a kernel has been launched after that (by GPUSHMEM_LAUNCH or an operation of a stream; for
+// other launches, call gpushmem_device_handle).
 GPUSHMEM_API int gpushmem_device_error(void);
 
 // How the proxy threads of this PE have spent their time since they started, summed over them.
@@ -43,16 +43,16 @@ struct gpushmem_proxy_times {
     uint64_t total_ns;
     uint64_t parse_ns;    // looking for commands, reading and checking them
     uint64_t post_ns;     // handing operations to the transport, which makes work requests of them
-    uint64_t doorbell_ns; // ringing for what was held back
+    uint64_t doorbell_ns; // ringing doorbells for work requests that were held back
     uint64_t poll_ns;     // polling the transport for completions
     uint64_t retire_ns;   // publishing what is complete
     uint64_t idle_ns;     // all the rest: total_ns is the sum
 };
 
-// Wants GPUSHMEM_PROXY_TIMES=1. Any thread, at any time; the difference of two calls is what
-// happened in between. GPUSHMEM_ERR_UNSUPPORTED: the setting is off, or there are no proxy threads;
+// Needs GPUSHMEM_PROXY_TIMES=1. Any thread, at any time; the difference of two calls is the time
+// spent between them. GPUSHMEM_ERR_UNSUPPORTED: the setting is off, or there are no proxy threads;
 // GPUSHMEM_ERR_STATE: not initialised. *out is untouched on failure.
-// (_sized: as rule "Structs" of gpushmem.h says.)
+// (For _sized see the rule "Structs" of gpushmem.h.)
 GPUSHMEM_API int gpushmem_proxy_times_read_sized(struct gpushmem_proxy_times *out, size_t size);
 static inline int gpushmem_proxy_times_read(struct gpushmem_proxy_times *out)
 {

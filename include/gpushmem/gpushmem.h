@@ -12,7 +12,7 @@
 // Errors     Functions returning int return 0 or a negative GPUSHMEM_ERR_* code; functions
 //            returning a value return 0 on failure, and those where 0 may be meant have a form
 //            gpushmem_X_status, which returns the code and writes the value to its last argument.
-//            gpushmem_last_error() has a sentence about this thread's last failure,
+//            gpushmem_last_error() returns a sentence about this thread's last failure, and
 //            gpushmem_last_error_code() its code; success leaves both as they are. Outputs are
 //            written on success only. The library never exits or aborts the process, except in
 //            gpushmem_global_exit(). Every function may fail with
@@ -23,11 +23,10 @@
 //              GPUSHMEM_ERR_UNREACHABLE  no transport reaches the PE
 //              GPUSHMEM_ERR_PE_FAILED    the PE died or stopped answering
 //              GPUSHMEM_ERR_TRANSPORT    the network failed in another way
-//            Further causes stand with the functions. Nothing was sent when an argument was
-//            refused.
+//            Each function lists its further causes. If an argument is refused, nothing is sent.
 // Local      addresses (the source of a put, the destination of a get) may be any memory of the
-//            process, on a GPU too where heaps are. They are not checked: a bad one may crash the
-//            process, as with memcpy.
+//            process; GPU memory too, if heaps are GPU memory. They are not checked: a bad one may
+//            crash the process, as with memcpy.
 // Nothing    Zero elements are legal everywhere, with any addresses, NULL included.
 // Threads    Any thread may call anything if the thread level is GPUSHMEM_THREAD_MULTIPLE;
 //            collective functions (marked so) are called by one thread of each PE at a time, in the
@@ -37,8 +36,9 @@
 // Progress   Operations complete at the target without calls of the target.
 // Units      `nelems` counts elements, `bytes` bytes. Strides count elements.
 // Structs    that the library fills may grow at their end in later versions. The header passes the
-//            size that it knows (gpushmem_X_sized, for bindings to other languages: pass that of
-//            your declaration); the library fills what both know, and sets the rest to zero.
+//            size that it knows; the library fills the fields that both know, and sets the rest to
+//            zero. Bindings to other languages call gpushmem_X_sized with the size of their own
+//            declaration.
 // Contexts   Each function gpushmem_X of the RMA, atomic, fence and quiet families also exists as
 //            gpushmem_ctx_X(gpushmem_ctx_t ctx, same arguments...); without it the default context
 //            is used. An invalid context is GPUSHMEM_ERR_INVALID, but for fence, quiet and destroy,
@@ -69,13 +69,13 @@ extern "C" {
 // lifecycle
 
 // Joins the job, as a job of one PE if there is no launcher. Collective. Same as
-// gpushmem_init_thread with level SINGLE. Init and finalize may be repeated in pairs; a second init
-// before finalize only counts, and so many finalizes follow. Until finalize SIGUSR1 lets each wait
-// log what it waits for, unless the program handles or ignores that signal.
-// A child that is forked between init and finalize is no PE: there every function, init too, fails
+// gpushmem_init_thread with level SINGLE. Init and finalize may be repeated in pairs. An init of a
+// PE that has joined already is only counted; the PE leaves with as many finalizes. Until then
+// SIGUSR1 makes each wait log what it waits for, unless the program handles or ignores that signal.
+// A child forked between init and finalize is no PE: in the child every function, init too, fails
 // with GPUSHMEM_ERR_STATE and leaves the job alone, so that exit handlers are harmless; mapped
-// heaps may still be read. Threads that the library starts take none of the program's signals.
-// Those of the descriptors 0 to 2 that are closed are opened on /dev/null, and stay so.
+// heaps may still be read. Threads that the library starts take none of the program's signals. If
+// one of the descriptors 0 to 2 is closed, init opens it on /dev/null, and it stays open.
 //   GPUSHMEM_ERR_SETTING    a GPUSHMEM_* environment variable is malformed or out of range
 //   GPUSHMEM_ERR_BOOTSTRAP  the launcher is advertised but cannot be reached
 //   GPUSHMEM_ERR_NO_MEMORY  the heap does not fit (memory, /dev/shm, memlock, GPU memory)
@@ -86,13 +86,13 @@ GPUSHMEM_API int gpushmem_init(void);
 // *provided (NULL: not wanted) is the level granted, never less than `requested`.
 //   GPUSHMEM_ERR_INVALID    `requested` is not a thread level
 GPUSHMEM_API int gpushmem_init_thread(enum gpushmem_thread_level requested, int *provided);
-// The level that was granted; NULL is not wanted.
+// Writes the level that was granted to *provided (NULL: not wanted).
 GPUSHMEM_API int gpushmem_query_thread(int *provided);
 
 // Completes everything, waits for all PEs, frees the heap and leaves the job. Collective, a
-// barrier; under GPUSHMEM_ON_PE_FAILURE=notify one of the PEs that are left. The PE leaves the job
-// even if this fails.
-//   GPUSHMEM_ERR_PE_FAILED  operations were lost, or a PE was, so that not all have come
+// barrier; under GPUSHMEM_ON_PE_FAILURE=notify a barrier of the PEs that are left. The PE leaves
+// the job even if this fails.
+//   GPUSHMEM_ERR_PE_FAILED  operations were lost, or a PE failed, so that not all PEs came
 //   GPUSHMEM_ERR_TIMEOUT    not all PEs came within GPUSHMEM_WAIT_TIMEOUT_MS
 GPUSHMEM_API int gpushmem_finalize(void);
 
@@ -111,8 +111,8 @@ GPUSHMEM_API int gpushmem_n_pes(void);
 GPUSHMEM_API int gpushmem_node_my_pe(void);
 GPUSHMEM_API int gpushmem_node_n_pes(void);
 
-// Version of the library (GPUSHMEM_VERSION_* is the header's). Legal at any time; NULL is not
-// wanted.
+// Version of the library (GPUSHMEM_VERSION_* is the header's). Legal at any time. Parts that are
+// not wanted may be NULL.
 GPUSHMEM_API void gpushmem_version(int *major, int *minor, int *patch);
 GPUSHMEM_API const char *gpushmem_version_string(void);
 
@@ -122,7 +122,8 @@ GPUSHMEM_API const char *gpushmem_strerror(int code);
 // (0 if none).
 GPUSHMEM_API const char *gpushmem_last_error(void);
 GPUSHMEM_API int gpushmem_last_error_code(void);
-// Forgets it, as before a function whose value 0 is not a failure by itself.
+// Forgets this thread's last failure. Call it before a function whose result 0 may also be a
+// value, to tell the two apart afterwards.
 GPUSHMEM_API void gpushmem_clear_error(void);
 
 // ------------------------------------------------------------------------------------------
@@ -150,9 +151,10 @@ GPUSHMEM_API void *gpushmem_align(size_t alignment, size_t bytes);
 //   GPUSHMEM_ERR_ASYMMETRY  as above: the block is still allocated
 GPUSHMEM_API int gpushmem_free(void *address);
 
-// Where `sym` of `pe` can be loaded and stored by this process. NULL if that PE's heap is not
-// mapped here (another node, for example), which is no failure; or for a bad argument, and then the
-// last error is set. Stores through it are ordered by fence and completed by quiet like puts.
+// The address at which this process can load and store `sym` of `pe`. NULL if that PE's heap is
+// not mapped here (another node, for example), which is no failure; also NULL for a bad argument,
+// and then the last error is set. fence orders stores through the address and quiet completes
+// them, as with puts.
 GPUSHMEM_API void *gpushmem_ptr(const void *sym, int pe);
 
 // How this PE reaches another one, as decided at init. Local.
@@ -187,9 +189,9 @@ static inline int gpushmem_heap_info(struct gpushmem_heap_info *info)
     return gpushmem_heap_info_sized(info, sizeof *info);
 }
 
-// Registers local memory outside the heap with every transport, so that it is moved from and to
-// without a copy. Local, optional, only speed. The memory must stay mapped until it is
-// unregistered. Ranges must not overlap.
+// Registers local memory outside the heap with every transport, so that transfers from and to it
+// need no extra copy. Local; optional: it only makes transfers faster. The memory must stay mapped
+// until it is unregistered. Ranges must not overlap.
 //   GPUSHMEM_ERR_INVALID    zero bytes; not memory of this process; an overlap with another
 //                           registered range or the symmetric heap; (unregister) not the start of
 //                           a registered range
@@ -206,9 +208,9 @@ typedef struct gpushmem_ctx *gpushmem_ctx_t;
 #define GPUSHMEM_CTX_INVALID ((gpushmem_ctx_t)0)
 #define GPUSHMEM_CTX_DEFAULT ((gpushmem_ctx_t)1)
 
-// `options` is an or of enum gpushmem_ctx_option. Local. So many contexts as GPUSHMEM_CONTEXTS says
-// have queues of their own at a time. Further ones share those of the default context: they are
-// correct, but may wait for its operations and for each other's, and the first one logs a warning.
+// `options` is an or of enum gpushmem_ctx_option. Local. At a time, GPUSHMEM_CONTEXTS contexts have
+// queues of their own. Further ones share those of the default context: they are correct, but may
+// wait for its operations and for each other's, and the first of them logs a warning.
 // Where every PE is reached by loads and stores, contexts need no queues and never wait.
 //   GPUSHMEM_ERR_INVALID    unknown option bits, or `ctx` is NULL
 //   GPUSHMEM_ERR_NO_MEMORY  out of host memory
@@ -217,7 +219,7 @@ GPUSHMEM_API int gpushmem_ctx_create(long options, gpushmem_ctx_t *ctx);
 // Completes everything issued on `ctx` and frees it. GPUSHMEM_CTX_INVALID does nothing.
 //   GPUSHMEM_ERR_INVALID    the default context cannot be destroyed
 GPUSHMEM_API int gpushmem_ctx_destroy(gpushmem_ctx_t ctx);
-// The options it was created with; those of the default context are GPUSHMEM_CTX_SHARED.
+// Writes the options that `ctx` was created with; the default context's are GPUSHMEM_CTX_SHARED.
 //   GPUSHMEM_ERR_INVALID    `options` is NULL
 GPUSHMEM_API int gpushmem_ctx_get_options(gpushmem_ctx_t ctx, long *options);
 
@@ -303,7 +305,7 @@ GPUSHMEM_FUNCTION(int, putmem_signal, void *dest, const void *source, size_t byt
 GPUSHMEM_FUNCTION(int, putmem_signal_nbi, void *dest, const void *source, size_t bytes,
                   uint64_t *sig, uint64_t signal, enum gpushmem_signal_op sig_op, int pe)
 
-// The signal alone, as of a put_signal of nothing.
+// Sends the signal alone, as a put_signal of zero elements does.
 GPUSHMEM_FUNCTION(int, signal_op, uint64_t *sig, uint64_t signal, enum gpushmem_signal_op sig_op,
                   int pe)
 
@@ -321,10 +323,11 @@ GPUSHMEM_API int gpushmem_signal_wait_until_status(const uint64_t *sig, enum gpu
 // ------------------------------------------------------------------------------------------
 // atomics
 
-// On one aligned word of `pe`. Atomic to all other atomics of the same type, from any PE, host or
-// device, and to nothing else: while they go on, read the word with atomic_fetch, wait or test. The
-// fetching forms return the previous value, or with _status write it to *before; the others return
-// a status, at once. _nbi writes the previous value to *fetch, valid after quiet. If NIC atomics
+// These work on one aligned word of `pe`. They are atomic with respect to all other atomics of the
+// same type, from any PE, host or device, and to nothing else: while other threads update a word by
+// atomics, read it with atomic_fetch, wait or test. The fetching forms return the previous value;
+// with _status they write it to *before and return a status. The others return a status, at once.
+// The _nbi forms write the previous value to *fetch, where it is valid after quiet. If NIC atomics
 // are atomic only among themselves, 4-byte updates block until they are complete
 // (docs/adr/0010-four-byte-atomics.md). fetch_inc and inc add one. Integers wrap. float and double
 // are moved bit by bit. OpenSHMEM 1.5, section 9.7.
@@ -386,22 +389,22 @@ GPUSHMEM_AMO_BITWISE_TYPES(GPUSHMEM_DECLARE)
 
 // `var` is a word, `vars` are words, of this PE's heap that other PEs update; `cmp` compares the
 // word on the left with the value on the right. All have acquire semantics: what was ordered before
-// the update is visible after. wait blocks, driving the default context, giving the core away when
-// others want it; test does not block.
+// the update is visible after the call. wait blocks; meanwhile it drives the default context, and
+// yields its core to other threads. test does not block.
 //   wait_until       0 when true                        test       1 true, 0 false
 //   wait_until_all   0 when all are                     test_all   1 all true, 0 not all
 //   wait_until_any   index of one that is               test_any   index, or SIZE_MAX
 //   wait_until_some  how many are; their indices        test_some  how many; their indices
-// status (NULL: none) excludes element i where status[i] is not 0. With nothing left all is true,
-// any SIZE_MAX, some 0. any is fair: no element is passed over for ever. The _vector forms have a
-// value per element. On failure wait_until(_all) and test(_all) return the code, any SIZE_MAX and
-// some 0 (see gpushmem_clear_error).
+// status (NULL: none) excludes element i where status[i] is not 0. If no element is left, _all is
+// true, _any returns SIZE_MAX and _some 0. _any is fair: no element is passed over for ever. The
+// _vector forms have a value per element. On failure wait_until(_all) and test(_all) return the
+// code, _any SIZE_MAX and _some 0 (see gpushmem_clear_error).
 //   GPUSHMEM_ERR_INVALID    unknown comparison
 //   GPUSHMEM_ERR_ADDRESS    not in the symmetric heap
 //   GPUSHMEM_ERR_ALIGNMENT  not a multiple of the word's size
-//   GPUSHMEM_ERR_PE_FAILED  some PE failed while it was false; each thread is told once of each
-//                           failure, and may wait again
-//   GPUSHMEM_ERR_TIMEOUT    false for GPUSHMEM_WAIT_TIMEOUT_MS
+//   GPUSHMEM_ERR_PE_FAILED  some PE failed while the condition was false; each thread is told once
+//                           of each failure, and may wait again
+//   GPUSHMEM_ERR_TIMEOUT    the condition was false for GPUSHMEM_WAIT_TIMEOUT_MS
 #define GPUSHMEM_DECLARE(NAME, TYPE)                                                               \
     GPUSHMEM_API int gpushmem_##NAME##_wait_until(const volatile TYPE *var, enum gpushmem_cmp cmp, \
                                                   TYPE value);                                     \
@@ -449,9 +452,10 @@ GPUSHMEM_SYNC_TYPES(GPUSHMEM_DECLARE)
 // -----------------------------------------------------------------------------------------
 // ordering, completion
 
-// fence: the calling thread's puts, signals, atomics and stores through gpushmem_ptr before it
-// arrive at each PE before those after it. Orders per PE and per context, completes nothing, and
-// does not wait, with one exception (row "fence, mixed").
+// fence: the puts, signals, atomics and stores through gpushmem_ptr that the calling thread issued
+// before it arrive at each PE before those issued after it. It orders per PE and per context,
+// completes nothing, and does not wait, with one exception (docs/memory-model.md, row "fence,
+// mixed").
 //   GPUSHMEM_ERR_TIMEOUT    the exception's wait took GPUSHMEM_WAIT_TIMEOUT_MS: nothing is ordered
 GPUSHMEM_API int gpushmem_fence(void);
 GPUSHMEM_API int gpushmem_ctx_fence(gpushmem_ctx_t ctx);
@@ -460,10 +464,11 @@ GPUSHMEM_API int gpushmem_pe_fence(int pe);
 GPUSHMEM_API int gpushmem_ctx_pe_fence(gpushmem_ctx_t ctx, int pe);
 
 // quiet: returns when everything issued before it on the context is complete: puts, signals,
-// atomics and stores through gpushmem_ptr visible to every PE, and the results of _nbi operations
-// delivered. On a context that threads share it covers the other threads' earlier operations too.
-//   GPUSHMEM_ERR_PE_FAILED  operations towards a PE were lost, since the context's last quiet; the
-//   others are complete
+// atomics and stores through gpushmem_ptr are visible to every PE, and the results of _nbi
+// operations are there. On a context that threads share it covers the other threads' earlier
+// operations too.
+//   GPUSHMEM_ERR_PE_FAILED  operations towards a PE were lost since the context's last quiet; all
+//                           others are complete
 GPUSHMEM_API int gpushmem_quiet(void);
 GPUSHMEM_API int gpushmem_ctx_quiet(gpushmem_ctx_t ctx);
 // The same towards the PEs in pes[0 .. npes-1]; with npes = 0 it returns at once.
@@ -477,7 +482,7 @@ GPUSHMEM_API int gpushmem_ctx_pe_quiet(gpushmem_ctx_t ctx, const int *pes, size_
 // then sync_all, so that after it every PE sees what every PE has put. Collective.
 //   GPUSHMEM_ERR_ASYMMETRY  some PEs are in another collective call; all PEs are told
 //   GPUSHMEM_ERR_PE_FAILED  a PE failed: the barrier can never be complete
-//   GPUSHMEM_ERR_TIMEOUT    not complete for GPUSHMEM_WAIT_TIMEOUT_MS
+//   GPUSHMEM_ERR_TIMEOUT    not all PEs came within GPUSHMEM_WAIT_TIMEOUT_MS
 GPUSHMEM_API int gpushmem_sync_all(void);
 GPUSHMEM_API int gpushmem_barrier_all(void);
 

@@ -16,8 +16,8 @@ extern "C" {
 // Makes `sentence` this thread's gpushmem_last_error() and returns `status`.
 GPUSHMEM_API int gpushmem_launch_refused(int status, const char *sentence);
 
-// One more thread (1), or one less (-1), of the program is in gpushmem_launch_wait, for what
-// SIGUSR1 makes the library say.
+// Tells the library that a thread of the program enters (1) or leaves (-1) gpushmem_launch_wait,
+// for the report on SIGUSR1.
 GPUSHMEM_API void gpushmem_launch_waiting(int change);
 
 // Wakes a proxy thread of the CPU emulation, or does a piece of its work.
@@ -25,7 +25,7 @@ GPUSHMEM_API void gpushmem_proxy_wake(uint32_t *sleeping);
 GPUSHMEM_API void gpushmem_proxy_help(uint32_t *sleeping);
 
 // Kernels of this program run on CPU threads: from now on operations of streams (gpushmem/stream.h)
-// are handed to `enqueue`, which executes *op behind what is in the stream, and returns 0 or a
+// are handed to `enqueue`, which lets *op run after what is in the stream, and returns 0 or a
 // negative status at once. GPUSHMEM_STREAM_END is not one: gpushmem_finalize has ended the waits of
 // kernels, and goes on when this returns.
 GPUSHMEM_API void gpushmem_stream_serve(int (*enqueue)(gpushmem_stream_t stream,
