@@ -120,7 +120,9 @@ static __attribute__((noinline)) int await_slow(int round, uint64_t *word, const
     for (unsigned look = 1;; ++look) {
         uint64_t theirs = atomic_load_explicit(&words[number % 2], memory_order_acquire);
         if (has_come(theirs, number)) {
-            *word = learn(*word, theirs);
+            // Of a later barrier if the neighbour's waits were given up: it says nothing of this.
+            if (number_of(theirs) == number)
+                *word = learn(*word, theirs);
             return 0;
         }
         if (look % LOOKS == 0 && has_passed(words, number))
