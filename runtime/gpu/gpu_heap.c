@@ -142,13 +142,15 @@ static void make_dmabuf(struct gpsh_gpu_heap *heap)
 
 int gpsh_gpu_dmabuf(const void *memory, size_t bytes)
 {
-    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), address = (uintptr_t)memory;
+    uint64_t first = address / page * page;
     int fd = -1;
-    if (!gpsh_cu.range_handle || !gpsh_gpu.dmabuf || (uintptr_t)memory % page || bytes % page)
+    if (!gpsh_cu.range_handle || !gpsh_gpu.dmabuf)
         return -1;
+    // The driver takes whole pages only, and hands out GPU memory in larger ones.
+    uint64_t whole = (address - first + bytes + page - 1) / page * page;
     bool entered = gpsh_gpu_enter();
-    gpsh_cu_result code = gpsh_cu.range_handle(&fd, (gpsh_cu_ptr)(uintptr_t)memory, bytes,
-                                               GPSH_CU_RANGE_DMA_BUF_FD, 0);
+    gpsh_cu_result code = gpsh_cu.range_handle(&fd, first, whole, GPSH_CU_RANGE_DMA_BUF_FD, 0);
     gpsh_gpu_leave(entered);
     return code ? -1 : fd;
 }

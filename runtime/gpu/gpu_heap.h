@@ -29,8 +29,8 @@ struct gpsh_gpu_heap {
 int gpsh_gpu_heap_create(struct gpsh_gpu_heap *heap, uint64_t bytes, int wish, int node_pes);
 void gpsh_gpu_heap_destroy(struct gpsh_gpu_heap *heap);
 
-// The dma-buf of other GPU memory, whose owner the caller becomes; -1 if there is none, which is so
-// if it does not begin and end at pages of the host.
+// The dma-buf of other GPU memory, whose owner the caller becomes; -1 if the driver gives none. It
+// consists of whole pages of the host: the memory begins as far into it as into its first page.
 int gpsh_gpu_dmabuf(const void *memory, size_t bytes);
 
 // Maps a peer's heap from its descriptor, which stays open. GPUSHMEM_ERR_UNREACHABLE with a

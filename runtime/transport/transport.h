@@ -37,7 +37,7 @@ enum gpsh_memory_kind { GPSH_MEMORY_HOST, GPSH_MEMORY_DEVICE };
 
 // A range of memory to move data from and to. For GPU memory dmabuf_fd is its dma-buf, or -1;
 // dmabuf_pcie_fd the one of its PCIe mapping, where the driver tells that from the default one
-// (CPUs linked to the GPU by something else), or -1.
+// (CPUs linked to the GPU by something else), or -1. Both begin at the host page that holds base.
 struct gpsh_region {
     char *base;
     size_t bytes;

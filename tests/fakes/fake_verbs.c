@@ -350,6 +350,8 @@ struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t byte
     if (fake.dmabuf_error)
         return NULL;
     fake.dmabuf_registrations++;
+    fake.dmabuf_offset = offset;
+    fake.dmabuf_iova = iova;
     return make_mr(pd, (void *)(uintptr_t)iova, bytes);
 }
 

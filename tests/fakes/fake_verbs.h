@@ -45,6 +45,7 @@ struct fake_verbs {
     struct fake_post journal[FAKE_JOURNAL];
     int n_posts, doorbells;
     int fork_inits;
+    uint64_t dmabuf_offset, dmabuf_iova; // of the last registration by dma-buf
     int dmabuf_registrations, live_objects, killed_qps;
     struct ibv_qp_attr rtr, rts; // the last ones
 };

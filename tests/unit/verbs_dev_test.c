@@ -275,6 +275,23 @@ Test(verbs_dev, gpu_heap__cuda_writes_upper_case__the_same_gpu)
     cr_assert_str_eq(rail(0)->name, "fake2:1"); // of equals the first
 }
 
+// The dma-buf of an unaligned buffer begins at the page that holds the buffer's first byte.
+Test(verbs_dev, gpu_buffer__unaligned__registered_with_its_offset_in_the_dmabuf)
+{
+    char *memory = aligned_alloc(4096, 2 * 4096);
+    open_gpu_heap("GPUSHMEM_VERBS_DMABUF=require");
+    cr_assert_eq(fake_pair_open(&pair), 0, "%s", gpsh_last_error());
+    cr_assert_eq(fake.dmabuf_offset, 0, "the heap is aligned");
+    struct gpsh_region region = {memory + 264, 5000, GPSH_MEMORY_DEVICE, 6, -1};
+    int before = fake.dmabuf_registrations;
+    cr_assert_eq(gpsh_verbs_ops.buffer_register(pair.transport, &region), 0);
+    cr_assert_eq(fake.dmabuf_registrations, before + 1);
+    cr_assert_eq(fake.dmabuf_offset, 264);
+    cr_assert_eq(fake.dmabuf_iova, (uintptr_t)region.base, "keys are used with its address");
+    cr_assert_eq(gpsh_verbs_ops.buffer_unregister(pair.transport, region.base), 0);
+    free(memory);
+}
+
 Test(verbs_dev, gpu_heap__dmabuf_refused__falls_back_to_peer_memory)
 {
     fake.dmabuf_error = EOPNOTSUPP;

@@ -337,6 +337,7 @@ const char *gpsh_verbs_why_no_dmabuf(const struct gpsh_verbs *verbs,
                                      const struct gpsh_region *region, const struct verbs_way *way);
 
 // verbs_mr.c
+uint64_t gpsh_verbs_dmabuf_offset(const struct gpsh_region *region); // where it begins there
 unsigned gpsh_verbs_remote_access(const struct verbs_rail *rail);
 // `way` may be NULL. NULL with a sentence on failure.
 struct ibv_mr *gpsh_verbs_register(struct gpsh_verbs *verbs, struct verbs_rail *rail,

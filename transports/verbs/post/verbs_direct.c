@@ -40,6 +40,6 @@ struct ibv_mr *gpsh_verbs_register_direct(struct verbs_rail *rail, const struct 
     if (errno)
         return NULL;
     int fd = region->dmabuf_pcie_fd >= 0 ? region->dmabuf_pcie_fd : region->dmabuf_fd;
-    return mlx5.register_dmabuf(rail->pd, 0, region->bytes, (uintptr_t)region->base, fd, access,
-                                ACCESS_DATA_DIRECT);
+    return mlx5.register_dmabuf(rail->pd, gpsh_verbs_dmabuf_offset(region), region->bytes,
+                                (uintptr_t)region->base, fd, access, ACCESS_DATA_DIRECT);
 }

@@ -5,8 +5,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "transports/verbs/verbs_internal.h"
+
+// A dma-buf has whole pages: that of an unaligned buffer begins before it.
+uint64_t gpsh_verbs_dmabuf_offset(const struct gpsh_region *region)
+{
+    return (uintptr_t)region->base % (uint64_t)sysconf(_SC_PAGESIZE);
+}
 
 static struct ibv_mr *register_dmabuf(struct gpsh_verbs *verbs, struct verbs_rail *rail,
                                       const struct gpsh_region *region, int access,
@@ -20,8 +27,8 @@ static struct ibv_mr *register_dmabuf(struct gpsh_verbs *verbs, struct verbs_rai
     way->by = mr ? VERBS_BY_DATA_DIRECT : VERBS_BY_DMABUF;
     verbs->base.must_flush |= mr != NULL;
     if (!mr)
-        mr = ibv_reg_dmabuf_mr(rail->pd, 0, region->bytes, (uintptr_t)region->base,
-                               region->dmabuf_fd, access);
+        mr = ibv_reg_dmabuf_mr(rail->pd, gpsh_verbs_dmabuf_offset(region), region->bytes,
+                               (uintptr_t)region->base, region->dmabuf_fd, access);
     if (!mr)
         *way = (struct verbs_way){.by = VERBS_BY_ADDRESS, .dmabuf_refused = errno};
     return mr;
