@@ -68,8 +68,8 @@ GPSH_DEV void gpsh_dev_fence_sys(void)
 #endif
 }
 
-// Behind a load that saw an answer: what was written before the answer is visible to loads from
-// here on. Does not wait for this thread's own stores, as fence.acq_rel does (0.6 us, more while
+// Used after a load that saw an answer: what was written before the answer is visible to all later
+// loads. Unlike fence.acq_rel it does not wait for this thread's own stores (0.6 us, more while
 // stores to host memory are on their way).
 GPSH_DEV void gpsh_dev_fence_acquire_sys(void)
 {
@@ -94,8 +94,8 @@ GPSH_DEV void gpsh_dev_fence_full_sys(void)
 
 // ---- Kernels of a stream, launched early ----
 
-// A kernel that was launched before the one ahead of it in its stream has ended: everything that
-// one did is visible behind this.
+// For a kernel that was launched before its predecessor in the stream has ended: waits for that
+// end. After it, everything that the predecessor did is visible.
 GPSH_DEV void gpsh_dev_await_kernel_before(void)
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
@@ -284,7 +284,7 @@ GPSH_DEV void gpsh_dev_store_command(uint64_t *slot, const uint64_t *words)
 #endif
 }
 
-// Both words in one load (also of a count and the error behind it). Not yet an acquire on the GPU:
+// Both words in one load (also of a count and the error next to it). Not yet an acquire on the GPU:
 // a fence follows once the answer is there.
 GPSH_DEV struct gpushmem_reply gpsh_dev_load_reply(const struct gpushmem_reply *reply)
 {
@@ -453,9 +453,9 @@ GPSH_DEV void gpsh_dev_nap(void)
 #endif
 }
 
-// Behind a command, before the first look at its answer: a look at once passes the answer on its
-// way, and a whole PCIe round trip is lost (3.0 us from command to answer at the median, with
-// this 2.1; docs/adr/0003-command-ring.md).
+// A pause after a command, before the first look at its answer: a look that comes at once misses
+// the answer, which is still on its way, and costs a whole PCIe round trip (median from command to
+// answer: 3.0 us, with the pause 2.1; docs/adr/0003-command-ring.md).
 #if !defined(GPUSHMEM_TRAVEL_CLOCKS)
 #define GPUSHMEM_TRAVEL_CLOCKS 450
 #endif

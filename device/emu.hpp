@@ -99,8 +99,8 @@ struct gpsh_emu_barrier {
     unsigned members = 0, arrived = 0;
     uint32_t generation = 0, sleepers = 0;
 
-    // With the lock held. Who goes to sleep says so first and then sees the new generation, or is
-    // seen here.
+    // With the lock held. A thread that goes to sleep counts itself in `sleepers` first: then
+    // either it sees the new generation, or it is seen here.
     void release()
     {
         arrived = 0;

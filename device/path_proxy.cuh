@@ -25,8 +25,8 @@ GPSH_DEV struct gpushmem_command gpsh_dev_command(enum gpushmem_opcode opcode, i
     return c;
 }
 
-// Not waiting, an atomic (or signal) for a PE that is also mapped here is noted: a later fence must
-// wait for it, since the stores behind the fence would overtake it.
+// If the call does not wait, an atomic (or signal) for a PE that is also mapped here is noted: a
+// later fence must wait for it, since stores after the fence would otherwise overtake it.
 GPSH_DEV void gpsh_dev_submit(const struct gpushmem_dev &dev, struct gpushmem_command command,
                               enum gpsh_dev_wait_for wait)
 {
@@ -237,7 +237,7 @@ GPSH_DEV_CALL void gpsh_dev_ring_put_signal(const struct gpushmem_dev &dev, void
     struct gpushmem_command c = gpsh_dev_command(GPUSHMEM_CMD_PUT_SIGNAL, pe, to, from, bytes);
     if (bytes && gpsh_dev_is_private(from)) {
         gpsh_dev_ring_put_private(dev, (char *)to, (const char *)from, bytes, pe);
-        gpsh_dev_ring_fence(dev, pe); // the commands of a ring are ordered per PE behind a fence
+        gpsh_dev_ring_fence(dev, pe); // orders the puts above before the signal
         c.local = c.bytes = 0;
     }
     c.operand = value;

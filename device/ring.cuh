@@ -24,9 +24,9 @@ GPSH_DEV struct gpushmem_ring gpsh_dev_ring(const struct gpushmem_dev &dev)
 
 // What a wait for `consumed` or `completed` needs.
 struct gpsh_dev_count {
-    const uint64_t *host; // behind it, why the ring is closed
-    uint64_t *seen;       // device memory: a recent value, at which everybody looks
-    uint32_t *asking;     // device memory: not 0 while somebody asks the host
+    const uint64_t *host; // the next word says why the ring is closed
+    uint64_t *seen;       // device memory: a recent value, at which all threads look
+    uint32_t *asking;     // device memory: not 0 while one thread asks the host
 };
 
 // Whether the host is asked even though somebody else is at it: so nobody depends on that one for
@@ -115,15 +115,15 @@ GPSH_DEV struct gpsh_dev_slot gpsh_dev_reserve(const struct gpushmem_ring &ring)
     return {gpsh_dev_add64_relaxed_gpu(ring.head, 1), seen};
 }
 
-// Nobody shall write to the ring any more: reservations from now on fail at once.
+// Shuts the ring for all writers: reservations from now on fail at once.
 GPSH_DEV void gpsh_dev_shut_ring(const struct gpushmem_ring &ring)
 {
     gpsh_dev_max64_relaxed_gpu(ring.head, GPUSHMEM_RING_LOST);
 }
 
 // The caller leaves the slot that it reserved unwritten, since it waited too long for room: no
-// command behind it is ever read. The proxy goes on up to there; whoever waits for any command of
-// the ring is told.
+// later command is ever read. The proxy executes the commands before that slot; every thread that
+// waits for a command of the ring gets an error.
 GPSH_DEV void gpsh_dev_lose_ring(const struct gpushmem_ring &ring)
 {
     gpsh_dev_store32_release_sys(&ring.status->lost, 1);
@@ -158,8 +158,8 @@ GPSH_DEV int gpsh_dev_await_room(const struct gpushmem_dev &dev, const struct gp
     return gpsh_dev_await_room_late(*dev.self, ring.number, slot.index, pe);
 }
 
-// GPU scope is enough for payload in a heap in GPU memory: whoever reads it does so through that
-// GPU's coherence point. Anything else may be host memory, or another GPU's, which only system
+// GPU scope is enough for payload in a heap in GPU memory: every reader goes through that GPU's
+// coherence point. Anything else may be host memory, or another GPU's, which only system
 // scope covers; the range of the heap tells the two apart in one comparison of registers.
 GPSH_DEV bool gpsh_dev_payload_wants_system(const struct gpushmem_dev &dev, uint64_t local)
 {
@@ -271,9 +271,9 @@ gpsh_dev_await_reply(const struct gpushmem_dev &dev, uint32_t number, struct gps
     for (;;) {
         struct gpushmem_reply reply = gpsh_dev_load_reply(slot);
         if (gpushmem_reply_ready(reply, claim.nonce)) {
-            // what was fetched into memory is visible behind the answer
+            // after this fence, data that was fetched into memory is visible
             gpsh_dev_fence_acquire_sys();
-            // it depends on what was read
+            // not early: the store depends on what was read
             gpsh_dev_store32_relaxed_gpu(&dev.reply_owners[claim.slot], claim.nonce);
             int status = reply.low & GPUSHMEM_REPLY_FAILED ? (int)(int32_t)(uint32_t)reply.low : 0;
             return {(reply.high & 0xffffffffu) << 32 | (reply.low & 0xffffffffu), status, true};
@@ -322,8 +322,8 @@ GPSH_DEV_CALL int gpsh_dev_find_reply(const struct gpushmem_dev &dev, struct gps
 
 // Pushes a command and waits for its answer; `value` is left alone on failure (the first failure is
 // recorded). The claim of a reply slot and the reservation in the ring go out together. A thread
-// must not sit on a reserved ring slot while it looks for a reply slot (whose owner may be behind
-// it in the ring): if its claim fails it gives the ring slot away as a NOP.
+// must not hold a reserved ring slot while it looks for a reply slot, whose owner may wait for a
+// later command of the ring: if its claim fails, it fills the ring slot with a NOP.
 GPSH_DEV int gpsh_dev_push_and_wait(const struct gpushmem_dev &dev,
                                     const struct gpushmem_command &command, uint64_t *value)
 {

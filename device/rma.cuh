@@ -8,8 +8,8 @@
 #include "gpushmem/device/path_proxy.cuh"
 
 // Warp and block calls begin and end with a barrier of the scope: what its threads wrote before is
-// in the source, and any of them may fence, quiet or reuse the buffers behind it. So does a call
-// that has nothing to move.
+// in the source, and after the call any of them may fence, quiet or reuse the buffers. A call that
+// has nothing to move has the same barriers.
 template <class Scope>
 GPSH_DEV void gpsh_dev_put(const struct gpushmem_dev &dev, void *to, const void *from, size_t bytes,
                            int pe, bool blocking)

@@ -6,8 +6,8 @@
 #include "gpushmem/device/amo.cuh"
 
 // The signal word alone, by one thread. Nothing is implied about what came before it
-// (docs/memory-model.md, "signal alone"): who wants an order calls fence, which costs a trip to the
-// peer, and pays for it once.
+// (docs/memory-model.md, "signal alone"): a program that needs an order calls fence, which costs a
+// trip to the peer, and so pays for it only where it is needed.
 GPSH_DEV void gpsh_dev_signal(const struct gpushmem_dev &dev, uint64_t *signal, uint64_t value,
                               int op, int pe)
 {
@@ -22,9 +22,10 @@ GPSH_DEV void gpsh_dev_signal(const struct gpushmem_dev &dev, uint64_t *signal, 
         gpsh_dev_store64_sys(direct, value);
 }
 
-// The same behind everything that this thread stored and, behind a barrier of its scope, the others
-// (PTX memory model: causality order is transitive). A releasing store is cheaper than a fence,
-// which would also empty the first-level cache.
+// The same, ordered after everything that this thread stored and, if it comes after a barrier of
+// its scope, after what the scope's other threads stored (PTX memory model: causality order is
+// transitive). A releasing store is cheaper than a fence, which would also empty the first-level
+// cache.
 GPSH_DEV void gpsh_dev_signal_released(const struct gpushmem_dev &dev, uint64_t *signal,
                                        uint64_t value, int op, int pe)
 {

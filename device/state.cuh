@@ -47,7 +47,7 @@ GPSH_DEV_CALL void gpsh_dev_record(struct gpushmem_device_fault *fault, uint32_t
     fault->thread[2] = threadIdx.z;
     fault->address = (uint64_t)address;
     fault->bytes = bytes;
-    // everything above is visible behind it
+    // a reader that sees the status also sees everything above
     gpsh_dev_store32_release_sys(&fault->status, (uint32_t)status);
 }
 

@@ -47,7 +47,7 @@ GPSH_DEV void gpsh_dev_stream_do(const struct gpushmem_dev &dev,
         if (gpsh_scope_block::rank() == 0)
             gpsh_dev_stream_settle(dev, op.pe);
         break;
-    case GPUSHMEM_STREAM_SIGNAL: // behind whatever the stream holds before it
+    case GPUSHMEM_STREAM_SIGNAL: // after everything before it in the stream
         if (gpsh_dev_check_word(dev, op.signal, sizeof *op.signal, op.pe))
             gpsh_dev_signal_released(dev, op.signal, op.value, op.op, op.pe);
         gpsh_dev_stream_settle(dev, op.pe);
@@ -77,8 +77,8 @@ GPSH_DEV bool gpsh_dev_stream_waits(const struct gpushmem_dev &dev, int pe, int 
 }
 
 // `start_next` lets the stream's next kernel be launched early, which then sits on multiprocessors
-// until this one has ended. What this one waits for may need them, so it waits first. Another kind
-// in `op` than `kind`: nothing is to be done.
+// until this one has ended. What this one waits for may need them, so it waits first. If op's kind
+// is not `kind`, there is nothing to do.
 template <class StartNext>
 GPSH_DEV void gpsh_dev_stream_kernel(const struct gpushmem_dev &dev,
                                      const struct gpushmem_stream_op &op, int kind,

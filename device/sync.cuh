@@ -220,9 +220,9 @@ GPSH_DEV void gpsh_dev_fence(const struct gpushmem_dev &dev)
         gpsh_dev_ring_fence_all(*dev.self);
 }
 
-// One fence, behind the waits for the rings: it completes this thread's own stores to mapped peers,
-// and what was fetched into memory is visible behind it. In front of the waits it would hold up the
-// first look until the commands have arrived.
+// One fence, after the waits for the rings: it completes this thread's own stores to mapped peers,
+// and after it, data that was fetched into memory is visible. Before the waits, the fence would
+// delay the first look until the commands have arrived.
 GPSH_DEV void gpsh_dev_quiet(const struct gpushmem_dev &dev)
 {
     if (!(dev.flags & GPUSHMEM_DEV_ALL_DIRECT))
@@ -243,9 +243,9 @@ GPSH_DEV void gpsh_dev_pe_quiet(const struct gpushmem_dev &dev, int pe)
 
 // ---- Barrier ----
 
-// Whatever block this is, through the first ring and behind a fence: the number of a barrier
-// before, which may still be on its way, would else land on top of this one, and the PE that waits
-// for it never see it.
+// Every block uses the first ring, and puts a fence before the number: otherwise the number of an
+// earlier barrier, which may still be on its way, could overwrite this one, and the PE that waits
+// for this one would never see it.
 GPSH_DEV_CALL void gpsh_dev_announce_by_ring(const struct gpushmem_dev &dev, uint64_t *word,
                                              uint64_t sequence, int pe)
 {
@@ -260,8 +260,8 @@ GPSH_DEV_CALL void gpsh_dev_announce_by_ring(const struct gpushmem_dev &dev, uin
 }
 
 // Dissemination over symmetric words: in round r this PE tells the PE 2^r after it. Sequence
-// numbers only grow, so a PE may enter the next barrier at once. One thread; behind a fence, which
-// makes the relaxed store a release.
+// numbers only grow, so a PE may enter the next barrier at once. Called by one thread, after a
+// fence, which makes the relaxed store a release.
 GPSH_DEV void gpsh_dev_disseminate(const struct gpushmem_dev &dev, uint64_t sequence)
 {
     gpsh_dev_store64_relaxed_gpu(dev.sync_sequence, sequence);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What is wrong with the arguments of a call: the fast paths only notice that something is, and ask
-// here.
+// Finds out what is wrong with the arguments of a call: the fast paths only notice that something
+// is wrong, and ask here.
 #ifndef GPSH_ARGUMENT_H
 #define GPSH_ARGUMENT_H
 
@@ -18,7 +18,7 @@ static inline size_t gpsh_bytes(size_t nelems, size_t size)
 // Each returns 0, or a negative status with a sentence that names `function` and the offending
 // value. The library is initialised.
 int gpsh_check_ready(const char *function);
-// The context behind a handle.
+// Finds the context that a handle stands for.
 int gpsh_check_context(const char *function, gpushmem_ctx_t ctx, struct gpsh_context **out);
 // The PE exists.
 int gpsh_check_pe_number(const char *function, int pe);

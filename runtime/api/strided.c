@@ -66,7 +66,8 @@ static int move_slow(const char *function, gpushmem_ctx_t handle, enum gpsh_op_k
         op.local += (size_t)s->local_stride * s->size;
         op.remote += (size_t)s->remote_stride * s->size;
     }
-    // nothing may still write to the caller's memory, or sit behind a doorbell not rung
+    // After a failure, no transfer may still write to the caller's memory or wait for a doorbell
+    // that nobody rings.
     if (status < 0)
         (void)gpsh_context_quiet(ctx, pe);
     return status;

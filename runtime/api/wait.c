@@ -96,7 +96,7 @@ static void about_word(const void *subject, char *text, size_t bytes)
              gpsh_offset(wanted->var), is, signs[wanted->cmp], value);
 }
 
-// Behind the first look, which found something else. *seen: the value that ended the wait, ordered.
+// Waits after a first look that found another value. *seen: the value that ended the wait, ordered.
 static __attribute__((noinline)) int await_change(const char *function, const struct wanted *wanted,
                                                   uint64_t *seen)
 {
@@ -265,7 +265,7 @@ static struct gpsh_waiter waiter_of(const struct set *set)
 
 static size_t set_any(const struct set *set)
 {
-    // fair: the search begins behind the element that was found last
+    // fair: the search begins after the element that was found last
     static _Thread_local size_t turn;
     struct gpsh_waiter waiter = waiter_of(set);
     if (check_set(set) < 0 || set->nelems == 0)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Blocking form of PMIx's asynchronous calls: pass the reply as the callback's argument, then wait
-// for it. Who waits may give up; then the answer, if it ever comes, releases the reply.
+// for it. A thread that waits may give up; then the answer, if it ever comes, releases the reply.
 #ifndef GPSH_PMIX_REPLY_H
 #define GPSH_PMIX_REPLY_H
 

@@ -11,8 +11,8 @@
 
 #include "keeper_wire.h"
 
-// The keeper is no child of the launcher, so that whoever kills the launcher with all its
-// descendants (as CTest does after a time limit) does not reach it. It has a session of its own:
+// The keeper is no child of the launcher, so that it survives a kill of the launcher with all its
+// descendants (as CTest does after a time limit). It has a session of its own:
 // signals to the launcher's process group do not reach it, and a terminal neither stops the PEs
 // when they write to it (stty tostop) nor hangs up on them. It holds no standard stream that others
 // read.

@@ -157,7 +157,8 @@ static void line_print(const char *line, size_t bytes, void *launcher)
     }
 }
 
-// What the launcher says comes after what the PEs said before, and into no line of theirs.
+// Prints a line of the launcher after all that the PEs have said so far, and never inside one of
+// their lines.
 static void say_in_turn(const char *line, size_t bytes, void *launcher)
 {
     struct launcher *l = launcher;

@@ -49,7 +49,8 @@ int gpsh_context_fence(struct gpsh_context *ctx, int pe);
 int gpsh_context_quiet(struct gpsh_context *ctx, int pe); // pe or GPSH_ALL_PES
 // Drives its channels once if anything is pending; true if something still is.
 bool gpsh_context_drive(struct gpsh_context *ctx);
-// Places that calls left which gave up a wait. Once the transports that knew them are closed.
+// Frees result places of calls that gave up a wait. Call it once the transports that knew the
+// places are closed.
 void gpsh_context_free_places(void);
 
 // Stores and atomics take different ways to the PE: nothing orders them but completion.

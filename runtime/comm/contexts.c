@@ -73,7 +73,7 @@ static int allocate_reports(struct gpsh_context *ctx)
     return 0;
 }
 
-// What failed in channels that another context left was told there.
+// Forgets failures of channels that another context used before: they were reported there.
 static void skip_old_errors(struct gpsh_context *ctx)
 {
     for (int i = 0; i < gpsh.n_transports; ++i)
@@ -239,8 +239,8 @@ int gpsh_contexts_quiet(void)
     return result;
 }
 
-// Whether this thread may drive the context, whoever else uses it. Of a serialized one only the
-// program knows.
+// Whether this thread may drive the context even if other threads use it. For a serialized context
+// only the program knows.
 static bool may_drive(const struct gpsh_context *ctx)
 {
     if (ctx->base != NULL)

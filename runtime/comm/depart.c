@@ -8,8 +8,8 @@
 #include "progress/waiter.h"
 #include "state/state.h"
 
-// A PE that took this one for lost has left without a word. What it is told again and again shows
-// that it is gone: its NIC does not answer.
+// A PE that took this one for lost has left without telling it. So this PE repeats its message: if
+// the other PE is gone, its NIC does not answer, and that shows it.
 enum { REMIND_NS = 500000000 };
 
 static void tell(int pe)
@@ -30,7 +30,7 @@ static void tell(int pe)
         .remote = (uint64_t)((char *)&gpsh.control->departed[gpsh.my_pe] - (char *)gpsh.control),
         .bytes = sizeof word,
     };
-    // One that cannot be told is lost to this PE, which the transport has reported.
+    // A PE that cannot be told is lost; the transport has reported that already.
     if (gpsh_context_submit(&gpsh_default_context, &op, GPSH_WAIT_SOURCE))
         gpsh_clear_error();
 }

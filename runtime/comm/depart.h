@@ -5,8 +5,8 @@
 
 // Tells every other PE that this one leaves, and waits until each of them has told the same or is
 // lost: nobody's memory and queue pairs go away while another still works with them. Unlike a
-// barrier it does not pass on what it hears, so a PE that dies in the middle takes nobody's word
-// along. Everything that this PE issued must be complete, or lost.
+// barrier it does not pass on what it hears, so no message is lost with a PE that dies in the
+// middle. Everything that this PE issued must be complete, or lost.
 //   GPUSHMEM_ERR_TIMEOUT    not all came within GPUSHMEM_WAIT_TIMEOUT_MS
 //   GPUSHMEM_ERR_PE_FAILED  a PE was lost before it told; all others have
 int gpsh_depart(const char *what);

@@ -63,8 +63,8 @@ static bool has_come(uint64_t word, uint32_t number)
     return (int32_t)(number_of(word) - number) >= 0;
 }
 
-// Who has not entered: in round 0 each PE tells the one after it. Those whose word lies on another
-// node are not known.
+// Lists the PEs that have not entered: in round 0 each PE tells the one after it. Nothing is known
+// about PEs whose word lies on another node.
 static void missing(const void *subject, char *text, size_t bytes)
 {
     enum { MOST_NAMED = 8 };
@@ -92,7 +92,7 @@ static void missing(const void *subject, char *text, size_t bytes)
         snprintf(text, bytes, " for PEs of other nodes");
 }
 
-// What the neighbour of this round knows, added to what this PE knows.
+// Adds what the neighbour of this round knows to what this PE knows.
 static uint64_t learn(uint64_t word, uint64_t theirs)
 {
     bool differs = (theirs & WORD_DIFFERS) != 0 || ((theirs ^ word) & WORD_DIGEST) != 0;

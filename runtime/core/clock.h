@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-// Time that only goes forward, whoever sets the clock on the wall.
+// Time that only goes forward, even if somebody sets the system's clock.
 uint64_t gpsh_clock_ns(void);
 
 #endif

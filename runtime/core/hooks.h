@@ -6,7 +6,7 @@
 
 enum { GPSH_HOOKS = 8 };
 
-// Stands for functions of any type: whoever calls them casts back.
+// Stands for functions of any type: the caller casts back to the real one.
 typedef void gpsh_hook(void);
 struct gpsh_hooks {
     gpsh_hook *_Atomic list[GPSH_HOOKS]; // NULL after the last one

@@ -60,7 +60,7 @@ void gpsh_log_write(enum gpsh_log_level level, const char *subsystem, const char
     size_t length = (size_t)used + (size_t)body;
     if (length > sizeof line - 2)
         length = sizeof line - 2;
-    // What is of interest to developers alone is too much for a detour.
+    // Levels above INFO interest only developers; there are too many lines for a detour.
     if (level <= GPSH_LOG_INFO && log_fd == STDERR_FILENO &&
         gpsh_launcher_log_send(log_pe, line + prefix, length - (size_t)prefix)) {
         errno = saved;

@@ -7,8 +7,8 @@
 
 // Starts a joinable thread called `name` (at most 15 characters, as ps and debuggers show it) that
 // takes none of the program's signals: those go to the program's own threads, which may block them
-// and wait for them. What the thread itself causes (SIGSEGV and the like) it still takes. Returns 0
-// or an errno value. Threads that it creates inherit both, name and signals.
+// and wait for them. Signals that the thread itself causes (SIGSEGV and the like) still reach it.
+// Returns 0 or an errno value. Threads that it creates inherit both the name and the signal mask.
 int gpsh_thread_start(pthread_t *thread, const char *name, void *(*run)(void *), void *arg);
 
 // Calls `run` with signals blocked likewise: for calls into other libraries that may start threads,

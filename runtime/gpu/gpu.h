@@ -44,12 +44,13 @@ void gpsh_gpu_restore(int mode);
 // Copies where either side may be GPU memory, fills; complete on return. Any thread.
 int gpsh_gpu_copy(void *to, const void *from, size_t bytes);
 int gpsh_gpu_zero(void *memory, size_t bytes);
-// Some GPUs do not order what NICs write to them: data may come after the signal that was sent
-// behind it. True if flush() is needed then; a GPU that needs it and has none is warned of.
+// Some GPUs do not order what NICs write to them: a signal may become visible before data that was
+// sent earlier. True if this GPU needs flush() for that reason; if it has no flush, a warning is
+// logged.
 bool gpsh_gpu_needs_flush(void);
 // Whether gpsh_gpu_flush can make visible what NICs wrote.
 bool gpsh_gpu_can_flush(void);
-// what NICs wrote before is visible to all that the GPU and its copy engines do behind it
+// What NICs wrote before this call is visible to all that the GPU and its copy engines do after it.
 void gpsh_gpu_flush(void);
 bool gpsh_gpu_is_device_memory(const void *memory);
 

@@ -202,7 +202,7 @@ void gpsh_heap_alloc_delete(struct gpsh_heap_alloc *heap)
     free(heap);
 }
 
-// Cuts `block` after `bytes`; the rest becomes a free block behind it. `rest` is its memory.
+// Cuts `block` after `bytes`; the rest becomes a free block after it. `rest` is its memory.
 static void split(struct gpsh_heap_alloc *heap, struct block *block, uint64_t bytes,
                   struct block *rest)
 {

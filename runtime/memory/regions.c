@@ -11,7 +11,7 @@
 #include "state/state.h"
 
 static struct gpsh_symmetric regions[GPSH_REGIONS] = {{.fd = -1}, {.fd = -1}};
-// behind regions[GPSH_HEAP] if gpsh.device_heap
+// holds the memory of regions[GPSH_HEAP] if gpsh.device_heap
 static struct gpsh_gpu_heap gpu_heap = {.fd = -1, .dmabuf_fd = -1, .dmabuf_pcie_fd = -1};
 
 // auto takes the GPU where there is one that works; a GPU that is there but too full is an error,

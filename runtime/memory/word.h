@@ -33,8 +33,8 @@ static inline void gpsh_full_fence(void)
 #endif
 }
 
-// Behind a load that saw a signal, a barrier or a completion: what NICs wrote to this PE's heap
-// before it is visible.
+// Call it after a load that saw a signal, a barrier or a completion: what NICs had written to this
+// PE's heap before that is visible after the call.
 void gpsh_flush_remote(void);
 static inline void gpsh_acquire_remote(void)
 {

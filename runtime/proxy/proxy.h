@@ -104,7 +104,7 @@ struct gpsh_proxy_env {
     struct gpushmem_reply *replies; // [n_replies]
     uint64_t n_replies;
     // Makes what NICs wrote to this PE's GPU visible there: called after a get is complete and
-    // before any kernel is told. NULL: it is visible by itself.
+    // before any kernel is told. NULL: such data is visible without a flush.
     void (*flush_writes)(void);
     struct gpushmem_device_control *control; // told of failed peers; may be NULL
     uint64_t spin_ns;                        // an idle thread polls this long before it yields
@@ -174,9 +174,9 @@ void gpsh_proxy_choose_ways(struct gpsh_proxy *proxy);
 // without threads.
 int gpsh_proxy_step(struct gpsh_proxy_thread *thread);
 
-// proxy_quiet.c. How many commands were reserved in each ring so far: heads[0 .. n_rings - 1], at
-// most GPSH_MAX_RINGS. All commands of kernels that have ended are among them, written. 0, or the
-// negative status of the GPU's driver. Any thread.
+// proxy_quiet.c. Writes to heads[0 .. n_rings - 1] (at most GPSH_MAX_RINGS) how many commands have
+// been reserved in each ring so far. They include all commands of kernels that have ended, and
+// those are written, too. Returns 0, or the negative status of the GPU's driver. Any thread.
 int gpsh_proxy_heads(struct gpsh_proxy *proxy, uint64_t *heads);
 // True if the commands below heads[i] are complete in each ring i that goes on; nothing more
 // completes in a closed one. *error: the first closed ring's status, or 0.
@@ -245,8 +245,8 @@ static inline struct gpsh_inflight *gpsh_ring_entry(const struct gpsh_proxy_ring
 }
 
 // Answers: with the value, or the status if it is negative. Each word says for itself whether it is
-// there, so their order does not matter. Release: what was fetched into memory is visible behind
-// the answer; pairs with the acquire of the waiting device thread.
+// there, so their order does not matter. Release: data that was fetched into memory is visible
+// to a thread that has seen the answer; pairs with the acquire of the waiting device thread.
 static inline void gpsh_reply_write(struct gpushmem_reply *reply, uint32_t nonce, int status,
                                     uint64_t value)
 {
@@ -265,9 +265,9 @@ static inline bool gpsh_lands_in_memory(uint8_t opcode, uint8_t flags)
            (opcode == GPUSHMEM_CMD_GET && !(flags & GPUSHMEM_CMD_REPLY_VALUE));
 }
 
-// What gets brought is visible to the GPU before it is told that one is complete: a GPU that does
-// not order the writes of NICs may else read the old data after the answer. `landing` stays 0 where
-// no flush is needed.
+// Makes the data of gets visible to the GPU before the GPU is told that a get is complete: a GPU
+// that does not order the writes of NICs might otherwise read old data after the answer. `landing`
+// stays 0 where no flush is needed.
 static inline void gpsh_ring_land(const struct gpsh_proxy_ring *ring)
 {
     if (GPSH_UNLIKELY(ring->landing > ring->published))
@@ -282,7 +282,8 @@ static inline int gpsh_ring_publish(struct gpsh_proxy_ring *ring)
         return 0;
     gpsh_ring_land(ring);
     ring->published = ring->retired;
-    // Release: what was fetched is visible behind it. Pairs with the acquire of quiet.
+    // Release: fetched data is visible to a thread that has seen the count. Pairs with the acquire
+    // of quiet.
     __atomic_store_n(&ring->shared.status->completed, ring->retired, __ATOMIC_RELEASE);
     return retired;
 }

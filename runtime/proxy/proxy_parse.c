@@ -68,8 +68,8 @@ static bool well_formed(struct gpsh_proxy_ring *ring, const struct gpushmem_comm
     return true;
 }
 
-// Bytes from the first to behind the last of n elements `stride` apart, or UINT64_MAX if that
-// overflows.
+// Bytes from the start of the first to the end of the last of n elements that are `stride` apart,
+// or UINT64_MAX if that overflows.
 static uint64_t strided_span(uint64_t n, uint64_t stride, uint64_t size)
 {
     uint64_t span;

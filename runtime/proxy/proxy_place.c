@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where a proxy thread runs: on the CPU that GPUSHMEM_PROXY_CPUS names for it, else on those near
-// its GPU, whose rings and doorbells are not behind the link between sockets then.
+// Where a proxy thread runs: on the CPU that GPUSHMEM_PROXY_CPUS names for it, else on the CPUs
+// near its GPU, so that rings and doorbells are not reached across the link between sockets.
 #define _GNU_SOURCE // CPU sets
 #include <sched.h>
 #include <stdio.h>

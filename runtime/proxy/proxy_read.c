@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Reads a ring. Each command is read and checked once. One on memory that is mapped here is
 // executed and answered on the spot, and leaves no entry in flight; one that a NIC serves is
-// posted. What is not plainly good (an odd flag, size or address, a lost PE), what is more than one
-// operation, and puts that carry more than 8 bytes go on to proxy_parse.c, which refuses with a
-// sentence, takes apart, or posts.
+// posted. The rest goes to proxy_parse.c: commands that are not plainly good (an odd flag, size or
+// address, a lost PE), those that are more than one operation, and puts that carry more than 8
+// bytes. There they are refused with a sentence, taken apart, or posted.
 #include <string.h>
 
 #include "proxy/proxy.h"

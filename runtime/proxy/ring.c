@@ -5,7 +5,7 @@
 
 #include "core/error.h"
 
-// Fills in the descriptors, which lie behind the rings, in both blocks.
+// Fills in the descriptors, which lie after the rings, in both blocks.
 static void describe(struct gpsh_ring_set *set, uint32_t *const *sleeping, int n_sleeping)
 {
     const struct gpushmem_ring_layout *layout = &set->layout;
@@ -93,7 +93,7 @@ bool gpsh_ring_peek(const struct gpushmem_ring *ring, uint64_t index, struct gpu
     uint64_t lap = gpushmem_ring_lap(index, ring->entries_log2);
     uint64_t words[GPUSHMEM_COMMAND_WORDS];
     // Word 0 alone answers the usual empty poll. The acquire pairs with the producer's release of
-    // word 0: the payload that the command describes is visible behind it.
+    // word 0: after it, the payload that the command describes is visible.
     words[0] = __atomic_load_n(&slot[0], __ATOMIC_ACQUIRE);
     if (words[0] >> GPUSHMEM_LAP_BIT != lap)
         return false;

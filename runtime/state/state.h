@@ -95,7 +95,7 @@ struct gpsh_core {
     bool outlives;
     _Atomic int failed_pe;     // -1, or the PE that failed last
     _Atomic unsigned failures; // how many have failed
-    _Atomic bool leaving;      // behind the last barrier: a PE that goes away has not failed
+    _Atomic bool leaving;      // after the last barrier: a PE that goes away has not failed
     int generation;            // counts successful inits of this process
     int forked_from; // 0, or the process in the job whose child this one is: it is no PE itself
 };

@@ -37,8 +37,8 @@ static const struct shape lone = {1, 1};
 
 // ---- Loading ----
 
-// Early only if it is one block: behind a wait, or a barrier, a kernel would hold its
-// multiprocessors for as long as that lasts, and what the wait is for may need them.
+// A kernel is launched early only if it is one block: a larger one that follows a wait or a barrier
+// would hold its multiprocessors until that ends, and what is waited for may need them.
 static gpsh_cu_result launch(const struct gpushmem_stream_op *op, int kernel, struct shape shape,
                              gpushmem_stream_t stream)
 {
@@ -184,9 +184,9 @@ static gpsh_cu_result copy(const struct gpushmem_stream_op *op, char *there,
                : gpsh_cu.copy_any(remote, local, op->bytes, stream);
 }
 
-// Kernels make the data and use it: that the stream changes to the copy engine and back takes 6 us,
-// 9 in a graph, but for copies of up to 64 KiB outside of graphs. What is very large had better
-// leave the multiprocessors alone. Figures: docs/adr/0009.
+// Kernels make the data and use it, and a change of the stream to the copy engine and back takes
+// 6 us, 9 in a graph; only copies of up to 64 KiB outside of graphs do not pay that. Very large
+// copies go to the copy engine, to leave the multiprocessors to others. Figures: docs/adr/0009.
 static bool by_kernel(uint64_t bytes, gpushmem_stream_t stream)
 {
     return bytes < gpsh.settings.stream_copy_bytes &&
@@ -213,8 +213,8 @@ static gpsh_cu_result signal(const struct gpushmem_stream_op *op, gpushmem_strea
     return launch(op, GPUSHMEM_STREAM_SIGNAL, lone, stream);
 }
 
-// One kernel where one block is enough for the data; else the stream's order lets the signal
-// follow: by a kernel behind a kernel, which is launched early.
+// One kernel where one block is enough for the data. Otherwise the signal follows the put in the
+// stream: after a put by a kernel, the signal is a kernel too, since that can be launched early.
 static gpsh_cu_result put_signal(const struct gpushmem_stream_op *op, gpushmem_stream_t stream)
 {
     char *there = gpsh_device_side_direct(op->pe);

@@ -71,8 +71,8 @@ int gpsh_direct_flush(struct gpsh_channel *channel)
 
 void gpsh_direct_fence(struct gpsh_channel *channel, int pe)
 {
-    // Orders plain stores, ours and copy loops', before later ones; pairs with the acquire load of
-    // whoever polls.
+    // Orders earlier plain stores, this function's and those of copy loops, before later ones;
+    // pairs with the acquire load of the thread that polls.
     atomic_thread_fence(memory_order_seq_cst);
 }
 

@@ -107,7 +107,7 @@ static void complete(struct gpu_channel *self, int status)
 int gpsh_p2p_gpu_post(struct gpsh_channel *channel, const struct gpsh_op *op, char *base)
 {
     struct gpu_channel *self = (struct gpu_channel *)channel;
-    // The control region is host memory: the processor does it, behind everything that is in the
+    // The control region is host memory: the processor accesses it, after everything that is in the
     // queue.
     if (op->region == GPSH_CONTROL)
         return self->posted == self->completed ? gpsh_direct_post(channel, op, base)
@@ -170,7 +170,7 @@ int gpsh_p2p_gpu_progress(struct gpsh_channel *channel)
         gpsh_p2p_gpu_flush(channel);
     int count = 0;
     uint64_t done = *self->queue->done;
-    __atomic_thread_fence(__ATOMIC_ACQUIRE); // results and fetched data are visible behind the mark
+    __atomic_thread_fence(__ATOMIC_ACQUIRE); // after it, results and fetched data are visible
     while (self->completed < done) {
         complete(self, 0);
         count++;

@@ -229,7 +229,7 @@ struct verbs_flow {
 // A buffer cut into blocks of two sizes; see verbs_bounce.c.
 struct verbs_bounce {
     char *base;
-    size_t bytes; // of the blocks; behind them are 8 for answers that nobody wants
+    size_t bytes; // of the blocks; after them come 8 for answers that nobody wants
     struct ibv_mr *mr[GPSH_VERBS_MAX_RAILS];
     uint32_t small_bytes, large_bytes;
     uint16_t n_small, n_large, free_small, free_large;
@@ -247,7 +247,7 @@ struct verbs_channel {
     size_t results_bytes;
     struct ibv_mr *results_mr; // of rail 0, which does all atomics
     struct gpsh_queue *copies; // to and from the bounce buffer's blocks, for staging; or NULL
-    // numbers of the last copy, and the last one with a mark behind it
+    // numbers of the last copy, and of the last one that a mark follows
     uint64_t copied, copies_marked;
     struct verbs_stage_pipe *pipes; // those with something to do
     uint64_t epoch;                 // counts fences of all PEs
@@ -436,7 +436,7 @@ void gpsh_verbs_fence(struct gpsh_channel *base, int pe);
 bool gpsh_verbs_slot_issue(struct verbs_flow *flow, struct verbs_slot *slot);
 // Fails a flow one of whose lanes was refused by its NIC's library.
 void gpsh_verbs_flow_refused(struct verbs_flow *flow);
-// Posts what MORE (or a full send queue) left behind.
+// Posts the requests that were held back because of MORE or a full send queue.
 void gpsh_verbs_held_flush(struct verbs_channel *channel);
 void gpsh_verbs_flow_drive(struct verbs_flow *flow);
 void gpsh_verbs_flow_activate(struct verbs_flow *flow);
@@ -482,8 +482,8 @@ static inline struct ibv_send_wr *verbs_lane_next(struct verbs_lane *lane, struc
     wqe->to = NULL;
     wr->wr_id = (uint64_t)lane->id << 32 | lane->head;
     wr->num_sge = 1;
-    // A fence before this operation: reads and atomics before it are not ordered by the queue
-    // itself. Its first request carries the flag; the queue keeps the others behind that one.
+    // After a fence: the queue itself does not order earlier reads and atomics before this
+    // operation. Its first request carries the flag; the queue executes the others after that one.
     wr->send_flags = slot->fenced && lane->reads ? IBV_SEND_FENCE : 0;
     slot->fenced = false;
     if (kind != WQE_PLAIN)
@@ -495,7 +495,7 @@ static inline struct ibv_send_wr *verbs_lane_next(struct verbs_lane *lane, struc
     return wr;
 }
 
-// What the request just made of a write is about.
+// Makes a write of the request, and notes what it writes.
 static inline void verbs_lane_writes(struct verbs_lane *lane, struct ibv_send_wr *wr, uint64_t to,
                                      uint32_t bytes, uint8_t region)
 {

@@ -11,7 +11,7 @@
 #include "transports/verbs/verbs_internal.h"
 
 enum {
-    ANSWERS = 4096, // behind the blocks, for verbs_order.c
+    ANSWERS = 4096, // after the blocks, for verbs_order.c
     SMALL_BYTES = 2048,
     LARGE_MIN = 4096,
     LARGE_MAX = 256 << 10,
@@ -95,8 +95,9 @@ uint16_t gpsh_verbs_bounce_take(struct verbs_bounce *bounce, uint64_t bytes)
     return take(bounce, bytes, 0);
 }
 
-// For the source of an operation that may wait, holding its block. Some are kept for requests, or
-// the operation at the head of a queue could wait for a block that those behind it hold.
+// For the source of an operation that may wait while it holds its block. Some blocks are kept for
+// requests: otherwise the operation at the head of a queue could wait for a block that later
+// operations of the queue hold.
 uint16_t gpsh_verbs_bounce_capture(struct verbs_bounce *bounce, uint64_t bytes)
 {
     return take(bounce, bytes, VERBS_BLOCKS_KEPT);

@@ -83,7 +83,7 @@ void gpsh_verbs_flow_drive(struct verbs_flow *flow)
         gpsh_verbs_repeats_issue(flow, NULL);
     issue_waiting(flow);
     flush_lanes(flow);
-    // operations without a work request, like an empty put behind others
+    // operations without a work request, like an empty put after others
     gpsh_verbs_flow_advance(flow);
     if (!flow->pub->error &&
         (flow->issued != flow->pub->posted || flow->loops_ready || flow->repeats))

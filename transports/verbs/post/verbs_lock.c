@@ -4,13 +4,13 @@
 // (IBV_ATOMIC_HCA): between its reading and its writing, a put or a store to the other 4 bytes
 // would be lost. So these take a lock of the target's, read 4 bytes, and write 4 bytes. Two trips,
 // if the lock is free:
-//   1. compare-and-swap of the lock from 0 to this PE's number, and a read behind it, which counts
-//   if that succeeded (atomics and
-//      reads of a queue pair are executed in order: InfiniBand specification, volume 1,
-//      section 10.8.3.3)
-//   2. the write, and a compare-and-swap of the lock back to 0 behind it
-// The locks are words of the target's control region, chosen by the address. Whoever holds one goes
-// on at once when the first trip is over: the poster has been told to drive the channel
+//   1. compare-and-swap of the lock from 0 to this PE's number, then a read, whose value counts
+//   only
+//      if the swap succeeded. Atomics and reads of a queue pair are executed in order (InfiniBand
+//      specification, volume 1, section 10.8.3.3).
+//   2. the write, then a compare-and-swap of the lock back to 0
+// The locks are words of the target's control region, chosen by the address. A PE that holds one
+// goes on as soon as the first trip is over: the poster has been told to drive the channel
 // (GPSH_POST_URGENT). Locks of a PE that was lost are taken from it.
 #include "core/clock.h"
 #include "transports/verbs/verbs_internal.h"

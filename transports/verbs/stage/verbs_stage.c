@@ -251,8 +251,8 @@ int gpsh_verbs_pipe_post(struct verbs_stage_pipe *pipe, const struct gpsh_op *op
         return gpsh_verbs_refuse(channel);
     if (!is_staged(pipe, op))
         return post_direct(pipe, op);
-    // The caller can give up, and do something else meanwhile; a wait in here cannot. What does
-    // not fit even alone stays in use until it is complete.
+    // The caller can give up, or do something else meanwhile; a wait in here could not. The source
+    // of an operation that does not fit even alone stays in use until the operation is complete.
     bool fits = fits_alone(pipe, op->bytes);
     if (captured && fits && !fits_now(pipe, op->bytes))
         return gpsh_verbs_refuse(channel);

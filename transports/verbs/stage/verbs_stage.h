@@ -6,11 +6,10 @@
 //   each in a block of
 //            the channel's bounce buffer. Below it the flow's own operations move the chunks.
 //   mailbox  at a PE whose heap no NIC accesses: slots for the requests of one channel of one PE, a
-//   word that counts
-//            those that arrived, and one that counts those carried out. All of a PE's are its area.
-//   agent    what carries out the requests that arrive in the area, through one in-order queue: a
-//   thread of its own,
-//            and whoever drives a channel.
+//            word that counts those that arrived, and one that counts those carried out. All
+//            mailboxes of a PE are its area.
+//   agent    carries out the requests that arrive in the area, through one in-order queue: a thread
+//            of its own, helped by threads that drive a channel.
 #ifndef GPSH_VERBS_STAGE_H
 #define GPSH_VERBS_STAGE_H
 
@@ -22,8 +21,8 @@ enum {
     STAGE_FETCH = 1 << 7,
 };
 
-// In the mailbox's word of answers, where a count would be: it carries out nothing any more, and
-// why.
+// In the mailbox's word of answers, in place of a count: the mailbox carries out nothing any more,
+// and this is the reason.
 #define STAGE_REFUSED_RANGE (UINT64_C(1) << 63) // a request was outside the heap, or none
 #define STAGE_REFUSED_QUEUE (UINT64_C(1) << 62) // its GPU failed
 
@@ -32,7 +31,7 @@ struct stage_request {
     uint64_t number;         // in its mailbox, from 1
     uint64_t remote, signal; // offsets in the heap
     uint64_t operand, compare;
-    uint32_t bytes; // of payload: behind the header (put), or wanted there (get)
+    uint32_t bytes; // of payload: it follows the header (put), or is wanted there (get)
     uint8_t kind, amo, width, flags;
     uint8_t reserved[16];
 };
@@ -146,7 +145,7 @@ static inline char *stage_payload(const struct verbs_stage_pipe *pipe,
 }
 
 // Whether copy `number` of the channel's queue is complete. Pairs with the mark that the queue
-// stores behind it.
+// stores after it.
 static inline bool stage_copied(const struct verbs_channel *channel, uint64_t number)
 {
     return !number || __atomic_load_n(channel->copies->done, __ATOMIC_ACQUIRE) >= number;

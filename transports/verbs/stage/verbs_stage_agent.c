@@ -13,8 +13,8 @@
 enum {
     TASKS = 1024, // under way at a time, over all mailboxes
     CHECK_EVERY = 1 << 12,
-    // What the thread does after passes that find nothing. Who waits in this process makes passes
-    // too (progress): then the thread only stands by.
+    // What the thread does after passes that find nothing. Threads of this process that wait make
+    // passes too (progress): then this thread only stands by.
     SPINS = 64,
     YIELDS = 512,
     NAP_NS = 20000,
@@ -156,7 +156,7 @@ static void take_all(struct verbs_agent *agent)
 {
     for (uint32_t box = 0; box < agent->n_boxes; box++) {
         struct mailbox *mailbox = &agent->boxes[box];
-        // Pairs with the NIC's write of the word, which comes behind those of header and payload.
+        // Pairs with the NIC's write of the word, which comes after those of header and payload.
         uint64_t arrived = __atomic_load_n(&agent->arrived[box], __ATOMIC_ACQUIRE);
         while (mailbox->taken < arrived && !mailbox->refused &&
                agent->begun - agent->finished < TASKS)
@@ -166,7 +166,7 @@ static void take_all(struct verbs_agent *agent)
 
 static void finish(struct verbs_agent *agent)
 {
-    // results and fetched data are behind it
+    // Acquire: results and fetched data are visible after it.
     uint64_t done = __atomic_load_n(agent->queue->done, __ATOMIC_ACQUIRE);
     for (; agent->finished < done; agent->finished++) {
         unsigned index = (unsigned)(agent->finished % TASKS);

@@ -248,7 +248,7 @@ static void copy_out(struct verbs_stage_pipe *pipe, struct stage_chunk *chunk,
         chunk->state = STAGE_COPY_OUT;
 }
 
-// False if the chunks behind it need not be looked at.
+// False if the chunks after it need not be looked at.
 static bool step(struct verbs_stage_pipe *pipe, struct stage_chunk *chunk)
 {
     const struct gpsh_op *op = &stage_op_at(pipe, chunk->op)->op;
