@@ -43,6 +43,8 @@
 //            gpushmem_ctx_X(gpushmem_ctx_t ctx, same arguments...); without it the default context
 //            is used. An invalid context is GPUSHMEM_ERR_INVALID, but for fence, quiet and destroy,
 //            which then do nothing.
+//            Type-generic names take the context as a further first argument, as in OpenSHMEM:
+//            gpushmem_put(ctx, dest, source, nelems, pe).
 #ifndef GPUSHMEM_GPUSHMEM_H
 #define GPUSHMEM_GPUSHMEM_H
 

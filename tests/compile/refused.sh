@@ -48,5 +48,14 @@ for call in 'put(o, o, 1, 0)' 'get_nbi(ctx, o, o, 1, 0)'; do
         failures=$((failures + 1))
     fi
 done
+# In C the function that the compiler names says the same.
+for call in 'put(o, o, 1, 0)' 'get_nbi(ctx, o, o, 1, 0)' 'put_on_stream(o, o, 1, 0, 0)'; do
+    said=$(printf '#include "gpushmem/gpushmem.h"\nstruct other { int x; };\nvoid f(struct other *o, gpushmem_ctx_t ctx) { gpushmem_%s; (void)ctx; }\n' "$call" |
+        "$cc" -x c -std=c11 -fsyntax-only -I "$include" - 2>&1)
+    if ! grep -q 'gpushmem_no_function_for_this_type_use_putmem_or_getmem' <<<"$said"; then
+        echo "FAILED: C says of gpushmem_$call: $(grep -m 1 error <<<"$said")"
+        failures=$((failures + 1))
+    fi
+done
 [ $failures = 0 ] && echo "refused: ok"
 exit $((failures != 0))

@@ -2,8 +2,8 @@
 // Type-generic names for C11, included by gpushmem.h: gpushmem_put(dest, source, nelems, pe) is
 // gpushmem_int_put if dest points to int. A context may come first, as in OpenSHMEM:
 // gpushmem_put(ctx, dest, source, nelems, pe). The first argument after the context chooses the
-// function; a type without one is a compile-time error that names
-// gpushmem_no_function_for_this_type.
+// function; a type without one is a compile-time error that names one of the two functions below,
+// which exist for their names only.
 #ifndef GPUSHMEM_IMPL_GENERIC_H
 #define GPUSHMEM_IMPL_GENERIC_H
 
@@ -11,6 +11,7 @@
 #include "gpushmem/impl/distinct_types.h"
 
 void gpushmem_no_function_for_this_type(void);
+void gpushmem_no_function_for_this_type_use_putmem_or_getmem(void);
 
 #define GPUSHMEM_FIRST_(first, ...)          first
 #define GPUSHMEM_FIRST(...)                  GPUSHMEM_FIRST_(__VA_ARGS__, 0)
@@ -21,33 +22,39 @@ void gpushmem_no_function_for_this_type(void);
 #define GPUSHMEM_CASE(NAME, TYPE, PREFIX, SUFFIX) \
     TYPE *: PREFIX##NAME##SUFFIX, const TYPE *: PREFIX##NAME##SUFFIX,
 
-#define GPUSHMEM_CHOOSE(TYPES, PREFIX, SUFFIX, argument) \
-    _Generic((argument), TYPES(GPUSHMEM_CASE, PREFIX, SUFFIX) \
-        default: gpushmem_no_function_for_this_type)
+// OTHERWISE is what the compiler names when the type has no function.
+#define GPUSHMEM_CHOOSE(TYPES, OTHERWISE, PREFIX, SUFFIX, argument) \
+    _Generic((argument), TYPES(GPUSHMEM_CASE, PREFIX, SUFFIX) default: OTHERWISE)
 
-#define GPUSHMEM_CHOOSE_CTX(TYPES, SUFFIX, ...) \
+#define GPUSHMEM_CHOOSE_CTX(TYPES, OTHERWISE, SUFFIX, ...) \
     _Generic((GPUSHMEM_FIRST(__VA_ARGS__)), \
-        gpushmem_ctx_t: \
-            GPUSHMEM_CHOOSE(TYPES, gpushmem_ctx_, SUFFIX, GPUSHMEM_SECOND(__VA_ARGS__)), \
-        default: \
-            GPUSHMEM_CHOOSE(TYPES, gpushmem_, SUFFIX, GPUSHMEM_FIRST(__VA_ARGS__)))(__VA_ARGS__)
+        gpushmem_ctx_t: GPUSHMEM_CHOOSE(TYPES, OTHERWISE, gpushmem_ctx_, SUFFIX, \
+                                        GPUSHMEM_SECOND(__VA_ARGS__)), \
+        default: GPUSHMEM_CHOOSE(TYPES, OTHERWISE, gpushmem_, SUFFIX, \
+                                 GPUSHMEM_FIRST(__VA_ARGS__)))(__VA_ARGS__)
 
 #define GPUSHMEM_RMA(SUFFIX, ...) \
-    GPUSHMEM_CHOOSE_CTX(GPUSHMEM_DISTINCT_RMA_TYPES, SUFFIX, __VA_ARGS__)
+    GPUSHMEM_CHOOSE_CTX(GPUSHMEM_DISTINCT_RMA_TYPES, \
+                        gpushmem_no_function_for_this_type_use_putmem_or_getmem, SUFFIX, \
+                        __VA_ARGS__)
 #define GPUSHMEM_AMO(SUFFIX, ...) \
-    GPUSHMEM_CHOOSE_CTX(GPUSHMEM_DISTINCT_AMO_TYPES, SUFFIX, __VA_ARGS__)
+    GPUSHMEM_CHOOSE_CTX(GPUSHMEM_DISTINCT_AMO_TYPES, gpushmem_no_function_for_this_type, SUFFIX, \
+                        __VA_ARGS__)
 #define GPUSHMEM_EXTENDED(SUFFIX, ...) \
-    GPUSHMEM_CHOOSE_CTX(GPUSHMEM_DISTINCT_AMO_EXTENDED_TYPES, SUFFIX, __VA_ARGS__)
+    GPUSHMEM_CHOOSE_CTX(GPUSHMEM_DISTINCT_AMO_EXTENDED_TYPES, gpushmem_no_function_for_this_type, SUFFIX, \
+                        __VA_ARGS__)
 #define GPUSHMEM_BITWISE(SUFFIX, ...) \
-    GPUSHMEM_CHOOSE_CTX(GPUSHMEM_DISTINCT_AMO_BITWISE_TYPES, SUFFIX, __VA_ARGS__)
+    GPUSHMEM_CHOOSE_CTX(GPUSHMEM_DISTINCT_AMO_BITWISE_TYPES, gpushmem_no_function_for_this_type, SUFFIX, \
+                        __VA_ARGS__)
 
 // Words that are waited for may be declared volatile.
 #define GPUSHMEM_SYNC_CASE(NAME, TYPE, PREFIX, SUFFIX)                                \
     TYPE *: PREFIX##NAME##SUFFIX, const TYPE *: PREFIX##NAME##SUFFIX,                 \
     volatile TYPE *: PREFIX##NAME##SUFFIX, const volatile TYPE *: PREFIX##NAME##SUFFIX,
 #define GPUSHMEM_STREAM(SUFFIX, ...) \
-    GPUSHMEM_CHOOSE(GPUSHMEM_DISTINCT_RMA_TYPES, gpushmem_, SUFFIX, \
-                    GPUSHMEM_FIRST(__VA_ARGS__))(__VA_ARGS__)
+    GPUSHMEM_CHOOSE(GPUSHMEM_DISTINCT_RMA_TYPES, \
+                    gpushmem_no_function_for_this_type_use_putmem_or_getmem, gpushmem_, \
+                    SUFFIX, GPUSHMEM_FIRST(__VA_ARGS__))(__VA_ARGS__)
 #define GPUSHMEM_SYNC(SUFFIX, ...)                                                    \
     _Generic((GPUSHMEM_FIRST(__VA_ARGS__)),                                           \
         GPUSHMEM_DISTINCT_SYNC_TYPES(GPUSHMEM_SYNC_CASE, gpushmem_, SUFFIX)           \
