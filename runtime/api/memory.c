@@ -12,6 +12,7 @@
 #include "core/sized.h"
 #include "gpushmem/gpushmem.h"
 #include "memory/heap_alloc.h"
+#include "memory/heap_size.h"
 #include "memory/local_memory.h"
 #include "memory/regions.h"
 #include "memory/symmetric.h"

@@ -69,3 +69,39 @@ int gpsh_agree(struct gpsh_bootstrap *boot, int my_status, uint32_t mine, uint32
         *all = common;
     return status;
 }
+
+static int read_number(struct gpsh_bootstrap *boot, int pe, uint64_t *number)
+{
+    void *data = NULL;
+    size_t bytes = 0;
+    int status = gpsh_bootstrap_get(boot, pe, &data, &bytes);
+    if (status)
+        return status;
+    if (bytes == sizeof *number)
+        memcpy(number, data, sizeof *number);
+    free(data);
+    if (bytes != sizeof *number)
+        return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
+                         "PE %d published %zu bytes where a number of %zu was due; start all PEs "
+                         "with the same gpushmem library",
+                         pe, bytes, sizeof *number);
+    return 0;
+}
+
+int gpsh_agree_least(struct gpsh_bootstrap *boot, uint64_t mine, uint64_t *least, int *whose)
+{
+    int status = gpsh_bootstrap_put(boot, &mine, sizeof mine);
+    if (!status)
+        status = gpsh_bootstrap_exchange(boot);
+    *least = UINT64_MAX;
+    *whose = 0;
+    for (int pe = 0; pe < boot->n_pes && !status; pe++) {
+        uint64_t number = UINT64_MAX;
+        status = read_number(boot, pe, &number);
+        if (number < *least) {
+            *least = number;
+            *whose = pe;
+        }
+    }
+    return status;
+}

@@ -141,6 +141,18 @@ int gpsh_gpu_open(int node_pe)
     return 0;
 }
 
+uint64_t gpsh_gpu_room(int node_pes)
+{
+    size_t available = 0, total = 0;
+    int devices = 0;
+    bool entered = gpsh_gpu_enter();
+    gpsh_cu_result code = gpsh_cu.memory_info(&available, &total);
+    gpsh_gpu_leave(entered);
+    if (code || gpsh_cu.device_count(&devices) || devices < 1)
+        return UINT64_MAX;
+    return available / (uint64_t)((node_pes + devices - 1) / devices);
+}
+
 void gpsh_gpu_close(void)
 {
     if (!gpsh_gpu.context)

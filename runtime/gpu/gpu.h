@@ -26,6 +26,9 @@ extern struct gpsh_gpu gpsh_gpu;
 // this thread's current one, so that the program's kernels run where its heap is.
 // GPUSHMEM_ERR_UNSUPPORTED with a sentence where no GPU can be used.
 int gpsh_gpu_open(int node_pe);
+// Bytes of the opened GPU that are free now, divided among those of the node's PEs that may share
+// it. UINT64_MAX: the driver does not say.
+uint64_t gpsh_gpu_room(int node_pes);
 void gpsh_gpu_close(void); // legal if it was never opened
 // Modules that were loaded into the context: each `unload` is called by every gpsh_gpu_close, with
 // the context current. It may find nothing to unload. Registering a function again changes nothing.

@@ -75,11 +75,12 @@ static int create_vmm(struct gpsh_gpu_heap *heap, int node_pes)
     const struct gpsh_cu_allocation_properties p = properties();
     size_t grain = 2 << 20;
     gpsh_cu.vmm_granularity(&grain, &p, GPSH_CU_GRANULARITY_RECOMMENDED);
-    heap->bytes = (heap->bytes + grain - 1) / grain * grain;
+    uint64_t asked = heap->bytes;
+    heap->bytes = (asked + grain - 1) / grain * grain;
     gpsh_cu_allocation allocation;
     gpsh_cu_result code = gpsh_cu.vmm_create(&allocation, heap->bytes, &p, 0);
     if (code)
-        return no_memory(code, heap->bytes, node_pes);
+        return no_memory(code, asked, node_pes);
     int status = 0;
     code = map(allocation, heap->bytes, &heap->base);
     if (code)
@@ -99,10 +100,11 @@ static int create_ipc(struct gpsh_gpu_heap *heap, int node_pes)
 {
     gpsh_cu_ptr at = 0;
     heap->ipc = true;
-    heap->bytes = (heap->bytes + (2 << 20) - 1) / (2 << 20) * (2 << 20);
+    uint64_t asked = heap->bytes;
+    heap->bytes = (asked + (2 << 20) - 1) / (2 << 20) * (2 << 20);
     gpsh_cu_result code = gpsh_cu.memory_alloc(&at, heap->bytes);
     if (code)
-        return no_memory(code, heap->bytes, node_pes);
+        return no_memory(code, asked, node_pes);
     heap->base = (char *)(uintptr_t)at;
     struct ipc_file file = {.bytes = heap->bytes};
     memcpy(file.magic, IPC_MAGIC, sizeof file.magic);

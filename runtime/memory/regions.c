@@ -2,11 +2,15 @@
 #include "memory/regions.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "bootstrap/agree.h"
 #include "gpu/gpu.h"
 #include "gpu/gpu_heap.h"
+#include "memory/heap_size.h"
+#include "memory/memory_limit.h"
 #include "memory/symmetric.h"
 #include "state/state.h"
 
@@ -39,9 +43,40 @@ static int choose_kind(void)
     return 0;
 }
 
+// A standard size (GPUSHMEM_HEAP_SIZE is not set) is smaller on all PEs where one of them has no
+// room for it. Failed PEs take part, too: the others wait for them.
+static int settle_heap_size(int my_status)
+{
+    uint64_t standard = gpsh.settings.heap_size, mine = UINT64_MAX, least;
+    int node_pes = gpsh.boot.node_n_pes, whose;
+    bool given = getenv("GPUSHMEM_HEAP_SIZE") != NULL;
+    if (!given && !my_status)
+        mine = gpsh_heap_size_fitting(standard, gpsh.device_heap
+                                                    ? gpsh_gpu_room(node_pes)
+                                                    : gpsh_memory_limit() / (uint64_t)node_pes);
+    int status = gpsh_agree_least(&gpsh.boot, mine, &least, &whose);
+    if (status || given || least >= standard)
+        return status;
+    gpsh.settings.heap_size = least;
+    if (gpsh.my_pe == 0)
+        GPSH_LOG(WARN, "heap",
+                 "each PE's heap has %lluM instead of the %lluM that are the default: PE %d has no "
+                 "room for more; set GPUSHMEM_HEAP_SIZE to choose the size",
+                 (unsigned long long)least >> 20, (unsigned long long)standard >> 20, whose);
+    return 0;
+}
+
+// A further page of 1G for a few words would be too much to ask: there they are within the size.
+static uint64_t heap_bytes(void)
+{
+    const struct gpsh_settings *s = &gpsh.settings;
+    bool giant = !gpsh.device_heap && s->huge_pages == GPSH_PAGES_1G;
+    return s->heap_size + (giant ? 0 : GPSH_DEVICE_RESERVED);
+}
+
 static int create_device_heap(struct gpsh_symmetric *region)
 {
-    int status = gpsh_gpu_heap_create(&gpu_heap, gpsh.settings.heap_size, gpsh.settings.heap_export,
+    int status = gpsh_gpu_heap_create(&gpu_heap, heap_bytes(), gpsh.settings.heap_export,
                                       gpsh.boot.node_n_pes);
     if (status)
         return status;
@@ -57,13 +92,23 @@ static int create_device_heap(struct gpsh_symmetric *region)
     return 0;
 }
 
+static int choose_kind_and_size(void)
+{
+    char why[512];
+    int status = choose_kind();
+    if (status)
+        snprintf(why, sizeof why, "%s", gpsh_last_error());
+    int settled = settle_heap_size(status);
+    return status ? gpsh_fail(status, "%s", why) : settled;
+}
+
 static int create_heap(void)
 {
     const struct gpsh_settings *s = &gpsh.settings;
-    int status = choose_kind();
+    int status = choose_kind_and_size();
     if (status || gpsh.device_heap)
         return status ? status : create_device_heap(&regions[GPSH_HEAP]);
-    status = gpsh_symmetric_create(&regions[GPSH_HEAP], s->heap_size, s->huge_pages,
+    status = gpsh_symmetric_create(&regions[GPSH_HEAP], heap_bytes(), s->huge_pages,
                                    gpsh.boot.node_n_pes);
     if (status)
         return status;

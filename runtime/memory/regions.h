@@ -7,8 +7,8 @@
 #include "gpu/device_memory.h"
 #include "transport/transport.h"
 
-// Creates heap and control region as the settings say; fills gpsh.heap, gpsh.control and their
-// sizes.
+// Collective: PEs agree on the heap's size where nobody set one. Creates heap and control region as
+// the settings say; fills gpsh.heap, gpsh.control and their sizes.
 int gpsh_regions_create(void);
 void gpsh_regions_destroy(void);
 

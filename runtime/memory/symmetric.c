@@ -26,7 +26,7 @@ static int check_fits(uint64_t bytes, int node_pes)
                      "M for each PE of this node (there %s %d) does not fit "
                      "into its %" PRIu64 "M of memory; set it to at most %" PRIu64 "M",
                      bytes >> 20, node_pes == 1 ? "is" : "are", node_pes, limit >> 20,
-                     (limit / (uint64_t)node_pes) >> 20);
+                     (limit / (uint64_t)node_pes - 4096) >> 20); // its last page is the library's
 }
 
 uint64_t gpsh_symmetric_alignment(uint64_t bytes)

@@ -4,9 +4,8 @@
 #define GPSH_HANDLE_H
 
 #include "gpushmem/device_abi.h"
+#include "memory/heap_size.h"
 
-// At the end of the symmetric heap, out of the allocator's reach: words of the device barrier.
-enum { GPSH_DEVICE_RESERVED = 4096 };
 _Static_assert(sizeof(struct gpushmem_dev_sync) <= GPSH_DEVICE_RESERVED, "the barrier's words fit");
 
 // What a handle refers to beside rings and heap: a piece of host memory, and one of device memory.

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "memory/heap_size.h"
+
+uint64_t gpsh_heap_size_fitting(uint64_t standard, uint64_t room)
+{
+    if (standard <= room && room - standard >= GPSH_DEVICE_RESERVED)
+        return standard;
+    uint64_t mib = room / 2 >> 20;
+    return (mib ? mib : 1) << 20;
+}
