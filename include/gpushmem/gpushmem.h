@@ -102,7 +102,8 @@ GPUSHMEM_API int gpushmem_finalize(void);
 GPUSHMEM_API int gpushmem_initialized(void);
 
 // Ends the whole job with exit status `status`, without waiting for anybody. Any PE, any thread.
-// Does not return.
+// Does not return. What this PE has printed to standard output is written before, unless that would
+// block; what other PEs still hold in their buffers is lost.
 GPUSHMEM_API void gpushmem_global_exit(int status) __attribute__((noreturn));
 
 // This PE's number, the number of PEs, and the same among the PEs of this node. Before init they

@@ -937,9 +937,10 @@ class Library(Case):
         self.assert_last_line(err, rf"PE 2 \(pid {victim}\) was killed by signal 9 \(Killed\); ended the other 3 PEs")
 
     def test_global_exit(self):
-        self.assertEqual(self.private_job("-n", 3, EVERYWHERE, "exit", 0), ("", ""))
-        _, err = self.private_job("-n", 3, EVERYWHERE, "exit", 5, code=5)
+        self.assertEqual(self.private_job("-n", 3, EVERYWHERE, "exit", 0), ("last words\n", ""))
+        out, err = self.private_job("-n", 3, EVERYWHERE, "exit", 5, code=5)
         self.assert_last_line(err, r"PE 2 \(pid \d+\) aborted the job with status 5: gpushmem_global_exit.*; ended the other 2 PEs")
+        self.assertEqual(out, "last words\n")
 
     def test_launcher_killed_in_the_middle_of_puts(self):
         if os.geteuid() != 0:
