@@ -41,11 +41,11 @@ void gpushmem_no_function_for_this_type_use_putmem_or_getmem(void);
     GPUSHMEM_CHOOSE_CTX(GPUSHMEM_DISTINCT_AMO_TYPES, gpushmem_no_function_for_this_type, SUFFIX, \
                         __VA_ARGS__)
 #define GPUSHMEM_EXTENDED(SUFFIX, ...) \
-    GPUSHMEM_CHOOSE_CTX(GPUSHMEM_DISTINCT_AMO_EXTENDED_TYPES, gpushmem_no_function_for_this_type, SUFFIX, \
-                        __VA_ARGS__)
+    GPUSHMEM_CHOOSE_CTX(GPUSHMEM_DISTINCT_AMO_EXTENDED_TYPES, \
+                        gpushmem_no_function_for_this_type, SUFFIX, __VA_ARGS__)
 #define GPUSHMEM_BITWISE(SUFFIX, ...) \
-    GPUSHMEM_CHOOSE_CTX(GPUSHMEM_DISTINCT_AMO_BITWISE_TYPES, gpushmem_no_function_for_this_type, SUFFIX, \
-                        __VA_ARGS__)
+    GPUSHMEM_CHOOSE_CTX(GPUSHMEM_DISTINCT_AMO_BITWISE_TYPES, \
+                        gpushmem_no_function_for_this_type, SUFFIX, __VA_ARGS__)
 
 // Words that are waited for may be declared volatile.
 #define GPUSHMEM_SYNC_CASE(NAME, TYPE, PREFIX, SUFFIX)                                \
