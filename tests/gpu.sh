@@ -179,12 +179,10 @@ check "gpu_ops, large pieces staged" mission 'GPUSHMEM_GPUDIRECT_DISTANCE=none G
 check "perf_put_path, software HCA" mission GPUSHMEM_PROXY_TIMES=1 "$bin/perf_put_path.cuda" 20000
 
 # Not everything. device_amo without P2P, whose atomics are kernels that the proxy launches, did not end under
-# racecheck: its launches
-# seem to wait for the running kernels. device_stream ended under memcheck until stream operations were launched early,
-# and was not
-# tried with GPUSHMEM_STREAM_EARLY=0. Of the asynchronous copies in device_rma racecheck warns that two of one thread
-# write the same
-# shared memory, though each waits for the other.
+# racecheck: its launches seem to wait for the running kernels. So do the copies of device_order without P2P under
+# memcheck, in about half of the runs: its kernels wait for each other over the host. device_stream ended under memcheck
+# until stream operations were launched early, and was not tried with GPUSHMEM_STREAM_EARLY=0. Of the asynchronous copies
+# in device_rma racecheck warns that two of one thread write the same shared memory, though each waits for the other.
 sanitized() {
     local tool=$1 program=$2 p2p=$3 rounds=''
     [ "$program" != device_tiny ] || rounds=2
@@ -197,7 +195,7 @@ if [ -z "$quick" ] && command -v compute-sanitizer >/dev/null; then
     limit=$((3 * limit))
     for p2p in 1 0; do
         for name in basic rma amo order local tiny; do
-            sanitized memcheck device_$name $p2p
+            [ $name$p2p = order0 ] || sanitized memcheck device_$name $p2p
         done
         for name in basic local tiny; do
             sanitized racecheck device_$name $p2p

@@ -957,11 +957,11 @@ class Library(Case):
                 _, err = self.job("-n", 16, *options, "--on-failure", "continue",
                                   "-x", "GPUSHMEM_HEAP_SIZE=8T", "-x", "GPUSHMEM_NO=1",
                                   "sh", "-c", f"{EVERYWHERE} 1 2>&1 >/dev/null | grep -v '^pe ' >&2", code=0)
-                self.assertEqual(err.count("GPUSHMEM_NO "), 16, "standard error is another one: " + err)
+                self.assertEqual(err.count("GPUSHMEM_NO:"), 16, "standard error is another one: " + err)
                 _, err = self.job("-n", 16, *options, "--on-failure", "continue",
                                   "-x", "GPUSHMEM_HEAP_SIZE=8T", "-x", "GPUSHMEM_NO=1",
                                   EVERYWHERE, 1, code=1)
-                for kind in ("WARN config: GPUSHMEM_NO ", "ERROR init: GPUSHMEM_HEAP_SIZE"):
+                for kind in ("WARN config: GPUSHMEM_NO:", "ERROR init: GPUSHMEM_HEAP_SIZE"):
                     lists = re.findall(rf"^gpushmem\[(.*)\] {kind}", err, re.M)
                     self.assertLess(len(lists), 8, err)  # 1, unless some PEs are late by much
                     pes = [pe for part in ",".join(lists).split(",") for low, high in [(part + "-" + part).split("-")[:2]]

@@ -45,9 +45,10 @@ draw() {
     # device_order puts one word again and again without a fence, and takes for granted that it never goes back.
     one_in 3 && [ "${program[0]}" != device_order ] && settings+=("GPUSHMEM_SOFTHCA_MISORDER_US=$((1 + RANDOM % 200))")
     one_in 4 && settings+=(GPUSHMEM_VERBS_RAILS=3)
-    # What tells of a put goes by rail 0, on the way of what rail 0 wrote: the NICs of the others are late.
+    # What tells of a put goes by rail 0, on the way of what rail 0 wrote: the NICs of the others are late. With one
+    # rail PEs spread over the NICs.
     one_in 3 && settings+=("GPUSHMEM_VERBS_DEVICES=softhca0,softhca1,softhca2" GPUSHMEM_SOFTHCA_LATE_DEVICES=6
-        "GPUSHMEM_SOFTHCA_LATE_US=$((1 + RANDOM % 300))")
+        "GPUSHMEM_SOFTHCA_LATE_US=$((1 + RANDOM % 300))" "GPUSHMEM_VERBS_RAILS=$((2 + RANDOM % 2))")
     one_in 4 && transports=p2p,verbs && settings+=(GPUSHMEM_AMO_AGENT=nic "GPUSHMEM_P2P=$((RANDOM % 2))")
     one_in 3 && nodes=$((1 + RANDOM % pes))
     settings+=("GPUSHMEM_TRANSPORTS=$transports")
