@@ -47,7 +47,8 @@ __global__ void calls(gpushmem_dev dev, box *b, int *errors)
 __global__ void together(box *b, int *errors)
 {
     int me = gpushmem_dev_my_pe();
-    b->data[threadIdx.x % 8] = threadIdx.x % 8;
+    if (threadIdx.x < 8)
+        b->data[threadIdx.x] = threadIdx.x;
     gpushmem_dev_put_block(b->data + 4, b->data, 4, me);
     gpushmem_dev_quiet();
     EXPECT(errors, b->data[4 + threadIdx.x % 4] == (long)(threadIdx.x % 4));
