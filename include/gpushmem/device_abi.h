@@ -330,6 +330,43 @@ struct gpushmem_device_control {
     uint64_t reserved[6];
 };
 
+// ---- Teams
+// ------------------------------------------------------------------------------------------
+
+// docs/adr/0028-teams-and-collectives.md. A team's handle is slot | generation << 8.
+enum {
+    GPUSHMEM_TEAM_SLOTS = 256,
+    GPUSHMEM_TEAM_SLOT_MASK = 255,
+    GPUSHMEM_TEAM_GENERATION_SHIFT = 8,
+    GPUSHMEM_TEAM_PREDEFINED = 4,
+};
+
+enum gpushmem_dev_team_flag {
+    // kernels load and store the heaps of all members
+    GPUSHMEM_DEV_TEAM_DIRECT = 1,
+    // the slot has the scratch that operations of streams need
+    GPUSHMEM_DEV_TEAM_STREAM = 2,
+};
+
+// What kernels know of a team, in device memory.
+struct gpushmem_dev_team {
+    int32_t team;    // the handle that is valid now; GPUSHMEM_TEAM_INVALID: the slot is free
+    int32_t my_rank; // this PE's number in the team
+    int32_t n;       // members
+    uint32_t flags;  // enum gpushmem_dev_team_flag
+    int32_t start;   // member r is PE start + r * stride, if stride is not 0,
+    int32_t stride;
+    const int32_t *pes;   // [n] device memory; and pes[r] always
+    char *scratch;        // symmetric: for operations in kernels
+    char *stream_scratch; // symmetric: for operations of streams, NULL without
+    uint64_t *epochs;     // device memory of this PE, [GPUSHMEM_TEAM_EPOCHS]
+    uint64_t reserved[1];
+};
+
+// Words per team in `epochs`. Word 0 is the sync of kernels; what the others count is the business
+// of the collectives' bodies. They start above what any member has used in this slot.
+enum { GPUSHMEM_TEAM_EPOCHS = 128 };
+
 // ---- Handle
 // ------------------------------------------------------------------------------------------
 
@@ -384,14 +421,14 @@ struct gpushmem_dev {
     uint32_t replies_log2;
     // counts initialisations, so that an old handle is recognised
     uint32_t generation;
-    uint32_t reserved0;
+    uint32_t n_teams; // GPUSHMEM_TEAM_SLOTS, or 0: no teams
     // peers[0 .. 7] once more: kernel arguments and constants are read in an instant, while peers[]
     // has to be read from memory again after each fence
     char *near_peers[GPUSHMEM_DEV_NEAR_PEERS];
     struct gpushmem_ring_layout layout;
     // device memory: a copy of all this, for functions that are not inlined
     const struct gpushmem_dev *self;
-    uint64_t reserved1;
+    const struct gpushmem_dev_team *teams; // [n_teams] device memory
 };
 
 // ---- Operations of a stream
@@ -438,6 +475,7 @@ GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_device_fault) == 128, "ABI");
 GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_device_control) == 64, "ABI");
 GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_dev_sync) == 64 * GPUSHMEM_DEV_SYNC_ROUNDS,
                        "one cache line per round");
+GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_dev_team) == 64, "ABI");
 GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_dev) == 240, "ABI");
 GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_ring_layout) == 32, "ABI");
 GPUSHMEM_STATIC_ASSERT(offsetof(struct gpushmem_dev, timeout_ns) == 104, "ABI");

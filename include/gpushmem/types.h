@@ -88,6 +88,17 @@ enum gpushmem_ctx_option {
     GPUSHMEM_CTX_NOSTORE = 4,    // fence and quiet do not cover stores through gpushmem_ptr
 };
 
+// A team: PEs that call collective functions together, numbered 0 .. n-1 within the team. A plain
+// number, the same on all members, for the host, streams and kernels (gpushmem/team.h).
+typedef int32_t gpushmem_team_t;
+
+// The numbers of NVSHMEM's clients.
+#define GPUSHMEM_TEAM_INVALID   ((gpushmem_team_t)-1)
+#define GPUSHMEM_TEAM_WORLD     ((gpushmem_team_t)0) // all PEs
+#define GPUSHMEM_TEAM_SHARED    ((gpushmem_team_t)1) // those whose heaps this PE can load and store
+#define GPUSHMEM_TEAM_NODE      ((gpushmem_team_t)2) // those of this node
+#define GPUSHMEM_TEAM_SAME_RANK ((gpushmem_team_t)3) // those with this PE's number on their nodes
+
 // Type families. X(NAME, TYPE): NAME is the word in function names, TYPE the C type.
 // All integer types.
 #define GPUSHMEM_INTEGER_TYPES(X)                                                                  \
