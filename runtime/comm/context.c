@@ -89,12 +89,12 @@ static int flow_error(const struct gpsh_channel *channel, int pe)
                      reason[0] != '\0' ? reason : gpushmem_strerror(error));
 }
 
-// With the owner's lock held (as in post). Operation `number` of the flow is complete, or the flow
-// has failed.
+// With the owner's lock held (as in post). Operation `number` of the flow is complete, perhaps with
+// the flow's error. One that has failed is complete no sooner than its memory is left alone.
 static int drain(struct gpsh_context *owner, struct gpsh_channel *channel, int pe, uint64_t number)
 {
     const struct gpsh_flow *flow = &channel->flows[pe];
-    if (flow->completed >= number || flow->error != 0)
+    if (flow->completed >= number)
         return 0;
     struct gpsh_waiter waiter = GPSH_WAITER("completion of operations");
     waiter.flows_tell = true;
@@ -103,7 +103,7 @@ static int drain(struct gpsh_context *owner, struct gpsh_channel *channel, int p
     channel->ops->flush(channel);
     for (;;) {
         channel->ops->progress(channel);
-        if (flow->completed >= number || flow->error != 0)
+        if (flow->completed >= number)
             return 0;
         unlock(owner);
         int status = gpsh_waiter_step(&waiter);

@@ -81,8 +81,8 @@ void gpsh_inflight_init(struct gpsh_inflight *entry, struct gpsh_proxy_ring *rin
         .completion.done = on_completion, .ring = ring, .state = GPSH_INFLIGHT_DONE};
 }
 
-// Whether operation `number` towards pe is over, and how. A flow that fails completes everything at
-// once: whatever was not retired by then counts as lost.
+// Whether operation `number` towards pe is over, and how. A flow that has failed completes the rest
+// when nobody touches its memory any more: whatever was not retired by then counts as lost.
 static bool flow_over(const struct gpsh_proxy_thread *thread, int transport, int pe,
                       uint64_t number, int *status)
 {
@@ -91,7 +91,7 @@ static bool flow_over(const struct gpsh_proxy_thread *thread, int transport, int
     const struct gpsh_flow *flow = &thread->channels[transport]->flows[pe];
     if (flow->error)
         *status = flow->error;
-    return flow->error || flow->completed >= number;
+    return flow->completed >= number;
 }
 
 // Quiets of one PE do not wait for the commands to other PEs in front of them.

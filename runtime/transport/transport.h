@@ -180,7 +180,9 @@ enum gpsh_post {
 
 struct gpsh_flow {
     uint64_t posted;
-    uint64_t completed; // also counts what was under way when the flow failed
+    // also counts what was under way when the flow failed, as soon as its local memory is left
+    // alone
+    uint64_t completed;
     int error; // 0, or why everything towards this PE fails from now on (also set by progress)
     // Link of the channel's list of flows (comm/pending.h); transports zero it and leave it alone.
     int32_t listed;

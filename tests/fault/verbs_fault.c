@@ -2,8 +2,10 @@
 // verbs_fault CASE [DEVICE]: what the verbs transport does when things break. Runs in the Soft-RoCE
 // guest as root, where PE 0 has rxe0 (on v0) and PE 1 rxe1 (on v1); the cases that need no cable
 // also with DEVICE "softhca". Cases: kill, kill_staged, stop, link, heal, loss; with two
-// rails each, on the software HCA, whose settings take a link down: rail, doubt.
+// rails each, on the software HCA, whose settings take a link down: rail, doubt; on the software
+// HCA that flushes late: flush.
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -219,6 +221,43 @@ static int body_doubt(struct job *job)
     return 0;
 }
 
+static bool all_are(const char *bytes, int value)
+{
+    for (int i = 0; i < PIECE; i++)
+        if (bytes[i] != (char)value)
+            return false;
+    return true;
+}
+
+// The NIC is in the middle of a put and a get when PE 1 is given up. Once they are complete the
+// memory is the program's again: what it writes there is neither overwritten nor sent.
+static int body_flush(struct job *job)
+{
+    enum { OLD = 1, NEW = 2, THERE = 3 };
+    memset(job->heap, job->pe ? THERE : OLD, 2 * PIECE);
+    job_barrier(job, 3);
+    if (job->pe == 1) {
+        wait_for_word(job);
+        EXPECT(all_are(job->heap, THERE) || all_are(job->heap, OLD), "something else was sent");
+        return 0;
+    }
+    _Atomic uint64_t *hold = dlsym(RTLD_DEFAULT, "gpushmem_softhca_hold_bytes");
+    EXPECT(hold, "the software HCA is not loaded");
+    atomic_store(hold, PIECE);
+    struct gpsh_op out = put(job, 1, 0, PIECE), in = put(job, 1, PIECE, PIECE);
+    in.kind = GPSH_OP_GET;
+    in.local = job->heap + PIECE;
+    EXPECT(job_post(job, &out) >= 0 && job_post(job, &in) >= 0, "%s", gpsh_last_error());
+    gpsh_verbs_ops.peer_lost(job->transport, 1);
+    EXPECT(job_drain(job, 1) == GPUSHMEM_ERR_PE_FAILED, "%s", gpsh_last_error());
+    memset(job->heap, NEW, 2 * PIECE);
+    usleep(500000); // the NIC has flushed by then
+    bool intact = all_are(job->heap, NEW);
+    atomic_store(&job->shared->words[0], 1);
+    EXPECT(intact, "the NIC wrote to memory after the get was complete");
+    return 0;
+}
+
 static int lossy_puts(struct job *job, int pe)
 {
     for (int i = 0; i < LOSSY_PUTS; i++) {
@@ -288,6 +327,7 @@ static const struct fault {
     {"heal", 2, -1, body_heal, 18, NULL},
     {"rail", 2, -1, body_rail, 8, "GPUSHMEM_VERBS_RAILS=2"},
     {"doubt", 2, -1, body_doubt, 8, "GPUSHMEM_VERBS_RAILS=2"},
+    {"flush", 2, -1, body_flush, 14, NULL},
     // a lost last packet costs one timeout, seven in a row the peer
     {"loss", 2, -1, body_loss, 16, NULL},
 };
@@ -315,6 +355,6 @@ int main(int argc, char **argv)
         return failed;
     }
     fprintf(stderr,
-            "usage: verbs_fault kill|kill_staged|stop|link|heal|rail|doubt|loss [DEVICE]\n");
+            "usage: verbs_fault kill|kill_staged|stop|link|heal|rail|doubt|flush|loss [DEVICE]\n");
     return 2;
 }

@@ -140,6 +140,26 @@ static void flush_receives(struct shca_qp *qp)
     pthread_mutex_unlock(&qp->lock);
 }
 
+// A NIC may be in the middle of requests when their queue pair fails: it writes what a read
+// fetches, or reads what a write sends, until their flushed completions (FLUSH_US).
+static bool lingers(struct shca_qp *qp, uint64_t *wake_ns)
+{
+    uint64_t now = shca_now_ns(), head = atomic_load(&qp->head);
+    if (!shca_settings.flush_us || qp->exec == head)
+        return false;
+    if (!qp->flush_ns)
+        qp->flush_ns = now + (uint64_t)shca_settings.flush_us * 1000;
+    if (now < qp->flush_ns) {
+        *wake_ns = qp->flush_ns < *wake_ns ? qp->flush_ns : *wake_ns;
+        return true;
+    }
+    qp->overtaking = true;
+    for (uint64_t at = qp->exec; at != head; at++)
+        shca_execute(qp, &qp->sq[at % qp->sq_depth]);
+    qp->overtaking = false;
+    return false;
+}
+
 // A queue pair in error completes everything at once. Returns false if a request is still in the
 // hands of a peer.
 static bool flush(struct shca_qp *qp)
@@ -303,7 +323,7 @@ static enum step step(struct shca_qp *qp, uint64_t *wake_ns)
     uint32_t state = atomic_load(&qp->entry->state);
     bool placed = shca_late_place(qp, state == IBV_QPS_ERR, wake_ns);
     if (state == IBV_QPS_ERR)
-        return flush(qp) ? STEP_IDLE : STEP_WAITS;
+        return lingers(qp, wake_ns) || !flush(qp) ? STEP_WAITS : STEP_IDLE;
     if (state != IBV_QPS_RTS || qp->exec == atomic_load_explicit(&qp->head, memory_order_acquire))
         return placed ? STEP_IDLE : STEP_WAITS;
     struct shca_wqe *wqe = &qp->sq[qp->exec % qp->sq_depth];
@@ -517,7 +537,7 @@ void shca_engine_forget(struct shca_qp *qp)
         shca_mail_drop(qp);
         busy = qp->mail >= 0;
         if (!busy) {
-            qp->exec = qp->moved = qp->retry_at = 0;
+            qp->exec = qp->moved = qp->retry_at = qp->flush_ns = 0;
             qp->retrying = qp->imm_turn = false;
             qp->peer = NULL;
             qp->rq_head = qp->rq_tail = 0;

@@ -59,6 +59,7 @@ static const struct row rows[] = {
     {"MISORDER_US", &shca_settings.misorder_us, 0, 0, 1000000, NULL},
     {"LATE_US", &shca_settings.late_us, 0, 0, 1000000, NULL},
     {"LATE_DEVICES", &shca_settings.late_devices, 255, 0, 255, NULL},
+    {"FLUSH_US", &shca_settings.flush_us, 0, 0, 10000000, NULL},
     {"RANK", &shca_settings.rank, -1, -1, LONG_TIME, NULL},
     {"DOWN_DEVICE", &shca_settings.down_device, 0, 0, SHCA_DEVICES - 1, NULL},
     {"DOWN_AFTER", &shca_settings.down_after, -1, -1, LONG_TIME, NULL},

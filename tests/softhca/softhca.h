@@ -42,7 +42,7 @@ struct shca_settings {
     const char *dir;
     long devices, link, mtu, max_msg, max_qp_wr, max_sge, max_inline, max_rd_atomic, max_cqe,
         atomic_cap, atomic_gap_us, dmabuf, peermem;
-    long misorder_us, late_us, late_devices;
+    long misorder_us, late_us, late_devices, flush_us;
     long down_device, down_after, down_ms, down_lost;
     long seed, delay_us, reorder, rank, fail_after, fail_status, post_full_every, reg_fail_after,
         event_after, event;
@@ -208,6 +208,7 @@ struct shca_qp {
     bool active;
     // engine only: the work request being executed
     uint64_t retry_until, retry_at, moved; // moved: bytes that went by mail
+    uint64_t flush_ns;                     // in the error state: when to flush, 0: not known yet
     uint32_t rnr_left;
     bool retrying, imm_turn; // imm_turn: the data is written, the immediate comes
     // by mail nothing can overtake: it would be taken for the older request's

@@ -26,6 +26,7 @@ static struct {
     int answer; // what post returns when there is room
     int complete_per_progress;
     int fail_pe, fail_code; // progress fails this PE's flow
+    int flushes_after;      // so many calls later what it had under way is complete
     struct gpsh_op last;
     int posts, flushes, fences, progresses, opened;
 } fake;
@@ -75,8 +76,13 @@ static void fake_fence(struct gpsh_channel *channel, int pe)
 static int fake_progress(struct gpsh_channel *channel)
 {
     ++fake.progresses;
-    if (fake.fail_code != 0)
-        channel->flows[fake.fail_pe].error = fake.fail_code;
+    if (fake.fail_code != 0) {
+        struct gpsh_flow *failed = &channel->flows[fake.fail_pe];
+        failed->error = fake.fail_code;
+        for (; fake.flushes_after == 0 && failed->completed < failed->posted; ++failed->completed)
+            --channel->pending;
+        fake.flushes_after -= fake.flushes_after > 0;
+    }
     int done = 0;
     for (int pe = 0; pe < PES; ++pe) {
         struct gpsh_flow *flow = &channel->flows[pe];
@@ -208,6 +214,26 @@ Test(context, submit__flow_fails__code_and_reason)
                  GPUSHMEM_ERR_PE_FAILED);
     cr_assert(strstr(gpsh_last_error(), "PE 1") && strstr(gpsh_last_error(), "the cable was cut"),
               "%s", gpsh_last_error());
+    end();
+}
+
+// The NIC may write to the destination until the operation is complete, failed or not.
+Test(context, submit__flow_fails__returns_when_the_memory_is_left_alone)
+{
+    begin(false);
+    fake.complete_per_progress = 0;
+    fake.fail_pe = 1;
+    fake.fail_code = GPUSHMEM_ERR_PE_FAILED;
+    fake.flushes_after = 5;
+    struct gpsh_op op = put_op(8);
+    op.kind = GPSH_OP_GET;
+    cr_assert_eq(gpsh_context_submit(&gpsh_default_context, &op, GPSH_WAIT_COMPLETE),
+                 GPUSHMEM_ERR_PE_FAILED);
+    cr_assert_eq(channels[0].flows[1].completed, 1);
+    cr_assert_eq(gpsh_context_submit(&gpsh_default_context, &op, GPSH_WAIT_NONE), 0);
+    fake.flushes_after = 5;
+    cr_assert_eq(gpsh_context_quiet(&gpsh_default_context, 1), GPUSHMEM_ERR_PE_FAILED);
+    cr_assert_eq(channels[0].flows[1].completed, 2);
     end();
 }
 

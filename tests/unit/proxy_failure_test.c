@@ -50,6 +50,23 @@ Test(proxy_failure, failed_peer__put_that_owes_no_answer__its_loss_is_told)
     cr_expect(strstr(gpsh_last_error(), "it left"), "%s", gpsh_last_error());
 }
 
+// The answer of a get that failed says that its destination is free.
+Test(proxy_failure, failed_peer__nic_still_at_work__is_over_when_it_has_stopped)
+{
+    struct gpushmem_command c = put_to(1);
+    c.opcode = GPUSHMEM_CMD_GET;
+    push(0, with_reply(c, 1, 9));
+    push(0, put_to(1));
+    step();
+    fake.flows[1].error = GPUSHMEM_ERR_PE_FAILED;
+    step();
+    cr_expect_eq(completed(0), 0);
+    cr_expect(!gpushmem_reply_ready(replies[1], 9));
+    lose_pe_1();
+    cr_expect_eq(completed(0), 2);
+    cr_expect(replies[1].low & GPUSHMEM_REPLY_FAILED);
+}
+
 Test(proxy_failure, post_refused__that_command_fails_with_its_sentence)
 {
     fake.refuse = GPUSHMEM_ERR_TRANSPORT;

@@ -240,6 +240,7 @@ Test(verbs_lock, peer_fails__everything_completes_with_the_error)
     fake_post_op(&pair, &add);
     fake_run(1, IBV_WC_RETRY_EXC_ERR);
     gpsh_verbs_ops.progress(pair.channel);
-    cr_assert_eq(pair.channel->pending, 0);
     cr_assert_eq(pair.failed_pe, 1);
+    fake_settle(&pair);
+    cr_assert_eq(pair.channel->pending, 0);
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Fences, atomics and failures over fake verbs: who waits for what, and what becomes of the rest.
+#define _GNU_SOURCE // usleep
 #include <criterion/criterion.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/error.h"
 #include "tests/fakes/fake_pair.h"
@@ -406,8 +408,11 @@ Test(verbs_failure, error_completion__ends_its_flow_and_no_other)
         fake_post_op(&pair, &op);
     fake_run(2, IBV_WC_RETRY_EXC_ERR); // the first arrived
     gpsh_verbs_ops.progress(pair.channel);
-    cr_assert(counted.calls == 4 && counted.failed == 3);
     cr_assert(pair.failures == 1 && pair.failed_pe == 1);
+    cr_assert_eq(counted.calls, 1, "the NIC has two requests yet, and their memory");
+    cr_assert_eq(pair.channel->pending, 3);
+    fake_settle(&pair);
+    cr_assert(counted.calls == 4 && counted.failed == 3);
     cr_assert_eq(pair.channel->flows[1].error, GPUSHMEM_ERR_PE_FAILED);
     cr_assert_eq(pair.channel->flows[1].completed, 4);
     cr_assert_eq(fake.killed_qps, 1);
@@ -485,9 +490,36 @@ Test(verbs_failure, post_refused__ends_the_flow)
     op.completion = &counted.completion;
     fake.post_error = 22; // EINVAL
     cr_assert_geq(fake_post_op(&pair, &op), 0);
+    gpsh_verbs_ops.progress(pair.channel);
     cr_assert(counted.calls == 1 && counted.failed == 1);
     cr_assert_eq(pair.channel->pending, 0);
     cr_assert_eq(fake_post_op(&pair, &op), GPUSHMEM_ERR_TRANSPORT);
+}
+
+// A NIC that is gone flushes nothing: the program is not kept waiting for ever, and what comes all
+// the same is not taken for something else.
+Test(verbs_failure, flushed_completions_missing__complete_after_a_while)
+{
+    struct counted counted = {.completion.done = count};
+    struct gpsh_op op = fake_put(pair.heap, 0, 4096), other = fake_put(pair.heap, 0, 8);
+    op.completion = &counted.completion;
+    for (int i = 0; i < 4; i++)
+        fake_post_op(&pair, &op);
+    gpsh_verbs_ops.peer_lost(pair.transport, 1);
+    gpsh_verbs_ops.progress(pair.channel);
+    cr_assert_eq(pair.failures, 1);
+    cr_assert_eq(counted.calls, 0);
+    for (int i = 0; i < 60000 && pair.channel->pending; i++) {
+        gpsh_verbs_ops.progress(pair.channel);
+        usleep(1000);
+    }
+    cr_assert(counted.calls == 4 && counted.failed == 4);
+    fake_settle(&pair);
+    other.pe = 0;
+    fake_post_op(&pair, &other);
+    fake_settle(&pair);
+    cr_assert_eq(pair.channel->flows[0].completed, 1);
+    cr_assert_eq(pair.channel->flows[1].completed, 4);
 }
 
 // A put that finds out, while it makes room for itself, that the flow has just failed leaves no
@@ -545,8 +577,9 @@ Test(verbs_failure, fatal_event__ends_what_would_never_complete)
     fake_post_op(&pair, &op);
     fake.event = 1 + IBV_EVENT_QP_FATAL;
     fake.event_qp = fake.journal[0].qp;
-    for (int i = 0; i < 20000 && pair.channel->pending; i++)
+    for (int i = 0; i < 20000 && !pair.channel->flows[1].error; i++)
         gpsh_verbs_ops.progress(pair.channel);
+    fake_settle(&pair);
     cr_assert_eq(pair.channel->pending, 0);
     cr_assert_eq(pair.channel->flows[1].error, GPUSHMEM_ERR_TRANSPORT);
     cr_assert_eq(pair.channel->flows[0].error, 0);

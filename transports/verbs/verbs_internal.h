@@ -46,6 +46,9 @@ enum {
     VERBS_CHAIN_LEAST = 3,   // two requests that belong together, and the read at the end
     VERBS_CQ_MOST = 1 << 14, // entries: as many requests are under way at most
     VERBS_BLOCKS_KEPT = 2,   // large bounce blocks for requests that go out at once
+    // So long the flushed completions of a queue pair in error are waited for: a NIC that is gone
+    // delivers none.
+    VERBS_FLUSH_MS = 1000,
 };
 
 // How a NIC reaches registered memory.
@@ -126,6 +129,7 @@ struct verbs_lane {
     uint32_t id; // index in the channel, upper half of wr_id
     uint8_t rail;
     bool failed, held; // held: on the channel's list of lanes with an unposted chain
+    uint64_t flush_ns; // failed: until when its flushed completions are waited for
     bool loose;        // its writes may be placed in another order than they are posted in
     bool apart;        // what it writes may still be on its way when it is acknowledged
     // No read or atomic has been posted since the last write (where the lane is apart: nothing has
@@ -376,6 +380,9 @@ bool gpsh_verbs_lane_reserve(struct verbs_lane *lane, uint32_t n);
 int gpsh_verbs_lane_flush(struct verbs_lane *lane);
 void gpsh_verbs_lane_hold(struct verbs_lane *lane);
 void gpsh_verbs_lane_drop_chain(struct verbs_lane *lane);
+// Moves the queue pair to the error state: its NIC touches no memory any more once the flushed
+// completions have been seen.
+void gpsh_verbs_lane_kill(struct verbs_lane *lane);
 
 // verbs_order.c
 // Reads what the lane wrote last, for the slot; there is room for a request.
@@ -446,6 +453,9 @@ void gpsh_verbs_gpu_copy(struct verbs_flow *flow, void *to, const void *from, ui
 
 // verbs_cq.c
 int gpsh_verbs_progress(struct gpsh_channel *base);
+// Whether the NIC touches no memory for the failed lane any more: all its completions were seen, or
+// time is up.
+bool gpsh_verbs_lane_is_flushed(struct verbs_lane *lane);
 
 // verbs_event.c
 void gpsh_verbs_peer_lost(struct gpsh_transport *self, int pe);

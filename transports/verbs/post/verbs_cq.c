@@ -4,6 +4,7 @@
 // its flow and no other.
 #include <stdio.h>
 
+#include "core/clock.h"
 #include "transports/verbs/stage/verbs_stage.h"
 
 enum { POLL_ROUNDS = 4, EVENT_TICKS = 8192 };
@@ -48,6 +49,13 @@ static void retire(struct verbs_lane *lane, uint32_t end)
             lane->flow->slots[wqe->slot].parts--; // to be issued again (verbs_failover.c)
         gpsh_verbs_bounce_give(&lane->flow->channel->bounce, wqe->block);
     }
+}
+
+bool gpsh_verbs_lane_is_flushed(struct verbs_lane *lane)
+{
+    if (lane->tail != lane->head && gpsh_clock_ns() >= lane->flush_ns)
+        retire(lane, lane->head);
+    return lane->tail == lane->head;
 }
 
 static const char *advice(enum ibv_wc_status status)
@@ -96,6 +104,8 @@ static void handle(struct verbs_channel *channel, const struct ibv_wc *wc)
 {
     struct verbs_lane *lane = &channel->lanes[wc->wr_id >> 32];
     uint32_t position = (uint32_t)wc->wr_id;
+    if (__builtin_expect(lane->failed, 0) && position - lane->tail >= lane->head - lane->tail)
+        return; // came when it was not waited for any more
     if (wc->status != IBV_WC_SUCCESS) {
         retire(lane, position);
         fail(lane, wc);
@@ -111,8 +121,11 @@ static void fail_all(struct verbs_channel *channel, int rail)
              "polling the completion queue on %s failed: the NIC is gone or its queue overran; see "
              "dmesg",
              channel->verbs->rails[rail].name);
-    for (int pe = 0; pe < channel->verbs->env.n_pes; pe++)
-        gpsh_verbs_flow_fail(&channel->flows[pe], GPUSHMEM_ERR_TRANSPORT, why);
+    for (int pe = 0; pe < channel->verbs->env.n_pes; pe++) {
+        struct verbs_flow *flow = &channel->flows[pe];
+        gpsh_verbs_flow_fail(flow, GPUSHMEM_ERR_TRANSPORT, why);
+        flow->lanes[rail].flush_ns = 0; // no completion comes any more
+    }
 }
 
 static void poll_rail(struct verbs_channel *channel, int rail)
@@ -122,7 +135,6 @@ static void poll_rail(struct verbs_channel *channel, int rail)
         int n = ibv_poll_cq(channel->cqs[rail].cq, VERBS_POLL_BATCH, wcs);
         if (n < 0) {
             fail_all(channel, rail);
-            channel->cqs[rail].used = 0;
             return;
         }
         channel->stats.cqes += (uint64_t)n;

@@ -87,8 +87,7 @@ bool gpsh_verbs_lane_out(struct verbs_lane *lane, const char *why)
     if (flow->pub->error || other < 0 || !all_may_repeat(lane))
         return false;
     mark_all(lane);
-    lane->failed = true;
-    gpsh_verbs_qp_kill(lane->qp); // no request of its touches memory after its flushed completion
+    gpsh_verbs_lane_kill(lane);
     if (flow->home == lane->rail)
         flow->home = (uint8_t)other;
     GPSH_LOG(WARN, "verbs", "%s; transfers to PE %d go on by %s, %u operations once more", why,

@@ -73,23 +73,6 @@ void gpsh_verbs_held_flush(struct verbs_channel *channel)
     }
 }
 
-// Everything that can move on moves on; stays on the channel's active list while something is left.
-void gpsh_verbs_flow_drive(struct verbs_flow *flow)
-{
-    if (flow->pub->error)
-        return;
-    gpsh_verbs_loops_post(flow);
-    if (flow->repeats)
-        gpsh_verbs_repeats_issue(flow, NULL);
-    issue_waiting(flow);
-    flush_lanes(flow);
-    // operations without a work request, like an empty put after others
-    gpsh_verbs_flow_advance(flow);
-    if (!flow->pub->error &&
-        (flow->issued != flow->pub->posted || flow->loops_ready || flow->repeats))
-        gpsh_verbs_flow_activate(flow);
-}
-
 static void slot_complete(struct verbs_flow *flow, struct verbs_slot *slot, int status)
 {
     struct verbs_channel *channel = flow->channel;
@@ -105,7 +88,7 @@ static void slot_complete(struct verbs_flow *flow, struct verbs_slot *slot, int 
 
 void gpsh_verbs_flow_advance(struct verbs_flow *flow)
 {
-    while (flow->pub->completed < flow->issued) {
+    while (flow->pub->completed < flow->issued && !flow->pub->error) {
         struct verbs_slot *slot = &flow->slots[flow->pub->completed & flow->slot_mask];
         if (slot->parts || slot->repeat != VERBS_REPEAT_NOT)
             return;
@@ -113,9 +96,50 @@ void gpsh_verbs_flow_advance(struct verbs_flow *flow)
     }
 }
 
-// The peer is lost to this flow: everything in it completes with the error, and its queue pairs go
-// to the error state, so that no request of theirs touches local memory once the flushed
-// completions have been seen.
+// Whether no lane that failed has requests left.
+static bool lanes_are_flushed(struct verbs_flow *flow)
+{
+    bool flushed = true;
+    for (int i = 0; i < flow->n_rails; i++)
+        flushed &= !flow->lanes[i].failed || gpsh_verbs_lane_is_flushed(&flow->lanes[i]);
+    return flushed;
+}
+
+// What a failed flow had under way is complete when no NIC reads its sources or writes where its
+// answers go.
+static void flow_end(struct verbs_flow *flow)
+{
+    if (!lanes_are_flushed(flow)) {
+        gpsh_verbs_flow_activate(flow);
+        return;
+    }
+    while (flow->pub->completed < flow->pub->posted)
+        slot_complete(flow, &flow->slots[flow->pub->completed & flow->slot_mask], flow->pub->error);
+}
+
+// Everything that can move on moves on; stays on the channel's active list while something is left.
+void gpsh_verbs_flow_drive(struct verbs_flow *flow)
+{
+    if (flow->pub->error) {
+        flow_end(flow);
+        return;
+    }
+    bool flushed = lanes_are_flushed(flow);
+    gpsh_verbs_loops_post(flow);
+    if (flow->repeats)
+        gpsh_verbs_repeats_issue(flow, NULL);
+    issue_waiting(flow);
+    flush_lanes(flow);
+    // operations without a work request, like an empty put after others
+    gpsh_verbs_flow_advance(flow);
+    if (flow->pub->error || !flushed || flow->issued != flow->pub->posted || flow->loops_ready ||
+        flow->repeats)
+        gpsh_verbs_flow_activate(flow);
+}
+
+// The peer is lost to this flow: its queue pairs go to the error state, and everything in it
+// completes with the error as soon as their flushed completions have been seen (flow_end): until
+// then their requests touch local memory.
 void gpsh_verbs_flow_fail(struct verbs_flow *flow, int code, const char *why)
 {
     struct verbs_channel *channel = flow->channel;
@@ -126,15 +150,13 @@ void gpsh_verbs_flow_fail(struct verbs_flow *flow, int code, const char *why)
         GPSH_LOG(WARN, "verbs", "%s", why);
     for (int i = 0; i < flow->n_rails; i++) {
         gpsh_verbs_lane_drop_chain(&flow->lanes[i]);
-        flow->lanes[i].failed = true;
-        gpsh_verbs_qp_kill(flow->lanes[i].qp);
+        gpsh_verbs_lane_kill(&flow->lanes[i]);
     }
     flow->loops_used = flow->loops_ready = 0;
     flow->issued = flow->pub->posted;
-    while (flow->pub->completed < flow->pub->posted)
-        slot_complete(flow, &flow->slots[flow->pub->completed & flow->slot_mask], code);
     if (flow->pipe)
         gpsh_verbs_pipe_fail(flow->pipe, code);
+    gpsh_verbs_flow_activate(flow);
     channel->verbs->env.peer_failed(channel->verbs->env.arg, flow->pe, why);
 }
 

@@ -245,7 +245,7 @@ static int launch(struct verbs_flow *flow, struct verbs_slot *slot, uint64_t num
     if (flow->refused)
         gpsh_verbs_flow_refused(flow);
     if (flow->pub->error)
-        return GPSH_POST_CAPTURED; // was posted, and completed with the flow's error
+        return GPSH_POST_IN_FLIGHT; // was posted, and completes with the flow's error
     if (waiting) {
         flow->channel->stats.queued++;
         gpsh_verbs_flow_activate(flow);

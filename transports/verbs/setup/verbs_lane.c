@@ -5,6 +5,7 @@
 // retires with the next completion.
 #include <errno.h>
 
+#include "core/clock.h"
 #include "transports/verbs/verbs_internal.h"
 
 static bool lane_has_room(const struct verbs_lane *lane, uint32_t n)
@@ -86,4 +87,13 @@ void gpsh_verbs_lane_drop_chain(struct verbs_lane *lane)
         gpsh_verbs_bounce_give(&lane->flow->channel->bounce, wqe->block);
     }
     lane->first = 0;
+}
+
+void gpsh_verbs_lane_kill(struct verbs_lane *lane)
+{
+    if (lane->failed)
+        return;
+    lane->failed = true;
+    lane->flush_ns = gpsh_clock_ns() + VERBS_FLUSH_MS * UINT64_C(1000000);
+    gpsh_verbs_qp_kill(lane->qp);
 }

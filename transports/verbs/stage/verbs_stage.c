@@ -96,11 +96,19 @@ static void ops_retire(struct verbs_stage_pipe *pipe)
     }
 }
 
+static void ops_fail(struct verbs_stage_pipe *pipe)
+{
+    while (pipe->pub->completed < pipe->pub->posted)
+        op_complete(pipe, pipe->pub->error);
+}
+
 static void drive(struct verbs_stage_pipe *pipe)
 {
     gpsh_verbs_chunks_drive(pipe);
     if (!pipe->pub->error)
         ops_retire(pipe);
+    else if (!pipe->draining)
+        ops_fail(pipe);
     activate(pipe);
 }
 
@@ -116,14 +124,12 @@ void gpsh_verbs_pipes_progress(struct verbs_channel *channel)
     }
 }
 
-// The flow below has failed: so has everything here. The blocks come back when no NIC works on them
-// any more.
+// The flow below has failed: so has everything here. It completes, and the blocks come back, when
+// neither NIC nor GPU works on them any more.
 void gpsh_verbs_pipe_fail(struct verbs_stage_pipe *pipe, int code)
 {
     pipe->pub->error = code;
     pipe->cut = pipe->pub->posted;
-    while (pipe->pub->completed < pipe->pub->posted)
-        op_complete(pipe, code);
     pipe->draining = true;
     activate(pipe);
 }
@@ -187,7 +193,7 @@ static int post_direct(struct verbs_stage_pipe *pipe, const struct gpsh_op *op)
     inner.completion = &entry->completion;
     int status = gpsh_verbs_flow_post(flow, &inner);
     if (pipe->pub->error)
-        return GPSH_POST_CAPTURED; // was posted, and completed with the flow's error
+        return GPSH_POST_IN_FLIGHT; // was posted, and completes with the flow's error
     if (status == GPSH_POST_AGAIN || status < 0) {
         pipe->fenced = entry->fenced;
         pipe->cut--;
@@ -235,10 +241,10 @@ static bool fits_alone(const struct verbs_stage_pipe *pipe, uint64_t bytes)
 }
 
 // Copies of this PE's GPU, which take less time than an answer of the target. One that failed takes
-// the pipe down.
+// the pipe down: then the source is in use until the operation is complete.
 static void wait_for_copies(struct verbs_stage_pipe *pipe, uint64_t number)
 {
-    while (!source_free(pipe, number))
+    while (!source_free(pipe, number) && !pipe->pub->error)
         drive(pipe);
     drive(pipe); // what was copied goes out
 }

@@ -358,10 +358,8 @@ static bool is_copying(struct verbs_stage_pipe *pipe)
 static void drain(struct verbs_stage_pipe *pipe)
 {
     struct verbs_channel *channel = pipe->flow->channel;
-    for (int i = 0; i < pipe->flow->n_rails; i++)
-        if (pipe->flow->lanes[i].head != pipe->flow->lanes[i].tail)
-            return;
-    if (is_copying(pipe))
+    const struct gpsh_flow *flow = pipe->flow->pub;
+    if (flow->completed != flow->posted || is_copying(pipe))
         return;
     for (; pipe->retired < pipe->begun; pipe->retired++)
         gpsh_verbs_bounce_give(&channel->bounce, stage_chunk_at(pipe, pipe->retired + 1)->block);
