@@ -216,12 +216,12 @@ static struct shca_gpu *enter(struct shca_device *device)
     return gpu;
 }
 
-static int status_of(struct shca_gpu *gpu, int code)
+static int status_of(struct shca_gpu *gpu, int code, const char *call)
 {
     gpu->queued = true;
     if (code && !gpu->failed)
-        shca_say("memory of GPU %d: the driver says %d, so nothing more is done with it",
-                 gpu->ordinal, code);
+        shca_say("memory of GPU %d: the driver says %d to %s, so nothing more is done with it",
+                 gpu->ordinal, code, call);
     gpu->failed = gpu->failed || code;
     return code ? IBV_WC_GENERAL_ERR : IBV_WC_SUCCESS;
 }
@@ -231,8 +231,13 @@ static int flush_stores(struct shca_gpu *gpu)
 {
     int n = gpu->n_operations;
     gpu->n_operations = 0;
-    return n ? status_of(gpu, driver.stores(gpu->stream, (unsigned)n, gpu->operations, 0))
-             : IBV_WC_SUCCESS;
+    if (!n)
+        return IBV_WC_SUCCESS;
+    int code = driver.stores(gpu->stream, (unsigned)n, gpu->operations, 0);
+    if (code && !gpu->failed)
+        shca_say("%d stores, the first to 0x%llx, were refused", n,
+                 (unsigned long long)gpu->operations[0].address);
+    return status_of(gpu, code, "stores");
 }
 
 static int flush_row(struct shca_gpu *gpu)
@@ -243,13 +248,13 @@ static int flush_row(struct shca_gpu *gpu)
         return IBV_WC_SUCCESS;
     int code = driver.copy((uintptr_t)gpu->row_to, gpu->row_from, bytes, gpu->stream);
     if (!code)
-        return status_of(gpu, code);
+        return status_of(gpu, code, "a copy of reads in a row");
     // they may be of allocations that happen to be neighbours
     for (int i = gpu->row_first; i < gpu->n_reads; i++) {
         const struct pending_read *read = &gpu->reads[i];
         uint64_t from = gpu->row_from + (uint64_t)(read->from - gpu->row_to);
         code = driver.copy((uintptr_t)read->from, from, read->bytes, gpu->stream);
-        if (status_of(gpu, code) != IBV_WC_SUCCESS)
+        if (status_of(gpu, code, "the copy of a read") != IBV_WC_SUCCESS)
             break;
     }
     return code ? IBV_WC_GENERAL_ERR : IBV_WC_SUCCESS;
@@ -268,7 +273,7 @@ int shca_gpu_finish(struct shca_device *device)
     if (!gpu || (!gpu->queued && !gpu->n_operations && !gpu->row_bytes))
         return gpu && gpu->failed ? IBV_WC_GENERAL_ERR : IBV_WC_SUCCESS;
     flush(gpu);
-    status_of(gpu, driver.stream_wait(gpu->stream));
+    status_of(gpu, driver.stream_wait(gpu->stream), "waiting for the stream");
     for (int i = 0; i < gpu->n_reads && !gpu->failed; i++)
         shca_copy(gpu->reads[i].to, gpu->reads[i].from, gpu->reads[i].bytes);
     gpu->n_reads = 0;
@@ -333,7 +338,8 @@ int shca_gpu_write(struct shca_device *device, void *to, const void *from, size_
     if (!place || flush_stores(gpu) != IBV_WC_SUCCESS)
         return IBV_WC_GENERAL_ERR;
     memcpy(place, from, bytes);
-    return status_of(gpu, driver.copy((uintptr_t)to, (uintptr_t)place, bytes, gpu->stream));
+    return status_of(gpu, driver.copy((uintptr_t)to, (uintptr_t)place, bytes, gpu->stream),
+                     "the copy of a write");
 }
 
 int shca_gpu_read(struct shca_device *device, void *to, const void *from, size_t bytes)
@@ -363,6 +369,7 @@ int shca_gpu_copy(struct shca_device *device, void *to, const void *from, size_t
     struct shca_gpu *gpu = enter(device);
     if (!gpu || flush(gpu) != IBV_WC_SUCCESS)
         return IBV_WC_GENERAL_ERR;
-    status_of(gpu, driver.copy((uintptr_t)to, (uintptr_t)from, bytes, gpu->stream));
+    status_of(gpu, driver.copy((uintptr_t)to, (uintptr_t)from, bytes, gpu->stream),
+              "a copy within the GPU");
     return shca_gpu_finish(device);
 }
