@@ -1,12 +1,34 @@
-# gpushmem_add_test(NAME name COMMAND command... LABELS label... [TIMEOUT seconds] [ENVIRONMENT NAME=value...]
+# The room of a test is the folder of tests/ that registers it; a transport's own tests belong to network, those of examples/
+# to house. Every test has its room as a label.
+function(gpushmem_room_of_test room)
+  file(RELATIVE_PATH path ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
+  if(path MATCHES "^tests/([^/]+)")
+    set(${room} ${CMAKE_MATCH_1} PARENT_SCOPE)
+  elseif(path MATCHES "^transports/")
+    set(${room} network PARENT_SCOPE)
+  else()
+    set(${room} house PARENT_SCOPE)
+  endif()
+endfunction()
+
+# gpushmem_add_test(NAME name COMMAND command... [LABELS label...] [TIMEOUT seconds] [ENVIRONMENT NAME=value...]
 #                   [PROPERTIES name value...])
 # What every test of the project is registered with. The first word of the command may be a target; the time limit, 120 s if
 # none is given, is against hangs only. Jobs of `gpushmem run` end themselves shortly before, saying what each PE waits for.
+# LABELS are for what tests/run.sh cannot tell by the room: asan, tsan, nocuda (run in that preset, too), guest (needs the
+# Soft-RoCE guest), dev (runs in no other preset, and not with --quick).
 function(gpushmem_add_test)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;TIMEOUT" "COMMAND;LABELS;ENVIRONMENT;PROPERTIES")
-  if(arg_UNPARSED_ARGUMENTS OR NOT arg_NAME OR NOT arg_COMMAND OR NOT arg_LABELS)
-    message(FATAL_ERROR "gpushmem_add_test: wants NAME, COMMAND and LABELS, does not know '${arg_UNPARSED_ARGUMENTS}' (${arg_NAME})")
+  if(arg_UNPARSED_ARGUMENTS OR NOT arg_NAME OR NOT arg_COMMAND)
+    message(FATAL_ERROR "gpushmem_add_test: wants NAME and COMMAND, does not know '${arg_UNPARSED_ARGUMENTS}' (${arg_NAME})")
   endif()
+  foreach(label ${arg_LABELS})
+    if(NOT label MATCHES "^(asan|tsan|nocuda|guest|dev)$")
+      message(FATAL_ERROR "gpushmem_add_test: ${arg_NAME} has the label '${label}'. Its folder of tests/ is its label; LABELS may "
+                          "add asan, tsan, nocuda, guest or dev (docs/testing.md)")
+    endif()
+  endforeach()
+  gpushmem_room_of_test(room)
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
   endif()
@@ -20,16 +42,16 @@ function(gpushmem_add_test)
     endif()
   endif()
   add_test(NAME ${arg_NAME} COMMAND ${arg_COMMAND})
-  set_tests_properties(${arg_NAME} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT} ENVIRONMENT "${arg_ENVIRONMENT}"
-    ${arg_PROPERTIES})
+  set_tests_properties(${arg_NAME} PROPERTIES LABELS "${room};${arg_LABELS}" TIMEOUT ${arg_TIMEOUT}
+    ENVIRONMENT "${arg_ENVIRONMENT}" ${arg_PROPERTIES})
 endfunction()
 
-# Tests on real verbs devices, in the Soft-RoCE guest (tests/softroce/README.md).
+# Tests on real verbs devices, in the Soft-RoCE guest (tests/network/softroce/README.md).
 
 # gpushmem_add_softroce_test(NAME name COMMAND command... [RAILS n] [TIMEOUT seconds] [LABELS label...]
 #                            [ENVIRONMENT NAME=value...] [PROPERTIES name value...] [OPTIONS guest.sh option...])
 # Runs the command, whose first word may be a target, in the guest: two rxe devices, or four with RAILS 2. A boot costs
-# about 4 s, so let the command be a script where several short things are to be run. Always has the label softroce. Soft-RoCE
+# about 4 s, so let the command be a script where several short things are to be run. Always has the label guest. Soft-RoCE
 # takes 7 retries, which are the default, as for ever: a dead peer would never be found.
 function(gpushmem_add_softroce_test)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;RAILS;TIMEOUT" "COMMAND;LABELS;ENVIRONMENT;PROPERTIES;OPTIONS")
@@ -44,9 +66,9 @@ function(gpushmem_add_softroce_test)
     set(program $<TARGET_FILE:${program}>)
   endif()
   math(EXPR limit "${arg_TIMEOUT} + 200")
-  gpushmem_add_test(${arg_UNPARSED_ARGUMENTS} NAME ${arg_NAME} LABELS softroce ${arg_LABELS} TIMEOUT ${limit}
+  gpushmem_add_test(${arg_UNPARSED_ARGUMENTS} NAME ${arg_NAME} LABELS guest ${arg_LABELS} TIMEOUT ${limit}
     ENVIRONMENT GPUSHMEM_VERBS_TIMEOUT=14 GPUSHMEM_VERBS_RETRY_COUNT=6 ${arg_ENVIRONMENT}
-    COMMAND ${PROJECT_SOURCE_DIR}/tests/softroce/guest.sh --rails ${arg_RAILS} --timeout ${arg_TIMEOUT} ${arg_OPTIONS}
+    COMMAND ${PROJECT_SOURCE_DIR}/tests/network/softroce/guest.sh --rails ${arg_RAILS} --timeout ${arg_TIMEOUT} ${arg_OPTIONS}
             -- ${program} ${arg_COMMAND}
     PROPERTIES RESOURCE_LOCK softroce FIXTURES_REQUIRED softroce_kernel ${arg_PROPERTIES})
 endfunction()
@@ -56,12 +78,12 @@ endfunction()
 set(GPUSHMEM_FAKE_GPU "LD_LIBRARY_PATH=$<TARGET_FILE_DIR:fake_cuda_new>" GPUSHMEM_HEAP_KIND=device GPUSHMEM_HEAP_SIZE=16M)
 set(GPUSHMEM_FAKE_GPU_FAILS FAIL_REGULAR_EXPRESSION "fake cuda: ")
 
-# Tests on the software HCA (tests/softhca/README.md): verbs devices without hardware or guest.
+# Tests on the software HCA (tests/network/softhca/README.md): verbs devices without hardware or guest.
 
 # gpushmem_add_softhca_test(NAME name COMMAND command... [GPU] [DEVICES n] [LABELS label...] [TIMEOUT seconds]
 #                           [ENVIRONMENT NAME=value...] [PROPERTIES name value...])
-# Runs the command with the software HCA in the place of libibverbs and with verbs as the only transport. Always has the label
-# softhca; with GPU the heap is in fake GPU memory, label fakegpu. Several may run at once: each has devices of its own.
+# Runs the command with the software HCA in the place of libibverbs and with verbs as the only transport. With GPU
+# the heap is in fake GPU memory. Several may run at once: each has devices of its own.
 function(gpushmem_add_softhca_test)
   cmake_parse_arguments(PARSE_ARGV 0 arg "GPU" "NAME;DEVICES;TIMEOUT" "COMMAND;LABELS;ENVIRONMENT;PROPERTIES")
   if(NOT arg_DEVICES)
@@ -71,26 +93,25 @@ function(gpushmem_add_softhca_test)
     set(arg_TIMEOUT 120)
   endif()
   if(arg_GPU)
-    list(PREPEND arg_LABELS fakegpu)
     list(PREPEND arg_ENVIRONMENT ${GPUSHMEM_FAKE_GPU})
     list(PREPEND arg_PROPERTIES ${GPUSHMEM_FAKE_GPU_FAILS})
   endif()
   # A sanitizer's runtime wants to come first in the process; it may come second here, since this library needs none.
   gpushmem_add_test(${arg_UNPARSED_ARGUMENTS} NAME ${arg_NAME} COMMAND ${arg_COMMAND} TIMEOUT ${arg_TIMEOUT}
-    LABELS softhca ${arg_LABELS} PROPERTIES ${arg_PROPERTIES}
+    LABELS ${arg_LABELS} PROPERTIES ${arg_PROPERTIES}
     ENVIRONMENT LD_PRELOAD=$<TARGET_FILE:gpushmem_softhca> GPUSHMEM_TRANSPORTS=verbs ASAN_OPTIONS=verify_asan_link_order=0
                 GPUSHMEM_SOFTHCA_DIR=/dev/shm/gpushmem-${arg_NAME} GPUSHMEM_SOFTHCA_DEVICES=${arg_DEVICES} ${arg_ENVIRONMENT})
 endfunction()
 
 # gpushmem_add_fake_gpu_test(NAME name COMMAND command... [LABELS label...] [TIMEOUT seconds] [ENVIRONMENT NAME=value...]
 #                            [PROPERTIES name value...])
-# Runs the command with a heap in fake GPU memory. Always has the label fakegpu.
+# Runs the command with a heap in fake GPU memory.
 function(gpushmem_add_fake_gpu_test)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;TIMEOUT" "COMMAND;LABELS;ENVIRONMENT;PROPERTIES")
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
   endif()
   gpushmem_add_test(${arg_UNPARSED_ARGUMENTS} NAME ${arg_NAME} COMMAND ${arg_COMMAND} TIMEOUT ${arg_TIMEOUT}
-    LABELS fakegpu ${arg_LABELS} PROPERTIES ${GPUSHMEM_FAKE_GPU_FAILS} ${arg_PROPERTIES}
+    LABELS ${arg_LABELS} PROPERTIES ${GPUSHMEM_FAKE_GPU_FAILS} ${arg_PROPERTIES}
     ENVIRONMENT ${GPUSHMEM_FAKE_GPU} ${arg_ENVIRONMENT})
 endfunction()

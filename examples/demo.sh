@@ -59,7 +59,7 @@ main() {
     # PEs 0 and 1 on one device, 2 and 3 on the other; verbs only, so that every halo goes through a NIC.
     echo "demo: 4 PEs, verbs, two RDMA devices (in a guest; emulated, so slower)"
     # shellcheck disable=SC2016
-    "$root/tests/softroce/guest.sh" --out "$out" --env GPUSHMEM_TRANSPORTS=verbs -- bash -c '
+    "$root/tests/network/softroce/guest.sh" --out "$out" --env GPUSHMEM_TRANSPORTS=verbs -- bash -c '
         "$0" run -n 4 bash -c "GPUSHMEM_VERBS_DEVICES=rxe\$((PMIX_RANK / 2)) exec \"\$@\"" heat "$@" || exit
         cd /sys/class/infiniband && grep . */ports/1/hw_counters/sent_pkts | tee "$OUT/packets"' \
         "$bin/gpushmem" "$bin/heat" --image "$image" --steps "$steps" --out "$out/verbs.png" --check ||

@@ -143,7 +143,7 @@ else
 fi
 
 # The whole way between hosts, without a NIC: kernel, ring, proxy, the verbs transport as it is, the software HCA
-# (tests/softhca), memory of the other GPU. Nothing reaches a peer directly.
+# (tests/network/softhca), memory of the other GPU. Nothing reaches a peer directly.
 mission() {
     local settings=$1
     shift

@@ -55,7 +55,7 @@ lint_width() {
 }
 
 lint_layers() {
-    tests/lint/layers.py --build "$build" .
+    tests/house/lint/layers.py --build "$build" .
 }
 
 build=

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # run.sh: installs what is missing, builds, and runs every test; the last line is "N passed, N failed".
 #
-#   run.sh [--preset P] [--label L] [--quick]
-#     --preset P   only this preset: dev, asan, tsan or nocuda
-#     --label L    only the tests with this CTest label (in dev, unless --preset says otherwise)
-#     --quick      only dev, without the guest, launchers, faults and benchmarks
+#   run.sh [--preset P] [--label ROOM] [--quick]
+#     --preset P      only this preset: dev, asan, tsan or nocuda
+#     --label ROOM    only the tests of this room, which is a folder of tests/ (in dev, unless --preset says otherwise)
+#     --quick         only dev, without the guest, launchers, faults and benchmarks
 #
 # By default: all tests in dev; those that sanitizers are good for in asan and tsan; headers and unit tests in nocuda.
 # The exit code is 0 if at least one test ran and none failed. A build that fails counts as a failed test.
@@ -13,16 +13,17 @@ set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cd "$here/.." || exit 1
 
-# Which labels each preset runs; "." is every test.
+# Which labels each preset runs; "." is every test. Labels are rooms; a preset's own name is the label of tests that it takes
+# from other rooms.
 declare -A labels=(
     [dev]=.
-    [asan]='^(unit|threads|fuzz|multi|device|fakegpu)$'
-    [tsan]='^threads$'
-    [nocuda]='^(unit|compile)$'
+    [asan]='^(unit|pes|device|gpu|asan)$'
+    [tsan]='^tsan$'
+    [nocuda]='^(unit|nocuda)$'
 )
-# What they leave out: the guest is covered by dev; under a sanitizer it would take minutes and find what multi finds.
-heavy='^(softroce|launch|fault|perf-smoke)$'
-declare -A excluded=([dev]='' [asan]=$heavy [tsan]=$heavy [nocuda]=$heavy)
+# What they leave out: the guest is covered by dev; under a sanitizer it would take minutes and find what pes finds.
+declare -A excluded=([dev]='' [asan]='^(guest|dev)$' [tsan]='^(guest|dev)$' [nocuda]='^(guest|dev)$')
+heavy='^(guest|dev|launch|fault|perf)$' # and with --quick
 presets=(dev asan tsan nocuda)
 jobs=2
 passed=0 failed=0 skipped=0

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The part of the CUDA driver API that this library uses, declared by itself and found at run time:
 // the library is built without the CUDA toolkit and starts on machines without a driver.
-// tests/compile compares the declarations with cuda.h. Names and values: "CUDA Driver API"
+// tests/house/compile compares the declarations with cuda.h. Names and values: "CUDA Driver API"
 // reference manual, NVIDIA.
 #ifndef GPSH_GPU_DRIVER_H
 #define GPSH_GPU_DRIVER_H

@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "../multi/check.h"
+#include "../pes/check.h"
 
 enum { BYTES = 20000, WHILE_US = 400000 };
 

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../multi/check.h"
+#include "../pes/check.h"
 
 enum { PIECE = 20000, MOST_PES = 16, ROUNDS = 60, PATIENCE = 100 };
 

@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Calls of kernels that must not compile end in one sentence. usage: refused_in_kernels.sh CXX DEVICE_INCLUDE
+set -u
+cxx=$1 device_include=$2
+include=$(cd "$(dirname "$0")/../../../include" && pwd)
+failures=0
+
+# compiled STATEMENTS: what the compiler says to a kernel of them
+compiled() {
+    printf '%s\n' '#include "gpushmem/gpushmem.h"' '#include "gpushmem/device.cuh"' 'struct other { int x; };' \
+        "__global__ void f(int *i, double *d, struct other *o) { (void)i; (void)d; (void)o; $1 }" |
+        "$cxx" -x c++ -std=c++17 -fsyntax-only -I "$include" -I "$device_include" - 2>&1 | grep 'error:'
+}
+
+# one TEXT COUNT: so many of the errors say that
+one() {
+    [ "$(grep -c "$1" <<<"$errors")" = "$2" ] || { echo "FAILED: not $2 times: $1" && failures=1; }
+}
+
+errors=$(compiled 'gpushmem_dev_put(i, i, 1, 0); gpushmem_dev_atomic_add(i, 1, 0);')
+[ -z "$errors" ] || failures=1
+errors=$errors$(compiled 'gpushmem_dev_put(o, o, 1, 0); gpushmem_dev_g(o, 0); gpushmem_dev_atomic_or(d, 1.0, 0);
+    gpushmem_dev_wait_until(d, GPUSHMEM_CMP_EQ, 1.0); __shared__ int x[4]; x[0] = 1;')
+one 'gpushmem_dev_putmem' 2
+one 'no form for words of this type' 2
+one 'GPUSHMEM_SHARED' 1
+one 'error:' 5
+[ $failures = 0 ] && echo "refused in kernels: ok" || printf '%s\n' "$errors"
+exit $failures
