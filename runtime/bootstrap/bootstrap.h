@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the runtime needs from the job launcher: who am I, who else is there, exchange of one blob
-// per PE.
+// What the runtime needs to become a job: who am I, who else is there, exchange of one blob per PE,
+// news of PEs that died. A launcher (PMIx) provides it, or TCP between PEs that share a unique id.
 #ifndef GPSH_BOOTSTRAP_H
 #define GPSH_BOOTSTRAP_H
 
@@ -9,6 +9,8 @@
 #include <stdint.h>
 
 struct gpsh_bootstrap {
+    const struct gpsh_bootstrap_ops *ops;
+    void *data;                 // of the implementation
     int my_pe, n_pes;           // rank and job size
     int node_my_pe, node_n_pes; // position among the PEs of this node, and their number
     // [node_n_pes] ascending PE numbers on this node; owned by the struct
@@ -22,29 +24,45 @@ struct gpsh_bootstrap {
     int64_t wait_timeout_ms;
 };
 
-// May be called from a thread of the PMIx library.
+// May be called from a thread of the implementation.
 typedef void (*gpsh_pe_death_fn)(int pe, const char *reason, void *arg);
 
-// A launcher that is advertised but cannot be reached is GPUSHMEM_ERR_BOOTSTRAP, never a singleton.
+// One way to be a job. The functions below call these, and say what they do.
+struct gpsh_bootstrap_ops {
+    int (*put)(struct gpsh_bootstrap *b, const void *blob, size_t bytes);
+    int (*exchange)(struct gpsh_bootstrap *b);
+    int (*get)(struct gpsh_bootstrap *b, int pe, void **blob, size_t *bytes);
+    int (*fence)(struct gpsh_bootstrap *b);
+    void (*on_death)(struct gpsh_bootstrap *b, gpsh_pe_death_fn fn, void *arg);
+    int (*check)(const char *what, bool wait_for_news);
+    int (*abort)(struct gpsh_bootstrap *b, int status, const char *why);
+    int (*end_job)(struct gpsh_bootstrap *b, int status, const char *why);
+    int (*finalize)(struct gpsh_bootstrap *b);
+};
+
+// By the launcher. One that is advertised but cannot be reached is GPUSHMEM_ERR_BOOTSTRAP, never a
+// singleton.
 int gpsh_bootstrap_init(struct gpsh_bootstrap *b);
 // Publishes this PE's blob of the current round; exchange makes everybody's available (collective);
 // get fetches a malloc'ed copy that the caller frees. The next put starts a new round.
-// Exchange and fence fail with GPUSHMEM_ERR_PE_FAILED, and name the PE, when the launcher reports
-// that one has died.
+// Exchange and fence fail with GPUSHMEM_ERR_PE_FAILED, and name the PE, when it is known that one
+// has died.
 int gpsh_bootstrap_put(struct gpsh_bootstrap *b, const void *blob, size_t bytes);
 int gpsh_bootstrap_exchange(struct gpsh_bootstrap *b);
 int gpsh_bootstrap_get(struct gpsh_bootstrap *b, int pe, void **blob, size_t *bytes);
 // Job-wide barrier through the launcher: slow, for start and end only.
 int gpsh_bootstrap_fence(struct gpsh_bootstrap *b);
-// From now on `fn` is told of each PE that the launcher reports as dead, once; first, in this call,
-// of those that were reported since this process joined the job. Until finalize.
+// From now on `fn` is told of each PE that is known to have died, once; first, in this call, of
+// those that died since this process joined the job. Until finalize.
 void gpsh_bootstrap_on_death(struct gpsh_bootstrap *b, gpsh_pe_death_fn fn, void *arg);
-// 0, or GPUSHMEM_ERR_PE_FAILED naming a PE that the launcher reports as dead. For what depends on
-// every PE: `wait_for_news`, after something went wrong, waits a moment, since the news of a death
-// may come later than its consequences.
+// 0, or GPUSHMEM_ERR_PE_FAILED naming a PE that is known to be dead. For what depends on every PE:
+// `wait_for_news`, after something went wrong, waits a moment, since the news of a death may come
+// later than its consequences.
 int gpsh_bootstrap_check(const char *what, bool wait_for_news);
-// Asks the launcher to end the whole job with `status`. Returns (the caller ends its own process).
+// Ends the whole job with `status`, all PEs but this one: it returns, and the caller ends its own
+// process. With end_job this process is ended too, as by a launcher: SIGTERM, and SIGKILL later.
 int gpsh_bootstrap_abort(struct gpsh_bootstrap *b, int status, const char *why);
+int gpsh_bootstrap_end_job(struct gpsh_bootstrap *b, int status, const char *why);
 // init after finalize works.
 int gpsh_bootstrap_finalize(struct gpsh_bootstrap *b);
 

@@ -8,6 +8,8 @@
 // stays initialised from the first init to the end of the process. PMIx_Finalize then tells the
 // launcher that the process ends in order, which is said only if our own finalize was called.
 #define _GNU_SOURCE // what pmix.h needs
+#include "bootstrap/bootstrap_pmix.h"
+
 #include <limits.h>
 #include <pmix.h>
 #include <pthread.h>
@@ -21,7 +23,6 @@
 #include <unistd.h>
 
 #include "bootstrap/blob_file.h"
-#include "bootstrap/bootstrap.h"
 #include "bootstrap/bootstrap_job.h"
 #include "bootstrap/pmix_reply.h"
 #include "core/error.h"
@@ -197,7 +198,7 @@ static int listen_for_deaths(int n_pes)
     return rc == PMIX_SUCCESS ? 0 : fail_pmix(rc, "asking the launcher for news of PEs that end");
 }
 
-void gpsh_bootstrap_on_death(struct gpsh_bootstrap *b, gpsh_pe_death_fn fn, void *arg)
+static void pmix_on_death(struct gpsh_bootstrap *b, gpsh_pe_death_fn fn, void *arg)
 {
     pthread_mutex_lock(&client.deaths_lock);
     client.on_death_arg = arg;
@@ -226,15 +227,18 @@ static int fail_dead(int pe, const char *what)
                      client.deaths[pe].reason);
 }
 
-int gpsh_bootstrap_check(const char *what, bool wait_for_news)
+static int pmix_check(const char *what, bool wait_for_news)
 {
     int dead = client.has_handler ? dead_pe(wait_for_news ? NEWS_MS : 0) : -1;
     return dead < 0 ? 0 : fail_dead(dead, what);
 }
 
-int gpsh_bootstrap_init(struct gpsh_bootstrap *b)
+static const struct gpsh_bootstrap_ops pmix_ops;
+
+int gpsh_bootstrap_pmix_init(struct gpsh_bootstrap *b)
 {
     memset(b, 0, sizeof(*b));
+    b->ops = &pmix_ops;
     if (!getenv("PMIX_NAMESPACE"))
         return gpsh_bootstrap_job_alone(b);
     int error = join_pmix();
@@ -282,7 +286,7 @@ static int publish(const struct gpsh_bootstrap *b, const void *packed, size_t by
     return rc == PMIX_SUCCESS ? 0 : fail_pmix(rc, "PMIx_Commit of this PE's data");
 }
 
-int gpsh_bootstrap_put(struct gpsh_bootstrap *b, const void *blob, size_t bytes)
+static int pmix_put(struct gpsh_bootstrap *b, const void *blob, size_t bytes)
 {
     client.round++;
     struct blob_header header = {.magic = BLOB_MAGIC,
@@ -369,12 +373,12 @@ static int collecting_fence(const struct gpsh_bootstrap *b, const char *what)
     return fence_result(rc, what);
 }
 
-int gpsh_bootstrap_exchange(struct gpsh_bootstrap *b)
+static int pmix_exchange(struct gpsh_bootstrap *b)
 {
     return collecting_fence(b, "the exchange through the launcher");
 }
 
-int gpsh_bootstrap_fence(struct gpsh_bootstrap *b)
+static int pmix_fence(struct gpsh_bootstrap *b)
 {
     return collecting_fence(b, "the barrier of the launcher");
 }
@@ -424,7 +428,7 @@ static int get_from_file(const struct gpsh_bootstrap *b, int pe, void **blob, si
     return status;
 }
 
-int gpsh_bootstrap_get(struct gpsh_bootstrap *b, int pe, void **blob, size_t *bytes)
+static int pmix_get(struct gpsh_bootstrap *b, int pe, void **blob, size_t *bytes)
 {
     if (pe < 0 || pe >= b->n_pes)
         return gpsh_fail(GPUSHMEM_ERR_PE, "PE %d is outside 0..%d", pe, b->n_pes - 1);
@@ -493,7 +497,7 @@ static int abort_from_other_thread(int status, const char *why)
                      "no memory or thread to ask the launcher for the end of the job");
 }
 
-int gpsh_bootstrap_abort(struct gpsh_bootstrap *b, int status, const char *why)
+static int pmix_abort(struct gpsh_bootstrap *b, int status, const char *why)
 {
     if (b->singleton)
         return 0;
@@ -515,7 +519,7 @@ static void forget_deaths(void)
     pthread_mutex_unlock(&client.deaths_lock);
 }
 
-int gpsh_bootstrap_finalize(struct gpsh_bootstrap *b)
+static int pmix_finalize(struct gpsh_bootstrap *b)
 {
     if (!b->singleton)
         forget_deaths();
@@ -526,3 +530,16 @@ int gpsh_bootstrap_finalize(struct gpsh_bootstrap *b)
     *b = (struct gpsh_bootstrap){0};
     return 0;
 }
+
+// libpmix has no notion of who asks: the launcher ends the caller with the others.
+static const struct gpsh_bootstrap_ops pmix_ops = {
+    .put = pmix_put,
+    .exchange = pmix_exchange,
+    .get = pmix_get,
+    .fence = pmix_fence,
+    .on_death = pmix_on_death,
+    .check = pmix_check,
+    .abort = pmix_abort,
+    .end_job = pmix_abort,
+    .finalize = pmix_finalize,
+};

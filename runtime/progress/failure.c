@@ -51,6 +51,6 @@ void gpsh_peer_failed(int pe, int code, const char *why)
     if (ends) {
         char sentence[256];
         snprintf(sentence, sizeof sentence, "PE %d failed: %s", pe, why);
-        gpsh_bootstrap_abort(&gpsh.boot, 1, sentence);
+        gpsh_bootstrap_end_job(&gpsh.boot, 1, sentence);
     }
 }

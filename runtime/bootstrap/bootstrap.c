@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "bootstrap/bootstrap.h"
+
+#include <stdatomic.h>
+
+#include "bootstrap/bootstrap_pmix.h"
+
+// Of the job that this process is in, for those who have no struct at hand.
+static const struct gpsh_bootstrap_ops *_Atomic joined;
+
+int gpsh_bootstrap_init(struct gpsh_bootstrap *b)
+{
+    return gpsh_bootstrap_pmix_init(b);
+}
+
+int gpsh_bootstrap_put(struct gpsh_bootstrap *b, const void *blob, size_t bytes)
+{
+    atomic_store(&joined, b->ops); // nothing is asked before the first put
+    return b->ops->put(b, blob, bytes);
+}
+
+int gpsh_bootstrap_exchange(struct gpsh_bootstrap *b)
+{
+    return b->ops->exchange(b);
+}
+
+int gpsh_bootstrap_get(struct gpsh_bootstrap *b, int pe, void **blob, size_t *bytes)
+{
+    return b->ops->get(b, pe, blob, bytes);
+}
+
+int gpsh_bootstrap_fence(struct gpsh_bootstrap *b)
+{
+    return b->ops->fence(b);
+}
+
+void gpsh_bootstrap_on_death(struct gpsh_bootstrap *b, gpsh_pe_death_fn fn, void *arg)
+{
+    b->ops->on_death(b, fn, arg);
+}
+
+int gpsh_bootstrap_check(const char *what, bool wait_for_news)
+{
+    const struct gpsh_bootstrap_ops *ops = atomic_load(&joined);
+    return ops ? ops->check(what, wait_for_news) : 0;
+}
+
+int gpsh_bootstrap_abort(struct gpsh_bootstrap *b, int status, const char *why)
+{
+    return b->ops->abort(b, status, why);
+}
+
+int gpsh_bootstrap_end_job(struct gpsh_bootstrap *b, int status, const char *why)
+{
+    return b->ops->end_job(b, status, why);
+}
+
+int gpsh_bootstrap_finalize(struct gpsh_bootstrap *b)
+{
+    atomic_store(&joined, NULL);
+    return b->ops->finalize(b);
+}
