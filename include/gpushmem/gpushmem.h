@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // gpushmem: one-sided communication between the processing elements (PEs) of a parallel job. This
-// is the host API; stream.h is for CUDA streams, device.cuh for kernels. C11 programs also get
-// type-generic names (gpushmem_put and the like), C++ programs overloads of the same names.
+// is the host API; bootstrap.h is for starting without a launcher, stream.h for CUDA streams,
+// device.cuh for kernels. C11 programs also get type-generic names (gpushmem_put and the like), C++
+// programs overloads of the same names.
 //
 // Rules that hold everywhere
 //
@@ -51,6 +52,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "gpushmem/bootstrap.h"
 #include "gpushmem/stream.h"
 #include "gpushmem/types.h"
 
@@ -70,7 +72,8 @@ extern "C" {
 // ------------------------------------------------------------------------------------------
 // lifecycle
 
-// Joins the job, as a job of one PE if there is no launcher. Collective. Same as
+// Joins the job, as a job of one PE if there is no launcher; bootstrap.h has ways to join without
+// one. Collective. Same as
 // gpushmem_init_thread with level SINGLE. Init and finalize may be repeated in pairs. An init of a
 // PE that has joined already is only counted; the PE leaves with as many finalizes. Until then
 // SIGUSR1 makes each wait log what it waits for, unless the program handles or ignores that signal.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The lifecycle: from settings and launcher to connected transports, and back.
 #define _GNU_SOURCE // environ, fflush_unlocked
+#include "api/init.h"
+
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +11,7 @@
 
 #include "api/memory.h"
 #include "bootstrap/agree.h"
+#include "bootstrap/bootstrap_tcp.h"
 #include "comm/contexts.h"
 #include "comm/depart.h"
 #include "comm/sync.h"
@@ -139,7 +142,14 @@ static int open_standard_streams(void)
                               strerror(error));
 }
 
-static int bring_up(void)
+static int join_job(const struct gpsh_join *join)
+{
+    return join->id ? gpsh_bootstrap_tcp_init(&gpsh.boot, join->id, join->rank, join->n_pes,
+                                              &gpsh.settings)
+                    : gpsh_bootstrap_init(&gpsh.boot);
+}
+
+static int bring_up(const struct gpsh_join *join)
 {
     int status = open_standard_streams(); // before anything else opens a file
     if (!status)
@@ -147,7 +157,7 @@ static int bring_up(void)
     if (!status)
         status = open_log();
     if (!status)
-        status = gpsh_bootstrap_init(&gpsh.boot);
+        status = join_job(join);
     if (status) {
         GPSH_LOG(ERROR, "init", "%s", gpsh_last_error());
         gpsh_settings_clear(&gpsh.settings);
@@ -189,22 +199,35 @@ static int bring_up(void)
     return status;
 }
 
-int gpushmem_init_thread(enum gpushmem_thread_level requested, int *provided)
+// A further init of a PE that has joined.
+static int check_same_job(const char *function, const struct gpsh_join *join)
+{
+    if (!join->id || (join->rank == gpsh.my_pe && join->n_pes == gpsh.n_pes))
+        return 0;
+    return gpsh_fail(GPUSHMEM_ERR_STATE,
+                     "%s: this process is PE %d of %d already, and cannot become PE %d of %d; call "
+                     "gpushmem_finalize first",
+                     function, gpsh.my_pe, gpsh.n_pes, join->rank, join->n_pes);
+}
+
+int gpsh_init_as(const char *function, const struct gpsh_join *join,
+                 enum gpushmem_thread_level requested, int *provided)
 {
     if ((int)requested < GPUSHMEM_THREAD_SINGLE || (int)requested > GPUSHMEM_THREAD_MULTIPLE)
-        return gpsh_fail(
-            GPUSHMEM_ERR_INVALID,
-            "gpushmem_init_thread: thread level %d is outside GPUSHMEM_THREAD_SINGLE (0) .. "
-            "GPUSHMEM_THREAD_MULTIPLE (3)",
-            (int)requested);
+        return gpsh_fail(GPUSHMEM_ERR_INVALID,
+                         "%s: thread level %d is outside GPUSHMEM_THREAD_SINGLE (0) .. "
+                         "GPUSHMEM_THREAD_MULTIPLE (3)",
+                         function, (int)requested);
     static pthread_once_t forks = PTHREAD_ONCE_INIT;
     pthread_once(&forks, watch_forks);
     pthread_mutex_lock(&lifecycle);
     int status = gpsh.forked_from ? gpsh_check_initialised("init") : 0;
+    if (!status && init_depth)
+        status = check_same_job(function, join);
     if (!status && !init_depth) {
         gpsh.thread_level = (int)requested;
         gpsh.generation++;
-        status = bring_up();
+        status = bring_up(join);
     }
     if (!status) {
         init_depth++;
@@ -213,6 +236,12 @@ int gpushmem_init_thread(enum gpushmem_thread_level requested, int *provided)
     }
     pthread_mutex_unlock(&lifecycle);
     return status;
+}
+
+int gpushmem_init_thread(enum gpushmem_thread_level requested, int *provided)
+{
+    const struct gpsh_join by_launcher = {.id = NULL};
+    return gpsh_init_as("gpushmem_init_thread", &by_launcher, requested, provided);
 }
 
 int gpushmem_init(void)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "bootstrap/bootstrap.h"
-
+// The functions of bootstrap.h: each asks the way by which this process became part of a job.
 #include <stdatomic.h>
 
+#include "bootstrap/bootstrap.h"
 #include "bootstrap/bootstrap_pmix.h"
 
 // Of the job that this process is in, for those who have no struct at hand.

@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Joining: call the meeting, be told where the parent listens, call the parent. Then a first
+// exchange, of who is on which node and where everybody listens.
+#define _GNU_SOURCE // what pthread and sockets need
+#include "bootstrap/bootstrap_tcp.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bootstrap/node_key.h"
+#include "bootstrap/tcp_dial.h"
+#include "bootstrap/tcp_exchange.h"
+#include "bootstrap/tcp_tree.h"
+#include "core/clock.h"
+#include "core/error.h"
+#include "core/log.h"
+
+enum { NEWS_MS = 500, SLACK_MS = 5000 }; // SLACK: who meets there decides first what is wrong
+
+static const char *const exchange_name = "the exchange between the PEs";
+
+struct tcp_job {
+    struct gpsh_tcp_tree *tree;
+    struct gpsh_parcel *bundle;     // of the last exchange
+    struct gpsh_blob_place *places; // [n_pes] in it
+    void *own;                      // what was put
+    size_t own_bytes;
+    bool exchanged; // the bundle is that of what was put last
+};
+
+// For gpsh_bootstrap_check, which knows of no struct.
+static pthread_mutex_t joined_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct gpsh_tcp_tree *joined;
+
+// What PEs tell each other first.
+struct member {
+    struct gpsh_tcp_address listens;
+    struct gpsh_node_key node;
+};
+
+struct joining {
+    struct gpsh_uniqueid id;
+    const struct gpsh_settings *settings;
+    struct gpsh_bootstrap *b;
+    struct tcp_job *job;
+    struct gpsh_tcp_address listens;
+    uint64_t deadline_ns;
+};
+
+// Else the meeting says so, to all.
+static bool tcp_is_possible(const struct gpsh_bootstrap *b)
+{
+    return b->n_pes >= 1 && b->n_pes <= GPSH_TCP_MOST_PES && b->my_pe >= 0 && b->my_pe < b->n_pes;
+}
+
+// This PE can be reached by others where it can be reached by those who called it: at the address
+// by which it reaches the meeting.
+static int tcp_listen(int fd, struct gpsh_hello *hello, void *arg)
+{
+    struct joining *j = arg;
+    struct sockaddr_storage here = {0};
+    socklen_t bytes = sizeof here;
+    if (tcp_is_possible(j->b) && !j->job->tree) {
+        const char *setting = j->settings->bootstrap_interface;
+        int n = 1;
+        if (*setting)
+            n = gpsh_tcp_address_choose(setting, &j->listens, 1);
+        else if (getsockname(fd, (struct sockaddr *)&here, &bytes) ||
+                 !gpsh_tcp_address_from((struct sockaddr *)&here, &j->listens))
+            return gpsh_fail(GPUSHMEM_ERR_SYSTEM, "this process does not know its address: %s",
+                             strerror(errno));
+        if (n < 0)
+            return n;
+        j->job->tree = gpsh_tcp_tree_create(&j->id, j->b->my_pe, j->b->n_pes, &j->listens);
+        if (!j->job->tree)
+            return gpsh_last_error_code();
+    }
+    hello->listens = j->listens;
+    return 0;
+}
+
+static int tcp_meeting_ended(int error, int64_t waited_ms)
+{
+    if (error == ETIMEDOUT)
+        return gpsh_fail(GPUSHMEM_ERR_TIMEOUT,
+                         "the process that made the unique id did not say within %g s "
+                         "(GPUSHMEM_BOOTSTRAP_TIMEOUT_MS) that all PEs have come: is it stopped?",
+                         (double)waited_ms / 1000);
+    return gpsh_fail(GPUSHMEM_ERR_BOOTSTRAP,
+                     "the process that made the unique id ended before all PEs had come (%s)",
+                     strerror(error));
+}
+
+// What the meeting says: a parent, or what is wrong.
+static int tcp_await_parent(const struct joining *j, int fd, int *parent,
+                            struct gpsh_tcp_address *where)
+{
+    struct gpsh_frame frame;
+    char payload[4096], sentence[GPSH_SENTENCE_BYTES]; // the most that such a frame may have
+    int error = gpsh_tcp_receive(fd, &frame, sizeof frame, j->deadline_ns);
+    if (!error && (!gpsh_frame_check(&frame) || frame.bytes > sizeof payload))
+        error = EPROTO;
+    if (!error)
+        error = gpsh_tcp_receive(fd, payload, frame.bytes, j->deadline_ns);
+    if (error)
+        return tcp_meeting_ended(error, j->settings->bootstrap_timeout_ms + SLACK_MS);
+    if (frame.type == GPSH_FRAME_PARENT) {
+        *parent = frame.pe;
+        memcpy(where, payload, sizeof *where);
+        return 0;
+    }
+    gpsh_frame_text(payload, frame.bytes, sentence, sizeof sentence);
+    return gpsh_fail(frame.type == GPSH_FRAME_FAIL ? -(int)frame.round : GPUSHMEM_ERR_PEER_DATA,
+                     "%s", sentence);
+}
+
+static int tcp_meet(struct joining *j, int *parent, struct gpsh_tcp_address *where)
+{
+    struct gpsh_hello hello = {
+        .purpose = GPSH_PURPOSE_REGISTER, .pe = j->b->my_pe, .n_pes = j->b->n_pes};
+    int fd = gpsh_tcp_dial(&j->id, j->id.address, j->id.n_addresses, &hello, tcp_listen, j,
+                           "the process that made the unique id", j->deadline_ns);
+    if (fd < 0)
+        return fd;
+    int status = tcp_await_parent(j, fd, parent, where);
+    close(fd);
+    return status;
+}
+
+static int tcp_call_parent(struct joining *j, int parent, const struct gpsh_tcp_address *where)
+{
+    char whom[16];
+    struct gpsh_hello hello = {
+        .purpose = GPSH_PURPOSE_CHILD, .pe = j->b->my_pe, .n_pes = j->b->n_pes};
+    snprintf(whom, sizeof whom, "PE %d", parent);
+    hello.listens = j->listens;
+    int fd = gpsh_tcp_dial(&j->id, where, 1, &hello, NULL, NULL, whom, j->deadline_ns);
+    return fd < 0 ? fd : gpsh_tcp_tree_set_parent(j->job->tree, fd, parent);
+}
+
+// ------------------------------------------------------------------------------------------
+// exchange
+
+static int tcp_run_exchange(struct gpsh_bootstrap *b, const void *blob, size_t bytes,
+                            int64_t timeout_ms)
+{
+    struct tcp_job *job = b->data;
+    struct gpsh_parcel *bundle;
+    int status = gpsh_tree_exchange(job->tree, blob, bytes, timeout_ms, exchange_name, &bundle);
+    if (status)
+        return status;
+    gpsh_parcel_release(job->bundle);
+    job->bundle = bundle;
+    int n = gpsh_bundle_parse(bundle->payload, bundle->frame.bytes, job->places, b->n_pes);
+    return n == b->n_pes
+               ? 0
+               : gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
+                           "%s brought what is no list of the data of %d PEs: all must run the "
+                           "same release of gpushmem",
+                           exchange_name, b->n_pes);
+}
+
+static int tcp_put(struct gpsh_bootstrap *b, const void *blob, size_t bytes)
+{
+    struct tcp_job *job = b->data;
+    void *copy = malloc(bytes ? bytes : 1);
+    if (!copy)
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for %zu bytes to be published", bytes);
+    if (bytes)
+        memcpy(copy, blob, bytes);
+    free(job->own);
+    job->own = copy;
+    job->own_bytes = bytes;
+    job->exchanged = false;
+    return 0;
+}
+
+static int tcp_exchange(struct gpsh_bootstrap *b)
+{
+    struct tcp_job *job = b->data;
+    int status = tcp_run_exchange(b, job->own, job->own_bytes, b->wait_timeout_ms);
+    job->exchanged = !status;
+    return status;
+}
+
+static int tcp_get(struct gpsh_bootstrap *b, int pe, void **blob, size_t *bytes)
+{
+    const struct tcp_job *job = b->data;
+    if (pe < 0 || pe >= b->n_pes)
+        return gpsh_fail(GPUSHMEM_ERR_PE, "PE %d is outside 0..%d", pe, b->n_pes - 1);
+    if (!job->exchanged)
+        return gpsh_fail(GPUSHMEM_ERR_STATE, "nothing of this round was exchanged yet");
+    struct gpsh_blob_place place = job->places[pe];
+    void *copy = malloc(place.bytes ? place.bytes : 1);
+    if (!copy)
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the %llu bytes PE %d published",
+                         (unsigned long long)place.bytes, pe);
+    memcpy(copy, place.data, place.bytes);
+    *blob = copy;
+    *bytes = place.bytes;
+    return 0;
+}
+
+static int tcp_fence(struct gpsh_bootstrap *b)
+{
+    struct tcp_job *job = b->data;
+    struct gpsh_parcel *nothing;
+    int status = gpsh_tree_exchange(job->tree, NULL, 0, b->wait_timeout_ms,
+                                    "the barrier between the PEs", &nothing);
+    if (!status)
+        gpsh_parcel_release(nothing);
+    return status;
+}
+
+// ------------------------------------------------------------------------------------------
+// trouble, and the end
+
+static void tcp_on_death(struct gpsh_bootstrap *b, gpsh_pe_death_fn fn, void *arg)
+{
+    struct tcp_job *job = b->data;
+    gpsh_tcp_tree_on_death(job->tree, fn, arg);
+}
+
+static int tcp_check(const char *what, bool wait_for_news)
+{
+    pthread_mutex_lock(&joined_lock);
+    int status = joined ? gpsh_tcp_tree_check(joined, what, wait_for_news ? NEWS_MS : 0) : 0;
+    pthread_mutex_unlock(&joined_lock);
+    return status;
+}
+
+static int tcp_abort(struct gpsh_bootstrap *b, int status, const char *why)
+{
+    struct tcp_job *job = b->data;
+    gpsh_tcp_tree_end_job(job->tree, status, why, false);
+    return 0;
+}
+
+static int tcp_end_job(struct gpsh_bootstrap *b, int status, const char *why)
+{
+    struct tcp_job *job = b->data;
+    gpsh_tcp_tree_end_job(job->tree, status, why, true);
+    return 0;
+}
+
+static void tcp_set_joined(struct gpsh_tcp_tree *tree)
+{
+    pthread_mutex_lock(&joined_lock);
+    joined = tree;
+    pthread_mutex_unlock(&joined_lock);
+}
+
+static int tcp_finalize(struct gpsh_bootstrap *b)
+{
+    struct tcp_job *job = b->data;
+    tcp_set_joined(NULL);
+    gpsh_tcp_tree_destroy(job->tree);
+    gpsh_parcel_release(job->bundle);
+    free(job->places);
+    free(job->own);
+    free(job);
+    free(b->node_pes);
+    *b = (struct gpsh_bootstrap){0};
+    return 0;
+}
+
+static const struct gpsh_bootstrap_ops tcp_ops = {
+    .put = tcp_put,
+    .exchange = tcp_exchange,
+    .get = tcp_get,
+    .fence = tcp_fence,
+    .on_death = tcp_on_death,
+    .check = tcp_check,
+    .abort = tcp_abort,
+    .end_job = tcp_end_job,
+    .finalize = tcp_finalize,
+};
+
+// ------------------------------------------------------------------------------------------
+// joining
+
+// From what all have told: who is on this node, and where everybody listens.
+static int tcp_read_members(struct gpsh_bootstrap *b, const struct member *me)
+{
+    struct tcp_job *job = b->data;
+    struct gpsh_tcp_address *addresses = calloc((size_t)b->n_pes, sizeof *addresses);
+    b->node_pes = calloc((size_t)b->n_pes, sizeof *b->node_pes);
+    int status = addresses && b->node_pes ? 0
+                                          : gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
+                                                      "no memory for a list of %d PEs", b->n_pes);
+    for (int pe = 0; pe < b->n_pes && !status; pe++) {
+        struct member member;
+        if (job->places[pe].bytes != sizeof member) {
+            status = gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
+                               "PE %d describes itself in %llu bytes, not %zu: all PEs must run "
+                               "the same release of gpushmem",
+                               pe, (unsigned long long)job->places[pe].bytes, sizeof member);
+            break;
+        }
+        memcpy(&member, job->places[pe].data, sizeof member);
+        addresses[pe] = member.listens;
+        if (pe == b->my_pe)
+            b->node_my_pe = b->node_n_pes;
+        if (memcmp(&member.node, &me->node, sizeof me->node) == 0)
+            b->node_pes[b->node_n_pes++] = pe;
+    }
+    if (status) {
+        free(addresses);
+        gpsh_tcp_tree_give_up(job->tree, status);
+        return status;
+    }
+    gpsh_tcp_tree_set_addresses(job->tree, addresses);
+    return 0;
+}
+
+static int64_t ms_until(uint64_t deadline_ns)
+{
+    uint64_t now = gpsh_clock_ns();
+    return deadline_ns > now ? (int64_t)((deadline_ns - now) / 1000000) + 1 : 1;
+}
+
+static int tcp_join(struct joining *j)
+{
+    int parent;
+    struct gpsh_tcp_address where;
+    int status = tcp_meet(j, &parent, &where);
+    if (!status && !j->job->tree)
+        status = gpsh_fail(GPUSHMEM_ERR_INVALID, "no process can be PE %d of %d", j->b->my_pe,
+                           j->b->n_pes);
+    if (!status)
+        status = gpsh_tcp_tree_start(j->job->tree);
+    if (!status && j->b->my_pe > 0)
+        status = tcp_call_parent(j, parent, &where);
+    if (status)
+        return status;
+    struct member me = {.listens = j->listens, .node = gpsh_node_key(j->settings->bootstrap_node)};
+    status = tcp_run_exchange(j->b, &me, sizeof me, ms_until(j->deadline_ns));
+    return status ? status : tcp_read_members(j->b, &me);
+}
+
+int gpsh_bootstrap_tcp_init(struct gpsh_bootstrap *b, const struct gpushmem_uniqueid *id, int rank,
+                            int n_pes, const struct gpsh_settings *settings)
+{
+    *b = (struct gpsh_bootstrap){.ops = &tcp_ops, .my_pe = rank, .n_pes = n_pes};
+    struct joining j = {.b = b, .settings = settings};
+    int status = gpsh_uniqueid_parse(id, &j.id);
+    if (status)
+        return status;
+    size_t room = tcp_is_possible(b) ? (size_t)n_pes : 1;
+    j.deadline_ns =
+        gpsh_clock_ns() + (uint64_t)(settings->bootstrap_timeout_ms + SLACK_MS) * 1000000;
+    j.job = calloc(1, sizeof *j.job);
+    if (j.job)
+        j.job->places = calloc(room, sizeof *j.job->places);
+    if (!j.job || !j.job->places) {
+        free(j.job);
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for a list of %d PEs", n_pes);
+    }
+    b->data = j.job;
+    status = tcp_join(&j);
+    if (status) {
+        tcp_finalize(b);
+        return status;
+    }
+    uint64_t number;
+    memcpy(&number, j.id.job, sizeof number);
+    snprintf(b->job_id, sizeof b->job_id, "uid-%016llx", (unsigned long long)number);
+    tcp_set_joined(j.job->tree);
+    GPSH_LOG(DEBUG, "bootstrap", "PE %d of %d, number %d of %d on this node, by unique id",
+             b->my_pe, b->n_pes, b->node_my_pe, b->node_n_pes);
+    return 0;
+}

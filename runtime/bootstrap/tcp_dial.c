@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#define _GNU_SOURCE // SOCK_CLOEXEC
+#include "bootstrap/tcp_dial.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "bootstrap/tcp_link.h"
+#include "core/clock.h"
+#include "core/error.h"
+
+enum {
+    CONNECT_MS = 3000, // until the next address is tried
+    GREETING_MS = 10000,
+    TRIES = 3, // where somebody hung up
+    PAUSE_MS = 100,
+};
+
+struct call {
+    const struct gpsh_uniqueid *id;
+    struct gpsh_hello *hello;
+    gpsh_tcp_prepare_fn *prepare;
+    void *arg;
+    const char *whom;
+    uint64_t deadline_ns;
+    int connected; // how often somebody answered at all
+};
+
+static uint64_t earlier(uint64_t deadline_ns, int ms)
+{
+    uint64_t then = gpsh_clock_ns() + (uint64_t)ms * 1000000;
+    return then < deadline_ns ? then : deadline_ns;
+}
+
+// 0, ETIMEDOUT or another errno value.
+static int await(int fd, short events, uint64_t deadline_ns)
+{
+    for (;;) {
+        uint64_t now = gpsh_clock_ns();
+        if (now >= deadline_ns)
+            return ETIMEDOUT;
+        struct pollfd ready = {.fd = fd, .events = events};
+        uint64_t ms = (deadline_ns - now) / 1000000 + 1;
+        int n = poll(&ready, 1, ms < 60000 ? (int)ms : 60000);
+        if (n > 0)
+            return 0;
+        if (n < 0 && errno != EINTR)
+            return errno;
+    }
+}
+
+int gpsh_tcp_receive(int fd, void *data, size_t bytes, uint64_t deadline_ns)
+{
+    uint8_t *to = data;
+    while (bytes > 0) {
+        int error = await(fd, POLLIN, deadline_ns);
+        if (error)
+            return error;
+        ssize_t n = recv(fd, to, bytes, MSG_DONTWAIT);
+        if (n == 0)
+            return ECONNRESET;
+        if (n < 0 && errno != EAGAIN && errno != EINTR)
+            return errno;
+        to += n > 0 ? n : 0;
+        bytes -= n > 0 ? (size_t)n : 0;
+    }
+    return 0;
+}
+
+// A connected socket, or -1 with *error.
+static int connect_to(const struct gpsh_tcp_address *address, uint64_t deadline_ns, int *error)
+{
+    struct sockaddr_storage where;
+    socklen_t bytes = gpsh_tcp_address_to(address, &where);
+    int fd = socket(where.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP);
+    if (fd < 0) {
+        *error = errno;
+        return -1;
+    }
+    *error = connect(fd, (struct sockaddr *)&where, bytes) ? errno : 0;
+    if (*error == EINPROGRESS || *error == EINTR) {
+        socklen_t size = sizeof *error;
+        *error = await(fd, POLLOUT, earlier(deadline_ns, CONNECT_MS));
+        if (!*error && getsockopt(fd, SOL_SOCKET, SO_ERROR, error, &size))
+            *error = errno;
+    }
+    if (!*error) {
+        gpsh_tcp_link_options(fd);
+        return fd;
+    }
+    close(fd);
+    return -1;
+}
+
+// Whether that is who was called. 0 yes, 1 try again, negative: never.
+static int call_talk(struct call *c, int fd, const char *where)
+{
+    struct gpsh_greeting greeting;
+    struct gpsh_confirmation answer;
+    int error =
+        gpsh_tcp_receive(fd, &greeting, sizeof greeting, earlier(c->deadline_ns, GREETING_MS));
+    enum gpsh_greeted greeted =
+        error ? GPSH_GREETED_STRANGE : gpsh_greeting_check(c->id, &greeting);
+    if (greeted == GPSH_GREETED_VERSION)
+        return gpsh_fail(GPUSHMEM_ERR_BOOTSTRAP,
+                         "%s at %s speaks version %u of the protocol, this process version %d: use "
+                         "the same release of gpushmem in all processes",
+                         c->whom, where, greeting.version, GPSH_ID_VERSION);
+    if (greeted != GPSH_GREETED_OK) {
+        gpsh_fail(GPUSHMEM_ERR_BOOTSTRAP,
+                  greeted == GPSH_GREETED_JOB
+                      ? "at %s, where %s should be, another job listens: a unique id is good for "
+                        "one job; was this one used before?"
+                      : "at %s, where %s should be, something listens that is no gpushmem job",
+                  where, c->whom);
+        return 1;
+    }
+    int status = c->prepare ? c->prepare(fd, c->hello, c->arg) : 0;
+    if (status)
+        return status;
+    error = gpsh_hello_make(c->id, &greeting, c->hello);
+    if (!error && send(fd, c->hello, sizeof *c->hello, MSG_NOSIGNAL) != (ssize_t)sizeof *c->hello)
+        error = ECONNRESET;
+    if (!error)
+        error = gpsh_tcp_receive(fd, &answer, sizeof answer, c->deadline_ns);
+    if (error) {
+        gpsh_fail(GPUSHMEM_ERR_BOOTSTRAP,
+                  "%s at %s did not accept this process (%s): is the unique id the one of this "
+                  "job, unchanged?",
+                  c->whom, where, strerror(error));
+        return 1;
+    }
+    return gpsh_confirmation_check(c->id, &greeting, c->hello, &answer)
+               ? 0
+               : gpsh_fail(GPUSHMEM_ERR_BOOTSTRAP,
+                           "who listens at %s does not know the secret of the unique id: it is not "
+                           "%s",
+                           where, c->whom);
+}
+
+// A descriptor, or a negative status; *again: it may be worth another try.
+static int call_one(struct call *c, const struct gpsh_tcp_address *address, bool *again)
+{
+    char where[GPSH_TCP_TEXT_BYTES];
+    int error, fd = connect_to(address, c->deadline_ns, &error);
+    gpsh_tcp_address_text(address, where);
+    *again = error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH;
+    if (fd < 0 && error == ECONNREFUSED)
+        return gpsh_fail(GPUSHMEM_ERR_BOOTSTRAP,
+                         "nobody listens at %s, where %s should be: the process there has ended, "
+                         "or the unique id was used before (each is good for one start)",
+                         where, c->whom);
+    if (fd < 0)
+        return gpsh_fail(GPUSHMEM_ERR_BOOTSTRAP,
+                         "%s at %s cannot be reached: %s; a firewall, or the wrong network? "
+                         "GPUSHMEM_BOOTSTRAP_INTERFACE names the interface to use",
+                         c->whom, where, strerror(error));
+    c->connected++;
+    int talked = call_talk(c, fd, where);
+    if (talked == 0)
+        return fd;
+    close(fd);
+    *again = talked > 0 && c->connected < TRIES;
+    return talked < 0 ? talked : gpsh_last_error_code();
+}
+
+int gpsh_tcp_dial(const struct gpsh_uniqueid *id, const struct gpsh_tcp_address *addresses, int n,
+                  struct gpsh_hello *hello, gpsh_tcp_prepare_fn *prepare, void *arg,
+                  const char *whom, uint64_t deadline_ns)
+{
+    struct call c = {.id = id,
+                     .hello = hello,
+                     .prepare = prepare,
+                     .arg = arg,
+                     .whom = whom,
+                     .deadline_ns = deadline_ns};
+    char sentence[GPSH_SENTENCE_BYTES] = "";
+    int code = 0;
+    for (;;) {
+        bool worth_it = false;
+        for (int i = 0; i < n; i++) {
+            bool again;
+            int fd = call_one(&c, &addresses[i], &again);
+            if (fd >= 0)
+                return fd;
+            worth_it |= again;
+            if (i == 0) { // the best address: what is said about the others explains less
+                code = fd;
+                snprintf(sentence, sizeof sentence, "%.*s", (int)sizeof sentence - 1,
+                         gpsh_last_error());
+            }
+        }
+        if (!worth_it)
+            return gpsh_fail(code, "%s", sentence);
+        if (gpsh_clock_ns() >= deadline_ns)
+            return gpsh_fail(GPUSHMEM_ERR_TIMEOUT, "%s", sentence);
+        nanosleep(&(struct timespec){.tv_nsec = PAUSE_MS * 1000000L}, NULL);
+    }
+}

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Calling somebody who listens: the other side of tcp_gate.h. Blocks until a deadline.
+#ifndef GPSH_TCP_DIAL_H
+#define GPSH_TCP_DIAL_H
+
+#include "bootstrap/tcp_hello.h"
+
+// Connects to one of addresses[n] and makes sure that who listens there knows the secret of `id`,
+// and knows that this process does. `hello`: purpose, pe and n_pes are set; `prepare` (or NULL) is
+// called with the connected socket before it is sent, to set `listens`. `whom` is for sentences:
+// "the meeting", "PE 3". Returns the connected descriptor, or
+//   GPUSHMEM_ERR_BOOTSTRAP  nobody is there, or not who should be
+//   GPUSHMEM_ERR_TIMEOUT    deadline_ns (of gpsh_clock_ns) has passed
+//   what `prepare` returned
+typedef int gpsh_tcp_prepare_fn(int fd, struct gpsh_hello *hello, void *arg);
+int gpsh_tcp_dial(const struct gpsh_uniqueid *id, const struct gpsh_tcp_address *addresses, int n,
+                  struct gpsh_hello *hello, gpsh_tcp_prepare_fn *prepare, void *arg,
+                  const char *whom, uint64_t deadline_ns);
+
+// Receives exactly so many bytes. 0, ETIMEDOUT, ECONNRESET where the connection ended, or another
+// errno value.
+int gpsh_tcp_receive(int fd, void *data, size_t bytes, uint64_t deadline_ns);
+
+#endif

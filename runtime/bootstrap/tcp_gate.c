@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#define _GNU_SOURCE // accept4, syscall
+#include "bootstrap/tcp_gate.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "bootstrap/tcp_link.h"
+#include "core/clock.h"
+#include "core/error.h"
+#include "core/log.h"
+
+enum {
+    BACKLOG = 4096,
+    VISIT_MS = 10000, // for a hello, which is short
+    MOST_VISITORS = 512,
+};
+
+// In the order in which they came, so the oldest is the first whose time is over.
+struct gpsh_tcp_visitor {
+    struct gpsh_tcp_watch watch; // first
+    struct gpsh_tcp_gate *gate;
+    struct gpsh_tcp_visitor *older, *newer;
+    uint64_t deadline_ns;
+    struct gpsh_tcp_address from;
+    struct gpsh_greeting greeting;
+    struct gpsh_hello hello;
+    size_t bytes; // of the hello that have come
+};
+
+static void visitor_unlink(struct gpsh_tcp_visitor *v)
+{
+    struct gpsh_tcp_gate *gate = v->gate;
+    *(v->older ? &v->older->newer : &gate->oldest) = v->newer;
+    *(v->newer ? &v->newer->older : &gate->newest) = v->older;
+    gate->visitors--;
+}
+
+static void visitor_put_off(struct gpsh_tcp_visitor *v, const char *why)
+{
+    char from[GPSH_TCP_TEXT_BYTES];
+    if (v->gate->strangers++ == 0)
+        GPSH_LOG(INFO, "bootstrap", "a connection from %s was closed: %s (said once)",
+                 gpsh_tcp_address_text(&v->from, from), why);
+    visitor_unlink(v);
+    gpsh_tcp_loop_remove(v->gate->loop, &v->watch);
+    free(v);
+}
+
+static void visitor_admit(struct gpsh_tcp_visitor *v)
+{
+    struct gpsh_tcp_gate *gate = v->gate;
+    struct gpsh_confirmation answer;
+    gpsh_confirmation_make(&gate->id, &v->greeting, &v->hello, &answer);
+    // The socket is new and its buffer empty, so this never blocks.
+    if (send(v->watch.fd, &answer, sizeof answer, MSG_NOSIGNAL | MSG_DONTWAIT) !=
+        (ssize_t)sizeof answer) {
+        visitor_put_off(v, "it went away");
+        return;
+    }
+    int fd = dup(v->watch.fd); // leaves the loop with the old descriptor
+    visitor_unlink(v);
+    gpsh_tcp_loop_remove(gate->loop, &v->watch);
+    if (fd < 0)
+        gate->accept_error = errno;
+    else
+        gate->admit(gate, fd, &v->hello, &v->from);
+    free(v);
+}
+
+static void visitor_ready(struct gpsh_tcp_watch *watch, uint32_t events)
+{
+    struct gpsh_tcp_visitor *v = (struct gpsh_tcp_visitor *)(void *)watch;
+    (void)events;
+    ssize_t n =
+        recv(watch->fd, (uint8_t *)&v->hello + v->bytes, sizeof v->hello - v->bytes, MSG_DONTWAIT);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n <= 0) {
+        visitor_put_off(v, "it ended before it said who it is");
+        return;
+    }
+    v->bytes += (size_t)n;
+    // Nonsense is known by its first bytes; a hello is looked at when it is whole.
+    if (v->bytes < sizeof v->hello)
+        return;
+    if (gpsh_hello_check(&v->gate->id, &v->greeting, &v->hello))
+        visitor_admit(v);
+    else
+        visitor_put_off(v, "it does not know the secret of the unique id");
+}
+
+static void visitor_create(struct gpsh_tcp_gate *gate, int fd, const struct sockaddr *from)
+{
+    struct gpsh_tcp_visitor *v = calloc(1, sizeof *v);
+    if (!v || gpsh_greeting_make(&gate->id, &v->greeting)) {
+        close(fd);
+        free(v);
+        return;
+    }
+    v->watch = (struct gpsh_tcp_watch){.fd = fd, .ready = visitor_ready};
+    v->gate = gate;
+    v->deadline_ns = gpsh_clock_ns() + VISIT_MS * (uint64_t)1000000;
+    gpsh_tcp_address_from(from, &v->from);
+    v->older = gate->newest;
+    *(v->older ? &v->older->newer : &gate->oldest) = v;
+    gate->newest = v;
+    gate->visitors++;
+    bool greeted = send(fd, &v->greeting, sizeof v->greeting, MSG_NOSIGNAL | MSG_DONTWAIT) ==
+                   (ssize_t)sizeof v->greeting;
+    if (!greeted || gpsh_tcp_loop_add(gate->loop, &v->watch, EPOLLIN))
+        visitor_put_off(v, "it went away");
+    else if (gate->visitors > MOST_VISITORS)
+        visitor_put_off(gate->oldest, "too many others came after it, and it said nothing");
+}
+
+static void listener_ready(struct gpsh_tcp_watch *watch, uint32_t events)
+{
+    struct gpsh_tcp_gate *gate = ((struct gpsh_tcp_listener *)(void *)watch)->gate;
+    struct sockaddr_storage from = {0};
+    socklen_t bytes = sizeof from;
+    (void)events;
+    int fd = accept4(watch->fd, (struct sockaddr *)&from, &bytes, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd >= 0)
+        visitor_create(gate, fd, (struct sockaddr *)&from);
+    else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
+        gate->accept_error = errno;
+}
+
+// Not listen(), which the program gpushmem replaces to guard the door of its PMIx server.
+static int start_listening(int fd)
+{
+    return (int)syscall(SYS_listen, fd, BACKLOG);
+}
+
+// 0 or an errno value. *address gets the port.
+static int listener_open(struct gpsh_tcp_gate *gate, struct gpsh_tcp_listener *listener,
+                         struct gpsh_tcp_address *address)
+{
+    struct sockaddr_storage where;
+    socklen_t bytes = gpsh_tcp_address_to(address, &where);
+    int on = 1,
+        fd = socket(where.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP);
+    listener->gate = gate;
+    listener->watch = (struct gpsh_tcp_watch){.fd = fd, .ready = listener_ready};
+    if (fd < 0)
+        return errno;
+    int error = 0;
+    // An IPv6 socket shall not take the IPv4 port of the same number from another listener.
+    if ((address->version == 6 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on)) ||
+        bind(fd, (struct sockaddr *)&where, bytes) || start_listening(fd) ||
+        getsockname(fd, (struct sockaddr *)&where, &bytes))
+        error = errno;
+    if (!error)
+        error = gpsh_tcp_loop_add(gate->loop, &listener->watch, EPOLLIN);
+    if (error) {
+        close(fd);
+        return error;
+    }
+    gpsh_tcp_address_from((struct sockaddr *)&where, address);
+    return 0;
+}
+
+int gpsh_tcp_gate_open(struct gpsh_tcp_gate *gate, struct gpsh_tcp_loop *loop,
+                       const struct gpsh_uniqueid *id, gpsh_tcp_admit_fn *admit, void *owner)
+{
+    char text[GPSH_TCP_TEXT_BYTES];
+    int n = 0, error = 0;
+    *gate = (struct gpsh_tcp_gate){.loop = loop, .id = *id, .admit = admit, .owner = owner};
+    for (int i = 0; i < id->n_addresses; i++) {
+        struct gpsh_tcp_address address = id->address[i];
+        int failed = listener_open(gate, &gate->listener[n], &address);
+        error = failed ? failed : error;
+        if (!failed)
+            gate->id.address[n++] = address;
+    }
+    gate->id.n_addresses = n;
+    if (n)
+        return 0;
+    return gpsh_fail(GPUSHMEM_ERR_SYSTEM,
+                     "this process cannot listen at %s: %s; GPUSHMEM_BOOTSTRAP_INTERFACE chooses "
+                     "another interface",
+                     gpsh_tcp_address_text(&id->address[0], text), strerror(error));
+}
+
+void gpsh_tcp_gate_close(struct gpsh_tcp_gate *gate)
+{
+    while (gate->oldest) {
+        struct gpsh_tcp_visitor *v = gate->oldest;
+        visitor_unlink(v);
+        gpsh_tcp_loop_remove(gate->loop, &v->watch);
+        free(v);
+    }
+    for (int i = 0; i < gate->id.n_addresses; i++)
+        gpsh_tcp_loop_remove(gate->loop, &gate->listener[i].watch);
+    gate->id.n_addresses = 0;
+}
+
+int gpsh_tcp_gate_tick(struct gpsh_tcp_gate *gate)
+{
+    uint64_t now = gpsh_clock_ns();
+    while (gate->oldest && gate->oldest->deadline_ns <= now)
+        visitor_put_off(gate->oldest, "it said nothing for too long");
+    return gate->oldest ? (int)((gate->oldest->deadline_ns - now) / 1000000) + 1 : -1;
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#define _GNU_SOURCE // TCP_USER_TIMEOUT, accept4
+#include "bootstrap/tcp_link.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { IDLE_S = 10, INTERVAL_S = 5, PROBES = 5, PATIENCE_MS = 35000 };
+
+void gpsh_tcp_link_options(int fd)
+{
+    const struct {
+        int level, name, value;
+    } options[] = {
+        {SOL_SOCKET, SO_KEEPALIVE, 1},       {IPPROTO_TCP, TCP_NODELAY, 1},
+        {IPPROTO_TCP, TCP_KEEPIDLE, IDLE_S}, {IPPROTO_TCP, TCP_KEEPINTVL, INTERVAL_S},
+        {IPPROTO_TCP, TCP_KEEPCNT, PROBES},  {IPPROTO_TCP, TCP_USER_TIMEOUT, PATIENCE_MS}};
+    // Each is an improvement only: a system without one of them works, too.
+    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++)
+        (void)setsockopt(fd, options[i].level, options[i].name, &options[i].value,
+                         sizeof options[i].value);
+}
+
+// Nothing more goes in or out; the owner is told, once.
+static void link_end(struct gpsh_tcp_link *link, const char *why)
+{
+    if (link->ended)
+        return;
+    link->ended = true;
+    gpsh_tcp_loop_remove(link->loop, &link->watch);
+    link->ops->lost(link, why);
+}
+
+// True: all of it is gone; else *why is why the connection ended, or NULL.
+static bool link_flush(struct gpsh_tcp_link *link, const char **why)
+{
+    *why = NULL;
+    while (link->n_out) {
+        struct gpsh_parcel *first = link->out[0];
+        size_t bytes = sizeof first->frame + first->frame.bytes;
+        const uint8_t *from = (const uint8_t *)&first->frame + link->sent;
+        ssize_t n = send(link->watch.fd, from, bytes - link->sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && errno != EAGAIN)
+            *why = strerror(errno);
+        if (n < 0)
+            return false;
+        link->sent += (size_t)n;
+        if (link->sent < bytes)
+            continue;
+        gpsh_parcel_release(first);
+        link->sent = 0;
+        memmove(link->out, link->out + 1, --link->n_out * sizeof *link->out);
+    }
+    return true;
+}
+
+// A frame is complete.
+static void link_deliver(struct gpsh_tcp_link *link)
+{
+    struct gpsh_parcel *parcel = link->parcel;
+    link->parcel = NULL;
+    link->in_bytes = 0;
+    link->ops->frame(link, parcel);
+}
+
+static const char *link_begin_parcel(struct gpsh_tcp_link *link)
+{
+    if (!gpsh_frame_check(&link->in))
+        return "it sent what is no message of this library";
+    link->parcel = gpsh_parcel_create(link->in.type, link->in.pe, link->in.round, link->in.bytes);
+    return link->parcel ? NULL : "there is no memory for what it sent";
+}
+
+// Reads what is there, up to the end of a frame. NULL: go on when there is more.
+static const char *link_read(struct gpsh_tcp_link *link)
+{
+    enum { HEADER = sizeof link->in };
+    size_t payload = link->parcel ? link->in.bytes : 0;
+    bool in_header = !link->parcel;
+    uint8_t *to = in_header ? (uint8_t *)&link->in + link->in_bytes
+                            : link->parcel->payload + (link->in_bytes - HEADER);
+    size_t want = (in_header ? HEADER : HEADER + payload) - link->in_bytes;
+    ssize_t n = recv(link->watch.fd, to, want, MSG_DONTWAIT);
+    if (n == 0)
+        return link->left ? "it left" : "its process ended without gpushmem_finalize";
+    if (n < 0)
+        return errno == EAGAIN || errno == EINTR ? NULL : strerror(errno);
+    link->in_bytes += (size_t)n;
+    if (in_header && link->in_bytes == HEADER) {
+        const char *why = link_begin_parcel(link);
+        if (why)
+            return why;
+    }
+    if (link->parcel && link->in_bytes == HEADER + link->in.bytes)
+        link_deliver(link);
+    return NULL;
+}
+
+static void link_ready(struct gpsh_tcp_watch *watch, uint32_t events)
+{
+    struct gpsh_tcp_link *link = (struct gpsh_tcp_link *)(void *)watch;
+    const char *why = NULL;
+    if (events & EPOLLOUT && link_flush(link, &why))
+        gpsh_tcp_loop_change(link->loop, watch, EPOLLIN);
+    // What the other end said before it went away is still to be read.
+    if (events & (EPOLLIN | EPOLLHUP | EPOLLERR))
+        why = link_read(link);
+    if (why)
+        link_end(link, why);
+}
+
+struct gpsh_tcp_link *gpsh_tcp_link_create(struct gpsh_tcp_loop *loop, int fd, int pe,
+                                           const struct gpsh_tcp_link_ops *ops, void *owner)
+{
+    struct gpsh_tcp_link *link = calloc(1, sizeof *link);
+    int flags = fcntl(fd, F_GETFL);
+    if (link && fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0) {
+        *link = (struct gpsh_tcp_link){.watch = {.fd = fd, .ready = link_ready},
+                                       .loop = loop,
+                                       .ops = ops,
+                                       .owner = owner,
+                                       .pe = pe};
+        gpsh_tcp_link_options(fd);
+        if (gpsh_tcp_loop_add(loop, &link->watch, EPOLLIN) == 0)
+            return link;
+    }
+    close(fd);
+    free(link);
+    return NULL;
+}
+
+void gpsh_tcp_link_destroy(struct gpsh_tcp_link *link)
+{
+    if (!link)
+        return;
+    gpsh_tcp_loop_remove(link->loop, &link->watch);
+    for (size_t i = 0; i < link->n_out; i++)
+        gpsh_parcel_release(link->out[i]);
+    gpsh_parcel_release(link->parcel);
+    gpsh_parcel_release(link->kept);
+    free(link->out);
+    free(link);
+}
+
+void gpsh_tcp_link_send(struct gpsh_tcp_link *link, struct gpsh_parcel *parcel)
+{
+    if (link->ended)
+        return;
+    if (link->n_out == link->room) {
+        size_t room = link->room ? 2 * link->room : 4;
+        struct gpsh_parcel **out = realloc(link->out, room * sizeof *out);
+        if (!out) {
+            // Without this message the two would wait for each other: rather end.
+            shutdown(link->watch.fd, SHUT_RDWR);
+            return;
+        }
+        link->out = out;
+        link->room = room;
+    }
+    atomic_fetch_add(&parcel->references, 1);
+    link->out[link->n_out++] = parcel;
+    const char *why;
+    // An error shows when the loop reads from the connection, after what came before it.
+    if (!link_flush(link, &why))
+        gpsh_tcp_loop_change(link->loop, &link->watch, why ? EPOLLIN : EPOLLIN | EPOLLOUT);
+}

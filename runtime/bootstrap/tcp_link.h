@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A connection to a PE that was recognised: frames in and out, without ever blocking. Everything
+// that touches a link holds the lock of its owner.
+#ifndef GPSH_TCP_LINK_H
+#define GPSH_TCP_LINK_H
+
+#include <stdbool.h>
+
+#include "bootstrap/tcp_frame.h"
+#include "bootstrap/tcp_loop.h"
+
+struct gpsh_tcp_link;
+
+struct gpsh_tcp_link_ops {
+    // A frame has come. The parcel is the receiver's to release.
+    void (*frame)(struct gpsh_tcp_link *link, struct gpsh_parcel *parcel);
+    // The connection ended, for `why`; the link may be destroyed now.
+    void (*lost)(struct gpsh_tcp_link *link, const char *why);
+};
+
+struct gpsh_tcp_link {
+    struct gpsh_tcp_watch watch; // first
+    struct gpsh_tcp_loop *loop;
+    const struct gpsh_tcp_link_ops *ops;
+    void *owner;
+    int pe;               // at the other end
+    bool left;            // it said that it leaves in order
+    bool ended;           // nothing comes any more, and nothing can be sent
+    struct gpsh_frame in; // being read
+    struct gpsh_parcel *parcel;
+    size_t in_bytes;            // of `in` and the parcel's payload that have come
+    struct gpsh_parcel **out;   // to be sent
+    size_t n_out, room, sent;   // how many, room for how many; bytes of the first that are sent
+    struct gpsh_parcel *kept;   // the owner's: released with the link
+    struct gpsh_tcp_link *next; // the owner's
+};
+
+// Takes the descriptor, which is made non-blocking; closes it on failure. NULL: no memory.
+struct gpsh_tcp_link *gpsh_tcp_link_create(struct gpsh_tcp_loop *loop, int fd, int pe,
+                                           const struct gpsh_tcp_link_ops *ops, void *owner);
+void gpsh_tcp_link_destroy(struct gpsh_tcp_link *link); // NULL is legal
+// Takes a reference of its own. What cannot be sent at once is sent when the loop runs. A link that
+// has ended ignores it.
+void gpsh_tcp_link_send(struct gpsh_tcp_link *link, struct gpsh_parcel *parcel);
+
+// Options of every connection: small frames at once, and a host that vanished is noticed after some
+// 35 s, as NICs notice it.
+void gpsh_tcp_link_options(int fd);
+
+#endif

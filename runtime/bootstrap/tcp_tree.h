@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The PEs of a job as a tree of TCP connections, each PE with up to GPSH_TREE_WIDTH children: blobs
+// go up and the bundle of all comes down, so that no PE sends more than GPSH_TREE_WIDTH times what
+// everybody has to receive. A connection that ends without a goodbye is a PE that died; all are
+// told. Those whose parent died call the lowest-numbered PE that lives, so that they hear of the
+// next death, too. A thread of each PE does this; the functions may be called from any other one.
+#ifndef GPSH_TCP_TREE_H
+#define GPSH_TCP_TREE_H
+
+#include "bootstrap/bootstrap.h"
+#include "bootstrap/tcp_frame.h"
+#include "bootstrap/tcp_hello.h"
+
+struct gpsh_tcp_tree;
+
+// Listens at *address, whose port it fills in. NULL: the sentence is set.
+struct gpsh_tcp_tree *gpsh_tcp_tree_create(const struct gpsh_uniqueid *id, int my_pe, int n_pes,
+                                           struct gpsh_tcp_address *address);
+// Leaves in order: says goodbye, ends the thread, frees everything.
+void gpsh_tcp_tree_destroy(struct gpsh_tcp_tree *tree);
+int gpsh_tcp_tree_start(struct gpsh_tcp_tree *tree); // the thread
+// `fd`, which it takes, is connected to this PE's parent.
+int gpsh_tcp_tree_set_parent(struct gpsh_tcp_tree *tree, int fd, int pe);
+// [n_pes] where all PEs listen, for those whose parent dies; taken, to be freed.
+void gpsh_tcp_tree_set_addresses(struct gpsh_tcp_tree *tree, struct gpsh_tcp_address *addresses);
+
+// Tells all others that this PE gives up, with the thread's last error.
+void gpsh_tcp_tree_give_up(struct gpsh_tcp_tree *tree, int code);
+
+// See the functions of bootstrap.h.
+void gpsh_tcp_tree_on_death(struct gpsh_tcp_tree *tree, gpsh_pe_death_fn fn, void *arg);
+int gpsh_tcp_tree_check(struct gpsh_tcp_tree *tree, const char *what, int ms);
+// `this_one_too`: this process is ended, by SIGTERM; else the others end by exit with `status`.
+void gpsh_tcp_tree_end_job(struct gpsh_tcp_tree *tree, int status, const char *why,
+                           bool this_one_too);
+
+#endif

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "bootstrap/tcp_tree_state.h"
+
+#include <stdio.h>
+
+#include "core/log.h"
+
+int gpsh_tree_children(const struct gpsh_tcp_tree *t)
+{
+    int first = t->my_pe * GPSH_TREE_WIDTH + 1, rest = t->n_pes - first;
+    return rest < 0 ? 0 : rest < GPSH_TREE_WIDTH ? rest : GPSH_TREE_WIDTH;
+}
+
+bool gpsh_tree_is_child(const struct gpsh_tcp_tree *t, int pe)
+{
+    return pe > 0 && gpsh_tree_parent(pe) == t->my_pe && pe < t->n_pes;
+}
+
+struct gpsh_tcp_link *gpsh_tree_link_to(const struct gpsh_tcp_tree *t, int pe)
+{
+    struct gpsh_tcp_link *link = t->links;
+    while (link && link->pe != pe)
+        link = link->next;
+    return link;
+}
+
+void gpsh_tree_flood(struct gpsh_tcp_tree *t, struct gpsh_parcel *parcel,
+                     const struct gpsh_tcp_link *from)
+{
+    for (struct gpsh_tcp_link *link = t->links; link && parcel; link = link->next)
+        if (link != from)
+            gpsh_tcp_link_send(link, parcel);
+    gpsh_parcel_release(parcel);
+    pthread_cond_broadcast(&t->changed);
+}
+
+void gpsh_tree_fail(struct gpsh_tcp_tree *t, int code, const char *sentence,
+                    const struct gpsh_tcp_link *from)
+{
+    if (t->code)
+        return;
+    t->code = code;
+    snprintf(t->sentence, sizeof t->sentence, "%s", sentence);
+    gpsh_tree_flood(t, gpsh_parcel_text(GPSH_FRAME_FAIL, t->my_pe, (uint32_t)-code, sentence),
+                    from);
+}
+
+void gpsh_tree_note_death(struct gpsh_tcp_tree *t, int pe, const char *reason,
+                          const struct gpsh_tcp_link *from)
+{
+    if (t->leaving || pe == t->my_pe || !gpsh_tcp_deaths_note(&t->deaths, pe, reason))
+        return;
+    gpsh_tree_flood(t, gpsh_parcel_text(GPSH_FRAME_DEAD, pe, 0, reason), from);
+}
+
+void gpsh_tree_order_end(struct gpsh_tcp_tree *t, int status, bool by_exit, const char *why,
+                         const struct gpsh_tcp_link *from)
+{
+    if (t->end.ordered)
+        return;
+    if (from) // else who ordered it has said so
+        GPSH_LOG(ERROR, "bootstrap", "the job ends: %s", why);
+    gpsh_tree_flood(t, gpsh_parcel_text(GPSH_FRAME_END, by_exit, (uint32_t)status, why), from);
+    gpsh_tcp_end_order(&t->end, by_exit, status);
+}

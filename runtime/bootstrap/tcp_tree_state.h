@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The inside of the tree of PEs: what its parts share. All with the lock.
+#ifndef GPSH_TCP_TREE_STATE_H
+#define GPSH_TCP_TREE_STATE_H
+
+#include <pthread.h>
+
+#include "bootstrap/bootstrap.h"
+#include "bootstrap/tcp_deaths.h"
+#include "bootstrap/tcp_end.h"
+#include "bootstrap/tcp_gate.h"
+#include "bootstrap/tcp_link.h"
+
+enum { GPSH_TREE_WIDTH = 16 }; // children of a PE
+
+static inline int gpsh_tree_parent(int pe)
+{
+    return (pe - 1) / GPSH_TREE_WIDTH; // PE 0 has none
+}
+
+struct gpsh_tcp_tree {
+    pthread_mutex_t lock;   // of everything below
+    pthread_cond_t changed; // an exchange may go on
+    pthread_t thread;
+    bool running, stop;
+    struct gpsh_tcp_loop loop;
+    struct gpsh_tcp_gate gate;
+    int my_pe, n_pes;
+    struct gpsh_tcp_link *links, *parent;
+    struct gpsh_tcp_address *addresses; // [n_pes], NULL: not known yet
+    // Exchange number `round` is under way until `delivered` is as large. `mine` is this PE's
+    // record, until it has gone up with those of the children, which are kept in their links.
+    uint32_t round, delivered;
+    struct gpsh_parcel *mine, *bundle;
+    // trouble
+    bool orphan;  // the parent died
+    bool leaving; // nobody's end is a failure any more
+    int left;     // PE + 1 that has left in order, 0: none
+    int code;     // a PE gave up: why
+    char sentence[GPSH_SENTENCE_BYTES];
+    struct gpsh_tcp_deaths deaths;
+    gpsh_pe_death_fn on_death;
+    void *on_death_arg;
+    struct gpsh_tcp_end end;
+};
+
+int gpsh_tree_children(const struct gpsh_tcp_tree *t); // how many this PE has
+bool gpsh_tree_is_child(const struct gpsh_tcp_tree *t, int pe);
+struct gpsh_tcp_link *gpsh_tree_link_to(const struct gpsh_tcp_tree *t, int pe); // or NULL
+
+// To all neighbours but one (or NULL). Takes the parcel, which may be NULL.
+void gpsh_tree_flood(struct gpsh_tcp_tree *t, struct gpsh_parcel *parcel,
+                     const struct gpsh_tcp_link *from);
+// News, which go on to the other neighbours: a PE gave up, a PE died, the job ends.
+void gpsh_tree_fail(struct gpsh_tcp_tree *t, int code, const char *sentence,
+                    const struct gpsh_tcp_link *from);
+void gpsh_tree_note_death(struct gpsh_tcp_tree *t, int pe, const char *reason,
+                          const struct gpsh_tcp_link *from);
+void gpsh_tree_order_end(struct gpsh_tcp_tree *t, int status, bool by_exit, const char *why,
+                         const struct gpsh_tcp_link *from);
+
+#endif

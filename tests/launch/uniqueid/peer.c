@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One PE of a job that nobody launched: it finds the unique id in a file.
+//   peer FILE RANK N ring [ROUNDS]   joins, greets its neighbours, leaves; round i uses FILE.i
+//   peer FILE RANK N thread          the same in a thread other than main
+//   peer FILE RANK N late MS         joins MS later
+//   peer FILE RANK N stay            joins, says so, and waits for a word that never comes; reads
+//                                    what there is to do from standard input, a line each:
+//                                    exit CODE (global_exit), leave (without finalize), fork (a
+//                                    child that sleeps)
+//   peer FILE - - host               only makes ids, and waits for the end of standard input
+// The process with RANK 0, or host, makes the id if the file is not there. Exit code 3: init
+// failed, with its sentence on standard output.
+#define _GNU_SOURCE // usleep
+#include <gpushmem/gpushmem.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *file, *command;
+static int rank, n_pes, rounds = 1;
+
+static void fail(const char *what)
+{
+    printf("rank %d: %s: %d: %s\n", rank, what, gpushmem_last_error_code(), gpushmem_last_error());
+    fflush(stdout);
+    exit(3);
+}
+
+static void write_id(const char *path)
+{
+    char unfinished[512];
+    gpushmem_uniqueid_t id;
+    if (gpushmem_get_uniqueid(&id))
+        fail("get_uniqueid");
+    snprintf(unfinished, sizeof unfinished, "%s.new", path);
+    FILE *f = fopen(unfinished, "w");
+    if (!f || fwrite(&id, sizeof id, 1, f) != 1 || fclose(f) || rename(unfinished, path)) {
+        perror(path);
+        exit(1);
+    }
+}
+
+static gpushmem_uniqueid_t read_id(const char *path)
+{
+    gpushmem_uniqueid_t id;
+    FILE *f;
+    while (!(f = fopen(path, "r")))
+        usleep(2000);
+    if (fread(&id, sizeof id, 1, f) != 1) {
+        perror(path);
+        exit(1);
+    }
+    fclose(f);
+    return id;
+}
+
+static void join(int round)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s.%d", file, round);
+    if (rank == 0 && access(path, F_OK))
+        write_id(path);
+    gpushmem_uniqueid_t id = read_id(path);
+    if (gpushmem_init_with_uniqueid(&id, rank, n_pes))
+        fail("init");
+}
+
+// Everybody's number goes to everybody.
+static void greet(void)
+{
+    long *inbox = gpushmem_calloc((size_t)n_pes, sizeof *inbox);
+    if (!inbox)
+        fail("calloc");
+    for (int pe = 0; pe < n_pes; pe++)
+        if (gpushmem_long_p(&inbox[rank], 100 + rank, pe))
+            fail("p");
+    if (gpushmem_barrier_all())
+        fail("barrier");
+    for (int pe = 0; pe < n_pes; pe++)
+        if (inbox[pe] != 100 + pe) {
+            printf("rank %d: PE %d said %ld\n", rank, pe, inbox[pe]);
+            exit(1);
+        }
+    gpushmem_free(inbox);
+}
+
+static void *run_ring(void *unused)
+{
+    (void)unused;
+    for (int round = 0; round < rounds; round++) {
+        join(round);
+        greet();
+        if (round == rounds - 1)
+            printf("pe %d of %d, %d of %d on its node: ok\n", gpushmem_my_pe(), gpushmem_n_pes(),
+                   gpushmem_node_my_pe(), gpushmem_node_n_pes());
+        if (gpushmem_finalize())
+            fail("finalize");
+    }
+    return NULL;
+}
+
+static void *obey(void *unused)
+{
+    char line[64];
+    int code;
+    (void)unused;
+    while (fgets(line, sizeof line, stdin)) {
+        if (sscanf(line, "exit %d", &code) == 1)
+            gpushmem_global_exit(code);
+        if (strncmp(line, "leave", 5) == 0)
+            _exit(0);
+        if (strncmp(line, "fork", 4) == 0 && fork() == 0) {
+            sleep(30); // holds copies of all descriptors
+            _exit(0);
+        }
+    }
+    return NULL;
+}
+
+static void run_stay(void)
+{
+    pthread_t thread;
+    join(0);
+    long *never = gpushmem_calloc(1, sizeof *never);
+    if (!never || pthread_create(&thread, NULL, obey, NULL))
+        fail("calloc");
+    printf("rank %d: here\n", rank);
+    fflush(stdout);
+    for (;;) { // each loss ends one wait
+        if (gpushmem_long_wait_until(never, GPUSHMEM_CMP_EQ, 1)) {
+            printf("rank %d: told: %s\n", rank, gpushmem_last_error());
+            fflush(stdout);
+        }
+    }
+}
+
+static void run_host(void)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s.0", file);
+    write_id(path);
+    while (getchar() != EOF)
+        ;
+}
+
+int main(int argc, char **argv)
+{
+    pthread_t thread;
+    if (argc < 5)
+        return 2;
+    file = argv[1];
+    rank = atoi(argv[2]);
+    n_pes = atoi(argv[3]);
+    command = argv[4];
+    if (strcmp(command, "host") == 0) {
+        run_host();
+    } else if (strcmp(command, "stay") == 0) {
+        run_stay();
+    } else if (strcmp(command, "thread") == 0) {
+        return pthread_create(&thread, NULL, run_ring, NULL) || pthread_join(thread, NULL);
+    } else {
+        if (strcmp(command, "late") == 0)
+            usleep((useconds_t)atoi(argv[5]) * 1000);
+        else if (argc > 5)
+            rounds = atoi(argv[5]);
+        run_ring(NULL);
+    }
+    return 0;
+}

@@ -1,0 +1,403 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Jobs that nobody launched: what a start by unique id promises, one test per promise.
+
+Run by CTest, one class per CTest test; by hand: PEER=build/dev/bin/uniqueid_peer uniqueid.py [Class[.test]].
+"""
+import glob
+import hashlib
+import os
+import random
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import tempfile
+import time
+import unittest
+
+PEER = os.environ.get("PEER", "uniqueid_peer")
+HANG_S = 60  # only against hangs, never a promise
+GREETING, HELLO, CONFIRMATION = 32, 92, 32  # bytes
+
+
+def changed_id(id_bytes, offset, data):
+    """With a checksum that is right: of the whole with zero in its place."""
+    changed = bytearray(id_bytes)
+    changed[offset:offset + len(data)] = data
+    changed[112:116] = bytes(4)
+    changed[112:116] = hashlib.sha256(bytes(changed)).digest()[:4]
+    return bytes(changed)
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.tmp = tempfile.mkdtemp(prefix="uniqueid.", dir="/tmp")
+        self.file = os.path.join(self.tmp, "id")
+        self.env = {name: value for name, value in os.environ.items() if not name.startswith(("PMIX_", "GPUSHMEM_RUN"))}
+        self.env.update(GPUSHMEM_BOOTSTRAP_INTERFACE="lo", GPUSHMEM_HEAP_SIZE="1M", GPUSHMEM_HEAP_KIND="host",
+                        GPUSHMEM_TRANSPORTS="p2p", TMPDIR=self.tmp)
+        self.jobs = []
+
+    def tearDown(self):
+        for job in self.jobs:
+            if job.poll() is None:
+                job.kill()
+            job.wait()
+            for pipe in (job.stdin, job.stdout, job.stderr):
+                pipe.close()
+        shutil.rmtree(self.tmp, ignore_errors=True)
+
+    def peer(self, rank, n, *command, file=None, **settings):
+        job = subprocess.Popen([PEER, file or self.file, str(rank), str(n), *map(str, command)], text=True,
+                               env={**self.env, **settings}, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE)
+        self.jobs.append(job)
+        return job
+
+    def peers(self, n, *command, **settings):
+        return [self.peer(rank, n, *command, **settings) for rank in range(n)]
+
+    def finish(self, jobs, code=0):
+        """Everything they printed."""
+        outputs = []
+        for job in jobs:
+            out, err = job.communicate(timeout=HANG_S)
+            self.assertEqual(job.returncode, code, out + err)
+            outputs.append(out + err)
+        return outputs
+
+    def all_say(self, jobs, *words):
+        for output in self.finish(jobs, 3):
+            for word in words:
+                self.assertIn(word, output)
+
+    def id(self):
+        """The id, once it is there."""
+        deadline = time.monotonic() + HANG_S
+        while not os.path.exists(self.file + ".0") and time.monotonic() < deadline:
+            time.sleep(0.005)
+        with open(self.file + ".0", "rb") as file:
+            return file.read()
+
+    def where(self):
+        """Address of the meeting: the first in the id."""
+        version, port, raw = struct.unpack_from("=BxH16s", self.id(), 32)
+        if version == 6:
+            return socket.inet_ntop(socket.AF_INET6, raw), port
+        return socket.inet_ntop(socket.AF_INET, raw[:4]), port
+
+    def write_id(self, data):
+        with open(self.file + ".0", "wb") as file:
+            file.write(data)
+
+
+class Start(Case):
+    def check(self, n, *command, **settings):
+        outputs = self.finish(self.peers(n, *command, **settings))
+        for rank, output in enumerate(outputs):
+            self.assertIn(f"pe {rank} of {n}, {rank} of {n} on its node: ok", output)
+        return outputs
+
+    def test_one_pe(self):
+        self.check(1, "ring")
+
+    def test_two_pes_and_nothing_else_to_read(self):
+        for output in self.check(2, "ring"):
+            self.assertEqual(output.count("\n"), 1, output)
+
+    def test_five_pes(self):
+        self.check(5, "ring")
+
+    def test_32_pes_are_a_tree_of_three_levels(self):
+        self.check(32, "ring")
+
+    def test_again_and_again_with_a_new_id(self):
+        self.check(3, "ring", 10)
+
+    def test_in_another_thread_than_main(self):
+        self.check(2, "thread")
+
+    def test_by_ipv6(self):
+        try:
+            socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+        except OSError as error:
+            self.skipTest(f"no IPv6 here: {error}")
+        self.check(3, "ring", GPUSHMEM_BOOTSTRAP_INTERFACE="::1")
+        self.assertEqual(self.where()[0], "::1")
+
+    def test_interface_by_name_and_by_choice(self):
+        self.check(2, "ring", GPUSHMEM_BOOTSTRAP_INTERFACE="127.0.0.1")
+        os.remove(self.file + ".0")
+        self.check(2, "ring", GPUSHMEM_BOOTSTRAP_INTERFACE="")
+
+    def test_launchers_environment_is_ignored(self):
+        self.check(2, "ring", PMIX_NAMESPACE="nobody", PMIX_RANK="7", PMIX_SERVER_URI2="nobody.0;tcp4://127.0.0.1:1")
+
+    def test_the_process_that_makes_the_id_is_no_pe(self):
+        host = self.peer(0, 0, "host")
+        self.id()
+        self.check(2, "ring")
+        host.stdin.close()
+        self.assertEqual(host.wait(HANG_S), 0)
+
+    def test_two_jobs_at_once(self):
+        first = self.peers(3, "ring", 3, file=self.file + "a")
+        second = self.peers(3, "ring", 3, file=self.file + "b")
+        self.finish(first + second)
+
+    def test_nodes_are_told_apart_by_name(self):
+        jobs = [self.peer(rank, 4, "ring", GPUSHMEM_BOOTSTRAP_NODE=str(rank // 2)) for rank in range(4)]
+        for output in self.finish(jobs, 3):  # no transport between them
+            self.assertIn("the PEs of other nodes need verbs", output)
+
+    def test_no_descriptor_thread_or_file_is_left(self):
+        self.check(2, "ring", 3)
+        self.assertEqual([name for name in os.listdir(self.tmp) if not name.startswith("id.")], [])
+
+
+class Mistakes(Case):
+    """Each one sentence at all PEs, and no hang."""
+
+    def test_a_pe_does_not_come(self):
+        jobs = [self.peer(rank, 5, "ring", GPUSHMEM_BOOTSTRAP_TIMEOUT_MS="700") for rank in (0, 2, 4)]
+        self.all_say(jobs, "PEs 1 and 3 of 5 did not come within 0.7 s", "GPUSHMEM_BOOTSTRAP_TIMEOUT_MS")
+
+    def test_one_that_comes_too_late_is_told_the_same(self):
+        jobs = [self.peer(rank, 3, "ring", GPUSHMEM_BOOTSTRAP_TIMEOUT_MS="500") for rank in (1, 2)]
+        self.peer(0, 0, "host", GPUSHMEM_BOOTSTRAP_TIMEOUT_MS="500")
+        self.all_say(jobs, "PE 0 of 3 did not come within 0.5 s")
+        self.all_say([self.peer(0, 3, "ring")], "PE 0 of 3 did not come within 0.5 s")
+
+    def test_wrong_number_of_pes(self):
+        jobs = [self.peer(0, 3, "ring"), self.peer(1, 3, "ring"), self.peer(2, 4, "ring")]
+        for output in self.finish(jobs, 3):
+            self.assertRegex(output, r"PE \d says that the job has \d PEs, PE \d says \d: all pass the same n_pes")
+
+    def test_impossible_number_of_pes(self):
+        for n in (0, -3, 2000000000):
+            self.all_say([self.peer(0, n, "ring")], f"the job has {n} PEs: n_pes is from 1 to")
+            os.remove(self.file + ".0")
+
+    def test_rank_out_of_range(self):
+        for wrong in (3, -1):
+            self.all_say([self.peer(0, 3, "ring"), self.peer(1, 3, "ring"), self.peer(wrong, 3, "ring")],
+                         f"says that it is PE {wrong} of 3: ranks go from 0 to 2")
+            os.remove(self.file + ".0")
+
+    def test_a_rank_twice(self):
+        self.all_say([self.peer(0, 3, "ring"), self.peer(1, 3, "ring"), self.peer(1, 3, "ring")],
+                     "two processes say that they are PE 1", "each needs a rank of its own")
+
+    def test_used_id(self):
+        self.finish(self.peers(2, "ring"))
+        self.all_say(self.peers(2, "ring"), "nobody listens at 127.0.0.1:", "each is good for one start")
+
+    def test_id_of_another_job(self):
+        """One that is over, whose port another one has."""
+        self.peer(0, 0, "host")
+        self.write_id(changed_id(self.id(), 8, b"otherjob"))
+        self.all_say(self.peers(2, "ring"), "another job listens")
+
+    def test_not_an_id(self):
+        self.write_id(bytes(128))
+        self.all_say(self.peers(2, "ring"), "the unique id is all zero")
+        self.write_id(random.Random(1).randbytes(128))
+        self.all_say(self.peers(2, "ring"), "are no unique id")
+
+    def test_damaged_id_and_another_version(self):
+        self.peer(0, 0, "host")
+        good = self.id()
+        self.write_id(good[:40] + bytes([good[40] ^ 4]) + good[41:])
+        self.all_say(self.peers(2, "ring"), "the unique id is damaged")
+        self.write_id(good[:4] + struct.pack("=H", 9) + good[6:])
+        self.all_say(self.peers(2, "ring"), "the unique id has version 9, this library reads version 1")
+
+    def test_interface_that_is_not_there(self):
+        self.all_say([self.peer(0, 2, "ring", GPUSHMEM_BOOTSTRAP_INTERFACE="nosuch0")],
+                     "GPUSHMEM_BOOTSTRAP_INTERFACE=nosuch0: 'nosuch0' is neither an interface")
+
+    def test_a_pe_dies_before_all_have_come(self):
+        jobs = [self.peer(0, 3, "ring"), self.peer(1, 3, "ring")]
+        sockets = 0
+        while sockets < 2:  # it has been greeted, and listens itself
+            time.sleep(0.01)
+            links = glob.glob(f"/proc/{jobs[1].pid}/fd/*")
+            sockets = sum(os.readlink(link).startswith("socket:") for link in links if os.path.islink(link))
+        time.sleep(0.3)
+        jobs[1].kill()
+        self.all_say(jobs[:1], "PE 1 ended, or gave up, before all of the 3 PEs had come")
+
+    def test_the_process_that_made_the_id_ends(self):
+        host = self.peer(0, 0, "host")
+        self.id()
+        jobs = [self.peer(0, 3, "ring"), self.peer(1, 3, "ring")]
+        time.sleep(0.3)
+        host.kill()
+        for output in self.finish(jobs, 3):
+            self.assertRegex(output, "the process that made the unique id ended before all PEs had come|nobody listens at")
+
+
+class Strangers(Case):
+    """Whoever does not know the secret gets nothing, and holds up nobody."""
+
+    def setUp(self):
+        super().setUp()
+        self.env["GPUSHMEM_BOOTSTRAP_INTERFACE"] = "127.0.0.1"  # alone: nobody finds another way
+        self.host = self.peer(0, 0, "host")
+        self.address = self.where()
+        self.sockets = []
+
+    def tearDown(self):
+        for stranger in self.sockets:
+            stranger.close()
+        super().tearDown()
+
+    def connect(self):
+        stranger = socket.create_connection(self.address, HANG_S)
+        self.sockets.append(stranger)
+        return stranger
+
+    def closed(self, stranger):
+        """Until the other side closes: what came before."""
+        data = b""
+        try:
+            while more := stranger.recv(4096):
+                data += more
+        except ConnectionResetError:
+            pass
+        return data
+
+    def start(self):
+        for output in self.finish(self.peers(2, "ring")):
+            self.assertIn("ok", output)
+
+    def test_silent_ones(self):
+        for _ in range(50):
+            self.connect()
+        self.start()
+
+    def test_more_silent_ones_than_are_kept(self):
+        for _ in range(600):
+            self.connect()
+        self.start()
+
+    def test_garbage(self):
+        noise = random.Random(2)
+        for size in (1, 20, 92, 200, 100000):
+            try:
+                self.connect().sendall(noise.randbytes(size))
+            except ConnectionError:
+                pass
+        self.assertEqual(len(self.closed(self.sockets[3])), GREETING)
+        self.start()
+
+    def test_half_messages(self):
+        for size in (1, 8, 91):
+            self.connect().sendall(b"HLLO"[:size].ljust(size, b"\0"))
+        gone = self.connect()
+        gone.sendall(b"HLLO")
+        gone.close()
+        self.start()
+
+    def test_wrong_secret_gets_no_answer(self):
+        stranger = self.connect()
+        greeting = stranger.recv(GREETING, socket.MSG_WAITALL)
+        self.assertNotIn(self.id()[16:32], greeting)
+        stranger.sendall(struct.pack("=II16siiii20s32s", 0x4f4c4c48, 1, bytes(16), 1, 0, 2, 0, bytes(20), bytes(32)))
+        self.assertEqual(self.closed(stranger), b"")
+        self.start()
+
+    def test_what_was_recorded_is_of_no_use(self):
+        """A hello that was good once, on another connection."""
+        heard = []
+        proxy = socket.create_server(("127.0.0.1", 0))
+        good = self.id()
+        self.write_id(changed_id(good, 34, struct.pack("=H", proxy.getsockname()[1])))
+        job = self.peer(0, 1, "ring")
+        inside, _ = proxy.accept()
+        self.sockets += [inside, proxy]
+        outside = self.connect()
+        inside.sendall(outside.recv(GREETING, socket.MSG_WAITALL))
+        heard.append(inside.recv(HELLO, socket.MSG_WAITALL))
+        inside.close()
+        outside.close()
+        proxy.close()
+        job.kill()
+        again = self.connect()
+        again.recv(GREETING, socket.MSG_WAITALL)
+        again.sendall(heard[0])
+        self.assertEqual(self.closed(again), b"")
+        self.write_id(good)
+        self.start()
+
+    def test_who_listens_without_the_secret_is_found_out(self):
+        """A process that took the port, and answers nonsense."""
+        liar = socket.create_server(("127.0.0.1", 0))
+        self.sockets.append(liar)
+        greeting = self.connect().recv(GREETING, socket.MSG_WAITALL)
+        self.write_id(changed_id(self.id(), 34, struct.pack("=H", liar.getsockname()[1])))
+        job = self.peer(0, 1, "ring")
+        victim, _ = liar.accept()
+        self.sockets.append(victim)
+        victim.sendall(greeting)
+        victim.recv(HELLO, socket.MSG_WAITALL)
+        victim.sendall(bytes(CONFIRMATION))
+        self.all_say([job], "does not know the secret of the unique id")
+
+
+class Losses(Case):
+    def stay(self, n, **settings):
+        jobs = self.peers(n, "stay", **settings)
+        for job in jobs:
+            self.assertIn("here", job.stdout.readline())
+        return jobs
+
+    def order(self, job, line):
+        job.stdin.write(line + "\n")
+        job.stdin.flush()
+
+    def test_killed_pe_ends_the_job(self):
+        jobs = self.stay(4)
+        jobs[2].kill()
+        for rank in (0, 1, 3):
+            out, err = jobs[rank].communicate(timeout=HANG_S)
+            self.assertEqual(jobs[rank].returncode, -signal.SIGTERM, out + err)
+            self.assertIn("PE 2 failed: its process ended without gpushmem_finalize", err)
+
+    def test_killed_pe_is_named_to_those_that_live_on(self):
+        """Two, one after the other: also PE 0, which the others are connected to."""
+        jobs = self.stay(5, GPUSHMEM_ON_PE_FAILURE="notify")
+        left = [0, 1, 2, 3, 4]
+        for victim in (0, 3):
+            jobs[victim].kill()
+            left.remove(victim)
+            for rank in left:
+                self.assertIn(f"PE {victim} failed", jobs[rank].stdout.readline())
+
+    def test_forked_children_hide_no_death(self):
+        jobs = self.stay(3, GPUSHMEM_ON_PE_FAILURE="notify")
+        self.order(jobs[1], "fork")
+        time.sleep(0.2)
+        jobs[1].kill()
+        for rank in (0, 2):
+            self.assertIn("PE 1 failed", jobs[rank].stdout.readline())
+
+    def test_leaving_without_finalize_is_a_failure(self):
+        jobs = self.stay(3)
+        self.order(jobs[1], "leave")
+        for rank in (0, 2):
+            _, err = jobs[rank].communicate(timeout=HANG_S)
+            self.assertIn("PE 1 failed: its process ended without gpushmem_finalize", err)
+
+    def test_global_exit_ends_all_with_its_status(self):
+        jobs = self.stay(4)
+        self.order(jobs[3], "exit 17")
+        for job in jobs:
+            job.communicate(timeout=HANG_S)
+            self.assertEqual(job.returncode, 17)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
