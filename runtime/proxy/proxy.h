@@ -13,6 +13,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "core/lines.h"
 #include "proxy/proxy_clock.h"
 #include "proxy/ring.h"
 #include "state/state.h"
@@ -56,8 +57,9 @@ struct gpsh_payload {
     char bytes[GPUSHMEM_INLINE_BYTES];
 };
 
+// Neighbours in an array belong to different threads.
 struct gpsh_proxy_ring {
-    struct gpushmem_ring shared;
+    _Alignas(GPSH_LINES) struct gpushmem_ring shared;
     struct gpsh_proxy_thread *thread;
     struct gpsh_inflight *inflight; // [entries]
     struct gpsh_payload *payloads;  // [entries], apart: most commands need none
@@ -134,7 +136,7 @@ struct gpsh_proxy_thread {
     int cpu; // to run on, -1: any near the GPU
     pthread_t thread;
     bool running;
-    _Alignas(64) uint32_t sleeping; // futex word, see gpushmem_ring.sleeping
+    _Alignas(GPSH_LINES) uint32_t sleeping; // futex word, see gpushmem_ring.sleeping
     // somebody makes a pass: this thread, or in the emulation a kernel thread that waits
     _Atomic bool busy;
     // after the last pass: something is under way that only polling finishes

@@ -250,13 +250,12 @@ static void *run(void *arg)
 int gpsh_proxy_create(const struct gpsh_proxy_env *env, int n_threads, struct gpsh_proxy **out)
 {
     struct gpsh_proxy *proxy = calloc(1, sizeof *proxy);
-    struct gpsh_proxy_thread *threads = aligned_alloc(64, (size_t)n_threads * sizeof *threads);
+    struct gpsh_proxy_thread *threads = gpsh_lines_alloc((size_t)n_threads, sizeof *threads);
     if (!proxy || !threads) {
         free(threads);
         free(proxy);
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for %d proxy threads", n_threads);
     }
-    memset(threads, 0, (size_t)n_threads * sizeof *threads);
     proxy->env = *env;
     proxy->threads = threads;
     proxy->n_threads = n_threads;
@@ -293,7 +292,7 @@ static int attach_ring(struct gpsh_proxy_ring *ring, const struct gpushmem_ring 
 
 int gpsh_proxy_attach(struct gpsh_proxy *proxy, const struct gpsh_ring_set *set)
 {
-    proxy->rings = calloc((size_t)set->n_rings, sizeof *proxy->rings);
+    proxy->rings = gpsh_lines_alloc((size_t)set->n_rings, sizeof *proxy->rings);
     if (!proxy->rings)
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for %d command rings", set->n_rings);
     proxy->n_rings = set->n_rings;

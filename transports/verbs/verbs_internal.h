@@ -24,6 +24,7 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "core/lines.h"
 #include "core/log.h"
 #include "transport/transport.h"
 #include "transports/verbs/setup/verbs_blob.h"
@@ -240,8 +241,9 @@ struct verbs_bounce {
     uint16_t *small, *large; // stacks of free blocks
 };
 
+// Neighbours in the array of channels belong to different threads.
 struct verbs_channel {
-    struct gpsh_channel base;
+    _Alignas(GPSH_LINES) struct gpsh_channel base;
     struct gpsh_verbs *verbs;
     struct verbs_cq cqs[GPSH_VERBS_MAX_RAILS];
     struct verbs_flow *flows; // [n_pes]

@@ -91,7 +91,7 @@ SHCA_EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_a
     if (!sizes_valid(&init->cap) || !init->send_cq || !init->recv_cq)
         return refuse(EINVAL);
     struct shca_device *device = shca_device_of(pd->context);
-    struct shca_qp *qp = calloc(1, sizeof *qp);
+    struct shca_qp *qp = shca_lines(sizeof *qp);
     if (!qp)
         return NULL;
     qp->init = *init;

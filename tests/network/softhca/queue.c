@@ -43,7 +43,7 @@ SHCA_EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, v
         errno = EINVAL;
         return NULL;
     }
-    struct shca_cq *cq = calloc(1, sizeof *cq);
+    struct shca_cq *cq = shca_lines(sizeof *cq);
     if (!cq)
         return NULL;
     cq->ring = calloc((size_t)cqe, sizeof *cq->ring);

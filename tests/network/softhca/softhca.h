@@ -22,6 +22,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/types.h>
 
 #define SHCA_EXPORT __attribute__((visibility("default")))
@@ -157,6 +159,14 @@ struct shca_channel {
     struct ibv_comp_channel ibv;
     int writer;
 };
+
+// Zeroed memory in cache lines of its own: queues of different threads do not share one.
+static inline void *shca_lines(size_t bytes)
+{
+    bytes = (bytes + 127) / 128 * 128;
+    void *memory = aligned_alloc(128, bytes);
+    return memory ? memset(memory, 0, bytes) : NULL;
+}
 
 struct shca_cq {
     struct ibv_cq ibv;

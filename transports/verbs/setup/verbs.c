@@ -51,7 +51,7 @@ static void verbs_close(struct gpsh_transport *self)
 static int fill(struct gpsh_verbs *verbs)
 {
     verbs->peers = calloc((size_t)verbs->env.n_pes, sizeof *verbs->peers);
-    verbs->channels = calloc((size_t)verbs->env.channels, sizeof *verbs->channels);
+    verbs->channels = gpsh_lines_alloc((size_t)verbs->env.channels, sizeof *verbs->channels);
     if (!verbs->peers || !verbs->channels)
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for %d peers", verbs->env.n_pes);
     int status = gpsh_verbs_rails_open(verbs);

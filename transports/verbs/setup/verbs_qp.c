@@ -131,7 +131,7 @@ static int create_lane(struct gpsh_verbs *verbs, struct verbs_channel *channel,
     lane->mask = power_of_two(lane->depth) - 1;
     for (int r = 0; r < GPSH_VERBS_REGIONS; r++)
         lane->lkeys[r] = verbs->rails[rail].mrs[r] ? verbs->rails[rail].mrs[r]->lkey : 0;
-    lane->wqes = calloc(lane->mask + 1, sizeof *lane->wqes);
+    lane->wqes = gpsh_lines_alloc(lane->mask + 1, sizeof *lane->wqes);
     if (!lane->wqes)
         return no_memory("send queue's books");
     int status = create_qp(verbs, lane);
@@ -149,7 +149,7 @@ static int create_flow(struct gpsh_verbs *verbs, struct verbs_channel *channel, 
     flow->n_rails = verbs->n_rails;
     flow->cached_word = UINT64_MAX;
     flow->slot_mask = power_of_two(verbs->sq_depth) - 1;
-    flow->slots = calloc(flow->slot_mask + 1, sizeof *flow->slots);
+    flow->slots = gpsh_lines_alloc(flow->slot_mask + 1, sizeof *flow->slots);
     if (!flow->slots)
         return no_memory("flows");
     int status = 0;
@@ -180,9 +180,9 @@ int gpsh_verbs_channel_create(struct gpsh_verbs *verbs, struct verbs_channel *ch
     channel->verbs = verbs;
     channel->base.ops = verbs->base.ops;
     channel->base.transport = &verbs->base;
-    channel->base.flows = calloc(n_pes, sizeof *channel->base.flows);
-    channel->flows = calloc(n_pes, sizeof *channel->flows);
-    channel->lanes = calloc(n_pes * verbs->n_rails, sizeof *channel->lanes);
+    channel->base.flows = gpsh_lines_alloc(n_pes, sizeof *channel->base.flows);
+    channel->flows = gpsh_lines_alloc(n_pes, sizeof *channel->flows);
+    channel->lanes = gpsh_lines_alloc(n_pes * verbs->n_rails, sizeof *channel->lanes);
     if (!channel->base.flows || !channel->flows || !channel->lanes)
         return no_memory("flows");
     int status = 0;
