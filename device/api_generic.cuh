@@ -5,6 +5,7 @@
 #define GPUSHMEM_DEVICE_API_GENERIC_CUH
 
 #include "gpushmem/device/api.cuh"
+#include "gpushmem/device/path_warp.cuh"
 #include "gpushmem/impl/distinct_types.h"
 
 // Which types a family of calls has, so that a wrong one ends in one sentence.
@@ -106,6 +107,9 @@ GPSH_SCOPES(GPSH_GENERIC_STRIDED, )
 GPSH_GENERIC(void, gpushmem_dev_p, (T * dest, typename gpsh_dev_same<T>::type value, int pe),
              (dest, value, pe), GPSH_WANTS_RMA,
              gpsh_dev_put_value(dev, dest, gpsh_dev_to_bits<T>(value), sizeof(T), pe))
+GPSH_GENERIC(void, gpushmem_dev_p_warp, (T * dest, typename gpsh_dev_same<T>::type value, int pe),
+             (dest, value, pe), GPSH_WANTS_RMA,
+             gpsh_dev_put_value_warp(dev, dest, gpsh_dev_to_bits<T>(value), sizeof(T), pe))
 GPSH_GENERIC(T, gpushmem_dev_g, (const T *source, int pe), (source, pe), GPSH_WANTS_RMA,
              return gpsh_dev_from_bits<T>(gpsh_dev_get_value(dev, source, sizeof(T), pe)))
 

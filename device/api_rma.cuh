@@ -5,6 +5,7 @@
 
 #include "gpushmem/device/api.cuh"
 #include "gpushmem/device/bulk.cuh"
+#include "gpushmem/device/path_warp.cuh"
 
 // PUT and GET of one scope over elements of TYPE (void: SIZE counts).
 #define GPSH_API_MOVE(SUFFIX, SCOPE, NAME_PUT, NAME_GET, TYPE, SIZE)                               \
@@ -48,6 +49,9 @@
 #define GPSH_API_TYPE(NAME, TYPE)                                                                  \
     GPSH_API(void, gpushmem_dev_##NAME##_p, (TYPE * dest, TYPE value, int pe), (dest, value, pe),  \
              gpsh_dev_put_value(dev, dest, gpsh_dev_to_bits(value), sizeof(TYPE), pe))             \
+    GPSH_API(void, gpushmem_dev_##NAME##_p_warp, (TYPE * dest, TYPE value, int pe),                \
+             (dest, value, pe),                                                                    \
+             gpsh_dev_put_value_warp(dev, dest, gpsh_dev_to_bits(value), sizeof(TYPE), pe))        \
     GPSH_API(TYPE, gpushmem_dev_##NAME##_g, (const TYPE *source, int pe), (source, pe),            \
              return gpsh_dev_from_bits<TYPE>(gpsh_dev_get_value(dev, source, sizeof(TYPE), pe)))   \
     GPSH_SCOPES(GPSH_API_MOVE, gpushmem_dev_##NAME##_put, gpushmem_dev_##NAME##_get, TYPE,         \

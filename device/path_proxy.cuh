@@ -36,7 +36,8 @@ GPSH_DEV void gpsh_dev_submit(const struct gpushmem_dev &dev, struct gpushmem_co
         gpsh_dev_push_and_wait(dev, command, &index);
         return;
     }
-    bool mixed = command.opcode == GPUSHMEM_CMD_AMO || command.opcode == GPUSHMEM_CMD_PUT_SIGNAL;
+    bool mixed = command.opcode == GPUSHMEM_CMD_AMO || command.opcode == GPUSHMEM_CMD_PUT_SIGNAL ||
+                 command.opcode == GPUSHMEM_CMD_PUT_SIGNAL_INLINE;
     const struct gpushmem_ring ring = gpsh_dev_ring(dev);
     if (!gpsh_dev_push(dev, ring, command, &index) && mixed && gpsh_dev_base(dev, command.pe))
         gpsh_dev_max64_relaxed_gpu(ring.mixed, index + 1);
@@ -144,17 +145,23 @@ GPSH_DEV_CALL void gpsh_dev_ring_get_private(const struct gpushmem_dev &dev, cha
     }
 }
 
-// Up to GPUSHMEM_INLINE_BYTES, which travel in the command: loading them is quicker than the fence
-// that a pointer wants, and than waiting until the source may be reused.
+// What travels in a command: loading it is quicker than the fence that a pointer wants, and than
+// waiting until the source may be reused.
+template <int N>
+GPSH_DEV void gpsh_dev_load_carried(uint64_t (&words)[N], const void *from, size_t bytes)
+{
+    GPSH_UNROLL
+    for (size_t i = 0; i < N; i++) {
+        size_t left = bytes > 8 * i ? bytes - 8 * i : 0;
+        words[i] = gpsh_dev_load_small((const char *)from + 8 * i, left < 8 ? left : 8);
+    }
+}
+
 GPSH_DEV_CALL void gpsh_dev_ring_put_inline(const struct gpushmem_dev &dev, void *to,
                                             const void *from, size_t bytes, int pe)
 {
     uint64_t words[GPUSHMEM_INLINE_BYTES / 8];
-    GPSH_UNROLL
-    for (size_t i = 0; i < GPUSHMEM_INLINE_BYTES / 8; i++) {
-        size_t left = bytes > 8 * i ? bytes - 8 * i : 0;
-        words[i] = gpsh_dev_load_small((const char *)from + 8 * i, left < 8 ? left : 8);
-    }
+    gpsh_dev_load_carried(words, from, bytes);
     struct gpushmem_command c = gpsh_dev_command(GPUSHMEM_CMD_PUT_INLINE, pe, to, nullptr, bytes);
     c.operand = words[0];
     c.local = words[1];
@@ -235,7 +242,14 @@ GPSH_DEV_CALL void gpsh_dev_ring_put_signal(const struct gpushmem_dev &dev, void
                                             uint64_t value, int op, int pe, bool blocking)
 {
     struct gpushmem_command c = gpsh_dev_command(GPUSHMEM_CMD_PUT_SIGNAL, pe, to, from, bytes);
-    if (bytes && gpsh_dev_is_private(from)) {
+    if (bytes && bytes <= GPUSHMEM_SIGNAL_INLINE_BYTES) {
+        uint64_t words[GPUSHMEM_SIGNAL_INLINE_BYTES / 8];
+        gpsh_dev_load_carried(words, from, bytes);
+        c.opcode = (uint8_t)GPUSHMEM_CMD_PUT_SIGNAL_INLINE;
+        c.local = words[0];
+        c.reply = words[1];
+        c.extra = words[2];
+    } else if (bytes && gpsh_dev_is_private(from)) {
         gpsh_dev_ring_put_private(dev, (char *)to, (const char *)from, bytes, pe);
         gpsh_dev_ring_fence(dev, pe); // orders the puts above before the signal
         c.local = c.bytes = 0;
@@ -243,7 +257,8 @@ GPSH_DEV_CALL void gpsh_dev_ring_put_signal(const struct gpushmem_dev &dev, void
     c.operand = value;
     c.compare = (uint64_t)signal;
     c.flags = op == GPUSHMEM_SIGNAL_ADD ? GPUSHMEM_CMD_SIGNAL_ADD : 0;
-    gpsh_dev_submit(dev, c, blocking && c.bytes ? GPSH_DEV_SOURCE : GPSH_DEV_NOTHING);
+    bool wait = blocking && c.bytes && c.opcode == GPUSHMEM_CMD_PUT_SIGNAL;
+    gpsh_dev_submit(dev, c, wait ? GPSH_DEV_SOURCE : GPSH_DEV_NOTHING);
 }
 
 // Atomic on `width` = 4 or 8 bytes; the previous value if `fetch`.

@@ -171,7 +171,8 @@ GPSH_DEV bool gpsh_dev_payload_wants_system(const struct gpushmem_dev &dev, uint
 GPSH_DEV void gpsh_dev_fence_payload(const struct gpushmem_dev &dev,
                                      const struct gpushmem_command &command)
 {
-    if (!command.local || command.opcode == GPUSHMEM_CMD_PUT_INLINE)
+    if (!command.local || command.opcode == GPUSHMEM_CMD_PUT_INLINE ||
+        command.opcode == GPUSHMEM_CMD_PUT_SIGNAL_INLINE)
         return;
     if (gpsh_dev_payload_wants_system(dev, command.local))
         gpsh_dev_fence_sys();

@@ -28,10 +28,10 @@
 //              transfers to or from a peer that is reached through a NIC are fast if that memory is
 //              in the heap or registered (gpushmem_buffer_register). Variables of a thread and
 //              shared memory are safe with the blocking forms, at any size: a put of up to 40 bytes
-//              travels in its command, a larger one in pieces of 8 bytes, so beyond some 64 bytes
-//              the heap is faster. With the _nbi forms they are safe on a GPU, where they are read
-//              before the call returns; on CPU threads they must last until quiet, like everything
-//              that an _nbi form names.
+//              (with signal 24) travels in its command, a larger one in pieces of 8 bytes, so
+//              beyond some 64 bytes the heap is faster. With the _nbi forms they are safe on a GPU,
+//              where they are read before the call returns; on CPU threads they must last until
+//              quiet, like everything that an _nbi form names.
 //   Scope      NAME is called by one thread; NAME_warp by all threads of a warp, NAME_block by all
 //              threads of a block, with the same arguments, and its threads share the work. Warp
 //              and block calls begin and end with a barrier of the scope: what its threads wrote
@@ -63,8 +63,11 @@
 // Put and get. `put` returns when the source may be reused, `get` when the data is there. The _nbi
 // forms return at once: until quiet, the source of a put is in use, and the data of a get is not
 // there. p and g move one value. Neither an aligned p nor an aligned put of 1, 2, 4 or 8 bytes is
-// ever seen torn.
+// ever seen torn. p_warp is a p by each thread of a warp, which all call it together, each with
+// arguments of its own: where a PE is reached through a ring, values of neighbouring threads for
+// neighbouring places travel together, up to 40 bytes in a command.
 //   void gpushmem_dev_TYPE_p(TYPE *dest, TYPE value, int pe);
+//   void gpushmem_dev_TYPE_p_warp(TYPE *dest, TYPE value, int pe);
 //   TYPE gpushmem_dev_TYPE_g(const TYPE *source, int pe);
 //   void gpushmem_dev_TYPE_put[_nbi][_warp|_block](TYPE *dest, const TYPE *source, size_t nelems,
 //       int pe);

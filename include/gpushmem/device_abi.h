@@ -29,7 +29,7 @@
 #endif
 
 // Raised whenever anything below changes its meaning or layout.
-#define GPUSHMEM_DEVICE_ABI 5
+#define GPUSHMEM_DEVICE_ABI 6
 
 // ---- Commands
 // ------------------------------------------------------------------------------------------
@@ -54,7 +54,10 @@ enum gpushmem_opcode {
     GPUSHMEM_CMD_FENCE = 9,
     // completed_pe[pe] passes this command's index once all earlier ones to pe are complete
     GPUSHMEM_CMD_QUIET_PE = 10,
-    GPUSHMEM_CMD_LAST = GPUSHMEM_CMD_QUIET_PE,
+    // PUT_SIGNAL whose 1 to GPUSHMEM_SIGNAL_INLINE_BYTES bytes are in local, reply and extra; of
+    // the flags only SIGNAL_ADD
+    GPUSHMEM_CMD_PUT_SIGNAL_INLINE = 11,
+    GPUSHMEM_CMD_LAST = GPUSHMEM_CMD_PUT_SIGNAL_INLINE,
 };
 
 enum gpushmem_amo { // the same numbers as enum gpsh_amo of the transports
@@ -114,7 +117,7 @@ GPUSHMEM_HOST_DEVICE uint32_t gpushmem_fence_ring(const struct gpushmem_command 
     return (uint32_t)(c->extra >> 16 * slot & 0xffff);
 }
 
-enum { GPUSHMEM_INLINE_BYTES = 40 };
+enum { GPUSHMEM_INLINE_BYTES = 40, GPUSHMEM_SIGNAL_INLINE_BYTES = 24 };
 
 #define GPUSHMEM_COMMAND_WORDS 8
 #define GPUSHMEM_COMMAND_BYTES 64

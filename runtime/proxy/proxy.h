@@ -12,6 +12,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <string.h>
 
 #include "core/lines.h"
 #include "proxy/proxy_clock.h"
@@ -52,10 +53,22 @@ struct gpsh_proxy_counters {
     uint64_t errors;   // commands that failed
 };
 
-// Of a long GPUSHMEM_CMD_PUT_INLINE that is in flight.
+// Of a command that carries more than 8 bytes, or a signal beside them, while it is in flight.
 struct gpsh_payload {
     char bytes[GPUSHMEM_INLINE_BYTES];
 };
+
+// Copies what such a command carries.
+static inline void gpsh_carried_copy(char (*bytes)[GPUSHMEM_INLINE_BYTES],
+                                     const struct gpushmem_command *c)
+{
+    const uint64_t put[] = {c->operand, c->local, c->compare, c->reply, c->extra},
+                   put_signal[] = {c->local, c->reply, c->extra};
+    if (c->opcode == GPUSHMEM_CMD_PUT_INLINE)
+        memcpy(*bytes, put, sizeof put);
+    else
+        memcpy(*bytes, put_signal, sizeof put_signal);
+}
 
 // Neighbours in an array belong to different threads.
 struct gpsh_proxy_ring {

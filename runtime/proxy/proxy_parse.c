@@ -31,7 +31,21 @@ static void close_ring(struct gpsh_proxy_ring *ring, const char *what, uint64_t 
 // Its payload is in words that mean something else in other commands.
 static bool is_long_inline(const struct gpushmem_command *c)
 {
-    return c->opcode == GPUSHMEM_CMD_PUT_INLINE && c->bytes > 8;
+    return (c->opcode == GPUSHMEM_CMD_PUT_INLINE && c->bytes > 8) ||
+           c->opcode == GPUSHMEM_CMD_PUT_SIGNAL_INLINE;
+}
+
+static bool has_signal(const struct gpushmem_command *c)
+{
+    return c->opcode == GPUSHMEM_CMD_PUT_SIGNAL || c->opcode == GPUSHMEM_CMD_PUT_SIGNAL_INLINE;
+}
+
+// Of a command that carries its payload. False: such a command carries no such number of bytes.
+static bool good_carried_bytes(const struct gpushmem_command *c)
+{
+    uint64_t most =
+        c->opcode == GPUSHMEM_CMD_PUT_INLINE ? GPUSHMEM_INLINE_BYTES : GPUSHMEM_SIGNAL_INLINE_BYTES;
+    return c->bytes && c->bytes <= most;
 }
 
 // What a producer of this version never writes. False: the ring was closed.
@@ -47,13 +61,13 @@ static bool well_formed(struct gpsh_proxy_ring *ring, const struct gpushmem_comm
     if ((c->flags & GPUSHMEM_CMD_REPLY) &&
         (c->reply >> 32 >= env->n_replies || !(c->reply & GPUSHMEM_REPLY_NONCE)))
         return close_ring(ring, "reply", c->reply), false;
-    if (is_long_inline(c) && c->flags)
+    if (is_long_inline(c) && c->flags & ~(has_signal(c) ? GPUSHMEM_CMD_SIGNAL_ADD : 0))
         return close_ring(ring, "flags", c->flags), false;
     if (!(c->flags & GPUSHMEM_CMD_REPLY) && c->reply && !is_long_inline(c))
         return close_ring(ring, "reply", c->reply), false;
     if ((c->flags & GPUSHMEM_CMD_REPLY_VALUE) && (c->opcode != GPUSHMEM_CMD_GET || c->bytes > 8))
         return close_ring(ring, "size of a value", c->bytes), false;
-    if (c->opcode == GPUSHMEM_CMD_PUT_INLINE && (c->bytes > GPUSHMEM_INLINE_BYTES || !c->bytes))
+    if ((c->opcode == GPUSHMEM_CMD_PUT_INLINE || is_long_inline(c)) && !good_carried_bytes(c))
         return close_ring(ring, "inline size", c->bytes), false;
     if (c->opcode == GPUSHMEM_CMD_AMO && c->bytes != 4 && c->bytes != 8)
         return close_ring(ring, "atomic width", c->bytes), false;
@@ -143,8 +157,7 @@ static int check_arguments(struct gpsh_proxy_ring *ring, const struct gpushmem_c
     uint64_t local_bytes = strided ? strided_span(c->bytes, local_stride(c), c->extra) : c->bytes;
     if (!gpsh_in_heap(env, c->remote, remote_bytes))
         return bad_range(ring, c, c->remote, remote_bytes);
-    if (c->opcode == GPUSHMEM_CMD_PUT_SIGNAL &&
-        (!gpsh_in_heap(env, c->compare, 8) || c->compare % 8))
+    if (has_signal(c) && (!gpsh_in_heap(env, c->compare, 8) || c->compare % 8))
         return bad_range(ring, c, c->compare, 8);
     if (c->opcode == GPUSHMEM_CMD_AMO && c->remote % c->bytes)
         return gpsh_fail(GPUSHMEM_ERR_ALIGNMENT,
@@ -161,8 +174,7 @@ static int check_arguments(struct gpsh_proxy_ring *ring, const struct gpushmem_c
 static int transport_of(const struct gpsh_proxy_thread *thread, const struct gpushmem_command *c)
 {
     const struct gpsh_way *way = &thread->ways[c->pe];
-    bool atomic = c->opcode == GPUSHMEM_CMD_AMO || c->opcode == GPUSHMEM_CMD_PUT_SIGNAL;
-    return atomic ? way->amo : way->data;
+    return c->opcode == GPUSHMEM_CMD_AMO || has_signal(c) ? way->amo : way->data;
 }
 
 // The transport that serves the command, or a negative status.
@@ -182,10 +194,9 @@ static int route(const struct gpsh_proxy_thread *thread, const struct gpushmem_c
 // Keeps what a long inline command carries until the command is complete.
 static char *keep_payload(const struct gpsh_inflight *entry, const struct gpushmem_command *c)
 {
-    const uint64_t words[] = {c->operand, c->local, c->compare, c->reply, c->extra};
     struct gpsh_payload *kept =
         &entry->ring->payloads[entry->index & (gpsh_ring_entries(entry->ring) - 1)];
-    memcpy(kept->bytes, words, sizeof kept->bytes);
+    gpsh_carried_copy(&kept->bytes, c);
     return kept->bytes;
 }
 
@@ -222,6 +233,10 @@ static struct gpsh_op make_op(const struct gpsh_proxy_env *env, const struct gpu
         op.compare = c->compare;
         op.result = entry->nonce ? &entry->value : NULL;
         break;
+    case GPUSHMEM_CMD_PUT_SIGNAL_INLINE:
+        op.local = keep_payload(entry, c);
+        op.flags |= GPSH_OP_LOCAL_HOST;
+        // fall through
     case GPUSHMEM_CMD_PUT_SIGNAL:
         op.kind = GPSH_OP_PUT_SIGNAL;
         op.signal = c->compare - (uint64_t)(uintptr_t)env->heap;

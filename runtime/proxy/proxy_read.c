@@ -2,8 +2,8 @@
 // Reads a ring. Each command is read and checked once. One on memory that is mapped here is
 // executed and answered on the spot, and leaves no entry in flight; one that a NIC serves is
 // posted. The rest goes to proxy_parse.c: commands that are not plainly good (an odd flag, size or
-// address, a lost PE), those that are more than one operation, and puts that carry more than 8
-// bytes. There they are refused with a sentence, taken apart, or posted.
+// address, a lost PE), those that are more than one operation, and those for a NIC that carry more
+// than 8 bytes. There they are refused with a sentence, taken apart, or posted.
 #include <string.h>
 
 #include "proxy/proxy.h"
@@ -163,6 +163,41 @@ static ALWAYS_INLINE enum fate put_signal(const struct view *v, uint32_t pe,
     return fate;
 }
 
+// A command whose payload is in words that mean something else in others, towards memory that is
+// mapped here. Apart, and with a copy of the words, so that the loop over the others keeps its
+// registers.
+static __attribute__((noinline)) enum fate carried(const struct gpsh_way *ways,
+                                                   const struct gpsh_peer *peers, uint64_t heap,
+                                                   uint64_t heap_bytes, uint32_t n_pes,
+                                                   struct gpsh_command_words words)
+{
+    const struct view v = {
+        .ways = ways, .peers = peers, .heap = heap, .heap_bytes = heap_bytes, .n_pes = n_pes};
+    struct gpushmem_command c;
+    char payload[GPUSHMEM_INLINE_BYTES];
+    gpushmem_command_unpack(words.w, &c);
+    bool put = c.opcode == GPUSHMEM_CMD_PUT_INLINE,
+         signal = c.opcode == GPUSHMEM_CMD_PUT_SIGNAL_INLINE;
+    uint64_t most = put ? GPUSHMEM_INLINE_BYTES : GPUSHMEM_SIGNAL_INLINE_BYTES;
+    uint8_t known = signal ? GPUSHMEM_CMD_SIGNAL_ADD : 0;
+    if ((!put && !signal) || c.context || c.flags & ~known || (uint32_t)c.pe >= n_pes ||
+        c.bytes - 1 >= most || (put && c.bytes <= 8))
+        return FATE_LONG;
+    struct target t = target(&v, (uint32_t)c.pe, signal, c.remote, c.bytes);
+    if (!t.base || !t.good || (signal && (!in_heap(&v, c.compare, 8) || c.compare % 8)))
+        return FATE_LONG;
+    gpsh_carried_copy(&payload, &c);
+    gpsh_direct_copy(t.base + t.offset, payload, c.bytes);
+    if (signal)
+        gpsh_direct_signal((uint64_t *)(void *)(t.base + (c.compare - heap)), c.flags, c.operand);
+    return FATE_DONE;
+}
+
+static ALWAYS_INLINE enum fate carried_of(const struct view *v, const struct gpsh_command_words *c)
+{
+    return carried(v->ways, v->peers, v->heap, v->heap_bytes, v->n_pes, *c);
+}
+
 // The answer slot of the command, or no answer and nothing in the word for it.
 static inline bool good_reply(const struct view *v, const struct gpsh_command_words *c)
 {
@@ -179,8 +214,8 @@ static ALWAYS_INLINE enum fate execute(const struct view *v, const struct gpsh_c
                    source = head_flag(GPUSHMEM_CMD_REPLY_SOURCE);
     uint64_t head = c->w[HEAD], odd = head & ~(plain_head | operand_top | reply);
     unsigned opcode = (unsigned)(head >> 48) & 0xff;
-    if (!good_reply(v, c))
-        return FATE_LONG;
+    if (GPSH_UNLIKELY(!good_reply(v, c)))
+        return carried_of(v, c);
     if (opcode == GPUSHMEM_CMD_NOP)
         return odd ? FATE_LONG : FATE_DONE;
     uint32_t pe = (uint32_t)head;
@@ -188,7 +223,8 @@ static ALWAYS_INLINE enum fate execute(const struct view *v, const struct gpsh_c
         return FATE_LONG;
     uint64_t operand = c->w[OPERAND] | (head & operand_top ? (uint64_t)1 << 63 : 0);
     switch (opcode) {
-    case GPUSHMEM_CMD_PUT_INLINE: return odd ? FATE_LONG : put_value(v, pe, c, operand);
+    case GPUSHMEM_CMD_PUT_INLINE:
+        return odd || c->w[BYTES] > 8 ? carried_of(v, c) : put_value(v, pe, c, operand);
     case GPUSHMEM_CMD_PUT: return odd & ~source ? FATE_LONG : put(v, pe, c, false);
     case GPUSHMEM_CMD_GET:
         return odd & ~head_flag(GPUSHMEM_CMD_REPLY_VALUE) ? FATE_LONG : get(v, pe, c, value);
@@ -196,6 +232,7 @@ static ALWAYS_INLINE enum fate execute(const struct view *v, const struct gpsh_c
     case GPUSHMEM_CMD_PUT_SIGNAL:
         return odd & ~(source | head_flag(GPUSHMEM_CMD_SIGNAL_ADD)) ? FATE_LONG
                                                                     : put_signal(v, pe, c, operand);
+    case GPUSHMEM_CMD_PUT_SIGNAL_INLINE: return carried_of(v, c);
     default: return FATE_LONG;
     }
 }

@@ -10,11 +10,17 @@ enum { LINE_BYTES = 256 };
 static const char *name_of(uint8_t opcode)
 {
     static const char *const names[GPUSHMEM_CMD_LAST + 1] = {
-        [GPUSHMEM_CMD_NOP] = "empty command", [GPUSHMEM_CMD_PUT] = "put",
-        [GPUSHMEM_CMD_PUT_INLINE] = "p",      [GPUSHMEM_CMD_GET] = "get",
-        [GPUSHMEM_CMD_AMO] = "atomic",        [GPUSHMEM_CMD_PUT_SIGNAL] = "put_signal",
-        [GPUSHMEM_CMD_IPUT] = "iput",         [GPUSHMEM_CMD_IGET] = "iget",
-        [GPUSHMEM_CMD_FENCE] = "fence",       [GPUSHMEM_CMD_QUIET_PE] = "quiet",
+        [GPUSHMEM_CMD_NOP] = "empty command",
+        [GPUSHMEM_CMD_PUT] = "put",
+        [GPUSHMEM_CMD_PUT_INLINE] = "p",
+        [GPUSHMEM_CMD_GET] = "get",
+        [GPUSHMEM_CMD_AMO] = "atomic",
+        [GPUSHMEM_CMD_PUT_SIGNAL] = "put_signal",
+        [GPUSHMEM_CMD_IPUT] = "iput",
+        [GPUSHMEM_CMD_IGET] = "iget",
+        [GPUSHMEM_CMD_FENCE] = "fence",
+        [GPUSHMEM_CMD_QUIET_PE] = "quiet",
+        [GPUSHMEM_CMD_PUT_SIGNAL_INLINE] = "put_signal",
     };
     return opcode <= GPUSHMEM_CMD_LAST && names[opcode] ? names[opcode] : "command";
 }

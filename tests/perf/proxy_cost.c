@@ -78,7 +78,7 @@ static void measure(const char *name, struct gpushmem_command command, int rings
         median[cold] = perf_samples_percentile(&samples[cold], 50);
         perf_samples_clear(&samples[cold]);
     }
-    printf("| %-18s | %5d | %6.2f | %6.2f |\n", name, rings, median[0], median[1]);
+    printf("| %-19s | %5d | %6.2f | %6.2f |\n", name, rings, median[0], median[1]);
 }
 
 typedef struct ring_rig *open_rig(const struct gpsh_device_memory *memory, int rings, int proxies,
@@ -96,12 +96,17 @@ static void measure_all(open_rig *open, int rings)
     c = (struct gpushmem_command){
         .opcode = GPUSHMEM_CMD_PUT_INLINE, .pe = 1, .remote = heap, .bytes = 8, .operand = 7};
     measure("p, 8 bytes", c, rings);
+    c.bytes = GPUSHMEM_INLINE_BYTES;
+    measure("p, 40 bytes", c, rings);
+    c.bytes = 8;
     c.opcode = GPUSHMEM_CMD_PUT;
     c.local = heap + 8192;
     measure("put, 8 bytes", c, rings);
     c.opcode = GPUSHMEM_CMD_PUT_SIGNAL;
     c.compare = heap + 65536;
     measure("put_signal", c, rings);
+    c.opcode = GPUSHMEM_CMD_PUT_SIGNAL_INLINE;
+    measure("put_signal, carried", c, rings);
     c = (struct gpushmem_command){.opcode = GPUSHMEM_CMD_AMO,
                                   .pe = 1,
                                   .remote = heap,
@@ -118,8 +123,8 @@ static void measure_all(open_rig *open, int rings)
 static void print_heading(const char *what)
 {
     printf("\n%s, ns per command, medians of %d rounds of %d commands\n\n"
-           "| command            | rings |   warm |   cold "
-           "|\n|--------------------|------:|-------:|-------:|\n",
+           "| command             | rings |   warm |   cold "
+           "|\n|---------------------|------:|-------:|-------:|\n",
            what, rounds, COMMANDS);
 }
 

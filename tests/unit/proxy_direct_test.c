@@ -105,3 +105,57 @@ Test(proxy_direct, mapped_peer__lost__its_commands_fail)
     cr_expect_eq(completed(0), 2);
     cr_expect_eq(gpsh_proxy_take_error(proxy), GPUSHMEM_ERR_PE_FAILED);
 }
+
+// A command that carries `bytes` bytes, 1, 2, 3, ..., with the top bit set in some of its words.
+static struct gpushmem_command carrying(uint8_t opcode, uint64_t bytes)
+{
+    struct gpushmem_command c = {
+        .opcode = opcode, .pe = 1, .remote = (uintptr_t)heap + 256 + bytes, .bytes = bytes};
+    uint8_t payload[GPUSHMEM_INLINE_BYTES];
+    uint64_t words[GPUSHMEM_INLINE_BYTES / 8];
+    for (unsigned i = 0; i < sizeof payload; i++)
+        payload[i] = (uint8_t)(i % 8 == 7 ? 0x80 + i : i + 1);
+    memcpy(words, payload, sizeof words);
+    if (opcode == GPUSHMEM_CMD_PUT_INLINE) {
+        c.operand = words[0], c.local = words[1], c.compare = words[2];
+        c.reply = words[3], c.extra = words[4];
+    } else {
+        c.local = words[0], c.reply = words[1], c.extra = words[2];
+        c.operand = UINT64_MAX - 4;
+        c.compare = (uintptr_t)heap + 64;
+    }
+    return c;
+}
+
+static void expect_carried(const char *at, uint64_t bytes)
+{
+    for (unsigned i = 0; i < bytes; i++)
+        cr_assert_eq((uint8_t)at[i], i % 8 == 7 ? 0x80 + i : i + 1, "byte %u of %llu", i,
+                     (unsigned long long)bytes);
+    cr_assert_eq(at[bytes], 0, "nothing beyond %llu", (unsigned long long)bytes);
+}
+
+Test(proxy_direct, mapped_peer__payload_in_the_command__is_written_at_once)
+{
+    for (uint64_t bytes = 9; bytes <= GPUSHMEM_INLINE_BYTES; bytes++) {
+        map_peers();
+        push(0, carrying(GPUSHMEM_CMD_PUT_INLINE, bytes));
+        step();
+        expect_carried(mapped[1] + 256 + bytes, bytes);
+    }
+    for (uint64_t bytes = 1; bytes <= GPUSHMEM_SIGNAL_INLINE_BYTES; bytes++) {
+        struct gpushmem_command c = carrying(GPUSHMEM_CMD_PUT_SIGNAL_INLINE, bytes);
+        uint64_t signal;
+        map_peers();
+        push(0, c);
+        c.flags = GPUSHMEM_CMD_SIGNAL_ADD;
+        push(0, c);
+        step();
+        expect_carried(mapped[1] + 256 + bytes, bytes);
+        memcpy(&signal, mapped[1] + 64, sizeof signal);
+        cr_assert_eq(signal, UINT64_MAX - 9);
+    }
+    cr_expect_eq(fake.n_ops, 0);
+    cr_expect_eq(completed(0), consumed(0));
+    cr_expect_eq(proxy->rings[0].counters.posts, proxy->rings[0].counters.commands);
+}

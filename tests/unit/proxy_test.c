@@ -70,6 +70,32 @@ Test(proxy, step__every_command__is_posted_as_it_says)
     cr_expect_eq(completed(0), 0);
 }
 
+Test(proxy, put_signal_that_carries_its_payload__is_posted_with_a_copy_of_it)
+{
+    struct gpushmem_command c = {.opcode = GPUSHMEM_CMD_PUT_SIGNAL_INLINE,
+                                 .flags = GPUSHMEM_CMD_SIGNAL_ADD,
+                                 .pe = 2,
+                                 .remote = (uintptr_t)heap + 64,
+                                 .bytes = GPUSHMEM_SIGNAL_INLINE_BYTES,
+                                 .operand = 9,
+                                 .compare = (uintptr_t)heap + 128};
+    memcpy(&c.local, forty, 8);
+    memcpy(&c.reply, forty + 8, 8);
+    memcpy(&c.extra, forty + 16, 8);
+    push(0, c);
+    step();
+    const struct gpsh_op *op = &fake.ops[0];
+    cr_assert_eq(fake.n_ops, 1);
+    cr_expect(op->kind == GPSH_OP_PUT_SIGNAL && op->pe == 2 && op->remote == 64);
+    cr_expect(op->signal == 128 && op->operand == 9 && op->flags & GPSH_OP_SIGNAL_ADD);
+    cr_expect(op->flags & GPSH_OP_LOCAL_HOST && op->completion == NULL);
+    cr_expect_arr_eq(op->local, forty, GPUSHMEM_SIGNAL_INLINE_BYTES);
+    cr_expect_eq(completed(0), 0);
+    fake_complete(&fake, 2, 1);
+    step();
+    cr_expect_eq(completed(0), 1);
+}
+
 // The first one does not wait for the commands of all other rings.
 Test(proxy, doorbell__a_ring_with_many_posts__rings_before_the_next_ring_is_read)
 {
@@ -106,16 +132,6 @@ Test(proxy, long_inline__to_a_nic__its_bytes_stay_until_it_is_complete)
     fake_complete(&fake, 1, 2);
     step();
     cr_expect_eq(completed(0), 2);
-}
-
-Test(proxy, long_inline__mapped_peer__is_posted_all_the_same)
-{
-    map_peers();
-    push(0, long_inline(39));
-    step();
-    cr_assert_eq(fake.n_ops, 1);
-    cr_expect_eq(memcmp(fake.ops[0].local, forty, 39), 0);
-    cr_expect_eq(fake.ops[0].bytes, 39);
 }
 
 Test(proxy, completed__peers_finish_out_of_order__only_the_prefix_is_published)
