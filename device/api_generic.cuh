@@ -84,7 +84,7 @@ template <typename T> struct gpsh_dev_same {
         gpsh_dev_get<SCOPE>(dev, dest, source, gpsh_dev_bytes(nelems, sizeof(T)), pe, BLOCKING))   \
     GPSH_GENERIC(void, gpushmem_dev_put_signal##NBI##SUFFIX,                                       \
                  (T * dest, const T *source, size_t nelems, uint64_t *sig, uint64_t signal,        \
-                  int sig_op, int pe),                                                             \
+                  enum gpushmem_signal_op sig_op, int pe),                                         \
                  (dest, source, nelems, sig, signal, sig_op, pe), GPSH_WANTS_RMA,                  \
                  gpsh_dev_put_signal<SCOPE>(dev, dest, source, gpsh_dev_bytes(nelems, sizeof(T)),  \
                                             sig, signal, sig_op, pe, BLOCKING))
@@ -150,18 +150,18 @@ GPSH_GENERIC(T, gpushmem_dev_atomic_compare_swap,
 
 #define GPSH_WORD (const T *)var
 GPSH_GENERIC(int, gpushmem_dev_wait_until,
-             (const volatile T *var, int cmp, typename gpsh_dev_same<T>::type value),
+             (const volatile T *var, enum gpushmem_cmp cmp, typename gpsh_dev_same<T>::type value),
              (var, cmp, value), GPSH_WANTS(sync),
              return gpsh_dev_wait_status<T>(dev, GPSH_WORD, cmp, value))
 GPSH_GENERIC(int, gpushmem_dev_test,
-             (const volatile T *var, int cmp, typename gpsh_dev_same<T>::type value),
+             (const volatile T *var, enum gpushmem_cmp cmp, typename gpsh_dev_same<T>::type value),
              (var, cmp, value), GPSH_WANTS(sync),
              return gpsh_dev_compare<T>(gpsh_dev_load_acquire(GPSH_WORD), cmp, value))
 #undef GPSH_WORD
 
 #define GPSH_GENERIC_SET(RESULT, NAME, CALL)                                                       \
     GPSH_GENERIC(RESULT, NAME,                                                                     \
-                 (const volatile T *vars, size_t nelems, const int *status, int cmp,               \
+                 (const volatile T *vars, size_t nelems, const int *status, enum gpushmem_cmp cmp, \
                   typename gpsh_dev_same<T>::type value),                                          \
                  (vars, nelems, status, cmp, value), GPSH_WANTS(sync), return CALL)
 #define GPSH_SET                                                                                   \

@@ -23,13 +23,13 @@
              gpsh_dev_get<SCOPE>(dev, dest, source, gpsh_dev_bytes(nelems, SIZE), pe, false))      \
     GPSH_API(void, NAME_PUT##_signal##SUFFIX,                                                      \
              (TYPE * dest, const TYPE *source, size_t nelems, uint64_t *sig, uint64_t signal,      \
-              int sig_op, int pe),                                                                 \
+              enum gpushmem_signal_op sig_op, int pe),                                             \
              (dest, source, nelems, sig, signal, sig_op, pe),                                      \
              gpsh_dev_put_signal<SCOPE>(dev, dest, source, gpsh_dev_bytes(nelems, SIZE), sig,      \
                                         signal, sig_op, pe, true))                                 \
     GPSH_API(void, NAME_PUT##_signal_nbi##SUFFIX,                                                  \
              (TYPE * dest, const TYPE *source, size_t nelems, uint64_t *sig, uint64_t signal,      \
-              int sig_op, int pe),                                                                 \
+              enum gpushmem_signal_op sig_op, int pe),                                             \
              (dest, source, nelems, sig, signal, sig_op, pe),                                      \
              gpsh_dev_put_signal<SCOPE>(dev, dest, source, gpsh_dev_bytes(nelems, SIZE), sig,      \
                                         signal, sig_op, pe, false))

@@ -15,15 +15,17 @@ GPSH_API_0(void, gpushmem_dev_block_fence, gpsh_dev_fence_block(dev))
 GPSH_API_0(void, gpushmem_dev_quiet, gpsh_dev_quiet(dev))
 GPSH_API(void, gpushmem_dev_pe_quiet, (int pe), (pe), gpsh_dev_pe_quiet(dev, pe))
 
-GPSH_API(void, gpushmem_dev_signal_op, (uint64_t * sig, uint64_t signal, int sig_op, int pe),
+GPSH_API(void, gpushmem_dev_signal_op,
+         (uint64_t * sig, uint64_t signal, enum gpushmem_signal_op sig_op, int pe),
          (sig, signal, sig_op, pe), gpsh_dev_signal(dev, sig, signal, sig_op, pe))
 GPSH_API(uint64_t, gpushmem_dev_signal_fetch, (const uint64_t *sig), (sig),
          return gpsh_dev_load_acquire(sig))
-GPSH_API(uint64_t, gpushmem_dev_signal_wait_until, (const uint64_t *sig, int cmp, uint64_t value),
-         (sig, cmp, value), return gpsh_dev_wait_value<uint64_t>(dev, sig, cmp, value))
+GPSH_API(uint64_t, gpushmem_dev_signal_wait_until,
+         (const uint64_t *sig, enum gpushmem_cmp cmp, uint64_t value), (sig, cmp, value),
+         return gpsh_dev_wait_value<uint64_t>(dev, sig, cmp, value))
 GPSH_API(int, gpushmem_dev_signal_wait_until_status,
-         (const uint64_t *sig, int cmp, uint64_t value, uint64_t *seen), (sig, cmp, value, seen),
-         return gpsh_dev_wait_until<uint64_t>(dev, sig, cmp, value, seen))
+         (const uint64_t *sig, enum gpushmem_cmp cmp, uint64_t value, uint64_t *seen),
+         (sig, cmp, value, seen), return gpsh_dev_wait_until<uint64_t>(dev, sig, cmp, value, seen))
 
 #define GPSH_API_BARRIER(SUFFIX, SCOPE, UNUSED)                                                    \
     GPSH_API_0(void, gpushmem_dev_barrier_all##SUFFIX, gpsh_dev_barrier_all<SCOPE>(dev))           \
@@ -34,34 +36,38 @@ GPSH_SCOPES(GPSH_API_BARRIER, )
 // One comparison value for all words, and (vector) one for each.
 #define GPSH_API_WORDS(NAME, TYPE, VECTOR, VALUE, WANTED, WORDS)                                   \
     GPSH_API(int, gpushmem_dev_##NAME##_wait_until_all##VECTOR,                                    \
-             (const volatile TYPE *vars, size_t nelems, const int *status, int cmp, VALUE),        \
+             (const volatile TYPE *vars, size_t nelems, const int *status, enum gpushmem_cmp cmp,  \
+              VALUE),                                                                              \
              (vars, nelems, status, cmp, WANTED), return gpsh_dev_wait_all<TYPE>(dev, WORDS))      \
     GPSH_API(size_t, gpushmem_dev_##NAME##_wait_until_any##VECTOR,                                 \
-             (const volatile TYPE *vars, size_t nelems, const int *status, int cmp, VALUE),        \
+             (const volatile TYPE *vars, size_t nelems, const int *status, enum gpushmem_cmp cmp,  \
+              VALUE),                                                                              \
              (vars, nelems, status, cmp, WANTED), return gpsh_dev_wait_any<TYPE>(dev, WORDS))      \
     GPSH_API(size_t, gpushmem_dev_##NAME##_wait_until_some##VECTOR,                                \
              (const volatile TYPE *vars, size_t nelems, size_t *indices, const int *status,        \
-              int cmp, VALUE),                                                                     \
+              enum gpushmem_cmp cmp, VALUE),                                                       \
              (vars, nelems, indices, status, cmp, WANTED),                                         \
              return gpsh_dev_wait_some<TYPE>(dev, WORDS, indices))                                 \
     GPSH_API(int, gpushmem_dev_##NAME##_test_all##VECTOR,                                          \
-             (const volatile TYPE *vars, size_t nelems, const int *status, int cmp, VALUE),        \
+             (const volatile TYPE *vars, size_t nelems, const int *status, enum gpushmem_cmp cmp,  \
+              VALUE),                                                                              \
              (vars, nelems, status, cmp, WANTED), return gpsh_dev_words_test_all<TYPE>(WORDS))     \
     GPSH_API(size_t, gpushmem_dev_##NAME##_test_any##VECTOR,                                       \
-             (const volatile TYPE *vars, size_t nelems, const int *status, int cmp, VALUE),        \
+             (const volatile TYPE *vars, size_t nelems, const int *status, enum gpushmem_cmp cmp,  \
+              VALUE),                                                                              \
              (vars, nelems, status, cmp, WANTED), return gpsh_dev_test_any<TYPE>(WORDS))           \
     GPSH_API(size_t, gpushmem_dev_##NAME##_test_some##VECTOR,                                      \
              (const volatile TYPE *vars, size_t nelems, size_t *indices, const int *status,        \
-              int cmp, VALUE),                                                                     \
+              enum gpushmem_cmp cmp, VALUE),                                                       \
              (vars, nelems, indices, status, cmp, WANTED),                                         \
              return gpsh_dev_test_some<TYPE>(WORDS, indices))
 
 #define GPSH_API_SYNC(NAME, TYPE)                                                                  \
     GPSH_API(int, gpushmem_dev_##NAME##_wait_until,                                                \
-             (const volatile TYPE *var, int cmp, TYPE value), (var, cmp, value),                   \
+             (const volatile TYPE *var, enum gpushmem_cmp cmp, TYPE value), (var, cmp, value),     \
              return gpsh_dev_wait_status<TYPE>(dev, (const TYPE *)var, cmp, value))                \
-    GPSH_API(int, gpushmem_dev_##NAME##_test, (const volatile TYPE *var, int cmp, TYPE value),     \
-             (var, cmp, value),                                                                    \
+    GPSH_API(int, gpushmem_dev_##NAME##_test,                                                      \
+             (const volatile TYPE *var, enum gpushmem_cmp cmp, TYPE value), (var, cmp, value),     \
              return gpsh_dev_compare<TYPE>(gpsh_dev_load_acquire((const TYPE *)var), cmp, value))  \
     GPSH_API_WORDS(                                                                                \
         NAME, TYPE, , TYPE value, value,                                                           \

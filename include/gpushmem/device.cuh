@@ -107,16 +107,18 @@
 // value. Its status form returns 0, or the negative status that ended the wait, and writes the last
 // value to *seen.
 //   void gpushmem_dev_TYPE_put_signal[_nbi][_warp|_block](TYPE *dest, const TYPE *source,
-//       size_t nelems, uint64_t *sig, uint64_t signal, int sig_op, int pe);
+//       size_t nelems, uint64_t *sig, uint64_t signal, enum gpushmem_signal_op sig_op, int pe);
 //   void gpushmem_dev_putBITS_signal[_nbi][_warp|_block](void *dest, const void *source,
-//       size_t nelems, uint64_t *sig, uint64_t signal, int sig_op, int pe);
+//       size_t nelems, uint64_t *sig, uint64_t signal, enum gpushmem_signal_op sig_op, int pe);
 //   void gpushmem_dev_putmem_signal[_nbi][_warp|_block](void *dest, const void *source,
-//       size_t nelems, uint64_t *sig, uint64_t signal, int sig_op, int pe);
-//   void gpushmem_dev_signal_op(uint64_t *sig, uint64_t signal, int sig_op, int pe);
+//       size_t nelems, uint64_t *sig, uint64_t signal, enum gpushmem_signal_op sig_op, int pe);
+//   void gpushmem_dev_signal_op(uint64_t *sig, uint64_t signal, enum gpushmem_signal_op sig_op,
+//       int pe);
 //   uint64_t gpushmem_dev_signal_fetch(const uint64_t *sig);
-//   uint64_t gpushmem_dev_signal_wait_until(const uint64_t *sig, int cmp, uint64_t value);
-//   int gpushmem_dev_signal_wait_until_status(const uint64_t *sig, int cmp, uint64_t value,
-//       uint64_t *seen);
+//   uint64_t gpushmem_dev_signal_wait_until(const uint64_t *sig, enum gpushmem_cmp cmp,
+//       uint64_t value);
+//   int gpushmem_dev_signal_wait_until_status(const uint64_t *sig, enum gpushmem_cmp cmp,
+//       uint64_t value, uint64_t *seen);
 //
 // Atomics, exclusive among atomics of the same type on the same word. Those that return a value
 // wait for it; the others complete by quiet. fetch, set, swap: GPUSHMEM_AMO_EXTENDED_TYPES; and,
@@ -137,32 +139,32 @@
 // a word that satisfies the comparison; _some returns how many do, and writes their indices. If
 // there is nothing to wait for, or if the wait failed, _any returns SIZE_MAX and _some 0; test_all
 // of no words returns 1.
-//   int gpushmem_dev_TYPE_wait_until(const volatile TYPE *var, int cmp, TYPE value);
+//   int gpushmem_dev_TYPE_wait_until(const volatile TYPE *var, enum gpushmem_cmp cmp, TYPE value);
 //   int gpushmem_dev_TYPE_wait_until_all(const volatile TYPE *vars, size_t nelems,
-//       const int *status, int cmp, TYPE value);
+//       const int *status, enum gpushmem_cmp cmp, TYPE value);
 //   size_t gpushmem_dev_TYPE_wait_until_any(const volatile TYPE *vars, size_t nelems,
-//       const int *status, int cmp, TYPE value);
+//       const int *status, enum gpushmem_cmp cmp, TYPE value);
 //   size_t gpushmem_dev_TYPE_wait_until_some(const volatile TYPE *vars, size_t nelems,
-//       size_t *indices, const int *status, int cmp, TYPE value);
+//       size_t *indices, const int *status, enum gpushmem_cmp cmp, TYPE value);
 //   int gpushmem_dev_TYPE_wait_until_all_vector(const volatile TYPE *vars, size_t nelems,
-//       const int *status, int cmp, const TYPE *values);
+//       const int *status, enum gpushmem_cmp cmp, const TYPE *values);
 //   size_t gpushmem_dev_TYPE_wait_until_any_vector(const volatile TYPE *vars, size_t nelems,
-//       const int *status, int cmp, const TYPE *values);
+//       const int *status, enum gpushmem_cmp cmp, const TYPE *values);
 //   size_t gpushmem_dev_TYPE_wait_until_some_vector(const volatile TYPE *vars, size_t nelems,
-//       size_t *indices, const int *status, int cmp, const TYPE *values);
-//   int gpushmem_dev_TYPE_test(const volatile TYPE *var, int cmp, TYPE value);
+//       size_t *indices, const int *status, enum gpushmem_cmp cmp, const TYPE *values);
+//   int gpushmem_dev_TYPE_test(const volatile TYPE *var, enum gpushmem_cmp cmp, TYPE value);
 //   int gpushmem_dev_TYPE_test_all(const volatile TYPE *vars, size_t nelems, const int *status,
-//       int cmp, TYPE value);
+//       enum gpushmem_cmp cmp, TYPE value);
 //   size_t gpushmem_dev_TYPE_test_any(const volatile TYPE *vars, size_t nelems, const int *status,
-//       int cmp, TYPE value);
+//       enum gpushmem_cmp cmp, TYPE value);
 //   size_t gpushmem_dev_TYPE_test_some(const volatile TYPE *vars, size_t nelems, size_t *indices,
-//       const int *status, int cmp, TYPE value);
+//       const int *status, enum gpushmem_cmp cmp, TYPE value);
 //   int gpushmem_dev_TYPE_test_all_vector(const volatile TYPE *vars, size_t nelems,
-//       const int *status, int cmp, const TYPE *values);
+//       const int *status, enum gpushmem_cmp cmp, const TYPE *values);
 //   size_t gpushmem_dev_TYPE_test_any_vector(const volatile TYPE *vars, size_t nelems,
-//       const int *status, int cmp, const TYPE *values);
+//       const int *status, enum gpushmem_cmp cmp, const TYPE *values);
 //   size_t gpushmem_dev_TYPE_test_some_vector(const volatile TYPE *vars, size_t nelems,
-//       size_t *indices, const int *status, int cmp, const TYPE *values);
+//       size_t *indices, const int *status, enum gpushmem_cmp cmp, const TYPE *values);
 //
 // Order and completion, over the default context.
 //   fence        operations of this PE's kernels that happened before the call become visible at

@@ -81,8 +81,9 @@ GPUSHMEM_API int gpushmem_putmem_on_stream(void *dest, const void *source, size_
 GPUSHMEM_API int gpushmem_getmem_on_stream(void *dest, const void *source, size_t bytes, int pe,
                                            gpushmem_stream_t stream);
 GPUSHMEM_API int gpushmem_putmem_signal_on_stream(void *dest, const void *source, size_t bytes,
-                                                  uint64_t *sig, uint64_t signal, int sig_op,
-                                                  int pe, gpushmem_stream_t stream);
+                                                  uint64_t *sig, uint64_t signal,
+                                                  enum gpushmem_signal_op sig_op, int pe,
+                                                  gpushmem_stream_t stream);
 
 // The same for elements of a type ...
 #define GPUSHMEM_DECLARE(NAME, TYPE)                                                               \
@@ -91,8 +92,8 @@ GPUSHMEM_API int gpushmem_putmem_signal_on_stream(void *dest, const void *source
     GPUSHMEM_API int gpushmem_##NAME##_get_on_stream(                                              \
         TYPE *dest, const TYPE *source, size_t nelems, int pe, gpushmem_stream_t stream);          \
     GPUSHMEM_API int gpushmem_##NAME##_put_signal_on_stream(                                       \
-        TYPE *dest, const TYPE *source, size_t nelems, uint64_t *sig, uint64_t signal, int sig_op, \
-        int pe, gpushmem_stream_t stream);
+        TYPE *dest, const TYPE *source, size_t nelems, uint64_t *sig, uint64_t signal,             \
+        enum gpushmem_signal_op sig_op, int pe, gpushmem_stream_t stream);
 GPUSHMEM_RMA_TYPES(GPUSHMEM_DECLARE)
 #undef GPUSHMEM_DECLARE
 
@@ -103,23 +104,24 @@ GPUSHMEM_RMA_TYPES(GPUSHMEM_DECLARE)
     GPUSHMEM_API int gpushmem_get##BITS##_on_stream(void *dest, const void *source, size_t nelems, \
                                                     int pe, gpushmem_stream_t stream);             \
     GPUSHMEM_API int gpushmem_put##BITS##_signal_on_stream(                                        \
-        void *dest, const void *source, size_t nelems, uint64_t *sig, uint64_t signal, int sig_op, \
-        int pe, gpushmem_stream_t stream);
+        void *dest, const void *source, size_t nelems, uint64_t *sig, uint64_t signal,             \
+        enum gpushmem_signal_op sig_op, int pe, gpushmem_stream_t stream);
 GPUSHMEM_RMA_SIZES(GPUSHMEM_DECLARE)
 #undef GPUSHMEM_DECLARE
 
 // Sends the signal alone: `sig_op` is GPUSHMEM_SIGNAL_SET or GPUSHMEM_SIGNAL_ADD. A thread that
 // sees the signal also sees all that the stream did before it at PEs that are mapped here; for
 // other PEs, call quiet_on_stream first.
-GPUSHMEM_API int gpushmem_signal_op_on_stream(uint64_t *sig, uint64_t signal, int sig_op, int pe,
+GPUSHMEM_API int gpushmem_signal_op_on_stream(uint64_t *sig, uint64_t signal,
+                                              enum gpushmem_signal_op sig_op, int pe,
                                               gpushmem_stream_t stream);
 
 // The stream goes on when the comparison `cmp` (enum gpushmem_cmp) of this PE's word *sig with
 // `value` is true. Later operations and kernels of the stream see the data that the signal
 // announced. One thread of the GPU polls meanwhile. The wait ends with an error when a PE is lost,
 // after GPUSHMEM_WAIT_TIMEOUT_MS, and at gpushmem_finalize.
-GPUSHMEM_API int gpushmem_signal_wait_until_on_stream(uint64_t *sig, int cmp, uint64_t value,
-                                                      gpushmem_stream_t stream);
+GPUSHMEM_API int gpushmem_signal_wait_until_on_stream(uint64_t *sig, enum gpushmem_cmp cmp,
+                                                      uint64_t value, gpushmem_stream_t stream);
 
 // The stream goes on when everything before it in the stream, kernels' operations included, is
 // complete at its target. There is no fence of a stream: operations on mapped PEs need none, and

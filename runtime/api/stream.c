@@ -65,7 +65,8 @@ static int move(const char *function, int kind, void *dest, const void *source, 
 }
 
 static int put_signal(const char *function, void *dest, const void *source, size_t bytes,
-                      uint64_t *sig, uint64_t signal, int how, int pe, gpushmem_stream_t stream)
+                      uint64_t *sig, uint64_t signal, enum gpushmem_signal_op how, int pe,
+                      gpushmem_stream_t stream)
 {
     int status = check_transfer(function, dest, source, bytes, pe);
     if (status == 0)
@@ -103,10 +104,10 @@ static int together(const char *function, int kind, gpushmem_stream_t stream)
         return move(__func__, GPUSHMEM_STREAM_GET, dest, source, gpsh_bytes(n, SIZE), pe, stream); \
     }                                                                                              \
     int gpushmem_##PUT##_signal_on_stream(TYPE *dest, const TYPE *source, size_t n, uint64_t *sig, \
-                                          uint64_t signal, int op, int pe,                         \
+                                          uint64_t signal, enum gpushmem_signal_op sig_op, int pe, \
                                           gpushmem_stream_t stream)                                \
     {                                                                                              \
-        return put_signal(__func__, dest, source, gpsh_bytes(n, SIZE), sig, signal, op, pe,        \
+        return put_signal(__func__, dest, source, gpsh_bytes(n, SIZE), sig, signal, sig_op, pe,    \
                           stream);                                                                 \
     }
 #define DEFINE_TYPE(NAME, TYPE) DEFINE(NAME##_put, NAME##_get, TYPE, sizeof(TYPE))
@@ -115,13 +116,13 @@ GPUSHMEM_RMA_TYPES(DEFINE_TYPE)
 GPUSHMEM_RMA_SIZES(DEFINE_SIZE)
 DEFINE(putmem, getmem, void, 1)
 
-int gpushmem_signal_op_on_stream(uint64_t *sig, uint64_t signal, int op, int pe,
-                                 gpushmem_stream_t stream)
+int gpushmem_signal_op_on_stream(uint64_t *sig, uint64_t signal, enum gpushmem_signal_op sig_op,
+                                 int pe, gpushmem_stream_t stream)
 {
-    return put_signal(__func__, NULL, NULL, 0, sig, signal, op, pe, stream);
+    return put_signal(__func__, NULL, NULL, 0, sig, signal, sig_op, pe, stream);
 }
 
-int gpushmem_signal_wait_until_on_stream(uint64_t *sig, int cmp, uint64_t value,
+int gpushmem_signal_wait_until_on_stream(uint64_t *sig, enum gpushmem_cmp cmp, uint64_t value,
                                          gpushmem_stream_t stream)
 {
     int status = gpsh_check_words(__func__, sig, 1, sizeof *sig, cmp);

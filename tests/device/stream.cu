@@ -138,7 +138,7 @@ static void test_source(gpushmem_stream_t s)
 static void test_waits(gpushmem_stream_t one, gpushmem_stream_t two)
 {
     static const struct {
-        int cmp;
+        enum gpushmem_cmp cmp;
         uint64_t before, value, after;
     } rows[] = {{GPUSHMEM_CMP_EQ, 0, 5, 5}, {GPUSHMEM_CMP_NE, 5, 5, 6},
                 {GPUSHMEM_CMP_GT, 5, 5, 6}, {GPUSHMEM_CMP_GE, 4, 5, 5},
@@ -304,15 +304,16 @@ static void test_refusals(gpushmem_stream_t s)
     REFUSED(gpushmem_double_put_on_stream((double *)word, (double *)outbox, SIZE_MAX / 4, me, s),
             GPUSHMEM_ERR_ADDRESS, "beyond");
     REFUSED(gpushmem_putmem_on_stream(word, NULL, 8, me, s), GPUSHMEM_ERR_INVALID, "NULL");
-    REFUSED(gpushmem_putmem_signal_on_stream(word, outbox, 8, word, 1, 2, me, s),
+    REFUSED(gpushmem_putmem_signal_on_stream(word, outbox, 8, word, 1, (enum gpushmem_signal_op)2,
+                                             me, s),
             GPUSHMEM_ERR_INVALID, "signal operation 2");
     REFUSED(gpushmem_putmem_signal_on_stream(word, outbox, 8, (uint64_t *)((char *)word + 4), 1,
                                              GPUSHMEM_SIGNAL_SET, me, s),
             GPUSHMEM_ERR_ALIGNMENT, "multiple of 8");
     REFUSED(gpushmem_signal_op_on_stream(word, 1, GPUSHMEM_SIGNAL_SET, n, s), GPUSHMEM_ERR_PE,
             "gpushmem_signal_op_on_stream");
-    REFUSED(gpushmem_signal_wait_until_on_stream(word, 6, 1, s), GPUSHMEM_ERR_INVALID,
-            "comparison 6");
+    REFUSED(gpushmem_signal_wait_until_on_stream(word, (enum gpushmem_cmp)6, 1, s),
+            GPUSHMEM_ERR_INVALID, "comparison 6");
     REFUSED(gpushmem_signal_wait_until_on_stream((uint64_t *)end, GPUSHMEM_CMP_NE, 1, s),
             GPUSHMEM_ERR_ADDRESS, "not in the");
 #if defined(__CUDACC__)

@@ -163,7 +163,8 @@ inline int gpushmem_signal_op(gpushmem_ctx_t ctx, uint64_t *sig, uint64_t signal
         (dest, source, nelems, pe, stream))                                                        \
     GPUSHMEM_OVERLOAD_PLAIN(int, NAME, put_signal_on_stream,                                       \
                             (TYPE * dest, const TYPE *source, size_t nelems, uint64_t *sig,        \
-                             uint64_t signal, int sig_op, int pe, gpushmem_stream_t stream),       \
+                             uint64_t signal, enum gpushmem_signal_op sig_op, int pe,              \
+                             gpushmem_stream_t stream),                                            \
                             (dest, source, nelems, sig, signal, sig_op, pe, stream))
 GPUSHMEM_DISTINCT_RMA_TYPES(GPUSHMEM_OVERLOAD_STREAM, , )
 
