@@ -118,6 +118,8 @@ static void tree_find_parent(struct gpsh_tcp_tree *t)
         pthread_mutex_lock(&t->lock);
         if (fd >= 0)
             t->parent = tree_add_link(t, fd, pe);
+        else if (fd == GPUSHMEM_ERR_BOOTSTRAP) // nobody had a connection to it who could tell
+            gpsh_tree_note_death(t, pe, "nobody listens any more where it did", NULL);
     }
 }
 
@@ -134,6 +136,15 @@ static void tree_tell_deaths(struct gpsh_tcp_tree *t)
     }
 }
 
+// The process has too many files open to take another connection: who calls waits meanwhile.
+static void tree_pause(struct gpsh_tcp_tree *t)
+{
+    t->gate.accept_error = 0;
+    pthread_mutex_unlock(&t->lock);
+    nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+    pthread_mutex_lock(&t->lock);
+}
+
 static void *tree_run(void *arg)
 {
     struct gpsh_tcp_tree *t = arg;
@@ -148,12 +159,8 @@ static void *tree_run(void *arg)
         pthread_mutex_lock(&t->lock);
         if (watch)
             watch->ready(watch, events);
-        if (t->gate.accept_error) { // it would be ready again and again
-            GPSH_LOG(WARN, "bootstrap", "no more connections can be taken: %s",
-                     strerror(t->gate.accept_error));
-            t->gate.accept_error = 0;
-            gpsh_tcp_gate_close(&t->gate);
-        }
+        if (t->gate.accept_error)
+            tree_pause(t);
         tree_tell_deaths(t);
         if (t->orphan && !t->leaving && !t->stop)
             tree_find_parent(t);

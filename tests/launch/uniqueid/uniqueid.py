@@ -399,5 +399,39 @@ class Losses(Case):
             self.assertEqual(job.returncode, 17)
 
 
+class Nodes(Case):
+    """Every two PEs are on a node of their own, as far as the library knows, and reach each other by NICs in software."""
+
+    def setUp(self):
+        super().setUp()
+        self.env.update(LD_PRELOAD=os.environ["SOFTHCA"], GPUSHMEM_TRANSPORTS="p2p,verbs",
+                        GPUSHMEM_SOFTHCA_DIR=f"/dev/shm/{os.path.basename(self.tmp)}", GPUSHMEM_SOFTHCA_DEVICES="2",
+                        GPUSHMEM_VERBS_TIMEOUT="31",  # the NIC never says that a PE is dead
+                        ASAN_OPTIONS="verify_asan_link_order=0", GPUSHMEM_ON_PE_FAILURE="notify")
+
+    def tearDown(self):
+        super().tearDown()
+        shutil.rmtree(self.env["GPUSHMEM_SOFTHCA_DIR"], ignore_errors=True)
+
+    def spread(self, n, per_node, *command):
+        return [self.peer(rank, n, *command, GPUSHMEM_BOOTSTRAP_NODE=f"node{rank // per_node}") for rank in range(n)]
+
+    def test_two_nodes(self):
+        for rank, output in enumerate(self.finish(self.spread(4, 2, "ring", 2))):
+            self.assertIn(f"pe {rank} of 4, {rank % 2} of 2 on its node: ok", output)
+
+    def test_deaths_on_other_nodes_are_told_by_tcp_alone(self):
+        """Those who called the dead one call another: also the second and third death are known to all that are left."""
+        jobs = self.spread(5, 1, "stay")
+        for job in jobs:
+            self.assertIn("here", job.stdout.readline())
+        left = [0, 1, 2, 3, 4]
+        for victim in (0, 1, 4):
+            jobs[victim].kill()
+            left.remove(victim)
+            for rank in left:
+                self.assertIn(f"PE {victim} failed", jobs[rank].stdout.readline())
+
+
 if __name__ == "__main__":
     unittest.main(verbosity=2)
