@@ -35,7 +35,7 @@ grep -ohE '\b[A-Za-z_][A-Za-z0-9_]*\b' "$work/headers" "${sources[@]}" | sort -u
 {
     grep -ohE -- '--[a-z][a-z-]+' "${sources[@]}"
     grep -ohE '"[a-z][a-z-]+"' "${sources[@]}" | tr -d '"' | sed 's/^/--/'
-    printf '%s\n' --bind-to --ipc --map-by --ntasks-per-node --test-dir
+    printf '%s\n' --bind-to --ipc --map-by --no-python --nproc-per-node --ntasks-per-node --test-dir
 } | sort -u >"$work/options"
 {
     printf '%s\n' "${sources[@]##*/}" app.cu my-test.sh stdio.h
