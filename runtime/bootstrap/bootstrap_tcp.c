@@ -40,6 +40,7 @@ static struct gpsh_tcp_tree *joined;
 struct member {
     struct gpsh_tcp_address listens;
     struct gpsh_node_key node;
+    uint8_t random[GPSH_SECRET_BYTES]; // PE 0's makes the secret that the PEs use from then on
 };
 
 struct joining {
@@ -284,8 +285,10 @@ static const struct gpsh_bootstrap_ops tcp_ops = {
 // joining
 
 // From what all have told: who is on this node, and where everybody listens.
-static int tcp_read_members(struct gpsh_bootstrap *b, const struct member *me)
+static int tcp_read_members(struct gpsh_bootstrap *b, const struct gpsh_uniqueid *id,
+                            const struct member *me)
 {
+    uint8_t secret[GPSH_SHA256_BYTES];
     struct tcp_job *job = b->data;
     struct gpsh_tcp_address *addresses = calloc((size_t)b->n_pes, sizeof *addresses);
     b->node_pes = calloc((size_t)b->n_pes, sizeof *b->node_pes);
@@ -303,6 +306,9 @@ static int tcp_read_members(struct gpsh_bootstrap *b, const struct member *me)
         }
         memcpy(&member, job->places[pe].data, sizeof member);
         addresses[pe] = member.listens;
+        if (pe == 0)
+            gpsh_hmac_sha256(id->secret, sizeof id->secret, member.random, sizeof member.random,
+                             secret);
         if (pe == b->my_pe)
             b->node_my_pe = b->node_n_pes;
         if (memcmp(&member.node, &me->node, sizeof me->node) == 0)
@@ -313,7 +319,7 @@ static int tcp_read_members(struct gpsh_bootstrap *b, const struct member *me)
         gpsh_tcp_tree_give_up(job->tree, status);
         return status;
     }
-    gpsh_tcp_tree_set_addresses(job->tree, addresses);
+    gpsh_tcp_tree_set_addresses(job->tree, addresses, secret);
     return 0;
 }
 
@@ -338,8 +344,11 @@ static int tcp_join(struct joining *j)
     if (status)
         return status;
     struct member me = {.listens = j->listens, .node = gpsh_node_key(j->settings->bootstrap_node)};
+    int error = gpsh_random(me.random, sizeof me.random);
+    if (error)
+        return gpsh_fail(GPUSHMEM_ERR_SYSTEM, "there are no random numbers: %s", strerror(error));
     status = tcp_run_exchange(j->b, &me, sizeof me, ms_until(j->deadline_ns));
-    return status ? status : tcp_read_members(j->b, &me);
+    return status ? status : tcp_read_members(j->b, &j->id, &me);
 }
 
 int gpsh_bootstrap_tcp_init(struct gpsh_bootstrap *b, const struct gpushmem_uniqueid *id, int rank,

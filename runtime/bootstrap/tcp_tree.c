@@ -110,10 +110,11 @@ static void tree_find_parent(struct gpsh_tcp_tree *t)
         struct gpsh_hello hello = {
             .purpose = GPSH_PURPOSE_ORPHAN, .pe = t->my_pe, .n_pes = t->n_pes};
         struct gpsh_tcp_address address = t->addresses[pe];
+        struct gpsh_uniqueid id = t->gate.id;
         char whom[16];
         snprintf(whom, sizeof whom, "PE %d", pe);
         pthread_mutex_unlock(&t->lock);
-        fd = gpsh_tcp_dial(&t->gate.id, &address, 1, &hello, NULL, NULL, whom,
+        fd = gpsh_tcp_dial(&id, &address, 1, &hello, NULL, NULL, whom,
                            gpsh_clock_ns() + DIAL_MS * (uint64_t)1000000);
         pthread_mutex_lock(&t->lock);
         if (fd >= 0)
@@ -238,9 +239,11 @@ int gpsh_tcp_tree_set_parent(struct gpsh_tcp_tree *tree, int fd, int pe)
     return made ? 0 : gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for a connection");
 }
 
-void gpsh_tcp_tree_set_addresses(struct gpsh_tcp_tree *tree, struct gpsh_tcp_address *addresses)
+void gpsh_tcp_tree_set_addresses(struct gpsh_tcp_tree *tree, struct gpsh_tcp_address *addresses,
+                                 const uint8_t secret[GPSH_SECRET_BYTES])
 {
     pthread_mutex_lock(&tree->lock);
+    memcpy(tree->gate.id.secret, secret, GPSH_SECRET_BYTES);
     tree->addresses = addresses;
     pthread_mutex_unlock(&tree->lock);
 }

@@ -21,8 +21,10 @@ void gpsh_tcp_tree_destroy(struct gpsh_tcp_tree *tree);
 int gpsh_tcp_tree_start(struct gpsh_tcp_tree *tree); // the thread
 // `fd`, which it takes, is connected to this PE's parent.
 int gpsh_tcp_tree_set_parent(struct gpsh_tcp_tree *tree, int fd, int pe);
-// [n_pes] where all PEs listen, for those whose parent dies; taken, to be freed.
-void gpsh_tcp_tree_set_addresses(struct gpsh_tcp_tree *tree, struct gpsh_tcp_address *addresses);
+// Everybody has joined. addresses[n_pes] is where all PEs listen, for those whose parent dies, and
+// is taken, to be freed. `secret` takes the place of the id's, which others may still have.
+void gpsh_tcp_tree_set_addresses(struct gpsh_tcp_tree *tree, struct gpsh_tcp_address *addresses,
+                                 const uint8_t secret[GPSH_SECRET_BYTES]);
 
 // Tells all others that this PE gives up, with the thread's last error.
 void gpsh_tcp_tree_give_up(struct gpsh_tcp_tree *tree, int code);

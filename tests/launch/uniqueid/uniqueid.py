@@ -6,6 +6,7 @@ Run by CTest, one class per CTest test; by hand: PEER=build/dev/bin/uniqueid_pee
 """
 import glob
 import hashlib
+import hmac
 import os
 import random
 import shutil
@@ -330,6 +331,40 @@ class Strangers(Case):
         self.assertEqual(self.closed(again), b"")
         self.write_id(good)
         self.start()
+
+    def hello(self, greeting, purpose, pe, n):
+        """As one who has the id would say it."""
+        said = struct.pack("=II16siiii20s", 0x4f4c4c48, 1, bytes(16), purpose, pe, n, 0, bytes(20))
+        return said + hmac.digest(self.id()[16:32], b"caller\0\0" + greeting + said, "sha256")
+
+    def ports_of(self, pid):
+        """Where a process listens."""
+        sockets = set()
+        for link in glob.glob(f"/proc/{pid}/fd/*"):
+            try:
+                sockets.add(os.readlink(link))
+            except OSError:
+                pass
+        with open("/proc/net/tcp") as table:
+            rows = [row.split() for row in table.readlines()[1:]]
+        return [int(row[1].split(":")[1], 16) for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in sockets]
+
+    def test_the_id_opens_the_meeting_and_nothing_afterwards(self):
+        stranger = self.connect()
+        stranger.sendall(self.hello(stranger.recv(GREETING, socket.MSG_WAITALL), 1, 7, 8))
+        self.assertEqual(len(stranger.recv(CONFIRMATION, socket.MSG_WAITALL)), CONFIRMATION)
+        self.host.kill()
+        os.remove(self.file + ".0")
+        jobs = self.peers(2, "stay")
+        for job in jobs:
+            self.assertIn("here", job.stdout.readline())
+        ports = self.ports_of(jobs[0].pid) + self.ports_of(jobs[1].pid)
+        self.assertGreaterEqual(len(ports), 2)
+        for port in ports:
+            self.address = ("127.0.0.1", port)
+            stranger = self.connect()
+            stranger.sendall(self.hello(stranger.recv(GREETING, socket.MSG_WAITALL), 3, 1, 2))
+            self.assertEqual(self.closed(stranger), b"")
 
     def test_who_listens_without_the_secret_is_found_out(self):
         """A process that took the port, and answers nonsense."""
