@@ -125,6 +125,8 @@ static int submit(struct gpsh_context *ctx, const struct gpsh_op *op, enum gpsh_
     struct gpsh_op posted = *op;
     if (wait == GPSH_WAIT_SOURCE && op->bytes <= GPSH_CAPTURE_BYTES)
         posted.flags |= GPSH_OP_CAPTURE;
+    if (wait != GPSH_WAIT_SOURCE)
+        posted.flags |= GPSH_OP_KEPT;
     lock(owner);
     int status = post(owner, channel, &posted);
     if (status >= 0 && status != GPSH_POST_DONE)

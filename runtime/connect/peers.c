@@ -35,10 +35,13 @@ static void note_open_failure(struct wiring *w, const char *name)
     GPSH_LOG(INFO, "peers", "transport %s is not available: %s", name, gpsh_last_error());
 }
 
-static void on_peer_failed(void *arg, int pe, const char *why)
+static void on_peer_failed(void *arg, int pe, int code, const char *why)
 {
     (void)arg;
-    gpsh_peer_failed(pe, GPUSHMEM_ERR_PE_FAILED, why);
+    if (code == GPUSHMEM_ERR_PE_FAILED)
+        gpsh_peer_failed(pe, code, why);
+    else
+        gpsh_peer_unreachable(pe, why);
 }
 
 static bool is_lost(void *arg, int pe)
@@ -76,6 +79,8 @@ static int open_transport(struct wiring *w, const struct gpsh_transport_ops *ops
                                        .channels = gpsh_channel_count(&gpsh.settings),
                                        .locks = offsetof(struct gpsh_control, locks),
                                        .n_locks = GPSH_AMO_LOCKS,
+                                       .notes = gpsh_control_bytes(gpsh.n_pes) -
+                                                (uint64_t)gpsh.n_pes * sizeof(uint64_t),
                                        .peer_failed = on_peer_failed,
                                        .peer_lost = is_lost};
     for (int r = 0; r < GPSH_REGIONS; r++) {

@@ -119,8 +119,7 @@ static int create_heap(void)
 
 int gpsh_regions_create(void)
 {
-    uint64_t control_bytes =
-        sizeof(struct gpsh_control) + (uint64_t)gpsh.boot.n_pes * sizeof(uint64_t);
+    uint64_t control_bytes = gpsh_control_bytes(gpsh.boot.n_pes);
     int status = create_heap();
     if (!status)
         status = gpsh_symmetric_create(&regions[GPSH_CONTROL], control_bytes, GPSH_PAGES_OFF,

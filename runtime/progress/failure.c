@@ -26,6 +26,17 @@ static bool may_go(int pe)
     return atomic_load(&gpsh.leaving) || (gpsh.control && atomic_load(&gpsh.control->departed[pe]));
 }
 
+// The job's end only where that is wanted.
+static void tell_and_end(const char *sentence)
+{
+    bool ends = gpsh.settings.on_pe_failure == GPSH_ON_FAILURE_ABORT;
+    GPSH_LOG(ERROR, "peers", "%s; %s", sentence,
+             ends ? "the job ends (GPUSHMEM_ON_PE_FAILURE=notify keeps the others running)"
+                  : "operations towards it fail from now on");
+    if (ends)
+        gpsh_bootstrap_end_job(&gpsh.boot, 1, sentence);
+}
+
 void gpsh_peer_failed(int pe, int code, const char *why)
 {
     if ((unsigned)pe >= (unsigned)gpsh.n_pes || may_go(pe))
@@ -44,13 +55,27 @@ void gpsh_peer_failed(int pe, int code, const char *why)
     if (!first)
         return;
     tell_observers(pe, code);
-    bool ends = gpsh.settings.on_pe_failure == GPSH_ON_FAILURE_ABORT;
-    GPSH_LOG(ERROR, "peers", "PE %d failed: %s; %s", pe, why,
-             ends ? "the job ends (GPUSHMEM_ON_PE_FAILURE=notify keeps the others running)"
-                  : "operations towards it fail from now on");
-    if (ends) {
-        char sentence[256];
-        snprintf(sentence, sizeof sentence, "PE %d failed: %s", pe, why);
-        gpsh_bootstrap_end_job(&gpsh.boot, 1, sentence);
+    char sentence[256];
+    snprintf(sentence, sizeof sentence, "PE %d failed: %s", pe, why);
+    tell_and_end(sentence);
+}
+
+void gpsh_peer_unreachable(int pe, const char *why)
+{
+    if ((unsigned)pe >= (unsigned)gpsh.n_pes || may_go(pe))
+        return;
+    struct gpsh_peer *peer = &gpsh.peers[pe];
+    pthread_mutex_lock(&failure_lock);
+    bool first = !peer->unreachable && !atomic_load(&peer->error);
+    if (first) {
+        snprintf(peer->reason, sizeof peer->reason, "%s", why);
+        peer->unreachable = true;
     }
+    pthread_mutex_unlock(&failure_lock);
+    if (!first)
+        return;
+    char sentence[256];
+    snprintf(sentence, sizeof sentence, "PE %d cannot reach PE %d any more: %s", gpsh.my_pe, pe,
+             why);
+    tell_and_end(sentence);
 }

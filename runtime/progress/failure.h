@@ -7,6 +7,11 @@
 // GPUSHMEM_ON_PE_FAILURE=abort. Any thread.
 void gpsh_peer_failed(int pe, int code, const char *why);
 
+// Trouble of this PE's own keeps it from reaching `pe`, which may be well and does not count as
+// lost: keeps the reason for whoever posts to it; starts the job's end if
+// GPUSHMEM_ON_PE_FAILURE=abort. Any thread.
+void gpsh_peer_unreachable(int pe, const char *why);
+
 // From now on `observer` is called after each loss, by the thread that found it. Registering a
 // function again changes nothing, and none is ever removed: an observer looks itself whether it has
 // something to do.

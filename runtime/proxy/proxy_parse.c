@@ -204,7 +204,7 @@ static struct gpsh_op make_op(const struct gpsh_proxy_env *env, const struct gpu
                               struct gpsh_inflight *entry)
 {
     struct gpsh_op op = {
-        .flags = GPSH_OP_MORE,
+        .flags = GPSH_OP_MORE | GPSH_OP_KEPT,
         .region = GPSH_HEAP,
         .pe = c->pe,
         .local = (char *)(uintptr_t)c->local,
@@ -244,8 +244,10 @@ static struct gpsh_op make_op(const struct gpsh_proxy_env *env, const struct gpu
         break;
     default: break;
     }
-    if ((c->flags & GPUSHMEM_CMD_REPLY_SOURCE) && env->host_memory && op.bytes <= CAPTURE_BYTES)
-        op.flags |= GPSH_OP_CAPTURE;
+    if (c->flags & GPUSHMEM_CMD_REPLY_SOURCE) {
+        op.flags &= (uint8_t)~GPSH_OP_KEPT;
+        op.flags |= env->host_memory && op.bytes <= CAPTURE_BYTES ? GPSH_OP_CAPTURE : 0;
+    }
     return op;
 }
 

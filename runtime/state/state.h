@@ -38,7 +38,8 @@ struct gpsh_peer {
     int pid;           // of a PE of this node, as seen from here; 0: another node's, or not visible
     _Atomic int error; // 0, or why everything towards this PE fails (GPUSHMEM_ERR_PE_FAILED ...)
     int device;        // GPU ordinal of its heap as the peer sees it, -1: host heap
-    char reason[160];  // sentence that goes with error
+    bool unreachable;  // by trouble of this PE's own, which has been told
+    char reason[160];  // sentence that goes with error, or with this PE's own trouble
 };
 
 // Layout of the control region, the same on every PE. Every word is written by remote PEs through
@@ -60,9 +61,15 @@ struct gpsh_control {
     } collective;
     // For transports: see gpsh_transport_env.locks.
     uint64_t locks[GPSH_AMO_LOCKS];
-    // [n_pes] not 0: that PE has left the job in order (comm/depart.c). Written by that PE.
+    // [n_pes] not 0: that PE has left the job in order (comm/depart.c). Written by that PE. After
+    // them come as many words for transports: see gpsh_transport_env.notes.
     _Atomic uint64_t departed[];
 };
+
+static inline uint64_t gpsh_control_bytes(int n_pes)
+{
+    return sizeof(struct gpsh_control) + 2 * (uint64_t)n_pes * sizeof(uint64_t);
+}
 
 struct gpsh_core {
     // What the fast paths read comes first. n_pes is 0 while the library is not initialised, so

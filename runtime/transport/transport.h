@@ -99,9 +99,14 @@ struct gpsh_transport_env {
     // lock each other out by; and how many.
     uint64_t locks;
     uint32_t n_locks;
-    // Tells the runtime that a peer is lost. Any thread that drives a channel may call it, once or
-    // more.
-    void (*peer_failed)(void *arg, int pe, const char *why);
+    // Where in the control region there is a word of 8 bytes for each PE, zero at first, that this
+    // PE's transports only read and that PE's transports only write; 0: nowhere.
+    uint64_t notes;
+    // Tells the runtime why operations towards a peer fail from now on. With GPUSHMEM_ERR_PE_FAILED
+    // the peer does not answer and is lost. Any other code is this PE's own trouble (its NIC, its
+    // GPU, a wrong address): the peer may be well. Any thread that drives a channel may call it,
+    // once or more.
+    void (*peer_failed)(void *arg, int pe, int code, const char *why);
     // Whether the runtime knows a PE to be lost, from this transport or from elsewhere. Any thread.
     // NULL: it never knows.
     bool (*peer_lost)(void *arg, int pe);
@@ -139,6 +144,9 @@ enum gpsh_op_flag {
     // `local` and `result` are the processor's memory: it copies them itself, also where heaps are
     // on GPUs
     GPSH_OP_LOCAL_HOST = 8,
+    // the source stays as it is until the operation is complete, whatever post returns: the
+    // transport may read it again
+    GPSH_OP_KEPT = 16,
 };
 
 // Called from within progress() or post() of the channel, when the operation is complete or has
@@ -199,7 +207,7 @@ struct gpsh_channel {
     // The flows that may have operations pending (comm/pending.h), and how many calls go through
     // that list; zero at first, and no business of the transport.
     int32_t first_listed, list_readers;
-    // some flow has an error of which peer_failed was not told: it is this PE's own trouble
+    // some flow has an error that is this PE's own trouble: its PE does not count as lost
     bool failed;
     // [n_pes] where this process may itself load and store the peers' heaps, complete at once and
     // in order with what is posted here; NULL: nowhere (an entry: not that PE's).

@@ -19,11 +19,12 @@ static int copy(void *to, const void *from, size_t bytes)
     return 0;
 }
 
-static void on_peer_failed(void *arg, int pe, const char *why)
+static void on_peer_failed(void *arg, int pe, int code, const char *why)
 {
     struct fake_pair *pair = arg;
     pair->failures++;
     pair->failed_pe = pe;
+    pair->failed_code = code;
 }
 
 static bool is_lost(void *arg, int pe)
@@ -80,6 +81,7 @@ int fake_pair_open(struct fake_pair *pair)
         .near_pci = pair->near_pci,
         .locks = PAIR_LOCKS,
         .n_locks = pair->n_locks,
+        .notes = PAIR_NOTES,
         .peer_lost = is_lost,
         .regions = {{pair->heap, PAIR_HEAP, pair->heap_kind, fd, -1},
                     {(char *)pair->control, PAIR_CONTROL, GPSH_MEMORY_HOST, -1, -1}}};

@@ -6,7 +6,13 @@
 #include "fake_verbs.h"
 #include "transport/transport.h"
 
-enum { PAIR_HEAP = 4 << 20, PAIR_CONTROL = 4096, PAIR_LOCKS = 64, PAIR_SETTINGS = 12 };
+enum {
+    PAIR_HEAP = 4 << 20,
+    PAIR_CONTROL = 4096,
+    PAIR_LOCKS = 64,
+    PAIR_NOTES = 2048,
+    PAIR_SETTINGS = 12
+};
 
 extern int fake_copies;     // by the GPU's driver
 extern int fake_copy_error; // not 0: they fail with it
@@ -27,9 +33,9 @@ struct fake_pair {
     struct gpsh_channel *channel;
     char *heap, *there; // PE 0's heap and PE 1's
     uint64_t *control, *control_there;
-    bool apart;   // PE 1's heap is reached by another way than its words
-    bool roce_v1; // PE 1 uses RoCE v1
-    int failures, failed_pe;
+    bool apart;                           // PE 1's heap is reached by another way than its words
+    bool roce_v1;                         // PE 1 uses RoCE v1
+    int failures, failed_pe, failed_code; // what peer_failed was told
 };
 
 // Opens and connects to both PEs. A negative status, with nothing left open, on failure.

@@ -175,10 +175,12 @@ int fake_run(int n, enum ibv_wc_status status)
 static int post_list(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
     int accepted = 0;
+    bool refuses = fake.post_error && (!fake.post_error_device ||
+                                       qp->context->device == &devices[fake.post_error_device - 1]);
     fake.doorbells++;
     for (; wr; wr = wr->next, accepted++) {
-        if ((fake.post_error && accepted == fake.post_accept) || fake.n_posts == FAKE_JOURNAL) {
-            int error = fake.post_error ? fake.post_error : ENOMEM;
+        if ((refuses && accepted == fake.post_accept) || fake.n_posts == FAKE_JOURNAL) {
+            int error = refuses ? fake.post_error : ENOMEM;
             *bad = wr;
             return error;
         }

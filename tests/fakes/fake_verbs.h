@@ -36,6 +36,7 @@ struct fake_verbs {
     int open_error, register_error, dmabuf_error, qp_error, cq_error, rtr_error;
     // while set, each ibv_post_send accepts `post_accept` requests, then fails
     int post_error, post_accept;
+    int post_error_device; // 1 + the only one that refuses, or 0: each does
     bool poll_fails;
     // not 0: queue pairs take turns at random; each keeps its own order
     uint64_t shuffle;

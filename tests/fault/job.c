@@ -52,7 +52,7 @@ int job_drain(struct job *job, int pe)
     return flow->error;
 }
 
-static void on_peer_failed(void *arg, int pe, const char *why)
+static void on_peer_failed(void *arg, int pe, int code, const char *why)
 {
     struct job *job = arg;
     job->failures++;
@@ -85,6 +85,7 @@ static int open_transport(struct job *job, char *control)
         .settings = &job->settings,
         .copy = copy,
         .channels = 1,
+        .notes = JOB_CONTROL_BYTES / 2,
         .peer_failed = on_peer_failed,
         .arg = job,
         .regions = {{job->heap, JOB_HEAP_BYTES, GPSH_MEMORY_HOST, -1, -1},

@@ -2,8 +2,8 @@
 // verbs_fault CASE [DEVICE]: what the verbs transport does when things break. Runs in the Soft-RoCE
 // guest as root, where PE 0 has rxe0 (on v0) and PE 1 rxe1 (on v1); the cases that need no cable
 // also with DEVICE "softhca". Cases: kill, kill_staged, stop, link, heal, loss; with two
-// rails each, on the software HCA, whose settings take a link down: rail, doubt; on the software
-// HCA that flushes late: flush.
+// rails each, on the software HCA, whose settings take a link down: rail, bounced, told, doubt; on
+// the software HCA that flushes late: flush.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <signal.h>
@@ -161,12 +161,14 @@ static void pattern(char *bytes, uint64_t n, int seed)
 }
 
 // Large puts, four at a time, each with its own contents, and a get of the last. The link of one
-// rail goes down among them (GPUSHMEM_SOFTHCA_DOWN_*).
-static int bulk(struct job *job)
+// rail goes down among them (GPUSHMEM_SOFTHCA_DOWN_*). Sources are in the heap, or in memory that
+// is not registered.
+static int bulk_from(struct job *job, char *sources)
 {
     for (int i = 0; i < BULK; i++) {
         struct gpsh_op op = put(job, 1, (uint64_t)(4 + i % 4) * LARGE, LARGE);
-        op.local = job->heap + (uint64_t)(i % 4) * LARGE;
+        op.local = sources + (uint64_t)(i % 4) * LARGE;
+        op.flags = GPSH_OP_KEPT;
         pattern(op.local, LARGE, i);
         EXPECT(job_post(job, &op) >= 0, "put %d: %s", i, gpsh_last_error());
         gpsh_verbs_ops.fence(job->channel, 1);
@@ -184,6 +186,11 @@ static int bulk(struct job *job)
     return 0;
 }
 
+static int bulk(struct job *job)
+{
+    return bulk_from(job, job->heap);
+}
+
 static int wait_for_word(struct job *job)
 {
     while (!atomic_load(&job->shared->words[0]))
@@ -191,18 +198,56 @@ static int wait_for_word(struct job *job)
     return 0;
 }
 
+static int lanes_left(const struct job *job, int pe)
+{
+    int lanes = 0;
+    for (int i = 0; i < 2; i++)
+        lanes += !((struct verbs_channel *)job->channel)->flows[pe].lanes[i].failed;
+    return lanes;
+}
+
 // A rail is lost for good: the others go on, with small operations too.
-static int body_rail(struct job *job)
+static int rail_from(struct job *job, char *sources)
 {
     if (job->pe == 1)
         return wait_for_word(job);
     struct gpsh_op small = put(job, 1, 0, 8);
-    int failed = bulk(job) || drained_post(job, &small) || bulk(job), lanes = 0;
-    for (int i = 0; i < 2; i++)
-        lanes += !((struct verbs_channel *)job->channel)->flows[1].lanes[i].failed;
+    int failed = bulk_from(job, sources);
+    // an event of a NIC is seen now and then only
+    for (int i = 0; i < 100000 && lanes_left(job, 1) == 2; i++)
+        gpsh_verbs_ops.progress(job->channel);
+    failed = failed || drained_post(job, &small) || bulk_from(job, sources);
     atomic_store(&job->shared->words[0], 1);
-    EXPECT(failed || (lanes == 1 && job->failures == 0), "%d lanes are left, %d failures: %s",
-           lanes, job->failures, job->why);
+    EXPECT(failed || (lanes_left(job, 1) == 1 && job->failures == 0),
+           "%d lanes are left, %d failures: %s", lanes_left(job, 1), job->failures, job->why);
+    return failed;
+}
+
+static int body_rail(struct job *job)
+{
+    return rail_from(job, job->heap);
+}
+
+static int body_bounced(struct job *job)
+{
+    static char outside[4 * LARGE];
+    return rail_from(job, outside);
+}
+
+// PE 0 has left rail 0. PE 1, which was idle, does not wait there with its next word.
+static int body_told(struct job *job)
+{
+    if (job->pe == 0) {
+        int failed = bulk(job);
+        atomic_store(&job->shared->words[1], 1);
+        return wait_for_word(job) || failed;
+    }
+    while (!atomic_load(&job->shared->words[1]))
+        usleep(1000);
+    struct gpsh_op word = put(job, 0, 0, 8);
+    int failed = drained_post(job, &word), lanes = lanes_left(job, 0);
+    atomic_store(&job->shared->words[0], 1);
+    EXPECT(failed || (lanes == 1 && job->failures == 0), "%d lanes are left", lanes);
     return failed;
 }
 
@@ -313,6 +358,8 @@ static int body_loss(struct job *job)
     return 0;
 }
 
+static const char two_rails[] = "GPUSHMEM_VERBS_RAILS=2";
+
 static const struct fault {
     const char *name;
     int n_pes, victim;
@@ -325,8 +372,10 @@ static const struct fault {
     {"stop", 2, -1, body_stop, 14, NULL},
     {"link", 2, -1, body_link, 14, NULL},
     {"heal", 2, -1, body_heal, 18, NULL},
-    {"rail", 2, -1, body_rail, 8, "GPUSHMEM_VERBS_RAILS=2"},
-    {"doubt", 2, -1, body_doubt, 8, "GPUSHMEM_VERBS_RAILS=2"},
+    {"rail", 2, -1, body_rail, 8, two_rails},
+    {"bounced", 2, -1, body_bounced, 8, two_rails},
+    {"told", 2, -1, body_told, 8, two_rails},
+    {"doubt", 2, -1, body_doubt, 8, two_rails},
     {"flush", 2, -1, body_flush, 14, NULL},
     // a lost last packet costs one timeout, seven in a row the peer
     {"loss", 2, -1, body_loss, 16, NULL},
@@ -336,7 +385,9 @@ int main(int argc, char **argv)
 {
     char names[2][64];
     const char *device = argc == 3 ? argv[2] : "rxe";
-    bool rails = argc > 1 && (!strcmp(argv[1], "rail") || !strcmp(argv[1], "doubt"));
+    bool rails = false;
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
+        rails |= argc > 1 && !strcmp(argv[1], faults[i].name) && faults[i].setting == two_rails;
     for (int i = 0; i < 2; i++) {
         int used = snprintf(names[i], sizeof names[i], "%s%d", device, i);
         if (rails)
@@ -355,6 +406,7 @@ int main(int argc, char **argv)
         return failed;
     }
     fprintf(stderr,
-            "usage: verbs_fault kill|kill_staged|stop|link|heal|rail|doubt|flush|loss [DEVICE]\n");
+            "usage: verbs_fault kill|kill_staged|stop|link|heal|rail|bounced|told|doubt|flush|loss "
+            "[DEVICE]\n");
     return 2;
 }

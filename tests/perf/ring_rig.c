@@ -94,7 +94,7 @@ static int make_proxy(struct ring_rig *rig, int rings, int proxies, unsigned ent
     return status || !started ? status : gpsh_proxy_start(rig->proxy);
 }
 
-static void on_peer_failed(void *arg, int pe, const char *why)
+static void on_peer_failed(void *arg, int pe, int code, const char *why)
 {
     fprintf(stderr, "ring rig: PE %d: %s\n", pe, why);
 }

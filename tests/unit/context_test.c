@@ -10,6 +10,7 @@
 
 #include "api/argument.h"
 #include "comm/contexts.h"
+#include "progress/failure.h"
 #include "state/state.h"
 
 enum { PES = 3, CHANNELS = 4 };
@@ -337,6 +338,24 @@ Test(context, quiet__one_pe_failed__told_once_and_the_others_complete)
     cr_assert_eq(channels[0].flows[0].completed, 1);
     cr_assert_eq(channels[0].flows[2].completed, 1);
     cr_assert_eq(gpsh_context_quiet(&gpsh_default_context, GPSH_ALL_PES), 0, "the rest goes on");
+    end();
+}
+
+// The NIC here is gone: that is no news of PE 1, which may be well.
+Test(context, quiet__own_trouble__told_and_no_pe_is_lost)
+{
+    begin(false);
+    struct gpsh_op op = put_op(8);
+    gpsh.settings.on_pe_failure = GPSH_ON_FAILURE_NOTIFY;
+    cr_assert_eq(gpsh_context_submit(&gpsh_default_context, &op, GPSH_WAIT_NONE), 0);
+    fake.fail_pe = 1;
+    fake.fail_code = GPUSHMEM_ERR_TRANSPORT;
+    channels[0].channel.failed = true;
+    unsigned failures = gpsh.failures;
+    gpsh_peer_unreachable(1, "the NIC is gone");
+    cr_assert_eq(gpsh_context_quiet(&gpsh_default_context, GPSH_ALL_PES), GPUSHMEM_ERR_TRANSPORT);
+    cr_assert(strstr(gpsh_last_error(), "the NIC is gone"), "%s", gpsh_last_error());
+    cr_assert(peers[1].error == 0 && gpsh.failures == failures);
     end();
 }
 

@@ -204,7 +204,7 @@ struct verbs_flow {
     struct gpsh_flow *pub;
     struct verbs_channel *channel;
     struct verbs_lane *lanes; // [n_rails]
-    struct verbs_slot *slots; // [slot_mask + 1]
+    struct verbs_slot *slots; // [slot_mask + 1], and one for notes, which are no operations
     uint64_t issued;          // operations whose work requests are all posted
     uint64_t fence_seq;       // operations before the last fence
     // the last of them that lane order does not cover (striped, or a loop)
@@ -222,6 +222,11 @@ struct verbs_flow {
     uint32_t slot_mask;
     int pe;
     uint32_t repeats; // operations to be issued again: no new ones are, until those are
+    // the word in which the peer tells which rails have lost their connection (bits), and the
+    // address of this PE's word there; NULL and 0 where there are none, or only one rail
+    const _Atomic uint64_t *note;
+    uint64_t note_there;
+    bool note_due; // the peer has to be told
     uint8_t n_rails;
     uint8_t home;    // rail of everything that is not striped: the first, while that is not lost
     bool no_atomics; // the NIC of rail 0 has none, here or there
@@ -270,6 +275,8 @@ struct verbs_peer {
     bool connected;
     bool staged;      // by mailboxes and its agent
     atomic_bool lost; // the runtime says so; seen by each channel's progress
+    // bits: rails by which some channel has lost the connection to it
+    _Atomic uint64_t lost_rails;
     uint8_t n_rails;
     enum ibv_mtu mtu;
     char address[GPSH_VERBS_ADDRESS_TEXT];
@@ -419,8 +426,12 @@ void gpsh_verbs_read_word(struct verbs_flow *flow, struct verbs_slot *slot, uint
 uint64_t gpsh_verbs_amo_apply(const struct verbs_slot *slot, uint64_t old);
 
 // verbs_failover.c
-// The lane's queue pair has failed. True: the flow goes on without it. False: it cannot.
-bool gpsh_verbs_lane_out(struct verbs_lane *lane, const char *why);
+// The lane's queue pair has failed, or will: the flow goes on without it, or fails with `code`.
+void gpsh_verbs_lane_fail(struct verbs_lane *lane, int code, const char *why);
+// Leaves rails whose connection to the peer was lost in another channel, or as the peer sees it.
+void gpsh_verbs_flow_told(struct verbs_flow *flow);
+// Tells the peer which rails this flow has left; false if there is no room.
+bool gpsh_verbs_note_send(struct verbs_flow *flow);
 bool gpsh_verbs_repeats_issue(struct verbs_flow *flow, struct verbs_slot *next);
 // True, and the flow has failed, if atomics cannot be executed any more.
 bool gpsh_verbs_atomics_lost(struct verbs_flow *flow);
@@ -520,6 +531,18 @@ static inline void verbs_lane_writes(struct verbs_lane *lane, struct ibv_send_wr
 static inline struct verbs_lane *verbs_home(struct verbs_flow *flow)
 {
     return &flow->lanes[flow->home];
+}
+
+static inline bool verbs_told(const struct verbs_flow *flow)
+{
+    return flow->note && (atomic_load_explicit(flow->note, memory_order_relaxed) |
+                          atomic_load_explicit(&flow->channel->verbs->peers[flow->pe].lost_rails,
+                                               memory_order_relaxed));
+}
+
+static inline struct verbs_slot *verbs_note_slot(const struct verbs_flow *flow)
+{
+    return &flow->slots[flow->slot_mask + 1];
 }
 
 static inline struct verbs_wqe *verbs_lane_last(struct verbs_lane *lane)

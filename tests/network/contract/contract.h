@@ -26,7 +26,8 @@ struct pe {
     struct gpsh_transport *transport;
     struct gpsh_channel *channels[N_CHANNELS];
     char *regions[GPSH_REGIONS];
-    int failures; // calls of peer_failed
+    int failures; // calls of peer_failed, and what the last one was told
+    int failed_code;
     int failed_pe;
     char why[200];
 };

@@ -37,6 +37,7 @@ static bool beyond_the_heap(struct world *world)
           failing.failed, failing.calls);
     CHECK(origin->failures > 0 && origin->failed_pe == world->target,
           "peer_failed was not told PE %d", world->target);
+    CHECK(origin->failed_code == GPUSHMEM_ERR_TRANSPORT, "a wrong address takes the PE for lost");
     CHECK(strstr(origin->why, "outside its heap"), "the reason given is: %s", origin->why);
     CHECK(world->channel->flows[world->target].error == GPUSHMEM_ERR_TRANSPORT,
           "the flow has no error");

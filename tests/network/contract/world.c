@@ -14,11 +14,12 @@ static int copy(void *to, const void *from, size_t bytes)
     return 0;
 }
 
-static void on_peer_failed(void *arg, int pe, const char *why)
+static void on_peer_failed(void *arg, int pe, int code, const char *why)
 {
     struct pe *self = arg;
     self->failures++;
     self->failed_pe = pe;
+    self->failed_code = code;
     snprintf(self->why, sizeof self->why, "%s", why);
 }
 

@@ -95,9 +95,10 @@ static void fail(struct verbs_lane *lane, const struct ibv_wc *wc)
     snprintf(why, sizeof why, "PE %d over %s: %s (%s, vendor code %u)", flow->pe,
              flow->channel->verbs->rails[lane->rail].name, advice(wc->status),
              ibv_wc_status_str(wc->status), wc->vendor_err);
-    if (is_connection_lost(wc->status) && gpsh_verbs_lane_out(lane, why))
-        return;
-    gpsh_verbs_flow_fail(flow, dead ? GPUSHMEM_ERR_PE_FAILED : GPUSHMEM_ERR_TRANSPORT, why);
+    if (is_connection_lost(wc->status))
+        gpsh_verbs_lane_fail(lane, dead ? GPUSHMEM_ERR_PE_FAILED : GPUSHMEM_ERR_TRANSPORT, why);
+    else
+        gpsh_verbs_flow_fail(flow, dead ? GPUSHMEM_ERR_PE_FAILED : GPUSHMEM_ERR_TRANSPORT, why);
 }
 
 static void handle(struct verbs_channel *channel, const struct ibv_wc *wc)
@@ -123,8 +124,10 @@ static void fail_all(struct verbs_channel *channel, int rail)
              channel->verbs->rails[rail].name);
     for (int pe = 0; pe < channel->verbs->env.n_pes; pe++) {
         struct verbs_flow *flow = &channel->flows[pe];
-        gpsh_verbs_flow_fail(flow, GPUSHMEM_ERR_TRANSPORT, why);
-        flow->lanes[rail].flush_ns = 0; // no completion comes any more
+        if (rail < flow->n_rails)
+            gpsh_verbs_lane_fail(&flow->lanes[rail], GPUSHMEM_ERR_TRANSPORT, why);
+        if (flow->pub->error)
+            flow->lanes[rail].flush_ns = 0; // no completion comes any more
     }
 }
 
@@ -178,14 +181,24 @@ static void fail_fatal(struct verbs_channel *channel)
     for (int i = 0; i < n; i++) {
         struct verbs_lane *lane = &channel->lanes[i];
         char why[160];
-        if (!atomic_load(&lane->fatal) || lane->failed)
+        if (!atomic_load(&lane->fatal) || lane->failed || lane->rail >= lane->flow->n_rails)
             continue;
         snprintf(
             why, sizeof why,
             "PE %d over %s: the NIC reported a fatal error of the queue pair or itself; see dmesg",
             lane->flow->pe, channel->verbs->rails[lane->rail].name);
-        gpsh_verbs_flow_fail(lane->flow, GPUSHMEM_ERR_TRANSPORT, why);
+        gpsh_verbs_lane_fail(lane, GPUSHMEM_ERR_TRANSPORT, why);
     }
+}
+
+// What the peers have told meanwhile; a flow that is idle looks itself when something is posted.
+static void look_at_notes(struct verbs_channel *channel)
+{
+    if (channel->verbs->n_rails < 2)
+        return;
+    for (int pe = 0; pe < channel->verbs->env.n_pes; pe++)
+        if (verbs_told(&channel->flows[pe]))
+            gpsh_verbs_flow_told(&channel->flows[pe]);
 }
 
 int gpsh_verbs_progress(struct gpsh_channel *base)
@@ -205,8 +218,10 @@ int gpsh_verbs_progress(struct gpsh_channel *base)
         gpsh_verbs_pipes_progress(channel);
     if (channel->verbs->stage.agent)
         gpsh_verbs_agent_help(channel->verbs);
-    if (++channel->ticks % EVENT_TICKS == 0)
+    if (++channel->ticks % EVENT_TICKS == 0) {
         gpsh_verbs_events_poll(channel->verbs);
+        look_at_notes(channel);
+    }
     if (atomic_load_explicit(&channel->fatal, memory_order_relaxed))
         fail_fatal(channel);
     channel->driving = false;

@@ -30,7 +30,8 @@ static bool may_repeat(const struct verbs_flow *flow, const struct verbs_wqe *wq
         return true;
     bool signalled =
         slot->kind == GPSH_OP_PUT_SIGNAL && position_of(flow, wqe->slot) < flow->issued;
-    return slot->borrowed && slot->bytes > WORD_BYTES && !signalled && slot->kind != GPSH_OP_AMO;
+    bool kept = slot->borrowed || slot->flags & GPSH_OP_KEPT;
+    return kept && slot->bytes > WORD_BYTES && !signalled && slot->kind != GPSH_OP_AMO;
 }
 
 // Of two puts with a fence between them the second may have told the target of the first, and the
@@ -41,6 +42,8 @@ static bool all_may_repeat(const struct verbs_lane *lane)
     for (uint32_t at = lane->tail; at != lane->head; at++) {
         const struct verbs_wqe *wqe = &lane->wqes[at & lane->mask];
         const struct verbs_slot *slot = &lane->flow->slots[wqe->slot];
+        if (slot == verbs_note_slot(lane->flow))
+            continue;
         bool starts =
             at == lane->tail || slot != &lane->flow->slots[lane->wqes[(at - 1) & lane->mask].slot];
         told |= written && starts && slot->after_fence;
@@ -72,28 +75,85 @@ static void mark_all(struct verbs_lane *lane)
     struct verbs_flow *flow = lane->flow;
     for (uint32_t at = lane->tail; at != lane->head; at++) {
         struct verbs_slot *slot = &flow->slots[lane->wqes[at & lane->mask].slot];
-        mark(flow, slot);
+        if (slot != verbs_note_slot(flow))
+            mark(flow, slot);
         if (lane->head - at <= lane->count)
             slot->parts--;
     }
     gpsh_verbs_lane_drop_chain(lane);
 }
 
-bool gpsh_verbs_lane_out(struct verbs_lane *lane, const char *why)
+// What goes by another rail than the first is acknowledged before it is visible to whoever hears of
+// it by the first: each chain there ends with a read from now on (verbs_order.c).
+static void move_home(struct verbs_flow *flow, int rail)
+{
+    struct verbs_lane *lane = &flow->lanes[rail];
+    gpsh_verbs_lane_flush(lane);
+    lane->apart = true;
+    flow->home = (uint8_t)rail;
+}
+
+static void leave(struct verbs_lane *lane, int other)
 {
     struct verbs_flow *flow = lane->flow;
-    const struct verbs_rail *rails = flow->channel->verbs->rails;
+    if (flow->home == lane->rail)
+        move_home(flow, other);
+    gpsh_verbs_flow_activate(flow);
+}
+
+static bool lane_out(struct verbs_lane *lane, const char *why)
+{
+    struct verbs_flow *flow = lane->flow;
+    struct gpsh_verbs *verbs = flow->channel->verbs;
     int other = other_rail(lane);
     if (flow->pub->error || other < 0 || !all_may_repeat(lane))
         return false;
     mark_all(lane);
     gpsh_verbs_lane_kill(lane);
-    if (flow->home == lane->rail)
-        flow->home = (uint8_t)other;
+    atomic_fetch_or(&verbs->peers[flow->pe].lost_rails, UINT64_C(1) << lane->rail);
+    flow->note_due = flow->note_there != 0;
+    leave(lane, other);
     GPSH_LOG(WARN, "verbs", "%s; transfers to PE %d go on by %s, %u operations once more", why,
-             flow->pe, rails[other].name, flow->repeats);
-    gpsh_verbs_flow_activate(flow);
+             flow->pe, verbs->rails[other].name, flow->repeats);
     return true;
+}
+
+void gpsh_verbs_lane_fail(struct verbs_lane *lane, int code, const char *why)
+{
+    if (!lane->failed && !lane_out(lane, why))
+        gpsh_verbs_flow_fail(lane->flow, code, why);
+}
+
+// The word has room for one state only, so it holds what all channels have found.
+bool gpsh_verbs_note_send(struct verbs_flow *flow)
+{
+    uint64_t rails = atomic_load(&flow->channel->verbs->peers[flow->pe].lost_rails);
+    struct verbs_slot *slot = verbs_note_slot(flow);
+    slot->region = GPSH_CONTROL;
+    if (!gpsh_verbs_lane_reserve(verbs_home(flow), 1) ||
+        !gpsh_verbs_write_word(flow, slot, flow->note_there, &rails, sizeof rails))
+        return false;
+    flow->note_due = false;
+    return true;
+}
+
+// Nobody answers there any more. The queue pair itself stays: the peer may have something under way
+// by it. What this PE has under way by it is left to the NIC.
+void gpsh_verbs_flow_told(struct verbs_flow *flow)
+{
+    uint64_t rails =
+        atomic_load(flow->note) | atomic_load(&flow->channel->verbs->peers[flow->pe].lost_rails);
+    for (int i = 0; i < flow->n_rails; i++) {
+        struct verbs_lane *lane = &flow->lanes[i];
+        int other = other_rail(lane);
+        if (!(rails >> i & 1) || lane->failed || lane->head != lane->tail || other < 0)
+            continue;
+        lane->failed = true;
+        GPSH_LOG(INFO, "verbs", "transfers to PE %d go by %s: %s has lost the connection to it",
+                 flow->pe, flow->channel->verbs->rails[other].name,
+                 flow->channel->verbs->rails[i].name);
+        leave(lane, other);
+    }
 }
 
 static void begin_again(struct verbs_slot *slot)

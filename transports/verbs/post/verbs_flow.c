@@ -42,12 +42,15 @@ static void issue_waiting(struct verbs_flow *flow)
 void gpsh_verbs_flow_refused(struct verbs_flow *flow)
 {
     char why[160];
+    flow->refused = false;
     for (int i = 0; i < flow->n_rails && !flow->pub->error; i++) {
-        if (!flow->lanes[i].refused)
+        struct verbs_lane *lane = &flow->lanes[i];
+        if (!lane->refused)
             continue;
         snprintf(why, sizeof why, "posting to PE %d on %s failed: %s", flow->pe,
-                 flow->channel->verbs->rails[i].name, strerror(flow->lanes[i].refused));
-        gpsh_verbs_flow_fail(flow, GPUSHMEM_ERR_TRANSPORT, why);
+                 flow->channel->verbs->rails[i].name, strerror(lane->refused));
+        lane->refused = 0;
+        gpsh_verbs_lane_fail(lane, GPUSHMEM_ERR_TRANSPORT, why);
     }
 }
 
@@ -125,6 +128,7 @@ void gpsh_verbs_flow_drive(struct verbs_flow *flow)
         return;
     }
     bool flushed = lanes_are_flushed(flow);
+    bool told = !flow->note_due || gpsh_verbs_note_send(flow);
     gpsh_verbs_loops_post(flow);
     if (flow->repeats)
         gpsh_verbs_repeats_issue(flow, NULL);
@@ -132,8 +136,8 @@ void gpsh_verbs_flow_drive(struct verbs_flow *flow)
     flush_lanes(flow);
     // operations without a work request, like an empty put after others
     gpsh_verbs_flow_advance(flow);
-    if (flow->pub->error || !flushed || flow->issued != flow->pub->posted || flow->loops_ready ||
-        flow->repeats)
+    if (flow->pub->error || !flushed || !told || flow->issued != flow->pub->posted ||
+        flow->loops_ready || flow->repeats)
         gpsh_verbs_flow_activate(flow);
 }
 
@@ -157,7 +161,8 @@ void gpsh_verbs_flow_fail(struct verbs_flow *flow, int code, const char *why)
     if (flow->pipe)
         gpsh_verbs_pipe_fail(flow->pipe, code);
     gpsh_verbs_flow_activate(flow);
-    channel->verbs->env.peer_failed(channel->verbs->env.arg, flow->pe, why);
+    channel->base.failed |= code != GPUSHMEM_ERR_PE_FAILED;
+    channel->verbs->env.peer_failed(channel->verbs->env.arg, flow->pe, code, why);
 }
 
 // If the GPU here has failed, what the target of the copy holds is something else: it must not be

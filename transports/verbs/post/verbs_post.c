@@ -242,6 +242,8 @@ static void doorbell(struct verbs_flow *flow, bool more)
 static int launch(struct verbs_flow *flow, struct verbs_slot *slot, uint64_t number)
 {
     bool waiting = flow->issued != number - 1 || !gpsh_verbs_slot_issue(flow, slot);
+    if (!waiting)
+        flow->issued = number;
     if (flow->refused)
         gpsh_verbs_flow_refused(flow);
     if (flow->pub->error)
@@ -249,8 +251,6 @@ static int launch(struct verbs_flow *flow, struct verbs_slot *slot, uint64_t num
     if (waiting) {
         flow->channel->stats.queued++;
         gpsh_verbs_flow_activate(flow);
-    } else {
-        flow->issued = number;
     }
     doorbell(flow, slot->flags & GPSH_OP_MORE);
     if (slot->looping && gpsh_verbs_lock_needed(flow, slot))
@@ -274,6 +274,8 @@ int gpsh_verbs_flow_post(struct verbs_flow *flow, const struct gpsh_op *op)
     uint64_t before = flow->pub->posted;
     if (before - flow->pub->completed > flow->slot_mask)
         return gpsh_verbs_refuse(channel);
+    if (before == flow->pub->completed && __builtin_expect(verbs_told(flow), 0))
+        gpsh_verbs_flow_told(flow);
     if (needs_no_work(op))
         return accept_empty(flow, op);
     struct verbs_slot *slot = &flow->slots[before & flow->slot_mask];

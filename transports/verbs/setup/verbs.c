@@ -196,6 +196,12 @@ static int connect_flow(struct gpsh_verbs *verbs, struct verbs_flow *flow, uint3
     flow->locks = blob->rails[0].atomics == GPSH_VERBS_ATOMICS_OWN && verbs->env.n_locks
                       ? blob->bases[GPSH_CONTROL] + verbs->env.locks
                       : 0;
+    if (flow->n_rails > 1 && verbs->env.notes) {
+        char *notes = verbs->env.regions[GPSH_CONTROL].base + verbs->env.notes;
+        flow->note = (_Atomic uint64_t *)(void *)notes + flow->pe;
+        flow->note_there = blob->bases[GPSH_CONTROL] + verbs->env.notes +
+                           (uint64_t)verbs->env.my_pe * sizeof(uint64_t);
+    }
     for (uint32_t i = 0; i < flow->n_rails; i++) {
         enum ibv_mtu mtu = (enum ibv_mtu)lesser(verbs->rails[i].mtu, blob->rails[i].mtu);
         uint32_t qpn = gpsh_verbs_blob_qpn(blob, (uint32_t)verbs->env.my_pe, channel, i);

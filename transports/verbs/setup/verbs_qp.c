@@ -149,7 +149,7 @@ static int create_flow(struct gpsh_verbs *verbs, struct verbs_channel *channel, 
     flow->n_rails = verbs->n_rails;
     flow->cached_word = UINT64_MAX;
     flow->slot_mask = power_of_two(verbs->sq_depth) - 1;
-    flow->slots = gpsh_lines_alloc(flow->slot_mask + 1, sizeof *flow->slots);
+    flow->slots = gpsh_lines_alloc(flow->slot_mask + 2, sizeof *flow->slots);
     if (!flow->slots)
         return no_memory("flows");
     int status = 0;

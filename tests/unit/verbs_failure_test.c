@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Failures over fake verbs: what becomes of a flow and its operations when a peer, a queue pair or
+// a rail is lost.
+#define _GNU_SOURCE // usleep
+#include <criterion/criterion.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/error.h"
+#include "tests/fakes/fake_pair.h"
+
+static struct fake_pair pair;
+
+static void open_rails(int rails)
+{
+    fake_reset();
+    fake.n_devices = rails;
+    memset(&pair, 0, sizeof pair);
+    pair.settings[0] = rails == 2 ? "GPUSHMEM_VERBS_RAILS=2" : NULL;
+    cr_assert(fake_pair_open(&pair) == 0);
+}
+
+static void open_one(void)
+{
+    open_rails(1);
+}
+
+static void close_all(void)
+{
+    fake_pair_close(&pair);
+    cr_assert_eq(fake.live_objects, 0, "%d verbs objects were not destroyed", fake.live_objects);
+}
+
+static void reopen_rails(void)
+{
+    close_all();
+    open_rails(2);
+}
+
+TestSuite(verbs_failure, .init = open_one, .fini = close_all);
+
+struct counted {
+    struct gpsh_completion completion;
+    int calls, failed;
+};
+
+static void count(struct gpsh_completion *self, int status)
+{
+    struct counted *counted = (struct counted *)self;
+    counted->calls++;
+    counted->failed += status < 0;
+}
+
+Test(verbs_failure, error_completion__ends_its_flow_and_no_other)
+{
+    struct counted counted = {.completion.done = count};
+    struct gpsh_op op = fake_put(pair.heap, 0, 8), other = fake_put(pair.heap, 0, 8);
+    op.completion = &counted.completion;
+    for (int i = 0; i < 4; i++)
+        fake_post_op(&pair, &op);
+    fake_run(2, IBV_WC_RETRY_EXC_ERR); // the first arrived
+    gpsh_verbs_ops.progress(pair.channel);
+    cr_assert(pair.failures == 1 && pair.failed_pe == 1);
+    cr_assert_eq(counted.calls, 1, "the NIC has two requests yet, and their memory");
+    cr_assert_eq(pair.channel->pending, 3);
+    fake_settle(&pair);
+    cr_assert(counted.calls == 4 && counted.failed == 3);
+    cr_assert_eq(pair.channel->flows[1].error, GPUSHMEM_ERR_PE_FAILED);
+    cr_assert_eq(pair.channel->flows[1].completed, 4);
+    cr_assert_eq(fake.killed_qps, 1);
+    cr_assert_eq(fake_post_op(&pair, &op), GPUSHMEM_ERR_PE_FAILED);
+    other.pe = 0;
+    cr_assert_eq(fake_post_op(&pair, &other), GPSH_POST_CAPTURED);
+    fake_settle(&pair);
+    cr_assert_eq(pair.channel->flows[0].completed, 1);
+    cr_assert_eq(pair.channel->flows[0].error, 0);
+}
+
+Test(verbs_failure, remote_access__is_no_dead_peer)
+{
+    struct gpsh_op op = fake_put(pair.heap, 0, 8);
+    fake_post_op(&pair, &op);
+    fake_run(1, IBV_WC_REM_ACCESS_ERR);
+    gpsh_verbs_ops.progress(pair.channel);
+    cr_assert_eq(pair.channel->flows[1].error, GPUSHMEM_ERR_TRANSPORT);
+    cr_assert(strstr(gpsh_last_error(), "outside its heap"));
+    cr_assert(pair.failures == 1 && pair.failed_code == GPUSHMEM_ERR_TRANSPORT);
+    cr_assert(pair.channel->failed, "quiet has to tell it, since no PE is lost");
+}
+
+Test(verbs_failure, flushed_requests__give_their_blocks_back)
+{
+    char outside[3000] = {0};
+    struct gpsh_op op = fake_put(outside, 0, sizeof outside);
+    fake_pair_close(&pair);
+    fake_reset();
+    pair.settings[0] = "GPUSHMEM_VERBS_BOUNCE=64K"; // 12 large blocks
+    cr_assert(fake_pair_open(&pair) == 0);
+    for (int i = 0; i < 20; i++)
+        fake_post_op(&pair, &op);
+    fake_run(1, IBV_WC_RETRY_EXC_ERR);
+    fake_settle(&pair);
+    int before = fake.n_posts;
+    op.pe = 0;
+    for (int i = 0; i < 12; i++)
+        fake_post_op(&pair, &op);
+    cr_assert_eq(fake.n_posts, before + 12, "all blocks are free again");
+    fake_settle(&pair);
+}
+
+// Two puts on a rail that is lost, both perhaps executed. If a fence lies between them, the second
+// may have told the target of the first, and the target have changed that memory since.
+static int lose_rail_with_two_puts(bool ordered)
+{
+    reopen_rails();
+    struct gpsh_op data = fake_put(pair.heap, 0, 4096), news = fake_put(pair.heap, 8192, 4096);
+    fake_post_op(&pair, &data);
+    if (ordered)
+        gpsh_verbs_ops.fence(pair.channel, 1);
+    fake_post_op(&pair, &news);
+    fake_run(1, IBV_WC_RETRY_EXC_ERR);
+    fake_settle(&pair);
+    cr_assert_eq(pair.channel->pending, 0);
+    return pair.channel->flows[1].error;
+}
+
+Test(verbs_failure, rail_lost__puts_without_order__go_by_the_other)
+{
+    cr_assert_eq(lose_rail_with_two_puts(false), 0);
+    cr_assert_eq(pair.failures, 0);
+}
+
+Test(verbs_failure, rail_lost__fence_between_puts__nothing_is_repeated)
+{
+    cr_assert_eq(lose_rail_with_two_puts(true), GPUSHMEM_ERR_PE_FAILED);
+    cr_assert_eq(fake.n_posts, 2);
+}
+
+Test(verbs_failure, post_refused__ends_the_flow)
+{
+    struct counted counted = {.completion.done = count};
+    struct gpsh_op op = fake_put(pair.heap, 0, 8);
+    op.completion = &counted.completion;
+    fake.post_error = 22; // EINVAL
+    cr_assert_geq(fake_post_op(&pair, &op), 0);
+    gpsh_verbs_ops.progress(pair.channel);
+    cr_assert(counted.calls == 1 && counted.failed == 1);
+    cr_assert_eq(pair.channel->pending, 0);
+    cr_assert_eq(fake_post_op(&pair, &op), GPUSHMEM_ERR_TRANSPORT);
+}
+
+// A NIC that is gone flushes nothing: the program is not kept waiting for ever, and what comes all
+// the same is not taken for something else.
+Test(verbs_failure, flushed_completions_missing__complete_after_a_while)
+{
+    struct counted counted = {.completion.done = count};
+    struct gpsh_op op = fake_put(pair.heap, 0, 4096), other = fake_put(pair.heap, 0, 8);
+    op.completion = &counted.completion;
+    for (int i = 0; i < 4; i++)
+        fake_post_op(&pair, &op);
+    gpsh_verbs_ops.peer_lost(pair.transport, 1);
+    gpsh_verbs_ops.progress(pair.channel);
+    cr_assert_eq(pair.failures, 1);
+    cr_assert_eq(counted.calls, 0);
+    for (int i = 0; i < 60000 && pair.channel->pending; i++) {
+        gpsh_verbs_ops.progress(pair.channel);
+        usleep(1000);
+    }
+    cr_assert(counted.calls == 4 && counted.failed == 4);
+    fake_settle(&pair);
+    other.pe = 0;
+    fake_post_op(&pair, &other);
+    fake_settle(&pair);
+    cr_assert_eq(pair.channel->flows[0].completed, 1);
+    cr_assert_eq(pair.channel->flows[1].completed, 4);
+}
+
+// A put that finds out, while it makes room for itself, that the flow has just failed leaves no
+// block behind.
+Test(verbs_failure, capture_on_a_failing_flow__block_comes_back)
+{
+    static char outside[1000];
+    struct gpsh_op held = fake_put(outside, 0, 8), get = fake_put(outside, 0, 1000);
+    fake_pair_close(&pair);
+    fake_reset();
+    pair.settings[0] = "GPUSHMEM_VERBS_SIGNAL_EVERY=3";
+    pair.settings[1] = "GPUSHMEM_VERBS_BOUNCE=64K"; // 8 small and 12 large blocks
+    cr_assert(fake_pair_open(&pair) == 0);
+    held.flags = GPSH_OP_MORE | GPSH_OP_CAPTURE;
+    fake_post_op(&pair, &held);
+    fake_post_op(&pair, &held);
+    fake.post_error = 22; // EINVAL
+    cr_assert_eq(fake_post_op(&pair, &held), GPUSHMEM_ERR_TRANSPORT);
+    fake.post_error = 0;
+    get.kind = GPSH_OP_GET;
+    get.pe = 0;
+    for (int i = 0; i < 20; i++)
+        fake_post_op(&pair, &get);
+    cr_assert_eq(fake.n_posts, 20, "all blocks are free");
+    fake_settle(&pair);
+}
+
+Test(verbs_failure, waiting_operations__end_too)
+{
+    struct counted counted = {.completion.done = count};
+    struct gpsh_op loop = fake_amo(GPSH_AMO_OR, 8, 0, 1, 0, NULL);
+    loop.completion = &counted.completion;
+    for (int i = 0; i < 30; i++) // one under way, 29 behind it
+        fake_post_op(&pair, &loop);
+    fake_run(1, IBV_WC_RETRY_EXC_ERR);
+    fake_settle(&pair);
+    cr_assert(counted.calls == 30 && counted.failed == 30);
+    cr_assert_eq(pair.channel->pending, 0);
+}
+
+Test(verbs_failure, polling_fails__every_flow_is_told)
+{
+    struct gpsh_op op = fake_put(pair.heap, 0, 8);
+    fake_post_op(&pair, &op);
+    fake.poll_fails = true;
+    gpsh_verbs_ops.progress(pair.channel);
+    cr_assert_eq(pair.channel->flows[0].error, GPUSHMEM_ERR_TRANSPORT);
+    cr_assert_eq(pair.channel->flows[1].error, GPUSHMEM_ERR_TRANSPORT);
+    cr_assert_eq(pair.channel->pending, 0);
+}
+
+Test(verbs_failure, fatal_event__ends_what_would_never_complete)
+{
+    struct gpsh_op op = fake_put(pair.heap, 0, 8);
+    fake_post_op(&pair, &op);
+    fake.event = 1 + IBV_EVENT_QP_FATAL;
+    fake.event_qp = fake.journal[0].qp;
+    for (int i = 0; i < 20000 && !pair.channel->flows[1].error; i++)
+        gpsh_verbs_ops.progress(pair.channel);
+    fake_settle(&pair);
+    cr_assert_eq(pair.channel->pending, 0);
+    cr_assert_eq(pair.channel->flows[1].error, GPUSHMEM_ERR_TRANSPORT);
+    cr_assert_eq(pair.channel->flows[0].error, 0);
+}
+
+static const struct ibv_device *device_of(int post)
+{
+    return fake.journal[post].qp->context->device;
+}
+
+// The first put's lane is lost, with nothing that could not be repeated.
+static void lose_rail_0(void)
+{
+    struct gpsh_op put = fake_put(pair.heap, 0, 4096);
+    reopen_rails();
+    fake_post_op(&pair, &put);
+    fake_run(1, IBV_WC_RETRY_EXC_ERR);
+    gpsh_verbs_ops.progress(pair.channel);
+}
+
+static uint64_t note_at(const uint64_t *control, int pe)
+{
+    return control[PAIR_NOTES / 8 + pe];
+}
+
+// Its own words must not wait on the rail until its NIC gives up.
+Test(verbs_failure, rail_lost__peer_is_told_by_the_other_before_anything_else)
+{
+    lose_rail_0();
+    cr_assert_geq(fake.n_posts, 3);
+    const struct ibv_send_wr *note = &fake.journal[1].wr;
+    cr_assert_eq(note->wr.rdma.remote_addr, (uintptr_t)(pair.control_there + PAIR_NOTES / 8));
+    cr_assert_neq(device_of(1), device_of(0));
+    fake_settle(&pair);
+    cr_assert_eq(note_at(pair.control_there, 0), 1);
+    cr_assert(pair.channel->flows[1].completed == 1 && pair.channel->flows[1].error == 0);
+}
+
+Test(verbs_failure, rail_lost__put_by_the_other__complete_when_read_back)
+{
+    struct gpsh_op put = fake_put(pair.heap, 0, 8);
+    lose_rail_0();
+    fake_settle(&pair);
+    int before = fake.n_posts;
+    fake_post_op(&pair, &put);
+    cr_assert_eq(fake.n_posts, before + 2);
+    cr_assert_neq(device_of(before), device_of(0));
+    cr_assert_eq(fake.journal[before + 1].wr.opcode, IBV_WR_RDMA_READ);
+    fake_run(1, IBV_WC_SUCCESS);
+    gpsh_verbs_ops.progress(pair.channel);
+    cr_assert_eq(pair.channel->pending, 1);
+    fake_settle(&pair);
+    cr_assert_eq(pair.channel->pending, 0);
+}
+
+Test(verbs_failure, peer_has_left_a_rail__next_put_goes_by_another)
+{
+    struct gpsh_op put = fake_put(pair.heap, 0, 8);
+    reopen_rails();
+    fake_post_op(&pair, &put);
+    fake_settle(&pair);
+    pair.control[PAIR_NOTES / 8 + 1] = 1;
+    int before = fake.n_posts;
+    fake_post_op(&pair, &put);
+    cr_assert_neq(device_of(before), device_of(0));
+    cr_assert_eq(fake.killed_qps, 0, "the peer may have something under way by it");
+    fake_settle(&pair);
+    cr_assert(pair.channel->flows[1].completed == 2 && pair.failures == 0);
+}
+
+// It was perhaps executed, and its source may be something else by now, unless the poster keeps it.
+static int lose_rail_with_small_put(uint8_t flags, uint64_t bytes)
+{
+    struct gpsh_op put = fake_put(pair.heap, 0, bytes);
+    put.flags = flags;
+    reopen_rails();
+    put.local = pair.heap;
+    fake_post_op(&pair, &put);
+    fake_run(1, IBV_WC_RETRY_EXC_ERR);
+    fake_settle(&pair);
+    cr_assert_eq(pair.channel->pending, 0);
+    return pair.channel->flows[1].error;
+}
+
+Test(verbs_failure, rail_lost__small_put__repeated_if_its_source_is_kept)
+{
+    cr_assert_eq(lose_rail_with_small_put(GPSH_OP_KEPT, 64), 0);
+    cr_assert_eq(lose_rail_with_small_put(0, 64), GPUSHMEM_ERR_PE_FAILED);
+    cr_assert_eq(lose_rail_with_small_put(GPSH_OP_KEPT, 8), GPUSHMEM_ERR_PE_FAILED, "a flag");
+}
+
+Test(verbs_failure, post_refused_by_one_rail__goes_by_the_other)
+{
+    reopen_rails();
+    struct gpsh_op put = fake_put(pair.heap, 0, 4096);
+    memset(pair.heap, 5, 4096);
+    fake.post_error = 22; // EINVAL
+    fake.post_error_device = 1;
+    cr_assert_eq(fake_post_op(&pair, &put), GPSH_POST_IN_FLIGHT);
+    fake_settle(&pair);
+    cr_assert(pair.channel->flows[1].completed == 1 && pair.channel->flows[1].error == 0);
+    cr_assert(pair.there[4095] == 5 && pair.failures == 0);
+}
+
+Test(verbs_failure, fatal_event_of_one_rail__goes_by_the_other)
+{
+    reopen_rails();
+    struct gpsh_op put = fake_put(pair.heap, 0, 4096);
+    fake_post_op(&pair, &put);
+    fake.event = 1 + IBV_EVENT_QP_FATAL;
+    fake.event_qp = fake.journal[0].qp;
+    for (int i = 0; i < 20000 && !fake.killed_qps; i++)
+        gpsh_verbs_ops.progress(pair.channel);
+    fake_settle(&pair);
+    cr_assert(pair.channel->flows[1].completed == 1 && pair.channel->flows[1].error == 0);
+    cr_assert(fake.killed_qps == 1 && pair.failures == 0);
+}
