@@ -175,6 +175,8 @@ int fake_run(int n, enum ibv_wc_status status)
 static int post_list(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
     int accepted = 0;
+    if (fake.n_posts == FAKE_JOURNAL && !waiting) // somebody asks again and again: begin anew
+        fake.n_posts = next_to_run = 0;
     bool refuses = fake.post_error && (!fake.post_error_device ||
                                        qp->context->device == &devices[fake.post_error_device - 1]);
     fake.doorbells++;
@@ -215,6 +217,8 @@ static int take_completions(struct ibv_cq *cq, int most, struct ibv_wc *wcs)
     }
     while (first_completion < n_completions && !completions[first_completion].cq)
         first_completion++;
+    if (first_completion == n_completions)
+        first_completion = n_completions = 0;
     return n;
 }
 

@@ -13,7 +13,7 @@
 
 #include "core/error.h"
 #include "job.h"
-#include "transports/verbs/verbs_internal.h"
+#include "transports/verbs/setup/verbs_setup.h"
 
 enum { PIECE = 65536, DEPTH = 8, LOSSY_PUTS = 200, LOSSY_ADDS = 300, LARGE = 500000, BULK = 16 };
 

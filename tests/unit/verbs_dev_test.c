@@ -13,7 +13,7 @@
 #include "core/scratch.h"
 #include "tests/fakes/fake_pair.h"
 #include "transports/verbs/setup/verbs_choose.h"
-#include "transports/verbs/verbs_internal.h"
+#include "transports/verbs/setup/verbs_setup.h"
 
 static struct fake_pair pair;
 

@@ -12,7 +12,7 @@
 #include "core/log.h"
 #include "tests/fakes/fake_pair.h"
 #include "tests/fakes/slow_queue.h"
-#include "transports/verbs/stage/verbs_stage.h"
+#include "transports/verbs/stage/verbs_staging.h"
 
 enum { HANG_LOOKS = 300000 }; // 100 us apart, only against hangs
 
@@ -70,11 +70,20 @@ static bool says_staged(void)
     return strstr(line, "staged by its agent") != NULL;
 }
 
+// A sender asks its mailbox again and again until the agent, a thread, has answered: nothing moves
+// only then, so that fake_settle would spin for as long.
+static void ask_once(void)
+{
+    gpsh_verbs_ops.flush(pair.channel);
+    fake_run(FAKE_JOURNAL, IBV_WC_SUCCESS);
+    gpsh_verbs_ops.progress(pair.channel);
+}
+
 // Fills what comes from PE 1's point of view: its mailboxes are this process's own.
 static void settle_until(uint64_t completed)
 {
     for (int i = 0; i < HANG_LOOKS && pair.channel->flows[1].completed < completed; i++) {
-        fake_settle(&pair);
+        ask_once();
         usleep(100);
     }
 }
@@ -208,6 +217,26 @@ Test(verbs_stage, agent__queue_breaks__senders_are_told)
     settle_until(1);
     cr_assert_eq(pair.channel->flows[1].error, GPUSHMEM_ERR_TRANSPORT);
     cr_assert(pair.failed_pe == 1 && logged("its GPU failed"));
+}
+
+// An agent that gets no processor for a while: its senders keep asking, and nothing runs out.
+Test(verbs_stage, agent__slow__asked_until_it_answers)
+{
+    gpu_heap_refused();
+    pair.queues = &slow_queue_ops;
+    cr_assert_eq(fake_pair_open(&pair), 0);
+    atomic_store(&slow_queue_held, 1);
+    struct gpsh_op op = fake_put("staged", 0, 7);
+    op.flags = GPSH_OP_LOCAL_HOST;
+    cr_assert(fake_post_op(&pair, &op) >= 0);
+    for (int i = 0; i < 3 * FAKE_JOURNAL; i++)
+        ask_once();
+    cr_assert_eq(pair.channel->flows[1].error, 0);
+    cr_assert_eq(pair.channel->flows[1].completed, 0);
+    atomic_store(&slow_queue_held, 0);
+    settle_until(1);
+    cr_assert_eq(pair.channel->flows[1].completed, 1);
+    cr_assert_str_eq(pair.heap, "staged");
 }
 
 // A target that is stopped, or busy, answers nothing: who waits for room must be able to give up,

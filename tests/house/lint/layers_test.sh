@@ -78,6 +78,18 @@ printf '#include "high/high.h"\nint second(void) { return high(); }\n' >"$house/
 expect 1 "use each other in a circle: runtime/high/high runtime/high/second"
 
 build_house
+printf 'int second(void);\nint again(void) { return second(); }\n' >>"$house/transports/wire/wire.c"
+printf 'int wire(void);\nint second(void) { return wire(); }\n' >"$house/transports/wire/second.c"
+expect 1 "use each other in a circle: transports/wire/second transports/wire/wire"
+
+# a room within another one's folder
+build_house
+mkdir "$house/transports/wire/cellar"
+sed -i '/^| wire/i| cellar | `transports/wire/cellar` | public | below |' "$house/docs/architecture.md"
+printf 'int wire(void);\nint cellar(void) { return wire(); }\n' >"$house/transports/wire/cellar/cellar.c"
+expect 1 "transports/wire/cellar/cellar.c (cellar) uses wire: transports/wire/wire.c (wire)"
+
+build_house
 mkdir "$house/runtime/shed"
 touch "$house/runtime/shed/tool.c"
 expect 1 "runtime/shed/tool.c: no room"

@@ -7,7 +7,7 @@
 // who may write to its other half (IBV_ATOMIC_GLOB; an add to the upper half needs no loop then,
 // since the carry falls out), and else as verbs_lock.c has it. A loop is driven by progress();
 // several may be under way in a flow, but nothing overtakes one on its own word.
-#include "transports/verbs/verbs_internal.h"
+#include "transports/verbs/post/verbs_posting.h"
 
 static unsigned shift_of(const struct verbs_slot *slot)
 {
@@ -32,71 +32,6 @@ bool gpsh_verbs_amo_native(const struct verbs_flow *flow, const struct verbs_slo
         return slot->width == 8 || (slot->remote & 4 && !gpsh_verbs_lock_needed(flow, slot));
     case GPSH_AMO_CSWAP: return slot->width == 8;
     default: return false;
-    }
-}
-
-// A request whose answer goes to the results, at its position.
-static struct ibv_send_wr *fetching_request(struct verbs_flow *flow, struct verbs_slot *slot,
-                                            uint32_t bytes, uint8_t kind)
-{
-    struct verbs_channel *channel = flow->channel;
-    struct verbs_lane *lane = &flow->lanes[0];
-    size_t position = lane->head & lane->mask;
-    struct ibv_send_wr *wr = verbs_lane_next(lane, slot, kind);
-    wr->sg_list->addr =
-        (uintptr_t)&channel->results[(size_t)flow->pe * (lane->mask + 1) + position];
-    wr->sg_list->length = bytes;
-    wr->sg_list->lkey = channel->results_mr->lkey;
-    return wr;
-}
-
-struct ibv_send_wr *gpsh_verbs_atomic_request(struct verbs_flow *flow, struct verbs_slot *slot,
-                                              int region, uint64_t word, uint8_t kind)
-{
-    struct verbs_lane *lane = &flow->lanes[0];
-    struct ibv_send_wr *wr = fetching_request(flow, slot, sizeof(uint64_t), kind);
-    wr->wr.atomic.remote_addr = word;
-    wr->wr.atomic.rkey = lane->rkeys[region];
-    if (__builtin_expect(lane->apart && region == GPSH_HEAP, 0)) { // it writes too
-        lane->wrote_to = word;
-        lane->wrote_bytes = sizeof(uint64_t);
-        lane->wrote_key = lane->rkeys[region];
-        lane->unread = true;
-    }
-    return wr;
-}
-
-void gpsh_verbs_read_word(struct verbs_flow *flow, struct verbs_slot *slot, uint8_t kind)
-{
-    struct ibv_send_wr *wr = fetching_request(flow, slot, slot->width, kind);
-    wr->opcode = IBV_WR_RDMA_READ;
-    wr->wr.rdma.remote_addr = slot->remote;
-    wr->wr.rdma.rkey = flow->lanes[0].rkeys[slot->region];
-}
-
-static void issue_add(struct verbs_flow *flow, struct verbs_slot *slot, uint64_t word,
-                      uint64_t value)
-{
-    struct ibv_send_wr *wr = gpsh_verbs_atomic_request(flow, slot, slot->region, word, WQE_AMO);
-    wr->opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
-    wr->wr.atomic.compare_add = value;
-}
-
-// The signal of a put_signal with add; its old value is dropped.
-void gpsh_verbs_amo_signal(struct verbs_flow *flow, struct verbs_slot *slot)
-{
-    slot->result = NULL;
-    issue_add(flow, slot, slot->signal, slot->operand);
-}
-
-uint64_t gpsh_verbs_amo_apply(const struct verbs_slot *slot, uint64_t old)
-{
-    switch (slot->amo) {
-    case GPSH_AMO_ADD: return old + slot->operand;
-    case GPSH_AMO_AND: return old & slot->operand;
-    case GPSH_AMO_OR: return old | slot->operand;
-    case GPSH_AMO_XOR: return old ^ slot->operand;
-    default: return slot->operand; // set, swap and cswap store it
     }
 }
 
@@ -185,8 +120,8 @@ bool gpsh_verbs_amo_issue(struct verbs_flow *flow, struct verbs_slot *slot)
         wr->wr.atomic.swap = slot->operand;
         return true;
     }
-    issue_add(flow, slot, word_of(slot),
-              slot->width == 4 ? slot->operand << shift_of(slot) : slot->operand);
+    gpsh_verbs_add_request(flow, slot, word_of(slot),
+                           slot->width == 4 ? slot->operand << shift_of(slot) : slot->operand);
     return true;
 }
 
@@ -197,13 +132,6 @@ void gpsh_verbs_loops_post(struct verbs_flow *flow)
         continue;
 }
 
-// `before` is of the operation's width.
-static void deliver(struct verbs_flow *flow, const struct verbs_slot *slot, uint64_t before)
-{
-    if (slot->result)
-        verbs_copy(flow, slot, slot->result, &before, slot->width);
-}
-
 static uint64_t part_of(const struct verbs_slot *slot, uint64_t word)
 {
     return slot->width == 4 ? (uint32_t)(word >> shift_of(slot)) : word;
@@ -211,15 +139,7 @@ static uint64_t part_of(const struct verbs_slot *slot, uint64_t word)
 
 void gpsh_verbs_amo_retire(struct verbs_flow *flow, struct verbs_slot *slot, uint64_t value)
 {
-    deliver(flow, slot, slot->amo == GPSH_AMO_FETCH ? value : part_of(slot, value));
-}
-
-void gpsh_verbs_loop_finish(struct verbs_flow *flow, int index, uint64_t before)
-{
-    struct verbs_slot *slot = &flow->slots[flow->loops[index].slot];
-    deliver(flow, slot, before);
-    flow->loops_used &= ~(1u << index);
-    slot->parts--;
+    gpsh_verbs_deliver(flow, slot, slot->amo == GPSH_AMO_FETCH ? value : part_of(slot, value));
 }
 
 void gpsh_verbs_loop_retire(struct verbs_flow *flow, int index, struct verbs_slot *slot,

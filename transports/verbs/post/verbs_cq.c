@@ -4,8 +4,7 @@
 // its flow and no other.
 #include <stdio.h>
 
-#include "core/clock.h"
-#include "transports/verbs/stage/verbs_stage.h"
+#include "transports/verbs/post/verbs_posting.h"
 
 enum { POLL_ROUNDS = 4, EVENT_TICKS = 8192 };
 
@@ -34,28 +33,19 @@ static void succeed(struct verbs_lane *lane, const struct verbs_wqe *wqe, uint32
     slot->parts--;
 }
 
-// Retires the requests up to and without `end`. Those of a failed lane only give back what they
-// hold.
+// Retires the requests up to and without `end`.
 static void retire(struct verbs_lane *lane, uint32_t end)
 {
-    for (; lane->tail != end; lane->tail++) {
+    for (; lane->tail != end && !lane->failed; lane->tail++) {
         struct verbs_wqe *wqe = &lane->wqes[lane->tail & lane->mask];
         if (wqe->kind != WQE_PLAIN)
             lane->reads--;
         lane->cq->used--;
-        if (!lane->failed)
-            succeed(lane, wqe, lane->tail);
-        else if (!lane->flow->pub->error)
-            lane->flow->slots[wqe->slot].parts--; // to be issued again (verbs_failover.c)
+        succeed(lane, wqe, lane->tail);
         gpsh_verbs_bounce_give(&lane->flow->channel->bounce, wqe->block);
     }
-}
-
-bool gpsh_verbs_lane_is_flushed(struct verbs_lane *lane)
-{
-    if (lane->tail != lane->head && gpsh_clock_ns() >= lane->flush_ns)
-        retire(lane, lane->head);
-    return lane->tail == lane->head;
+    if (__builtin_expect(lane->failed, 0)) // perhaps by a copy of the last one
+        gpsh_verbs_lane_forget(lane, end);
 }
 
 static const char *advice(enum ibv_wc_status status)
@@ -148,16 +138,9 @@ static void poll_rail(struct verbs_channel *channel, int rail)
     }
 }
 
-static void drive_active(struct verbs_channel *channel)
+static void drive_flow(struct verbs_due *due)
 {
-    struct verbs_flow *flow = channel->active;
-    channel->active = NULL;
-    while (flow) {
-        struct verbs_flow *next = flow->next_active;
-        flow->active = false;
-        gpsh_verbs_flow_drive(flow); // puts itself on the list again if something is left
-        flow = next;
-    }
+    gpsh_verbs_flow_drive(VERBS_DUE_OF(due, struct verbs_flow));
 }
 
 static void fail_lost(struct verbs_channel *channel)
@@ -212,12 +195,9 @@ int gpsh_verbs_progress(struct gpsh_channel *base)
         gpsh_verbs_held_flush(channel);
     for (int rail = 0; rail < channel->verbs->n_rails; rail++)
         poll_rail(channel, rail);
-    if (channel->active)
-        drive_active(channel);
-    if (channel->pipes)
-        gpsh_verbs_pipes_progress(channel);
-    if (channel->verbs->stage.agent)
-        gpsh_verbs_agent_help(channel->verbs);
+    verbs_due_run(&channel->active, drive_flow);
+    if (channel->verbs->staging)
+        channel->verbs->staging->progress(channel);
     if (++channel->ticks % EVENT_TICKS == 0) {
         gpsh_verbs_events_poll(channel->verbs);
         look_at_notes(channel);

@@ -6,7 +6,7 @@
 // flow fails.
 #include <stdio.h>
 
-#include "transports/verbs/verbs_internal.h"
+#include "transports/verbs/post/verbs_posting.h"
 
 enum { WORD_BYTES = 8 };
 
@@ -190,18 +190,5 @@ bool gpsh_verbs_repeats_issue(struct verbs_flow *flow, struct verbs_slot *next)
     begin_again(next);
     next->repeat = VERBS_REPEAT_NOT;
     flow->repeats--;
-    return true;
-}
-
-// The atomics of a word need one agent, which is the NIC of rail 0.
-bool gpsh_verbs_atomics_lost(struct verbs_flow *flow)
-{
-    char why[160];
-    if (!flow->lanes[0].failed || flow->pub->error)
-        return false;
-    snprintf(why, sizeof why,
-             "PE %d: atomics need rail 0 (%s), whose connection to it was lost earlier", flow->pe,
-             flow->channel->verbs->rails[0].name);
-    gpsh_verbs_flow_fail(flow, GPUSHMEM_ERR_TRANSPORT, why);
     return true;
 }

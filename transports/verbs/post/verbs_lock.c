@@ -13,7 +13,7 @@
 // goes on as soon as the first trip is over: the poster has been told to drive the channel
 // (GPSH_POST_URGENT). Locks of a PE that was lost are taken from it.
 #include "core/clock.h"
-#include "transports/verbs/verbs_internal.h"
+#include "transports/verbs/post/verbs_posting.h"
 
 // Perhaps only the way from here to the owner was lost: then it is about to let go.
 enum { BYTES = 4, PATIENCE_NS = 100000000 };

@@ -10,27 +10,7 @@
 //   several      an acknowledgement says that a NIC has the data, and another NIC's write may be
 //                faster than its way to memory: a striped put is complete when the last bytes that
 //                each lane wrote have been read
-#include "transports/verbs/verbs_internal.h"
-
-enum { ANSWER_BYTES = 8 };
-
-// A fence that the slot still owes is not the read's.
-void gpsh_verbs_read_back(struct verbs_lane *lane, struct verbs_slot *slot)
-{
-    const struct verbs_bounce *bounce = &lane->flow->channel->bounce;
-    bool fenced = slot->fenced;
-    slot->fenced = false;
-    struct ibv_send_wr *wr = verbs_lane_next(lane, slot, WQE_READ);
-    slot->fenced = fenced;
-    uint32_t bytes = lane->wrote_bytes < ANSWER_BYTES ? lane->wrote_bytes : ANSWER_BYTES;
-    wr->opcode = IBV_WR_RDMA_READ;
-    wr->wr.rdma.remote_addr = lane->wrote_to + lane->wrote_bytes - bytes;
-    wr->wr.rdma.rkey = lane->wrote_key;
-    wr->sg_list->addr = (uintptr_t)bounce->base + bounce->bytes;
-    wr->sg_list->length = bytes;
-    wr->sg_list->lkey = bounce->mr[lane->rail]->lkey;
-    lane->unread = false;
-}
+#include "transports/verbs/post/verbs_posting.h"
 
 bool gpsh_verbs_order_writes(struct verbs_lane *lane, struct verbs_slot *slot)
 {

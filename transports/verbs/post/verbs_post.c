@@ -2,8 +2,10 @@
 #define _GNU_SOURCE
 // Posting: an operation is accepted (a slot, its place in the order, its source) and launched.
 // Nothing in here waits or drives progress: what has no room now is refused, or goes on in
-// verbs_flow.c.
-#include "transports/verbs/stage/verbs_stage.h"
+// verbs_drive.c.
+#include <assert.h>
+
+#include "transports/verbs/post/verbs_posting.h"
 
 static bool needs_no_work(const struct gpsh_op *op)
 {
@@ -131,7 +133,7 @@ static int check_amo(const struct gpsh_op *op)
 // A fetch is a read, and a mailbox's atomics are done by its agent.
 static bool needs_nic_atomics(const struct verbs_flow *flow, const struct gpsh_op *op)
 {
-    if (flow->pipe && flow->pipe->far && op->region == GPSH_HEAP)
+    if (flow->by_mailbox && op->region == GPSH_HEAP)
         return false;
     return op->kind == GPSH_OP_AMO
                ? op->amo != GPSH_AMO_FETCH
@@ -265,12 +267,33 @@ int gpsh_verbs_post(struct gpsh_channel *base, const struct gpsh_op *op)
     if (status)
         return status;
     struct verbs_flow *flow = &channel->flows[op->pe];
-    return flow->pipe ? gpsh_verbs_pipe_post(flow->pipe, op) : gpsh_verbs_flow_post(flow, op);
+    return flow->pipe ? channel->verbs->staging->post(flow->pipe, op)
+                      : gpsh_verbs_flow_post(flow, op);
+}
+
+__attribute__((unused)) static bool range_is_checked(const struct verbs_flow *flow, int region,
+                                                     uint64_t at, uint64_t bytes)
+{
+    if (region >= GPSH_REGIONS) // a mailbox: of the room above
+        return true;
+    uint64_t all = flow->channel->verbs->env.regions[region].bytes;
+    return bytes <= all && at <= all - bytes;
+}
+
+// What transport.h promises of every operation, in debug builds.
+__attribute__((unused)) static bool op_is_checked(const struct verbs_flow *flow,
+                                                  const struct gpsh_op *op)
+{
+    uint64_t bytes = op->kind == GPSH_OP_AMO ? op->width : op->bytes;
+    return (!bytes || range_is_checked(flow, op->region, op->remote, bytes)) &&
+           (op->kind != GPSH_OP_PUT_SIGNAL ||
+            range_is_checked(flow, op->region, op->signal, VERBS_SIGNAL_BYTES));
 }
 
 int gpsh_verbs_flow_post(struct verbs_flow *flow, const struct gpsh_op *op)
 {
     struct verbs_channel *channel = flow->channel;
+    assert(op_is_checked(flow, op));
     uint64_t before = flow->pub->posted;
     if (before - flow->pub->completed > flow->slot_mask)
         return gpsh_verbs_refuse(channel);
@@ -309,7 +332,7 @@ void gpsh_verbs_fence(struct gpsh_channel *base, int pe)
     if (pe == GPSH_ALL_PES)
         channel->epoch++;
     else if (channel->flows[pe].pipe)
-        channel->flows[pe].pipe->fenced = true;
+        channel->verbs->staging->fence(channel->flows[pe].pipe);
     else
         channel->flows[pe].fenced = true;
 }

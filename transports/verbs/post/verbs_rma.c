@@ -3,7 +3,7 @@
 // Puts, gets and signals as work requests: zero-copy from registered memory, inline if small, else
 // block by block through the bounce buffer; split at the largest message, striped over the rails
 // when large.
-#include "transports/verbs/verbs_internal.h"
+#include "transports/verbs/post/verbs_posting.h"
 
 enum { STRIPE_UNIT = 4096 };
 
@@ -54,14 +54,6 @@ static void set_inline(struct verbs_lane *lane, const struct verbs_slot *slot,
     wr->sg_list->length = bytes;
 }
 
-static void set_block(struct verbs_lane *lane, struct ibv_send_wr *wr, uint16_t block)
-{
-    const struct verbs_bounce *bounce = &lane->flow->channel->bounce;
-    verbs_lane_last(lane)->block = block;
-    wr->sg_list->addr = (uintptr_t)gpsh_verbs_bounce_at(bounce, block);
-    wr->sg_list->lkey = bounce->mr[lane->rail]->lkey;
-}
-
 static bool issue_inline(struct verbs_lane *lane, struct verbs_slot *slot)
 {
     const char *from = slot->local;
@@ -76,7 +68,7 @@ static bool issue_inline(struct verbs_lane *lane, struct verbs_slot *slot)
 static bool issue_captured(struct verbs_lane *lane, struct verbs_slot *slot)
 {
     struct ibv_send_wr *wr = piece_request(lane, slot, slot->bytes);
-    set_block(lane, wr, slot->block);
+    verbs_lane_block(lane, wr, slot->block);
     slot->block = VERBS_NO_BLOCK;
     return true;
 }
@@ -89,7 +81,7 @@ static bool issue_bounced(struct verbs_lane *lane, struct verbs_slot *slot, uint
         return false;
     char *local = slot->local + slot->offset;
     struct ibv_send_wr *wr = piece_request(lane, slot, bytes);
-    set_block(lane, wr, block);
+    verbs_lane_block(lane, wr, block);
     struct verbs_wqe *wqe = verbs_lane_last(lane);
     wqe->to = local;
     wqe->bytes = (uint32_t)bytes;
@@ -147,31 +139,6 @@ static bool issue_piece(struct verbs_flow *flow, struct verbs_slot *slot)
     return issue_in_place(lane, slot, bytes, lkey);
 }
 
-// A word of up to 8 bytes to an address in the slot's region, by the home lane, where there is room
-// for a request. False if no block is free, which it takes on a device without inline payloads.
-bool gpsh_verbs_write_word(struct verbs_flow *flow, struct verbs_slot *slot, uint64_t to,
-                           const void *word, uint32_t bytes)
-{
-    struct verbs_lane *lane = verbs_home(flow);
-    struct verbs_bounce *bounce = &flow->channel->bounce;
-    bool inlined = lane->inline_stride >= VERBS_SIGNAL_BYTES;
-    uint16_t block = inlined ? VERBS_NO_BLOCK : gpsh_verbs_bounce_take(bounce, bytes);
-    if (!inlined && block == VERBS_NO_BLOCK)
-        return false;
-    struct ibv_send_wr *wr = verbs_lane_next(lane, slot, WQE_PLAIN);
-    verbs_lane_writes(lane, wr, to, bytes, slot->region);
-    if (!inlined) {
-        memcpy(gpsh_verbs_bounce_at(bounce, block), word, bytes);
-        set_block(lane, wr, block);
-        return true;
-    }
-    char *copy = lane->inlined + (size_t)(wr - lane->wrs) * lane->inline_stride;
-    memcpy(copy, word, bytes);
-    wr->send_flags |= IBV_SEND_INLINE;
-    wr->sg_list->addr = (uintptr_t)copy;
-    return true;
-}
-
 // The signal goes by the home lane after the data, which makes the order; data on other lanes must
 // have arrived (gpsh_verbs_order_rails). An atomic is executed after every write before it.
 static bool issue_signal(struct verbs_flow *flow, struct verbs_slot *slot)
@@ -186,7 +153,7 @@ static bool issue_signal(struct verbs_flow *flow, struct verbs_slot *slot)
     if (!gpsh_verbs_lane_reserve(lane, 1))
         return false;
     if (slot->flags & GPSH_OP_SIGNAL_ADD) {
-        gpsh_verbs_amo_signal(flow, slot);
+        gpsh_verbs_add_signal(flow, slot);
         return true;
     }
     return gpsh_verbs_write_word(flow, slot, slot->signal, &slot->operand, VERBS_SIGNAL_BYTES);

@@ -18,7 +18,7 @@ enum {
     GPSH_VERBS_BLOB_MAGIC = 0x62767067, // "gpvb"
     GPSH_VERBS_BLOB_VERSION = 5,
     GPSH_VERBS_ADDRESS_TEXT = 48,
-    // the mailboxes (verbs_stage.h), a region like the others to the NICs
+    // the mailboxes (verbs_staging.h), a region like the others to the NICs
     GPSH_VERBS_STAGE = GPSH_REGIONS,
     GPSH_VERBS_REGIONS,
     GPSH_VERBS_MAX_SLOTS = 64,

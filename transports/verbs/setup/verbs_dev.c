@@ -10,7 +10,7 @@
 
 #include "core/topology.h"
 #include "transports/verbs/setup/verbs_choose.h"
-#include "transports/verbs/verbs_internal.h"
+#include "transports/verbs/setup/verbs_setup.h"
 
 enum { MOST_PORTS = 64, LISTED_BYTES = 600, SOFT_ROCE_VENDOR = 0xffffff };
 

@@ -3,7 +3,7 @@
 // Asynchronous events of the NICs, polled at a low rate from progress() on non-blocking
 // descriptors: logged, and where requests would otherwise never complete, passed on to the channels
 // concerned.
-#include "transports/verbs/verbs_internal.h"
+#include "transports/verbs/setup/verbs_setup.h"
 
 enum { LOGGED_MOST = 64 }; // a flapping port must not fill the log
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "core/topology.h"
-#include "transports/verbs/stage/verbs_stage.h"
+#include "transports/verbs/setup/verbs_setup.h"
 
 // What staging adds to the line below.
 static const char *staging_text(const struct gpsh_verbs *verbs, const struct verbs_peer *peer)

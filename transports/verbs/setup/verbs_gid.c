@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <net/if.h>
 
-#include "transports/verbs/verbs_internal.h"
+#include "transports/verbs/setup/verbs_setup.h"
 
 static bool is_ipv4_mapped(const union ibv_gid *gid)
 {

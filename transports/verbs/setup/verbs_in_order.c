@@ -4,7 +4,7 @@
 // deliver the packets of one queue pair in any order, and their NICs place them as they come. Only
 // the receiving end knows, so each PE asks a queue pair that is connected to itself and publishes
 // the answer.
-#include "transports/verbs/verbs_internal.h"
+#include "transports/verbs/setup/verbs_setup.h"
 
 // rdma-core has it since version 43.
 __attribute__((weak)) extern int ibv_query_qp_data_in_order(struct ibv_qp *qp,

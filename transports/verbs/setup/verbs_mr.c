@@ -7,7 +7,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "transports/verbs/verbs_internal.h"
+#include "transports/verbs/setup/verbs_setup.h"
 
 // A dma-buf has whole pages: that of an unaligned buffer begins before it.
 uint64_t gpsh_verbs_dmabuf_offset(const struct gpsh_region *region)
@@ -23,7 +23,7 @@ static struct ibv_mr *register_dmabuf(struct gpsh_verbs *verbs, struct verbs_rai
     // What comes through that function may arrive after the completion, which comes through the
     // other one: docs/adr/0018.
     if (verbs->env.settings->verbs_data_direct != GPSH_DATA_DIRECT_OFF && verbs->env.can_flush)
-        mr = gpsh_verbs_register_direct(rail, region, access);
+        mr = gpsh_verbs_register_direct(rail, region, gpsh_verbs_dmabuf_offset(region), access);
     way->by = mr ? VERBS_BY_DATA_DIRECT : VERBS_BY_DMABUF;
     verbs->base.must_flush |= mr != NULL;
     if (!mr)

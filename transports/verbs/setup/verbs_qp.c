@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "transports/verbs/stage/verbs_stage.h"
+#include "transports/verbs/setup/verbs_setup.h"
 
 enum { SUBNET_BYTES = 8 }; // of a GID
 
@@ -212,14 +212,11 @@ void gpsh_verbs_channel_destroy(struct verbs_channel *channel)
         return;
     for (int i = 0; channel->lanes && i < verbs->env.n_pes * verbs->n_rails; i++)
         destroy_lane(&channel->lanes[i]);
-    for (int i = 0; channel->flows && i < verbs->env.n_pes; i++) {
-        gpsh_verbs_pipe_destroy(&channel->flows[i]);
+    for (int i = 0; channel->flows && i < verbs->env.n_pes; i++)
         free(channel->flows[i].slots);
-    }
     for (int rail = 0; rail < verbs->n_rails; rail++)
         if (channel->cqs[rail].cq)
             ibv_destroy_cq(channel->cqs[rail].cq);
-    gpsh_verbs_copies_close(channel);
     gpsh_verbs_bounce_destroy(&channel->bounce);
     if (channel->results_mr)
         ibv_dereg_mr(channel->results_mr);

@@ -2,9 +2,9 @@
 #define _GNU_SOURCE
 // Pipes: accepting the operations of a flow that is staged, and completing them in order. What
 // becomes of their chunks is in verbs_stage_chunk.c.
-#include "transports/verbs/stage/verbs_stage.h"
-
 #include <stdlib.h>
+
+#include "transports/verbs/stage/verbs_staging.h"
 
 static uint32_t lesser(uint32_t a, uint32_t b)
 {
@@ -29,50 +29,10 @@ static void set_sizes(struct verbs_stage_pipe *pipe, uint32_t channel,
     pipe->slots = at.slots + (uint64_t)box * peer->slots * peer->slot_bytes;
 }
 
-int gpsh_verbs_pipe_create(struct verbs_flow *flow, uint32_t channel,
-                           const struct gpsh_verbs_blob *peer)
-{
-    struct gpsh_verbs *verbs = flow->channel->verbs;
-    if (!peer->slots && verbs->stage.mode == VERBS_STAGE_NOTHING)
-        return 0;
-    struct verbs_stage_pipe *pipe = calloc(1, sizeof *pipe);
-    if (!pipe)
-        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for staged operations towards PE %d",
-                         flow->pe);
-    pipe->flow = flow;
-    pipe->pub = flow->pub;
-    pipe->poll_block = VERBS_NO_BLOCK;
-    set_sizes(pipe, channel, peer);
-    pipe->chunks = calloc(pipe->depth, sizeof *pipe->chunks);
-    pipe->ops = calloc(flow->slot_mask + 1, sizeof *pipe->ops);
-    flow->pipe = pipe;
-    flow->pub = &pipe->inner;
-    pipe->pub->error = 0;
-    if (!pipe->chunks || !pipe->ops)
-        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for %u staged chunks towards PE %d",
-                         pipe->depth, flow->pe);
-    return gpsh_verbs_copies_open(verbs, flow->channel);
-}
-
-void gpsh_verbs_pipe_destroy(struct verbs_flow *flow)
-{
-    struct verbs_stage_pipe *pipe = flow->pipe;
-    if (!pipe)
-        return;
-    free(pipe->chunks);
-    free(pipe->ops);
-    free(pipe);
-    flow->pipe = NULL;
-}
-
 static void activate(struct verbs_stage_pipe *pipe)
 {
-    struct verbs_channel *channel = pipe->flow->channel;
-    if (pipe->active || (pipe->pub->posted == pipe->pub->completed && !pipe->draining))
-        return;
-    pipe->active = true;
-    pipe->next_active = channel->pipes;
-    channel->pipes = pipe;
+    if (pipe->pub->posted != pipe->pub->completed || pipe->draining)
+        verbs_due_add(&pipe->flow->channel->pipes, &pipe->due);
 }
 
 static void op_complete(struct verbs_stage_pipe *pipe, int status)
@@ -112,21 +72,21 @@ static void drive(struct verbs_stage_pipe *pipe)
     activate(pipe);
 }
 
-void gpsh_verbs_pipes_progress(struct verbs_channel *channel)
+static void drive_due(struct verbs_due *due)
 {
-    struct verbs_stage_pipe *pipe = channel->pipes;
-    channel->pipes = NULL;
-    while (pipe) {
-        struct verbs_stage_pipe *next = pipe->next_active;
-        pipe->active = false;
-        drive(pipe); // puts itself on the list again if something is left
-        pipe = next;
-    }
+    drive(VERBS_DUE_OF(due, struct verbs_stage_pipe));
+}
+
+static void pipes_progress(struct verbs_channel *channel)
+{
+    verbs_due_run(&channel->pipes, drive_due);
+    if (channel->verbs->stage.agent)
+        gpsh_verbs_agent_help(channel->verbs);
 }
 
 // The flow below has failed: so has everything here. It completes, and the blocks come back, when
 // neither NIC nor GPU works on them any more.
-void gpsh_verbs_pipe_fail(struct verbs_stage_pipe *pipe, int code)
+static void pipe_fail(struct verbs_stage_pipe *pipe, int code)
 {
     pipe->pub->error = code;
     pipe->cut = pipe->pub->posted;
@@ -249,7 +209,7 @@ static void wait_for_copies(struct verbs_stage_pipe *pipe, uint64_t number)
     drive(pipe); // what was copied goes out
 }
 
-int gpsh_verbs_pipe_post(struct verbs_stage_pipe *pipe, const struct gpsh_op *op)
+static int pipe_post(struct verbs_stage_pipe *pipe, const struct gpsh_op *op)
 {
     struct verbs_channel *channel = pipe->flow->channel;
     bool captured = is_put(op) && op->bytes && op->flags & GPSH_OP_CAPTURE;
@@ -271,4 +231,57 @@ int gpsh_verbs_pipe_post(struct verbs_stage_pipe *pipe, const struct gpsh_op *op
     if (idle && !pipe->pub->error && pipe->pub->completed >= number)
         return GPSH_POST_DONE;
     return is_put(op) && source_free(pipe, number) ? GPSH_POST_CAPTURED : GPSH_POST_IN_FLIGHT;
+}
+
+static void pipe_fence(struct verbs_stage_pipe *pipe)
+{
+    pipe->fenced = true;
+}
+
+static const struct verbs_staging staging = {
+    .post = pipe_post, .fence = pipe_fence, .fail = pipe_fail, .progress = pipes_progress};
+
+int gpsh_verbs_pipe_create(struct verbs_flow *flow, uint32_t channel,
+                           const struct gpsh_verbs_blob *peer)
+{
+    struct gpsh_verbs *verbs = flow->channel->verbs;
+    if (!peer->slots && verbs->stage.mode == VERBS_STAGE_NOTHING)
+        return 0;
+    struct verbs_stage_pipe *pipe = calloc(1, sizeof *pipe);
+    if (!pipe)
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for staged operations towards PE %d",
+                         flow->pe);
+    pipe->flow = flow;
+    pipe->pub = flow->pub;
+    pipe->poll_block = VERBS_NO_BLOCK;
+    set_sizes(pipe, channel, peer);
+    pipe->chunks = calloc(pipe->depth, sizeof *pipe->chunks);
+    pipe->ops = calloc(flow->slot_mask + 1, sizeof *pipe->ops);
+    flow->pipe = pipe;
+    flow->by_mailbox = pipe->far;
+    verbs->staging = &staging;
+    flow->pub = &pipe->inner;
+    pipe->pub->error = 0;
+    if (!pipe->chunks || !pipe->ops)
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for %u staged chunks towards PE %d",
+                         pipe->depth, flow->pe);
+    return gpsh_verbs_copies_open(verbs, flow->channel);
+}
+
+static void pipe_destroy(struct verbs_flow *flow)
+{
+    struct verbs_stage_pipe *pipe = flow->pipe;
+    if (!pipe)
+        return;
+    free(pipe->chunks);
+    free(pipe->ops);
+    free(pipe);
+    flow->pipe = NULL;
+}
+
+void gpsh_verbs_pipes_destroy(struct verbs_channel *channel)
+{
+    for (int i = 0; channel->flows && i < channel->verbs->env.n_pes; i++)
+        pipe_destroy(&channel->flows[i]);
+    gpsh_verbs_copies_close(channel);
 }

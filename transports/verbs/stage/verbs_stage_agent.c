@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "core/thread.h"
-#include "transports/verbs/stage/verbs_stage.h"
+#include "transports/verbs/stage/verbs_staging.h"
 
 enum {
     TASKS = 1024, // under way at a time, over all mailboxes

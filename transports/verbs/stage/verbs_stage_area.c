@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "core/memory_file.h"
-#include "transports/verbs/stage/verbs_stage.h"
+#include "transports/verbs/stage/verbs_staging.h"
 
 enum { LINE = 64, LEAST_SLOT = 4096 };
 

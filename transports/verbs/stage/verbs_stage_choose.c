@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "core/topology.h"
-#include "transports/verbs/stage/verbs_stage.h"
+#include "transports/verbs/stage/verbs_staging.h"
 
 // Of the rails, since all serve.
 static const struct verbs_rail *farthest(const struct gpsh_verbs *verbs)

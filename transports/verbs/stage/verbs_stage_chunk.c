@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "transport/direct.h"
-#include "transports/verbs/stage/verbs_stage.h"
+#include "transports/verbs/stage/verbs_staging.h"
 
 enum { CHECK_EVERY = 1 << 16 };
 

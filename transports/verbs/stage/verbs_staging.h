@@ -10,10 +10,10 @@
 //            mailboxes of a PE are its area.
 //   agent    carries out the requests that arrive in the area, through one in-order queue: a thread
 //            of its own, helped by threads that drive a channel.
-#ifndef GPSH_VERBS_STAGE_H
-#define GPSH_VERBS_STAGE_H
+#ifndef GPSH_VERBS_STAGING_H
+#define GPSH_VERBS_STAGING_H
 
-#include "transports/verbs/verbs_internal.h"
+#include "transports/verbs/post/verbs_posting.h"
 
 enum {
     STAGE_HEADER = 64, // bytes before the payload in a slot
@@ -75,7 +75,7 @@ struct verbs_stage_pipe {
     struct gpsh_flow *pub;  // the caller's counters
     struct gpsh_flow inner; // those of the operations that move chunks
     bool far;               // to a mailbox; else only large pieces of the heap are staged
-    bool fenced, polling, active, draining;
+    bool fenced, polling, draining;
     uint32_t depth, payload; // chunks under way, bytes of each
     uint32_t slot_bytes;
     uint64_t arrived, answered_at, slots; // offsets in the peer's area
@@ -89,7 +89,7 @@ struct verbs_stage_pipe {
     struct gpsh_completion polled;
     uint16_t poll_block;
     uint32_t idle;
-    struct verbs_stage_pipe *next_active;
+    struct verbs_due due;
 };
 
 // verbs_stage_choose.c: what this PE's registered memory, its GPU's place and the settings make of
@@ -114,10 +114,8 @@ bool gpsh_verbs_agent_help(struct gpsh_verbs *verbs);
 // Makes a pipe of the flow if operations towards this peer, or from this PE, are staged.
 int gpsh_verbs_pipe_create(struct verbs_flow *flow, uint32_t channel,
                            const struct gpsh_verbs_blob *peer);
-void gpsh_verbs_pipe_destroy(struct verbs_flow *flow);
-int gpsh_verbs_pipe_post(struct verbs_stage_pipe *pipe, const struct gpsh_op *op);
-void gpsh_verbs_pipe_fail(struct verbs_stage_pipe *pipe, int code);
-void gpsh_verbs_pipes_progress(struct verbs_channel *channel);
+// Those of the channel, with its queue of copies.
+void gpsh_verbs_pipes_destroy(struct verbs_channel *channel);
 
 // verbs_stage_chunk.c: moves every chunk on as far as it goes.
 void gpsh_verbs_chunks_drive(struct verbs_stage_pipe *pipe);

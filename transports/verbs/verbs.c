@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "transports/verbs/stage/verbs_stage.h"
+#include "transports/verbs/stage/verbs_staging.h"
 
 static uint32_t lesser(uint32_t a, uint32_t b)
 {
@@ -37,8 +37,10 @@ static void verbs_close(struct gpsh_transport *self)
     if (!verbs)
         return;
     gpsh_verbs_agent_stop(verbs);
-    for (int i = 0; verbs->channels && i < verbs->env.channels; i++)
+    for (int i = 0; verbs->channels && i < verbs->env.channels; i++) {
+        gpsh_verbs_pipes_destroy(&verbs->channels[i]);
         gpsh_verbs_channel_destroy(&verbs->channels[i]);
+    }
     gpsh_verbs_buffers_free(verbs);
     gpsh_verbs_rails_close(verbs);
     gpsh_verbs_area_destroy(verbs);

@@ -10,7 +10,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "transports/verbs/verbs_internal.h"
+#include "transports/verbs/setup/verbs_setup.h"
 
 enum { ACCESS_DATA_DIRECT = 1 }; // MLX5DV_REG_DMABUF_ACCESS_DATA_DIRECT
 
@@ -30,7 +30,7 @@ static void look_up(void)
 }
 
 struct ibv_mr *gpsh_verbs_register_direct(struct verbs_rail *rail, const struct gpsh_region *region,
-                                          int access)
+                                          uint64_t offset, int access)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     char where[PATH_MAX];
@@ -40,6 +40,6 @@ struct ibv_mr *gpsh_verbs_register_direct(struct verbs_rail *rail, const struct 
     if (errno)
         return NULL;
     int fd = region->dmabuf_pcie_fd >= 0 ? region->dmabuf_pcie_fd : region->dmabuf_fd;
-    return mlx5.register_dmabuf(rail->pd, gpsh_verbs_dmabuf_offset(region), region->bytes,
-                                (uintptr_t)region->base, fd, access, ACCESS_DATA_DIRECT);
+    return mlx5.register_dmabuf(rail->pd, offset, region->bytes, (uintptr_t)region->base, fd,
+                                access, ACCESS_DATA_DIRECT);
 }

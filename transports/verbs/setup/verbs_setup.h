@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the files of the verbs transport share.
+// What the files of the verbs transport share: devices, memory, queue pairs, and the books that
+// post/ keeps in them.
 //
 //   rail    one port of one NIC of this PE. Rail i of a PE talks to rail i of every other PE.
 //   lane    the RC queue pair of one (channel, peer, rail), with the books of its send queue and
@@ -15,8 +16,8 @@
 // the atomics: a NIC that reports IBV_ATOMIC_HCA is atomic only against itself, and mixing its
 // atomics with the processor's on one word loses updates (3 of 200,500 on Soft-RoCE). So the NIC of
 // rail 0 at the target is the one agent of all words there.
-#ifndef GPSH_VERBS_INTERNAL_H
-#define GPSH_VERBS_INTERNAL_H
+#ifndef GPSH_VERBS_SETUP_H
+#define GPSH_VERBS_SETUP_H
 
 #include <infiniband/verbs.h>
 #include <pthread.h>
@@ -28,6 +29,7 @@
 #include "core/log.h"
 #include "transport/transport.h"
 #include "transports/verbs/setup/verbs_blob.h"
+#include "transports/verbs/setup/verbs_due.h"
 
 // Values of settings.def that are words.
 enum gpsh_verbs_order { GPSH_VERBS_ORDER_AUTO, GPSH_VERBS_ORDER_QUEUE, GPSH_VERBS_ORDER_STRICT };
@@ -129,7 +131,7 @@ struct verbs_lane {
     int refused; // errno by which its NIC's library refused a chain, or 0
     uint32_t id; // index in the channel, upper half of wr_id
     uint8_t rail;
-    bool failed, held; // held: on the channel's list of lanes with an unposted chain
+    bool failed;
     uint64_t flush_ns; // failed: until when its flushed completions are waited for
     bool loose;        // its writes may be placed in another order than they are posted in
     bool apart;        // what it writes may still be on its way when it is acknowledged
@@ -143,8 +145,8 @@ struct verbs_lane {
     uint32_t inline_stride;
     struct ibv_send_wr *wrs; // [limit], linked in order
     struct ibv_sge *sges;
-    char *inlined; // [limit][inline_stride] payloads of inline requests not yet posted
-    struct verbs_lane *next_held;
+    char *inlined;        // [limit][inline_stride] payloads of inline requests not yet posted
+    struct verbs_due due; // it has an unposted chain
 };
 
 // Where local memory lies; the first ones are the region's numbers.
@@ -215,6 +217,7 @@ struct verbs_flow {
     // address of the peer's locks (verbs_lock.c), or 0: its NIC needs none
     uint64_t locks;
     struct verbs_stage_pipe *pipe; // not NULL: operations are staged, and come from there
+    bool by_mailbox;               // those on the peer's heap, by its agent
     // what a loop last stored: the best guess for the next on that word
     uint64_t cached_word, cached_value;
     struct verbs_loop loops[VERBS_LOOPS];
@@ -231,9 +234,9 @@ struct verbs_flow {
     uint8_t home;    // rail of everything that is not striped: the first, while that is not lost
     bool no_atomics; // the NIC of rail 0 has none, here or there
     bool refused;    // some lane was, and the flow has not failed yet
-    bool fenced, active; // active: on the channel's list of flows to drive
-    bool write_owes;     // the next put comes after a fence that a get or an atomic has taken
-    struct verbs_flow *next_active;
+    bool fenced;
+    bool write_owes; // the next put comes after a fence that a get or an atomic has taken
+    struct verbs_due due;
 };
 
 // A buffer cut into blocks of two sizes; see verbs_bounce.c.
@@ -260,10 +263,9 @@ struct verbs_channel {
     struct gpsh_queue *copies; // to and from the bounce buffer's blocks, for staging; or NULL
     // numbers of the last copy, and of the last one that a mark follows
     uint64_t copied, copies_marked;
-    struct verbs_stage_pipe *pipes; // those with something to do
-    uint64_t epoch;                 // counts fences of all PEs
-    struct verbs_lane *held;
-    struct verbs_flow *active;
+    struct verbs_due *pipes;         // those with something to do
+    uint64_t epoch;                  // counts fences of all PEs
+    struct verbs_due *held, *active; // lanes, flows
     atomic_bool fatal;
     bool driving, open;
     int retired; // operations completed by the progress() under way
@@ -300,6 +302,14 @@ struct verbs_stage {
     struct verbs_agent *agent;
 };
 
+// What stage/ does for flows that have a pipe; post/ knows no more of it.
+struct verbs_staging {
+    int (*post)(struct verbs_stage_pipe *pipe, const struct gpsh_op *op);
+    void (*fence)(struct verbs_stage_pipe *pipe);
+    void (*fail)(struct verbs_stage_pipe *pipe, int code); // the flow below has failed
+    void (*progress)(struct verbs_channel *channel);
+};
+
 struct gpsh_verbs {
     struct gpsh_transport base;
     struct gpsh_transport_env env;
@@ -312,6 +322,7 @@ struct gpsh_verbs {
     struct verbs_channel *channels; // [env.channels]
     bool host_heap;
     struct verbs_stage stage;
+    const struct verbs_staging *staging; // NULL: no flow has a pipe
     pthread_rwlock_t buffers_lock;
     _Atomic size_t n_buffers;
     size_t buffers_room;
@@ -332,10 +343,10 @@ int gpsh_verbs_gid_choose(struct verbs_rail *rail, int table_length, int wanted)
 // How well a GID suits RoCE: 0 not at all, higher is better.
 int gpsh_verbs_gid_rank(const struct ibv_gid_entry *entry);
 
-// verbs_direct.c: registers a dma-buf so that the NIC reaches it through its data-direct function;
-// NULL if it has none, or refuses (errno says which).
+// verbs_direct.c: registers a dma-buf, from `offset` in it, so that the NIC reaches it through its
+// data-direct function; NULL if it has none, or refuses (errno says which).
 struct ibv_mr *gpsh_verbs_register_direct(struct verbs_rail *rail, const struct gpsh_region *region,
-                                          int access);
+                                          uint64_t offset, int access);
 
 // verbs_in_order.c: whether writes that arrive over the rail are placed in order, as
 // GPUSHMEM_VERBS_ORDER has it, or else its device.
@@ -382,94 +393,6 @@ uint16_t gpsh_verbs_bounce_capture(struct verbs_bounce *bounce, uint64_t bytes);
 void gpsh_verbs_bounce_give(struct verbs_bounce *bounce, uint16_t block);
 char *gpsh_verbs_bounce_at(const struct verbs_bounce *bounce, uint16_t block);
 
-// verbs_lane.c
-bool gpsh_verbs_lane_reserve(struct verbs_lane *lane, uint32_t n);
-// Rings the doorbell. 0, also if the provider is full for the moment; else the errno by which it
-// refused, kept in the lane and noted in the flow: gpsh_verbs_flow_refused.
-int gpsh_verbs_lane_flush(struct verbs_lane *lane);
-void gpsh_verbs_lane_hold(struct verbs_lane *lane);
-void gpsh_verbs_lane_drop_chain(struct verbs_lane *lane);
-// Moves the queue pair to the error state: its NIC touches no memory any more once the flushed
-// completions have been seen.
-void gpsh_verbs_lane_kill(struct verbs_lane *lane);
-
-// verbs_order.c
-// Reads what the lane wrote last, for the slot; there is room for a request.
-void gpsh_verbs_read_back(struct verbs_lane *lane, struct verbs_slot *slot);
-// Before a write that must not be seen before earlier ones of the lane: false if there is no room.
-bool gpsh_verbs_order_writes(struct verbs_lane *lane, struct verbs_slot *slot);
-// Before the first piece of a striped put: true when no other rail can overtake rail 0's writes.
-bool gpsh_verbs_order_rail0(struct verbs_flow *flow, struct verbs_slot *slot);
-// After the last piece of a striped put: false if there is no room.
-bool gpsh_verbs_order_rails(struct verbs_flow *flow, struct verbs_slot *slot);
-
-// verbs_rma.c: false if not everything could be issued now.
-bool gpsh_verbs_rma_issue(struct verbs_flow *flow, struct verbs_slot *slot);
-bool gpsh_verbs_write_word(struct verbs_flow *flow, struct verbs_slot *slot, uint64_t to,
-                           const void *word, uint32_t bytes);
-
-// verbs_amo.c
-bool gpsh_verbs_amo_native(const struct verbs_flow *flow, const struct verbs_slot *slot);
-bool gpsh_verbs_amo_issue(struct verbs_flow *flow, struct verbs_slot *slot);
-void gpsh_verbs_amo_signal(struct verbs_flow *flow, struct verbs_slot *slot);
-void gpsh_verbs_amo_retire(struct verbs_flow *flow, struct verbs_slot *slot, uint64_t value);
-void gpsh_verbs_loop_retire(struct verbs_flow *flow, int index, struct verbs_slot *slot,
-                            uint64_t found);
-void gpsh_verbs_loops_post(struct verbs_flow *flow);
-bool gpsh_verbs_loops_overlap(const struct verbs_flow *flow, const struct verbs_slot *slot);
-void gpsh_verbs_loop_finish(struct verbs_flow *flow, int index, uint64_t before);
-struct ibv_send_wr *gpsh_verbs_atomic_request(struct verbs_flow *flow, struct verbs_slot *slot,
-                                              int region, uint64_t word, uint8_t kind);
-// Reads the word that the slot is about, of its width.
-void gpsh_verbs_read_word(struct verbs_flow *flow, struct verbs_slot *slot, uint8_t kind);
-// The value that the operation makes of `old`, both of its width.
-uint64_t gpsh_verbs_amo_apply(const struct verbs_slot *slot, uint64_t old);
-
-// verbs_failover.c
-// The lane's queue pair has failed, or will: the flow goes on without it, or fails with `code`.
-void gpsh_verbs_lane_fail(struct verbs_lane *lane, int code, const char *why);
-// Leaves rails whose connection to the peer was lost in another channel, or as the peer sees it.
-void gpsh_verbs_flow_told(struct verbs_flow *flow);
-// Tells the peer which rails this flow has left; false if there is no room.
-bool gpsh_verbs_note_send(struct verbs_flow *flow);
-bool gpsh_verbs_repeats_issue(struct verbs_flow *flow, struct verbs_slot *next);
-// True, and the flow has failed, if atomics cannot be executed any more.
-bool gpsh_verbs_atomics_lost(struct verbs_flow *flow);
-
-// verbs_lock.c
-bool gpsh_verbs_lock_needed(const struct verbs_flow *flow, const struct verbs_slot *slot);
-void gpsh_verbs_lock_begin(struct verbs_flow *flow, struct verbs_loop *loop);
-bool gpsh_verbs_lock_post(struct verbs_flow *flow, int index);
-void gpsh_verbs_lock_seen(struct verbs_flow *flow, int index, uint64_t owner);
-void gpsh_verbs_lock_retire(struct verbs_flow *flow, int index, uint64_t value);
-
-// verbs_post.c
-int gpsh_verbs_post(struct gpsh_channel *base, const struct gpsh_op *op);
-int gpsh_verbs_refuse(struct verbs_channel *channel);
-// Posts to the lanes; op->region may be GPSH_VERBS_STAGE too. Everything else was checked.
-int gpsh_verbs_flow_post(struct verbs_flow *flow, const struct gpsh_op *op);
-int gpsh_verbs_flush(struct gpsh_channel *base);
-void gpsh_verbs_fence(struct gpsh_channel *base, int pe);
-
-// verbs_flow.c
-// False if not everything of the operation could be issued now.
-bool gpsh_verbs_slot_issue(struct verbs_flow *flow, struct verbs_slot *slot);
-// Fails a flow one of whose lanes was refused by its NIC's library.
-void gpsh_verbs_flow_refused(struct verbs_flow *flow);
-// Posts the requests that were held back because of MORE or a full send queue.
-void gpsh_verbs_held_flush(struct verbs_channel *channel);
-void gpsh_verbs_flow_drive(struct verbs_flow *flow);
-void gpsh_verbs_flow_activate(struct verbs_flow *flow);
-void gpsh_verbs_flow_advance(struct verbs_flow *flow);
-void gpsh_verbs_flow_fail(struct verbs_flow *flow, int code, const char *why);
-void gpsh_verbs_gpu_copy(struct verbs_flow *flow, void *to, const void *from, uint64_t bytes);
-
-// verbs_cq.c
-int gpsh_verbs_progress(struct gpsh_channel *base);
-// Whether the NIC touches no memory for the failed lane any more: all its completions were seen, or
-// time is up.
-bool gpsh_verbs_lane_is_flushed(struct verbs_lane *lane);
-
 // verbs_event.c
 void gpsh_verbs_peer_lost(struct gpsh_transport *self, int pe);
 void gpsh_verbs_events_poll(struct gpsh_verbs *verbs);
@@ -478,76 +401,6 @@ static inline bool verbs_in(const struct gpsh_region *region, const char *addres
 {
     return address >= region->base && bytes <= region->bytes &&
            (size_t)(address - region->base) <= region->bytes - bytes;
-}
-
-// Copies that may touch GPU memory. One that fails takes the flow down: callers need not ask.
-static inline void verbs_copy(struct verbs_flow *flow, const struct verbs_slot *slot, void *to,
-                              const void *from, uint64_t bytes)
-{
-    if (flow->channel->verbs->host_heap || (slot->flags & GPSH_OP_LOCAL_HOST))
-        memcpy(to, from, bytes);
-    else
-        gpsh_verbs_gpu_copy(flow, to, from, bytes);
-}
-
-// The next work request of the lane's chain; gpsh_verbs_lane_reserve has made sure that there is
-// one.
-static inline struct ibv_send_wr *verbs_lane_next(struct verbs_lane *lane, struct verbs_slot *slot,
-                                                  uint8_t kind)
-{
-    uint32_t index = lane->first + lane->count++;
-    struct ibv_send_wr *wr = &lane->wrs[index];
-    struct verbs_wqe *wqe = &lane->wqes[lane->head & lane->mask];
-    wqe->slot = (uint32_t)(slot - lane->flow->slots);
-    wqe->kind = kind;
-    wqe->block = VERBS_NO_BLOCK;
-    wqe->bytes = 0;
-    wqe->to = NULL;
-    wr->wr_id = (uint64_t)lane->id << 32 | lane->head;
-    wr->num_sge = 1;
-    // After a fence: the queue itself does not order earlier reads and atomics before this
-    // operation. Its first request carries the flag; the queue executes the others after that one.
-    wr->send_flags = slot->fenced && lane->reads ? IBV_SEND_FENCE : 0;
-    slot->fenced = false;
-    if (kind != WQE_PLAIN)
-        lane->reads++;
-    lane->unread = kind == WQE_PLAIN || (lane->apart && lane->unread);
-    lane->head++;
-    lane->cq->used++;
-    slot->parts++;
-    return wr;
-}
-
-// Makes a write of the request, and notes what it writes.
-static inline void verbs_lane_writes(struct verbs_lane *lane, struct ibv_send_wr *wr, uint64_t to,
-                                     uint32_t bytes, uint8_t region)
-{
-    wr->opcode = IBV_WR_RDMA_WRITE;
-    wr->wr.rdma.remote_addr = lane->wrote_to = to;
-    wr->wr.rdma.rkey = lane->wrote_key = lane->rkeys[region];
-    wr->sg_list->length = lane->wrote_bytes = bytes;
-}
-
-static inline struct verbs_lane *verbs_home(struct verbs_flow *flow)
-{
-    return &flow->lanes[flow->home];
-}
-
-static inline bool verbs_told(const struct verbs_flow *flow)
-{
-    return flow->note && (atomic_load_explicit(flow->note, memory_order_relaxed) |
-                          atomic_load_explicit(&flow->channel->verbs->peers[flow->pe].lost_rails,
-                                               memory_order_relaxed));
-}
-
-static inline struct verbs_slot *verbs_note_slot(const struct verbs_flow *flow)
-{
-    return &flow->slots[flow->slot_mask + 1];
-}
-
-static inline struct verbs_wqe *verbs_lane_last(struct verbs_lane *lane)
-{
-    return &lane->wqes[(lane->head - 1) & lane->mask];
 }
 
 #endif

@@ -6,7 +6,9 @@
 #include <errno.h>
 
 #include "core/clock.h"
-#include "transports/verbs/verbs_internal.h"
+#include "transports/verbs/post/verbs_posting.h"
+
+enum { ANSWER_BYTES = 8 };
 
 static bool lane_has_room(const struct verbs_lane *lane, uint32_t n)
 {
@@ -25,12 +27,7 @@ bool gpsh_verbs_lane_reserve(struct verbs_lane *lane, uint32_t n)
 
 void gpsh_verbs_lane_hold(struct verbs_lane *lane)
 {
-    struct verbs_channel *channel = lane->flow->channel;
-    if (lane->held)
-        return;
-    lane->held = true;
-    lane->next_held = channel->held;
-    channel->held = lane;
+    verbs_due_add(&lane->flow->channel->held, &lane->due);
 }
 
 // The provider takes no more for the moment although our books say there is room: what is left
@@ -40,6 +37,24 @@ static bool is_full(const struct verbs_lane *lane, int error)
 {
     return (error == ENOMEM || error == ENOSPC || error == EAGAIN) &&
            lane->head - lane->tail > lane->count;
+}
+
+// A fence that the slot still owes is not the read's.
+void gpsh_verbs_read_back(struct verbs_lane *lane, struct verbs_slot *slot)
+{
+    const struct verbs_bounce *bounce = &lane->flow->channel->bounce;
+    bool fenced = slot->fenced;
+    slot->fenced = false;
+    struct ibv_send_wr *wr = verbs_lane_next(lane, slot, WQE_READ);
+    slot->fenced = fenced;
+    uint32_t bytes = lane->wrote_bytes < ANSWER_BYTES ? lane->wrote_bytes : ANSWER_BYTES;
+    wr->opcode = IBV_WR_RDMA_READ;
+    wr->wr.rdma.remote_addr = lane->wrote_to + lane->wrote_bytes - bytes;
+    wr->wr.rdma.rkey = lane->wrote_key;
+    wr->sg_list->addr = (uintptr_t)bounce->base + bounce->bytes;
+    wr->sg_list->length = bytes;
+    wr->sg_list->lkey = bounce->mr[lane->rail]->lkey;
+    lane->unread = false;
 }
 
 int gpsh_verbs_lane_flush(struct verbs_lane *lane)
@@ -97,4 +112,25 @@ void gpsh_verbs_lane_kill(struct verbs_lane *lane)
     lane->failed = true;
     lane->flush_ns = gpsh_clock_ns() + VERBS_FLUSH_MS * UINT64_C(1000000);
     gpsh_verbs_qp_kill(lane->qp);
+}
+
+void gpsh_verbs_lane_forget(struct verbs_lane *lane, uint32_t end)
+{
+    struct verbs_flow *flow = lane->flow;
+    for (; lane->tail != end; lane->tail++) {
+        const struct verbs_wqe *wqe = &lane->wqes[lane->tail & lane->mask];
+        if (wqe->kind != WQE_PLAIN)
+            lane->reads--;
+        lane->cq->used--;
+        if (!flow->pub->error)
+            flow->slots[wqe->slot].parts--; // to be issued again (verbs_failover.c)
+        gpsh_verbs_bounce_give(&flow->channel->bounce, wqe->block);
+    }
+}
+
+bool gpsh_verbs_lane_is_flushed(struct verbs_lane *lane)
+{
+    if (lane->tail != lane->head && gpsh_clock_ns() >= lane->flush_ns)
+        gpsh_verbs_lane_forget(lane, lane->head);
+    return lane->tail == lane->head;
 }

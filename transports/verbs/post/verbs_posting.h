@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Posting and completing, in layers; each file uses those above it in this list only.
+//
+//   lane      a queue pair's chain of work requests, its doorbell, what becomes of its requests
+//   flow      the books: operations completed in order, a flow that fails
+//   word      requests on single words, and what their answers become
+//   order     reads that make an order where the queues alone do not
+//   lock, amo, rma      operations as work requests
+//   failover  a flow that loses a lane, and goes on over the others
+//   drive     what waits goes on: issued in order, as far as it goes
+//   cq        completions, and progress
+//   post      how operations come in: accepted, launched
+#ifndef GPSH_VERBS_POSTING_H
+#define GPSH_VERBS_POSTING_H
+
+#include "transports/verbs/setup/verbs_setup.h"
+
+// verbs_lane.c
+bool gpsh_verbs_lane_reserve(struct verbs_lane *lane, uint32_t n);
+// Rings the doorbell. 0, also if the provider is full for the moment; else the errno by which it
+// refused, kept in the lane and noted in the flow: gpsh_verbs_flow_refused.
+int gpsh_verbs_lane_flush(struct verbs_lane *lane);
+void gpsh_verbs_lane_hold(struct verbs_lane *lane);
+void gpsh_verbs_lane_drop_chain(struct verbs_lane *lane);
+// Reads what the lane wrote last, for the slot; there is room for a request.
+void gpsh_verbs_read_back(struct verbs_lane *lane, struct verbs_slot *slot);
+// Moves the queue pair to the error state: its NIC touches no memory any more once the flushed
+// completions have been seen.
+void gpsh_verbs_lane_kill(struct verbs_lane *lane);
+// The requests of a failed lane up to and without `end` are over: they only give back what they
+// hold.
+void gpsh_verbs_lane_forget(struct verbs_lane *lane, uint32_t end);
+// Whether the NIC touches no memory for the failed lane any more: all its completions were seen, or
+// time is up.
+bool gpsh_verbs_lane_is_flushed(struct verbs_lane *lane);
+
+// verbs_flow.c
+// The flow is looked at by the channel's next progress.
+void gpsh_verbs_flow_activate(struct verbs_flow *flow);
+void gpsh_verbs_flow_advance(struct verbs_flow *flow);
+void gpsh_verbs_flow_fail(struct verbs_flow *flow, int code, const char *why);
+// Completes what a failed flow has under way, if its lanes are flushed; else it stays active.
+void gpsh_verbs_flow_end(struct verbs_flow *flow);
+// Whether no lane that failed has requests left.
+bool gpsh_verbs_flow_is_flushed(struct verbs_flow *flow);
+void gpsh_verbs_gpu_copy(struct verbs_flow *flow, void *to, const void *from, uint64_t bytes);
+// True, and the flow has failed, if atomics cannot be executed any more.
+bool gpsh_verbs_atomics_lost(struct verbs_flow *flow);
+
+// verbs_word.c
+struct ibv_send_wr *gpsh_verbs_atomic_request(struct verbs_flow *flow, struct verbs_slot *slot,
+                                              int region, uint64_t word, uint8_t kind);
+void gpsh_verbs_add_request(struct verbs_flow *flow, struct verbs_slot *slot, uint64_t word,
+                            uint64_t value);
+// Reads the word that the slot is about, of its width.
+void gpsh_verbs_read_word(struct verbs_flow *flow, struct verbs_slot *slot, uint8_t kind);
+bool gpsh_verbs_write_word(struct verbs_flow *flow, struct verbs_slot *slot, uint64_t to,
+                           const void *word, uint32_t bytes);
+// The signal of a put_signal with add; its old value is dropped.
+void gpsh_verbs_add_signal(struct verbs_flow *flow, struct verbs_slot *slot);
+// The value that the operation makes of `old`, both of its width.
+uint64_t gpsh_verbs_amo_apply(const struct verbs_slot *slot, uint64_t old);
+// The word's previous value, of the operation's width, goes where it is wanted.
+void gpsh_verbs_deliver(struct verbs_flow *flow, const struct verbs_slot *slot, uint64_t before);
+void gpsh_verbs_loop_finish(struct verbs_flow *flow, int index, uint64_t before);
+
+// verbs_order.c
+// Before a write that must not be seen before earlier ones of the lane: false if there is no room.
+bool gpsh_verbs_order_writes(struct verbs_lane *lane, struct verbs_slot *slot);
+// Before the first piece of a striped put: true when no other rail can overtake rail 0's writes.
+bool gpsh_verbs_order_rail0(struct verbs_flow *flow, struct verbs_slot *slot);
+// After the last piece of a striped put: false if there is no room.
+bool gpsh_verbs_order_rails(struct verbs_flow *flow, struct verbs_slot *slot);
+
+// verbs_lock.c
+bool gpsh_verbs_lock_needed(const struct verbs_flow *flow, const struct verbs_slot *slot);
+void gpsh_verbs_lock_begin(struct verbs_flow *flow, struct verbs_loop *loop);
+bool gpsh_verbs_lock_post(struct verbs_flow *flow, int index);
+void gpsh_verbs_lock_seen(struct verbs_flow *flow, int index, uint64_t owner);
+void gpsh_verbs_lock_retire(struct verbs_flow *flow, int index, uint64_t value);
+
+// verbs_amo.c
+bool gpsh_verbs_amo_native(const struct verbs_flow *flow, const struct verbs_slot *slot);
+bool gpsh_verbs_amo_issue(struct verbs_flow *flow, struct verbs_slot *slot);
+void gpsh_verbs_amo_retire(struct verbs_flow *flow, struct verbs_slot *slot, uint64_t value);
+void gpsh_verbs_loop_retire(struct verbs_flow *flow, int index, struct verbs_slot *slot,
+                            uint64_t found);
+void gpsh_verbs_loops_post(struct verbs_flow *flow);
+bool gpsh_verbs_loops_overlap(const struct verbs_flow *flow, const struct verbs_slot *slot);
+
+// verbs_rma.c: false if not everything could be issued now.
+bool gpsh_verbs_rma_issue(struct verbs_flow *flow, struct verbs_slot *slot);
+
+// verbs_failover.c
+// The lane's queue pair has failed, or will: the flow goes on without it, or fails with `code`.
+void gpsh_verbs_lane_fail(struct verbs_lane *lane, int code, const char *why);
+// Leaves rails whose connection to the peer was lost in another channel, or as the peer sees it.
+void gpsh_verbs_flow_told(struct verbs_flow *flow);
+// Tells the peer which rails this flow has left; false if there is no room.
+bool gpsh_verbs_note_send(struct verbs_flow *flow);
+bool gpsh_verbs_repeats_issue(struct verbs_flow *flow, struct verbs_slot *next);
+
+// verbs_drive.c
+// False if not everything of the operation could be issued now.
+bool gpsh_verbs_slot_issue(struct verbs_flow *flow, struct verbs_slot *slot);
+// A lane of the flow was refused by its NIC's library.
+void gpsh_verbs_flow_refused(struct verbs_flow *flow);
+// Posts the requests that were held back because of MORE or a full send queue.
+void gpsh_verbs_held_flush(struct verbs_channel *channel);
+void gpsh_verbs_flow_drive(struct verbs_flow *flow);
+
+// verbs_cq.c
+int gpsh_verbs_progress(struct gpsh_channel *base);
+
+// verbs_post.c
+int gpsh_verbs_post(struct gpsh_channel *base, const struct gpsh_op *op);
+int gpsh_verbs_refuse(struct verbs_channel *channel);
+// Posts to the lanes; op->region may be GPSH_VERBS_STAGE too. Everything else was checked.
+int gpsh_verbs_flow_post(struct verbs_flow *flow, const struct gpsh_op *op);
+int gpsh_verbs_flush(struct gpsh_channel *base);
+void gpsh_verbs_fence(struct gpsh_channel *base, int pe);
+
+// Copies that may touch GPU memory. One that fails takes the flow down: callers need not ask.
+static inline void verbs_copy(struct verbs_flow *flow, const struct verbs_slot *slot, void *to,
+                              const void *from, uint64_t bytes)
+{
+    if (flow->channel->verbs->host_heap || (slot->flags & GPSH_OP_LOCAL_HOST))
+        memcpy(to, from, bytes);
+    else
+        gpsh_verbs_gpu_copy(flow, to, from, bytes);
+}
+
+// The next work request of the lane's chain; gpsh_verbs_lane_reserve has made sure that there is
+// one.
+static inline struct ibv_send_wr *verbs_lane_next(struct verbs_lane *lane, struct verbs_slot *slot,
+                                                  uint8_t kind)
+{
+    uint32_t index = lane->first + lane->count++;
+    struct ibv_send_wr *wr = &lane->wrs[index];
+    struct verbs_wqe *wqe = &lane->wqes[lane->head & lane->mask];
+    wqe->slot = (uint32_t)(slot - lane->flow->slots);
+    wqe->kind = kind;
+    wqe->block = VERBS_NO_BLOCK;
+    wqe->bytes = 0;
+    wqe->to = NULL;
+    wr->wr_id = (uint64_t)lane->id << 32 | lane->head;
+    wr->num_sge = 1;
+    // After a fence: the queue itself does not order earlier reads and atomics before this
+    // operation. Its first request carries the flag; the queue executes the others after that one.
+    wr->send_flags = slot->fenced && lane->reads ? IBV_SEND_FENCE : 0;
+    slot->fenced = false;
+    if (kind != WQE_PLAIN)
+        lane->reads++;
+    lane->unread = kind == WQE_PLAIN || (lane->apart && lane->unread);
+    lane->head++;
+    lane->cq->used++;
+    slot->parts++;
+    return wr;
+}
+
+// Makes a write of the request, and notes what it writes.
+static inline void verbs_lane_writes(struct verbs_lane *lane, struct ibv_send_wr *wr, uint64_t to,
+                                     uint32_t bytes, uint8_t region)
+{
+    wr->opcode = IBV_WR_RDMA_WRITE;
+    wr->wr.rdma.remote_addr = lane->wrote_to = to;
+    wr->wr.rdma.rkey = lane->wrote_key = lane->rkeys[region];
+    wr->sg_list->length = lane->wrote_bytes = bytes;
+}
+
+static inline struct verbs_lane *verbs_home(struct verbs_flow *flow)
+{
+    return &flow->lanes[flow->home];
+}
+
+static inline bool verbs_told(const struct verbs_flow *flow)
+{
+    return flow->note && (atomic_load_explicit(flow->note, memory_order_relaxed) |
+                          atomic_load_explicit(&flow->channel->verbs->peers[flow->pe].lost_rails,
+                                               memory_order_relaxed));
+}
+
+static inline struct verbs_slot *verbs_note_slot(const struct verbs_flow *flow)
+{
+    return &flow->slots[flow->slot_mask + 1];
+}
+
+static inline struct verbs_wqe *verbs_lane_last(struct verbs_lane *lane)
+{
+    return &lane->wqes[(lane->head - 1) & lane->mask];
+}
+
+// The request's payload is in a bounce block, which comes back with its completion.
+static inline void verbs_lane_block(struct verbs_lane *lane, struct ibv_send_wr *wr, uint16_t block)
+{
+    const struct verbs_bounce *bounce = &lane->flow->channel->bounce;
+    verbs_lane_last(lane)->block = block;
+    wr->sg_list->addr = (uintptr_t)gpsh_verbs_bounce_at(bounce, block);
+    wr->sg_list->lkey = bounce->mr[lane->rail]->lkey;
+}
+
+#endif
