@@ -266,6 +266,11 @@ inline void gpsh_emu_watch_faults(void)
 
 // ---- Launches and streams ----
 
+inline struct gpushmem_launch_shape gpsh_launch_shape(dim3 grid, dim3 block, size_t shared_bytes)
+{
+    return {{grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, shared_bytes};
+}
+
 inline unsigned gpsh_emu_launches;
 
 struct gpsh_emu_launch {
@@ -318,8 +323,9 @@ struct gpsh_emu_pool {
     size_t running = 0; // launches begun and not over, or queued
     // that exist: at least `reserved`, so a launch whose turn has come finds its threads idle
     size_t workers = 0;
-    size_t reserved = 0;  // by all streams
-    CUstream_st standard; // stream NULL
+    size_t reserved = 0;                    // by all streams
+    CUstream_st standard;                   // stream NULL
+    std::vector<gpushmem_stream_t> streams; // all others that exist
 };
 
 // Never destroyed: its threads may outlive static destructors.
@@ -450,8 +456,8 @@ inline void gpsh_emu_begin(gpsh_emu_pool &pool, gpsh_emu_launch *launch)
     }
 }
 
-// NULL, or why no GPU would take the launch, or these threads cannot.
-inline const char *gpsh_emu_launch_fault(dim3 grid, dim3 block, size_t shared_bytes)
+// NULL, or what no GPU, or these threads, allow of the launch.
+inline const char *gpsh_emu_launch_limit(dim3 grid, dim3 block, size_t shared_bytes)
 {
     uint64_t in_block = (uint64_t)block.x * block.y * block.z,
              blocks = (uint64_t)grid.x * grid.y * grid.z;
@@ -462,51 +468,116 @@ inline const char *gpsh_emu_launch_fault(dim3 grid, dim3 block, size_t shared_by
     if (blocks > GPSH_EMU_MAX_THREADS || in_block * blocks > GPSH_EMU_MAX_THREADS)
         return "on CPU threads a launch has 1 to 16384 threads, all blocks together";
     if (shared_bytes > GPSH_EMU_MAX_SHARED)
-        return "a block has at most 227 KiB of shared memory";
+        return "a block has at most 232448 bytes of shared memory";
     return nullptr;
+}
+
+inline int gpsh_emu_no_stream(const char *function, gpushmem_stream_t stream)
+{
+    char text[160];
+    snprintf(text, sizeof text,
+             "there is no stream %p; pass one that gpushmem_stream_create made and nobody "
+             "destroyed, or NULL",
+             (void *)stream);
+    return gpushmem_call_failed(GPUSHMEM_ERR_CUDA, function, text);
+}
+
+// With the lock held. NULL: there is no such stream.
+inline gpushmem_stream_t gpsh_emu_stream(gpsh_emu_pool &pool, gpushmem_stream_t stream)
+{
+    if (!stream)
+        return &pool.standard;
+    for (gpushmem_stream_t one : pool.streams)
+        if (one == stream)
+            return stream;
+    return nullptr;
+}
+
+// With the lock held: gives the launch its threads, and its place in its stream.
+inline int gpsh_emu_queue(gpsh_emu_pool &pool, gpsh_emu_launch *launch, size_t threads)
+{
+    gpushmem_stream_t stream = launch->stream;
+    size_t more = threads > stream->reserved ? threads - stream->reserved : 0;
+    int status = gpsh_emu_grow(pool, pool.reserved + more);
+    if (status)
+        return status;
+    pool.reserved += more;
+    stream->reserved += more;
+    pool.running++;
+    stream->queue.push_back(launch);
+    if (stream->queue.size() == 1)
+        gpsh_emu_begin(pool, launch);
+    return 0;
 }
 
 inline int gpsh_emu_submit(dim3 grid, dim3 block, gpushmem_stream_t stream,
                            std::function<void()> body, size_t shared_bytes = 0)
 {
-    uint64_t threads = (uint64_t)grid.x * grid.y * grid.z * block.x * block.y * block.z;
-    const char *fault = gpsh_emu_launch_fault(grid, block, shared_bytes);
-    if (fault)
-        return gpushmem_launch_refused(GPUSHMEM_ERR_INVALID, fault);
+    const struct gpushmem_launch_shape shape = gpsh_launch_shape(grid, block, shared_bytes);
+    const char *limit = gpsh_emu_launch_limit(grid, block, shared_bytes);
+    if (limit)
+        return gpushmem_launch_failed(GPUSHMEM_ERR_INVALID, &shape, limit);
     gpsh_emu_pool &pool = gpsh_emu_the_pool();
-    if (!stream)
-        stream = &pool.standard;
-    gpsh_emu_launch *launch =
-        new gpsh_emu_launch(grid, block, std::move(body), stream, shared_bytes);
     pthread_mutex_lock(&pool.lock);
-    size_t more = threads > stream->reserved ? threads - stream->reserved : 0;
-    int status = gpsh_emu_grow(pool, pool.reserved + more);
-    if (status) {
-        delete launch;
-    } else {
-        pool.reserved += more;
-        stream->reserved += more;
-        pool.running++;
-        stream->queue.push_back(launch);
-        if (stream->queue.size() == 1)
-            gpsh_emu_begin(pool, launch);
-    }
+    gpushmem_stream_t known = gpsh_emu_stream(pool, stream);
     pthread_mutex_unlock(&pool.lock);
-    if (status)
-        return gpushmem_launch_refused(
-            status, "the system has no more threads; launch fewer, or raise the limit (ulimit -u)");
-    return 0;
+    if (!known)
+        return gpsh_emu_no_stream("a launch", stream);
+    gpsh_emu_launch *launch =
+        new gpsh_emu_launch(grid, block, std::move(body), known, shared_bytes);
+    size_t threads = launch->blocks.size() * block.x * block.y * block.z;
+    pthread_mutex_lock(&pool.lock);
+    int status = gpsh_emu_queue(pool, launch, threads);
+    pthread_mutex_unlock(&pool.lock);
+    if (!status)
+        return 0;
+    delete launch;
+    return gpushmem_launch_failed(
+        status, &shape,
+        "the system has no more threads; launch fewer, or raise the limit (ulimit -u)");
 }
 
-inline void gpsh_emu_wait(gpushmem_stream_t stream)
+// With the lock held, which is given up meanwhile. False: there is no such stream.
+inline bool gpsh_emu_drain(gpsh_emu_pool &pool, gpushmem_stream_t stream)
+{
+    gpushmem_stream_t known = gpsh_emu_stream(pool, stream);
+    while (known && !known->queue.empty())
+        pthread_cond_wait(&pool.idle_stream, &pool.lock);
+    return known != nullptr;
+}
+
+inline int gpsh_emu_wait(gpushmem_stream_t stream)
 {
     gpsh_emu_pool &pool = gpsh_emu_the_pool();
-    if (!stream)
-        stream = &pool.standard;
     pthread_mutex_lock(&pool.lock);
-    while (!stream->queue.empty())
-        pthread_cond_wait(&pool.idle_stream, &pool.lock);
+    bool known = gpsh_emu_drain(pool, stream);
     pthread_mutex_unlock(&pool.lock);
+    return known ? 0 : gpsh_emu_no_stream("gpushmem_launch_wait", stream);
+}
+
+inline gpushmem_stream_t gpsh_emu_stream_create(void)
+{
+    gpsh_emu_pool &pool = gpsh_emu_the_pool();
+    gpushmem_stream_t stream = new CUstream_st;
+    pthread_mutex_lock(&pool.lock);
+    pool.streams.push_back(stream);
+    pthread_mutex_unlock(&pool.lock);
+    return stream;
+}
+
+inline int gpsh_emu_stream_destroy(gpushmem_stream_t stream)
+{
+    gpsh_emu_pool &pool = gpsh_emu_the_pool();
+    pthread_mutex_lock(&pool.lock);
+    bool known = gpsh_emu_drain(pool, stream);
+    for (size_t i = 0; i < pool.streams.size(); i++)
+        if (pool.streams[i] == stream)
+            pool.streams.erase(pool.streams.begin() + (ptrdiff_t)i--);
+    pthread_mutex_unlock(&pool.lock);
+    if (!known)
+        return gpsh_emu_no_stream("gpushmem_stream_destroy", stream);
+    delete stream;
+    return 0;
 }
 
 // Until nothing runs in any stream.

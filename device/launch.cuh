@@ -7,6 +7,10 @@
 //     the same with so much dynamic shared memory for each block
 // gpushmem_launch_wait(stream)
 //     until the stream's kernels are done; reports their errors
+// gpushmem_stream_create(&stream), gpushmem_stream_destroy(stream)
+//     a stream of its own; what is in it still runs to its end. Destroying NULL does nothing. Both
+//     return 0 or a negative status. GPUSHMEM_ERR_CUDA: (destroy) there is no such stream;
+//     (create) the driver has no more
 // GPUSHMEM_SHARED(type, name, count), GPUSHMEM_DYNAMIC_SHARED(type, name)
 //     in a kernel: `type *name`, memory of the block; the second of the launch's size
 //
@@ -84,30 +88,41 @@ static int gpsh_launch_shared(Kernel kernel, dim3 grid, dim3 block, size_t share
         kernel<<<grid, block, shared_bytes, stream>>>(arguments...);
         error = cudaGetLastError();
     }
+    const struct gpushmem_launch_shape shape = {
+        {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, shared_bytes};
     return error == cudaSuccess
                ? 0
-               : gpushmem_launch_refused(GPUSHMEM_ERR_CUDA, cudaGetErrorString(error));
+               : gpushmem_launch_failed(GPUSHMEM_ERR_CUDA, &shape, cudaGetErrorString(error));
+}
+
+static inline int gpsh_cuda_status(const char *function, cudaError_t error)
+{
+    return error == cudaSuccess
+               ? 0
+               : gpushmem_call_failed(GPUSHMEM_ERR_CUDA, function, cudaGetErrorString(error));
 }
 
 static inline int gpushmem_stream_create(gpushmem_stream_t *stream)
 {
-    return cudaStreamCreateWithFlags(stream, cudaStreamNonBlocking) == cudaSuccess
-               ? 0
-               : GPUSHMEM_ERR_CUDA;
+    if (!stream)
+        return gpushmem_call_failed(GPUSHMEM_ERR_INVALID, "gpushmem_stream_create",
+                                    "there is no place for the stream (NULL)");
+    return gpsh_cuda_status("gpushmem_stream_create",
+                            cudaStreamCreateWithFlags(stream, cudaStreamNonBlocking));
 }
 
-static inline void gpushmem_stream_destroy(gpushmem_stream_t stream)
+static inline int gpushmem_stream_destroy(gpushmem_stream_t stream)
 {
-    cudaStreamDestroy(stream);
+    return stream ? gpsh_cuda_status("gpushmem_stream_destroy", cudaStreamDestroy(stream)) : 0;
 }
 
 static inline int gpushmem_launch_wait(gpushmem_stream_t stream)
 {
     gpushmem_launch_waiting(1);
-    int status = cudaStreamSynchronize(stream) == cudaSuccess ? 0 : GPUSHMEM_ERR_CUDA;
+    cudaError_t error = cudaStreamSynchronize(stream);
     gpushmem_launch_waiting(-1);
-    int device = gpushmem_device_error();
-    return status ? status : device;
+    int device = gpushmem_device_error(); // the sentence of what failed first stays
+    return error == cudaSuccess ? device : gpsh_cuda_status("gpushmem_launch_wait", error);
 }
 
 #else
@@ -175,23 +190,26 @@ inline const bool gpsh_emu_serves = (gpushmem_stream_serve(gpsh_emu_enqueue), tr
 
 inline int gpushmem_stream_create(gpushmem_stream_t *stream)
 {
+    if (!stream)
+        return gpushmem_call_failed(GPUSHMEM_ERR_INVALID, "gpushmem_stream_create",
+                                    "there is no place for the stream (NULL)");
     gpushmem_stream_serve(gpsh_emu_enqueue);
-    *stream = new CUstream_st;
+    *stream = gpsh_emu_stream_create();
     return 0;
 }
 
-inline void gpushmem_stream_destroy(gpushmem_stream_t stream)
+inline int gpushmem_stream_destroy(gpushmem_stream_t stream)
 {
-    gpsh_emu_wait(stream);
-    delete stream;
+    return stream ? gpsh_emu_stream_destroy(stream) : 0;
 }
 
 inline int gpushmem_launch_wait(gpushmem_stream_t stream)
 {
     gpushmem_launch_waiting(1);
-    gpsh_emu_wait(stream);
+    int status = gpsh_emu_wait(stream);
     gpushmem_launch_waiting(-1);
-    return gpushmem_device_error();
+    int device = gpushmem_device_error();
+    return status ? status : device;
 }
 
 #endif

@@ -36,6 +36,22 @@ int gpushmem_launch_refused(int status, const char *sentence)
     return gpsh_fail(status, "a kernel was not launched: %s", sentence);
 }
 
+int gpushmem_launch_failed(int status, const struct gpushmem_launch_shape *shape,
+                           const char *sentence)
+{
+    const unsigned *grid = shape->grid, *block = shape->block;
+    return gpsh_fail(status,
+                     "a kernel was not launched (grid %u x %u x %u, block %u x %u x %u, %zu bytes "
+                     "of dynamic shared memory): %s",
+                     grid[0], grid[1], grid[2], block[0], block[1], block[2], shape->shared_bytes,
+                     sentence);
+}
+
+int gpushmem_call_failed(int status, const char *function, const char *sentence)
+{
+    return gpsh_fail(status, "%s: %s", function, sentence);
+}
+
 void gpushmem_proxy_help(uint32_t *sleeping)
 {
     gpsh_proxy_help(sleeping);

@@ -81,6 +81,31 @@ __global__ void touch(int *nowhere)
     CHECK(GPUSHMEM_LAUNCH(nothing, grid, block, NULL) != 0);                                       \
     CHECK(strstr(gpushmem_last_error(), text))
 
+// A GPU's driver need not tell what a stream is that was destroyed; the emulation does.
+static void test_streams(void)
+{
+    gpushmem_stream_t stream = NULL;
+    CHECK(gpushmem_stream_create(NULL) == GPUSHMEM_ERR_INVALID);
+    CHECK(strstr(gpushmem_last_error(), "gpushmem_stream_create: "));
+    CHECK_OK(gpushmem_stream_destroy(NULL));
+    CHECK_OK(gpushmem_stream_create(&stream));
+    CHECK_OK(GPUSHMEM_LAUNCH(nothing, 1, 32, stream));
+    CHECK_OK(gpushmem_stream_destroy(stream)); // after the kernel
+#if !defined(__CUDACC__)
+    gpushmem_stream_t const wrong[] = {stream, (gpushmem_stream_t)&stream, (gpushmem_stream_t)16};
+    for (gpushmem_stream_t none : wrong) {
+        CHECK(GPUSHMEM_LAUNCH(nothing, 1, 1, none) == GPUSHMEM_ERR_CUDA);
+        CHECK(strstr(gpushmem_last_error(), "a launch: there is no stream 0x"));
+        CHECK(gpushmem_quiet_on_stream(none) == GPUSHMEM_ERR_CUDA);
+        gpushmem_clear_error();
+        CHECK(gpushmem_launch_wait(none) == GPUSHMEM_ERR_CUDA);
+        CHECK(strstr(gpushmem_last_error(), "gpushmem_launch_wait: there is no stream 0x"));
+        CHECK(gpushmem_stream_destroy(none) == GPUSHMEM_ERR_CUDA);
+        CHECK(strstr(gpushmem_last_error(), "gpushmem_stream_destroy: there is no stream 0x"));
+    }
+#endif
+}
+
 // usage: device_cuda_subset [fault]; fault: ends by a signal, with a sentence
 int main(int argc, char **argv)
 {
@@ -99,10 +124,13 @@ int main(int argc, char **argv)
         GPUSHMEM_LAUNCH_SHARED(dynamic<double, 3>, 3, 32, DYNAMIC * sizeof(double), NULL, errors));
     CHECK_OK(GPUSHMEM_LAUNCH_SHARED(dynamic<int, 7>, 2, 32, 100 << 10, NULL, errors));
     CHECK_OK(gpushmem_launch_wait(NULL));
-    REFUSED(1, 2000, "not launched");
-    REFUSED(dim3(1, 70000), 1, "not launched");
-    REFUSED(1, dim3(1, 1, 65), "not launched");
-    REFUSED(0, 1, "not launched");
+    REFUSED(1, 2000, "not launched (grid 1 x 1 x 1, block 2000 x 1 x 1, 0 bytes");
+    REFUSED(dim3(1, 70000), 1, "not launched (grid 1 x 70000 x 1, ");
+    REFUSED(1, dim3(1, 1, 65), "block 1 x 1 x 65, ");
+    REFUSED(0, 1, "not launched (grid 0 x 1 x 1");
+    CHECK(GPUSHMEM_LAUNCH_SHARED(nothing, 1, 1, 300 << 10, NULL) != 0);
+    CHECK(strstr(gpushmem_last_error(), "307200 bytes of dynamic shared memory"));
+    test_streams();
     check_errors_end(__FILE__, errors);
     gpushmem_free(number);
     gpushmem_free(word);

@@ -4,6 +4,7 @@
 #ifndef GPUSHMEM_IMPL_LAUNCH_HOST_H
 #define GPUSHMEM_IMPL_LAUNCH_HOST_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "gpushmem/device_abi.h"
@@ -15,6 +16,15 @@ extern "C" {
 
 // Makes `sentence` this thread's gpushmem_last_error() and returns `status`.
 GPUSHMEM_API int gpushmem_launch_refused(int status, const char *sentence);
+
+// The same of a launch whose shape explains it, and of another call: "function: sentence".
+struct gpushmem_launch_shape {
+    unsigned grid[3], block[3];
+    size_t shared_bytes;
+};
+GPUSHMEM_API int gpushmem_launch_failed(int status, const struct gpushmem_launch_shape *shape,
+                                        const char *sentence);
+GPUSHMEM_API int gpushmem_call_failed(int status, const char *function, const char *sentence);
 
 // Tells the library that a thread of the program enters (1) or leaves (-1) gpushmem_launch_wait,
 // for the report on SIGUSR1.
