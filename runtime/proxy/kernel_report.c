@@ -75,9 +75,12 @@ void gpsh_kernel_describe(const struct gpushmem_device_fault *fault, char *text,
 {
     snprintf(text, bytes, "block (%u,%u,%u), thread (%u,%u,%u)", fault->block[0], fault->block[1],
              fault->block[2], fault->thread[0], fault->thread[1], fault->thread[2]);
-    if (fault->pe >= 0 || fault->status == GPUSHMEM_ERR_PE)
-        snprintf(text + strlen(text), bytes - strlen(text), ", towards PE %d of %d", fault->pe,
-                 gpsh.n_pes);
+    if (fault->status == GPUSHMEM_ERR_PE)
+        snprintf(text + strlen(text), bytes - strlen(text),
+                 ", towards PE %d, which is not among the job's PEs 0 to %d", fault->pe,
+                 gpsh.n_pes - 1);
+    else if (fault->pe >= 0)
+        snprintf(text + strlen(text), bytes - strlen(text), ", towards PE %d", fault->pe);
     if (fault->address)
         describe_memory(fault, text + strlen(text), bytes - strlen(text));
 }

@@ -123,13 +123,14 @@ int main(void)
 {
     int me = check_begin(), n = gpushmem_n_pes();
     uint64_t *word = (uint64_t *)gpushmem_calloc(2, 8), *result = (uint64_t *)gpushmem_calloc(1, 8);
-    char text[64];
+    char text[128];
     struct gpushmem_proxy_times times;
 
     CHECK(gpushmem_proxy_times_read(NULL) == GPUSHMEM_ERR_INVALID);
     CHECK(gpushmem_proxy_times_read(&times) == GPUSHMEM_ERR_UNSUPPORTED); // no kernel yet
     CHECK_OK(GPUSHMEM_LAUNCH(put_to, 2, 4, NULL, (int *)word, n));
-    snprintf(text, sizeof text, "towards PE %d of %d", n, n);
+    snprintf(text, sizeof text, "towards PE %d, which is not among the job's PEs 0 to %d", n,
+             n - 1);
     EXPECT_ERROR(GPUSHMEM_ERR_PE, text);
     CHECK_OK(gpushmem_launch_wait(NULL));
     // no proxy, or it takes no times
