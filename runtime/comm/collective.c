@@ -47,27 +47,38 @@ static int call_read(int pe, struct gpsh_collective *call)
     return gpsh_context_submit(&gpsh_default_context, &op, GPSH_WAIT_FETCH);
 }
 
-static int call_refuse(const struct gpsh_collective *first, const struct gpsh_collective *other,
-                       int pe)
+static int call_refuse(const struct gpsh_collective *first, int first_pe,
+                       const struct gpsh_collective *other, int pe)
 {
     char theirs[CALL_TEXT], firsts[CALL_TEXT];
     call_print(other, theirs, sizeof theirs);
     call_print(first, firsts, sizeof firsts);
     return gpsh_fail(GPUSHMEM_ERR_ASYMMETRY,
-                     "collective call %" PRIu64 " of this job: PE %d calls %s, PE 0 %s; all PEs "
+                     "collective call %" PRIu64 " of this job: PE %d calls %s, PE %d %s; all PEs "
                      "must make the same collective calls, with the same arguments and in the same "
                      "order",
-                     first->number, pe, theirs, firsts);
+                     first->number, pe, theirs, first_pe, firsts);
 }
 
-int gpsh_collective_compare(void)
+int gpsh_collective_compare(uint64_t number)
 {
     struct gpsh_collective first, other;
-    int status = call_read(0, &first);
-    for (int pe = 1; pe < gpsh.n_pes && status == 0; ++pe) {
-        status = call_read(pe, &other);
-        if (status == 0 && memcmp(&first, &other, sizeof first) != 0)
-            status = call_refuse(&first, &other, pe);
+    int first_pe = -1;
+    for (int pe = 0; pe < gpsh.n_pes; ++pe) {
+        int status = call_read(pe, &other);
+        if (status < 0)
+            return status;
+        if (other.number != number) // it gave up a wait, and never came here
+            continue;
+        if (first_pe >= 0 && memcmp(&first, &other, sizeof first) != 0)
+            return call_refuse(&first, first_pe, &other, pe);
+        if (first_pe < 0) {
+            first = other;
+            first_pe = pe;
+        }
     }
-    return status;
+    return gpsh_fail(GPUSHMEM_ERR_ASYMMETRY,
+                     "collective call %" PRIu64 " of this job: PEs call different functions; a PE "
+                     "that gave up waiting for it does not say what it calls",
+                     number);
 }

@@ -16,15 +16,14 @@ enum gpsh_collective_kind {
     GPSH_CALL_ALIGN,  // alignment, bytes
     GPSH_CALL_FREE,   // offset in the heap; GPSH_NO_BLOCK: not an address of the heap
     GPSH_CALL_FINALIZE,
-    GPSH_CALL_COMPARE, // the runtime's own, after a difference was found
 };
 // Addresses outside the heap differ between PEs without meaning anything.
 #define GPSH_NO_BLOCK UINT64_MAX
 
-// Names the first PE whose call differs from PE 0's, and both calls. 0 if none does, else
-// GPUSHMEM_ERR_ASYMMETRY with the sentence, or why a PE's call could not be read. Every PE has
+// PEs found that their calls with this number differ: GPUSHMEM_ERR_ASYMMETRY with a sentence that
+// names two PEs and their calls, or why a PE's call could not be read. Every PE that found it has
 // written its call into its control region, and none goes on before all have returned.
-int gpsh_collective_compare(void);
+int gpsh_collective_compare(uint64_t number);
 
 // 31 bits: different for different calls, but for one pair in 2^31. A barrier takes a few tens of
 // nanoseconds: calls without arguments are not mixed.

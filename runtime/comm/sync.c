@@ -44,16 +44,16 @@ static __attribute__((noinline)) int announce_far(int pe, const _Atomic uint64_t
     return gpsh_context_submit(&gpsh_default_context, &op, GPSH_WAIT_SOURCE);
 }
 
-static inline int announce(int pe, int round, uint64_t word)
+// Writes the word `which` of the round.
+static inline int announce(int pe, int round, unsigned which, uint64_t word)
 {
-    unsigned side = number_of(word) % 2;
     char *mapped = gpsh.mapped[GPSH_CONTROL][pe];
     if (GPSH_UNLIKELY(mapped == NULL))
-        return announce_far(pe, &gpsh.control->arrived[round].words[side], word);
+        return announce_far(pe, &gpsh.control->arrived[round].words[which], word);
     struct gpsh_control *control = (struct gpsh_control *)(void *)mapped;
     // Row "sync": what this PE stored before is visible to the PE that sees the number (acquire
     // load in await).
-    atomic_store_explicit(&control->arrived[round].words[side], word, memory_order_release);
+    atomic_store_explicit(&control->arrived[round].words[which], word, memory_order_release);
     return 0;
 }
 
@@ -151,7 +151,7 @@ static int meet(struct gpsh_collective *call, const char *what, bool *differs)
     int n = gpsh.n_pes;
     for (int round = 0, distance = 1; distance < n; ++round, distance *= 2) {
         int pe = gpsh.my_pe + distance;
-        int status = announce(pe < n ? pe : pe - n, round, word);
+        int status = announce(pe < n ? pe : pe - n, round, entered % 2, word);
         if (status == 0)
             status = await(round, &word, what);
         if (status < 0)
@@ -162,28 +162,53 @@ static int meet(struct gpsh_collective *call, const char *what, bool *differs)
     return 0;
 }
 
-static int meet_to_compare(void)
+// ---- After a difference was found ----
+
+// PEs that compare their calls meet at words of their own, numbered by the call. If waits were
+// given up, some PEs may not have heard of the difference: they do not come, and are already in
+// the next call, or wait for others there. All stay in step because comparing counts no calls.
+enum { COMPARE_WORD = 2, SHOWN = 0, SEEN = 1 };
+
+// The neighbour of this round has come to `stage` of the comparison, or never will.
+static bool has_compared(int round, uint32_t stage, uint32_t number)
 {
-    bool ignored;
-    struct gpsh_collective call = {.kind = GPSH_CALL_COMPARE};
-    return meet(&call, "comparing collective calls", &ignored);
+    const _Atomic uint64_t *words = gpsh.control->arrived[round].words;
+    uint64_t compare = atomic_load_explicit(&words[COMPARE_WORD], memory_order_acquire),
+             next = atomic_load_explicit(&words[(number + 1) % 2], memory_order_acquire);
+    return has_come(compare, stage) || has_come(next, number + 1);
 }
 
-// Every PE has found a difference, and comes here. They show their calls, look at the others', and
-// go on when all have looked.
+// Ends as every wait does: if GPUSHMEM_WAIT_TIMEOUT_MS runs out, or once a PE has failed. There is
+// no other reason for which a wait for the call itself could have been given up.
+static int meet_to_compare(uint32_t number, uint32_t what)
+{
+    const uint32_t stage = number * 2 + what;
+    int n = gpsh.n_pes, status = 0;
+    for (int round = 0, distance = 1; distance < n && status == 0; ++round, distance *= 2) {
+        int pe = gpsh.my_pe + distance;
+        struct gpsh_waiter waiter = GPSH_WAITER("comparing collective calls");
+        waiter.for_all = true;
+        status = announce(pe < n ? pe : pe - n, round, COMPARE_WORD, (uint64_t)stage << 32);
+        while (status == 0 && !has_compared(round, stage, number))
+            status = gpsh_waiter_step(&waiter);
+    }
+    gpsh_acquire_remote();
+    return status;
+}
+
+// PEs that have found a difference show their calls, look at the others', and go on when all have
+// looked.
 static int tell_difference(const struct gpsh_collective *call)
 {
     char sentence[512];
     gpsh.control->collective = *call;
-    int status = meet_to_compare();
+    int status = meet_to_compare((uint32_t)call->number, SHOWN);
     if (status < 0)
         return status;
-    status = gpsh_collective_compare();
+    status = gpsh_collective_compare(call->number);
     snprintf(sentence, sizeof sentence, "%s", gpsh_last_error());
-    int left = meet_to_compare();
-    if (left < 0)
-        return left;
-    return gpsh_fail(status < 0 ? status : GPUSHMEM_ERR_ASYMMETRY, "%s", sentence);
+    int left = meet_to_compare((uint32_t)call->number, SEEN);
+    return left < 0 ? left : gpsh_fail(status, "%s", sentence);
 }
 
 int gpsh_sync_as(enum gpsh_collective_kind kind, uint64_t a, uint64_t b, const char *what)

@@ -48,9 +48,10 @@ enum { GPSH_SYNC_ROUNDS = 32, GPSH_AMO_LOCKS = 128 };
 struct gpsh_control {
     // Dissemination barrier: in round r the PE 2^r before this one writes what it knows of barrier
     // number s to arrived[r].words[s % 2] (comm/sync.c). It may enter the next barrier while this
-    // PE is still in this one, but not the one after that.
+    // PE is still in this one, but not the one after that. words[2]: how far it is in comparing
+    // calls that differ.
     struct {
-        _Alignas(64) _Atomic uint64_t words[2];
+        _Alignas(64) _Atomic uint64_t words[3];
     } arrived[GPSH_SYNC_ROUNDS];
     // The collective call that this PE is in, written when calls are found to differ, for the
     // others to read.
