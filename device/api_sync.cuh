@@ -48,6 +48,16 @@ GPSH_SCOPES(GPSH_API_BARRIER, )
               enum gpushmem_cmp cmp, VALUE),                                                       \
              (vars, nelems, indices, status, cmp, WANTED),                                         \
              return gpsh_dev_wait_some<TYPE>(dev, WORDS, indices))                                 \
+    GPSH_API(int, gpushmem_dev_##NAME##_wait_until_any##VECTOR##_status,                           \
+             (const volatile TYPE *vars, size_t nelems, const int *status, enum gpushmem_cmp cmp,  \
+              VALUE, size_t *index),                                                               \
+             (vars, nelems, status, cmp, WANTED, index),                                           \
+             return gpsh_dev_wait_any_status<TYPE>(dev, WORDS, index))                             \
+    GPSH_API(int, gpushmem_dev_##NAME##_wait_until_some##VECTOR##_status,                          \
+             (const volatile TYPE *vars, size_t nelems, size_t *indices, const int *status,        \
+              enum gpushmem_cmp cmp, VALUE, size_t *count),                                        \
+             (vars, nelems, indices, status, cmp, WANTED, count),                                  \
+             return gpsh_dev_wait_some_status<TYPE>(dev, WORDS, indices, count))                   \
     GPSH_API(int, gpushmem_dev_##NAME##_test_all##VECTOR,                                          \
              (const volatile TYPE *vars, size_t nelems, const int *status, enum gpushmem_cmp cmp,  \
               VALUE),                                                                              \

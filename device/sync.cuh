@@ -148,8 +148,10 @@ GPSH_DEV int gpsh_dev_wait_all(const struct gpushmem_dev &dev, const gpsh_dev_wo
     return status;
 }
 
+// *index: SIZE_MAX if there is none.
 template <typename T>
-GPSH_DEV size_t gpsh_dev_wait_any(const struct gpushmem_dev &dev, const gpsh_dev_words<T> &w)
+GPSH_DEV int gpsh_dev_wait_any_status(const struct gpushmem_dev &dev, const gpsh_dev_words<T> &w,
+                                      size_t *index)
 {
     struct gpsh_dev_wait wait = gpsh_dev_wait_begin(dev);
     size_t start = gpsh_dev_fair_start(w.n);
@@ -157,26 +159,51 @@ GPSH_DEV size_t gpsh_dev_wait_any(const struct gpushmem_dev &dev, const gpsh_dev
     while (!status) {
         bool any;
         size_t found = gpsh_dev_words_find(w, start, &any);
-        if (found != SIZE_MAX || !any)
-            return found;
+        if (found != SIZE_MAX || !any) {
+            *index = found;
+            return 0;
+        }
         status = gpsh_dev_spin(&wait, true);
         if (status || wait.asked)
             gpsh_dev_tell(dev, status ? status : 1, w.words, w.n * sizeof(T),
                           {GPUSHMEM_FAULT_NO_WORD, 0, 0, 0});
         wait.asked = 0;
     }
-    return SIZE_MAX;
+    return status;
+}
+
+template <typename T>
+GPSH_DEV size_t gpsh_dev_wait_any(const struct gpushmem_dev &dev, const gpsh_dev_words<T> &w)
+{
+    size_t index = SIZE_MAX;
+    gpsh_dev_wait_any_status(dev, w, &index);
+    return index;
+}
+
+template <typename T>
+GPSH_DEV int gpsh_dev_wait_some_status(const struct gpushmem_dev &dev, const gpsh_dev_words<T> &w,
+                                       size_t *indices, size_t *count)
+{
+    // still so after a look at all if the word that ended the wait has changed again
+    size_t found = 0, one = 0;
+    int status = 0;
+    while (!status && !found && one != SIZE_MAX) {
+        status = gpsh_dev_wait_any_status(dev, w, &one);
+        if (!status && one != SIZE_MAX)
+            found = gpsh_dev_test_some(w, indices);
+    }
+    if (!status)
+        *count = found;
+    return status;
 }
 
 template <typename T>
 GPSH_DEV size_t gpsh_dev_wait_some(const struct gpushmem_dev &dev, const gpsh_dev_words<T> &w,
                                    size_t *indices)
 {
-    // still so after a look at all if the word that ended the wait has changed again
-    size_t found = 0;
-    while (!found && gpsh_dev_wait_any(dev, w) != SIZE_MAX)
-        found = gpsh_dev_test_some(w, indices);
-    return found;
+    size_t count = 0;
+    gpsh_dev_wait_some_status(dev, w, indices, &count);
+    return count;
 }
 
 // ---- Order and completion ----

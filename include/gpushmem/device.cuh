@@ -138,20 +138,30 @@
 // (status may be NULL). The _vector forms compare word i with values[i]. _any returns the index of
 // a word that satisfies the comparison; _some returns how many do, and writes their indices. If
 // there is nothing to wait for, or if the wait failed, _any returns SIZE_MAX and _some 0; test_all
-// of no words returns 1.
+// of no words returns 1. The _status forms of _any and _some return 0 or the negative status that
+// ended the wait, and write index or count to their last argument if it is 0.
 //   int gpushmem_dev_TYPE_wait_until(const volatile TYPE *var, enum gpushmem_cmp cmp, TYPE value);
 //   int gpushmem_dev_TYPE_wait_until_all(const volatile TYPE *vars, size_t nelems,
 //       const int *status, enum gpushmem_cmp cmp, TYPE value);
 //   size_t gpushmem_dev_TYPE_wait_until_any(const volatile TYPE *vars, size_t nelems,
 //       const int *status, enum gpushmem_cmp cmp, TYPE value);
+//   int gpushmem_dev_TYPE_wait_until_any_status(const volatile TYPE *vars, size_t nelems,
+//       const int *status, enum gpushmem_cmp cmp, TYPE value, size_t *index);
 //   size_t gpushmem_dev_TYPE_wait_until_some(const volatile TYPE *vars, size_t nelems,
 //       size_t *indices, const int *status, enum gpushmem_cmp cmp, TYPE value);
+//   int gpushmem_dev_TYPE_wait_until_some_status(const volatile TYPE *vars, size_t nelems,
+//       size_t *indices, const int *status, enum gpushmem_cmp cmp, TYPE value, size_t *count);
 //   int gpushmem_dev_TYPE_wait_until_all_vector(const volatile TYPE *vars, size_t nelems,
 //       const int *status, enum gpushmem_cmp cmp, const TYPE *values);
 //   size_t gpushmem_dev_TYPE_wait_until_any_vector(const volatile TYPE *vars, size_t nelems,
 //       const int *status, enum gpushmem_cmp cmp, const TYPE *values);
+//   int gpushmem_dev_TYPE_wait_until_any_vector_status(const volatile TYPE *vars, size_t nelems,
+//       const int *status, enum gpushmem_cmp cmp, const TYPE *values, size_t *index);
 //   size_t gpushmem_dev_TYPE_wait_until_some_vector(const volatile TYPE *vars, size_t nelems,
 //       size_t *indices, const int *status, enum gpushmem_cmp cmp, const TYPE *values);
+//   int gpushmem_dev_TYPE_wait_until_some_vector_status(const volatile TYPE *vars, size_t nelems,
+//       size_t *indices, const int *status, enum gpushmem_cmp cmp, const TYPE *values,
+//       size_t *count);
 //   int gpushmem_dev_TYPE_test(const volatile TYPE *var, enum gpushmem_cmp cmp, TYPE value);
 //   int gpushmem_dev_TYPE_test_all(const volatile TYPE *vars, size_t nelems, const int *status,
 //       enum gpushmem_cmp cmp, TYPE value);

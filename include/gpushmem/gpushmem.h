@@ -218,6 +218,7 @@ typedef struct gpushmem_ctx *gpushmem_ctx_t;
 // queues of their own. Further ones share those of the default context: they are correct, but may
 // wait for its operations and for each other's, and the first of them logs a warning.
 // Where every PE is reached by loads and stores, contexts need no queues and never wait.
+// gpushmem_finalize completes and frees the contexts that are left.
 //   GPUSHMEM_ERR_INVALID    unknown option bits, or `ctx` is NULL
 //   GPUSHMEM_ERR_NO_MEMORY  out of host memory
 GPUSHMEM_API int gpushmem_ctx_create(long options, gpushmem_ctx_t *ctx);
@@ -401,6 +402,8 @@ GPUSHMEM_AMO_BITWISE_TYPES(GPUSHMEM_DECLARE)
 //   wait_until_all   0 when all are                     test_all   1 all true, 0 not all
 //   wait_until_any   index of one that is               test_any   index, or SIZE_MAX
 //   wait_until_some  how many are; their indices        test_some  how many; their indices
+// The _status forms of _any and _some return 0 or the code, and write index or count to their last
+// argument.
 // status (NULL: none) excludes element i where status[i] is not 0. If no element is left, _all is
 // true, _any returns SIZE_MAX and _some 0. _any is fair: no element is passed over for ever. The
 // _vector forms have a value per element. On failure wait_until(_all) and test(_all) return the
@@ -411,49 +414,34 @@ GPUSHMEM_AMO_BITWISE_TYPES(GPUSHMEM_DECLARE)
 //   GPUSHMEM_ERR_PE_FAILED  some PE failed while the condition was false; each thread is told once
 //                           of each failure, and may wait again
 //   GPUSHMEM_ERR_TIMEOUT    the condition was false for GPUSHMEM_WAIT_TIMEOUT_MS
+#define GPUSHMEM_DECLARE_SET(NAME, TYPE, VERB, VECTOR, VALUE)                                      \
+    GPUSHMEM_API int gpushmem_##NAME##_##VERB##_all##VECTOR(const volatile TYPE *vars,             \
+                                                            size_t nelems, const int *status,      \
+                                                            enum gpushmem_cmp cmp, VALUE);         \
+    GPUSHMEM_API size_t gpushmem_##NAME##_##VERB##_any##VECTOR(const volatile TYPE *vars,          \
+                                                               size_t nelems, const int *status,   \
+                                                               enum gpushmem_cmp cmp, VALUE);      \
+    GPUSHMEM_API int gpushmem_##NAME##_##VERB##_any##VECTOR##_status(                              \
+        const volatile TYPE *vars, size_t nelems, const int *status, enum gpushmem_cmp cmp, VALUE, \
+        size_t *index);                                                                            \
+    GPUSHMEM_API size_t gpushmem_##NAME##_##VERB##_some##VECTOR(                                   \
+        const volatile TYPE *vars, size_t nelems, size_t *indices, const int *status,              \
+        enum gpushmem_cmp cmp, VALUE);                                                             \
+    GPUSHMEM_API int gpushmem_##NAME##_##VERB##_some##VECTOR##_status(                             \
+        const volatile TYPE *vars, size_t nelems, size_t *indices, const int *status,              \
+        enum gpushmem_cmp cmp, VALUE, size_t *count);
 #define GPUSHMEM_DECLARE(NAME, TYPE)                                                               \
     GPUSHMEM_API int gpushmem_##NAME##_wait_until(const volatile TYPE *var, enum gpushmem_cmp cmp, \
                                                   TYPE value);                                     \
-    GPUSHMEM_API int gpushmem_##NAME##_wait_until_all(const volatile TYPE *vars, size_t nelems,    \
-                                                      const int *status, enum gpushmem_cmp cmp,    \
-                                                      TYPE value);                                 \
-    GPUSHMEM_API size_t gpushmem_##NAME##_wait_until_any(const volatile TYPE *vars, size_t nelems, \
-                                                         const int *status, enum gpushmem_cmp cmp, \
-                                                         TYPE value);                              \
-    GPUSHMEM_API size_t gpushmem_##NAME##_wait_until_some(                                         \
-        const volatile TYPE *vars, size_t nelems, size_t *indices, const int *status,              \
-        enum gpushmem_cmp cmp, TYPE value);                                                        \
-    GPUSHMEM_API int gpushmem_##NAME##_wait_until_all_vector(                                      \
-        const volatile TYPE *vars, size_t nelems, const int *status, enum gpushmem_cmp cmp,        \
-        const TYPE *values);                                                                       \
-    GPUSHMEM_API size_t gpushmem_##NAME##_wait_until_any_vector(                                   \
-        const volatile TYPE *vars, size_t nelems, const int *status, enum gpushmem_cmp cmp,        \
-        const TYPE *values);                                                                       \
-    GPUSHMEM_API size_t gpushmem_##NAME##_wait_until_some_vector(                                  \
-        const volatile TYPE *vars, size_t nelems, size_t *indices, const int *status,              \
-        enum gpushmem_cmp cmp, const TYPE *values);                                                \
     GPUSHMEM_API int gpushmem_##NAME##_test(const volatile TYPE *var, enum gpushmem_cmp cmp,       \
                                             TYPE value);                                           \
-    GPUSHMEM_API int gpushmem_##NAME##_test_all(const volatile TYPE *vars, size_t nelems,          \
-                                                const int *status, enum gpushmem_cmp cmp,          \
-                                                TYPE value);                                       \
-    GPUSHMEM_API size_t gpushmem_##NAME##_test_any(const volatile TYPE *vars, size_t nelems,       \
-                                                   const int *status, enum gpushmem_cmp cmp,       \
-                                                   TYPE value);                                    \
-    GPUSHMEM_API size_t gpushmem_##NAME##_test_some(const volatile TYPE *vars, size_t nelems,      \
-                                                    size_t *indices, const int *status,            \
-                                                    enum gpushmem_cmp cmp, TYPE value);            \
-    GPUSHMEM_API int gpushmem_##NAME##_test_all_vector(const volatile TYPE *vars, size_t nelems,   \
-                                                       const int *status, enum gpushmem_cmp cmp,   \
-                                                       const TYPE *values);                        \
-    GPUSHMEM_API size_t gpushmem_##NAME##_test_any_vector(                                         \
-        const volatile TYPE *vars, size_t nelems, const int *status, enum gpushmem_cmp cmp,        \
-        const TYPE *values);                                                                       \
-    GPUSHMEM_API size_t gpushmem_##NAME##_test_some_vector(                                        \
-        const volatile TYPE *vars, size_t nelems, size_t *indices, const int *status,              \
-        enum gpushmem_cmp cmp, const TYPE *values);
+    GPUSHMEM_DECLARE_SET(NAME, TYPE, wait_until, , TYPE value)                                     \
+    GPUSHMEM_DECLARE_SET(NAME, TYPE, wait_until, _vector, const TYPE *values)                      \
+    GPUSHMEM_DECLARE_SET(NAME, TYPE, test, , TYPE value)                                           \
+    GPUSHMEM_DECLARE_SET(NAME, TYPE, test, _vector, const TYPE *values)
 GPUSHMEM_SYNC_TYPES(GPUSHMEM_DECLARE)
 #undef GPUSHMEM_DECLARE
+#undef GPUSHMEM_DECLARE_SET
 
 // -----------------------------------------------------------------------------------------
 // ordering, completion

@@ -263,50 +263,83 @@ static struct gpsh_waiter waiter_of(const struct set *set)
     return (struct gpsh_waiter){.what = set->function, .about = about_set, .subject = set};
 }
 
-static size_t set_any(const struct set *set)
+// *index: SIZE_MAX if there is none.
+static int set_any(const struct set *set, size_t *index)
 {
     // fair: the search begins after the element that was found last
     static _Thread_local size_t turn;
     struct gpsh_waiter waiter = waiter_of(set);
-    if (check_set(set) < 0 || set->nelems == 0)
-        return SIZE_MAX;
-    for (;;) {
-        size_t left;
-        size_t found = find_any(set, turn % set->nelems, &left);
+    size_t left = 0, found = SIZE_MAX;
+    int status = check_set(set);
+    while (status == 0 && set->nelems != 0) {
+        found = find_any(set, turn % set->nelems, &left);
         if (found != SIZE_MAX)
             turn = found + 1;
         if (found != SIZE_MAX || left == 0)
-            return found;
+            break;
         if (!set->blocking) {
             missed();
-            return SIZE_MAX;
+            break;
         }
-        if (unread() < 0 || gpsh_waiter_step(&waiter) < 0)
-            return SIZE_MAX;
+        status = unread();
+        if (status == 0)
+            status = gpsh_waiter_step(&waiter);
     }
+    if (status == 0)
+        *index = found;
+    return status;
 }
 
-static size_t set_some(const struct set *set, size_t *indices)
+static int set_some(const struct set *set, size_t *indices, size_t *count)
 {
     struct gpsh_waiter waiter = waiter_of(set);
-    if (check_set(set) < 0 || set->nelems == 0)
-        return 0;
-    if (indices == NULL) {
-        gpsh_fail(GPUSHMEM_ERR_INVALID, "%s: no place for the indices (NULL)", set->function);
-        return 0;
-    }
-    for (;;) {
-        size_t left;
-        size_t found = find_some(set, indices, &left);
+    size_t left = 0, found = 0;
+    int status = check_set(set);
+    if (status == 0 && set->nelems != 0 && indices == NULL)
+        status =
+            gpsh_fail(GPUSHMEM_ERR_INVALID, "%s: no place for the indices (NULL)", set->function);
+    while (status == 0 && set->nelems != 0) {
+        found = find_some(set, indices, &left);
         if (found != 0 || left == 0)
-            return found;
+            break;
         if (!set->blocking) {
             missed();
-            return 0;
+            break;
         }
-        if (unread() < 0 || gpsh_waiter_step(&waiter) < 0)
-            return 0;
+        status = unread();
+        if (status == 0)
+            status = gpsh_waiter_step(&waiter);
     }
+    if (status == 0)
+        *count = found;
+    return status;
+}
+
+// The forms that return what they found, and those with a status.
+static size_t set_any_value(const struct set *set)
+{
+    size_t index = SIZE_MAX;
+    set_any(set, &index);
+    return index;
+}
+
+static size_t set_some_value(const struct set *set, size_t *indices)
+{
+    size_t count = 0;
+    set_some(set, indices, &count);
+    return count;
+}
+
+static int set_any_status(const struct set *set, size_t *index)
+{
+    int status = gpsh_check_local(set->function, index);
+    return status < 0 ? status : set_any(set, index);
+}
+
+static int set_some_status(const struct set *set, size_t *indices, size_t *count)
+{
+    int status = gpsh_check_local(set->function, count);
+    return status < 0 ? status : set_some(set, indices, count);
 }
 
 // -------------------------------------------------------------------------------- public functions
@@ -323,43 +356,41 @@ static size_t set_some(const struct set *set, size_t *indices)
                          .kind = KIND(TYPE),                                                       \
                          __VA_ARGS__})
 #define ONE(TYPE)  .value = ORDERED(TYPE, value)
-#define EACH(TYPE) .values = (const char *)values, .vector = true
+#define EACH(TYPE) .vector = true, .values = (const char *)values
 
-#define DEFINE_SETS(NAME, TYPE, VERB, BLOCKING)                                                    \
-    int gpushmem_##NAME##_##VERB##_all(const volatile TYPE *vars, size_t nelems,                   \
-                                       const int *status, enum gpushmem_cmp cmp, TYPE value)       \
+// VECTOR, with what it is compared with: nothing, TYPE value; or _vector, const TYPE *values.
+#define DEFINE_SET(NAME, TYPE, VERB, BLOCKING, VECTOR, VALUE, WANTED)                              \
+    int gpushmem_##NAME##_##VERB##_all##VECTOR(const volatile TYPE *vars, size_t nelems,           \
+                                               const int *status, enum gpushmem_cmp cmp, VALUE)    \
     {                                                                                              \
-        return set_all(SET(TYPE, ONE(TYPE), .blocking = BLOCKING));                                \
+        return set_all(SET(TYPE, WANTED, .blocking = BLOCKING));                                   \
     }                                                                                              \
-    size_t gpushmem_##NAME##_##VERB##_any(const volatile TYPE *vars, size_t nelems,                \
-                                          const int *status, enum gpushmem_cmp cmp, TYPE value)    \
+    size_t gpushmem_##NAME##_##VERB##_any##VECTOR(const volatile TYPE *vars, size_t nelems,        \
+                                                  const int *status, enum gpushmem_cmp cmp, VALUE) \
     {                                                                                              \
-        return set_any(SET(TYPE, ONE(TYPE), .blocking = BLOCKING));                                \
+        return set_any_value(SET(TYPE, WANTED, .blocking = BLOCKING));                             \
     }                                                                                              \
-    size_t gpushmem_##NAME##_##VERB##_some(const volatile TYPE *vars, size_t nelems,               \
-                                           size_t *indices, const int *status,                     \
-                                           enum gpushmem_cmp cmp, TYPE value)                      \
+    int gpushmem_##NAME##_##VERB##_any##VECTOR##_status(const volatile TYPE *vars, size_t nelems,  \
+                                                        const int *status, enum gpushmem_cmp cmp,  \
+                                                        VALUE, size_t *index)                      \
     {                                                                                              \
-        return set_some(SET(TYPE, ONE(TYPE), .blocking = BLOCKING), indices);                      \
+        return set_any_status(SET(TYPE, WANTED, .blocking = BLOCKING), index);                     \
     }                                                                                              \
-    int gpushmem_##NAME##_##VERB##_all_vector(const volatile TYPE *vars, size_t nelems,            \
-                                              const int *status, enum gpushmem_cmp cmp,            \
-                                              const TYPE *values)                                  \
+    size_t gpushmem_##NAME##_##VERB##_some##VECTOR(const volatile TYPE *vars, size_t nelems,       \
+                                                   size_t *indices, const int *status,             \
+                                                   enum gpushmem_cmp cmp, VALUE)                   \
     {                                                                                              \
-        return set_all(SET(TYPE, EACH(TYPE), .blocking = BLOCKING));                               \
+        return set_some_value(SET(TYPE, WANTED, .blocking = BLOCKING), indices);                   \
     }                                                                                              \
-    size_t gpushmem_##NAME##_##VERB##_any_vector(const volatile TYPE *vars, size_t nelems,         \
-                                                 const int *status, enum gpushmem_cmp cmp,         \
-                                                 const TYPE *values)                               \
+    int gpushmem_##NAME##_##VERB##_some##VECTOR##_status(                                          \
+        const volatile TYPE *vars, size_t nelems, size_t *indices, const int *status,              \
+        enum gpushmem_cmp cmp, VALUE, size_t *count)                                               \
     {                                                                                              \
-        return set_any(SET(TYPE, EACH(TYPE), .blocking = BLOCKING));                               \
-    }                                                                                              \
-    size_t gpushmem_##NAME##_##VERB##_some_vector(const volatile TYPE *vars, size_t nelems,        \
-                                                  size_t *indices, const int *status,              \
-                                                  enum gpushmem_cmp cmp, const TYPE *values)       \
-    {                                                                                              \
-        return set_some(SET(TYPE, EACH(TYPE), .blocking = BLOCKING), indices);                     \
+        return set_some_status(SET(TYPE, WANTED, .blocking = BLOCKING), indices, count);           \
     }
+#define DEFINE_SETS(NAME, TYPE, VERB, BLOCKING)                                                    \
+    DEFINE_SET(NAME, TYPE, VERB, BLOCKING, , TYPE value, ONE(TYPE))                                \
+    DEFINE_SET(NAME, TYPE, VERB, BLOCKING, _vector, const TYPE *values, EACH(TYPE))
 
 #define DEFINE(NAME, TYPE)                                                                         \
     int gpushmem_##NAME##_wait_until(const volatile TYPE *var, enum gpushmem_cmp cmp, TYPE value)  \

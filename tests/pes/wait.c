@@ -70,6 +70,36 @@ static const bool truth[6][3] = {
               at[0] == 3);                                                                         \
         CHECK(gpushmem_##NAME##_test_some_vector(vars, N, at, ends, GPUSHMEM_CMP_NE, each) == 1 && \
               at[0] == 2);                                                                         \
+        size_t index = 0, count = 0;                                                               \
+        CHECK_OK(                                                                                  \
+            gpushmem_##NAME##_wait_until_any_status(vars, N, ends, GPUSHMEM_CMP_LT, 12, &index));  \
+        CHECK(index == 1);                                                                         \
+        CHECK_OK(gpushmem_##NAME##_wait_until_any_vector_status(vars, N, ends, GPUSHMEM_CMP_GT,    \
+                                                                each, &index));                    \
+        CHECK(index == 2);                                                                         \
+        CHECK_OK(gpushmem_##NAME##_wait_until_some_status(vars, N, at, ends, GPUSHMEM_CMP_GE, 12,  \
+                                                          &count));                                \
+        CHECK(count == 2 && at[0] == 2 && at[1] == 3);                                             \
+        CHECK_OK(gpushmem_##NAME##_wait_until_some_vector_status(vars, N, at, NULL,                \
+                                                                 GPUSHMEM_CMP_EQ, each, &count));  \
+        CHECK(count == 2 && at[0] == 1 && at[1] == 3);                                             \
+        CHECK_OK(gpushmem_##NAME##_test_any_status(vars, N, ends, GPUSHMEM_CMP_EQ, 14, &index));   \
+        CHECK(index == SIZE_MAX);                                                                  \
+        CHECK_OK(gpushmem_##NAME##_test_any_vector_status(vars, N, ends, GPUSHMEM_CMP_EQ, each,    \
+                                                          &index));                                \
+        CHECK(index == 1 || index == 3);                                                           \
+        CHECK_OK(                                                                                  \
+            gpushmem_##NAME##_test_some_status(vars, N, at, ends, GPUSHMEM_CMP_EQ, 14, &count));   \
+        CHECK(count == 0);                                                                         \
+        CHECK_OK(gpushmem_##NAME##_test_some_vector_status(vars, N, at, ends, GPUSHMEM_CMP_NE,     \
+                                                           each, &count));                         \
+        CHECK(count == 1 && at[0] == 2);                                                           \
+        CHECK_OK(                                                                                  \
+            gpushmem_##NAME##_wait_until_any_status(vars, N, none, GPUSHMEM_CMP_EQ, 99, &index));  \
+        CHECK(index == SIZE_MAX);                                                                  \
+        CHECK_OK(gpushmem_##NAME##_wait_until_some_status(vars, N, at, none, GPUSHMEM_CMP_EQ, 99,  \
+                                                          &count));                                \
+        CHECK(count == 0);                                                                         \
         /* empty sets: no elements, or none left */                                                \
         for (int k = 0; k < 2; ++k) {                                                              \
             TYPE *from = k ? vars : NULL;                                                          \
@@ -98,6 +128,25 @@ static const bool truth[6][3] = {
     DEFINE_COMPARISONS(NAME, TYPE)                                                                 \
     DEFINE_SETS(NAME, TYPE)
 GPUSHMEM_SYNC_TYPES(DEFINE_TYPE)
+
+// The forms with a status tell a failure from nothing found, and write nothing then.
+static void failures(void)
+{
+    int *vars = (int *)(void *)area;
+    const enum gpushmem_cmp unknown = (enum gpushmem_cmp)77;
+    size_t at[N], index = 5, count = 5;
+    CHECK(gpushmem_int_wait_until_any_status(vars, N, NULL, unknown, 1, &index) ==
+          GPUSHMEM_ERR_INVALID);
+    CHECK(gpushmem_int_wait_until_some_status(vars, N, at, NULL, unknown, 1, &count) ==
+          GPUSHMEM_ERR_INVALID);
+    CHECK(gpushmem_int_test_any_status(&(int){0}, 1, NULL, GPUSHMEM_CMP_EQ, 1, &index) ==
+          GPUSHMEM_ERR_ADDRESS);
+    CHECK(gpushmem_int_test_some_status(vars, N, NULL, NULL, GPUSHMEM_CMP_EQ, 1, &count) ==
+          GPUSHMEM_ERR_INVALID);
+    CHECK(gpushmem_int_wait_until_any_status(vars, N, NULL, GPUSHMEM_CMP_NE, 77, NULL) ==
+          GPUSHMEM_ERR_INVALID);
+    CHECK(index == 5 && count == 5);
+}
 
 // any is fair: with everything satisfied all the time, everything is found equally often.
 static void fairness(void)
@@ -191,6 +240,7 @@ int main(int argc, char **argv)
     NAME##_comparisons();                                                                          \
     NAME##_sets();
     GPUSHMEM_SYNC_TYPES(RUN_TYPE)
+    failures();
     fairness();
     int rounds = check_rounds(argc, argv, 1000);
     exchange(rounds);

@@ -124,10 +124,18 @@ GPUSHMEM_DISTINCT_AMO_BITWISE_TYPES(GPUSHMEM_OVERLOAD_BITWISE, , )
                             (const volatile TYPE *vars, size_t nelems, const int *status,          \
                              enum gpushmem_cmp cmp, TYPE value),                                   \
                             (vars, nelems, status, cmp, value))                                    \
+    GPUSHMEM_OVERLOAD_PLAIN(int, NAME, VERB##_any_status,                                          \
+                            (const volatile TYPE *vars, size_t nelems, const int *status,          \
+                             enum gpushmem_cmp cmp, TYPE value, size_t *index),                    \
+                            (vars, nelems, status, cmp, value, index))                             \
     GPUSHMEM_OVERLOAD_PLAIN(size_t, NAME, VERB##_some,                                             \
                             (const volatile TYPE *vars, size_t nelems, size_t *indices,            \
                              const int *status, enum gpushmem_cmp cmp, TYPE value),                \
                             (vars, nelems, indices, status, cmp, value))                           \
+    GPUSHMEM_OVERLOAD_PLAIN(int, NAME, VERB##_some_status,                                         \
+                            (const volatile TYPE *vars, size_t nelems, size_t *indices,            \
+                             const int *status, enum gpushmem_cmp cmp, TYPE value, size_t *count), \
+                            (vars, nelems, indices, status, cmp, value, count))                    \
     GPUSHMEM_OVERLOAD_PLAIN(int, NAME, VERB##_all_vector,                                          \
                             (const volatile TYPE *vars, size_t nelems, const int *status,          \
                              enum gpushmem_cmp cmp, const TYPE *values),                           \
@@ -136,10 +144,19 @@ GPUSHMEM_DISTINCT_AMO_BITWISE_TYPES(GPUSHMEM_OVERLOAD_BITWISE, , )
                             (const volatile TYPE *vars, size_t nelems, const int *status,          \
                              enum gpushmem_cmp cmp, const TYPE *values),                           \
                             (vars, nelems, status, cmp, values))                                   \
+    GPUSHMEM_OVERLOAD_PLAIN(int, NAME, VERB##_any_vector_status,                                   \
+                            (const volatile TYPE *vars, size_t nelems, const int *status,          \
+                             enum gpushmem_cmp cmp, const TYPE *values, size_t *index),            \
+                            (vars, nelems, status, cmp, values, index))                            \
     GPUSHMEM_OVERLOAD_PLAIN(size_t, NAME, VERB##_some_vector,                                      \
                             (const volatile TYPE *vars, size_t nelems, size_t *indices,            \
                              const int *status, enum gpushmem_cmp cmp, const TYPE *values),        \
-                            (vars, nelems, indices, status, cmp, values))
+                            (vars, nelems, indices, status, cmp, values))                          \
+    GPUSHMEM_OVERLOAD_PLAIN(int, NAME, VERB##_some_vector_status,                                  \
+                            (const volatile TYPE *vars, size_t nelems, size_t *indices,            \
+                             const int *status, enum gpushmem_cmp cmp, const TYPE *values,         \
+                             size_t *count),                                                       \
+                            (vars, nelems, indices, status, cmp, values, count))
 #define GPUSHMEM_OVERLOAD_SYNC(NAME, TYPE, A, B)                                                   \
     GPUSHMEM_OVERLOAD_VERB(NAME, TYPE, wait_until)                                                 \
     GPUSHMEM_OVERLOAD_VERB(NAME, TYPE, test)
