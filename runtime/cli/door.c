@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#define _DEFAULT_SOURCE // syscall; with _GNU_SOURCE glibc declares accept() with a type of its own
+#define _DEFAULT_SOURCE // syscall, dprintf; with _GNU_SOURCE glibc declares accept() with a type of
+                        // its own
 #include "door.h"
 
 #include <errno.h>
@@ -8,6 +9,7 @@
 #include <linux/sock_diag.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -131,15 +133,30 @@ EXPORTED int listen(int fd, int backlog)
     return (int)syscall(SYS_listen, fd, backlog);
 }
 
+// Only once: each PE connects.
+static void say_unknown(void)
+{
+    static atomic_bool said;
+    if (!atomic_exchange(&said, true))
+        dprintf(STDERR_FILENO, // this is libpmix's thread
+                "gpushmem run: refused a connection to the PMIx server, because the kernel does "
+                "not tell whose it is: it has neither sock_diag (inet_diag) nor /proc/net/tcp "
+                "here; PEs cannot join without one of them\n");
+}
+
 // In the place of libc's, see door.h. A stranger's connection looks to libpmix like one that was
 // gone before it could be accepted, which it takes calmly.
 EXPORTED int accept(int fd, struct sockaddr *restrict address, socklen_t *restrict length)
 {
     uid_t user;
     int connection = (int)syscall(SYS_accept4, fd, address, length, 0);
-    if (connection < 0 || !is_tcp(connection) || !gpsh_door_peer_user(connection, &user) ||
-        user == geteuid())
+    if (connection < 0 || !is_tcp(connection))
         return connection;
+    bool known = gpsh_door_peer_user(connection, &user);
+    if (known && user == geteuid())
+        return connection;
+    if (!known)
+        say_unknown();
     close(connection);
     errno = EAGAIN;
     return -1;

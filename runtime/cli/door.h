@@ -6,7 +6,8 @@
 //  - a TCP connection is accepted once its first bytes are there (TCP_DEFER_ACCEPT), so that a
 //    silent one holds up nobody;
 //  - a connection from a process of another user is closed before libpmix reads a byte of it. The
-//    kernel says whose it is.
+//    kernel says whose it is; if it does not, the connection is closed as well, and a sentence says
+//    why.
 #ifndef GPSH_DOOR_H
 #define GPSH_DOOR_H
 
