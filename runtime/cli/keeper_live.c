@@ -131,15 +131,57 @@ static void on_start(const struct gpsh_keeper_request *r, int fds[GPSH_KEEPER_FD
     say(&started);
 }
 
+// The numbers that a process has in each PID namespace, from that of /proc to its own, stand in a
+// line of its status. Returns the one at `depth`, counted from 1; the last one if depth is 0, and
+// then *n is how many there are.
+static pid_t read_nspid(const char *path, int depth, int *n)
+{
+    char line[512];
+    pid_t pid = 0;
+    FILE *status = fopen(path, "re");
+    while (status && !pid && fgets(line, sizeof(line), status)) {
+        if (strncmp(line, "NSpid:", 6) != 0)
+            continue;
+        char *next = line + 6, *end;
+        for (*n = 0; depth == 0 || *n < depth; next = end) {
+            long number = strtol(next, &end, 10);
+            if (end == next)
+                break;
+            pid = (pid_t)number;
+            ++*n;
+        }
+    }
+    if (status)
+        fclose(status);
+    return pid;
+}
+
+// /proc may be that of another PID namespace, as after unshare -p without --mount-proc. 0: `pid`
+// has ended.
+static pid_t from_proc(pid_t pid)
+{
+    static int depth; // of this process's namespace below that of /proc; the latter counts
+    char path[64];
+    int n = 0;
+    if (depth == 0)
+        depth = read_nspid("/proc/self/status", 0, &n) > 0 ? n : 1;
+    if (depth == 1)
+        return pid;
+    snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+    pid_t ours = read_nspid(path, depth, &n);
+    return n == depth ? ours : 0;
+}
+
 // Returns how many children there were.
 static int visit_children(void (*visit)(pid_t pid))
 {
     int pid, n = 0;
-    char path[64];
-    snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)getpid());
-    FILE *list = fopen(path, "re");
-    for (; list && fscanf(list, "%d", &pid) == 1; n++)
-        visit(pid);
+    FILE *list = fopen("/proc/thread-self/children", "re"); // one thread is all there is
+    for (; list && fscanf(list, "%d", &pid) == 1; n++) {
+        pid_t ours = from_proc(pid);
+        if (ours > 0)
+            visit(ours);
+    }
     if (list)
         fclose(list);
     return n;

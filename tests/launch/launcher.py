@@ -27,6 +27,7 @@ GPUSHMEM = os.environ.get("GPUSHMEM", "gpushmem")
 BOOT = os.environ.get("BOOT", "launch_boot")
 EVERYWHERE = os.environ.get("EVERYWHERE", "launch_everywhere")
 MISHAP = os.environ.get("MISHAP", "launch_mishap")
+CAN_UNSHARE = subprocess.run(["unshare", "-pf", "true"], stderr=subprocess.DEVNULL).returncode == 0
 HANG_S = 60  # only against hangs, never a promise
 
 
@@ -347,6 +348,19 @@ class Leftovers(Case):
 
     def test_grandchildren_in_sessions_of_their_own(self):
         self.job("-n", 2, "sh", "-c", "setsid sh -c 'setsid sleep 60 & sleep 60' >/dev/null 2>&1 & sleep 0.2; exit 0")
+
+    @unittest.skipUnless(CAN_UNSHARE, "no PID namespaces here")
+    def test_where_proc_is_that_of_another_pid_namespace(self):
+        script = "setsid sh -c 'setsid sleep 61 & sleep 61' >/dev/null 2>&1 & sleep 0.3; exit 0"
+        inside = '"$0" run -n 2 sh -c "$1"; echo code $?; exec cat'  # the namespace lives as long as cat
+        job = subprocess.Popen(["unshare", "-pf", "sh", "-c", inside, GPUSHMEM, script], stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE, env=self.env)
+        try:
+            self.assertEqual(read_line(job.stdout), "code 0")
+            names = [pathlib.Path(f"/proc/{pid}/comm").read_text().strip() for pid in marked_processes(self.mark.encode())]
+            self.assertNotIn("sleep", names)
+        finally:
+            job.communicate()
 
     def test_orphans_are_buried_while_the_job_runs(self):
         script = """
