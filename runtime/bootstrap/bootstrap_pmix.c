@@ -10,6 +10,7 @@
 #define _GNU_SOURCE // what pmix.h needs
 #include "bootstrap/bootstrap_pmix.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <pmix.h>
 #include <pthread.h>
@@ -19,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -33,6 +35,7 @@ enum {
     BLOB_MAGIC = 0x42535047,
     BLOB_VERSION = 1,
     REMARK_AFTER_MS = 10000,
+    FEW_THREADS = 4096,
     LOOK_MS = 20,  // between two looks whether a PE that is waited for has died
     NEWS_MS = 500, // how much later than its consequences the news of a death may come
 };
@@ -97,9 +100,19 @@ static int init_pmix_apart(pmix_status_t *status)
     pthread_t thread;
     int error = gpsh_thread_start(&thread, "gpushmem-pmix", init_pmix, status);
     if (error)
-        return gpsh_fail(GPUSHMEM_ERR_SYSTEM, "cannot start a thread: %s", strerror(error));
+        return gpsh_fail(GPUSHMEM_ERR_SYSTEM, "cannot start a thread: %s%s", strerror(error),
+                         error == EAGAIN ? "; raise the limit of processes (ulimit -u)" : "");
     pthread_join(thread, NULL);
     return 0;
+}
+
+// libpmix needs a thread, too, and does not say that it had none.
+static const char *lack_of_threads(void)
+{
+    struct rlimit limit;
+    return getrlimit(RLIMIT_NPROC, &limit) == 0 && limit.rlim_cur < FEW_THREADS
+               ? "; the limit of processes and threads is low: raise it (ulimit -u)"
+               : "";
 }
 
 static int join_pmix(void)
@@ -125,9 +138,10 @@ static int join_pmix(void)
     if (rc != PMIX_SUCCESS)
         return gpsh_fail(GPUSHMEM_ERR_BOOTSTRAP,
                          "PMIX_NAMESPACE is set, so a launcher started this process, but its PMIx "
-                         "server does not answer: %s (PMIx status %d); is the launcher still "
+                         "server does not answer: %s (PMIx status %d)%s; is the launcher still "
                          "running? To start without one, unset PMIX_NAMESPACE",
-                         PMIx_Error_string(rc), (int)rc); // the name itself may be a secret
+                         PMIx_Error_string(rc), (int)rc, // the name itself may be a secret
+                         lack_of_threads());
     client.pid = getpid();
     if (atexit(leave_pmix) != 0)
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for one more exit handler");

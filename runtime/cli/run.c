@@ -214,9 +214,11 @@ static void outputs_close(const int stdio[3])
     }
 }
 
-// What exec's error means for a file that is there and executable.
+// What the error means for a file that is there and executable.
 static const char *hint(int error)
 {
+    if (error == EAGAIN)
+        return " (no process more for this user: raise the limit, ulimit -u)";
     if (error == ENOENT)
         return " (the interpreter or loader that it names is missing)";
     if (error == ENOEXEC)
@@ -250,7 +252,8 @@ static int start_one(struct launcher *l, int pe, int input)
         return ready ? 0 : EXIT_INTERNAL;
     gpsh_cli_say("run", "cannot start '%s' as PE %d: %s%s", app->path, pe, strerror(error),
                  hint(error));
-    return hint(error)[0] || error == EACCES ? EXIT_NOT_EXECUTABLE : EXIT_INTERNAL;
+    return error == ENOENT || error == ENOEXEC || error == EACCES ? EXIT_NOT_EXECUTABLE
+                                                                  : EXIT_INTERNAL;
 }
 
 static void report_binding(const struct launcher *l, int pe)
@@ -493,7 +496,7 @@ static int launch(struct launcher *l)
         return EXIT_INTERNAL;
     error = gpsh_keeper_start(&l->keeper, dir, l->job.pes, l->job.n_pes);
     if (error) {
-        gpsh_cli_say("run", "cannot start a process: %s", strerror(error));
+        gpsh_cli_say("run", "cannot start a process: %s%s", strerror(error), hint(error));
         rmdir(dir);
         return EXIT_INTERNAL;
     }

@@ -833,6 +833,16 @@ class Trouble(Case):
         job.send_signal(signal.SIGUSR1)
         self.finish(job, 0)
 
+    @unittest.skipUnless(os.geteuid() == 0, "only root can become a user that has no other process")
+    def test_few_processes_and_threads(self):
+        user = 61000 + os.getpid() % 4000
+        os.chown(self.tmp, user, user)
+        for limit in (7, 9, 11, 12):
+            command = ["setpriv", f"--reuid={user}", "--clear-groups", "prlimit", f"--nproc={limit}", GPUSHMEM, "run", "-n", "2", EVERYWHERE]
+            result = subprocess.run(command, env=self.env | {"HOME": "/"}, capture_output=True, text=True, timeout=HANG_S)
+            if limit == 7 or result.returncode != 0:  # the more there are the more depends on who is first
+                self.assertIn("ulimit -u", result.stderr, limit)
+
     def test_abort_from_the_news_of_a_death(self):
         _, err = self.job("-n", 3, "--on-failure", "continue", MISHAP, "revenge", 1, code=43)
         self.assert_last_line(err, r"PE [02] \(pid \d+\) aborted the job with status 43: what happened.*; ended the other PE")
