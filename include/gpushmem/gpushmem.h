@@ -122,6 +122,11 @@ GPUSHMEM_API int gpushmem_node_n_pes(void);
 GPUSHMEM_API void gpushmem_version(int *major, int *minor, int *patch);
 GPUSHMEM_API const char *gpushmem_version_string(void);
 
+// The same as OpenSHMEM's queries give it: major and minor number, and a name with the version,
+// written to room for GPUSHMEM_MAX_NAME_LEN characters. Legal at any time; NULL: not wanted.
+GPUSHMEM_API void gpushmem_info_get_version(int *major, int *minor);
+GPUSHMEM_API void gpushmem_info_get_name(char *name);
+
 // A few words for a status code; never NULL.
 GPUSHMEM_API const char *gpushmem_strerror(int code);
 // This thread's last failure: sentence ("" if none; valid until the thread's next failure) and code
@@ -150,12 +155,31 @@ GPUSHMEM_API void *gpushmem_malloc(size_t bytes);
 GPUSHMEM_API void *gpushmem_calloc(size_t count, size_t size);
 GPUSHMEM_API void *gpushmem_align(size_t alignment, size_t bytes);
 
+// malloc with hints what the memory is for: an or of enum gpushmem_malloc_hint, or 0. Hints are
+// accepted and do not change what may be done with the memory. Collective, as malloc.
+//   GPUSHMEM_ERR_INVALID    unknown hint bits; else as malloc
+GPUSHMEM_API void *gpushmem_malloc_with_hints(size_t bytes, long hints);
+
+// Moves a block: returns one of the new size whose first bytes are those of the old one, as many as
+// fit into both; the old one is freed. Collective; begins with gpushmem_barrier_all and ends with
+// gpushmem_sync_all. NULL as address: same as malloc. 0 bytes: same as free, returns NULL. NULL and
+// 0 do nothing. On failure NULL; the old block is still allocated and unchanged.
+//   GPUSHMEM_ERR_NO_MEMORY  as malloc: the old and the new block exist side by side for a moment
+//   GPUSHMEM_ERR_ADDRESS    not the address of an allocated block
+//   GPUSHMEM_ERR_ASYMMETRY  as malloc
+GPUSHMEM_API void *gpushmem_realloc(void *address, size_t bytes);
+
 // Collective; begins with a barrier, so that no PE still uses the block. NULL is legal and does
 // nothing.
 //   GPUSHMEM_ERR_ADDRESS    not the address of an allocated block (foreign, inside a block, or
 //                           freed already)
 //   GPUSHMEM_ERR_ASYMMETRY  as above: the block is still allocated
 GPUSHMEM_API int gpushmem_free(void *address);
+
+// 1 if operations reach `pe`; and if also `address` is symmetric memory, so that they may name it;
+// else 0, also for a PE that does not exist, has failed, or before init. Local; never fail.
+GPUSHMEM_API int gpushmem_pe_accessible(int pe);
+GPUSHMEM_API int gpushmem_addr_accessible(const void *address, int pe);
 
 // The address at which this process can load and store `sym` of `pe`. NULL if that PE's heap is
 // not mapped here (another node, for example), which is no failure; also NULL for a bad argument,
@@ -230,6 +254,19 @@ GPUSHMEM_API int gpushmem_ctx_destroy(gpushmem_ctx_t ctx);
 //   GPUSHMEM_ERR_INVALID    `options` is NULL
 GPUSHMEM_API int gpushmem_ctx_get_options(gpushmem_ctx_t ctx, long *options);
 
+// Between start and stop the program promises many operations on `ctx`, as `options` (an or of enum
+// gpushmem_ctx_session_option) and the fields of *config that `config_mask` names say. These are
+// hints: they change neither results nor order, and are not needed for speed here. NULL is legal as
+// config if the mask is 0. OpenSHMEM 1.6.
+//   GPUSHMEM_ERR_INVALID    unknown option or mask bits; an invalid context; a mask without config
+struct gpushmem_ctx_session_config {
+    size_t total_ops; // operations to come, about
+};
+GPUSHMEM_API int gpushmem_ctx_session_start(gpushmem_ctx_t ctx, long options,
+                                            const struct gpushmem_ctx_session_config *config,
+                                            long config_mask);
+GPUSHMEM_API int gpushmem_ctx_session_stop(gpushmem_ctx_t ctx);
+
 // Declares gpushmem_NAME(...) and gpushmem_ctx_NAME(ctx, ...).
 #define GPUSHMEM_FUNCTION(RETURN, NAME, ...)                                                       \
     GPUSHMEM_API RETURN gpushmem_##NAME(__VA_ARGS__);                                              \
@@ -244,6 +281,8 @@ GPUSHMEM_API int gpushmem_ctx_get_options(gpushmem_ctx_t ctx, long *options);
 //   get         returns when the data is there
 //   p, g        put one value, get one. (get of one element is the form of g with a status.)
 //   iput, iget  move nelems elements, dst and sst elements apart (GPUSHMEM_ERR_INVALID: below 1)
+//   ibput, ibget  move nblocks blocks of bsize elements; at the destination they begin dst elements
+//               apart, at the source sst (GPUSHMEM_ERR_INVALID: below 1 or below bsize)
 //   _nbi        return at once: the source must not change, and the destination must not be read,
 //               before quiet
 // An aligned transfer of one element of at most 8 bytes is never seen in halves (row "small put" of
@@ -257,13 +296,17 @@ GPUSHMEM_API int gpushmem_ctx_get_options(gpushmem_ctx_t ctx, long *options);
                       ptrdiff_t sst, size_t nelems, int pe)                                        \
     GPUSHMEM_FUNCTION(int, NAME##_iget, TYPE *dest, const TYPE *source, ptrdiff_t dst,             \
                       ptrdiff_t sst, size_t nelems, int pe)                                        \
+    GPUSHMEM_FUNCTION(int, NAME##_ibput, TYPE *dest, const TYPE *source, ptrdiff_t dst,            \
+                      ptrdiff_t sst, size_t bsize, size_t nblocks, int pe)                         \
+    GPUSHMEM_FUNCTION(int, NAME##_ibget, TYPE *dest, const TYPE *source, ptrdiff_t dst,            \
+                      ptrdiff_t sst, size_t bsize, size_t nblocks, int pe)                         \
     GPUSHMEM_FUNCTION(int, NAME##_put_nbi, TYPE *dest, const TYPE *source, size_t nelems, int pe)  \
     GPUSHMEM_FUNCTION(int, NAME##_get_nbi, TYPE *dest, const TYPE *source, size_t nelems, int pe)
 GPUSHMEM_RMA_TYPES(GPUSHMEM_DECLARE)
 #undef GPUSHMEM_DECLARE
 
-// The same by size of an element in bits: put8 .. put128, get8 .., iput8 .., iget8 .., put8_nbi ..,
-// get8_nbi ..
+// The same by size of an element in bits: put8 .. put128, get8 .., iput8 .., iget8 .., ibput8 ..,
+// ibget8 .., put8_nbi .., get8_nbi ..
 #define GPUSHMEM_DECLARE(BITS)                                                                     \
     GPUSHMEM_FUNCTION(int, put##BITS, void *dest, const void *source, size_t nelems, int pe)       \
     GPUSHMEM_FUNCTION(int, get##BITS, void *dest, const void *source, size_t nelems, int pe)       \
@@ -271,6 +314,10 @@ GPUSHMEM_RMA_TYPES(GPUSHMEM_DECLARE)
                       ptrdiff_t sst, size_t nelems, int pe)                                        \
     GPUSHMEM_FUNCTION(int, iget##BITS, void *dest, const void *source, ptrdiff_t dst,              \
                       ptrdiff_t sst, size_t nelems, int pe)                                        \
+    GPUSHMEM_FUNCTION(int, ibput##BITS, void *dest, const void *source, ptrdiff_t dst,             \
+                      ptrdiff_t sst, size_t bsize, size_t nblocks, int pe)                         \
+    GPUSHMEM_FUNCTION(int, ibget##BITS, void *dest, const void *source, ptrdiff_t dst,             \
+                      ptrdiff_t sst, size_t bsize, size_t nblocks, int pe)                         \
     GPUSHMEM_FUNCTION(int, put##BITS##_nbi, void *dest, const void *source, size_t nelems, int pe) \
     GPUSHMEM_FUNCTION(int, get##BITS##_nbi, void *dest, const void *source, size_t nelems, int pe)
 GPUSHMEM_RMA_SIZES(GPUSHMEM_DECLARE)
@@ -315,6 +362,10 @@ GPUSHMEM_FUNCTION(int, putmem_signal_nbi, void *dest, const void *source, size_t
 // Sends the signal alone, as a put_signal of zero elements does.
 GPUSHMEM_FUNCTION(int, signal_op, uint64_t *sig, uint64_t signal, enum gpushmem_signal_op sig_op,
                   int pe)
+
+// The same with the operator in the name.
+GPUSHMEM_FUNCTION(int, signal_set, uint64_t *sig, uint64_t signal, int pe)
+GPUSHMEM_FUNCTION(int, signal_add, uint64_t *sig, uint64_t signal, int pe)
 
 // Reads this PE's own signal word, with acquire semantics.
 GPUSHMEM_API uint64_t gpushmem_signal_fetch(const uint64_t *sig);
@@ -479,6 +530,29 @@ GPUSHMEM_API int gpushmem_ctx_pe_quiet(gpushmem_ctx_t ctx, const int *pes, size_
 //   GPUSHMEM_ERR_TIMEOUT    not all PEs came within GPUSHMEM_WAIT_TIMEOUT_MS
 GPUSHMEM_API int gpushmem_sync_all(void);
 GPUSHMEM_API int gpushmem_barrier_all(void);
+
+// ------------------------------------------------------------------------------------------
+// locks
+
+// A lock is a symmetric long, zero at first (gpushmem_calloc), that only these functions touch. One
+// PE has it at a time; PEs get it in the order in which they asked. It belongs to the PE and not to
+// a thread: one thread of a PE uses a lock at a time.
+//   set    waits until this PE has the lock, and meanwhile drives the default context
+//   test   0: this PE has the lock now; 1: it has it already, or another PE has; never waits
+//   clear  does gpushmem_quiet, so that the next PE sees what this one did, then gives the lock to
+//          the PE that has waited longest. The lock is passed on also if it fails with what
+//          gpushmem_quiet lists
+//   GPUSHMEM_ERR_STATE      (set) this PE has the lock already; (clear) it does not have it
+//   GPUSHMEM_ERR_ADDRESS    not in the symmetric heap
+//   GPUSHMEM_ERR_ALIGNMENT  not a multiple of 8
+//   GPUSHMEM_ERR_PE_FAILED  a PE failed while this one waited. If that PE was in the queue, nobody
+//                           after it gets the lock any more
+//   GPUSHMEM_ERR_TIMEOUT    (set) not this PE's turn for GPUSHMEM_WAIT_TIMEOUT_MS. After this and
+//                           the error above it keeps its place: set again waits on, and only then
+//                           may it be cleared
+GPUSHMEM_API int gpushmem_set_lock(long *lock);
+GPUSHMEM_API int gpushmem_test_lock(long *lock);
+GPUSHMEM_API int gpushmem_clear_lock(long *lock);
 
 #undef GPUSHMEM_FUNCTION
 

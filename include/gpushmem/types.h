@@ -99,6 +99,23 @@ typedef int32_t gpushmem_team_t;
 #define GPUSHMEM_TEAM_NODE      ((gpushmem_team_t)2) // those of this node
 #define GPUSHMEM_TEAM_SAME_RANK ((gpushmem_team_t)3) // those with this PE's number on their nodes
 
+// Hints of gpushmem_ctx_session_start, and what its configuration says.
+enum gpushmem_ctx_session_option {
+    GPUSHMEM_CTX_SESSION_BATCH = 1, // many operations of the same kind, to the same PEs
+};
+enum gpushmem_ctx_session_mask {
+    GPUSHMEM_CTX_SESSION_TOTAL_OPS = 1, // total_ops is set
+};
+
+// Hints of gpushmem_malloc_with_hints, or-ed.
+enum gpushmem_malloc_hint {
+    GPUSHMEM_MALLOC_ATOMICS_REMOTE = 1, // words that other PEs update by atomics
+    GPUSHMEM_MALLOC_SIGNAL_REMOTE = 2,  // signal words that other PEs update
+};
+
+// Room for gpushmem_info_get_name, the NUL included.
+#define GPUSHMEM_MAX_NAME_LEN 256
+
 // Type families. X(NAME, TYPE): NAME is the word in function names, TYPE the C type.
 // All integer types.
 #define GPUSHMEM_INTEGER_TYPES(X)                                                                  \

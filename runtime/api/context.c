@@ -47,3 +47,38 @@ int gpushmem_ctx_get_options(gpushmem_ctx_t handle, long *options)
     *options = (long)ctx->options;
     return 0;
 }
+
+// Nothing here batches operations so that it would have to be told: doorbells are rung for many at
+// once whenever many come.
+int gpushmem_ctx_session_start(gpushmem_ctx_t ctx, long options,
+                               const struct gpushmem_ctx_session_config *config, long config_mask)
+{
+    struct gpsh_context *unused;
+    int status = gpsh_check_ready(__func__);
+    if (status == 0)
+        status = gpsh_check_context(__func__, ctx, &unused);
+    if (status < 0)
+        return status;
+    if (options & ~(long)GPUSHMEM_CTX_SESSION_BATCH)
+        return gpsh_fail(GPUSHMEM_ERR_INVALID,
+                         "%s: options %#lx have unknown bits; known is GPUSHMEM_CTX_SESSION_BATCH "
+                         "(%d)",
+                         __func__, options, GPUSHMEM_CTX_SESSION_BATCH);
+    if (config_mask & ~(long)GPUSHMEM_CTX_SESSION_TOTAL_OPS)
+        return gpsh_fail(GPUSHMEM_ERR_INVALID,
+                         "%s: the mask %#lx has unknown bits; known is "
+                         "GPUSHMEM_CTX_SESSION_TOTAL_OPS (%d)",
+                         __func__, config_mask, GPUSHMEM_CTX_SESSION_TOTAL_OPS);
+    if (config_mask != 0 && config == NULL)
+        return gpsh_fail(GPUSHMEM_ERR_INVALID,
+                         "%s: the mask %#lx names fields of a configuration that is NULL", __func__,
+                         config_mask);
+    return 0;
+}
+
+int gpushmem_ctx_session_stop(gpushmem_ctx_t ctx)
+{
+    struct gpsh_context *unused;
+    int status = gpsh_check_ready(__func__);
+    return status < 0 ? status : gpsh_check_context(__func__, ctx, &unused);
+}

@@ -136,17 +136,17 @@ void *gpushmem_align(size_t alignment, size_t bytes)
     return allocate(__func__, GPSH_CALL_ALIGN, alignment, bytes, bytes, alignment);
 }
 
-// Why `block` cannot be freed.
-static int refuse_free(const void *block, uint64_t offset)
+// Why `block` cannot be freed or moved.
+static int refuse_block(const char *function, const void *block, uint64_t offset)
 {
     if (offset >= gpsh.heap_bytes)
         return gpsh_fail(GPUSHMEM_ERR_ADDRESS,
-                         "gpushmem_free(%p): not an address of the symmetric heap (%p to %p)",
-                         block, (void *)gpsh.heap, (void *)(gpsh.heap + gpsh.heap_bytes));
+                         "%s(%p): not an address of the symmetric heap (%p to %p)", function, block,
+                         (void *)gpsh.heap, (void *)(gpsh.heap + gpsh.heap_bytes));
     return gpsh_fail(GPUSHMEM_ERR_ADDRESS,
-                     "gpushmem_free(%p): no allocated block starts there; was it freed already, or "
-                     "is it not what gpushmem_malloc returned?",
-                     block);
+                     "%s(%p): no allocated block starts there; was it freed already, or is it not "
+                     "what gpushmem_malloc returned?",
+                     function, block);
 }
 
 // A wrong address meets the others, too: if it is wrong on one PE only, the barrier says so.
@@ -163,7 +163,86 @@ int gpushmem_free(void *block)
     pthread_mutex_lock(&lock);
     bool given = gpsh_heap_alloc_give(allocator, offset);
     pthread_mutex_unlock(&lock);
-    return given ? status : refuse_free(block, offset);
+    return given ? status : refuse_block(__func__, block, offset);
+}
+
+// The same content in a block of another size. Collective; the old one stays allocated.
+static void *copy_to_new(const char *function, void *old, uint64_t old_bytes, uint64_t bytes)
+{
+    void *block = take(function, bytes, 1);
+    if (block && gpsh_regions_copy(block, old, old_bytes < bytes ? old_bytes : bytes) < 0) {
+        give(gpsh_offset(block));
+        block = NULL;
+    }
+    return block;
+}
+
+// Nobody uses `old` any more. Other PEs may put into the new block once all have copied.
+static void *reallocate(const char *function, void *old, uint64_t old_bytes, uint64_t bytes)
+{
+    void *block = copy_to_new(function, old, old_bytes, bytes);
+    int status = gpsh_sync_as(GPSH_CALL_REALLOC, gpsh_offset(old), bytes, function);
+    void *gone = status ? block : old;
+    if (block && gone)
+        give(gpsh_offset(gone));
+    return status ? NULL : block;
+}
+
+static uint64_t block_bytes(uint64_t offset)
+{
+    pthread_mutex_lock(&lock);
+    uint64_t bytes = gpsh_heap_alloc_size(allocator, offset);
+    pthread_mutex_unlock(&lock);
+    return bytes;
+}
+
+void *gpushmem_realloc(void *address, size_t bytes)
+{
+    if (gpsh_check_ready(__func__) || (!address && !bytes))
+        return NULL;
+    uint64_t offset = gpsh_offset(address),
+             old = offset < gpsh.heap_bytes ? block_bytes(offset) : 0;
+    if (!address)
+        return allocate(__func__, GPSH_CALL_REALLOC, GPSH_NULL_BLOCK, bytes, bytes, 1);
+    if (gpsh_barrier_as(GPSH_CALL_REALLOC, old ? offset : GPSH_NO_BLOCK, bytes, __func__))
+        return NULL;
+    if (!old) {
+        refuse_block(__func__, address, offset);
+        return NULL;
+    }
+    if (bytes)
+        return reallocate(__func__, address, old, bytes);
+    give(offset);
+    return NULL;
+}
+
+void *gpushmem_malloc_with_hints(size_t bytes, long hints)
+{
+    const long known = GPUSHMEM_MALLOC_ATOMICS_REMOTE | GPUSHMEM_MALLOC_SIGNAL_REMOTE;
+    if (gpsh_check_ready(__func__))
+        return NULL;
+    if (hints & ~known) {
+        gpsh_fail(GPUSHMEM_ERR_INVALID,
+                  "gpushmem_malloc_with_hints: hints %#lx have unknown bits; known are "
+                  "GPUSHMEM_MALLOC_ATOMICS_REMOTE (%d) and GPUSHMEM_MALLOC_SIGNAL_REMOTE (%d)",
+                  hints, GPUSHMEM_MALLOC_ATOMICS_REMOTE, GPUSHMEM_MALLOC_SIGNAL_REMOTE);
+        return NULL;
+    }
+    return allocate(__func__, GPSH_CALL_MALLOC_WITH_HINTS, bytes, (uint64_t)hints, bytes, 1);
+}
+
+int gpushmem_pe_accessible(int pe)
+{
+    if (gpsh.n_pes == 0 || pe < 0 || pe >= gpsh.n_pes)
+        return 0;
+    const struct gpsh_peer *peer = &gpsh.peers[pe];
+    return atomic_load_explicit(&peer->error, memory_order_acquire) == 0 &&
+           (gpsh.direct[pe] != NULL || peer->data >= 0);
+}
+
+int gpushmem_addr_accessible(const void *address, int pe)
+{
+    return gpushmem_pe_accessible(pe) && gpsh_offset(address) < gpsh.heap_bytes;
 }
 
 void *gpushmem_ptr(const void *sym, int pe)

@@ -131,3 +131,12 @@ GPSH_FUNCTION(int, signal_op,
               (uint64_t * sig, uint64_t signal, enum gpushmem_signal_op sig_op, int pe),
               put_signal(__func__, ctx, gpsh.heap, NULL, 0, sig, signal, sig_op, pe,
                          GPSH_WAIT_NONE))
+
+#undef gpushmem_signal_set
+#undef gpushmem_signal_add
+GPSH_FUNCTION(int, signal_set, (uint64_t * sig, uint64_t signal, int pe),
+              put_signal(__func__, ctx, gpsh.heap, NULL, 0, sig, signal, GPUSHMEM_SIGNAL_SET, pe,
+                         GPSH_WAIT_NONE))
+GPSH_FUNCTION(int, signal_add, (uint64_t * sig, uint64_t signal, int pe),
+              put_signal(__func__, ctx, gpsh.heap, NULL, 0, sig, signal, GPUSHMEM_SIGNAL_ADD, pe,
+                         GPSH_WAIT_NONE))

@@ -15,11 +15,15 @@ static void call_print(const struct gpsh_collective *call, char *text, size_t by
     static const struct {
         const char *name;
         int arguments;
-    } calls[] = {
-        [GPSH_CALL_SYNC_ALL] = {"sync_all", 0}, [GPSH_CALL_BARRIER_ALL] = {"barrier_all", 0},
-        [GPSH_CALL_MALLOC] = {"malloc", 1},     [GPSH_CALL_CALLOC] = {"calloc", 2},
-        [GPSH_CALL_ALIGN] = {"align", 2},       [GPSH_CALL_FREE] = {"free", 1},
-        [GPSH_CALL_FINALIZE] = {"finalize", 0}};
+    } calls[] = {[GPSH_CALL_SYNC_ALL] = {"sync_all", 0},
+                 [GPSH_CALL_BARRIER_ALL] = {"barrier_all", 0},
+                 [GPSH_CALL_MALLOC] = {"malloc", 1},
+                 [GPSH_CALL_CALLOC] = {"calloc", 2},
+                 [GPSH_CALL_ALIGN] = {"align", 2},
+                 [GPSH_CALL_FREE] = {"free", 1},
+                 [GPSH_CALL_FINALIZE] = {"finalize", 0},
+                 [GPSH_CALL_REALLOC] = {"realloc", 2},
+                 [GPSH_CALL_MALLOC_WITH_HINTS] = {"malloc_with_hints", 2}};
     const uint64_t *arguments = call->arguments;
     if (call->kind >= sizeof calls / sizeof calls[0])
         snprintf(text, bytes, "something else");
@@ -27,6 +31,13 @@ static void call_print(const struct gpsh_collective *call, char *text, size_t by
         snprintf(text, bytes, "gpushmem_free(an address outside the heap)");
     else if (call->kind == GPSH_CALL_FREE)
         snprintf(text, bytes, "gpushmem_free(heap offset %" PRIu64 ")", arguments[0]);
+    else if (call->kind == GPSH_CALL_REALLOC && arguments[0] == GPSH_NO_BLOCK)
+        snprintf(text, bytes, "gpushmem_realloc(no block of the heap, %" PRIu64 ")", arguments[1]);
+    else if (call->kind == GPSH_CALL_REALLOC && arguments[0] == GPSH_NULL_BLOCK)
+        snprintf(text, bytes, "gpushmem_realloc(NULL, %" PRIu64 ")", arguments[1]);
+    else if (call->kind == GPSH_CALL_REALLOC)
+        snprintf(text, bytes, "gpushmem_realloc(heap offset %" PRIu64 ", %" PRIu64 ")",
+                 arguments[0], arguments[1]);
     else if (calls[call->kind].arguments == 0)
         snprintf(text, bytes, "gpushmem_%s()", calls[call->kind].name);
     else if (calls[call->kind].arguments == 1)

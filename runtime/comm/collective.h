@@ -16,9 +16,12 @@ enum gpsh_collective_kind {
     GPSH_CALL_ALIGN,  // alignment, bytes
     GPSH_CALL_FREE,   // offset in the heap; GPSH_NO_BLOCK: not an address of the heap
     GPSH_CALL_FINALIZE,
+    GPSH_CALL_REALLOC,           // offset as with free, or GPSH_NULL_BLOCK; bytes
+    GPSH_CALL_MALLOC_WITH_HINTS, // bytes, hints
 };
 // Addresses outside the heap differ between PEs without meaning anything.
-#define GPSH_NO_BLOCK UINT64_MAX
+#define GPSH_NO_BLOCK   UINT64_MAX
+#define GPSH_NULL_BLOCK (UINT64_MAX - 1)
 
 // PEs found that their calls with this number differ: GPUSHMEM_ERR_ASYMMETRY with a sentence that
 // names two PEs and their calls, or why a PE's call could not be read. Every PE that found it has

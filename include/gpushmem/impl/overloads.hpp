@@ -28,6 +28,11 @@
         int, NAME, OP,                                                                             \
         (TYPE * dest, const TYPE *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe),    \
         (dest, source, dst, sst, nelems, pe))
+#define GPUSHMEM_OVERLOAD_BLOCKED(NAME, TYPE, OP)                                                  \
+    GPUSHMEM_OVERLOAD(int, NAME, OP,                                                               \
+                      (TYPE * dest, const TYPE *source, ptrdiff_t dst, ptrdiff_t sst,              \
+                       size_t bsize, size_t nblocks, int pe),                                      \
+                      (dest, source, dst, sst, bsize, nblocks, pe))
 #define GPUSHMEM_OVERLOAD_SIGNAL(NAME, TYPE, OP)                                                   \
     GPUSHMEM_OVERLOAD(int, NAME, OP,                                                               \
                       (TYPE * dest, const TYPE *source, size_t nelems, uint64_t *sig,              \
@@ -42,6 +47,8 @@
     GPUSHMEM_OVERLOAD(TYPE, NAME, g, (const TYPE *source, int pe), (source, pe))                   \
     GPUSHMEM_OVERLOAD_STRIDED(NAME, TYPE, iput)                                                    \
     GPUSHMEM_OVERLOAD_STRIDED(NAME, TYPE, iget)                                                    \
+    GPUSHMEM_OVERLOAD_BLOCKED(NAME, TYPE, ibput)                                                   \
+    GPUSHMEM_OVERLOAD_BLOCKED(NAME, TYPE, ibget)                                                   \
     GPUSHMEM_OVERLOAD_SIGNAL(NAME, TYPE, put_signal)                                               \
     GPUSHMEM_OVERLOAD_SIGNAL(NAME, TYPE, put_signal_nbi)
 GPUSHMEM_DISTINCT_RMA_TYPES(GPUSHMEM_OVERLOAD_RMA, , )
@@ -167,6 +174,14 @@ inline int gpushmem_signal_op(gpushmem_ctx_t ctx, uint64_t *sig, uint64_t signal
 {
     return gpushmem_ctx_signal_op(ctx, sig, signal, sig_op, pe);
 }
+inline int gpushmem_signal_set(gpushmem_ctx_t ctx, uint64_t *sig, uint64_t signal, int pe)
+{
+    return gpushmem_ctx_signal_set(ctx, sig, signal, pe);
+}
+inline int gpushmem_signal_add(gpushmem_ctx_t ctx, uint64_t *sig, uint64_t signal, int pe)
+{
+    return gpushmem_ctx_signal_add(ctx, sig, signal, pe);
+}
 
 // Operations of streams.
 #define GPUSHMEM_OVERLOAD_STREAM(NAME, TYPE, A, B)                                                 \
@@ -227,6 +242,7 @@ GPUSHMEM_OVERLOAD_REFUSE_STREAM(get)
 #undef GPUSHMEM_OVERLOAD
 #undef GPUSHMEM_OVERLOAD_MOVE
 #undef GPUSHMEM_OVERLOAD_STRIDED
+#undef GPUSHMEM_OVERLOAD_BLOCKED
 #undef GPUSHMEM_OVERLOAD_SIGNAL
 #undef GPUSHMEM_OVERLOAD_RMA
 #undef GPUSHMEM_OVERLOAD_UPDATE
