@@ -53,6 +53,8 @@ struct dim3 {
 };
 #endif
 
+#include "gpushmem/device/launch_shape.cuh"
+
 enum { warpSize = 32 };
 
 // ---- Waiting ----
@@ -150,6 +152,7 @@ struct gpsh_emu_block {
     uint3 index;
     unsigned launch; // counts the launches of the process
     gpsh_emu_barrier barrier;
+    gpsh_emu_barrier *grid = nullptr; // of all blocks, if the launch is a collective one
     std::vector<gpsh_emu_warp> warps;
     std::mutex shared_lock;
     std::map<const void *, void *> shared; // by declaration; the block's own address: dynamic
@@ -266,26 +269,23 @@ inline void gpsh_emu_watch_faults(void)
 
 // ---- Launches and streams ----
 
-inline struct gpushmem_launch_shape gpsh_launch_shape(dim3 grid, dim3 block, size_t shared_bytes)
-{
-    return {{grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, shared_bytes};
-}
-
 inline unsigned gpsh_emu_launches;
 
 struct gpsh_emu_launch {
     dim3 grid, block;
     std::function<void()> body;
     std::vector<gpsh_emu_block> blocks;
-    unsigned remaining; // threads still running
+    gpsh_emu_barrier everybody; // of a collective launch
+    unsigned remaining;         // threads still running
     gpushmem_stream_t stream;
 
     gpsh_emu_launch(dim3 g, dim3 b, std::function<void()> f, gpushmem_stream_t s,
-                    size_t shared_bytes)
+                    size_t shared_bytes, bool together)
         : grid(g), block(b), body(std::move(f)), blocks((size_t)g.x * g.y * g.z), remaining(0),
           stream(s)
     {
         unsigned threads = b.x * b.y * b.z;
+        everybody.members = threads * (unsigned)blocks.size();
         unsigned number = __atomic_fetch_add(&gpsh_emu_launches, 1, __ATOMIC_RELAXED);
         for (size_t i = 0; i < blocks.size(); i++) {
             gpsh_emu_block &one = blocks[i];
@@ -293,6 +293,7 @@ struct gpsh_emu_launch {
             one.index =
                 uint3{(unsigned)(i % g.x), (unsigned)(i / g.x % g.y), (unsigned)(i / g.x / g.y)};
             one.barrier.members = threads;
+            one.grid = together ? &everybody : nullptr;
             one.dynamic_bytes = shared_bytes;
             one.warps = std::vector<gpsh_emu_warp>((threads + warpSize - 1) / warpSize);
             for (unsigned t = 0; t < threads; t++)
@@ -340,6 +341,9 @@ enum {
     GPSH_EMU_MAX_THREADS = 16384,
     GPSH_EMU_MAX_BLOCK = 1024,
     GPSH_EMU_MAX_SHARED = 227 * 1024,
+    // what a collective launch has room for: multiprocessors, and blocks on each
+    GPSH_EMU_PROCESSORS = 2,
+    GPSH_EMU_PROCESSOR_BLOCKS = 8,
 };
 
 inline void gpsh_emu_run(gpsh_emu_worker *self)
@@ -360,6 +364,8 @@ inline void gpsh_emu_run(gpsh_emu_worker *self)
     gpsh_emu_current_warp().exchange[t % warpSize] = 0; // votes no more
     gpsh_emu_current_warp().barrier.leave();
     block->barrier.leave();
+    if (block->grid)
+        block->grid->leave();
     gpsh_emu_current_block = nullptr;
 }
 
@@ -511,7 +517,8 @@ inline int gpsh_emu_queue(gpsh_emu_pool &pool, gpsh_emu_launch *launch, size_t t
 }
 
 inline int gpsh_emu_submit(dim3 grid, dim3 block, gpushmem_stream_t stream,
-                           std::function<void()> body, size_t shared_bytes = 0)
+                           std::function<void()> body, size_t shared_bytes = 0,
+                           bool together = false)
 {
     const struct gpushmem_launch_shape shape = gpsh_launch_shape(grid, block, shared_bytes);
     const char *limit = gpsh_emu_launch_limit(grid, block, shared_bytes);
@@ -524,7 +531,7 @@ inline int gpsh_emu_submit(dim3 grid, dim3 block, gpushmem_stream_t stream,
     if (!known)
         return gpsh_emu_no_stream("a launch", stream);
     gpsh_emu_launch *launch =
-        new gpsh_emu_launch(grid, block, std::move(body), known, shared_bytes);
+        new gpsh_emu_launch(grid, block, std::move(body), known, shared_bytes, together);
     size_t threads = launch->blocks.size() * block.x * block.y * block.z;
     pthread_mutex_lock(&pool.lock);
     int status = gpsh_emu_queue(pool, launch, threads);

@@ -22,6 +22,7 @@
 #ifndef GPUSHMEM_DEVICE_LAUNCH_CUH
 #define GPUSHMEM_DEVICE_LAUNCH_CUH
 
+#include "gpushmem/device/launch_shape.cuh"
 #include "gpushmem/device/stream.cuh"
 #include "gpushmem/device_host.h"
 
@@ -71,25 +72,29 @@ static inline int gpushmem_device_attach(void)
     return 0;
 }
 
+template <typename Kernel> static cudaError_t gpsh_allow_shared(Kernel kernel, size_t shared_bytes)
+{
+    const size_t without_asking = 48 << 10;
+    return shared_bytes > without_asking
+               ? cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                      (int)shared_bytes)
+               : cudaSuccess;
+}
+
 // Static: it gives the handle to its own translation unit.
 template <typename Kernel, typename... Arguments>
 static int gpsh_launch_shared(Kernel kernel, dim3 grid, dim3 block, size_t shared_bytes,
                               gpushmem_stream_t stream, Arguments... arguments)
 {
-    const size_t without_asking = 48 << 10;
     int status = gpushmem_device_attach();
     if (status)
         return status;
-    cudaError_t error = cudaSuccess;
-    if (shared_bytes > without_asking)
-        error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                     (int)shared_bytes);
+    cudaError_t error = gpsh_allow_shared(kernel, shared_bytes);
     if (error == cudaSuccess) {
         kernel<<<grid, block, shared_bytes, stream>>>(arguments...);
         error = cudaGetLastError();
     }
-    const struct gpushmem_launch_shape shape = {
-        {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, shared_bytes};
+    const struct gpushmem_launch_shape shape = gpsh_launch_shape(grid, block, shared_bytes);
     return error == cudaSuccess
                ? 0
                : gpushmem_launch_failed(GPUSHMEM_ERR_CUDA, &shape, cudaGetErrorString(error));

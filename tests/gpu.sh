@@ -120,6 +120,7 @@ for p2p in 1 0; do
     check "kernels that wait for a dead PE end, P2P=$p2p" env GPUSHMEM_P2P=$p2p tests/device/lost.sh "$bin" device_lost.cuda
 done
 check "a kernel that waits tells for what on SIGUSR1" env GPUSHMEM_WAIT_TIMEOUT_MS=60000 "$bin/device_asked.cuda"
+check "collective launches of different shapes are told" job 2 env GPUSHMEM_CHECK=1 "$bin/device_collective_launch.cuda" differ
 check "a stream operation before the first launch" env GPUSHMEM_WAIT_TIMEOUT_MS=3000 "$bin/device_first.cuda"
 check "kernels of one block spread over the rings" env GPUSHMEM_P2P=0 GPUSHMEM_RINGS=4 "$bin/device_spread.cuda"
 check "they end though the host asks for errors meanwhile" tests/device/lost.sh "$bin" device_lost.cuda polled

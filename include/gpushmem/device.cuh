@@ -197,6 +197,11 @@
 // Launching and the block's shared memory: GPUSHMEM_LAUNCH, gpushmem_launch_wait,
 // gpushmem_stream_create, gpushmem_stream_destroy, GPUSHMEM_SHARED, gpushmem_device_attach:
 // gpushmem/device/launch.cuh.
+//
+// Launches by all PEs together, with all blocks running at once: GPUSHMEM_LAUNCH_COLLECTIVE,
+// gpushmem_launch_collective_grid: gpushmem/device/launch_collective.cuh.
+//   grid_sync    in such a kernel, waits for all threads of this PE's grid; 0 or a negative status
+//   int gpushmem_dev_grid_sync(void);
 // clang-format on
 #ifndef GPUSHMEM_DEVICE_CUH
 #define GPUSHMEM_DEVICE_CUH
@@ -216,6 +221,7 @@
 #include "gpushmem/device/api_rma.cuh"
 #include "gpushmem/device/api_sync.cuh"
 #include "gpushmem/device/launch.cuh"
+#include "gpushmem/device/launch_collective.cuh"
 
 #if defined(__GNUC__)
 #pragma GCC diagnostic pop

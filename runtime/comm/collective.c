@@ -7,7 +7,7 @@
 
 #include "comm/context.h"
 
-enum { CALL_TEXT = 96 };
+enum { CALL_TEXT = 128 };
 
 // "gpushmem_align(256, 1000)"
 static void call_print(const struct gpsh_collective *call, char *text, size_t bytes)
@@ -23,7 +23,8 @@ static void call_print(const struct gpsh_collective *call, char *text, size_t by
                  [GPSH_CALL_FREE] = {"free", 1},
                  [GPSH_CALL_FINALIZE] = {"finalize", 0},
                  [GPSH_CALL_REALLOC] = {"realloc", 2},
-                 [GPSH_CALL_MALLOC_WITH_HINTS] = {"malloc_with_hints", 2}};
+                 [GPSH_CALL_MALLOC_WITH_HINTS] = {"malloc_with_hints", 2},
+                 [GPSH_CALL_LAUNCH] = {"launch_collective", 2}};
     const uint64_t *arguments = call->arguments;
     if (call->kind >= sizeof calls / sizeof calls[0])
         snprintf(text, bytes, "something else");
@@ -31,6 +32,13 @@ static void call_print(const struct gpsh_collective *call, char *text, size_t by
         snprintf(text, bytes, "gpushmem_free(an address outside the heap)");
     else if (call->kind == GPSH_CALL_FREE)
         snprintf(text, bytes, "gpushmem_free(heap offset %" PRIu64 ")", arguments[0]);
+    else if (call->kind == GPSH_CALL_LAUNCH)
+        snprintf(text, bytes,
+                 "GPUSHMEM_LAUNCH_COLLECTIVE(grid %u x %u x %u, block %u x %u x %u, %u bytes)",
+                 (unsigned)arguments[0], (unsigned)(arguments[0] >> 32) & 0xffff,
+                 (unsigned)(arguments[0] >> 48), (unsigned)arguments[1] & 0xfff,
+                 (unsigned)(arguments[1] >> 12) & 0xfff, (unsigned)(arguments[1] >> 24) & 0xff,
+                 (unsigned)(arguments[1] >> 32));
     else if (call->kind == GPSH_CALL_REALLOC && arguments[0] == GPSH_NO_BLOCK)
         snprintf(text, bytes, "gpushmem_realloc(no block of the heap, %" PRIu64 ")", arguments[1]);
     else if (call->kind == GPSH_CALL_REALLOC && arguments[0] == GPSH_NULL_BLOCK)

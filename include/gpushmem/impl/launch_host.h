@@ -26,6 +26,10 @@ GPUSHMEM_API int gpushmem_launch_failed(int status, const struct gpushmem_launch
                                         const char *sentence);
 GPUSHMEM_API int gpushmem_call_failed(int status, const char *function, const char *sentence);
 
+// With GPUSHMEM_CHECK=1 a barrier: GPUSHMEM_ERR_ASYMMETRY if PEs are to launch different shapes.
+// Else 0 at once.
+GPUSHMEM_API int gpushmem_launch_compare(const struct gpushmem_launch_shape *shape);
+
 // Tells the library that a thread of the program enters (1) or leaves (-1) gpushmem_launch_wait,
 // for the report on SIGUSR1.
 GPUSHMEM_API void gpushmem_launch_waiting(int change);

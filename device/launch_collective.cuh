@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Launches that all PEs make together, and whose blocks all run at the same time: so a block may
+// wait for any other one, of this PE and of others.
+//
+// GPUSHMEM_LAUNCH_COLLECTIVE(kernel, grid, block, shared_bytes, stream, arguments...)
+//     As GPUSHMEM_LAUNCH_SHARED, but the launch is refused if its blocks do not fit onto the GPU at
+//     once. A grid of 0 is the largest that fits; the kernel reads it in gridDim.x. It does not
+//     wait for the other PEs, and each gets its own largest grid. Collective. The kernel begins
+//     when all of its blocks have room: what runs before it in other streams may have to end first.
+//       GPUSHMEM_ERR_INVALID      the blocks do not fit at once
+//       GPUSHMEM_ERR_UNSUPPORTED  this GPU has no such launches
+//       GPUSHMEM_ERR_ASYMMETRY    with GPUSHMEM_CHECK=1: PEs passed different grids, blocks or
+//                                 sizes of shared memory; on all PEs, and nothing was launched.
+//                                 The call waits for all PEs then
+// gpushmem_launch_collective_grid(kernel, block, shared_bytes, &blocks)
+//     How many blocks of this shape fit at once, for this kernel on the current GPU: those of a
+//     multiprocessor times their number; on CPU threads as if there were two multiprocessors
+//     with room for 1024 threads and 8 blocks each. 0 or a negative status. Local.
+// int gpushmem_dev_grid_sync()
+//     In such a kernel: waits until all threads of the grid have called it, none of which may have
+//     returned. What they did in memory of this GPU before is visible to all of them after it; what
+//     they did at other PEs is ordered by fence and quiet as ever. 0, or GPUSHMEM_ERR_STATE,
+//     recorded as a failure in the kernel: it was launched in another way. A grid of one block may
+//     be launched in any way.
+#ifndef GPUSHMEM_DEVICE_LAUNCH_COLLECTIVE_CUH
+#define GPUSHMEM_DEVICE_LAUNCH_COLLECTIVE_CUH
+
+#if defined(__CUDACC__)
+#include <cooperative_groups.h>
+#endif
+
+#include "gpushmem/device/api_generic.cuh"
+#include "gpushmem/device/launch.cuh"
+
+// ---- In the kernel ----
+
+#if defined(__CUDACC__)
+GPSH_DEV bool gpsh_dev_grid_meets(void)
+{
+    cooperative_groups::grid_group grid = cooperative_groups::this_grid();
+    bool valid = grid.is_valid();
+    if (valid)
+        grid.sync();
+    return valid;
+}
+#else
+GPSH_DEV bool gpsh_dev_grid_meets(void)
+{
+    gpsh_emu_barrier *grid = gpsh_emu_current_block->grid;
+    if (grid)
+        grid->wait();
+    return grid;
+}
+#endif
+
+GPSH_DEV int gpsh_dev_grid_sync(const struct gpushmem_dev &dev)
+{
+    if (gpsh_dev_grid_blocks() == 1) {
+        __syncthreads();
+        return 0;
+    }
+    if (gpsh_dev_grid_meets())
+        return 0;
+    gpsh_dev_fail(dev, GPUSHMEM_ERR_STATE, -1, nullptr, 0);
+    return GPUSHMEM_ERR_STATE;
+}
+
+GPSH_API_0(int, gpushmem_dev_grid_sync, return gpsh_dev_grid_sync(dev))
+
+// ---- On the host ----
+
+// What fits at once: blocks of one multiprocessor, and multiprocessors.
+struct gpsh_launch_room {
+    int each, processors;
+};
+
+#if defined(__CUDACC__)
+
+template <typename Kernel>
+static int gpsh_launch_find_room(Kernel kernel, dim3 block, size_t shared_bytes,
+                                 struct gpsh_launch_room *room)
+{
+    const char *function = "gpushmem_launch_collective_grid";
+    int device = 0, possible = 0;
+    cudaError_t error = cudaGetDevice(&device);
+    if (error == cudaSuccess)
+        error = cudaDeviceGetAttribute(&possible, cudaDevAttrCooperativeLaunch, device);
+    if (error == cudaSuccess && !possible)
+        return gpushmem_call_failed(GPUSHMEM_ERR_UNSUPPORTED, function,
+                                    "this GPU cannot launch all blocks of a grid at once");
+    if (error == cudaSuccess)
+        error = cudaDeviceGetAttribute(&room->processors, cudaDevAttrMultiProcessorCount, device);
+    if (error == cudaSuccess)
+        error = gpsh_allow_shared(kernel, shared_bytes);
+    if (error == cudaSuccess)
+        error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+            &room->each, kernel, (int)(block.x * block.y * block.z), shared_bytes);
+    return gpsh_cuda_status(function, error);
+}
+
+template <typename... P>
+static int gpsh_launch_together(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared_bytes,
+                                gpushmem_stream_t stream, P... parameters)
+{
+    void *addresses[sizeof...(P) + 1] = {(void *)&parameters..., nullptr};
+    cudaError_t error = cudaLaunchCooperativeKernel((const void *)kernel, grid, block, addresses,
+                                                    shared_bytes, stream);
+    const struct gpushmem_launch_shape shape = gpsh_launch_shape(grid, block, shared_bytes);
+    return error == cudaSuccess
+               ? 0
+               : gpushmem_launch_failed(GPUSHMEM_ERR_CUDA, &shape, cudaGetErrorString(error));
+}
+
+#else
+
+template <typename Kernel>
+static int gpsh_launch_find_room(Kernel, dim3 block, size_t shared_bytes,
+                                 struct gpsh_launch_room *room)
+{
+    const struct gpushmem_launch_shape shape = gpsh_launch_shape(1, block, shared_bytes);
+    const char *limit = gpsh_emu_launch_limit(1, block, shared_bytes);
+    if (limit)
+        return gpushmem_launch_failed(GPUSHMEM_ERR_INVALID, &shape, limit);
+    unsigned warps = (block.x * block.y * block.z + warpSize - 1) / warpSize;
+    int by_threads = (int)(GPSH_EMU_MAX_BLOCK / warpSize / warps),
+        by_memory = (int)(GPSH_EMU_MAX_SHARED / (shared_bytes ? shared_bytes : 1));
+    room->processors = GPSH_EMU_PROCESSORS;
+    room->each = GPSH_EMU_PROCESSOR_BLOCKS;
+    room->each = by_threads < room->each ? by_threads : room->each;
+    room->each = by_memory < room->each ? by_memory : room->each;
+    return 0;
+}
+
+template <typename... P>
+static int gpsh_launch_together(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared_bytes,
+                                gpushmem_stream_t stream, P... parameters)
+{
+    gpsh_emu_watch_faults();
+    return gpsh_emu_submit(
+        grid, block, stream, [=] { kernel(parameters...); }, shared_bytes, true);
+}
+
+#endif
+
+// *blocks: at most INT_MAX, as on every GPU.
+template <typename Kernel>
+static int gpushmem_launch_collective_grid(Kernel kernel, dim3 block, size_t shared_bytes,
+                                           int *blocks)
+{
+    struct gpsh_launch_room room = {0, 0};
+    int status = blocks
+                     ? gpsh_launch_find_room(kernel, block, shared_bytes, &room)
+                     : gpushmem_call_failed(GPUSHMEM_ERR_INVALID, "gpushmem_launch_collective_grid",
+                                            "there is no place for the number (NULL)");
+    if (!status)
+        *blocks = room.each * room.processors;
+    return status;
+}
+
+static inline int gpsh_launch_refuse_room(const struct gpushmem_launch_shape *shape, int most)
+{
+    char why[160];
+    snprintf(why, sizeof why,
+             "a collective launch needs room for all its blocks at once, and this GPU has it for "
+             "%d; launch fewer, or 0 for as many as fit",
+             most);
+    return gpushmem_launch_failed(GPUSHMEM_ERR_INVALID, shape, why);
+}
+
+// The kernel's parameters convert the arguments, as in every call of a function.
+template <typename... P>
+static int gpsh_launch_collective(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared_bytes,
+                                  gpushmem_stream_t stream,
+                                  typename gpsh_dev_same<P>::type... parameters)
+{
+    const struct gpushmem_launch_shape shape = gpsh_launch_shape(grid, block, shared_bytes);
+    int most = 0;
+    int status = gpushmem_device_attach();
+    if (!status)
+        status = gpushmem_launch_compare(&shape);
+    if (!status)
+        status = gpushmem_launch_collective_grid(kernel, block, shared_bytes, &most);
+    if (status)
+        return status;
+    unsigned long long blocks = (unsigned long long)grid.x * grid.y * grid.z;
+    if (most == 0 || blocks > (unsigned long long)most)
+        return gpsh_launch_refuse_room(&shape, most);
+    return gpsh_launch_together<P...>(kernel, blocks ? grid : dim3((unsigned)most), block,
+                                      shared_bytes, stream, parameters...);
+}
+
+#define GPUSHMEM_LAUNCH_COLLECTIVE(...) gpsh_launch_collective(__VA_ARGS__)
+
+#endif
