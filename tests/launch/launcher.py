@@ -838,7 +838,8 @@ class Trouble(Case):
         user = 61000 + os.getpid() % 4000
         os.chown(self.tmp, user, user)
         for limit in (7, 9, 11, 12):
-            command = ["setpriv", f"--reuid={user}", "--clear-groups", "prlimit", f"--nproc={limit}", GPUSHMEM, "run", "-n", "2", EVERYWHERE]
+            command = ["setpriv", f"--reuid={user}", "--clear-groups", "prlimit", f"--nproc={limit}"]
+            command += [GPUSHMEM, "run", "-n", "2", EVERYWHERE]
             result = subprocess.run(command, env=self.env | {"HOME": "/"}, capture_output=True, text=True, timeout=HANG_S)
             if limit == 7 or result.returncode != 0:  # the more there are the more depends on who is first
                 self.assertIn("ulimit -u", result.stderr, limit)
