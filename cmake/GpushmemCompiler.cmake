@@ -20,4 +20,6 @@ if(GPUSHMEM_SANITIZE)
   target_compile_options(gpushmem_flags INTERFACE
     $<$<COMPILE_LANGUAGE:C,CXX>:-fsanitize=${GPUSHMEM_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all>)
   target_link_options(gpushmem_flags INTERFACE -fsanitize=${GPUSHMEM_SANITIZE})
+  # What one part of the library promises another is looked at too.
+  target_compile_definitions(gpushmem_flags INTERFACE GPSH_ASSERTS)
 endif()

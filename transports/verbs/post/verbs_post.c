@@ -271,8 +271,8 @@ int gpsh_verbs_post(struct gpsh_channel *base, const struct gpsh_op *op)
                       : gpsh_verbs_flow_post(flow, op);
 }
 
-__attribute__((unused)) static bool range_is_checked(const struct verbs_flow *flow, int region,
-                                                     uint64_t at, uint64_t bytes)
+#ifdef GPSH_ASSERTS
+static bool range_is_checked(const struct verbs_flow *flow, int region, uint64_t at, uint64_t bytes)
 {
     if (region >= GPSH_REGIONS) // a mailbox: of the room above
         return true;
@@ -280,20 +280,22 @@ __attribute__((unused)) static bool range_is_checked(const struct verbs_flow *fl
     return bytes <= all && at <= all - bytes;
 }
 
-// What transport.h promises of every operation, in debug builds.
-__attribute__((unused)) static bool op_is_checked(const struct verbs_flow *flow,
-                                                  const struct gpsh_op *op)
+// What transport.h promises of every operation.
+static bool op_is_checked(const struct verbs_flow *flow, const struct gpsh_op *op)
 {
     uint64_t bytes = op->kind == GPSH_OP_AMO ? op->width : op->bytes;
     return (!bytes || range_is_checked(flow, op->region, op->remote, bytes)) &&
            (op->kind != GPSH_OP_PUT_SIGNAL ||
             range_is_checked(flow, op->region, op->signal, VERBS_SIGNAL_BYTES));
 }
+#endif
 
 int gpsh_verbs_flow_post(struct verbs_flow *flow, const struct gpsh_op *op)
 {
     struct verbs_channel *channel = flow->channel;
+#ifdef GPSH_ASSERTS
     assert(op_is_checked(flow, op));
+#endif
     uint64_t before = flow->pub->posted;
     if (before - flow->pub->completed > flow->slot_mask)
         return gpsh_verbs_refuse(channel);
