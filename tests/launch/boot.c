@@ -4,7 +4,9 @@
 // exit code 1.
 //   boot [CYCLES [PES_PER_NODE]]   init, three rounds of exchange, finalize, CYCLES times; 0: do
 //   not check the nodes
-#define _GNU_SOURCE // gethostname
+// With GPUSHMEM_TEST_ID, a file with a unique id, the job is that of the id, once: PE
+// GPUSHMEM_TEST_RANK of GPUSHMEM_TEST_SIZE.
+#define _GNU_SOURCE // gethostname, environ
 #include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -13,6 +15,7 @@
 #include <unistd.h>
 
 #include "bootstrap/bootstrap.h"
+#include "bootstrap/bootstrap_tcp.h"
 #include "core/error.h"
 
 enum { ROUNDS = 3 };
@@ -102,12 +105,28 @@ static void check_nodes_agree(void)
     check(same == boot.node_n_pes, "PEs that agree on this node", same, boot.node_n_pes);
 }
 
+static int join_by_id(const char *path)
+{
+    struct gpushmem_uniqueid id;
+    struct gpsh_settings settings;
+    FILE *file = fopen(path, "rb");
+    check(file && fread(&id, sizeof(id), 1, file) == 1, "id in the file", errno, 0);
+    fclose(file);
+    int rc = gpsh_settings_read(environ, &settings);
+    if (!rc)
+        rc = gpsh_bootstrap_tcp_init(&boot, &id, atoi(getenv("GPUSHMEM_TEST_RANK")),
+                                     atoi(getenv("GPUSHMEM_TEST_SIZE")), &settings);
+    gpsh_settings_clear(&settings);
+    return rc;
+}
+
 int main(int argc, char **argv)
 {
     int cycles = argc > 1 ? atoi(argv[1]) : 1;
     int per_node = argc > 2 ? atoi(argv[2]) : 0;
     for (int cycle = 0; cycle < cycles; cycle++) {
-        int rc = gpsh_bootstrap_init(&boot);
+        const char *id = getenv("GPUSHMEM_TEST_ID");
+        int rc = id ? join_by_id(id) : gpsh_bootstrap_init(&boot);
         check(rc == 0, "init", rc, 0);
         check_node(per_node);
         for (int round = 0; round < ROUNDS; round++) {

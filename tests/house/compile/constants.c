@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Numbers that are compiled into programs, and into bindings for other languages, never change.
 // (NVSHMEM's public documentation has the same for these; that the file compiles is the test.)
+#include "gpushmem/bootstrap.h"
 #include "gpushmem/types.h"
 
 _Static_assert(GPUSHMEM_SIGNAL_SET == 9 && GPUSHMEM_SIGNAL_ADD == 10, "signal operations");
@@ -13,3 +14,5 @@ _Static_assert(GPUSHMEM_THREAD_SINGLE == 0 && GPUSHMEM_THREAD_FUNNELED == 1 &&
 _Static_assert(GPUSHMEM_CTX_SERIALIZED == 1 && GPUSHMEM_CTX_PRIVATE == 2 &&
                    GPUSHMEM_CTX_NOSTORE == 4,
                "context options");
+// Frameworks hand an id of this size over.
+_Static_assert(sizeof(gpushmem_uniqueid_t) == 128, "unique id");

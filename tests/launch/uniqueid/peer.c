@@ -11,6 +11,7 @@
 // The process with RANK 0, or host, makes the id if the file is not there. Exit code 3: init
 // failed, with its sentence on standard output.
 #define _GNU_SOURCE // usleep
+#include <dirent.h>
 #include <gpushmem/gpushmem.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -86,8 +87,34 @@ static void greet(void)
     gpushmem_free(inbox);
 }
 
+static int count_entries(const char *directory)
+{
+    int n = 0;
+    DIR *d = opendir(directory);
+    while (d && readdir(d))
+        n++;
+    if (d)
+        closedir(d);
+    return n;
+}
+
+// Descriptors and threads. The thread where the PEs met may still be on its way out.
+static void check_nothing_is_left(int descriptors, int threads)
+{
+    for (int i = 0; i < 1000; i++) {
+        if (count_entries("/proc/self/fd") <= descriptors &&
+            count_entries("/proc/self/task") <= threads)
+            return;
+        usleep(10000);
+    }
+    printf("rank %d: %d descriptors and %d threads, before %d and %d\n", rank,
+           count_entries("/proc/self/fd"), count_entries("/proc/self/task"), descriptors, threads);
+    exit(1);
+}
+
 static void *run_ring(void *unused)
 {
+    int descriptors = count_entries("/proc/self/fd"), threads = count_entries("/proc/self/task");
     (void)unused;
     for (int round = 0; round < rounds; round++) {
         join(round);
@@ -98,6 +125,7 @@ static void *run_ring(void *unused)
         if (gpushmem_finalize())
             fail("finalize");
     }
+    check_nothing_is_left(descriptors, threads);
     return NULL;
 }
 

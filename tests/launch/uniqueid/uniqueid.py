@@ -19,6 +19,7 @@ import time
 import unittest
 
 PEER = os.environ.get("PEER", "uniqueid_peer")
+BOOT = os.environ.get("BOOT", "launch_boot")
 HANG_S = 60  # only against hangs, never a promise
 GREETING, HELLO, CONFIRMATION = 32, 92, 32  # bytes
 
@@ -152,9 +153,27 @@ class Start(Case):
         for output in self.finish(jobs, 3):  # no transport between them
             self.assertIn("the PEs of other nodes need verbs", output)
 
-    def test_no_descriptor_thread_or_file_is_left(self):
+    def test_no_file_is_left(self):
+        """Nor a descriptor or a thread, which the peers look for themselves."""
         self.check(2, "ring", 3)
         self.assertEqual([name for name in os.listdir(self.tmp) if not name.startswith("id.")], [])
+
+
+class Scale(Case):
+    def test_exchange_through_the_tree(self):
+        """Bytes of each PE at each PE, of sizes that differ, through a tree of three levels."""
+        n = int(os.environ.get("UNIQUEID_SCALE", 80))
+        self.peer(0, 0, "host")
+        self.id()
+        jobs = []
+        for rank in range(n):
+            env = {**self.env, "GPUSHMEM_TEST_ID": self.file + ".0", "GPUSHMEM_TEST_RANK": str(rank)}
+            env["GPUSHMEM_TEST_SIZE"] = str(n)
+            jobs.append(subprocess.Popen([BOOT, "1"], text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                         stderr=subprocess.PIPE, env=env))
+        self.jobs += jobs
+        for rank, output in enumerate(self.finish(jobs)):
+            self.assertIn(f"pe {rank} of {n} node {rank} of {n} job uid-", output)
 
 
 class Mistakes(Case):
