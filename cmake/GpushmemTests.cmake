@@ -11,6 +11,37 @@ function(gpushmem_room_of_test room)
   endif()
 endfunction()
 
+# Keeps, for each label, the targets that words of a command or an environment name. What is labelled guest or dev runs in
+# dev alone, which builds everything: it adds nothing.
+function(gpushmem_need_for_test room labels)
+  if(labels MATCHES "guest|dev")
+    return()
+  endif()
+  foreach(word ${ARGN})
+    string(REGEX MATCHALL "TARGET_FILE(_DIR)?:[^>]+" named "${word}")
+    list(TRANSFORM named REPLACE "^[^:]+:" "")
+    list(APPEND words ${named})
+  endforeach()
+  list(GET ARGN 0 program)
+  foreach(label ${room} ${labels})
+    set_property(GLOBAL APPEND PROPERTY GPUSHMEM_NEEDED_BY_${label} ${program} ${words})
+  endforeach()
+endfunction()
+
+# For each label L a target tests_L: what its tests need, and no more. tests/run.sh builds these in all presets but dev.
+function(gpushmem_add_test_targets)
+  foreach(label ${ARGN})
+    add_custom_target(tests_${label})
+    get_property(words GLOBAL PROPERTY GPUSHMEM_NEEDED_BY_${label})
+    list(REMOVE_DUPLICATES words)
+    foreach(word ${words})
+      if(TARGET ${word})
+        add_dependencies(tests_${label} ${word})
+      endif()
+    endforeach()
+  endforeach()
+endfunction()
+
 # gpushmem_add_test(NAME name COMMAND command... [LABELS label...] [TIMEOUT seconds] [ENVIRONMENT NAME=value...]
 #                   [PROPERTIES name value...])
 # What every test of the project is registered with. The first word of the command may be a target; the time limit, 120 s if
@@ -42,6 +73,7 @@ function(gpushmem_add_test)
     endif()
   endif()
   add_test(NAME ${arg_NAME} COMMAND ${arg_COMMAND})
+  gpushmem_need_for_test("${room}" "${arg_LABELS}" ${arg_COMMAND} ${arg_ENVIRONMENT})
   set_tests_properties(${arg_NAME} PROPERTIES LABELS "${room};${arg_LABELS}" TIMEOUT ${arg_TIMEOUT}
     ENVIRONMENT "${arg_ENVIRONMENT}" ${arg_PROPERTIES})
 endfunction()

@@ -7,7 +7,7 @@
 #     --label ROOM    only the tests of this room, which is a folder of tests/ (in dev, unless --preset says otherwise)
 #     --quick         only dev, without the guest, launchers, faults and benchmarks
 #
-# By default: all tests in dev; those that sanitizers are good for in asan and tsan; headers and unit tests in nocuda.
+# By default: all tests in dev; those that sanitizers are good for in asan and tsan; in nocuda what differs there.
 # The exit code is 0 if at least one test ran and none failed. A build that fails counts as a failed test.
 set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -19,13 +19,14 @@ declare -A labels=(
     [dev]=.
     [asan]='^(unit|pes|device|gpu|asan)$'
     [tsan]='^tsan$'
-    [nocuda]='^(unit|nocuda)$'
+    [nocuda]='^nocuda$'
 )
 # What they leave out: the guest is covered by dev; under a sanitizer it would take minutes and find what pes finds.
 declare -A excluded=([dev]='' [asan]='^(guest|dev)$' [tsan]='^(guest|dev)$' [nocuda]='^(guest|dev)$')
 heavy='^(guest|dev|launch|fault|perf)$' # and with --quick
 presets=(dev asan tsan nocuda)
-jobs=2
+jobs=$(($(nproc) + 1)) # many tests wait for something most of the time
+shown=25               # of the slowest tests
 passed=0 failed=0 skipped=0
 
 die() {
@@ -68,12 +69,19 @@ run_logged() {
     "$@" >"$log" 2>&1 || { tail -n 60 "$log" && return 1; }
 }
 
+# Everything in dev; in the other presets what their tests need (cmake/GpushmemTests.cmake).
 build() {
-    local preset=$1 dir=build/$1
+    local preset=$1 dir=build/$1 begin=$SECONDS
+    local -a targets=(all)
     mkdir -p "$dir"
+    if [ "$preset" != dev ]; then
+        read -r -a targets <<<"$(tr -d '^()$' <<<"${labels[$preset]}" | tr '|' ' ')"
+        targets=("${targets[@]/#/tests_}")
+    fi
     echo "== $preset: configure and build"
     run_logged "$dir/configure.log" cmake --preset "$preset" -G Ninja -Wno-dev &&
-        run_logged "$dir/build.log" cmake --build "$dir" -j "$(nproc)"
+        run_logged "$dir/build.log" cmake --build "$dir" -j "$(nproc)" --target "${targets[@]}" &&
+        echo "   built in $((SECONDS - begin)) s"
 }
 
 # Adds up ctest's line per test: "3/40 Test #3: name ....   Passed    0.10 sec". What is disabled counts nowhere.
@@ -95,6 +103,16 @@ run_tests() {
     ctest --test-dir "build/$preset" -j "$jobs" --output-on-failure -L "${labels[$preset]}" \
         ${excluded[$preset]:+-LE "${excluded[$preset]}"} 2>&1 | tee "$log" | readable
     count "$log"
+    slowest "$log"
+}
+
+# The tests that took longest.
+slowest() {
+    echo "   slowest:"
+    awk '$1 ~ /^[0-9]+\/[0-9]+$/ && / sec$/ {
+            sub(/.*Test +#[0-9]+: /, "")
+            printf "   %8.1f s %s\n", $(NF - 1), $1
+        }' "$1" | sort -rn | head -n "$shown"
 }
 
 # Without ctest's start lines, and with its times by label as a table, the longest first: label, seconds of all its tests
