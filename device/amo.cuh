@@ -13,14 +13,15 @@ GPSH_DEV char *gpsh_dev_direct_amo(const struct gpushmem_dev &dev, const void *a
 
 // `width` = 4 or 8; returns the previous value if `fetch` (0 if it failed), and does not wait
 // otherwise.
-GPSH_DEV uint64_t gpsh_dev_amo(const struct gpushmem_dev &dev, enum gpushmem_amo amo, void *target,
-                               size_t width, uint64_t operand, uint64_t compare, int pe, bool fetch)
+GPSH_DEV uint64_t gpsh_dev_amo(const struct gpushmem_dev &dev, const struct gpushmem_dev &via,
+                               enum gpushmem_amo amo, void *target, size_t width, uint64_t operand,
+                               uint64_t compare, int pe, bool fetch)
 {
     if (!gpsh_dev_check_word(dev, target, width, pe))
         return 0;
     char *direct = gpsh_dev_direct_amo(dev, target, pe);
     if (!direct)
-        return gpsh_dev_ring_amo(dev, amo, target, width, operand, compare, pe, fetch);
+        return gpsh_dev_ring_amo(via, amo, target, width, operand, compare, pe, fetch);
     if (!fetch) {
         width == 8 ? gpsh_dev_reduce64(direct, amo, operand)
                    : gpsh_dev_reduce32(direct, amo, (uint32_t)operand);
@@ -32,10 +33,11 @@ GPSH_DEV uint64_t gpsh_dev_amo(const struct gpushmem_dev &dev, enum gpushmem_amo
 }
 
 template <typename T>
-GPSH_DEV T gpsh_dev_amo_typed(const struct gpushmem_dev &dev, enum gpushmem_amo amo, T *target,
-                              T operand, T compare, int pe, bool fetch)
+GPSH_DEV T gpsh_dev_amo_typed(const struct gpushmem_dev &dev, const struct gpushmem_dev &via,
+                              enum gpushmem_amo amo, T *target, T operand, T compare, int pe,
+                              bool fetch)
 {
-    return gpsh_dev_from_bits<T>(gpsh_dev_amo(dev, amo, target, sizeof(T),
+    return gpsh_dev_from_bits<T>(gpsh_dev_amo(dev, via, amo, target, sizeof(T),
                                               gpsh_dev_to_bits(operand), gpsh_dev_to_bits(compare),
                                               pe, fetch));
 }

@@ -4,7 +4,7 @@
 #ifndef GPUSHMEM_DEVICE_API_CUH
 #define GPUSHMEM_DEVICE_API_CUH
 
-#include "gpushmem/device/sync.cuh"
+#include "gpushmem/device/context.cuh"
 
 #define GPSH_UNPACK(...) __VA_ARGS__
 
@@ -29,6 +29,28 @@
     {                                                                                              \
         return NAME(gpsh_dev_implicit);                                                            \
     }
+
+// For what a context may do: the same as gpushmem_dev_NAME, and with a context before the
+// parameters as gpushmem_dev_ctx_NAME. The body sees `dev`, and as `via` the handle whose rings it
+// uses.
+#define GPSH_API_CTX(RESULT, NAME, PARAMETERS, ARGUMENTS, BODY)                                    \
+    GPSH_API(RESULT, gpushmem_dev_##NAME, PARAMETERS, ARGUMENTS, GPSH_VIA_DEFAULT; BODY)           \
+    GPSH_API(RESULT, gpushmem_dev_ctx_##NAME,                                                      \
+             (struct gpushmem_dev_ctx ctx, GPSH_UNPACK PARAMETERS), (ctx, GPSH_UNPACK ARGUMENTS),  \
+             GPSH_VIA(RESULT, ctx);                                                                \
+             BODY)
+
+// What a refused call returns.
+template <typename T> GPSH_DEV T gpsh_dev_nothing(void)
+{
+    return T();
+}
+
+#define GPSH_VIA_DEFAULT const struct gpushmem_dev &via = dev
+#define GPSH_VIA(RESULT, ctx)                                                                      \
+    if (!gpsh_dev_check_ctx(dev, ctx))                                                             \
+        return gpsh_dev_nothing<RESULT>();                                                         \
+    const struct gpushmem_dev &via = gpsh_dev_via(dev, ctx)
 
 // X(SUFFIX, SCOPE, arguments...) for thread, warp and block.
 #define GPSH_SCOPES(X, ...)                                                                        \

@@ -71,55 +71,69 @@ template <typename T> struct gpsh_dev_same {
         return NAME<T>(gpsh_dev_implicit, GPSH_UNPACK ARGUMENTS);                                  \
     }
 
+// GPSH_API_CTX for a template, where a context may come first.
+#define GPSH_GENERIC_CTX(RESULT, NAME, PARAMETERS, ARGUMENTS, CHECK, BODY)                         \
+    GPSH_GENERIC(RESULT, NAME, PARAMETERS, ARGUMENTS, CHECK, GPSH_VIA_DEFAULT; BODY)               \
+    GPSH_GENERIC(RESULT, NAME, (struct gpushmem_dev_ctx ctx, GPSH_UNPACK PARAMETERS),              \
+                 (ctx, GPSH_UNPACK ARGUMENTS), CHECK, GPSH_VIA(RESULT, ctx);                       \
+                 BODY)
+
 // ---- Put and get ----
 
 #define GPSH_GENERIC_MOVE(SUFFIX, SCOPE, NBI, BLOCKING)                                            \
-    GPSH_GENERIC(                                                                                  \
-        void, gpushmem_dev_put##NBI##SUFFIX, (T * dest, const T *source, size_t nelems, int pe),   \
-        (dest, source, nelems, pe), GPSH_WANTS_RMA,                                                \
-        gpsh_dev_put<SCOPE>(dev, dest, source, gpsh_dev_bytes(nelems, sizeof(T)), pe, BLOCKING))   \
-    GPSH_GENERIC(                                                                                  \
-        void, gpushmem_dev_get##NBI##SUFFIX, (T * dest, const T *source, size_t nelems, int pe),   \
-        (dest, source, nelems, pe), GPSH_WANTS_RMA,                                                \
-        gpsh_dev_get<SCOPE>(dev, dest, source, gpsh_dev_bytes(nelems, sizeof(T)), pe, BLOCKING))   \
-    GPSH_GENERIC(void, gpushmem_dev_put_signal##NBI##SUFFIX,                                       \
-                 (T * dest, const T *source, size_t nelems, uint64_t *sig, uint64_t signal,        \
-                  enum gpushmem_signal_op sig_op, int pe),                                         \
-                 (dest, source, nelems, sig, signal, sig_op, pe), GPSH_WANTS_RMA,                  \
-                 gpsh_dev_put_signal<SCOPE>(dev, dest, source, gpsh_dev_bytes(nelems, sizeof(T)),  \
-                                            sig, signal, sig_op, pe, BLOCKING))
+    GPSH_GENERIC_CTX(void, gpushmem_dev_put##NBI##SUFFIX,                                          \
+                     (T * dest, const T *source, size_t nelems, int pe),                           \
+                     (dest, source, nelems, pe), GPSH_WANTS_RMA,                                   \
+                     gpsh_dev_put<SCOPE>(dev, via, dest, source,                                   \
+                                         gpsh_dev_bytes(nelems, sizeof(T)), pe, BLOCKING))         \
+    GPSH_GENERIC_CTX(void, gpushmem_dev_get##NBI##SUFFIX,                                          \
+                     (T * dest, const T *source, size_t nelems, int pe),                           \
+                     (dest, source, nelems, pe), GPSH_WANTS_RMA,                                   \
+                     gpsh_dev_get<SCOPE>(dev, via, dest, source,                                   \
+                                         gpsh_dev_bytes(nelems, sizeof(T)), pe, BLOCKING))         \
+    GPSH_GENERIC_CTX(void, gpushmem_dev_put_signal##NBI##SUFFIX,                                   \
+                     (T * dest, const T *source, size_t nelems, uint64_t *sig, uint64_t signal,    \
+                      enum gpushmem_signal_op sig_op, int pe),                                     \
+                     (dest, source, nelems, sig, signal, sig_op, pe), GPSH_WANTS_RMA,              \
+                     gpsh_dev_put_signal<SCOPE>(dev, via, dest, source,                            \
+                                                gpsh_dev_bytes(nelems, sizeof(T)), sig, signal,    \
+                                                sig_op, pe, BLOCKING))
 GPSH_SCOPES(GPSH_GENERIC_MOVE, , true)
 GPSH_SCOPES(GPSH_GENERIC_MOVE, _nbi, false)
 #undef GPSH_GENERIC_MOVE
 
 #define GPSH_GENERIC_STRIDED(SUFFIX, SCOPE, UNUSED)                                                \
-    GPSH_GENERIC(void, gpushmem_dev_iput##SUFFIX,                                                  \
-                 (T * dest, const T *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe), \
-                 (dest, source, dst, sst, nelems, pe), GPSH_WANTS_RMA,                             \
-                 gpsh_dev_iput<SCOPE>(dev, dest, source, dst, sst, nelems, sizeof(T), pe))         \
-    GPSH_GENERIC(void, gpushmem_dev_iget##SUFFIX,                                                  \
-                 (T * dest, const T *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe), \
-                 (dest, source, dst, sst, nelems, pe), GPSH_WANTS_RMA,                             \
-                 gpsh_dev_iget<SCOPE>(dev, dest, source, dst, sst, nelems, sizeof(T), pe))
+    GPSH_GENERIC_CTX(                                                                              \
+        void, gpushmem_dev_iput##SUFFIX,                                                           \
+        (T * dest, const T *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe),          \
+        (dest, source, dst, sst, nelems, pe), GPSH_WANTS_RMA,                                      \
+        gpsh_dev_iput<SCOPE>(dev, via, dest, source, dst, sst, nelems, sizeof(T), pe))             \
+    GPSH_GENERIC_CTX(                                                                              \
+        void, gpushmem_dev_iget##SUFFIX,                                                           \
+        (T * dest, const T *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe),          \
+        (dest, source, dst, sst, nelems, pe), GPSH_WANTS_RMA,                                      \
+        gpsh_dev_iget<SCOPE>(dev, via, dest, source, dst, sst, nelems, sizeof(T), pe))
 GPSH_SCOPES(GPSH_GENERIC_STRIDED, )
 #undef GPSH_GENERIC_STRIDED
 
-GPSH_GENERIC(void, gpushmem_dev_p, (T * dest, typename gpsh_dev_same<T>::type value, int pe),
-             (dest, value, pe), GPSH_WANTS_RMA,
-             gpsh_dev_put_value(dev, dest, gpsh_dev_to_bits<T>(value), sizeof(T), pe))
-GPSH_GENERIC(void, gpushmem_dev_p_warp, (T * dest, typename gpsh_dev_same<T>::type value, int pe),
-             (dest, value, pe), GPSH_WANTS_RMA,
-             gpsh_dev_put_value_warp(dev, dest, gpsh_dev_to_bits<T>(value), sizeof(T), pe))
-GPSH_GENERIC(T, gpushmem_dev_g, (const T *source, int pe), (source, pe), GPSH_WANTS_RMA,
-             return gpsh_dev_from_bits<T>(gpsh_dev_get_value(dev, source, sizeof(T), pe)))
+GPSH_GENERIC_CTX(void, gpushmem_dev_p, (T * dest, typename gpsh_dev_same<T>::type value, int pe),
+                 (dest, value, pe), GPSH_WANTS_RMA,
+                 gpsh_dev_put_value(dev, via, dest, gpsh_dev_to_bits<T>(value), sizeof(T), pe))
+GPSH_GENERIC_CTX(void, gpushmem_dev_p_warp,
+                 (T * dest, typename gpsh_dev_same<T>::type value, int pe), (dest, value, pe),
+                 GPSH_WANTS_RMA,
+                 gpsh_dev_put_value_warp(dev, via, dest, gpsh_dev_to_bits<T>(value), sizeof(T), pe))
+GPSH_GENERIC_CTX(T, gpushmem_dev_g, (const T *source, int pe), (source, pe), GPSH_WANTS_RMA,
+                 return gpsh_dev_from_bits<T>(gpsh_dev_get_value(dev, via, source, sizeof(T), pe)))
 
 // ---- Atomics ----
 
 #define GPSH_GENERIC_UPDATE(RESULT, NAME, FAMILY, AMO, FETCH)                                      \
-    GPSH_GENERIC(RESULT, gpushmem_dev_atomic_##NAME,                                               \
-                 (T * dest, typename gpsh_dev_same<T>::type value, int pe), (dest, value, pe),     \
-                 GPSH_WANTS(FAMILY),                                                               \
-                 return (RESULT)gpsh_dev_amo_typed<T>(dev, AMO, dest, value, (T)0, pe, FETCH))
+    GPSH_GENERIC_CTX(                                                                              \
+        RESULT, gpushmem_dev_atomic_##NAME,                                                        \
+        (T * dest, typename gpsh_dev_same<T>::type value, int pe), (dest, value, pe),              \
+        GPSH_WANTS(FAMILY),                                                                        \
+        return (RESULT)gpsh_dev_amo_typed<T>(dev, via, AMO, dest, value, (T)0, pe, FETCH))
 GPSH_GENERIC_UPDATE(void, set, extended, GPUSHMEM_AMO_SET, false)
 GPSH_GENERIC_UPDATE(T, swap, extended, GPUSHMEM_AMO_SWAP, true)
 GPSH_GENERIC_UPDATE(void, add, amo, GPUSHMEM_AMO_ADD, false)
@@ -132,19 +146,21 @@ GPSH_GENERIC_UPDATE(void, xor, bitwise, GPUSHMEM_AMO_XOR, false)
 GPSH_GENERIC_UPDATE(T, fetch_xor, bitwise, GPUSHMEM_AMO_XOR, true)
 #undef GPSH_GENERIC_UPDATE
 
-GPSH_GENERIC(void, gpushmem_dev_atomic_inc, (T * dest, int pe), (dest, pe), GPSH_WANTS(amo),
-             gpsh_dev_amo_typed<T>(dev, GPUSHMEM_AMO_ADD, dest, (T)1, (T)0, pe, false))
-GPSH_GENERIC(T, gpushmem_dev_atomic_fetch_inc, (T * dest, int pe), (dest, pe), GPSH_WANTS(amo),
-             return gpsh_dev_amo_typed<T>(dev, GPUSHMEM_AMO_ADD, dest, (T)1, (T)0, pe, true))
-GPSH_GENERIC(T, gpushmem_dev_atomic_fetch, (const T *source, int pe), (source, pe),
-             GPSH_WANTS(extended),
-             return gpsh_dev_amo_typed<T>(dev, GPUSHMEM_AMO_FETCH, (T *)source, (T)0, (T)0, pe,
-                                          true))
-GPSH_GENERIC(T, gpushmem_dev_atomic_compare_swap,
-             (T * dest, typename gpsh_dev_same<T>::type cond, typename gpsh_dev_same<T>::type value,
-              int pe),
-             (dest, cond, value, pe), GPSH_WANTS(amo),
-             return gpsh_dev_amo_typed<T>(dev, GPUSHMEM_AMO_CSWAP, dest, value, cond, pe, true))
+GPSH_GENERIC_CTX(void, gpushmem_dev_atomic_inc, (T * dest, int pe), (dest, pe), GPSH_WANTS(amo),
+                 gpsh_dev_amo_typed<T>(dev, via, GPUSHMEM_AMO_ADD, dest, (T)1, (T)0, pe, false))
+GPSH_GENERIC_CTX(T, gpushmem_dev_atomic_fetch_inc, (T * dest, int pe), (dest, pe), GPSH_WANTS(amo),
+                 return gpsh_dev_amo_typed<T>(dev, via, GPUSHMEM_AMO_ADD, dest, (T)1, (T)0, pe,
+                                              true))
+GPSH_GENERIC_CTX(T, gpushmem_dev_atomic_fetch, (const T *source, int pe), (source, pe),
+                 GPSH_WANTS(extended),
+                 return gpsh_dev_amo_typed<T>(dev, via, GPUSHMEM_AMO_FETCH, (T *)source, (T)0, (T)0,
+                                              pe, true))
+GPSH_GENERIC_CTX(T, gpushmem_dev_atomic_compare_swap,
+                 (T * dest, typename gpsh_dev_same<T>::type cond,
+                  typename gpsh_dev_same<T>::type value, int pe),
+                 (dest, cond, value, pe), GPSH_WANTS(amo),
+                 return gpsh_dev_amo_typed<T>(dev, via, GPUSHMEM_AMO_CSWAP, dest, value, cond, pe,
+                                              true))
 
 // ---- Waiting; the words may be volatile ----
 
@@ -177,6 +193,7 @@ GPSH_GENERIC_SET(size_t, gpushmem_dev_test_any, gpsh_dev_test_any<T>(GPSH_SET))
 #undef GPSH_GENERIC_SET
 #undef GPSH_WANTS
 #undef GPSH_WANTS_RMA
+#undef GPSH_GENERIC_CTX
 #undef GPSH_GENERIC
 
 #endif

@@ -10,14 +10,28 @@ GPSH_API_0(int, gpushmem_dev_n_pes, return dev.n_pes)
 GPSH_API(void *, gpushmem_dev_ptr, (const void *address, int pe), (address, pe),
          return gpsh_dev_ptr(dev, address, pe))
 
-GPSH_API_0(void, gpushmem_dev_fence, gpsh_dev_fence(dev))
+GPSH_API_0(void, gpushmem_dev_fence, gpsh_dev_fence(dev, dev))
 GPSH_API_0(void, gpushmem_dev_block_fence, gpsh_dev_fence_block(dev))
-GPSH_API_0(void, gpushmem_dev_quiet, gpsh_dev_quiet(dev))
-GPSH_API(void, gpushmem_dev_pe_quiet, (int pe), (pe), gpsh_dev_pe_quiet(dev, pe))
+GPSH_API_0(void, gpushmem_dev_quiet, gpsh_dev_quiet(dev, dev))
+GPSH_API(void, gpushmem_dev_pe_quiet, (int pe), (pe), gpsh_dev_pe_quiet(dev, dev, pe))
 
-GPSH_API(void, gpushmem_dev_signal_op,
-         (uint64_t * sig, uint64_t signal, enum gpushmem_signal_op sig_op, int pe),
-         (sig, signal, sig_op, pe), gpsh_dev_signal(dev, sig, signal, sig_op, pe))
+#define GPSH_API_CTX_LIFE(SUFFIX, SCOPE, UNUSED)                                                   \
+    GPSH_API(int, gpushmem_dev_ctx_create##SUFFIX, (long options, struct gpushmem_dev_ctx *ctx),   \
+             (options, ctx), return gpsh_dev_ctx_create<SCOPE>(dev, options, ctx))                 \
+    GPSH_API(void, gpushmem_dev_ctx_destroy##SUFFIX, (struct gpushmem_dev_ctx ctx), (ctx),         \
+             gpsh_dev_ctx_destroy<SCOPE>(dev, ctx))
+GPSH_SCOPES(GPSH_API_CTX_LIFE, )
+#undef GPSH_API_CTX_LIFE
+GPSH_API(void, gpushmem_dev_ctx_fence, (struct gpushmem_dev_ctx ctx), (ctx),
+         gpsh_dev_ctx_fence(dev, ctx))
+GPSH_API(void, gpushmem_dev_ctx_quiet, (struct gpushmem_dev_ctx ctx), (ctx),
+         gpsh_dev_ctx_quiet(dev, ctx))
+GPSH_API(void, gpushmem_dev_ctx_pe_quiet, (struct gpushmem_dev_ctx ctx, int pe), (ctx, pe),
+         gpsh_dev_ctx_pe_quiet(dev, ctx, pe))
+
+GPSH_API_CTX(void, signal_op,
+             (uint64_t * sig, uint64_t signal, enum gpushmem_signal_op sig_op, int pe),
+             (sig, signal, sig_op, pe), gpsh_dev_signal(dev, via, sig, signal, sig_op, pe))
 GPSH_API(uint64_t, gpushmem_dev_signal_fetch, (const uint64_t *sig), (sig),
          return gpsh_dev_load_acquire(sig))
 GPSH_API(uint64_t, gpushmem_dev_signal_wait_until,

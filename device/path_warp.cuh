@@ -2,7 +2,7 @@
 // Puts of single values by all threads of a warp, each to a place of its own. Neighbouring lanes
 // whose places are neighbours at one PE share a command of the ring. The threads come together by
 // the call's contract: for calls of single threads, which may be anywhere in a program's branches,
-// docs/adr/0012-a-warps-puts.md says why not.
+// docs/adr/0003-command-ring.md says why not.
 #ifndef GPUSHMEM_DEVICE_PATH_WARP_CUH
 #define GPUSHMEM_DEVICE_PATH_WARP_CUH
 
@@ -96,7 +96,8 @@ GPSH_DEV_CALL void gpsh_dev_ring_put_warp(const struct gpushmem_dev &dev, char *
 }
 
 // One value of each thread of the warp.
-GPSH_DEV void gpsh_dev_put_value_warp(const struct gpushmem_dev &dev, void *to, uint64_t bits,
+GPSH_DEV void gpsh_dev_put_value_warp(const struct gpushmem_dev &dev,
+                                      const struct gpushmem_dev &via, void *to, uint64_t bits,
                                       unsigned bytes, int pe)
 {
     gpsh_scope_warp::sync();
@@ -105,7 +106,7 @@ GPSH_DEV void gpsh_dev_put_value_warp(const struct gpushmem_dev &dev, void *to, 
     if (good && direct)
         gpsh_dev_store_small(direct, bits, bytes);
     if (!(dev.flags & GPUSHMEM_DEV_ALL_DIRECT))
-        gpsh_dev_ring_put_warp(*dev.self, (char *)to, bits, bytes, pe, good && !direct);
+        gpsh_dev_ring_put_warp(*via.self, (char *)to, bits, bytes, pe, good && !direct);
     gpsh_scope_warp::sync();
 }
 

@@ -11,8 +11,8 @@
 // in the source, and after the call any of them may fence, quiet or reuse the buffers. A call that
 // has nothing to move has the same barriers.
 template <class Scope>
-GPSH_DEV void gpsh_dev_put(const struct gpushmem_dev &dev, void *to, const void *from, size_t bytes,
-                           int pe, bool blocking)
+GPSH_DEV void gpsh_dev_put(const struct gpushmem_dev &dev, const struct gpushmem_dev &via, void *to,
+                           const void *from, size_t bytes, int pe, bool blocking)
 {
     if (!bytes || !gpsh_dev_check(dev, to, bytes, pe))
         return Scope::sync();
@@ -20,13 +20,13 @@ GPSH_DEV void gpsh_dev_put(const struct gpushmem_dev &dev, void *to, const void 
     if (char *direct = gpsh_dev_direct(dev, to, pe))
         gpsh_dev_copy<Scope, gpsh_from_here>(direct, (const char *)from, bytes);
     else if (Scope::rank() == 0)
-        gpsh_dev_ring_put(*dev.self, to, from, bytes, pe, blocking);
+        gpsh_dev_ring_put(*via.self, to, from, bytes, pe, blocking);
     Scope::sync();
 }
 
 template <class Scope>
-GPSH_DEV void gpsh_dev_get(const struct gpushmem_dev &dev, void *to, const void *from, size_t bytes,
-                           int pe, bool blocking)
+GPSH_DEV void gpsh_dev_get(const struct gpushmem_dev &dev, const struct gpushmem_dev &via, void *to,
+                           const void *from, size_t bytes, int pe, bool blocking)
 {
     if (!bytes || !gpsh_dev_check(dev, from, bytes, pe))
         return Scope::sync();
@@ -34,14 +34,14 @@ GPSH_DEV void gpsh_dev_get(const struct gpushmem_dev &dev, void *to, const void 
     if (char *direct = gpsh_dev_direct(dev, from, pe))
         gpsh_dev_copy<Scope, gpsh_from_peer>((char *)to, direct, bytes);
     else if (Scope::rank() == 0)
-        gpsh_dev_ring_get(*dev.self, to, from, bytes, pe, blocking);
+        gpsh_dev_ring_get(*via.self, to, from, bytes, pe, blocking);
     Scope::sync();
 }
 
 template <class Scope>
-GPSH_DEV void gpsh_dev_iput(const struct gpushmem_dev &dev, void *to, const void *from,
-                            ptrdiff_t to_stride, ptrdiff_t from_stride, size_t n, size_t size,
-                            int pe)
+GPSH_DEV void gpsh_dev_iput(const struct gpushmem_dev &dev, const struct gpushmem_dev &via,
+                            void *to, const void *from, ptrdiff_t to_stride, ptrdiff_t from_stride,
+                            size_t n, size_t size, int pe)
 {
     if (!n || !gpsh_dev_check(dev, to, gpsh_dev_span(n, to_stride, size), pe))
         return Scope::sync();
@@ -50,15 +50,15 @@ GPSH_DEV void gpsh_dev_iput(const struct gpushmem_dev &dev, void *to, const void
         gpsh_dev_copy_strided<Scope, gpsh_from_here>(direct, (const char *)from, to_stride,
                                                      from_stride, n, size);
     else if (Scope::rank() == 0)
-        gpsh_dev_ring_strided(*dev.self, GPUSHMEM_CMD_IPUT, to, from, to_stride, from_stride, n,
+        gpsh_dev_ring_strided(*via.self, GPUSHMEM_CMD_IPUT, to, from, to_stride, from_stride, n,
                               size, pe);
     Scope::sync();
 }
 
 template <class Scope>
-GPSH_DEV void gpsh_dev_iget(const struct gpushmem_dev &dev, void *to, const void *from,
-                            ptrdiff_t to_stride, ptrdiff_t from_stride, size_t n, size_t size,
-                            int pe)
+GPSH_DEV void gpsh_dev_iget(const struct gpushmem_dev &dev, const struct gpushmem_dev &via,
+                            void *to, const void *from, ptrdiff_t to_stride, ptrdiff_t from_stride,
+                            size_t n, size_t size, int pe)
 {
     if (!n || !gpsh_dev_check(dev, from, gpsh_dev_span(n, from_stride, size), pe))
         return Scope::sync();
@@ -67,25 +67,25 @@ GPSH_DEV void gpsh_dev_iget(const struct gpushmem_dev &dev, void *to, const void
         gpsh_dev_copy_strided<Scope, gpsh_from_peer>((char *)to, direct, to_stride, from_stride, n,
                                                      size);
     else if (Scope::rank() == 0)
-        gpsh_dev_ring_strided(*dev.self, GPUSHMEM_CMD_IGET, from, to, to_stride, from_stride, n,
+        gpsh_dev_ring_strided(*via.self, GPUSHMEM_CMD_IGET, from, to, to_stride, from_stride, n,
                               size, pe);
     Scope::sync();
 }
 
 // One value, by its bytes (up to 8).
-GPSH_DEV void gpsh_dev_put_value(const struct gpushmem_dev &dev, void *to, uint64_t bits,
-                                 size_t bytes, int pe)
+GPSH_DEV void gpsh_dev_put_value(const struct gpushmem_dev &dev, const struct gpushmem_dev &via,
+                                 void *to, uint64_t bits, size_t bytes, int pe)
 {
     if (!gpsh_dev_check(dev, to, bytes, pe))
         return;
     if (char *direct = gpsh_dev_direct(dev, to, pe))
         gpsh_dev_store_small(direct, bits, bytes);
     else
-        gpsh_dev_ring_put_value(dev, to, bits, bytes, pe);
+        gpsh_dev_ring_put_value(via, to, bits, bytes, pe);
 }
 
-GPSH_DEV uint64_t gpsh_dev_get_value(const struct gpushmem_dev &dev, const void *from, size_t bytes,
-                                     int pe)
+GPSH_DEV uint64_t gpsh_dev_get_value(const struct gpushmem_dev &dev, const struct gpushmem_dev &via,
+                                     const void *from, size_t bytes, int pe)
 {
     if (!gpsh_dev_check(dev, from, bytes, pe))
         return 0;
@@ -101,7 +101,7 @@ GPSH_DEV uint64_t gpsh_dev_get_value(const struct gpushmem_dev &dev, const void 
             bits |= (uint64_t)gpsh_from_peer::load((const uint8_t *)direct + i) << 8 * i;
         return bits;
     }
-    return gpsh_dev_ring_get_value(dev, from, bytes, pe);
+    return gpsh_dev_ring_get_value(via, from, bytes, pe);
 }
 
 template <typename T> GPSH_DEV uint64_t gpsh_dev_to_bits(T value)

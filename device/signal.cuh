@@ -8,14 +8,14 @@
 // The signal word alone, by one thread. Nothing is implied about what came before it
 // (docs/memory-model.md, "signal alone"): a program that needs an order calls fence, which costs a
 // trip to the peer, and so pays for it only where it is needed.
-GPSH_DEV void gpsh_dev_signal(const struct gpushmem_dev &dev, uint64_t *signal, uint64_t value,
-                              int op, int pe)
+GPSH_DEV void gpsh_dev_signal(const struct gpushmem_dev &dev, const struct gpushmem_dev &via,
+                              uint64_t *signal, uint64_t value, int op, int pe)
 {
     if (!gpsh_dev_check_word(dev, signal, sizeof *signal, pe))
         return;
     char *direct = gpsh_dev_direct_amo(dev, signal, pe);
     if (!direct)
-        gpsh_dev_ring_put_signal(*dev.self, signal, nullptr, 0, signal, value, op, pe, false);
+        gpsh_dev_ring_put_signal(*via.self, signal, nullptr, 0, signal, value, op, pe, false);
     else if (op == GPUSHMEM_SIGNAL_ADD)
         gpsh_dev_reduce64(direct, GPUSHMEM_AMO_ADD, value);
     else
@@ -26,7 +26,8 @@ GPSH_DEV void gpsh_dev_signal(const struct gpushmem_dev &dev, uint64_t *signal, 
 // its scope, after what the scope's other threads stored (PTX memory model: causality order is
 // transitive). A releasing store is cheaper than a fence, which would also empty the first-level
 // cache.
-GPSH_DEV void gpsh_dev_signal_released(const struct gpushmem_dev &dev, uint64_t *signal,
+GPSH_DEV void gpsh_dev_signal_released(const struct gpushmem_dev &dev,
+                                       const struct gpushmem_dev &via, uint64_t *signal,
                                        uint64_t value, int op, int pe)
 {
     char *direct = op == GPUSHMEM_SIGNAL_SET ? gpsh_dev_direct_amo(dev, signal, pe) : nullptr;
@@ -35,13 +36,13 @@ GPSH_DEV void gpsh_dev_signal_released(const struct gpushmem_dev &dev, uint64_t 
         return;
     }
     gpsh_dev_fence_sys();
-    gpsh_dev_signal(dev, signal, value, op, pe);
+    gpsh_dev_signal(dev, via, signal, value, op, pe);
 }
 
 template <class Scope>
-GPSH_DEV void gpsh_dev_put_signal(const struct gpushmem_dev &dev, void *to, const void *from,
-                                  size_t bytes, uint64_t *signal, uint64_t value, int op, int pe,
-                                  bool blocking)
+GPSH_DEV void gpsh_dev_put_signal(const struct gpushmem_dev &dev, const struct gpushmem_dev &via,
+                                  void *to, const void *from, size_t bytes, uint64_t *signal,
+                                  uint64_t value, int op, int pe, bool blocking)
 {
     if (!bytes)
         to = signal; // no data: any address is legal then
@@ -53,9 +54,9 @@ GPSH_DEV void gpsh_dev_put_signal(const struct gpushmem_dev &dev, void *to, cons
         gpsh_dev_copy<Scope, gpsh_from_here>(direct, (const char *)from, bytes);
         Scope::sync();
         if (Scope::rank() == 0)
-            gpsh_dev_signal_released(dev, signal, value, op, pe);
+            gpsh_dev_signal_released(dev, via, signal, value, op, pe);
     } else if (Scope::rank() == 0) {
-        gpsh_dev_ring_put_signal(*dev.self, to, from, bytes, signal, value, op, pe, blocking);
+        gpsh_dev_ring_put_signal(*via.self, to, from, bytes, signal, value, op, pe, blocking);
     }
     Scope::sync();
 }

@@ -25,7 +25,7 @@ GPSH_DEV struct gpushmem_stream_op gpsh_dev_stream_share(struct gpushmem_stream_
 GPSH_DEV void gpsh_dev_stream_settle(const struct gpushmem_dev &dev, int pe)
 {
     if (!(dev.flags & GPUSHMEM_DEV_DIRECT_ATOMICS) && gpsh_dev_base(dev, pe))
-        gpsh_dev_pe_quiet(dev, pe);
+        gpsh_dev_pe_quiet(dev, dev, pe);
 }
 
 // `kind` is op.kind. All threads of the block take part where data is copied; the others are
@@ -36,20 +36,20 @@ GPSH_DEV void gpsh_dev_stream_do(const struct gpushmem_dev &dev,
     const struct gpushmem_stream_op mine = gpsh_dev_stream_share(op);
     switch (kind) {
     case GPUSHMEM_STREAM_PUT:
-        gpsh_dev_put<gpsh_scope_block>(dev, mine.dest, mine.source, mine.bytes, mine.pe, true);
+        gpsh_dev_put<gpsh_scope_block>(dev, dev, mine.dest, mine.source, mine.bytes, mine.pe, true);
         break;
     case GPUSHMEM_STREAM_GET:
-        gpsh_dev_get<gpsh_scope_block>(dev, mine.dest, mine.source, mine.bytes, mine.pe, true);
+        gpsh_dev_get<gpsh_scope_block>(dev, dev, mine.dest, mine.source, mine.bytes, mine.pe, true);
         break;
     case GPUSHMEM_STREAM_PUT_SIGNAL:
-        gpsh_dev_put_signal<gpsh_scope_block>(dev, op.dest, op.source, op.bytes, op.signal,
+        gpsh_dev_put_signal<gpsh_scope_block>(dev, dev, op.dest, op.source, op.bytes, op.signal,
                                               op.value, op.op, op.pe, true);
         if (gpsh_scope_block::rank() == 0)
             gpsh_dev_stream_settle(dev, op.pe);
         break;
     case GPUSHMEM_STREAM_SIGNAL: // after everything before it in the stream
         if (gpsh_dev_check_word(dev, op.signal, sizeof *op.signal, op.pe))
-            gpsh_dev_signal_released(dev, op.signal, op.value, op.op, op.pe);
+            gpsh_dev_signal_released(dev, dev, op.signal, op.value, op.op, op.pe);
         gpsh_dev_stream_settle(dev, op.pe);
         break;
     case GPUSHMEM_STREAM_WAIT: {
@@ -57,7 +57,7 @@ GPSH_DEV void gpsh_dev_stream_do(const struct gpushmem_dev &dev,
         gpsh_dev_wait_until<uint64_t>(dev, op.signal, op.op, op.value, &seen);
         break;
     }
-    case GPUSHMEM_STREAM_QUIET: gpsh_dev_quiet(dev); break;
+    case GPUSHMEM_STREAM_QUIET: gpsh_dev_quiet(dev, dev); break;
     case GPUSHMEM_STREAM_BARRIER: gpsh_dev_barrier_all<gpsh_scope_thread>(dev); break;
     case GPUSHMEM_STREAM_SYNC: gpsh_dev_sync_all<gpsh_scope_thread>(dev); break;
     default: break;

@@ -237,34 +237,41 @@ GPSH_DEV void gpsh_dev_fence_block(const struct gpushmem_dev &dev)
         gpsh_dev_ring_fence(*dev.self, -1);
 }
 
-// All kernels of the PE.
-GPSH_DEV void gpsh_dev_fence(const struct gpushmem_dev &dev)
+// What went through the rings.
+GPSH_DEV void gpsh_dev_fence_rings(const struct gpushmem_dev &dev, const struct gpushmem_dev &via)
 {
-    gpsh_dev_fence_sys();
     if (dev.flags & GPUSHMEM_DEV_ALL_DIRECT)
         return;
-    if (dev.flags & GPUSHMEM_DEV_DIRECT_ATOMICS || gpsh_dev_await_mixed(*dev.self, 0, dev.n_rings))
-        gpsh_dev_ring_fence_all(*dev.self);
+    if (dev.flags & GPUSHMEM_DEV_DIRECT_ATOMICS || gpsh_dev_await_mixed(*via.self, 0, via.n_rings))
+        gpsh_dev_ring_fence_all(*via.self);
+}
+
+// All kernels of the PE.
+GPSH_DEV void gpsh_dev_fence(const struct gpushmem_dev &dev, const struct gpushmem_dev &via)
+{
+    gpsh_dev_fence_sys();
+    gpsh_dev_fence_rings(dev, via);
 }
 
 // One fence, after the waits for the rings: it completes this thread's own stores to mapped peers,
 // and after it, data that was fetched into memory is visible. Before the waits, the fence would
 // delay the first look until the commands have arrived.
-GPSH_DEV void gpsh_dev_quiet(const struct gpushmem_dev &dev)
+GPSH_DEV void gpsh_dev_quiet(const struct gpushmem_dev &dev, const struct gpushmem_dev &via)
 {
     if (!(dev.flags & GPUSHMEM_DEV_ALL_DIRECT))
-        gpsh_dev_rings_quiet(dev);
+        gpsh_dev_rings_quiet(via);
     gpsh_dev_fence_full_sys();
 }
 
-GPSH_DEV void gpsh_dev_pe_quiet(const struct gpushmem_dev &dev, int pe)
+GPSH_DEV void gpsh_dev_pe_quiet(const struct gpushmem_dev &dev, const struct gpushmem_dev &via,
+                                int pe)
 {
     if ((unsigned)pe >= (unsigned)dev.n_pes) { // no answer would come from a ring
         gpsh_dev_fail(dev, GPUSHMEM_ERR_PE, pe, nullptr, 0);
         return;
     }
     if (!gpsh_dev_direct_amo(dev, dev.heap, pe))
-        gpsh_dev_ring_quiet_pe(*dev.self, pe);
+        gpsh_dev_ring_quiet_pe(*via.self, pe);
     gpsh_dev_fence_full_sys();
 }
 
@@ -326,7 +333,7 @@ template <class Scope> GPSH_DEV void gpsh_dev_barrier_all(const struct gpushmem_
         if (dev.flags & GPUSHMEM_DEV_ALL_DIRECT)
             gpsh_dev_fence_sys();
         else
-            gpsh_dev_quiet(dev);
+            gpsh_dev_quiet(dev, dev);
         gpsh_dev_disseminate(dev, sequence);
     }
     Scope::sync();

@@ -176,6 +176,37 @@
 //   size_t gpushmem_dev_TYPE_test_some_vector(const volatile TYPE *vars, size_t nelems,
 //       size_t *indices, const int *status, enum gpushmem_cmp cmp, const TYPE *values);
 //
+// Contexts order and complete their own operations, and those alone: quiet of one does not wait for
+// another's. A gpushmem_dev_ctx is a value: pass it to kernels, copy it, keep it in shared memory.
+// A kernel creates one, for a block that owns it for a while, or gets the value of a host's context
+// (gpushmem_ctx_device). Every call of the sections above that moves data or changes words exists
+// with a context before its arguments as gpushmem_dev_ctx_NAME; without the type in the name the
+// context goes first as well: gpushmem_dev_put(ctx, dest, source, nelems, pe).
+//   create     of options (enum gpushmem_ctx_option, or-ed) makes *ctx, one place for all threads
+//              of the scope. Returns 0, or a negative status with the invalid context:
+//              GPUSHMEM_ERR_INVALID, unknown options; others: the proxy did not answer. Up to
+//              GPUSHMEM_CONTEXTS contexts of host and kernels together have a ring and queues of
+//              their own at a time; further ones share those of the default context, which the
+//              first one logs. It takes a round trip to the host. A context outlives its kernel;
+//              another one may destroy it
+//   destroy    completes what was issued on the context and gives its queues back
+//   fence      what this context's operations that happened before the call did becomes visible at
+//              each PE before what those after it do
+//   quiet      every operation on this context that happened before the call is complete
+//   pe_quiet   the same towards one PE
+// GPUSHMEM_CTX_NOSTORE: where no PE is reached by loads and stores, fence and quiet leave out the
+// fences for the calling thread's own stores. SERIALIZED and PRIVATE are promises that nothing here
+// depends on. Initialise with GPUSHMEM_DEV_CTX_DEFAULT for the default context, and with
+// GPUSHMEM_DEV_CTX_INVALID for one on which fence, quiet and destroy do nothing. With
+// GPUSHMEM_DEVICE_CHECKS, calls on an invalid context, on one that was destroyed or comes from
+// somewhere else are refused (GPUSHMEM_ERR_INVALID), if it had a ring of its own; without it they
+// are another context's operations.
+//   int gpushmem_dev_ctx_create[_warp|_block](long options, gpushmem_dev_ctx *ctx);
+//   void gpushmem_dev_ctx_destroy[_warp|_block](gpushmem_dev_ctx ctx);
+//   void gpushmem_dev_ctx_fence(gpushmem_dev_ctx ctx);
+//   void gpushmem_dev_ctx_quiet(gpushmem_dev_ctx ctx);
+//   void gpushmem_dev_ctx_pe_quiet(gpushmem_dev_ctx ctx, int pe);
+//
 // Order and completion, over the default context.
 //   fence        operations of this PE's kernels that happened before the call become visible at
 //                each PE before the caller's later ones: the caller's own, and those of other

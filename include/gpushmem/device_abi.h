@@ -57,7 +57,11 @@ enum gpushmem_opcode {
     // PUT_SIGNAL whose 1 to GPUSHMEM_SIGNAL_INLINE_BYTES bytes are in local, reply and extra; of
     // the flags only SIGNAL_ADD
     GPUSHMEM_CMD_PUT_SIGNAL_INLINE = 11,
-    GPUSHMEM_CMD_LAST = GPUSHMEM_CMD_PUT_SIGNAL_INLINE,
+    // answers with a context that has queues of its own: number | tag << 32; 0: there is none left
+    GPUSHMEM_CMD_CONTEXT_CLAIM = 12,
+    // the last command of a context, in its ring; operand = its tag
+    GPUSHMEM_CMD_CONTEXT_FREE = 13,
+    GPUSHMEM_CMD_LAST = GPUSHMEM_CMD_CONTEXT_FREE,
 };
 
 enum gpushmem_amo { // the same numbers as enum gpsh_amo of the transports
@@ -85,7 +89,7 @@ enum gpushmem_command_flag {
 struct gpushmem_command {
     uint8_t opcode;  // enum gpushmem_opcode
     uint8_t flags;   // enum gpushmem_command_flag
-    uint8_t context; // 0: the default context
+    uint8_t context; // 0: that of the ring
     int32_t pe;
     uint64_t local;
     uint64_t remote;
@@ -305,6 +309,8 @@ enum gpushmem_fault_word {
     GPUSHMEM_FAULT_NO_WORD = 0, // not about one word
     GPUSHMEM_FAULT_UNSIGNED = 1,
     GPUSHMEM_FAULT_SIGNED = 2,
+    // no word, but a context: `seen` is its number, `wanted` how many there are
+    GPUSHMEM_FAULT_CONTEXT = 3,
 };
 
 struct gpushmem_device_fault {
@@ -383,6 +389,8 @@ enum gpushmem_dev_flag {
     GPUSHMEM_DEV_SYSTEM_SCOPE = 4,
     // the heap is GPU memory, and the rings are where that GPU reaches them
     GPUSHMEM_DEV_GPU_HEAP = 8,
+    // no PE is in `peers`: no put is a store of the calling thread
+    GPUSHMEM_DEV_NO_DIRECT = 16,
 };
 
 // Rounds of the device barrier: enough for 2^32 PEs.
@@ -398,6 +406,27 @@ struct gpushmem_dev_sync {
 };
 
 enum { GPUSHMEM_DEV_NEAR_PEERS = 8 };
+
+// A context of kernels, as a value: copy it, pass it to kernels, keep it in shared memory. All
+// zero: the default context. Contract: gpushmem/device.cuh, "Contexts".
+struct gpushmem_dev_ctx {
+    uint32_t number;  // 0: its operations go where the default context's go
+    uint32_t tag;     // tells this claim of the number from earlier and later ones
+    uint32_t options; // enum gpushmem_ctx_option
+    uint32_t reserved;
+};
+#define GPUSHMEM_DEV_CTX_NONE 0xffffffffu // the number of the invalid context; tag: why
+// To initialise one with.
+#define GPUSHMEM_DEV_CTX_DEFAULT                                                                   \
+    {                                                                                              \
+        0, 0, 0, 0                                                                                 \
+    }
+#define GPUSHMEM_DEV_CTX_INVALID                                                                   \
+    {                                                                                              \
+        GPUSHMEM_DEV_CTX_NONE, 0, 0, 0                                                             \
+    }
+
+struct gpushmem_dev_context; // below
 
 // Everything device code needs. Pass it to kernels by value, or use the functions without a handle
 // argument, which read a copy that the launch (or gpushmem_init) put into the module. Valid until
@@ -432,6 +461,16 @@ struct gpushmem_dev {
     // device memory: a copy of all this, for functions that are not inlined
     const struct gpushmem_dev *self;
     const struct gpushmem_dev_team *teams; // [n_teams] device memory
+    struct gpushmem_dev_context *contexts; // [n_contexts], device memory; number k is [k - 1]
+    uint32_t n_contexts;
+    uint32_t reserved0;
+};
+
+// A context with a ring of its own: the same handle with that ring alone.
+struct gpushmem_dev_context {
+    struct gpushmem_dev dev;
+    uint32_t tag; // of the context that has it now; 0: none
+    uint32_t reserved[3];
 };
 
 // ---- Operations of a stream
@@ -479,8 +518,11 @@ GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_device_control) == 64, "ABI");
 GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_dev_sync) == 64 * GPUSHMEM_DEV_SYNC_ROUNDS,
                        "one cache line per round");
 GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_dev_team) == 64, "ABI");
-GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_dev) == 240, "ABI");
+GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_dev) == 256, "ABI");
 GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_ring_layout) == 32, "ABI");
+GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_dev_ctx) == 16, "ABI");
+GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_dev_context) == 272, "ABI");
+GPUSHMEM_STATIC_ASSERT(offsetof(struct gpushmem_dev, contexts) == 240, "ABI");
 GPUSHMEM_STATIC_ASSERT(offsetof(struct gpushmem_dev, timeout_ns) == 104, "ABI");
 
 #endif

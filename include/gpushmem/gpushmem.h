@@ -254,6 +254,16 @@ GPUSHMEM_API int gpushmem_ctx_destroy(gpushmem_ctx_t ctx);
 //   GPUSHMEM_ERR_INVALID    `options` is NULL
 GPUSHMEM_API int gpushmem_ctx_get_options(gpushmem_ctx_t ctx, long *options);
 
+// The context as kernels use it, by value (gpushmem/device.cuh, "Contexts"); the same value each
+// time. From the first call on its queues, if it has some of its own, serve what kernels issue on
+// it, and its host calls share those of the default context. gpushmem_ctx_quiet(ctx) completes
+// both, as does gpushmem_ctx_destroy, after which no kernel may use the value. Not while another
+// thread uses `ctx`.
+//   GPUSHMEM_ERR_INVALID    `ctx` is GPUSHMEM_CTX_INVALID, or `out` is NULL
+//   others                  as gpushmem_device_handle (gpushmem/device_host.h)
+struct gpushmem_dev_ctx;
+GPUSHMEM_API int gpushmem_ctx_device(gpushmem_ctx_t ctx, struct gpushmem_dev_ctx *out);
+
 // Between start and stop the program promises many operations on `ctx`, as `options` (an or of enum
 // gpushmem_ctx_session_option) and the fields of *config that `config_mask` names say. These are
 // hints: they change neither results nor order, and are not needed for speed here. NULL is legal as

@@ -2,6 +2,7 @@
 // gpushmem_ctx_*: making and ending contexts.
 #include "api/argument.h"
 #include "comm/contexts.h"
+#include "gpushmem/device_abi.h"
 
 int gpushmem_ctx_create(long options, gpushmem_ctx_t *out)
 {
@@ -32,6 +33,24 @@ int gpushmem_ctx_destroy(gpushmem_ctx_t handle)
         return gpsh_fail(GPUSHMEM_ERR_INVALID,
                          "%s: the default context lives until gpushmem_finalize", __func__);
     return gpsh_contexts_destroy(gpsh_context_of(handle));
+}
+
+int gpushmem_ctx_device(gpushmem_ctx_t handle, struct gpushmem_dev_ctx *out)
+{
+    struct gpsh_context *ctx;
+    int status = gpsh_check_ready(__func__);
+    if (status == 0)
+        status = gpsh_check_context(__func__, handle, &ctx);
+    if (status < 0)
+        return status;
+    if (out == NULL)
+        return gpsh_fail(GPUSHMEM_ERR_INVALID, "%s: no place for the context (NULL)", __func__);
+    if (handle == GPUSHMEM_CTX_DEFAULT) {
+        *out = (struct gpushmem_dev_ctx){0};
+        return 0;
+    }
+    status = gpsh_contexts_device(ctx, out);
+    return status < 0 ? gpsh_fail_in(status, __func__) : 0;
 }
 
 int gpushmem_ctx_get_options(gpushmem_ctx_t handle, long *options)

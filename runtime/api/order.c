@@ -19,6 +19,14 @@ static inline int fence(const char *function, gpushmem_ctx_t handle)
     return status == 0 && ctx != NULL ? gpsh_context_fence(ctx, GPSH_ALL_PES) : status;
 }
 
+// What kernels issued on the context.
+static int quiet_of_kernels(const struct gpsh_context *ctx)
+{
+    if (GPSH_LIKELY(ctx == &gpsh_default_context))
+        return gpsh_device_side_quiet(GPSH_CONTEXT_DEFAULT);
+    return ctx->on_device ? gpsh_device_side_quiet((int)ctx->device.number) : 0;
+}
+
 static inline int quiet(const char *function, gpushmem_ctx_t handle)
 {
     struct gpsh_context *ctx;
@@ -26,8 +34,7 @@ static inline int quiet(const char *function, gpushmem_ctx_t handle)
     if (status < 0 || ctx == NULL)
         return status;
     status = gpsh_context_quiet(ctx, GPSH_ALL_PES);
-    // Device code uses the default context.
-    int device = ctx == &gpsh_default_context ? gpsh_device_side_quiet() : 0;
+    int device = quiet_of_kernels(ctx);
     return status < 0 ? status : device;
 }
 
@@ -57,7 +64,7 @@ static int pe_quiet(const char *function, gpushmem_ctx_t handle, const int *pes,
             status = quieted;
     }
     // What kernels issued is counted per ring, not per PE.
-    int device = n != 0 && ctx == &gpsh_default_context ? gpsh_device_side_quiet() : 0;
+    int device = n != 0 ? quiet_of_kernels(ctx) : 0;
     return status < 0 ? status : device;
 }
 

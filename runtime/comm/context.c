@@ -242,9 +242,12 @@ static int fence_channels(struct gpsh_context *owner, int pe)
 
 int gpsh_context_fence(struct gpsh_context *ctx, int pe)
 {
-    gpsh_store_fence();
-    if (GPSH_LIKELY(!ctx->remote))
+    if (GPSH_LIKELY(!ctx->remote)) {
+        gpsh_store_fence();
         return 0;
+    }
+    if (ctx->stores)
+        gpsh_store_fence();
     struct gpsh_context *owner = channel_owner(ctx);
     lock(owner);
     int status = fence_channels(owner, pe);
@@ -281,9 +284,12 @@ static int settle_all(struct gpsh_context *ctx, struct gpsh_context *owner, int 
 
 int gpsh_context_quiet(struct gpsh_context *ctx, int pe)
 {
-    gpsh_full_fence();
-    if (GPSH_LIKELY(!ctx->remote))
+    if (GPSH_LIKELY(!ctx->remote)) {
+        gpsh_full_fence();
         return 0;
+    }
+    if (ctx->stores)
+        gpsh_full_fence();
     struct gpsh_context *owner = channel_owner(ctx);
     int result = 0;
     lock(owner);

@@ -4,6 +4,7 @@
 #ifndef GPSH_CONTEXT_H
 #define GPSH_CONTEXT_H
 
+#include "gpushmem/device_abi.h"
 #include "gpushmem/gpushmem.h"
 #include "state/state.h"
 
@@ -16,10 +17,13 @@ struct gpsh_context {
     bool locked; // more than one thread may use it: take the lock around the channels
     // some peer is not reached by loads and stores: fence and quiet have channels to look at
     bool remote;
-    bool mixed; // default context: some PE is reached by more than one path
+    bool stores; // fence and quiet are about stores of the calling thread, too
+    bool mixed;  // default context: some PE is reached by more than one path
     unsigned options;
     pthread_t creator;
-    struct gpsh_context *next; // list of all contexts, for finalize
+    bool on_device;                 // kernels may use it,
+    struct gpushmem_dev_ctx device; // as this
+    struct gpsh_context *next;      // list of all contexts, for finalize
 };
 
 extern struct gpsh_context gpsh_default_context __attribute__((visibility("hidden")));

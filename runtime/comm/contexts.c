@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "progress/waiter.h"
+#include "proxy/device_side.h"
 
 // Contexts that programs created, and the channels for them: a transport has a fixed number of
 // channels, so those of destroyed contexts are kept open for the next ones.
@@ -14,10 +15,19 @@ struct spare {
 static struct {
     pthread_mutex_t lock;
     struct gpsh_context *_Atomic created;
+    pthread_mutex_t pool_lock; // of what follows; nobody waits while holding it
     struct spare *spares;
     int next_index; // first channel index never opened
     bool told;      // that contexts share
-} contexts = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} contexts = {.lock = PTHREAD_MUTEX_INITIALIZER, .pool_lock = PTHREAD_MUTEX_INITIALIZER};
+
+static bool any_direct(void)
+{
+    bool any = false;
+    for (int pe = 0; pe < gpsh.n_pes; ++pe)
+        any |= gpsh.direct[pe] != NULL;
+    return any;
+}
 
 static void survey_peers(void)
 {
@@ -81,17 +91,16 @@ static void skip_old_errors(struct gpsh_context *ctx)
             ctx->reported[i][pe] = ctx->channels[i]->flows[pe].error != 0;
 }
 
-// Takes a set of channels that a destroyed context left, or opens the next one. False if there is
-// none.
-static bool take_channels(struct gpsh_context *ctx)
+// With the pool's lock: a set of channels that a destroyed context left, or the next one. False if
+// there is none.
+static bool take_from_pool(struct gpsh_channel **channels)
 {
     struct spare *spare = contexts.spares;
     if (spare != NULL) {
         contexts.spares = spare->next;
         for (int i = 0; i < GPSH_MAX_TRANSPORTS; ++i)
-            ctx->channels[i] = spare->channels[i];
+            channels[i] = spare->channels[i];
         free(spare);
-        skip_old_errors(ctx);
         return true;
     }
     for (int i = 0; i < gpsh.n_transports; ++i) {
@@ -99,33 +108,53 @@ static bool take_channels(struct gpsh_context *ctx)
             return false;
     }
     // An index is used up even if opening it fails: a transport opens each one once at most.
-    return open_channels(contexts.next_index++, ctx->channels) == 0;
+    return open_channels(contexts.next_index++, channels) == 0;
 }
 
-static void leave_channels(struct gpsh_context *ctx)
+static bool take_channels(struct gpsh_channel **channels)
+{
+    pthread_mutex_lock(&contexts.pool_lock);
+    bool taken = take_from_pool(channels);
+    pthread_mutex_unlock(&contexts.pool_lock);
+    return taken;
+}
+
+static void leave_channels(struct gpsh_channel **channels)
 {
     struct spare *spare = calloc(1, sizeof *spare);
     if (spare == NULL) {
-        close_channels(ctx->channels);
+        close_channels(channels);
         return;
     }
     for (int i = 0; i < GPSH_MAX_TRANSPORTS; ++i)
-        spare->channels[i] = ctx->channels[i];
+        spare->channels[i] = channels[i];
+    pthread_mutex_lock(&contexts.pool_lock);
     spare->next = contexts.spares;
     contexts.spares = spare;
+    pthread_mutex_unlock(&contexts.pool_lock);
 }
 
-static void share_channels(struct gpsh_context *ctx)
+// The first time that a context has no queues of its own.
+static void tell_sharing(void)
 {
-    ctx->base = &gpsh_default_context;
-    if (!ctx->remote || contexts.told)
-        return;
+    pthread_mutex_lock(&contexts.pool_lock);
+    bool told = contexts.told;
     contexts.told = true;
+    pthread_mutex_unlock(&contexts.pool_lock);
+    if (told)
+        return;
     GPSH_LOG(
         WARN, "context",
         "a new context shares the queues of the default one, so that they wait for each other: "
         "only GPUSHMEM_CONTEXTS=%lld have queues of their own at a time; raise it",
         (long long)gpsh.settings.contexts);
+}
+
+static void share_channels(struct gpsh_context *ctx)
+{
+    ctx->base = &gpsh_default_context;
+    if (ctx->remote)
+        tell_sharing();
 }
 
 int gpsh_contexts_create(long options, struct gpsh_context **out)
@@ -136,6 +165,8 @@ int gpsh_contexts_create(long options, struct gpsh_context **out)
     ctx->options = (unsigned)options;
     ctx->creator = pthread_self();
     ctx->remote = gpsh_default_context.remote;
+    // where a PE is mapped, the context's own puts are stores
+    ctx->stores = !(options & GPUSHMEM_CTX_NOSTORE) || any_direct();
     bool one_thread = (options & (GPUSHMEM_CTX_SERIALIZED | GPUSHMEM_CTX_PRIVATE)) != 0;
     ctx->locked = gpsh.thread_level == GPUSHMEM_THREAD_MULTIPLE && !one_thread;
     int status = allocate_reports(ctx);
@@ -147,7 +178,9 @@ int gpsh_contexts_create(long options, struct gpsh_context **out)
     pthread_mutex_lock(&contexts.lock);
     // Without remote peers the channels would never be used: all contexts may share the default
     // one's.
-    if (!ctx->remote || !take_channels(ctx))
+    if (ctx->remote && take_channels(ctx->channels))
+        skip_old_errors(ctx);
+    else
         share_channels(ctx);
     ctx->next = contexts.created;
     contexts.created = ctx;
@@ -170,27 +203,61 @@ static void remove_created(struct gpsh_context *ctx)
 int gpsh_contexts_destroy(struct gpsh_context *ctx)
 {
     int status = gpsh_context_quiet(ctx, GPSH_ALL_PES);
+    if (ctx->on_device) {
+        int device = gpsh_device_side_quiet((int)ctx->device.number);
+        gpsh_device_side_context_free(&ctx->device);
+        status = status < 0 ? status : device;
+    }
     pthread_mutex_lock(&contexts.lock);
     remove_created(ctx);
-    if (ctx->base == NULL)
-        leave_channels(ctx);
     pthread_mutex_unlock(&contexts.lock);
+    if (ctx->base == NULL)
+        leave_channels(ctx->channels);
     pthread_mutex_destroy(&ctx->lock);
     free_reports(ctx);
     free(ctx);
     return status;
 }
 
+int gpsh_contexts_device(struct gpsh_context *ctx, struct gpushmem_dev_ctx *out)
+{
+    int status = 0;
+    if (!ctx->on_device && ctx->base == NULL) {
+        status = gpsh_context_quiet(ctx, GPSH_ALL_PES);
+        if (status < 0)
+            return status;
+        pthread_mutex_lock(&contexts.lock); // nobody drives it
+        struct gpsh_channel *channels[GPSH_MAX_TRANSPORTS];
+        for (int i = 0; i < GPSH_MAX_TRANSPORTS; ++i) {
+            channels[i] = ctx->channels[i];
+            ctx->channels[i] = NULL;
+        }
+        ctx->base = &gpsh_default_context;
+        pthread_mutex_unlock(&contexts.lock);
+        leave_channels(channels);
+    }
+    if (!ctx->on_device)
+        status = gpsh_device_side_context((long)ctx->options, &ctx->device);
+    if (status < 0)
+        return status;
+    ctx->on_device = true;
+    *out = ctx->device;
+    return 0;
+}
+
 int gpsh_contexts_init(void)
 {
     struct gpsh_context *ctx = &gpsh_default_context;
     gpsh_context_free_places(); // the transports that knew them are closed
-    *ctx = (struct gpsh_context){.locked = gpsh.thread_level == GPUSHMEM_THREAD_MULTIPLE};
+    *ctx = (struct gpsh_context){.locked = gpsh.thread_level == GPUSHMEM_THREAD_MULTIPLE,
+                                 .stores = true};
     contexts.created = NULL;
     contexts.spares = NULL;
     contexts.next_index = gpsh_channel_first_context(&gpsh.settings);
     contexts.told = false;
     gpsh_waiter_drive(gpsh_contexts_progress);
+    gpsh_device_side_borrow(
+        &(struct gpsh_channel_lender){take_channels, leave_channels, tell_sharing});
     survey_peers();
     int status = allocate_reports(ctx);
     if (status < 0)
@@ -236,7 +303,8 @@ int gpsh_contexts_quiet(void)
             result = status;
     }
     pthread_mutex_unlock(&contexts.lock);
-    return result;
+    int device = gpsh_device_side_quiet(GPSH_CONTEXT_ALL);
+    return result < 0 ? result : device;
 }
 
 // Whether this thread may drive the context even if other threads use it. For a serialized context

@@ -15,7 +15,11 @@ int gpsh_contexts_create(long options, struct gpsh_context **out);
 // Completes what was posted to it first; gone whatever the status is.
 int gpsh_contexts_destroy(struct gpsh_context *ctx);
 
-int gpsh_contexts_quiet(void); // of every context
+// As what kernels use it, from the first call on: gives its queues to the device, if it has any,
+// and posts through those of the default context from then on.
+int gpsh_contexts_device(struct gpsh_context *ctx, struct gpushmem_dev_ctx *out);
+
+int gpsh_contexts_quiet(void); // of every context, kernels' included
 // Drives the channels of the default context once, and of those that programs created, if anything
 // is pending; for loops that wait on memory. True if something still is.
 bool gpsh_contexts_progress(void);

@@ -222,7 +222,7 @@ int gpsh_sync_as(enum gpsh_collective_kind kind, uint64_t a, uint64_t b, const c
 int gpsh_barrier_as(enum gpsh_collective_kind kind, uint64_t a, uint64_t b, const char *what)
 {
     int status = gpsh_context_quiet(&gpsh_default_context, GPSH_ALL_PES);
-    int device = gpsh_device_side_quiet();
+    int device = gpsh_device_side_quiet(GPSH_CONTEXT_DEFAULT);
     status = status < 0 ? status : device;
     int arrived = gpsh_sync_as(kind, a, b, what);
     // That the PEs do different things explains whatever else went wrong.

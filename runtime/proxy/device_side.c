@@ -27,6 +27,7 @@ static struct {
     const struct gpsh_device_memory *memory;
     struct gpsh_handle_host *host;
     struct gpsh_handle_device *device;
+    struct gpushmem_dev_context *contexts; // in the memory of `device`
     size_t device_bytes;
     struct gpsh_ring_set rings;
     struct gpsh_proxy *proxy; // NULL: every PE is reached directly
@@ -38,6 +39,12 @@ static struct {
 static _Atomic bool exists;
 
 static void (*made)(void);
+static struct gpsh_channel_lender lender;
+
+void gpsh_device_side_borrow(const struct gpsh_channel_lender *from)
+{
+    lender = *from;
+}
 
 void gpsh_device_side_on_make(void (*hook)(void))
 {
@@ -71,11 +78,15 @@ char *gpsh_device_side_direct(int pe)
 
 static uint32_t handle_flags(void)
 {
-    bool all = true;
-    for (int pe = 0; pe < gpsh.n_pes; pe++)
-        all = all && gpsh_device_side_direct(pe);
+    bool all = true, any = false;
+    for (int pe = 0; pe < gpsh.n_pes; pe++) {
+        bool direct = gpsh_device_side_direct(pe);
+        all = all && direct;
+        any = any || direct;
+    }
     uint32_t flags = gpsh.cpu_atomics ? GPUSHMEM_DEV_DIRECT_ATOMICS : 0;
     flags |= all && gpsh.cpu_atomics ? GPUSHMEM_DEV_ALL_DIRECT : 0;
+    flags |= any ? 0 : GPUSHMEM_DEV_NO_DIRECT;
     flags |= gpsh.device_heap ? GPUSHMEM_DEV_GPU_HEAP : 0;
     return flags |
            (gpsh.settings.force_system_scope || !gpsh.device_heap ? GPUSHMEM_DEV_SYSTEM_SCOPE : 0);
@@ -84,9 +95,13 @@ static uint32_t handle_flags(void)
 static int make_tables(void)
 {
     side.memory = gpsh_regions_device_memory();
-    side.device_bytes = sizeof(struct gpsh_handle_device) + (size_t)gpsh.n_pes * sizeof(char *);
+    size_t before_contexts =
+        (sizeof(struct gpsh_handle_device) + (size_t)gpsh.n_pes * sizeof(char *) + 15) / 16 * 16;
+    side.device_bytes = before_contexts + (size_t)gpsh.settings.contexts * sizeof *side.contexts;
     side.host = side.memory->host_alloc(sizeof *side.host);
     side.device = side.memory->device_alloc(side.device_bytes);
+    if (side.device)
+        side.contexts = (struct gpushmem_dev_context *)((char *)side.device + before_contexts);
     char **peers = calloc((size_t)gpsh.n_pes, sizeof *peers);
     int status = side.host && side.device && peers
                      ? 0
@@ -107,7 +122,7 @@ static int open_channels(struct gpsh_proxy *proxy)
         for (int t = 0; t < gpsh.n_transports; t++) {
             struct gpsh_transport *transport = gpsh.transports[t];
             int status = transport->ops->channel_open(transport, GPSH_CHANNEL_PROXY + i,
-                                                      &proxy->threads[i].channels[t]);
+                                                      &proxy->threads[i].port.channels[t]);
             if (status < 0)
                 return status;
         }
@@ -158,6 +173,10 @@ static int make_proxy(void)
         .crowded = gpsh.boot.node_n_pes * (1 + n_threads) > count_cpus(),
         .near_cpus_file = near_cpus_file(near_path, sizeof near_path),
         .nap_ns = (uint64_t)s->proxy_nap_us * 1000,
+        .n_contexts = (int)s->contexts,
+        .take_channels = lender.take,
+        .leave_channels = lender.leave,
+        .none_left = lender.none_left,
         .helpers = side.memory->cpu_threads,
         .wakers = side.memory->cpu_threads ? &gpsh_kernels_wake : NULL,
     };
@@ -173,9 +192,9 @@ static int make_proxy(void)
     }
     int n_sleeping = env.helpers ? n_threads : 0;
     if (!status)
-        status =
-            gpsh_ring_set_create(side.memory, (int)s->rings, log2_of((uint64_t)s->ring_entries),
-                                 gpsh.n_pes, sleeping, n_sleeping, &side.rings);
+        status = gpsh_ring_set_create(side.memory, (int)(s->rings + s->contexts),
+                                      log2_of((uint64_t)s->ring_entries), gpsh.n_pes, sleeping,
+                                      n_sleeping, &side.rings);
     if (!status)
         status = gpsh_proxy_attach(side.proxy, &side.rings);
     if (!status)
@@ -194,8 +213,23 @@ static int make_refusing_ring(void)
     return side.memory->device_write(side.rings.rings[0].head, &head, sizeof head);
 }
 
+// The same handle, with ring `number` alone. What is computed from a layout does not depend on its
+// first ring.
+static int fill_context(int number, struct gpushmem_dev_context *to)
+{
+    struct gpushmem_dev_context context = {.dev = side.handle};
+    struct gpushmem_dev *dev = &context.dev;
+    dev->n_rings = 1;
+    dev->rings += number;
+    dev->layout.host += (uint64_t)number * dev->layout.host_stride;
+    dev->layout.device += (uint64_t)number * GPUSHMEM_RING_DEVICE_BYTES;
+    dev->self = &to->dev;
+    return side.memory->device_write(to, &context, sizeof context);
+}
+
 static int fill_handle(void)
 {
+    int n_contexts = side.proxy ? side.proxy->env.n_contexts : 0;
     side.handle = (struct gpushmem_dev){
         .abi = GPUSHMEM_DEVICE_ABI,
         .flags = handle_flags(),
@@ -205,7 +239,7 @@ static int fill_handle(void)
         .heap_bytes = gpsh.heap_bytes,
         .peers = side.device->peers,
         .rings = side.rings.device_rings,
-        .n_rings = (uint32_t)side.rings.n_rings,
+        .n_rings = (uint32_t)(side.rings.n_rings - n_contexts),
         .replies = side.host->replies,
         .replies_log2 = GPSH_REPLIES_LOG2,
         .reply_owners = side.device->reply_owners,
@@ -216,18 +250,25 @@ static int fill_handle(void)
         .sync_sequence = &side.device->sync_sequence,
         .timeout_ns = (uint64_t)gpsh.settings.wait_timeout_ms * 1000000,
         .generation = (uint32_t)gpsh.generation,
+        .n_contexts = (uint32_t)n_contexts,
+        .contexts = side.contexts,
         .layout = side.rings.layout,
         .self = &side.device->handle,
     };
     for (int pe = 0; pe < gpsh.n_pes && pe < GPUSHMEM_DEV_NEAR_PEERS; pe++)
         side.handle.near_peers[pe] = gpsh_device_side_direct(pe);
-    return side.memory->device_write(&side.device->handle, &side.handle, sizeof side.handle);
+    int status = side.memory->device_write(&side.device->handle, &side.handle, sizeof side.handle);
+    for (int i = 0; i < n_contexts && !status; i++)
+        status = fill_context((int)side.handle.n_rings + i, &side.contexts[i]);
+    return status;
 }
 
 static void print_counters(void)
 {
     for (int i = 0; i < side.proxy->n_rings; i++) {
         const struct gpsh_proxy_counters *c = &side.proxy->rings[i].counters;
+        if (side.proxy->rings[i].context && !c->commands)
+            continue;
         fprintf(stderr,
                 "gpushmem[%d] stats: ring %d: %llu commands in %llu batches, %llu operations "
                 "posted, %llu stalls, "
@@ -247,10 +288,11 @@ static void unmake(void)
             print_counters();
         if (gpsh.settings.stats && gpsh.settings.proxy_times)
             gpsh_proxy_times_print(side.proxy, gpsh.my_pe);
+        gpsh_proxy_leave_all(side.proxy);
         for (int i = 0; i < side.proxy->n_threads; i++)
             for (int t = 0; t < gpsh.n_transports; t++)
-                if (side.proxy->threads[i].channels[t])
-                    gpsh.transports[t]->ops->channel_close(side.proxy->threads[i].channels[t]);
+                if (side.proxy->threads[i].port.channels[t])
+                    gpsh.transports[t]->ops->channel_close(side.proxy->threads[i].port.channels[t]);
     }
     gpsh_proxy_destroy(side.proxy);
     side.proxy = NULL;
@@ -325,6 +367,19 @@ static int refuse_interface(uint32_t abi)
               "again with the headers of this one");
 }
 
+// Makes the device side, unless it is there.
+static int make_once(void)
+{
+    int status = 0;
+    if (atomic_load(&exists))
+        return 0;
+    pthread_mutex_lock(&side.lock);
+    if (!atomic_load(&exists))
+        status = make();
+    pthread_mutex_unlock(&side.lock);
+    return status;
+}
+
 int gpushmem_device_handle_abi(struct gpushmem_dev *out, uint32_t abi)
 {
     int status = gpsh_check_initialised("device_handle");
@@ -335,14 +390,9 @@ int gpushmem_device_handle_abi(struct gpushmem_dev *out, uint32_t abi)
                          "gpushmem_device_handle: no place for the handle (NULL)");
     if (abi != GPUSHMEM_DEVICE_ABI)
         return refuse_interface(abi);
-    if (!atomic_load(&exists)) {
-        pthread_mutex_lock(&side.lock);
-        if (!atomic_load(&exists))
-            status = make();
-        pthread_mutex_unlock(&side.lock);
-        if (status)
-            return status;
-    }
+    status = make_once();
+    if (status)
+        return status;
     gpsh_device_side_launching();
     *out = side.handle;
     return 0;
@@ -456,12 +506,44 @@ int gpushmem_proxy_times_read_sized(struct gpushmem_proxy_times *out, size_t siz
                   : gpsh_sized_fill(function, out, size, &times, sizeof times, FIRST_VERSION);
 }
 
-int gpsh_device_side_quiet(void)
+// ---- Contexts ----
+
+int gpsh_device_side_context(long options, struct gpushmem_dev_ctx *out)
+{
+    int status = make_once();
+    uint64_t claimed = !status && side.proxy ? gpsh_proxy_claim(side.proxy) : 0;
+    struct gpushmem_dev_ctx ctx = {(uint32_t)claimed, (uint32_t)(claimed >> 32), (uint32_t)options,
+                                   0};
+    if (claimed)
+        status =
+            side.memory->device_write(&side.contexts[ctx.number - 1].tag, &ctx.tag, sizeof ctx.tag);
+    if (status && claimed)
+        gpsh_proxy_free(side.proxy, ctx.number, ctx.tag);
+    if (!status)
+        *out = ctx;
+    return status;
+}
+
+int gpsh_device_side_context_free(const struct gpushmem_dev_ctx *ctx)
+{
+    const uint32_t nobody = 0;
+    if (!ctx->number || !side.proxy)
+        return 0;
+    side.memory->device_write(&side.contexts[ctx->number - 1].tag, &nobody, sizeof nobody);
+    int status = gpsh_proxy_free(side.proxy, ctx->number, ctx->tag);
+    gpsh_proxy_wake(&side.proxy->contexts[ctx->number - 1].ring->thread->sleeping);
+    struct gpsh_waiter waiter = GPSH_WAITER("a proxy thread to give a context's queues back");
+    while (!status && gpsh_proxy_is_leaving(side.proxy, ctx->number))
+        status = gpsh_waiter_step(&waiter);
+    return status;
+}
+
+int gpsh_device_side_quiet(int number)
 {
     if (GPSH_LIKELY(!atomic_load_explicit(&exists, memory_order_acquire)))
         return 0;
     int closed = 0;
-    int status = side.proxy ? gpsh_proxy_quiet(side.proxy, &closed) : 0;
+    int status = side.proxy ? gpsh_proxy_quiet(side.proxy, number, &closed) : 0;
     if (!status)
         status = gpushmem_device_error();
     if (!status && closed)

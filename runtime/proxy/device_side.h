@@ -23,7 +23,23 @@ void gpsh_device_side_finalize(void);
 // before the call, but for nothing later. 0 at once if no device code was ever used. Reports (and
 // takes) what failed on the device side. Fails if GPUSHMEM_WAIT_TIMEOUT_MS runs out or the GPU
 // died.
-int gpsh_device_side_quiet(void);
+// `number`: whose commands, of the default context, of one of another number, or of all (ring.h).
+int gpsh_device_side_quiet(int number);
+
+// Contexts of kernels post through channels that are lent to them; `none_left` is told when there
+// are none. Before the device side is made.
+struct gpsh_channel_lender {
+    bool (*take)(struct gpsh_channel **channels);
+    void (*leave)(struct gpsh_channel **channels);
+    void (*none_left)(void);
+};
+void gpsh_device_side_borrow(const struct gpsh_channel_lender *lender);
+
+// A context for kernels with a ring of its own, where there is one left; else one that shares the
+// default context's rings (number 0). Makes the device side if need be. 0 or a negative status.
+int gpsh_device_side_context(long options, struct gpushmem_dev_ctx *out);
+// Gives it back, once it is quiet.
+int gpsh_device_side_context_free(const struct gpushmem_dev_ctx *ctx);
 
 // A kernel is about to be launched: it may wait again if the program took the loss of a PE
 // (gpushmem_device_error).

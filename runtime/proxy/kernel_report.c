@@ -81,6 +81,11 @@ void gpsh_kernel_describe(const struct gpushmem_device_fault *fault, char *text,
                  gpsh.n_pes - 1);
     else if (fault->pe >= 0)
         snprintf(text + strlen(text), bytes - strlen(text), ", towards PE %d", fault->pe);
+    if (fault->word == GPUSHMEM_FAULT_CONTEXT)
+        snprintf(text + strlen(text), bytes - strlen(text),
+                 ", context number %" PRIu64 " of %" PRIu64
+                 ": it was destroyed, or is no context of this PE",
+                 fault->seen, fault->wanted);
     if (fault->address)
         describe_memory(fault, text + strlen(text), bytes - strlen(text));
 }

@@ -70,15 +70,36 @@ static inline void gpsh_carried_copy(char (*bytes)[GPUSHMEM_INLINE_BYTES],
         memcpy(*bytes, put_signal, sizeof put_signal);
 }
 
+// What rings post through: those of a thread its own, that of a context the context's.
+struct gpsh_proxy_port {
+    struct gpsh_channel *channels[GPSH_MAX_TRANSPORTS]; // by transport index; NULL where not in use
+    bool dirty[GPSH_MAX_TRANSPORTS];                    // posted to since the last flush
+    bool stalled[GPSH_MAX_TRANSPORTS];                  // found no room since the last poll
+    // The channels are there, and belong to the thread that serves the port. Release and acquire
+    // hand them over.
+    _Atomic bool open;
+};
+
+// A context of kernels, which has a ring of its own. Any thread may claim it; the thread that
+// serves its ring gives its channels back.
+struct gpsh_proxy_context {
+    _Alignas(GPSH_LINES) struct gpsh_proxy_port port;
+    struct gpsh_proxy_ring *ring;
+    _Atomic uint32_t tag; // of whoever has it; 0: free
+    _Atomic bool leaving; // is free once all that was posted is complete
+};
+
 // Neighbours in an array belong to different threads.
 struct gpsh_proxy_ring {
     _Alignas(GPSH_LINES) struct gpushmem_ring shared;
     struct gpsh_proxy_thread *thread;
-    struct gpsh_inflight *inflight; // [entries]
-    struct gpsh_payload *payloads;  // [entries], apart: most commands need none
-    uint64_t parsed;                // commands read and posted
-    uint64_t retired;               // the prefix of them that is complete
-    uint64_t published;             // value of status->completed
+    struct gpsh_proxy_port *port;
+    struct gpsh_proxy_context *context; // NULL: the default context's
+    struct gpsh_inflight *inflight;     // [entries]
+    struct gpsh_payload *payloads;      // [entries], apart: most commands need none
+    uint64_t parsed;                    // commands read and posted
+    uint64_t retired;                   // the prefix of them that is complete
+    uint64_t published;                 // value of status->completed
     // one more than the number of the last get into memory that a NIC may have to be flushed for
     uint64_t landing;
     struct gpushmem_command current; // being posted; valid if busy
@@ -131,6 +152,11 @@ struct gpsh_proxy_env {
     uint64_t nap_ns; // so long an idle thread that nobody wakes sleeps
     // Kernels may run on CPU threads, which make passes while they wait.
     bool helpers;
+    int n_contexts; // so many of the rings, the last ones, are for contexts of kernels
+    // Lends channels, and takes them back; `none_left` tells the program that contexts share.
+    bool (*take_channels)(struct gpsh_channel **channels);
+    void (*leave_channels)(struct gpsh_channel **channels);
+    void (*none_left)(void);
     // With helpers: true once kernels on CPU threads are known, which wake a sleeping thread. Until
     // then the rings' producers may be a GPU's, and an idle thread naps. NULL: never.
     const _Atomic bool *wakers;
@@ -138,11 +164,11 @@ struct gpsh_proxy_env {
 
 struct gpsh_proxy_thread {
     struct gpsh_proxy *proxy;
-    struct gpsh_channel *channels[GPSH_MAX_TRANSPORTS]; // by transport index; NULL where not in use
-    bool dirty[GPSH_MAX_TRANSPORTS];                    // posted to since the last flush
-    unsigned unrung;                                    // so many posts
-    bool stalled[GPSH_MAX_TRANSPORTS];                  // found no room since the last poll
-    struct gpsh_way *ways;                              // [n_pes]
+    struct gpsh_proxy_port port;    // of the rings that are no context's
+    struct gpsh_proxy_port **ports; // [n_ports] that one, and those of contexts whose rings it has
+    int n_ports;
+    unsigned unrung;       // so many posts since the last flush
+    struct gpsh_way *ways; // [n_pes]
     struct gpsh_proxy_ring **rings;
     int n_rings;
     struct gpsh_proxy_clock clock;
@@ -165,6 +191,8 @@ struct gpsh_proxy {
     int n_threads;
     struct gpsh_proxy_ring *rings;
     int n_rings;
+    struct gpsh_proxy_context *contexts; // [env.n_contexts], of the last rings
+    _Atomic uint32_t last_tag;
     const struct gpsh_ring_set *set;
     pthread_mutex_t heads_lock; // of the set's place for heads
     pthread_mutex_t error_lock;
@@ -173,7 +201,7 @@ struct gpsh_proxy {
 };
 
 // Makes the threads' and rings' state: ring i belongs to thread i mod n_threads. The set must
-// outlive the proxy. Channels are filled in by the caller (proxy->threads[i].channels) before
+// outlive the proxy. Channels are filled in by the caller (proxy->threads[i].port.channels) before
 // gpsh_proxy_start.
 int gpsh_proxy_create(const struct gpsh_proxy_env *env, int n_threads, struct gpsh_proxy **out);
 int gpsh_proxy_attach(struct gpsh_proxy *proxy, const struct gpsh_ring_set *set);
@@ -193,13 +221,16 @@ int gpsh_proxy_step(struct gpsh_proxy_thread *thread);
 // been reserved in each ring so far. They include all commands of kernels that have ended, and
 // those are written, too. Returns 0, or the negative status of the GPU's driver. Any thread.
 int gpsh_proxy_heads(struct gpsh_proxy *proxy, uint64_t *heads);
-// True if the commands below heads[i] are complete in each ring i that goes on; nothing more
-// completes in a closed one. *error: the first closed ring's status, or 0.
-bool gpsh_proxy_reached(const struct gpsh_proxy *proxy, const uint64_t *heads, int *error);
-// Waits until all commands that were reserved before the call are complete, and for no later ones:
-// it ends while kernels go on. *closed: as *error above. Fails if GPUSHMEM_WAIT_TIMEOUT_MS runs
-// out, or if the GPU's context died, since then reserved commands are never written.
-int gpsh_proxy_quiet(struct gpsh_proxy *proxy, int *closed);
+// For the rings of one context (ring.h), or of all: true if the commands below heads[i] are
+// complete in each ring i of them that goes on; nothing more completes in a closed one. *error: the
+// first closed ring's status, or 0.
+bool gpsh_proxy_reached(const struct gpsh_proxy *proxy, int number, const uint64_t *heads,
+                        int *error);
+// Waits until all commands that were reserved in these rings before the call are complete, and for
+// no later ones: it ends while kernels go on. *closed: as *error above. Fails if
+// GPUSHMEM_WAIT_TIMEOUT_MS runs out, or if the GPU's context died, since then reserved commands are
+// never written.
+int gpsh_proxy_quiet(struct gpsh_proxy *proxy, int number, int *closed);
 
 // Takes the first failure that was not reported yet: its code, with the sentence as this thread's
 // last error; 0: none.
@@ -213,7 +244,23 @@ void gpsh_proxy_help(uint32_t *sleeping);
 // Ends a sleep of the thread whose word this is. Producers of the emulation call it.
 void gpsh_proxy_wake(uint32_t *sleeping);
 
+// proxy_context.c. A context with a ring and queues of its own: its number (from 1) in the lower
+// half, its tag in the upper one; 0: there is none left. Any thread.
+uint64_t gpsh_proxy_claim(struct gpsh_proxy *proxy);
+// Gives it back; nobody uses it any more. It is free once it is not leaving any
+// more, a pass later.
+// GPUSHMEM_ERR_INVALID: it is not in use by that name. Any thread.
+int gpsh_proxy_free(struct gpsh_proxy *proxy, uint32_t number, uint32_t tag);
+bool gpsh_proxy_is_leaving(const struct gpsh_proxy *proxy, uint32_t number);
+
 // ---- Between the files of the proxy ----
+
+// proxy_context.c: the same by a command of the ring, at once if nothing is under way there.
+int gpsh_proxy_free_own(struct gpsh_proxy_ring *ring, uint32_t tag);
+// Ends a port's context that is leaving, if nothing is under way there; for who
+// makes the passes. And all of them, once nobody makes passes.
+void gpsh_proxy_leave(struct gpsh_proxy_thread *thread);
+void gpsh_proxy_leave_all(struct gpsh_proxy *proxy);
 
 // proxy_place.c: moves the calling proxy thread to where it is to run.
 void gpsh_proxy_place(const struct gpsh_proxy_thread *thread);
@@ -247,6 +294,17 @@ void gpsh_inflight_init(struct gpsh_inflight *entry, struct gpsh_proxy_ring *rin
 // Keeps the sentence of the calling thread's last gpsh_fail as the proxy's error, if it has none
 // yet.
 void gpsh_proxy_record(struct gpsh_proxy *proxy, int status);
+
+static inline bool gpsh_port_is_open(const struct gpsh_proxy_port *port)
+{
+    return atomic_load_explicit(&port->open, memory_order_acquire);
+}
+
+// How many rings the default context has; the contexts' come after them.
+static inline int gpsh_proxy_shared_rings(const struct gpsh_proxy *proxy)
+{
+    return proxy->n_rings - proxy->env.n_contexts;
+}
 
 static inline uint64_t gpsh_ring_entries(const struct gpsh_proxy_ring *ring)
 {

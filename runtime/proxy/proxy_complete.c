@@ -83,12 +83,12 @@ void gpsh_inflight_init(struct gpsh_inflight *entry, struct gpsh_proxy_ring *rin
 
 // Whether operation `number` towards pe is over, and how. A flow that has failed completes the rest
 // when nobody touches its memory any more: whatever was not retired by then counts as lost.
-static bool flow_over(const struct gpsh_proxy_thread *thread, int transport, int pe,
-                      uint64_t number, int *status)
+static bool flow_over(const struct gpsh_proxy_port *port, int transport, int pe, uint64_t number,
+                      int *status)
 {
-    if (transport < 0 || !thread->channels[transport])
+    if (transport < 0 || !port->channels[transport])
         return true;
-    const struct gpsh_flow *flow = &thread->channels[transport]->flows[pe];
+    const struct gpsh_flow *flow = &port->channels[transport]->flows[pe];
     if (flow->error)
         *status = flow->error;
     return flow->completed >= number;
@@ -103,8 +103,8 @@ static void answer_quiets(struct gpsh_proxy_thread *thread, struct gpsh_proxy_ri
             continue;
         const struct gpsh_peer *peer = &thread->proxy->env.peers[entry->pe];
         int status = 0;
-        if (!flow_over(thread, peer->data, entry->pe, entry->number, &status) ||
-            !flow_over(thread, gpsh_peer_amo_transport(peer), entry->pe, entry->value, &status))
+        if (!flow_over(ring->port, peer->data, entry->pe, entry->number, &status) ||
+            !flow_over(ring->port, gpsh_peer_amo_transport(peer), entry->pe, entry->value, &status))
             continue;
         entry->state = GPSH_INFLIGHT_DONE;
         ring->n_quiets--;
@@ -121,7 +121,7 @@ int gpsh_proxy_retire(struct gpsh_proxy_thread *thread, struct gpsh_proxy_ring *
         struct gpsh_inflight *entry = gpsh_ring_entry(ring, ring->retired);
         int status = 0;
         if (entry->state == GPSH_INFLIGHT_NUMBER &&
-            flow_over(thread, entry->channel, entry->pe, entry->number, &status)) {
+            flow_over(ring->port, entry->channel, entry->pe, entry->number, &status)) {
             if (status < 0)
                 finish_failed(entry, status);
             else

@@ -71,10 +71,12 @@ static bool well_formed(struct gpsh_proxy_ring *ring, const struct gpushmem_comm
         return close_ring(ring, "inline size", c->bytes), false;
     if (c->opcode == GPUSHMEM_CMD_AMO && c->bytes != 4 && c->bytes != 8)
         return close_ring(ring, "atomic width", c->bytes), false;
+    if (c->opcode == GPUSHMEM_CMD_CONTEXT_CLAIM && !(c->flags & GPUSHMEM_CMD_REPLY))
+        return close_ring(ring, "flags", c->flags), false;
     if (c->opcode == GPUSHMEM_CMD_AMO && c->extra > GPUSHMEM_AMO_XOR)
         return close_ring(ring, "atomic", c->extra), false;
     for (unsigned i = 0; c->opcode == GPUSHMEM_CMD_FENCE && i < GPUSHMEM_FENCE_RINGS; i++)
-        if ((c->extra >> 16 * i & 0xffff) > (uint64_t)ring->thread->proxy->n_rings)
+        if ((c->extra >> 16 * i & 0xffff) > (uint64_t)gpsh_proxy_shared_rings(ring->thread->proxy))
             return close_ring(ring, "ring of a fence", c->extra >> 16 * i & 0xffff), false;
     if ((c->opcode == GPUSHMEM_CMD_IPUT || c->opcode == GPUSHMEM_CMD_IGET) &&
         (c->extra > 16 || !c->extra))
@@ -144,7 +146,8 @@ static int bad_local(const struct gpsh_proxy_ring *ring, const struct gpushmem_c
 static int check_arguments(struct gpsh_proxy_ring *ring, const struct gpushmem_command *c)
 {
     const struct gpsh_proxy_env *env = &ring->thread->proxy->env;
-    if (c->opcode == GPUSHMEM_CMD_NOP || (c->opcode == GPUSHMEM_CMD_FENCE && c->pe == GPSH_ALL_PES))
+    if (c->opcode == GPUSHMEM_CMD_NOP || c->opcode >= GPUSHMEM_CMD_CONTEXT_CLAIM ||
+        (c->opcode == GPUSHMEM_CMD_FENCE && c->pe == GPSH_ALL_PES))
         return 0;
     if (c->pe < 0 || c->pe >= env->n_pes)
         return gpsh_fail(
@@ -255,7 +258,8 @@ static struct gpsh_op make_op(const struct gpsh_proxy_env *env, const struct gpu
 static int post(struct gpsh_proxy_thread *thread, struct gpsh_proxy_ring *ring,
                 struct gpsh_inflight *entry, int transport, struct gpsh_op *op, bool last)
 {
-    struct gpsh_channel *channel = thread->channels[transport];
+    struct gpsh_proxy_port *port = ring->port;
+    struct gpsh_channel *channel = port->channels[transport];
     bool by_callback = last && entry->nonce;
     if (by_callback) { // before posting: the callback may come from within
         entry->state = GPSH_INFLIGHT_CALLBACK;
@@ -264,11 +268,11 @@ static int post(struct gpsh_proxy_thread *thread, struct gpsh_proxy_ring *ring,
     gpsh_clock_enter(&thread->clock, GPSH_STAGE_POST);
     int result = channel->ops->post(channel, op);
     gpsh_clock_enter(&thread->clock, GPSH_STAGE_PARSE);
-    thread->stalled[transport] |= result == GPSH_POST_AGAIN;
+    port->stalled[transport] |= result == GPSH_POST_AGAIN;
     if (result == GPSH_POST_AGAIN || result < 0)
         return result;
     ring->counters.posts++;
-    thread->dirty[transport] = true;
+    port->dirty[transport] = true;
     thread->unrung++;
     ring->reusable = ring->reusable && (result == GPSH_POST_CAPTURED || result == GPSH_POST_DONE);
     if (!last)
@@ -381,11 +385,17 @@ static bool others_are_behind(const struct gpsh_proxy_thread *thread,
     return false;
 }
 
-static void fence(struct gpsh_proxy_thread *thread, int pe)
+static void fence(const struct gpsh_proxy_port *port, int pe)
 {
     for (int t = 0; t < GPSH_MAX_TRANSPORTS; t++)
-        if (thread->channels[t])
-            thread->channels[t]->ops->fence(thread->channels[t], pe);
+        if (port->channels[t])
+            port->channels[t]->ops->fence(port->channels[t], pe);
+}
+
+static uint64_t posted_to(const struct gpsh_proxy_port *port, int transport, int pe)
+{
+    const struct gpsh_channel *channel = transport >= 0 ? port->channels[transport] : NULL;
+    return channel ? channel->flows[pe].posted : 0;
 }
 
 // Everything posted to the PE so far, on the two flows it may have.
@@ -394,10 +404,8 @@ static void begin_quiet(struct gpsh_proxy_thread *thread, struct gpsh_proxy_ring
 {
     const struct gpsh_peer *peer = &thread->proxy->env.peers[entry->pe];
     int data = peer->data, amo = gpsh_peer_amo_transport(peer);
-    entry->number =
-        data >= 0 && thread->channels[data] ? thread->channels[data]->flows[entry->pe].posted : 0;
-    entry->value =
-        amo >= 0 && thread->channels[amo] ? thread->channels[amo]->flows[entry->pe].posted : 0;
+    entry->number = posted_to(ring->port, data, entry->pe);
+    entry->value = posted_to(ring->port, amo, entry->pe);
     entry->state = GPSH_INFLIGHT_QUIET;
     ring->n_quiets++;
 }
@@ -412,8 +420,16 @@ static enum step post_current(struct gpsh_proxy_thread *thread, struct gpsh_prox
         if (fence_must_wait(&thread->proxy->env, ring, ring->current.pe) ||
             others_are_behind(thread, &ring->current))
             return STEP_MORE_LATER;
-        fence(thread, ring->current.pe);
+        fence(ring->port, ring->current.pe);
         gpsh_inflight_finish(entry, 0);
+        return STEP_POSTED;
+    case GPUSHMEM_CMD_CONTEXT_CLAIM:
+        entry->value = gpsh_proxy_claim(thread->proxy);
+        gpsh_inflight_finish(entry, 0);
+        return STEP_POSTED;
+    case GPUSHMEM_CMD_CONTEXT_FREE:
+        gpsh_inflight_finish(entry, gpsh_proxy_free_own(ring, (uint32_t)ring->current.operand));
+        *budget = 0; // what follows is another context's
         return STEP_POSTED;
     case GPUSHMEM_CMD_QUIET_PE: begin_quiet(thread, ring, entry); return STEP_POSTED;
     case GPUSHMEM_CMD_IPUT:

@@ -32,10 +32,20 @@ static uint64_t ring_completed(const struct gpushmem_ring *ring)
     return __atomic_load_n(&ring->status->completed, __ATOMIC_ACQUIRE);
 }
 
-bool gpsh_proxy_reached(const struct gpsh_proxy *proxy, const uint64_t *heads, int *error)
+// Whether ring i is one of these.
+static bool is_of(const struct gpsh_proxy *proxy, int i, int number)
+{
+    int context = i - gpsh_proxy_shared_rings(proxy) + 1;
+    return number == GPSH_CONTEXT_ALL || number == (context > 0 ? context : GPSH_CONTEXT_DEFAULT);
+}
+
+bool gpsh_proxy_reached(const struct gpsh_proxy *proxy, int number, const uint64_t *heads,
+                        int *error)
 {
     *error = 0;
     for (int i = 0; i < proxy->n_rings; i++) {
+        if (!is_of(proxy, i, number))
+            continue;
         const struct gpushmem_ring *ring = &proxy->rings[i].shared;
         int status = ring_error(ring);
         if (!status && ring_completed(ring) < heads[i])
@@ -48,6 +58,7 @@ bool gpsh_proxy_reached(const struct gpsh_proxy *proxy, const uint64_t *heads, i
 
 struct target {
     const struct gpsh_proxy *proxy;
+    int number;
     const uint64_t *heads;
 };
 
@@ -60,7 +71,8 @@ static void describe_target(const void *subject, char *text, size_t bytes)
         struct gpushmem_command command;
         uint64_t completed = ring_completed(ring),
                  consumed = __atomic_load_n(&ring->status->consumed, __ATOMIC_ACQUIRE);
-        if (ring_error(ring) || completed >= target->heads[i])
+        if (!is_of(target->proxy, i, target->number) || ring_error(ring) ||
+            completed >= target->heads[i])
             continue;
         bool written = consumed > completed || gpsh_ring_peek(ring, completed, &command);
         snprintf(text, bytes, " for ring %u, commands %llu to %llu: the first is %s", ring->number,
@@ -81,16 +93,16 @@ static int probe(struct gpsh_proxy *proxy, uint64_t *probed_ns, uint64_t *scratc
     return gpsh_proxy_heads(proxy, scratch);
 }
 
-int gpsh_proxy_quiet(struct gpsh_proxy *proxy, int *closed)
+int gpsh_proxy_quiet(struct gpsh_proxy *proxy, int number, int *closed)
 {
     uint64_t heads[GPSH_MAX_RINGS], scratch[GPSH_MAX_RINGS], probed_ns = gpsh_clock_ns();
-    struct target target = {proxy, heads};
+    struct target target = {proxy, number, heads};
     struct gpsh_waiter waiter = GPSH_WAITER("completion of what kernels issued");
     waiter.flows_tell = true;
     waiter.about = describe_target;
     waiter.subject = &target;
     int status = gpsh_proxy_heads(proxy, heads);
-    while (!status && !gpsh_proxy_reached(proxy, heads, closed)) {
+    while (!status && !gpsh_proxy_reached(proxy, number, heads, closed)) {
         status = gpsh_waiter_step(&waiter);
         if (!status && waiter.spins % SPINS_BETWEEN_CLOCKS == 0)
             status = probe(proxy, &probed_ns, scratch);

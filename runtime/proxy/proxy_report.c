@@ -21,6 +21,8 @@ static const char *name_of(uint8_t opcode)
         [GPUSHMEM_CMD_FENCE] = "fence",
         [GPUSHMEM_CMD_QUIET_PE] = "quiet",
         [GPUSHMEM_CMD_PUT_SIGNAL_INLINE] = "put_signal",
+        [GPUSHMEM_CMD_CONTEXT_CLAIM] = "ctx_create",
+        [GPUSHMEM_CMD_CONTEXT_FREE] = "ctx_destroy",
     };
     return opcode <= GPUSHMEM_CMD_LAST && names[opcode] ? names[opcode] : "command";
 }

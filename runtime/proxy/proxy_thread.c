@@ -33,12 +33,29 @@ static void ring_doorbells(struct gpsh_proxy_thread *thread)
 {
     gpsh_clock_enter(&thread->clock, GPSH_STAGE_DOORBELL);
     thread->unrung = 0;
-    for (int t = 0; t < GPSH_MAX_TRANSPORTS; t++) {
-        if (!thread->dirty[t])
-            continue;
-        thread->dirty[t] = false;
-        thread->channels[t]->ops->flush(thread->channels[t]);
+    for (int i = 0; i < thread->n_ports; i++) {
+        struct gpsh_proxy_port *port = thread->ports[i];
+        for (int t = 0; t < GPSH_MAX_TRANSPORTS && gpsh_port_is_open(port); t++) {
+            if (!port->dirty[t])
+                continue;
+            port->dirty[t] = false;
+            port->channels[t]->ops->flush(port->channels[t]);
+        }
     }
+}
+
+// Polls for completions.
+static int progress(struct gpsh_proxy_port *port)
+{
+    int work = 0;
+    for (int t = 0; t < GPSH_MAX_TRANSPORTS; t++) {
+        struct gpsh_channel *channel = port->channels[t];
+        // What a lost peer leaves behind takes up room without being pending.
+        if (channel && (channel->pending || port->stalled[t]))
+            work += channel->ops->progress(channel);
+        port->stalled[t] = false;
+    }
+    return work;
 }
 
 int gpsh_proxy_step(struct gpsh_proxy_thread *thread)
@@ -46,25 +63,22 @@ int gpsh_proxy_step(struct gpsh_proxy_thread *thread)
     int work = 0;
     gpsh_clock_pass_begin(&thread->clock);
     for (int i = 0; i < thread->n_rings; i++) {
-        work += gpsh_proxy_pump(thread, thread->rings[i]);
+        if (gpsh_port_is_open(thread->rings[i]->port))
+            work += gpsh_proxy_pump(thread, thread->rings[i]);
         if (thread->unrung >= (i + 1 < thread->n_rings ? UNRUNG_POSTS : 1)) {
             ring_doorbells(thread);
             gpsh_clock_enter(&thread->clock, GPSH_STAGE_PARSE);
         }
     }
-    for (int t = 0; t < GPSH_MAX_TRANSPORTS; t++) {
-        struct gpsh_channel *channel = thread->channels[t];
-        if (!channel)
-            continue;
-        gpsh_clock_enter(&thread->clock, GPSH_STAGE_POLL);
-        // What a lost peer leaves behind takes up room without being pending.
-        if (channel->pending || thread->stalled[t])
-            work += channel->ops->progress(channel);
-        thread->stalled[t] = false;
-    }
+    gpsh_clock_enter(&thread->clock, GPSH_STAGE_POLL);
+    for (int i = 0; i < thread->n_ports; i++)
+        if (gpsh_port_is_open(thread->ports[i]))
+            work += progress(thread->ports[i]);
     gpsh_clock_enter(&thread->clock, GPSH_STAGE_RETIRE);
     for (int i = 0; i < thread->n_rings; i++)
         work += gpsh_proxy_retire(thread, thread->rings[i]);
+    if (GPSH_UNLIKELY(thread->n_ports > 1))
+        gpsh_proxy_leave(thread);
     gpsh_clock_pass_end(&thread->clock, work);
     return work;
 }
@@ -72,9 +86,10 @@ int gpsh_proxy_step(struct gpsh_proxy_thread *thread)
 // Something is under way that only polling finishes. For who makes the passes.
 static bool must_poll(const struct gpsh_proxy_thread *thread)
 {
-    for (int t = 0; t < GPSH_MAX_TRANSPORTS; t++)
-        if (thread->channels[t] && thread->channels[t]->pending)
-            return true;
+    for (int i = 0; i < thread->n_ports; i++)
+        for (int t = 0; t < GPSH_MAX_TRANSPORTS && gpsh_port_is_open(thread->ports[i]); t++)
+            if (thread->ports[i]->channels[t] && thread->ports[i]->channels[t]->pending)
+                return true;
     for (int i = 0; i < thread->n_rings; i++)
         if (thread->rings[i]->busy || thread->rings[i]->retired < thread->rings[i]->parsed)
             return true;
@@ -87,6 +102,8 @@ static bool anything_to_read(const struct gpsh_proxy_thread *thread)
     struct gpushmem_command command;
     for (int i = 0; i < thread->n_rings; i++) {
         const struct gpushmem_ring *ring = &thread->rings[i]->shared;
+        if (!gpsh_port_is_open(thread->rings[i]->port))
+            continue;
         uint64_t consumed = __atomic_load_n(&ring->status->consumed, __ATOMIC_ACQUIRE);
         if (!__atomic_load_n(&ring->status->error, __ATOMIC_RELAXED) &&
             gpsh_ring_peek(ring, consumed, &command))
@@ -264,6 +281,7 @@ int gpsh_proxy_create(const struct gpsh_proxy_env *env, int n_threads, struct gp
     for (int i = 0; i < n_threads; i++) {
         threads[i].proxy = proxy;
         threads[i].cpu = -1;
+        atomic_store(&threads[i].port.open, true);
         threads[i].asked = gpsh_questions();
         if (env->times)
             gpsh_clock_start(&threads[i].clock);
@@ -273,10 +291,16 @@ int gpsh_proxy_create(const struct gpsh_proxy_env *env, int n_threads, struct gp
 }
 
 static int attach_ring(struct gpsh_proxy_ring *ring, const struct gpushmem_ring *shared,
-                       struct gpsh_proxy_thread *thread)
+                       struct gpsh_proxy_thread *thread, struct gpsh_proxy_context *context)
 {
     ring->shared = *shared;
     ring->thread = thread;
+    ring->port = &thread->port;
+    if (context) {
+        ring->context = context;
+        ring->port = thread->ports[thread->n_ports++] = &context->port;
+        context->ring = ring;
+    }
     uint64_t entries = gpsh_ring_entries(ring);
     ring->inflight = calloc(entries, sizeof *ring->inflight);
     ring->payloads = calloc(entries, sizeof *ring->payloads);
@@ -293,21 +317,27 @@ static int attach_ring(struct gpsh_proxy_ring *ring, const struct gpushmem_ring 
 int gpsh_proxy_attach(struct gpsh_proxy *proxy, const struct gpsh_ring_set *set)
 {
     proxy->rings = gpsh_lines_alloc((size_t)set->n_rings, sizeof *proxy->rings);
-    if (!proxy->rings)
+    proxy->contexts = gpsh_lines_alloc((size_t)proxy->env.n_contexts, sizeof *proxy->contexts);
+    if (!proxy->rings || !proxy->contexts)
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for %d command rings", set->n_rings);
     proxy->n_rings = set->n_rings;
     proxy->set = set;
     for (int t = 0; t < proxy->n_threads; t++) {
         proxy->threads[t].rings = calloc((size_t)set->n_rings, sizeof *proxy->threads[t].rings);
         proxy->threads[t].ways = calloc((size_t)proxy->env.n_pes, sizeof *proxy->threads[t].ways);
-        if (!proxy->threads[t].rings || !proxy->threads[t].ways)
+        proxy->threads[t].ports =
+            calloc((size_t)proxy->env.n_contexts + 1, sizeof *proxy->threads[t].ports);
+        if (!proxy->threads[t].rings || !proxy->threads[t].ways || !proxy->threads[t].ports)
             return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
                              "no memory for %d command rings and the ways to %d PEs", set->n_rings,
                              proxy->env.n_pes);
+        proxy->threads[t].ports[proxy->threads[t].n_ports++] = &proxy->threads[t].port;
     }
+    int shared = gpsh_proxy_shared_rings(proxy);
     for (int i = 0; i < set->n_rings; i++) {
         int status =
-            attach_ring(&proxy->rings[i], &set->rings[i], &proxy->threads[i % proxy->n_threads]);
+            attach_ring(&proxy->rings[i], &set->rings[i], &proxy->threads[i % proxy->n_threads],
+                        i < shared ? NULL : &proxy->contexts[i - shared]);
         if (status)
             return status;
     }
@@ -316,7 +346,7 @@ int gpsh_proxy_attach(struct gpsh_proxy *proxy, const struct gpsh_ring_set *set)
 
 static char *way_base(const struct gpsh_proxy_thread *thread, int transport, int pe)
 {
-    char *const *direct = transport >= 0 ? thread->channels[transport]->direct : NULL;
+    char *const *direct = transport >= 0 ? thread->port.channels[transport]->direct : NULL;
     return direct ? direct[pe] : NULL;
 }
 
@@ -324,8 +354,8 @@ static struct gpsh_way way_to(const struct gpsh_proxy_thread *thread, int pe)
 {
     const struct gpsh_peer *peer = &thread->proxy->env.peers[pe];
     int data = peer->data, amo = gpsh_peer_amo_transport(peer);
-    data = data >= 0 && thread->channels[data] ? data : -1;
-    amo = amo >= 0 && thread->channels[amo] ? amo : -1;
+    data = data >= 0 && thread->port.channels[data] ? data : -1;
+    amo = amo >= 0 && thread->port.channels[amo] ? amo : -1;
     return (struct gpsh_way){way_base(thread, data, pe), way_base(thread, amo, pe), (int8_t)data,
                              (int8_t)amo};
 }
@@ -378,7 +408,9 @@ void gpsh_proxy_destroy(struct gpsh_proxy *proxy)
     for (int i = 0; i < proxy->n_threads; i++) {
         free(proxy->threads[i].rings);
         free(proxy->threads[i].ways);
+        free(proxy->threads[i].ports);
     }
+    free(proxy->contexts);
     free(proxy->rings);
     free(proxy->threads);
     pthread_mutex_destroy(&proxy->error_lock);

@@ -11,7 +11,10 @@
 #include "gpu/device_memory.h"
 #include "gpushmem/device_abi.h"
 
-enum { GPSH_MAX_RINGS = 256 }; // GPUSHMEM_RINGS
+enum { GPSH_MAX_RINGS = 512 }; // GPUSHMEM_RINGS and GPUSHMEM_CONTEXTS
+
+// Whose rings: the default context's, those of the context with that number (from 1), or all.
+enum { GPSH_CONTEXT_DEFAULT = 0, GPSH_CONTEXT_ALL = -1 };
 
 // The rings of one PE.
 struct gpsh_ring_set {

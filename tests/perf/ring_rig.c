@@ -81,7 +81,7 @@ static int make_proxy(struct ring_rig *rig, int rings, int proxies, unsigned ent
         struct gpsh_proxy_thread *thread = &rig->proxy->threads[i];
         sleeping[i] = &thread->sleeping;
         thread->cpu = emulated ? -1 : cpu_of(i);
-        status = rig->transport->ops->channel_open(rig->transport, i, &thread->channels[0]);
+        status = rig->transport->ops->channel_open(rig->transport, i, &thread->port.channels[0]);
         if (status)
             return status;
     }
@@ -231,7 +231,7 @@ void ring_rig_close(struct ring_rig *rig)
     if (rig->proxy) {
         gpsh_proxy_stop(rig->proxy);
         for (int i = 0; i < rig->proxy->n_threads; i++)
-            rig->transport->ops->channel_close(rig->proxy->threads[i].channels[0]);
+            rig->transport->ops->channel_close(rig->proxy->threads[i].port.channels[0]);
     }
     gpsh_proxy_destroy(rig->proxy);
     gpsh_ring_set_destroy(&rig->rings);
@@ -280,7 +280,7 @@ bool ring_rig_drain(struct ring_rig *rig)
     int closed = 0;
     uint64_t heads[GPSH_MAX_RINGS];
     int status = gpsh_proxy_heads(rig->proxy, heads);
-    while (!status && !gpsh_proxy_reached(rig->proxy, heads, &closed))
+    while (!status && !gpsh_proxy_reached(rig->proxy, GPSH_CONTEXT_ALL, heads, &closed))
         gpsh_cpu_relax();
     if (status || gpsh_proxy_take_error(rig->proxy) || closed) {
         fprintf(stderr, "ring rig: %s\n", gpsh_last_error());

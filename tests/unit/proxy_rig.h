@@ -26,6 +26,36 @@ static uint64_t heads[4];
 static _Atomic bool kernels_wake = true; // producers are threads of this process
 static int flushed;                      // what NICs wrote to the GPU, by tests that want it
 
+// Contexts have the last rings: how many, for tests that say so before the rig is set up.
+static int n_contexts;
+static struct fake lent[2]; // channels for them,
+static bool away[2];        // which are in use
+static int none_left;       // so often somebody was told
+
+static inline bool take_channels(struct gpsh_channel **channels)
+{
+    for (int i = 0; i < 2; i++) {
+        if (away[i])
+            continue;
+        away[i] = true;
+        channels[0] = &lent[i].channel;
+        return true;
+    }
+    return false;
+}
+
+static inline void leave_channels(struct gpsh_channel **channels)
+{
+    for (int i = 0; i < 2; i++)
+        if (channels[0] == &lent[i].channel)
+            away[i] = false;
+}
+
+static inline void count_none_left(void)
+{
+    none_left++;
+}
+
 static inline void count_flush(void)
 {
     flushed++;
@@ -35,6 +65,8 @@ static inline void set_up(void)
 {
     fake_init(&fake);
     fake_init(&other);
+    fake_init(&lent[0]);
+    fake_init(&lent[1]);
     for (int pe = 0; pe < FAKE_PES; pe++)
         peers[pe] = (struct gpsh_peer){.data = 0, .amo = 0};
     memset(replies, 0, sizeof replies);
@@ -50,14 +82,19 @@ static inline void set_up(void)
                                        .spin_ns = 1000,
                                        .nap_ns = 20000,
                                        .helpers = true,
-                                       .wakers = &kernels_wake};
+                                       .wakers = &kernels_wake,
+                                       .n_contexts = n_contexts,
+                                       .take_channels = take_channels,
+                                       .leave_channels = leave_channels,
+                                       .none_left = count_none_left};
     cr_assert_eq(gpsh_proxy_create(&env, 1, &proxy), 0);
     uint32_t *sleeping = &proxy->threads[0].sleeping;
-    cr_assert_eq(
-        gpsh_ring_set_create(&gpsh_device_memory_host, 2, LOG2, FAKE_PES, &sleeping, 1, &set), 0);
+    cr_assert_eq(gpsh_ring_set_create(&gpsh_device_memory_host, 2 + n_contexts, LOG2, FAKE_PES,
+                                      &sleeping, 1, &set),
+                 0);
     cr_assert_eq(gpsh_proxy_attach(proxy, &set), 0);
-    proxy->threads[0].channels[0] = &fake.channel;
-    proxy->threads[0].channels[1] = &other.channel;
+    proxy->threads[0].port.channels[0] = &fake.channel;
+    proxy->threads[0].port.channels[1] = &other.channel;
 }
 
 static inline void tear_down(void)
@@ -125,7 +162,7 @@ static inline bool quiet_now(int *error)
 {
     uint64_t now[GPSH_MAX_RINGS];
     cr_assert_eq(gpsh_proxy_heads(proxy, now), 0);
-    return gpsh_proxy_reached(proxy, now, error);
+    return gpsh_proxy_reached(proxy, GPSH_CONTEXT_ALL, now, error);
 }
 
 static inline uint64_t consumed(int ring)

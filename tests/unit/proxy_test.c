@@ -438,10 +438,10 @@ Test(proxy, quiet__later_commands_keep_coming__waits_for_the_earlier_ones_only)
     for (int i = 0; i < 3; i++) { // never a moment with nothing under way
         push(0, put_to(1));
         step();
-        cr_expect(!gpsh_proxy_reached(proxy, before, &error) || i);
+        cr_expect(!gpsh_proxy_reached(proxy, GPSH_CONTEXT_ALL, before, &error) || i);
         fake_complete(&fake, 1, 1);
         step();
-        cr_expect(gpsh_proxy_reached(proxy, before, &error));
+        cr_expect(gpsh_proxy_reached(proxy, GPSH_CONTEXT_ALL, before, &error));
     }
     cr_expect(!quiet_now(&error));
 }
@@ -473,7 +473,7 @@ Test(proxy, quiet__heads_in_gpu_memory__are_copied_from_there)
     gpu.device_read = refuse_to_read;
     cr_expect_eq(gpsh_proxy_heads(proxy, now), GPUSHMEM_ERR_CUDA);
     int closed;
-    cr_expect_eq(gpsh_proxy_quiet(proxy, &closed), GPUSHMEM_ERR_CUDA);
+    cr_expect_eq(gpsh_proxy_quiet(proxy, GPSH_CONTEXT_DEFAULT, &closed), GPUSHMEM_ERR_CUDA);
     set.memory = &gpsh_device_memory_host;
 }
 
@@ -491,7 +491,7 @@ Test(proxy, quiet__the_gpu_dies_while_it_waits__fails_with_the_drivers_error)
     gpu.device_read = read_once;
     set.memory = &gpu;
     *(uint64_t *)(void *)device_words = 1;
-    cr_expect_eq(gpsh_proxy_quiet(proxy, &closed), GPUSHMEM_ERR_CUDA);
+    cr_expect_eq(gpsh_proxy_quiet(proxy, GPSH_CONTEXT_DEFAULT, &closed), GPUSHMEM_ERR_CUDA);
     set.memory = &gpsh_device_memory_host;
 }
 

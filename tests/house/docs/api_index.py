@@ -30,10 +30,10 @@ def tidy(text):
 
 def family(name):
     """The pattern that a name belongs to, and what TYPE or BITS is in it."""
-    match = re.match(r"gpushmem_(ctx_|dev_)?(%s)_(.+)$" % "|".join(TYPES), name)
+    match = re.match(r"gpushmem_(ctx_|dev_ctx_|dev_)?(%s)_(.+)$" % "|".join(TYPES), name)
     if match:
         return "gpushmem_%sTYPE_%s" % (match[1] or "", match[3]), match[2]
-    match = re.match(r"(gpushmem_(?:ctx_|dev_)?i?(?:put|get))(8|16|32|64|128)(.*)$", name)
+    match = re.match(r"(gpushmem_(?:ctx_|dev_ctx_|dev_)?i?(?:put|get))(8|16|32|64|128)(.*)$", name)
     return (match[1] + "BITS" + match[3], match[2]) if match else (name, "")
 
 
@@ -62,7 +62,8 @@ def host(*headers):
 
 
 def device():
-    found = functions(preprocessed("gpushmem.h", "device.cuh"),
+    found = functions(preprocessed("gpushmem.h", "device.cuh").replace("struct gpushmem_dev_ctx ctx", "gpushmem_dev_ctx ctx")
+                      .replace("struct gpushmem_dev_ctx *", "gpushmem_dev_ctx *"),
                       r"static inline ([\w ]*?[ *]+)(gpushmem_dev_\w+)\(((?!const struct gpushmem_dev &)[^;{}]*?)\)\s*\{")
     return {pattern: entry for pattern, entry in found.items() if "T *" not in entry["text"]
             and not re.search(r"\bT\b", entry["text"])}
@@ -81,7 +82,16 @@ def promised():
     comment = open(SOURCE + "/include/gpushmem/device.cuh").read().split("#ifndef")[0]
     comment = re.sub(r"\n//       +", " ", comment)
     lines = re.findall(r"^//   ([\w ]+ \*?gpushmem_dev_[^\n]*\);)$", comment, re.M)
-    return {re.sub(r"\s+", " ", one) for line in lines for one in expanded(line)}
+    every = [re.sub(r"\s+", " ", one) for line in lines for one in expanded(line)]
+    return set(every) | {with_context(one) for one in every if re.search(MAY_HAVE_CONTEXT, one)}
+
+
+# "Contexts" in device.cuh: calls that move data or change words have a form with a context.
+MAY_HAVE_CONTEXT = r" \*?gpushmem_dev_(TYPE_)?(p|p_warp|g|i?put\w*|i?get\w*|atomic_\w+|signal_op)\("
+
+
+def with_context(text):
+    return re.sub(r"gpushmem_dev_(\w+)\(", r"gpushmem_dev_ctx_\1(gpushmem_dev_ctx ctx, ", text)
 
 
 def table(title, header, families):

@@ -45,7 +45,7 @@ static void run(struct gpsh_proxy *proxy, const struct gpsh_ring_set *set, const
                 size_t bytes)
 {
     struct gpsh_proxy_thread *thread = &proxy->threads[0];
-    thread->channels[0] = &fake.channel;
+    thread->port.channels[0] = &fake.channel;
     // 64 bytes of input are a slot: half of the inputs get their lap bits right, so that they are
     // read at all.
     for (size_t i = 0;
