@@ -249,6 +249,51 @@ __global__ void wait_for_less(int *word, int *status)
     *status = gpushmem_dev_int_wait_until_all(word, 1, nullptr, GPUSHMEM_CMP_LT, -7);
 }
 
+// The forms with a status: what they find, or why they end. words[1] is 5, the others are 0.
+__global__ void with_status(uint64_t *words, int *errors)
+{
+    const uint64_t each[4] = {1, 5, 1, 0};
+    size_t at[4] = {9, 9, 9, 9}, index = 9, count = 9;
+    EXPECT(errors, gpushmem_dev_uint64_wait_until_any_status(words, 4, nullptr, GPUSHMEM_CMP_EQ, 5,
+                                                             &index) == 0 &&
+                       index == 1);
+    EXPECT(errors, gpushmem_dev_uint64_wait_until_some_vector_status(
+                       words, 4, at, nullptr, GPUSHMEM_CMP_EQ, each, &count) == 0 &&
+                       count == 2 && at[0] == 1 && at[1] == 3);
+    EXPECT(errors, gpushmem_dev_uint64_wait_until_some_status(words, 0, at, nullptr,
+                                                              GPUSHMEM_CMP_EQ, 5, &count) == 0 &&
+                       count == 0);
+    EXPECT(errors, gpushmem_dev_uint64_wait_until_any_vector_status(
+                       words, 0, nullptr, GPUSHMEM_CMP_EQ, each, &index) == 0 &&
+                       index == SIZE_MAX);
+}
+
+// None of the words becomes 6. What tells of it stays as it is.
+__global__ void status_in_vain(uint64_t *words, int some, int *errors)
+{
+    size_t at[4], found = 9;
+    int status = some ? gpushmem_dev_uint64_wait_until_some_status(words, 4, at, nullptr,
+                                                                   GPUSHMEM_CMP_EQ, 6, &found)
+                      : gpushmem_dev_uint64_wait_until_any_status(words, 4, nullptr,
+                                                                  GPUSHMEM_CMP_EQ, 6, &found);
+    EXPECT(errors, status == GPUSHMEM_ERR_TIMEOUT && found == 9);
+}
+
+static void test_status_in_vain(uint64_t *words, int *errors)
+{
+    size_t at[4], found = 9;
+    for (int some = 0; some < 2; some++) {
+        CHECK_OK(GPUSHMEM_LAUNCH(status_in_vain, 1, 1, NULL, words, some, errors));
+        CHECK(gpushmem_launch_wait(NULL) == GPUSHMEM_ERR_TIMEOUT);
+    }
+    // the host's own
+    CHECK(gpushmem_uint64_wait_until_any_status(words, 4, NULL, GPUSHMEM_CMP_EQ, 6, &found) ==
+          GPUSHMEM_ERR_TIMEOUT);
+    CHECK(gpushmem_uint64_wait_until_some_status(words, 4, at, NULL, GPUSHMEM_CMP_EQ, 6, &found) ==
+          GPUSHMEM_ERR_TIMEOUT);
+    CHECK(found == 9);
+}
+
 // usage: device_edges [vain]; vain: WORDS words of which none comes are waited for once, not one
 // after the other
 int main(int argc, char **argv)
@@ -268,6 +313,7 @@ int main(int argc, char **argv)
         CHECK(strstr(gpushmem_last_error(), "which is -5, to be < -7"));
         CHECK(check_read(errors) == GPUSHMEM_ERR_TIMEOUT);
         check_clear(errors, sizeof *errors);
+        test_status_in_vain(words, errors);
     } else {
         RUN(nothing, 1, THREADS, errors);
         RUN(flicker, 2, 1, words, errors);
@@ -286,6 +332,10 @@ int main(int argc, char **argv)
         RUN(whole, 2, 1, words, errors);
         clear(words);
         RUN(small_things, 1, 1, words, errors);
+        clear(words);
+        CHECK_OK(gpushmem_uint64_p(&words[1], 5, gpushmem_my_pe()));
+        CHECK_OK(gpushmem_quiet());
+        RUN(with_status, 1, 1, words, errors);
         clear(words);
         test_no_such_pe(words, n);
     }
