@@ -3,7 +3,7 @@
 // next one. Usage: multi_lock [rounds], or multi_lock vain with GPUSHMEM_WAIT_TIMEOUT_MS.
 #include "check.h"
 
-enum { LOCKS = 3, PARCEL = 5000 };
+enum { LOCKS = 3, PARCEL = 5000, LOAD = 400000 };
 
 static int me, n_pes;
 
@@ -43,6 +43,30 @@ static void exclusion(int rounds)
     CHECK_OK(gpushmem_free(owners));
     CHECK_OK(gpushmem_free(counters));
     CHECK_OK(gpushmem_free(locks));
+}
+
+// The holder's last act is a large put to one PE that it does not wait for; the next holder, which
+// the network reaches by another way, looks there at once.
+static void handing_over(int rounds)
+{
+    long *lock = gpushmem_calloc(1, sizeof *lock), *count = gpushmem_calloc(1, sizeof *count);
+    char *load = gpushmem_calloc(1, LOAD), *mine = malloc(LOAD);
+    const int far = n_pes - 1;
+    CHECK(lock && count && load && mine);
+    for (int i = 0; i < rounds; ++i) {
+        CHECK_OK(gpushmem_set_lock(lock));
+        long before = gpushmem_long_atomic_fetch_inc(count, 0);
+        char last = gpushmem_char_g(load + LOAD - 1, far);
+        CHECK_THAT(last == (char)before, "holder %ld sees %d", before, last);
+        memset(mine, (char)(before + 1), LOAD);
+        CHECK_OK(gpushmem_putmem_nbi(load, mine, LOAD, far));
+        CHECK_OK(gpushmem_clear_lock(lock));
+    }
+    CHECK_OK(gpushmem_barrier_all());
+    free(mine);
+    CHECK_OK(gpushmem_free(load));
+    CHECK_OK(gpushmem_free(count));
+    CHECK_OK(gpushmem_free(lock));
 }
 
 // The PE that came last is somewhere in the lock's words.
@@ -180,6 +204,7 @@ int main(int argc, char **argv)
         first_come();
         tests(rounds);
         exclusion(rounds);
+        handing_over(rounds < 20 ? rounds : 20);
     }
     CHECK_OK(gpushmem_finalize());
     return 0;
