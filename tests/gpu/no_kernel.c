@@ -1,28 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // On the fake driver: which atomics of the host on GPU memory launch a kernel, which waits for a
 // free multiprocessor; and that all of them do what they say. usage: no_kernel reduction|none
-#include <dlfcn.h>
-#include <gpushmem/gpushmem.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
+#include "calls.h"
 
-#include "tests/fakes/cuda/fake_cuda.h"
-
-static __typeof__(fake_cuda_calls) *calls;
 static int failures;
 
-// How many kernels were launched since the last look must be as many as are wanted.
+// As many kernels were launched since the last look as are wanted.
 static void expect(const char *what, int status, unsigned long wanted)
 {
-    static unsigned long before;
-    unsigned long now = calls("cuLaunchKernel");
-    if (status || now - before != wanted) {
-        fprintf(stderr, "%s: status %d, %lu kernels, not %lu (%s)\n", what, status, now - before,
-                wanted, gpushmem_last_error());
+    unsigned long kernels = calls_since("cuLaunchKernel");
+    if (status || kernels != wanted) {
+        fprintf(stderr, "%s: status %d, %lu kernels, not %lu (%s)\n", what, status, kernels, wanted,
+                gpushmem_last_error());
         failures++;
     }
-    before = now;
 }
 
 static int value_is(const uint64_t *word, uint64_t value)
@@ -39,11 +30,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "init: %s\n", gpushmem_last_error());
         return 1;
     }
-    void *library = dlopen("libcuda.so.1", RTLD_NOW);
-    void *symbol = library ? dlsym(library, "fake_cuda_calls") : NULL;
-    if (!symbol)
+    if (calls_find())
         return 1;
-    memcpy(&calls, &symbol, sizeof symbol);
     uint64_t *word = gpushmem_calloc(1, sizeof *word);
     uint32_t *half = (uint32_t *)word + 1;
     gpushmem_uint64_atomic_inc(word, 0); // the kernels are loaded now
