@@ -102,16 +102,22 @@ static int word_index(const char *choices, const char *word, size_t length)
     return -1;
 }
 
+// `what` a value of the row is, and how it is written (`as`).
+static int outside(const struct row *row, const char *text, const char *what, const char *as)
+{
+    return gpsh_fail(GPUSHMEM_ERR_SETTING,
+                     "%s=%s is not %s from %" PRId64 " to %" PRId64
+                     "%s; unset it to get the default, %s",
+                     row->name, text, what, row->low, row->high, as, row->standard);
+}
+
 static int parse_int(const struct row *row, const char *text, int64_t *value)
 {
     char *end;
     errno = 0;
     long long parsed = strtoll(text, &end, 10);
     if (errno || end == text || *end || parsed < row->low || parsed > row->high)
-        return gpsh_fail(GPUSHMEM_ERR_SETTING,
-                         "%s=%s is not a whole number from %" PRId64 " to %" PRId64
-                         "; unset it to get the default, %s",
-                         row->name, text, row->low, row->high, row->standard);
+        return outside(row, text, "a whole number", "");
     *value = parsed;
     return 0;
 }
@@ -121,10 +127,7 @@ static int parse_size_row(const struct row *row, const char *text, uint64_t *val
     uint64_t parsed;
     if (gpsh_parse_size(text, &parsed) || parsed < (uint64_t)row->low ||
         parsed > (uint64_t)row->high)
-        return gpsh_fail(GPUSHMEM_ERR_SETTING,
-                         "%s=%s is not a size from %" PRId64 " to %" PRId64
-                         " bytes, like 4096, 64K, 256M or 2G; unset it to get the default, %s",
-                         row->name, text, row->low, row->high, row->standard);
+        return outside(row, text, "a size", " bytes, like 4096, 64K, 256M or 2G");
     *value = parsed;
     return 0;
 }
