@@ -3,12 +3,20 @@
 #include "api/argument.h"
 #include "api/family.h"
 #include "comm/context.h"
+#include "memory/place.h"
 #include "transport/direct.h"
 
 struct operands {
     enum gpsh_amo amo;
     uint64_t operand, compare;
 };
+
+GPSH_ALWAYS_INLINE uint64_t apply(void *word, size_t width, struct operands o)
+{
+    if (width == 4)
+        return gpsh_direct_amo32(word, o.amo, (uint32_t)o.operand, (uint32_t)o.compare);
+    return gpsh_direct_amo64(word, o.amo, o.operand, o.compare);
+}
 
 static int amo_slow(const char *function, gpushmem_ctx_t handle, const void *sym, size_t width,
                     int pe, struct operands o, void *result, enum gpsh_wait wait)
@@ -21,13 +29,21 @@ static int amo_slow(const char *function, gpushmem_ctx_t handle, const void *sym
         status = gpsh_check_context(function, handle, &ctx);
     if (status < 0)
         return status;
+    struct gpsh_place place;
+    gpsh_place_find(sym, width, pe, &place);
+    if (place.direct != NULL && gpsh.cpu_atomics) {
+        uint64_t before = apply(place.direct, width, o);
+        if (result != NULL)
+            memcpy(result, &before, width);
+        return 0;
+    }
     const struct gpsh_op op = {
         .kind = GPSH_OP_AMO,
         .amo = (uint8_t)o.amo,
         .width = (uint8_t)width,
-        .region = GPSH_HEAP,
+        .region = place.region,
         .pe = pe,
-        .remote = gpsh_offset(sym),
+        .remote = place.offset,
         .operand = o.operand,
         .compare = o.compare,
         .result = result,
@@ -42,13 +58,6 @@ GPSH_ALWAYS_INLINE void *word_here(gpushmem_ctx_t ctx, const void *sym, size_t w
                       ((uintptr_t)sym & (width - 1)) != 0))
         return NULL;
     return gpsh_direct(sym, width, pe);
-}
-
-GPSH_ALWAYS_INLINE uint64_t apply(void *word, size_t width, struct operands o)
-{
-    if (width == 4)
-        return gpsh_direct_amo32(word, o.amo, (uint32_t)o.operand, (uint32_t)o.compare);
-    return gpsh_direct_amo64(word, o.amo, o.operand, o.compare);
 }
 
 // Waits for the previous value and returns it; 0 on failure.

@@ -3,6 +3,9 @@
 
 #include <string.h>
 
+#include "memory/place.h"
+#include "memory/statics.h"
+
 int gpsh_check_ready(const char *function)
 {
     return gpsh_check_initialised(function + strlen("gpushmem_"));
@@ -43,15 +46,25 @@ int gpsh_check_pe(const char *function, int pe)
 
 int gpsh_check_heap(const char *function, const void *sym, size_t bytes)
 {
-    uint64_t offset = gpsh_offset(sym);
-    if (offset <= gpsh.heap_bytes && bytes <= gpsh.heap_bytes - offset)
+    if (gpsh_is_symmetric(sym, bytes))
         return 0;
+    const struct gpsh_segment *segment = gpsh_segment_find(sym, 0);
     const void *end = gpsh.heap + gpsh.heap_bytes;
-    if (offset >= gpsh.heap_bytes)
+    const char *why = gpsh_statics_why();
+    if (segment)
+        return gpsh_fail(GPUSHMEM_ERR_ADDRESS,
+                         "%s: %zu bytes at %p reach beyond the end of the program's static data "
+                         "(%p to %p)",
+                         function, bytes, sym, (void *)segment->base,
+                         (void *)(segment->base + segment->bytes));
+    if (gpsh_offset(sym) >= gpsh.heap_bytes)
         return gpsh_fail(GPUSHMEM_ERR_ADDRESS,
                          "%s: %p is not in the symmetric heap (%p to %p); pass an address "
-                         "from gpushmem_malloc",
-                         function, sym, (void *)gpsh.heap, end);
+                         "from gpushmem_malloc%s%s",
+                         function, sym, (void *)gpsh.heap, end,
+                         why[0] ? ". Static data of the program is not symmetric here: "
+                                : ", or a global or static variable of the program",
+                         why);
     return gpsh_fail(GPUSHMEM_ERR_ADDRESS,
                      "%s: %zu bytes at %p reach beyond the end of the symmetric heap (%p to %p)",
                      function, bytes, sym, (void *)gpsh.heap, end);

@@ -81,7 +81,8 @@ static int allocate_tables(int n_pes)
     gpsh.direct = calloc((size_t)n_pes, sizeof *gpsh.direct);
     for (int r = 0; r < GPSH_REGIONS; r++)
         gpsh.mapped[r] = calloc((size_t)n_pes, sizeof *gpsh.mapped[r]);
-    if (!gpsh.peers || !gpsh.direct || !gpsh.mapped[GPSH_HEAP] || !gpsh.mapped[GPSH_CONTROL])
+    bool mapped = gpsh.mapped[GPSH_HEAP] && gpsh.mapped[GPSH_CONTROL] && gpsh.mapped[GPSH_STATIC];
+    if (!gpsh.peers || !gpsh.direct || !mapped)
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the tables of %d PEs", n_pes);
     for (int pe = 0; pe < n_pes; pe++)
         gpsh.peers[pe] = (struct gpsh_peer){.data = -1, .amo = -1, .device = -1};

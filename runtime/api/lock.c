@@ -8,11 +8,11 @@
 // A lock is a long on every PE. Half of it is the tail of the queue, which is in use on one PE
 // alone, chosen by the lock's place so that locks spread; the other half is this PE's place in the
 // queue. Both are changed by atomics only.
-#include <inttypes.h>
 #include <stdio.h>
 
 #include "api/argument.h"
 #include "gpushmem/gpushmem.h"
+#include "memory/place.h"
 
 struct lock {
     uint32_t tail; // on the home PE: the last PE of the queue + 1; 0: the lock is free
@@ -33,7 +33,14 @@ static int lock_check(const char *function, const long *lock)
 
 static int lock_home(const struct lock *lock)
 {
-    return (int)(gpsh_offset(lock) / sizeof *lock % (uint64_t)gpsh.n_pes);
+    return (int)(gpsh_place_offset(lock) / sizeof *lock % (uint64_t)gpsh.n_pes);
+}
+
+// For sentences; `text` has 64 characters.
+static const char *lock_name(const void *lock, char *text)
+{
+    gpsh_place_name(lock, text, 64);
+    return text;
 }
 
 // ---- This PE's node ----
@@ -72,9 +79,9 @@ static int lock_give_up(const char *function, struct lock *lock, int why)
     if (status == 0 && !(before & NODE_WAITS))
         return node_clear_bits(lock, NODE_GIVEN_UP);
     return gpsh_fail(why,
-                     "%s: gave up waiting for the lock at heap offset %" PRIu64
+                     "%s: gave up waiting for the lock at %s"
                      "; this PE keeps its place in the queue: call it again to wait on (%s)",
-                     function, gpsh_offset(lock), sentence);
+                     function, lock_name(lock, (char[64]){0}), sentence);
 }
 
 static int lock_await(const char *function, struct lock *lock)
@@ -89,10 +96,10 @@ static int lock_wait_on(const char *function, struct lock *lock, uint32_t node)
 {
     if (!(node & NODE_GIVEN_UP))
         return gpsh_fail(GPUSHMEM_ERR_STATE,
-                         "%s: this PE has the lock at heap offset %" PRIu64
+                         "%s: this PE has the lock at %s"
                          " already, or another of its threads waits for it; a lock belongs to a "
                          "PE, not to a thread",
-                         function, gpsh_offset(lock));
+                         function, lock_name(lock, (char[64]){0}));
     int status = node_clear_bits(lock, NODE_GIVEN_UP);
     return status < 0 ? status : lock_await(function, lock);
 }
@@ -191,9 +198,8 @@ int gpushmem_clear_lock(long *word)
     if (status < 0)
         return status;
     if ((node & (NODE_ENTERED | NODE_WAITS | NODE_GIVEN_UP)) != NODE_ENTERED)
-        return gpsh_fail(GPUSHMEM_ERR_STATE,
-                         "%s: this PE does not have the lock at heap offset %" PRIu64, __func__,
-                         gpsh_offset(lock));
+        return gpsh_fail(GPUSHMEM_ERR_STATE, "%s: this PE does not have the lock at %s", __func__,
+                         lock_name(lock, (char[64]){0}));
     int quiet = gpushmem_quiet();
     status = lock_release(lock, node); // also if operations were lost: the others go on
     return status < 0 ? status : quiet;

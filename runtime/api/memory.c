@@ -14,6 +14,7 @@
 #include "memory/heap_alloc.h"
 #include "memory/heap_size.h"
 #include "memory/local_memory.h"
+#include "memory/place.h"
 #include "memory/regions.h"
 #include "memory/symmetric.h"
 #include "proxy/device_side.h"
@@ -242,17 +243,17 @@ int gpushmem_pe_accessible(int pe)
 
 int gpushmem_addr_accessible(const void *address, int pe)
 {
-    return gpushmem_pe_accessible(pe) && gpsh_offset(address) < gpsh.heap_bytes;
+    return gpushmem_pe_accessible(pe) && gpsh_is_symmetric(address, 1);
 }
 
 void *gpushmem_ptr(const void *sym, int pe)
 {
-    uint64_t offset = gpsh_offset(sym);
+    struct gpsh_place place;
     if (gpsh_check_pe_number("gpushmem_ptr", pe) < 0 || gpsh_check_heap("gpushmem_ptr", sym, 1) < 0)
         return NULL;
     if (pe == gpsh.my_pe)
-        return gpsh.heap + offset;
-    return gpsh.direct[pe] ? gpsh.direct[pe] + offset : NULL;
+        return (void *)(uintptr_t)sym;
+    return gpsh_place_find(sym, 1, pe, &place) ? place.direct : NULL;
 }
 
 int gpushmem_heap_info_sized(struct gpushmem_heap_info *out, size_t size)

@@ -4,6 +4,7 @@
 #include "api/argument.h"
 #include "api/family.h"
 #include "comm/context.h"
+#include "memory/place.h"
 #include "transport/direct.h"
 
 static int move_slow(const char *function, gpushmem_ctx_t handle, enum gpsh_op_kind kind,
@@ -18,12 +19,19 @@ static int move_slow(const char *function, gpushmem_ctx_t handle, enum gpsh_op_k
     status = gpsh_check_local(function, local);
     if (status < 0)
         return status;
+    struct gpsh_place place;
+    gpsh_place_find(sym, bytes, pe, &place);
+    if (place.direct != NULL) {
+        bool get = kind == GPSH_OP_GET;
+        gpsh_direct_copy(get ? local : place.direct, get ? place.direct : local, bytes);
+        return 0;
+    }
     const struct gpsh_op op = {
         .kind = (uint8_t)kind,
-        .region = GPSH_HEAP,
+        .region = place.region,
         .pe = pe,
         .local = local,
-        .remote = gpsh_offset(sym),
+        .remote = place.offset,
         .bytes = bytes,
     };
     return gpsh_context_submit(ctx, &op, wait);

@@ -3,6 +3,7 @@
 #include "api/argument.h"
 #include "api/family.h"
 #include "comm/context.h"
+#include "memory/place.h"
 #include "memory/word.h"
 #include "transport/direct.h"
 
@@ -30,68 +31,101 @@ GPSH_ALWAYS_INLINE bool signal_here(uint64_t *word, const struct signal *s)
     return true;
 }
 
-static int add_by_transport(struct gpsh_context *ctx, const struct signal *s, int pe)
+// The word, and the data unless it is empty.
+struct places {
+    struct gpsh_place data, word;
+};
+
+static int add_by_transport(struct gpsh_context *ctx, const struct signal *s,
+                            const struct gpsh_place *word, int pe)
 {
     const struct gpsh_op op = {
         .kind = GPSH_OP_AMO,
         .amo = GPSH_AMO_ADD,
         .width = sizeof *s->word,
-        .region = GPSH_HEAP,
+        .region = word->region,
         .pe = pe,
-        .remote = gpsh_offset(s->word),
+        .remote = word->offset,
         .operand = s->value,
     };
     return gpsh_context_submit(ctx, &op, GPSH_WAIT_NONE);
 }
 
 // Data by the processor; the signal too, unless adding is the NIC's.
-static int send_direct(struct gpsh_context *ctx, const struct signal *s, void *dest,
-                       const void *source, size_t bytes, int pe)
+static int send_direct(struct gpsh_context *ctx, const struct signal *s,
+                       const struct places *places, const void *source, size_t bytes, int pe)
 {
     if (bytes != 0)
-        gpsh_direct_copy(gpsh_direct(dest, bytes, pe), source, bytes);
-    if (signal_here((uint64_t *)(void *)gpsh_direct(s->word, sizeof *s->word, pe), s))
+        gpsh_direct_copy(places->data.direct, source, bytes);
+    if (signal_here((uint64_t *)(void *)places->word.direct, s))
         return 0;
     gpsh_full_fence(); // the data is in memory before the NIC adds
-    return add_by_transport(ctx, s, pe);
+    return add_by_transport(ctx, s, &places->word, pe);
 }
 
-static int send_by_transport(struct gpsh_context *ctx, const struct signal *s, void *dest,
-                             const void *source, size_t bytes, int pe, enum gpsh_wait wait)
+// The data as a put of its own, and then the signal.
+static int send_in_two(struct gpsh_context *ctx, const struct signal *s, const struct gpsh_op *both,
+                       const struct gpsh_place *word, enum gpsh_wait wait)
 {
-    const struct gpsh_peer *peer = &gpsh.peers[pe];
+    const struct gpsh_peer *peer = &gpsh.peers[both->pe];
+    bool add = s->op == GPUSHMEM_SIGNAL_ADD;
     // Two transports do not order their operations: then the data is completed before the signal is
     // sent.
-    bool split = s->op == GPUSHMEM_SIGNAL_ADD && peer->amo != peer->data;
-    struct gpsh_op op = {
-        .kind = split ? GPSH_OP_PUT : GPSH_OP_PUT_SIGNAL,
-        .flags = s->op == GPUSHMEM_SIGNAL_ADD && !split ? GPSH_OP_SIGNAL_ADD : 0,
-        .region = GPSH_HEAP,
+    bool two_transports = add && peer->amo != peer->data;
+    struct gpsh_op op = *both;
+    op.kind = GPSH_OP_PUT;
+    op.flags = 0;
+    int status = 0;
+    if (op.bytes != 0)
+        status = gpsh_context_submit(ctx, &op, two_transports ? GPSH_WAIT_COMPLETE : wait);
+    if (status == 0 && !two_transports)
+        status = gpsh_context_fence(ctx, op.pe);
+    if (status < 0 || add)
+        return status < 0 ? status : add_by_transport(ctx, s, word, op.pe);
+    op.kind = GPSH_OP_PUT_SIGNAL;
+    op.region = word->region;
+    op.remote = op.bytes = 0;
+    return gpsh_context_submit(ctx, &op, GPSH_WAIT_NONE);
+}
+
+static int send_by_transport(struct gpsh_context *ctx, const struct signal *s,
+                             const struct places *places, const void *source, size_t bytes, int pe,
+                             enum gpsh_wait wait)
+{
+    const struct gpsh_peer *peer = &gpsh.peers[pe];
+    bool add = s->op == GPUSHMEM_SIGNAL_ADD;
+    const struct gpsh_op op = {
+        .kind = GPSH_OP_PUT_SIGNAL,
+        .flags = add ? GPSH_OP_SIGNAL_ADD : 0,
+        .region = bytes != 0 ? places->data.region : places->word.region,
         .pe = pe,
         .local = (char *)(uintptr_t)source,
-        .remote = bytes != 0 ? gpsh_offset(dest) : 0,
+        .remote = bytes != 0 ? places->data.offset : 0,
         .bytes = bytes,
         .operand = s->value,
-        .signal = gpsh_offset(s->word),
+        .signal = places->word.offset,
     };
-    if (!split)
-        return gpsh_context_submit(ctx, &op, wait);
-    int status = bytes != 0 ? gpsh_context_submit(ctx, &op, GPSH_WAIT_COMPLETE) : 0;
-    return status < 0 ? status : add_by_transport(ctx, s, pe);
+    if ((add && peer->amo != peer->data) || op.region != places->word.region)
+        return send_in_two(ctx, s, &op, &places->word, wait);
+    return gpsh_context_submit(ctx, &op, wait);
 }
 
 static int send_slow(const char *function, gpushmem_ctx_t handle, const struct signal *s,
                      void *dest, const void *source, size_t bytes, int pe, enum gpsh_wait wait)
 {
     struct gpsh_context *ctx;
+    struct places places = {0};
     int status = check(function, s, dest, source, bytes, pe);
     if (status == 0)
         status = gpsh_check_context(function, handle, &ctx);
     if (status < 0)
         return status;
-    if (gpsh.direct[pe] != NULL)
-        return send_direct(ctx, s, dest, source, bytes, pe);
-    return send_by_transport(ctx, s, dest, source, bytes, pe, wait);
+    if (bytes != 0)
+        gpsh_place_find(dest, bytes, pe, &places.data);
+    gpsh_place_find(s->word, sizeof *s->word, pe, &places.word);
+    if (places.word.direct != NULL)
+        return send_direct(ctx, s, &places, source, bytes, pe);
+    return send_by_transport(ctx, s, &places, source, bytes, pe, wait);
 }
 
 GPSH_ALWAYS_INLINE int put_signal(const char *function, gpushmem_ctx_t ctx, void *dest,

@@ -4,6 +4,7 @@
 #include "api/argument.h"
 #include "api/family.h"
 #include "comm/context.h"
+#include "memory/place.h"
 #include "transport/direct.h"
 
 struct strided {
@@ -49,6 +50,25 @@ static int check(const char *function, const struct strided *s, const void *sym,
     return status < 0 || s->nelems == 0 ? status : gpsh_check_local(function, local);
 }
 
+GPSH_ALWAYS_INLINE void copy(char *to, ptrdiff_t to_stride, const char *from, ptrdiff_t from_stride,
+                             size_t nelems, size_t size)
+{
+    for (; nelems != 0; --nelems) {
+        gpsh_direct_copy(to, from, size);
+        to += (size_t)to_stride * size;
+        from += (size_t)from_stride * size;
+    }
+}
+
+static int copy_here(enum gpsh_op_kind kind, const struct strided *s, char *there, char *local)
+{
+    if (kind == GPSH_OP_PUT)
+        copy(there, s->remote_stride, local, s->local_stride, s->nelems, s->size);
+    else
+        copy(local, s->local_stride, there, s->remote_stride, s->nelems, s->size);
+    return 0;
+}
+
 static int move_slow(const char *function, gpushmem_ctx_t handle, enum gpsh_op_kind kind,
                      const struct strided *s, const void *sym, char *local, int pe)
 {
@@ -58,12 +78,17 @@ static int move_slow(const char *function, gpushmem_ctx_t handle, enum gpsh_op_k
         status = gpsh_check_context(function, handle, &ctx);
     if (status < 0)
         return status;
+    struct gpsh_place place = {0};
+    if (s->nelems != 0)
+        gpsh_place_find(sym, remote_span(s), pe, &place);
+    if (place.direct != NULL)
+        return copy_here(kind, s, place.direct, local);
     struct gpsh_op op = {
         .kind = (uint8_t)kind,
-        .region = GPSH_HEAP,
+        .region = place.region,
         .pe = pe,
         .local = local,
-        .remote = gpsh_offset(sym),
+        .remote = place.offset,
         .bytes = s->size,
     };
     // Operations of a flow complete in order: waiting for the last get is waiting for all.
@@ -82,16 +107,6 @@ static int move_slow(const char *function, gpushmem_ctx_t handle, enum gpsh_op_k
     if (status < 0)
         (void)gpsh_context_quiet(ctx, pe);
     return status;
-}
-
-GPSH_ALWAYS_INLINE void copy(char *to, ptrdiff_t to_stride, const char *from, ptrdiff_t from_stride,
-                             size_t nelems, size_t size)
-{
-    for (; nelems != 0; --nelems) {
-        gpsh_direct_copy(to, from, size);
-        to += (size_t)to_stride * size;
-        from += (size_t)from_stride * size;
-    }
 }
 
 GPSH_ALWAYS_INLINE int iput(const char *function, gpushmem_ctx_t ctx, void *dest,

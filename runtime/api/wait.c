@@ -8,6 +8,7 @@
 #include "api/family.h"
 #include "comm/contexts.h"
 #include "comm/sync.h"
+#include "memory/place.h"
 #include "memory/word.h"
 #include "progress/waiter.h"
 
@@ -89,11 +90,12 @@ struct wanted {
 static void about_word(const void *subject, char *text, size_t bytes)
 {
     const struct wanted *wanted = subject;
-    char is[24], value[24];
+    char is[24], value[24], where[64];
+    gpsh_place_name(wanted->var, where, sizeof where);
     print_number(is, sizeof is, wanted->kind, load(wanted->kind, wanted->var));
     print_number(value, sizeof value, wanted->kind, wanted->value);
-    snprintf(text, bytes, " for the word at heap offset %" PRIu64 ", which is %s, to be %s %s",
-             gpsh_offset(wanted->var), is, signs[wanted->cmp], value);
+    snprintf(text, bytes, " for the word at %s, which is %s, to be %s %s", where, is,
+             signs[wanted->cmp], value);
 }
 
 // Waits after a first look that found another value. *seen: the value that ended the wait, ordered.
@@ -252,10 +254,12 @@ static void about_set(const void *subject, char *text, size_t bytes)
 {
     const struct set *set = subject;
     size_t left = 0;
+    char where[64];
+    gpsh_place_name(set->vars, where, sizeof where);
     for (size_t i = 0; i < set->nelems; ++i)
         left += !excluded(set, i);
-    snprintf(text, bytes, " for one of %zu words from heap offset %" PRIu64 " to be %s its value",
-             left, gpsh_offset(set->vars), signs[set->cmp]);
+    snprintf(text, bytes, " for one of %zu words from %s to be %s its value", left, where,
+             signs[set->cmp]);
 }
 
 static struct gpsh_waiter waiter_of(const struct set *set)

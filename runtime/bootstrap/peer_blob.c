@@ -14,6 +14,7 @@ struct packed_header {
     uint64_t total_bytes;
     int32_t pe, status;
     uint64_t region_bytes[GPSH_REGIONS];
+    uint64_t static_id;
     int32_t device_heap, pid;
     char hostname[64];
     char gpu[64];
@@ -48,6 +49,7 @@ int gpsh_peer_blob_pack(const struct gpsh_peer_blob *blob, void **packed, size_t
                                    .status = blob->status,
                                    .device_heap = blob->device_heap,
                                    .pid = blob->pid,
+                                   .static_id = blob->static_id,
                                    .sections = (uint32_t)blob->sections};
     memcpy(header.region_bytes, blob->region_bytes, sizeof header.region_bytes);
     memcpy(header.hostname, blob->hostname, sizeof header.hostname);
@@ -136,6 +138,7 @@ int gpsh_peer_blob_parse(int pe, const void *packed, size_t bytes, struct gpsh_p
                                    .status = header.status,
                                    .device_heap = header.device_heap,
                                    .pid = header.pid,
+                                   .static_id = header.static_id,
                                    .sections = (int)header.sections};
     memcpy(out->region_bytes, header.region_bytes, sizeof out->region_bytes);
     memcpy(out->hostname, header.hostname, sizeof out->hostname);

@@ -10,7 +10,7 @@
 #include "bootstrap/fd_exchange.h"
 #include "transport/transport.h"
 
-enum { GPSH_BLOB_MAGIC = 0x47505348, GPSH_BLOB_VERSION = 2, GPSH_BLOB_SECTIONS = 8 };
+enum { GPSH_BLOB_MAGIC = 0x47505348, GPSH_BLOB_VERSION = 3, GPSH_BLOB_SECTIONS = 8 };
 
 // One transport's connection data inside a blob; points into the blob.
 struct gpsh_blob_section {
@@ -25,10 +25,11 @@ struct gpsh_peer_blob {
     uint64_t region_bytes[GPSH_REGIONS];
     int32_t device_heap;
     int32_t pid;
+    uint64_t static_id; // of the program whose static data is shared, 0: it is not
     char hostname[64];
     char gpu[64]; // name and PCI address, "" for a host heap
     char socket_path[GPSH_FD_PATH_BYTES];
-    char sentence[256];
+    char sentence[256]; // with status 0: why its static data is not shared
     int sections;
     struct gpsh_blob_section section[GPSH_BLOB_SECTIONS];
 };

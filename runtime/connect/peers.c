@@ -13,6 +13,7 @@
 #include "bootstrap/peer_blob.h"
 #include "gpu/gpu.h"
 #include "memory/regions.h"
+#include "memory/statics.h"
 #include "memory/symmetric.h"
 #include "progress/failure.h"
 
@@ -154,7 +155,11 @@ static int describe_transports(struct gpsh_peer_blob *blob)
 static int publish(struct wiring *w, int my_status)
 {
     struct gpsh_peer_blob blob = {
-        .pe = gpsh.my_pe, .device_heap = gpsh.device_heap, .pid = (int32_t)getpid()};
+        .pe = gpsh.my_pe,
+        .device_heap = gpsh.device_heap,
+        .pid = (int32_t)getpid(),
+        .static_id = gpsh_regions_static_id(),
+    };
     for (int r = 0; r < GPSH_REGIONS; r++)
         blob.region_bytes[r] = gpsh_regions_get(r).bytes;
     gethostname(blob.hostname, sizeof blob.hostname - 1);
@@ -164,9 +169,8 @@ static int publish(struct wiring *w, int my_status)
     if (!my_status)
         my_status = describe_transports(&blob);
     blob.status = my_status;
-    if (my_status)
-        snprintf(blob.sentence, sizeof blob.sentence, "%.*s", (int)sizeof blob.sentence - 1,
-                 gpsh_last_error());
+    snprintf(blob.sentence, sizeof blob.sentence, "%.*s", (int)sizeof blob.sentence - 1,
+             my_status ? gpsh_last_error() : gpsh_statics_why());
     void *packed = NULL;
     size_t bytes = 0;
     int status = gpsh_peer_blob_pack(&blob, &packed, &bytes);
@@ -218,6 +222,23 @@ static int collect(struct wiring *w)
             return status;
     }
     return 0;
+}
+
+// The same offset is the same variable only in processes of one program. All PEs compare the same
+// data, and decide alike.
+static void settle_static(const struct wiring *w)
+{
+    char why[256] = "";
+    const struct gpsh_peer_blob *first = &w->blobs[0];
+    for (int pe = 0; pe < gpsh.n_pes && !why[0]; pe++) {
+        const struct gpsh_peer_blob *theirs = &w->blobs[pe];
+        if (!theirs->static_id)
+            snprintf(why, sizeof why, "PE %d does not share it: %.200s", pe, theirs->sentence);
+        else if (theirs->static_id != first->static_id ||
+                 theirs->region_bytes[GPSH_STATIC] != first->region_bytes[GPSH_STATIC])
+            snprintf(why, sizeof why, "PE %d runs another program than PE 0", pe);
+    }
+    gpsh_regions_use_static(why[0] ? why : NULL);
 }
 
 static int map_peer(void *arg, int index, const struct gpsh_fd_set *set)
@@ -429,6 +450,7 @@ static int wire(struct wiring *w, int my_status)
         status = collect(w);
     if (status)
         return status; // all PEs see what is wrong with the blobs
+    settle_static(w);
     status = map_node(w);
     if (gpsh.device_heap && gpsh.boot.node_n_pes == gpsh.n_pes && gpsh.n_pes > 1) {
         status = open_spared(w, status);

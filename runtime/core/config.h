@@ -21,6 +21,7 @@ struct gpsh_settings {
 };
 
 enum gpsh_on_pe_failure { GPSH_ON_FAILURE_ABORT, GPSH_ON_FAILURE_NOTIFY };
+enum gpsh_static_data { GPSH_STATIC_DATA_AUTO, GPSH_STATIC_DATA_ON, GPSH_STATIC_DATA_OFF };
 enum gpsh_heap_kind { GPSH_HEAP_AUTO, GPSH_HEAP_HOST, GPSH_HEAP_DEVICE };
 enum gpsh_huge_pages {
     GPSH_PAGES_AUTO,

@@ -11,10 +11,12 @@
 #include "gpu/gpu_heap.h"
 #include "memory/heap_size.h"
 #include "memory/memory_limit.h"
+#include "memory/statics.h"
 #include "memory/symmetric.h"
 #include "state/state.h"
 
-static struct gpsh_symmetric regions[GPSH_REGIONS] = {{.fd = -1}, {.fd = -1}};
+static struct gpsh_symmetric regions[GPSH_REGIONS] = {{.fd = -1}, {.fd = -1}, {.fd = -1}};
+static const struct gpsh_statics *statics; // holds the memory of regions[GPSH_STATIC]
 // holds the memory of regions[GPSH_HEAP] if gpsh.device_heap
 static struct gpsh_gpu_heap gpu_heap = {.fd = -1, .dmabuf_fd = -1, .dmabuf_pcie_fd = -1};
 
@@ -117,6 +119,15 @@ static int create_heap(void)
     return 0;
 }
 
+static int create_static(void)
+{
+    int status = gpsh_statics_share(&statics);
+    if (!status && statics->base)
+        regions[GPSH_STATIC] = (struct gpsh_symmetric){
+            .base = statics->alias, .bytes = statics->bytes, .fd = statics->fd};
+    return status;
+}
+
 int gpsh_regions_create(void)
 {
     uint64_t control_bytes = gpsh_control_bytes(gpsh.boot.n_pes);
@@ -124,6 +135,8 @@ int gpsh_regions_create(void)
     if (!status)
         status = gpsh_symmetric_create(&regions[GPSH_CONTROL], control_bytes, GPSH_PAGES_OFF,
                                        gpsh.boot.node_n_pes);
+    if (!status)
+        status = create_static();
     if (status) {
         gpsh_regions_destroy();
         return status;
@@ -143,6 +156,8 @@ void gpsh_regions_destroy(void)
         gpsh_gpu_close();
         gpsh.device_heap = false;
     }
+    regions[GPSH_STATIC] = (struct gpsh_symmetric){.fd = -1}; // the process keeps it
+    atomic_store(&gpsh.n_segments, 0);
     for (int r = 0; r < GPSH_REGIONS; r++)
         gpsh_symmetric_destroy(&regions[r]);
     gpsh.heap = NULL;
@@ -180,16 +195,42 @@ void gpsh_regions_buffer_release(struct gpsh_region *region)
         close(region->dmabuf_fd);
 }
 
+uint64_t gpsh_regions_static_id(void)
+{
+    return regions[GPSH_STATIC].base ? statics->id : 0;
+}
+
+void gpsh_regions_use_static(const char *why_not)
+{
+    if (why_not) {
+        gpsh_statics_refuse(why_not);
+        GPSH_LOG(INFO, "heap", "static data is not symmetric: %s", why_not);
+        return;
+    }
+    gpsh.segments[0] = (struct gpsh_segment){
+        .base = statics->base, .bytes = statics->bytes, .region = GPSH_STATIC};
+    atomic_store_explicit(&gpsh.n_segments, 1, memory_order_release);
+}
+
+// Where static data is not shared another descriptor takes its place: all PEs send as many.
 struct gpsh_fd_set gpsh_regions_fds(void)
 {
-    return (struct gpsh_fd_set){.fds = {regions[GPSH_HEAP].fd, regions[GPSH_CONTROL].fd},
-                                .count = GPSH_REGIONS};
+    int control = regions[GPSH_CONTROL].fd, shared = regions[GPSH_STATIC].fd;
+    return (struct gpsh_fd_set){
+        .fds = {regions[GPSH_HEAP].fd, control, shared >= 0 ? shared : control},
+        .count = GPSH_REGIONS};
+}
+
+static bool is_used(int region)
+{
+    return region != GPSH_STATIC || atomic_load(&gpsh.n_segments);
 }
 
 int gpsh_regions_map_self(void)
 {
     for (int r = 0; r < GPSH_REGIONS; r++)
-        gpsh.mapped[r][gpsh.my_pe] = regions[r].base;
+        if (is_used(r))
+            gpsh.mapped[r][gpsh.my_pe] = r == GPSH_STATIC ? statics->base : regions[r].base;
     return 0;
 }
 
@@ -206,7 +247,7 @@ static int map_device_heap(int pe, int fd)
 
 int gpsh_regions_map_peer(int pe, const struct gpsh_fd_set *fds)
 {
-    for (int r = 0; r < GPSH_REGIONS; r++) {
+    for (int r = 0; r < GPSH_REGIONS && is_used(r); r++) {
         int status =
             r == GPSH_HEAP && gpsh.device_heap
                 ? map_device_heap(pe, fds->fds[r])

@@ -23,6 +23,12 @@ int gpsh_regions_map_self(void);
 int gpsh_regions_map_peer(int pe, const struct gpsh_fd_set *fds);
 void gpsh_regions_unmap_peers(void);
 
+// Which program this PE's static data belongs to, 0 if it is not shared. Once all PEs' are known to
+// be of one program and size, it is symmetric; else `why_not` is what users are told. Before
+// mapping.
+uint64_t gpsh_regions_static_id(void);
+void gpsh_regions_use_static(const char *why_not);
+
 // Copies where either side may be heap memory (host memory, or GPU memory once the heap is there).
 int gpsh_regions_copy(void *to, const void *from, size_t bytes);
 int gpsh_regions_zero(void *memory, size_t bytes); // heap memory

@@ -47,15 +47,20 @@ static inline void gpsh_acquire_remote(void)
 uint64_t gpsh_word_fetch(const void *word, size_t bytes);
 // Why the last word that this thread fetched did not come, or 0.
 int gpsh_word_unread(void);
-static inline __attribute__((always_inline)) uint64_t gpsh_word_load(const void *word, size_t bytes)
+static inline __attribute__((always_inline)) uint64_t gpsh_word_load_host(const void *word,
+                                                                          size_t bytes)
 {
-    if (GPSH_UNLIKELY(gpsh.device_heap))
-        return gpsh_word_fetch(word, bytes);
     if (bytes == 8)
         return __atomic_load_n((const uint64_t *)word, __ATOMIC_ACQUIRE);
     if (bytes == 4)
         return __atomic_load_n((const uint32_t *)word, __ATOMIC_ACQUIRE);
     return __atomic_load_n((const uint16_t *)word, __ATOMIC_ACQUIRE);
+}
+static inline __attribute__((always_inline)) uint64_t gpsh_word_load(const void *word, size_t bytes)
+{
+    if (GPSH_UNLIKELY(gpsh.device_heap))
+        return gpsh_word_fetch(word, bytes);
+    return gpsh_word_load_host(word, bytes);
 }
 
 #endif

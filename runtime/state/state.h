@@ -72,6 +72,15 @@ static inline uint64_t gpsh_control_bytes(int n_pes)
     return sizeof(struct gpsh_control) + 2 * (uint64_t)n_pes * sizeof(uint64_t);
 }
 
+// Memory of this PE beside the heap that the same calls reach at the other PEs
+// (docs/adr/0025-symmetric-segments.md).
+struct gpsh_segment {
+    char *base; // here; elsewhere it may have another address
+    uint64_t bytes;
+    uint8_t region; // enum gpsh_region_id
+};
+enum { GPSH_MAX_SEGMENTS = 16 };
+
 struct gpsh_core {
     // What the fast paths read comes first. n_pes is 0 while the library is not initialised, so
     // that one comparison rejects both a bad PE number and a call before init.
@@ -92,6 +101,8 @@ struct gpsh_core {
     struct gpsh_control *control; // this PE's control region
     uint64_t control_bytes;
     char **mapped[GPSH_REGIONS]; // [n_pes] each; mapped[GPSH_HEAP] may hold device addresses
+    struct gpsh_segment segments[GPSH_MAX_SEGMENTS]; // memory/place.h looks through them
+    _Atomic int n_segments;
 
     struct gpsh_bootstrap boot;
     struct gpsh_settings settings;

@@ -26,10 +26,13 @@
 
 enum { GPSH_ALL_PES = -1 };
 
-// Symmetric memory comes in two regions. Offsets of operations are offsets into one of them.
+// Symmetric memory comes in regions. Offsets of operations are offsets into one of them.
 enum gpsh_region_id {
     GPSH_HEAP,    // the symmetric heap: on the GPU where there is one
     GPSH_CONTROL, // the runtime's own words (barriers, mailboxes): a few KiB, always in host memory
+    // static data of the program, in host memory: empty where it is not shared, and a PE's may
+    // have another size then than this one's
+    GPSH_STATIC,
     GPSH_REGIONS,
 };
 
@@ -156,7 +159,8 @@ struct gpsh_completion {
 };
 
 // One operation, filled by the caller and only read by the transport, which keeps no pointer to it
-// after post returns. Ranges were checked by the caller: every PE's regions have the same sizes.
+// after post returns. Ranges were checked by the caller: every PE's regions have the same sizes
+// (of GPSH_STATIC if operations name it).
 struct gpsh_op {
     uint8_t kind;   // enum gpsh_op_kind
     uint8_t amo;    // enum gpsh_amo

@@ -14,8 +14,8 @@ static struct gpsh_verbs_blob sample(void)
         .n_rails = 2,
         .slots = 4,
         .slot_bytes = 4096,
-        .bases = {0x7f0000000000, 0x10000, 0x20000},
-        .region_bytes = {1 << 20, 4096, gpsh_verbs_stage_layout(6, 4, 4096).bytes}};
+        .bases = {0x7f0000000000, 0x10000, 0, 0x20000},
+        .region_bytes = {1 << 20, 4096, 0, gpsh_verbs_stage_layout(6, 4, 4096).bytes}};
     for (uint32_t i = 0; i < blob.n_rails; i++)
         blob.rails[i] = (struct gpsh_verbs_blob_rail){.gid = {[15] = 1},
                                                       .rkeys = {i + 10, i + 20},
@@ -48,7 +48,7 @@ Test(verbs_blob, parse__what_was_written__comes_back)
     cr_assert(out.pe == 1 && out.n_pes == 3 && out.n_channels == 2 && out.n_rails == 2);
     cr_assert_eq(out.bases[0], 0x7f0000000000);
     cr_assert_eq(out.region_bytes[1], 4096);
-    cr_assert(out.slots == 4 && out.slot_bytes == 4096 && out.bases[2] == 0x20000);
+    cr_assert(out.slots == 4 && out.slot_bytes == 4096 && out.bases[3] == 0x20000);
     cr_assert_eq(out.rails[1].rkeys[1], 21);
     cr_assert_eq(gpsh_verbs_blob_qpn(&out, 2, 1, 1), 111);
     cr_assert_eq(gpsh_verbs_blob_qpn(&out, 0, 0, 1), 101);
@@ -82,27 +82,28 @@ static const struct change {
     {"region size", 40, 8, 0},
     {"region size", 40, 8, UINT64_MAX - 7},
     {"region size", 56, 8, 9},
-    {"size", 80, 8, 1},
-    {"link layer", 88 + 18, 1, 2},
-    {"MTU", 88 + 19, 1, 6},
-    {"MTU", 88 + 19, 1, 0},
-    {"reads", 88 + 20, 1, 0},
-    {"port", 88 + 21, 1, 0},
-    {"kind of atomics", 88 + 22, 1, 3},
-    {"GID", 88 + 15, 1, 0},
-    {"order of writes", 88 + 23, 1, 2},
-    {"way to its heap", 88 + 24, 1, 2},
-    {"kind of GID", 88 + 25, 1, 3},
-    {"kind of GID", 88 + 25, 1, 0},
-    {"need of a GRH", 88 + 26, 1, 2},
-    {"QP number", 176, 4, 1},
-    {"QP number", 180, 4, 1u << 24},
+    {"region address", 72, 8, 8},
+    {"size", 96, 8, 1},
+    {"link layer", 104 + 18, 1, 2},
+    {"MTU", 104 + 19, 1, 6},
+    {"MTU", 104 + 19, 1, 0},
+    {"reads", 104 + 20, 1, 0},
+    {"port", 104 + 21, 1, 0},
+    {"kind of atomics", 104 + 22, 1, 3},
+    {"GID", 104 + 15, 1, 0},
+    {"order of writes", 104 + 23, 1, 2},
+    {"way to its heap", 104 + 24, 1, 2},
+    {"kind of GID", 104 + 25, 1, 3},
+    {"kind of GID", 104 + 25, 1, 0},
+    {"need of a GRH", 104 + 26, 1, 2},
+    {"QP number", 200, 4, 1},
+    {"QP number", 204, 4, 1u << 24},
     {"mailbox slots", 24, 4, 65},
     {"slot bytes", 28, 4, 4095},
     {"slot bytes", 28, 4, 64},
     {"slot bytes", 24, 4, 0},
     {"mailboxes", 24, 4, 5},
-    {"mailboxes", 72, 8, 8},
+    {"mailboxes", 88, 8, 8},
     {"slot bytes", 28, 4, 1u << 30},
 };
 

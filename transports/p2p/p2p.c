@@ -40,7 +40,7 @@ static int p2p_connect(struct gpsh_transport *self, int pe, const void *blob, si
 {
     const struct p2p *p2p = (const struct p2p *)self;
     for (int region = 0; region < GPSH_REGIONS; region++)
-        if (!p2p->env.mapped[region][pe])
+        if (!p2p->env.mapped[region][pe] && region != GPSH_STATIC)
             return gpsh_fail(GPUSHMEM_ERR_UNREACHABLE,
                              "p2p: PE %d's memory cannot be mapped here; it runs on another node%s",
                              pe,

@@ -107,9 +107,9 @@ static void complete(struct gpu_channel *self, int status)
 int gpsh_p2p_gpu_post(struct gpsh_channel *channel, const struct gpsh_op *op, char *base)
 {
     struct gpu_channel *self = (struct gpu_channel *)channel;
-    // The control region is host memory: the processor accesses it, after everything that is in the
-    // queue.
-    if (op->region == GPSH_CONTROL)
+    // The other regions are host memory: the processor accesses them, after everything that is in
+    // the queue.
+    if (op->region != GPSH_HEAP)
         return self->posted == self->completed ? gpsh_direct_post(channel, op, base)
                                                : GPSH_POST_AGAIN;
     if (self->posted - self->completed == ENTRIES)

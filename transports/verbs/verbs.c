@@ -60,6 +60,8 @@ static int fill(struct gpsh_verbs *verbs)
     if (!status)
         status = gpsh_verbs_region_register(verbs, GPSH_CONTROL, &verbs->env.regions[GPSH_CONTROL]);
     if (!status)
+        status = gpsh_verbs_region_register(verbs, GPSH_STATIC, &verbs->env.regions[GPSH_STATIC]);
+    if (!status)
         status = gpsh_verbs_stage_choose(verbs);
     if (!status)
         set_sizes(verbs);
@@ -158,7 +160,7 @@ static int check_peer(const struct gpsh_verbs *verbs, int pe, const struct gpsh_
                          "settings",
                          pe, blob->n_channels, verbs->env.channels);
     for (int r = 0; r < GPSH_REGIONS; r++)
-        if (blob->region_bytes[r] != verbs->env.regions[r].bytes)
+        if (blob->region_bytes[r] != verbs->env.regions[r].bytes && r != GPSH_STATIC)
             return gpsh_fail(
                 GPUSHMEM_ERR_PEER_DATA,
                 "PE %d has %llu bytes of symmetric memory where this one has %zu: give "

@@ -40,7 +40,7 @@ static bool read_settings(struct world *world, int index)
 static bool open_pe(struct world *world, int index)
 {
     static const size_t bytes[GPSH_REGIONS] = {
-        [GPSH_HEAP] = HEAP_BYTES, [GPSH_CONTROL] = CONTROL_BYTES};
+        [GPSH_HEAP] = HEAP_BYTES, [GPSH_CONTROL] = CONTROL_BYTES, [GPSH_STATIC] = CONTROL_BYTES};
     struct pe *pe = &world->pes[index];
     if (!read_settings(world, index))
         return false;

@@ -185,13 +185,13 @@ static int parse_stage(const unsigned char *header, struct gpsh_verbs_blob *out)
 static int parse_header(const unsigned char *header, size_t size, struct gpsh_verbs_blob *out)
 {
     if (size < HEADER_BYTES)
-        return bad("a size of", size, "88 bytes and more");
+        return bad("a size of", size, "104 bytes and more");
     uint64_t magic = get_number(header + HEADER_MAGIC, 4),
              version = get_number(header + HEADER_VERSION, 4);
     if (magic != GPSH_VERBS_BLOB_MAGIC)
         return bad("magic number", magic, "1651929191");
     if (version != GPSH_VERBS_BLOB_VERSION)
-        return bad("version", version, "5");
+        return bad("version", version, "6");
     out->pe = (uint32_t)get_number(header + HEADER_PE, 4);
     out->n_pes = (uint32_t)get_number(header + HEADER_N_PES, 4);
     out->n_channels = (uint32_t)get_number(header + HEADER_N_CHANNELS, 4);

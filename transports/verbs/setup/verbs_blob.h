@@ -16,7 +16,7 @@ enum {
     GPSH_VERBS_MAX_RAILS = 8,
     GPSH_VERBS_MAX_CHANNELS = 4096,
     GPSH_VERBS_BLOB_MAGIC = 0x62767067, // "gpvb"
-    GPSH_VERBS_BLOB_VERSION = 5,
+    GPSH_VERBS_BLOB_VERSION = 6,
     GPSH_VERBS_ADDRESS_TEXT = 48,
     // the mailboxes (verbs_staging.h), a region like the others to the NICs
     GPSH_VERBS_STAGE = GPSH_REGIONS,
