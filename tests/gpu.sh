@@ -27,7 +27,7 @@ done
 # Not the whole build: what runs here.
 targets='gpushmem gpushmem_cli gpushmem-perf.cuda gpu_heap gpu_ops perf_gpu_ring_rates perf_put_path.cuda gpushmem_softhca softhca_test'
 targets+=' gpu_cubin gpu_rdc moe_dispatch.cuda kv_transfer.cuda'
-for name in basic rma amo order edges errors tiny lost stream local generic cuda_subset asked first spread; do
+for name in basic rma amo order carried ctx edges errors tiny lost stream local generic cuda_subset asked first spread; do
     [ ! -e tests/device/$name.cu ] || targets+=" device_$name.cuda"
 done
 export PATH=$PATH:/usr/local/cuda/bin
@@ -101,6 +101,7 @@ kernels_elsewhere() {
 }
 check "GPU kernels on a heap in host memory work, or are told" kernels_elsewhere
 
+export GPUSHMEM_CONTEXTS=2 # device_ctx wants as many
 for program in "$bin"/device_*.cuda; do
     name=$(basename "$program" .cuda)
     case $name in
@@ -153,7 +154,7 @@ mission() {
         GPUSHMEM_SOFTHCA_DIR="$nics" GPUSHMEM_SOFTHCA_QUIET=1 $settings "$@"
 }
 check "software HCA on GPU memory" timeout 120 "$bin/softhca_test" gpu
-for program in "$bin"/device_{basic,rma,amo,order,tiny,stream}.cuda; do
+for program in "$bin"/device_{basic,rma,amo,order,carried,ctx,tiny,stream}.cuda; do
     [ -x "$program" ] || continue
     name=$(basename "$program" .cuda)
     rounds=''
