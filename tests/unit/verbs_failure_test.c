@@ -246,8 +246,8 @@ static const struct ibv_device *device_of(int post)
 // The first put's lane is lost, with nothing that could not be repeated.
 static void lose_rail_0(void)
 {
+    reopen_rails(); // another heap
     struct gpsh_op put = fake_put(pair.heap, 0, 4096);
-    reopen_rails();
     fake_post_op(&pair, &put);
     fake_run(1, IBV_WC_RETRY_EXC_ERR);
     gpsh_verbs_ops.progress(pair.channel);
@@ -273,9 +273,9 @@ Test(verbs_failure, rail_lost__peer_is_told_by_the_other_before_anything_else)
 
 Test(verbs_failure, rail_lost__put_by_the_other__complete_when_read_back)
 {
-    struct gpsh_op put = fake_put(pair.heap, 0, 8);
     lose_rail_0();
     fake_settle(&pair);
+    struct gpsh_op put = fake_put(pair.heap, 0, 8);
     int before = fake.n_posts;
     fake_post_op(&pair, &put);
     cr_assert_eq(fake.n_posts, before + 2);
@@ -290,8 +290,8 @@ Test(verbs_failure, rail_lost__put_by_the_other__complete_when_read_back)
 
 Test(verbs_failure, peer_has_left_a_rail__next_put_goes_by_another)
 {
-    struct gpsh_op put = fake_put(pair.heap, 0, 8);
     reopen_rails();
+    struct gpsh_op put = fake_put(pair.heap, 0, 8);
     fake_post_op(&pair, &put);
     fake_settle(&pair);
     pair.control[PAIR_NOTES / 8 + 1] = 1;
@@ -306,10 +306,9 @@ Test(verbs_failure, peer_has_left_a_rail__next_put_goes_by_another)
 // It was perhaps executed, and its source may be something else by now, unless the poster keeps it.
 static int lose_rail_with_small_put(uint8_t flags, uint64_t bytes)
 {
+    reopen_rails();
     struct gpsh_op put = fake_put(pair.heap, 0, bytes);
     put.flags = flags;
-    reopen_rails();
-    put.local = pair.heap;
     fake_post_op(&pair, &put);
     fake_run(1, IBV_WC_RETRY_EXC_ERR);
     fake_settle(&pair);
