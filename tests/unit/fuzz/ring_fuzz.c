@@ -19,6 +19,24 @@ static char *const direct[FAKE_PES] = {[0] = mapped[0], [2] = mapped[2]};
 static struct fake fake;
 static struct gpushmem_reply replies[REPLIES + 1]; // the last one is a sentinel
 
+static bool away; // the channel that a context may have
+
+static bool take_channels(struct gpsh_channel **channels)
+{
+    if (away)
+        return false;
+    away = true;
+    channels[0] = &fake.channel;
+    return true;
+}
+
+static void leave_channels(struct gpsh_channel **channels)
+{
+    if (!away || channels[0] != &fake.channel)
+        abort();
+    away = false;
+}
+
 static void check_range(uint64_t offset, uint64_t bytes)
 {
     if (offset > HEAP_BYTES || bytes > HEAP_BYTES - offset)
@@ -67,6 +85,7 @@ static void run(struct gpsh_proxy *proxy, const struct gpsh_ring_set *set, const
         if (fake.channel.direct)
             words[1] = (uint64_t)(uintptr_t)local | (words[1] & (uint64_t)1 << GPUSHMEM_LAP_BIT);
         memcpy((char *)set->rings[0].slots + i, words, sizeof words);
+        memcpy((char *)set->rings[1].slots + i, words, sizeof words); // read once it was claimed
         fake.result = (enum gpsh_post)(how / 4 % 3);
         int seen = fake.n_ops;
         for (int pass = 0; pass < 3; pass++) {
@@ -90,6 +109,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     gpsh_log_threshold = (enum gpsh_log_level) - 1; // refusals are expected
     fake_init(&fake);
     fake.dry = true;
+    away = false;
     memset(replies, 0, sizeof replies);
     const struct gpsh_proxy_env env = {.n_pes = FAKE_PES,
                                        .heap = heap,
@@ -98,10 +118,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
                                        .peers = peers,
                                        .n_transports = 1,
                                        .replies = replies,
-                                       .n_replies = REPLIES};
+                                       .n_replies = REPLIES,
+                                       .n_contexts = 1,
+                                       .take_channels = take_channels,
+                                       .leave_channels = leave_channels};
     if (gpsh_proxy_create(&env, 1, &proxy))
         return 0;
-    if (!gpsh_ring_set_create(&gpsh_device_memory_host, 1, LOG2, FAKE_PES, NULL, 0, &set)) {
+    if (!gpsh_ring_set_create(&gpsh_device_memory_host, 2, LOG2, FAKE_PES, NULL, 0, &set)) {
         if (!gpsh_proxy_attach(proxy, &set))
             run(proxy, &set, data, bytes);
         gpsh_proxy_destroy(proxy);
