@@ -121,7 +121,7 @@ static int run_synchronised(struct perf_bench *b, const struct perf_case *c, uin
 #if defined(__CUDACC__)
 static cudaGraphExec_t graph; // of the row being measured
 
-static int cuda(cudaError_t error)
+static int cuda_status(cudaError_t error)
 {
     return error == cudaSuccess
                ? 0
@@ -131,21 +131,21 @@ static int cuda(cudaError_t error)
 template <typename Operation> static int capture(struct perf_bench *b, uint64_t size)
 {
     cudaGraph_t captured;
-    int status = cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    int status = cuda_status(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
     if (!status)
         status = enqueue<Operation>(b, size, NODES);
     if (!status)
-        status = cuda(cudaStreamEndCapture(stream, &captured));
+        status = cuda_status(cudaStreamEndCapture(stream, &captured));
     if (!status)
-        status = cuda(cudaGraphInstantiateWithFlags(&graph, captured, 0));
-    return status ? status : cuda(cudaGraphDestroy(captured));
+        status = cuda_status(cudaGraphInstantiateWithFlags(&graph, captured, 0));
+    return status ? status : cuda_status(cudaGraphDestroy(captured));
 }
 
 static int run_graph(struct perf_bench *, const struct perf_case *, uint64_t n)
 {
     int status = 0;
     for (uint64_t i = 0; i < n && !status; i++)
-        status = cuda(cudaGraphLaunch(graph, stream));
+        status = cuda_status(cudaGraphLaunch(graph, stream));
     return status ? status : gpushmem_launch_wait(stream);
 }
 #endif
