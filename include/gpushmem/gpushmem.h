@@ -54,6 +54,7 @@
 
 #include "gpushmem/bootstrap.h"
 #include "gpushmem/stream.h"
+#include "gpushmem/team.h"
 #include "gpushmem/types.h"
 
 #if defined(__GNUC__)

@@ -186,6 +186,19 @@ enum gpushmem_malloc_hint {
     X(ushort, unsigned short)                                                                      \
     GPUSHMEM_AMO_TYPES(X)
 
+// Reductions: and, or, xor of the integers; min and max of these; sum and prod also of complex
+// numbers, of which coll.h knows the types. Integers wrap; half and bfloat16 are folded in float
+// and rounded once; min and max of floating point give NaN if an operand is, and take -0 for less
+// than +0. The order is that of the ranks, from the left.
+#define GPUSHMEM_COLL_BITWISE_TYPES(X) GPUSHMEM_INTEGER_TYPES(X)
+#define GPUSHMEM_COLL_ORDERED_TYPES(X)                                                             \
+    GPUSHMEM_RMA_TYPES(X)                                                                          \
+    X(longdouble, long double)
+#define GPUSHMEM_COLL_TYPES(X)                                                                     \
+    GPUSHMEM_COLL_ORDERED_TYPES(X)                                                                 \
+    X(complexf, gpushmem_complexf)                                                                 \
+    X(complexd, gpushmem_complexd)
+
 // X(BITS): put8 .. get128, sized by the bits of an element.
 #define GPUSHMEM_RMA_SIZES(X)                                                                      \
     X(8)                                                                                           \

@@ -15,6 +15,7 @@
 #include "comm/contexts.h"
 #include "comm/depart.h"
 #include "comm/sync.h"
+#include "comm/team.h"
 #include "connect/peers.h"
 #include "core/standard_streams.h"
 #include "gpushmem/gpushmem.h"
@@ -107,6 +108,7 @@ static void tear_down(void)
     gpsh_watch_stop();
     gpsh_device_side_finalize();
     gpsh_questions_close();
+    gpsh_teams_finalize();
     gpsh_contexts_finalize();
     gpsh_memory_finalize();
     gpsh_peers_disconnect();
@@ -185,9 +187,12 @@ static int bring_up(const struct gpsh_join *join)
         if (!local)
             local = gpsh_contexts_init();
         // Nobody uses what another PE has not got ready.
-        uint32_t outlives = gpsh.settings.on_pe_failure == GPSH_ON_FAILURE_NOTIFY;
-        status = gpsh_agree(&gpsh.boot, local, outlives, &outlives);
-        gpsh.outlives = outlives;
+        enum { OUTLIVES = 1 }; // beside the bits of enum gpsh_team_reach
+        uint32_t all = gpsh.settings.on_pe_failure == GPSH_ON_FAILURE_NOTIFY ? OUTLIVES : 0;
+        status = gpsh_agree(&gpsh.boot, local, all | gpsh_teams_reach(), &all);
+        gpsh.outlives = all & OUTLIVES;
+        if (!status)
+            status = gpsh_teams_init(all);
     }
     if (!status) {
         gpsh_bootstrap_on_death(&gpsh.boot, on_death, NULL);

@@ -12,11 +12,11 @@
 #include "core/sized.h"
 #include "gpushmem/gpushmem.h"
 #include "memory/heap_alloc.h"
-#include "memory/heap_size.h"
 #include "memory/local_memory.h"
 #include "memory/place.h"
 #include "memory/regions.h"
 #include "memory/symmetric.h"
+#include "memory/team_scratch.h"
 #include "proxy/device_side.h"
 #include "state/state.h"
 
@@ -27,7 +27,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 int gpsh_memory_init(void)
 {
-    allocator = gpsh_heap_alloc_new(gpsh.heap_bytes - GPSH_DEVICE_RESERVED);
+    allocator = gpsh_heap_alloc_new(gpsh.heap_bytes - gpsh_heap_reserved(&gpsh.settings));
     return allocator ? 0
                      : gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the heap's book-keeping");
 }

@@ -15,7 +15,7 @@ struct packed_header {
     int32_t pe, status;
     uint64_t region_bytes[GPSH_REGIONS];
     uint64_t static_id;
-    int32_t device_heap, pid;
+    int32_t device_heap, pid, node, node_pe;
     char hostname[64];
     char gpu[64];
     char socket_path[GPSH_FD_PATH_BYTES];
@@ -50,6 +50,8 @@ int gpsh_peer_blob_pack(const struct gpsh_peer_blob *blob, void **packed, size_t
                                    .device_heap = blob->device_heap,
                                    .pid = blob->pid,
                                    .static_id = blob->static_id,
+                                   .node = blob->node,
+                                   .node_pe = blob->node_pe,
                                    .sections = (uint32_t)blob->sections};
     memcpy(header.region_bytes, blob->region_bytes, sizeof header.region_bytes);
     memcpy(header.hostname, blob->hostname, sizeof header.hostname);
@@ -126,6 +128,11 @@ int gpsh_peer_blob_parse(int pe, const void *packed, size_t bytes, struct gpsh_p
     if (header.pe != pe)
         return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
                          "PE %d's connection data says it is of PE %" PRId32, pe, header.pe);
+    if (header.node < 0 || header.node > pe || header.node_pe < 0 || header.node_pe > pe)
+        return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
+                         "PE %d's connection data says it is number %" PRId32
+                         " of a node that begins with PE %" PRId32,
+                         pe, header.node_pe, header.node);
     if (header.sections > GPSH_BLOB_SECTIONS ||
         !memchr(header.hostname, '\0', sizeof header.hostname) ||
         !memchr(header.gpu, '\0', sizeof header.gpu) ||
@@ -139,6 +146,8 @@ int gpsh_peer_blob_parse(int pe, const void *packed, size_t bytes, struct gpsh_p
                                    .device_heap = header.device_heap,
                                    .pid = header.pid,
                                    .static_id = header.static_id,
+                                   .node = header.node,
+                                   .node_pe = header.node_pe,
                                    .sections = (int)header.sections};
     memcpy(out->region_bytes, header.region_bytes, sizeof out->region_bytes);
     memcpy(out->hostname, header.hostname, sizeof out->hostname);

@@ -26,6 +26,7 @@ struct gpsh_peer_blob {
     int32_t device_heap;
     int32_t pid;
     uint64_t static_id; // of the program whose static data is shared, 0: it is not
+    int32_t node, node_pe; // smallest PE of its node, position there
     char hostname[64];
     char gpu[64]; // name and PCI address, "" for a host heap
     char socket_path[GPSH_FD_PATH_BYTES];

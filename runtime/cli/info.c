@@ -15,6 +15,7 @@
 #include "devices.h"
 #include "gpushmem/gpushmem.h"
 #include "info_peers.h"
+#include "memory/team_scratch.h"
 #include "options.h"
 #include "say.h"
 #include "table.h"
@@ -59,7 +60,8 @@ static int print_settings(void)
         gpsh_table_add(&table, is_set(text.name) ? "environment" : "default");
         gpsh_table_add(&table, "%s", text.help);
     }
-    printf("\n");
+    printf("team scratch  %" PRIu64 "M of symmetric memory for each PE, beside its heap\n\n",
+           (gpsh_heap_reserved(&settings) + (1 << 20) - 1) >> 20);
     gpsh_table_print(&table);
     gpsh_settings_clear(&settings);
     return 0;

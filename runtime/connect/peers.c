@@ -158,6 +158,8 @@ static int publish(struct wiring *w, int my_status)
         .pe = gpsh.my_pe,
         .device_heap = gpsh.device_heap,
         .pid = (int32_t)getpid(),
+        .node = gpsh.boot.node_pes[0],
+        .node_pe = gpsh.boot.node_my_pe,
         .static_id = gpsh_regions_static_id(),
     };
     for (int r = 0; r < GPSH_REGIONS; r++)
@@ -220,6 +222,8 @@ static int collect(struct wiring *w)
             status = check_blob(&w->blobs[pe]);
         if (status)
             return status;
+        gpsh.peers[pe].node = w->blobs[pe].node;
+        gpsh.peers[pe].node_pe = w->blobs[pe].node_pe;
     }
     return 0;
 }

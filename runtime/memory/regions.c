@@ -13,6 +13,7 @@
 #include "memory/memory_limit.h"
 #include "memory/statics.h"
 #include "memory/symmetric.h"
+#include "memory/team_scratch.h"
 #include "state/state.h"
 
 static struct gpsh_symmetric regions[GPSH_REGIONS] = {{.fd = -1}, {.fd = -1}, {.fd = -1}};
@@ -53,9 +54,9 @@ static int settle_heap_size(int my_status)
     int node_pes = gpsh.boot.node_n_pes, whose;
     bool given = getenv("GPUSHMEM_HEAP_SIZE") != NULL;
     if (!given && !my_status)
-        mine = gpsh_heap_size_fitting(standard, gpsh.device_heap
-                                                    ? gpsh_gpu_room(node_pes)
-                                                    : gpsh_memory_limit() / (uint64_t)node_pes);
+        mine = gpsh_heap_size_fitting(standard, gpsh_heap_reserved(&gpsh.settings),
+                                      gpsh.device_heap ? gpsh_gpu_room(node_pes)
+                                                       : gpsh_memory_limit() / (uint64_t)node_pes);
     int status = gpsh_agree_least(&gpsh.boot, mine, &least, &whose);
     if (status || given || least >= standard)
         return status;
@@ -68,12 +69,13 @@ static int settle_heap_size(int my_status)
     return 0;
 }
 
-// A further page of 1G for a few words would be too much to ask: there they are within the size.
+// A further page of 1G for the library's part would be too much to ask: there it is within the
+// size.
 static uint64_t heap_bytes(void)
 {
     const struct gpsh_settings *s = &gpsh.settings;
     bool giant = !gpsh.device_heap && s->huge_pages == GPSH_PAGES_1G;
-    return s->heap_size + (giant ? 0 : GPSH_DEVICE_RESERVED);
+    return s->heap_size + (giant ? 0 : gpsh_heap_reserved(s));
 }
 
 static int create_device_heap(struct gpsh_symmetric *region)
@@ -110,8 +112,8 @@ static int create_heap(void)
     int status = choose_kind_and_size();
     if (status || gpsh.device_heap)
         return status ? status : create_device_heap(&regions[GPSH_HEAP]);
-    status = gpsh_symmetric_create(&regions[GPSH_HEAP], heap_bytes(), s->huge_pages,
-                                   gpsh.boot.node_n_pes);
+    status = gpsh_symmetric_create(&regions[GPSH_HEAP], heap_bytes(), heap_bytes() - s->heap_size,
+                                   s->huge_pages, gpsh.boot.node_n_pes);
     if (status)
         return status;
     GPSH_LOG(INFO, "heap", "%llu bytes of host memory, %s",
@@ -130,11 +132,11 @@ static int create_static(void)
 
 int gpsh_regions_create(void)
 {
-    uint64_t control_bytes = gpsh_control_bytes(gpsh.boot.n_pes);
+    uint64_t control_bytes = gpsh_control_team(gpsh.boot.n_pes, (int)gpsh.settings.teams);
     int status = create_heap();
     if (!status)
-        status = gpsh_symmetric_create(&regions[GPSH_CONTROL], control_bytes, GPSH_PAGES_OFF,
-                                       gpsh.boot.node_n_pes);
+        status = gpsh_symmetric_create(&regions[GPSH_CONTROL], control_bytes, control_bytes,
+                                       GPSH_PAGES_OFF, gpsh.boot.node_n_pes);
     if (!status)
         status = create_static();
     if (status) {

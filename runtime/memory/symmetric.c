@@ -16,17 +16,23 @@
 #include "core/memory_file.h"
 #include "memory/memory_limit.h"
 
-static int check_fits(uint64_t bytes, int node_pes)
+static int check_fits(uint64_t bytes, uint64_t reserved, int node_pes)
 {
-    uint64_t limit = gpsh_memory_limit();
-    if (bytes <= limit / (uint64_t)node_pes)
+    uint64_t limit = gpsh_memory_limit(), room = limit / (uint64_t)node_pes;
+    if (bytes <= room)
         return 0;
+    if (room < reserved + (1 << 20))
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
+                         "%" PRIu64 "M of memory for the %d PEs of this node is less than the "
+                         "library and a heap of 1M for each need; start fewer, or lower "
+                         "GPUSHMEM_TEAMS and GPUSHMEM_STREAM_TEAMS",
+                         limit >> 20, node_pes);
     return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
                      "GPUSHMEM_HEAP_SIZE: %" PRIu64
                      "M for each PE of this node (there %s %d) does not fit "
                      "into its %" PRIu64 "M of memory; set it to at most %" PRIu64 "M",
-                     bytes >> 20, node_pes == 1 ? "is" : "are", node_pes, limit >> 20,
-                     (limit / (uint64_t)node_pes - 4096) >> 20); // its last page is the library's
+                     (bytes - reserved) >> 20, node_pes == 1 ? "is" : "are", node_pes, limit >> 20,
+                     (room - reserved) >> 20);
 }
 
 uint64_t gpsh_symmetric_alignment(uint64_t bytes)
@@ -108,11 +114,11 @@ static void ask_for_thp(struct gpsh_symmetric *region)
                  "/sys/kernel/mm/transparent_hugepage/shmem_enabled)");
 }
 
-int gpsh_symmetric_create(struct gpsh_symmetric *region, uint64_t bytes, enum gpsh_huge_pages pages,
-                          int node_pes)
+int gpsh_symmetric_create(struct gpsh_symmetric *region, uint64_t bytes, uint64_t reserved,
+                          enum gpsh_huge_pages pages, int node_pes)
 {
     *region = (struct gpsh_symmetric){.bytes = (bytes + 4095) / 4096 * 4096, .fd = -1};
-    int status = check_fits(bytes, node_pes);
+    int status = check_fits(bytes, reserved, node_pes);
     if (status)
         return status;
     if (pages == GPSH_PAGES_2M || pages == GPSH_PAGES_1G)

@@ -23,10 +23,11 @@ struct gpsh_symmetric {
     char pages[128]; // page kind in use, and why not a larger one
 };
 
-// Creates and maps a region; refuses with GPUSHMEM_ERR_NO_MEMORY what cannot fit into the machine's
-// memory, counting `node_pes` regions of that size.
-int gpsh_symmetric_create(struct gpsh_symmetric *region, uint64_t bytes, enum gpsh_huge_pages pages,
-                          int node_pes);
+// Creates and maps a region of `bytes`, of which the user did not ask for `reserved`; refuses with
+// GPUSHMEM_ERR_NO_MEMORY what cannot fit into the machine's memory, counting `node_pes` regions of
+// that size.
+int gpsh_symmetric_create(struct gpsh_symmetric *region, uint64_t bytes, uint64_t reserved,
+                          enum gpsh_huge_pages pages, int node_pes);
 // Maps a peer's region from its descriptor (which stays open) after checking its size.
 int gpsh_symmetric_map(int fd, uint64_t bytes, int pe, char **base);
 void gpsh_symmetric_unmap(char *base, uint64_t bytes);

@@ -142,7 +142,7 @@ int gpsh_waiter_slow(struct gpsh_waiter *waiter)
 {
     bool pending = run_hooks() || waiter->flows_tell;
     unsigned failures = atomic_load_explicit(&gpsh.failures, memory_order_acquire);
-    bool concerned = GPSH_UNLIKELY(failures != 0) && !waiter->flows_tell;
+    bool concerned = GPSH_UNLIKELY(failures != 0) && !waiter->flows_tell && !waiter->looks;
     bool news = concerned && is_news(failures);
     if (news || (concerned && waiter->for_all)) {
         char text[ABOUT_BYTES];

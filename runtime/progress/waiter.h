@@ -23,6 +23,8 @@ struct gpsh_waiter {
     unsigned spins;
     // the wait ends by itself when a PE fails, because the flow towards it reports that
     bool flows_tell;
+    // the caller looks itself for lost PEs, because not every PE concerns it
+    bool looks;
     bool for_all; // it needs every PE: once one has failed it can never succeed
     // so many times it was asked what it waits for, plus 1; 0: it has not looked yet
     unsigned asked;

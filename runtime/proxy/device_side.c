@@ -17,6 +17,7 @@
 #include "memory/word.h"
 #include "progress/failure.h"
 #include "progress/waiter.h"
+#include "proxy/device_teams.h"
 #include "proxy/emulation.h"
 #include "proxy/kernel_report.h"
 #include "proxy/proxy.h"
@@ -246,7 +247,8 @@ static int fill_handle(void)
         .fault = side.host->faults,
         .fault_claim = side.device->fault_claims,
         .control = &side.host->control,
-        .sync = (struct gpushmem_dev_sync *)(gpsh.heap + gpsh.heap_bytes - GPSH_DEVICE_RESERVED),
+        .sync = (struct gpushmem_dev_sync *)(gpsh.heap + gpsh.heap_bytes -
+                                             gpsh_heap_reserved(&gpsh.settings)),
         .sync_sequence = &side.device->sync_sequence,
         .timeout_ns = (uint64_t)gpsh.settings.wait_timeout_ms * 1000000,
         .generation = (uint32_t)gpsh.generation,
@@ -254,6 +256,8 @@ static int fill_handle(void)
         .contexts = side.contexts,
         .layout = side.rings.layout,
         .self = &side.device->handle,
+        .n_teams = (uint32_t)gpsh.settings.teams,
+        .teams = gpsh_device_teams_table(),
     };
     for (int pe = 0; pe < gpsh.n_pes && pe < GPUSHMEM_DEV_NEAR_PEERS; pe++)
         side.handle.near_peers[pe] = gpsh_device_side_direct(pe);
@@ -282,6 +286,7 @@ static void print_counters(void)
 static void unmake(void)
 {
     gpsh_kernel_report_stop();
+    gpsh_device_teams_unmake();
     if (side.proxy) {
         gpsh_proxy_stop(side.proxy);
         if (gpsh.settings.stats)
@@ -323,6 +328,8 @@ static int make(void)
     int status = make_tables();
     if (!status)
         status = handle_flags() & GPUSHMEM_DEV_ALL_DIRECT ? make_refusing_ring() : make_proxy();
+    if (!status)
+        status = gpsh_device_teams_make(side.memory);
     if (!status)
         status = fill_handle();
     if (!status)

@@ -4,9 +4,9 @@
 #define GPSH_HANDLE_H
 
 #include "gpushmem/device_abi.h"
-#include "memory/heap_size.h"
+#include "memory/team_scratch.h"
 
-_Static_assert(sizeof(struct gpushmem_dev_sync) <= GPSH_DEVICE_RESERVED, "the barrier's words fit");
+_Static_assert(sizeof(struct gpushmem_dev_sync) <= GPSH_DEVICE_SYNC_BYTES, "the words fit");
 
 // What a handle refers to beside rings and heap: a piece of host memory, and one of device memory.
 enum { GPSH_REPLIES_LOG2 = 12 };

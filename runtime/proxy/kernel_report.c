@@ -59,8 +59,8 @@ static void describe_memory(const struct gpushmem_device_fault *fault, char *tex
     if (!fault->word || !known) {
         snprintf(text, bytes, ", address %#" PRIx64 " (+%" PRIu64 " bytes)", fault->address,
                  fault->bytes);
-    } else if (gpsh.heap_bytes - offset <= GPSH_DEVICE_RESERVED) {
-        snprintf(text, bytes, ", for other PEs in a barrier");
+    } else if (gpsh.heap_bytes - offset <= gpsh_heap_reserved(&gpsh.settings)) {
+        snprintf(text, bytes, ", for other PEs in a barrier or another collective operation");
     } else {
         print_number(seen, sizeof seen, fault->word, fault->seen);
         print_number(wanted, sizeof wanted, fault->word, fault->wanted);

@@ -35,6 +35,8 @@ struct gpsh_peer {
     int8_t data; // index into gpsh.transports of who moves data, -1: nobody
     int8_t amo;  // the same for atomics; -1: the processor, on the mapped heap
     bool same_node;
+    int node;          // smallest PE of its node
+    int node_pe;       // its position among the PEs of its node
     int pid;           // of a PE of this node, as seen from here; 0: another node's, or not visible
     _Atomic int error; // 0, or why everything towards this PE fails (GPUSHMEM_ERR_PE_FAILED ...)
     int device;        // GPU ordinal of its heap as the peer sees it, -1: host heap
@@ -64,9 +66,11 @@ struct gpsh_control {
     uint64_t locks[GPSH_AMO_LOCKS];
     // [n_pes] not 0: that PE has left the job in order (comm/depart.c). Written by that PE. After
     // them come as many words for transports: see gpsh_transport_env.notes.
+    // Then come the words of the teams: gpsh_control_team.
     _Atomic uint64_t departed[];
 };
 
+// Without the words of the teams.
 static inline uint64_t gpsh_control_bytes(int n_pes)
 {
     return sizeof(struct gpsh_control) + 2 * (uint64_t)n_pes * sizeof(uint64_t);

@@ -8,7 +8,7 @@
 Test(symmetric, create_and_map__share_bytes)
 {
     struct gpsh_symmetric region;
-    cr_assert_eq(gpsh_symmetric_create(&region, 1 << 20, GPSH_PAGES_AUTO, 1), 0, "%s",
+    cr_assert_eq(gpsh_symmetric_create(&region, 1 << 20, 4096, GPSH_PAGES_AUTO, 1), 0, "%s",
                  gpsh_last_error());
     char *twin;
     cr_assert_eq(gpsh_symmetric_map(region.fd, region.bytes, 0, &twin), 0);
@@ -23,18 +23,21 @@ Test(symmetric, create_and_map__share_bytes)
 Test(symmetric, larger_than_the_machine__is_refused_with_the_limit)
 {
     struct gpsh_symmetric region;
-    cr_expect_eq(gpsh_symmetric_create(&region, 16ull << 40, GPSH_PAGES_AUTO, 1),
+    cr_expect_eq(gpsh_symmetric_create(&region, 16ull << 40, 4096, GPSH_PAGES_AUTO, 1),
                  GPUSHMEM_ERR_NO_MEMORY);
     cr_expect(strstr(gpsh_last_error(), "GPUSHMEM_HEAP_SIZE"), "%s", gpsh_last_error());
-    cr_expect_eq(gpsh_symmetric_create(&region, 1ull << 30, GPSH_PAGES_AUTO, 1 << 20),
+    cr_expect_eq(gpsh_symmetric_create(&region, 1ull << 40, 4096, GPSH_PAGES_AUTO, 1 << 10),
                  GPUSHMEM_ERR_NO_MEMORY);
-    cr_expect(strstr(gpsh_last_error(), "there are 1048576"), "%s", gpsh_last_error());
+    cr_expect(strstr(gpsh_last_error(), "there are 1024"), "%s", gpsh_last_error());
+    cr_expect_eq(gpsh_symmetric_create(&region, 1ull << 30, 4096, GPSH_PAGES_AUTO, 1 << 30),
+                 GPUSHMEM_ERR_NO_MEMORY);
+    cr_expect(strstr(gpsh_last_error(), "GPUSHMEM_TEAMS"), "%s", gpsh_last_error());
 }
 
 Test(symmetric, giant_pages_that_are_not_there__sentence_names_the_fix)
 {
     struct gpsh_symmetric region;
-    int status = gpsh_symmetric_create(&region, 1 << 20, GPSH_PAGES_1G, 1);
+    int status = gpsh_symmetric_create(&region, 1 << 20, 4096, GPSH_PAGES_1G, 1);
     if (!status) { // this machine has them
         gpsh_symmetric_destroy(&region);
         return;
@@ -47,7 +50,7 @@ Test(symmetric, peer_memory_too_small__is_refused)
 {
     struct gpsh_symmetric region;
     char *base = NULL;
-    cr_assert_eq(gpsh_symmetric_create(&region, 1 << 20, GPSH_PAGES_OFF, 1), 0);
+    cr_assert_eq(gpsh_symmetric_create(&region, 1 << 20, 4096, GPSH_PAGES_OFF, 1), 0);
     cr_expect_eq(gpsh_symmetric_map(region.fd, 2 << 20, 5, &base), GPUSHMEM_ERR_PEER_DATA);
     cr_expect(strstr(gpsh_last_error(), "PE 5"));
     cr_expect_null(base);

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// gpushmem_team_*.
+#include "api/team.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/argument.h"
+#include "comm/team_meet.h"
+#include "comm/team_split.h"
+
+int gpsh_check_team(const char *function, gpushmem_team_t handle, struct gpsh_team **out)
+{
+    int status = gpsh_check_ready(function);
+    if (status < 0)
+        return status;
+    *out = gpsh_team_of(handle);
+    if (*out)
+        return 0;
+    if (handle == GPUSHMEM_TEAM_INVALID)
+        return gpsh_fail(GPUSHMEM_ERR_INVALID,
+                         "%s: the team is GPUSHMEM_TEAM_INVALID: this PE is in no team there",
+                         function);
+    return gpsh_fail(GPUSHMEM_ERR_INVALID,
+                     "%s: %d is no team of PE %d: it was destroyed, or this PE is no member",
+                     function, handle, gpsh.my_pe);
+}
+
+// ---- Queries ----
+
+int gpushmem_team_my_pe(gpushmem_team_t handle)
+{
+    struct gpsh_team *team;
+    if (handle == GPUSHMEM_TEAM_INVALID)
+        return -1;
+    return gpsh_check_team(__func__, handle, &team) ? -1 : team->my_rank;
+}
+
+int gpushmem_team_n_pes(gpushmem_team_t handle)
+{
+    struct gpsh_team *team;
+    if (handle == GPUSHMEM_TEAM_INVALID)
+        return -1;
+    return gpsh_check_team(__func__, handle, &team) ? -1 : team->n;
+}
+
+int gpushmem_team_translate_pe(gpushmem_team_t src_team, int src_pe, gpushmem_team_t dest_team)
+{
+    struct gpsh_team *from, *to;
+    if (src_team == GPUSHMEM_TEAM_INVALID || dest_team == GPUSHMEM_TEAM_INVALID ||
+        gpsh_check_team(__func__, src_team, &from) || gpsh_check_team(__func__, dest_team, &to) ||
+        src_pe < 0 || src_pe >= from->n)
+        return -1;
+    int pe = from->pes[src_pe];
+    if (dest_team == GPUSHMEM_TEAM_WORLD)
+        return pe;
+    for (int rank = 0; rank < to->n; rank++)
+        if (to->pes[rank] == pe)
+            return rank;
+    return -1;
+}
+
+static int check_config(const char *function, const struct gpushmem_team_config *config, long mask)
+{
+    if (mask & ~GPUSHMEM_TEAM_NUM_CONTEXTS)
+        return gpsh_fail(GPUSHMEM_ERR_INVALID,
+                         "%s: unknown bits in config_mask %#lx; the only one is "
+                         "GPUSHMEM_TEAM_NUM_CONTEXTS (%ld)",
+                         function, mask, GPUSHMEM_TEAM_NUM_CONTEXTS);
+    if (mask && !config)
+        return gpsh_fail(GPUSHMEM_ERR_INVALID, "%s: config_mask is %#lx, but config is NULL",
+                         function, mask);
+    return 0;
+}
+
+int gpushmem_team_get_config(gpushmem_team_t handle, long config_mask,
+                             struct gpushmem_team_config *config)
+{
+    struct gpsh_team *team;
+    int status = gpsh_check_team(__func__, handle, &team);
+    if (!status)
+        status = check_config(__func__, config, config_mask);
+    if (!status && config_mask & GPUSHMEM_TEAM_NUM_CONTEXTS)
+        config->num_contexts = team->config.num_contexts;
+    return status;
+}
+
+void *gpushmem_team_ptr(gpushmem_team_t handle, const void *sym, int pe)
+{
+    struct gpsh_team *team;
+    if (gpsh_check_team(__func__, handle, &team))
+        return NULL;
+    if (pe < 0 || pe >= team->n) {
+        gpsh_fail(GPUSHMEM_ERR_PE, "%s: the team has no rank %d; ranks are 0 to %d", __func__, pe,
+                  team->n - 1);
+        return NULL;
+    }
+    return gpushmem_ptr(sym, team->pes[pe]);
+}
+
+// ---- Splits ----
+
+// What all kinds of splits begin with. The parent is there; everything else that is wrong is told
+// to its other members, which wait in the split.
+static int plan_begin(struct gpsh_team_plan *plan, const struct gpushmem_team_config *config,
+                      long mask, const gpushmem_team_t *out)
+{
+    int status = check_config(plan->what, config, mask);
+    if (!status && !out)
+        status =
+            gpsh_fail(GPUSHMEM_ERR_INVALID, "%s: no place for the new team (NULL)", plan->what);
+    if (!status && mask & GPUSHMEM_TEAM_NUM_CONTEXTS) {
+        plan->config.num_contexts = config->num_contexts;
+        if (config->num_contexts < 0)
+            status = gpsh_fail(GPUSHMEM_ERR_INVALID, "%s: num_contexts is %d; it is at least 0",
+                               plan->what, config->num_contexts);
+    }
+    return status;
+}
+
+static bool contains(const int *ranks, int size, int rank)
+{
+    for (int i = 0; i < size; i++)
+        if (ranks[i] == rank)
+            return true;
+    return false;
+}
+
+// `ranks` are `size` ranks of the parent, if the plan's status is 0; the caller frees them.
+static int split(struct gpsh_team *parent, struct gpsh_team_plan *plan, const int *ranks, int size,
+                 gpushmem_team_t *out)
+{
+    gpushmem_team_t team = GPUSHMEM_TEAM_INVALID;
+    if (!plan->status && contains(ranks, size, parent->my_rank)) {
+        plan->ranks = ranks;
+        plan->size = size;
+    }
+    int status = gpsh_team_split(parent, plan, &team);
+    if (out)
+        *out = team;
+    return status;
+}
+
+static int split_arithmetic(struct gpsh_team *parent, struct gpsh_team_plan *plan, int start,
+                            int stride, int size, gpushmem_team_t *out)
+{
+    int *ranks = NULL;
+    if (!plan->status) {
+        ranks = calloc((size_t)size, sizeof *ranks);
+        if (!ranks)
+            plan->status = gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "%s: no host memory for %d ranks",
+                                     plan->what, size);
+    }
+    for (int i = 0; ranks && i < size; i++)
+        ranks[i] = start + i * stride;
+    int status = split(parent, plan, ranks, size, out);
+    free(ranks);
+    return status;
+}
+
+int gpushmem_team_split_strided(gpushmem_team_t parent_team, int start, int stride, int size,
+                                const struct gpushmem_team_config *config, long config_mask,
+                                gpushmem_team_t *new_team)
+{
+    struct gpsh_team *parent;
+    struct gpsh_team_plan plan = {.what = __func__};
+    const int arguments[] = {1, start, stride, size};
+    if (new_team)
+        *new_team = GPUSHMEM_TEAM_INVALID;
+    int status = gpsh_check_team(__func__, parent_team, &parent);
+    if (status)
+        return status;
+    plan.status = plan_begin(&plan, config, config_mask, new_team);
+    if (!plan.status)
+        plan.status = gpsh_team_check_strided(__func__, parent->n, start, stride, size);
+    plan.arguments = gpsh_team_digest(0, arguments, sizeof arguments);
+    return split_arithmetic(parent, &plan, start, stride, size, new_team);
+}
+
+int gpushmem_team_split_list(gpushmem_team_t parent_team, const int *ranks, int size,
+                             const struct gpushmem_team_config *config, long config_mask,
+                             gpushmem_team_t *new_team)
+{
+    struct gpsh_team *parent;
+    struct gpsh_team_plan plan = {.what = __func__};
+    if (new_team)
+        *new_team = GPUSHMEM_TEAM_INVALID;
+    int status = gpsh_check_team(__func__, parent_team, &parent);
+    if (status)
+        return status;
+    plan.status = plan_begin(&plan, config, config_mask, new_team);
+    if (!plan.status)
+        plan.status = gpsh_team_check_list(__func__, parent->n, ranks, size);
+    plan.arguments = gpsh_team_digest(2, &size, sizeof size);
+    if (!plan.status)
+        plan.arguments = gpsh_team_digest(plan.arguments, ranks, (size_t)size * sizeof *ranks);
+    return split(parent, &plan, ranks, size, new_team);
+}
+
+// The rows, then the columns: two splits, since a PE is in one team of each.
+static int split_axis(struct gpsh_team *parent, int axis, int xrange,
+                      const struct gpushmem_team_config *config, long mask, gpushmem_team_t *out)
+{
+    static const char what[] = "gpushmem_team_split_2d";
+    struct gpsh_team_plan plan = {.what = what};
+    const int arguments[] = {3 + axis, xrange};
+    int n = parent->n, start = 0, stride = 1, size = 1;
+    plan.status = plan_begin(&plan, config, mask, out);
+    if (!plan.status && xrange < 1)
+        plan.status =
+            gpsh_fail(GPUSHMEM_ERR_INVALID, "%s: xrange is %d; it is at least 1", what, xrange);
+    if (!plan.status) {
+        int row = xrange < n ? xrange : n, x = parent->my_rank % row, y = parent->my_rank / row;
+        start = axis == 0 ? y * row : x;
+        stride = axis == 0 ? 1 : row;
+        size = axis == 0 ? (n - start < row ? n - start : row) : (n - x + row - 1) / row;
+    }
+    plan.arguments = gpsh_team_digest(0, arguments, sizeof arguments);
+    return split_arithmetic(parent, &plan, start, stride, size, out);
+}
+
+int gpushmem_team_split_2d(gpushmem_team_t parent_team, int xrange,
+                           const struct gpushmem_team_config *xaxis_config, long xaxis_mask,
+                           gpushmem_team_t *xaxis_team,
+                           const struct gpushmem_team_config *yaxis_config, long yaxis_mask,
+                           gpushmem_team_t *yaxis_team)
+{
+    struct gpsh_team *parent;
+    if (xaxis_team)
+        *xaxis_team = GPUSHMEM_TEAM_INVALID;
+    if (yaxis_team)
+        *yaxis_team = GPUSHMEM_TEAM_INVALID;
+    int status = gpsh_check_team(__func__, parent_team, &parent);
+    if (!status)
+        status = split_axis(parent, 0, xrange, xaxis_config, xaxis_mask, xaxis_team);
+    if (status)
+        return status;
+    status = split_axis(parent, 1, xrange, yaxis_config, yaxis_mask, yaxis_team);
+    if (status) {
+        gpushmem_team_destroy(*xaxis_team); // on all PEs: all of them failed
+        *xaxis_team = GPUSHMEM_TEAM_INVALID;
+    }
+    return status;
+}
+
+// ---- Collective over the team ----
+
+int gpushmem_team_destroy(gpushmem_team_t handle)
+{
+    struct gpsh_team *team;
+    if (handle == GPUSHMEM_TEAM_INVALID)
+        return gpsh_check_ready(__func__);
+    int status = gpsh_check_team(__func__, handle, &team);
+    if (status)
+        return status;
+    if (team->slot < GPUSHMEM_TEAM_PREDEFINED)
+        return gpsh_fail(GPUSHMEM_ERR_INVALID,
+                         "%s: %d is a predefined team, which lives until gpushmem_finalize",
+                         __func__, handle);
+    return gpsh_team_destroy(team, __func__);
+}
+
+int gpushmem_team_sync(gpushmem_team_t handle)
+{
+    struct gpsh_team *team;
+    int status = gpsh_check_team(__func__, handle, &team);
+    return status ? status : gpsh_team_meet(team, __func__);
+}

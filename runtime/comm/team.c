@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "comm/team.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "proxy/device_side.h"
+#include "proxy/device_teams.h"
+
+// Above so many members a PE does not look at each one's word itself: comm/team_meet.c.
+enum { FLAT_MOST = 32 };
+
+static struct {
+    struct gpsh_team *teams[GPUSHMEM_TEAM_SLOTS];
+    // of the last team in each slot
+    uint64_t epochs[GPUSHMEM_TEAM_SLOTS];
+    uint32_t generations[GPUSHMEM_TEAM_SLOTS];
+    // Slots of teams that broke: messages may still come for them.
+    struct gpsh_team_slots retired;
+    bool checked;
+} table;
+
+static struct gpsh_team_words *words_of(int pe, int slot)
+{
+    char *control = gpsh.mapped[GPSH_CONTROL][pe];
+    return control
+               ? (struct gpsh_team_words *)(void *)(control + gpsh_control_team(gpsh.n_pes, slot))
+               : NULL;
+}
+
+struct gpsh_team *gpsh_team_of(gpushmem_team_t handle)
+{
+    struct gpsh_team *team = table.teams[(uint32_t)handle & GPUSHMEM_TEAM_SLOT_MASK];
+    return team && team->handle == handle ? team : NULL;
+}
+
+// ---- Slots ----
+
+static bool is_set(const struct gpsh_team_slots *slots, int slot)
+{
+    return slots->bits[slot / 64] >> slot % 64 & 1;
+}
+
+static void set_slot(struct gpsh_team_slots *slots, int slot)
+{
+    slots->bits[slot / 64] |= (uint64_t)1 << slot % 64;
+}
+
+struct gpsh_team_slots gpsh_team_free_slots(void)
+{
+    struct gpsh_team_slots slots = {{0}};
+    for (int slot = GPUSHMEM_TEAM_PREDEFINED; slot < (int)gpsh.settings.teams; slot++)
+        if (!table.teams[slot] && !is_set(&table.retired, slot))
+            set_slot(&slots, slot);
+    return slots;
+}
+
+int gpsh_team_count(int slot, struct gpsh_team_count *count)
+{
+    count->epoch = table.epochs[slot];
+    count->generation = table.generations[slot];
+    return gpsh_device_teams_epoch(slot, &count->kernels_epoch);
+}
+
+// ---- Teams ----
+
+void gpsh_team_delete(struct gpsh_team *team)
+{
+    if (!team)
+        return;
+    free(team->pes);
+    free(team->words);
+    free(team->views);
+    free(team->work);
+    free(team);
+}
+
+static int allocate(struct gpsh_team *team)
+{
+    size_t n = (size_t)team->n;
+    team->pes = calloc(n, sizeof *team->pes);
+    team->words = calloc(n, sizeof *team->words);
+    team->views = calloc(n, sizeof *team->views);
+    team->work = malloc(GPSH_TEAM_WORK * gpsh_team_room(gpsh.n_pes));
+    return team->pes && team->words && team->views && team->work ? 0 : -1;
+}
+
+int gpsh_team_new(int slot, const int *pes, int n, struct gpsh_team **out)
+{
+    struct gpsh_team *team = calloc(1, sizeof *team);
+    bool failed = !team;
+    if (team) {
+        *team = (struct gpsh_team){.handle = GPUSHMEM_TEAM_INVALID,
+                                   .slot = slot,
+                                   .n = n,
+                                   .flat = n <= FLAT_MOST,
+                                   .checked = table.checked,
+                                   .failed_pe = -1};
+        failed = allocate(team) < 0;
+    }
+    for (int rank = 0; !failed && rank < n; rank++) {
+        team->pes[rank] = pes[rank];
+        team->words[rank] = words_of(pes[rank], slot);
+        team->flat = team->flat && team->words[rank];
+        if (pes[rank] == gpsh.my_pe)
+            team->my_rank = rank;
+    }
+    if (failed) {
+        gpsh_team_delete(team);
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no host memory for a team of %d PEs", n);
+    }
+    team->mine = words_of(gpsh.my_pe, slot);
+    *out = team;
+    return 0;
+}
+
+int gpsh_team_enter(struct gpsh_team *team, const struct gpsh_team_count *count)
+{
+    int slot = team->slot;
+    team->handle =
+        (gpushmem_team_t)((uint32_t)slot | count->generation << GPUSHMEM_TEAM_GENERATION_SHIFT);
+    team->epoch = count->epoch;
+    table.generations[slot] = count->generation;
+    const struct gpsh_device_team device = {.team = team->handle,
+                                            .my_rank = team->my_rank,
+                                            .n = team->n,
+                                            .direct = team->kernels_direct,
+                                            .pes = team->pes,
+                                            .first_epoch = count->kernels_epoch};
+    int status = gpsh_device_teams_set(slot, &device);
+    if (status)
+        return status;
+    table.teams[slot] = team;
+    return 0;
+}
+
+void gpsh_team_leave(struct gpsh_team *team)
+{
+    int slot = team->slot;
+    table.teams[slot] = NULL;
+    table.epochs[slot] = team->epoch;
+    if (team->broken)
+        set_slot(&table.retired, slot);
+    if (gpsh_device_teams_set(slot, NULL)) // a GPU that died has been, or will be, reported
+        gpsh_clear_error();
+    gpsh_team_delete(team);
+}
+
+// ---- Predefined teams ----
+
+uint32_t gpsh_teams_reach(void)
+{
+    uint32_t reach = GPSH_TEAM_WORLD_DIRECT | GPSH_TEAM_NODE_DIRECT | GPSH_TEAM_WORLD_KERNELS |
+                     GPSH_TEAM_NODE_KERNELS;
+    for (int pe = 0; pe < gpsh.n_pes; pe++) {
+        uint32_t lacks = 0;
+        if (!gpsh.direct[pe] && pe != gpsh.my_pe)
+            lacks |= GPSH_TEAM_WORLD_DIRECT | GPSH_TEAM_NODE_DIRECT;
+        if (!gpsh_device_side_direct(pe))
+            lacks |= GPSH_TEAM_WORLD_KERNELS | GPSH_TEAM_NODE_KERNELS;
+        if (gpsh.peers[pe].node != gpsh.peers[gpsh.my_pe].node)
+            lacks &= GPSH_TEAM_WORLD_DIRECT | GPSH_TEAM_WORLD_KERNELS;
+        reach &= ~lacks;
+    }
+    return reach | (gpsh.settings.check ? GPSH_TEAM_CHECKED : 0u);
+}
+
+static bool is_member(gpushmem_team_t team, int pe, bool node_is_shared)
+{
+    const struct gpsh_peer *peer = &gpsh.peers[pe], *me = &gpsh.peers[gpsh.my_pe];
+    switch (team) {
+    case GPUSHMEM_TEAM_WORLD: return true;
+    case GPUSHMEM_TEAM_SHARED:
+        return pe == gpsh.my_pe || (node_is_shared && peer->node == me->node);
+    case GPUSHMEM_TEAM_NODE: return peer->node == me->node;
+    default: return peer->node_pe == me->node_pe;
+    }
+}
+
+static int make_predefined(gpushmem_team_t handle, uint32_t reach, int *pes)
+{
+    bool shared = reach & (gpsh.device_heap ? GPSH_TEAM_NODE_KERNELS : GPSH_TEAM_NODE_DIRECT);
+    int n = 0;
+    bool one_node = true;
+    for (int pe = 0; pe < gpsh.n_pes; pe++)
+        if (is_member(handle, pe, shared)) {
+            pes[n++] = pe;
+            one_node = one_node && gpsh.peers[pe].node == gpsh.peers[gpsh.my_pe].node;
+        }
+    struct gpsh_team *team;
+    int status = gpsh_team_new(handle, pes, n, &team);
+    if (status)
+        return status;
+    uint64_t first = (uint64_t)gpsh.settings.team_epoch;
+    team->direct = n == 1 || reach & (one_node ? GPSH_TEAM_NODE_DIRECT : GPSH_TEAM_WORLD_DIRECT);
+    team->kernels_direct =
+        n == 1 ? gpsh_device_side_direct(gpsh.my_pe) != NULL
+               : (reach & (one_node ? GPSH_TEAM_NODE_KERNELS : GPSH_TEAM_WORLD_KERNELS)) != 0;
+    status = gpsh_team_enter(team, &(struct gpsh_team_count){first, first, 0});
+    if (status)
+        gpsh_team_delete(team);
+    return status;
+}
+
+int gpsh_teams_init(uint32_t reach)
+{
+    memset(&table, 0, sizeof table);
+    gpsh_device_teams_init();
+    table.checked = reach & GPSH_TEAM_CHECKED;
+    for (int slot = 0; slot < GPUSHMEM_TEAM_SLOTS; slot++)
+        table.epochs[slot] = (uint64_t)gpsh.settings.team_epoch;
+    int *pes = calloc((size_t)gpsh.n_pes, sizeof *pes);
+    int status =
+        pes ? 0
+            : gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no host memory for teams of %d PEs", gpsh.n_pes);
+    for (int team = 0; !status && team < GPUSHMEM_TEAM_PREDEFINED; team++)
+        status = make_predefined(team, reach, pes);
+    free(pes);
+    return status;
+}
+
+void gpsh_teams_finalize(void)
+{
+    for (int slot = 0; slot < GPUSHMEM_TEAM_SLOTS; slot++) {
+        gpsh_team_delete(table.teams[slot]);
+        table.teams[slot] = NULL;
+    }
+}

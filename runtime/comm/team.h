@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Teams of this PE: a table of slots. docs/adr/0028-teams-and-collectives.md.
+#ifndef GPSH_TEAM_H
+#define GPSH_TEAM_H
+
+#include "gpushmem/team.h"
+#include "memory/team_scratch.h"
+#include "state/state.h"
+
+// Parts of a team's private memory, each as large as a slot's room.
+enum gpsh_team_work {
+    GPSH_WORK_PIECES, // of an alltoall by messages,
+    GPSH_WORK_PACKED, // and what it sends next
+    GPSH_WORK_IN,     // what an operation hands over,
+    GPSH_WORK_OUT,    // and its result, where the program's memory will not do
+    GPSH_TEAM_WORK,
+};
+
+struct gpsh_team {
+    gpushmem_team_t handle;
+    int slot, my_rank, n;
+    int *pes; // [n]
+    // [n] where the members' words are mapped into this process; NULL: only a transport reaches
+    // them
+    struct gpsh_team_words **words;
+    struct gpsh_team_words *mine;
+    // [n] where the members' data of the operation under way lies (comm/team_meet.h)
+    const char **views;
+    char *work;          // private memory, GPSH_TEAM_WORK times the room of a slot
+    uint64_t epoch;      // number of the last operation of the host
+    bool flat;           // all members see each other's words, and they are few
+    bool direct;         // all members load and store each other's heaps
+    bool kernels_direct; // kernels do
+    bool checked;        // each collective call is compared with the others' before it begins
+    // 0, or why it can only be destroyed; failed_pe: the member that was lost, or -1
+    int broken;
+    int failed_pe;
+    unsigned failures; // value of gpsh.failures when the members were last looked at
+    struct gpushmem_team_config config;
+};
+
+static inline char *gpsh_team_work(const struct gpsh_team *team, enum gpsh_team_work part)
+{
+    return team->work + (size_t)part * gpsh_team_room(gpsh.n_pes);
+}
+
+// Bits that hold for the whole job if they hold on each PE: gpsh_teams_reach, for gpsh_agree.
+enum gpsh_team_reach {
+    GPSH_TEAM_WORLD_DIRECT = 2, // the host loads and stores all heaps
+    GPSH_TEAM_NODE_DIRECT = 4,  // those of its node
+    GPSH_TEAM_WORLD_KERNELS = 8,
+    GPSH_TEAM_NODE_KERNELS = 16,
+    GPSH_TEAM_CHECKED = 32,
+};
+uint32_t gpsh_teams_reach(void);
+// Makes the predefined teams; `reach`: what all PEs have agreed on.
+int gpsh_teams_init(uint32_t reach);
+void gpsh_teams_finalize(void);
+
+// The team of a handle, or NULL: none of this PE's.
+struct gpsh_team *gpsh_team_of(gpushmem_team_t handle);
+
+// ---- For splits ----
+
+// Free slots, a bit each.
+struct gpsh_team_slots {
+    uint64_t bits[GPUSHMEM_TEAM_SLOTS / 64];
+};
+struct gpsh_team_slots gpsh_team_free_slots(void);
+// How far this PE has counted in a slot.
+struct gpsh_team_count {
+    uint64_t epoch, kernels_epoch;
+    uint32_t generation;
+};
+int gpsh_team_count(int slot, struct gpsh_team_count *count);
+// A team that nobody sees yet; it takes over neither `pes` nor the slot.
+int gpsh_team_new(int slot, const int *pes, int n, struct gpsh_team **out);
+void gpsh_team_delete(struct gpsh_team *team);
+// Puts it into the table: it has the slot now, and counts from `count` on.
+int gpsh_team_enter(struct gpsh_team *team, const struct gpsh_team_count *count);
+// Takes it out of the table and deletes it.
+void gpsh_team_leave(struct gpsh_team *team);
+
+#endif

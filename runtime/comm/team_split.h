@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// New teams out of a parent's members. docs/adr/0028-teams-and-collectives.md.
+#ifndef GPSH_TEAM_SPLIT_H
+#define GPSH_TEAM_SPLIT_H
+
+#include "comm/team.h"
+
+// What this PE's call says: its new team, and what has to be alike on all members of the parent.
+struct gpsh_team_plan {
+    const char *what;   // the public function
+    const int *ranks;   // [size] ranks of the parent in the order of the new team
+    int size;           // 0: this PE is in no new team
+    uint64_t arguments; // a digest of them
+    // 0, or why this PE cannot take part, with the last error's sentence: the others are told
+    int status;
+    struct gpushmem_team_config config;
+};
+
+// Which ranks of n: start, start + stride, ..., `size` of them. GPUSHMEM_ERR_INVALID with a
+// sentence if they are not ranks.
+int gpsh_team_check_strided(const char *what, int n, int start, int stride, int size);
+// The same for a list; each once.
+int gpsh_team_check_list(const char *what, int n, const int *ranks, int size);
+
+// FNV-1a, to be continued with its own result; begin with 0.
+uint64_t gpsh_team_digest(uint64_t digest, const void *bytes, size_t n);
+
+// Collective over `parent`. *out is GPUSHMEM_TEAM_INVALID on failure, and where the plan is empty.
+int gpsh_team_split(struct gpsh_team *parent, const struct gpsh_team_plan *plan,
+                    gpushmem_team_t *out);
+// Collective over the team, unless it is broken.
+int gpsh_team_destroy(struct gpsh_team *team, const char *what);
+
+#endif

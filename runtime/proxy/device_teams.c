@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "proxy/device_teams.h"
+
+#include <string.h>
+
+#include "memory/team_scratch.h"
+
+static struct {
+    pthread_mutex_t lock;
+    struct gpsh_device_team teams[GPUSHMEM_TEAM_SLOTS]; // n == 0: the slot is free
+    // of teams that had the slot before: kernels have used no larger one
+    uint64_t epochs[GPUSHMEM_TEAM_SLOTS];
+    const struct gpsh_device_memory *memory; // NULL: not made
+    // [teams] struct gpushmem_dev_team, [teams][GPUSHMEM_TEAM_EPOCHS] epochs, [teams][n_pes] PEs
+    char *device;
+    uint64_t *words; // host memory for copies, [GPUSHMEM_TEAM_EPOCHS]
+} table = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+enum { WORDS_BYTES = GPUSHMEM_TEAM_EPOCHS * sizeof(uint64_t) };
+
+static struct gpushmem_dev_team *entry_of(int slot)
+{
+    return (struct gpushmem_dev_team *)(void *)table.device + slot;
+}
+
+static uint64_t *epochs_of(int slot)
+{
+    return (uint64_t *)(void *)entry_of((int)gpsh.settings.teams) +
+           (size_t)slot * GPUSHMEM_TEAM_EPOCHS;
+}
+
+static int32_t *pes_of(int slot)
+{
+    return (int32_t *)(void *)epochs_of((int)gpsh.settings.teams) +
+           (size_t)slot * (size_t)gpsh.n_pes;
+}
+
+static size_t table_bytes(void)
+{
+    return (size_t)gpsh.settings.teams *
+           (sizeof(struct gpushmem_dev_team) + WORDS_BYTES + (size_t)gpsh.n_pes * sizeof(int32_t));
+}
+
+// 0: the PEs are not equally far apart.
+static int32_t stride_of(const struct gpsh_device_team *team)
+{
+    if (team->n == 1)
+        return 1;
+    int32_t stride = team->pes[1] - team->pes[0];
+    for (int r = 2; r < team->n; r++)
+        if (team->pes[r] - team->pes[r - 1] != stride)
+            return 0;
+    return stride;
+}
+
+static struct gpushmem_dev_team entry_for(int slot)
+{
+    const struct gpsh_device_team *team = &table.teams[slot];
+    const struct gpsh_settings *settings = &gpsh.settings;
+    char *scratch = gpsh.heap + gpsh.heap_bytes - gpsh_heap_reserved(settings);
+    bool stream = (uint64_t)slot < gpsh_stream_teams(settings);
+    struct gpushmem_dev_team entry = {.team = GPUSHMEM_TEAM_INVALID};
+    if (!team->n)
+        return entry;
+    entry = (struct gpushmem_dev_team){
+        .team = team->team,
+        .my_rank = team->my_rank,
+        .n = team->n,
+        .flags = (team->direct ? GPUSHMEM_DEV_TEAM_DIRECT : 0u) |
+                 (stream ? GPUSHMEM_DEV_TEAM_STREAM : 0u),
+        .start = team->pes[0],
+        .stride = stride_of(team),
+        .pes = pes_of(slot),
+        .scratch = scratch + gpsh_kernel_scratch(settings, slot),
+        .stream_scratch = stream ? scratch + gpsh_stream_scratch(slot) : NULL,
+        .epochs = epochs_of(slot),
+    };
+    return entry;
+}
+
+// With the lock held. The entry comes last, for kernels that look at it while this is under way.
+static int write_slot(int slot)
+{
+    const struct gpsh_device_team *team = &table.teams[slot];
+    const struct gpushmem_dev_team entry = entry_for(slot);
+    int status = 0;
+    if (team->n) {
+        for (int i = 0; i < GPUSHMEM_TEAM_EPOCHS; i++)
+            table.words[i] = team->first_epoch;
+        status = table.memory->device_write(epochs_of(slot), table.words, WORDS_BYTES);
+        if (!status)
+            status = table.memory->device_write(pes_of(slot), team->pes,
+                                                (size_t)team->n * sizeof(int32_t));
+    }
+    return status ? status : table.memory->device_write(entry_of(slot), &entry, sizeof entry);
+}
+
+static int write_free_slots(void)
+{
+    struct gpushmem_dev_team entries[GPUSHMEM_TEAM_SLOTS];
+    for (int slot = 0; slot < GPUSHMEM_TEAM_SLOTS; slot++)
+        entries[slot] = (struct gpushmem_dev_team){.team = GPUSHMEM_TEAM_INVALID};
+    return table.memory->device_write(entry_of(0), entries,
+                                      (size_t)gpsh.settings.teams * sizeof *entries);
+}
+
+// With the lock held.
+static int read_epoch(int slot, uint64_t *epoch)
+{
+    const uint64_t *words = epochs_of(slot);
+    *epoch = table.epochs[slot];
+    if (table.memory->device_read) {
+        int status = table.memory->device_read(table.words, words, WORDS_BYTES);
+        if (status)
+            return status;
+        words = table.words;
+    }
+    for (int i = 0; i < GPUSHMEM_TEAM_EPOCHS; i++) {
+        uint64_t word = __atomic_load_n(&words[i], __ATOMIC_RELAXED);
+        if (word > *epoch)
+            *epoch = word;
+    }
+    return 0;
+}
+
+int gpsh_device_teams_set(int slot, const struct gpsh_device_team *team)
+{
+    int status = 0;
+    pthread_mutex_lock(&table.lock);
+    if (!team && table.memory)
+        status = read_epoch(slot, &table.epochs[slot]);
+    else if (team && team->first_epoch > table.epochs[slot])
+        table.epochs[slot] = team->first_epoch;
+    table.teams[slot] = team ? *team : (struct gpsh_device_team){0};
+    int written = table.memory ? write_slot(slot) : 0;
+    pthread_mutex_unlock(&table.lock);
+    return status ? status : written;
+}
+
+int gpsh_device_teams_epoch(int slot, uint64_t *epoch)
+{
+    int status = 0;
+    pthread_mutex_lock(&table.lock);
+    *epoch = table.epochs[slot];
+    if (table.memory)
+        status = read_epoch(slot, epoch);
+    pthread_mutex_unlock(&table.lock);
+    return status;
+}
+
+void gpsh_device_teams_init(void)
+{
+    memset(table.teams, 0, sizeof table.teams);
+    memset(table.epochs, 0, sizeof table.epochs);
+}
+
+int gpsh_device_teams_make(const struct gpsh_device_memory *memory)
+{
+    int status = 0;
+    pthread_mutex_lock(&table.lock);
+    table.memory = memory;
+    table.device = memory->device_alloc(table_bytes());
+    table.words = memory->host_alloc(WORDS_BYTES);
+    if (!table.device || !table.words)
+        status = gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the kernels' table of %lld teams",
+                           (long long)gpsh.settings.teams);
+    if (!status)
+        status = write_free_slots();
+    for (int slot = 0; slot < (int)gpsh.settings.teams && !status; slot++)
+        if (table.teams[slot].n)
+            status = write_slot(slot);
+    pthread_mutex_unlock(&table.lock);
+    return status;
+}
+
+void gpsh_device_teams_unmake(void)
+{
+    pthread_mutex_lock(&table.lock);
+    if (table.device)
+        table.memory->device_free(table.device, table_bytes());
+    if (table.words)
+        table.memory->host_free(table.words, WORDS_BYTES);
+    table.device = NULL;
+    table.words = NULL;
+    table.memory = NULL;
+    pthread_mutex_unlock(&table.lock);
+}
+
+const struct gpushmem_dev_team *gpsh_device_teams_table(void)
+{
+    return (const struct gpushmem_dev_team *)(const void *)table.device;
+}

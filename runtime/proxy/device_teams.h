@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What kernels know of teams: a table in device memory, made with the rest of the device side. What
+// is told before that is kept until then. Any thread, but one slot by one thread at a time.
+#ifndef GPSH_DEVICE_TEAMS_H
+#define GPSH_DEVICE_TEAMS_H
+
+#include "gpu/device_memory.h"
+#include "gpushmem/device_abi.h"
+
+struct gpsh_device_team {
+    int32_t team; // its handle
+    int32_t my_rank, n;
+    bool direct;          // on every member kernels load and store the heaps of all members
+    const int32_t *pes;   // [n]; stays where it is until the slot is free again
+    uint64_t first_epoch; // what kernels' operations are counted from
+};
+
+// A team now has this slot; NULL: none has. A negative status: device memory could not be written.
+int gpsh_device_teams_set(int slot, const struct gpsh_device_team *team);
+// The largest number that kernels of this PE have given an operation of a team in this slot.
+int gpsh_device_teams_epoch(int slot, uint64_t *epoch);
+// Forgets all teams. In every init, before teams are told.
+void gpsh_device_teams_init(void);
+
+// For the device side.
+int gpsh_device_teams_make(const struct gpsh_device_memory *memory);
+void gpsh_device_teams_unmake(void);
+const struct gpushmem_dev_team *gpsh_device_teams_table(void); // device memory; NULL: not made
+
+#endif
