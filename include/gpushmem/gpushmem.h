@@ -53,6 +53,7 @@
 #include <stdint.h>
 
 #include "gpushmem/bootstrap.h"
+#include "gpushmem/coll.h"
 #include "gpushmem/stream.h"
 #include "gpushmem/team.h"
 #include "gpushmem/types.h"

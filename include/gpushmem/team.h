@@ -93,6 +93,10 @@ GPUSHMEM_API int gpushmem_team_destroy(gpushmem_team_t team);
 // members before it happen before those after it, puts are completed by gpushmem_quiet.
 GPUSHMEM_API int gpushmem_team_sync(gpushmem_team_t team);
 
+// How many PEs of the job were lost (GPUSHMEM_ON_PE_FAILURE=notify), as far as this PE knows; the
+// first `most` of them, in ascending order, go to pes[]. Local. A negative code on failure.
+GPUSHMEM_API int gpushmem_failed_pes(int *pes, int most);
+
 // gpushmem_ptr with a rank of the team.
 GPUSHMEM_API void *gpushmem_team_ptr(gpushmem_team_t team, const void *sym, int pe);
 

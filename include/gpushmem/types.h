@@ -17,8 +17,7 @@
 typedef __half gpushmem_half;
 typedef __nv_bfloat16 gpushmem_bfloat16;
 #else
-// 16-bit floating point values as bits: the library moves them, it never computes with them on the
-// host.
+// 16-bit floating point values as bits.
 typedef struct gpushmem_half {
     uint16_t bits;
 } gpushmem_half;

@@ -98,6 +98,24 @@ void *gpushmem_team_ptr(gpushmem_team_t handle, const void *sym, int pe)
     return gpushmem_ptr(sym, team->pes[pe]);
 }
 
+int gpushmem_failed_pes(int *pes, int most)
+{
+    int status = gpsh_check_ready(__func__), n = 0;
+    if (status)
+        return status;
+    if (most < 0 || (most && !pes))
+        return gpsh_fail(GPUSHMEM_ERR_INVALID, "%s: room for %d PEs%s", __func__, most,
+                         pes ? "" : " at NULL");
+    for (int pe = 0; pe < gpsh.n_pes; pe++) {
+        if (!atomic_load(&gpsh.peers[pe].error))
+            continue;
+        if (n < most)
+            pes[n] = pe;
+        n++;
+    }
+    return n;
+}
+
 // ---- Splits ----
 
 // What all kinds of splits begin with. The parent is there; everything else that is wrong is told

@@ -10,7 +10,7 @@
 #include "bootstrap/fd_exchange.h"
 #include "transport/transport.h"
 
-enum { GPSH_BLOB_MAGIC = 0x47505348, GPSH_BLOB_VERSION = 3, GPSH_BLOB_SECTIONS = 8 };
+enum { GPSH_BLOB_MAGIC = 0x47505348, GPSH_BLOB_VERSION = 4, GPSH_BLOB_SECTIONS = 8 };
 
 // One transport's connection data inside a blob; points into the blob.
 struct gpsh_blob_section {
@@ -25,7 +25,7 @@ struct gpsh_peer_blob {
     uint64_t region_bytes[GPSH_REGIONS];
     int32_t device_heap;
     int32_t pid;
-    uint64_t static_id; // of the program whose static data is shared, 0: it is not
+    uint64_t static_id;    // of the program whose static data is shared, 0: it is not
     int32_t node, node_pe; // smallest PE of its node, position there
     char hostname[64];
     char gpu[64]; // name and PCI address, "" for a host heap

@@ -79,7 +79,8 @@ static inline size_t gpsh_team_words_bytes(int n_pes)
 // the size of it all.
 static inline uint64_t gpsh_control_team(int n_pes, int slot)
 {
-    return (gpsh_control_bytes(n_pes) + 63) / 64 * 64 + (uint64_t)slot * gpsh_team_words_bytes(n_pes);
+    uint64_t first = (gpsh_control_bytes(n_pes) + 63) / 64 * 64;
+    return first + (uint64_t)slot * gpsh_team_words_bytes(n_pes);
 }
 
 #endif

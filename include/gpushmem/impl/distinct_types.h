@@ -37,5 +37,19 @@
     X(short, short, A, B)                                                                          \
     X(ushort, unsigned short, A, B)                                                                \
     GPUSHMEM_DISTINCT_AMO_EXTENDED_TYPES(X, A, B)
+#define GPUSHMEM_DISTINCT_COLL_BITWISE_TYPES(X, A, B)                                              \
+    X(char, char, A, B)                                                                            \
+    X(schar, signed char, A, B)                                                                    \
+    X(uchar, unsigned char, A, B)                                                                  \
+    X(short, short, A, B)                                                                          \
+    X(ushort, unsigned short, A, B)                                                                \
+    GPUSHMEM_DISTINCT_AMO_TYPES(X, A, B)
+#define GPUSHMEM_DISTINCT_COLL_ORDERED_TYPES(X, A, B)                                              \
+    X(longdouble, long double, A, B)                                                               \
+    GPUSHMEM_DISTINCT_RMA_TYPES(X, A, B)
+#define GPUSHMEM_DISTINCT_COLL_TYPES(X, A, B)                                                      \
+    X(complexf, gpushmem_complexf, A, B)                                                           \
+    X(complexd, gpushmem_complexd, A, B)                                                           \
+    GPUSHMEM_DISTINCT_COLL_ORDERED_TYPES(X, A, B)
 
 #endif

@@ -60,6 +60,19 @@ void gpushmem_no_function_for_this_type_use_putmem_or_getmem(void);
         GPUSHMEM_DISTINCT_SYNC_TYPES(GPUSHMEM_SYNC_CASE, gpushmem_, SUFFIX)           \
         default: gpushmem_no_function_for_this_type)(__VA_ARGS__)
 
+// Collective operations: a team, then dest, which chooses.
+#define GPUSHMEM_COLL(TYPES, SUFFIX, ...) \
+    GPUSHMEM_CHOOSE(TYPES, gpushmem_no_function_for_this_type, gpushmem_, SUFFIX, \
+                    GPUSHMEM_SECOND(__VA_ARGS__))(__VA_ARGS__)
+#define GPUSHMEM_COLL_MOVE(SUFFIX, ...) \
+    GPUSHMEM_COLL(GPUSHMEM_DISTINCT_RMA_TYPES, SUFFIX, __VA_ARGS__)
+#define GPUSHMEM_COLL_BITWISE(SUFFIX, ...) \
+    GPUSHMEM_COLL(GPUSHMEM_DISTINCT_COLL_BITWISE_TYPES, SUFFIX, __VA_ARGS__)
+#define GPUSHMEM_COLL_ORDERED(SUFFIX, ...) \
+    GPUSHMEM_COLL(GPUSHMEM_DISTINCT_COLL_ORDERED_TYPES, SUFFIX, __VA_ARGS__)
+#define GPUSHMEM_COLL_ANY(SUFFIX, ...) \
+    GPUSHMEM_COLL(GPUSHMEM_DISTINCT_COLL_TYPES, SUFFIX, __VA_ARGS__)
+
 // Functions without a type, with an optional context.
 #define GPUSHMEM_PLAIN(NAME, ...)                                                     \
     _Generic((GPUSHMEM_FIRST(__VA_ARGS__)), \
@@ -145,5 +158,27 @@ void gpushmem_no_function_for_this_type_use_putmem_or_getmem(void);
 #define gpushmem_test_any_vector_status(...)  GPUSHMEM_SYNC(_test_any_vector_status, __VA_ARGS__)
 #define gpushmem_test_some_vector(...)        GPUSHMEM_SYNC(_test_some_vector, __VA_ARGS__)
 #define gpushmem_test_some_vector_status(...) GPUSHMEM_SYNC(_test_some_vector_status, __VA_ARGS__)
+
+#define gpushmem_broadcast(...)          GPUSHMEM_COLL_MOVE(_broadcast, __VA_ARGS__)
+#define gpushmem_collect(...)            GPUSHMEM_COLL_MOVE(_collect, __VA_ARGS__)
+#define gpushmem_fcollect(...)           GPUSHMEM_COLL_MOVE(_fcollect, __VA_ARGS__)
+#define gpushmem_alltoall(...)           GPUSHMEM_COLL_MOVE(_alltoall, __VA_ARGS__)
+#define gpushmem_alltoalls(...)          GPUSHMEM_COLL_MOVE(_alltoalls, __VA_ARGS__)
+#define gpushmem_and_reduce(...)         GPUSHMEM_COLL_BITWISE(_and_reduce, __VA_ARGS__)
+#define gpushmem_and_reducescatter(...)  GPUSHMEM_COLL_BITWISE(_and_reducescatter, __VA_ARGS__)
+#define gpushmem_or_reduce(...)          GPUSHMEM_COLL_BITWISE(_or_reduce, __VA_ARGS__)
+#define gpushmem_or_reducescatter(...)   GPUSHMEM_COLL_BITWISE(_or_reducescatter, __VA_ARGS__)
+#define gpushmem_xor_reduce(...)         GPUSHMEM_COLL_BITWISE(_xor_reduce, __VA_ARGS__)
+#define gpushmem_xor_reducescatter(...)  GPUSHMEM_COLL_BITWISE(_xor_reducescatter, __VA_ARGS__)
+#define gpushmem_min_reduce(...)         GPUSHMEM_COLL_ORDERED(_min_reduce, __VA_ARGS__)
+#define gpushmem_min_reducescatter(...)  GPUSHMEM_COLL_ORDERED(_min_reducescatter, __VA_ARGS__)
+#define gpushmem_max_reduce(...)         GPUSHMEM_COLL_ORDERED(_max_reduce, __VA_ARGS__)
+#define gpushmem_max_reducescatter(...)  GPUSHMEM_COLL_ORDERED(_max_reducescatter, __VA_ARGS__)
+#define gpushmem_sum_reduce(...)         GPUSHMEM_COLL_ANY(_sum_reduce, __VA_ARGS__)
+#define gpushmem_sum_reducescatter(...)  GPUSHMEM_COLL_ANY(_sum_reducescatter, __VA_ARGS__)
+#define gpushmem_prod_reduce(...)        GPUSHMEM_COLL_ANY(_prod_reduce, __VA_ARGS__)
+#define gpushmem_prod_reducescatter(...) GPUSHMEM_COLL_ANY(_prod_reducescatter, __VA_ARGS__)
+#define gpushmem_sum_inscan(...)         GPUSHMEM_COLL_ANY(_sum_inscan, __VA_ARGS__)
+#define gpushmem_sum_exscan(...)         GPUSHMEM_COLL_ANY(_sum_exscan, __VA_ARGS__)
 
 #endif

@@ -200,6 +200,55 @@ inline int gpushmem_signal_add(gpushmem_ctx_t ctx, uint64_t *sig, uint64_t signa
                             (dest, source, nelems, sig, signal, sig_op, pe, stream))
 GPUSHMEM_DISTINCT_RMA_TYPES(GPUSHMEM_OVERLOAD_STREAM, , )
 
+// Collective operations have no context: one overload each.
+#define GPUSHMEM_OVERLOAD_COLL(NAME, TYPE, OP)                                                     \
+    inline int gpushmem_##OP(gpushmem_team_t team, TYPE *dest, const TYPE *source, size_t nelems)  \
+    {                                                                                              \
+        return gpushmem_##NAME##_##OP(team, dest, source, nelems);                                 \
+    }
+#define GPUSHMEM_OVERLOAD_FOLD(NAME, TYPE, OP)                                                     \
+    GPUSHMEM_OVERLOAD_COLL(NAME, TYPE, OP##_reduce)                                                \
+    GPUSHMEM_OVERLOAD_COLL(NAME, TYPE, OP##_reducescatter)
+#define GPUSHMEM_OVERLOAD_COLLECTIVE(NAME, TYPE, A, B)                                             \
+    GPUSHMEM_OVERLOAD_COLL(NAME, TYPE, collect)                                                    \
+    GPUSHMEM_OVERLOAD_COLL(NAME, TYPE, fcollect)                                                   \
+    GPUSHMEM_OVERLOAD_COLL(NAME, TYPE, alltoall)                                                   \
+    inline int gpushmem_broadcast(gpushmem_team_t team, TYPE *dest, const TYPE *source,            \
+                                  size_t nelems, int root)                                         \
+    {                                                                                              \
+        return gpushmem_##NAME##_broadcast(team, dest, source, nelems, root);                      \
+    }                                                                                              \
+    inline int gpushmem_alltoalls(gpushmem_team_t team, TYPE *dest, const TYPE *source,            \
+                                  ptrdiff_t dst, ptrdiff_t sst, size_t nelems)                     \
+    {                                                                                              \
+        return gpushmem_##NAME##_alltoalls(team, dest, source, dst, sst, nelems);                  \
+    }
+GPUSHMEM_DISTINCT_RMA_TYPES(GPUSHMEM_OVERLOAD_COLLECTIVE, , )
+#define GPUSHMEM_OVERLOAD_FOLD_BITWISE(NAME, TYPE, A, B)                                           \
+    GPUSHMEM_OVERLOAD_COLL(NAME, TYPE, and_reduce)                                                 \
+    GPUSHMEM_OVERLOAD_COLL(NAME, TYPE, and_reducescatter)                                          \
+    GPUSHMEM_OVERLOAD_COLL(NAME, TYPE, or_reduce)                                                  \
+    GPUSHMEM_OVERLOAD_COLL(NAME, TYPE, or_reducescatter)                                           \
+    GPUSHMEM_OVERLOAD_COLL(NAME, TYPE, xor_reduce)                                                 \
+    GPUSHMEM_OVERLOAD_COLL(NAME, TYPE, xor_reducescatter)
+GPUSHMEM_DISTINCT_COLL_BITWISE_TYPES(GPUSHMEM_OVERLOAD_FOLD_BITWISE, , )
+#define GPUSHMEM_OVERLOAD_FOLD_ORDERED(NAME, TYPE, A, B)                                           \
+    GPUSHMEM_OVERLOAD_FOLD(NAME, TYPE, min)                                                        \
+    GPUSHMEM_OVERLOAD_FOLD(NAME, TYPE, max)
+GPUSHMEM_DISTINCT_COLL_ORDERED_TYPES(GPUSHMEM_OVERLOAD_FOLD_ORDERED, , )
+#define GPUSHMEM_OVERLOAD_FOLD_ANY(NAME, TYPE, A, B)                                               \
+    GPUSHMEM_OVERLOAD_FOLD(NAME, TYPE, sum)                                                        \
+    GPUSHMEM_OVERLOAD_FOLD(NAME, TYPE, prod)                                                       \
+    GPUSHMEM_OVERLOAD_COLL(NAME, TYPE, sum_inscan)                                                 \
+    GPUSHMEM_OVERLOAD_COLL(NAME, TYPE, sum_exscan)
+GPUSHMEM_DISTINCT_COLL_TYPES(GPUSHMEM_OVERLOAD_FOLD_ANY, , )
+#undef GPUSHMEM_OVERLOAD_COLL
+#undef GPUSHMEM_OVERLOAD_FOLD
+#undef GPUSHMEM_OVERLOAD_COLLECTIVE
+#undef GPUSHMEM_OVERLOAD_FOLD_BITWISE
+#undef GPUSHMEM_OVERLOAD_FOLD_ORDERED
+#undef GPUSHMEM_OVERLOAD_FOLD_ANY
+
 // Element types without a function end in one sentence, and not in a list of all overloads.
 template <typename T> struct gpushmem_has_functions {
     static constexpr bool value = false;

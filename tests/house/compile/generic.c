@@ -96,6 +96,62 @@ static void fill(void *bytes, size_t n, int seed)
     DEFINE_RMA(NAME, TYPE, CTX, sizeof(TYPE) + 100)
 RMA_TYPES(RMA)
 
+// Teams of one: a collective operation copies, in the width of its type.
+#define DEFINE_COLL(NAME, TYPE)                                                                    \
+    static void coll_##NAME(void)                                                                  \
+    {                                                                                              \
+        TYPE *to = (TYPE *)(void *)area, *from = to + N;                                           \
+        const gpushmem_team_t world = GPUSHMEM_TEAM_WORLD;                                         \
+        fill(area, 2 * N * sizeof *to, 5);                                                         \
+        OK(gpushmem_broadcast(world, to, from, N, 0));                                             \
+        SAME(to, from, N * sizeof *to);                                                            \
+        fill(from, N * sizeof *to, 6);                                                             \
+        OK(gpushmem_fcollect(world, to, from, N));                                                 \
+        SAME(to, from, N * sizeof *to);                                                            \
+        fill(from, N * sizeof *to, 7);                                                             \
+        OK(gpushmem_collect(world, to, from, N));                                                  \
+        SAME(to, from, N * sizeof *to);                                                            \
+        fill(from, N * sizeof *to, 8);                                                             \
+        OK(gpushmem_alltoall(world, to, from, N));                                                 \
+        SAME(to, from, N * sizeof *to);                                                            \
+        fill(from, N * sizeof *to, 9);                                                             \
+        OK(gpushmem_alltoalls(world, to, from, 1, 1, N));                                          \
+        SAME(to, from, N * sizeof *to);                                                            \
+    }
+RMA_TYPES(DEFINE_COLL)
+
+#define DEFINE_FOLD(NAME, TYPE)                                                                    \
+    static void fold_##NAME(void)                                                                  \
+    {                                                                                              \
+        TYPE *to = (TYPE *)(void *)area, *from = to + N;                                           \
+        const gpushmem_team_t world = GPUSHMEM_TEAM_WORLD;                                         \
+        for (int i = 0; i < N; ++i)                                                                \
+            from[i] = (TYPE)(i + 1);                                                               \
+        memset(to, 0, N * sizeof *to);                                                             \
+        OK(gpushmem_sum_reduce(world, to, from, N));                                               \
+        SAME(to, from, N * sizeof *to);                                                            \
+        OK(gpushmem_prod_reducescatter(world, to, from, N));                                       \
+        OK(gpushmem_min_reduce(world, to, from, N));                                               \
+        OK(gpushmem_max_reducescatter(world, to, from, N));                                        \
+        OK(gpushmem_sum_inscan(world, to, from, N));                                               \
+        SAME(to, from, N * sizeof *to);                                                            \
+        OK(gpushmem_sum_exscan(world, to, from, N));                                               \
+        CHECK(to[N - 1] == 0);                                                                     \
+    }
+EXTENDED_TYPES(DEFINE_FOLD)
+#define DEFINE_BITS(NAME, TYPE)                                                                    \
+    static void bits_##NAME(void)                                                                  \
+    {                                                                                              \
+        TYPE *to = (TYPE *)(void *)area, *from = to + N;                                           \
+        const gpushmem_team_t world = GPUSHMEM_TEAM_WORLD;                                         \
+        fill(area, 2 * N * sizeof *to, 3);                                                         \
+        OK(gpushmem_and_reduce(world, to, from, N));                                               \
+        OK(gpushmem_or_reducescatter(world, to, from, N));                                         \
+        OK(gpushmem_xor_reduce(world, to, from, N));                                               \
+        SAME(to, from, N * sizeof *to);                                                            \
+    }
+AMO_TYPES(DEFINE_BITS)
+
 #define DEFINE_EXTENDED(NAME, TYPE, CALL)                                                          \
     static void extended_##NAME##_##CALL(void)                                                     \
     {                                                                                              \
@@ -243,6 +299,13 @@ int main(void)
     AMO_TYPES(RUN_AMO)
     BITWISE_TYPES(RUN_BITWISE)
     SYNC_TYPES(RUN_SYNC)
+#define RUN_ONE(GROUP, NAME) GROUP##_##NAME();
+#define RUN_COLL(NAME, TYPE) RUN_ONE(coll, NAME)
+#define RUN_FOLD(NAME, TYPE) RUN_ONE(fold, NAME)
+#define RUN_BITS(NAME, TYPE) RUN_ONE(bits, NAME)
+    RMA_TYPES(RUN_COLL)
+    EXTENDED_TYPES(RUN_FOLD)
+    AMO_TYPES(RUN_BITS)
     int status = gpushmem_p(sig, gpushmem_g(sig, 0) + gpushmem_atomic_fetch(ctx, sig, 0),
                             0); // one within another
     CHECK(status == 0 && *sig == 14);

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # programs.sh BUILD SOURCE CC CXX: the programs printed in README.md, docs/tutorial.md and docs/streams.md compile
 # without a warning and do what
-# the text says, on four PEs. A block that begins with ```c or ```cuda is a program.
+# the text says, on four PEs. A block that begins with ```c, ```c++ or ```cuda is a program.
 set -euo pipefail
 build=$1 source=$2 cc=$3 cxx=$4
 work=$(mktemp -d)
@@ -26,17 +26,21 @@ flags="-Wall -Wextra -Werror -I$source/include -I$build/include"
 extract README.md cuda >"$work/readme.cu"
 extract docs/tutorial.md c >"$work/ring.c"
 extract docs/tutorial.md cuda >"$work/greet.cu"
+extract docs/tutorial.md c++ >"$work/grid.cpp"
 extract docs/streams.md cuda >"$work/relay.cu"
 # shellcheck disable=SC2086
 {
     "$cxx" -std=c++17 -xc++ $flags "$work/readme.cu" -xnone -L"$build/lib" -lgpushmem -pthread -o "$work/readme"
     "$cc" -std=c11 $flags "$work/ring.c" -L"$build/lib" -lgpushmem -o "$work/ring"
     "$cxx" -std=c++17 -xc++ $flags "$work/greet.cu" -xnone -L"$build/lib" -lgpushmem -pthread -o "$work/greet"
+    "$cxx" -std=c++17 $flags "$work/grid.cpp" -L"$build/lib" -lgpushmem -o "$work/grid"
     "$cxx" -std=c++17 -xc++ $flags "$work/relay.cu" -xnone -L"$build/lib" -lgpushmem -pthread -o "$work/relay"
 }
 runs "$work/readme" "PE 0 was greeted by PE 3" "PE 1 was greeted by PE 0" "PE 2 was greeted by PE 1" "PE 3 was greeted by PE 2"
 runs "$work/ring" "PE 0 of 4 got 103" "PE 1 of 4 got 100" "PE 2 of 4 got 101" "PE 3 of 4 got 102"
 runs "$work/greet" "PE 0 got 103" "PE 1 got 100" "PE 2 got 101" "PE 3 got 102"
+runs "$work/grid" "PE 0 is in column 0: the sum is 6" "PE 1 is in column 1: the sum is 6" \
+    "PE 2 is in column 0: the sum is 6" "PE 3 is in column 1: the sum is 6"
 GPUSHMEM_P2P=0 runs "$work/greet" "PE 0 got 103" "PE 1 got 100" "PE 2 got 101" "PE 3 got 102"
 runs "$work/relay" "PE 0: 30" "PE 1: 0" "PE 2: 10" "PE 3: 20"
 echo "docs: ok: the printed programs compile and run"

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Collective operations of the host over a team, included by gpushmem.h.
+//
+// All members of the team call the same function with the same arguments, but for `dest`, `source`
+// and what else is said below, in the same order. PEs are named by their rank in the team. dest and
+// source are symmetric; they do not overlap, unless a function says that it works in place. On
+// return this PE's dest is complete and its source may change; nothing is known about the others
+// (gpushmem_barrier is for that). A PE's dest belongs to the operation from the PE's own call on,
+// not before: no PE need wait until the others' dests are ready. Zero elements do nothing, and wait
+// for nobody. Several teams may be used at the same time, by different threads.
+//   GPUSHMEM_ERR_INVALID    no such team, root or stride; dest and source overlap
+//   (GPUSHMEM_CHECK=1) GPUSHMEM_ERR_ADDRESS    dest or source is not in the symmetric heap
+//   GPUSHMEM_ERR_ASYMMETRY  with GPUSHMEM_CHECK=1: the first PE and argument that differ are named
+//                           to all, and nothing was done. Without it such a call has no meaning
+//   GPUSHMEM_ERR_PE_FAILED, GPUSHMEM_ERR_TIMEOUT  as in team.h; dest is undefined
+#ifndef GPUSHMEM_COLL_H
+#define GPUSHMEM_COLL_H
+
+#include "gpushmem/team.h"
+
+#ifdef __cplusplus
+#include <complex>
+typedef std::complex<float> gpushmem_complexf;
+typedef std::complex<double> gpushmem_complexd;
+extern "C" {
+#else
+typedef float _Complex gpushmem_complexf;
+typedef double _Complex gpushmem_complexd;
+#endif
+
+// gpushmem_quiet, then gpushmem_team_sync: after it every member sees what every member has put.
+GPUSHMEM_API int gpushmem_barrier(gpushmem_team_t team);
+
+// Data that moves. nelems counts the elements of one PE's part.
+//   broadcast  source of `root` to dest of all, root's too; in place legal (dest == source)
+//   fcollect   dest has n parts: part r is the source of rank r; each PE's source may be
+//              its own part of dest, on all PEs or on none
+//   collect    the same, where each PE has another nelems, which may be 0
+//   alltoall   source and dest have n parts: part r of source goes to rank r, part r of dest comes
+//              from it
+//   alltoalls  the same, elements dst and sst apart (at least 1): element i of part r is at
+//              (r * nelems + i) * dst
+// The forms on memory count bytes, and take any addresses.
+#define GPUSHMEM_DECLARE(NAME, TYPE)                                                               \
+    GPUSHMEM_API int gpushmem_##NAME##_broadcast(gpushmem_team_t team, TYPE *dest,                 \
+                                                 const TYPE *source, size_t nelems, int root);     \
+    GPUSHMEM_API int gpushmem_##NAME##_collect(gpushmem_team_t team, TYPE *dest,                   \
+                                               const TYPE *source, size_t nelems);                 \
+    GPUSHMEM_API int gpushmem_##NAME##_fcollect(gpushmem_team_t team, TYPE *dest,                  \
+                                                const TYPE *source, size_t nelems);                \
+    GPUSHMEM_API int gpushmem_##NAME##_alltoall(gpushmem_team_t team, TYPE *dest,                  \
+                                                const TYPE *source, size_t nelems);                \
+    GPUSHMEM_API int gpushmem_##NAME##_alltoalls(gpushmem_team_t team, TYPE *dest,                 \
+                                                 const TYPE *source, ptrdiff_t dst, ptrdiff_t sst, \
+                                                 size_t nelems);
+GPUSHMEM_RMA_TYPES(GPUSHMEM_DECLARE)
+#undef GPUSHMEM_DECLARE
+
+GPUSHMEM_API int gpushmem_broadcastmem(gpushmem_team_t team, void *dest, const void *source,
+                                       size_t bytes, int root);
+GPUSHMEM_API int gpushmem_collectmem(gpushmem_team_t team, void *dest, const void *source,
+                                     size_t bytes);
+GPUSHMEM_API int gpushmem_fcollectmem(gpushmem_team_t team, void *dest, const void *source,
+                                      size_t bytes);
+GPUSHMEM_API int gpushmem_alltoallmem(gpushmem_team_t team, void *dest, const void *source,
+                                      size_t bytes);
+GPUSHMEM_API int gpushmem_alltoallsmem(gpushmem_team_t team, void *dest, const void *source,
+                                       ptrdiff_t dst, ptrdiff_t sst, size_t bytes);
+
+// Reductions, element by element: folded from the left in the order of the ranks, so that every PE
+// gets the same bits, whatever the size and the way. types.h says which types and how they are
+// folded.
+//   reduce         dest of all: the fold of all sources; in place legal (dest == source)
+//   reducescatter  source has n parts; dest of rank r, nelems elements, is the fold of all parts r;
+//                  dest may be the PE's own part of source
+//   sum_inscan     dest of rank r: the sum of the sources 0 .. r; in place legal
+//   sum_exscan     dest of rank r: the sum of the sources 0 .. r - 1, and 0 on rank 0; in place
+//                  legal
+#define GPUSHMEM_DECLARE_FOLD(NAME, TYPE, OP)                                                      \
+    GPUSHMEM_API int gpushmem_##NAME##_##OP##_reduce(gpushmem_team_t team, TYPE *dest,             \
+                                                     const TYPE *source, size_t nelems);           \
+    GPUSHMEM_API int gpushmem_##NAME##_##OP##_reducescatter(gpushmem_team_t team, TYPE *dest,      \
+                                                            const TYPE *source, size_t nelems);
+#define GPUSHMEM_DECLARE(NAME, TYPE)                                                               \
+    GPUSHMEM_DECLARE_FOLD(NAME, TYPE, and)                                                         \
+    GPUSHMEM_DECLARE_FOLD(NAME, TYPE, or)                                                          \
+    GPUSHMEM_DECLARE_FOLD(NAME, TYPE, xor)
+GPUSHMEM_COLL_BITWISE_TYPES(GPUSHMEM_DECLARE)
+#undef GPUSHMEM_DECLARE
+#define GPUSHMEM_DECLARE(NAME, TYPE)                                                               \
+    GPUSHMEM_DECLARE_FOLD(NAME, TYPE, min)                                                         \
+    GPUSHMEM_DECLARE_FOLD(NAME, TYPE, max)
+GPUSHMEM_COLL_ORDERED_TYPES(GPUSHMEM_DECLARE)
+#undef GPUSHMEM_DECLARE
+#define GPUSHMEM_DECLARE(NAME, TYPE)                                                               \
+    GPUSHMEM_DECLARE_FOLD(NAME, TYPE, sum)                                                         \
+    GPUSHMEM_DECLARE_FOLD(NAME, TYPE, prod)                                                        \
+    GPUSHMEM_API int gpushmem_##NAME##_sum_inscan(gpushmem_team_t team, TYPE *dest,                \
+                                                  const TYPE *source, size_t nelems);              \
+    GPUSHMEM_API int gpushmem_##NAME##_sum_exscan(gpushmem_team_t team, TYPE *dest,                \
+                                                  const TYPE *source, size_t nelems);
+GPUSHMEM_COLL_TYPES(GPUSHMEM_DECLARE)
+#undef GPUSHMEM_DECLARE
+#undef GPUSHMEM_DECLARE_FOLD
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

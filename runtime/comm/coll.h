@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Collective operations of the host. Arguments are checked already; sizes are not 0.
+//
+// Each has two ways. Small ones hand their data over in a meeting of the team (comm/team_meet.h).
+// Large ones are direct: the members meet, so that sources are ready and dests belong to the
+// operation, then read and write each other's heaps, then meet again.
+#ifndef GPSH_COLL_H
+#define GPSH_COLL_H
+
+#include "comm/fold.h"
+#include "comm/team_meet.h"
+#include "memory/place.h"
+
+// One call of this PE.
+struct gpsh_coll {
+    const char *what; // the public function
+    struct gpsh_team *team;
+    char *dest;
+    const char *source;
+    size_t size;   // of an element
+    size_t nelems; // of a part
+    int root;
+    ptrdiff_t dst, sst;
+    enum gpsh_type type;
+    enum gpsh_fold_op op;
+};
+
+int gpsh_coll_broadcast(const struct gpsh_coll *c);
+int gpsh_coll_fcollect(const struct gpsh_coll *c);
+int gpsh_coll_collect(const struct gpsh_coll *c); // nelems may be 0
+int gpsh_coll_alltoall(const struct gpsh_coll *c);
+int gpsh_coll_alltoalls(const struct gpsh_coll *c);
+int gpsh_coll_reduce(const struct gpsh_coll *c);
+int gpsh_coll_reducescatter(const struct gpsh_coll *c);
+int gpsh_coll_scan(const struct gpsh_coll *c, bool inclusive);
+
+// ---- For the files that carry them out: the members' heaps (coll_reach.c) ----
+
+// Where the rank's object is: for the processor, and of this PE's own for gpsh_coll_copy. NULL:
+// only a transport reaches it.
+static inline char *gpsh_coll_at(const struct gpsh_team *team, int rank, const void *sym)
+{
+    struct gpsh_place place;
+    if (rank == team->my_rank)
+        return (char *)(uintptr_t)sym;
+    return gpsh_place_find(sym, 1, team->pes[rank], &place) ? place.direct : NULL;
+}
+
+// All members can load and store each other's dest and source. It is so on all of them: objects lie
+// in the same region everywhere.
+static inline bool gpsh_coll_direct(const struct gpsh_coll *c)
+{
+    return c->team->direct && gpsh_offset(c->dest) < gpsh.heap_bytes &&
+           gpsh_offset(c->source) < gpsh.heap_bytes;
+}
+
+// The rank's object to or from this process's own memory, which is not the heap. They are complete
+// after settle, and `to` or `from` must stay as they are until then.
+int gpsh_coll_get(const struct gpsh_team *team, int rank, void *to, const void *sym, size_t bytes);
+int gpsh_coll_put(const struct gpsh_team *team, int rank, void *sym, const void *from,
+                  size_t bytes);
+// This PE's own object to the rank's.
+int gpsh_coll_push(const struct gpsh_team *team, int rank, void *dest, const void *source,
+                   size_t bytes);
+int gpsh_coll_settle(const struct gpsh_team *team);
+
+// This PE's own objects. Overlapping is legal.
+int gpsh_coll_copy(void *to, const void *from, size_t bytes);
+// Where small data of this PE's can be read by the processor: `sym` itself, or a copy in `part` of
+// the team's work. NULL and an error if it cannot be copied.
+const char *gpsh_coll_bring(const struct gpsh_team *team, const void *sym, size_t bytes,
+                            enum gpsh_team_work part);
+
+// The next rank, counted from this PE's own, so that not all go to one at once.
+static inline int gpsh_coll_turn(const struct gpsh_team *team, int i)
+{
+    int rank = team->my_rank + i;
+    return rank < team->n ? rank : rank - team->n;
+}
+
+#endif

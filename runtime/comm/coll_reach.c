@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <string.h>
+
+#include "comm/coll.h"
+#include "comm/context.h"
+#include "memory/regions.h"
+
+static int submit(const struct gpsh_team *team, int rank, int kind, void *local, const void *sym,
+                  size_t bytes, int flags)
+{
+    struct gpsh_place place = {0};
+    gpsh_place_find(sym, bytes, team->pes[rank], &place); // it was checked
+    const struct gpsh_op op = {.kind = (uint8_t)kind,
+                               .flags = (uint8_t)flags,
+                               .region = place.region,
+                               .pe = team->pes[rank],
+                               .local = local,
+                               .remote = place.offset,
+                               .bytes = bytes};
+    return gpsh_context_submit(&gpsh_default_context, &op, GPSH_WAIT_NONE);
+}
+
+int gpsh_coll_get(const struct gpsh_team *team, int rank, void *to, const void *sym, size_t bytes)
+{
+    const char *there = gpsh_coll_at(team, rank, sym);
+    if (rank == team->my_rank)
+        return gpsh_coll_copy(to, sym, bytes);
+    if (there) {
+        memcpy(to, there, bytes);
+        return 0;
+    }
+    return submit(team, rank, GPSH_OP_GET, to, sym, bytes, GPSH_OP_LOCAL_HOST);
+}
+
+int gpsh_coll_put(const struct gpsh_team *team, int rank, void *sym, const void *from, size_t bytes)
+{
+    char *there = gpsh_coll_at(team, rank, sym);
+    if (rank == team->my_rank)
+        return gpsh_coll_copy(sym, from, bytes);
+    if (there) {
+        memcpy(there, from, bytes);
+        return 0;
+    }
+    return submit(team, rank, GPSH_OP_PUT, (void *)(uintptr_t)from, sym, bytes, GPSH_OP_LOCAL_HOST);
+}
+
+int gpsh_coll_push(const struct gpsh_team *team, int rank, void *dest, const void *source,
+                   size_t bytes)
+{
+    if (rank == team->my_rank)
+        return gpsh_coll_copy(dest, source, bytes);
+    char *there = gpsh_coll_at(team, rank, dest);
+    if (there) {
+        memcpy(there, source, bytes);
+        return 0;
+    }
+    return submit(team, rank, GPSH_OP_PUT, (void *)(uintptr_t)source, dest, bytes, 0);
+}
+
+int gpsh_coll_settle(const struct gpsh_team *team)
+{
+    int result = 0;
+    if (!gpsh_default_context.remote)
+        return 0;
+    for (int rank = 0; rank < team->n && result != GPUSHMEM_ERR_TIMEOUT; rank++) {
+        if (rank == team->my_rank)
+            continue;
+        int status = gpsh_context_quiet(&gpsh_default_context, team->pes[rank]);
+        if (result == 0 || status == GPUSHMEM_ERR_TIMEOUT)
+            result = status;
+    }
+    return result;
+}
+
+int gpsh_coll_copy(void *to, const void *from, size_t bytes)
+{
+    if (to == from)
+        return 0;
+    if (gpsh.device_heap)
+        return gpsh_regions_copy(to, from, bytes);
+    memmove(to, from, bytes);
+    return 0;
+}
+
+const char *gpsh_coll_bring(const struct gpsh_team *team, const void *sym, size_t bytes,
+                            enum gpsh_team_work part)
+{
+    if (!gpsh.device_heap)
+        return sym;
+    char *copy = gpsh_team_work(team, part);
+    return gpsh_regions_copy(copy, sym, bytes) ? NULL : copy;
+}

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Reductions and scans: folded from the left in the order of the ranks, whoever folds.
+#include <stdlib.h>
+#include <string.h>
+
+#include "comm/coll.h"
+
+static int done(const struct gpsh_coll *c, int status)
+{
+    return status < 0 ? gpsh_team_break(c->team, status) : 0;
+}
+
+static int leave(const struct gpsh_coll *c, int status)
+{
+    if (status == 0)
+        status = gpsh_coll_settle(c->team);
+    return status < 0 ? done(c, status) : gpsh_team_meet(c->team, c->what);
+}
+
+// Where a small result is made.
+static char *small_result(const struct gpsh_coll *c)
+{
+    return gpsh.device_heap ? gpsh_team_work(c->team, GPSH_WORK_OUT) : c->dest;
+}
+
+// ---- Small ----
+
+static int fold_small(const struct gpsh_coll *c, int sources)
+{
+    size_t bytes = c->nelems * c->size;
+    char *result = small_result(c);
+    if (sources)
+        gpsh_fold_all(c->type, c->op, result, c->team->views, sources, 0, c->nelems);
+    else
+        memset(result, 0, bytes); // the exclusive scan's first
+    return done(c, gpsh_coll_copy(c->dest, result, bytes));
+}
+
+static int gather_small(const struct gpsh_coll *c, int sources)
+{
+    size_t bytes = c->nelems * c->size;
+    const char *mine = gpsh_coll_bring(c->team, c->source, bytes, GPSH_WORK_IN);
+    if (!mine)
+        return done(c, gpsh_last_error_code());
+    int status = gpsh_team_gather(c->team, mine, bytes, c->what);
+    return status < 0 ? status : fold_small(c, sources);
+}
+
+static int scatter_small(const struct gpsh_coll *c)
+{
+    size_t bytes = c->nelems * c->size, all = (size_t)c->team->n * bytes;
+    const char *mine = gpsh_coll_bring(c->team, c->source, all, GPSH_WORK_IN);
+    if (!mine)
+        return done(c, gpsh_last_error_code());
+    int status = gpsh_team_transpose(c->team, mine, bytes, c->what);
+    return status < 0 ? status : fold_small(c, c->team->n);
+}
+
+// ---- Large: each element has one PE that reads it from all sources and folds it ----
+
+// A piece at a time, with room for what has to be fetched.
+struct piece {
+    const struct gpsh_coll *c;
+    size_t most;   // elements of a piece
+    char *out;     // results: `outs` pieces
+    char *fetched; // sources: n pieces
+    char *memory;  // to be freed
+};
+
+static int piece_begin(struct piece *p, const struct gpsh_coll *c, size_t outs)
+{
+    enum { NEAR_BYTES = 16384, FAR_BYTES = 65536 };
+    size_t n = (size_t)c->team->n, pieces = outs + n;
+    size_t bytes = gpsh_coll_direct(c) && !gpsh.device_heap ? NEAR_BYTES : FAR_BYTES;
+    char *memory = malloc(bytes * pieces);
+    *p = (struct piece){.c = c, .memory = memory};
+    if (!memory) { // the others are in the operation already: small pieces then
+        bytes = GPSH_TEAM_WORK * gpsh_team_room(gpsh.n_pes) / pieces / 16 * 16;
+        memory = c->team->work;
+    }
+    p->most = bytes / c->size;
+    p->out = memory;
+    p->fetched = memory + outs * bytes;
+    return p->most ? 0
+                   : gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "%s: no host memory for %d sources", c->what,
+                               c->team->n);
+}
+
+// views[r] becomes the rank's nelems elements from `at` (bytes) on of its source.
+static int piece_read(struct piece *p, size_t at, size_t nelems)
+{
+    const struct gpsh_coll *c = p->c;
+    struct gpsh_team *team = c->team;
+    int status = 0;
+    bool host = !gpsh.device_heap;
+    for (int i = 0; i < team->n && status == 0; i++) {
+        int rank = gpsh_coll_turn(team, i);
+        const char *there = gpsh_coll_at(team, rank, c->source + at);
+        team->views[rank] = there;
+        if (there && host)
+            continue;
+        char *copy = p->fetched + (size_t)rank * p->most * c->size;
+        team->views[rank] = copy;
+        status = gpsh_coll_get(team, rank, copy, c->source + at, nelems * c->size);
+    }
+    return status == 0 ? gpsh_coll_settle(team) : status;
+}
+
+// The elements that this PE folds of an operation on all of them.
+static void my_share(const struct gpsh_coll *c, size_t *first, size_t *last)
+{
+    size_t n = (size_t)c->team->n, rank = (size_t)c->team->my_rank;
+    size_t line = c->size < 64 ? 64 / c->size : 1; // no two PEs write to one cache line
+    size_t part = (c->nelems / n + line) / line * line;
+    *first = part * rank < c->nelems ? part * rank : c->nelems;
+    *last = *first + part < c->nelems ? *first + part : c->nelems;
+}
+
+static int reduce_share(struct piece *p)
+{
+    const struct gpsh_coll *c = p->c;
+    struct gpsh_team *team = c->team;
+    size_t at, last, part;
+    int status = 0;
+    for (my_share(c, &at, &last); at < last && status == 0; at += part) {
+        part = last - at < p->most ? last - at : p->most;
+        size_t bytes = part * c->size;
+        status = piece_read(p, at * c->size, part);
+        if (status == 0)
+            gpsh_fold_all(c->type, c->op, p->out, team->views, team->n, 0, part);
+        for (int i = 0; i < team->n && status == 0; i++)
+            status =
+                gpsh_coll_put(team, gpsh_coll_turn(team, i), c->dest + at * c->size, p->out, bytes);
+        if (status == 0)
+            status = gpsh_coll_settle(team);
+    }
+    return status;
+}
+
+static int scatter_share(struct piece *p)
+{
+    const struct gpsh_coll *c = p->c;
+    size_t first = (size_t)c->team->my_rank * c->nelems, part;
+    int status = 0;
+    for (size_t at = 0; at < c->nelems && status == 0; at += part) {
+        part = c->nelems - at < p->most ? c->nelems - at : p->most;
+        status = piece_read(p, (first + at) * c->size, part);
+        if (status == 0) {
+            gpsh_fold_all(c->type, c->op, p->out, c->team->views, c->team->n, 0, part);
+            status = gpsh_coll_copy(c->dest + at * c->size, p->out, part * c->size);
+        }
+    }
+    return status;
+}
+
+// out[r] becomes the sum of the sources 0 .. r, or 0 .. r - 1, in blocks of the accumulator's size.
+static void scan_piece(struct piece *p, size_t nelems, bool inclusive)
+{
+    const struct gpsh_coll *c = p->c;
+    size_t piece = p->most * c->size, part;
+    struct gpsh_fold acc;
+    for (size_t at = 0; at < nelems; at += part) {
+        part = nelems - at < GPSH_FOLD_BLOCK ? nelems - at : GPSH_FOLD_BLOCK;
+        char *out = p->out + at * c->size;
+        if (!inclusive)
+            memset(out, 0, part * c->size);
+        for (int rank = 0; rank < c->team->n; rank++) {
+            const char *from = c->team->views[rank] + at * c->size;
+            size_t to = (size_t)(inclusive ? rank : rank + 1);
+            if (rank == 0)
+                gpsh_fold_load(c->type, &acc, from, part);
+            else
+                gpsh_fold_step(c->type, c->op, &acc, from, part);
+            if (to < (size_t)c->team->n)
+                gpsh_fold_store(c->type, &acc, out + to * piece, part);
+        }
+    }
+}
+
+static int scan_share(struct piece *p, bool inclusive)
+{
+    const struct gpsh_coll *c = p->c;
+    struct gpsh_team *team = c->team;
+    size_t at, last, part;
+    int status = 0;
+    for (my_share(c, &at, &last); at < last && status == 0; at += part) {
+        part = last - at < p->most ? last - at : p->most;
+        status = piece_read(p, at * c->size, part);
+        if (status == 0)
+            scan_piece(p, part, inclusive);
+        for (int i = 0; i < team->n && status == 0; i++) {
+            int rank = gpsh_coll_turn(team, i);
+            status = gpsh_coll_put(team, rank, c->dest + at * c->size,
+                                   p->out + (size_t)rank * p->most * c->size, part * c->size);
+        }
+        if (status == 0)
+            status = gpsh_coll_settle(team);
+    }
+    return status;
+}
+
+// ---- The operations ----
+
+int gpsh_coll_reduce(const struct gpsh_coll *c)
+{
+    struct piece piece;
+    if (c->nelems * c->size <= gpsh_team_gather_most(c->team))
+        return gather_small(c, c->team->n);
+    int status = gpsh_team_meet(c->team, c->what);
+    if (status < 0)
+        return status;
+    status = piece_begin(&piece, c, 1);
+    status = leave(c, status < 0 ? status : reduce_share(&piece));
+    free(piece.memory);
+    return status;
+}
+
+int gpsh_coll_reducescatter(const struct gpsh_coll *c)
+{
+    struct piece piece;
+    if (c->nelems * c->size <= gpsh_team_transpose_most(c->team))
+        return scatter_small(c);
+    int status = gpsh_team_meet(c->team, c->what);
+    if (status < 0)
+        return status;
+    status = piece_begin(&piece, c, 1);
+    status = leave(c, status < 0 ? status : scatter_share(&piece));
+    free(piece.memory);
+    return status;
+}
+
+int gpsh_coll_scan(const struct gpsh_coll *c, bool inclusive)
+{
+    struct piece piece;
+    if (c->nelems * c->size <= gpsh_team_gather_most(c->team))
+        return gather_small(c, c->team->my_rank + (inclusive ? 1 : 0));
+    int status = gpsh_team_meet(c->team, c->what);
+    if (status < 0)
+        return status;
+    status = piece_begin(&piece, c, (size_t)c->team->n);
+    status = leave(c, status < 0 ? status : scan_share(&piece, inclusive));
+    free(piece.memory);
+    return status;
+}

@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Collective operations over several teams: every size around a switch of algorithms, every
+// operator and type, in place, with PEs that come at random times and prepare their dest only then.
+// Results are compared bit by bit with a fold from the left.
+//   coll [ROUNDS]
+#define _GNU_SOURCE // usleep
+#include <math.h>
+#include <unistd.h>
+
+#include "check.h"
+
+enum { MOST_PES = 16, MOST_BYTES = 200000 };
+static int me, n_pes, rounds;
+static char *dest, *source, *expected; // [MOST_PES * MOST_BYTES] the first two symmetric
+
+static uint32_t random_next(void)
+{
+    static uint32_t state;
+    if (state == 0)
+        state = 177u + (uint32_t)me;
+    state = state * 1664525u + 1013904223u;
+    return state >> 8;
+}
+
+static void skew(void)
+{
+    uint32_t draw = random_next() % 128;
+    if (draw == 0)
+        usleep(random_next() % 300);
+    else if (draw < 16)
+        for (volatile uint32_t i = 0; i < draw * 300; ++i) {
+        }
+}
+
+// What this PE has to have before it calls: it comes late, and its dest is dirty until then.
+static void prepare(size_t dest_bytes)
+{
+    skew();
+    memset(dest, 0xa5, dest_bytes);
+}
+
+static void compare(const char *what, size_t bytes, size_t n)
+{
+    for (size_t i = 0; i < bytes; ++i)
+        CHECK_THAT(dest[i] == expected[i], "%s, %zu elements: byte %zu of %zu is %02x, not %02x",
+                   what, n, i, bytes, dest[i] & 255, expected[i] & 255);
+    CHECK_THAT((dest[bytes] & 255) == 0xa5, "%s, %zu elements: wrote beyond its dest", what, n);
+}
+
+// ---- Data that moves ----
+
+// Bytes of part `part` that rank has.
+static void fill_part(char *to, size_t bytes, int rank, int part, unsigned seed)
+{
+    fill(to, bytes, seed * 31u + (unsigned)rank * 7u + (unsigned)part);
+}
+
+static void check_broadcast(gpushmem_team_t team, size_t bytes, unsigned seed)
+{
+    int n = gpushmem_team_n_pes(team), rank = gpushmem_team_my_pe(team), root = (int)seed % n;
+    fill_part(source, bytes, rank, 0, seed);
+    fill_part(expected, bytes, root, 0, seed);
+    prepare(bytes + 1);
+    CHECK_OK(gpushmem_broadcastmem(team, dest, source, bytes, root));
+    compare("broadcast", bytes, bytes);
+    memcpy(dest, source, bytes); // in place
+    skew();
+    CHECK_OK(gpushmem_uchar_broadcast(team, (unsigned char *)dest, (unsigned char *)dest, bytes,
+                                      n - 1 - root));
+    fill_part(expected, bytes, n - 1 - root, 0, seed);
+    compare("broadcast in place", bytes, bytes);
+}
+
+static void check_fcollect(gpushmem_team_t team, size_t bytes, unsigned seed)
+{
+    int n = gpushmem_team_n_pes(team), rank = gpushmem_team_my_pe(team);
+    size_t all = (size_t)n * bytes;
+    fill_part(source, bytes, rank, 0, seed);
+    for (int r = 0; r < n; ++r)
+        fill_part(expected + (size_t)r * bytes, bytes, r, 0, seed);
+    prepare(all + 1);
+    CHECK_OK(gpushmem_fcollectmem(team, dest, source, bytes));
+    compare("fcollect", all, bytes);
+    prepare(all + 1);
+    memcpy(dest + (size_t)rank * bytes, source, bytes); // its own part
+    CHECK_OK(gpushmem_fcollectmem(team, dest, dest + (size_t)rank * bytes, bytes));
+    compare("fcollect in place", all, bytes);
+}
+
+static size_t count_of(int rank, size_t bytes, unsigned seed)
+{
+    return (seed + (unsigned)rank) % 3 == 0 ? 0 : bytes / (1 + (seed + (unsigned)rank) % 4);
+}
+
+static void check_collect(gpushmem_team_t team, size_t bytes, unsigned seed)
+{
+    int n = gpushmem_team_n_pes(team), rank = gpushmem_team_my_pe(team);
+    size_t all = 0, mine = count_of(rank, bytes, seed);
+    for (int r = 0; r < n; ++r) {
+        fill_part(expected + all, count_of(r, bytes, seed), r, 0, seed);
+        all += count_of(r, bytes, seed);
+    }
+    fill_part(source, mine, rank, 0, seed);
+    prepare(all + 1);
+    CHECK_OK(gpushmem_collectmem(team, dest, source, mine));
+    compare("collect", all, bytes);
+}
+
+static void check_alltoall(gpushmem_team_t team, size_t bytes, unsigned seed)
+{
+    int n = gpushmem_team_n_pes(team), rank = gpushmem_team_my_pe(team);
+    for (int r = 0; r < n; ++r) {
+        fill_part(source + (size_t)r * bytes, bytes, rank, r, seed);
+        fill_part(expected + (size_t)r * bytes, bytes, r, rank, seed);
+    }
+    prepare((size_t)n * bytes + 1);
+    CHECK_OK(gpushmem_alltoallmem(team, dest, source, bytes));
+    compare("alltoall", (size_t)n * bytes, bytes);
+}
+
+static void check_alltoalls(gpushmem_team_t team, size_t nelems, unsigned seed)
+{
+    int n = gpushmem_team_n_pes(team), rank = gpushmem_team_my_pe(team);
+    ptrdiff_t dst = 1 + seed % 3, sst = 1 + seed / 3 % 3;
+    size_t all = (size_t)n * nelems, span = (all - 1) * (size_t)dst + 1;
+    if (nelems == 0 || all * 3 * sizeof(short) > (size_t)n * MOST_BYTES)
+        return;
+    prepare(span * sizeof(short) + 1);
+    memset(expected, 0xa5, span * sizeof(short));
+    for (size_t i = 0; i < all; ++i) {
+        short out = (short)(i * 5 + (size_t)rank + seed),
+              in = (short)((i % nelems + (size_t)rank * nelems) * 5 + i / nelems + seed);
+        memcpy(source + i * (size_t)sst * sizeof out, &out, sizeof out);
+        memcpy(expected + i * (size_t)dst * sizeof in, &in, sizeof in);
+    }
+    CHECK_OK(gpushmem_short_alltoalls(team, (short *)(void *)dest, (short *)(void *)source, dst,
+                                      sst, nelems));
+    compare("alltoalls", span * sizeof(short), nelems);
+}
+
+// ---- Reductions ----
+
+// Values whose sums and products stay exact for some ranks, and are not the same in another order
+// for floating point.
+static double value_of(int rank, size_t i, unsigned seed)
+{
+    return (double)((seed + (unsigned)rank * 3u + (unsigned)i * 5u) % 7u) + 1.0;
+}
+
+#define MINIMUM(a, b)    ((b) < (a) ? (b) : (a))
+#define MAXIMUM(a, b)    ((b) > (a) ? (b) : (a))
+#define SCALE_INTEGER(x) (x)
+#define SCALE_FLOAT(x)   ((x) / 3)
+
+// gpushmem_NAME_OP_reduce and _reducescatter of n elements.
+#define CHECK_FOLD(NAME, TYPE, OP, SCALE, EXPRESSION)                                              \
+    static void check_##NAME##_##OP(gpushmem_team_t team, size_t n, unsigned seed)                 \
+    {                                                                                              \
+        TYPE *to = (TYPE *)(void *)dest, *from = (TYPE *)(void *)source;                           \
+        TYPE *want = (TYPE *)(void *)expected;                                                     \
+        int ranks = gpushmem_team_n_pes(team), rank = gpushmem_team_my_pe(team);                   \
+        size_t all = n * (size_t)ranks;                                                            \
+        for (size_t i = 0; i < all; ++i) {                                                         \
+            TYPE a = (TYPE)SCALE((TYPE)value_of(0, i, seed));                                      \
+            for (int r = 1; r < ranks; ++r) {                                                      \
+                const TYPE b = (TYPE)SCALE((TYPE)value_of(r, i, seed));                            \
+                a = (TYPE)(EXPRESSION);                                                            \
+            }                                                                                      \
+            want[i] = a;                                                                           \
+            from[i] = (TYPE)SCALE((TYPE)value_of(rank, i, seed));                                  \
+        }                                                                                          \
+        prepare(n * sizeof(TYPE) + 1);                                                             \
+        CHECK_OK(gpushmem_##NAME##_##OP##_reduce(team, to, from, n));                              \
+        compare(#NAME " " #OP "_reduce", n * sizeof(TYPE), n);                                     \
+        memmove(expected, want + (size_t)rank * n, n * sizeof(TYPE));                              \
+        prepare(n * sizeof(TYPE) + 1);                                                             \
+        CHECK_OK(gpushmem_##NAME##_##OP##_reducescatter(team, to, from, n));                       \
+        compare(#NAME " " #OP "_reducescatter", n * sizeof(TYPE), n);                              \
+    }
+#define CHECK_ORDERED(NAME, TYPE, SCALE)                                                           \
+    CHECK_FOLD(NAME, TYPE, sum, SCALE, a + b)                                                      \
+    CHECK_FOLD(NAME, TYPE, prod, SCALE, a *b)                                                      \
+    CHECK_FOLD(NAME, TYPE, min, SCALE, MINIMUM(a, b))                                              \
+    CHECK_FOLD(NAME, TYPE, max, SCALE, MAXIMUM(a, b))
+#define CHECK_INTEGER(NAME, TYPE)                                                                  \
+    CHECK_ORDERED(NAME, TYPE, SCALE_INTEGER)                                                       \
+    CHECK_FOLD(NAME, TYPE, and, SCALE_INTEGER, a &b)                                               \
+    CHECK_FOLD(NAME, TYPE, or, SCALE_INTEGER, a | b)                                               \
+    CHECK_FOLD(NAME, TYPE, xor, SCALE_INTEGER, a ^ b)
+GPUSHMEM_INTEGER_TYPES(CHECK_INTEGER)
+CHECK_ORDERED(float, float, SCALE_FLOAT)
+CHECK_ORDERED(double, double, SCALE_FLOAT)
+
+typedef void check_fn(gpushmem_team_t team, size_t n, unsigned seed);
+#define ORDERED_ROW(NAME, TYPE)                                                                    \
+    check_##NAME##_sum, check_##NAME##_prod, check_##NAME##_min, check_##NAME##_max,
+#define INTEGER_ROW(NAME, TYPE)                                                                    \
+    ORDERED_ROW(NAME, TYPE) check_##NAME##_and, check_##NAME##_or, check_##NAME##_xor,
+static check_fn *const folds[] = {GPUSHMEM_INTEGER_TYPES(INTEGER_ROW) ORDERED_ROW(float, float)
+                                      ORDERED_ROW(double, double)};
+
+static void check_wide(gpushmem_team_t team, size_t n)
+{
+    gpushmem_complexf *to = (void *)dest, *from = (void *)source;
+    int ranks = gpushmem_team_n_pes(team), rank = gpushmem_team_my_pe(team);
+    long double *wide = (void *)dest, *wide_from = (void *)source;
+    for (size_t i = 0; i < n; ++i) {
+        float value[2] = {(float)rank, (float)i};
+        memcpy(&from[i], value, sizeof value);
+    }
+    skew();
+    CHECK_OK(gpushmem_complexf_sum_reduce(team, to, from, n));
+    for (size_t i = 0; i < n; ++i) {
+        float value[2];
+        memcpy(value, &to[i], sizeof value);
+        CHECK(value[0] == (float)(ranks * (ranks - 1) / 2) && value[1] == (float)i * (float)ranks);
+    }
+    for (size_t i = 0; i < n; ++i)
+        wide_from[i] = (long double)(rank + 1) + (long double)i;
+    skew();
+    CHECK_OK(gpushmem_longdouble_max_reduce(team, wide, wide_from, n));
+    for (size_t i = 0; i < n; ++i)
+        CHECK(wide[i] == (long double)ranks + (long double)i);
+}
+
+static void check_scans(gpushmem_team_t team, size_t n, unsigned seed)
+{
+    int rank = gpushmem_team_my_pe(team);
+    float *to = (void *)dest, *from = (void *)source, *want = (void *)expected;
+    for (int inclusive = 0; inclusive < 2; ++inclusive) {
+        for (size_t i = 0; i < n; ++i) {
+            float sum = 0;
+            for (int r = 0; r < rank + inclusive; ++r)
+                sum = r == 0 ? (float)value_of(0, i, seed) / 3
+                             : sum + (float)value_of(r, i, seed) / 3;
+            want[i] = sum;
+            from[i] = (float)value_of(rank, i, seed) / 3;
+        }
+        prepare(n * sizeof(float) + 1);
+        CHECK_OK(inclusive ? gpushmem_float_sum_inscan(team, to, from, n)
+                           : gpushmem_float_sum_exscan(team, to, from, n));
+        compare(inclusive ? "inscan" : "exscan", n * sizeof(float), n);
+        memcpy(dest, source, n * sizeof(float)); // in place
+        skew();
+        CHECK_OK(inclusive ? gpushmem_float_sum_inscan(team, to, to, n)
+                           : gpushmem_float_sum_exscan(team, to, to, n));
+        compare("scan in place", n * sizeof(float), n);
+    }
+}
+
+static void check_in_place(gpushmem_team_t team, size_t n)
+{
+    int ranks = gpushmem_team_n_pes(team), rank = gpushmem_team_my_pe(team);
+    uint32_t *values = (void *)dest;
+    for (size_t i = 0; i < n * (size_t)ranks; ++i)
+        values[i] = (uint32_t)(i + (size_t)rank);
+    skew();
+    uint32_t *part = values + (size_t)rank * n, base = (uint32_t)(ranks * (ranks - 1) / 2);
+    CHECK_OK(gpushmem_uint32_sum_reducescatter(team, part, values, n));
+    for (size_t i = 0; i < n; ++i)
+        CHECK(part[i] == (uint32_t)((size_t)ranks * (i + (size_t)rank * n)) + base);
+    for (size_t i = 0; i < n; ++i)
+        values[i] = (uint32_t)(i + (size_t)rank);
+    skew();
+    CHECK_OK(gpushmem_uint32_sum_reduce(team, values, values, n));
+    for (size_t i = 0; i < n; ++i)
+        CHECK(values[i] == (uint32_t)((size_t)ranks * i) + base);
+}
+
+// ---- All of them ----
+
+static void check_bytes(gpushmem_team_t team, size_t bytes, unsigned seed)
+{
+    check_broadcast(team, bytes, seed);
+    check_fcollect(team, bytes, seed);
+    check_collect(team, bytes, seed);
+    check_alltoall(team, bytes, seed);
+    check_alltoalls(team, bytes / 3, seed);
+    if (bytes / 8 != 0) {
+        check_int64_sum(team, bytes / 8, seed);
+        check_scans(team, bytes / 4, seed);
+        check_in_place(team, bytes / 8);
+    }
+}
+
+static void nothing(gpushmem_team_t team)
+{
+    prepare(1);
+    expected[0] = dest[0];
+    if (me % 2 == 0) // waits for nobody
+        CHECK_OK(gpushmem_broadcastmem(team, NULL, NULL, 0, 0));
+    CHECK_OK(gpushmem_collectmem(team, dest, NULL, 0));
+    CHECK_OK(gpushmem_int_sum_reduce(team, NULL, NULL, 0));
+    CHECK_OK(gpushmem_barrier(team));
+    CHECK(dest[0] == expected[0]);
+}
+
+static void refusals(void)
+{
+    int local, *word = (void *)dest;
+    CHECK(gpushmem_broadcastmem(GPUSHMEM_TEAM_WORLD, dest, source, 1, n_pes) ==
+          GPUSHMEM_ERR_INVALID);
+    CHECK(gpushmem_int_sum_reduce(GPUSHMEM_TEAM_WORLD, &local, word, 1) == GPUSHMEM_ERR_ADDRESS);
+    CHECK(gpushmem_int_alltoalls(GPUSHMEM_TEAM_WORLD, word, word, 0, 1, 1) == GPUSHMEM_ERR_INVALID);
+    CHECK(gpushmem_int_fcollect(GPUSHMEM_TEAM_INVALID, word, word, 1) == GPUSHMEM_ERR_INVALID);
+    CHECK(gpushmem_int_fcollect(GPUSHMEM_TEAM_WORLD, word, word, SIZE_MAX) == GPUSHMEM_ERR_ADDRESS);
+    CHECK(gpushmem_collectmem(GPUSHMEM_TEAM_WORLD, dest, source, (size_t)1 << 50) ==
+          GPUSHMEM_ERR_ADDRESS);
+    CHECK_OK(gpushmem_barrier(GPUSHMEM_TEAM_WORLD));
+}
+
+int main(int argc, char **argv)
+{
+    static const size_t sizes[] = {
+        1, 8, 40, 57, 500, 944, 1889, 3776, 3777, 20000, MOST_BYTES - 24};
+    rounds = check_rounds(argc, argv, 1);
+    CHECK_OK(gpushmem_init());
+    me = gpushmem_my_pe();
+    n_pes = gpushmem_n_pes();
+    CHECK(n_pes <= MOST_PES);
+    dest = gpushmem_malloc((size_t)n_pes * MOST_BYTES);
+    source = gpushmem_malloc((size_t)n_pes * MOST_BYTES);
+    expected = malloc((size_t)n_pes * MOST_BYTES);
+    CHECK(dest && source && expected);
+    gpushmem_team_t teams[4] = {GPUSHMEM_TEAM_WORLD, GPUSHMEM_TEAM_NODE};
+    CHECK_OK(
+        gpushmem_team_split_strided(GPUSHMEM_TEAM_WORLD, n_pes - 1, -1, n_pes, NULL, 0, &teams[2]));
+    CHECK_OK(gpushmem_team_split_strided(GPUSHMEM_TEAM_WORLD, 0, 2, (n_pes + 1) / 2, NULL, 0,
+                                         &teams[3]));
+    for (unsigned i = 0; i < (unsigned)rounds * (unsigned)(sizeof sizes / sizeof *sizes) * 3; ++i) {
+        gpushmem_team_t team = teams[i % 4];
+        if (team != GPUSHMEM_TEAM_INVALID)
+            check_bytes(team, sizes[i % (sizeof sizes / sizeof *sizes)], i);
+    }
+    for (unsigned i = 0; i < sizeof folds / sizeof *folds; ++i)
+        folds[i](teams[i % 3], 1 + i * 37 % 900, i);
+    check_wide(teams[2], 3);
+    check_wide(teams[0], 3000);
+    for (int i = 0; i < 3; ++i)
+        nothing(teams[i]);
+    refusals();
+    CHECK_OK(gpushmem_team_destroy(teams[2]));
+    CHECK_OK(gpushmem_team_destroy(teams[3]));
+    CHECK_OK(gpushmem_free(source));
+    CHECK_OK(gpushmem_free(dest));
+    free(expected);
+    CHECK_OK(gpushmem_finalize());
+    return 0;
+}
