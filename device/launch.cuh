@@ -81,7 +81,18 @@ template <typename Kernel> static cudaError_t gpsh_allow_shared(Kernel kernel, s
                : cudaSuccess;
 }
 
-// Static: it gives the handle to its own translation unit.
+// Told here, a failure is taken from CUDA, so that no later call finds it.
+static inline int gpsh_launch_status(cudaError_t error, dim3 grid, dim3 block, size_t shared_bytes)
+{
+    if (error == cudaSuccess)
+        return 0;
+    cudaGetLastError();
+    const struct gpushmem_launch_shape shape = gpsh_launch_shape(grid, block, shared_bytes);
+    return gpushmem_launch_failed(GPUSHMEM_ERR_CUDA, &shape, cudaGetErrorString(error));
+}
+
+// Static: it gives the handle to its own translation unit. The launch returns its own status: after
+// <<<>>> there is only CUDA's last error, which may be older.
 template <typename Kernel, typename... Arguments>
 static int gpsh_launch_shared(Kernel kernel, dim3 grid, dim3 block, size_t shared_bytes,
                               gpushmem_stream_t stream, Arguments... arguments)
@@ -91,20 +102,22 @@ static int gpsh_launch_shared(Kernel kernel, dim3 grid, dim3 block, size_t share
         return status;
     cudaError_t error = gpsh_allow_shared(kernel, shared_bytes);
     if (error == cudaSuccess) {
-        kernel<<<grid, block, shared_bytes, stream>>>(arguments...);
-        error = cudaGetLastError();
+        cudaLaunchConfig_t config = {};
+        config.gridDim = grid;
+        config.blockDim = block;
+        config.dynamicSmemBytes = shared_bytes;
+        config.stream = stream;
+        error = cudaLaunchKernelEx(&config, kernel, arguments...);
     }
-    const struct gpushmem_launch_shape shape = gpsh_launch_shape(grid, block, shared_bytes);
-    return error == cudaSuccess
-               ? 0
-               : gpushmem_launch_failed(GPUSHMEM_ERR_CUDA, &shape, cudaGetErrorString(error));
+    return gpsh_launch_status(error, grid, block, shared_bytes);
 }
 
 static inline int gpsh_cuda_status(const char *function, cudaError_t error)
 {
-    return error == cudaSuccess
-               ? 0
-               : gpushmem_call_failed(GPUSHMEM_ERR_CUDA, function, cudaGetErrorString(error));
+    if (error == cudaSuccess)
+        return 0;
+    cudaGetLastError();
+    return gpushmem_call_failed(GPUSHMEM_ERR_CUDA, function, cudaGetErrorString(error));
 }
 
 static inline int gpushmem_stream_create(gpushmem_stream_t *stream)

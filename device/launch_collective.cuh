@@ -105,10 +105,7 @@ static int gpsh_launch_together(void (*kernel)(P...), dim3 grid, dim3 block, siz
     void *addresses[sizeof...(P) + 1] = {(void *)&parameters..., nullptr};
     cudaError_t error = cudaLaunchCooperativeKernel((const void *)kernel, grid, block, addresses,
                                                     shared_bytes, stream);
-    const struct gpushmem_launch_shape shape = gpsh_launch_shape(grid, block, shared_bytes);
-    return error == cudaSuccess
-               ? 0
-               : gpushmem_launch_failed(GPUSHMEM_ERR_CUDA, &shape, cudaGetErrorString(error));
+    return gpsh_launch_status(error, grid, block, shared_bytes);
 }
 
 #else

@@ -27,7 +27,8 @@ done
 # Not the whole build: what runs here.
 targets='gpushmem gpushmem_cli gpushmem-perf.cuda gpu_heap gpu_ops perf_gpu_ring_rates perf_put_path.cuda gpushmem_softhca softhca_test'
 targets+=' gpu_cubin gpu_rdc moe_dispatch.cuda kv_transfer.cuda'
-for name in basic rma amo order carried ctx edges errors tiny lost stream local generic cuda_subset asked first spread; do
+for name in basic rma amo order carried ctx edges errors tiny lost stream local generic cuda_subset asked first spread \
+    collective_launch; do
     [ ! -e tests/device/$name.cu ] || targets+=" device_$name.cuda"
 done
 export PATH=$PATH:/usr/local/cuda/bin

@@ -24,7 +24,7 @@ enum { STORE_32 = 2, STORE_64 = 5 };
 enum {
     POOL_BYTES = 4 << 20,
     READS = 1024,
-    STORES = 256,    // the driver's limit
+    STORES = 128,    // in one call; with 256, its limit, the driver refused one now and then
     STORE_MOST = 64, // bytes of a write up to which stores are cheaper than a copy
     OWN = 64,
 };
