@@ -5,8 +5,8 @@ include(CMakePackageConfigHelpers)
 install(TARGETS gpushmem gpushmem_device EXPORT gpushmem-targets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT gpushmem NAMELINK_COMPONENT gpushmem_development)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/gpushmem DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT gpushmem_development)
-list(TRANSFORM GPUSHMEM_DEVICE_HEADERS PREPEND ${PROJECT_SOURCE_DIR}/device/ OUTPUT_VARIABLE device_headers)
-install(FILES ${device_headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/gpushmem/device COMPONENT gpushmem_development)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/device/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/gpushmem/device
+  COMPONENT gpushmem_development FILES_MATCHING PATTERN *.cuh PATTERN *.hpp)
 
 # find_package(gpushmem) gives gpushmem::gpushmem (host), gpushmem::gpushmem_device (kernels, and all that they need) and
 # gpushmem_add_kernel_program.
