@@ -274,11 +274,30 @@ void gpsh_proxy_report(const struct gpsh_proxy_thread *thread);
 // posted or commands read.
 int gpsh_proxy_pump(struct gpsh_proxy_thread *thread, struct gpsh_proxy_ring *ring);
 
-// proxy_parse.c. Each works on the command after the last one that was parsed, and returns false if
-// the ring's turn is over: the command waits (for room, for order), or the ring was closed.
-// A single operation, found to be good, for the transport that serves its PE.
+// With REPLY_SOURCE a source up to this size is copied by the transport rather than waited for.
+enum { GPSH_CAPTURE_BYTES = 2048 };
+
+// What happened to the command at hand.
+enum gpsh_step { GPSH_STEP_POSTED, GPSH_STEP_STALLED, GPSH_STEP_MORE_LATER };
+
+// proxy_post.c. A single operation that proxy_read.c found to be good, for the transport that
+// serves its PE. False: the ring's turn is over, since the command waits for room.
 bool gpsh_proxy_post_words(struct gpsh_proxy_thread *thread, struct gpsh_proxy_ring *ring,
                            const struct gpsh_command_words *words);
+// Makes the words the command at hand, and prepares its entry in flight.
+struct gpsh_inflight *gpsh_proxy_begin(struct gpsh_proxy_ring *ring,
+                                       const struct gpsh_command_words *words);
+// Posts the command at hand as one operation; `transport`: or the negative status it fails with.
+enum gpsh_step gpsh_proxy_post_single(struct gpsh_proxy_thread *thread,
+                                      struct gpsh_proxy_ring *ring, struct gpsh_inflight *entry,
+                                      int transport);
+// Posts one operation of the command at hand; `last`: the command is complete with it. Returns what
+// the transport returned.
+int gpsh_proxy_post_op(struct gpsh_proxy_thread *thread, struct gpsh_proxy_ring *ring,
+                       struct gpsh_inflight *entry, int transport, struct gpsh_op *op, bool last);
+
+// proxy_parse.c. Each works on the command after the last one that was parsed, and returns false if
+// the ring's turn is over: the command waits (for room, for order), or the ring was closed.
 // Any command: checks it. *budget: how many operations it may post in this pass; what is left.
 bool gpsh_proxy_take_words(struct gpsh_proxy_thread *thread, struct gpsh_proxy_ring *ring,
                            const struct gpsh_command_words *words, int *budget);
@@ -315,6 +334,30 @@ static inline struct gpsh_inflight *gpsh_ring_entry(const struct gpsh_proxy_ring
                                                     uint64_t index)
 {
     return &ring->inflight[index & (gpsh_ring_entries(ring) - 1)];
+}
+
+static inline bool gpsh_has_signal(const struct gpushmem_command *c)
+{
+    return c->opcode == GPUSHMEM_CMD_PUT_SIGNAL || c->opcode == GPUSHMEM_CMD_PUT_SIGNAL_INLINE;
+}
+
+// The transport that serves the command, -1: none reaches its PE.
+static inline int gpsh_proxy_transport_of(const struct gpsh_proxy_thread *thread,
+                                          const struct gpushmem_command *c)
+{
+    const struct gpsh_way *way = &thread->ways[c->pe];
+    return c->opcode == GPUSHMEM_CMD_AMO || gpsh_has_signal(c) ? way->amo : way->data;
+}
+
+// After a step of the command at hand. False: the ring's turn is over.
+static inline bool gpsh_ring_took_step(struct gpsh_proxy_ring *ring, enum gpsh_step step)
+{
+    ring->counters.stalls += step == GPSH_STEP_STALLED;
+    if (step != GPSH_STEP_POSTED)
+        return false;
+    ring->busy = false;
+    ring->parsed++;
+    return true;
 }
 
 // Answers: with the value, or the status if it is negative. Each word says for itself whether it is

@@ -1,16 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// From commands to posted operations: what proxy_read.c found to be good is posted; the rest is
-// checked one thing after the other, and refused with a sentence, or taken apart.
-#include <string.h>
-
+// Commands that proxy_read.c did not find to be good at a glance: each is checked one thing after
+// the other, and is refused with a sentence, posted, or taken apart.
 #include "core/error.h"
 #include "proxy/proxy.h"
-
-// With REPLY_SOURCE a source up to this size is copied by the transport rather than waited for.
-enum { CAPTURE_BYTES = 2048 };
-
-// What happened to the command being posted.
-enum step { STEP_POSTED, STEP_STALLED, STEP_MORE_LATER };
 
 // The ring holds something no producer writes: nothing after it can be trusted.
 static void close_ring(struct gpsh_proxy_ring *ring, const char *what, uint64_t value)
@@ -35,11 +27,6 @@ static bool is_long_inline(const struct gpushmem_command *c)
            c->opcode == GPUSHMEM_CMD_PUT_SIGNAL_INLINE;
 }
 
-static bool has_signal(const struct gpushmem_command *c)
-{
-    return c->opcode == GPUSHMEM_CMD_PUT_SIGNAL || c->opcode == GPUSHMEM_CMD_PUT_SIGNAL_INLINE;
-}
-
 // Of a command that carries its payload. False: such a command carries no such number of bytes.
 static bool good_carried_bytes(const struct gpushmem_command *c)
 {
@@ -61,7 +48,7 @@ static bool well_formed(struct gpsh_proxy_ring *ring, const struct gpushmem_comm
     if ((c->flags & GPUSHMEM_CMD_REPLY) &&
         (c->reply >> 32 >= env->n_replies || !(c->reply & GPUSHMEM_REPLY_NONCE)))
         return close_ring(ring, "reply", c->reply), false;
-    if (is_long_inline(c) && c->flags & ~(has_signal(c) ? GPUSHMEM_CMD_SIGNAL_ADD : 0))
+    if (is_long_inline(c) && c->flags & ~(gpsh_has_signal(c) ? GPUSHMEM_CMD_SIGNAL_ADD : 0))
         return close_ring(ring, "flags", c->flags), false;
     if (!(c->flags & GPUSHMEM_CMD_REPLY) && c->reply && !is_long_inline(c))
         return close_ring(ring, "reply", c->reply), false;
@@ -160,7 +147,7 @@ static int check_arguments(struct gpsh_proxy_ring *ring, const struct gpushmem_c
     uint64_t local_bytes = strided ? strided_span(c->bytes, local_stride(c), c->extra) : c->bytes;
     if (!gpsh_in_heap(env, c->remote, remote_bytes))
         return bad_range(ring, c, c->remote, remote_bytes);
-    if (has_signal(c) && (!gpsh_in_heap(env, c->compare, 8) || c->compare % 8))
+    if (gpsh_has_signal(c) && (!gpsh_in_heap(env, c->compare, 8) || c->compare % 8))
         return bad_range(ring, c, c->compare, 8);
     if (c->opcode == GPUSHMEM_CMD_AMO && c->remote % c->bytes)
         return gpsh_fail(GPUSHMEM_ERR_ALIGNMENT,
@@ -174,12 +161,6 @@ static int check_arguments(struct gpsh_proxy_ring *ring, const struct gpushmem_c
                : 0;
 }
 
-static int transport_of(const struct gpsh_proxy_thread *thread, const struct gpushmem_command *c)
-{
-    const struct gpsh_way *way = &thread->ways[c->pe];
-    return c->opcode == GPUSHMEM_CMD_AMO || has_signal(c) ? way->amo : way->data;
-}
-
 // The transport that serves the command, or a negative status.
 static int route(const struct gpsh_proxy_thread *thread, const struct gpushmem_command *c)
 {
@@ -187,143 +168,30 @@ static int route(const struct gpsh_proxy_thread *thread, const struct gpushmem_c
     int error = atomic_load_explicit(&peer->error, memory_order_relaxed);
     if (error)
         return gpsh_fail(error, "PE %d failed: %.150s", c->pe, peer->reason);
-    int transport = transport_of(thread, c);
+    int transport = gpsh_proxy_transport_of(thread, c);
     if (transport < 0)
         return gpsh_fail(GPUSHMEM_ERR_UNREACHABLE, "no transport reaches PE %d from device code",
                          c->pe);
     return transport;
 }
 
-// Keeps what a long inline command carries until the command is complete.
-static char *keep_payload(const struct gpsh_inflight *entry, const struct gpushmem_command *c)
-{
-    struct gpsh_payload *kept =
-        &entry->ring->payloads[entry->index & (gpsh_ring_entries(entry->ring) - 1)];
-    gpsh_carried_copy(&kept->bytes, c);
-    return kept->bytes;
-}
-
-static struct gpsh_op make_op(const struct gpsh_proxy_env *env, const struct gpushmem_command *c,
-                              struct gpsh_inflight *entry)
-{
-    struct gpsh_op op = {
-        .flags = GPSH_OP_MORE | GPSH_OP_KEPT,
-        .region = GPSH_HEAP,
-        .pe = c->pe,
-        .local = (char *)(uintptr_t)c->local,
-        .remote = c->remote - (uint64_t)(uintptr_t)env->heap,
-        .bytes = c->bytes,
-        .operand = c->operand,
-    };
-    switch (c->opcode) {
-    case GPUSHMEM_CMD_PUT_INLINE:
-        entry->value = c->operand;
-        op.local = is_long_inline(c) ? keep_payload(entry, c) : (char *)&entry->value;
-        op.flags |= GPSH_OP_LOCAL_HOST;
-        break;
-    case GPUSHMEM_CMD_GET:
-        op.kind = GPSH_OP_GET;
-        if (c->flags & GPUSHMEM_CMD_REPLY_VALUE) {
-            op.local = (char *)&entry->value;
-            op.flags |= GPSH_OP_LOCAL_HOST;
-        }
-        break;
-    case GPUSHMEM_CMD_AMO:
-        op.kind = GPSH_OP_AMO;
-        op.flags |= GPSH_OP_LOCAL_HOST;
-        op.amo = (uint8_t)c->extra;
-        op.width = (uint8_t)c->bytes;
-        op.compare = c->compare;
-        op.result = entry->nonce ? &entry->value : NULL;
-        break;
-    case GPUSHMEM_CMD_PUT_SIGNAL_INLINE:
-        op.local = keep_payload(entry, c);
-        op.flags |= GPSH_OP_LOCAL_HOST;
-        // fall through
-    case GPUSHMEM_CMD_PUT_SIGNAL:
-        op.kind = GPSH_OP_PUT_SIGNAL;
-        op.signal = c->compare - (uint64_t)(uintptr_t)env->heap;
-        op.flags |= c->flags & GPUSHMEM_CMD_SIGNAL_ADD ? GPSH_OP_SIGNAL_ADD : 0;
-        break;
-    default: break;
-    }
-    if (c->flags & GPUSHMEM_CMD_REPLY_SOURCE) {
-        op.flags &= (uint8_t)~GPSH_OP_KEPT;
-        op.flags |= env->host_memory && op.bytes <= CAPTURE_BYTES ? GPSH_OP_CAPTURE : 0;
-    }
-    return op;
-}
-
-// Posts one operation of the command; `last`: the command is complete with it.
-static int post(struct gpsh_proxy_thread *thread, struct gpsh_proxy_ring *ring,
-                struct gpsh_inflight *entry, int transport, struct gpsh_op *op, bool last)
-{
-    struct gpsh_proxy_port *port = ring->port;
-    struct gpsh_channel *channel = port->channels[transport];
-    bool by_callback = last && entry->nonce;
-    if (by_callback) { // before posting: the callback may come from within
-        entry->state = GPSH_INFLIGHT_CALLBACK;
-        op->completion = &entry->completion;
-    }
-    gpsh_clock_enter(&thread->clock, GPSH_STAGE_POST);
-    int result = channel->ops->post(channel, op);
-    gpsh_clock_enter(&thread->clock, GPSH_STAGE_PARSE);
-    port->stalled[transport] |= result == GPSH_POST_AGAIN;
-    if (result == GPSH_POST_AGAIN || result < 0)
-        return result;
-    ring->counters.posts++;
-    port->dirty[transport] = true;
-    thread->unrung++;
-    ring->reusable = ring->reusable && (result == GPSH_POST_CAPTURED || result == GPSH_POST_DONE);
-    if (!last)
-        return result;
-    if (entry->nonce && ring->reusable && (entry->flags & GPUSHMEM_CMD_REPLY_SOURCE))
-        gpsh_inflight_answer(entry, 0);
-    if (result == GPSH_POST_DONE) {
-        gpsh_inflight_finish(entry, 0);
-    } else if (!by_callback) {
-        entry->state = GPSH_INFLIGHT_NUMBER;
-        entry->channel = (uint8_t)transport;
-        entry->number = channel->flows[entry->pe].posted;
-    }
-    return result;
-}
-
-// To that transport, or nowhere if it is a negative status.
-static enum step post_simple(struct gpsh_proxy_thread *thread, struct gpsh_proxy_ring *ring,
-                             struct gpsh_inflight *entry, int transport)
-{
-    const struct gpushmem_command *c = &ring->current;
-    if (transport < 0) {
-        gpsh_inflight_finish(entry, transport);
-        return STEP_POSTED;
-    }
-    struct gpsh_op op = make_op(&thread->proxy->env, c, entry);
-    int result = post(thread, ring, entry, transport, &op, true);
-    if (result == GPSH_POST_AGAIN)
-        return STEP_STALLED;
-    if (result < 0)
-        gpsh_inflight_finish(entry, result);
-    return STEP_POSTED;
-}
-
 // Posts elements from where the last call stopped. *budget: how many posts this pass may still
 // make.
-static enum step post_strided(struct gpsh_proxy_thread *thread, struct gpsh_proxy_ring *ring,
-                              struct gpsh_inflight *entry, int *budget)
+static enum gpsh_step post_strided(struct gpsh_proxy_thread *thread, struct gpsh_proxy_ring *ring,
+                                   struct gpsh_inflight *entry, int *budget)
 {
     const struct gpushmem_command *c = &ring->current;
     int transport = route(thread, c);
     if (transport < 0 || !c->bytes) {
         gpsh_inflight_finish(entry, transport < 0 ? transport : 0);
-        return STEP_POSTED;
+        return GPSH_STEP_POSTED;
     }
     const struct gpsh_proxy_env *env = &thread->proxy->env;
     bool whole = c->operand == 1 && c->compare == 1;
     uint64_t steps = whole ? 1 : c->bytes;
     for (; ring->cursor < steps; ring->cursor++) {
         if ((*budget)-- <= 0)
-            return STEP_MORE_LATER;
+            return GPSH_STEP_MORE_LATER;
         struct gpsh_op op = {
             .kind = c->opcode == GPUSHMEM_CMD_IPUT ? GPSH_OP_PUT : GPSH_OP_GET,
             .flags = GPSH_OP_MORE,
@@ -334,17 +202,19 @@ static enum step post_strided(struct gpsh_proxy_thread *thread, struct gpsh_prox
                       ring->cursor * remote_stride(c) * c->extra,
             .bytes = whole ? c->bytes * c->extra : c->extra,
         };
-        if ((c->flags & GPUSHMEM_CMD_REPLY_SOURCE) && env->host_memory && op.bytes <= CAPTURE_BYTES)
+        if ((c->flags & GPUSHMEM_CMD_REPLY_SOURCE) && env->host_memory &&
+            op.bytes <= GPSH_CAPTURE_BYTES)
             op.flags |= GPSH_OP_CAPTURE;
-        int result = post(thread, ring, entry, transport, &op, ring->cursor + 1 == steps);
+        int result =
+            gpsh_proxy_post_op(thread, ring, entry, transport, &op, ring->cursor + 1 == steps);
         if (result == GPSH_POST_AGAIN)
-            return STEP_STALLED;
+            return GPSH_STEP_STALLED;
         if (result < 0) {
             gpsh_inflight_finish(entry, result);
-            return STEP_POSTED;
+            return GPSH_STEP_POSTED;
         }
     }
-    return STEP_POSTED;
+    return GPSH_STEP_POSTED;
 }
 
 // Row "fence, mixed" of docs/memory-model.md: two transports do not order their operations. Then
@@ -410,75 +280,34 @@ static void begin_quiet(struct gpsh_proxy_thread *thread, struct gpsh_proxy_ring
     ring->n_quiets++;
 }
 
-static enum step post_current(struct gpsh_proxy_thread *thread, struct gpsh_proxy_ring *ring,
-                              int *budget)
+static enum gpsh_step post_current(struct gpsh_proxy_thread *thread, struct gpsh_proxy_ring *ring,
+                                   int *budget)
 {
     struct gpsh_inflight *entry = gpsh_ring_entry(ring, ring->parsed);
     switch (ring->current.opcode) {
-    case GPUSHMEM_CMD_NOP: gpsh_inflight_finish(entry, 0); return STEP_POSTED;
+    case GPUSHMEM_CMD_NOP: gpsh_inflight_finish(entry, 0); return GPSH_STEP_POSTED;
     case GPUSHMEM_CMD_FENCE:
         if (fence_must_wait(&thread->proxy->env, ring, ring->current.pe) ||
             others_are_behind(thread, &ring->current))
-            return STEP_MORE_LATER;
+            return GPSH_STEP_MORE_LATER;
         fence(ring->port, ring->current.pe);
         gpsh_inflight_finish(entry, 0);
-        return STEP_POSTED;
+        return GPSH_STEP_POSTED;
     case GPUSHMEM_CMD_CONTEXT_CLAIM:
         entry->value = gpsh_proxy_claim(thread->proxy);
         gpsh_inflight_finish(entry, 0);
-        return STEP_POSTED;
+        return GPSH_STEP_POSTED;
     case GPUSHMEM_CMD_CONTEXT_FREE:
         gpsh_inflight_finish(entry, gpsh_proxy_free_own(ring, (uint32_t)ring->current.operand));
         *budget = 0; // what follows is another context's
-        return STEP_POSTED;
-    case GPUSHMEM_CMD_QUIET_PE: begin_quiet(thread, ring, entry); return STEP_POSTED;
+        return GPSH_STEP_POSTED;
+    case GPUSHMEM_CMD_QUIET_PE: begin_quiet(thread, ring, entry); return GPSH_STEP_POSTED;
     case GPUSHMEM_CMD_IPUT:
     case GPUSHMEM_CMD_IGET: return post_strided(thread, ring, entry, budget);
-    default: --*budget; return post_simple(thread, ring, entry, route(thread, &ring->current));
+    default:
+        --*budget;
+        return gpsh_proxy_post_single(thread, ring, entry, route(thread, &ring->current));
     }
-}
-
-// Takes the words as the command at hand, and prepares its entry.
-static struct gpsh_inflight *begin(struct gpsh_proxy_ring *ring,
-                                   const struct gpsh_command_words *words)
-{
-    struct gpushmem_command *c = &ring->current;
-    gpushmem_command_unpack(words->w, c);
-    struct gpsh_inflight *entry = gpsh_ring_entry(ring, ring->parsed);
-    entry->index = ring->parsed;
-    entry->pe = c->pe;
-    entry->reply = (uint32_t)(c->reply >> 32);
-    entry->nonce = c->flags & GPUSHMEM_CMD_REPLY ? (uint32_t)c->reply & GPUSHMEM_REPLY_NONCE : 0;
-    entry->opcode = c->opcode;
-    entry->flags = c->flags;
-    entry->value = 0;
-    entry->state = GPSH_INFLIGHT_NUMBER;
-    if (GPSH_UNLIKELY(ring->thread->proxy->env.flush_writes != NULL) &&
-        gpsh_lands_in_memory(c->opcode, c->flags))
-        ring->landing = ring->parsed + 1;
-    ring->cursor = 0;
-    ring->reusable = true;
-    ring->busy = true;
-    ring->counters.commands++;
-    return entry;
-}
-
-// After a step of the command at hand. False: the ring's turn is over.
-static bool took_step(struct gpsh_proxy_ring *ring, enum step step)
-{
-    ring->counters.stalls += step == STEP_STALLED;
-    if (step != STEP_POSTED)
-        return false;
-    ring->busy = false;
-    ring->parsed++;
-    return true;
-}
-
-bool gpsh_proxy_post_words(struct gpsh_proxy_thread *thread, struct gpsh_proxy_ring *ring,
-                           const struct gpsh_command_words *words)
-{
-    struct gpsh_inflight *entry = begin(ring, words);
-    return took_step(ring, post_simple(thread, ring, entry, transport_of(thread, &ring->current)));
 }
 
 bool gpsh_proxy_take_words(struct gpsh_proxy_thread *thread, struct gpsh_proxy_ring *ring,
@@ -488,16 +317,16 @@ bool gpsh_proxy_take_words(struct gpsh_proxy_thread *thread, struct gpsh_proxy_r
     gpushmem_command_unpack(words->w, &c);
     if (!well_formed(ring, &c))
         return false;
-    struct gpsh_inflight *entry = begin(ring, words);
+    struct gpsh_inflight *entry = gpsh_proxy_begin(ring, words);
     int status = check_arguments(ring, &ring->current);
     if (status < 0) {
         gpsh_inflight_finish(entry, status);
-        return took_step(ring, STEP_POSTED);
+        return gpsh_ring_took_step(ring, GPSH_STEP_POSTED);
     }
-    return took_step(ring, post_current(thread, ring, budget));
+    return gpsh_ring_took_step(ring, post_current(thread, ring, budget));
 }
 
 bool gpsh_proxy_go_on(struct gpsh_proxy_thread *thread, struct gpsh_proxy_ring *ring, int *budget)
 {
-    return took_step(ring, post_current(thread, ring, budget));
+    return gpsh_ring_took_step(ring, post_current(thread, ring, budget));
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Reads a ring. Each command is read and checked once. One on memory that is mapped here is
 // executed and answered on the spot, and leaves no entry in flight; one that a NIC serves is
-// posted. The rest goes to proxy_parse.c: commands that are not plainly good (an odd flag, size or
-// address, a lost PE), those that are more than one operation, and those for a NIC that carry more
-// than 8 bytes. There they are refused with a sentence, taken apart, or posted.
+// posted by proxy_post.c. The rest goes to proxy_parse.c: commands that are not plainly good (an
+// odd flag, size or address, a lost PE), and those that are more than one operation. There they are
+// refused with a sentence, posted, or taken apart.
 #include <string.h>
 
 #include "proxy/proxy.h"
@@ -163,9 +163,8 @@ static ALWAYS_INLINE enum fate put_signal(const struct view *v, uint32_t pe,
     return fate;
 }
 
-// A command whose payload is in words that mean something else in others, towards memory that is
-// mapped here. Apart, and with a copy of the words, so that the loop over the others keeps its
-// registers.
+// A command whose payload is in words that mean something else in others. Apart, and with a copy of
+// the words, so that the loop over the others keeps its registers.
 static __attribute__((noinline)) enum fate carried(const struct gpsh_way *ways,
                                                    const struct gpsh_peer *peers, uint64_t heap,
                                                    uint64_t heap_bytes, uint32_t n_pes,
@@ -184,8 +183,9 @@ static __attribute__((noinline)) enum fate carried(const struct gpsh_way *ways,
         c.bytes - 1 >= most || (put && c.bytes <= 8))
         return FATE_LONG;
     struct target t = target(&v, (uint32_t)c.pe, signal, c.remote, c.bytes);
-    if (!t.base || !t.good || (signal && (!in_heap(&v, c.compare, 8) || c.compare % 8)))
-        return FATE_LONG;
+    bool good = t.good && (!signal || (in_heap(&v, c.compare, 8) && c.compare % 8 == 0));
+    if (!t.base || !good)
+        return not_here(&v, (uint32_t)c.pe, signal, t, good);
     gpsh_carried_copy(&payload, &c);
     gpsh_direct_copy(t.base + t.offset, payload, c.bytes);
     if (signal)
