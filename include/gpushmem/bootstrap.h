@@ -6,8 +6,8 @@
 //   gpushmem_uniqueid_t id;
 //   if (rank == 0)
 //       gpushmem_get_uniqueid(&id);
-//   hand_over(&id, sizeof id);                     // from rank 0 to all: a file, a store, a
-//   message gpushmem_init_with_uniqueid(&id, rank, n);
+//   hand_over(&id, sizeof id); // yours: from rank 0 to all, by a file, a store, a message
+//   gpushmem_init_with_uniqueid(&id, rank, n);
 //
 // Who joins this way
 //   - needs no launcher; what one put into the environment (PMIX_*) is ignored;

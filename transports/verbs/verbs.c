@@ -189,6 +189,14 @@ static bool may_misplace(const struct gpsh_verbs *verbs, const struct gpsh_verbs
     return order == GPSH_VERBS_ORDER_AUTO ? !remote->in_order : order == GPSH_VERBS_ORDER_STRICT;
 }
 
+// Whether a write to that peer may be acknowledged while something that is sent later, by anybody,
+// gets there first. Behind one NIC everything takes the same way: what arrives later pushes what
+// arrived before (docs/adr/0017).
+static bool has_two_ways(const struct gpsh_verbs_blob *blob, uint32_t rail)
+{
+    return blob->n_rails > 1 || blob->rails[rail].apart;
+}
+
 static int connect_flow(struct gpsh_verbs *verbs, struct verbs_flow *flow, uint32_t channel,
                         const struct gpsh_verbs_blob *blob)
 {
@@ -213,7 +221,7 @@ static int connect_flow(struct gpsh_verbs *verbs, struct verbs_flow *flow, uint3
         if (status)
             return status;
         flow->lanes[i].loose = may_misplace(verbs, &blob->rails[i]);
-        flow->lanes[i].apart = blob->rails[i].apart;
+        flow->lanes[i].apart = has_two_ways(blob, i);
     }
     int status = gpsh_verbs_pipe_create(flow, channel, blob);
     flow->pub->error = status;

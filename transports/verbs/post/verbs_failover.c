@@ -25,11 +25,11 @@ static bool may_repeat(const struct verbs_flow *flow, const struct verbs_wqe *wq
     const struct verbs_slot *slot = &flow->slots[wqe->slot];
     if (wqe->kind != WQE_PLAIN && wqe->kind != WQE_READ)
         return false;
-    // a read of a put looks at what was written before (verbs_order.c), perhaps by others only
-    if (slot->kind == GPSH_OP_GET || (wqe->kind == WQE_READ && !slot->offset))
+    bool issued = position_of(flow, wqe->slot) < flow->issued;
+    // a read before anything of a put was sent looks at what others wrote (verbs_order.c)
+    if (slot->kind == GPSH_OP_GET || (wqe->kind == WQE_READ && !slot->offset && !issued))
         return true;
-    bool signalled =
-        slot->kind == GPSH_OP_PUT_SIGNAL && position_of(flow, wqe->slot) < flow->issued;
+    bool signalled = slot->kind == GPSH_OP_PUT_SIGNAL && issued;
     bool kept = slot->borrowed || slot->flags & GPSH_OP_KEPT;
     return kept && slot->bytes > WORD_BYTES && !signalled && slot->kind != GPSH_OP_AMO;
 }
@@ -83,21 +83,11 @@ static void mark_all(struct verbs_lane *lane)
     gpsh_verbs_lane_drop_chain(lane);
 }
 
-// What goes by another rail than the first is acknowledged before it is visible to whoever hears of
-// it by the first: each chain there ends with a read from now on (verbs_order.c).
-static void move_home(struct verbs_flow *flow, int rail)
-{
-    struct verbs_lane *lane = &flow->lanes[rail];
-    gpsh_verbs_lane_flush(lane);
-    lane->apart = true;
-    flow->home = (uint8_t)rail;
-}
-
 static void leave(struct verbs_lane *lane, int other)
 {
     struct verbs_flow *flow = lane->flow;
     if (flow->home == lane->rail)
-        move_home(flow, other);
+        flow->home = (uint8_t)other;
     gpsh_verbs_flow_activate(flow);
 }
 
@@ -161,8 +151,6 @@ static void begin_again(struct verbs_slot *slot)
     slot->repeat = VERBS_REPEAT_GOES;
     slot->offset = 0;
     slot->pieces = 0;
-    slot->confirmed = 0;
-    slot->rail0_confirmed = false;
     slot->fenced = true; // it may have been
 }
 

@@ -61,8 +61,7 @@ int gpsh_verbs_lane_flush(struct verbs_lane *lane)
 {
     if (!lane->count || lane->failed || lane->refused)
         return lane->refused;
-    // a chain from before the lane was `apart` may have no room for it
-    if (lane->apart && lane->unread && lane_has_room(lane, 0))
+    if (lane->apart && lane->unread)
         gpsh_verbs_read_back(lane, &lane->flow->slots[verbs_lane_last(lane)->slot]);
     struct verbs_stats *stats = &lane->flow->channel->stats;
     struct ibv_send_wr *first = &lane->wrs[lane->first], *last = first + lane->count - 1,

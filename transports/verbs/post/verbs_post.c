@@ -70,9 +70,7 @@ static void slot_fill(struct verbs_flow *flow, struct verbs_slot *slot, const st
     slot->block = VERBS_NO_BLOCK;
     slot->parts = 0;
     slot->pieces = 0;
-    slot->confirmed = 0;
     slot->repeat = VERBS_REPEAT_NOT;
-    slot->rail0_confirmed = false;
     slot->local = op->local;
     slot->remote = flow->remote_base[op->region] + op->remote;
     slot->bytes = op->kind == GPSH_OP_AMO ? 0 : op->bytes;

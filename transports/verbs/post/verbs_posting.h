@@ -67,10 +67,6 @@ void gpsh_verbs_loop_finish(struct verbs_flow *flow, int index, uint64_t before)
 // verbs_order.c
 // Before a write that must not be seen before earlier ones of the lane: false if there is no room.
 bool gpsh_verbs_order_writes(struct verbs_lane *lane, struct verbs_slot *slot);
-// Before the first piece of a striped put: true when no other rail can overtake rail 0's writes.
-bool gpsh_verbs_order_rail0(struct verbs_flow *flow, struct verbs_slot *slot);
-// After the last piece of a striped put: false if there is no room.
-bool gpsh_verbs_order_rails(struct verbs_flow *flow, struct verbs_slot *slot);
 
 // verbs_lock.c
 bool gpsh_verbs_lock_needed(const struct verbs_flow *flow, const struct verbs_slot *slot);

@@ -140,7 +140,8 @@ static bool issue_piece(struct verbs_flow *flow, struct verbs_slot *slot)
 }
 
 // The signal goes by the home lane after the data, which makes the order; data on other lanes must
-// have arrived (gpsh_verbs_order_rails). An atomic is executed after every write before it.
+// have arrived: it waits for the reads at the end of their chains. An atomic is executed after
+// every write before it.
 static bool issue_signal(struct verbs_flow *flow, struct verbs_slot *slot)
 {
     struct verbs_lane *lane = verbs_home(flow);
@@ -164,12 +165,8 @@ bool gpsh_verbs_rma_issue(struct verbs_flow *flow, struct verbs_slot *slot)
     bool get = slot->kind == GPSH_OP_GET;
     if (slot->fenced && !slot->offset && !get && !gpsh_verbs_order_writes(verbs_home(flow), slot))
         return false;
-    if (slot->striped && !get && !slot->offset && !gpsh_verbs_order_rail0(flow, slot))
-        return false;
     while (slot->offset < slot->bytes)
         if (!issue_piece(flow, slot))
             return false;
-    if (slot->striped && !get && !gpsh_verbs_order_rails(flow, slot))
-        return false;
     return slot->kind != GPSH_OP_PUT_SIGNAL || issue_signal(flow, slot);
 }

@@ -134,7 +134,8 @@ struct verbs_lane {
     bool failed;
     uint64_t flush_ns; // failed: until when its flushed completions are waited for
     bool loose;        // its writes may be placed in another order than they are posted in
-    bool apart;        // what it writes may still be on its way when it is acknowledged
+    // what it writes may be on its way when it is acknowledged, and others be told by another way
+    bool apart;
     // No read or atomic has been posted since the last write (where the lane is apart: nothing has
     // read it back), which
     bool unread;
@@ -172,14 +173,11 @@ struct verbs_slot {
     uint8_t where;  // of `local`: enum verbs_where
     bool striped, fenced, looping;
     bool after_fence; // there is one between it and the operation before
-    // striped: rails whose writes a read was posted for; lane 0 was asked for, or needed not be
-    uint8_t confirmed;
-    bool rail0_confirmed;
-    uint8_t repeat;  // enum verbs_repeat
-    bool borrowed;   // a work request points into `local` itself
-    uint16_t block;  // bounce block that holds the captured source of a waiting operation
-    uint32_t parts;  // work requests posted and not retired, and 1 for a loop
-    uint32_t pieces; // issued so far
+    uint8_t repeat;   // enum verbs_repeat
+    bool borrowed;    // a work request points into `local` itself
+    uint16_t block;   // bounce block that holds the captured source of a waiting operation
+    uint32_t parts;   // work requests posted and not retired, and 1 for a loop
+    uint32_t pieces;  // issued so far
     char *local;
     uint64_t remote, signal; // addresses in the target
     uint64_t bytes, offset;  // offset: bytes issued so far
