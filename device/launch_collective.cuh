@@ -16,56 +16,25 @@
 //     How many blocks of this shape fit at once, for this kernel on the current GPU: those of a
 //     multiprocessor times their number; on CPU threads as if there were two multiprocessors
 //     with room for 1024 threads and 8 blocks each. 0 or a negative status. Local.
-// int gpushmem_dev_grid_sync()
-//     In such a kernel: waits until all threads of the grid have called it, none of which may have
-//     returned. What they did in memory of this GPU before is visible to all of them after it; what
-//     they did at other PEs is ordered by fence and quiet as ever. 0, or GPUSHMEM_ERR_STATE,
-//     recorded as a failure in the kernel: it was launched in another way. A grid of one block may
-//     be launched in any way.
+//
+// gpushmem_dev_grid_sync, by which the blocks of such a kernel meet: gpushmem/grid_sync.cuh.
 #ifndef GPUSHMEM_DEVICE_LAUNCH_COLLECTIVE_CUH
 #define GPUSHMEM_DEVICE_LAUNCH_COLLECTIVE_CUH
 
-#if defined(__CUDACC__)
-#include <cooperative_groups.h>
-#endif
+#include <stdio.h>
 
 #include "gpushmem/device/api_generic.cuh"
 #include "gpushmem/device/launch.cuh"
 
 // ---- In the kernel ----
 
-#if defined(__CUDACC__)
-GPSH_DEV bool gpsh_dev_grid_meets(void)
+// Taken where gpushmem/grid_sync.cuh was not included: that header has the real ones.
+template <typename... Handle> GPSH_DEV int gpushmem_dev_grid_sync(const Handle &...)
 {
-    cooperative_groups::grid_group grid = cooperative_groups::this_grid();
-    bool valid = grid.is_valid();
-    if (valid)
-        grid.sync();
-    return valid;
+    static_assert(sizeof...(Handle) > 1,
+                  "gpushmem_dev_grid_sync: include <gpushmem/grid_sync.cuh> before its first use");
+    return GPUSHMEM_ERR_UNSUPPORTED;
 }
-#else
-GPSH_DEV bool gpsh_dev_grid_meets(void)
-{
-    gpsh_emu_barrier *grid = gpsh_emu_current_block->grid;
-    if (grid)
-        grid->wait();
-    return grid;
-}
-#endif
-
-GPSH_DEV int gpsh_dev_grid_sync(const struct gpushmem_dev &dev)
-{
-    if (gpsh_dev_grid_blocks() == 1) {
-        __syncthreads();
-        return 0;
-    }
-    if (gpsh_dev_grid_meets())
-        return 0;
-    gpsh_dev_fail(dev, GPUSHMEM_ERR_STATE, -1, nullptr, 0);
-    return GPUSHMEM_ERR_STATE;
-}
-
-GPSH_API_0(int, gpushmem_dev_grid_sync, return gpsh_dev_grid_sync(dev))
 
 // ---- On the host ----
 

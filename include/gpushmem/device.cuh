@@ -231,7 +231,8 @@
 //
 // Launches by all PEs together, with all blocks running at once: GPUSHMEM_LAUNCH_COLLECTIVE,
 // gpushmem_launch_collective_grid: gpushmem/device/launch_collective.cuh.
-//   grid_sync    in such a kernel, waits for all threads of this PE's grid; 0 or a negative status
+//   grid_sync    in such a kernel, waits for all threads of this PE's grid; 0 or a negative status.
+//                It wants #include <gpushmem/grid_sync.cuh> besides, which takes nvcc a while
 //   int gpushmem_dev_grid_sync(void);
 // clang-format on
 #ifndef GPUSHMEM_DEVICE_CUH

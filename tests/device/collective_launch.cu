@@ -5,6 +5,7 @@
 //   different grids
 #include <string.h>
 
+#include "gpushmem/grid_sync.cuh"
 #include "kernel_check.cuh"
 
 enum { THREADS = 96, ROUNDS = 8 };

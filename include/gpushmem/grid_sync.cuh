@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// All threads of a grid meet. A header of its own: CUDA's cooperative_groups.h, which it includes,
+// costs nvcc as much as all the rest of gpushmem/device.cuh.
+//
+// int gpushmem_dev_grid_sync()
+//     In a kernel of GPUSHMEM_LAUNCH_COLLECTIVE: waits until all threads of the grid have called
+//     it, none of which may have returned. What they did in memory of this GPU before is visible to
+//     all of them after it; what they did at other PEs is ordered by fence and quiet as ever. 0, or
+//     GPUSHMEM_ERR_STATE, recorded as a failure in the kernel: it was launched in another way. A
+//     grid of one block may be launched in any way.
+#ifndef GPUSHMEM_GRID_SYNC_CUH
+#define GPUSHMEM_GRID_SYNC_CUH
+
+#include "gpushmem/device.cuh"
+#if defined(__CUDACC__)
+#include <cooperative_groups.h>
+#endif
+
+#if defined(__CUDACC__)
+GPSH_DEV bool gpsh_dev_grid_meets(void)
+{
+    cooperative_groups::grid_group grid = cooperative_groups::this_grid();
+    bool valid = grid.is_valid();
+    if (valid)
+        grid.sync();
+    return valid;
+}
+#else
+GPSH_DEV bool gpsh_dev_grid_meets(void)
+{
+    gpsh_emu_barrier *grid = gpsh_emu_current_block->grid;
+    if (grid)
+        grid->wait();
+    return grid;
+}
+#endif
+
+GPSH_DEV int gpsh_dev_grid_sync(const struct gpushmem_dev &dev)
+{
+    if (gpsh_dev_grid_blocks() == 1) {
+        __syncthreads();
+        return 0;
+    }
+    if (gpsh_dev_grid_meets())
+        return 0;
+    gpsh_dev_fail(dev, GPUSHMEM_ERR_STATE, -1, nullptr, 0);
+    return GPUSHMEM_ERR_STATE;
+}
+
+GPSH_API_0(int, gpushmem_dev_grid_sync, return gpsh_dev_grid_sync(dev))
+
+#endif
