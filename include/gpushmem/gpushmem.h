@@ -256,6 +256,15 @@ GPUSHMEM_API int gpushmem_ctx_destroy(gpushmem_ctx_t ctx);
 //   GPUSHMEM_ERR_INVALID    `options` is NULL
 GPUSHMEM_API int gpushmem_ctx_get_options(gpushmem_ctx_t ctx, long *options);
 
+// A context of a team: in calls on it `pe` is a rank of the team. Local. In kernels
+// (gpushmem_ctx_device) PE numbers stay those of the job. Destroy it before the team.
+//   GPUSHMEM_ERR_INVALID    as gpushmem_ctx_create; or `team` is none of this PE's
+GPUSHMEM_API int gpushmem_team_create_ctx(gpushmem_team_t team, long options, gpushmem_ctx_t *ctx);
+// Writes the team that `ctx` was created from; GPUSHMEM_TEAM_WORLD for other contexts, and on
+// failure GPUSHMEM_TEAM_INVALID.
+//   GPUSHMEM_ERR_INVALID    `ctx` is GPUSHMEM_CTX_INVALID, or `team` is NULL
+GPUSHMEM_API int gpushmem_ctx_get_team(gpushmem_ctx_t ctx, gpushmem_team_t *team);
+
 // The context as kernels use it, by value (gpushmem/device.cuh, "Contexts"); the same value each
 // time. From the first call on its queues, if it has some of its own, serve what kernels issue on
 // it, and its host calls share those of the default context. gpushmem_ctx_quiet(ctx) completes

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // gpushmem_ctx_*: making and ending contexts.
+#include <stdlib.h>
+#include <string.h>
+
 #include "api/argument.h"
+#include "api/team.h"
 #include "comm/contexts.h"
 #include "gpushmem/device_abi.h"
 
@@ -21,6 +25,47 @@ int gpushmem_ctx_create(long options, gpushmem_ctx_t *out)
     if (status < 0)
         return gpsh_fail_in(status, __func__);
     *out = (gpushmem_ctx_t)(void *)ctx;
+    return 0;
+}
+
+int gpushmem_team_create_ctx(gpushmem_team_t handle, long options, gpushmem_ctx_t *out)
+{
+    struct gpsh_team *team;
+    gpushmem_ctx_t created;
+    int status = gpsh_check_team(__func__, handle, &team);
+    if (status < 0)
+        return status;
+    int *pes = malloc((size_t)team->n * sizeof *pes);
+    if (pes == NULL)
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "%s: no host memory for %d ranks", __func__,
+                         team->n);
+    status = gpushmem_ctx_create(options, out ? &created : NULL);
+    if (status < 0) {
+        free(pes);
+        return status;
+    }
+    memcpy(pes, team->pes, (size_t)team->n * sizeof *pes);
+    struct gpsh_context *ctx = gpsh_context_of(created);
+    ctx->team = handle;
+    ctx->team_n = team->n;
+    ctx->team_pes = pes;
+    *out = created;
+    return 0;
+}
+
+int gpushmem_ctx_get_team(gpushmem_ctx_t handle, gpushmem_team_t *out)
+{
+    struct gpsh_context *ctx;
+    int status = gpsh_check_ready(__func__);
+    if (out != NULL)
+        *out = GPUSHMEM_TEAM_INVALID;
+    if (status == 0)
+        status = gpsh_check_context(__func__, handle, &ctx);
+    if (status < 0)
+        return status;
+    if (out == NULL)
+        return gpsh_fail(GPUSHMEM_ERR_INVALID, "%s: no place for the team (NULL)", __func__);
+    *out = ctx->team_pes ? ctx->team : GPUSHMEM_TEAM_WORLD;
     return 0;
 }
 

@@ -4,12 +4,13 @@
 #ifndef GPSH_FAMILY_H
 #define GPSH_FAMILY_H
 
+#include "comm/context.h"
 #include "gpushmem/gpushmem.h"
 
 #define GPSH_ALWAYS_INLINE static inline __attribute__((always_inline))
 
 // In EXPRESSION, `ctx` is the context and __func__ the name for error sentences. PARAMETERS is a
-// parenthesised list.
+// parenthesised list with an `int pe`, which is a rank if the context is a team's.
 #define GPSH_UNWRAP(...) __VA_ARGS__
 #define GPSH_FUNCTION(RETURN, NAME, PARAMETERS, EXPRESSION)                                        \
     RETURN gpushmem_##NAME(GPSH_UNWRAP PARAMETERS)                                                 \
@@ -19,6 +20,7 @@
     }                                                                                              \
     RETURN gpushmem_ctx_##NAME(gpushmem_ctx_t ctx, GPSH_UNWRAP PARAMETERS)                         \
     {                                                                                              \
+        pe = gpsh_context_pe(ctx, pe);                                                             \
         return EXPRESSION;                                                                         \
     }
 

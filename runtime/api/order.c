@@ -55,11 +55,12 @@ static int pe_quiet(const char *function, gpushmem_ctx_t handle, const int *pes,
     if (status < 0 || ctx == NULL)
         return status;
     for (size_t i = 0; i < n; ++i) {
-        if (pes[i] < 0 || pes[i] >= gpsh.n_pes)
-            return gpsh_check_pe(function, pes[i]);
+        int pe = gpsh_context_pe(handle, pes[i]);
+        if (pe < 0 || pe >= gpsh.n_pes)
+            return gpsh_check_pe(function, pe);
     }
     for (size_t i = 0; i < n; ++i) {
-        int quieted = gpsh_context_quiet(ctx, pes[i]);
+        int quieted = gpsh_context_quiet(ctx, gpsh_context_pe(handle, pes[i]));
         if (status == 0)
             status = quieted;
     }
@@ -85,7 +86,7 @@ int gpushmem_pe_fence(int pe)
 
 int gpushmem_ctx_pe_fence(gpushmem_ctx_t ctx, int pe)
 {
-    return pe_fence(__func__, ctx, pe);
+    return pe_fence(__func__, ctx, gpsh_context_pe(ctx, pe));
 }
 
 int gpushmem_quiet(void)

@@ -21,6 +21,9 @@ struct gpsh_context {
     bool mixed;  // default context: some PE is reached by more than one path
     unsigned options;
     pthread_t creator;
+    gpushmem_team_t team; // its PE numbers are ranks of this team:
+    int team_n;
+    int *team_pes;                  // [team_n] NULL: PE numbers are those of the job
     bool on_device;                 // kernels may use it,
     struct gpushmem_dev_ctx device; // as this
     struct gpsh_context *next;      // list of all contexts, for finalize
@@ -32,6 +35,17 @@ extern struct gpsh_context gpsh_default_context __attribute__((visibility("hidde
 static inline struct gpsh_context *gpsh_context_of(gpushmem_ctx_t ctx)
 {
     return ctx == GPUSHMEM_CTX_DEFAULT ? &gpsh_default_context : (struct gpsh_context *)(void *)ctx;
+}
+
+// The PE that `pe` means in a call on `ctx`; -1 if the context is a team's that has no such rank.
+static inline int gpsh_context_pe(gpushmem_ctx_t ctx, int pe)
+{
+    if (ctx == GPUSHMEM_CTX_DEFAULT || ctx == GPUSHMEM_CTX_INVALID)
+        return pe;
+    const struct gpsh_context *context = gpsh_context_of(ctx);
+    if (GPSH_LIKELY(context->team_pes == NULL))
+        return pe;
+    return (unsigned)pe < (unsigned)context->team_n ? context->team_pes[pe] : -1;
 }
 
 enum gpsh_wait {

@@ -215,6 +215,7 @@ int gpsh_contexts_destroy(struct gpsh_context *ctx)
         leave_channels(ctx->channels);
     pthread_mutex_destroy(&ctx->lock);
     free_reports(ctx);
+    free(ctx->team_pes);
     free(ctx);
     return status;
 }
@@ -280,6 +281,7 @@ void gpsh_contexts_finalize(void)
             close_channels(ctx->channels);
         pthread_mutex_destroy(&ctx->lock);
         free_reports(ctx);
+        free(ctx->team_pes);
         free(ctx);
     }
     while (contexts.spares != NULL) {

@@ -161,6 +161,42 @@ static void reuse(int rounds)
     }
 }
 
+// Ranks of the reversed team name PEs in calls on its context.
+static void contexts(void)
+{
+    gpushmem_team_t reversed, seen;
+    gpushmem_ctx_t ctx;
+    CHECK_OK(
+        gpushmem_team_split_strided(GPUSHMEM_TEAM_WORLD, n_pes - 1, -1, n_pes, NULL, 0, &reversed));
+    CHECK_OK(gpushmem_team_create_ctx(reversed, 0, &ctx));
+    CHECK_OK(gpushmem_ctx_get_team(ctx, &seen));
+    CHECK(seen == reversed);
+    CHECK_OK(gpushmem_ctx_get_team(GPUSHMEM_CTX_DEFAULT, &seen));
+    CHECK(seen == GPUSHMEM_TEAM_WORLD);
+    CHECK(gpushmem_ctx_get_team(GPUSHMEM_CTX_INVALID, &seen) == GPUSHMEM_ERR_INVALID);
+    CHECK(seen == GPUSHMEM_TEAM_INVALID);
+    long *words = gpushmem_calloc(3, sizeof *words);
+    CHECK(words != NULL);
+    int right = (n_pes - 1 - me + 1) % n_pes, from = (me + 1) % n_pes; // a rank, a PE
+    const long mine = 100 + me;
+    CHECK_OK(gpushmem_ctx_long_put(ctx, words, &mine, 1, right));
+    CHECK_OK(gpushmem_ctx_pe_fence(ctx, right));
+    CHECK_OK(gpushmem_ctx_long_p(ctx, words + 1, mine, right));
+    CHECK_OK(gpushmem_ctx_long_atomic_add(ctx, words + 2, mine, right));
+    CHECK_OK(gpushmem_ctx_pe_quiet(ctx, &right, 1));
+    CHECK(gpushmem_ctx_long_g(ctx, words, right) == mine);
+    CHECK_OK(gpushmem_barrier_all());
+    CHECK_THAT(words[0] == 100 + from && words[1] == 100 + from && words[2] == 100 + from,
+               "%ld %ld %ld, not from PE %d", words[0], words[1], words[2], from);
+    CHECK(gpushmem_ctx_long_p(ctx, words, 1, n_pes) == GPUSHMEM_ERR_PE);
+    CHECK(gpushmem_ctx_long_p(ctx, words, 1, -1) == GPUSHMEM_ERR_PE);
+    CHECK(gpushmem_team_create_ctx(GPUSHMEM_TEAM_INVALID, 0, &ctx) == GPUSHMEM_ERR_INVALID);
+    CHECK(gpushmem_team_create_ctx(reversed, 1 << 20, &ctx) == GPUSHMEM_ERR_INVALID);
+    CHECK_OK(gpushmem_ctx_destroy(ctx));
+    CHECK_OK(gpushmem_team_destroy(reversed));
+    CHECK_OK(gpushmem_free(words));
+}
+
 static void refusals(void)
 {
     gpushmem_team_t team = 5;
@@ -230,6 +266,7 @@ int main(int argc, char **argv)
         check_2d(xrange, rounds / 4);
     check_lists(rounds);
     reuse(rounds * 2);
+    contexts();
     refusals();
     too_many(getenv("GPUSHMEM_TEAMS") ? atoi(getenv("GPUSHMEM_TEAMS")) : 256);
     CHECK_OK(gpushmem_barrier_all());

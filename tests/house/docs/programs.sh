@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # programs.sh BUILD SOURCE CC CXX: the programs printed in README.md, docs/tutorial.md and docs/streams.md compile
 # without a warning and do what
-# the text says, on four PEs. A block that begins with ```c, ```c++ or ```cuda is a program.
+# the text says, on four PEs. A block that begins with ```c, ```cpp or ```cuda is a program.
 set -euo pipefail
 build=$1 source=$2 cc=$3 cxx=$4
 work=$(mktemp -d)
@@ -26,7 +26,7 @@ flags="-Wall -Wextra -Werror -I$source/include -I$build/include"
 extract README.md cuda >"$work/readme.cu"
 extract docs/tutorial.md c >"$work/ring.c"
 extract docs/tutorial.md cuda >"$work/greet.cu"
-extract docs/tutorial.md c++ >"$work/grid.cpp"
+extract docs/tutorial.md cpp >"$work/grid.cpp"
 extract docs/streams.md cuda >"$work/relay.cu"
 # shellcheck disable=SC2086
 {

@@ -99,8 +99,8 @@ works "dma-buf refused" "NIC softhca0:1 (RoCE): GPUDirect by peer memory (dma-bu
 works "no dma-buf" "dma-buf: the driver has no dma-buf for GPU memory" $nic GPUSHMEM_TRANSPORTS=verbs FAKE_CUDA_ATTRIBUTES=dmabuf=0 $job
 unregistered="$nic GPUSHMEM_TRANSPORTS=verbs GPUSHMEM_SOFTHCA_DMABUF=0 GPUSHMEM_SOFTHCA_PEERMEM=0"
 works "no dma-buf, no peer memory" "the heap is staged through pinned host memory, which is slower than GPUDirect: softhca0:1 cannot \
-register 18874368 bytes of GPU memory" $unregistered $job
-says "no dma-buf, no peer memory, GPUDirect demanded" "softhca0:1 cannot register 18874368 bytes of GPU memory" \
+register 41943040 bytes of GPU memory" $unregistered $job
+says "no dma-buf, no peer memory, GPUDirect demanded" "softhca0:1 cannot register 41943040 bytes of GPU memory" \
     $unregistered GPUSHMEM_GPUDIRECT=always $job
 says "dma-buf demanded and refused" "GPUSHMEM_VERBS_DMABUF=require, but the NIC refused the dma-buf of the GPU memory" \
     $nic GPUSHMEM_TRANSPORTS=verbs GPUSHMEM_VERBS_DMABUF=require GPUSHMEM_SOFTHCA_DMABUF=0 $job
