@@ -80,7 +80,7 @@ static int create_vmm(struct gpsh_gpu_heap *heap, int node_pes)
     gpsh_cu_allocation allocation;
     gpsh_cu_result code = gpsh_cu.vmm_create(&allocation, heap->bytes, &p, 0);
     if (code)
-        return no_memory(code, asked, node_pes);
+        return no_memory(code, asked - heap->reserved, node_pes);
     int status = 0;
     code = map(allocation, heap->bytes, &heap->base);
     if (code)
@@ -104,7 +104,7 @@ static int create_ipc(struct gpsh_gpu_heap *heap, int node_pes)
     heap->bytes = (asked + (2 << 20) - 1) / (2 << 20) * (2 << 20);
     gpsh_cu_result code = gpsh_cu.memory_alloc(&at, heap->bytes);
     if (code)
-        return no_memory(code, asked, node_pes);
+        return no_memory(code, asked - heap->reserved, node_pes);
     heap->base = (char *)(uintptr_t)at;
     struct ipc_file file = {.bytes = heap->bytes};
     memcpy(file.magic, IPC_MAGIC, sizeof file.magic);
@@ -157,9 +157,11 @@ int gpsh_gpu_dmabuf(const void *memory, size_t bytes)
     return code ? -1 : fd;
 }
 
-int gpsh_gpu_heap_create(struct gpsh_gpu_heap *heap, uint64_t bytes, int wish, int node_pes)
+int gpsh_gpu_heap_create(struct gpsh_gpu_heap *heap, uint64_t bytes, uint64_t reserved, int wish,
+                         int node_pes)
 {
-    *heap = (struct gpsh_gpu_heap){.bytes = bytes, .fd = -1, .dmabuf_fd = -1, .dmabuf_pcie_fd = -1};
+    *heap = (struct gpsh_gpu_heap){
+        .bytes = bytes, .reserved = reserved, .fd = -1, .dmabuf_fd = -1, .dmabuf_pcie_fd = -1};
     bool can_vmm = gpsh_gpu.vmm && gpsh_gpu.posix_fd;
     if (wish == GPSH_EXPORT_VMM && !can_vmm)
         return gpsh_fail(
@@ -173,8 +175,8 @@ int gpsh_gpu_heap_create(struct gpsh_gpu_heap *heap, uint64_t bytes, int wish, i
     if (status == GPUSHMEM_ERR_CUDA && vmm && wish == GPSH_EXPORT_AUTO) {
         GPSH_LOG(INFO, "heap", "%s; CUDA IPC is used instead", gpsh_last_error());
         gpsh_gpu_heap_destroy(heap);
-        *heap =
-            (struct gpsh_gpu_heap){.bytes = bytes, .fd = -1, .dmabuf_fd = -1, .dmabuf_pcie_fd = -1};
+        *heap = (struct gpsh_gpu_heap){
+            .bytes = bytes, .reserved = reserved, .fd = -1, .dmabuf_fd = -1, .dmabuf_pcie_fd = -1};
         status = create_ipc(heap, node_pes);
     }
     if (!status) // also the words of the device barrier at its end

@@ -16,6 +16,7 @@ enum gpsh_gpu_export { GPSH_EXPORT_AUTO, GPSH_EXPORT_VMM, GPSH_EXPORT_IPC };
 struct gpsh_gpu_heap {
     char *base; // device address
     uint64_t bytes;
+    uint64_t reserved;  // of these the library's, which nobody asked for
     int fd;             // for the peers: memory itself (VMM), or a file with the IPC handle
     int dmabuf_fd;      // for NICs; -1: none, `dmabuf_why` says why
     int dmabuf_pcie_fd; // the same of the PCIe mapping; -1: the driver knows no difference
@@ -23,10 +24,12 @@ struct gpsh_gpu_heap {
     char dmabuf_why[128];
 };
 
-// Allocates, maps and zeroes `bytes` (rounded up to the granularity) on the current GPU.
-// GPUSHMEM_ERR_NO_MEMORY if it does not fit, GPUSHMEM_ERR_UNSUPPORTED if the wished export is not
-// possible. *heap is zeroed but for fds (-1) on failure.
-int gpsh_gpu_heap_create(struct gpsh_gpu_heap *heap, uint64_t bytes, int wish, int node_pes);
+// Allocates, maps and zeroes `bytes`, `reserved` of them the library's own (rounded up to the
+// granularity) on the current GPU. GPUSHMEM_ERR_NO_MEMORY if it does not fit,
+// GPUSHMEM_ERR_UNSUPPORTED if the wished export is not possible. *heap is zeroed but for fds (-1)
+// on failure.
+int gpsh_gpu_heap_create(struct gpsh_gpu_heap *heap, uint64_t bytes, uint64_t reserved, int wish,
+                         int node_pes);
 void gpsh_gpu_heap_destroy(struct gpsh_gpu_heap *heap);
 
 // The dma-buf of other GPU memory, whose owner the caller becomes; -1 if the driver gives none. It

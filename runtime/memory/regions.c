@@ -80,8 +80,9 @@ static uint64_t heap_bytes(void)
 
 static int create_device_heap(struct gpsh_symmetric *region)
 {
-    int status = gpsh_gpu_heap_create(&gpu_heap, heap_bytes(), gpsh.settings.heap_export,
-                                      gpsh.boot.node_n_pes);
+    int status =
+        gpsh_gpu_heap_create(&gpu_heap, heap_bytes(), heap_bytes() - gpsh.settings.heap_size,
+                             gpsh.settings.heap_export, gpsh.boot.node_n_pes);
     if (status)
         return status;
     region->base = gpu_heap.base;
