@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/growth.h"
 #include "api/memory.h"
 #include "bootstrap/agree.h"
 #include "bootstrap/bootstrap_tcp.h"
@@ -187,10 +188,12 @@ static int bring_up(const struct gpsh_join *join)
         if (!local)
             local = gpsh_contexts_init();
         // Nobody uses what another PE has not got ready.
-        enum { OUTLIVES = 1 }; // beside the bits of enum gpsh_team_reach
+        enum { OUTLIVES = 1, GROWS = 1 << 30 }; // beside the bits of enum gpsh_team_reach
         uint32_t all = gpsh.settings.on_pe_failure == GPSH_ON_FAILURE_NOTIFY ? OUTLIVES : 0;
+        all |= gpsh_heap_may_grow() ? (uint32_t)GROWS : 0;
         status = gpsh_agree(&gpsh.boot, local, all | gpsh_teams_reach(), &all);
         gpsh.outlives = all & OUTLIVES;
+        gpsh.heap_grows = !status && all & GROWS;
         if (!status)
             status = gpsh_teams_init(all);
     }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "api/argument.h"
+#include "api/growth.h"
 #include "comm/context.h"
 #include "comm/sync.h"
 #include "core/sized.h"
@@ -27,7 +28,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 int gpsh_memory_init(void)
 {
-    allocator = gpsh_heap_alloc_new(gpsh.heap_bytes - gpsh_heap_reserved(&gpsh.settings));
+    gpsh_heap_growth_init();
+    allocator = gpsh_heap_alloc_new(gpsh.heap_first_bytes - gpsh_heap_reserved(&gpsh.settings));
     return allocator ? 0
                      : gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the heap's book-keeping");
 }
@@ -66,8 +68,10 @@ static void *take(const char *function, uint64_t bytes, uint64_t alignment)
         snprintf(where, sizeof where, " at a multiple of %" PRIu64, alignment);
     gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
               "%s: no block of %" PRIu64 " bytes%s is free in the symmetric heap of "
-              "%" PRIu64 " bytes (the largest free one has %" PRIu64 "); raise GPUSHMEM_HEAP_SIZE",
-              function, bytes, where, usage.bytes, usage.largest_free);
+              "%" PRIu64 " bytes (the largest free one has %" PRIu64
+              "); raise GPUSHMEM_HEAP_SIZE%s",
+              function, bytes, where, usage.bytes, usage.largest_free,
+              gpsh.device_heap ? "" : " or GPUSHMEM_HEAP_MAX");
     return NULL;
 }
 
@@ -78,6 +82,32 @@ static void give(uint64_t offset)
     pthread_mutex_unlock(&lock);
 }
 
+// Beyond the words of the device barrier, which end the first piece, and then beyond a grain: no
+// block may lie in two pieces, since a NIC has a key for each.
+static int extend(uint64_t more)
+{
+    bool first = gpsh.heap_bytes == gpsh.heap_first_bytes;
+    uint64_t gap = first ? gpsh_heap_reserved(&gpsh.settings) : GPSH_HEAP_GRAIN;
+    pthread_mutex_lock(&lock);
+    bool extended = gpsh_heap_alloc_extend(allocator, gap, first ? more : more - gap);
+    pthread_mutex_unlock(&lock);
+    return extended ? 0
+                    : gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the heap's book-keeping");
+}
+
+// Every PE comes here, as the heap is exhausted on all of them.
+static void *take_of_larger(const char *function, enum gpsh_collective_kind kind, uint64_t a,
+                            uint64_t b, uint64_t bytes, uint64_t alignment)
+{
+    uint64_t before = gpsh.heap_bytes, need;
+    if (__builtin_add_overflow(bytes, alignment + 2 * GPSH_HEAP_GRAIN, &need))
+        need = UINT64_MAX;
+    int status = gpsh_heap_grow(function, kind, a, b, need);
+    if (!status)
+        status = extend(gpsh.heap_bytes - before);
+    return status ? NULL : take(function, bytes, alignment);
+}
+
 // The barrier compares the arguments: a PE that passed others, or that is in another call, is told
 // to all, and nothing has changed then.
 static void *allocate(const char *function, enum gpsh_collective_kind kind, uint64_t a, uint64_t b,
@@ -86,6 +116,8 @@ static void *allocate(const char *function, enum gpsh_collective_kind kind, uint
     if (gpsh_check_ready(function) || !bytes)
         return NULL;
     void *block = take(function, bytes, alignment);
+    if (!block && gpsh.heap_grows)
+        block = take_of_larger(function, kind, a, b, bytes, alignment);
     if (block && kind == GPSH_CALL_CALLOC && gpsh_regions_zero(block, bytes) < 0)
         block = NULL;
     // A PE whose heap is exhausted still meets the others: all of them are, since allocation is

@@ -12,16 +12,18 @@ enum { SLICES = 8, SLICE_BITS = 3, LEVELS = 48, BINS = LEVELS * SLICES };
 struct block {
     uint64_t offset, bytes;
     uint64_t asked;               // 0 while free
+    bool gap;                     // asked for by nobody, and never given back
     struct block *before, *after; // neighbours by offset
     struct block *prev, *next;    // bin list while free
 };
 
 struct gpsh_heap_alloc {
     uint64_t bytes, used, count;
+    uint64_t gaps; // of the bytes
     uint64_t level_mask;
     uint8_t slice_mask[LEVELS];
     struct block *bins[BINS];
-    struct block *first;
+    struct block *first, *last;
     // Blocks handed out, by offset: open addressing, linear probing.
     struct block **table;
     uint64_t table_size;
@@ -183,7 +185,7 @@ struct gpsh_heap_alloc *gpsh_heap_alloc_new(uint64_t bytes)
     heap->bytes = bytes / GPSH_HEAP_GRAIN * GPSH_HEAP_GRAIN;
     heap->table = table;
     heap->table_size = 64;
-    heap->first = all;
+    heap->first = heap->last = all;
     all->bytes = heap->bytes;
     bin_insert(heap, all);
     return heap;
@@ -212,9 +214,36 @@ static void split(struct gpsh_heap_alloc *heap, struct block *block, uint64_t by
                            .after = block->after};
     if (rest->after)
         rest->after->before = rest;
+    else
+        heap->last = rest;
     block->after = rest;
     block->bytes = bytes;
     bin_insert(heap, rest);
+}
+
+static struct block *append(struct gpsh_heap_alloc *heap, struct block *block, uint64_t bytes)
+{
+    *block = (struct block){.offset = heap->bytes, .bytes = bytes, .before = heap->last};
+    heap->last->after = block;
+    heap->last = block;
+    heap->bytes += bytes;
+    return block;
+}
+
+bool gpsh_heap_alloc_extend(struct gpsh_heap_alloc *heap, uint64_t gap, uint64_t bytes)
+{
+    struct block *wall = malloc(sizeof *wall), *rest = malloc(sizeof *rest);
+    if (!wall || !rest) {
+        free(wall);
+        free(rest);
+        return false;
+    }
+    wall = append(heap, wall, gap);
+    wall->asked = gap;
+    wall->gap = true;
+    heap->gaps += gap;
+    bin_insert(heap, append(heap, rest, bytes));
+    return true;
 }
 
 int64_t gpsh_heap_alloc_take(struct gpsh_heap_alloc *heap, uint64_t bytes, uint64_t alignment)
@@ -257,12 +286,14 @@ int64_t gpsh_heap_alloc_take(struct gpsh_heap_alloc *heap, uint64_t bytes, uint6
 }
 
 // Appends the free block `after` to its free neighbour `block`; neither is in a bin.
-static void join(struct block *block, struct block *after)
+static void join(struct gpsh_heap_alloc *heap, struct block *block, struct block *after)
 {
     block->bytes += after->bytes;
     block->after = after->after;
     if (block->after)
         block->after->before = block;
+    else
+        heap->last = block;
     free(after);
 }
 
@@ -277,12 +308,12 @@ bool gpsh_heap_alloc_give(struct gpsh_heap_alloc *heap, uint64_t offset)
     block->asked = 0;
     if (block->after && !block->after->asked) {
         bin_remove(heap, block->after);
-        join(block, block->after);
+        join(heap, block, block->after);
     }
     if (block->before && !block->before->asked) {
         struct block *before = block->before;
         bin_remove(heap, before);
-        join(before, block);
+        join(heap, before, block);
         block = before;
     }
     bin_insert(heap, block);
@@ -301,7 +332,7 @@ void gpsh_heap_alloc_usage(const struct gpsh_heap_alloc *heap, struct gpsh_heap_
     for (const struct block *block = heap->first; block; block = block->after)
         if (!block->asked && block->bytes > largest)
             largest = block->bytes;
-    *usage = (struct gpsh_heap_usage){.bytes = heap->bytes,
+    *usage = (struct gpsh_heap_usage){.bytes = heap->bytes - heap->gaps,
                                       .used_bytes = heap->used,
                                       .largest_free = largest,
                                       .allocations = heap->count};
@@ -326,16 +357,17 @@ bool gpsh_heap_alloc_check(const struct gpsh_heap_alloc *heap)
             return false;
         if (!block->asked && (!in_its_bin(heap, block) || (before && !before->asked)))
             return false;
-        if (block->asked &&
+        if (block->asked && !block->gap &&
             (block->asked > block->bytes || table_find(heap, block->offset) != block))
             return false;
         at += block->bytes;
-        used += block->asked ? block->bytes : 0;
-        count += block->asked != 0;
+        used += block->asked && !block->gap ? block->bytes : 0;
+        count += block->asked && !block->gap;
         free_blocks += !block->asked;
     }
     for (int bin = 0; bin < BINS; bin++)
         for (const struct block *block = heap->bins[bin]; block; block = block->next)
             binned++;
-    return at == heap->bytes && used == heap->used && count == heap->count && binned == free_blocks;
+    return at == heap->bytes && before == heap->last && used == heap->used &&
+           count == heap->count && binned == free_blocks;
 }

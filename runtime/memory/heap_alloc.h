@@ -13,7 +13,7 @@ enum { GPSH_HEAP_GRAIN = 256 }; // every offset and every block size is a multip
 struct gpsh_heap_alloc;
 
 struct gpsh_heap_usage {
-    uint64_t bytes;        // size of the heap
+    uint64_t bytes;        // size of the heap without its gaps
     uint64_t used_bytes;   // in blocks handed out, rounded up to the grain
     uint64_t largest_free; // one allocation of this size succeeds
     uint64_t allocations;
@@ -21,6 +21,11 @@ struct gpsh_heap_usage {
 
 struct gpsh_heap_alloc *gpsh_heap_alloc_new(uint64_t bytes); // NULL: no memory
 void gpsh_heap_alloc_delete(struct gpsh_heap_alloc *heap);   // NULL is fine
+
+// The heap goes on: after the last byte come `gap` bytes that no block may have, and then `bytes`
+// more; both are multiples of the grain. No block lies on both sides of a gap, which is not 0.
+// False: no memory.
+bool gpsh_heap_alloc_extend(struct gpsh_heap_alloc *heap, uint64_t gap, uint64_t bytes);
 
 // Offset of a block of at least `bytes` (> 0) at a multiple of `alignment` (a power of two), or -1
 // if none is free.

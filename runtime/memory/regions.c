@@ -69,6 +69,40 @@ static int settle_heap_size(int my_status)
     return 0;
 }
 
+// The least room that a peer's heap could be mapped with.
+static uint64_t mapped_room;
+
+// With the library's own part, which GPUSHMEM_HEAP_MAX does not count. 0: nobody has set it.
+static uint64_t chosen_max(uint64_t bytes)
+{
+    const struct gpsh_settings *s = &gpsh.settings;
+    return s->heap_max ? s->heap_max + (bytes - s->heap_size) : 0;
+}
+
+uint64_t gpsh_regions_heap_max(void)
+{
+    uint64_t bytes = regions[GPSH_HEAP].bytes, max = chosen_max(gpsh.heap_first_bytes);
+    uint64_t room = mapped_room < regions[GPSH_HEAP].room ? mapped_room : regions[GPSH_HEAP].room;
+    if (gpsh.device_heap || room < bytes)
+        return bytes;
+    return max && max < room ? (max > bytes ? max : bytes) : room;
+}
+
+int gpsh_regions_heap_resize(uint64_t bytes)
+{
+    return gpsh_symmetric_resize(&regions[GPSH_HEAP], bytes, gpsh.boot.node_n_pes);
+}
+
+// Address space for a heap of `bytes`: it costs nothing but numbers. A heap whose size somebody has
+// chosen grows only if its limit was chosen, too.
+static uint64_t heap_room(uint64_t bytes)
+{
+    uint64_t share = gpsh_memory_limit() / (uint64_t)gpsh.boot.node_n_pes;
+    if (gpsh.settings.heap_max)
+        return chosen_max(bytes) > bytes ? chosen_max(bytes) : bytes;
+    return getenv("GPUSHMEM_HEAP_SIZE") || share / 2 < bytes ? bytes : share / 2;
+}
+
 // A further page of 1G for the library's part would be too much to ask: there it is within the
 // size.
 static uint64_t heap_bytes(void)
@@ -114,7 +148,8 @@ static int create_heap(void)
     if (status || gpsh.device_heap)
         return status ? status : create_device_heap(&regions[GPSH_HEAP]);
     status = gpsh_symmetric_create(&regions[GPSH_HEAP], heap_bytes(), heap_bytes() - s->heap_size,
-                                   s->huge_pages, gpsh.boot.node_n_pes);
+                                   heap_room(heap_bytes()), s->huge_pages, gpsh.boot.node_n_pes);
+    mapped_room = regions[GPSH_HEAP].room;
     if (status)
         return status;
     GPSH_LOG(INFO, "heap", "%llu bytes of host memory, %s",
@@ -126,8 +161,10 @@ static int create_static(void)
 {
     int status = gpsh_statics_share(&statics);
     if (!status && statics->base)
-        regions[GPSH_STATIC] = (struct gpsh_symmetric){
-            .base = statics->alias, .bytes = statics->bytes, .fd = statics->fd};
+        regions[GPSH_STATIC] = (struct gpsh_symmetric){.base = statics->alias,
+                                                       .bytes = statics->bytes,
+                                                       .room = statics->bytes,
+                                                       .fd = statics->fd};
     return status;
 }
 
@@ -136,7 +173,7 @@ int gpsh_regions_create(void)
     uint64_t control_bytes = gpsh_control_team(gpsh.boot.n_pes, (int)gpsh.settings.teams);
     int status = create_heap();
     if (!status)
-        status = gpsh_symmetric_create(&regions[GPSH_CONTROL], control_bytes, control_bytes,
+        status = gpsh_symmetric_create(&regions[GPSH_CONTROL], control_bytes, control_bytes, 0,
                                        GPSH_PAGES_OFF, gpsh.boot.node_n_pes);
     if (!status)
         status = create_static();
@@ -145,7 +182,7 @@ int gpsh_regions_create(void)
         return status;
     }
     gpsh.heap = regions[GPSH_HEAP].base;
-    gpsh.heap_bytes = regions[GPSH_HEAP].bytes;
+    gpsh.heap_bytes = gpsh.heap_first_bytes = regions[GPSH_HEAP].bytes;
     gpsh.control = (struct gpsh_control *)regions[GPSH_CONTROL].base;
     gpsh.control_bytes = regions[GPSH_CONTROL].bytes;
     return 0;
@@ -248,25 +285,35 @@ static int map_device_heap(int pe, int fd)
     return 0;
 }
 
+// With room to grow where there is address space for it; how much, unmapping needs to know.
+static int map_host_region(int pe, int r, int fd)
+{
+    uint64_t room = regions[r].room;
+    int status = gpsh_symmetric_map(fd, regions[r].bytes, &room, pe, &gpsh.mapped[r][pe]);
+    if (!status && r == GPSH_HEAP) {
+        gpsh.peers[pe].heap_room = room;
+        mapped_room = room < mapped_room ? room : mapped_room;
+    }
+    return status;
+}
+
 int gpsh_regions_map_peer(int pe, const struct gpsh_fd_set *fds)
 {
     for (int r = 0; r < GPSH_REGIONS && is_used(r); r++) {
-        int status =
-            r == GPSH_HEAP && gpsh.device_heap
-                ? map_device_heap(pe, fds->fds[r])
-                : gpsh_symmetric_map(fds->fds[r], regions[r].bytes, pe, &gpsh.mapped[r][pe]);
+        int status = r == GPSH_HEAP && gpsh.device_heap ? map_device_heap(pe, fds->fds[r])
+                                                        : map_host_region(pe, r, fds->fds[r]);
         if (status)
             return status;
     }
     return 0;
 }
 
-static void unmap_peer(int r, char *base)
+static void unmap_peer(int pe, int r, char *base)
 {
     if (r == GPSH_HEAP && gpsh.device_heap)
         gpsh_gpu_heap_unmap(base, regions[r].bytes);
     else
-        gpsh_symmetric_unmap(base, regions[r].bytes);
+        gpsh_symmetric_unmap(base, r == GPSH_HEAP ? gpsh.peers[pe].heap_room : regions[r].bytes);
 }
 
 void gpsh_regions_unmap_peers(void)
@@ -274,7 +321,7 @@ void gpsh_regions_unmap_peers(void)
     for (int r = 0; r < GPSH_REGIONS; r++)
         for (int pe = 0; pe < gpsh.n_pes && gpsh.mapped[r]; pe++) {
             if (pe != gpsh.my_pe)
-                unmap_peer(r, gpsh.mapped[r][pe]);
+                unmap_peer(pe, r, gpsh.mapped[r][pe]);
             gpsh.mapped[r][pe] = NULL;
         }
 }

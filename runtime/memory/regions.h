@@ -13,6 +13,12 @@ int gpsh_regions_create(void);
 void gpsh_regions_destroy(void);
 
 struct gpsh_region gpsh_regions_get(int region);
+
+// How large the heap may become: GPUSHMEM_HEAP_MAX; no larger than it is where it cannot grow.
+uint64_t gpsh_regions_heap_max(void);
+// Makes this PE's heap that large, and so its peers' mappings of it; gpsh.heap_bytes stays. Also
+// takes back what another PE could not do. 0 or a negative status with a sentence.
+int gpsh_regions_heap_resize(uint64_t bytes);
 // Memory of the program's as transports should register it. Release it after that: it may hold a
 // dma-buf.
 struct gpsh_region gpsh_regions_buffer(void *buffer, size_t bytes);

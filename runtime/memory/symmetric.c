@@ -45,9 +45,8 @@ uint64_t gpsh_symmetric_alignment(uint64_t bytes)
 
 // Where blocks of the heap may have any alignment up to its size. MAP_FAILED and errno if there is
 // no room.
-static char *map_aligned(int fd, uint64_t bytes)
+static char *map_aligned(int fd, uint64_t bytes, uint64_t alignment)
 {
-    uint64_t alignment = gpsh_symmetric_alignment(bytes);
     char *room = mmap(NULL, bytes + alignment, PROT_NONE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (room == MAP_FAILED)
@@ -75,9 +74,10 @@ static int create_hugetlb(struct gpsh_symmetric *region, bool giant)
                           MFD_CLOEXEC | MFD_HUGETLB | (giant ? MFD_HUGE_1GB : MFD_HUGE_2MB));
     int error = fd < 0 ? errno : gpsh_memory_file_grow(fd, region->bytes);
     if (!error) {
-        char *base = map_aligned(fd, region->bytes);
+        char *base = map_aligned(fd, region->bytes, gpsh_symmetric_alignment(region->bytes));
         if (base != MAP_FAILED) {
             region->base = base;
+            region->room = region->bytes;
             region->fd = fd;
             snprintf(region->pages, sizeof region->pages, "%s pages", giant ? "1G" : "2M");
             return 0;
@@ -106,7 +106,7 @@ static void ask_for_thp(struct gpsh_symmetric *region)
     }
     bool possible =
         strstr(policy, "[advise]") || strstr(policy, "[always]") || strstr(policy, "[within_size]");
-    if (possible && !madvise(region->base, region->bytes, MADV_HUGEPAGE))
+    if (possible && !madvise(region->base, region->room, MADV_HUGEPAGE))
         snprintf(region->pages, sizeof region->pages, "transparent huge pages");
     else
         snprintf(region->pages, sizeof region->pages,
@@ -115,7 +115,7 @@ static void ask_for_thp(struct gpsh_symmetric *region)
 }
 
 int gpsh_symmetric_create(struct gpsh_symmetric *region, uint64_t bytes, uint64_t reserved,
-                          enum gpsh_huge_pages pages, int node_pes)
+                          uint64_t room, enum gpsh_huge_pages pages, int node_pes)
 {
     *region = (struct gpsh_symmetric){.bytes = (bytes + 4095) / 4096 * 4096, .fd = -1};
     int status = check_fits(bytes, reserved, node_pes);
@@ -133,7 +133,13 @@ int gpsh_symmetric_create(struct gpsh_symmetric *region, uint64_t bytes, uint64_
         gpsh_symmetric_destroy(region);
         return status;
     }
-    char *base = map_aligned(region->fd, region->bytes);
+    uint64_t alignment = gpsh_symmetric_alignment(region->bytes);
+    region->room = room > region->bytes ? room / 4096 * 4096 : region->bytes;
+    char *base = map_aligned(region->fd, region->room, alignment);
+    if (base == MAP_FAILED && region->room > region->bytes) {
+        region->room = region->bytes;
+        base = map_aligned(region->fd, region->room, alignment);
+    }
     if (base == MAP_FAILED) {
         status =
             gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
@@ -151,7 +157,28 @@ int gpsh_symmetric_create(struct gpsh_symmetric *region, uint64_t bytes, uint64_
     return 0;
 }
 
-int gpsh_symmetric_map(int fd, uint64_t bytes, int pe, char **base)
+int gpsh_symmetric_resize(struct gpsh_symmetric *region, uint64_t bytes, int node_pes)
+{
+    uint64_t limit = gpsh_memory_limit() / (uint64_t)node_pes;
+    if (bytes > region->room)
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
+                         "there is address space for %" PRIu64 " bytes of it (ulimit -v?)",
+                         region->room);
+    if (bytes > region->bytes && bytes > limit)
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
+                         "%" PRIu64 "M for each PE of the node exceed the %" PRIu64
+                         "M of memory that each has",
+                         bytes >> 20, limit >> 20);
+    int error = gpsh_memory_file_grow(region->fd, bytes);
+    if (error)
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "shared memory of %" PRIu64 " bytes: %s%s", bytes,
+                         strerror(error),
+                         error == EFBIG ? "; raise the limit of file sizes (ulimit -f)" : "");
+    region->bytes = bytes;
+    return 0;
+}
+
+int gpsh_symmetric_map(int fd, uint64_t bytes, uint64_t *room, int pe, char **base)
 {
     struct stat info;
     if (fstat(fd, &info) || (uint64_t)info.st_size < bytes)
@@ -159,7 +186,11 @@ int gpsh_symmetric_map(int fd, uint64_t bytes, int pe, char **base)
                          "PE %d handed over memory that is smaller than the %" PRIu64 " bytes it "
                          "announced",
                          pe, bytes);
-    void *mapped = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    void *mapped = mmap(NULL, *room, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (mapped == MAP_FAILED && *room > bytes) {
+        *room = bytes;
+        mapped = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    }
     if (mapped == MAP_FAILED)
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
                          "%" PRIu64
@@ -178,7 +209,7 @@ void gpsh_symmetric_unmap(char *base, uint64_t bytes)
 
 void gpsh_symmetric_destroy(struct gpsh_symmetric *region)
 {
-    gpsh_symmetric_unmap(region->base, region->bytes);
+    gpsh_symmetric_unmap(region->base, region->room);
     if (region->fd >= 0)
         close(region->fd);
     *region = (struct gpsh_symmetric){.fd = -1};

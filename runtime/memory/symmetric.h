@@ -19,17 +19,23 @@ uint64_t gpsh_symmetric_alignment(uint64_t bytes);
 struct gpsh_symmetric {
     char *base;
     uint64_t bytes;
+    uint64_t room; // of address space from base: it may grow to that
     int fd;
     char pages[128]; // page kind in use, and why not a larger one
 };
 
 // Creates and maps a region of `bytes`, of which the user did not ask for `reserved`; refuses with
 // GPUSHMEM_ERR_NO_MEMORY what cannot fit into the machine's memory, counting `node_pes` regions of
-// that size.
+// that size. Address space is taken for `room` bytes (at least `bytes`), or less where there is not
+// as much.
 int gpsh_symmetric_create(struct gpsh_symmetric *region, uint64_t bytes, uint64_t reserved,
-                          enum gpsh_huge_pages pages, int node_pes);
-// Maps a peer's region from its descriptor (which stays open) after checking its size.
-int gpsh_symmetric_map(int fd, uint64_t bytes, int pe, char **base);
+                          uint64_t room, enum gpsh_huge_pages pages, int node_pes);
+// Makes it `bytes` large in all, within its room. Its mappings, here and at peers, need nothing.
+// Also makes it smaller, for one that failed elsewhere.
+int gpsh_symmetric_resize(struct gpsh_symmetric *region, uint64_t bytes, int node_pes);
+// Maps a peer's region from its descriptor (which stays open) after checking its size, with as much
+// of *room as there is address space for.
+int gpsh_symmetric_map(int fd, uint64_t bytes, uint64_t *room, int pe, char **base);
 void gpsh_symmetric_unmap(char *base, uint64_t bytes);
 void gpsh_symmetric_destroy(struct gpsh_symmetric *region);
 

@@ -237,7 +237,8 @@ static int fill_handle(void)
         .my_pe = gpsh.my_pe,
         .n_pes = gpsh.n_pes,
         .heap = gpsh.heap,
-        .heap_bytes = gpsh.heap_bytes,
+        // kernels keep their handle while the heap grows; the proxy knows its size
+        .heap_bytes = gpsh.heap_grows ? gpsh_regions_heap_max() : gpsh.heap_bytes,
         .peers = side.device->peers,
         .rings = side.rings.device_rings,
         .n_rings = (uint32_t)(side.rings.n_rings - n_contexts),
@@ -247,7 +248,7 @@ static int fill_handle(void)
         .fault = side.host->faults,
         .fault_claim = side.device->fault_claims,
         .control = &side.host->control,
-        .sync = (struct gpushmem_dev_sync *)(gpsh.heap + gpsh.heap_bytes -
+        .sync = (struct gpushmem_dev_sync *)(gpsh.heap + gpsh.heap_first_bytes -
                                              gpsh_heap_reserved(&gpsh.settings)),
         .sync_sequence = &side.device->sync_sequence,
         .timeout_ns = (uint64_t)gpsh.settings.wait_timeout_ms * 1000000,
@@ -356,6 +357,14 @@ void gpsh_device_side_launching(void)
     pthread_mutex_lock(&side.lock);
     if (atomic_exchange(&side.loss_taken, false))
         __atomic_store_n(&side.host->control.peer_failed, 0, __ATOMIC_RELEASE);
+    pthread_mutex_unlock(&side.lock);
+}
+
+void gpsh_device_side_heap_grown(void)
+{
+    pthread_mutex_lock(&side.lock);
+    if (atomic_load(&exists) && side.proxy)
+        __atomic_store_n(&side.proxy->env.heap_bytes, gpsh.heap_bytes, __ATOMIC_RELAXED);
     pthread_mutex_unlock(&side.lock);
 }
 

@@ -127,9 +127,9 @@ struct gpsh_way {
 // What the threads need to know; const while they run.
 struct gpsh_proxy_env {
     int n_pes;
-    char *heap; // of this PE
-    uint64_t heap_bytes;
-    bool mixed; // some PE's data and atomics go by two transports
+    char *heap;          // of this PE
+    uint64_t heap_bytes; // grows: read it as gpsh_proxy_heap_bytes does
+    bool mixed;          // some PE's data and atomics go by two transports
     // payload is ordinary host memory: small sources may be copied
     bool host_memory;
     // Is that memory outside the heap what a kernel may name as local? NULL: nobody can tell, any
@@ -404,10 +404,15 @@ static inline int gpsh_ring_publish(struct gpsh_proxy_ring *ring)
     return retired;
 }
 
+static inline uint64_t gpsh_proxy_heap_bytes(const struct gpsh_proxy_env *env)
+{
+    return __atomic_load_n(&env->heap_bytes, __ATOMIC_RELAXED);
+}
+
 static inline bool gpsh_in_heap(const struct gpsh_proxy_env *env, uint64_t address, uint64_t bytes)
 {
-    uint64_t offset = address - (uint64_t)(uintptr_t)env->heap;
-    return offset <= env->heap_bytes && bytes <= env->heap_bytes - offset;
+    uint64_t offset = address - (uint64_t)(uintptr_t)env->heap, size = gpsh_proxy_heap_bytes(env);
+    return offset <= size && bytes <= size - offset;
 }
 
 // A stray pointer must not be followed, neither by this thread nor by a NIC. Outside the heap only
@@ -419,7 +424,7 @@ static inline bool gpsh_good_local(const struct gpsh_proxy_env *env, uint64_t ad
     const uint64_t user_end = (uint64_t)1 << 56;
     if (GPSH_LIKELY(gpsh_in_heap(env, address, bytes)) || !bytes)
         return true;
-    bool begins_in_heap = address - (uint64_t)(uintptr_t)env->heap < env->heap_bytes;
+    bool begins_in_heap = address - (uint64_t)(uintptr_t)env->heap < gpsh_proxy_heap_bytes(env);
     if (begins_in_heap || address < 4096 || address >= user_end || bytes >= user_end - address)
         return false;
     return !env->local_known || env->local_known(address, bytes);

@@ -109,7 +109,7 @@ static int bad_range(const struct gpsh_proxy_ring *ring, const struct gpushmem_c
                      "[%p, +%llu)",
                      c->pe, ring->shared.number, (unsigned long long)ring->parsed,
                      (unsigned long long)address, (unsigned long long)bytes, (void *)env->heap,
-                     (unsigned long long)env->heap_bytes);
+                     (unsigned long long)gpsh_proxy_heap_bytes(env));
 }
 
 static int bad_local(const struct gpsh_proxy_ring *ring, const struct gpushmem_command *c,

@@ -35,8 +35,9 @@ struct gpsh_peer {
     int8_t data; // index into gpsh.transports of who moves data, -1: nobody
     int8_t amo;  // the same for atomics; -1: the processor, on the mapped heap
     bool same_node;
-    int node;          // smallest PE of its node
-    int node_pe;       // its position among the PEs of its node
+    int node;           // smallest PE of its node
+    int node_pe;        // its position among the PEs of its node
+    uint64_t heap_room; // address space that its heap is mapped with here
     int pid;           // of a PE of this node, as seen from here; 0: another node's, or not visible
     _Atomic int error; // 0, or why everything towards this PE fails (GPUSHMEM_ERR_PE_FAILED ...)
     int device;        // GPU ordinal of its heap as the peer sees it, -1: host heap
@@ -62,6 +63,15 @@ struct gpsh_control {
         uint64_t kind;         // enum gpsh_collective_kind
         uint64_t arguments[2]; // of the public function
     } collective;
+    // What this PE has done for a heap that grows, written before the PEs meet, for the others to
+    // read after it (api/growth.c). In turn: some may read one while others write the next.
+    struct gpsh_growth {
+        uint64_t number;
+        int64_t status;         // negative: it could not, and why
+        uint64_t bytes;         // that it would add
+        unsigned char keys[64]; // for the transports of the others (gpsh_transport_ops.extend)
+        char why[160];
+    } growth[2];
     // For transports: see gpsh_transport_env.locks.
     uint64_t locks[GPSH_AMO_LOCKS];
     // [n_pes] not 0: that PE has left the job in order (comm/depart.c). Written by that PE. After
@@ -92,7 +102,7 @@ struct gpsh_core {
     int my_pe;
     // this PE's symmetric heap: host address, or device address of a GPU heap
     char *heap;
-    uint64_t heap_bytes;
+    uint64_t heap_bytes; // grows (api/growth.c)
     // [n_pes] host load/store address of the peer's heap, NULL: use its transport
     char **direct;
     bool cpu_atomics; // the processor is the agent of all atomics (every PE is in `direct`)
@@ -102,6 +112,7 @@ struct gpsh_core {
     struct gpsh_transport_env transport_envs[GPSH_MAX_TRANSPORTS];
     int n_transports;
 
+    uint64_t heap_first_bytes;    // what it had at first; the device barrier's words end it
     struct gpsh_control *control; // this PE's control region
     uint64_t control_bytes;
     char **mapped[GPSH_REGIONS]; // [n_pes] each; mapped[GPSH_HEAP] may hold device addresses
@@ -112,6 +123,7 @@ struct gpsh_core {
     struct gpsh_settings settings;
     int thread_level; // enum gpushmem_thread_level
     bool device_heap;
+    bool heap_grows; // an exhausted heap becomes larger, on all PEs
     // what NICs write to this GPU is not ordered: gpsh_acquire_remote flushes
     bool flush_writes;
     // GPUSHMEM_ON_PE_FAILURE=notify on all PEs: those that are left go on when one is lost

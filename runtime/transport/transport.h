@@ -277,6 +277,14 @@ struct gpsh_transport_ops {
     // connect and close. NULL: the transport finds out soon enough.
     void (*peer_lost)(struct gpsh_transport *self, int pe);
 
+    // The heap goes on in `chunk`, where it ends. Registers that, and writes what the peers'
+    // extended must know, at most 64 bytes. Then extended for each PE; or, if a PE could not,
+    // retract. All NULL where it makes no difference. Other threads may post meanwhile, though not
+    // to the chunk.
+    int (*extend)(struct gpsh_transport *self, const struct gpsh_region *chunk, void *keys);
+    int (*extended)(struct gpsh_transport *self, int pe, const void *keys);
+    void (*retract)(struct gpsh_transport *self);
+
     // Registers local memory outside the heap, so that it is moved without a copy. NULL where it
     // makes no difference.
     int (*buffer_register)(struct gpsh_transport *self, const struct gpsh_region *region);

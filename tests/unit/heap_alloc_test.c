@@ -144,3 +144,23 @@ Test(heap_alloc, huge_heap__needs_no_memory_of_its_size)
     cr_expect(gpsh_heap_alloc_check(heap));
     gpsh_heap_alloc_delete(heap);
 }
+
+Test(heap_alloc, extend__no_block_crosses_the_gap)
+{
+    struct gpsh_heap_alloc *heap = gpsh_heap_alloc_new(4096);
+    struct gpsh_heap_usage usage;
+    cr_assert_eq(gpsh_heap_alloc_take(heap, 3072, 1), 0);
+    cr_assert_lt(gpsh_heap_alloc_take(heap, 2048, 1), 0);
+    cr_assert(gpsh_heap_alloc_extend(heap, 512, 4096) && gpsh_heap_alloc_check(heap));
+    cr_expect_lt(gpsh_heap_alloc_take(heap, 4352, 1), 0, "1 KiB before the gap, 4 after it");
+    cr_expect_eq(gpsh_heap_alloc_take(heap, 4096, 1), 4096 + 512);
+    cr_expect_eq(gpsh_heap_alloc_take(heap, 1024, 1), 3072);
+    cr_expect_not(gpsh_heap_alloc_give(heap, 4096), "nobody has the gap");
+    cr_assert(gpsh_heap_alloc_extend(heap, 256, 1024) && gpsh_heap_alloc_check(heap));
+    cr_expect(gpsh_heap_alloc_give(heap, 0) && gpsh_heap_alloc_give(heap, 3072));
+    cr_expect(gpsh_heap_alloc_give(heap, 4096 + 512) && gpsh_heap_alloc_check(heap));
+    gpsh_heap_alloc_usage(heap, &usage);
+    cr_expect_eq(usage.bytes, 4096 + 4096 + 1024);
+    cr_expect(usage.used_bytes == 0 && usage.allocations == 0 && usage.largest_free == 4096);
+    gpsh_heap_alloc_delete(heap);
+}

@@ -8,10 +8,11 @@
 Test(symmetric, create_and_map__share_bytes)
 {
     struct gpsh_symmetric region;
-    cr_assert_eq(gpsh_symmetric_create(&region, 1 << 20, 4096, GPSH_PAGES_AUTO, 1), 0, "%s",
+    cr_assert_eq(gpsh_symmetric_create(&region, 1 << 20, 4096, 0, GPSH_PAGES_AUTO, 1), 0, "%s",
                  gpsh_last_error());
     char *twin;
-    cr_assert_eq(gpsh_symmetric_map(region.fd, region.bytes, 0, &twin), 0);
+    uint64_t room = region.bytes;
+    cr_assert_eq(gpsh_symmetric_map(region.fd, region.bytes, &room, 0, &twin), 0);
     region.base[12345] = 42;
     cr_expect_eq(twin[12345], 42);
     cr_expect(strlen(region.pages) > 0);
@@ -23,13 +24,13 @@ Test(symmetric, create_and_map__share_bytes)
 Test(symmetric, larger_than_the_machine__is_refused_with_the_limit)
 {
     struct gpsh_symmetric region;
-    cr_expect_eq(gpsh_symmetric_create(&region, 16ull << 40, 4096, GPSH_PAGES_AUTO, 1),
+    cr_expect_eq(gpsh_symmetric_create(&region, 16ull << 40, 4096, 0, GPSH_PAGES_AUTO, 1),
                  GPUSHMEM_ERR_NO_MEMORY);
     cr_expect(strstr(gpsh_last_error(), "GPUSHMEM_HEAP_SIZE"), "%s", gpsh_last_error());
-    cr_expect_eq(gpsh_symmetric_create(&region, 1ull << 40, 4096, GPSH_PAGES_AUTO, 1 << 10),
+    cr_expect_eq(gpsh_symmetric_create(&region, 1ull << 40, 4096, 0, GPSH_PAGES_AUTO, 1 << 10),
                  GPUSHMEM_ERR_NO_MEMORY);
     cr_expect(strstr(gpsh_last_error(), "there are 1024"), "%s", gpsh_last_error());
-    cr_expect_eq(gpsh_symmetric_create(&region, 1ull << 30, 4096, GPSH_PAGES_AUTO, 1 << 30),
+    cr_expect_eq(gpsh_symmetric_create(&region, 1ull << 30, 4096, 0, GPSH_PAGES_AUTO, 1 << 30),
                  GPUSHMEM_ERR_NO_MEMORY);
     cr_expect(strstr(gpsh_last_error(), "GPUSHMEM_TEAMS"), "%s", gpsh_last_error());
 }
@@ -37,7 +38,7 @@ Test(symmetric, larger_than_the_machine__is_refused_with_the_limit)
 Test(symmetric, giant_pages_that_are_not_there__sentence_names_the_fix)
 {
     struct gpsh_symmetric region;
-    int status = gpsh_symmetric_create(&region, 1 << 20, 4096, GPSH_PAGES_1G, 1);
+    int status = gpsh_symmetric_create(&region, 1 << 20, 4096, 0, GPSH_PAGES_1G, 1);
     if (!status) { // this machine has them
         gpsh_symmetric_destroy(&region);
         return;
@@ -50,9 +51,27 @@ Test(symmetric, peer_memory_too_small__is_refused)
 {
     struct gpsh_symmetric region;
     char *base = NULL;
-    cr_assert_eq(gpsh_symmetric_create(&region, 1 << 20, 4096, GPSH_PAGES_OFF, 1), 0);
-    cr_expect_eq(gpsh_symmetric_map(region.fd, 2 << 20, 5, &base), GPUSHMEM_ERR_PEER_DATA);
+    uint64_t room = 2 << 20;
+    cr_assert_eq(gpsh_symmetric_create(&region, 1 << 20, 4096, 0, GPSH_PAGES_OFF, 1), 0);
+    cr_expect_eq(gpsh_symmetric_map(region.fd, 2 << 20, &room, 5, &base), GPUSHMEM_ERR_PEER_DATA);
     cr_expect(strstr(gpsh_last_error(), "PE 5"));
     cr_expect_null(base);
+    gpsh_symmetric_destroy(&region);
+}
+
+Test(symmetric, resize__reaches_mappings_that_are_there)
+{
+    struct gpsh_symmetric region;
+    uint64_t room = 8 << 20;
+    char *twin;
+    cr_assert_eq(gpsh_symmetric_create(&region, 1 << 20, 4096, room, GPSH_PAGES_OFF, 1), 0);
+    cr_assert_eq(gpsh_symmetric_map(region.fd, region.bytes, &room, 0, &twin), 0);
+    cr_expect_eq(region.room, 8 << 20);
+    cr_assert_eq(gpsh_symmetric_resize(&region, 8 << 20, 1), 0, "%s", gpsh_last_error());
+    region.base[(8 << 20) - 1] = 42;
+    cr_expect_eq(twin[(8 << 20) - 1], 42);
+    cr_expect_eq(gpsh_symmetric_resize(&region, 9 << 20, 1), GPUSHMEM_ERR_NO_MEMORY);
+    cr_expect_eq(gpsh_symmetric_resize(&region, 8 << 20, 1 << 30), 0, "no larger than it is");
+    gpsh_symmetric_unmap(twin, room);
     gpsh_symmetric_destroy(&region);
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "transports/verbs/stage/verbs_staging.h"
+#include "transports/verbs/verbs_growth.h"
 
 static uint32_t lesser(uint32_t a, uint32_t b)
 {
@@ -300,6 +301,9 @@ const struct gpsh_transport_ops gpsh_verbs_ops = {
     .fence = gpsh_verbs_fence,
     .progress = gpsh_verbs_progress,
     .peer_lost = gpsh_verbs_peer_lost,
+    .extend = gpsh_verbs_heap_extend,
+    .extended = gpsh_verbs_heap_extended,
+    .retract = gpsh_verbs_heap_retract,
     .buffer_register = gpsh_verbs_buffer_register,
     .buffer_unregister = gpsh_verbs_buffer_unregister,
 };

@@ -120,7 +120,7 @@ bool gpsh_verbs_amo_issue(struct verbs_flow *flow, struct verbs_slot *slot)
         wr->wr.atomic.swap = slot->operand;
         return true;
     }
-    gpsh_verbs_add_request(flow, slot, word_of(slot),
+    gpsh_verbs_add_request(flow, slot, slot->region, word_of(slot),
                            slot->width == 4 ? slot->operand << shift_of(slot) : slot->operand);
     return true;
 }

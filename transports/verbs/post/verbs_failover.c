@@ -121,7 +121,7 @@ bool gpsh_verbs_note_send(struct verbs_flow *flow)
     struct verbs_slot *slot = verbs_note_slot(flow);
     slot->region = GPSH_CONTROL;
     if (!gpsh_verbs_lane_reserve(verbs_home(flow), 1) ||
-        !gpsh_verbs_write_word(flow, slot, flow->note_there, &rails, sizeof rails))
+        !gpsh_verbs_write_word(flow, slot, GPSH_CONTROL, flow->note_there, &rails, sizeof rails))
         return false;
     flow->note_due = false;
     return true;

@@ -63,7 +63,7 @@ static bool post_unlock(struct verbs_flow *flow, int index)
     struct verbs_slot *slot = &flow->slots[loop->slot];
     uint32_t value = (uint32_t)gpsh_verbs_amo_apply(slot, loop->before);
     bool changes = slot->amo != GPSH_AMO_CSWAP || loop->before == (uint32_t)slot->compare;
-    if (changes && !gpsh_verbs_write_word(flow, slot, slot->remote, &value, BYTES))
+    if (changes && !gpsh_verbs_write_word(flow, slot, slot->region, slot->remote, &value, BYTES))
         return false;
     swap_lock(flow, index, own_mark(flow), 0, WQE_LOOP);
     return true;

@@ -64,7 +64,8 @@ static void slot_fill(struct verbs_flow *flow, struct verbs_slot *slot, const st
     slot->amo = op->amo;
     slot->width = op->width;
     slot->flags = op->flags;
-    slot->region = op->region;
+    slot->region = verbs_key_of(verbs, op->region, op->remote);
+    slot->signal_region = verbs_key_of(verbs, op->region, op->signal);
     slot->striped = op->kind != GPSH_OP_AMO && flow->n_rails > 1 &&
                     op->bytes >= verbs->env.settings->verbs_stripe;
     slot->block = VERBS_NO_BLOCK;

@@ -50,12 +50,12 @@ bool gpsh_verbs_atomics_lost(struct verbs_flow *flow);
 // verbs_word.c
 struct ibv_send_wr *gpsh_verbs_atomic_request(struct verbs_flow *flow, struct verbs_slot *slot,
                                               int region, uint64_t word, uint8_t kind);
-void gpsh_verbs_add_request(struct verbs_flow *flow, struct verbs_slot *slot, uint64_t word,
-                            uint64_t value);
+void gpsh_verbs_add_request(struct verbs_flow *flow, struct verbs_slot *slot, int region,
+                            uint64_t word, uint64_t value);
 // Reads the word that the slot is about, of its width.
 void gpsh_verbs_read_word(struct verbs_flow *flow, struct verbs_slot *slot, uint8_t kind);
-bool gpsh_verbs_write_word(struct verbs_flow *flow, struct verbs_slot *slot, uint64_t to,
-                           const void *word, uint32_t bytes);
+bool gpsh_verbs_write_word(struct verbs_flow *flow, struct verbs_slot *slot, uint8_t region,
+                           uint64_t to, const void *word, uint32_t bytes);
 // The signal of a put_signal with add; its old value is dropped.
 void gpsh_verbs_add_signal(struct verbs_flow *flow, struct verbs_slot *slot);
 // The value that the operation makes of `old`, both of its width.
@@ -162,6 +162,23 @@ static inline void verbs_lane_writes(struct verbs_lane *lane, struct ibv_send_wr
     wr->wr.rdma.remote_addr = lane->wrote_to = to;
     wr->wr.rdma.rkey = lane->wrote_key = lane->rkeys[region];
     wr->sg_list->length = lane->wrote_bytes = bytes;
+}
+
+// Which key of a lane reaches that offset of a region: a heap that has grown has several.
+static inline uint8_t verbs_key_of(const struct gpsh_verbs *verbs, uint8_t region, uint64_t offset)
+{
+    if (__builtin_expect(region != GPSH_HEAP || offset < verbs->env.regions[GPSH_HEAP].bytes, 1))
+        return region;
+    uint32_t n = atomic_load_explicit(&verbs->n_chunks, memory_order_acquire);
+    for (uint32_t i = 0; i < n; i++)
+        if (offset < verbs->chunk_ends[i])
+            return (uint8_t)(VERBS_CHUNK_KEYS + i);
+    return region;
+}
+
+static inline bool verbs_key_of_heap(int region)
+{
+    return region == GPSH_HEAP || region >= VERBS_CHUNK_KEYS;
 }
 
 static inline struct verbs_lane *verbs_home(struct verbs_flow *flow)

@@ -157,7 +157,8 @@ static bool issue_signal(struct verbs_flow *flow, struct verbs_slot *slot)
         gpsh_verbs_add_signal(flow, slot);
         return true;
     }
-    return gpsh_verbs_write_word(flow, slot, slot->signal, &slot->operand, VERBS_SIGNAL_BYTES);
+    return gpsh_verbs_write_word(flow, slot, slot->signal_region, slot->signal, &slot->operand,
+                                 VERBS_SIGNAL_BYTES);
 }
 
 bool gpsh_verbs_rma_issue(struct verbs_flow *flow, struct verbs_slot *slot)

@@ -25,7 +25,7 @@ struct ibv_send_wr *gpsh_verbs_atomic_request(struct verbs_flow *flow, struct ve
     struct ibv_send_wr *wr = fetching_request(flow, slot, sizeof(uint64_t), kind);
     wr->wr.atomic.remote_addr = word;
     wr->wr.atomic.rkey = lane->rkeys[region];
-    if (__builtin_expect(lane->apart && region == GPSH_HEAP, 0)) { // it writes too
+    if (__builtin_expect(lane->apart && verbs_key_of_heap(region), 0)) { // it writes too
         lane->wrote_to = word;
         lane->wrote_bytes = sizeof(uint64_t);
         lane->wrote_key = lane->rkeys[region];
@@ -42,10 +42,10 @@ void gpsh_verbs_read_word(struct verbs_flow *flow, struct verbs_slot *slot, uint
     wr->wr.rdma.rkey = flow->lanes[0].rkeys[slot->region];
 }
 
-void gpsh_verbs_add_request(struct verbs_flow *flow, struct verbs_slot *slot, uint64_t word,
-                            uint64_t value)
+void gpsh_verbs_add_request(struct verbs_flow *flow, struct verbs_slot *slot, int region,
+                            uint64_t word, uint64_t value)
 {
-    struct ibv_send_wr *wr = gpsh_verbs_atomic_request(flow, slot, slot->region, word, WQE_AMO);
+    struct ibv_send_wr *wr = gpsh_verbs_atomic_request(flow, slot, region, word, WQE_AMO);
     wr->opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
     wr->wr.atomic.compare_add = value;
 }
@@ -53,13 +53,13 @@ void gpsh_verbs_add_request(struct verbs_flow *flow, struct verbs_slot *slot, ui
 void gpsh_verbs_add_signal(struct verbs_flow *flow, struct verbs_slot *slot)
 {
     slot->result = NULL;
-    gpsh_verbs_add_request(flow, slot, slot->signal, slot->operand);
+    gpsh_verbs_add_request(flow, slot, slot->signal_region, slot->signal, slot->operand);
 }
 
-// A word of up to 8 bytes to an address in the slot's region, by the home lane, where there is room
+// A word of up to 8 bytes to an address in that region, by the home lane, where there is room
 // for a request. False if no block is free, which it takes on a device without inline payloads.
-bool gpsh_verbs_write_word(struct verbs_flow *flow, struct verbs_slot *slot, uint64_t to,
-                           const void *word, uint32_t bytes)
+bool gpsh_verbs_write_word(struct verbs_flow *flow, struct verbs_slot *slot, uint8_t region,
+                           uint64_t to, const void *word, uint32_t bytes)
 {
     struct verbs_lane *lane = verbs_home(flow);
     struct verbs_bounce *bounce = &flow->channel->bounce;
@@ -68,7 +68,7 @@ bool gpsh_verbs_write_word(struct verbs_flow *flow, struct verbs_slot *slot, uin
     if (!inlined && block == VERBS_NO_BLOCK)
         return false;
     struct ibv_send_wr *wr = verbs_lane_next(lane, slot, WQE_PLAIN);
-    verbs_lane_writes(lane, wr, to, bytes, slot->region);
+    verbs_lane_writes(lane, wr, to, bytes, region);
     if (!inlined) {
         memcpy(gpsh_verbs_bounce_at(bounce, block), word, bytes);
         verbs_lane_block(lane, wr, block);

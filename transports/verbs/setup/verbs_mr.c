@@ -205,6 +205,29 @@ static int insert(struct gpsh_verbs *verbs, const struct verbs_buffer *buffer)
     return 0;
 }
 
+int gpsh_verbs_buffer_add(struct gpsh_verbs *verbs, struct verbs_buffer *buffer, bool remote)
+{
+    // Memory that the NICs cannot, or must not, access stays without keys: it is copied.
+    const struct gpsh_region *region = &buffer->region;
+    bool keyless =
+        verbs->stage.mode == VERBS_STAGE_ALL && (remote || region->kind == GPSH_MEMORY_DEVICE);
+    for (int i = 0; i < verbs->n_rails && !keyless; i++) {
+        struct verbs_rail *rail = &verbs->rails[i];
+        int access = IBV_ACCESS_LOCAL_WRITE | (remote ? (int)gpsh_verbs_remote_access(rail) : 0);
+        buffer->mr[i] = gpsh_verbs_register(verbs, rail, region, access, NULL);
+        if (!buffer->mr[i]) {
+            deregister(buffer);
+            return gpsh_last_error_code();
+        }
+    }
+    pthread_rwlock_wrlock(&verbs->buffers_lock);
+    int status = insert(verbs, buffer);
+    pthread_rwlock_unlock(&verbs->buffers_lock);
+    if (status)
+        deregister(buffer);
+    return status;
+}
+
 int gpsh_verbs_buffer_register(struct gpsh_transport *self, const struct gpsh_region *region)
 {
     struct gpsh_verbs *verbs = (struct gpsh_verbs *)self;
@@ -215,22 +238,7 @@ int gpsh_verbs_buffer_register(struct gpsh_transport *self, const struct gpsh_re
             "a buffer of %zu bytes at %p cannot be registered: it must not be empty and "
             "not overlap the symmetric heap",
             region->bytes, (void *)region->base);
-    // GPU memory that the NICs cannot, or must not, access stays without keys: it is copied.
-    bool keyless = region->kind == GPSH_MEMORY_DEVICE && verbs->stage.mode == VERBS_STAGE_ALL;
-    for (int i = 0; i < verbs->n_rails && !keyless; i++) {
-        buffer.mr[i] =
-            gpsh_verbs_register(verbs, &verbs->rails[i], region, IBV_ACCESS_LOCAL_WRITE, NULL);
-        if (!buffer.mr[i]) {
-            deregister(&buffer);
-            return gpsh_last_error_code();
-        }
-    }
-    pthread_rwlock_wrlock(&verbs->buffers_lock);
-    int status = insert(verbs, &buffer);
-    pthread_rwlock_unlock(&verbs->buffers_lock);
-    if (status)
-        deregister(&buffer);
-    return status;
+    return gpsh_verbs_buffer_add(verbs, &buffer, false);
 }
 
 int gpsh_verbs_buffer_unregister(struct gpsh_transport *self, const void *base)

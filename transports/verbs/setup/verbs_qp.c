@@ -297,7 +297,7 @@ int gpsh_verbs_lane_connect(struct gpsh_verbs *verbs, struct verbs_lane *lane,
                             enum ibv_mtu mtu)
 {
     uint8_t reads_out = verbs->rails[lane->rail].reads_out;
-    memcpy(lane->rkeys, remote->rkeys, sizeof lane->rkeys);
+    memcpy(lane->rkeys, remote->rkeys, sizeof remote->rkeys);
     int status = to_rtr(verbs, lane, remote, remote_qpn, mtu);
     return status
                ? status

@@ -48,7 +48,11 @@ enum {
     VERBS_DEPTH_LEAST = 32,
     VERBS_CHAIN_LEAST = 3,   // two requests that belong together, and the read at the end
     VERBS_CQ_MOST = 1 << 14, // entries: as many requests are under way at most
-    VERBS_BLOCKS_KEPT = 2,   // large bounce blocks for requests that go out at once
+    VERBS_CHUNKS = 24,       // pieces that a heap may get beside its first
+    // a heap's further pieces have keys of their own, after those of the regions
+    VERBS_CHUNK_KEYS = GPSH_VERBS_REGIONS,
+    VERBS_KEYS = VERBS_CHUNK_KEYS + VERBS_CHUNKS,
+    VERBS_BLOCKS_KEPT = 2, // large bounce blocks for requests that go out at once
     // So long the flushed completions of a queue pair in error are waited for: a NIC that is gone
     // delivers none.
     VERBS_FLUSH_MS = 1000,
@@ -127,7 +131,7 @@ struct verbs_lane {
     struct verbs_wqe *wqes;           // [mask + 1], by position
     uint32_t head, tail, mask, depth; // positions: next to use, oldest not retired
     uint32_t reads;                   // reads and atomics among them
-    uint32_t lkeys[GPSH_VERBS_REGIONS], rkeys[GPSH_VERBS_REGIONS];
+    uint32_t lkeys[GPSH_VERBS_REGIONS], rkeys[VERBS_KEYS];
     int refused; // errno by which its NIC's library refused a chain, or 0
     uint32_t id; // index in the channel, upper half of wr_id
     uint8_t rail;
@@ -169,8 +173,9 @@ enum verbs_repeat {
 
 struct verbs_slot {
     uint8_t kind, amo, width, flags;
-    uint8_t region; // at the target
-    uint8_t where;  // of `local`: enum verbs_where
+    uint8_t region;        // at the target; or the piece of its heap: VERBS_CHUNK_KEYS and more
+    uint8_t signal_region; // the same of the signal
+    uint8_t where;         // of `local`: enum verbs_where
     bool striped, fenced, looping;
     bool after_fence; // there is one between it and the operation before
     uint8_t repeat;   // enum verbs_repeat
@@ -319,6 +324,8 @@ struct gpsh_verbs {
     struct verbs_peer *peers;       // [n_pes]
     struct verbs_channel *channels; // [env.channels]
     bool host_heap;
+    _Atomic uint32_t n_chunks;
+    uint64_t chunk_ends[VERBS_CHUNKS]; // heap offsets
     struct verbs_stage stage;
     const struct verbs_staging *staging; // NULL: no flow has a pipe
     pthread_rwlock_t buffers_lock;
@@ -367,6 +374,8 @@ struct ibv_mr *gpsh_verbs_register(struct gpsh_verbs *verbs, struct verbs_rail *
                                    struct verbs_way *way);
 int gpsh_verbs_region_register(struct gpsh_verbs *verbs, int number,
                                const struct gpsh_region *region);
+// `remote`: peers may access it, too. With every rail, or with none and a sentence.
+int gpsh_verbs_buffer_add(struct gpsh_verbs *verbs, struct verbs_buffer *buffer, bool remote);
 int gpsh_verbs_buffer_register(struct gpsh_transport *self, const struct gpsh_region *region);
 int gpsh_verbs_buffer_unregister(struct gpsh_transport *self, const void *base);
 void gpsh_verbs_buffers_free(struct gpsh_verbs *verbs);

@@ -69,7 +69,8 @@ static void refuse(struct verbs_agent *agent, uint32_t box, uint64_t reason)
 
 static bool in_heap(const struct verbs_agent *agent, uint64_t offset, uint64_t bytes)
 {
-    return offset <= agent->heap_bytes && bytes <= agent->heap_bytes - offset;
+    uint64_t heap_bytes = __atomic_load_n(&agent->heap_bytes, __ATOMIC_RELAXED);
+    return offset <= heap_bytes && bytes <= heap_bytes - offset;
 }
 
 // Everything in a request comes from another process.
@@ -287,6 +288,12 @@ int gpsh_verbs_agent_start(struct gpsh_verbs *verbs)
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for %u mailboxes", agent->n_boxes);
     int status = agent->ops->open(TASKS, &agent->queue);
     return status ? status : start_thread(agent);
+}
+
+void gpsh_verbs_agent_heap(struct gpsh_verbs *verbs, uint64_t bytes)
+{
+    if (verbs->stage.agent)
+        __atomic_store_n(&verbs->stage.agent->heap_bytes, bytes, __ATOMIC_RELAXED);
 }
 
 void gpsh_verbs_agent_stop(struct gpsh_verbs *verbs)

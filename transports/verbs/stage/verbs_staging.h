@@ -106,6 +106,7 @@ void gpsh_verbs_copies_close(struct verbs_channel *channel);
 // verbs_stage_agent.c
 int gpsh_verbs_agent_start(struct gpsh_verbs *verbs);
 void gpsh_verbs_agent_stop(struct gpsh_verbs *verbs);
+void gpsh_verbs_agent_heap(struct gpsh_verbs *verbs, uint64_t bytes); // its size by now
 // One pass by a thread that waits anyway, unless another makes one; true if it found something to
 // do.
 bool gpsh_verbs_agent_help(struct gpsh_verbs *verbs);

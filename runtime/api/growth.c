@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The address space of a heap is taken at init, here and where peers map it, so a larger heap is a
+// longer file. NICs need a key for what was added: each PE leaves its own in its control region,
+// and reads the others' once all have met.
+#include "api/growth.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "comm/context.h"
+#include "comm/sync.h"
+#include "memory/regions.h"
+#include "proxy/device_side.h"
+
+static uint64_t growths; // tried so far
+
+void gpsh_heap_growth_init(void)
+{
+    growths = 0;
+}
+
+bool gpsh_heap_may_grow(void)
+{
+    return gpsh_regions_heap_max() > gpsh.heap_bytes;
+}
+
+// Twice as much, or what is needed: so there are few pieces. 0: the limit is reached.
+static uint64_t bytes_to_add(uint64_t need)
+{
+    const uint64_t unit = 2 << 20;
+    uint64_t max = gpsh_regions_heap_max(), now = gpsh.heap_bytes;
+    uint64_t room = (max - now) / unit * unit;
+    if (max < now || need > room)
+        return 0;
+    need = (need + unit - 1) / unit * unit;
+    uint64_t more = need > now ? need : now / unit * unit;
+    return more < room && more ? more : room;
+}
+
+static struct gpsh_transport *extending(void)
+{
+    for (int i = 0; i < gpsh.n_transports; i++)
+        if (gpsh.transports[i]->ops->extend)
+            return gpsh.transports[i];
+    return NULL;
+}
+
+// This PE's part.
+static int grow_here(uint64_t more, struct gpsh_growth *mine)
+{
+    struct gpsh_transport *t = extending();
+    if (!more)
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
+                         "it may have %" PRIu64 " bytes in all (GPUSHMEM_HEAP_MAX)",
+                         gpsh_regions_heap_max());
+    int status = gpsh_regions_heap_resize(gpsh.heap_bytes + more);
+    if (status || !t)
+        return status;
+    struct gpsh_region chunk = gpsh_regions_get(GPSH_HEAP);
+    chunk.base += gpsh.heap_bytes;
+    chunk.bytes = more;
+    status = t->ops->extend(t, &chunk, mine->keys);
+    if (status) {
+        char why[256];
+        snprintf(why, sizeof why, "%s", gpsh_last_error());
+        (void)gpsh_regions_heap_resize(gpsh.heap_bytes);
+        gpsh_fail(status, "%s", why);
+    }
+    return status;
+}
+
+static void undo_here(void)
+{
+    struct gpsh_transport *t = extending();
+    if (t)
+        t->ops->retract(t);
+    (void)gpsh_regions_heap_resize(gpsh.heap_bytes);
+}
+
+static int read_growth(int pe, struct gpsh_growth *theirs)
+{
+    const struct gpsh_op op = {.kind = GPSH_OP_GET,
+                               .region = GPSH_CONTROL,
+                               .pe = pe,
+                               .local = (char *)theirs,
+                               .bytes = sizeof *theirs,
+                               .remote = offsetof(struct gpsh_control, growth) +
+                                         growths % 2 * sizeof *theirs};
+    return gpsh_context_submit(&gpsh_default_context, &op, GPSH_WAIT_FETCH);
+}
+
+static int judge(const char *function, int pe, const struct gpsh_growth *mine,
+                 const struct gpsh_growth *theirs)
+{
+    if (theirs->status < 0)
+        return gpsh_fail((int)theirs->status,
+                         "%s: no block of that size is free, and the heap of PE %d cannot grow: "
+                         "%.*s; raise GPUSHMEM_HEAP_SIZE or GPUSHMEM_HEAP_MAX",
+                         function, pe, (int)sizeof theirs->why, theirs->why);
+    if (theirs->number != mine->number || theirs->bytes != mine->bytes)
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
+                         "%s: the heap of PE %d would grow by %" PRIu64 " bytes and that of PE %d "
+                         "by %" PRIu64 ": give all PEs the same GPUSHMEM_HEAP_MAX",
+                         function, pe, theirs->bytes, gpsh.my_pe, mine->bytes);
+    return 0;
+}
+
+// PE 0 first, so that all say the same.
+static int learn_of_all(const char *function, const struct gpsh_growth *mine)
+{
+    struct gpsh_transport *t = extending();
+    struct gpsh_growth theirs;
+    int status = 0;
+    for (int pe = 0; pe < gpsh.n_pes && !status; pe++) {
+        status = read_growth(pe, &theirs);
+        if (!status)
+            status = judge(function, pe, mine, &theirs);
+        if (!status && t)
+            status = t->ops->extended(t, pe, theirs.keys);
+    }
+    return status;
+}
+
+int gpsh_heap_grow(const char *function, enum gpsh_collective_kind kind, uint64_t a, uint64_t b,
+                   uint64_t need)
+{
+    struct gpsh_growth *mine = &gpsh.control->growth[++growths % 2];
+    uint64_t more = bytes_to_add(need);
+    *mine = (struct gpsh_growth){.number = growths, .bytes = more};
+    int here = grow_here(more, mine);
+    mine->status = here;
+    if (here)
+        snprintf(mine->why, sizeof mine->why, "%.*s", (int)sizeof mine->why - 1, gpsh_last_error());
+    int status = gpsh_barrier_as(kind, a, b, function);
+    if (!status)
+        status = learn_of_all(function, mine);
+    if (status && !here)
+        undo_here();
+    if (status)
+        return status;
+    gpsh.heap_bytes += more;
+    gpsh_device_side_heap_grown();
+    GPSH_LOG(INFO, "heap", "%" PRIu64 " bytes more, %" PRIu64 " in all", more, gpsh.heap_bytes);
+    return 0;
+}

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A heap that is exhausted grows on all PEs, or on none. docs/adr/0026-heaps-that-grow.md.
+#ifndef GPSH_GROWTH_H
+#define GPSH_GROWTH_H
+
+#include "comm/collective.h"
+
+// Whether this PE's heap has room to grow. Where all PEs' have, gpsh.heap_grows is set.
+bool gpsh_heap_may_grow(void);
+
+// Collective, a barrier: every PE is in this call for the same allocation (kind, a, b), of `need`
+// bytes. 0: gpsh.heap_bytes has grown by at least that, everywhere alike. Else a negative status
+// with a sentence, and nothing has changed on any PE that is left.
+int gpsh_heap_grow(const char *function, enum gpsh_collective_kind kind, uint64_t a, uint64_t b,
+                   uint64_t need);
+
+void gpsh_heap_growth_init(void);
+
+#endif

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A kernel that runs while the heap grows goes on, with the handle that it has; a block that its
+// program gets meanwhile is good for every call of it, and the end of the heap is where it is now.
+#include "kernel_check.cuh"
+
+enum { THREADS = 4, WORDS = 64 };
+
+// beat: counts in the old part of the heap until `block` is announced: then it serves that, too.
+__global__ void work(struct gpushmem_dev dev, uint64_t *beat, uint64_t *block, int *errors)
+{
+    int next = (dev.my_pe + 1) % dev.n_pes;
+    uint64_t mine = threadIdx.x, beats = 0, *grown;
+    while (!(grown = (uint64_t *)gpushmem_dev_uint64_atomic_fetch(dev, block, dev.my_pe)))
+        gpushmem_dev_uint64_p(dev, &beat[mine], ++beats, next);
+    gpushmem_dev_quiet(dev);
+    uint64_t values[3] = {mine + 1, mine + 2, mine + 3}, back[3] = {};
+    uint64_t *to = grown + 8 * mine;
+    gpushmem_dev_uint64_put(dev, to, values, 3, next);
+    gpushmem_dev_uint64_put_signal(dev, to + 3, values, 2, &beat[WORDS / 2 + mine], 1,
+                                   GPUSHMEM_SIGNAL_ADD, next);
+    gpushmem_dev_uint64_atomic_add(dev, &grown[WORDS - 1], mine + 1, next);
+    gpushmem_dev_quiet(dev);
+    gpushmem_dev_uint64_get(dev, back, to, 3, next);
+    EXPECT(errors, back[0] == mine + 1 && back[2] == mine + 3);
+    EXPECT(errors, gpushmem_dev_uint64_g(dev, &to[4], next) == mine + 2);
+    gpushmem_dev_uint64_wait_until(dev, &beat[WORDS / 2 + mine], GPUSHMEM_CMP_EQ, 1);
+}
+
+__global__ void stray(struct gpushmem_dev dev, uint64_t *end)
+{
+    gpushmem_dev_uint64_p(dev, end, 1, (dev.my_pe + 1) % dev.n_pes);
+    gpushmem_dev_quiet(dev);
+}
+
+int main()
+{
+    struct gpushmem_dev dev;
+    struct gpushmem_heap_info before, after;
+    check_begin();
+    uint64_t *words = (uint64_t *)gpushmem_calloc(WORDS, 8),
+             *block = (uint64_t *)gpushmem_calloc(1, 8);
+    int *errors = check_errors_begin();
+    CHECK_OK(gpushmem_device_handle(&dev));
+    CHECK_OK(gpushmem_heap_info(&before));
+    CHECK_OK(GPUSHMEM_LAUNCH(work, 1, THREADS, NULL, dev, words, block, errors));
+    CHECK_OK(gpushmem_uint64_wait_until(&words[0], GPUSHMEM_CMP_GT, 0)); // it is under way
+    uint64_t *grown = (uint64_t *)gpushmem_calloc(1, before.bytes + 4096);
+    CHECK_OK(gpushmem_heap_info(&after));
+    CHECK(grown && after.bytes > before.bytes);
+    if (!grown)
+        gpushmem_global_exit(1); // the kernel waits for it
+    CHECK_OK(gpushmem_uint64_p(block, (uint64_t)grown, gpushmem_my_pe()));
+    CHECK_OK(gpushmem_launch_wait(NULL));
+    CHECK_OK(gpushmem_barrier_all());
+    CHECK(check_read(&grown[WORDS - 1]) == THREADS * (THREADS + 1) / 2 &&
+          check_read(&grown[9]) == 3);
+    GPUSHMEM_LAUNCH(stray, 1, 1, NULL, dev, (uint64_t *)((char *)words + (1 << 30)));
+    CHECK(gpushmem_launch_wait(NULL) == GPUSHMEM_ERR_ADDRESS);
+    CHECK_OK(gpushmem_barrier_all());
+    check_errors_end(__FILE__, errors);
+    gpushmem_free(grown);
+    gpushmem_free(block);
+    gpushmem_free(words);
+    return check_end("growth");
+}
