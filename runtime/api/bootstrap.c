@@ -38,7 +38,9 @@ int gpushmem_get_uniqueid(gpushmem_uniqueid_t *id)
     struct gpsh_settings settings;
     if (!id)
         return gpsh_fail(GPUSHMEM_ERR_INVALID, "gpushmem_get_uniqueid: no place for the id (NULL)");
-    int status = read_settings(&settings);
+    int status = gpsh_init_standard_streams(); // before sockets take their place
+    if (!status)
+        status = read_settings(&settings);
     if (status)
         return status;
     status =

@@ -136,7 +136,7 @@ static int open_log(void)
                      file, strerror(error));
 }
 
-static int open_standard_streams(void)
+int gpsh_init_standard_streams(void)
 {
     int error = gpsh_standard_streams_open();
     return !error ? 0
@@ -155,7 +155,7 @@ static int join_job(const struct gpsh_join *join)
 
 static int bring_up(const struct gpsh_join *join)
 {
-    int status = open_standard_streams(); // before anything else opens a file
+    int status = gpsh_init_standard_streams(); // before anything else opens a file
     if (!status)
         status = gpsh_settings_read(environ, &gpsh.settings);
     if (!status)

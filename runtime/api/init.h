@@ -11,6 +11,9 @@ struct gpsh_join {
     int rank, n_pes;
 };
 
+// Opens what is closed of the descriptors 0 to 2, so that nothing of the library takes their place.
+int gpsh_init_standard_streams(void);
+
 // What all public inits do; `function` is for sentences.
 int gpsh_init_as(const char *function, const struct gpsh_join *join,
                  enum gpushmem_thread_level requested, int *provided);

@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -144,6 +145,16 @@ static int call_talk(struct call *c, int fd, const char *where)
                            where, c->whom);
 }
 
+static int call_is_full(const struct call *c, const char *where, int error)
+{
+    struct rlimit limit = {0};
+    getrlimit(RLIMIT_NOFILE, &limit);
+    return gpsh_fail(GPUSHMEM_ERR_SYSTEM,
+                     "this process has no descriptor to call %s at %s with (%s): it may have %llu "
+                     "files open; raise that (ulimit -n), or look for files that are left open",
+                     c->whom, where, strerror(error), (unsigned long long)limit.rlim_cur);
+}
+
 // A descriptor, or a negative status; *again: it may be worth another try.
 static int call_one(struct call *c, const struct gpsh_tcp_address *address, bool *again)
 {
@@ -156,6 +167,8 @@ static int call_one(struct call *c, const struct gpsh_tcp_address *address, bool
                          "nobody listens at %s, where %s should be: the process there has ended, "
                          "or the unique id was used before (each is good for one start)",
                          where, c->whom);
+    if (fd < 0 && gpsh_tcp_is_full(error))
+        return call_is_full(c, where, error);
     if (fd < 0)
         return gpsh_fail(GPUSHMEM_ERR_BOOTSTRAP,
                          "%s at %s cannot be reached: %s; a firewall, or the wrong network? "

@@ -10,6 +10,7 @@
 // called with the connected socket before it is sent, to set `listens`. `whom` is for sentences:
 // "the meeting", "PE 3". Returns the connected descriptor, or
 //   GPUSHMEM_ERR_BOOTSTRAP  nobody is there, or not who should be
+//   GPUSHMEM_ERR_SYSTEM     this process can open no more files
 //   GPUSHMEM_ERR_TIMEOUT    deadline_ns (of gpsh_clock_ns) has passed
 //   what `prepare` returned
 typedef int gpsh_tcp_prepare_fn(int fd, struct gpsh_hello *hello, void *arg);

@@ -9,7 +9,7 @@
 
 #include "bootstrap/tcp_address.h"
 
-enum { FRAME_MAGIC = 0x4d524647, MOST_TEXT = 4096 };
+enum { FRAME_MAGIC = 0x4d524647, MOST_TEXT = 4096, MOST_CODE = 255 };
 static const uint64_t most_bundle = (uint64_t)1 << 36;
 
 static_assert(offsetof(struct gpsh_parcel, payload) ==
@@ -53,6 +53,7 @@ bool gpsh_frame_check(const struct gpsh_frame *frame)
     case GPSH_FRAME_UP:
     case GPSH_FRAME_DOWN: return frame->bytes <= most_bundle;
     case GPSH_FRAME_FAIL:
+        return frame->bytes <= MOST_TEXT && frame->round > 0 && frame->round <= MOST_CODE;
     case GPSH_FRAME_DEAD:
     case GPSH_FRAME_END: return frame->bytes <= MOST_TEXT;
     case GPSH_FRAME_BYE: return frame->bytes == 0;

@@ -53,6 +53,16 @@ static void visitor_put_off(struct gpsh_tcp_visitor *v, const char *why)
     free(v);
 }
 
+// A PE says who it is at once, so the oldest visitor is hardly one; if it is, it calls again.
+// Without visitors the descriptors are with PEs, or with the program.
+static void gate_is_full(struct gpsh_tcp_gate *gate, int error)
+{
+    if (gate->oldest)
+        visitor_put_off(gate->oldest, "others came, and it said nothing");
+    else
+        gate->accept_error = error;
+}
+
 static void visitor_admit(struct gpsh_tcp_visitor *v)
 {
     struct gpsh_tcp_gate *gate = v->gate;
@@ -64,8 +74,10 @@ static void visitor_admit(struct gpsh_tcp_visitor *v)
         visitor_put_off(v, "it went away");
         return;
     }
-    int fd = dup(v->watch.fd); // leaves the loop with the old descriptor
     visitor_unlink(v);
+    int fd = dup(v->watch.fd); // leaves the loop with the old descriptor
+    for (; fd < 0 && gate->oldest; fd = dup(v->watch.fd))
+        gate_is_full(gate, errno);
     gpsh_tcp_loop_remove(gate->loop, &v->watch);
     if (fd < 0)
         gate->accept_error = errno;
@@ -129,8 +141,8 @@ static void listener_ready(struct gpsh_tcp_watch *watch, uint32_t events)
     int fd = accept4(watch->fd, (struct sockaddr *)&from, &bytes, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd >= 0)
         visitor_create(gate, fd, (struct sockaddr *)&from);
-    else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
-        gate->accept_error = errno;
+    else if (gpsh_tcp_is_full(errno))
+        gate_is_full(gate, errno);
 }
 
 // Not listen(), which the program gpushmem replaces to guard the door of its PMIx server.

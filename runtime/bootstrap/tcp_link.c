@@ -29,6 +29,11 @@ void gpsh_tcp_link_options(int fd)
                          sizeof options[i].value);
 }
 
+bool gpsh_tcp_is_full(int error)
+{
+    return error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS;
+}
+
 // Nothing more goes in or out; the owner is told, once.
 static void link_end(struct gpsh_tcp_link *link, const char *why)
 {

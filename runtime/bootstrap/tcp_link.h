@@ -47,4 +47,7 @@ void gpsh_tcp_link_send(struct gpsh_tcp_link *link, struct gpsh_parcel *parcel);
 // 35 s, as NICs notice it.
 void gpsh_tcp_link_options(int fd);
 
+// Whether that errno says that this process, or its system, has no room for another connection.
+bool gpsh_tcp_is_full(int error);
+
 #endif

@@ -16,7 +16,7 @@
 #include "core/log.h"
 #include "core/thread.h"
 
-enum { DIAL_MS = 2000, FLUSH_MS = 500 };
+enum { DIAL_MS = 2000, FLUSH_MS = 500, AGAIN_MS = 20 };
 
 // ------------------------------------------------------------------------------------------
 // what the thread does
@@ -104,7 +104,7 @@ static void tree_find_parent(struct gpsh_tcp_tree *t)
 {
     int fd = -1;
     t->orphan = false;
-    for (int pe = 0; t->addresses && pe < t->my_pe && fd < 0 && !t->stop; pe++) {
+    for (int pe = 0; t->addresses && pe < t->my_pe && fd < 0 && !t->orphan && !t->stop; pe++) {
         if (t->deaths.list[pe].died || gpsh_tree_link_to(t, pe))
             continue;
         struct gpsh_hello hello = {
@@ -119,6 +119,8 @@ static void tree_find_parent(struct gpsh_tcp_tree *t)
         pthread_mutex_lock(&t->lock);
         if (fd >= 0)
             t->parent = tree_add_link(t, fd, pe);
+        else if (fd == GPUSHMEM_ERR_SYSTEM) // says nothing about that PE
+            t->orphan = true;
         else if (fd == GPUSHMEM_ERR_BOOTSTRAP) // nobody had a connection to it who could tell
             gpsh_tree_note_death(t, pe, "nobody listens any more where it did", NULL);
     }
@@ -155,6 +157,8 @@ static void *tree_run(void *arg)
         int ms = gpsh_tcp_end_step(&t->end), tick = gpsh_tcp_gate_tick(&t->gate);
         if (tick >= 0 && (ms < 0 || tick < ms))
             ms = tick;
+        if (t->orphan) // there was no descriptor to call anybody with
+            ms = AGAIN_MS;
         pthread_mutex_unlock(&t->lock);
         struct gpsh_tcp_watch *watch = gpsh_tcp_loop_wait(&t->loop, ms, &events);
         pthread_mutex_lock(&t->lock);

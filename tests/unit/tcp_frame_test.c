@@ -61,6 +61,7 @@ Test(tcp_frame, check__what_nobody_sends__refused)
 {
     struct gpsh_parcel *good = gpsh_parcel_text(GPSH_FRAME_DEAD, 1, 0, "why");
     struct gpsh_frame frame = good->frame;
+    const uint32_t magic = frame.magic;
     gpsh_parcel_release(good);
     cr_expect(gpsh_frame_check(&frame));
     frame.bytes = 5000;
@@ -75,6 +76,13 @@ Test(tcp_frame, check__what_nobody_sends__refused)
     cr_expect_not(gpsh_frame_check(&frame), "a type that does not exist");
     frame = (struct gpsh_frame){.type = GPSH_FRAME_BYE};
     cr_expect_not(gpsh_frame_check(&frame), "no magic");
+    static const uint32_t codes[] = {0, 1000, INT32_MAX, (uint32_t)INT32_MIN, UINT32_MAX};
+    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++) {
+        frame = (struct gpsh_frame){.magic = magic, .type = GPSH_FRAME_FAIL, .round = codes[i]};
+        cr_expect_not(gpsh_frame_check(&frame), "a failure by the code %u", codes[i]);
+    }
+    frame.round = 8;
+    cr_expect(gpsh_frame_check(&frame));
 }
 
 Test(tcp_frame, text__controls_and_length__tamed)

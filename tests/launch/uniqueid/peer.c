@@ -7,6 +7,9 @@
 //                                    what there is to do from standard input, a line each:
 //                                    exit CODE (global_exit), leave (without finalize), fork (a
 //                                    child that sleeps)
+//   peer FILE RANK N print           the same, and prints and reads where standard streams would be
+//   peer FILE RANK N starve          joins when it can open no more files
+//   peer FILE RANK N survive         if init fails, is still there a while later, and says so
 //   peer FILE - - host               only makes ids, and waits for the end of standard input
 // The process with RANK 0, or host, makes the id if the file is not there. Exit code 3: init
 // failed, with its sentence on standard output.
@@ -14,6 +17,7 @@
 #include <dirent.h>
 #include <gpushmem/gpushmem.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,6 +61,23 @@ static gpushmem_uniqueid_t read_id(const char *path)
     return id;
 }
 
+// Until no descriptor is left for the library.
+static void starve(void)
+{
+    while (dup(STDERR_FILENO) >= 0)
+        ;
+}
+
+// Whoever would end the process, ends it in this time.
+static void survive(void)
+{
+    char sentence[512];
+    snprintf(sentence, sizeof sentence, "%s", gpushmem_last_error());
+    usleep(400000);
+    printf("rank %d survived: %s\n", rank, sentence);
+    exit(3);
+}
+
 static void join(int round)
 {
     char path[512];
@@ -64,7 +85,12 @@ static void join(int round)
     if (rank == 0 && access(path, F_OK))
         write_id(path);
     gpushmem_uniqueid_t id = read_id(path);
-    if (gpushmem_init_with_uniqueid(&id, rank, n_pes))
+    if (strcmp(command, "starve") == 0)
+        starve();
+    int status = gpushmem_init_with_uniqueid(&id, rank, n_pes);
+    if (status && strcmp(command, "survive") == 0)
+        survive();
+    if (status)
         fail("init");
 }
 
@@ -87,12 +113,21 @@ static void greet(void)
     gpushmem_free(inbox);
 }
 
+// The program's static data stays where it is.
+static bool is_static_data(const char *directory, const char *name)
+{
+    char path[512], target[64] = "";
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    return readlink(path, target, sizeof target - 1) > 0 && strstr(target, "gpushmem-static");
+}
+
 static int count_entries(const char *directory)
 {
     int n = 0;
+    struct dirent *entry;
     DIR *d = opendir(directory);
-    while (d && readdir(d))
-        n++;
+    while (d && (entry = readdir(d)))
+        n += !is_static_data(directory, entry->d_name);
     if (d)
         closedir(d);
     return n;
@@ -164,6 +199,21 @@ static void run_stay(void)
     }
 }
 
+static void run_print(void)
+{
+    join(0);
+    for (int i = 0; i < 1000; i++) {
+        printf("what the program prints\n");
+        fflush(stdout);
+        fprintf(stderr, "and what it complains of\n");
+    }
+    while (getchar() != EOF)
+        ;
+    greet();
+    if (gpushmem_finalize())
+        _exit(4);
+}
+
 static void run_host(void)
 {
     char path[512];
@@ -186,6 +236,8 @@ int main(int argc, char **argv)
         run_host();
     } else if (strcmp(command, "stay") == 0) {
         run_stay();
+    } else if (strcmp(command, "print") == 0) {
+        run_print();
     } else if (strcmp(command, "thread") == 0) {
         return pthread_create(&thread, NULL, run_ring, NULL) || pthread_join(thread, NULL);
     } else {

@@ -9,6 +9,7 @@ import hashlib
 import hmac
 import os
 import random
+import resource
 import shutil
 import signal
 import socket
@@ -153,6 +154,15 @@ class Start(Case):
         for output in self.finish(jobs, 3):  # no transport between them
             self.assertIn("the PEs of other nodes need verbs", output)
 
+    def test_with_closed_standard_streams(self):
+        """What the program prints, or reads, is nothing of the library's."""
+        env = {**self.env, "PATH": os.environ["PATH"]}
+        command = ["sh", "-c", 'exec "$0" "$@" <&- >&- 2>&-', PEER, self.file]
+        jobs = [subprocess.Popen([*command, str(rank), "2", "print"], env=env, text=True, stdin=subprocess.PIPE,
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE) for rank in range(2)]
+        self.jobs += jobs
+        self.finish(jobs)
+
     def test_no_file_is_left(self):
         """Nor a descriptor or a thread, which the peers look for themselves."""
         self.check(2, "ring", 3)
@@ -258,6 +268,38 @@ class Mistakes(Case):
             self.assertRegex(output, "the process that made the unique id ended before all PEs had come|nobody listens at")
 
 
+    def test_more_pes_than_descriptors(self):
+        """One process has too few: a sentence at those that it could take."""
+        host = self.peer(0, 0, "host")
+        self.id()
+        resource.prlimit(host.pid, resource.RLIMIT_NOFILE, (32, 32))
+        jobs = self.peers(40, "ring", GPUSHMEM_BOOTSTRAP_TIMEOUT_MS="5000")
+        outputs = self.finish(jobs, 3)
+        told = [output for output in outputs if "raise that (ulimit -n)" in output]
+        self.assertGreater(len(told), 10, outputs)
+
+    def test_a_pe_that_has_no_descriptors(self):
+        jobs = [subprocess.Popen([PEER, self.file, "0", "1", "starve"], text=True, env=self.env, stdin=subprocess.PIPE,
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)]
+        self.jobs += jobs
+        self.all_say(jobs, "Too many open files", "ulimit -n")
+
+    def test_a_stopped_pe_is_waited_for(self):
+        jobs = self.peers(3, "ring")
+        jobs[1].send_signal(signal.SIGSTOP)
+        time.sleep(1)
+        jobs[1].send_signal(signal.SIGCONT)
+        for output in self.finish(jobs):
+            self.assertIn("ok", output)
+
+    def test_an_init_that_fails_leaves_the_process_alone(self):
+        """Where it fails before, and after, the PEs have met."""
+        self.all_say([self.peer(0, 2, "survive", GPUSHMEM_BOOTSTRAP_TIMEOUT_MS="300")], "survived")
+        os.remove(self.file + ".0")
+        jobs = [self.peer(0, 2, "survive"), self.peer(1, 2, "survive", GPUSHMEM_HEAP_SIZE="2M")]
+        self.all_say(jobs, "survived")
+
+
 class Strangers(Case):
     """Whoever does not know the secret gets nothing, and holds up nobody."""
 
@@ -300,6 +342,16 @@ class Strangers(Case):
     def test_more_silent_ones_than_are_kept(self):
         for _ in range(600):
             self.connect()
+        self.start()
+
+    def test_more_silent_ones_than_there_are_descriptors(self):
+        """Those that said nothing make room for those that know the secret."""
+        resource.prlimit(self.host.pid, resource.RLIMIT_NOFILE, (32, 32))
+        for _ in range(100):
+            try:
+                self.connect()
+            except ConnectionError:  # of those, the process could not take one more
+                pass
         self.start()
 
     def test_garbage(self):
@@ -428,6 +480,20 @@ class Losses(Case):
             left.remove(victim)
             for rank in left:
                 self.assertIn(f"PE {victim} failed", jobs[rank].stdout.readline())
+
+    def test_who_can_open_no_more_files_takes_nobody_for_dead(self):
+        """PE 20 loses its parent, PE 1, and has no descriptor to call another one with."""
+        jobs = self.stay(21, GPUSHMEM_ON_PE_FAILURE="notify")
+        full = jobs[20]
+        limit = resource.prlimit(full.pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(full.pid, resource.RLIMIT_NOFILE, (3, limit[1]))
+        jobs[1].kill()
+        self.assertIn("PE 1 failed", full.stdout.readline())
+        time.sleep(0.3)
+        resource.prlimit(full.pid, resource.RLIMIT_NOFILE, limit)
+        time.sleep(0.3)
+        jobs[5].kill()
+        self.assertIn("PE 5 failed", full.stdout.readline())
 
     def test_forked_children_hide_no_death(self):
         jobs = self.stay(3, GPUSHMEM_ON_PE_FAILURE="notify")
