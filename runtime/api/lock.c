@@ -108,6 +108,8 @@ static int lock_queue_up(const char *function, struct lock *lock)
 {
     uint32_t before, last, me = (uint32_t)gpsh.my_pe;
     int status = gpushmem_uint32_atomic_swap_status(&lock->tail, me + 1, lock_home(lock), &last);
+    if (status < 0)
+        (void)node_leave(lock); // nobody else can reach that queue through this PE either
     if (status < 0 || last == 0)
         return status;
     // before the last PE can learn whose turn is next
