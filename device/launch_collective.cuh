@@ -7,7 +7,10 @@
 //     once. A grid of 0 is the largest that fits; the kernel reads it in gridDim.x. It does not
 //     wait for the other PEs, and each gets its own largest grid. Collective. The kernel begins
 //     when all of its blocks have room: what runs before it in other streams may have to end first.
-//       GPUSHMEM_ERR_INVALID      the blocks do not fit at once
+//     A PE whose launch is refused has launched nothing, and is not waited for: kernels of other
+//     PEs that wait for its kernel do so until GPUSHMEM_WAIT_TIMEOUT_MS.
+//       GPUSHMEM_ERR_INVALID      the blocks do not fit at once; a side of the grid is 0, not x
+//                                 alone
 //       GPUSHMEM_ERR_UNSUPPORTED  this GPU has no such launches
 //       GPUSHMEM_ERR_ASYMMETRY    with GPUSHMEM_CHECK=1: PEs passed different grids, blocks or
 //                                 sizes of shared memory; on all PEs, and nothing was launched.
@@ -149,6 +152,10 @@ static int gpsh_launch_collective(void (*kernel)(P...), dim3 grid, dim3 block, s
     if (status)
         return status;
     unsigned long long blocks = (unsigned long long)grid.x * grid.y * grid.z;
+    if (!blocks && !(grid.x == 0 && grid.y == 1 && grid.z == 1))
+        return gpushmem_launch_failed(GPUSHMEM_ERR_INVALID, &shape,
+                                      "one of its sides is 0; as many blocks as fit are a grid of "
+                                      "0, which is dim3(0, 1, 1)");
     if (most == 0 || blocks > (unsigned long long)most)
         return gpsh_launch_refuse_room(&shape, most);
     return gpsh_launch_together<P...>(kernel, blocks ? grid : dim3((unsigned)most), block,

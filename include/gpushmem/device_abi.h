@@ -311,6 +311,7 @@ enum gpushmem_fault_word {
     GPUSHMEM_FAULT_SIGNED = 2,
     // no word, but a context: `seen` is its number, `wanted` how many there are
     GPUSHMEM_FAULT_CONTEXT = 3,
+    GPUSHMEM_FAULT_GRID = 4, // no word: a grid cannot meet, for the way in which it was launched
 };
 
 struct gpushmem_device_fault {

@@ -43,7 +43,8 @@ GPSH_DEV int gpsh_dev_grid_sync(const struct gpushmem_dev &dev)
     }
     if (gpsh_dev_grid_meets())
         return 0;
-    gpsh_dev_fail(dev, GPUSHMEM_ERR_STATE, -1, nullptr, 0);
+    gpsh_dev_record(&dev.fault[GPUSHMEM_FAULT_FIRST], &dev.fault_claim[GPUSHMEM_FAULT_FIRST],
+                    GPUSHMEM_ERR_STATE, -1, nullptr, 0, {GPUSHMEM_FAULT_GRID, 0, 0, 0});
     return GPUSHMEM_ERR_STATE;
 }
 

@@ -87,6 +87,11 @@ void gpsh_kernel_describe(const struct gpushmem_device_fault *fault, char *text,
                  ", context number %" PRIu64 " of %" PRIu64
                  ": it was destroyed, or is no context of this PE",
                  fault->seen, fault->wanted);
+    if (fault->word == GPUSHMEM_FAULT_GRID)
+        snprintf(
+            text + strlen(text), bytes - strlen(text),
+            ", in gpushmem_dev_grid_sync: this kernel has several blocks, and was not launched "
+            "by GPUSHMEM_LAUNCH_COLLECTIVE");
     if (fault->address)
         describe_memory(fault, text + strlen(text), bytes - strlen(text));
 }

@@ -71,11 +71,16 @@ static void test_limits(int *errors)
           GPUSHMEM_ERR_INVALID);
     CHECK(gpushmem_launch_collective_grid(nothing<1>, 64, 0, NULL) == GPUSHMEM_ERR_INVALID);
     CHECK(GPUSHMEM_LAUNCH_COLLECTIVE(nothing<1>, 1, 2000, 0, NULL, 1) != 0);
+    for (dim3 none : {dim3(0, 5), dim3(4, 0), dim3(4, 1, 0)}) { // only a grid of 0 is a wish
+        CHECK(GPUSHMEM_LAUNCH_COLLECTIVE(nothing<1>, none, 64, 0, NULL, 1) == GPUSHMEM_ERR_INVALID);
+        CHECK(strstr(gpushmem_last_error(), "one of its sides is 0"));
+    }
     // Launched in another way, only one block may meet itself.
     RUN(alone, 1, 64, 0, errors);
     CHECK_OK(GPUSHMEM_LAUNCH(alone, 2, 1, NULL, (int)GPUSHMEM_ERR_STATE, errors));
     CHECK(gpushmem_launch_wait(NULL) == GPUSHMEM_ERR_STATE);
     CHECK(strstr(gpushmem_last_error(), "thread (0,0,0)"));
+    CHECK(strstr(gpushmem_last_error(), "was not launched by GPUSHMEM_LAUNCH_COLLECTIVE"));
 }
 
 static void test_differ(void)
