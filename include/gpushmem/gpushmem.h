@@ -9,7 +9,11 @@
 // PE         One process of the job, numbered 0 .. gpushmem_n_pes()-1.
 // Symmetric  memory comes from gpushmem_malloc and its kin, called by all PEs alike. A symmetric
 //            address is this PE's own; together with a PE number it names the same object on that
-//            PE. Operations on oneself are legal.
+//            PE. Operations on oneself are legal. Global and static variables of the program itself
+//            (not of shared libraries) are symmetric, too, for functions of the host: see
+//            GPUSHMEM_STATIC_DATA. No other thread may write to them during the first init, and
+//            what pins them (cudaHostRegister) comes after it. Streams and kernels reach only what
+//            gpushmem_malloc gave.
 // Errors     Functions returning int return 0 or a negative GPUSHMEM_ERR_* code; functions
 //            returning a value return 0 on failure, and those where 0 may be meant have a form
 //            gpushmem_X_status, which returns the code and writes the value to its last argument.

@@ -24,6 +24,7 @@
 //   Source     The source belongs to the operation until the stream has passed it. Later kernels
 //              and operations of the stream may write it; the host may do so only after it has
 //              synchronised with the stream, or with an event recorded after the operation.
+//   Remote     memory is in the symmetric heap: static data of the program is refused.
 //   Local      Local memory is in the symmetric heap, other memory of this GPU, or pinned host
 //              memory. Pageable host memory is refused. Source and destination do not overlap.
 //   Failures   What fails after the call has returned (a PE that is lost, GPUSHMEM_WAIT_TIMEOUT_MS)

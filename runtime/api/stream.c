@@ -40,11 +40,34 @@ static int submit(const char *function, const struct gpushmem_stream_op *op,
                      function, (void *)stream);
 }
 
+// The kernels that carry out a stream's operations know the heap alone. What is done at once may
+// name other symmetric objects, too.
+static int check_heap_object(const char *function, const void *sym, size_t bytes)
+{
+    uint64_t offset = gpsh_offset(sym);
+    bool at_once = !gpsh.device_heap && !gpsh_emulation();
+    if (at_once || !bytes || (offset < gpsh.heap_bytes && bytes <= gpsh.heap_bytes - offset))
+        return 0;
+    return gpsh_fail(GPUSHMEM_ERR_ADDRESS,
+                     "%s: %p is static data of the program, which is not in the symmetric heap: "
+                     "streams and kernels reach no other symmetric memory; pass an address from "
+                     "gpushmem_malloc",
+                     function, sym);
+}
+
+static int check_signal(const char *function, const uint64_t *sig, int op, int pe)
+{
+    int status = gpsh_check_signal(function, sig, op, pe);
+    return status < 0 ? status : check_heap_object(function, sig, sizeof *sig);
+}
+
 // A PE, a range of its heap, and local memory of the same size.
 static int check_transfer(const char *function, const void *sym, const void *local, size_t bytes,
                           int pe)
 {
     int status = gpsh_check_remote(function, sym, bytes, pe);
+    if (status == 0)
+        status = check_heap_object(function, sym, bytes);
     if (status == 0 && bytes != 0)
         status = gpsh_check_local(function, local);
     if (status == 0 && bytes != 0 && gpsh.device_heap)
@@ -70,7 +93,7 @@ static int put_signal(const char *function, void *dest, const void *source, size
 {
     int status = check_transfer(function, dest, source, bytes, pe);
     if (status == 0)
-        status = gpsh_check_signal(function, sig, how, pe);
+        status = check_signal(function, sig, how, pe);
     if (status < 0)
         return status;
     const struct gpushmem_stream_op op = {.kind = bytes ? GPUSHMEM_STREAM_PUT_SIGNAL
@@ -126,6 +149,8 @@ int gpushmem_signal_wait_until_on_stream(uint64_t *sig, enum gpushmem_cmp cmp, u
                                          gpushmem_stream_t stream)
 {
     int status = gpsh_check_words(__func__, sig, 1, sizeof *sig, cmp);
+    if (status == 0)
+        status = check_heap_object(__func__, sig, sizeof *sig);
     if (status < 0)
         return status;
     const struct gpushmem_stream_op op = {
