@@ -29,7 +29,7 @@ grep -ohE '\b[A-Za-z_][A-Za-z0-9_]*\b' "$work/headers" "${sources[@]}" | sort -u
     sed -n 's/_[^_]*$/_/p' "$work/words"
     sed -n 's/_[^_]*_[^_]*$/_/p' "$work/words"
     sed -n 's/^\(GPUSHMEM_[A-Z]*_\).*/\1/p; s/^\(gpushmem_[a-z]*_\).*/\1/p' "$work/words" <(grep -ohE 'GPUSHMEM_[A-Z0-9_]+' docs/settings.md)
-    printf '%s\n' GPUSHMEM_ gpushmem_ gpushmem_TYPE_put gpushmem_noun_verb gpushmem_X gpushmem_dev_X
+    printf '%s\n' GPUSHMEM_ gpushmem_ gpushmem_TYPE_put gpushmem_noun_verb gpushmem_X gpushmem_dev_X gpushmem_dev_ctx_X
 } | sort -u >"$work/known"
 # Options are written "name" where a program parses them, and --name where one is called. The last ones are of others' programs.
 {
