@@ -417,7 +417,7 @@ GPSH_DEV void gpsh_dev_rings_quiet(const struct gpushmem_dev &dev)
             if (!least)
                 continue;
             const struct gpushmem_ring ring = gpsh_dev_ring_at(dev, first + i);
-            // one look without asking who else is at it: a lone thread has no time to lose
+            // one look, even if another thread is looking: a lone thread has no time to lose
             uint64_t now;
             gpsh_dev_look(gpsh_dev_completed(ring), &now);
             if (now >= least)

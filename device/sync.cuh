@@ -328,8 +328,8 @@ template <class Scope> GPSH_DEV void gpsh_dev_barrier_all(const struct gpushmem_
     Scope::sync();
     if (Scope::rank() == 0) {
         uint64_t sequence = gpsh_dev_load64_relaxed_gpu(dev.sync_sequence) + 1;
-        // Release here and acquire in the wait make stores visible to who passed the barrier; only
-        // rings need more.
+        // Release here and acquire in the wait make stores visible to threads that have passed the
+        // barrier; only rings need more.
         if (dev.flags & GPUSHMEM_DEV_ALL_DIRECT)
             gpsh_dev_fence_sys();
         else

@@ -549,7 +549,8 @@ GPUSHMEM_API int gpushmem_ctx_pe_quiet(gpushmem_ctx_t ctx, const int *pes, size_
 // synchronisation
 
 // sync_all: returns when all PEs have called it; completes nothing. barrier_all: gpushmem_quiet,
-// then sync_all, so that after it every PE sees what every PE has put. Collective.
+// then sync_all, so that after it every PE sees what every PE has put on the default context (what
+// was put on others is the program's business: gpushmem_ctx_quiet before). Collective.
 //   GPUSHMEM_ERR_ASYMMETRY  some PEs are in another collective call; all PEs are told
 //   GPUSHMEM_ERR_PE_FAILED  a PE failed: the barrier can never be complete
 //   GPUSHMEM_ERR_TIMEOUT    not all PEs came within GPUSHMEM_WAIT_TIMEOUT_MS

@@ -42,9 +42,9 @@ void gpsh_memory_finalize(void)
     gpsh_heap_alloc_usage(allocator, &usage);
     if (usage.allocations)
         GPSH_LOG(WARN, "heap",
-                 "finalize with %" PRIu64 " block%s (%" PRIu64
-                 " bytes) of the symmetric heap still allocated, and "
-                 "released now; call gpushmem_free before",
+                 "gpushmem_finalize found %" PRIu64 " block%s (%" PRIu64
+                 " bytes) of the symmetric heap still allocated, and releases all of it; call "
+                 "gpushmem_free before",
                  usage.allocations, usage.allocations == 1 ? "" : "s", usage.used_bytes);
     gpsh_local_finalize();
     gpsh_heap_alloc_delete(allocator);

@@ -103,9 +103,10 @@ int gpushmem_failed_pes(int *pes, int most)
     int status = gpsh_check_ready(__func__), n = 0;
     if (status)
         return status;
-    if (most < 0 || (most && !pes))
-        return gpsh_fail(GPUSHMEM_ERR_INVALID, "%s: room for %d PEs%s", __func__, most,
-                         pes ? "" : " at NULL");
+    if (most < 0)
+        return gpsh_fail(GPUSHMEM_ERR_INVALID, "%s: most is %d; it is at least 0", __func__, most);
+    if (most && !pes)
+        return gpsh_fail(GPUSHMEM_ERR_INVALID, "%s: no place for %d PEs (NULL)", __func__, most);
     for (int pe = 0; pe < gpsh.n_pes; pe++) {
         if (!atomic_load(&gpsh.peers[pe].error))
             continue;

@@ -40,11 +40,10 @@ static int read_vote(struct gpsh_bootstrap *boot, int pe, struct vote *vote)
     free(data);
     if (bytes != sizeof *vote || !memchr(vote->hostname, '\0', sizeof vote->hostname) ||
         !memchr(vote->sentence, '\0', sizeof vote->sentence) || vote->status > 0)
-        return gpsh_fail(
-            GPUSHMEM_ERR_PEER_DATA,
-            "PE %d published %zu bytes that do not say how it fares; start all PEs with the "
-            "same gpushmem library",
-            pe, bytes);
+        return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
+                         "PE %d published %zu bytes that are no status of its init; start all PEs "
+                         "with the same gpushmem library",
+                         pe, bytes);
     return 0;
 }
 
@@ -82,8 +81,8 @@ static int read_number(struct gpsh_bootstrap *boot, int pe, uint64_t *number)
     free(data);
     if (bytes != sizeof *number)
         return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
-                         "PE %d published %zu bytes where a number of %zu was due; start all PEs "
-                         "with the same gpushmem library",
+                         "PE %d published %zu bytes where a number of %zu bytes was expected; "
+                         "start all PEs with the same gpushmem library",
                          pe, bytes, sizeof *number);
     return 0;
 }

@@ -352,8 +352,9 @@ static int fence_result(pmix_status_t rc, const char *what)
     if (rc != PMIX_ERR_PARTIAL_SUCCESS)
         return fail_pmix(rc, what);
     int dead = dead_pe(NEWS_MS);
-    return dead >= 0 ? fail_dead(dead, what)
-                     : gpsh_fail(GPUSHMEM_ERR_PE_FAILED, "%s: a PE died in the meantime", what);
+    return dead >= 0
+               ? fail_dead(dead, what)
+               : gpsh_fail(GPUSHMEM_ERR_PE_FAILED, "%s: a PE died while this PE waited", what);
 }
 
 static int fence_given_up(const struct gpsh_bootstrap *b, const char *what)
@@ -373,7 +374,7 @@ static int collecting_fence(const struct gpsh_bootstrap *b, const char *what)
         return 0;
     struct gpsh_pmix_reply *r = gpsh_pmix_reply_create();
     if (!r)
-        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for a fence");
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory to wait for the other PEs");
     pmix_info_t collect;
     PMIX_INFO_LOAD(&collect, PMIX_COLLECT_DATA, NULL, PMIX_BOOL);
     pmix_status_t rc = PMIx_Fence_nb(NULL, 0, &collect, 1, gpsh_pmix_reply_status, r);
@@ -415,7 +416,7 @@ static int unpack(int pe, const char *packed, size_t packed_bytes, void **blob, 
             pe, header.version, header.magic, BLOB_VERSION);
     if (header.pe != (uint32_t)pe || header.round != client.round)
         return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
-                         "what PE %d published is of PE %u, round %u (now is round %u)", pe,
+                         "PE %d published data of PE %u, round %u; this PE is in round %u", pe,
                          header.pe, header.round, client.round);
     if (header.bytes != packed_bytes - sizeof(header))
         return gpsh_fail(GPUSHMEM_ERR_PEER_DATA, "PE %d published %llu bytes, but %zu arrived", pe,
@@ -545,7 +546,7 @@ static int pmix_finalize(struct gpsh_bootstrap *b)
     return 0;
 }
 
-// libpmix has no notion of who asks: the launcher ends the caller with the others.
+// libpmix does not know which process asks: the launcher ends the caller with the others.
 static const struct gpsh_bootstrap_ops pmix_ops = {
     .put = pmix_put,
     .exchange = pmix_exchange,

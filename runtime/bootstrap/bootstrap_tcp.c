@@ -72,7 +72,8 @@ static int tcp_listen(int fd, struct gpsh_hello *hello, void *arg)
             n = gpsh_tcp_address_choose(setting, &j->listens, 1);
         else if (getsockname(fd, (struct sockaddr *)&here, &bytes) ||
                  !gpsh_tcp_address_from((struct sockaddr *)&here, &j->listens))
-            return gpsh_fail(GPUSHMEM_ERR_SYSTEM, "this process does not know its address: %s",
+            return gpsh_fail(GPUSHMEM_ERR_SYSTEM,
+                             "the address by which others reach this process is not known: %s",
                              strerror(errno));
         if (n < 0)
             return n;
@@ -157,12 +158,11 @@ static int tcp_run_exchange(struct gpsh_bootstrap *b, const void *blob, size_t b
     gpsh_parcel_release(job->bundle);
     job->bundle = bundle;
     int n = gpsh_bundle_parse(bundle->payload, bundle->frame.bytes, job->places, b->n_pes);
-    return n == b->n_pes
-               ? 0
-               : gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
-                           "%s brought what is no list of the data of %d PEs: all must run the "
-                           "same release of gpushmem",
-                           exchange_name, b->n_pes);
+    return n == b->n_pes ? 0
+                         : gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
+                                     "%s brought something that is no list of the data of %d PEs: "
+                                     "all must run the same release of gpushmem",
+                                     exchange_name, b->n_pes);
 }
 
 static int tcp_put(struct gpsh_bootstrap *b, const void *blob, size_t bytes)
@@ -335,8 +335,10 @@ static int tcp_join(struct joining *j)
     struct gpsh_tcp_address where;
     int status = tcp_meet(j, &parent, &where);
     if (!status && !j->job->tree)
-        status = gpsh_fail(GPUSHMEM_ERR_INVALID, "no process can be PE %d of %d", j->b->my_pe,
-                           j->b->n_pes);
+        status = gpsh_fail(GPUSHMEM_ERR_INVALID,
+                           "there is no PE %d in a job of %d PEs; ranks begin at 0, and all PEs "
+                           "pass the same size",
+                           j->b->my_pe, j->b->n_pes);
     if (!status)
         status = gpsh_tcp_tree_start(j->job->tree);
     if (!status && j->b->my_pe > 0)
@@ -346,7 +348,8 @@ static int tcp_join(struct joining *j)
     struct member me = {.listens = j->listens, .node = gpsh_node_key(j->settings->bootstrap_node)};
     int error = gpsh_random(me.random, sizeof me.random);
     if (error)
-        return gpsh_fail(GPUSHMEM_ERR_SYSTEM, "there are no random numbers: %s", strerror(error));
+        return gpsh_fail(GPUSHMEM_ERR_SYSTEM, "the kernel gives no random numbers: %s",
+                         strerror(error));
     status = tcp_run_exchange(j->b, &me, sizeof me, ms_until(j->deadline_ns));
     return status ? status : tcp_read_members(j->b, &j->id, &me);
 }

@@ -210,9 +210,10 @@ static int drain(struct handover *h)
             return status < 0 ? status : fresh;
         int at = index_of(h->pes, h->n, pe);
         if (at < 0 || h->came[at] || set.count != h->expected)
-            status = gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
-                               "PE %d sent %d memory descriptors where %d were expected once", pe,
-                               set.count, h->expected);
+            status = gpsh_fail(
+                GPUSHMEM_ERR_PEER_DATA,
+                "PE %d sent %d memory descriptors; each PE of this node sends %d, and only once",
+                pe, set.count, h->expected);
         else
             status = h->take(h->arg, at, &set);
         close_set(&set);

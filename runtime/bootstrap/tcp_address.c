@@ -156,11 +156,12 @@ static int choose_set(const struct ifaddrs *all, const char *setting, struct gps
         int length = (int)strcspn(entry, ",");
         int found = choose_named(all, entry, length, out + n, most - n);
         if (!found && n < most)
-            return gpsh_fail(GPUSHMEM_ERR_SETTING,
-                             "GPUSHMEM_BOOTSTRAP_INTERFACE=%s: '%.*s' is neither an interface that "
-                             "is up and has an address, nor an address of this host; `ip addr` "
-                             "lists them, and unset it lets the library choose",
-                             setting, length, entry);
+            return gpsh_fail(
+                GPUSHMEM_ERR_SETTING,
+                "GPUSHMEM_BOOTSTRAP_INTERFACE=%s: '%.*s' is neither an interface that is up and "
+                "has an address, nor an address of this host (link-local ones do not count); `ip "
+                "addr` lists them; if it is unset, the library chooses",
+                setting, length, entry);
         n += found;
         entry += length;
     }

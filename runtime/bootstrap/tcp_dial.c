@@ -99,7 +99,8 @@ static int connect_to(const struct gpsh_tcp_address *address, uint64_t deadline_
     return -1;
 }
 
-// Whether that is who was called. 0 yes, 1 try again, negative: never.
+// Whether the process that answered is the one that was called. 0: yes, 1: try again, negative:
+// never.
 static int call_talk(struct call *c, int fd, const char *where)
 {
     struct gpsh_greeting greeting;
@@ -140,8 +141,8 @@ static int call_talk(struct call *c, int fd, const char *where)
     return gpsh_confirmation_check(c->id, &greeting, c->hello, &answer)
                ? 0
                : gpsh_fail(GPUSHMEM_ERR_BOOTSTRAP,
-                           "who listens at %s does not know the secret of the unique id: it is not "
-                           "%s",
+                           "the process that listens at %s does not know the secret of the unique "
+                           "id: it is not %s",
                            where, c->whom);
 }
 

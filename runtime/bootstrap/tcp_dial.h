@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Calling somebody who listens: the other side of tcp_gate.h. Blocks until a deadline.
+// Calling a process that listens: the other side of tcp_gate.h. Blocks until a deadline.
 #ifndef GPSH_TCP_DIAL_H
 #define GPSH_TCP_DIAL_H
 
 #include "bootstrap/tcp_hello.h"
 
-// Connects to one of addresses[n] and makes sure that who listens there knows the secret of `id`,
+// Connects to one of addresses[n] and makes sure that the process there knows the secret of `id`,
 // and knows that this process does. `hello`: purpose, pe and n_pes are set; `prepare` (or NULL) is
 // called with the connected socket before it is sent, to set `listens`. `whom` is for sentences:
 // "the meeting", "PE 3". Returns the connected descriptor, or
-//   GPUSHMEM_ERR_BOOTSTRAP  nobody is there, or not who should be
+//   GPUSHMEM_ERR_BOOTSTRAP  no process listens there, or another than the one that should
 //   GPUSHMEM_ERR_SYSTEM     this process can open no more files
 //   GPUSHMEM_ERR_TIMEOUT    deadline_ns (of gpsh_clock_ns) has passed
 //   what `prepare` returned

@@ -57,7 +57,7 @@ static void tree_advance(struct gpsh_tcp_tree *t)
     gpsh_parcel_release(t->mine);
     t->mine = NULL;
     if (!all) {
-        gpsh_tree_fail(t, GPUSHMEM_ERR_NO_MEMORY, "no memory for what the PEs tell each other",
+        gpsh_tree_fail(t, GPUSHMEM_ERR_NO_MEMORY, "no memory for the data that the PEs exchange",
                        NULL);
     } else if (t->my_pe) {
         gpsh_tcp_link_send(t->parent, all);
@@ -93,7 +93,7 @@ void gpsh_tree_take_bundle(struct gpsh_tcp_tree *t, struct gpsh_tcp_link *link,
     }
 }
 
-// Says who it is that nothing came from.
+// Names the PE that nothing came from.
 static int tree_late(struct gpsh_tcp_tree *t, const char *what, int64_t timeout_ms)
 {
     char from[96] = "its parent in the tree of PEs", where[GPSH_TCP_TEXT_BYTES];

@@ -305,16 +305,16 @@ static int meeting_open(struct meeting *m, const char *interface)
     if (!error)
         error = gpsh_random(id.secret, sizeof id.secret);
     if (error)
-        return gpsh_fail(GPUSHMEM_ERR_SYSTEM, "there are no random numbers for a unique id: %s",
-                         strerror(error));
+        return gpsh_fail(GPUSHMEM_ERR_SYSTEM,
+                         "the kernel gives no random numbers for a unique id: %s", strerror(error));
     int n = gpsh_tcp_address_choose(interface, id.address, GPSH_ID_ADDRESSES);
     if (n < 0)
         return n;
     id.n_addresses = n;
     error = gpsh_tcp_loop_open(&m->loop);
     if (error)
-        return gpsh_fail(GPUSHMEM_ERR_SYSTEM, "no descriptors for a place to meet: %s",
-                         strerror(error));
+        return gpsh_fail(GPUSHMEM_ERR_SYSTEM,
+                         "no file descriptors for the place where PEs meet: %s", strerror(error));
     int status = gpsh_tcp_gate_open(&m->gate, &m->loop, &id, guest_admit, m);
     if (status)
         gpsh_tcp_loop_close(&m->loop);

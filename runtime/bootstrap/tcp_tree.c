@@ -139,7 +139,7 @@ static void tree_tell_deaths(struct gpsh_tcp_tree *t)
     }
 }
 
-// The process has too many files open to take another connection: who calls waits meanwhile.
+// The process has too many files open to take another connection: callers wait meanwhile.
 static void tree_pause(struct gpsh_tcp_tree *t)
 {
     t->gate.accept_error = 0;
@@ -217,7 +217,8 @@ struct gpsh_tcp_tree *gpsh_tcp_tree_create(const struct gpsh_uniqueid *id, int m
     here.address[0].port = 0;
     int error = gpsh_tcp_loop_open(&t->loop);
     if (error)
-        gpsh_fail(GPUSHMEM_ERR_SYSTEM, "no descriptors to connect the PEs: %s", strerror(error));
+        gpsh_fail(GPUSHMEM_ERR_SYSTEM, "no file descriptors to connect the PEs: %s",
+                  strerror(error));
     if (error || gpsh_tcp_deaths_open(&t->deaths, n_pes) ||
         gpsh_tcp_gate_open(&t->gate, &t->loop, &here, tree_admit, t)) {
         tree_free(t);

@@ -44,7 +44,7 @@ static struct gpsh_context *channel_owner(struct gpsh_context *ctx)
 // ------------------------------------------------------------------------------------------
 // posting
 
-// How far a flow has come, for who asks what is waited for.
+// How far a flow has come, for the answer to "what is waited for".
 struct backlog {
     const struct gpsh_channel *channel;
     int pe;

@@ -145,8 +145,8 @@ static void tell_sharing(void)
         return;
     GPSH_LOG(
         WARN, "context",
-        "a new context shares the queues of the default one, so that they wait for each other: "
-        "only GPUSHMEM_CONTEXTS=%lld have queues of their own at a time; raise it",
+        "a new context shares the queues of the default context, so that the two wait for each "
+        "other: GPUSHMEM_CONTEXTS=%lld allows no more contexts with queues of their own; raise it",
         (long long)gpsh.settings.contexts);
 }
 

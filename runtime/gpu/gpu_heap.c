@@ -245,8 +245,9 @@ int gpsh_gpu_heap_map(int fd, uint64_t bytes, int pe, char **base)
 {
     struct stat info;
     if (fstat(fd, &info))
-        return gpsh_fail(GPUSHMEM_ERR_PEER_DATA, "PE %d handed over a descriptor that is none (%s)",
-                         pe, strerror(errno));
+        return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
+                         "PE %d handed over a descriptor that cannot be used (%s)", pe,
+                         strerror(errno));
     bool entered = gpsh_gpu_enter();
     // The driver's handles are no regular files; the one that holds an IPC handle is.
     int status =

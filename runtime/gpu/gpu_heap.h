@@ -4,7 +4,7 @@
 // Virtual memory management (VMM) with a file descriptor as handle is preferred: it can be
 // registered for GPUDirect RDMA, and works between PEs on one GPU as well. Where the driver has no
 // such handles, cudaMalloc memory goes over CUDA IPC; the IPC handle then travels in an anonymous
-// file, so that both look alike to who hands descriptors around.
+// file, so that both look alike to the code that hands descriptors around.
 #ifndef GPSH_GPU_HEAP_H
 #define GPSH_GPU_HEAP_H
 

@@ -54,7 +54,7 @@ static int queue_open(unsigned results, struct gpsh_queue **out)
     gpsh_gpu_leave(entered);
     q->pinned = pinned;
     if (code) {
-        int status = gpsh_gpu_fail(code, "a queue of GPU operations");
+        int status = gpsh_gpu_fail(code, "creating a queue of GPU operations");
         queue_close(&q->queue);
         return status;
     }
@@ -196,7 +196,7 @@ static int queue_mark(struct gpsh_queue *self, uint64_t number)
     gpsh_cu_result code =
         gpsh_cu.stream_write64(q->stream, (gpsh_cu_ptr)(uintptr_t)q->pinned, number, 0);
     gpsh_gpu_leave(entered);
-    return code ? gpsh_gpu_fail(code, "a mark in a queue of GPU operations") : 0;
+    return code ? gpsh_gpu_fail(code, "recording an event in a queue of GPU operations") : 0;
 }
 
 // A program that knows nothing of it looks for its mistake for long.

@@ -122,7 +122,7 @@ static int try_share(void)
     struct gpsh_statics_image image;
     int status = forks_noticed ? gpsh_statics_image_find(&image)
                                : gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
-                                           "there was no memory to notice forks of the process");
+                                           "no memory was left to notice forks of the process");
     if (!status && image.bytes > AUTO_BYTES && !demanded)
         status = gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED,
                            "it has %" PRIu64 "M, more than the %lluM that are shared by default "

@@ -16,7 +16,8 @@ enum {
     // with a core for every PE: some 20 us until the first yield, since threads may outnumber cores
     // too
     PATIENCE_ALONE = 8,
-    // with fewer cores: yields until sleeping, so that idle waiters do not starve who works
+    // with fewer cores: yields until sleeping, so that idle waiters do not starve the threads that
+    // work
     PATIENCE_SLEEP = 512,
     DOZE_AFTER_NS = 4000000,
     DOZE_PART = 64, // of the time a wait has lasted

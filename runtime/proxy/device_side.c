@@ -514,7 +514,7 @@ int gpushmem_proxy_times_read_sized(struct gpushmem_proxy_times *out, size_t siz
                            "reached by loads and stores (GPUSHMEM_P2P=0 turns that off)");
     else if (!gpsh.settings.proxy_times)
         status = gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED,
-                           "proxy threads take no times: set GPUSHMEM_PROXY_TIMES=1");
+                           "proxy threads do not measure their time: set GPUSHMEM_PROXY_TIMES=1");
     else
         gpsh_proxy_times_read(side.proxy, &times);
     pthread_mutex_unlock(&side.lock);

@@ -149,10 +149,10 @@ struct gpsh_proxy_env {
     // Lists the CPUs near the GPU, as the kernel writes them: threads without a CPU of their own
     // run on those of them that the process may use. NULL: anywhere.
     const char *near_cpus_file;
-    uint64_t nap_ns; // so long an idle thread that nobody wakes sleeps
+    uint64_t nap_ns; // how long an idle thread that nobody wakes sleeps
     // Kernels may run on CPU threads, which make passes while they wait.
     bool helpers;
-    int n_contexts; // so many of the rings, the last ones, are for contexts of kernels
+    int n_contexts; // how many of the rings, the last ones, are for contexts of kernels
     // Lends channels, and takes them back; `none_left` tells the program that contexts share.
     bool (*take_channels)(struct gpsh_channel **channels);
     void (*leave_channels)(struct gpsh_channel **channels);
@@ -167,7 +167,7 @@ struct gpsh_proxy_thread {
     struct gpsh_proxy_port port;    // of the rings that are no context's
     struct gpsh_proxy_port **ports; // [n_ports] that one, and those of contexts whose rings it has
     int n_ports;
-    unsigned unrung;       // so many posts since the last flush
+    unsigned unrung;       // posts since the last flush
     struct gpsh_way *ways; // [n_pes]
     struct gpsh_proxy_ring **rings;
     int n_rings;
@@ -181,7 +181,7 @@ struct gpsh_proxy_thread {
     // after the last pass: something is under way that only polling finishes
     _Atomic bool unfinished;
     _Atomic unsigned helped; // passes made by kernel threads
-    unsigned asked;          // so many SIGUSR1s it has answered
+    unsigned asked;          // how many SIGUSR1s it has answered
     _Atomic bool stop;
 };
 
@@ -247,8 +247,7 @@ void gpsh_proxy_wake(uint32_t *sleeping);
 // proxy_context.c. A context with a ring and queues of its own: its number (from 1) in the lower
 // half, its tag in the upper one; 0: there is none left. Any thread.
 uint64_t gpsh_proxy_claim(struct gpsh_proxy *proxy);
-// Gives it back; nobody uses it any more. It is free once it is not leaving any
-// more, a pass later.
+// Gives it back; nobody uses it any more. A pass later it is free, and no longer leaving.
 // GPUSHMEM_ERR_INVALID: it is not in use by that name. Any thread.
 int gpsh_proxy_free(struct gpsh_proxy *proxy, uint32_t number, uint32_t tag);
 bool gpsh_proxy_is_leaving(const struct gpsh_proxy *proxy, uint32_t number);
@@ -257,16 +256,16 @@ bool gpsh_proxy_is_leaving(const struct gpsh_proxy *proxy, uint32_t number);
 
 // proxy_context.c: the same by a command of the ring, at once if nothing is under way there.
 int gpsh_proxy_free_own(struct gpsh_proxy_ring *ring, uint32_t tag);
-// Ends a port's context that is leaving, if nothing is under way there; for who
-// makes the passes. And all of them, once nobody makes passes.
+// Ends the contexts of a thread's ports that are leaving, if nothing is under way there; called by
+// the thread that makes the pass. leave_all ends all of them, once nobody makes passes.
 void gpsh_proxy_leave(struct gpsh_proxy_thread *thread);
 void gpsh_proxy_leave_all(struct gpsh_proxy *proxy);
 
 // proxy_place.c: moves the calling proxy thread to where it is to run.
 void gpsh_proxy_place(const struct gpsh_proxy_thread *thread);
 
-// proxy_report.c: what is under way in a ring, as one line; false: nothing. For who makes the
-// passes, as is the next one, which logs that of all rings.
+// proxy_report.c: what is under way in a ring, as one line; false: nothing. report logs that of all
+// rings of a thread. Both are called by the thread that makes the pass.
 bool gpsh_proxy_describe(const struct gpsh_proxy_ring *ring, char *line, size_t bytes);
 void gpsh_proxy_report(const struct gpsh_proxy_thread *thread);
 

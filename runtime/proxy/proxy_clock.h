@@ -28,7 +28,7 @@ struct gpsh_proxy_clock {
     enum gpsh_proxy_stage stage;
     uint64_t mark;              // when it was entered
     uint64_t pass[GPSH_STAGES]; // ticks of the pass being made
-    // of all passes that found work; written by who makes passes, read by anybody
+    // of all passes that found work; written by the thread that makes the pass, read by any
     uint64_t ticks[GPSH_STAGES];
     uint64_t began_ticks, began_ns;
 };

@@ -49,10 +49,9 @@ int gpsh_proxy_free(struct gpsh_proxy *proxy, uint32_t number, uint32_t tag)
         number - 1 < (uint32_t)proxy->env.n_contexts ? &proxy->contexts[number - 1] : NULL;
     if (!context || !tag || atomic_load(&context->tag) != tag ||
         atomic_exchange(&context->leaving, true))
-        return gpsh_fail(GPUSHMEM_ERR_INVALID,
-                         "context %u of the device is not in use, or by somebody else: it was "
-                         "destroyed before",
-                         number);
+        return gpsh_fail(
+            GPUSHMEM_ERR_INVALID,
+            "context %u of the device is not in use by that name: it was destroyed before", number);
     return 0;
 }
 

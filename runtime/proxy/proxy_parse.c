@@ -227,9 +227,9 @@ static bool fence_must_wait(const struct gpsh_proxy_env *env, const struct gpsh_
     return pe == GPSH_ALL_PES || gpsh_peer_amo_transport(&env->peers[pe]) != env->peers[pe].data;
 }
 
-// Whether the commands of another ring below `end` come before a fence of this thread without any
-// help: those of the same thread share its channels, which order what was posted, one transport
-// against another by completion alone.
+// Whether commands of another ring below `end` still have to be waited for before a fence of this
+// thread. Those of the same thread share its channels, which order what was posted; one transport
+// is ordered against another by completion alone.
 static bool ring_is_behind(const struct gpsh_proxy_thread *thread,
                            const struct gpsh_proxy_ring *other, uint64_t end)
 {

@@ -64,6 +64,7 @@ void gpsh_proxy_place(const struct gpsh_proxy_thread *thread)
     CPU_SET(thread->cpu, &set);
     if (pthread_setaffinity_np(pthread_self(), sizeof set, &set))
         GPSH_LOG(WARN, "proxy",
-                 "cannot run on CPU %d: it is offline or not ours; see GPUSHMEM_PROXY_CPUS",
+                 "a proxy thread cannot run on CPU %d: the CPU is offline, or this process may not "
+                 "use it; see GPUSHMEM_PROXY_CPUS",
                  thread->cpu);
 }

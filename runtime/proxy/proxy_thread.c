@@ -83,7 +83,7 @@ int gpsh_proxy_step(struct gpsh_proxy_thread *thread)
     return work;
 }
 
-// Something is under way that only polling finishes. For who makes the passes.
+// Something is under way that only polling finishes. Called by the thread that makes the pass.
 static bool must_poll(const struct gpsh_proxy_thread *thread)
 {
     for (int i = 0; i < thread->n_ports; i++)

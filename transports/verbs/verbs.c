@@ -183,7 +183,9 @@ static int check_peer(const struct gpsh_verbs *verbs, int pe, const struct gpsh_
     return 0;
 }
 
-// Whether writes to that rail of a peer may be placed in another order than they are posted in.
+// Whether writes to that rail of a peer are taken for ones that may be placed in another order than
+// they are posted in. This PE's GPUSHMEM_VERBS_ORDER decides; auto takes what the peer has
+// published (verbs_in_order.c).
 static bool may_misplace(const struct gpsh_verbs *verbs, const struct gpsh_verbs_blob_rail *remote)
 {
     int order = verbs->env.settings->verbs_order;

@@ -103,8 +103,8 @@ static bool lane_out(struct verbs_lane *lane, const char *why)
     atomic_fetch_or(&verbs->peers[flow->pe].lost_rails, UINT64_C(1) << lane->rail);
     flow->note_due = flow->note_there != 0;
     leave(lane, other);
-    GPSH_LOG(WARN, "verbs", "%s; transfers to PE %d go on by %s, %u operations once more", why,
-             flow->pe, verbs->rails[other].name, flow->repeats);
+    GPSH_LOG(WARN, "verbs", "%s; transfers to PE %d go on over %s, which repeats %u operations",
+             why, flow->pe, verbs->rails[other].name, flow->repeats);
     return true;
 }
 
@@ -139,7 +139,8 @@ void gpsh_verbs_flow_told(struct verbs_flow *flow)
         if (!(rails >> i & 1) || lane->failed || lane->head != lane->tail || other < 0)
             continue;
         lane->failed = true;
-        GPSH_LOG(INFO, "verbs", "transfers to PE %d go by %s: %s has lost the connection to it",
+        GPSH_LOG(INFO, "verbs",
+                 "transfers to PE %d go over %s from now on: %s has lost the connection to it",
                  flow->pe, flow->channel->verbs->rails[other].name,
                  flow->channel->verbs->rails[i].name);
         leave(lane, other);

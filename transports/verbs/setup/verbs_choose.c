@@ -120,7 +120,7 @@ static void mark_slow(struct gpsh_verbs_candidate *candidates, int n)
         candidates[i].slow = candidates[i].rate < best / 2;
 }
 
-// Rails of two networks, or of very unequal rate, are for those who list them.
+// Rails of two networks, or of very unequal rate, are taken only if the setting lists them.
 static int keep_alike(struct gpsh_verbs_candidate *candidates, int n)
 {
     int kept = 0;

@@ -59,7 +59,7 @@ static void handle(struct gpsh_verbs *verbs, int rail, const struct ibv_async_ev
         if (may_log(verbs))
             GPSH_LOG(
                 WARN, "verbs",
-                "%s went down: transfers fail, or go by other rails, when their retries run out",
+                "%s went down: when their retries run out, transfers fail or go over other rails",
                 name);
         break;
     case IBV_EVENT_PORT_ACTIVE:

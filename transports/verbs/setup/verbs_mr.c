@@ -43,9 +43,8 @@ static void explain_failure(const struct gpsh_verbs *verbs, const struct verbs_r
     if (region->kind == GPSH_MEMORY_DEVICE)
         gpsh_fail(GPUSHMEM_ERR_TRANSPORT,
                   "%s cannot register %zu bytes of GPU memory (by dma-buf: %s; by address: %s): it "
-                  "takes dma-buf (Linux "
-                  "5.12, open GPU driver) or the nvidia-peermem module; GPUSHMEM_HEAP_KIND=host "
-                  "does without",
+                  "takes dma-buf (Linux 5.12, open GPU driver) or the nvidia-peermem module; "
+                  "GPUSHMEM_HEAP_KIND=host needs neither",
                   rail->name, region->bytes, gpsh_verbs_why_no_dmabuf(verbs, region, way),
                   strerror(error));
     else if (limit.rlim_cur < region->bytes && (error == ENOMEM || error == EPERM))

@@ -353,8 +353,8 @@ int gpsh_verbs_gid_rank(const struct ibv_gid_entry *entry);
 struct ibv_mr *gpsh_verbs_register_direct(struct verbs_rail *rail, const struct gpsh_region *region,
                                           uint64_t offset, int access);
 
-// verbs_in_order.c: whether writes that arrive over the rail are placed in order, as
-// GPUSHMEM_VERBS_ORDER has it, or else its device.
+// verbs_in_order.c: whether writes that arrive over the rail are placed in order. If
+// GPUSHMEM_VERBS_ORDER is auto the device says so, else the setting.
 bool gpsh_verbs_in_order(const struct gpsh_settings *settings, const struct verbs_rail *rail,
                          bool soft_roce);
 

@@ -46,7 +46,7 @@ struct verbs_agent {
     uint64_t begun, marked, finished; // tasks
     uint32_t vain;                    // passes in a row that found the queue at work
     struct task tasks[TASKS];
-    pthread_mutex_t lock; // who makes a pass has it
+    pthread_mutex_t lock; // held by the thread that makes a pass
     _Atomic uint32_t helped;
     pthread_t thread;
     bool running;
