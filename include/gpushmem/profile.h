@@ -20,8 +20,10 @@
 #ifndef GPUSHMEM_PROFILE_H
 #define GPUSHMEM_PROFILE_H
 
-// Declares pgpushmem_NAME like gpushmem_NAME. NAME is without the prefix. For a name that has
-// overloads in C++ (signal_op, signal_set, signal_add) declare it by hand.
+// Declares pgpushmem_NAME like gpushmem_NAME. NAME is without the prefix. signal_op, signal_set and
+// signal_add have a form without a context and one with it under one name: in C that is a macro, so
+// define the function with its name in parentheses, int (gpushmem_signal_op)(...); in C++, where
+// the name has overloads, declare the second name by hand.
 #ifdef __cplusplus
 #define GPUSHMEM_PROFILED(NAME) extern "C" decltype(gpushmem_##NAME) pgpushmem_##NAME
 #else
