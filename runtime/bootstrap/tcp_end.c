@@ -15,12 +15,13 @@ static void end_later(struct gpsh_tcp_end *end, int ms)
     end->next_ns = gpsh_clock_ns() + (uint64_t)ms * 1000000;
 }
 
-void gpsh_tcp_end_order(struct gpsh_tcp_end *end, bool by_exit, int status)
+bool gpsh_tcp_end_order(struct gpsh_tcp_end *end, bool by_exit, int status)
 {
-    if (end->ordered)
-        return;
+    if (end->ordered && (end->by_exit || !by_exit || end->steps))
+        return false;
     *end = (struct gpsh_tcp_end){.ordered = true, .by_exit = by_exit, .status = status};
     end_later(end, FIRST_MS);
+    return true;
 }
 
 int gpsh_tcp_end_step(struct gpsh_tcp_end *end)

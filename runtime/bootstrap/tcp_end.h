@@ -14,8 +14,9 @@ struct gpsh_tcp_end {
     uint64_t next_ns;
 };
 
-// Only the first order counts.
-void gpsh_tcp_end_order(struct gpsh_tcp_end *end, bool by_exit, int status);
+// The first order counts, and an exit ordered before anything was done: the PE that called it has
+// exited, and others may have taken that for a failure. Returns whether this one counts.
+bool gpsh_tcp_end_order(struct gpsh_tcp_end *end, bool by_exit, int status);
 // Does what is due. Returns in how many ms to call it again, -1: nothing was ordered.
 int gpsh_tcp_end_step(struct gpsh_tcp_end *end);
 

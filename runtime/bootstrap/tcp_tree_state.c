@@ -56,10 +56,9 @@ void gpsh_tree_note_death(struct gpsh_tcp_tree *t, int pe, const char *reason,
 void gpsh_tree_order_end(struct gpsh_tcp_tree *t, int status, bool by_exit, const char *why,
                          const struct gpsh_tcp_link *from)
 {
-    if (t->end.ordered)
+    if (!gpsh_tcp_end_order(&t->end, by_exit, status))
         return;
     if (from) // else who ordered it has said so
         GPSH_LOG(ERROR, "bootstrap", "the job ends: %s", why);
     gpsh_tree_flood(t, gpsh_parcel_text(GPSH_FRAME_END, by_exit, (uint32_t)status, why), from);
-    gpsh_tcp_end_order(&t->end, by_exit, status);
 }
