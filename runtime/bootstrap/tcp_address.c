@@ -151,6 +151,7 @@ static int choose_named(const struct ifaddrs *all, const char *entry, int length
 static int choose_set(const struct ifaddrs *all, const char *setting, struct gpsh_tcp_address *out,
                       int most)
 {
+    enum { NAMED = 100 }; // in a sentence
     int n = 0;
     for (const char *entry = setting; *entry; entry += *entry == ',') {
         int length = (int)strcspn(entry, ",");
@@ -158,10 +159,11 @@ static int choose_set(const struct ifaddrs *all, const char *setting, struct gps
         if (!found && n < most)
             return gpsh_fail(
                 GPUSHMEM_ERR_SETTING,
-                "GPUSHMEM_BOOTSTRAP_INTERFACE=%s: '%.*s' is neither an interface that is up and "
+                "GPUSHMEM_BOOTSTRAP_INTERFACE=%.100s: '%.*s' is neither an interface that is up "
+                "and "
                 "has an address, nor an address of this host (link-local ones do not count); `ip "
                 "addr` lists them; if it is unset, the library chooses",
-                setting, length, entry);
+                setting, length < NAMED ? length : NAMED, entry);
         n += found;
         entry += length;
     }

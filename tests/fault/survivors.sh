@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # survivors.sh BIN_DIR SOFTHCA KIND FIRST COUNT: jobs of tests/fault/survivors.c in which one PE is killed, over KIND: p2p,
-# verbs, staged, nodes, or any (drawn from the seed). What fails is printed as the command that repeats it.
+# verbs, rails, staged, nodes, or any (drawn from the seed). What fails is printed as the command that repeats it.
 set -uo pipefail
 [ $# = 5 ] || {
-    echo "usage: survivors.sh BIN_DIR SOFTHCA p2p|verbs|staged|nodes|any FIRST COUNT" >&2
+    echo "usage: survivors.sh BIN_DIR SOFTHCA p2p|verbs|rails|staged|nodes|any FIRST COUNT" >&2
     exit 2
 }
 bin=$1 softhca=$2 wanted=$3 first=$4 count=$5
@@ -21,6 +21,7 @@ draw() {
     settings=(GPUSHMEM_HEAP_SIZE=16M GPUSHMEM_VERBS_TIMEOUT=14 GPUSHMEM_VERBS_RETRY_COUNT=6)
     case $kind in
     p2p) settings+=(GPUSHMEM_TRANSPORTS=p2p) rounds=2000 ;;
+    rails) settings+=(GPUSHMEM_TRANSPORTS=verbs GPUSHMEM_VERBS_STRIPE=4096 "GPUSHMEM_VERBS_RAILS=$((2 + $1 % 3))") ;;
     verbs) settings+=(GPUSHMEM_TRANSPORTS=verbs) ;;
     staged) settings+=(GPUSHMEM_TRANSPORTS=verbs GPUSHMEM_GPUDIRECT=never) rounds=20 ;;
     nodes)
@@ -33,7 +34,7 @@ draw() {
         ;;
     esac
     ((RANDOM % 4)) || settings+=(GPUSHMEM_SOFTHCA_REORDER=1 "GPUSHMEM_SOFTHCA_SEED=$1")
-    ((RANDOM % 4)) || settings+=(GPUSHMEM_VERBS_RAILS=2)
+    ((RANDOM % 4)) || [ "$kind" = rails ] || settings+=(GPUSHMEM_VERBS_RAILS=2)
     ((RANDOM % 3)) || settings+=("GPUSHMEM_SOFTHCA_MISORDER_US=$((1 + RANDOM % 100))")
     ((RANDOM % 3)) || settings+=("GPUSHMEM_SOFTHCA_LATE_US=$((1 + RANDOM % 200))")
     job=("$bin/gpushmem" run -q -n "$pes" --nodes "$nodes" --on-failure continue --timeout "${LIMIT:-60}"
@@ -50,7 +51,7 @@ is_good() {
 for ((seed = first; seed < first + count; seed++)); do
     draw "$seed"
     mkdir -p "$scratch/nics" && chmod 700 "$scratch/nics"
-    env LD_PRELOAD="$softhca" GPUSHMEM_SOFTHCA_DIR="$scratch/nics" GPUSHMEM_SOFTHCA_DEVICES=2 GPUSHMEM_SOFTHCA_QUIET=1 \
+    env LD_PRELOAD="$softhca" GPUSHMEM_SOFTHCA_DIR="$scratch/nics" GPUSHMEM_SOFTHCA_DEVICES=4 GPUSHMEM_SOFTHCA_QUIET=1 \
         "${settings[@]}" "${job[@]}" >"$scratch/log" 2>&1
     if ! is_good; then
         failed=$((failed + 1))

@@ -247,6 +247,9 @@ class Mistakes(Case):
         self.all_say([self.peer(0, 2, "ring", GPUSHMEM_BOOTSTRAP_INTERFACE="nosuch0")],
                      "GPUSHMEM_BOOTSTRAP_INTERFACE=nosuch0: 'nosuch0' is neither an interface")
 
+    def test_interface_of_a_name_that_is_too_long(self):
+        self.all_say([self.peer(0, 2, "ring", GPUSHMEM_BOOTSTRAP_INTERFACE="x" * 3000)], "is neither an interface")
+
     def test_a_pe_dies_before_all_have_come(self):
         jobs = [self.peer(0, 3, "ring"), self.peer(1, 3, "ring")]
         sockets = 0
