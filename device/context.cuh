@@ -19,6 +19,13 @@ GPSH_DEV bool gpsh_dev_ctx_is_none(const struct gpushmem_dev_ctx &ctx)
     return ctx.number == GPUSHMEM_DEV_CTX_NONE;
 }
 
+GPSH_DEV void gpsh_dev_ctx_refuse(const struct gpushmem_dev &dev, uint32_t number)
+{
+    gpsh_dev_record(&dev.fault[GPUSHMEM_FAULT_FIRST], &dev.fault_claim[GPUSHMEM_FAULT_FIRST],
+                    GPUSHMEM_ERR_INVALID, -1, nullptr, 0,
+                    {GPUSHMEM_FAULT_CONTEXT, 0, dev.n_contexts, number});
+}
+
 // GPUSHMEM_DEVICE_CHECKS: refuses a context that does not exist (any more).
 GPSH_DEV bool gpsh_dev_check_ctx(const struct gpushmem_dev &dev, const struct gpushmem_dev_ctx &ctx)
 {
@@ -27,9 +34,7 @@ GPSH_DEV bool gpsh_dev_check_ctx(const struct gpushmem_dev &dev, const struct gp
     if (!number || (number <= dev.n_contexts && ctx.tag &&
                     gpsh_dev_load32_relaxed_gpu(&dev.contexts[number - 1].tag) == ctx.tag))
         return true;
-    gpsh_dev_record(&dev.fault[GPUSHMEM_FAULT_FIRST], &dev.fault_claim[GPUSHMEM_FAULT_FIRST],
-                    GPUSHMEM_ERR_INVALID, -1, nullptr, 0,
-                    {GPUSHMEM_FAULT_CONTEXT, 0, dev.n_contexts, number});
+    gpsh_dev_ctx_refuse(dev, number);
     return false;
 #else
     return true;
@@ -99,13 +104,21 @@ GPSH_DEV_CALL struct gpushmem_dev_ctx gpsh_dev_ctx_claim(const struct gpushmem_d
 }
 
 // Gives the ring and its queues back, once everything before has been carried out. When it returns,
-// another context may have them.
+// another context may have them. The thread that takes the tag does it, with or without
+// GPUSHMEM_DEVICE_CHECKS: nobody reads a ring that was given back, so a second one would wait for
+// an answer in vain, and the next to have the ring would find its command there.
 GPSH_DEV_CALL void gpsh_dev_ctx_free(const struct gpushmem_dev &dev, struct gpushmem_dev_ctx ctx)
 {
-    gpsh_dev_ctx_quiet(dev, ctx);
-    if (ctx.number - 1 >= dev.n_contexts)
+    const uint32_t index = ctx.number - 1;
+    bool exists = index < dev.n_contexts &&
+                  gpsh_dev_load32_relaxed_gpu(&dev.contexts[index].tag) == ctx.tag && ctx.tag;
+    if (exists || !ctx.number)
+        gpsh_dev_ctx_quiet(dev, ctx);
+    if (!ctx.number)
         return;
-    gpsh_dev_store32_relaxed_gpu(&dev.contexts[ctx.number - 1].tag, 0);
+    if (!exists || gpsh_dev_atomic<uint32_t>(&dev.contexts[index].tag, GPUSHMEM_AMO_CSWAP, 0,
+                                             ctx.tag) != ctx.tag)
+        return gpsh_dev_ctx_refuse(dev, ctx.number);
     struct gpushmem_command c =
         gpsh_dev_command(GPUSHMEM_CMD_CONTEXT_FREE, -1, nullptr, nullptr, 0);
     c.operand = ctx.tag;

@@ -200,7 +200,7 @@
 // GPUSHMEM_DEV_CTX_INVALID for one on which fence, quiet and destroy do nothing. With
 // GPUSHMEM_DEVICE_CHECKS, calls on an invalid context, on one that was destroyed or comes from
 // somewhere else are refused (GPUSHMEM_ERR_INVALID), if it had a ring of its own; without it they
-// are another context's operations.
+// are another context's operations, or nobody's, but a destroy is always refused.
 //   int gpushmem_dev_ctx_create[_warp|_block](long options, gpushmem_dev_ctx *ctx);
 //   void gpushmem_dev_ctx_destroy[_warp|_block](gpushmem_dev_ctx ctx);
 //   void gpushmem_dev_ctx_fence(gpushmem_dev_ctx ctx);

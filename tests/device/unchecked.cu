@@ -21,16 +21,52 @@ __global__ void fetch_from(uint64_t *word, int pe, uint64_t *result)
     *result = gpushmem_dev_uint64_g(word, pe) + gpushmem_dev_uint64_atomic_fetch_inc(word, pe);
 }
 
-static void expect_refused(int launched)
+// By all threads at once. The next one has the same ring, and finds nothing in it.
+__global__ void destroy_often(gpushmem_dev_ctx *ctx)
+{
+    if (threadIdx.x == 0)
+        gpushmem_dev_ctx_create(0, ctx);
+    __syncthreads();
+    gpushmem_dev_ctx_destroy(*ctx);
+    __syncthreads();
+    gpushmem_dev_ctx_destroy(*ctx);
+}
+
+__global__ void use_next(gpushmem_dev_ctx *ctx, uint64_t *word)
+{
+    gpushmem_dev_ctx_create(0, ctx);
+    gpushmem_dev_ctx_uint64_p(*ctx, word, 9, gpushmem_dev_my_pe());
+    gpushmem_dev_ctx_destroy(*ctx);
+}
+
+static void expect_refused_as(int expected, const char *word, int launched)
 {
     CHECK_OK(launched);
     int status = gpushmem_launch_wait(NULL);
     if (!status)
         status = gpushmem_quiet(); // not waited for by the kernel
-    CHECK(status == GPUSHMEM_ERR_PE);
-    CHECK(strstr(gpushmem_last_error(), "PE"));
+    CHECK(status == expected);
+    CHECK(strstr(gpushmem_last_error(), word));
     while (gpushmem_quiet()) // kernel and proxy may both have told
         ;
+}
+
+static void expect_refused(int launched)
+{
+    expect_refused_as(GPUSHMEM_ERR_PE, "PE", launched);
+}
+
+static void test_destroyed(uint64_t *word)
+{
+    gpushmem_dev dev;
+    gpushmem_dev_ctx *ctx = (gpushmem_dev_ctx *)gpushmem_calloc(1, sizeof *ctx);
+    CHECK_OK(gpushmem_device_handle(&dev));
+    if (dev.n_contexts)
+        expect_refused_as(GPUSHMEM_ERR_INVALID, "context number 1",
+                          GPUSHMEM_LAUNCH(destroy_often, 1, 32, NULL, ctx));
+    RUN(use_next, 1, 1, ctx, word);
+    CHECK(check_read(word) == 9);
+    gpushmem_free(ctx);
 }
 
 int main(void)
@@ -46,6 +82,7 @@ int main(void)
         expect_refused(GPUSHMEM_LAUNCH(fetch_from, 1, 1, NULL, words, nobody[i], result));
     }
     CHECK(check_read(result) == 0 && check_read(words) == 0);
+    test_destroyed(words);
     gpushmem_free(result);
     gpushmem_free(words);
     return check_end("unchecked");
