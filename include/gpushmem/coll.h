@@ -40,7 +40,7 @@ GPUSHMEM_API int gpushmem_barrier(gpushmem_team_t team);
 //              from it
 //   alltoalls  the same, elements dst and sst apart (at least 1): element i of part r is at
 //              (r * nelems + i) * dst
-// The forms on memory count bytes, and take any addresses.
+// The forms on memory count bytes, and take symmetric addresses of any alignment.
 #define GPUSHMEM_DECLARE(NAME, TYPE)                                                               \
     GPUSHMEM_API int gpushmem_##NAME##_broadcast(gpushmem_team_t team, TYPE *dest,                 \
                                                  const TYPE *source, size_t nelems, int root);     \
