@@ -95,9 +95,10 @@ static int extend(uint64_t more)
                     : gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the heap's book-keeping");
 }
 
-// Every PE comes here, as the heap is exhausted on all of them.
-static void *take_of_larger(const char *function, enum gpsh_collective_kind kind, uint64_t a,
-                            uint64_t b, uint64_t bytes, uint64_t alignment)
+// Every PE comes here, as the heap is exhausted on all of them, unless they differ in what they
+// ask for: growing meets the others, and finds that out.
+static int take_of_larger(const char *function, enum gpsh_collective_kind kind, uint64_t a,
+                          uint64_t b, uint64_t bytes, uint64_t alignment, void **block)
 {
     uint64_t before = gpsh.heap_bytes, need;
     if (__builtin_add_overflow(bytes, alignment + 2 * GPSH_HEAP_GRAIN, &need))
@@ -105,7 +106,9 @@ static void *take_of_larger(const char *function, enum gpsh_collective_kind kind
     int status = gpsh_heap_grow(function, kind, a, b, need);
     if (!status)
         status = extend(gpsh.heap_bytes - before);
-    return status ? NULL : take(function, bytes, alignment);
+    if (!status)
+        *block = take(function, bytes, alignment);
+    return status;
 }
 
 // The barrier compares the arguments: a PE that passed others, or that is in another call, is told
@@ -116,8 +119,9 @@ static void *allocate(const char *function, enum gpsh_collective_kind kind, uint
     if (gpsh_check_ready(function) || !bytes)
         return NULL;
     void *block = take(function, bytes, alignment);
-    if (!block && gpsh.heap_grows)
-        block = take_of_larger(function, kind, a, b, bytes, alignment);
+    if (!block && gpsh.heap_grows &&
+        take_of_larger(function, kind, a, b, bytes, alignment, &block) == GPUSHMEM_ERR_ASYMMETRY)
+        return NULL; // all were told when they met: another meeting would be one too many
     if (block && kind == GPSH_CALL_CALLOC && gpsh_regions_zero(block, bytes) < 0)
         block = NULL;
     // A PE whose heap is exhausted still meets the others: all of them are, since allocation is
