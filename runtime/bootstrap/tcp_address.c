@@ -160,9 +160,8 @@ static int choose_set(const struct ifaddrs *all, const char *setting, struct gps
             return gpsh_fail(
                 GPUSHMEM_ERR_SETTING,
                 "GPUSHMEM_BOOTSTRAP_INTERFACE=%.100s: '%.*s' is neither an interface that is up "
-                "and "
-                "has an address, nor an address of this host (link-local ones do not count); `ip "
-                "addr` lists them; if it is unset, the library chooses",
+                "and has an address, nor an address of this host (link-local ones do not count); "
+                "`ip addr` lists them; if it is unset, the library chooses",
                 setting, length < NAMED ? length : NAMED, entry);
         n += found;
         entry += length;
