@@ -16,7 +16,7 @@ fi
 grep '^gpushmem_' "$work/exported" >"$work/first"
 sed -n 's/^p//p' "$work/exported" | sort >"$work/second"
 if ! cmp -s "$work/first" "$work/second"; then
-    echo "these have one of their two names only:" $(comm -3 "$work/first" "$work/second")
+    echo "these have one of their two names only: $(comm -3 "$work/first" "$work/second" | tr -s '\t\n' ' ')"
     exit 1
 fi
 # Functions that the headers define call one that they declare.
