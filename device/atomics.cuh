@@ -301,6 +301,39 @@ GPSH_DEV struct gpushmem_reply gpsh_dev_load_reply(const struct gpushmem_reply *
     return value;
 }
 
+// A packet of a collective: two words of 64 bits, each with flag and data of its own, so that their
+// order does not matter and no fence is needed.
+struct gpsh_dev_packet {
+    uint64_t low, high;
+};
+
+GPSH_DEV void gpsh_dev_store_packet(void *to, struct gpsh_dev_packet packet)
+{
+#if defined(__CUDA_ARCH__)
+    asm volatile("st.relaxed.sys.global.v2.u64 [%0], {%1, %2};" ::"l"(to), "l"(packet.low),
+                 "l"(packet.high)
+                 : "memory");
+#else
+    __atomic_store_n((gpsh_dev_word64 *)to, packet.low, __ATOMIC_RELEASE);
+    __atomic_store_n((gpsh_dev_word64 *)to + 1, packet.high, __ATOMIC_RELEASE);
+#endif
+}
+
+// Not "memory": several of them are under way at once. What follows depends on their values.
+GPSH_DEV struct gpsh_dev_packet gpsh_dev_load_packet(const void *from)
+{
+    struct gpsh_dev_packet packet;
+#if defined(__CUDA_ARCH__)
+    asm volatile("ld.relaxed.sys.global.v2.u64 {%0, %1}, [%2];"
+                 : "=l"(packet.low), "=l"(packet.high)
+                 : "l"(from));
+#else
+    packet.low = __atomic_load_n((const gpsh_dev_word64 *)from, __ATOMIC_ACQUIRE);
+    packet.high = __atomic_load_n((const gpsh_dev_word64 *)from + 1, __ATOMIC_ACQUIRE);
+#endif
+    return packet;
+}
+
 // CPU threads only: true if the proxy sleeps and is to be woken. Full barrier: the command written
 // before must be visible to a proxy that is not seen sleeping (pairs with the exchange in proxy.c).
 #if !defined(__CUDA_ARCH__)

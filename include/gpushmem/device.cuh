@@ -225,6 +225,45 @@
 //   void gpushmem_dev_barrier_all[_warp|_block](void);
 //   void gpushmem_dev_sync_all[_warp|_block](void);
 //
+// Collectives of a team, called by one scope (thread, warp, block) of each member; scopes may
+// differ between members. All members call the same operations of a channel in one order, with the
+// same arguments: only nelems of collect may differ. The operations of a channel are one sequence:
+// concurrent blocks take a channel each (GPUSHMEM_TEAM_CHANNEL; the team itself is channel 0). They
+// are independent of the team's operations on streams and of the host. 0, or a negative status, the
+// same for all threads of the scope: GPUSHMEM_ERR_INVALID (no such team or channel on this PE), or
+// why the wait for the others ended; then the team can only be destroyed, and its later calls
+// return the same status at once. What dest and source may be, when they belong to the operation,
+// and in which order reductions fold: gpushmem/coll_stream.h. What members stored or put before is
+// not completed by a collective, except by barrier. min, max, sum, prod: all 25 types; and, or,
+// xor: GPUSHMEM_INTEGER_TYPES.
+//   int gpushmem_dev_team_my_pe(gpushmem_team_t team);
+//   int gpushmem_dev_team_n_pes(gpushmem_team_t team);
+//   int gpushmem_dev_team_world_pe(gpushmem_team_t team, int rank);
+//   int gpushmem_dev_team_sync[_warp|_block](gpushmem_team_t team);
+//   int gpushmem_dev_barrier[_warp|_block](gpushmem_team_t team);
+//   int gpushmem_dev_TYPE_broadcast[_warp|_block](gpushmem_team_t team, TYPE *dest,
+//       const TYPE *source, size_t nelems, int root);
+//   int gpushmem_dev_TYPE_[collect|fcollect|alltoall][_warp|_block](gpushmem_team_t team,
+//       TYPE *dest, const TYPE *source, size_t nelems);
+//   int gpushmem_dev_TYPE_alltoalls[_warp|_block](gpushmem_team_t team, TYPE *dest,
+//       const TYPE *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems);
+//   int gpushmem_dev_broadcastmem[_warp|_block](gpushmem_team_t team, void *dest,
+//       const void *source, size_t nelems, int root);
+//   int gpushmem_dev_[collectmem|fcollectmem|alltoallmem][_warp|_block](gpushmem_team_t team,
+//       void *dest, const void *source, size_t nelems);
+//   int gpushmem_dev_alltoallsmem[_warp|_block](gpushmem_team_t team, void *dest,
+//       const void *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems);
+//   int gpushmem_dev_TYPE_[min|max|sum|prod]_reduce[_warp|_block](gpushmem_team_t team,
+//       TYPE *dest, const TYPE *source, size_t nelems);
+//   int gpushmem_dev_TYPE_[min|max|sum|prod]_reducescatter[_warp|_block](gpushmem_team_t team,
+//       TYPE *dest, const TYPE *source, size_t nelems);
+//   int gpushmem_dev_TYPE_[and|or|xor]_reduce[_warp|_block](gpushmem_team_t team,
+//       TYPE *dest, const TYPE *source, size_t nelems);
+//   int gpushmem_dev_TYPE_[and|or|xor]_reducescatter[_warp|_block](gpushmem_team_t team,
+//       TYPE *dest, const TYPE *source, size_t nelems);
+//   int gpushmem_dev_TYPE_sum_[inscan|exscan][_warp|_block](gpushmem_team_t team, TYPE *dest,
+//       const TYPE *source, size_t nelems);
+//
 // Launching and the block's shared memory: GPUSHMEM_LAUNCH, gpushmem_launch_wait,
 // gpushmem_stream_create, gpushmem_stream_destroy, GPUSHMEM_SHARED, gpushmem_device_attach:
 // gpushmem/device/launch.cuh.
@@ -249,6 +288,7 @@
 #endif
 
 #include "gpushmem/device/api_amo.cuh"
+#include "gpushmem/device/api_coll.cuh"
 #include "gpushmem/device/api_generic.cuh"
 #include "gpushmem/device/api_rma.cuh"
 #include "gpushmem/device/api_sync.cuh"

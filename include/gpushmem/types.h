@@ -98,6 +98,11 @@ typedef int32_t gpushmem_team_t;
 #define GPUSHMEM_TEAM_NODE      ((gpushmem_team_t)2) // those of this node
 #define GPUSHMEM_TEAM_SAME_RANK ((gpushmem_team_t)3) // those with this PE's number on their nodes
 
+// Channel 0 .. 7 of a team, for collectives in kernels: the operations of a channel are one
+// sequence, so blocks that work side by side take one each. Channel 0 is the team itself. Teams
+// beyond GPUSHMEM_STREAM_TEAMS have no other one.
+#define GPUSHMEM_TEAM_CHANNEL(team, channel) ((gpushmem_team_t)((team) | (channel) << 27))
+
 // Hints of gpushmem_ctx_session_start, and what its configuration says.
 enum gpushmem_ctx_session_option {
     GPUSHMEM_CTX_SESSION_BATCH = 1, // many operations of the same kind, to the same PEs

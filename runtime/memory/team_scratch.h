@@ -15,8 +15,6 @@
 // ---- In the heap, after what the program has: for kernels and streams ----
 
 enum {
-    GPUSHMEM_TEAM_KERNEL_BYTES = 40 << 10,  // of each slot
-    GPUSHMEM_TEAM_STREAM_BYTES = 768 << 10, // of each of the first slots, GPUSHMEM_STREAM_TEAMS
     // the words of the device barrier over all PEs, which come first
     GPSH_DEVICE_SYNC_BYTES = 4096,
 };
@@ -27,23 +25,35 @@ static inline uint64_t gpsh_stream_teams(const struct gpsh_settings *settings)
     return (uint64_t)(stream_teams < teams ? stream_teams : teams);
 }
 
+// Of each slot, and that of the first ones, GPUSHMEM_STREAM_TEAMS, beside it.
+static inline uint64_t gpsh_team_kernel_bytes(void)
+{
+    return gpushmem_coll_kernel_bytes(gpsh.boot.n_pes);
+}
+static inline uint64_t gpsh_team_stream_bytes(void)
+{
+    return gpushmem_coll_stream_bytes(gpsh.boot.n_pes);
+}
+
 // All of it, in bytes: a multiple of 4096.
 static inline uint64_t gpsh_heap_reserved(const struct gpsh_settings *settings)
 {
-    return GPSH_DEVICE_SYNC_BYTES + gpsh_stream_teams(settings) * GPUSHMEM_TEAM_STREAM_BYTES +
-           (uint64_t)settings->teams * GPUSHMEM_TEAM_KERNEL_BYTES;
+    uint64_t bytes = GPSH_DEVICE_SYNC_BYTES +
+                     gpsh_stream_teams(settings) * gpsh_team_stream_bytes() +
+                     (uint64_t)settings->teams * gpsh_team_kernel_bytes();
+    return (bytes + 4095) & ~(uint64_t)4095;
 }
 
 // Offsets of a slot's parts from the beginning of what is reserved.
 static inline uint64_t gpsh_stream_scratch(int slot)
 {
-    return GPSH_DEVICE_SYNC_BYTES + (uint64_t)slot * GPUSHMEM_TEAM_STREAM_BYTES;
+    return GPSH_DEVICE_SYNC_BYTES + (uint64_t)slot * gpsh_team_stream_bytes();
 }
 
 static inline uint64_t gpsh_kernel_scratch(const struct gpsh_settings *settings, int slot)
 {
     return gpsh_stream_scratch((int)gpsh_stream_teams(settings)) +
-           (uint64_t)slot * GPUSHMEM_TEAM_KERNEL_BYTES;
+           (uint64_t)slot * gpsh_team_kernel_bytes();
 }
 
 // ---- In the control region, in host memory: for operations of the host ----

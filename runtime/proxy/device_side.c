@@ -314,6 +314,7 @@ static void unmake(void)
 // A PE was lost: kernels that wait on memory end. Any thread.
 static void end_waits_of_kernels(int pe, int code)
 {
+    gpsh_device_teams_lose(pe);
     if (!atomic_load(&exists))
         return; // make() looks at gpsh.failed_pe
     pthread_mutex_lock(&side.lock);
@@ -343,6 +344,8 @@ static int make(void)
     atomic_store(&exists, true);
     // Only now: a PE that is found lost from here on is told to the observer above, and what was
     // found before is seen.
+    if (atomic_load(&gpsh.failed_pe) >= 0)
+        gpsh_device_teams_lose(atomic_load(&gpsh.failed_pe));
     if (atomic_load(&gpsh.failed_pe) >= 0)
         __atomic_store_n(&side.host->control.peer_failed, GPUSHMEM_ERR_PE_FAILED, __ATOMIC_RELEASE);
     if (made)

@@ -67,7 +67,8 @@ static struct gpushmem_dev_team entry_for(int slot)
         .my_rank = team->my_rank,
         .n = team->n,
         .flags = (team->direct ? GPUSHMEM_DEV_TEAM_DIRECT : 0u) |
-                 (stream ? GPUSHMEM_DEV_TEAM_STREAM : 0u),
+                 (stream ? GPUSHMEM_DEV_TEAM_STREAM : 0u) |
+                 (team->lost ? GPUSHMEM_DEV_TEAM_LOST : 0u),
         .start = team->pes[0],
         .stride = stride_of(team),
         .pes = pes_of(slot),
@@ -146,6 +147,39 @@ int gpsh_device_teams_epoch(int slot, uint64_t *epoch)
         status = read_epoch(slot, epoch);
     pthread_mutex_unlock(&table.lock);
     return status;
+}
+
+bool gpsh_device_teams_entry(int32_t team, struct gpushmem_dev_team *entry, const int32_t **pes)
+{
+    int slot = team & GPUSHMEM_TEAM_SLOT_MASK;
+    bool known = team >= 0 && slot < gpsh.settings.teams;
+    pthread_mutex_lock(&table.lock);
+    known = known && table.teams[slot].n && table.teams[slot].team == team && table.memory;
+    if (known) {
+        *entry = entry_for(slot);
+        *pes = table.teams[slot].pes;
+    }
+    pthread_mutex_unlock(&table.lock);
+    return known;
+}
+
+// That the table could not be written is no news: the GPU is gone then.
+void gpsh_device_teams_lose(int pe)
+{
+    pthread_mutex_lock(&table.lock);
+    for (int slot = 0; slot < (int)gpsh.settings.teams; slot++) {
+        struct gpsh_device_team *team = &table.teams[slot];
+        bool member = false;
+        for (int r = 0; r < team->n; r++)
+            member = member || team->pes[r] == pe;
+        if (!member)
+            continue;
+        team->lost = true;
+        const struct gpushmem_dev_team entry = entry_for(slot);
+        if (table.memory)
+            table.memory->device_write(entry_of(slot), &entry, sizeof entry);
+    }
+    pthread_mutex_unlock(&table.lock);
 }
 
 void gpsh_device_teams_init(void)

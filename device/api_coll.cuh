@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The public collectives of kernels (contracts: gpushmem/device.cuh).
+#ifndef GPUSHMEM_DEVICE_API_COLL_CUH
+#define GPUSHMEM_DEVICE_API_COLL_CUH
+
+#include "gpushmem/device/api.cuh"
+#include "gpushmem/device/coll.cuh"
+#include "gpushmem/impl/coll_types.h"
+
+template <class Scope>
+GPSH_DEV int gpsh_dev_team_meet(const struct gpushmem_dev &dev, gpushmem_team_t team, bool quiet)
+{
+    return gpsh_dev_team_sync(*dev.self, gpsh_dev_group_of<Scope>(), team, quiet);
+}
+
+template <class Scope>
+GPSH_DEV int gpsh_dev_collective(const struct gpushmem_dev &dev, int kind, gpushmem_team_t team,
+                                 void *dest, const void *source, uint64_t n, uint32_t width,
+                                 int root = 0)
+{
+    struct gpushmem_coll_op op = {};
+    op.team = team;
+    op.kind = (uint8_t)kind;
+    op.dest = dest;
+    op.source = source;
+    op.n = n;
+    op.width = width;
+    op.root = root;
+    return gpsh_dev_coll_run(*dev.self, gpsh_dev_group_of<Scope>(), op);
+}
+
+template <class Scope>
+GPSH_DEV int gpsh_dev_collective_fold(const struct gpushmem_dev &dev, int kind,
+                                      gpushmem_team_t team, void *dest, const void *source,
+                                      uint64_t n, uint32_t width, int type, int fold)
+{
+    struct gpushmem_coll_op op = {};
+    op.team = team;
+    op.kind = (uint8_t)kind;
+    op.type = (uint8_t)type;
+    op.fold = (uint8_t)fold;
+    op.dest = dest;
+    op.source = source;
+    op.n = n;
+    op.width = width;
+    return gpsh_dev_coll_run(*dev.self, gpsh_dev_group_of<Scope>(), op);
+}
+
+template <class Scope>
+GPSH_DEV int gpsh_dev_collective_strided(const struct gpushmem_dev &dev, gpushmem_team_t team,
+                                         void *dest, const void *source, ptrdiff_t dst,
+                                         ptrdiff_t sst, uint64_t n, uint32_t width)
+{
+    struct gpushmem_coll_op op = {};
+    op.team = team;
+    op.kind = GPUSHMEM_COLL_ALLTOALLS;
+    op.dest = dest;
+    op.source = source;
+    op.n = n;
+    op.width = width;
+    op.dest_stride = dst;
+    op.source_stride = sst;
+    return gpsh_dev_coll_run(*dev.self, gpsh_dev_group_of<Scope>(), op);
+}
+
+GPSH_API(int, gpushmem_dev_team_my_pe, (gpushmem_team_t team), (team),
+         return gpsh_dev_team_is_valid(dev, team)
+                    ? dev.teams[team & GPUSHMEM_TEAM_SLOT_MASK].my_rank
+                    : -1)
+GPSH_API(int, gpushmem_dev_team_n_pes, (gpushmem_team_t team), (team),
+         return gpsh_dev_team_is_valid(dev, team) ? dev.teams[team & GPUSHMEM_TEAM_SLOT_MASK].n
+                                                  : -1)
+// The number in WORLD of the member with this rank, or -1.
+GPSH_API(int, gpushmem_dev_team_world_pe, (gpushmem_team_t team, int rank), (team, rank),
+         return gpsh_dev_team_is_valid(dev, team) &&
+                        (unsigned)rank < (unsigned)dev.teams[team & GPUSHMEM_TEAM_SLOT_MASK].n
+                    ? dev.teams[team & GPUSHMEM_TEAM_SLOT_MASK].pes[rank]
+                    : -1)
+
+#define GPSH_API_MEET(SUFFIX, SCOPE, UNUSED)                                                       \
+    GPSH_API(int, gpushmem_dev_team_sync##SUFFIX, (gpushmem_team_t team), (team),                  \
+             return gpsh_dev_team_meet<SCOPE>(dev, team, false))                                   \
+    GPSH_API(int, gpushmem_dev_barrier##SUFFIX, (gpushmem_team_t team), (team),                    \
+             return gpsh_dev_team_meet<SCOPE>(dev, team, true))
+GPSH_SCOPES(GPSH_API_MEET, )
+#undef GPSH_API_MEET
+
+// Names with `mem` and those of a type differ where the type is: PREFIX and SUFFIX around the
+// operation's name.
+#define GPSH_API_COPIES(SUFFIX, SCOPE, PREFIX, MEM, TYPE, WIDTH)                                   \
+    GPSH_API(int, PREFIX##broadcast##MEM##SUFFIX,                                                  \
+             (gpushmem_team_t team, TYPE * dest, const TYPE *source, size_t nelems, int root),     \
+             (team, dest, source, nelems, root),                                                   \
+             return gpsh_dev_collective<SCOPE>(dev, GPUSHMEM_COLL_BROADCAST, team, dest, source,   \
+                                               nelems, WIDTH, root))                               \
+    GPSH_API(int, PREFIX##collect##MEM##SUFFIX,                                                    \
+             (gpushmem_team_t team, TYPE * dest, const TYPE *source, size_t nelems),               \
+             (team, dest, source, nelems),                                                         \
+             return gpsh_dev_collective<SCOPE>(dev, GPUSHMEM_COLL_COLLECT, team, dest, source,     \
+                                               nelems, WIDTH))                                     \
+    GPSH_API(int, PREFIX##fcollect##MEM##SUFFIX,                                                   \
+             (gpushmem_team_t team, TYPE * dest, const TYPE *source, size_t nelems),               \
+             (team, dest, source, nelems),                                                         \
+             return gpsh_dev_collective<SCOPE>(dev, GPUSHMEM_COLL_FCOLLECT, team, dest, source,    \
+                                               nelems, WIDTH))                                     \
+    GPSH_API(int, PREFIX##alltoall##MEM##SUFFIX,                                                   \
+             (gpushmem_team_t team, TYPE * dest, const TYPE *source, size_t nelems),               \
+             (team, dest, source, nelems),                                                         \
+             return gpsh_dev_collective<SCOPE>(dev, GPUSHMEM_COLL_ALLTOALL, team, dest, source,    \
+                                               nelems, WIDTH))                                     \
+    GPSH_API(int, PREFIX##alltoalls##MEM##SUFFIX,                                                  \
+             (gpushmem_team_t team, TYPE * dest, const TYPE *source, ptrdiff_t dst, ptrdiff_t sst, \
+              size_t nelems),                                                                      \
+             (team, dest, source, dst, sst, nelems),                                               \
+             return gpsh_dev_collective_strided<SCOPE>(dev, team, dest, source, dst, sst, nelems,  \
+                                                       WIDTH))
+
+GPSH_SCOPES(GPSH_API_COPIES, gpushmem_dev_, mem, void, 1)
+#define GPSH_API_TYPE(NAME, TYPE)                                                                  \
+    GPSH_SCOPES(GPSH_API_COPIES, gpushmem_dev_##NAME##_, , TYPE, sizeof(TYPE))
+GPUSHMEM_RMA_TYPES(GPSH_API_TYPE)
+#undef GPSH_API_TYPE
+#undef GPSH_API_COPIES
+
+#define GPSH_API_FOLD(SUFFIX, SCOPE, NAME, KIND, TYPE, NUMBER, FOLD)                               \
+    GPSH_API(int, NAME##SUFFIX,                                                                    \
+             (gpushmem_team_t team, TYPE * dest, const TYPE *source, size_t nelems),               \
+             (team, dest, source, nelems),                                                         \
+             return gpsh_dev_collective_fold<SCOPE>(dev, KIND, team, dest, source, nelems,         \
+                                                    sizeof(TYPE), NUMBER, FOLD))
+#define GPSH_API_REDUCE(NAME, TYPE, NUMBER, WORD, FOLD, UNUSED)                                    \
+    GPSH_SCOPES(GPSH_API_FOLD, gpushmem_dev_##NAME##_##WORD##_reduce, GPUSHMEM_COLL_REDUCE, TYPE,  \
+                NUMBER, FOLD)                                                                      \
+    GPSH_SCOPES(GPSH_API_FOLD, gpushmem_dev_##NAME##_##WORD##_reducescatter,                       \
+                GPUSHMEM_COLL_REDUCESCATTER, TYPE, NUMBER, FOLD)
+#define GPSH_API_ALL(NAME, TYPE, NUMBER)                                                           \
+    GPSH_COLL_FOLDS_OF_ALL(GPSH_API_REDUCE, NAME, TYPE, NUMBER, )                                  \
+    GPSH_SCOPES(GPSH_API_FOLD, gpushmem_dev_##NAME##_sum_inscan, GPUSHMEM_COLL_INSCAN, TYPE,       \
+                NUMBER, GPUSHMEM_COLL_SUM)                                                         \
+    GPSH_SCOPES(GPSH_API_FOLD, gpushmem_dev_##NAME##_sum_exscan, GPUSHMEM_COLL_EXSCAN, TYPE,       \
+                NUMBER, GPUSHMEM_COLL_SUM)
+#define GPSH_API_BITS(NAME, TYPE, NUMBER)                                                          \
+    GPSH_COLL_FOLDS_OF_BITS(GPSH_API_REDUCE, NAME, TYPE, NUMBER, )
+GPUSHMEM_COLL_NUMBERS(GPSH_API_ALL)
+GPUSHMEM_COLL_INTEGERS(GPSH_API_BITS)
+#undef GPSH_API_ALL
+#undef GPSH_API_BITS
+#undef GPSH_API_REDUCE
+#undef GPSH_API_FOLD
+
+#endif

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A collective operation: its arguments, the way that it takes, and the kernels of streams.
+#ifndef GPUSHMEM_DEVICE_COLL_CUH
+#define GPUSHMEM_DEVICE_COLL_CUH
+
+#include "gpushmem/device/coll_direct.cuh"
+#include "gpushmem/device/coll_ll.cuh"
+
+// ---- Arguments ----
+
+// Bytes of source and dest, for GPUSHMEM_DEVICE_CHECKS.
+GPSH_DEV uint64_t gpsh_dev_coll_span(const struct gpushmem_coll_op &op, int n, bool dest)
+{
+    uint64_t block = gpsh_dev_bytes(op.n, op.width), members = (uint64_t)n;
+    switch (op.kind) {
+    case GPUSHMEM_COLL_FCOLLECT: return dest ? gpsh_dev_bytes(block, members) : block;
+    case GPUSHMEM_COLL_ALLTOALL: return gpsh_dev_bytes(block, members);
+    case GPUSHMEM_COLL_REDUCESCATTER: return dest ? block : gpsh_dev_bytes(block, members);
+    case GPUSHMEM_COLL_ALLTOALLS:
+        return op.n ? gpsh_dev_span(op.n * members, dest ? op.dest_stride : op.source_stride,
+                                    op.width)
+                    : 0;
+    default: return block;
+    }
+}
+
+GPSH_DEV int gpsh_dev_coll_check(const struct gpsh_dev_coll &c, const struct gpushmem_coll_op &op)
+{
+#if GPSH_DEV_CHECKS
+    int pe = c.dev.my_pe;
+    uint64_t to = gpsh_dev_coll_span(op, c.n, true), from = gpsh_dev_coll_span(op, c.n, false);
+    bool root = op.kind != GPUSHMEM_COLL_BROADCAST || (unsigned)op.root < (unsigned)c.n;
+    bool source_is_own = op.kind != GPUSHMEM_COLL_BROADCAST || op.root == c.me;
+    if (!root) {
+        gpsh_dev_fail(c.dev, GPUSHMEM_ERR_INVALID, op.root, nullptr, 0);
+        return GPUSHMEM_ERR_INVALID;
+    }
+    if ((to && !gpsh_dev_check(c.dev, op.dest, to, pe)) ||
+        (from && source_is_own && !gpsh_dev_check(c.dev, op.source, from, pe)))
+        return GPUSHMEM_ERR_ADDRESS;
+    const char *d = (const char *)op.dest, *s = (const char *)op.source;
+    bool apart = d + to <= s || s + from <= d || !to || !from || !source_is_own;
+    bool same = d == s && (op.kind == GPUSHMEM_COLL_REDUCE || gpsh_dev_coll_scans(op) ||
+                           op.kind == GPUSHMEM_COLL_BROADCAST);
+    bool slice = (op.kind == GPUSHMEM_COLL_FCOLLECT && s == gpsh_dev_coll_dest(op, c.me)) ||
+                 (op.kind == GPUSHMEM_COLL_REDUCESCATTER && d == gpsh_dev_coll_source(op, c.me));
+    if (apart || same || slice || op.kind == GPUSHMEM_COLL_COLLECT)
+        return 0;
+    gpsh_dev_fail(c.dev, GPUSHMEM_ERR_INVALID, pe, op.dest, to);
+    return GPUSHMEM_ERR_INVALID;
+#else
+    return 0;
+#endif
+}
+
+// ---- The way ----
+
+// Largest block that kernels send in packets: a lone thread polls 16 bytes for 8 of data.
+#if !defined(GPUSHMEM_COLL_PACKET_BYTES)
+#define GPUSHMEM_COLL_PACKET_BYTES 512
+#endif
+
+// The same on all members: nothing local is looked at.
+GPSH_DEV int gpsh_dev_coll_way(const struct gpsh_dev_coll &c, const struct gpushmem_coll_op &op)
+{
+    uint64_t bytes = gpsh_dev_coll_bytes(op), packets = gpushmem_coll_ll_most(c.n, c.stream);
+    if (!(c.flags & GPUSHMEM_DEV_TEAM_DIRECT) || op.kind == GPUSHMEM_COLL_COLLECT)
+        return GPUSHMEM_COLL_DIRECT;
+    if (bytes <= packets && bytes <= GPUSHMEM_COLL_PACKET_BYTES)
+        return GPUSHMEM_COLL_LL;
+    return bytes <= gpushmem_coll_stage_most(c.n) && op.kind != GPUSHMEM_COLL_ALLTOALLS
+               ? GPUSHMEM_COLL_STAGED
+               : GPUSHMEM_COLL_DIRECT;
+}
+
+// Alone in the team: folds are copies, and an exclusive scan of nothing is 0.
+GPSH_DEV void gpsh_dev_coll_alone(const struct gpsh_dev_coll &c, const struct gpushmem_coll_op &op)
+{
+    if (op.kind == GPUSHMEM_COLL_EXSCAN)
+        for (uint64_t i = c.lane; i < gpsh_dev_coll_bytes(op); i += c.lanes)
+            ((char *)op.dest)[i] = 0;
+    else
+        gpsh_dev_copy_own(c, op);
+}
+
+// Without packets and staging memory.
+GPSH_DEV void gpsh_dev_coll_direct(struct gpsh_dev_coll *c, const struct gpushmem_coll_op &op)
+{
+    if (op.kind == GPUSHMEM_COLL_COLLECT)
+        gpsh_dev_collect(c, op);
+    else if (!gpsh_dev_coll_folds(op))
+        gpsh_dev_copy_direct(c, op);
+    else if (c->flags & GPUSHMEM_DEV_TEAM_DIRECT)
+        gpsh_dev_fold_direct(c, op);
+    else
+        gpsh_dev_fold_by_ring(c, op);
+}
+
+GPSH_DEV void gpsh_dev_coll_do(struct gpsh_dev_coll *c, const struct gpushmem_coll_op &op)
+{
+    if (c->status) // poisoned
+        return;
+    if (c->n == 1) {
+        gpsh_dev_coll_alone(*c, op);
+        return;
+    }
+    switch (gpsh_dev_coll_way(*c, op)) {
+    case GPUSHMEM_COLL_LL: gpsh_dev_coll_ll(c, op); return;
+    case GPUSHMEM_COLL_STAGED: gpsh_dev_coll_staged(c, op); return;
+    default: gpsh_dev_coll_direct(c, op); return;
+    }
+}
+
+// By all threads of the group: 0 or a negative status.
+GPSH_DEV_CALL int gpsh_dev_coll_run(const struct gpushmem_dev &dev, struct gpsh_dev_group group,
+                                    const struct gpushmem_coll_op &op)
+{
+    struct gpsh_dev_coll c = gpsh_dev_coll_of(dev, group);
+    if (!gpsh_dev_coll_begin(&c, op.team))
+        return c.status;
+    int status = gpsh_dev_coll_check(c, op);
+    if (status || (!op.n && op.kind != GPUSHMEM_COLL_COLLECT)) {
+        gpsh_dev_group_sync(group);
+        return status ? status : c.status;
+    }
+    gpsh_dev_coll_do(&c, op);
+    return gpsh_dev_coll_end(&c);
+}
+
+#endif

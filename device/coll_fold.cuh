@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Folding blocks that lie in memory: the members' sources, staging memory, or this PE's dest.
+#ifndef GPUSHMEM_DEVICE_COLL_FOLD_CUH
+#define GPUSHMEM_DEVICE_COLL_FOLD_CUH
+
+#include "gpushmem/device/coll_unit.cuh"
+
+// Loads of 16 bytes that a thread of many keeps in flight: kernels of 1024 threads have registers
+// for two, and the library's own, of 512, for four.
+#if !defined(GPSH_COLL_LOADS)
+#define GPSH_COLL_LOADS 2
+#endif
+
+struct gpsh_dev_fold_job {
+    const char *source; // this PE's block; the other mapped members' at the same place
+    char *dest;
+    uint64_t bytes;
+    // Blocks of the other members (or of those that are not mapped) lie in slots here, in their
+    // order; NULL: in their sources.
+    const char *slots;
+    uint64_t slot_bytes;                 // 0: there is one other member
+    bool only_unmapped;                  // slots hold the blocks of those alone
+    enum { own, all, prefixes } results; // goes to: own dest; all mapped dests; each its prefix
+    int end;                             // fold ranks below this
+};
+
+// All members' blocks in their sources, the result in this PE's dest.
+GPSH_DEV struct gpsh_dev_fold_job gpsh_dev_fold_all(const struct gpsh_dev_coll &c,
+                                                    const char *source, char *dest, uint64_t bytes)
+{
+    return {source, dest, bytes, nullptr, 0, false, gpsh_dev_fold_job::own, c.n};
+}
+
+GPSH_DEV const char *gpsh_dev_fold_source(const struct gpsh_dev_coll &c,
+                                          const struct gpsh_dev_fold_job &job, int rank)
+{
+    if (rank == c.me)
+        return job.source;
+    if (job.slots && !job.only_unmapped)
+        return job.slots + (unsigned)(rank < c.me ? rank : rank - 1) * job.slot_bytes;
+    const char *there = gpsh_dev_coll_there(c, job.source, rank);
+    return there ? there : job.slots + (unsigned)(rank < c.me ? rank : rank - 1) * job.slot_bytes;
+}
+
+// Units first, first + lanes, ... of 16 bytes, with UNITS loads under way. For prefixes a member's
+// dest is written after its source was read: they may be the same.
+template <int UNITS>
+GPSH_DEV void gpsh_dev_fold_units(const struct gpsh_dev_coll &c, const struct gpushmem_coll_op &op,
+                                  const struct gpsh_dev_fold_job &job, uint64_t first,
+                                  uint64_t lanes)
+{
+    gpsh_dev_acc<4> acc[UNITS] = {};
+    for (int rank = 0; rank < job.end; rank++) {
+        const char *from = gpsh_dev_fold_source(c, job, rank);
+        gpsh_dev_unit<4> in[UNITS];
+        GPSH_UNROLL
+        for (int k = 0; k < UNITS; k++) {
+            uint64_t at = 16 * (first + (unsigned)k * lanes);
+            if (at < job.bytes)
+                in[k] = gpsh_dev_load_unit<4>(from + at, job.bytes - at);
+        }
+        char *to = job.results == gpsh_dev_fold_job::prefixes
+                       ? gpsh_dev_coll_there(c, job.dest, rank)
+                       : nullptr;
+        GPSH_UNROLL
+        for (int k = 0; k < UNITS; k++) {
+            uint64_t at = 16 * (first + (unsigned)k * lanes);
+            if (at >= job.bytes)
+                continue;
+            if (to && op.kind == GPUSHMEM_COLL_EXSCAN)
+                gpsh_dev_store_unit<4>(to + at, gpsh_dev_fold_result(acc[k], op.type),
+                                       job.bytes - at);
+            acc[k] = gpsh_dev_fold_step<4>(acc[k], in[k], op.type, op.fold, rank == 0);
+            if (to && op.kind != GPUSHMEM_COLL_EXSCAN)
+                gpsh_dev_store_unit<4>(to + at, gpsh_dev_fold_result(acc[k], op.type),
+                                       job.bytes - at);
+        }
+    }
+    for (int r = 0; r < c.n && job.results != gpsh_dev_fold_job::prefixes; r++) {
+        int rank = c.me + r < c.n ? c.me + r : c.me + r - c.n;
+        char *to = job.results == gpsh_dev_fold_job::own && rank != c.me
+                       ? nullptr
+                       : gpsh_dev_coll_there(c, job.dest, rank);
+        GPSH_UNROLL
+        for (int k = 0; k < UNITS; k++) {
+            uint64_t at = 16 * (first + (unsigned)k * lanes);
+            if (to && at < job.bytes)
+                gpsh_dev_store_unit<4>(to + at, gpsh_dev_fold_result(acc[k], op.type),
+                                       job.bytes - at);
+        }
+    }
+}
+
+// By all lanes. A lone thread has more loads under way, a thread of many fewer registers.
+GPSH_DEV_CALL void gpsh_dev_coll_fold(const struct gpsh_dev_coll &c,
+                                      const struct gpushmem_coll_op &op,
+                                      const struct gpsh_dev_fold_job &job, unsigned lane,
+                                      unsigned lanes)
+{
+    uint64_t units = (job.bytes + 15) / 16;
+    if (lanes == 1)
+        for (uint64_t unit = 0; unit < units; unit += GPUSHMEM_THREAD_LOADS)
+            gpsh_dev_fold_units<GPUSHMEM_THREAD_LOADS>(c, op, job, unit, 1);
+    else
+        for (uint64_t unit = lane; unit < units; unit += GPSH_COLL_LOADS * (uint64_t)lanes)
+            gpsh_dev_fold_units<GPSH_COLL_LOADS>(c, op, job, unit, lanes);
+}
+
+#endif

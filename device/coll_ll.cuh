@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Collectives of small blocks, in packets of 16 bytes: twice 4 bytes of data beside the low half of
+// the operation's number. A packet that is there says so itself, so nothing waits for a fence.
+//
+// Each thread sends some units of 8 bytes to all members, then takes the same units of all members:
+// so dest may be source, and a packet's place depends on nothing but member and unit. Every pair of
+// members exchanges at least one packet, an empty one if need be: that keeps all within one
+// operation of each other, for which two buffers are enough.
+#ifndef GPUSHMEM_DEVICE_COLL_LL_CUH
+#define GPUSHMEM_DEVICE_COLL_LL_CUH
+
+#include "gpushmem/device/coll_unit.cuh"
+
+enum { GPSH_LL_UNIT = 8 };
+
+GPSH_DEV struct gpsh_dev_packet gpsh_dev_ll_pack(const gpsh_dev_unit<2> &unit, uint32_t flag)
+{
+    return {unit.w[0] | (uint64_t)flag << 32, unit.w[1] | (uint64_t)flag << 32};
+}
+GPSH_DEV bool gpsh_dev_ll_is(const struct gpsh_dev_packet &packet, uint32_t flag)
+{
+    return (uint32_t)(packet.low >> 32) == flag && (uint32_t)(packet.high >> 32) == flag;
+}
+
+// Where `to` keeps the packets of `from`, as an address of this PE's.
+GPSH_DEV char *gpsh_dev_ll_place(const struct gpsh_dev_coll &c, int from, int to)
+{
+    uint64_t slot = 2 * gpushmem_coll_ll_most(c.n, c.stream);
+    unsigned index = (unsigned)(from < to ? from : from - 1);
+    return c.scratch + gpushmem_coll_ll_at(c.dev.n_pes, c.stream) +
+           ((c.epoch & 1) * (unsigned)(c.n - 1) + index) * slot;
+}
+
+GPSH_DEV uint64_t gpsh_dev_ll_units(uint64_t bytes)
+{
+    return bytes ? (bytes + GPSH_LL_UNIT - 1) / GPSH_LL_UNIT : 1;
+}
+
+GPSH_DEV_CALL gpsh_dev_unit<2> gpsh_dev_ll_load(const struct gpushmem_coll_op &op, int rank,
+                                                uint64_t unit)
+{
+    const char *block = gpsh_dev_coll_source(op, rank);
+    uint64_t at = unit * GPSH_LL_UNIT, left = gpsh_dev_coll_bytes(op) - at;
+    return gpsh_dev_coll_strided(op)
+               ? gpsh_dev_gather<2>(block, at, left, op.width, op.source_stride)
+               : gpsh_dev_load_unit<2>(block + at, left);
+}
+
+GPSH_DEV_CALL void gpsh_dev_ll_store(const struct gpushmem_coll_op &op, char *block,
+                                     gpsh_dev_unit<2> data, uint64_t unit)
+{
+    uint64_t at = unit * GPSH_LL_UNIT, left = gpsh_dev_coll_bytes(op) - at;
+    if (gpsh_dev_coll_strided(op))
+        gpsh_dev_scatter<2>(block, data, at, left, op.width, op.dest_stride);
+    else
+        gpsh_dev_store_unit<2>(block + at, data, left);
+}
+
+// One unit to all members, beginning with the next.
+GPSH_DEV void gpsh_dev_ll_send(const struct gpsh_dev_coll &c, const struct gpushmem_coll_op &op,
+                               uint64_t unit)
+{
+    bool same = op.kind != GPUSHMEM_COLL_ALLTOALL && op.kind != GPUSHMEM_COLL_ALLTOALLS &&
+                op.kind != GPUSHMEM_COLL_REDUCESCATTER;
+    gpsh_dev_unit<2> data = {};
+    bool loaded = false;
+    for (int k = 1; k < c.n; k++) {
+        int to = c.me + k < c.n ? c.me + k : c.me + k - c.n;
+        uint64_t bytes = gpsh_dev_coll_message(op, c.me, to);
+        if (unit >= gpsh_dev_ll_units(bytes))
+            continue;
+        if (bytes && !(same && loaded))
+            data = gpsh_dev_ll_load(op, to, unit);
+        loaded = loaded || bytes;
+        char *place = gpsh_dev_ll_place(c, c.me, to) + unit * sizeof(struct gpsh_dev_packet);
+        gpsh_dev_store_packet(gpsh_dev_coll_there(c, place, to),
+                              gpsh_dev_ll_pack(data, (uint32_t)c.epoch));
+    }
+}
+
+// Units first, first + lanes, ... of ranks from `rank` on: in[j][k].
+template <int RANKS, int UNITS> struct gpsh_dev_ll_batch {
+    gpsh_dev_unit<2> in[RANKS][UNITS];
+};
+
+// All loads are under way at once, and again until every packet is there.
+template <int RANKS, int UNITS>
+GPSH_DEV void gpsh_dev_ll_await(struct gpsh_dev_coll *c, const struct gpushmem_coll_op &op,
+                                int rank, uint64_t first, gpsh_dev_ll_batch<RANKS, UNITS> *batch)
+{
+    struct gpsh_dev_wait wait = gpsh_dev_wait_begin(c->dev);
+    const char *places[RANKS];
+    unsigned units[RANKS];
+    GPSH_UNROLL
+    for (int j = 0; j < RANKS; j++) {
+        int from = rank + j;
+        bool sends = from < c->n && from != c->me;
+        units[j] = sends ? (unsigned)gpsh_dev_ll_units(gpsh_dev_coll_message(op, from, c->me)) : 0;
+        places[j] = gpsh_dev_ll_place(*c, from, c->me);
+    }
+    for (const char *late = places[0]; late && !c->status;) {
+        late = nullptr;
+        GPSH_UNROLL
+        for (int j = 0; j < RANKS; j++)
+            GPSH_UNROLL
+        for (int k = 0; k < UNITS; k++) {
+            unsigned unit = (unsigned)first + (unsigned)k * c->lanes;
+            if (unit >= units[j])
+                continue;
+            const char *place = places[j] + unit * sizeof(struct gpsh_dev_packet);
+            struct gpsh_dev_packet packet = gpsh_dev_load_packet(place);
+            late = gpsh_dev_ll_is(packet, (uint32_t)c->epoch) ? late : place;
+            batch->in[j][k].w[0] = (uint32_t)packet.low;
+            batch->in[j][k].w[1] = (uint32_t)packet.high;
+        }
+        if (late)
+            c->status = gpsh_dev_coll_spin(*c, &wait, late, c->epoch, 0);
+    }
+}
+
+// What came from one member, or is here: folded into acc, or stored.
+GPSH_DEV void gpsh_dev_ll_take(const struct gpsh_dev_coll &c, const struct gpushmem_coll_op &op,
+                               int from, uint64_t unit, gpsh_dev_unit<2> in, gpsh_dev_acc<2> *acc)
+{
+    if (unit * GPSH_LL_UNIT >= gpsh_dev_coll_message(op, from, c.me))
+        return;
+    if (from == c.me)
+        in = gpsh_dev_ll_load(op, from, unit);
+    if (gpsh_dev_coll_folds(op)) {
+        if (from < gpsh_dev_coll_fold_end(c, op))
+            *acc = gpsh_dev_fold_step<2>(*acc, in, op.type, op.fold, from == 0);
+    } else {
+        char *block = gpsh_dev_coll_dest(op, from);
+        if (from != c.me || block != gpsh_dev_coll_source(op, from))
+            gpsh_dev_ll_store(op, block, in, unit);
+    }
+}
+
+template <int RANKS, int UNITS>
+GPSH_DEV void gpsh_dev_ll_receive(struct gpsh_dev_coll *c, const struct gpushmem_coll_op &op,
+                                  uint64_t first, uint64_t units)
+{
+    gpsh_dev_acc<2> acc[UNITS] = {};
+    for (int rank = 0; rank < c->n; rank += RANKS) {
+        gpsh_dev_ll_batch<RANKS, UNITS> batch = {};
+        gpsh_dev_ll_await(c, op, rank, first, &batch);
+        if (c->status)
+            return;
+        GPSH_UNROLL
+        for (int j = 0; j < RANKS; j++)
+            GPSH_UNROLL
+        for (int k = 0; k < UNITS; k++)
+            if (rank + j < c->n)
+                gpsh_dev_ll_take(*c, op, rank + j, first + (unsigned)k * (uint64_t)c->lanes,
+                                 batch.in[j][k], &acc[k]);
+    }
+    GPSH_UNROLL
+    for (int k = 0; k < UNITS; k++) {
+        uint64_t unit = first + (unsigned)k * (uint64_t)c->lanes;
+        if (gpsh_dev_coll_folds(op) && unit < units)
+            gpsh_dev_ll_store(op, (char *)op.dest, gpsh_dev_fold_result(acc[k], op.type), unit);
+    }
+}
+
+// Blocks of up to gpushmem_coll_ll_most bytes; all members are mapped.
+GPSH_DEV void gpsh_dev_coll_ll(struct gpsh_dev_coll *c, const struct gpushmem_coll_op &op)
+{
+    uint64_t units = gpsh_dev_ll_units(gpsh_dev_coll_bytes(op)), lanes = c->lanes;
+    for (uint64_t unit = c->lane; unit < units; unit += lanes)
+        gpsh_dev_ll_send(*c, op, unit);
+    if (c->n <= 2)
+        for (uint64_t unit = c->lane; unit < units && !c->status; unit += 4 * lanes)
+            gpsh_dev_ll_receive<2, 4>(c, op, unit, units);
+    else
+        for (uint64_t unit = c->lane; unit < units && !c->status; unit += lanes)
+            gpsh_dev_ll_receive<8, 1>(c, op, unit, units);
+}
+
+#endif

@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Teams in kernels: an operation's view of its team, the flags that members tell each other, sync
+// and barrier. Design: docs/adr/0028-teams-and-collectives.md, 0030-collectives-in-kernels.md.
+#ifndef GPUSHMEM_DEVICE_TEAM_CUH
+#define GPUSHMEM_DEVICE_TEAM_CUH
+
+#include "gpushmem/device/sync.cuh"
+
+// ---- Who calls ----
+
+// A scope as values: the bodies of collectives are long, and exist once for all scopes.
+struct gpsh_dev_group {
+    unsigned rank, size;
+    enum { thread, warp, block } scope;
+};
+
+template <class Scope> struct gpsh_dev_scope_name;
+template <> struct gpsh_dev_scope_name<gpsh_scope_thread> {
+    static constexpr auto value = gpsh_dev_group::thread;
+};
+template <> struct gpsh_dev_scope_name<gpsh_scope_warp> {
+    static constexpr auto value = gpsh_dev_group::warp;
+};
+template <> struct gpsh_dev_scope_name<gpsh_scope_block> {
+    static constexpr auto value = gpsh_dev_group::block;
+};
+
+template <class Scope> GPSH_DEV struct gpsh_dev_group gpsh_dev_group_of(void)
+{
+    return {Scope::rank(), Scope::size(), gpsh_dev_scope_name<Scope>::value};
+}
+
+GPSH_DEV void gpsh_dev_group_sync(const struct gpsh_dev_group &group)
+{
+    if (group.scope == gpsh_dev_group::block)
+        gpsh_scope_block::sync();
+    else if (group.scope == gpsh_dev_group::warp)
+        gpsh_scope_warp::sync();
+}
+
+// ---- An operation under way ----
+
+struct gpsh_dev_coll {
+    const struct gpushmem_dev &dev;
+    struct gpsh_dev_group group;
+    unsigned lane, lanes;   // of the threads of all blocks that take part
+    unsigned block, blocks; // of the launch, if it is a stream's
+    bool stream;
+    int handle, me, n; // of the team
+    uint32_t flags;    // enum gpushmem_dev_team_flag
+    int start, stride;
+    const int32_t *pes;
+    char *scratch;        // of the channel
+    uint64_t *epoch_word; // holds the number of the operation before
+    uint64_t epoch;
+    int status; // this thread's: 0, or why it gave up
+};
+
+// Begun by gpsh_dev_coll_begin.
+GPSH_DEV struct gpsh_dev_coll gpsh_dev_coll_of(const struct gpushmem_dev &dev,
+                                               struct gpsh_dev_group group)
+{
+    return {dev, group, group.rank, group.size, 0,       1,       false,   -1, 0,
+            0,   0,     0,          0,          nullptr, nullptr, nullptr, 0,  0};
+}
+
+GPSH_DEV int gpsh_dev_coll_pe(const struct gpsh_dev_coll &c, int rank)
+{
+    return c.stride ? c.start + rank * c.stride : c.pes[rank];
+}
+
+// Where a member's object is for loads and stores, or NULL.
+GPSH_DEV char *gpsh_dev_coll_there(const struct gpsh_dev_coll &c, const void *object, int rank)
+{
+    return rank == c.me ? (char *)object
+                        : gpsh_dev_direct(c.dev, object, gpsh_dev_coll_pe(c, rank));
+}
+
+// The poison of a team: whoever gave up, and why. A team that takes the slot later has another
+// handle.
+GPSH_DEV uint64_t gpsh_dev_poison(int handle, int status)
+{
+    return (uint64_t)(uint32_t)-status << 32 | ((uint32_t)handle | 0x80000000u);
+}
+
+// 0, or the status that the team's poison says.
+GPSH_DEV int gpsh_dev_coll_poisoned(const struct gpsh_dev_coll &c)
+{
+    uint64_t word = gpsh_dev_load64_value_sys(c.scratch);
+    return (uint32_t)word == ((uint32_t)c.handle | 0x80000000u) ? -(int)(word >> 32) : 0;
+}
+
+GPSH_DEV void gpsh_dev_coll_poison_at(const struct gpsh_dev_coll &c, const char *scratch)
+{
+    for (int r = 0; r < c.n; r++)
+        if (char *there = gpsh_dev_coll_there(c, scratch, r))
+            gpsh_dev_store64_sys(there, gpsh_dev_poison(c.handle, c.status));
+}
+
+// This thread gave up: the operations of the team that are queued on its members, in all channels
+// and on streams, end at once.
+GPSH_DEV_CALL void gpsh_dev_coll_poison(const struct gpsh_dev_coll &c)
+{
+    const struct gpushmem_dev_team &team = c.dev.teams[c.handle & GPUSHMEM_TEAM_SLOT_MASK];
+    gpsh_dev_coll_poison_at(c, team.scratch);
+    if (!(c.flags & GPUSHMEM_DEV_TEAM_STREAM))
+        return;
+    gpsh_dev_coll_poison_at(c, team.stream_scratch);
+    for (int k = 1; k < GPUSHMEM_TEAM_CHANNELS; k++)
+        gpsh_dev_coll_poison_at(c, team.stream_scratch + gpushmem_coll_channel_at(c.dev.n_pes, k));
+}
+
+// One empty turn of a wait for members that looks at the host. Not 0: gives up.
+GPSH_DEV_CALL int gpsh_dev_coll_look(const struct gpsh_dev_coll &c, struct gpsh_dev_wait *wait,
+                                     const void *word, uint64_t value, uint64_t seen)
+{
+    wait->spins--;
+    int status = gpsh_dev_spin(wait, true);
+    if (!status)
+        status = gpsh_dev_coll_poisoned(c);
+    if (status || wait->asked)
+        gpsh_dev_tell(c.dev, status ? status : 1, word, sizeof(uint64_t),
+                      gpsh_dev_wants<uint64_t>(GPUSHMEM_CMP_GE, value, seen));
+    wait->asked = 0;
+    return status;
+}
+
+GPSH_DEV int gpsh_dev_coll_spin(const struct gpsh_dev_coll &c, struct gpsh_dev_wait *wait,
+                                const void *word, uint64_t value, uint64_t seen)
+{
+#if defined(__CUDACC__)
+    if (++wait->spins % GPSH_DEV_LOOK_EVERY)
+        return 0;
+#else
+    if ((wait->spins + 1) % GPSH_DEV_LOOK_EVERY)
+        return gpsh_dev_spin(wait, true);
+    wait->spins++;
+#endif
+    return gpsh_dev_coll_look(c, wait, word, value, seen);
+}
+
+// ---- Flags ----
+
+// The word in which `rank` tells this PE, in this block; the same address names it on all members.
+GPSH_DEV uint64_t *gpsh_dev_coll_flag(const struct gpsh_dev_coll &c, int flag, int rank)
+{
+    uint64_t blocks = c.stream ? GPUSHMEM_COLL_STREAM_BLOCKS : 1;
+    uint64_t row = (uint64_t)flag * blocks + c.block;
+    return (uint64_t *)(c.scratch + GPUSHMEM_COLL_FLAGS_AT) + row * gpushmem_coll_row(c.dev.n_pes) +
+           rank;
+}
+
+// A fence came before. No flag to oneself.
+GPSH_DEV void gpsh_dev_coll_store(const struct gpsh_dev_coll &c, uint64_t *word, uint64_t value,
+                                  int rank)
+{
+    if (char *there = gpsh_dev_coll_there(c, word, rank))
+        gpsh_dev_store64_sys(there, value);
+    else
+        gpsh_dev_announce_by_ring(*c.dev.self, word, value, gpsh_dev_coll_pe(c, rank));
+}
+
+GPSH_DEV void gpsh_dev_coll_tell(const struct gpsh_dev_coll &c, int flag, uint64_t value, int rank)
+{
+    gpsh_dev_coll_store(c, gpsh_dev_coll_flag(c, flag, c.me), value, rank);
+}
+
+GPSH_DEV void gpsh_dev_coll_await(struct gpsh_dev_coll *c, const uint64_t *word, uint64_t value)
+{
+    struct gpsh_dev_wait wait = gpsh_dev_wait_begin(c->dev);
+    for (uint64_t seen; !c->status && (seen = gpsh_dev_load64_acquire_sys(word)) < value;)
+        c->status = gpsh_dev_coll_spin(*c, &wait, word, value, seen);
+}
+
+// Each thread tells and hears some of the members; then all of the group know that all members are
+// there. What the group did before is visible to them, and what they did to the group.
+GPSH_DEV_CALL void gpsh_dev_coll_exchange(struct gpsh_dev_coll *c, int flag)
+{
+    gpsh_dev_group_sync(c->group);
+    unsigned rank = c->group.rank, size = c->group.size;
+    if (rank < (unsigned)c->n)
+        gpsh_dev_fence_sys();
+    for (int r = (int)rank; r < c->n; r += (int)size)
+        if (r != c->me)
+            gpsh_dev_coll_tell(*c, flag, c->epoch, r);
+    for (int r = (int)rank; r < c->n; r += (int)size)
+        if (r != c->me)
+            gpsh_dev_coll_await(c, gpsh_dev_coll_flag(*c, flag, r), c->epoch);
+    gpsh_dev_group_sync(c->group);
+}
+
+// ---- The 32 bits of packets ----
+
+GPSH_DEV void gpsh_dev_coll_clear(const struct gpsh_dev_coll &c)
+{
+    char *packets = c.scratch + gpushmem_coll_ll_at(c.dev.n_pes, c.stream);
+    unsigned bytes = c.stream ? +GPUSHMEM_COLL_STREAM_LL : +GPUSHMEM_COLL_KERNEL_LL;
+    for (unsigned i = c.group.rank; i < bytes / sizeof(struct gpsh_dev_packet); i += c.group.size)
+        gpsh_dev_store_packet(packets + i * sizeof(struct gpsh_dev_packet), {0, 0});
+}
+
+// Says that the operation c->epoch is over. The first block counts for those that this launch does
+// not have.
+GPSH_DEV void gpsh_dev_coll_count(const struct gpsh_dev_coll &c)
+{
+    gpsh_dev_group_sync(c.group); // all have read the number
+    if (c.group.rank == 0)
+        gpsh_dev_store64_relaxed_gpu(c.epoch_word, c.epoch);
+    if (c.stream && c.block == 0)
+        for (unsigned b = c.blocks + c.group.rank; b < GPUSHMEM_COLL_STREAM_BLOCKS;
+             b += c.group.size)
+            gpsh_dev_store64_relaxed_gpu(c.epoch_word + b, c.epoch);
+}
+
+// Packets say their epoch in 32 bits. A number whose low half is 0 is no operation's: its flags
+// enclose the clearing of the packets of the 2^32 operations before, so that none is taken for a
+// later one. The first block does it, the others wait for that.
+GPSH_DEV_CALL void gpsh_dev_coll_round(struct gpsh_dev_coll *c)
+{
+    uint64_t *done = (uint64_t *)(c->scratch + GPUSHMEM_COLL_ROUND_AT);
+    if (c->block == 0) {
+        gpsh_dev_coll_exchange(c, GPUSHMEM_COLL_ENTRY);
+        gpsh_dev_coll_clear(*c);
+        gpsh_dev_coll_exchange(c, GPUSHMEM_COLL_EXIT);
+        if (c->group.rank == 0)
+            gpsh_dev_store64_release_sys(done, c->epoch);
+    } else {
+        gpsh_dev_coll_await(c, done, c->epoch);
+    }
+    gpsh_dev_coll_count(*c);
+    c->epoch++;
+}
+
+// ---- Begin and end ----
+
+GPSH_DEV bool gpsh_dev_team_is_valid(const struct gpushmem_dev &dev, int handle)
+{
+    const int mask = (1 << GPUSHMEM_TEAM_CHANNEL_SHIFT) - 1;
+    int slot = handle & GPUSHMEM_TEAM_SLOT_MASK;
+    return handle >= 0 && slot < (int)dev.n_teams && dev.teams[slot].team == (handle & mask);
+}
+
+GPSH_DEV void gpsh_dev_coll_take(struct gpsh_dev_coll *c, const struct gpushmem_dev_team &team)
+{
+    c->me = team.my_rank;
+    c->n = team.n;
+    c->flags = team.flags;
+    c->start = team.start;
+    c->stride = team.stride;
+    c->pes = team.pes;
+}
+
+// After a barrier of the group.
+GPSH_DEV void gpsh_dev_coll_start(struct gpsh_dev_coll *c)
+{
+    c->epoch = gpsh_dev_load64_relaxed_gpu(c->epoch_word) + 1;
+    c->status =
+        c->flags & GPUSHMEM_DEV_TEAM_LOST ? +GPUSHMEM_ERR_PE_FAILED : gpsh_dev_coll_poisoned(*c);
+    if (!(uint32_t)c->epoch && !c->status)
+        gpsh_dev_coll_round(c);
+}
+
+// For kernels. False: there is no such team or channel, and c->status says so.
+GPSH_DEV bool gpsh_dev_coll_begin(struct gpsh_dev_coll *c, int handle)
+{
+    gpsh_dev_group_sync(c->group);
+    int channel = handle >> GPUSHMEM_TEAM_CHANNEL_SHIFT & GPUSHMEM_TEAM_CHANNEL_MASK;
+    if (!gpsh_dev_team_is_valid(c->dev, handle)) {
+        gpsh_dev_fail(c->dev, c->status = GPUSHMEM_ERR_INVALID, -1, nullptr, 0);
+        return false;
+    }
+    const struct gpushmem_dev_team &team = c->dev.teams[handle & GPUSHMEM_TEAM_SLOT_MASK];
+    gpsh_dev_coll_take(c, team);
+    if (channel >= (c->flags & GPUSHMEM_DEV_TEAM_STREAM ? (int)GPUSHMEM_TEAM_CHANNELS : 1)) {
+        gpsh_dev_fail(c->dev, c->status = GPUSHMEM_ERR_INVALID, -1, nullptr, 0);
+        return false;
+    }
+    c->handle = team.team;
+    c->scratch = channel ? team.stream_scratch + gpushmem_coll_channel_at(c->dev.n_pes, channel)
+                         : team.scratch;
+    c->epoch_word = team.epochs + channel;
+    gpsh_dev_coll_start(c);
+    return true;
+}
+
+// All threads of the group: 0 or a negative status, the same for all.
+GPSH_DEV int gpsh_dev_coll_end(struct gpsh_dev_coll *c)
+{
+    if (c->status)
+        gpsh_dev_coll_poison(*c);
+    gpsh_dev_coll_count(*c);
+    if (c->group.scope != gpsh_dev_group::thread) {
+        c->status = gpsh_dev_coll_poisoned(*c);
+        gpsh_dev_group_sync(c->group); // the next operation's number is there
+    }
+    return c->status;
+}
+
+// ---- Sync ----
+
+enum {
+    GPSH_DEV_SYNC_FLAT = 32, // members that all tell all
+    GPSH_DEV_SYNC_RADIX = 8,
+};
+
+// Rounds of dissemination: in round i each tells the seven at distances of 1 to 7 times 8^i.
+// Through rings it takes two, not eight: each message is work for a proxy.
+GPSH_DEV void gpsh_dev_coll_disseminate(struct gpsh_dev_coll *c)
+{
+    int radix = c->flags & GPUSHMEM_DEV_TEAM_DIRECT ? (int)GPSH_DEV_SYNC_RADIX : 2;
+    uint64_t *words = (uint64_t *)(c->scratch + GPUSHMEM_COLL_SYNC_AT);
+    int first = 0;
+    for (int64_t distance = 1; distance < c->n; distance *= radix, first += radix - 1) {
+        for (int k = 1; k < radix && k * distance < c->n; k++)
+            gpsh_dev_coll_store(*c, words + first + k - 1, c->epoch,
+                                (int)((c->me + k * distance) % c->n));
+        for (int k = 1; k < radix && k * distance < c->n; k++)
+            gpsh_dev_coll_await(c, words + first + k - 1, c->epoch);
+        gpsh_dev_fence_sys(); // what the others told is told on
+    }
+}
+
+GPSH_DEV void gpsh_dev_coll_sync(struct gpsh_dev_coll *c)
+{
+    if (c->flags & GPUSHMEM_DEV_TEAM_DIRECT && c->n <= GPSH_DEV_SYNC_FLAT) {
+        gpsh_dev_coll_exchange(c, GPUSHMEM_COLL_ENTRY);
+        return;
+    }
+    gpsh_dev_group_sync(c->group);
+    if (c->group.rank == 0) {
+        gpsh_dev_fence_sys(); // for all threads of the group: they came through its barrier
+        gpsh_dev_coll_disseminate(c);
+    }
+    gpsh_dev_group_sync(c->group);
+}
+
+// quiet, then sync. The fence of the sync is quiet enough where all PEs are reached directly.
+GPSH_DEV_CALL int gpsh_dev_team_sync(const struct gpushmem_dev &dev, struct gpsh_dev_group group,
+                                     int handle, bool quiet)
+{
+    struct gpsh_dev_coll c = gpsh_dev_coll_of(dev, group);
+    if (!gpsh_dev_coll_begin(&c, handle))
+        return c.status;
+    if (quiet && group.rank == 0 && !(dev.flags & GPUSHMEM_DEV_ALL_DIRECT))
+        gpsh_dev_quiet(dev, dev);
+    gpsh_dev_coll_sync(&c);
+    return gpsh_dev_coll_end(&c);
+}
+
+#endif

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The number (enum gpushmem_coll_type) of each type that collectives fold, by its name in function
+// names: GPSH_COLL_TYPE_OF(NAME, TYPE).
+#ifndef GPUSHMEM_IMPL_COLL_TYPES_H
+#define GPUSHMEM_IMPL_COLL_TYPES_H
+
+#include "gpushmem/device_abi.h"
+
+#define GPSH_COLL_INTEGER(TYPE)                                                                    \
+    (((TYPE)-1 < (TYPE)1 ? GPUSHMEM_COLL_INT8 : GPUSHMEM_COLL_UINT8) +                             \
+     (sizeof(TYPE) == 8   ? 3                                                                      \
+      : sizeof(TYPE) == 4 ? 2                                                                      \
+                          : (int)sizeof(TYPE) - 1))
+
+// The 25 types of put and get, with how they are folded. and, or, xor: GPUSHMEM_INTEGER_TYPES.
+#define GPUSHMEM_COLL_NUMBERS(X)                                                                   \
+    X(bfloat16, gpushmem_bfloat16, GPUSHMEM_COLL_BFLOAT16)                                         \
+    X(half, gpushmem_half, GPUSHMEM_COLL_HALF)                                                     \
+    X(float, float, GPUSHMEM_COLL_FLOAT)                                                           \
+    X(double, double, GPUSHMEM_COLL_DOUBLE)                                                        \
+    GPUSHMEM_COLL_INTEGERS(X)
+#define GPUSHMEM_COLL_INTEGERS(X)                                                                  \
+    X(char, char, GPSH_COLL_INTEGER(char))                                                         \
+    X(schar, signed char, GPSH_COLL_INTEGER(signed char))                                          \
+    X(short, short, GPSH_COLL_INTEGER(short))                                                      \
+    X(int, int, GPSH_COLL_INTEGER(int))                                                            \
+    X(long, long, GPSH_COLL_INTEGER(long))                                                         \
+    X(longlong, long long, GPSH_COLL_INTEGER(long long))                                           \
+    X(uchar, unsigned char, GPSH_COLL_INTEGER(unsigned char))                                      \
+    X(ushort, unsigned short, GPSH_COLL_INTEGER(unsigned short))                                   \
+    X(uint, unsigned int, GPSH_COLL_INTEGER(unsigned int))                                         \
+    X(ulong, unsigned long, GPSH_COLL_INTEGER(unsigned long))                                      \
+    X(ulonglong, unsigned long long, GPSH_COLL_INTEGER(unsigned long long))                        \
+    X(int8, int8_t, GPSH_COLL_INTEGER(int8_t))                                                     \
+    X(int16, int16_t, GPSH_COLL_INTEGER(int16_t))                                                  \
+    X(int32, int32_t, GPSH_COLL_INTEGER(int32_t))                                                  \
+    X(int64, int64_t, GPSH_COLL_INTEGER(int64_t))                                                  \
+    X(uint8, uint8_t, GPSH_COLL_INTEGER(uint8_t))                                                  \
+    X(uint16, uint16_t, GPSH_COLL_INTEGER(uint16_t))                                               \
+    X(uint32, uint32_t, GPSH_COLL_INTEGER(uint32_t))                                               \
+    X(uint64, uint64_t, GPSH_COLL_INTEGER(uint64_t))                                               \
+    X(size, size_t, GPSH_COLL_INTEGER(size_t))                                                     \
+    X(ptrdiff, ptrdiff_t, GPSH_COLL_INTEGER(ptrdiff_t))
+
+// The same, for functions made per type and operator: Y(NAME, TYPE, NUMBER, operator's name, its
+// number, arguments...).
+#define GPSH_COLL_FOLDS_OF_ALL(Y, NAME, TYPE, NUMBER, ...)                                         \
+    Y(NAME, TYPE, NUMBER, min, GPUSHMEM_COLL_MIN, __VA_ARGS__)                                     \
+    Y(NAME, TYPE, NUMBER, max, GPUSHMEM_COLL_MAX, __VA_ARGS__)                                     \
+    Y(NAME, TYPE, NUMBER, sum, GPUSHMEM_COLL_SUM, __VA_ARGS__)                                     \
+    Y(NAME, TYPE, NUMBER, prod, GPUSHMEM_COLL_PROD, __VA_ARGS__)
+#define GPSH_COLL_FOLDS_OF_BITS(Y, NAME, TYPE, NUMBER, ...)                                        \
+    Y(NAME, TYPE, NUMBER, and, GPUSHMEM_COLL_AND, __VA_ARGS__)                                     \
+    Y(NAME, TYPE, NUMBER, or, GPUSHMEM_COLL_OR, __VA_ARGS__)                                       \
+    Y(NAME, TYPE, NUMBER, xor, GPUSHMEM_COLL_XOR, __VA_ARGS__)
+
+#endif
