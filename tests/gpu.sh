@@ -28,7 +28,7 @@ done
 targets='gpushmem gpushmem_cli gpushmem-perf.cuda gpu_heap gpu_ops perf_gpu_ring_rates perf_put_path.cuda gpushmem_softhca softhca_test'
 targets+=' gpu_cubin gpu_rdc moe_dispatch.cuda kv_transfer.cuda'
 for name in basic rma amo order carried ctx edges errors tiny lost stream local generic cuda_subset asked first spread \
-    collective_launch; do
+    collective_launch coll coll_kinds coll_lost; do
     [ ! -e tests/device/$name.cu ] || targets+=" device_$name.cuda"
 done
 export PATH=$PATH:/usr/local/cuda/bin
@@ -106,7 +106,7 @@ export GPUSHMEM_CONTEXTS=2 # device_ctx wants as many
 for program in "$bin"/device_*.cuda; do
     name=$(basename "$program" .cuda)
     case $name in
-    device_lost | device_asked | device_first | device_spread) continue ;; # below
+    device_lost | device_coll_lost | device_asked | device_first | device_spread) continue ;; # below
     device_errors) export GPUSHMEM_WAIT_TIMEOUT_MS=700 ;; # its waits time out on purpose
     *) export GPUSHMEM_WAIT_TIMEOUT_MS=15000 ;;
     esac
@@ -125,6 +125,9 @@ check "a kernel that waits tells for what on SIGUSR1" env GPUSHMEM_WAIT_TIMEOUT_
 check "collective launches of different shapes are told" job 2 env GPUSHMEM_CHECK=1 "$bin/device_collective_launch.cuda" differ
 check "a stream operation before the first launch" env GPUSHMEM_WAIT_TIMEOUT_MS=3000 "$bin/device_first.cuda"
 check "kernels of one block spread over the rings" env GPUSHMEM_P2P=0 GPUSHMEM_RINGS=4 "$bin/device_spread.cuda"
+for in in sync reduce large stream; do
+    check "collectives with a dead PE end: $in" tests/device/lost.sh "$bin" device_coll_lost.cuda $in
+done
 check "they end though the host asks for errors meanwhile" tests/device/lost.sh "$bin" device_lost.cuda polled
 for p2p in 1 0; do
     check "a stream's first operation is captured, P2P=$p2p" job 2 env GPUSHMEM_P2P=$p2p "$bin/device_stream.cuda" capture

@@ -27,6 +27,8 @@
 #include "progress/watch.h"
 #include "proxy/device_side.h"
 #include "state/state.h"
+#include "stream/coll_choice.h"
+#include "stream/coll_gpu.h"
 #include "stream/stream_gpu.h"
 
 static pthread_mutex_t lifecycle = PTHREAD_MUTEX_INITIALIZER;
@@ -153,11 +155,19 @@ static int join_job(const struct gpsh_join *join)
                     : gpsh_bootstrap_init(&gpsh.boot);
 }
 
+static void preload_kernels(void)
+{
+    gpsh_stream_gpu_preload();
+    gpsh_coll_gpu_preload();
+}
+
 static int bring_up(const struct gpsh_join *join)
 {
     int status = gpsh_init_standard_streams(); // before anything else opens a file
     if (!status)
         status = gpsh_settings_read(environ, &gpsh.settings);
+    if (!status)
+        status = gpsh_coll_limits_read(gpsh.settings.collectives);
     if (!status)
         status = open_log();
     if (!status)
@@ -174,7 +184,7 @@ static int bring_up(const struct gpsh_join *join)
     atomic_store(&gpsh.failed_pe, -1);
     atomic_store(&gpsh.failures, 0);
     atomic_store(&gpsh.leaving, false);
-    gpsh_device_side_on_make(gpsh_stream_gpu_preload);
+    gpsh_device_side_on_make(preload_kernels);
     // From here on a failure of this PE is told to the others, which wait for it.
     status = allocate_tables(gpsh.n_pes);
     int local = status ? status : gpsh_regions_create();

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "collectives.h"
 #include "commands.h"
 #include "core/config.h"
 #include "devices.h"
@@ -107,31 +108,36 @@ static int print_markdown(void)
 
 int gpsh_cmd_info(int argc, char **argv)
 {
-    bool peers = false, markdown = false;
+    bool peers = false, markdown = false, collectives = false;
     const struct gpsh_option options[] = {
         {0, "peers", NULL,
          "under a launcher: which GPU and NICs each PE has, whether GPUDirect is on, and\n"
          "how each PE reaches each other one; for example\n"
          "gpushmem run -n 2 gpushmem info --peers",
          .flag = &peers},
+        {0, "collectives", NULL,
+         "how collectives of streams are carried out, by operation, bytes and team",
+         .flag = &collectives},
         {0, "settings-markdown", NULL, "the settings as docs/settings.md", .flag = &markdown},
         {0},
     };
     const struct gpsh_command_line line = {"gpushmem info",
-                                           "[--peers | --settings-markdown]\n"
+                                           "[--peers | --collectives | --settings-markdown]\n"
                                            "Prints version, build, transports, devices and every "
                                            "setting with its value and where the value comes from.",
                                            .options = options};
     int status, operand = gpsh_options_parse(&line, argc, argv, &status);
     if (operand < 0)
         return status;
-    if (operand < argc || (peers && markdown)) {
+    if (operand < argc || peers + markdown + collectives > 1) {
         gpsh_options_complain(&line, "'%s' is one argument too many; see gpushmem info --help",
                               argv[argc - 1]);
         return GPSH_OPTIONS_EXIT_USAGE;
     }
     if (peers)
         return gpsh_cli_print_peers();
+    if (collectives)
+        return gpsh_cli_print_collectives();
     if (markdown)
         return print_markdown();
     print_build();

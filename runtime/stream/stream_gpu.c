@@ -55,14 +55,12 @@ static gpsh_cu_result launch(const struct gpushmem_stream_op *op, int kernel, st
 // A kernel that does not wait for the one ahead of it by itself must not be launched early: only
 // code for compute capability 9.0 or more does (device/atomics.cuh), not what the driver makes of
 // older PTX. Graphs take it since CUDA 12.3.
-static bool may_be_early(void)
+bool gpsh_stream_gpu_may_be_early(gpsh_cu_function kernel)
 {
     int driver = 0, code = 0;
     return gpsh.settings.stream_early && gpsh_cu.launch_with && gpsh_cu.function_attribute &&
            !gpsh_cu.driver_version(&driver) && driver >= 12030 &&
-           !gpsh_cu.function_attribute(&code, GPSH_CU_FUNCTION_PTX_VERSION,
-                                       streams.kernels[GPUSHMEM_STREAM_BARRIER]) &&
-           code >= 90;
+           !gpsh_cu.function_attribute(&code, GPSH_CU_FUNCTION_PTX_VERSION, kernel) && code >= 90;
 }
 
 // The driver may load a kernel as late as at its first launch. So each is launched once, with
@@ -91,7 +89,7 @@ static int load(void)
     gpsh_cu_result code = gpsh_cu.module_load(&streams.module, gpsh_stream_image);
     for (int kind = 1; kind < GPUSHMEM_STREAM_KINDS && !code; kind++)
         code = gpsh_cu.module_function(&streams.kernels[kind], streams.module, names[kind]);
-    streams.early = !code && may_be_early();
+    streams.early = !code && gpsh_stream_gpu_may_be_early(streams.kernels[GPUSHMEM_STREAM_BARRIER]);
     if (!code)
         code = warm_up();
     if (!code)

@@ -4,6 +4,7 @@
 #ifndef GPSH_STREAM_GPU_H
 #define GPSH_STREAM_GPU_H
 
+#include "gpu/gpu_driver.h"
 #include "gpushmem/device_abi.h"
 #include "gpushmem/stream.h"
 
@@ -20,5 +21,8 @@ int gpsh_stream_gpu_check_local(const char *function, const void *local);
 // that wants a kernel.
 void gpsh_stream_gpu_preload(void);
 void gpsh_stream_gpu_unload(void); // before the context goes; legal if they were never loaded
+
+// Whether a kernel of the library's may be launched before the one ahead of it has ended.
+bool gpsh_stream_gpu_may_be_early(gpsh_cu_function kernel);
 
 #endif

@@ -2,7 +2,8 @@
 #ifndef GPSH_STREAM_IMAGE_H
 #define GPSH_STREAM_IMAGE_H
 
-// A fatbin with the kernels, or NULL: built without CUDA's compiler.
-extern const void *const gpsh_stream_image;
+// Fatbins with the kernels, or NULL: built without CUDA's compiler.
+extern const void *const gpsh_stream_image; // of single operations
+extern const void *const gpsh_coll_image;   // of collectives
 
 #endif

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Collectives of CUDA streams, included by gpushmem.h after stream.h, whose rules hold here too.
+//
+//   gpushmem_float_sum_reduce_on_stream(GPUSHMEM_TEAM_WORLD, gradient, part, n, stream);
+//
+// Further rules
+//
+//   Team       All members enqueue the same operations of a team in the same order, with the same
+//              numbers (only nelems of collect may differ), each in a stream of its choice. A
+//              team's operations of streams are one sequence: two streams of a PE that both use a
+//              team are ordered by the program, or use a team each (a split of all members makes
+//              one). They are independent of the team's operations in kernels and of the host.
+//   Overlap    Operations of different teams run side by side if all members start them in one
+//              order, or have room on their GPUs for all of them at once: a few take at most 64
+//              blocks of 512 threads each.
+//   Memory     dest and source are in the symmetric heap, at the same place on all members. They do
+//              not overlap, but may be the same for reduce, scans, and broadcast; of fcollect
+//              source may be this PE's block of dest, and of reducescatter dest that of source.
+//   Ready      dest belongs to the operation when the stream comes to it on this PE, not before:
+//              no barrier is needed in front. After the operation, dest is complete here and source
+//              may be written; nothing is said about other PEs.
+//   Bits       Reductions fold from the left in the order of ranks, whatever the size, so all
+//              members, issuers and sizes give the same bits. half and bfloat16 are folded in float
+//              and rounded once. Minimum and maximum: NaN wins, -0 is less than +0. Integers wrap.
+//   Nothing    Zero elements are legal: nothing is enqueued, except by collect.
+//   Graphs     A graph with collectives may be launched any number of times, also beside others in
+//              the order of one stream, but not while other operations of its teams are under way.
+//   Failures   When a member is lost or GPUSHMEM_WAIT_TIMEOUT_MS is over, the operation ends on all
+//              members, later ones of the team end at once, and gpushmem_device_error reports it.
+//              Only destroying the team is of use then.
+//   Errors     besides those of stream.h:
+//                GPUSHMEM_ERR_INVALID      no team of this PE; root is no rank; a stride below 1;
+//                                          dest overlaps source where it may not
+//                GPUSHMEM_ERR_UNSUPPORTED  the team has no memory for streams
+//                                          (GPUSHMEM_STREAM_TEAMS); there are neither streams of a
+//                                          GPU nor kernels on CPU threads
+#ifndef GPUSHMEM_COLL_STREAM_H
+#define GPUSHMEM_COLL_STREAM_H
+
+#include "gpushmem/stream.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// The stream goes on when all members' streams have come here; barrier does quiet_on_stream first.
+GPUSHMEM_API int gpushmem_team_sync_on_stream(gpushmem_team_t team, gpushmem_stream_t stream);
+GPUSHMEM_API int gpushmem_barrier_on_stream(gpushmem_team_t team, gpushmem_stream_t stream);
+
+// broadcast  nelems elements of the source of the member with rank `root` to dest of all, itself
+//            included; source is not looked at elsewhere
+// fcollect   the source of all members, nelems each, in the order of ranks
+// collect    the same where nelems may differ, and be 0
+// alltoall   block r of source, of nelems elements, goes to rank r, where it is block my_rank
+// alltoalls  the same for elements that are `sst` apart in source and `dst` apart in dest, in
+//            elements; block r begins r * nelems * sst elements (dst in dest) after the first
+#define GPUSHMEM_DECLARE_COPIES(PREFIX, MEM, TYPE)                                                 \
+    GPUSHMEM_API int PREFIX##broadcast##MEM##_on_stream(gpushmem_team_t team, TYPE *dest,          \
+                                                        const TYPE *source, size_t nelems,         \
+                                                        int root, gpushmem_stream_t stream);       \
+    GPUSHMEM_API int PREFIX##collect##MEM##_on_stream(gpushmem_team_t team, TYPE *dest,            \
+                                                      const TYPE *source, size_t nelems,           \
+                                                      gpushmem_stream_t stream);                   \
+    GPUSHMEM_API int PREFIX##fcollect##MEM##_on_stream(gpushmem_team_t team, TYPE *dest,           \
+                                                       const TYPE *source, size_t nelems,          \
+                                                       gpushmem_stream_t stream);                  \
+    GPUSHMEM_API int PREFIX##alltoall##MEM##_on_stream(gpushmem_team_t team, TYPE *dest,           \
+                                                       const TYPE *source, size_t nelems,          \
+                                                       gpushmem_stream_t stream);                  \
+    GPUSHMEM_API int PREFIX##alltoalls##MEM##_on_stream(                                           \
+        gpushmem_team_t team, TYPE *dest, const TYPE *source, ptrdiff_t dst, ptrdiff_t sst,        \
+        size_t nelems, gpushmem_stream_t stream);
+#define GPUSHMEM_DECLARE(NAME, TYPE) GPUSHMEM_DECLARE_COPIES(gpushmem_##NAME##_, , TYPE)
+GPUSHMEM_DECLARE_COPIES(gpushmem_, mem, void)
+GPUSHMEM_RMA_TYPES(GPUSHMEM_DECLARE)
+#undef GPUSHMEM_DECLARE
+#undef GPUSHMEM_DECLARE_COPIES
+
+// reduce         element i of dest is the fold of element i of all members' sources
+// reducescatter  the same, of which each member gets block my_rank: source has nelems elements for
+//                each member, dest nelems
+#define GPUSHMEM_DECLARE_FOLD(NAME, TYPE, FOLD)                                                    \
+    GPUSHMEM_API int gpushmem_##NAME##_##FOLD##_reduce_on_stream(                                  \
+        gpushmem_team_t team, TYPE *dest, const TYPE *source, size_t nelems,                       \
+        gpushmem_stream_t stream);                                                                 \
+    GPUSHMEM_API int gpushmem_##NAME##_##FOLD##_reducescatter_on_stream(                           \
+        gpushmem_team_t team, TYPE *dest, const TYPE *source, size_t nelems,                       \
+        gpushmem_stream_t stream);
+// inscan  the sum of the sources of ranks 0 to my_rank
+// exscan  the same without this PE's own; 0 at rank 0
+#define GPUSHMEM_DECLARE(NAME, TYPE)                                                               \
+    GPUSHMEM_DECLARE_FOLD(NAME, TYPE, min)                                                         \
+    GPUSHMEM_DECLARE_FOLD(NAME, TYPE, max)                                                         \
+    GPUSHMEM_DECLARE_FOLD(NAME, TYPE, sum)                                                         \
+    GPUSHMEM_DECLARE_FOLD(NAME, TYPE, prod)                                                        \
+    GPUSHMEM_API int gpushmem_##NAME##_sum_inscan_on_stream(gpushmem_team_t team, TYPE *dest,      \
+                                                            const TYPE *source, size_t nelems,     \
+                                                            gpushmem_stream_t stream);             \
+    GPUSHMEM_API int gpushmem_##NAME##_sum_exscan_on_stream(gpushmem_team_t team, TYPE *dest,      \
+                                                            const TYPE *source, size_t nelems,     \
+                                                            gpushmem_stream_t stream);
+GPUSHMEM_RMA_TYPES(GPUSHMEM_DECLARE)
+#undef GPUSHMEM_DECLARE
+#define GPUSHMEM_DECLARE(NAME, TYPE)                                                               \
+    GPUSHMEM_DECLARE_FOLD(NAME, TYPE, and)                                                         \
+    GPUSHMEM_DECLARE_FOLD(NAME, TYPE, or)                                                          \
+    GPUSHMEM_DECLARE_FOLD(NAME, TYPE, xor)
+GPUSHMEM_INTEGER_TYPES(GPUSHMEM_DECLARE)
+#undef GPUSHMEM_DECLARE
+#undef GPUSHMEM_DECLARE_FOLD
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

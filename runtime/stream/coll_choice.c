@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "stream/coll_choice.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/config.h"
+#include "core/error.h"
+
+enum { THREADS = 512, SHARE = 16 << 10, PACKET_BLOCKS = 16, LARGE = 32 << 20 };
+
+static const struct gpsh_coll_limits standard = {192 << 10, 8 << 20, 64};
+struct gpsh_coll_limits gpsh_coll_limits = {192 << 10, 8 << 20, 64};
+
+// ---- The setting ----
+
+static bool read_word(const char *word, struct gpsh_coll_limits *limits)
+{
+    uint64_t blocks = 0;
+    const char *value = strchr(word, '=');
+    if (!value++)
+        return false;
+    if (!strncmp(word, "packets=", 8))
+        return !gpsh_parse_size(value, &limits->packets);
+    if (!strncmp(word, "copies=", 7))
+        return !gpsh_parse_size(value, &limits->copies);
+    if (strncmp(word, "blocks=", 7) || gpsh_parse_size(value, &blocks) || blocks < 1 ||
+        blocks > GPUSHMEM_COLL_STREAM_BLOCKS)
+        return false;
+    limits->blocks = (unsigned)blocks;
+    return true;
+}
+
+int gpsh_coll_limits_read(const char *text)
+{
+    struct gpsh_coll_limits limits = standard;
+    char word[64];
+    while (*text) {
+        size_t length = strcspn(text, ",");
+        snprintf(word, sizeof word, "%.*s", (int)length, text);
+        if (!read_word(word, &limits))
+            return gpsh_fail(
+                GPUSHMEM_ERR_SETTING,
+                "GPUSHMEM_COLLECTIVES: '%s' is none of packets=BYTES, copies=BYTES and "
+                "blocks=N with N from 1 to %d",
+                word, GPUSHMEM_COLL_STREAM_BLOCKS);
+        text += length + (text[length] == ',');
+    }
+    gpsh_coll_limits = limits;
+    return 0;
+}
+
+// ---- The choice ----
+
+static unsigned at_most(uint64_t n, unsigned most)
+{
+    return n < 1 ? 1 : n < most ? (unsigned)n : most;
+}
+
+// A thread for each packet.
+static struct gpsh_coll_choice packets(uint64_t bytes)
+{
+    uint64_t threads = (bytes + 7) / 8;
+    unsigned blocks = at_most((threads + THREADS - 1) / THREADS, PACKET_BLOCKS);
+    unsigned warps = at_most((threads + 31) / 32, THREADS / 32);
+    return (struct gpsh_coll_choice){GPUSHMEM_COLL_LL, blocks, 32 * warps};
+}
+
+// One block moves 16 KiB in a microsecond or two; 32 fill the links from one side, and 64 where
+// both sides send at once.
+static unsigned blocks_for(uint64_t bytes, const struct gpsh_coll_limits *limits)
+{
+    unsigned most = bytes < LARGE ? 32 : 64;
+    return at_most((bytes + SHARE - 1) / SHARE, most < limits->blocks ? most : limits->blocks);
+}
+
+static bool by_copies(const struct gpushmem_coll_op *op, uint64_t bytes,
+                      const struct gpsh_coll_limits *limits)
+{
+    bool plain = op->kind == GPUSHMEM_COLL_FCOLLECT || op->kind == GPUSHMEM_COLL_ALLTOALL ||
+                 op->kind == GPUSHMEM_COLL_BROADCAST;
+    return plain && limits->copies && bytes >= limits->copies;
+}
+
+static struct gpsh_coll_choice direct(const struct gpushmem_coll_op *op,
+                                      const struct gpushmem_dev_team *team, bool apart,
+                                      const struct gpsh_coll_limits *limits)
+{
+    uint64_t bytes = op->n * op->width;
+    if (op->kind == GPUSHMEM_COLL_COLLECT) // the others may bring more than this PE
+        return (struct gpsh_coll_choice){GPUSHMEM_COLL_DIRECT, at_most(8, limits->blocks), THREADS};
+    if (op->kind == GPUSHMEM_COLL_REDUCE && team->n == 2 && apart)
+        return (struct gpsh_coll_choice){
+            GPUSHMEM_COLL_PUSH, at_most((bytes + SHARE - 1) / SHARE, limits->blocks), THREADS};
+    if (by_copies(op, bytes, limits))
+        return (struct gpsh_coll_choice){GPUSHMEM_COLL_COPY, 1, 32};
+    if (op->kind != GPUSHMEM_COLL_REDUCE && op->kind != GPUSHMEM_COLL_BROADCAST)
+        bytes *= (uint64_t)(team->n - 1);
+    return (struct gpsh_coll_choice){GPUSHMEM_COLL_DIRECT, blocks_for(bytes, limits), THREADS};
+}
+
+struct gpsh_coll_choice gpsh_coll_choose(const struct gpushmem_coll_op *op,
+                                         const struct gpushmem_dev_team *team, bool apart,
+                                         const struct gpsh_coll_limits *limits)
+{
+    uint64_t bytes = op->n * op->width, others = (uint64_t)(team->n - 1);
+    if (op->kind <= GPUSHMEM_COLL_BARRIER)
+        return (struct gpsh_coll_choice){GPUSHMEM_COLL_AUTO, 1, 32};
+    if (team->n > 1 && !(team->flags & GPUSHMEM_DEV_TEAM_DIRECT))
+        return (struct gpsh_coll_choice){GPUSHMEM_COLL_DIRECT, 1, THREADS}; // a proxy does the work
+    if (op->kind != GPUSHMEM_COLL_COLLECT && bytes * others <= limits->packets &&
+        bytes <= gpushmem_coll_ll_most(team->n, true))
+        return packets(bytes);
+    return direct(op, team, apart, limits);
+}
+
+const char *gpsh_coll_way_name(int way)
+{
+    static const char *const names[] = {"flags", "packets", "staged", "direct", "push", "copies"};
+    return names[way];
+}
+
+const char *gpsh_coll_kind_name(int kind)
+{
+    static const char *const names[GPUSHMEM_COLL_KINDS] = {
+        "nothing",  "sync",      "barrier", "broadcast",     "collect", "fcollect",
+        "alltoall", "alltoalls", "reduce",  "reducescatter", "inscan",  "exscan"};
+    return names[kind];
+}

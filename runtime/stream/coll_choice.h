@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How a collective of a stream is carried out: by operation, bytes and team, and nothing that two
+// members could see differently.
+#ifndef GPSH_COLL_CHOICE_H
+#define GPSH_COLL_CHOICE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "gpushmem/device_abi.h"
+
+struct gpsh_coll_choice {
+    int way; // enum gpushmem_coll_way
+    unsigned blocks, threads;
+};
+
+// From which sizes on what is used; 0: never.
+struct gpsh_coll_limits {
+    uint64_t packets; // largest sum of a member's messages that goes in packets
+    uint64_t copies;  // smallest message that copy engines move
+    unsigned blocks;  // at most
+};
+extern struct gpsh_coll_limits gpsh_coll_limits; // in use
+
+// Takes the words of the setting GPUSHMEM_COLLECTIVES. GPUSHMEM_ERR_SETTING with a sentence; the
+// limits are as before then.
+int gpsh_coll_limits_read(const char *text);
+
+// `team`: as kernels know it. dest is another address than source: `apart`.
+struct gpsh_coll_choice gpsh_coll_choose(const struct gpushmem_coll_op *op,
+                                         const struct gpushmem_dev_team *team, bool apart,
+                                         const struct gpsh_coll_limits *limits);
+
+const char *gpsh_coll_way_name(int way);
+const char *gpsh_coll_kind_name(int kind);
+
+#endif

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Collectives of CUDA streams: kernels of the library and, for large blocks, copies of the copy
+// engine between two of them.
+#ifndef GPSH_COLL_GPU_H
+#define GPSH_COLL_GPU_H
+
+#include "gpushmem/device_abi.h"
+#include "gpushmem/stream.h"
+
+// Enqueues *op, whose arguments were checked. `pes`: the members of the team. Any thread, any
+// stream of this PE's GPU, captured or not.
+int gpsh_coll_gpu_submit(const struct gpushmem_coll_op *op, const struct gpushmem_dev_team *team,
+                         const int32_t *pes, gpushmem_stream_t stream);
+
+// Loads the kernels ahead of their first use.
+void gpsh_coll_gpu_preload(void);
+
+#endif

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Collectives in kernels: every operation against what one thread works out from all sources.
+#include <string.h>
+
+#include "kernel_check.cuh"
+
+enum { MOST = 96 << 10, GUARD = 64 };
+
+static int me, n;
+static char *source, *dest; // symmetric
+static struct gpushmem_dev dev;
+
+struct what {
+    struct gpushmem_coll_op op;
+    int scope; // 0 thread, 1 warp, 2 block
+};
+
+enum { STREAM = 3 }; // in place of a scope
+
+// Close to where the 32 bits of a packet's number begin again.
+__global__ void set_epochs(struct gpushmem_dev d, uint64_t value)
+{
+    for (int i = 0; i < GPUSHMEM_TEAM_EPOCHS; i++)
+        d.teams[0].epochs[i] = value;
+}
+
+__global__ void run(struct gpushmem_dev d, struct what what, int *statuses)
+{
+    struct gpsh_dev_group groups[] = {gpsh_dev_group_of<gpsh_scope_thread>(),
+                                      gpsh_dev_group_of<gpsh_scope_warp>(),
+                                      gpsh_dev_group_of<gpsh_scope_block>()};
+    int status = gpsh_dev_coll_run(d, groups[what.scope], what.op);
+    if (status)
+        *statuses = status;
+}
+
+// ---- What is to come ----
+
+// Element i of a PE's source: small, so that products and sums stay exact where they should.
+template <typename T> static T value(int pe, uint64_t i, int seed)
+{
+    uint64_t x = (uint64_t)(pe + 1) * 2654435761u + i * 40503u + (uint64_t)seed * 977u;
+    return (T)((x >> 7) % 5 + 1);
+}
+template <> float value<float>(int pe, uint64_t i, int seed)
+{
+    return 1.0f / (float)(1 + (pe * 7 + (int)(i % 1000) * 3 + seed) % 97); // rounds at every step
+}
+
+template <typename T> static T fold(T a, T b, int how);
+template <typename T> static T fold_integer(T a, T b, int how)
+{
+    switch (how) {
+    case GPUSHMEM_COLL_AND: return (T)(a & b);
+    case GPUSHMEM_COLL_OR: return (T)(a | b);
+    case GPUSHMEM_COLL_XOR: return (T)(a ^ b);
+    case GPUSHMEM_COLL_MIN: return a < b ? a : b;
+    case GPUSHMEM_COLL_MAX: return a > b ? a : b;
+    case GPUSHMEM_COLL_SUM: return (T)((uint64_t)a + (uint64_t)b);
+    default: return (T)((uint64_t)a * (uint64_t)b);
+    }
+}
+template <typename T> static T fold_real(T a, T b, int how)
+{
+    switch (how) {
+    case GPUSHMEM_COLL_MIN: return a < b ? a : b;
+    case GPUSHMEM_COLL_MAX: return a > b ? a : b;
+    case GPUSHMEM_COLL_SUM: return a + b;
+    default: return a * b;
+    }
+}
+template <typename T> static T fold(T a, T b, int how)
+{
+    return fold_integer<T>(a, b, how);
+}
+template <> float fold<float>(float a, float b, int how)
+{
+    return fold_real<float>(a, b, how);
+}
+
+template <typename T> static T folded(uint64_t i, int first, int end, int seed, int how)
+{
+    if (first >= end)
+        return (T)0;
+    T result = value<T>(first, i, seed);
+    for (int pe = first + 1; pe < end; pe++)
+        result = fold<T>(result, value<T>(pe, i, seed), how);
+    return result;
+}
+
+template <typename T> static T expected(const struct gpushmem_coll_op &op, uint64_t i, int seed)
+{
+    uint64_t count = op.n;
+    switch (op.kind) {
+    case GPUSHMEM_COLL_BROADCAST: return value<T>(op.root, i, seed);
+    case GPUSHMEM_COLL_FCOLLECT: return value<T>((int)(i / count), i % count, seed);
+    case GPUSHMEM_COLL_ALLTOALL:
+        return value<T>((int)(i / count), (uint64_t)me * count + i % count, seed);
+    case GPUSHMEM_COLL_REDUCE: return folded<T>(i, 0, n, seed, op.fold);
+    case GPUSHMEM_COLL_REDUCESCATTER:
+        return folded<T>((uint64_t)me * count + i, 0, n, seed, op.fold);
+    case GPUSHMEM_COLL_INSCAN: return folded<T>(i, 0, me + 1, seed, op.fold);
+    default: return folded<T>(i, 0, me, seed, op.fold);
+    }
+}
+
+static uint64_t source_elements(const struct gpushmem_coll_op &op)
+{
+    return op.kind == GPUSHMEM_COLL_ALLTOALL || op.kind == GPUSHMEM_COLL_REDUCESCATTER
+               ? op.n * (uint64_t)n
+               : op.n;
+}
+static uint64_t dest_elements(const struct gpushmem_coll_op &op)
+{
+    return op.kind == GPUSHMEM_COLL_ALLTOALL || op.kind == GPUSHMEM_COLL_FCOLLECT
+               ? op.n * (uint64_t)n
+               : op.n;
+}
+
+// ---- One operation ----
+
+static int enqueue_fold(const struct gpushmem_coll_op &op, int *to, const int *from)
+{
+    switch (op.kind) {
+    case GPUSHMEM_COLL_REDUCE: return gpushmem_int_sum_reduce_on_stream(0, to, from, op.n, NULL);
+    case GPUSHMEM_COLL_REDUCESCATTER:
+        return gpushmem_int_sum_reducescatter_on_stream(0, to, from, op.n, NULL);
+    case GPUSHMEM_COLL_INSCAN: return gpushmem_int_sum_inscan_on_stream(0, to, from, op.n, NULL);
+    default: return gpushmem_int_sum_exscan_on_stream(0, to, from, op.n, NULL);
+    }
+}
+static int enqueue_fold(const struct gpushmem_coll_op &op, float *to, const float *from)
+{
+    bool sum = op.fold == GPUSHMEM_COLL_SUM;
+    switch (op.kind) {
+    case GPUSHMEM_COLL_REDUCE:
+        return sum ? gpushmem_float_sum_reduce_on_stream(0, to, from, op.n, NULL)
+                   : gpushmem_float_prod_reduce_on_stream(0, to, from, op.n, NULL);
+    case GPUSHMEM_COLL_REDUCESCATTER:
+        return sum ? gpushmem_float_sum_reducescatter_on_stream(0, to, from, op.n, NULL)
+                   : gpushmem_float_prod_reducescatter_on_stream(0, to, from, op.n, NULL);
+    case GPUSHMEM_COLL_INSCAN: return gpushmem_float_sum_inscan_on_stream(0, to, from, op.n, NULL);
+    default: return gpushmem_float_sum_exscan_on_stream(0, to, from, op.n, NULL);
+    }
+}
+template <typename T> static int enqueue(const struct gpushmem_coll_op &op)
+{
+    T *to = (T *)op.dest;
+    const T *from = (const T *)op.source;
+    size_t bytes = op.n * op.width;
+    switch (op.kind) {
+    case GPUSHMEM_COLL_BROADCAST:
+        return gpushmem_broadcastmem_on_stream(0, to, from, bytes, op.root, NULL);
+    case GPUSHMEM_COLL_FCOLLECT: return gpushmem_fcollectmem_on_stream(0, to, from, bytes, NULL);
+    case GPUSHMEM_COLL_ALLTOALL: return gpushmem_alltoallmem_on_stream(0, to, from, bytes, NULL);
+    default: return enqueue_fold(op, to, from);
+    }
+}
+
+static int *status_word;
+static int seeds;
+
+template <typename T>
+static void check_op(struct gpushmem_coll_op op, int scope, int threads, uint64_t skew,
+                     bool in_place)
+{
+    static T buffer[(MOST + 2 * GUARD) / sizeof(T)];
+    int seed = ++seeds;
+    uint64_t from = source_elements(op), to = dest_elements(op);
+    op.team = 0;
+    op.width = sizeof(T);
+    op.source = source + GUARD + skew * sizeof(T);
+    op.dest = in_place ? (void *)op.source : dest + GUARD + skew * sizeof(T);
+    for (uint64_t i = 0; i < from; i++)
+        buffer[i] = value<T>(me, i, seed);
+    CHECK_OK(gpushmem_putmem((void *)op.source, buffer, from * sizeof(T), me));
+    CHECK_OK(gpushmem_quiet());
+    if (scope == STREAM) {
+        CHECK_OK(enqueue<T>(op));
+        CHECK_OK(gpushmem_launch_wait(NULL));
+    } else {
+        RUN(run, 1, threads, dev, (what{op, scope}), status_word);
+        CHECK(!check_read(status_word));
+    }
+    char *first = (char *)op.dest - GUARD;
+    CHECK_OK(gpushmem_getmem(buffer, first, to * sizeof(T) + 2 * GUARD, me));
+    const char *bytes = (const char *)buffer;
+    for (uint64_t i = 0; i < GUARD && !in_place; i++)
+        CHECK(bytes[i] == 0x5a && bytes[GUARD + to * sizeof(T) + i] == 0x5a);
+    int wrong = 0;
+    for (uint64_t i = 0; i < to && wrong < 3; i++) {
+        T want = expected<T>(op, i, seed);
+        if (memcmp(&want, bytes + GUARD + i * sizeof(T), sizeof want)) {
+            wrong++;
+            check_failures++;
+            fprintf(
+                stderr,
+                "PE %d: kind %d type %d fold %d n %llu scope %d x %d skew %llu%s: element %llu\n",
+                me, op.kind, op.type, op.fold, (unsigned long long)op.n, scope, threads,
+                (unsigned long long)skew, in_place ? " in place" : "", (unsigned long long)i);
+        }
+    }
+    memset(buffer, 0x5a, sizeof buffer);
+    CHECK_OK(gpushmem_putmem(first, buffer, to * sizeof(T) + 2 * GUARD, me));
+    CHECK_OK(gpushmem_quiet());
+}
+
+static struct gpushmem_coll_op op_of(int kind, int type, int how, uint64_t count, int root)
+{
+    struct gpushmem_coll_op op = {};
+    op.kind = (uint8_t)kind;
+    op.type = (uint8_t)type;
+    op.fold = (uint8_t)how;
+    op.n = count;
+    op.root = root;
+    return op;
+}
+
+int main(void)
+{
+    me = check_begin();
+    n = gpushmem_n_pes();
+    source = (char *)gpushmem_malloc(MOST + 2 * GUARD);
+    dest = (char *)gpushmem_malloc(MOST + 2 * GUARD);
+    status_word = (int *)gpushmem_calloc(1, sizeof(int));
+    static char guard[MOST + 2 * GUARD];
+    memset(guard, 0x5a, sizeof guard);
+    CHECK_OK(gpushmem_putmem(source, guard, sizeof guard, me));
+    CHECK_OK(gpushmem_putmem(dest, guard, sizeof guard, me));
+    CHECK_OK(gpushmem_device_handle(&dev));
+    RUN(set_epochs, 1, 1, dev, (uint64_t)0xffffffe0);
+    gpushmem_barrier_all();
+
+    static const uint64_t sizes[] = {1, 2, 3, 17, 64, 127, 128, 129, 400, 1024, 1025, 2100, 5000};
+    static const int threads[] = {1, 32, 40, 0};
+    int turn = 0;
+    for (uint64_t count : sizes)
+        for (int kind = GPUSHMEM_COLL_BROADCAST; kind < GPUSHMEM_COLL_KINDS; kind++) {
+            if (kind == GPUSHMEM_COLL_COLLECT || kind == GPUSHMEM_COLL_ALLTOALLS)
+                continue;
+            int scope = turn % 2 ? STREAM : (turn / 2 + me) % 3;
+            bool in_place =
+                turn % 4 == 1 && (kind == GPUSHMEM_COLL_REDUCE || kind >= GPUSHMEM_COLL_INSCAN);
+            turn++;
+            check_op<int>(op_of(kind, GPUSHMEM_COLL_INT32, GPUSHMEM_COLL_SUM, count, turn % n),
+                          scope, threads[scope], (uint64_t)turn % 3, in_place);
+            check_op<float>(op_of(kind, GPUSHMEM_COLL_FLOAT,
+                                  kind >= GPUSHMEM_COLL_INSCAN ? +GPUSHMEM_COLL_SUM
+                                                               : GPUSHMEM_COLL_SUM + turn % 2,
+                                  count, turn % n),
+                            scope, threads[scope], 0, in_place);
+        }
+    gpushmem_barrier_all();
+    gpushmem_free(status_word);
+    gpushmem_free(dest);
+    gpushmem_free(source);
+    return check_end("coll");
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A PE dies in the middle of collectives: those under way and those that are queued end with the
+// error on all survivors, and so do the team's later ones. Run with --on-failure continue; the last
+// PE is the one that dies. The argument says in what: sync, reduce, large, stream.
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kernel_check.cuh"
+
+enum { QUEUED = 40, MOST = 256 << 10 };
+
+struct job {
+    int kind;
+    size_t bytes;
+    float *dest;
+    const float *source;
+    int rounds;
+};
+
+static __device__ int collective(const struct job &j)
+{
+    if (j.kind == 's')
+        return gpushmem_dev_team_sync(GPUSHMEM_TEAM_WORLD);
+    return gpushmem_dev_float_sum_reduce(GPUSHMEM_TEAM_WORLD, j.dest, j.source,
+                                         j.bytes / sizeof(float));
+}
+
+// The loss comes after some rounds. From then on every operation fails.
+__global__ void until_lost(struct job j, int *counts)
+{
+    int status = 0, later = 0;
+    while (!status)
+        status = collective(j);
+    for (int i = 0; i < QUEUED; i++)
+        later += collective(j) == status;
+    counts[0] = status;
+    counts[1] = later;
+}
+
+__global__ void some(struct job j)
+{
+    for (int i = 0; i < j.rounds; i++)
+        collective(j);
+}
+
+static void on_kernels(struct job j, int *counts, bool dies)
+{
+    if (dies) {
+        j.rounds = 3;
+        RUN(some, 1, 1, j);
+        kill(getpid(), SIGKILL);
+    }
+    CHECK_OK(GPUSHMEM_LAUNCH(until_lost, 1, 1, NULL, j, counts));
+    CHECK(gpushmem_launch_wait(NULL) == GPUSHMEM_ERR_PE_FAILED);
+    CHECK(check_read(&counts[0]) == GPUSHMEM_ERR_PE_FAILED);
+    CHECK(check_read(&counts[1]) == QUEUED);
+}
+
+static void on_stream(struct job j, bool dies)
+{
+    int status = 0;
+    for (int i = 0; i < (dies ? 3 : QUEUED) && !status; i++)
+        status = gpushmem_float_sum_reduce_on_stream(GPUSHMEM_TEAM_WORLD, j.dest, j.source,
+                                                     j.bytes / sizeof(float), NULL);
+    int waited = gpushmem_launch_wait(NULL);
+    if (dies)
+        kill(getpid(), SIGKILL);
+    // told when it was enqueued, if the loss was known by then
+    CHECK(status == GPUSHMEM_ERR_PE_FAILED || waited == GPUSHMEM_ERR_PE_FAILED);
+    CHECK(gpushmem_team_sync_on_stream(GPUSHMEM_TEAM_WORLD, NULL) == GPUSHMEM_ERR_PE_FAILED);
+    CHECK(strstr(gpushmem_last_error(), "lost a member"));
+}
+
+int main(int argc, char **argv)
+{
+    int me = check_begin();
+    bool dies = me == gpushmem_n_pes() - 1;
+    const char *in = argc > 1 ? argv[1] : "sync";
+    struct job j = {in[0] == 's' && in[1] == 'y' ? 's' : 'r', in[0] == 'l' ? (size_t)MOST : 64,
+                    NULL, NULL, 0};
+    j.dest = (float *)gpushmem_calloc(MOST, 1);
+    j.source = (const float *)gpushmem_calloc(MOST, 1);
+    int *counts = (int *)gpushmem_calloc(2, sizeof(int));
+    gpushmem_barrier_all();
+    if (strcmp(in, "stream"))
+        on_kernels(j, counts, dies);
+    else
+        on_stream(j, dies);
+    printf("PE %d lives on: %d failures\n", me, check_failures);
+    fflush(stdout);
+    _exit(check_failures != 0); // finalize is a barrier with the dead
+}
