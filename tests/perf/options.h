@@ -25,6 +25,7 @@ struct perf_options {
     // to start without a launcher; 0: as many as the tests need
     int pes;
     unsigned issuers; // or of enum perf_issuer
+    const char *nccl; // library to compare collectives with; NULL: none
     const char *json; // file, "-" is the standard output; NULL: none
     bool markdown;    // the table as Markdown
     bool quiet;       // no progress line

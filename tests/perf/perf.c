@@ -23,6 +23,8 @@ const struct perf_test perf_tests[] = {
     {"amo", "latency and rate of atomics", perf_host_atomics, perf_device_atomics, NULL, 2, false},
     {"barrier", "latency of barrier_all and sync_all over all PEs", perf_host_barrier,
      perf_device_barrier, perf_stream_barrier, 2, false},
+    {"coll", "collectives of streams and kernels, beside NCCL with --nccl", NULL, perf_device_coll,
+     perf_stream_coll, 2, false},
     {"ring", "the command ring alone: commands per second, round trip", NULL, perf_device_ring,
      NULL, 1, true},
     {NULL, NULL, NULL, NULL, NULL, 0, false},

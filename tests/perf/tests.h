@@ -43,6 +43,8 @@ int perf_device_barrier(struct perf_bench *bench);
 int perf_stream_put(struct perf_bench *bench);
 int perf_stream_get(struct perf_bench *bench);
 int perf_stream_barrier(struct perf_bench *bench);
+int perf_stream_coll(struct perf_bench *bench);
+int perf_device_coll(struct perf_bench *bench);
 int perf_device_ring(struct perf_bench *bench); // needs device operations to go through the ring
 
 #ifdef __cplusplus
