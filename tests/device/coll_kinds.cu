@@ -126,7 +126,7 @@ __global__ void special_floats(float *to, float *from, int me, int last, int *co
 
 // ---- Blocks that are apart, or of different sizes ----
 
-static __device__ int tag(int from, int to, int i)
+static __host__ __device__ int tag(int from, int to, int i)
 {
     return from * 10000 + to * 100 + i % 97;
 }
@@ -143,7 +143,7 @@ __global__ void strided(int *to, int *from, int me, int n, int count, int dst, i
         EXPECT(counts, to[k] == (k % dst ? -1 : tag(k / dst / count, me, k / dst % count)));
 }
 
-static __device__ int share(int pe, int count)
+static __host__ __device__ int share(int pe, int count)
 {
     return pe % 3 == 1 ? 0 : count + pe;
 }
