@@ -7,7 +7,9 @@
 //     it, none of which may have returned. What they did in memory of this GPU before is visible to
 //     all of them after it; what they did at other PEs is ordered by fence and quiet as ever. 0, or
 //     GPUSHMEM_ERR_STATE, recorded as a failure in the kernel: it was launched in another way. A
-//     grid of one block may be launched in any way.
+//     grid of one block may be launched in any way. CUDA 13 (driver 580) does not tell the ways
+//     apart: there a grid that was launched in another way meets if all its blocks happen to run
+//     at once, and waits for ever if not.
 #ifndef GPUSHMEM_GRID_SYNC_CUH
 #define GPUSHMEM_GRID_SYNC_CUH
 

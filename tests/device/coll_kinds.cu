@@ -166,6 +166,7 @@ static void test_uneven_stream(int count)
         int value = tag(my_pe, 7, i);
         CHECK_OK(gpushmem_int_put(from + i, &value, 1, my_pe));
     }
+    CHECK_OK(gpushmem_quiet()); // the stream is not ordered after puts of the host
     CHECK_OK(gpushmem_int_collect_on_stream(0, to, from, (size_t)mine, NULL));
     CHECK_OK(gpushmem_launch_wait(NULL));
     for (int pe = 0; pe < n_pes; pe++)

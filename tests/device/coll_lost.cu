@@ -68,6 +68,8 @@ static void on_stream(struct job j, bool dies)
         kill(getpid(), SIGKILL);
     // told when it was enqueued, if the loss was known by then
     CHECK(status == GPUSHMEM_ERR_PE_FAILED || waited == GPUSHMEM_ERR_PE_FAILED);
+    if (check_failures)
+        printf("enqueued: %d, waited: %d, %s\n", status, waited, gpushmem_last_error());
     CHECK(gpushmem_team_sync_on_stream(GPUSHMEM_TEAM_WORLD, NULL) == GPUSHMEM_ERR_PE_FAILED);
     CHECK(strstr(gpushmem_last_error(), "lost a member"));
 }
