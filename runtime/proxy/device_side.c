@@ -314,15 +314,16 @@ static void unmake(void)
 // A PE was lost: kernels that wait on memory end. Any thread.
 static void end_waits_of_kernels(int pe, int code)
 {
-    gpsh_device_teams_lose(pe);
-    if (!atomic_load(&exists))
-        return; // make() looks at gpsh.failed_pe
-    pthread_mutex_lock(&side.lock);
-    if (atomic_load(&exists)) {
-        atomic_store(&side.loss_taken, false);
-        __atomic_store_n(&side.host->control.peer_failed, code, __ATOMIC_RELEASE);
+    if (atomic_load(&exists)) { // else make() looks at gpsh.failed_pe
+        pthread_mutex_lock(&side.lock);
+        if (atomic_load(&exists)) {
+            atomic_store(&side.loss_taken, false);
+            __atomic_store_n(&side.host->control.peer_failed, code, __ATOMIC_RELEASE);
+        }
+        pthread_mutex_unlock(&side.lock);
     }
-    pthread_mutex_unlock(&side.lock);
+    // After that: it writes to the GPU's memory, which may have to wait for kernels that wait.
+    gpsh_device_teams_lose(pe);
 }
 
 static int make(void)
