@@ -82,11 +82,11 @@ static void give(uint64_t offset)
     pthread_mutex_unlock(&lock);
 }
 
-// Beyond the words of the device barrier, which end the first piece, and then beyond a grain: no
-// block may lie in two pieces, since a NIC has a key for each.
-static int extend(uint64_t more)
+// The heap had `before` bytes. Beyond what is reserved at the end of the first piece, and then
+// beyond a grain: no block may lie in two pieces, since a NIC has a key for each.
+static int extend(uint64_t before, uint64_t more)
 {
-    bool first = gpsh.heap_bytes == gpsh.heap_first_bytes;
+    bool first = before == gpsh.heap_first_bytes;
     uint64_t gap = first ? gpsh_heap_reserved(&gpsh.settings) : GPSH_HEAP_GRAIN;
     pthread_mutex_lock(&lock);
     bool extended = gpsh_heap_alloc_extend(allocator, gap, first ? more : more - gap);
@@ -105,7 +105,7 @@ static int take_of_larger(const char *function, enum gpsh_collective_kind kind, 
         need = UINT64_MAX;
     int status = gpsh_heap_grow(function, kind, a, b, need);
     if (!status)
-        status = extend(gpsh.heap_bytes - before);
+        status = extend(before, gpsh.heap_bytes - before);
     if (!status)
         *block = take(function, bytes, alignment);
     return status;

@@ -24,7 +24,7 @@ static bool read_word(const char *word, struct gpsh_coll_limits *limits)
         return !gpsh_parse_size(value, &limits->packets);
     if (!strncmp(word, "copies=", 7))
         return !gpsh_parse_size(value, &limits->copies);
-    if (strncmp(word, "blocks=", 7) || gpsh_parse_size(value, &blocks) || blocks < 1 ||
+    if (strncmp(word, "blocks=", 7) != 0 || gpsh_parse_size(value, &blocks) || blocks < 1 ||
         blocks > GPUSHMEM_COLL_STREAM_BLOCKS)
         return false;
     limits->blocks = (unsigned)blocks;

@@ -864,7 +864,7 @@ class Trouble(Case):
 
     def test_bad_blobs(self):
         for kind, sentence in (("short", "published 5 bytes, less than the header"), ("version", "data of version 77"),
-                               ("round", "is of PE 1, round 9"), ("length", "but 8 arrived"),
+                               ("round", "data of PE 1, round 9"), ("length", "but 8 arrived"),
                                ("type", "not bytes"), ("none", "did not publish its data")):
             with self.subTest(kind):
                 out, _ = self.job("-n", 2, MISHAP, "blob:" + kind, 1)
