@@ -5,6 +5,7 @@
 #include <linux/futex.h>
 #include <sched.h>
 #include <stdarg.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -88,18 +89,18 @@ Test(proxy_idle, host_heap__the_first_kernel_comes_while_it_naps__it_sleeps_from
 // The CPUs that a proxy thread may use when the file says `list`.
 static cpu_set_t cpus_with(const char *list)
 {
-    char path[] = "/tmp/gpushmem-cpus-XXXXXX";
-    int fd = mkstemp(path);
+    int fd = memfd_create("cpus", 0);
+    char path[32];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     cpu_set_t cpus;
     cr_assert(fd >= 0 && write(fd, list, strlen(list)) == (ssize_t)strlen(list));
-    close(fd);
     proxy->env.near_cpus_file = path;
     cr_assert_eq(gpsh_proxy_start(proxy), 0);
     while (atomic_load(&sleeps) < 1) // it has found its place
         sched_yield();
     cr_assert_eq(pthread_getaffinity_np(proxy->threads[0].thread, sizeof cpus, &cpus), 0);
     gpsh_proxy_stop(proxy);
-    unlink(path);
+    close(fd);
     return cpus;
 }
 
