@@ -47,16 +47,16 @@ endfunction()
 # What every test of the project is registered with. The first word of the command may be a target; the time limit, 120 s if
 # none is given, is against hangs only. Jobs of `gpushmem run` end themselves shortly before, saying what each PE waits for.
 # LABELS are for what tests/run.sh cannot tell by the room: asan, tsan, nocuda (run in that preset, too), guest (needs the
-# Soft-RoCE guest), dev (runs in no other preset, and not with --quick).
+# Soft-RoCE guest), dev (runs in no other preset, and not with --quick), long (runs with --long only).
 function(gpushmem_add_test)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;TIMEOUT" "COMMAND;LABELS;ENVIRONMENT;PROPERTIES")
   if(arg_UNPARSED_ARGUMENTS OR NOT arg_NAME OR NOT arg_COMMAND)
     message(FATAL_ERROR "gpushmem_add_test: wants NAME and COMMAND, does not know '${arg_UNPARSED_ARGUMENTS}' (${arg_NAME})")
   endif()
   foreach(label ${arg_LABELS})
-    if(NOT label MATCHES "^(asan|tsan|nocuda|guest|dev)$")
+    if(NOT label MATCHES "^(asan|tsan|nocuda|guest|dev|long)$")
       message(FATAL_ERROR "gpushmem_add_test: ${arg_NAME} has the label '${label}'. Its folder of tests/ is its label; LABELS may "
-                          "add asan, tsan, nocuda, guest or dev (docs/testing.md)")
+                          "add asan, tsan, nocuda, guest, dev or long (docs/testing.md)")
     endif()
   endforeach()
   gpushmem_room_of_test(room)
