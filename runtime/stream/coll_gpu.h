@@ -12,7 +12,7 @@
 int gpsh_coll_gpu_submit(const struct gpushmem_coll_op *op, const struct gpushmem_dev_team *team,
                          const int32_t *pes, gpushmem_stream_t stream);
 
-// Loads the kernels ahead of their first use.
+// See gpsh_stream_module_preload.
 void gpsh_coll_gpu_preload(void);
 
 #endif

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "stream/stream_gpu.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
-
 #include "gpu/gpu.h"
-#include "gpushmem/device_host.h"
 #include "proxy/device_side.h"
 #include "stream/stream_image.h"
+#include "stream/stream_module.h"
 
 static const char *const names[GPUSHMEM_STREAM_KINDS] = {
     [GPUSHMEM_STREAM_PUT] = "gpsh_stream_put",
@@ -20,130 +17,40 @@ static const char *const names[GPUSHMEM_STREAM_KINDS] = {
     [GPUSHMEM_STREAM_SYNC] = "gpsh_stream_sync",
 };
 
-static struct {
-    pthread_mutex_t lock;
-    _Atomic bool ready; // everything below is there, and stays until finalize
-    gpsh_cu_module module;
-    gpsh_cu_function kernels[GPUSHMEM_STREAM_KINDS];
-    struct gpushmem_dev handle;
-    bool early; // kernels are launched before the one ahead has ended, and wait for that on the GPU
-} streams = {.lock = PTHREAD_MUTEX_INITIALIZER};
+static struct gpsh_stream_module streams;
+static const struct gpushmem_stream_op no_op = {.kind = 0};
+static void *const nothing[] = {&streams.handle, (void *)(uintptr_t)&no_op};
 
-// Of a kernel.
-struct shape {
-    unsigned blocks, threads;
+static struct gpsh_stream_module streams = {
+    .what = "stream operations",
+    .image = &gpsh_stream_image,
+    .names = names,
+    .n = GPUSHMEM_STREAM_KINDS,
+    .asked = GPUSHMEM_STREAM_BARRIER,
+    .late = GPUSHMEM_STREAM_KINDS,
+    .idle_threads = 1,
+    .idle_nothing = nothing,
+    .unload = gpsh_stream_gpu_unload,
+    .lock = PTHREAD_MUTEX_INITIALIZER,
 };
-static const struct shape lone = {1, 1};
 
-// ---- Loading ----
-
-// A kernel is launched early only if it is one block: a larger one that follows a wait or a barrier
-// would hold its multiprocessors until that ends, and what is waited for may need them.
-static gpsh_cu_result launch(const struct gpushmem_stream_op *op, int kernel, struct shape shape,
-                             gpushmem_stream_t stream)
-{
-    void *parameters[] = {&streams.handle, (void *)(uintptr_t)op};
-    if (!streams.early || shape.blocks > 1)
-        return gpsh_cu.launch(streams.kernels[kernel], shape.blocks, 1, 1, shape.threads, 1, 1, 0,
-                              stream, parameters, NULL);
-    struct gpsh_cu_launch_attribute early = {.id = GPSH_CU_LAUNCH_EARLY, .value.on = 1};
-    const struct gpsh_cu_launch_config config = {shape.blocks, 1,      1, shape.threads, 1, 1, 0,
-                                                 stream,       &early, 1};
-    return gpsh_cu.launch_with(&config, streams.kernels[kernel], parameters, NULL);
-}
-
-// A kernel that does not wait for the one ahead of it by itself must not be launched early: only
-// code for compute capability 9.0 or more does (device/atomics.cuh), not what the driver makes of
-// older PTX. Graphs take it since CUDA 12.3.
-bool gpsh_stream_gpu_may_be_early(gpsh_cu_function kernel)
-{
-    int driver = 0, code = 0;
-    return gpsh.settings.stream_early && gpsh_cu.launch_with && gpsh_cu.function_attribute &&
-           !gpsh_cu.driver_version(&driver) && driver >= 12030 &&
-           !gpsh_cu.function_attribute(&code, GPSH_CU_FUNCTION_PTX_VERSION, kernel) && code >= 90;
-}
-
-// The driver may load a kernel as late as at its first launch. So each is launched once, with
-// nothing to do.
-static gpsh_cu_result warm_up(void)
-{
-    const struct gpushmem_stream_op nothing = {.kind = 0};
-    gpsh_cu_stream stream = NULL;
-    gpsh_cu_result code = gpsh_cu.stream_create(&stream, GPSH_CU_STREAM_NON_BLOCKING);
-    for (int kind = 1; kind < GPUSHMEM_STREAM_KINDS && !code; kind++)
-        code = launch(&nothing, kind, lone, stream);
-    if (!code)
-        code = gpsh_cu.stream_sync(stream);
-    if (stream)
-        gpsh_cu.stream_destroy(stream);
-    return code;
-}
-
-static int load(void)
-{
-    gpsh_gpu_on_close(gpsh_stream_gpu_unload);
-    if (!gpsh_stream_image)
-        return gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED,
-                         "this gpushmem was built without CUDA's compiler and has no kernels for "
-                         "stream operations; build it with -DGPUSHMEM_CUDA=ON");
-    gpsh_cu_result code = gpsh_cu.module_load(&streams.module, gpsh_stream_image);
-    for (int kind = 1; kind < GPUSHMEM_STREAM_KINDS && !code; kind++)
-        code = gpsh_cu.module_function(&streams.kernels[kind], streams.module, names[kind]);
-    streams.early = !code && gpsh_stream_gpu_may_be_early(streams.kernels[GPUSHMEM_STREAM_BARRIER]);
-    if (!code)
-        code = warm_up();
-    if (!code)
-        return 0;
-    int status =
-        gpsh_gpu_fail(code, "loading the kernels of stream operations on %s", gpsh_gpu.name);
-    if (streams.module)
-        gpsh_cu.module_unload(streams.module);
-    streams.module = NULL;
-    return status;
-}
-
-static int load_once(void)
-{
-    pthread_mutex_lock(&streams.lock);
-    bool entered = gpsh_gpu_enter();
-    int mode = gpsh_gpu_relax();
-    int status = streams.module ? 0 : load();
-    gpsh_gpu_restore(mode);
-    gpsh_gpu_leave(entered);
-    pthread_mutex_unlock(&streams.lock);
-    return status;
-}
+static const struct gpsh_stream_shape lone = {1, 1};
 
 void gpsh_stream_gpu_unload(void)
 {
-    atomic_store(&streams.ready, false);
-    if (streams.module)
-        gpsh_cu.module_unload(streams.module);
-    streams.module = NULL;
+    gpsh_stream_module_unload(&streams);
 }
 
 void gpsh_stream_gpu_preload(void)
 {
-    if (!gpsh.device_heap || !gpsh_stream_image || !load_once())
-        return;
-    GPSH_LOG(DEBUG, "stream", "%s", gpsh_last_error());
-    gpsh_clear_error();
+    gpsh_stream_module_preload(&streams);
 }
 
-static int prepare(void)
+static gpsh_cu_result launch(const struct gpushmem_stream_op *op, int kernel,
+                             struct gpsh_stream_shape shape, gpushmem_stream_t stream)
 {
-    struct gpushmem_dev handle;
-    int status = gpushmem_device_handle(&handle);
-    if (!status)
-        status = load_once();
-    if (status)
-        return status;
-    pthread_mutex_lock(&streams.lock);
-    if (!atomic_load(&streams.ready))
-        streams.handle = handle;
-    atomic_store_explicit(&streams.ready, true, memory_order_release);
-    pthread_mutex_unlock(&streams.lock);
-    return 0;
+    void *parameters[] = {&streams.handle, (void *)(uintptr_t)op};
+    return gpsh_stream_module_launch(&streams, kernel, shape, parameters, stream);
 }
 
 // ---- Enqueueing ----
@@ -157,18 +64,20 @@ static bool capturing(gpushmem_stream_t stream)
 
 // 64 bytes for each thread: enough loads in flight, and one warp for what is small. Commands for a
 // ring take one thread.
-static struct shape block_for(uint64_t bytes, const char *direct)
+static struct gpsh_stream_shape block_for(uint64_t bytes, const char *direct)
 {
     uint64_t warps = direct ? (bytes + 2047) / 2048 : 1;
-    return (struct shape){1, warps <= 1 ? 32 : warps >= 32 ? 1024 : (unsigned)(32 * warps)};
+    return (struct gpsh_stream_shape){1, warps <= 1    ? 32
+                                         : warps >= 32 ? 1024
+                                                       : (unsigned)(32 * warps)};
 }
 
 // One block's 1024 threads move 16 KiB in a microsecond or two; 32 blocks fill the links.
-static struct shape blocks_for(uint64_t bytes, const char *direct)
+static struct gpsh_stream_shape blocks_for(uint64_t bytes, const char *direct)
 {
     uint64_t blocks = direct ? (bytes + (16 << 10) - 1) / (16 << 10) : 1;
     return blocks <= 1 ? block_for(bytes, direct)
-                       : (struct shape){blocks < 32 ? (unsigned)blocks : 32, 1024};
+                       : (struct gpsh_stream_shape){blocks < 32 ? (unsigned)blocks : 32, 1024};
 }
 
 // `there`: the peer's heap where the copy engine reaches it.
@@ -246,11 +155,9 @@ static gpsh_cu_result enqueue(const struct gpushmem_stream_op *op, gpushmem_stre
 
 int gpsh_stream_gpu_submit(const struct gpushmem_stream_op *op, gpushmem_stream_t stream)
 {
-    if (GPSH_UNLIKELY(!atomic_load_explicit(&streams.ready, memory_order_acquire))) {
-        int status = prepare();
-        if (status)
-            return status;
-    }
+    int status = gpsh_stream_module_use(&streams);
+    if (status)
+        return status;
     gpsh_device_side_launching();
     bool entered = gpsh_gpu_enter();
     gpsh_cu_result code = enqueue(op, stream);

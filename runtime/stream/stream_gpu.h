@@ -4,7 +4,6 @@
 #ifndef GPSH_STREAM_GPU_H
 #define GPSH_STREAM_GPU_H
 
-#include "gpu/gpu_driver.h"
 #include "gpushmem/device_abi.h"
 #include "gpushmem/stream.h"
 
@@ -16,13 +15,8 @@ int gpsh_stream_gpu_submit(const struct gpushmem_stream_op *op, gpushmem_stream_
 // memory).
 int gpsh_stream_gpu_check_local(const char *function, const void *local);
 
-// Loads the kernels, where the heap is on a GPU: ahead of their first use, since the driver may
-// wait for running kernels then, which may wait for us. A failure is told by the first operation
-// that wants a kernel.
+// See gpsh_stream_module_preload.
 void gpsh_stream_gpu_preload(void);
 void gpsh_stream_gpu_unload(void); // before the context goes; legal if they were never loaded
-
-// Whether a kernel of the library's may be launched before the one ahead of it has ended.
-bool gpsh_stream_gpu_may_be_early(gpsh_cu_function kernel);
 
 #endif

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "stream/stream_module.h"
+
+#include "gpu/gpu.h"
+#include "gpushmem/device_host.h"
+#include "proxy/device_side.h"
+
+// A kernel that does not wait for the one ahead of it by itself must not be launched early: only
+// code for compute capability 9.0 or more does (device/atomics.cuh), not what the driver makes of
+// older PTX. Graphs take it since CUDA 12.3.
+static bool may_be_early(gpsh_cu_function kernel)
+{
+    int driver = 0, code = 0;
+    return gpsh.settings.stream_early && gpsh_cu.launch_with && gpsh_cu.function_attribute &&
+           !gpsh_cu.driver_version(&driver) && driver >= 12030 &&
+           !gpsh_cu.function_attribute(&code, GPSH_CU_FUNCTION_PTX_VERSION, kernel) && code >= 90;
+}
+
+// A kernel is launched early only if it is one block: a larger one that follows a wait or a barrier
+// would hold its multiprocessors until that ends, and what is waited for may need them.
+gpsh_cu_result gpsh_stream_module_launch(const struct gpsh_stream_module *m, int kernel,
+                                         struct gpsh_stream_shape shape, void **parameters,
+                                         gpushmem_stream_t stream)
+{
+    if (!m->early || shape.blocks > 1 || kernel >= m->late)
+        return gpsh_cu.launch(m->kernels[kernel], shape.blocks, 1, 1, shape.threads, 1, 1, 0,
+                              stream, parameters, NULL);
+    struct gpsh_cu_launch_attribute early = {.id = GPSH_CU_LAUNCH_EARLY, .value.on = 1};
+    const struct gpsh_cu_launch_config config = {shape.blocks, 1,      1, shape.threads, 1, 1, 0,
+                                                 stream,       &early, 1};
+    return gpsh_cu.launch_with(&config, m->kernels[kernel], parameters, NULL);
+}
+
+// The driver may load a kernel as late as at its first launch, and wait for running kernels then,
+// which may wait for this one: so each is launched once with nothing to do.
+static gpsh_cu_result warm_up(const struct gpsh_stream_module *m)
+{
+    const struct gpsh_stream_shape shape = {1, m->idle_threads};
+    gpsh_cu_stream stream = NULL;
+    gpsh_cu_result code = gpsh_cu.stream_create(&stream, GPSH_CU_STREAM_NON_BLOCKING);
+    for (int k = 0; k < m->n && !code; k++) {
+        if (m->names[k])
+            code = gpsh_stream_module_launch(m, k, shape, (void **)m->idle_nothing, stream);
+    }
+    if (!code)
+        code = gpsh_cu.stream_sync(stream);
+    if (stream)
+        gpsh_cu.stream_destroy(stream);
+    return code;
+}
+
+void gpsh_stream_module_unload(struct gpsh_stream_module *m)
+{
+    atomic_store(&m->ready, false);
+    if (m->module)
+        gpsh_cu.module_unload(m->module);
+    m->module = NULL;
+}
+
+static gpsh_cu_result find_kernels(struct gpsh_stream_module *m)
+{
+    gpsh_cu_result code = gpsh_cu.module_load(&m->module, *m->image);
+    for (int k = 0; k < m->n && !code; k++) {
+        if (m->names[k])
+            code = gpsh_cu.module_function(&m->kernels[k], m->module, m->names[k]);
+    }
+    m->early = !code && may_be_early(m->kernels[m->asked]);
+    return code;
+}
+
+static int load(struct gpsh_stream_module *m)
+{
+    gpsh_gpu_on_close(m->unload);
+    if (!*m->image)
+        return gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED,
+                         "this gpushmem was built without CUDA's compiler and has no kernels for "
+                         "%s; build it with -DGPUSHMEM_CUDA=ON",
+                         m->what);
+    gpsh_cu_result code = find_kernels(m);
+    if (!code)
+        code = warm_up(m);
+    if (!code)
+        return 0;
+    int status = gpsh_gpu_fail(code, "loading the kernels of %s on %s", m->what, gpsh_gpu.name);
+    gpsh_stream_module_unload(m);
+    return status;
+}
+
+static int load_once(struct gpsh_stream_module *m)
+{
+    pthread_mutex_lock(&m->lock);
+    bool entered = gpsh_gpu_enter();
+    int mode = gpsh_gpu_relax();
+    int status = m->module ? 0 : load(m);
+    gpsh_gpu_restore(mode);
+    gpsh_gpu_leave(entered);
+    pthread_mutex_unlock(&m->lock);
+    return status;
+}
+
+void gpsh_stream_module_preload(struct gpsh_stream_module *m)
+{
+    if (!gpsh.device_heap || !*m->image || !load_once(m))
+        return;
+    GPSH_LOG(DEBUG, "stream", "%s", gpsh_last_error());
+    gpsh_clear_error();
+}
+
+int gpsh_stream_module_prepare(struct gpsh_stream_module *m)
+{
+    struct gpushmem_dev handle;
+    int status = gpushmem_device_handle(&handle);
+    if (!status)
+        status = load_once(m);
+    if (status)
+        return status;
+    pthread_mutex_lock(&m->lock);
+    if (!atomic_load(&m->ready))
+        m->handle = handle;
+    atomic_store_explicit(&m->ready, true, memory_order_release);
+    pthread_mutex_unlock(&m->lock);
+    return 0;
+}
