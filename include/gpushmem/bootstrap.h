@@ -26,14 +26,6 @@
 
 #include "gpushmem/types.h"
 
-#if !defined(GPUSHMEM_API)
-#if defined(__GNUC__)
-#define GPUSHMEM_API __attribute__((visibility("default")))
-#else
-#define GPUSHMEM_API
-#endif
-#endif
-
 #ifdef __cplusplus
 #pragma GCC diagnostic push
 // a struct and the function that takes it have one name, as with stat(2)

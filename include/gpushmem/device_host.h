@@ -8,10 +8,6 @@
 #include "gpushmem/device_abi.h"
 #include "gpushmem/stream.h"
 
-#if !defined(GPUSHMEM_API)
-#define GPUSHMEM_API __attribute__((visibility("default")))
-#endif
-
 #if defined(__cplusplus)
 extern "C" {
 #endif

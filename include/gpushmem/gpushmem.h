@@ -63,12 +63,6 @@
 #include "gpushmem/team.h"
 #include "gpushmem/types.h"
 
-#if defined(__GNUC__)
-#define GPUSHMEM_API __attribute__((visibility("default")))
-#else
-#define GPUSHMEM_API
-#endif
-
 #ifdef __cplusplus
 #pragma GCC diagnostic push
 // a struct and the function that fills it have one name, as with stat(2)

@@ -22,14 +22,6 @@
 
 #include "gpushmem/types.h"
 
-#if !defined(GPUSHMEM_API)
-#if defined(__GNUC__)
-#define GPUSHMEM_API __attribute__((visibility("default")))
-#else
-#define GPUSHMEM_API
-#endif
-#endif
-
 #ifdef __cplusplus
 extern "C" {
 #endif

@@ -11,6 +11,15 @@
 #define GPUSHMEM_VERSION_MINOR 1
 #define GPUSHMEM_VERSION_PATCH 0
 
+// Of every function of the library.
+#if !defined(GPUSHMEM_API)
+#if defined(__GNUC__)
+#define GPUSHMEM_API __attribute__((visibility("default")))
+#else
+#define GPUSHMEM_API
+#endif
+#endif
+
 #if defined(__CUDACC__)
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>

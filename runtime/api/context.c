@@ -8,6 +8,13 @@
 #include "comm/contexts.h"
 #include "gpushmem/device_abi.h"
 
+// The context of a handle, in a job that is there.
+static int find_context(const char *function, gpushmem_ctx_t handle, struct gpsh_context **ctx)
+{
+    int status = gpsh_check_ready(function);
+    return status < 0 ? status : gpsh_check_context(function, handle, ctx);
+}
+
 int gpushmem_ctx_create(long options, gpushmem_ctx_t *out)
 {
     const long known = GPUSHMEM_CTX_SERIALIZED | GPUSHMEM_CTX_PRIVATE | GPUSHMEM_CTX_NOSTORE;
@@ -56,11 +63,9 @@ int gpushmem_team_create_ctx(gpushmem_team_t handle, long options, gpushmem_ctx_
 int gpushmem_ctx_get_team(gpushmem_ctx_t handle, gpushmem_team_t *out)
 {
     struct gpsh_context *ctx;
-    int status = gpsh_check_ready(__func__);
+    int status = find_context(__func__, handle, &ctx);
     if (out != NULL)
         *out = GPUSHMEM_TEAM_INVALID;
-    if (status == 0)
-        status = gpsh_check_context(__func__, handle, &ctx);
     if (status < 0)
         return status;
     if (out == NULL)
@@ -83,9 +88,7 @@ int gpushmem_ctx_destroy(gpushmem_ctx_t handle)
 int gpushmem_ctx_device(gpushmem_ctx_t handle, struct gpushmem_dev_ctx *out)
 {
     struct gpsh_context *ctx;
-    int status = gpsh_check_ready(__func__);
-    if (status == 0)
-        status = gpsh_check_context(__func__, handle, &ctx);
+    int status = find_context(__func__, handle, &ctx);
     if (status < 0)
         return status;
     if (out == NULL)
@@ -101,9 +104,7 @@ int gpushmem_ctx_device(gpushmem_ctx_t handle, struct gpushmem_dev_ctx *out)
 int gpushmem_ctx_get_options(gpushmem_ctx_t handle, long *options)
 {
     struct gpsh_context *ctx;
-    int status = gpsh_check_ready(__func__);
-    if (status == 0)
-        status = gpsh_check_context(__func__, handle, &ctx);
+    int status = find_context(__func__, handle, &ctx);
     if (status < 0)
         return status;
     if (options == NULL)

@@ -267,6 +267,19 @@ static struct gpsh_waiter waiter_of(const struct set *set)
     return (struct gpsh_waiter){.what = set->function, .about = about_set, .subject = set};
 }
 
+// After a look in vain: whether there is to be another one.
+static bool look_again(const struct set *set, struct gpsh_waiter *waiter, int *status)
+{
+    if (!set->blocking) {
+        missed();
+        return false;
+    }
+    *status = unread();
+    if (*status == 0)
+        *status = gpsh_waiter_step(waiter);
+    return *status == 0;
+}
+
 // *index: SIZE_MAX if there is none.
 static int set_any(const struct set *set, size_t *index)
 {
@@ -281,13 +294,8 @@ static int set_any(const struct set *set, size_t *index)
             turn = found + 1;
         if (found != SIZE_MAX || left == 0)
             break;
-        if (!set->blocking) {
-            missed();
+        if (!look_again(set, &waiter, &status))
             break;
-        }
-        status = unread();
-        if (status == 0)
-            status = gpsh_waiter_step(&waiter);
     }
     if (status == 0)
         *index = found;
@@ -306,13 +314,8 @@ static int set_some(const struct set *set, size_t *indices, size_t *count)
         found = find_some(set, indices, &left);
         if (found != 0 || left == 0)
             break;
-        if (!set->blocking) {
-            missed();
+        if (!look_again(set, &waiter, &status))
             break;
-        }
-        status = unread();
-        if (status == 0)
-            status = gpsh_waiter_step(&waiter);
     }
     if (status == 0)
         *count = found;

@@ -199,46 +199,47 @@ static int scan_share(struct piece *p, bool inclusive)
     return status;
 }
 
+static int inscan_share(struct piece *p)
+{
+    return scan_share(p, true);
+}
+
+static int exscan_share(struct piece *p)
+{
+    return scan_share(p, false);
+}
+
 // ---- The operations ----
 
-int gpsh_coll_reduce(const struct gpsh_coll *c)
+// Members meet, share the work, and leave together.
+static int by_shares(const struct gpsh_coll *c, size_t outs, int (*share)(struct piece *))
 {
     struct piece piece;
-    if (c->nelems * c->size <= gpsh_team_gather_most(c->team))
-        return gather_small(c, c->team->n);
     int status = gpsh_team_meet(c->team, c->what);
     if (status < 0)
         return status;
-    status = piece_begin(&piece, c, 1);
-    status = leave(c, status < 0 ? status : reduce_share(&piece));
+    status = piece_begin(&piece, c, outs);
+    status = leave(c, status < 0 ? status : share(&piece));
     free(piece.memory);
     return status;
+}
+
+int gpsh_coll_reduce(const struct gpsh_coll *c)
+{
+    return c->nelems * c->size <= gpsh_team_gather_most(c->team) ? gather_small(c, c->team->n)
+                                                                 : by_shares(c, 1, reduce_share);
 }
 
 int gpsh_coll_reducescatter(const struct gpsh_coll *c)
 {
-    struct piece piece;
-    if (c->nelems * c->size <= gpsh_team_transpose_most(c->team))
-        return scatter_small(c);
-    int status = gpsh_team_meet(c->team, c->what);
-    if (status < 0)
-        return status;
-    status = piece_begin(&piece, c, 1);
-    status = leave(c, status < 0 ? status : scatter_share(&piece));
-    free(piece.memory);
-    return status;
+    return c->nelems * c->size <= gpsh_team_transpose_most(c->team)
+               ? scatter_small(c)
+               : by_shares(c, 1, scatter_share);
 }
 
 int gpsh_coll_scan(const struct gpsh_coll *c, bool inclusive)
 {
-    struct piece piece;
     if (c->nelems * c->size <= gpsh_team_gather_most(c->team))
         return gather_small(c, c->team->my_rank + (inclusive ? 1 : 0));
-    int status = gpsh_team_meet(c->team, c->what);
-    if (status < 0)
-        return status;
-    status = piece_begin(&piece, c, (size_t)c->team->n);
-    status = leave(c, status < 0 ? status : scan_share(&piece, inclusive));
-    free(piece.memory);
-    return status;
+    return by_shares(c, (size_t)c->team->n, inclusive ? inscan_share : exscan_share);
 }

@@ -2,40 +2,10 @@
 // Failures over fake verbs: what becomes of a flow and its operations when a peer, a queue pair or
 // a rail is lost.
 #define _GNU_SOURCE // usleep
-#include <criterion/criterion.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "core/error.h"
-#include "tests/fakes/fake_pair.h"
-
-static struct fake_pair pair;
-
-static void open_rails(int rails)
-{
-    fake_reset();
-    fake.n_devices = rails;
-    memset(&pair, 0, sizeof pair);
-    pair.settings[0] = rails == 2 ? "GPUSHMEM_VERBS_RAILS=2" : NULL;
-    cr_assert(fake_pair_open(&pair) == 0);
-}
-
-static void open_one(void)
-{
-    open_rails(1);
-}
-
-static void close_all(void)
-{
-    fake_pair_close(&pair);
-    cr_assert_eq(fake.live_objects, 0, "%d verbs objects were not destroyed", fake.live_objects);
-}
-
-static void reopen_rails(void)
-{
-    close_all();
-    open_rails(2);
-}
+#include "verbs_rails.h"
 
 TestSuite(verbs_failure, .init = open_one, .fini = close_all);
 

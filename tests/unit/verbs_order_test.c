@@ -1,32 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Fences and atomics over fake verbs: who waits for what.
-#include <criterion/criterion.h>
-#include <string.h>
 
 #include "core/error.h"
-#include "tests/fakes/fake_pair.h"
-
-static struct fake_pair pair;
-
-static void open_rails(int rails)
-{
-    fake_reset();
-    fake.n_devices = rails;
-    memset(&pair, 0, sizeof pair);
-    pair.settings[0] = rails == 2 ? "GPUSHMEM_VERBS_RAILS=2" : NULL;
-    cr_assert(fake_pair_open(&pair) == 0);
-}
-
-static void open_one(void)
-{
-    open_rails(1);
-}
-
-static void close_all(void)
-{
-    fake_pair_close(&pair);
-    cr_assert_eq(fake.live_objects, 0, "%d verbs objects were not destroyed", fake.live_objects);
-}
+#include "verbs_rails.h"
 
 TestSuite(verbs_order, .init = open_one, .fini = close_all);
 TestSuite(verbs_atomics, .init = open_one, .fini = close_all);
@@ -98,8 +74,7 @@ Test(verbs_order, fence__to_another_pe__does_not_concern_this_one)
 
 Test(verbs_order, fence__behind_striped_put__next_waits)
 {
-    fake_pair_close(&pair);
-    open_rails(2);
+    reopen_rails();
     struct gpsh_op large = fake_put(pair.heap, 0, 1 << 20), flag = fake_put(pair.heap, 2 << 20, 8);
     fake_post_op(&pair, &large);
     gpsh_verbs_ops.fence(pair.channel, 1);
@@ -111,8 +86,7 @@ Test(verbs_order, fence__behind_striped_put__next_waits)
 
 Test(verbs_order, fence__before_striped_put__it_waits_for_all_before)
 {
-    fake_pair_close(&pair);
-    open_rails(2);
+    reopen_rails();
     struct gpsh_op large = fake_put(pair.heap, 0, 1 << 20), small = fake_put(pair.heap, 2 << 20, 8);
     fake_post_op(&pair, &small);
     gpsh_verbs_ops.fence(pair.channel, 1);

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A pair of PEs over fake verbs for each test, with one rail or two.
+#ifndef VERBS_RAILS_H
+#define VERBS_RAILS_H
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "tests/fakes/fake_pair.h"
+
+static struct fake_pair pair;
+
+static inline void open_rails(int rails)
+{
+    fake_reset();
+    fake.n_devices = rails;
+    memset(&pair, 0, sizeof pair);
+    pair.settings[0] = rails == 2 ? "GPUSHMEM_VERBS_RAILS=2" : NULL;
+    cr_assert(fake_pair_open(&pair) == 0);
+}
+
+static inline void open_one(void)
+{
+    open_rails(1);
+}
+
+static inline void close_all(void)
+{
+    fake_pair_close(&pair);
+    cr_assert_eq(fake.live_objects, 0, "%d verbs objects were not destroyed", fake.live_objects);
+}
+
+static inline void reopen_rails(void)
+{
+    close_all();
+    open_rails(2);
+}
+
+#endif
