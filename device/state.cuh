@@ -149,6 +149,17 @@ GPSH_DEV int gpsh_dev_spin(struct gpsh_dev_wait *wait, bool on_memory)
 #define GPSH_DEV_CHECKS 0
 #endif
 
+// [offset, +bytes) of the heap is the program's: in the first piece, or in what was added to it up
+// to now, which only heaps in host memory have.
+GPSH_DEV bool gpsh_dev_in_heap(const struct gpushmem_dev &dev, uint64_t offset, uint64_t bytes)
+{
+    uint64_t user_bytes = (uint64_t)((const char *)dev.sync - dev.heap);
+    if (offset <= user_bytes && bytes <= user_bytes - offset)
+        return true;
+    uint64_t now = gpsh_dev_load64_value_sys(&dev.control->heap_bytes);
+    return offset >= dev.control->heap_first_bytes && offset <= now && bytes <= now - offset;
+}
+
 GPSH_DEV bool gpsh_dev_check(const struct gpushmem_dev &dev, const void *address, uint64_t bytes,
                              int pe)
 {
@@ -158,7 +169,7 @@ GPSH_DEV bool gpsh_dev_check(const struct gpushmem_dev &dev, const void *address
         gpsh_dev_fail(dev, GPUSHMEM_ERR_PE, pe, address, bytes);
         return false;
     }
-    if (offset > dev.heap_bytes || bytes > dev.heap_bytes - offset) {
+    if (!gpsh_dev_in_heap(dev, offset, bytes)) {
         gpsh_dev_fail(dev, GPUSHMEM_ERR_ADDRESS, pe, address, bytes);
         return false;
     }
@@ -185,7 +196,7 @@ GPSH_DEV int gpsh_dev_check_wait(const struct gpushmem_dev &dev, const void *wor
 {
 #if GPSH_DEV_CHECKS
     uint64_t offset = (uint64_t)((const char *)words - dev.heap);
-    bool inside = offset <= dev.heap_bytes && n <= (dev.heap_bytes - offset) / width;
+    bool inside = n <= SIZE_MAX / width && gpsh_dev_in_heap(dev, offset, n * width);
     int status = !n                        ? 0
                  : (uint64_t)words % width ? (int)GPUSHMEM_ERR_ALIGNMENT
                  : inside                  ? 0

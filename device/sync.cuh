@@ -38,14 +38,13 @@ template <typename T> GPSH_DEV struct gpsh_dev_wanted gpsh_dev_wants(int cmp, T 
 }
 
 // 0, or a negative status (recorded): the wait ended for another reason than its condition. *seen:
-// the last value, 0 if the word may not be read.
+// the last value. The word may be one of the library's own.
 template <typename T>
-GPSH_DEV int gpsh_dev_wait_until(const struct gpushmem_dev &dev, const T *word, int cmp, T value,
-                                 T *seen)
+GPSH_DEV int gpsh_dev_wait_word(const struct gpushmem_dev &dev, const T *word, int cmp, T value,
+                                T *seen)
 {
     struct gpsh_dev_wait wait = gpsh_dev_wait_begin(dev);
-    *seen = 0;
-    int status = gpsh_dev_check_wait(dev, word, 1, sizeof(T));
+    int status = 0;
     while (!status) {
         *seen = gpsh_dev_load_acquire(word);
         if (gpsh_dev_compare(*seen, cmp, value))
@@ -57,6 +56,16 @@ GPSH_DEV int gpsh_dev_wait_until(const struct gpushmem_dev &dev, const T *word, 
         wait.asked = 0;
     }
     return status;
+}
+
+// The same for a word that the program names. *seen is 0 if it may not be read.
+template <typename T>
+GPSH_DEV int gpsh_dev_wait_until(const struct gpushmem_dev &dev, const T *word, int cmp, T value,
+                                 T *seen)
+{
+    *seen = 0;
+    int status = gpsh_dev_check_wait(dev, word, 1, sizeof(T));
+    return status ? status : gpsh_dev_wait_word(dev, word, cmp, value, seen);
 }
 
 // For those that look at the value alone.
@@ -306,7 +315,8 @@ GPSH_DEV void gpsh_dev_disseminate(const struct gpushmem_dev &dev, uint64_t sequ
             gpsh_dev_store64_sys(direct, sequence);
         else
             gpsh_dev_announce_by_ring(*dev.self, word, sequence, to);
-        if (gpsh_dev_wait_status<uint64_t>(dev, word, GPUSHMEM_CMP_GE, sequence))
+        uint64_t seen;
+        if (gpsh_dev_wait_word<uint64_t>(dev, word, GPUSHMEM_CMP_GE, sequence, &seen))
             return;
     }
 }

@@ -29,7 +29,7 @@
 #endif
 
 // Raised whenever anything below changes its meaning or layout.
-#define GPUSHMEM_DEVICE_ABI 6
+#define GPUSHMEM_DEVICE_ABI 7
 
 // ---- Commands
 // ------------------------------------------------------------------------------------------
@@ -337,7 +337,11 @@ struct gpushmem_device_control {
     // not 0: the first waiting thread that sees it says what it waits for
     int32_t question;
     uint32_t reserved0;
-    uint64_t reserved[6];
+    // What programs have of the heap beside its first piece, which ends at gpushmem_dev.sync: from
+    // where on, and to where now, as offsets. The last grows.
+    uint64_t heap_first_bytes;
+    uint64_t heap_bytes;
+    uint64_t reserved[4];
 };
 
 // ---- Teams
@@ -603,6 +607,8 @@ struct gpushmem_dev {
     int32_t my_pe;
     int32_t n_pes;
     char *heap;
+    // with the library's own part, from `sync` on, and room to grow: gpushmem_device_control knows
+    // how large it is now
     uint64_t heap_bytes;
     // [n_pes] where a peer's heap is mapped here; NULL entry: through a ring
     char *const *peers;

@@ -49,25 +49,26 @@ int gpsh_check_heap(const char *function, const void *sym, size_t bytes)
     if (gpsh_is_symmetric(sym, bytes))
         return 0;
     const struct gpsh_segment *segment = gpsh_segment_find(sym, 0);
-    const void *end = gpsh.heap + gpsh.heap_bytes;
     const char *why = gpsh_statics_why();
+    char heap[GPSH_PLACE_RANGE_BYTES];
     if (segment)
         return gpsh_fail(GPUSHMEM_ERR_ADDRESS,
                          "%s: %zu bytes at %p reach beyond the end of the program's static data "
                          "(%p to %p)",
                          function, bytes, sym, (void *)segment->base,
                          (void *)(segment->base + segment->bytes));
-    if (gpsh_offset(sym) >= gpsh.heap_bytes)
+    gpsh_place_range(heap);
+    if (!gpsh_in_user_heap(gpsh_offset(sym), 1))
         return gpsh_fail(GPUSHMEM_ERR_ADDRESS,
-                         "%s: %p is not in the symmetric heap (%p to %p); pass an address "
+                         "%s: %p is not in the symmetric heap (%s); pass an address "
                          "from gpushmem_malloc%s%s",
-                         function, sym, (void *)gpsh.heap, end,
+                         function, sym, heap,
                          why[0] ? ". Static data of the program is not symmetric here: "
                                 : ", or a global or static variable of the program",
                          why);
     return gpsh_fail(GPUSHMEM_ERR_ADDRESS,
-                     "%s: %zu bytes at %p reach beyond the end of the symmetric heap (%p to %p)",
-                     function, bytes, sym, (void *)gpsh.heap, end);
+                     "%s: %zu bytes at %p reach beyond the end of the symmetric heap (%s)",
+                     function, bytes, sym, heap);
 }
 
 int gpsh_check_remote(const char *function, const void *sym, size_t bytes, int pe)

@@ -29,7 +29,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 int gpsh_memory_init(void)
 {
     gpsh_heap_growth_init();
-    allocator = gpsh_heap_alloc_new(gpsh.heap_first_bytes - gpsh_heap_reserved(&gpsh.settings));
+    allocator = gpsh_heap_alloc_new(gpsh.user_bytes);
     return allocator ? 0
                      : gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the heap's book-keeping");
 }
@@ -176,10 +176,11 @@ void *gpushmem_align(size_t alignment, size_t bytes)
 // Why `block` cannot be freed or moved.
 static int refuse_block(const char *function, const void *block, uint64_t offset)
 {
-    if (offset >= gpsh.heap_bytes)
-        return gpsh_fail(GPUSHMEM_ERR_ADDRESS,
-                         "%s(%p): not an address of the symmetric heap (%p to %p)", function, block,
-                         (void *)gpsh.heap, (void *)(gpsh.heap + gpsh.heap_bytes));
+    char heap[GPSH_PLACE_RANGE_BYTES];
+    gpsh_place_range(heap);
+    if (!gpsh_in_user_heap(offset, 1))
+        return gpsh_fail(GPUSHMEM_ERR_ADDRESS, "%s(%p): not an address of the symmetric heap (%s)",
+                         function, block, heap);
     return gpsh_fail(GPUSHMEM_ERR_ADDRESS,
                      "%s(%p): no allocated block starts there; was it freed already, or is it not "
                      "what gpushmem_malloc returned?",

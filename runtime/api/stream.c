@@ -44,9 +44,8 @@ static int submit(const char *function, const struct gpushmem_stream_op *op,
 // name other symmetric objects, too.
 static int check_heap_object(const char *function, const void *sym, size_t bytes)
 {
-    uint64_t offset = gpsh_offset(sym);
     bool at_once = !gpsh.device_heap && !gpsh_emulation();
-    if (at_once || !bytes || (offset < gpsh.heap_bytes && bytes <= gpsh.heap_bytes - offset))
+    if (at_once || !bytes || gpsh_in_user_heap(gpsh_offset(sym), bytes))
         return 0;
     return gpsh_fail(GPUSHMEM_ERR_ADDRESS,
                      "%s: %p is static data of the program, which is not in the symmetric heap: "

@@ -61,9 +61,9 @@ static int check(const char *function, const void *vars, size_t nelems, struct k
 // The common case of check() in line: one word in the heap, aligned.
 GPSH_ALWAYS_INLINE bool sound(const void *var, struct kind kind, int cmp)
 {
-    uint64_t offset = gpsh_offset(var);
-    return gpsh.n_pes > 0 && (unsigned)cmp <= GPUSHMEM_CMP_GE && offset < gpsh.heap_bytes &&
-           kind.width <= gpsh.heap_bytes - offset && ((uintptr_t)var & (kind.width - 1u)) == 0;
+    return gpsh.n_pes > 0 && (unsigned)cmp <= GPUSHMEM_CMP_GE &&
+           gpsh_in_user_heap(gpsh_offset(var), kind.width) &&
+           ((uintptr_t)var & (kind.width - 1u)) == 0;
 }
 
 static void print_number(char *text, size_t bytes, struct kind kind, uint64_t number)

@@ -20,7 +20,7 @@ const struct gpsh_segment *gpsh_segment_find(const void *sym, size_t bytes)
 bool gpsh_place_find(const void *sym, size_t bytes, int pe, struct gpsh_place *place)
 {
     uint64_t offset = gpsh_offset(sym);
-    bool in_heap = offset <= gpsh.heap_bytes && bytes <= gpsh.heap_bytes - offset;
+    bool in_heap = gpsh_in_user_heap(offset, bytes);
     const struct gpsh_segment *segment = in_heap ? NULL : gpsh_segment_find(sym, bytes);
     if (!in_heap && !segment)
         return false;
@@ -32,6 +32,16 @@ bool gpsh_place_find(const void *sym, size_t bytes, int pe, struct gpsh_place *p
     *place = (struct gpsh_place){
         .offset = offset, .direct = base ? base + offset : NULL, .region = region};
     return true;
+}
+
+void gpsh_place_range(char text[GPSH_PLACE_RANGE_BYTES])
+{
+    int n = snprintf(text, GPSH_PLACE_RANGE_BYTES, "%p to %p", (void *)gpsh.heap,
+                     (void *)(gpsh.heap + gpsh.user_bytes));
+    if (gpsh.heap_bytes > gpsh.heap_first_bytes)
+        snprintf(text + n, GPSH_PLACE_RANGE_BYTES - (size_t)n, ", and %p to %p",
+                 (void *)(gpsh.heap + gpsh.heap_first_bytes),
+                 (void *)(gpsh.heap + gpsh.heap_bytes));
 }
 
 void gpsh_place_name(const void *sym, char *text, size_t bytes)

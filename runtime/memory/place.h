@@ -21,9 +21,7 @@ bool gpsh_place_find(const void *sym, size_t bytes, int pe, struct gpsh_place *p
 // Heap or segment.
 static inline bool gpsh_is_symmetric(const void *sym, size_t bytes)
 {
-    uint64_t offset = gpsh_offset(sym);
-    return (offset <= gpsh.heap_bytes && bytes <= gpsh.heap_bytes - offset) ||
-           gpsh_segment_find(sym, bytes) != NULL;
+    return gpsh_in_user_heap(gpsh_offset(sym), bytes) || gpsh_segment_find(sym, bytes) != NULL;
 }
 
 // Of an object of heap or segment: where it begins in that, the same on every PE.
@@ -36,5 +34,8 @@ static inline uint64_t gpsh_place_offset(const void *sym)
 
 // Writes "heap offset 4096", or what else helps to find the word.
 void gpsh_place_name(const void *sym, char *text, size_t bytes);
+// Writes "0x1000 to 0x2000", where programs' part of the heap is, with what was added to it.
+enum { GPSH_PLACE_RANGE_BYTES = 96 };
+void gpsh_place_range(char text[GPSH_PLACE_RANGE_BYTES]);
 
 #endif

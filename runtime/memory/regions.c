@@ -183,6 +183,7 @@ int gpsh_regions_create(void)
     }
     gpsh.heap = regions[GPSH_HEAP].base;
     gpsh.heap_bytes = gpsh.heap_first_bytes = regions[GPSH_HEAP].bytes;
+    gpsh.user_bytes = gpsh.heap_bytes - gpsh_heap_reserved(&gpsh.settings);
     gpsh.control = (struct gpsh_control *)regions[GPSH_CONTROL].base;
     gpsh.control_bytes = regions[GPSH_CONTROL].bytes;
     return 0;
@@ -201,7 +202,7 @@ void gpsh_regions_destroy(void)
     for (int r = 0; r < GPSH_REGIONS; r++)
         gpsh_symmetric_destroy(&regions[r]);
     gpsh.heap = NULL;
-    gpsh.heap_bytes = 0;
+    gpsh.heap_bytes = gpsh.heap_first_bytes = gpsh.user_bytes = 0;
     gpsh.control = NULL;
 }
 

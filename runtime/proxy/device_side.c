@@ -248,8 +248,7 @@ static int fill_handle(void)
         .fault = side.host->faults,
         .fault_claim = side.device->fault_claims,
         .control = &side.host->control,
-        .sync = (struct gpushmem_dev_sync *)(gpsh.heap + gpsh.heap_first_bytes -
-                                             gpsh_heap_reserved(&gpsh.settings)),
+        .sync = (struct gpushmem_dev_sync *)(gpsh.heap + gpsh.user_bytes),
         .sync_sequence = &side.device->sync_sequence,
         .timeout_ns = (uint64_t)gpsh.settings.wait_timeout_ms * 1000000,
         .generation = (uint32_t)gpsh.generation,
@@ -262,6 +261,8 @@ static int fill_handle(void)
     };
     for (int pe = 0; pe < gpsh.n_pes && pe < GPUSHMEM_DEV_NEAR_PEERS; pe++)
         side.handle.near_peers[pe] = gpsh_device_side_direct(pe);
+    side.host->control.heap_first_bytes = gpsh.heap_first_bytes;
+    __atomic_store_n(&side.host->control.heap_bytes, gpsh.heap_bytes, __ATOMIC_RELAXED);
     int status = side.memory->device_write(&side.device->handle, &side.handle, sizeof side.handle);
     for (int i = 0; i < n_contexts && !status; i++)
         status = fill_context((int)side.handle.n_rings + i, &side.contexts[i]);
@@ -367,6 +368,8 @@ void gpsh_device_side_launching(void)
 void gpsh_device_side_heap_grown(void)
 {
     pthread_mutex_lock(&side.lock);
+    if (atomic_load(&exists))
+        __atomic_store_n(&side.host->control.heap_bytes, gpsh.heap_bytes, __ATOMIC_RELAXED);
     if (atomic_load(&exists) && side.proxy)
         __atomic_store_n(&side.proxy->env.heap_bytes, gpsh.heap_bytes, __ATOMIC_RELAXED);
     pthread_mutex_unlock(&side.lock);

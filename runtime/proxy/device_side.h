@@ -41,8 +41,8 @@ int gpsh_device_side_context(long options, struct gpushmem_dev_ctx *out);
 // Gives it back, once it is quiet.
 int gpsh_device_side_context_free(const struct gpushmem_dev_ctx *ctx);
 
-// The heap has grown to gpsh.heap_bytes: the proxy learns of it. Handles have known the limit all
-// the time.
+// The heap has grown to gpsh.heap_bytes: the proxy and the checks in kernels learn of it. Handles
+// have known the limit all the time.
 void gpsh_device_side_heap_grown(void);
 
 // A kernel is about to be launched: it may wait again if the program took the loss of a PE

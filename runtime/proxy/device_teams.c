@@ -57,7 +57,7 @@ static struct gpushmem_dev_team entry_for(int slot)
 {
     const struct gpsh_device_team *team = &table.teams[slot];
     const struct gpsh_settings *settings = &gpsh.settings;
-    char *scratch = gpsh.heap + gpsh.heap_first_bytes - gpsh_heap_reserved(settings);
+    char *scratch = gpsh.heap + gpsh.user_bytes;
     bool stream = (uint64_t)slot < gpsh_stream_teams(settings);
     struct gpushmem_dev_team entry = {.team = GPUSHMEM_TEAM_INVALID};
     if (!team->n)

@@ -59,8 +59,7 @@ static void describe_memory(const struct gpushmem_device_fault *fault, char *tex
     if (!fault->word || !known) {
         snprintf(text, bytes, ", address %#" PRIx64 " (+%" PRIu64 " bytes)", fault->address,
                  fault->bytes);
-    } else if (offset < gpsh.heap_first_bytes &&
-               gpsh.heap_first_bytes - offset <= gpsh_heap_reserved(&gpsh.settings)) {
+    } else if (offset >= gpsh.user_bytes && offset < gpsh.heap_first_bytes) {
         snprintf(text, bytes, ", for other PEs in a barrier or another collective operation");
     } else {
         print_number(seen, sizeof seen, fault->word, fault->seen);

@@ -102,7 +102,11 @@ struct gpsh_core {
     int my_pe;
     // this PE's symmetric heap: host address, or device address of a GPU heap
     char *heap;
-    uint64_t heap_bytes; // grows (api/growth.c)
+    // The heap: what programs have of it at first, then memory of the library's (the teams'
+    // scratch, memory/team_scratch.h), and from heap_first_bytes on what was added by growing,
+    // which programs have as well.
+    uint64_t user_bytes;
+    uint64_t heap_bytes; // all of that: grows (api/growth.c)
     // [n_pes] host load/store address of the peer's heap, NULL: use its transport
     char **direct;
     bool cpu_atomics; // the processor is the agent of all atomics (every PE is in `direct`)
@@ -112,7 +116,7 @@ struct gpsh_core {
     struct gpsh_transport_env transport_envs[GPSH_MAX_TRANSPORTS];
     int n_transports;
 
-    uint64_t heap_first_bytes;    // what it had at first; the device barrier's words end it
+    uint64_t heap_first_bytes;    // what heap_bytes was at first
     struct gpsh_control *control; // this PE's control region
     uint64_t control_bytes;
     char **mapped[GPSH_REGIONS]; // [n_pes] each; mapped[GPSH_HEAP] may hold device addresses
@@ -145,6 +149,21 @@ static inline uint64_t gpsh_offset(const void *sym)
     return (uint64_t)((uintptr_t)sym - (uintptr_t)gpsh.heap);
 }
 
+// What was added to the heap.
+static inline bool gpsh_in_growth(uint64_t offset, uint64_t bytes)
+{
+    return offset >= gpsh.heap_first_bytes && offset <= gpsh.heap_bytes &&
+           bytes <= gpsh.heap_bytes - offset;
+}
+
+// [offset, offset + bytes) of the heap is what programs may name: it touches no memory of the
+// library's.
+static inline bool gpsh_in_user_heap(uint64_t offset, uint64_t bytes)
+{
+    bool first = offset <= gpsh.user_bytes && bytes <= gpsh.user_bytes - offset;
+    return GPSH_LIKELY(first) || gpsh_in_growth(offset, bytes);
+}
+
 // Where [sym, sym + bytes) of this PE's heap lies in pe's heap for loads and stores, or NULL (bad
 // argument, or no mapping): then the slow path finds out which and says so.
 static inline char *gpsh_direct(const void *sym, size_t bytes, int pe)
@@ -152,7 +171,7 @@ static inline char *gpsh_direct(const void *sym, size_t bytes, int pe)
     uint64_t offset = (uint64_t)((uintptr_t)sym - (uintptr_t)gpsh.heap);
     if (GPSH_UNLIKELY((unsigned)pe >= (unsigned)gpsh.n_pes))
         return NULL;
-    if (GPSH_UNLIKELY(offset > gpsh.heap_bytes || bytes > gpsh.heap_bytes - offset))
+    if (GPSH_UNLIKELY(!gpsh_in_user_heap(offset, bytes)))
         return NULL;
     char *base = gpsh.direct[pe];
     return GPSH_LIKELY(base != NULL) ? base + offset : NULL;

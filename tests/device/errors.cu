@@ -52,6 +52,24 @@ __global__ void misaligned(uint64_t *words, int way, uint64_t *result)
 }
 enum { MISALIGNED = 7 };
 
+// The words that the library has behind the program's part of the heap.
+__global__ void beyond_the_program(uint64_t *end, int way, uint64_t *result)
+{
+    int me = gpushmem_dev_my_pe();
+    uint64_t word = 0;
+    switch (way) {
+    case 0: gpushmem_dev_uint64_p(end, 1, me); break;
+    case 1: gpushmem_dev_uint64_put(end - 1, &word, 2, me); break;
+    case 2: gpushmem_dev_uint64_atomic_inc(end + 600, me); break;
+    case 3: *result = (uint64_t)gpushmem_dev_uint64_wait_until(end, GPUSHMEM_CMP_EQ, 0); break;
+    case 4:
+        *result = gpushmem_dev_uint64_wait_until_any(end - 1, 2, nullptr, GPUSHMEM_CMP_NE, 0);
+        break;
+    default: gpushmem_dev_signal_op(end + 1000, 1, GPUSHMEM_SIGNAL_SET, me);
+    }
+}
+enum { BEYOND = 6 };
+
 // Each wait says why it ended.
 __global__ void wait_in_vain(uint64_t *word, int *status)
 {
@@ -125,6 +143,7 @@ int main(void)
     uint64_t *word = (uint64_t *)gpushmem_calloc(2, 8), *result = (uint64_t *)gpushmem_calloc(1, 8);
     char text[128];
     struct gpushmem_proxy_times times;
+    gpushmem_dev dev;
 
     CHECK(gpushmem_proxy_times_read(NULL) == GPUSHMEM_ERR_INVALID);
     CHECK(gpushmem_proxy_times_read(&times) == GPUSHMEM_ERR_UNSUPPORTED); // no kernel yet
@@ -160,6 +179,14 @@ int main(void)
     }
     CHECK(check_read(word) == 0);
 
+    CHECK_OK(gpushmem_device_handle(&dev));
+    for (int way = 0; way < BEYOND; way++) {
+        CHECK_OK(
+            GPUSHMEM_LAUNCH(beyond_the_program, 1, 1, NULL, (uint64_t *)dev.sync, way, result));
+        EXPECT_ERROR(GPUSHMEM_ERR_ADDRESS, "address");
+    }
+    RUN(put_to, 2, 4, (int *)dev.sync - 1, me); // the program's last word
+
     int *status = (int *)gpushmem_calloc(1, sizeof *status);
     if (n == 1) { // with more PEs the limit is one for each other's way into init as well: long
         CHECK_OK(GPUSHMEM_LAUNCH(wait_in_vain, 1, 1, NULL, word, status));
@@ -176,7 +203,6 @@ int main(void)
     CHECK(strstr(gpushmem_last_error(), "not launched"));
     CHECK(gpushmem_device_handle(NULL) == GPUSHMEM_ERR_INVALID);
 
-    gpushmem_dev dev;
     test_other_interfaces();
     CHECK_OK(gpushmem_device_handle(&dev));
     CHECK_OK(gpushmem_barrier_all());

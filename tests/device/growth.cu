@@ -54,8 +54,12 @@ int main()
     CHECK_OK(gpushmem_barrier_all());
     CHECK(check_read(&grown[WORDS - 1]) == THREADS * (THREADS + 1) / 2 &&
           check_read(&grown[9]) == 3);
-    GPUSHMEM_LAUNCH(stray, 1, 1, NULL, dev, (uint64_t *)((char *)words + (1 << 30)));
-    CHECK(gpushmem_launch_wait(NULL) == GPUSHMEM_ERR_ADDRESS);
+    // beyond the limit; where the heap may grow to; the library's words after the first piece
+    char *const strays[] = {(char *)words + (1 << 30), dev.heap + (100 << 20), (char *)dev.sync};
+    for (int i = 0; i < 3; i++) {
+        GPUSHMEM_LAUNCH(stray, 1, 1, NULL, dev, (uint64_t *)strays[i]);
+        CHECK(gpushmem_launch_wait(NULL) == GPUSHMEM_ERR_ADDRESS);
+    }
     CHECK_OK(gpushmem_barrier_all());
     check_errors_end(__FILE__, errors);
     gpushmem_free(grown);

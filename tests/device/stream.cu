@@ -288,7 +288,7 @@ static void test_refusals(gpushmem_stream_t s)
     uint64_t *word = &words[8];
     struct gpushmem_dev dev;
     CHECK_OK(gpushmem_device_handle(&dev));
-    char *end = dev.heap + dev.heap_bytes;
+    char *end = (char *)dev.sync;
     CHECK_OK(GPUSHMEM_LAUNCH(store, 1, 1, s, word, (uint64_t)77));
     CHECK_OK(gpushmem_launch_wait(s));
     REFUSED(gpushmem_putmem_on_stream(word, outbox, 8, n, s), GPUSHMEM_ERR_PE,

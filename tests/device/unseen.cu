@@ -85,6 +85,7 @@ int main(void)
     dev.heap = heap;
     dev.heap_bytes = HEAP_BYTES;
     dev.near_peers[0] = heap;
+    dev.sync = (gpushmem_dev_sync *)(heap + HEAP_BYTES);
     dev.control = &control;
     dev.fault = &fault;
     dev.fault_claim = &claim;

@@ -249,24 +249,26 @@ void ring_rig_close(struct ring_rig *rig)
 
 void ring_rig_handle(const struct ring_rig *rig, struct gpushmem_dev *out)
 {
-    *out = (struct gpushmem_dev){.abi = GPUSHMEM_DEVICE_ABI,
-                                 .n_pes = RING_RIG_PES,
-                                 .heap = rig->heaps[0],
-                                 .heap_bytes = RING_RIG_HEAP_BYTES,
-                                 .peers = rig->device->peers,
-                                 .rings = rig->rings.device_rings,
-                                 .n_rings = (uint32_t)rig->rings.n_rings,
-                                 .replies = rig->host->replies,
-                                 .replies_log2 = GPSH_REPLIES_LOG2,
-                                 .reply_owners = rig->device->reply_owners,
-                                 .fault = rig->host->faults,
-                                 .fault_claim = rig->device->fault_claims,
-                                 .control = &rig->host->control,
-                                 .sync_sequence = &rig->device->sync_sequence,
-                                 .timeout_ns = 20000000000u,
-                                 .generation = 1,
-                                 .layout = rig->rings.layout,
-                                 .self = &rig->device->handle};
+    *out = (struct gpushmem_dev){
+        .abi = GPUSHMEM_DEVICE_ABI,
+        .n_pes = RING_RIG_PES,
+        .heap = rig->heaps[0],
+        .heap_bytes = RING_RIG_HEAP_BYTES,
+        .peers = rig->device->peers,
+        .rings = rig->rings.device_rings,
+        .n_rings = (uint32_t)rig->rings.n_rings,
+        .replies = rig->host->replies,
+        .replies_log2 = GPSH_REPLIES_LOG2,
+        .reply_owners = rig->device->reply_owners,
+        .fault = rig->host->faults,
+        .fault_claim = rig->device->fault_claims,
+        .control = &rig->host->control,
+        .sync = (struct gpushmem_dev_sync *)(void *)(rig->heaps[0] + RING_RIG_HEAP_BYTES),
+        .sync_sequence = &rig->device->sync_sequence,
+        .timeout_ns = 20000000000u,
+        .generation = 1,
+        .layout = rig->rings.layout,
+        .self = &rig->device->handle};
     rig->memory->device_write(&rig->device->handle, out, sizeof *out);
 }
 

@@ -122,6 +122,52 @@ static void wrong_address(void)
     CHECK(local[0] == 0 && local[1] == 0);
 }
 
+// What the library has behind the program's part of the heap is no place for anybody's calls, in
+// whole or in part.
+static void beyond_the_program(char *end, size_t at)
+{
+    uint64_t local[4] = {0}, *bad = (uint64_t *)(void *)(end + at);
+    REFUSED(gpushmem_putmem(end - 8, local, 8 + at + 8, me), GPUSHMEM_ERR_ADDRESS,
+            "beyond the end");
+    REFUSED(gpushmem_uint64_p(bad, 1, me), GPUSHMEM_ERR_ADDRESS, "not in the symmetric heap");
+    REFUSED(gpushmem_getmem(local, bad, 16, me), GPUSHMEM_ERR_ADDRESS, "gpushmem_getmem:");
+    REFUSED(gpushmem_uint64_iput(bad - 1 - at / 8, local, (ptrdiff_t)(1 + at / 8), 1, 2, me),
+            GPUSHMEM_ERR_ADDRESS, "gpushmem_uint64_iput:");
+    REFUSED(gpushmem_uint64_atomic_inc(bad, me), GPUSHMEM_ERR_ADDRESS, "atomic_inc:");
+    NOTHING(gpushmem_uint64_g(bad, me), GPUSHMEM_ERR_ADDRESS, "gpushmem_uint64_g:");
+    REFUSED(gpushmem_signal_op(bad, 1, GPUSHMEM_SIGNAL_SET, me), GPUSHMEM_ERR_ADDRESS,
+            "signal_op:");
+    REFUSED(gpushmem_uint64_put_signal(word, local, 1, bad, 1, GPUSHMEM_SIGNAL_SET, me),
+            GPUSHMEM_ERR_ADDRESS, "put_signal:");
+    REFUSED(gpushmem_uint64_wait_until(bad, GPUSHMEM_CMP_EQ, 0), GPUSHMEM_ERR_ADDRESS,
+            "wait_until:");
+    REFUSED(gpushmem_uint64_test(bad, GPUSHMEM_CMP_EQ, 0), GPUSHMEM_ERR_ADDRESS, "test:");
+    REFUSED(gpushmem_putmem_on_stream(end - 8, local, 8 + at + 8, me, NULL), GPUSHMEM_ERR_ADDRESS,
+            "putmem_on_stream:");
+    REFUSED(gpushmem_uint64_sum_reduce(GPUSHMEM_TEAM_WORLD, bad, word, 1), GPUSHMEM_ERR_ADDRESS,
+            "sum_reduce:");
+    CHECK(gpushmem_ptr(bad, me) == NULL && !gpushmem_addr_accessible(bad, me));
+    REFUSED(gpushmem_free(bad), GPUSHMEM_ERR_ADDRESS, "gpushmem_free", "not an address");
+}
+
+static void the_librarys_part(void)
+{
+    struct gpushmem_heap_info heap;
+    char range[64];
+    CHECK_OK(gpushmem_heap_info(&heap));
+    char *rest = gpushmem_malloc(heap.largest_free_bytes), *begin = (char *)word;
+    CHECK(rest != NULL);
+    char *end = rest + heap.largest_free_bytes;
+    CHECK(end == begin + heap.bytes);
+    CHECK_OK(gpushmem_putmem(end - 8, &(uint64_t){1}, 8, me)); // all that programs have
+    CHECK(gpushmem_ptr(end - 1, me) == end - 1);
+    snprintf(range, sizeof range, "(%p to %p)", (void *)begin, (void *)end);
+    REFUSED(gpushmem_putmem(end - 4, &(uint64_t){1}, 8, me), GPUSHMEM_ERR_ADDRESS, range);
+    beyond_the_program(end, 0);
+    beyond_the_program(end, 8192);
+    CHECK_OK(gpushmem_free(rest));
+}
+
 static void wrong_alignment(void)
 {
     uint64_t *odd = (uint64_t *)(void *)((char *)word + 4);
@@ -189,6 +235,7 @@ int main(void)
     CHECK(word != NULL);
     wrong_pe();
     wrong_address();
+    the_librarys_part();
     wrong_alignment();
     wrong_values();
     if (getenv("PMIX_RANK") == NULL)

@@ -73,6 +73,11 @@ int main(void)
     CHECK(heap_bytes() == grown);
     CHECK(gpushmem_long_p((long *)(void *)((char *)blocks[0] + (200 << 20)), 1, next) ==
           GPUSHMEM_ERR_ADDRESS);
+    // Between the first piece and what was added is the library's memory.
+    char *end = (char *)signals + first, *added = (char *)blocks[BLOCKS - 1];
+    CHECK(added > end && gpushmem_long_p((long *)(void *)end, 1, next) == GPUSHMEM_ERR_ADDRESS);
+    CHECK(strstr(gpushmem_last_error(), ", and 0x") != NULL);
+    CHECK(gpushmem_putmem(end - 8, added, (size_t)(added - end), next) == GPUSHMEM_ERR_ADDRESS);
     CHECK_OK(gpushmem_free(blocks[5]));
     CHECK((blocks[5] = gpushmem_malloc(BLOCK)) && heap_bytes() == grown);
     for (int i = 0; i < BLOCKS; i++)

@@ -128,7 +128,7 @@ static void begin(bool mixed)
     gpsh.mapped[GPSH_HEAP] = heap_map;
     gpsh.mapped[GPSH_CONTROL] = control_map;
     gpsh.heap = heap;
-    gpsh.heap_bytes = sizeof heap;
+    gpsh.user_bytes = gpsh.heap_first_bytes = gpsh.heap_bytes = sizeof heap;
     gpsh.cpu_atomics = false;
     gpsh.transports[0] = &transport;
     gpsh.transport_envs[0] = (struct gpsh_transport_env){.channels = CHANNELS, .n_pes = PES};

@@ -211,7 +211,7 @@ static void set_up(void)
     gpsh_gpu.context = (gpsh_cu_context)0x300;
     gpsh.n_pes = 3;
     gpsh.heap = heap;
-    gpsh.heap_bytes = HEAP;
+    gpsh.user_bytes = gpsh.heap_first_bytes = gpsh.heap_bytes = HEAP;
     gpsh.direct = no_addresses;
     gpsh.peers = peers;
     gpsh.device_heap = true;
