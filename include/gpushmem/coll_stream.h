@@ -28,12 +28,18 @@
 //   Failures   When a member is lost or GPUSHMEM_WAIT_TIMEOUT_MS is over, the operation ends on all
 //              members, later ones of the team end at once, and gpushmem_device_error reports it.
 //              Only destroying the team is of use then.
+//   Checks     With GPUSHMEM_CHECK=1 each call waits for all members' calls and compares them. The
+//              team's collective operations of the host and of streams are one sequence then. If
+//              functions or arguments differ (the places of dest and source in the heap, too),
+//              nothing is enqueued anywhere and all members return GPUSHMEM_ERR_ASYMMETRY.
+//   No GPU     In a program without kernels, whose heap is in host memory, the host's operation of
+//              the same name does the work before the call returns; only stream NULL is legal.
 //   Errors     besides those of stream.h:
 //                GPUSHMEM_ERR_INVALID      no team of this PE; root is no rank; a stride below 1;
 //                                          dest overlaps source where it may not
 //                GPUSHMEM_ERR_UNSUPPORTED  the team has no memory for streams
-//                                          (GPUSHMEM_STREAM_TEAMS); there are neither streams of a
-//                                          GPU nor kernels on CPU threads
+//                                          (GPUSHMEM_STREAM_TEAMS)
+//                GPUSHMEM_ERR_ASYMMETRY    with GPUSHMEM_CHECK=1, see above
 #ifndef GPUSHMEM_COLL_STREAM_H
 #define GPUSHMEM_COLL_STREAM_H
 

@@ -2,12 +2,8 @@
 // The collective operations of teams: arguments are checked here.
 #include "comm/coll.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "api/argument.h"
+#include "api/coll_compare.h"
 #include "api/family.h"
 #include "api/team.h"
 #include "gpushmem/coll.h"
@@ -20,65 +16,6 @@ struct extent {
     size_t dest, source;
     bool in_place; // dest == source is legal
 };
-
-// GPUSHMEM_CHECK=1: what all members must have alike.
-enum { ARGUMENTS = 6 };
-struct call {
-    int64_t status;
-    char function[48];
-    int64_t arguments[ARGUMENTS];
-};
-
-static void call_fill(struct call *call, const struct gpsh_coll *c, int status, bool same_nelems)
-{
-    *call = (struct call){.status = status,
-                          .arguments = {(int64_t)c->size, same_nelems ? (int64_t)c->nelems : 0,
-                                        c->root, c->dst, c->sst, 0}};
-    snprintf(call->function, sizeof call->function, "%s", c->what);
-}
-
-static int call_refuse(const struct gpsh_coll *c, const struct call *first,
-                       const struct call *other, int rank)
-{
-    static const char *const names[ARGUMENTS] = {"element size", "nelems", "root",
-                                                 "dst",          "sst",    ""};
-    int pe = c->team->pes[rank], first_pe = c->team->pes[0];
-    if (strcmp(first->function, other->function) != 0)
-        return gpsh_fail(GPUSHMEM_ERR_ASYMMETRY, "team %d: PE %d calls %s, PE %d calls %s",
-                         c->team->handle, pe, other->function, first_pe, first->function);
-    int i = 0;
-    while (i < ARGUMENTS - 1 && first->arguments[i] == other->arguments[i])
-        i++;
-    return gpsh_fail(
-        GPUSHMEM_ERR_ASYMMETRY, "%s, team %d: PE %d passes %s %" PRId64 ", PE %d passes %" PRId64,
-        c->what, c->team->handle, pe, names[i], other->arguments[i], first_pe, first->arguments[i]);
-}
-
-// All members say what they call, and compare. `status`: what this PE found wrong by itself.
-static int call_compare(const struct gpsh_coll *c, int status, bool same_nelems)
-{
-    struct gpsh_team *team = c->team;
-    struct call mine, *calls = calloc((size_t)team->n, sizeof *calls);
-    char why[512];
-    snprintf(why, sizeof why, "%s", status ? gpsh_last_error() : "");
-    call_fill(&mine, c, status, same_nelems);
-    if (!calls)
-        return gpsh_team_break(
-            team,
-            gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "%s: no host memory for %d calls", c->what, team->n));
-    int met = gpsh_team_gather_all(team, &mine, sizeof mine, calls, c->what);
-    for (int rank = 0; rank < team->n && met == 0; rank++) {
-        const struct call *other = &calls[rank];
-        if (memcmp(calls[0].function, other->function, sizeof other->function) != 0 ||
-            memcmp(calls[0].arguments, other->arguments, sizeof other->arguments) != 0)
-            met = call_refuse(c, &calls[0], other, rank);
-        else if (other->status && !status)
-            met = gpsh_fail((int)other->status, "%s: PE %d passes a bad argument: %s", c->what,
-                            team->pes[rank], gpushmem_strerror((int)other->status));
-    }
-    free(calls);
-    return met == 0 && status ? gpsh_fail(status, "%s", why) : met;
-}
 
 static int check_overlap(const struct gpsh_coll *c, size_t dest_bytes, size_t source_bytes,
                          bool in_place)
@@ -126,7 +63,7 @@ static int check_call(const struct gpsh_coll *c, struct extent extent, bool same
         status = check_overlap(c, extent.dest * c->size, extent.source * c->size, false);
     else if (status == 0 && c->nelems)
         status = check_overlap(c, extent.dest * c->size, extent.source * c->size, true);
-    return call_compare(c, status, same_nelems);
+    return gpsh_coll_compare(c, status, same_nelems ? GPSH_ALIKE_NELEMS : 0);
 }
 
 // ---- Data that moves ----

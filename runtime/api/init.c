@@ -168,6 +168,7 @@ static int bring_up(const struct gpsh_join *join)
         status = gpsh_settings_read(environ, &gpsh.settings);
     if (!status)
         status = gpsh_coll_limits_read(gpsh.settings.collectives);
+    gpsh_coll_limits_print(gpsh.collectives, sizeof gpsh.collectives);
     if (!status)
         status = open_log();
     if (!status)

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Collectives of streams: arguments are checked here, then the operation goes to a stream of the
-// GPU or of the emulation.
+// GPU, to one of the emulation, or is done at once.
 #include <stdio.h>
 
 #include "api/argument.h"
+#include "api/coll_compare.h"
+#include "api/team.h"
 #include "gpushmem/device_host.h"
 #include "gpushmem/impl/coll_types.h"
 #include "proxy/device_teams.h"
@@ -19,20 +21,40 @@ struct call {
 
 // ---- Checks ----
 
-static int check_team(const char *function, gpushmem_team_t team, struct gpushmem_dev_team *entry,
-                      const int32_t **pes)
+// A team as the host and as kernels know it.
+struct teams {
+    struct gpsh_team *host;
+    struct gpushmem_dev_team device;
+    const int32_t *pes;
+};
+
+// No kernel will carry the call out: the host does. Nothing can be in the only stream there is.
+static bool at_once(void)
+{
+    return !gpsh.device_heap && !gpsh_emulation();
+}
+
+static int check_stream(const struct call *call)
+{
+    if (!at_once() || !call->stream)
+        return 0;
+    return gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED,
+                     "%s: the symmetric heap is in host memory, so nothing can be enqueued in "
+                     "stream %p of a GPU; set GPUSHMEM_HEAP_KIND=device, or pass NULL to have it "
+                     "done at once",
+                     call->function, (void *)call->stream);
+}
+
+// What kernels know of the team.
+static int check_device_team(const char *function, gpushmem_team_t team,
+                             struct gpushmem_dev_team *entry, const int32_t **pes)
 {
     struct gpushmem_dev handle;
-    int status = gpsh_check_ready(function);
-    if (!status)
-        status = gpushmem_device_handle(&handle); // the kernels' table of teams
+    int status = gpushmem_device_handle(&handle); // makes the kernels' table of teams
     if (status)
         return status;
     if (!gpsh_device_teams_entry(team, entry, pes))
-        return gpsh_fail(GPUSHMEM_ERR_INVALID,
-                         "%s: %d is no team of this PE; pass a handle of a split that was not "
-                         "destroyed, or a predefined team (streams take no channels)",
-                         function, team);
+        return gpsh_fail(GPUSHMEM_ERR_INVALID, "%s: kernels know no team %d", function, team);
     if (entry->flags & GPUSHMEM_DEV_TEAM_LOST)
         return gpsh_fail(GPUSHMEM_ERR_PE_FAILED,
                          "%s: team %d has lost a member and can only be destroyed; make a team of "
@@ -44,6 +66,24 @@ static int check_team(const char *function, gpushmem_team_t team, struct gpushme
                          "has no memory for operations of streams; raise that setting",
                          function, team, (long long)gpsh.settings.stream_teams);
     return 0;
+}
+
+static int check_team(const struct call *call, struct teams *teams)
+{
+    gpushmem_team_t team = call->op.team;
+    int status = gpsh_check_ready(call->function);
+    if (status)
+        return status;
+    teams->host = gpsh_team_of(team);
+    if (!teams->host)
+        return gpsh_fail(GPUSHMEM_ERR_INVALID,
+                         "%s: %d is no team of this PE; pass a handle of a split that was not "
+                         "destroyed, or a predefined team (streams take no channels)",
+                         call->function, team);
+    status = check_stream(call);
+    if (status || at_once())
+        return status;
+    return check_device_team(call->function, team, &teams->device, &teams->pes);
 }
 
 // Bytes from the first to the last element of n blocks.
@@ -71,7 +111,7 @@ static size_t source_bytes(const struct gpushmem_coll_op *op, int n)
 }
 
 // dest may be source where a member reads its own block before it writes it.
-static bool may_overlap(const struct gpushmem_coll_op *op, const struct gpushmem_dev_team *team)
+static bool may_overlap(const struct gpushmem_coll_op *op, const struct gpsh_team *team)
 {
     size_t bytes = op->n * op->width, mine = (size_t)team->my_rank * bytes;
     const char *source = op->source;
@@ -88,14 +128,27 @@ static bool may_overlap(const struct gpushmem_coll_op *op, const struct gpushmem
     }
 }
 
-static int check_memory(const struct call *call, const struct gpushmem_dev_team *team)
+// Kernels know the heap alone; what is done at once may name other symmetric objects, too.
+static int check_object(const char *function, const void *sym, size_t bytes)
+{
+    int status = gpsh_check_remote(function, sym, bytes, gpsh.my_pe);
+    if (status || at_once() || !bytes || gpsh_offset(sym) < gpsh.heap_bytes)
+        return status;
+    return gpsh_fail(GPUSHMEM_ERR_ADDRESS,
+                     "%s: %p is static data of the program, which is not in the symmetric heap: "
+                     "streams and kernels reach no other symmetric memory; pass an address from "
+                     "gpushmem_malloc",
+                     function, sym);
+}
+
+static int check_memory(const struct call *call, const struct gpsh_team *team)
 {
     const struct gpushmem_coll_op *op = &call->op;
     size_t to = dest_bytes(op, team->n), from = source_bytes(op, team->n);
     bool reads = op->kind != GPUSHMEM_COLL_BROADCAST || op->root == team->my_rank;
-    int status = gpsh_check_remote(call->function, op->dest, to, gpsh.my_pe);
+    int status = check_object(call->function, op->dest, to);
     if (!status && reads)
-        status = gpsh_check_remote(call->function, op->source, from, gpsh.my_pe);
+        status = check_object(call->function, op->source, from);
     if (status || !to || !from || may_overlap(op, team))
         return status;
     const char *dest = op->dest, *source = op->source;
@@ -107,12 +160,9 @@ static int check_memory(const struct call *call, const struct gpushmem_dev_team 
                      call->function, op->dest, to, op->source, from);
 }
 
-static int check(const struct call *call, struct gpushmem_dev_team *team, const int32_t **pes)
+static int check_arguments(const struct call *call, const struct gpsh_team *team)
 {
     const struct gpushmem_coll_op *op = &call->op;
-    int status = check_team(call->function, op->team, team, pes);
-    if (status)
-        return status;
     if (op->kind == GPUSHMEM_COLL_BROADCAST && (op->root < 0 || op->root >= team->n))
         return gpsh_fail(GPUSHMEM_ERR_INVALID,
                          "%s: root %d is no member of team %d, which has %d: pass 0 to %d",
@@ -125,33 +175,98 @@ static int check(const struct call *call, struct gpushmem_dev_team *team, const 
     return check_memory(call, team);
 }
 
+// The call as one of the host.
+static struct gpsh_coll host_call(const struct call *call, struct gpsh_team *team)
+{
+    const struct gpushmem_coll_op *op = &call->op;
+    return (struct gpsh_coll){call->function,
+                              team,
+                              op->dest,
+                              op->source,
+                              op->width,
+                              op->n,
+                              op->root,
+                              op->dest_stride,
+                              op->source_stride,
+                              (enum gpsh_type)op->type,
+                              (enum gpsh_fold_op)op->fold};
+}
+
+static int check(const struct call *call, struct teams *teams)
+{
+    const struct gpushmem_coll_op *op = &call->op;
+    int status = check_team(call, teams);
+    if (status)
+        return status;
+    status = check_arguments(call, teams->host);
+    if (GPSH_LIKELY(!teams->host->checked))
+        return status;
+    const struct gpsh_coll c = host_call(call, teams->host);
+    bool meets = op->kind <= GPUSHMEM_COLL_BARRIER;
+    unsigned alike = op->kind != GPUSHMEM_COLL_COLLECT ? +GPSH_ALIKE_NELEMS : 0u;
+    if (!meets && op->n && op->kind != GPUSHMEM_COLL_COLLECT)
+        alike |= op->kind == GPUSHMEM_COLL_BROADCAST ? GPSH_ALIKE_DEST
+                                                     : GPSH_ALIKE_DEST | GPSH_ALIKE_SOURCE;
+    return gpsh_coll_compare(&c, status, alike);
+}
+
 // ---- Submission ----
 
-static int submit(const struct call *call, const struct gpushmem_dev_team *team, const int32_t *pes)
+GPUSHMEM_STATIC_ASSERT((int)GPSH_INT8 == (int)GPUSHMEM_COLL_INT8 &&
+                           (int)GPSH_UINT64 == (int)GPUSHMEM_COLL_UINT64 &&
+                           (int)GPSH_HALF == (int)GPUSHMEM_COLL_HALF &&
+                           (int)GPSH_DOUBLE == (int)GPUSHMEM_COLL_DOUBLE &&
+                           (int)GPSH_AND == (int)GPUSHMEM_COLL_AND &&
+                           (int)GPSH_PROD == (int)GPUSHMEM_COLL_PROD,
+                       "the host's numbers of types and operators are those of kernels");
+
+// Members other than the root may pass any source: so the root's dest is the source of all.
+static int broadcast_now(struct gpsh_coll c)
+{
+    int status = 0;
+    if (c.team->my_rank == c.root && c.dest != c.source)
+        status = gpsh_coll_copy(c.dest, c.source, c.nelems * c.size);
+    c.source = c.dest;
+    return status ? gpsh_team_break(c.team, status) : gpsh_coll_broadcast(&c);
+}
+
+static int do_now(const struct call *call, struct gpsh_team *team)
+{
+    const struct gpsh_coll c = host_call(call, team);
+    switch (call->op.kind) {
+    case GPUSHMEM_COLL_SYNC: return gpushmem_team_sync(call->op.team);
+    case GPUSHMEM_COLL_BARRIER: return gpushmem_barrier(call->op.team);
+    case GPUSHMEM_COLL_BROADCAST: return broadcast_now(c);
+    case GPUSHMEM_COLL_COLLECT: return gpsh_coll_collect(&c);
+    case GPUSHMEM_COLL_FCOLLECT: return gpsh_coll_fcollect(&c);
+    case GPUSHMEM_COLL_ALLTOALL: return gpsh_coll_alltoall(&c);
+    case GPUSHMEM_COLL_ALLTOALLS: return gpsh_coll_alltoalls(&c);
+    case GPUSHMEM_COLL_REDUCE: return gpsh_coll_reduce(&c);
+    case GPUSHMEM_COLL_REDUCESCATTER: return gpsh_coll_reducescatter(&c);
+    default: return gpsh_coll_scan(&c, call->op.kind == GPUSHMEM_COLL_INSCAN);
+    }
+}
+
+static int submit(const struct call *call, const struct teams *teams)
 {
     const struct gpushmem_stream_op op = {.kind = GPUSHMEM_STREAM_COLL, .source = &call->op};
     gpsh_enqueue *emulated = gpsh_emulation();
     if (emulated)
         return emulated(call->stream, &op);
     if (GPSH_LIKELY(gpsh.device_heap))
-        return gpsh_coll_gpu_submit(&call->op, team, pes, call->stream);
-    return gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED,
-                     "%s: the symmetric heap is in host memory and this program has no kernels, so "
-                     "there are no streams; call the host's collective, or set "
-                     "GPUSHMEM_HEAP_KIND=device",
-                     call->function);
+        return gpsh_coll_gpu_submit(&call->op, &teams->device, teams->pes, call->stream);
+    return do_now(call, teams->host);
 }
 
 static int collective(struct call call)
 {
-    struct gpushmem_dev_team team;
-    const int32_t *pes;
-    call.op.dest_stride = call.op.dest_stride ? call.op.dest_stride : 1;
-    call.op.source_stride = call.op.source_stride ? call.op.source_stride : 1;
-    int status = check(&call, &team, &pes);
+    struct teams teams;
+    if (call.op.kind != GPUSHMEM_COLL_ALLTOALLS)
+        call.op.dest_stride = call.op.source_stride = 1;
+    int status = check(&call, &teams);
     bool nothing =
         call.op.kind > GPUSHMEM_COLL_BARRIER && call.op.kind != GPUSHMEM_COLL_COLLECT && !call.op.n;
-    return status || nothing ? status : submit(&call, &team, pes);
+    return status || nothing ? status : submit(&call, &teams);
 }
 
 static int meet(const char *function, int kind, gpushmem_team_t team, gpushmem_stream_t stream)
@@ -185,8 +300,8 @@ static int exchange_apart(const char *function, gpushmem_team_t team, void *dest
                                      .source = source,
                                      .n = n,
                                      .width = (uint32_t)width,
-                                     .dest_stride = dst ? dst : -1,
-                                     .source_stride = sst ? sst : -1},
+                                     .dest_stride = dst,
+                                     .source_stride = sst},
                                     stream});
 }
 

@@ -16,9 +16,11 @@ struct packed_header {
     uint64_t region_bytes[GPSH_REGIONS];
     uint64_t static_id;
     int32_t device_heap, pid, node, node_pe;
+    int32_t teams, stream_teams;
     char hostname[64];
     char gpu[64];
     char socket_path[GPSH_FD_PATH_BYTES];
+    char collectives[GPSH_COLLECTIVES_TEXT];
     char sentence[256];
     uint32_t sections;
 };
@@ -50,6 +52,8 @@ int gpsh_peer_blob_pack(const struct gpsh_peer_blob *blob, void **packed, size_t
                                    .device_heap = blob->device_heap,
                                    .pid = blob->pid,
                                    .static_id = blob->static_id,
+                                   .teams = blob->teams,
+                                   .stream_teams = blob->stream_teams,
                                    .node = blob->node,
                                    .node_pe = blob->node_pe,
                                    .sections = (uint32_t)blob->sections};
@@ -57,6 +61,7 @@ int gpsh_peer_blob_pack(const struct gpsh_peer_blob *blob, void **packed, size_t
     memcpy(header.hostname, blob->hostname, sizeof header.hostname);
     memcpy(header.gpu, blob->gpu, sizeof header.gpu);
     memcpy(header.socket_path, blob->socket_path, sizeof header.socket_path);
+    memcpy(header.collectives, blob->collectives, sizeof header.collectives);
     memcpy(header.sentence, blob->sentence, sizeof header.sentence);
     memcpy(memory, &header, sizeof header);
     size_t at = padded(sizeof header);
@@ -137,6 +142,7 @@ int gpsh_peer_blob_parse(int pe, const void *packed, size_t bytes, struct gpsh_p
         !memchr(header.hostname, '\0', sizeof header.hostname) ||
         !memchr(header.gpu, '\0', sizeof header.gpu) ||
         !memchr(header.socket_path, '\0', sizeof header.socket_path) ||
+        !memchr(header.collectives, '\0', sizeof header.collectives) ||
         !memchr(header.sentence, '\0', sizeof header.sentence))
         return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
                          "PE %d's connection data is damaged (%" PRIu32 " sections)", pe,
@@ -146,6 +152,8 @@ int gpsh_peer_blob_parse(int pe, const void *packed, size_t bytes, struct gpsh_p
                                    .device_heap = header.device_heap,
                                    .pid = header.pid,
                                    .static_id = header.static_id,
+                                   .teams = header.teams,
+                                   .stream_teams = header.stream_teams,
                                    .node = header.node,
                                    .node_pe = header.node_pe,
                                    .sections = (int)header.sections};
@@ -153,6 +161,7 @@ int gpsh_peer_blob_parse(int pe, const void *packed, size_t bytes, struct gpsh_p
     memcpy(out->hostname, header.hostname, sizeof out->hostname);
     memcpy(out->gpu, header.gpu, sizeof out->gpu);
     memcpy(out->socket_path, header.socket_path, sizeof out->socket_path);
+    memcpy(out->collectives, header.collectives, sizeof out->collectives);
     memcpy(out->sentence, header.sentence, sizeof out->sentence);
     return parse_sections(pe, packed, bytes, padded(sizeof header), out);
 }

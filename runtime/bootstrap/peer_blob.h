@@ -8,9 +8,10 @@
 #include <stdint.h>
 
 #include "bootstrap/fd_exchange.h"
+#include "core/config.h"
 #include "transport/transport.h"
 
-enum { GPSH_BLOB_MAGIC = 0x47505348, GPSH_BLOB_VERSION = 4, GPSH_BLOB_SECTIONS = 8 };
+enum { GPSH_BLOB_MAGIC = 0x47505348, GPSH_BLOB_VERSION = 5, GPSH_BLOB_SECTIONS = 8 };
 
 // One transport's connection data inside a blob; points into the blob.
 struct gpsh_blob_section {
@@ -23,6 +24,7 @@ struct gpsh_peer_blob {
     int32_t pe;
     int32_t status; // negative: this PE failed to initialise; `sentence` says why
     uint64_t region_bytes[GPSH_REGIONS];
+    int32_t teams, stream_teams; // slots, and those with memory for streams
     int32_t device_heap;
     int32_t pid;
     uint64_t static_id;    // of the program whose static data is shared, 0: it is not
@@ -30,7 +32,8 @@ struct gpsh_peer_blob {
     char hostname[64];
     char gpu[64]; // name and PCI address, "" for a host heap
     char socket_path[GPSH_FD_PATH_BYTES];
-    char sentence[256]; // with status 0: why its static data is not shared
+    char collectives[GPSH_COLLECTIVES_TEXT]; // what GPUSHMEM_COLLECTIVES stands for
+    char sentence[256];                      // with status 0: why its static data is not shared
     int sections;
     struct gpsh_blob_section section[GPSH_BLOB_SECTIONS];
 };

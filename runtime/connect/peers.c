@@ -161,6 +161,8 @@ static int publish(struct wiring *w, int my_status)
         .node = gpsh.boot.node_pes[0],
         .node_pe = gpsh.boot.node_my_pe,
         .static_id = gpsh_regions_static_id(),
+        .teams = (int32_t)gpsh.settings.teams,
+        .stream_teams = (int32_t)gpsh.settings.stream_teams,
     };
     for (int r = 0; r < GPSH_REGIONS; r++)
         blob.region_bytes[r] = gpsh_regions_get(r).bytes;
@@ -168,6 +170,7 @@ static int publish(struct wiring *w, int my_status)
     if (gpsh.device_heap)
         snprintf(blob.gpu, sizeof blob.gpu, "%.40s at %s", gpsh_gpu.name, gpsh_gpu.pci);
     snprintf(blob.socket_path, sizeof blob.socket_path, "%s", w->exchange.path);
+    snprintf(blob.collectives, sizeof blob.collectives, "%s", gpsh.collectives);
     if (!my_status)
         my_status = describe_transports(&blob);
     blob.status = my_status;
@@ -184,6 +187,24 @@ static int publish(struct wiring *w, int my_status)
     return status ? status : gpsh_bootstrap_exchange(&gpsh.boot);
 }
 
+// What teams and their collectives need alike: where their memory lies, and who sends what when.
+static int check_collectives(const struct gpsh_peer_blob *blob)
+{
+    const struct gpsh_settings *settings = &gpsh.settings;
+    if (blob->teams != settings->teams || blob->stream_teams != settings->stream_teams)
+        return gpsh_fail(
+            GPUSHMEM_ERR_PEER_DATA,
+            "PE %d has GPUSHMEM_TEAMS=%d and GPUSHMEM_STREAM_TEAMS=%d, this PE %" PRId64
+            " and %" PRId64 "; set them alike for all PEs",
+            blob->pe, blob->teams, blob->stream_teams, settings->teams, settings->stream_teams);
+    if (strcmp(blob->collectives, gpsh.collectives) != 0)
+        return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
+                         "PE %d carries out collectives of streams by GPUSHMEM_COLLECTIVES=%s, "
+                         "this PE by %s; set it alike for all PEs",
+                         blob->pe, blob->collectives, gpsh.collectives);
+    return 0;
+}
+
 static int check_blob(const struct gpsh_peer_blob *blob)
 {
     if (blob->status && blob->pe != gpsh.my_pe)
@@ -195,6 +216,9 @@ static int check_blob(const struct gpsh_peer_blob *blob)
                          "GPUSHMEM_HEAP_KIND to device or host on all PEs",
                          blob->pe, blob->hostname, blob->device_heap ? "GPU" : "host",
                          gpsh.device_heap ? "GPU" : "host");
+    int status = check_collectives(blob);
+    if (status)
+        return status;
     uint64_t mine = gpsh_regions_get(GPSH_HEAP).bytes;
     if (blob->region_bytes[GPSH_HEAP] != mine)
         return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,

@@ -20,6 +20,8 @@ struct gpsh_settings {
 #undef GPSH_SETTING
 };
 
+enum { GPSH_COLLECTIVES_TEXT = 80 }; // of the setting in full
+
 enum gpsh_on_pe_failure { GPSH_ON_FAILURE_ABORT, GPSH_ON_FAILURE_NOTIFY };
 enum gpsh_static_data { GPSH_STATIC_DATA_AUTO, GPSH_STATIC_DATA_ON, GPSH_STATIC_DATA_OFF };
 enum gpsh_heap_kind { GPSH_HEAP_AUTO, GPSH_HEAP_HOST, GPSH_HEAP_DEVICE };

@@ -125,6 +125,8 @@ struct gpsh_core {
 
     struct gpsh_bootstrap boot;
     struct gpsh_settings settings;
+    // what GPUSHMEM_COLLECTIVES stands for, the same text for the same limits
+    char collectives[GPSH_COLLECTIVES_TEXT];
     int thread_level; // enum gpushmem_thread_level
     bool device_heap;
     bool heap_grows; // an exhausted heap becomes larger, on all PEs

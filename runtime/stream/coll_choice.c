@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "stream/coll_choice.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -48,6 +49,13 @@ int gpsh_coll_limits_read(const char *text)
     }
     gpsh_coll_limits = limits;
     return 0;
+}
+
+void gpsh_coll_limits_print(char *text, size_t bytes)
+{
+    const struct gpsh_coll_limits *limits = &gpsh_coll_limits;
+    snprintf(text, bytes, "packets=%" PRIu64 ",copies=%" PRIu64 ",blocks=%u", limits->packets,
+             limits->copies, limits->blocks);
 }
 
 // ---- The choice ----

@@ -25,6 +25,8 @@ extern struct gpsh_coll_limits gpsh_coll_limits; // in use
 // Takes the words of the setting GPUSHMEM_COLLECTIVES. GPUSHMEM_ERR_SETTING with a sentence; the
 // limits are as before then.
 int gpsh_coll_limits_read(const char *text);
+// The limits in use as that setting: the same text for the same limits.
+void gpsh_coll_limits_print(char *text, size_t bytes);
 
 // `team`: as kernels know it. dest is another address than source: `apart`.
 struct gpsh_coll_choice gpsh_coll_choose(const struct gpushmem_coll_op *op,

@@ -21,6 +21,27 @@ static void refused(int status, int code, const char *word)
     CHECK_OK(gpushmem_int_sum_reduce(GPUSHMEM_TEAM_WORLD, dest, source, 3));
 }
 
+// Collectives of streams are compared where they are enqueued.
+static void test_streams(gpushmem_team_t world)
+{
+    const int asymmetry = GPUSHMEM_ERR_ASYMMETRY;
+    refused(gpushmem_int_sum_reduce_on_stream(world, dest, source, is_odd() ? 2 : 3, NULL),
+            asymmetry, "nelems 2");
+    refused(gpushmem_int_broadcast_on_stream(world, dest, source, 3, is_odd(), NULL), asymmetry,
+            "root 1");
+    refused(is_odd() ? gpushmem_team_sync_on_stream(world, NULL)
+                     : gpushmem_int_max_reduce_on_stream(world, dest, source, 3, NULL),
+            asymmetry, "gpushmem_team_sync_on_stream");
+    refused(gpushmem_int_fcollect_on_stream(world, dest + is_odd(), source, 3, NULL), asymmetry,
+            "dest at heap offset");
+    refused(gpushmem_int_alltoalls_on_stream(world, dest, source, 1, is_odd() ? 0 : 1, 3, NULL),
+            asymmetry, "sst 0");
+    refused(
+        gpushmem_int_broadcast_on_stream(world, dest, is_odd() ? dest + 1 : source, 3, odd, NULL),
+        GPUSHMEM_ERR_INVALID, is_odd() ? "overlaps" : "bad argument");
+    CHECK_OK(gpushmem_int_collect_on_stream(world, dest, source, is_odd() ? 7 : 0, NULL));
+}
+
 int main(void)
 {
     const gpushmem_team_t world = GPUSHMEM_TEAM_WORLD;
@@ -45,6 +66,7 @@ int main(void)
     int local = 0;
     refused(gpushmem_int_sum_reduce(world, is_odd() ? &local : dest, source, 1),
             GPUSHMEM_ERR_ADDRESS, is_odd() ? "not in the symmetric heap" : "bad argument");
+    test_streams(world);
     // What may differ does.
     CHECK_OK(gpushmem_int_collect(world, dest, source, is_odd() ? 7 : 0));
     CHECK_OK(gpushmem_free(source));

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// GPUSHMEM_CHECK=1: the members of a team compare what they call before they begin.
+#ifndef GPSH_API_COLL_COMPARE_H
+#define GPSH_API_COLL_COMPARE_H
+
+#include "comm/coll.h"
+
+// What members must have alike besides function, element size, root and strides.
+enum gpsh_coll_alike {
+    GPSH_ALIKE_NELEMS = 1,
+    GPSH_ALIKE_DEST = 2, // its place in the heap
+    GPSH_ALIKE_SOURCE = 4,
+};
+
+// All members say what they call: 0, or GPUSHMEM_ERR_ASYMMETRY on all of them with a sentence that
+// names the first PE and argument that differ. `status`: what this PE found wrong by itself, which
+// is returned here, and told to the others.
+int gpsh_coll_compare(const struct gpsh_coll *c, int status, unsigned alike);
+
+#endif
