@@ -19,7 +19,8 @@
 #include "core/error.h"
 #include "core/log.h"
 
-enum { NEWS_MS = 500, SLACK_MS = 5000 }; // SLACK: who meets there decides first what is wrong
+// SLACK_MS: the PEs that meet at a place decide first what is wrong.
+enum { NEWS_MS = 500, SLACK_MS = 5000 };
 
 static const char *const exchange_name = "the exchange between the PEs";
 

@@ -121,7 +121,7 @@ static void tree_find_parent(struct gpsh_tcp_tree *t)
             t->parent = tree_add_link(t, fd, pe);
         else if (fd == GPUSHMEM_ERR_SYSTEM) // says nothing about that PE
             t->orphan = true;
-        else if (fd == GPUSHMEM_ERR_BOOTSTRAP) // nobody had a connection to it who could tell
+        else if (fd == GPUSHMEM_ERR_BOOTSTRAP) // no living PE has a connection to it
             gpsh_tree_note_death(t, pe, "nobody listens any more where it did", NULL);
     }
 }

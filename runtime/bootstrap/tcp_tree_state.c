@@ -58,7 +58,7 @@ void gpsh_tree_order_end(struct gpsh_tcp_tree *t, int status, bool by_exit, cons
 {
     if (!gpsh_tcp_end_order(&t->end, by_exit, status))
         return;
-    if (from) // else who ordered it has said so
+    if (from) // else the PE that ordered it has said so
         GPSH_LOG(ERROR, "bootstrap", "the job ends: %s", why);
     gpsh_tree_flood(t, gpsh_parcel_text(GPSH_FRAME_END, by_exit, (uint32_t)status, why), from);
 }

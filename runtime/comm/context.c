@@ -13,7 +13,7 @@
 struct gpsh_context gpsh_default_context;
 
 // Where a call fetches what belongs in its own frame. A wait that is given up leaves the operation
-// under way, and who carries it out may write long after the call has returned: the place then
+// under way, and what carries it out may write long after the call has returned: the place then
 // stays until the next init.
 struct place {
     struct place *next;

@@ -3,8 +3,8 @@
 // Atomics. A NIC knows two, on 8-byte words: fetch-and-add and compare-and-swap. They serve add and
 // cswap of 8 bytes. All others are loops of compare-and-swaps: guess the word, try, and take the
 // value found as the next guess. A fetch is a read: adding 0 would write, and undo a put that comes
-// in between. What changes 4 bytes works on the containing word if the NIC is atomic to everybody
-// who may write to its other half (IBV_ATOMIC_GLOB; an add to the upper half needs no loop then,
+// in between. What changes 4 bytes works on the containing word if the NIC is atomic to all
+// writers of its other half (IBV_ATOMIC_GLOB; an add to the upper half needs no loop then,
 // since the carry falls out), and else as verbs_lock.c has it. A loop is driven by progress();
 // several may be under way in a flow, but nothing overtakes one on its own word.
 #include "transports/verbs/post/verbs_posting.h"

@@ -132,7 +132,7 @@ static void direct_done(struct gpsh_completion *self, int status)
 }
 
 // Whether an operation that is not staged would overtake one that is. In one flow the lanes keep
-// the order; who goes through a mailbox must have been answered.
+// the order; an operation in a mailbox must have been answered.
 static bool must_wait(const struct verbs_stage_pipe *pipe)
 {
     return pipe->cut != pipe->pub->posted ||
