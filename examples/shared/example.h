@@ -109,10 +109,15 @@ static inline double example_now_s(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
+static inline bool example_shows_progress(void)
+{
+    return gpushmem_my_pe() == 0 && isatty(STDERR_FILENO);
+}
+
 // One line of PE 0, on a terminal only; it goes when all is done.
 static inline void example_progress(const char *program, const char *what, long done, long all)
 {
-    if (gpushmem_my_pe() || !isatty(STDERR_FILENO))
+    if (!example_shows_progress())
         return;
     if (done < all)
         fprintf(stderr, "\r%s: %s %ld of %ld\033[K", program, what, done, all);

@@ -29,4 +29,8 @@ said 2 "--csv wants a value" "$1" --csv
 said 1 "/nowhere/times.csv cannot be written: No such file" \
     bash -c "$1 --elements 1 --rounds 1 --csv /nowhere/times.csv 2>&1 >/dev/null"
 said 2 "--elements wants" bash -c "$run run -n 2 $1 --elements 0 2>&1 | grep -v '^gpushmem run: '; exit \${PIPESTATUS[0]}"
+# Cubes that cannot be cut into so many boxes.
+stencil3d=$(dirname "$1")/stencil3d
+said 2 "2 cells a side are too few for 1 x 1 x 3 PEs" \
+    bash -c "$run run -n 3 $stencil3d --size 2 2>&1 | grep -v '^gpushmem run: '; exit \${PIPESTATUS[0]}"
 exit $failed
