@@ -187,7 +187,8 @@ static int publish(struct wiring *w, int my_status)
     return status ? status : gpsh_bootstrap_exchange(&gpsh.boot);
 }
 
-// What teams and their collectives need alike: where their memory lies, and which PE sends what when.
+// What teams and their collectives need alike: where their memory lies, and which PE sends what,
+// and when.
 static int check_collectives(const struct gpsh_peer_blob *blob)
 {
     const struct gpsh_settings *settings = &gpsh.settings;
