@@ -22,6 +22,7 @@
 #include "gpushmem/gpushmem.h"
 #include "memory/regions.h"
 #include "observe/question.h"
+#include "progress/cores.h"
 #include "progress/failure.h"
 #include "progress/waiter.h"
 #include "progress/watch.h"
@@ -195,18 +196,26 @@ static int bring_up(const struct gpsh_join *join)
         local = gpsh_memory_init();
         gpsh_sync_init();
         gpsh_questions_open();
-        gpsh_waiter_init();
+        gpsh_waiter_share(gpsh_cores_are_shared());
         if (!local)
             local = gpsh_contexts_init();
         // Nobody uses what another PE has not got ready.
-        enum { OUTLIVES = 1, GROWS = 1 << 30 }; // beside the bits of enum gpsh_team_reach
+        enum {
+            OUTLIVES = 1,
+            GROWS = 1 << 30,
+            CORES = 1 << 29
+        }; // beside the bits of enum gpsh_team_reach
         uint32_t all = gpsh.settings.on_pe_failure == GPSH_ON_FAILURE_NOTIFY ? OUTLIVES : 0;
         all |= gpsh_heap_may_grow() ? (uint32_t)GROWS : 0;
+        all |= gpsh_waiter_shares() ? 0 : (uint32_t)CORES;
         status = gpsh_agree(&gpsh.boot, local, all | gpsh_teams_reach(), &all);
         gpsh.outlives = all & OUTLIVES;
         gpsh.heap_grows = !status && all & GROWS;
-        if (!status)
+        if (!status) {
+            gpsh_waiter_share(!(all & CORES));
+            gpsh_sync_share();
             status = gpsh_teams_init(all);
+        }
     }
     if (!status) {
         gpsh_bootstrap_on_death(&gpsh.boot, on_death, NULL);

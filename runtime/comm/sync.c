@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "comm/context.h"
+#include "memory/team_scratch.h"
 #include "memory/word.h"
 #include "progress/waiter.h"
 #include "proxy/device_side.h"
@@ -24,9 +25,26 @@ static inline uint32_t number_of(uint64_t word)
     return (uint32_t)(word >> 32);
 }
 
+// Where PEs share cores and are all on one node: PE 0's, and each looks at the words of all others,
+// so that every PE has to be scheduled once and not once for each round. Else NULL.
+static struct gpsh_bell *bell;
+
 void gpsh_sync_init(void)
 {
     entered = 0;
+    bell = NULL;
+}
+
+void gpsh_sync_share(void)
+{
+    bool mapped = gpsh_waiter_shares();
+    for (int pe = 0; pe < gpsh.n_pes; pe++)
+        mapped = mapped && gpsh.mapped[GPSH_CONTROL][pe];
+    if (mapped)
+        bell = &((struct gpsh_team_words *)(void *)(gpsh.mapped[GPSH_CONTROL][0] +
+                                                    gpsh_control_team(gpsh.n_pes,
+                                                                      GPUSHMEM_TEAM_WORLD)))
+                    ->bell;
 }
 
 static __attribute__((noinline)) int announce_far(int pe, const _Atomic uint64_t *here,
@@ -63,8 +81,16 @@ static bool has_come(uint64_t word, uint32_t number)
     return (int32_t)(number_of(word) - number) >= 0;
 }
 
-// Lists the PEs that have not entered: in round 0 each PE tells the one after it. Nothing is known
-// about PEs whose word lies on another node.
+// Where the PE says that it has entered: in round 0 it tells the one after it. NULL: on another
+// node, so that nothing is known.
+static const _Atomic uint64_t *entry_words(int pe)
+{
+    const char *mapped = gpsh.mapped[GPSH_CONTROL][bell ? pe : (pe + 1) % gpsh.n_pes];
+    const struct gpsh_control *control = (const struct gpsh_control *)(const void *)mapped;
+    return !control ? NULL : bell ? control->shown.words : control->arrived[0].words;
+}
+
+// Lists the PEs that have not entered.
 static void missing(const void *subject, char *text, size_t bytes)
 {
     enum { MOST_NAMED = 8 };
@@ -73,14 +99,12 @@ static void missing(const void *subject, char *text, size_t bytes)
     size_t used = 0;
     text[0] = '\0';
     for (int pe = 0; pe < n; pe++) {
-        const char *mapped = gpsh.mapped[GPSH_CONTROL][(pe + 1) % n];
-        const struct gpsh_control *control = (const struct gpsh_control *)(const void *)mapped;
+        const _Atomic uint64_t *words = entry_words(pe);
         if (pe == gpsh.my_pe)
             continue;
-        if (!mapped)
+        if (!words)
             unknown++;
-        else if (!has_come(atomic_load_explicit(&control->arrived[0].words[number % 2],
-                                                memory_order_relaxed),
+        else if (!has_come(atomic_load_explicit(&words[number % 2], memory_order_relaxed),
                            number) &&
                  ++found <= MOST_NAMED)
             used += (size_t)snprintf(text + used, bytes - used, "%s%d",
@@ -108,58 +132,80 @@ static bool has_passed(const _Atomic uint64_t *words, uint32_t number)
            !has_come(atomic_load_explicit(&words[number % 2], memory_order_acquire), number);
 }
 
-static __attribute__((noinline)) int await_slow(int round, uint64_t *word, const char *what)
+// The PE that writes these words has come, and *word has what it knows; or it has passed.
+static bool hear(const _Atomic uint64_t *words, uint64_t *word, unsigned look)
 {
     enum { LOOKS = 16 };
-    const _Atomic uint64_t *words = gpsh.control->arrived[round].words;
     uint32_t number = number_of(*word);
+    uint64_t theirs = atomic_load_explicit(&words[number % 2], memory_order_acquire);
+    // Of a later barrier if that PE's waits were given up: it says nothing of this.
+    if (number_of(theirs) == number)
+        *word = learn(*word, theirs);
+    return has_come(theirs, number) || (look % LOOKS == 0 && has_passed(words, number));
+}
+
+static __attribute__((noinline)) int await_slow(const _Atomic uint64_t *words, uint64_t *word,
+                                                const char *what)
+{
     struct gpsh_waiter waiter = GPSH_WAITER(what);
     waiter.for_all = true;
     waiter.about = missing;
     waiter.subject = word;
-    for (unsigned look = 1;; ++look) {
-        uint64_t theirs = atomic_load_explicit(&words[number % 2], memory_order_acquire);
-        if (has_come(theirs, number)) {
-            // Of a later barrier if the neighbour's waits were given up: it says nothing of this.
-            if (number_of(theirs) == number)
-                *word = learn(*word, theirs);
-            return 0;
-        }
-        if (look % LOOKS == 0 && has_passed(words, number))
-            return 0;
-        int status = gpsh_waiter_step(&waiter);
-        if (status < 0)
-            return status;
-    }
+    waiter.bell = bell;
+    int status = 0;
+    for (unsigned look = 1; status == 0 && !hear(words, word, look); ++look)
+        status = gpsh_waiter_step(&waiter);
+    gpsh_waiter_end(&waiter);
+    return status;
 }
 
 // *word: what this PE has announced; then also what it has heard.
-static inline int await(int round, uint64_t *word, const char *what)
+static inline int await(const _Atomic uint64_t *words, uint64_t *word, const char *what)
 {
-    const _Atomic uint64_t *words = gpsh.control->arrived[round].words;
     uint64_t theirs = atomic_load_explicit(&words[number_of(*word) % 2], memory_order_acquire);
-    return GPSH_LIKELY(theirs == *word) ? 0 : await_slow(round, word, what);
+    return GPSH_LIKELY(theirs == *word) ? 0 : await_slow(words, word, what);
 }
 
 // Dissemination barrier: D. Hensgen, R. Finkel, U. Manber, "Two algorithms for barrier
 // synchronization", 1988. After round r a PE knows of the 2^(r+1) PEs up to and including itself.
+static int meet_in_rounds(uint64_t *word, const char *what)
+{
+    int n = gpsh.n_pes;
+    for (int round = 0, distance = 1; distance < n; ++round, distance *= 2) {
+        int pe = gpsh.my_pe + distance;
+        int status = announce(pe < n ? pe : pe - n, round, entered % 2, *word);
+        if (status == 0)
+            status = await(gpsh.control->arrived[round].words, word, what);
+        if (status < 0)
+            return status;
+    }
+    gpsh_acquire_remote();
+    return 0;
+}
+
+// Words that are shown say nothing of what their PE has heard, but each PE sees all of them.
+static int meet_by_bell(uint64_t *word, const char *what)
+{
+    // As in announce: what this PE stored before is visible to who sees the number.
+    atomic_store_explicit(&gpsh.control->shown.words[entered % 2], *word, memory_order_release);
+    for (int i = 1; i < gpsh.n_pes; i++) {
+        int pe = gpsh.my_pe + i;
+        int status = await(entry_words(pe < gpsh.n_pes ? pe : pe - gpsh.n_pes), word, what);
+        if (status < 0)
+            return status;
+    }
+    gpsh_bell_ring(bell);
+    return 0;
+}
+
 // *differs: some PEs are in another call, or have other arguments.
 static int meet(struct gpsh_collective *call, const char *what, bool *differs)
 {
     call->number = ++entered;
     uint64_t word = entered << 32 | gpsh_collective_digest(call);
-    int n = gpsh.n_pes;
-    for (int round = 0, distance = 1; distance < n; ++round, distance *= 2) {
-        int pe = gpsh.my_pe + distance;
-        int status = announce(pe < n ? pe : pe - n, round, entered % 2, word);
-        if (status == 0)
-            status = await(round, &word, what);
-        if (status < 0)
-            return status;
-    }
-    gpsh_acquire_remote();
-    *differs = (word & WORD_DIFFERS) != 0;
-    return 0;
+    int status = bell ? meet_by_bell(&word, what) : meet_in_rounds(&word, what);
+    *differs = status == 0 && (word & WORD_DIFFERS) != 0;
+    return status;
 }
 
 // ---- After a difference was found ----

@@ -13,5 +13,7 @@ int gpsh_sync_as(enum gpsh_collective_kind kind, uint64_t a, uint64_t b, const c
 int gpsh_barrier_as(enum gpsh_collective_kind kind, uint64_t a, uint64_t b, const char *what);
 // Starts counting anew: the control regions are fresh and zero. Before any sync, in every init.
 void gpsh_sync_init(void);
+// In every init, when all PEs have agreed whether they share cores.
+void gpsh_sync_share(void);
 
 #endif

@@ -4,10 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "progress/waiter.h"
 #include "proxy/device_side.h"
 #include "proxy/device_teams.h"
 
-// Above so many members a PE does not look at each one's word itself: comm/team_meet.c.
+// Above so many members a PE does not look at each one's word itself: comm/team_meet.c. Where PEs
+// share cores it does: each round of messages would need all of them scheduled once more.
 enum { FLAT_MOST = 32 };
 
 static struct {
@@ -93,7 +95,7 @@ int gpsh_team_new(int slot, const int *pes, int n, struct gpsh_team **out)
         *team = (struct gpsh_team){.handle = GPUSHMEM_TEAM_INVALID,
                                    .slot = slot,
                                    .n = n,
-                                   .flat = n <= FLAT_MOST,
+                                   .flat = n <= FLAT_MOST || gpsh_waiter_shares(),
                                    .checked = table.checked,
                                    .failed_pe = -1};
         failed = allocate(team) < 0;
@@ -110,6 +112,8 @@ int gpsh_team_new(int slot, const int *pes, int n, struct gpsh_team **out)
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no host memory for a team of %d PEs", n);
     }
     team->mine = words_of(gpsh.my_pe, slot);
+    if (team->flat && gpsh_waiter_shares())
+        team->bell = &team->words[0]->bell;
     *out = team;
     return 0;
 }

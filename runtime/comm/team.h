@@ -26,12 +26,13 @@ struct gpsh_team {
     struct gpsh_team_words *mine;
     // [n] where the members' data of the operation under way lies (comm/team_meet.h)
     const char **views;
-    char *work;          // private memory, GPSH_TEAM_WORK times the room of a slot
-    uint64_t epoch;      // number of the last operation of the host
-    bool flat;           // all members see each other's words, and they are few
-    bool direct;         // all members load and store each other's heaps
-    bool kernels_direct; // kernels do
-    bool checked;        // each collective call is compared with the others' before it begins
+    char *work;             // private memory, GPSH_TEAM_WORK times the room of a slot
+    uint64_t epoch;         // number of the last operation of the host
+    bool flat;              // all members see each other's words, and they are few, or share cores
+    struct gpsh_bell *bell; // of a flat team that shares cores; else NULL
+    bool direct;            // all members load and store each other's heaps
+    bool kernels_direct;    // kernels do
+    bool checked;           // each collective call is compared with the others' before it begins
     // 0, or why it can only be destroyed; failed_pe: the member that was lost, or -1
     int broken;
     int failed_pe;

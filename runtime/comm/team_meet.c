@@ -90,14 +90,15 @@ static __attribute__((noinline)) int await_slow(struct gpsh_team *team, int rank
     waiter.looks = true;
     waiter.about = about_awaited;
     waiter.subject = &awaited;
-    while (atomic_load_explicit(word, memory_order_acquire) < team->epoch) {
-        int status = gpsh_waiter_step(&waiter);
+    waiter.bell = team->bell;
+    int status = 0;
+    while (status == 0 && atomic_load_explicit(word, memory_order_acquire) < team->epoch) {
+        status = gpsh_waiter_step(&waiter);
         if (status == 0)
             status = gpsh_team_usable(team, what);
-        if (status < 0)
-            return status;
     }
-    return 0;
+    gpsh_waiter_end(&waiter);
+    return status;
 }
 
 // Pairs with the release stores in show and tell, and with signals.
@@ -134,6 +135,8 @@ static int look(struct gpsh_team *team, size_t bytes, const char *what)
             team->views[rank] =
                 bytes <= GPSH_TEAM_LINE_DATA ? theirs->own[side].data : data_of(theirs, side);
     }
+    if (team->bell)
+        gpsh_bell_ring(team->bell);
     return 0;
 }
 

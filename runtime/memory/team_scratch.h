@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/bell.h"
 #include "core/config.h"
 #include "gpushmem/device_abi.h"
 #include "state/state.h"
@@ -69,6 +70,8 @@ struct gpsh_team_words {
         _Alignas(64) _Atomic uint64_t epoch;
         char data[GPSH_TEAM_LINE_DATA];
     } own[2];
+    // Those of the member of rank 0: members that wait in a flat meeting sleep by this.
+    struct gpsh_bell bell;
     // What another PE sends in round r of epoch e: it comes with arrived[r][e % 2].
     _Atomic uint64_t arrived[GPSH_TEAM_ROUNDS][2];
 };

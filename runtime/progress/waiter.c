@@ -1,30 +1,32 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#define _GNU_SOURCE // sched_getaffinity, CPU_COUNT
+#define _GNU_SOURCE // sched_yield
 #include "progress/waiter.h"
 
 #include <sched.h>
 #include <stdio.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "core/clock.h"
 #include "core/hooks.h"
 #include "observe/question.h"
 
-// Patience is in units of 64 spins (a few microseconds).
 enum {
-    // with a core for every PE: some 20 us until the first yield, since threads may outnumber cores
-    // too
+    // with a core for every PE: looks at the condition until the hooks are run, a few microseconds
+    SPINS = 64,
+    // and times the hooks are run, some 20 us, until the first yield, since threads may outnumber
+    // cores too
     PATIENCE_ALONE = 8,
-    // with fewer cores: yields until sleeping, so that idle waiters do not starve the threads that
+    // with fewer cores: yields until sleeping. Where a bell wakes the sleeper, so many as let each
+    // PE of a node have its turn; where none does, until idle waiters would starve the threads that
     // work
-    PATIENCE_SLEEP = 512,
+    PATIENCE_BELL = 32,
+    PATIENCE_NAP = 512,
     DOZE_AFTER_NS = 4000000,
     DOZE_PART = 64, // of the time a wait has lasted
     DOZE_LIMIT_NS = 200000,
 };
 
-static bool cores_are_shared;
+unsigned gpsh_waiter_mask = SPINS - 1;
 
 static struct gpsh_hooks hooks;
 
@@ -41,15 +43,14 @@ static bool run_hooks(void)
     return pending;
 }
 
-void gpsh_waiter_init(void)
+void gpsh_waiter_share(bool cores_are_shared)
 {
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    cpu_set_t allowed;
-    // A PE bound to one core says nothing about the others' cores; a larger set is what the node's
-    // PEs have together.
-    if (sched_getaffinity(0, sizeof allowed, &allowed) == 0 && CPU_COUNT(&allowed) > 1)
-        cores = CPU_COUNT(&allowed);
-    cores_are_shared = gpsh.boot.node_n_pes > cores;
+    gpsh_waiter_mask = cores_are_shared ? 0 : SPINS - 1;
+}
+
+bool gpsh_waiter_shares(void)
+{
+    return gpsh_waiter_mask == 0;
 }
 
 static void nap(uint64_t ns)
@@ -69,22 +70,49 @@ static void doze(struct gpsh_waiter *waiter)
         nap(lasted / DOZE_PART < DOZE_LIMIT_NS ? lasted / DOZE_PART : DOZE_LIMIT_NS);
 }
 
+// The sleep comes a step after the bell has begun to count this PE, since the caller has to look at
+// its condition in between.
+static void sleep_by_bell(struct gpsh_waiter *waiter)
+{
+    if (waiter->listens)
+        gpsh_bell_sleep(waiter->bell, waiter->heard);
+    else
+        waiter->heard = gpsh_bell_listen(waiter->bell);
+    if (waiter->listens)
+        gpsh_bell_leave(waiter->bell);
+    waiter->listens = !waiter->listens;
+}
+
+void gpsh_waiter_end(struct gpsh_waiter *waiter)
+{
+    if (waiter->listens)
+        gpsh_bell_leave(waiter->bell);
+    waiter->listens = false;
+}
+
 // `pending`: operations of this PE need to be driven, so that sleeping would hold up others.
 static void give_way(struct gpsh_waiter *waiter, bool pending)
 {
-    unsigned rounds = waiter->spins / 64;
-    if (cores_are_shared && rounds >= PATIENCE_SLEEP)
-        nap(20000);
-    else if (cores_are_shared || rounds > PATIENCE_ALONE)
+    unsigned rounds = waiter->spins / SPINS;
+    if (gpsh_waiter_shares()) {
+        if (waiter->bell && !pending && waiter->spins >= PATIENCE_BELL)
+            sleep_by_bell(waiter);
+        else if (waiter->spins >= PATIENCE_NAP)
+            nap(20000);
+        else
+            sched_yield();
+        return;
+    }
+    if (rounds > PATIENCE_ALONE)
         sched_yield();
-    if (!cores_are_shared && !pending && rounds > PATIENCE_ALONE && rounds % 16 == 0)
+    if (!pending && rounds > PATIENCE_ALONE && rounds % 16 == 0)
         doze(waiter);
 }
 
 void gpsh_waiter_miss(void)
 {
     static _Thread_local unsigned misses;
-    if (++misses % (cores_are_shared ? 64 : 64 * PATIENCE_ALONE) == 0)
+    if (++misses % (gpsh_waiter_shares() ? SPINS : SPINS * PATIENCE_ALONE) == 0)
         sched_yield();
 }
 

@@ -3,10 +3,13 @@
 #ifndef GPSH_WAITER_H
 #define GPSH_WAITER_H
 
+#include "core/bell.h"
 #include "state/state.h"
 
-// Finds out whether PEs have to share cores. In every init, before any wait.
-void gpsh_waiter_init(void);
+// Some PEs have to share cores: each wait gives the core away at once. In every init: what this PE
+// can tell before any wait, and then what all have agreed on.
+void gpsh_waiter_share(bool cores_are_shared);
+bool gpsh_waiter_shares(void);
 // Every wait calls `drive` from now on, every few microseconds, so that what it serves gets on
 // while this PE waits. It never waits itself, and returns true while something is under way. Any
 // thread may be in it. Registering a function again changes nothing.
@@ -33,12 +36,20 @@ struct gpsh_waiter {
     // What exactly is waited for, to follow "waiting": " for PE 3". NULL: `what` says it all.
     void (*about)(const void *subject, char *text, size_t bytes);
     const void *subject;
+    // Where PEs share cores: who makes the condition true rings this, so the wait may sleep. NULL:
+    // nobody does. Then gpsh_waiter_end is due when the wait has ended.
+    struct gpsh_bell *bell;
+    bool listens;   // counted by the bell; the condition is to be looked at once more
+    uint32_t heard; // what the bell had rung then
 };
 #define GPSH_WAITER(text) ((struct gpsh_waiter){.what = (text)})
 int gpsh_waiter_slow(struct gpsh_waiter *waiter);
+void gpsh_waiter_end(struct gpsh_waiter *waiter);
+// Spins until the next look at anything else, less one: 63, or 0 where cores are shared.
+extern unsigned gpsh_waiter_mask __attribute__((visibility("hidden")));
 static inline int gpsh_waiter_step(struct gpsh_waiter *waiter)
 {
-    if (GPSH_LIKELY(++waiter->spins & 63)) {
+    if (GPSH_LIKELY(++waiter->spins & gpsh_waiter_mask)) {
         gpsh_cpu_relax();
         return 0;
     }

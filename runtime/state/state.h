@@ -56,6 +56,10 @@ struct gpsh_control {
     struct {
         _Alignas(64) _Atomic uint64_t words[3];
     } arrived[GPSH_SYNC_ROUNDS];
+    // The same words where PEs look at all others' instead of passing on what they know.
+    struct {
+        _Alignas(64) _Atomic uint64_t words[2];
+    } shown;
     // The collective call that this PE is in, written when calls are found to differ, for the
     // others to read.
     struct gpsh_collective {
