@@ -124,6 +124,7 @@ enum gpushmem_ctx_session_mask {
 enum gpushmem_malloc_hint {
     GPUSHMEM_MALLOC_ATOMICS_REMOTE = 1, // words that other PEs update by atomics
     GPUSHMEM_MALLOC_SIGNAL_REMOTE = 2,  // signal words that other PEs update
+    GPUSHMEM_MALLOC_HOST = 4,           // in host memory, wherever the heap is
 };
 
 // Room for gpushmem_info_get_name, the NUL included.

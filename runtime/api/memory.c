@@ -7,11 +7,13 @@
 #include <string.h>
 
 #include "api/argument.h"
+#include "api/consent.h"
 #include "api/growth.h"
 #include "comm/context.h"
 #include "comm/sync.h"
 #include "core/sized.h"
 #include "gpushmem/gpushmem.h"
+#include "memory/adopted.h"
 #include "memory/heap_alloc.h"
 #include "memory/local_memory.h"
 #include "memory/place.h"
@@ -29,9 +31,25 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 int gpsh_memory_init(void)
 {
     gpsh_heap_growth_init();
+    gpsh_consent_init();
     allocator = gpsh_heap_alloc_new(gpsh.user_bytes);
     return allocator ? 0
                      : gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the heap's book-keeping");
+}
+
+// Their blocks are not among those that the program forgot.
+static void end_registrations(void)
+{
+    char *block;
+    int n = 0;
+    for (; gpsh_adopted_end_one(&block); n++)
+        if (block)
+            gpsh_memory_give(gpsh_offset(block));
+    if (n)
+        GPSH_LOG(WARN, "heap",
+                 "gpushmem_finalize found %d symmetric buffer%s of the program, and makes %s plain "
+                 "memory again; call gpushmem_buffer_unregister_symmetric before",
+                 n, n == 1 ? "" : "s", n == 1 ? "it" : "them");
 }
 
 void gpsh_memory_finalize(void)
@@ -39,6 +57,7 @@ void gpsh_memory_finalize(void)
     struct gpsh_heap_usage usage;
     if (!allocator)
         return;
+    end_registrations();
     gpsh_heap_alloc_usage(allocator, &usage);
     if (usage.allocations)
         GPSH_LOG(WARN, "heap",
@@ -75,7 +94,7 @@ static void *take(const char *function, uint64_t bytes, uint64_t alignment)
     return NULL;
 }
 
-static void give(uint64_t offset)
+void gpsh_memory_give(uint64_t offset)
 {
     pthread_mutex_lock(&lock);
     gpsh_heap_alloc_give(allocator, offset);
@@ -113,8 +132,8 @@ static int take_of_larger(const char *function, enum gpsh_collective_kind kind, 
 
 // The barrier compares the arguments: a PE that passed others, or that is in another call, is told
 // to all, and nothing has changed then.
-static void *allocate(const char *function, enum gpsh_collective_kind kind, uint64_t a, uint64_t b,
-                      uint64_t bytes, uint64_t alignment)
+void *gpsh_memory_allocate(const char *function, enum gpsh_collective_kind kind, uint64_t a,
+                           uint64_t b, uint64_t bytes, uint64_t alignment)
 {
     if (gpsh_check_ready(function) || !bytes)
         return NULL;
@@ -128,7 +147,7 @@ static void *allocate(const char *function, enum gpsh_collective_kind kind, uint
     // symmetric.
     if (gpsh_barrier_as(kind, a, b, function)) {
         if (block)
-            give((uint64_t)((char *)block - gpsh.heap));
+            gpsh_memory_give((uint64_t)((char *)block - gpsh.heap));
         return NULL;
     }
     return block;
@@ -136,7 +155,7 @@ static void *allocate(const char *function, enum gpsh_collective_kind kind, uint
 
 void *gpushmem_malloc(size_t bytes)
 {
-    return allocate(__func__, GPSH_CALL_MALLOC, bytes, 0, bytes, 1);
+    return gpsh_memory_allocate(__func__, GPSH_CALL_MALLOC, bytes, 0, bytes, 1);
 }
 
 void *gpushmem_calloc(size_t count, size_t size)
@@ -148,7 +167,7 @@ void *gpushmem_calloc(size_t count, size_t size)
                   size);
         return NULL;
     }
-    return allocate(__func__, GPSH_CALL_CALLOC, count, size, bytes, 1);
+    return gpsh_memory_allocate(__func__, GPSH_CALL_CALLOC, count, size, bytes, 1);
 }
 
 void *gpushmem_align(size_t alignment, size_t bytes)
@@ -170,13 +189,24 @@ void *gpushmem_align(size_t alignment, size_t bytes)
                       : "");
         return NULL;
     }
-    return allocate(__func__, GPSH_CALL_ALIGN, alignment, bytes, bytes, alignment);
+    return gpsh_memory_allocate(__func__, GPSH_CALL_ALIGN, alignment, bytes, bytes, alignment);
+}
+
+static bool is_adopted(const void *block)
+{
+    struct gpsh_adopted ignored;
+    return gpsh_adopted_find(block, &ignored);
 }
 
 // Why `block` cannot be freed or moved.
 static int refuse_block(const char *function, const void *block, uint64_t offset)
 {
     char heap[GPSH_PLACE_RANGE_BYTES];
+    if (is_adopted(block))
+        return gpsh_fail(GPUSHMEM_ERR_ADDRESS,
+                         "%s(%p): a symmetric buffer of the program begins there; call "
+                         "gpushmem_buffer_unregister_symmetric",
+                         function, block);
     gpsh_place_range(heap);
     if (!gpsh_in_user_heap(offset, 1))
         return gpsh_fail(GPUSHMEM_ERR_ADDRESS, "%s(%p): not an address of the symmetric heap (%s)",
@@ -198,8 +228,9 @@ int gpushmem_free(void *block)
     status = gpsh_barrier_as(GPSH_CALL_FREE, shown, 0, __func__);
     if (status == GPUSHMEM_ERR_ASYMMETRY)
         return status;
+    bool adopted = is_adopted(block);
     pthread_mutex_lock(&lock);
-    bool given = gpsh_heap_alloc_give(allocator, offset);
+    bool given = !adopted && gpsh_heap_alloc_give(allocator, offset);
     pthread_mutex_unlock(&lock);
     return given ? status : refuse_block(__func__, block, offset);
 }
@@ -209,7 +240,7 @@ static void *copy_to_new(const char *function, void *old, uint64_t old_bytes, ui
 {
     void *block = take(function, bytes, 1);
     if (block && gpsh_regions_copy(block, old, old_bytes < bytes ? old_bytes : bytes) < 0) {
-        give(gpsh_offset(block));
+        gpsh_memory_give(gpsh_offset(block));
         block = NULL;
     }
     return block;
@@ -222,7 +253,7 @@ static void *reallocate(const char *function, void *old, uint64_t old_bytes, uin
     int status = gpsh_sync_as(GPSH_CALL_REALLOC, gpsh_offset(old), bytes, function);
     void *gone = status ? block : old;
     if (block && gone)
-        give(gpsh_offset(gone));
+        gpsh_memory_give(gpsh_offset(gone));
     return status ? NULL : block;
 }
 
@@ -238,10 +269,10 @@ void *gpushmem_realloc(void *address, size_t bytes)
 {
     if (gpsh_check_ready(__func__) || (!address && !bytes))
         return NULL;
-    uint64_t offset = gpsh_offset(address),
-             old = offset < gpsh.heap_bytes ? block_bytes(offset) : 0;
+    uint64_t offset = gpsh_offset(address);
+    uint64_t old = offset < gpsh.heap_bytes && !is_adopted(address) ? block_bytes(offset) : 0;
     if (!address)
-        return allocate(__func__, GPSH_CALL_REALLOC, GPSH_NULL_BLOCK, bytes, bytes, 1);
+        return gpsh_memory_allocate(__func__, GPSH_CALL_REALLOC, GPSH_NULL_BLOCK, bytes, bytes, 1);
     if (gpsh_barrier_as(GPSH_CALL_REALLOC, old ? offset : GPSH_NO_BLOCK, bytes, __func__))
         return NULL;
     if (!old) {
@@ -250,23 +281,32 @@ void *gpushmem_realloc(void *address, size_t bytes)
     }
     if (bytes)
         return reallocate(__func__, address, old, bytes);
-    give(offset);
+    gpsh_memory_give(offset);
     return NULL;
 }
 
 void *gpushmem_malloc_with_hints(size_t bytes, long hints)
 {
-    const long known = GPUSHMEM_MALLOC_ATOMICS_REMOTE | GPUSHMEM_MALLOC_SIGNAL_REMOTE;
+    const long known =
+        GPUSHMEM_MALLOC_ATOMICS_REMOTE | GPUSHMEM_MALLOC_SIGNAL_REMOTE | GPUSHMEM_MALLOC_HOST;
     if (gpsh_check_ready(__func__))
         return NULL;
     if (hints & ~known) {
         gpsh_fail(GPUSHMEM_ERR_INVALID,
                   "gpushmem_malloc_with_hints: hints %#lx have unknown bits; known are "
-                  "GPUSHMEM_MALLOC_ATOMICS_REMOTE (%d) and GPUSHMEM_MALLOC_SIGNAL_REMOTE (%d)",
-                  hints, GPUSHMEM_MALLOC_ATOMICS_REMOTE, GPUSHMEM_MALLOC_SIGNAL_REMOTE);
+                  "GPUSHMEM_MALLOC_ATOMICS_REMOTE (%d), GPUSHMEM_MALLOC_SIGNAL_REMOTE (%d) and "
+                  "GPUSHMEM_MALLOC_HOST (%d)",
+                  hints, GPUSHMEM_MALLOC_ATOMICS_REMOTE, GPUSHMEM_MALLOC_SIGNAL_REMOTE,
+                  GPUSHMEM_MALLOC_HOST);
         return NULL;
     }
-    return allocate(__func__, GPSH_CALL_MALLOC_WITH_HINTS, bytes, (uint64_t)hints, bytes, 1);
+    if (hints & GPUSHMEM_MALLOC_HOST && gpsh.device_heap) {
+        gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED,
+                  "gpushmem_malloc_with_hints: GPUSHMEM_MALLOC_HOST, but the heap is GPU memory");
+        return NULL;
+    }
+    return gpsh_memory_allocate(__func__, GPSH_CALL_MALLOC_WITH_HINTS, bytes, (uint64_t)hints,
+                                bytes, 1);
 }
 
 int gpushmem_pe_accessible(int pe)
@@ -350,6 +390,11 @@ static int check_buffer(const void *buffer, size_t bytes)
     if (first >= heap ? first - heap < gpsh.heap_bytes : heap - first < bytes)
         return gpsh_fail(GPUSHMEM_ERR_INVALID,
                          "gpushmem_buffer_register(%p, %zu): overlaps the symmetric heap, which is "
+                         "registered already",
+                         buffer, bytes);
+    if (gpsh_adopted_overlaps(buffer, bytes))
+        return gpsh_fail(GPUSHMEM_ERR_INVALID,
+                         "gpushmem_buffer_register(%p, %zu): overlaps a symmetric buffer, which is "
                          "registered already",
                          buffer, bytes);
     if (!gpsh_local_exists(buffer, bytes))

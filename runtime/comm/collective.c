@@ -24,7 +24,9 @@ static void call_print(const struct gpsh_collective *call, char *text, size_t by
                  [GPSH_CALL_FINALIZE] = {"finalize", 0},
                  [GPSH_CALL_REALLOC] = {"realloc", 2},
                  [GPSH_CALL_MALLOC_WITH_HINTS] = {"malloc_with_hints", 2},
-                 [GPSH_CALL_LAUNCH] = {"launch_collective", 2}};
+                 [GPSH_CALL_LAUNCH] = {"launch_collective", 2},
+                 [GPSH_CALL_REGISTER] = {"buffer_register_symmetric", 1},
+                 [GPSH_CALL_UNREGISTER] = {"buffer_unregister_symmetric", 1}};
     const uint64_t *arguments = call->arguments;
     if (call->kind >= sizeof calls / sizeof calls[0])
         snprintf(text, bytes, "something else");
@@ -32,6 +34,11 @@ static void call_print(const struct gpsh_collective *call, char *text, size_t by
         snprintf(text, bytes, "gpushmem_free(an address outside the heap)");
     else if (call->kind == GPSH_CALL_FREE)
         snprintf(text, bytes, "gpushmem_free(heap offset %" PRIu64 ")", arguments[0]);
+    else if (call->kind == GPSH_CALL_UNREGISTER && arguments[0] == GPSH_NO_BLOCK)
+        snprintf(text, bytes, "gpushmem_buffer_unregister_symmetric(no registered buffer)");
+    else if (call->kind == GPSH_CALL_UNREGISTER)
+        snprintf(text, bytes, "gpushmem_buffer_unregister_symmetric(at heap offset %" PRIu64 ")",
+                 arguments[0]);
     else if (call->kind == GPSH_CALL_LAUNCH)
         snprintf(text, bytes,
                  "GPUSHMEM_LAUNCH_COLLECTIVE(grid %u x %u x %u, block %u x %u x %u, %u bytes)",

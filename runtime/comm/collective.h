@@ -19,6 +19,8 @@ enum gpsh_collective_kind {
     GPSH_CALL_REALLOC,           // offset as with free, or GPSH_NULL_BLOCK; bytes
     GPSH_CALL_MALLOC_WITH_HINTS, // bytes, hints
     GPSH_CALL_LAUNCH,            // packed by gpushmem_launch_compare
+    GPSH_CALL_REGISTER,          // bytes
+    GPSH_CALL_UNREGISTER,        // heap offset of what is registered, or GPSH_NO_BLOCK
 };
 // Addresses outside the heap differ between PEs without meaning anything.
 #define GPSH_NO_BLOCK   UINT64_MAX

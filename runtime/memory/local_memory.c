@@ -60,6 +60,14 @@ static int insert(uint64_t base, uint64_t bytes)
     return 0;
 }
 
+bool gpsh_local_overlaps(const void *base, size_t bytes)
+{
+    pthread_rwlock_rdlock(&registered.lock);
+    bool does = find_overlap((uintptr_t)base, bytes) != NULL;
+    pthread_rwlock_unlock(&registered.lock);
+    return does;
+}
+
 int gpsh_local_register(const void *base, size_t bytes)
 {
     pthread_rwlock_wrlock(&registered.lock);

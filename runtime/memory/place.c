@@ -2,31 +2,128 @@
 #include "memory/place.h"
 
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 
-const struct gpsh_segment *gpsh_segment_find(const void *sym, size_t bytes)
+// ---- The table ----
+//
+// Readers take no lock: they look again if the version has changed or was odd. Fields are atomic,
+// and acquired before the version is read again.
+
+static pthread_mutex_t writers = PTHREAD_MUTEX_INITIALIZER;
+
+static struct gpsh_segment read_segment(int i)
 {
-    // Pairs with the release of what adds a segment.
+    const struct gpsh_segment *from = &gpsh.segments[i];
+    return (struct gpsh_segment){.base = __atomic_load_n(&from->base, __ATOMIC_ACQUIRE),
+                                 .bytes = __atomic_load_n(&from->bytes, __ATOMIC_ACQUIRE),
+                                 .offset = __atomic_load_n(&from->offset, __ATOMIC_ACQUIRE),
+                                 .region = __atomic_load_n(&from->region, __ATOMIC_ACQUIRE)};
+}
+
+// Pairs with read_segment: the odd version is visible before any of it.
+static void write_segment(int i, const struct gpsh_segment *from)
+{
+    struct gpsh_segment *to = &gpsh.segments[i];
+    __atomic_store_n(&to->base, from->base, __ATOMIC_RELEASE);
+    __atomic_store_n(&to->bytes, from->bytes, __ATOMIC_RELEASE);
+    __atomic_store_n(&to->offset, from->offset, __ATOMIC_RELEASE);
+    __atomic_store_n(&to->region, from->region, __ATOMIC_RELEASE);
+}
+
+typedef bool match_fn(const struct gpsh_segment *segment, const void *base, size_t bytes);
+
+static bool holds(const struct gpsh_segment *segment, const void *base, size_t bytes)
+{
+    uint64_t offset = (uint64_t)((uintptr_t)base - (uintptr_t)segment->base);
+    return offset <= segment->bytes && bytes <= segment->bytes - offset;
+}
+
+static bool overlaps(const struct gpsh_segment *segment, const void *base, size_t bytes)
+{
+    uintptr_t first = (uintptr_t)base, theirs = (uintptr_t)segment->base;
+    return first >= theirs ? first - theirs < segment->bytes : theirs - first < bytes;
+}
+
+static int look(match_fn *matches, const void *base, size_t bytes, struct gpsh_segment *found)
+{
     int n = atomic_load_explicit(&gpsh.n_segments, memory_order_acquire);
     for (int i = 0; i < n; i++) {
-        const struct gpsh_segment *segment = &gpsh.segments[i];
-        uint64_t offset = (uint64_t)((uintptr_t)sym - (uintptr_t)segment->base);
-        if (offset <= segment->bytes && bytes <= segment->bytes - offset)
-            return segment;
+        struct gpsh_segment segment = read_segment(i);
+        if (!matches(&segment, base, bytes))
+            continue;
+        if (found)
+            *found = segment;
+        return i;
     }
-    return NULL;
+    return -1;
 }
+
+static int look_steadily(match_fn *matches, const void *base, size_t bytes,
+                         struct gpsh_segment *found)
+{
+    for (;;) {
+        unsigned version = atomic_load_explicit(&gpsh.segments_version, memory_order_acquire);
+        int i = look(matches, base, bytes, found);
+        if (GPSH_LIKELY(!(version & 1) && version == atomic_load_explicit(&gpsh.segments_version,
+                                                                          memory_order_relaxed)))
+            return i;
+        gpsh_cpu_relax();
+    }
+}
+
+bool gpsh_segment_find(const void *sym, size_t bytes, struct gpsh_segment *segment)
+{
+    return look_steadily(holds, sym, bytes, segment) >= 0;
+}
+
+bool gpsh_segment_overlaps(const void *base, size_t bytes)
+{
+    return look_steadily(overlaps, base, bytes, NULL) >= 0;
+}
+
+bool gpsh_segment_add(const struct gpsh_segment *segment)
+{
+    pthread_mutex_lock(&writers);
+    int n = atomic_load(&gpsh.n_segments);
+    if (n < GPSH_MAX_SEGMENTS) {
+        atomic_fetch_add(&gpsh.segments_version, 1);
+        write_segment(n, segment);
+        atomic_store(&gpsh.n_segments, n + 1);
+        atomic_fetch_add(&gpsh.segments_version, 1);
+    }
+    pthread_mutex_unlock(&writers);
+    return n < GPSH_MAX_SEGMENTS;
+}
+
+// The last one takes its place.
+void gpsh_segment_remove(const void *base)
+{
+    pthread_mutex_lock(&writers);
+    int i = look(holds, base, 1, NULL), last = atomic_load(&gpsh.n_segments) - 1;
+    if (i >= 0) {
+        struct gpsh_segment moved = read_segment(last);
+        atomic_fetch_add(&gpsh.segments_version, 1);
+        write_segment(i, &moved);
+        atomic_store(&gpsh.n_segments, last);
+        atomic_fetch_add(&gpsh.segments_version, 1);
+    }
+    pthread_mutex_unlock(&writers);
+}
+
+// ---- Places ----
 
 bool gpsh_place_find(const void *sym, size_t bytes, int pe, struct gpsh_place *place)
 {
     uint64_t offset = gpsh_offset(sym);
-    bool in_heap = gpsh_in_user_heap(offset, bytes);
-    const struct gpsh_segment *segment = in_heap ? NULL : gpsh_segment_find(sym, bytes);
-    if (!in_heap && !segment)
-        return false;
-    uint8_t region = segment ? segment->region : GPSH_HEAP;
-    if (segment)
-        offset = (uint64_t)((uintptr_t)sym - (uintptr_t)segment->base);
+    uint8_t region = GPSH_HEAP;
+    if (!gpsh_in_user_heap(offset, bytes)) {
+        struct gpsh_segment segment;
+        if (!gpsh_segment_find(sym, bytes, &segment))
+            return false;
+        region = segment.region;
+        offset = segment.offset + (uint64_t)((uintptr_t)sym - (uintptr_t)segment.base);
+    }
     // Where the heap goes by a transport, all goes: one path keeps one order.
     char *base = gpsh.direct[pe] ? gpsh.mapped[region][pe] : NULL;
     *place = (struct gpsh_place){
@@ -46,11 +143,13 @@ void gpsh_place_range(char text[GPSH_PLACE_RANGE_BYTES])
 
 void gpsh_place_name(const void *sym, char *text, size_t bytes)
 {
-    const struct gpsh_segment *segment = gpsh_segment_find(sym, 0);
+    struct gpsh_segment segment;
     if (gpsh_offset(sym) <= gpsh.heap_bytes)
         snprintf(text, bytes, "heap offset %" PRIu64, gpsh_offset(sym));
-    else if (segment)
-        snprintf(text, bytes, "%p among the static data", sym);
+    else if (gpsh_segment_find(sym, 0, &segment))
+        snprintf(text, bytes, "%p %s", sym,
+                 segment.region == GPSH_STATIC ? "among the static data"
+                                               : "in a registered buffer");
     else
         snprintf(text, bytes, "%p", sym);
 }

@@ -12,8 +12,14 @@ struct gpsh_place {
     uint8_t region;  // enum gpsh_region_id
 };
 
-// The segment that [sym, sym + bytes) of this PE is in, or NULL. The heap is none.
-const struct gpsh_segment *gpsh_segment_find(const void *sym, size_t bytes);
+// Whether [sym, sym + bytes) of this PE is in a segment, and in which (NULL: not wanted). The heap
+// is none.
+bool gpsh_segment_find(const void *sym, size_t bytes, struct gpsh_segment *segment);
+// Whether a segment has a byte of [base, base + bytes).
+bool gpsh_segment_overlaps(const void *base, size_t bytes);
+// False: there are GPSH_MAX_SEGMENTS. Others may look for theirs meanwhile.
+bool gpsh_segment_add(const struct gpsh_segment *segment);
+void gpsh_segment_remove(const void *base);
 
 // False: [sym, sym + bytes) is in neither heap nor segment. `pe` exists.
 bool gpsh_place_find(const void *sym, size_t bytes, int pe, struct gpsh_place *place);
@@ -21,15 +27,16 @@ bool gpsh_place_find(const void *sym, size_t bytes, int pe, struct gpsh_place *p
 // Heap or segment.
 static inline bool gpsh_is_symmetric(const void *sym, size_t bytes)
 {
-    return gpsh_in_user_heap(gpsh_offset(sym), bytes) || gpsh_segment_find(sym, bytes) != NULL;
+    return gpsh_in_user_heap(gpsh_offset(sym), bytes) || gpsh_segment_find(sym, bytes, NULL);
 }
 
-// Of an object of heap or segment: where it begins in that, the same on every PE.
+// Of an object of heap or segment: where it begins in its region, the same on every PE.
 static inline uint64_t gpsh_place_offset(const void *sym)
 {
-    const struct gpsh_segment *segment =
-        gpsh_offset(sym) < gpsh.heap_bytes ? NULL : gpsh_segment_find(sym, 1);
-    return segment ? (uint64_t)((const char *)sym - segment->base) : gpsh_offset(sym);
+    struct gpsh_segment segment;
+    if (gpsh_offset(sym) < gpsh.heap_bytes || !gpsh_segment_find(sym, 1, &segment))
+        return gpsh_offset(sym);
+    return segment.offset + (uint64_t)((const char *)sym - segment.base);
 }
 
 // Writes "heap offset 4096", or what else helps to find the word.

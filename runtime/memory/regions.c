@@ -11,6 +11,7 @@
 #include "gpu/gpu_heap.h"
 #include "memory/heap_size.h"
 #include "memory/memory_limit.h"
+#include "memory/place.h"
 #include "memory/statics.h"
 #include "memory/symmetric.h"
 #include "memory/team_scratch.h"
@@ -216,6 +217,16 @@ struct gpsh_region gpsh_regions_get(int region)
                                 .dmabuf_pcie_fd = device ? gpu_heap.dmabuf_pcie_fd : -1};
 }
 
+int gpsh_regions_fd(int region)
+{
+    return regions[region].fd;
+}
+
+uint64_t gpsh_regions_page_bytes(int region)
+{
+    return regions[region].page;
+}
+
 struct gpsh_region gpsh_regions_buffer(void *buffer, size_t bytes)
 {
     struct gpsh_region region = {.base = buffer,
@@ -248,9 +259,9 @@ void gpsh_regions_use_static(const char *why_not)
         GPSH_LOG(INFO, "heap", "static data is not symmetric: %s", why_not);
         return;
     }
-    gpsh.segments[0] = (struct gpsh_segment){
+    const struct gpsh_segment segment = {
         .base = statics->base, .bytes = statics->bytes, .region = GPSH_STATIC};
-    atomic_store_explicit(&gpsh.n_segments, 1, memory_order_release);
+    (void)gpsh_segment_add(&segment); // the first
 }
 
 // Where static data is not shared another descriptor takes its place: all PEs send as many.

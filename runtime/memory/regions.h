@@ -14,6 +14,11 @@ void gpsh_regions_destroy(void);
 
 struct gpsh_region gpsh_regions_get(int region);
 
+// Of a region in host memory: the file that holds it, which stays the region's, and the size of its
+// pages.
+int gpsh_regions_fd(int region);
+uint64_t gpsh_regions_page_bytes(int region);
+
 // How large the heap may become: GPUSHMEM_HEAP_MAX; no larger than it is where it cannot grow.
 uint64_t gpsh_regions_heap_max(void);
 // Makes this PE's heap that large, and so its peers' mappings of it; gpsh.heap_bytes stays. Also

@@ -70,6 +70,7 @@ static int create_hugetlb(struct gpsh_symmetric *region, bool giant)
 {
     uint64_t page = giant ? 1ull << 30 : 2ull << 20;
     region->bytes = (region->bytes + page - 1) / page * page;
+    region->page = page;
     int fd = memfd_create("gpushmem-heap",
                           MFD_CLOEXEC | MFD_HUGETLB | (giant ? MFD_HUGE_1GB : MFD_HUGE_2MB));
     int error = fd < 0 ? errno : gpsh_memory_file_grow(fd, region->bytes);
@@ -117,7 +118,8 @@ static void ask_for_thp(struct gpsh_symmetric *region)
 int gpsh_symmetric_create(struct gpsh_symmetric *region, uint64_t bytes, uint64_t reserved,
                           uint64_t room, enum gpsh_huge_pages pages, int node_pes)
 {
-    *region = (struct gpsh_symmetric){.bytes = (bytes + 4095) / 4096 * 4096, .fd = -1};
+    *region = (struct gpsh_symmetric){
+        .bytes = (bytes + 4095) / 4096 * 4096, .page = (uint64_t)sysconf(_SC_PAGESIZE), .fd = -1};
     int status = check_fits(bytes, reserved, node_pes);
     if (status)
         return status;

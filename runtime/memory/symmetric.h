@@ -21,6 +21,7 @@ struct gpsh_symmetric {
     uint64_t bytes;
     uint64_t room; // of address space from base: it may grow to that
     int fd;
+    uint64_t page;   // bytes of the pages that may be mapped by themselves
     char pages[128]; // page kind in use, and why not a larger one
 };
 

@@ -76,6 +76,13 @@ struct gpsh_control {
         unsigned char keys[64]; // for the transports of the others (gpsh_transport_ops.extend)
         char why[160];
     } growth[2];
+    // What this PE says of its part of a call before the PEs meet in it (api/consent.c). In turn,
+    // too.
+    struct gpsh_consent {
+        uint64_t number;
+        int64_t status; // negative: it could not, and why
+        char why[240];
+    } consent[2];
     // For transports: see gpsh_transport_env.locks.
     uint64_t locks[GPSH_AMO_LOCKS];
     // [n_pes] not 0: that PE has left the job in order (comm/depart.c). Written by that PE. After
@@ -95,9 +102,10 @@ static inline uint64_t gpsh_control_bytes(int n_pes)
 struct gpsh_segment {
     char *base; // here; elsewhere it may have another address
     uint64_t bytes;
-    uint8_t region; // enum gpsh_region_id
+    uint64_t offset; // of base in the region
+    uint8_t region;  // enum gpsh_region_id
 };
-enum { GPSH_MAX_SEGMENTS = 16 };
+enum { GPSH_MAX_SEGMENTS = 64 };
 
 struct gpsh_core {
     // What the fast paths read comes first. n_pes is 0 while the library is not initialised, so
@@ -124,7 +132,9 @@ struct gpsh_core {
     struct gpsh_control *control; // this PE's control region
     uint64_t control_bytes;
     char **mapped[GPSH_REGIONS]; // [n_pes] each; mapped[GPSH_HEAP] may hold device addresses
-    struct gpsh_segment segments[GPSH_MAX_SEGMENTS]; // memory/place.h looks through them
+    // memory/place.h looks through them, and changes them: their version is odd meanwhile
+    struct gpsh_segment segments[GPSH_MAX_SEGMENTS];
+    _Atomic unsigned segments_version;
     _Atomic int n_segments;
 
     struct gpsh_bootstrap boot;

@@ -32,6 +32,36 @@ __global__ void stray(struct gpushmem_dev dev, uint64_t *end)
     gpushmem_dev_quiet(dev);
 }
 
+// A buffer of the program: at the same time plain memory of the host, which each PE has elsewhere.
+__global__ void reach(struct gpushmem_dev dev, uint64_t *buffer, int *errors)
+{
+    int next = (dev.my_pe + 1) % dev.n_pes;
+    uint64_t mine = threadIdx.x, values[2] = {mine + 1, mine + 2};
+    gpushmem_dev_uint64_put_signal(dev, buffer + 2 * mine, values, 2, &buffer[WORDS + mine], 1,
+                                   GPUSHMEM_SIGNAL_ADD, next);
+    gpushmem_dev_uint64_atomic_add(dev, &buffer[2 * WORDS], mine + 1, next);
+    gpushmem_dev_uint64_wait_until(dev, &buffer[WORDS + mine], GPUSHMEM_CMP_EQ, 1);
+    EXPECT(errors, buffer[2 * mine + 1] == mine + 2);
+    gpushmem_dev_quiet(dev);
+    EXPECT(errors, gpushmem_dev_uint64_g(dev, &buffer[2 * mine], next) == mine + 1);
+}
+
+static void test_buffer(struct gpushmem_dev dev, int *errors)
+{
+    enum { PAGE = 4096 };
+    uint64_t *buffer = (uint64_t *)aligned_alloc(PAGE, PAGE);
+    memset(buffer, 0, PAGE);
+    uint64_t *symmetric = (uint64_t *)gpushmem_buffer_register_symmetric(buffer, PAGE);
+    CHECK(symmetric);
+    CHECK_OK(GPUSHMEM_LAUNCH(reach, 1, THREADS, NULL, dev, symmetric, errors));
+    CHECK_OK(gpushmem_launch_wait(NULL));
+    CHECK_OK(gpushmem_barrier_all());
+    CHECK(buffer[2 * WORDS] == THREADS * (THREADS + 1) / 2 && buffer[3] == 3);
+    CHECK_OK(gpushmem_buffer_unregister_symmetric(buffer));
+    CHECK(buffer[2 * WORDS] == THREADS * (THREADS + 1) / 2);
+    free(buffer);
+}
+
 int main()
 {
     struct gpushmem_dev dev;
@@ -54,6 +84,7 @@ int main()
     CHECK_OK(gpushmem_barrier_all());
     CHECK(check_read(&grown[WORDS - 1]) == THREADS * (THREADS + 1) / 2 &&
           check_read(&grown[9]) == 3);
+    test_buffer(dev, errors);
     // beyond the limit; where the heap may grow to; the library's words after the first piece
     char *const strays[] = {(char *)words + (1 << 30), dev.heap + (100 << 20), (char *)dev.sync};
     for (int i = 0; i < 3; i++) {

@@ -275,7 +275,9 @@ static bool range_is_checked(const struct verbs_flow *flow, int region, uint64_t
 {
     if (region >= GPSH_REGIONS) // a mailbox: of the room above
         return true;
-    uint64_t all = flow->channel->verbs->env.regions[region].bytes;
+    const struct gpsh_verbs *verbs = flow->channel->verbs;
+    uint32_t n = region == GPSH_HEAP ? atomic_load(&verbs->n_chunks) : 0;
+    uint64_t all = n ? verbs->chunk_ends[n - 1] : verbs->env.regions[region].bytes;
     return bytes <= all && at <= all - bytes;
 }
 

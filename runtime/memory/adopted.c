@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#define _GNU_SOURCE // mremap, syscall
+#include "memory/adopted.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "memory/local_memory.h"
+#include "memory/mappings.h"
+#include "memory/place.h"
+#include "memory/regions.h"
+
+enum { MAX_ADOPTED = GPSH_MAX_SEGMENTS - 1, STEP_BYTES = 1 << 16 };
+
+// Changed with the lock held; the lock is free in a child that is forked.
+static struct gpsh_adopted adopted[MAX_ADOPTED];
+static int n_adopted;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static struct gpsh_adopted *find(const void *address)
+{
+    for (int i = 0; i < n_adopted; i++)
+        if (adopted[i].base == address || (adopted[i].block && adopted[i].block == address))
+            return &adopted[i];
+    return NULL;
+}
+
+static bool overlaps(const char *base, size_t bytes)
+{
+    for (int i = 0; i < n_adopted; i++)
+        if (base < adopted[i].base + adopted[i].bytes && adopted[i].base < base + bytes)
+            return true;
+    return false;
+}
+
+bool gpsh_adopted_find(const void *address, struct gpsh_adopted *out)
+{
+    pthread_mutex_lock(&lock);
+    const struct gpsh_adopted *found = find(address);
+    if (found)
+        *out = *found;
+    pthread_mutex_unlock(&lock);
+    return found != NULL;
+}
+
+bool gpsh_adopted_overlaps(const void *base, size_t bytes)
+{
+    pthread_mutex_lock(&lock);
+    bool does = overlaps(base, bytes);
+    pthread_mutex_unlock(&lock);
+    return does;
+}
+
+// ---- What may be adopted ----
+
+struct verdict {
+    uint64_t at; // everything below it is good
+    char why[160];
+};
+
+static bool judge(const struct gpsh_mapping *m, void *arg)
+{
+    struct verdict *v = arg;
+    if (m->first > v->at)
+        return false; // a hole
+    if (m->rights[0] != 'r' || m->rights[1] != 'w')
+        snprintf(v->why, sizeof v->why, "it cannot be both read and written (%s)", m->rights);
+    else if (m->rights[2] == 'x')
+        snprintf(v->why, sizeof v->why, "it is executable");
+    else if (m->rights[3] != 'p')
+        snprintf(v->why, sizeof v->why,
+                 "it is shared memory already, of others or of a file (%.60s), and its pages "
+                 "cannot move",
+                 m->name[0] ? m->name : "no name");
+    else if (!strncmp(m->name, "[stack", 6))
+        snprintf(v->why, sizeof v->why, "it holds a stack");
+    else
+        v->at = m->end;
+    return !v->why[0];
+}
+
+static int check_pages(const char *function, const char *base, size_t bytes)
+{
+    struct verdict v = {.at = (uintptr_t)base};
+    uint64_t end = (uintptr_t)base + bytes, here = (uintptr_t)__builtin_frame_address(0);
+    int error = gpsh_mappings_visit((uintptr_t)base, end, judge, &v);
+    if (v.at >= end && here - (uintptr_t)base < bytes)
+        snprintf(v.why, sizeof v.why, "it holds the stack of the calling thread");
+    if (error)
+        return gpsh_fail(GPUSHMEM_ERR_SYSTEM,
+                         "%s(%p, %zu): /proc/self/maps, which says what memory this is, cannot be "
+                         "read (%s)",
+                         function, (const void *)base, bytes, strerror(error));
+    if (!v.why[0] && v.at >= end)
+        return 0;
+    return gpsh_fail(GPUSHMEM_ERR_INVALID,
+                     "%s(%p, %zu): %s; pass private memory that can be read and written, as of "
+                     "mmap or aligned_alloc",
+                     function, (const void *)base, bytes,
+                     v.why[0] ? v.why : "not all of it is memory of this process");
+}
+
+static int check_range(const char *function, const char *base, size_t bytes)
+{
+    uint64_t page = gpsh_regions_page_bytes(GPSH_HEAP), heap = (uintptr_t)gpsh.heap;
+    uint64_t first = (uintptr_t)base;
+    if (!base || !bytes || bytes > UINTPTR_MAX - first)
+        return gpsh_fail(GPUSHMEM_ERR_INVALID, "%s(%p, %zu): %s cannot be symmetric", function,
+                         (const void *)base, bytes,
+                         base && bytes ? "what reaches beyond the address space"
+                                       : "an empty buffer");
+    if (gpsh.device_heap)
+        return gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED,
+                         "%s(%p, %zu): the symmetric heap is GPU memory, where host memory cannot "
+                         "move to; GPUSHMEM_HEAP_KIND=host gives one that it can",
+                         function, (const void *)base, bytes);
+    if (first % page || bytes % page)
+        return gpsh_fail(GPUSHMEM_ERR_ALIGNMENT,
+                         "%s(%p, %zu): whole pages move into the heap, so address and size must be "
+                         "multiples of %" PRIu64 ", as those of mmap and aligned_alloc can be",
+                         function, (const void *)base, bytes, page);
+    if ((first >= heap ? first - heap < gpsh.heap_bytes : heap - first < bytes) ||
+        gpsh_segment_overlaps(base, bytes))
+        return gpsh_fail(GPUSHMEM_ERR_INVALID,
+                         "%s(%p, %zu): overlaps memory that is symmetric already", function,
+                         (const void *)base, bytes);
+    if (gpsh_local_overlaps(base, bytes))
+        return gpsh_fail(GPUSHMEM_ERR_INVALID,
+                         "%s(%p, %zu): overlaps a buffer of gpushmem_buffer_register, whose pages "
+                         "NICs use; call gpushmem_buffer_unregister before",
+                         function, (const void *)base, bytes);
+    return check_pages(function, base, bytes);
+}
+
+// The caller holds the lock.
+static int book(const char *function, char *base, size_t bytes)
+{
+    if (overlaps(base, bytes))
+        return gpsh_fail(GPUSHMEM_ERR_INVALID,
+                         "%s(%p, %zu): overlaps a buffer that another thread registers", function,
+                         (void *)base, bytes);
+    if (n_adopted == MAX_ADOPTED)
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
+                         "%s(%p, %zu): %d buffers are symmetric already, and more cannot be; "
+                         "unregister some, or register fewer and larger ones",
+                         function, (void *)base, bytes, MAX_ADOPTED);
+    adopted[n_adopted++] = (struct gpsh_adopted){.base = base, .bytes = bytes};
+    return 0;
+}
+
+int gpsh_adopt_claim(const char *function, void *base, size_t bytes)
+{
+    int status = check_range(function, base, bytes);
+    if (status)
+        return status;
+    pthread_mutex_lock(&lock);
+    status = book(function, base, bytes);
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+// ---- There ----
+
+static uint64_t file_offset(const char *block)
+{
+    return (uint64_t)(block - gpsh.heap);
+}
+
+static long map_heap(char *at, size_t bytes, const char *block, int kind)
+{
+    return syscall(SYS_mmap, at, bytes, PROT_READ | PROT_WRITE, kind | MAP_FIXED,
+                   gpsh_regions_fd(GPSH_HEAP), (off_t)file_offset(block));
+}
+
+// Written through the file: what cannot be read is an error then, and not a signal. Files of huge
+// pages cannot be written. Plain system calls, as in statics.c.
+static int move_step(char *at, size_t bytes, char *block)
+{
+    int fd = gpsh_regions_fd(GPSH_HEAP);
+    long wrote = syscall(SYS_pwrite64, fd, at, bytes, (off_t)file_offset(block));
+    if (wrote < 0 && errno == EINVAL)
+        memcpy(block, at, bytes);
+    else if (wrote != (long)bytes)
+        return wrote < 0 ? errno : EIO;
+    return map_heap(at, bytes, block, MAP_SHARED) < 0 ? errno : 0;
+}
+
+// Short steps, for other threads' sake, unless pages are larger than that: the memory's, which only
+// the failure tells, or the heap's.
+static int move_all(const struct gpsh_adopted *a, char *block, uint64_t *moved)
+{
+    uint64_t page = gpsh_regions_page_bytes(GPSH_HEAP),
+             step = page > STEP_BYTES ? page : STEP_BYTES;
+    int error = 0;
+    sigset_t all, old;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &old);
+    for (*moved = 0; *moved < a->bytes && !error;) {
+        uint64_t rest = a->bytes - *moved, bytes = rest < step ? rest : step;
+        error = move_step(a->base + *moved, bytes, block + *moved);
+        if (error == EINVAL && bytes < rest) {
+            step = rest;
+            error = 0;
+        } else if (!error) {
+            *moved += bytes;
+        }
+    }
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return error;
+}
+
+static void drop_spare(struct gpsh_adopted *a)
+{
+    if (a->spare)
+        munmap(a->spare, a->bytes);
+    a->spare = NULL;
+}
+
+// Taken before it is needed: what cannot go back later stays the heap's.
+static int get_spare(const char *function, struct gpsh_adopted *a)
+{
+    void *spare = mmap(NULL, a->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (spare == MAP_FAILED)
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
+                         "%s(%p): the %" PRIu64
+                         " bytes that it takes to move the buffer out of the "
+                         "heap cannot be had (%s)",
+                         function, (void *)a->base, a->bytes, strerror(errno));
+    a->spare = spare;
+    return 0;
+}
+
+int gpsh_adopt_move(const char *function, void *base, char *block)
+{
+    uint64_t moved = 0;
+    pthread_mutex_lock(&lock);
+    struct gpsh_adopted *a = find(base);
+    int status = get_spare(function, a), error = status ? 0 : move_all(a, block, &moved);
+    a->block = moved ? block : NULL;
+    uint64_t bytes = a->bytes;
+    pthread_mutex_unlock(&lock);
+    if (error)
+        status = gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
+                           "%s(%p, %" PRIu64 "): the pages cannot move into the heap (%s)",
+                           function, base, bytes, strerror(error));
+    return status;
+}
+
+int gpsh_adopt_settle(const char *function, void *base)
+{
+    pthread_mutex_lock(&lock);
+    const struct gpsh_adopted *a = find(base);
+    const struct gpsh_segment segment = {
+        .base = a->base, .bytes = a->bytes, .offset = file_offset(a->block), .region = GPSH_HEAP};
+    pthread_mutex_unlock(&lock);
+    return gpsh_segment_add(&segment)
+               ? 0
+               : gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "%s(%p): the table of segments is full",
+                           function, base);
+}
+
+void gpsh_adopt_keep(void *base)
+{
+    pthread_mutex_lock(&lock);
+    drop_spare(find(base));
+    pthread_mutex_unlock(&lock);
+}
+
+// ---- And back ----
+
+int gpsh_adopt_prepare_return(const char *function, void *base)
+{
+    pthread_mutex_lock(&lock);
+    int status = get_spare(function, find(base));
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+// A part of the program's addresses that still shows the block: the program may have unmapped some,
+// and something else may be there.
+struct span {
+    const struct gpsh_adopted *of;
+    uint64_t first, end;
+    bool found;
+};
+
+static bool take_span(const struct gpsh_mapping *m, void *arg)
+{
+    struct span *s = arg;
+    uint64_t at = m->first > s->first ? m->first : s->first;
+    uint64_t offset = file_offset(s->of->block) + (at - (uintptr_t)s->of->base);
+    if (!gpsh_mapping_shows(m, gpsh_regions_fd(GPSH_HEAP), at, offset))
+        return true;
+    s->first = at;
+    s->end = m->end < s->end ? m->end : s->end;
+    s->found = true;
+    return false;
+}
+
+// The first one from `from` on.
+static bool next_span(const struct gpsh_adopted *a, uint64_t from, struct span *s)
+{
+    *s = (struct span){.of = a, .first = from, .end = (uintptr_t)a->base + a->bytes};
+    return from < s->end && !gpsh_mappings_visit(from, s->end, take_span, s) && s->found;
+}
+
+static void drop_part(char *from, const char *end)
+{
+    if (from < end)
+        munmap(from, (size_t)(end - from));
+}
+
+static void move_back(struct gpsh_adopted *a)
+{
+    struct span s;
+    char *kept = a->spare; // below it nothing of the spare is left
+    for (uint64_t from = (uintptr_t)a->base; next_span(a, from, &s); from = s.end) {
+        uint64_t at = s.first - (uintptr_t)a->base, bytes = s.end - s.first;
+        drop_part(kept, a->spare + at);
+        memcpy(a->spare + at, a->block + at, bytes);
+        syscall(SYS_mremap, a->spare + at, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, s.first);
+        kept = a->spare + at + bytes;
+    }
+    drop_part(kept, a->spare + a->bytes);
+    a->spare = NULL;
+}
+
+// The caller holds the lock.
+static void end(struct gpsh_adopted *a)
+{
+    if (a->block && a->spare) {
+        sigset_t all, old;
+        sigfillset(&all);
+        pthread_sigmask(SIG_BLOCK, &all, &old); // handlers may write to it
+        move_back(a);
+        pthread_sigmask(SIG_SETMASK, &old, NULL);
+    }
+    drop_spare(a);
+    *a = adopted[--n_adopted];
+}
+
+void gpsh_adopt_end(void *base)
+{
+    if (gpsh_segment_find(base, 1, NULL))
+        gpsh_segment_remove(base);
+    pthread_mutex_lock(&lock);
+    end(find(base));
+    pthread_mutex_unlock(&lock);
+}
+
+bool gpsh_adopted_end_one(char **block)
+{
+    if (!n_adopted)
+        return false;
+    char *base = adopted[0].base;
+    *block = adopted[0].block;
+    if (*block && gpsh_adopt_prepare_return("gpushmem_finalize", base))
+        GPSH_LOG(WARN, "heap", "%s: it stays shared memory", gpsh_last_error());
+    gpsh_adopt_end(base);
+    return true;
+}
+
+// ---- Children ----
+//
+// A forked child would go on sharing the buffers with its parent. What it writes is its own; what
+// it has not written to follows the parent.
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+static void in_parent(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+static void in_child(void)
+{
+    struct span s;
+    int error = errno;
+    for (int i = 0; i < n_adopted; i++) {
+        const struct gpsh_adopted *a = &adopted[i];
+        for (uint64_t from = (uintptr_t)a->base; a->block && next_span(a, from, &s); from = s.end)
+            map_heap((char *)(uintptr_t)s.first, s.end - s.first,
+                     a->block + (s.first - (uintptr_t)a->base), MAP_PRIVATE);
+    }
+    n_adopted = 0;
+    pthread_mutex_unlock(&lock);
+    errno = error;
+}
+
+static __attribute__((constructor(102))) void watch_forks(void)
+{
+    (void)pthread_atfork(before_fork, in_parent, in_child);
+}
