@@ -26,7 +26,7 @@ done
 
 # Not the whole build: what runs here.
 targets='gpushmem gpushmem_cli gpushmem-perf.cuda gpu_heap gpu_ops perf_gpu_ring_rates perf_put_path.cuda gpushmem_softhca softhca_test'
-targets+=' gpu_cubin gpu_rdc moe_dispatch.cuda kv_transfer.cuda allreduce.cuda stencil3d.cuda transpose.cuda'
+targets+=' gpu_cubin gpu_rdc moe_dispatch.cuda kv_transfer.cuda allreduce.cuda stencil3d.cuda transpose.cuda kmeans.cuda'
 for name in basic rma amo order carried ctx edges errors tiny lost stream local generic cuda_subset asked first spread \
     collective_launch coll coll_kinds coll_lost; do
     [ ! -e tests/device/$name.cu ] || targets+=" device_$name.cuda"
@@ -140,6 +140,7 @@ for p2p in 1 0; do
     check "example allreduce, 2 PEs, P2P=$p2p" job 2 env GPUSHMEM_P2P=$p2p "$bin/allreduce.cuda"
     check "example stencil3d, 2 PEs, P2P=$p2p" job 2 env GPUSHMEM_P2P=$p2p "$bin/stencil3d.cuda"
     check "example transpose, 2 PEs, P2P=$p2p" job 2 env GPUSHMEM_P2P=$p2p "$bin/transpose.cuda"
+    check "example kmeans, 2 PEs, P2P=$p2p" job 2 env GPUSHMEM_P2P=$p2p "$bin/kmeans.cuda"
     check "example kv_transfer, 2 PEs, P2P=$p2p" job 2 env GPUSHMEM_P2P=$p2p "$bin/kv_transfer.cuda" 8 20000
 done
 if python3 -c 'import torch' 2>/dev/null; then
