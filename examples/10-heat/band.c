@@ -46,13 +46,14 @@ int heat_band_create(struct heat_band *b, const struct picture *p)
     size_t cells = (size_t)(most + 2) * (size_t)p->width; // the same on all PEs
     b->cells[0] = gpushmem_malloc(cells * sizeof(float));
     b->cells[1] = b->cells[0] ? gpushmem_malloc(cells * sizeof(float)) : NULL;
-    b->arrived = b->cells[1] ? gpushmem_calloc(2, sizeof *b->arrived) : NULL;
-    return b->arrived ? load(b, p) : GPUSHMEM_ERR_NO_MEMORY;
+    b->arrived[0] = b->cells[1] ? gpushmem_calloc(4, sizeof **b->arrived) : NULL;
+    b->arrived[1] = b->arrived[0] ? b->arrived[0] + 2 : NULL;
+    return b->arrived[0] ? load(b, p) : GPUSHMEM_ERR_NO_MEMORY;
 }
 
 int heat_band_free(struct heat_band *b)
 {
-    int status = gpushmem_free(b->arrived);
+    int status = gpushmem_free(b->arrived[0]);
     if (!status)
         status = gpushmem_free(b->cells[1]);
     return status ? status : gpushmem_free(b->cells[0]);

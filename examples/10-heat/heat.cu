@@ -19,12 +19,13 @@ __global__ void heat_step(struct heat_band b, uint64_t step)
 {
     const float *before = b.cells[step % 2];
     float *after = b.cells[(step + 1) % 2];
+    uint64_t *arrived = b.arrived[step % 2], *arrives = b.arrived[(step + 1) % 2];
     int first = 1 + b.rows * blockIdx.x / gridDim.x, last = b.rows * (blockIdx.x + 1) / gridDim.x;
     bool top = first == 1 && b.up >= 0, bottom = last == b.rows && b.down >= 0;
     if (threadIdx.x == 0 && top)
-        gpushmem_dev_signal_wait_until(&b.arrived[0], GPUSHMEM_CMP_GE, step);
+        gpushmem_dev_signal_wait_until(&arrived[0], GPUSHMEM_CMP_GE, step);
     if (threadIdx.x == 0 && bottom)
-        gpushmem_dev_signal_wait_until(&b.arrived[1], GPUSHMEM_CMP_GE, step);
+        gpushmem_dev_signal_wait_until(&arrived[1], GPUSHMEM_CMP_GE, step);
     __syncthreads();
     for (int y = first; y <= last; y++) {
         const float *row = before + (size_t)y * b.width;
@@ -34,14 +35,15 @@ __global__ void heat_step(struct heat_band b, uint64_t step)
             after[(size_t)y * b.width + x] = heat_cell(above, row, below, x, b.width);
     }
     // A neighbour cannot overwrite a halo that is still being read: for its next but one put it
-    // needs these rows first.
+    // needs these rows first. Its next one may be on its way already, and nothing orders two puts,
+    // so even and odd steps have signals of their own, as they have rows.
     if (top)
         gpushmem_dev_float_put_signal_block(after + (size_t)(b.rows_of_up + 1) * b.width,
-                                            after + b.width, b.width, &b.arrived[1], step + 1,
+                                            after + b.width, b.width, &arrives[1], step + 1,
                                             GPUSHMEM_SIGNAL_SET, b.up);
     if (bottom)
         gpushmem_dev_float_put_signal_block(after, after + (size_t)b.rows * b.width, b.width,
-                                            &b.arrived[0], step + 1, GPUSHMEM_SIGNAL_SET, b.down);
+                                            &arrives[0], step + 1, GPUSHMEM_SIGNAL_SET, b.down);
 }
 
 static int diffuse(const struct heat_band *b, uint64_t steps)

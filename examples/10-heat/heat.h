@@ -42,8 +42,9 @@ struct heat_band {
     int rows_of_up;
     // [1 + rows + 1][width] before and after a step; rows 0 and rows + 1 belong to the neighbours
     float *cells[2];
-    // [0] from above, [1] from below: step number that the halo row is good for
-    uint64_t *arrived;
+    // of rows before and after a step, as cells: [0] from above, [1] from below: step number that
+    // the halo row is good for
+    uint64_t *arrived[2];
 };
 
 // Collective. 0 or a negative status.
