@@ -157,10 +157,10 @@ GPUSHMEM_API void *gpushmem_calloc(size_t count, size_t size);
 GPUSHMEM_API void *gpushmem_align(size_t alignment, size_t bytes);
 
 // malloc with hints what the memory is for: an or of enum gpushmem_malloc_hint, or 0. Collective,
-// as malloc. GPUSHMEM_MALLOC_HOST asks for host memory; the others are accepted and change nothing.
-//   GPUSHMEM_ERR_INVALID      unknown hint bits
-//   GPUSHMEM_ERR_UNSUPPORTED  GPUSHMEM_MALLOC_HOST where the heap is GPU memory
-//   others                    as malloc
+// as malloc. GPUSHMEM_MALLOC_HOST takes host memory: of the heap, or where that is GPU memory of
+// GPUSHMEM_HOST_HEAP_SIZE bytes beside it, which only host calls can name. The other hints are
+// accepted and change nothing.
+//   GPUSHMEM_ERR_INVALID    unknown hint bits; else as malloc
 GPUSHMEM_API void *gpushmem_malloc_with_hints(size_t bytes, long hints);
 
 // Moves a block: returns one of the new size whose first bytes are those of the old one, as many as
@@ -236,20 +236,20 @@ GPUSHMEM_API int gpushmem_buffer_unregister(void *address);
 // the same number on every PE at any address. Collective; contains barriers. The pages move into
 // the symmetric heap, which must have room for them, and stay where they are, too: the program goes
 // on using `buffer`. Returns the symmetric address of the same memory, by which every call names
-// it: of the host, of streams, of kernels. Host calls also take `buffer` itself. NULL on failure:
-// then nothing has changed on any PE. The memory is private, readable and writable: of mmap,
-// aligned_alloc, another library. Address and size are multiples of the heap's pages (4096, but for
-// heaps of huge pages). No thread writes to it during the two calls, nobody has pinned it before
-// (cudaHostRegister, a NIC), and until it is unregistered the program does not unmap or free it. A
-// child that is forked has a copy of its own, in which what it has not written to still follows its
-// parent.
-//   GPUSHMEM_ERR_INVALID      empty; not such memory; overlaps symmetric or registered memory
-//   GPUSHMEM_ERR_ALIGNMENT    address or size is no multiple of the page size
-//   GPUSHMEM_ERR_NO_MEMORY    no room in the heap (GPUSHMEM_HEAP_SIZE, GPUSHMEM_HEAP_MAX); more
-//   than
-//                             63 such buffers; no memory to move it
-//   GPUSHMEM_ERR_UNSUPPORTED  the heap is GPU memory
-//   GPUSHMEM_ERR_ASYMMETRY    PEs passed different sizes, or were in different collective calls
+// it: of the host, of streams, of kernels. Host calls also take `buffer` itself. Where the heap is
+// GPU memory the pages move to the host memory beside it (GPUSHMEM_HOST_HEAP_SIZE), which only host
+// calls can name. NULL on failure: then nothing has changed on any PE.
+//
+// The memory is private, readable and writable: of mmap, aligned_alloc, another library. Address
+// and size are multiples of the heap's pages (4096, but for heaps of huge pages). No thread writes
+// to it during the two calls, nobody has pinned it before (cudaHostRegister, a NIC), and until it
+// is unregistered the program does not unmap or free it. A child that is forked has a copy of its
+// own, in which what it has not written to still follows its parent.
+//   GPUSHMEM_ERR_INVALID    empty; not such memory; overlaps symmetric or registered memory
+//   GPUSHMEM_ERR_ALIGNMENT  address or size is no multiple of the page size
+//   GPUSHMEM_ERR_NO_MEMORY  no room in heap or host memory; more than 63 such buffers; no memory to
+//                           move it
+//   GPUSHMEM_ERR_ASYMMETRY  PEs passed different sizes, or were in different collective calls
 // If one PE fails, all do, with its code and sentence.
 GPUSHMEM_API void *gpushmem_buffer_register_symmetric(void *buffer, size_t bytes);
 

@@ -52,11 +52,10 @@ int gpsh_check_heap(const char *function, const void *sym, size_t bytes)
     const char *why = gpsh_statics_why();
     char heap[GPSH_PLACE_RANGE_BYTES];
     if (gpsh_segment_find(sym, 0, &segment))
-        return gpsh_fail(
-            GPUSHMEM_ERR_ADDRESS, "%s: %zu bytes at %p reach beyond the end of %s (%p to %p)",
-            function, bytes, sym,
-            segment.region == GPSH_STATIC ? "the program's static data" : "the registered buffer",
-            (void *)segment.base, (void *)(segment.base + segment.bytes));
+        return gpsh_fail(GPUSHMEM_ERR_ADDRESS,
+                         "%s: %zu bytes at %p reach beyond the end of %s (%p to %p)", function,
+                         bytes, sym, segment.name, (void *)segment.base,
+                         (void *)(segment.base + segment.bytes));
     gpsh_place_range(heap);
     if (!gpsh_in_user_heap(gpsh_offset(sym), 1))
         return gpsh_fail(GPUSHMEM_ERR_ADDRESS,

@@ -23,7 +23,13 @@
 #include "proxy/device_side.h"
 #include "state/state.h"
 
-static struct gpsh_heap_alloc *allocator;
+// What blocks are taken from: the heap, and beside one in GPU memory some host memory (base NULL:
+// none).
+static struct arena {
+    struct gpsh_heap_alloc *allocator;
+    char *base;
+    uint64_t bytes; // of the host memory
+} heap, host;
 // Under THREAD_MULTIPLE several threads may ask for usage while one allocates; allocation itself is
 // collective.
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -32,9 +38,32 @@ int gpsh_memory_init(void)
 {
     gpsh_heap_growth_init();
     gpsh_consent_init();
-    allocator = gpsh_heap_alloc_new(gpsh.user_bytes);
-    return allocator ? 0
-                     : gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the heap's book-keeping");
+    heap = (struct arena){.allocator = gpsh_heap_alloc_new(gpsh.user_bytes), .base = gpsh.heap};
+    host = (struct arena){.base = gpsh_regions_host_part(&host.bytes), .bytes = host.bytes};
+    if (host.base)
+        host.allocator = gpsh_heap_alloc_new(host.bytes);
+    return heap.allocator && (host.allocator || !host.base)
+               ? 0
+               : gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the heap's book-keeping");
+}
+
+static struct arena *arena_of(const void *block)
+{
+    return host.base && (uint64_t)((uintptr_t)block - (uintptr_t)host.base) < host.bytes ? &host
+                                                                                         : &heap;
+}
+
+static uint64_t offset_of(const void *block)
+{
+    return (uint64_t)((uintptr_t)block - (uintptr_t)arena_of(block)->base);
+}
+
+uint64_t gpsh_memory_number(const void *block)
+{
+    uint64_t offset = offset_of(block);
+    if (arena_of(block) == &host)
+        return GPSH_HOST_BLOCK | offset;
+    return offset < gpsh.heap_bytes ? offset : GPSH_NO_BLOCK;
 }
 
 // Their blocks are not among those that the program forgot.
@@ -44,7 +73,7 @@ static void end_registrations(void)
     int n = 0;
     for (; gpsh_adopted_end_one(&block); n++)
         if (block)
-            gpsh_memory_give(gpsh_offset(block));
+            gpsh_memory_give(block);
     if (n)
         GPSH_LOG(WARN, "heap",
                  "gpushmem_finalize found %d symmetric buffer%s of the program, and makes %s plain "
@@ -52,53 +81,74 @@ static void end_registrations(void)
                  n, n == 1 ? "" : "s", n == 1 ? "it" : "them");
 }
 
-void gpsh_memory_finalize(void)
+static void warn_of_blocks(const struct arena *arena)
 {
-    struct gpsh_heap_usage usage;
-    if (!allocator)
-        return;
-    end_registrations();
-    gpsh_heap_alloc_usage(allocator, &usage);
+    struct gpsh_heap_usage usage = {0};
+    if (arena->allocator)
+        gpsh_heap_alloc_usage(arena->allocator, &usage);
     if (usage.allocations)
         GPSH_LOG(WARN, "heap",
                  "gpushmem_finalize found %" PRIu64 " block%s (%" PRIu64
                  " bytes) of the symmetric heap still allocated, and releases all of it; call "
                  "gpushmem_free before",
                  usage.allocations, usage.allocations == 1 ? "" : "s", usage.used_bytes);
-    gpsh_local_finalize();
-    gpsh_heap_alloc_delete(allocator);
-    allocator = NULL;
 }
 
-// Takes a block on this PE; the caller makes it collective. NULL and an error sentence if the heap
+void gpsh_memory_finalize(void)
+{
+    if (!heap.allocator)
+        return;
+    end_registrations();
+    warn_of_blocks(&heap);
+    warn_of_blocks(&host);
+    gpsh_local_finalize();
+    gpsh_heap_alloc_delete(heap.allocator);
+    gpsh_heap_alloc_delete(host.allocator);
+    heap = host = (struct arena){.base = NULL};
+}
+
+static const char *setting_of(const struct arena *arena)
+{
+    if (arena == &host)
+        return "GPUSHMEM_HOST_HEAP_SIZE";
+    return gpsh.device_heap ? "GPUSHMEM_HEAP_SIZE" : "GPUSHMEM_HEAP_SIZE or GPUSHMEM_HEAP_MAX";
+}
+
+// Takes a block on this PE; the caller makes it collective. NULL and an error sentence if the arena
 // is exhausted.
-static void *take(const char *function, uint64_t bytes, uint64_t alignment)
+static void *take(const char *function, struct arena *from, uint64_t bytes, uint64_t alignment)
 {
     pthread_mutex_lock(&lock);
-    int64_t offset = gpsh_heap_alloc_take(allocator, bytes, alignment);
+    int64_t offset = from->allocator ? gpsh_heap_alloc_take(from->allocator, bytes, alignment) : -1;
     struct gpsh_heap_usage usage = {0};
-    if (offset < 0)
-        gpsh_heap_alloc_usage(allocator, &usage);
+    if (offset < 0 && from->allocator)
+        gpsh_heap_alloc_usage(from->allocator, &usage);
     pthread_mutex_unlock(&lock);
     if (offset >= 0)
-        return gpsh.heap + offset;
+        return from->base + offset;
     char where[64] = "";
     if (alignment > 1)
         snprintf(where, sizeof where, " at a multiple of %" PRIu64, alignment);
     gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
-              "%s: no block of %" PRIu64 " bytes%s is free in the symmetric heap of "
-              "%" PRIu64 " bytes (the largest free one has %" PRIu64
-              "); raise GPUSHMEM_HEAP_SIZE%s",
-              function, bytes, where, usage.bytes, usage.largest_free,
-              gpsh.device_heap ? "" : " or GPUSHMEM_HEAP_MAX");
+              "%s: no block of %" PRIu64 " bytes%s is free in the symmetric %s of "
+              "%" PRIu64 " bytes (the largest free one has %" PRIu64 "); raise %s",
+              function, bytes, where, from == &host ? "host memory" : "heap", usage.bytes,
+              usage.largest_free, setting_of(from));
     return NULL;
 }
 
-void gpsh_memory_give(uint64_t offset)
+static bool give(const void *block)
 {
+    const struct arena *arena = arena_of(block);
     pthread_mutex_lock(&lock);
-    gpsh_heap_alloc_give(allocator, offset);
+    bool given = gpsh_heap_alloc_give(arena->allocator, offset_of(block));
     pthread_mutex_unlock(&lock);
+    return given;
+}
+
+void gpsh_memory_give(const void *block)
+{
+    (void)give(block);
 }
 
 // The heap had `before` bytes. Beyond what is reserved at the end of the first piece, and then
@@ -108,7 +158,7 @@ static int extend(uint64_t before, uint64_t more)
     bool first = before == gpsh.heap_first_bytes;
     uint64_t gap = first ? gpsh_heap_reserved(&gpsh.settings) : GPSH_HEAP_GRAIN;
     pthread_mutex_lock(&lock);
-    bool extended = gpsh_heap_alloc_extend(allocator, gap, first ? more : more - gap);
+    bool extended = gpsh_heap_alloc_extend(heap.allocator, gap, first ? more : more - gap);
     pthread_mutex_unlock(&lock);
     return extended ? 0
                     : gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the heap's book-keeping");
@@ -126,36 +176,50 @@ static int take_of_larger(const char *function, enum gpsh_collective_kind kind, 
     if (!status)
         status = extend(before, gpsh.heap_bytes - before);
     if (!status)
-        *block = take(function, bytes, alignment);
+        *block = take(function, &heap, bytes, alignment);
     return status;
+}
+
+static int zero(void *block, uint64_t bytes)
+{
+    if (arena_of(block) == &heap)
+        return gpsh_regions_zero(block, bytes);
+    memset(block, 0, bytes);
+    return 0;
 }
 
 // The barrier compares the arguments: a PE that passed others, or that is in another call, is told
 // to all, and nothing has changed then.
-void *gpsh_memory_allocate(const char *function, enum gpsh_collective_kind kind, uint64_t a,
-                           uint64_t b, uint64_t bytes, uint64_t alignment)
+static void *allocate(const char *function, struct arena *from, enum gpsh_collective_kind kind,
+                      uint64_t a, uint64_t b, uint64_t bytes, uint64_t alignment)
 {
     if (gpsh_check_ready(function) || !bytes)
         return NULL;
-    void *block = take(function, bytes, alignment);
-    if (!block && gpsh.heap_grows &&
+    void *block = take(function, from, bytes, alignment);
+    if (!block && from == &heap && gpsh.heap_grows &&
         take_of_larger(function, kind, a, b, bytes, alignment, &block) == GPUSHMEM_ERR_ASYMMETRY)
         return NULL; // all were told when they met: another meeting would be one too many
-    if (block && kind == GPSH_CALL_CALLOC && gpsh_regions_zero(block, bytes) < 0)
+    if (block && kind == GPSH_CALL_CALLOC && zero(block, bytes) < 0)
         block = NULL;
     // A PE whose heap is exhausted still meets the others: all of them are, since allocation is
     // symmetric.
     if (gpsh_barrier_as(kind, a, b, function)) {
         if (block)
-            gpsh_memory_give((uint64_t)((char *)block - gpsh.heap));
+            gpsh_memory_give(block);
         return NULL;
     }
     return block;
 }
 
+void *gpsh_memory_allocate_host(const char *function, enum gpsh_collective_kind kind, uint64_t a,
+                                uint64_t b, uint64_t bytes, uint64_t alignment)
+{
+    return allocate(function, gpsh.device_heap ? &host : &heap, kind, a, b, bytes, alignment);
+}
+
 void *gpushmem_malloc(size_t bytes)
 {
-    return gpsh_memory_allocate(__func__, GPSH_CALL_MALLOC, bytes, 0, bytes, 1);
+    return allocate(__func__, &heap, GPSH_CALL_MALLOC, bytes, 0, bytes, 1);
 }
 
 void *gpushmem_calloc(size_t count, size_t size)
@@ -167,7 +231,7 @@ void *gpushmem_calloc(size_t count, size_t size)
                   size);
         return NULL;
     }
-    return gpsh_memory_allocate(__func__, GPSH_CALL_CALLOC, count, size, bytes, 1);
+    return allocate(__func__, &heap, GPSH_CALL_CALLOC, count, size, bytes, 1);
 }
 
 void *gpushmem_align(size_t alignment, size_t bytes)
@@ -189,7 +253,7 @@ void *gpushmem_align(size_t alignment, size_t bytes)
                       : "");
         return NULL;
     }
-    return gpsh_memory_allocate(__func__, GPSH_CALL_ALIGN, alignment, bytes, bytes, alignment);
+    return allocate(__func__, &heap, GPSH_CALL_ALIGN, alignment, bytes, bytes, alignment);
 }
 
 static bool is_adopted(const void *block)
@@ -199,18 +263,18 @@ static bool is_adopted(const void *block)
 }
 
 // Why `block` cannot be freed or moved.
-static int refuse_block(const char *function, const void *block, uint64_t offset)
+static int refuse_block(const char *function, const void *block)
 {
-    char heap[GPSH_PLACE_RANGE_BYTES];
+    char range[GPSH_PLACE_RANGE_BYTES];
     if (is_adopted(block))
         return gpsh_fail(GPUSHMEM_ERR_ADDRESS,
                          "%s(%p): a symmetric buffer of the program begins there; call "
                          "gpushmem_buffer_unregister_symmetric",
                          function, block);
-    gpsh_place_range(heap);
-    if (!gpsh_in_user_heap(offset, 1))
+    gpsh_place_range(range);
+    if (arena_of(block) == &heap && !gpsh_in_user_heap(gpsh_offset(block), 1))
         return gpsh_fail(GPUSHMEM_ERR_ADDRESS, "%s(%p): not an address of the symmetric heap (%s)",
-                         function, block, heap);
+                         function, block, range);
     return gpsh_fail(GPUSHMEM_ERR_ADDRESS,
                      "%s(%p): no allocated block starts there; was it freed already, or is it not "
                      "what gpushmem_malloc returned?",
@@ -223,24 +287,26 @@ int gpushmem_free(void *block)
     int status = gpsh_check_ready(__func__);
     if (status || !block)
         return status;
-    uint64_t offset = gpsh_offset(block);
-    uint64_t shown = offset < gpsh.heap_bytes ? offset : GPSH_NO_BLOCK;
-    status = gpsh_barrier_as(GPSH_CALL_FREE, shown, 0, __func__);
+    status = gpsh_barrier_as(GPSH_CALL_FREE, gpsh_memory_number(block), 0, __func__);
     if (status == GPUSHMEM_ERR_ASYMMETRY)
         return status;
-    bool adopted = is_adopted(block);
-    pthread_mutex_lock(&lock);
-    bool given = !adopted && gpsh_heap_alloc_give(allocator, offset);
-    pthread_mutex_unlock(&lock);
-    return given ? status : refuse_block(__func__, block, offset);
+    return !is_adopted(block) && give(block) ? status : refuse_block(__func__, block);
+}
+
+static int copy(void *to, const void *from, uint64_t bytes)
+{
+    if (arena_of(from) == &heap)
+        return gpsh_regions_copy(to, from, bytes);
+    memcpy(to, from, bytes);
+    return 0;
 }
 
 // The same content in a block of another size. Collective; the old one stays allocated.
 static void *copy_to_new(const char *function, void *old, uint64_t old_bytes, uint64_t bytes)
 {
-    void *block = take(function, bytes, 1);
-    if (block && gpsh_regions_copy(block, old, old_bytes < bytes ? old_bytes : bytes) < 0) {
-        gpsh_memory_give(gpsh_offset(block));
+    void *block = take(function, arena_of(old), bytes, 1);
+    if (block && copy(block, old, old_bytes < bytes ? old_bytes : bytes) < 0) {
+        gpsh_memory_give(block);
         block = NULL;
     }
     return block;
@@ -250,17 +316,20 @@ static void *copy_to_new(const char *function, void *old, uint64_t old_bytes, ui
 static void *reallocate(const char *function, void *old, uint64_t old_bytes, uint64_t bytes)
 {
     void *block = copy_to_new(function, old, old_bytes, bytes);
-    int status = gpsh_sync_as(GPSH_CALL_REALLOC, gpsh_offset(old), bytes, function);
+    int status = gpsh_sync_as(GPSH_CALL_REALLOC, gpsh_memory_number(old), bytes, function);
     void *gone = status ? block : old;
     if (block && gone)
-        gpsh_memory_give(gpsh_offset(gone));
+        gpsh_memory_give(gone);
     return status ? NULL : block;
 }
 
-static uint64_t block_bytes(uint64_t offset)
+// 0: none begins there.
+static uint64_t block_bytes(const void *block)
 {
+    if (gpsh_memory_number(block) == GPSH_NO_BLOCK || is_adopted(block))
+        return 0;
     pthread_mutex_lock(&lock);
-    uint64_t bytes = gpsh_heap_alloc_size(allocator, offset);
+    uint64_t bytes = gpsh_heap_alloc_size(arena_of(block)->allocator, offset_of(block));
     pthread_mutex_unlock(&lock);
     return bytes;
 }
@@ -269,19 +338,18 @@ void *gpushmem_realloc(void *address, size_t bytes)
 {
     if (gpsh_check_ready(__func__) || (!address && !bytes))
         return NULL;
-    uint64_t offset = gpsh_offset(address);
-    uint64_t old = offset < gpsh.heap_bytes && !is_adopted(address) ? block_bytes(offset) : 0;
     if (!address)
-        return gpsh_memory_allocate(__func__, GPSH_CALL_REALLOC, GPSH_NULL_BLOCK, bytes, bytes, 1);
-    if (gpsh_barrier_as(GPSH_CALL_REALLOC, old ? offset : GPSH_NO_BLOCK, bytes, __func__))
+        return allocate(__func__, &heap, GPSH_CALL_REALLOC, GPSH_NULL_BLOCK, bytes, bytes, 1);
+    uint64_t old = block_bytes(address), number = old ? gpsh_memory_number(address) : GPSH_NO_BLOCK;
+    if (gpsh_barrier_as(GPSH_CALL_REALLOC, number, bytes, __func__))
         return NULL;
     if (!old) {
-        refuse_block(__func__, address, offset);
+        refuse_block(__func__, address);
         return NULL;
     }
     if (bytes)
         return reallocate(__func__, address, old, bytes);
-    gpsh_memory_give(offset);
+    gpsh_memory_give(address);
     return NULL;
 }
 
@@ -300,13 +368,10 @@ void *gpushmem_malloc_with_hints(size_t bytes, long hints)
                   GPUSHMEM_MALLOC_HOST);
         return NULL;
     }
-    if (hints & GPUSHMEM_MALLOC_HOST && gpsh.device_heap) {
-        gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED,
-                  "gpushmem_malloc_with_hints: GPUSHMEM_MALLOC_HOST, but the heap is GPU memory");
-        return NULL;
-    }
-    return gpsh_memory_allocate(__func__, GPSH_CALL_MALLOC_WITH_HINTS, bytes, (uint64_t)hints,
-                                bytes, 1);
+    if (hints & GPUSHMEM_MALLOC_HOST)
+        return gpsh_memory_allocate_host(__func__, GPSH_CALL_MALLOC_WITH_HINTS, bytes,
+                                         (uint64_t)hints, bytes, 1);
+    return allocate(__func__, &heap, GPSH_CALL_MALLOC_WITH_HINTS, bytes, (uint64_t)hints, bytes, 1);
 }
 
 int gpushmem_pe_accessible(int pe)
@@ -341,7 +406,7 @@ int gpushmem_heap_info_sized(struct gpushmem_heap_info *out, size_t size)
         return status;
     struct gpsh_heap_usage usage;
     pthread_mutex_lock(&lock);
-    gpsh_heap_alloc_usage(allocator, &usage);
+    gpsh_heap_alloc_usage(heap.allocator, &usage);
     pthread_mutex_unlock(&lock);
     const struct gpushmem_heap_info info = {.bytes = usage.bytes,
                                             .used_bytes = usage.used_bytes,
@@ -386,8 +451,8 @@ static int check_buffer(const void *buffer, size_t bytes)
         return gpsh_fail(GPUSHMEM_ERR_INVALID,
                          "gpushmem_buffer_register(%p, %zu): an empty buffer cannot be registered",
                          buffer, bytes);
-    uint64_t first = (uintptr_t)buffer, heap = (uintptr_t)gpsh.heap;
-    if (first >= heap ? first - heap < gpsh.heap_bytes : heap - first < bytes)
+    uint64_t first = (uintptr_t)buffer, base = (uintptr_t)gpsh.heap;
+    if (first >= base ? first - base < gpsh.heap_bytes : base - first < bytes)
         return gpsh_fail(GPUSHMEM_ERR_INVALID,
                          "gpushmem_buffer_register(%p, %zu): overlaps the symmetric heap, which is "
                          "registered already",

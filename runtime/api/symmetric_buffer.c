@@ -12,13 +12,13 @@ static void undo(void *buffer, char *block)
 {
     gpsh_adopt_end(buffer);
     if (block)
-        gpsh_memory_give((uint64_t)(block - gpsh.heap));
+        gpsh_memory_give(block);
 }
 
 static int move_all(const char *function, void *buffer, size_t bytes, char **block)
 {
-    uint64_t page = gpsh_regions_page_bytes(GPSH_HEAP);
-    *block = gpsh_memory_allocate(function, GPSH_CALL_REGISTER, bytes, 0, bytes, page);
+    uint64_t page = gpsh_regions_page_bytes(gpsh_regions_host());
+    *block = gpsh_memory_allocate_host(function, GPSH_CALL_REGISTER, bytes, 0, bytes, page);
     if (!*block) // everywhere
         return gpsh_last_error_code();
     int here = gpsh_adopt_move(function, buffer, *block);
@@ -27,15 +27,13 @@ static int move_all(const char *function, void *buffer, size_t bytes, char **blo
     return gpsh_consent(function, GPSH_CALL_REGISTER, bytes, 0, here);
 }
 
-void *gpushmem_buffer_register_symmetric(void *buffer, size_t bytes)
+static void *register_buffer(const char *function, void *buffer, size_t bytes)
 {
     char *block = NULL;
-    if (gpsh_check_ready(__func__))
-        return NULL;
-    int here = gpsh_adopt_claim(__func__, buffer, bytes);
-    int status = gpsh_consent(__func__, GPSH_CALL_REGISTER, bytes, 0, here);
+    int here = gpsh_adopt_claim(function, buffer, bytes);
+    int status = gpsh_consent(function, GPSH_CALL_REGISTER, bytes, 0, here);
     if (!status)
-        status = move_all(__func__, buffer, bytes, &block);
+        status = move_all(function, buffer, bytes, &block);
     if (!status)
         gpsh_adopt_keep(buffer);
     else if (!here)
@@ -43,26 +41,45 @@ void *gpushmem_buffer_register_symmetric(void *buffer, size_t bytes)
     return status ? NULL : block;
 }
 
-int gpushmem_buffer_unregister_symmetric(void *address)
+static int unregister_buffer(const char *function, const void *address)
 {
     struct gpsh_adopted a = {0};
-    int here = gpsh_check_ready(__func__);
-    if (here)
-        return here;
     bool found = gpsh_adopted_find(address, &a) && a.block;
-    uint64_t offset = found ? (uint64_t)(a.block - gpsh.heap) : GPSH_NO_BLOCK;
-    if (found)
-        here = gpsh_adopt_prepare_return(__func__, a.base);
-    else
-        here = gpsh_fail(GPUSHMEM_ERR_INVALID, "%s(%p): no symmetric buffer begins there", __func__,
-                         address);
-    int status = gpsh_consent(__func__, GPSH_CALL_UNREGISTER, offset, 0, here);
-    if (status) {
-        if (found)
-            gpsh_adopt_keep(a.base);
-        return status;
+    uint64_t offset = found ? gpsh_memory_number(a.block) : GPSH_NO_BLOCK;
+    int here = found ? gpsh_adopt_prepare_return(function, a.base)
+                     : gpsh_fail(GPUSHMEM_ERR_INVALID, "%s(%p): no symmetric buffer begins there",
+                                 function, address);
+    int status = gpsh_consent(function, GPSH_CALL_UNREGISTER, offset, 0, here);
+    if (!status) {
+        gpsh_adopt_end(a.base);
+        gpsh_memory_give(a.block);
+    } else if (found) {
+        gpsh_adopt_keep(a.base);
     }
-    gpsh_adopt_end(a.base);
-    gpsh_memory_give(offset);
-    return 0;
+    return status;
+}
+
+// Threads that break the rule of one collective call at a time wait for each other here: they may
+// be paired with the wrong ones of other PEs, but memory stays in order.
+static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
+
+void *gpushmem_buffer_register_symmetric(void *buffer, size_t bytes)
+{
+    if (gpsh_check_ready(__func__))
+        return NULL;
+    pthread_mutex_lock(&one_at_a_time);
+    void *symmetric = register_buffer(__func__, buffer, bytes);
+    pthread_mutex_unlock(&one_at_a_time);
+    return symmetric;
+}
+
+int gpushmem_buffer_unregister_symmetric(void *address)
+{
+    int status = gpsh_check_ready(__func__);
+    if (status)
+        return status;
+    pthread_mutex_lock(&one_at_a_time);
+    status = unregister_buffer(__func__, address);
+    pthread_mutex_unlock(&one_at_a_time);
+    return status;
 }

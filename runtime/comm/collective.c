@@ -9,6 +9,11 @@
 
 enum { CALL_TEXT = 128 };
 
+static const char *block_where(uint64_t number)
+{
+    return number & GPSH_HOST_BLOCK ? "host memory" : "heap";
+}
+
 // "gpushmem_align(256, 1000)"
 static void call_print(const struct gpsh_collective *call, char *text, size_t bytes)
 {
@@ -33,12 +38,13 @@ static void call_print(const struct gpsh_collective *call, char *text, size_t by
     else if (call->kind == GPSH_CALL_FREE && arguments[0] == GPSH_NO_BLOCK)
         snprintf(text, bytes, "gpushmem_free(an address outside the heap)");
     else if (call->kind == GPSH_CALL_FREE)
-        snprintf(text, bytes, "gpushmem_free(heap offset %" PRIu64 ")", arguments[0]);
+        snprintf(text, bytes, "gpushmem_free(%s offset %" PRIu64 ")", block_where(arguments[0]),
+                 arguments[0] & ~GPSH_HOST_BLOCK);
     else if (call->kind == GPSH_CALL_UNREGISTER && arguments[0] == GPSH_NO_BLOCK)
         snprintf(text, bytes, "gpushmem_buffer_unregister_symmetric(no registered buffer)");
     else if (call->kind == GPSH_CALL_UNREGISTER)
-        snprintf(text, bytes, "gpushmem_buffer_unregister_symmetric(at heap offset %" PRIu64 ")",
-                 arguments[0]);
+        snprintf(text, bytes, "gpushmem_buffer_unregister_symmetric(at %s offset %" PRIu64 ")",
+                 block_where(arguments[0]), arguments[0] & ~GPSH_HOST_BLOCK);
     else if (call->kind == GPSH_CALL_LAUNCH)
         snprintf(text, bytes,
                  "GPUSHMEM_LAUNCH_COLLECTIVE(grid %u x %u x %u, block %u x %u x %u, %u bytes)",
@@ -51,8 +57,8 @@ static void call_print(const struct gpsh_collective *call, char *text, size_t by
     else if (call->kind == GPSH_CALL_REALLOC && arguments[0] == GPSH_NULL_BLOCK)
         snprintf(text, bytes, "gpushmem_realloc(NULL, %" PRIu64 ")", arguments[1]);
     else if (call->kind == GPSH_CALL_REALLOC)
-        snprintf(text, bytes, "gpushmem_realloc(heap offset %" PRIu64 ", %" PRIu64 ")",
-                 arguments[0], arguments[1]);
+        snprintf(text, bytes, "gpushmem_realloc(%s offset %" PRIu64 ", %" PRIu64 ")",
+                 block_where(arguments[0]), arguments[0] & ~GPSH_HOST_BLOCK, arguments[1]);
     else if (calls[call->kind].arguments == 0)
         snprintf(text, bytes, "gpushmem_%s()", calls[call->kind].name);
     else if (calls[call->kind].arguments == 1)

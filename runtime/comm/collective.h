@@ -25,6 +25,7 @@ enum gpsh_collective_kind {
 // Addresses outside the heap differ between PEs without meaning anything.
 #define GPSH_NO_BLOCK   UINT64_MAX
 #define GPSH_NULL_BLOCK (UINT64_MAX - 1)
+#define GPSH_HOST_BLOCK (UINT64_C(1) << 62) // and its offset in the host memory beside the heap
 
 // PEs found that their calls with this number differ: GPUSHMEM_ERR_ASYMMETRY with a sentence that
 // names two PEs and their calls, or why a PE's call could not be read. Every PE that found it has

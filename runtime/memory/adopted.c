@@ -17,7 +17,10 @@
 #include "memory/place.h"
 #include "memory/regions.h"
 
-enum { MAX_ADOPTED = GPSH_MAX_SEGMENTS - 1, STEP_BYTES = 1 << 16 };
+enum {
+    MAX_ADOPTED = GPSH_MAX_SEGMENTS - 2, // static data, host memory
+    STEP_BYTES = 1 << 16
+};
 
 // Changed with the lock held; the lock is free in a child that is forked.
 static struct gpsh_adopted adopted[MAX_ADOPTED];
@@ -109,18 +112,13 @@ static int check_pages(const char *function, const char *base, size_t bytes)
 
 static int check_range(const char *function, const char *base, size_t bytes)
 {
-    uint64_t page = gpsh_regions_page_bytes(GPSH_HEAP), heap = (uintptr_t)gpsh.heap;
+    uint64_t page = gpsh_regions_page_bytes(gpsh_regions_host()), heap = (uintptr_t)gpsh.heap;
     uint64_t first = (uintptr_t)base;
     if (!base || !bytes || bytes > UINTPTR_MAX - first)
         return gpsh_fail(GPUSHMEM_ERR_INVALID, "%s(%p, %zu): %s cannot be symmetric", function,
                          (const void *)base, bytes,
                          base && bytes ? "what reaches beyond the address space"
                                        : "an empty buffer");
-    if (gpsh.device_heap)
-        return gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED,
-                         "%s(%p, %zu): the symmetric heap is GPU memory, where host memory cannot "
-                         "move to; GPUSHMEM_HEAP_KIND=host gives one that it can",
-                         function, (const void *)base, bytes);
     if (first % page || bytes % page)
         return gpsh_fail(GPUSHMEM_ERR_ALIGNMENT,
                          "%s(%p, %zu): whole pages move into the heap, so address and size must be "
@@ -170,25 +168,25 @@ int gpsh_adopt_claim(const char *function, void *base, size_t bytes)
 
 static uint64_t file_offset(const char *block)
 {
-    return (uint64_t)(block - gpsh.heap);
+    return (uint64_t)(block - gpsh_regions_get(gpsh_regions_host()).base);
 }
 
 static long map_heap(char *at, size_t bytes, const char *block, int kind)
 {
     return syscall(SYS_mmap, at, bytes, PROT_READ | PROT_WRITE, kind | MAP_FIXED,
-                   gpsh_regions_fd(GPSH_HEAP), (off_t)file_offset(block));
+                   gpsh_regions_fd(gpsh_regions_host()), (off_t)file_offset(block));
 }
 
 // Written through the file: what cannot be read is an error then, and not a signal. Files of huge
 // pages cannot be written. Plain system calls, as in statics.c.
 static int move_step(char *at, size_t bytes, char *block)
 {
-    int fd = gpsh_regions_fd(GPSH_HEAP);
+    int fd = gpsh_regions_fd(gpsh_regions_host());
     long wrote = syscall(SYS_pwrite64, fd, at, bytes, (off_t)file_offset(block));
     if (wrote < 0 && errno == EINVAL)
         memcpy(block, at, bytes);
     else if (wrote != (long)bytes)
-        return wrote < 0 ? errno : EIO;
+        return wrote < 0 ? errno : EFAULT;
     return map_heap(at, bytes, block, MAP_SHARED) < 0 ? errno : 0;
 }
 
@@ -196,7 +194,7 @@ static int move_step(char *at, size_t bytes, char *block)
 // the failure tells, or the heap's.
 static int move_all(const struct gpsh_adopted *a, char *block, uint64_t *moved)
 {
-    uint64_t page = gpsh_regions_page_bytes(GPSH_HEAP),
+    uint64_t page = gpsh_regions_page_bytes(gpsh_regions_host()),
              step = page > STEP_BYTES ? page : STEP_BYTES;
     int error = 0;
     sigset_t all, old;
@@ -257,8 +255,11 @@ int gpsh_adopt_settle(const char *function, void *base)
 {
     pthread_mutex_lock(&lock);
     const struct gpsh_adopted *a = find(base);
-    const struct gpsh_segment segment = {
-        .base = a->base, .bytes = a->bytes, .offset = file_offset(a->block), .region = GPSH_HEAP};
+    const struct gpsh_segment segment = {.base = a->base,
+                                         .bytes = a->bytes,
+                                         .offset = file_offset(a->block),
+                                         .name = "the registered buffer",
+                                         .region = (uint8_t)gpsh_regions_host()};
     pthread_mutex_unlock(&lock);
     return gpsh_segment_add(&segment)
                ? 0
@@ -296,7 +297,7 @@ static bool take_span(const struct gpsh_mapping *m, void *arg)
     struct span *s = arg;
     uint64_t at = m->first > s->first ? m->first : s->first;
     uint64_t offset = file_offset(s->of->block) + (at - (uintptr_t)s->of->base);
-    if (!gpsh_mapping_shows(m, gpsh_regions_fd(GPSH_HEAP), at, offset))
+    if (!gpsh_mapping_shows(m, gpsh_regions_fd(gpsh_regions_host()), at, offset))
         return true;
     s->first = at;
     s->end = m->end < s->end ? m->end : s->end;

@@ -18,6 +18,7 @@ static struct gpsh_segment read_segment(int i)
     return (struct gpsh_segment){.base = __atomic_load_n(&from->base, __ATOMIC_ACQUIRE),
                                  .bytes = __atomic_load_n(&from->bytes, __ATOMIC_ACQUIRE),
                                  .offset = __atomic_load_n(&from->offset, __ATOMIC_ACQUIRE),
+                                 .name = __atomic_load_n(&from->name, __ATOMIC_ACQUIRE),
                                  .region = __atomic_load_n(&from->region, __ATOMIC_ACQUIRE)};
 }
 
@@ -28,6 +29,7 @@ static void write_segment(int i, const struct gpsh_segment *from)
     __atomic_store_n(&to->base, from->base, __ATOMIC_RELEASE);
     __atomic_store_n(&to->bytes, from->bytes, __ATOMIC_RELEASE);
     __atomic_store_n(&to->offset, from->offset, __ATOMIC_RELEASE);
+    __atomic_store_n(&to->name, from->name, __ATOMIC_RELEASE);
     __atomic_store_n(&to->region, from->region, __ATOMIC_RELEASE);
 }
 
@@ -147,9 +149,7 @@ void gpsh_place_name(const void *sym, char *text, size_t bytes)
     if (gpsh_offset(sym) <= gpsh.heap_bytes)
         snprintf(text, bytes, "heap offset %" PRIu64, gpsh_offset(sym));
     else if (gpsh_segment_find(sym, 0, &segment))
-        snprintf(text, bytes, "%p %s", sym,
-                 segment.region == GPSH_STATIC ? "among the static data"
-                                               : "in a registered buffer");
+        snprintf(text, bytes, "%p in %s", sym, segment.name);
     else
         snprintf(text, bytes, "%p", sym);
 }

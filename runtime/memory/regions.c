@@ -18,6 +18,7 @@
 #include "state/state.h"
 
 static struct gpsh_symmetric regions[GPSH_REGIONS] = {{.fd = -1}, {.fd = -1}, {.fd = -1}};
+static bool static_used;                   // by operations
 static const struct gpsh_statics *statics; // holds the memory of regions[GPSH_STATIC]
 // holds the memory of regions[GPSH_HEAP] if gpsh.device_heap
 static struct gpsh_gpu_heap gpu_heap = {.fd = -1, .dmabuf_fd = -1, .dmabuf_pcie_fd = -1};
@@ -169,13 +170,50 @@ static int create_static(void)
     return status;
 }
 
+// Beside a heap in GPU memory, the control region goes on with host memory for the program, a page
+// after the library's words. Where it begins.
+static uint64_t host_part_offset(void)
+{
+    uint64_t words = gpsh_control_team(gpsh.boot.n_pes, (int)gpsh.settings.teams);
+    return (words + 4095) / 4096 * 4096 + 4096;
+}
+
+static uint64_t host_part_bytes(void)
+{
+    return gpsh.device_heap ? ((uint64_t)gpsh.settings.host_heap_size + 4095) / 4096 * 4096 : 0;
+}
+
+char *gpsh_regions_host_part(uint64_t *bytes)
+{
+    *bytes = host_part_bytes();
+    return *bytes ? regions[GPSH_CONTROL].base + host_part_offset() : NULL;
+}
+
+int gpsh_regions_host(void)
+{
+    return gpsh.device_heap ? GPSH_CONTROL : GPSH_HEAP;
+}
+
+static int create_control(void)
+{
+    uint64_t bytes = gpsh_control_team(gpsh.boot.n_pes, (int)gpsh.settings.teams);
+    if (host_part_bytes())
+        bytes = host_part_offset() + host_part_bytes();
+    int status = gpsh_symmetric_create(&regions[GPSH_CONTROL], bytes, bytes, 0, GPSH_PAGES_OFF,
+                                       gpsh.boot.node_n_pes);
+    struct gpsh_segment segment = {
+        .offset = host_part_offset(), .region = GPSH_CONTROL, .name = "the symmetric host memory"};
+    segment.base = status ? NULL : gpsh_regions_host_part(&segment.bytes);
+    if (segment.base)
+        (void)gpsh_segment_add(&segment); // the first
+    return status;
+}
+
 int gpsh_regions_create(void)
 {
-    uint64_t control_bytes = gpsh_control_team(gpsh.boot.n_pes, (int)gpsh.settings.teams);
     int status = create_heap();
     if (!status)
-        status = gpsh_symmetric_create(&regions[GPSH_CONTROL], control_bytes, control_bytes, 0,
-                                       GPSH_PAGES_OFF, gpsh.boot.node_n_pes);
+        status = create_control();
     if (!status)
         status = create_static();
     if (status) {
@@ -199,6 +237,7 @@ void gpsh_regions_destroy(void)
         gpsh.device_heap = false;
     }
     regions[GPSH_STATIC] = (struct gpsh_symmetric){.fd = -1}; // the process keeps it
+    static_used = false;
     atomic_store(&gpsh.n_segments, 0);
     for (int r = 0; r < GPSH_REGIONS; r++)
         gpsh_symmetric_destroy(&regions[r]);
@@ -259,9 +298,12 @@ void gpsh_regions_use_static(const char *why_not)
         GPSH_LOG(INFO, "heap", "static data is not symmetric: %s", why_not);
         return;
     }
-    const struct gpsh_segment segment = {
-        .base = statics->base, .bytes = statics->bytes, .region = GPSH_STATIC};
-    (void)gpsh_segment_add(&segment); // the first
+    const struct gpsh_segment segment = {.base = statics->base,
+                                         .bytes = statics->bytes,
+                                         .region = GPSH_STATIC,
+                                         .name = "the program's static data"};
+    (void)gpsh_segment_add(&segment); // one of the first
+    static_used = true;
 }
 
 // Where static data is not shared another descriptor takes its place: all PEs send as many.
@@ -275,7 +317,7 @@ struct gpsh_fd_set gpsh_regions_fds(void)
 
 static bool is_used(int region)
 {
-    return region != GPSH_STATIC || atomic_load(&gpsh.n_segments);
+    return region != GPSH_STATIC || static_used;
 }
 
 int gpsh_regions_map_self(void)

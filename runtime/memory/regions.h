@@ -14,6 +14,11 @@ void gpsh_regions_destroy(void);
 
 struct gpsh_region gpsh_regions_get(int region);
 
+// Host memory for the program beside a heap in GPU memory, or NULL and 0 bytes.
+char *gpsh_regions_host_part(uint64_t *bytes);
+// The region in which the program's host memory is.
+int gpsh_regions_host(void);
+
 // Of a region in host memory: the file that holds it, which stays the region's, and the size of its
 // pages.
 int gpsh_regions_fd(int region);

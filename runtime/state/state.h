@@ -102,10 +102,11 @@ static inline uint64_t gpsh_control_bytes(int n_pes)
 struct gpsh_segment {
     char *base; // here; elsewhere it may have another address
     uint64_t bytes;
-    uint64_t offset; // of base in the region
-    uint8_t region;  // enum gpsh_region_id
+    uint64_t offset;  // of base in the region
+    const char *name; // "the registered buffer", for sentences
+    uint8_t region;   // enum gpsh_region_id
 };
-enum { GPSH_MAX_SEGMENTS = 64 };
+enum { GPSH_MAX_SEGMENTS = 65 };
 
 struct gpsh_core {
     // What the fast paths read comes first. n_pes is 0 while the library is not initialised, so

@@ -20,6 +20,7 @@ struct entry {
 struct gpu_channel {
     struct gpsh_channel channel;
     const struct gpsh_queue_ops *ops;
+    const struct gpsh_transport_env *env;
     struct gpsh_queue *queue;
     uint64_t posted;    // operations in the queue since the start
     uint64_t completed; // of them
@@ -46,6 +47,7 @@ int gpsh_p2p_gpu_open(struct gpsh_transport *transport, const struct gpsh_transp
     self->channel =
         (struct gpsh_channel){.ops = transport->ops, .transport = transport, .flows = flows};
     self->ops = env->queues;
+    self->env = env;
     *out = &self->channel;
     return 0;
 }
@@ -104,14 +106,32 @@ static void complete(struct gpu_channel *self, int status)
         entry->completion->done(entry->completion, status);
 }
 
+static bool in_gpu_heap(const struct gpu_channel *self, const char *local, uint64_t bytes)
+{
+    uint64_t offset = (uint64_t)((uintptr_t)local - (uintptr_t)self->env->regions[GPSH_HEAP].base);
+    return bytes && offset < self->env->regions[GPSH_HEAP].bytes;
+}
+
+// The processor accesses the other regions, which are host memory, but not this PE's heap.
+static int post_beside(struct gpu_channel *self, const struct gpsh_op *op, char *base)
+{
+    struct gpsh_op rest = *op;
+    if (op->kind == GPSH_OP_AMO || !in_gpu_heap(self, op->local, op->bytes))
+        return gpsh_direct_post(&self->channel, op, base);
+    bool get = op->kind == GPSH_OP_GET;
+    char *there = base + op->remote;
+    int status =
+        self->env->copy(get ? op->local : there, get ? there : op->local, (size_t)op->bytes);
+    rest.bytes = 0;
+    return status < 0 ? fail(self, op->pe, status) : gpsh_direct_post(&self->channel, &rest, base);
+}
+
 int gpsh_p2p_gpu_post(struct gpsh_channel *channel, const struct gpsh_op *op, char *base)
 {
     struct gpu_channel *self = (struct gpu_channel *)channel;
-    // The other regions are host memory: the processor accesses them, after everything that is in
-    // the queue.
+    // After everything that is in the queue.
     if (op->region != GPSH_HEAP)
-        return self->posted == self->completed ? gpsh_direct_post(channel, op, base)
-                                               : GPSH_POST_AGAIN;
+        return self->posted == self->completed ? post_beside(self, op, base) : GPSH_POST_AGAIN;
     if (self->posted - self->completed == ENTRIES)
         return GPSH_POST_AGAIN;
     int status = GPSH_POST_CAPTURED;
