@@ -75,6 +75,22 @@ GPUSHMEM_API int gpushmem_team_split_list(gpushmem_team_t parent, const int *ran
                                           const struct gpushmem_team_config *config,
                                           long config_mask, gpushmem_team_t *new_team);
 
+// A team of the members of `parent` that live, in the order of their ranks, after others were lost
+// (GPUSHMEM_ON_PE_FAILURE=notify); if none was, of all. Collective over the members that live: they
+// agree on who is lost, also if they have not all heard of it yet, or if further ones are lost
+// meanwhile. One that is lost as the call ends may still be in the new team: its collectives fail
+// then, and the call can be repeated, over it or over `parent`. Members that have called
+// gpushmem_finalize count as lost. `parent` may be any team, whether its own collectives still
+// work or not; what it is good for does not change. The new team is one like those of the splits.
+// After GPUSHMEM_ERR_TIMEOUT, which names a PE that has not come, the call may be repeated.
+//   GPUSHMEM_ERR_UNSUPPORTED  GPUSHMEM_ON_PE_FAILURE is not notify on all PEs
+//   GPUSHMEM_ERR_INVALID      as the splits, on any member
+//   GPUSHMEM_ERR_NO_MEMORY    as the splits, on any member
+//   GPUSHMEM_ERR_PE_FAILED    the other members take this PE for lost
+GPUSHMEM_API int gpushmem_team_survivors(gpushmem_team_t parent,
+                                         const struct gpushmem_team_config *config,
+                                         long config_mask, gpushmem_team_t *new_team);
+
 // Ends a team. Collective over it; nothing of it may be under way in kernels and streams.
 // GPUSHMEM_TEAM_INVALID does nothing. The handle is gone whatever the status is. A team that lost a
 // member is destroyed by each PE alone, without waiting.

@@ -8,6 +8,7 @@
 #include "api/argument.h"
 #include "comm/team_meet.h"
 #include "comm/team_split.h"
+#include "comm/team_survivors.h"
 
 int gpsh_check_team(const char *function, gpushmem_team_t handle, struct gpsh_team **out)
 {
@@ -259,6 +260,29 @@ int gpushmem_team_split_2d(gpushmem_team_t parent_team, int xrange,
         gpushmem_team_destroy(*xaxis_team); // on all PEs: all of them failed
         *xaxis_team = GPUSHMEM_TEAM_INVALID;
     }
+    return status;
+}
+
+int gpushmem_team_survivors(gpushmem_team_t parent_team, const struct gpushmem_team_config *config,
+                            long config_mask, gpushmem_team_t *new_team)
+{
+    struct gpsh_team *parent;
+    struct gpsh_team_plan plan = {.what = __func__};
+    gpushmem_team_t team;
+    if (new_team)
+        *new_team = GPUSHMEM_TEAM_INVALID;
+    int status = gpsh_check_team(__func__, parent_team, &parent);
+    if (status)
+        return status;
+    if (!gpsh.outlives)
+        return gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED,
+                         "%s: no PE outlives another one in this job, because "
+                         "GPUSHMEM_ON_PE_FAILURE is not notify on all PEs: set it so",
+                         __func__);
+    status = plan_begin(&plan, config, config_mask, new_team);
+    status = gpsh_team_survivors(parent, &plan.config, status, __func__, &team);
+    if (new_team)
+        *new_team = team;
     return status;
 }
 

@@ -138,6 +138,41 @@ int gpsh_team_enter(struct gpsh_team *team, const struct gpsh_team_count *count)
     return 0;
 }
 
+void gpsh_team_count_later(struct gpsh_team_count *count, const struct gpsh_team_count *other)
+{
+    if (other->epoch > count->epoch)
+        count->epoch = other->epoch;
+    if (other->kernels_epoch > count->kernels_epoch)
+        count->kernels_epoch = other->kernels_epoch;
+    if (other->generation > count->generation)
+        count->generation = other->generation;
+}
+
+uint32_t gpsh_team_lacks(const int *pes, int n)
+{
+    uint32_t lacks = 0;
+    for (int rank = 0; rank < n; rank++) {
+        if (!gpsh.direct[pes[rank]] && pes[rank] != gpsh.my_pe)
+            lacks |= GPSH_TEAM_WORLD_DIRECT;
+        if (!gpsh_device_side_direct(pes[rank]))
+            lacks |= GPSH_TEAM_WORLD_KERNELS;
+    }
+    return lacks;
+}
+
+int gpsh_team_enter_above(struct gpsh_team *team, struct gpsh_team_count highest, uint32_t lacks)
+{
+    enum { GENERATIONS = 1 << (31 - GPUSHMEM_TEAM_GENERATION_SHIFT) };
+    const struct gpsh_team_count count = {
+        .epoch = highest.epoch + 1,
+        .kernels_epoch = highest.kernels_epoch + 1,
+        // 0 is that of the predefined teams
+        .generation = highest.generation + 1 < GENERATIONS ? highest.generation + 1 : 1};
+    team->direct = !(lacks & GPSH_TEAM_WORLD_DIRECT);
+    team->kernels_direct = !(lacks & GPSH_TEAM_WORLD_KERNELS);
+    return gpsh_team_enter(team, &count);
+}
+
 void gpsh_team_leave(struct gpsh_team *team)
 {
     int slot = team->slot;

@@ -37,6 +37,7 @@ struct gpsh_team {
     int broken;
     int failed_pe;
     unsigned failures; // value of gpsh.failures when the members were last looked at
+    uint32_t polls;    // how often the members have looked for those that are left
     struct gpushmem_team_config config;
 };
 
@@ -74,11 +75,19 @@ struct gpsh_team_count {
     uint32_t generation;
 };
 int gpsh_team_count(int slot, struct gpsh_team_count *count);
+// The later of both in each.
+void gpsh_team_count_later(struct gpsh_team_count *count, const struct gpsh_team_count *other);
+// What this PE lacks of enum gpsh_team_reach among these: GPSH_TEAM_WORLD_DIRECT and
+// _WORLD_KERNELS.
+uint32_t gpsh_team_lacks(const int *pes, int n);
 // A team that nobody sees yet; it takes over neither `pes` nor the slot.
 int gpsh_team_new(int slot, const int *pes, int n, struct gpsh_team **out);
 void gpsh_team_delete(struct gpsh_team *team);
 // Puts it into the table: it has the slot now, and counts from `count` on.
 int gpsh_team_enter(struct gpsh_team *team, const struct gpsh_team_count *count);
+// The same for a new team of many: it begins above `highest`, what any member has counted in the
+// slot; `lacks` is what any member lacks.
+int gpsh_team_enter_above(struct gpsh_team *team, struct gpsh_team_count highest, uint32_t lacks);
 // Takes it out of the table and deletes it.
 void gpsh_team_leave(struct gpsh_team *team);
 

@@ -122,19 +122,6 @@ static int choose_slot(const struct split *s)
     return -1;
 }
 
-static uint32_t reach_lacks(const struct gpsh_team *team)
-{
-    uint32_t lacks = 0;
-    for (int rank = 0; rank < team->n; rank++) {
-        int pe = team->pes[rank];
-        if (!gpsh.direct[pe] && pe != gpsh.my_pe)
-            lacks |= GPSH_TEAM_WORLD_DIRECT;
-        if (!gpsh_device_side_direct(pe))
-            lacks |= GPSH_TEAM_WORLD_KERNELS;
-    }
-    return lacks;
-}
-
 static int make_mine(struct split *s, struct terms *mine)
 {
     const struct gpsh_team_plan *plan = s->plan;
@@ -156,38 +143,20 @@ static int make_mine(struct split *s, struct terms *mine)
     if (status)
         return gpsh_fail_in(status, plan->what);
     s->team->config = plan->config;
-    mine->lacks = reach_lacks(s->team);
+    mine->lacks = gpsh_team_lacks(s->team->pes, s->team->n);
     return gpsh_team_count(s->slot, &mine->count);
 }
 
-static void later(struct gpsh_team_count *count, const struct gpsh_team_count *other)
-{
-    if (other->epoch > count->epoch)
-        count->epoch = other->epoch;
-    if (other->kernels_epoch > count->kernels_epoch)
-        count->kernels_epoch = other->kernels_epoch;
-    if (other->generation > count->generation)
-        count->generation = other->generation;
-}
-
-// Everything begins above what any member has counted in this slot.
 static int enter(struct split *s)
 {
-    enum { GENERATIONS = 1 << (31 - GPUSHMEM_TEAM_GENERATION_SHIFT) };
-    struct gpsh_team_count count = {0, 0, 0};
+    struct gpsh_team_count highest = {0, 0, 0};
     uint32_t lacks = 0;
     for (int i = 0; i < s->plan->size; i++) {
         const struct terms *terms = &s->terms[s->plan->ranks[i]];
-        later(&count, &terms->count);
+        gpsh_team_count_later(&highest, &terms->count);
         lacks |= terms->lacks;
     }
-    // 0 is that of the predefined teams
-    count.generation = count.generation + 1 < GENERATIONS ? count.generation + 1 : 1;
-    count.epoch++;
-    count.kernels_epoch++;
-    s->team->direct = !(lacks & GPSH_TEAM_WORLD_DIRECT);
-    s->team->kernels_direct = !(lacks & GPSH_TEAM_WORLD_KERNELS);
-    return gpsh_team_enter(s->team, &count);
+    return gpsh_team_enter_above(s->team, highest, lacks);
 }
 
 static int exchange_terms(struct split *s)

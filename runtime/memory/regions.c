@@ -170,12 +170,17 @@ static int create_static(void)
     return status;
 }
 
+// The library's words in the control region.
+static uint64_t control_words(void)
+{
+    return gpsh_control_vote(gpsh.boot.n_pes, &gpsh.settings, gpsh.boot.n_pes);
+}
+
 // Beside a heap in GPU memory, the control region goes on with host memory for the program, a page
 // after the library's words. Where it begins.
 static uint64_t host_part_offset(void)
 {
-    uint64_t words = gpsh_control_team(gpsh.boot.n_pes, (int)gpsh.settings.teams);
-    return (words + 4095) / 4096 * 4096 + 4096;
+    return (control_words() + 4095) / 4096 * 4096 + 4096;
 }
 
 static uint64_t host_part_bytes(void)
@@ -196,7 +201,7 @@ int gpsh_regions_host(void)
 
 static int create_control(void)
 {
-    uint64_t bytes = gpsh_control_team(gpsh.boot.n_pes, (int)gpsh.settings.teams);
+    uint64_t bytes = control_words();
     if (host_part_bytes())
         bytes = host_part_offset() + host_part_bytes();
     int status = gpsh_symmetric_create(&regions[GPSH_CONTROL], bytes, bytes, 0, GPSH_PAGES_OFF,

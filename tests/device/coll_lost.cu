@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A PE dies in the middle of collectives: those under way and those that are queued end with the
-// error on all survivors, and so do the team's later ones. Run with --on-failure continue; the last
+// error on all survivors, and so do the team's later ones; those of a team of the survivors are
+// right, in kernels, on streams and of the host. Run with --on-failure continue; the last
 // PE is the one that dies. The argument says in what: sync, reduce, large, stream.
 #include <signal.h>
 #include <string.h>
@@ -16,14 +17,14 @@ struct job {
     float *dest;
     const float *source;
     int rounds;
+    gpushmem_team_t team; // 0: all
 };
 
 static __device__ int collective(const struct job &j)
 {
     if (j.kind == 's')
-        return gpushmem_dev_team_sync(GPUSHMEM_TEAM_WORLD);
-    return gpushmem_dev_float_sum_reduce(GPUSHMEM_TEAM_WORLD, j.dest, j.source,
-                                         j.bytes / sizeof(float));
+        return gpushmem_dev_team_sync(j.team);
+    return gpushmem_dev_float_sum_reduce(j.team, j.dest, j.source, j.bytes / sizeof(float));
 }
 
 // The loss comes after some rounds. From then on every operation fails.
@@ -74,21 +75,60 @@ static void on_stream(struct job j, bool dies)
     CHECK(strstr(gpushmem_last_error(), "lost a member"));
 }
 
+__global__ void counted(struct job j, int *counts)
+{
+    counts[0] = 0;
+    for (int i = 0; i < j.rounds; i++)
+        counts[0] += collective(j) == 0;
+}
+
+// Source begins with 1 more than the PE's number.
+static bool has_sum(const struct job *j)
+{
+    int n = gpushmem_n_pes();
+    float sum = 0;
+    gpushmem_float_get(&sum, j->dest, 1, gpushmem_my_pe());
+    return j->kind == 's' || (int)sum == n * (n - 1) / 2;
+}
+
+static void go_on(struct job j, int *counts)
+{
+    CHECK_OK(gpushmem_team_survivors(GPUSHMEM_TEAM_WORLD, NULL, 0, &j.team));
+    CHECK(gpushmem_team_n_pes(j.team) == gpushmem_n_pes() - 1);
+    j.rounds = QUEUED;
+    RUN(counted, 1, 1, j, counts);
+    CHECK(check_read(&counts[0]) == QUEUED && has_sum(&j));
+    CHECK_OK(gpushmem_float_sum_reduce_on_stream(j.team, j.dest, j.source, j.bytes / sizeof(float),
+                                                 NULL));
+    CHECK_OK(gpushmem_launch_wait(NULL));
+    CHECK(has_sum(&j));
+    CHECK_OK(gpushmem_float_sum_reduce(j.team, j.dest, j.source, j.bytes / sizeof(float)));
+    CHECK(has_sum(&j));
+    CHECK_OK(gpushmem_team_destroy(j.team));
+}
+
 int main(int argc, char **argv)
 {
     int me = check_begin();
     bool dies = me == gpushmem_n_pes() - 1;
     const char *in = argc > 1 ? argv[1] : "sync";
-    struct job j = {in[0] == 's' && in[1] == 'y' ? 's' : 'r', in[0] == 'l' ? (size_t)MOST : 64,
-                    NULL, NULL, 0};
+    struct job j = {in[0] == 's' && in[1] == 'y' ? 's' : 'r',
+                    in[0] == 'l' ? (size_t)MOST : 64,
+                    NULL,
+                    NULL,
+                    0,
+                    GPUSHMEM_TEAM_WORLD};
     j.dest = (float *)gpushmem_calloc(MOST, 1);
-    j.source = (const float *)gpushmem_calloc(MOST, 1);
+    float *source = (float *)gpushmem_calloc(MOST, 1);
+    j.source = source;
+    gpushmem_float_p(source, (float)(me + 1), me);
     int *counts = (int *)gpushmem_calloc(2, sizeof(int));
     gpushmem_barrier_all();
     if (strcmp(in, "stream"))
         on_kernels(j, counts, dies);
     else
         on_stream(j, dies);
+    go_on(j, counts);
     printf("PE %d lives on: %d failures\n", me, check_failures);
     fflush(stdout);
     _exit(check_failures != 0); // finalize is a barrier with the dead

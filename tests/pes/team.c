@@ -207,6 +207,8 @@ static void refusals(void)
           GPUSHMEM_ERR_INVALID);
     CHECK(gpushmem_team_split_strided(GPUSHMEM_TEAM_WORLD, 0, 1, 1, NULL, 2, &team) ==
           GPUSHMEM_ERR_INVALID);
+    CHECK(gpushmem_team_survivors(GPUSHMEM_TEAM_WORLD, NULL, 0, &team) == GPUSHMEM_ERR_UNSUPPORTED);
+    CHECK(strstr(gpushmem_last_error(), "GPUSHMEM_ON_PE_FAILURE") && team == GPUSHMEM_TEAM_INVALID);
     const int twice[] = {0, 0};
     CHECK(gpushmem_team_split_list(GPUSHMEM_TEAM_WORLD, twice, 2, NULL, 0, &team) ==
           GPUSHMEM_ERR_INVALID);

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Votes travel as the members' control regions are reached: by stores, or by a put. One that has
+// arrived in part is told by its digest, and later ones replace it, so they need no order but that
+// among votes of one PE.
+#include "comm/team_survivors.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "comm/context.h"
+#include "comm/vote.h"
+#include "gpushmem/gpushmem.h"
+#include "progress/failure.h"
+#include "progress/waiter.h"
+
+static struct {
+    pthread_mutex_t lock; // a PE shows one vote at a time
+    uint64_t number;
+} calls = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+struct survivors {
+    struct gpsh_team *parent;
+    struct gpsh_poll poll;
+    struct gpsh_team *team;
+    int *pes; // [parent->n]
+    const char *what;
+    char why[256]; // goes with poll.status
+};
+
+// ---- Votes ----
+
+// Where `sender` shows its vote: the same offset in each control region.
+static uint64_t place_of(int sender)
+{
+    return gpsh_control_vote(gpsh.n_pes, &gpsh.settings, sender);
+}
+
+static void copy_words(_Atomic uint64_t *to, const _Atomic uint64_t *from, size_t bytes)
+{
+    for (size_t i = 0; i < bytes / sizeof *to; i++)
+        atomic_store_explicit(&to[i], atomic_load_explicit(&from[i], memory_order_acquire),
+                              memory_order_release);
+}
+
+static int show_far(int pe, const struct gpsh_poll *poll)
+{
+    const struct gpsh_op op = {.kind = GPSH_OP_PUT,
+                               .flags = GPSH_OP_LOCAL_HOST,
+                               .region = GPSH_CONTROL,
+                               .pe = pe,
+                               .local = (char *)poll->mine,
+                               .remote = place_of(gpsh.my_pe),
+                               .bytes = poll->bytes};
+    int status = gpsh_context_fence(&gpsh_default_context, pe); // after the vote before
+    return status ? status : gpsh_context_submit(&gpsh_default_context, &op, GPSH_WAIT_SOURCE);
+}
+
+static int show_to(int pe, const struct gpsh_poll *poll)
+{
+    char *control = gpsh.mapped[GPSH_CONTROL][pe];
+    if (!control)
+        return show_far(pe, poll);
+    copy_words((_Atomic uint64_t *)(void *)(control + place_of(gpsh.my_pe)),
+               (const _Atomic uint64_t *)(const void *)poll->mine, poll->bytes);
+    return 0;
+}
+
+static void read_vote(void *arg, int rank, struct gpsh_vote *out)
+{
+    const struct survivors *s = arg;
+    const char *from = (const char *)gpsh.control + place_of(s->parent->pes[rank]);
+    copy_words((_Atomic uint64_t *)(void *)out, (const _Atomic uint64_t *)(const void *)from,
+               s->poll.bytes);
+}
+
+// A PE that is in finalize will not come.
+static bool is_lost(void *arg, int rank)
+{
+    const struct survivors *s = arg;
+    int pe = s->parent->pes[rank];
+    return atomic_load_explicit(&gpsh.peers[pe].error, memory_order_acquire) ||
+           atomic_load_explicit(&gpsh.control->departed[pe], memory_order_acquire);
+}
+
+static void found_lost(void *arg, int rank, int by)
+{
+    const struct survivors *s = arg;
+    char why[64];
+    snprintf(why, sizeof why, "PE %d found it lost", s->parent->pes[by]);
+    gpsh_peer_failed(s->parent->pes[rank], GPUSHMEM_ERR_PE_FAILED, why);
+}
+
+// ---- What this PE offers ----
+
+static int living(struct survivors *s, const struct gpsh_vote *vote)
+{
+    int n = 0;
+    for (int rank = 0; rank < s->parent->n; rank++)
+        if (!gpsh_vote_is_lost(vote, rank))
+            s->pes[n++] = s->parent->pes[rank];
+    return n;
+}
+
+static void refuse(struct survivors *s, int status)
+{
+    s->poll.status = status;
+    snprintf(s->why, sizeof s->why, "%s", gpsh_last_error());
+}
+
+// The team is made already here, so that little is left that could fail on one PE alone.
+static int make_team(struct survivors *s, struct gpsh_vote *mine)
+{
+    struct gpsh_team_count count;
+    int n = living(s, mine);
+    gpsh_team_delete(s->team);
+    s->team = NULL;
+    int status = gpsh_team_new(mine->slot, s->pes, n, &s->team);
+    if (!status)
+        status = gpsh_team_count(mine->slot, &count);
+    if (status)
+        return status;
+    mine->epoch = count.epoch;
+    mine->kernels_epoch = count.kernels_epoch;
+    mine->generation = count.generation;
+    mine->lacks = gpsh_team_lacks(s->pes, n);
+    return 0;
+}
+
+static void offer(void *arg, struct gpsh_vote *mine)
+{
+    struct survivors *s = arg;
+    mine->status = make_team(s, mine);
+    if (mine->status)
+        refuse(s, mine->status);
+}
+
+static const struct gpsh_poll_ops poll_ops = {
+    .read = read_vote, .is_lost = is_lost, .found_lost = found_lost, .offer = offer};
+
+// ---- The call ----
+
+static int show_all(struct survivors *s)
+{
+    int n = s->parent->n, result = 0;
+    for (int i = 1; i < n; i++) {
+        int rank = (s->parent->my_rank + i) % n;
+        if (gpsh_vote_is_lost(s->poll.mine, rank) || is_lost(s, rank))
+            continue;
+        int status = show_to(s->parent->pes[rank], &s->poll);
+        if (status && !is_lost(s, rank) && !result)
+            result = status;
+    }
+    return result;
+}
+
+// That a PE which lives cannot be reached is told to the others.
+static void show(struct survivors *s)
+{
+    int status = show_all(s);
+    if (!status || s->poll.status)
+        return;
+    refuse(s, status);
+    gpsh_poll_refuse(&s->poll, status);
+    (void)show_all(s);
+}
+
+static void about_poll(const void *subject, char *text, size_t bytes)
+{
+    const struct survivors *s = subject;
+    snprintf(text, bytes, " for PE %d, rank %d of %d in team %d, to call it as well",
+             s->parent->pes[s->poll.awaited], s->poll.awaited, s->parent->n, s->parent->handle);
+}
+
+// The result is certain once this PE is DONE: what is left is to stay until the others have seen
+// it.
+static int settle(const struct survivors *s, int step)
+{
+    if (step == GPUSHMEM_ERR_TIMEOUT && s->poll.mine->phase == GPSH_VOTE_DONE) {
+        gpsh_clear_error();
+        return 0;
+    }
+    if (step == GPUSHMEM_ERR_PE_FAILED)
+        return gpsh_fail(step, "%s: other members take PE %d for lost", s->what, gpsh.my_pe);
+    return step < 0 ? step : 0;
+}
+
+static int hold_poll(struct survivors *s)
+{
+    struct gpsh_waiter waiter = GPSH_WAITER(s->what);
+    int step = GPSH_POLL_SHOWS;
+    waiter.looks = true;
+    waiter.about = about_poll;
+    waiter.subject = s;
+    while (step != GPSH_POLL_ENDED && step >= 0) {
+        if (step == GPSH_POLL_SHOWS)
+            show(s);
+        step = gpsh_poll_step(&s->poll);
+        int status = step == GPSH_POLL_WAITS ? gpsh_waiter_step(&waiter) : 0;
+        step = status < 0 ? status : step;
+    }
+    return settle(s, step);
+}
+
+static int judge(const struct survivors *s)
+{
+    const struct gpsh_vote *result = s->poll.mine;
+    if (!result->status)
+        return 0;
+    if (s->poll.status)
+        return gpsh_fail(s->poll.status, "%s", s->why);
+    if (result->slot < 0)
+        return gpsh_fail(result->status,
+                         "%s: no slot is free on all members that live: destroy a team, or raise "
+                         "GPUSHMEM_TEAMS=%lld",
+                         s->what, (long long)gpsh.settings.teams);
+    return gpsh_fail(result->status, "%s: PE %d cannot take part: %s", s->what,
+                     s->parent->pes[result->whose], gpushmem_strerror(result->status));
+}
+
+// The team that this PE offered, unless it has taken over a result for other ranks.
+static bool is_offered(const struct survivors *s, int slot, int n)
+{
+    return s->team && s->team->slot == slot && s->team->n == n &&
+           memcmp(s->team->pes, s->pes, (size_t)n * sizeof *s->pes) == 0;
+}
+
+static int enter(struct survivors *s, const struct gpushmem_team_config *config)
+{
+    const struct gpsh_vote *result = s->poll.mine;
+    const struct gpsh_team_count highest = {result->epoch, result->kernels_epoch,
+                                            (uint32_t)result->generation};
+    int n = living(s, result), status = 0;
+    const struct gpsh_team_slots slots = gpsh_team_free_slots();
+    if (!(slots.bits[result->slot / 64] >> result->slot % 64 & 1))
+        return gpsh_fail(GPUSHMEM_ERR_STATE,
+                         "%s: the others have repeated a call that this PE gave up, and their team "
+                         "has slot %d, which a later team of this PE took",
+                         s->what, result->slot);
+    if (!is_offered(s, result->slot, n)) {
+        gpsh_team_delete(s->team);
+        s->team = NULL;
+        status = gpsh_team_new(result->slot, s->pes, n, &s->team);
+    }
+    if (status)
+        return gpsh_fail_in(status, s->what);
+    s->team->config = *config;
+    return gpsh_team_enter_above(s->team, highest, (uint32_t)result->lacks);
+}
+
+static int poll_members(struct survivors *s, const struct gpushmem_team_config *config)
+{
+    const struct gpsh_team_slots slots = gpsh_team_free_slots();
+    struct gpsh_team *parent = s->parent;
+    // One that failed, for a timeout perhaps, is repeated as the same call: others may be in it.
+    uint64_t call = (uint64_t)(uint32_t)parent->handle << 32 | (parent->polls + 1);
+    s->pes = calloc((size_t)parent->n, sizeof *s->pes);
+    int status =
+        s->pes ? gpsh_poll_begin(&s->poll, call, ++calls.number, &slots) : GPUSHMEM_ERR_NO_MEMORY;
+    if (status)
+        return gpsh_fail(status, "%s: no host memory for %d PEs", s->what, parent->n);
+    status = hold_poll(s);
+    if (status)
+        return status;
+    parent->polls = (uint32_t)s->poll.mine->call; // the others may have been ahead
+    status = judge(s);
+    return status ? status : enter(s, config);
+}
+
+int gpsh_team_survivors(struct gpsh_team *parent, const struct gpushmem_team_config *config,
+                        int status, const char *what, gpushmem_team_t *out)
+{
+    struct survivors s = {.parent = parent, .what = what};
+    s.poll = (struct gpsh_poll){.me = parent->my_rank,
+                                .n = parent->n,
+                                .bytes = gpsh_vote_bytes(gpsh.n_pes),
+                                .ops = &poll_ops,
+                                .arg = &s};
+    *out = GPUSHMEM_TEAM_INVALID;
+    if (status)
+        refuse(&s, status);
+    pthread_mutex_lock(&calls.lock);
+    status = poll_members(&s, config);
+    pthread_mutex_unlock(&calls.lock);
+    if (status)
+        gpsh_team_delete(s.team);
+    else
+        *out = s.team->handle;
+    gpsh_poll_end(&s.poll);
+    free(s.pes);
+    return status;
+}

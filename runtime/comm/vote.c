@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "comm/vote.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "comm/team_split.h"
+
+_Static_assert(sizeof(struct gpsh_vote) <= GPSH_VOTE_HEAD_BYTES, "see gpsh_vote_bytes");
+
+static struct gpsh_vote *vote_of(const struct gpsh_poll *poll, int rank)
+{
+    return (struct gpsh_vote *)(void *)(poll->votes + (size_t)rank * poll->bytes);
+}
+
+static uint64_t digest_of(const struct gpsh_poll *poll, const struct gpsh_vote *vote)
+{
+    size_t first = offsetof(struct gpsh_vote, call);
+    uint64_t digest = gpsh_team_digest(0, (const char *)vote + first, poll->bytes - first);
+    return digest ? digest : 1; // 0 is nobody's: memory is zero at first
+}
+
+static bool is_lost(const struct gpsh_poll *poll, int rank)
+{
+    return gpsh_vote_is_lost(poll->mine, rank);
+}
+
+static bool is_awaited(const struct gpsh_poll *poll, int rank)
+{
+    return rank != poll->me && !is_lost(poll, rank);
+}
+
+// The rank's vote of any call, or NULL.
+static struct gpsh_vote *look(struct gpsh_poll *poll, int rank)
+{
+    struct gpsh_vote *vote = vote_of(poll, rank);
+    poll->ops->read(poll->arg, rank, vote);
+    if (vote->digest == digest_of(poll, vote))
+        return vote;
+    vote->phase = vote->call = 0;
+    return NULL;
+}
+
+// Of calls over one team.
+static bool is_of_team(const struct gpsh_poll *poll, const struct gpsh_vote *vote)
+{
+    return vote->call >> 32 == poll->mine->call >> 32;
+}
+
+// ---- Beginning and ending ----
+
+// The number of the last call in which the rank showed this PE anything, before this one. A vote
+// that arrives in pieces is complete in a moment, unless its PE is dead.
+static uint64_t last_number(struct gpsh_poll *poll, int rank)
+{
+    const struct gpsh_vote *vote = look(poll, rank);
+    for (int i = 0; !vote && vote_of(poll, rank)->digest && i < 1000; i++)
+        vote = look(poll, rank);
+    if (!vote)
+        return 0;
+    return vote->call == poll->mine->call ? vote->number - 1 : vote->number;
+}
+
+static void restart(struct gpsh_poll *poll)
+{
+    struct gpsh_vote *mine = poll->mine;
+    mine->phase = GPSH_VOTE_SET;
+    mine->status = poll->status;
+    mine->whose = mine->slot = -1;
+    mine->epoch = mine->kernels_epoch = mine->generation = mine->lacks = 0;
+}
+
+int gpsh_poll_begin(struct gpsh_poll *poll, uint64_t call, uint64_t number,
+                    const struct gpsh_team_slots *free_slots)
+{
+    size_t n = (size_t)poll->n;
+    poll->mine = calloc(1, poll->bytes);
+    poll->votes = calloc(n, poll->bytes);
+    poll->numbers = calloc(n, sizeof *poll->numbers);
+    if (!poll->mine || !poll->votes || !poll->numbers) {
+        gpsh_poll_end(poll);
+        return GPUSHMEM_ERR_NO_MEMORY;
+    }
+    poll->mine->call = call;
+    poll->mine->number = number;
+    poll->mine->free = *free_slots;
+    restart(poll);
+    poll->mine->digest = digest_of(poll, poll->mine);
+    for (int rank = 0; rank < poll->n; rank++)
+        poll->numbers[rank] = rank == poll->me ? 0 : last_number(poll, rank);
+    return 0;
+}
+
+void gpsh_poll_end(struct gpsh_poll *poll)
+{
+    free(poll->mine);
+    free(poll->votes);
+    free(poll->numbers);
+    poll->mine = NULL;
+    poll->votes = NULL;
+    poll->numbers = NULL;
+}
+
+// ---- What others show ----
+
+static bool take_over(struct gpsh_poll *poll, const struct gpsh_vote *vote)
+{
+    uint64_t number = poll->mine->number;
+    if (!vote || vote->call != poll->mine->call || vote->phase != GPSH_VOTE_DONE)
+        return false;
+    memcpy(poll->mine, vote, poll->bytes);
+    poll->mine->number = number;
+    return true;
+}
+
+// From here on nothing counts that the rank shows: others that go on without it rely on that.
+static void lose(struct gpsh_poll *poll, int rank)
+{
+    poll->mine->lost[rank / 64] |= (uint64_t)1 << rank % 64;
+}
+
+// 1: something has changed.
+static int merge(struct gpsh_poll *poll, int by)
+{
+    int changed = 0;
+    for (int rank = 0; rank < poll->n; rank++) {
+        if (is_lost(poll, rank) || !gpsh_vote_is_lost(vote_of(poll, by), rank))
+            continue;
+        if (rank == poll->me)
+            return GPUSHMEM_ERR_PE_FAILED;
+        changed = 1;
+        lose(poll, rank);
+        poll->ops->found_lost(poll->arg, rank, by);
+    }
+    return changed;
+}
+
+// One rank that is awaited. 1: something has changed.
+static int see(struct gpsh_poll *poll, int rank)
+{
+    const struct gpsh_vote *vote = look(poll, rank);
+    if (poll->ops->is_lost(poll->arg, rank)) {
+        lose(poll, rank);
+        return 1;
+    }
+    if (!vote || !is_of_team(poll, vote) || vote->call < poll->mine->call)
+        return 0;
+    if (take_over(poll, vote))
+        return 1;
+    if (vote->call == poll->mine->call)
+        return merge(poll, rank);
+    // Others have given up an earlier call, in which this PE still is, and made another.
+    poll->mine->call = vote->call;
+    return 1;
+}
+
+static int see_all(struct gpsh_poll *poll)
+{
+    int changed = 0;
+    for (int rank = 0; rank < poll->n; rank++) {
+        int status = is_awaited(poll, rank) ? see(poll, rank) : 0;
+        if (status < 0 || poll->mine->phase == GPSH_VOTE_DONE)
+            return status;
+        changed |= status;
+    }
+    return changed;
+}
+
+// ---- This PE's vote ----
+
+// All that live are as far as this PE, and take the same ranks for lost.
+static bool all_agree(struct gpsh_poll *poll)
+{
+    const struct gpsh_vote *mine = poll->mine;
+    size_t bytes = (size_t)(poll->n + 63) / 64 * sizeof *mine->lost;
+    for (int rank = 0; rank < poll->n; rank++) {
+        const struct gpsh_vote *vote = vote_of(poll, rank);
+        if (!is_awaited(poll, rank))
+            continue;
+        poll->awaited = rank;
+        if (vote->call != mine->call || vote->phase < mine->phase ||
+            memcmp(vote->lost, mine->lost, bytes) != 0)
+            return false;
+    }
+    return true;
+}
+
+static const struct gpsh_vote *next_living(const struct gpsh_poll *poll, int *rank)
+{
+    while (*rank < poll->n && is_lost(poll, *rank))
+        ++*rank;
+    return *rank == poll->n ? NULL : *rank == poll->me ? poll->mine : vote_of(poll, *rank);
+}
+
+// The lowest slot that is free on all that live.
+static int choose_slot(const struct gpsh_poll *poll)
+{
+    for (int word = 0; word < GPUSHMEM_TEAM_SLOTS / 64; word++) {
+        const struct gpsh_vote *vote;
+        uint64_t free_slots = UINT64_MAX;
+        for (int rank = 0; (vote = next_living(poll, &rank)); rank++)
+            free_slots &= vote->free.bits[word];
+        if (free_slots)
+            return word * 64 + __builtin_ctzll(free_slots);
+    }
+    return -1;
+}
+
+static void be_ready(struct gpsh_poll *poll)
+{
+    struct gpsh_vote *mine = poll->mine;
+    mine->slot = choose_slot(poll);
+    mine->phase = GPSH_VOTE_READY;
+    if (mine->slot < 0 && !mine->status)
+        mine->status = GPUSHMEM_ERR_NO_MEMORY;
+    if (!mine->status)
+        poll->ops->offer(poll->arg, mine);
+}
+
+static void be_done(struct gpsh_poll *poll)
+{
+    struct gpsh_vote *mine = poll->mine;
+    const struct gpsh_vote *vote;
+    struct gpsh_team_count highest = {0, 0, 0};
+    int status = 0, whose = -1;
+    for (int rank = 0; (vote = next_living(poll, &rank)); rank++) {
+        const struct gpsh_team_count count = {vote->epoch, vote->kernels_epoch,
+                                              (uint32_t)vote->generation};
+        gpsh_team_count_later(&highest, &count);
+        mine->lacks |= vote->lacks;
+        if (vote->status && !status) {
+            status = vote->status;
+            whose = rank;
+        }
+    }
+    mine->phase = GPSH_VOTE_DONE;
+    mine->status = status;
+    mine->whose = whose;
+    mine->epoch = highest.epoch;
+    mine->kernels_epoch = highest.kernels_epoch;
+    mine->generation = highest.generation;
+}
+
+// A member that has ended may have shown this PE another call's vote since: it had seen this one's
+// DONE then.
+static bool has_ended(struct gpsh_poll *poll, int rank)
+{
+    if (!is_awaited(poll, rank) || poll->ops->is_lost(poll->arg, rank))
+        return true;
+    const struct gpsh_vote *vote = look(poll, rank);
+    poll->awaited = rank;
+    if (!vote || (is_of_team(poll, vote) && vote->call < poll->mine->call))
+        return false;
+    return vote->call == poll->mine->call ? vote->phase == GPSH_VOTE_DONE
+                                          : vote->number > poll->numbers[rank];
+}
+
+static int shows(struct gpsh_poll *poll)
+{
+    poll->mine->digest = digest_of(poll, poll->mine);
+    return GPSH_POLL_SHOWS;
+}
+
+void gpsh_poll_refuse(struct gpsh_poll *poll, int status)
+{
+    poll->status = status;
+    if (poll->mine->phase == GPSH_VOTE_DONE)
+        return;
+    restart(poll);
+    (void)shows(poll);
+}
+
+int gpsh_poll_step(struct gpsh_poll *poll)
+{
+    if (poll->mine->phase == GPSH_VOTE_DONE) {
+        for (int rank = 0; rank < poll->n; rank++)
+            if (!has_ended(poll, rank))
+                return GPSH_POLL_WAITS;
+        return GPSH_POLL_ENDED;
+    }
+    int changed = see_all(poll);
+    if (changed < 0)
+        return changed;
+    if (poll->mine->phase == GPSH_VOTE_DONE)
+        return shows(poll);
+    if (changed) {
+        restart(poll);
+        return shows(poll);
+    }
+    if (!all_agree(poll))
+        return GPSH_POLL_WAITS;
+    if (poll->mine->phase == GPSH_VOTE_SET)
+        be_ready(poll);
+    else
+        be_done(poll);
+    return shows(poll);
+}
