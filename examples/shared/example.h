@@ -64,10 +64,14 @@ static inline int example_help(const char *program, const struct example_option 
 static inline bool example_set(const struct example_option *o, const char *value)
 {
     char *end = NULL;
-    if (!o->number)
-        return value ? *o->text = value, true : false;
-    long number = value ? strtol(value, &end, 10) : 0;
-    if (!value || end == value || *end || number < o->least || number > o->most)
+    if (!value)
+        return false;
+    if (o->text) {
+        *o->text = value;
+        return true;
+    }
+    long number = strtol(value, &end, 10);
+    if (end == value || *end || number < o->least || number > o->most)
         return false;
     *o->number = number;
     return true;
