@@ -86,7 +86,7 @@ static void warn_of_blocks(const struct arena *arena)
     struct gpsh_heap_usage usage = {0};
     if (arena->allocator)
         gpsh_heap_alloc_usage(arena->allocator, &usage);
-    if (usage.allocations)
+    if (usage.allocations && !gpsh.openshmem)
         GPSH_LOG(WARN, "heap",
                  "gpushmem_finalize found %" PRIu64 " block%s (%" PRIu64
                  " bytes) of the symmetric heap still allocated, and releases all of it; call "

@@ -145,6 +145,8 @@ struct gpsh_core {
     int thread_level; // enum gpushmem_thread_level
     bool device_heap;
     bool heap_grows; // an exhausted heap becomes larger, on all PEs
+    // the program is one of OpenSHMEM's: blocks need not be freed before finalize
+    bool openshmem;
     // what NICs write to this GPU is not ordered: gpsh_acquire_remote flushes
     bool flush_writes;
     // GPUSHMEM_ON_PE_FAILURE=notify on all PEs: those that are left go on when one is lost

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// OpenSHMEM 1.5 for host programs, over gpushmem: names, types and constants are the standard's,
+// contracts are those of gpushmem.h, and docs/compat.md says what differs.
+//
+// Every function is defined in line and calls gpushmem's, so that programs need -lgpushmem alone.
+// With SHMEM_NO_INLINE they are only declared, and -lshmem has them: for programs and tools that
+// define some shmem_X themselves and call pshmem_X (pshmem.h).
+//
+// A call that fails logs the library's sentence at level ERROR, each sentence once, and returns:
+// nothing, the function's error value, or 0. The process goes on (docs/adr/0034-openshmem.md).
+#ifndef SHMEM_H
+#define SHMEM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gpushmem/compat/impl/shmem_types.h"
+#include "gpushmem/gpushmem.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// ---- What the functions below call. Programs need not. ----
+
+// gpushmem_init_thread as OpenSHMEM programs expect it: the heap is host memory, and
+// SHMEM_SYMMETRIC_SIZE, SHMEM_DEBUG, SHMEM_INFO and SHMEM_VERSION are obeyed. Settings of gpushmem
+// that are in the environment take precedence.
+GPUSHMEM_API int gpushmem_shmem_init(int requested, int *provided);
+// The same for start_pes: the PE leaves the job when the program exits.
+GPUSHMEM_API void gpushmem_shmem_start(void);
+// Logs this thread's last failure, unless the same sentence was logged before, and forgets it.
+GPUSHMEM_API void gpushmem_shmem_failed(void) __attribute__((cold));
+// The same if there is one: for results where 0 may be a value.
+GPUSHMEM_API void gpushmem_shmem_zero(void);
+// The team of an active set, made at its first use by all PEs of the set, with the help of pSync.
+// GPUSHMEM_TEAM_INVALID after a failure, which has been logged.
+GPUSHMEM_API gpushmem_team_t gpushmem_shmem_active_set(int start, int log_stride, int size,
+                                                       long *psync);
+// As gpushmem_broadcastmem, but dest of the root stays as it is.
+GPUSHMEM_API int gpushmem_shmem_broadcast(gpushmem_team_t team, void *dest, const void *source,
+                                          size_t bytes, int root);
+
+#ifdef __cplusplus
+}
+#endif
+
+// Passes a status on, and reports it if it is negative.
+static inline int gpushmem_shmem_check(int status)
+{
+    if (__builtin_expect(status < 0, 0))
+        gpushmem_shmem_failed();
+    return status;
+}
+
+// The same for what is NULL on failure.
+static inline void *gpushmem_shmem_block(void *block)
+{
+    if (__builtin_expect(block == NULL, 0))
+        gpushmem_shmem_zero();
+    return block;
+}
+
+// ---- The functions, by the rows of one table ----
+
+#if defined(GPUSHMEM_SHMEM_LIBRARY)
+#define SHMEM_ROW(RETURN, NAME, PARAMETERS, ...)                                                   \
+    GPUSHMEM_API RETURN NAME PARAMETERS;                                                           \
+    RETURN NAME PARAMETERS __VA_ARGS__
+#elif defined(SHMEM_NO_INLINE)
+#define SHMEM_ROW(RETURN, NAME, PARAMETERS, ...) GPUSHMEM_API RETURN NAME PARAMETERS;
+#else
+#define SHMEM_ROW(RETURN, NAME, PARAMETERS, ...) static inline RETURN NAME PARAMETERS __VA_ARGS__
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#include "gpushmem/compat/impl/shmem_rows.h"
+#ifdef __cplusplus
+}
+#endif
+#undef SHMEM_ROW
+
+#if defined(__cplusplus)
+// The form for teams has the name of the deprecated one for active sets.
+static inline int shmem_sync(shmem_team_t team)
+{
+    return shmem_team_sync(team);
+}
+#elif defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
+#include "gpushmem/compat/impl/shmem_generic.h"
+#endif
+
+#endif

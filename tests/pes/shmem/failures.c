@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Calls of OpenSHMEM that fail: the process goes on, and the log says why, each sentence once. And
+// the variables of the standard that init obeys.
+#define _GNU_SOURCE // setenv, mkstemp
+#include <unistd.h>
+
+#include "shmem_check.h"
+
+static char log_name[] = "/tmp/gpushmem-shmem-XXXXXX";
+static char log_text[1 << 16];
+
+// How many lines of the log have this text.
+static int lines_with(const char *text)
+{
+    int count = 0;
+    FILE *log = fopen(log_name, "r");
+    size_t bytes = log ? fread(log_text, 1, sizeof log_text - 1, log) : 0;
+    log_text[bytes] = '\0';
+    if (log)
+        fclose(log);
+    for (char *at = log_text; (at = strstr(at, text)); at += strlen(text))
+        count++;
+    return count;
+}
+
+static void fail_often(void)
+{
+    static long word = 7, lock;
+    static long psync[SHMEM_SYNC_SIZE];
+    long local = 0, no_psync[SHMEM_SYNC_SIZE];
+    int n = shmem_n_pes();
+    for (int i = 0; i < 3; i++) {
+        shmem_long_p(&word, 1, 999);
+        CHECK(shmem_long_g(&word, 998) == 0);
+        CHECK(shmem_long_atomic_fetch_add(&word, 1, 997) == 0);
+        shmem_long_put(&local, &word, 1, 0);
+        CHECK(shmem_long_broadcast(SHMEM_TEAM_INVALID, &word, &lock, 1, 0) != 0);
+        shmem_barrier(n, 0, 1, psync);
+        shmem_clear_lock(&lock);
+    }
+    CHECK(lines_with("PE 999;") == 1 && lines_with("PE 998;") == 1 && lines_with("PE 997;") == 1);
+    CHECK(lines_with(" shmem_long_put: ") == 1 && lines_with(" shmem_long_broadcast: ") == 1);
+    CHECK(lines_with("PE_start") == 1 && lines_with(" shmem_clear_lock") == 1);
+    CHECK(lines_with("gpushmem_long") == 0);
+    if (n > 2 && shmem_my_pe() < 2) {
+        shmem_barrier(0, 0, 2, no_psync);
+        CHECK(lines_with("pSync") == 1);
+    }
+    word = 0;
+    CHECK(shmem_long_g(&word, shmem_my_pe()) == 0 && lines_with("\n") > 0); // 0 is a value
+    int before = lines_with("\n");
+    CHECK(shmem_team_my_pe(SHMEM_TEAM_INVALID) == -1 && lines_with("\n") == before);
+}
+
+// The log is bounded, whatever a program does.
+static void fail_in_many_ways(void)
+{
+    static long word;
+    for (int pe = 1000; pe < 2000; pe++)
+        shmem_long_p(&word, 1, pe);
+    CHECK(lines_with("there is no PE") <= 256 && lines_with("different failures") == 1);
+}
+
+int main(void)
+{
+    int file = mkstemp(log_name);
+    CHECK(file >= 0);
+    close(file);
+    setenv("GPUSHMEM_LOG_FILE", log_name, 1);
+    unsetenv("GPUSHMEM_HEAP_SIZE");
+    shmem_long_p(NULL, 1, 0); // before init: on stderr
+
+    setenv("SHMEM_SYMMETRIC_SIZE", "many", 1);
+    CHECK(shmem_init_thread(SHMEM_THREAD_SINGLE, NULL) != 0);
+    CHECK(shmem_my_pe() < 0);
+    setenv("SHMEM_SYMMETRIC_SIZE", "1.5m", 1);
+    shmem_init();
+    struct gpushmem_heap_info info;
+    CHECK(gpushmem_heap_info(&info) == 0 && strcmp(info.kind, "host") == 0);
+    CHECK(info.bytes >= 3 << 19 && info.bytes < 4 << 20);
+    fail_often();
+    fail_in_many_ways();
+    shmem_barrier_all();
+    CHECK(shmem_malloc(1000)); // never freed: no warning
+    shmem_finalize();
+    CHECK(lines_with("still allocated") == 0);
+    unlink(log_name);
+    puts("failures: ok");
+    return 0;
+}
