@@ -28,7 +28,8 @@ bool gpsh_heap_may_grow(void)
 // Twice as much, or what is needed: so there are few pieces. 0: the limit is reached.
 static uint64_t bytes_to_add(uint64_t need)
 {
-    const uint64_t unit = 2 << 20;
+    uint64_t unit = 2 << 20, page = gpsh_regions_page_bytes(GPSH_HEAP);
+    unit = page > unit ? page : unit;
     uint64_t max = gpsh_regions_heap_max(), now = gpsh.heap_bytes;
     uint64_t room = (max - now) / unit * unit;
     if (max < now || need > room)

@@ -45,14 +45,15 @@ uint64_t gpsh_symmetric_alignment(uint64_t bytes)
 
 // Where blocks of the heap may have any alignment up to its size. MAP_FAILED and errno if there is
 // no room.
-static char *map_aligned(int fd, uint64_t bytes, uint64_t alignment)
+static char *map_aligned(int fd, uint64_t bytes, uint64_t alignment, int flags)
 {
     char *room = mmap(NULL, bytes + alignment, PROT_NONE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (room == MAP_FAILED)
         return MAP_FAILED;
     uint64_t lead = -(uintptr_t)room & (alignment - 1);
-    char *base = mmap(room + lead, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
+    char *base =
+        mmap(room + lead, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | flags, fd, 0);
     int error = errno;
     if (base == MAP_FAILED) {
         munmap(room, bytes + alignment);
@@ -65,33 +66,61 @@ static char *map_aligned(int fd, uint64_t bytes, uint64_t alignment)
     return base;
 }
 
-// A hugetlb file of 2M or 1G pages, reserved now so that a lack shows here and not as SIGBUS later.
-static int create_hugetlb(struct gpsh_symmetric *region, bool giant)
+// Sets the length of a hugetlb file and reserves its pages, so that a lack shows here and not as
+// SIGBUS later: mapping them does, and the file keeps it when they are unmapped. 0 or an errno, and
+// the file has `before` bytes again.
+static int reserve_huge(int fd, uint64_t before, uint64_t bytes)
+{
+    int error = gpsh_memory_file_grow(fd, bytes);
+    if (error || bytes <= before)
+        return error;
+    void *all = mmap(NULL, bytes - before, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)before);
+    error = all == MAP_FAILED ? errno : 0;
+    if (error)
+        (void)gpsh_memory_file_grow(fd, before);
+    else
+        munmap(all, bytes - before);
+    return error;
+}
+
+// Mapping it makes the file as long as the mapping.
+static int map_huge(struct gpsh_symmetric *region)
+{
+    uint64_t alignment = gpsh_symmetric_alignment(region->bytes);
+    char *base = map_aligned(region->fd, region->room, alignment, MAP_NORESERVE);
+    if (base == MAP_FAILED && region->room > region->bytes) {
+        region->room = region->bytes;
+        base = map_aligned(region->fd, region->room, alignment, MAP_NORESERVE);
+    }
+    if (base == MAP_FAILED)
+        return errno;
+    region->base = base;
+    return gpsh_memory_file_grow(region->fd, region->bytes);
+}
+
+// A hugetlb file of 2M or 1G pages.
+static int create_hugetlb(struct gpsh_symmetric *region, uint64_t room, bool giant)
 {
     uint64_t page = giant ? 1ull << 30 : 2ull << 20;
     region->bytes = (region->bytes + page - 1) / page * page;
+    region->room = room > region->bytes ? room / page * page : region->bytes;
     region->page = page;
-    int fd = memfd_create("gpushmem-heap",
-                          MFD_CLOEXEC | MFD_HUGETLB | (giant ? MFD_HUGE_1GB : MFD_HUGE_2MB));
-    int error = fd < 0 ? errno : gpsh_memory_file_grow(fd, region->bytes);
-    if (!error) {
-        char *base = map_aligned(fd, region->bytes, gpsh_symmetric_alignment(region->bytes));
-        if (base != MAP_FAILED) {
-            region->base = base;
-            region->room = region->bytes;
-            region->fd = fd;
-            snprintf(region->pages, sizeof region->pages, "%s pages", giant ? "1G" : "2M");
-            return 0;
-        }
-        error = errno;
+    region->fd = memfd_create("gpushmem-heap",
+                              MFD_CLOEXEC | MFD_HUGETLB | (giant ? MFD_HUGE_1GB : MFD_HUGE_2MB));
+    int error = region->fd < 0 ? errno : reserve_huge(region->fd, 0, region->bytes);
+    if (!error)
+        error = map_huge(region);
+    uint64_t pages = region->bytes / page;
+    if (error) {
+        gpsh_symmetric_destroy(region);
+        return gpsh_fail(
+            GPUSHMEM_ERR_NO_MEMORY,
+            "GPUSHMEM_HUGE_PAGES=%s: a heap of %" PRIu64 " such pages cannot be had (%s); "
+            "raise nr_hugepages of that size under /sys/kernel/mm/hugepages, or set it to auto",
+            giant ? "1g" : "2m", pages, strerror(error));
     }
-    if (fd >= 0)
-        close(fd);
-    return gpsh_fail(
-        GPUSHMEM_ERR_NO_MEMORY,
-        "GPUSHMEM_HUGE_PAGES=%s: a heap of %" PRIu64 " such pages cannot be had (%s); "
-        "raise nr_hugepages of that size under /sys/kernel/mm/hugepages, or set it to auto",
-        giant ? "1g" : "2m", region->bytes / page, strerror(error));
+    snprintf(region->pages, sizeof region->pages, "%s pages", giant ? "1G" : "2M");
+    return 0;
 }
 
 // Transparent huge pages come only if the kernel's policy for shared memory lets an madvise ask for
@@ -124,7 +153,7 @@ int gpsh_symmetric_create(struct gpsh_symmetric *region, uint64_t bytes, uint64_
     if (status)
         return status;
     if (pages == GPSH_PAGES_2M || pages == GPSH_PAGES_1G)
-        return create_hugetlb(region, pages == GPSH_PAGES_1G);
+        return create_hugetlb(region, room, pages == GPSH_PAGES_1G);
     region->fd = memfd_create("gpushmem-heap", MFD_CLOEXEC);
     int error = region->fd < 0 ? errno : gpsh_memory_file_grow(region->fd, region->bytes);
     if (error) {
@@ -137,10 +166,10 @@ int gpsh_symmetric_create(struct gpsh_symmetric *region, uint64_t bytes, uint64_
     }
     uint64_t alignment = gpsh_symmetric_alignment(region->bytes);
     region->room = room > region->bytes ? room / 4096 * 4096 : region->bytes;
-    char *base = map_aligned(region->fd, region->room, alignment);
+    char *base = map_aligned(region->fd, region->room, alignment, 0);
     if (base == MAP_FAILED && region->room > region->bytes) {
         region->room = region->bytes;
-        base = map_aligned(region->fd, region->room, alignment);
+        base = map_aligned(region->fd, region->room, alignment, 0);
     }
     if (base == MAP_FAILED) {
         status =
@@ -159,6 +188,11 @@ int gpsh_symmetric_create(struct gpsh_symmetric *region, uint64_t bytes, uint64_
     return 0;
 }
 
+static bool is_huge(const struct gpsh_symmetric *region)
+{
+    return region->page > (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
 int gpsh_symmetric_resize(struct gpsh_symmetric *region, uint64_t bytes, int node_pes)
 {
     uint64_t limit = gpsh_memory_limit() / (uint64_t)node_pes;
@@ -171,7 +205,14 @@ int gpsh_symmetric_resize(struct gpsh_symmetric *region, uint64_t bytes, int nod
                          "%" PRIu64 "M for each PE of the node exceed the %" PRIu64
                          "M of memory that each has",
                          bytes >> 20, limit >> 20);
-    int error = gpsh_memory_file_grow(region->fd, bytes);
+    int error = is_huge(region) ? reserve_huge(region->fd, region->bytes, bytes)
+                                : gpsh_memory_file_grow(region->fd, bytes);
+    if (error && is_huge(region))
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
+                         "%" PRIu64 " more pages of %" PRIu64 "M cannot be had (%s); raise "
+                         "nr_hugepages of that size",
+                         (bytes - region->bytes) / region->page, region->page >> 20,
+                         strerror(error));
     if (error)
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "shared memory of %" PRIu64 " bytes: %s%s", bytes,
                          strerror(error),
@@ -188,10 +229,11 @@ int gpsh_symmetric_map(int fd, uint64_t bytes, uint64_t *room, int pe, char **ba
                          "PE %d handed over memory that is smaller than the %" PRIu64 " bytes it "
                          "announced",
                          pe, bytes);
-    void *mapped = mmap(NULL, *room, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    const int flags = MAP_SHARED | MAP_NORESERVE; // huge pages: its owner has reserved them
+    void *mapped = mmap(NULL, *room, PROT_READ | PROT_WRITE, flags, fd, 0);
     if (mapped == MAP_FAILED && *room > bytes) {
         *room = bytes;
-        mapped = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        mapped = mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags, fd, 0);
     }
     if (mapped == MAP_FAILED)
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
@@ -199,6 +241,9 @@ int gpsh_symmetric_map(int fd, uint64_t bytes, uint64_t *room, int pe, char **ba
                          " bytes of PE %d's memory could not be mapped (%s); is the address "
                          "space limited (ulimit -v)?",
                          bytes, pe, strerror(errno));
+    // Mapping a file of huge pages has made it as long: see map_huge.
+    if (!fstat(fd, &info) && (uint64_t)info.st_size > bytes)
+        (void)gpsh_memory_file_grow(fd, bytes);
     *base = mapped;
     return 0;
 }

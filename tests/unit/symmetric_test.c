@@ -1,9 +1,24 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#define _GNU_SOURCE // MFD_HUGETLB
 #include <criterion/criterion.h>
+#include <linux/memfd.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "core/error.h"
 #include "memory/symmetric.h"
+
+// Stands in for the C library's: files of huge pages that no machine needs to have.
+static bool pages_are_small;
+
+int memfd_create(const char *name, unsigned flags)
+{
+    unsigned huge = MFD_HUGETLB | (unsigned)MFD_HUGE_2MB | (unsigned)MFD_HUGE_1GB;
+    return (int)syscall(SYS_memfd_create, name, pages_are_small ? flags & ~huge : flags);
+}
 
 Test(symmetric, create_and_map__share_bytes)
 {
@@ -72,6 +87,37 @@ Test(symmetric, resize__reaches_mappings_that_are_there)
     cr_expect_eq(twin[(8 << 20) - 1], 42);
     cr_expect_eq(gpsh_symmetric_resize(&region, 9 << 20, 1), GPUSHMEM_ERR_NO_MEMORY);
     cr_expect_eq(gpsh_symmetric_resize(&region, 8 << 20, 1 << 30), 0, "no larger than it is");
+    gpsh_symmetric_unmap(twin, room);
+    gpsh_symmetric_destroy(&region);
+}
+
+static uint64_t length_of(int fd)
+{
+    struct stat info;
+    cr_assert_eq(fstat(fd, &info), 0);
+    return (uint64_t)info.st_size;
+}
+
+Test(symmetric, resize_of_huge_pages__reaches_mappings_and_goes_back)
+{
+    struct gpsh_symmetric region;
+    uint64_t room;
+    char *twin;
+    pages_are_small = true;
+    cr_assert_eq(gpsh_symmetric_create(&region, 3 << 20, 4096, 17 << 20, GPSH_PAGES_2M, 1), 0, "%s",
+                 gpsh_last_error());
+    cr_expect_eq(region.bytes, 4 << 20);
+    cr_expect_eq(region.page, 2 << 20);
+    cr_expect_eq(room = region.room, 16 << 20, "whole pages");
+    cr_expect_eq((uintptr_t)region.base % (4 << 20), 0);
+    cr_expect_eq(length_of(region.fd), 4 << 20);
+    cr_assert_eq(gpsh_symmetric_map(region.fd, region.bytes, &room, 0, &twin), 0);
+    cr_assert_eq(gpsh_symmetric_resize(&region, 16 << 20, 1), 0, "%s", gpsh_last_error());
+    region.base[(16 << 20) - 1] = 42;
+    cr_expect_eq(twin[(16 << 20) - 1], 42);
+    cr_expect_eq(gpsh_symmetric_resize(&region, 18 << 20, 1), GPUSHMEM_ERR_NO_MEMORY);
+    cr_assert_eq(gpsh_symmetric_resize(&region, 4 << 20, 1), 0, "taken back");
+    cr_expect_eq(length_of(region.fd), 4 << 20);
     gpsh_symmetric_unmap(twin, room);
     gpsh_symmetric_destroy(&region);
 }
