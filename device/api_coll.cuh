@@ -133,17 +133,25 @@ GPUSHMEM_RMA_TYPES(GPSH_API_TYPE)
                 NUMBER, FOLD)                                                                      \
     GPSH_SCOPES(GPSH_API_FOLD, gpushmem_dev_##NAME##_##WORD##_reducescatter,                       \
                 GPUSHMEM_COLL_REDUCESCATTER, TYPE, NUMBER, FOLD)
-#define GPSH_API_ALL(NAME, TYPE, NUMBER)                                                           \
-    GPSH_COLL_FOLDS_OF_ALL(GPSH_API_REDUCE, NAME, TYPE, NUMBER, )                                  \
+#define GPSH_API_SCANS(NAME, TYPE, NUMBER)                                                         \
     GPSH_SCOPES(GPSH_API_FOLD, gpushmem_dev_##NAME##_sum_inscan, GPUSHMEM_COLL_INSCAN, TYPE,       \
                 NUMBER, GPUSHMEM_COLL_SUM)                                                         \
     GPSH_SCOPES(GPSH_API_FOLD, gpushmem_dev_##NAME##_sum_exscan, GPUSHMEM_COLL_EXSCAN, TYPE,       \
                 NUMBER, GPUSHMEM_COLL_SUM)
+#define GPSH_API_ALL(NAME, TYPE, NUMBER)                                                           \
+    GPSH_COLL_FOLDS_OF_ALL(GPSH_API_REDUCE, NAME, TYPE, NUMBER, )                                  \
+    GPSH_API_SCANS(NAME, TYPE, NUMBER)
+#define GPSH_API_COMPLEX(NAME, TYPE, NUMBER)                                                       \
+    GPSH_COLL_FOLDS_OF_SUMS(GPSH_API_REDUCE, NAME, TYPE, NUMBER, )                                 \
+    GPSH_API_SCANS(NAME, TYPE, NUMBER)
 #define GPSH_API_BITS(NAME, TYPE, NUMBER)                                                          \
     GPSH_COLL_FOLDS_OF_BITS(GPSH_API_REDUCE, NAME, TYPE, NUMBER, )
 GPUSHMEM_COLL_NUMBERS(GPSH_API_ALL)
+GPUSHMEM_COLL_COMPLEX(GPSH_API_COMPLEX)
 GPUSHMEM_COLL_INTEGERS(GPSH_API_BITS)
 #undef GPSH_API_ALL
+#undef GPSH_API_COMPLEX
+#undef GPSH_API_SCANS
 #undef GPSH_API_BITS
 #undef GPSH_API_REDUCE
 #undef GPSH_API_FOLD

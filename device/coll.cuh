@@ -5,6 +5,7 @@
 
 #include "gpushmem/device/coll_direct.cuh"
 #include "gpushmem/device/coll_ll.cuh"
+#include "gpushmem/device/coll_sync.cuh"
 
 // ---- Arguments ----
 
@@ -64,9 +65,13 @@ GPSH_DEV int gpsh_dev_coll_check(const struct gpsh_dev_coll &c, const struct gpu
 GPSH_DEV int gpsh_dev_coll_way(const struct gpsh_dev_coll &c, const struct gpushmem_coll_op &op)
 {
     uint64_t bytes = gpsh_dev_coll_bytes(op), packets = gpushmem_coll_ll_most(c.n, c.stream);
-    if (!(c.flags & GPUSHMEM_DEV_TEAM_DIRECT) || op.kind == GPUSHMEM_COLL_COLLECT)
+    if (!(c.flags & GPUSHMEM_DEV_TEAM_DIRECT))
+        return gpushmem_coll_in_rounds(op.kind, bytes, c.n, c.stream) ? +GPUSHMEM_COLL_ROUNDS
+                                                                      : +GPUSHMEM_COLL_DIRECT;
+    if (op.kind == GPUSHMEM_COLL_COLLECT)
         return GPUSHMEM_COLL_DIRECT;
-    if (bytes <= packets && bytes <= GPUSHMEM_COLL_PACKET_BYTES)
+    if (bytes <= packets && bytes <= GPUSHMEM_COLL_PACKET_BYTES &&
+        !gpushmem_coll_is_wide(op.kind, op.type, op.fold))
         return GPUSHMEM_COLL_LL;
     return bytes <= gpushmem_coll_stage_most(c.n) && op.kind != GPUSHMEM_COLL_ALLTOALLS
                ? GPUSHMEM_COLL_STAGED
@@ -107,6 +112,7 @@ GPSH_DEV void gpsh_dev_coll_do(struct gpsh_dev_coll *c, const struct gpushmem_co
     switch (gpsh_dev_coll_way(*c, op)) {
     case GPUSHMEM_COLL_LL: gpsh_dev_coll_ll(c, op); return;
     case GPUSHMEM_COLL_STAGED: gpsh_dev_coll_staged(c, op); return;
+    case GPUSHMEM_COLL_ROUNDS: gpsh_dev_coll_rounds(c, op); return;
     default: gpsh_dev_coll_direct(c, op); return;
     }
 }
@@ -119,6 +125,13 @@ GPSH_DEV_CALL int gpsh_dev_coll_run(const struct gpushmem_dev &dev, struct gpsh_
     if (!gpsh_dev_coll_begin(&c, op.team))
         return c.status;
     int status = gpsh_dev_coll_check(c, op);
+    if (c.flags & GPUSHMEM_DEV_TEAM_CHECKED && !c.status) {
+        status = gpsh_dev_coll_compare(&c, op, status);
+        if (status)
+            return status;
+        if (!op.n && op.kind != GPUSHMEM_COLL_COLLECT)
+            return gpsh_dev_coll_end(&c);
+    }
     if (status || (!op.n && op.kind != GPUSHMEM_COLL_COLLECT)) {
         gpsh_dev_group_sync(group);
         return status ? status : c.status;

@@ -68,6 +68,8 @@ GPSH_DEV void gpsh_dev_stream_large(const struct gpushmem_dev &dev,
         gpsh_dev_coll_alone(c, op);
     else if (!c.status && op.way == GPUSHMEM_COLL_PUSH)
         gpsh_dev_fold_push(&c, op);
+    else if (!c.status && op.way == GPUSHMEM_COLL_ROUNDS)
+        gpsh_dev_coll_rounds(&c, op);
     else if (!c.status)
         gpsh_dev_coll_direct(&c, op);
     gpsh_dev_stream_coll_end(c);
@@ -93,7 +95,7 @@ GPSH_DEV void gpsh_dev_stream_leave(const struct gpushmem_dev &dev,
     gpsh_dev_stream_coll_end(c);
 }
 
-// On CPU threads: whatever it is.
+// On CPU threads: whatever it is. There are no copy engines.
 GPSH_DEV void gpsh_dev_stream_coll(const struct gpushmem_dev &dev,
                                    const struct gpushmem_dev_team &team,
                                    const struct gpushmem_coll_op &op)

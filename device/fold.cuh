@@ -119,6 +119,38 @@ GPSH_DEV void gpsh_dev_fold_double(uint32_t *a, const uint32_t *b, int fold)
     memcpy(a, &x, sizeof x);
 }
 
+// ---- Complex numbers ----
+
+// Each product and difference is rounded by itself, as on the host: the compiler is not to make one
+// instruction of two.
+#if defined(__CUDA_ARCH__)
+GPSH_DEV float gpsh_dev_cross(float a, float b, float c, float d, float sign)
+{
+    return __fadd_rn(__fmul_rn(a, b), sign * __fmul_rn(c, d));
+}
+GPSH_DEV double gpsh_dev_cross(double a, double b, double c, double d, double sign)
+{
+    return __dadd_rn(__dmul_rn(a, b), sign * __dmul_rn(c, d));
+}
+#else
+template <typename T> GPSH_DEV T gpsh_dev_cross(T a, T b, T c, T d, T sign)
+{
+    volatile T first = a * b, second = c * d;
+    return first + sign * second;
+}
+#endif
+
+// a = a * b, of a real and an imaginary part each.
+template <typename T> GPSH_DEV void gpsh_dev_complex_times(uint32_t *a, const uint32_t *b)
+{
+    T x[2], y[2], product[2];
+    memcpy(x, a, sizeof x);
+    memcpy(y, b, sizeof y);
+    product[0] = gpsh_dev_cross(x[0], y[0], x[1], y[1], (T)-1);
+    product[1] = gpsh_dev_cross(x[0], y[1], x[1], y[0], (T)1);
+    memcpy(a, product, sizeof product);
+}
+
 // One lane of an unsigned word; T says the width and the sign. Wraps.
 template <typename T, typename U> GPSH_DEV U gpsh_dev_fold_lane(U a, U b, int fold)
 {
@@ -212,6 +244,25 @@ GPSH_DEV gpsh_dev_unit<WORDS> gpsh_dev_fold_result(const gpsh_dev_acc<WORDS> &ac
     for (int i = 0; i < WORDS; i += 2)                                                             \
     CALL(&acc->w[i], &in.w[i], fold)
 
+// sum is that of the parts. Products of two doubles each take units of 16 bytes
+// (gpushmem_coll_is_wide).
+template <int WORDS>
+GPSH_DEV void gpsh_dev_fold_complex(gpsh_dev_acc<WORDS> *acc, const gpsh_dev_unit<WORDS> &in,
+                                    int type, int fold)
+{
+    if (fold == GPUSHMEM_COLL_SUM && type == GPUSHMEM_COLL_COMPLEXF) {
+        GPSH_EACH_WORD(gpsh_dev_fold_float_bits(acc->w[i], in.w[i], fold));
+    } else if (fold == GPUSHMEM_COLL_SUM) {
+        GPSH_EACH_PAIR(gpsh_dev_fold_double);
+    } else if (type == GPUSHMEM_COLL_COMPLEXF) {
+        GPSH_UNROLL
+        for (int i = 0; i < WORDS; i += 2)
+            gpsh_dev_complex_times<float>(&acc->w[i], &in.w[i]);
+    } else if constexpr (WORDS == 4) {
+        gpsh_dev_complex_times<double>(acc->w, in.w);
+    }
+}
+
 // *acc = *acc fold in, for a constant `fold`.
 template <int WORDS>
 GPSH_DEV void gpsh_dev_fold_typed(gpsh_dev_acc<WORDS> *acc, const gpsh_dev_unit<WORDS> &in,
@@ -226,6 +277,8 @@ GPSH_DEV void gpsh_dev_fold_typed(gpsh_dev_acc<WORDS> *acc, const gpsh_dev_unit<
         return;
     }
     switch (type) {
+    case GPUSHMEM_COLL_COMPLEXF:
+    case GPUSHMEM_COLL_COMPLEXD: gpsh_dev_fold_complex(acc, in, type, fold); break;
     case GPUSHMEM_COLL_FLOAT:
         GPSH_EACH_WORD(gpsh_dev_fold_float_bits(acc->w[i], in.w[i], fold));
         break;

@@ -146,8 +146,8 @@ static inline int gpushmem_launch_wait(gpushmem_stream_t stream)
 
 #else
 
-// Two blocks where the operation has more than one, so that they are seen to work side by side.
-// The choice is the same on all PEs.
+// In the way that op.way says; there are no copy engines. Two blocks where it has more than one, so
+// that they are seen to work side by side. The choice is the same on all PEs.
 inline int gpsh_emu_collective(const struct gpushmem_dev &dev, struct gpushmem_coll_op op,
                                gpushmem_stream_t stream)
 {

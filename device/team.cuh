@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Teams in kernels: an operation's view of its team, the flags that members tell each other, sync
-// and barrier. Design: docs/adr/0028-teams-and-collectives.md, 0030-collectives-in-kernels.md.
+// Teams in kernels: an operation's view of its team, the flags that members tell each other, begin
+// and end. Design: docs/adr/0028-teams-and-collectives.md, 0030-collectives-in-kernels.md.
 #ifndef GPUSHMEM_DEVICE_TEAM_CUH
 #define GPUSHMEM_DEVICE_TEAM_CUH
 
@@ -294,57 +294,6 @@ GPSH_DEV int gpsh_dev_coll_end(struct gpsh_dev_coll *c)
         gpsh_dev_group_sync(c->group); // the next operation's number is there
     }
     return c->status;
-}
-
-// ---- Sync ----
-
-enum {
-    GPSH_DEV_SYNC_FLAT = 32, // members that all tell all
-    GPSH_DEV_SYNC_RADIX = 8,
-};
-
-// Rounds of dissemination: in round i each tells the seven at distances of 1 to 7 times 8^i.
-// Through rings it takes two, not eight: each message is work for a proxy.
-GPSH_DEV void gpsh_dev_coll_disseminate(struct gpsh_dev_coll *c)
-{
-    int radix = c->flags & GPUSHMEM_DEV_TEAM_DIRECT ? (int)GPSH_DEV_SYNC_RADIX : 2;
-    uint64_t *words = (uint64_t *)(c->scratch + GPUSHMEM_COLL_SYNC_AT);
-    int first = 0;
-    for (int64_t distance = 1; distance < c->n; distance *= radix, first += radix - 1) {
-        for (int k = 1; k < radix && k * distance < c->n; k++)
-            gpsh_dev_coll_store(*c, words + first + k - 1, c->epoch,
-                                (int)((c->me + k * distance) % c->n));
-        for (int k = 1; k < radix && k * distance < c->n; k++)
-            gpsh_dev_coll_await(c, words + first + k - 1, c->epoch);
-        gpsh_dev_fence_sys(); // what the others told is told on
-    }
-}
-
-GPSH_DEV void gpsh_dev_coll_sync(struct gpsh_dev_coll *c)
-{
-    if (c->flags & GPUSHMEM_DEV_TEAM_DIRECT && c->n <= GPSH_DEV_SYNC_FLAT) {
-        gpsh_dev_coll_exchange(c, GPUSHMEM_COLL_ENTRY);
-        return;
-    }
-    gpsh_dev_group_sync(c->group);
-    if (c->group.rank == 0) {
-        gpsh_dev_fence_sys(); // for all threads of the group: they came through its barrier
-        gpsh_dev_coll_disseminate(c);
-    }
-    gpsh_dev_group_sync(c->group);
-}
-
-// quiet, then sync. The fence of the sync is quiet enough where all PEs are reached directly.
-GPSH_DEV_CALL int gpsh_dev_team_sync(const struct gpushmem_dev &dev, struct gpsh_dev_group group,
-                                     int handle, bool quiet)
-{
-    struct gpsh_dev_coll c = gpsh_dev_coll_of(dev, group);
-    if (!gpsh_dev_coll_begin(&c, handle))
-        return c.status;
-    if (quiet && group.rank == 0 && !(dev.flags & GPUSHMEM_DEV_ALL_DIRECT))
-        gpsh_dev_quiet(dev, dev);
-    gpsh_dev_coll_sync(&c);
-    return gpsh_dev_coll_end(&c);
 }
 
 #endif

@@ -16,16 +16,11 @@
 #ifndef GPUSHMEM_COLL_H
 #define GPUSHMEM_COLL_H
 
+#include "gpushmem/impl/complex_types.h"
 #include "gpushmem/team.h"
 
 #ifdef __cplusplus
-#include <complex>
-typedef std::complex<float> gpushmem_complexf;
-typedef std::complex<double> gpushmem_complexd;
 extern "C" {
-#else
-typedef float _Complex gpushmem_complexf;
-typedef double _Complex gpushmem_complexd;
 #endif
 
 // gpushmem_quiet, then gpushmem_team_sync: after it every member sees what every member has put.

@@ -21,7 +21,8 @@
 //              may be written; nothing is said about other PEs.
 //   Bits       Reductions fold from the left in the order of ranks, whatever the size, so all
 //              members, issuers and sizes give the same bits. half and bfloat16 are folded in float
-//              and rounded once. Minimum and maximum: NaN wins, -0 is less than +0. Integers wrap.
+//              and rounded once; of complex numbers each product and sum is. Minimum and maximum:
+//              NaN wins, -0 is less than +0. Integers wrap.
 //   Nothing    Zero elements are legal: nothing is enqueued, except by collect.
 //   Graphs     A graph with collectives may be launched any number of times, also beside others in
 //              the order of one stream, but not while other operations of its teams are under way.
@@ -43,6 +44,7 @@
 #ifndef GPUSHMEM_COLL_STREAM_H
 #define GPUSHMEM_COLL_STREAM_H
 
+#include "gpushmem/impl/complex_types.h"
 #include "gpushmem/stream.h"
 
 #ifdef __cplusplus
@@ -94,9 +96,7 @@ GPUSHMEM_RMA_TYPES(GPUSHMEM_DECLARE)
         gpushmem_stream_t stream);
 // inscan  the sum of the sources of ranks 0 to my_rank
 // exscan  the same without this PE's own; 0 at rank 0
-#define GPUSHMEM_DECLARE(NAME, TYPE)                                                               \
-    GPUSHMEM_DECLARE_FOLD(NAME, TYPE, min)                                                         \
-    GPUSHMEM_DECLARE_FOLD(NAME, TYPE, max)                                                         \
+#define GPUSHMEM_DECLARE_SUMS(NAME, TYPE)                                                          \
     GPUSHMEM_DECLARE_FOLD(NAME, TYPE, sum)                                                         \
     GPUSHMEM_DECLARE_FOLD(NAME, TYPE, prod)                                                        \
     GPUSHMEM_API int gpushmem_##NAME##_sum_inscan_on_stream(gpushmem_team_t team, TYPE *dest,      \
@@ -105,6 +105,13 @@ GPUSHMEM_RMA_TYPES(GPUSHMEM_DECLARE)
     GPUSHMEM_API int gpushmem_##NAME##_sum_exscan_on_stream(gpushmem_team_t team, TYPE *dest,      \
                                                             const TYPE *source, size_t nelems,     \
                                                             gpushmem_stream_t stream);
+GPUSHMEM_RMA_TYPES(GPUSHMEM_DECLARE_SUMS)
+GPUSHMEM_DECLARE_SUMS(complexf, gpushmem_complexf)
+GPUSHMEM_DECLARE_SUMS(complexd, gpushmem_complexd)
+#undef GPUSHMEM_DECLARE_SUMS
+#define GPUSHMEM_DECLARE(NAME, TYPE)                                                               \
+    GPUSHMEM_DECLARE_FOLD(NAME, TYPE, min)                                                         \
+    GPUSHMEM_DECLARE_FOLD(NAME, TYPE, max)
 GPUSHMEM_RMA_TYPES(GPUSHMEM_DECLARE)
 #undef GPUSHMEM_DECLARE
 #define GPUSHMEM_DECLARE(NAME, TYPE)                                                               \

@@ -29,7 +29,7 @@
 #endif
 
 // Raised whenever anything below changes its meaning or layout.
-#define GPUSHMEM_DEVICE_ABI 7
+#define GPUSHMEM_DEVICE_ABI 8
 
 // ---- Commands
 // ------------------------------------------------------------------------------------------
@@ -312,6 +312,9 @@ enum gpushmem_fault_word {
     // no word, but a context: `seen` is its number, `wanted` how many there are
     GPUSHMEM_FAULT_CONTEXT = 3,
     GPUSHMEM_FAULT_GRID = 4, // no word: a grid cannot meet, for the way in which it was launched
+    // no word: members of a team call differently. `pe` passes `seen`, PE `bytes` passes `wanted`;
+    // `cmp` says what: enum gpushmem_coll_call_word
+    GPUSHMEM_FAULT_CALL = 5,
 };
 
 struct gpushmem_device_fault {
@@ -362,6 +365,8 @@ enum gpushmem_dev_team_flag {
     GPUSHMEM_DEV_TEAM_STREAM = 2,
     // a member was lost: its operations fail
     GPUSHMEM_DEV_TEAM_LOST = 4,
+    // members compare their calls in kernels before they begin (GPUSHMEM_CHECK=1)
+    GPUSHMEM_DEV_TEAM_CHECKED = 8,
 };
 
 // What kernels know of a team, in device memory.
@@ -425,7 +430,9 @@ enum gpushmem_coll_type {
     GPUSHMEM_COLL_BFLOAT16 = 9,
     GPUSHMEM_COLL_FLOAT = 10,
     GPUSHMEM_COLL_DOUBLE = 11,
-    GPUSHMEM_COLL_TYPES = 12,
+    GPUSHMEM_COLL_COMPLEXF = 12, // only sum and prod
+    GPUSHMEM_COLL_COMPLEXD = 13,
+    GPUSHMEM_COLL_TYPES = 14,
 };
 
 enum gpushmem_coll_fold {
@@ -447,6 +454,8 @@ enum gpushmem_coll_way {
     GPUSHMEM_COLL_DIRECT = 3, // loads of the members' sources, stores to their dests
     GPUSHMEM_COLL_PUSH = 4,   // reduce of two members: stores to the other's dest, folded there
     GPUSHMEM_COLL_COPY = 5,   // copy engines between two kernels with the flags
+    // of members behind NICs: rounds of dissemination, in which blocks are gathered
+    GPUSHMEM_COLL_ROUNDS = 6,
 };
 
 // One collective operation, the same on all members but for dest and source of other memory than
@@ -473,6 +482,23 @@ enum gpushmem_coll_flag {
     GPUSHMEM_COLL_COUNT = 3,    // collect: how many elements it brings
 };
 
+// What a member calls, for others to compare with what they do. `epoch` comes last.
+enum gpushmem_coll_call_word {
+    // kind (bits 0 to 7), type, operator, negated status of what is wrong with it, width (32 to 63)
+    GPUSHMEM_COLL_CALL_WHAT = 0,
+    GPUSHMEM_COLL_CALL_NELEMS = 1,
+    GPUSHMEM_COLL_CALL_ROOT = 2,
+    GPUSHMEM_COLL_CALL_DST = 3,
+    GPUSHMEM_COLL_CALL_SST = 4,
+    GPUSHMEM_COLL_CALL_DEST = 5, // offset in the heap
+    GPUSHMEM_COLL_CALL_SOURCE = 6,
+    GPUSHMEM_COLL_CALL_WORDS = 7,
+};
+struct gpushmem_coll_call {
+    uint64_t words[GPUSHMEM_COLL_CALL_WORDS];
+    uint64_t epoch;
+};
+
 // Where a channel's parts lie in its scratch, which begins with the poison word. `pes` is the
 // job's number of PEs, so all teams have the same layout. Everything is written by other members
 // (each word by one), and zero before the first use of the slot, never again.
@@ -480,6 +506,7 @@ enum {
     GPUSHMEM_COLL_ROUND_AT = 64, // this PE's own word: the packets were cleared
     GPUSHMEM_COLL_SYNC_AT = 128, // [GPUSHMEM_COLL_SYNC_WORDS] of dissemination
     GPUSHMEM_COLL_SYNC_WORDS = 80,
+    GPUSHMEM_COLL_ROUNDS_MOST = 32, // of those for odd and as many for even numbers
     GPUSHMEM_COLL_FLAGS_AT = 128 + 8 * GPUSHMEM_COLL_SYNC_WORDS,
     GPUSHMEM_COLL_KERNEL_LL = 8 << 10,
     GPUSHMEM_COLL_KERNEL_STAGE = 16 << 10,
@@ -508,10 +535,17 @@ GPUSHMEM_HOST_DEVICE uint64_t gpushmem_coll_stage_at(int32_t pes, bool stream)
            (uint64_t)(stream ? GPUSHMEM_COLL_STREAM_LL : GPUSHMEM_COLL_KERNEL_LL);
 }
 
+// [2][pes] struct gpushmem_coll_call, for odd and even numbers: only kernels' channels have them.
+GPUSHMEM_HOST_DEVICE uint64_t gpushmem_coll_calls_at(int32_t pes)
+{
+    return gpushmem_coll_stage_at(pes, false) + GPUSHMEM_COLL_KERNEL_STAGE;
+}
+
 // Bytes of one channel for kernels: a multiple of 128.
 GPUSHMEM_HOST_DEVICE uint64_t gpushmem_coll_channel_bytes(int32_t pes)
 {
-    return gpushmem_coll_stage_at(pes, false) + GPUSHMEM_COLL_KERNEL_STAGE;
+    return gpushmem_coll_calls_at(pes) +
+           2 * (uint64_t)(uint32_t)pes * sizeof(struct gpushmem_coll_call);
 }
 
 // A slot's first channel has scratch of its own. The others, 1 .. CHANNELS-1, follow what streams
@@ -538,6 +572,37 @@ GPUSHMEM_HOST_DEVICE uint64_t gpushmem_coll_ll_most(int32_t n, bool stream)
 {
     uint64_t bytes = (uint64_t)(stream ? GPUSHMEM_COLL_STREAM_LL : GPUSHMEM_COLL_KERNEL_LL);
     return n < 2 ? 0 : bytes / (4 * (uint64_t)(n - 1)) & ~(uint64_t)15;
+}
+
+// Staging memory that one operation may use, while members may still be in the one before.
+GPUSHMEM_HOST_DEVICE uint64_t gpushmem_coll_half_stage(bool stream)
+{
+    return (uint64_t)(stream ? GPUSHMEM_COLL_STREAM_STAGE : GPUSHMEM_COLL_KERNEL_STAGE) / 2;
+}
+
+// Blocks that are gathered begin at multiples of 16.
+GPUSHMEM_HOST_DEVICE uint64_t gpushmem_coll_padded(uint64_t bytes)
+{
+    return (bytes + 15) & ~(uint64_t)15;
+}
+
+// Whether a team of which some member is behind a NIC carries the operation out in rounds.
+GPUSHMEM_HOST_DEVICE bool gpushmem_coll_in_rounds(int32_t kind, uint64_t bytes, int32_t n,
+                                                  bool stream)
+{
+    bool folds = kind == GPUSHMEM_COLL_REDUCE || kind == GPUSHMEM_COLL_INSCAN ||
+                 kind == GPUSHMEM_COLL_EXSCAN;
+    bool gathers = folds || kind == GPUSHMEM_COLL_FCOLLECT;
+    uint64_t most = gpushmem_coll_half_stage(stream), blocks = gathers ? (uint32_t)n : 1;
+    return (gathers || kind == GPUSHMEM_COLL_BROADCAST) && bytes <= most &&
+           gpushmem_coll_padded(bytes) * blocks <= most;
+}
+
+// Whether an element is folded as a whole of more than the 8 bytes that packets carry.
+GPUSHMEM_HOST_DEVICE bool gpushmem_coll_is_wide(int32_t kind, int32_t type, int32_t fold)
+{
+    return kind >= GPUSHMEM_COLL_REDUCE && type == GPUSHMEM_COLL_COMPLEXD &&
+           fold == GPUSHMEM_COLL_PROD;
 }
 
 // Payload of one member's message in kernels' staging memory.
@@ -692,6 +757,7 @@ GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_device_control) == 64, "ABI");
 GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_dev_sync) == 64 * GPUSHMEM_DEV_SYNC_ROUNDS,
                        "one cache line per round");
 GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_dev_team) == 64, "ABI");
+GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_coll_call) == 64, "ABI");
 GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_dev) == 256, "ABI");
 GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_ring_layout) == 32, "ABI");
 GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_dev_ctx) == 16, "ABI");

@@ -10,6 +10,7 @@
 #include "gpushmem/impl/coll_types.h"
 #include "proxy/device_teams.h"
 #include "proxy/emulation.h"
+#include "stream/coll_choice.h"
 #include "stream/coll_gpu.h"
 
 // What a call names, before it is known to be legal.
@@ -178,7 +179,9 @@ static int check_arguments(const struct call *call, const struct gpsh_team *team
 // The call as one of the host.
 static struct gpsh_coll host_call(const struct call *call, struct gpsh_team *team)
 {
+    static const enum gpsh_type complex[] = {GPSH_COMPLEXF, GPSH_COMPLEXD};
     const struct gpushmem_coll_op *op = &call->op;
+    bool is_complex = op->type >= GPUSHMEM_COLL_COMPLEXF;
     return (struct gpsh_coll){call->function,
                               team,
                               op->dest,
@@ -188,7 +191,8 @@ static struct gpsh_coll host_call(const struct call *call, struct gpsh_team *tea
                               op->root,
                               op->dest_stride,
                               op->source_stride,
-                              (enum gpsh_type)op->type,
+                              is_complex ? complex[op->type - GPUSHMEM_COLL_COMPLEXF]
+                                         : (enum gpsh_type)op->type,
                               (enum gpsh_fold_op)op->fold};
 }
 
@@ -212,13 +216,12 @@ static int check(const struct call *call, struct teams *teams)
 
 // ---- Submission ----
 
-GPUSHMEM_STATIC_ASSERT((int)GPSH_INT8 == (int)GPUSHMEM_COLL_INT8 &&
-                           (int)GPSH_UINT64 == (int)GPUSHMEM_COLL_UINT64 &&
-                           (int)GPSH_HALF == (int)GPUSHMEM_COLL_HALF &&
-                           (int)GPSH_DOUBLE == (int)GPUSHMEM_COLL_DOUBLE &&
-                           (int)GPSH_AND == (int)GPUSHMEM_COLL_AND &&
-                           (int)GPSH_PROD == (int)GPUSHMEM_COLL_PROD,
-                       "the host's numbers of types and operators are those of kernels");
+GPUSHMEM_STATIC_ASSERT(
+    (int)GPSH_INT8 == (int)GPUSHMEM_COLL_INT8 && (int)GPSH_UINT64 == (int)GPUSHMEM_COLL_UINT64 &&
+        (int)GPSH_HALF == (int)GPUSHMEM_COLL_HALF &&
+        (int)GPSH_DOUBLE == (int)GPUSHMEM_COLL_DOUBLE && (int)GPSH_AND == (int)GPUSHMEM_COLL_AND &&
+        (int)GPSH_PROD == (int)GPUSHMEM_COLL_PROD,
+    "but for complex numbers, the host counts types and operators as kernels do");
 
 // Members other than the root may pass any source: so the root's dest is the source of all.
 static int broadcast_now(struct gpsh_coll c)
@@ -247,12 +250,22 @@ static int do_now(const struct call *call, struct gpsh_team *team)
     }
 }
 
+// The way is the one that a GPU's stream would take.
+static int emulate(gpsh_enqueue *emulated, const struct call *call,
+                   const struct gpushmem_dev_team *team)
+{
+    struct gpushmem_coll_op chosen = call->op;
+    const struct gpushmem_stream_op op = {.kind = GPUSHMEM_STREAM_COLL, .source = &chosen};
+    bool apart = chosen.dest != chosen.source;
+    chosen.way = (uint8_t)gpsh_coll_choose(&chosen, team, apart, &gpsh_coll_limits).way;
+    return emulated(call->stream, &op);
+}
+
 static int submit(const struct call *call, const struct teams *teams)
 {
-    const struct gpushmem_stream_op op = {.kind = GPUSHMEM_STREAM_COLL, .source = &call->op};
     gpsh_enqueue *emulated = gpsh_emulation();
     if (emulated)
-        return emulated(call->stream, &op);
+        return emulate(emulated, call, &teams->device);
     if (GPSH_LIKELY(gpsh.device_heap))
         return gpsh_coll_gpu_submit(&call->op, &teams->device, teams->pes, call->stream);
     return do_now(call, teams->host);
@@ -376,12 +389,18 @@ GPUSHMEM_RMA_TYPES(DEFINE_TYPE)
                 FOLD)                                                                              \
     DEFINE_FOLD(gpushmem_##NAME##_##WORD##_reducescatter_on_stream, GPUSHMEM_COLL_REDUCESCATTER,   \
                 TYPE, NUMBER, FOLD)
-#define DEFINE_ALL(NAME, TYPE, NUMBER)                                                             \
-    GPSH_COLL_FOLDS_OF_ALL(DEFINE_REDUCE, NAME, TYPE, NUMBER, )                                    \
+#define DEFINE_SCANS(NAME, TYPE, NUMBER)                                                           \
     DEFINE_FOLD(gpushmem_##NAME##_sum_inscan_on_stream, GPUSHMEM_COLL_INSCAN, TYPE, NUMBER,        \
                 GPUSHMEM_COLL_SUM)                                                                 \
     DEFINE_FOLD(gpushmem_##NAME##_sum_exscan_on_stream, GPUSHMEM_COLL_EXSCAN, TYPE, NUMBER,        \
                 GPUSHMEM_COLL_SUM)
+#define DEFINE_ALL(NAME, TYPE, NUMBER)                                                             \
+    GPSH_COLL_FOLDS_OF_ALL(DEFINE_REDUCE, NAME, TYPE, NUMBER, )                                    \
+    DEFINE_SCANS(NAME, TYPE, NUMBER)
+#define DEFINE_COMPLEX(NAME, TYPE, NUMBER)                                                         \
+    GPSH_COLL_FOLDS_OF_SUMS(DEFINE_REDUCE, NAME, TYPE, NUMBER, )                                   \
+    DEFINE_SCANS(NAME, TYPE, NUMBER)
 #define DEFINE_BITS(NAME, TYPE, NUMBER) GPSH_COLL_FOLDS_OF_BITS(DEFINE_REDUCE, NAME, TYPE, NUMBER, )
 GPUSHMEM_COLL_NUMBERS(DEFINE_ALL)
+GPUSHMEM_COLL_COMPLEX(DEFINE_COMPLEX)
 GPUSHMEM_COLL_INTEGERS(DEFINE_BITS)

@@ -129,6 +129,7 @@ int gpsh_team_enter(struct gpsh_team *team, const struct gpsh_team_count *count)
                                             .my_rank = team->my_rank,
                                             .n = team->n,
                                             .direct = team->kernels_direct,
+                                            .checked = team->checked,
                                             .pes = team->pes,
                                             .first_epoch = count->kernels_epoch};
     int status = gpsh_device_teams_set(slot, &device);

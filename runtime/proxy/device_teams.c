@@ -68,7 +68,8 @@ static struct gpushmem_dev_team entry_for(int slot)
         .n = team->n,
         .flags = (team->direct ? GPUSHMEM_DEV_TEAM_DIRECT : 0u) |
                  (stream ? GPUSHMEM_DEV_TEAM_STREAM : 0u) |
-                 (team->lost ? GPUSHMEM_DEV_TEAM_LOST : 0u),
+                 (team->lost ? GPUSHMEM_DEV_TEAM_LOST : 0u) |
+                 (team->checked ? GPUSHMEM_DEV_TEAM_CHECKED : 0u),
         .start = team->pes[0],
         .stride = stride_of(team),
         .pes = pes_of(slot),

@@ -13,6 +13,7 @@ struct gpsh_device_team {
     bool direct;          // on every member kernels load and store the heaps of all members
     const int32_t *pes;   // [n]; stays where it is until the slot is free again
     bool lost;            // a member was lost
+    bool checked;         // members compare their calls
     uint64_t first_epoch; // what kernels' operations are counted from
 };
 

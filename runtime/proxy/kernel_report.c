@@ -71,11 +71,56 @@ static void describe_memory(const struct gpushmem_device_fault *fault, char *tex
     }
 }
 
+// What a member of a team calls, as the function's name would say it.
+static void print_call(char *text, size_t bytes, uint64_t what)
+{
+    static const char *const kinds[GPUSHMEM_COLL_KINDS] = {
+        "nothing",  "sync",      "barrier", "broadcast",     "collect", "fcollect",
+        "alltoall", "alltoalls", "reduce",  "reducescatter", "inscan",  "exscan"};
+    static const char *const types[GPUSHMEM_COLL_TYPES] = {
+        "int8",   "int16", "int32",    "int64", "uint8",  "uint16",   "uint32",
+        "uint64", "half",  "bfloat16", "float", "double", "complexf", "complexd"};
+    static const char *const folds[GPUSHMEM_COLL_FOLDS] = {"and", "or",  "xor", "min",
+                                                           "max", "sum", "prod"};
+    unsigned kind = what & 0xff, type = what >> 8 & 0xff, fold = what >> 16 & 0xff;
+    if (kind >= GPUSHMEM_COLL_KINDS || type >= GPUSHMEM_COLL_TYPES || fold >= GPUSHMEM_COLL_FOLDS)
+        snprintf(text, bytes, "something else");
+    else if (kind >= GPUSHMEM_COLL_REDUCE)
+        snprintf(text, bytes, "%s_%s_%s", types[type], folds[fold], kinds[kind]);
+    else if (kind > GPUSHMEM_COLL_BARRIER)
+        snprintf(text, bytes, "%s of elements of %u bytes", kinds[kind], (unsigned)(what >> 32));
+    else
+        snprintf(text, bytes, "%s", kinds[kind]);
+}
+
+// Members of a team call differently, or one of them badly.
+static void describe_call(const struct gpushmem_device_fault *fault, char *text, size_t bytes)
+{
+    static const char *const names[] = {
+        "", "nelems", "root", "dst", "sst", "dest at heap offset", "source at heap offset"};
+    char theirs[64], firsts[64];
+    int first_pe = (int)fault->bytes;
+    if ((uint32_t)fault->cmp >= GPUSHMEM_COLL_CALL_WORDS) {
+        snprintf(text, bytes, ", in a collective: PE %d passes a bad argument", fault->pe);
+    } else if (fault->cmp == GPUSHMEM_COLL_CALL_WHAT) {
+        print_call(theirs, sizeof theirs, fault->seen);
+        print_call(firsts, sizeof firsts, fault->wanted);
+        snprintf(text, bytes, ", in a collective: PE %d calls %s, PE %d calls %s", fault->pe,
+                 theirs, first_pe, firsts);
+    } else {
+        snprintf(text, bytes,
+                 ", in a collective: PE %d passes %s %" PRId64 ", PE %d passes %" PRId64, fault->pe,
+                 names[fault->cmp], (int64_t)fault->seen, first_pe, (int64_t)fault->wanted);
+    }
+}
+
 void gpsh_kernel_describe(const struct gpushmem_device_fault *fault, char *text, size_t bytes)
 {
     snprintf(text, bytes, "block (%u,%u,%u), thread (%u,%u,%u)", fault->block[0], fault->block[1],
              fault->block[2], fault->thread[0], fault->thread[1], fault->thread[2]);
-    if (fault->status == GPUSHMEM_ERR_PE)
+    if (fault->word == GPUSHMEM_FAULT_CALL)
+        describe_call(fault, text + strlen(text), bytes - strlen(text));
+    else if (fault->status == GPUSHMEM_ERR_PE)
         snprintf(text + strlen(text), bytes - strlen(text),
                  ", towards PE %d, which is not among the job's PEs 0 to %d", fault->pe,
                  gpsh.n_pes - 1);

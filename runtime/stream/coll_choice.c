@@ -107,6 +107,14 @@ static struct gpsh_coll_choice direct(const struct gpushmem_coll_op *op,
     return (struct gpsh_coll_choice){GPUSHMEM_COLL_DIRECT, blocks_for(bytes, limits), THREADS};
 }
 
+// A proxy does the work: one block is enough.
+static struct gpsh_coll_choice behind_nics(const struct gpushmem_coll_op *op, uint64_t bytes, int n)
+{
+    bool small = gpushmem_coll_in_rounds(op->kind, bytes, n, true);
+    return (struct gpsh_coll_choice){small ? GPUSHMEM_COLL_ROUNDS : GPUSHMEM_COLL_DIRECT, 1,
+                                     THREADS};
+}
+
 struct gpsh_coll_choice gpsh_coll_choose(const struct gpushmem_coll_op *op,
                                          const struct gpushmem_dev_team *team, bool apart,
                                          const struct gpsh_coll_limits *limits)
@@ -115,16 +123,18 @@ struct gpsh_coll_choice gpsh_coll_choose(const struct gpushmem_coll_op *op,
     if (op->kind <= GPUSHMEM_COLL_BARRIER)
         return (struct gpsh_coll_choice){GPUSHMEM_COLL_AUTO, 1, 32};
     if (team->n > 1 && !(team->flags & GPUSHMEM_DEV_TEAM_DIRECT))
-        return (struct gpsh_coll_choice){GPUSHMEM_COLL_DIRECT, 1, THREADS}; // a proxy does the work
+        return behind_nics(op, bytes, team->n);
     if (op->kind != GPUSHMEM_COLL_COLLECT && bytes * others <= limits->packets &&
-        bytes <= gpushmem_coll_ll_most(team->n, true))
+        bytes <= gpushmem_coll_ll_most(team->n, true) &&
+        !gpushmem_coll_is_wide(op->kind, op->type, op->fold))
         return packets(bytes);
     return direct(op, team, apart, limits);
 }
 
 const char *gpsh_coll_way_name(int way)
 {
-    static const char *const names[] = {"flags", "packets", "staged", "direct", "push", "copies"};
+    static const char *const names[] = {"flags", "packets", "staged", "direct",
+                                        "push",  "copies",  "rounds"};
     return names[way];
 }
 

@@ -5,6 +5,7 @@
 #define GPUSHMEM_IMPL_COLL_TYPES_H
 
 #include "gpushmem/device_abi.h"
+#include "gpushmem/impl/complex_types.h"
 
 #define GPSH_COLL_INTEGER(TYPE)                                                                    \
     (((TYPE)-1 < (TYPE)1 ? GPUSHMEM_COLL_INT8 : GPUSHMEM_COLL_UINT8) +                             \
@@ -42,11 +43,18 @@
     X(size, size_t, GPSH_COLL_INTEGER(size_t))                                                     \
     X(ptrdiff, ptrdiff_t, GPSH_COLL_INTEGER(ptrdiff_t))
 
+// Only sum and prod.
+#define GPUSHMEM_COLL_COMPLEX(X)                                                                   \
+    X(complexf, gpushmem_complexf, GPUSHMEM_COLL_COMPLEXF)                                         \
+    X(complexd, gpushmem_complexd, GPUSHMEM_COLL_COMPLEXD)
+
 // The same, for functions made per type and operator: Y(NAME, TYPE, NUMBER, operator's name, its
 // number, arguments...).
 #define GPSH_COLL_FOLDS_OF_ALL(Y, NAME, TYPE, NUMBER, ...)                                         \
     Y(NAME, TYPE, NUMBER, min, GPUSHMEM_COLL_MIN, __VA_ARGS__)                                     \
     Y(NAME, TYPE, NUMBER, max, GPUSHMEM_COLL_MAX, __VA_ARGS__)                                     \
+    GPSH_COLL_FOLDS_OF_SUMS(Y, NAME, TYPE, NUMBER, __VA_ARGS__)
+#define GPSH_COLL_FOLDS_OF_SUMS(Y, NAME, TYPE, NUMBER, ...)                                        \
     Y(NAME, TYPE, NUMBER, sum, GPUSHMEM_COLL_SUM, __VA_ARGS__)                                     \
     Y(NAME, TYPE, NUMBER, prod, GPUSHMEM_COLL_PROD, __VA_ARGS__)
 #define GPSH_COLL_FOLDS_OF_BITS(Y, NAME, TYPE, NUMBER, ...)                                        \

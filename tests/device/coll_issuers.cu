@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Collectives by whoever begins them: the same bits from the host, streams, threads, warps and
+// blocks for all types and operators; scopes, channels, teams and streams side by side, out of
+// step; how many messages they take where members are behind a NIC. With the argument `rounds` all
+// but the first. With `differ`, and GPUSHMEM_CHECK=1: calls that differ between members are refused
+// in kernels.
+#include <string.h>
+
+#include "kernel_check.cuh"
+
+enum { N = 37, ROOM = 64 << 10 };
+
+static int me, n_pes;
+static char *from, *to; // symmetric
+static int *statuses;   // symmetric
+static struct gpushmem_dev dev;
+
+__global__ void run(struct gpushmem_dev d, struct gpushmem_coll_op op, int scope, int *status)
+{
+    struct gpsh_dev_group groups[] = {gpsh_dev_group_of<gpsh_scope_thread>(),
+                                      gpsh_dev_group_of<gpsh_scope_warp>(),
+                                      gpsh_dev_group_of<gpsh_scope_block>()};
+    int result = gpsh_dev_coll_run(d, groups[scope], op);
+    if (result)
+        *status = result;
+}
+
+static int run_now(const struct gpushmem_coll_op &op, int scope)
+{
+    static const int threads[] = {1, 32, 40};
+    check_clear(statuses, sizeof *statuses);
+    CHECK_OK(GPUSHMEM_LAUNCH(run, 1, threads[scope], NULL, dev, op, scope, statuses));
+    int status = gpushmem_launch_wait(NULL), returned = check_read(statuses);
+    CHECK(status == returned);
+    return returned;
+}
+
+// ---- Bits ----
+
+struct row {
+    const char *name;
+    int kind, type, fold;
+    size_t width;
+    int (*host)(void *dest, const void *source);
+    int (*stream)(void *dest, const void *source);
+};
+
+#define ROW(NAME, TYPE, NUMBER, CALL, KIND, FOLD)                                                  \
+    {#NAME "_" #CALL,                                                                              \
+     KIND,                                                                                         \
+     NUMBER,                                                                                       \
+     FOLD,                                                                                         \
+     sizeof(TYPE),                                                                                 \
+     [](void *d, const void *s) {                                                                  \
+         return gpushmem_##NAME##_##CALL(0, (TYPE *)d, (const TYPE *)s, N);                        \
+     },                                                                                            \
+     [](void *d, const void *s) {                                                                  \
+         return gpushmem_##NAME##_##CALL##_on_stream(0, (TYPE *)d, (const TYPE *)s, N, NULL);      \
+     }},
+#define ROWS(NAME, TYPE, NUMBER, WORD, FOLD, UNUSED)                                               \
+    ROW(NAME, TYPE, NUMBER, WORD##_reduce, GPUSHMEM_COLL_REDUCE, FOLD)                             \
+    ROW(NAME, TYPE, NUMBER, WORD##_reducescatter, GPUSHMEM_COLL_REDUCESCATTER, FOLD)
+#define SCANS(NAME, TYPE, NUMBER)                                                                  \
+    ROW(NAME, TYPE, NUMBER, sum_inscan, GPUSHMEM_COLL_INSCAN, GPUSHMEM_COLL_SUM)                   \
+    ROW(NAME, TYPE, NUMBER, sum_exscan, GPUSHMEM_COLL_EXSCAN, GPUSHMEM_COLL_SUM)
+#define REAL(NAME, TYPE, NUMBER)                                                                   \
+    GPSH_COLL_FOLDS_OF_ALL(ROWS, NAME, TYPE, NUMBER, )                                             \
+    SCANS(NAME, TYPE, NUMBER)
+#define INTEGER(NAME, TYPE)                                                                        \
+    REAL(NAME, TYPE, GPSH_COLL_INTEGER(TYPE))                                                      \
+    GPSH_COLL_FOLDS_OF_BITS(ROWS, NAME, TYPE, GPSH_COLL_INTEGER(TYPE), )
+#define COMPLEX(NAME, TYPE, NUMBER)                                                                \
+    GPSH_COLL_FOLDS_OF_SUMS(ROWS, NAME, TYPE, NUMBER, )                                            \
+    SCANS(NAME, TYPE, NUMBER)
+
+static const struct row rows[] = {
+    INTEGER(int8, int8_t) INTEGER(int16, int16_t) INTEGER(int32, int32_t) INTEGER(int64, int64_t)
+        INTEGER(uint8, uint8_t) INTEGER(uint16, uint16_t) INTEGER(uint32, uint32_t)
+            INTEGER(uint64, uint64_t) REAL(half, gpushmem_half, GPUSHMEM_COLL_HALF)
+                REAL(bfloat16, gpushmem_bfloat16, GPUSHMEM_COLL_BFLOAT16)
+                    REAL(float, float, GPUSHMEM_COLL_FLOAT)
+                        REAL(double, double, GPUSHMEM_COLL_DOUBLE) GPUSHMEM_COLL_COMPLEX(COMPLEX)};
+
+static uint64_t random_state;
+static uint64_t random_bits(void)
+{
+    random_state = random_state * 6364136223846793005u + 1442695040888963407u;
+    return random_state >> 20;
+}
+
+// A value whose exponent is that of 2^-7 to 2^8, so that each addition rounds and nothing
+// overflows: `mantissa` bits, and as many as are left but the sign for the exponent.
+static uint64_t random_float(unsigned width, unsigned mantissa)
+{
+    uint64_t bias = ((uint64_t)1 << (8 * width - 2 - mantissa)) - 1;
+    uint64_t exponent = bias - 7 + random_bits() % 16, sign = random_bits() & 1;
+    uint64_t fraction = (random_bits() << 40 ^ random_bits()) & (((uint64_t)1 << mantissa) - 1);
+    return sign << (8 * width - 1) | exponent << mantissa | fraction;
+}
+
+static void fill_source(const struct row &row, size_t bytes)
+{
+    static char buffer[ROOM];
+    unsigned mantissa = row.type == GPUSHMEM_COLL_HALF                                          ? 10
+                        : row.type == GPUSHMEM_COLL_BFLOAT16                                    ? 7
+                        : row.type == GPUSHMEM_COLL_FLOAT || row.type == GPUSHMEM_COLL_COMPLEXF ? 23
+                        : row.type >= GPUSHMEM_COLL_HALF                                        ? 52
+                                                                                                : 0;
+    unsigned width = mantissa == 52 ? 8 : mantissa == 23 ? 4 : mantissa ? 2 : 1;
+    for (size_t at = 0; at < bytes; at += width) {
+        uint64_t value = mantissa ? random_float(width, mantissa) : random_bits();
+        memcpy(buffer + at, &value, width);
+    }
+    CHECK_OK(gpushmem_putmem(from, buffer, bytes, me));
+    CHECK_OK(gpushmem_quiet());
+}
+
+static void compare_bits(const struct row &row, const char *issuer, const char *wanted)
+{
+    char got[N * 16];
+    CHECK_OK(gpushmem_getmem(got, to, N * row.width, me));
+    if (memcmp(got, wanted, N * row.width) && check_failures++ < 20)
+        fprintf(stderr, "PE %d: %s of %s has other bits than the host's\n", me, row.name, issuer);
+    check_clear(to, N * row.width);
+}
+
+static void test_bits(void)
+{
+    static const char *const scopes[] = {"a thread", "a warp", "a block"};
+    int turn = 0;
+    for (const struct row &row : rows) {
+        char wanted[N * 16];
+        struct gpushmem_coll_op op = {};
+        op.kind = (uint8_t)row.kind;
+        op.type = (uint8_t)row.type;
+        op.fold = (uint8_t)row.fold;
+        op.width = (uint32_t)row.width;
+        op.n = N;
+        op.dest = to;
+        op.source = from;
+        fill_source(row, N * row.width * (row.kind == GPUSHMEM_COLL_REDUCESCATTER ? n_pes : 1));
+        CHECK_OK(row.host(to, from));
+        CHECK_OK(gpushmem_getmem(wanted, to, N * row.width, me));
+        check_clear(to, N * row.width);
+        CHECK_OK(row.stream(to, from));
+        CHECK_OK(gpushmem_launch_wait(NULL));
+        compare_bits(row, "a stream", wanted);
+        // pairwise: each type and each operator meets each scope
+        int scope = turn++ % 4 == 3 ? turn / 4 % 2 + 1 : 0;
+        CHECK(!run_now(op, scope));
+        compare_bits(row, scopes[scope], wanted);
+    }
+}
+
+// The functions with names of types.
+__global__ void complex_names(gpushmem_complexf *d, const gpushmem_complexf *s,
+                              gpushmem_complexd *x, const gpushmem_complexd *y, int *counts)
+{
+    EXPECT(counts, !gpushmem_dev_complexf_prod_reduce(0, d, s, 3));
+    EXPECT(counts, !gpushmem_dev_complexd_sum_reduce_block(0, x, y, 3));
+    EXPECT(counts, !gpushmem_dev_complexd_sum_inscan_warp(0, x, y, 3));
+}
+
+// ---- Side by side ----
+
+// Members are out of step by up to 20 us, scopes are mixed, and block b works in team b.
+__global__ void crowd(struct gpushmem_dev d, gpushmem_team_t first, gpushmem_team_t second,
+                      int *out, int *in, int pe, int pes, int *counts)
+{
+    const int b = (int)blockIdx.x, rounds = b ? 14 : 9;
+    const gpushmem_team_t team = b ? second : first;
+    int *source = in + 64 * b, *dest = out + 64 * 16 * b;
+    uint64_t seed = (uint64_t)(pe * 977 + b * 31 + 5);
+    for (int round = 0; round < rounds; round++) {
+        const int scope = (round + pe) % 3, threads[] = {1, 32, 40};
+        seed = seed * 6364136223846793005u + 1442695040888963407u;
+        for (uint64_t begin = gpsh_dev_now_ns(); gpsh_dev_now_ns() - begin < (seed >> 33 & 0x3fff);)
+            ;
+        for (int i = (int)threadIdx.x; i < 40; i += (int)blockDim.x)
+            source[i] = pe * 1000 + round * 50 + i;
+        __syncthreads();
+        if ((int)threadIdx.x < threads[scope]) {
+            int status = scope == 0   ? gpushmem_dev_int_fcollect(team, dest, source, 40)
+                         : scope == 1 ? gpushmem_dev_int_fcollect_warp(team, dest, source, 40)
+                                      : gpushmem_dev_int_fcollect_block(team, dest, source, 40);
+            EXPECT(counts, !status);
+        }
+        __syncthreads();
+        for (int i = (int)threadIdx.x; i < 40 * pes; i += (int)blockDim.x)
+            EXPECT(counts, dest[i] == i / 40 * 1000 + round * 50 + i % 40);
+        __syncthreads();
+        if (threadIdx.x == 0)
+            EXPECT(counts, !gpushmem_dev_int_sum_reduce(team, source, source, 40));
+        __syncthreads();
+        EXPECT(counts, source[3] == pes * (pes - 1) / 2 * 1000 + pes * (round * 50 + 3));
+        if (round % 3 == 0)
+            EXPECT(counts, !gpushmem_dev_barrier_block(team));
+        __syncthreads();
+    }
+}
+
+static void test_crowd(int *errors)
+{
+    gpushmem_team_t first, second;
+    CHECK_OK(gpushmem_team_split_strided(GPUSHMEM_TEAM_WORLD, 0, 1, n_pes, NULL, 0, &first));
+    CHECK_OK(gpushmem_team_split_strided(GPUSHMEM_TEAM_WORLD, 0, 1, n_pes, NULL, 0, &second));
+    RUN(crowd, 2, 40, dev, first, second, (int *)to, (int *)from, me, n_pes, errors);
+    CHECK_OK(gpushmem_team_destroy(second));
+    CHECK_OK(gpushmem_team_destroy(first));
+}
+
+// Two streams with a team each and sizes of all ways, and the host's operations meanwhile.
+static void test_streams(void)
+{
+    static const int sizes[] = {3, 2000, 40, 600, 5000, 1};
+    gpushmem_team_t teams[2];
+    gpushmem_stream_t streams[2];
+    for (int s = 0; s < 2; s++) {
+        CHECK_OK(gpushmem_team_split_strided(GPUSHMEM_TEAM_WORLD, 0, 1, n_pes, NULL, 0, &teams[s]));
+        CHECK_OK(gpushmem_stream_create(&streams[s]));
+    }
+    int *source = (int *)from, *dest = (int *)to, ones[5000];
+    for (int &one : ones)
+        one = me + 1;
+    CHECK_OK(gpushmem_int_put(source, ones, 5000, me));
+    CHECK_OK(gpushmem_quiet());
+    for (int i = 0; i < 12; i++)
+        for (int s = 0; s < 2; s++) {
+            CHECK_OK(gpushmem_int_sum_reduce_on_stream(teams[s], dest + 5000 * s, source,
+                                                       (size_t)sizes[(i + s) % 6], streams[s]));
+            CHECK_OK(gpushmem_int_sum_reduce(teams[s], dest + 10000, source, 9));
+        }
+    for (int s = 0; s < 2; s++) {
+        CHECK_OK(gpushmem_launch_wait(streams[s]));
+        CHECK(check_read(&dest[5000 * s + 4999]) == n_pes * (n_pes + 1) / 2);
+        CHECK(check_read(&dest[5000 * s]) == n_pes * (n_pes + 1) / 2);
+        CHECK_OK(gpushmem_stream_destroy(streams[s]));
+        CHECK_OK(gpushmem_team_destroy(teams[s]));
+    }
+    check_clear(to, 15000 * sizeof(int));
+}
+
+// ---- Messages ----
+
+#if !defined(__CUDACC__)
+static uint64_t commands(void)
+{
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < dev.n_rings; i++)
+        count += *dev.rings[i].head;
+    return count;
+}
+
+// How many commands one operation of a thread wrote into rings.
+static int commands_of(int kind, uint64_t bytes)
+{
+    struct gpushmem_coll_op op = {};
+    op.kind = (uint8_t)kind;
+    op.fold = GPUSHMEM_COLL_SUM;
+    op.width = 1;
+    op.n = bytes;
+    op.dest = to;
+    op.source = from;
+    uint64_t before = commands();
+    CHECK(!run_now(op, 0));
+    return (int)(commands() - before);
+}
+
+static void test_messages(void)
+{
+    int rounds = 0, others = n_pes - 1;
+    while (1 << rounds < n_pes)
+        rounds++;
+    const uint64_t most = gpushmem_coll_half_stage(false), part = most / (unsigned)n_pes & ~15u;
+    for (uint64_t bytes : {(uint64_t)8, part}) {
+        CHECK(commands_of(GPUSHMEM_COLL_REDUCE, bytes) == rounds);
+        CHECK(commands_of(GPUSHMEM_COLL_FCOLLECT, bytes) == rounds);
+        CHECK(commands_of(GPUSHMEM_COLL_EXSCAN, bytes) == rounds);
+    }
+    CHECK(commands_of(GPUSHMEM_COLL_BROADCAST, most) == rounds);
+    // Large ones are linear: an entry flag is a fence and a put, then gets and puts with signals.
+    CHECK(commands_of(GPUSHMEM_COLL_FCOLLECT, part + 16) == 3 * others);
+    CHECK(commands_of(GPUSHMEM_COLL_REDUCE, most) == 4 * others);
+}
+#endif
+
+// ---- Calls that differ ----
+
+static bool odd;
+
+static struct gpushmem_coll_op call_of(int kind, int how, uint64_t count)
+{
+    struct gpushmem_coll_op op = {};
+    op.kind = (uint8_t)kind;
+    op.type = GPUSHMEM_COLL_INT32;
+    op.fold = (uint8_t)how;
+    op.width = sizeof(int);
+    op.n = count;
+    op.dest = to;
+    op.source = from;
+    op.dest_stride = op.source_stride = 1;
+    return op;
+}
+
+static void expect_refusal(struct gpushmem_coll_op op, int scope, int wanted, const char *words)
+{
+    static const int threads[] = {1, 32, 40};
+    check_clear(statuses, sizeof *statuses);
+    CHECK_OK(GPUSHMEM_LAUNCH(run, 1, threads[scope], NULL, dev, op, scope, statuses));
+    int status = gpushmem_launch_wait(NULL);
+    if ((status != wanted || !strstr(gpushmem_last_error(), words)) && check_failures++ < 20)
+        fprintf(stderr, "PE %d: %d and no '%s' in '%s'\n", me, status, words,
+                gpushmem_last_error());
+    CHECK(check_read(statuses) == wanted);
+    CHECK(!run_now(call_of(GPUSHMEM_COLL_REDUCE, GPUSHMEM_COLL_SUM, 3), scope)); // all go on
+}
+
+__global__ void sync_or_reduce(struct gpushmem_dev d, int *dest, const int *source, int syncs,
+                               int *counts)
+{
+    int status =
+        syncs ? gpushmem_dev_team_sync(0) : gpushmem_dev_int_sum_reduce(0, dest, source, 2);
+    EXPECT(counts, status == GPUSHMEM_ERR_ASYMMETRY);
+    EXPECT(counts, !gpushmem_dev_barrier(0));
+}
+
+static void test_differ(int *errors)
+{
+    const int differs = GPUSHMEM_ERR_ASYMMETRY;
+    const int sum = GPUSHMEM_COLL_SUM, last = n_pes - 1;
+    char text[96];
+    odd = me == last;
+    expect_refusal(call_of(GPUSHMEM_COLL_REDUCE, sum, odd ? 2 : 3), 0, differs, "passes nelems 2");
+    struct gpushmem_coll_op op = call_of(GPUSHMEM_COLL_REDUCE, odd ? +GPUSHMEM_COLL_MAX : sum, 3);
+    snprintf(text, sizeof text, "PE %d calls int32_max_reduce, PE 0 calls int32_sum_reduce", last);
+    expect_refusal(op, 1, differs, text);
+    op = call_of(GPUSHMEM_COLL_BROADCAST, sum, 3);
+    op.root = odd;
+    snprintf(text, sizeof text, "PE %d passes root 1, PE 0 passes 0", last);
+    expect_refusal(op, 2, differs, text);
+    op = call_of(GPUSHMEM_COLL_FCOLLECT, sum, 3);
+    op.dest = to + odd * 64;
+    expect_refusal(op, 1, differs, "passes dest at heap offset");
+    op = call_of(GPUSHMEM_COLL_ALLTOALLS, sum, 3);
+    op.source_stride = 1 + odd;
+    expect_refusal(op, 0, differs, "passes sst 2");
+    expect_refusal(call_of(GPUSHMEM_COLL_ALLTOALL, sum, odd ? 0 : 3), 0, differs,
+                   "passes nelems 0");
+    op = call_of(GPUSHMEM_COLL_BROADCAST, sum, 3);
+    op.root = last;
+    op.source = odd ? to + 4 : from; // looked at by the root alone
+    snprintf(text, sizeof text, "PE %d passes a bad argument", last);
+    expect_refusal(op, 0, GPUSHMEM_ERR_INVALID, odd ? "invalid" : text);
+    CHECK_OK(GPUSHMEM_LAUNCH(sync_or_reduce, 1, 1, NULL, dev, (int *)to, (int *)from, odd, errors));
+    CHECK(gpushmem_launch_wait(NULL) == differs);
+    CHECK(strstr(gpushmem_last_error(), "calls sync"));
+    CHECK(!run_now(call_of(GPUSHMEM_COLL_COLLECT, sum, odd ? 3 : 0), 0)); // may differ
+    CHECK(!run_now(call_of(GPUSHMEM_COLL_REDUCE, sum, 0), 0));
+}
+
+int main(int argc, char **argv)
+{
+    me = check_begin();
+    n_pes = gpushmem_n_pes();
+    random_state = (uint64_t)(me + 1) * 77;
+    from = (char *)gpushmem_calloc(ROOM, 1);
+    to = (char *)gpushmem_calloc(ROOM, 1);
+    statuses = (int *)gpushmem_calloc(1, sizeof(int));
+    int *errors = check_errors_begin();
+    CHECK_OK(gpushmem_device_handle(&dev));
+    gpushmem_barrier_all();
+    if (argc > 1 && !strcmp(argv[1], "differ")) {
+        test_differ(errors);
+    } else {
+        if (argc == 1)
+            test_bits();
+        RUN(complex_names, 1, 1, (gpushmem_complexf *)to, (gpushmem_complexf *)from,
+            (gpushmem_complexd *)(to + 64), (gpushmem_complexd *)(from + 64), errors);
+        test_crowd(errors);
+        test_streams();
+#if !defined(__CUDACC__)
+        if (dev.flags & GPUSHMEM_DEV_NO_DIRECT && n_pes > 1)
+            test_messages();
+#endif
+    }
+    gpushmem_barrier_all();
+    check_errors_end(__FILE__, errors);
+    gpushmem_free(statuses);
+    gpushmem_free(to);
+    gpushmem_free(from);
+    return check_end("coll_issuers");
+}
