@@ -196,8 +196,11 @@ void perf_bench_report(struct perf_bench *b, const struct perf_case *c, const ch
                        struct perf_samples *us)
 {
     double p50 = perf_samples_percentile(us, 50);
-    struct perf_row row = {
-        .test = test, .issuer = c->issuer, .path = path_of(b, c), .size_bytes = c->size};
+    struct perf_row row = {.test = test,
+                           .issuer = c->issuer,
+                           .n_pes = b->n_pes,
+                           .path = path_of(b, c),
+                           .size_bytes = c->size};
     snprintf(row.transport, sizeof row.transport, "%s", b->info.transport);
     if (c->bandwidth || c->both) {
         row.bandwidth_gb_s = p50 > 0 ? (double)c->size / (p50 * 1e3) : 0;

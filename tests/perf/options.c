@@ -19,7 +19,9 @@ static void print_more(void)
          "a ping-pong, in which both sides wait for memory to change; a get or fetching atomic is "
          "a whole round trip.\n"
          "Bandwidth is that of windows of non-blocking operations, each ended by a quiet. GB is "
-         "10^9 bytes.");
+         "10^9 bytes.\n"
+         "Collectives run one after another; a row's size is the largest buffer of a PE, and its "
+         "bandwidth that size by the time.");
 }
 
 static int ascending(const void *a, const void *b)

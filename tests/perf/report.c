@@ -38,38 +38,42 @@ void perf_report_progress(struct perf_report *r, const char *test, const char *i
                 size_text(size, text, sizeof text));
 }
 
-static void print_row(const struct perf_report *r, const char *const cells[9])
+enum { COLUMNS = 10 };
+
+static void print_row(const struct perf_report *r, const char *const cells[COLUMNS])
 {
-    static const int widths[9] = {-16, -9, -9, -7, 8, 10, 10, 9, 9};
-    for (int i = 0; i < 9; i++)
+    static const int widths[COLUMNS] = {-16, -9, 4, -9, -7, 8, 10, 10, 9, 9};
+    for (int i = 0; i < COLUMNS; i++)
         printf(r->markdown ? "| %*s " : "%*s ", widths[i], cells[i]);
     puts(r->markdown ? "|" : "");
 }
 
 static void print_heading(const struct perf_report *r)
 {
-    static const char *const heading[9] = {"test",   "issuer", "transport", "path", "size",
-                                           "p50 us", "p99 us", "GB/s",      "M/s"};
+    static const char *const heading[COLUMNS] = {"test", "issuer", "PEs",    "transport", "path",
+                                                 "size", "p50 us", "p99 us", "GB/s",      "M/s"};
     print_row(r, heading);
     if (r->markdown)
-        puts("|---|---|---|---|--:|--:|--:|--:|--:|");
+        puts("|---|---|--:|---|---|--:|--:|--:|--:|--:|");
 }
 
 static void print(struct perf_report *r, const struct perf_row *row)
 {
-    char size[32], p50[32], p99[32], bandwidth[32], rate[32];
+    char size[32], p50[32], p99[32], bandwidth[32], rate[32], pes[16];
     if (r->n_rows == 1)
         print_heading(r);
-    const char *const cells[9] = {row->test,
-                                  row->issuer,
-                                  row->transport,
-                                  row->path,
-                                  row->size_bytes ? size_text(row->size_bytes, size, sizeof size)
-                                                  : "",
-                                  figure(row->latency_us_p50, p50, sizeof p50),
-                                  figure(row->latency_us_p99, p99, sizeof p99),
-                                  figure(row->bandwidth_gb_s, bandwidth, sizeof bandwidth),
-                                  figure(row->rate_m_s, rate, sizeof rate)};
+    snprintf(pes, sizeof pes, "%d", row->n_pes);
+    const char *const cells[COLUMNS] = {
+        row->test,
+        row->issuer,
+        pes,
+        row->transport,
+        row->path,
+        row->size_bytes ? size_text(row->size_bytes, size, sizeof size) : "",
+        figure(row->latency_us_p50, p50, sizeof p50),
+        figure(row->latency_us_p99, p99, sizeof p99),
+        figure(row->bandwidth_gb_s, bandwidth, sizeof bandwidth),
+        figure(row->rate_m_s, rate, sizeof rate)};
     print_row(r, cells);
     fflush(stdout);
 }
@@ -104,8 +108,8 @@ static void json_row(FILE *out, const struct perf_row *row, bool last)
 {
     fprintf(out,
             "  {\"test\": \"%s\", \"issuer\": \"%s\", \"transport\": \"%s\", \"path\": \"%s\", "
-            "\"size_bytes\": %" PRIu64,
-            row->test, row->issuer, row->transport, row->path, row->size_bytes);
+            "\"pes\": %d, \"size_bytes\": %" PRIu64,
+            row->test, row->issuer, row->transport, row->path, row->n_pes, row->size_bytes);
     json_figure(out, "latency_us_p50", row->latency_us_p50);
     json_figure(out, "latency_us_p99", row->latency_us_p99);
     json_figure(out, "bandwidth_gb_s", row->bandwidth_gb_s);

@@ -16,6 +16,7 @@ struct perf_row {
     // "host"; in a kernel "thread", "warp", "block", "32 blocks"; on streams "stream", "sync",
     // "graph"
     const char *issuer;
+    int n_pes;          // of the job
     char transport[16]; // who moves the data
     // "direct": loads and stores of the issuer; "channel": posted by the caller; "ring": by the
     // proxy
