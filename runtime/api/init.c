@@ -194,7 +194,7 @@ static int bring_up(const struct gpsh_join *join)
         status = gpsh_peers_connect(local);
     if (!status) {
         local = gpsh_memory_init();
-        gpsh_sync_init();
+        gpsh_sync_init((uint64_t)gpsh.settings.team_epoch);
         gpsh_questions_open();
         gpsh_waiter_share(gpsh_cores_are_shared());
         if (!local)

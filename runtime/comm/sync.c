@@ -20,6 +20,9 @@ static uint64_t entered;
 #define WORD_DIFFERS ((uint64_t)1 << 31)
 #define WORD_DIGEST  (WORD_DIFFERS - 1)
 
+// Of a round: two for barriers, and one for comparing calls.
+enum { COMPARE_WORD = 2 };
+
 static inline uint32_t number_of(uint64_t word)
 {
     return (uint32_t)(word >> 32);
@@ -29,10 +32,18 @@ static inline uint32_t number_of(uint64_t word)
 // so that every PE has to be scheduled once and not once for each round. Else NULL.
 static struct gpsh_bell *bell;
 
-void gpsh_sync_init(void)
+// Every word as if the barriers up to this number were over: 32 bits of it may be about to wrap.
+void gpsh_sync_init(uint64_t number)
 {
-    entered = 0;
+    struct gpsh_control *control = gpsh.control;
+    entered = number;
     bell = NULL;
+    for (int round = 0; round < GPSH_SYNC_ROUNDS; round++)
+        for (int word = 0; word < 3; word++)
+            atomic_init(&control->arrived[round].words[word],
+                        (word == COMPARE_WORD ? number * 2 : number) << 32);
+    for (int word = 0; word < 2; word++)
+        atomic_init(&control->shown.words[word], number << 32);
 }
 
 void gpsh_sync_share(void)
@@ -210,10 +221,11 @@ static int meet(struct gpsh_collective *call, const char *what, bool *differs)
 
 // ---- After a difference was found ----
 
-// PEs that compare their calls meet at words of their own, numbered by the call. If waits were
-// given up, some PEs may not have heard of the difference: they do not come, and are already in
-// the next call, or wait for others there. All stay in step because comparing counts no calls.
-enum { COMPARE_WORD = 2, SHOWN = 0, SEEN = 1 };
+// PEs that compare their calls meet at words of their own, numbered by twice the call's number. If
+// waits were given up, some PEs may not have heard of the difference: they do not come, and are
+// already in the next call, or wait for others there. All stay in step because comparing counts no
+// calls.
+enum { SHOWN = 0, SEEN = 1 };
 
 // The neighbour of this round has come to `stage` of the comparison, or never will.
 static bool has_compared(int round, uint32_t stage, uint32_t number)

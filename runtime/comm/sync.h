@@ -11,8 +11,8 @@
 int gpsh_sync_as(enum gpsh_collective_kind kind, uint64_t a, uint64_t b, const char *what);
 // quiet of the default context and of kernels first.
 int gpsh_barrier_as(enum gpsh_collective_kind kind, uint64_t a, uint64_t b, const char *what);
-// Starts counting anew: the control regions are fresh and zero. Before any sync, in every init.
-void gpsh_sync_init(void);
+// Barriers count from `number` on, the same on all PEs. In every init, before PEs may sync.
+void gpsh_sync_init(uint64_t number);
 // In every init, when all PEs have agreed whether they share cores.
 void gpsh_sync_share(void);
 

@@ -3,8 +3,12 @@
 // operator and type, in place, with PEs that come at random times and prepare their dest only then.
 // Results are compared bit by bit with a fold from the left.
 //   coll [ROUNDS]
+//   coll smoke               three sizes of each, for slow networks
+//   coll threads [ROUNDS]    several threads, each with a team of its own
 #define _GNU_SOURCE // usleep
+#include <float.h>
 #include <math.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include "check.h"
@@ -267,6 +271,233 @@ static void check_in_place(gpushmem_team_t team, size_t n)
         CHECK(values[i] == (uint32_t)((size_t)ranks * i) + base);
 }
 
+// ---- Every type, by small whole numbers, which all of them hold ----
+
+static gpushmem_half half_of(int value)
+{
+    int exponent = 0;
+    while (value >> exponent > 1)
+        exponent++;
+    return (gpushmem_half){
+        value == 0 ? 0 : (uint16_t)((exponent + 15) << 10 | ((value << (10 - exponent)) & 0x3ff))};
+}
+
+static gpushmem_bfloat16 bfloat16_of(int value)
+{
+    float wide = (float)value;
+    uint32_t bits;
+    memcpy(&bits, &wide, sizeof bits);
+    return (gpushmem_bfloat16){(uint16_t)(bits >> 16)};
+}
+
+enum { SUM, PROD, SCATTERED_SUM, SCATTERED_PROD, INSCAN, EXSCAN, FOLDS };
+typedef int fold_fn(gpushmem_team_t team, void *to, const void *from, size_t n);
+
+struct type_case {
+    const char *name;
+    size_t size, value_bytes; // without what a long double has to fill it up
+    void (*make)(void *to, int value);
+    fold_fn *folds[FOLDS];
+};
+
+#define MAKE(NAME, TYPE)                                                                           \
+    static void make_##NAME(void *to, int value)                                                   \
+    {                                                                                              \
+        TYPE x = _Generic((TYPE *)0, gpushmem_half *                                               \
+                          : half_of(value), gpushmem_bfloat16 *                                    \
+                          : bfloat16_of(value), default                                            \
+                          : value);                                                                \
+        memcpy(to, &x, sizeof x);                                                                  \
+    }
+#define FOLD(NAME, TYPE, FUNCTION)                                                                 \
+    static int NAME##_##FUNCTION(gpushmem_team_t team, void *to, const void *from, size_t n)       \
+    {                                                                                              \
+        return gpushmem_##NAME##_##FUNCTION(team, (TYPE *)to, (const TYPE *)from, n);              \
+    }
+#define TYPE_FOLDS(NAME, TYPE)                                                                     \
+    MAKE(NAME, TYPE)                                                                               \
+    FOLD(NAME, TYPE, sum_reduce)                                                                   \
+    FOLD(NAME, TYPE, prod_reduce)                                                                  \
+    FOLD(NAME, TYPE, sum_reducescatter)                                                            \
+    FOLD(NAME, TYPE, prod_reducescatter)                                                           \
+    FOLD(NAME, TYPE, sum_inscan)                                                                   \
+    FOLD(NAME, TYPE, sum_exscan)
+GPUSHMEM_COLL_TYPES(TYPE_FOLDS)
+
+#define VALUE_BYTES(TYPE)                                                                          \
+    _Generic((TYPE *)0, long double *: LDBL_MANT_DIG == 64 ? 10 : sizeof(TYPE),                    \
+             default: sizeof(TYPE))
+#define TYPE_ROW(NAME, TYPE)                                                                       \
+    {#NAME,                                                                                        \
+     sizeof(TYPE),                                                                                 \
+     VALUE_BYTES(TYPE),                                                                            \
+     make_##NAME,                                                                                  \
+     {NAME##_sum_reduce, NAME##_prod_reduce, NAME##_sum_reducescatter, NAME##_prod_reducescatter,  \
+      NAME##_sum_inscan, NAME##_sum_exscan}},
+static const struct type_case types[] = {GPUSHMEM_COLL_TYPES(TYPE_ROW)};
+
+static int term(int rank, size_t i)
+{
+    return 1 + (int)(((size_t)rank + i) % 2);
+}
+
+static int folded(int fold, int rank, int ranks, size_t i)
+{
+    bool product = fold == PROD || fold == SCATTERED_PROD;
+    int value = product ? 1 : 0, last = fold == INSCAN ? rank + 1 : fold == EXSCAN ? rank : ranks;
+    for (int r = 0; r < last; ++r)
+        value = product ? value * term(r, i) : value + term(r, i);
+    return value;
+}
+
+static void check_type(gpushmem_team_t team, const struct type_case *t, int fold, size_t n,
+                       bool in_place)
+{
+    int ranks = gpushmem_team_n_pes(team), rank = gpushmem_team_my_pe(team);
+    bool scattered = fold == SCATTERED_SUM || fold == SCATTERED_PROD;
+    size_t first = scattered ? (size_t)rank * n : 0;
+    char *from = in_place ? dest : source,
+         *to = in_place && scattered ? dest + first * t->size : dest;
+    prepare(n * t->size);
+    for (size_t i = 0; i < (scattered ? n * (size_t)ranks : n); ++i)
+        t->make(from + i * t->size, term(rank, i));
+    skew();
+    CHECK_OK(t->folds[fold](team, to, from, n));
+    for (size_t i = 0; i < n; ++i) {
+        t->make(expected, folded(fold, rank, ranks, first + i));
+        CHECK_THAT(memcmp(to + i * t->size, expected, t->value_bytes) == 0,
+                   "%s, fold %d of %zu elements, %s: element %zu", t->name, fold, n,
+                   in_place ? "in place" : "apart", i);
+    }
+}
+
+static void check_types(const gpushmem_team_t *teams, int n_teams)
+{
+    for (int t = 0; t < (int)(sizeof types / sizeof *types); ++t)
+        for (int fold = 0; fold < FOLDS; ++fold)
+            for (int way = 0; way < 4; ++way)
+                check_type(teams[(t + fold + way) % n_teams], &types[t], fold, way < 2 ? 5 : 1201,
+                           way % 2);
+}
+
+// Elements of each type keep their places.
+#define TYPE_MOVES(NAME, TYPE)                                                                     \
+    static void moves_##NAME(gpushmem_team_t team, size_t n)                                       \
+    {                                                                                              \
+        TYPE *to = (TYPE *)(void *)dest, *from = (TYPE *)(void *)source, want;                     \
+        int ranks = gpushmem_team_n_pes(team), rank = gpushmem_team_my_pe(team);                   \
+        for (size_t i = 0; i < n * (size_t)ranks; ++i)                                             \
+            make_##NAME(&from[i], (int)(i % 5) + rank);                                            \
+        for (int operation = 0; operation < 5; ++operation) {                                      \
+            prepare(n *(size_t)ranks * sizeof(TYPE));                                              \
+            CHECK_OK(operation == 0   ? gpushmem_##NAME##_broadcast(team, to, from, n, 0)          \
+                     : operation == 1 ? gpushmem_##NAME##_fcollect(team, to, from, n)              \
+                     : operation == 2 ? gpushmem_##NAME##_collect(team, to, from, n)               \
+                     : operation == 3 ? gpushmem_##NAME##_alltoall(team, to, from, n)              \
+                                      : gpushmem_##NAME##_alltoalls(team, to, from, 1, 1, n));     \
+            for (size_t i = 0; i < (operation ? n * (size_t)ranks : n); ++i) {                     \
+                size_t at = operation > 2 ? (size_t)rank * n + i % n : i % n;                      \
+                make_##NAME(&want, (int)(at % 5) + (int)(i / n));                                  \
+                CHECK_THAT(memcmp(&to[i], &want, sizeof want) == 0, #NAME ", operation %d, %zu",   \
+                           operation, i);                                                          \
+            }                                                                                      \
+        }                                                                                          \
+    }
+GPUSHMEM_RMA_TYPES(TYPE_MOVES)
+#define MOVES_ROW(NAME, TYPE) moves_##NAME,
+static void (*const moves[])(gpushmem_team_t team, size_t n) = {GPUSHMEM_RMA_TYPES(MOVES_ROW)};
+
+// ---- Objects outside the heap ----
+
+static char static_dest[MOST_PES * 5000], static_source[5000];
+
+static void check_statics(gpushmem_team_t team)
+{
+    int n = gpushmem_team_n_pes(team), rank = gpushmem_team_my_pe(team);
+    if (!gpushmem_addr_accessible(static_dest, me))
+        return;
+    for (size_t bytes = 40; bytes <= sizeof static_source; bytes *= 5) {
+        fill_part(static_source, bytes, rank, 0, 3);
+        for (int r = 0; r < n; ++r)
+            fill_part(expected + (size_t)r * bytes, bytes, r, 0, 3);
+        skew();
+        CHECK_OK(gpushmem_fcollectmem(team, static_dest, static_source, bytes));
+        CHECK(memcmp(static_dest, expected, (size_t)n * bytes) == 0);
+        memset(static_dest, 0, sizeof static_dest);
+        memcpy(source, static_source, bytes);
+        skew();
+        CHECK_OK(gpushmem_fcollectmem(team, static_dest, source, bytes));
+        CHECK(memcmp(static_dest, expected, (size_t)n * bytes) == 0);
+        skew();
+        CHECK_OK(gpushmem_uint8_max_reduce(team, (uint8_t *)dest, (uint8_t *)static_source, bytes));
+        for (size_t i = 0; i < bytes; ++i) {
+            uint8_t most = 0;
+            for (int r = 0; r < n; ++r)
+                most = MAXIMUM(most, (uint8_t)expected[(size_t)r * bytes + i]);
+            CHECK((uint8_t)dest[i] == most);
+        }
+    }
+}
+
+// ---- Several threads ----
+
+enum { THREADS = 3, MOST_WORDS = 3000 };
+
+struct thread {
+    pthread_t id;
+    gpushmem_team_t team;
+    uint32_t *to, *from; // [n_pes * MOST_WORDS]
+    unsigned number;
+};
+
+static void *run_thread(void *argument)
+{
+    const struct thread *t = argument;
+    unsigned state = t->number * 77u + (unsigned)me;
+    for (unsigned round = 0; round < (unsigned)rounds; ++round) {
+        size_t n = round % 4 == 3 ? MOST_WORDS : 1 + round % 40;
+        uint32_t seed = round * 10 + t->number;
+        for (size_t i = 0; i < n * (size_t)n_pes; ++i)
+            t->from[i] = (uint32_t)i + (uint32_t)me + seed;
+        if ((state = state * 1664525u + 1013904223u) >> 24 < 8)
+            usleep(state >> 8 & 127);
+        CHECK_OK(gpushmem_uint32_sum_reduce(t->team, t->to, t->from, n));
+        for (size_t i = 0; i < n; ++i)
+            CHECK(t->to[i] ==
+                  (uint32_t)n_pes * ((uint32_t)i + seed) + (uint32_t)(n_pes * (n_pes - 1) / 2));
+        CHECK_OK(gpushmem_uint32_alltoall(t->team, t->to, t->from, n));
+        for (size_t i = 0; i < n * (size_t)n_pes; ++i)
+            CHECK(t->to[i] == (uint32_t)((size_t)me * n + i % n) + (uint32_t)(i / n) + seed);
+        CHECK_OK(gpushmem_uint32_broadcast(t->team, t->to, t->from, n, (int)round % n_pes));
+        CHECK(t->to[n - 1] == (uint32_t)n - 1 + (uint32_t)round % (uint32_t)n_pes + seed);
+    }
+    return NULL;
+}
+
+static int run_threads(void)
+{
+    struct thread threads[THREADS];
+    for (unsigned i = 0; i < THREADS; ++i) {
+        struct thread *t = &threads[i];
+        *t = (struct thread){.number = i};
+        t->to = gpushmem_calloc((size_t)n_pes * MOST_WORDS, sizeof *t->to);
+        t->from = gpushmem_calloc((size_t)n_pes * MOST_WORDS, sizeof *t->from);
+        CHECK(t->to && t->from);
+        CHECK_OK(gpushmem_team_split_strided(GPUSHMEM_TEAM_WORLD, 0, 1, n_pes, NULL, 0, &t->team));
+    }
+    for (unsigned i = 0; i < THREADS; ++i)
+        CHECK(pthread_create(&threads[i].id, NULL, run_thread, &threads[i]) == 0);
+    for (unsigned i = 0; i < THREADS; ++i)
+        CHECK(pthread_join(threads[i].id, NULL) == 0);
+    for (unsigned i = 0; i < THREADS; ++i) {
+        CHECK_OK(gpushmem_team_destroy(threads[i].team));
+        CHECK_OK(gpushmem_free(threads[i].to));
+        CHECK_OK(gpushmem_free(threads[i].from));
+    }
+    CHECK_OK(gpushmem_finalize());
+    return 0;
+}
+
 // ---- All of them ----
 
 static void check_bytes(gpushmem_team_t team, size_t bytes, unsigned seed)
@@ -290,7 +521,13 @@ static void nothing(gpushmem_team_t team)
     if (me % 2 == 0) // waits for nobody
         CHECK_OK(gpushmem_broadcastmem(team, NULL, NULL, 0, 0));
     CHECK_OK(gpushmem_collectmem(team, dest, NULL, 0));
+    CHECK_OK(gpushmem_fcollectmem(team, NULL, NULL, 0));
+    CHECK_OK(gpushmem_alltoallmem(team, NULL, NULL, 0));
+    CHECK_OK(gpushmem_alltoallsmem(team, NULL, NULL, 2, 3, 0));
     CHECK_OK(gpushmem_int_sum_reduce(team, NULL, NULL, 0));
+    CHECK_OK(gpushmem_int_sum_reducescatter(team, NULL, NULL, 0));
+    CHECK_OK(gpushmem_half_sum_inscan(team, NULL, NULL, 0));
+    CHECK_OK(gpushmem_complexd_sum_exscan(team, NULL, NULL, 0));
     CHECK_OK(gpushmem_barrier(team));
     CHECK(dest[0] == expected[0]);
 }
@@ -313,11 +550,18 @@ int main(int argc, char **argv)
 {
     static const size_t sizes[] = {
         1, 8, 40, 57, 500, 944, 1889, 3776, 3777, 20000, MOST_BYTES - 24};
-    rounds = check_rounds(argc, argv, 1);
-    CHECK_OK(gpushmem_init());
+    enum { ROOM = 3776 }; // what a PE hands over at once, from which the ways' switches follow
+    bool threads = argc > 1 && strcmp(argv[1], "threads") == 0;
+    bool smoke = argc > 1 && strcmp(argv[1], "smoke") == 0;
+    rounds = smoke     ? 0
+             : threads ? check_rounds(argc - 1, argv + 1, 100)
+                       : check_rounds(argc, argv, 1);
+    CHECK_OK(threads ? gpushmem_init_thread(GPUSHMEM_THREAD_MULTIPLE, NULL) : gpushmem_init());
     me = gpushmem_my_pe();
     n_pes = gpushmem_n_pes();
     CHECK(n_pes <= MOST_PES);
+    if (threads)
+        return run_threads();
     dest = gpushmem_malloc((size_t)n_pes * MOST_BYTES);
     source = gpushmem_malloc((size_t)n_pes * MOST_BYTES);
     expected = malloc((size_t)n_pes * MOST_BYTES);
@@ -332,10 +576,24 @@ int main(int argc, char **argv)
         if (team != GPUSHMEM_TEAM_INVALID)
             check_bytes(team, sizes[i % (sizeof sizes / sizeof *sizes)], i);
     }
-    for (unsigned i = 0; i < sizeof folds / sizeof *folds; ++i)
+    for (unsigned i = 0; smoke && i < 3; ++i)
+        check_bytes(teams[0], sizes[i * 4], i);
+    for (unsigned i = 0; !smoke && i < 6; ++i) {
+        gpushmem_team_t team = teams[i % 3];
+        size_t n = (size_t)gpushmem_team_n_pes(team), switch_at = i < 3 ? ROOM / n : ROOM / (2 * n);
+        check_bytes(team, switch_at, i);
+        check_bytes(team, switch_at + 1, i);
+    }
+    for (unsigned i = 0; !smoke && i < sizeof folds / sizeof *folds; ++i)
         folds[i](teams[i % 3], 1 + i * 37 % 900, i);
     check_wide(teams[2], 3);
     check_wide(teams[0], 3000);
+    if (!smoke)
+        check_types(teams, 3);
+    for (unsigned i = 0; !smoke && i < sizeof moves / sizeof *moves; ++i)
+        moves[i](teams[i % 3], i % 2 ? 3 : 1300);
+    check_statics(teams[0]);
+    check_statics(teams[2]);
     for (int i = 0; i < 3; ++i)
         nothing(teams[i]);
     refusals();
