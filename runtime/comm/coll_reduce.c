@@ -116,6 +116,13 @@ static void my_share(const struct gpsh_coll *c, size_t *first, size_t *last)
     *last = *first + part < c->nelems ? *first + part : c->nelems;
 }
 
+// The result of a piece is made in dest itself where the processor may, and else in p->out. In
+// place an element of the own source is read before it is overwritten, and nobody else reads it.
+static char *piece_result(const struct piece *p, char *dest)
+{
+    return gpsh.device_heap || !gpsh_coll_direct(p->c) ? p->out : dest;
+}
+
 static int reduce_share(struct piece *p)
 {
     const struct gpsh_coll *c = p->c;
@@ -124,13 +131,12 @@ static int reduce_share(struct piece *p)
     int status = 0;
     for (my_share(c, &at, &last); at < last && status == 0; at += part) {
         part = last - at < p->most ? last - at : p->most;
-        size_t bytes = part * c->size;
+        char *dest = c->dest + at * c->size, *result = piece_result(p, dest);
         status = piece_read(p, at * c->size, part);
         if (status == 0)
-            gpsh_fold_all(c->type, c->op, p->out, team->views, team->n, 0, part);
+            gpsh_fold_all(c->type, c->op, result, team->views, team->n, 0, part);
         for (int i = 0; i < team->n && status == 0; i++)
-            status =
-                gpsh_coll_put(team, gpsh_coll_turn(team, i), c->dest + at * c->size, p->out, bytes);
+            status = gpsh_coll_put(team, gpsh_coll_turn(team, i), dest, result, part * c->size);
         if (status == 0)
             status = gpsh_coll_settle(team);
     }
@@ -146,15 +152,33 @@ static int scatter_share(struct piece *p)
         part = c->nelems - at < p->most ? c->nelems - at : p->most;
         status = piece_read(p, (first + at) * c->size, part);
         if (status == 0) {
-            gpsh_fold_all(c->type, c->op, p->out, c->team->views, c->team->n, 0, part);
-            status = gpsh_coll_copy(c->dest + at * c->size, p->out, part * c->size);
+            char *dest = c->dest + at * c->size, *result = piece_result(p, dest);
+            gpsh_fold_all(c->type, c->op, result, c->team->views, c->team->n, 0, part);
+            status = gpsh_coll_copy(dest, result, part * c->size);
         }
     }
     return status;
 }
 
+// Each rank's result is the one before it and one source more.
+static void scan_plain(struct piece *p, size_t nelems, bool inclusive)
+{
+    const struct gpsh_coll *c = p->c;
+    const char *const *sources = c->team->views;
+    size_t piece = p->most * c->size, bytes = nelems * c->size;
+    char *first = inclusive ? p->out : p->out + piece;
+    if (!inclusive)
+        memset(p->out, 0, bytes);
+    if (!inclusive && c->team->n == 1)
+        return;
+    memcpy(first, sources[0], bytes);
+    for (int rank = 1; rank < c->team->n - !inclusive; rank++)
+        gpsh_fold_pair(c->type, c->op, first + (size_t)rank * piece,
+                       first + (size_t)(rank - 1) * piece, sources[rank], nelems);
+}
+
 // out[r] becomes the sum of the sources 0 .. r, or 0 .. r - 1, in blocks of the accumulator's size.
-static void scan_piece(struct piece *p, size_t nelems, bool inclusive)
+static void scan_wide(struct piece *p, size_t nelems, bool inclusive)
 {
     const struct gpsh_coll *c = p->c;
     size_t piece = p->most * c->size, part;
@@ -187,7 +211,7 @@ static int scan_share(struct piece *p, bool inclusive)
         part = last - at < p->most ? last - at : p->most;
         status = piece_read(p, at * c->size, part);
         if (status == 0)
-            scan_piece(p, part, inclusive);
+            (gpsh_fold_is_plain(c->type) ? scan_plain : scan_wide)(p, part, inclusive);
         for (int i = 0; i < team->n && status == 0; i++) {
             int rank = gpsh_coll_turn(team, i);
             status = gpsh_coll_put(team, rank, c->dest + at * c->size,

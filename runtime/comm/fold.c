@@ -83,14 +83,18 @@ static gpushmem_half to_half(float value)
 #define PLAIN_MIN(a, b) ((b) < (a) ? (b) : (a))
 #define PLAIN_MAX(a, b) ((b) > (a) ? (b) : (a))
 
+// to = left op right. Any two of them may be the same array: no element depends on another one.
 #define STEP(NAME, OP, ACC, FROM, EXPRESSION)                                                      \
-    static void step_##NAME##_##OP(void *acc_bytes, const void *from_bytes, size_t nelems)         \
+    static void step_##NAME##_##OP(void *to_bytes, const void *left_bytes,                         \
+                                   const void *right_bytes, size_t nelems)                         \
     {                                                                                              \
-        ACC *acc = acc_bytes;                                                                      \
-        const FROM *from = from_bytes;                                                             \
-        for (size_t i = 0; i < nelems; i++) {                                                      \
-            const ACC a = acc[i], b = CONVERT_##NAME(from[i]);                                     \
-            acc[i] = (EXPRESSION);                                                                 \
+        ACC *to = to_bytes;                                                                        \
+        const ACC *left = left_bytes;                                                              \
+        const FROM *right = right_bytes;                                                           \
+        _Pragma("GCC ivdep") for (size_t i = 0; i < nelems; i++)                                   \
+        {                                                                                          \
+            const ACC a = left[i], b = CONVERT_##NAME(right[i]);                                   \
+            to[i] = (EXPRESSION);                                                                  \
         }                                                                                          \
     }
 
@@ -162,7 +166,7 @@ COMPLEX_STEPS(complexd)
 
 // ---- The table ----
 
-typedef void step_fn(void *acc, const void *from, size_t nelems);
+typedef void step_fn(void *to, const void *left, const void *right, size_t nelems);
 
 #define ORDERED_ROW(NAME)                                                                          \
     [GPSH_MIN] = step_##NAME##_min, [GPSH_MAX] = step_##NAME##_max,                                \
@@ -229,7 +233,7 @@ void gpsh_fold_load(enum gpsh_type type, struct gpsh_fold *acc, const void *from
 void gpsh_fold_step(enum gpsh_type type, enum gpsh_fold_op op, struct gpsh_fold *acc,
                     const void *from, size_t nelems)
 {
-    steps[type][op](acc->bytes, from, nelems);
+    steps[type][op](acc->bytes, acc->bytes, from, nelems);
 }
 
 void gpsh_fold_store(enum gpsh_type type, const struct gpsh_fold *acc, void *to, size_t nelems)
@@ -245,6 +249,38 @@ void gpsh_fold_store(enum gpsh_type type, const struct gpsh_fold *acc, void *to,
         memcpy(to, acc->bytes, nelems * gpsh_type_size(type));
 }
 
+bool gpsh_fold_is_plain(enum gpsh_type type)
+{
+    return type != GPSH_HALF && type != GPSH_BFLOAT16 && type != GPSH_LONGDOUBLE;
+}
+
+void gpsh_fold_pair(enum gpsh_type type, enum gpsh_fold_op op, void *to, const void *left,
+                    const void *right, size_t nelems)
+{
+    steps[type][op](to, left, right, nelems);
+}
+
+// Only the values between the first and the last step go through the accumulator.
+static void fold_plain(step_fn *step, struct gpsh_fold *acc, char *dest, const char *const *sources,
+                       int n, size_t where, size_t nelems)
+{
+    const void *left = sources[0] + where;
+    for (int i = 1; i < n; i++) {
+        void *to = i == n - 1 ? (void *)dest : acc->bytes;
+        step(to, left, sources[i] + where, nelems);
+        left = to;
+    }
+}
+
+static void fold_wide(enum gpsh_type type, enum gpsh_fold_op op, struct gpsh_fold *acc, char *dest,
+                      const char *const *sources, int n, size_t where, size_t nelems)
+{
+    gpsh_fold_load(type, acc, sources[0] + where, nelems);
+    for (int i = 1; i < n; i++)
+        gpsh_fold_step(type, op, acc, sources[i] + where, nelems);
+    gpsh_fold_store(type, acc, dest, nelems);
+}
+
 void gpsh_fold_all(enum gpsh_type type, enum gpsh_fold_op op, void *dest,
                    const char *const *sources, int n, size_t offset, size_t nelems)
 {
@@ -252,10 +288,11 @@ void gpsh_fold_all(enum gpsh_type type, enum gpsh_fold_op op, void *dest,
     size_t size = gpsh_type_size(type), part;
     for (size_t at = 0; at < nelems; at += part) {
         part = nelems - at < GPSH_FOLD_BLOCK ? nelems - at : GPSH_FOLD_BLOCK;
+        char *to = (char *)dest + at * size;
         size_t where = offset + at * size;
-        gpsh_fold_load(type, &acc, sources[0] + where, part);
-        for (int i = 1; i < n; i++)
-            gpsh_fold_step(type, op, &acc, sources[i] + where, part);
-        gpsh_fold_store(type, &acc, (char *)dest + at * size, part);
+        if (n > 1 && gpsh_fold_is_plain(type))
+            fold_plain(steps[type][op], &acc, to, sources, n, where, part);
+        else
+            fold_wide(type, op, &acc, to, sources, n, where, part);
     }
 }

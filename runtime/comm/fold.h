@@ -6,6 +6,7 @@
 #define GPSH_FOLD_H
 
 #include <limits.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "gpushmem/types.h"
@@ -73,6 +74,11 @@ void gpsh_fold_load(enum gpsh_type type, struct gpsh_fold *acc, const void *from
 // acc = acc op from. The operator exists for the type.
 void gpsh_fold_step(enum gpsh_type type, enum gpsh_fold_op op, struct gpsh_fold *acc,
                     const void *from, size_t nelems);
+// The accumulator of the type is the type itself, and may lie where the type may. For these: to =
+// left op right, any two of which may be the same.
+bool gpsh_fold_is_plain(enum gpsh_type type);
+void gpsh_fold_pair(enum gpsh_type type, enum gpsh_fold_op op, void *to, const void *left,
+                    const void *right, size_t nelems);
 void gpsh_fold_store(enum gpsh_type type, const struct gpsh_fold *acc, void *to, size_t nelems);
 
 // dest = sources[0] op sources[1] op ..., nelems elements from `offset` bytes on in each source.
