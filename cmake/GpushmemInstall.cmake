@@ -20,3 +20,9 @@ install(FILES ${PROJECT_BINARY_DIR}/gpushmem-config-version.cmake ${CMAKE_CURREN
 file(RELATIVE_PATH GPUSHMEM_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 configure_file(${CMAKE_CURRENT_LIST_DIR}/gpushmem.pc.in ${PROJECT_BINARY_DIR}/gpushmem.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/gpushmem.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT gpushmem_development)
+# The names under which builds look for an OpenSHMEM.
+foreach(SHMEM_PC_NAME shmem openshmem)
+  configure_file(${CMAKE_CURRENT_LIST_DIR}/shmem.pc.in ${PROJECT_BINARY_DIR}/${SHMEM_PC_NAME}.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/${SHMEM_PC_NAME}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig
+    COMPONENT gpushmem_development)
+endforeach()

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Installs into a fresh prefix, moves it, and builds and runs a C and a C++ program against it, once by find_package and
-# once by pkg-config, and a program with a kernel. Then installs from a build that has no programs.
+# once by pkg-config, and a program with a kernel; OpenSHMEM programs by oshcc and oshrun. Then installs from a build that has
+# no programs.
 # usage: use.sh BUILD_DIR CMAKE BINDIR LIBDIR CC CXX
 set -eu
 build=$1 cmake=$2 bindir=$3 libdir=$4 cc=$5 cxx=$6
@@ -34,10 +35,29 @@ export PKG_CONFIG_PATH=$work/prefix/$libdir/pkgconfig
 "$cxx" -std=c++17 -Wall -Wextra -Werror "$here/consumer/ring.cpp" -o "$work/by_pc_cpp" $(pkg-config --cflags --libs gpushmem)
 run "$work/by_pc_c"
 run "$work/by_pc_cpp"
+
+# OpenSHMEM, by its own names: compiled in line, and linked with libshmem alone.
+programs=$here/../shmem/programs
+bin=$work/prefix/$bindir
+shmem_run() {
+    "$bin/oshrun" -np 2 "$work/$1" || { echo "oshrun: $1 failed: $?"; exit 1; }
+}
+OSHCC_CC=$cc "$bin/oshcc" -std=c11 -Wall -Wextra -Werror "$programs/ring.c" -o "$work/osh_ring"
+OSHCC_CC=$cc "$bin/oshcc" -std=c11 -DSHMEM_NO_INLINE -c "$programs/dot_product.c" -o "$work/dot_product.o"
+OSHCC_CC=$cc "$bin/oshcc" "$work/dot_product.o" -o "$work/osh_linked"
+OSHCXX_CXX=$cxx "$bin/oshc++" -std=c++17 -Wall -Wextra -Werror "$programs/lock_counter.cpp" -o "$work/osh_cpp"
+# shellcheck disable=SC2046
+"$cc" -std=c11 "$programs/server.c" -o "$work/osh_by_pc" $(pkg-config --cflags --libs openshmem) -Wl,-rpath,"$work/prefix/$libdir"
+for program in osh_ring osh_linked osh_cpp osh_by_pc; do
+    shmem_run $program
+done
+ldd "$work/osh_linked" | grep -q libshmem || { echo "osh_linked does not use libshmem"; exit 1; }
+[ "$(pkg-config --modversion shmem)" = 1.5 ] || { echo "shmem.pc has no version 1.5"; exit 1; }
+
 # Copies what the library's own targets leave in a build, and the install scripts, which name the build by its full path.
 mkdir "$work/partial"
 (cd "$build" && find . \( -name cmake_install.cmake -o -path '*/CMakeFiles/Export/*' -o -name 'gpushmem*.cmake' \
-    -o -name gpushmem.pc -o -name 'libgpushmem.so*' \) -exec cp -a --parents {} "$work/partial" \;)
+    -o -name '*.pc' -o -path './runtime/shmem/bin/*' -o -name 'libgpushmem.so*' \) -exec cp -a --parents {} "$work/partial" \;)
 find "$work/partial" -name cmake_install.cmake -exec sed -i "s|$build|$work/partial|g" {} +
 "$cmake" --install "$work/partial" --prefix "$work/alone" >/dev/null
 for file in "$libdir/libgpushmem.so" include/gpushmem/gpushmem.h "$libdir/cmake/gpushmem/gpushmem-config.cmake"; do
@@ -45,4 +65,4 @@ for file in "$libdir/libgpushmem.so" include/gpushmem/gpushmem.h "$libdir/cmake/
 done
 "$cmake" --install "$build" --prefix "$work/component" --component gpushmem >/dev/null
 [ "$(find "$work/component" -type f | wc -l)" = 1 ] || { echo "the component gpushmem is not one library"; exit 1; }
-echo "install: ok: C and C++ by find_package and by pkg-config"
+echo "install: ok: C and C++ by find_package and by pkg-config, OpenSHMEM by oshcc"

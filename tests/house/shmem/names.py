@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Every function of OpenSHMEM 1.5 (standard.txt) has its signature in shmem.h, in C11 and in C++17, in line and declared, and is
+exported by libshmem as shmem_X and pshmem_X.
+
+usage: names.py INCLUDE LIBSHMEM CC CXX"""
+import os
+import re
+import subprocess
+import sys
+
+INCLUDE, LIBRARY, CC, CXX = sys.argv[1:5]
+
+# The tables of types in chapter 9.
+AMO = ("int=int long=long longlong=long_long uint=unsigned_int ulong=unsigned_long ulonglong=unsigned_long_long int32=int32_t "
+       "int64=int64_t uint32=uint32_t uint64=uint64_t size=size_t ptrdiff=ptrdiff_t")
+SMALL = ("short=short ushort=unsigned_short uchar=unsigned_char int8=int8_t int16=int16_t uint8=uint8_t uint16=uint16_t")
+OLD_AMO = "int=int long=long longlong=long_long"
+OLD_BITS = "short=short " + OLD_AMO
+FAMILIES = {
+    "RMA": "float=float double=double longdouble=long_double char=char schar=signed_char " + SMALL + " " + AMO,
+    "EXTENDED": "float=float double=double " + AMO,
+    "AMO": AMO,
+    "BITWISE": " ".join(word for word in AMO.split() if not re.match("int=|long=|longlong=|size|ptrdiff", word)),
+    "SYNC": "short=short ushort=unsigned_short " + AMO,
+    "REDUCE_BITS": " ".join(word for word in (SMALL + " " + AMO).split()
+                            if not re.match("short|int=|long=|longlong=|ptrdiff", word)),
+    "COMPLEX": "complexf=COMPLEXF complexd=COMPLEXD",
+    "OLD_AMO": OLD_AMO,
+    "FLOATING": "float=float double=double",
+    "OLD_BITS": OLD_BITS,
+    "OLD_ORDER": "float=float double=double longdouble=long_double " + OLD_BITS,
+}
+SIZES = {"SIZES": (8, 16, 32, 64, 128), "OLD_SIZES": (32, 64)}
+
+
+def operators(text):
+    match = re.search(r"OPS\{([\w,]+)\}", text)
+    return [text[:match.start()] + op + text[match.end():] for op in match[1].split(",")] if match else [text]
+
+
+def expanded(family, text):
+    if family in SIZES:
+        return [one.replace("SIZE", str(bits)) for bits in SIZES[family] for one in operators(text)]
+    if family == "-":
+        return [text]
+    kinds = [word.split("=") for word in FAMILIES[family].split()]
+    return [re.sub(r"\bTYPE\b", kind.replace("_t", "@t").replace("_", " ").replace("@", "_"), one.replace("NAME", name))
+            for name, kind in kinds for one in operators(text)]
+
+
+def prototypes():
+    for line in open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "standard.txt")):
+        parts = [part.strip() for part in line.split("|")]
+        if line.startswith("#") or len(parts) < 2:
+            continue
+        for text in expanded(parts[0], parts[1]):
+            result, name, parameters = re.match(r"(.*?[ *])(\w+)\((.*)\)$", text).groups()
+            yield result, name, parameters
+            if len(parts) > 2:
+                yield result, name.replace("shmem_", "shmem_ctx_", 1), "shmem_ctx_t, " + parameters
+
+
+def program(names):
+    lines = ["#include <shmem.h>", "#include <pshmem.h>", "#ifdef __cplusplus", "#include <complex>",
+             "typedef std::complex<float> COMPLEXF;", "typedef std::complex<double> COMPLEXD;", "#else",
+             "typedef float _Complex COMPLEXF;", "typedef double _Complex COMPLEXD;", "#endif"]
+    for i, (result, name, parameters) in enumerate(names):
+        for letter, function in (("f", name), ("p", "p" + name)):
+            lines.append("extern %s(*const %s%d)(%s);" % (result, letter, i, parameters))
+            lines.append("%s(*const %s%d)(%s) = %s;" % (result, letter, i, parameters, function))
+    return "\n".join(lines) + "\n"
+
+
+def compiled(command, text):
+    run = subprocess.run(command + ["-fsyntax-only", "-Werror", "-I" + INCLUDE + "/gpushmem/compat", "-I" + INCLUDE, "-"],
+                         input=text, capture_output=True, text=True)
+    if run.returncode:
+        print(" ".join(command), "refuses:\n" + "\n".join(run.stderr.splitlines()[:20]))
+    return run.returncode == 0
+
+
+def main():
+    names = list(prototypes())
+    text = program(names)
+    fine = compiled([CC, "-std=c11", "-xc", "-DSHMEM_NO_INLINE"], text)
+    fine = compiled([CC, "-std=c11", "-xc"], text) and fine
+    fine = compiled([CXX, "-std=c++17", "-xc++"], text) and fine
+    out = subprocess.run(["nm", "-D", "--defined-only", LIBRARY], capture_output=True, text=True, check=True).stdout
+    exported = {line.split()[2].split("@")[0] for line in out.splitlines() if line.split()[1] == "T"}
+    wanted = {prefix + name for _, name, _ in names for prefix in ("", "p")}
+    for name in sorted(wanted - exported)[:20]:
+        print("libshmem does not export", name)
+    own = r"p?(shmem_|start_pes$|_my_pe$|_num_pes$|sh\w*alloc$|shfree$|shmemalign$)"
+    foreign = sorted(name for name in exported if not re.match(own, name))
+    if foreign:
+        print("libshmem exports what is not OpenSHMEM's:", " ".join(foreign[:20]))
+    if len(names) < 1500:
+        print("only %d functions were read: does this test still see them?" % len(names))
+    fine = fine and wanted <= exported and not foreign and len(names) >= 1500
+    print("names: ok: %d functions" % len(names) if fine else "names: failed")
+    return 0 if fine else 1
+
+
+sys.exit(main())
