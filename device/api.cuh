@@ -31,8 +31,8 @@
     }
 
 // For what a context may do: the same as gpushmem_dev_NAME, and with a context before the
-// parameters as gpushmem_dev_ctx_NAME. The body sees `dev`, and as `via` the handle whose rings it
-// uses.
+// parameters as gpushmem_dev_ctx_NAME. The body sees `dev`, as `via` the handle whose rings it
+// uses, and as `pe` a number of the job.
 #define GPSH_API_CTX(RESULT, NAME, PARAMETERS, ARGUMENTS, BODY)                                    \
     GPSH_API(RESULT, gpushmem_dev_##NAME, PARAMETERS, ARGUMENTS, GPSH_VIA_DEFAULT; BODY)           \
     GPSH_API(RESULT, gpushmem_dev_ctx_##NAME,                                                      \
@@ -50,7 +50,8 @@ template <typename T> GPSH_DEV T gpsh_dev_nothing(void)
 #define GPSH_VIA(RESULT, ctx)                                                                      \
     if (!gpsh_dev_check_ctx(dev, ctx))                                                             \
         return gpsh_dev_nothing<RESULT>();                                                         \
-    const struct gpushmem_dev &via = gpsh_dev_via(dev, ctx)
+    const struct gpushmem_dev &via = gpsh_dev_via(dev, ctx);                                       \
+    pe = gpsh_dev_ctx_pe(dev, ctx, pe)
 
 // X(SUFFIX, SCOPE, arguments...) for thread, warp and block.
 #define GPSH_SCOPES(X, ...)                                                                        \

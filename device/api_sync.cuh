@@ -17,11 +17,19 @@ GPSH_API(void, gpushmem_dev_pe_quiet, (int pe), (pe), gpsh_dev_pe_quiet(dev, dev
 
 #define GPSH_API_CTX_LIFE(SUFFIX, SCOPE, UNUSED)                                                   \
     GPSH_API(int, gpushmem_dev_ctx_create##SUFFIX, (long options, struct gpushmem_dev_ctx *ctx),   \
-             (options, ctx), return gpsh_dev_ctx_create<SCOPE>(dev, options, ctx))                 \
+             (options, ctx),                                                                       \
+             return gpsh_dev_ctx_create<SCOPE>(dev, GPUSHMEM_TEAM_WORLD, options, ctx))            \
+    GPSH_API(int, gpushmem_dev_team_create_ctx##SUFFIX,                                            \
+             (gpushmem_team_t team, long options, struct gpushmem_dev_ctx *ctx),                   \
+             (team, options, ctx), return gpsh_dev_ctx_create<SCOPE>(dev, team, options, ctx))     \
     GPSH_API(void, gpushmem_dev_ctx_destroy##SUFFIX, (struct gpushmem_dev_ctx ctx), (ctx),         \
              gpsh_dev_ctx_destroy<SCOPE>(dev, ctx))
 GPSH_SCOPES(GPSH_API_CTX_LIFE, )
 #undef GPSH_API_CTX_LIFE
+GPSH_DEV gpushmem_team_t gpushmem_dev_ctx_get_team(struct gpushmem_dev_ctx ctx)
+{
+    return gpsh_dev_ctx_is_none(ctx) ? (gpushmem_team_t)GPUSHMEM_TEAM_INVALID : ctx.team;
+}
 GPSH_API(void, gpushmem_dev_ctx_fence, (struct gpushmem_dev_ctx ctx), (ctx),
          gpsh_dev_ctx_fence(dev, ctx))
 GPSH_API(void, gpushmem_dev_ctx_quiet, (struct gpushmem_dev_ctx ctx), (ctx),

@@ -41,6 +41,37 @@ GPSH_DEV bool gpsh_dev_check_ctx(const struct gpushmem_dev &dev, const struct gp
 #endif
 }
 
+// ---- Contexts of teams ----
+
+// The team's entry, or nullptr: this PE is in no such team.
+GPSH_DEV const struct gpushmem_dev_team *gpsh_dev_ctx_team(const struct gpushmem_dev &dev, int team)
+{
+    int slot = team & GPUSHMEM_TEAM_SLOT_MASK;
+    bool known = slot < (int)dev.n_teams && dev.teams[slot].team == team && team >= 0;
+    return known ? &dev.teams[slot] : nullptr;
+}
+
+// -1, which every call refuses as it does other PEs that do not exist: the threads of a warp may
+// name different ones, and go on together.
+GPSH_DEV_CALL int gpsh_dev_ctx_rank_pe(const struct gpushmem_dev &dev, int handle, int rank)
+{
+    const struct gpushmem_dev_team *team = gpsh_dev_ctx_team(dev, handle);
+    uint64_t n = team ? (uint64_t)team->n : 0;
+    if ((uint64_t)(unsigned)rank < n)
+        return team->stride ? team->start + rank * team->stride : team->pes[rank];
+    gpsh_dev_record(&dev.fault[GPUSHMEM_FAULT_FIRST], &dev.fault_claim[GPUSHMEM_FAULT_FIRST],
+                    team ? GPUSHMEM_ERR_PE : GPUSHMEM_ERR_INVALID, rank, nullptr, 0,
+                    {GPUSHMEM_FAULT_RANK, 0, n, (uint64_t)handle});
+    return -1;
+}
+
+// The PE of the job that a call on the context names.
+GPSH_DEV int gpsh_dev_ctx_pe(const struct gpushmem_dev &dev, const struct gpushmem_dev_ctx &ctx,
+                             int pe)
+{
+    return ctx.team == GPUSHMEM_TEAM_WORLD ? pe : gpsh_dev_ctx_rank_pe(*dev.self, ctx.team, pe);
+}
+
 // Without GPUSHMEM_CTX_NOSTORE, or where the context's own puts are stores.
 GPSH_DEV bool gpsh_dev_ctx_has_stores(const struct gpushmem_dev &dev,
                                       const struct gpushmem_dev_ctx &ctx)
@@ -75,20 +106,20 @@ GPSH_DEV void gpsh_dev_ctx_pe_quiet(const struct gpushmem_dev &dev,
                                     const struct gpushmem_dev_ctx &ctx, int pe)
 {
     if (!gpsh_dev_ctx_is_none(ctx) && gpsh_dev_check_ctx(dev, ctx))
-        gpsh_dev_pe_quiet(dev, gpsh_dev_via(dev, ctx), pe);
+        gpsh_dev_pe_quiet(dev, gpsh_dev_via(dev, ctx), gpsh_dev_ctx_pe(dev, ctx, pe));
 }
 
 // ---- Making and ending ----
 
 // Asks the proxy for one. The invalid context with a negative status if that fails.
-GPSH_DEV_CALL struct gpushmem_dev_ctx gpsh_dev_ctx_claim(const struct gpushmem_dev &dev,
+GPSH_DEV_CALL struct gpushmem_dev_ctx gpsh_dev_ctx_claim(const struct gpushmem_dev &dev, int team,
                                                          long options)
 {
     const long known = GPUSHMEM_CTX_SERIALIZED | GPUSHMEM_CTX_PRIVATE | GPUSHMEM_CTX_NOSTORE;
     const int bad = GPUSHMEM_ERR_INVALID;
-    if (options & ~known)
+    if (options & ~known || (team != GPUSHMEM_TEAM_WORLD && !gpsh_dev_ctx_team(dev, team)))
         return {GPUSHMEM_DEV_CTX_NONE, (uint32_t)bad, 0, 0};
-    struct gpushmem_dev_ctx ctx = {0, 0, (uint32_t)options, 0};
+    struct gpushmem_dev_ctx ctx = {0, 0, (uint32_t)options, team};
     if (dev.flags & GPUSHMEM_DEV_ALL_DIRECT)
         return ctx; // there is nothing to wait for
     uint64_t answer = 0;
@@ -128,12 +159,12 @@ GPSH_DEV_CALL void gpsh_dev_ctx_free(const struct gpushmem_dev &dev, struct gpus
 
 // *ctx is one place for all threads of the scope.
 template <class Scope>
-GPSH_DEV int gpsh_dev_ctx_create(const struct gpushmem_dev &dev, long options,
+GPSH_DEV int gpsh_dev_ctx_create(const struct gpushmem_dev &dev, int team, long options,
                                  struct gpushmem_dev_ctx *ctx)
 {
     Scope::sync();
     if (Scope::rank() == 0)
-        *ctx = gpsh_dev_ctx_claim(*dev.self, options);
+        *ctx = gpsh_dev_ctx_claim(*dev.self, team, options);
     Scope::sync();
     return gpsh_dev_ctx_is_none(*ctx) ? (int)(int32_t)ctx->tag : 0;
 }

@@ -201,7 +201,16 @@
 // GPUSHMEM_DEVICE_CHECKS, calls on an invalid context, on one that was destroyed or comes from
 // somewhere else are refused (GPUSHMEM_ERR_INVALID), if it had a ring of its own; without it they
 // are another context's operations, or nobody's, but a destroy is always refused.
+//   team_create_ctx  the same for a context of a team, in whose calls `pe` is a rank of the team:
+//              GPUSHMEM_ERR_INVALID if this PE is not in it. A call that names no rank of it is
+//              refused (GPUSHMEM_ERR_PE), and so is one after the team was destroyed (with
+//              GPUSHMEM_DEVICE_CHECKS GPUSHMEM_ERR_INVALID): destroy the context before. Such calls
+//              find the rank's PE in the GPU's memory; those on other contexts do not look
+//   get_team   the context's team; GPUSHMEM_TEAM_WORLD for others
 //   int gpushmem_dev_ctx_create[_warp|_block](long options, gpushmem_dev_ctx *ctx);
+//   int gpushmem_dev_team_create_ctx[_warp|_block](gpushmem_team_t team, long options,
+//       gpushmem_dev_ctx *ctx);
+//   gpushmem_team_t gpushmem_dev_ctx_get_team(gpushmem_dev_ctx ctx);
 //   void gpushmem_dev_ctx_destroy[_warp|_block](gpushmem_dev_ctx ctx);
 //   void gpushmem_dev_ctx_fence(gpushmem_dev_ctx ctx);
 //   void gpushmem_dev_ctx_quiet(gpushmem_dev_ctx ctx);

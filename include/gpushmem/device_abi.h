@@ -315,6 +315,9 @@ enum gpushmem_fault_word {
     // no word: members of a team call differently. `pe` passes `seen`, PE `bytes` passes `wanted`;
     // `cmp` says what: enum gpushmem_coll_call_word
     GPUSHMEM_FAULT_CALL = 5,
+    // no word, but the rank `pe` in a call on a context of a team: `seen` is that, `wanted` how
+    // many ranks it has, 0: this PE is in no such team
+    GPUSHMEM_FAULT_RANK = 6,
 };
 
 struct gpushmem_device_fault {
@@ -648,7 +651,7 @@ struct gpushmem_dev_ctx {
     uint32_t number;  // 0: its operations go where the default context's go
     uint32_t tag;     // tells this claim of the number from earlier and later ones
     uint32_t options; // enum gpushmem_ctx_option
-    uint32_t reserved;
+    int32_t team;     // PE numbers are ranks of it; GPUSHMEM_TEAM_WORLD: those of the job
 };
 #define GPUSHMEM_DEV_CTX_NONE 0xffffffffu // the number of the invalid context; tag: why
 // To initialise one with.

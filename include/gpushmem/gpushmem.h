@@ -286,8 +286,8 @@ GPUSHMEM_API int gpushmem_ctx_destroy(gpushmem_ctx_t ctx);
 //   GPUSHMEM_ERR_INVALID    `options` is NULL
 GPUSHMEM_API int gpushmem_ctx_get_options(gpushmem_ctx_t ctx, long *options);
 
-// A context of a team: in calls on it `pe` is a rank of the team. Local. In kernels
-// (gpushmem_ctx_device) PE numbers stay those of the job. Destroy it before the team.
+// A context of a team: in calls on it `pe` is a rank of the team, in kernels as well
+// (gpushmem_ctx_device). Local. Destroy it before the team.
 //   GPUSHMEM_ERR_INVALID    as gpushmem_ctx_create; or `team` is none of this PE's
 GPUSHMEM_API int gpushmem_team_create_ctx(gpushmem_team_t team, long options, gpushmem_ctx_t *ctx);
 // Writes the team that `ctx` was created from; GPUSHMEM_TEAM_WORLD for other contexts, and on

@@ -98,7 +98,10 @@ int gpushmem_ctx_device(gpushmem_ctx_t handle, struct gpushmem_dev_ctx *out)
         return 0;
     }
     status = gpsh_contexts_device(ctx, out);
-    return status < 0 ? gpsh_fail_in(status, __func__) : 0;
+    if (status < 0)
+        return gpsh_fail_in(status, __func__);
+    out->team = ctx->team_pes ? ctx->team : GPUSHMEM_TEAM_WORLD;
+    return 0;
 }
 
 int gpushmem_ctx_get_options(gpushmem_ctx_t handle, long *options)

@@ -163,7 +163,8 @@ uint32_t gpsh_team_lacks(const int *pes, int n)
 
 int gpsh_team_enter_above(struct gpsh_team *team, struct gpsh_team_count highest, uint32_t lacks)
 {
-    enum { GENERATIONS = 1 << (31 - GPUSHMEM_TEAM_GENERATION_SHIFT) };
+    // the bits above are for channels
+    enum { GENERATIONS = 1 << (GPUSHMEM_TEAM_CHANNEL_SHIFT - GPUSHMEM_TEAM_GENERATION_SHIFT) };
     const struct gpsh_team_count count = {
         .epoch = highest.epoch + 1,
         .kernels_epoch = highest.kernels_epoch + 1,

@@ -114,12 +114,28 @@ static void describe_call(const struct gpushmem_device_fault *fault, char *text,
     }
 }
 
+static void describe_rank(const struct gpushmem_device_fault *fault, char *text, size_t bytes)
+{
+    if (fault->wanted)
+        snprintf(text, bytes,
+                 ", towards rank %d in a call on a context of team %" PRIu64
+                 ", whose ranks are 0 to %" PRIu64,
+                 fault->pe, fault->seen, fault->wanted - 1);
+    else
+        snprintf(text, bytes,
+                 ", towards rank %d in a call on a context of team %" PRIu64
+                 ": the team was destroyed, or this PE is not in it",
+                 fault->pe, fault->seen);
+}
+
 void gpsh_kernel_describe(const struct gpushmem_device_fault *fault, char *text, size_t bytes)
 {
     snprintf(text, bytes, "block (%u,%u,%u), thread (%u,%u,%u)", fault->block[0], fault->block[1],
              fault->block[2], fault->thread[0], fault->thread[1], fault->thread[2]);
     if (fault->word == GPUSHMEM_FAULT_CALL)
         describe_call(fault, text + strlen(text), bytes - strlen(text));
+    else if (fault->word == GPUSHMEM_FAULT_RANK)
+        describe_rank(fault, text + strlen(text), bytes - strlen(text));
     else if (fault->status == GPUSHMEM_ERR_PE)
         snprintf(text + strlen(text), bytes - strlen(text),
                  ", towards PE %d, which is not among the job's PEs 0 to %d", fault->pe,

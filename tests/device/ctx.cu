@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contexts of kernels: every call that takes one, made by kernels and by the host, in every scope.
-// "misuse": what must be refused is, with a sentence. Run with GPUSHMEM_CONTEXTS=2.
+// "misuse": what must be refused is, with a sentence; "ranks": of that, ranks that do not exist.
+// Run with GPUSHMEM_CONTEXTS=2.
 #include <string.h>
 
 #include "kernel_check.cuh"
@@ -142,11 +143,92 @@ __global__ void too_many(gpushmem_dev dev, box *b, int *errors)
         EXPECT(errors, gpushmem_dev_uint64_g(&b->data[i], to) == i + 5);
 }
 
+// ---- Contexts of teams: PE numbers are ranks ----
+
+__global__ void by_rank(gpushmem_dev dev, gpushmem_dev_ctx c, gpushmem_team_t team, box *b,
+                        uint64_t *source, int *errors)
+{
+    int me = gpushmem_dev_team_my_pe(team), n = gpushmem_dev_team_n_pes(team), to = (me + 1) % n;
+    for (uint64_t i = 0; i < WORDS; i++)
+        source[i] = 100 + i;
+    EXPECT(errors, gpushmem_dev_ctx_get_team(c) == team);
+    moves(c, b, source, to, me, errors);
+    EXPECT(errors, gpushmem_dev_team_sync(team) == 0);
+    atomics(c, b, to, errors);
+    generic(dev, c, b, to, errors);
+    gpushmem_dev_ctx_uint64_p(c, &b->got[5], (uint64_t)dev.my_pe, to);
+    gpushmem_dev_ctx_pe_quiet(c, to);
+    EXPECT(errors, gpushmem_dev_barrier(team) == 0);
+    int before = gpushmem_dev_team_world_pe(team, (me + n - 1) % n);
+    EXPECT(errors, b->got[5] == (uint64_t)before);
+    EXPECT(errors, gpushmem_dev_ctx_uint64_g(c, &b->got[5], me) == (uint64_t)before);
+    EXPECT(errors, gpushmem_dev_uint64_g(&b->got[5], dev.my_pe) == (uint64_t)before);
+}
+
+// A block creates one, and each thread of a warp names another rank.
+__global__ void block_of_ranks(gpushmem_team_t team, box *b, long options, int *errors)
+{
+    GPUSHMEM_SHARED(gpushmem_dev_ctx, shared, 1);
+    int me = gpushmem_dev_team_my_pe(team), n = gpushmem_dev_team_n_pes(team);
+    EXPECT(errors, gpushmem_dev_team_create_ctx_block(team, options, shared) == 0);
+    gpushmem_dev_ctx c = *shared;
+    EXPECT(errors, c.options == (uint32_t)options && gpushmem_dev_ctx_get_team(c) == team);
+    gpushmem_dev_ctx_uint64_p_warp(c, &b->data[8 * me + (int)threadIdx.x / n], 1000 + (uint64_t)me,
+                                   (int)threadIdx.x % n);
+    gpushmem_dev_ctx_destroy_block(c);
+    if (threadIdx.x == 0)
+        EXPECT(errors, gpushmem_dev_barrier(team) == 0);
+    __syncthreads();
+    for (int rank = 0; rank < n; rank++)
+        EXPECT(errors, b->data[8 * rank] == 1000 + (uint64_t)rank);
+}
+
+static void with_team(gpushmem_team_t team, box *b, uint64_t *source, int *errors)
+{
+    gpushmem_dev dev;
+    CHECK_OK(gpushmem_device_handle(&dev));
+    for (long options : {0L, (long)(GPUSHMEM_CTX_NOSTORE | GPUSHMEM_CTX_SERIALIZED)}) {
+        gpushmem_ctx_t ctx;
+        gpushmem_dev_ctx c;
+        check_clear(b, sizeof *b);
+        CHECK_OK(gpushmem_barrier_all());
+        CHECK_OK(gpushmem_team_create_ctx(team, options, &ctx));
+        CHECK_OK(gpushmem_ctx_device(ctx, &c));
+        CHECK(c.options == (uint32_t)options && c.team == team);
+        RUN(by_rank, 1, 1, dev, c, team, b, source, errors);
+        CHECK_OK(gpushmem_ctx_destroy(ctx));
+        CHECK_OK(gpushmem_barrier_all());
+        RUN(block_of_ranks, 1, 8, team, b, options, errors);
+    }
+}
+
+// Of all in reverse, and, where there are three, of a list that is no stride.
+static void test_teams(box *b, uint64_t *source, int *errors)
+{
+    const int ranks[] = {2, 0, 1};
+    int n = gpushmem_n_pes();
+    gpushmem_team_t reversed, list;
+    CHECK_OK(gpushmem_team_split_strided(GPUSHMEM_TEAM_WORLD, n - 1, n > 1 ? -1 : 1, n, NULL, 0,
+                                         &reversed));
+    with_team(reversed, b, source, errors);
+    CHECK_OK(gpushmem_team_destroy(reversed));
+    if (n < 3)
+        return;
+    CHECK_OK(gpushmem_team_split_list(GPUSHMEM_TEAM_WORLD, ranks, 3, NULL, 0, &list));
+    with_team(list, b, source, errors);
+    CHECK_OK(gpushmem_team_destroy(list));
+}
+
 __global__ void refused(int *errors)
 {
     gpushmem_dev_ctx c, none = GPUSHMEM_DEV_CTX_INVALID, usual = GPUSHMEM_DEV_CTX_DEFAULT;
     EXPECT(errors, gpushmem_dev_ctx_create(64, &c) == GPUSHMEM_ERR_INVALID);
     EXPECT(errors, c.number == none.number);
+    EXPECT(errors, gpushmem_dev_team_create_ctx(77, 0, &c) == GPUSHMEM_ERR_INVALID);
+    EXPECT(errors,
+           gpushmem_dev_team_create_ctx(GPUSHMEM_TEAM_INVALID, 0, &c) == GPUSHMEM_ERR_INVALID);
+    EXPECT(errors, gpushmem_dev_ctx_get_team(none) == GPUSHMEM_TEAM_INVALID);
+    EXPECT(errors, gpushmem_dev_ctx_get_team(usual) == GPUSHMEM_TEAM_WORLD);
     gpushmem_dev_ctx_fence(none);
     gpushmem_dev_ctx_quiet(none);
     gpushmem_dev_ctx_destroy(none);
@@ -250,6 +332,57 @@ static void test_misuse(uint64_t *word)
     gpushmem_free(old);
 }
 
+__global__ void to_rank(gpushmem_dev_ctx c, uint64_t *word, int rank)
+{
+    gpushmem_dev_ctx_uint64_p(c, word, 1, rank);
+    gpushmem_dev_ctx_uint64_atomic_inc(c, word, rank);
+    gpushmem_dev_ctx_put64_warp(c, word, word + 1, 1, rank);
+    gpushmem_dev_ctx_quiet(c);
+}
+
+// Lanes with a good rank go on beside those without.
+__global__ void to_ranks(gpushmem_dev_ctx c, uint64_t *words)
+{
+    gpushmem_dev_ctx_uint64_p_warp(c, &words[threadIdx.x], 5, (int)threadIdx.x % 2);
+    gpushmem_dev_ctx_quiet(c);
+}
+
+static void expect_rank(const char *what, int status)
+{
+    CHECK(gpushmem_launch_wait(NULL) == status);
+    CHECK(strstr(gpushmem_last_error(), what));
+    gpushmem_quiet(); // tells what the proxy refused, if it came there
+}
+
+// Of the one PE that there is.
+static void test_team_misuse(box *b)
+{
+    char text[96];
+    gpushmem_team_t team;
+    gpushmem_ctx_t ctx;
+    gpushmem_dev_ctx c;
+    CHECK_OK(gpushmem_team_split_strided(GPUSHMEM_TEAM_WORLD, 0, 1, 1, NULL, 0, &team));
+    CHECK_OK(gpushmem_team_create_ctx(team, 0, &ctx));
+    CHECK_OK(gpushmem_ctx_device(ctx, &c));
+    for (int rank : {1, -1}) {
+        snprintf(text, sizeof text,
+                 "towards rank %d in a call on a context of team %d, whose "
+                 "ranks are 0 to 0",
+                 rank, team);
+        CHECK_OK(GPUSHMEM_LAUNCH(to_rank, 1, 1, NULL, c, b->data, rank));
+        expect_rank(text, GPUSHMEM_ERR_PE);
+    }
+    CHECK(check_read(&b->data[0]) == 0);
+    CHECK_OK(GPUSHMEM_LAUNCH(to_ranks, 1, 8, NULL, c, b->data));
+    expect_rank("towards rank 1", GPUSHMEM_ERR_PE);
+    CHECK(check_read(&b->data[6]) == 5 && check_read(&b->data[7]) == 0);
+    CHECK_OK(gpushmem_team_destroy(team));
+    CHECK_OK(GPUSHMEM_LAUNCH(to_rank, 1, 1, NULL, c, b->data, 0));
+    expect_rank("the team was destroyed", GPUSHMEM_ERR_INVALID);
+    CHECK(check_read(&b->data[0]) == 5);
+    CHECK_OK(gpushmem_ctx_destroy(ctx));
+}
+
 int main(int argc, char **argv)
 {
     check_begin();
@@ -259,6 +392,9 @@ int main(int argc, char **argv)
     int *errors = check_errors_begin();
     if (argc > 1 && !strcmp(argv[1], "misuse")) {
         test_misuse(&b->counter);
+        test_team_misuse(b);
+    } else if (argc > 1 && !strcmp(argv[1], "ranks")) {
+        test_team_misuse(b);
     } else {
         test_host_context(b, source, errors);
         RUN(refused, 1, 1, errors);
@@ -273,6 +409,7 @@ int main(int argc, char **argv)
         RUN(too_many, 1, 1, dev, b, errors);
         gpushmem_barrier_all();
         test_hosts_quiet(b);
+        test_teams(b, source, errors);
     }
     check_errors_end(__FILE__, errors);
     gpushmem_free(source);
