@@ -25,17 +25,35 @@ GPSH_DEV uint64_t gpsh_dev_coll_span(const struct gpushmem_coll_op &op, int n, b
     }
 }
 
+#if GPSH_DEV_CHECKS
+GPSH_DEV int gpsh_dev_coll_bad(const struct gpsh_dev_coll &c, int which, int64_t seen)
+{
+    struct gpsh_dev_coll refused = c; // its status is of this call, not of the team
+    gpsh_dev_coll_refuse(&refused, GPUSHMEM_FAULT_ARGUMENT, which, (uint64_t)seen, (uint64_t)c.n);
+    return refused.status;
+}
+
+GPSH_DEV int gpsh_dev_coll_check_numbers(const struct gpsh_dev_coll &c,
+                                         const struct gpushmem_coll_op &op)
+{
+    if (op.kind == GPUSHMEM_COLL_BROADCAST && (unsigned)op.root >= (unsigned)c.n)
+        return gpsh_dev_coll_bad(c, GPUSHMEM_COLL_CALL_ROOT, op.root);
+    if (op.kind == GPUSHMEM_COLL_ALLTOALLS && op.dest_stride < 1)
+        return gpsh_dev_coll_bad(c, GPUSHMEM_COLL_CALL_DST, op.dest_stride);
+    if (op.kind == GPUSHMEM_COLL_ALLTOALLS && op.source_stride < 1)
+        return gpsh_dev_coll_bad(c, GPUSHMEM_COLL_CALL_SST, op.source_stride);
+    return 0;
+}
+#endif
+
 GPSH_DEV int gpsh_dev_coll_check(const struct gpsh_dev_coll &c, const struct gpushmem_coll_op &op)
 {
 #if GPSH_DEV_CHECKS
     int pe = c.dev.my_pe;
     uint64_t to = gpsh_dev_coll_span(op, c.n, true), from = gpsh_dev_coll_span(op, c.n, false);
-    bool root = op.kind != GPUSHMEM_COLL_BROADCAST || (unsigned)op.root < (unsigned)c.n;
     bool source_is_own = op.kind != GPUSHMEM_COLL_BROADCAST || op.root == c.me;
-    if (!root) {
-        gpsh_dev_fail(c.dev, GPUSHMEM_ERR_INVALID, op.root, nullptr, 0);
-        return GPUSHMEM_ERR_INVALID;
-    }
+    if (int status = gpsh_dev_coll_check_numbers(c, op))
+        return status;
     if ((to && !gpsh_dev_check(c.dev, op.dest, to, pe)) ||
         (from && source_is_own && !gpsh_dev_check(c.dev, op.source, from, pe)))
         return GPUSHMEM_ERR_ADDRESS;
@@ -47,8 +65,7 @@ GPSH_DEV int gpsh_dev_coll_check(const struct gpsh_dev_coll &c, const struct gpu
                  (op.kind == GPUSHMEM_COLL_REDUCESCATTER && d == gpsh_dev_coll_source(op, c.me));
     if (apart || same || slice || op.kind == GPUSHMEM_COLL_COLLECT)
         return 0;
-    gpsh_dev_fail(c.dev, GPUSHMEM_ERR_INVALID, pe, op.dest, to);
-    return GPUSHMEM_ERR_INVALID;
+    return gpsh_dev_coll_bad(c, GPUSHMEM_COLL_CALL_DEST, 0);
 #else
     return 0;
 #endif

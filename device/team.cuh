@@ -240,6 +240,15 @@ GPSH_DEV bool gpsh_dev_team_is_valid(const struct gpushmem_dev &dev, int handle)
     return handle >= 0 && slot < (int)dev.n_teams && dev.teams[slot].team == (handle & mask);
 }
 
+// GPUSHMEM_ERR_INVALID: what is wrong with a call.
+GPSH_DEV_CALL void gpsh_dev_coll_refuse(struct gpsh_dev_coll *c, uint32_t kind, int which,
+                                        uint64_t seen, uint64_t wanted)
+{
+    c->status = GPUSHMEM_ERR_INVALID;
+    gpsh_dev_record(&c->dev.fault[GPUSHMEM_FAULT_FIRST], &c->dev.fault_claim[GPUSHMEM_FAULT_FIRST],
+                    c->status, -1, nullptr, 0, {kind, which, wanted, seen});
+}
+
 GPSH_DEV void gpsh_dev_coll_take(struct gpsh_dev_coll *c, const struct gpushmem_dev_team &team)
 {
     c->me = team.my_rank;
@@ -266,13 +275,13 @@ GPSH_DEV bool gpsh_dev_coll_begin(struct gpsh_dev_coll *c, int handle)
     gpsh_dev_group_sync(c->group);
     int channel = handle >> GPUSHMEM_TEAM_CHANNEL_SHIFT & GPUSHMEM_TEAM_CHANNEL_MASK;
     if (!gpsh_dev_team_is_valid(c->dev, handle)) {
-        gpsh_dev_fail(c->dev, c->status = GPUSHMEM_ERR_INVALID, -1, nullptr, 0);
+        gpsh_dev_coll_refuse(c, GPUSHMEM_FAULT_TEAM, 0, (uint64_t)handle, 0);
         return false;
     }
     const struct gpushmem_dev_team &team = c->dev.teams[handle & GPUSHMEM_TEAM_SLOT_MASK];
     gpsh_dev_coll_take(c, team);
     if (channel >= (c->flags & GPUSHMEM_DEV_TEAM_STREAM ? (int)GPUSHMEM_TEAM_CHANNELS : 1)) {
-        gpsh_dev_fail(c->dev, c->status = GPUSHMEM_ERR_INVALID, -1, nullptr, 0);
+        gpsh_dev_coll_refuse(c, GPUSHMEM_FAULT_TEAM, 0, (uint64_t)handle, 0);
         return false;
     }
     c->handle = team.team;

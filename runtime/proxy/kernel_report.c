@@ -128,11 +128,35 @@ static void describe_rank(const struct gpushmem_device_fault *fault, char *text,
                  fault->pe, fault->seen);
 }
 
+// What is wrong with an argument of a collective.
+static void describe_argument(const struct gpushmem_device_fault *fault, char *text, size_t bytes)
+{
+    long long seen = (long long)fault->seen, members = (long long)fault->wanted;
+    if (fault->word == GPUSHMEM_FAULT_TEAM)
+        snprintf(
+            text, bytes,
+            ", in a collective: %d is no team or channel of this PE: it was destroyed, or this "
+            "PE is no member",
+            (int)seen);
+    else if (fault->cmp == GPUSHMEM_COLL_CALL_ROOT)
+        snprintf(text, bytes, ", in a collective: the team has no root %lld; ranks are 0 to %lld",
+                 seen, members - 1);
+    else if (fault->cmp == GPUSHMEM_COLL_CALL_DEST)
+        snprintf(text, bytes,
+                 ", in a collective: dest overlaps source where it may not; use memory that does "
+                 "not");
+    else
+        snprintf(text, bytes, ", in a collective: %s is %lld; strides are at least 1",
+                 fault->cmp == GPUSHMEM_COLL_CALL_DST ? "dst" : "sst", seen);
+}
+
 void gpsh_kernel_describe(const struct gpushmem_device_fault *fault, char *text, size_t bytes)
 {
     snprintf(text, bytes, "block (%u,%u,%u), thread (%u,%u,%u)", fault->block[0], fault->block[1],
              fault->block[2], fault->thread[0], fault->thread[1], fault->thread[2]);
-    if (fault->word == GPUSHMEM_FAULT_CALL)
+    if (fault->word == GPUSHMEM_FAULT_TEAM || fault->word == GPUSHMEM_FAULT_ARGUMENT)
+        describe_argument(fault, text + strlen(text), bytes - strlen(text));
+    else if (fault->word == GPUSHMEM_FAULT_CALL)
         describe_call(fault, text + strlen(text), bytes - strlen(text));
     else if (fault->word == GPUSHMEM_FAULT_RANK)
         describe_rank(fault, text + strlen(text), bytes - strlen(text));

@@ -240,6 +240,58 @@ static void test_streams(void)
     check_clear(to, 15000 * sizeof(int));
 }
 
+// ---- Teams that are none here, and counts that no heap has ----
+
+__global__ void strangers(gpushmem_team_t gone, gpushmem_team_t other, int *dest, int *source,
+                          int *counts)
+{
+    EXPECT(counts, gpushmem_dev_team_sync(gone) == GPUSHMEM_ERR_INVALID);
+    EXPECT(counts, gpushmem_dev_int_sum_reduce(gone, dest, source, 1) == GPUSHMEM_ERR_INVALID);
+    if (other != GPUSHMEM_TEAM_INVALID)
+        EXPECT(counts, gpushmem_dev_int_fcollect(other, dest, source, 1) == GPUSHMEM_ERR_INVALID);
+#if GPSH_DEV_CHECKS
+    for (size_t nelems : {SIZE_MAX, SIZE_MAX / 2, SIZE_MAX / 4 + 1, (size_t)1 << 40}) {
+        EXPECT(counts, gpushmem_dev_int_fcollect(0, dest, source, nelems) == GPUSHMEM_ERR_ADDRESS);
+        EXPECT(counts, gpushmem_dev_int_alltoalls(0, dest, source, 2, (ptrdiff_t)(nelems / 8), 4) ==
+                           GPUSHMEM_ERR_ADDRESS);
+    }
+    for (ptrdiff_t stride : {(ptrdiff_t)0, (ptrdiff_t)-1, PTRDIFF_MIN})
+        EXPECT(counts,
+               gpushmem_dev_int_alltoalls(0, dest, source, 1, stride, 4) == GPUSHMEM_ERR_INVALID);
+#endif
+}
+
+static void expect_stranger(gpushmem_team_t team)
+{
+    CHECK(gpushmem_int_sum_reduce_on_stream(team, (int *)to, (int *)from, 1, NULL) ==
+          GPUSHMEM_ERR_INVALID);
+    CHECK(strstr(gpushmem_last_error(), "is no team of this PE"));
+}
+
+// A team that was destroyed, and one of PE 0 alone, whose number the others pass.
+static void test_strangers(int *errors)
+{
+    gpushmem_team_t gone, alone;
+    CHECK_OK(gpushmem_team_split_strided(GPUSHMEM_TEAM_WORLD, 0, 1, n_pes, NULL, 0, &gone));
+    CHECK_OK(gpushmem_team_destroy(gone));
+    CHECK_OK(gpushmem_team_split_strided(GPUSHMEM_TEAM_WORLD, 0, 1, 1, NULL, 0, &alone));
+    CHECK_OK(gpushmem_putmem(from, &alone, sizeof alone, me));
+    CHECK_OK(gpushmem_quiet());
+    CHECK_OK(gpushmem_broadcastmem(GPUSHMEM_TEAM_WORLD, to, from, sizeof alone, 0));
+    gpushmem_team_t other = me ? check_read((gpushmem_team_t *)to) : GPUSHMEM_TEAM_INVALID;
+    expect_stranger(gone);
+    expect_stranger(GPUSHMEM_TEAM_CHANNEL(GPUSHMEM_TEAM_WORLD, 1)); // streams take none
+    if (me)
+        expect_stranger(other);
+    CHECK(gpushmem_int_alltoall_on_stream(0, (int *)to, (int *)from, SIZE_MAX / 2, NULL) ==
+          GPUSHMEM_ERR_ADDRESS);
+    CHECK_OK(GPUSHMEM_LAUNCH(strangers, 1, 1, NULL, gone, other, (int *)to, (int *)from, errors));
+    CHECK(gpushmem_launch_wait(NULL) == GPUSHMEM_ERR_INVALID); // the first of them
+    CHECK(strstr(gpushmem_last_error(), "is no team or channel of this PE: it was destroyed"));
+    CHECK_OK(gpushmem_team_destroy(alone));
+    check_clear(to, sizeof alone);
+}
+
 // ---- Messages ----
 
 #if !defined(__CUDACC__)
@@ -350,7 +402,7 @@ static void test_differ(int *errors)
     op.root = last;
     op.source = odd ? to + 4 : from; // looked at by the root alone
     snprintf(text, sizeof text, "PE %d passes a bad argument", last);
-    expect_refusal(op, 0, GPUSHMEM_ERR_INVALID, odd ? "invalid" : text);
+    expect_refusal(op, 0, GPUSHMEM_ERR_INVALID, odd ? "dest overlaps source" : text);
     CHECK_OK(GPUSHMEM_LAUNCH(sync_or_reduce, 1, 1, NULL, dev, (int *)to, (int *)from, odd, errors));
     CHECK(gpushmem_launch_wait(NULL) == differs);
     CHECK(strstr(gpushmem_last_error(), "calls sync"));
@@ -378,6 +430,7 @@ int main(int argc, char **argv)
             (gpushmem_complexd *)(to + 64), (gpushmem_complexd *)(from + 64), errors);
         test_crowd(errors);
         test_streams();
+        test_strangers(errors);
 #if !defined(__CUDACC__)
         if (dev.flags & GPUSHMEM_DEV_NO_DIRECT && n_pes > 1)
             test_messages();
