@@ -88,6 +88,30 @@ static inline int shmem_sync(shmem_team_t team)
 {
     return shmem_team_sync(team);
 }
+
+// Compilers that have C's complex types in C++, too, can use them here.
+#define SHMEM_COMPLEX(NAME, TYPE, OP)                                                              \
+    static inline int shmem_##NAME##_##OP##_reduce(shmem_team_t team, TYPE *dest,                  \
+                                                   const TYPE *source, size_t nreduce)             \
+    {                                                                                              \
+        return gpushmem_shmem_check(gpushmem_##NAME##_##OP##_reduce(                               \
+            team, (gpushmem_##NAME *)dest, (const gpushmem_##NAME *)source, nreduce));             \
+    }                                                                                              \
+    static inline void shmem_##NAME##_##OP##_to_all(TYPE *dest, const TYPE *source, int nreduce,   \
+                                                    int PE_start, int logPE_stride, int PE_size,   \
+                                                    TYPE *pWrk, long *pSync)                       \
+    {                                                                                              \
+        shmem_##NAME##_##OP##_to_all((gpushmem_##NAME *)dest, (const gpushmem_##NAME *)source,     \
+                                     nreduce, PE_start, logPE_stride, PE_size,                     \
+                                     (gpushmem_##NAME *)pWrk, pSync);                              \
+    }
+__extension__ typedef __complex__ float shmem_complexf_of_c;
+__extension__ typedef __complex__ double shmem_complexd_of_c;
+SHMEM_COMPLEX(complexf, shmem_complexf_of_c, sum)
+SHMEM_COMPLEX(complexf, shmem_complexf_of_c, prod)
+SHMEM_COMPLEX(complexd, shmem_complexd_of_c, sum)
+SHMEM_COMPLEX(complexd, shmem_complexd_of_c, prod)
+#undef SHMEM_COMPLEX
 #elif defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
 #include "gpushmem/compat/impl/shmem_generic.h"
 #endif

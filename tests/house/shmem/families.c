@@ -370,6 +370,9 @@ static void memory(void)
     meet();
     a = shmem_realloc(a, 1000 * sizeof *a);
     CHECK(a && a[1] == before + 1L);
+    char *hinted = shmem_malloc_with_hints(8, -1L); // hints of another version
+    CHECK(hinted);
+    shmem_free(hinted);
     shmem_free(a);
     shmem_free(b);
     shmem_free(c);

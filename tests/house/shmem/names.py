@@ -15,8 +15,7 @@ INCLUDE, LIBRARY, CC, CXX = sys.argv[1:5]
 AMO = ("int=int long=long longlong=long_long uint=unsigned_int ulong=unsigned_long ulonglong=unsigned_long_long int32=int32_t "
        "int64=int64_t uint32=uint32_t uint64=uint64_t size=size_t ptrdiff=ptrdiff_t")
 SMALL = ("short=short ushort=unsigned_short uchar=unsigned_char int8=int8_t int16=int16_t uint8=uint8_t uint16=uint16_t")
-OLD_AMO = "int=int long=long longlong=long_long"
-OLD_BITS = "short=short " + OLD_AMO
+OLD_BITS = "short=short int=int long=long longlong=long_long"
 FAMILIES = {
     "RMA": "float=float double=double longdouble=long_double char=char schar=signed_char " + SMALL + " " + AMO,
     "EXTENDED": "float=float double=double " + AMO,
@@ -26,8 +25,6 @@ FAMILIES = {
     "REDUCE_BITS": " ".join(word for word in (SMALL + " " + AMO).split()
                             if not re.match("short|int=|long=|longlong=|ptrdiff", word)),
     "COMPLEX": "complexf=COMPLEXF complexd=COMPLEXD",
-    "OLD_AMO": OLD_AMO,
-    "FLOATING": "float=float double=double",
     "OLD_BITS": OLD_BITS,
     "OLD_ORDER": "float=float double=double longdouble=long_double " + OLD_BITS,
 }

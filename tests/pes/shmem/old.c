@@ -118,6 +118,7 @@ static void names(void)
     shmem_long_add(&word, 2, next);
     shmem_long_inc(&word, next);
     CHECK(shmem_long_fetch(&word, next) == 10);
+    CHECK(shmem_ulong_fadd((unsigned long *)&word, 1ul, next) == 10);
     shmem_float_set(&real, 1.5f, next);
     CHECK(shmem_float_swap(&real, 2.5f, next) == 1.5f);
     shmem_short_p(&small, 1, next);

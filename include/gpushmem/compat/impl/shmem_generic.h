@@ -18,14 +18,6 @@
     X(complexf, gpushmem_complexf, A, B) \
     X(complexd, gpushmem_complexd, A, B) \
     SHMEM_DISTINCT_ORDERED_TYPES(X, A, B)
-#define SHMEM_DISTINCT_OLD_AMO_TYPES(X, A, B) \
-    X(int, int, A, B) \
-    X(long, long, A, B) \
-    X(longlong, long long, A, B)
-#define SHMEM_DISTINCT_OLD_EXTENDED_TYPES(X, A, B) \
-    X(float, float, A, B) \
-    X(double, double, A, B) \
-    SHMEM_DISTINCT_OLD_AMO_TYPES(X, A, B)
 
 #define SHMEM_CHOOSE_CTX(TYPES, SUFFIX, ...) \
     _Generic((GPUSHMEM_FIRST(__VA_ARGS__)), \
@@ -120,13 +112,13 @@
     SHMEM_SYNC_CHOICE(__VA_ARGS__, shmem_sync, 0, 0, shmem_team_sync, 0)(__VA_ARGS__)
 
 // Deprecated.
-#define shmem_fetch(...) SHMEM_OLD_CHOICE(SHMEM_DISTINCT_OLD_EXTENDED_TYPES, _fetch, __VA_ARGS__)
-#define shmem_set(...)   SHMEM_OLD_CHOICE(SHMEM_DISTINCT_OLD_EXTENDED_TYPES, _set, __VA_ARGS__)
-#define shmem_swap(...)  SHMEM_OLD_CHOICE(SHMEM_DISTINCT_OLD_EXTENDED_TYPES, _swap, __VA_ARGS__)
-#define shmem_cswap(...) SHMEM_OLD_CHOICE(SHMEM_DISTINCT_OLD_AMO_TYPES, _cswap, __VA_ARGS__)
-#define shmem_finc(...)  SHMEM_OLD_CHOICE(SHMEM_DISTINCT_OLD_AMO_TYPES, _finc, __VA_ARGS__)
-#define shmem_fadd(...)  SHMEM_OLD_CHOICE(SHMEM_DISTINCT_OLD_AMO_TYPES, _fadd, __VA_ARGS__)
-#define shmem_inc(...)   SHMEM_OLD_CHOICE(SHMEM_DISTINCT_OLD_AMO_TYPES, _inc, __VA_ARGS__)
-#define shmem_add(...)   SHMEM_OLD_CHOICE(SHMEM_DISTINCT_OLD_AMO_TYPES, _add, __VA_ARGS__)
+#define shmem_fetch(...) SHMEM_OLD_CHOICE(GPUSHMEM_DISTINCT_AMO_EXTENDED_TYPES, _fetch, __VA_ARGS__)
+#define shmem_set(...)   SHMEM_OLD_CHOICE(GPUSHMEM_DISTINCT_AMO_EXTENDED_TYPES, _set, __VA_ARGS__)
+#define shmem_swap(...)  SHMEM_OLD_CHOICE(GPUSHMEM_DISTINCT_AMO_EXTENDED_TYPES, _swap, __VA_ARGS__)
+#define shmem_cswap(...) SHMEM_OLD_CHOICE(GPUSHMEM_DISTINCT_AMO_TYPES, _cswap, __VA_ARGS__)
+#define shmem_finc(...)  SHMEM_OLD_CHOICE(GPUSHMEM_DISTINCT_AMO_TYPES, _finc, __VA_ARGS__)
+#define shmem_fadd(...)  SHMEM_OLD_CHOICE(GPUSHMEM_DISTINCT_AMO_TYPES, _fadd, __VA_ARGS__)
+#define shmem_inc(...)   SHMEM_OLD_CHOICE(GPUSHMEM_DISTINCT_AMO_TYPES, _inc, __VA_ARGS__)
+#define shmem_add(...)   SHMEM_OLD_CHOICE(GPUSHMEM_DISTINCT_AMO_TYPES, _add, __VA_ARGS__)
 
 #endif

@@ -45,6 +45,9 @@ SHMEM_ROW(int, shmem_addr_accessible, (const void *addr, int pe),
           { return gpushmem_addr_accessible(addr, pe); })
 SHMEM_ROW(void *, shmem_ptr, (const void *dest, int pe),
           { return gpushmem_shmem_block(gpushmem_ptr(dest, pe)); })
+// OpenSHMEM 1.6.
+SHMEM_ROW(void *, shmem_team_ptr, (shmem_team_t team, const void *dest, int pe),
+          { return gpushmem_shmem_block(gpushmem_team_ptr(team, dest, pe)); })
 SHMEM_ROW(void, shmem_info_get_version, (int *major, int *minor), {
     if (major)
         *major = SHMEM_MAJOR_VERSION;
@@ -56,6 +59,9 @@ SHMEM_ROW(void, shmem_info_get_name, (char *name), {
         __builtin_memcpy(name, SHMEM_VENDOR_STRING, sizeof SHMEM_VENDOR_STRING);
 })
 
+// For tools that look at calls; the library has nothing to control.
+SHMEM_ROW(void, shmem_pcontrol, (int level, ...), { (void)level; })
+
 // ---- Memory ----
 
 SHMEM_ROW(void *, shmem_malloc, (size_t size),
@@ -66,8 +72,11 @@ SHMEM_ROW(void *, shmem_align, (size_t alignment, size_t size),
           { return gpushmem_shmem_block(gpushmem_align(alignment, size)); })
 SHMEM_ROW(void *, shmem_realloc, (void *ptr, size_t size),
           { return gpushmem_shmem_block(gpushmem_realloc(ptr, size)); })
-SHMEM_ROW(void *, shmem_malloc_with_hints, (size_t size, long hints),
-          { return gpushmem_shmem_block(gpushmem_malloc_with_hints(size, hints)); })
+SHMEM_ROW(void *, shmem_malloc_with_hints, (size_t size, long hints), {
+    // Hints that are not known have no effect.
+    const long known = SHMEM_MALLOC_ATOMICS_REMOTE | SHMEM_MALLOC_SIGNAL_REMOTE;
+    return gpushmem_shmem_block(gpushmem_malloc_with_hints(size, hints & known));
+})
 SHMEM_ROW(void, shmem_free, (void *ptr), SHMEM_CHECK(gpushmem_free(ptr)))
 
 // ---- Teams and contexts ----
@@ -468,9 +477,7 @@ SHMEM_ROW(void, shmem_udcflush_line, (void *dest), { (void)dest; })
               TYPE *dest, TYPE value, int pe) \
     SHMEM_ROW(void, shmem_##NAME##_set, (TYPE *dest, TYPE value, int pe), \
               SHMEM_CHECK(gpushmem_##NAME##_atomic_set(dest, value, pe)))
-SHMEM_OLD_AMO_TYPES(SHMEM_ROWS)
-SHMEM_ROWS(float, float)
-SHMEM_ROWS(double, double)
+GPUSHMEM_AMO_EXTENDED_TYPES(SHMEM_ROWS)
 #undef SHMEM_ROWS
 #define SHMEM_ROWS(NAME, TYPE) \
     SHMEM_OLD(TYPE, NAME##_cswap, NAME##_atomic_compare_swap, (dest, cond, value, pe), \
@@ -482,7 +489,7 @@ SHMEM_ROWS(double, double)
               SHMEM_CHECK(gpushmem_##NAME##_atomic_inc(dest, pe))) \
     SHMEM_ROW(void, shmem_##NAME##_add, (TYPE *dest, TYPE value, int pe), \
               SHMEM_CHECK(gpushmem_##NAME##_atomic_add(dest, value, pe)))
-SHMEM_OLD_AMO_TYPES(SHMEM_ROWS)
+GPUSHMEM_AMO_TYPES(SHMEM_ROWS)
 #undef SHMEM_ROWS
 #undef SHMEM_OLD
 

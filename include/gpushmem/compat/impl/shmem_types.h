@@ -93,14 +93,12 @@ typedef struct gpushmem_team_config shmem_team_config_t;
     SHMEM_ORDERED_TYPES(X)                                                                         \
     X(complexf, gpushmem_complexf)                                                                 \
     X(complexd, gpushmem_complexd)
-// Of the deprecated reductions and atomics.
-#define SHMEM_OLD_AMO_TYPES(X)                                                                     \
+// Of the deprecated reductions.
+#define SHMEM_OLD_BITWISE_TYPES(X)                                                                 \
+    X(short, short)                                                                                \
     X(int, int)                                                                                    \
     X(long, long)                                                                                  \
     X(longlong, long long)
-#define SHMEM_OLD_BITWISE_TYPES(X)                                                                 \
-    X(short, short)                                                                                \
-    SHMEM_OLD_AMO_TYPES(X)
 #define SHMEM_OLD_ORDERED_TYPES(X)                                                                 \
     X(float, float)                                                                                \
     X(double, double)                                                                              \

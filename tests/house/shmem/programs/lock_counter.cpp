@@ -27,6 +27,11 @@ int main()
     int wrong = 0;
     for (int i = 0; me == 0 && i < n; i++)
         wrong |= seen[static_cast<std::size_t>(i)] != rounds;
+    static __complex__ double each, all; // C's complex numbers, which C++ compilers know, too
+    __real__ each = 1;
+    __imag__ each = me;
+    shmem_complexd_sum_reduce(SHMEM_TEAM_WORLD, &all, &each, 1);
+    wrong |= __real__ all != n || __imag__ all != n * (n - 1) / 2;
     shmem_free(list);
     shmem_finalize();
     return wrong;
