@@ -83,6 +83,12 @@ static gpushmem_half to_half(float value)
 #define PLAIN_MIN(a, b) ((b) < (a) ? (b) : (a))
 #define PLAIN_MAX(a, b) ((b) > (a) ? (b) : (a))
 
+#if defined(__clang__)
+#define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define INDEPENDENT _Pragma("GCC ivdep")
+#endif
+
 // to = left op right. Any two of them may be the same array: no element depends on another one.
 #define STEP(NAME, OP, ACC, FROM, EXPRESSION)                                                      \
     static void step_##NAME##_##OP(void *to_bytes, const void *left_bytes,                         \
@@ -91,8 +97,8 @@ static gpushmem_half to_half(float value)
         ACC *to = to_bytes;                                                                        \
         const ACC *left = left_bytes;                                                              \
         const FROM *right = right_bytes;                                                           \
-        _Pragma("GCC ivdep") for (size_t i = 0; i < nelems; i++)                                   \
-        {                                                                                          \
+        INDEPENDENT                                                                                \
+        for (size_t i = 0; i < nelems; i++) {                                                      \
             const ACC a = left[i], b = CONVERT_##NAME(right[i]);                                   \
             to[i] = (EXPRESSION);                                                                  \
         }                                                                                          \
