@@ -12,6 +12,7 @@ struct box {
     uint64_t data[WORDS];
     uint64_t strided[WORDS];
     uint64_t signal, counter;
+    uint64_t hosts; // written by the host of the left neighbour while kernels run
     uint32_t narrow;
     uint64_t got[WORDS];
 };
@@ -250,7 +251,7 @@ static void test_host_context(box *b, uint64_t *source, int *errors)
         check_clear(b, sizeof *b);
         gpushmem_barrier_all();
         CHECK_OK(gpushmem_ctx_create(options, &ctx));
-        CHECK_OK(gpushmem_ctx_uint64_p(ctx, &b->got[1], 3, (me + 1) % n));
+        CHECK_OK(gpushmem_ctx_uint64_p(ctx, &b->hosts, 3, (me + 1) % n));
         CHECK_OK(gpushmem_ctx_device(ctx, &c));
         CHECK_OK(gpushmem_ctx_device(ctx, &again));
         CHECK(!memcmp(&c, &again, sizeof c) && c.options == (uint32_t)options);
@@ -259,6 +260,7 @@ static void test_host_context(box *b, uint64_t *source, int *errors)
         CHECK_OK(gpushmem_ctx_uint64_p(ctx, &b->got[0], 9, (me + 1) % n)); // the host still may
         CHECK_OK(gpushmem_ctx_quiet(ctx));
         CHECK(gpushmem_uint64_g(&b->got[0], (me + 1) % n) == 9);
+        CHECK(gpushmem_uint64_g(&b->hosts, (me + 1) % n) == 3);
         CHECK_OK(gpushmem_ctx_destroy(ctx));
     }
     gpushmem_dev_ctx usual;
