@@ -280,7 +280,7 @@ typedef struct gpushmem_ctx *gpushmem_ctx_t;
 GPUSHMEM_API int gpushmem_ctx_create(long options, gpushmem_ctx_t *ctx);
 
 // Completes everything issued on `ctx` and frees it. GPUSHMEM_CTX_INVALID does nothing.
-//   GPUSHMEM_ERR_INVALID    the default context cannot be destroyed
+//   GPUSHMEM_ERR_INVALID    the default context; one that was destroyed already
 GPUSHMEM_API int gpushmem_ctx_destroy(gpushmem_ctx_t ctx);
 // Writes the options that `ctx` was created with; the default context's are GPUSHMEM_CTX_SHARED.
 //   GPUSHMEM_ERR_INVALID    `options` is NULL

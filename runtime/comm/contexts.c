@@ -189,6 +189,17 @@ int gpsh_contexts_create(long options, struct gpsh_context **out)
     return 0;
 }
 
+// Compares addresses alone: what was destroyed is not looked at.
+static bool is_created(const struct gpsh_context *ctx)
+{
+    pthread_mutex_lock(&contexts.lock);
+    const struct gpsh_context *found = contexts.created;
+    while (found != NULL && found != ctx)
+        found = found->next;
+    pthread_mutex_unlock(&contexts.lock);
+    return found != NULL;
+}
+
 static void remove_created(struct gpsh_context *ctx)
 {
     struct gpsh_context *before = contexts.created;
@@ -202,6 +213,11 @@ static void remove_created(struct gpsh_context *ctx)
 
 int gpsh_contexts_destroy(struct gpsh_context *ctx)
 {
+    if (!is_created(ctx))
+        return gpsh_fail(GPUSHMEM_ERR_INVALID,
+                         "gpushmem_ctx_destroy: %p is no context of this PE; was it destroyed "
+                         "already?",
+                         (void *)ctx);
     int status = gpsh_context_quiet(ctx, GPSH_ALL_PES);
     if (ctx->on_device) {
         int device = gpsh_device_side_quiet((int)ctx->device.number);

@@ -12,7 +12,8 @@ void gpsh_contexts_finalize(void); // closes every context
 
 // `options`: enum gpushmem_ctx_option, checked. GPUSHMEM_ERR_NO_MEMORY.
 int gpsh_contexts_create(long options, struct gpsh_context **out);
-// Completes what was posted to it first; gone whatever the status is.
+// Completes what was posted to it first; gone whatever the status is. GPUSHMEM_ERR_INVALID if there
+// is no such context.
 int gpsh_contexts_destroy(struct gpsh_context *ctx);
 
 // As what kernels use it, from the first call on: gives its queues to the device, if it has any,

@@ -86,6 +86,12 @@ static void invalid(void)
     CHECK(gpushmem_ctx_destroy(GPUSHMEM_CTX_DEFAULT) == GPUSHMEM_ERR_INVALID);
     CHECK(gpushmem_ctx_create(64, &(gpushmem_ctx_t){0}) == GPUSHMEM_ERR_INVALID);
     CHECK(gpushmem_ctx_create(0, NULL) == GPUSHMEM_ERR_INVALID);
+    gpushmem_ctx_t twice;
+    CHECK_OK(gpushmem_ctx_create(0, &twice));
+    CHECK_OK(gpushmem_ctx_destroy(twice));
+    CHECK(gpushmem_ctx_destroy(twice) == GPUSHMEM_ERR_INVALID);
+    CHECK_THAT(strstr(gpushmem_last_error(), "gpushmem_ctx_destroy") != NULL, "%s",
+               gpushmem_last_error());
     CHECK(*word == 0);
     CHECK_OK(gpushmem_free(word));
 }
