@@ -27,6 +27,11 @@ int gpsh_check_pe_number(const char *function, int pe)
     int status = gpsh_check_ready(function);
     if (status < 0 || (pe >= 0 && pe < gpsh.n_pes))
         return status;
+    struct gpsh_no_rank no = gpsh_context_last_no_rank();
+    if (pe == GPSH_NO_RANK && no.ranks > 0)
+        return gpsh_fail(GPUSHMEM_ERR_PE,
+                         "%s: the team of the context has no rank %d; ranks are 0 to %d", function,
+                         no.rank, no.ranks - 1);
     return gpsh_fail(GPUSHMEM_ERR_PE, "%s: there is no PE %d; PEs are 0 to %d", function, pe,
                      gpsh.n_pes - 1);
 }

@@ -4,6 +4,8 @@
 #ifndef GPSH_CONTEXT_H
 #define GPSH_CONTEXT_H
 
+#include <limits.h>
+
 #include "gpushmem/device_abi.h"
 #include "gpushmem/gpushmem.h"
 #include "state/state.h"
@@ -37,7 +39,16 @@ static inline struct gpsh_context *gpsh_context_of(gpushmem_ctx_t ctx)
     return ctx == GPUSHMEM_CTX_DEFAULT ? &gpsh_default_context : (struct gpsh_context *)(void *)ctx;
 }
 
-// The PE that `pe` means in a call on `ctx`; -1 if the context is a team's that has no such rank.
+// No PE has this number: it stands for a rank that the team of a context has not got.
+#define GPSH_NO_RANK INT_MIN
+struct gpsh_no_rank {
+    int rank;  // that was asked for
+    int ranks; // of the team
+};
+int gpsh_context_no_rank(const struct gpsh_context *ctx, int rank); // returns GPSH_NO_RANK
+struct gpsh_no_rank gpsh_context_last_no_rank(void);                // of the calling thread
+
+// The PE that `pe` means in a call on `ctx`; GPSH_NO_RANK if its team has no such rank.
 static inline int gpsh_context_pe(gpushmem_ctx_t ctx, int pe)
 {
     if (ctx == GPUSHMEM_CTX_DEFAULT || ctx == GPUSHMEM_CTX_INVALID)
@@ -45,7 +56,9 @@ static inline int gpsh_context_pe(gpushmem_ctx_t ctx, int pe)
     const struct gpsh_context *context = gpsh_context_of(ctx);
     if (GPSH_LIKELY(context->team_pes == NULL))
         return pe;
-    return (unsigned)pe < (unsigned)context->team_n ? context->team_pes[pe] : -1;
+    if (GPSH_LIKELY((unsigned)pe < (unsigned)context->team_n))
+        return context->team_pes[pe];
+    return gpsh_context_no_rank(context, pe);
 }
 
 enum gpsh_wait {

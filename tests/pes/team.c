@@ -188,8 +188,13 @@ static void contexts(void)
     CHECK_OK(gpushmem_barrier_all());
     CHECK_THAT(words[0] == 100 + from && words[1] == 100 + from && words[2] == 100 + from,
                "%ld %ld %ld, not from PE %d", words[0], words[1], words[2], from);
-    CHECK(gpushmem_ctx_long_p(ctx, words, 1, n_pes) == GPUSHMEM_ERR_PE);
     CHECK(gpushmem_ctx_long_p(ctx, words, 1, -1) == GPUSHMEM_ERR_PE);
+    char rank[32];
+    snprintf(rank, sizeof rank, "has no rank %d;", n_pes);
+    CHECK(gpushmem_ctx_long_p(ctx, words, 1, n_pes) == GPUSHMEM_ERR_PE);
+    CHECK_THAT(strstr(gpushmem_last_error(), rank) != NULL, "%s", gpushmem_last_error());
+    CHECK(gpushmem_ctx_pe_quiet(ctx, &n_pes, 1) == GPUSHMEM_ERR_PE);
+    CHECK_THAT(strstr(gpushmem_last_error(), rank) != NULL, "%s", gpushmem_last_error());
     CHECK(gpushmem_team_create_ctx(GPUSHMEM_TEAM_INVALID, 0, &ctx) == GPUSHMEM_ERR_INVALID);
     CHECK(gpushmem_team_create_ctx(reversed, 1 << 20, &ctx) == GPUSHMEM_ERR_INVALID);
     CHECK_OK(gpushmem_ctx_destroy(ctx));
