@@ -144,6 +144,14 @@ static int set_check(const struct set *set, const long *psync)
                          "%s: pSync is at %p, which is not symmetric memory: it is to be a static "
                          "or global array, or from shmem_malloc",
                          function, (const void *)psync);
+    // No other PE writes to this word of this PE before this PE has asked, or ever if it is the
+    // first one.
+    long word = set->size > 1 ? *(volatile long *)&psync[TOLD] : SHMEM_SYNC_VALUE;
+    if (word != SHMEM_SYNC_VALUE)
+        return gpsh_fail(GPUSHMEM_ERR_INVALID,
+                         "%s: pSync[%d] is %ld; before the first call with it all its elements, on "
+                         "each PE of the set, are to be SHMEM_SYNC_VALUE (%ld)",
+                         function, TOLD, word, SHMEM_SYNC_VALUE);
     return 0;
 }
 

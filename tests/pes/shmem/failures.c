@@ -46,6 +46,12 @@ static void fail_often(void)
         shmem_barrier(0, 0, 2, no_psync);
         CHECK(lines_with("pSync") == 1);
     }
+    for (int i = 0; i < SHMEM_SYNC_SIZE; i++)
+        psync[i] = 7;
+    if (n > 2 && shmem_my_pe() < 2) {
+        shmem_barrier(0, 0, 2, psync); // both return: nobody waits for what never comes
+        CHECK(lines_with("SHMEM_SYNC_VALUE") == 1);
+    }
     word = 0;
     CHECK(shmem_long_g(&word, shmem_my_pe()) == 0 && lines_with("\n") > 0); // 0 is a value
     int before = lines_with("\n");
