@@ -63,6 +63,8 @@ find "$work/partial" -name cmake_install.cmake -exec sed -i "s|$build|$work/part
 for file in "$libdir/libgpushmem.so" include/gpushmem/gpushmem.h "$libdir/cmake/gpushmem/gpushmem-config.cmake"; do
     [ -e "$work/alone/$file" ] || { echo "the library alone installs no $file"; exit 1; }
 done
+OSHCC_CC=$cc "$work/alone/$bindir/oshcc" -std=c11 "$programs/ring.c" -o "$work/osh_alone"
+shmem_run osh_alone
 "$cmake" --install "$build" --prefix "$work/component" --component gpushmem >/dev/null
 [ "$(find "$work/component" -type f | wc -l)" = 1 ] || { echo "the component gpushmem is not one library"; exit 1; }
 echo "install: ok: C and C++ by find_package and by pkg-config, OpenSHMEM by oshcc"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What OpenSHMEM has deprecated: first names, and the collectives of active sets, of several sets
 // in turn, again and again, with work arrays that are used for one thing and then for another.
+#include <mpp/shmem.h>
+
 #include "shmem_check.h"
 
 enum { MOST = 8, ROUNDS = 30 };
