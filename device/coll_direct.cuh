@@ -269,8 +269,7 @@ GPSH_DEV void gpsh_dev_fold_handshake(struct gpsh_dev_coll *c, uint64_t piece)
 GPSH_DEV void gpsh_dev_fold_by_ring(struct gpsh_dev_coll *c, const struct gpushmem_coll_op &op)
 {
     struct gpsh_dev_fold_job job = gpsh_dev_fold_plan(*c, op);
-    uint64_t room = c->stream ? +GPUSHMEM_COLL_STREAM_STAGE : +GPUSHMEM_COLL_KERNEL_STAGE;
-    uint64_t slot = room / (unsigned)c->n & ~(uint64_t)15;
+    uint64_t slot = gpushmem_coll_fetch_slot(c->dev.n_pes, c->n, c->stream);
     char *stage = c->scratch + gpushmem_coll_stage_at(c->dev.n_pes, c->stream);
     char *result = stage + (unsigned)(c->n - 1) * slot;
     bool scans = gpsh_dev_coll_scans(op);

@@ -516,8 +516,8 @@ enum {
     GPUSHMEM_COLL_ROUNDS_MOST = 32, // of those for odd and as many for even numbers
     GPUSHMEM_COLL_FLAGS_AT = 128 + 8 * GPUSHMEM_COLL_SYNC_WORDS,
     GPUSHMEM_COLL_KERNEL_LL = 8 << 10,
-    GPUSHMEM_COLL_KERNEL_STAGE = 16 << 10,
-    GPUSHMEM_COLL_STREAM_BLOCKS = 64, // at most
+    GPUSHMEM_COLL_KERNEL_STAGE = 16 << 10, // or more: gpushmem_coll_stage_bytes
+    GPUSHMEM_COLL_STREAM_BLOCKS = 64,      // at most
     GPUSHMEM_COLL_STREAM_LL = 768 << 10,
     GPUSHMEM_COLL_STREAM_STAGE = 64 << 10,
     GPUSHMEM_COLL_PIECE = 64 << 10, // of a push: then a flag says that it is there
@@ -542,10 +542,24 @@ GPUSHMEM_HOST_DEVICE uint64_t gpushmem_coll_stage_at(int32_t pes, bool stream)
            (uint64_t)(stream ? GPUSHMEM_COLL_STREAM_LL : GPUSHMEM_COLL_KERNEL_LL);
 }
 
+// Bytes of staging memory, of which each member of any team can have 16.
+GPUSHMEM_HOST_DEVICE uint64_t gpushmem_coll_stage_bytes(int32_t pes, bool stream)
+{
+    uint64_t least = 16 * (uint64_t)gpushmem_coll_row(pes);
+    uint64_t bytes = stream ? GPUSHMEM_COLL_STREAM_STAGE : GPUSHMEM_COLL_KERNEL_STAGE;
+    return bytes < least ? least : bytes;
+}
+
+// A member's slot of it where all have one: whole units of 16 bytes, and one at least.
+GPUSHMEM_HOST_DEVICE uint64_t gpushmem_coll_fetch_slot(int32_t pes, int32_t n, bool stream)
+{
+    return gpushmem_coll_stage_bytes(pes, stream) / (uint32_t)n & ~(uint64_t)15;
+}
+
 // [2][pes] struct gpushmem_coll_call, for odd and even numbers: only kernels' channels have them.
 GPUSHMEM_HOST_DEVICE uint64_t gpushmem_coll_calls_at(int32_t pes)
 {
-    return gpushmem_coll_stage_at(pes, false) + GPUSHMEM_COLL_KERNEL_STAGE;
+    return gpushmem_coll_stage_at(pes, false) + gpushmem_coll_stage_bytes(pes, false);
 }
 
 // Bytes of one channel for kernels: a multiple of 128.
@@ -559,7 +573,7 @@ GPUSHMEM_HOST_DEVICE uint64_t gpushmem_coll_channel_bytes(int32_t pes)
 // have.
 GPUSHMEM_HOST_DEVICE uint64_t gpushmem_coll_channel_at(int32_t pes, int channel)
 {
-    return gpushmem_coll_stage_at(pes, true) + GPUSHMEM_COLL_STREAM_STAGE +
+    return gpushmem_coll_stage_at(pes, true) + gpushmem_coll_stage_bytes(pes, true) +
            (uint64_t)(channel - 1) * gpushmem_coll_channel_bytes(pes);
 }
 

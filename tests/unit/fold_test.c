@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "comm/fold.h"
+#include "gpushmem/device_abi.h"
 
 // One element from each of n sources.
 static void fold(enum gpsh_type type, enum gpsh_fold_op op, void *dest, const void *values, int n)
@@ -145,4 +146,20 @@ Test(fold, many_elements_and_an_offset__in_place)
     for (int i = 3; i < N + 3; i++)
         cr_assert_eq(a[i], 1001 * i);
     cr_assert_eq(a[2], 2);
+}
+
+// Kernels fetch pieces of all members into their staging memory: a slot of no bytes would never
+// end.
+Test(fold, staging_memory_of_kernels__any_team__holds_16_bytes_of_each_member)
+{
+    const int sizes[] = {2, 3, 512, 1024, 1025, 4096, 4097, 16384};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        int n = sizes[i];
+        uint64_t slot = gpushmem_coll_fetch_slot(n, n, false);
+        uint64_t stage = gpushmem_coll_calls_at(n) - gpushmem_coll_stage_at(n, false);
+        cr_expect(slot >= 16 && slot * (unsigned)n <= stage, "kernels, %d members", n);
+        slot = gpushmem_coll_fetch_slot(n, n, true);
+        stage = gpushmem_coll_channel_at(n, 1) - gpushmem_coll_stage_at(n, true);
+        cr_expect(slot >= 16 && slot * (unsigned)n <= stage, "streams, %d members", n);
+    }
 }
