@@ -29,9 +29,9 @@ static inline int gpushmem_device_handle(struct gpushmem_dev *out)
 // Returns and forgets the first failure of device-initiated operations since the last call: 0 if
 // there was none, else its status, with a sentence (PE, block and thread, or ring and command) in
 // gpushmem_last_error(). gpushmem_quiet, gpushmem_barrier_all and gpushmem_launch_wait report it as
-// well. After a PE was lost, waits in kernels fail until one such failure has been returned here
-// and a kernel has been launched after that (by GPUSHMEM_LAUNCH or an operation of a stream; for
-// other launches, call gpushmem_device_handle).
+// well. After a PE was lost, waits in kernels fail until one such failure has been returned here,
+// or gpushmem_team_survivors has made a team, and a kernel has been launched after that (by
+// GPUSHMEM_LAUNCH or an operation of a stream; for other launches, call gpushmem_device_handle).
 GPUSHMEM_API int gpushmem_device_error(void);
 
 // How the proxy threads of this PE have spent their time since they started, summed over them.

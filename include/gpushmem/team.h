@@ -82,7 +82,9 @@ GPUSHMEM_API int gpushmem_team_split_list(gpushmem_team_t parent, const int *ran
 // then, and the call can be repeated, over it or over `parent`. Members that have called
 // gpushmem_finalize count as lost. `parent` may be any team, whether its own collectives still
 // work or not; what it is good for does not change. The new team is one like those of the splits.
-// After GPUSHMEM_ERR_TIMEOUT, which names a PE that has not come, the call may be repeated.
+// After GPUSHMEM_ERR_TIMEOUT, which names a PE that has not come, the call may be repeated. Made,
+// as the splits are, by one thread of a PE at a time. Kernels that are launched after it may wait
+// again: await first those that were under way (gpushmem_launch_wait).
 //   GPUSHMEM_ERR_UNSUPPORTED  GPUSHMEM_ON_PE_FAILURE is not notify on all PEs
 //   GPUSHMEM_ERR_INVALID      as the splits, on any member
 //   GPUSHMEM_ERR_NO_MEMORY    as the splits, on any member

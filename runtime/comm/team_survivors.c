@@ -13,6 +13,7 @@
 #include "gpushmem/gpushmem.h"
 #include "progress/failure.h"
 #include "progress/waiter.h"
+#include "proxy/device_side.h"
 
 static struct {
     pthread_mutex_t lock; // a PE shows one vote at a time
@@ -282,10 +283,12 @@ int gpsh_team_survivors(struct gpsh_team *parent, const struct gpushmem_team_con
     pthread_mutex_lock(&calls.lock);
     status = poll_members(&s, config);
     pthread_mutex_unlock(&calls.lock);
-    if (status)
+    if (status) {
         gpsh_team_delete(s.team);
-    else
+    } else {
         *out = s.team->handle;
+        gpsh_device_side_losses_known(); // else the team's first wait in a kernel would fail
+    }
     gpsh_poll_end(&s.poll);
     free(s.pes);
     return status;

@@ -35,6 +35,7 @@ static struct {
     struct gpushmem_dev handle;
     // the program knows why a kernel's wait ended: the next kernels may wait again
     _Atomic bool loss_taken;
+    unsigned losses_known; // so many of gpsh.failures the program has heard of by other calls
 } side = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static _Atomic bool exists;
@@ -312,13 +313,19 @@ static void unmake(void)
     side.host = NULL;
 }
 
+// side.lock is held.
+static bool loss_is_news(void)
+{
+    return atomic_load(&gpsh.failures) != side.losses_known;
+}
+
 // A PE was lost: kernels that wait on memory end. Any thread.
 static void end_waits_of_kernels(int pe, int code)
 {
     if (atomic_load(&exists)) { // else make() looks at gpsh.failed_pe
         pthread_mutex_lock(&side.lock);
         if (atomic_load(&exists)) {
-            atomic_store(&side.loss_taken, false);
+            atomic_store(&side.loss_taken, !loss_is_news());
             __atomic_store_n(&side.host->control.peer_failed, code, __ATOMIC_RELEASE);
         }
         pthread_mutex_unlock(&side.lock);
@@ -348,11 +355,19 @@ static int make(void)
     // found before is seen.
     if (atomic_load(&gpsh.failed_pe) >= 0)
         gpsh_device_teams_lose(atomic_load(&gpsh.failed_pe));
-    if (atomic_load(&gpsh.failed_pe) >= 0)
+    if (loss_is_news())
         __atomic_store_n(&side.host->control.peer_failed, GPUSHMEM_ERR_PE_FAILED, __ATOMIC_RELEASE);
     if (made)
         made();
     return 0;
+}
+
+void gpsh_device_side_losses_known(void)
+{
+    pthread_mutex_lock(&side.lock);
+    side.losses_known = atomic_load(&gpsh.failures);
+    atomic_store(&side.loss_taken, atomic_load(&exists));
+    pthread_mutex_unlock(&side.lock);
 }
 
 void gpsh_device_side_launching(void)
@@ -429,6 +444,7 @@ void gpsh_device_side_finalize(void)
                 "stores, or there were "
                 "none\n",
                 gpsh.my_pe);
+    side.losses_known = 0;
     if (!atomic_load(&exists))
         return;
     __atomic_store_n(&side.host->control.abort, GPUSHMEM_ERR_STATE, __ATOMIC_RELEASE);

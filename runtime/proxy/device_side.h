@@ -48,5 +48,8 @@ void gpsh_device_side_heap_grown(void);
 // A kernel is about to be launched: it may wait again if the program took the loss of a PE
 // (gpushmem_device_error).
 void gpsh_device_side_launching(void);
+// The program has heard of all losses so far by another call: kernels launched from now on may
+// wait.
+void gpsh_device_side_losses_known(void);
 
 #endif

@@ -2,7 +2,8 @@
 // A PE dies in the middle of collectives: those under way and those that are queued end with the
 // error on all survivors, and so do the team's later ones; those of a team of the survivors are
 // right, in kernels, on streams and of the host. Run with --on-failure continue; the last
-// PE is the one that dies. The argument says in what: sync, reduce, large, stream.
+// PE is the one that dies. The argument says in what: sync, reduce, large, stream; host: no kernel
+// waits then, so none tells.
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
@@ -75,6 +76,20 @@ static void on_stream(struct job j, bool dies)
     CHECK(strstr(gpushmem_last_error(), "lost a member"));
 }
 
+static void on_host(bool dies)
+{
+    int status = 0;
+    gpushmem_dev dev;
+    if (gpushmem_my_pe()) // PE 0 makes what kernels need when the loss is known
+        CHECK_OK(gpushmem_device_handle(&dev));
+    CHECK_OK(gpushmem_team_sync(GPUSHMEM_TEAM_WORLD));
+    if (dies)
+        kill(getpid(), SIGKILL);
+    while (!status)
+        status = gpushmem_team_sync(GPUSHMEM_TEAM_WORLD);
+    CHECK(status == GPUSHMEM_ERR_PE_FAILED);
+}
+
 __global__ void counted(struct job j, int *counts)
 {
     counts[0] = 0;
@@ -96,6 +111,8 @@ static void go_on(struct job j, int *counts)
     CHECK_OK(gpushmem_team_survivors(GPUSHMEM_TEAM_WORLD, NULL, 0, &j.team));
     CHECK(gpushmem_team_n_pes(j.team) == gpushmem_n_pes() - 1);
     j.rounds = QUEUED;
+    if (gpushmem_my_pe() == 1)
+        usleep(20000); // kernels of the others wait so long that they look for losses
     RUN(counted, 1, 1, j, counts);
     CHECK(check_read(&counts[0]) == QUEUED && has_sum(&j));
     CHECK_OK(gpushmem_float_sum_reduce_on_stream(j.team, j.dest, j.source, j.bytes / sizeof(float),
@@ -124,7 +141,9 @@ int main(int argc, char **argv)
     gpushmem_float_p(source, (float)(me + 1), me);
     int *counts = (int *)gpushmem_calloc(2, sizeof(int));
     gpushmem_barrier_all();
-    if (strcmp(in, "stream"))
+    if (!strcmp(in, "host"))
+        on_host(dies);
+    else if (strcmp(in, "stream"))
         on_kernels(j, counts, dies);
     else
         on_stream(j, dies);
