@@ -40,14 +40,27 @@ static bool is_new(const char *sentence)
     return false;
 }
 
+// The program knows gpushmem_X as shmem_X, and knows no gpushmem_X_status.
+static void log_failure(const char *sentence)
+{
+    const char status[] = "_status";
+    const size_t prefix = strlen("gpu"), suffix = strlen(status);
+    size_t end = strcspn(sentence, ":,( ");
+    if (strncmp(sentence, "gpushmem_", 9) != 0) {
+        GPSH_LOG(ERROR, "shmem", "%s", sentence);
+        return;
+    }
+    size_t name = end - prefix;
+    if (name > suffix && strncmp(sentence + end - suffix, status, suffix) == 0)
+        name -= suffix;
+    GPSH_LOG(ERROR, "shmem", "%.*s%s", (int)name, sentence + prefix, sentence + end);
+}
+
 void gpushmem_shmem_failed(void)
 {
     const char *sentence = gpsh_last_error();
-    if (gpsh_last_error_code() && is_new(sentence)) {
-        // The program knows the function as shmem_X.
-        bool own = strncmp(sentence, "gpushmem_", 9) == 0;
-        GPSH_LOG(ERROR, "shmem", "%s", own ? sentence + 3 : sentence);
-    }
+    if (gpsh_last_error_code() && is_new(sentence))
+        log_failure(sentence);
     gpsh_clear_error();
 }
 

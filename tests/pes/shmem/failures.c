@@ -37,7 +37,9 @@ static void fail_often(void)
         CHECK(shmem_long_broadcast(SHMEM_TEAM_INVALID, &word, &lock, 1, 0) != 0);
         shmem_barrier(n, 0, 1, psync);
         shmem_clear_lock(&lock);
+        CHECK(shmem_signal_wait_until((uint64_t *)(void *)&local, SHMEM_CMP_EQ, 1) == 0);
     }
+    CHECK(lines_with(" shmem_signal_wait_until: ") == 1);
     CHECK(lines_with("PE 999;") == 1 && lines_with("PE 998;") == 1 && lines_with("PE 997;") == 1);
     CHECK(lines_with(" shmem_long_put: ") == 1 && lines_with(" shmem_long_broadcast: ") == 1);
     CHECK(lines_with("PE_start") == 1 && lines_with(" shmem_clear_lock") == 1);
