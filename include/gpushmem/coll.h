@@ -8,8 +8,8 @@
 // (gpushmem_barrier is for that). A PE's dest belongs to the operation from the PE's own call on,
 // not before: no PE need wait until the others' dests are ready. Zero elements do nothing, and wait
 // for nobody. Several teams may be used at the same time, by different threads.
-//   GPUSHMEM_ERR_INVALID    no such team, root or stride; dest and source overlap
-//   (GPUSHMEM_CHECK=1) GPUSHMEM_ERR_ADDRESS    dest or source is not in the symmetric heap
+//   GPUSHMEM_ERR_INVALID    no such team, root or stride; with GPUSHMEM_CHECK=1: they overlap
+//   GPUSHMEM_ERR_ADDRESS    dest or source is not symmetric memory
 //   GPUSHMEM_ERR_ASYMMETRY  with GPUSHMEM_CHECK=1: the first PE and argument that differ are named
 //                           to all, and nothing was done. Without it such a call has no meaning
 //   GPUSHMEM_ERR_PE_FAILED, GPUSHMEM_ERR_TIMEOUT  as in team.h; dest is undefined
