@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Teams as kernels see them, the operations of their collectives, and where the parts of a team's
+// scratch lie. Part of gpushmem/device_abi.h.
+#ifndef GPUSHMEM_IMPL_TEAM_LAYOUT_H
+#define GPUSHMEM_IMPL_TEAM_LAYOUT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "gpushmem/impl/host_device.h"
+#include "gpushmem/types.h"
+
+// ---- Teams
+// ------------------------------------------------------------------------------------------
+
+// docs/adr/0028-teams-and-collectives.md. A team's handle is slot | generation << 8.
+enum {
+    GPUSHMEM_TEAM_SLOTS = 256,
+    GPUSHMEM_TEAM_SLOT_MASK = 255,
+    GPUSHMEM_TEAM_GENERATION_SHIFT = 8,
+    GPUSHMEM_TEAM_PREDEFINED = 4,
+};
+
+enum gpushmem_dev_team_flag {
+    // kernels load and store the heaps of all members
+    GPUSHMEM_DEV_TEAM_DIRECT = 1,
+    // the slot has the scratch that operations of streams need
+    GPUSHMEM_DEV_TEAM_STREAM = 2,
+    // a member was lost: its operations fail
+    GPUSHMEM_DEV_TEAM_LOST = 4,
+    // members compare their calls in kernels before they begin (GPUSHMEM_CHECK=1)
+    GPUSHMEM_DEV_TEAM_CHECKED = 8,
+};
+
+// What kernels know of a team, in device memory.
+struct gpushmem_dev_team {
+    int32_t team;    // the handle that is valid now; GPUSHMEM_TEAM_INVALID: the slot is free
+    int32_t my_rank; // this PE's number in the team
+    int32_t n;       // members
+    uint32_t flags;  // enum gpushmem_dev_team_flag
+    int32_t start;   // member r is PE start + r * stride, if stride is not 0,
+    int32_t stride;
+    const int32_t *pes;   // [n] device memory; and pes[r] always
+    char *scratch;        // symmetric: for operations in kernels
+    char *stream_scratch; // symmetric: for operations of streams, NULL without
+    uint64_t *epochs;     // device memory of this PE, [GPUSHMEM_TEAM_EPOCHS]
+    uint64_t reserved[1];
+};
+
+// Words per team in `epochs`. Word 0 is the sync of kernels; what the others count is the business
+// of the collectives' bodies. They start above what any member has used in this slot.
+enum { GPUSHMEM_TEAM_EPOCHS = 128 };
+
+// ---- Collectives
+// ------------------------------------------------------------------------------------------
+
+// A team has channels, each a sequence of operations of its own, so that blocks that work side by
+// side do not share one. A channel's handle is the team's with the channel's number in these bits,
+// which the generation of a team does not reach.
+enum {
+    GPUSHMEM_TEAM_CHANNEL_SHIFT = 27,
+    GPUSHMEM_TEAM_CHANNEL_MASK = 15,
+    GPUSHMEM_TEAM_CHANNELS = 8, // of slots with scratch for streams; the others have one
+};
+
+enum gpushmem_coll_kind {
+    GPUSHMEM_COLL_SYNC = 1,
+    GPUSHMEM_COLL_BARRIER = 2,
+    GPUSHMEM_COLL_BROADCAST = 3,
+    GPUSHMEM_COLL_COLLECT = 4,
+    GPUSHMEM_COLL_FCOLLECT = 5,
+    GPUSHMEM_COLL_ALLTOALL = 6,
+    GPUSHMEM_COLL_ALLTOALLS = 7,
+    // the kinds from here on fold
+    GPUSHMEM_COLL_REDUCE = 8,
+    GPUSHMEM_COLL_REDUCESCATTER = 9,
+    GPUSHMEM_COLL_INSCAN = 10,
+    GPUSHMEM_COLL_EXSCAN = 11,
+    GPUSHMEM_COLL_KINDS = 12,
+};
+
+// What is folded. The integers' bits 0 and 1 are the logarithm of their bytes.
+enum gpushmem_coll_type {
+    GPUSHMEM_COLL_INT8 = 0,
+    GPUSHMEM_COLL_INT16 = 1,
+    GPUSHMEM_COLL_INT32 = 2,
+    GPUSHMEM_COLL_INT64 = 3,
+    GPUSHMEM_COLL_UINT8 = 4,
+    GPUSHMEM_COLL_UINT16 = 5,
+    GPUSHMEM_COLL_UINT32 = 6,
+    GPUSHMEM_COLL_UINT64 = 7,
+    GPUSHMEM_COLL_HALF = 8,
+    GPUSHMEM_COLL_BFLOAT16 = 9,
+    GPUSHMEM_COLL_FLOAT = 10,
+    GPUSHMEM_COLL_DOUBLE = 11,
+    GPUSHMEM_COLL_COMPLEXF = 12, // only sum and prod
+    GPUSHMEM_COLL_COMPLEXD = 13,
+    GPUSHMEM_COLL_TYPES = 14,
+};
+
+enum gpushmem_coll_fold {
+    GPUSHMEM_COLL_AND = 0,
+    GPUSHMEM_COLL_OR = 1,
+    GPUSHMEM_COLL_XOR = 2,
+    GPUSHMEM_COLL_MIN = 3,
+    GPUSHMEM_COLL_MAX = 4,
+    GPUSHMEM_COLL_SUM = 5,
+    GPUSHMEM_COLL_PROD = 6,
+    GPUSHMEM_COLL_FOLDS = 7,
+};
+
+// How the data travels (docs/adr/0028-teams-and-collectives.md).
+enum gpushmem_coll_way {
+    GPUSHMEM_COLL_AUTO = 0, // kernels choose
+    GPUSHMEM_COLL_LL = 1,
+    GPUSHMEM_COLL_STAGED = 2,
+    GPUSHMEM_COLL_DIRECT = 3, // loads of the members' sources, stores to their dests
+    GPUSHMEM_COLL_PUSH = 4,   // reduce of two members: stores to the other's dest, folded there
+    GPUSHMEM_COLL_COPY = 5,   // copy engines between two kernels with the flags
+    // of members behind NICs: rounds of dissemination, in which blocks are gathered
+    GPUSHMEM_COLL_ROUNDS = 6,
+};
+
+// One collective operation, the same on all members but for dest and source of other memory than
+// the heap.
+struct gpushmem_coll_op {
+    int32_t team;   // the handle, with the channel
+    int32_t root;   // broadcast
+    uint8_t kind;   // enum gpushmem_coll_kind
+    uint8_t type;   // enum gpushmem_coll_type, if it folds
+    uint8_t fold;   // enum gpushmem_coll_fold, if it folds
+    uint8_t way;    // enum gpushmem_coll_way
+    uint32_t width; // bytes of an element
+    void *dest;
+    const void *source;
+    uint64_t n; // elements of a block: what one member contributes, or gets from each
+    int64_t dest_stride, source_stride; // alltoalls, in elements
+};
+
+// Words that tell another member how far this one is; all but the counts only grow.
+enum gpushmem_coll_flag {
+    GPUSHMEM_COLL_ENTRY = 0,    // its source is ready, its dest may be written
+    GPUSHMEM_COLL_EXIT = 1,     // its stores are there, and it no longer reads
+    GPUSHMEM_COLL_PROGRESS = 2, // how many pieces of its push have arrived
+    GPUSHMEM_COLL_COUNT = 3,    // collect: how many elements it brings
+};
+
+// What a member calls, for others to compare with what they do. `epoch` comes last.
+enum gpushmem_coll_call_word {
+    // kind (bits 0 to 7), type, operator, negated status of what is wrong with it, width (32 to 63)
+    GPUSHMEM_COLL_CALL_WHAT = 0,
+    GPUSHMEM_COLL_CALL_NELEMS = 1,
+    GPUSHMEM_COLL_CALL_ROOT = 2,
+    GPUSHMEM_COLL_CALL_DST = 3,
+    GPUSHMEM_COLL_CALL_SST = 4,
+    GPUSHMEM_COLL_CALL_DEST = 5, // offset in the heap
+    GPUSHMEM_COLL_CALL_SOURCE = 6,
+    GPUSHMEM_COLL_CALL_WORDS = 7,
+};
+struct gpushmem_coll_call {
+    uint64_t words[GPUSHMEM_COLL_CALL_WORDS];
+    uint64_t epoch;
+};
+
+// Where a channel's parts lie in its scratch, which begins with the poison word. `pes` is the
+// job's number of PEs, so all teams have the same layout. Everything is written by other members
+// (each word by one), and zero before the first use of the slot, never again.
+enum {
+    GPUSHMEM_COLL_ROUND_AT = 64, // this PE's own word: the packets were cleared
+    GPUSHMEM_COLL_SYNC_AT = 128, // [GPUSHMEM_COLL_SYNC_WORDS] of dissemination
+    GPUSHMEM_COLL_SYNC_WORDS = 80,
+    GPUSHMEM_COLL_ROUNDS_MOST = 32, // of those for odd and as many for even numbers
+    GPUSHMEM_COLL_FLAGS_AT = 128 + 8 * GPUSHMEM_COLL_SYNC_WORDS,
+    GPUSHMEM_COLL_KERNEL_LL = 8 << 10,
+    GPUSHMEM_COLL_KERNEL_STAGE = 16 << 10, // or more: gpushmem_coll_stage_bytes
+    GPUSHMEM_COLL_STREAM_BLOCKS = 64,      // at most
+    GPUSHMEM_COLL_STREAM_LL = 768 << 10,
+    GPUSHMEM_COLL_STREAM_STAGE = 64 << 10,
+    GPUSHMEM_COLL_PIECE = 64 << 10, // of a push: then a flag says that it is there
+    GPUSHMEM_COLL_FLAG_WORDS = 4,   // per block and member: enum gpushmem_coll_flag
+};
+
+// Room for flags of members: whole cache lines.
+GPUSHMEM_HOST_DEVICE uint32_t gpushmem_coll_row(int32_t pes)
+{
+    return ((uint32_t)pes + 15) & ~15u;
+}
+
+GPUSHMEM_HOST_DEVICE uint64_t gpushmem_coll_ll_at(int32_t pes, bool stream)
+{
+    uint64_t blocks = stream ? GPUSHMEM_COLL_STREAM_BLOCKS : 1;
+    return GPUSHMEM_COLL_FLAGS_AT + 8 * GPUSHMEM_COLL_FLAG_WORDS * blocks * gpushmem_coll_row(pes);
+}
+
+GPUSHMEM_HOST_DEVICE uint64_t gpushmem_coll_stage_at(int32_t pes, bool stream)
+{
+    return gpushmem_coll_ll_at(pes, stream) +
+           (uint64_t)(stream ? GPUSHMEM_COLL_STREAM_LL : GPUSHMEM_COLL_KERNEL_LL);
+}
+
+// Bytes of staging memory, of which each member of any team can have 16.
+GPUSHMEM_HOST_DEVICE uint64_t gpushmem_coll_stage_bytes(int32_t pes, bool stream)
+{
+    uint64_t least = 16 * (uint64_t)gpushmem_coll_row(pes);
+    uint64_t bytes = stream ? GPUSHMEM_COLL_STREAM_STAGE : GPUSHMEM_COLL_KERNEL_STAGE;
+    return bytes < least ? least : bytes;
+}
+
+// A member's slot of it where all have one: whole units of 16 bytes, and one at least.
+GPUSHMEM_HOST_DEVICE uint64_t gpushmem_coll_fetch_slot(int32_t pes, int32_t n, bool stream)
+{
+    return gpushmem_coll_stage_bytes(pes, stream) / (uint32_t)n & ~(uint64_t)15;
+}
+
+// [2][pes] struct gpushmem_coll_call, for odd and even numbers: only kernels' channels have them.
+GPUSHMEM_HOST_DEVICE uint64_t gpushmem_coll_calls_at(int32_t pes)
+{
+    return gpushmem_coll_stage_at(pes, false) + gpushmem_coll_stage_bytes(pes, false);
+}
+
+// Bytes of one channel for kernels: a multiple of 128.
+GPUSHMEM_HOST_DEVICE uint64_t gpushmem_coll_channel_bytes(int32_t pes)
+{
+    return gpushmem_coll_calls_at(pes) +
+           2 * (uint64_t)(uint32_t)pes * sizeof(struct gpushmem_coll_call);
+}
+
+// A slot's first channel has scratch of its own. The others, 1 .. CHANNELS-1, follow what streams
+// have.
+GPUSHMEM_HOST_DEVICE uint64_t gpushmem_coll_channel_at(int32_t pes, int channel)
+{
+    return gpushmem_coll_stage_at(pes, true) + gpushmem_coll_stage_bytes(pes, true) +
+           (uint64_t)(channel - 1) * gpushmem_coll_channel_bytes(pes);
+}
+
+// Bytes of a slot for kernels, and those more for streams: multiples of 128.
+GPUSHMEM_HOST_DEVICE uint64_t gpushmem_coll_kernel_bytes(int32_t pes)
+{
+    return gpushmem_coll_channel_bytes(pes);
+}
+
+GPUSHMEM_HOST_DEVICE uint64_t gpushmem_coll_stream_bytes(int32_t pes)
+{
+    return gpushmem_coll_channel_at(pes, GPUSHMEM_TEAM_CHANNELS);
+}
+
+// Payload of one member's message in packets: two buffers for each of the others, half of it flags.
+GPUSHMEM_HOST_DEVICE uint64_t gpushmem_coll_ll_most(int32_t n, bool stream)
+{
+    uint64_t bytes = (uint64_t)(stream ? GPUSHMEM_COLL_STREAM_LL : GPUSHMEM_COLL_KERNEL_LL);
+    return n < 2 ? 0 : bytes / (4 * (uint64_t)(n - 1)) & ~(uint64_t)15;
+}
+
+// Staging memory that one operation may use, while members may still be in the one before.
+GPUSHMEM_HOST_DEVICE uint64_t gpushmem_coll_half_stage(bool stream)
+{
+    return (uint64_t)(stream ? GPUSHMEM_COLL_STREAM_STAGE : GPUSHMEM_COLL_KERNEL_STAGE) / 2;
+}
+
+// Blocks that are gathered begin at multiples of 16.
+GPUSHMEM_HOST_DEVICE uint64_t gpushmem_coll_padded(uint64_t bytes)
+{
+    return (bytes + 15) & ~(uint64_t)15;
+}
+
+// Whether a team of which some member is behind a NIC carries the operation out in rounds.
+GPUSHMEM_HOST_DEVICE bool gpushmem_coll_in_rounds(int32_t kind, uint64_t bytes, int32_t n,
+                                                  bool stream)
+{
+    bool folds = kind == GPUSHMEM_COLL_REDUCE || kind == GPUSHMEM_COLL_INSCAN ||
+                 kind == GPUSHMEM_COLL_EXSCAN;
+    bool gathers = folds || kind == GPUSHMEM_COLL_FCOLLECT;
+    uint64_t most = gpushmem_coll_half_stage(stream), blocks = gathers ? (uint32_t)n : 1;
+    return (gathers || kind == GPUSHMEM_COLL_BROADCAST) && bytes <= most &&
+           gpushmem_coll_padded(bytes) * blocks <= most;
+}
+
+// Whether an element is folded as a whole of more than the 8 bytes that packets carry.
+GPUSHMEM_HOST_DEVICE bool gpushmem_coll_is_wide(int32_t kind, int32_t type, int32_t fold)
+{
+    return kind >= GPUSHMEM_COLL_REDUCE && type == GPUSHMEM_COLL_COMPLEXD &&
+           fold == GPUSHMEM_COLL_PROD;
+}
+
+// Payload of one member's message in kernels' staging memory.
+GPUSHMEM_HOST_DEVICE uint64_t gpushmem_coll_stage_most(int32_t n)
+{
+    return n < 2 ? 0 : GPUSHMEM_COLL_KERNEL_STAGE / (2 * (uint64_t)(n - 1)) & ~(uint64_t)15;
+}
+
+GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_dev_team) == 64, "ABI");
+GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_coll_call) == 64, "ABI");
+
+#endif
