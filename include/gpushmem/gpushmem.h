@@ -279,7 +279,9 @@ typedef struct gpushmem_ctx *gpushmem_ctx_t;
 //   GPUSHMEM_ERR_NO_MEMORY  out of host memory
 GPUSHMEM_API int gpushmem_ctx_create(long options, gpushmem_ctx_t *ctx);
 
-// Completes everything issued on `ctx` and frees it. GPUSHMEM_CTX_INVALID does nothing.
+// Completes everything issued on `ctx` and frees it. GPUSHMEM_CTX_INVALID does nothing. Of the 64
+// contexts destroyed last, later calls are refused with GPUSHMEM_ERR_INVALID (fence and quiet do
+// nothing); an older handle must not be used.
 //   GPUSHMEM_ERR_INVALID    the default context; one that was destroyed already
 GPUSHMEM_API int gpushmem_ctx_destroy(gpushmem_ctx_t ctx);
 // Writes the options that `ctx` was created with; the default context's are GPUSHMEM_CTX_SHARED.

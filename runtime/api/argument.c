@@ -11,6 +11,14 @@ int gpsh_check_ready(const char *function)
     return gpsh_check_initialised(function + strlen("gpushmem_"));
 }
 
+static int fail_destroyed(const char *function)
+{
+    return gpsh_fail(GPUSHMEM_ERR_INVALID,
+                     "%s: the context was destroyed; create one with gpushmem_ctx_create, or use "
+                     "GPUSHMEM_CTX_DEFAULT",
+                     function);
+}
+
 int gpsh_check_context(const char *function, gpushmem_ctx_t ctx, struct gpsh_context **out)
 {
     if (ctx == GPUSHMEM_CTX_INVALID)
@@ -19,7 +27,7 @@ int gpsh_check_context(const char *function, gpushmem_ctx_t ctx, struct gpsh_con
                          "gpushmem_ctx_create, or use GPUSHMEM_CTX_DEFAULT",
                          function);
     *out = gpsh_context_of(ctx);
-    return 0;
+    return GPSH_UNLIKELY(gpsh_context_is_destroyed(*out)) ? fail_destroyed(function) : 0;
 }
 
 int gpsh_check_pe_number(const char *function, int pe)
@@ -28,6 +36,8 @@ int gpsh_check_pe_number(const char *function, int pe)
     if (status < 0 || (pe >= 0 && pe < gpsh.n_pes))
         return status;
     struct gpsh_no_rank no = gpsh_context_last_no_rank();
+    if (pe == GPSH_NO_RANK && no.ranks < 0)
+        return fail_destroyed(function);
     if (pe == GPSH_NO_RANK && no.ranks > 0)
         return gpsh_fail(GPUSHMEM_ERR_PE,
                          "%s: the team of the context has no rank %d; ranks are 0 to %d", function,

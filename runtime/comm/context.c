@@ -28,7 +28,7 @@ static _Thread_local struct gpsh_no_rank no_rank;
 
 int gpsh_context_no_rank(const struct gpsh_context *ctx, int rank)
 {
-    no_rank = (struct gpsh_no_rank){rank, ctx->team_n};
+    no_rank = (struct gpsh_no_rank){rank, gpsh_context_is_destroyed(ctx) ? -1 : ctx->team_n};
     return GPSH_NO_RANK;
 }
 

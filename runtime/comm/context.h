@@ -39,11 +39,17 @@ static inline struct gpsh_context *gpsh_context_of(gpushmem_ctx_t ctx)
     return ctx == GPUSHMEM_CTX_DEFAULT ? &gpsh_default_context : (struct gpsh_context *)(void *)ctx;
 }
 
+// Its number of ranks is 0, so that gpsh_context_pe finds none.
+static inline bool gpsh_context_is_destroyed(const struct gpsh_context *ctx)
+{
+    return ctx->team_pes != NULL && ctx->team_n == 0;
+}
+
 // No PE has this number: it stands for a rank that the team of a context has not got.
 #define GPSH_NO_RANK INT_MIN
 struct gpsh_no_rank {
     int rank;  // that was asked for
-    int ranks; // of the team
+    int ranks; // of the team; -1: the context was destroyed
 };
 int gpsh_context_no_rank(const struct gpsh_context *ctx, int rank); // returns GPSH_NO_RANK
 struct gpsh_no_rank gpsh_context_last_no_rank(void);                // of the calling thread

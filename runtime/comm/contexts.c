@@ -12,6 +12,7 @@ struct spare {
     struct gpsh_channel *channels[GPSH_MAX_TRANSPORTS];
     struct spare *next;
 };
+enum { REMEMBERED = 64 };
 static struct {
     pthread_mutex_t lock;
     struct gpsh_context *_Atomic created;
@@ -19,6 +20,10 @@ static struct {
     struct spare *spares;
     int next_index; // first channel index never opened
     bool told;      // that contexts share
+    // Destroyed ones, the latest REMEMBERED, with `lock`: what uses a handle after its end is
+    // refused and reads no foreign memory.
+    struct gpsh_context *gone[REMEMBERED];
+    unsigned n_gone;
 } contexts = {.lock = PTHREAD_MUTEX_INITIALIZER, .pool_lock = PTHREAD_MUTEX_INITIALIZER};
 
 static bool any_direct(void)
@@ -211,6 +216,20 @@ static void remove_created(struct gpsh_context *ctx)
         before->next = ctx->next;
 }
 
+// It is one of a team without ranks from now on, so that every PE number is wrong.
+static void bury(struct gpsh_context *ctx)
+{
+    static int nobody;
+    free_reports(ctx);
+    free(ctx->team_pes);
+    *ctx = (struct gpsh_context){.team = GPUSHMEM_TEAM_INVALID, .team_pes = &nobody};
+    pthread_mutex_lock(&contexts.lock);
+    struct gpsh_context **place = &contexts.gone[contexts.n_gone++ % REMEMBERED], *oldest = *place;
+    *place = ctx;
+    pthread_mutex_unlock(&contexts.lock);
+    free(oldest);
+}
+
 int gpsh_contexts_destroy(struct gpsh_context *ctx)
 {
     if (!is_created(ctx))
@@ -230,9 +249,7 @@ int gpsh_contexts_destroy(struct gpsh_context *ctx)
     if (ctx->base == NULL)
         leave_channels(ctx->channels);
     pthread_mutex_destroy(&ctx->lock);
-    free_reports(ctx);
-    free(ctx->team_pes);
-    free(ctx);
+    bury(ctx);
     return status;
 }
 
@@ -299,6 +316,10 @@ void gpsh_contexts_finalize(void)
         free_reports(ctx);
         free(ctx->team_pes);
         free(ctx);
+    }
+    for (int i = 0; i < REMEMBERED; ++i) {
+        free(contexts.gone[i]);
+        contexts.gone[i] = NULL;
     }
     while (contexts.spares != NULL) {
         struct spare *spare = contexts.spares;

@@ -92,6 +92,12 @@ static void invalid(void)
     CHECK(gpushmem_ctx_destroy(twice) == GPUSHMEM_ERR_INVALID);
     CHECK_THAT(strstr(gpushmem_last_error(), "gpushmem_ctx_destroy") != NULL, "%s",
                gpushmem_last_error());
+    CHECK(gpushmem_ctx_uint64_p(twice, word, 1, me) == GPUSHMEM_ERR_INVALID);
+    CHECK_THAT(strstr(gpushmem_last_error(), "was destroyed") != NULL, "%s", gpushmem_last_error());
+    CHECK(gpushmem_ctx_uint64_atomic_inc(twice, word, me) == GPUSHMEM_ERR_INVALID);
+    CHECK(gpushmem_ctx_get_options(twice, &(long){0}) == GPUSHMEM_ERR_INVALID);
+    CHECK_OK(gpushmem_ctx_fence(twice));
+    CHECK_OK(gpushmem_ctx_quiet(twice));
     CHECK(*word == 0);
     CHECK_OK(gpushmem_free(word));
 }
