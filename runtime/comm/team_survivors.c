@@ -234,10 +234,12 @@ static int enter(struct survivors *s, const struct gpushmem_team_config *config)
     int n = living(s, result), status = 0;
     const struct gpsh_team_slots slots = gpsh_team_free_slots();
     if (!(slots.bits[result->slot / 64] >> result->slot % 64 & 1))
-        return gpsh_fail(GPUSHMEM_ERR_STATE,
-                         "%s: the others have repeated a call that this PE gave up, and their team "
-                         "has slot %d, which a later team of this PE took",
-                         s->what, result->slot);
+        return gpsh_fail(
+            GPUSHMEM_ERR_STATE,
+            "%s: the others' team has slot %d, which another team of this PE took: one "
+            "that another thread made meanwhile, or one after a call of survivors "
+            "that this PE gave up; destroy it, and call this again on all PEs",
+            s->what, result->slot);
     if (!is_offered(s, result->slot, n)) {
         gpsh_team_delete(s->team);
         s->team = NULL;

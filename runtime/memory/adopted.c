@@ -27,7 +27,7 @@ static struct gpsh_adopted adopted[MAX_ADOPTED];
 static int n_adopted;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static struct gpsh_adopted *find(const void *address)
+static struct gpsh_adopted *adopted_of(const void *address)
 {
     for (int i = 0; i < n_adopted; i++)
         if (adopted[i].base == address || (adopted[i].block && adopted[i].block == address))
@@ -35,7 +35,7 @@ static struct gpsh_adopted *find(const void *address)
     return NULL;
 }
 
-static bool overlaps(const char *base, size_t bytes)
+static bool adopted_overlap(const char *base, size_t bytes)
 {
     for (int i = 0; i < n_adopted; i++)
         if (base < adopted[i].base + adopted[i].bytes && adopted[i].base < base + bytes)
@@ -46,7 +46,7 @@ static bool overlaps(const char *base, size_t bytes)
 bool gpsh_adopted_find(const void *address, struct gpsh_adopted *out)
 {
     pthread_mutex_lock(&lock);
-    const struct gpsh_adopted *found = find(address);
+    const struct gpsh_adopted *found = adopted_of(address);
     if (found)
         *out = *found;
     pthread_mutex_unlock(&lock);
@@ -56,7 +56,7 @@ bool gpsh_adopted_find(const void *address, struct gpsh_adopted *out)
 bool gpsh_adopted_overlaps(const void *base, size_t bytes)
 {
     pthread_mutex_lock(&lock);
-    bool does = overlaps(base, bytes);
+    bool does = adopted_overlap(base, bytes);
     pthread_mutex_unlock(&lock);
     return does;
 }
@@ -68,7 +68,7 @@ struct verdict {
     char why[160];
 };
 
-static bool judge(const struct gpsh_mapping *m, void *arg)
+static bool judge_mapping(const struct gpsh_mapping *m, void *arg)
 {
     struct verdict *v = arg;
     if (m->first > v->at)
@@ -93,7 +93,7 @@ static int check_pages(const char *function, const char *base, size_t bytes)
 {
     struct verdict v = {.at = (uintptr_t)base};
     uint64_t end = (uintptr_t)base + bytes, here = (uintptr_t)__builtin_frame_address(0);
-    int error = gpsh_mappings_visit((uintptr_t)base, end, judge, &v);
+    int error = gpsh_mappings_visit((uintptr_t)base, end, judge_mapping, &v);
     if (v.at >= end && here - (uintptr_t)base < bytes)
         snprintf(v.why, sizeof v.why, "it holds the stack of the calling thread");
     if (error)
@@ -138,9 +138,9 @@ static int check_range(const char *function, const char *base, size_t bytes)
 }
 
 // The caller holds the lock.
-static int book(const char *function, char *base, size_t bytes)
+static int adopted_book(const char *function, char *base, size_t bytes)
 {
-    if (overlaps(base, bytes))
+    if (adopted_overlap(base, bytes))
         return gpsh_fail(GPUSHMEM_ERR_INVALID,
                          "%s(%p, %zu): overlaps a buffer that another thread registers", function,
                          (void *)base, bytes);
@@ -159,7 +159,7 @@ int gpsh_adopt_claim(const char *function, void *base, size_t bytes)
     if (status)
         return status;
     pthread_mutex_lock(&lock);
-    status = book(function, base, bytes);
+    status = adopted_book(function, base, bytes);
     pthread_mutex_unlock(&lock);
     return status;
 }
@@ -192,7 +192,7 @@ static int move_step(char *at, size_t bytes, char *block)
 
 // Short steps, for other threads' sake, unless pages are larger than that: the memory's, which only
 // the failure tells, or the heap's.
-static int move_all(const struct gpsh_adopted *a, char *block, uint64_t *moved)
+static int move_pages(const struct gpsh_adopted *a, char *block, uint64_t *moved)
 {
     uint64_t page = gpsh_regions_page_bytes(gpsh_regions_host()),
              step = page > STEP_BYTES ? page : STEP_BYTES;
@@ -239,9 +239,9 @@ int gpsh_adopt_move(const char *function, void *base, char *block)
 {
     uint64_t moved = 0;
     pthread_mutex_lock(&lock);
-    struct gpsh_adopted *a = find(base);
-    int status = get_spare(function, a), error = status ? 0 : move_all(a, block, &moved);
-    a->block = moved ? block : NULL;
+    struct gpsh_adopted *a = adopted_of(base);
+    int status = get_spare(function, a), error = status ? 0 : move_pages(a, block, &moved);
+    a->block = moved ? block : NULL; // after a failure half-way undoing needs it, too
     uint64_t bytes = a->bytes;
     pthread_mutex_unlock(&lock);
     if (error)
@@ -254,7 +254,7 @@ int gpsh_adopt_move(const char *function, void *base, char *block)
 int gpsh_adopt_settle(const char *function, void *base)
 {
     pthread_mutex_lock(&lock);
-    const struct gpsh_adopted *a = find(base);
+    const struct gpsh_adopted *a = adopted_of(base);
     const struct gpsh_segment segment = {.base = a->base,
                                          .bytes = a->bytes,
                                          .offset = file_offset(a->block),
@@ -270,7 +270,7 @@ int gpsh_adopt_settle(const char *function, void *base)
 void gpsh_adopt_keep(void *base)
 {
     pthread_mutex_lock(&lock);
-    drop_spare(find(base));
+    drop_spare(adopted_of(base));
     pthread_mutex_unlock(&lock);
 }
 
@@ -279,7 +279,7 @@ void gpsh_adopt_keep(void *base)
 int gpsh_adopt_prepare_return(const char *function, void *base)
 {
     pthread_mutex_lock(&lock);
-    int status = get_spare(function, find(base));
+    int status = get_spare(function, adopted_of(base));
     pthread_mutex_unlock(&lock);
     return status;
 }
@@ -334,7 +334,7 @@ static void move_back(struct gpsh_adopted *a)
 }
 
 // The caller holds the lock.
-static void end(struct gpsh_adopted *a)
+static void adopted_end(struct gpsh_adopted *a)
 {
     if (a->block && a->spare) {
         sigset_t all, old;
@@ -352,7 +352,7 @@ void gpsh_adopt_end(void *base)
     if (gpsh_segment_find(base, 1, NULL))
         gpsh_segment_remove(base);
     pthread_mutex_lock(&lock);
-    end(find(base));
+    adopted_end(adopted_of(base));
     pthread_mutex_unlock(&lock);
 }
 
