@@ -259,13 +259,16 @@ GPSH_DEV void gpsh_dev_coll_take(struct gpsh_dev_coll *c, const struct gpushmem_
     c->pes = team.pes;
 }
 
-// After a barrier of the group.
+// After a barrier of the group. An operation that fails because the team has given up is recorded
+// like one whose own wait fails: nobody looks at the status of a stream's operation.
 GPSH_DEV void gpsh_dev_coll_start(struct gpsh_dev_coll *c)
 {
     c->epoch = gpsh_dev_load64_relaxed_gpu(c->epoch_word) + 1;
     c->status =
         c->flags & GPUSHMEM_DEV_TEAM_LOST ? +GPUSHMEM_ERR_PE_FAILED : gpsh_dev_coll_poisoned(*c);
-    if (!(uint32_t)c->epoch && !c->status)
+    if (c->status)
+        gpsh_dev_fail(c->dev, c->status, -1, nullptr, 0);
+    else if (!(uint32_t)c->epoch)
         gpsh_dev_coll_round(c);
 }
 

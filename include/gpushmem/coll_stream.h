@@ -27,7 +27,10 @@
 //   Graphs     A graph with collectives may be launched any number of times, also beside others in
 //              the order of one stream, but not while other operations of its teams are under way.
 //   Failures   When a member is lost or GPUSHMEM_WAIT_TIMEOUT_MS is over, the operation ends on all
-//              members, later ones of the team end at once, and gpushmem_device_error reports it.
+//              members. Later ones of the team end at once. gpushmem_device_error and
+//              gpushmem_launch_wait report it on each member, also one that has heard of the loss
+//              from no other side yet. A call returns GPUSHMEM_ERR_PE_FAILED once this PE knows of
+//              the loss; if it returns 0 before that, the operation fails and is reported in turn.
 //              Only destroying the team is of use then.
 //   Checks     With GPUSHMEM_CHECK=1 each call waits for all members' calls and compares them. The
 //              team's collective operations of the host and of streams are one sequence then. If

@@ -2,8 +2,9 @@
 // A PE dies in the middle of collectives: those under way and those that are queued end with the
 // error on all survivors, and so do the team's later ones; those of a team of the survivors are
 // right, in kernels, on streams and of the host. Run with --on-failure continue; the last
-// PE is the one that dies. The argument says in what: sync, reduce, large, stream; host: no kernel
-// waits then, so none tells.
+// PE is the one that dies. The argument says in what: sync, reduce, large, stream; queued: those of
+// PE 1 begin when PE 0 has given up; host: no kernel waits then, so none tells. The survivors hear
+// of the loss in any order: from their launcher, or from each other.
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
@@ -59,12 +60,27 @@ static void on_kernels(struct job j, int *counts, bool dies)
     CHECK(check_read(&counts[1]) == QUEUED);
 }
 
+static int enqueue(const struct job *j)
+{
+    return gpushmem_float_sum_reduce_on_stream(GPUSHMEM_TEAM_WORLD, j->dest, j->source,
+                                               j->bytes / sizeof(float), NULL);
+}
+
+// An operation is refused when this PE has heard of the loss, and ends with the error before that.
+static void until_refused(void)
+{
+    int status;
+    while (!(status = gpushmem_team_sync_on_stream(GPUSHMEM_TEAM_WORLD, NULL)))
+        CHECK(gpushmem_launch_wait(NULL) == GPUSHMEM_ERR_PE_FAILED);
+    CHECK(status == GPUSHMEM_ERR_PE_FAILED);
+    CHECK(strstr(gpushmem_last_error(), "lost a member"));
+}
+
 static void on_stream(struct job j, bool dies)
 {
     int status = 0;
     for (int i = 0; i < (dies ? 3 : QUEUED) && !status; i++)
-        status = gpushmem_float_sum_reduce_on_stream(GPUSHMEM_TEAM_WORLD, j.dest, j.source,
-                                                     j.bytes / sizeof(float), NULL);
+        status = enqueue(&j);
     int waited = gpushmem_launch_wait(NULL);
     if (dies)
         kill(getpid(), SIGKILL);
@@ -72,8 +88,29 @@ static void on_stream(struct job j, bool dies)
     CHECK(status == GPUSHMEM_ERR_PE_FAILED || waited == GPUSHMEM_ERR_PE_FAILED);
     if (check_failures)
         printf("enqueued: %d, waited: %d, %s\n", status, waited, gpushmem_last_error());
-    CHECK(gpushmem_team_sync_on_stream(GPUSHMEM_TEAM_WORLD, NULL) == GPUSHMEM_ERR_PE_FAILED);
-    CHECK(strstr(gpushmem_last_error(), "lost a member"));
+    until_refused();
+}
+
+// Waits for nothing that the library knows of, so a loss does not end it.
+__global__ void until_open(uint64_t *gate)
+{
+    while (!gpushmem_dev_uint64_test(gate, GPUSHMEM_CMP_NE, 0))
+        ;
+}
+
+static void on_queue(struct job j, uint64_t *gate, int me, bool dies)
+{
+    if (me == 1)
+        CHECK_OK(GPUSHMEM_LAUNCH(until_open, 1, 1, NULL, gate));
+    for (int i = 0; i < QUEUED && !dies; i++)
+        CHECK_OK(enqueue(&j));
+    CHECK_OK(gpushmem_team_sync(GPUSHMEM_TEAM_WORLD));
+    if (dies)
+        kill(getpid(), SIGKILL);
+    CHECK(gpushmem_launch_wait(NULL) == GPUSHMEM_ERR_PE_FAILED);
+    if (me == 0)
+        gpushmem_uint64_atomic_set(gate, 1, 1);
+    until_refused();
 }
 
 static void on_host(bool dies)
@@ -140,9 +177,12 @@ int main(int argc, char **argv)
     j.source = source;
     gpushmem_float_p(source, (float)(me + 1), me);
     int *counts = (int *)gpushmem_calloc(2, sizeof(int));
+    uint64_t *gate = (uint64_t *)gpushmem_calloc(1, sizeof *gate);
     gpushmem_barrier_all();
     if (!strcmp(in, "host"))
         on_host(dies);
+    else if (!strcmp(in, "queued"))
+        on_queue(j, gate, me, dies);
     else if (strcmp(in, "stream"))
         on_kernels(j, counts, dies);
     else
