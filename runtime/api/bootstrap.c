@@ -110,11 +110,25 @@ static bool is_unset(const void *from, size_t bytes)
     return true;
 }
 
+int gpsh_init_by_attr(const struct gpushmem_init_attr *attr, bool in_two_steps)
+{
+    gpushmem_uniqueid_t id;
+    if (attr->uniqueid && attr->functions)
+        return gpsh_fail(GPUSHMEM_ERR_INVALID,
+                         "gpushmem_init_attr: uniqueid and functions are both set; one of them "
+                         "says how to join");
+    struct gpsh_join join = {.id = attr->uniqueid,
+                             .rank = attr->rank,
+                             .n_pes = attr->n_pes,
+                             .in_two_steps = in_two_steps};
+    int status = attr->functions ? join_by_functions(attr->functions, &id, &join) : 0;
+    return status ? status : gpsh_init_as("gpushmem_init_attr", &join, attr->thread_level, NULL);
+}
+
 int gpushmem_init_attr_sized(const struct gpushmem_init_attr *attr, size_t size)
 {
     enum { FIRST_VERSION = sizeof(struct gpushmem_init_attr) };
     struct gpushmem_init_attr known = {.uniqueid = NULL};
-    gpushmem_uniqueid_t id;
     if (!attr || size < FIRST_VERSION)
         return gpsh_fail(GPUSHMEM_ERR_INVALID,
                          "gpushmem_init_attr: %s; pass a struct gpushmem_init_attr and its sizeof",
@@ -126,13 +140,7 @@ int gpushmem_init_attr_sized(const struct gpushmem_init_attr *attr, size_t size)
             "gpushmem_init_attr: the program was compiled with a later gpushmem.h, and "
             "sets what this library (%d.%d) does not know: install a later one",
             GPUSHMEM_VERSION_MAJOR, GPUSHMEM_VERSION_MINOR);
-    if (known.uniqueid && known.functions)
-        return gpsh_fail(GPUSHMEM_ERR_INVALID,
-                         "gpushmem_init_attr: uniqueid and functions are both set; one of them "
-                         "says how to join");
-    struct gpsh_join join = {.id = known.uniqueid, .rank = known.rank, .n_pes = known.n_pes};
-    int status = known.functions ? join_by_functions(known.functions, &id, &join) : 0;
-    return status ? status : gpsh_init_as("gpushmem_init_attr", &join, known.thread_level, NULL);
+    return gpsh_init_by_attr(&known, false);
 }
 
 int gpushmem_init_with_uniqueid(const gpushmem_uniqueid_t *id, int rank, int n_pes)

@@ -19,6 +19,7 @@
 #include "comm/team.h"
 #include "connect/peers.h"
 #include "core/standard_streams.h"
+#include "gpu/gpu.h"
 #include "gpushmem/gpushmem.h"
 #include "memory/regions.h"
 #include "observe/question.h"
@@ -33,7 +34,8 @@
 #include "stream/stream_gpu.h"
 
 static pthread_mutex_t lifecycle = PTHREAD_MUTEX_INITIALIZER;
-static int init_depth; // init may be called several times; as many finalizes end the library
+static atomic_bool partial; // the first of two steps is done (gpsh_init_is_partial)
+static int init_depth;      // init may be called several times; as many finalizes end the library
 
 // In the child of a fork: the PE is its parent. The library's threads are not here, and a lock that
 // one of them, or another thread of the program, held would never be free.
@@ -41,6 +43,7 @@ static void forget_job(void)
 {
     pthread_mutex_init(&lifecycle, NULL);
     init_depth = 0;
+    partial = false;
     if (!gpsh.n_pes)
         return;
     gpsh.forked_from = (int)getppid();
@@ -162,7 +165,8 @@ static void preload_kernels(void)
     gpsh_coll_gpu_preload();
 }
 
-static int bring_up(const struct gpsh_join *join)
+// From settings to a place in the job.
+static int enter_job(const struct gpsh_join *join)
 {
     int status = gpsh_init_standard_streams(); // before anything else opens a file
     if (!status)
@@ -180,9 +184,15 @@ static int bring_up(const struct gpsh_join *join)
         return status;
     }
     gpsh.boot.wait_timeout_ms = gpsh.settings.wait_timeout_ms;
+    gpsh_log_set_pe(gpsh.boot.my_pe);
+    return 0;
+}
+
+static int bring_up(void)
+{
+    int status;
     gpsh.my_pe = gpsh.boot.my_pe;
     gpsh.n_pes = gpsh.boot.n_pes;
-    gpsh_log_set_pe(gpsh.my_pe);
     atomic_store(&gpsh.failed_pe, -1);
     atomic_store(&gpsh.failures, 0);
     atomic_store(&gpsh.leaving, false);
@@ -231,12 +241,35 @@ static int bring_up(const struct gpsh_join *join)
 // A further init of a PE that has joined.
 static int check_same_job(const char *function, const struct gpsh_join *join)
 {
-    if (!join->id || (join->rank == gpsh.my_pe && join->n_pes == gpsh.n_pes))
+    if (!join->id || (join->rank == gpsh.boot.my_pe && join->n_pes == gpsh.boot.n_pes))
         return 0;
     return gpsh_fail(GPUSHMEM_ERR_STATE,
                      "%s: this process is PE %d of %d already, and cannot become PE %d of %d; call "
                      "gpushmem_finalize first",
-                     function, gpsh.my_pe, gpsh.n_pes, join->rank, join->n_pes);
+                     function, gpsh.boot.my_pe, gpsh.boot.n_pes, join->rank, join->n_pes);
+}
+
+static bool waits_for_choice(void)
+{
+    return gpsh.settings.heap_kind != GPSH_HEAP_HOST && gpsh_gpu_would_choose();
+}
+
+bool gpsh_init_is_partial(void)
+{
+    return atomic_load(&partial);
+}
+
+int gpsh_init_complete(void)
+{
+    pthread_mutex_lock(&lifecycle);
+    int status = 0;
+    if (atomic_exchange(&partial, false)) {
+        status = bring_up();
+        if (status)
+            init_depth = 0;
+    }
+    pthread_mutex_unlock(&lifecycle);
+    return status;
 }
 
 int gpsh_init_as(const char *function, const struct gpsh_join *join,
@@ -256,7 +289,10 @@ int gpsh_init_as(const char *function, const struct gpsh_join *join,
     if (!status && !init_depth) {
         gpsh.thread_level = (int)requested;
         gpsh.generation++;
-        status = bring_up(join);
+        status = enter_job(join);
+        partial = !status && join->in_two_steps && waits_for_choice();
+        if (!status && !partial)
+            status = bring_up();
     }
     if (!status) {
         init_depth++;

@@ -141,6 +141,24 @@ int gpsh_gpu_open(int node_pe)
     return 0;
 }
 
+static int load_driver(void *unused)
+{
+    (void)unused;
+    return gpsh_gpu_load_driver();
+}
+
+bool gpsh_gpu_would_choose(void)
+{
+    gpsh_cu_context current = NULL;
+    int count = 0;
+    if (gpsh_without_signals(load_driver, NULL)) {
+        gpsh_clear_error();
+        return false;
+    }
+    return !gpsh_cu.device_count(&count) && count > 0 && !gpsh_cu.context_current(&current) &&
+           !current;
+}
+
 uint64_t gpsh_gpu_room(int node_pes)
 {
     size_t available = 0, total = 0;

@@ -18,6 +18,7 @@ typedef struct gpsh_cu_context_opaque *gpsh_cu_context;
 typedef struct CUstream_st *gpsh_cu_stream; // the public gpushmem_stream_t
 typedef struct gpsh_cu_module_opaque *gpsh_cu_module;
 typedef struct gpsh_cu_function_opaque *gpsh_cu_function;
+typedef struct gpsh_cu_library_opaque *gpsh_cu_library;
 
 enum gpsh_cu_result_code {
     GPSH_CU_SUCCESS = 0,
@@ -227,6 +228,10 @@ union gpsh_cu_memory_op {
     X(range_handle, cuMemGetHandleForAddressRange,                                                 \
       (void *handle, gpsh_cu_ptr base, size_t bytes, int type, unsigned long long flags))          \
     X(flush_writes, cuFlushGPUDirectRDMAWrites, (int target, int scope))                           \
+    X(module_global, cuModuleGetGlobal_v2,                                                         \
+      (gpsh_cu_ptr * variable, size_t * bytes, gpsh_cu_module module, const char *name))           \
+    X(library_global, cuLibraryGetGlobal,                                                          \
+      (gpsh_cu_ptr * variable, size_t * bytes, gpsh_cu_library library, const char *name))         \
     X(memory_ops, cuStreamBatchMemOp_v2,                                                           \
       (gpsh_cu_stream stream, unsigned count, union gpsh_cu_memory_op *operations,                 \
        unsigned flags))                                                                            \

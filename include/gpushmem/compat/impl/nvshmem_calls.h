@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the functions of nvshmem.h call in libgpushmem beside its own functions. Programs need not.
+#ifndef GPUSHMEM_COMPAT_IMPL_NVSHMEM_CALLS_H
+#define GPUSHMEM_COMPAT_IMPL_NVSHMEM_CALLS_H
+
+#include "gpushmem/compat/impl/nvshmem_types.h"
+#include "gpushmem/gpushmem.h"
+
+// CUmodule and CUlibrary, as the driver's header declares them.
+typedef struct CUmod_st *gpsh_nvshmem_module;
+typedef struct CUlib_st *gpsh_nvshmem_library;
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// Functions that return int return an enum nvshmemx_status, and have logged what went wrong, unless
+// they are said to return a negative status, which a caller reports with gpushmem_nvshmem_check.
+
+// Join and leave. NVSHMEM_* variables are obeyed; settings of gpushmem that are in the environment
+// take precedence. The PE's numbers are known after init. Where the library would have to choose a
+// GPU, because the program has not, it comes to the rest with the first collective call.
+GPUSHMEM_API int gpushmem_nvshmem_init(int requested, int *provided);
+GPUSHMEM_API int gpushmem_nvshmem_init_attr(unsigned int flags, const nvshmemx_init_attr_t *attr);
+GPUSHMEM_API int gpushmem_nvshmem_finalize(void);
+GPUSHMEM_API int gpushmem_nvshmem_init_status(void);
+GPUSHMEM_API void gpushmem_nvshmem_query_thread(int *provided);
+GPUSHMEM_API int gpushmem_nvshmem_get_uniqueid(nvshmemx_uniqueid_t *id);
+GPUSHMEM_API int gpushmem_nvshmem_set_uniqueid(int rank, int n, const nvshmemx_uniqueid_t *id,
+                                               nvshmemx_init_attr_t *attr);
+GPUSHMEM_API int gpushmem_nvshmem_set_mpi_comm(void *mpi_comm, nvshmemx_init_attr_t *attr);
+
+// A call has failed with `status`: 1 if that was because init is not complete, and it is now.
+GPUSHMEM_API int gpushmem_nvshmem_complete(int status);
+// Number and size in a team, also while init is not complete; -1: not known, or no member.
+GPUSHMEM_API int gpushmem_nvshmem_early_pe(nvshmem_team_t team);
+GPUSHMEM_API int gpushmem_nvshmem_early_n(nvshmem_team_t team);
+
+// Logs this thread's last failure, each sentence once, forgets it, and returns its enum
+// nvshmemx_status. zero: the same if there is one, for results where 0 may be a value.
+GPUSHMEM_API int gpushmem_nvshmem_failed(int status) __attribute__((cold));
+GPUSHMEM_API void gpushmem_nvshmem_zero(void);
+
+// Each unit with kernels names the function that gives them the handle, until it is unloaded. It is
+// called when there is a new handle: at the end of init, and before what launches.
+GPUSHMEM_API void gpushmem_nvshmem_attach_by(int (*attach)(void));
+GPUSHMEM_API void gpushmem_nvshmem_attach_no_more(int (*attach)(void));
+// Calls them now. A negative status.
+GPUSHMEM_API int gpushmem_nvshmem_attach(void);
+
+// Kernels of modules that the program loads itself.
+GPUSHMEM_API int gpushmem_nvshmem_module_init(gpsh_nvshmem_module module);
+GPUSHMEM_API int gpushmem_nvshmem_module_finalize(gpsh_nvshmem_module module);
+GPUSHMEM_API int gpushmem_nvshmem_library_init(gpsh_nvshmem_library library);
+GPUSHMEM_API int gpushmem_nvshmem_library_finalize(gpsh_nvshmem_library library);
+
+// A negative status each.
+GPUSHMEM_API int gpushmem_nvshmem_register(void *address, size_t bytes);
+GPUSHMEM_API int gpushmem_nvshmem_unregister(void *address);
+GPUSHMEM_API int gpushmem_nvshmem_unregister_all(void);
+GPUSHMEM_API int gpushmem_nvshmem_split(nvshmem_team_t parent, int start, int stride, int size,
+                                        const nvshmem_team_config_t *config, long config_mask,
+                                        nvshmem_team_t *new_team);
+GPUSHMEM_API int gpushmem_nvshmem_split_2d(nvshmem_team_t parent, int xrange,
+                                           const nvshmem_team_config_t *xaxis_config,
+                                           long xaxis_mask, nvshmem_team_t *xaxis_team,
+                                           const nvshmem_team_config_t *yaxis_config,
+                                           long yaxis_mask, nvshmem_team_t *yaxis_team);
+GPUSHMEM_API int gpushmem_nvshmem_team_config(nvshmem_team_t team, nvshmem_team_config_t *config);
+
+#ifdef __cplusplus
+}
+#endif
+
+// Passes a result on, and reports it if it is negative.
+static inline int gpushmem_nvshmem_check(int status)
+{
+    return __builtin_expect(status < 0, 0) ? gpushmem_nvshmem_failed(status) : status;
+}
+
+// The same for what is NULL on failure.
+static inline void *gpushmem_nvshmem_block(void *block)
+{
+    if (__builtin_expect(block == NULL, 0))
+        gpushmem_nvshmem_zero();
+    return block;
+}
+
+#endif

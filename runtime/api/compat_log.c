@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "api/compat_log.h"
+
+#include <ctype.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/error.h"
+#include "core/log.h"
+
+// Sentences that were logged, by their hash. A program that fails in ever new ways is told once
+// that this is enough.
+enum { LOGGED = 256 };
+static _Atomic uint64_t logged[LOGGED];
+static atomic_flag enough = ATOMIC_FLAG_INIT;
+
+bool gpsh_compat_is_new(const char *prefix, const char *sentence)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    for (const char *c = sentence; *c; c++)
+        hash = (hash ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
+    for (unsigned i = 0; i < LOGGED; i++) {
+        uint64_t found = 0;
+        if (atomic_compare_exchange_strong(&logged[(hash + i) % LOGGED], &found, hash))
+            return true;
+        if (found == hash)
+            return false;
+    }
+    if (!atomic_flag_test_and_set(&enough))
+        GPSH_LOG(ERROR, prefix,
+                 "%d different failures were logged; GPUSHMEM_LOG_LEVEL=debug logs further ones",
+                 LOGGED);
+    return false;
+}
+
+// NVSHMEM calls its own additions nvshmemx_X.
+static bool is_extension(const char *name, size_t length)
+{
+    static const char *const ours[] = {"buffer_", "signal_op", "init_attr"};
+    const char stream[] = "_on_stream";
+    const size_t suffix = sizeof stream - 1;
+    for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++)
+        if (strncmp(name, ours[i], strlen(ours[i])) == 0)
+            return true;
+    return length > suffix && strncmp(name + length - suffix, stream, suffix) == 0;
+}
+
+// The program knows gpushmem_X as shmem_X or nvshmem_X, and knows no gpushmem_X_status.
+static void log_failure(const char *prefix, const char *sentence)
+{
+    const char ours[] = "gpushmem_", status[] = "_status";
+    const size_t skip = sizeof ours - 1, suffix = sizeof status - 1;
+    if (strncmp(sentence, ours, skip) != 0) {
+        GPSH_LOG(ERROR, prefix, "%s", sentence);
+        return;
+    }
+    const char *name = sentence + skip;
+    size_t end = strcspn(name, ":,( "), length = end;
+    if (length > suffix && strncmp(name + length - suffix, status, suffix) == 0)
+        length -= suffix;
+    const char *x = *prefix == 'n' && is_extension(name, length) ? "x" : "";
+    GPSH_LOG(ERROR, prefix, "%s%s_%.*s%s", prefix, x, (int)length, name, name + end);
+}
+
+void gpsh_compat_failed(const char *prefix)
+{
+    const char *sentence = gpsh_last_error();
+    if (gpsh_last_error_code() && gpsh_compat_is_new(prefix, sentence))
+        log_failure(prefix, sentence);
+    gpsh_clear_error();
+}
+
+bool gpsh_compat_size(const char *text, unsigned long long *bytes)
+{
+    char *end;
+    double value = strtod(text, &end);
+    const char *suffixes = "KMGT", *suffix = *end ? strchr(suffixes, toupper(*end)) : NULL;
+    for (const char *s = suffixes; suffix && s <= suffix; s++)
+        value *= 1024;
+    end += suffix != NULL;
+    if (end == text || *end || !(value >= 1) || value > 1e15)
+        return false;
+    *bytes = (unsigned long long)value;
+    return true;
+}

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#define _GNU_SOURCE // environ, setenv
+#include "api/nvshmem_env.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "api/compat_log.h"
+#include "core/error.h"
+#include "core/log.h"
+#include "gpushmem/compat/non_abi/nvshmem_version.h"
+
+enum way { WAY_TAKEN, WAY_SIZE, WAY_WORDS, WAY_OTHER, WAY_NONE, WAY_TOLD };
+
+struct variable {
+    const char *name; // without NVSHMEM_
+    enum way way;
+    const char *setting, *help;
+};
+
+static const struct variable variables[] = {
+#define GPSH_NVSHMEM_VARIABLE(NAME, WAY, SETTING, HELP) {#NAME, WAY_##WAY, SETTING, HELP},
+#include "api/nvshmem_env.def"
+#undef GPSH_NVSHMEM_VARIABLE
+};
+enum { VARIABLES = sizeof variables / sizeof variables[0] };
+
+static const char prefix[] = "NVSHMEM_";
+enum { PREFIX = sizeof prefix - 1 };
+
+// What values of a variable become. "" as result: nothing is set. "*" stands for all others, and
+// "*" as result for the value.
+static const struct {
+    const char *name, *value, *result;
+} words[] = {
+    {"HEAP_KIND", "DEVICE", "device"},
+    {"HEAP_KIND", "VIDMEM", "device"},
+    {"HEAP_KIND", "SYSMEM", "host"},
+    {"DEBUG", "VERSION", "warn"},
+    {"DEBUG", "WARN", "warn"},
+    {"DEBUG", "ABORT", "error"},
+    {"DEBUG", "INFO", "info"},
+    {"DEBUG", "TRACE", "trace"},
+    {"DISABLE_P2P", "0", ""},
+    {"DISABLE_P2P", "false", ""},
+    {"DISABLE_P2P", "*", "0"},
+    {"DISABLE_CUDA_VMM", "0", ""},
+    {"DISABLE_CUDA_VMM", "false", ""},
+    {"DISABLE_CUDA_VMM", "*", "ipc"},
+    {"IB_DISABLE_DMABUF", "0", ""},
+    {"IB_DISABLE_DMABUF", "false", ""},
+    {"IB_DISABLE_DMABUF", "*", "off"},
+    {"REMOTE_TRANSPORT", "none", "p2p"},
+    {"REMOTE_TRANSPORT", "ibrc", ""},
+    {"REMOTE_TRANSPORT", "ibgda", ""},
+    {"REMOTE_TRANSPORT", "ibdevx", ""},
+    {"HCA_LIST", "*", "*"},
+    {"BOOTSTRAP_UID_SOCK_IFNAME", "*", "*"},
+    {"ENABLE_ERROR_CHECKS", "0", ""},
+    {"ENABLE_ERROR_CHECKS", "false", ""},
+    {"ENABLE_ERROR_CHECKS", "*", "1"},
+};
+
+static void set(const struct variable *v, const char *value)
+{
+    setenv(v->setting, value, 0);
+}
+
+// Told once a process.
+static void tell(const char *name, const char *value, const char *why)
+{
+    char sentence[400];
+    snprintf(sentence, sizeof sentence, "%s%s=%s has no effect: %s", prefix, name, value, why);
+    if (gpsh_compat_is_new("nvshmem", sentence))
+        GPSH_LOG(WARN, "nvshmem", "%s", sentence);
+}
+
+static int take_size(const struct variable *v, const char *text)
+{
+    unsigned long long bytes;
+    char value[32];
+    if (!gpsh_compat_size(text, &bytes))
+        return gpsh_fail(GPUSHMEM_ERR_SETTING,
+                         "%s%s=%s is no size; write bytes, or a number with K, M, G or T, like "
+                         "512M",
+                         prefix, v->name, text);
+    snprintf(value, sizeof value, "%llu", bytes);
+    set(v, value);
+    return 0;
+}
+
+// Names of devices and interfaces, without what marks them as exact; lists of what is not to be
+// taken (^) have no equivalent.
+static void take_names(const struct variable *v, const char *value)
+{
+    if (*value == '^')
+        tell(v->name, value, "name what is to be taken, not what is not");
+    else
+        set(v, value + (*value == '='));
+}
+
+static int take_word(const struct variable *v, const char *value)
+{
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        if (strcmp(words[i].name, v->name) != 0 ||
+            (*words[i].value != '*' && strcasecmp(words[i].value, value) != 0))
+            continue;
+        if (*words[i].result == '*')
+            take_names(v, value);
+        else if (*words[i].result)
+            set(v, words[i].result);
+        return 0;
+    }
+    tell(v->name, value, v->help);
+    return 0;
+}
+
+static int take(const struct variable *v, const char *value)
+{
+    switch (v->way) {
+    case WAY_TAKEN: set(v, value); return 0;
+    case WAY_SIZE: return take_size(v, value);
+    case WAY_WORDS: return take_word(v, value);
+    case WAY_TOLD: tell(v->name, value, v->help); return 0;
+    case WAY_OTHER:
+    case WAY_NONE: return 0;
+    }
+    return 0;
+}
+
+static const struct variable *find(const char *name, size_t length)
+{
+    for (int i = 0; i < VARIABLES; i++)
+        if (strlen(variables[i].name) == length && strncmp(variables[i].name, name, length) == 0)
+            return &variables[i];
+    return NULL;
+}
+
+// A copy of the names first: setting a variable may move the environment.
+static int take_one(const char *entry)
+{
+    char name[64];
+    const char *equals = strchr(entry, '=');
+    size_t length = equals ? (size_t)(equals - entry) - PREFIX : 0;
+    if (!equals || !equals[1] || length >= sizeof name)
+        return 0;
+    snprintf(name, sizeof name, "%.*s", (int)length, entry + PREFIX);
+    const struct variable *v = find(name, length);
+    if (v)
+        return take(v, equals + 1);
+    tell(name, equals + 1, "it is not known here; `gpushmem info --compat` lists what is");
+    return 0;
+}
+
+int gpsh_nvshmem_take_environment(void)
+{
+    int status = 0;
+    size_t n = 0;
+    while (environ && environ[n])
+        n++;
+    char **entries = calloc(n + 1, sizeof *entries);
+    if (!entries)
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory to read the environment");
+    memcpy(entries, environ, n * sizeof *entries);
+    for (size_t i = 0; i < n && !status; i++)
+        if (strncmp(entries[i], prefix, PREFIX) == 0)
+            status = take_one(entries[i]);
+    free(entries);
+    return status;
+}
+
+bool gpsh_nvshmem_variable(int row, struct gpsh_nvshmem_variable *out)
+{
+    static const char *const ways[] = {"as it is", "size", "translated",
+                                       "obeyed",   "-",    "none, which is logged"};
+    static _Thread_local char name[80];
+    if (row < 0 || row >= VARIABLES)
+        return false;
+    const struct variable *v = &variables[row];
+    snprintf(name, sizeof name, "%s%s", prefix, v->name);
+    *out = (struct gpsh_nvshmem_variable){name, ways[v->way], v->setting, v->help};
+    return true;
+}
+
+static bool asked(const char *name)
+{
+    const char *value = getenv(name);
+    return value && *value && strcmp(value, "0") != 0 && strcasecmp(value, "false") != 0;
+}
+
+void gpsh_nvshmem_print_asked(void)
+{
+    if (asked("NVSHMEM_VERSION"))
+        puts(NVSHMEM_VENDOR_STRING);
+    struct gpsh_nvshmem_variable v;
+    for (int row = 0; asked("NVSHMEM_INFO") && gpsh_nvshmem_variable(row, &v); row++)
+        printf("%-34s %s%s%s\n", v.name, v.setting, *v.setting ? ": " : "", v.help);
+    fflush(stdout);
+}
+
+enum gpsh_nvshmem_bootstrap gpsh_nvshmem_asked_bootstrap(void)
+{
+    const char *value = getenv("NVSHMEM_BOOTSTRAP");
+    if (value && strcasecmp(value, "MPI") == 0)
+        return GPSH_NVSHMEM_BY_MPI;
+    if (value && strcasecmp(value, "SHMEM") == 0)
+        return GPSH_NVSHMEM_BY_SHMEM;
+    return GPSH_NVSHMEM_BY_LAUNCHER;
+}

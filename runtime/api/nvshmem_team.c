@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Teams and buffers of NVSHMEM programs, whose structs and functions differ from gpushmem's.
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/error.h"
+#include "gpushmem/compat/impl/nvshmem_calls.h"
+
+// ---- Teams ----
+
+// Programs leave num_contexts at INT_MAX or at what was there: only with the mask it is meant.
+static struct gpushmem_team_config config_of(const nvshmem_team_config_t *config, long mask)
+{
+    struct gpushmem_team_config ours = {.num_contexts = 0};
+    if (config && mask & NVSHMEM_TEAM_NUM_CONTEXTS)
+        ours.num_contexts = config->num_contexts;
+    return ours;
+}
+
+static long mask_of(const nvshmem_team_config_t *config, long mask)
+{
+    return config ? mask : 0;
+}
+
+int gpushmem_nvshmem_split(nvshmem_team_t parent, int start, int stride, int size,
+                           const nvshmem_team_config_t *config, long config_mask,
+                           nvshmem_team_t *new_team)
+{
+    const struct gpushmem_team_config ours = config_of(config, config_mask);
+    return gpushmem_team_split_strided(parent, start, stride, size, &ours,
+                                       mask_of(config, config_mask), new_team);
+}
+
+int gpushmem_nvshmem_split_2d(nvshmem_team_t parent, int xrange,
+                              const nvshmem_team_config_t *xaxis_config, long xaxis_mask,
+                              nvshmem_team_t *xaxis_team, const nvshmem_team_config_t *yaxis_config,
+                              long yaxis_mask, nvshmem_team_t *yaxis_team)
+{
+    const struct gpushmem_team_config x = config_of(xaxis_config, xaxis_mask);
+    const struct gpushmem_team_config y = config_of(yaxis_config, yaxis_mask);
+    return gpushmem_team_split_2d(parent, xrange, &x, mask_of(xaxis_config, xaxis_mask), xaxis_team,
+                                  &y, mask_of(yaxis_config, yaxis_mask), yaxis_team);
+}
+
+int gpushmem_nvshmem_team_config(nvshmem_team_t team, nvshmem_team_config_t *config)
+{
+    struct gpushmem_team_config ours = {.num_contexts = 0};
+    int status =
+        config ? gpushmem_team_get_config(team, GPUSHMEM_TEAM_NUM_CONTEXTS, &ours)
+               : gpsh_fail(GPUSHMEM_ERR_INVALID, "nvshmem_team_get_config: no place for it (NULL)");
+    if (status)
+        return gpushmem_nvshmem_check(status);
+    *config = (nvshmem_team_config_t){.version = GPSH_NVSHMEM_VERSION_OF(nvshmem_team_config_t),
+                                      .num_contexts = ours.num_contexts};
+    return 0;
+}
+
+// ---- Registered buffers ----
+
+// For nvshmemx_buffer_unregister_all.
+static struct {
+    pthread_mutex_t lock;
+    void **addresses;
+    size_t n;
+} buffers = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void forget(void *address)
+{
+    for (size_t i = 0; i < buffers.n; i++)
+        if (buffers.addresses[i] == address) {
+            buffers.addresses[i] = buffers.addresses[--buffers.n];
+            return;
+        }
+}
+
+int gpushmem_nvshmem_register(void *address, size_t bytes)
+{
+    int status = gpushmem_buffer_register(address, bytes);
+    if (status)
+        return status;
+    pthread_mutex_lock(&buffers.lock);
+    void **more = realloc(buffers.addresses, (buffers.n + 1) * sizeof *more);
+    if (more) {
+        more[buffers.n++] = address;
+        buffers.addresses = more;
+    }
+    pthread_mutex_unlock(&buffers.lock);
+    if (more)
+        return 0;
+    gpushmem_buffer_unregister(address);
+    return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "nvshmemx_buffer_register: no memory to keep it");
+}
+
+int gpushmem_nvshmem_unregister(void *address)
+{
+    int status = gpushmem_buffer_unregister(address);
+    pthread_mutex_lock(&buffers.lock);
+    forget(address);
+    pthread_mutex_unlock(&buffers.lock);
+    return status;
+}
+
+int gpushmem_nvshmem_unregister_all(void)
+{
+    int status = 0;
+    pthread_mutex_lock(&buffers.lock);
+    while (buffers.n && !status)
+        status = gpushmem_buffer_unregister(buffers.addresses[--buffers.n]);
+    buffers.n = 0;
+    pthread_mutex_unlock(&buffers.lock);
+    return status;
+}
