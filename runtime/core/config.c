@@ -38,7 +38,8 @@ static const struct row rows[] = {
 enum { ROWS = sizeof rows / sizeof rows[0], NAME_BYTES = 64 }; // no name is that long
 
 // Variables of the programs around the library, not settings of it: never warned about.
-static const char *const not_settings[] = {"GPUSHMEM_RUN_", "GPUSHMEM_TEST_", "GPUSHMEM_SOFTHCA_"};
+static const char *const not_settings[] = {"GPUSHMEM_RUN_", "GPUSHMEM_TEST_", "GPUSHMEM_SOFTHCA_",
+                                           "GPUSHMEM_HOME="};
 
 int gpsh_parse_size(const char *text, uint64_t *bytes)
 {

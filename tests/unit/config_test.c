@@ -119,8 +119,7 @@ Test(config, empty_value__is_the_default)
     gpsh_settings_clear(&s);
 }
 
-// What is said about an environment of this variable alone.
-static void warning_about(const char *entry, char *line, size_t bytes)
+static void say_all(char *const *environment, char *line, size_t bytes)
 {
     char path[32];
     int fd = memfd_create("log", 0);
@@ -128,7 +127,7 @@ static void warning_about(const char *entry, char *line, size_t bytes)
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     cr_assert_eq(gpsh_log_open(GPSH_LOG_WARN, path), 0);
     struct gpsh_settings s;
-    cr_expect_eq(read_one(entry, &s), 0);
+    cr_expect_eq(gpsh_settings_read(environment, &s), 0);
     gpsh_settings_clear(&s);
     gpsh_log_close();
     ssize_t length = pread(fd, line, bytes - 1, 0);
@@ -137,12 +136,27 @@ static void warning_about(const char *entry, char *line, size_t bytes)
     close(fd);
 }
 
+// What is said about an environment of this variable alone.
+static void warning_about(const char *entry, char *line, size_t bytes)
+{
+    say_all((char *[]){(char *)entry, NULL}, line, bytes);
+}
+
 Test(config, unknown_variable__warns_and_goes_on)
 {
     char line[256];
     warning_about("GPUSHMEM_FROBNICATE=1", line, sizeof line);
     cr_expect(strstr(line, "GPUSHMEM_FROBNICATE: unknown setting, ignored; `gpushmem info` lists"),
               "%s", line);
+}
+
+Test(config, where_the_library_is__is_no_setting)
+{
+    char line[256];
+    say_all((char *[]){"GPUSHMEM_HOME=/opt/gpushmem", "GPUSHMEM_FROBNICATE=1", NULL}, line,
+            sizeof line);
+    cr_expect(!strstr(line, "GPUSHMEM_HOME"), "%s", line);
+    cr_expect(strstr(line, "GPUSHMEM_FROBNICATE"), "%s", line);
 }
 
 Test(config, misspelt_variable__warning_names_the_setting)

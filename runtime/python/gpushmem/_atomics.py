@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Atomics on one symmetric element: of int32, int64, uint32 and uint64; fetch, set and swap also of float32 and float64."""
+import ctypes
+import operator
+from typing import Any, Optional
+
+from . import errors
+from ._library import call, lib
+from ._rma import Context, context, word
+
+_C = {"int32": ctypes.c_int32, "int64": ctypes.c_int64, "uint32": ctypes.c_uint32, "uint64": ctypes.c_uint64,
+      "float": ctypes.c_float, "double": ctypes.c_double}
+
+
+def _function(operation, target, value, status):
+    name = "ctx_%s_%s%s" % (target.dtype.amo, operation, status)
+    try:
+        function = getattr(lib, name)
+    except AttributeError:
+        raise errors.DtypeError("%s: there is none of type %s" % (operation, target.dtype.name)) from None
+    # ctypes would cut a number that is too large
+    for one in value:
+        target.dtype.pack(one)
+    return function
+
+
+def _update(operation, dest, value, pe, ctx):
+    target = word(dest, operation)
+    call(_function(operation, target, value, ""), context(ctx), target.address, *value, operator.index(pe))
+
+
+def _fetch(operation, dest, value, pe, ctx):
+    target = word(dest, operation)
+    function = _function(operation, target, value, "_status")
+    before = _C[target.dtype.amo]()
+    call(function, context(ctx), target.address, *value, operator.index(pe), ctypes.byref(before))
+    return before.value
+
+
+def atomic_fetch(source: Any, pe: int, *, ctx: Optional[Context] = None):
+    """The value of the element on `pe`."""
+    return _fetch("atomic_fetch", source, (), pe, ctx)
+
+
+def atomic_set(dest: Any, value, pe: int, *, ctx: Optional[Context] = None) -> None:
+    """Sets it."""
+    _update("atomic_set", dest, (value,), pe, ctx)
+
+
+def atomic_swap(dest: Any, value, pe: int, *, ctx: Optional[Context] = None):
+    """Sets it, and returns what it was."""
+    return _fetch("atomic_swap", dest, (value,), pe, ctx)
+
+
+def atomic_compare_swap(dest: Any, cond, value, pe: int, *, ctx: Optional[Context] = None):
+    """Sets it if it equals `cond`, and returns what it was."""
+    return _fetch("atomic_compare_swap", dest, (cond, value), pe, ctx)
+
+
+def atomic_inc(dest: Any, pe: int, *, ctx: Optional[Context] = None) -> None:
+    """Adds one."""
+    _update("atomic_inc", dest, (), pe, ctx)
+
+
+def atomic_fetch_inc(dest: Any, pe: int, *, ctx: Optional[Context] = None):
+    """Adds one, and returns what it was."""
+    return _fetch("atomic_fetch_inc", dest, (), pe, ctx)
+
+
+def atomic_add(dest: Any, value, pe: int, *, ctx: Optional[Context] = None) -> None:
+    """Adds `value`. Integers wrap."""
+    _update("atomic_add", dest, (value,), pe, ctx)
+
+
+def atomic_fetch_add(dest: Any, value, pe: int, *, ctx: Optional[Context] = None):
+    """Adds `value`, and returns what it was."""
+    return _fetch("atomic_fetch_add", dest, (value,), pe, ctx)
+
+
+def atomic_and(dest: Any, value, pe: int, *, ctx: Optional[Context] = None) -> None:
+    """Bitwise and."""
+    _update("atomic_and", dest, (value,), pe, ctx)
+
+
+def atomic_or(dest: Any, value, pe: int, *, ctx: Optional[Context] = None) -> None:
+    """Bitwise or."""
+    _update("atomic_or", dest, (value,), pe, ctx)
+
+
+def atomic_xor(dest: Any, value, pe: int, *, ctx: Optional[Context] = None) -> None:
+    """Bitwise exclusive or."""
+    _update("atomic_xor", dest, (value,), pe, ctx)
+
+
+def atomic_fetch_and(dest: Any, value, pe: int, *, ctx: Optional[Context] = None):
+    """Bitwise and, and returns what it was."""
+    return _fetch("atomic_fetch_and", dest, (value,), pe, ctx)
+
+
+def atomic_fetch_or(dest: Any, value, pe: int, *, ctx: Optional[Context] = None):
+    """Bitwise or, and returns what it was."""
+    return _fetch("atomic_fetch_or", dest, (value,), pe, ctx)
+
+
+def atomic_fetch_xor(dest: Any, value, pe: int, *, ctx: Optional[Context] = None):
+    """Bitwise exclusive or, and returns what it was."""
+    return _fetch("atomic_fetch_xor", dest, (value,), pe, ctx)
