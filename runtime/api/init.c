@@ -22,6 +22,7 @@
 #include "gpu/gpu.h"
 #include "gpushmem/gpushmem.h"
 #include "memory/regions.h"
+#include "observe/board.h"
 #include "observe/question.h"
 #include "progress/cores.h"
 #include "progress/failure.h"
@@ -115,6 +116,7 @@ static void tear_down(void)
     gpsh_watch_stop();
     gpsh_device_side_finalize();
     gpsh_questions_close();
+    gpsh_board_close();
     gpsh_teams_finalize();
     gpsh_contexts_finalize();
     gpsh_memory_finalize();
@@ -150,6 +152,14 @@ int gpsh_init_standard_streams(void)
                               "one of the descriptors 0 to 2 is closed and /dev/null cannot be "
                               "opened in its place (%s); start the program with all three open",
                               strerror(error));
+}
+
+// What a PE does without a board is the same, only nobody can look at it.
+static void open_board(void)
+{
+    const struct gpsh_board_owner owner = {gpsh.my_pe, gpsh.n_pes, gpsh.boot.job_id};
+    if (gpsh_board_open(&owner))
+        GPSH_LOG(INFO, "init", "%s", gpsh_last_error());
 }
 
 static int join_job(const struct gpsh_join *join)
@@ -206,6 +216,7 @@ static int bring_up(void)
         local = gpsh_memory_init();
         gpsh_sync_init((uint64_t)gpsh.settings.team_epoch);
         gpsh_questions_open();
+        open_board();
         gpsh_waiter_share(gpsh_cores_are_shared());
         if (!local)
             local = gpsh_contexts_init();

@@ -102,7 +102,7 @@ static void about_word(const void *subject, char *text, size_t bytes)
 static __attribute__((noinline)) int await_change(const char *function, const struct wanted *wanted,
                                                   uint64_t *seen)
 {
-    struct gpsh_waiter waiter = GPSH_WAITER(function);
+    GPSH_WAIT(waiter, function);
     waiter.about = about_word;
     waiter.subject = wanted;
     for (;;) {
@@ -262,9 +262,10 @@ static void about_set(const void *subject, char *text, size_t bytes)
              signs[set->cmp]);
 }
 
-static struct gpsh_waiter waiter_of(const struct set *set)
+static void wait_for_set(struct gpsh_waiter *waiter, const struct set *set)
 {
-    return (struct gpsh_waiter){.what = set->function, .about = about_set, .subject = set};
+    waiter->about = about_set;
+    waiter->subject = set;
 }
 
 // After a look in vain: whether there is to be another one.
@@ -285,7 +286,8 @@ static int set_any(const struct set *set, size_t *index)
 {
     // fair: the search begins after the element that was found last
     static _Thread_local size_t turn;
-    struct gpsh_waiter waiter = waiter_of(set);
+    GPSH_WAIT(waiter, set->function);
+    wait_for_set(&waiter, set);
     size_t left = 0, found = SIZE_MAX;
     int status = check_set(set);
     while (status == 0 && set->nelems != 0) {
@@ -304,7 +306,8 @@ static int set_any(const struct set *set, size_t *index)
 
 static int set_some(const struct set *set, size_t *indices, size_t *count)
 {
-    struct gpsh_waiter waiter = waiter_of(set);
+    GPSH_WAIT(waiter, set->function);
+    wait_for_set(&waiter, set);
     size_t left = 0, found = 0;
     int status = check_set(set);
     if (status == 0 && set->nelems != 0 && indices == NULL)

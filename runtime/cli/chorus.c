@@ -80,6 +80,9 @@ void gpsh_chorus_read(struct gpsh_chorus *c)
     const ssize_t head = sizeof(got.line);
     while (c->fd >= 0 && c->n < MOST_LINES && (n = recv(c->fd, &got, sizeof(got) - 1, 0)) >= head) {
         got.bytes[n] = '\0';
+        c->called |= n == head;
+        if (n == head)
+            continue;
         struct gpsh_chorus_line *line = line_of(c, got.line.text);
         c->last_s = clock_s();
         if (c->n == 1 && c->first_s == 0)

@@ -18,6 +18,7 @@ struct gpsh_chorus {
     char path[108];
     struct gpsh_chorus_line *lines;
     int n, room;
+    bool called;            // a PE has waited for long; the reader sets it back
     double first_s, last_s; // monotonic times of what is waiting
 };
 

@@ -9,6 +9,7 @@
 int gpsh_cmd_run(int argc, char **argv);
 int gpsh_cmd_info(int argc, char **argv);
 int gpsh_cmd_perf(int argc, char **argv);
+int gpsh_cmd_stat(int argc, char **argv);
 
 // GPUs that the CUDA driver finds. With 0 gpushmem_last_error() says why.
 int gpsh_cli_gpus(void);

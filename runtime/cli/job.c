@@ -5,14 +5,19 @@
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "observe/verdict.h"
 #include "say.h"
 
 // How long PEs have to print what they wait for, when a job runs into its --timeout.
 static const double last_words_s = 0.3;
+// How long PEs have to show what they wait for after they were asked, or after the first of them
+// has called.
+static const double verdict_s = 0.3;
 // How long other PEs may go on after one left without finalize before a warning is printed.
 static const double left_alone_s = 3;
 
@@ -201,6 +206,38 @@ void gpsh_job_on_server_event(struct gpsh_job *j, const struct gpsh_server_event
     end_after_failure(j, j->n_running - c->running);
 }
 
+static bool is_of_launcher(const struct gpsh_board *board, pid_t pid, const void *job)
+{
+    (void)pid;
+    return board->run_pid == (int)getpid() && board->n_pes == ((const struct gpsh_job *)job)->n_pes;
+}
+
+// Says what all PEs wait for, unless that was said before.
+static void say_verdict(struct gpsh_job *j)
+{
+    struct gpsh_boards boards = {0};
+    char text[sizeof(j->verdict)] = "";
+    struct gpsh_pe_view *views = calloc((size_t)j->n_pes, sizeof(*views));
+    for (int pe = 0; views && pe < j->n_pes; pe++)
+        views[pe].state = j->pes[pe].ended ? GPSH_PE_ENDED : GPSH_PE_UNSEEN;
+    if (views && gpsh_boards_read(&boards, is_of_launcher, j) == 0) {
+        gpsh_views_set(views, j->n_pes, &boards);
+        gpsh_verdict(views, j->n_pes, text, sizeof(text));
+    }
+    gpsh_boards_free(&boards);
+    free(views);
+    if (!text[0] || strcmp(text, j->verdict) == 0 || j->options->quiet)
+        return;
+    snprintf(j->verdict, sizeof(j->verdict), "%s", text);
+    gpsh_cli_say("run", "%s", text);
+}
+
+void gpsh_job_on_call(struct gpsh_job *j)
+{
+    if (j->verdict_at_s == 0)
+        j->verdict_at_s = clock_s() + verdict_s;
+}
+
 void gpsh_job_on_signal(struct gpsh_job *j, int signal)
 {
     j->forwarded = signal;
@@ -216,6 +253,8 @@ void gpsh_job_on_signal(struct gpsh_job *j, int signal)
         for (int pe = 0; signal == SIGTSTP && pe < j->n_pes; pe++)
             j->pes[pe].stop_expected = true;
         signal_all(j, interrupt && j->n_interrupts > 2 ? SIGKILL : signal);
+        if (signal == SIGUSR1)
+            gpsh_job_on_call(j);
     }
     if (signal == SIGTSTP)
         kill(getpid(), SIGSTOP); // with the PEs; SIGCONT wakes both
@@ -228,7 +267,7 @@ static void on_timeout(struct gpsh_job *j)
     snprintf(j->reason, sizeof(j->reason), "the job ran longer than %g s (--timeout)",
              j->options->timeout_s);
     begin_ending(j, GPSH_RUN_EXIT_TIMEOUT, j->n_running);
-    j->terminate_at_s = clock_s() + last_words_s;
+    j->verdict_at_s = j->terminate_at_s = clock_s() + last_words_s;
     for (int pe = 0; pe < j->n_pes; pe++) {
         if (j->pes[pe].connected)
             kill(j->pes[pe].pid, SIGUSR1);
@@ -257,6 +296,10 @@ void gpsh_job_on_time(struct gpsh_job *j)
         on_left_alone(j);
     if (is_due(j->timeout_at_s, now_s) && !j->ending)
         on_timeout(j);
+    if (is_due(j->verdict_at_s, now_s)) {
+        j->verdict_at_s = 0;
+        say_verdict(j);
+    }
     if (is_due(j->terminate_at_s, now_s))
         ask_all_to_end(j, SIGTERM);
     if (is_due(j->kill_at_s, now_s)) {
@@ -275,6 +318,7 @@ int gpsh_job_wait_ms(const struct gpsh_job *j)
     double at_s = INFINITY;
     at_s = earlier(at_s, j->warn_at_s);
     at_s = earlier(at_s, j->ending ? 0 : j->timeout_at_s);
+    at_s = earlier(at_s, j->verdict_at_s);
     at_s = earlier(at_s, j->terminate_at_s);
     at_s = earlier(at_s, j->kill_at_s);
     if (isinf(at_s))

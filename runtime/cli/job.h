@@ -28,8 +28,10 @@ struct gpsh_job {
     double terminate_at_s; // monotonic times of the next steps, 0: not planned
     double kill_at_s;
     double timeout_at_s;
-    double warn_at_s; // about `left`
-    int left;         // a PE that ended well, but without finalize
+    double verdict_at_s; // on what the PEs wait for
+    char verdict[640];   // the last one
+    double warn_at_s;    // about `left`
+    int left;            // a PE that ended well, but without finalize
 };
 
 void gpsh_job_begin(struct gpsh_job *j);
@@ -39,6 +41,7 @@ void gpsh_job_on_child_stops(struct gpsh_job *j);
 void gpsh_job_on_keeper_lost(struct gpsh_job *j);
 void gpsh_job_on_server_event(struct gpsh_job *j, const struct gpsh_server_event *e);
 void gpsh_job_on_signal(struct gpsh_job *j, int signal);
+void gpsh_job_on_call(struct gpsh_job *j); // of a PE that has waited for long
 void gpsh_job_on_time(struct gpsh_job *j);
 
 // Milliseconds until gpsh_job_on_time has something to do, -1: never.

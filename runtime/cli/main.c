@@ -25,6 +25,7 @@ static const struct {
     {"run", "start a job of several PEs on this machine", gpsh_cmd_run},
     {"info", "print build, devices and settings, or how PEs reach each other", gpsh_cmd_info},
     {"perf", "measure latency, bandwidth and rates", gpsh_cmd_perf},
+    {"stat", "look at a running job: what its PEs wait for", gpsh_cmd_stat},
     {"version", "print the version", cmd_version},
     {"help", "print this list", cmd_help},
 };

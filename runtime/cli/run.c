@@ -365,6 +365,9 @@ static int wait_ms(const struct launcher *l)
 static void hear_chorus(struct launcher *l)
 {
     gpsh_chorus_read(&l->chorus);
+    if (l->chorus.called)
+        gpsh_job_on_call(&l->job);
+    l->chorus.called = false;
     double due_s = gpsh_chorus_due_s(&l->chorus);
     if (due_s > 0 && due_s <= (double)gpsh_clock_ns() * 1e-9)
         gpsh_chorus_print(&l->chorus, line_print, l);

@@ -74,10 +74,12 @@ static void about_backlog(const void *subject, char *text, size_t bytes)
 // With the owner's lock held; it is released while waiting, so that other threads get on.
 static int post(struct gpsh_context *owner, struct gpsh_channel *channel, const struct gpsh_op *op)
 {
-    struct gpsh_waiter waiter = GPSH_WAITER("room in the send queue");
+    GPSH_WAIT(waiter, "room in the send queue");
     waiter.flows_tell = true;
     waiter.about = about_backlog;
     waiter.subject = &(struct backlog){channel, op->pe};
+    waiter.awaited = GPSH_AWAITED_PE;
+    waiter.awaited_pe = op->pe;
     for (;;) {
         int status = channel->ops->post(channel, op);
         if (status != GPSH_POST_AGAIN)
@@ -109,10 +111,12 @@ static int drain(struct gpsh_context *owner, struct gpsh_channel *channel, int p
     const struct gpsh_flow *flow = &channel->flows[pe];
     if (flow->completed >= number)
         return 0;
-    struct gpsh_waiter waiter = GPSH_WAITER("completion of operations");
+    GPSH_WAIT(waiter, "completion of operations");
     waiter.flows_tell = true;
     waiter.about = about_backlog;
     waiter.subject = &(struct backlog){channel, pe};
+    waiter.awaited = GPSH_AWAITED_PE;
+    waiter.awaited_pe = pe;
     channel->ops->flush(channel);
     for (;;) {
         channel->ops->progress(channel);

@@ -57,6 +57,8 @@ static int await_departure(int pe, struct gpsh_waiter *waiter)
 {
     uint64_t told_ns = gpsh_clock_ns();
     waiter->subject = &pe;
+    waiter->awaited = GPSH_AWAITED_PE;
+    waiter->awaited_pe = pe;
     while (is_awaited(pe)) {
         int status = gpsh_waiter_step(waiter);
         if (status < 0)
@@ -72,7 +74,7 @@ static int await_departure(int pe, struct gpsh_waiter *waiter)
 int gpsh_depart(const char *what)
 {
     int n = gpsh.n_pes, me = gpsh.my_pe, lost = -1;
-    struct gpsh_waiter waiter = GPSH_WAITER(what);
+    GPSH_WAIT(waiter, what);
     waiter.flows_tell = true;
     waiter.about = awaited;
     for (int i = 1; i < n; i++)

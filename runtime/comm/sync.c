@@ -158,15 +158,16 @@ static bool hear(const _Atomic uint64_t *words, uint64_t *word, unsigned look)
 static __attribute__((noinline)) int await_slow(const _Atomic uint64_t *words, uint64_t *word,
                                                 const char *what)
 {
-    struct gpsh_waiter waiter = GPSH_WAITER(what);
+    GPSH_WAIT(waiter, what);
     waiter.for_all = true;
     waiter.about = missing;
     waiter.subject = word;
     waiter.bell = bell;
+    waiter.awaited = GPSH_AWAITED_BARRIER;
+    waiter.number = number_of(*word);
     int status = 0;
     for (unsigned look = 1; status == 0 && !hear(words, word, look); ++look)
         status = gpsh_waiter_step(&waiter);
-    gpsh_waiter_end(&waiter);
     return status;
 }
 
@@ -244,7 +245,7 @@ static int meet_to_compare(uint32_t number, uint32_t what)
     int n = gpsh.n_pes, status = 0;
     for (int round = 0, distance = 1; distance < n && status == 0; ++round, distance *= 2) {
         int pe = gpsh.my_pe + distance;
-        struct gpsh_waiter waiter = GPSH_WAITER("comparing collective calls");
+        GPSH_WAIT(waiter, "comparing collective calls");
         waiter.for_all = true;
         status = announce(pe < n ? pe : pe - n, round, COMPARE_WORD, (uint64_t)stage << 32);
         while (status == 0 && !has_compared(round, stage, number))

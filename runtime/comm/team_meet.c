@@ -86,18 +86,21 @@ static __attribute__((noinline)) int await_slow(struct gpsh_team *team, int rank
                                                 const _Atomic uint64_t *word, const char *what)
 {
     const struct awaited awaited = {team, rank};
-    struct gpsh_waiter waiter = GPSH_WAITER(what);
+    GPSH_WAIT(waiter, what);
     waiter.looks = true;
     waiter.about = about_awaited;
     waiter.subject = &awaited;
     waiter.bell = team->bell;
+    waiter.awaited = GPSH_AWAITED_TEAM;
+    waiter.awaited_pe = team->pes[rank];
+    waiter.team = team->handle;
+    waiter.number = team->epoch;
     int status = 0;
     while (status == 0 && atomic_load_explicit(word, memory_order_acquire) < team->epoch) {
         status = gpsh_waiter_step(&waiter);
         if (status == 0)
             status = gpsh_team_usable(team, what);
     }
-    gpsh_waiter_end(&waiter);
     return status;
 }
 

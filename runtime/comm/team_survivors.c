@@ -188,7 +188,7 @@ static int settle(const struct survivors *s, int step)
 
 static int hold_poll(struct survivors *s)
 {
-    struct gpsh_waiter waiter = GPSH_WAITER(s->what);
+    GPSH_WAIT(waiter, s->what);
     int step = GPSH_POLL_SHOWS;
     waiter.looks = true;
     waiter.about = about_poll;

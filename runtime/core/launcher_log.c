@@ -27,6 +27,11 @@ static bool address_find(struct sockaddr_un *address)
     return st.st_dev == device && st.st_ino == inode;
 }
 
+bool gpsh_launcher_log_call(int pe)
+{
+    return gpsh_launcher_log_send(pe, "", 0);
+}
+
 bool gpsh_launcher_log_send(int pe, const char *text, size_t bytes)
 {
     struct sockaddr_un address;

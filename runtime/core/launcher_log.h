@@ -11,11 +11,15 @@
 // standard error that the launcher gave to the PE, and of a datagram socket.
 #define GPSH_LAUNCHER_LOG "GPUSHMEM_RUN_LOG"
 
-// A datagram: this, and after it the text without the PE and without a newline.
+// A datagram: this, and after it the text without the PE and without a newline. No text: a call.
 struct gpsh_launcher_line {
     int pe;
     char text[];
 };
+
+// Calls the launcher to look what all PEs wait for: this one has waited for long. False: there is
+// none that listens.
+bool gpsh_launcher_log_call(int pe);
 
 // Sends a text of PE `pe` (negative: not known yet, then as GPUSHMEM_RUN_PE says). False: print it
 // here, since there is no launcher that takes it, or standard error was redirected after the

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 static atomic_uint questions; // SIGUSR1s so far
@@ -27,9 +28,10 @@ unsigned gpsh_questions_ticket(void)
     return atomic_load(&wakes);
 }
 
-void gpsh_questions_await(unsigned ticket)
+void gpsh_questions_await(unsigned ticket, int64_t limit_s)
 {
-    syscall(SYS_futex, &wakes, FUTEX_WAIT_PRIVATE, ticket, NULL, NULL, 0);
+    const struct timespec limit = {.tv_sec = (time_t)limit_s};
+    syscall(SYS_futex, &wakes, FUTEX_WAIT_PRIVATE, ticket, limit_s ? &limit : NULL, NULL, 0);
 }
 
 static void on_question(int number)

@@ -4,6 +4,8 @@
 #ifndef GPSH_QUESTION_H
 #define GPSH_QUESTION_H
 
+#include <stdint.h>
+
 // Takes SIGUSR1 over, unless the program has plans of its own for it; close gives it back.
 void gpsh_questions_open(void);
 void gpsh_questions_close(void);
@@ -11,9 +13,10 @@ void gpsh_questions_close(void);
 // How often the program was asked so far. Any thread.
 unsigned gpsh_questions(void);
 
-// Sleeps until there is one more, or wake is called, after the ticket was taken; or for no reason.
+// Sleeps until there is one more, or wake is called, after the ticket was taken; or so many seconds
+// have passed (0: no limit); or for no reason.
 unsigned gpsh_questions_ticket(void);
-void gpsh_questions_await(unsigned ticket);
+void gpsh_questions_await(unsigned ticket, int64_t limit_s);
 void gpsh_questions_wake(void);
 
 #endif

@@ -8,7 +8,9 @@
 
 #include "core/clock.h"
 #include "core/hooks.h"
+#include "core/launcher_log.h"
 #include "observe/question.h"
+#include "observe/verdict.h"
 
 enum {
     // with a core for every PE: looks at the condition until the hooks are run, a few microseconds
@@ -24,6 +26,10 @@ enum {
     DOZE_AFTER_NS = 4000000,
     DOZE_PART = 64, // of the time a wait has lasted
     DOZE_LIMIT_NS = 200000,
+    // steps before the first look at the clock for the report of hangs
+    STEPS_UNTIMED = 1024,
+    STEPS_UNTIMED_SHARED = 32,
+    SHOW_NS = 1000000000, // a wait that lasts is shown to other processes, anew each time
 };
 
 unsigned gpsh_waiter_mask = SPINS - 1;
@@ -83,11 +89,13 @@ static void sleep_by_bell(struct gpsh_waiter *waiter)
     waiter->listens = !waiter->listens;
 }
 
-void gpsh_waiter_end(struct gpsh_waiter *waiter)
+void gpsh_waiter_leave(struct gpsh_waiter *waiter)
 {
     if (waiter->listens)
         gpsh_bell_leave(waiter->bell);
+    gpsh_board_end_wait(waiter->slot);
     waiter->listens = false;
+    waiter->slot = 0;
 }
 
 // `pending`: operations of this PE need to be driven, so that sleeping would hold up others.
@@ -126,14 +134,68 @@ static const char *about(const struct gpsh_waiter *waiter, char *text)
     return text;
 }
 
+static void show_others(struct gpsh_waiter *waiter, uint64_t now_ns)
+{
+    struct gpsh_wait_record record = {.since_ns = waiter->began_ns ? waiter->began_ns : now_ns,
+                                      .awaited = (int)waiter->awaited,
+                                      .number = waiter->number,
+                                      .team = waiter->team,
+                                      .pe = waiter->awaited_pe};
+    waiter->began_ns = record.since_ns;
+    snprintf(record.what, sizeof record.what, "%s", waiter->what);
+    about(waiter, record.text);
+    gpsh_board_show_wait(&waiter->slot, &record);
+}
+
 static void answer_questions(struct gpsh_waiter *waiter)
 {
     unsigned now = gpsh_questions() + 1;
     if (GPSH_UNLIKELY(now != waiter->asked && waiter->asked)) {
         char text[ABOUT_BYTES];
+        show_others(waiter, gpsh_clock_ns());
         GPSH_LOG(WARN, "wait", "SIGUSR1: in %s, waiting%s", waiter->what, about(waiter, text));
     }
     waiter->asked = now;
+}
+
+// The launcher makes one sentence of what all PEs wait for. Without one that listens, a PE does, a
+// moment later, so that the others have shown their waits.
+static void report_hang(struct gpsh_waiter *waiter, uint64_t now_ns)
+{
+    char text[ABOUT_BYTES];
+    waiter->reported = true;
+    GPSH_LOG(WARN, "wait", "in %s for %lld s (GPUSHMEM_HANG_REPORT), waiting%s", waiter->what,
+             (long long)gpsh.settings.hang_report, about(waiter, text));
+    if (!gpsh_launcher_log_call(gpsh.my_pe))
+        waiter->verdict_ns = now_ns + 2 * SHOW_NS;
+}
+
+// Again when the wait has lasted twice as long: others may have come late.
+static void say_verdict(struct gpsh_waiter *waiter, uint64_t now_ns)
+{
+    waiter->verdict_ns = now_ns + (now_ns - waiter->began_ns);
+    gpsh_verdict_log(gpsh.boot.job_id, gpsh.my_pe, gpsh.n_pes);
+}
+
+// Short waits do not come here, or return at the first line.
+static void mind_length(struct gpsh_waiter *waiter)
+{
+    if (waiter->spins < (gpsh_waiter_shares() ? STEPS_UNTIMED_SHARED : STEPS_UNTIMED))
+        return;
+    uint64_t now = gpsh_clock_ns();
+    if (waiter->began_ns == 0)
+        waiter->began_ns = now;
+    if (waiter->look_ns == 0)
+        waiter->look_ns = now + SHOW_NS;
+    if (now < waiter->look_ns)
+        return;
+    waiter->look_ns = now + SHOW_NS;
+    show_others(waiter, now);
+    uint64_t limit_ns = (uint64_t)gpsh.settings.hang_report * 1000000000;
+    if (limit_ns && !waiter->reported && now - waiter->began_ns >= limit_ns)
+        report_hang(waiter, now);
+    if (waiter->verdict_ns && now >= waiter->verdict_ns)
+        say_verdict(waiter, now);
 }
 
 static int check_deadline(struct gpsh_waiter *waiter)
@@ -181,5 +243,6 @@ int gpsh_waiter_slow(struct gpsh_waiter *waiter)
     }
     answer_questions(waiter);
     give_way(waiter, pending);
+    mind_length(waiter);
     return check_deadline(waiter);
 }

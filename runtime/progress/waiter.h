@@ -4,6 +4,7 @@
 #define GPSH_WAITER_H
 
 #include "core/bell.h"
+#include "observe/board.h"
 #include "state/state.h"
 
 // Some PEs have to share cores: each wait gives the core away at once. In every init: what this PE
@@ -19,8 +20,9 @@ void gpsh_waiter_drive(gpsh_waiter_hook *drive);
 void gpsh_waiter_miss(void);
 
 // One wait: spins, runs the hooks, yields when others want the core, watches for failed PEs,
-// the deadline and the abort word. Initialise with GPSH_WAITER(what), call gpsh_waiter_step in
+// the deadline and the abort word. Call gpsh_waiter_step in
 // every empty iteration; a negative status ends the wait (a sentence says what was waited for).
+// GPSH_WAIT(waiter, what) declares one, and ends it with its scope.
 struct gpsh_waiter {
     const char *what;
     unsigned spins;
@@ -33,18 +35,35 @@ struct gpsh_waiter {
     unsigned asked;
     uint64_t deadline_ns;
     uint64_t began_ns; // first look at the clock
+    uint64_t look_ns;  // when others are shown again how it stands
+    bool reported;     // it has lasted GPUSHMEM_HANG_REPORT, and that was said
+    // when this PE says who is late, since there is no launcher that does; 0: never
+    uint64_t verdict_ns;
+    // Where it is shown to other processes; 0: nowhere, as every short wait.
+    int slot;
+    // Who ends it, for the sentence about the whole job.
+    enum gpsh_awaited awaited;
+    int awaited_pe, team;
+    uint64_t number;
     // What exactly is waited for, to follow "waiting": " for PE 3". NULL: `what` says it all.
     void (*about)(const void *subject, char *text, size_t bytes);
     const void *subject;
     // Where PEs share cores: who makes the condition true rings this, so the wait may sleep. NULL:
-    // nobody does. Then gpsh_waiter_end is due when the wait has ended.
+    // nobody does.
     struct gpsh_bell *bell;
     bool listens;   // counted by the bell; the condition is to be looked at once more
     uint32_t heard; // what the bell had rung then
 };
-#define GPSH_WAITER(text) ((struct gpsh_waiter){.what = (text)})
 int gpsh_waiter_slow(struct gpsh_waiter *waiter);
-void gpsh_waiter_end(struct gpsh_waiter *waiter);
+void gpsh_waiter_leave(struct gpsh_waiter *waiter);
+static inline void gpsh_waiter_end(struct gpsh_waiter *waiter)
+{
+    if (GPSH_UNLIKELY(waiter->listens || waiter->slot))
+        gpsh_waiter_leave(waiter);
+}
+#define GPSH_WAITER(text) ((struct gpsh_waiter){.what = (text)})
+#define GPSH_WAIT(name, text)                                                                      \
+    __attribute__((cleanup(gpsh_waiter_end))) struct gpsh_waiter name = GPSH_WAITER(text)
 // Spins until the next look at anything else, less one: 63, or 0 where cores are shared.
 extern unsigned gpsh_waiter_mask __attribute__((visibility("hidden")));
 static inline int gpsh_waiter_step(struct gpsh_waiter *waiter)

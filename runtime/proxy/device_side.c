@@ -571,7 +571,7 @@ int gpsh_device_side_context_free(const struct gpushmem_dev_ctx *ctx)
     side.memory->device_write(&side.contexts[ctx->number - 1].tag, &nobody, sizeof nobody);
     int status = gpsh_proxy_free(side.proxy, ctx->number, ctx->tag);
     gpsh_proxy_wake(&side.proxy->contexts[ctx->number - 1].ring->thread->sleeping);
-    struct gpsh_waiter waiter = GPSH_WAITER("a proxy thread to give a context's queues back");
+    GPSH_WAIT(waiter, "a proxy thread to give a context's queues back");
     while (!status && gpsh_proxy_is_leaving(side.proxy, ctx->number))
         status = gpsh_waiter_step(&waiter);
     return status;

@@ -10,11 +10,15 @@
 #include <string.h>
 #include <time.h>
 
+#include "core/clock.h"
 #include "core/error.h"
+#include "core/launcher_log.h"
 #include "core/log.h"
 #include "core/thread.h"
 #include "gpushmem/device_host.h"
+#include "observe/board.h"
 #include "observe/question.h"
+#include "observe/verdict.h"
 #include "state/state.h"
 
 // A waiting thread of a GPU looks at the host's words every few milliseconds.
@@ -30,10 +34,13 @@ static struct {
 } report;
 
 static atomic_int in_launch_wait; // threads of the program
+static atomic_uint launch_waits;  // that have begun
 
 void gpushmem_launch_waiting(int change)
 {
     atomic_fetch_add_explicit(&in_launch_wait, change, memory_order_relaxed);
+    if (change > 0)
+        atomic_fetch_add_explicit(&launch_waits, 1, memory_order_relaxed);
 }
 
 // ---- Words ----
@@ -216,17 +223,63 @@ static void answer_question(void)
     }
 }
 
+// ---- Hangs ----
+
+// The wait of the program for its kernels that was under way at the last look.
+struct launch_wait {
+    unsigned number; // as launch_waits counts
+    uint64_t since_ns;
+    bool reported;
+    int slot; // where it is shown; 0: nowhere
+};
+
+// Kernels are asked once, when the wait has become too long, because that goes through the driver.
+static void report_hang(struct launch_wait *wait, uint64_t lasted_ns)
+{
+    struct gpsh_wait_record record = {.since_ns = wait->since_ns, .what = "gpushmem_launch_wait"};
+    char text[GPSH_KERNEL_TEXT] = "";
+    wait->reported = true;
+    if (ask_kernels())
+        gpsh_kernel_describe(&report.host->faults[GPUSHMEM_FAULT_WAITING], text, sizeof text);
+    snprintf(record.text, sizeof record.text, " for a kernel: %.140s",
+             text[0] ? text : "none of its threads waits for a word or a barrier");
+    gpsh_board_show_wait(&wait->slot, &record);
+    GPSH_LOG(WARN, "kernel", "in gpushmem_launch_wait for %llu s (GPUSHMEM_HANG_REPORT), waiting%s",
+             (unsigned long long)(lasted_ns / 1000000000), record.text);
+    if (!gpsh_launcher_log_call(gpsh.my_pe))
+        gpsh_verdict_log(gpsh.boot.job_id, gpsh.my_pe, gpsh.n_pes);
+}
+
+static void mind_hang(struct launch_wait *wait)
+{
+    uint64_t now = gpsh_clock_ns(), limit_ns = (uint64_t)gpsh.settings.hang_report * 1000000000;
+    unsigned number = atomic_load_explicit(&launch_waits, memory_order_relaxed);
+    bool waits = atomic_load_explicit(&in_launch_wait, memory_order_relaxed) > 0;
+    if (!waits || number != wait->number || !wait->since_ns) {
+        gpsh_board_end_wait(wait->slot);
+        *wait = (struct launch_wait){.number = number, .since_ns = waits ? now : 0};
+    } else if (!wait->reported && now - wait->since_ns >= limit_ns) {
+        report_hang(wait, now - wait->since_ns);
+    }
+}
+
 static void *watch(void *unused)
 {
     unsigned seen = gpsh_questions(), ticket = gpsh_questions_ticket();
+    struct launch_wait wait = {0};
+    // A wait is seen to begin at the first look, and so it has lasted longer than is said.
+    int64_t limit_s = gpsh.settings.hang_report, look_s = limit_s > 1 ? limit_s / 2 : limit_s;
     for (; !atomic_load(&report.stop); ticket = gpsh_questions_ticket()) {
         unsigned now = gpsh_questions();
         if (now != seen)
             answer_question();
         else
-            gpsh_questions_await(ticket);
+            gpsh_questions_await(ticket, look_s);
+        if (limit_s)
+            mind_hang(&wait);
         seen = now;
     }
+    gpsh_board_end_wait(wait.slot);
     return unused;
 }
 

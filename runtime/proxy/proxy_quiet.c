@@ -97,7 +97,7 @@ int gpsh_proxy_quiet(struct gpsh_proxy *proxy, int number, int *closed)
 {
     uint64_t heads[GPSH_MAX_RINGS], scratch[GPSH_MAX_RINGS], probed_ns = gpsh_clock_ns();
     struct target target = {proxy, number, heads};
-    struct gpsh_waiter waiter = GPSH_WAITER("completion of what kernels issued");
+    GPSH_WAIT(waiter, "completion of what kernels issued");
     waiter.flows_tell = true;
     waiter.about = describe_target;
     waiter.subject = &target;

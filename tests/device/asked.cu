@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// SIGUSR1 makes a PE whose kernel hangs say so: what the kernel waits for, and that the program is
-// in gpushmem_launch_wait. usage: asked
+// A PE whose kernel hangs says so, by itself after GPUSHMEM_HANG_REPORT and on SIGUSR1: what the
+// kernel waits for, and that the program is in gpushmem_launch_wait. usage: asked
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
@@ -15,11 +15,12 @@ static int log_file;
 static char said[1 << 16];
 static uint64_t *word;
 
-// Whether the log says that, now or soon. Asks again now and then: the kernel may not wait yet.
-static bool says(const char *text)
+// Whether the log says that, now or soon. If it asks, then now and then: the kernel may not wait
+// yet.
+static bool says(const char *text, bool asks)
 {
     for (int ms = 0; ms < PATIENCE_MS; ms++) {
-        if (ms % 500 == 0)
+        if (asks && ms % 500 == 0)
             kill(getpid(), SIGUSR1);
         ssize_t bytes = pread(log_file, said, sizeof said - 1, 0);
         said[bytes > 0 ? bytes : 0] = '\0';
@@ -37,9 +38,13 @@ static void *ask(void *)
         "SIGUSR1: a kernel waits: block (0,0,0), thread (1,0,0), for the word at heap offset ",
         "which is 3, to be == 7",
     };
-    usleep(50000); // the kernel begins to wait
+    static const char by_itself[] =
+        "s (GPUSHMEM_HANG_REPORT), waiting for a kernel: block (0,0,0), "
+        "thread (1,0,0), for the word at heap offset ";
+    CHECK(says(by_itself, false));
+    CHECK(says("WARN hang: PE 0 is in gpushmem_launch_wait, waiting for a kernel: block", false));
     for (const char *text : wanted)
-        CHECK(says(text));
+        CHECK(says(text, true));
     gpushmem_uint64_p(word, VALUE, gpushmem_my_pe());
     gpushmem_quiet();
     return NULL;

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// `gpushmem stat`: looks at running jobs of this user on this host, without stopping them.
+#define _GNU_SOURCE // kill
+#include <ctype.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "commands.h"
+#include "core/clock.h"
+#include "gpushmem/gpushmem.h"
+#include "observe/verdict.h"
+#include "options.h"
+#include "say.h"
+#include "table.h"
+
+// Which PEs are wanted: those of one job.
+struct selection {
+    char job[sizeof((struct gpsh_board *)0)->job];
+    int pid; // of a PE, or of its launcher
+};
+
+static bool is_named(const struct gpsh_board *board, pid_t pid, const void *selection)
+{
+    const struct selection *s = selection;
+    return (int)pid == s->pid || board->run_pid == s->pid;
+}
+
+static bool is_of_job(const struct gpsh_board *board, pid_t pid, const void *job)
+{
+    (void)pid;
+    return strcmp(board->job, job) == 0;
+}
+
+static int compare_boards(const void *a, const void *b)
+{
+    const struct gpsh_board *x = *(struct gpsh_board *const *)a,
+                            *y = *(struct gpsh_board *const *)b;
+    int jobs = strcmp(x->job, y->job);
+    return jobs ? jobs : x->pe - y->pe;
+}
+
+static bool parse_pid(const char *text, int *pid)
+{
+    char *end;
+    errno = 0;
+    long number = strtol(text, &end, 10);
+    *pid = (int)number;
+    return isdigit((unsigned char)text[0]) && !*end && !errno && number > 0 && number < 1 << 30;
+}
+
+static bool complain_nothing(const char *operand, const struct gpsh_boards *boards)
+{
+    int pid;
+    if (boards->others)
+        gpsh_cli_say("stat",
+                     "'%s': its PEs have another version of gpushmem; use the program "
+                     "`gpushmem` that belongs to it",
+                     operand);
+    else if (!parse_pid(operand, &pid))
+        gpsh_cli_say("stat",
+                     "no running job of this user on this host is called '%s'; give the process "
+                     "number of a PE or of its `gpushmem run`",
+                     operand);
+    else if (kill(pid, 0) < 0 && errno == EPERM)
+        gpsh_cli_say("stat", "process %d belongs to another user, who alone may look at it", pid);
+    else if (kill(pid, 0) < 0)
+        gpsh_cli_say("stat", "there is no process %d on this host", pid);
+    else
+        gpsh_cli_say("stat",
+                     "process %d is no PE between init and finalize, and has started none with "
+                     "`gpushmem run`",
+                     pid);
+    return false;
+}
+
+// All PEs on this host of the job that the operand names. False after a sentence.
+static bool find_job(const char *operand, struct gpsh_boards *boards)
+{
+    struct selection s = {.pid = -1};
+    int status;
+    snprintf(s.job, sizeof s.job, "%s", operand);
+    if (parse_pid(operand, &s.pid)) {
+        status = gpsh_boards_read(boards, is_named, &s);
+        if (!status && boards->n == 0)
+            return complain_nothing(operand, boards);
+        snprintf(s.job, sizeof s.job, "%s", boards->n ? boards->list[0]->job : "");
+        gpsh_boards_free(boards);
+    }
+    status = gpsh_boards_read(boards, is_of_job, s.job);
+    if (status)
+        gpsh_cli_say("stat", "%s", gpushmem_last_error());
+    else if (boards->n == 0)
+        return complain_nothing(operand, boards);
+    else
+        qsort(boards->list, (size_t)boards->n, sizeof *boards->list, compare_boards);
+    return !status;
+}
+
+// ---- Waits ----
+
+static void print_wait(struct gpsh_table *table, const struct gpsh_board *board)
+{
+    const struct gpsh_wait_record *wait = gpsh_board_longest_wait(board);
+    gpsh_table_add(table, "%d", board->pe);
+    if (wait) {
+        gpsh_table_add(table, "%.0f s", (double)(gpsh_clock_ns() - wait->since_ns) * 1e-9);
+        gpsh_table_add(table, "%s", wait->what);
+        gpsh_table_add(table, "waiting%s", wait->text);
+    } else {
+        gpsh_table_add_words(table, "-|-|in no wait of a second or longer");
+    }
+}
+
+static int print_waits(const struct gpsh_boards *boards)
+{
+    enum { VERDICT_BYTES = 640 };
+    char text[VERDICT_BYTES];
+    int n = boards->list[0]->n_pes;
+    struct gpsh_table table = {.columns = 4};
+    struct gpsh_pe_view *views = calloc((size_t)n, sizeof *views);
+    gpsh_table_add_words(&table, "PE|for|in|what");
+    for (int i = 0; i < boards->n; i++)
+        print_wait(&table, boards->list[i]);
+    gpsh_table_print(&table);
+    if (views)
+        gpsh_views_set(views, n, boards);
+    if (views && gpsh_verdict(views, n, text, sizeof text))
+        printf("\n%s\n", text);
+    free(views);
+    return 0;
+}
+
+// ---- The command ----
+
+static int print_jobs(void)
+{
+    struct gpsh_boards boards;
+    int status = gpsh_boards_read(&boards, NULL, NULL);
+    struct gpsh_table table = {.columns = 4};
+    if (status)
+        gpsh_cli_say("stat", "%s", gpushmem_last_error());
+    else if (boards.n == 0)
+        gpsh_cli_say("stat", "no PE of this user runs on this host");
+    else
+        gpsh_table_add_words(&table, "job|PEs here|of|launcher");
+    if (boards.n)
+        qsort(boards.list, (size_t)boards.n, sizeof *boards.list, compare_boards);
+    for (int i = 0, first = 0; i < boards.n; i++) {
+        const struct gpsh_board *b = boards.list[i];
+        if (i + 1 < boards.n && !strcmp(boards.list[i + 1]->job, b->job))
+            continue;
+        gpsh_table_add(&table, "%s", b->job);
+        gpsh_table_add(&table, "%d", i + 1 - first);
+        gpsh_table_add(&table, "%d", b->n_pes);
+        gpsh_table_add(&table, b->run_pid ? "gpushmem run, process %d" : "-", b->run_pid);
+        first = i + 1;
+    }
+    gpsh_table_print(&table);
+    int exit_status = status || boards.n == 0;
+    gpsh_boards_free(&boards);
+    return exit_status;
+}
+
+int gpsh_cmd_stat(int argc, char **argv)
+{
+    bool waits = false;
+    const struct gpsh_option options[] = {
+        {0, "waits", NULL,
+         "what each PE waits for if that has lasted a second, and who is late, in one\n"
+         "sentence",
+         .flag = &waits},
+        {0},
+    };
+    const struct gpsh_command_line line = {
+        "gpushmem stat",
+        "--waits PID|JOB\n"
+        "Looks at a running job without stopping it. PID is the process of one of its PEs or of\n"
+        "its `gpushmem run`. JOB is its name. Without either it lists the jobs of this user on\n"
+        "this host. PEs on other hosts are not seen: call it there as well.",
+        .options = options};
+    int status, operand = gpsh_options_parse(&line, argc, argv, &status);
+    if (operand < 0)
+        return status;
+    if (operand == argc && !waits)
+        return print_jobs();
+    if (operand == argc || operand + 1 < argc) {
+        gpsh_options_complain(&line, "it takes one job; see gpushmem stat --help");
+        return GPSH_OPTIONS_EXIT_USAGE;
+    }
+    struct gpsh_boards boards = {0};
+    status = find_job(argv[operand], &boards) ? print_waits(&boards) : 1;
+    gpsh_boards_free(&boards);
+    return status;
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What this PE shows to other processes of its user: who it is and what its threads wait for. The
+// board is a memory file without a name, which they find and open below /proc/PID/fd. The kernel
+// lets nobody else in, and nothing is left of it when the process ends.
+#ifndef GPSH_BOARD_H
+#define GPSH_BOARD_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define GPSH_BOARD_NAME  "gpushmem-board"
+#define GPSH_BOARD_MAGIC UINT64_C(0x64726f6268737067)
+
+enum { GPSH_BOARD_VERSION = 1, GPSH_BOARD_WAITS = 16 };
+
+// Who is to do something so that a wait ends.
+enum gpsh_awaited {
+    GPSH_AWAITED_UNKNOWN, // whoever changes a word
+    GPSH_AWAITED_BARRIER, // all PEs: to come to barrier `number`
+    GPSH_AWAITED_TEAM,    // `pe`: to come to operation `number` of `team`
+    GPSH_AWAITED_PE,      // `pe`, or its NIC
+};
+
+// A wait that has lasted for a while.
+struct gpsh_wait_record {
+    uint64_t since_ns; // gpsh_clock_ns, which is one clock for the processes of a host
+    uint64_t number;
+    int32_t awaited; // enum gpsh_awaited
+    int32_t team;
+    int32_t pe;
+    char what[68];  // the call: "gpushmem_barrier_all"
+    char text[160]; // follows "waiting": " for PE 3"
+};
+
+struct gpsh_wait_slot {
+    _Atomic uint32_t taken;
+    _Atomic uint32_t turn; // odd while it is written; 0: empty
+    struct gpsh_wait_record record;
+};
+
+struct gpsh_board {
+    uint64_t magic;
+    uint32_t version;
+    uint32_t bytes; // of the board
+    int32_t pe, n_pes;
+    int32_t pid;     // as the process itself sees it
+    int32_t run_pid; // of `gpushmem run`, 0: another launcher
+    uint64_t began_ns;
+    char job[64];
+    struct gpsh_wait_slot waits[GPSH_BOARD_WAITS];
+};
+
+// Who this PE is. 0, or GPUSHMEM_ERR_SYSTEM: then there is no board, and the functions below do
+// nothing. Once in each init.
+struct gpsh_board_owner {
+    int pe, n_pes;
+    const char *job;
+};
+int gpsh_board_open(const struct gpsh_board_owner *owner);
+void gpsh_board_close(void);
+
+// Shows a wait in slot *slot, or in a free one if *slot is 0, whose number goes to *slot. Threads
+// that find no free slot show nothing. Any thread.
+void gpsh_board_show_wait(int *slot, const struct gpsh_wait_record *record);
+void gpsh_board_end_wait(int slot);
+
+#endif

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#define _GNU_SOURCE // fstatat
+#include "observe/boards.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/error.h"
+
+enum { MOST_PES = 1 << 24 };
+
+static const char link_start[] = "/memfd:" GPSH_BOARD_NAME;
+
+// A copy, taken as it stands. Each wait that changed meanwhile is left out.
+static bool board_copy(int fd, struct gpsh_board *copy)
+{
+    if (pread(fd, copy, sizeof *copy, 0) != sizeof *copy)
+        return false;
+    for (int i = 0; i < GPSH_BOARD_WAITS; i++) {
+        uint32_t before = atomic_load(&copy->waits[i].turn), after = 0;
+        off_t at = (off_t)((char *)&copy->waits[i].turn - (char *)copy);
+        bool read = pread(fd, &after, sizeof after, at) == sizeof after;
+        struct gpsh_wait_record *record = &copy->waits[i].record;
+        if (!read || before != after || before & 1)
+            atomic_store(&copy->waits[i].turn, 0);
+        record->what[sizeof record->what - 1] = '\0';
+        record->text[sizeof record->text - 1] = '\0';
+    }
+    copy->job[sizeof copy->job - 1] = '\0';
+    return true;
+}
+
+static bool board_sound(const struct gpsh_board *b)
+{
+    return b->magic == GPSH_BOARD_MAGIC && b->pe >= 0 && b->pe < b->n_pes && b->n_pes < MOST_PES;
+}
+
+static bool board_known(const struct gpsh_board *b)
+{
+    return b->version == GPSH_BOARD_VERSION && b->bytes == sizeof *b;
+}
+
+// A child of a fork that has not become another program has the descriptor, too.
+static bool board_seen(const struct gpsh_boards *boards, const struct gpsh_board *b)
+{
+    for (int i = 0; i < boards->n; i++) {
+        const struct gpsh_board *seen = boards->list[i];
+        if (!strcmp(seen->job, b->job) && seen->pe == b->pe && seen->pid == b->pid)
+            return true;
+    }
+    return false;
+}
+
+static int boards_add(struct gpsh_boards *boards, const struct gpsh_board *b, pid_t pid)
+{
+    size_t n = (size_t)boards->n + 1;
+    struct gpsh_board **list = realloc(boards->list, n * sizeof *list);
+    boards->list = list ? list : boards->list;
+    pid_t *pids = realloc(boards->pids, n * sizeof *pids);
+    boards->pids = pids ? pids : boards->pids;
+    struct gpsh_board *copy = malloc(sizeof *copy);
+    if (!list || !pids || !copy) {
+        free(copy);
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for what %zu PEs show", n);
+    }
+    memcpy(copy, b, sizeof *copy);
+    list[n - 1] = copy;
+    pids[n - 1] = pid;
+    boards->n = (int)n;
+    return 0;
+}
+
+struct search {
+    struct gpsh_boards *boards;
+    gpsh_board_wanted *wanted;
+    const void *arg;
+};
+
+static int take_board(const struct search *s, int fd, pid_t pid)
+{
+    struct gpsh_board copy;
+    if (!board_copy(fd, &copy) || !board_sound(&copy))
+        return 0;
+    if (!board_known(&copy)) {
+        s->boards->others++;
+        return 0;
+    }
+    bool wanted = !s->wanted || s->wanted(&copy, pid, s->arg);
+    return wanted && !board_seen(s->boards, &copy) ? boards_add(s->boards, &copy, pid) : 0;
+}
+
+static int look_at_link(const struct search *s, int dir, const char *name, pid_t pid)
+{
+    char target[sizeof link_start];
+    ssize_t n = readlinkat(dir, name, target, sizeof target);
+    if (n < (ssize_t)sizeof link_start - 1 || memcmp(target, link_start, sizeof link_start - 1))
+        return 0;
+    int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return 0; // it has ended meanwhile
+    int status = take_board(s, fd, pid);
+    close(fd);
+    return status;
+}
+
+static int look_at_process(const struct search *s, int proc, pid_t pid)
+{
+    char path[32];
+    struct stat st;
+    snprintf(path, sizeof path, "%d", (int)pid);
+    if (fstatat(proc, path, &st, 0) < 0 || st.st_uid != geteuid())
+        return 0;
+    snprintf(path, sizeof path, "%d/fd", (int)pid);
+    int fd = openat(proc, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), status = 0;
+    DIR *links = fd < 0 ? NULL : fdopendir(fd);
+    if (!links) {
+        if (fd >= 0)
+            close(fd);
+        return 0; // it has ended, or does not let itself be looked at
+    }
+    for (const struct dirent *e; !status && (e = readdir(links));)
+        if (isdigit((unsigned char)e->d_name[0]))
+            status = look_at_link(s, dirfd(links), e->d_name, pid);
+    closedir(links);
+    return status;
+}
+
+int gpsh_boards_read(struct gpsh_boards *out, gpsh_board_wanted *wanted, const void *arg)
+{
+    *out = (struct gpsh_boards){0};
+    const struct search search = {out, wanted, arg};
+    DIR *proc = opendir("/proc");
+    if (!proc)
+        return gpsh_fail(GPUSHMEM_ERR_SYSTEM,
+                         "/proc cannot be read (%s), so that PEs are not found; mount it",
+                         strerror(errno));
+    int status = 0;
+    for (const struct dirent *e; !status && (e = readdir(proc));)
+        if (isdigit((unsigned char)e->d_name[0]))
+            status = look_at_process(&search, dirfd(proc), (pid_t)atoi(e->d_name));
+    closedir(proc);
+    return status;
+}
+
+void gpsh_boards_free(struct gpsh_boards *boards)
+{
+    for (int i = 0; i < boards->n; i++)
+        free(boards->list[i]);
+    free(boards->list);
+    free(boards->pids);
+    *boards = (struct gpsh_boards){0};
+}
+
+const struct gpsh_wait_record *gpsh_board_longest_wait(const struct gpsh_board *board)
+{
+    const struct gpsh_wait_record *longest = NULL;
+    for (int i = 0; i < GPSH_BOARD_WAITS; i++) {
+        const struct gpsh_wait_slot *slot = &board->waits[i];
+        if (atomic_load(&slot->turn) && (!longest || slot->record.since_ns < longest->since_ns))
+            longest = &slot->record;
+    }
+    return longest;
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The boards (board.h) of other processes of this user on this host.
+#ifndef GPSH_BOARDS_H
+#define GPSH_BOARDS_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "observe/board.h"
+
+struct gpsh_boards {
+    int n;
+    struct gpsh_board **list; // [n] copies
+    pid_t *pids;              // [n] as /proc here has them
+    int others;               // boards of another version that were left out
+};
+
+// All that `wanted` accepts, NULL: all. 0, or GPUSHMEM_ERR_NO_MEMORY or GPUSHMEM_ERR_SYSTEM with a
+// sentence. Reads links below /proc, of processes of this user only, and stops none of them. Any
+// thread. To be freed in any case.
+typedef bool gpsh_board_wanted(const struct gpsh_board *board, pid_t pid, const void *arg);
+int gpsh_boards_read(struct gpsh_boards *out, gpsh_board_wanted *wanted, const void *arg);
+void gpsh_boards_free(struct gpsh_boards *boards);
+
+// The wait of the board that has lasted longest, NULL: none.
+const struct gpsh_wait_record *gpsh_board_longest_wait(const struct gpsh_board *board);
+
+#endif

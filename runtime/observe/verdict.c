@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "observe/verdict.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/error.h"
+#include "core/log.h"
+
+enum { PES_BYTES = 96, VERDICT_BYTES = 640 };
+
+struct text {
+    char *at;
+    size_t bytes, used;
+};
+
+__attribute__((format(printf, 2, 3))) static void add(struct text *t, const char *format, ...)
+{
+    va_list args;
+    if (t->used >= t->bytes)
+        return;
+    va_start(args, format);
+    int n = vsnprintf(t->at + t->used, t->bytes - t->used, format, args);
+    va_end(args);
+    t->used += n > 0 ? (size_t)n : 0;
+}
+
+// A set of PEs, for a sentence.
+struct some {
+    int n;
+    int first;
+    char text[PES_BYTES]; // "PE 3", "PEs 0-2,5"; cut with dots where it gets too long
+};
+
+static void some_print(struct some *some, const bool *in, int n)
+{
+    struct text t = {some->text, sizeof some->text, 0};
+    *some = (struct some){.first = -1};
+    for (int pe = 0; pe < n; pe++) {
+        some->first = in[pe] && some->first < 0 ? pe : some->first;
+        some->n += in[pe];
+    }
+    add(&t, some->n == 1 ? "PE " : "PEs ");
+    for (int pe = 0; pe < n; pe++) {
+        int last = pe;
+        if (!in[pe])
+            continue;
+        while (last + 1 < n && in[last + 1])
+            last++;
+        const char *comma = pe == some->first ? "" : ",";
+        if (t.used + 28 > t.bytes) {
+            add(&t, "%s...", comma);
+            return;
+        }
+        add(&t, last > pe ? "%s%d-%d" : "%s%d", comma, pe, last);
+        pe = last;
+    }
+}
+
+// ---- What the sentence is about ----
+
+static bool waits_for(const struct gpsh_pe_view *view, enum gpsh_awaited what)
+{
+    return view->state == GPSH_PE_WAITS && view->wait.awaited == (int)what;
+}
+
+// PEs meet at the same place if all of this is the same.
+static bool meets(const struct gpsh_pe_view *view, const struct gpsh_wait_record *at)
+{
+    return waits_for(view, at->awaited) && view->wait.number == at->number &&
+           (at->awaited != GPSH_AWAITED_TEAM || view->wait.team == at->team);
+}
+
+// The wait that tells most: for the furthest barrier, else for a team, else for a PE, else for a
+// word; of several of a kind the longest. NULL: no PE waits.
+static const struct gpsh_wait_record *main_wait(const struct gpsh_pe_view *views, int n)
+{
+    static const enum gpsh_awaited order[] = {GPSH_AWAITED_BARRIER, GPSH_AWAITED_TEAM,
+                                              GPSH_AWAITED_PE, GPSH_AWAITED_UNKNOWN};
+    const struct gpsh_wait_record *best = NULL;
+    for (size_t i = 0; i < sizeof order / sizeof order[0] && !best; i++)
+        for (int pe = 0; pe < n; pe++) {
+            const struct gpsh_wait_record *wait = &views[pe].wait;
+            if (!waits_for(&views[pe], order[i]))
+                continue;
+            bool further = best && order[i] == GPSH_AWAITED_BARRIER
+                               ? wait->number > best->number
+                               : !best || wait->since_ns < best->since_ns;
+            best = further ? wait : best;
+        }
+    return best;
+}
+
+// ---- Sentences ----
+
+static void place_print(const struct gpsh_wait_record *at, char *text, size_t bytes)
+{
+    if (at->awaited == GPSH_AWAITED_TEAM)
+        snprintf(text, bytes, "operation %" PRIu64 " of team %d (%s)", at->number, at->team,
+                 at->what);
+    else
+        snprintf(text, bytes, "barrier %" PRIu64 " (%s)", at->number, at->what);
+}
+
+// What the PE that is late does instead.
+static void add_alibi(struct text *t, const struct gpsh_pe_view *views, const struct some *late)
+{
+    const struct gpsh_pe_view *view = &views[late->first];
+    if (view->state == GPSH_PE_BUSY)
+        add(t,
+            late->n == 1 ? ". It is in no wait of the library"
+                         : ". PE %d is in no wait of the "
+                           "library",
+            late->first);
+    else if (view->state == GPSH_PE_WAITS)
+        add(t, ". PE %d is in %s, waiting%s", late->first, view->wait.what, view->wait.text);
+    else if (view->state == GPSH_PE_ENDED)
+        add(t, ". PE %d has ended without gpushmem_finalize", late->first);
+    else
+        add(t, ". Nothing is known of PE %d here", late->first);
+}
+
+static void say_late(struct text *t, const struct gpsh_pe_view *views, const struct some *late,
+                     const struct some *waiting, const struct some *unseen,
+                     const struct gpsh_wait_record *at)
+{
+    char place[128];
+    place_print(at, place, sizeof place);
+    if (late->n) {
+        add(t, "%s %s not reached %s; %s %s for %s", late->text, late->n == 1 ? "has" : "have",
+            place, waiting->text, waiting->n == 1 ? "waits" : "wait", late->n == 1 ? "it" : "them");
+        add_alibi(t, views, late);
+    } else if (unseen->n) {
+        add(t, "%s %s reached %s, and %s; of %s nothing is known on this host: look there",
+            waiting->text, waiting->n == 1 ? "has" : "have all", place,
+            waiting->n == 1 ? "waits" : "wait", unseen->text);
+    } else {
+        add(t,
+            "%s %s reached %s, and still %s for each other: an operation between them is lost "
+            "or stuck",
+            waiting->text, waiting->n == 1 ? "has" : "have all", place,
+            waiting->n == 1 ? "waits" : "wait");
+    }
+}
+
+static bool is_late(const struct gpsh_pe_view *views, int n, int pe,
+                    const struct gpsh_wait_record *at)
+{
+    if (meets(&views[pe], at))
+        return false;
+    if (at->awaited == GPSH_AWAITED_BARRIER)
+        return views[pe].state != GPSH_PE_UNSEEN;
+    for (int i = 0; i < n; i++)
+        if (meets(&views[i], at) && views[i].wait.pe == pe)
+            return true;
+    return false;
+}
+
+static void say_alone(struct text *t, const struct gpsh_pe_view *views, int n,
+                      const struct gpsh_wait_record *at, const struct some *waiting,
+                      const struct some *busy)
+{
+    int pe = 0;
+    while (pe < n - 1 && &views[pe].wait != at)
+        pe++;
+    add(t, "PE %d is in %s, waiting%s", pe, at->what, at->text);
+    if (waiting->n > 1)
+        add(t, "; %s are in waits that do not end, this is the longest", waiting->text);
+    if (busy->n)
+        add(t, "; %s %s in no wait of the library", busy->text, busy->n == 1 ? "is" : "are");
+}
+
+static void say(struct text *t, const struct gpsh_pe_view *views, int n, bool *in,
+                const struct gpsh_wait_record *at)
+{
+    struct some waiting, late, busy, unseen;
+    bool meeting = at->awaited == GPSH_AWAITED_BARRIER || at->awaited == GPSH_AWAITED_TEAM;
+    for (int pe = 0; pe < n; pe++)
+        in[pe] = meeting ? meets(&views[pe], at) : views[pe].state == GPSH_PE_WAITS;
+    some_print(&waiting, in, n);
+    for (int pe = 0; pe < n; pe++)
+        in[pe] = meeting && is_late(views, n, pe, at);
+    some_print(&late, in, n);
+    for (int pe = 0; pe < n; pe++)
+        in[pe] = views[pe].state == GPSH_PE_BUSY;
+    some_print(&busy, in, n);
+    for (int pe = 0; pe < n; pe++)
+        in[pe] = views[pe].state == GPSH_PE_UNSEEN;
+    some_print(&unseen, in, n);
+    if (meeting)
+        say_late(t, views, &late, &waiting, &unseen, at);
+    else
+        say_alone(t, views, n, at, &waiting, &busy);
+}
+
+bool gpsh_verdict(const struct gpsh_pe_view *views, int n, char *text, size_t bytes)
+{
+    struct text t = {text, bytes, 0};
+    const struct gpsh_wait_record *at = main_wait(views, n);
+    bool *in = at ? calloc((size_t)n, sizeof *in) : NULL;
+    text[0] = '\0';
+    if (in)
+        say(&t, views, n, in, at);
+    free(in);
+    return text[0] != '\0';
+}
+
+// ---- Boards ----
+
+void gpsh_views_set(struct gpsh_pe_view *views, int n, const struct gpsh_boards *boards)
+{
+    for (int i = 0; i < boards->n; i++) {
+        const struct gpsh_board *board = boards->list[i];
+        if (board->pe >= n)
+            continue;
+        const struct gpsh_wait_record *wait = gpsh_board_longest_wait(board);
+        struct gpsh_pe_view *view = &views[board->pe];
+        view->state = wait ? GPSH_PE_WAITS : GPSH_PE_BUSY;
+        if (wait)
+            view->wait = *wait;
+    }
+}
+
+static bool is_of_job(const struct gpsh_board *board, pid_t pid, const void *job)
+{
+    (void)pid;
+    return strcmp(board->job, job) == 0;
+}
+
+static int first_that_waits(const struct gpsh_pe_view *views, int n)
+{
+    for (int pe = 0; pe < n; pe++)
+        if (views[pe].state == GPSH_PE_WAITS)
+            return pe;
+    return -1;
+}
+
+// FNV-1a, not 0.
+static uint64_t digest(const char *text)
+{
+    uint64_t sum = UINT64_C(14695981039346656037);
+    for (; *text; text++)
+        sum = (sum ^ (unsigned char)*text) * UINT64_C(1099511628211);
+    return sum | 1;
+}
+
+static bool is_news(const char *text)
+{
+    static _Atomic uint64_t last;
+    uint64_t now = digest(text);
+    return atomic_exchange(&last, now) != now;
+}
+
+void gpsh_verdict_log(const char *job, int pe, int n_pes)
+{
+    struct gpsh_boards boards;
+    char text[VERDICT_BYTES];
+    struct gpsh_pe_view *views = calloc((size_t)n_pes, sizeof *views);
+    if (views && !gpsh_boards_read(&boards, is_of_job, job)) {
+        gpsh_views_set(views, n_pes, &boards);
+        if (first_that_waits(views, n_pes) == pe && gpsh_verdict(views, n_pes, text, sizeof text) &&
+            is_news(text))
+            GPSH_LOG(WARN, "hang", "%s", text);
+        gpsh_boards_free(&boards);
+    }
+    free(views);
+}

@@ -1,0 +1,84 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# What is said about a job that hangs: by the PEs, by `gpushmem run` in one sentence, by
+# `gpushmem stat`, and under a launcher that asks nothing. usage: hang.sh GPUSHMEM HANG
+set -u
+gpushmem=$1
+hang=$2
+failures=0
+log=$(mktemp -d)
+trap '[ -z "${job-}" ] || kill "$job" 2>/dev/null; rm -rf "$log"' EXIT
+export GPUSHMEM_TRANSPORTS=p2p GPUSHMEM_HEAP_SIZE=16M
+
+# begin COMMAND...: starts a job that hangs; its output goes to $log/out.
+begin() {
+    : >"$log/out"
+    "$@" >"$log/out" 2>&1 &
+    job=$!
+}
+
+# Ends the job that hangs.
+end() {
+    kill "$job"
+    wait "$job" 2>/dev/null
+    job=
+}
+
+# hears CASE PATTERN [COMMAND...]: the output of the job, or of the command, has a line like that, now or later.
+hears() {
+    for ((i = 0; i < 300; i++)); do
+        [ $# -eq 2 ] || "${@:3}" >"$log/answer" 2>&1
+        if grep -Eq -- "$2" "$log/$([ $# -eq 2 ] && echo out || echo answer)"; then
+            echo "ok: $1"
+            return
+        fi
+        sleep 0.1
+    done
+    echo "FAILED: $1: no line like '$2' in:" "$(cat "$log"/*)"
+    failures=$((failures + 1))
+}
+
+# refuses CASE WORDS COMMAND...: the command fails with these words.
+refuses() {
+    if "${@:3}" >"$log/answer" 2>&1 || ! grep -qF -- "$2" "$log/answer"; then
+        echo "FAILED: $1: not refused with '$2': $(cat "$log/answer")"
+        failures=$((failures + 1))
+    else
+        echo "ok: $1"
+    fi
+}
+
+late='PE 2 has not reached barrier [0-9]+ \(gpushmem_barrier_all\); PEs 0-1 wait for it'
+export GPUSHMEM_HANG_REPORT=1
+begin "$gpushmem" run -n 3 "$hang" barrier
+hears "a PE says what it waits for" "^gpushmem\[[01](-1)?\] WARN wait: in gpushmem_barrier_all for 1 s .*, waiting for PE 2$"
+hears "the launcher says who is late" "^gpushmem run: $late. It is in no wait of the library$"
+end
+begin "$gpushmem" run -n 3 "$hang" leave
+hears "a PE that ends without finalize is late" "^gpushmem run: $late. PE 2 has ended without gpushmem_finalize$"
+end
+export GPUSHMEM_HANG_REPORT=0
+begin "$gpushmem" run -n 3 "$hang" team
+hears "stat finds who is late for a team" '^PE 2 has not reached operation [0-9]+ of team 0 \(gpushmem_team_sync\); PEs 0-1 wait for it' \
+    "$gpushmem" stat --waits "$job"
+hears "stat lists jobs" "^[^ ]+ +3 +3 +gpushmem run, process $job$" "$gpushmem" stat
+name=$("$gpushmem" stat | sed -n "s/ .*process $job$//p")
+hears "stat takes a job's name" "^0 .* gpushmem_team_sync +waiting for PE 2, rank 2 of 3 in team 0$" "$gpushmem" stat --waits "$name"
+end
+begin "$gpushmem" run -n 2 "$hang" word
+hears "stat tells a word's value" \
+    "^PE 0 is in gpushmem_long_wait_until, waiting for the word at heap offset [0-9]+, which is 0, to be >= 7; PE 1 is in no wait" \
+    "$gpushmem" stat --waits "$job"
+kill -USR1 "$job"
+hears "the launcher says it when it is asked" "^gpushmem run: PE 0 is in gpushmem_long_wait_until, "
+grep -q "HANG_REPORT" "$log/out" && { echo "FAILED: GPUSHMEM_HANG_REPORT=0 reports"; failures=$((failures + 1)); }
+end
+# Without a launcher that listens a PE says it all: standard error is not what the launcher gave it.
+GPUSHMEM_HANG_REPORT=1 begin "$gpushmem" run -n 3 sh -c '"$0" barrier 2>&1 | cat' "$hang"
+hears "a PE says who is late" "^gpushmem\[0\] WARN hang: $late" 
+end
+refuses "a process that is no PE" "process $$ is no PE" "$gpushmem" stat --waits $$
+refuses "a process that is not there" "there is no process 1073741823" "$gpushmem" stat --waits 1073741823
+refuses "a job that is not there" "is called 'nowhere'" "$gpushmem" stat --waits nowhere
+refuses "no job" "it takes one job" "$gpushmem" stat --waits
+[ $failures -eq 0 ]

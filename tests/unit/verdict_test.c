@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <criterion/criterion.h>
+
+#include "observe/verdict.h"
+
+enum { PES = 6, BYTES = 640 };
+
+static char said[BYTES];
+
+static struct gpsh_pe_view waits(enum gpsh_awaited awaited, uint64_t number, int pe)
+{
+    struct gpsh_pe_view view = {GPSH_PE_WAITS,
+                                {.since_ns = 5,
+                                 .awaited = (int)awaited,
+                                 .number = number,
+                                 .team = 2,
+                                 .pe = pe,
+                                 .what = "call",
+                                 .text = " for a reason"}};
+    return view;
+}
+
+static const char *verdict(const struct gpsh_pe_view views[PES])
+{
+    return gpsh_verdict(views, PES, said, sizeof said) ? said : "nothing";
+}
+
+Test(verdict, gpsh_verdict__nobody_waits__says_nothing)
+{
+    struct gpsh_pe_view views[PES] = {{GPSH_PE_BUSY, {0}}, {GPSH_PE_ENDED, {0}}};
+    cr_assert_str_eq(verdict(views), "nothing");
+    cr_assert_str_eq(said, "");
+}
+
+Test(verdict, gpsh_verdict__pes_before_a_barrier__names_them_and_what_one_does)
+{
+    struct gpsh_pe_view views[PES];
+    for (int pe = 0; pe < PES; pe++)
+        views[pe] = waits(GPSH_AWAITED_BARRIER, 17, -1);
+    views[1] = waits(GPSH_AWAITED_UNKNOWN, 0, -1);
+    views[4] = waits(GPSH_AWAITED_BARRIER, 16, -1);
+    cr_assert_str_eq(verdict(views), "PEs 1,4 have not reached barrier 17 (call); PEs 0,2-3,5 wait "
+                                     "for them. PE 1 is in call, waiting for a reason");
+}
+
+Test(verdict, gpsh_verdict__pe_of_another_host__is_not_called_late)
+{
+    struct gpsh_pe_view views[PES];
+    for (int pe = 0; pe < PES; pe++)
+        views[pe] = waits(GPSH_AWAITED_BARRIER, 3, -1);
+    views[5].state = GPSH_PE_UNSEEN;
+    cr_assert_str_eq(verdict(views), "PEs 0-4 have all reached barrier 3 (call), and wait; of PE 5 "
+                                     "nothing is known on this host: look there");
+}
+
+Test(verdict, gpsh_verdict__all_in_the_barrier__an_operation_is_stuck)
+{
+    struct gpsh_pe_view views[PES];
+    for (int pe = 0; pe < PES; pe++)
+        views[pe] = waits(GPSH_AWAITED_BARRIER, 3, -1);
+    cr_assert_str_eq(verdict(views),
+                     "PEs 0-5 have all reached barrier 3 (call), and still wait for "
+                     "each other: an operation between them is lost or stuck");
+}
+
+// In rounds PE 0 waits for PE 5, which waits for PE 4 itself.
+Test(verdict, gpsh_verdict__team__names_who_is_awaited_and_is_not_there)
+{
+    struct gpsh_pe_view views[PES] = {waits(GPSH_AWAITED_TEAM, 9, 5)};
+    views[5] = waits(GPSH_AWAITED_TEAM, 9, 4);
+    views[4].state = GPSH_PE_ENDED;
+    cr_assert_str_eq(verdict(views),
+                     "PE 4 has not reached operation 9 of team 2 (call); PEs 0,5 wait for it. PE 4 "
+                     "has ended without gpushmem_finalize");
+}
+
+Test(verdict, gpsh_verdict__words_only__tells_the_longest)
+{
+    struct gpsh_pe_view views[PES] = {{GPSH_PE_BUSY, {0}}};
+    views[2] = waits(GPSH_AWAITED_UNKNOWN, 0, -1);
+    views[3] = waits(GPSH_AWAITED_UNKNOWN, 0, -1);
+    views[3].wait.since_ns = 4;
+    cr_assert_str_eq(verdict(views),
+                     "PE 3 is in call, waiting for a reason; PEs 2-3 are in waits that do not end, "
+                     "this is the longest; PE 0 is in no wait of the library");
+}
+
+Test(verdict, gpsh_verdict__little_room__is_cut)
+{
+    struct gpsh_pe_view views[PES] = {waits(GPSH_AWAITED_PE, 0, 1)};
+    char small[12];
+    cr_assert(gpsh_verdict(views, PES, small, sizeof small));
+    cr_assert_str_eq(small, "PE 0 is in ");
+}
