@@ -60,12 +60,21 @@ GPSH_ALWAYS_INLINE void copy(char *to, ptrdiff_t to_stride, const char *from, pt
     }
 }
 
+GPSH_ALWAYS_INLINE void copy_blocks(char *to, size_t to_step, const char *from, size_t from_step,
+                                    const struct strided *s)
+{
+    for (size_t i = 0; i < s->nelems; ++i)
+        gpsh_direct_copy(to + i * to_step, from + i * from_step, s->size);
+}
+
 static int copy_here(enum gpsh_op_kind kind, const struct strided *s, char *there, char *local)
 {
+    size_t remote_step = (size_t)s->remote_stride * s->unit;
+    size_t local_step = (size_t)s->local_stride * s->unit;
     if (kind == GPSH_OP_PUT)
-        copy(there, s->remote_stride, local, s->local_stride, s->nelems, s->size);
+        copy_blocks(there, remote_step, local, local_step, s);
     else
-        copy(local, s->local_stride, there, s->remote_stride, s->nelems, s->size);
+        copy_blocks(local, local_step, there, remote_step, s);
     return 0;
 }
 
@@ -179,13 +188,6 @@ GPUSHMEM_RMA_SIZES(DEFINE_BODY)
 GPUSHMEM_RMA_TYPES(DEFINE_TYPE)
 
 // ---- Blocks ----
-
-GPSH_ALWAYS_INLINE void copy_blocks(char *to, size_t to_step, const char *from, size_t from_step,
-                                    const struct strided *s)
-{
-    for (size_t i = 0; i < s->nelems; ++i)
-        gpsh_direct_copy(to + i * to_step, from + i * from_step, s->size);
-}
 
 static int ibput(const char *function, gpushmem_ctx_t ctx, void *dest, const void *source,
                  ptrdiff_t dst, ptrdiff_t sst, size_t bsize, size_t nblocks, size_t unit, int pe)

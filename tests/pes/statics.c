@@ -58,6 +58,15 @@ static void puts_and_gets(void)
     CHECK_OK(gpushmem_double_iget(theirs, numbers, 1, 2, N / 2, next));
     CHECK(theirs[3] == me * 1000.0 + 3);
     CHECK_OK(gpushmem_barrier_all());
+    // two blocks of two, three apart there and four here
+    CHECK_OK(gpushmem_double_ibput(numbers, mine, 3, 4, 2, 2, next));
+    CHECK_OK(gpushmem_barrier_all());
+    CHECK(numbers[1] == before * 1000.0 + 1 && numbers[3] == before * 1000.0 + 4 &&
+          numbers[4] == before * 1000.0 + 5 && numbers[6] == before * 1000.0 + 3);
+    CHECK_OK(gpushmem_double_ibget(theirs, mine, 2, 3, 2, 2, next));
+    CHECK(theirs[1] == next * 1000.0 + 1 && theirs[2] == next * 1000.0 + 3 &&
+          theirs[3] == next * 1000.0 + 4);
+    CHECK_OK(gpushmem_barrier_all());
 }
 
 static void atomics(int rounds)
