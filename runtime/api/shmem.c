@@ -59,7 +59,7 @@ static void print_asked(void)
     if (gpsh.my_pe)
         return;
     if (getenv("SHMEM_VERSION"))
-        puts(SHMEM_VENDOR_STRING ", OpenSHMEM 1.5");
+        puts(SHMEM_VENDOR_STRING ", OpenSHMEM 1.6");
     if (getenv("SHMEM_INFO"))
         puts("SHMEM_SYMMETRIC_SIZE  size of the symmetric heap of each PE, like 512M\n"
              "SHMEM_DEBUG           log what the library does\n"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// OpenSHMEM 1.5 for host programs, over gpushmem: names, types and constants are the standard's,
+// OpenSHMEM 1.6 for host programs, over gpushmem: names, types and constants are the standard's,
 // contracts are those of gpushmem.h, and docs/compat.md says what differs.
 //
 // Every function is defined in line and calls gpushmem's, so that programs need -lgpushmem alone.
@@ -90,6 +90,13 @@ static inline int shmem_sync(shmem_team_t team)
 }
 
 // Compilers that have C's complex types in C++, too, can use them here.
+#define SHMEM_COMPLEX_SCAN(NAME, TYPE, KIND)                                                       \
+    static inline int shmem_##NAME##_sum_##KIND(shmem_team_t team, TYPE *dest, const TYPE *source, \
+                                                size_t nelems)                                     \
+    {                                                                                              \
+        return gpushmem_shmem_check(gpushmem_##NAME##_sum_##KIND(                                  \
+            team, (gpushmem_##NAME *)dest, (const gpushmem_##NAME *)source, nelems));              \
+    }
 #define SHMEM_COMPLEX(NAME, TYPE, OP)                                                              \
     static inline int shmem_##NAME##_##OP##_reduce(shmem_team_t team, TYPE *dest,                  \
                                                    const TYPE *source, size_t nreduce)             \
@@ -111,6 +118,11 @@ SHMEM_COMPLEX(complexf, shmem_complexf_of_c, sum)
 SHMEM_COMPLEX(complexf, shmem_complexf_of_c, prod)
 SHMEM_COMPLEX(complexd, shmem_complexd_of_c, sum)
 SHMEM_COMPLEX(complexd, shmem_complexd_of_c, prod)
+SHMEM_COMPLEX_SCAN(complexf, shmem_complexf_of_c, inscan)
+SHMEM_COMPLEX_SCAN(complexf, shmem_complexf_of_c, exscan)
+SHMEM_COMPLEX_SCAN(complexd, shmem_complexd_of_c, inscan)
+SHMEM_COMPLEX_SCAN(complexd, shmem_complexd_of_c, exscan)
+#undef SHMEM_COMPLEX_SCAN
 #undef SHMEM_COMPLEX
 #elif defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
 #include "gpushmem/compat/impl/shmem_generic.h"

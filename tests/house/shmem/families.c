@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Every family of OpenSHMEM 1.5 for every type, with data that is looked at: on static objects, by
+// Every family of OpenSHMEM 1.6 for every type, with data that is looked at: on static objects, by
 // the typed names and by the generic ones.
 #include "shmem_check.h"
 
@@ -19,9 +19,9 @@ static void meet(void)
 #define RMA_OF(NAME, TYPE)                                                                         \
     static void NAME##_forms(int with_ctx)                                                         \
     {                                                                                              \
-        static TYPE dest[4 * N], source[4 * N];                                                    \
-        TYPE here[4 * N];                                                                          \
-        for (int i = 0; i < 4 * N; i++) {                                                          \
+        static TYPE dest[5 * N], source[5 * N];                                                    \
+        TYPE here[5 * N];                                                                          \
+        for (int i = 0; i < 5 * N; i++) {                                                          \
             source[i] = (TYPE)(me * 20 + i);                                                       \
             here[i] = dest[i] = 0;                                                                 \
         }                                                                                          \
@@ -31,6 +31,7 @@ static void meet(void)
             shmem_ctx_##NAME##_put_nbi(ctx, dest + N, source + N, 1, next);                        \
             shmem_ctx_##NAME##_p(ctx, dest + N + 1, source[N + 1], next);                          \
             shmem_ctx_##NAME##_iput(ctx, dest + 2 * N, source, 2, 3, 2, next);                     \
+            shmem_ctx_##NAME##_ibput(ctx, dest + 4 * N, source, 3, 4, 2, 2, next);                 \
             shmem_ctx_##NAME##_put_signal(ctx, dest + 3 * N, source, 1, &sig, 1, SHMEM_SIGNAL_ADD, \
                                           next);                                                   \
             shmem_ctx_##NAME##_put_signal_nbi(ctx, dest + 3 * N + 1, source + 1, 1, &sig, 1,       \
@@ -42,6 +43,7 @@ static void meet(void)
             shmem_##NAME##_put_nbi(dest + N, source + N, 1, next);                                 \
             shmem_##NAME##_p(dest + N + 1, source[N + 1], next);                                   \
             shmem_##NAME##_iput(dest + 2 * N, source, 2, 3, 2, next);                              \
+            shmem_##NAME##_ibput(dest + 4 * N, source, 3, 4, 2, 2, next);                          \
             shmem_##NAME##_put_signal(dest + 3 * N, source, 1, &sig, 1, SHMEM_SIGNAL_ADD, next);   \
             shmem_##NAME##_put_signal_nbi(dest + 3 * N + 1, source + 1, 1, &sig, 1,                \
                                           SHMEM_SIGNAL_ADD, next);                                 \
@@ -52,6 +54,11 @@ static void meet(void)
             CHECK(dest[i] == (TYPE)(before * 20 + i));                                             \
         CHECK(dest[2 * N] == (TYPE)(before * 20) && dest[2 * N + 1] == 0);                         \
         CHECK(dest[2 * N + 2] == (TYPE)(before * 20 + 3));                                         \
+        for (int i = 0; i < 2; i++) {                                                              \
+            CHECK(dest[4 * N + i] == (TYPE)(before * 20 + i));                                     \
+            CHECK(dest[4 * N + 3 + i] == (TYPE)(before * 20 + 4 + i));                             \
+        }                                                                                          \
+        CHECK(dest[4 * N + 2] == 0 && dest[4 * N + 5] == 0);                                       \
         CHECK(dest[3 * N] == (TYPE)(before * 20) && dest[3 * N + 1] == (TYPE)(before * 20 + 1));   \
         CHECK(shmem_signal_fetch(&sig) == 2);                                                      \
         sig = 0;                                                                                   \
@@ -59,18 +66,25 @@ static void meet(void)
             shmem_ctx_##NAME##_get(ctx, here, source, N, next);                                    \
             shmem_ctx_##NAME##_get_nbi(ctx, here + N, source + N, 2, next);                        \
             shmem_ctx_##NAME##_iget(ctx, here + 2 * N, source, 3, 2, 2, next);                     \
+            shmem_ctx_##NAME##_ibget(ctx, here + 4 * N, source, 4, 3, 2, 2, next);                 \
             here[3 * N] = shmem_ctx_##NAME##_g(ctx, source + 3, next);                             \
             shmem_ctx_quiet(ctx);                                                                  \
         } else {                                                                                   \
             shmem_##NAME##_get(here, source, N, next);                                             \
             shmem_##NAME##_get_nbi(here + N, source + N, 2, next);                                 \
             shmem_##NAME##_iget(here + 2 * N, source, 3, 2, 2, next);                              \
+            shmem_##NAME##_ibget(here + 4 * N, source, 4, 3, 2, 2, next);                          \
             here[3 * N] = shmem_##NAME##_g(source + 3, next);                                      \
             shmem_quiet();                                                                         \
         }                                                                                          \
         for (int i = 0; i < N + 2; i++)                                                            \
             CHECK(here[i] == (TYPE)(next * 20 + i));                                               \
         CHECK(here[2 * N] == (TYPE)(next * 20) && here[2 * N + 3] == (TYPE)(next * 20 + 2));       \
+        for (int i = 0; i < 2; i++) {                                                              \
+            CHECK(here[4 * N + i] == (TYPE)(next * 20 + i));                                       \
+            CHECK(here[4 * N + 4 + i] == (TYPE)(next * 20 + 3 + i));                               \
+        }                                                                                          \
+        CHECK(here[4 * N + 2] == 0 && here[4 * N + 3] == 0);                                       \
         CHECK(here[3 * N] == (TYPE)(next * 20 + 3));                                               \
         meet();                                                                                    \
     }
@@ -121,6 +135,57 @@ static void strided_sizes(void)
     shmem_ctx_iget16(ctx, here, source, 1, 2, 4, next);
     meet();
     CHECK(dest[6] == before * 100 + 3 && here[3] == next * 100 + 6);
+    meet();
+}
+
+#define BLOCKS_OF(BITS, SIZE)                                                                      \
+    static void blocks_of_##BITS(void)                                                             \
+    {                                                                                              \
+        static char dest[6 * SIZE], source[6 * SIZE];                                              \
+        char here[6 * SIZE];                                                                       \
+        for (int i = 0; i < 6; i++)                                                                \
+            memset(source + i * SIZE, 'a' + me + 4 * i, SIZE);                                     \
+        memset(dest, 0, sizeof dest);                                                              \
+        memset(here, 0, sizeof here);                                                              \
+        meet();                                                                                    \
+        shmem_ibput##BITS(dest, source, 3, 2, 1, 2, next);                                         \
+        shmem_ctx_ibput##BITS(ctx, dest + 4 * SIZE, source + 4 * SIZE, 2, 2, 2, 1, next);          \
+        shmem_ibget##BITS(here, source, 2, 3, 1, 2, next);                                         \
+        shmem_ctx_ibget##BITS(ctx, here + 4 * SIZE, source + 4 * SIZE, 2, 2, 2, 1, next);          \
+        shmem_ctx_quiet(ctx);                                                                      \
+        meet();                                                                                    \
+        const char at[6] = {'a', 0, 0, 'a' + 8, 'a' + 16, 'a' + 20};                               \
+        const char got[6] = {'a', 0, 'a' + 12, 0, 'a' + 16, 'a' + 20};                             \
+        for (int i = 0; i < 6; i++) {                                                              \
+            CHECK(dest[i * SIZE] == (at[i] ? at[i] + before : 0));                                 \
+            CHECK(dest[i * SIZE + SIZE - 1] == dest[i * SIZE]);                                    \
+            CHECK(here[i * SIZE + SIZE - 1] == (got[i] ? got[i] + next : 0));                      \
+        }                                                                                          \
+        meet();                                                                                    \
+    }
+BLOCKS_OF(8, 1)
+BLOCKS_OF(16, 2)
+BLOCKS_OF(32, 4)
+BLOCKS_OF(64, 8)
+BLOCKS_OF(128, 16)
+
+// Signals alone, with a context and without, by the typed and the generic names.
+static void signals(void)
+{
+    static uint64_t set, added;
+    meet();
+    shmem_signal_set(&set, 7, next);
+    (shmem_signal_add)(&added, 2, next);
+    shmem_signal_add(ctx, &added, 3, next);
+    CHECK(shmem_signal_wait_until(&set, SHMEM_CMP_NE, 0) == 7);
+    CHECK(shmem_signal_wait_until(&added, SHMEM_CMP_GE, 5) == 5);
+    shmem_ctx_quiet(ctx);
+    meet();
+    shmem_ctx_signal_set(ctx, &set, 9 + (uint64_t)me, next);
+    shmem_ctx_signal_add(ctx, &added, 1, next);
+    shmem_ctx_quiet(ctx);
+    meet();
+    CHECK(shmem_signal_fetch(&set) == 9 + (uint64_t)before && shmem_signal_fetch(&added) == 6);
     meet();
 }
 
@@ -286,6 +351,15 @@ static void moves_of_bytes(shmem_team_t team)
         CHECK(shmem_##NAME##_##OP##_reduce(SHMEM_TEAM_WORLD, dest, source, 2) == 0);               \
         CHECK(dest[0] == (TYPE)(EXPECTED) && dest[1] == (TYPE)(EXPECTED));                         \
     }
+#define SCAN_OF(NAME, TYPE)                                                                        \
+    {                                                                                              \
+        static TYPE in[2], ex[2], source[2];                                                       \
+        source[0] = (TYPE)(me + 1), source[1] = (TYPE)1;                                           \
+        CHECK(shmem_##NAME##_sum_inscan(SHMEM_TEAM_WORLD, in, source, 2) == 0);                    \
+        CHECK(shmem_##NAME##_sum_exscan(SHMEM_TEAM_WORLD, ex, source, 2) == 0);                    \
+        CHECK(in[0] == (TYPE)((me + 1) * (me + 2) / 2) && in[1] == (TYPE)(me + 1));                \
+        CHECK(ex[0] == (TYPE)(me * (me + 1) / 2) && ex[1] == (TYPE)me);                            \
+    }
 static int sum, product, and_of_all, or_of_all, xor_of_all;
 #define CALL_FOLD_BITS(NAME, TYPE)                                                                 \
     REDUCE_OF(NAME, TYPE, and, and_of_all)                                                         \
@@ -311,6 +385,7 @@ static void reductions(void)
     GPUSHMEM_INTEGER_TYPES(CALL_FOLD_BITS)
     SHMEM_ORDERED_TYPES(CALL_FOLD_ORDER)
     SHMEM_ARITHMETIC_TYPES(CALL_FOLD)
+    SHMEM_ARITHMETIC_TYPES(SCAN_OF)
 }
 
 // ---- Generic names ----
@@ -341,6 +416,14 @@ static void generics(void)
     CHECK(shmem_test(&flag, SHMEM_CMP_GT, 0L) == 1);
     CHECK(shmem_sum_reduce(SHMEM_TEAM_WORLD, &sums, &flag, 1) == 0 && sums == sum);
     CHECK(shmem_broadcast(SHMEM_TEAM_WORLD, numbers, ours, 2, 0) == 0);
+    CHECK(shmem_sum_inscan(SHMEM_TEAM_WORLD, &sums, &flag, 1) == 0);
+    CHECK(sums == (me == 0 ? 1L + before : (long)n + me * (me + 1L) / 2));
+    CHECK(shmem_sum_exscan(SHMEM_TEAM_WORLD, numbers, ours, 1) == 0 && numbers[0] == 1.5 * me);
+    meet();
+    shmem_ibput(&wide, (long double[]){4.5L}, 1, 1, 1, 1, next);
+    shmem_ibget(ctx, ours, numbers, 2, 2, 2, 1, next);
+    meet();
+    CHECK(wide == 4.5L && ours[0] == 1.5 * next && ours[1] == 2.5);
     meet();
 }
 
@@ -348,7 +431,9 @@ static void generics(void)
 
 static void lifecycle(void)
 {
-    int major, minor, level;
+    int major, minor, level, joined = 0;
+    shmem_query_initialized(&joined);
+    CHECK(joined != 0);
     char name[SHMEM_MAX_NAME_LEN];
     shmem_info_get_version(&major, &minor);
     CHECK(major == SHMEM_MAJOR_VERSION && minor == SHMEM_MINOR_VERSION);
@@ -358,6 +443,38 @@ static void lifecycle(void)
     CHECK(level == SHMEM_THREAD_MULTIPLE);
     CHECK(shmem_pe_accessible(next) && !shmem_pe_accessible(n));
     CHECK(shmem_addr_accessible(&sig, next) && !shmem_addr_accessible(&major, next));
+}
+
+// One finalize for each init: the first one of two ends nothing.
+static void counted(void)
+{
+    int joined = 0;
+    shmem_init();
+    shmem_finalize();
+    shmem_query_initialized(&joined);
+    CHECK(joined != 0 && shmem_my_pe() == me);
+}
+
+// Hints: what is not known has no effect, nor has a context that is none.
+static void sessions(void)
+{
+    static long words[4];
+    const shmem_ctx_session_config_t config = {.total_ops = 4};
+    meet();
+    shmem_ctx_session_start(ctx, SHMEM_CTX_SESSION_BATCH, &config, SHMEM_CTX_SESSION_TOTAL_OPS);
+    shmem_ctx_session_start(ctx, -1L, NULL, -1L);
+    for (int i = 0; i < 4; i++)
+        shmem_ctx_long_p(ctx, &words[i], me + i, next);
+    shmem_ctx_session_stop(ctx);
+    shmem_ctx_session_stop(ctx);
+    shmem_ctx_session_start(SHMEM_CTX_INVALID, 0, NULL, 0);
+    shmem_ctx_session_stop(SHMEM_CTX_INVALID);
+    shmem_ctx_pe_quiet(ctx, &next, 1);
+    shmem_pe_quiet(NULL, 0);
+    shmem_long_p(&words[0], me + 10, next);
+    shmem_pe_quiet(&next, 1);
+    CHECK(shmem_long_g(&words[3], next) == me + 3 && shmem_long_g(&words[0], next) == me + 10);
+    meet();
 }
 
 static void memory(void)
@@ -390,6 +507,8 @@ static void teams_and_contexts(void)
     CHECK(shmem_team_split_strided(SHMEM_TEAM_WORLD, n - 1, -1, n, &config, SHMEM_TEAM_NUM_CONTEXTS,
                                    &odd) == 0);
     CHECK(shmem_team_my_pe(odd) == n - 1 - me);
+    CHECK(shmem_team_ptr(odd, &word, n - 1 - me) == &word);
+    CHECK(shmem_team_ptr(SHMEM_TEAM_INVALID, &word, 0) == NULL);
     CHECK(shmem_team_translate_pe(odd, 0, SHMEM_TEAM_WORLD) == n - 1);
     config.num_contexts = 0;
     CHECK(shmem_team_get_config(odd, SHMEM_TEAM_NUM_CONTEXTS, &config) == 0);
@@ -439,10 +558,13 @@ int main(void)
     next = (me + 1) % n;
     before = (me + n - 1) % n;
     lifecycle();
+    counted();
     CHECK(shmem_ctx_create(0, &ctx) == 0);
     SHMEM_ORDERED_TYPES(CALL_RMA)
     form_8(), form_16(), form_32(), form_64(), form_128(), form_mem();
     strided_sizes();
+    blocks_of_8(), blocks_of_16(), blocks_of_32(), blocks_of_64(), blocks_of_128();
+    signals();
     GPUSHMEM_AMO_EXTENDED_TYPES(CALL_EXTENDED)
     GPUSHMEM_AMO_TYPES(CALL_AMO)
     GPUSHMEM_AMO_BITWISE_TYPES(CALL_BITS)
@@ -451,12 +573,16 @@ int main(void)
     moves_of_bytes(SHMEM_TEAM_WORLD);
     reductions();
     generics();
+    sessions();
     memory();
     teams_and_contexts();
     locks();
     shmem_ctx_destroy(ctx);
     shmem_sync_all();
     shmem_finalize();
+    int joined = 1;
+    shmem_query_initialized(&joined);
+    CHECK(joined == 0);
     if (me == 0)
         puts("families: ok");
     return 0;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Every function of OpenSHMEM 1.5 (standard.txt) has its signature in shmem.h, in C11 and in C++17, in line and declared, and is
+"""Every function of OpenSHMEM 1.6 (standard.txt) has its signature in shmem.h, in C11 and in C++17, in line and declared, and is
 exported by libshmem as shmem_X and pshmem_X.
 
 usage: names.py INCLUDE LIBSHMEM CC CXX"""
@@ -40,7 +40,7 @@ def expanded(family, text):
     if family in SIZES:
         return [one.replace("SIZE", str(bits)) for bits in SIZES[family] for one in operators(text)]
     if family == "-":
-        return [text]
+        return operators(text)
     kinds = [word.split("=") for word in FAMILIES[family].split()]
     return [re.sub(r"\bTYPE\b", kind.replace("_t", "@t").replace("_", " ").replace("@", "_"), one.replace("NAME", name))
             for name, kind in kinds for one in operators(text)]

@@ -49,10 +49,20 @@
 #define shmem_g(...)              SHMEM_RMA(_g, __VA_ARGS__)
 #define shmem_iput(...)           SHMEM_RMA(_iput, __VA_ARGS__)
 #define shmem_iget(...)           SHMEM_RMA(_iget, __VA_ARGS__)
+#define shmem_ibput(...)          SHMEM_RMA(_ibput, __VA_ARGS__)
+#define shmem_ibget(...)          SHMEM_RMA(_ibget, __VA_ARGS__)
 #define shmem_put_nbi(...)        SHMEM_RMA(_put_nbi, __VA_ARGS__)
 #define shmem_get_nbi(...)        SHMEM_RMA(_get_nbi, __VA_ARGS__)
 #define shmem_put_signal(...)     SHMEM_RMA(_put_signal, __VA_ARGS__)
 #define shmem_put_signal_nbi(...) SHMEM_RMA(_put_signal_nbi, __VA_ARGS__)
+
+// With a context or without.
+#define SHMEM_PLAIN(NAME, ...)                                                                     \
+    _Generic((GPUSHMEM_FIRST(__VA_ARGS__)), shmem_ctx_t                                            \
+             : shmem_ctx_##NAME, default                                                           \
+             : shmem_##NAME)(__VA_ARGS__)
+#define shmem_signal_set(...) SHMEM_PLAIN(signal_set, __VA_ARGS__)
+#define shmem_signal_add(...) SHMEM_PLAIN(signal_add, __VA_ARGS__)
 
 #define shmem_atomic_fetch(...)            SHMEM_EXTENDED(_atomic_fetch, __VA_ARGS__)
 #define shmem_atomic_set(...)              SHMEM_EXTENDED(_atomic_set, __VA_ARGS__)
@@ -105,6 +115,8 @@
 #define shmem_sum_reduce(...) SHMEM_COLL(SHMEM_DISTINCT_ARITHMETIC_TYPES, _sum_reduce, __VA_ARGS__)
 #define shmem_prod_reduce(...)                                                                     \
     SHMEM_COLL(SHMEM_DISTINCT_ARITHMETIC_TYPES, _prod_reduce, __VA_ARGS__)
+#define shmem_sum_inscan(...) SHMEM_COLL(SHMEM_DISTINCT_ARITHMETIC_TYPES, _sum_inscan, __VA_ARGS__)
+#define shmem_sum_exscan(...) SHMEM_COLL(SHMEM_DISTINCT_ARITHMETIC_TYPES, _sum_exscan, __VA_ARGS__)
 
 // One argument: a team. Four: an active set and its pSync.
 #define SHMEM_SYNC_CHOICE(a, b, c, d, FUNCTION, ...) FUNCTION

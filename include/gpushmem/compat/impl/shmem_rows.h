@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Every function of OpenSHMEM 1.5 as a row SHMEM_ROW(RETURN, NAME, PARAMETERS, BODY), for shmem.h,
+// Every function of OpenSHMEM 1.6 as a row SHMEM_ROW(RETURN, NAME, PARAMETERS, BODY), for shmem.h,
 // pshmem.h and libshmem, each of which defines what becomes of a row. No include guard.
 // clang-format off
 
@@ -45,9 +45,15 @@ SHMEM_ROW(int, shmem_addr_accessible, (const void *addr, int pe),
           { return gpushmem_addr_accessible(addr, pe); })
 SHMEM_ROW(void *, shmem_ptr, (const void *dest, int pe),
           { return gpushmem_shmem_block(gpushmem_ptr(dest, pe)); })
-// OpenSHMEM 1.6.
-SHMEM_ROW(void *, shmem_team_ptr, (shmem_team_t team, const void *dest, int pe),
-          { return gpushmem_shmem_block(gpushmem_team_ptr(team, dest, pe)); })
+SHMEM_ROW(void, shmem_query_initialized, (int *initialized), {
+    if (initialized)
+        *initialized = gpushmem_initialized();
+})
+SHMEM_ROW(void *, shmem_team_ptr, (shmem_team_t team, const void *dest, int pe), {
+    if (team == SHMEM_TEAM_INVALID)
+        return NULL;
+    return gpushmem_shmem_block(gpushmem_team_ptr(team, dest, pe));
+})
 SHMEM_ROW(void, shmem_info_get_version, (int *major, int *minor), {
     if (major)
         *major = SHMEM_MAJOR_VERSION;
@@ -123,6 +129,19 @@ SHMEM_ROW(int, shmem_ctx_get_team, (shmem_ctx_t ctx, shmem_team_t *team), {
     }
     return gpushmem_shmem_check(gpushmem_ctx_get_team(ctx, team));
 })
+// Options and mask bits that are not known have no effect, and neither has an invalid context.
+SHMEM_ROW(void, shmem_ctx_session_start,
+          (shmem_ctx_t ctx, long options, const shmem_ctx_session_config_t *config,
+           long config_mask), {
+    if (ctx != SHMEM_CTX_INVALID)
+        gpushmem_shmem_check(gpushmem_ctx_session_start(
+            ctx, options & SHMEM_CTX_SESSION_BATCH, config,
+            config ? config_mask & SHMEM_CTX_SESSION_TOTAL_OPS : 0));
+})
+SHMEM_ROW(void, shmem_ctx_session_stop, (shmem_ctx_t ctx), {
+    if (ctx != SHMEM_CTX_INVALID)
+        gpushmem_shmem_check(gpushmem_ctx_session_stop(ctx));
+})
 
 // ---- Remote memory access ----
 
@@ -154,6 +173,12 @@ SHMEM_ROW(int, shmem_ctx_get_team, (shmem_ctx_t ctx, shmem_team_t *team), {
     SHMEM_VOID(NAME##_iget, (dest, source, dst, sst, nelems, pe), \
                TYPE *dest, const TYPE *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, \
                int pe) \
+    SHMEM_VOID(NAME##_ibput, (dest, source, dst, sst, bsize, nblocks, pe), \
+               TYPE *dest, const TYPE *source, ptrdiff_t dst, ptrdiff_t sst, size_t bsize, \
+               size_t nblocks, int pe) \
+    SHMEM_VOID(NAME##_ibget, (dest, source, dst, sst, bsize, nblocks, pe), \
+               TYPE *dest, const TYPE *source, ptrdiff_t dst, ptrdiff_t sst, size_t bsize, \
+               size_t nblocks, int pe) \
     SHMEM_VOID(NAME##_put_signal, (dest, source, nelems, sig_addr, signal, SHMEM_OP(sig_op), pe), \
                TYPE *dest, const TYPE *source, size_t nelems, uint64_t *sig_addr, \
                uint64_t signal, int sig_op, int pe) \
@@ -192,6 +217,12 @@ SHMEM_VOID_AS(longdouble_iput, iput128, (dest, source, dst, sst, nelems, pe),
 SHMEM_VOID_AS(longdouble_iget, iget128, (dest, source, dst, sst, nelems, pe),
               long double *dest, const long double *source, ptrdiff_t dst, ptrdiff_t sst,
               size_t nelems, int pe)
+SHMEM_VOID_AS(longdouble_ibput, ibput128, (dest, source, dst, sst, bsize, nblocks, pe),
+              long double *dest, const long double *source, ptrdiff_t dst, ptrdiff_t sst,
+              size_t bsize, size_t nblocks, int pe)
+SHMEM_VOID_AS(longdouble_ibget, ibget128, (dest, source, dst, sst, bsize, nblocks, pe),
+              long double *dest, const long double *source, ptrdiff_t dst, ptrdiff_t sst,
+              size_t bsize, size_t nblocks, int pe)
 SHMEM_VOID_AS(longdouble_put_signal, put128_signal,
               (dest, source, nelems, sig_addr, signal, SHMEM_OP(sig_op), pe),
               long double *dest, const long double *source, size_t nelems, uint64_t *sig_addr,
@@ -225,12 +256,20 @@ SHMEM_VOID_AS(longdouble_put_signal_nbi, put128_signal_nbi,
                int pe) \
     SHMEM_VOID(iget##BITS, (dest, source, dst, sst, nelems, pe), \
                void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, \
-               int pe)
+               int pe) \
+    SHMEM_VOID(ibput##BITS, (dest, source, dst, sst, bsize, nblocks, pe), \
+               void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, size_t bsize, \
+               size_t nblocks, int pe) \
+    SHMEM_VOID(ibget##BITS, (dest, source, dst, sst, bsize, nblocks, pe), \
+               void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, size_t bsize, \
+               size_t nblocks, int pe)
 GPUSHMEM_RMA_SIZES(SHMEM_ROWS)
 #undef SHMEM_ROWS
 SHMEM_UNTYPED(mem)
 #undef SHMEM_UNTYPED
 
+SHMEM_VOID(signal_set, (sig_addr, signal, pe), uint64_t *sig_addr, uint64_t signal, int pe)
+SHMEM_VOID(signal_add, (sig_addr, signal, pe), uint64_t *sig_addr, uint64_t signal, int pe)
 SHMEM_ROW(uint64_t, shmem_signal_fetch, (const uint64_t *sig_addr), {
     uint64_t value = 0;
     gpushmem_shmem_check(gpushmem_signal_fetch_status(sig_addr, &value));
@@ -335,7 +374,7 @@ GPUSHMEM_AMO_BITWISE_TYPES(SHMEM_ROWS)
             gpushmem_##NAME##_test(ivar, SHMEM_CMP(cmp), cmp_value)) > 0; \
     }) \
     SHMEM_SET_OF(NAME, TYPE, , TYPE cmp_value) \
-    SHMEM_SET_OF(NAME, TYPE, _vector, TYPE *cmp_value)
+    SHMEM_SET_OF(NAME, TYPE, _vector, const TYPE *cmp_value)
 GPUSHMEM_SYNC_TYPES(SHMEM_ROWS)
 #undef SHMEM_ROWS
 #undef SHMEM_SET_OF
@@ -346,6 +385,10 @@ SHMEM_ROW(void, shmem_fence, (void), SHMEM_CHECK(gpushmem_fence()))
 SHMEM_ROW(void, shmem_ctx_fence, (shmem_ctx_t ctx), SHMEM_CHECK(gpushmem_ctx_fence(ctx)))
 SHMEM_ROW(void, shmem_quiet, (void), SHMEM_CHECK(gpushmem_quiet()))
 SHMEM_ROW(void, shmem_ctx_quiet, (shmem_ctx_t ctx), SHMEM_CHECK(gpushmem_ctx_quiet(ctx)))
+SHMEM_ROW(void, shmem_pe_quiet, (const int *target_pes, size_t npes),
+          SHMEM_CHECK(gpushmem_pe_quiet(target_pes, npes)))
+SHMEM_ROW(void, shmem_ctx_pe_quiet, (shmem_ctx_t ctx, const int *target_pes, size_t npes),
+          SHMEM_CHECK(gpushmem_ctx_pe_quiet(ctx, target_pes, npes)))
 SHMEM_ROW(void, shmem_barrier_all, (void), SHMEM_CHECK(gpushmem_barrier_all()))
 SHMEM_ROW(void, shmem_sync_all, (void), SHMEM_CHECK(gpushmem_sync_all()))
 SHMEM_ROW(void, shmem_set_lock, (volatile long *lock), SHMEM_CHECK(gpushmem_set_lock((long *)lock)))
@@ -424,6 +467,10 @@ SHMEM_ROW(int, shmem_alltoallsmem,
     SHMEM_ROW(int, shmem_##NAME##_##OP##_reduce, \
               (shmem_team_t team, TYPE *dest, const TYPE *source, size_t nreduce), \
               SHMEM_STATUS(gpushmem_##NAME##_##OP##_reduce(team, dest, source, nreduce)))
+#define SHMEM_SCAN(NAME, TYPE, KIND) \
+    SHMEM_ROW(int, shmem_##NAME##_sum_##KIND, \
+              (shmem_team_t team, TYPE *dest, const TYPE *source, size_t nelems), \
+              SHMEM_STATUS(gpushmem_##NAME##_sum_##KIND(team, dest, source, nelems)))
 #define SHMEM_ROWS(NAME, TYPE) \
     SHMEM_REDUCE(NAME, TYPE, and) \
     SHMEM_REDUCE(NAME, TYPE, or) \
@@ -437,9 +484,12 @@ SHMEM_ORDERED_TYPES(SHMEM_ROWS)
 #undef SHMEM_ROWS
 #define SHMEM_ROWS(NAME, TYPE) \
     SHMEM_REDUCE(NAME, TYPE, sum) \
-    SHMEM_REDUCE(NAME, TYPE, prod)
+    SHMEM_REDUCE(NAME, TYPE, prod) \
+    SHMEM_SCAN(NAME, TYPE, inscan) \
+    SHMEM_SCAN(NAME, TYPE, exscan)
 SHMEM_ARITHMETIC_TYPES(SHMEM_ROWS)
 #undef SHMEM_ROWS
+#undef SHMEM_SCAN
 #undef SHMEM_REDUCE
 
 // ---- Deprecated: names of the first versions ----

@@ -9,10 +9,11 @@
 typedef gpushmem_team_t shmem_team_t;
 typedef gpushmem_ctx_t shmem_ctx_t;
 typedef struct gpushmem_team_config shmem_team_config_t;
+typedef struct gpushmem_ctx_session_config shmem_ctx_session_config_t;
 
 // The standard that the header follows. The library's own version is in the vendor string.
 #define SHMEM_MAJOR_VERSION 1
-#define SHMEM_MINOR_VERSION 5
+#define SHMEM_MINOR_VERSION 6
 #define SHMEM_MAX_NAME_LEN  GPUSHMEM_MAX_NAME_LEN
 #define SHMEM_TEXT_(number) #number
 #define SHMEM_TEXT(number)  SHMEM_TEXT_(number)
@@ -35,6 +36,9 @@ typedef struct gpushmem_team_config shmem_team_config_t;
 #define SHMEM_CTX_SERIALIZED 1L
 #define SHMEM_CTX_PRIVATE    2L
 #define SHMEM_CTX_NOSTORE    4L
+
+#define SHMEM_CTX_SESSION_BATCH     1L
+#define SHMEM_CTX_SESSION_TOTAL_OPS 1L
 
 #define SHMEM_SIGNAL_SET 9
 #define SHMEM_SIGNAL_ADD 10
