@@ -21,8 +21,10 @@
 #include "observe/verdict.h"
 #include "state/state.h"
 
-// A waiting thread of a GPU looks at the host's words every few milliseconds.
-enum { ANSWER_STEPS = 100, ANSWER_STEP_NS = 1000000 };
+// A waiting thread of a GPU looks at the host's words every few milliseconds. One of the emulation
+// takes 64 turns for that, which may be long ones where many share a core: a report of a hang,
+// which nobody waits for, allows for them.
+enum { ANSWER_STEPS = 100, PATIENT_STEPS = 3000, ANSWER_STEP_NS = 1000000 };
 
 static struct {
     const struct gpsh_device_memory *memory;
@@ -190,7 +192,7 @@ void gpsh_kernel_describe(const struct gpushmem_device_fault *fault, char *text,
 // ---- Questions ----
 
 // True if a waiting thread of a kernel has answered.
-static bool ask_kernels(void)
+static bool ask_kernels(int steps)
 {
     struct gpushmem_device_fault *answer = &report.host->faults[GPUSHMEM_FAULT_WAITING];
     const uint32_t unclaimed = 0;
@@ -200,7 +202,7 @@ static bool ask_kernels(void)
                                     &unclaimed, sizeof unclaimed))
         return false;
     __atomic_store_n(&report.host->control.question, 1, __ATOMIC_RELEASE);
-    for (int i = 0; i < ANSWER_STEPS && !status && !atomic_load(&report.stop); i++) {
+    for (int i = 0; i < steps && !status && !atomic_load(&report.stop); i++) {
         nanosleep(&(struct timespec){.tv_nsec = ANSWER_STEP_NS}, NULL);
         status = __atomic_load_n(&answer->status, __ATOMIC_ACQUIRE);
     }
@@ -215,7 +217,7 @@ static void answer_question(void)
     if (waiting)
         GPSH_LOG(WARN, "kernel", "SIGUSR1: in gpushmem_launch_wait: %d of the program's threads",
                  waiting);
-    if (ask_kernels()) {
+    if (ask_kernels(ANSWER_STEPS)) {
         gpsh_kernel_describe(&report.host->faults[GPUSHMEM_FAULT_WAITING], text, sizeof text);
         GPSH_LOG(WARN, "kernel", "SIGUSR1: a kernel waits: %s", text);
     } else if (waiting) {
@@ -229,18 +231,21 @@ static void answer_question(void)
 struct launch_wait {
     unsigned number; // as launch_waits counts
     uint64_t since_ns;
-    bool reported;
-    int slot; // where it is shown; 0: nowhere
+    uint64_t report_ns; // when it is to have lasted so long, it is reported; 0: it was
+    int slot;           // where it is shown; 0: nowhere
 };
 
-// Kernels are asked once, when the wait has become too long, because that goes through the driver.
+// Kernels are asked when the wait has become too long, and not before, because that goes through
+// the driver; and again when it has lasted twice as long, if none has answered.
 static void report_hang(struct launch_wait *wait, uint64_t lasted_ns)
 {
     struct gpsh_wait_record record = {.since_ns = wait->since_ns, .what = "gpushmem_launch_wait"};
     char text[GPSH_KERNEL_TEXT] = "";
-    wait->reported = true;
-    if (ask_kernels())
+    wait->report_ns = 2 * lasted_ns;
+    if (ask_kernels(PATIENT_STEPS)) {
+        wait->report_ns = 0;
         gpsh_kernel_describe(&report.host->faults[GPUSHMEM_FAULT_WAITING], text, sizeof text);
+    }
     snprintf(record.text, sizeof record.text, " for a kernel: %.140s",
              text[0] ? text : "none of its threads waits for a word or a barrier");
     gpsh_board_show_wait(&wait->slot, &record);
@@ -257,8 +262,9 @@ static void mind_hang(struct launch_wait *wait)
     bool waits = atomic_load_explicit(&in_launch_wait, memory_order_relaxed) > 0;
     if (!waits || number != wait->number || !wait->since_ns) {
         gpsh_board_end_wait(wait->slot);
-        *wait = (struct launch_wait){.number = number, .since_ns = waits ? now : 0};
-    } else if (!wait->reported && now - wait->since_ns >= limit_ns) {
+        *wait = (struct launch_wait){
+            .number = number, .since_ns = waits ? now : 0, .report_ns = limit_ns};
+    } else if (wait->report_ns && now - wait->since_ns >= wait->report_ns) {
         report_hang(wait, now - wait->since_ns);
     }
 }
