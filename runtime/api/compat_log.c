@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,7 +39,7 @@ bool gpsh_compat_is_new(const char *prefix, const char *sentence)
 // NVSHMEM calls its own additions nvshmemx_X.
 static bool is_extension(const char *name, size_t length)
 {
-    static const char *const ours[] = {"buffer_", "signal_op", "init_attr"};
+    static const char *const ours[] = {"buffer_", "signal_op", "init_attr", "get_uniqueid"};
     const char stream[] = "_on_stream";
     const size_t suffix = sizeof stream - 1;
     for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++)
@@ -48,27 +49,35 @@ static bool is_extension(const char *name, size_t length)
 }
 
 // The program knows gpushmem_X as shmem_X or nvshmem_X, and knows no gpushmem_X_status.
-static void log_failure(const char *prefix, const char *sentence)
+static void rename_calls(const char *prefix, const char *sentence, char *out, size_t bytes)
 {
     const char ours[] = "gpushmem_", status[] = "_status";
-    const size_t skip = sizeof ours - 1, suffix = sizeof status - 1;
-    if (strncmp(sentence, ours, skip) != 0) {
-        GPSH_LOG(ERROR, prefix, "%s", sentence);
-        return;
+    const size_t suffix = sizeof status - 1;
+    const char *rest = sentence, *found;
+    size_t used = 0;
+    out[0] = '\0';
+    while (used < bytes && (found = strstr(rest, ours))) {
+        const char *name = found + sizeof ours - 1;
+        size_t end = strspn(name, "abcdefghijklmnopqrstuvwxyz_0123456789"), length = end;
+        if (length > suffix && strncmp(name + length - suffix, status, suffix) == 0)
+            length -= suffix;
+        const char *x = *prefix == 'n' && is_extension(name, length) ? "x" : "";
+        used += (size_t)snprintf(out + used, bytes - used, "%.*s%s%s_%.*s", (int)(found - rest),
+                                 rest, prefix, x, (int)length, name);
+        rest = name + end;
     }
-    const char *name = sentence + skip;
-    size_t end = strcspn(name, ":,( "), length = end;
-    if (length > suffix && strncmp(name + length - suffix, status, suffix) == 0)
-        length -= suffix;
-    const char *x = *prefix == 'n' && is_extension(name, length) ? "x" : "";
-    GPSH_LOG(ERROR, prefix, "%s%s_%.*s%s", prefix, x, (int)length, name, name + end);
+    if (used < bytes)
+        snprintf(out + used, bytes - used, "%s", rest);
 }
 
 void gpsh_compat_failed(const char *prefix)
 {
     const char *sentence = gpsh_last_error();
-    if (gpsh_last_error_code() && gpsh_compat_is_new(prefix, sentence))
-        log_failure(prefix, sentence);
+    char renamed[1024];
+    if (gpsh_last_error_code() && gpsh_compat_is_new(prefix, sentence)) {
+        rename_calls(prefix, sentence, renamed, sizeof renamed);
+        GPSH_LOG(ERROR, prefix, "%s", renamed);
+    }
     gpsh_clear_error();
 }
 

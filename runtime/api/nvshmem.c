@@ -42,11 +42,11 @@ void gpushmem_nvshmem_zero(void)
 
 // ---- Init ----
 
-// Init logs most of its failures by itself, at level ERROR: those are not logged again.
+// What init finds by itself, and not in the arguments, it has logged already.
 static int init_failed(int status)
 {
-    if (status == GPUSHMEM_ERR_INVALID || status == GPUSHMEM_ERR_STATE ||
-        strncmp(gpsh_last_error(), "nvshmem", 7) == 0)
+    const char *sentence = gpsh_last_error();
+    if (strncmp(sentence, "nvshmem", 7) == 0 || strncmp(sentence, "gpushmem_", 9) == 0)
         return gpushmem_nvshmem_failed(status);
     gpsh_clear_error();
     return status_of(status);

@@ -105,3 +105,27 @@ int gpushmem_nvshmem_library_finalize(gpsh_nvshmem_library library)
     (void)library;
     return 0;
 }
+
+// ---- Launches ----
+
+int gpushmem_nvshmem_launch_begin(void)
+{
+    gpushmem_nvshmem_complete(GPUSHMEM_ERR_STATE);
+    int status = gpsh_check_initialised("collective_launch");
+    return gpushmem_nvshmem_check(status ? status : gpushmem_nvshmem_attach());
+}
+
+int gpushmem_nvshmem_launch_failed(int error)
+{
+    int status = error ? gpsh_fail(GPUSHMEM_ERR_CUDA,
+                                   "nvshmemx_collective_launch: CUDA error %d; all blocks of the "
+                                   "grid need room on the GPU at once: "
+                                   "nvshmemx_collective_launch_query_gridsize says for how many "
+                                   "there is",
+                                   error)
+                       : gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED,
+                                   "nvshmemx_collective_launch: no shared CUDA runtime in this "
+                                   "process, or nowhere to write the grid's size to");
+    gpushmem_nvshmem_failed(status);
+    return NVSHMEMX_ERROR_COLLECTIVE_LAUNCH_FAILED;
+}

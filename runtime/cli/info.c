@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/nvshmem_env.h"
 #include "collectives.h"
 #include "commands.h"
 #include "core/config.h"
@@ -106,9 +107,32 @@ static int print_markdown(void)
     return 0;
 }
 
+static int print_compat(void)
+{
+    struct gpsh_nvshmem_variable v;
+    struct gpsh_table table = {.columns = 4};
+    gpsh_table_add_words(&table, "variable|way|setting|meaning");
+    for (int row = 0; gpsh_nvshmem_variable(row, &v); row++) {
+        gpsh_table_add(&table, "%s", v.name);
+        gpsh_table_add(&table, "%s", v.way);
+        gpsh_table_add(&table, "%s", *v.setting ? v.setting : "-");
+        gpsh_table_add(&table, "%s", v.help);
+    }
+    gpsh_table_add_words(&table, "SHMEM_SYMMETRIC_SIZE|size|GPUSHMEM_HEAP_SIZE|"
+                                 "bytes of symmetric heap of each PE, like 512M or 1.5G");
+    gpsh_table_add_words(&table,
+                         "SHMEM_DEBUG|translated|GPUSHMEM_LOG_LEVEL|log what the library does");
+    gpsh_table_add_words(&table, "SHMEM_VERSION|obeyed|-|PE 0 prints the version at the start");
+    gpsh_table_add_words(&table, "SHMEM_INFO|obeyed|-|PE 0 prints these four at the start");
+    puts("Variables that programs of NVSHMEM and OpenSHMEM obey. A GPUSHMEM_* variable that is set "
+         "has precedence.");
+    gpsh_table_print(&table);
+    return 0;
+}
+
 int gpsh_cmd_info(int argc, char **argv)
 {
-    bool peers = false, markdown = false, collectives = false;
+    bool peers = false, markdown = false, collectives = false, compat = false;
     const struct gpsh_option options[] = {
         {0, "peers", NULL,
          "under a launcher: which GPU and NICs each PE has, whether GPUDirect is on, and\n"
@@ -118,18 +142,21 @@ int gpsh_cmd_info(int argc, char **argv)
         {0, "collectives", NULL,
          "how collectives of streams are carried out, by operation, bytes and team",
          .flag = &collectives},
+        {0, "compat", NULL, "what becomes of NVSHMEM's and OpenSHMEM's environment variables",
+         .flag = &compat},
         {0, "settings-markdown", NULL, "the settings as docs/settings.md", .flag = &markdown},
         {0},
     };
-    const struct gpsh_command_line line = {"gpushmem info",
-                                           "[--peers | --collectives | --settings-markdown]\n"
-                                           "Prints version, build, transports, devices and every "
-                                           "setting with its value and where the value comes from.",
-                                           .options = options};
+    const struct gpsh_command_line line = {
+        "gpushmem info",
+        "[--peers | --collectives | --compat | --settings-markdown]\n"
+        "Prints version, build, transports, devices and every "
+        "setting with its value and where the value comes from.",
+        .options = options};
     int status, operand = gpsh_options_parse(&line, argc, argv, &status);
     if (operand < 0)
         return status;
-    if (operand < argc || peers + markdown + collectives > 1) {
+    if (operand < argc || peers + markdown + collectives + compat > 1) {
         gpsh_options_complain(&line, "'%s' is one argument too many; see gpushmem info --help",
                               argv[argc - 1]);
         return GPSH_OPTIONS_EXIT_USAGE;
@@ -138,6 +165,8 @@ int gpsh_cmd_info(int argc, char **argv)
         return gpsh_cli_print_peers();
     if (collectives)
         return gpsh_cli_print_collectives();
+    if (compat)
+        return print_compat();
     if (markdown)
         return print_markdown();
     print_build();

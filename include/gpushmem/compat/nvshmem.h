@@ -76,4 +76,8 @@ extern "C" {
 #undef NVSHMEM_BOTH
 #undef NVSHMEM_ROW
 
+#if defined(GPSH_NVSHMEM_CUDA) && !defined(GPUSHMEM_EMULATION)
+#include "gpushmem/compat/impl/nvshmem_launch.h"
+#endif
+
 #endif

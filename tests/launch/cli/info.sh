@@ -30,6 +30,8 @@ expect 2 "'everything' is one argument too many" "$gpushmem" info everything
 expect 2 "'--peers' is one argument too many" "$gpushmem" info --settings-markdown --peers
 expect 2 "option '--peers=2' takes no value" "$gpushmem" info --peers=2
 expect 0 '^usage: gpushmem info' "$gpushmem" info --help
+expect 0 '^NVSHMEM_SYMMETRIC_SIZE +size +GPUSHMEM_HEAP_SIZE +' "$gpushmem" info --compat
+expect 0 '^SHMEM_SYMMETRIC_SIZE +size +GPUSHMEM_HEAP_SIZE +' "$gpushmem" info --compat
 expect 0 '^PE 0 reaches PE 0 ' "$gpushmem" info --peers
 expect 0 '^PE 2 on [^ ]*: 256 MiB in host memory; no NIC is open' "$gpushmem" run -n 3 "$gpushmem" info --peers
 expect 0 '^PE 2 reaches PE 1 by p2p .*, kernels direct$' "$gpushmem" run -n 3 "$gpushmem" info --peers

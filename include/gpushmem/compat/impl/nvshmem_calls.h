@@ -48,6 +48,11 @@ GPUSHMEM_API void gpushmem_nvshmem_attach_no_more(int (*attach)(void));
 // Calls them now. A negative status.
 GPUSHMEM_API int gpushmem_nvshmem_attach(void);
 
+// Before a launch: completes init, gives the units the handle. An enum nvshmemx_status.
+GPUSHMEM_API int gpushmem_nvshmem_launch_begin(void);
+// Logs that the launch failed with this cudaError_t, 0: that CUDA's runtime is not in the process.
+GPUSHMEM_API int gpushmem_nvshmem_launch_failed(int error);
+
 // Kernels of modules that the program loads itself.
 GPUSHMEM_API int gpushmem_nvshmem_module_init(gpsh_nvshmem_module module);
 GPUSHMEM_API int gpushmem_nvshmem_module_finalize(gpsh_nvshmem_module module);
