@@ -54,6 +54,23 @@ done
 ldd "$work/osh_linked" | grep -q libshmem || { echo "osh_linked does not use libshmem"; exit 1; }
 [ "$(pkg-config --modversion shmem)" = 1.5 ] || { echo "shmem.pc has no version 1.5"; exit 1; }
 
+# NVSHMEM, as its builds find it: by find_package, by -lnvshmem below NVSHMEM_HOME, by pkg-config, by name in a wheel's folder.
+NVSHMEM_HOME=$work/site/nvidia/nvshmem
+mkdir -p "$work/site/nvidia"
+ln -s "$work/prefix" "$NVSHMEM_HOME"
+"$cmake" -S "$here/consumer_nvshmem" -B "$work/consumer_nvshmem" -DNVSHMEM_ROOT="$NVSHMEM_HOME" -DCMAKE_C_COMPILER="$cc" \
+    >"$work/log" 2>&1 && "$cmake" --build "$work/consumer_nvshmem" >>"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
+object=$(find "$work/consumer_nvshmem" -name ring.c.o)
+"$cc" "$object" -o "$work/nv_home" -L"$NVSHMEM_HOME/$libdir" -lnvshmem
+# shellcheck disable=SC2046
+"$cc" -O0 $(pkg-config --cflags nvshmem) "$here/consumer_nvshmem/ring.c" -o "$work/nv_by_pc" $(pkg-config --libs nvshmem)
+for program in consumer_nvshmem/by_both consumer_nvshmem/by_parts nv_home nv_by_pc; do
+    run "$work/$program"
+done
+[ ! -x "$build/bin/nvshmem_by_name" ] ||
+    GPUSHMEM_BOOTSTRAP_INTERFACE=lo "$build/bin/nvshmem_by_name" "$NVSHMEM_HOME/$libdir/libnvshmem_host.so.3" >"$work/log" 2>&1 ||
+        { cat "$work/log"; exit 1; }
+
 # Copies what the library's own targets leave in a build, and the install scripts, which name the build by its full path.
 mkdir "$work/partial"
 (cd "$build" && find . \( -name cmake_install.cmake -o -path '*/CMakeFiles/Export/*' -o -name 'gpushmem*.cmake' \
@@ -67,4 +84,4 @@ OSHCC_CC=$cc "$work/alone/$bindir/oshcc" -std=c11 "$programs/ring.c" -o "$work/o
 shmem_run osh_alone
 "$cmake" --install "$build" --prefix "$work/component" --component gpushmem >/dev/null
 [ "$(find "$work/component" -type f | wc -l)" = 1 ] || { echo "the component gpushmem is not one library"; exit 1; }
-echo "install: ok: C and C++ by find_package and by pkg-config, OpenSHMEM by oshcc"
+echo "install: ok: C and C++ by find_package and by pkg-config, OpenSHMEM by oshcc, NVSHMEM by its package"
