@@ -547,6 +547,14 @@ GPUSHMEM_SYNC_TYPES(GPUSHMEM_DECLARE)
 #undef GPUSHMEM_DECLARE
 #undef GPUSHMEM_DECLARE_SET
 
+// While a wait of the host lasts, waits in collectives and in quiet included, the waiting thread
+// calls hook(argument) about every 50 ms. If the result is not 0, the wait ends as if
+// GPUSHMEM_WAIT_TIMEOUT_MS were over: with GPUSHMEM_ERR_TIMEOUT and what that means for the call.
+// For languages whose signal handlers have to run in a waiting thread, and for programs that cancel
+// waits. The hook calls nothing of this library. One hook per process; NULL takes it away. Legal at
+// any time at which no thread waits. Never fails. Meetings of init by a unique id do not call it.
+GPUSHMEM_API int gpushmem_set_wait_hook(int (*hook)(void *argument), void *argument);
+
 // -----------------------------------------------------------------------------------------
 // ordering, completion
 

@@ -466,3 +466,9 @@ int gpushmem_signal_wait_until_status(const uint64_t *sig, enum gpushmem_cmp cmp
         *seen = last;
     return status;
 }
+
+int gpushmem_set_wait_hook(int (*hook)(void *argument), void *argument)
+{
+    gpsh_waiter_ask(hook, argument);
+    return 0;
+}

@@ -26,6 +26,7 @@ enum {
     DOZE_AFTER_NS = 4000000,
     DOZE_PART = 64, // of the time a wait has lasted
     DOZE_LIMIT_NS = 200000,
+    ASK_NS = 50000000,
     // steps before the first look at the clock for the report of hangs
     STEPS_UNTIMED = 1024,
     STEPS_UNTIMED_SHARED = 32,
@@ -39,6 +40,16 @@ static struct gpsh_hooks hooks;
 void gpsh_waiter_drive(gpsh_waiter_hook *drive)
 {
     gpsh_hooks_add(&hooks, (gpsh_hook *)drive);
+}
+
+// The program's own hook. Whoever sees it sees its argument.
+static int (*_Atomic program)(void *);
+static void *_Atomic program_argument;
+
+void gpsh_waiter_ask(int (*hook)(void *argument), void *argument)
+{
+    atomic_store(&program_argument, argument);
+    atomic_store(&program, hook);
 }
 
 static bool run_hooks(void)
@@ -214,6 +225,25 @@ static int check_deadline(struct gpsh_waiter *waiter)
                      (long long)limit_ms, about(waiter, text));
 }
 
+// Fails if the program wants the wait to end.
+static int ask_program(struct gpsh_waiter *waiter)
+{
+    int (*hook)(void *) = atomic_load_explicit(&program, memory_order_acquire);
+    if (GPSH_LIKELY(hook == NULL))
+        return 0;
+    uint64_t now = gpsh_clock_ns();
+    if (waiter->ask_ns == 0)
+        waiter->ask_ns = now + ASK_NS;
+    if (now < waiter->ask_ns)
+        return 0;
+    waiter->ask_ns = now + ASK_NS;
+    if (hook(atomic_load(&program_argument)) == 0)
+        return 0;
+    char text[ABOUT_BYTES];
+    return gpsh_fail(GPUSHMEM_ERR_TIMEOUT, "%s: ended by the program's wait hook%s", waiter->what,
+                     about(waiter, text));
+}
+
 // A failure ends one wait of each thread, since that may have been for the failed PE. Waits that
 // begin later are the decision of a program that knows (GPUSHMEM_ON_PE_FAILURE=notify: the rest
 // goes on).
@@ -244,5 +274,6 @@ int gpsh_waiter_slow(struct gpsh_waiter *waiter)
     answer_questions(waiter);
     give_way(waiter, pending);
     mind_length(waiter);
-    return check_deadline(waiter);
+    int status = check_deadline(waiter);
+    return status < 0 ? status : ask_program(waiter);
 }

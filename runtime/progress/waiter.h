@@ -16,6 +16,8 @@ bool gpsh_waiter_shares(void);
 // thread may be in it. Registering a function again changes nothing.
 typedef bool gpsh_waiter_hook(void);
 void gpsh_waiter_drive(gpsh_waiter_hook *drive);
+// Every wait calls hook(argument) about every 50 ms; what is not 0 ends the wait. NULL: none.
+void gpsh_waiter_ask(int (*hook)(void *argument), void *argument);
 // For tests that find nothing: gives the core away now and then if PEs share cores.
 void gpsh_waiter_miss(void);
 
@@ -35,6 +37,7 @@ struct gpsh_waiter {
     unsigned asked;
     uint64_t deadline_ns;
     uint64_t began_ns; // first look at the clock
+    uint64_t ask_ns;   // when the program's hook is asked next; 0: not begun
     uint64_t look_ns;  // when others are shown again how it stands
     bool reported;     // it has lasted GPUSHMEM_HANG_REPORT, and that was said
     // when this PE says who is late, since there is no launcher that does; 0: never

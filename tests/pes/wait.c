@@ -229,6 +229,28 @@ static void test_loop(int rounds)
     CHECK_OK(gpushmem_free(turn));
 }
 
+static int asked_times(void *argument)
+{
+    int *left = argument;
+    return --*left == 0;
+}
+
+// The program's hook ends a wait at its third call, and only waits that would go on.
+static void test_hook(void)
+{
+    int left = 3;
+    uint64_t *word = gpushmem_calloc(1, sizeof *word);
+    CHECK(word != NULL);
+    CHECK_OK(gpushmem_set_wait_hook(asked_times, &left));
+    CHECK_OK(gpushmem_uint64_wait_until(word, GPUSHMEM_CMP_EQ, 0));
+    CHECK(left == 3);
+    CHECK(gpushmem_uint64_wait_until(word, GPUSHMEM_CMP_EQ, 1) == GPUSHMEM_ERR_TIMEOUT);
+    CHECK(left == 0 && strstr(gpushmem_last_error(), "ended by the program's wait hook"));
+    CHECK(strstr(gpushmem_last_error(), "to be == 1"));
+    CHECK_OK(gpushmem_set_wait_hook(NULL, NULL));
+    CHECK_OK(gpushmem_free(word));
+}
+
 int main(int argc, char **argv)
 {
     CHECK_OK(gpushmem_init());
@@ -241,6 +263,7 @@ int main(int argc, char **argv)
     NAME##_sets();
     GPUSHMEM_SYNC_TYPES(RUN_TYPE)
     failures();
+    test_hook();
     fairness();
     int rounds = check_rounds(argc, argv, 1000);
     exchange(rounds);
