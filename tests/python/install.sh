@@ -6,13 +6,18 @@ set -euo pipefail
 python=$1 source=$2 library=$3 venv=$4
 export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INDEX=1
 unset PYTHONPATH
-"$python" -m venv --system-site-packages --clear "$venv" 2>"$venv.log" || {
+# A pip of the machine's own saves the seconds that a new one in the environment takes.
+pip=("$venv/bin/python" -m pip) without=()
+if "$python" -m pip --python "$python" --version >/dev/null 2>&1; then
+    pip=("$python" -m pip --python "$venv/bin/python") without=(--without-pip)
+fi
+"$python" -m venv --system-site-packages --clear "${without[@]}" "$venv" 2>"$venv.log" || {
     echo "no virtual environments with $python (Debian: python3-venv): $(tail -n 1 "$venv.log")"
     exit 77
 }
-"$venv/bin/pip" wheel -q --no-build-isolation --no-deps -w "$venv/wheels" \
+"${pip[@]}" wheel -q --no-build-isolation --no-deps -w "$venv/wheels" \
     --config-settings "library=$library" --config-settings nvshmem=yes "$source/runtime/python"
-"$venv/bin/pip" install -q --no-deps --force-reinstall "$venv"/wheels/gpushmem-*.whl
+"${pip[@]}" install -q --no-deps --force-reinstall --no-compile "$venv"/wheels/gpushmem-*.whl
 cd /
 "$venv/bin/python" - "$venv" <<'END'
 import os

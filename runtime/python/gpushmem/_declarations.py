@@ -39,6 +39,7 @@ _FUNCTIONS = """
 - | int gpushmem_ctx_destroy(CTX)
 - | int gpushmem_ctx_fence(CTX)
 - | int gpushmem_ctx_quiet(CTX)
+- | int gpushmem_set_wait_hook(int (*hook)(void *argument), void *argument)
 - | int gpushmem_sync_all(void)
 - | int gpushmem_barrier_all(void)
 - | int gpushmem_set_lock(long *lock)
@@ -173,7 +174,7 @@ def _plain(kind):
 def signature(name):
     """Result and arguments of gpushmem_NAME as ctypes types."""
     result, rest = PROTOTYPES[name].split("gpushmem_" + name + "(")
-    parameters = rest[:-1]
+    parameters = re.sub(r"\(\*\w+\)\(.*?\)", "*", rest[:-1]) # a function is a pointer
     arguments = [] if parameters == "void" else [_plain(one.strip()) for one in parameters.split(",")]
     if result.strip() == "const char *":
         return ctypes.c_char_p, arguments

@@ -5,7 +5,7 @@ import operator
 import os
 from typing import Any, Optional
 
-from . import _declarations, errors
+from . import _declarations, _interrupt, errors
 from ._library import call, lib
 
 THREAD_LEVELS = {"single": 0, "funneled": 1, "serialized": 2, "multiple": 3}
@@ -13,6 +13,7 @@ THREAD_LEVELS = {"single": 0, "funneled": 1, "serialized": 2, "multiple": 3}
 _generation = 0     # counts jobs, so that arrays know whether theirs still is
 _device = "cpu"
 _forked = False
+_abandoned = False # an exception ended the block of `with init()`
 
 
 def _in_child():
@@ -29,7 +30,7 @@ def generation() -> int:
 
 def is_alive(of: int) -> bool:
     """Whether the process is still in the job with this number."""
-    return not _forked and of == _generation and bool(lib.initialized())
+    return not _forked and not _abandoned and of == _generation and bool(lib.initialized())
 
 
 def device() -> str:
@@ -70,6 +71,8 @@ class Job:
         return self
 
     def __exit__(self, kind, value, traceback) -> None:
+        global _abandoned
+        _abandoned = kind is not None
         if kind is None and lib.initialized():
             finalize()
 
@@ -123,6 +126,8 @@ def _join(uid, rank, n_pes, level):
     elif rank is not None or n_pes is not None:
         raise errors.InvalidError("init: rank and n_pes belong to uid; without it the launcher says them")
     first = not lib.initialized()
+    if _generation == 0:
+        _interrupt.install(lib)
     call(lib.init_attr_sized, ctypes.byref(attr), ctypes.sizeof(attr))
     if first:
         _generation += 1

@@ -3,7 +3,7 @@
 import ctypes
 import os
 
-from . import _declarations, errors
+from . import _declarations, _interrupt, errors
 
 NAME = "libgpushmem.so.0"
 
@@ -57,6 +57,7 @@ def call(function, *arguments):
     """Calls what returns a status or, if not negative, a number."""
     status = function(*arguments)
     if status < 0:
+        _interrupt.raise_pending()
         raise_last(status)
     return status
 
@@ -66,5 +67,6 @@ def call_for_pointer(function, *arguments):
     lib.clear_error()
     pointer = function(*arguments)
     if pointer is None and lib.last_error_code():
+        _interrupt.raise_pending()
         raise_last(lib.last_error_code())
     return pointer
