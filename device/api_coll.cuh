@@ -4,64 +4,8 @@
 #define GPUSHMEM_DEVICE_API_COLL_CUH
 
 #include "gpushmem/device/api.cuh"
-#include "gpushmem/device/coll.cuh"
+#include "gpushmem/device/coll_call.cuh"
 #include "gpushmem/impl/coll_types.h"
-
-template <class Scope>
-GPSH_DEV int gpsh_dev_team_meet(const struct gpushmem_dev &dev, gpushmem_team_t team, bool quiet)
-{
-    return gpsh_dev_team_sync(*dev.self, gpsh_dev_group_of<Scope>(), team, quiet);
-}
-
-template <class Scope>
-GPSH_DEV int gpsh_dev_collective(const struct gpushmem_dev &dev, int kind, gpushmem_team_t team,
-                                 void *dest, const void *source, uint64_t n, uint32_t width,
-                                 int root = 0)
-{
-    struct gpushmem_coll_op op = {};
-    op.team = team;
-    op.kind = (uint8_t)kind;
-    op.dest = dest;
-    op.source = source;
-    op.n = n;
-    op.width = width;
-    op.root = root;
-    return gpsh_dev_coll_run(*dev.self, gpsh_dev_group_of<Scope>(), op);
-}
-
-template <class Scope>
-GPSH_DEV int gpsh_dev_collective_fold(const struct gpushmem_dev &dev, int kind,
-                                      gpushmem_team_t team, void *dest, const void *source,
-                                      uint64_t n, uint32_t width, int type, int fold)
-{
-    struct gpushmem_coll_op op = {};
-    op.team = team;
-    op.kind = (uint8_t)kind;
-    op.type = (uint8_t)type;
-    op.fold = (uint8_t)fold;
-    op.dest = dest;
-    op.source = source;
-    op.n = n;
-    op.width = width;
-    return gpsh_dev_coll_run(*dev.self, gpsh_dev_group_of<Scope>(), op);
-}
-
-template <class Scope>
-GPSH_DEV int gpsh_dev_collective_strided(const struct gpushmem_dev &dev, gpushmem_team_t team,
-                                         void *dest, const void *source, ptrdiff_t dst,
-                                         ptrdiff_t sst, uint64_t n, uint32_t width)
-{
-    struct gpushmem_coll_op op = {};
-    op.team = team;
-    op.kind = GPUSHMEM_COLL_ALLTOALLS;
-    op.dest = dest;
-    op.source = source;
-    op.n = n;
-    op.width = width;
-    op.dest_stride = dst;
-    op.source_stride = sst;
-    return gpsh_dev_coll_run(*dev.self, gpsh_dev_group_of<Scope>(), op);
-}
 
 GPSH_API(int, gpushmem_dev_team_my_pe, (gpushmem_team_t team), (team),
          return gpsh_dev_team_is_valid(dev, team)

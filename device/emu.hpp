@@ -154,6 +154,7 @@ struct gpsh_emu_block {
     gpsh_emu_barrier barrier;
     gpsh_emu_barrier *grid = nullptr; // of all blocks, if the launch is a collective one
     std::vector<gpsh_emu_warp> warps;
+    std::vector<gpsh_emu_barrier> warpgroups; // of four warps each
     std::mutex shared_lock;
     std::map<const void *, void *> shared; // by declaration; the block's own address: dynamic
     size_t dynamic_bytes = 0;
@@ -190,6 +191,12 @@ inline void __syncthreads(void)
 inline void __syncwarp(unsigned = 0xffffffffu)
 {
     gpsh_emu_current_warp().barrier.wait();
+}
+
+// Four warps meet (gpsh_scope_warpgroup).
+inline void gpsh_emu_warpgroup_sync(void)
+{
+    gpsh_emu_current_block->warpgroups[gpsh_emu_thread / 128].wait();
 }
 
 inline void __threadfence_block(void)
@@ -296,8 +303,11 @@ struct gpsh_emu_launch {
             one.grid = together ? &everybody : nullptr;
             one.dynamic_bytes = shared_bytes;
             one.warps = std::vector<gpsh_emu_warp>((threads + warpSize - 1) / warpSize);
-            for (unsigned t = 0; t < threads; t++)
+            one.warpgroups = std::vector<gpsh_emu_barrier>((threads + 127) / 128);
+            for (unsigned t = 0; t < threads; t++) {
                 one.warps[t / warpSize].barrier.members++;
+                one.warpgroups[t / 128].members++;
+            }
         }
     }
 };
@@ -363,6 +373,7 @@ inline void gpsh_emu_run(gpsh_emu_worker *self)
     __atomic_fetch_sub(&gpsh_emu_running, 1, __ATOMIC_RELAXED);
     gpsh_emu_current_warp().exchange[t % warpSize] = 0; // votes no more
     gpsh_emu_current_warp().barrier.leave();
+    block->warpgroups[t / 128].leave();
     block->barrier.leave();
     if (block->grid)
         block->grid->leave();

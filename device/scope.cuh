@@ -78,6 +78,32 @@ struct gpsh_scope_warp {
     }
 };
 
+// Four warps in a row, as tensor cores of sm_90 take them. On a GPU they meet at the block's
+// barriers 15, 14, ... (0 is that of __syncthreads): at most 8 of them, in a block of 1024.
+struct gpsh_scope_warpgroup {
+    enum { alone = false, loads = 4 };
+    static constexpr unsigned threads = 128;
+    static __device__ __forceinline__ unsigned rank(void)
+    {
+        return gpsh_dev_thread_number() % threads;
+    }
+    static __device__ __forceinline__ unsigned size(void)
+    {
+        unsigned first = gpsh_dev_thread_number() / threads * threads,
+                 left = gpsh_dev_block_threads() - first;
+        return left < threads ? left : threads;
+    }
+    static __device__ __forceinline__ void sync(void)
+    {
+#if defined(__CUDA_ARCH__)
+        unsigned barrier = 15 - gpsh_dev_thread_number() / threads, warps = (size() + 31) / 32;
+        asm volatile("barrier.sync %0, %1;" ::"r"(barrier), "r"(warps * 32) : "memory");
+#elif !defined(__CUDACC__)
+        gpsh_emu_warpgroup_sync();
+#endif
+    }
+};
+
 struct gpsh_scope_block {
     enum { alone = false, loads = 4 };
     static __device__ __forceinline__ unsigned rank(void)
