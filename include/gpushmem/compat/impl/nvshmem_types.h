@@ -13,10 +13,12 @@
 #include "gpushmem/types.h"
 
 // Programs expect CUDA's types from this header. Without the toolkit there are streams, and 16-bit
-// floating point values as bits.
+// floating point values as bits; on CPU threads gpushmem/device/emu.hpp has the types of kernels.
+#if defined(__CUDACC__) || !defined(GPUSHMEM_EMULATION)
 #if defined(__has_include) && !defined(GPSH_NVSHMEM_NO_CUDA)
 #if __has_include(<cuda_runtime.h>)
 #define GPSH_NVSHMEM_CUDA
+#endif
 #endif
 #endif
 #ifdef GPSH_NVSHMEM_CUDA
@@ -175,6 +177,21 @@ enum gpsh_nvshmem_cmp {
 enum gpsh_nvshmem_signal_op {
     NVSHMEM_SIGNAL_SET = 9,
     NVSHMEM_SIGNAL_ADD = 10,
+};
+
+// ---- Queue pairs: contexts, by their number and 1 ----
+
+typedef int nvshmemx_qp_handle_t;
+enum gpsh_nvshmem_qp {
+    NVSHMEMX_QP_HOST = 0,
+    NVSHMEMX_QP_DEFAULT = 1,
+    NVSHMEMX_QP_ANY = INT_MAX,
+    NVSHMEMX_QP_ALL = INT_MAX,
+};
+enum gpsh_nvshmem_pe {
+    NVSHMEM_PE_INVALID = -1,
+    NVSHMEMX_PE_ANY = 1 << 15,
+    NVSHMEMX_PE_ALL = 1 << 15,
 };
 
 // ---- Type families: X(NAME, TYPE, AS, CTYPE) ----

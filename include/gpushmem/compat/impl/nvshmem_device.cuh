@@ -1,0 +1,451 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// NVSHMEM's functions of kernels over ours, included by nvshmem.h where kernels can be compiled.
+// For each row NVSHMEM_BOTH of nvshmem_rows.h there is a function gpsh_dev_NAME here, which that
+// row's function calls in kernels; what kernels alone have, such as the forms of warps and blocks,
+// has its public name. Each is one call of the bodies that gpushmem_dev_... is made of, so it
+// compiles to the same instructions. docs/adr/0037-nvshmem-in-kernels.md
+#ifndef GPUSHMEM_COMPAT_IMPL_NVSHMEM_DEVICE_CUH
+#define GPUSHMEM_COMPAT_IMPL_NVSHMEM_DEVICE_CUH
+
+#if !defined(__CUDACC__)
+#include "gpushmem/device/emu_cuda.hpp" // before all that has kernels in it
+#endif
+
+// functions made from one pattern do not use every parameter
+#if defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+#pragma GCC diagnostic ignored "-Wunused-function"
+#endif
+
+#if defined(__CUDACC__)
+#include <cooperative_groups.h> // programs expect it of nvshmem.h
+#else
+#include "gpushmem/compat/impl/nvshmem_emu_launch.hpp"
+#include "gpushmem/device/launch.cuh"
+#endif
+
+#include "gpushmem/compat/impl/nvshmem_device_state.cuh"
+#include "gpushmem/compat/impl/nvshmem_types.h"
+#include "gpushmem/impl/coll_types.h"
+
+// clang-format off
+#define GPSH_NV nvshmemi_device_state_d
+
+// X(PREFIX, SUFFIX, SCOPE, arguments...): the name of a function is PREFIX name SUFFIX. The one of
+// threads is the device half of a name that the host has, too.
+#define GPSH_NV_SCOPES(X, ...) \
+    X(gpsh_dev_nvshmem_, , gpsh_scope_thread, __VA_ARGS__) \
+    X(nvshmemx_, _warp, gpsh_scope_warp, __VA_ARGS__) \
+    X(nvshmemx_, _block, gpsh_scope_block, __VA_ARGS__)
+
+// ---- Put and get ----
+
+#define GPSH_NV_MOVE(PREFIX, SUFFIX, SCOPE, PUT, GET, TYPE, SIZE) \
+    GPSH_NV_MOVE_AS(PREFIX##PUT, PREFIX##GET, SUFFIX, SCOPE, TYPE, SIZE, GPSH_NV_PE, GPSH_NV)
+// EXTRA: the last parameters. VIA: the handle whose rings it uses.
+#define GPSH_NV_PE() int pe
+#define GPSH_NV_MOVE_AS(PUT, GET, SUFFIX, SCOPE, TYPE, SIZE, EXTRA, VIA) \
+    GPSH_NV_MOVE_WITH(PUT, GET, SUFFIX, SCOPE, TYPE, SIZE, EXTRA, VIA, , true) \
+    GPSH_NV_MOVE_WITH(PUT, GET, SUFFIX, SCOPE, TYPE, SIZE, EXTRA, VIA, _nbi, false)
+#define GPSH_NV_MOVE_WITH(PUT, GET, SUFFIX, SCOPE, TYPE, SIZE, EXTRA, VIA, NBI, BLOCKING) \
+    GPSH_DEV void PUT##NBI##SUFFIX(TYPE *dest, const TYPE *source, size_t nelems, EXTRA()) \
+    { \
+        gpsh_dev_put<SCOPE>(GPSH_NV, VIA, dest, source, gpsh_dev_bytes(nelems, SIZE), pe, \
+                            BLOCKING); \
+    } \
+    GPSH_DEV void GET##NBI##SUFFIX(TYPE *dest, const TYPE *source, size_t nelems, EXTRA()) \
+    { \
+        gpsh_dev_get<SCOPE>(GPSH_NV, VIA, dest, source, gpsh_dev_bytes(nelems, SIZE), pe, \
+                            BLOCKING); \
+    } \
+    GPSH_DEV void PUT##_signal##NBI##SUFFIX(TYPE *dest, const TYPE *source, size_t nelems, \
+                                            uint64_t *sig_addr, uint64_t signal, int sig_op, \
+                                            EXTRA()) \
+    { \
+        gpsh_dev_put_signal<SCOPE>(GPSH_NV, VIA, dest, source, gpsh_dev_bytes(nelems, SIZE), \
+                                   sig_addr, signal, sig_op, pe, BLOCKING); \
+    }
+#define GPSH_NV_STRIDED(PREFIX, SUFFIX, SCOPE, PUT, GET, TYPE, SIZE) \
+    GPSH_DEV void PREFIX##PUT##SUFFIX(TYPE *dest, const TYPE *source, ptrdiff_t dst, \
+                                      ptrdiff_t sst, size_t nelems, int pe) \
+    { \
+        gpsh_dev_iput<SCOPE>(GPSH_NV, GPSH_NV, dest, source, dst, sst, nelems, SIZE, pe); \
+    } \
+    GPSH_DEV void PREFIX##GET##SUFFIX(TYPE *dest, const TYPE *source, ptrdiff_t dst, \
+                                      ptrdiff_t sst, size_t nelems, int pe) \
+    { \
+        gpsh_dev_iget<SCOPE>(GPSH_NV, GPSH_NV, dest, source, dst, sst, nelems, SIZE, pe); \
+    }
+
+#define GPSH_NV_ROWS(NAME, TYPE, AS, CTYPE) \
+    GPSH_DEV void gpsh_dev_nvshmem_##NAME##_p(TYPE *dest, const TYPE value, int pe) \
+    { \
+        gpsh_dev_put_value(GPSH_NV, GPSH_NV, dest, gpsh_dev_to_bits(value), sizeof value, pe); \
+    } \
+    GPSH_DEV TYPE gpsh_dev_nvshmem_##NAME##_g(const TYPE *source, int pe) \
+    { \
+        return gpsh_dev_from_bits<TYPE>( \
+            gpsh_dev_get_value(GPSH_NV, GPSH_NV, source, sizeof *source, pe)); \
+    } \
+    GPSH_NV_SCOPES(GPSH_NV_MOVE, NAME##_put, NAME##_get, TYPE, sizeof(TYPE)) \
+    GPSH_NV_SCOPES(GPSH_NV_STRIDED, NAME##_iput, NAME##_iget, TYPE, sizeof(TYPE))
+NVSHMEM_RMA_TYPES(GPSH_NV_ROWS)
+#undef GPSH_NV_ROWS
+
+#define GPSH_NV_ROWS(BITS) \
+    GPSH_NV_SCOPES(GPSH_NV_MOVE, put##BITS, get##BITS, void, BITS / 8) \
+    GPSH_NV_SCOPES(GPSH_NV_STRIDED, iput##BITS, iget##BITS, void, BITS / 8)
+GPUSHMEM_RMA_SIZES(GPSH_NV_ROWS)
+#undef GPSH_NV_ROWS
+GPSH_NV_SCOPES(GPSH_NV_MOVE, putmem, getmem, void, 1)
+
+// ---- Atomics ----
+
+#define GPSH_NV_UPDATE(NAME, TYPE, WORD, OP) \
+    GPSH_DEV void gpsh_dev_nvshmem_##NAME##_atomic_##WORD(TYPE *dest, TYPE value, int pe) \
+    { \
+        gpsh_dev_amo_typed<TYPE>(GPSH_NV, GPSH_NV, OP, dest, value, (TYPE)0, pe, false); \
+    }
+#define GPSH_NV_FETCH(NAME, TYPE, WORD, OP) \
+    GPSH_DEV TYPE gpsh_dev_nvshmem_##NAME##_atomic_##WORD(TYPE *dest, TYPE value, int pe) \
+    { \
+        return gpsh_dev_amo_typed<TYPE>(GPSH_NV, GPSH_NV, OP, dest, value, (TYPE)0, pe, true); \
+    }
+#define GPSH_NV_ROWS(NAME, TYPE, AS, CTYPE) \
+    GPSH_DEV TYPE gpsh_dev_nvshmem_##NAME##_atomic_fetch(const TYPE *source, int pe) \
+    { \
+        return gpsh_dev_amo_typed<TYPE>(GPSH_NV, GPSH_NV, GPUSHMEM_AMO_FETCH, (TYPE *)source, \
+                                        (TYPE)0, (TYPE)0, pe, true); \
+    } \
+    GPSH_NV_UPDATE(NAME, TYPE, set, GPUSHMEM_AMO_SET) \
+    GPSH_NV_FETCH(NAME, TYPE, swap, GPUSHMEM_AMO_SWAP)
+NVSHMEM_AMO_EXTENDED_TYPES(GPSH_NV_ROWS)
+#undef GPSH_NV_ROWS
+#define GPSH_NV_ROWS(NAME, TYPE, AS, CTYPE) \
+    GPSH_DEV TYPE gpsh_dev_nvshmem_##NAME##_atomic_compare_swap(TYPE *dest, TYPE cond, \
+                                                                TYPE value, int pe) \
+    { \
+        return gpsh_dev_amo_typed<TYPE>(GPSH_NV, GPSH_NV, GPUSHMEM_AMO_CSWAP, dest, value, cond, \
+                                        pe, true); \
+    } \
+    GPSH_NV_UPDATE(NAME, TYPE, add, GPUSHMEM_AMO_ADD) \
+    GPSH_NV_FETCH(NAME, TYPE, fetch_add, GPUSHMEM_AMO_ADD) \
+    GPSH_DEV void gpsh_dev_nvshmem_##NAME##_atomic_inc(TYPE *dest, int pe) \
+    { \
+        gpsh_dev_nvshmem_##NAME##_atomic_add(dest, (TYPE)1, pe); \
+    } \
+    GPSH_DEV TYPE gpsh_dev_nvshmem_##NAME##_atomic_fetch_inc(TYPE *dest, int pe) \
+    { \
+        return gpsh_dev_nvshmem_##NAME##_atomic_fetch_add(dest, (TYPE)1, pe); \
+    }
+NVSHMEM_AMO_TYPES(GPSH_NV_ROWS)
+#undef GPSH_NV_ROWS
+#define GPSH_NV_ROWS(NAME, TYPE, AS, CTYPE) \
+    GPSH_NV_UPDATE(NAME, TYPE, and, GPUSHMEM_AMO_AND) \
+    GPSH_NV_UPDATE(NAME, TYPE, or, GPUSHMEM_AMO_OR) \
+    GPSH_NV_UPDATE(NAME, TYPE, xor, GPUSHMEM_AMO_XOR) \
+    GPSH_NV_FETCH(NAME, TYPE, fetch_and, GPUSHMEM_AMO_AND) \
+    GPSH_NV_FETCH(NAME, TYPE, fetch_or, GPUSHMEM_AMO_OR) \
+    GPSH_NV_FETCH(NAME, TYPE, fetch_xor, GPUSHMEM_AMO_XOR)
+NVSHMEM_AMO_BITWISE_TYPES(GPSH_NV_ROWS)
+#undef GPSH_NV_ROWS
+#undef GPSH_NV_FETCH
+#undef GPSH_NV_UPDATE
+
+// Sums of floating point values in kernels: no transport adds them, so the word is compared and
+// swapped until nobody came between. It returns the value before, and 0 where a fetch failed.
+template <typename T, typename Bits> GPSH_DEV T gpsh_dev_nvshmem_float_add(T *dest, T value, int pe)
+{
+    static_assert(sizeof(T) == sizeof(Bits), "the same word");
+    Bits *word = (Bits *)dest;
+    Bits before =
+        gpsh_dev_amo_typed<Bits>(GPSH_NV, GPSH_NV, GPUSHMEM_AMO_FETCH, word, 0, 0, pe, true);
+    for (Bits expected = ~before; expected != before;) {
+        expected = before;
+        T sum = gpsh_dev_from_bits<T>(expected) + value;
+        before = gpsh_dev_amo_typed<Bits>(GPSH_NV, GPSH_NV, GPUSHMEM_AMO_CSWAP, word,
+                                          (Bits)gpsh_dev_to_bits(sum), expected, pe, true);
+        if (before != expected && gpsh_dev_load32_relaxed_sys(&GPSH_NV.control->abort))
+            break; // waits have ended, and fetches return 0
+    }
+    return gpsh_dev_from_bits<T>(before);
+}
+#define GPSH_NV_ROWS(NAME, TYPE, BITS) \
+    GPSH_DEV TYPE nvshmem_##NAME##_atomic_fetch_add(TYPE *dest, TYPE value, int pe) \
+    { \
+        return gpsh_dev_nvshmem_float_add<TYPE, BITS>(dest, value, pe); \
+    } \
+    GPSH_DEV void nvshmem_##NAME##_atomic_add(TYPE *dest, TYPE value, int pe) \
+    { \
+        gpsh_dev_nvshmem_float_add<TYPE, BITS>(dest, value, pe); \
+    } \
+    GPSH_DEV TYPE nvshmem_##NAME##_atomic_compare_swap(TYPE *dest, TYPE cond, TYPE value, int pe) \
+    { \
+        return gpsh_dev_amo_typed<TYPE>(GPSH_NV, GPSH_NV, GPUSHMEM_AMO_CSWAP, dest, value, cond, \
+                                        pe, true); \
+    }
+GPSH_NV_ROWS(float, float, uint32_t)
+GPSH_NV_ROWS(double, double, uint64_t)
+#undef GPSH_NV_ROWS
+
+// ---- Signals ----
+
+GPSH_DEV void gpsh_dev_nvshmemx_signal_op(uint64_t *sig_addr, uint64_t signal, int sig_op, int pe)
+{
+    gpsh_dev_signal(GPSH_NV, GPSH_NV, sig_addr, signal, sig_op, pe);
+}
+GPSH_DEV uint64_t gpsh_dev_nvshmem_signal_fetch(const uint64_t *sig_addr)
+{
+    return gpsh_dev_load_acquire(sig_addr);
+}
+GPSH_DEV uint64_t gpsh_dev_nvshmem_signal_wait_until(const uint64_t *sig_addr, int cmp,
+                                                     uint64_t cmp_value)
+{
+    return gpsh_dev_wait_value<uint64_t>(GPSH_NV, sig_addr, cmp, cmp_value);
+}
+// The signal of releases before 2.6: a word of any type, set.
+#define GPSH_NV_ROWS(NAME, TYPE, AS, CTYPE) \
+    GPSH_DEV void nvshmemx_##NAME##_signal(TYPE *dest, const TYPE value, int pe) \
+    { \
+        gpsh_dev_amo_typed<TYPE>(GPSH_NV, GPSH_NV, GPUSHMEM_AMO_SET, dest, value, (TYPE)0, pe, \
+                                 false); \
+    }
+NVSHMEM_AMO_EXTENDED_TYPES(GPSH_NV_ROWS)
+#undef GPSH_NV_ROWS
+
+// ---- Waits and tests ----
+
+// One comparison value for all words, and (vector) one for each.
+#define GPSH_NV_WORDS(NAME, TYPE, VECTOR, VALUE, WORDS) \
+    GPSH_DEV void gpsh_dev_nvshmem_##NAME##_wait_until_all##VECTOR( \
+        TYPE *ivars, size_t nelems, const int *status, int cmp, VALUE) \
+    { \
+        gpsh_dev_wait_all<TYPE>(GPSH_NV, WORDS); \
+    } \
+    GPSH_DEV size_t gpsh_dev_nvshmem_##NAME##_wait_until_any##VECTOR( \
+        TYPE *ivars, size_t nelems, const int *status, int cmp, VALUE) \
+    { \
+        return gpsh_dev_wait_any<TYPE>(GPSH_NV, WORDS); \
+    } \
+    GPSH_DEV size_t gpsh_dev_nvshmem_##NAME##_wait_until_some##VECTOR( \
+        TYPE *ivars, size_t nelems, size_t *indices, const int *status, int cmp, VALUE) \
+    { \
+        return gpsh_dev_wait_some<TYPE>(GPSH_NV, WORDS, indices); \
+    } \
+    GPSH_DEV int gpsh_dev_nvshmem_##NAME##_test_all##VECTOR( \
+        TYPE *ivars, size_t nelems, const int *status, int cmp, VALUE) \
+    { \
+        return gpsh_dev_words_test_all<TYPE>(WORDS); \
+    } \
+    GPSH_DEV size_t gpsh_dev_nvshmem_##NAME##_test_any##VECTOR( \
+        TYPE *ivars, size_t nelems, const int *status, int cmp, VALUE) \
+    { \
+        return gpsh_dev_test_any<TYPE>(WORDS); \
+    } \
+    GPSH_DEV size_t gpsh_dev_nvshmem_##NAME##_test_some##VECTOR( \
+        TYPE *ivars, size_t nelems, size_t *indices, const int *status, int cmp, VALUE) \
+    { \
+        return gpsh_dev_test_some<TYPE>(WORDS, indices); \
+    }
+#define GPSH_NV_ROWS(NAME, TYPE, AS, CTYPE) \
+    GPSH_DEV void gpsh_dev_nvshmem_##NAME##_wait_until(TYPE *ivar, int cmp, TYPE cmp_value) \
+    { \
+        gpsh_dev_wait_status<TYPE>(GPSH_NV, ivar, cmp, cmp_value); \
+    } \
+    GPSH_DEV int gpsh_dev_nvshmem_##NAME##_test(TYPE *ivar, int cmp, TYPE cmp_value) \
+    { \
+        return gpsh_dev_compare<TYPE>(gpsh_dev_load_acquire(ivar), cmp, cmp_value); \
+    } \
+    GPSH_NV_WORDS(NAME, TYPE, , TYPE cmp_value, \
+                  (gpsh_dev_words<TYPE>{ivars, nelems, status, cmp, cmp_value, nullptr})) \
+    GPSH_NV_WORDS(NAME, TYPE, _vector, const TYPE *cmp_values, \
+                  (gpsh_dev_words<TYPE>{ivars, nelems, status, cmp, (TYPE)0, cmp_values}))
+NVSHMEM_SYNC_TYPES(GPSH_NV_ROWS)
+#undef GPSH_NV_ROWS
+#undef GPSH_NV_WORDS
+
+// ---- This PE, teams, addresses ----
+
+GPSH_DEV int gpsh_dev_nvshmem_my_pe(void)
+{
+    return GPSH_NV.my_pe;
+}
+GPSH_DEV int gpsh_dev_nvshmem_n_pes(void)
+{
+    return GPSH_NV.n_pes;
+}
+GPSH_DEV void *gpsh_dev_nvshmem_ptr(const void *dest, int pe)
+{
+    return gpsh_dev_ptr(GPSH_NV, dest, pe);
+}
+// There are no multicast addresses.
+GPSH_DEV void *gpsh_dev_nvshmemx_mc_ptr(nvshmem_team_t team, const void *ptr)
+{
+    return nullptr;
+}
+GPSH_DEV int gpsh_dev_nvshmem_team_my_pe(nvshmem_team_t team)
+{
+    const struct gpushmem_dev_team *entry = gpsh_dev_team_entry(GPSH_NV, team);
+    return entry ? entry->my_rank : -1;
+}
+GPSH_DEV int gpsh_dev_nvshmem_team_n_pes(nvshmem_team_t team)
+{
+    const struct gpushmem_dev_team *entry = gpsh_dev_team_entry(GPSH_NV, team);
+    return entry ? entry->n : -1;
+}
+GPSH_DEV int gpsh_dev_nvshmem_team_translate_pe(nvshmem_team_t src_team, int src_pe,
+                                                nvshmem_team_t dest_team)
+{
+    const struct gpushmem_dev_team *from = gpsh_dev_team_entry(GPSH_NV, src_team),
+                                   *to = gpsh_dev_team_entry(GPSH_NV, dest_team);
+    if (!from || !to || (unsigned)src_pe >= (unsigned)from->n)
+        return -1;
+    for (int rank = 0; rank < to->n; rank++)
+        if (to->pes[rank] == from->pes[src_pe])
+            return rank;
+    return -1;
+}
+
+// ---- Order, completion, barriers ----
+
+GPSH_DEV void gpsh_dev_nvshmem_fence(void)
+{
+    gpsh_dev_fence(GPSH_NV, GPSH_NV);
+}
+GPSH_DEV void gpsh_dev_nvshmem_quiet(void)
+{
+    gpsh_dev_quiet(GPSH_NV, GPSH_NV);
+}
+
+// Sources of nonblocking puts may be written again. Stores have read theirs by then; what went
+// through rings is waited for.
+template <class Scope> GPSH_DEV void gpsh_dev_nvshmem_flush_by(void)
+{
+    Scope::sync();
+    if (!(GPSH_NV.flags & GPUSHMEM_DEV_ALL_DIRECT) && Scope::rank() == 0)
+        gpsh_dev_rings_quiet(GPSH_NV);
+    Scope::sync();
+}
+GPSH_DEV void nvshmemx_flush(void)
+{
+    gpsh_dev_nvshmem_flush_by<gpsh_scope_thread>();
+}
+GPSH_DEV void nvshmemx_flush_warp(void)
+{
+    gpsh_dev_nvshmem_flush_by<gpsh_scope_warp>();
+}
+GPSH_DEV void nvshmemx_flush_block(void)
+{
+    gpsh_dev_nvshmem_flush_by<gpsh_scope_block>();
+}
+
+#define GPSH_NV_MEET(PREFIX, SUFFIX, SCOPE, UNUSED) \
+    GPSH_DEV void PREFIX##barrier_all##SUFFIX(void) \
+    { \
+        gpsh_dev_barrier_all<SCOPE>(GPSH_NV); \
+    } \
+    GPSH_DEV void PREFIX##sync_all##SUFFIX(void) \
+    { \
+        gpsh_dev_sync_all<SCOPE>(GPSH_NV); \
+    } \
+    GPSH_DEV int PREFIX##barrier##SUFFIX(nvshmem_team_t team) \
+    { \
+        return gpsh_dev_team_meet<SCOPE>(GPSH_NV, team, true); \
+    } \
+    GPSH_DEV int PREFIX##sync##SUFFIX(nvshmem_team_t team) \
+    { \
+        return gpsh_dev_team_meet<SCOPE>(GPSH_NV, team, false); \
+    } \
+    GPSH_DEV int PREFIX##team_sync##SUFFIX(nvshmem_team_t team) \
+    { \
+        return gpsh_dev_team_meet<SCOPE>(GPSH_NV, team, false); \
+    }
+GPSH_NV_SCOPES(GPSH_NV_MEET, )
+#undef GPSH_NV_MEET
+
+// Four warps; one thread of them speaks for all. Its status is what it returns, the others' is 0.
+GPSH_DEV int nvshmemx_barrier_warpgroup(nvshmem_team_t team)
+{
+    int status = 0;
+    gpsh_scope_warpgroup::sync();
+    if (gpsh_scope_warpgroup::rank() == 0)
+        status = gpsh_dev_team_meet<gpsh_scope_thread>(GPSH_NV, team, true);
+    gpsh_scope_warpgroup::sync();
+    return status;
+}
+GPSH_DEV void nvshmemx_barrier_all_warpgroup(void)
+{
+    gpsh_dev_barrier_all<gpsh_scope_warpgroup>(GPSH_NV);
+}
+
+// ---- Collectives ----
+
+#define GPSH_NV_COPIES(PREFIX, SUFFIX, SCOPE, NAME, MEM, TYPE, WIDTH) \
+    GPSH_DEV int PREFIX##NAME##broadcast##MEM##SUFFIX(nvshmem_team_t team, TYPE *dest, \
+                                                      const TYPE *source, size_t nelems, \
+                                                      int PE_root) \
+    { \
+        return gpsh_dev_collective<SCOPE>(GPSH_NV, GPUSHMEM_COLL_BROADCAST, team, dest, source, \
+                                          nelems, WIDTH, PE_root); \
+    } \
+    GPSH_NV_ALIKE(PREFIX##NAME##fcollect##MEM##SUFFIX, SCOPE, GPUSHMEM_COLL_FCOLLECT, TYPE, WIDTH) \
+    GPSH_NV_ALIKE(PREFIX##NAME##alltoall##MEM##SUFFIX, SCOPE, GPUSHMEM_COLL_ALLTOALL, TYPE, WIDTH)
+#define GPSH_NV_ALIKE(NAME, SCOPE, KIND, TYPE, WIDTH) \
+    GPSH_DEV int NAME(nvshmem_team_t team, TYPE *dest, const TYPE *source, size_t nelems) \
+    { \
+        return gpsh_dev_collective<SCOPE>(GPSH_NV, KIND, team, dest, source, nelems, WIDTH); \
+    }
+#define GPSH_NV_ROWS(NAME, TYPE, AS, CTYPE) \
+    GPSH_NV_SCOPES(GPSH_NV_COPIES, NAME##_, , TYPE, sizeof(TYPE))
+NVSHMEM_RMA_TYPES(GPSH_NV_ROWS)
+#undef GPSH_NV_ROWS
+GPSH_NV_SCOPES(GPSH_NV_COPIES, , mem, void, 1)
+#undef GPSH_NV_ALIKE
+#undef GPSH_NV_COPIES
+
+#define GPSH_NV_FOLD(PREFIX, SUFFIX, SCOPE, NAME, TYPE, NUMBER, FOLD) \
+    GPSH_DEV int PREFIX##NAME##_reduce##SUFFIX(nvshmem_team_t team, TYPE *dest, \
+                                               const TYPE *source, size_t nreduce) \
+    { \
+        return gpsh_dev_collective_fold<SCOPE>(GPSH_NV, GPUSHMEM_COLL_REDUCE, team, dest, source, \
+                                               nreduce, sizeof(TYPE), NUMBER, FOLD); \
+    } \
+    GPSH_DEV int PREFIX##NAME##_reducescatter##SUFFIX(nvshmem_team_t team, TYPE *dest, \
+                                                      const TYPE *source, size_t nreduce) \
+    { \
+        return gpsh_dev_collective_fold<SCOPE>(GPSH_NV, GPUSHMEM_COLL_REDUCESCATTER, team, dest, \
+                                               source, nreduce, sizeof(TYPE), NUMBER, FOLD); \
+    }
+#define GPSH_NV_FOLDS(NAME, TYPE, NUMBER, WORD, OP, UNUSED) \
+    GPSH_NV_SCOPES(GPSH_NV_FOLD, NAME##_##WORD, TYPE, NUMBER, OP)
+#define GPSH_NV_ALL(NAME, TYPE, NUMBER) GPSH_COLL_FOLDS_OF_ALL(GPSH_NV_FOLDS, NAME, TYPE, NUMBER, )
+#define GPSH_NV_BITS(NAME, TYPE, NUMBER) \
+    GPSH_COLL_FOLDS_OF_BITS(GPSH_NV_FOLDS, NAME, TYPE, NUMBER, )
+GPSH_NV_ALL(bfloat16, gpsh_nvshmem_bfloat16, GPUSHMEM_COLL_BFLOAT16)
+GPSH_NV_ALL(half, gpsh_nvshmem_half, GPUSHMEM_COLL_HALF)
+GPSH_NV_ALL(float, float, GPUSHMEM_COLL_FLOAT)
+GPSH_NV_ALL(double, double, GPUSHMEM_COLL_DOUBLE)
+GPUSHMEM_COLL_INTEGERS(GPSH_NV_ALL)
+GPUSHMEM_COLL_INTEGERS(GPSH_NV_BITS)
+#undef GPSH_NV_BITS
+#undef GPSH_NV_ALL
+#undef GPSH_NV_FOLDS
+#undef GPSH_NV_FOLD
+
+#include "gpushmem/compat/impl/nvshmem_device_qp.cuh"
+#include "gpushmem/compat/impl/nvshmem_device_tile.cuh"
+
+#undef GPSH_NV_STRIDED
+#undef GPSH_NV_MOVE_WITH
+#undef GPSH_NV_MOVE_AS
+#undef GPSH_NV_PE
+#undef GPSH_NV_MOVE
+#undef GPSH_NV_SCOPES
+// clang-format on
+
+#if defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
+
+#endif
