@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The ways to start without gpushmem's launcher. Exit status 77 where python3 has not what one needs.
+
+usage: starts.py uid|torch PES       starts that many processes of itself
+       mpirun -n PES starts.py mpi"""
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+import gpushmem as shm
+from calls import raises
+
+
+def work(job):
+    """Everyone hears from everyone."""
+    seen, mine = shm.zeros(job.n_pes, "int64"), shm.zeros(1, "int64")
+    mine[0] = job.my_pe + 1
+    shm.fcollect(seen, mine)
+    assert [one.item() for one in seen] == list(range(1, job.n_pes + 1))
+    shm.free(mine)
+    shm.free(seen)
+
+
+def by_uid(folder, rank, n):
+    path = os.path.join(folder, "id")
+    if rank == 0:
+        with open(path + ".new", "wb") as out:
+            out.write(shm.get_unique_id())
+        os.rename(path + ".new", path)
+    while not os.path.exists(path):
+        time.sleep(0.005)
+    with open(path, "rb") as given:
+        uid = given.read()
+    with shm.init(uid=uid, rank=rank, n_pes=n) as job:
+        assert (job.my_pe, job.n_pes) == (rank, n)
+        work(job)
+
+
+def by_torch(folder, rank, n):
+    import torch
+    import torch.distributed as dist
+    dist.init_process_group("gloo", init_method="file://%s/store" % folder, rank=rank, world_size=n)
+    with shm.init(process_group=True) as job:
+        assert (job.my_pe, job.n_pes) == (rank, n)
+        work(job)
+        tensors(job, torch)
+    pair = dist.new_group([n - 1, 0]) if n > 1 else None
+    if pair is not None and rank in (0, n - 1):
+        with shm.init(process_group=pair) as job:
+            assert job.n_pes == 2
+            work(job)
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+def tensors(job, torch):
+    right, left = (job.my_pe + 1) % job.n_pes, (job.my_pe - 1) % job.n_pes
+    for dtype in (torch.float32, torch.bfloat16, torch.int64, torch.bool, torch.float16):
+        dest = shm.tensor((4, 3), dtype)
+        assert dest.dtype == dtype and dest.is_contiguous() and dest.device.type == "cpu"
+        dest.zero_()
+        shm.barrier()
+        shm.put(dest[1:3], torch.ones(2, 3, dtype=dtype), right)
+        shm.put(dest[:, 0], torch.ones(4, dtype=dtype), right) # strided
+        shm.barrier()
+        assert dest.sum().item() in (8, True) and dest[1].tolist() == [1, 1, 1] and dest[0].tolist() == [1, 0, 0]
+        raises(shm.DtypeError, "alike", shm.put, dest, torch.ones(4, 3, dtype=torch.int8), right)
+        shm.free(dest)
+        raises(shm.AddressError, "freed before", shm.free, dest)
+    a, flag = shm.zeros(6, "bfloat16"), shm.zeros(1, "uint64")
+    view = a.torch()
+    view.fill_(job.my_pe + 1)
+    assert view.data_ptr() == a.address and a[2].item() == job.my_pe + 1
+    shm.reduce(view, view, "sum")
+    assert view[0].item() == sum(range(1, job.n_pes + 1))
+    shm.barrier()
+    shm.put_signal(a, torch.full((6,), float(job.my_pe), dtype=torch.bfloat16), flag, 1, right)
+    shm.signal_wait(flag, "==", 1)
+    assert view[5].item() == left
+    raises(shm.DtypeError, "torch", a.numpy)
+    shm.barrier()
+    shm.free(flag)
+    shm.free(a)
+
+
+def by_mpi():
+    try:
+        from mpi4py import MPI
+    except ImportError:
+        return 77
+    world = MPI.COMM_WORLD
+    with shm.init(mpi=world) as job:
+        assert (job.my_pe, job.n_pes) == (world.Get_rank(), world.Get_size())
+        work(job)
+    half = world.Split(world.Get_rank() % 2)
+    with shm.init(mpi=half) as job:
+        assert job.n_pes == half.Get_size()
+        work(job)
+    half.Free()
+    return 0
+
+
+def main(way, *arguments):
+    if way == "mpi":
+        return by_mpi()
+    if way == "torch":
+        try:
+            import torch.distributed as dist
+        except ImportError:
+            return 77
+        if not dist.is_available() or not dist.is_gloo_available():
+            return 77
+    if len(arguments) == 1:
+        n = int(arguments[0])
+        with tempfile.TemporaryDirectory() as folder:
+            all = [subprocess.Popen([sys.executable, "-B", "-W", "error", __file__, way, folder, str(rank), str(n)])
+                   for rank in range(n)]
+            return max(one.wait() for one in all)
+    folder, rank, n = arguments
+    {"uid": by_uid, "torch": by_torch}[way](folder, int(rank), int(n))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
