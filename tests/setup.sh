@@ -4,7 +4,7 @@
 # setup.sh: installs what building and testing need on Debian 12, as root or through sudo; silent and offline when
 # everything is there.
 #
-#   setup.sh [GROUP...]     groups: build, test, lint, softroce, launch (default: all)
+#   setup.sh [GROUP...]     groups: build, test, lint, softroce, launch, docs (default: all)
 #   setup.sh --update       only fetches Debian's package lists
 #   setup.sh --list         prints the packages of all groups
 #   setup.sh --prterun      prints the path of prterun, or nothing
@@ -20,6 +20,7 @@ test="libcriterion-dev procps clang python3 python3-numpy python3-venv"
 lint="clang-format clang-tidy shellcheck codespell python3 binutils"
 softroce="qemu-system-x86 busybox-static cpio kmod xz-utils util-linux iproute2
     rdma-core ibverbs-providers ibverbs-utils perftest python3"
+docs="python3 python3-markdown-it mandoc"
 launch="openmpi-bin libopenmpi-dev slurm-wlm slurm-wlm-basic-plugins python3-venv ca-certificates"
 
 die() {
@@ -85,14 +86,14 @@ install_prterun() {
 main() {
     local -a groups=("$@") packages=()
     local group
-    [ ${#groups[@]} -gt 0 ] || groups=(build test lint softroce launch)
+    [ ${#groups[@]} -gt 0 ] || groups=(build test lint softroce launch docs)
     for group in "${groups[@]}"; do
         case $group in
         --update) update_lists && return ;;
         --prterun) find_prterun && return ;;
-        --list) echo $build $test $lint $softroce $launch | tr ' ' '\n' && return ;;
-        build | test | lint | softroce | launch) read -r -d '' -a more <<<"${!group}" || true && packages+=("${more[@]}") ;;
-        *) die "no group '$group': build, test, lint, softroce, launch" ;;
+        --list) echo $build $test $lint $softroce $launch $docs | tr ' ' '\n' && return ;;
+        build | test | lint | softroce | launch | docs) read -r -d '' -a more <<<"${!group}" || true && packages+=("${more[@]}") ;;
+        *) die "no group '$group': build, test, lint, softroce, launch, docs" ;;
         esac
     done
     command -v dpkg-query >/dev/null || die "needs Debian or a relative of it; install yourself: ${packages[*]}"
