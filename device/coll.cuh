@@ -135,7 +135,11 @@ GPSH_DEV void gpsh_dev_coll_do(struct gpsh_dev_coll *c, const struct gpushmem_co
 }
 
 // By all threads of the group: 0 or a negative status.
-GPSH_DEV_CALL int gpsh_dev_coll_run(const struct gpushmem_dev &dev, struct gpsh_dev_group group,
+#if defined(GPSH_EMU_LINKED)
+int gpsh_dev_coll_run(const struct gpushmem_dev &dev, struct gpsh_dev_group group,
+                      const struct gpushmem_coll_op &op);
+#else
+GPSH_DEV_ONCE int gpsh_dev_coll_run(const struct gpushmem_dev &dev, struct gpsh_dev_group group,
                                     const struct gpushmem_coll_op &op)
 {
     struct gpsh_dev_coll c = gpsh_dev_coll_of(dev, group);
@@ -156,5 +160,6 @@ GPSH_DEV_CALL int gpsh_dev_coll_run(const struct gpushmem_dev &dev, struct gpsh_
     gpsh_dev_coll_do(&c, op);
     return gpsh_dev_coll_end(&c);
 }
+#endif
 
 #endif

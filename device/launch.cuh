@@ -22,9 +22,7 @@
 #ifndef GPUSHMEM_DEVICE_LAUNCH_CUH
 #define GPUSHMEM_DEVICE_LAUNCH_CUH
 
-#include "gpushmem/device/coll_stream.cuh"
 #include "gpushmem/device/launch_shape.cuh"
-#include "gpushmem/device/stream.cuh"
 #include "gpushmem/device_host.h"
 
 #if !defined(__CUDACC__)
@@ -146,36 +144,13 @@ static inline int gpushmem_launch_wait(gpushmem_stream_t stream)
 
 #else
 
-// In the way that op.way says; there are no copy engines. Two blocks where it has more than one, so
-// that they are seen to work side by side. The choice is the same on all PEs.
-inline int gpsh_emu_collective(const struct gpushmem_dev &dev, struct gpushmem_coll_op op,
-                               gpushmem_stream_t stream)
-{
-    const struct gpushmem_dev_team team = dev.teams[op.team & GPUSHMEM_TEAM_SLOT_MASK];
-    bool small = op.kind <= GPUSHMEM_COLL_BARRIER ||
-                 (op.kind != GPUSHMEM_COLL_COLLECT && op.n * op.width <= 64);
-    unsigned blocks = small || !(team.flags & GPUSHMEM_DEV_TEAM_DIRECT) ? 1 : 2,
-             threads = small ? 1 : 2;
-    return gpsh_emu_submit(blocks, threads, stream, [=] { gpsh_dev_stream_coll(dev, team, op); });
-}
-
-// How the library puts an operation into a stream of ours: as a kernel of one thread. And how it
-// waits for all kernels.
-inline int gpsh_emu_enqueue(gpushmem_stream_t stream, const struct gpushmem_stream_op *op)
-{
-    struct gpushmem_dev dev;
-    struct gpushmem_stream_op copy = *op;
-    if (op->kind == GPUSHMEM_STREAM_END) {
-        gpsh_emu_wait_all();
-        return 0;
-    }
-    int status = gpushmem_device_handle(&dev);
-    if (!status && op->kind == GPUSHMEM_STREAM_COLL)
-        return gpsh_emu_collective(dev, *(const struct gpushmem_coll_op *)op->source, stream);
-    return status
-               ? status
-               : gpsh_emu_submit(1, 1, stream, [=] { gpsh_dev_stream_do(dev, copy, copy.kind); });
-}
+// What the library calls to put an operation into a stream of ours, and to wait for all kernels.
+// gpushmem's own programs do not compile it (docs/adr/0035-emulation-built-once.md).
+#if defined(GPSH_EMU_LINKED)
+int gpsh_emu_enqueue(gpushmem_stream_t stream, const struct gpushmem_stream_op *op);
+#else
+#include "gpushmem/device/emu_operations.cuh"
+#endif
 
 // Asked of the kernel, since touching GPU memory would end the program.
 inline bool gpsh_cpu_reaches(const struct gpushmem_dev &dev)

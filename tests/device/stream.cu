@@ -3,6 +3,8 @@
 // host waiting in between: what is wrong with the order shows in the data.
 #include <string.h>
 
+#include "gpushmem/device.cuh"
+#include "gpushmem/device/stream.cuh"
 #include "kernel_check.cuh"
 
 enum { BYTES = 256 << 10, ROUNDS = 40, SLOTS = 16 };

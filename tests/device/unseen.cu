@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "gpushmem/device.cuh"
+#include "gpushmem/device/stream.cuh"
 
 enum { HEAP_BYTES = 4096 };
 

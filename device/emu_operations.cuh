@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Operations and collectives of streams on CPU threads: most of the machine code of a small program
+// with kernels.
+#ifndef GPUSHMEM_DEVICE_EMU_OPERATIONS_CUH
+#define GPUSHMEM_DEVICE_EMU_OPERATIONS_CUH
+
+#include "gpushmem/device/coll_stream.cuh"
+#include "gpushmem/device/stream.cuh"
+
+#if defined(GPSH_EMU_LIBRARY)
+#define GPSH_EMU_INLINE
+#else
+#define GPSH_EMU_INLINE inline
+#endif
+
+// In the way that op.way says; there are no copy engines. Two blocks where it has more than one, so
+// that they are seen to work side by side. The choice is the same on all PEs.
+GPSH_EMU_INLINE int gpsh_emu_collective(const struct gpushmem_dev &dev, struct gpushmem_coll_op op,
+                                        gpushmem_stream_t stream)
+{
+    const struct gpushmem_dev_team team = dev.teams[op.team & GPUSHMEM_TEAM_SLOT_MASK];
+    bool small = op.kind <= GPUSHMEM_COLL_BARRIER ||
+                 (op.kind != GPUSHMEM_COLL_COLLECT && op.n * op.width <= 64);
+    unsigned blocks = small || !(team.flags & GPUSHMEM_DEV_TEAM_DIRECT) ? 1 : 2,
+             threads = small ? 1 : 2;
+    return gpsh_emu_submit(blocks, threads, stream, [=] { gpsh_dev_stream_coll(dev, team, op); });
+}
+
+// How the library puts an operation into a stream of ours: as a kernel of one thread. And how it
+// waits for all kernels.
+GPSH_EMU_INLINE int gpsh_emu_enqueue(gpushmem_stream_t stream, const struct gpushmem_stream_op *op)
+{
+    struct gpushmem_dev dev;
+    struct gpushmem_stream_op copy = *op;
+    if (op->kind == GPUSHMEM_STREAM_END) {
+        gpsh_emu_wait_all();
+        return 0;
+    }
+    int status = gpushmem_device_handle(&dev);
+    if (!status && op->kind == GPUSHMEM_STREAM_COLL)
+        return gpsh_emu_collective(dev, *(const struct gpushmem_coll_op *)op->source, stream);
+    return status
+               ? status
+               : gpsh_emu_submit(1, 1, stream, [=] { gpsh_dev_stream_do(dev, copy, copy.kind); });
+}
+
+#endif
