@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Modules and kernels: of a kernel's PTX the driver understands its one atomic instruction, and
-// executes that.
+// executes that. Variables are bytes of GPU memory: ".b8 name[256]".
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "internal.h"
 #include "transport/direct.h"
 
-enum { MOST_FUNCTIONS = 32, NAME_BYTES = 32 };
+enum { MOST_FUNCTIONS = 32, MOST_VARIABLES = 4, NAME_BYTES = 32 };
 
 struct fake_atomic {
     enum gpsh_amo amo;
@@ -35,6 +35,11 @@ struct gpsh_cu_function_opaque {
 struct gpsh_cu_module_opaque {
     struct gpsh_cu_module_opaque *next;
     struct gpsh_cu_function_opaque functions[MOST_FUNCTIONS];
+    struct {
+        char name[NAME_BYTES];
+        gpsh_cu_ptr memory;
+        size_t bytes;
+    } variables[MOST_VARIABLES];
 };
 
 static struct gpsh_cu_module_opaque *modules; // fake.lock
@@ -49,6 +54,22 @@ static const struct fake_atomic *find_atomic(const char *body)
     return NULL;
 }
 
+static int make_variables(gpsh_cu_module module, const char *image)
+{
+    static const char variable[] = ".b8 ";
+    int n = 0;
+    for (const char *at = strstr(image, variable); at && n < MOST_VARIABLES;
+         at = strstr(at, variable)) {
+        at += sizeof variable - 1;
+        int name = (int)strcspn(at, "[");
+        module->variables[n].bytes = strtoul(at + name + 1, NULL, 10);
+        if (cuMemAlloc_v2(&module->variables[n].memory, module->variables[n].bytes))
+            return n;
+        snprintf(module->variables[n++].name, NAME_BYTES, "%.*s", name, at);
+    }
+    return n;
+}
+
 gpsh_cu_result cuModuleLoadData(gpsh_cu_module *out, const void *image)
 {
     ENTER(NEEDS_CONTEXT);
@@ -61,7 +82,7 @@ gpsh_cu_result cuModuleLoadData(gpsh_cu_module *out, const void *image)
         snprintf(function->name, sizeof function->name, "%.*s", (int)strcspn(at, "( "), at);
         function->atomic = find_atomic(at);
     }
-    bool good = n && !strncmp(image, ".version ", 9);
+    bool good = make_variables(module, image) + n && !strncmp(image, ".version ", 9);
     for (int i = 0; i < n; i++)
         good = good && module->functions[i].atomic;
     if (!good) {
@@ -87,8 +108,31 @@ gpsh_cu_result cuModuleUnload(gpsh_cu_module module)
         fake_misuse("cuModuleUnload: %p is no module, or unloaded already", (void *)module);
     *link = module->next;
     pthread_mutex_unlock(&fake.lock);
+    for (int i = 0; i < MOST_VARIABLES && module->variables[i].memory; i++)
+        cuMemFree_v2(module->variables[i].memory);
     free(module);
     return 0;
+}
+
+gpsh_cu_result cuModuleGetGlobal_v2(gpsh_cu_ptr *variable, size_t *bytes, gpsh_cu_module module,
+                                    const char *name)
+{
+    ENTER(NEEDS_CONTEXT);
+    for (int i = 0; i < MOST_VARIABLES; i++)
+        if (!strcmp(module->variables[i].name, name)) {
+            *variable = module->variables[i].memory;
+            *bytes = module->variables[i].bytes;
+            return 0;
+        }
+    return FAKE_NOT_FOUND;
+}
+
+// A library is a module here.
+gpsh_cu_result cuLibraryGetGlobal(gpsh_cu_ptr *variable, size_t *bytes, gpsh_cu_library library,
+                                  const char *name)
+{
+    ENTER(NEEDS_CONTEXT);
+    return cuModuleGetGlobal_v2(variable, bytes, (gpsh_cu_module)(void *)library, name);
 }
 
 gpsh_cu_result cuModuleGetFunction(gpsh_cu_function *function, gpsh_cu_module module,
