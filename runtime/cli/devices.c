@@ -10,6 +10,7 @@
 
 #include "commands.h"
 #include "core/error.h"
+#include "core/nic_choice.h"
 #include "core/topology.h"
 #include "gpu/gpu_driver.h"
 #include "gpushmem/gpushmem.h"
@@ -105,25 +106,9 @@ static void print_gpus(struct machine *machine)
     gpsh_table_print(&table);
 }
 
-// The codes of ibv_port_attr: signalling rate of a lane in tenths of a Gb/s, and how many lanes
-// there are.
 static double rate_gbps(const struct ibv_port_attr *port)
 {
-    static const struct {
-        int code, tenths;
-    } speeds[] = {{1, 25},   {2, 50},   {4, 100},    {8, 100},   {16, 140},
-                  {32, 250}, {64, 500}, {128, 1000}, {256, 2000}};
-    static const struct {
-        int code, lanes;
-    } widths[] = {{1, 1}, {2, 4}, {4, 8}, {8, 12}, {16, 2}};
-    int tenths = 0, lanes = 0;
-    for (size_t i = 0; i < sizeof speeds / sizeof *speeds; i++)
-        if (port->active_speed == speeds[i].code)
-            tenths = speeds[i].tenths;
-    for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
-        if (port->active_width == widths[i].code)
-            lanes = widths[i].lanes;
-    return tenths * lanes / 10.0;
+    return gpsh_nic_rate(port->active_speed, port->active_width) / 1000.0;
 }
 
 static const char *state_word(enum ibv_port_state state)

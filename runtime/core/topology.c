@@ -27,6 +27,9 @@ static int load(hwloc_topology_t hwloc, const char *xml_file)
     for (size_t i = 0; i < sizeof plugins / sizeof *plugins; i++)
         hwloc_topology_set_components(hwloc, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, plugins[i]);
     hwloc_topology_set_io_types_filter(hwloc, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
+    // A recorded machine's NVLinks may lead to switches, which hwloc does not count as important.
+    if (xml_file)
+        hwloc_topology_set_type_filter(hwloc, HWLOC_OBJ_PCI_DEVICE, HWLOC_TYPE_FILTER_KEEP_ALL);
     // Caches and cores say nothing about distance here, and take time to find.
     hwloc_topology_set_cache_types_filter(hwloc, HWLOC_TYPE_FILTER_KEEP_NONE);
     return hwloc_topology_load(hwloc);
@@ -58,6 +61,11 @@ void gpsh_topology_close(struct gpsh_topology *topology)
         return;
     hwloc_topology_destroy(topology->hwloc);
     free(topology);
+}
+
+struct hwloc_topology *gpsh_topology_hwloc(const struct gpsh_topology *topology)
+{
+    return topology->hwloc;
 }
 
 static hwloc_obj_t find(const struct gpsh_topology *topology, const char *pci)

@@ -23,6 +23,9 @@ struct gpsh_topology;
 int gpsh_topology_open(const char *xml_file, struct gpsh_topology **out);
 void gpsh_topology_close(struct gpsh_topology *topology);
 
+// hwloc's own, for what walks over all of it. It belongs to `topology`.
+struct hwloc_topology *gpsh_topology_hwloc(const struct gpsh_topology *topology);
+
 // Between two PCI addresses like "0000:3b:00.0". UNKNOWN if one is not on this machine (or NULL).
 enum gpsh_distance gpsh_topology_between(const struct gpsh_topology *topology, const char *pci,
                                          const char *other_pci);

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
+#include "core/nic_choice.h"
 #include "core/topology.h"
-#include "transports/verbs/setup/verbs_choose.h"
 #include "transports/verbs/setup/verbs_setup.h"
 
 enum { MOST_PORTS = 64, LISTED_BYTES = 600, SOFT_ROCE_VENDOR = 0xffffff };
@@ -22,8 +22,8 @@ struct port {
 };
 
 struct survey {
-    struct gpsh_verbs_filter filter;
-    struct gpsh_verbs_candidate candidates[MOST_PORTS];
+    struct gpsh_nic_filter filter;
+    struct gpsh_nic_candidate candidates[MOST_PORTS];
     struct port ports[MOST_PORTS];
     int n;
     int gid_index;               // of GPUSHMEM_VERBS_GID_INDEX
@@ -57,7 +57,7 @@ static bool has_gid(struct survey *survey, struct ibv_context *context, const st
 static void survey_port(struct survey *survey, struct ibv_context *context, const struct port *port)
 {
     const char *device = ibv_get_device_name(port->device);
-    int rank = gpsh_verbs_filter_rank(&survey->filter, device, port->number);
+    int rank = gpsh_nic_filter_rank(&survey->filter, device, port->number);
     char name[VERBS_NAME_BYTES];
     struct ibv_port_attr attr;
     snprintf(name, sizeof name, "%s:%u", device, port->number);
@@ -75,11 +75,11 @@ static void survey_port(struct survey *survey, struct ibv_context *context, cons
         return;
     survey->ports[survey->n] = *port;
     survey->candidates[survey->n] =
-        (struct gpsh_verbs_candidate){.rank = rank,
-                                      .distance = GPSH_DISTANCE_UNKNOWN,
-                                      .index = survey->n,
-                                      .rate = gpsh_verbs_rate(attr.active_speed, attr.active_width),
-                                      .ethernet = attr.link_layer == IBV_LINK_LAYER_ETHERNET};
+        (struct gpsh_nic_candidate){.rank = rank,
+                                    .distance = GPSH_DISTANCE_UNKNOWN,
+                                    .index = survey->n,
+                                    .rate = gpsh_nic_rate(attr.active_speed, attr.active_width),
+                                    .ethernet = attr.link_layer == IBV_LINK_LAYER_ETHERNET};
     survey->n++;
 }
 
@@ -105,7 +105,7 @@ static void survey_device(struct survey *survey, struct ibv_device *device)
 
 static bool is_wanted(const struct survey *survey, const struct ibv_device *device)
 {
-    const struct gpsh_verbs_filter *filter = &survey->filter;
+    const struct gpsh_nic_filter *filter = &survey->filter;
     const char *name = ibv_get_device_name((struct ibv_device *)device);
     if (device->transport_type != IBV_TRANSPORT_IB)
         return false;
@@ -256,8 +256,8 @@ static int open_chosen(struct gpsh_verbs *verbs, struct survey *survey)
     const struct gpsh_settings *settings = verbs->env.settings;
     int chosen[GPSH_VERBS_MAX_RAILS], status = 0;
     bool listed = survey->filter.n && !survey->filter.exclude;
-    int n = gpsh_verbs_choose(survey->candidates, survey->n, listed, (int)settings->verbs_rails,
-                              verbs->env.node_pe, chosen);
+    int n = gpsh_nic_choose(survey->candidates, survey->n, listed, (int)settings->verbs_rails,
+                            verbs->env.node_pe, chosen);
     for (int i = 0; i < n && !status; i++) {
         // counted first: close() then cleans up a half-opened one
         verbs->n_rails = (uint8_t)(i + 1);
@@ -278,7 +278,7 @@ int gpsh_verbs_rails_open(struct gpsh_verbs *verbs)
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the list of RDMA devices");
     survey->gid_index = (int)verbs->env.settings->verbs_gid_index;
     struct ibv_device **devices = NULL;
-    int status = gpsh_verbs_filter_parse(verbs->env.settings->verbs_devices, &survey->filter);
+    int status = gpsh_nic_filter_parse(verbs->env.settings->verbs_devices, &survey->filter);
     // A child's copy-on-write must not take pinned pages from this process. Kernels since 5.12 see
     // to that themselves; older ones keep registered memory out of the child.
     if (!status && ibv_fork_init())

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #define _GNU_SOURCE // strchrnul
-#include "transports/verbs/setup/verbs_choose.h"
+#include "core/nic_choice.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,13 +16,13 @@ static int bad(const char *text, const char *why)
 }
 
 // One item, "dev" or "dev:port", of `length` characters.
-static const char *parse_item(const char *item, size_t length, struct gpsh_verbs_filter *filter)
+static const char *parse_item(const char *item, size_t length, struct gpsh_nic_filter *filter)
 {
     const char *colon = memchr(item, ':', length);
     size_t name = colon ? (size_t)(colon - item) : length;
-    if (filter->n == GPSH_VERBS_FILTER_MOST)
+    if (filter->n == GPSH_NIC_FILTER_MOST)
         return "more than 32 devices";
-    if (!name || name >= GPSH_VERBS_DEVICE_BYTES)
+    if (!name || name >= GPSH_NIC_NAME_BYTES)
         return "a device's name is empty or longer than 63 characters";
     int port = 0;
     for (const char *digit = colon ? colon + 1 : item + length; digit < item + length; digit++) {
@@ -38,9 +38,9 @@ static const char *parse_item(const char *item, size_t length, struct gpsh_verbs
     return NULL;
 }
 
-int gpsh_verbs_filter_parse(const char *text, struct gpsh_verbs_filter *filter)
+int gpsh_nic_filter_parse(const char *text, struct gpsh_nic_filter *filter)
 {
-    struct gpsh_verbs_filter result = {.exclude = text[0] == '^'};
+    struct gpsh_nic_filter result = {.exclude = text[0] == '^'};
     const char *item = text;
     while (*text) {
         const char *end = strchrnul(item, ',');
@@ -61,7 +61,7 @@ int gpsh_verbs_filter_parse(const char *text, struct gpsh_verbs_filter *filter)
     return 0;
 }
 
-int gpsh_verbs_filter_rank(const struct gpsh_verbs_filter *filter, const char *device, int port)
+int gpsh_nic_filter_rank(const struct gpsh_nic_filter *filter, const char *device, int port)
 {
     for (int i = 0; i < filter->n; i++) {
         bool match = !strcmp(filter->items[i].device, device) &&
@@ -72,7 +72,7 @@ int gpsh_verbs_filter_rank(const struct gpsh_verbs_filter *filter, const char *d
     return filter->n && !filter->exclude ? -1 : 0;
 }
 
-int gpsh_verbs_rate(uint8_t speed, uint8_t width)
+int gpsh_nic_rate(uint8_t speed, uint8_t width)
 {
     static const struct {
         uint8_t code;
@@ -93,25 +93,42 @@ static int order(int x, int y)
     return (x > y) - (x < y);
 }
 
-// As good as each other for one PE: they may be shared out.
-static int compare_kind(const struct gpsh_verbs_candidate *x, const struct gpsh_verbs_candidate *y)
+// The first thing in which two ports differ for one PE, and by how much: negative if x is the
+// better. Ports that are alike may be shared out.
+static enum gpsh_nic_reason compare_kind(const struct gpsh_nic_candidate *x,
+                                         const struct gpsh_nic_candidate *y, int *difference)
 {
-    int by_slow = order(x->slow, y->slow), by_distance = order(x->distance, y->distance),
-        by_network = order(x->ethernet, y->ethernet);
-    return by_slow       ? by_slow
-           : by_distance ? by_distance
-           : by_network  ? by_network
-                         : order(y->rate, x->rate);
+    const struct {
+        enum gpsh_nic_reason reason;
+        int difference;
+    } keys[] = {{GPSH_NIC_BY_SPEED, order(x->slow, y->slow)},
+                {GPSH_NIC_BY_DISTANCE, order(x->distance, y->distance)},
+                {GPSH_NIC_BY_NETWORK, order(x->ethernet, y->ethernet)},
+                {GPSH_NIC_BY_RATE, order(y->rate, x->rate)}};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        *difference = keys[i].difference;
+        if (*difference)
+            return keys[i].reason;
+    }
+    return GPSH_NIC_ALIKE;
+}
+
+enum gpsh_nic_reason gpsh_nic_difference(const struct gpsh_nic_candidate *x,
+                                         const struct gpsh_nic_candidate *y)
+{
+    int difference = order(x->rank, y->rank);
+    return difference ? GPSH_NIC_BY_RANK : compare_kind(x, y, &difference);
 }
 
 static int compare(const void *a, const void *b)
 {
-    const struct gpsh_verbs_candidate *x = a, *y = b;
-    int by_rank = order(x->rank, y->rank), by_kind = compare_kind(x, y);
+    const struct gpsh_nic_candidate *x = a, *y = b;
+    int by_rank = order(x->rank, y->rank), by_kind = 0;
+    compare_kind(x, y, &by_kind);
     return by_rank ? by_rank : by_kind ? by_kind : order(x->index, y->index);
 }
 
-static void mark_slow(struct gpsh_verbs_candidate *candidates, int n)
+static void mark_slow(struct gpsh_nic_candidate *candidates, int n)
 {
     int best = 0;
     for (int i = 0; i < n; i++)
@@ -121,7 +138,7 @@ static void mark_slow(struct gpsh_verbs_candidate *candidates, int n)
 }
 
 // Rails of two networks, or of very unequal rate, are taken only if the setting lists them.
-static int keep_alike(struct gpsh_verbs_candidate *candidates, int n)
+static int keep_alike(struct gpsh_nic_candidate *candidates, int n)
 {
     int kept = 0;
     for (int i = 0; i < n; i++)
@@ -131,8 +148,8 @@ static int keep_alike(struct gpsh_verbs_candidate *candidates, int n)
     return kept;
 }
 
-int gpsh_verbs_choose(struct gpsh_verbs_candidate *candidates, int n, bool listed, int n_rails,
-                      int node_pe, int *chosen)
+int gpsh_nic_choose(struct gpsh_nic_candidate *candidates, int n, bool listed, int n_rails,
+                    int node_pe, int *chosen)
 {
     mark_slow(candidates, n);
     qsort(candidates, (size_t)n, sizeof *candidates, compare);
@@ -141,7 +158,7 @@ int gpsh_verbs_choose(struct gpsh_verbs_candidate *candidates, int n, bool liste
     int group = n;
     if (!listed) // the nearest, and as many more as there are rails
         for (group = n < n_rails ? n : n_rails; group < n; group++)
-            if (compare_kind(&candidates[group], &candidates[0]))
+            if (gpsh_nic_difference(&candidates[group], &candidates[0]) != GPSH_NIC_ALIKE)
                 break;
     int rails = group < n_rails ? group : n_rails;
     // Rail i is one of the i-th part of the group. With two cables and two ends each (0-1, 2-3)
