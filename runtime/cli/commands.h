@@ -8,6 +8,8 @@
 
 int gpsh_cmd_run(int argc, char **argv);
 int gpsh_cmd_info(int argc, char **argv);
+int gpsh_cmd_topo(int argc, char **argv);
+int gpsh_cmd_doctor(int argc, char **argv);
 int gpsh_cmd_perf(int argc, char **argv);
 int gpsh_cmd_stat(int argc, char **argv);
 

@@ -24,6 +24,8 @@ static const struct {
 } commands[] = {
     {"run", "start a job of several PEs on this machine", gpsh_cmd_run},
     {"info", "print build, devices and settings, or how PEs reach each other", gpsh_cmd_info},
+    {"topo", "show how near GPUs, NICs and processors are to each other", gpsh_cmd_topo},
+    {"doctor", "say what keeps GPUs and NICs from working, and what to do", gpsh_cmd_doctor},
     {"perf", "measure latency, bandwidth and rates", gpsh_cmd_perf},
     {"stat", "look at a running job: what its PEs wait for", gpsh_cmd_stat},
     {"version", "print the version", cmd_version},

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A check of `gpushmem doctor`: one row of the table in table.c, and one small function.
+#ifndef GPSH_DOCTOR_CHECK_H
+#define GPSH_DOCTOR_CHECK_H
+
+#include "doctor/host.h"
+
+// From good to bad.
+enum gpsh_verdict { GPSH_NOT_APPLICABLE, GPSH_OK, GPSH_CANNOT_TELL, GPSH_PROBLEM, GPSH_VERDICTS };
+
+struct gpsh_finding {
+    enum gpsh_verdict verdict;
+    char saw[768];
+    char mend[512]; // a command for what was found; "": the one of the table
+    bool dropped;   // what gpsh_found was told last did not count
+};
+
+struct gpsh_check {
+    const char *id, *title;
+    const char *looks; // at what
+    const char *means; // a problem here
+    const char *mends;
+    bool varies; // what is seen differs between PEs that are alike
+    void (*look)(const struct gpsh_host *host, struct gpsh_finding *finding);
+};
+extern const struct gpsh_check gpsh_checks[]; // ends with a row of zeros
+int gpsh_checks_count(void);
+
+// Adds to what was seen, if nothing worse was.
+void gpsh_found(struct gpsh_finding *finding, enum gpsh_verdict verdict, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+// The command that mends what gpsh_found was told last; the first one stays.
+void gpsh_mend(struct gpsh_finding *finding, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+#define GPSH_CHECK_FUNCTION(name)                                                                  \
+    void gpsh_check_##name(const struct gpsh_host *host, struct gpsh_finding *finding)
+GPSH_CHECK_FUNCTION(driver);
+GPSH_CHECK_FUNCTION(cuda);
+GPSH_CHECK_FUNCTION(gpu_files);
+GPSH_CHECK_FUNCTION(fabric_manager);
+GPSH_CHECK_FUNCTION(gpudirect);
+GPSH_CHECK_FUNCTION(bar1);
+GPSH_CHECK_FUNCTION(verbs);
+GPSH_CHECK_FUNCTION(uverbs);
+GPSH_CHECK_FUNCTION(port);
+GPSH_CHECK_FUNCTION(rate);
+GPSH_CHECK_FUNCTION(mtu);
+GPSH_CHECK_FUNCTION(gid);
+GPSH_CHECK_FUNCTION(namespace);
+GPSH_CHECK_FUNCTION(pfc);
+GPSH_CHECK_FUNCTION(ecn);
+GPSH_CHECK_FUNCTION(loss);
+GPSH_CHECK_FUNCTION(routing);
+GPSH_CHECK_FUNCTION(distance);
+GPSH_CHECK_FUNCTION(acs);
+GPSH_CHECK_FUNCTION(iommu);
+GPSH_CHECK_FUNCTION(relaxed);
+GPSH_CHECK_FUNCTION(link);
+GPSH_CHECK_FUNCTION(memlock);
+GPSH_CHECK_FUNCTION(files);
+GPSH_CHECK_FUNCTION(shm);
+GPSH_CHECK_FUNCTION(memory);
+GPSH_CHECK_FUNCTION(cpus);
+GPSH_CHECK_FUNCTION(huge_pages);
+GPSH_CHECK_FUNCTION(rdma_limit);
+GPSH_CHECK_FUNCTION(container);
+GPSH_CHECK_FUNCTION(settings);
+GPSH_CHECK_FUNCTION(launcher);
+GPSH_CHECK_FUNCTION(pmix);
+GPSH_CHECK_FUNCTION(self_test);
+
+#endif

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// `gpushmem doctor`: what stands between a GPU and the wire.
+#include "doctor/doctor.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "commands.h"
+#include "options.h"
+#include "say.h"
+
+static bool wanted_mark(const struct gpsh_command_line *line, struct gpsh_report *report,
+                        char **ids)
+{
+    int n = gpsh_checks_count();
+    for (int i = 0; i < n; i++)
+        report->wanted[i] = !ids[0];
+    for (; *ids; ids++) {
+        int row = 0;
+        while (row < n && strcmp(gpsh_checks[row].id, *ids) != 0)
+            row++;
+        if (row == n)
+            return gpsh_options_complain(
+                line, "there is no check '%s'; gpushmem doctor --all names them all", *ids);
+        report->wanted[row] = true;
+    }
+    return true;
+}
+
+static bool root_check(const struct gpsh_command_line *line, const char *root)
+{
+    struct stat st;
+    if (!stat(root, &st) && S_ISDIR(st.st_mode))
+        return true;
+    return gpsh_options_complain(line,
+                                 "--root '%s' is no directory with a machine's /sys and /proc: %s",
+                                 root, strerror(errno ? errno : ENOTDIR));
+}
+
+static void look_at_all(const struct gpsh_host *host, struct gpsh_report *report)
+{
+    for (int i = 0; gpsh_checks[i].id; i++)
+        if (report->wanted[i])
+            gpsh_checks[i].look(host, &report->findings[i]);
+}
+
+static int tell(const struct gpsh_report *report, bool json, bool all)
+{
+    if (json)
+        gpsh_report_json(report);
+    else
+        gpsh_report_print(report, all);
+    return gpsh_report_exit(gpsh_report_worst(report));
+}
+
+int gpsh_cmd_doctor(int argc, char **argv)
+{
+    static struct gpsh_report report;
+    const char *root = NULL;
+    bool json = false, all = false, fabric = false, markdown = false;
+    const struct gpsh_option options[] = {
+        {0, "all", NULL, "everything in full, also what is well", .flag = &all},
+        {0, "json", NULL, "the same for programs", .flag = &json},
+        {0, "fabric", NULL,
+         "under a launcher: look at every PE and print what differs; for example\n"
+         "gpushmem run -n 2 gpushmem doctor --fabric",
+         .flag = &fabric},
+        {0, "root", "DIR", "look at the /sys, /proc, /dev and /usr in DIR, not at this machine",
+         .text = &root},
+        {0, "markdown", NULL, "the checks as docs/doctor.md", .flag = &markdown},
+        {0},
+    };
+    const struct gpsh_command_line line = {
+        "gpushmem doctor",
+        "[--all] [--json] [--fabric] [--root DIR] [CHECK...]\n"
+        "Looks for what keeps GPUs, NICs and launchers from working together, and says what to "
+        "do.\n"
+        "Exit code: 0 all is well, 1 a problem, 3 something cannot be told.",
+        .options = options};
+    // Only the check of that name starts it so.
+    if (argc == 2 && !strcmp(argv[1], "--self-test"))
+        return gpsh_self_test_run();
+    int status, operand = gpsh_options_parse(&line, argc, argv, &status);
+    if (operand < 0)
+        return status;
+    if (markdown) {
+        gpsh_checks_markdown();
+        return 0;
+    }
+    errno = 0;
+    if (!wanted_mark(&line, &report, argv + operand) || (root && !root_check(&line, root)))
+        return GPSH_OPTIONS_EXIT_USAGE;
+    const struct gpsh_host host = {.root = root ? root : "", .live = !root};
+    look_at_all(&host, &report);
+    return fabric ? gpsh_report_fabric(&report, json) : tell(&report, json, all);
+}

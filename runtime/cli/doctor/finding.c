@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "doctor/check.h"
+
+static void text_add(char *text, size_t bytes, const char *separator, const char *format,
+                     va_list args)
+{
+    size_t used = strlen(text);
+    if (used)
+        used += (size_t)snprintf(text + used, bytes - used, "%s", separator);
+    if (used < bytes)
+        vsnprintf(text + used, bytes - used, format, args);
+}
+
+void gpsh_found(struct gpsh_finding *finding, enum gpsh_verdict verdict, const char *format, ...)
+{
+    va_list args;
+    // What was well matters no more.
+    finding->dropped = verdict < finding->verdict;
+    if (finding->dropped)
+        return;
+    if (verdict > finding->verdict)
+        finding->saw[0] = finding->mend[0] = '\0';
+    finding->verdict = verdict;
+    va_start(args, format);
+    text_add(finding->saw, sizeof finding->saw, "; ", format, args);
+    va_end(args);
+}
+
+void gpsh_mend(struct gpsh_finding *finding, const char *format, ...)
+{
+    va_list args;
+    if (finding->mend[0] || finding->dropped)
+        return;
+    va_start(args, format);
+    text_add(finding->mend, sizeof finding->mend, "", format, args);
+    va_end(args);
+}

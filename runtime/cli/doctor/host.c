@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#define _GNU_SOURCE // strverscmp
+#include "doctor/host.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { ENVIRONMENT_BYTES = 1 << 20 };
+
+static void path_make(const struct gpsh_host *host, char *path, const char *format, va_list args)
+{
+    int used = snprintf(path, PATH_MAX, "%s/", host->root);
+    if (used > 0 && used < PATH_MAX)
+        vsnprintf(path + used, (size_t)(PATH_MAX - used), format, args);
+}
+
+#define PATH_OF(path, host, format)                                                                \
+    char path[PATH_MAX] = "";                                                                      \
+    do {                                                                                           \
+        va_list path_args;                                                                         \
+        va_start(path_args, format);                                                               \
+        path_make(host, path, format, path_args);                                                  \
+        va_end(path_args);                                                                         \
+    } while (0)
+
+// A file of /sys may be a device that never ends, or a pipe that somebody planted: neither is
+// waited for.
+static int file_read(const char *path, char *data, size_t bytes)
+{
+    size_t used = 0;
+    ssize_t n = 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return -errno;
+    while (used < bytes && (n = read(fd, data + used, bytes - used)) > 0)
+        used += (size_t)n;
+    int error = n < 0 ? errno : 0;
+    close(fd);
+    return error ? -error : (int)used;
+}
+
+int gpsh_host_read_raw(const struct gpsh_host *host, void *data, size_t bytes, const char *format,
+                       ...)
+{
+    PATH_OF(path, host, format);
+    return file_read(path, data, bytes);
+}
+
+static int text_read(const char *path, char *text, size_t bytes)
+{
+    int n = file_read(path, text, bytes - 1);
+    text[n < 0 ? 0 : n] = '\0';
+    while (n > 0 && isspace((unsigned char)text[n - 1]))
+        text[--n] = '\0';
+    return n;
+}
+
+int gpsh_host_read(const struct gpsh_host *host, char *text, size_t bytes, const char *format, ...)
+{
+    PATH_OF(path, host, format);
+    return text_read(path, text, bytes);
+}
+
+int gpsh_host_number(const struct gpsh_host *host, int64_t *number, const char *format, ...)
+{
+    char text[64], *end;
+    PATH_OF(path, host, format);
+    int n = text_read(path, text, sizeof text);
+    if (n < 0)
+        return n;
+    errno = 0;
+    long long value = strtoll(text, &end, 0);
+    if (end == text || errno || (*end && !isspace((unsigned char)*end)))
+        return -EINVAL;
+    *number = value;
+    return 0;
+}
+
+int gpsh_host_access(const struct gpsh_host *host, int mode, const char *format, ...)
+{
+    PATH_OF(path, host, format);
+    return access(path, mode) ? -errno : 0;
+}
+
+int gpsh_host_link(const struct gpsh_host *host, char *target, size_t bytes, const char *format,
+                   ...)
+{
+    PATH_OF(path, host, format);
+    ssize_t n = readlink(path, target, bytes - 1);
+    target[n < 0 ? 0 : n] = '\0';
+    return n < 0 ? -errno : 0;
+}
+
+static int names_order(const void *a, const void *b)
+{
+    return strverscmp(a, b);
+}
+
+int gpsh_host_list(const struct gpsh_host *host, struct gpsh_names *names, const char *format, ...)
+{
+    PATH_OF(path, host, format);
+    DIR *folder = opendir(path);
+    names->n = 0;
+    if (!folder)
+        return -errno;
+    for (struct dirent *entry; (entry = readdir(folder)) && names->n < GPSH_HOST_NAMES;) {
+        size_t length = strlen(entry->d_name);
+        if (entry->d_name[0] != '.' && length < GPSH_HOST_NAME_BYTES)
+            memcpy(names->name[names->n++], entry->d_name, length + 1);
+    }
+    closedir(folder);
+    qsort(names->name, (size_t)names->n, sizeof names->name[0], names_order);
+    return 0;
+}
+
+bool gpsh_host_variable(const struct gpsh_host *host, const char *name, char *value, size_t bytes)
+{
+    if (host->live) {
+        const char *text = getenv(name);
+        snprintf(value, bytes, "%s", text ? text : "");
+        return text != NULL;
+    }
+    static char all[ENVIRONMENT_BYTES];
+    int n = gpsh_host_read_raw(host, all, sizeof all - 1, "proc/self/environ");
+    size_t length = strlen(name);
+    all[n < 0 ? 0 : n] = '\0';
+    for (char *at = all; at < all + n; at += strlen(at) + 1)
+        if (!strncmp(at, name, length) && at[length] == '=') {
+            snprintf(value, bytes, "%s", at + length + 1);
+            return true;
+        }
+    return false;
+}

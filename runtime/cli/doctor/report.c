@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <stdio.h>
+#include <string.h>
+
+#include "doctor/doctor.h"
+#include "page.h"
+
+int gpsh_checks_count(void)
+{
+    int n = 0;
+    while (gpsh_checks[n].id)
+        n++;
+    return n;
+}
+
+const char *gpsh_verdict_word(enum gpsh_verdict verdict)
+{
+    static const char *const words[] = {"not applicable", "ok", "cannot tell", "problem"};
+    return words[verdict < GPSH_VERDICTS ? verdict : GPSH_PROBLEM];
+}
+
+enum gpsh_verdict gpsh_report_worst(const struct gpsh_report *report)
+{
+    enum gpsh_verdict worst = GPSH_NOT_APPLICABLE;
+    for (int i = 0; gpsh_checks[i].id; i++)
+        if (report->wanted[i] && report->findings[i].verdict > worst)
+            worst = report->findings[i].verdict;
+    return worst;
+}
+
+int gpsh_report_exit(enum gpsh_verdict worst)
+{
+    return worst == GPSH_PROBLEM ? 1 : worst == GPSH_CANNOT_TELL ? 3 : 0;
+}
+
+// ---- For people ----
+
+enum { ID_WIDTH = 15, WORD_WIDTH = 14, INDENT = 4 };
+
+static void paragraph_print(const char *head, const char *text)
+{
+    int used = printf("%*s%s", INDENT, "", head);
+    gpsh_page_wrap(text, used, INDENT + 2);
+}
+
+static void finding_print(const struct gpsh_check *check, const struct gpsh_finding *finding,
+                          bool in_full)
+{
+    static const enum gpsh_colour colours[] = {GPSH_DIM, GPSH_GREEN, GPSH_YELLOW, GPSH_RED};
+    int columns = gpsh_page_columns();
+    printf("%s%-*s%s ", gpsh_page_colour(colours[finding->verdict]), WORD_WIDTH,
+           gpsh_verdict_word(finding->verdict), gpsh_page_colour(GPSH_PLAIN));
+    printf("%s%-*s%s ", gpsh_page_colour(GPSH_BOLD), ID_WIDTH, check->id,
+           gpsh_page_colour(GPSH_PLAIN));
+    int used = WORD_WIDTH + ID_WIDTH + 2;
+    if (columns && columns < 60) { // no room beside them
+        printf("\n%*s", INDENT, "");
+        used = INDENT;
+    }
+    gpsh_page_wrap(finding->saw, used, INDENT);
+    if (!in_full)
+        return;
+    if (finding->verdict == GPSH_PROBLEM)
+        paragraph_print("means: ", check->means);
+    if (finding->verdict >= GPSH_CANNOT_TELL)
+        paragraph_print("do: ", finding->mend[0] ? finding->mend : check->mends);
+}
+
+void gpsh_report_print(const struct gpsh_report *report, bool all)
+{
+    int count[GPSH_VERDICTS] = {0};
+    for (int i = 0; gpsh_checks[i].id; i++) {
+        const struct gpsh_finding *finding = &report->findings[i];
+        if (!report->wanted[i])
+            continue;
+        count[finding->verdict]++;
+        if (all || finding->verdict != GPSH_NOT_APPLICABLE)
+            finding_print(&gpsh_checks[i], finding, all || finding->verdict == GPSH_PROBLEM);
+    }
+    char line[160];
+    snprintf(line, sizeof line, "%d ok, %d problem%s, %d cannot be told, %d do not apply here%s",
+             count[GPSH_OK], count[GPSH_PROBLEM], count[GPSH_PROBLEM] == 1 ? "" : "s",
+             count[GPSH_CANNOT_TELL], count[GPSH_NOT_APPLICABLE],
+             all ? "" : "; --all shows everything");
+    putchar('\n');
+    gpsh_page_wrap(line, 0, 0);
+}
+
+// ---- For programs ----
+
+void gpsh_report_json(const struct gpsh_report *report)
+{
+    struct gpsh_json json = {.out = stdout};
+    gpsh_json_object(&json, NULL);
+    gpsh_json_text(&json, "worst", gpsh_verdict_word(gpsh_report_worst(report)));
+    gpsh_json_list(&json, "checks");
+    for (int i = 0; gpsh_checks[i].id; i++) {
+        const struct gpsh_finding *f = &report->findings[i];
+        if (!report->wanted[i])
+            continue;
+        bool bad = f->verdict >= GPSH_CANNOT_TELL;
+        gpsh_json_object(&json, NULL);
+        gpsh_json_text(&json, "id", gpsh_checks[i].id);
+        gpsh_json_text(&json, "title", gpsh_checks[i].title);
+        gpsh_json_text(&json, "result", gpsh_verdict_word(f->verdict));
+        gpsh_json_text(&json, "saw", f->saw);
+        gpsh_json_text(&json, "means", f->verdict == GPSH_PROBLEM ? gpsh_checks[i].means : NULL);
+        gpsh_json_text(&json, "mend", !bad ? NULL : f->mend[0] ? f->mend : gpsh_checks[i].mends);
+        gpsh_json_end(&json);
+    }
+    gpsh_json_end(&json);
+    gpsh_json_end(&json);
+}
+
+// Each line of a Markdown paragraph has to fit into a page.
+static void markdown_wrap(const char *text)
+{
+    enum { WIDTH = 124 };
+    for (int used = 0, word; *text; text += strspn(text, " ")) {
+        word = (int)strcspn(text, " ");
+        if (used && used + 1 + word > WIDTH) {
+            putchar('\n');
+            used = 0;
+        }
+        used += printf("%s%.*s", used ? " " : "", word, text);
+        text += word;
+    }
+    putchar('\n');
+}
+
+void gpsh_checks_markdown(void)
+{
+    puts("# What `gpushmem doctor` looks at\n");
+    markdown_wrap("`gpushmem doctor` looks at everything between a GPU and the wire and says for "
+                  "each: ok, problem or cannot tell; what it saw, what that means, and what to do. "
+                  "It works as a plain user, on a laptop and in a container; as root it sees "
+                  "more.");
+    puts("\n"
+         "    gpushmem doctor                             # this machine\n"
+         "    gpushmem doctor --all                       # also what is well or does not apply, "
+         "in full\n"
+         "    gpushmem doctor memlock port                # these checks only\n"
+         "    gpushmem doctor --json                      # for programs\n"
+         "    gpushmem doctor --root /mnt/copy            # another machine's /sys, /proc, /dev "
+         "and /usr\n"
+         "    gpushmem run -n 2 gpushmem doctor --fabric  # each PE of a job; prints what "
+         "differs\n");
+    markdown_wrap(
+        "The exit code says the worst: 0 all is well, 1 a problem, 3 something cannot be "
+        "told, 2 the command line is wrong. With `--fabric` PE 0 tells and has that exit "
+        "code; any launcher will do. Where the library fails to start, its sentence names "
+        "the check that explains it.");
+    putchar('\n');
+    markdown_wrap("This file is the output of `gpushmem doctor --markdown`; a test keeps it "
+                  "current. The checks have been tried on made-up machines, one fault each, and on "
+                  "Soft-RoCE; not yet on a machine that has both GPUs and RDMA NICs.");
+    for (const struct gpsh_check *c = gpsh_checks; c->id; c++) {
+        char text[1024];
+        printf("\n## %s: %s\n\n", c->id, c->title);
+        snprintf(text, sizeof text, "Looks at %s. A problem means: %s", c->looks, c->means);
+        markdown_wrap(text);
+        printf("\n    %s\n", c->mends);
+    }
+}

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The live self-test: a job of one PE that reaches itself through its NIC. It runs in a process of
+// its own, so that a driver that crashes or hangs takes nothing else along.
+#define _GNU_SOURCE // environ, pipe2
+#include <errno.h>
+#include <fcntl.h>
+#include <infiniband/verbs.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/clock.h"
+#include "doctor/check.h"
+#include "doctor/doctor.h"
+#include "gpushmem/gpushmem.h"
+
+enum { BYTES = 4 << 20, ROUNDS = 8, LONGEST_MS = 60000 };
+
+// ---- The process that does it ----
+
+static void pattern_fill(unsigned char *bytes)
+{
+    for (size_t i = 0; i < BYTES; i++)
+        bytes[i] = (unsigned char)(i * 7 + i / 251);
+}
+
+// Puts a pattern into the own heap by way of the NIC, and gets it back.
+static int loop_back(unsigned char *heap, unsigned char *sent, unsigned char *back, double *gbps)
+{
+    int me = gpushmem_my_pe(), status = 0;
+    pattern_fill(sent);
+    uint64_t from = gpsh_clock_ns();
+    for (int i = 0; i < ROUNDS && !status; i++)
+        status = gpushmem_putmem(heap, sent, BYTES, me);
+    if (!status)
+        status = gpushmem_quiet();
+    double seconds = (double)(gpsh_clock_ns() - from) * 1e-9;
+    *gbps = seconds > 0 ? (double)BYTES * ROUNDS * 8e-9 / seconds : 0;
+    return status ? status : gpushmem_getmem(back, heap, BYTES, me);
+}
+
+static int test_run(char *sentence, size_t bytes)
+{
+    struct gpushmem_peer_info info;
+    struct gpushmem_heap_info kind;
+    double gbps = 0;
+    unsigned char *sent = malloc(BYTES), *back = calloc(1, BYTES);
+    unsigned char *heap = gpushmem_malloc(BYTES);
+    int status = sent && back && heap ? loop_back(heap, sent, back, &gbps) : GPUSHMEM_ERR_NO_MEMORY;
+    if (!status)
+        status = gpushmem_peer_info(gpushmem_my_pe(), &info);
+    if (!status)
+        status = gpushmem_heap_info(&kind);
+    if (status)
+        snprintf(sentence, bytes, "-%s", gpushmem_last_error());
+    else if (memcmp(sent, back, BYTES) != 0)
+        snprintf(sentence, bytes, "-what was written through the NIC is not what was read back");
+    else
+        snprintf(sentence, bytes,
+                 "+%d MiB of %s memory written by %.200s at %.1f Gb/s and read back", BYTES >> 20,
+                 strcmp(kind.kind, "device") ? "host" : "GPU", info.description, gbps);
+    free(sent);
+    free(back);
+    return status;
+}
+
+// The first character says whether all went well, the rest is the sentence.
+int gpsh_self_test_run(void)
+{
+    char sentence[512];
+    if (gpushmem_init())
+        snprintf(sentence, sizeof sentence, "-%.500s", gpushmem_last_error());
+    else {
+        test_run(sentence, sizeof sentence);
+        gpushmem_finalize();
+    }
+    puts(sentence);
+    return 0;
+}
+
+// ---- The one that asks for it ----
+
+// A job of its own, whatever launcher started this process.
+static char **environment_make(void)
+{
+    static const char *const hidden[] = {"PMIX_", "PMI_", "GPUSHMEM_TRANSPORTS=", "GPUSHMEM_LOG_",
+                                         "GPUSHMEM_HEAP_SIZE="};
+    static char *variables[4096];
+    int n = 0;
+    for (char **v = environ; *v && n < 4090; v++) {
+        bool keep = true;
+        for (size_t i = 0; i < sizeof hidden / sizeof *hidden; i++)
+            keep &= strncmp(*v, hidden[i], strlen(hidden[i])) != 0;
+        if (keep)
+            variables[n++] = *v;
+    }
+    variables[n++] = "GPUSHMEM_TRANSPORTS=verbs";
+    variables[n++] = "GPUSHMEM_HEAP_SIZE=16M";
+    variables[n++] = "GPUSHMEM_LOG_LEVEL=error";
+    variables[n] = NULL;
+    return variables;
+}
+
+static pid_t process_start(int out)
+{
+    pid_t pid = -1;
+    posix_spawn_file_actions_t actions;
+    char *const arguments[] = {"gpushmem", "doctor", "--self-test", NULL};
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
+    if (posix_spawn(&pid, "/proc/self/exe", &actions, NULL, arguments, environment_make()))
+        pid = -1;
+    posix_spawn_file_actions_destroy(&actions);
+    return pid;
+}
+
+// What it writes until it ends; false if it takes too long.
+static bool output_take(int in, char *text, size_t bytes)
+{
+    size_t used = 0;
+    uint64_t end = gpsh_clock_ns() + LONGEST_MS * UINT64_C(1000000);
+    for (;;) {
+        uint64_t now = gpsh_clock_ns();
+        struct pollfd poll_in = {.fd = in, .events = POLLIN};
+        int ready = now < end ? poll(&poll_in, 1, (int)((end - now) / 1000000) + 1) : 0;
+        ssize_t n = ready > 0 ? read(in, text + used, bytes - 1 - used) : -1;
+        text[used + (size_t)(n > 0 ? n : 0)] = '\0';
+        if (ready > 0 && n <= 0)
+            return true;
+        if (ready == 0)
+            return false;
+        used += (size_t)(n > 0 ? n : 0);
+        if (used + 1 >= bytes)
+            return true;
+    }
+}
+
+static void result_tell(struct gpsh_finding *finding, char *text, bool ended, int status)
+{
+    text[strcspn(text, "\n")] = '\0';
+    if (!ended)
+        gpsh_found(finding, GPSH_PROBLEM, "the test did not end within %d s", LONGEST_MS / 1000);
+    else if (WIFSIGNALED(status))
+        gpsh_found(finding, GPSH_PROBLEM, "the test was killed by signal %d (%s)", WTERMSIG(status),
+                   strsignal(WTERMSIG(status)));
+    else if (text[0] == '+')
+        gpsh_found(finding, GPSH_OK, "%s", text + 1);
+    else if (text[0] == '-')
+        gpsh_found(finding, GPSH_PROBLEM, "%s", text + 1);
+    else
+        gpsh_found(finding, GPSH_CANNOT_TELL, "the test ended with code %d and said nothing",
+                   WEXITSTATUS(status));
+}
+
+static void test_start(struct gpsh_finding *finding)
+{
+    int ends[2], status = 0;
+    char text[768] = "";
+    if (pipe2(ends, O_CLOEXEC)) {
+        gpsh_found(finding, GPSH_CANNOT_TELL, "no pipe for the test (%s)", strerror(errno));
+        return;
+    }
+    pid_t pid = process_start(ends[1]);
+    close(ends[1]);
+    if (pid < 0)
+        gpsh_found(finding, GPSH_CANNOT_TELL, "the test cannot be started");
+    else {
+        bool ended = output_take(ends[0], text, sizeof text);
+        if (!ended)
+            kill(pid, SIGKILL);
+        while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+            ;
+        result_tell(finding, text, ended, status);
+    }
+    close(ends[0]);
+}
+
+static bool has_devices(void)
+{
+    int n = 0;
+    struct ibv_device **devices = ibv_get_device_list(&n);
+    if (devices)
+        ibv_free_device_list(devices);
+    return n > 0;
+}
+
+GPSH_CHECK_FUNCTION(self_test)
+{
+    if (!host->live)
+        gpsh_found(finding, GPSH_NOT_APPLICABLE, "--root is another machine");
+    else if (!has_devices())
+        gpsh_found(finding, GPSH_NOT_APPLICABLE, "no verbs device to write through");
+    else
+        test_start(finding);
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The page that a person reads: how wide it is, and colours, where standard output is a terminal.
+#ifndef GPSH_PAGE_H
+#define GPSH_PAGE_H
+
+#include <stdbool.h>
+
+// Columns of the terminal; 0 where standard output is none, and lines may be of any length.
+int gpsh_page_columns(void);
+
+enum gpsh_colour {
+    GPSH_PLAIN,
+    GPSH_GREEN,
+    GPSH_YELLOW,
+    GPSH_RED,
+    GPSH_BLUE,
+    GPSH_BOLD,
+    GPSH_DIM,
+};
+
+// Begins a colour, or with GPSH_PLAIN ends it: "" where there are none. NO_COLOR and TERM=dumb turn
+// them off.
+const char *gpsh_page_colour(enum gpsh_colour colour);
+
+// Prints a text in lines that fit, broken between words; each but the first begins with `indent`
+// spaces. The first one has `used` columns already.
+void gpsh_page_wrap(const char *text, int used, int indent);
+
+#endif
