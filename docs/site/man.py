@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Makes the man pages: section 1 of what the program says with --help, section 3 of the comments of the public headers.
+
+usage: man.py SOURCE PROGRAM OUT"""
+import os
+import re
+import shutil
+import sys
+
+import comments
+import headers
+import program
+import reference
+
+
+def escaped(text):
+    text = text.replace("\\", "\\e").replace("-", "\\-")
+    return re.sub(r"^([.'])", r"\\&\1", text)
+
+
+def plain(text):
+    return escaped(re.sub(r"`([^`]*)`", r"\1", text))
+
+
+def frame(name, section, summary, version, body):
+    return "\n".join(['.TH %s %d "" "gpushmem %s"' % (escaped(name.upper() if section == 1 else name), section, version),
+                      ".SH NAME", "%s \\- %s" % (escaped(name), escaped(summary))] + body) + "\n"
+
+
+def code(lines):
+    return [".PP", ".nf", ".RS 4"] + [escaped(line) or "\\&" for line in lines] + [".RE", ".fi"]
+
+
+def parts(found):
+    lines = []
+    for kind, value in found:
+        if kind == "text":
+            lines += ([".PP"] if lines else []) + [plain(value)]
+        elif kind == "code":
+            lines += code(value)
+        else:
+            for term, body in value:
+                lines += [".TP", ".B " + plain(term)] + nested(body)
+    return lines
+
+
+def nested(body):
+    """What a term means: its first paragraph, and the rest under it."""
+    first, rest = (body[:1], body[1:]) if body and body[0][0] == "text" else ([("text", "\\&")], body)
+    return parts(first) + ([".RS"] + parts(rest) + [".RE"] if rest else [])
+
+
+def command_page(command, version):
+    body = [".SH SYNOPSIS", ".B " + escaped(command.usage), ".SH DESCRIPTION", escaped(command.about or command.summary + ".")]
+    if command.options:
+        body.append(".SH OPTIONS")
+    for letter, name, value, text in command.options:
+        flags = ", ".join(one for one in ("-" + letter if letter else "", "--" + name if name else "") if one)
+        body += [".TP", ".B " + escaped(flags + (" " + value if value else "")), escaped(text or "\\&")]
+    if command.more:
+        body.append(".SH NOTES")
+    for at, block in enumerate(command.more):
+        body += ([".PP"] if at else []) + [escaped(line.strip()) for line in block.split("\n")]
+    return frame("gpushmem-" + command.name, 1, command.summary, version, body + see_also(["gpushmem(1)"]))
+
+
+def main_page(commands, version):
+    body = [".SH SYNOPSIS", ".B gpushmem", "COMMAND [arguments]", ".SH DESCRIPTION",
+            "The program of gpushmem, a library for one\\-sided communication between GPUs and CPUs.", ".SH COMMANDS"]
+    for command in commands:
+        body += [".TP", ".B " + command.name, escaped(command.summary)]
+    body += [".SH ENVIRONMENT", "Programs read variables that begin with GPUSHMEM_;", ".B gpushmem info", "lists them all."]
+    pages = ["gpushmem\\-%s(1)" % command.name for command in commands if command.options]
+    return frame("gpushmem", 1, "start, measure and explain jobs of gpushmem", version, body + see_also(pages))
+
+
+def see_also(pages):
+    return [".SH SEE ALSO", ",\n".join(".BR %s (%s)" % tuple(re.match(r"(.*)\((.)\)", page).groups()) for page in pages)
+            .replace("),\n", ") ,\n")]
+
+
+def page_name(name):
+    """gpushmem_TYPE_put: gpushmem_put. What only differs in the bits of an element has no page of its own."""
+    return None if "BITS" in name or name.endswith(("_TYPES", "_SIZES")) else name.replace("TYPE_", "")
+
+
+def summary_of(entry):
+    """The first sentence, as the one line of apropos."""
+    first = next((value for kind, value in entry.parts if kind == "text"), "") or "functions of gpushmem"
+    first = re.sub(r"`", "", re.split(r"(?<=[a-z)])[.:;] ", first)[0].rstrip(".:;"))
+    return first if len(first) < 120 else first[:110].rsplit(" ", 1)[0] + " ..."
+
+
+def without_context(declaration):
+    """The form without a context of one that has a context; None of others."""
+    short = re.sub(r"gpushmem_ctx_(\w+)\(gpushmem_ctx_t ctx(, )?", r"gpushmem_\1(", declaration)
+    return None if short == declaration else short.replace("()", "(void)")
+
+
+def entry_page(header, entry, name, version):
+    body = [".SH SYNOPSIS", ".nf", ".B #include <gpushmem/%s>" % escaped(header.name), ".PP"]
+    without = [one for one in entry.declarations if without_context(one) not in entry.declarations]
+    for declaration in without:
+        body += [escaped(line) for line in reference.folded(declaration, 76).split("\n")]
+    body += [".fi", ".SH DESCRIPTION"] + (parts(entry.parts) or ["See the header."])
+    if without != entry.declarations:
+        body += [".SH CONTEXTS", "Each of these functions gpushmem_X also exists as gpushmem_ctx_X, which takes the context first."]
+    if re.search(r"\bTYPE\b|_TYPE_", "".join(entry.declarations)):
+        body += [".SH TYPES", "TYPE is the word of a type in names (int, long, float, ...) and the type elsewhere;",
+                 "in C11 and C++ it may be left out of the name."]
+    body += [".SH ERRORS", "Functions that return int return 0 or a negative code;",
+             ".BR gpushmem_last_error (3)", "has the sentence that belongs to it."]
+    return frame(name, 3, summary_of(entry), version, body)
+
+
+def write_headers(source, out, version):
+    done = set()
+    for header in headers.read(source):
+        for entry in header.entries:
+            names = [name for name in dict.fromkeys(map(page_name, entry.names)) if name and name not in done]
+            if not names or not any("(" in declaration for declaration in entry.declarations):
+                continue
+            done.update(names)
+            write(out, names[0], 3, entry_page(header, entry, names[0], version))
+            for name in names[1:]:
+                os.symlink(names[0] + ".3", "%s/man3/%s.3" % (out, name))
+    return len(done)
+
+
+def write(out, name, section, text):
+    with open("%s/man%d/%s.%d" % (out, section, name, section), "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def main():
+    if len(sys.argv) != 4:
+        sys.exit(__doc__)
+    source, command, out = sys.argv[1:]
+    commands, version = program.read(command), program.version(command)
+    for section in (1, 3):
+        shutil.rmtree("%s/man%d" % (out, section), ignore_errors=True)
+        os.makedirs("%s/man%d" % (out, section))
+    write(out, "gpushmem", 1, main_page(commands, version))
+    for one in commands:
+        if one.options:
+            write(out, "gpushmem-" + one.name, 1, command_page(one, version))
+    print("man: ok: %d names" % write_headers(source, out, version))
+
+
+if __name__ == "__main__":
+    main()
