@@ -139,7 +139,8 @@ static int join_pmix(void)
         return gpsh_fail(GPUSHMEM_ERR_BOOTSTRAP,
                          "PMIX_NAMESPACE is set, so a launcher started this process, but its PMIx "
                          "server does not answer: %s (PMIx status %d)%s; is the launcher still "
-                         "running? To start without one, unset PMIX_NAMESPACE",
+                         "running? To start without one, unset PMIX_NAMESPACE; `gpushmem doctor` "
+                         "explains it under pmix",
                          PMIx_Error_string(rc), (int)rc, // the name itself may be a secret
                          lack_of_threads());
     client.pid = getpid();

@@ -24,7 +24,7 @@ struct wiring {
     struct gpsh_fd_exchange exchange;
     struct gpsh_peer_blob *blobs; // [n_pes]
     void **packed;                // [n_pes] memory the blobs point into
-    char open_failures[256];      // sentences of transports that could not be opened
+    char open_failures[400];      // sentences of transports that could not be opened
     char spared[64];              // those left aside for now, as GPUSHMEM_TRANSPORTS writes them
 };
 

@@ -43,7 +43,7 @@ static int too_old(const char *missing)
     return gpsh_fail(
         GPUSHMEM_ERR_UNSUPPORTED,
         "the CUDA driver is too old: it is of CUDA %d.%d and has no %s; gpushmem needs "
-        "driver 515 (CUDA 11.7) or newer",
+        "driver 515 (CUDA 11.7) or newer; `gpushmem doctor` explains it under driver",
         version / 1000, version % 1000 / 10, missing);
 }
 
@@ -62,14 +62,18 @@ static int start(void)
     gpsh_cu_result code = gpsh_cu.init(0);
     if (code == GPSH_CU_NO_DEVICE)
         return gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED,
-                         "the CUDA driver sees no GPU; is CUDA_VISIBLE_DEVICES set to nothing?");
+                         "the CUDA driver sees no GPU; is CUDA_VISIBLE_DEVICES set to nothing? "
+                         "`gpushmem doctor` explains it under cuda");
     if (code == GPSH_CU_SYSTEM_DRIVER_MISMATCH)
         return gpsh_fail(
             GPUSHMEM_ERR_UNSUPPORTED,
             "libcuda.so.1 and the kernel's NVIDIA driver are of different versions; does "
-            "nvidia-smi work? In a container, start it with the host's driver libraries");
+            "nvidia-smi work? In a container, start it with the host's driver libraries; "
+            "`gpushmem doctor` explains it under cuda");
     if (code) {
-        gpsh_gpu_fail(code, "the CUDA driver cannot be used (cuInit)");
+        gpsh_gpu_fail(
+            code,
+            "the CUDA driver cannot be used (cuInit; `gpushmem doctor` explains it under cuda)");
         return GPUSHMEM_ERR_UNSUPPORTED;
     }
     gpsh_cu.driver_version(&driver.version);
@@ -82,7 +86,10 @@ static int load(void)
     // call.
     void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!library)
-        return gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED, "there is no CUDA driver here: %s", dlerror());
+        return gpsh_fail(
+            GPUSHMEM_ERR_UNSUPPORTED,
+            "there is no CUDA driver here: %s; `gpushmem doctor` explains it under cuda",
+            dlerror());
     int status = look_up_all(library);
     if (!status)
         status = start();

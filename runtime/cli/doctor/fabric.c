@@ -137,6 +137,10 @@ static void differences_print(const struct letter *letters, int n, const struct 
         } else if (own->wanted[i] && letters[0].finding[i].verdict == GPSH_PROBLEM)
             problems++;
     char line[200];
+    if (n == 1) {
+        puts("A job of one PE has nothing to compare; start it with gpushmem run -n 2, or srun.");
+        return;
+    }
     int used = snprintf(line, sizeof line, differ ? "%d PEs, %d checks differ" : "%d PEs are alike",
                         n, differ);
     snprintf(line + used, sizeof line - (size_t)used,
@@ -207,7 +211,7 @@ int gpsh_report_fabric(const struct gpsh_report *report, bool json)
     int exit_status = 0;
     int status = gpsh_bootstrap_init(&boot);
     if (status) {
-        gpsh_cli_say("doctor", "%s; `gpushmem doctor` explains it under pmix", gpsh_last_error());
+        gpsh_cli_say("doctor", "%s", gpsh_last_error());
         return 1;
     }
     letter_write(report, &letter);

@@ -106,9 +106,14 @@ static bool libcuda_find(const struct gpsh_host *host, char *version)
 static void cuda_ask(struct gpsh_finding *finding)
 {
     int n = gpsh_cli_gpus();
-    if (!n)
-        gpsh_found(finding, GPSH_PROBLEM, "%s", gpushmem_last_error());
-    else
+    if (!n) { // without the hint at this very check
+        char sentence[512];
+        snprintf(sentence, sizeof sentence, "%s", gpushmem_last_error());
+        char *hint = strstr(sentence, " `gpushmem doctor`");
+        if (hint)
+            *hint = '\0';
+        gpsh_found(finding, GPSH_PROBLEM, "%s", sentence);
+    } else
         gpsh_found(finding, GPSH_OK, "the driver knows CUDA %d.%d and gives this process %d GPU%s",
                    gpsh_gpu_driver_version() / 1000, gpsh_gpu_driver_version() % 1000 / 10, n,
                    n > 1 ? "s" : "");

@@ -61,9 +61,8 @@ static int test_run(char *sentence, size_t bytes)
     else if (memcmp(sent, back, BYTES) != 0)
         snprintf(sentence, bytes, "-what was written through the NIC is not what was read back");
     else
-        snprintf(sentence, bytes,
-                 "+%d MiB of %s memory written by %.200s at %.1f Gb/s and read back", BYTES >> 20,
-                 strcmp(kind.kind, "device") ? "host" : "GPU", info.description, gbps);
+        snprintf(sentence, bytes, "+%d MiB of %s memory written and read back at %.1f Gb/s: %.200s",
+                 BYTES >> 20, strcmp(kind.kind, "device") ? "host" : "GPU", gbps, info.description);
     free(sent);
     free(back);
     return status;
@@ -101,7 +100,7 @@ static char **environment_make(void)
     }
     variables[n++] = "GPUSHMEM_TRANSPORTS=verbs";
     variables[n++] = "GPUSHMEM_HEAP_SIZE=16M";
-    variables[n++] = "GPUSHMEM_LOG_LEVEL=error";
+    variables[n++] = "GPUSHMEM_LOG_FILE=/dev/null";
     variables[n] = NULL;
     return variables;
 }

@@ -135,14 +135,23 @@ static void measure(const struct gpsh_transport_env *env, struct survey *survey)
     gpsh_topology_close(topology);
 }
 
+// The check of the doctor that says more about ports that were rejected.
+static const char *check_of(const char *rejected)
+{
+    return strstr(rejected, "GID") ? "gid" : strstr(rejected, "opened") ? "uverbs" : "port";
+}
+
 static int nothing_usable(const struct survey *survey, const char *setting)
 {
     if (!survey->seen[0])
         return gpsh_fail(GPUSHMEM_ERR_TRANSPORT,
-                         "verbs: no RDMA device on this machine (see `ibv_devices`)");
+                         "verbs: no RDMA device on this machine (see `ibv_devices`; `gpushmem "
+                         "doctor` explains it under verbs)");
     if (survey->rejected[0])
-        return gpsh_fail(GPUSHMEM_ERR_TRANSPORT, "verbs: no usable RDMA port: %.300s",
-                         survey->rejected);
+        return gpsh_fail(GPUSHMEM_ERR_TRANSPORT,
+                         "verbs: no usable RDMA port: %.300s; `gpushmem doctor` explains it under "
+                         "%s",
+                         survey->rejected, check_of(survey->rejected));
     return gpsh_fail(
         GPUSHMEM_ERR_TRANSPORT,
         "verbs: GPUSHMEM_VERBS_DEVICES=%.200s leaves no port of this machine's devices (%s)",
@@ -216,7 +225,8 @@ static int open_rail(const struct gpsh_settings *settings, const struct port *po
     rail->context = ibv_open_device(port->device);
     if (!rail->context)
         return gpsh_fail(GPUSHMEM_ERR_TRANSPORT,
-                         "%s cannot be opened (%s): may this user open /dev/infiniband/uverbs*?",
+                         "%s cannot be opened (%s): may this user open /dev/infiniband/uverbs*? "
+                         "`gpushmem doctor` explains it under uverbs",
                          rail->name, strerror(errno));
     rail->pd = ibv_alloc_pd(rail->context);
     if (!rail->pd)

@@ -41,16 +41,18 @@ static void explain_failure(const struct gpsh_verbs *verbs, const struct verbs_r
     struct rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
     getrlimit(RLIMIT_MEMLOCK, &limit);
     if (region->kind == GPSH_MEMORY_DEVICE)
-        gpsh_fail(GPUSHMEM_ERR_TRANSPORT,
-                  "%s cannot register %zu bytes of GPU memory (by dma-buf: %s; by address: %s): it "
-                  "takes dma-buf (Linux 5.12, open GPU driver) or the nvidia-peermem module; "
-                  "GPUSHMEM_HEAP_KIND=host needs neither",
-                  rail->name, region->bytes, gpsh_verbs_why_no_dmabuf(verbs, region, way),
-                  strerror(error));
+        gpsh_fail(
+            GPUSHMEM_ERR_TRANSPORT,
+            "%s cannot register %zu bytes of GPU memory (by dma-buf: %s; by address: %s): it "
+            "takes dma-buf (Linux 5.12, open GPU driver) or the nvidia-peermem module; "
+            "GPUSHMEM_HEAP_KIND=host needs neither; `gpushmem doctor` explains it under gpudirect",
+            rail->name, region->bytes, gpsh_verbs_why_no_dmabuf(verbs, region, way),
+            strerror(error));
     else if (limit.rlim_cur < region->bytes && (error == ENOMEM || error == EPERM))
         gpsh_fail(GPUSHMEM_ERR_TRANSPORT,
                   "%s cannot register %zu bytes: the limit for locked memory is %llu bytes; raise "
-                  "it (`ulimit -l unlimited`, or memlock in /etc/security/limits.conf)",
+                  "it (`ulimit -l unlimited`, or memlock in /etc/security/limits.conf); `gpushmem "
+                  "doctor` explains it under memlock",
                   rail->name, region->bytes, (unsigned long long)limit.rlim_cur);
     else
         gpsh_fail(GPUSHMEM_ERR_TRANSPORT,
