@@ -1,5 +1,6 @@
 # cmake --install: library, headers, CMake package and pkg-config file first, then the programs, as far as they were built.
-# Parts of it: cmake --install BUILD --component gpushmem (the library), gpushmem_development, gpushmem_programs.
+# Parts of it: cmake --install BUILD --component gpushmem (the library), gpushmem_development, gpushmem_programs,
+# gpushmem_shmem (libshmem, oshcc, oshrun), gpushmem_nvshmem.
 include(CMakePackageConfigHelpers)
 
 install(TARGETS gpushmem gpushmem_device EXPORT gpushmem-targets

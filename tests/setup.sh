@@ -20,7 +20,7 @@ test="libcriterion-dev procps clang python3 python3-numpy python3-venv"
 lint="clang-format clang-tidy shellcheck codespell python3 binutils"
 softroce="qemu-system-x86 busybox-static cpio kmod xz-utils util-linux iproute2
     rdma-core ibverbs-providers ibverbs-utils perftest python3"
-docs="python3 python3-markdown-it mandoc"
+docs="python3 python3-markdown-it mandoc dpkg-dev"
 launch="openmpi-bin libopenmpi-dev slurm-wlm slurm-wlm-basic-plugins python3-venv ca-certificates"
 
 die() {
