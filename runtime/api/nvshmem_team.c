@@ -101,13 +101,18 @@ int gpushmem_nvshmem_unregister(void *address)
     return status;
 }
 
+// Those of an earlier init are none any more.
 int gpushmem_nvshmem_unregister_all(void)
 {
-    int status = 0;
+    int first = 0;
     pthread_mutex_lock(&buffers.lock);
-    while (buffers.n && !status)
-        status = gpushmem_buffer_unregister(buffers.addresses[--buffers.n]);
-    buffers.n = 0;
+    while (buffers.n) {
+        int status = gpushmem_buffer_unregister(buffers.addresses[--buffers.n]);
+        if (!first && status != GPUSHMEM_ERR_INVALID)
+            first = status;
+    }
     pthread_mutex_unlock(&buffers.lock);
-    return status;
+    if (!first)
+        gpsh_clear_error();
+    return first;
 }

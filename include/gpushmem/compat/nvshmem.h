@@ -24,6 +24,9 @@
 #include "gpushmem/compat/impl/nvshmem_calls.h"
 #include "gpushmem/compat/impl/nvshmem_types.h"
 
+// Programs report errors of their own by it.
+#define NVSHMEMI_ERROR_PRINT(...) fprintf(stderr, __VA_ARGS__)
+
 #if (defined(__CUDACC__) || defined(GPUSHMEM_EMULATION)) && defined(__cplusplus) &&                \
     !defined(NVSHMEM_HOSTLIB_ONLY)
 #define GPSH_NVSHMEM_KERNELS

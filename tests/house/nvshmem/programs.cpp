@@ -5,6 +5,17 @@
 
 #include "nvshmem_check.h"
 
+// Names that programs have of their own: nvshmem.h defines no macros of these names.
+enum own { NVSHMEM_INT, NVSHMEM_FLOAT, NVSHMEM_SUM, NVSHMEM_THREAD, NVSHMEM_WARP, NVSHMEM_BLOCK };
+template <own OF> static int nvshmem_put()
+{
+    return OF;
+}
+template <own OF> static int nvshmem_get()
+{
+    return OF;
+}
+
 namespace
 {
 
@@ -18,6 +29,7 @@ void ring()
     nvshmem_int_p(inbox, mype, (mype + 1) % npes);
     nvshmem_barrier_all();
     CHECK(*inbox == (mype + npes - 1) % npes);
+    CHECK(nvshmem_put<NVSHMEM_WARP>() == NVSHMEM_WARP && nvshmem_get<NVSHMEM_INT>() == 0);
     nvshmem_free(inbox);
     nvshmem_finalize();
 }
@@ -174,6 +186,7 @@ void buffers()
     CHECK(*heap == (mype + npes - 1) % npes);
     CHECK(nvshmemx_buffer_unregister(local) == 0 && nvshmemx_buffer_register(local, page) == 0);
     nvshmemx_buffer_unregister_all();
+    CHECK(nvshmemx_buffer_unregister(local) == NVSHMEMX_ERROR_INVALID_VALUE);
     *(int *)mine = 100 + mype;
     int *shared = (int *)nvshmemx_buffer_register_symmetric(mine, page, 0);
     CHECK(shared && nvshmem_int_g(shared, npes - 1) == 99 + npes);
