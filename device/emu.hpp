@@ -77,18 +77,20 @@ inline unsigned gpsh_emu_cores(void)
     return cores > 0 ? (unsigned)cores : 1;
 }
 
-// A kernel thread found nothing `misses` times. A few threads yield; a crowd would pass the cores
-// around among themselves and starve the proxy that all of them wait for, so its members sleep,
-// longer and longer.
+// A kernel thread found nothing `misses` times. A few threads yield at first; a crowd would pass
+// the cores around among themselves and starve the proxy that all of them wait for, so its members
+// sleep, longer and longer. So does everybody who waits long: threads that do nothing but yield,
+// for minutes if what they wait for is not to come, can keep all else from the cores (Linux 6.18).
 inline void gpsh_emu_give_way(uint32_t misses)
 {
-    const uint32_t patience = 32, shortest_us = 20, most_doublings = 4;
-    if (misses < patience ||
-        __atomic_load_n(&gpsh_emu_running, __ATOMIC_RELAXED) <= 2 * gpsh_emu_cores()) {
+    const uint32_t crowd_yields = 32, few_yields = 4096, shortest_us = 20, most_doublings = 4;
+    bool few = __atomic_load_n(&gpsh_emu_running, __ATOMIC_RELAXED) <= 2 * gpsh_emu_cores();
+    uint32_t yields = few ? few_yields : crowd_yields;
+    if (misses < yields) {
         sched_yield();
         return;
     }
-    uint32_t doublings = (misses - patience) / 4;
+    uint32_t doublings = (misses - yields) / 4;
     struct timespec nap = {
         0, (long)(shortest_us << (doublings < most_doublings ? doublings : most_doublings)) * 1000};
     nanosleep(&nap, NULL);
