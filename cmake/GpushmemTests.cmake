@@ -84,7 +84,8 @@ endfunction()
 #                            [ENVIRONMENT NAME=value...] [PROPERTIES name value...] [OPTIONS guest.sh option...])
 # Runs the command, whose first word may be a target, in the guest: two rxe devices, or four with RAILS 2. A boot costs
 # about 4 s, so let the command be a script where several short things are to be run. Always has the label guest. Soft-RoCE
-# takes 7 retries, which are the default, as for ever: a dead peer would never be found.
+# takes 7 retries, which are the default, as for ever: a dead peer would never be found. They run one after another, for ten
+# minutes in all: so they begin before all other tests, which run beside them (COST).
 function(gpushmem_add_softroce_test)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;RAILS;TIMEOUT" "COMMAND;LABELS;ENVIRONMENT;PROPERTIES;OPTIONS")
   if(NOT arg_RAILS)
@@ -102,7 +103,7 @@ function(gpushmem_add_softroce_test)
     ENVIRONMENT GPUSHMEM_VERBS_TIMEOUT=14 GPUSHMEM_VERBS_RETRY_COUNT=6 ${arg_ENVIRONMENT}
     COMMAND ${PROJECT_SOURCE_DIR}/tests/network/softroce/guest.sh --rails ${arg_RAILS} --timeout ${arg_TIMEOUT} ${arg_OPTIONS}
             -- ${program} ${arg_COMMAND}
-    PROPERTIES RESOURCE_LOCK softroce FIXTURES_REQUIRED softroce_kernel ${arg_PROPERTIES})
+    PROPERTIES RESOURCE_LOCK softroce FIXTURES_REQUIRED softroce_kernel COST ${limit} ${arg_PROPERTIES})
 endfunction()
 
 # Settings under which the library finds the CUDA driver of tests/fakes/cuda where it looks for the real one, and has its heap
