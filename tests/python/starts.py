@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The ways to start without gpushmem's launcher. Exit status 77 where python3 has not what one needs.
 
-usage: starts.py uid|torch PES       starts that many processes of itself
+usage: starts.py uid|torch|nvshmem PES       starts that many processes of itself
        mpirun -n PES starts.py mpi"""
 import os
 import subprocess
@@ -86,6 +86,79 @@ def tensors(job, torch):
     shm.free(a)
 
 
+def by_nvshmem(folder, rank, n):
+    """The stand-in for NVSHMEM's bindings, called as frameworks call those: ids as numpy arrays, tensors if there is torch."""
+    import numpy as np
+    import nvshmem.core as core
+    try:
+        import torch
+    except ImportError:
+        torch = None
+    uid = core.get_unique_id(empty=(rank != 0))
+    path = os.path.join(folder, "id")
+    if rank == 0:
+        uid._data.view(np.uint8).tofile(path + ".new")
+        os.rename(path + ".new", path)
+    while not os.path.exists(path):
+        time.sleep(0.005)
+    uid._data[:] = np.fromfile(path, np.uint8).view(uid._data.dtype)
+    assert core.init_status() == core.InitStatus.STATUS_NOT_INITIALIZED
+    core.init(device=None, uid=uid, rank=rank, nranks=n, initializer_method="uid")
+    assert core.init_status() == core.InitStatus.STATUS_IS_INITIALIZED and (core.my_pe(), core.n_pes()) == (rank, n)
+    assert core.team_n_pes(core.Teams.TEAM_NODE) == n and core.team_my_pe(core.Teams.TEAM_WORLD) == rank
+    kinds = [(core.array, core.free_array, core.get_peer_array, core.bytearray, "float32")]
+    if torch:
+        kinds.append((core.tensor, core.free_tensor, core.get_peer_tensor, core.bytetensor, torch.float32))
+    for make, free, of_peer, make_bytes, dtype in kinds:
+        shim_calls(core, rank, n, make, free, of_peer, make_bytes, dtype)
+    room, sent = core.buffer(64), core.buffer(64)
+    sent.fill(rank)
+    core.put(room, sent, remote_pe=(rank + 1) % n)
+    core.barrier_all()
+    assert room[63].item() == (rank - 1) % n
+    core.free(sent)
+    core.free(room)
+    raises(core.NvshmemInvalid, "freed before", core.free, np.zeros(4))
+    raises(shm.UnsupportedError, "multicast", core.get_multicast_tensor, core.Teams.TEAM_NODE, None)
+    raises(AttributeError, "stand-in", lambda: core.collective_on_buffer)
+    raises(core.NvshmemInvalid, "mpi_comm", core.init, initializer_method="mpi")
+    raises(core.NvshmemInvalid, "there are uid", core.init, initializer_method="magic")
+    core.finalize()
+
+
+def shim_calls(core, rank, n, make, free, of_peer, make_bytes, dtype):
+    world, right, left = core.Teams.TEAM_WORLD, (rank + 1) % n, (rank - 1) % n
+    a, b, flag = make((n, 2), dtype=dtype), make((n, 2), dtype=dtype), make_bytes((8,))
+    a[:], b[:], flag[:] = rank + 1, 0, 0
+    core.barrier_all()
+    core.put_signal(b, a, flag, 5, core.SignalOp.SIGNAL_SET, remote_pe=right, stream=0)
+    core.signal_wait(flag, 5, core.ComparisonType.CMP_GE, stream=0) # the neighbour may have added 2 already
+    assert (b == left + 1).all()
+    core.signal_op(flag, 2, core.SignalOp.SIGNAL_ADD, right)
+    core.signal_wait(flag, 7, core.ComparisonType.CMP_GE)
+    core.quiet(stream=0)
+    core.barrier(world, stream=0)
+    core.put(b[0], a[0], right)
+    core.barrier_all(stream=0)
+    core.get(b[1], a[1], right, stream=0)
+    assert (b[0] == left + 1).all() and (b[1] == right + 1).all()
+    core.reduce(world, b, a, "sum")
+    assert (b == sum(range(1, n + 1))).all()
+    core.reducescatter(world, b[0], a, "max")
+    core.broadcast(world, b[1:2] if n > 1 else b, a[1:2] if n > 1 else a, root=n - 1, stream=0)
+    assert (b[0] == n).all() and (b[1] == n).all()
+    core.fcollect(world, b, a[0])
+    assert [float(row[0]) for row in b] == list(range(1, n + 1))
+    core.alltoall(world, b, a)
+    assert [float(row[1]) for row in b] == list(range(1, n + 1))
+    core.sync_all()
+    assert (of_peer(a, right) == right + 1).all() and of_peer(a, rank) is a
+    core.sync(world)
+    free(of_peer(a, right)) # its owner's: nothing happens
+    for one in (flag, b, a):
+        free(one)
+
+
 def by_mpi():
     try:
         from mpi4py import MPI
@@ -120,7 +193,7 @@ def main(way, *arguments):
                    for rank in range(n)]
             return max(one.wait() for one in all)
     folder, rank, n = arguments
-    {"uid": by_uid, "torch": by_torch}[way](folder, int(rank), int(n))
+    {"uid": by_uid, "torch": by_torch, "nvshmem": by_nvshmem}[way](folder, int(rank), int(n))
     return 0
 
 
