@@ -62,9 +62,10 @@ ln -s "$work/prefix" "$NVSHMEM_HOME"
     >"$work/log" 2>&1 && "$cmake" --build "$work/consumer_nvshmem" >>"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
 object=$(find "$work/consumer_nvshmem" -name ring.c.o)
 "$cc" "$object" -o "$work/nv_home" -L"$NVSHMEM_HOME/$libdir" -lnvshmem
+"$cc" "$object" -o "$work/nv_both" -L"$NVSHMEM_HOME/$libdir" -lnvshmem_host -lnvshmem_device
 # shellcheck disable=SC2046
 "$cc" -O0 $(pkg-config --cflags nvshmem) "$here/consumer_nvshmem/ring.c" -o "$work/nv_by_pc" $(pkg-config --libs nvshmem)
-for program in consumer_nvshmem/by_both consumer_nvshmem/by_parts nv_home nv_by_pc; do
+for program in consumer_nvshmem/by_both consumer_nvshmem/by_parts nv_home nv_both nv_by_pc; do
     run "$work/$program"
 done
 [ ! -x "$build/bin/nvshmem_by_name" ] ||
