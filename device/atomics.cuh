@@ -473,7 +473,7 @@ GPSH_DEV uint64_t gpsh_dev_now_ns(void)
 {
 #if defined(__CUDA_ARCH__)
     uint64_t now;
-    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
     return now;
 #else
     struct timespec now;

@@ -28,7 +28,7 @@ done
 targets='gpushmem gpushmem_cli gpushmem-perf.cuda gpu_heap gpu_ops perf_gpu_ring_rates perf_put_path.cuda gpushmem_softhca softhca_test'
 targets+=' gpu_cubin gpu_rdc moe_dispatch.cuda kv_transfer.cuda allreduce.cuda stencil3d.cuda transpose.cuda kmeans.cuda'
 for name in basic rma amo order carried ctx edges errors tiny lost stream local generic cuda_subset asked first spread \
-    collective_launch coll coll_kinds coll_lost; do
+    collective_launch coll coll_kinds coll_lost nvshmem_rma nvshmem_words nvshmem_coll nvshmem_programs; do
     [ ! -e tests/device/$name.cu ] || targets+=" device_$name.cuda"
 done
 export PATH=$PATH:/usr/local/cuda/bin

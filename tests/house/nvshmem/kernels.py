@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""NVSHMEM's API of kernels: every function of kernels.txt has its signature where kernels are compiled.
+"""NVSHMEM's API of kernels: every function of runtime/nvshmem/device/kernels.txt has its signature where kernels are compiled.
 
 usage: kernels.py emulated CXX INCLUDE...        by a C++ compiler, for CPU threads
        kernels.py cuda NVCC INCLUDE...           by nvcc; five calls have the instructions of ours, too
@@ -12,21 +12,9 @@ import subprocess
 import sys
 import tempfile
 
-AMO = ("int=int long=long longlong=long_long uint=unsigned_int ulong=unsigned_long ulonglong=unsigned_long_long int32=int32_t "
-       "int64=int64_t uint32=uint32_t uint64=uint64_t size=size_t ptrdiff=ptrdiff_t")
-INTEGER = ("char=char schar=signed_char short=short uchar=unsigned_char ushort=unsigned_short int8=int8_t int16=int16_t "
-           "uint8=uint8_t uint16=uint16_t " + AMO)
-FLOAT = "float=float double=double "
-FAMILIES = {
-    "RMA": "half=HALF bfloat16=BFLOAT16 " + FLOAT + INTEGER,
-    "INTEGER": INTEGER,
-    "EXTENDED": FLOAT + AMO,
-    "AMO": AMO,
-    "BITWISE": " ".join(word for word in AMO.split() if not re.match("int=|long=|longlong=|size|ptrdiff", word)),
-    "SYNC": "short=short ushort=unsigned_short " + AMO,
-}
-SIZES = {"SIZES": (8, 16, 32, 64, 128), "FORMS": (8, 16, 32, 64, 128, "mem")}
-SCOPES = {"t": ("nvshmem_", ""), "x": ("nvshmemx_", ""), "w": ("nvshmemx_", "_warp"), "b": ("nvshmemx_", "_block")}
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../runtime/nvshmem/device"))
+sys.dont_write_bytecode = True
+from library import prototypes  # noqa: E402  the table of the functions is there
 
 # The same kernel over both APIs, of which only these words differ: (NVSHMEM's, ours).
 PAIRS = {
@@ -40,34 +28,6 @@ PAIRS = {
              "*w = gpushmem_dev_signal_wait_until(w, GPUSHMEM_CMP_GE, 4)"),
     "reduce": ("*d = nvshmemx_int_sum_reduce_warp(pe, d, s, n)", "*d = gpushmem_dev_int_sum_reduce_warp(pe, d, s, n)"),
 }
-
-
-def operators(text):
-    match = re.search(r"OPS\{([\w,]+)\}", text)
-    return [text[:match.start()] + op + text[match.end():] for op in match[1].split(",")] if match else [text]
-
-
-def expanded(family, text):
-    if family in SIZES:
-        return [text.replace("SIZE", str(bits)) for bits in SIZES[family]]
-    if family == "-":
-        return operators(text)
-    kinds = [word.split("=") for word in FAMILIES[family].split()]
-    return [re.sub(r"\bTYPE\b", kind.replace("_t", "@t").replace("_", " ").replace("@", "_"), one.replace("NAME", name))
-            for name, kind in kinds for one in operators(text)]
-
-
-def prototypes():
-    """Result, name, parameters of each function."""
-    for line in open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "kernels.txt"), encoding="utf-8"):
-        if line.startswith("#") or "|" not in line:
-            continue
-        family, scopes, prototype = [part.strip() for part in line.split("|")]
-        for text in expanded(family, prototype):
-            result, name, parameters = re.match(r"(.*?[ *])(\w+)\((.*)\)$", text).groups()
-            for scope in scopes:
-                prefix, suffix = SCOPES[scope]
-                yield result, prefix + name + suffix, parameters
 
 
 def checks():

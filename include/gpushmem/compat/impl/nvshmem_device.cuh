@@ -18,7 +18,9 @@
 #pragma GCC diagnostic ignored "-Wunused-function"
 #endif
 
-#if defined(__CUDACC__)
+#if defined(GPUSHMEM_NVSHMEM_DEVICE_LIBRARY)
+// the functions alone (device/nvshmem/library.py)
+#elif defined(__CUDACC__)
 #include <cooperative_groups.h> // programs expect it of nvshmem.h
 #else
 #include "gpushmem/compat/impl/nvshmem_emu_launch.hpp"
