@@ -48,7 +48,9 @@ class Site:
                 self.parts.append((line.strip(), []))
                 continue
             path, _, title = (word.strip() for word in line.partition(" : "))
-            if os.path.exists(os.path.join(self.source, path)):
+            if path in self.pages:
+                self.wrong.append("docs/site/contents.txt names %s twice" % path)
+            elif os.path.exists(os.path.join(self.source, path)):
                 self.parts[-1][1].append(self.page_of(path, title, self.parts[-1][0]))
             else:
                 self.wrong.append("docs/site/contents.txt names %s, which does not exist" % path)

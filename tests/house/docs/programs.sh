@@ -28,8 +28,14 @@ extract docs/tutorial.md c >"$work/ring.c"
 extract docs/tutorial.md cuda >"$work/greet.cu"
 extract docs/tutorial.md cpp >"$work/grid.cpp"
 extract docs/streams.md cuda >"$work/relay.cu"
+# A kernel without its program.
+{
+    printf '#include <gpushmem/gpushmem.h>\n#include <gpushmem/device.cuh>\n'
+    extract docs/tutorial.md c++
+} >"$work/tell.cu"
 # shellcheck disable=SC2086
 {
+    "$cxx" -std=c++17 -xc++ $flags -Wno-unused-function -fsyntax-only "$work/tell.cu"
     "$cxx" -std=c++17 -xc++ $flags "$work/readme.cu" -xnone -L"$build/lib" -lgpushmem -pthread -o "$work/readme"
     "$cc" -std=c11 $flags "$work/ring.c" -L"$build/lib" -lgpushmem -o "$work/ring"
     "$cxx" -std=c++17 -xc++ $flags "$work/greet.cu" -xnone -L"$build/lib" -lgpushmem -pthread -o "$work/greet"
