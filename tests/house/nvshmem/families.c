@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Every family of NVSHMEM's host side for every type, with data that is looked at: the host's own
 // calls, and those of streams, which do their work at once where a program has no kernels.
+// For up to 4 PEs, whose products every type holds exactly.
 #include "nvshmem_check.h"
 
 enum { N = 6 };
@@ -214,7 +215,9 @@ NVSHMEM_AMO_TYPES(ATOMICS_OF)
     }
 NVSHMEM_AMO_BITWISE_TYPES(BITS_OF)
 
-// ---- Waiting: the PE before sets three words, of which the last is looked for by other names ----
+// ---- Waiting: the PE before sets three words. Each form is the first to wait in some type ----
+
+static int turn;
 
 #define SYNC_OF(NAME, TYPE, AS, CTYPE)                                                             \
     static void sync_##NAME(void)                                                                  \
@@ -235,6 +238,26 @@ NVSHMEM_AMO_BITWISE_TYPES(BITS_OF)
         meet();                                                                                    \
         for (int i = 0; i < 3; i++)                                                                \
             nvshmem_##NAME##_p(words + i, values[i], next);                                        \
+        switch (turn++ % 6) {                                                                      \
+        case 0:                                                                                    \
+            CHECK(nvshmem_##NAME##_wait_until_any(words, 3, NULL, NVSHMEM_CMP_EQ, 3) == 2);        \
+            break;                                                                                 \
+        case 1:                                                                                    \
+            CHECK(nvshmem_##NAME##_wait_until_some(words, 3, which, NULL, NVSHMEM_CMP_GT, 2) > 0); \
+            break;                                                                                 \
+        case 2:                                                                                    \
+            nvshmem_##NAME##_wait_until_all_vector(words, 3, NULL, NVSHMEM_CMP_EQ, values);        \
+            break;                                                                                 \
+        case 3:                                                                                    \
+            CHECK(nvshmem_##NAME##_wait_until_any_vector(words + 2, 1, NULL, NVSHMEM_CMP_EQ,       \
+                                                         values + 2) == 0);                        \
+            break;                                                                                 \
+        case 4:                                                                                    \
+            CHECK(nvshmem_##NAME##_wait_until_some_vector(words, 3, which, NULL, NVSHMEM_CMP_EQ,   \
+                                                          values) > 0);                            \
+            break;                                                                                 \
+        default: break;                                                                            \
+        }                                                                                          \
         nvshmem_##NAME##_wait_until(words + 2, NVSHMEM_CMP_EQ, 3);                                 \
         nvshmem_##NAME##_wait_until_all(words, 3, NULL, NVSHMEM_CMP_GE, 1);                        \
         CHECK(nvshmem_##NAME##_wait_until_any(words, 3, NULL, NVSHMEM_CMP_EQ, 2) == 1);            \
@@ -316,12 +339,12 @@ static void moves_of_bytes(int on_stream)
     meet();
 }
 
-// What the fold of 1, 2 .. n is.
+// What the fold of from + 1, from + 2 .. from + n is.
 enum fold { FOLD_min, FOLD_max, FOLD_sum, FOLD_prod, FOLD_and, FOLD_or, FOLD_xor };
-static int folded(enum fold fold)
+static int folded(enum fold fold, int from)
 {
-    int result = 1;
-    for (int i = 2; i <= n; i++)
+    int result = from + 1;
+    for (int i = from + 2; i <= from + n; i++)
         result = fold == FOLD_max    ? i
                  : fold == FOLD_sum  ? result + i
                  : fold == FOLD_prod ? result * i
@@ -332,19 +355,21 @@ static int folded(enum fold fold)
     return result;
 }
 
+// Part r of what reducescatter folds is not that of part 0.
 #define FOLD_OF(NAME, OP)                                                                          \
     CHECK(!(on_stream ? nvshmemx_##NAME##_##OP##_reduce_on_stream(team, dest, source, 2, 0)        \
                       : nvshmem_##NAME##_##OP##_reduce(team, dest, source, 2)));                   \
-    CHECK(is_##NAME(dest[0], folded(FOLD_##OP)) && is_##NAME(dest[1], folded(FOLD_##OP)));         \
-    dest[0] = value_##NAME(0);                                                                     \
-    CHECK(!(on_stream ? nvshmemx_##NAME##_##OP##_reducescatter_on_stream(team, dest, source, 1, 0) \
-                      : nvshmem_##NAME##_##OP##_reducescatter(team, dest, source, 1)));            \
-    CHECK(is_##NAME(dest[0], folded(FOLD_##OP)));
+    CHECK(is_##NAME(dest[0], folded(FOLD_##OP, 0)) && is_##NAME(dest[1], folded(FOLD_##OP, 0)));   \
+    CHECK(!(on_stream                                                                              \
+                ? nvshmemx_##NAME##_##OP##_reducescatter_on_stream(team, dest, source + 8, 1, 0)   \
+                : nvshmem_##NAME##_##OP##_reducescatter(team, dest, source + 8, 1)));              \
+    CHECK(is_##NAME(dest[0], folded(FOLD_##OP, me)));
 #define FOLDS_BEGIN(TYPE, NAME)                                                                    \
     const nvshmem_team_t team = NVSHMEM_TEAM_WORLD;                                                \
     TYPE *source = (TYPE *)heap, *dest = source + 64;                                              \
-    for (int i = 0; i < n + 2; i++)                                                                \
-        source[i] = value_##NAME(me + 1);                                                          \
+    source[0] = source[1] = value_##NAME(me + 1);                                                  \
+    for (int r = 0; r < n; r++)                                                                    \
+        source[8 + r] = value_##NAME(me + 1 + r);                                                  \
     meet();
 #define FOLDS_OF(NAME, TYPE, AS, CTYPE)                                                            \
     static void folds_##NAME(int on_stream)                                                        \
