@@ -59,6 +59,7 @@
 #include "gpushmem/bootstrap.h"
 #include "gpushmem/coll.h"
 #include "gpushmem/coll_stream.h"
+#include "gpushmem/counters.h"
 #include "gpushmem/stream.h"
 #include "gpushmem/team.h"
 #include "gpushmem/types.h"

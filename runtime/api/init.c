@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/counters.h"
 #include "api/growth.h"
 #include "api/memory.h"
 #include "bootstrap/agree.h"
@@ -116,12 +117,12 @@ static void tear_down(void)
     gpsh_watch_stop();
     gpsh_device_side_finalize();
     gpsh_questions_close();
-    gpsh_board_close();
     gpsh_teams_finalize();
     gpsh_contexts_finalize();
     gpsh_memory_finalize();
     gpsh_peers_disconnect();
     gpsh_regions_destroy();
+    gpsh_board_close();
     free_tables();
     gpsh.n_pes = 0;
     gpsh.cpu_atomics = false;
@@ -157,7 +158,14 @@ int gpsh_init_standard_streams(void)
 // What a PE does without a board is the same, only nobody can look at it.
 static void open_board(void)
 {
-    const struct gpsh_board_owner owner = {gpsh.my_pe, gpsh.n_pes, gpsh.boot.job_id};
+    const struct gpsh_settings *s = &gpsh.settings;
+    const struct gpsh_board_owner owner = {.pe = gpsh.my_pe,
+                                           .n_pes = gpsh.n_pes,
+                                           .job = gpsh.boot.job_id,
+                                           .n_rings = (int)(s->rings + s->contexts),
+                                           .n_contexts = (int)s->contexts,
+                                           .n_channels = gpsh_channel_count(s),
+                                           .n_proxies = (int)s->proxy_threads};
     if (gpsh_board_open(&owner))
         GPSH_LOG(INFO, "init", "%s", gpsh_last_error());
 }
@@ -207,6 +215,7 @@ static int bring_up(void)
     atomic_store(&gpsh.failures, 0);
     atomic_store(&gpsh.leaving, false);
     gpsh_device_side_on_make(preload_kernels);
+    open_board();
     // From here on a failure of this PE is told to the others, which wait for it.
     status = allocate_tables(gpsh.n_pes);
     int local = status ? status : gpsh_regions_create();
@@ -216,7 +225,6 @@ static int bring_up(void)
         local = gpsh_memory_init();
         gpsh_sync_init((uint64_t)gpsh.settings.team_epoch);
         gpsh_questions_open();
-        open_board();
         gpsh_waiter_share(gpsh_cores_are_shared());
         if (!local)
             local = gpsh_contexts_init();
@@ -361,6 +369,8 @@ int gpushmem_finalize(void)
             met = meet_survivors(met);
         if (!status)
             status = met;
+        if (gpsh.settings.stats)
+            gpsh_stats_print();
         gpsh_depart_tell_node();
         atomic_store(&gpsh.leaving, true);
         if (!met || gpsh.outlives)

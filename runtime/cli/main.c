@@ -27,7 +27,7 @@ static const struct {
     {"topo", "show how near GPUs, NICs and processors are to each other", gpsh_cmd_topo},
     {"doctor", "say what keeps GPUs and NICs from working, and what to do", gpsh_cmd_doctor},
     {"perf", "measure latency, bandwidth and rates", gpsh_cmd_perf},
-    {"stat", "look at a running job: what its PEs wait for", gpsh_cmd_stat},
+    {"stat", "look at a running job: what it has done, what its PEs wait for", gpsh_cmd_stat},
     {"version", "print the version", cmd_version},
     {"help", "print this list", cmd_help},
 };

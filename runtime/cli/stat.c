@@ -16,6 +16,7 @@
 #include "observe/verdict.h"
 #include "options.h"
 #include "say.h"
+#include "stat_counters.h"
 #include "table.h"
 
 // Which PEs are wanted: those of one job.
@@ -34,14 +35,6 @@ static bool is_of_job(const struct gpsh_board *board, pid_t pid, const void *job
 {
     (void)pid;
     return strcmp(board->job, job) == 0;
-}
-
-static int compare_boards(const void *a, const void *b)
-{
-    const struct gpsh_board *x = *(struct gpsh_board *const *)a,
-                            *y = *(struct gpsh_board *const *)b;
-    int jobs = strcmp(x->job, y->job);
-    return jobs ? jobs : x->pe - y->pe;
 }
 
 static bool parse_pid(const char *text, int *pid)
@@ -96,8 +89,6 @@ static bool find_job(const char *operand, struct gpsh_boards *boards)
         gpsh_cli_say("stat", "%s", gpushmem_last_error());
     else if (boards->n == 0)
         return complain_nothing(operand, boards);
-    else
-        qsort(boards->list, (size_t)boards->n, sizeof *boards->list, compare_boards);
     return !status;
 }
 
@@ -135,6 +126,52 @@ static int print_waits(const struct gpsh_boards *boards)
     return 0;
 }
 
+// ---- Counters ----
+
+// A second is long enough for rates, and short enough for eyes.
+enum { REFRESH_S = 1 };
+
+static struct gpsh_boards copy_of(const struct gpsh_boards *boards)
+{
+    struct gpsh_boards copy = {.list = calloc((size_t)boards->n, sizeof *copy.list)};
+    for (int i = 0; copy.list && i < boards->n; i++) {
+        copy.list[i] = malloc(boards->list[i]->sheet.bytes);
+        if (!copy.list[i])
+            break;
+        memcpy(copy.list[i], boards->list[i], boards->list[i]->sheet.bytes);
+        copy.n++;
+    }
+    return copy;
+}
+
+static int count_alive(const struct gpsh_boards *boards)
+{
+    int alive = 0;
+    for (int i = 0; i < boards->n; i++)
+        alive += gpsh_boards_alive(boards, i);
+    return alive;
+}
+
+// Like top: until no PE is left, or somebody presses Ctrl-C.
+static int watch_counters(struct gpsh_boards *boards, bool peers)
+{
+    static const char home_and_clear[] = "\033[H\033[J";
+    for (int alive = count_alive(boards); alive > 0; alive = count_alive(boards)) {
+        struct gpsh_boards before = copy_of(boards);
+        uint64_t then = gpsh_clock_ns();
+        sleep(REFRESH_S);
+        gpsh_boards_again(boards);
+        double seconds = (double)(gpsh_clock_ns() - then) * 1e-9;
+        printf("%sjob %s: %d of its %d PEs run on this host\n\n", home_and_clear,
+               boards->list[0]->job, alive, boards->list[0]->n_pes);
+        gpsh_stat_table(boards, peers, before.n == boards->n ? &before : NULL, seconds);
+        gpsh_boards_free(&before);
+        if (fflush(stdout) != 0)
+            return 1;
+    }
+    return 0;
+}
+
 // ---- The command ----
 
 static int print_jobs(void)
@@ -148,8 +185,6 @@ static int print_jobs(void)
         gpsh_cli_say("stat", "no PE of this user runs on this host");
     else
         gpsh_table_add_words(&table, "job|PEs here|of|launcher");
-    if (boards.n)
-        qsort(boards.list, (size_t)boards.n, sizeof *boards.list, compare_boards);
     for (int i = 0, first = 0; i < boards.n; i++) {
         const struct gpsh_board *b = boards.list[i];
         if (i + 1 < boards.n && !strcmp(boards.list[i + 1]->job, b->job))
@@ -168,32 +203,53 @@ static int print_jobs(void)
 
 int gpsh_cmd_stat(int argc, char **argv)
 {
-    bool waits = false;
+    bool waits = false, peers = false, once = false, prometheus = false;
     const struct gpsh_option options[] = {
         {0, "waits", NULL,
          "what each PE waits for if that has lasted a second, and who is late, in one\n"
          "sentence",
          .flag = &waits},
+        {0, "peers", NULL, "a row for each PE that operations go to, instead of one for all",
+         .flag = &peers},
+        {0, "once", NULL, "print and end, also on a terminal, where it is refreshed every second",
+         .flag = &once},
+        {0, "prometheus", NULL, "counters in the text format of Prometheus", .flag = &prometheus},
         {0},
     };
     const struct gpsh_command_line line = {
         "gpushmem stat",
-        "--waits PID|JOB\n"
-        "Looks at a running job without stopping it. PID is the process of one of its PEs or of\n"
+        "[--waits | --prometheus | [--peers] [--once]] [PID|JOB]\n"
+        "Prints what rings and transports of each PE have done, as a table. Looks at a running job "
+        "without stopping it. PID is the process of one of its PEs or of\n"
         "its `gpushmem run`. JOB is its name. Without either it lists the jobs of this user on\n"
         "this host. PEs on other hosts are not seen: call it there as well.",
         .options = options};
-    int status, operand = gpsh_options_parse(&line, argc, argv, &status);
+    int status = 0, operand = gpsh_options_parse(&line, argc, argv, &status);
     if (operand < 0)
         return status;
-    if (operand == argc && !waits)
+    if (waits + prometheus + (peers || once) > 1) {
+        gpsh_options_complain(&line,
+                              "only one of --waits, --prometheus, and --peers or --once; see "
+                              "gpushmem stat --help");
+        return GPSH_OPTIONS_EXIT_USAGE;
+    }
+    if (operand == argc && argc == 1)
         return print_jobs();
     if (operand == argc || operand + 1 < argc) {
         gpsh_options_complain(&line, "it takes one job; see gpushmem stat --help");
         return GPSH_OPTIONS_EXIT_USAGE;
     }
     struct gpsh_boards boards = {0};
-    status = find_job(argv[operand], &boards) ? print_waits(&boards) : 1;
+    if (!find_job(argv[operand], &boards))
+        status = 1;
+    else if (waits)
+        status = print_waits(&boards);
+    else if (prometheus)
+        gpsh_stat_prometheus(&boards);
+    else if (!once && isatty(STDOUT_FILENO))
+        status = watch_counters(&boards, peers);
+    else
+        gpsh_stat_table(&boards, peers, NULL, 0);
     gpsh_boards_free(&boards);
     return status;
 }

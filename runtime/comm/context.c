@@ -82,6 +82,8 @@ static int post(struct gpsh_context *owner, struct gpsh_channel *channel, const 
     waiter.awaited_pe = op->pe;
     for (;;) {
         int status = channel->ops->post(channel, op);
+        if (GPSH_LIKELY(status >= 0))
+            gpsh_flow_count(&channel->flows[op->pe], op, status);
         if (status != GPSH_POST_AGAIN)
             return status;
         channel->ops->flush(channel);

@@ -15,6 +15,7 @@
 #include "memory/regions.h"
 #include "memory/statics.h"
 #include "memory/symmetric.h"
+#include "observe/board.h"
 #include "progress/failure.h"
 
 enum { HANDOVER_TIMEOUT_MS = 60000, ABOUT_BYTES = 640 };
@@ -84,6 +85,7 @@ static int open_transport(struct wiring *w, const struct gpsh_transport_ops *ops
                                                 (uint64_t)gpsh.n_pes * sizeof(uint64_t),
                                        .peer_failed = on_peer_failed,
                                        .peer_lost = is_lost};
+    env->flows = gpsh_board_flows(gpsh.n_transports, ops->name, &env->flow_stride);
     for (int r = 0; r < GPSH_REGIONS; r++) {
         env->regions[r] = gpsh_regions_get(r);
         env->mapped[r] = gpsh.mapped[r];

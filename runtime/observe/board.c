@@ -17,25 +17,38 @@
 
 static struct {
     struct gpsh_board *shown; // NULL: none
+    size_t bytes;
     int fd;
 } board = {.fd = -1};
 
-static struct gpsh_board *board_map(int fd)
+static struct gpsh_board *board_map(int fd, size_t bytes)
 {
     void *map = MAP_FAILED;
-    errno = gpsh_memory_file_grow(fd, sizeof(struct gpsh_board));
+    errno = gpsh_memory_file_grow(fd, bytes);
     if (!errno && fchmod(fd, S_IRUSR | S_IWUSR) == 0)
-        map = mmap(NULL, sizeof(struct gpsh_board), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     return map == MAP_FAILED ? NULL : map;
+}
+
+static struct gpsh_sheet sheet_of(const struct gpsh_board_owner *owner)
+{
+    struct gpsh_sheet sheet = {.n_rings = owner->n_rings,
+                               .n_contexts = owner->n_contexts,
+                               .n_channels = owner->n_channels,
+                               .n_proxies = owner->n_proxies,
+                               .n_pes = owner->n_pes};
+    gpsh_sheet_plan(&sheet, sizeof(struct gpsh_board));
+    return sheet;
 }
 
 static void board_fill(struct gpsh_board *b, const struct gpsh_board_owner *owner)
 {
     const char *run = getenv("GPUSHMEM_RUN_PID");
     b->version = GPSH_BOARD_VERSION;
-    b->bytes = sizeof *b;
+    b->head_bytes = sizeof *b;
     b->pe = owner->pe;
     b->n_pes = owner->n_pes;
+    b->sheet = sheet_of(owner);
     b->pid = (int32_t)getpid();
     b->run_pid = run ? atoi(run) : 0;
     b->began_ns = gpsh_clock_ns();
@@ -48,7 +61,8 @@ int gpsh_board_open(const struct gpsh_board_owner *owner)
 {
     gpsh_board_close();
     board.fd = memfd_create(GPSH_BOARD_NAME, MFD_CLOEXEC);
-    board.shown = board.fd < 0 ? NULL : board_map(board.fd);
+    board.bytes = sheet_of(owner).bytes;
+    board.shown = board.fd < 0 ? NULL : board_map(board.fd, board.bytes);
     if (board.shown) {
         board_fill(board.shown, owner);
         return 0;
@@ -63,11 +77,35 @@ int gpsh_board_open(const struct gpsh_board_owner *owner)
 void gpsh_board_close(void)
 {
     if (board.shown)
-        munmap(board.shown, sizeof *board.shown);
+        munmap(board.shown, board.bytes);
     if (board.fd >= 0)
         close(board.fd);
     board.shown = NULL;
     board.fd = -1;
+}
+
+char *gpsh_board_flows(int transport, const char *name, size_t *stride)
+{
+    if (!board.shown || transport >= GPSH_SHEET_TRANSPORTS)
+        return NULL;
+    struct gpsh_sheet *sheet = &board.shown->sheet;
+    snprintf(sheet->transports[transport], sizeof sheet->transports[transport], "%s", name);
+    *stride = sheet->flow_stride;
+    uint64_t before = sheet->flow_stride * (uint64_t)sheet->n_channels * (uint64_t)transport;
+    return (char *)board.shown + sheet->flows + before;
+}
+
+struct gpsh_ring_counters *gpsh_board_rings(void)
+{
+    if (!board.shown)
+        return NULL;
+    void *rings = (char *)board.shown + board.shown->sheet.rings;
+    return rings;
+}
+
+const struct gpsh_board *gpsh_board_own(void)
+{
+    return board.shown;
 }
 
 static int wait_take(struct gpsh_wait_slot *slots)

@@ -10,10 +10,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "observe/counters.h"
+
 #define GPSH_BOARD_NAME  "gpushmem-board"
 #define GPSH_BOARD_MAGIC UINT64_C(0x64726f6268737067)
 
-enum { GPSH_BOARD_VERSION = 1, GPSH_BOARD_WAITS = 16 };
+enum { GPSH_BOARD_VERSION = 2, GPSH_BOARD_WAITS = 16 };
 
 // Who is to do something so that a wait ends.
 enum gpsh_awaited {
@@ -43,12 +45,13 @@ struct gpsh_wait_slot {
 struct gpsh_board {
     uint64_t magic;
     uint32_t version;
-    uint32_t bytes; // of the board
+    uint32_t head_bytes; // of this struct; after it come the counters
     int32_t pe, n_pes;
     int32_t pid;     // as the process itself sees it
     int32_t run_pid; // of `gpushmem run`, 0: another launcher
     uint64_t began_ns;
     char job[64];
+    struct gpsh_sheet sheet;
     struct gpsh_wait_slot waits[GPSH_BOARD_WAITS];
 };
 
@@ -57,9 +60,19 @@ struct gpsh_board {
 struct gpsh_board_owner {
     int pe, n_pes;
     const char *job;
+    int n_rings, n_contexts; // the last rings are for contexts
+    int n_channels, n_proxies;
 };
 int gpsh_board_open(const struct gpsh_board_owner *owner);
 void gpsh_board_close(void);
+
+// Where transport number i, of this name, is to have the flows of its channels (see
+// gpsh_transport_env.flows), and rings their counters, all zero at first; NULL: anywhere. Until the
+// board is closed.
+char *gpsh_board_flows(int transport, const char *name, size_t *stride);
+struct gpsh_ring_counters *gpsh_board_rings(void);
+// This PE's board; NULL: it has none.
+const struct gpsh_board *gpsh_board_own(void);
 
 // Shows a wait in slot *slot, or in a free one if *slot is 0, whose number goes to *slot. Threads
 // that find no free slot show nothing. Any thread.

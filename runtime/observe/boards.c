@@ -14,14 +14,22 @@
 
 #include "core/error.h"
 
-enum { MOST_PES = 1 << 24 };
+enum { MOST_PES = 1 << 20, SHEET_FIXED = offsetof(struct gpsh_sheet, transports) };
 
 static const char link_start[] = "/memfd:" GPSH_BOARD_NAME;
 
-// A copy, taken as it stands. Each wait that changed meanwhile is left out.
-static bool board_copy(int fd, struct gpsh_board *copy)
+static bool read_whole(int fd, void *to, size_t bytes)
 {
-    if (pread(fd, copy, sizeof *copy, 0) != sizeof *copy)
+    size_t got = 0;
+    for (ssize_t n = 1; got < bytes && n > 0; got += n > 0 ? (size_t)n : 0)
+        n = pread(fd, (char *)to + got, bytes - got, (off_t)got);
+    return got == bytes;
+}
+
+// A copy of `bytes`, taken as it stands. Each wait that changed meanwhile is left out.
+static bool board_copy(int fd, struct gpsh_board *copy, size_t bytes)
+{
+    if (!read_whole(fd, copy, bytes))
         return false;
     for (int i = 0; i < GPSH_BOARD_WAITS; i++) {
         uint32_t before = atomic_load(&copy->waits[i].turn), after = 0;
@@ -34,6 +42,8 @@ static bool board_copy(int fd, struct gpsh_board *copy)
         record->text[sizeof record->text - 1] = '\0';
     }
     copy->job[sizeof copy->job - 1] = '\0';
+    for (int i = 0; i < GPSH_SHEET_TRANSPORTS; i++)
+        copy->sheet.transports[i][GPSH_SHEET_NAME - 1] = '\0';
     return true;
 }
 
@@ -44,7 +54,8 @@ static bool board_sound(const struct gpsh_board *b)
 
 static bool board_known(const struct gpsh_board *b)
 {
-    return b->version == GPSH_BOARD_VERSION && b->bytes == sizeof *b;
+    return b->version == GPSH_BOARD_VERSION && b->head_bytes == sizeof *b &&
+           b->sheet.n_pes == b->n_pes && gpsh_sheet_sound(&b->sheet, sizeof *b);
 }
 
 // A child of a fork that has not become another program has the descriptor, too.
@@ -58,21 +69,28 @@ static bool board_seen(const struct gpsh_boards *boards, const struct gpsh_board
     return false;
 }
 
-static int boards_add(struct gpsh_boards *boards, const struct gpsh_board *b, pid_t pid)
+static int boards_add(struct gpsh_boards *boards, const struct gpsh_board *b, int fd, pid_t pid)
 {
     size_t n = (size_t)boards->n + 1;
     struct gpsh_board **list = realloc(boards->list, n * sizeof *list);
     boards->list = list ? list : boards->list;
     pid_t *pids = realloc(boards->pids, n * sizeof *pids);
     boards->pids = pids ? pids : boards->pids;
-    struct gpsh_board *copy = malloc(sizeof *copy);
-    if (!list || !pids || !copy) {
+    int *fds = realloc(boards->fds, n * sizeof *fds);
+    boards->fds = fds ? fds : boards->fds;
+    struct gpsh_board *copy = malloc(b->sheet.bytes);
+    if (!list || !pids || !fds || !copy) {
         free(copy);
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for what %zu PEs show", n);
     }
-    memcpy(copy, b, sizeof *copy);
+    // It ended meanwhile, or its file is shorter than it says.
+    if (!board_copy(fd, copy, b->sheet.bytes) || memcmp(&copy->sheet, &b->sheet, SHEET_FIXED)) {
+        free(copy);
+        return 0;
+    }
     list[n - 1] = copy;
     pids[n - 1] = pid;
+    fds[n - 1] = fcntl(fd, F_DUPFD_CLOEXEC, 0);
     boards->n = (int)n;
     return 0;
 }
@@ -86,14 +104,14 @@ struct search {
 static int take_board(const struct search *s, int fd, pid_t pid)
 {
     struct gpsh_board copy;
-    if (!board_copy(fd, &copy) || !board_sound(&copy))
+    if (!board_copy(fd, &copy, sizeof copy) || !board_sound(&copy))
         return 0;
     if (!board_known(&copy)) {
         s->boards->others++;
         return 0;
     }
     bool wanted = !s->wanted || s->wanted(&copy, pid, s->arg);
-    return wanted && !board_seen(s->boards, &copy) ? boards_add(s->boards, &copy, pid) : 0;
+    return wanted && !board_seen(s->boards, &copy) ? boards_add(s->boards, &copy, fd, pid) : 0;
 }
 
 static int look_at_link(const struct search *s, int dir, const char *name, pid_t pid)
@@ -132,6 +150,30 @@ static int look_at_process(const struct search *s, int proc, pid_t pid)
     return status;
 }
 
+static bool is_before(const struct gpsh_board *a, const struct gpsh_board *b)
+{
+    int jobs = strcmp(a->job, b->job);
+    return jobs < 0 || (jobs == 0 && a->pe < b->pe);
+}
+
+// /proc lists processes in about the order of their start, so that most are in their place.
+static void boards_sort(struct gpsh_boards *boards)
+{
+    for (int i = 1; i < boards->n; i++) {
+        struct gpsh_board *board = boards->list[i];
+        pid_t pid = boards->pids[i];
+        int fd = boards->fds[i], at = i;
+        for (; at > 0 && is_before(board, boards->list[at - 1]); at--) {
+            boards->list[at] = boards->list[at - 1];
+            boards->pids[at] = boards->pids[at - 1];
+            boards->fds[at] = boards->fds[at - 1];
+        }
+        boards->list[at] = board;
+        boards->pids[at] = pid;
+        boards->fds[at] = fd;
+    }
+}
+
 int gpsh_boards_read(struct gpsh_boards *out, gpsh_board_wanted *wanted, const void *arg)
 {
     *out = (struct gpsh_boards){0};
@@ -146,13 +188,36 @@ int gpsh_boards_read(struct gpsh_boards *out, gpsh_board_wanted *wanted, const v
         if (isdigit((unsigned char)e->d_name[0]))
             status = look_at_process(&search, dirfd(proc), (pid_t)atoi(e->d_name));
     closedir(proc);
+    boards_sort(out);
     return status;
+}
+
+void gpsh_boards_again(struct gpsh_boards *boards)
+{
+    for (int i = 0; i < boards->n; i++) {
+        struct gpsh_sheet sheet = boards->list[i]->sheet;
+        bool read = board_copy(boards->fds[i], boards->list[i], sheet.bytes);
+        boards->list[i]->sheet = sheet; // what was checked
+        (void)read;                     // a part may be older
+    }
+}
+
+bool gpsh_boards_alive(const struct gpsh_boards *boards, int i)
+{
+    char path[32];
+    struct stat st;
+    snprintf(path, sizeof path, "/proc/%d", (int)boards->pids[i]);
+    return stat(path, &st) == 0;
 }
 
 void gpsh_boards_free(struct gpsh_boards *boards)
 {
-    for (int i = 0; i < boards->n; i++)
+    for (int i = 0; i < boards->n; i++) {
         free(boards->list[i]);
+        if (boards->fds && boards->fds[i] >= 0)
+            close(boards->fds[i]);
+    }
+    free(boards->fds);
     free(boards->list);
     free(boards->pids);
     *boards = (struct gpsh_boards){0};

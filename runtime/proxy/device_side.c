@@ -15,6 +15,7 @@
 #include "memory/local_memory.h"
 #include "memory/regions.h"
 #include "memory/word.h"
+#include "observe/board.h"
 #include "progress/failure.h"
 #include "progress/waiter.h"
 #include "proxy/device_teams.h"
@@ -175,6 +176,7 @@ static int make_proxy(void)
         .crowded = gpsh.boot.node_n_pes * (1 + n_threads) > count_cpus(),
         .near_cpus_file = near_cpus_file(near_path, sizeof near_path),
         .nap_ns = (uint64_t)s->proxy_nap_us * 1000,
+        .counters = gpsh_board_rings(),
         .n_contexts = (int)s->contexts,
         .take_channels = lender.take,
         .leave_channels = lender.leave,
@@ -270,30 +272,12 @@ static int fill_handle(void)
     return status;
 }
 
-static void print_counters(void)
-{
-    for (int i = 0; i < side.proxy->n_rings; i++) {
-        const struct gpsh_proxy_counters *c = &side.proxy->rings[i].counters;
-        if (side.proxy->rings[i].context && !c->commands)
-            continue;
-        fprintf(stderr,
-                "gpushmem[%d] stats: ring %d: %llu commands in %llu batches, %llu operations "
-                "posted, %llu stalls, "
-                "%llu errors\n",
-                gpsh.my_pe, i, (unsigned long long)c->commands, (unsigned long long)c->batches,
-                (unsigned long long)c->posts, (unsigned long long)c->stalls,
-                (unsigned long long)c->errors);
-    }
-}
-
 static void unmake(void)
 {
     gpsh_kernel_report_stop();
     gpsh_device_teams_unmake();
     if (side.proxy) {
         gpsh_proxy_stop(side.proxy);
-        if (gpsh.settings.stats)
-            print_counters();
         if (gpsh.settings.stats && gpsh.settings.proxy_times)
             gpsh_proxy_times_print(side.proxy, gpsh.my_pe);
         gpsh_proxy_leave_all(side.proxy);
@@ -438,12 +422,6 @@ int gpushmem_device_handle_abi(struct gpushmem_dev *out, uint32_t abi)
 
 void gpsh_device_side_finalize(void)
 {
-    if (gpsh.settings.stats && !side.proxy)
-        fprintf(stderr,
-                "gpushmem[%d] stats: no command rings: kernels reached every PE by loads and "
-                "stores, or there were "
-                "none\n",
-                gpsh.my_pe);
     side.losses_known = 0;
     if (!atomic_load(&exists))
         return;

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "core/lines.h"
+#include "observe/counters.h"
 #include "proxy/proxy_clock.h"
 #include "proxy/ring.h"
 #include "state/state.h"
@@ -43,14 +44,6 @@ struct gpsh_inflight {
     uint8_t channel; // NUMBER: which channel's flow
     uint8_t opcode;
     uint8_t flags;
-};
-
-struct gpsh_proxy_counters {
-    uint64_t commands; // read
-    uint64_t posts;    // operations accepted by a transport
-    uint64_t stalls;   // passes in which the ring waited for room in a transport
-    uint64_t batches;  // passes that read something
-    uint64_t errors;   // commands that failed
 };
 
 // Of a command that carries more than 8 bytes, or a signal beside them, while it is in flight.
@@ -108,7 +101,7 @@ struct gpsh_proxy_ring {
     bool reusable; // strided commands: every source so far may be reused
     bool closed;   // corrupt: not read any more
     int n_quiets;  // QUIET entries pending
-    struct gpsh_proxy_counters counters;
+    struct gpsh_ring_counters *counters;
 };
 
 // A command as it lies in its slot, without the lap bits; gpushmem_command_unpack reads it.
@@ -152,6 +145,8 @@ struct gpsh_proxy_env {
     uint64_t nap_ns; // how long an idle thread that nobody wakes sleeps
     // Kernels may run on CPU threads, which make passes while they wait.
     bool helpers;
+    // [rings], all zero, where others read them; NULL: nobody does
+    struct gpsh_ring_counters *counters;
     int n_contexts; // how many of the rings, the last ones, are for contexts of kernels
     // Lends channels, and takes them back; `none_left` tells the program that contexts share.
     bool (*take_channels)(struct gpsh_channel **channels);
@@ -190,6 +185,7 @@ struct gpsh_proxy {
     struct gpsh_proxy_thread *threads;
     int n_threads;
     struct gpsh_proxy_ring *rings;
+    struct gpsh_ring_counters *counters; // [n_rings], if the env has none
     int n_rings;
     struct gpsh_proxy_context *contexts; // [env.n_contexts], of the last rings
     _Atomic uint32_t last_tag;
@@ -351,7 +347,7 @@ static inline int gpsh_proxy_transport_of(const struct gpsh_proxy_thread *thread
 // After a step of the command at hand. False: the ring's turn is over.
 static inline bool gpsh_ring_took_step(struct gpsh_proxy_ring *ring, enum gpsh_step step)
 {
-    ring->counters.stalls += step == GPSH_STEP_STALLED;
+    ring->counters->stalls += step == GPSH_STEP_STALLED;
     if (step != GPSH_STEP_POSTED)
         return false;
     ring->busy = false;
@@ -396,6 +392,9 @@ static inline int gpsh_ring_publish(struct gpsh_proxy_ring *ring)
     if (!retired)
         return 0;
     gpsh_ring_land(ring);
+    uint64_t pending = ring->parsed - ring->published;
+    ring->counters->most = pending > ring->counters->most ? pending : ring->counters->most;
+    ring->counters->completed = ring->retired;
     ring->published = ring->retired;
     // Release: fetched data is visible to a thread that has seen the count. Pairs with the acquire
     // of quiet.

@@ -78,9 +78,12 @@ int gpsh_proxy_post_op(struct gpsh_proxy_thread *thread, struct gpsh_proxy_ring 
     int result = channel->ops->post(channel, op);
     gpsh_clock_enter(&thread->clock, GPSH_STAGE_PARSE);
     port->stalled[transport] |= result == GPSH_POST_AGAIN;
-    if (result == GPSH_POST_AGAIN || result < 0)
+    if (GPSH_UNLIKELY(result == GPSH_POST_AGAIN || result < 0)) {
+        channel->flows[entry->pe].retries += result == GPSH_POST_AGAIN;
         return result;
-    ring->counters.posts++;
+    }
+    channel->flows[entry->pe].bytes += op->bytes; // also of an atomic: see make_op
+    ring->counters->posts++;
     port->dirty[transport] = true;
     thread->unrung++;
     ring->reusable = ring->reusable && (result == GPSH_POST_CAPTURED || result == GPSH_POST_DONE);
@@ -136,7 +139,7 @@ struct gpsh_inflight *gpsh_proxy_begin(struct gpsh_proxy_ring *ring,
     ring->cursor = 0;
     ring->reusable = true;
     ring->busy = true;
-    ring->counters.commands++;
+    ring->counters->commands++;
     return entry;
 }
 

@@ -318,7 +318,9 @@ int gpsh_proxy_attach(struct gpsh_proxy *proxy, const struct gpsh_ring_set *set)
 {
     proxy->rings = gpsh_lines_alloc((size_t)set->n_rings, sizeof *proxy->rings);
     proxy->contexts = gpsh_lines_alloc((size_t)proxy->env.n_contexts, sizeof *proxy->contexts);
-    if (!proxy->rings || !proxy->contexts)
+    if (!proxy->env.counters)
+        proxy->counters = gpsh_lines_alloc((size_t)set->n_rings, sizeof *proxy->counters);
+    if (!proxy->rings || !proxy->contexts || !(proxy->env.counters || proxy->counters))
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for %d command rings", set->n_rings);
     proxy->n_rings = set->n_rings;
     proxy->set = set;
@@ -335,6 +337,8 @@ int gpsh_proxy_attach(struct gpsh_proxy *proxy, const struct gpsh_ring_set *set)
     }
     int shared = gpsh_proxy_shared_rings(proxy);
     for (int i = 0; i < set->n_rings; i++) {
+        proxy->rings[i].counters =
+            proxy->env.counters ? &proxy->env.counters[i] : &proxy->counters[i];
         int status =
             attach_ring(&proxy->rings[i], &set->rings[i], &proxy->threads[i % proxy->n_threads],
                         i < shared ? NULL : &proxy->contexts[i - shared]);
@@ -411,6 +415,7 @@ void gpsh_proxy_destroy(struct gpsh_proxy *proxy)
         free(proxy->threads[i].ports);
     }
     free(proxy->contexts);
+    free(proxy->counters);
     free(proxy->rings);
     free(proxy->threads);
     pthread_mutex_destroy(&proxy->error_lock);

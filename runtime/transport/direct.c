@@ -5,17 +5,17 @@
 
 #include "core/error.h"
 
-int gpsh_direct_channel_open(struct gpsh_transport *transport, int n_pes, struct gpsh_channel **out)
+int gpsh_direct_channel_open(struct gpsh_transport *transport, const struct gpsh_transport_env *env,
+                             int index, struct gpsh_channel **out)
 {
-    struct gpsh_channel *channel = malloc(sizeof *channel);
-    struct gpsh_flow *flows = calloc((size_t)n_pes, sizeof *flows);
-    if (!channel || !flows) {
+    struct gpsh_channel *channel = calloc(1, sizeof *channel);
+    if (!channel || !gpsh_flows_open(channel, env, index)) {
         free(channel);
-        free(flows);
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "%s: no memory for a channel to %d PEs",
-                         transport->ops->name, n_pes);
+                         transport->ops->name, env->n_pes);
     }
-    *channel = (struct gpsh_channel){.ops = transport->ops, .transport = transport, .flows = flows};
+    channel->ops = transport->ops;
+    channel->transport = transport;
     *out = channel;
     return 0;
 }
@@ -24,7 +24,7 @@ void gpsh_direct_channel_close(struct gpsh_channel *channel)
 {
     if (!channel)
         return;
-    free(channel->flows);
+    gpsh_flows_close(channel);
     free(channel);
 }
 

@@ -76,8 +76,8 @@ static inline void gpsh_direct_signal(uint64_t *word, bool add, uint64_t value)
 
 // What transports over mapped memory have in common. `base` is the target region's address in this
 // process.
-int gpsh_direct_channel_open(struct gpsh_transport *transport, int n_pes,
-                             struct gpsh_channel **out);
+int gpsh_direct_channel_open(struct gpsh_transport *transport, const struct gpsh_transport_env *env,
+                             int index, struct gpsh_channel **out);
 void gpsh_direct_channel_close(struct gpsh_channel *channel);
 int gpsh_direct_post(struct gpsh_channel *channel, const struct gpsh_op *op, char *base);
 int gpsh_direct_flush(struct gpsh_channel *channel);

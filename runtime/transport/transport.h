@@ -98,6 +98,10 @@ struct gpsh_transport_env {
     // The runtime can flush what NICs wrote to this PE's heap (see must_flush).
     bool can_flush;
     int channels; // how many channels may be opened, known before connecting
+    // Where the flows of the channels are to be, all zero: those of channel i from byte i times
+    // flow_stride on. NULL: anywhere. For gpsh_flows_open.
+    char *flows;
+    size_t flow_stride;
     // Where in the control region there are words of 8 bytes, zero at first, that transports may
     // lock each other out by; and how many.
     uint64_t locks;
@@ -195,6 +199,9 @@ struct gpsh_flow {
     // also counts what was under way when the flow failed, as soon as its local memory is left
     // alone
     uint64_t completed;
+    // For people, by whoever posts: bytes of the operations, times a post found no room, and for
+    // contexts of the host the most operations under way at once. No business of the transport.
+    uint64_t bytes, retries, most;
     int error; // 0, or why everything towards this PE fails from now on (also set by progress)
     // Link of the channel's list of flows (comm/pending.h); transports zero it and leave it alone.
     int32_t listed;
@@ -206,7 +213,8 @@ struct gpsh_transport;
 struct gpsh_channel {
     const struct gpsh_transport_ops *ops;
     struct gpsh_transport *transport;
-    struct gpsh_flow *flows; // [n_pes]
+    struct gpsh_flow *flows; // [n_pes]; see gpsh_flows_open
+    bool flows_lent;         // by the runtime
     uint64_t pending;        // operations posted and not complete, over all flows
     // The flows that may have operations pending (comm/pending.h), and how many calls go through
     // that list; zero at first, and no business of the transport.
@@ -290,6 +298,23 @@ struct gpsh_transport_ops {
     int (*buffer_register)(struct gpsh_transport *self, const struct gpsh_region *region);
     int (*buffer_unregister)(struct gpsh_transport *self, const void *base);
 };
+
+// The flows of channel `index`, all zero, where the runtime wants them. False: no memory. Close
+// them in any case.
+bool gpsh_flows_open(struct gpsh_channel *channel, const struct gpsh_transport_env *env, int index);
+void gpsh_flows_close(struct gpsh_channel *channel);
+
+// Counts an operation that a context of the host has posted, or with GPSH_POST_AGAIN has not.
+static inline void gpsh_flow_count(struct gpsh_flow *flow, const struct gpsh_op *op, int posted)
+{
+    if (posted == GPSH_POST_AGAIN) {
+        flow->retries++;
+        return;
+    }
+    uint64_t pending = flow->posted - flow->completed;
+    flow->bytes += op->kind == GPSH_OP_AMO ? op->width : op->bytes;
+    flow->most = pending > flow->most ? pending : flow->most;
+}
 
 // The transports of this build, which cmake lists (one for each folder of transports/); NULL at the
 // end. gpsh_<name>_ops is declared for each.

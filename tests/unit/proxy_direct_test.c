@@ -157,5 +157,5 @@ Test(proxy_direct, mapped_peer__payload_in_the_command__is_written_at_once)
     }
     cr_expect_eq(fake.n_ops, 0);
     cr_expect_eq(completed(0), consumed(0));
-    cr_expect_eq(proxy->rings[0].counters.posts, proxy->rings[0].counters.commands);
+    cr_expect_eq(proxy->rings[0].counters->posts, proxy->rings[0].counters->commands);
 }

@@ -45,7 +45,7 @@ Test(proxy_failure, failed_peer__put_that_owes_no_answer__its_loss_is_told)
     step();
     lose_pe_1();
     cr_expect_eq(completed(0), 1);
-    cr_expect_eq(proxy->rings[0].counters.errors, 1);
+    cr_expect_eq(proxy->rings[0].counters->errors, 1);
     cr_expect_eq(gpsh_proxy_take_error(proxy), GPUSHMEM_ERR_PE_FAILED);
     cr_expect(strstr(gpsh_last_error(), "it left"), "%s", gpsh_last_error());
 }

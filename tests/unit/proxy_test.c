@@ -163,7 +163,7 @@ Test(proxy, again__one_ring_stalls__the_other_runs_on_and_order_is_kept)
     cr_assert_eq(fake.n_ops, 3);
     cr_expect_eq(fake.ops[1].pe, 0);
     cr_expect_eq(fake.ops[2].pe, 1);
-    cr_expect_eq(proxy->rings[0].counters.stalls, 1);
+    cr_expect_eq(proxy->rings[0].counters->stalls, 1);
 }
 
 Test(proxy, reply__fetching_atomic__answers_once_complete)

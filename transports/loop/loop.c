@@ -50,7 +50,7 @@ static void loop_explain(struct gpsh_transport *self, int pe, char *line, size_t
 
 static int loop_channel_open(struct gpsh_transport *self, int index, struct gpsh_channel **out)
 {
-    return gpsh_direct_channel_open(self, ((struct loop *)self)->env.n_pes, out);
+    return gpsh_direct_channel_open(self, &((struct loop *)self)->env, index, out);
 }
 
 static int loop_post(struct gpsh_channel *channel, const struct gpsh_op *op)

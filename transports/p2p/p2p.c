@@ -59,8 +59,8 @@ static int p2p_channel_open(struct gpsh_transport *self, int index, struct gpsh_
 {
     const struct p2p *p2p = (struct p2p *)self;
     if (p2p->env.queues)
-        return gpsh_p2p_gpu_open(self, &p2p->env, out);
-    int status = gpsh_direct_channel_open(self, p2p->env.n_pes, out);
+        return gpsh_p2p_gpu_open(self, &p2p->env, index, out);
+    int status = gpsh_direct_channel_open(self, &p2p->env, index, out);
     if (!status)
         (*out)->direct = p2p->env.mapped[GPSH_HEAP];
     return status;

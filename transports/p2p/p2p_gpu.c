@@ -30,22 +30,22 @@ struct gpu_channel {
 };
 
 int gpsh_p2p_gpu_open(struct gpsh_transport *transport, const struct gpsh_transport_env *env,
-                      struct gpsh_channel **out)
+                      int index, struct gpsh_channel **out)
 {
     struct gpu_channel *self = calloc(1, sizeof *self);
-    struct gpsh_flow *flows = calloc((size_t)env->n_pes, sizeof *flows);
-    int status = self && flows ? 0
-                               : gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
-                                           "p2p: no memory for a channel to %d PEs", env->n_pes);
-    if (!status)
-        status = env->queues->open(ENTRIES, &self->queue);
-    if (status) {
+    if (!self || !gpsh_flows_open(&self->channel, env, index)) {
         free(self);
-        free(flows);
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "p2p: no memory for a channel to %d PEs",
+                         env->n_pes);
+    }
+    int status = env->queues->open(ENTRIES, &self->queue);
+    if (status) {
+        gpsh_flows_close(&self->channel);
+        free(self);
         return status;
     }
-    self->channel =
-        (struct gpsh_channel){.ops = transport->ops, .transport = transport, .flows = flows};
+    self->channel.ops = transport->ops;
+    self->channel.transport = transport;
     self->ops = env->queues;
     self->env = env;
     *out = &self->channel;
@@ -56,7 +56,7 @@ void gpsh_p2p_gpu_close(struct gpsh_channel *channel)
 {
     struct gpu_channel *self = (struct gpu_channel *)channel;
     self->ops->close(self->queue);
-    free(self->channel.flows);
+    gpsh_flows_close(&self->channel);
     free(self);
 }
 

@@ -7,7 +7,7 @@
 #include "transport/transport.h"
 
 int gpsh_p2p_gpu_open(struct gpsh_transport *transport, const struct gpsh_transport_env *env,
-                      struct gpsh_channel **out);
+                      int index, struct gpsh_channel **out);
 void gpsh_p2p_gpu_close(struct gpsh_channel *channel);
 // base: of op's region at op's PE
 int gpsh_p2p_gpu_post(struct gpsh_channel *channel, const struct gpsh_op *op, char *base);

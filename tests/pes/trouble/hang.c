@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Hangs on purpose, for what is said about it: hang CASE. The last PE does not do what the others
-// wait for, until somebody ends the job.
+// wait for, until somebody ends the job. With `count` it counts some operations before that.
 #define _DEFAULT_SOURCE // pause
 #include <stdbool.h>
 #include <stdio.h>
@@ -26,14 +26,51 @@ static int wait_in_vain(const char *how, long *word)
     return 1;
 }
 
+// Operations of the default context towards this PE, by a transport that counts them.
+static struct gpushmem_counters counted(void)
+{
+    struct gpushmem_counters row;
+    uint64_t position = 0;
+    while (gpushmem_counters_next(&position, &row) == 1)
+        if (row.kind == GPUSHMEM_COUNTERS_FLOW && row.number == 0 && row.pe == gpushmem_my_pe())
+            return row;
+    return (struct gpushmem_counters){0};
+}
+
+// 0 if five puts and two atomics are counted as what they are.
+static int count(long *word)
+{
+    enum { PUTS = 5, LONGS = 8, AMOS = 2 };
+    const long source[LONGS] = {0};
+    struct gpushmem_counters before = counted();
+    for (int i = 0; i < PUTS; i++)
+        gpushmem_long_put_nbi(word, source, LONGS, gpushmem_my_pe());
+    for (int i = 0; i < AMOS; i++)
+        gpushmem_long_atomic_inc(word, gpushmem_my_pe());
+    gpushmem_quiet();
+    struct gpushmem_counters after = counted();
+    uint64_t position = 0, bytes = (PUTS * LONGS + AMOS) * sizeof(long);
+    bool right = after.operations - before.operations == PUTS + AMOS &&
+                 after.completed == after.operations && after.bytes - before.bytes == bytes &&
+                 !strcmp(after.owner, "default context") && !strcmp(after.transport, "loop") &&
+                 gpushmem_counters_next(NULL, &after) == GPUSHMEM_ERR_INVALID &&
+                 gpushmem_counters_next(&position, NULL) == GPUSHMEM_ERR_INVALID &&
+                 gpushmem_counters_next_sized(&position, &after, 8) == GPUSHMEM_ERR_INVALID;
+    printf("counted %s: %lu operations, %lu bytes\n", right ? "right" : "wrong",
+           (unsigned long)after.operations, (unsigned long)after.bytes);
+    return fflush(stdout) || !right;
+}
+
 int main(int argc, char **argv)
 {
     const char *how = argc > 1 ? argv[1] : "barrier";
     if (gpushmem_init())
         return failed("init");
-    long *word = gpushmem_calloc(1, sizeof *word);
+    long *word = gpushmem_calloc(8, sizeof *word);
     if (!word || gpushmem_barrier_all())
         return failed("begin");
+    if (!strcmp(how, "count") && count(word))
+        return 1;
     bool late = gpushmem_my_pe() == gpushmem_n_pes() - 1;
     if (late && !strcmp(how, "leave"))
         return 0;

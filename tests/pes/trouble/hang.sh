@@ -7,7 +7,8 @@ gpushmem=$1
 hang=$2
 failures=0
 log=$(mktemp -d)
-trap '[ -z "${job-}" ] || kill "$job" 2>/dev/null; rm -rf "$log"' EXIT
+# shellcheck disable=SC2154 # pid is the loop's
+trap 'for pid in ${job-} ${alone-}; do kill "$pid" 2>/dev/null; done; rm -rf "$log"' EXIT
 export GPUSHMEM_TRANSPORTS=p2p GPUSHMEM_HEAP_SIZE=16M
 
 # begin COMMAND...: starts a job that hangs; its output goes to $log/out.
@@ -50,6 +51,9 @@ refuses() {
 
 late='PE 2 has not reached barrier [0-9]+ \(gpushmem_barrier_all\); PEs 0-1 wait for it'
 export GPUSHMEM_HANG_REPORT=1
+# Without a launcher that listens a PE says it all: standard error is not what the launcher gave it. That takes longest.
+"$gpushmem" run -n 3 sh -c '"$0" barrier 2>&1 | cat' "$hang" >"$log/alone" 2>&1 &
+alone=$!
 begin "$gpushmem" run -n 3 "$hang" barrier
 hears "a PE says what it waits for" "^gpushmem\[[01](-1)?\] WARN wait: in gpushmem_barrier_all for 1 s .*, waiting for PE 2$"
 hears "the launcher says who is late" "^gpushmem run: $late. It is in no wait of the library$"
@@ -73,10 +77,22 @@ kill -USR1 "$job"
 hears "the launcher says it when it is asked" "^gpushmem run: PE 0 is in gpushmem_long_wait_until, "
 grep -q "HANG_REPORT" "$log/out" && { echo "FAILED: GPUSHMEM_HANG_REPORT=0 reports"; failures=$((failures + 1)); }
 end
-# Without a launcher that listens a PE says it all: standard error is not what the launcher gave it.
-GPUSHMEM_HANG_REPORT=1 begin "$gpushmem" run -n 3 sh -c '"$0" barrier 2>&1 | cat' "$hang"
-hears "a PE says who is late" "^gpushmem\[0\] WARN hang: $late" 
+hears "a PE says who is late" "^gpushmem\[0\] WARN hang: $late" cat "$log/alone"
+kill "$alone"
+GPUSHMEM_TRANSPORTS=loop begin "$hang" count
+hears "counters of the API" "^counted right: "
+total=$(sed -n 's/^counted right: \([0-9]*\) operations, .*/\1/p' "$log/out")
+bytes=$(sed -n 's/^counted right: .*, \([0-9]*\) bytes/\1/p' "$log/out")
+hears "stat prints them" "^0 +default context +loop +0 +$total +$total +$bytes +0 +0 +0 +0 +0 +0$" "$gpushmem" stat "$job"
+hears "stat prints them for Prometheus" \
+    "^gpushmem_bytes_total\{job=\"[^\"]+\",pe=\"0\",owner=\"default context\",transport=\"loop\",peer=\"0\"\} $bytes$" \
+    "$gpushmem" stat --prometheus "$job"
+# A terminal gets it again and again, until the job has ended.
+python3 -c 'import pty, sys; pty.spawn(sys.argv[1:])' "$gpushmem" stat "$job" >"$log/out" 2>&1 </dev/null &
+screen=$!
+hears "stat refreshes a terminal" "job .*: 1 of its 1 PEs run on this host"
 end
+wait "$screen"
 refuses "a process that is no PE" "process $$ is no PE" "$gpushmem" stat --waits $$
 refuses "a process that is not there" "there is no process 1073741823" "$gpushmem" stat --waits 1073741823
 refuses "a job that is not there" "is called 'nowhere'" "$gpushmem" stat --waits nowhere

@@ -20,7 +20,7 @@ says "processor atomics across nodes" "PE " env GPUSHMEM_AMO_AGENT=cpu GPUSHMEM_
 says "NIC atomics without a NIC" "GPUSHMEM_AMO_AGENT=nic: no NIC executes atomics for every PE (verbs is not in" \
     env GPUSHMEM_AMO_AGENT=nic GPUSHMEM_TRANSPORTS=p2p "$bin/lifecycle"
 says "bad CPUs for proxies, none needed" "GPUSHMEM_PROXY_CPUS=4- is no list of CPUs" env GPUSHMEM_PROXY_CPUS=4- "$bin/lifecycle"
-works "statistics of a job without rings" "stats: no command rings" env GPUSHMEM_STATS=1 "$bin/lifecycle"
+works "statistics of a job without rings" "stats: nothing was counted" env GPUSHMEM_STATS=1 "$bin/lifecycle"
 says "log file in no directory" "GPUSHMEM_LOG_FILE=/nowhere/log" env GPUSHMEM_LOG_FILE=/nowhere/log "$bin/lifecycle"
 says "device heap without a GPU" "GPUSHMEM_HEAP_KIND" env CUDA_VISIBLE_DEVICES= GPUSHMEM_HEAP_KIND=device "$bin/lifecycle"
 says "different heaps" "GPUSHMEM_HEAP_SIZE" $run -n 2 sh -c \

@@ -180,10 +180,10 @@ int gpsh_verbs_channel_create(struct gpsh_verbs *verbs, struct verbs_channel *ch
     channel->verbs = verbs;
     channel->base.ops = verbs->base.ops;
     channel->base.transport = &verbs->base;
-    channel->base.flows = gpsh_lines_alloc(n_pes, sizeof *channel->base.flows);
+    bool has_flows = gpsh_flows_open(&channel->base, &verbs->env, (int)(channel - verbs->channels));
     channel->flows = gpsh_lines_alloc(n_pes, sizeof *channel->flows);
     channel->lanes = gpsh_lines_alloc(n_pes * verbs->n_rails, sizeof *channel->lanes);
-    if (!channel->base.flows || !channel->flows || !channel->lanes)
+    if (!has_flows || !channel->flows || !channel->lanes)
         return no_memory("flows");
     int status = 0;
     for (int rail = 0; !status && rail < verbs->n_rails; rail++)
@@ -221,7 +221,7 @@ void gpsh_verbs_channel_destroy(struct verbs_channel *channel)
     if (channel->results_mr)
         ibv_dereg_mr(channel->results_mr);
     free(channel->results);
-    free(channel->base.flows);
+    gpsh_flows_close(&channel->base);
     free(channel->flows);
     free(channel->lanes);
     memset(channel, 0, sizeof *channel);

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "observe/counters.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "transport/transport.h"
+
+enum { LINE = 64 };
+
+static uint64_t whole_lines(uint64_t bytes)
+{
+    return (bytes + LINE - 1) / LINE * LINE;
+}
+
+void gpsh_sheet_plan(struct gpsh_sheet *sheet, uint64_t at)
+{
+    sheet->rings = whole_lines(at);
+    sheet->flows = sheet->rings + (uint64_t)sheet->n_rings * sizeof(struct gpsh_ring_counters);
+    sheet->flow_stride = whole_lines((uint64_t)sheet->n_pes * sizeof(struct gpsh_flow));
+    sheet->bytes =
+        sheet->flows + sheet->flow_stride * (uint64_t)sheet->n_channels * GPSH_SHEET_TRANSPORTS;
+}
+
+bool gpsh_sheet_sound(const struct gpsh_sheet *sheet, uint64_t at)
+{
+    enum { MOST = 1 << 20 };
+    struct gpsh_sheet planned = *sheet;
+    bool counts = sheet->n_rings >= 0 && sheet->n_rings < MOST && sheet->n_channels >= 0 &&
+                  sheet->n_channels < MOST && sheet->n_pes > 0 && sheet->n_pes < MOST;
+    if (!counts)
+        return false;
+    gpsh_sheet_plan(&planned, at);
+    return planned.rings == sheet->rings && planned.flows == sheet->flows &&
+           planned.flow_stride == sheet->flow_stride && planned.bytes == sheet->bytes;
+}
+
+static uint64_t load(const uint64_t *counter)
+{
+    return __atomic_load_n(counter, __ATOMIC_RELAXED);
+}
+
+static bool read_ring(const struct gpsh_sheet *sheet, const char *board, uint64_t number,
+                      struct gpushmem_counters *out)
+{
+    const void *rings = board + sheet->rings;
+    const struct gpsh_ring_counters *ring = (const struct gpsh_ring_counters *)rings + number;
+    *out = (struct gpushmem_counters){.kind = GPUSHMEM_COUNTERS_RING,
+                                      .number = (int32_t)number,
+                                      .pe = -1,
+                                      .operations = load(&ring->commands),
+                                      .completed = load(&ring->completed),
+                                      .posts = load(&ring->posts),
+                                      .stalls = load(&ring->stalls),
+                                      .batches = load(&ring->batches),
+                                      .errors = load(&ring->errors),
+                                      .most = load(&ring->most)};
+    snprintf(out->owner, sizeof out->owner, "kernels");
+    return out->operations || out->errors;
+}
+
+static void print_owner(const struct gpsh_sheet *sheet, int channel, char *text, size_t bytes)
+{
+    if (channel == 0)
+        snprintf(text, bytes, "default context");
+    else if (channel <= sheet->n_proxies)
+        snprintf(text, bytes, "proxy thread %d", channel - 1);
+    else
+        snprintf(text, bytes, "context %d", channel - sheet->n_proxies);
+}
+
+static bool read_flow(const struct gpsh_sheet *sheet, const char *board, uint64_t index,
+                      struct gpushmem_counters *out)
+{
+    uint64_t n_pes = (uint64_t)sheet->n_pes, row = index / n_pes;
+    uint64_t transport = row / (uint64_t)sheet->n_channels;
+    int channel = (int)(row % (uint64_t)sheet->n_channels);
+    const void *flows = board + sheet->flows + row * sheet->flow_stride;
+    const struct gpsh_flow *flow = (const struct gpsh_flow *)flows + index % n_pes;
+    *out = (struct gpushmem_counters){.kind = GPUSHMEM_COUNTERS_FLOW,
+                                      .number = channel,
+                                      .pe = (int32_t)(index % n_pes),
+                                      .operations = load(&flow->posted),
+                                      .completed = load(&flow->completed),
+                                      .bytes = load(&flow->bytes),
+                                      .retries = load(&flow->retries),
+                                      .most = load(&flow->most)};
+    print_owner(sheet, channel, out->owner, sizeof out->owner);
+    snprintf(out->transport, sizeof out->transport, "%.15s", sheet->transports[transport]);
+    return out->operations || out->retries;
+}
+
+bool gpsh_sheet_next(const struct gpsh_sheet *sheet, const void *board, uint64_t *position,
+                     struct gpushmem_counters *out)
+{
+    uint64_t n_rings = (uint64_t)sheet->n_rings;
+    uint64_t row = (uint64_t)sheet->n_channels * (uint64_t)sheet->n_pes;
+    while (*position < n_rings + row * GPSH_SHEET_TRANSPORTS) {
+        uint64_t at = (*position)++, flow = at - n_rings;
+        if (at < n_rings ? read_ring(sheet, board, at, out) : read_flow(sheet, board, flow, out))
+            return true;
+        // Transports that are not in use have flows for a thousand PEs that nobody looks at.
+        if (at >= n_rings && !sheet->transports[flow / row][0])
+            *position = n_rings + (flow / row + 1) * row;
+    }
+    return false;
+}

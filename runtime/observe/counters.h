@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Counters that others read: where they lie on the board, and each as a row of text and numbers.
+#ifndef GPSH_COUNTERS_H
+#define GPSH_COUNTERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gpushmem/counters.h"
+
+// Of a ring, written by the thread that serves it.
+struct gpsh_ring_counters {
+    _Alignas(64) uint64_t commands; // read
+    uint64_t posts;                 // operations accepted by a transport
+    uint64_t stalls;                // passes in which the ring waited for room in a transport
+    uint64_t batches;               // passes that read something
+    uint64_t errors;                // commands that failed
+    uint64_t completed;             // commands
+    uint64_t most;                  // commands read and not complete, at the end of a pass
+};
+
+// Where they are. Offsets count from the beginning of the board.
+enum { GPSH_SHEET_TRANSPORTS = 4, GPSH_SHEET_NAME = 16 };
+struct gpsh_sheet {
+    int32_t n_rings, n_contexts; // the last rings are for contexts
+    int32_t n_channels, n_proxies;
+    int32_t n_pes;
+    int32_t unused;
+    uint64_t rings;       // struct gpsh_ring_counters [n_rings]
+    uint64_t flows;       // [GPSH_SHEET_TRANSPORTS][n_channels] of flow_stride bytes, each
+    uint64_t flow_stride; // struct gpsh_flow [n_pes]
+    uint64_t bytes;       // of all that, and what comes before
+    // "": that transport is not in use
+    char transports[GPSH_SHEET_TRANSPORTS][GPSH_SHEET_NAME];
+};
+
+// Fills in where everything is to be, if it begins at `at`; the counts are set.
+void gpsh_sheet_plan(struct gpsh_sheet *sheet, uint64_t at);
+// It is one that plan would make at `at`: to be asked of what another process wrote.
+bool gpsh_sheet_sound(const struct gpsh_sheet *sheet, uint64_t at);
+
+// The next row after *position that has counted something; false: there is none. `board` is the
+// memory that the offsets count in.
+bool gpsh_sheet_next(const struct gpsh_sheet *sheet, const void *board, uint64_t *position,
+                     struct gpushmem_counters *out);
+
+#endif
