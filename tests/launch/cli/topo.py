@@ -256,6 +256,11 @@ class Page(Case):
         self.assertEqual(re.findall(r"mlx5_\d|GPU\d", " ".join(re.findall("(?m)^  .*$", matrix))),
                          ["GPU%d" % i for i in range(8)] + ["mlx5_%d" % i for i in range(9)])
 
+    def test_doctor_in_forty_columns(self):
+        text = re.sub("\033\\[[0-9]+m", "", self.terminal(40, "doctor", "--all", "settings", "self-test"))
+        self.assertRegex(text, r"(?m)^ok +settings +\n    every GPUSHMEM_\* variable")
+        self.assertLessEqual(max(map(len, text.split("\n"))), 40)
+
     def test_colours_on_a_terminal_only(self):
         path = self.file(recorded.EIGHT)
         self.assertIn("\033[32mNV18\033[0m", self.terminal(300, "topo", "--xml", path))
