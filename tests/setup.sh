@@ -16,7 +16,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$here/cache.sh"
 
 build="gcc g++ cmake ninja-build pkg-config libpmix-dev libhwloc-dev libibverbs-dev"
-test="libcriterion-dev procps clang python3 python3-numpy python3-venv"
+test="libcriterion-dev procps clang libc6-dev-arm64-cross python3 python3-numpy python3-venv"
 lint="clang-format clang-tidy shellcheck codespell python3 binutils"
 softroce="qemu-system-x86 busybox-static cpio kmod xz-utils util-linux iproute2
     rdma-core ibverbs-providers ibverbs-utils perftest python3"
