@@ -2,8 +2,8 @@
 # and, where there are tests, the device headers. Reasons and measurements: docs/adr/0035-emulation-built-once.md.
 
 # gpushmem_built_once(TARGET source...): links the one and takes the other. Sources that set macros for the device headers
-# compile these headers themselves, and with GPUSHMEM_DEVICE_CHECKS all of it. One that does so by way of another header
-# wants SKIP_PRECOMPILE_HEADERS.
+# compile these headers themselves, and with GPUSHMEM_DEVICE_CHECKS all of it. One that does so by way of another header, or
+# has compile options of its own, wants SKIP_PRECOMPILE_HEADERS: the compiler says so otherwise.
 function(gpushmem_built_once target)
   foreach(source ${ARGN})
     file(STRINGS ${source} macros REGEX "^#define GPUSHMEM_")
