@@ -17,20 +17,23 @@
 #include "devices.h"
 #include "gpushmem/gpushmem.h"
 #include "info_peers.h"
+#include "json.h"
 #include "memory/team_scratch.h"
 #include "options.h"
 #include "say.h"
 #include "table.h"
 #include "transport/transport.h"
 
+#if defined(__clang__)
+#define COMPILER "clang " __clang_version__
+#else
+#define COMPILER "gcc " __VERSION__
+#endif
+
 static void print_build(void)
 {
     printf("gpushmem      %s\n", gpushmem_version_string());
-#if defined(__clang__)
-    printf("compiler      clang %s\n", __clang_version__);
-#else
-    printf("compiler      gcc %s\n", __VERSION__);
-#endif
+    printf("compiler      " COMPILER "\n");
     printf("PMIx          %s\n", PMIx_Get_version());
     printf("transports   ");
     for (int i = 0; gpsh_transports[i]; i++)
@@ -42,31 +45,6 @@ static bool is_set(const char *name)
 {
     const char *value = getenv(name);
     return value && *value;
-}
-
-static int print_settings(void)
-{
-    struct gpsh_settings settings;
-    struct gpsh_setting_text text;
-    if (gpsh_settings_read(environ, &settings)) {
-        gpsh_cli_say("info", "%s", gpushmem_last_error());
-        return 1;
-    }
-    struct gpsh_table table = {.columns = 4};
-    gpsh_table_add_words(&table, "setting|value|origin|meaning");
-    for (int row = 0; gpsh_setting_row(row, &text); row++) {
-        char value[256];
-        gpsh_setting_value(&settings, row, value, sizeof value);
-        gpsh_table_add(&table, "%s", text.name);
-        gpsh_table_add(&table, "%s", *value ? value : "-");
-        gpsh_table_add(&table, is_set(text.name) ? "environment" : "default");
-        gpsh_table_add(&table, "%s", text.help);
-    }
-    printf("team scratch  %" PRIu64 "M of symmetric memory for each PE, beside its heap\n\n",
-           (gpsh_heap_reserved(&settings) + (1 << 20) - 1) >> 20);
-    gpsh_table_print(&table);
-    gpsh_settings_clear(&settings);
-    return 0;
 }
 
 static const char *allowed(const struct gpsh_setting_text *t, char *text, size_t bytes)
@@ -85,6 +63,74 @@ static const char *allowed(const struct gpsh_setting_text *t, char *text, size_t
     } else
         snprintf(text, bytes, "text");
     return text;
+}
+
+static void add_setting(struct gpsh_json *json, const struct gpsh_settings *settings, int row,
+                        const struct gpsh_setting_text *text)
+{
+    char value[256], range[256];
+    gpsh_setting_value(settings, row, value, sizeof value);
+    gpsh_json_object(json, NULL);
+    gpsh_json_text(json, "name", text->name);
+    gpsh_json_text(json, "value", value);
+    gpsh_json_text(json, "origin", is_set(text->name) ? "environment" : "default");
+    gpsh_json_text(json, "default", text->standard);
+    gpsh_json_text(json, "kind", text->kind);
+    gpsh_json_text(json, "allowed", allowed(text, range, sizeof range));
+    gpsh_json_text(json, "meaning", text->help);
+    gpsh_json_end(json);
+}
+
+static int print_json(void)
+{
+    struct gpsh_json json = {.out = stdout};
+    struct gpsh_settings settings;
+    struct gpsh_setting_text text;
+    if (gpsh_settings_read(environ, &settings)) {
+        gpsh_cli_say("info", "%s", gpushmem_last_error());
+        return 1;
+    }
+    gpsh_json_object(&json, NULL);
+    gpsh_json_text(&json, "version", gpushmem_version_string());
+    gpsh_json_text(&json, "compiler", COMPILER);
+    gpsh_json_text(&json, "pmix", PMIx_Get_version());
+    gpsh_json_list(&json, "transports");
+    for (int i = 0; gpsh_transports[i]; i++)
+        gpsh_json_text(&json, NULL, gpsh_transports[i]->name);
+    gpsh_json_end(&json);
+    gpsh_json_list(&json, "settings");
+    for (int row = 0; gpsh_setting_row(row, &text); row++)
+        add_setting(&json, &settings, row, &text);
+    gpsh_json_end(&json);
+    gpsh_json_end(&json);
+    gpsh_settings_clear(&settings);
+    return 0;
+}
+
+static int print_settings(void)
+{
+    struct gpsh_settings settings;
+    struct gpsh_setting_text text;
+    if (gpsh_settings_read(environ, &settings)) {
+        gpsh_cli_say("info", "%s", gpushmem_last_error());
+        return 1;
+    }
+    struct gpsh_table table = {.columns = 5};
+    gpsh_table_add_words(&table, "setting|value|origin|allowed|meaning");
+    for (int row = 0; gpsh_setting_row(row, &text); row++) {
+        char value[256], range[256];
+        gpsh_setting_value(&settings, row, value, sizeof value);
+        gpsh_table_add(&table, "%s", text.name);
+        gpsh_table_add(&table, "%s", *value ? value : "-");
+        gpsh_table_add(&table, is_set(text.name) ? "environment" : "default");
+        gpsh_table_add(&table, "%s", allowed(&text, range, sizeof range));
+        gpsh_table_add(&table, "%s", text.help);
+    }
+    printf("team scratch  %" PRIu64 "M of symmetric memory for each PE, beside its heap\n\n",
+           (gpsh_heap_reserved(&settings) + (1 << 20) - 1) >> 20);
+    gpsh_table_print(&table);
+    gpsh_settings_clear(&settings);
+    return 0;
 }
 
 static int print_markdown(void)
@@ -132,7 +178,7 @@ static int print_compat(void)
 
 int gpsh_cmd_info(int argc, char **argv)
 {
-    bool peers = false, markdown = false, collectives = false, compat = false;
+    bool peers = false, markdown = false, collectives = false, compat = false, json = false;
     const struct gpsh_option options[] = {
         {0, "peers", NULL,
          "under a launcher: which GPU and NICs each PE has, whether GPUDirect is on, and\n"
@@ -144,19 +190,20 @@ int gpsh_cmd_info(int argc, char **argv)
          .flag = &collectives},
         {0, "compat", NULL, "what becomes of NVSHMEM's and OpenSHMEM's environment variables",
          .flag = &compat},
+        {0, "json", NULL, "version, transports and settings as JSON", .flag = &json},
         {0, "settings-markdown", NULL, "the settings as docs/settings.md", .flag = &markdown},
         {0},
     };
     const struct gpsh_command_line line = {
         "gpushmem info",
-        "[--peers | --collectives | --compat | --settings-markdown]\n"
+        "[--peers | --collectives | --compat | --json | --settings-markdown]\n"
         "Prints version, build, transports, devices and every "
         "setting with its value and where the value comes from.",
         .options = options};
     int status, operand = gpsh_options_parse(&line, argc, argv, &status);
     if (operand < 0)
         return status;
-    if (operand < argc || peers + markdown + collectives + compat > 1) {
+    if (operand < argc || peers + markdown + collectives + compat + json > 1) {
         gpsh_options_complain(&line, "'%s' is one argument too many; see gpushmem info --help",
                               argv[argc - 1]);
         return GPSH_OPTIONS_EXIT_USAGE;
@@ -169,6 +216,8 @@ int gpsh_cmd_info(int argc, char **argv)
         return print_compat();
     if (markdown)
         return print_markdown();
+    if (json)
+        return print_json();
     print_build();
     gpsh_cli_print_devices();
     return print_settings();

@@ -36,6 +36,11 @@ expect 0 '^PE 0 reaches PE 0 ' "$gpushmem" info --peers
 expect 0 '^PE 2 on [^ ]*: 256 MiB in host memory; no NIC is open' "$gpushmem" run -n 3 "$gpushmem" info --peers
 expect 0 '^PE 2 reaches PE 1 by p2p .*, kernels direct$' "$gpushmem" run -n 3 "$gpushmem" info --peers
 expect 0 '^PE 0 reaches PE 1 by p2p .*, kernels by ring$' env GPUSHMEM_P2P=0 "$gpushmem" run -n 2 "$gpushmem" info --peers
+expect 0 '^GPUSHMEM_RINGS +4 +default +1 to 256 ' "$gpushmem" info
+expect 1 'GPUSHMEM_HEAP_SIZE=lots is not a size' env GPUSHMEM_HEAP_SIZE=lots "$gpushmem" info --json
+json='import json, sys; rows = {r["name"]: r for r in json.load(sys.stdin)["settings"]}; r = rows["GPUSHMEM_RINGS"]; print(*r.values())'
+expect 0 '^GPUSHMEM_RINGS 7 environment 4 integer 1 to 256 command rings' \
+    sh -c 'GPUSHMEM_RINGS=7 "$0" info --json | python3 -c "$1"' "$gpushmem" "$json"
 lines=$("$gpushmem" run -n 3 "$gpushmem" info --peers | wc -l)
 [ "$lines" = 12 ] || { echo "info --peers on 3 PEs printed $lines lines, not 12"; failed=1; }
 expect 0 '^PE 8 reaches PE 0 to 8 by p2p, atomics by processor, kernels direct$' "$gpushmem" run -n 9 "$gpushmem" info --peers
