@@ -33,7 +33,7 @@ works "old driver, told by info" "GPUs          none (the CUDA driver is too old
     "$bin/gpushmem" info
 says "driver's halves do not match" "libcuda.so.1 and the kernel's NVIDIA driver are of different versions" \
     env FAKE_CUDA_FAIL=cuInit:803 $job
-says "driver does not start" "the CUDA driver cannot be used (cuInit): unknown error (999, CUDA_ERROR_UNKNOWN)" \
+says "driver does not start" "explains it under cuda): unknown error (999, CUDA_ERROR_UNKNOWN)" \
     env FAKE_CUDA_FAIL=cuInit:999 $job
 
 # ---- the GPU ----
