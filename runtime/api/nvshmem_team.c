@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Teams and buffers of NVSHMEM programs, whose structs and functions differ from gpushmem's.
+// Teams, queue pairs and buffers of NVSHMEM programs, whose structs and functions differ from
+// gpushmem's.
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/error.h"
 #include "gpushmem/compat/impl/nvshmem_calls.h"
+#include "gpushmem/device_abi.h"
 
 // ---- Teams ----
 
@@ -115,4 +117,38 @@ int gpushmem_nvshmem_unregister_all(void)
     if (!first)
         gpsh_clear_error();
     return first;
+}
+
+// ---- Queue pairs ----
+
+// A context's number and 1: where no ring is left for it, or none is needed, that is the default
+// context's. They are kept until finalize, as NVSHMEM has no call that destroys one.
+static int create_qp(nvshmemx_qp_handle_t *qp)
+{
+    gpushmem_ctx_t ctx;
+    struct gpushmem_dev_ctx of_kernels;
+    int status = gpushmem_ctx_create(GPUSHMEM_CTX_SHARED, &ctx);
+    if (!status)
+        status = gpushmem_ctx_device(ctx, &of_kernels);
+    if (!status)
+        *qp = NVSHMEMX_QP_DEFAULT + (nvshmemx_qp_handle_t)of_kernels.number;
+    return status;
+}
+
+int gpushmem_nvshmem_qp_create(int n, nvshmemx_qp_handle_t **qps)
+{
+    if (n < 1 || !qps)
+        return gpsh_fail(GPUSHMEM_ERR_INVALID,
+                         "nvshmemx_qp_create: %d queue pairs to %p; ask for at least one, and pass "
+                         "a place for the array",
+                         n, (void *)qps);
+    nvshmemx_qp_handle_t *made = calloc((size_t)n, sizeof *made);
+    int status = made ? 0 : gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for %d handles", n);
+    for (int i = 0; i < n && !status; i++)
+        status = create_qp(&made[i]);
+    if (status)
+        free(made);
+    else
+        *qps = made;
+    return status;
 }

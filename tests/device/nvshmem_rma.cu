@@ -152,18 +152,17 @@ int main(void)
     for (int i = 0; i < N * 16; i++)
         pattern[i] = (unsigned char)(16 * me + 1 + i);
     nvshmem_putmem(source, pattern, sizeof pattern, me);
-    gpushmem_ctx_t ctx;
-    struct gpushmem_dev_ctx of_kernels;
-    CHECK_OK(gpushmem_ctx_create(0, &ctx));
-    CHECK_OK(gpushmem_ctx_device(ctx, &of_kernels));
+    nvshmemx_qp_handle_t *qps = NULL;
+    CHECK(nvshmemx_qp_create(0, &qps) != 0 && nvshmemx_qp_create(1, NULL) != 0);
+    CHECK(nvshmemx_qp_create(2, &qps) == 0 && qps[0] >= NVSHMEMX_QP_DEFAULT);
     nvshmem_barrier_all();
-    NV_RUN(move_all, 1, 3, dest, source, signals, (me + 1) % n,
-           (nvshmemx_qp_handle_t)of_kernels.number + 1, errors);
+    NV_RUN(move_all, 1, 3, dest, source, signals, (me + 1) % n, qps[1], errors);
     std::vector<unsigned char> have(bytes);
     nvshmem_getmem(have.data(), dest, bytes, me);
     for (int i = 0; i < GROUPS; i++)
         check_group(groups[i], have.data() + i * SLOTS * SLOT, (me + n - 1) % n, (me + 1) % n);
-    CHECK_OK(gpushmem_ctx_destroy(ctx));
     check_errors_end(__FILE__, errors);
-    return nv_end("nvshmem_rma");
+    int failed = nv_end("nvshmem_rma");
+    free(qps);
+    return failed;
 }

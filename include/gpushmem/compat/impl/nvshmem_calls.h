@@ -63,6 +63,8 @@ GPUSHMEM_API int gpushmem_nvshmem_library_finalize(gpsh_nvshmem_library library)
 GPUSHMEM_API int gpushmem_nvshmem_register(void *address, size_t bytes);
 GPUSHMEM_API int gpushmem_nvshmem_unregister(void *address);
 GPUSHMEM_API int gpushmem_nvshmem_unregister_all(void);
+// n contexts, as queue pairs that kernels use; *qps is the program's to free, after finalize.
+GPUSHMEM_API int gpushmem_nvshmem_qp_create(int n, nvshmemx_qp_handle_t **qps);
 GPUSHMEM_API int gpushmem_nvshmem_split(nvshmem_team_t parent, int start, int stride, int size,
                                         const nvshmem_team_config_t *config, long config_mask,
                                         nvshmem_team_t *new_team);

@@ -122,6 +122,9 @@ NVSHMEM_ROW(int, nvshmemx_buffer_unregister_symmetric, (void *mmap_ptr, size_t s
     return gpushmem_nvshmem_check(gpushmem_buffer_unregister_symmetric(mmap_ptr));
 })
 
+NVSHMEM_ROW(int, nvshmemx_qp_create, (int num_qps, nvshmemx_qp_handle_t **out_qp_array),
+            NVSHMEM_STATUS_FIRST(gpushmem_nvshmem_qp_create(num_qps, out_qp_array)))
+
 // ---- Teams ----
 
 NVSHMEM_BOTH(int, nvshmem_team_my_pe, (nvshmem_team_t team), (team), {
