@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the public headers declare, with the comments that promise it: entries of a comment and its declarations, in sections."""
+import os
 import re
 
 import comments
@@ -197,5 +198,12 @@ def named(declaration):
     return [kind[1]] if kind else []
 
 
+def unlisted(source):
+    """Further headers for programs, by their names; device_abi.h is between the library and its own headers."""
+    known = {name for name, _ in HEADERS} | {"device_abi.h"}
+    names = sorted(name for name in os.listdir(source + "/include/gpushmem") if name.endswith((".h", ".cuh")))
+    return [(name, name.split(".")[0].replace("_", " ").capitalize()) for name in names if name not in known]
+
+
 def read(source):
-    return [Header(source, name, title) for name, title in HEADERS]
+    return [Header(source, name, title) for name, title in HEADERS + unlisted(source)]
