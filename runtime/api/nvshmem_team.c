@@ -121,7 +121,7 @@ int gpushmem_nvshmem_unregister_all(void)
 
 // ---- Queue pairs ----
 
-// A context's number and 1: where no ring is left for it, or none is needed, that is the default
+// A context's number: where no ring is left for it, or none is needed, that is the default
 // context's. They are kept until finalize, as NVSHMEM has no call that destroys one.
 static int create_qp(nvshmemx_qp_handle_t *qp)
 {

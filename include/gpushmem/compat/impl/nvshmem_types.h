@@ -179,19 +179,20 @@ enum gpsh_nvshmem_signal_op {
     NVSHMEM_SIGNAL_ADD = 10,
 };
 
-// ---- Queue pairs: contexts, by their number and 1 ----
+// ---- Queue pairs: contexts, by their number ----
+// Programs use these by name, so the values are gpushmem's own.
 
 typedef int nvshmemx_qp_handle_t;
 enum gpsh_nvshmem_qp {
-    NVSHMEMX_QP_HOST = 0,
-    NVSHMEMX_QP_DEFAULT = 1,
-    NVSHMEMX_QP_ANY = INT_MAX,
-    NVSHMEMX_QP_ALL = INT_MAX,
+    NVSHMEMX_QP_DEFAULT = 0,
+    NVSHMEMX_QP_ANY = -1,
+    NVSHMEMX_QP_ALL = -2,
+    NVSHMEMX_QP_HOST = -3,
 };
 enum gpsh_nvshmem_pe {
     NVSHMEM_PE_INVALID = -1,
-    NVSHMEMX_PE_ANY = 1 << 15,
-    NVSHMEMX_PE_ALL = 1 << 15,
+    NVSHMEMX_PE_ANY = -2,
+    NVSHMEMX_PE_ALL = -3,
 };
 
 // ---- Type families: X(NAME, TYPE, AS, CTYPE) ----
