@@ -77,10 +77,10 @@ inline unsigned gpsh_emu_cores(void)
     return cores > 0 ? (unsigned)cores : 1;
 }
 
-// A kernel thread found nothing `misses` times. A few threads yield at first; a crowd would pass
-// the cores around among themselves and starve the proxy that all of them wait for, so its members
-// sleep, longer and longer. So does everybody who waits long: threads that do nothing but yield,
-// for minutes if what they wait for is not to come, can keep all else from the cores (Linux 6.18).
+// A kernel thread has looked in vain `misses` times. A few threads yield at first; a crowd would
+// pass the cores around among themselves and starve the proxy that all of them wait for, so its
+// members sleep, longer and longer. A thread that waits long sleeps in any case: what it waits for
+// may never come, and it should not occupy a core until then.
 inline void gpsh_emu_give_way(uint32_t misses)
 {
     const uint32_t crowd_yields = 32, few_yields = 4096, shortest_us = 20, most_doublings = 4;

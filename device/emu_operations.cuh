@@ -13,8 +13,9 @@
 #define GPSH_EMU_INLINE inline
 #endif
 
-// In the way that op.way says; there are no copy engines. Two blocks where it has more than one, so
-// that they are seen to work side by side. The choice is the same on all PEs.
+// Carries a collective out in the way that op.way says; CPU threads have no copy engines. Where
+// several blocks can share the work there are two, so that tests see blocks work side by side. All
+// PEs choose alike.
 GPSH_EMU_INLINE int gpsh_emu_collective(const struct gpushmem_dev &dev, struct gpushmem_coll_op op,
                                         gpushmem_stream_t stream)
 {
@@ -26,8 +27,8 @@ GPSH_EMU_INLINE int gpsh_emu_collective(const struct gpushmem_dev &dev, struct g
     return gpsh_emu_submit(blocks, threads, stream, [=] { gpsh_dev_stream_coll(dev, team, op); });
 }
 
-// How the library puts an operation into a stream of ours: as a kernel of one thread. And how it
-// waits for all kernels.
+// Puts an operation of the library into an emulated stream, as a kernel of one thread.
+// GPUSHMEM_STREAM_END waits for all kernels instead.
 GPSH_EMU_INLINE int gpsh_emu_enqueue(gpushmem_stream_t stream, const struct gpushmem_stream_op *op)
 {
     struct gpushmem_dev dev;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The program whose precompiled headers all programs with kernels of this build use.
+// A program that does nothing. Programs with kernels of this build share its precompiled headers.
 int main(void)
 {
     return 0;

@@ -144,8 +144,8 @@ static inline int gpushmem_launch_wait(gpushmem_stream_t stream)
 
 #else
 
-// What the library calls to put an operation into a stream of ours, and to wait for all kernels.
-// gpushmem's own programs do not compile it (docs/adr/0035-emulation-built-once.md).
+// What the library calls to put an operation into an emulated stream, and to wait for all kernels.
+// gpushmem's own programs link it (docs/adr/0035-emulation-built-once.md).
 #if defined(GPSH_EMU_LINKED)
 int gpsh_emu_enqueue(gpushmem_stream_t stream, const struct gpushmem_stream_op *op);
 #else

@@ -39,7 +39,7 @@ static void print_head(FILE *to)
 {
     fprintf(to, "gpushmem[%d] stats: %-16s %-8s %5s %12s %12s %14s %9s %9s %9s %7s %6s\n",
             gpsh.my_pe, "of", "by", "to PE", "operations", "completed", "bytes", "retries",
-            "batches", "stalls", "most", "errors");
+            "batches", "stalls", "peak", "errors");
 }
 
 static void print_row(FILE *to, const struct gpushmem_counters *row)
@@ -56,7 +56,7 @@ static void print_row(FILE *to, const struct gpushmem_counters *row)
             "gpushmem[%d] stats: %-16s %-8s %5s %12" PRIu64 " %12" PRIu64 " %14" PRIu64 " %9" PRIu64
             " %9" PRIu64 " %9" PRIu64 " %7" PRIu64 " %6" PRIu64 "\n",
             gpsh.my_pe, of, ring ? "-" : row->transport, pe, row->operations, row->completed,
-            row->bytes, row->retries, row->batches, row->stalls, row->most, row->errors);
+            row->bytes, row->retries, row->batches, row->stalls, row->peak, row->errors);
 }
 
 static void print_rows(FILE *to)

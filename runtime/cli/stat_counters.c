@@ -29,7 +29,7 @@ static const struct counter {
     {"stalls", "stalls_total", "passes over a ring that ended for want of room", COUNTER(stalls),
      false},
     {"errors", "errors_total", "commands that failed", COUNTER(errors), false},
-    {"most", "most_under_way", "most operations or commands under way at once", COUNTER(most),
+    {"peak", "peak_under_way", "most operations or commands under way at once", COUNTER(peak),
      true},
 #undef COUNTER
 };

@@ -20,7 +20,7 @@ struct gpsh_nic_filter {
 };
 
 // "dev,dev:port" takes these, in this order; "^dev,dev" leaves these out; empty allows all.
-// GPUSHMEM_ERR_SETTING with a sentence if the text is neither; *filter is untouched then.
+// GPUSHMEM_ERR_SETTING with a sentence if the text is malformed; *filter is untouched then.
 int gpsh_nic_filter_parse(const char *text, struct gpsh_nic_filter *filter);
 
 // Rank of a port in the list (0 where there is no list), or -1: not to be used.
@@ -35,10 +35,10 @@ struct gpsh_nic_candidate {
     bool slow; // set by gpsh_nic_choose
 };
 
-// Sorts the candidates by rank, those of less than half the best rate last, then by distance,
-// InfiniBand before Ethernet, rate and index; writes the `index` of up to n_rails of them to
-// `chosen`: the PEs of a node spread over the equally good ones by `node_pe`. Returns how many.
-// Every PE of a job with the same NICs comes to the same kind of network.
+// Sorts the candidates by rank; then those with at least half of the best rate come first; then by
+// distance, InfiniBand before Ethernet, rate and index. Writes the `index` of up to n_rails of them
+// to `chosen`, and returns how many. Equally good ones are shared out among the PEs of a node by
+// `node_pe`. Every PE of a job with the same NICs comes to the same kind of network.
 int gpsh_nic_choose(struct gpsh_nic_candidate *candidates, int n, bool listed, int n_rails,
                     int node_pe, int *chosen);
 

@@ -17,12 +17,12 @@
 
 enum { GPSH_BOARD_VERSION = 2, GPSH_BOARD_WAITS = 16 };
 
-// Who is to do something so that a wait ends.
+// What has to happen for a wait to end.
 enum gpsh_awaited {
-    GPSH_AWAITED_UNKNOWN, // whoever changes a word
-    GPSH_AWAITED_BARRIER, // all PEs: to come to barrier `number`
-    GPSH_AWAITED_TEAM,    // `pe`: to come to operation `number` of `team`
-    GPSH_AWAITED_PE,      // `pe`, or its NIC
+    GPSH_AWAITED_UNKNOWN, // some thread or PE changes a word
+    GPSH_AWAITED_BARRIER, // all PEs reach barrier `number`
+    GPSH_AWAITED_TEAM,    // `pe` reaches operation `number` of `team`
+    GPSH_AWAITED_PE,      // `pe`, or the NIC on the way to it, answers
 };
 
 // A wait that has lasted for a while.
@@ -66,9 +66,9 @@ struct gpsh_board_owner {
 int gpsh_board_open(const struct gpsh_board_owner *owner);
 void gpsh_board_close(void);
 
-// Where transport number i, of this name, is to have the flows of its channels (see
-// gpsh_transport_env.flows), and rings their counters, all zero at first; NULL: anywhere. Until the
-// board is closed.
+// Where on the board the named transport keeps the flows of its channels (see
+// gpsh_transport_env.flows), and where the rings keep their counters. All zero at first, valid
+// until the board is closed. NULL if there is no board: keep them anywhere.
 char *gpsh_board_flows(int transport, const char *name, size_t *stride);
 struct gpsh_ring_counters *gpsh_board_rings(void);
 // This PE's board; NULL: it has none.

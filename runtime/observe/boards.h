@@ -12,19 +12,19 @@ struct gpsh_boards {
     int n;
     struct gpsh_board **list; // [n] copies, each with its counters
     pid_t *pids;              // [n] as /proc here has them
-    int *fds;                 // [n] to copy them again
+    int *fds;                 // [n] of the boards, for gpsh_boards_again
     int others;               // boards of another version that were left out
 };
 
-// All that `wanted` accepts, NULL: all; by job and PE, in order. 0, or GPUSHMEM_ERR_NO_MEMORY or
-// GPUSHMEM_ERR_SYSTEM with a sentence. Reads links below /proc, of processes of this user only, and
-// stops none of them. Any thread. To be freed in any case.
+// Copies the boards that `wanted` accepts (NULL: all), sorted by job and PE. Returns 0, or
+// GPUSHMEM_ERR_NO_MEMORY or GPUSHMEM_ERR_SYSTEM with a sentence; call gpsh_boards_free in either
+// case. Reads links below /proc, of processes of this user only, and stops none of them. Any
+// thread.
 typedef bool gpsh_board_wanted(const struct gpsh_board *board, pid_t pid, const void *arg);
 int gpsh_boards_read(struct gpsh_boards *out, gpsh_board_wanted *wanted, const void *arg);
-// Copies the boards anew. Those of processes that have ended stay as they were: as long as one has
-// its descriptor, the board is there.
+// Copies the boards anew. The descriptors in `fds` keep the boards of processes that have ended.
 void gpsh_boards_again(struct gpsh_boards *boards);
-// Whether the process still has its board.
+// Whether the process still runs.
 bool gpsh_boards_alive(const struct gpsh_boards *boards, int i);
 void gpsh_boards_free(struct gpsh_boards *boards);
 

@@ -54,7 +54,7 @@ static bool read_ring(const struct gpsh_sheet *sheet, const char *board, uint64_
                                       .stalls = load(&ring->stalls),
                                       .batches = load(&ring->batches),
                                       .errors = load(&ring->errors),
-                                      .most = load(&ring->most)};
+                                      .peak = load(&ring->peak)};
     snprintf(out->owner, sizeof out->owner, "kernels");
     return out->operations || out->errors;
 }
@@ -84,7 +84,7 @@ static bool read_flow(const struct gpsh_sheet *sheet, const char *board, uint64_
                                       .completed = load(&flow->completed),
                                       .bytes = load(&flow->bytes),
                                       .retries = load(&flow->retries),
-                                      .most = load(&flow->most)};
+                                      .peak = load(&flow->peak)};
     print_owner(sheet, channel, out->owner, sizeof out->owner);
     snprintf(out->transport, sizeof out->transport, "%.15s", sheet->transports[transport]);
     return out->operations || out->retries;

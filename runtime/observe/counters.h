@@ -17,7 +17,7 @@ struct gpsh_ring_counters {
     uint64_t batches;               // passes that read something
     uint64_t errors;                // commands that failed
     uint64_t completed;             // commands
-    uint64_t most;                  // commands read and not complete, at the end of a pass
+    uint64_t peak;                  // most commands read and not complete, at the end of a pass
 };
 
 // Where they are. Offsets count from the beginning of the board.
@@ -35,9 +35,11 @@ struct gpsh_sheet {
     char transports[GPSH_SHEET_TRANSPORTS][GPSH_SHEET_NAME];
 };
 
-// Fills in where everything is to be, if it begins at `at`; the counts are set.
+// Fills in the offsets and `bytes` of a sheet that begins at offset `at`; the counts are set
+// before.
 void gpsh_sheet_plan(struct gpsh_sheet *sheet, uint64_t at);
-// It is one that plan would make at `at`: to be asked of what another process wrote.
+// Whether the offsets are those that gpsh_sheet_plan makes at `at`. Ask before use if another
+// process wrote the sheet.
 bool gpsh_sheet_sound(const struct gpsh_sheet *sheet, uint64_t at);
 
 // The next row after *position that has counted something; false: there is none. `board` is the

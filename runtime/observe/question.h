@@ -13,8 +13,8 @@ void gpsh_questions_close(void);
 // How often the program was asked so far. Any thread.
 unsigned gpsh_questions(void);
 
-// Sleeps until there is one more, or wake is called, after the ticket was taken; or so many seconds
-// have passed (0: no limit); or for no reason.
+// Sleeps until, after the ticket was taken, SIGUSR1 comes or gpsh_questions_wake is called, or
+// until limit_s seconds have passed (0: no limit). May return for no reason.
 unsigned gpsh_questions_ticket(void);
 void gpsh_questions_await(unsigned ticket, int64_t limit_s);
 void gpsh_questions_wake(void);

@@ -16,15 +16,16 @@ bool gpsh_waiter_shares(void);
 // thread may be in it. Registering a function again changes nothing.
 typedef bool gpsh_waiter_hook(void);
 void gpsh_waiter_drive(gpsh_waiter_hook *drive);
-// Every wait calls hook(argument) about every 50 ms; what is not 0 ends the wait. NULL: none.
+// Every wait calls hook(argument) about every 50 ms, and ends when that does not return 0. NULL:
+// no hook.
 void gpsh_waiter_ask(int (*hook)(void *argument), void *argument);
 // For tests that find nothing: gives the core away now and then if PEs share cores.
 void gpsh_waiter_miss(void);
 
 // One wait: spins, runs the hooks, yields when others want the core, watches for failed PEs,
-// the deadline and the abort word. Call gpsh_waiter_step in
-// every empty iteration; a negative status ends the wait (a sentence says what was waited for).
-// GPSH_WAIT(waiter, what) declares one, and ends it with its scope.
+// the deadline and the abort word. GPSH_WAIT(waiter, what) declares one that ends with its scope.
+// Call gpsh_waiter_step in every iteration that finds nothing; a negative status ends the wait (a
+// sentence says what was waited for).
 struct gpsh_waiter {
     const char *what;
     unsigned spins;
@@ -38,13 +39,12 @@ struct gpsh_waiter {
     uint64_t deadline_ns;
     uint64_t began_ns; // first look at the clock
     uint64_t ask_ns;   // when the program's hook is asked next; 0: not begun
-    uint64_t look_ns;  // when others are shown again how it stands
-    bool reported;     // it has lasted GPUSHMEM_HANG_REPORT, and that was said
-    // when this PE says who is late, since there is no launcher that does; 0: never
+    uint64_t look_ns;  // when the record on the board is written again
+    bool reported;     // the sentence after GPUSHMEM_HANG_REPORT seconds was logged
+    // when this PE logs who is late, because no launcher does it; 0: never
     uint64_t verdict_ns;
-    // Where it is shown to other processes; 0: nowhere, as every short wait.
-    int slot;
-    // Who ends it, for the sentence about the whole job.
+    int slot; // on the board, for other processes; 0: none, as for every short wait
+    // What has to happen for it to end, for the verdict about the whole job.
     enum gpsh_awaited awaited;
     int awaited_pe, team;
     uint64_t number;

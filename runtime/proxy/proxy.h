@@ -145,7 +145,7 @@ struct gpsh_proxy_env {
     uint64_t nap_ns; // how long an idle thread that nobody wakes sleeps
     // Kernels may run on CPU threads, which make passes while they wait.
     bool helpers;
-    // [rings], all zero, where others read them; NULL: nobody does
+    // [rings], all zero: where other processes read them. NULL: the proxy has its own
     struct gpsh_ring_counters *counters;
     int n_contexts; // how many of the rings, the last ones, are for contexts of kernels
     // Lends channels, and takes them back; `none_left` tells the program that contexts share.
@@ -393,7 +393,7 @@ static inline int gpsh_ring_publish(struct gpsh_proxy_ring *ring)
         return 0;
     gpsh_ring_land(ring);
     uint64_t pending = ring->parsed - ring->published;
-    ring->counters->most = pending > ring->counters->most ? pending : ring->counters->most;
+    ring->counters->peak = pending > ring->counters->peak ? pending : ring->counters->peak;
     ring->counters->completed = ring->retired;
     ring->published = ring->retired;
     // Release: fetched data is visible to a thread that has seen the count. Pairs with the acquire

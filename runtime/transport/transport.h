@@ -199,9 +199,10 @@ struct gpsh_flow {
     // also counts what was under way when the flow failed, as soon as its local memory is left
     // alone
     uint64_t completed;
-    // For people, by whoever posts: bytes of the operations, times a post found no room, and for
-    // contexts of the host the most operations under way at once. No business of the transport.
-    uint64_t bytes, retries, most;
+    // Statistics, kept by the code that posts, and no business of the transport: bytes of the
+    // operations, how often a post found no room, and for contexts of the host the highest number
+    // of operations under way at once.
+    uint64_t bytes, retries, peak;
     int error; // 0, or why everything towards this PE fails from now on (also set by progress)
     // Link of the channel's list of flows (comm/pending.h); transports zero it and leave it alone.
     int32_t listed;
@@ -299,12 +300,12 @@ struct gpsh_transport_ops {
     int (*buffer_unregister)(struct gpsh_transport *self, const void *base);
 };
 
-// The flows of channel `index`, all zero, where the runtime wants them. False: no memory. Close
-// them in any case.
+// Sets channel->flows to the flows of channel `index`, all zero: on the board, or on the heap if
+// env->flows is NULL. False if there is no memory. Call gpsh_flows_close in either case.
 bool gpsh_flows_open(struct gpsh_channel *channel, const struct gpsh_transport_env *env, int index);
 void gpsh_flows_close(struct gpsh_channel *channel);
 
-// Counts an operation that a context of the host has posted, or with GPSH_POST_AGAIN has not.
+// Counts an operation that a context of the host has tried to post: `posted` is what post returned.
 static inline void gpsh_flow_count(struct gpsh_flow *flow, const struct gpsh_op *op, int posted)
 {
     if (posted == GPSH_POST_AGAIN) {
@@ -313,7 +314,7 @@ static inline void gpsh_flow_count(struct gpsh_flow *flow, const struct gpsh_op 
     }
     uint64_t pending = flow->posted - flow->completed;
     flow->bytes += op->kind == GPSH_OP_AMO ? op->width : op->bytes;
-    flow->most = pending > flow->most ? pending : flow->most;
+    flow->peak = pending > flow->peak ? pending : flow->peak;
 }
 
 // The transports of this build, which cmake lists (one for each folder of transports/); NULL at the
