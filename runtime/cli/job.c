@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "listeners.h"
 #include "observe/verdict.h"
 #include "say.h"
 
@@ -39,6 +40,15 @@ static void signal_all(const struct gpsh_job *j, int signal)
 {
     for (int pe = 0; pe < j->n_pes; pe++)
         gpsh_child_signal(&j->pes[pe], signal);
+}
+
+// SIGUSR1 asks what a PE is at (observe/question.h), most of all of PEs that have not come yet.
+static void ask_all(struct gpsh_job *j)
+{
+    for (int pe = 0; pe < j->n_pes; pe++)
+        if (j->pes[pe].pid > 0)
+            gpsh_listeners_signal(j->pes[pe].pid, SIGUSR1);
+    gpsh_job_on_call(j);
 }
 
 static void ask_all_to_end(struct gpsh_job *j, int signal)
@@ -249,12 +259,12 @@ void gpsh_job_on_signal(struct gpsh_job *j, int signal)
                  strsignal(signal));
         begin_ending(j, 128 + signal, j->n_running);
         ask_all_to_end(j, interrupt ? SIGTERM : signal);
+    } else if (signal == SIGUSR1) {
+        ask_all(j);
     } else {
         for (int pe = 0; signal == SIGTSTP && pe < j->n_pes; pe++)
             j->pes[pe].stop_expected = true;
         signal_all(j, interrupt && j->n_interrupts > 2 ? SIGKILL : signal);
-        if (signal == SIGUSR1)
-            gpsh_job_on_call(j);
     }
     if (signal == SIGTSTP)
         kill(getpid(), SIGSTOP); // with the PEs; SIGCONT wakes both

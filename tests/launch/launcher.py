@@ -274,6 +274,16 @@ class Signals(Case):
                 out, _ = self.finish(job, 128 + getattr(signal, "SIG" + name) if ends_job else 0)
                 self.assertEqual(out, f"got {name}\n" * 3)
 
+    def test_question_spares_programs_that_do_not_catch_it(self):
+        # A PE before init, or a script around one. The last PE hears it, so the others have been passed by then.
+        ask = "[ $PMIX_RANK = 2 ] && trap 'echo heard' USR1"
+        job = self.running(ask)
+        job.send_signal(signal.SIGUSR1)
+        self.assertEqual(self.wait_for_lines(job, 1), ["heard"])
+        job.send_signal(signal.SIGTERM)
+        _, err = self.finish(job, 143)
+        self.assert_last_line(err, r"received signal 15 \(Terminated\); ended the 3 PEs")
+
     def test_interrupt_ends_pes_that_do_not_catch_it(self):
         job = self.start("-n", 3, "sh", "-c", "echo ready; exec sleep 60")
         self.wait_for_lines(job, 3)
