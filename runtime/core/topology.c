@@ -114,6 +114,8 @@ enum gpsh_distance gpsh_topology_between(const struct gpsh_topology *topology, c
         return GPSH_DISTANCE_PHB;
     hwloc_obj_t a_home = hwloc_get_non_io_ancestor_obj(topology->hwloc, a);
     hwloc_obj_t b_home = hwloc_get_non_io_ancestor_obj(topology->hwloc, b);
+    if (!a_home->nodeset || !b_home->nodeset)
+        return GPSH_DISTANCE_UNKNOWN; // a group whose processors are all offline has none
     return hwloc_bitmap_intersects(a_home->nodeset, b_home->nodeset) ? GPSH_DISTANCE_NODE
                                                                      : GPSH_DISTANCE_SYS;
 }

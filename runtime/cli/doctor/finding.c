@@ -1,9 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "doctor/check.h"
+
+// What a file has is printed on terminals, and may come from another machine.
+static void control_replace(char *text)
+{
+    for (; *text; text++)
+        if (iscntrl((unsigned char)*text))
+            *text = '?';
+}
 
 static void text_add(char *text, size_t bytes, const char *separator, const char *format,
                      va_list args)
@@ -13,6 +22,7 @@ static void text_add(char *text, size_t bytes, const char *separator, const char
         used += (size_t)snprintf(text + used, bytes - used, "%s", separator);
     if (used < bytes)
         vsnprintf(text + used, bytes - used, format, args);
+    control_replace(text);
 }
 
 void gpsh_found(struct gpsh_finding *finding, enum gpsh_verdict verdict, const char *format, ...)

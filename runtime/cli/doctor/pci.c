@@ -120,13 +120,14 @@ int gpsh_pci_capability(const unsigned char *config, int bytes, unsigned id)
     return 0;
 }
 
-// PCI Express Base Specification, 7.6.3: a list that starts at 0x100.
+// PCI Express Base Specification, 7.6.3: a list that starts at 0x100. Callers read registers up to
+// the eighth byte.
 int gpsh_pci_extended(const unsigned char *config, int bytes, unsigned id)
 {
     if (bytes <= 256)
         return -1;
     int at = 0x100;
-    for (int steps = 0; steps < 960 && at >= 0x100 && at + 3 < bytes; steps++) {
+    for (int steps = 0; steps < 960 && at >= 0x100 && at + 8 <= bytes; steps++) {
         unsigned head = config[at] | (unsigned)config[at + 1] << 8 |
                         (unsigned)config[at + 2] << 16 | (unsigned)config[at + 3] << 24;
         if ((head & 0xffff) == id)

@@ -7,6 +7,7 @@
 import json
 import os
 import shutil
+import struct
 import subprocess
 import tempfile
 import unittest
@@ -261,6 +262,11 @@ class Machines(Case):
             m.write("proc/driver/nvidia/version", b"\xff\xfe\x00 580.65.06" + 5000 * b"x")
             m.write(PCI + "0000:14:00.0/config", b"")
             m.link(PCI + "0000:15:00.0/iommu_group", "x")
+            m.write("sys/devices/system/cpu/online", "many")
+            bridge = bytearray(m.config["0000:12:01.0"])
+            struct.pack_into("<I", bridge, 0x100, 0xffc << 20 | 1 << 16 | 0x01)
+            struct.pack_into("<I", bridge, 0xffc, 1 << 16 | 0x0d)  # ACS, whose registers would follow the last byte
+            m.write(PCI + "0000:12:01.0/config", bridge)
         found = self.results(self.made(plant))
         for check in ("memlock", "cpus", "rate", "bar1", "iommu", "relaxed-order"):
             self.assertEqual(found[check]["result"], "cannot tell", found[check])
@@ -276,6 +282,11 @@ class CommandLine(Case):
         self.assertRegex(done.stdout, r"\n\d+ ok, 1 problem, 0 cannot be told, 3 do not apply here")
         self.assertNotIn("\033", done.stdout)
         self.assertLessEqual(max(map(len, done.stdout.splitlines())), 100)
+
+    def test_control_characters_of_files_are_not_printed(self):
+        done = doctor("--all", "--root", self.made(lambda m: m.write(NIC + "state", "1: \033[2J\a")))
+        self.assertNotRegex(done.stdout, "[\033\a]")
+        self.assertIn("mlx5_0:1 is ?[2J?", done.stdout)
 
     def test_checks_by_name(self):
         self.made()
