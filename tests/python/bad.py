@@ -12,6 +12,7 @@ import warnings
 import numpy as np
 
 import gpushmem as shm
+from gpushmem._library import lib
 from calls import raises
 
 
@@ -100,6 +101,12 @@ def lifetimes(me, n):
     for use in (a.free, a.numpy, part.item, lambda: shm.put(a, np.zeros(4), me), lambda: a.on(me), a.__dlpack__,
                 lambda: a.fill(1), lambda: shm.free(a)):
         raises(shm.AddressError, "was freed", use)
+    c = shm.zeros(4)
+    ours, mine, theirs = c.numpy(), c.on(me), c.on((me + 1) % n)
+    del mine # by another name what ours is of
+    gc.collect()
+    shm.free(ours)
+    raises(shm.AddressError, "was freed", theirs.numpy)
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         b = shm.zeros(8)
@@ -127,6 +134,20 @@ def forks(me, n):
     assert os.waitpid(child, 0)[1] == 0
     shm.barrier()
     shm.free(a)
+
+
+def finalize_that_fails():
+    """It has left the job: its arrays are refused, and do not end the process."""
+    shm.init()
+    a = shm.zeros(4, "int64")
+    real = lib.finalize
+    lib.finalize = lambda: real() or -13
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        raises(shm.WaitTimeoutError, "", shm.finalize)
+    lib.finalize = real
+    raises(shm.StateError, "finalized", a.numpy)
+    raises(shm.StateError, "finalized", lambda: int(a[0]))
 
 
 def left_open(me):
@@ -160,6 +181,7 @@ def main():
         for part in (arguments, lifetimes, forks):
             part(me, n)
     without_a_job()
+    finalize_that_fails()
     left_open(me)
     without_a_job()
     sys.stdout.write("PE %d: bad: ok\n" % me)

@@ -16,13 +16,16 @@ Shape = Union[int, Sequence[int]]
 class Memory:
     """One allocation of the symmetric heap, or the part of another PE's that is mapped here."""
 
-    def __init__(self, address: int, nbytes: int, device: str, owned: bool = True):
-        self.address, self.nbytes, self.device, self.owned = address, nbytes, device, owned
+    def __init__(self, address: int, nbytes: int, device: str, owned: bool = True, of: Optional["Memory"] = None):
+        self.address, self.nbytes, self.device, self.owned, self.of = address, nbytes, device, owned, of
         self.generation = _job.generation()
         self.freed = False
-        _alive[address] = self
+        if owned: # this PE's part by Array.on() is at the same address
+            _alive[address] = self
 
     def check(self) -> None:
+        if self.of is not None:
+            self.of.check()
         if self.freed:
             raise errors.AddressError("this array was freed")
         if self.generation != _job.generation():
@@ -224,7 +227,8 @@ class Array:
         address = call_for_pointer(lib.ptr, self.address, operator.index(pe))
         if address is None:
             return None
-        return Array(Memory(address, self.nbytes, self.device, owned=False), address, self.shape, self.strides, self.dtype)
+        theirs = Memory(address, self.nbytes, self.device, owned=False, of=self.memory)
+        return Array(theirs, address, self.shape, self.strides, self.dtype)
 
     def free(self) -> None:
         """Collective: all PEs free the same array. Views of it, numpy arrays and tensors are invalid afterwards."""

@@ -174,10 +174,12 @@ def finalize() -> None:
     from . import _array
     check()
     generation = _generation
-    call(lib.finalize)
-    if not lib.initialized():
-        _array.at_finalize()
-        globals()["_generation"] = generation + 1
+    try:
+        call(lib.finalize)
+    finally: # this process has left the job if that fails, too
+        if not lib.initialized():
+            _array.at_finalize()
+            globals()["_generation"] = generation + 1
 
 
 def initialized() -> bool:
