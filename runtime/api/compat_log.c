@@ -9,19 +9,18 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "core/hash.h"
 #include "core/log.h"
 
-// Sentences that were logged, by their hash. A program that fails in ever new ways is told once
-// that this is enough.
+// The hashes of sentences that were logged. After LOGGED different ones the rest is not logged, and
+// the program is told so once.
 enum { LOGGED = 256 };
 static _Atomic uint64_t logged[LOGGED];
 static atomic_flag enough = ATOMIC_FLAG_INIT;
 
 bool gpsh_compat_is_new(const char *prefix, const char *sentence)
 {
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    for (const char *c = sentence; *c; c++)
-        hash = (hash ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
+    uint64_t hash = gpsh_hash_more(GPSH_HASH_START, sentence, strlen(sentence));
     for (unsigned i = 0; i < LOGGED; i++) {
         uint64_t found = 0;
         if (atomic_compare_exchange_strong(&logged[(hash + i) % LOGGED], &found, hash))

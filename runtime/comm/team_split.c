@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "comm/team_meet.h"
+#include "core/hash.h"
 #include "gpushmem/gpushmem.h"
 #include "proxy/device_side.h"
 
@@ -54,10 +55,7 @@ int gpsh_team_check_list(const char *what, int n, const int *ranks, int size)
 
 uint64_t gpsh_team_digest(uint64_t digest, const void *bytes, size_t n)
 {
-    digest ^= UINT64_C(0xcbf29ce484222325);
-    for (size_t i = 0; i < n; i++)
-        digest = (digest ^ ((const unsigned char *)bytes)[i]) * UINT64_C(0x100000001b3);
-    return digest;
+    return gpsh_hash_more(digest ^ GPSH_HASH_START, bytes, n);
 }
 
 // ---- The two exchanges ----

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "core/error.h"
+#include "core/hash.h"
 
 struct span {
     uintptr_t first, end;
@@ -70,24 +71,17 @@ int gpsh_statics_image_range(const ElfW(Phdr) * headers, size_t n, uintptr_t bia
 
 // ---- Which program it is ----
 
-static uint64_t hash_more(uint64_t hash, const void *bytes, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        hash = (hash ^ ((const unsigned char *)bytes)[i]) * 0x100000001b3;
-    return hash;
-}
-
 // Notes hold the linker's build id. Without one the beginning of the code tells programs apart.
 static uint64_t image_id(const ElfW(Phdr) * headers, size_t n, uintptr_t bias)
 {
     enum { CODE_BYTES = 65536 };
-    uint64_t hash = hash_more(0xcbf29ce484222325, headers, n * sizeof *headers);
+    uint64_t hash = gpsh_hash_more(0xcbf29ce484222325, headers, n * sizeof *headers);
     for (size_t i = 0; i < n; i++) {
         const void *at = (const void *)(bias + headers[i].p_vaddr);
         bool code = headers[i].p_type == PT_LOAD && headers[i].p_flags & PF_X;
         size_t bytes = headers[i].p_filesz < CODE_BYTES ? headers[i].p_filesz : CODE_BYTES;
         if ((code && headers[i].p_flags & PF_R) || headers[i].p_type == PT_NOTE)
-            hash = hash_more(hash, at, bytes);
+            hash = gpsh_hash_more(hash, at, bytes);
     }
     return hash ? hash : 1;
 }

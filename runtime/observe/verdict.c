@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "core/hash.h"
 #include "core/log.h"
 
 enum { PES_BYTES = 96, VERDICT_BYTES = 640 };
@@ -29,16 +30,16 @@ __attribute__((format(printf, 2, 3))) static void add(struct text *t, const char
 }
 
 // A set of PEs, for a sentence.
-struct some {
+struct pe_set {
     int n;
     int first;
     char text[PES_BYTES]; // "PE 3", "PEs 0-2,5"; cut with dots where it gets too long
 };
 
-static void some_print(struct some *some, const bool *in, int n)
+static void pe_set_print(struct pe_set *some, const bool *in, int n)
 {
     struct text t = {some->text, sizeof some->text, 0};
-    *some = (struct some){.first = -1};
+    *some = (struct pe_set){.first = -1};
     for (int pe = 0; pe < n; pe++) {
         some->first = in[pe] && some->first < 0 ? pe : some->first;
         some->n += in[pe];
@@ -105,8 +106,8 @@ static void place_print(const struct gpsh_wait_record *at, char *text, size_t by
         snprintf(text, bytes, "barrier %" PRIu64 " (%s)", at->number, at->what);
 }
 
-// What the PE that is late does instead.
-static void add_alibi(struct text *t, const struct gpsh_pe_view *views, const struct some *late)
+// What the PE that is late is doing instead.
+static void add_alibi(struct text *t, const struct gpsh_pe_view *views, const struct pe_set *late)
 {
     const struct gpsh_pe_view *view = &views[late->first];
     if (view->state == GPSH_PE_BUSY)
@@ -123,8 +124,8 @@ static void add_alibi(struct text *t, const struct gpsh_pe_view *views, const st
         add(t, ". Nothing is known of PE %d here", late->first);
 }
 
-static void say_late(struct text *t, const struct gpsh_pe_view *views, const struct some *late,
-                     const struct some *waiting, const struct some *unseen,
+static void say_late(struct text *t, const struct gpsh_pe_view *views, const struct pe_set *late,
+                     const struct pe_set *waiting, const struct pe_set *unseen,
                      const struct gpsh_wait_record *at)
 {
     char place[128];
@@ -160,8 +161,8 @@ static bool is_late(const struct gpsh_pe_view *views, int n, int pe,
 }
 
 static void say_alone(struct text *t, const struct gpsh_pe_view *views, int n,
-                      const struct gpsh_wait_record *at, const struct some *waiting,
-                      const struct some *busy)
+                      const struct gpsh_wait_record *at, const struct pe_set *waiting,
+                      const struct pe_set *busy)
 {
     int pe = 0;
     while (pe < n - 1 && &views[pe].wait != at)
@@ -176,20 +177,20 @@ static void say_alone(struct text *t, const struct gpsh_pe_view *views, int n,
 static void say(struct text *t, const struct gpsh_pe_view *views, int n, bool *in,
                 const struct gpsh_wait_record *at)
 {
-    struct some waiting, late, busy, unseen;
+    struct pe_set waiting, late, busy, unseen;
     bool meeting = at->awaited == GPSH_AWAITED_BARRIER || at->awaited == GPSH_AWAITED_TEAM;
     for (int pe = 0; pe < n; pe++)
         in[pe] = meeting ? meets(&views[pe], at) : views[pe].state == GPSH_PE_WAITS;
-    some_print(&waiting, in, n);
+    pe_set_print(&waiting, in, n);
     for (int pe = 0; pe < n; pe++)
         in[pe] = meeting && is_late(views, n, pe, at);
-    some_print(&late, in, n);
+    pe_set_print(&late, in, n);
     for (int pe = 0; pe < n; pe++)
         in[pe] = views[pe].state == GPSH_PE_BUSY;
-    some_print(&busy, in, n);
+    pe_set_print(&busy, in, n);
     for (int pe = 0; pe < n; pe++)
         in[pe] = views[pe].state == GPSH_PE_UNSEEN;
-    some_print(&unseen, in, n);
+    pe_set_print(&unseen, in, n);
     if (meeting)
         say_late(t, views, &late, &waiting, &unseen, at);
     else
@@ -238,19 +239,10 @@ static int first_that_waits(const struct gpsh_pe_view *views, int n)
     return -1;
 }
 
-// FNV-1a, not 0.
-static uint64_t digest(const char *text)
-{
-    uint64_t sum = UINT64_C(14695981039346656037);
-    for (; *text; text++)
-        sum = (sum ^ (unsigned char)*text) * UINT64_C(1099511628211);
-    return sum | 1;
-}
-
 static bool is_news(const char *text)
 {
-    static _Atomic uint64_t last;
-    uint64_t now = digest(text);
+    static _Atomic uint64_t last; // 0: none yet
+    uint64_t now = gpsh_hash_more(GPSH_HASH_START, text, strlen(text)) | 1;
     return atomic_exchange(&last, now) != now;
 }
 
