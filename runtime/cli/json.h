@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Writes JSON, value by value and indented. Whoever calls it sees to it that what is begun is
-// ended.
+// Writes JSON, value by value and indented. The caller ends each object and list that it begins.
 #ifndef GPSH_JSON_H
 #define GPSH_JSON_H
 

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-// Columns of the terminal; 0 where standard output is none, and lines may be of any length.
+// Columns of the terminal; 0 where standard output is no terminal: lines may be of any length.
 int gpsh_page_columns(void);
 
 enum gpsh_colour {

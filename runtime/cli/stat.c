@@ -201,55 +201,66 @@ static int print_jobs(void)
     return exit_status;
 }
 
+struct stat_options {
+    bool waits, peers, once, prometheus;
+};
+
+static int show_job(const char *operand, const struct stat_options *show)
+{
+    struct gpsh_boards boards = {0};
+    int status = 0;
+    if (!find_job(operand, &boards))
+        status = 1;
+    else if (show->waits)
+        status = print_waits(&boards);
+    else if (show->prometheus)
+        gpsh_stat_prometheus(&boards);
+    else if (!show->once && isatty(STDOUT_FILENO))
+        status = watch_counters(&boards, show->peers);
+    else
+        gpsh_stat_table(&boards, show->peers, NULL, 0);
+    gpsh_boards_free(&boards);
+    return status;
+}
+
 int gpsh_cmd_stat(int argc, char **argv)
 {
-    bool waits = false, peers = false, once = false, prometheus = false;
+    struct stat_options show = {.waits = false};
     const struct gpsh_option options[] = {
         {0, "waits", NULL,
          "what each PE waits for if that has lasted a second, and who is late, in one\n"
          "sentence",
-         .flag = &waits},
+         .flag = &show.waits},
         {0, "peers", NULL, "a row for each PE that operations go to, instead of one for all",
-         .flag = &peers},
+         .flag = &show.peers},
         {0, "once", NULL, "print and end, also on a terminal, where it is refreshed every second",
-         .flag = &once},
-        {0, "prometheus", NULL, "counters in the text format of Prometheus", .flag = &prometheus},
+         .flag = &show.once},
+        {0, "prometheus", NULL, "counters in the text format of Prometheus",
+         .flag = &show.prometheus},
         {0},
     };
     const struct gpsh_command_line line = {
         "gpushmem stat",
         "[--waits | --prometheus | [--peers] [--once]] [PID|JOB]\n"
-        "Prints what rings and transports of each PE have done, as a table. Looks at a running job "
-        "without stopping it. PID is the process of one of its PEs or of\n"
-        "its `gpushmem run`. JOB is its name. Without either it lists the jobs of this user on\n"
-        "this host. PEs on other hosts are not seen: call it there as well.",
+        "Prints, as a table, what rings and transports of each PE have done. It looks at a "
+        "running\n"
+        "job without stopping it. PID is the process of one of its PEs or of its `gpushmem run`.\n"
+        "JOB is its name. Without either it lists the jobs of this user on this host. PEs on "
+        "other\n"
+        "hosts are not seen: call it there as well.",
         .options = options};
-    int status = 0, operand = gpsh_options_parse(&line, argc, argv, &status);
+    int status, operand = gpsh_options_parse(&line, argc, argv, &status);
     if (operand < 0)
         return status;
-    if (waits + prometheus + (peers || once) > 1) {
+    if (argc == 1)
+        return print_jobs();
+    if (show.waits + show.prometheus + (show.peers || show.once) > 1)
         gpsh_options_complain(&line,
                               "only one of --waits, --prometheus, and --peers or --once; see "
                               "gpushmem stat --help");
-        return GPSH_OPTIONS_EXIT_USAGE;
-    }
-    if (operand == argc && argc == 1)
-        return print_jobs();
-    if (operand == argc || operand + 1 < argc) {
+    else if (operand + 1 != argc)
         gpsh_options_complain(&line, "it takes one job; see gpushmem stat --help");
-        return GPSH_OPTIONS_EXIT_USAGE;
-    }
-    struct gpsh_boards boards = {0};
-    if (!find_job(argv[operand], &boards))
-        status = 1;
-    else if (waits)
-        status = print_waits(&boards);
-    else if (prometheus)
-        gpsh_stat_prometheus(&boards);
-    else if (!once && isatty(STDOUT_FILENO))
-        status = watch_counters(&boards, peers);
     else
-        gpsh_stat_table(&boards, peers, NULL, 0);
-    gpsh_boards_free(&boards);
-    return status;
+        return show_job(argv[operand], &show);
+    return GPSH_OPTIONS_EXIT_USAGE;
 }

@@ -6,30 +6,37 @@
 #include "doctor/host.h"
 
 // From good to bad.
-enum gpsh_verdict { GPSH_NOT_APPLICABLE, GPSH_OK, GPSH_CANNOT_TELL, GPSH_PROBLEM, GPSH_VERDICTS };
+enum gpsh_check_result {
+    GPSH_NOT_APPLICABLE,
+    GPSH_OK,
+    GPSH_CANNOT_TELL,
+    GPSH_PROBLEM,
+    GPSH_CHECK_RESULTS
+};
 
 struct gpsh_finding {
-    enum gpsh_verdict verdict;
+    enum gpsh_check_result result;
     char saw[768];
-    char mend[512]; // a command for what was found; "": the one of the table
-    bool dropped;   // what gpsh_found was told last did not count
+    char mend[512]; // what to do about this finding; "": gpsh_check.mends
+    bool dropped;   // the last gpsh_found was ignored
 };
 
 struct gpsh_check {
     const char *id, *title;
-    const char *looks; // at what
-    const char *means; // a problem here
-    const char *mends;
-    bool varies; // what is seen differs between PEs that are alike
+    const char *looks; // what the check looks at
+    const char *means; // what a problem means for a job
+    const char *mends; // what to do about it
+    bool varies;       // `saw` differs even between PEs on equal machines
     void (*look)(const struct gpsh_host *host, struct gpsh_finding *finding);
 };
 extern const struct gpsh_check gpsh_checks[]; // ends with a row of zeros
 int gpsh_checks_count(void);
 
-// Adds to what was seen, if nothing worse was.
-void gpsh_found(struct gpsh_finding *finding, enum gpsh_verdict verdict, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-// The command that mends what gpsh_found was told last; the first one stays.
+// Adds a sentence to `saw`, unless something worse was found. A worse result replaces what was said
+// before.
+void gpsh_found(struct gpsh_finding *finding, enum gpsh_check_result result, const char *format,
+                ...) __attribute__((format(printf, 3, 4)));
+// Says what to do about what the last gpsh_found told. The first call for a result counts.
 void gpsh_mend(struct gpsh_finding *finding, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

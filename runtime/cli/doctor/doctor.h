@@ -13,10 +13,10 @@ struct gpsh_report {
     bool wanted[GPSH_CHECKS_MOST];                  // others were not looked at
 };
 
-const char *gpsh_verdict_word(enum gpsh_verdict verdict);
-enum gpsh_verdict gpsh_report_worst(const struct gpsh_report *report);
+const char *gpsh_result_word(enum gpsh_check_result result);
+enum gpsh_check_result gpsh_report_worst(const struct gpsh_report *report);
 // 0 if all is well, 1 with a problem, 3 if something cannot be told.
-int gpsh_report_exit(enum gpsh_verdict worst);
+int gpsh_report_exit(enum gpsh_check_result worst);
 
 // Problems in full, all else by a line; with `all` everything in full.
 void gpsh_report_print(const struct gpsh_report *report, bool all);

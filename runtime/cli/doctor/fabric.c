@@ -21,7 +21,7 @@ struct letter {
     uint32_t magic, checks;
     char host[HOST_BYTES];
     struct {
-        uint8_t verdict;
+        uint8_t result;
         char saw[SAW_BYTES];
     } finding[GPSH_CHECKS_MOST];
 };
@@ -32,7 +32,7 @@ static void letter_write(const struct gpsh_report *report, struct letter *letter
     if (gethostname(letter->host, HOST_BYTES - 1))
         letter->host[0] = '\0';
     for (int i = 0; gpsh_checks[i].id; i++) {
-        letter->finding[i].verdict = (uint8_t)report->findings[i].verdict;
+        letter->finding[i].result = (uint8_t)report->findings[i].result;
         snprintf(letter->finding[i].saw, SAW_BYTES, "%.*s", SAW_BYTES - 1, report->findings[i].saw);
     }
 }
@@ -57,8 +57,8 @@ static int letter_read(struct gpsh_bootstrap *boot, int pe, struct letter *lette
     letter->host[HOST_BYTES - 1] = '\0';
     for (int i = 0; i < GPSH_CHECKS_MOST; i++) {
         letter->finding[i].saw[SAW_BYTES - 1] = '\0';
-        if (letter->finding[i].verdict >= GPSH_VERDICTS)
-            letter->finding[i].verdict = GPSH_CANNOT_TELL;
+        if (letter->finding[i].result >= GPSH_CHECK_RESULTS)
+            letter->finding[i].result = GPSH_CANNOT_TELL;
     }
     return 0;
 }
@@ -67,7 +67,7 @@ static int letter_read(struct gpsh_bootstrap *boot, int pe, struct letter *lette
 
 static bool is_alike(const struct letter *a, const struct letter *b, int check)
 {
-    return a->finding[check].verdict == b->finding[check].verdict &&
+    return a->finding[check].result == b->finding[check].result &&
            (gpsh_checks[check].varies || !strcmp(a->finding[check].saw, b->finding[check].saw));
 }
 
@@ -120,7 +120,7 @@ static void check_print(const struct letter *letters, int n, int check)
             continue;
         group_name(letters, n, pe, check, name, sizeof name);
         snprintf(text, sizeof text, "%s: %s: %s", name,
-                 gpsh_verdict_word((enum gpsh_verdict)letters[pe].finding[check].verdict),
+                 gpsh_result_word((enum gpsh_check_result)letters[pe].finding[check].result),
                  letters[pe].finding[check].saw);
         printf("%*s", 4, "");
         gpsh_page_wrap(text, 4, 6);
@@ -134,7 +134,7 @@ static void differences_print(const struct letter *letters, int n, const struct 
         if (own->wanted[i] && !all_alike(letters, n, i)) {
             check_print(letters, n, i);
             differ++;
-        } else if (own->wanted[i] && letters[0].finding[i].verdict == GPSH_PROBLEM)
+        } else if (own->wanted[i] && letters[0].finding[i].result == GPSH_PROBLEM)
             problems++;
     char line[200];
     if (n == 1) {
@@ -164,7 +164,7 @@ static void differences_json(const struct letter *letters, int n, const struct g
             gpsh_json_integer(&json, "pe", pe);
             gpsh_json_text(&json, "host", letters[pe].host);
             gpsh_json_text(&json, "result",
-                           gpsh_verdict_word((enum gpsh_verdict)letters[pe].finding[i].verdict));
+                           gpsh_result_word((enum gpsh_check_result)letters[pe].finding[i].result));
             gpsh_json_text(&json, "saw", letters[pe].finding[i].saw);
             gpsh_json_end(&json);
         }
@@ -173,15 +173,15 @@ static void differences_json(const struct letter *letters, int n, const struct g
     gpsh_json_end(&json);
 }
 
-static enum gpsh_verdict worst_of(const struct letter *letters, int n,
-                                  const struct gpsh_report *own)
+static enum gpsh_check_result worst_of(const struct letter *letters, int n,
+                                       const struct gpsh_report *own)
 {
     uint8_t worst = GPSH_NOT_APPLICABLE;
     for (int pe = 0; pe < n; pe++)
         for (int i = 0; gpsh_checks[i].id; i++)
-            if (own->wanted[i] && letters[pe].finding[i].verdict > worst)
-                worst = letters[pe].finding[i].verdict;
-    return (enum gpsh_verdict)worst;
+            if (own->wanted[i] && letters[pe].finding[i].result > worst)
+                worst = letters[pe].finding[i].result;
+    return (enum gpsh_check_result)worst;
 }
 
 // ---- All PEs ----

@@ -25,16 +25,17 @@ static void text_add(char *text, size_t bytes, const char *separator, const char
     control_replace(text);
 }
 
-void gpsh_found(struct gpsh_finding *finding, enum gpsh_verdict verdict, const char *format, ...)
+void gpsh_found(struct gpsh_finding *finding, enum gpsh_check_result result, const char *format,
+                ...)
 {
     va_list args;
     // What was well matters no more.
-    finding->dropped = verdict < finding->verdict;
+    finding->dropped = result < finding->result;
     if (finding->dropped)
         return;
-    if (verdict > finding->verdict)
+    if (result > finding->result)
         finding->saw[0] = finding->mend[0] = '\0';
-    finding->verdict = verdict;
+    finding->result = result;
     va_start(args, format);
     text_add(finding->saw, sizeof finding->saw, "; ", format, args);
     va_end(args);

@@ -174,7 +174,7 @@ GPSH_CHECK_FUNCTION(gpu_files)
     }
     if (!n)
         gpsh_found(finding, GPSH_PROBLEM, "/dev/nvidia0 and so on are missing");
-    if (finding->verdict == GPSH_PROBLEM && gpsh_environment_container(host))
+    if (finding->result == GPSH_PROBLEM && gpsh_environment_container(host))
         gpsh_mend(finding, "start the container with --gpus all");
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The files of the machine that `gpushmem doctor` looks at, below a root: "/", or a directory that
-// holds a copy of another machine's /sys, /proc, /dev and so on. Nothing else of the machine is
-// asked by a check unless `live` says that it is this one.
+// holds a copy of another machine's /sys, /proc, /dev and so on. Checks ask the machine for nothing
+// else, unless `live` says that it is this one.
 #ifndef GPSH_DOCTOR_HOST_H
 #define GPSH_DOCTOR_HOST_H
 

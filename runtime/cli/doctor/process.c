@@ -116,7 +116,7 @@ GPSH_CHECK_FUNCTION(shm)
         gpsh_found(finding, GPSH_OK, "%" PRId64 " MiB", bytes / MIB);
     else
         gpsh_found(finding, GPSH_OK, "half of the machine's memory");
-    if (finding->verdict == GPSH_PROBLEM && gpsh_environment_container(host))
+    if (finding->result == GPSH_PROBLEM && gpsh_environment_container(host))
         gpsh_mend(finding, "start the container with --shm-size=8g, or --ipc=host");
 }
 

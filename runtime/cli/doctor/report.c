@@ -13,22 +13,22 @@ int gpsh_checks_count(void)
     return n;
 }
 
-const char *gpsh_verdict_word(enum gpsh_verdict verdict)
+const char *gpsh_result_word(enum gpsh_check_result result)
 {
     static const char *const words[] = {"not applicable", "ok", "cannot tell", "problem"};
-    return words[verdict < GPSH_VERDICTS ? verdict : GPSH_PROBLEM];
+    return words[result < GPSH_CHECK_RESULTS ? result : GPSH_PROBLEM];
 }
 
-enum gpsh_verdict gpsh_report_worst(const struct gpsh_report *report)
+enum gpsh_check_result gpsh_report_worst(const struct gpsh_report *report)
 {
-    enum gpsh_verdict worst = GPSH_NOT_APPLICABLE;
+    enum gpsh_check_result worst = GPSH_NOT_APPLICABLE;
     for (int i = 0; gpsh_checks[i].id; i++)
-        if (report->wanted[i] && report->findings[i].verdict > worst)
-            worst = report->findings[i].verdict;
+        if (report->wanted[i] && report->findings[i].result > worst)
+            worst = report->findings[i].result;
     return worst;
 }
 
-int gpsh_report_exit(enum gpsh_verdict worst)
+int gpsh_report_exit(enum gpsh_check_result worst)
 {
     return worst == GPSH_PROBLEM ? 1 : worst == GPSH_CANNOT_TELL ? 3 : 0;
 }
@@ -48,8 +48,8 @@ static void finding_print(const struct gpsh_check *check, const struct gpsh_find
 {
     static const enum gpsh_colour colours[] = {GPSH_DIM, GPSH_GREEN, GPSH_YELLOW, GPSH_RED};
     int columns = gpsh_page_columns();
-    printf("%s%-*s%s ", gpsh_page_colour(colours[finding->verdict]), WORD_WIDTH,
-           gpsh_verdict_word(finding->verdict), gpsh_page_colour(GPSH_PLAIN));
+    printf("%s%-*s%s ", gpsh_page_colour(colours[finding->result]), WORD_WIDTH,
+           gpsh_result_word(finding->result), gpsh_page_colour(GPSH_PLAIN));
     printf("%s%-*s%s ", gpsh_page_colour(GPSH_BOLD), ID_WIDTH, check->id,
            gpsh_page_colour(GPSH_PLAIN));
     int used = WORD_WIDTH + ID_WIDTH + 2;
@@ -60,22 +60,22 @@ static void finding_print(const struct gpsh_check *check, const struct gpsh_find
     gpsh_page_wrap(finding->saw, used, INDENT);
     if (!in_full)
         return;
-    if (finding->verdict == GPSH_PROBLEM)
+    if (finding->result == GPSH_PROBLEM)
         paragraph_print("means: ", check->means);
-    if (finding->verdict >= GPSH_CANNOT_TELL)
+    if (finding->result >= GPSH_CANNOT_TELL)
         paragraph_print("do: ", finding->mend[0] ? finding->mend : check->mends);
 }
 
 void gpsh_report_print(const struct gpsh_report *report, bool all)
 {
-    int count[GPSH_VERDICTS] = {0};
+    int count[GPSH_CHECK_RESULTS] = {0};
     for (int i = 0; gpsh_checks[i].id; i++) {
         const struct gpsh_finding *finding = &report->findings[i];
         if (!report->wanted[i])
             continue;
-        count[finding->verdict]++;
-        if (all || finding->verdict != GPSH_NOT_APPLICABLE)
-            finding_print(&gpsh_checks[i], finding, all || finding->verdict == GPSH_PROBLEM);
+        count[finding->result]++;
+        if (all || finding->result != GPSH_NOT_APPLICABLE)
+            finding_print(&gpsh_checks[i], finding, all || finding->result == GPSH_PROBLEM);
     }
     char line[160];
     snprintf(line, sizeof line, "%d ok, %d problem%s, %d cannot be told, %d do not apply here%s",
@@ -92,19 +92,19 @@ void gpsh_report_json(const struct gpsh_report *report)
 {
     struct gpsh_json json = {.out = stdout};
     gpsh_json_object(&json, NULL);
-    gpsh_json_text(&json, "worst", gpsh_verdict_word(gpsh_report_worst(report)));
+    gpsh_json_text(&json, "worst", gpsh_result_word(gpsh_report_worst(report)));
     gpsh_json_list(&json, "checks");
     for (int i = 0; gpsh_checks[i].id; i++) {
         const struct gpsh_finding *f = &report->findings[i];
         if (!report->wanted[i])
             continue;
-        bool bad = f->verdict >= GPSH_CANNOT_TELL;
+        bool bad = f->result >= GPSH_CANNOT_TELL;
         gpsh_json_object(&json, NULL);
         gpsh_json_text(&json, "id", gpsh_checks[i].id);
         gpsh_json_text(&json, "title", gpsh_checks[i].title);
-        gpsh_json_text(&json, "result", gpsh_verdict_word(f->verdict));
+        gpsh_json_text(&json, "result", gpsh_result_word(f->result));
         gpsh_json_text(&json, "saw", f->saw);
-        gpsh_json_text(&json, "means", f->verdict == GPSH_PROBLEM ? gpsh_checks[i].means : NULL);
+        gpsh_json_text(&json, "means", f->result == GPSH_PROBLEM ? gpsh_checks[i].means : NULL);
         gpsh_json_text(&json, "mend", !bad ? NULL : f->mend[0] ? f->mend : gpsh_checks[i].mends);
         gpsh_json_end(&json);
     }

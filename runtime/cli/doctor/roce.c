@@ -16,42 +16,41 @@ enum {
     PER_PACKETS = 1000000,
 };
 
-// True if there are active RoCE ports; else the finding says so.
-static bool roce_is_there(const struct gpsh_host *host, struct gpsh_finding *finding,
-                          struct gpsh_ports *ports)
+typedef void port_check(const struct gpsh_host *host, struct gpsh_finding *finding,
+                        const struct gpsh_port *port);
+
+// Checks each active RoCE port. Without any, the finding says so.
+static void roce_check(const struct gpsh_host *host, struct gpsh_finding *finding,
+                       port_check *check)
 {
-    gpsh_ports_read(host, ports);
-    if (!ports->n_ethernet)
+    struct gpsh_ports ports;
+    gpsh_ports_read(host, &ports);
+    for (int i = 0; i < ports.n; i++)
+        if (ports.port[i].active && ports.port[i].ethernet)
+            check(host, finding, &ports.port[i]);
+    if (!ports.n_ethernet)
         gpsh_found(finding, GPSH_NOT_APPLICABLE, "no active RoCE port");
-    return ports->n_ethernet > 0;
 }
 
-static bool is_roce(const struct gpsh_port *port)
+static void mtu_check(const struct gpsh_host *host, struct gpsh_finding *finding,
+                      const struct gpsh_port *port)
 {
-    return port->active && port->ethernet;
+    int64_t mtu;
+    if (!port->interface[0] ||
+        gpsh_host_number(host, &mtu, "sys/class/net/%s/mtu", port->interface))
+        gpsh_found(finding, GPSH_CANNOT_TELL, "the MTU of %s:%d's interface cannot be read",
+                   port->device, port->number);
+    else if (mtu < ROCE_MTU) {
+        gpsh_found(finding, GPSH_PROBLEM, "%s:%d is on %s, whose MTU is %lld", port->device,
+                   port->number, port->interface, (long long)mtu);
+        gpsh_mend(finding, "sudo ip link set dev %s mtu 9000", port->interface);
+    } else
+        gpsh_found(finding, GPSH_OK, "%s has %lld", port->interface, (long long)mtu);
 }
 
 GPSH_CHECK_FUNCTION(mtu)
 {
-    struct gpsh_ports ports;
-    if (!roce_is_there(host, finding, &ports))
-        return;
-    for (int i = 0; i < ports.n; i++) {
-        const struct gpsh_port *port = &ports.port[i];
-        int64_t mtu;
-        if (!is_roce(port))
-            continue;
-        if (!port->interface[0] ||
-            gpsh_host_number(host, &mtu, "sys/class/net/%s/mtu", port->interface))
-            gpsh_found(finding, GPSH_CANNOT_TELL, "the MTU of %s:%d's interface cannot be read",
-                       port->device, port->number);
-        else if (mtu < ROCE_MTU) {
-            gpsh_found(finding, GPSH_PROBLEM, "%s:%d is on %s, whose MTU is %lld", port->device,
-                       port->number, port->interface, (long long)mtu);
-            gpsh_mend(finding, "sudo ip link set dev %s mtu 9000", port->interface);
-        } else
-            gpsh_found(finding, GPSH_OK, "%s has %lld", port->interface, (long long)mtu);
-    }
+    roce_check(host, finding, mtu_check);
 }
 
 // ---- Addresses ----
@@ -95,10 +94,18 @@ static struct gids gids_read(const struct gpsh_host *host, const struct gpsh_por
     return gids;
 }
 
+static int gid_setting(const struct gpsh_host *host)
+{
+    char text[32];
+    gpsh_environment_setting(host, "GPUSHMEM_VERBS_GID_INDEX", text, sizeof text);
+    return text[0] ? atoi(text) : -1;
+}
+
 static void gid_check(const struct gpsh_host *host, struct gpsh_finding *finding,
-                      const struct gpsh_port *port, int wanted)
+                      const struct gpsh_port *port)
 {
     struct gids gids = {.v1 = 0};
+    int wanted = gid_setting(host);
     if (wanted >= 0)
         gid_read(host, port, wanted, &gids);
     else
@@ -122,35 +129,24 @@ static void gid_check(const struct gpsh_host *host, struct gpsh_finding *finding
 
 GPSH_CHECK_FUNCTION(gid)
 {
-    struct gpsh_ports ports;
-    char text[32];
-    if (!roce_is_there(host, finding, &ports))
-        return;
-    gpsh_environment_setting(host, "GPUSHMEM_VERBS_GID_INDEX", text, sizeof text);
-    int wanted = text[0] ? atoi(text) : -1;
-    for (int i = 0; i < ports.n; i++)
-        if (is_roce(&ports.port[i]))
-            gid_check(host, finding, &ports.port[i], wanted);
+    roce_check(host, finding, gid_check);
+}
+
+static void namespace_check(const struct gpsh_host *host, struct gpsh_finding *finding,
+                            const struct gpsh_port *port)
+{
+    struct gids gids = gids_read(host, port);
+    if (gids.v2 && !gids.here)
+        gpsh_found(finding, GPSH_PROBLEM,
+                   "the addresses of %s:%d are on %s, which is in another network namespace",
+                   port->device, port->number, gids.elsewhere);
+    else
+        gpsh_found(finding, GPSH_OK, "%s:%d has its interface here", port->device, port->number);
 }
 
 GPSH_CHECK_FUNCTION(namespace)
 {
-    struct gpsh_ports ports;
-    if (!roce_is_there(host, finding, &ports))
-        return;
-    for (int i = 0; i < ports.n; i++) {
-        const struct gpsh_port *port = &ports.port[i];
-        if (!is_roce(port))
-            continue;
-        struct gids gids = gids_read(host, port);
-        if (gids.v2 && !gids.here)
-            gpsh_found(finding, GPSH_PROBLEM,
-                       "the addresses of %s:%d are on %s, which is in another network namespace",
-                       port->device, port->number, gids.elsewhere);
-        else
-            gpsh_found(finding, GPSH_OK, "%s:%d has its interface here", port->device,
-                       port->number);
-    }
+    roce_check(host, finding, namespace_check);
 }
 
 // ---- Losses ----
@@ -166,35 +162,32 @@ static int any_is_on(const char *text)
     return digits == 8 ? on : -1;
 }
 
+static void pfc_check(const struct gpsh_host *host, struct gpsh_finding *finding,
+                      const struct gpsh_port *port)
+{
+    const char *name = port->interface[0] ? port->interface : "INTERFACE";
+    char text[256];
+    int n = gpsh_host_read(host, text, sizeof text, "sys/class/net/%s/qos/pfc", name);
+    int on = n > 0 ? any_is_on(text) : -1;
+    if (on < 0) {
+        gpsh_found(finding, GPSH_CANNOT_TELL, "the driver of %s does not show it in /sys", name);
+        gpsh_mend(finding,
+                  "dcb pfc show dev %s (or mlnx_qos -i %s): the priority of RoCE "
+                  "should be on, here and on the switch",
+                  name, name);
+    } else if (!on) {
+        gpsh_found(finding, GPSH_PROBLEM, "priority flow control is off on %s", name);
+        gpsh_mend(finding,
+                  "sudo mlnx_qos -i %s --trust dscp --pfc 0,0,0,1,0,0,0,0, and the "
+                  "same on the switch",
+                  name);
+    } else
+        gpsh_found(finding, GPSH_OK, "%s: %s", name, text);
+}
+
 GPSH_CHECK_FUNCTION(pfc)
 {
-    struct gpsh_ports ports;
-    if (!roce_is_there(host, finding, &ports))
-        return;
-    for (int i = 0; i < ports.n; i++) {
-        const struct gpsh_port *port = &ports.port[i];
-        const char *name = port->interface[0] ? port->interface : "INTERFACE";
-        char text[256];
-        if (!is_roce(port))
-            continue;
-        int n = gpsh_host_read(host, text, sizeof text, "sys/class/net/%s/qos/pfc", name);
-        int on = n > 0 ? any_is_on(text) : -1;
-        if (on < 0) {
-            gpsh_found(finding, GPSH_CANNOT_TELL, "the driver of %s does not show it in /sys",
-                       name);
-            gpsh_mend(finding,
-                      "dcb pfc show dev %s (or mlnx_qos -i %s): the priority of RoCE "
-                      "should be on, here and on the switch",
-                      name, name);
-        } else if (!on) {
-            gpsh_found(finding, GPSH_PROBLEM, "priority flow control is off on %s", name);
-            gpsh_mend(finding,
-                      "sudo mlnx_qos -i %s --trust dscp --pfc 0,0,0,1,0,0,0,0, and the "
-                      "same on the switch",
-                      name);
-        } else
-            gpsh_found(finding, GPSH_OK, "%s: %s", name, text);
-    }
+    roce_check(host, finding, pfc_check);
 }
 
 // 1 if some priority has it on, 0 if all are off, -1 if nobody says.
@@ -220,31 +213,29 @@ static int64_t counter(const struct gpsh_host *host, const struct gpsh_port *por
                : value;
 }
 
+static void ecn_check(const struct gpsh_host *host, struct gpsh_finding *finding,
+                      const struct gpsh_port *port)
+{
+    int notices = ecn_is_on(host, port->interface, "roce_np"),
+        reacts = ecn_is_on(host, port->interface, "roce_rp");
+    if (counter(host, port, "hw_counters", "np_ecn_marked_roce_packets") > 0)
+        gpsh_found(finding, GPSH_OK, "%s:%d has received marked packets", port->device,
+                   port->number);
+    else if (notices < 0 || reacts < 0)
+        gpsh_found(finding, GPSH_CANNOT_TELL, "the driver of %s:%d does not show it in /sys",
+                   port->device, port->number);
+    else if (!notices || !reacts) {
+        gpsh_found(finding, GPSH_PROBLEM, "congestion is not %s on %s",
+                   notices ? "reacted to" : "notified of", port->interface);
+        gpsh_mend(finding, "echo 1 | sudo tee /sys/class/net/%s/ecn/roce_{np,rp}/enable/3",
+                  port->interface);
+    } else
+        gpsh_found(finding, GPSH_OK, "%s notifies and reacts", port->interface);
+}
+
 GPSH_CHECK_FUNCTION(ecn)
 {
-    struct gpsh_ports ports;
-    if (!roce_is_there(host, finding, &ports))
-        return;
-    for (int i = 0; i < ports.n; i++) {
-        const struct gpsh_port *port = &ports.port[i];
-        if (!is_roce(port))
-            continue;
-        int notices = ecn_is_on(host, port->interface, "roce_np"),
-            reacts = ecn_is_on(host, port->interface, "roce_rp");
-        if (counter(host, port, "hw_counters", "np_ecn_marked_roce_packets") > 0)
-            gpsh_found(finding, GPSH_OK, "%s:%d has received marked packets", port->device,
-                       port->number);
-        else if (notices < 0 || reacts < 0)
-            gpsh_found(finding, GPSH_CANNOT_TELL, "the driver of %s:%d does not show it in /sys",
-                       port->device, port->number);
-        else if (!notices || !reacts) {
-            gpsh_found(finding, GPSH_PROBLEM, "congestion is not %s on %s",
-                       notices ? "reacted to" : "notified of", port->interface);
-            gpsh_mend(finding, "echo 1 | sudo tee /sys/class/net/%s/ecn/roce_{np,rp}/enable/3",
-                      port->interface);
-        } else
-            gpsh_found(finding, GPSH_OK, "%s notifies and reacts", port->interface);
-    }
+    roce_check(host, finding, ecn_check);
 }
 
 GPSH_CHECK_FUNCTION(loss)

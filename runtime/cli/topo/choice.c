@@ -76,7 +76,7 @@ static void choice_explain(const struct gpsh_topo *topo,
     if (!choice->n) {
         snprintf(choice->why, sizeof choice->why, "%s",
                  !topo->n_ports ? "this machine has no RDMA NIC"
-                                : "no port is active and allowed by GPUSHMEM_VERBS_DEVICES");
+                                : "no port is both usable and allowed by GPUSHMEM_VERBS_DEVICES");
         return;
     }
     for (int i = 0; i < n; i++)

@@ -149,7 +149,7 @@ static void ports_ask_verbs(struct gpsh_topo *topo)
         ibv_free_device_list(devices);
 }
 
-// hwloc records "Port1State" and no rate; who wants one adds it: hwloc-annotate in.xml out.xml
+// hwloc records "Port1State" and no rate. To add one: hwloc-annotate in.xml out.xml
 // os:mlx5_0 info Port1Rate "400 Gb/s"
 static const char *port_info(hwloc_obj_t device, int number, const char *what)
 {

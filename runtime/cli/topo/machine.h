@@ -30,7 +30,7 @@ struct gpsh_topo_port {
     int number; // 0 if it has no verbs device
     int rate;   // Mb/s, 0: not known
     bool ethernet;
-    char why_not[96]; // a PE cannot use it: the reason. "" if it can
+    char why_not[96]; // the reason why a PE cannot use it; "" if it can
 };
 
 struct gpsh_topo {
@@ -42,14 +42,14 @@ struct gpsh_topo {
         struct gpsh_topo_device device;
     } gpus[GPSH_TOPO_GPUS];
     struct gpsh_topo_port ports[GPSH_TOPO_PORTS];
-    uint8_t nvlinks[GPSH_TOPO_GPUS][GPSH_TOPO_GPUS]; // by a switch or directly
+    uint8_t nvlinks[GPSH_TOPO_GPUS][GPSH_TOPO_GPUS]; // how many, direct or through a switch
 };
 
 // Reads this machine, or what lstopo has recorded in `xml_file`. GPUSHMEM_ERR_* with a sentence.
 int gpsh_topo_read(const char *xml_file, struct gpsh_topo *topo);
 void gpsh_topo_clear(struct gpsh_topo *topo);
 
-// A port whose device has been seen with the port before: the matrix has one row for both.
+// Whether the port before this one is of the same device: the matrix has one row for both.
 bool gpsh_topo_port_repeats(const struct gpsh_topo *topo, int port);
 
 // "mlx5_0:1"; a NIC without a verbs device has its PCI address.
@@ -59,7 +59,7 @@ void gpsh_topo_port_name(const struct gpsh_topo_port *port, char *name, size_t b
 void gpsh_topo_between(const struct gpsh_topo *topo, int a, int b, char *word, size_t bytes);
 const struct gpsh_topo_device *gpsh_topo_device(const struct gpsh_topo *topo, int number);
 
-// The ports that PE `gpu` of the node uses, if it is the PE of that GPU, and why, as a sentence.
+// Which ports the PE of GPU `gpu` uses, and a sentence that says why.
 struct gpsh_topo_choice {
     int n;
     int ports[8];

@@ -101,6 +101,13 @@ static const char *or_dash(const char *text)
     return text[0] ? text : "-";
 }
 
+static void place_add(struct gpsh_table *table, const struct gpsh_topo_device *device)
+{
+    gpsh_table_add_words(table, or_dash(device->pci));
+    gpsh_table_add_words(table, or_dash(device->nodes));
+    gpsh_table_add_words(table, or_dash(device->cpus));
+}
+
 static void devices_print(const struct gpsh_topo *topo)
 {
     struct gpsh_table table = {.columns = 5};
@@ -108,20 +115,15 @@ static void devices_print(const struct gpsh_topo *topo)
     for (int i = 0; i < topo->n_gpus; i++) {
         const struct gpsh_topo_device *d = &topo->gpus[i].device;
         gpsh_table_add(&table, "GPU%d", i);
-        gpsh_table_add_words(&table, or_dash(d->pci));
-        gpsh_table_add_words(&table, or_dash(d->nodes));
-        gpsh_table_add_words(&table, or_dash(d->cpus));
+        place_add(&table, d);
         gpsh_table_add(&table, "%s", d->name[0] ? d->name : "NVIDIA GPU");
     }
     for (int i = 0; i < topo->n_ports; i++) {
         const struct gpsh_topo_port *port = &topo->ports[i];
-        const struct gpsh_topo_device *d = &port->device;
         char name[GPSH_TOPO_NAME_BYTES + 16];
         gpsh_topo_port_name(port, name, sizeof name);
         gpsh_table_add(&table, "%s", name);
-        gpsh_table_add_words(&table, or_dash(d->pci));
-        gpsh_table_add_words(&table, or_dash(d->nodes));
-        gpsh_table_add_words(&table, or_dash(d->cpus));
+        place_add(&table, &port->device);
         char rate[32] = "rate not recorded";
         if (port->rate)
             snprintf(rate, sizeof rate, "%g Gb/s", port->rate / 1000.0);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // NVML's names and values: "NVML API Reference Guide", NVIDIA. hwloc's: <hwloc/distances.h>.
-#define _GNU_SOURCE // RTLD_NOW with dlfcn
 #include "topo/nvlink.h"
 
 #include <dlfcn.h>
@@ -12,7 +11,8 @@
 
 #include "topo/machine.h"
 
-// Links of a GPU: to other GPUs, and to switches, which connect all GPUs that they reach.
+// Links of each GPU: to other GPUs, and to switches. Any two GPUs with links to switches reach each
+// other through them.
 struct links {
     int direct[GPSH_TOPO_GPUS][GPSH_TOPO_GPUS];
     int by_switch[GPSH_TOPO_GPUS];

@@ -112,7 +112,7 @@ class Choice(Case):
                          "GPUSHMEM_VERBS_DEVICES lists it before mlx5_0:1")
         self.assertEqual(len(self.uses(path, GPUSHMEM_VERBS_RAILS="4")[0]), 4)
         self.assertEqual(self.why(path, GPUSHMEM_VERBS_DEVICES="none")[0],
-                         "no port is active and allowed by GPUSHMEM_VERBS_DEVICES")
+                         "no port is both usable and allowed by GPUSHMEM_VERBS_DEVICES")
         self.refused("GPUSHMEM_VERBS_RAILS=many is not", "--xml", path, GPUSHMEM_VERBS_RAILS="many")
         self.refused("GPUSHMEM_VERBS_DEVICES=mlx5_0:x: a port is not a number", "--xml", path, GPUSHMEM_VERBS_DEVICES="mlx5_0:x")
 
