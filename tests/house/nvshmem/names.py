@@ -5,53 +5,21 @@ is exported by libnvshmem_host, whose other names are gpushmem's.
 
 usage: names.py INCLUDE LIBNVSHMEM_HOST CC CXX [NAME...]     the further names have to be in api.txt as well"""
 import os
-import re
 import subprocess
 import sys
 
+HERE = os.path.dirname(os.path.abspath(__file__))
 INCLUDE, LIBRARY, CC, CXX = sys.argv[1:5]
-
-AMO = ("int=int long=long longlong=long_long uint=unsigned_int ulong=unsigned_long ulonglong=unsigned_long_long int32=int32_t "
-       "int64=int64_t uint32=uint32_t uint64=uint64_t size=size_t ptrdiff=ptrdiff_t")
-INTEGER = ("char=char schar=signed_char short=short uchar=unsigned_char ushort=unsigned_short int8=int8_t int16=int16_t "
-           "uint8=uint8_t uint16=uint16_t " + AMO)
-FLOAT = "float=float double=double "
-FAMILIES = {
-    "RMA": "half=HALF bfloat16=BFLOAT16 " + FLOAT + INTEGER,
-    "INTEGER": INTEGER,
-    "EXTENDED": FLOAT + AMO,
-    "AMO": AMO,
-    "BITWISE": " ".join(word for word in AMO.split() if not re.match("int=|long=|longlong=|size|ptrdiff", word)),
-    "SYNC": "short=short ushort=unsigned_short " + AMO,
-    "STREAM_WORDS": "uint64=uint64_t ulong=unsigned_long ulonglong=unsigned_long_long size=size_t",
-}
-SIZES = {"SIZES": (8, 16, 32, 64, 128), "FORMS": (8, 16, 32, 64, 128, "mem")}
-
-
-def operators(text):
-    match = re.search(r"OPS\{([\w,]+)\}", text)
-    return [text[:match.start()] + op + text[match.end():] for op in match[1].split(",")] if match else [text]
-
-
-def expanded(family, text):
-    if family in SIZES:
-        return [one.replace("SIZE", str(bits)) for bits in SIZES[family] for one in operators(text)]
-    if family in ("-", "CUDA"):
-        return operators(text)
-    kinds = [word.split("=") for word in FAMILIES[family].split()]
-    return [re.sub(r"\bTYPE\b", kind.replace("_t", "@t").replace("_", " ").replace("@", "_"), one.replace("NAME", name))
-            for name, kind in kinds for one in operators(text)]
+sys.path.insert(0, HERE + "/../../../runtime/nvshmem/device")
+sys.dont_write_bytecode = True
+from prototypes import NVSHMEM, expanded, rows, signature  # noqa: E402
 
 
 def prototypes():
     """Result, name, parameters, and whether CUDA's headers are needed."""
-    for line in open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "api.txt")):
-        if line.startswith("#") or "|" not in line:
-            continue
-        family, prototype = [part.strip() for part in line.split("|")]
-        for text in expanded(family, prototype):
-            result, name, parameters = re.match(r"(.*?[ *])(\w+)\((.*)\)$", text).groups()
-            yield result, name, parameters, family == "CUDA"
+    for family, prototype in rows(HERE + "/api.txt"):
+        for text in expanded(family, prototype, NVSHMEM):
+            yield *signature(text), family == "CUDA"
 
 
 def program(names):

@@ -9,52 +9,35 @@ import re
 import subprocess
 import sys
 
+HERE = os.path.dirname(os.path.abspath(__file__))
 INCLUDE, LIBRARY, CC, CXX = sys.argv[1:5]
+sys.path.insert(0, HERE + "/../../../runtime/nvshmem/device")
+sys.dont_write_bytecode = True
+from prototypes import AMO, BITWISE, SYNC, expanded, rows, signature  # noqa: E402
 
 # The tables of types in chapter 9.
-AMO = ("int=int long=long longlong=long_long uint=unsigned_int ulong=unsigned_long ulonglong=unsigned_long_long int32=int32_t "
-       "int64=int64_t uint32=uint32_t uint64=uint64_t size=size_t ptrdiff=ptrdiff_t")
 SMALL = ("short=short ushort=unsigned_short uchar=unsigned_char int8=int8_t int16=int16_t uint8=uint8_t uint16=uint16_t")
 OLD_BITS = "short=short int=int long=long longlong=long_long"
 FAMILIES = {
     "RMA": "float=float double=double longdouble=long_double char=char schar=signed_char " + SMALL + " " + AMO,
     "EXTENDED": "float=float double=double " + AMO,
     "AMO": AMO,
-    "BITWISE": " ".join(word for word in AMO.split() if not re.match("int=|long=|longlong=|size|ptrdiff", word)),
-    "SYNC": "short=short ushort=unsigned_short " + AMO,
+    "BITWISE": BITWISE,
+    "SYNC": SYNC,
     "REDUCE_BITS": " ".join(word for word in (SMALL + " " + AMO).split()
                             if not re.match("short|int=|long=|longlong=|ptrdiff", word)),
     "COMPLEX": "complexf=COMPLEXF complexd=COMPLEXD",
     "OLD_BITS": OLD_BITS,
     "OLD_ORDER": "float=float double=double longdouble=long_double " + OLD_BITS,
 }
-SIZES = {"SIZES": (8, 16, 32, 64, 128), "OLD_SIZES": (32, 64)}
-
-
-def operators(text):
-    match = re.search(r"OPS\{([\w,]+)\}", text)
-    return [text[:match.start()] + op + text[match.end():] for op in match[1].split(",")] if match else [text]
-
-
-def expanded(family, text):
-    if family in SIZES:
-        return [one.replace("SIZE", str(bits)) for bits in SIZES[family] for one in operators(text)]
-    if family == "-":
-        return operators(text)
-    kinds = [word.split("=") for word in FAMILIES[family].split()]
-    return [re.sub(r"\bTYPE\b", kind.replace("_t", "@t").replace("_", " ").replace("@", "_"), one.replace("NAME", name))
-            for name, kind in kinds for one in operators(text)]
 
 
 def prototypes():
-    for line in open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "standard.txt")):
-        parts = [part.strip() for part in line.split("|")]
-        if line.startswith("#") or len(parts) < 2:
-            continue
-        for text in expanded(parts[0], parts[1]):
-            result, name, parameters = re.match(r"(.*?[ *])(\w+)\((.*)\)$", text).groups()
+    for family, prototype, *contexts in rows(HERE + "/standard.txt"):
+        for text in expanded(family, prototype, FAMILIES):
+            result, name, parameters = signature(text)
             yield result, name, parameters
-            if len(parts) > 2:
+            if contexts:
                 yield result, name.replace("shmem_", "shmem_ctx_", 1), "shmem_ctx_t, " + parameters
 
 
