@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "commands.h"
@@ -46,6 +47,15 @@ static bool parse_pid(const char *text, int *pid)
     return isdigit((unsigned char)text[0]) && !*end && !errno && number > 0 && number < 1 << 30;
 }
 
+// Root may send signals to everybody, and nevertheless finds its own PEs only.
+static bool is_foreign(int pid)
+{
+    char path[32];
+    struct stat st;
+    snprintf(path, sizeof path, "/proc/%d", pid);
+    return (kill(pid, 0) < 0 && errno == EPERM) || (stat(path, &st) == 0 && st.st_uid != geteuid());
+}
+
 static bool complain_nothing(const char *operand, const struct gpsh_boards *boards)
 {
     int pid;
@@ -59,7 +69,7 @@ static bool complain_nothing(const char *operand, const struct gpsh_boards *boar
                      "no running job of this user on this host is called '%s'; give the process "
                      "number of a PE or of its `gpushmem run`",
                      operand);
-    else if (kill(pid, 0) < 0 && errno == EPERM)
+    else if (is_foreign(pid))
         gpsh_cli_say("stat", "process %d belongs to another user, who alone may look at it", pid);
     else if (kill(pid, 0) < 0)
         gpsh_cli_say("stat", "there is no process %d on this host", pid);

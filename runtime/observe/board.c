@@ -76,8 +76,10 @@ int gpsh_board_open(const struct gpsh_board_owner *owner)
 
 void gpsh_board_close(void)
 {
-    if (board.shown)
+    if (board.shown) {
+        board.shown->magic = 0; // for readers that have it open
         munmap(board.shown, board.bytes);
+    }
     if (board.fd >= 0)
         close(board.fd);
     board.shown = NULL;

@@ -204,10 +204,11 @@ void gpsh_boards_again(struct gpsh_boards *boards)
 
 bool gpsh_boards_alive(const struct gpsh_boards *boards, int i)
 {
-    char path[32];
-    struct stat st;
-    snprintf(path, sizeof path, "/proc/%d", (int)boards->pids[i]);
-    return stat(path, &st) == 0;
+    char path[32], program[1];
+    uint64_t magic;
+    snprintf(path, sizeof path, "/proc/%d/exe", (int)boards->pids[i]); // a zombie has none
+    return pread(boards->fds[i], &magic, sizeof magic, 0) == sizeof magic &&
+           magic == GPSH_BOARD_MAGIC && readlink(path, program, sizeof program) > 0;
 }
 
 void gpsh_boards_free(struct gpsh_boards *boards)

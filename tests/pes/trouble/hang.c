@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Hangs on purpose, for what is said about it: hang CASE. The last PE does not do what the others
-// wait for, until somebody ends the job. With `count` it counts some operations before that.
+// wait for, until somebody ends the job. With `count` it counts some operations before that, and on
+// SIGUSR2 it leaves the job and goes on.
 #define _DEFAULT_SOURCE // pause
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -61,16 +63,30 @@ static int count(long *word)
     return fflush(stdout) || !right;
 }
 
+static int finalize_when_told(const sigset_t *order)
+{
+    int number;
+    sigwait(order, &number);
+    if (gpushmem_finalize())
+        return failed("finalize");
+    for (;;)
+        pause();
+}
+
 int main(int argc, char **argv)
 {
     const char *how = argc > 1 ? argv[1] : "barrier";
+    sigset_t order;
+    sigemptyset(&order);
+    sigaddset(&order, SIGUSR2);
+    sigprocmask(SIG_BLOCK, &order, NULL); // before there are threads
     if (gpushmem_init())
         return failed("init");
     long *word = gpushmem_calloc(8, sizeof *word);
     if (!word || gpushmem_barrier_all())
         return failed("begin");
-    if (!strcmp(how, "count") && count(word))
-        return 1;
+    if (!strcmp(how, "count"))
+        return count(word) || finalize_when_told(&order);
     bool late = gpushmem_my_pe() == gpushmem_n_pes() - 1;
     if (late && !strcmp(how, "leave"))
         return 0;

@@ -87,12 +87,14 @@ hears "stat prints them" "^0 +default context +loop +0 +$total +$total +$bytes +
 hears "stat prints them for Prometheus" \
     "^gpushmem_bytes_total\{job=\"[^\"]+\",pe=\"0\",owner=\"default context\",transport=\"loop\",peer=\"0\"\} $bytes$" \
     "$gpushmem" stat --prometheus "$job"
-# A terminal gets it again and again, until the job has ended.
+# A terminal gets it again and again, until no PE is left. The process goes on after its finalize.
 python3 -c 'import pty, sys; pty.spawn(sys.argv[1:])' "$gpushmem" stat "$job" >"$log/out" 2>&1 </dev/null &
 screen=$!
 hears "stat refreshes a terminal" "job .*: 1 of its 1 PEs run on this host"
-end
+kill -USR2 "$job"
 wait "$screen"
+echo "ok: stat ends when the PE finalizes"
+end
 refuses "a process that is no PE" "process $$ is no PE" "$gpushmem" stat --waits $$
 refuses "a process that is not there" "there is no process 1073741823" "$gpushmem" stat --waits 1073741823
 refuses "a job that is not there" "is called 'nowhere'" "$gpushmem" stat --waits nowhere
