@@ -24,7 +24,7 @@ typedef bool gpsh_board_wanted(const struct gpsh_board *board, pid_t pid, const 
 int gpsh_boards_read(struct gpsh_boards *out, gpsh_board_wanted *wanted, const void *arg);
 // Copies the boards anew. The descriptors in `fds` keep the boards of processes that have ended.
 void gpsh_boards_again(struct gpsh_boards *boards);
-// Whether the process still runs.
+// Whether the process still shows its board: it runs, and has not finalized since.
 bool gpsh_boards_alive(const struct gpsh_boards *boards, int i);
 void gpsh_boards_free(struct gpsh_boards *boards);
 

@@ -96,6 +96,12 @@ wait "$screen"
 echo "ok: stat ends when the PE finalizes"
 end
 refuses "a process that is no PE" "process $$ is no PE" "$gpushmem" stat --waits $$
+if [ "$(id -u)" -eq 0 ]; then
+    setpriv --reuid=65534 --clear-groups sleep 60 &
+    alone=$!
+    hears "a process of another user" "^gpushmem stat: process $alone belongs to another user" "$gpushmem" stat "$alone"
+    kill "$alone"
+fi
 refuses "a process that is not there" "there is no process 1073741823" "$gpushmem" stat --waits 1073741823
 refuses "a job that is not there" "is called 'nowhere'" "$gpushmem" stat --waits nowhere
 refuses "no job" "it takes one job" "$gpushmem" stat --waits
