@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The public ways to start without a launcher.
-#define _GNU_SOURCE // environ
 #include "gpushmem/bootstrap.h"
 
 #include <stdio.h>
@@ -14,33 +13,16 @@
 #include "core/error.h"
 #include "state/state.h"
 
-// Of all settings only those of the bootstrap are read here: init reads the others, and has its say
-// about them once.
-static int read_settings(struct gpsh_settings *settings)
-{
-    static const char prefix[] = "GPUSHMEM_BOOTSTRAP_";
-    size_t n = 0, taken = 0;
-    while (environ && environ[n])
-        n++;
-    char **ours = calloc(n + 1, sizeof *ours);
-    if (!ours)
-        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory to read the settings");
-    for (size_t i = 0; i < n; i++)
-        if (strncmp(environ[i], prefix, sizeof prefix - 1) == 0)
-            ours[taken++] = environ[i];
-    int status = gpsh_settings_read(ours, settings);
-    free(ours);
-    return status;
-}
-
 int gpushmem_get_uniqueid(gpushmem_uniqueid_t *id)
 {
     struct gpsh_settings settings;
     if (!id)
         return gpsh_fail(GPUSHMEM_ERR_INVALID, "gpushmem_get_uniqueid: no place for the id (NULL)");
     int status = gpsh_init_standard_streams(); // before sockets take their place
+    // Of all settings only those of the bootstrap are read here: init reads the others, and has its
+    // say about them once.
     if (!status)
-        status = read_settings(&settings);
+        status = gpsh_settings_read_process("GPUSHMEM_BOOTSTRAP_", &settings);
     if (status)
         return status;
     status =

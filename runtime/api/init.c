@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The lifecycle: from settings and launcher to connected transports, and back.
-#define _GNU_SOURCE // environ, fflush_unlocked
+#define _GNU_SOURCE // fflush_unlocked
 #include "api/init.h"
 
 #include <poll.h>
@@ -129,6 +129,7 @@ static void tear_down(void)
     gpsh.flush_writes = false;
     gpsh_bootstrap_finalize(&gpsh.boot);
     gpsh_settings_clear(&gpsh.settings);
+    gpsh_setting_aliases_forget();
     gpsh_log_set_pe(-1);
     gpsh_log_close();
 }
@@ -188,7 +189,7 @@ static int enter_job(const struct gpsh_join *join)
 {
     int status = gpsh_init_standard_streams(); // before anything else opens a file
     if (!status)
-        status = gpsh_settings_read(environ, &gpsh.settings);
+        status = gpsh_settings_read_process("GPUSHMEM_", &gpsh.settings);
     if (!status)
         status = gpsh_coll_limits_read(gpsh.settings.collectives);
     gpsh_coll_limits_print(gpsh.collectives, sizeof gpsh.collectives);
@@ -199,6 +200,7 @@ static int enter_job(const struct gpsh_join *join)
     if (status) {
         GPSH_LOG(ERROR, "init", "%s", gpsh_last_error());
         gpsh_settings_clear(&gpsh.settings);
+        gpsh_setting_aliases_forget();
         return status;
     }
     gpsh.boot.wait_timeout_ms = gpsh.settings.wait_timeout_ms;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#define _GNU_SOURCE // environ, setenv
+#define _GNU_SOURCE // environ
 #include "api/nvshmem_env.h"
 
 #include <stdio.h>
@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "api/compat_log.h"
+#include "core/config.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "gpushmem/compat/non_abi/nvshmem_version.h"
@@ -64,9 +65,11 @@ static const struct {
     {"ENABLE_ERROR_CHECKS", "*", "1"},
 };
 
-static void set(const struct variable *v, const char *value)
+static int set(const struct variable *v, const char *value)
 {
-    setenv(v->setting, value, 0);
+    char name[80];
+    snprintf(name, sizeof name, "%s%s", prefix, v->name);
+    return gpsh_setting_alias(v->setting, value, name);
 }
 
 // Told once a process.
@@ -88,18 +91,17 @@ static int take_size(const struct variable *v, const char *text)
                          "512M",
                          prefix, v->name, text);
     snprintf(value, sizeof value, "%llu", bytes);
-    set(v, value);
-    return 0;
+    return set(v, value);
 }
 
 // Names of devices and interfaces, without what marks them as exact; lists of what is not to be
 // taken (^) have no equivalent.
-static void take_names(const struct variable *v, const char *value)
+static int take_names(const struct variable *v, const char *value)
 {
-    if (*value == '^')
-        tell(v->name, value, "name what is to be taken, not what is not");
-    else
-        set(v, value + (*value == '='));
+    if (*value != '^')
+        return set(v, value + (*value == '='));
+    tell(v->name, value, "name what is to be taken, not what is not");
+    return 0;
 }
 
 static int take_word(const struct variable *v, const char *value)
@@ -109,10 +111,8 @@ static int take_word(const struct variable *v, const char *value)
             (*words[i].value != '*' && strcasecmp(words[i].value, value) != 0))
             continue;
         if (*words[i].result == '*')
-            take_names(v, value);
-        else if (*words[i].result)
-            set(v, words[i].result);
-        return 0;
+            return take_names(v, value);
+        return *words[i].result ? set(v, words[i].result) : 0;
     }
     tell(v->name, value, v->help);
     return 0;
@@ -121,7 +121,7 @@ static int take_word(const struct variable *v, const char *value)
 static int take(const struct variable *v, const char *value)
 {
     switch (v->way) {
-    case WAY_TAKEN: set(v, value); return 0;
+    case WAY_TAKEN: return set(v, value);
     case WAY_SIZE: return take_size(v, value);
     case WAY_WORDS: return take_word(v, value);
     case WAY_TOLD: tell(v->name, value, v->help); return 0;
@@ -139,7 +139,6 @@ static const struct variable *find(const char *name, size_t length)
     return NULL;
 }
 
-// A copy of the names first: setting a variable may move the environment.
 static int take_one(const char *entry)
 {
     char name[64];
@@ -158,17 +157,11 @@ static int take_one(const char *entry)
 int gpsh_nvshmem_take_environment(void)
 {
     int status = 0;
-    size_t n = 0;
-    while (environ && environ[n])
-        n++;
-    char **entries = calloc(n + 1, sizeof *entries);
-    if (!entries)
-        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory to read the environment");
-    memcpy(entries, environ, n * sizeof *entries);
-    for (size_t i = 0; i < n && !status; i++)
-        if (strncmp(entries[i], prefix, PREFIX) == 0)
-            status = take_one(entries[i]);
-    free(entries);
+    gpsh_setting_aliases_begin();
+    for (char **entry = environ; entry && *entry && !status; entry++)
+        if (strncmp(*entry, prefix, PREFIX) == 0)
+            status = take_one(*entry);
+    gpsh_setting_aliases_end();
     return status;
 }
 

@@ -16,8 +16,8 @@ struct gpsh_nvshmem_variable {
 // False: there are not so many.
 bool gpsh_nvshmem_variable(int row, struct gpsh_nvshmem_variable *out);
 
-// Sets the GPUSHMEM_* variables that NVSHMEM_* ones mean, where they are not set yet; what is
-// unknown or has no meaning is logged. GPUSHMEM_ERR_SETTING: a value that is none.
+// The settings that NVSHMEM_* variables mean get aliases for the next init; what is unknown or has
+// no meaning is logged. GPUSHMEM_ERR_SETTING: a value that is none.
 int gpsh_nvshmem_take_environment(void);
 
 // What NVSHMEM_VERSION and NVSHMEM_INFO ask to print.

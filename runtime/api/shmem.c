@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What gpushmem/compat/shmem.h calls beside the library's own functions.
 // docs/adr/0034-openshmem.md.
-#define _GNU_SOURCE // setenv
 #include "gpushmem/compat/shmem.h"
 
 #include <stdatomic.h>
@@ -9,6 +8,7 @@
 #include <stdlib.h>
 
 #include "api/compat_log.h"
+#include "core/config.h"
 #include "core/log.h"
 #include "state/state.h"
 
@@ -40,18 +40,21 @@ static int take_symmetric_size(void)
                          "G or T, like 512M",
                          text);
     snprintf(value, sizeof value, "%llu", bytes);
-    setenv("GPUSHMEM_HEAP_SIZE", value, 0);
-    return 0;
+    return gpsh_setting_alias("GPUSHMEM_HEAP_SIZE", value, "SHMEM_SYMMETRIC_SIZE");
 }
 
 // Programs of OpenSHMEM load and store their symmetric memory, which they could not if it were a
 // GPU's. Settings of gpushmem that are there already stay.
 static int take_environment(void)
 {
-    setenv("GPUSHMEM_HEAP_KIND", "host", 0);
-    if (getenv("SHMEM_DEBUG"))
-        setenv("GPUSHMEM_LOG_LEVEL", "debug", 0);
-    return take_symmetric_size();
+    gpsh_setting_aliases_begin();
+    int status = gpsh_setting_alias("GPUSHMEM_HEAP_KIND", "host", "OpenSHMEM's heap");
+    if (!status && getenv("SHMEM_DEBUG"))
+        status = gpsh_setting_alias("GPUSHMEM_LOG_LEVEL", "debug", "SHMEM_DEBUG");
+    if (!status)
+        status = take_symmetric_size();
+    gpsh_setting_aliases_end();
+    return status;
 }
 
 static void print_asked(void)

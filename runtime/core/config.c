@@ -5,9 +5,11 @@
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "core/error.h"
 #include "core/log.h"
@@ -255,11 +257,11 @@ static void say_unknown(const char *entry, size_t length)
                  entry);
 }
 
-static void warn_unknown(char *const *environment)
+static void warn_unknown(char *const *environment, const char *prefix)
 {
     for (char *const *entry = environment; *entry; entry++) {
         size_t length = strcspn(*entry, "=");
-        if (!strncmp(*entry, PREFIX, sizeof PREFIX - 1) && !is_known(*entry, length))
+        if (!strncmp(*entry, prefix, strlen(prefix)) && !is_known(*entry, length))
             say_unknown(*entry, length);
     }
 }
@@ -275,29 +277,120 @@ static int check_whole(const struct gpsh_settings *settings)
     return gpsh_parse_cpus(settings->proxy_cpus, NULL, 0);
 }
 
-int gpsh_settings_read(char *const *environment, struct gpsh_settings *out)
+// ---- Aliases ----
+
+static struct alias {
+    char *value, *from;
+} aliases[ROWS];
+static pthread_mutex_t aliases_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static int row_of(const char *setting)
 {
-    static char *const nothing[] = {NULL};
-    struct gpsh_settings settings;
-    memset(&settings, 0, sizeof settings);
-    if (!environment)
-        environment = nothing;
+    int i = 0;
+    while (i < ROWS && strcmp(rows[i].name, setting) != 0)
+        i++;
+    return i;
+}
+
+static void aliases_clear(void)
+{
     for (int i = 0; i < ROWS; i++) {
-        const char *text = find_value(environment, rows[i].name);
-        int status = parse_row(&rows[i], text && *text ? text : rows[i].standard, &settings);
-        if (status) {
-            gpsh_settings_clear(&settings);
-            return status;
-        }
+        free(aliases[i].value);
+        free(aliases[i].from);
+        aliases[i] = (struct alias){NULL, NULL};
     }
-    int status = check_whole(&settings);
+}
+
+void gpsh_setting_aliases_begin(void)
+{
+    pthread_mutex_lock(&aliases_lock);
+    aliases_clear();
+}
+
+int gpsh_setting_alias(const char *setting, const char *value, const char *from)
+{
+    int i = row_of(setting);
+    if (i == ROWS)
+        return gpsh_fail(GPUSHMEM_ERR_SETTING, "%s: there is no setting %s", from, setting);
+    struct alias alias = {strdup(value), strdup(from)};
+    free(aliases[i].value);
+    free(aliases[i].from);
+    aliases[i] = alias;
+    return alias.value && alias.from
+               ? 0
+               : gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the value of %s", from);
+}
+
+void gpsh_setting_aliases_end(void)
+{
+    pthread_mutex_unlock(&aliases_lock);
+}
+
+void gpsh_setting_aliases_forget(void)
+{
+    gpsh_setting_aliases_begin();
+    gpsh_setting_aliases_end();
+}
+
+bool gpsh_setting_is_given(const char *setting)
+{
+    int i = row_of(setting);
+    pthread_mutex_lock(&aliases_lock);
+    bool given = getenv(setting) || (i < ROWS && aliases[i].value);
+    pthread_mutex_unlock(&aliases_lock);
+    return given;
+}
+
+// ---- Reading ----
+
+// A row's value is that of the environment, else `of`, an array of aliases or NULL, else the
+// default.
+static int read_row(int i, const char *text, const struct alias *of, struct gpsh_settings *out)
+{
+    struct row row = rows[i];
+    if (text && *text)
+        return parse_row(&row, text, out);
+    if (!of || !of[i].value || !of[i].from)
+        return parse_row(&row, row.standard, out);
+    row.name = of[i].from;
+    return parse_row(&row, of[i].value, out);
+}
+
+static int read_all(char *const *environment, const char *prefix, const struct alias *of,
+                    struct gpsh_settings *out)
+{
+    struct gpsh_settings settings;
+    int status = 0;
+    memset(&settings, 0, sizeof settings);
+    for (int i = 0; i < ROWS && !status; i++) {
+        bool taken = !strncmp(rows[i].name, prefix, strlen(prefix));
+        status = read_row(i, taken ? find_value(environment, rows[i].name) : NULL,
+                          taken ? of : NULL, &settings);
+    }
+    if (!status)
+        status = check_whole(&settings);
     if (status) {
         gpsh_settings_clear(&settings);
         return status;
     }
     *out = settings;
-    warn_unknown(environment);
+    warn_unknown(environment, prefix);
     return 0;
+}
+
+static char *const nothing[] = {NULL};
+
+int gpsh_settings_read(char *const *environment, struct gpsh_settings *out)
+{
+    return read_all(environment ? environment : nothing, PREFIX, NULL, out);
+}
+
+int gpsh_settings_read_process(const char *prefix, struct gpsh_settings *out)
+{
+    pthread_mutex_lock(&aliases_lock);
+    int status = read_all(environ ? environ : nothing, prefix, aliases, out);
+    pthread_mutex_unlock(&aliases_lock);
+    return status;
 }
 
 void gpsh_settings_clear(struct gpsh_settings *settings)

@@ -42,6 +42,22 @@ enum gpsh_amo_agent { GPSH_AGENT_AUTO, GPSH_AGENT_CPU, GPSH_AGENT_NIC };
 int gpsh_settings_read(char *const *environment, struct gpsh_settings *out);
 void gpsh_settings_clear(struct gpsh_settings *settings);
 
+// The same of this process's environment, and where that has no value for a setting, of its alias.
+// Variables without `prefix` ("GPUSHMEM_": all) are passed over, and their settings are the
+// defaults.
+int gpsh_settings_read_process(const char *prefix, struct gpsh_settings *out);
+
+// Aliases: what variables of other libraries say about settings (NVSHMEM_MAX_TEAMS=8 about
+// GPUSHMEM_TEAMS); sentences name the variable, `from`. Nothing is set in the environment: children
+// and the next init of this process may have other values. All are replaced between begin and end,
+// and other threads see none of that; only gpsh_setting_alias may be called in between.
+void gpsh_setting_aliases_begin(void);
+int gpsh_setting_alias(const char *setting, const char *value, const char *from);
+void gpsh_setting_aliases_end(void);
+void gpsh_setting_aliases_forget(void);
+// Whether the environment or an alias has a value for GPUSHMEM_*.
+bool gpsh_setting_is_given(const char *setting);
+
 // Parses "64M", "1G", "4096" into bytes. 0, or GPUSHMEM_ERR_SETTING without a sentence.
 int gpsh_parse_size(const char *text, uint64_t *bytes);
 

@@ -48,13 +48,13 @@ static int choose_kind(void)
     return 0;
 }
 
-// A standard size (GPUSHMEM_HEAP_SIZE is not set) is smaller on all PEs where one of them has no
-// room for it. Failed PEs take part, too: the others wait for them.
+// A standard size (nobody has set GPUSHMEM_HEAP_SIZE) is smaller on all PEs where one of them has
+// no room for it. Failed PEs take part, too: the others wait for them.
 static int settle_heap_size(int my_status)
 {
     uint64_t standard = gpsh.settings.heap_size, mine = UINT64_MAX, least;
     int node_pes = gpsh.boot.node_n_pes, whose;
-    bool given = getenv("GPUSHMEM_HEAP_SIZE") != NULL;
+    bool given = gpsh_setting_is_given("GPUSHMEM_HEAP_SIZE");
     if (!given && !my_status)
         mine = gpsh_heap_size_fitting(standard, gpsh_heap_reserved(&gpsh.settings),
                                       gpsh.device_heap ? gpsh_gpu_room(node_pes)
@@ -102,7 +102,7 @@ static uint64_t heap_room(uint64_t bytes)
     uint64_t share = gpsh_memory_limit() / (uint64_t)gpsh.boot.node_n_pes;
     if (gpsh.settings.heap_max)
         return chosen_max(bytes) > bytes ? chosen_max(bytes) : bytes;
-    return getenv("GPUSHMEM_HEAP_SIZE") || share / 2 < bytes ? bytes : share / 2;
+    return gpsh_setting_is_given("GPUSHMEM_HEAP_SIZE") || share / 2 < bytes ? bytes : share / 2;
 }
 
 // A further page of 1G for the library's part would be too much to ask: there it is within the

@@ -33,6 +33,46 @@ Test(config, empty_environment__defaults)
     gpsh_settings_clear(&s);
 }
 
+Test(config, alias__where_the_environment_is_silent)
+{
+    struct gpsh_settings s;
+    unsetenv("GPUSHMEM_TEAMS");
+    setenv("GPUSHMEM_RING_ENTRIES", "64", 1);
+    gpsh_setting_aliases_begin();
+    cr_expect_eq(gpsh_setting_alias("GPUSHMEM_TEAMS", "8", "OTHER_TEAMS"), 0);
+    cr_expect_eq(gpsh_setting_alias("GPUSHMEM_RING_ENTRIES", "128", "OTHER_ENTRIES"), 0);
+    gpsh_setting_aliases_end();
+    cr_assert_eq(gpsh_settings_read_process("GPUSHMEM_", &s), 0, "%s", gpsh_last_error());
+    cr_expect_eq(s.teams, 8);
+    cr_expect_eq(s.ring_entries, 64);
+    gpsh_settings_clear(&s);
+    cr_assert_eq(gpsh_settings_read(NULL, &s), 0);
+    cr_expect_eq(s.teams, 256);
+    gpsh_settings_clear(&s);
+    cr_expect(gpsh_setting_is_given("GPUSHMEM_TEAMS"));
+    gpsh_setting_aliases_forget();
+    cr_expect_not(gpsh_setting_is_given("GPUSHMEM_TEAMS"));
+    cr_assert_eq(gpsh_settings_read_process("GPUSHMEM_", &s), 0);
+    cr_expect_eq(s.teams, 256);
+    gpsh_settings_clear(&s);
+}
+
+Test(config, alias__bad_value__names_the_variable_that_has_it)
+{
+    struct gpsh_settings s;
+    unsetenv("GPUSHMEM_TEAMS");
+    gpsh_setting_aliases_begin();
+    cr_expect_eq(gpsh_setting_alias("GPUSHMEM_TEAMS", "3", "OTHER_TEAMS"), 0);
+    gpsh_setting_aliases_end();
+    cr_expect_eq(gpsh_settings_read_process("GPUSHMEM_", &s), GPUSHMEM_ERR_SETTING);
+    cr_expect_eq(strncmp(gpsh_last_error(), "OTHER_TEAMS=3 is not ", 21), 0, "%s",
+                 gpsh_last_error());
+    // The settings of the bootstrap alone are good.
+    cr_assert_eq(gpsh_settings_read_process("GPUSHMEM_BOOTSTRAP_", &s), 0, "%s", gpsh_last_error());
+    gpsh_settings_clear(&s);
+    gpsh_setting_aliases_forget();
+}
+
 Test(config, every_row__default_is_accepted_and_printable)
 {
     struct gpsh_settings s;

@@ -91,6 +91,12 @@ int main(void)
     CHECK(shmem_malloc(1000)); // never freed: no warning
     shmem_finalize();
     CHECK(lines_with("still allocated") == 0);
+
+    setenv("SHMEM_SYMMETRIC_SIZE", "5M", 1); // each init reads it anew, and children get no more
+    shmem_init();
+    CHECK(gpushmem_heap_info(&info) == 0 && info.bytes >= 5 << 20 && info.bytes < 6 << 20);
+    CHECK(!getenv("GPUSHMEM_HEAP_SIZE") && !getenv("GPUSHMEM_HEAP_KIND"));
+    shmem_finalize();
     unlink(log_name);
     puts("failures: ok");
     return 0;
