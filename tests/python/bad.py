@@ -37,7 +37,7 @@ def starts():
     assert not shm.initialized()
 
 
-def arguments(me, n):
+def arguments_of_moves(me, n):
     a, flag = shm.zeros((4, 4), "float32"), shm.zeros(2, "uint64")
     ours = np.zeros((4, 4), "float32")
     error = raises(shm.PEError, "PE", shm.put, a, ours, n)
@@ -63,12 +63,22 @@ def arguments(me, n):
     raises(shm.DtypeError, "uint64", shm.put_signal, a, ours, a[0, 0], 1, me)
     raises(shm.InvalidError, "set and add", shm.put_signal, a, ours, flag[0], 1, me, op="multiply")
     raises(shm.InvalidError, "2**64", shm.signal, flag[0], -1, me)
+    raises(shm.InvalidError, "no stream", shm.put, a, ours, me, stream="default")
+    ctx = shm.Context()
+    ctx.destroy()
+    ctx.destroy()
+    raises(shm.InvalidError, "destroyed", shm.put, a, ours, me, ctx=ctx)
+    shm.free(flag)
+    shm.free(a)
+
+
+def arguments_of_waits_and_arrays(me, n):
+    a, flag = shm.zeros((4, 4), "float32"), shm.zeros(2, "uint64")
     raises(shm.InvalidError, "comparison", shm.wait_until, flag[0], "=", 1)
     raises(shm.InvalidError, "one word", shm.wait_until, flag, "==", 1)
     raises(shm.DtypeError, "float32", shm.test, a[0, 0], "==", 1)
     raises(shm.DtypeError, "no value", shm.test, flag[0], "==", -1)
     raises(shm.InvalidError, "skip", shm.test_all, flag, "==", 0, skip=[1])
-    raises(shm.InvalidError, "no stream", shm.put, a, ours, me, stream="default")
     raises(shm.DtypeError, "no element type", shm.empty, 4, "float80")
     raises(shm.InvalidError, "not negative", shm.empty, (2, -1))
     raises(shm.NoMemoryError, "heap", shm.empty, 1 << 50)
@@ -83,10 +93,6 @@ def arguments(me, n):
     raises(shm.DtypeError, "no xor", shm.reduce, a[0], a[1], "xor")
     raises(shm.DtypeError, "uint64", shm.reduce, a[0, :2], flag)
     raises(shm.InvalidError, "no array", shm.register, 17)
-    ctx = shm.Context()
-    ctx.destroy()
-    ctx.destroy()
-    raises(shm.InvalidError, "destroyed", shm.put, a, ours, me, ctx=ctx)
     shm.free(flag)
     shm.free(a)
 
@@ -178,7 +184,7 @@ def main():
     starts()
     with shm.init() as job:
         me, n = job.my_pe, job.n_pes
-        for part in (arguments, lifetimes, forks):
+        for part in (arguments_of_moves, arguments_of_waits_and_arrays, lifetimes, forks):
             part(me, n)
     without_a_job()
     finalize_that_fails()

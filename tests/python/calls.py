@@ -51,8 +51,8 @@ def arrays(me, n):
     assert shm.heap_info()["allocations"] == 0
 
 
-def moves(me, n):
-    right, left = (me + 1) % n, (me - 1) % n
+def moves_of_each_type(me, n):
+    right = (me + 1) % n
     for name in TYPES + ["bfloat16", "bool"]:
         dest, source = shm.zeros(8, name), shm.zeros(8, name)
         source[0] = 1
@@ -63,6 +63,10 @@ def moves(me, n):
         assert shm.g(dest[5], right) == 1 and shm.g(dest[6], right) == 0
         shm.free(source)
         shm.free(dest)
+
+
+def moves_of_views(me, n):
+    right, left = (me + 1) % n, (me - 1) % n
     dest, mine = shm.zeros((6, 6), "int64"), np.arange(36).reshape(6, 6) + 100 * me
     theirs = np.arange(36).reshape(6, 6) + 100 * left
     for part in ((slice(None), 2), (slice(1, 4), slice(2, 5)), (slice(None, None, 2), 0), (3,)):
@@ -77,6 +81,12 @@ def moves(me, n):
         shm.get(back[part], dest[part], right)
         assert (back[part] == mine[part]).all() and back.sum() == mine[part].sum(), part
         shm.barrier()
+    shm.free(dest)
+
+
+def moves_without_waiting(me, n):
+    right, left = (me + 1) % n, (me - 1) % n
+    dest, mine = shm.zeros((6, 6), "int64"), np.arange(36).reshape(6, 6) + 100 * me
     got = np.zeros(6, "int64")
     with shm.Context() as ctx:
         shm.put(dest[0], mine[1], right, nbi=True, ctx=ctx)
@@ -295,7 +305,8 @@ def main():
         with shm.init():
             pass
         assert shm.initialized()
-        for part in (arrays, moves, atomics, signals, teams, threads, interrupts):
+        for part in (arrays, moves_of_each_type, moves_of_views, moves_without_waiting, atomics, signals, teams, threads,
+                     interrupts):
             part(me, n)
     assert not shm.initialized()
     with shm.init(): # a second job

@@ -91,8 +91,8 @@ class Array:
         return self.memory.device
 
     def is_contiguous(self) -> bool:
-        return self.size == 0 or all(stride == 1 for _, stride in _collapsed(self.shape, self.strides)[-1:]) and \
-            len(_collapsed(self.shape, self.strides)) <= 1
+        dims = _collapsed(self.shape, self.strides)
+        return self.size == 0 or not dims or (len(dims) == 1 and dims[0][1] == 1)
 
     def __len__(self) -> int:
         if not self.shape:
