@@ -156,7 +156,7 @@ int gpsh_init_standard_streams(void)
                               strerror(error));
 }
 
-// What a PE does without a board is the same, only nobody can look at it.
+// A PE without a board works the same; `gpushmem stat` and verdicts do not see it.
 static void open_board(void)
 {
     const struct gpsh_settings *s = &gpsh.settings;

@@ -52,7 +52,7 @@ static int init_failed(int status)
     return status_of(status);
 }
 
-// The program's threads may all call: frameworks do so whatever level they ask for.
+// All threads of the program may call: frameworks do so whatever level they ask for.
 static int join(struct gpushmem_init_attr *attr)
 {
     attr->thread_level = GPUSHMEM_THREAD_MULTIPLE;
@@ -87,7 +87,7 @@ static int join_by_id(const nvshmemx_uniqueid_args_t *args)
     return join(&attr);
 }
 
-// Of attr only what the flag is about is looked at: programs leave the rest as it is.
+// Reads only the part of attr that the flag names: programs leave the rest uninitialised.
 static int join_as(unsigned flags, const nvshmemx_init_attr_t *attr)
 {
     const char *wanted = flags & NVSHMEMX_INIT_WITH_UNIQUEID   ? "UNIQUEID"

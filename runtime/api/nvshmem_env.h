@@ -13,11 +13,11 @@ struct gpsh_nvshmem_variable {
     const char *help;
 };
 
-// False: there are not so many.
+// False if the table has fewer rows.
 bool gpsh_nvshmem_variable(int row, struct gpsh_nvshmem_variable *out);
 
-// The settings that NVSHMEM_* variables mean get aliases for the next init; what is unknown or has
-// no meaning is logged. GPUSHMEM_ERR_SETTING: a value that is none.
+// Gives the settings that NVSHMEM_* variables stand for aliases, for the next init. Logs variables
+// that are unknown or have no effect. GPUSHMEM_ERR_SETTING: a value is malformed.
 int gpsh_nvshmem_take_environment(void);
 
 // What NVSHMEM_VERSION and NVSHMEM_INFO ask to print.

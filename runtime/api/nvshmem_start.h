@@ -10,7 +10,7 @@
 // call of this thread. A negative status with a sentence where there is no MPI, or it is not
 // initialised.
 int gpsh_nvshmem_mpi(void *communicator, struct gpushmem_bootstrap_functions *out);
-// The same of an OpenSHMEM job.
+// The same for the PEs of an OpenSHMEM job.
 int gpsh_nvshmem_shmem(struct gpushmem_bootstrap_functions *out);
 
 #endif

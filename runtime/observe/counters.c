@@ -99,7 +99,7 @@ bool gpsh_sheet_next(const struct gpsh_sheet *sheet, const void *board, uint64_t
         uint64_t at = (*position)++, flow = at - n_rings;
         if (at < n_rings ? read_ring(sheet, board, at, out) : read_flow(sheet, board, flow, out))
             return true;
-        // Transports that are not in use have flows for a thousand PEs that nobody looks at.
+        // The flows of transports that are not in use may be those of thousands of PEs: skip them.
         if (at >= n_rings && !sheet->transports[flow / row][0])
             *position = n_rings + (flow / row + 1) * row;
     }

@@ -42,7 +42,7 @@ void gpsh_waiter_drive(gpsh_waiter_hook *drive)
     gpsh_hooks_add(&hooks, (gpsh_hook *)drive);
 }
 
-// The program's own hook. Whoever sees it sees its argument.
+// The program's own hook. It is stored after its argument, so a thread that sees it sees that, too.
 static int (*_Atomic program)(void *);
 static void *_Atomic program_argument;
 

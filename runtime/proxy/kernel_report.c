@@ -231,8 +231,8 @@ static void answer_question(void)
 struct launch_wait {
     unsigned number; // as launch_waits counts
     uint64_t since_ns;
-    uint64_t report_ns; // when it is to have lasted so long, it is reported; 0: it was
-    int slot;           // where it is shown; 0: nowhere
+    uint64_t report_ns; // it is reported when it has lasted so long; 0: it was reported
+    int slot;           // on the board; 0: none
 };
 
 // Kernels are asked when the wait has become too long, and not before, because that goes through
@@ -273,7 +273,7 @@ static void *watch(void *unused)
 {
     unsigned seen = gpsh_questions(), ticket = gpsh_questions_ticket();
     struct launch_wait wait = {0};
-    // A wait is seen to begin at the first look, and so it has lasted longer than is said.
+    // A wait counts from the first look that sees it, so it has lasted longer than the report says.
     int64_t limit_s = gpsh.settings.hang_report, look_s = limit_s > 1 ? limit_s / 2 : limit_s;
     for (; !atomic_load(&report.stop); ticket = gpsh_questions_ticket()) {
         unsigned now = gpsh_questions();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The reports of all PEs of a job, compared by PE 0. They travel through the bootstrap alone, since
-// the network may be what is ill.
+// the network may be what does not work.
 #define _GNU_SOURCE // gethostname
 #include <inttypes.h>
 #include <stdio.h>

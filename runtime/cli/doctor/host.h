@@ -23,7 +23,7 @@ struct gpsh_host {
 // cut.
 int gpsh_host_read(const struct gpsh_host *host, char *text, size_t bytes, const char *path, ...)
     GPSH_HOST_PATH(4);
-// The same as it is, zeros included.
+// The same without changes to the content: white space and zeros stay.
 int gpsh_host_read_raw(const struct gpsh_host *host, void *data, size_t bytes, const char *path,
                        ...) GPSH_HOST_PATH(4);
 // A whole number, decimal or with 0x: 0, -errno, or -EINVAL if the file holds something else.

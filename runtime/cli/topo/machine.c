@@ -68,7 +68,7 @@ static struct gpsh_topo_device *gpu_add(struct gpsh_topo *topo)
     return topo->n_gpus < GPSH_TOPO_GPUS ? &topo->gpus[topo->n_gpus++].device : NULL;
 }
 
-// In the order of the CUDA driver, which is that of GPUSHMEM's PEs.
+// In the order of the CUDA driver, by which PEs of a node get their GPUs.
 static void gpus_ask_driver(struct gpsh_topo *topo)
 {
     int n = gpsh_cli_gpus();
