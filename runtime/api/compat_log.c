@@ -38,7 +38,9 @@ bool gpsh_compat_is_new(const char *prefix, const char *sentence)
 // NVSHMEM calls its own additions nvshmemx_X.
 static bool is_extension(const char *name, size_t length)
 {
-    static const char *const ours[] = {"buffer_", "signal_op", "init_attr", "get_uniqueid"};
+    static const char *const ours[] = {"buffer_",           "signal_op", "init_attr",
+                                       "get_uniqueid",      "cumodule_", "culibrary_",
+                                       "collective_launch", "qp_"};
     const char stream[] = "_on_stream";
     const size_t suffix = sizeof stream - 1;
     for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++)
@@ -69,12 +71,29 @@ static void rename_calls(const char *prefix, const char *sentence, char *out, si
         snprintf(out + used, bytes - used, "%s", rest);
 }
 
+// Constants have the same values in all three, and each its library's name. Settings keep ours.
+static void rename_constants(const char *prefix, char *sentence)
+{
+    static const char *const families[] = {"CMP_", "SIGNAL_", "TEAM_INVALID"};
+    const char ours[] = "GPUSHMEM_";
+    const size_t length = sizeof ours - 1;
+    for (char *at = sentence; (at = strstr(at, ours)); at++)
+        for (size_t i = 0; i < sizeof families / sizeof families[0]; i++)
+            if (strncmp(at + length, families[i], strlen(families[i])) == 0) {
+                const char *theirs = *prefix == 'n' ? "NVSHMEM_" : "SHMEM_";
+                memmove(at + strlen(theirs), at + length, strlen(at + length) + 1);
+                memcpy(at, theirs, strlen(theirs));
+                break;
+            }
+}
+
 void gpsh_compat_failed(const char *prefix)
 {
     const char *sentence = gpsh_last_error();
     char renamed[1024];
     if (gpsh_last_error_code() && gpsh_compat_is_new(prefix, sentence)) {
         rename_calls(prefix, sentence, renamed, sizeof renamed);
+        rename_constants(prefix, renamed);
         GPSH_LOG(ERROR, prefix, "%s", renamed);
     }
     gpsh_clear_error();

@@ -72,7 +72,7 @@ static int init_module(const char *function, gpsh_find find, void *module)
     bool known =
         find == find_in_module ? gpsh_cu.module_global != NULL : gpsh_cu.library_global != NULL;
     gpushmem_nvshmem_complete(GPUSHMEM_ERR_STATE);
-    int status = gpsh_check_initialised("init");
+    int status = gpsh_check_initialised(function + sizeof "nvshmemx_" - 1);
     if (!status && !module)
         status = gpsh_fail(GPUSHMEM_ERR_INVALID, "%s: no module (NULL)", function);
     if (!status && !known)

@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "gpushmem/compat/impl/nvshmem_calls.h"
 #include "gpushmem/device_abi.h"
+#include "state/state.h"
 
 // ---- Teams ----
 
@@ -142,8 +143,11 @@ int gpushmem_nvshmem_qp_create(int n, nvshmemx_qp_handle_t **qps)
                          "nvshmemx_qp_create: %d queue pairs to %p; ask for at least one, and pass "
                          "a place for the array",
                          n, (void *)qps);
+    int status = gpsh_check_initialised("qp_create");
+    if (status)
+        return status;
     nvshmemx_qp_handle_t *made = calloc((size_t)n, sizeof *made);
-    int status = made ? 0 : gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for %d handles", n);
+    status = made ? 0 : gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for %d handles", n);
     for (int i = 0; i < n && !status; i++)
         status = create_qp(&made[i]);
     if (status)

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // NVSHMEM programs of the host as users write them, one after the other in one process: each begins
 // with an init and ends with finalize, so that all but the first are second inits.
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <unistd.h>
 #include <vector>
 
 #include "nvshmem_check.h"
@@ -304,7 +308,14 @@ void mistakes()
     CHECK(nvshmemx_get_uniqueid(NULL) == NVSHMEMX_ERROR_INVALID_VALUE);
     CHECK(nvshmem_init_thread(4, NULL) == NVSHMEMX_ERROR_INVALID_VALUE);
     CHECK(nvshmemx_cumodule_init(NULL) == NVSHMEMX_ERROR_INTERNAL);
+    std::string log = "/tmp/gpushmem-nvshmem-" + std::to_string(getpid()) + ".log";
+    setenv("GPUSHMEM_LOG_FILE", log.c_str(), 1);
     nvshmem_init();
+    unsetenv("GPUSHMEM_LOG_FILE");
+    CHECK(nvshmem_barrier(NVSHMEM_TEAM_INVALID) == NVSHMEMX_ERROR_INVALID_VALUE);
+    uint64_t *word = (uint64_t *)nvshmem_calloc(1, sizeof *word);
+    nvshmemx_signal_op(word, 1, 99, 0);
+    nvshmem_free(word);
     nvshmem_int_p((int *)&attr, 1, 99);
     CHECK(nvshmem_int_g((int *)nullptr, 0) == 0);
     CHECK(nvshmem_team_split_strided(NVSHMEM_TEAM_WORLD, 0, 1, 99, NULL, 0, &team) ==
@@ -318,6 +329,13 @@ void mistakes()
     nvshmem_free(&attr);
     nvshmem_barrier_all();
     nvshmem_finalize();
+    // Sentences have the program's names.
+    std::ifstream file(log);
+    std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+    CHECK(text.find("nvshmem_barrier: the team is NVSHMEM_TEAM_INVALID") != std::string::npos);
+    CHECK(text.find("nvshmemx_signal_op: signal operation 99 is neither NVSHMEM_SIGNAL_SET") !=
+          std::string::npos);
+    unlink(log.c_str());
 }
 
 } // namespace

@@ -38,7 +38,10 @@ static void fail_often(void)
         shmem_barrier(n, 0, 1, psync);
         shmem_clear_lock(&lock);
         CHECK(shmem_signal_wait_until((uint64_t *)(void *)&local, SHMEM_CMP_EQ, 1) == 0);
+        shmem_long_wait_until(&word, 99, 1);
     }
+    CHECK(lines_with("none of SHMEM_CMP_EQ (0) to SHMEM_CMP_GE (5)") == 1);
+    CHECK(lines_with("the team is SHMEM_TEAM_INVALID") == 1 && lines_with("GPUSHMEM_") == 0);
     CHECK(lines_with(" shmem_signal_wait_until: ") == 1);
     CHECK(lines_with("PE 999;") == 1 && lines_with("PE 998;") == 1 && lines_with("PE 997;") == 1);
     CHECK(lines_with(" shmem_long_put: ") == 1 && lines_with(" shmem_long_broadcast: ") == 1);
