@@ -9,7 +9,7 @@
 
 #include "gpushmem/counters.h"
 
-// Of a ring, written by the thread that serves it.
+// Of a ring, written by the thread that serves it, with gpsh_count_* (core/count.h).
 struct gpsh_ring_counters {
     _Alignas(64) uint64_t commands; // read
     uint64_t posts;                 // operations accepted by a transport

@@ -14,6 +14,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "core/count.h"
 #include "core/lines.h"
 #include "observe/counters.h"
 #include "proxy/proxy_clock.h"
@@ -91,6 +92,7 @@ struct gpsh_proxy_ring {
     struct gpsh_inflight *inflight;     // [entries]
     struct gpsh_payload *payloads;      // [entries], apart: most commands need none
     uint64_t parsed;                    // commands read and posted
+    uint64_t posts;                     // operations accepted by a transport
     uint64_t retired;                   // the prefix of them that is complete
     uint64_t published;                 // value of status->completed
     // one more than the number of the last get into memory that a NIC may have to be flushed for
@@ -98,10 +100,10 @@ struct gpsh_proxy_ring {
     struct gpushmem_command current; // being posted; valid if busy
     uint64_t cursor;                 // strided commands: elements posted
     bool busy;
-    bool reusable; // strided commands: every source so far may be reused
-    bool closed;   // corrupt: not read any more
-    int n_quiets;  // QUIET entries pending
-    struct gpsh_ring_counters *counters;
+    bool reusable;                       // strided commands: every source so far may be reused
+    bool closed;                         // corrupt: not read any more
+    int n_quiets;                        // QUIET entries pending
+    struct gpsh_ring_counters *counters; // for others to read; see show_progress
 };
 
 // A command as it lies in its slot, without the lap bits; gpushmem_command_unpack reads it.
@@ -347,9 +349,10 @@ static inline int gpsh_proxy_transport_of(const struct gpsh_proxy_thread *thread
 // After a step of the command at hand. False: the ring's turn is over.
 static inline bool gpsh_ring_took_step(struct gpsh_proxy_ring *ring, enum gpsh_step step)
 {
-    ring->counters->stalls += step == GPSH_STEP_STALLED;
-    if (step != GPSH_STEP_POSTED)
+    if (GPSH_UNLIKELY(step != GPSH_STEP_POSTED)) {
+        gpsh_count_add(&ring->counters->stalls, step == GPSH_STEP_STALLED);
         return false;
+    }
     ring->busy = false;
     ring->parsed++;
     return true;
@@ -393,8 +396,9 @@ static inline int gpsh_ring_publish(struct gpsh_proxy_ring *ring)
         return 0;
     gpsh_ring_land(ring);
     uint64_t pending = ring->parsed - ring->published;
-    ring->counters->peak = pending > ring->counters->peak ? pending : ring->counters->peak;
-    ring->counters->completed = ring->retired;
+    if (GPSH_UNLIKELY(pending > ring->counters->peak))
+        gpsh_count_set(&ring->counters->peak, pending);
+    gpsh_count_set(&ring->counters->completed, ring->retired);
     ring->published = ring->retired;
     // Release: fetched data is visible to a thread that has seen the count. Pairs with the acquire
     // of quiet.

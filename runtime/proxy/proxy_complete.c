@@ -47,7 +47,7 @@ void gpsh_inflight_finish(struct gpsh_inflight *entry, int status)
         return;
     entry->state = GPSH_INFLIGHT_DONE;
     if (status < 0) {
-        entry->ring->counters->errors++;
+        gpsh_count_add(&entry->ring->counters->errors, 1);
         gpsh_proxy_record(entry->ring->thread->proxy, status);
     }
     if (entry->nonce)

@@ -14,7 +14,7 @@ static void close_ring(struct gpsh_proxy_ring *ring, const char *what, uint64_t 
                            ring->shared.number, (unsigned long long)ring->parsed, what,
                            (unsigned long long)value);
     ring->closed = true;
-    ring->counters->errors++;
+    gpsh_count_add(&ring->counters->errors, 1);
     gpsh_proxy_record(ring->thread->proxy, status);
     __atomic_store_n(&ring->shared.status->closed, status, __ATOMIC_RELEASE);
     __atomic_store_n(&ring->shared.status->error, status, __ATOMIC_RELEASE);

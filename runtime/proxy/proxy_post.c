@@ -79,11 +79,12 @@ int gpsh_proxy_post_op(struct gpsh_proxy_thread *thread, struct gpsh_proxy_ring 
     gpsh_clock_enter(&thread->clock, GPSH_STAGE_PARSE);
     port->stalled[transport] |= result == GPSH_POST_AGAIN;
     if (GPSH_UNLIKELY(result == GPSH_POST_AGAIN || result < 0)) {
-        channel->flows[entry->pe].retries += result == GPSH_POST_AGAIN;
+        gpsh_count_add(&channel->flows[entry->pe].retries, result == GPSH_POST_AGAIN);
         return result;
     }
-    channel->flows[entry->pe].bytes += op->bytes; // also of an atomic: see make_op
-    ring->counters->posts++;
+    // also of an atomic: see make_op
+    gpsh_count_add(&channel->flows[entry->pe].bytes, op->bytes);
+    ring->posts++;
     port->dirty[transport] = true;
     thread->unrung++;
     ring->reusable = ring->reusable && (result == GPSH_POST_CAPTURED || result == GPSH_POST_DONE);
@@ -139,7 +140,6 @@ struct gpsh_inflight *gpsh_proxy_begin(struct gpsh_proxy_ring *ring,
     ring->cursor = 0;
     ring->reusable = true;
     ring->busy = true;
-    ring->counters->commands++;
     return entry;
 }
 

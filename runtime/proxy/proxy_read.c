@@ -278,8 +278,7 @@ static __attribute__((noinline)) enum fate execute_burst(const struct view *view
     ring->parsed = at;
     if (!behind)
         ring->retired = at;
-    ring->counters->commands += at - first;
-    ring->counters->posts += posts;
+    ring->posts += posts;
     return fate;
 }
 
@@ -326,22 +325,33 @@ static void read_ring(struct gpsh_proxy_thread *thread, struct gpsh_proxy_ring *
         } while (fate != FATE_DONE);
         answer(&v, &c, value);
         gpsh_ring_entry(ring, ring->parsed++)->state = GPSH_INFLIGHT_DONE;
-        ring->counters->commands++;
-        ring->counters->posts += is_operation(&c);
+        ring->posts += is_operation(&c);
         budget--;
     }
 }
 
+// Once for each batch rather than for each command. One that waits for room has been read as well.
+static inline void show_progress(struct gpsh_proxy_ring *ring)
+{
+    gpsh_count_set(&ring->counters->commands, ring->parsed + ring->busy);
+    gpsh_count_set(&ring->counters->posts, ring->posts);
+}
+
 int gpsh_proxy_pump(struct gpsh_proxy_thread *thread, struct gpsh_proxy_ring *ring)
 {
-    uint64_t first = ring->parsed, posts = ring->counters->posts;
+    uint64_t first = ring->parsed, posts = ring->posts;
+    bool waited = ring->busy;
     int budget = BATCH;
     if (!ring->busy || gpsh_proxy_go_on(thread, ring, &budget))
         if (!ring->closed && budget > 0)
             read_ring(thread, ring, budget);
-    if (ring->parsed == first)
-        return (int)(ring->counters->posts - posts);
-    ring->counters->batches++;
+    if (ring->parsed == first) {
+        if (GPSH_UNLIKELY(ring->busy != waited || ring->posts != posts))
+            show_progress(ring);
+        return (int)(ring->posts - posts);
+    }
+    show_progress(ring);
+    gpsh_count_add(&ring->counters->batches, 1);
     // The commands up to here were copied: their slots may be written again. Pairs with the
     // producer's acquire of consumed.
     __atomic_store_n(&ring->shared.status->consumed, ring->parsed, __ATOMIC_RELEASE);

@@ -41,7 +41,7 @@ static uint64_t count_commands(const struct gpsh_proxy_thread *thread)
 {
     uint64_t n = 0;
     for (int i = 0; i < thread->n_rings; i++)
-        n += thread->rings[i]->counters->commands;
+        n += __atomic_load_n(&thread->rings[i]->counters->commands, __ATOMIC_RELAXED);
     return n;
 }
 

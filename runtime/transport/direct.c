@@ -57,8 +57,8 @@ int gpsh_direct_post(struct gpsh_channel *channel, const struct gpsh_op *op, cha
         return gpsh_fail(GPUSHMEM_ERR_INVALID, "%s: operation kind %d does not exist",
                          channel->ops->name, op->kind);
     }
-    channel->flows[op->pe].posted++;
-    channel->flows[op->pe].completed++;
+    gpsh_count_add(&channel->flows[op->pe].posted, 1);
+    gpsh_count_add(&channel->flows[op->pe].completed, 1);
     if (op->completion)
         op->completion->done(op->completion, 0);
     return GPSH_POST_DONE;

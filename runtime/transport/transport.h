@@ -22,6 +22,7 @@
 #include <stdint.h>
 
 #include "core/config.h"
+#include "core/count.h"
 #include "generated/transports.h"
 
 enum { GPSH_ALL_PES = -1 };
@@ -194,6 +195,7 @@ enum gpsh_post {
     GPSH_POST_URGENT = 4,
 };
 
+// Other threads and processes read the 64-bit counts: they are written by gpsh_count_* alone.
 struct gpsh_flow {
     uint64_t posted;
     // also counts what was under way when the flow failed, as soon as its local memory is left
@@ -309,12 +311,13 @@ void gpsh_flows_close(struct gpsh_channel *channel);
 static inline void gpsh_flow_count(struct gpsh_flow *flow, const struct gpsh_op *op, int posted)
 {
     if (posted == GPSH_POST_AGAIN) {
-        flow->retries++;
+        gpsh_count_add(&flow->retries, 1);
         return;
     }
     uint64_t pending = flow->posted - flow->completed;
-    flow->bytes += op->kind == GPSH_OP_AMO ? op->width : op->bytes;
-    flow->peak = pending > flow->peak ? pending : flow->peak;
+    gpsh_count_add(&flow->bytes, op->kind == GPSH_OP_AMO ? op->width : op->bytes);
+    if (pending > flow->peak)
+        gpsh_count_set(&flow->peak, pending);
 }
 
 // The transports of this build, which cmake lists (one for each folder of transports/); NULL at the

@@ -124,6 +124,56 @@ static void ends_while_a_kernel_keeps_putting(gpushmem_stream_t stream, uint64_t
     CHECK_OK(gpushmem_launch_wait(stream));
 }
 
+// Strided ones are posted to a transport, element by element.
+__global__ void keep_putting_apart(uint64_t *words)
+{
+    const uint64_t two[] = {1, 2};
+    for (uint64_t i = 0; !get(&go); i++) {
+        gpushmem_dev_uint64_p(words, i, gpushmem_dev_my_pe());
+        gpushmem_dev_uint64_iput(words + 1, two, 2, 1, 2, gpushmem_dev_my_pe());
+    }
+}
+
+// What is counted of the ring (pe: -1), or towards this PE by its proxy thread.
+static gpushmem_counters row_of(int pe)
+{
+    gpushmem_counters row = {};
+    uint64_t position = 0;
+    while (gpushmem_counters_next(&position, &row) == 1)
+        if (row.pe == pe)
+            return row;
+    return gpushmem_counters{};
+}
+
+// Until they have grown. Under ThreadSanitizer this also says that they are written for others to
+// read.
+static void watch_counters(int pe)
+{
+    const gpushmem_counters first = row_of(pe);
+    gpushmem_counters row = first;
+    while (row.operations < first.operations + 100 || row.completed <= first.completed) {
+        const gpushmem_counters next = row_of(pe);
+        CHECK(next.operations >= row.operations && next.completed >= row.completed);
+        CHECK(next.batches >= row.batches && next.posts >= row.posts && next.bytes >= row.bytes);
+        row = next;
+    }
+}
+
+static void counters_are_read_while_they_grow(gpushmem_stream_t stream, uint64_t *words)
+{
+    set(&go, 0);
+    CHECK_OK(GPUSHMEM_LAUNCH(keep_putting_apart, 1, 1, stream, words));
+    watch_counters(-1);
+    watch_counters(0);
+    set(&go, 1);
+    CHECK_OK(gpushmem_launch_wait(stream));
+    CHECK_OK(gpushmem_quiet());
+    const gpushmem_counters ring = row_of(-1), flow = row_of(0);
+    CHECK(ring.completed == ring.operations && flow.completed == flow.operations);
+    CHECK(ring.posts > ring.operations && ring.peak && ring.batches <= ring.operations);
+    CHECK(flow.bytes == 8 * flow.operations);
+}
+
 static void names_a_slot_that_is_never_written(gpushmem_stream_t stream)
 {
     hold(stream, false);
@@ -138,7 +188,7 @@ int main(void)
     check_begin();
     gpushmem_stream_t stream;
     CHECK_OK(gpushmem_stream_create(&stream));
-    uint64_t *words = (uint64_t *)gpushmem_calloc(2, 8);
+    uint64_t *words = (uint64_t *)gpushmem_calloc(4, 8);
     covers_what_lies_after_a_held_slot(stream, words, gpushmem_quiet, 1);
     covers_what_lies_after_a_held_slot(stream, words, gpushmem_barrier_all, 2);
     covers_what_lies_after_a_held_slot(stream, words, quiet_of_this_pe, 3);
@@ -146,6 +196,7 @@ int main(void)
     small_puts_travel_in_their_commands(stream, bytes, bytes + 64);
     gpushmem_free(bytes);
     ends_while_a_kernel_keeps_putting(stream, words);
+    counters_are_read_while_they_grow(stream, words);
     gpushmem_free(words);
     CHECK_OK(gpushmem_finalize());
     setenv("GPUSHMEM_WAIT_TIMEOUT_MS", "100", 1);

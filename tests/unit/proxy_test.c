@@ -159,11 +159,15 @@ Test(proxy, again__one_ring_stalls__the_other_runs_on_and_order_is_kept)
     cr_expect_eq(fake.ops[0].pe, 2);
     cr_expect_eq(consumed(0), 0);
     cr_expect_eq(consumed(1), 1);
+    cr_expect_eq(proxy->rings[0].counters->commands, 1); // read, and waits
+    cr_expect_eq(proxy->rings[0].counters->posts, 0);
     step();
     cr_assert_eq(fake.n_ops, 3);
     cr_expect_eq(fake.ops[1].pe, 0);
     cr_expect_eq(fake.ops[2].pe, 1);
     cr_expect_eq(proxy->rings[0].counters->stalls, 1);
+    cr_expect_eq(proxy->rings[0].counters->commands, 2);
+    cr_expect_eq(proxy->rings[0].counters->posts, 2);
 }
 
 Test(proxy, reply__fetching_atomic__answers_once_complete)

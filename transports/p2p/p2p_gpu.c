@@ -99,7 +99,7 @@ static void complete(struct gpu_channel *self, int status)
         memcpy(entry->result, &self->queue->results[slot], entry->width);
     self->completed++;
     self->channel.pending--;
-    self->channel.flows[entry->pe].completed++;
+    gpsh_count_add(&self->channel.flows[entry->pe].completed, 1);
     if (status)
         fail(self, entry->pe, status);
     if (entry->completion)
@@ -149,7 +149,7 @@ int gpsh_p2p_gpu_post(struct gpsh_channel *channel, const struct gpsh_op *op, ch
                        .width = op->width,
                        .result = op->kind == GPSH_OP_AMO ? op->result : NULL};
     self->posted++;
-    channel->flows[op->pe].posted++;
+    gpsh_count_add(&channel->flows[op->pe].posted, 1);
     channel->pending++;
     while (status == GPSH_POST_DONE && self->completed < self->posted)
         complete(self, 0); // the queue is empty

@@ -17,7 +17,7 @@ static void slot_complete(struct verbs_flow *flow, struct verbs_slot *slot, int 
     struct gpsh_completion *completion = slot->completion;
     gpsh_verbs_bounce_give(&channel->bounce, slot->block);
     slot->block = VERBS_NO_BLOCK;
-    flow->pub->completed++;
+    gpsh_count_add(&flow->pub->completed, 1);
     channel->base.pending--;
     channel->retired++;
     if (completion)

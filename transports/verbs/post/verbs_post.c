@@ -186,7 +186,7 @@ static int accept_empty(struct verbs_flow *flow, const struct gpsh_op *op)
     struct verbs_slot *slot = &flow->slots[flow->pub->posted & flow->slot_mask];
     slot_fill(flow, slot, op);
     slot->after = 0;
-    flow->pub->posted++;
+    gpsh_count_add(&flow->pub->posted, 1);
     flow->channel->base.pending++;
     if (flow->issued == flow->pub->posted - 1)
         flow->issued++;
@@ -316,7 +316,7 @@ int gpsh_verbs_flow_post(struct verbs_flow *flow, const struct gpsh_op *op)
         return flow->pub->error;
     }
     slot_order(flow, slot, before);
-    flow->pub->posted++;
+    gpsh_count_add(&flow->pub->posted, 1);
     channel->base.pending++;
     return launch(flow, slot, before + 1);
 }

@@ -39,7 +39,7 @@ static void op_complete(struct verbs_stage_pipe *pipe, int status)
 {
     struct verbs_channel *channel = pipe->flow->channel;
     struct gpsh_completion *completion = stage_op_at(pipe, pipe->pub->completed + 1)->op.completion;
-    pipe->pub->completed++;
+    gpsh_count_add(&pipe->pub->completed, 1);
     channel->base.pending--;
     channel->retired++;
     if (completion)
@@ -118,7 +118,7 @@ static struct stage_op *accept(struct verbs_stage_pipe *pipe, const struct gpsh_
     entry->fenced = pipe->fenced || pipe->epoch != channel->epoch;
     pipe->fenced = false;
     pipe->epoch = channel->epoch;
-    pipe->pub->posted++;
+    gpsh_count_add(&pipe->pub->posted, 1);
     channel->base.pending++;
     return entry;
 }
