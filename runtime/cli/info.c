@@ -3,7 +3,6 @@
 // PE is reached.
 #define _GNU_SOURCE // environ
 #include <inttypes.h>
-#include <pmix.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +17,7 @@
 #include "gpushmem/gpushmem.h"
 #include "info_peers.h"
 #include "json.h"
+#include "libraries.h"
 #include "memory/team_scratch.h"
 #include "options.h"
 #include "say.h"
@@ -34,7 +34,9 @@ static void print_build(void)
 {
     printf("gpushmem      %s\n", gpushmem_version_string());
     printf("compiler      " COMPILER "\n");
-    printf("PMIx          %s\n", PMIx_Get_version());
+    struct gpsh_library library;
+    for (int row = 0; gpsh_library_row(row, &library); row++)
+        printf("%-13s %s\n", library.name, library.version);
     printf("transports   ");
     for (int i = 0; gpsh_transports[i]; i++)
         printf(" %s", gpsh_transports[i]->name);
@@ -81,6 +83,52 @@ static void add_setting(struct gpsh_json *json, const struct gpsh_settings *sett
     gpsh_json_end(json);
 }
 
+static void add_libraries(struct gpsh_json *json)
+{
+    struct gpsh_library library;
+    gpsh_json_object(json, "libraries");
+    for (int row = 0; gpsh_library_row(row, &library); row++)
+        gpsh_json_text(json, library.key, library.version);
+    gpsh_json_end(json);
+}
+
+// NVSHMEM's variables, and then OpenSHMEM's.
+static bool compat_row(int row, struct gpsh_nvshmem_variable *out)
+{
+    static const struct gpsh_nvshmem_variable shmem[] = {
+        {"SHMEM_SYMMETRIC_SIZE", "size", "GPUSHMEM_HEAP_SIZE",
+         "bytes of symmetric heap of each PE, like 512M or 1.5G"},
+        {"SHMEM_DEBUG", "translated", "GPUSHMEM_LOG_LEVEL", "log what the library does"},
+        {"SHMEM_VERSION", "obeyed", "", "PE 0 prints the version at the start"},
+        {"SHMEM_INFO", "obeyed", "", "PE 0 prints these four at the start"},
+    };
+    enum { SHMEM_ROWS = sizeof shmem / sizeof shmem[0] };
+    if (gpsh_nvshmem_variable(row, out))
+        return true;
+    int first = 0;
+    while (gpsh_nvshmem_variable(first, out))
+        first++;
+    if (row - first >= SHMEM_ROWS)
+        return false;
+    *out = shmem[row - first];
+    return true;
+}
+
+static void add_compat(struct gpsh_json *json)
+{
+    struct gpsh_nvshmem_variable v;
+    gpsh_json_list(json, "compat");
+    for (int row = 0; compat_row(row, &v); row++) {
+        gpsh_json_object(json, NULL);
+        gpsh_json_text(json, "name", v.name);
+        gpsh_json_text(json, "way", v.way);
+        gpsh_json_text(json, "setting", *v.setting ? v.setting : NULL);
+        gpsh_json_text(json, "meaning", v.help);
+        gpsh_json_end(json);
+    }
+    gpsh_json_end(json);
+}
+
 static int print_json(void)
 {
     struct gpsh_json json = {.out = stdout};
@@ -93,7 +141,7 @@ static int print_json(void)
     gpsh_json_object(&json, NULL);
     gpsh_json_text(&json, "version", gpushmem_version_string());
     gpsh_json_text(&json, "compiler", COMPILER);
-    gpsh_json_text(&json, "pmix", PMIx_Get_version());
+    add_libraries(&json);
     gpsh_json_list(&json, "transports");
     for (int i = 0; gpsh_transports[i]; i++)
         gpsh_json_text(&json, NULL, gpsh_transports[i]->name);
@@ -102,6 +150,7 @@ static int print_json(void)
     for (int row = 0; gpsh_setting_row(row, &text); row++)
         add_setting(&json, &settings, row, &text);
     gpsh_json_end(&json);
+    add_compat(&json);
     gpsh_json_end(&json);
     gpsh_settings_clear(&settings);
     return 0;
@@ -158,18 +207,12 @@ static int print_compat(void)
     struct gpsh_nvshmem_variable v;
     struct gpsh_table table = {.columns = 4};
     gpsh_table_add_words(&table, "variable|way|setting|meaning");
-    for (int row = 0; gpsh_nvshmem_variable(row, &v); row++) {
+    for (int row = 0; compat_row(row, &v); row++) {
         gpsh_table_add(&table, "%s", v.name);
         gpsh_table_add(&table, "%s", v.way);
         gpsh_table_add(&table, "%s", *v.setting ? v.setting : "-");
         gpsh_table_add(&table, "%s", v.help);
     }
-    gpsh_table_add_words(&table, "SHMEM_SYMMETRIC_SIZE|size|GPUSHMEM_HEAP_SIZE|"
-                                 "bytes of symmetric heap of each PE, like 512M or 1.5G");
-    gpsh_table_add_words(&table,
-                         "SHMEM_DEBUG|translated|GPUSHMEM_LOG_LEVEL|log what the library does");
-    gpsh_table_add_words(&table, "SHMEM_VERSION|obeyed|-|PE 0 prints the version at the start");
-    gpsh_table_add_words(&table, "SHMEM_INFO|obeyed|-|PE 0 prints these four at the start");
     puts("Variables that programs of NVSHMEM and OpenSHMEM obey. A GPUSHMEM_* variable that is set "
          "has precedence.");
     gpsh_table_print(&table);
@@ -190,7 +233,8 @@ int gpsh_cmd_info(int argc, char **argv)
          .flag = &collectives},
         {0, "compat", NULL, "what becomes of NVSHMEM's and OpenSHMEM's environment variables",
          .flag = &compat},
-        {0, "json", NULL, "version, transports and settings as JSON", .flag = &json},
+        {0, "json", NULL, "versions, transports, settings, and what --compat prints, as JSON",
+         .flag = &json},
         {0, "settings-markdown", NULL, "the settings as docs/settings.md", .flag = &markdown},
         {0},
     };

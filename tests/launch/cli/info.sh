@@ -22,6 +22,8 @@ version=$("$gpushmem" version)
 expect 0 "^gpushmem +${version#gpushmem }$" "$gpushmem" info
 expect 0 '^transports .* p2p( |$)' "$gpushmem" info
 expect 0 '^PMIx +.*[0-9]+\.[0-9]+' "$gpushmem" info
+expect 0 '^hwloc +API [0-9]+\.[0-9]+\.[0-9]+$' "$gpushmem" info
+expect 0 '^libibverbs +([0-9]+(\.[0-9]+)*|unknown)$' "$gpushmem" info
 expect 0 '^GPUSHMEM_HEAP_SIZE +256M +default ' "$gpushmem" info
 expect 0 '^GPUSHMEM_HEAP_SIZE +1G +environment ' env GPUSHMEM_HEAP_SIZE=1024M "$gpushmem" info
 expect 1 'GPUSHMEM_HEAP_SIZE=lots is not a size' env GPUSHMEM_HEAP_SIZE=lots "$gpushmem" info
@@ -41,6 +43,14 @@ expect 1 'GPUSHMEM_HEAP_SIZE=lots is not a size' env GPUSHMEM_HEAP_SIZE=lots "$g
 json='import json, sys; rows = {r["name"]: r for r in json.load(sys.stdin)["settings"]}; r = rows["GPUSHMEM_RINGS"]; print(*r.values())'
 expect 0 '^GPUSHMEM_RINGS 7 environment 4 integer 1 to 256 command rings' \
     sh -c 'GPUSHMEM_RINGS=7 "$0" info --json | python3 -c "$1"' "$gpushmem" "$json"
+json='import json, sys; all = json.load(sys.stdin); print(*all["libraries"]); print(*all["libraries"].values(), sep="\n")
+for r in all["compat"]: print(*r.values())'
+shown() { "$gpushmem" info --json | python3 -c "$json"; }
+expect 0 '^pmix hwloc libibverbs$' shown
+expect 0 '^NVSHMEM_SYMMETRIC_SIZE size GPUSHMEM_HEAP_SIZE ' shown
+expect 0 '^SHMEM_INFO obeyed None ' shown
+[ "$(shown | grep -c SHMEM_)" = "$("$gpushmem" info --compat | grep -c '^N*V*SHMEM_')" ] ||
+    { echo "info --json and info --compat have different numbers of variables"; failed=1; }
 lines=$("$gpushmem" run -n 3 "$gpushmem" info --peers | wc -l)
 [ "$lines" = 12 ] || { echo "info --peers on 3 PEs printed $lines lines, not 12"; failed=1; }
 expect 0 '^PE 8 reaches PE 0 to 8 by p2p, atomics by processor, kernels direct$' "$gpushmem" run -n 9 "$gpushmem" info --peers
