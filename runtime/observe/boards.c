@@ -84,7 +84,8 @@ static int boards_add(struct gpsh_boards *boards, const struct gpsh_board *b, in
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for what %zu PEs show", n);
     }
     // It ended meanwhile, or its file is shorter than it says.
-    if (!board_copy(fd, copy, b->sheet.bytes) || memcmp(&copy->sheet, &b->sheet, SHEET_FIXED)) {
+    if (!board_copy(fd, copy, b->sheet.bytes) ||
+        memcmp(&copy->sheet, &b->sheet, SHEET_FIXED) != 0) {
         free(copy);
         return 0;
     }
@@ -118,7 +119,8 @@ static int look_at_link(const struct search *s, int dir, const char *name, pid_t
 {
     char target[sizeof link_start];
     ssize_t n = readlinkat(dir, name, target, sizeof target);
-    if (n < (ssize_t)sizeof link_start - 1 || memcmp(target, link_start, sizeof link_start - 1))
+    if (n < (ssize_t)sizeof link_start - 1 ||
+        memcmp(target, link_start, sizeof link_start - 1) != 0)
         return 0;
     int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
     if (fd < 0)

@@ -20,11 +20,24 @@ compiles() {
 }
 
 # only GOOD BAD: in C and C++, the first compiles and the second does not
+good=()
 only() {
     local language
+    good+=("$1")
     for language in c c++; do
-        compiles $language "$1" || { echo "FAILED: $language refuses: $1" && failures=$((failures + 1)); }
         ! compiles $language "$2" || { echo "FAILED: $language accepts: $2" && failures=$((failures + 1)); }
+    done
+}
+
+# All that must compile, in one go: one by one only to tell which do not.
+all_compile() {
+    local language statement
+    for language in c c++; do
+        ! compiles $language "${good[*]}" || continue
+        echo "FAILED: $language refuses at least one of those that must compile" && failures=$((failures + 1))
+        for statement in "${good[@]}"; do
+            compiles $language "$statement" || echo "   $language refuses: $statement"
+        done
     done
 }
 
@@ -38,6 +51,7 @@ only 'gpushmem_atomic_set(d, 1.0, 0);' 'gpushmem_atomic_add(d, 1.0, 0);'
 only 'gpushmem_atomic_and(u, 1u, 0);' 'gpushmem_atomic_and(d, 1.0, 0);'
 only 'gpushmem_wait_until(u, GPUSHMEM_CMP_EQ, 1u);' 'gpushmem_wait_until(d, GPUSHMEM_CMP_EQ, 1.0);'
 only 'gpushmem_atomic_fetch_inc(ctx, i, 0);' 'gpushmem_atomic_fetch_inc(ctx, o, 0);'
+all_compile
 # A put of a struct ends in one sentence, with the way out, and not in a list of all overloads.
 for call in 'put(o, o, 1, 0)' 'get_nbi(ctx, o, o, 1, 0)'; do
     said=$(printf '#include "gpushmem/gpushmem.h"\nstruct other { int x; };\nvoid f(struct other *o, gpushmem_ctx_t ctx) { gpushmem_%s; (void)ctx; }\n' "$call" |
