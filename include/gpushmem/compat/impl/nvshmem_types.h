@@ -199,30 +199,34 @@ enum gpsh_nvshmem_pe {
 // NAME and TYPE are the program's, AS and CTYPE those of the gpushmem function that does it. 16-bit
 // floating point values are moved as integers: their types differ between compilers.
 // clang-format off
-#define NVSHMEM_WIDE_TYPES(X) \
-    X(int, int, int, int) \
-    X(long, long, long, long) \
-    X(longlong, long long, longlong, long long) \
+#define NVSHMEM_AMO_BITWISE_TYPES(X) \
     X(uint, unsigned int, uint, unsigned int) \
     X(ulong, unsigned long, ulong, unsigned long) \
     X(ulonglong, unsigned long long, ulonglong, unsigned long long) \
     X(int32, int32_t, int32, int32_t) \
     X(int64, int64_t, int64, int64_t) \
     X(uint32, uint32_t, uint32, uint32_t) \
-    X(uint64, uint64_t, uint64, uint64_t) \
+    X(uint64, uint64_t, uint64, uint64_t)
+#define NVSHMEM_WIDE_TYPES(X) \
+    X(int, int, int, int) \
+    X(long, long, long, long) \
+    X(longlong, long long, longlong, long long) \
     X(size, size_t, size, size_t) \
-    X(ptrdiff, ptrdiff_t, ptrdiff, ptrdiff_t)
+    X(ptrdiff, ptrdiff_t, ptrdiff, ptrdiff_t) \
+    NVSHMEM_AMO_BITWISE_TYPES(X)
+#define NVSHMEM_SYNC_TYPES(X) \
+    X(short, short, short, short) \
+    X(ushort, unsigned short, ushort, unsigned short) \
+    NVSHMEM_WIDE_TYPES(X)
 #define NVSHMEM_INTEGER_TYPES(X) \
     X(char, char, char, char) \
     X(schar, signed char, schar, signed char) \
-    X(short, short, short, short) \
     X(uchar, unsigned char, uchar, unsigned char) \
-    X(ushort, unsigned short, ushort, unsigned short) \
     X(int8, int8_t, int8, int8_t) \
     X(int16, int16_t, int16, int16_t) \
     X(uint8, uint8_t, uint8, uint8_t) \
     X(uint16, uint16_t, uint16, uint16_t) \
-    NVSHMEM_WIDE_TYPES(X)
+    NVSHMEM_SYNC_TYPES(X)
 #define NVSHMEM_FLOAT_TYPES(X) \
     X(float, float, float, float) \
     X(double, double, double, double)
@@ -241,18 +245,6 @@ enum gpsh_nvshmem_pe {
 // fetch, set, swap.
 #define NVSHMEM_AMO_EXTENDED_TYPES(X) \
     NVSHMEM_FLOAT_TYPES(X) \
-    NVSHMEM_WIDE_TYPES(X)
-#define NVSHMEM_AMO_BITWISE_TYPES(X) \
-    X(uint, unsigned int, uint, unsigned int) \
-    X(ulong, unsigned long, ulong, unsigned long) \
-    X(ulonglong, unsigned long long, ulonglong, unsigned long long) \
-    X(int32, int32_t, int32, int32_t) \
-    X(int64, int64_t, int64, int64_t) \
-    X(uint32, uint32_t, uint32, uint32_t) \
-    X(uint64, uint64_t, uint64, uint64_t)
-#define NVSHMEM_SYNC_TYPES(X) \
-    X(short, short, short, short) \
-    X(ushort, unsigned short, ushort, unsigned short) \
     NVSHMEM_WIDE_TYPES(X)
 // clang-format on
 
