@@ -8,8 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-// A cell that is longer pushes the rest of its own line aside, and no other.
-enum { WIDEST = 40, GAP = 2 };
+#include "page.h"
+
+// A cell that is longer than WIDEST pushes the rest of its own line aside, and no other. The last
+// cell of a row that a terminal is too narrow for begins below it where MOST columns are taken.
+enum { WIDEST = 40, GAP = 2, MOST = 60, BELOW = 4 };
 
 void gpsh_table_add(struct gpsh_table *table, const char *format, ...)
 {
@@ -38,6 +41,21 @@ static const char *text_of(const struct gpsh_table *table, int cell)
     return table->cells[cell] ? table->cells[cell] : "";
 }
 
+// `used`: columns that the row has taken.
+static void print_last(const char *text, int used)
+{
+    int columns = gpsh_page_columns(), indent = used;
+    if (!columns || used + (int)strlen(text) <= columns) {
+        puts(text);
+        return;
+    }
+    if (used > MOST || used > columns / 2) {
+        indent = BELOW;
+        printf("\n%*s", indent, "");
+    }
+    gpsh_page_wrap(text, indent, indent);
+}
+
 void gpsh_table_print(struct gpsh_table *table)
 {
     int width[GPSH_TABLE_COLUMNS] = {0};
@@ -46,12 +64,13 @@ void gpsh_table_print(struct gpsh_table *table)
         if (length > *column && length <= WIDEST)
             *column = length;
     }
-    for (int i = 0; i < table->n; i++) {
+    for (int i = 0, used = 0; i < table->n; i++) {
         bool last = (i + 1) % table->columns == 0 || i + 1 == table->n;
         if (last)
-            printf("%s\n", text_of(table, i));
-        else
-            printf("%-*s%*s", width[i % table->columns], text_of(table, i), GAP, "");
+            print_last(text_of(table, i), used);
+        used =
+            last ? 0
+                 : used + printf("%-*s%*s", width[i % table->columns], text_of(table, i), GAP, "");
         free(table->cells[i]);
     }
     free(table->cells);

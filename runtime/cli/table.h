@@ -16,7 +16,8 @@ void gpsh_table_add(struct gpsh_table *table, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 // Several at once: "one|two|three".
 void gpsh_table_add_words(struct gpsh_table *table, const char *words);
-// Prints it to the standard output, without spaces at line ends, and forgets the cells.
+// Prints it to the standard output and forgets the cells. A row is a line without spaces at its
+// end; but where a terminal is too narrow for it, the last cell is broken between words.
 void gpsh_table_print(struct gpsh_table *table);
 
 #endif

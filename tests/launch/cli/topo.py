@@ -261,6 +261,15 @@ class Page(Case):
         self.assertRegex(text, r"(?m)^ok +settings +\n    every GPUSHMEM_\* variable")
         self.assertLessEqual(max(map(len, text.split("\n"))), 40)
 
+    def test_settings_in_a_hundred_columns(self):
+        text = self.terminal(100, "info")
+        table = text[text.index("\nsetting "):]
+        self.assertLessEqual(max(map(len, table.split("\n"))), 100)
+        self.assertRegex(table, r"(?m)^GPUSHMEM_LOG_LEVEL .*\n    how much is logged to stderr$")
+        # a pipe gets a line for each
+        done = subprocess.run([GPUSHMEM, "info"], capture_output=True, text=True, check=True)
+        self.assertRegex(done.stdout, r"(?m)^GPUSHMEM_LOG_LEVEL .* how much is logged to stderr$")
+
     def test_colours_on_a_terminal_only(self):
         path = self.file(recorded.EIGHT)
         self.assertIn("\033[32mNV18\033[0m", self.terminal(300, "topo", "--xml", path))
