@@ -54,8 +54,8 @@ def flags(option):
 
 
 def choices(option):
-    """The words that an option takes, if its --help lists them: none|core|numa."""
-    return option[2].split("|") if option[2] and "|" in option[2] else []
+    """The words that an option takes, if its --help lists them: none|core|numa; of two values those of the first."""
+    return option[2].split()[0].split("|") if option[2] and "|" in option[2] else []
 
 
 def bash(commands):

@@ -21,7 +21,7 @@ class Command:
 
     def read_options(self, lines):
         for line in lines:
-            match = re.match(r" {2,6}(?:-(\w)(?:, )?)?(?:--([\w-]+))?(?: ([^ ]+))?(?:  +(.*))?$", line)
+            match = re.match(r" {2,6}(?:-(\w)(?:, )?)?(?:--([\w-]+))?(?: ([^ ]+(?: [^ ]+)*))?(?:  +(.*))?$", line)
             if match and (match[1] or match[2]):
                 self.options.append([match[1], match[2], match[3], match[4] or ""])
             else:

@@ -98,6 +98,18 @@ static bool take(const struct gpsh_command_line *line, const struct gpsh_option 
     return true;
 }
 
+// "-d D H": the second word of a value that has two.
+static bool take_two(const struct gpsh_command_line *line, const struct gpsh_option *o,
+                     const char *name, const char *first, const char *second)
+{
+    char both[128];
+    if (!second || (second[0] == '-' && second[1]))
+        return gpsh_options_complain(line, "%s needs two values (%s), only '%s' follows it", name,
+                                     o->value, first);
+    snprintf(both, sizeof both, "%s %s", first, second);
+    return take(line, o, name, both);
+}
+
 static void print_option(const struct gpsh_option *o)
 {
     char left[80] = "      ";
@@ -182,8 +194,11 @@ int gpsh_options_parse(const struct gpsh_command_line *line, int argc, char **ar
         char name[64];
         snprintf(name, sizeof name, result >= LONG ? "--%s" : "-%.1s",
                  result >= LONG ? o->name : &o->letter);
-        if (!take(line, o, name, optarg))
+        bool two = o->value && strchr(o->value, ' ');
+        if (two ? !take_two(line, o, name, optarg, optind < argc ? argv[optind] : NULL)
+                : !take(line, o, name, optarg))
             return -1;
+        optind += two;
     }
     return optind;
 }

@@ -15,22 +15,24 @@ struct gpsh_command_line;
 // One option. Exactly one of the pointers is set: it says where the value goes, and by its type
 // what is allowed.
 struct gpsh_option {
-    char letter;       // after one dash; 0: none
-    const char *name;  // after two dashes; NULL: none
-    const char *value; // what --help calls the value; NULL: there is none
-    const char *help;  // one line or several
-    bool *flag;        // becomes true
-    int *number;       // low to high
-    double *seconds;   // low to high
-    uint64_t *bytes;   // 1 to 4G
-    unsigned *word;    // becomes the place in `value`, which lists the words: "none|core"
+    char letter;      // after one dash; 0: none
+    const char *name; // after two dashes; NULL: none
+    // what --help calls the value; NULL: there is none. Two words: the value is two, and `take` is
+    // given both with a space between
+    const char *value;
+    const char *help; // one line or several
+    bool *flag;       // becomes true
+    int *number;      // low to high
+    double *seconds;  // low to high
+    uint64_t *bytes;  // 1 to 4G
+    unsigned *word;   // becomes the place in `value`, which lists the words: "none|core"
     const char **text;
     // Anything else; `name` is the option as it was written. Says itself what is wrong.
     bool (*take)(const struct gpsh_command_line *line, const char *name, char *text);
     double low, high;
 };
 
-enum { GPSH_OPTIONS_MAX = 16, GPSH_OPTIONS_EXIT_USAGE = 2 };
+enum { GPSH_OPTIONS_MAX = 24, GPSH_OPTIONS_EXIT_USAGE = 2 };
 
 struct gpsh_command_line {
     const char *program;      // starts every sentence

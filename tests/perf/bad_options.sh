@@ -29,5 +29,12 @@ refused "--min 1024 is more than --max 64" put-lat --min 1K --max 64
 refused "'-3'" put-lat --rounds -3
 refused "'nan'" put-lat --seconds nan
 refused "cannot write --json /nowhere/rows.json" put-lat --json /nowhere/rows.json
+refused "needs two values (D|H D|H), only 'D' follows it" put-lat -d D
+refused "needs two values" put-lat --memory D --issuer host
+refused "-d 'D X' is not D D, D H, H D or H H" put-lat -d D X
+refused "--memory 'gpu cpu'" put-lat --memory gpu cpu
+refused "no test given" -d H H
+refused "'0'" put-lat --pairs 0
+refused "takes no value" put-bw --bidirectional=1
 "$gpushmem" perf --help | grep -q 'usage: gpushmem perf' || failed=1
 exit $failed

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "memory.h"
+
 // A batch lasts so long that reading the clock twice (25 ns each, 0.7 us under emulation) does not
 // count. threads of a kernel need a while to get going
 static const double batch_us = 20, kernel_batch_us = 200;
@@ -14,10 +16,10 @@ enum { MIN_ROUNDS = 5, MAX_ROUNDS = 100000, MIN_BYTES = 16 << 20 };
 
 static int allocate(struct perf_bench *b)
 {
-    b->source = gpushmem_calloc(b->max_bytes, 1);
-    b->target = b->source ? gpushmem_calloc(b->max_bytes, 1) : NULL;
+    b->source = perf_memory_take(b->memory[0], b->max_bytes);
+    b->target = b->source ? perf_memory_take(b->memory[2], b->max_bytes) : NULL;
     // Cache lines of their own, so that a flag, a word and the plan do not disturb one another.
-    char *words = b->target ? gpushmem_calloc(4, 256) : NULL;
+    char *words = b->target ? perf_memory_take(b->memory[2], 1024) : NULL;
     b->program = calloc(b->max_bytes, 1);
     if (!words || !b->program)
         return GPUSHMEM_ERR_NO_MEMORY;
@@ -62,17 +64,32 @@ static int settle(struct perf_bench *b)
     return status;
 }
 
+// PE i and PE i + pairs; in a job of one PE, it and itself.
+static void find_pair(struct perf_bench *b)
+{
+    int pairs = b->options->pairs;
+    b->initiator = b->my_pe == 0;
+    b->issues = b->my_pe < pairs;
+    b->answers = b->my_pe >= pairs && b->my_pe < 2 * pairs;
+    b->peer = b->n_pes == 1 ? 0 : b->answers ? b->my_pe - pairs : b->issues ? b->my_pe + pairs : 0;
+}
+
+uint64_t perf_bench_bytes(const struct perf_options *o)
+{
+    uint64_t largest = o->n_sizes ? o->sizes[o->n_sizes - 1] : 0;
+    return largest > MIN_BYTES ? largest : MIN_BYTES;
+}
+
 int perf_bench_open(struct perf_bench *b, const struct perf_options *options,
                     struct perf_report *report)
 {
     *b = (struct perf_bench){
         .options = options, .report = report, .my_pe = gpushmem_my_pe(), .n_pes = gpushmem_n_pes()};
-    b->initiator = b->my_pe == 0;
-    b->peer = b->n_pes == 1 || b->my_pe == 1 ? 0 : 1;
-    b->max_bytes = MIN_BYTES;
-    if (options->n_sizes && options->sizes[options->n_sizes - 1] > b->max_bytes)
-        b->max_bytes = options->sizes[options->n_sizes - 1];
-    int status = allocate(b);
+    find_pair(b);
+    b->max_bytes = perf_bench_bytes(options);
+    int status = perf_memory_choose(options, b->initiator, b->memory);
+    if (!status)
+        status = allocate(b);
     if (!status)
         status = gpushmem_peer_info(b->peer, &b->info);
     return status ? status : settle(b);
@@ -110,10 +127,9 @@ static double us_of(struct perf_bench *b, const struct perf_case *c, perf_run_fn
     return c->in_kernel ? b->kernel_us : (double)(perf_now_ns() - begin) / 1e3;
 }
 
-static void make_plan(const struct perf_options *o, const struct perf_case *c, double us_each,
+static void make_plan(const struct perf_options *o, double us_each, double least_us,
                       struct perf_plan *plan)
 {
-    double least_us = c->in_kernel ? kernel_batch_us : batch_us;
     plan->batch = (uint64_t)o->iterations;
     if (!plan->batch)
         plan->batch = us_each >= least_us ? 1 : (uint64_t)(least_us / us_each) + 1;
@@ -126,25 +142,38 @@ static void make_plan(const struct perf_options *o, const struct perf_case *c, d
     }
 }
 
+int perf_bench_agree(struct perf_bench *b, bool reference, double us_each, double least_us)
+{
+    int status = 0;
+    if (b->initiator) {
+        struct perf_plan plan = {.reference = reference};
+        make_plan(b->options, us_each, least_us, &plan);
+        status = announce_plan(b, &plan);
+    }
+    if (!status)
+        status = gpushmem_barrier_all();
+    return status ? status : read_plan(b);
+}
+
+// The others' share of `n` operations, if this PE has one.
+static int serve(struct perf_bench *b, const struct perf_case *c, uint64_t n)
+{
+    return c->serve && (b->answers || !c->paired) ? c->serve(b, c, n) : 0;
+}
+
 // Warms up twice, the second time by the clock, and tells everybody what follows.
 static int prepare(struct perf_bench *b, const struct perf_case *c)
 {
     int status = 0;
     double us = 0;
     for (int i = 0; i < 2 && !status; i++) {
-        if (b->initiator)
+        if (b->issues)
             us = us_of(b, c, c->run, c->warm, &status) / (double)c->warm;
-        else if (c->serve)
-            status = c->serve(b, c, c->lead + c->warm);
+        else
+            status = serve(b, c, c->lead + c->warm);
     }
-    if (b->initiator && !status) {
-        struct perf_plan plan;
-        make_plan(b->options, c, us, &plan);
-        status = announce_plan(b, &plan);
-    }
-    if (!status)
-        status = gpushmem_barrier_all();
-    return status ? status : read_plan(b);
+    double least_us = c->in_kernel ? kernel_batch_us : batch_us;
+    return status ? status : perf_bench_agree(b, c->reference != NULL, us, least_us);
 }
 
 static int sample(struct perf_bench *b, const struct perf_case *c, struct perf_samples *own,
@@ -166,13 +195,14 @@ int perf_measure(struct perf_bench *b, const struct perf_case *c)
     struct perf_samples own = {.values = NULL}, reference = {.values = NULL};
     if (b->initiator)
         perf_report_progress(b->report, c->test, c->issuer, c->size);
+    if ((b->options->pairs > 1 || b->options->bidirectional) && c->window && c->bandwidth)
+        return perf_measure_together(b, c);
     int status = gpushmem_barrier_all();
     if (!status)
         status = prepare(b, c);
-    if (!status && b->initiator)
-        status = sample(b, c, &own, c->reference ? &reference : NULL);
-    else if (!status && c->serve)
-        status = c->serve(b, c, (c->lead + b->plan.batch) * b->plan.rounds);
+    if (!status)
+        status = b->issues ? sample(b, c, &own, c->reference ? &reference : NULL)
+                           : serve(b, c, (c->lead + b->plan.batch) * b->plan.rounds);
     if (!status)
         status = gpushmem_barrier_all();
     if (!status && b->initiator) {
@@ -195,13 +225,19 @@ static const char *path_of(const struct perf_bench *b, const struct perf_case *c
 void perf_bench_report(struct perf_bench *b, const struct perf_case *c, const char *test,
                        struct perf_samples *us)
 {
-    double p50 = perf_samples_percentile(us, 50);
-    struct perf_row row = {.test = test,
-                           .issuer = c->issuer,
-                           .n_pes = b->n_pes,
-                           .path = path_of(b, c),
-                           .size_bytes = c->size};
+    struct perf_row row = {.n_pes = b->n_pes,
+                           .pairs = b->options->pairs,
+                           .bidirectional = b->options->bidirectional,
+                           .size_bytes = c->size,
+                           .samples = us->count};
+    snprintf(row.test, sizeof row.test, "%s", test);
+    snprintf(row.issuer, sizeof row.issuer, "%s", c->issuer);
+    snprintf(row.path, sizeof row.path, "%s", path_of(b, c));
+    snprintf(row.memory, sizeof row.memory, "%s", b->memory);
     snprintf(row.transport, sizeof row.transport, "%s", b->info.transport);
+    perf_samples_interval(us, &row.us_low, &row.us_high);
+    double p50 = perf_samples_percentile(us, 50);
+    row.us_p50 = p50;
     if (c->bandwidth || c->both) {
         row.bandwidth_gb_s = p50 > 0 ? (double)c->size / (p50 * 1e3) : 0;
         row.rate_m_s = p50 > 0 ? 1 / p50 : 0;
@@ -209,6 +245,8 @@ void perf_bench_report(struct perf_bench *b, const struct perf_case *c, const ch
     if (!c->bandwidth) {
         row.latency_us_p50 = p50;
         row.latency_us_p99 = perf_samples_percentile(us, 99);
+        row.latency_us_p99_9 = perf_samples_percentile(us, 99.9);
+        row.latency_us_max = perf_samples_percentile(us, 100);
     }
     perf_report_add(b->report, &row);
 }

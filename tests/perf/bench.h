@@ -17,27 +17,31 @@ extern "C" {
 
 // What PE 0 decides for everybody.
 struct perf_plan {
-    uint64_t batch;  // operations timed together
-    uint64_t rounds; // samples
+    uint64_t batch;     // operations timed together
+    uint64_t rounds;    // samples
+    uint64_t reference; // in together.c: whether the reference is measured
 };
 
 struct perf_bench {
     const struct perf_options *options;
     struct perf_report *report; // rows are added on PE 0
     int my_pe, n_pes;
-    int peer;                    // PE 0 measures against PE 1; in a job of one PE, against itself
-    bool initiator;              // PE 0
-    uint64_t max_bytes;          // size of source and target
-    char *source;                // symmetric: what is sent, and where gets arrive
-    char *target;                // symmetric: written to and read from on the peer
-    char *program;               // of the same size, not in the heap
-    uint64_t *flag;              // symmetric: ping-pongs
-    uint64_t *word;              // symmetric: atomics
-    uint64_t *kernel_ns;         // symmetric: time taken inside a kernel
-    struct perf_plan *plan_word; // symmetric: written by PE 0
-    struct perf_plan plan;       // what it held last
-    uint64_t sequence;           // last value of the flag, the same on both sides
-    double kernel_us;            // the last kernel's time
+    int peer;                       // the other PE of the pair; in a job of one PE, itself
+    bool initiator;                 // PE 0: decides for all, and adds the rows
+    bool issues;                    // the PE of a pair that issues
+    bool answers;                   // the other one
+    char memory[4];                 // as in perf_options, never empty
+    uint64_t max_bytes;             // size of source and target
+    char *source;                   // symmetric: what is sent, and where gets arrive
+    char *target;                   // symmetric: written to and read from on the peer
+    char *program;                  // of the same size, not in the heap
+    uint64_t *flag;                 // symmetric: ping-pongs
+    uint64_t *word;                 // symmetric: atomics
+    uint64_t *kernel_ns;            // symmetric: time taken inside a kernel
+    struct perf_plan *plan_word;    // symmetric: written by PE 0
+    struct perf_plan plan;          // what it held last
+    uint64_t sequence;              // last value of the flag, the same on both sides
+    double kernel_us;               // the last kernel's time
     struct gpushmem_peer_info info; // how the peer is reached
 };
 
@@ -56,8 +60,9 @@ struct perf_case {
     bool in_kernel;        // the time is bench->kernel_us, not that of the call
     uint64_t lead;         // with in_kernel: operations of each call before its clock starts
     int blocks, threads;   // with in_kernel: of its grid and of each block
-    perf_run_fn run;       // PE 0
+    perf_run_fn run;       // the PE that issues
     perf_run_fn serve;     // the other PEs; NULL: nothing to do
+    bool paired;           // serve: only the other PE of the pair
     perf_run_fn reference; // PE 0: timed in turn with `run`, under the same conditions; NULL: none
     bool bandwidth;        // report bandwidth and rate, not latency
     bool both;             // report both
@@ -65,12 +70,19 @@ struct perf_case {
     const char *reference_test; // its name in the table
 };
 
+// Of source and of target.
+uint64_t perf_bench_bytes(const struct perf_options *options);
 int perf_bench_open(struct perf_bench *bench, const struct perf_options *options,
                     struct perf_report *report);
 void perf_bench_close(struct perf_bench *bench);
 
 // Collective. Measures the case and adds its rows.
 int perf_measure(struct perf_bench *bench, const struct perf_case *c);
+// What perf_measure does for windows of several pairs, or both ways: see together.c.
+int perf_measure_together(struct perf_bench *bench, const struct perf_case *c);
+// Collective. Fills bench->plan everywhere from what PE 0 knows: how long one count takes, and how
+// long a batch has to be.
+int perf_bench_agree(struct perf_bench *bench, bool reference, double us_each, double least_us);
 // Adds a row from samples of microseconds per operation.
 void perf_bench_report(struct perf_bench *bench, const struct perf_case *c, const char *test,
                        struct perf_samples *us);

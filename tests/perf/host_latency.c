@@ -23,8 +23,6 @@ enum { N_STANDARD = sizeof standard_sizes / sizeof standard_sizes[0], WARM = 32 
     static int NAME##_serve(struct perf_bench *b, const struct perf_case *c, uint64_t n)           \
     {                                                                                              \
         int status = 0;                                                                            \
-        if (b->my_pe != 1)                                                                         \
-            return 0;                                                                              \
         for (uint64_t i = 0; i < n && !status; i++) {                                              \
             b->sequence++;                                                                         \
             status = gpushmem_uint64_wait_until(b->flag, GPUSHMEM_CMP_EQ, b->sequence);            \
@@ -66,7 +64,7 @@ static int raw_run(struct perf_bench *b, const struct perf_case *c, uint64_t n)
 static int raw_serve(struct perf_bench *b, const struct perf_case *c, uint64_t n)
 {
     uint64_t *there = gpushmem_ptr(b->flag, b->peer);
-    for (uint64_t i = 0; b->my_pe == 1 && i < n; i++) {
+    for (uint64_t i = 0; i < n; i++) {
         raw_wait(b->flag, ++b->sequence);
         __atomic_store_n(there, b->sequence, __ATOMIC_RELEASE);
     }
@@ -87,7 +85,8 @@ static int eight_bytes(struct perf_bench *b)
                                                      .share = 0.5,
                                                      .warm = WARM,
                                                      .run = put_fence_run,
-                                                     .serve = put_fence_serve});
+                                                     .serve = put_fence_serve,
+                                                     .paired = true});
     if (!status && gpushmem_ptr(b->target, b->peer))
         status = perf_measure(b, &(struct perf_case){.test = "raw-flag",
                                                      .issuer = "host",
@@ -95,7 +94,8 @@ static int eight_bytes(struct perf_bench *b)
                                                      .share = 0.5,
                                                      .warm = WARM,
                                                      .run = raw_run,
-                                                     .serve = raw_serve});
+                                                     .serve = raw_serve,
+                                                     .paired = true});
     return status;
 }
 
@@ -105,7 +105,7 @@ static int puts_alone(struct perf_bench *b, uint64_t size)
     int status = perf_measure(
         b, &(struct perf_case){
                .test = "put", .issuer = "host", .size = size, .warm = WARM, .run = put_run});
-    if (!status)
+    if (!status && !b->options->memory[0])
         status = perf_measure(b, &(struct perf_case){.test = "put-program",
                                                      .issuer = "host",
                                                      .size = size,
@@ -129,7 +129,8 @@ int perf_host_put_latency(struct perf_bench *b)
                                                 .share = 0.5,
                                                 .warm = WARM,
                                                 .run = word ? put_word_run : put_signal_run,
-                                                .serve = word ? put_word_serve : put_signal_serve});
+                                                .serve = word ? put_word_serve : put_signal_serve,
+                                                .paired = true});
     }
     for (int i = 0; i < n && !status; i++)
         status = sizes[i] == 8 ? eight_bytes(b) : 0;

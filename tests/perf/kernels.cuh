@@ -190,6 +190,7 @@ static int measure_half(struct perf_bench *b, const char *test, int scope, uint6
 {
     struct perf_case c = device_case<Operation>(test, scope, size);
     c.share = 0.5;
+    c.paired = true;
     return perf_measure(b, &c);
 }
 

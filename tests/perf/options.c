@@ -14,14 +14,13 @@ static void print_more(void)
     puts("\ntests (several may be given; all stands for all of them):");
     for (int i = 0; perf_tests[i].name; i++)
         printf("  %-9s %s\n", perf_tests[i].name, perf_tests[i].help);
-    puts("\nLatencies are per operation; p50 and p99 are taken over the samples. A put latency is "
-         "half of the round trip of\n"
-         "a ping-pong, in which both sides wait for memory to change; a get or fetching atomic is "
-         "a whole round trip.\n"
-         "Bandwidth is that of windows of non-blocking operations, each ended by a quiet. GB is "
-         "10^9 bytes.\n"
-         "Collectives run one after another; a row's size is the largest buffer of a PE, and its "
-         "bandwidth that size by the time.");
+    puts("\nLatencies are per operation; the percentiles are taken over the samples. A put "
+         "latency is\nhalf of the round trip of a ping-pong, in which both sides wait for memory "
+         "to change;\na get or fetching atomic is a whole round trip. Bandwidth is that of windows "
+         "of\nnon-blocking operations, each ended by a quiet. GB is 10^9 bytes. With several pairs "
+         "or\n--bidirectional, bandwidth and rate are those of all PEs together, and latencies are "
+         "those\nof PE 0 while the other pairs do the same. Collectives run one after another; a "
+         "row's size\nis the largest buffer of a PE, and its bandwidth that size by the time.");
 }
 
 static int ascending(const void *a, const void *b)
@@ -64,6 +63,18 @@ static bool take_test(const struct gpsh_command_line *line, const char *name)
            gpsh_options_complain(line, "there is no test '%s'; see gpushmem perf --help", name);
 }
 
+static bool take_memory(const struct gpsh_command_line *line, const char *name, char *text)
+{
+    struct perf_options *o = line->context;
+    bool good = strlen(text) == 3 && strchr("DH", text[0]) && strchr("DH", text[2]);
+    if (good)
+        snprintf(o->memory, sizeof o->memory, "%s", text);
+    return good || gpsh_options_complain(line,
+                                         "%s '%s' is not D D, D H, H D or H H: D is GPU memory, "
+                                         "H host memory, first at the PE that issues",
+                                         name, text);
+}
+
 static bool take_range(const struct gpsh_command_line *line, uint64_t low, uint64_t high)
 {
     struct perf_options *o = line->context;
@@ -93,6 +104,14 @@ bool perf_options_parse(struct perf_options *o, int argc, char **argv, int *exit
         {0, "issuer", "host|device|stream|both|all",
          "who calls the operations; device: kernels, both: host and device (default all)",
          .word = &issuer},
+        {'d', "memory", "D|H D|H",
+         "where the memory lies, at the PE that issues and at its peer: D on the GPU,\n"
+         "H on the host (default: both in the heap)",
+         .take = take_memory},
+        {0, "pairs", "N", "so many pairs of PEs at once: PE i and PE i + N", .number = &o->pairs,
+         .low = 1, .high = MOST / 2},
+        {0, "bidirectional", NULL, "bandwidth in both directions at once",
+         .flag = &o->bidirectional},
         {0, "sizes", "LIST", "bytes, like 8,4K,1M", .take = take_sizes},
         {0, "min", "BYTES", "instead: every power of two from this", .bytes = &low},
         {0, "max", "BYTES", "to this", .bytes = &high},
@@ -106,7 +125,8 @@ bool perf_options_parse(struct perf_options *o, int argc, char **argv, int *exit
          "compare collectives of streams with this NCCL, like libnccl.so.2 or its path",
          .text = &o->nccl},
         {0, "json", "FILE",
-         "also write the rows as a JSON array; - is the standard output, without the table",
+         "also write rows, machine, versions and settings as JSON; - is the standard\n"
+         "output, without the table",
          .text = &o->json},
         {0, "markdown", NULL, "print the table as Markdown", .flag = &o->markdown},
         {'q', "quiet", NULL, "no progress line", .flag = &o->quiet},
@@ -114,7 +134,7 @@ bool perf_options_parse(struct perf_options *o, int argc, char **argv, int *exit
     };
     const struct gpsh_command_line line = {"gpushmem perf", "[options] TEST...", print_more,
                                            options, .context = o};
-    *o = (struct perf_options){.seconds = 0.3};
+    *o = (struct perf_options){.seconds = 0.3, .pairs = 1};
     int first = gpsh_options_parse(&line, argc, argv, exit_status);
     if (first < 0)
         return false;

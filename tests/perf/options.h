@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-enum { PERF_MAX_SIZES = 40, PERF_MAX_TESTS = 16 };
+enum { PERF_MAX_SIZES = 40, PERF_MAX_TESTS = 16, PERF_MAX_FILES = 4 };
 enum perf_issuer { PERF_HOST = 1, PERF_DEVICE = 2, PERF_STREAM = 4, PERF_ALL = 7 };
 
 struct perf_options {
@@ -25,10 +25,14 @@ struct perf_options {
     // to start without a launcher; 0: as many as the tests need
     int pes;
     unsigned issuers; // or of enum perf_issuer
-    const char *nccl; // library to compare collectives with; NULL: none
-    const char *json; // file, "-" is the standard output; NULL: none
-    bool markdown;    // the table as Markdown
-    bool quiet;       // no progress line
+    // memory at the PE that issues and at its peer: "D H" and the like; "": both in the heap
+    char memory[4];
+    int pairs;          // PE i and PE i + pairs, all at the same time
+    bool bidirectional; // both PEs of a pair issue
+    const char *nccl;   // library to compare collectives with; NULL: none
+    const char *json;   // file, "-" is the standard output; NULL: none
+    bool markdown;      // the table as Markdown
+    bool quiet;         // no progress line
 };
 
 // True if the program should go on; else *exit_status is what it should end with.

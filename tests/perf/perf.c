@@ -8,26 +8,31 @@
 #include <unistd.h>
 
 #include "bench.h"
+#include "document.h"
 #include "launch.h"
+#include "memory.h"
 #include "tests.h"
 
 const struct perf_test perf_tests[] = {
     {"put-lat", "latency of puts: ping-pong", perf_host_put_latency, perf_device_put_latency,
-     perf_stream_put, 2, false},
+     perf_stream_put, 2, false, PERF_FITS_PAIRS | PERF_FITS_MEMORY},
     {"put-bw", "bandwidth and rate of puts, beside memcpy", perf_host_put_bandwidth,
-     perf_device_put_bandwidth, NULL, 2, false},
+     perf_device_put_bandwidth, NULL, 2, false,
+     PERF_FITS_PAIRS | PERF_FITS_BOTH_WAYS | PERF_FITS_MEMORY},
     {"get-lat", "latency of gets", perf_host_get_latency, perf_device_get_latency, perf_stream_get,
-     2, false},
+     2, false, PERF_FITS_PAIRS | PERF_FITS_MEMORY},
     {"get-bw", "bandwidth and rate of gets, beside memcpy", perf_host_get_bandwidth,
-     perf_device_get_bandwidth, NULL, 2, false},
-    {"amo", "latency and rate of atomics", perf_host_atomics, perf_device_atomics, NULL, 2, false},
+     perf_device_get_bandwidth, NULL, 2, false,
+     PERF_FITS_PAIRS | PERF_FITS_BOTH_WAYS | PERF_FITS_MEMORY},
+    {"amo", "latency and rate of atomics", perf_host_atomics, perf_device_atomics, NULL, 2, false,
+     PERF_FITS_PAIRS},
     {"barrier", "latency of barrier_all and sync_all over all PEs", perf_host_barrier,
-     perf_device_barrier, perf_stream_barrier, 2, false},
+     perf_device_barrier, perf_stream_barrier, 2, false, 0},
     {"coll", "collectives; those of streams beside NCCL with --nccl", perf_host_coll,
-     perf_device_coll, perf_stream_coll, 2, false},
+     perf_device_coll, perf_stream_coll, 2, false, 0},
     {"ring", "the command ring alone: commands per second, round trip", NULL, perf_device_ring,
-     NULL, 1, true},
-    {NULL, NULL, NULL, NULL, NULL, 0, false},
+     NULL, 1, true, 0},
+    {NULL, NULL, NULL, NULL, NULL, 0, false, 0},
 };
 
 static const struct perf_test *find(const char *name)
@@ -38,15 +43,22 @@ static const struct perf_test *find(const char *name)
     return test;
 }
 
+static int pes_of(const struct perf_options *o, const struct perf_test *test)
+{
+    bool pairs = (test->fits & PERF_FITS_PAIRS) && 2 * o->pairs > test->min_pes;
+    return pairs ? 2 * o->pairs : test->min_pes;
+}
+
 static int check_pes(const struct perf_options *o)
 {
     for (int i = 0; o->tests[i]; i++) {
         const struct perf_test *test = find(o->tests[i]);
-        if (gpushmem_n_pes() >= test->min_pes)
+        if (gpushmem_n_pes() >= pes_of(o, test))
             continue;
         if (gpushmem_my_pe() == 0)
-            fprintf(stderr, "gpushmem perf: %s needs %d PEs, this job has %d\n", test->name,
-                    test->min_pes, gpushmem_n_pes());
+            fprintf(stderr, "gpushmem perf: %s%s needs %d PEs, this job has %d\n", test->name,
+                    o->pairs > 1 ? " with so many --pairs" : "", pes_of(o, test), gpushmem_n_pes());
+        gpushmem_barrier_all(); // a PE that returned first would end the one that speaks
         return GPUSHMEM_ERR_INVALID;
     }
     return 0;
@@ -57,17 +69,27 @@ static int check_pes(const struct perf_options *o)
 enum { EXIT_USAGE = 2 };
 enum session { AS_SET, FORCED_RING };
 
+// One test, issued in one way; a sentence instead if it cannot be measured so.
+static int run_issued(struct perf_bench *b, const struct perf_test *test, perf_test_fn measure,
+                      unsigned issuer)
+{
+    if (!measure || !(b->options->issuers & issuer))
+        return 0;
+    const char *unfit = perf_unfit(b, test, issuer);
+    if (!unfit)
+        return measure(b);
+    if (b->initiator)
+        perf_report_leave_out(b->report, test->name, issuer, unfit);
+    return 0;
+}
+
 static int run_one(struct perf_bench *b, const struct perf_test *test, enum session session)
 {
-    bool device = test->device && (b->options->issuers & PERF_DEVICE) &&
-                  !(test->ring && b->info.device_direct);
-    int status = 0;
-    if (session == AS_SET && test->host && (b->options->issuers & PERF_HOST))
-        status = test->host(b);
+    bool device = !(test->ring && b->info.device_direct);
+    int status = session == AS_SET ? run_issued(b, test, test->host, PERF_HOST) : 0;
     if (!status && device)
-        status = test->device(b);
-    return !status && test->stream && (b->options->issuers & PERF_STREAM) ? test->stream(b)
-                                                                          : status;
+        status = run_issued(b, test, test->device, PERF_DEVICE);
+    return status ? status : run_issued(b, test, test->stream, PERF_STREAM);
 }
 
 // *direct: device operations went by loads and stores.
@@ -113,10 +135,30 @@ static int pes_needed(const struct perf_options *options)
 {
     int most = 1;
     for (int i = 0; options->tests[i]; i++) {
-        int min_pes = find(options->tests[i])->min_pes;
-        most = min_pes > most ? min_pes : most;
+        int pes = pes_of(options, find(options->tests[i]));
+        most = pes > most ? pes : most;
     }
     return options->pes ? options->pes : most;
+}
+
+// All PEs are inside. PE 0 has the figures.
+static int measure(const struct perf_options *options, char *const *argv)
+{
+    bool first = gpushmem_my_pe() == 0, to_stdout = options->json && !strcmp(options->json, "-");
+    struct perf_report report = {.table = first && !to_stdout,
+                                 .markdown = options->markdown,
+                                 .progress = first && !options->quiet && isatty(STDERR_FILENO)};
+    struct perf_machine machine;
+    if (first && !perf_document_can_write("--json", options->json)) // an external launcher's job
+        gpushmem_global_exit(EXIT_USAGE);
+    perf_machine_read(&machine); // the load is that before
+    if (run_all(options, &report))
+        gpushmem_global_exit(fail("the benchmark"));
+    bool good = !first || report.n_rows;
+    if (first && options->json)
+        good &= perf_document_write(&report, &machine, argv, options->json);
+    perf_report_clear(&report);
+    return good ? 0 : 1;
 }
 
 int main(int argc, char **argv)
@@ -126,22 +168,14 @@ int main(int argc, char **argv)
     if (!perf_options_parse(&options, argc, argv, &exit_status))
         return exit_status;
     bool launched = perf_is_launched();
-    if (!launched && !perf_report_can_write(options.json))
+    if (!launched && !perf_document_can_write("--json", options.json))
         return EXIT_USAGE;
     if (!launched)
         return perf_launch(pes_needed(&options), options.issuers == PERF_HOST,
                            argv); // kernels and proxies want cores too
+    perf_memory_prepare(&options, perf_bench_bytes(&options));
     if (gpushmem_init())
         return fail("init");
-    bool first = gpushmem_my_pe() == 0, to_stdout = options.json && !strcmp(options.json, "-");
-    if (first && !perf_report_can_write(options.json)) // where an external launcher started this
-        gpushmem_global_exit(EXIT_USAGE);
-    struct perf_report report = {.table = first && !to_stdout,
-                                 .markdown = options.markdown,
-                                 .progress = first && !options.quiet && isatty(STDERR_FILENO)};
-    if (run_all(&options, &report))
-        gpushmem_global_exit(fail("the benchmark"));
-    exit_status = first && options.json && !perf_report_write_json(&report, options.json);
-    perf_report_clear(&report);
+    exit_status = measure(&options, argv);
     return gpushmem_finalize() ? fail("finalize") : exit_status;
 }

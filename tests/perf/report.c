@@ -1,33 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#define _GNU_SOURCE // asprintf
 #include "report.h"
 
-#include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "figures.h"
+#include "options.h"
+#include "table.h"
+
 static const char erase_line[] = "\r\033[K";
-
-static const char *size_text(uint64_t bytes, char *text, size_t room)
-{
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB"};
-    int unit = 0;
-    while (unit < 3 && bytes >= 1024 && bytes % 1024 == 0) {
-        bytes /= 1024;
-        unit++;
-    }
-    snprintf(text, room, "%" PRIu64 " %s", bytes, units[unit]);
-    return text;
-}
-
-// Four significant digits, and nothing for what was not measured.
-static const char *figure(double value, char *text, size_t room)
-{
-    int digits = value >= 1000 ? 0 : value >= 100 ? 1 : value >= 10 ? 2 : value >= 1 ? 3 : 4;
-    snprintf(text, room, value ? "%.*f" : "", digits, value);
-    return text;
-}
 
 void perf_report_progress(struct perf_report *r, const char *test, const char *issuer,
                           uint64_t size)
@@ -35,47 +18,7 @@ void perf_report_progress(struct perf_report *r, const char *test, const char *i
     char text[32];
     if (r->progress)
         fprintf(stderr, "%smeasuring %s, issued by %s, %s ...", erase_line, test, issuer,
-                size_text(size, text, sizeof text));
-}
-
-enum { COLUMNS = 10 };
-
-static void print_row(const struct perf_report *r, const char *const cells[COLUMNS])
-{
-    static const int widths[COLUMNS] = {-16, -9, 4, -9, -7, 8, 10, 10, 9, 9};
-    for (int i = 0; i < COLUMNS; i++)
-        printf(r->markdown ? "| %*s " : "%*s ", widths[i], cells[i]);
-    puts(r->markdown ? "|" : "");
-}
-
-static void print_heading(const struct perf_report *r)
-{
-    static const char *const heading[COLUMNS] = {"test", "issuer", "PEs",    "transport", "path",
-                                                 "size", "p50 us", "p99 us", "GB/s",      "M/s"};
-    print_row(r, heading);
-    if (r->markdown)
-        puts("|---|---|--:|---|---|--:|--:|--:|--:|--:|");
-}
-
-static void print(struct perf_report *r, const struct perf_row *row)
-{
-    char size[32], p50[32], p99[32], bandwidth[32], rate[32], pes[16];
-    if (r->n_rows == 1)
-        print_heading(r);
-    snprintf(pes, sizeof pes, "%d", row->n_pes);
-    const char *const cells[COLUMNS] = {
-        row->test,
-        row->issuer,
-        pes,
-        row->transport,
-        row->path,
-        row->size_bytes ? size_text(row->size_bytes, size, sizeof size) : "",
-        figure(row->latency_us_p50, p50, sizeof p50),
-        figure(row->latency_us_p99, p99, sizeof p99),
-        figure(row->bandwidth_gb_s, bandwidth, sizeof bandwidth),
-        figure(row->rate_m_s, rate, sizeof rate)};
-    print_row(r, cells);
-    fflush(stdout);
+                perf_size_text(size, text, sizeof text));
 }
 
 void perf_report_add(struct perf_report *r, const struct perf_row *row)
@@ -92,61 +35,42 @@ void perf_report_add(struct perf_report *r, const struct perf_row *row)
     }
     r->rows[r->n_rows++] = *row;
     if (r->table)
-        print(r, row);
+        perf_table_print(row, r->n_rows > 1 ? &r->rows[r->n_rows - 2] : NULL, r->markdown);
 }
 
-static void json_figure(FILE *out, const char *name, double value)
+static bool is_known(const struct perf_report *r, const char *sentence)
 {
-    fprintf(out, ", \"%s\": ", name);
-    if (value)
-        fprintf(out, "%.6g", value);
-    else
-        fputs("null", out);
+    for (int i = 0; i < r->n_left_out; i++)
+        if (!strcmp(r->left_out[i], sentence))
+            return true;
+    return false;
 }
 
-static void json_row(FILE *out, const struct perf_row *row, bool last)
+// Once, though a run may have two sessions.
+void perf_report_leave_out(struct perf_report *r, const char *test, unsigned issuer,
+                           const char *why)
 {
-    fprintf(out,
-            "  {\"test\": \"%s\", \"issuer\": \"%s\", \"transport\": \"%s\", \"path\": \"%s\", "
-            "\"pes\": %d, \"size_bytes\": %" PRIu64,
-            row->test, row->issuer, row->transport, row->path, row->n_pes, row->size_bytes);
-    json_figure(out, "latency_us_p50", row->latency_us_p50);
-    json_figure(out, "latency_us_p99", row->latency_us_p99);
-    json_figure(out, "bandwidth_gb_s", row->bandwidth_gb_s);
-    json_figure(out, "rate_m_s", row->rate_m_s);
-    fputs(last ? "}\n" : "},\n", out);
-}
-
-bool perf_report_can_write(const char *path)
-{
-    FILE *out = path && strcmp(path, "-") ? fopen(path, "a") : stdout;
-    if (!out)
-        fprintf(stderr, "gpushmem perf: cannot write --json %s: %s\n", path, strerror(errno));
-    else if (out != stdout)
-        fclose(out);
-    return out != NULL;
-}
-
-bool perf_report_write_json(const struct perf_report *r, const char *path)
-{
-    bool to_file = strcmp(path, "-") != 0;
-    FILE *out = to_file ? fopen(path, "w") : stdout;
-    if (!out) {
-        fprintf(stderr, "gpushmem perf: cannot write --json %s: %s\n", path, strerror(errno));
-        return false;
+    const char *by = issuer == PERF_HOST     ? "the host"
+                     : issuer == PERF_DEVICE ? "kernels"
+                                             : "streams";
+    char *sentence, **more = realloc(r->left_out, ((size_t)r->n_left_out + 1) * sizeof *more);
+    if (more)
+        r->left_out = more;
+    if (!more || asprintf(&sentence, "%s, issued by %s, is left out: %s", test, by, why) < 0)
+        return;
+    if (is_known(r, sentence)) {
+        free(sentence);
+        return;
     }
-    fputs("[\n", out);
-    for (int i = 0; i < r->n_rows; i++)
-        json_row(out, &r->rows[i], i == r->n_rows - 1);
-    fputs("]\n", out);
-    bool good = !ferror(out) && (to_file ? fclose(out) : fflush(out)) == 0;
-    if (!good)
-        fprintf(stderr, "gpushmem perf: writing --json %s failed: %s\n", path, strerror(errno));
-    return good;
+    fprintf(stderr, "%sgpushmem perf: %s\n", r->progress ? erase_line : "", sentence);
+    r->left_out[r->n_left_out++] = sentence;
 }
 
 void perf_report_clear(struct perf_report *r)
 {
+    for (int i = 0; i < r->n_left_out; i++)
+        free(r->left_out[i]);
+    free(r->left_out);
     free(r->rows);
     *r = (struct perf_report){.rows = NULL};
 }

@@ -3,7 +3,10 @@
 #include "samples.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
+
+enum { PARTS = 8 };
 
 uint64_t perf_now_ns(void)
 {
@@ -29,6 +32,27 @@ static int ascending(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
+}
+
+static double middle(const double *values, size_t n, double *room)
+{
+    memcpy(room, values, n * sizeof *room);
+    qsort(room, n, sizeof *room, ascending);
+    return room[n / 2];
+}
+
+void perf_samples_interval(const struct perf_samples *s, double *low, double *high)
+{
+    size_t parts = s->count < PARTS ? s->count : PARTS;
+    double *room = calloc(s->count + 1, sizeof *room);
+    *low = *high = 0;
+    for (size_t i = 0; i < parts && room; i++) {
+        size_t first = i * s->count / parts, end = (i + 1) * s->count / parts;
+        double median = middle(s->values + first, end - first, room);
+        *low = i && *low < median ? *low : median;
+        *high = i && *high > median ? *high : median;
+    }
+    free(room);
 }
 
 double perf_samples_percentile(struct perf_samples *s, double percent)

@@ -22,7 +22,20 @@ struct perf_test {
     perf_test_fn stream;
     int min_pes;
     bool ring; // only where device operations go through the ring
+    unsigned fits;
 };
+
+// What of the options a test can do, beside one pair in one direction on the heap.
+enum perf_fits {
+    PERF_FITS_PAIRS = 1,     // --pairs
+    PERF_FITS_BOTH_WAYS = 2, // --bidirectional
+    PERF_FITS_MEMORY = 4,    // -d
+};
+
+// NULL if the test can be measured with these options, issued so (one bit of enum perf_issuer);
+// else a sentence about why not.
+const char *perf_unfit(const struct perf_bench *bench, const struct perf_test *test,
+                       unsigned issuer);
 
 extern const struct perf_test perf_tests[]; // ends with a NULL name
 

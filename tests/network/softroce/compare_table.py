@@ -38,7 +38,7 @@ def rounds_of(directory, side, run, suffix):
 
 def our_value(path, test, field, size):
     with open(path, encoding="utf-8") as file:
-        rows = json.load(file)
+        rows = json.load(file)["rows"]
     values = [row[field] for row in rows if (row["test"], row["size_bytes"]) == (test, size) and row.get(field)]
     return values[0] if len(values) == 1 else fail(f"{path} has no row {test} with {field} for {size} bytes")
 

@@ -29,7 +29,7 @@ class CompareTable(unittest.TestCase):
             for run in ("put-bw-65536", "put-bw-1048576", "get-bw-65536", "get-bw-1048576", "amo-rate"):
                 self.write(f"theirs-{number}-{run}.log", BANDWIDTH.format(100.0 * factor, 0.025 * factor))
             for run in ("put-lat-8", "get-lat-8", "put-lat-8-device", "put-bw", "get-bw", "amo"):
-                self.write(f"ours-{number}-{run}.json", json.dumps(self.rows(run, factor)))
+                self.write(f"ours-{number}-{run}.json", json.dumps({"rows": self.rows(run, factor)}))
 
     def tearDown(self):
         self.directory.cleanup()
@@ -77,7 +77,7 @@ class CompareTable(unittest.TestCase):
             self.ratios()
 
     def test_missing_size_is_named(self):
-        self.write("ours-1-put-bw.json", "[]")
+        self.write("ours-1-put-bw.json", '{"rows": []}')
         with self.assertRaisesRegex(SystemExit, r"has no row put-bw with bandwidth_gb_s for 65536 bytes"):
             self.ratios()
 
