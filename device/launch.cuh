@@ -80,14 +80,37 @@ template <typename Kernel> static cudaError_t gpsh_allow_shared(Kernel kernel, s
                : cudaSuccess;
 }
 
+// Whether blocks of this shape have too many threads for the kernel's registers, which CUDA's own
+// sentence leaves to the reader; then what to do about it is in `why`.
+static inline bool gpsh_launch_finds_no_registers(const void *kernel,
+                                                  const struct gpushmem_launch_shape *shape,
+                                                  char *why, size_t bytes)
+{
+    cudaFuncAttributes has;
+    const unsigned threads = shape->block[0] * shape->block[1] * shape->block[2];
+    if (cudaFuncGetAttributes(&has, kernel) != cudaSuccess ||
+        threads <= (unsigned)has.maxThreadsPerBlock)
+        return false;
+    snprintf(why, bytes,
+             "the kernel takes %d registers for each thread, so a block has at most %d threads; "
+             "launch smaller blocks, or declare the kernel with __launch_bounds__(%u)",
+             has.numRegs, has.maxThreadsPerBlock, threads);
+    return true;
+}
+
 // Told here, a failure is taken from CUDA, so that no later call finds it.
-static inline int gpsh_launch_status(cudaError_t error, dim3 grid, dim3 block, size_t shared_bytes)
+static inline int gpsh_launch_status(cudaError_t error, const void *kernel, dim3 grid, dim3 block,
+                                     size_t shared_bytes)
 {
     if (error == cudaSuccess)
         return 0;
+    char why[200];
     cudaGetLastError();
     const struct gpushmem_launch_shape shape = gpsh_launch_shape(grid, block, shared_bytes);
-    return gpushmem_launch_failed(GPUSHMEM_ERR_CUDA, &shape, cudaGetErrorString(error));
+    bool registers = error == cudaErrorLaunchOutOfResources &&
+                     gpsh_launch_finds_no_registers(kernel, &shape, why, sizeof why);
+    return gpushmem_launch_failed(GPUSHMEM_ERR_CUDA, &shape,
+                                  registers ? why : cudaGetErrorString(error));
 }
 
 // Static: it gives the handle to its own translation unit. The launch returns its own status: after
@@ -108,7 +131,7 @@ static int gpsh_launch_shared(Kernel kernel, dim3 grid, dim3 block, size_t share
         config.stream = stream;
         error = cudaLaunchKernelEx(&config, kernel, arguments...);
     }
-    return gpsh_launch_status(error, grid, block, shared_bytes);
+    return gpsh_launch_status(error, (const void *)kernel, grid, block, shared_bytes);
 }
 
 static inline int gpsh_cuda_status(const char *function, cudaError_t error)

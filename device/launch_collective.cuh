@@ -77,10 +77,16 @@ static int gpsh_launch_together(void (*kernel)(P...), dim3 grid, dim3 block, siz
     void *addresses[sizeof...(P) + 1] = {(void *)&parameters..., nullptr};
     cudaError_t error = cudaLaunchCooperativeKernel((const void *)kernel, grid, block, addresses,
                                                     shared_bytes, stream);
-    return gpsh_launch_status(error, grid, block, shared_bytes);
+    return gpsh_launch_status(error, (const void *)kernel, grid, block, shared_bytes);
 }
 
 #else
+
+static inline bool
+gpsh_launch_finds_no_registers(const void *, const struct gpushmem_launch_shape *, char *, size_t)
+{
+    return false; // CPU threads have no such limit
+}
 
 template <typename Kernel>
 static int gpsh_launch_find_room(Kernel, dim3 block, size_t shared_bytes,
@@ -126,13 +132,17 @@ static int gpushmem_launch_collective_grid(Kernel kernel, dim3 block, size_t sha
     return status;
 }
 
-static inline int gpsh_launch_refuse_room(const struct gpushmem_launch_shape *shape, int most)
+static inline int gpsh_launch_refuse_room(const void *kernel,
+                                          const struct gpushmem_launch_shape *shape, int most)
 {
-    char why[160];
-    snprintf(why, sizeof why,
-             "a collective launch needs room for all its blocks at once, and this GPU has it for "
-             "%d; launch fewer, or 0 for as many as fit",
-             most);
+    char why[200];
+    if (most || !gpsh_launch_finds_no_registers(kernel, shape, why, sizeof why))
+        snprintf(why, sizeof why,
+                 "a collective launch needs room for all its blocks at once, and this GPU has it "
+                 "for %d%s",
+                 most,
+                 most ? "; launch fewer, or 0 for as many as fit"
+                      : " of that many threads and bytes of shared memory; launch smaller ones");
     return gpushmem_launch_failed(GPUSHMEM_ERR_INVALID, shape, why);
 }
 
@@ -157,7 +167,7 @@ static int gpsh_launch_collective(void (*kernel)(P...), dim3 grid, dim3 block, s
                                       "one of its sides is 0; as many blocks as fit are a grid of "
                                       "0, which is dim3(0, 1, 1)");
     if (most == 0 || blocks > (unsigned long long)most)
-        return gpsh_launch_refuse_room(&shape, most);
+        return gpsh_launch_refuse_room((const void *)kernel, &shape, most);
     return gpsh_launch_together<P...>(kernel, blocks ? grid : dim3((unsigned)most), block,
                                       shared_bytes, stream, parameters...);
 }

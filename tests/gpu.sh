@@ -25,10 +25,11 @@ while [ $# -gt 0 ]; do
 done
 
 # Not the whole build: what runs here.
-targets='gpushmem gpushmem_cli gpushmem-perf.cuda gpu_heap gpu_ops perf_gpu_ring_rates perf_put_path.cuda gpushmem_softhca softhca_test'
-targets+=' gpu_cubin gpu_rdc moe_dispatch.cuda kv_transfer.cuda allreduce.cuda stencil3d.cuda transpose.cuda kmeans.cuda'
+targets='gpushmem gpushmem_cli gpushmem-perf.cuda gpu_heap gpu_ops gpu_hosted gpu_beside gpu_two_steps perf_gpu_ring_rates'
+targets+=' perf_put_path.cuda gpushmem_softhca softhca_test gpu_cubin gpu_rdc moe_dispatch.cuda kv_transfer.cuda allreduce.cuda stencil3d.cuda transpose.cuda kmeans.cuda'
 for name in basic rma amo order carried ctx edges errors tiny lost stream local generic cuda_subset asked first spread \
-    collective_launch coll coll_kinds coll_lost nvshmem_rma nvshmem_words nvshmem_coll nvshmem_programs; do
+    launch_threads left_waiting collective_launch coll coll_kinds coll_issuers coll_lost \
+    nvshmem_rma nvshmem_words nvshmem_coll nvshmem_programs; do
     [ ! -e tests/device/$name.cu ] || targets+=" device_$name.cuda"
 done
 export PATH=$PATH:/usr/local/cuda/bin
@@ -46,6 +47,7 @@ bin=$build/bin
 # Nobody hangs: every wait ends with an error that says who waited for what. Kernels are loaded ahead: at a kernel's first
 # launch the driver may wait for the running ones, which may be waiting for it.
 export GPUSHMEM_HEAP_SIZE=128M GPUSHMEM_WAIT_TIMEOUT_MS=15000 GPUSHMEM_HEAP_KIND=device CUDA_MODULE_LOADING=EAGER
+export GPUSHMEM_HANG_REPORT=12 # a test that hangs says where before its time is over
 
 # check NAME COMMAND...: one test.
 check() {
@@ -71,6 +73,9 @@ for pes in 1 2 3; do
     check "heap, $pes PEs, VMM" job $pes "$bin/gpu_heap"
 done
 check "local buffers of every kind, 2 PEs" job 2 "$bin/gpu_ops"
+check "symmetric host memory beside a GPU heap, 3 PEs" job 3 "$bin/gpu_hosted"
+check "static variables beside a GPU heap, 2 PEs" job 2 "$bin/gpu_beside"
+check "a GPU chosen after nvshmem_init, 2 PEs" job 2 env GPUSHMEM_HEAP_SIZE=16M "$bin/gpu_two_steps"
 check "heap, 2 PEs, CUDA IPC" job 2 env GPUSHMEM_HEAP_EXPORT=ipc "$bin/gpu_heap"
 check "heap, 2 PEs, host memory" job 2 env GPUSHMEM_HEAP_KIND=host "$bin/gpu_heap"
 check "heap of 16 GiB" job 1 env GPUSHMEM_HEAP_SIZE=16G "$bin/gpu_heap"
@@ -121,7 +126,8 @@ export GPUSHMEM_WAIT_TIMEOUT_MS=15000
 for p2p in 1 0; do
     check "kernels that wait for a dead PE end, P2P=$p2p" env GPUSHMEM_P2P=$p2p tests/device/lost.sh "$bin" device_lost.cuda
 done
-check "a kernel that waits tells for what on SIGUSR1" env GPUSHMEM_WAIT_TIMEOUT_MS=60000 "$bin/device_asked.cuda"
+check "a kernel that waits tells for what, by itself and on SIGUSR1" env GPUSHMEM_WAIT_TIMEOUT_MS=60000 GPUSHMEM_HANG_REPORT=1 \
+    "$bin/device_asked.cuda"
 check "collective launches of different shapes are told" job 2 env GPUSHMEM_CHECK=1 "$bin/device_collective_launch.cuda" differ
 check "a stream operation before the first launch" env GPUSHMEM_WAIT_TIMEOUT_MS=3000 "$bin/device_first.cuda"
 check "kernels of one block spread over the rings" env GPUSHMEM_P2P=0 GPUSHMEM_RINGS=4 "$bin/device_spread.cuda"
@@ -185,6 +191,10 @@ for name in basic rma amo order; do
     check "device_$name, staged" mission "$unregistered" "$bin/device_$name.cuda"
 done
 check "gpu_ops, staged" mission "$unregistered" "$bin/gpu_ops"
+check "gpu_hosted, software HCA" mission '' "$bin/gpu_hosted"
+check "gpu_beside, staged" mission "$unregistered" "$bin/gpu_beside"
+check "collectives of every issuer, software HCA" mission '' "$bin/device_coll_issuers.cuda" rounds
+check "collectives of streams and kernels, software HCA" mission GPUSHMEM_SOFTHCA_REORDER=1 "$bin/device_coll_kinds.cuda"
 check "gpu_ops, large pieces staged" mission 'GPUSHMEM_GPUDIRECT_DISTANCE=none GPUSHMEM_STAGE_THRESHOLD=1' "$bin/gpu_ops"
 check "perf_put_path, software HCA" mission GPUSHMEM_PROXY_TIMES=1 "$bin/perf_put_path.cuda" 20000
 

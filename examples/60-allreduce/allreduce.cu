@@ -7,11 +7,6 @@
 #include "../shared/example.h"
 #include "ways.cuh"
 
-#if defined(__CUDACC__)
-enum { BLOCKS = 8, THREADS = 512 };
-#else
-enum { BLOCKS = 2, THREADS = 2 }; // operating system threads
-#endif
 static const char *const names[WAYS] = {"ring", "tree", "library"};
 
 struct options {

@@ -10,6 +10,12 @@
 
 #include "allreduce.h"
 
+#if defined(__CUDACC__)
+enum { BLOCKS = 8, THREADS = 512 };
+#else
+enum { BLOCKS = 2, THREADS = 2 }; // operating system threads
+#endif
+
 // Elements begin .. end - 1.
 struct range {
     size_t begin, end;
@@ -111,8 +117,9 @@ __device__ static void allreduce_library(struct vectors v, struct range part)
 
 // Repeats one way inside the kernel, so that no launch is timed. Flags count rounds, over all
 // launches: they need no reset.
-__global__ void allreduce_repeat(int way, struct vectors v, size_t elements, uint64_t first_round,
-                                 int rounds)
+__global__ __launch_bounds__(THREADS) void allreduce_repeat(int way, struct vectors v,
+                                                            size_t elements, uint64_t first_round,
+                                                            int rounds)
 {
     struct range part = part_of({0, elements}, blockIdx.x, gridDim.x);
     uint64_t *flags = v.flags + (way * gridDim.x + blockIdx.x) * flags_of_block(v.n_pes);

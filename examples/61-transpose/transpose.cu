@@ -87,7 +87,7 @@ static int transpose_by_host(const struct matrix *m)
 // ---- Everything in one kernel ----
 
 // Each block does a band of its own, on a channel of its own, and need not wait for the others.
-__global__ void transpose_band(struct matrix m)
+__global__ __launch_bounds__(THREADS) void transpose_band(struct matrix m)
 {
     struct band b = {m.tile * blockIdx.x / gridDim.x, m.tile * (blockIdx.x + 1) / gridDim.x};
     size_t begin = gpushmem_dev_n_pes() * b.begin * m.tile;

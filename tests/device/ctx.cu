@@ -6,7 +6,7 @@
 
 #include "kernel_check.cuh"
 
-enum { WORDS = 64, ROUNDS = 60 };
+enum { WORDS = 64, ROUNDS = 60, MOST_PES = WORDS / 8 };
 
 struct box {
     uint64_t data[WORDS];
@@ -203,19 +203,20 @@ static void with_team(gpushmem_team_t team, box *b, uint64_t *source, int *error
     }
 }
 
-// Of all in reverse, and, where there are three, of a list that is no stride.
+// Of all in reverse, and, where there are three, of a list of all that is no stride.
 static void test_teams(box *b, uint64_t *source, int *errors)
 {
-    const int ranks[] = {2, 0, 1};
-    int n = gpushmem_n_pes();
+    int ranks[MOST_PES] = {2, 0, 1}, n = gpushmem_n_pes();
     gpushmem_team_t reversed, list;
     CHECK_OK(gpushmem_team_split_strided(GPUSHMEM_TEAM_WORLD, n - 1, n > 1 ? -1 : 1, n, NULL, 0,
                                          &reversed));
     with_team(reversed, b, source, errors);
     CHECK_OK(gpushmem_team_destroy(reversed));
-    if (n < 3)
+    if (n < 3 || n > MOST_PES)
         return;
-    CHECK_OK(gpushmem_team_split_list(GPUSHMEM_TEAM_WORLD, ranks, 3, NULL, 0, &list));
+    for (int i = 3; i < n; i++)
+        ranks[i] = i;
+    CHECK_OK(gpushmem_team_split_list(GPUSHMEM_TEAM_WORLD, ranks, n, NULL, 0, &list));
     with_team(list, b, source, errors);
     CHECK_OK(gpushmem_team_destroy(list));
 }

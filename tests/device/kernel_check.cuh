@@ -15,7 +15,12 @@ enum { CHECK_LINES = 4096 };
 
 static inline int *check_errors_begin(void)
 {
-    return (int *)gpushmem_calloc(CHECK_LINES, sizeof(int));
+    int *errors = (int *)gpushmem_calloc(CHECK_LINES, sizeof(int));
+    if (!errors) {
+        fprintf(stderr, "no place for the errors of kernels: %s\n", gpushmem_last_error());
+        exit(1);
+    }
+    return errors;
 }
 
 static inline void check_errors_end(const char *file, int *errors)

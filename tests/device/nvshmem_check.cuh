@@ -15,6 +15,7 @@ static inline void nv_begin(void)
     nvshmem_init();
     if (nvshmem_my_pe() < 0)
         exit(1);
+    nvshmem_barrier_all(); // on a GPU the first collective call ends init
 }
 
 static inline int nv_end(const char *name)
