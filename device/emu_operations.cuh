@@ -28,7 +28,7 @@ GPSH_EMU_INLINE int gpsh_emu_collective(const struct gpushmem_dev &dev, struct g
 }
 
 // Puts an operation of the library into an emulated stream, as a kernel of one thread.
-// GPUSHMEM_STREAM_END waits for all kernels instead.
+// GPUSHMEM_STREAM_END waits for all kernels instead, GPUSHMEM_STREAM_DRAIN for those of the stream.
 GPSH_EMU_INLINE int gpsh_emu_enqueue(gpushmem_stream_t stream, const struct gpushmem_stream_op *op)
 {
     struct gpushmem_dev dev;
@@ -37,6 +37,8 @@ GPSH_EMU_INLINE int gpsh_emu_enqueue(gpushmem_stream_t stream, const struct gpus
         gpsh_emu_wait_all();
         return 0;
     }
+    if (op->kind == GPUSHMEM_STREAM_DRAIN)
+        return gpsh_emu_wait(stream);
     int status = gpushmem_device_handle(&dev);
     if (!status && op->kind == GPUSHMEM_STREAM_COLL)
         return gpsh_emu_collective(dev, *(const struct gpushmem_coll_op *)op->source, stream);

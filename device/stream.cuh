@@ -57,6 +57,17 @@ GPSH_DEV void gpsh_dev_stream_do(const struct gpushmem_dev &dev,
         gpsh_dev_wait_until<uint64_t>(dev, op.signal, op.op, op.value, &seen);
         break;
     }
+    case GPUSHMEM_STREAM_P: gpsh_dev_put_value(dev, dev, op.dest, op.value, op.bytes, op.pe); break;
+    case GPUSHMEM_STREAM_IPUT:
+        gpsh_dev_iput<gpsh_scope_block>(dev, dev, op.dest, op.source, op.dest_stride,
+                                        op.source_stride, op.bytes / (uint32_t)op.size,
+                                        (size_t)op.size, op.pe);
+        break;
+    case GPUSHMEM_STREAM_IGET:
+        gpsh_dev_iget<gpsh_scope_block>(dev, dev, op.dest, op.source, op.dest_stride,
+                                        op.source_stride, op.bytes / (uint32_t)op.size,
+                                        (size_t)op.size, op.pe);
+        break;
     case GPUSHMEM_STREAM_QUIET: gpsh_dev_quiet(dev, dev); break;
     case GPUSHMEM_STREAM_BARRIER: gpsh_dev_barrier_all<gpsh_scope_thread>(dev); break;
     case GPUSHMEM_STREAM_SYNC: gpsh_dev_sync_all<gpsh_scope_thread>(dev); break;
@@ -69,7 +80,10 @@ GPSH_DEV bool gpsh_dev_stream_waits(const struct gpushmem_dev &dev, int pe, int 
 {
     switch (kind) {
     case GPUSHMEM_STREAM_PUT:
-    case GPUSHMEM_STREAM_GET: return !gpsh_dev_base(dev, pe);
+    case GPUSHMEM_STREAM_GET:
+    case GPUSHMEM_STREAM_P:
+    case GPUSHMEM_STREAM_IPUT:
+    case GPUSHMEM_STREAM_IGET: return !gpsh_dev_base(dev, pe);
     case GPUSHMEM_STREAM_PUT_SIGNAL:
     case GPUSHMEM_STREAM_SIGNAL: return !gpsh_dev_direct_amo(dev, dev.heap, pe);
     default: return true;

@@ -189,23 +189,34 @@ enum gpushmem_stream_kind {
     GPUSHMEM_STREAM_QUIET = 6,
     GPUSHMEM_STREAM_BARRIER = 7,
     GPUSHMEM_STREAM_SYNC = 8,
-    GPUSHMEM_STREAM_KINDS = 9,
     // only in the emulation, and in no stream: returns when no kernel runs any more
     GPUSHMEM_STREAM_END = 9,
     // only in the emulation: `source` is a struct gpushmem_coll_op
     GPUSHMEM_STREAM_COLL = 10,
+    GPUSHMEM_STREAM_P = 11, // `bytes` of `value`
+    GPUSHMEM_STREAM_IPUT = 12,
+    GPUSHMEM_STREAM_IGET = 13,
+    GPUSHMEM_STREAM_KINDS = 14,
+    // only in the emulation, and in no stream: returns when the stream has ended
+    GPUSHMEM_STREAM_DRAIN = 14,
 };
 
 struct gpushmem_stream_op {
     int32_t kind;
     int32_t pe;
-    int32_t op; // signal operator, or comparison of a wait
-    int32_t reserved;
+    int32_t op;   // signal operator, or comparison of a wait
+    int32_t size; // bytes of an element of iput and iget
     void *dest;
     const void *source;
-    uint64_t bytes;
-    uint64_t *signal;
-    uint64_t value; // the signal's, or what a wait compares with
+    uint64_t bytes; // iput and iget: of all elements
+    union {
+        uint64_t *signal;
+        int64_t dest_stride; // of iput and iget, in elements
+    };
+    union {
+        uint64_t value; // the signal's, or what a wait compares with
+        int64_t source_stride;
+    };
 };
 
 GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_device_fault) == 128, "ABI");
@@ -214,6 +225,7 @@ GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_dev_sync) == 64 * GPUSHMEM_DEV_SYN
                        "one cache line per round");
 GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_dev) == 256, "ABI");
 GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_dev_ctx) == 16, "ABI");
+GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_stream_op) == 56, "ABI");
 GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_dev_context) == 272, "ABI");
 GPUSHMEM_STATIC_ASSERT(offsetof(struct gpushmem_dev, contexts) == 240, "ABI");
 GPUSHMEM_STATIC_ASSERT(offsetof(struct gpushmem_dev, timeout_ns) == 104, "ABI");

@@ -41,7 +41,7 @@
 //              its work before it returns, waits included.
 //   Errors     besides those of every function with an argument `pe`:
 //                GPUSHMEM_ERR_INVALID      the local memory is NULL or pageable; the operator or
-//                                          the comparison does not exist
+//                                          the comparison does not exist; a stride is below 1
 //                GPUSHMEM_ERR_ALIGNMENT    a signal word is not a multiple of 8
 //                GPUSHMEM_ERR_UNSUPPORTED  the library was built without CUDA's compiler, so it has
 //                                          no kernels of its own; or the heap is in host memory,
@@ -99,6 +99,32 @@ GPUSHMEM_RMA_TYPES(GPUSHMEM_DECLARE)
     GPUSHMEM_API int gpushmem_put##BITS##_signal_on_stream(                                        \
         void *dest, const void *source, size_t nelems, uint64_t *sig, uint64_t signal,             \
         enum gpushmem_signal_op sig_op, int pe, gpushmem_stream_t stream);
+GPUSHMEM_RMA_SIZES(GPUSHMEM_DECLARE)
+#undef GPUSHMEM_DECLARE
+
+// p stores `value`, which is taken at the call; g copies one element to local memory. iput and iget
+// move `nelems` elements that are `dst` elements apart in dest and `sst` in source; strides start
+// at 1.
+#define GPUSHMEM_DECLARE(NAME, TYPE)                                                               \
+    GPUSHMEM_API int gpushmem_##NAME##_p_on_stream(TYPE *dest, TYPE value, int pe,                 \
+                                                   gpushmem_stream_t stream);                      \
+    GPUSHMEM_API int gpushmem_##NAME##_g_on_stream(TYPE *dest, const TYPE *source, int pe,         \
+                                                   gpushmem_stream_t stream);                      \
+    GPUSHMEM_API int gpushmem_##NAME##_iput_on_stream(TYPE *dest, const TYPE *source,              \
+                                                      ptrdiff_t dst, ptrdiff_t sst, size_t nelems, \
+                                                      int pe, gpushmem_stream_t stream);           \
+    GPUSHMEM_API int gpushmem_##NAME##_iget_on_stream(TYPE *dest, const TYPE *source,              \
+                                                      ptrdiff_t dst, ptrdiff_t sst, size_t nelems, \
+                                                      int pe, gpushmem_stream_t stream);
+GPUSHMEM_RMA_TYPES(GPUSHMEM_DECLARE)
+#undef GPUSHMEM_DECLARE
+#define GPUSHMEM_DECLARE(BITS)                                                                     \
+    GPUSHMEM_API int gpushmem_iput##BITS##_on_stream(void *dest, const void *source,               \
+                                                     ptrdiff_t dst, ptrdiff_t sst, size_t nelems,  \
+                                                     int pe, gpushmem_stream_t stream);            \
+    GPUSHMEM_API int gpushmem_iget##BITS##_on_stream(void *dest, const void *source,               \
+                                                     ptrdiff_t dst, ptrdiff_t sst, size_t nelems,  \
+                                                     int pe, gpushmem_stream_t stream);
 GPUSHMEM_RMA_SIZES(GPUSHMEM_DECLARE)
 #undef GPUSHMEM_DECLARE
 

@@ -4,10 +4,12 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "api/argument.h"
 #include "api/compat_log.h"
 #include "api/init.h"
 #include "api/nvshmem_env.h"
 #include "api/nvshmem_start.h"
+#include "api/stream.h"
 #include "gpushmem/compat/impl/nvshmem_calls.h"
 #include "state/state.h"
 
@@ -38,6 +40,24 @@ void gpushmem_nvshmem_zero(void)
 {
     if (gpsh_last_error_code())
         gpsh_compat_failed("nvshmem");
+}
+
+static int fetch_after(const char *function, void *value, const void *source, size_t bytes, int pe,
+                       gpushmem_stream_t stream)
+{
+    int status = gpsh_check_remote(function, source, bytes, pe);
+    if (status == 0)
+        status = gpsh_stream_drain(function, stream);
+    return status < 0 ? status : gpushmem_getmem(value, source, bytes, pe);
+}
+
+void gpushmem_nvshmem_fetch(const char *function, void *value, const void *source, size_t bytes,
+                            int pe, gpushmem_stream_t stream)
+{
+    if (fetch_after(function, value, source, bytes, pe, stream) == 0)
+        return;
+    memset(value, 0, bytes);
+    gpsh_compat_failed("nvshmem");
 }
 
 // ---- Init ----

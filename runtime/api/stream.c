@@ -1,10 +1,26 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The calls of gpushmem/stream.h: arguments are checked, then the operation goes to a stream of the
 // GPU, to one of the emulation, or is done at once.
+#include "api/stream.h"
+
+#include <string.h>
+
 #include "api/argument.h"
+#include "api/strided.h"
 #include "gpushmem/device_host.h"
 #include "proxy/emulation.h"
 #include "stream/stream_gpu.h"
+
+static int strided_now(const struct gpushmem_stream_op *op)
+{
+    typedef int move_elements(void *, const void *, ptrdiff_t, ptrdiff_t, size_t, int);
+    static move_elements *const of[2][5] = {
+        {gpushmem_iput8, gpushmem_iput16, gpushmem_iput32, gpushmem_iput64, gpushmem_iput128},
+        {gpushmem_iget8, gpushmem_iget16, gpushmem_iget32, gpushmem_iget64, gpushmem_iget128}};
+    return of[op->kind == GPUSHMEM_STREAM_IGET][__builtin_ctz((unsigned)op->size)](
+        op->dest, op->source, op->dest_stride, op->source_stride, op->bytes / (unsigned)op->size,
+        op->pe);
+}
 
 // Nothing can be in the only stream there is: the caller does it.
 static int do_now(const struct gpushmem_stream_op *op)
@@ -19,6 +35,9 @@ static int do_now(const struct gpushmem_stream_op *op)
     case GPUSHMEM_STREAM_WAIT: return gpushmem_uint64_wait_until(op->signal, op->op, op->value);
     case GPUSHMEM_STREAM_QUIET: return gpushmem_quiet();
     case GPUSHMEM_STREAM_BARRIER: return gpushmem_barrier_all();
+    case GPUSHMEM_STREAM_P: return gpushmem_putmem(op->dest, &op->value, op->bytes, op->pe);
+    case GPUSHMEM_STREAM_IPUT:
+    case GPUSHMEM_STREAM_IGET: return strided_now(op);
     default: return gpushmem_sync_all();
     }
 }
@@ -86,6 +105,40 @@ static int move(const char *function, int kind, void *dest, const void *source, 
     return submit(function, &op, stream);
 }
 
+static int put_value(const char *function, void *dest, const void *value, size_t size, int pe,
+                     gpushmem_stream_t stream)
+{
+    struct gpushmem_stream_op op = {
+        .kind = GPUSHMEM_STREAM_P, .pe = pe, .dest = dest, .bytes = size};
+    memcpy(&op.value, value, size);
+    int status = gpsh_check_remote(function, dest, size, pe);
+    if (status == 0)
+        status = check_heap_object(function, dest, size);
+    return status < 0 ? status : submit(function, &op, stream);
+}
+
+static int check_strided(const char *function, const struct gpushmem_stream_op *op)
+{
+    bool get = op->kind == GPUSHMEM_STREAM_IGET;
+    const void *sym = get ? op->source : op->dest, *local = get ? op->dest : op->source;
+    size_t span, nelems = op->bytes / (unsigned)op->size;
+    int status = gpsh_strided_check(function, sym, get ? op->source_stride : op->dest_stride, local,
+                                    get ? op->dest_stride : op->source_stride, nelems,
+                                    (unsigned)op->size, op->pe, &span);
+    if (status == 0)
+        status = check_heap_object(function, sym, span);
+    if (status == 0 && nelems != 0 && gpsh.device_heap)
+        status = gpsh_stream_gpu_check_local(function, local);
+    return status;
+}
+
+static int move_strided(const char *function, struct gpushmem_stream_op op,
+                        gpushmem_stream_t stream)
+{
+    int status = check_strided(function, &op);
+    return status < 0 || op.bytes == 0 ? status : submit(function, &op, stream);
+}
+
 static int put_signal(const char *function, void *dest, const void *source, size_t bytes,
                       uint64_t *sig, uint64_t signal, enum gpushmem_signal_op how, int pe,
                       gpushmem_stream_t stream)
@@ -137,6 +190,59 @@ static int together(const char *function, int kind, gpushmem_stream_t stream)
 GPUSHMEM_RMA_TYPES(DEFINE_TYPE)
 GPUSHMEM_RMA_SIZES(DEFINE_SIZE)
 DEFINE(putmem, getmem, void, 1)
+
+#define DEFINE_STRIDED(IPUT, IGET, TYPE, SIZE)                                                     \
+    int gpushmem_##IPUT##_on_stream(TYPE *dest, const TYPE *source, ptrdiff_t dst, ptrdiff_t sst,  \
+                                    size_t nelems, int pe, gpushmem_stream_t stream)               \
+    {                                                                                              \
+        return move_strided(__func__,                                                              \
+                            (struct gpushmem_stream_op){.kind = GPUSHMEM_STREAM_IPUT,              \
+                                                        .pe = pe,                                  \
+                                                        .size = SIZE,                              \
+                                                        .dest = dest,                              \
+                                                        .source = source,                          \
+                                                        .bytes = gpsh_bytes(nelems, SIZE),         \
+                                                        .dest_stride = dst,                        \
+                                                        .source_stride = sst},                     \
+                            stream);                                                               \
+    }                                                                                              \
+    int gpushmem_##IGET##_on_stream(TYPE *dest, const TYPE *source, ptrdiff_t dst, ptrdiff_t sst,  \
+                                    size_t nelems, int pe, gpushmem_stream_t stream)               \
+    {                                                                                              \
+        return move_strided(__func__,                                                              \
+                            (struct gpushmem_stream_op){.kind = GPUSHMEM_STREAM_IGET,              \
+                                                        .pe = pe,                                  \
+                                                        .size = SIZE,                              \
+                                                        .dest = dest,                              \
+                                                        .source = source,                          \
+                                                        .bytes = gpsh_bytes(nelems, SIZE),         \
+                                                        .dest_stride = dst,                        \
+                                                        .source_stride = sst},                     \
+                            stream);                                                               \
+    }
+#define DEFINE_VALUE(NAME, TYPE)                                                                   \
+    int gpushmem_##NAME##_p_on_stream(TYPE *dest, TYPE value, int pe, gpushmem_stream_t stream)    \
+    {                                                                                              \
+        return put_value(__func__, dest, &value, sizeof value, pe, stream);                        \
+    }                                                                                              \
+    int gpushmem_##NAME##_g_on_stream(TYPE *dest, const TYPE *source, int pe,                      \
+                                      gpushmem_stream_t stream)                                    \
+    {                                                                                              \
+        return move(__func__, GPUSHMEM_STREAM_GET, dest, source, sizeof *dest, pe, stream);        \
+    }                                                                                              \
+    DEFINE_STRIDED(NAME##_iput, NAME##_iget, TYPE, sizeof(TYPE))
+#define DEFINE_STRIDED_SIZE(BITS) DEFINE_STRIDED(iput##BITS, iget##BITS, void, BITS / 8)
+GPUSHMEM_RMA_TYPES(DEFINE_VALUE)
+GPUSHMEM_RMA_SIZES(DEFINE_STRIDED_SIZE)
+
+int gpsh_stream_drain(const char *function, gpushmem_stream_t stream)
+{
+    static const struct gpushmem_stream_op drain = {.kind = GPUSHMEM_STREAM_DRAIN};
+    gpsh_enqueue *emulated = gpsh_emulation();
+    if (emulated)
+        return emulated(stream, &drain);
+    return gpsh.device_heap ? gpsh_stream_gpu_drain(function, stream) : 0;
+}
 
 int gpushmem_signal_op_on_stream(uint64_t *sig, uint64_t signal, enum gpushmem_signal_op sig_op,
                                  int pe, gpushmem_stream_t stream)

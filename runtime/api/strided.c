@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // iput and iget, and ibput and ibget, which move blocks of elements: over a network one operation
 // per element or block, with one doorbell for all of them.
+#include "api/strided.h"
+
 #include "api/argument.h"
 #include "api/family.h"
 #include "comm/context.h"
@@ -48,6 +50,20 @@ static int check(const char *function, const struct strided *s, const void *sym,
             s->size > s->unit ? s->size / s->unit : 1);
     status = gpsh_check_remote(function, sym, remote_span(s), pe);
     return status < 0 || s->nelems == 0 ? status : gpsh_check_local(function, local);
+}
+
+int gpsh_strided_check(const char *function, const void *sym, ptrdiff_t remote_stride,
+                       const void *local, ptrdiff_t local_stride, size_t nelems, size_t size,
+                       int pe, size_t *span)
+{
+    const struct strided s = {.remote_stride = remote_stride,
+                              .local_stride = local_stride,
+                              .nelems = nelems,
+                              .size = size,
+                              .unit = size};
+    int status = check(function, &s, sym, local, pe);
+    *span = status < 0 ? 0 : remote_span(&s);
+    return status;
 }
 
 GPSH_ALWAYS_INLINE void copy(char *to, ptrdiff_t to_stride, const char *from, ptrdiff_t from_stride,

@@ -15,6 +15,9 @@ static const char *const names[GPUSHMEM_STREAM_KINDS] = {
     [GPUSHMEM_STREAM_QUIET] = "gpsh_stream_quiet",
     [GPUSHMEM_STREAM_BARRIER] = "gpsh_stream_barrier",
     [GPUSHMEM_STREAM_SYNC] = "gpsh_stream_sync",
+    [GPUSHMEM_STREAM_P] = "gpsh_stream_p",
+    [GPUSHMEM_STREAM_IPUT] = "gpsh_stream_iput",
+    [GPUSHMEM_STREAM_IGET] = "gpsh_stream_iget",
 };
 
 static struct gpsh_stream_module streams;
@@ -144,6 +147,10 @@ static gpsh_cu_result enqueue(const struct gpushmem_stream_op *op, gpushmem_stre
     case GPUSHMEM_STREAM_GET: return move(op, stream);
     case GPUSHMEM_STREAM_PUT_SIGNAL: return put_signal(op, stream);
     case GPUSHMEM_STREAM_SIGNAL: return signal(op, stream);
+    case GPUSHMEM_STREAM_IPUT:
+    case GPUSHMEM_STREAM_IGET:
+        // one block: elements lie apart, and the blocks' shares are counted in bytes
+        return launch(op, op->kind, block_for(op->bytes, gpsh_device_side_direct(op->pe)), stream);
     case GPUSHMEM_STREAM_QUIET:
         if (streams.handle.flags & GPUSHMEM_DEV_ALL_DIRECT)
             return 0; // what ended in the stream is complete
@@ -166,6 +173,14 @@ int gpsh_stream_gpu_submit(const struct gpushmem_stream_op *op, gpushmem_stream_
         return 0;
     const char *what = names[op->kind] + sizeof "gpsh_stream_" - 1;
     return gpsh_gpu_fail(code, "%s towards PE %d on stream %p", what, op->pe, (void *)stream);
+}
+
+int gpsh_stream_gpu_drain(const char *function, gpushmem_stream_t stream)
+{
+    bool entered = gpsh_gpu_enter();
+    gpsh_cu_result code = gpsh_cu.stream_sync(stream);
+    gpsh_gpu_leave(entered);
+    return code ? gpsh_gpu_fail(code, "%s: waiting for stream %p", function, (void *)stream) : 0;
 }
 
 int gpsh_stream_gpu_check_local(const char *function, const void *local)

@@ -11,6 +11,9 @@
 // not; the first call makes the device side and loads the kernels.
 int gpsh_stream_gpu_submit(const struct gpushmem_stream_op *op, gpushmem_stream_t stream);
 
+// Returns when everything in the stream has ended.
+int gpsh_stream_gpu_drain(const char *function, gpushmem_stream_t stream);
+
 // 0 if a kernel may read and write `local` (any address in the heap, GPU memory, pinned host
 // memory).
 int gpsh_stream_gpu_check_local(const char *function, const void *local);

@@ -7,7 +7,7 @@
 #include "gpushmem/device/stream.cuh"
 #include "kernel_check.cuh"
 
-enum { BYTES = 256 << 10, ROUNDS = 40, SLOTS = 16 };
+enum { BYTES = 256 << 10, ROUNDS = 40, SLOTS = 16, STRIDED = 50 };
 
 static int me, n, right, left;
 static int *errors;
@@ -85,6 +85,70 @@ static void test_data(gpushmem_stream_t s)
                                      seed + 100 * left, errors));
             barrier(s);
         }
+    }
+    CHECK_OK(gpushmem_launch_wait(s));
+}
+
+// Elements lie as iput and iget of the strides put them, and nothing beside them.
+__global__ void expect_strided(const uint16_t *there, const uint16_t *here, int first_there,
+                               int first_here, int *counts)
+{
+    for (int i = 0; i < 3 * STRIDED; i++)
+        EXPECT(counts, there[i] == (i % 3 ? 0 : first_there + i / 3 * 2));
+    for (int i = 0; i < 2 * STRIDED; i++)
+        EXPECT(counts, here[i] == (i % 2 ? 0 : first_here + i / 2 * 3));
+}
+
+__global__ void count_up(uint16_t *values, int count, int first)
+{
+    for (int i = 0; i < count; i++)
+        values[i] = (uint16_t)(first + i);
+}
+
+// p's value is the call's, whatever the host does with its variable later.
+static void test_single(gpushmem_stream_t s)
+{
+    CHECK_OK(GPUSHMEM_LAUNCH(fill, 1, 32, s, inbox, (size_t)BYTES, -1));
+    barrier(s);
+    uint64_t value = 0;
+    for (uint64_t i = 0; i < SLOTS; i++) {
+        value = 1000 * (uint64_t)me + i;
+        CHECK_OK(gpushmem_uint64_p_on_stream((uint64_t *)inbox + i, value, right, s));
+    }
+    CHECK_OK(gpushmem_uint8_p_on_stream((uint8_t *)inbox + 8 * SLOTS + 1, 77, right, s));
+    CHECK_OK(gpushmem_double_p_on_stream((double *)inbox + SLOTS + 1, 0.5, right, s));
+    barrier(s);
+    for (uint64_t i = 0; i < SLOTS; i++)
+        CHECK_OK(gpushmem_uint64_g_on_stream((uint64_t *)outbox + SLOTS - 1 - i,
+                                             (uint64_t *)inbox + i, right, s));
+    CHECK_OK(GPUSHMEM_LAUNCH(expect_words, 1, 1, s, (const uint64_t *)inbox, SLOTS,
+                             (uint64_t)(1000 * left), (uint64_t)1, errors));
+    CHECK_OK(GPUSHMEM_LAUNCH(expect_words, 1, 1, s, (const uint64_t *)inbox + SLOTS, 1,
+                             (uint64_t)77 << 8, (uint64_t)0, errors));
+    CHECK_OK(GPUSHMEM_LAUNCH(expect_words, 1, 1, s, (const uint64_t *)inbox + SLOTS + 1, 1,
+                             (uint64_t)0x3fe0 << 48, (uint64_t)0, errors));
+    CHECK_OK(GPUSHMEM_LAUNCH(expect_words, 1, 1, s, (const uint64_t *)outbox, SLOTS,
+                             (uint64_t)(1000 * me + SLOTS - 1), ~(uint64_t)0, errors));
+    barrier(s);
+    CHECK_OK(gpushmem_launch_wait(s));
+}
+
+static void test_strided(gpushmem_stream_t s)
+{
+    uint16_t *from = (uint16_t *)outbox, *there = (uint16_t *)inbox, *here = there + 4 * STRIDED;
+    for (int typed = 0; typed < 2; typed++) {
+        CHECK_OK(GPUSHMEM_LAUNCH(fill, 1, 32, s, inbox, (size_t)BYTES, -1));
+        CHECK_OK(GPUSHMEM_LAUNCH(count_up, 1, 1, s, from, 3 * STRIDED, 100 * me + typed));
+        barrier(s);
+        CHECK_OK(typed ? gpushmem_uint16_iput_on_stream(there, from, 3, 2, STRIDED, right, s)
+                       : gpushmem_iput16_on_stream(there, from, 3, 2, STRIDED, right, s));
+        CHECK_OK(typed ? gpushmem_uint16_iget_on_stream(here, from, 2, 3, STRIDED, right, s)
+                       : gpushmem_iget16_on_stream(here, from, 2, 3, STRIDED, right, s));
+        barrier(s);
+        CHECK_OK(GPUSHMEM_LAUNCH(expect_strided, 1, 1, s, (const uint16_t *)there,
+                                 (const uint16_t *)here, 100 * left + typed, 100 * right + typed,
+                                 errors));
+        barrier(s);
     }
     CHECK_OK(gpushmem_launch_wait(s));
 }
@@ -318,14 +382,33 @@ static void test_refusals(gpushmem_stream_t s)
             GPUSHMEM_ERR_INVALID, "comparison 6");
     REFUSED(gpushmem_signal_wait_until_on_stream((uint64_t *)end, GPUSHMEM_CMP_NE, 1, s),
             GPUSHMEM_ERR_ADDRESS, "not in the");
+    REFUSED(gpushmem_short_p_on_stream((short *)word, 1, n, s), GPUSHMEM_ERR_PE,
+            "gpushmem_short_p_on_stream: there is no PE");
+    REFUSED(gpushmem_int_p_on_stream(&check_failures, 1, me, s), GPUSHMEM_ERR_ADDRESS,
+            "not in the symmetric heap");
+    REFUSED(gpushmem_int_g_on_stream(NULL, (int *)word, me, s), GPUSHMEM_ERR_INVALID, "NULL");
+    REFUSED(gpushmem_int_g_on_stream((int *)word, &check_failures, me, s), GPUSHMEM_ERR_ADDRESS,
+            "gpushmem_int_g_on_stream: ");
+    REFUSED(gpushmem_int_iput_on_stream((int *)word, (int *)outbox, 0, 1, 2, me, s),
+            GPUSHMEM_ERR_INVALID, "gpushmem_int_iput_on_stream: strides are 0");
+    REFUSED(gpushmem_iget64_on_stream(outbox, word, 1, -1, 2, me, s), GPUSHMEM_ERR_INVALID,
+            "gpushmem_iget64_on_stream: strides are -1");
+    REFUSED(gpushmem_iput128_on_stream(end - 32, outbox, 2, 1, 2, me, s), GPUSHMEM_ERR_ADDRESS,
+            "beyond the end");
+    REFUSED(gpushmem_iput8_on_stream(word, NULL, 1, 1, 1, me, s), GPUSHMEM_ERR_INVALID, "NULL");
+    REFUSED(gpushmem_iput8_on_stream(word, outbox, 1, 1, SIZE_MAX, me, s), GPUSHMEM_ERR_ADDRESS,
+            "beyond");
 #if defined(__CUDACC__)
     static char pageable[64];
+    REFUSED(gpushmem_iput8_on_stream(word, pageable, 1, 1, 8, me, s), GPUSHMEM_ERR_INVALID,
+            "pageable");
     REFUSED(gpushmem_putmem_on_stream(word, pageable, 8, me, s), GPUSHMEM_ERR_INVALID, "pageable");
     REFUSED(gpushmem_getmem_on_stream(pageable, word, 8, me, s), GPUSHMEM_ERR_INVALID, "pageable");
 #endif
     // Nothing of it was enqueued; and nothing is legal.
     CHECK_OK(gpushmem_putmem_on_stream(NULL, NULL, 0, right, s));
     CHECK_OK(gpushmem_getmem_on_stream(NULL, NULL, 0, right, s));
+    CHECK_OK(gpushmem_iput8_on_stream(NULL, NULL, 1, 1, 0, right, s));
     CHECK_OK(GPUSHMEM_LAUNCH(expect_words, 1, 1, s, (const uint64_t *)word, 1, (uint64_t)77,
                              (uint64_t)0, errors));
     CHECK_OK(gpushmem_launch_wait(s));
@@ -368,6 +451,8 @@ int main(int argc, char **argv)
         test_graph(one, two, !strcmp(only, "capture"));
 #endif
         test_data(one);
+        test_single(one);
+        test_strided(two);
         test_blocks(one);
         test_complete(one);
         test_order(one);

@@ -244,9 +244,22 @@ static void make_ready(void)
 Test(stream_gpu, first_operation__any__loads_all_kernels_in_relaxed_capture_mode)
 {
     cr_assert_eq(gpushmem_sync_all_on_stream(stream), 0);
-    HAPPENED("handle; mode 2; load; ++++++++sync; mode 0; gpsh_stream_sync x 1; ");
+    HAPPENED("handle; mode 2; load; +++++++++++sync; mode 0; gpsh_stream_sync x 1; ");
     cr_assert_eq(gpushmem_barrier_all_on_stream(stream), 0);
     HAPPENED("gpsh_stream_barrier x 1; ");
+}
+
+Test(stream_gpu, single_and_strided__any_peer__one_kernel_of_one_block)
+{
+    make_ready();
+    cr_assert_eq(gpushmem_uint16_p_on_stream((uint16_t *)(void *)heap, 0xabcd, 1, stream), 0);
+    cr_expect(launched.value == 0xabcd && launched.bytes == 2);
+    cr_assert_eq(gpushmem_iput64_on_stream(heap, heap, 3, 2, MIDDLE / 8, 1, stream), 0);
+    cr_expect(launched.dest_stride == 3 && launched.source_stride == 2 && launched.size == 8);
+    cr_assert_eq(gpushmem_iget64_on_stream(heap, heap, 1, 1, 4, 2, stream), 0);
+    HAPPENED("gpsh_stream_p x 1; gpsh_stream_iput x 1024; gpsh_stream_iget x 32; ");
+    cr_assert_eq(gpushmem_int_g_on_stream((int *)(void *)heap, (int *)(void *)heap, 1, stream), 0);
+    HAPPENED("get 4 at 0; ");
 }
 
 Test(stream_gpu, first_operation__module_is_refused__fails_and_is_tried_again)

@@ -98,6 +98,10 @@ void gpushmem_no_function_for_this_type_use_putmem_or_getmem(void);
 #define gpushmem_put_on_stream(...)        GPUSHMEM_STREAM(_put_on_stream, __VA_ARGS__)
 #define gpushmem_get_on_stream(...)        GPUSHMEM_STREAM(_get_on_stream, __VA_ARGS__)
 #define gpushmem_put_signal_on_stream(...) GPUSHMEM_STREAM(_put_signal_on_stream, __VA_ARGS__)
+#define gpushmem_p_on_stream(...)          GPUSHMEM_STREAM(_p_on_stream, __VA_ARGS__)
+#define gpushmem_g_on_stream(...)          GPUSHMEM_STREAM(_g_on_stream, __VA_ARGS__)
+#define gpushmem_iput_on_stream(...)       GPUSHMEM_STREAM(_iput_on_stream, __VA_ARGS__)
+#define gpushmem_iget_on_stream(...)       GPUSHMEM_STREAM(_iget_on_stream, __VA_ARGS__)
 
 #define gpushmem_atomic_fetch(...)            GPUSHMEM_EXTENDED(_atomic_fetch, __VA_ARGS__)
 #define gpushmem_atomic_set(...)              GPUSHMEM_EXTENDED(_atomic_set, __VA_ARGS__)

@@ -197,7 +197,21 @@ inline int gpushmem_signal_add(gpushmem_ctx_t ctx, uint64_t *sig, uint64_t signa
                             (TYPE * dest, const TYPE *source, size_t nelems, uint64_t *sig,        \
                              uint64_t signal, enum gpushmem_signal_op sig_op, int pe,              \
                              gpushmem_stream_t stream),                                            \
-                            (dest, source, nelems, sig, signal, sig_op, pe, stream))
+                            (dest, source, nelems, sig, signal, sig_op, pe, stream))               \
+    GPUSHMEM_OVERLOAD_PLAIN(int, NAME, p_on_stream,                                                \
+                            (TYPE * dest, TYPE value, int pe, gpushmem_stream_t stream),           \
+                            (dest, value, pe, stream))                                             \
+    GPUSHMEM_OVERLOAD_PLAIN(int, NAME, g_on_stream,                                                \
+                            (TYPE * dest, const TYPE *source, int pe, gpushmem_stream_t stream),   \
+                            (dest, source, pe, stream))                                            \
+    GPUSHMEM_OVERLOAD_PLAIN(int, NAME, iput_on_stream,                                             \
+                            (TYPE * dest, const TYPE *source, ptrdiff_t dst, ptrdiff_t sst,        \
+                             size_t nelems, int pe, gpushmem_stream_t stream),                     \
+                            (dest, source, dst, sst, nelems, pe, stream))                          \
+    GPUSHMEM_OVERLOAD_PLAIN(int, NAME, iget_on_stream,                                             \
+                            (TYPE * dest, const TYPE *source, ptrdiff_t dst, ptrdiff_t sst,        \
+                             size_t nelems, int pe, gpushmem_stream_t stream),                     \
+                            (dest, source, dst, sst, nelems, pe, stream))
 GPUSHMEM_DISTINCT_RMA_TYPES(GPUSHMEM_OVERLOAD_STREAM, , )
 
 // Collective operations have no context: one overload each.

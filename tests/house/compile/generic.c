@@ -87,6 +87,13 @@ static void fill(void *bytes, size_t n, int seed)
         OK(gpushmem_put_on_stream(there, here, N, 0, NULL));                                       \
         OK(gpushmem_get_on_stream(back, source, N, 0, NULL));                                      \
         SAME(back, here, sizeof here);                                                             \
+        OK(gpushmem_p_on_stream(there + 1, one, 0, NULL));                                         \
+        OK(gpushmem_g_on_stream(back, source + 1, 0, NULL));                                       \
+        SAME(back, &one, sizeof one);                                                              \
+        OK(gpushmem_iput_on_stream(there, here + 1, 2, 1, 2, 0, NULL));                            \
+        SAME(there + 2, here + 2, sizeof one);                                                     \
+        OK(gpushmem_iget_on_stream(back, source, 1, 2, 2, 0, NULL));                               \
+        SAME(back, here + 1, 2 * sizeof one);                                                      \
         fill(here, sizeof here, seed++);                                                           \
         OK(gpushmem_put_signal_on_stream(there, here, N, sig, 7, GPUSHMEM_SIGNAL_SET, 0, NULL));   \
         SAME(there, here, sizeof here);                                                            \

@@ -79,8 +79,13 @@ VALUE_OF_BITS(bfloat16, gpushmem_bfloat16)
                                                NVSHMEM_SIGNAL_ADD, next, 0);                       \
         nvshmemx_##NAME##_put_signal_nbi_on_stream(dest + 3 * N + 3, source + 3, 1, sig, 1,        \
                                                    NVSHMEM_SIGNAL_ADD, next, 0);                   \
+        nvshmemx_##NAME##_p_on_stream(dest + 2 * N + 3, source[4], next, 0);                       \
+        nvshmemx_##NAME##_iput_on_stream(dest + 2 * N + 4, source, 1, 3, 2, next, 0);              \
         nvshmemx_quiet_on_stream(0);                                                               \
         meet();                                                                                    \
+        CHECK(is_##NAME(dest[2 * N + 3], before * 20 + 4));                                        \
+        CHECK(is_##NAME(dest[2 * N + 4], before * 20));                                            \
+        CHECK(is_##NAME(dest[2 * N + 5], before * 20 + 3));                                        \
         for (int i = 0; i < N + 1; i++)                                                            \
             CHECK(is_##NAME(dest[i], before * 20 + i));                                            \
         CHECK(is_##NAME(dest[2 * N], before * 20) && is_##NAME(dest[2 * N + 1], 0));               \
@@ -95,7 +100,11 @@ VALUE_OF_BITS(bfloat16, gpushmem_bfloat16)
         nvshmemx_##NAME##_get_nbi_on_stream(here + 5, source + 5, 1, next, 0);                     \
         nvshmem_##NAME##_iget(here + 2 * N, source, 3, 2, 2, next);                                \
         here[N] = nvshmem_##NAME##_g(source + N, next);                                            \
+        nvshmemx_##NAME##_iget_on_stream(here + 3 * N, source, 3, 2, 2, next, 0);                  \
+        here[3 * N + 1] = nvshmemx_##NAME##_g_on_stream(source + N + 1, next, 0);                  \
         nvshmem_quiet();                                                                           \
+        CHECK(is_##NAME(here[3 * N], next * 20) && is_##NAME(here[3 * N + 3], next * 20 + 2));     \
+        CHECK(is_##NAME(here[3 * N + 1], next * 20 + N + 1));                                      \
         for (int i = 0; i < N + 1; i++)                                                            \
             CHECK(is_##NAME(here[i], next * 20 + i));                                              \
         CHECK(is_##NAME(here[2 * N], next * 20) && is_##NAME(here[2 * N + 3], next * 20 + 2));     \
@@ -145,7 +154,7 @@ UNTYPED_OF(128, 16)
 UNTYPED_OF(mem, 1)
 
 #define STRIDED_OF(BITS)                                                                           \
-    static void strided_##BITS(void)                                                               \
+    static void strided_##BITS(int on_stream)                                                      \
     {                                                                                              \
         enum { SIZE = BITS / 8 };                                                                  \
         char *dest = heap, *source = heap + 4 * SIZE, here[4 * SIZE];                              \
@@ -154,8 +163,13 @@ UNTYPED_OF(mem, 1)
             dest[i] = here[i] = 0;                                                                 \
         }                                                                                          \
         meet();                                                                                    \
-        nvshmem_iput##BITS(dest, source, 3, 1, 2, next);                                           \
-        nvshmem_iget##BITS(here, source, 1, 2, 2, next);                                           \
+        if (on_stream) {                                                                           \
+            nvshmemx_iput##BITS##_on_stream(dest, source, 3, 1, 2, next, 0);                       \
+            nvshmemx_iget##BITS##_on_stream(here, source, 1, 2, 2, next, 0);                       \
+        } else {                                                                                   \
+            nvshmem_iput##BITS(dest, source, 3, 1, 2, next);                                       \
+            nvshmem_iget##BITS(here, source, 1, 2, 2, next);                                       \
+        }                                                                                          \
         meet();                                                                                    \
         CHECK(dest[0] == 'a' + before * 4 && dest[SIZE] == 0);                                     \
         CHECK(dest[4 * SIZE - 1] == 'b' + before * 4);                                             \
@@ -413,7 +427,7 @@ int main(void)
     CHECK(me >= 0 && heap && sig);
 #define CALL(WHAT, TYPES)                     TYPES(WHAT)
 #define CALL_RMA(NAME, TYPE, AS, CTYPE)       rma_##NAME();
-#define CALL_STRIDED(BITS)                    strided_##BITS();
+#define CALL_STRIDED(BITS)                    strided_##BITS(0), strided_##BITS(1);
 #define CALL_EXTENDED(NAME, TYPE, AS, CTYPE)  extended_##NAME();
 #define CALL_ATOMICS(NAME, TYPE, AS, CTYPE)   atomics_##NAME();
 #define CALL_BITS(NAME, TYPE, AS, CTYPE)      bits_##NAME();

@@ -41,6 +41,11 @@ GPUSHMEM_API int gpushmem_nvshmem_early_n(nvshmem_team_t team);
 GPUSHMEM_API int gpushmem_nvshmem_failed(int status) __attribute__((cold));
 GPUSHMEM_API void gpushmem_nvshmem_zero(void);
 
+// The value of nvshmemx_TYPE_g_on_stream, `function`: waits until what is in the stream has ended,
+// and fetches then. All bits 0 if that fails, which is logged.
+GPUSHMEM_API void gpushmem_nvshmem_fetch(const char *function, void *value, const void *source,
+                                         size_t bytes, int pe, gpushmem_stream_t stream);
+
 // Each unit with kernels names the function that gives them the handle, until it is unloaded. It is
 // called when there is a new handle: at the end of init, and before what launches.
 GPUSHMEM_API void gpushmem_nvshmem_attach_by(int (*attach)(void));

@@ -187,7 +187,7 @@ NVSHMEM_ROW(void, nvshmem_team_destroy, (nvshmem_team_t team),
     }) \
     NVSHMEM_BOTH(TYPE, nvshmem_##NAME##_g, (const TYPE *source, int pe), (source, pe), { \
         CTYPE bits = gpushmem_##AS##_g((const CTYPE *)source, pe); \
-        if (bits == 0) \
+        if (__builtin_memcmp(&bits, "\0\0\0\0\0\0\0", sizeof bits) == 0) \
             gpushmem_nvshmem_zero(); \
         NVSHMEM_INTO(TYPE, value, bits) \
         return value; \
@@ -501,6 +501,29 @@ NVSHMEM_INTEGER_TYPES(NVSHMEM_FOLDS_OF_BITS)
                 NVSHMEM_CHECK(gpushmem_##AS##_put_signal_on_stream( \
                     (CTYPE *)dest, (const CTYPE *)source, nelems, sig_addr, signal, \
                     NVSHMEM_OP(sig_op), pe, stream))) \
+    NVSHMEM_ROW(void, nvshmemx_##NAME##_p_on_stream, \
+                (TYPE *dest, const TYPE value, int pe, cudaStream_t stream), { \
+        NVSHMEM_INTO(CTYPE, bits, value) \
+        gpushmem_nvshmem_check(gpushmem_##AS##_p_on_stream((CTYPE *)dest, bits, pe, stream)); \
+    }) \
+    NVSHMEM_ROW(TYPE, nvshmemx_##NAME##_g_on_stream, \
+                (const TYPE *source, int pe, cudaStream_t stream), { \
+        CTYPE bits; \
+        gpushmem_nvshmem_fetch("nvshmemx_" #NAME "_g_on_stream", &bits, source, sizeof bits, pe, \
+                               stream); \
+        NVSHMEM_INTO(TYPE, value, bits) \
+        return value; \
+    }) \
+    NVSHMEM_ROW(void, nvshmemx_##NAME##_iput_on_stream, \
+                (TYPE *dest, const TYPE *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, \
+                 int pe, cudaStream_t stream), \
+                NVSHMEM_CHECK(gpushmem_##AS##_iput_on_stream( \
+                    (CTYPE *)dest, (const CTYPE *)source, dst, sst, nelems, pe, stream))) \
+    NVSHMEM_ROW(void, nvshmemx_##NAME##_iget_on_stream, \
+                (TYPE *dest, const TYPE *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, \
+                 int pe, cudaStream_t stream), \
+                NVSHMEM_CHECK(gpushmem_##AS##_iget_on_stream( \
+                    (CTYPE *)dest, (const CTYPE *)source, dst, sst, nelems, pe, stream))) \
     NVSHMEM_ROW(int, nvshmemx_##NAME##_broadcast_on_stream, \
                 (nvshmem_team_t team, TYPE *dest, const TYPE *source, size_t nelems, \
                  int PE_root, cudaStream_t stream), \
@@ -545,6 +568,20 @@ NVSHMEM_RMA_TYPES(NVSHMEM_ROWS)
 GPUSHMEM_RMA_SIZES(NVSHMEM_UNTYPED)
 NVSHMEM_UNTYPED(mem)
 #undef NVSHMEM_UNTYPED
+
+#define NVSHMEM_STRIDED(BITS) \
+    NVSHMEM_ROW(void, nvshmemx_iput##BITS##_on_stream, \
+                (void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, \
+                 int pe, cudaStream_t stream), \
+                NVSHMEM_CHECK(gpushmem_iput##BITS##_on_stream(dest, source, dst, sst, nelems, pe, \
+                                                              stream))) \
+    NVSHMEM_ROW(void, nvshmemx_iget##BITS##_on_stream, \
+                (void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, \
+                 int pe, cudaStream_t stream), \
+                NVSHMEM_CHECK(gpushmem_iget##BITS##_on_stream(dest, source, dst, sst, nelems, pe, \
+                                                              stream)))
+GPUSHMEM_RMA_SIZES(NVSHMEM_STRIDED)
+#undef NVSHMEM_STRIDED
 
 NVSHMEM_ROW(void, nvshmemx_signal_op_on_stream,
             (uint64_t *sig_addr, uint64_t signal, int sig_op, int pe, cudaStream_t stream),

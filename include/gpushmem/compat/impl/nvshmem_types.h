@@ -196,8 +196,8 @@ enum gpsh_nvshmem_pe {
 };
 
 // ---- Type families: X(NAME, TYPE, AS, CTYPE) ----
-// NAME and TYPE are the program's, AS and CTYPE those of the gpushmem function that does it. 16-bit
-// floating point values are moved as integers: their types differ between compilers.
+// NAME and TYPE are the program's, AS and CTYPE those of the gpushmem function that does it: the
+// types of 16-bit floating point values differ between compilers.
 // clang-format off
 #define NVSHMEM_AMO_BITWISE_TYPES(X) \
     X(uint, unsigned int, uint, unsigned int) \
@@ -231,11 +231,6 @@ enum gpsh_nvshmem_pe {
     X(float, float, float, float) \
     X(double, double, double, double)
 #define NVSHMEM_RMA_TYPES(X) \
-    X(half, gpsh_nvshmem_half, uint16, uint16_t) \
-    X(bfloat16, gpsh_nvshmem_bfloat16, uint16, uint16_t) \
-    NVSHMEM_FLOAT_TYPES(X) \
-    NVSHMEM_INTEGER_TYPES(X)
-#define NVSHMEM_REDUCE_TYPES(X) \
     X(half, gpsh_nvshmem_half, half, gpushmem_half) \
     X(bfloat16, gpsh_nvshmem_bfloat16, bfloat16, gpushmem_bfloat16) \
     NVSHMEM_FLOAT_TYPES(X) \
@@ -246,6 +241,7 @@ enum gpsh_nvshmem_pe {
 #define NVSHMEM_AMO_EXTENDED_TYPES(X) \
     NVSHMEM_FLOAT_TYPES(X) \
     NVSHMEM_WIDE_TYPES(X)
+#define NVSHMEM_REDUCE_TYPES(X) NVSHMEM_RMA_TYPES(X)
 // clang-format on
 
 #endif
