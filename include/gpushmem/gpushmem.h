@@ -78,7 +78,8 @@ extern "C" {
 // one. Collective. Same as
 // gpushmem_init_thread with level SINGLE. Init and finalize may be repeated in pairs. An init of a
 // PE that has joined already is only counted; the PE leaves with as many finalizes. Until then
-// SIGUSR1 makes each wait log what it waits for, unless the program handles or ignores that signal.
+// SIGUSR1 makes each wait log what it waits for, unless the program handles or ignores that signal;
+// after finalize it has no effect.
 // A child forked between init and finalize is no PE: in the child every function, init too, fails
 // with GPUSHMEM_ERR_STATE and leaves the job alone, so that exit handlers are harmless; mapped
 // heaps may still be read. Threads that the library starts take none of the program's signals. If

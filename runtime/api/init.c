@@ -116,7 +116,6 @@ static void tear_down(void)
 {
     gpsh_watch_stop();
     gpsh_device_side_finalize();
-    gpsh_questions_close();
     gpsh_teams_finalize();
     gpsh_contexts_finalize();
     gpsh_memory_finalize();
@@ -226,7 +225,6 @@ static int bring_up(void)
     if (!status) {
         local = gpsh_memory_init();
         gpsh_sync_init((uint64_t)gpsh.settings.team_epoch);
-        gpsh_questions_open();
         gpsh_waiter_share(gpsh_cores_are_shared());
         if (!local)
             local = gpsh_contexts_init();
@@ -308,6 +306,7 @@ int gpsh_init_as(const char *function, const struct gpsh_join *join,
     if (!status && init_depth)
         status = check_same_job(function, join);
     if (!status && !init_depth) {
+        gpsh_questions_open(); // a person may ask why init takes so long
         gpsh.thread_level = (int)requested;
         gpsh.generation++;
         status = enter_job(join);

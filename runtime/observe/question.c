@@ -42,11 +42,11 @@ static void on_question(int number)
     errno = error;
 }
 
-static bool has_action(void (*handler)(int))
+static bool has_default_action(void)
 {
     struct sigaction now;
     return sigaction(SIGUSR1, NULL, &now) == 0 && !(now.sa_flags & SA_SIGINFO) &&
-           now.sa_handler == handler;
+           now.sa_handler == SIG_DFL;
 }
 
 unsigned gpsh_questions(void)
@@ -54,19 +54,9 @@ unsigned gpsh_questions(void)
     return atomic_load_explicit(&questions, memory_order_relaxed);
 }
 
-static void exchange_action(void (*from)(int), void (*to)(int))
-{
-    struct sigaction action = {.sa_handler = to, .sa_flags = SA_RESTART};
-    if (has_action(from))
-        sigaction(SIGUSR1, &action, NULL);
-}
-
 void gpsh_questions_open(void)
 {
-    exchange_action(SIG_DFL, on_question);
-}
-
-void gpsh_questions_close(void)
-{
-    exchange_action(on_question, SIG_DFL);
+    const struct sigaction action = {.sa_handler = on_question, .sa_flags = SA_RESTART};
+    if (has_default_action())
+        sigaction(SIGUSR1, &action, NULL);
 }

@@ -6,9 +6,10 @@
 
 #include <stdint.h>
 
-// Takes SIGUSR1 over, unless the program has plans of its own for it; close gives it back.
+// Takes SIGUSR1 over, unless the program has plans of its own for it. It is not given back when the
+// library is finalized: a question that comes late, or between two jobs, would end the process. The
+// handler stays valid, because the library is never unloaded (-z nodelete).
 void gpsh_questions_open(void);
-void gpsh_questions_close(void);
 
 // How often the program was asked so far. Any thread.
 unsigned gpsh_questions(void);

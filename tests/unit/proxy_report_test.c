@@ -87,7 +87,6 @@ Test(proxy_report, question__of_a_thread_that_waits__is_answered)
                            "is a put towards PE 3"),
               "%s", text);
     gpsh_proxy_stop(proxy);
-    gpsh_questions_close();
     gpsh_log_close();
     unlink(path);
     rmdir(dir);
