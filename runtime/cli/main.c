@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The program `gpushmem`: a table of subcommands.
+#define _GNU_SOURCE // O_CLOEXEC
 #include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "commands.h"
 #include "core/standard_streams.h"
@@ -47,17 +51,36 @@ static int cmd_help(int argc, char **argv)
     return 0;
 }
 
-// What was printed may still be on its way to a full disk.
-static int output_check(int status)
+// What was printed may still be on its way to a full disk. `closed`: there was no standard output.
+static int output_check(int status, bool closed)
 {
     if (fflush(stdout) == 0 && !ferror(stdout))
         return status;
-    fprintf(stderr, "gpushmem: cannot write the output: %s\n", strerror(errno));
+    fprintf(stderr, "gpushmem: cannot write the output: %s\n",
+            closed ? "standard output is closed" : strerror(errno));
     return status ? status : 1;
+}
+
+// Takes the place of a closed standard output, so that writing to it still fails, here and in the
+// benchmark that this program may become.
+static void output_refuse(void)
+{
+    int unwritable = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    dup2(unwritable, STDOUT_FILENO);
+    close(unwritable);
+}
+
+static int command_run(int number, int argc, char **argv, bool closed)
+{
+    // PEs that nobody reads may print
+    if (closed && commands[number].run != gpsh_cmd_run)
+        output_refuse();
+    return output_check(commands[number].run(argc, argv), closed);
 }
 
 int main(int argc, char **argv)
 {
+    bool closed = fcntl(STDOUT_FILENO, F_GETFD) < 0;
     if (gpsh_standard_streams_open() != 0)
         return 1; // and nowhere to say why
     if (argc < 2) {
@@ -71,7 +94,7 @@ int main(int argc, char **argv)
         name = "version";
     for (int i = 0; i < N_COMMANDS; i++) {
         if (strcmp(name, commands[i].name) == 0)
-            return output_check(commands[i].run(argc - 1, argv + 1));
+            return command_run(i, argc - 1, argv + 1, closed);
     }
     fprintf(stderr, "gpushmem: unknown command '%s'; `gpushmem help` lists the commands\n", name);
     return 2;

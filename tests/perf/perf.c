@@ -2,6 +2,7 @@
 // gpushmem-perf: the program behind `gpushmem perf`. Run under a launcher; PE 0 measures, the
 // others take part.
 #define _GNU_SOURCE // isatty, setenv
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -131,6 +132,15 @@ static int fail(const char *doing)
     return 1;
 }
 
+// What was printed may still be on its way to a full disk.
+static int output_check(int exit_status)
+{
+    if (!fflush(stdout) && !ferror(stdout))
+        return exit_status;
+    fprintf(stderr, "gpushmem perf: cannot write the output: %s\n", strerror(errno));
+    return exit_status ? exit_status : 1;
+}
+
 static int pes_needed(const struct perf_options *options)
 {
     int most = 1;
@@ -166,7 +176,7 @@ int main(int argc, char **argv)
     struct perf_options options;
     int exit_status;
     if (!perf_options_parse(&options, argc, argv, &exit_status))
-        return exit_status;
+        return output_check(exit_status);
     bool launched = perf_is_launched();
     if (!launched && !perf_document_can_write("--json", options.json))
         return EXIT_USAGE;
@@ -177,5 +187,5 @@ int main(int argc, char **argv)
     if (gpushmem_init())
         return fail("init");
     exit_status = measure(&options, argv);
-    return gpushmem_finalize() ? fail("finalize") : exit_status;
+    return output_check(gpushmem_finalize() ? fail("finalize") : exit_status);
 }
