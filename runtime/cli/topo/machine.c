@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <hwloc.h>
 #include <infiniband/verbs.h>
+#include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -107,12 +108,29 @@ static struct gpsh_topo_port *port_add(struct gpsh_topo *topo)
     return topo->n_ports < GPSH_TOPO_PORTS ? &topo->ports[topo->n_ports++] : NULL;
 }
 
-static void port_take(struct gpsh_topo_port *port, const struct ibv_port_attr *attr)
+// Of this network namespace; none, and packets cannot leave by a RoCE port.
+static bool port_has_address(struct ibv_context *context, int number,
+                             const struct ibv_port_attr *attr)
+{
+    char name[IF_NAMESIZE];
+    struct ibv_gid_entry entry;
+    for (int i = 0; i < attr->gid_tbl_len; i++)
+        if (!ibv_query_gid_ex(context, (uint32_t)number, (uint32_t)i, &entry, 0) &&
+            (entry.gid.global.subnet_prefix || entry.gid.global.interface_id) &&
+            (!entry.ndev_ifindex || if_indextoname(entry.ndev_ifindex, name)))
+            return true;
+    return false;
+}
+
+static void port_take(struct gpsh_topo_port *port, struct ibv_context *context,
+                      const struct ibv_port_attr *attr)
 {
     port->rate = gpsh_nic_rate(attr->active_speed, attr->active_width);
     port->ethernet = attr->link_layer == IBV_LINK_LAYER_ETHERNET;
     if (attr->state != IBV_PORT_ACTIVE)
         snprintf(port->why_not, sizeof port->why_not, "is %s", ibv_port_state_str(attr->state));
+    else if (port->ethernet && !port_has_address(context, port->number, attr))
+        text_copy(port->why_not, sizeof port->why_not, "has no RoCE GID (gpushmem doctor gid)");
 }
 
 static void ports_of_device(struct gpsh_topo *topo, struct ibv_device *device)
@@ -131,7 +149,7 @@ static void ports_of_device(struct gpsh_topo *topo, struct ibv_device *device)
         *added = port;
         added->number = i + 1;
         if (n && !ibv_query_port(context, (uint8_t)(i + 1), &port_attr))
-            port_take(added, &port_attr);
+            port_take(added, context, &port_attr);
         else
             text_copy(added->why_not, sizeof added->why_not, "cannot be opened by this user");
     }

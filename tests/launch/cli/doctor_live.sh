@@ -72,6 +72,8 @@ export FAKE_CUDA_DEVICES=2 FAKE_CUDA_PCI=0000:13:00.0,0000:93:00.0 GPUSHMEM_SOFT
 expect 0 'GPU0: softhca0:1 \(PIX\): nearest; softhca1:1, the next, is at PXB GPU1: softhca3:1 \(PHB\): nearest' \
     "${fake[@]}" "$gpushmem" topo
 expect 0 'softhca2:1 0000:41:00.0 0 0-1 RoCE, 100 Gb/s' "${fake[@]}" "$gpushmem" topo
+expect 0 'softhca0:1 0000:14:00.0 0 0-1 RoCE, 100 Gb/s, has no RoCE GID .* GPU0: softhca1:1 \(PXB\): nearest' \
+    "${fake[@]}" GPUSHMEM_SOFTHCA_NO_GID_DEVICE=0 "$gpushmem" topo
 nvml=("${fake[@]}" "LD_LIBRARY_PATH=$lib/fake_cuda/new:$lib/fake_nvml")
 expect 0 'GPU0 X NV18 PIX PXB .* GPU1 NV18 X SYS' "${nvml[@]}" FAKE_NVML_LINKS=18 "$gpushmem" topo
 expect 0 'GPU0 X NV4 PIX PXB .* GPU1 SYS X SYS' \

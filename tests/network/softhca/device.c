@@ -333,6 +333,8 @@ SHCA_EXPORT int ibv_query_port(struct ibv_context *context, uint8_t port,
 static void gid_fill(int device, uint32_t index, union ibv_gid *gid)
 {
     memset(gid, 0, sizeof *gid);
+    if (device == shca_settings.no_gid_device)
+        return;
     if (is_roce() && index >= 2) {
         uint8_t ipv4[16] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 77, (uint8_t)device, 1};
         memcpy(gid->raw, ipv4, sizeof ipv4);

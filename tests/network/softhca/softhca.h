@@ -42,8 +42,8 @@ enum {
 // settings.c
 struct shca_settings {
     const char *dir;
-    long devices, link, mtu, max_msg, max_qp_wr, max_sge, max_inline, max_rd_atomic, max_cqe,
-        atomic_cap, atomic_gap_us, dmabuf, peermem;
+    long devices, link, no_gid_device, mtu, max_msg, max_qp_wr, max_sge, max_inline, max_rd_atomic,
+        max_cqe, atomic_cap, atomic_gap_us, dmabuf, peermem;
     long misorder_us, late_us, late_devices, flush_us;
     long down_device, down_after, down_ms, down_lost;
     long seed, delay_us, reorder, rank, fail_after, fail_status, post_full_every, reg_fail_after,
