@@ -207,6 +207,25 @@ static int enter_job(const struct gpsh_join *join)
     return 0;
 }
 
+static void about_init(const void *subject, char *text, size_t bytes)
+{
+    (void)subject;
+    snprintf(text, bytes, " for all PEs of the job to call it");
+}
+
+// While this PE waits for others through the launcher.
+static void tell_wait(bool over)
+{
+    static struct gpsh_waiter waiter;
+    if (over)
+        gpsh_waiter_end(&waiter);
+    if (over || !waiter.what)
+        waiter = (struct gpsh_waiter){
+            .what = "gpushmem_init", .about = about_init, .awaited = GPSH_AWAITED_INIT};
+    if (!over)
+        gpsh_waiter_tell(&waiter);
+}
+
 static int bring_up(void)
 {
     int status;
@@ -217,6 +236,7 @@ static int bring_up(void)
     atomic_store(&gpsh.leaving, false);
     gpsh_device_side_on_make(preload_kernels);
     open_board();
+    gpsh.boot.waits = tell_wait;
     // From here on a failure of this PE is told to the others, which wait for it.
     status = allocate_tables(gpsh.n_pes);
     int local = status ? status : gpsh_regions_create();

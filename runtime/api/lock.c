@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "api/argument.h"
+#include "api/wait.h"
 #include "gpushmem/gpushmem.h"
 #include "memory/place.h"
 
@@ -84,10 +85,27 @@ static int lock_give_up(const char *function, struct lock *lock, int why)
                      function, lock_name(lock, (char[64]){0}), sentence);
 }
 
-static int lock_await(const char *function, struct lock *lock)
+// A place in the queue, for what is said of a wait.
+struct turn {
+    const struct lock *lock;
+    int before; // the PE in front; -1: not known any more
+};
+
+static void turn_about(const void *subject, char *text, size_t bytes)
 {
+    const struct turn *turn = subject;
+    char name[64], before[64] = "";
+    if (turn->before >= 0)
+        snprintf(before, sizeof before, ", which PE %d has or gets before this PE", turn->before);
+    snprintf(text, bytes, " for the lock at %s%s", lock_name(turn->lock, name), before);
+}
+
+static int lock_await(const char *function, struct lock *lock, int before)
+{
+    const struct turn turn = {lock, before};
+    const struct gpsh_wait_reason reason = {function, turn_about, &turn, before};
     // the word is negative as long as NODE_WAITS is set
-    int status = gpushmem_int32_wait_until((int32_t *)&lock->node, GPUSHMEM_CMP_GE, 0);
+    int status = gpsh_wait_int32_ge(&reason, (const int32_t *)&lock->node, 0);
     return status < 0 ? lock_give_up(function, lock, status) : 0;
 }
 
@@ -101,7 +119,7 @@ static int lock_wait_on(const char *function, struct lock *lock, uint32_t node)
                          "PE, not to a thread",
                          function, lock_name(lock, (char[64]){0}));
     int status = node_clear_bits(lock, NODE_GIVEN_UP);
-    return status < 0 ? status : lock_await(function, lock);
+    return status < 0 ? status : lock_await(function, lock, -1);
 }
 
 static int lock_queue_up(const char *function, struct lock *lock)
@@ -116,7 +134,7 @@ static int lock_queue_up(const char *function, struct lock *lock)
     status = node_set_bits(lock, NODE_WAITS, &before);
     if (status == 0)
         status = gpushmem_uint32_atomic_or(&lock->node, me + 1, (int)last - 1);
-    return status < 0 ? status : lock_await(function, lock);
+    return status < 0 ? status : lock_await(function, lock, (int)last - 1);
 }
 
 int gpushmem_set_lock(long *word)

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // wait_until and test, for one word and for sets of words.
+#include "api/wait.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -98,23 +100,44 @@ static void about_word(const void *subject, char *text, size_t bytes)
              signs[wanted->cmp], value);
 }
 
-// Waits after a first look that found another value. *seen: the value that ended the wait, ordered.
-static __attribute__((noinline)) int await_change(const char *function, const struct wanted *wanted,
-                                                  uint64_t *seen)
+// *seen: the value that ended the wait, ordered.
+static int await_with(struct gpsh_waiter *waiter, const struct wanted *wanted, uint64_t *seen)
 {
-    GPSH_WAIT(waiter, function);
-    waiter.about = about_word;
-    waiter.subject = wanted;
     for (;;) {
         int status = unread();
         if (status == 0)
-            status = gpsh_waiter_step(&waiter);
+            status = gpsh_waiter_step(waiter);
         if (GPSH_UNLIKELY(status < 0))
             return status;
         *seen = load(wanted->kind, wanted->var);
         if (unread() == 0 && holds(*seen, wanted->cmp, wanted->value))
             return 0;
     }
+}
+
+// After a first look that found another value.
+static __attribute__((noinline)) int await_change(const char *function, const struct wanted *wanted,
+                                                  uint64_t *seen)
+{
+    GPSH_WAIT(waiter, function);
+    waiter.about = about_word;
+    waiter.subject = wanted;
+    return await_with(&waiter, wanted, seen);
+}
+
+int gpsh_wait_int32_ge(const struct gpsh_wait_reason *reason, const int32_t *var, int32_t value)
+{
+    const struct kind kind = {.width = sizeof *var, .is_signed = true};
+    const struct wanted wanted = {var, kind, GPUSHMEM_CMP_GE, ordered(kind, (uint32_t)value)};
+    uint64_t seen = load(kind, var);
+    if (unread() == 0 && holds(seen, wanted.cmp, wanted.value))
+        return 0;
+    GPSH_WAIT(waiter, reason->function);
+    waiter.about = reason->about;
+    waiter.subject = reason->subject;
+    waiter.awaited = reason->pe < 0 ? GPSH_AWAITED_UNKNOWN : GPSH_AWAITED_PE;
+    waiter.awaited_pe = reason->pe;
+    return await_with(&waiter, &wanted, &seen);
 }
 
 // Arguments were checked.

@@ -22,6 +22,9 @@ struct gpsh_bootstrap {
     bool launched_by_us; // started by `gpushmem run`
     // longest wait in exchange and fence; 0: unbounded. May be set after init
     int64_t wait_timeout_ms;
+    // Called in exchange and fence, some 20 times a second while they wait for other PEs, and with
+    // `over` when that has ended. NULL: nobody wants to know. May be set after init
+    void (*waits)(bool over);
 };
 
 // May be called from a thread of the implementation.

@@ -336,6 +336,8 @@ static bool fence_wait(const struct gpsh_bootstrap *b, struct gpsh_pmix_reply *r
         long left_ms = limit_ms - waited_ms;
         if (gpsh_pmix_reply_wait(r, left_ms < LOOK_MS ? left_ms : LOOK_MS))
             return true;
+        if (b->waits)
+            b->waits(false);
         if (waited_ms < REMARK_AFTER_MS || remarked)
             continue;
         remarked = true;
@@ -380,7 +382,10 @@ static int collecting_fence(const struct gpsh_bootstrap *b, const char *what)
     PMIX_INFO_LOAD(&collect, PMIX_COLLECT_DATA, NULL, PMIX_BOOL);
     pmix_status_t rc = PMIx_Fence_nb(NULL, 0, &collect, 1, gpsh_pmix_reply_status, r);
     if (rc == PMIX_SUCCESS) {
-        if (!fence_wait(b, r, what) && !gpsh_pmix_reply_abandon(r))
+        bool came = fence_wait(b, r, what);
+        if (b->waits)
+            b->waits(true);
+        if (!came && !gpsh_pmix_reply_abandon(r))
             return fence_given_up(b, what);
         rc = gpsh_pmix_reply_get(r, NULL);
     }

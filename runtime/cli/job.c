@@ -229,7 +229,9 @@ static void say_verdict(struct gpsh_job *j)
     char text[sizeof(j->verdict)] = "";
     struct gpsh_pe_view *views = calloc((size_t)j->n_pes, sizeof(*views));
     for (int pe = 0; views && pe < j->n_pes; pe++)
-        views[pe].state = j->pes[pe].ended ? GPSH_PE_ENDED : GPSH_PE_UNSEEN;
+        views[pe].state = j->pes[pe].ended       ? GPSH_PE_ENDED
+                          : j->pes[pe].connected ? GPSH_PE_UNSEEN
+                                                 : GPSH_PE_ABSENT;
     if (views && gpsh_boards_read(&boards, is_of_launcher, j) == 0) {
         gpsh_views_set(views, j->n_pes, &boards);
         gpsh_verdict(views, j->n_pes, text, sizeof(text));

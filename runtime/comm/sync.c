@@ -101,11 +101,18 @@ static const _Atomic uint64_t *entry_words(int pe)
     return !control ? NULL : bell ? control->shown.words : control->arrived[0].words;
 }
 
-// Lists the PEs that have not entered.
+// A wait for the words of `pe`, which come after it has heard of others itself.
+struct missed {
+    const uint64_t *word;
+    int pe;
+};
+
+// Lists the PEs that have not entered, or else the one that is silent.
 static void missing(const void *subject, char *text, size_t bytes)
 {
     enum { MOST_NAMED = 8 };
-    const uint32_t number = number_of(*(const uint64_t *)subject);
+    const struct missed *missed = subject;
+    const uint32_t number = number_of(*missed->word);
     int n = gpsh.n_pes, found = 0, unknown = 0;
     size_t used = 0;
     text[0] = '\0';
@@ -123,8 +130,10 @@ static void missing(const void *subject, char *text, size_t bytes)
     }
     if (found > MOST_NAMED)
         snprintf(text + used, bytes - used, " and %d more", found - MOST_NAMED);
-    else if (!found && unknown)
-        snprintf(text, bytes, " for PEs of other nodes");
+    else if (!found)
+        snprintf(text, bytes, " for PE %d%s", missed->pe,
+                 unknown ? " or a PE that it waits for"
+                         : ", which has come and has not heard of all others");
 }
 
 // Adds what the neighbour of this round knows to what this PE knows.
@@ -155,13 +164,14 @@ static bool hear(const _Atomic uint64_t *words, uint64_t *word, unsigned look)
     return has_come(theirs, number) || (look % LOOKS == 0 && has_passed(words, number));
 }
 
-static __attribute__((noinline)) int await_slow(const _Atomic uint64_t *words, uint64_t *word,
-                                                const char *what)
+static __attribute__((noinline)) int await_slow(int pe, const _Atomic uint64_t *words,
+                                                uint64_t *word, const char *what)
 {
+    const struct missed missed = {word, pe};
     GPSH_WAIT(waiter, what);
     waiter.for_all = true;
     waiter.about = missing;
-    waiter.subject = word;
+    waiter.subject = &missed;
     waiter.bell = bell;
     waiter.awaited = GPSH_AWAITED_BARRIER;
     waiter.number = number_of(*word);
@@ -171,11 +181,11 @@ static __attribute__((noinline)) int await_slow(const _Atomic uint64_t *words, u
     return status;
 }
 
-// *word: what this PE has announced; then also what it has heard.
-static inline int await(const _Atomic uint64_t *words, uint64_t *word, const char *what)
+// `words`: those of `pe`. *word: what this PE has announced; then also what it has heard.
+static inline int await(int pe, const _Atomic uint64_t *words, uint64_t *word, const char *what)
 {
     uint64_t theirs = atomic_load_explicit(&words[number_of(*word) % 2], memory_order_acquire);
-    return GPSH_LIKELY(theirs == *word) ? 0 : await_slow(words, word, what);
+    return GPSH_LIKELY(theirs == *word) ? 0 : await_slow(pe, words, word, what);
 }
 
 // Dissemination barrier: D. Hensgen, R. Finkel, U. Manber, "Two algorithms for barrier
@@ -184,10 +194,11 @@ static int meet_in_rounds(uint64_t *word, const char *what)
 {
     int n = gpsh.n_pes;
     for (int round = 0, distance = 1; distance < n; ++round, distance *= 2) {
-        int pe = gpsh.my_pe + distance;
+        int pe = gpsh.my_pe + distance, other = gpsh.my_pe - distance;
         int status = announce(pe < n ? pe : pe - n, round, entered % 2, *word);
         if (status == 0)
-            status = await(gpsh.control->arrived[round].words, word, what);
+            status = await(other < 0 ? other + n : other, gpsh.control->arrived[round].words, word,
+                           what);
         if (status < 0)
             return status;
     }
@@ -202,7 +213,8 @@ static int meet_by_bell(uint64_t *word, const char *what)
     atomic_store_explicit(&gpsh.control->shown.words[entered % 2], *word, memory_order_release);
     for (int i = 1; i < gpsh.n_pes; i++) {
         int pe = gpsh.my_pe + i;
-        int status = await(entry_words(pe < gpsh.n_pes ? pe : pe - gpsh.n_pes), word, what);
+        pe = pe < gpsh.n_pes ? pe : pe - gpsh.n_pes;
+        int status = await(pe, entry_words(pe), word, what);
         if (status < 0)
             return status;
     }

@@ -23,6 +23,7 @@ enum gpsh_awaited {
     GPSH_AWAITED_BARRIER, // all PEs reach barrier `number`
     GPSH_AWAITED_TEAM,    // `pe` reaches operation `number` of `team`
     GPSH_AWAITED_PE,      // `pe`, or the NIC on the way to it, answers
+    GPSH_AWAITED_INIT,    // all PEs call init, or get on in it
 };
 
 // A wait that has lasted for a while.

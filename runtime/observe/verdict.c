@@ -80,7 +80,8 @@ static bool meets(const struct gpsh_pe_view *view, const struct gpsh_wait_record
 static const struct gpsh_wait_record *main_wait(const struct gpsh_pe_view *views, int n)
 {
     static const enum gpsh_awaited order[] = {GPSH_AWAITED_BARRIER, GPSH_AWAITED_TEAM,
-                                              GPSH_AWAITED_PE, GPSH_AWAITED_UNKNOWN};
+                                              GPSH_AWAITED_INIT, GPSH_AWAITED_PE,
+                                              GPSH_AWAITED_UNKNOWN};
     const struct gpsh_wait_record *best = NULL;
     for (size_t i = 0; i < sizeof order / sizeof order[0] && !best; i++)
         for (int pe = 0; pe < n; pe++) {
@@ -120,6 +121,8 @@ static void add_alibi(struct text *t, const struct gpsh_pe_view *views, const st
         add(t, ". PE %d is in %s, waiting%s", late->first, view->wait.what, view->wait.text);
     else if (view->state == GPSH_PE_ENDED)
         add(t, ". PE %d has ended without gpushmem_finalize", late->first);
+    else if (view->state == GPSH_PE_ABSENT)
+        add(t, ". PE %d is not between init and finalize", late->first);
     else
         add(t, ". Nothing is known of PE %d here", late->first);
 }
@@ -145,6 +148,47 @@ static void say_late(struct text *t, const struct gpsh_pe_view *views, const str
             waiting->text, waiting->n == 1 ? "has" : "have all", place,
             waiting->n == 1 ? "waits" : "wait");
     }
+}
+
+static void pe_set_in_state(struct pe_set *some, const struct gpsh_pe_view *views, int n, bool *in,
+                            enum gpsh_pe_state state)
+{
+    for (int pe = 0; pe < n; pe++)
+        in[pe] = views[pe].state == state;
+    pe_set_print(some, in, n);
+}
+
+// PEs that have not called init come before those that have ended, and those that work in it.
+static void say_init(struct text *t, const struct gpsh_pe_view *views, int n, bool *in,
+                     const struct pe_set *waiting)
+{
+    static const struct {
+        enum gpsh_pe_state state;
+        const char *one, *several;
+    } reasons[] = {
+        {GPSH_PE_ABSENT, "has not called gpushmem_init", "have not called gpushmem_init"},
+        {GPSH_PE_ENDED, "has ended without gpushmem_init", "have ended without gpushmem_init"},
+        {GPSH_PE_BUSY, "is at work in gpushmem_init", "are at work in gpushmem_init"},
+    };
+    struct pe_set late = {.n = 0};
+    for (size_t i = 0; i < sizeof reasons / sizeof reasons[0] && !late.n; i++) {
+        pe_set_in_state(&late, views, n, in, reasons[i].state);
+        if (late.n)
+            add(t, "%s %s; %s %s for %s in there", late.text,
+                late.n == 1 ? reasons[i].one : reasons[i].several, waiting->text,
+                waiting->n == 1 ? "waits" : "wait", late.n == 1 ? "it" : "them");
+    }
+    pe_set_in_state(&late, views, n, in, GPSH_PE_UNSEEN);
+    if (late.n)
+        add(t, "%s%s; of %s nothing is known on this host: look there",
+            t->used ? "" : waiting->text,
+            t->used           ? ""
+            : waiting->n == 1 ? " waits in gpushmem_init"
+                              : " wait in gpushmem_init",
+            late.text);
+    else if (!t->used)
+        add(t, "%s wait in gpushmem_init for each other: the launcher does not bring them together",
+            waiting->text);
 }
 
 static bool is_late(const struct gpsh_pe_view *views, int n, int pe,
@@ -179,19 +223,18 @@ static void say(struct text *t, const struct gpsh_pe_view *views, int n, bool *i
 {
     struct pe_set waiting, late, busy, unseen;
     bool meeting = at->awaited == GPSH_AWAITED_BARRIER || at->awaited == GPSH_AWAITED_TEAM;
+    bool init = at->awaited == GPSH_AWAITED_INIT;
     for (int pe = 0; pe < n; pe++)
-        in[pe] = meeting ? meets(&views[pe], at) : views[pe].state == GPSH_PE_WAITS;
+        in[pe] = meeting || init ? meets(&views[pe], at) : views[pe].state == GPSH_PE_WAITS;
     pe_set_print(&waiting, in, n);
     for (int pe = 0; pe < n; pe++)
         in[pe] = meeting && is_late(views, n, pe, at);
     pe_set_print(&late, in, n);
-    for (int pe = 0; pe < n; pe++)
-        in[pe] = views[pe].state == GPSH_PE_BUSY;
-    pe_set_print(&busy, in, n);
-    for (int pe = 0; pe < n; pe++)
-        in[pe] = views[pe].state == GPSH_PE_UNSEEN;
-    pe_set_print(&unseen, in, n);
-    if (meeting)
+    pe_set_in_state(&busy, views, n, in, GPSH_PE_BUSY);
+    pe_set_in_state(&unseen, views, n, in, GPSH_PE_UNSEEN);
+    if (init)
+        say_init(t, views, n, in, &waiting);
+    else if (meeting)
         say_late(t, views, &late, &waiting, &unseen, at);
     else
         say_alone(t, views, n, at, &waiting, &busy);

@@ -10,6 +10,7 @@
 
 enum gpsh_pe_state {
     GPSH_PE_UNSEEN, // on another host, or it cannot be looked at
+    GPSH_PE_ABSENT, // it runs and has not called init
     GPSH_PE_ENDED,  // its process has ended
     GPSH_PE_BUSY,   // it is in no call that has waited for long
     GPSH_PE_WAITS,

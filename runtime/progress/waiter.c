@@ -188,11 +188,8 @@ static void say_verdict(struct gpsh_waiter *waiter, uint64_t now_ns)
     gpsh_verdict_log(gpsh.boot.job_id, gpsh.my_pe, gpsh.n_pes);
 }
 
-// Short waits do not come here, or return at the first line.
-static void mind_length(struct gpsh_waiter *waiter)
+static void look_at_clock(struct gpsh_waiter *waiter)
 {
-    if (waiter->spins < (gpsh_waiter_shares() ? STEPS_UNTIMED_SHARED : STEPS_UNTIMED))
-        return;
     uint64_t now = gpsh_clock_ns();
     if (waiter->began_ns == 0)
         waiter->began_ns = now;
@@ -207,6 +204,19 @@ static void mind_length(struct gpsh_waiter *waiter)
         report_hang(waiter, now);
     if (waiter->verdict_ns && now >= waiter->verdict_ns)
         say_verdict(waiter, now);
+}
+
+// Short waits do not come here, or return at once.
+static void mind_length(struct gpsh_waiter *waiter)
+{
+    if (waiter->spins >= (gpsh_waiter_shares() ? STEPS_UNTIMED_SHARED : STEPS_UNTIMED))
+        look_at_clock(waiter);
+}
+
+void gpsh_waiter_tell(struct gpsh_waiter *waiter)
+{
+    answer_questions(waiter);
+    look_at_clock(waiter);
 }
 
 static int check_deadline(struct gpsh_waiter *waiter)

@@ -59,6 +59,9 @@ struct gpsh_waiter {
 };
 int gpsh_waiter_slow(struct gpsh_waiter *waiter);
 void gpsh_waiter_leave(struct gpsh_waiter *waiter);
+// For waits that are made elsewhere, by sleeping: tells what a wait through gpsh_waiter_step tells.
+// Call it now and then, and gpsh_waiter_end afterwards.
+void gpsh_waiter_tell(struct gpsh_waiter *waiter);
 static inline void gpsh_waiter_end(struct gpsh_waiter *waiter)
 {
     if (GPSH_UNLIKELY(waiter->listens || waiter->slot))

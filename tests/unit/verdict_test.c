@@ -85,6 +85,35 @@ Test(verdict, gpsh_verdict__words_only__tells_the_longest)
                      "this is the longest; PE 0 is in no wait of the library");
 }
 
+Test(verdict, gpsh_verdict__pes_before_init__are_named_before_others)
+{
+    struct gpsh_pe_view views[PES] = {{GPSH_PE_BUSY, {0}}, {GPSH_PE_ENDED, {0}}};
+    for (int pe = 2; pe < PES; pe++)
+        views[pe] = waits(GPSH_AWAITED_INIT, 0, -1);
+    cr_expect_str_eq(verdict(views),
+                     "PE 1 has ended without gpushmem_init; PEs 2-5 wait for it in there");
+    views[4].state = views[5].state = GPSH_PE_ABSENT;
+    cr_expect_str_eq(verdict(views),
+                     "PEs 4-5 have not called gpushmem_init; PEs 2-3 wait for them in there");
+    views[1].state = GPSH_PE_UNSEEN;
+    cr_expect_str_eq(verdict(views),
+                     "PEs 4-5 have not called gpushmem_init; PEs 2-3 wait for them in there; of PE "
+                     "1 nothing is known on this host: look there");
+    views[4].state = views[5].state = GPSH_PE_UNSEEN;
+    cr_expect_str_eq(verdict(views),
+                     "PE 0 is at work in gpushmem_init; PEs 2-3 wait for it in "
+                     "there; of PEs 1,4-5 nothing is known on this host: look there");
+    views[0].state = GPSH_PE_UNSEEN;
+    cr_expect_str_eq(verdict(views),
+                     "PEs 2-3 wait in gpushmem_init; of PEs 0-1,4-5 nothing is known "
+                     "on this host: look there");
+    for (int pe = 0; pe < PES; pe++)
+        views[pe] = waits(GPSH_AWAITED_INIT, 0, -1);
+    cr_expect_str_eq(verdict(views),
+                     "PEs 0-5 wait in gpushmem_init for each other: the launcher does "
+                     "not bring them together");
+}
+
 Test(verdict, gpsh_verdict__little_room__is_cut)
 {
     struct gpsh_pe_view views[PES] = {waits(GPSH_AWAITED_PE, 0, 1)};

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Hangs on purpose, for what is said about it: hang CASE. The last PE does not do what the others
-// wait for, until somebody ends the job. With `count` it counts some operations before that, and on
-// SIGUSR2 it leaves the job and goes on.
+// wait for, until somebody ends the job: with `init` not even init, with `lock` it keeps a lock.
+// With `count` it counts some operations before that, and on SIGUSR2 it leaves the job and goes on.
 #define _DEFAULT_SOURCE // pause
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -24,6 +25,8 @@ static int wait_in_vain(const char *how, long *word)
         return gpushmem_barrier_all();
     if (!strcmp(how, "team"))
         return gpushmem_team_sync(GPUSHMEM_TEAM_WORLD);
+    if (!strcmp(how, "lock"))
+        return gpushmem_set_lock(word);
     gpushmem_long_wait_until(word, GPUSHMEM_CMP_GE, 7);
     return 1;
 }
@@ -73,9 +76,18 @@ static int finalize_when_told(const sigset_t *order)
         pause();
 }
 
+// Whether this is the last PE, by the launcher's word.
+static bool is_last(void)
+{
+    const char *rank = getenv("PMIX_RANK"), *size = getenv("GPUSHMEM_RUN_SIZE");
+    return rank && size && atoi(rank) == atoi(size) - 1;
+}
+
 int main(int argc, char **argv)
 {
     const char *how = argc > 1 ? argv[1] : "barrier";
+    while (!strcmp(how, "init") && is_last())
+        pause();
     sigset_t order;
     sigemptyset(&order);
     sigaddset(&order, SIGUSR2);
@@ -83,11 +95,12 @@ int main(int argc, char **argv)
     if (gpushmem_init())
         return failed("init");
     long *word = gpushmem_calloc(8, sizeof *word);
-    if (!word || gpushmem_barrier_all())
+    bool late = gpushmem_my_pe() == gpushmem_n_pes() - 1;
+    if (!word || (late && !strcmp(how, "lock") && gpushmem_set_lock(word)) ||
+        gpushmem_barrier_all())
         return failed("begin");
     if (!strcmp(how, "count"))
         return count(word) || finalize_when_told(&order);
-    bool late = gpushmem_my_pe() == gpushmem_n_pes() - 1;
     if (late && !strcmp(how, "leave"))
         return 0;
     while (late)

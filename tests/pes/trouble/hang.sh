@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # What is said about a job that hangs: by the PEs, by `gpushmem run` in one sentence, by
-# `gpushmem stat`, and under a launcher that asks nothing. usage: hang.sh GPUSHMEM HANG
+# `gpushmem stat`, and under a launcher that asks nothing. usage: hang.sh GPUSHMEM HANG SOFTHCA
 set -u
 gpushmem=$1
 hang=$2
@@ -61,7 +61,23 @@ end
 begin "$gpushmem" run -n 3 "$hang" leave
 hears "a PE that ends without finalize is late" "^gpushmem run: $late. PE 2 has ended without gpushmem_finalize$"
 end
+begin "$gpushmem" run -n 3 "$hang" init
+hears "a PE waits in init" "^gpushmem\[[01](-1)?\] WARN wait: in gpushmem_init for 1 s .*, waiting for all PEs of the job to call it$"
+hears "the launcher says who has not called init" "^gpushmem run: PE 2 has not called gpushmem_init; PEs 0-1 wait for it in there$"
+kill -USR1 "$job"
+hears "a PE in init answers" "^gpushmem\[[01](-1)?\] WARN wait: SIGUSR1: in gpushmem_init, waiting for all PEs"
+end
 export GPUSHMEM_HANG_REPORT=0
+begin "$gpushmem" run -n 3 "$hang" lock
+hears "stat tells whose turn is before" "^[01] .* gpushmem_set_lock +waiting for the lock at heap offset [0-9]+, which PE 2 has or gets" \
+    "$gpushmem" stat --waits "$job"
+end
+# What PEs of other nodes have entered is not seen, but one of them is waited for.
+begin env LD_PRELOAD="$3" GPUSHMEM_SOFTHCA_DIR="$log/hca" GPUSHMEM_SOFTHCA_QUIET=1 GPUSHMEM_TRANSPORTS=verbs GPUSHMEM_HEAP_KIND=host \
+    "$gpushmem" run -n 3 --nodes 3 "$hang" barrier
+hears "stat names a PE of another node" "^1 .* gpushmem_barrier_all +waiting for PE (0|2) or a PE that it waits for$" \
+    "$gpushmem" stat --waits "$job"
+end
 begin "$gpushmem" run -n 3 "$hang" team
 hears "stat finds who is late for a team" '^PE 2 has not reached operation [0-9]+ of team 0 \(gpushmem_team_sync\); PEs 0-1 wait for it' \
     "$gpushmem" stat --waits "$job"
