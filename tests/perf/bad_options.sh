@@ -36,5 +36,13 @@ refused "--memory 'gpu cpu'" put-lat --memory gpu cpu
 refused "no test given" -d H H
 refused "'0'" put-lat --pairs 0
 refused "takes no value" put-bw --bidirectional=1
+refused "with --from nothing is measured: leave out put-lat" put-lat --from a.json --plot b.svg
+refused "leave out --json" --from a.json --json b.json --compare c.json
+refused "--from needs --compare FILE or --plot FILE" --from a.json
+refused "cannot read /nowhere/rows.json" put-lat --compare /nowhere/rows.json
+refused "cannot write --plot /nowhere/rows.svg" put-lat --plot /nowhere/rows.svg
+refused "'-' is none" put-lat --plot -
+refused "'5.5'" put-lat --tolerance 5.5
+refused "more than 4 times" put-lat --compare a --compare b --compare c --compare d --compare e
 "$gpushmem" perf --help | grep -q 'usage: gpushmem perf' || failed=1
 exit $failed

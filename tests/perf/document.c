@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#define _GNU_SOURCE // environ, gmtime_r
+#define _GNU_SOURCE // environ, gmtime_r, open_memstream
 #include "document.h"
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -137,8 +138,22 @@ bool perf_document_can_write(const char *option, const char *path)
     return out != NULL;
 }
 
-bool perf_document_write(const struct perf_report *r, const struct perf_machine *machine,
-                         char *const *argv, const char *path)
+char *perf_document_text(const struct perf_report *r, const struct perf_machine *machine,
+                         char *const *argv)
+{
+    char *text = NULL;
+    size_t bytes;
+    FILE *out = open_memstream(&text, &bytes);
+    if (out)
+        write_all(out, r, machine, argv);
+    if (out && fclose(out) == 0)
+        return text;
+    fprintf(stderr, "gpushmem perf: there is no memory for the results\n");
+    free(text);
+    return NULL;
+}
+
+bool perf_document_write(const char *text, const char *path)
 {
     bool to_file = strcmp(path, "-") != 0;
     FILE *out = to_file ? fopen(path, "we") : stdout;
@@ -146,8 +161,7 @@ bool perf_document_write(const struct perf_report *r, const struct perf_machine 
         fprintf(stderr, "gpushmem perf: cannot write --json %s: %s\n", path, strerror(errno));
         return false;
     }
-    write_all(out, r, machine, argv);
-    bool good = !ferror(out);
+    bool good = fputs(text, out) >= 0;
     good &= (to_file ? fclose(out) : fflush(out)) == 0;
     if (!good)
         fprintf(stderr, "gpushmem perf: writing --json %s failed: %s\n", path, strerror(errno));

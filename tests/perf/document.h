@@ -14,9 +14,12 @@ enum { PERF_DOCUMENT_VERSION = 1 };
 // Whether the file of an option can be written, with a sentence on stderr if not: asked before
 // anything is measured. NULL: not wanted; "-": the standard output.
 bool perf_document_can_write(const char *option, const char *path);
+// The text, to be freed; NULL, with a sentence on stderr, if there is no memory. `argv`: the
+// command, NULL at its end.
+char *perf_document_text(const struct perf_report *report, const struct perf_machine *machine,
+                         char *const *argv);
 // To a file, or to the standard output for "-". False, with a sentence on stderr, if it cannot be
-// written. `argv`: the command, NULL at its end.
-bool perf_document_write(const struct perf_report *report, const struct perf_machine *machine,
-                         char *const *argv, const char *path);
+// written.
+bool perf_document_write(const char *text, const char *path);
 
 #endif

@@ -21,6 +21,9 @@ static void print_more(void)
          "or\n--bidirectional, bandwidth and rate are those of all PEs together, and latencies are "
          "those\nof PE 0 while the other pairs do the same. Collectives run one after another; a "
          "row's size\nis the largest buffer of a PE, and its bandwidth that size by the time.");
+    puts("\nA row of --compare is slower if its ratio of times is above 1 by more than the "
+         "tolerance all\nover its interval, which is made of the medians of eight parts of each "
+         "run. The exit status\nis 3 if a row is slower.");
 }
 
 static int ascending(const void *a, const void *b)
@@ -73,6 +76,32 @@ static bool take_memory(const struct gpsh_command_line *line, const char *name, 
                                          "%s '%s' is not D D, D H, H D or H H: D is GPU memory, "
                                          "H host memory, first at the PE that issues",
                                          name, text);
+}
+
+static bool take_compare(const struct gpsh_command_line *line, const char *name, char *text)
+{
+    struct perf_options *o = line->context;
+    if (o->n_compare == PERF_MAX_FILES)
+        return gpsh_options_complain(line, "%s is given more than %d times", name, PERF_MAX_FILES);
+    o->compare[o->n_compare++] = text;
+    return true;
+}
+
+// What is given together must make sense.
+static bool check_together(const struct gpsh_command_line *line)
+{
+    struct perf_options *o = line->context;
+    const char *test = o->tests[0];
+    if (!o->from && !test)
+        return gpsh_options_complain(line, "no test given, for example: gpushmem perf put-lat");
+    if (o->from && (test || o->json))
+        return gpsh_options_complain(line, "with --from nothing is measured: leave out %s",
+                                     test ? test : "--json");
+    if (o->plot && !strcmp(o->plot, "-"))
+        return gpsh_options_complain(line, "--plot needs the name of a file, '-' is none");
+    if (o->from && !o->plot && !o->n_compare)
+        return gpsh_options_complain(line, "--from needs --compare FILE or --plot FILE");
+    return true;
 }
 
 static bool take_range(const struct gpsh_command_line *line, uint64_t low, uint64_t high)
@@ -128,13 +157,23 @@ bool perf_options_parse(struct perf_options *o, int argc, char **argv, int *exit
          "also write rows, machine, versions and settings as JSON; - is the standard\n"
          "output, without the table",
          .text = &o->json},
+        {0, "plot", "FILE", "also draw size against latency and bandwidth, as SVG",
+         .text = &o->plot},
+        {0, "compare", "FILE",
+         "say what is slower or faster than in this file of --json, and draw it too;\n"
+         "may be given several times",
+         .take = take_compare},
+        {0, "tolerance", "PERCENT", "what --compare takes for the same (default 5)",
+         .number = &o->tolerance, .low = 0, .high = 1000},
+        {0, "from", "FILE", "take the rows from this file of --json instead of measuring",
+         .text = &o->from},
         {0, "markdown", NULL, "print the table as Markdown", .flag = &o->markdown},
         {'q', "quiet", NULL, "no progress line", .flag = &o->quiet},
         {0},
     };
-    const struct gpsh_command_line line = {"gpushmem perf", "[options] TEST...", print_more,
-                                           options, .context = o};
-    *o = (struct perf_options){.seconds = 0.3, .pairs = 1};
+    const struct gpsh_command_line line = {"gpushmem perf", "[options] TEST... | --from FILE",
+                                           print_more, options, .context = o};
+    *o = (struct perf_options){.seconds = 0.3, .pairs = 1, .tolerance = 5};
     int first = gpsh_options_parse(&line, argc, argv, exit_status);
     if (first < 0)
         return false;
@@ -142,8 +181,8 @@ bool perf_options_parse(struct perf_options *o, int argc, char **argv, int *exit
         if (!take_test(&line, argv[i]))
             return false;
     }
-    if (!o->tests[0])
-        return gpsh_options_complain(&line, "no test given, for example: gpushmem perf put-lat");
+    if (!check_together(&line))
+        return false;
     o->issuers = issuers[issuer];
     return take_range(&line, low, high);
 }

@@ -31,8 +31,13 @@ struct perf_options {
     bool bidirectional; // both PEs of a pair issue
     const char *nccl;   // library to compare collectives with; NULL: none
     const char *json;   // file, "-" is the standard output; NULL: none
-    bool markdown;      // the table as Markdown
-    bool quiet;         // no progress line
+    const char *plot;   // file; NULL: none
+    const char *from;   // file whose rows are taken instead of measuring; NULL: none
+    const char *compare[PERF_MAX_FILES];
+    int n_compare;
+    int tolerance; // of a comparison, in percent
+    bool markdown; // the table as Markdown
+    bool quiet;    // no progress line
 };
 
 // True if the program should go on; else *exit_status is what it should end with.

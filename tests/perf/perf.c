@@ -12,6 +12,7 @@
 #include "document.h"
 #include "launch.h"
 #include "memory.h"
+#include "outcome.h"
 #include "tests.h"
 
 const struct perf_test perf_tests[] = {
@@ -151,6 +152,24 @@ static int pes_needed(const struct perf_options *options)
     return options->pes ? options->pes : most;
 }
 
+// On PE 0, with the rows: what the options want of them. The exit status.
+static int finish(const struct perf_options *o, const struct perf_report *report,
+                  const struct perf_machine *machine, char *const *argv)
+{
+    struct perf_recorded run;
+    char *text = perf_document_text(report, machine, argv);
+    int status = text && report->n_rows ? 0 : 1;
+    if (text && o->json && !perf_document_write(text, o->json))
+        status = 1;
+    if (!status && (o->plot || o->n_compare)) {
+        bool good = perf_recorded_parse(&run, "this run", text);
+        status = good ? perf_outcome(o, &run) : 1;
+        perf_recorded_clear(&run);
+    }
+    free(text);
+    return status;
+}
+
 // All PEs are inside. PE 0 has the figures.
 static int measure(const struct perf_options *options, char *const *argv)
 {
@@ -159,16 +178,14 @@ static int measure(const struct perf_options *options, char *const *argv)
                                  .markdown = options->markdown,
                                  .progress = first && !options->quiet && isatty(STDERR_FILENO)};
     struct perf_machine machine;
-    if (first && !perf_document_can_write("--json", options->json)) // an external launcher's job
+    if (first && !perf_outcome_is_possible(options)) // where an external launcher started this
         gpushmem_global_exit(EXIT_USAGE);
     perf_machine_read(&machine); // the load is that before
     if (run_all(options, &report))
         gpushmem_global_exit(fail("the benchmark"));
-    bool good = !first || report.n_rows;
-    if (first && options->json)
-        good &= perf_document_write(&report, &machine, argv, options->json);
+    int exit_status = first ? finish(options, &report, &machine, argv) : 0;
     perf_report_clear(&report);
-    return good ? 0 : 1;
+    return exit_status;
 }
 
 int main(int argc, char **argv)
@@ -178,8 +195,10 @@ int main(int argc, char **argv)
     if (!perf_options_parse(&options, argc, argv, &exit_status))
         return output_check(exit_status);
     bool launched = perf_is_launched();
-    if (!launched && !perf_document_can_write("--json", options.json))
+    if (!launched && !perf_outcome_is_possible(&options))
         return EXIT_USAGE;
+    if (options.from)
+        return perf_outcome_of_file(&options);
     if (!launched)
         return perf_launch(pes_needed(&options), options.issuers == PERF_HOST,
                            argv); // kernels and proxies want cores too

@@ -7,13 +7,22 @@
 #include "figures.h"
 
 // Names, then figures: "test" and what the heading says in lines, all of it in Markdown.
-enum { FIGURES = 6, TEXT = 32 };
+enum { FIGURES = 6, TEXT = 48 };
 static const char *const figure_names[FIGURES] = {"p50 us", "p99 us", "p99.9 us",
                                                   "max us", "GB/s",   "M/s"};
 
 struct cells {
     char size[TEXT], pes[TEXT], figures[FIGURES][TEXT];
 };
+
+static void pes_fill(char *text, const struct perf_row *row)
+{
+    int used = snprintf(text, TEXT, "%d", row->n_pes);
+    if (row->pairs > 1)
+        used += snprintf(text + used, TEXT - (size_t)used, ", %d pairs", row->pairs);
+    if (row->bidirectional && used < TEXT)
+        snprintf(text + used, TEXT - (size_t)used, ", both ways");
+}
 
 static void cells_fill(struct cells *cells, const struct perf_row *row)
 {
@@ -24,18 +33,22 @@ static void cells_fill(struct cells *cells, const struct perf_row *row)
         perf_size_text(row->size_bytes, cells->size, TEXT);
     for (int i = 0; i < FIGURES; i++)
         perf_figure_text(values[i], cells->figures[i], TEXT);
-    int used = snprintf(cells->pes, TEXT, "%d", row->n_pes);
-    if (row->pairs > 1)
-        used += snprintf(cells->pes + used, TEXT - (size_t)used, ", %d pairs", row->pairs);
-    if (row->bidirectional)
-        snprintf(cells->pes + used, TEXT - (size_t)used, ", both ways");
+    pes_fill(cells->pes, row);
 }
 
-static bool under_one_heading(const struct perf_row *a, const struct perf_row *b)
+bool perf_table_under_one_heading(const struct perf_row *a, const struct perf_row *b)
 {
     return !strcmp(a->issuer, b->issuer) && !strcmp(a->transport, b->transport) &&
            !strcmp(a->path, b->path) && !strcmp(a->memory, b->memory) && a->n_pes == b->n_pes &&
            a->pairs == b->pairs && a->bidirectional == b->bidirectional;
+}
+
+void perf_table_heading(FILE *out, const struct perf_row *row)
+{
+    char pes[TEXT];
+    pes_fill(pes, row);
+    fprintf(out, "# issued by: %s; PEs: %s; transport: %s, %s; memory: %s\n", row->issuer, pes,
+            row->transport, row->path, row->memory);
 }
 
 // The columns of a line, without spaces at its end.
@@ -58,8 +71,7 @@ static void print_plain(const struct perf_row *row, const struct cells *cells, b
     for (int i = 0; i < FIGURES; i++)
         figures[i] = cells->figures[i];
     if (heading) {
-        printf("# issued by: %s; PEs: %s; transport: %s, %s; memory: %s\n", row->issuer, cells->pes,
-               row->transport, row->path, row->memory);
+        perf_table_heading(stdout, row);
         print_line("test", "size", figure_names);
     }
     print_line(row->test, cells->size, figures);
@@ -87,7 +99,7 @@ void perf_table_print(const struct perf_row *row, const struct perf_row *before,
     if (markdown) {
         print_markdown(row, &cells, !before);
     } else {
-        bool heading = !before || !under_one_heading(row, before);
+        bool heading = !before || !perf_table_under_one_heading(row, before);
         if (heading && before)
             puts("");
         print_plain(row, &cells, heading);

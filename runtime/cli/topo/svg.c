@@ -2,30 +2,17 @@
 // The scene as SVG 1.1, without scripts and fonts of its own.
 #include <string.h>
 
+#include "svg_text.h"
 #include "topo/scene.h"
 #include "topo/topo.h"
 
 enum { MARGIN = 28, TITLE = 64, LEGEND = 78, LONGEST_TEXT = 18, NARROWEST = 560 };
 
-static void text_escape(FILE *out, const char *text, size_t most)
-{
-    bool cut = strlen(text) > most;
-    for (size_t i = 0; text[i] && i < (cut ? most - 1 : most); i++) {
-        unsigned char c = (unsigned char)text[i];
-        if (c == '<' || c == '>' || c == '&' || c == '"')
-            fprintf(out, "&#%d;", c);
-        else
-            fputc(c < 0x20 || c > 0x7e ? '?' : c, out);
-    }
-    if (cut)
-        fputs("&#8230;", out);
-}
-
 static void text_put(FILE *out, double x, double y, const char *style, const char *text,
                      size_t most)
 {
     fprintf(out, "<text x=\"%.1f\" y=\"%.1f\" class=\"%s\">", x, y, style);
-    text_escape(out, text, most);
+    gpsh_svg_text(out, text, most);
     fputs("</text>\n", out);
 }
 

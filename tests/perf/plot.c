@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "plot.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "figures.h"
+#include "plot_series.h"
+#include "runtime/cli/svg_text.h"
+
+enum {
+    WIDTH = 960,
+    LEFT = 76,
+    RIGHT = 300,
+    HEAD = 58,
+    PANEL = 340,
+    TOP = 34,
+    BOTTOM = 58,
+    FOOT = 24
+};
+enum { LEGEND = WIDTH - RIGHT + 26, LINE = 19, LEGEND_TEXT = 38, MOST_LABELS = 11, SHAPES = 3 };
+
+// Okabe and Ito's, which most colour-blind people can tell apart.
+static const char *const colours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
+                                      "#e69f00", "#56b4e9", "#5b4a8a", "#8c6d1f"};
+enum { COLOURS = sizeof colours / sizeof colours[0] };
+static const char floor_colour[] = "#8a8f98";
+// By run: full, then broken in different ways.
+static const char *const dashes[] = {"", "7 4", "2 4", "10 3 2 3", "1 3"};
+enum { DASHES = sizeof dashes / sizeof dashes[0] };
+
+struct panel {
+    FILE *out;
+    const struct perf_chart *chart;
+    double top;                          // of the drawing's frame
+    double low_x, high_x, low_y, high_y; // logarithms, base 2 and base 10
+};
+
+static double x_of(const struct panel *p, double size)
+{
+    return LEFT + (log2(size) - p->low_x) / (p->high_x - p->low_x) * (WIDTH - LEFT - RIGHT);
+}
+
+static double y_of(const struct panel *p, double value)
+{
+    return p->top + (p->high_y - log10(value)) / (p->high_y - p->low_y) * (PANEL - TOP - BOTTOM);
+}
+
+static double bottom_of(const struct panel *p)
+{
+    return p->top + PANEL - TOP - BOTTOM;
+}
+
+static void text_put(FILE *out, double x, double y, const char *style, const char *text)
+{
+    fprintf(out, "<text x=\"%.1f\" y=\"%.1f\" class=\"%s\">", x, y, style);
+    gpsh_svg_text(out, text, LEGEND_TEXT * 2);
+    fputs("</text>\n", out);
+}
+
+static void line_put(FILE *out, double x1, double y1, double x2, double y2, const char *style)
+{
+    fprintf(out, "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" class=\"%s\"/>\n", x1, y1,
+            x2, y2, style);
+}
+
+// ---- Axes ----
+
+static void sizes_draw(const struct panel *p)
+{
+    int low = (int)ceil(p->low_x), high = (int)floor(p->high_x), step = 1;
+    while ((high - low) / step >= MOST_LABELS)
+        step++;
+    for (int power = low; power <= high; power += step) {
+        char text[32];
+        double x = x_of(p, exp2(power));
+        perf_size_text(UINT64_C(1) << power, text, sizeof text);
+        line_put(p->out, x, p->top, x, bottom_of(p), "grid");
+        text_put(p->out, x, bottom_of(p) + 18, "tick middle", text);
+    }
+    text_put(p->out, (LEFT + WIDTH - RIGHT) / 2.0, bottom_of(p) + 38, "axis middle", "size");
+}
+
+// 1, 10, 100; where there are few of them also 2 and 5, or all.
+static void values_draw(const struct panel *p)
+{
+    static const double steps[] = {1, 2, 5, 3, 4, 6, 7, 8, 9};
+    double decades = p->high_y - p->low_y;
+    int n = decades > 3 ? 1 : decades > 0.7 ? 3 : 9;
+    for (int decade = (int)floor(p->low_y); decade <= (int)ceil(p->high_y); decade++)
+        for (int i = 0; i < n; i++) {
+            char text[32];
+            double value = steps[i] * pow(10, decade), at = log10(value);
+            if (at < p->low_y - 1e-9 || at > p->high_y + 1e-9)
+                continue;
+            snprintf(text, sizeof text, "%g", value);
+            line_put(p->out, LEFT, y_of(p, value), WIDTH - RIGHT, y_of(p, value), "grid");
+            text_put(p->out, LEFT - 8, y_of(p, value) + 4, "tick end", text);
+        }
+}
+
+// ---- Series ----
+
+static const char *colour_of(const struct perf_series *s)
+{
+    return s->floor ? floor_colour : colours[s->colour % COLOURS];
+}
+
+// What more series than colours still tells apart.
+static void mark_put(FILE *out, const struct perf_series *s, double x, double y)
+{
+    const char *fill = s->run ? "#ffffff" : colour_of(s), *stroke = colour_of(s);
+    int shape = s->colour / COLOURS % SHAPES;
+    if (shape == 0)
+        fprintf(out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3.4\"", x, y);
+    else if (shape == 1)
+        fprintf(out, "<rect x=\"%.1f\" y=\"%.1f\" width=\"6.4\" height=\"6.4\"", x - 3.2, y - 3.2);
+    else
+        fprintf(out, "<path d=\"M%.1f %.1f l4.2 4.2 l-4.2 4.2 l-4.2 -4.2 z\"", x, y - 4.2);
+    fprintf(out, " fill=\"%s\" stroke=\"%s\" stroke-width=\"1.4\"/>\n", fill, stroke);
+}
+
+static void stroke_put(FILE *out, const struct perf_series *s)
+{
+    const char *dash = s->floor ? "5 3" : dashes[s->run % DASHES];
+    fprintf(out, " fill=\"none\" stroke=\"%s\" stroke-width=\"%s\"", colour_of(s),
+            s->floor ? "1.4" : "2");
+    if (*dash)
+        fprintf(out, " stroke-dasharray=\"%s\"", dash);
+    fputs("/>\n", out);
+}
+
+// A floor of one size is drawn over the whole width.
+static void series_draw(const struct panel *p, const struct perf_series *s)
+{
+    fprintf(p->out, "<g class=\"series\">\n<polyline points=\"");
+    if (s->floor && s->n == 1)
+        fprintf(p->out, "%d,%.1f %d,%.1f", LEFT, y_of(p, s->points[0].value), WIDTH - RIGHT,
+                y_of(p, s->points[0].value));
+    else
+        for (int i = 0; i < s->n; i++)
+            fprintf(p->out, "%s%.1f,%.1f", i ? " " : "", x_of(p, s->points[i].size),
+                    y_of(p, s->points[i].value));
+    fputc('"', p->out);
+    stroke_put(p->out, s);
+    for (int i = 0; i < s->n && !s->floor; i++)
+        mark_put(p->out, s, x_of(p, s->points[i].size), y_of(p, s->points[i].value));
+    fputs("</g>\n", p->out);
+}
+
+static void label_make(const struct perf_series *s, char *label, size_t room)
+{
+    const struct perf_row *r = s->row;
+    int used = snprintf(label, room, "%s%s, %s, %s", s->floor ? "floor: " : "", r->test, r->issuer,
+                        r->path);
+    if (r->pairs > 1 && used > 0 && (size_t)used < room)
+        used += snprintf(label + used, room - (size_t)used, ", %d pairs", r->pairs);
+    if (r->bidirectional && used > 0 && (size_t)used < room)
+        snprintf(label + used, room - (size_t)used, ", both ways");
+}
+
+// Each series once, whatever runs have it.
+static void legend_draw(const struct panel *p)
+{
+    double y = p->top + 8;
+    for (int i = 0; i < p->chart->n; i++) {
+        struct perf_series s = p->chart->series[i];
+        char label[128], before[128];
+        bool known = false;
+        label_make(&s, label, sizeof label);
+        for (int k = 0; k < i && !known; k++) {
+            label_make(&p->chart->series[k], before, sizeof before);
+            known = !strcmp(label, before);
+        }
+        if (known)
+            continue;
+        s.run = 0;
+        fprintf(p->out, "<polyline points=\"%d,%.1f %d,%.1f\"", LEGEND, y, LEGEND + 28, y);
+        stroke_put(p->out, &s);
+        if (!s.floor)
+            mark_put(p->out, &s, LEGEND + 14, y);
+        text_put(p->out, LEGEND + 36, y + 4, "tick", label);
+        y += LINE;
+    }
+}
+
+// ---- The picture ----
+
+static double panel_height(const struct perf_chart *chart)
+{
+    double legend = TOP + BOTTOM + (double)LINE * chart->n;
+    return legend > PANEL ? legend : PANEL;
+}
+
+static void panel_draw(FILE *out, const struct perf_chart *chart, const char *title, double top)
+{
+    struct panel p = {.out = out,
+                      .chart = chart,
+                      .top = top + TOP,
+                      .low_x = log2(chart->least_size),
+                      .high_x = log2(chart->most_size),
+                      .low_y = log10(chart->least) - 0.08,
+                      .high_y = log10(chart->most) + 0.08};
+    if (p.high_y - p.low_y < 0.4) {
+        p.low_y -= 0.2;
+        p.high_y += 0.2;
+    }
+    if (p.high_x - p.low_x < 1) {
+        p.low_x -= 1;
+        p.high_x += 1;
+    }
+    text_put(out, LEFT, top + 20, "name", title);
+    sizes_draw(&p);
+    values_draw(&p);
+    fprintf(out, "<rect x=\"%d\" y=\"%.1f\" width=\"%d\" height=\"%d\" class=\"frame\"/>\n", LEFT,
+            p.top, WIDTH - LEFT - RIGHT, PANEL - TOP - BOTTOM);
+    for (int i = 0; i < chart->n; i++)
+        series_draw(&p, &chart->series[i]);
+    legend_draw(&p);
+}
+
+static void runs_draw(FILE *out, const struct perf_recorded *runs, int n, double y)
+{
+    double x = LEFT;
+    for (int i = 0; i < n; i++) {
+        char text[96];
+        const char *slash = strrchr(runs[i].name, '/');
+        snprintf(text, sizeof text, "%.60s", slash && slash[1] ? slash + 1 : runs[i].name);
+        fprintf(out, "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"#3c4149\"", x,
+                y, x + 34, y);
+        fprintf(out, " stroke-width=\"2\"%s%s%s/>\n", i ? " stroke-dasharray=\"" : "",
+                dashes[i % DASHES], i ? "\"" : "");
+        text_put(out, x + 42, y + 4, "tick", text);
+        x += 62 + 7.0 * (double)strlen(text);
+    }
+}
+
+static void picture_draw(FILE *out, const struct perf_chart *charts,
+                         const struct perf_recorded *runs, int n)
+{
+    static const char *const titles[PERF_AXES] = {"latency, us (median)", "bandwidth, GB/s"};
+    double height = HEAD + FOOT;
+    for (int axis = 0; axis < PERF_AXES; axis++)
+        height += charts[axis].n ? panel_height(&charts[axis]) : 0;
+    fprintf(out,
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%.0f\" "
+            "viewBox=\"0 0 %d %.0f\">\n<style>\ntext { font-family: sans-serif; fill: #20242a }\n"
+            ".name { font-size: 15px; font-weight: bold }\n.tick { font-size: 12px }\n"
+            ".axis { font-size: 12px; fill: #555b65 }\n.middle { text-anchor: middle }\n"
+            ".end { text-anchor: end }\n.grid { stroke: #e3e6ea }\n"
+            ".frame { fill: none; stroke: #9aa1ab }\n</style>\n"
+            "<rect width=\"%d\" height=\"%.0f\" fill=\"#ffffff\"/>\n",
+            WIDTH, height, WIDTH, height, WIDTH, height);
+    char about[256];
+    snprintf(about, sizeof about, "gpushmem perf %.60s, %.80s",
+             perf_recorded_text(&runs[0], "versions", "gpushmem"),
+             perf_recorded_text(&runs[0], "machine", "cpu"));
+    text_put(out, LEFT, 26, "axis", about);
+    runs_draw(out, runs, n, 46);
+    double top = HEAD;
+    for (int axis = 0; axis < PERF_AXES; axis++)
+        if (charts[axis].n) {
+            panel_draw(out, &charts[axis], titles[axis], top);
+            top += panel_height(&charts[axis]);
+        }
+    fputs("</svg>\n", out);
+}
+
+static bool file_write(const char *path, const struct perf_chart *charts,
+                       const struct perf_recorded *runs, int n)
+{
+    FILE *out = fopen(path, "we");
+    if (out)
+        picture_draw(out, charts, runs, n);
+    bool good = out && !ferror(out);
+    if (out)
+        good &= fclose(out) == 0;
+    if (!good)
+        fprintf(stderr, "gpushmem perf: cannot write --plot %s: %s\n", path, strerror(errno));
+    return good;
+}
+
+bool perf_plot_write(const char *path, const struct perf_recorded *runs, int n)
+{
+    struct perf_chart charts[PERF_AXES] = {{.n = 0}};
+    bool good = true, any = false;
+    for (int axis = 0; axis < PERF_AXES && good; axis++) {
+        good = perf_chart_make(&charts[axis], (enum perf_axis)axis, runs, n);
+        any |= charts[axis].n > 0;
+    }
+    if (!good)
+        fprintf(stderr, "gpushmem perf: there is no memory for --plot %s\n", path);
+    else if (!any)
+        fprintf(stderr, "gpushmem perf: --plot %s is not written: no row has a size to draw\n",
+                path);
+    else
+        good = file_write(path, charts, runs, n);
+    for (int axis = 0; axis < PERF_AXES; axis++)
+        perf_chart_clear(&charts[axis]);
+    return good && any;
+}
