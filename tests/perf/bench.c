@@ -229,6 +229,8 @@ void perf_bench_report(struct perf_bench *b, const struct perf_case *c, const ch
                            .pairs = b->options->pairs,
                            .bidirectional = b->options->bidirectional,
                            .size_bytes = c->size,
+                           .overlap = c->overlap,
+                           .overlap_percent = c->overlap_percent,
                            .samples = us->count};
     snprintf(row.test, sizeof row.test, "%s", test);
     snprintf(row.issuer, sizeof row.issuer, "%s", c->issuer);

@@ -66,7 +66,9 @@ struct perf_case {
     perf_run_fn reference; // PE 0: timed in turn with `run`, under the same conditions; NULL: none
     bool bandwidth;        // report bandwidth and rate, not latency
     bool both;             // report both
-    bool by_gpu;           // the host's time, but the way of device operations
+    bool overlap;          // overlap_percent is known
+    double overlap_percent;
+    bool by_gpu;                // the host's time, but the way of device operations
     const char *reference_test; // its name in the table
 };
 

@@ -45,6 +45,8 @@ static void add_row(struct gpsh_json *json, const struct perf_row *row)
     add_figure(json, "latency_us_max", row->latency_us_max);
     add_figure(json, "bandwidth_gb_s", row->bandwidth_gb_s);
     add_figure(json, "rate_m_s", row->rate_m_s);
+    if (row->overlap)
+        gpsh_json_number(json, "overlap_percent", row->overlap_percent);
     gpsh_json_integer(json, "samples", (int64_t)row->samples);
     add_figure(json, "us_p50", row->us_p50);
     add_figure(json, "us_low", row->us_low);

@@ -28,6 +28,8 @@ const struct perf_test perf_tests[] = {
      PERF_FITS_PAIRS | PERF_FITS_BOTH_WAYS | PERF_FITS_MEMORY},
     {"amo", "latency and rate of atomics", perf_host_atomics, perf_device_atomics, NULL, 2, false,
      PERF_FITS_PAIRS},
+    {"overlap", "how much of a put hides behind work of the PE that issued it", perf_host_overlap,
+     NULL, NULL, 2, false, PERF_FITS_MEMORY},
     {"barrier", "latency of barrier_all and sync_all over all PEs", perf_host_barrier,
      perf_device_barrier, perf_stream_barrier, 2, false, 0},
     {"coll", "collectives; those of streams beside NCCL with --nccl", perf_host_coll,

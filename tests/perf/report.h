@@ -28,8 +28,10 @@ struct perf_row {
     char memory[8]; // "D H": GPU memory at the PE that issues, host memory at its peer
     uint64_t size_bytes;
     double latency_us_p50, latency_us_p99, latency_us_p99_9, latency_us_max;
-    double bandwidth_gb_s; // 10^9 bytes per second
-    double rate_m_s;       // million operations per second
+    double bandwidth_gb_s;  // 10^9 bytes per second
+    double rate_m_s;        // million operations per second
+    bool overlap;           // overlap_percent is known, and may be 0
+    double overlap_percent; // of a transfer, hidden behind work
     uint64_t samples;
     double us_p50;          // of an operation, also where bandwidth was measured
     double us_low, us_high; // see perf_samples_interval

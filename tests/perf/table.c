@@ -12,7 +12,7 @@ static const char *const figure_names[FIGURES] = {"p50 us", "p99 us", "p99.9 us"
                                                   "max us", "GB/s",   "M/s"};
 
 struct cells {
-    char size[TEXT], pes[TEXT], figures[FIGURES][TEXT];
+    char test[TEXT], size[TEXT], pes[TEXT], figures[FIGURES][TEXT];
 };
 
 static void pes_fill(char *text, const struct perf_row *row)
@@ -28,6 +28,9 @@ static void cells_fill(struct cells *cells, const struct perf_row *row)
 {
     const double values[FIGURES] = {row->latency_us_p50, row->latency_us_p99, row->latency_us_p99_9,
                                     row->latency_us_max, row->bandwidth_gb_s, row->rate_m_s};
+    snprintf(cells->test, TEXT, "%s", row->test);
+    if (row->overlap)
+        snprintf(cells->test, TEXT, "%s %.0f %%", row->test, row->overlap_percent);
     cells->size[0] = '\0';
     if (row->size_bytes)
         perf_size_text(row->size_bytes, cells->size, TEXT);
@@ -74,7 +77,7 @@ static void print_plain(const struct perf_row *row, const struct cells *cells, b
         perf_table_heading(stdout, row);
         print_line("test", "size", figure_names);
     }
-    print_line(row->test, cells->size, figures);
+    print_line(cells->test, cells->size, figures);
 }
 
 static void print_markdown(const struct perf_row *row, const struct cells *cells, bool heading)
@@ -85,7 +88,7 @@ static void print_markdown(const struct perf_row *row, const struct cells *cells
             printf(" %s |", figure_names[i]);
         puts("\n|---|---|---|---|---|---|--:|--:|--:|--:|--:|--:|--:|");
     }
-    printf("| %s | %s | %s | %s | %s | %s | %s |", row->test, row->issuer, cells->pes,
+    printf("| %s | %s | %s | %s | %s | %s | %s |", cells->test, row->issuer, cells->pes,
            row->transport, row->path, row->memory, cells->size);
     for (int i = 0; i < FIGURES; i++)
         printf(" %s |", cells->figures[i]);

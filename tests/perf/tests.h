@@ -46,6 +46,7 @@ int perf_host_get_bandwidth(struct perf_bench *bench);
 int perf_host_atomics(struct perf_bench *bench);
 int perf_host_barrier(struct perf_bench *bench);
 int perf_host_coll(struct perf_bench *bench);
+int perf_host_overlap(struct perf_bench *bench);
 
 int perf_device_put_latency(struct perf_bench *bench);
 int perf_device_get_latency(struct perf_bench *bench);

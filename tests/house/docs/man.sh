@@ -54,6 +54,10 @@ completes() {
 [ "$(completes gpushmem run --on)" = --on-failure ] || die "'run --on' becomes: $(completes gpushmem run --on)"
 [ "$(completes gpushmem run --bind c)" = core ] || die "'run --bind c' becomes: $(completes gpushmem run --bind c)"
 [ -z "$(completes gpushmem run --nothing)" ] || die "'run --nothing' becomes: $(completes gpushmem run --nothing)"
+if "$program" perf --help >/dev/null 2>&1; then # an option with a value of two words
+    plain man1/gpushmem-perf.1 | grep -qF '.B -d, --memory D|H D|H' || die "gpushmem-perf.1 does not name both values of --memory"
+    [ "$(completes gpushmem perf -d '')" = 'D H' ] || die "'perf -d' becomes: $(completes gpushmem perf -d '')"
+fi
 for option in $("$program" run --help | grep -oE '^ +(-[a-z], )?--[a-z-]+' | grep -oE -- '--[a-z-]+'); do
     [[ " $(completes gpushmem run "$option") " == *" $option "* ]] || die "bash is not offered run $option"
     grep -q -- "'$option\[" "$work/completion/_gpushmem" || die "zsh is not offered run $option"
