@@ -76,20 +76,14 @@ static void add_versions(struct gpsh_json *json)
     gpsh_json_end(json);
 }
 
-// The environment's, because those are what was chosen on purpose; but not what gpushmem run tells
-// its PEs.
-static void add_settings(struct gpsh_json *json)
+static void add_settings(struct gpsh_json *json, char **settings)
 {
     gpsh_json_object(json, "settings");
-    for (char **variable = environ; *variable; variable++) {
+    for (; settings && *settings; settings++) {
         char name[128];
-        size_t length = strcspn(*variable, "=");
-        bool chosen =
-            !strncmp(*variable, "GPUSHMEM_", 9) && strncmp(*variable, "GPUSHMEM_RUN_", 13) != 0;
-        if (!chosen || length >= sizeof name)
-            continue;
-        snprintf(name, sizeof name, "%.*s", (int)length, *variable);
-        gpsh_json_text(json, name, *variable + length + ((*variable)[length] == '='));
+        size_t length = strcspn(*settings, "=");
+        snprintf(name, sizeof name, "%.*s", (int)length, *settings);
+        gpsh_json_text(json, name, *settings + length + ((*settings)[length] == '='));
     }
     gpsh_json_end(json);
 }
@@ -104,8 +98,7 @@ static void add_time(struct gpsh_json *json)
     gpsh_json_text(json, "time", text);
 }
 
-static void write_all(FILE *out, const struct perf_report *r, const struct perf_machine *machine,
-                      char *const *argv)
+static void write_all(FILE *out, const struct perf_report *r, const struct perf_about *about)
 {
     struct gpsh_json json = {.out = out};
     gpsh_json_object(&json, NULL);
@@ -113,12 +106,12 @@ static void write_all(FILE *out, const struct perf_report *r, const struct perf_
     gpsh_json_integer(&json, "format_version", PERF_DOCUMENT_VERSION);
     add_time(&json);
     gpsh_json_list(&json, "command");
-    for (int i = 1; argv[i]; i++)
-        gpsh_json_text(&json, NULL, argv[i]);
+    for (int i = 1; about->argv[i]; i++)
+        gpsh_json_text(&json, NULL, about->argv[i]);
     gpsh_json_end(&json);
     add_versions(&json);
-    add_machine(&json, machine);
-    add_settings(&json);
+    add_machine(&json, &about->machine);
+    add_settings(&json, about->settings);
     gpsh_json_list(&json, "rows");
     for (int i = 0; i < r->n_rows; i++)
         add_row(&json, &r->rows[i]);
@@ -140,14 +133,39 @@ bool perf_document_can_write(const char *option, const char *path)
     return out != NULL;
 }
 
-char *perf_document_text(const struct perf_report *r, const struct perf_machine *machine,
-                         char *const *argv)
+// Not what gpushmem run tells its PEs: nobody has chosen that.
+static bool is_setting(const char *variable)
+{
+    return !strncmp(variable, "GPUSHMEM_", 9) && strncmp(variable, "GPUSHMEM_RUN_", 13) != 0;
+}
+
+void perf_about_take(struct perf_about *about, char *const *argv)
+{
+    size_t n = 0;
+    while (environ[n])
+        n++;
+    *about = (struct perf_about){.argv = argv, .settings = calloc(n + 1, sizeof(char *))};
+    perf_machine_read(&about->machine);
+    for (size_t i = 0, taken = 0; i < n && about->settings; i++)
+        if (is_setting(environ[i]) && (about->settings[taken] = strdup(environ[i])))
+            taken++;
+}
+
+void perf_about_clear(struct perf_about *about)
+{
+    for (char **setting = about->settings; setting && *setting; setting++)
+        free(*setting);
+    free(about->settings);
+    about->settings = NULL;
+}
+
+char *perf_document_text(const struct perf_report *r, const struct perf_about *about)
 {
     char *text = NULL;
     size_t bytes;
     FILE *out = open_memstream(&text, &bytes);
     if (out)
-        write_all(out, r, machine, argv);
+        write_all(out, r, about);
     if (out && fclose(out) == 0)
         return text;
     fprintf(stderr, "gpushmem perf: there is no memory for the results\n");

@@ -11,7 +11,7 @@ static const char *unfit_together(const struct perf_options *o, unsigned fits, u
     if (o->bidirectional && !(fits & PERF_FITS_BOTH_WAYS))
         return "it has no windows of operations that could go both ways at once";
     if (o->pairs > 1 && !(fits & PERF_FITS_PAIRS))
-        return "it is no matter of pairs";
+        return "it does not work in pairs of PEs";
     if (o->pairs > 1 && issuer == PERF_STREAM)
         return "on streams only one pair is measured";
     return NULL;

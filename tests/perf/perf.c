@@ -156,10 +156,10 @@ static int pes_needed(const struct perf_options *options)
 
 // On PE 0, with the rows: what the options want of them. The exit status.
 static int finish(const struct perf_options *o, const struct perf_report *report,
-                  const struct perf_machine *machine, char *const *argv)
+                  const struct perf_about *about)
 {
     struct perf_recorded run;
-    char *text = perf_document_text(report, machine, argv);
+    char *text = perf_document_text(report, about);
     int status = text && report->n_rows ? 0 : 1;
     if (text && o->json && !perf_document_write(text, o->json))
         status = 1;
@@ -173,19 +173,17 @@ static int finish(const struct perf_options *o, const struct perf_report *report
 }
 
 // All PEs are inside. PE 0 has the figures.
-static int measure(const struct perf_options *options, char *const *argv)
+static int measure(const struct perf_options *options, const struct perf_about *about)
 {
     bool first = gpushmem_my_pe() == 0, to_stdout = options->json && !strcmp(options->json, "-");
     struct perf_report report = {.table = first && !to_stdout,
                                  .markdown = options->markdown,
                                  .progress = first && !options->quiet && isatty(STDERR_FILENO)};
-    struct perf_machine machine;
     if (first && !perf_outcome_is_possible(options)) // where an external launcher started this
         gpushmem_global_exit(EXIT_USAGE);
-    perf_machine_read(&machine); // the load is that before
     if (run_all(options, &report))
         gpushmem_global_exit(fail("the benchmark"));
-    int exit_status = first ? finish(options, &report, &machine, argv) : 0;
+    int exit_status = first ? finish(options, &report, about) : 0;
     perf_report_clear(&report);
     return exit_status;
 }
@@ -204,9 +202,12 @@ int main(int argc, char **argv)
     if (!launched)
         return perf_launch(pes_needed(&options), options.issuers == PERF_HOST,
                            argv); // kernels and proxies want cores too
+    struct perf_about about;
+    perf_about_take(&about, argv);
     perf_memory_prepare(&options, perf_bench_bytes(&options));
     if (gpushmem_init())
         return fail("init");
-    exit_status = measure(&options, argv);
+    exit_status = measure(&options, &about);
+    perf_about_clear(&about);
     return output_check(gpushmem_finalize() ? fail("finalize") : exit_status);
 }
