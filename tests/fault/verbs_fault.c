@@ -2,8 +2,8 @@
 // verbs_fault CASE [DEVICE]: what the verbs transport does when things break. Runs in the Soft-RoCE
 // guest as root, where PE 0 has rxe0 (on v0) and PE 1 rxe1 (on v1); the cases that need no cable
 // also with DEVICE "softhca". Cases: kill, kill_staged, stop, link, heal, loss; with two
-// rails each, on the software HCA, whose settings take a link down: rail, bounced, told, doubt; on
-// the software HCA that flushes late: flush.
+// rails each, on the software HCA, whose settings take a link down: rail, bounced, told, doubt,
+// adding; on the software HCA that flushes late: flush.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <signal.h>
@@ -266,6 +266,42 @@ static int body_doubt(struct job *job)
     return 0;
 }
 
+// Puts whose signals add, two under way at a time, while a rail is lost. No signal comes twice: of
+// those that were under way when the flow failed each came once or not at all, of all others once.
+static int body_adding(struct job *job)
+{
+    enum { WORD = 4 << 20, POSTED = 2, COMPLETE = 3 };
+    _Atomic uint64_t *words = job->shared->words;
+    if (job->pe == 1) {
+        wait_for_word(job);
+        uint64_t added = *(volatile uint64_t *)(job->heap + WORD), posted = words[POSTED];
+        EXPECT(added <= posted && added >= words[COMPLETE], "%llu signals of %llu, %llu complete",
+               (unsigned long long)added, (unsigned long long)posted,
+               (unsigned long long)words[COMPLETE]);
+        return 0;
+    }
+    int status = 0;
+    while (words[POSTED] < 2 * BULK && !status) {
+        for (int i = 0; i < 2 && !status; i++) {
+            struct gpsh_op op = put(job, 1, (uint64_t)i * LARGE, LARGE);
+            op.kind = GPSH_OP_PUT_SIGNAL;
+            op.flags = GPSH_OP_KEPT | GPSH_OP_SIGNAL_ADD;
+            op.signal = WORD;
+            op.operand = 1;
+            status = job_post(job, &op) < 0 ? -1 : 0;
+            words[POSTED]++;
+        }
+        status = job_drain(job, 1) ? -1 : status;
+        words[COMPLETE] = status ? words[COMPLETE] : words[POSTED];
+    }
+    printf("%d of %d puts, %d lanes left: %s\n", (int)words[COMPLETE], (int)words[POSTED],
+           lanes_left(job, 1), job->why);
+    words[0] = 1;
+    EXPECT(lanes_left(job, 1) < 2, "no rail was lost");
+    EXPECT(!status || job->failures == 1, "%d failures", job->failures);
+    return 0;
+}
+
 static bool all_are(const char *bytes, int value)
 {
     for (int i = 0; i < PIECE; i++)
@@ -376,6 +412,7 @@ static const struct fault {
     {"bounced", 2, -1, body_bounced, 8, two_rails},
     {"told", 2, -1, body_told, 8, two_rails},
     {"doubt", 2, -1, body_doubt, 8, two_rails},
+    {"adding", 2, -1, body_adding, 8, two_rails},
     {"flush", 2, -1, body_flush, 14, NULL},
     // a lost last packet costs one timeout, seven in a row the peer
     {"loss", 2, -1, body_loss, 16, NULL},
