@@ -247,10 +247,14 @@ GPSH_DEV void gpsh_dev_fold_fetch(const struct gpsh_dev_coll &c,
 }
 
 // Of a scan: everybody has read the piece of everybody's source before any of them writes dest,
-// which may be source.
+// which may be source. The flag has 20 bits for the piece: each 2^20 pieces the operation takes the
+// next number, as all members do at the same piece, so that the flag never goes back.
 GPSH_DEV void gpsh_dev_fold_handshake(struct gpsh_dev_coll *c, uint64_t piece)
 {
-    uint64_t value = c->epoch << 20 | piece;
+    uint64_t low = piece & ((1 << 20) - 1);
+    if (!low && !(uint32_t)++c->epoch)
+        gpsh_dev_coll_round(c);
+    uint64_t value = c->epoch << 20 | low;
     gpsh_dev_group_sync(c->group);
     if (c->group.rank == 0)
         for (int r = 0; r < c->n; r++)

@@ -90,6 +90,15 @@ static bool by_copies(const struct gpushmem_coll_op *op, uint64_t bytes,
     return plain && limits->copies && bytes >= limits->copies;
 }
 
+// A block counts the pieces of its part in 20 bits of a flag. The part is rounded up to 128 bytes.
+static bool by_pushes(const struct gpushmem_coll_op *op, const struct gpushmem_dev_team *team,
+                      bool apart, unsigned blocks)
+{
+    const uint64_t most = (((uint64_t)1 << 20) - 2) * GPUSHMEM_COLL_PIECE;
+    return op->kind == GPUSHMEM_COLL_REDUCE && team->n == 2 && apart &&
+           op->n * op->width / blocks <= most;
+}
+
 static struct gpsh_coll_choice direct(const struct gpushmem_coll_op *op,
                                       const struct gpushmem_dev_team *team, bool apart,
                                       const struct gpsh_coll_limits *limits)
@@ -97,9 +106,9 @@ static struct gpsh_coll_choice direct(const struct gpushmem_coll_op *op,
     uint64_t bytes = op->n * op->width;
     if (op->kind == GPUSHMEM_COLL_COLLECT) // the others may bring more than this PE
         return (struct gpsh_coll_choice){GPUSHMEM_COLL_DIRECT, at_most(8, limits->blocks), THREADS};
-    if (op->kind == GPUSHMEM_COLL_REDUCE && team->n == 2 && apart)
-        return (struct gpsh_coll_choice){
-            GPUSHMEM_COLL_PUSH, at_most((bytes + SHARE - 1) / SHARE, limits->blocks), THREADS};
+    unsigned blocks = at_most((bytes + SHARE - 1) / SHARE, limits->blocks);
+    if (by_pushes(op, team, apart, blocks))
+        return (struct gpsh_coll_choice){GPUSHMEM_COLL_PUSH, blocks, THREADS};
     if (by_copies(op, bytes, limits))
         return (struct gpsh_coll_choice){GPUSHMEM_COLL_COPY, 1, 32};
     if (op->kind != GPUSHMEM_COLL_REDUCE && op->kind != GPUSHMEM_COLL_BROADCAST)

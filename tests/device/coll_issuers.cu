@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Collectives by whoever begins them: the same bits from the host, streams, threads, warps and
 // blocks for all types and operators; scopes, channels, teams and streams side by side, out of
-// step; how many messages they take where members are behind a NIC. With the argument `rounds` all
-// but the first. With `differ`, and GPUSHMEM_CHECK=1: calls that differ between members are refused
-// in kernels.
+// step; how many messages they take where members are behind a NIC; scans of very many pieces. With
+// the argument `rounds` all but the first. With `differ`, and GPUSHMEM_CHECK=1: calls that differ
+// between members are refused in kernels.
 #include <string.h>
 
 #include "kernel_check.cuh"
@@ -324,15 +324,49 @@ static void test_messages(void)
     while (1 << rounds < n_pes)
         rounds++;
     const uint64_t most = gpushmem_coll_half_stage(false), part = most / (unsigned)n_pes & ~15u;
+    // Calls that are compared are told to each other member first.
+    const int told = dev.teams[0].flags & GPUSHMEM_DEV_TEAM_CHECKED ? others : 0;
     for (uint64_t bytes : {(uint64_t)8, part}) {
-        CHECK(commands_of(GPUSHMEM_COLL_REDUCE, bytes) == rounds);
-        CHECK(commands_of(GPUSHMEM_COLL_FCOLLECT, bytes) == rounds);
-        CHECK(commands_of(GPUSHMEM_COLL_EXSCAN, bytes) == rounds);
+        CHECK(commands_of(GPUSHMEM_COLL_REDUCE, bytes) == told + rounds);
+        CHECK(commands_of(GPUSHMEM_COLL_FCOLLECT, bytes) == told + rounds);
+        CHECK(commands_of(GPUSHMEM_COLL_EXSCAN, bytes) == told + rounds);
     }
-    CHECK(commands_of(GPUSHMEM_COLL_BROADCAST, most) == rounds);
+    CHECK(commands_of(GPUSHMEM_COLL_BROADCAST, most) == told + rounds);
     // Large ones are linear: an entry flag is a fence and a put, then gets and puts with signals.
-    CHECK(commands_of(GPUSHMEM_COLL_FCOLLECT, part + 16) == 3 * others);
-    CHECK(commands_of(GPUSHMEM_COLL_REDUCE, most) == 4 * others);
+    CHECK(commands_of(GPUSHMEM_COLL_FCOLLECT, part + 16) == told + 3 * others);
+    CHECK(commands_of(GPUSHMEM_COLL_REDUCE, most) == told + 4 * others);
+}
+
+// ---- Pieces of a scan ----
+
+enum { PIECES = 5 };
+
+// The pieces around the 2^20th, at which members wait for each other. The last member is late.
+__global__ void many_pieces(struct gpushmem_dev d, int *shown, int pe, int pes, int *counts)
+{
+    struct gpsh_dev_coll c = gpsh_dev_coll_of(d, gpsh_dev_group_of<gpsh_scope_thread>());
+    EXPECT(counts, gpsh_dev_coll_begin(&c, 0));
+    gpsh_dev_coll_exchange(&c, GPUSHMEM_COLL_ENTRY);
+    for (int i = 1; i <= PIECES; i++) {
+        for (uint64_t begin = gpsh_dev_now_ns(); pe == pes - 1 && gpsh_dev_now_ns() - begin < 5e6;)
+            ;
+        for (int r = 0; r < pes; r++)
+            gpushmem_dev_int_p(&shown[pe], i, r);
+        gpushmem_dev_quiet();
+        gpsh_dev_fold_handshake(&c, ((uint64_t)1 << 20) - 3 + (uint64_t)i);
+        for (int r = 0; r < pes; r++)
+            EXPECT(counts, *(volatile int *)&shown[r] >= i);
+    }
+    EXPECT(counts, !gpsh_dev_coll_end(&c));
+    EXPECT(counts, !gpushmem_dev_team_sync(0));
+}
+
+static void test_many_pieces(int *errors)
+{
+    check_clear(to, (size_t)n_pes * sizeof(int));
+    gpushmem_barrier_all();
+    RUN(many_pieces, 1, 1, dev, (int *)to, me, n_pes, errors);
+    check_clear(to, (size_t)n_pes * sizeof(int));
 }
 #endif
 
@@ -434,6 +468,7 @@ int main(int argc, char **argv)
 #if !defined(__CUDACC__)
         if (dev.flags & GPUSHMEM_DEV_NO_DIRECT && n_pes > 1)
             test_messages();
+        test_many_pieces(errors);
 #endif
     }
     gpushmem_barrier_all();
