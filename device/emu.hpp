@@ -41,6 +41,11 @@
 #define __launch_bounds__(...)
 #endif
 
+// Where the toolkit's headers are on the path, a program may include those that need no nvcc
+// (cuda_fp16.h), before or after this one: then the vector types are theirs.
+#if __has_include(<vector_functions.h>)
+#include <vector_functions.h>
+#endif
 #ifndef __VECTOR_TYPES_H__
 struct uint3 {
     unsigned x, y, z;

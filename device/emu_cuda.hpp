@@ -8,6 +8,8 @@
 
 #include "gpushmem/device/emu.hpp"
 
+#undef __align__
+#undef __shared__
 #define __align__(bytes) alignas(bytes)
 // One declaration cannot be memory of each block where blocks are threads of one process.
 #define __shared__                                                                                 \

@@ -199,11 +199,11 @@ GPSH_DEV void gpsh_dev_widen(gpsh_dev_acc<WORDS> *acc, const gpsh_dev_unit<WORDS
     GPSH_UNROLL
     for (int i = 0; i < WORDS; i++) {
         uint16_t low = (uint16_t)in.w[i], high = (uint16_t)(in.w[i] >> 16);
-        bool half = type == GPUSHMEM_COLL_HALF;
+        bool is_half = type == GPUSHMEM_COLL_HALF;
         acc->w[2 * i] =
-            gpsh_dev_bits_of(half ? gpsh_dev_half_value(low) : gpsh_dev_bfloat16_value(low));
+            gpsh_dev_bits_of(is_half ? gpsh_dev_half_value(low) : gpsh_dev_bfloat16_value(low));
         acc->w[2 * i + 1] =
-            gpsh_dev_bits_of(half ? gpsh_dev_half_value(high) : gpsh_dev_bfloat16_value(high));
+            gpsh_dev_bits_of(is_half ? gpsh_dev_half_value(high) : gpsh_dev_bfloat16_value(high));
     }
 }
 
@@ -212,11 +212,11 @@ template <int WORDS>
 GPSH_DEV_CALL gpsh_dev_unit<WORDS> gpsh_dev_narrow(gpsh_dev_acc<WORDS> acc, int type)
 {
     gpsh_dev_unit<WORDS> out;
-    bool half = type == GPUSHMEM_COLL_HALF;
+    bool is_half = type == GPUSHMEM_COLL_HALF;
     GPSH_UNROLL
     for (int i = 0; i < WORDS; i++) {
         float low = gpsh_dev_float_of(acc.w[2 * i]), high = gpsh_dev_float_of(acc.w[2 * i + 1]);
-        out.w[i] = half
+        out.w[i] = is_half
                        ? gpsh_dev_half_bits(low) | (uint32_t)gpsh_dev_half_bits(high) << 16
                        : gpsh_dev_bfloat16_bits(low) | (uint32_t)gpsh_dev_bfloat16_bits(high) << 16;
     }

@@ -23,13 +23,21 @@
 #if defined(__CUDACC__)
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+#endif
+// 16-bit floating point values: as bits, but for kernels CUDA's types. On CPU threads these are
+// CUDA's if the program has included CUDA's headers before this one.
+#if defined(__CUDACC__) ||                                                                         \
+    (defined(__cplusplus) && defined(GPUSHMEM_EMULATION) && defined(__CUDA_FP16_H__))
 typedef __half gpushmem_half;
-typedef __nv_bfloat16 gpushmem_bfloat16;
 #else
-// 16-bit floating point values as bits.
 typedef struct gpushmem_half {
     uint16_t bits;
 } gpushmem_half;
+#endif
+#if defined(__CUDACC__) ||                                                                         \
+    (defined(__cplusplus) && defined(GPUSHMEM_EMULATION) && defined(__CUDA_BF16_H__))
+typedef __nv_bfloat16 gpushmem_bfloat16;
+#else
 typedef struct gpushmem_bfloat16 {
     uint16_t bits;
 } gpushmem_bfloat16;

@@ -265,9 +265,9 @@ struct gpushmem_reply {
 #define GPUSHMEM_REPLY_NONCE  0x7fffffffu
 #define GPUSHMEM_REPLY_FAILED ((uint64_t)1 << 63)
 
-GPUSHMEM_HOST_DEVICE uint64_t gpushmem_reply_pack(uint32_t nonce, bool failed, uint32_t half)
+GPUSHMEM_HOST_DEVICE uint64_t gpushmem_reply_pack(uint32_t nonce, bool failed, uint32_t bits)
 {
-    return (failed ? GPUSHMEM_REPLY_FAILED : 0) | (uint64_t)nonce << 32 | half;
+    return (failed ? GPUSHMEM_REPLY_FAILED : 0) | (uint64_t)nonce << 32 | bits;
 }
 
 GPUSHMEM_HOST_DEVICE bool gpushmem_reply_ready(struct gpushmem_reply r, uint32_t nonce)

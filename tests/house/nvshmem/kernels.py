@@ -3,6 +3,7 @@
 """NVSHMEM's API of kernels: every function of runtime/nvshmem/device/kernels.txt has its signature where kernels are compiled.
 
 usage: kernels.py emulated CXX INCLUDE...        by a C++ compiler, for CPU threads
+       kernels.py toolkit CXX CUDA INCLUDE...    with CUDA's 16-bit types, from its headers in CUDA
        kernels.py cuda NVCC INCLUDE...           by nvcc; five calls have the instructions of ours, too
        kernels.py names NAME...                  these names are in kernels.txt
 """
@@ -38,6 +39,27 @@ def checks():
     return lines
 
 
+# A program for CPU threads uses CUDA's 16-bit types, which it includes before our headers, or after them.
+HALVES = ["#include <cuda_fp16.h>", "#include <cuda_bf16.h>"]
+USE_OF_HALVES = """
+    static_assert(std::is_same<gpushmem_half, __half>::value && std::is_same<gpushmem_bfloat16, __nv_bfloat16>::value, "");
+    __global__ void halves(__half *h, __nv_bfloat16 *b, float4 *f, int pe)
+    {
+        nvshmem_half_p(h, __float2half(__half2float(nvshmem_half_g(h, pe)) + 1), pe);
+        nvshmem_bfloat16_p(b, nvshmem_bfloat16_g(b, pe), pe);
+        gpushmem_dev_half_put(h + 1, h, 1, pe);
+        gpushmem_dev_put(b + 1, b, 1, pe);
+        *f = make_float4(1, 2, 3, (float)blockDim.x);
+    }"""
+
+
+def toolkit(compiler, cuda, includes):
+    flags = ["-xc++", "-DGPUSHMEM_EMULATION", "-Wall", "-Wextra", "-Werror", "-isystem", cuda, "-fsyntax-only"]
+    compile_text(compiler, flags, includes, HALVES + checks()[:3] + ["#include <gpushmem/device.cuh>", USE_OF_HALVES])
+    late = ["#include <gpushmem/device.cuh>", *HALVES, "float value(__half h) { return __half2float(h); }"]
+    compile_text(compiler, flags, includes, late)
+
+
 def compile_text(compiler, flags, includes, text):
     """What the compiler writes to its output."""
     with tempfile.TemporaryDirectory() as folder:
@@ -48,6 +70,8 @@ def compile_text(compiler, flags, includes, text):
                               capture_output=True, text=True)
         if done.returncode:
             sys.exit("kernels.py: refused by %s:\n%s" % (compiler, done.stderr[:4000]))
+        if not os.path.exists(out):
+            return ""
         with open(out, encoding="utf-8", errors="replace") as file:
             return file.read()
 
@@ -85,6 +109,9 @@ def main():
         compile_text(arguments[0], ["-xc++", "-DGPUSHMEM_EMULATION", "-Wall", "-Wextra", "-Werror", "-S"], arguments[1:],
                      checks())
         print("%d functions" % count)
+        return
+    if mode == "toolkit":
+        toolkit(arguments[0], arguments[1], arguments[2:])
         return
     pairs = ['#include "gpushmem/device.cuh"', 'extern "C" {']
     for pair, (theirs, ours) in PAIRS.items():

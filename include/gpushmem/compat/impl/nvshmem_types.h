@@ -8,27 +8,30 @@
 #include <stddef.h>
 #include <stdint.h>
 
+// Programs expect CUDA's types from this header: streams, and 16-bit floating point values, which
+// are bits where there is no toolkit. On CPU threads gpushmem/device/emu.hpp has streams and the
+// types of kernels.
+#if defined(__has_include) && !defined(GPSH_NVSHMEM_NO_CUDA)
+#if __has_include(<cuda_runtime.h>)
+#define GPSH_NVSHMEM_TOOLKIT
+#endif
+#endif
+#if defined(GPSH_NVSHMEM_TOOLKIT) && defined(__cplusplus)
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#endif
+
 #include "gpushmem/compat/non_abi/nvshmem_version.h"
 #include "gpushmem/impl/host_device.h"
 #include "gpushmem/types.h"
 
-// Programs expect CUDA's types from this header. Without the toolkit there are streams, and 16-bit
-// floating point values as bits; on CPU threads gpushmem/device/emu.hpp has the types of kernels.
-#if defined(__CUDACC__) || !defined(GPUSHMEM_EMULATION)
-#if defined(__has_include) && !defined(GPSH_NVSHMEM_NO_CUDA)
-#if __has_include(<cuda_runtime.h>)
+#if defined(GPSH_NVSHMEM_TOOLKIT) && (defined(__CUDACC__) || !defined(GPUSHMEM_EMULATION))
 #define GPSH_NVSHMEM_CUDA
-#endif
-#endif
-#endif
-#ifdef GPSH_NVSHMEM_CUDA
 #include <cuda_runtime.h>
 #else
 typedef struct CUstream_st *cudaStream_t;
 #endif
-#if defined(GPSH_NVSHMEM_CUDA) && defined(__cplusplus)
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
+#if defined(GPSH_NVSHMEM_TOOLKIT) && defined(__cplusplus)
 typedef __half gpsh_nvshmem_half;
 typedef __nv_bfloat16 gpsh_nvshmem_bfloat16;
 #else
