@@ -13,8 +13,9 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "gpushmem/compat/non_abi/nvshmem_version.h"
+#include "gpushmem/impl/team_layout.h"
 
-enum way { WAY_TAKEN, WAY_SIZE, WAY_WORDS, WAY_OTHER, WAY_NONE, WAY_TOLD };
+enum way { WAY_TAKEN, WAY_SIZE, WAY_TEAMS, WAY_WORDS, WAY_OTHER, WAY_NONE, WAY_TOLD };
 
 struct variable {
     const char *name; // without NVSHMEM_
@@ -94,6 +95,23 @@ static int take_size(const struct variable *v, const char *text)
     return set(v, value);
 }
 
+// The variable counts what the program makes; the setting counts the predefined teams, too.
+static int take_teams(const struct variable *v, const char *text)
+{
+    enum { PREDEFINED = 4, MOST = GPUSHMEM_TEAM_SLOTS - PREDEFINED };
+    char *end, value[32];
+    long n = strtol(text, &end, 10);
+    if (end == text || *end || n < 0)
+        return gpsh_fail(GPUSHMEM_ERR_SETTING,
+                         "%s%s=%s is no number of teams; write how many the program has at a time, "
+                         "like 32",
+                         prefix, v->name, text);
+    if (n > MOST)
+        tell(v->name, text, "252 teams at a time are the most that there can be");
+    snprintf(value, sizeof value, "%ld", PREDEFINED + (n < MOST ? n : MOST));
+    return set(v, value);
+}
+
 // Names of devices and interfaces, without what marks them as exact; lists of what is not to be
 // taken (^) have no equivalent.
 static int take_names(const struct variable *v, const char *value)
@@ -123,6 +141,7 @@ static int take(const struct variable *v, const char *value)
     switch (v->way) {
     case WAY_TAKEN: return set(v, value);
     case WAY_SIZE: return take_size(v, value);
+    case WAY_TEAMS: return take_teams(v, value);
     case WAY_WORDS: return take_word(v, value);
     case WAY_TOLD: tell(v->name, value, v->help); return 0;
     case WAY_OTHER:
@@ -167,7 +186,7 @@ int gpsh_nvshmem_take_environment(void)
 
 bool gpsh_nvshmem_variable(int row, struct gpsh_nvshmem_variable *out)
 {
-    static const char *const ways[] = {"as it is", "size", "translated",
+    static const char *const ways[] = {"as it is", "size", "translated",           "translated",
                                        "obeyed",   "-",    "none, which is logged"};
     static _Thread_local char name[80];
     if (row < 0 || row >= VARIABLES)

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "comm/team.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/config.h"
 #include "progress/waiter.h"
 #include "proxy/device_side.h"
 #include "proxy/device_teams.h"
@@ -216,6 +218,18 @@ static bool is_member(gpushmem_team_t team, int pe, bool node_is_shared)
     case GPUSHMEM_TEAM_NODE: return peer->node == me->node;
     default: return peer->node_pe == me->node_pe;
     }
+}
+
+const char *gpsh_team_slots_advice(char out[160])
+{
+    char given[80];
+    if (gpsh.settings.teams >= GPUSHMEM_TEAM_SLOTS)
+        snprintf(out, 160, "destroy a team: %d at a time are the most there can be",
+                 GPUSHMEM_TEAM_SLOTS);
+    else
+        snprintf(out, 160, "destroy a team, or raise %s",
+                 gpsh_setting_as_given("GPUSHMEM_TEAMS", given, sizeof given));
+    return out;
 }
 
 static int make_predefined(gpushmem_team_t handle, uint32_t reach, int *pes)

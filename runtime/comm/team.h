@@ -69,6 +69,8 @@ struct gpsh_team_slots {
     uint64_t bits[GPUSHMEM_TEAM_SLOTS / 64];
 };
 struct gpsh_team_slots gpsh_team_free_slots(void);
+// What helps where none is free, to end a sentence with.
+const char *gpsh_team_slots_advice(char out[160]);
 // How far this PE has counted in a slot.
 struct gpsh_team_count {
     uint64_t epoch, kernels_epoch;

@@ -35,10 +35,10 @@ static int ask_slot(const struct gpsh_team_asking *asking, const char *what, int
             *slot = i * 64 + __builtin_ctzll(words[i]);
             return 0;
         }
+    char advice[160];
     return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
-                     "%s: no slot is free on all of %d PEs for one team more: destroy a team, or "
-                     "raise GPUSHMEM_TEAMS=%lld",
-                     what, n, (long long)gpsh.settings.teams);
+                     "%s: no slot is free on all of %d PEs for one team more: %s", what, n,
+                     gpsh_team_slots_advice(advice));
 }
 
 // `mine`: what this PE failed with. The members have to hear of it before it gives up.

@@ -123,13 +123,12 @@ static int choose_slot(const struct split *s)
 static int make_mine(struct split *s, struct terms *mine)
 {
     const struct gpsh_team_plan *plan = s->plan;
+    char advice[160];
     s->slot = choose_slot(s);
     if (s->slot < 0)
-        return gpsh_fail(
-            GPUSHMEM_ERR_NO_MEMORY,
-            "%s: no slot is free on all %d members of the new team: destroy a team, or "
-            "raise GPUSHMEM_TEAMS=%lld",
-            plan->what, plan->size, (long long)gpsh.settings.teams);
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
+                         "%s: no slot is free on all %d members of the new team: %s", plan->what,
+                         plan->size, gpsh_team_slots_advice(advice));
     int *pes = calloc((size_t)plan->size, sizeof *pes);
     if (!pes)
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "%s: no host memory for a team of %d PEs",

@@ -210,11 +210,10 @@ static int judge(const struct survivors *s)
         return 0;
     if (s->poll.status)
         return gpsh_fail(s->poll.status, "%s", s->why);
+    char advice[160];
     if (result->slot < 0)
-        return gpsh_fail(result->status,
-                         "%s: no slot is free on all members that live: destroy a team, or raise "
-                         "GPUSHMEM_TEAMS=%lld",
-                         s->what, (long long)gpsh.settings.teams);
+        return gpsh_fail(result->status, "%s: no slot is free on all members that live: %s",
+                         s->what, gpsh_team_slots_advice(advice));
     return gpsh_fail(result->status, "%s: PE %d cannot take part: %s", s->what,
                      s->parent->pes[result->whose], gpushmem_strerror(result->status));
 }

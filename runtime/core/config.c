@@ -341,6 +341,23 @@ bool gpsh_setting_is_given(const char *setting)
     return given;
 }
 
+// An alias's value is what became of the variable's.
+const char *gpsh_setting_as_given(const char *setting, char *out, size_t bytes)
+{
+    int i = row_of(setting);
+    const char *name = setting, *value = getenv(setting);
+    pthread_mutex_lock(&aliases_lock);
+    if (!value && i < ROWS && aliases[i].from) {
+        name = aliases[i].from;
+        value = getenv(name) ? getenv(name) : aliases[i].value;
+    }
+    if (!value)
+        value = i < ROWS ? rows[i].standard : "";
+    snprintf(out, bytes, "%s=%s", name, value);
+    pthread_mutex_unlock(&aliases_lock);
+    return out;
+}
+
 // ---- Reading ----
 
 // A row's value is that of the environment, else `of`, an array of aliases or NULL, else the

@@ -58,6 +58,9 @@ void gpsh_setting_aliases_forget(void);
 // Whether the environment or an alias has a value for GPUSHMEM_*.
 bool gpsh_setting_is_given(const char *setting);
 
+// What the user wrote for GPUSHMEM_*, NAME=VALUE with the name that they know, or the default.
+const char *gpsh_setting_as_given(const char *setting, char *out, size_t bytes);
+
 // Parses "64M", "1G", "4096" into bytes. 0, or GPUSHMEM_ERR_SETTING without a sentence.
 int gpsh_parse_size(const char *text, uint64_t *bytes);
 

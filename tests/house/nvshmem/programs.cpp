@@ -240,7 +240,31 @@ void queries()
     CHECK(nvshmemx_init_status() == NVSHMEM_STATUS_NOT_INITIALIZED);
 }
 
-enum { PREDEFINED_TEAMS = 4 };
+// What the library logs while there is one.
+class Log
+{
+  public:
+    Log() : path("/tmp/gpushmem-nvshmem-" + std::to_string(getpid()) + ".log")
+    {
+        setenv("GPUSHMEM_LOG_FILE", path.c_str(), 1);
+    }
+    ~Log()
+    {
+        unsetenv("GPUSHMEM_LOG_FILE");
+        unlink(path.c_str());
+    }
+    bool has(const char *sentence) const
+    {
+        std::ifstream file(path);
+        std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+        return text.find(sentence) != std::string::npos;
+    }
+
+  private:
+    std::string path;
+};
+
+enum { MOST_TEAMS = 252 };
 
 // How many can be made, up to n.
 int teams_at_most(int n)
@@ -251,6 +275,34 @@ int teams_at_most(int n)
                                                   nullptr, 0, &team) == 0)
         made++;
     return made;
+}
+
+// NVSHMEM_MAX_TEAMS counts the teams that the program makes, and sentences name it.
+void numbers_of_teams()
+{
+    static const struct {
+        const char *value;
+        int teams;
+    } rows[] = {{"4", 4}, {"0", 0}, {"1000", MOST_TEAMS}};
+    int provided, mype = -1;
+    Log log;
+    for (const char *bad : {"-1", "many", "4 teams"}) {
+        setenv("NVSHMEM_MAX_TEAMS", bad, 1);
+        CHECK(nvshmem_init_thread(NVSHMEM_THREAD_SINGLE, &provided) != 0);
+    }
+    for (const auto &row : rows) {
+        setenv("NVSHMEM_MAX_TEAMS", row.value, 1);
+        CHECK(nvshmem_init_thread(NVSHMEM_THREAD_SINGLE, &provided) == 0);
+        mype = nvshmem_my_pe();
+        CHECK(teams_at_most(MOST_TEAMS + 10) == row.teams);
+        nvshmem_finalize();
+    }
+    unsetenv("NVSHMEM_MAX_TEAMS");
+    if (mype != 0)
+        return; // only PE 0 chooses slots
+    CHECK(log.has("nvshmem_team_split_strided: no slot is free"));
+    CHECK(log.has("destroy a team, or raise NVSHMEM_MAX_TEAMS=4"));
+    CHECK(log.has("destroy a team: 256 at a time are the most"));
 }
 
 // NVSHMEM's variables become settings, where these are not set.
@@ -269,19 +321,19 @@ void environment()
     setenv("NVSHMEM_THAT_NOBODY_KNOWS", "1", 1);
     CHECK(nvshmem_init_thread(NVSHMEM_THREAD_SINGLE, &provided) == 0);
     CHECK(gpushmem_heap_info(&info) == 0 && info.bytes == 5 << 19);
-    CHECK(teams_at_most(40) == 32 - PREDEFINED_TEAMS);
+    CHECK(teams_at_most(40) == 32);
     // Children get the environment, and may have other values of these variables.
     CHECK(!getenv("GPUSHMEM_HEAP_SIZE") && !getenv("GPUSHMEM_TEAMS"));
     CHECK(!getenv("GPUSHMEM_BOOTSTRAP_INTERFACE") && !getenv("GPUSHMEM_VERBS_DEVICES"));
     nvshmem_finalize();
     // Each init reads them anew.
-    setenv("NVSHMEM_MAX_TEAMS", "3", 1);
+    setenv("NVSHMEM_MAX_TEAMS", "three", 1);
     CHECK(nvshmem_init_thread(NVSHMEM_THREAD_SINGLE, &provided) != 0);
     setenv("NVSHMEM_MAX_TEAMS", "16", 1);
     setenv("NVSHMEM_SYMMETRIC_SIZE", "4M", 1);
     CHECK(nvshmem_init_thread(NVSHMEM_THREAD_SINGLE, &provided) == 0);
     CHECK(gpushmem_heap_info(&info) == 0 && info.bytes == 4 << 20);
-    CHECK(teams_at_most(40) == 16 - PREDEFINED_TEAMS);
+    CHECK(teams_at_most(40) == 16);
     nvshmem_finalize();
     // gpushmem's own programs know none of them.
     CHECK(gpushmem_init() == 0);
@@ -308,10 +360,8 @@ void mistakes()
     CHECK(nvshmemx_get_uniqueid(NULL) == NVSHMEMX_ERROR_INVALID_VALUE);
     CHECK(nvshmem_init_thread(4, NULL) == NVSHMEMX_ERROR_INVALID_VALUE);
     CHECK(nvshmemx_cumodule_init(NULL) == NVSHMEMX_ERROR_INTERNAL);
-    std::string log = "/tmp/gpushmem-nvshmem-" + std::to_string(getpid()) + ".log";
-    setenv("GPUSHMEM_LOG_FILE", log.c_str(), 1);
+    Log log;
     nvshmem_init();
-    unsetenv("GPUSHMEM_LOG_FILE");
     CHECK(nvshmem_barrier(NVSHMEM_TEAM_INVALID) == NVSHMEMX_ERROR_INVALID_VALUE);
     uint64_t *word = (uint64_t *)nvshmem_calloc(1, sizeof *word);
     nvshmemx_signal_op(word, 1, 99, 0);
@@ -330,18 +380,15 @@ void mistakes()
     nvshmem_barrier_all();
     nvshmem_finalize();
     // Sentences have the program's names.
-    std::ifstream file(log);
-    std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-    CHECK(text.find("nvshmem_barrier: the team is NVSHMEM_TEAM_INVALID") != std::string::npos);
-    CHECK(text.find("nvshmemx_signal_op: signal operation 99 is neither NVSHMEM_SIGNAL_SET") !=
-          std::string::npos);
-    unlink(log.c_str());
+    CHECK(log.has("nvshmem_barrier: the team is NVSHMEM_TEAM_INVALID"));
+    CHECK(log.has("nvshmemx_signal_op: signal operation 99 is neither NVSHMEM_SIGNAL_SET"));
 }
 
 } // namespace
 
 int main()
 {
+    numbers_of_teams();
     environment();
     ring();
     jacobi();
