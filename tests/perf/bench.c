@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "memory.h"
+#include "reach.h"
 
 // A batch lasts so long that reading the clock twice (25 ns each, 0.7 us under emulation) does not
 // count. threads of a kernel need a while to get going
@@ -27,6 +28,7 @@ static int allocate(struct perf_bench *b)
     b->word = (uint64_t *)(words + 256);
     b->plan_word = (struct perf_plan *)(words + 512);
     b->kernel_ns = (uint64_t *)(words + 768);
+    b->lacking = (uint64_t *)(words + 512 + 128); // behind the plan
     return 0;
 }
 
@@ -91,7 +93,7 @@ int perf_bench_open(struct perf_bench *b, const struct perf_options *options,
     if (!status)
         status = allocate(b);
     if (!status)
-        status = gpushmem_peer_info(b->peer, &b->info);
+        status = perf_reach_agree(b);
     return status ? status : settle(b);
 }
 
@@ -142,11 +144,11 @@ static void make_plan(const struct perf_options *o, double us_each, double least
     }
 }
 
-int perf_bench_agree(struct perf_bench *b, bool reference, double us_each, double least_us)
+int perf_bench_agree(struct perf_bench *b, double us_each, double least_us)
 {
     int status = 0;
     if (b->initiator) {
-        struct perf_plan plan = {.reference = reference};
+        struct perf_plan plan;
         make_plan(b->options, us_each, least_us, &plan);
         status = announce_plan(b, &plan);
     }
@@ -173,7 +175,7 @@ static int prepare(struct perf_bench *b, const struct perf_case *c)
             status = serve(b, c, c->lead + c->warm);
     }
     double least_us = c->in_kernel ? kernel_batch_us : batch_us;
-    return status ? status : perf_bench_agree(b, c->reference != NULL, us, least_us);
+    return status ? status : perf_bench_agree(b, us, least_us);
 }
 
 static int sample(struct perf_bench *b, const struct perf_case *c, struct perf_samples *own,
@@ -219,7 +221,7 @@ static const char *path_of(const struct perf_bench *b, const struct perf_case *c
 {
     if (c->in_kernel || c->by_gpu)
         return b->info.device_direct ? "direct" : "ring";
-    return gpushmem_ptr(b->target, b->peer) ? "direct" : "channel";
+    return b->mapped ? "direct" : "channel";
 }
 
 void perf_bench_report(struct perf_bench *b, const struct perf_case *c, const char *test,

@@ -17,9 +17,8 @@ extern "C" {
 
 // What PE 0 decides for everybody.
 struct perf_plan {
-    uint64_t batch;     // operations timed together
-    uint64_t rounds;    // samples
-    uint64_t reference; // in together.c: whether the reference is measured
+    uint64_t batch;  // operations timed together
+    uint64_t rounds; // samples
 };
 
 struct perf_bench {
@@ -42,7 +41,9 @@ struct perf_bench {
     struct perf_plan plan;          // what it held last
     uint64_t sequence;              // last value of the flag, the same on both sides
     double kernel_us;               // the last kernel's time
-    struct gpushmem_peer_info info; // how the peer is reached
+    uint64_t *lacking;              // symmetric: see reach.c
+    bool mapped;                    // all pairs' memory is mapped by the host
+    struct gpushmem_peer_info info; // how the peer is reached; device_direct: in all pairs
 };
 
 struct perf_case;
@@ -84,7 +85,7 @@ int perf_measure(struct perf_bench *bench, const struct perf_case *c);
 int perf_measure_together(struct perf_bench *bench, const struct perf_case *c);
 // Collective. Fills bench->plan everywhere from what PE 0 knows: how long one count takes, and how
 // long a batch has to be.
-int perf_bench_agree(struct perf_bench *bench, bool reference, double us_each, double least_us);
+int perf_bench_agree(struct perf_bench *bench, double us_each, double least_us);
 // Adds a row from samples of microseconds per operation.
 void perf_bench_report(struct perf_bench *bench, const struct perf_case *c, const char *test,
                        struct perf_samples *us);

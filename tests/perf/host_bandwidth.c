@@ -44,19 +44,18 @@ static int bandwidth(struct perf_bench *b, const char *test, perf_run_fn run, pe
 {
     const uint64_t *sizes;
     int n = perf_bench_sizes(b, standard_sizes, N_STANDARD, &sizes), status = 0;
-    bool mapped = gpushmem_ptr(b->target, b->peer) != NULL;
     for (int i = 0; i < n && !status; i++)
         status = perf_measure(
-            b,
-            &(struct perf_case){.test = test,
-                                .issuer = "host",
-                                .size = sizes[i],
-                                .window = perf_window(sizes[i]),
-                                .warm = WARM,
-                                .run = run,
-                                .reference = mapped && sizes[i] >= MEMCPY_FROM ? reference : NULL,
-                                .reference_test = "memcpy",
-                                .bandwidth = true});
+            b, &(struct perf_case){.test = test,
+                                   .issuer = "host",
+                                   .size = sizes[i],
+                                   .window = perf_window(sizes[i]),
+                                   .warm = WARM,
+                                   .run = run,
+                                   .reference =
+                                       b->mapped && sizes[i] >= MEMCPY_FROM ? reference : NULL,
+                                   .reference_test = "memcpy",
+                                   .bandwidth = true});
     return status;
 }
 

@@ -87,7 +87,7 @@ static int eight_bytes(struct perf_bench *b)
                                                      .run = put_fence_run,
                                                      .serve = put_fence_serve,
                                                      .paired = true});
-    if (!status && gpushmem_ptr(b->target, b->peer))
+    if (!status && b->mapped)
         status = perf_measure(b, &(struct perf_case){.test = "raw-flag",
                                                      .issuer = "host",
                                                      .size = 8,

@@ -54,5 +54,7 @@ void *perf_memory_take(char kind, size_t bytes)
     void *memory = gpushmem_malloc_with_hints(bytes, GPUSHMEM_MALLOC_HOST);
     if (memory)
         memset(memory, 0, bytes);
+    if (memory && gpushmem_barrier_all()) // nobody writes before it is zero
+        return NULL;
     return memory;
 }

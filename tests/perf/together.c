@@ -23,7 +23,7 @@ static int lap(struct perf_bench *b, const struct perf_case *c, perf_run_fn run,
 {
     int status = gpushmem_barrier_all();
     uint64_t begin = perf_now_ns();
-    if (!status && run && takes_part(b))
+    if (!status && takes_part(b))
         status = run(b, c, n);
     if (!status)
         status = gpushmem_barrier_all();
@@ -38,9 +38,7 @@ static int prepare(struct perf_bench *b, const struct perf_case *c)
     if (!status)
         status = lap(b, c, c->run, c->warm, &us);
     double least = c->in_kernel ? kernel_batch_us : batch_us;
-    bool mapped = gpushmem_team_n_pes(GPUSHMEM_TEAM_SHARED) == b->n_pes;
-    return status ? status
-                  : perf_bench_agree(b, mapped && c->reference, us / (double)c->warm, least);
+    return status ? status : perf_bench_agree(b, us / (double)c->warm, least);
 }
 
 static int sample(struct perf_bench *b, const struct perf_case *c, perf_run_fn run,
@@ -62,13 +60,13 @@ int perf_measure_together(struct perf_bench *b, const struct perf_case *one)
     int status = prepare(b, &c);
     for (uint64_t i = 0; i < b->plan.rounds && !status; i++) {
         status = sample(b, &c, c.run, &own);
-        if (b->plan.reference && !status)
+        if (c.reference && !status)
             status = sample(b, &c, c.reference, &reference);
     }
     b->sequence = sequence;
     if (!status && b->initiator) {
         perf_bench_report(b, &c, c.test, &own);
-        if (b->plan.reference)
+        if (c.reference)
             perf_bench_report(b, &c, c.reference_test, &reference);
     }
     perf_samples_clear(&own);
