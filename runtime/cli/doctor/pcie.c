@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#define _GNU_SOURCE // setenv
+#define _GNU_SOURCE // setenv, nftw
 // Checks of what lies between GPUs and NICs.
 #include <errno.h>
+#include <ftw.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "core/topology.h"
 #include "doctor/check.h"
@@ -46,6 +49,37 @@ static enum gpsh_distance nearest_nic(const struct gpsh_topology *topology, cons
     return best;
 }
 
+// The first pipe or device that nftw finds; it has no argument for its function.
+static char obstacle[PATH_MAX];
+
+// Processes of a real /proc are left out: hwloc does not look at them, and they have pipes.
+static int obstacle_look(const char *path, const struct stat *found, int type, struct FTW *at)
+{
+    struct stat target;
+    const char *name = path + at->base;
+    if (type == FTW_D && at->level == 1 && !name[strspn(name, "0123456789")])
+        return FTW_SKIP_SUBTREE;
+    if (type == FTW_SL && !stat(path, &target))
+        found = &target;
+    if (type == FTW_NS || !(S_ISFIFO(found->st_mode) || S_ISCHR(found->st_mode)))
+        return FTW_CONTINUE;
+    snprintf(obstacle, sizeof obstacle, "%s", path);
+    return FTW_STOP;
+}
+
+// What hwloc would wait for in a copied tree, for ever: it opens files as if all were plain. NULL:
+// nothing.
+static const char *obstacle_find(const struct gpsh_host *host)
+{
+    static const char *const folders[] = {"sys", "proc", "run/hwloc", "run/udev/data"};
+    char path[PATH_MAX];
+    obstacle[0] = '\0';
+    for (size_t i = 0; i < sizeof folders / sizeof folders[0] && !obstacle[0]; i++)
+        if (snprintf(path, sizeof path, "%s/%s", host->root, folders[i]) < (int)sizeof path)
+            nftw(path, obstacle_look, 16, FTW_PHYS | FTW_ACTIONRETVAL);
+    return obstacle[0] ? obstacle : NULL;
+}
+
 // hwloc reads a copied /sys if it is told so by its own variable.
 static int topology_open(const struct gpsh_host *host, struct gpsh_topology **topology)
 {
@@ -63,6 +97,14 @@ GPSH_CHECK_FUNCTION(distance)
     struct gpsh_topology *topology;
     if (!both_are_there(host, finding, &pair))
         return;
+    const char *pipe = host->live ? NULL : obstacle_find(host);
+    if (pipe) {
+        gpsh_found(finding, GPSH_CANNOT_TELL,
+                   "%s is a pipe or a device, and hwloc would wait for it: a copy of /sys and "
+                   "/proc has plain files only",
+                   pipe);
+        return;
+    }
     if (topology_open(host, &topology)) {
         gpsh_found(finding, GPSH_CANNOT_TELL, "%s", gpushmem_last_error());
         return;

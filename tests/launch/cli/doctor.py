@@ -271,6 +271,17 @@ class Machines(Case):
         for check in ("memlock", "cpus", "rate", "bar1", "iommu", "relaxed-order"):
             self.assertEqual(found[check]["result"], "cannot tell", found[check])
 
+    def test_pipes_where_hwloc_reads(self):
+        pipe = "sys/devices/virtual/pipe"
+        for name in ("sys/devices/system/cpu/online", "sys/devices/system/node/online", "proc/cpuinfo", "proc/meminfo",
+                     "proc/driver/nvidia/gpus/0000:13:00.0/numa_status", "run/udev/data/b8:0"):
+            with self.subTest(name):
+                found = self.results(self.made(lambda m, name=name: m.pipe(name)))["distance"]
+                self.assertEqual(found["result"], "cannot tell", found)
+                self.assertIn(name + " is a pipe or a device", str(found))
+        found = self.results(self.made(lambda m: (m.pipe(pipe), m.link("proc/hwloc-nofile-info", m.path(pipe)))))
+        self.assertEqual(found["distance"]["result"], "cannot tell", found)
+
 
 class CommandLine(Case):
     def test_text(self):
