@@ -140,14 +140,15 @@ int gpsh_dev_coll_run(const struct gpushmem_dev &dev, struct gpsh_dev_group grou
                       const struct gpushmem_coll_op &op);
 #else
 GPSH_DEV_ONCE int gpsh_dev_coll_run(const struct gpushmem_dev &dev, struct gpsh_dev_group group,
-                                    const struct gpushmem_coll_op &op)
+                                    const struct gpushmem_coll_op &given)
 {
+    const struct gpushmem_coll_op op = given; // in registers
     struct gpsh_dev_coll c = gpsh_dev_coll_of(dev, group);
     if (!gpsh_dev_coll_begin(&c, op.team))
         return c.status;
     int status = gpsh_dev_coll_check(c, op);
     if (c.flags & GPUSHMEM_DEV_TEAM_CHECKED && !c.status) {
-        status = gpsh_dev_coll_compare(&c, op, status);
+        status = gpsh_dev_coll_compare(c, op, status);
         if (status)
             return status;
         if (!op.n && op.kind != GPUSHMEM_COLL_COLLECT)

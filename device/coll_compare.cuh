@@ -107,9 +107,10 @@ GPSH_DEV int gpsh_dev_call_exchange(struct gpsh_dev_coll *c)
 
 // By all threads of the group, none of which has given up. Not 0, the same for all: the operation
 // is not to begin, on any member, and its number is used up.
-GPSH_DEV_CALL int gpsh_dev_coll_compare(struct gpsh_dev_coll *c, const struct gpushmem_coll_op &op,
+GPSH_DEV_CALL int gpsh_dev_coll_compare(struct gpsh_dev_coll all, struct gpushmem_coll_op op,
                                         int status)
 {
+    struct gpsh_dev_coll *c = &all;
     if (c->group.rank == 0) {
         gpsh_dev_call_fill(*c, op, status);
         gpsh_dev_fence_sys(); // a NIC reads it

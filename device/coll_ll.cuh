@@ -36,8 +36,8 @@ GPSH_DEV uint64_t gpsh_dev_ll_units(uint64_t bytes)
     return bytes ? (bytes + GPSH_LL_UNIT - 1) / GPSH_LL_UNIT : 1;
 }
 
-GPSH_DEV_CALL gpsh_dev_unit<2> gpsh_dev_ll_load(const struct gpushmem_coll_op &op, int rank,
-                                                uint64_t unit)
+GPSH_DEV gpsh_dev_unit<2> gpsh_dev_ll_load(const struct gpushmem_coll_op &op, int rank,
+                                           uint64_t unit)
 {
     const char *block = gpsh_dev_coll_source(op, rank);
     uint64_t at = unit * GPSH_LL_UNIT, left = gpsh_dev_coll_bytes(op) - at;
@@ -46,8 +46,8 @@ GPSH_DEV_CALL gpsh_dev_unit<2> gpsh_dev_ll_load(const struct gpushmem_coll_op &o
                : gpsh_dev_load_unit<2>(block + at, left);
 }
 
-GPSH_DEV_CALL void gpsh_dev_ll_store(const struct gpushmem_coll_op &op, char *block,
-                                     gpsh_dev_unit<2> data, uint64_t unit)
+GPSH_DEV void gpsh_dev_ll_store(const struct gpushmem_coll_op &op, char *block,
+                                gpsh_dev_unit<2> data, uint64_t unit)
 {
     uint64_t at = unit * GPSH_LL_UNIT, left = gpsh_dev_coll_bytes(op) - at;
     if (gpsh_dev_coll_strided(op))
@@ -124,8 +124,6 @@ GPSH_DEV void gpsh_dev_ll_take(const struct gpsh_dev_coll &c, const struct gpush
 {
     if (unit * GPSH_LL_UNIT >= gpsh_dev_coll_message(op, from, c.me))
         return;
-    if (from == c.me)
-        in = gpsh_dev_ll_load(op, from, unit);
     if (gpsh_dev_coll_folds(op)) {
         if (from < gpsh_dev_coll_fold_end(c, op))
             *acc = gpsh_dev_fold_step<2>(*acc, in, op.type, op.fold, from == 0);
@@ -141,6 +139,13 @@ GPSH_DEV void gpsh_dev_ll_receive(struct gpsh_dev_coll *c, const struct gpushmem
                                   uint64_t first, uint64_t units)
 {
     gpsh_dev_acc<2> acc[UNITS] = {};
+    gpsh_dev_unit<2> own[UNITS] = {}; // loaded while the others' are awaited
+    GPSH_UNROLL
+    for (int k = 0; k < UNITS; k++) {
+        uint64_t unit = first + (unsigned)k * (uint64_t)c->lanes;
+        if (unit * GPSH_LL_UNIT < gpsh_dev_coll_message(op, c->me, c->me))
+            own[k] = gpsh_dev_ll_load(op, c->me, unit);
+    }
     for (int rank = 0; rank < c->n; rank += RANKS) {
         gpsh_dev_ll_batch<RANKS, UNITS> batch = {};
         gpsh_dev_ll_await(c, op, rank, first, &batch);
@@ -152,7 +157,7 @@ GPSH_DEV void gpsh_dev_ll_receive(struct gpsh_dev_coll *c, const struct gpushmem
         for (int k = 0; k < UNITS; k++)
             if (rank + j < c->n)
                 gpsh_dev_ll_take(*c, op, rank + j, first + (unsigned)k * (uint64_t)c->lanes,
-                                 batch.in[j][k], &acc[k]);
+                                 rank + j == c->me ? own[k] : batch.in[j][k], &acc[k]);
     }
     GPSH_UNROLL
     for (int k = 0; k < UNITS; k++) {

@@ -24,7 +24,7 @@ GPSH_DEV uint64_t *gpsh_dev_round_word(const struct gpsh_dev_coll &c, int round)
 
 // By one thread, after a fence: what goes to a mapped member is there already. For any other the
 // word is the signal of the put, or comes alone.
-GPSH_DEV_CALL void gpsh_dev_round_tell(const struct gpsh_dev_coll &c, int round, int to, char *at,
+GPSH_DEV_CALL void gpsh_dev_round_tell(struct gpsh_dev_coll c, int round, int to, char *at,
                                        const char *from, uint64_t bytes)
 {
     uint64_t *word = gpsh_dev_round_word(c, round);
@@ -66,6 +66,12 @@ GPSH_DEV_CALL void gpsh_dev_rounds_gather(struct gpsh_dev_coll *c, char *blocks,
         gpsh_dev_round(c, round, have, blocks + (unsigned)have * bytes, blocks,
                        (unsigned)wanted * bytes);
     }
+}
+
+GPSH_DEV_CALL int gpsh_dev_rounds_met(struct gpsh_dev_coll c)
+{
+    gpsh_dev_rounds_gather(&c, nullptr, 0);
+    return c.status;
 }
 
 // The root's block goes to all: those that have it send it, the others send the word alone.
@@ -122,21 +128,27 @@ GPSH_DEV void gpsh_dev_rounds_take(const struct gpsh_dev_coll &c, const struct g
 }
 
 // gpushmem_coll_in_rounds says which. By one block.
-GPSH_DEV void gpsh_dev_coll_rounds(struct gpsh_dev_coll *c, const struct gpushmem_coll_op &op)
+GPSH_DEV_CALL int gpsh_dev_rounds_done(struct gpsh_dev_coll c, struct gpushmem_coll_op op)
 {
     uint64_t bytes = gpsh_dev_coll_bytes(op), padded = gpushmem_coll_padded(bytes);
-    char *blocks = c->scratch + gpushmem_coll_stage_at(c->dev.n_pes, c->stream) +
-                   (c->epoch & 1) * gpushmem_coll_half_stage(c->stream);
+    char *blocks = c.scratch + gpushmem_coll_stage_at(c.dev.n_pes, c.stream) +
+                   (c.epoch & 1) * gpushmem_coll_half_stage(c.stream);
     bool cast = op.kind == GPUSHMEM_COLL_BROADCAST;
-    if (!cast || op.root == c->me)
-        gpsh_dev_coll_copy(blocks, (const char *)op.source, bytes, c->group.rank, c->group.size);
-    gpsh_dev_group_sync(c->group); // a thread sends what others copied
+    if (!cast || op.root == c.me)
+        gpsh_dev_coll_copy(blocks, (const char *)op.source, bytes, c.group.rank, c.group.size);
+    gpsh_dev_group_sync(c.group); // a thread sends what others copied
     if (cast)
-        gpsh_dev_rounds_cast(c, op.root, blocks, bytes);
+        gpsh_dev_rounds_cast(&c, op.root, blocks, bytes);
     else
-        gpsh_dev_rounds_gather(c, blocks, padded);
-    if (!c->status)
-        gpsh_dev_rounds_take(*c, op, blocks, padded);
+        gpsh_dev_rounds_gather(&c, blocks, padded);
+    if (!c.status)
+        gpsh_dev_rounds_take(c, op, blocks, padded);
+    return c.status;
+}
+
+GPSH_DEV void gpsh_dev_coll_rounds(struct gpsh_dev_coll *c, const struct gpushmem_coll_op &op)
+{
+    c->status = gpsh_dev_rounds_done(*c, op);
 }
 
 #endif

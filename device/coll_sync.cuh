@@ -31,11 +31,11 @@ GPSH_DEV void gpsh_dev_coll_disseminate(struct gpsh_dev_coll *c)
 GPSH_DEV void gpsh_dev_coll_sync(struct gpsh_dev_coll *c)
 {
     if (!(c->flags & GPUSHMEM_DEV_TEAM_DIRECT)) {
-        gpsh_dev_rounds_gather(c, nullptr, 0); // each message is work for a proxy: few of them
+        c->status = gpsh_dev_rounds_met(*c); // each message is work for a proxy: few of them
         return;
     }
     if (c->n <= GPSH_DEV_SYNC_FLAT) {
-        gpsh_dev_coll_exchange(c, GPUSHMEM_COLL_ENTRY);
+        gpsh_dev_coll_meet(c, GPUSHMEM_COLL_ENTRY);
         return;
     }
     gpsh_dev_group_sync(c->group);
@@ -50,7 +50,7 @@ GPSH_DEV int gpsh_dev_coll_compare_sync(struct gpsh_dev_coll *c, bool quiet)
 {
     struct gpushmem_coll_op op = {};
     op.kind = (uint8_t)(quiet ? GPUSHMEM_COLL_BARRIER : GPUSHMEM_COLL_SYNC);
-    return gpsh_dev_coll_compare(c, op, 0);
+    return gpsh_dev_coll_compare(*c, op, 0);
 }
 
 // quiet, then sync. The fence of the sync is quiet enough where all PEs are reached directly.

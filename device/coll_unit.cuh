@@ -193,9 +193,8 @@ GPSH_DEV_CALL void gpsh_dev_coll_copy(char *to, const char *from, uint64_t bytes
 }
 
 // A block of alltoalls.
-GPSH_DEV_CALL void gpsh_dev_coll_copy_apart(char *to, const char *from,
-                                            const struct gpushmem_coll_op &op, unsigned lane,
-                                            unsigned lanes)
+GPSH_DEV_CALL void gpsh_dev_coll_copy_apart(char *to, const char *from, struct gpushmem_coll_op op,
+                                            unsigned lane, unsigned lanes)
 {
     for (uint64_t i = lane; i < op.n; i += lanes) {
         uint64_t at = i * op.width;

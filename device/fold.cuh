@@ -209,7 +209,7 @@ GPSH_DEV void gpsh_dev_widen(gpsh_dev_acc<WORDS> *acc, const gpsh_dev_unit<WORDS
 
 // As 16-bit floats again.
 template <int WORDS>
-GPSH_DEV_CALL gpsh_dev_unit<WORDS> gpsh_dev_narrow(gpsh_dev_acc<WORDS> acc, int type)
+GPSH_DEV gpsh_dev_unit<WORDS> gpsh_dev_narrow_here(const gpsh_dev_acc<WORDS> &acc, int type)
 {
     gpsh_dev_unit<WORDS> out;
     bool is_half = type == GPUSHMEM_COLL_HALF;
@@ -221,6 +221,12 @@ GPSH_DEV_CALL gpsh_dev_unit<WORDS> gpsh_dev_narrow(gpsh_dev_acc<WORDS> acc, int 
                        : gpsh_dev_bfloat16_bits(low) | (uint32_t)gpsh_dev_bfloat16_bits(high) << 16;
     }
     return out;
+}
+
+template <int WORDS>
+GPSH_DEV_CALL gpsh_dev_unit<WORDS> gpsh_dev_narrow(gpsh_dev_acc<WORDS> acc, int type)
+{
+    return gpsh_dev_narrow_here<WORDS>(acc, type);
 }
 
 template <int WORDS>
@@ -330,6 +336,53 @@ gpsh_dev_fold_step(gpsh_dev_acc<WORDS> acc, gpsh_dev_unit<WORDS> in, int type, i
     default: gpsh_dev_fold_typed(&acc, in, type, GPUSHMEM_COLL_PROD); break;
     }
     return acc;
+}
+
+// How units are folded: any operator, by calls, or one that the compiler knows and puts in place.
+struct gpsh_dev_fold_any {
+    int type, fold;
+};
+template <int TYPE, int FOLD> struct gpsh_dev_fold_one {
+};
+
+GPSH_DEV gpsh_dev_acc<4> gpsh_dev_fold_with(const gpsh_dev_fold_any &any,
+                                            const gpsh_dev_acc<4> &acc, const gpsh_dev_unit<4> &in,
+                                            bool first)
+{
+    return gpsh_dev_fold_step<4>(acc, in, any.type, any.fold, first);
+}
+
+template <int TYPE, int FOLD>
+GPSH_DEV gpsh_dev_acc<4> gpsh_dev_fold_with(gpsh_dev_fold_one<TYPE, FOLD>, gpsh_dev_acc<4> acc,
+                                            const gpsh_dev_unit<4> &in, bool first)
+{
+    if (!first) {
+        gpsh_dev_fold_typed<4>(&acc, in, TYPE, FOLD);
+    } else if (gpsh_dev_is_short_float(TYPE)) {
+        gpsh_dev_widen<4>(&acc, in, TYPE);
+    } else {
+        GPSH_UNROLL
+        for (int i = 0; i < 4; i++)
+            acc.w[i] = in.w[i];
+    }
+    return acc;
+}
+
+GPSH_DEV gpsh_dev_unit<4> gpsh_dev_folded(const gpsh_dev_fold_any &any, const gpsh_dev_acc<4> &acc)
+{
+    return gpsh_dev_fold_result<4>(acc, any.type);
+}
+
+template <int TYPE, int FOLD>
+GPSH_DEV gpsh_dev_unit<4> gpsh_dev_folded(gpsh_dev_fold_one<TYPE, FOLD>, const gpsh_dev_acc<4> &acc)
+{
+    if (gpsh_dev_is_short_float(TYPE))
+        return gpsh_dev_narrow_here<4>(acc, TYPE);
+    gpsh_dev_unit<4> out;
+    GPSH_UNROLL
+    for (int i = 0; i < 4; i++)
+        out.w[i] = acc.w[i];
+    return out;
 }
 
 #endif

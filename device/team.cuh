@@ -56,6 +56,10 @@ struct gpsh_dev_coll {
     int status; // this thread's: 0, or why it gave up
 };
 
+// Functions that are not inlined take it, and the operation, by value: once its address has gone to
+// one of them it lies in the thread's local memory, and every look at a member is a load, in each
+// turn of every wait.
+
 // Begun by gpsh_dev_coll_begin.
 GPSH_DEV struct gpsh_dev_coll gpsh_dev_coll_of(const struct gpushmem_dev &dev,
                                                struct gpsh_dev_group group)
@@ -99,7 +103,7 @@ GPSH_DEV void gpsh_dev_coll_poison_at(const struct gpsh_dev_coll &c, const char 
 
 // This thread gave up: the operations of the team that are queued on its members, in all channels
 // and on streams, end at once.
-GPSH_DEV_CALL void gpsh_dev_coll_poison(const struct gpsh_dev_coll &c)
+GPSH_DEV_CALL void gpsh_dev_coll_poison(struct gpsh_dev_coll c)
 {
     const struct gpushmem_dev_team &team = c.dev.teams[c.handle & GPUSHMEM_TEAM_SLOT_MASK];
     gpsh_dev_coll_poison_at(c, team.scratch);
@@ -111,7 +115,7 @@ GPSH_DEV_CALL void gpsh_dev_coll_poison(const struct gpsh_dev_coll &c)
 }
 
 // One empty turn of a wait for members that looks at the host. Not 0: gives up.
-GPSH_DEV_CALL int gpsh_dev_coll_look(const struct gpsh_dev_coll &c, struct gpsh_dev_wait *wait,
+GPSH_DEV_CALL int gpsh_dev_coll_look(struct gpsh_dev_coll c, struct gpsh_dev_wait *wait,
                                      const void *word, uint64_t value, uint64_t seen)
 {
     wait->spins--;
@@ -136,7 +140,10 @@ GPSH_DEV int gpsh_dev_coll_spin(const struct gpsh_dev_coll &c, struct gpsh_dev_w
         return gpsh_dev_spin(wait, true);
     wait->spins++;
 #endif
-    return gpsh_dev_coll_look(c, wait, word, value, seen);
+    struct gpsh_dev_wait slow = *wait;
+    int status = gpsh_dev_coll_look(c, &slow, word, value, seen);
+    *wait = slow;
+    return status;
 }
 
 // ---- Flags ----
@@ -174,7 +181,7 @@ GPSH_DEV void gpsh_dev_coll_await(struct gpsh_dev_coll *c, const uint64_t *word,
 
 // Each thread tells and hears some of the members; then all of the group know that all members are
 // there. What the group did before is visible to them, and what they did to the group.
-GPSH_DEV_CALL void gpsh_dev_coll_exchange(struct gpsh_dev_coll *c, int flag)
+GPSH_DEV void gpsh_dev_coll_meet(struct gpsh_dev_coll *c, int flag)
 {
     gpsh_dev_group_sync(c->group);
     unsigned rank = c->group.rank, size = c->group.size;
@@ -187,6 +194,17 @@ GPSH_DEV_CALL void gpsh_dev_coll_exchange(struct gpsh_dev_coll *c, int flag)
         if (r != c->me)
             gpsh_dev_coll_await(c, gpsh_dev_coll_flag(*c, flag, r), c->epoch);
     gpsh_dev_group_sync(c->group);
+}
+
+GPSH_DEV_CALL int gpsh_dev_coll_met(struct gpsh_dev_coll c, int flag)
+{
+    gpsh_dev_coll_meet(&c, flag);
+    return c.status;
+}
+
+GPSH_DEV void gpsh_dev_coll_exchange(struct gpsh_dev_coll *c, int flag)
+{
+    c->status = gpsh_dev_coll_met(*c, flag);
 }
 
 // ---- The 32 bits of packets ----
@@ -215,19 +233,25 @@ GPSH_DEV void gpsh_dev_coll_count(const struct gpsh_dev_coll &c)
 // Packets say their epoch in 32 bits. A number whose low half is 0 is no operation's: its flags
 // enclose the clearing of the packets of the 2^32 operations before, so that none is taken for a
 // later one. The first block does it, the others wait for that.
-GPSH_DEV_CALL void gpsh_dev_coll_round(struct gpsh_dev_coll *c)
+GPSH_DEV_CALL int gpsh_dev_coll_rounded(struct gpsh_dev_coll c)
 {
-    uint64_t *done = (uint64_t *)(c->scratch + GPUSHMEM_COLL_ROUND_AT);
-    if (c->block == 0) {
-        gpsh_dev_coll_exchange(c, GPUSHMEM_COLL_ENTRY);
-        gpsh_dev_coll_clear(*c);
-        gpsh_dev_coll_exchange(c, GPUSHMEM_COLL_EXIT);
-        if (c->group.rank == 0)
-            gpsh_dev_store64_release_sys(done, c->epoch);
+    uint64_t *done = (uint64_t *)(c.scratch + GPUSHMEM_COLL_ROUND_AT);
+    if (c.block == 0) {
+        gpsh_dev_coll_meet(&c, GPUSHMEM_COLL_ENTRY);
+        gpsh_dev_coll_clear(c);
+        gpsh_dev_coll_meet(&c, GPUSHMEM_COLL_EXIT);
+        if (c.group.rank == 0)
+            gpsh_dev_store64_release_sys(done, c.epoch);
     } else {
-        gpsh_dev_coll_await(c, done, c->epoch);
+        gpsh_dev_coll_await(&c, done, c.epoch);
     }
-    gpsh_dev_coll_count(*c);
+    gpsh_dev_coll_count(c);
+    return c.status;
+}
+
+GPSH_DEV void gpsh_dev_coll_round(struct gpsh_dev_coll *c)
+{
+    c->status = gpsh_dev_coll_rounded(*c);
     c->epoch++;
 }
 
@@ -241,8 +265,8 @@ GPSH_DEV bool gpsh_dev_team_is_valid(const struct gpushmem_dev &dev, int handle)
 }
 
 // GPUSHMEM_ERR_INVALID: what is wrong with a call.
-GPSH_DEV_CALL void gpsh_dev_coll_refuse(struct gpsh_dev_coll *c, uint32_t kind, int which,
-                                        uint64_t seen, uint64_t wanted)
+GPSH_DEV void gpsh_dev_coll_refuse(struct gpsh_dev_coll *c, uint32_t kind, int which, uint64_t seen,
+                                   uint64_t wanted)
 {
     c->status = GPUSHMEM_ERR_INVALID;
     gpsh_dev_record(&c->dev.fault[GPUSHMEM_FAULT_FIRST], &c->dev.fault_claim[GPUSHMEM_FAULT_FIRST],
@@ -266,10 +290,11 @@ GPSH_DEV void gpsh_dev_coll_start(struct gpsh_dev_coll *c)
     c->epoch = gpsh_dev_load64_relaxed_gpu(c->epoch_word) + 1;
     c->status =
         c->flags & GPUSHMEM_DEV_TEAM_LOST ? +GPUSHMEM_ERR_PE_FAILED : gpsh_dev_coll_poisoned(*c);
-    if (c->status)
+    if (c->status) {
         gpsh_dev_fail(c->dev, c->status, -1, nullptr, 0);
-    else if (!(uint32_t)c->epoch)
+    } else if (!(uint32_t)c->epoch) {
         gpsh_dev_coll_round(c);
+    }
 }
 
 // For kernels. False: there is no such team or channel, and c->status says so.

@@ -94,9 +94,9 @@ static bool by_copies(const struct gpushmem_coll_op *op, uint64_t bytes,
 static bool by_pushes(const struct gpushmem_coll_op *op, const struct gpushmem_dev_team *team,
                       bool apart, unsigned blocks)
 {
-    const uint64_t most = (((uint64_t)1 << 20) - 2) * GPUSHMEM_COLL_PIECE;
+    const uint64_t most = (((uint64_t)1 << 20) - 2) * GPUSHMEM_COLL_PUSH_MOST;
     return op->kind == GPUSHMEM_COLL_REDUCE && team->n == 2 && apart &&
-           op->n * op->width / blocks <= most;
+           op->n * op->width / (blocks < 2 ? 1 : blocks / 2) <= most; // half of them fold
 }
 
 static struct gpsh_coll_choice direct(const struct gpushmem_coll_op *op,

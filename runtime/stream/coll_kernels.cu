@@ -3,6 +3,7 @@
 // serves all. Those for small blocks apart, so that they need few registers and start quickly.
 #define GPSH_COLL_LOADS       4
 #define GPUSHMEM_THREAD_LOADS 4 // there is no lone thread
+#define GPSH_COLL_SUMS        1
 #include "gpushmem/device/coll_stream.cuh"
 
 #define KERNEL(name, threads)                                                                      \

@@ -176,8 +176,11 @@ enum {
     GPUSHMEM_COLL_STREAM_BLOCKS = 64,      // at most
     GPUSHMEM_COLL_STREAM_LL = 768 << 10,
     GPUSHMEM_COLL_STREAM_STAGE = 64 << 10,
-    GPUSHMEM_COLL_PIECE = 64 << 10, // of a push: then a flag says that it is there
-    GPUSHMEM_COLL_FLAG_WORDS = 4,   // per block and member: enum gpushmem_coll_flag
+    // A push has about as many pieces of so many bytes each: then a flag says that one is there.
+    GPUSHMEM_COLL_PUSH_PIECES = 8,
+    GPUSHMEM_COLL_PUSH_LEAST = 32 << 10,
+    GPUSHMEM_COLL_PUSH_MOST = 256 << 10,
+    GPUSHMEM_COLL_FLAG_WORDS = 4, // per block and member: enum gpushmem_coll_flag
 };
 
 // Room for flags of members: whole cache lines.
