@@ -51,18 +51,47 @@ static inline bool gpsh_gpu_reaches(const struct gpushmem_dev &dev)
            everything;
 }
 
+// CUDA's current device is each thread's own, and 0 in a new thread: a kernel that ran there would
+// touch the heap of another GPU's PE, which ends the program's CUDA context.
+static inline int gpsh_gpu_of(const struct gpushmem_dev &dev)
+{
+    struct cudaPointerAttributes heap;
+    return cudaPointerGetAttributes(&heap, dev.heap) == cudaSuccess ? heap.device : -1;
+}
+
+static inline int gpsh_gpu_is(int gpu)
+{
+    int current = gpu;
+    char why[160];
+    if (gpu < 0 || cudaGetDevice(&current) != cudaSuccess || current == gpu)
+        return 0;
+    snprintf(why, sizeof why,
+             "this thread's GPU is %d, and the heap of this PE is on GPU %d; call "
+             "cudaSetDevice(%d) in each thread that launches kernels",
+             current, gpu, gpu);
+    return gpushmem_launch_refused(GPUSHMEM_ERR_INVALID, why);
+}
+
 static inline int gpushmem_device_attach(void)
 {
     static uint32_t attached; // generation of the handle this translation unit has
+    static int gpu;           // of its heap, or -1
     struct gpushmem_dev dev;
     int status = gpushmem_device_handle(&dev);
-    if (status || __atomic_load_n(&attached, __ATOMIC_ACQUIRE) == dev.generation)
+    if (status)
         return status;
+    if (__atomic_load_n(&attached, __ATOMIC_ACQUIRE) == dev.generation)
+        return gpsh_gpu_is(__atomic_load_n(&gpu, __ATOMIC_RELAXED));
     if (!gpsh_gpu_reaches(dev))
         return gpushmem_launch_refused(
             GPUSHMEM_ERR_UNSUPPORTED,
             "the heap is in host memory, which this GPU's kernels do not reach; "
             "unset GPUSHMEM_HEAP_KIND, or build the program for CPU threads (g++ -xc++)");
+    int heaps = dev.flags & GPUSHMEM_DEV_GPU_HEAP ? gpsh_gpu_of(dev) : -1;
+    status = gpsh_gpu_is(heaps);
+    if (status)
+        return status;
+    __atomic_store_n(&gpu, heaps, __ATOMIC_RELAXED);
     cudaError_t error = cudaMemcpyToSymbol(gpsh_dev_implicit, &dev, sizeof dev);
     if (error != cudaSuccess)
         return gpushmem_launch_refused(GPUSHMEM_ERR_CUDA, cudaGetErrorString(error));

@@ -123,6 +123,11 @@ for program in "$bin"/device_*.cuda; do
 done
 
 export GPUSHMEM_WAIT_TIMEOUT_MS=15000
+for ways in packets=2K packets=2K,copies=4K,blocks=2 packets=2K,blocks=1; do # small vectors by the ways of large ones
+    for name in coll coll_kinds coll_issuers; do
+        check "device_$name, 2 PEs, $ways" job 2 env GPUSHMEM_COLLECTIVES=$ways "$bin/device_$name.cuda"
+    done
+done
 for p2p in 1 0; do
     check "kernels that wait for a dead PE end, P2P=$p2p" env GPUSHMEM_P2P=$p2p tests/device/lost.sh "$bin" device_lost.cuda
 done

@@ -98,12 +98,14 @@ static void test_short_floats(void)
         return;
     uint16_t *from = (uint16_t *)outbox, *to = (uint16_t *)inbox, sum;
     CHECK_OK(gpushmem_putmem(from, &halves[my_pe], 2, my_pe));
+    CHECK_OK(gpushmem_quiet());
     CHECK_OK(
         gpushmem_half_sum_reduce_on_stream(0, (gpushmem_half *)to, (gpushmem_half *)from, 1, NULL));
     CHECK_OK(gpushmem_launch_wait(NULL));
     sum = check_read(to);
     CHECK(sum == half_sums[n_pes - 1]);
     CHECK_OK(gpushmem_putmem(from, &bfloats[my_pe], 2, my_pe));
+    CHECK_OK(gpushmem_quiet());
     CHECK_OK(gpushmem_bfloat16_sum_reduce_on_stream(0, (gpushmem_bfloat16 *)to,
                                                     (gpushmem_bfloat16 *)from, 1, NULL));
     CHECK_OK(gpushmem_launch_wait(NULL));

@@ -3,6 +3,7 @@
 // handle that kernels use without being given one is there before any of them runs. What is wrong
 // with the hand-over itself is for ThreadSanitizer to see.
 #include <pthread.h>
+#include <string.h>
 
 #include "kernel_check.cuh"
 
@@ -16,10 +17,29 @@ __global__ void put_value(uint64_t *word, uint64_t value)
     gpushmem_dev_uint64_p(word, value, gpushmem_dev_my_pe());
 }
 
+// On a GPU a new thread begins with device 0. Where that is not the PE's, a launch is refused.
+#if defined(__CUDACC__)
+static int gpu;
+
+static void begin_thread(uint64_t *word)
+{
+    if (gpu != 0) {
+        CHECK(GPUSHMEM_LAUNCH(put_value, 1, 1, NULL, word, (uint64_t)0) == GPUSHMEM_ERR_INVALID);
+        CHECK(strstr(gpushmem_last_error(), "this thread's GPU is 0"));
+    }
+    CHECK(cudaSetDevice(gpu) == cudaSuccess);
+}
+#else
+static void begin_thread(uint64_t *)
+{
+}
+#endif
+
 static void *launch_one(void *argument)
 {
     uint64_t *word = (uint64_t *)argument;
     gpushmem_stream_t stream;
+    begin_thread(word);
     int status = gpushmem_stream_create(&stream);
     pthread_barrier_wait(&start);
     if (!status)
@@ -53,6 +73,9 @@ int main(void)
     pthread_barrier_init(&start, NULL, LAUNCHERS);
     for (int i = 0; i < ROUNDS; i++) {
         CHECK_OK(gpushmem_init_thread(GPUSHMEM_THREAD_MULTIPLE, &provided));
+#if defined(__CUDACC__)
+        CHECK(cudaGetDevice(&gpu) == cudaSuccess);
+#endif
         launch_all();
         CHECK_OK(gpushmem_finalize());
     }

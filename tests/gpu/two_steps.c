@@ -6,6 +6,7 @@
 #include <gpushmem/device_host.h>
 #include <nvshmem.h>
 #include <nvshmemx.h>
+#include <stdlib.h>
 
 #define CHECK(condition)                                                                           \
     do {                                                                                           \
@@ -83,8 +84,9 @@ static void use(int me, int n)
 }
 
 // Of modules: the variables that the library looks for, as the device side defines them.
-#define STATE   ".const .b8 nvshmemi_device_state_d[256];\n"
-#define VERSION ".const .b8 nvshmemi_device_lib_version_d[8];\n"
+#define PTX     ".version 8.0\n.target sm_75\n.address_size 64\n"
+#define STATE   ".visible .const .align 8 .b8 nvshmemi_device_state_d[256];\n"
+#define VERSION ".visible .const .align 8 .b8 nvshmemi_device_lib_version_d[8];\n"
 
 static void write_version(void *module, uint32_t abi)
 {
@@ -108,20 +110,22 @@ static int has_handle(void *module, int me)
 static void modules(int me)
 {
     void *module;
-    CHECK(cu.load(&module, ".version 8.0\n" STATE VERSION) == 0);
+    CHECK(cu.load(&module, PTX STATE VERSION) == 0);
     write_version(module, GPUSHMEM_DEVICE_ABI + 1);
     CHECK(nvshmemx_cumodule_init(module) == NVSHMEMX_ERROR_NOT_SUPPORTED);
     CHECK(!has_handle(module, me));
     write_version(module, GPUSHMEM_DEVICE_ABI);
     CHECK(nvshmemx_cumodule_init(module) == 0 && has_handle(module, me));
     CHECK(nvshmemx_cumodule_finalize(module) == 0 && cu.unload(module) == 0);
-    CHECK(cu.load(&module, ".version 8.0\n" STATE) == 0);
-    CHECK(nvshmemx_culibrary_init(module) == 0 && has_handle(module, me)); // the fake's libraries
-    CHECK(nvshmemx_culibrary_finalize(module) == 0 && cu.unload(module) == 0);
-    CHECK(cu.load(&module, ".version 8.0\n" VERSION) == 0);
+    CHECK(cu.load(&module, PTX STATE) == 0);
+    if (getenv("FAKE_CUDA_DEVICES")) // whose libraries are modules
+        CHECK(nvshmemx_culibrary_init(module) == 0 && has_handle(module, me) &&
+              nvshmemx_culibrary_finalize(module) == 0);
+    CHECK(cu.unload(module) == 0);
+    CHECK(cu.load(&module, PTX VERSION) == 0);
     CHECK(nvshmemx_cumodule_init(module) == NVSHMEMX_ERROR_INVALID_VALUE);
     CHECK(cu.unload(module) == 0);
-    CHECK(cu.load(&module, ".version 8.0\n.b8 nvshmemi_device_state_d[64];\n") == 0);
+    CHECK(cu.load(&module, PTX ".visible .global .b8 nvshmemi_device_state_d[64];\n") == 0);
     CHECK(nvshmemx_cumodule_init(module) == NVSHMEMX_ERROR_NOT_SUPPORTED);
     CHECK(cu.unload(module) == 0);
 }
