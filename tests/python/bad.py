@@ -59,6 +59,15 @@ def arguments_of_moves(me, n):
     raises(shm.InvalidError, "read-only", shm.get, frozen, a, me)
     raises(shm.InvalidError, "one element", shm.p, a, 1, me)
     raises(shm.DtypeError, "no value", shm.p, flag[0], "seven", me)
+    assert str(raises(shm.PEError, "there is no PE", shm.p, flag[0], 7, n)).startswith("gpushmem.p: ")
+    assert str(raises(shm.PEError, "there is no PE", shm.g, flag[0], n)).startswith("gpushmem.g: ")
+    team = shm.WORLD.split_strided(0, 1, n)
+    team.destroy()
+    team.destroy()
+    assert team.n_pes == -1 and "-1" in repr(team)
+    for use in (team.sync, team.barrier, lambda: team.split_2d(1), lambda: team.translate(0), lambda: shm.Context(team),
+                lambda: shm.reduce(flag, flag, "sum", team=team)):
+        raises(shm.InvalidError, "the team was destroyed", use)
     raises(shm.InvalidError, "one element", a.item)
     raises(shm.DtypeError, "uint64", shm.put_signal, a, ours, a[0, 0], 1, me)
     raises(shm.InvalidError, "set and add", shm.put_signal, a, ours, flag[0], 1, me, op="multiply")

@@ -12,6 +12,7 @@ import time
 import numpy as np
 
 import gpushmem as shm
+from gpushmem import _interrupt
 
 TYPES = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
          "complex64", "complex128"]
@@ -267,8 +268,21 @@ class Alarm(Exception):
     pass
 
 
+def interrupt_at_the_end_of_a_wait(flag, me):
+    """What a handler has raised as a wait ended well is raised by that call, not by one that fails later."""
+    _interrupt._raised = KeyboardInterrupt()
+    raises(KeyboardInterrupt, "", shm.signal_wait, flag, "==", 0)
+    _interrupt._raised = KeyboardInterrupt()
+    other = threading.Thread(target=shm.p, args=(flag[0], 0, me)) # is none of its business
+    other.start()
+    other.join()
+    raises(KeyboardInterrupt, "", shm.quiet)
+    shm.quiet()
+
+
 def interrupts(me, n):
     flag = shm.zeros(1, "uint64")
+    interrupt_at_the_end_of_a_wait(flag, me)
 
     def alarm(number, frame):
         raise Alarm

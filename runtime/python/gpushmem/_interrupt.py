@@ -44,8 +44,13 @@ def _is_inside(frame):
     return frame is not None and frame.f_code is _look.__code__
 
 
+def pending() -> bool:
+    """Whether a handler of a signal has raised while the library waited. Quick: each call asks it."""
+    return _raised is not None
+
+
 def raise_pending() -> None:
-    """Called when a wait has failed: it may have been ended by a signal."""
+    """What it raised is raised here, in the main thread; a wait that it ended has failed."""
     global _raised
     if _raised is not None and threading.get_ident() == threading.main_thread().ident:
         error, _raised = _raised, None

@@ -2,6 +2,7 @@
 """Finds libgpushmem, and calls it: `call` for what returns a status."""
 import ctypes
 import os
+import re
 
 from . import _declarations, _interrupt, errors
 
@@ -53,11 +54,14 @@ def raise_last(code):
     raise errors.of(code, lib.last_error().decode(errors="replace") or lib.strerror(code).decode())
 
 
-def call(function, *arguments):
-    """Calls what returns a status or, if not negative, a number."""
+def call(function, *arguments, name=None):
+    """Calls what returns a status or, if not negative, a number. `name`: what the program has called, for the sentence."""
     status = function(*arguments)
-    if status < 0:
+    if _interrupt.pending(): # also after a success: the wait may have ended as Ctrl-C came
         _interrupt.raise_pending()
+    if status < 0:
+        if name:
+            raise errors.of(status, re.sub(r"^gpushmem_\w+", "gpushmem." + name, lib.last_error().decode(errors="replace")))
         raise_last(status)
     return status
 

@@ -184,14 +184,16 @@ def p(dest: Any, value: Any, pe: int, *, ctx: Optional[Context] = None) -> None:
     """Puts one value to the symmetric element `dest` of `pe`."""
     there = word(dest, "p")
     data = there.dtype.pack(value)
-    call(getattr(lib, "ctx_put%d" % (8 * there.dtype.itemsize)), context(ctx), there.address, data, 1, operator.index(pe))
+    call(getattr(lib, "ctx_put%d" % (8 * there.dtype.itemsize)), context(ctx), there.address, data, 1, operator.index(pe),
+         name="p")
 
 
 def g(source: Any, pe: int, *, ctx: Optional[Context] = None) -> Any:
     """The value of the symmetric element `source` of `pe`."""
     there = word(source, "g")
     data = ctypes.create_string_buffer(there.dtype.itemsize)
-    call(getattr(lib, "ctx_get%d" % (8 * there.dtype.itemsize)), context(ctx), data, there.address, 1, operator.index(pe))
+    call(getattr(lib, "ctx_get%d" % (8 * there.dtype.itemsize)), context(ctx), data, there.address, 1, operator.index(pe),
+         name="g")
     return there.dtype.unpack(data.raw)
 
 

@@ -4,7 +4,7 @@ import ctypes
 import operator
 from typing import Optional, Sequence, Tuple
 
-from . import _job
+from . import _job, errors
 from ._library import call, lib
 
 _INVALID = -1
@@ -15,17 +15,24 @@ class Team:
     block, unless the block raised."""
 
     def __init__(self, handle: int):
-        self.handle = handle
+        self._handle = handle
+
+    @property
+    def handle(self) -> int:
+        """The library's number of the team. InvalidError if the team was destroyed."""
+        if self._handle == _INVALID:
+            raise errors.InvalidError("the team was destroyed: take one that split or survivors has made since")
+        return self._handle
 
     @property
     def my_pe(self) -> int:
         """This PE's rank in the team; -1 if the team was destroyed or this PE is outside."""
-        return lib.team_my_pe(self.handle)
+        return lib.team_my_pe(self._handle)
 
     @property
     def n_pes(self) -> int:
-        """The number of members."""
-        return lib.team_n_pes(self.handle)
+        """The number of members; -1 if the team was destroyed."""
+        return lib.team_n_pes(self._handle)
 
     def translate(self, pe: int, to: Optional["Team"] = None) -> int:
         """The rank in `to` (all PEs) of the member with rank `pe`; -1 if it has none."""
@@ -69,8 +76,8 @@ class Team:
 
     def destroy(self) -> None:
         """Ends the team. Collective over it. A second time does nothing."""
-        if self.handle != _INVALID:
-            handle, self.handle = self.handle, _INVALID if self.handle > 3 else self.handle
+        if self._handle != _INVALID:
+            handle, self._handle = self._handle, _INVALID if self._handle > 3 else self._handle
             call(lib.team_destroy, handle)
 
     def __enter__(self) -> "Team":
@@ -81,7 +88,7 @@ class Team:
             self.destroy()
 
     def __repr__(self) -> str:
-        return "<gpushmem.Team %d>" % self.handle
+        return "<gpushmem.Team %d>" % self._handle
 
 
 def _team(made):
