@@ -45,6 +45,12 @@ GPSH_API(uint64_t, gpushmem_dev_signal_fetch, (const uint64_t *sig), (sig),
 GPSH_API(uint64_t, gpushmem_dev_signal_wait_until,
          (const uint64_t *sig, enum gpushmem_cmp cmp, uint64_t value), (sig, cmp, value),
          return gpsh_dev_wait_value<uint64_t>(dev, sig, cmp, value))
+GPSH_API(void, gpushmem_dev_signal_wait_until_warp,
+         (const uint64_t *sig, enum gpushmem_cmp cmp, uint64_t value), (sig, cmp, value),
+         gpsh_dev_wait_together<gpsh_scope_warp>(dev, sig, cmp, value))
+GPSH_API(void, gpushmem_dev_signal_wait_until_block,
+         (const uint64_t *sig, enum gpushmem_cmp cmp, uint64_t value), (sig, cmp, value),
+         gpsh_dev_wait_together<gpsh_scope_block>(dev, sig, cmp, value))
 GPSH_API(int, gpushmem_dev_signal_wait_until_status,
          (const uint64_t *sig, enum gpushmem_cmp cmp, uint64_t value, uint64_t *seen),
          (sig, cmp, value, seen), return gpsh_dev_wait_until<uint64_t>(dev, sig, cmp, value, seen))

@@ -31,6 +31,22 @@
 #include <unistd.h>
 #endif
 
+// Before init, or after finalize: the sentence names what the program has called.
+static inline int gpsh_launch_unready(int status)
+{
+    return status == GPUSHMEM_ERR_STATE
+               ? gpushmem_launch_refused(status,
+                                         "gpushmem is not initialised; call gpushmem_init before")
+               : status;
+}
+static inline int gpsh_wait_unready(int status)
+{
+    return status == GPUSHMEM_ERR_STATE
+               ? gpushmem_call_failed(status, "gpushmem_launch_wait",
+                                      "gpushmem is not initialised; call gpushmem_init before")
+               : status;
+}
+
 #if defined(__CUDACC__)
 
 #define GPUSHMEM_SHARED(type, name, count) __shared__ type name[count]
@@ -150,7 +166,7 @@ static int gpsh_launch_shared(Kernel kernel, dim3 grid, dim3 block, size_t share
 {
     int status = gpushmem_device_attach();
     if (status)
-        return status;
+        return gpsh_launch_unready(status);
     cudaError_t error = gpsh_allow_shared(kernel, shared_bytes);
     if (error == cudaSuccess) {
         cudaLaunchConfig_t config = {};
@@ -191,7 +207,8 @@ static inline int gpushmem_launch_wait(gpushmem_stream_t stream)
     cudaError_t error = cudaStreamSynchronize(stream);
     gpushmem_launch_waiting(-1);
     int device = gpushmem_device_error(); // the sentence of what failed first stays
-    return error == cudaSuccess ? device : gpsh_cuda_status("gpushmem_launch_wait", error);
+    return error == cudaSuccess ? gpsh_wait_unready(device)
+                                : gpsh_cuda_status("gpushmem_launch_wait", error);
 }
 
 #else
@@ -239,7 +256,7 @@ int gpsh_launch_shared(Kernel kernel, dim3 grid, dim3 block, size_t shared_bytes
 {
     int status = gpushmem_device_attach();
     if (status)
-        return status;
+        return gpsh_launch_unready(status);
     gpsh_emu_watch_faults();
     return gpsh_emu_submit(
         grid, block, stream, [=] { kernel(arguments...); }, shared_bytes);
@@ -270,7 +287,7 @@ inline int gpushmem_launch_wait(gpushmem_stream_t stream)
     int status = gpsh_emu_wait(stream);
     gpushmem_launch_waiting(-1);
     int device = gpushmem_device_error();
-    return status ? status : device;
+    return status ? status : gpsh_wait_unready(device);
 }
 
 #endif

@@ -77,6 +77,17 @@ GPSH_DEV T gpsh_dev_wait_value(const struct gpushmem_dev &dev, const T *word, in
     return seen;
 }
 
+// By all threads of the scope: one waits, and what it has acquired is visible to the others.
+template <class Scope>
+GPSH_DEV void gpsh_dev_wait_together(const struct gpushmem_dev &dev, const uint64_t *word, int cmp,
+                                     uint64_t value)
+{
+    Scope::sync();
+    if (Scope::rank() == 0)
+        gpsh_dev_wait_value<uint64_t>(dev, word, cmp, value);
+    Scope::sync();
+}
+
 template <typename T>
 GPSH_DEV int gpsh_dev_wait_status(const struct gpushmem_dev &dev, const T *word, int cmp, T value)
 {

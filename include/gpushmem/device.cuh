@@ -105,7 +105,7 @@
 // sends the signal alone and waits for nothing; if the signal announces earlier puts, call fence
 // before it. sig_op: GPUSHMEM_SIGNAL_SET or GPUSHMEM_SIGNAL_ADD. wait_until returns the word's
 // value. Its status form returns 0, or the negative status that ended the wait, and writes the last
-// value to *seen.
+// value to *seen. In its warp and block forms one thread polls, and all see what was announced.
 //   void gpushmem_dev_TYPE_put_signal[_nbi][_warp|_block](TYPE *dest, const TYPE *source,
 //       size_t nelems, uint64_t *sig, uint64_t signal, enum gpushmem_signal_op sig_op, int pe);
 //   void gpushmem_dev_putBITS_signal[_nbi][_warp|_block](void *dest, const void *source,
@@ -116,6 +116,10 @@
 //       int pe);
 //   uint64_t gpushmem_dev_signal_fetch(const uint64_t *sig);
 //   uint64_t gpushmem_dev_signal_wait_until(const uint64_t *sig, enum gpushmem_cmp cmp,
+//       uint64_t value);
+//   void gpushmem_dev_signal_wait_until_warp(const uint64_t *sig, enum gpushmem_cmp cmp,
+//       uint64_t value);
+//   void gpushmem_dev_signal_wait_until_block(const uint64_t *sig, enum gpushmem_cmp cmp,
 //       uint64_t value);
 //   int gpushmem_dev_signal_wait_until_status(const uint64_t *sig, enum gpushmem_cmp cmp,
 //       uint64_t value, uint64_t *seen);
