@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Every promise to one transport, or to those whose name holds --only. Prints a line per promise;
-// exits with 1 if one is broken.
+// Every promise to one transport, or to those whose name holds --only: to the other PE, then to
+// oneself. Prints a line per promise; exits with 1 if one is broken.
 #define _GNU_SOURCE
 #include "contract.h"
 
@@ -13,6 +13,7 @@
 struct options {
     struct world world;
     const char *only;
+    unsigned other; // no promise to oneself
 };
 
 struct tally {
@@ -62,6 +63,7 @@ static bool read_options(struct options *o, int argc, char **argv, int *exit_sta
         {0, "set0", "NAME=VALUE", "of PE 0 alone", .take = take_setting},
         {0, "set1", "NAME=VALUE", "of PE 1 alone", .take = take_setting},
         {0, "queue", "none|slow", "slow: staged copies are done by a thread, late", .word = &queue},
+        {0, "target", "all|other", "other: no promises to oneself", .word = &o->other},
         {0, "only", "TEXT", "only promises whose name holds it", .text = &o->only},
         {0},
     };
@@ -108,7 +110,8 @@ int main(int argc, char **argv)
     if (!read_options(&options, argc, argv, &exit_status))
         return exit_status;
     int farthest = options.world.ops == &gpsh_loop_ops ? 0 : 1;
-    for (options.world.target = farthest; options.world.target >= 0; options.world.target--)
+    int nearest = options.other ? 1 : 0;
+    for (options.world.target = farthest; options.world.target >= nearest; options.world.target--)
         for (size_t s = 0; s < sizeof suites / sizeof *suites; s++)
             for (const struct promise *promise = suites[s]; promise->name; promise++)
                 run(&options, promise, &tally);
