@@ -9,6 +9,7 @@
 #include "progress/waiter.h"
 #include "proxy/device_side.h"
 #include "proxy/device_teams.h"
+#include "stream/coll_choice.h"
 
 // Above so many members a PE does not look at each one's word itself: comm/team_meet.c. Where PEs
 // share cores it does: each round of messages would need all of them scheduled once more.
@@ -22,6 +23,7 @@ static struct {
     // Slots of teams that broke: messages may still come for them.
     struct gpsh_team_slots retired;
     bool checked;
+    bool by_nodes; // teams meet node by node where that saves messages
 } table;
 
 static struct gpsh_team_words *words_of(int pe, int slot)
@@ -72,6 +74,7 @@ void gpsh_team_delete(struct gpsh_team *team)
 {
     if (!team)
         return;
+    gpsh_team_nodes_delete(team->nodes);
     free(team->pes);
     free(team->words);
     free(team->views);
@@ -109,6 +112,8 @@ int gpsh_team_new(int slot, const int *pes, int n, struct gpsh_team **out)
         if (pes[rank] == gpsh.my_pe)
             team->my_rank = rank;
     }
+    if (!failed && table.by_nodes && !team->flat)
+        failed = gpsh_team_nodes_new(pes, n, team->my_rank, &team->nodes) < 0;
     if (failed) {
         gpsh_team_delete(team);
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no host memory for a team of %d PEs", n);
@@ -194,7 +199,7 @@ void gpsh_team_leave(struct gpsh_team *team)
 uint32_t gpsh_teams_reach(void)
 {
     uint32_t reach = GPSH_TEAM_WORLD_DIRECT | GPSH_TEAM_NODE_DIRECT | GPSH_TEAM_WORLD_KERNELS |
-                     GPSH_TEAM_NODE_KERNELS;
+                     GPSH_TEAM_NODE_KERNELS | GPSH_TEAM_NODE_WORDS;
     for (int pe = 0; pe < gpsh.n_pes; pe++) {
         uint32_t lacks = 0;
         if (!gpsh.direct[pe] && pe != gpsh.my_pe)
@@ -204,6 +209,9 @@ uint32_t gpsh_teams_reach(void)
         if (gpsh.peers[pe].node != gpsh.peers[gpsh.my_pe].node)
             lacks &= GPSH_TEAM_WORLD_DIRECT | GPSH_TEAM_WORLD_KERNELS;
         reach &= ~lacks;
+        bool same_node = gpsh.peers[pe].node == gpsh.peers[gpsh.my_pe].node;
+        if (same_node != (gpsh.mapped[GPSH_CONTROL][pe] != NULL))
+            reach &= ~(uint32_t)GPSH_TEAM_NODE_WORDS;
     }
     return reach | (gpsh.settings.check ? GPSH_TEAM_CHECKED : 0u);
 }
@@ -262,6 +270,7 @@ int gpsh_teams_init(uint32_t reach)
     memset(&table, 0, sizeof table);
     gpsh_device_teams_init();
     table.checked = reach & GPSH_TEAM_CHECKED;
+    table.by_nodes = reach & GPSH_TEAM_NODE_WORDS && gpsh_coll_limits.nodes;
     for (int slot = 0; slot < GPUSHMEM_TEAM_SLOTS; slot++)
         table.epochs[slot] = (uint64_t)gpsh.settings.team_epoch;
     int *pes = calloc((size_t)gpsh.n_pes, sizeof *pes);

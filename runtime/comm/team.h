@@ -3,6 +3,7 @@
 #ifndef GPSH_TEAM_H
 #define GPSH_TEAM_H
 
+#include "comm/team_nodes.h"
 #include "gpushmem/team.h"
 #include "memory/team_scratch.h"
 #include "state/state.h"
@@ -26,9 +27,11 @@ struct gpsh_team {
     struct gpsh_team_words *mine;
     // [n] where the members' data of the operation under way lies (comm/team_meet.h)
     const char **views;
-    char *work;             // private memory, GPSH_TEAM_WORK times the room of a slot
-    uint64_t epoch;         // number of the last operation of the host
-    bool flat;              // all members see each other's words, and they are few, or share cores
+    char *work;     // private memory, GPSH_TEAM_WORK times the room of a slot
+    uint64_t epoch; // number of the last operation of the host
+    bool flat;      // all members see each other's words, and they are few, or share cores
+    // NULL: members meet without regard to nodes
+    struct gpsh_team_nodes *nodes;
     struct gpsh_bell *bell; // of a flat team that shares cores; else NULL
     bool direct;            // all members load and store each other's heaps
     bool kernels_direct;    // kernels do
@@ -53,6 +56,7 @@ enum gpsh_team_reach {
     GPSH_TEAM_WORLD_KERNELS = 8,
     GPSH_TEAM_NODE_KERNELS = 16,
     GPSH_TEAM_CHECKED = 32,
+    GPSH_TEAM_NODE_WORDS = 64, // the PEs of a node see each other's words, and those of no other
 };
 uint32_t gpsh_teams_reach(void);
 // Makes the predefined teams; `reach`: what all PEs have agreed on.

@@ -270,6 +270,119 @@ static int relay_transpose(struct gpsh_team *team, const char *mine, size_t byte
     return 0;
 }
 
+// ---- By nodes ----
+
+// The first member of each node hears the others of its node, exchanges with the first members of
+// the other nodes in Bruck's rounds, and shows that it has: then what came is in its room for its
+// node to look at. As in the other ways, a member that sees the end of an epoch knows that all have
+// entered it.
+
+static const char *shown_by(struct gpsh_team *team, int rank, size_t bytes)
+{
+    struct gpsh_team_words *theirs = team->words[rank];
+    unsigned side = side_of(team);
+    return bytes <= GPSH_TEAM_LINE_DATA ? theirs->own[side].data : data_of(theirs, side);
+}
+
+static int hear_node(struct gpsh_team *team, const char *what)
+{
+    const struct gpsh_team_nodes *nodes = team->nodes;
+    int status = 0;
+    for (int rank = team->my_rank + 1; rank < team->n && status == 0; rank++)
+        if (nodes->node[rank] == nodes->mine)
+            status = await(team, rank, &team->words[rank]->own[side_of(team)].epoch, what);
+    return status;
+}
+
+// One round, as `exchange` does, with nodes instead of ranks.
+static int exchange_nodes(struct gpsh_team *team, int round, int distance, size_t bytes,
+                          size_t offset, const char *what)
+{
+    const struct gpsh_team_nodes *nodes = team->nodes;
+    unsigned side = side_of(team);
+    int to = nodes->leaders[(nodes->mine + distance) % nodes->n];
+    int from = nodes->leaders[(nodes->mine - distance + nodes->n) % nodes->n];
+    int status = tell(team, to, round, data_of(team->mine, side), bytes, offset);
+    return status < 0 ? status : await(team, from, &team->mine->arrived[round][side], what);
+}
+
+static int lead_gather(struct gpsh_team *team, const void *mine, size_t bytes, const char *what)
+{
+    const struct gpsh_team_nodes *nodes = team->nodes;
+    char *room = data_of(team->mine, side_of(team));
+    for (int rank = 0; bytes && rank < team->n; rank++)
+        if (nodes->node[rank] == nodes->mine)
+            memcpy(room + (size_t)nodes->place[rank] * bytes,
+                   rank == team->my_rank ? mine : shown_by(team, rank, bytes), bytes);
+    int status = 0;
+    for (int round = 0, have = 1; have < nodes->n && status == 0; round++, have *= 2) {
+        int pieces = have < nodes->n - have ? have : nodes->n - have;
+        int to = (nodes->mine + have) % nodes->n;
+        int members = gpsh_team_nodes_members(nodes, nodes->mine, pieces);
+        int before = gpsh_team_nodes_members(nodes, to, have);
+        status = exchange_nodes(team, round, have, (size_t)members * bytes, (size_t)before * bytes,
+                                what);
+    }
+    return status;
+}
+
+static int lead_cast(struct gpsh_team *team, int root, const void *mine, size_t bytes,
+                     const char *what)
+{
+    const struct gpsh_team_nodes *nodes = team->nodes;
+    int n = nodes->n, behind = (nodes->mine - nodes->node[root] + n) % n, status = 0;
+    if (behind == 0)
+        memcpy(data_of(team->mine, side_of(team)),
+               root == team->my_rank ? mine : shown_by(team, root, bytes), bytes);
+    for (int round = 0, have = 1; have < n && status == 0; round++, have *= 2) {
+        bool passes = behind < have && (behind + have) % n >= have;
+        status = exchange_nodes(team, round, have, passes ? bytes : 0, 0, what);
+    }
+    return status;
+}
+
+// What the leaders bring: every member's block, or, of a broadcast, the root's.
+enum { GATHER = -1 };
+
+static int meet_by_nodes(struct gpsh_team *team, int root, const void *mine, size_t bytes,
+                         const char *what)
+{
+    unsigned side = side_of(team);
+    int leader = team->nodes->leaders[team->nodes->mine];
+    if (leader != team->my_rank) {
+        show(team, mine, root == GATHER || root == team->my_rank ? bytes : 0);
+        return await(team, leader, &team->words[leader]->own[side].epoch, what);
+    }
+    int status = hear_node(team, what);
+    if (status == 0)
+        status = root == GATHER ? lead_gather(team, mine, bytes, what)
+                                : lead_cast(team, root, mine, bytes, what);
+    if (status == 0) // pairs with the members' await: what came is in the room
+        atomic_store_explicit(&team->mine->own[side].epoch, team->epoch, memory_order_release);
+    return status;
+}
+
+static const char *leaders_room(struct gpsh_team *team)
+{
+    return data_of(team->words[team->nodes->leaders[team->nodes->mine]], side_of(team));
+}
+
+static int gather_by_nodes(struct gpsh_team *team, const void *mine, size_t bytes, const char *what)
+{
+    int status = meet_by_nodes(team, GATHER, mine, bytes, what);
+    for (int rank = 0; bytes && status == 0 && rank < team->n; rank++)
+        team->views[rank] = leaders_room(team) + (size_t)team->nodes->place[rank] * bytes;
+    return status;
+}
+
+static int cast_by_nodes(struct gpsh_team *team, int root, const void *mine, size_t bytes,
+                         const char *what)
+{
+    int status = meet_by_nodes(team, root, mine, bytes, what);
+    team->views[root] = leaders_room(team);
+    return status;
+}
+
 // ---- Operations ----
 
 static int begin(struct gpsh_team *team, const char *what)
@@ -294,6 +407,8 @@ int gpsh_team_meet(struct gpsh_team *team, const char *what)
     int status = begin(team, what);
     if (status < 0)
         return status;
+    if (team->nodes)
+        return end(team, gather_by_nodes(team, NULL, 0, what));
     if (!team->flat)
         return end(team, relay(team, NULL, 0, what));
     show(team, NULL, 0);
@@ -311,6 +426,8 @@ int gpsh_team_gather(struct gpsh_team *team, const void *mine, size_t bytes, con
     int status = begin(team, what);
     if (status < 0)
         return status;
+    if (team->nodes)
+        return end(team, gather_by_nodes(team, mine, bytes, what));
     if (!team->flat)
         return end(team, relay(team, mine, bytes, what));
     show(team, mine, bytes);
@@ -330,6 +447,8 @@ int gpsh_team_cast(struct gpsh_team *team, int root, const void *mine, size_t by
     int status = begin(team, what);
     if (status < 0)
         return status;
+    if (team->nodes)
+        return end(team, cast_by_nodes(team, root, mine, bytes, what));
     if (!team->flat)
         return end(team, relay_cast(team, root, mine, bytes, what));
     show(team, mine, team->my_rank == root ? bytes : 0);

@@ -3,7 +3,8 @@
 // is one epoch; all members make the same calls, with the same sizes. `what` is the public
 // function, for sentences. A failure leaves the team broken.
 //
-// Two ways: if the team is flat, each PE shows its data in its own words and looks at everybody's.
+// Three ways: if the team is flat, each PE shows its data in its own words and looks at
+// everybody's. If several members share a node, one of each node speaks for it (comm/team_nodes.h).
 // Else messages of about log2(n) rounds, by stores where a member's words are mapped and by
 // put_signal where they are not.
 #ifndef GPSH_TEAM_MEET_H

@@ -10,14 +10,14 @@
 
 enum { THREADS = 512, SHARE = 16 << 10, PACKET_BLOCKS = 16, LARGE = 32 << 20 };
 
-static const struct gpsh_coll_limits standard = {192 << 10, 8 << 20, 64};
-struct gpsh_coll_limits gpsh_coll_limits = {192 << 10, 8 << 20, 64};
+static const struct gpsh_coll_limits standard = {192 << 10, 8 << 20, 64, 1};
+struct gpsh_coll_limits gpsh_coll_limits = {192 << 10, 8 << 20, 64, 1};
 
 // ---- The setting ----
 
 static bool read_word(const char *word, struct gpsh_coll_limits *limits)
 {
-    uint64_t blocks = 0;
+    uint64_t blocks = 0, nodes = 0;
     const char *value = strchr(word, '=');
     if (!value++)
         return false;
@@ -25,6 +25,11 @@ static bool read_word(const char *word, struct gpsh_coll_limits *limits)
         return !gpsh_parse_size(value, &limits->packets);
     if (!strncmp(word, "copies=", 7))
         return !gpsh_parse_size(value, &limits->copies);
+    if (!strncmp(word, "nodes=", 6)) {
+        bool fine = !gpsh_parse_size(value, &nodes) && nodes <= 1;
+        limits->nodes = fine ? (unsigned)nodes : limits->nodes;
+        return fine;
+    }
     if (strncmp(word, "blocks=", 7) != 0 || gpsh_parse_size(value, &blocks) || blocks < 1 ||
         blocks > GPUSHMEM_COLL_STREAM_BLOCKS)
         return false;
@@ -42,8 +47,8 @@ int gpsh_coll_limits_read(const char *text)
         if (!read_word(word, &limits))
             return gpsh_fail(
                 GPUSHMEM_ERR_SETTING,
-                "GPUSHMEM_COLLECTIVES: '%s' is none of packets=BYTES, copies=BYTES and "
-                "blocks=N with N from 1 to %d",
+                "GPUSHMEM_COLLECTIVES: '%s' is none of packets=BYTES, copies=BYTES, nodes=0, "
+                "nodes=1 and blocks=N with N from 1 to %d",
                 word, GPUSHMEM_COLL_STREAM_BLOCKS);
         text += length + (text[length] == ',');
     }
@@ -54,8 +59,8 @@ int gpsh_coll_limits_read(const char *text)
 void gpsh_coll_limits_print(char *text, size_t bytes)
 {
     const struct gpsh_coll_limits *limits = &gpsh_coll_limits;
-    snprintf(text, bytes, "packets=%" PRIu64 ",copies=%" PRIu64 ",blocks=%u", limits->packets,
-             limits->copies, limits->blocks);
+    snprintf(text, bytes, "packets=%" PRIu64 ",copies=%" PRIu64 ",blocks=%u,nodes=%u",
+             limits->packets, limits->copies, limits->blocks, limits->nodes);
 }
 
 // ---- The choice ----

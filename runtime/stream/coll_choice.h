@@ -19,6 +19,7 @@ struct gpsh_coll_limits {
     uint64_t packets; // largest sum of a member's messages that goes in packets
     uint64_t copies;  // smallest message that copy engines move
     unsigned blocks;  // at most
+    unsigned nodes;   // 1: the host's operations of several nodes go node by node
 };
 extern struct gpsh_coll_limits gpsh_coll_limits; // in use
 

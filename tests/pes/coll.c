@@ -5,6 +5,7 @@
 //   coll [ROUNDS]
 //   coll smoke               three sizes of each, for slow networks
 //   coll threads [ROUNDS]    several threads, each with a team of its own
+//   coll messages            what small ones send to other nodes
 #define _GNU_SOURCE // usleep
 #include <float.h>
 #include <math.h>
@@ -12,6 +13,7 @@
 #include <unistd.h>
 
 #include "check.h"
+#include "gpushmem/counters.h"
 
 enum { MOST_PES = 16, MOST_BYTES = 200000 };
 static int me, n_pes, rounds;
@@ -498,6 +500,59 @@ static int run_threads(void)
     return 0;
 }
 
+// ---- Messages between nodes ----
+
+static uint64_t operations(void)
+{
+    struct gpushmem_counters row;
+    uint64_t position = 0, sum = 0;
+    while (gpushmem_counters_next(&position, &row) == 1)
+        sum += row.kind == GPUSHMEM_COUNTERS_FLOW ? row.operations : 0;
+    return sum;
+}
+
+static void call_small(gpushmem_team_t team, int which)
+{
+    switch (which) {
+    case 0: CHECK_OK(gpushmem_team_sync(team)); break;
+    case 1: CHECK_OK(gpushmem_barrier(team)); break;
+    case 2: CHECK_OK(gpushmem_broadcastmem(team, dest, source, 200, n_pes - 1)); break;
+    case 3: CHECK_OK(gpushmem_fcollectmem(team, dest, source, 100)); break;
+    default: CHECK_OK(gpushmem_int64_sum_reduce(team, (void *)dest, (void *)source, 3));
+    }
+}
+
+// Of each node the first member sends one message per round, the others none.
+static void check_messages(gpushmem_team_t team, bool leads)
+{
+    int64_t *mine = (void *)source, *nodes = (void *)dest, rounds_of_nodes = 0;
+    *mine = leads;
+    CHECK_OK(gpushmem_int64_sum_reduce(team, nodes, mine, 1));
+    while (1 << rounds_of_nodes < *nodes)
+        rounds_of_nodes++;
+    CHECK(*nodes<n_pes && * nodes> 1);
+    for (int which = 0; which < 5; which++) {
+        uint64_t before = operations();
+        for (int i = 0; i < 10; i++)
+            call_small(team, which);
+        uint64_t sent = operations() - before;
+        CHECK_THAT(sent == (leads ? 10 * (uint64_t)rounds_of_nodes : 0),
+                   "operation %d: %llu messages in 10 calls", which, (unsigned long long)sent);
+    }
+}
+
+// Ranks in the order of the PEs, and backwards.
+static void run_messages(void)
+{
+    gpushmem_team_t back;
+    int n = gpushmem_team_n_pes(GPUSHMEM_TEAM_NODE), rank = gpushmem_team_my_pe(GPUSHMEM_TEAM_NODE);
+    CHECK_OK(
+        gpushmem_team_split_strided(GPUSHMEM_TEAM_WORLD, n_pes - 1, -1, n_pes, NULL, 0, &back));
+    check_messages(GPUSHMEM_TEAM_WORLD, rank == 0);
+    check_messages(back, rank == n - 1);
+    CHECK_OK(gpushmem_team_destroy(back));
+}
+
 // ---- All of them ----
 
 static void check_bytes(gpushmem_team_t team, size_t bytes, unsigned seed)
@@ -552,10 +607,12 @@ int main(int argc, char **argv)
         1, 8, 40, 57, 500, 944, 1889, 3776, 3777, 20000, MOST_BYTES - 24};
     enum { ROOM = 3776 }; // what a PE hands over at once, from which the ways' switches follow
     bool threads = argc > 1 && strcmp(argv[1], "threads") == 0;
+    bool messages = argc > 1 && strcmp(argv[1], "messages") == 0;
     bool smoke = argc > 1 && strcmp(argv[1], "smoke") == 0;
-    rounds = smoke     ? 0
-             : threads ? check_rounds(argc - 1, argv + 1, 100)
-                       : check_rounds(argc, argv, 1);
+    rounds = smoke      ? 0
+             : threads  ? check_rounds(argc - 1, argv + 1, 100)
+             : messages ? 0
+                        : check_rounds(argc, argv, 1);
     CHECK_OK(threads ? gpushmem_init_thread(GPUSHMEM_THREAD_MULTIPLE, NULL) : gpushmem_init());
     me = gpushmem_my_pe();
     n_pes = gpushmem_n_pes();
@@ -566,6 +623,14 @@ int main(int argc, char **argv)
     source = gpushmem_malloc((size_t)n_pes * MOST_BYTES);
     expected = malloc((size_t)n_pes * MOST_BYTES);
     CHECK(dest && source && expected);
+    if (messages) {
+        run_messages();
+        CHECK_OK(gpushmem_free(source));
+        CHECK_OK(gpushmem_free(dest));
+        free(expected);
+        CHECK_OK(gpushmem_finalize());
+        return 0;
+    }
     gpushmem_team_t teams[4] = {GPUSHMEM_TEAM_WORLD, GPUSHMEM_TEAM_NODE};
     CHECK_OK(
         gpushmem_team_split_strided(GPUSHMEM_TEAM_WORLD, n_pes - 1, -1, n_pes, NULL, 0, &teams[2]));

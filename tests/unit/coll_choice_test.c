@@ -5,7 +5,7 @@
 
 static int way_of(uint64_t bytes, unsigned blocks)
 {
-    const struct gpsh_coll_limits limits = {192 << 10, 8 << 20, blocks};
+    const struct gpsh_coll_limits limits = {192 << 10, 8 << 20, blocks, 1};
     const struct gpushmem_dev_team team = {.n = 2, .flags = GPUSHMEM_DEV_TEAM_DIRECT};
     const struct gpushmem_coll_op op = {.kind = GPUSHMEM_COLL_REDUCE, .n = bytes, .width = 1};
     return gpsh_coll_choose(&op, &team, true, &limits).way;

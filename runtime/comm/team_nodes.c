@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "comm/team_nodes.h"
+
+#include <stdlib.h>
+
+#include "state/state.h"
+
+static struct gpsh_team_nodes *allocate(int n)
+{
+    size_t members = (size_t)n;
+    struct gpsh_team_nodes *nodes = calloc(1, sizeof *nodes + 5 * members * sizeof(int));
+    if (!nodes)
+        return NULL;
+    nodes->leaders = nodes->numbers;
+    nodes->sizes = nodes->leaders + members;
+    nodes->node = nodes->sizes + members;
+    nodes->index = nodes->node + members;
+    nodes->place = nodes->index + members;
+    return nodes;
+}
+
+// The rank's node: one that is known, or the next.
+static int find(const int *pes, const struct gpsh_team_nodes *nodes, int rank)
+{
+    int i = 0;
+    while (i < nodes->n && gpsh.peers[pes[nodes->leaders[i]]].node != gpsh.peers[pes[rank]].node)
+        i++;
+    return i;
+}
+
+static void enter(struct gpsh_team_nodes *nodes, int rank, int node)
+{
+    if (node == nodes->n)
+        nodes->leaders[nodes->n++] = rank;
+    nodes->node[rank] = node;
+    nodes->index[rank] = nodes->sizes[node]++;
+}
+
+int gpsh_team_nodes_members(const struct gpsh_team_nodes *nodes, int node, int count)
+{
+    int members = 0;
+    for (int k = 0; k < count; k++)
+        members += nodes->sizes[(node - k + nodes->n) % nodes->n];
+    return members;
+}
+
+int gpsh_team_nodes_new(const int *pes, int n, int my_rank, struct gpsh_team_nodes **out)
+{
+    struct gpsh_team_nodes *nodes = allocate(n);
+    *out = NULL;
+    if (!nodes)
+        return -1;
+    for (int rank = 0; rank < n; rank++)
+        enter(nodes, rank, find(pes, nodes, rank));
+    if (nodes->n == 1 || nodes->n == n) {
+        free(nodes);
+        return 0;
+    }
+    nodes->mine = nodes->node[my_rank];
+    for (int rank = 0; rank < n; rank++) {
+        int before = (nodes->mine - nodes->node[rank] + nodes->n) % nodes->n;
+        nodes->place[rank] =
+            gpsh_team_nodes_members(nodes, nodes->mine, before) + nodes->index[rank];
+    }
+    *out = nodes;
+    return 0;
+}
+
+void gpsh_team_nodes_delete(struct gpsh_team_nodes *nodes)
+{
+    free(nodes);
+}

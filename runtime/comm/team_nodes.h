@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The members of a team by nodes, where members of one node see each other's words and those of
+// different nodes do not. docs/adr/0048-collectives-by-nodes.md.
+#ifndef GPSH_TEAM_NODES_H
+#define GPSH_TEAM_NODES_H
+
+struct gpsh_team_nodes {
+    int n, mine;   // nodes, in the order of their first members; this PE's
+    int *leaders;  // [n] rank of the node's first member
+    int *sizes;    // [n] members
+    int *node;     // [members] of each rank
+    int *index;    // [members] how many members of its node come before a rank
+    int *place;    // [members] where a rank's block is gathered: this node's come first
+    int numbers[]; // what the others point to
+};
+
+// Of `n` members, pes[rank]. *out is for gpsh_team_nodes_delete, or NULL if no two members share a
+// node, or all do. -1: no memory.
+int gpsh_team_nodes_new(const int *pes, int n, int my_rank, struct gpsh_team_nodes **out);
+void gpsh_team_nodes_delete(struct gpsh_team_nodes *nodes);
+
+// Members of `count` nodes: of this one, and those before it.
+int gpsh_team_nodes_members(const struct gpsh_team_nodes *nodes, int node, int count);
+
+#endif
