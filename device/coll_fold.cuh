@@ -42,23 +42,37 @@ GPSH_DEV const char *gpsh_dev_fold_source(const struct gpsh_dev_coll &c,
     return there ? there : job.slots + (unsigned)(rank < c.me ? rank : rank - 1) * job.slot_bytes;
 }
 
-// Units first, first + lanes, ... of 16 bytes, with UNITS loads under way. For prefixes a member's
-// dest is written after its source was read: they may be the same.
+// A member's units.
+template <int UNITS>
+GPSH_DEV void gpsh_dev_fold_load(const struct gpsh_dev_coll &c, const struct gpsh_dev_fold_job &job,
+                                 int rank, uint64_t first, uint64_t lanes, gpsh_dev_unit<4> *in)
+{
+    const char *from = gpsh_dev_fold_source(c, job, rank);
+    GPSH_UNROLL
+    for (int k = 0; k < UNITS; k++) {
+        uint64_t at = 16 * (first + (unsigned)k * lanes);
+        if (at < job.bytes)
+            in[k] = gpsh_dev_load_unit<4>(from + at, job.bytes - at);
+    }
+}
+
+// Units first, first + lanes, ... of 16 bytes, with the loads of two members under way. For
+// prefixes a member's dest is written after its source was read: they may be the same.
 template <int UNITS, class Fold>
 GPSH_DEV void gpsh_dev_fold_units(const struct gpsh_dev_coll &c, const struct gpushmem_coll_op &op,
                                   const struct gpsh_dev_fold_job &job, const Fold &fold,
                                   uint64_t first, uint64_t lanes)
 {
     gpsh_dev_acc<4> acc[UNITS] = {};
+    gpsh_dev_unit<4> in[UNITS], next[UNITS] = {};
+    if (job.end > 0)
+        gpsh_dev_fold_load<UNITS>(c, job, 0, first, lanes, next);
     for (int rank = 0; rank < job.end; rank++) {
-        const char *from = gpsh_dev_fold_source(c, job, rank);
-        gpsh_dev_unit<4> in[UNITS];
         GPSH_UNROLL
-        for (int k = 0; k < UNITS; k++) {
-            uint64_t at = 16 * (first + (unsigned)k * lanes);
-            if (at < job.bytes)
-                in[k] = gpsh_dev_load_unit<4>(from + at, job.bytes - at);
-        }
+        for (int k = 0; k < UNITS; k++)
+            in[k] = next[k];
+        if (rank + 1 < job.end) // under way while these are folded
+            gpsh_dev_fold_load<UNITS>(c, job, rank + 1, first, lanes, next);
         char *to = job.results == gpsh_dev_fold_job::prefixes
                        ? gpsh_dev_coll_there(c, job.dest, rank)
                        : nullptr;

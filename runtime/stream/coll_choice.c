@@ -10,8 +10,8 @@
 
 enum { THREADS = 512, SHARE = 16 << 10, PACKET_BLOCKS = 16, LARGE = 32 << 20 };
 
-static const struct gpsh_coll_limits standard = {192 << 10, 8 << 20, 64, 1};
-struct gpsh_coll_limits gpsh_coll_limits = {192 << 10, 8 << 20, 64, 1};
+static const struct gpsh_coll_limits standard = {192 << 10, 64 << 20, 64, 1};
+struct gpsh_coll_limits gpsh_coll_limits = {192 << 10, 64 << 20, 64, 1};
 
 // ---- The setting ----
 
