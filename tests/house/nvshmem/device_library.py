@@ -10,6 +10,7 @@ Exit code 77: the libraries are not built (ninja nvshmem_device_ltoir nvshmem_de
 import ctypes
 import glob
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -59,6 +60,19 @@ def expect_state(cubin):
             sys.exit("device_library.py: %s has no %s" % (cubin, name.decode()))
 
 
+def expect_triton_takes(bitcode):
+    """Without Triton: what its LLVM aborts on, or does not link with its own module."""
+    ir = run(CLANG, "-x", "ir", "--target=nvptx64-nvidia-cuda", "-nogpulib", "-Wno-unknown-cuda-version", "-O0", "-S", "-Xclang",
+             "-disable-llvm-passes", "-emit-llvm", bitcode, "-o", "-")
+    if "nvvm-reflect-ftz" in ir:
+        sys.exit("device_library.py: %s has the module flag nvvm-reflect-ftz, which conflicts with Triton's" % bitcode)
+    by_value = re.findall(r"^define internal [^@\n]*@([\w.$]+)\([^\n]*byval\(", ir, re.M)
+    if by_value:
+        sys.exit("device_library.py: Triton's LLVM aborts on structs by value, as %s has them" % by_value[0])
+    if "gpsh_dev_" not in ir:
+        sys.exit("device_library.py: %s has none of our functions" % bitcode)
+
+
 def jit_link(inputs, out):
     """LTO IR, by nvJitLink as it is loaded by name."""
     library = ctypes.CDLL(sorted(glob.glob(TOOLKIT + "/lib*/libnvJitLink.so.*"))[0])
@@ -103,6 +117,7 @@ def main():
             with open(folder + "/bc.ptx", encoding="utf-8") as ptx:
                 if ".extern .func" in ptx.read():
                     sys.exit("device_library.py: the bitcode leaves functions open")
+            expect_triton_takes(bitcode)
             print("bitcode: linked")
         units = [write("%s/unit%d.cu" % (folder, i), text) for i, text in enumerate(UNITS)]
         run(NVCC, "-std=c++17", "-arch=sm_80", "-rdc=true", *INCLUDES, *units, "-o", folder + "/program", "-L" + LIBRARIES,
