@@ -191,26 +191,12 @@ GPUSHMEM_RMA_TYPES(DEFINE_TYPE)
 GPUSHMEM_RMA_SIZES(DEFINE_SIZE)
 DEFINE(putmem, getmem, void, 1)
 
-#define DEFINE_STRIDED(IPUT, IGET, TYPE, SIZE)                                                     \
-    int gpushmem_##IPUT##_on_stream(TYPE *dest, const TYPE *source, ptrdiff_t dst, ptrdiff_t sst,  \
+#define DEFINE_STRIDED(CALL, KIND, TYPE, SIZE)                                                     \
+    int gpushmem_##CALL##_on_stream(TYPE *dest, const TYPE *source, ptrdiff_t dst, ptrdiff_t sst,  \
                                     size_t nelems, int pe, gpushmem_stream_t stream)               \
     {                                                                                              \
         return move_strided(__func__,                                                              \
-                            (struct gpushmem_stream_op){.kind = GPUSHMEM_STREAM_IPUT,              \
-                                                        .pe = pe,                                  \
-                                                        .size = SIZE,                              \
-                                                        .dest = dest,                              \
-                                                        .source = source,                          \
-                                                        .bytes = gpsh_bytes(nelems, SIZE),         \
-                                                        .dest_stride = dst,                        \
-                                                        .source_stride = sst},                     \
-                            stream);                                                               \
-    }                                                                                              \
-    int gpushmem_##IGET##_on_stream(TYPE *dest, const TYPE *source, ptrdiff_t dst, ptrdiff_t sst,  \
-                                    size_t nelems, int pe, gpushmem_stream_t stream)               \
-    {                                                                                              \
-        return move_strided(__func__,                                                              \
-                            (struct gpushmem_stream_op){.kind = GPUSHMEM_STREAM_IGET,              \
+                            (struct gpushmem_stream_op){.kind = GPUSHMEM_STREAM_##KIND,            \
                                                         .pe = pe,                                  \
                                                         .size = SIZE,                              \
                                                         .dest = dest,                              \
@@ -230,8 +216,11 @@ DEFINE(putmem, getmem, void, 1)
     {                                                                                              \
         return move(__func__, GPUSHMEM_STREAM_GET, dest, source, sizeof *dest, pe, stream);        \
     }                                                                                              \
-    DEFINE_STRIDED(NAME##_iput, NAME##_iget, TYPE, sizeof(TYPE))
-#define DEFINE_STRIDED_SIZE(BITS) DEFINE_STRIDED(iput##BITS, iget##BITS, void, BITS / 8)
+    DEFINE_STRIDED(NAME##_iput, IPUT, TYPE, sizeof(TYPE))                                          \
+    DEFINE_STRIDED(NAME##_iget, IGET, TYPE, sizeof(TYPE))
+#define DEFINE_STRIDED_SIZE(BITS)                                                                  \
+    DEFINE_STRIDED(iput##BITS, IPUT, void, BITS / 8)                                               \
+    DEFINE_STRIDED(iget##BITS, IGET, void, BITS / 8)
 GPUSHMEM_RMA_TYPES(DEFINE_VALUE)
 GPUSHMEM_RMA_SIZES(DEFINE_STRIDED_SIZE)
 
