@@ -32,16 +32,21 @@
 #endif
 
 // Before init, or after finalize: the sentence names what the program has called.
+static inline bool gpsh_is_unready(int status) // kernels fail with the same status
+{
+    struct gpushmem_dev dev;
+    return status == GPUSHMEM_ERR_STATE && gpushmem_device_handle(&dev) == GPUSHMEM_ERR_STATE;
+}
 static inline int gpsh_launch_unready(int status)
 {
-    return status == GPUSHMEM_ERR_STATE
+    return gpsh_is_unready(status)
                ? gpushmem_launch_refused(status,
                                          "gpushmem is not initialised; call gpushmem_init before")
                : status;
 }
 static inline int gpsh_wait_unready(int status)
 {
-    return status == GPUSHMEM_ERR_STATE
+    return gpsh_is_unready(status)
                ? gpushmem_call_failed(status, "gpushmem_launch_wait",
                                       "gpushmem is not initialised; call gpushmem_init before")
                : status;
