@@ -120,8 +120,6 @@ GPSH_DEV void gpsh_dev_coll_direct(struct gpsh_dev_coll *c, const struct gpushme
 
 GPSH_DEV void gpsh_dev_coll_do(struct gpsh_dev_coll *c, const struct gpushmem_coll_op &op)
 {
-    if (c->status) // poisoned
-        return;
     if (c->n == 1) {
         gpsh_dev_coll_alone(*c, op);
         return;
@@ -147,17 +145,15 @@ GPSH_DEV_ONCE int gpsh_dev_coll_run(const struct gpushmem_dev &dev, struct gpsh_
     if (!gpsh_dev_coll_begin(&c, op.team))
         return c.status;
     int status = gpsh_dev_coll_check(c, op);
-    if (c.flags & GPUSHMEM_DEV_TEAM_CHECKED && !c.status) {
+    if (gpsh_dev_coll_compares(&c)) {
         status = gpsh_dev_coll_compare(c, op, status);
         if (status)
             return status;
         if (!op.n && op.kind != GPUSHMEM_COLL_COLLECT)
             return gpsh_dev_coll_end(&c);
     }
-    if (status || (!op.n && op.kind != GPUSHMEM_COLL_COLLECT)) {
-        gpsh_dev_group_sync(group);
-        return status ? status : c.status;
-    }
+    if (status || (!op.n && op.kind != GPUSHMEM_COLL_COLLECT))
+        return gpsh_dev_group_agree(group, status ? status : c.status);
     gpsh_dev_coll_do(&c, op);
     return gpsh_dev_coll_end(&c);
 }

@@ -89,6 +89,15 @@ GPSH_DEV void gpsh_dev_call_report(const struct gpsh_dev_coll &c,
                     {GPUSHMEM_FAULT_CALL, d.word, d.firsts, d.theirs});
 }
 
+// Whether the members compare their calls: the same for all threads of the group.
+GPSH_DEV bool gpsh_dev_coll_compares(struct gpsh_dev_coll *c)
+{
+    if (!(c->flags & GPUSHMEM_DEV_TEAM_CHECKED))
+        return false;
+    c->status = gpsh_dev_group_agree(c->group, c->status);
+    return !c->status;
+}
+
 // Each thread tells and hears some of the members. The same for all threads: 0, or why they gave
 // up.
 GPSH_DEV int gpsh_dev_call_exchange(struct gpsh_dev_coll *c)
@@ -99,10 +108,10 @@ GPSH_DEV int gpsh_dev_call_exchange(struct gpsh_dev_coll *c)
     for (int r = (int)c->group.rank; r < c->n; r += (int)c->group.size)
         if (r != c->me)
             gpsh_dev_coll_await(c, &gpsh_dev_call_of(*c, r)->epoch, c->epoch);
-    if (c->status)
+    c->status = gpsh_dev_group_agree(c->group, c->status);
+    if (c->status && c->group.rank == 0)
         gpsh_dev_coll_poison(*c);
-    gpsh_dev_group_sync(c->group);
-    return c->group.scope == gpsh_dev_group::thread ? c->status : gpsh_dev_coll_poisoned(*c);
+    return c->status;
 }
 
 // By all threads of the group, none of which has given up. Not 0, the same for all: the operation

@@ -40,12 +40,15 @@ GPSH_DEV void gpsh_dev_copy_by_ring(const struct gpsh_dev_coll &c,
     gpsh_dev_announce_by_ring(dev, exit, c.epoch, pe);
 }
 
-// Tells and hears the exit of all members; those without a mapping were told with their data.
+// Tells and hears the exit of all members; those without a mapping were told with their data. Who
+// has given up tells nobody: its stores are not there.
 GPSH_DEV_CALL int gpsh_dev_coll_left(struct gpsh_dev_coll c)
 {
     unsigned rank = c.group.rank, size = c.group.size;
     uint64_t *own = gpsh_dev_coll_flag(c, GPUSHMEM_COLL_EXIT, c.me);
-    gpsh_dev_group_sync(c.group);
+    c.status = gpsh_dev_group_agree(c.group, c.status);
+    if (c.status)
+        return c.status;
     if (rank < (unsigned)c.n)
         gpsh_dev_fence_sys();
     for (int r = (int)rank; r < c.n; r += (int)size)
@@ -54,8 +57,7 @@ GPSH_DEV_CALL int gpsh_dev_coll_left(struct gpsh_dev_coll c)
     for (int r = (int)rank; r < c.n; r += (int)size)
         if (r != c.me)
             gpsh_dev_coll_await(&c, gpsh_dev_coll_flag(c, GPUSHMEM_COLL_EXIT, r), c.epoch);
-    gpsh_dev_group_sync(c.group);
-    return c.status;
+    return gpsh_dev_group_agree(c.group, c.status);
 }
 
 GPSH_DEV void gpsh_dev_coll_leave(struct gpsh_dev_coll *c)
@@ -68,7 +70,7 @@ GPSH_DEV void gpsh_dev_coll_leave(struct gpsh_dev_coll *c)
 GPSH_DEV void gpsh_dev_copy_push(struct gpsh_dev_coll *c, const struct gpushmem_coll_op &op,
                                  char *base)
 {
-    for (int k = 1; k < c->n && !c->status; k++) {
+    for (int k = 1; k < c->n; k++) {
         int to = c->me + k < c->n ? c->me + k : c->me + k - c->n;
         char *there = gpsh_dev_coll_there(*c, base, to);
         const char *from = gpsh_dev_coll_source(op, to);
@@ -88,6 +90,8 @@ GPSH_DEV void gpsh_dev_copy_push(struct gpsh_dev_coll *c, const struct gpushmem_
 GPSH_DEV void gpsh_dev_copy_direct(struct gpsh_dev_coll *c, const struct gpushmem_coll_op &op)
 {
     gpsh_dev_coll_exchange(c, GPUSHMEM_COLL_ENTRY);
+    if (c->status)
+        return;
     gpsh_dev_copy_push(c, op, gpsh_dev_coll_dest(op, c->me));
     gpsh_dev_coll_leave(c);
 }
@@ -96,12 +100,14 @@ GPSH_DEV void gpsh_dev_copy_direct(struct gpsh_dev_coll *c, const struct gpushme
 GPSH_DEV void gpsh_dev_collect(struct gpsh_dev_coll *c, const struct gpushmem_coll_op &op)
 {
     unsigned rank = c->group.rank, size = c->group.size;
-    for (int r = (int)rank; r < c->n; r += (int)size)
+    for (int r = (int)rank; r < c->n && !c->status; r += (int)size)
         if (r == c->me)
             *gpsh_dev_coll_flag(*c, GPUSHMEM_COLL_COUNT, r) = op.n;
         else
             gpsh_dev_coll_tell(*c, GPUSHMEM_COLL_COUNT, op.n, r);
     gpsh_dev_coll_exchange(c, GPUSHMEM_COLL_ENTRY);
+    if (c->status)
+        return; // the numbers are not all there
     uint64_t before = 0;
     for (int r = 0; r < c->me; r++)
         before += gpsh_dev_load64_value_sys(gpsh_dev_coll_flag(*c, GPUSHMEM_COLL_COUNT, r));
@@ -120,7 +126,7 @@ GPSH_DEV void gpsh_dev_coll_staged(struct gpsh_dev_coll *c, const struct gpushme
     uint64_t slot = gpushmem_coll_stage_most(c->n);
     char *buffer = c->scratch + gpushmem_coll_stage_at(c->dev.n_pes, c->stream) +
                    (c->epoch & 1) * (unsigned)(c->n - 1) * slot;
-    for (int k = 1; k < c->n; k++) {
+    for (int k = 1; k < c->n && !c->status; k++) {
         int to = c->me + k < c->n ? c->me + k : c->me + k - c->n;
         char *place = buffer + (unsigned)(c->me < to ? c->me : c->me - 1) * slot;
         gpsh_dev_coll_copy(gpsh_dev_coll_there(*c, place, to), gpsh_dev_coll_source(op, to),
@@ -185,8 +191,9 @@ GPSH_DEV struct gpsh_dev_fold_job gpsh_dev_fold_plan(const struct gpsh_dev_coll 
 GPSH_DEV void gpsh_dev_fold_direct(struct gpsh_dev_coll *c, const struct gpushmem_coll_op &op)
 {
     gpsh_dev_coll_exchange(c, GPUSHMEM_COLL_ENTRY);
-    if (!c->status)
-        gpsh_dev_coll_fold(*c, op, gpsh_dev_fold_plan(*c, op), c->lane, c->lanes);
+    if (c->status)
+        return;
+    gpsh_dev_coll_fold(*c, op, gpsh_dev_fold_plan(*c, op), c->lane, c->lanes);
     gpsh_dev_coll_leave(c);
 }
 
@@ -264,6 +271,8 @@ GPSH_DEV void gpsh_dev_fold_push(struct gpsh_dev_coll *c, const struct gpushmem_
     struct gpsh_dev_push theirs = gpsh_dev_push_of(*c, op, number, parts, 1 - c->me);
     uint64_t pieces = (mine.bytes + mine.piece - 1) / mine.piece;
     gpsh_dev_coll_exchange(c, GPUSHMEM_COLL_ENTRY);
+    if (c->status)
+        return;
     for (uint64_t i = 0; i <= pieces; i++) {
         if (pushes && i < pieces)
             gpsh_dev_push_send(c, mine, i);
@@ -299,15 +308,15 @@ GPSH_DEV void gpsh_dev_fold_handshake(struct gpsh_dev_coll *c, uint64_t piece)
         gpsh_dev_coll_round(c);
     uint64_t value = c->epoch << 20 | low;
     gpsh_dev_group_sync(c->group);
-    if (c->group.rank == 0)
+    if (c->group.rank == 0 && !c->status) {
         for (int r = 0; r < c->n; r++)
             if (r != c->me)
                 gpsh_dev_coll_tell(*c, GPUSHMEM_COLL_PROGRESS, value, r);
-    if (c->group.rank == 0)
         for (int r = 0; r < c->n; r++)
             if (r != c->me)
                 gpsh_dev_coll_await(c, gpsh_dev_coll_flag(*c, GPUSHMEM_COLL_PROGRESS, r), value);
-    gpsh_dev_group_sync(c->group);
+    }
+    c->status = gpsh_dev_group_agree(c->group, c->status); // one thread alone knows it
 }
 
 // Where a reduce or a scan has some member behind a NIC: pieces of the others are fetched and
@@ -339,11 +348,13 @@ GPSH_DEV void gpsh_dev_fold_by_ring(struct gpsh_dev_coll *c, const struct gpushm
         gpsh_dev_coll_fold(*c, op, piece, c->group.rank, c->group.size);
         if (scans) {
             gpsh_dev_fold_handshake(c, i);
-            gpsh_dev_coll_copy(job.dest + at, result, piece.bytes, c->group.rank, c->group.size);
+            if (!c->status)
+                gpsh_dev_coll_copy(job.dest + at, result, piece.bytes, c->group.rank,
+                                   c->group.size);
         }
     }
     gpsh_dev_group_sync(c->group);
-    if (c->group.rank == 0) {
+    if (c->group.rank == 0 && !c->status) {
         gpsh_dev_fence_sys();
         for (int r = 0; r < c->n; r++)
             if (r != c->me && !gpsh_dev_coll_there(*c, job.dest, r))

@@ -167,11 +167,12 @@ GPSH_DEV void gpsh_dev_ll_receive(struct gpsh_dev_coll *c, const struct gpushmem
     }
 }
 
-// Blocks of up to gpushmem_coll_ll_most bytes; all members are mapped.
+// Blocks of up to gpushmem_coll_ll_most bytes; all members are mapped. There is no barrier in it:
+// threads may give up one by one.
 GPSH_DEV void gpsh_dev_coll_ll(struct gpsh_dev_coll *c, const struct gpushmem_coll_op &op)
 {
     uint64_t units = gpsh_dev_ll_units(gpsh_dev_coll_bytes(op)), lanes = c->lanes;
-    for (uint64_t unit = c->lane; unit < units; unit += lanes)
+    for (uint64_t unit = c->lane; unit < units && !c->status; unit += lanes)
         gpsh_dev_ll_send(*c, op, unit);
     if (c->n <= 2)
         for (uint64_t unit = c->lane; unit < units && !c->status; unit += 4 * lanes)

@@ -45,15 +45,17 @@ GPSH_DEV_CALL void gpsh_dev_round(struct gpsh_dev_coll *c, int round, int distan
 {
     int to = c->me + distance < c->n ? c->me + distance : c->me + distance - c->n;
     char *there = bytes ? gpsh_dev_coll_there(*c, at, to) : nullptr;
-    if (there)
+    if (there && !c->status)
         gpsh_dev_coll_copy(there, from, bytes, c->group.rank, c->group.size);
-    gpsh_dev_group_sync(c->group);
-    if (c->group.rank == 0 && !c->status) {
+    c->status = gpsh_dev_group_agree(c->group, c->status);
+    if (c->status)
+        return;
+    if (c->group.rank == 0) {
         gpsh_dev_fence_sys(); // for all threads of the group: they came through its barrier
         gpsh_dev_round_tell(*c, round, to, at, from, bytes);
         gpsh_dev_coll_await(c, gpsh_dev_round_word(*c, round), c->epoch);
     }
-    gpsh_dev_group_sync(c->group);
+    c->status = gpsh_dev_group_agree(c->group, c->status); // one thread alone knows it
 }
 
 // ---- All rounds ----

@@ -26,11 +26,9 @@ GPSH_DEV struct gpsh_dev_coll gpsh_dev_stream_coll_begin(const struct gpushmem_d
     return c;
 }
 
-GPSH_DEV void gpsh_dev_stream_coll_end(const struct gpsh_dev_coll &c)
+GPSH_DEV void gpsh_dev_stream_coll_end(struct gpsh_dev_coll *c)
 {
-    if (c.status)
-        gpsh_dev_coll_poison(c);
-    gpsh_dev_coll_count(c);
+    gpsh_dev_coll_finish(c, c->status);
 }
 
 // ---- One kernel each ----
@@ -42,9 +40,8 @@ GPSH_DEV void gpsh_dev_stream_sync(const struct gpushmem_dev &dev,
     struct gpsh_dev_coll c = gpsh_dev_stream_coll_begin(dev, team);
     if (op.kind == GPUSHMEM_COLL_BARRIER && c.lane == 0 && !(dev.flags & GPUSHMEM_DEV_ALL_DIRECT))
         gpsh_dev_quiet(dev, dev);
-    if (!c.status)
-        gpsh_dev_coll_sync(&c);
-    gpsh_dev_stream_coll_end(c);
+    gpsh_dev_coll_sync(&c);
+    gpsh_dev_stream_coll_end(&c);
 }
 
 GPSH_DEV void gpsh_dev_stream_packets(const struct gpushmem_dev &dev,
@@ -52,11 +49,11 @@ GPSH_DEV void gpsh_dev_stream_packets(const struct gpushmem_dev &dev,
                                       const struct gpushmem_coll_op &op)
 {
     struct gpsh_dev_coll c = gpsh_dev_stream_coll_begin(dev, team);
-    if (!c.status && c.n == 1)
+    if (c.n == 1)
         gpsh_dev_coll_alone(c, op);
-    else if (!c.status)
+    else
         gpsh_dev_coll_ll(&c, op);
-    gpsh_dev_stream_coll_end(c);
+    gpsh_dev_stream_coll_end(&c);
 }
 
 GPSH_DEV void gpsh_dev_stream_large(const struct gpushmem_dev &dev,
@@ -64,15 +61,15 @@ GPSH_DEV void gpsh_dev_stream_large(const struct gpushmem_dev &dev,
                                     const struct gpushmem_coll_op &op)
 {
     struct gpsh_dev_coll c = gpsh_dev_stream_coll_begin(dev, team);
-    if (!c.status && c.n == 1)
+    if (c.n == 1)
         gpsh_dev_coll_alone(c, op);
-    else if (!c.status && op.way == GPUSHMEM_COLL_PUSH)
+    else if (op.way == GPUSHMEM_COLL_PUSH)
         gpsh_dev_fold_push(&c, op);
-    else if (!c.status && op.way == GPUSHMEM_COLL_ROUNDS)
+    else if (op.way == GPUSHMEM_COLL_ROUNDS)
         gpsh_dev_coll_rounds(&c, op);
-    else if (!c.status)
+    else
         gpsh_dev_coll_direct(&c, op);
-    gpsh_dev_stream_coll_end(c);
+    gpsh_dev_stream_coll_end(&c);
 }
 
 // The copy engine's work lies between the two: both have the same number.
@@ -80,9 +77,8 @@ GPSH_DEV void gpsh_dev_stream_enter(const struct gpushmem_dev &dev,
                                     const struct gpushmem_dev_team &team)
 {
     struct gpsh_dev_coll c = gpsh_dev_stream_coll_begin(dev, team);
-    if (!c.status)
-        gpsh_dev_coll_exchange(&c, GPUSHMEM_COLL_ENTRY);
-    if (c.status)
+    gpsh_dev_coll_exchange(&c, GPUSHMEM_COLL_ENTRY);
+    if (c.status && c.group.rank == 0)
         gpsh_dev_coll_poison(c);
 }
 
@@ -90,9 +86,8 @@ GPSH_DEV void gpsh_dev_stream_leave(const struct gpushmem_dev &dev,
                                     const struct gpushmem_dev_team &team)
 {
     struct gpsh_dev_coll c = gpsh_dev_stream_coll_begin(dev, team);
-    if (!c.status)
-        gpsh_dev_coll_exchange(&c, GPUSHMEM_COLL_EXIT);
-    gpsh_dev_stream_coll_end(c);
+    gpsh_dev_coll_exchange(&c, GPUSHMEM_COLL_EXIT);
+    gpsh_dev_stream_coll_end(&c);
 }
 
 // On CPU threads: whatever it is. There are no copy engines.

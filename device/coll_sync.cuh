@@ -18,7 +18,8 @@ GPSH_DEV void gpsh_dev_coll_disseminate(struct gpsh_dev_coll *c)
     const int radix = GPSH_DEV_SYNC_RADIX;
     uint64_t *words = (uint64_t *)(c->scratch + GPUSHMEM_COLL_SYNC_AT);
     int first = 0;
-    for (int64_t distance = 1; distance < c->n; distance *= radix, first += radix - 1) {
+    for (int64_t distance = 1; distance < c->n && !c->status;
+         distance *= radix, first += radix - 1) {
         for (int k = 1; k < radix && k * distance < c->n; k++)
             gpsh_dev_coll_store(*c, words + first + k - 1, c->epoch,
                                 (int)((c->me + k * distance) % c->n));
@@ -38,12 +39,12 @@ GPSH_DEV void gpsh_dev_coll_sync(struct gpsh_dev_coll *c)
         gpsh_dev_coll_meet(c, GPUSHMEM_COLL_ENTRY);
         return;
     }
-    gpsh_dev_group_sync(c->group);
-    if (c->group.rank == 0) {
+    c->status = gpsh_dev_group_agree(c->group, c->status);
+    if (c->group.rank == 0 && !c->status) {
         gpsh_dev_fence_sys(); // for all threads of the group: they came through its barrier
         gpsh_dev_coll_disseminate(c);
     }
-    gpsh_dev_group_sync(c->group);
+    c->status = gpsh_dev_group_agree(c->group, c->status);
 }
 
 GPSH_DEV int gpsh_dev_coll_compare_sync(struct gpsh_dev_coll *c, bool quiet)
@@ -60,7 +61,7 @@ GPSH_DEV_CALL int gpsh_dev_team_sync(const struct gpushmem_dev &dev, struct gpsh
     struct gpsh_dev_coll c = gpsh_dev_coll_of(dev, group);
     if (!gpsh_dev_coll_begin(&c, handle))
         return c.status;
-    if (c.flags & GPUSHMEM_DEV_TEAM_CHECKED && !c.status)
+    if (gpsh_dev_coll_compares(&c))
         if (int status = gpsh_dev_coll_compare_sync(&c, quiet))
             return status;
     if (quiet && group.rank == 0 && !(dev.flags & GPUSHMEM_DEV_ALL_DIRECT))

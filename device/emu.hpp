@@ -107,20 +107,27 @@ struct gpsh_emu_barrier {
     std::mutex lock;
     unsigned members = 0, arrived = 0;
     uint32_t generation = 0, sleepers = 0;
+    // Whether a thread that has arrived votes, and what those of the last generation made of it:
+    // that stays until each of them arrives again.
+    bool vote = false, outcome = false;
 
     // With the lock held. A thread that goes to sleep counts itself in `sleepers` first: then
     // either it sees the new generation, or it is seen here.
     void release()
     {
         arrived = 0;
+        outcome = vote;
+        vote = false;
         __atomic_fetch_add(&generation, 1, __ATOMIC_SEQ_CST);
         if (__atomic_load_n(&sleepers, __ATOMIC_SEQ_CST))
             gpsh_emu_futex_wake(&generation);
     }
 
-    void wait()
+    // True: a thread that came votes.
+    bool wait(bool votes = false)
     {
         lock.lock();
+        vote = vote || votes;
         uint32_t mine = __atomic_load_n(&generation, __ATOMIC_RELAXED);
         bool last = ++arrived >= members;
         if (last)
@@ -138,6 +145,7 @@ struct gpsh_emu_barrier {
             __atomic_fetch_sub(&sleepers, 1, __ATOMIC_SEQ_CST);
             __atomic_fetch_add(&gpsh_emu_running, 1, __ATOMIC_RELAXED);
         }
+        return outcome;
     }
 
     void leave()
@@ -192,6 +200,14 @@ inline gpsh_emu_warp &gpsh_emu_current_warp(void)
 inline void __syncthreads(void)
 {
     gpsh_emu_current_block->barrier.wait();
+}
+inline int __syncthreads_or(int predicate)
+{
+    return gpsh_emu_current_block->barrier.wait(predicate != 0);
+}
+inline int __syncthreads_and(int predicate)
+{
+    return !gpsh_emu_current_block->barrier.wait(predicate == 0);
 }
 
 // All threads of the warp that have not returned take part, whatever the mask.

@@ -43,7 +43,8 @@ GPSH_DEV unsigned gpsh_dev_grid_blocks(void)
 #define GPUSHMEM_THREAD_LOADS 8
 #endif
 
-// `loads`: the same for each scope.
+// `loads`: the same for each scope. any: the threads meet as in sync, and learn whether one of them
+// brings true.
 struct gpsh_scope_thread {
     enum { alone = true, loads = GPUSHMEM_THREAD_LOADS };
     static __device__ __forceinline__ unsigned rank(void)
@@ -56,6 +57,10 @@ struct gpsh_scope_thread {
     }
     static __device__ __forceinline__ void sync(void)
     {
+    }
+    static __device__ __forceinline__ bool any(bool mine)
+    {
+        return mine;
     }
 };
 
@@ -75,6 +80,16 @@ struct gpsh_scope_warp {
     static __device__ __forceinline__ void sync(void)
     {
         __syncwarp(size() == 32 ? 0xffffffffu : (1u << size()) - 1);
+    }
+    static __device__ __forceinline__ bool any(bool mine)
+    {
+#if defined(__CUDACC__)
+        const unsigned mask = size() == 32 ? 0xffffffffu : (1u << size()) - 1;
+        __syncwarp(mask); // a vote orders no accesses to memory
+        return __any_sync(mask, mine);
+#else
+        return gpsh_emu_current_warp().barrier.wait(mine);
+#endif
     }
 };
 
@@ -117,6 +132,10 @@ struct gpsh_scope_block {
     static __device__ __forceinline__ void sync(void)
     {
         __syncthreads();
+    }
+    static __device__ __forceinline__ bool any(bool mine)
+    {
+        return __syncthreads_or(mine);
     }
 };
 

@@ -38,6 +38,29 @@ GPSH_DEV void gpsh_dev_group_sync(const struct gpsh_dev_group &group)
         gpsh_scope_warp::sync();
 }
 
+GPSH_DEV bool gpsh_dev_group_any(const struct gpsh_dev_group &group, bool mine)
+{
+    return group.scope == gpsh_dev_group::block  ? gpsh_scope_block::any(mine)
+           : group.scope == gpsh_dev_group::warp ? gpsh_scope_warp::any(mine)
+                                                 : mine;
+}
+
+// Some thread brings a status: that which is nearest to 0.
+GPSH_DEV_CALL int gpsh_dev_group_settle(struct gpsh_dev_group group, int status)
+{
+    int settled = -1;
+    while (!gpsh_dev_group_any(group, status == settled))
+        settled--;
+    return settled;
+}
+
+// The group meets. The same for all its threads: 0, or the status that one of them brings. A wait
+// fails for one thread and not for another, and they must leave an operation by the same barriers.
+GPSH_DEV int gpsh_dev_group_agree(const struct gpsh_dev_group &group, int status)
+{
+    return gpsh_dev_group_any(group, status != 0) ? gpsh_dev_group_settle(group, status) : 0;
+}
+
 // ---- An operation under way ----
 
 struct gpsh_dev_coll {
@@ -53,7 +76,8 @@ struct gpsh_dev_coll {
     char *scratch;        // of the channel
     uint64_t *epoch_word; // holds the number of the operation before
     uint64_t epoch;
-    int status; // this thread's: 0, or why it gave up
+    // 0, or why it gave up: this thread's, and the group's once that has agreed
+    int status;
 };
 
 // Functions that are not inlined take it, and the operation, by value: once its address has gone to
@@ -180,10 +204,13 @@ GPSH_DEV void gpsh_dev_coll_await(struct gpsh_dev_coll *c, const uint64_t *word,
 }
 
 // Each thread tells and hears some of the members; then all of the group know that all members are
-// there. What the group did before is visible to them, and what they did to the group.
+// there, or all give up. What the group did before is visible to them, and what they did to the
+// group.
 GPSH_DEV void gpsh_dev_coll_meet(struct gpsh_dev_coll *c, int flag)
 {
-    gpsh_dev_group_sync(c->group);
+    c->status = gpsh_dev_group_agree(c->group, c->status);
+    if (c->status)
+        return;
     unsigned rank = c->group.rank, size = c->group.size;
     if (rank < (unsigned)c->n)
         gpsh_dev_fence_sys();
@@ -193,7 +220,7 @@ GPSH_DEV void gpsh_dev_coll_meet(struct gpsh_dev_coll *c, int flag)
     for (int r = (int)rank; r < c->n; r += (int)size)
         if (r != c->me)
             gpsh_dev_coll_await(c, gpsh_dev_coll_flag(*c, flag, r), c->epoch);
-    gpsh_dev_group_sync(c->group);
+    c->status = gpsh_dev_group_agree(c->group, c->status);
 }
 
 GPSH_DEV_CALL int gpsh_dev_coll_met(struct gpsh_dev_coll c, int flag)
@@ -217,17 +244,31 @@ GPSH_DEV void gpsh_dev_coll_clear(const struct gpsh_dev_coll &c)
         gpsh_dev_store_packet(packets + i * sizeof(struct gpsh_dev_packet), {0, 0});
 }
 
-// Says that the operation c->epoch is over. The first block counts for those that this launch does
-// not have.
-GPSH_DEV void gpsh_dev_coll_count(const struct gpsh_dev_coll &c)
+// Says that the operation c->epoch is over, after a barrier of the group: all have read the number.
+// The first block counts for those that this launch does not have.
+GPSH_DEV void gpsh_dev_coll_advance(const struct gpsh_dev_coll &c)
 {
-    gpsh_dev_group_sync(c.group); // all have read the number
     if (c.group.rank == 0)
         gpsh_dev_store64_relaxed_gpu(c.epoch_word, c.epoch);
     if (c.stream && c.block == 0)
         for (unsigned b = c.blocks + c.group.rank; b < GPUSHMEM_COLL_STREAM_BLOCKS;
              b += c.group.size)
             gpsh_dev_store64_relaxed_gpu(c.epoch_word + b, c.epoch);
+}
+
+GPSH_DEV void gpsh_dev_coll_count(const struct gpsh_dev_coll &c)
+{
+    gpsh_dev_group_sync(c.group);
+    gpsh_dev_coll_advance(c);
+}
+
+// The same for an operation that may have failed, which all members are told.
+GPSH_DEV void gpsh_dev_coll_finish(struct gpsh_dev_coll *c, int status)
+{
+    c->status = gpsh_dev_group_agree(c->group, status);
+    if (c->status && c->group.rank == 0)
+        gpsh_dev_coll_poison(*c);
+    gpsh_dev_coll_advance(*c);
 }
 
 // Packets say their epoch in 32 bits. A number whose low half is 0 is no operation's: its flags
@@ -240,7 +281,7 @@ GPSH_DEV_CALL int gpsh_dev_coll_rounded(struct gpsh_dev_coll c)
         gpsh_dev_coll_meet(&c, GPUSHMEM_COLL_ENTRY);
         gpsh_dev_coll_clear(c);
         gpsh_dev_coll_meet(&c, GPUSHMEM_COLL_EXIT);
-        if (c.group.rank == 0)
+        if (c.group.rank == 0 && !c.status)
             gpsh_dev_store64_release_sys(done, c.epoch);
     } else {
         gpsh_dev_coll_await(&c, done, c.epoch);
@@ -284,16 +325,19 @@ GPSH_DEV void gpsh_dev_coll_take(struct gpsh_dev_coll *c, const struct gpushmem_
 }
 
 // After a barrier of the group. An operation that fails because the team has given up is recorded
-// like one whose own wait fails: nobody looks at the status of a stream's operation.
+// like one whose own wait fails: nobody looks at the status of a stream's operation. The threads
+// may have read different things: the ways begin with a barrier by which they agree, or have none.
 GPSH_DEV void gpsh_dev_coll_start(struct gpsh_dev_coll *c)
 {
     c->epoch = gpsh_dev_load64_relaxed_gpu(c->epoch_word) + 1;
     c->status =
         c->flags & GPUSHMEM_DEV_TEAM_LOST ? +GPUSHMEM_ERR_PE_FAILED : gpsh_dev_coll_poisoned(*c);
-    if (c->status) {
+    if (c->status)
         gpsh_dev_fail(c->dev, c->status, -1, nullptr, 0);
-    } else if (!(uint32_t)c->epoch) {
-        gpsh_dev_coll_round(c);
+    if (!(uint32_t)c->epoch) {
+        c->status = gpsh_dev_group_agree(c->group, c->status);
+        if (!c->status)
+            gpsh_dev_coll_round(c);
     }
 }
 
@@ -323,13 +367,9 @@ GPSH_DEV bool gpsh_dev_coll_begin(struct gpsh_dev_coll *c, int handle)
 // All threads of the group: 0 or a negative status, the same for all.
 GPSH_DEV int gpsh_dev_coll_end(struct gpsh_dev_coll *c)
 {
-    if (c->status)
-        gpsh_dev_coll_poison(*c);
-    gpsh_dev_coll_count(*c);
-    if (c->group.scope != gpsh_dev_group::thread) {
-        c->status = gpsh_dev_coll_poisoned(*c);
-        gpsh_dev_group_sync(c->group); // the next operation's number is there
-    }
+    bool alone = c->group.scope == gpsh_dev_group::thread;
+    gpsh_dev_coll_finish(c, c->status || alone ? c->status : gpsh_dev_coll_poisoned(*c));
+    gpsh_dev_group_sync(c->group); // the next operation's number is there
     return c->status;
 }
 

@@ -2,19 +2,22 @@
 // A PE dies in the middle of collectives: those under way and those that are queued end with the
 // error on all survivors, and so do the team's later ones; those of a team of the survivors are
 // right, in kernels, on streams and of the host. Run with --on-failure continue; the last
-// PE is the one that dies. The argument says in what: sync, reduce, large, stream; queued: those of
-// PE 1 begin when PE 0 has given up; host: no kernel waits then, so none tells. The survivors hear
-// of the loss in any order: from their launcher, or from each other.
+// PE is the one that dies. The argument says in what: sync, reduce, large, scan, collect, by a
+// thread, or by all threads of a block or a warp (scan_block, scan_warp), whose statuses are one;
+// entered_block: a scan that the dying PE has entered; stream; queued: those of PE 1 begin when
+// PE 0 has given up; host: no kernel waits then, so none tells. The survivors hear of the loss in
+// any order: from their launcher, or from each other.
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "kernel_check.cuh"
 
-enum { QUEUED = 40, MOST = 256 << 10 };
+enum { QUEUED = 40, MOST = 256 << 10, THREADS = 4 };
 
 struct job {
-    int kind;
+    char kind;  // as the argument begins: 'y' for sync, else r, l, s, c
+    char scope; // 't', 'w', 'b'
     size_t bytes;
     float *dest;
     const float *source;
@@ -22,23 +25,47 @@ struct job {
     gpushmem_team_t team; // 0: all
 };
 
+#define COLLECTIVE(SUFFIX)                                                                         \
+    (j.kind == 'y'   ? gpushmem_dev_team_sync##SUFFIX(j.team)                                      \
+     : j.kind == 's' ? gpushmem_dev_float_sum_inscan##SUFFIX(j.team, j.dest, j.source, n)          \
+     : j.kind == 'c' ? gpushmem_dev_float_collect##SUFFIX(j.team, j.dest, j.source, n)             \
+                     : gpushmem_dev_float_sum_reduce##SUFFIX(j.team, j.dest, j.source, n))
 static __device__ int collective(const struct job &j)
 {
-    if (j.kind == 's')
-        return gpushmem_dev_team_sync(j.team);
-    return gpushmem_dev_float_sum_reduce(j.team, j.dest, j.source, j.bytes / sizeof(float));
+    size_t n = j.bytes / sizeof(float);
+    return j.scope == 'b' ? COLLECTIVE(_block) : j.scope == 'w' ? COLLECTIVE(_warp) : COLLECTIVE();
 }
 
-// The loss comes after some rounds. From then on every operation fails.
+// All threads of the block are in the same turn. They are not if one of them has left an operation
+// by other barriers than the rest.
+static __device__ bool together(int turn)
+{
+    GPUSHMEM_SHARED(int, turns, THREADS);
+    turns[threadIdx.x] = turn;
+    __syncthreads();
+    bool all = turns[0] == turn && turns[blockDim.x - 1] == turn;
+    __syncthreads();
+    return all;
+}
+
+// The loss comes after some rounds. From then on every operation fails, on each of the threads.
 __global__ void until_lost(struct job j, int *counts)
 {
-    int status = 0, later = 0;
-    while (!status)
+    int status = 0, later = 0, turn = 0;
+    while (!status && together(turn++))
         status = collective(j);
     for (int i = 0; i < QUEUED; i++)
-        later += collective(j) == status;
-    counts[0] = status;
-    counts[1] = later;
+        later += collective(j) == status && together(turn++);
+    counts[2 * threadIdx.x] = status;
+    counts[2 * threadIdx.x + 1] = later;
+}
+
+// What the others have of the dying PE is that it has entered.
+__global__ void enter(struct gpushmem_dev dev, gpushmem_team_t team)
+{
+    struct gpsh_dev_coll c = gpsh_dev_coll_of(dev, gpsh_dev_group_of<gpsh_scope_thread>());
+    gpsh_dev_coll_begin(&c, team);
+    gpsh_dev_coll_exchange(&c, GPUSHMEM_COLL_ENTRY);
 }
 
 __global__ void some(struct job j)
@@ -47,17 +74,30 @@ __global__ void some(struct job j)
         collective(j);
 }
 
-static void on_kernels(struct job j, int *counts, bool dies)
+static int threads_of(const struct job &j)
 {
-    if (dies) {
-        j.rounds = 3;
-        RUN(some, 1, 1, j);
-        kill(getpid(), SIGKILL);
-    }
-    CHECK_OK(GPUSHMEM_LAUNCH(until_lost, 1, 1, NULL, j, counts));
+    return j.scope == 't' ? 1 : THREADS;
+}
+
+static void die(struct job j, bool enters)
+{
+    gpushmem_dev dev;
+    j.rounds = 3;
+    RUN(some, 1, threads_of(j), j);
+    CHECK_OK(gpushmem_device_handle(&dev));
+    if (enters)
+        RUN(enter, 1, 1, dev, j.team);
+    kill(getpid(), SIGKILL);
+}
+
+static void on_kernels(struct job j, int *counts)
+{
+    CHECK_OK(GPUSHMEM_LAUNCH(until_lost, 1, threads_of(j), NULL, j, counts));
     CHECK(gpushmem_launch_wait(NULL) == GPUSHMEM_ERR_PE_FAILED);
-    CHECK(check_read(&counts[0]) == GPUSHMEM_ERR_PE_FAILED);
-    CHECK(check_read(&counts[1]) == QUEUED);
+    for (int t = 0; t < threads_of(j); t++) {
+        CHECK(check_read(&counts[2 * t]) == GPUSHMEM_ERR_PE_FAILED);
+        CHECK(check_read(&counts[2 * t + 1]) == QUEUED);
+    }
 }
 
 static int enqueue(const struct job *j)
@@ -129,35 +169,37 @@ static void on_host(bool dies)
 
 __global__ void counted(struct job j, int *counts)
 {
-    counts[0] = 0;
+    counts[threadIdx.x] = 0;
     for (int i = 0; i < j.rounds; i++)
-        counts[0] += collective(j) == 0;
+        counts[threadIdx.x] += collective(j) == 0;
 }
 
 // Source begins with 1 more than the PE's number.
-static bool has_sum(const struct job *j)
+static bool has_sum(const struct job *j, int members)
 {
-    int n = gpushmem_n_pes();
     float sum = 0;
     gpushmem_float_get(&sum, j->dest, 1, gpushmem_my_pe());
-    return j->kind == 's' || (int)sum == n * (n - 1) / 2;
+    return j->kind == 'y' || (int)sum == members * (members + 1) / 2;
 }
 
 static void go_on(struct job j, int *counts)
 {
     CHECK_OK(gpushmem_team_survivors(GPUSHMEM_TEAM_WORLD, NULL, 0, &j.team));
-    CHECK(gpushmem_team_n_pes(j.team) == gpushmem_n_pes() - 1);
+    int left = gpushmem_n_pes() - 1, prefix = gpushmem_my_pe() + 1;
+    CHECK(gpushmem_team_n_pes(j.team) == left);
     j.rounds = QUEUED;
     if (gpushmem_my_pe() == 1)
         usleep(20000); // kernels of the others wait so long that they look for losses
-    RUN(counted, 1, 1, j, counts);
-    CHECK(check_read(&counts[0]) == QUEUED && has_sum(&j));
+    RUN(counted, 1, threads_of(j), j, counts);
+    for (int t = 0; t < threads_of(j); t++)
+        CHECK(check_read(&counts[t]) == QUEUED);
+    CHECK(has_sum(&j, j.kind == 's' ? prefix : j.kind == 'c' ? 1 : left));
     CHECK_OK(gpushmem_float_sum_reduce_on_stream(j.team, j.dest, j.source, j.bytes / sizeof(float),
                                                  NULL));
     CHECK_OK(gpushmem_launch_wait(NULL));
-    CHECK(has_sum(&j));
+    CHECK(has_sum(&j, left));
     CHECK_OK(gpushmem_float_sum_reduce(j.team, j.dest, j.source, j.bytes / sizeof(float)));
-    CHECK(has_sum(&j));
+    CHECK(has_sum(&j, left));
     CHECK_OK(gpushmem_team_destroy(j.team));
 }
 
@@ -165,28 +207,33 @@ int main(int argc, char **argv)
 {
     int me = check_begin();
     bool dies = me == gpushmem_n_pes() - 1;
-    const char *in = argc > 1 ? argv[1] : "sync";
-    struct job j = {in[0] == 's' && in[1] == 'y' ? 's' : 'r',
-                    in[0] == 'l' ? (size_t)MOST : 64,
-                    NULL,
-                    NULL,
-                    0,
-                    GPUSHMEM_TEAM_WORLD};
+    const char *in = argc > 1 ? argv[1] : "sync", *scope = strchr(in, '_');
+    bool enters = !strncmp(in, "entered", 7);
+    struct job j = {};
+    j.kind = !strncmp(in, "sync", 4)                 ? 'y'
+             : !strncmp(in, "scan", 4) || enters     ? 's'
+             : in[0] == 'l' || !strncmp(in, "co", 2) ? in[0]
+                                                     : 'r';
+    j.scope = scope ? scope[1] : 't';
+    j.bytes = j.kind == 'y' || j.kind == 'r' ? 64 : (size_t)MOST / 4;
+    j.team = GPUSHMEM_TEAM_WORLD;
     j.dest = (float *)gpushmem_calloc(MOST, 1);
     float *source = (float *)gpushmem_calloc(MOST, 1);
     j.source = source;
     gpushmem_float_p(source, (float)(me + 1), me);
-    int *counts = (int *)gpushmem_calloc(2, sizeof(int));
+    int *counts = (int *)gpushmem_calloc(2 * THREADS, sizeof(int));
     uint64_t *gate = (uint64_t *)gpushmem_calloc(1, sizeof *gate);
     gpushmem_barrier_all();
     if (!strcmp(in, "host"))
         on_host(dies);
     else if (!strcmp(in, "queued"))
         on_queue(j, gate, me, dies);
-    else if (strcmp(in, "stream"))
-        on_kernels(j, counts, dies);
-    else
+    else if (!strcmp(in, "stream"))
         on_stream(j, dies);
+    else if (dies)
+        die(j, enters);
+    else
+        on_kernels(j, counts);
     go_on(j, counts);
     printf("PE %d lives on: %d failures\n", me, check_failures);
     fflush(stdout);

@@ -37,6 +37,8 @@ __global__ void words(unsigned *word, float *number, int *errors)
     long long begin = clock64();
     __nanosleep(100);
     EXPECT(errors, clock64() >= begin);
+    EXPECT(errors, __syncthreads_or(threadIdx.x == 7) && !__syncthreads_or(0));
+    EXPECT(errors, __syncthreads_and(1) && !__syncthreads_and(threadIdx.x != 7));
     atomicAdd(&word[0], 1u);
     atomicAdd(number, 0.5f);
     atomicMax(&word[1], threadIdx.x);
