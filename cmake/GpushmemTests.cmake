@@ -47,7 +47,8 @@ endfunction()
 # What every test of the project is registered with. The first word of the command may be a target; the time limit, 120 s if
 # none is given, is against hangs only. Jobs of `gpushmem run` end themselves shortly before, saying what each PE waits for.
 # LABELS are for what tests/run.sh cannot tell by the room: asan, tsan, nocuda (run in that preset, too), guest (needs the
-# Soft-RoCE guest), dev (runs in no other preset, and not with --quick), long (runs with --long only).
+# Soft-RoCE guest), dev (runs in no other preset, and not with --quick), long (runs with --long only). No test reads the settings
+# files of whoever runs it.
 function(gpushmem_add_test)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;TIMEOUT" "COMMAND;LABELS;ENVIRONMENT;PROPERTIES")
   if(arg_UNPARSED_ARGUMENTS OR NOT arg_NAME OR NOT arg_COMMAND)
@@ -75,7 +76,7 @@ function(gpushmem_add_test)
   add_test(NAME ${arg_NAME} COMMAND ${arg_COMMAND})
   gpushmem_need_for_test("${room}" "${arg_LABELS}" ${arg_COMMAND} ${arg_ENVIRONMENT})
   set_tests_properties(${arg_NAME} PROPERTIES LABELS "${room};${arg_LABELS}" TIMEOUT ${arg_TIMEOUT}
-    ENVIRONMENT "${arg_ENVIRONMENT}" ${arg_PROPERTIES})
+    ENVIRONMENT "GPUSHMEM_SETTINGS_FILE=none;${arg_ENVIRONMENT}" ${arg_PROPERTIES})
 endfunction()
 
 # Tests on real verbs devices, in the Soft-RoCE guest (tests/network/softroce/README.md).

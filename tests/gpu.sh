@@ -47,7 +47,7 @@ bin=$build/bin
 # Nobody hangs: every wait ends with an error that says who waited for what. Kernels are loaded ahead: at a kernel's first
 # launch the driver may wait for the running ones, which may be waiting for it.
 export GPUSHMEM_HEAP_SIZE=128M GPUSHMEM_WAIT_TIMEOUT_MS=15000 GPUSHMEM_HEAP_KIND=device CUDA_MODULE_LOADING=EAGER
-export GPUSHMEM_HANG_REPORT=12 # a test that hangs says where before its time is over
+export GPUSHMEM_SETTINGS_FILE=none GPUSHMEM_HANG_REPORT=12 # a test that hangs says where before its time is over
 
 # check NAME COMMAND...: one test.
 check() {

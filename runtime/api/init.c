@@ -128,7 +128,7 @@ static void tear_down(void)
     gpsh.flush_writes = false;
     gpsh_bootstrap_finalize(&gpsh.boot);
     gpsh_settings_clear(&gpsh.settings);
-    gpsh_setting_aliases_forget();
+    gpsh_settings_forget();
     gpsh_log_set_pe(-1);
     gpsh_log_close();
 }
@@ -139,10 +139,12 @@ static int open_log(void)
     int error = gpsh_log_open((enum gpsh_log_level)gpsh.settings.log_level, file);
     if (!error)
         return 0;
-    return gpsh_fail(GPUSHMEM_ERR_SETTING,
-                     "GPUSHMEM_LOG_FILE=%s cannot be opened for writing (%s); name a file in a "
-                     "directory this user may write",
-                     file, strerror(error));
+    return gpsh_setting_fail_at(
+        "GPUSHMEM_LOG_FILE",
+        gpsh_fail(GPUSHMEM_ERR_SETTING,
+                  "GPUSHMEM_LOG_FILE=%s cannot be opened for writing (%s); name a file in a "
+                  "directory this user may write",
+                  file, strerror(error)));
 }
 
 int gpsh_init_standard_streams(void)
@@ -190,7 +192,8 @@ static int enter_job(const struct gpsh_join *join)
     if (!status)
         status = gpsh_settings_read_process("GPUSHMEM_", &gpsh.settings);
     if (!status)
-        status = gpsh_coll_limits_read(gpsh.settings.collectives);
+        status = gpsh_setting_fail_at("GPUSHMEM_COLLECTIVES",
+                                      gpsh_coll_limits_read(gpsh.settings.collectives));
     gpsh_coll_limits_print(gpsh.collectives, sizeof gpsh.collectives);
     if (!status)
         status = open_log();
@@ -199,7 +202,7 @@ static int enter_job(const struct gpsh_join *join)
     if (status) {
         GPSH_LOG(ERROR, "init", "%s", gpsh_last_error());
         gpsh_settings_clear(&gpsh.settings);
-        gpsh_setting_aliases_forget();
+        gpsh_settings_forget();
         return status;
     }
     gpsh.boot.wait_timeout_ms = gpsh.settings.wait_timeout_ms;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "api/compat_log.h"
+#include "api/shmem_env.h"
 #include "core/config.h"
 #include "core/log.h"
 #include "state/state.h"
@@ -45,7 +46,7 @@ static int take_symmetric_size(void)
 
 // Programs of OpenSHMEM load and store their symmetric memory, which they could not if it were a
 // GPU's. Settings of gpushmem that are there already stay.
-static int take_environment(void)
+int gpsh_shmem_take_environment(void)
 {
     gpsh_setting_aliases_begin();
     int status = gpsh_setting_alias("GPUSHMEM_HEAP_KIND", "host", "OpenSHMEM's heap");
@@ -75,7 +76,7 @@ static void print_asked(void)
 int gpushmem_shmem_init(int requested, int *provided)
 {
     bool first = !gpsh.n_pes;
-    int status = first ? take_environment() : 0;
+    int status = first ? gpsh_shmem_take_environment() : 0;
     if (status < 0)
         gpushmem_shmem_failed();
     gpsh.openshmem = true;

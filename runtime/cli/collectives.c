@@ -2,9 +2,10 @@
 #include "collectives.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "core/error.h"
+#include "info_settings.h"
+#include "say.h"
 #include "stream/coll_choice.h"
 
 enum { SMALLEST = 8, DOUBLINGS = 27 }; // to 1 GiB
@@ -35,9 +36,15 @@ static void print_kind(int kind, int pes)
 
 int gpsh_cli_print_collectives(void)
 {
-    const char *text = getenv("GPUSHMEM_COLLECTIVES");
-    if (gpsh_coll_limits_read(text ? text : "")) {
-        fprintf(stderr, "gpushmem info: %s\n", gpsh_last_error());
+    struct gpsh_settings settings;
+    int status = gpsh_info_settings_read(GPSH_FOR_GPUSHMEM, &settings);
+    if (status)
+        return status;
+    status =
+        gpsh_setting_fail_at("GPUSHMEM_COLLECTIVES", gpsh_coll_limits_read(settings.collectives));
+    gpsh_settings_clear(&settings);
+    if (status) {
+        gpsh_cli_say("info", "%s", gpsh_last_error());
         return 1;
     }
     puts(

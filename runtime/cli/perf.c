@@ -1,26 +1,32 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // `gpushmem perf`: becomes the benchmark program (tests/perf), which lies beside this one in a
 // build tree and in libexec after an installation.
-#define _GNU_SOURCE // readlink, strcasecmp
+#define _GNU_SOURCE // readlink
 #include <errno.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <unistd.h>
 
 #include "commands.h"
+#include "core/config.h"
 #include "say.h"
 
 enum { EXIT_NOT_FOUND = 127 };
 
-// With a heap in GPU memory the kernels must run on the GPU.
+// With a heap in GPU memory the kernels must run on the GPU. Bad settings are left for the
+// benchmark to tell.
 static bool wants_cuda(void)
 {
-    const char *kind = getenv("GPUSHMEM_HEAP_KIND");
-    return !(kind && !strcasecmp(kind, "host")) && gpsh_cli_gpus() > 0;
+    struct gpsh_settings settings;
+    bool host = false;
+    if (!gpsh_settings_read_quietly("GPUSHMEM_HEAP_KIND", &settings)) {
+        host = settings.heap_kind == GPSH_HEAP_HOST;
+        gpsh_settings_clear(&settings);
+    }
+    return !host && gpsh_cli_gpus() > 0;
 }
 
 static bool find_benchmark(char *path, size_t bytes)

@@ -17,6 +17,7 @@
 #include "chorus.h"
 #include "commands.h"
 #include "core/clock.h"
+#include "core/config.h"
 #include "core/scratch.h"
 #include "input.h"
 #include "job.h"
@@ -66,15 +67,25 @@ static int take_signals(struct launcher *l)
     return l->signal_fd < 0 ? errno : 0;
 }
 
+// By the variable of that name or a settings file. What is wrong with either the PEs tell.
+static bool library_notifies(const char *name)
+{
+    struct gpsh_settings settings;
+    if (gpsh_settings_read_quietly(name, &settings))
+        return false;
+    bool notifies = settings.on_pe_failure == GPSH_ON_FAILURE_NOTIFY;
+    gpsh_settings_clear(&settings);
+    return notifies;
+}
+
 // Launcher and library must want the same when a PE dies: what one was told, the other follows.
 static int agree_on_failure(struct gpsh_run_options *o)
 {
     static const char name[] = "GPUSHMEM_ON_PE_FAILURE";
-    const char *setting = getenv(name);
     if (o->on_failure == GPSH_RUN_ON_FAILURE_UNSET)
-        o->on_failure = setting && strcmp(setting, "notify") == 0 ? GPSH_RUN_ON_FAILURE_CONTINUE
-                                                                  : GPSH_RUN_ON_FAILURE_ABORT;
-    else if (o->on_failure == GPSH_RUN_ON_FAILURE_CONTINUE && !setting)
+        o->on_failure =
+            library_notifies(name) ? GPSH_RUN_ON_FAILURE_CONTINUE : GPSH_RUN_ON_FAILURE_ABORT;
+    else if (o->on_failure == GPSH_RUN_ON_FAILURE_CONTINUE && !getenv(name))
         return setenv(name, "notify", 0) == 0 ? 0 : errno;
     return 0;
 }

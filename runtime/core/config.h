@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Settings: the struct is made from config.def, filled from the environment (GPUSHMEM_<NAME>).
+// Settings: the struct is made from settings.def, and filled from the environment (GPUSHMEM_<NAME>)
+// and from files. docs/adr/0049-settings-files.md.
 #ifndef GPSH_CONFIG_H
 #define GPSH_CONFIG_H
 
@@ -7,45 +8,32 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#define GPSH_FIELD_INT    int64_t
-#define GPSH_FIELD_SIZE   uint64_t
-#define GPSH_FIELD_BOOL   bool
-#define GPSH_FIELD_STRING const char *
-#define GPSH_FIELD_CHOICE int
-#define GPSH_FIELD_LIST   const char *
+#include "core/setting_parse.h"
+#include "core/settings.h"
+#include "core/settings_files.h"
 
-struct gpsh_settings {
-#define GPSH_SETTING(field, NAME, kind, def, low, high, choices, help) GPSH_FIELD_##kind field;
-#include "core/config.def"
-#undef GPSH_SETTING
-};
-
-enum { GPSH_COLLECTIVES_TEXT = 80 }; // of the setting in full
-
-enum gpsh_on_pe_failure { GPSH_ON_FAILURE_ABORT, GPSH_ON_FAILURE_NOTIFY };
-enum gpsh_waits { GPSH_WAITS_AUTO, GPSH_WAITS_SPIN, GPSH_WAITS_YIELD };
-enum gpsh_static_data { GPSH_STATIC_DATA_AUTO, GPSH_STATIC_DATA_ON, GPSH_STATIC_DATA_OFF };
-enum gpsh_heap_kind { GPSH_HEAP_AUTO, GPSH_HEAP_HOST, GPSH_HEAP_DEVICE };
-enum gpsh_huge_pages {
-    GPSH_PAGES_AUTO,
-    GPSH_PAGES_OFF,
-    GPSH_PAGES_THP,
-    GPSH_PAGES_2M,
-    GPSH_PAGES_1G
-};
-enum gpsh_amo_agent { GPSH_AGENT_AUTO, GPSH_AGENT_CPU, GPSH_AGENT_NIC };
-
-// Reads every setting from `environment` (like environ). Stops at the first bad value:
-// GPUSHMEM_ERR_SETTING with a sentence naming the variable, the value and what is allowed; *out is
-// untouched then. An unknown GPUSHMEM_* variable is a warning. Strings belong to *out: free with
-// gpsh_settings_clear.
+// Reads every setting from `environment` (like environ) and from nowhere else. Stops at the first
+// bad value: GPUSHMEM_ERR_SETTING with a sentence naming the variable, the value and what is
+// allowed; *out is untouched then. An unknown GPUSHMEM_* variable is a warning. Strings belong to
+// *out: free with gpsh_settings_clear.
 int gpsh_settings_read(char *const *environment, struct gpsh_settings *out);
 void gpsh_settings_clear(struct gpsh_settings *settings);
 
-// The same of this process's environment, and where that has no value for a setting, of its alias.
-// Variables without `prefix` ("GPUSHMEM_": all) are passed over, and their settings are the
-// defaults.
+// The same, and where the environment has no value for a setting, that of `files`, which may be
+// NULL.
+int gpsh_settings_read_with(char *const *environment, const struct gpsh_settings_files *files,
+                            struct gpsh_settings *out);
+
+// The settings of this process: of its environment; where that has no value, of its alias; else of
+// its settings files, which are read once, until they are forgotten. Variables and lines without
+// `prefix` ("GPUSHMEM_": all) are passed over, and their settings are the defaults.
 int gpsh_settings_read_process(const char *prefix, struct gpsh_settings *out);
+
+// The same without warnings, for those that start programs which warn themselves.
+int gpsh_settings_read_quietly(const char *prefix, struct gpsh_settings *out);
+
+// Forgets aliases and files: what follows is another job's.
+void gpsh_settings_forget(void);
 
 // Aliases: what variables of other libraries say about settings (NVSHMEM_MAX_TEAMS=8 about
 // GPUSHMEM_TEAMS); sentences name the variable, `from`. Nothing is set in the environment: children
@@ -54,19 +42,34 @@ int gpsh_settings_read_process(const char *prefix, struct gpsh_settings *out);
 void gpsh_setting_aliases_begin(void);
 int gpsh_setting_alias(const char *setting, const char *value, const char *from);
 void gpsh_setting_aliases_end(void);
-void gpsh_setting_aliases_forget(void);
-// Whether the environment or an alias has a value for GPUSHMEM_*.
+
+// ---- Where a setting's value comes from: after gpsh_settings_read_process ----
+
+enum gpsh_setting_source {
+    GPSH_FROM_DEFAULT,
+    GPSH_FROM_ENVIRONMENT,
+    GPSH_FROM_ALIAS,
+    GPSH_FROM_FILE
+};
+struct gpsh_setting_origin {
+    enum gpsh_setting_source source;
+    char name[GPSH_SETTINGS_PATH_BYTES]; // of the variable or file
+    int line;                            // of the file
+};
+void gpsh_setting_origin(int row, struct gpsh_setting_origin *out);
+
+// Whether anybody has given GPUSHMEM_* a value.
 bool gpsh_setting_is_given(const char *setting);
 
 // What the user wrote for GPUSHMEM_*, NAME=VALUE with the name that they know, or the default.
 const char *gpsh_setting_as_given(const char *setting, char *out, size_t bytes);
 
-// Parses "64M", "1G", "4096" into bytes. 0, or GPUSHMEM_ERR_SETTING without a sentence.
-int gpsh_parse_size(const char *text, uint64_t *bytes);
+// Puts the line of the file in front of the last error's sentence if it is one that gave
+// GPUSHMEM_* its value. Returns `status`.
+int gpsh_setting_fail_at(const char *setting, int status);
 
-// CPUs in "4-7,12": out[i] is that of the i-th of n threads, in turn; -1 where the text is empty or
-// "any". GPUSHMEM_ERR_SETTING with a sentence if it is no such list.
-int gpsh_parse_cpus(const char *text, int *out, int n);
+// The i-th place where a file is looked for; false past the last.
+bool gpsh_settings_file(int i, struct gpsh_settings_file *out);
 
 // One row of the table as text, for `gpushmem info` and the documentation. Returns false past the
 // last row.

@@ -36,6 +36,7 @@ Test(config, empty_environment__defaults)
 Test(config, alias__where_the_environment_is_silent)
 {
     struct gpsh_settings s;
+    setenv("GPUSHMEM_SETTINGS_FILE", "none", 1);
     unsetenv("GPUSHMEM_TEAMS");
     setenv("GPUSHMEM_RING_ENTRIES", "64", 1);
     gpsh_setting_aliases_begin();
@@ -50,7 +51,7 @@ Test(config, alias__where_the_environment_is_silent)
     cr_expect_eq(s.teams, 256);
     gpsh_settings_clear(&s);
     cr_expect(gpsh_setting_is_given("GPUSHMEM_TEAMS"));
-    gpsh_setting_aliases_forget();
+    gpsh_settings_forget();
     cr_expect_not(gpsh_setting_is_given("GPUSHMEM_TEAMS"));
     cr_assert_eq(gpsh_settings_read_process("GPUSHMEM_", &s), 0);
     cr_expect_eq(s.teams, 256);
@@ -60,6 +61,7 @@ Test(config, alias__where_the_environment_is_silent)
 Test(config, alias__bad_value__names_the_variable_that_has_it)
 {
     struct gpsh_settings s;
+    setenv("GPUSHMEM_SETTINGS_FILE", "none", 1);
     unsetenv("GPUSHMEM_TEAMS");
     gpsh_setting_aliases_begin();
     cr_expect_eq(gpsh_setting_alias("GPUSHMEM_TEAMS", "3", "OTHER_TEAMS"), 0);
@@ -70,7 +72,7 @@ Test(config, alias__bad_value__names_the_variable_that_has_it)
     // The settings of the bootstrap alone are good.
     cr_assert_eq(gpsh_settings_read_process("GPUSHMEM_BOOTSTRAP_", &s), 0, "%s", gpsh_last_error());
     gpsh_settings_clear(&s);
-    gpsh_setting_aliases_forget();
+    gpsh_settings_forget();
 }
 
 Test(config, every_row__default_is_accepted_and_printable)
@@ -153,6 +155,8 @@ Test(config, bad_value__sentence_names_variable_value_and_range)
 
 Test(config, empty_value__is_the_default)
 {
+    setenv("GPUSHMEM_RINGS", "", 1);
+    cr_expect_not(gpsh_setting_is_given("GPUSHMEM_RINGS"));
     struct gpsh_settings s;
     cr_assert_eq(read_one("GPUSHMEM_RINGS=", &s), 0);
     cr_expect_eq(s.rings, 4);

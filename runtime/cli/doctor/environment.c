@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "core/config.h"
+#include "core/log.h"
+#include "core/setting_rows.h"
 
 const char *gpsh_environment_container(const struct gpsh_host *host)
 {
@@ -25,11 +27,29 @@ const char *gpsh_environment_container(const struct gpsh_host *host)
     return NULL;
 }
 
+// The settings files, read once; NULL where they cannot be read, which the check "settings" tells.
+static const struct gpsh_settings_files *files_of(const struct gpsh_host *host)
+{
+    static struct gpsh_settings_files *files;
+    static bool tried;
+    enum gpsh_log_level level = gpsh_log_threshold;
+    gpsh_log_threshold = GPSH_LOG_ERROR; // that check warns as well
+    if (!tried && gpsh_settings_files_read(gpsh_host_environment(host), host->root, &files))
+        files = NULL;
+    gpsh_log_threshold = level;
+    tried = true;
+    return files;
+}
+
 const char *gpsh_environment_setting(const struct gpsh_host *host, const char *name, char *value,
                                      size_t bytes)
 {
-    if (!gpsh_host_variable(host, name, value, bytes))
-        value[0] = '\0';
+    if (gpsh_host_variable(host, name, value, bytes) && value[0])
+        return value;
+    int i = gpsh_setting_find(name, strlen(name));
+    const struct gpsh_settings_files *files = files_of(host);
+    const char *text = files && i < GPSH_SETTINGS ? files->row[i].value : NULL;
+    snprintf(value, bytes, "%s", text ? text : "");
     return value;
 }
 

@@ -11,7 +11,7 @@ const char *gpsh_environment_container(const struct gpsh_host *host);
 // Bytes of GPUSHMEM_HEAP_SIZE, or its default.
 int64_t gpsh_environment_heap(const struct gpsh_host *host);
 
-// A word of GPUSHMEM_*: the value, or "" if it is not set.
+// A variable, or what settings files say for it: the value, or "" if nobody has given one.
 const char *gpsh_environment_setting(const struct gpsh_host *host, const char *name, char *value,
                                      size_t bytes);
 

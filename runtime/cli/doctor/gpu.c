@@ -247,10 +247,10 @@ GPSH_CHECK_FUNCTION(gpudirect)
     bool dmabuf = kernel_has_dmabuf(host) && driver_has_dmabuf(host);
     if (!nics.n)
         gpsh_found(finding, GPSH_NOT_APPLICABLE, "no RDMA NIC");
-    else if (gpsh_host_variable(host, "GPUSHMEM_GPUDIRECT", setting, sizeof setting) &&
-             !strcmp(setting, "never")) {
+    else if (!strcmp(gpsh_environment_setting(host, "GPUSHMEM_GPUDIRECT", setting, sizeof setting),
+                     "never")) {
         gpsh_found(finding, GPSH_PROBLEM, "GPUSHMEM_GPUDIRECT=never turns it off");
-        gpsh_mend(finding, "unset GPUSHMEM_GPUDIRECT");
+        gpsh_mend(finding, "unset GPUSHMEM_GPUDIRECT, or take it out of the settings file");
     } else if (peer_memory || dmabuf)
         gpsh_found(finding, GPSH_OK, "%s%s%s", dmabuf ? "dma-buf" : "",
                    dmabuf && peer_memory ? " and " : "", peer_memory ? "nvidia-peermem" : "");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#define _GNU_SOURCE // strverscmp
+#define _GNU_SOURCE // environ, strverscmp
 #include "doctor/host.h"
 
 #include <ctype.h>
@@ -13,7 +13,9 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { ENVIRONMENT_BYTES = 1 << 20 };
+#include "core/settings_files.h"
+
+enum { ENVIRONMENT_BYTES = 1 << 20, VARIABLES_MOST = 1 << 14 };
 
 static void path_make(const struct gpsh_host *host, char *path, const char *format, va_list args)
 {
@@ -123,19 +125,20 @@ int gpsh_host_list(const struct gpsh_host *host, struct gpsh_names *names, const
 
 bool gpsh_host_variable(const struct gpsh_host *host, const char *name, char *value, size_t bytes)
 {
-    if (host->live) {
-        const char *text = getenv(name);
-        snprintf(value, bytes, "%s", text ? text : "");
-        return text != NULL;
-    }
-    static char all[ENVIRONMENT_BYTES];
-    int n = gpsh_host_read_raw(host, all, sizeof all - 1, "proc/self/environ");
-    size_t length = strlen(name);
-    all[n < 0 ? 0 : n] = '\0';
-    for (char *at = all; at < all + n; at += strlen(at) + 1)
-        if (!strncmp(at, name, length) && at[length] == '=') {
-            snprintf(value, bytes, "%s", at + length + 1);
-            return true;
-        }
-    return false;
+    const char *text = gpsh_settings_variable(gpsh_host_environment(host), name);
+    snprintf(value, bytes, "%s", text ? text : "");
+    return text != NULL;
+}
+
+char *const *gpsh_host_environment(const struct gpsh_host *host)
+{
+    static char *variables[VARIABLES_MOST + 1], all[ENVIRONMENT_BYTES];
+    if (host->live)
+        return environ;
+    int bytes = gpsh_host_read_raw(host, all, sizeof all - 1, "proc/self/environ"), n = 0;
+    all[bytes < 0 ? 0 : bytes] = '\0';
+    for (char *at = all; at < all + bytes && n < VARIABLES_MOST; at += strlen(at) + 1)
+        variables[n++] = at;
+    variables[n] = NULL;
+    return variables;
 }

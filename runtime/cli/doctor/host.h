@@ -46,5 +46,7 @@ int gpsh_host_list(const struct gpsh_host *host, struct gpsh_names *names, const
 
 // A variable of the environment that the doctor was started with. False if it is not set.
 bool gpsh_host_variable(const struct gpsh_host *host, const char *name, char *value, size_t bytes);
+// All of them, like environ.
+char *const *gpsh_host_environment(const struct gpsh_host *host);
 
 #endif

@@ -1,39 +1,37 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Checks of the job: its launcher, its settings.
-#define _GNU_SOURCE // environ
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "core/config.h"
 #include "doctor/check.h"
 #include "doctor/environment.h"
 #include "gpushmem/gpushmem.h"
 
-enum { VARIABLES_MOST = 1024, ENVIRONMENT_BYTES = 1 << 18 };
-
 GPSH_CHECK_FUNCTION(settings)
 {
-    static char text[ENVIRONMENT_BYTES];
-    static char *variables[VARIABLES_MOST + 1];
+    struct gpsh_settings_files *files;
     struct gpsh_settings settings;
-    char *const *environment = environ;
-    if (!host->live) {
-        int bytes = gpsh_host_read_raw(host, text, sizeof text - 1, "proc/self/environ"), n = 0;
-        text[bytes < 0 ? 0 : bytes] = '\0';
-        for (char *at = text; at < text + bytes && n < VARIABLES_MOST; at += strlen(at) + 1)
-            variables[n++] = at;
-        variables[n] = NULL;
-        environment = variables;
+    char *const *environment = gpsh_host_environment(host);
+    if (gpsh_settings_files_read(environment, host->root, &files)) {
+        gpsh_found(finding, GPSH_PROBLEM, "%s", gpushmem_last_error());
+        return;
     }
-    if (gpsh_settings_read(environment, &settings)) {
+    int given = 0, status = gpsh_settings_read_with(environment, files, &settings);
+    for (int i = 0; i < GPSH_SETTINGS_FILES; i++)
+        given += files->file[i].settings;
+    gpsh_settings_files_free(files);
+    if (status) {
         gpsh_found(finding, GPSH_PROBLEM, "%s", gpushmem_last_error());
         return;
     }
     gpsh_settings_clear(&settings);
-    gpsh_found(finding, GPSH_OK, "every GPUSHMEM_* variable can be read");
+    if (given)
+        gpsh_found(finding, GPSH_OK,
+                   "every GPUSHMEM_* variable can be read, and so can %d of files", given);
+    else
+        gpsh_found(finding, GPSH_OK, "every GPUSHMEM_* variable can be read");
 }
 
 // ---- Who started this process ----

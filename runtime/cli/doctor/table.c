@@ -167,7 +167,7 @@ const struct gpsh_check gpsh_checks[] = {
      "--ulimit memlock=-1",
      LOOK(container)},
     // ---- The job ----
-    {"settings", "Settings", "the GPUSHMEM_* variables",
+    {"settings", "Settings", "the GPUSHMEM_* variables and the settings files",
      "gpushmem_init fails with the same sentence.", "gpushmem info lists what is allowed",
      LOOK(settings)},
     {"launcher", "The launcher", "the variables that launchers set",

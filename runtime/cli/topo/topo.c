@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // `gpushmem topo`: which GPU, NIC and processor is near which.
-#define _GNU_SOURCE // environ
 #include "topo/topo.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "commands.h"
 #include "gpushmem/gpushmem.h"
@@ -17,7 +15,7 @@ static int view_choose(struct gpsh_topo_view *view)
 {
     struct gpsh_settings settings;
     struct gpsh_nic_filter filter;
-    int status = gpsh_settings_read(environ, &settings);
+    int status = gpsh_settings_read_process("GPUSHMEM_", &settings);
     if (status)
         return status;
     status = gpsh_nic_filter_parse(settings.verbs_devices, &filter);

@@ -1,17 +1,40 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #define _POSIX_C_SOURCE 200809L // strtok_r
-// Settings: any environment is either read or refused with a sentence that names a variable.
+// Settings: any environment is either read or refused with a sentence that names a variable, and
+// any text of a file with one that names the file.
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/config.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "core/settings_text.h"
 #include "fuzz.h"
+
+static int take(void *arg, const struct gpsh_settings_line *line)
+{
+    (void)arg;
+    if (!*line->name || strpbrk(line->name, " \t=#\n") || strchr(line->value, '\n'))
+        abort();
+    return 0;
+}
+
+static void read_as_file(const uint8_t *data, size_t bytes)
+{
+    char *text = malloc(bytes + 1);
+    if (!text)
+        return;
+    memcpy(text, data, bytes);
+    int status = gpsh_settings_text_read("the_file", text, bytes, take, NULL);
+    if (status && (status != GPUSHMEM_ERR_SETTING || strncmp(gpsh_last_error(), "the_file:", 9)))
+        abort();
+    free(text);
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     gpsh_log_threshold = GPSH_LOG_ERROR; // warnings about unknown names are expected
+    read_as_file(data, bytes);
     char *text = malloc(bytes + 1);
     if (!text)
         return 0;
@@ -41,6 +64,7 @@ size_t fuzz_sample(int index, uint8_t *data, size_t room)
         "GPUSHMEM_TRANSPORTS=p2p,verbs\nGPUSHMEM_STATS=yes\nGPUSHMEM_LOG_LEVEL=debug",
         "GPUSHMEM_VERBS_GID_INDEX=-1\nGPUSHMEM_VERBS_TIMEOUT=14\nGPUSHMEM_VERBS_DEVICES=mlx5_0:1,^"
         "mlx5_1",
+        "# comment\r\n  GPUSHMEM_RINGS = 4 # four\nGPUSHMEM_TEAMS\t=\n\nGPUSHMEM_LOG_FILE='a b'",
         "GPUSHMEM_RING_ENTRIES=1024\nGPUSHMEM_HUGE_PAGES=2m\nGPUSHMEM_PROXY_CPUS=4-7,12",
     };
     if (index >= (int)(sizeof samples / sizeof samples[0]) || strlen(samples[index]) > room)
