@@ -102,6 +102,72 @@ GPSH_DEV void gpsh_dev_fold_units(const struct gpsh_dev_coll &c, const struct gp
     }
 }
 
+// A lone thread: runs of units, which lie in its local memory while they are folded. Those of the
+// next member, or of the next run, are under way meanwhile.
+struct gpsh_dev_fold_runs {
+    enum { UNITS = 8 };
+    gpsh_dev_acc<4> acc[UNITS];
+    gpsh_dev_unit<4> in[UNITS];
+    int units; // of this run
+};
+
+GPSH_DEV void gpsh_dev_fold_run_store(const struct gpsh_dev_fold_job &job, int type,
+                                      const struct gpsh_dev_fold_runs &run, uint64_t first,
+                                      char *to)
+{
+    GPSH_NO_UNROLL
+    for (int k = 0; to && k < run.units; k++) {
+        uint64_t at = 16 * (first + (unsigned)k);
+        gpsh_dev_store_unit<4>(to + at, gpsh_dev_fold_result<4>(run.acc[k], type), job.bytes - at);
+    }
+}
+
+// To all that are to have what has been folded of all members.
+GPSH_DEV void gpsh_dev_fold_run_results(const struct gpsh_dev_coll &c,
+                                        const struct gpsh_dev_fold_job &job, int type,
+                                        const struct gpsh_dev_fold_runs &run, uint64_t first)
+{
+    if (job.results == gpsh_dev_fold_job::own)
+        gpsh_dev_fold_run_store(job, type, run, first, job.dest);
+    for (int r = 0; r < c.n && job.results == gpsh_dev_fold_job::all; r++) {
+        int rank = c.me + r < c.n ? c.me + r : c.me + r - c.n;
+        gpsh_dev_fold_run_store(job, type, run, first, gpsh_dev_coll_there(c, job.dest, rank));
+    }
+}
+
+GPSH_DEV_CALL void gpsh_dev_fold_alone(struct gpsh_dev_coll c, struct gpushmem_coll_op op,
+                                       struct gpsh_dev_fold_job job)
+{
+    constexpr int UNITS = gpsh_dev_fold_runs::UNITS;
+    const bool excludes = op.kind == GPUSHMEM_COLL_EXSCAN;
+    struct gpsh_dev_fold_runs run = {};
+    gpsh_dev_unit<4> next[UNITS] = {};
+    uint64_t units = (job.bytes + 15) / 16;
+    if (job.end > 0)
+        gpsh_dev_fold_load<UNITS>(c, job, 0, 0, 1, next);
+    for (uint64_t first = 0; first < units; first += UNITS) {
+        run.units = units - first < UNITS ? (int)(units - first) : +UNITS;
+        for (int rank = 0; rank < job.end; rank++) {
+            GPSH_UNROLL
+            for (int k = 0; k < UNITS; k++)
+                run.in[k] = next[k];
+            int then = rank + 1 < job.end ? rank + 1 : 0;
+            gpsh_dev_fold_load<UNITS>(c, job, then, then ? first : first + UNITS, 1, next);
+            char *prefix = job.results == gpsh_dev_fold_job::prefixes
+                               ? gpsh_dev_coll_there(c, job.dest, rank)
+                               : nullptr;
+            if (excludes && rank == 0)
+                memset(run.acc, 0, sizeof run.acc); // the prefix of nothing
+            if (excludes)
+                gpsh_dev_fold_run_store(job, op.type, run, first, prefix);
+            gpsh_dev_fold_run(run.acc, run.in, run.units, op.type, op.fold, rank == 0);
+            if (!excludes)
+                gpsh_dev_fold_run_store(job, op.type, run, first, prefix);
+        }
+        gpsh_dev_fold_run_results(c, job, op.type, run, first);
+    }
+}
+
 template <int UNITS, class Fold>
 GPSH_DEV void gpsh_dev_fold_by_lanes(const struct gpsh_dev_coll &c,
                                      const struct gpushmem_coll_op &op,
@@ -113,9 +179,8 @@ GPSH_DEV void gpsh_dev_fold_by_lanes(const struct gpsh_dev_coll &c,
         gpsh_dev_fold_units<UNITS>(c, op, job, fold, unit, lanes);
 }
 
-// By all lanes. A lone thread has more loads under way, a thread of many fewer registers. The
-// library's own kernels have the sums of gradients in place (GPSH_COLL_SUMS): calls for each unit
-// take a third of the time that the links leave.
+// By all lanes. The library's own kernels have no lone threads, and the sums of gradients in place
+// (GPSH_COLL_SUMS): calls for each unit take a third of the time that the links leave.
 GPSH_DEV_CALL void gpsh_dev_coll_fold(struct gpsh_dev_coll c, struct gpushmem_coll_op op,
                                       struct gpsh_dev_fold_job job, unsigned lane, unsigned lanes)
 {
@@ -137,11 +202,13 @@ GPSH_DEV_CALL void gpsh_dev_coll_fold(struct gpsh_dev_coll c, struct gpushmem_co
         return;
     default: break;
     }
+#else
+    if (lanes == 1) {
+        gpsh_dev_fold_alone(c, op, job);
+        return;
+    }
 #endif
-    if (lanes == 1)
-        gpsh_dev_fold_by_lanes<GPUSHMEM_THREAD_LOADS>(c, op, job, any, 0, 1);
-    else
-        gpsh_dev_fold_by_lanes<GPSH_COLL_LOADS>(c, op, job, any, lane, lanes);
+    gpsh_dev_fold_by_lanes<GPSH_COLL_LOADS>(c, op, job, any, lane, lanes);
 }
 
 #endif

@@ -126,6 +126,46 @@ __global__ void special_floats(float *to, float *from, int me, int last, int *co
     EXPECT(counts, to[1] == 0 && (last == 0) == (1 / to[1] < 0));
 }
 
+// ---- Runs of units ----
+
+static __device__ bool folds(int type, int fold)
+{
+    return type < GPUSHMEM_COLL_HALF       ? true
+           : type < GPUSHMEM_COLL_COMPLEXF ? fold > GPUSHMEM_COLL_XOR
+                                           : fold > GPUSHMEM_COLL_MAX;
+}
+
+// No NaN, whose bits depend on which operand a processor prefers.
+static __device__ void fill(gpsh_dev_unit<4> *units, int n, int type, uint64_t *state)
+{
+    for (int i = 0; i < 4 * n; i++) {
+        *state = *state * 6364136223846793005u + 1442695040888963407u;
+        uint32_t mask = type < GPUSHMEM_COLL_HALF ? 0xffffffff : 0xbfffbfff;
+        units[i / 4].w[i % 4] = (uint32_t)(*state >> 32) & mask;
+    }
+}
+
+// As a lone thread folds three members' units, and as they are folded one by one.
+__global__ void runs(int *counts)
+{
+    enum { UNITS = 8 };
+    uint64_t state = 1;
+    for (int i = 0; i < GPUSHMEM_COLL_TYPES * GPUSHMEM_COLL_FOLDS; i++) {
+        int type = i / GPUSHMEM_COLL_FOLDS, fold = i % GPUSHMEM_COLL_FOLDS, units = 1 + i % UNITS;
+        gpsh_dev_acc<4> run[UNITS] = {}, one[UNITS] = {};
+        for (int member = 0; member < 3 && folds(type, fold); member++) {
+            gpsh_dev_unit<4> in[UNITS];
+            fill(in, UNITS, type, &state);
+            gpsh_dev_fold_run(run, in, units, type, fold, member == 0);
+            for (int k = 0; k < units; k++)
+                one[k] = gpsh_dev_fold_step<4>(one[k], in[k], type, fold, member == 0);
+        }
+        for (int k = 0; k < UNITS; k++)
+            for (int w = 0; w < 8; w++)
+                EXPECT(counts, run[k].w[w] == one[k].w[w]);
+    }
+}
+
 // ---- Blocks that are apart, or of different sizes ----
 
 static __host__ __device__ int tag(int from, int to, int i)
@@ -255,6 +295,7 @@ int main(void)
         RUN(signs, 1, 1, inbox, outbox, my_pe == n_pes - 1, errors);
     test_short_floats();
     RUN(special_floats, 1, 1, (float *)inbox, (float *)outbox, my_pe, n_pes - 1, errors);
+    RUN(runs, 1, 1, errors);
     for (int count = 1; count < 200; count += 66) {
         RUN(strided, 1, 1, to, from, my_pe, n_pes, count, 3, 2, errors);
         RUN(strided, 1, 1, to, from, my_pe, n_pes, count, 1, 1, errors);
