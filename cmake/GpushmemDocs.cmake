@@ -1,5 +1,5 @@
-# Man pages and completion, made of the headers and of what the program says with --help. They are made where the system's Python
-# is and the program can run, and installed if they were made.
+# Man pages, completion and a settings file, made of the headers and of what the program says. They are made where the system's
+# Python is and the program can run, and installed if they were made.
 find_program(GPUSHMEM_SYSTEM_PYTHON python3 PATHS /usr/bin NO_DEFAULT_PATH)
 if(NOT GPUSHMEM_SYSTEM_PYTHON OR CMAKE_CROSSCOMPILING OR GPUSHMEM_SANITIZE)
   return()
@@ -12,8 +12,11 @@ file(GLOB sources CONFIGURE_DEPENDS ${scripts}/*.py ${PROJECT_SOURCE_DIR}/includ
 add_custom_command(OUTPUT ${docs}/man/man1/gpushmem.1 ${docs}/completion/gpushmem DEPENDS gpushmem_cli ${sources} VERBATIM
   COMMAND ${GPUSHMEM_SYSTEM_PYTHON} -B ${scripts}/man.py ${PROJECT_SOURCE_DIR} $<TARGET_FILE:gpushmem_cli> ${docs}/man
   COMMAND ${GPUSHMEM_SYSTEM_PYTHON} -B ${scripts}/completion.py $<TARGET_FILE:gpushmem_cli> ${docs}/completion)
-add_custom_target(gpushmem_man ALL DEPENDS ${docs}/man/man1/gpushmem.1)
+add_custom_command(OUTPUT ${docs}/settings.conf DEPENDS gpushmem_cli VERBATIM
+  COMMAND sh -c "\"$1\" info --settings-file >\"$2\"" sh $<TARGET_FILE:gpushmem_cli> ${docs}/settings.conf)
+add_custom_target(gpushmem_man ALL DEPENDS ${docs}/man/man1/gpushmem.1 ${docs}/settings.conf)
 
+install(FILES ${docs}/settings.conf DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples COMPONENT gpushmem_programs OPTIONAL)
 install(DIRECTORY ${docs}/man/man1 DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT gpushmem_programs OPTIONAL)
 install(DIRECTORY ${docs}/man/man3 DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT gpushmem_development OPTIONAL)
 install(FILES ${docs}/completion/gpushmem DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions

@@ -70,7 +70,11 @@ def main_page(commands, version):
             "The program of gpushmem, a library for one\\-sided communication between GPUs and CPUs.", ".SH COMMANDS"]
     for command in commands:
         body += [".TP", ".B " + command.name, escaped(command.summary)]
-    body += [".SH ENVIRONMENT", "Programs read variables that begin with GPUSHMEM_;", ".B gpushmem info", "lists them all."]
+    body += [".SH ENVIRONMENT", "Programs read variables that begin with GPUSHMEM_;", ".B gpushmem info", "lists them all.",
+             ".SH FILES", ".TP", ".I \\(ti/.config/gpushmem/settings.conf", "settings of this user; below XDG_CONFIG_HOME if that is set,",
+             "or whatever file GPUSHMEM_SETTINGS_FILE names", ".TP", ".I /etc/gpushmem/settings.conf",
+             "settings of all users of this machine", ".PP",
+             ".B gpushmem info \\-\\-settings\\-file", "prints one to begin with."]
     pages = ["gpushmem\\-%s(1)" % command.name for command in commands if command.options]
     return frame("gpushmem", 1, "start, measure and explain jobs of gpushmem", version, body + see_also(pages))
 

@@ -14,6 +14,7 @@
 #include "core/topology.h"
 #include "gpu/gpu_driver.h"
 #include "gpushmem/gpushmem.h"
+#include "page.h"
 #include "table.h"
 
 enum { MOST_GPUS = 16, PCI_BYTES = 32 };
@@ -80,7 +81,7 @@ static void print_gpus(struct machine *machine)
     struct gpsh_table table = {.columns = 5};
     int n = gpsh_cli_gpus();
     if (!n) {
-        printf("GPUs          none (%s); kernels run on CPU threads\n", gpushmem_last_error());
+        gpsh_page_field("GPUs", "none (%s); kernels run on CPU threads", gpushmem_last_error());
         return;
     }
     printf("CUDA driver   %d.%d\n\n", gpsh_gpu_driver_version() / 1000,

@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "api/nvshmem_env.h"
 #include "collectives.h"
@@ -15,6 +16,7 @@
 #include "json.h"
 #include "libraries.h"
 #include "options.h"
+#include "page.h"
 #include "table.h"
 #include "transport/transport.h"
 
@@ -26,15 +28,16 @@
 
 static void print_build(void)
 {
-    printf("gpushmem      %s\n", gpushmem_version_string());
-    printf("compiler      " COMPILER "\n");
+    char names[256] = "";
+    gpsh_page_field("gpushmem", "%s", gpushmem_version_string());
+    gpsh_page_field("compiler", "%s", COMPILER);
     struct gpsh_library library;
     for (int row = 0; gpsh_library_row(row, &library); row++)
-        printf("%-13s %s\n", library.name, library.version);
-    printf("transports   ");
+        gpsh_page_field(library.name, "%s", library.version);
     for (int i = 0; gpsh_transports[i]; i++)
-        printf(" %s", gpsh_transports[i]->name);
-    printf("\n");
+        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? " " : "",
+                 gpsh_transports[i]->name);
+    gpsh_page_field("transports", "%s", names);
 }
 
 static void add_libraries(struct gpsh_json *json)
@@ -117,8 +120,9 @@ static void print_passed_over(enum gpsh_info_for whose)
         if (!value || !*value || of == (int)whose || told[of])
             continue;
         told[of] = true;
-        printf("\n%s is set, which `gpushmem info --as %s` takes into account.\n", v.name,
-               words[of]);
+        putchar('\n');
+        gpsh_page_field(v.name, "is set, which `gpushmem info --as %s` takes into account",
+                        words[of]);
     }
 }
 
@@ -180,9 +184,7 @@ int gpsh_cmd_info(int argc, char **argv)
     };
     const struct gpsh_command_line line = {
         "gpushmem info",
-        "[--as WHOSE] [--json]\n"
-        "       gpushmem info --peers | --collectives | --compat | --settings-file | "
-        "--settings-markdown\n"
+        "[--as WHOSE] [--json] | --peers | --collectives | --compat | --settings-file\n"
         "Prints version, build, transports, devices and every setting with its value and where the "
         "value\ncomes from.",
         .options = options};

@@ -11,6 +11,7 @@
 #include "api/shmem_env.h"
 #include "gpushmem/gpushmem.h"
 #include "memory/team_scratch.h"
+#include "page.h"
 #include "say.h"
 #include "table.h"
 
@@ -58,17 +59,17 @@ static const char *path_shown(const char *path, char *out, size_t bytes)
     return out;
 }
 
-static const char *origin_shown(const struct gpsh_setting_origin *origin, char *out, size_t bytes)
+static void origin_print(const struct gpsh_setting_origin *origin, char *out, size_t bytes)
 {
     char path[GPSH_SETTINGS_PATH_BYTES];
     switch (origin->source) {
-    case GPSH_FROM_DEFAULT: return "default";
-    case GPSH_FROM_ENVIRONMENT: return "environment";
-    case GPSH_FROM_ALIAS: return origin->name;
+    case GPSH_FROM_DEFAULT: snprintf(out, bytes, "default"); break;
+    case GPSH_FROM_ENVIRONMENT: snprintf(out, bytes, "environment"); break;
+    case GPSH_FROM_ALIAS: snprintf(out, bytes, "%s", origin->name); break;
     case GPSH_FROM_FILE:
         snprintf(out, bytes, "%s:%d", path_shown(origin->name, path, sizeof path), origin->line);
+        break;
     }
-    return out;
 }
 
 static void print_files(void)
@@ -80,14 +81,17 @@ static void print_files(void)
         if (file.owner == GPSH_FILE_OF_NOBODY)
             continue;
         any = true;
-        printf("settings file %s: ", path_shown(file.path, path, sizeof path));
+        path_shown(file.path, path, sizeof path);
         if (file.state == GPSH_FILE_READ)
-            printf("%d setting%s\n", file.settings, file.settings == 1 ? "" : "s");
+            gpsh_page_field("settings file", "%s: %d setting%s", path, file.settings,
+                            file.settings == 1 ? "" : "s");
         else
-            puts(file.state == GPSH_FILE_ABSENT ? "there is none" : "another user's, ignored");
+            gpsh_page_field("settings file", "%s: %s", path,
+                            file.state == GPSH_FILE_ABSENT ? "there is none"
+                                                           : "another user's, ignored");
     }
     if (!any)
-        puts("settings file none is read: GPUSHMEM_SETTINGS_FILE=none");
+        gpsh_page_field("settings file", "none is read: GPUSHMEM_SETTINGS_FILE=none");
 }
 
 static void add_files(struct gpsh_json *json)
@@ -159,26 +163,71 @@ void gpsh_info_settings_add(struct gpsh_json *json, const struct gpsh_settings *
     gpsh_json_end(json);
 }
 
+// A setting in words, as far as a person wants to know them.
+struct shown {
+    struct gpsh_setting_text text;
+    bool given;
+    char value[VALUE_BYTES], range[RANGE_BYTES], from[GPSH_SETTINGS_PATH_BYTES + 16];
+};
+
+static bool show(const struct gpsh_settings *settings, int row, struct shown *out)
+{
+    struct gpsh_setting_origin origin;
+    if (!gpsh_setting_row(row, &out->text))
+        return false;
+    gpsh_setting_value(settings, row, out->value, sizeof out->value);
+    if (!out->value[0])
+        snprintf(out->value, sizeof out->value, "-");
+    gpsh_setting_origin(row, &origin);
+    out->given = origin.source != GPSH_FROM_DEFAULT;
+    origin_print(&origin, out->from, sizeof out->from);
+    allowed(&out->text, out->range, sizeof out->range);
+    return true;
+}
+
+static void print_table(const struct gpsh_settings *settings)
+{
+    struct gpsh_table table = {.columns = 5};
+    struct shown shown;
+    gpsh_table_add_words(&table, "setting|value|origin|allowed|meaning");
+    for (int row = 0; show(settings, row, &shown); row++) {
+        gpsh_table_add(&table, "%s", shown.text.name);
+        gpsh_table_add(&table, "%s", shown.value);
+        gpsh_table_add(&table, "%s", shown.from);
+        gpsh_table_add(&table, "%s", shown.range);
+        gpsh_table_add(&table, "%s", shown.text.help);
+    }
+    gpsh_table_print(&table);
+}
+
+// For terminals that have no room for the table.
+static void print_list(const struct gpsh_settings *settings)
+{
+    enum { INDENT = 4 };
+    struct shown shown;
+    for (int row = 0; show(settings, row, &shown); row++) {
+        char line[sizeof shown.from + RANGE_BYTES + 32];
+        snprintf(line, sizeof line, "origin: %s; allowed: %s", shown.from, shown.range);
+        printf("%s%s = %s%s\n%*s", shown.given ? gpsh_page_colour(GPSH_BOLD) : "", shown.text.name,
+               shown.value, shown.given ? gpsh_page_colour(GPSH_PLAIN) : "", INDENT, "");
+        gpsh_page_wrap(line, INDENT, INDENT);
+        printf("%*s", INDENT, "");
+        gpsh_page_wrap(shown.text.help, INDENT, INDENT);
+    }
+}
+
 void gpsh_info_settings_print(const struct gpsh_settings *settings)
 {
-    struct gpsh_setting_text text;
-    struct gpsh_table table = {.columns = 5};
-    gpsh_table_add_words(&table, "setting|value|origin|allowed|meaning");
-    for (int row = 0; gpsh_setting_row(row, &text); row++) {
-        char value[VALUE_BYTES], range[RANGE_BYTES], shown[GPSH_SETTINGS_PATH_BYTES + 16];
-        struct gpsh_setting_origin origin;
-        gpsh_setting_value(settings, row, value, sizeof value);
-        gpsh_setting_origin(row, &origin);
-        gpsh_table_add(&table, "%s", text.name);
-        gpsh_table_add(&table, "%s", *value ? value : "-");
-        gpsh_table_add(&table, "%s", origin_shown(&origin, shown, sizeof shown));
-        gpsh_table_add(&table, "%s", allowed(&text, range, sizeof range));
-        gpsh_table_add(&table, "%s", text.help);
-    }
+    enum { TABLE_COLUMNS = 200 }; // four columns, and room to read the last one
+    int columns = gpsh_page_columns();
     print_files();
-    printf("team scratch  %" PRIu64 "M of symmetric memory for each PE, beside its heap\n\n",
-           (gpsh_heap_reserved(settings) + (1 << 20) - 1) >> 20);
-    gpsh_table_print(&table);
+    gpsh_page_field("team scratch", "%" PRIu64 "M of symmetric memory for each PE, beside its heap",
+                    (gpsh_heap_reserved(settings) + (1 << 20) - 1) >> 20);
+    putchar('\n');
+    if (columns && columns < TABLE_COLUMNS)
+        print_list(settings);
+    else
+        print_table(settings);
 }
 
 // ---- The table as a document ----

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "page.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-enum { NARROWEST = 20, READABLE = 100 };
+enum { NARROWEST = 20, READABLE = 100, FIELD = 14 };
 
 int gpsh_page_columns(void)
 {
@@ -55,4 +56,18 @@ void gpsh_page_wrap(const char *text, int used, int indent)
         text += strspn(text, " ");
     }
     putchar('\n');
+}
+
+void gpsh_page_field(const char *name, const char *format, ...)
+{
+    char text[8192];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    int used = printf("%-13s ", name);
+    if (gpsh_page_columns())
+        gpsh_page_wrap(text, used, FIELD);
+    else
+        puts(text);
 }

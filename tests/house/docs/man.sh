@@ -30,6 +30,7 @@ for command in $commands; do
         options=$((options + 1))
     done
 done
+plain man1/gpushmem.1 | grep -q '^\.I /etc/gpushmem/settings.conf$' || die "gpushmem.1 does not name the settings files"
 [ "$options" -gt 15 ] || die "only $options options were looked for: does this test still see them?"
 for page in put malloc init quiet dev_put team_split_strided barrier_all TYPE; do
     if [ "$page" = TYPE ]; then

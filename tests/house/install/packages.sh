@@ -52,6 +52,7 @@ contents libgpushmem0 'lib.*/libgpushmem\.so\.0' '!bin' '!include' '!lib.*/libgp
 contents libgpushmem-dev 'lib.*/libgpushmem\.so' include/gpushmem/gpushmem.h include/gpushmem/device/launch.cuh \
     'lib.*/pkgconfig/gpushmem\.pc' 'lib.*/cmake/gpushmem/gpushmem-config\.cmake' share/man/man3/gpushmem_put.3 '!bin'
 contents gpushmem-tools bin/gpushmem share/man/man1/gpushmem-run.1 share/bash-completion/completions/gpushmem \
+    share/doc/gpushmem/examples/settings.conf \
     '!bin/osh' '!include'
 contents gpushmem-openshmem bin/oshcc bin/oshrun 'lib.*/libshmem\.so\.0' '!include'
 contents gpushmem-nvshmem include/nvshmem.h

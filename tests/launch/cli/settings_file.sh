@@ -42,7 +42,17 @@ expect 1 'SHMEM_SYMMETRIC_SIZE=big is no size' env SHMEM_SYMMETRIC_SIZE=big "$gp
 expect 2 "'mpi' is not one of gpushmem.nvshmem.openshmem" "$gpushmem" info --as mpi
 expect 0 'settings.conf:5: GPUSHMEM_TEEMS: unknown setting, ignored; did you mean GPUSHMEM_TEAMS' "$gpushmem" info
 expect 0 '^settings file none is read: GPUSHMEM_SETTINGS_FILE=none$' env GPUSHMEM_SETTINGS_FILE=none "$gpushmem" info
-# shellcheck disable=SC2016 # $1 is sh's
+# A terminal of 40 columns has no room for a table; what is wider there is a path.
+narrow() {
+    # shellcheck disable=SC2016 # $0 is the shell's that runs in the terminal
+    TERM=dumb python3 -c 'import pty, sys
+pty.spawn(["sh", "-c", "stty cols 40; exec \"$0\" info", sys.argv[1]])' "$gpushmem" </dev/null | tr -d '\r'
+}
+expect 0 '^GPUSHMEM_RINGS = 7$' narrow
+expect 0 '^    origin: default; allowed: 0 or 1$' narrow
+expect 0 '^    ~/.config/gpushmem/settings.conf:2;$' narrow
+wide=$(narrow | grep -v settings.conf | grep -E '^.{41}')
+[ -z "$wide" ] || { printf '%s\n' "wider than 40 columns:" "$wide"; failed=1; }
 json='import json, sys; all = json.load(sys.stdin); print(*all["settings_files"][0].values())
 r = {r["name"]: r for r in all["settings"]}
 for n in "RINGS", "TEAMS", "P2P": print(*[r["GPUSHMEM_" + n][k] for k in ("value", "origin", "variable", "file", "line")])'
