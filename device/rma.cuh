@@ -17,8 +17,8 @@ GPSH_DEV void gpsh_dev_put(const struct gpushmem_dev &dev, const struct gpushmem
     if (!bytes || !gpsh_dev_check(dev, to, bytes, pe))
         return Scope::sync();
     Scope::sync();
-    if (char *direct = gpsh_dev_direct(dev, to, pe))
-        gpsh_dev_copy<Scope, gpsh_from_here>(direct, (const char *)from, bytes);
+    if (char *base = gpsh_dev_base(dev, pe))
+        gpsh_dev_copy<Scope, gpsh_from_here>(gpsh_dev_at(dev, base, to), (const char *)from, bytes);
     else if (Scope::rank() == 0)
         gpsh_dev_ring_put(*via.self, to, from, bytes, pe, blocking);
     Scope::sync();
@@ -31,8 +31,8 @@ GPSH_DEV void gpsh_dev_get(const struct gpushmem_dev &dev, const struct gpushmem
     if (!bytes || !gpsh_dev_check(dev, from, bytes, pe))
         return Scope::sync();
     Scope::sync();
-    if (char *direct = gpsh_dev_direct(dev, from, pe))
-        gpsh_dev_copy<Scope, gpsh_from_peer>((char *)to, direct, bytes);
+    if (char *base = gpsh_dev_base(dev, pe))
+        gpsh_dev_copy<Scope, gpsh_from_peer>((char *)to, gpsh_dev_at(dev, base, from), bytes);
     else if (Scope::rank() == 0)
         gpsh_dev_ring_get(*via.self, to, from, bytes, pe, blocking);
     Scope::sync();
@@ -46,9 +46,9 @@ GPSH_DEV void gpsh_dev_iput(const struct gpushmem_dev &dev, const struct gpushme
     if (!n || !gpsh_dev_check(dev, to, gpsh_dev_span(n, to_stride, size), pe))
         return Scope::sync();
     Scope::sync();
-    if (char *direct = gpsh_dev_direct(dev, to, pe))
-        gpsh_dev_copy_strided<Scope, gpsh_from_here>(direct, (const char *)from, to_stride,
-                                                     from_stride, n, size);
+    if (char *base = gpsh_dev_base(dev, pe))
+        gpsh_dev_copy_strided<Scope, gpsh_from_here>(gpsh_dev_at(dev, base, to), (const char *)from,
+                                                     to_stride, from_stride, n, size);
     else if (Scope::rank() == 0)
         gpsh_dev_ring_strided(*via.self, GPUSHMEM_CMD_IPUT, to, from, to_stride, from_stride, n,
                               size, pe);
@@ -63,9 +63,9 @@ GPSH_DEV void gpsh_dev_iget(const struct gpushmem_dev &dev, const struct gpushme
     if (!n || !gpsh_dev_check(dev, from, gpsh_dev_span(n, from_stride, size), pe))
         return Scope::sync();
     Scope::sync();
-    if (char *direct = gpsh_dev_direct(dev, from, pe))
-        gpsh_dev_copy_strided<Scope, gpsh_from_peer>((char *)to, direct, to_stride, from_stride, n,
-                                                     size);
+    if (char *base = gpsh_dev_base(dev, pe))
+        gpsh_dev_copy_strided<Scope, gpsh_from_peer>((char *)to, gpsh_dev_at(dev, base, from),
+                                                     to_stride, from_stride, n, size);
     else if (Scope::rank() == 0)
         gpsh_dev_ring_strided(*via.self, GPUSHMEM_CMD_IGET, from, to, to_stride, from_stride, n,
                               size, pe);
@@ -78,8 +78,8 @@ GPSH_DEV void gpsh_dev_put_value(const struct gpushmem_dev &dev, const struct gp
 {
     if (!gpsh_dev_check(dev, to, bytes, pe))
         return;
-    if (char *direct = gpsh_dev_direct(dev, to, pe))
-        gpsh_dev_store_small(direct, bits, bytes);
+    if (char *base = gpsh_dev_base(dev, pe))
+        gpsh_dev_store_small(gpsh_dev_at(dev, base, to), bits, bytes);
     else
         gpsh_dev_ring_put_value(via, to, bits, bytes, pe);
 }
@@ -89,7 +89,8 @@ GPSH_DEV uint64_t gpsh_dev_get_value(const struct gpushmem_dev &dev, const struc
 {
     if (!gpsh_dev_check(dev, from, bytes, pe))
         return 0;
-    if (char *direct = gpsh_dev_direct(dev, from, pe)) {
+    if (char *base = gpsh_dev_base(dev, pe)) {
+        const char *direct = gpsh_dev_at(dev, base, from);
         uint64_t bits = 0;
         if (bytes == 8 && !((uintptr_t)direct & 7))
             return gpsh_dev_load64_value_sys(direct);

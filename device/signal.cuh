@@ -50,8 +50,8 @@ GPSH_DEV void gpsh_dev_put_signal(const struct gpushmem_dev &dev, const struct g
         !gpsh_dev_check_word(dev, signal, sizeof *signal, pe))
         return Scope::sync();
     Scope::sync();
-    if (char *direct = gpsh_dev_direct(dev, to, pe)) {
-        gpsh_dev_copy<Scope, gpsh_from_here>(direct, (const char *)from, bytes);
+    if (char *base = gpsh_dev_base(dev, pe)) {
+        gpsh_dev_copy<Scope, gpsh_from_here>(gpsh_dev_at(dev, base, to), (const char *)from, bytes);
         Scope::sync();
         if (Scope::rank() == 0)
             gpsh_dev_signal_released(dev, via, signal, value, op, pe);

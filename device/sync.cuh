@@ -322,8 +322,8 @@ GPSH_DEV void gpsh_dev_disseminate(const struct gpushmem_dev &dev, uint64_t sequ
     for (int64_t round = 0, distance = 1; distance < dev.n_pes; round++, distance *= 2) {
         int to = (int)((dev.my_pe + distance) % dev.n_pes);
         uint64_t *word = &dev.sync->arrived[round].sequence;
-        if (char *direct = gpsh_dev_direct(dev, word, to))
-            gpsh_dev_store64_sys(direct, sequence);
+        if (char *base = gpsh_dev_base(dev, to))
+            gpsh_dev_store64_sys(gpsh_dev_at(dev, base, word), sequence);
         else
             gpsh_dev_announce_by_ring(*dev.self, word, sequence, to);
         uint64_t seen;

@@ -21,6 +21,7 @@ enum { HEAP = 16 << 20 };
 
 static struct {
     void *library;
+    int (*count)(int *devices);
     int (*get)(int *device, int ordinal);
     int (*retain)(void **context, int device);
     int (*set)(void *context);
@@ -34,13 +35,14 @@ static struct {
     int (*synchronize)(void *stream);
 } cu;
 
-// What cudaSetDevice does. -1: none.
+// What cudaSetDevice does, where there are as few GPUs as one. -1: none.
 static void set_device(int ordinal)
 {
     void *context = NULL;
-    int device;
+    int devices, device;
+    CHECK(cu.count(&devices) == 0);
     if (ordinal >= 0)
-        CHECK(cu.get(&device, ordinal) == 0 && cu.retain(&context, device) == 0);
+        CHECK(cu.get(&device, ordinal % devices) == 0 && cu.retain(&context, device) == 0);
     CHECK(cu.set(context) == 0);
 }
 
@@ -50,6 +52,7 @@ static void load_driver(void)
     int (*init)(unsigned);
     CHECK(cu.library);
     *(void **)&init = dlsym(cu.library, "cuInit");
+    *(void **)&cu.count = dlsym(cu.library, "cuDeviceGetCount");
     *(void **)&cu.get = dlsym(cu.library, "cuDeviceGet");
     *(void **)&cu.retain = dlsym(cu.library, "cuDevicePrimaryCtxRetain");
     *(void **)&cu.set = dlsym(cu.library, "cuCtxSetCurrent");
