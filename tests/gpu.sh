@@ -8,6 +8,9 @@
 #     --quick      without compute-sanitizer
 #     --perf       afterwards the benchmark rows of docs/benchmarks.md (two PEs; two GPUs if there are) and the command ring's
 #
+# GPUSHMEM_BITCODE=FILE is libnvshmem_device.bc for Triton, from `ninja nvshmem_device_bc` on any machine with clang 19 or newer
+# (default: that of the build folder, if it is there).
+#
 # Wants CMake, Ninja, a C and a C++ compiler, pkg-config with pmix, hwloc and libibverbs, and CUDA under /usr/local/cuda (or
 # nvcc in PATH). Ubuntu 24.04 and Debian 12 are known. Each device test runs with 2 PEs and, where it makes sense, 1, 3 and 4:
 # PEs share a GPU where there are fewer GPUs than PEs. Exit code 77: there is no GPU.
@@ -25,7 +28,7 @@ while [ $# -gt 0 ]; do
 done
 
 # Not the whole build: what runs here.
-targets='gpushmem gpushmem_cli gpushmem-perf.cuda gpu_heap gpu_ops gpu_hosted gpu_beside gpu_two_steps perf_gpu_ring_rates'
+targets='gpushmem gpushmem_cli gpushmem_nvshmem gpushmem-perf.cuda gpu_heap gpu_ops gpu_hosted gpu_beside gpu_two_steps perf_gpu_ring_rates'
 targets+=' perf_put_path.cuda gpushmem_softhca softhca_test gpu_cubin gpu_rdc moe_dispatch.cuda kv_transfer.cuda allreduce.cuda stencil3d.cuda transpose.cuda kmeans.cuda'
 for name in basic rma amo order carried ctx edges errors tiny lost stream local generic cuda_subset asked first spread \
     launch_threads left_waiting collective_launch coll coll_kinds coll_issuers coll_lost \
@@ -42,7 +45,7 @@ nics=/dev/shm/gpushmem-gpu.sh-$$ # of the software HCA
 trap 'rm -rf "$log" "$nics"' EXIT
 cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DGPUSHMEM_CUDA=ON >"$log" 2>&1 &&
     ninja -C "$build" $targets >>"$log" 2>&1 || { tail -40 "$log" && echo "0 passed, 1 failed (the build)" && exit 1; }
-bin=$build/bin
+bin=$build/bin bitcode=${GPUSHMEM_BITCODE:-$build/lib/libnvshmem_device.bc}
 
 # Nobody hangs: every wait ends with an error that says who waited for what. Kernels are loaded ahead: at a kernel's first
 # launch the driver may wait for the running ones, which may be waiting for it.
@@ -159,9 +162,31 @@ if python3 -c 'import torch' 2>/dev/null; then
     for p2p in 1 0; do
         check "PyTorch, $torch_pes PEs, P2P=$p2p" job $torch_pes env GPUSHMEM_P2P=$p2p python3 tests/gpu/programs/torch_test.py "$build/lib/libgpushmem.so"
     done
+    export PYTHONPATH=runtime/python:tests/python GPUSHMEM_HOME=$build PYTHONDONTWRITEBYTECODE=1
+    for p2p in 1 0; do
+        check "Python module, $torch_pes PEs, P2P=$p2p" job $torch_pes env GPUSHMEM_P2P=$p2p python3 tests/gpu/programs/python_test.py
+        [ ! -e "$bitcode" ] ||
+            check "Triton, $torch_pes PEs, P2P=$p2p" job $torch_pes env GPUSHMEM_P2P=$p2p python3 tests/gpu/programs/triton_test.py \
+                "$bitcode" "$build/lib/libnvshmem_host.so.3"
+    done
+    [ -e "$bitcode" ] || echo "skipped Triton: there is no $bitcode (GPUSHMEM_BITCODE)"
+    by_torchrun() { # several jobs at once on one host
+        local status=0 job
+        for job in 1 2; do
+            timeout $limit python3 -m torch.distributed.run --standalone --nproc-per-node $torch_pes \
+                tests/gpu/programs/python_test.py &
+        done
+        for job in $(jobs -p); do
+            wait "$job" || status=$?
+        done
+        return $status
+    }
+    check "Python module by torchrun, two jobs at once" by_torchrun
 else
     echo "skipped PyTorch: python3 has no torch"
 fi
+command -v cuobjdump >/dev/null && check "NVSHMEM's names are the same machine code" \
+    python3 tests/gpu/programs/sass.py nvcc cuobjdump . "$build"
 
 # The whole way between hosts, without a NIC: kernel, ring, proxy, the verbs transport as it is, the software HCA
 # (tests/network/softhca), memory of the other GPU. Nothing reaches a peer directly.
