@@ -4,7 +4,9 @@
 // GPUSHMEM_LAUNCH(kernel, grid, block, stream, arguments...)
 //     0 or a negative status; returns at once
 // GPUSHMEM_LAUNCH_SHARED(kernel, grid, block, shared_bytes, stream, arguments...)
-//     the same with so much dynamic shared memory for each block
+//     the same with so much dynamic shared memory for each block: grid, block, bytes and stream
+//     come as between CUDA's <<< >>>. GPUSHMEM_LAUNCH alone has no bytes;
+//     GPUSHMEM_LAUNCH_COLLECTIVE has them
 // gpushmem_launch_wait(stream)
 //     until the stream's kernels are done; reports their errors
 // gpushmem_stream_create(&stream), gpushmem_stream_destroy(stream)

@@ -3,12 +3,13 @@
 // wait for any other one, of this PE and of others.
 //
 // GPUSHMEM_LAUNCH_COLLECTIVE(kernel, grid, block, shared_bytes, stream, arguments...)
-//     As GPUSHMEM_LAUNCH_SHARED, but the launch is refused if its blocks do not fit onto the GPU at
-//     once. A grid of 0 is the largest that fits; the kernel reads it in gridDim.x. It does not
-//     wait for the other PEs, and each gets its own largest grid. Collective. The kernel begins
-//     when all of its blocks have room: what runs before it in other streams may have to end first.
-//     A PE whose launch is refused has launched nothing, and is not waited for: kernels of other
-//     PEs that wait for its kernel do so until GPUSHMEM_WAIT_TIMEOUT_MS.
+//     As GPUSHMEM_LAUNCH_SHARED, whose arguments it has, but the launch is refused if its blocks do
+//     not fit onto the GPU at once. A grid of 0 is the largest that fits; the kernel reads it in
+//     gridDim.x. It does not wait for the other PEs, and each gets its own largest grid.
+//     Collective. The kernel begins when all of its blocks have room: what runs before it in other
+//     streams may have to end first. A PE whose launch is refused has launched nothing, and is not
+//     waited for: kernels of other PEs that wait for its kernel do so until
+//     GPUSHMEM_WAIT_TIMEOUT_MS.
 //       GPUSHMEM_ERR_INVALID      the blocks do not fit at once; a side of the grid is 0, not x
 //                                 alone
 //       GPUSHMEM_ERR_UNSUPPORTED  this GPU has no such launches
@@ -170,6 +171,16 @@ static int gpsh_launch_collective(void (*kernel)(P...), dim3 grid, dim3 block, s
         return gpsh_launch_refuse_room((const void *)kernel, &shape, most);
     return gpsh_launch_together<P...>(kernel, blocks ? grid : dim3((unsigned)most), block,
                                       shared_bytes, stream, parameters...);
+}
+
+// A stream in the place of the bytes, as in GPUSHMEM_LAUNCH. 0 and NULL are bytes.
+template <typename... P, typename Stream, typename... Arguments>
+static int gpsh_launch_collective(void (*)(P...), dim3, dim3, Stream *, Arguments...)
+{
+    static_assert(!sizeof(Stream *),
+                  "GPUSHMEM_LAUNCH_COLLECTIVE(kernel, grid, block, shared_bytes, stream, "
+                  "arguments...): the bytes of shared memory, 0 for none, come before the stream");
+    return GPUSHMEM_ERR_INVALID;
 }
 
 #define GPUSHMEM_LAUNCH_COLLECTIVE(...) gpsh_launch_collective(__VA_ARGS__)

@@ -23,12 +23,16 @@ errors=$(compiled 'gpushmem_dev_put(i, i, 1, 0); gpushmem_dev_atomic_add(i, 1, 0
 errors=$errors$(compiled 'gpushmem_dev_put(o, o, 1, 0); gpushmem_dev_g(o, 0); gpushmem_dev_atomic_or(d, 1.0, 0);
     gpushmem_dev_wait_until(d, GPUSHMEM_CMP_EQ, 1.0); __shared__ int x[4]; x[0] = 1;
     gpushmem_dev_int_wait_until(i, 3, 1); gpushmem_dev_signal_op((uint64_t *)d, 1, 9, 0); gpushmem_dev_grid_sync();')
+errors+=$'\n'$(compiled '} __global__ void k(int *) {} int g(gpushmem_stream_t s, int *i) {
+    return GPUSHMEM_LAUNCH_COLLECTIVE(k, 1, 1, s, i) + GPUSHMEM_LAUNCH_COLLECTIVE(k, 1, 1, 0, s, i) +
+           GPUSHMEM_LAUNCH_COLLECTIVE(k, 1, 1, NULL, NULL, i);')
+one 'come before the stream' 1
 one 'gpushmem_dev_putmem' 2
 one 'no form for words of this type' 2
 one 'GPUSHMEM_SHARED' 1
 one 'to [^ ]*gpushmem_cmp' 1
 one 'to [^ ]*gpushmem_signal_op' 1
 one 'include <gpushmem/grid_sync.cuh>' 1
-one 'error:' 8
+one 'error:' 9
 [ $failures = 0 ] && echo "refused in kernels: ok" || printf '%s\n' "$errors"
 exit $failures
