@@ -198,6 +198,8 @@ static int enter_job(const struct gpsh_join *join)
     if (!status)
         status = open_log();
     if (!status)
+        gpsh_settings_log_files();
+    if (!status)
         status = join_job(join);
     if (status) {
         GPSH_LOG(ERROR, "init", "%s", gpsh_last_error());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // `gpushmem perf`: becomes the benchmark program (tests/perf), which lies beside this one in a
 // build tree and in libexec after an installation.
-#define _GNU_SOURCE // readlink
+#define _GNU_SOURCE // readlink, setenv
 #include <errno.h>
 #include <limits.h>
 #include <stdbool.h>
@@ -16,14 +16,30 @@
 
 enum { EXIT_NOT_FOUND = 127 };
 
+// The benchmark records its environment, with which its figures are compared to others. So what
+// files say goes there.
+static void settings_export(const struct gpsh_settings *settings)
+{
+    struct gpsh_setting_text text;
+    for (int row = 0; gpsh_setting_row(row, &text); row++) {
+        struct gpsh_setting_origin origin;
+        char value[GPSH_SETTINGS_PATH_BYTES];
+        gpsh_setting_origin(row, &origin);
+        gpsh_setting_value(settings, row, value, sizeof value);
+        if (origin.source == GPSH_FROM_FILE)
+            setenv(text.name, value, 1);
+    }
+}
+
 // With a heap in GPU memory the kernels must run on the GPU. Bad settings are left for the
 // benchmark to tell.
-static bool wants_cuda(void)
+static bool settings_want_cuda(void)
 {
     struct gpsh_settings settings;
     bool host = false;
-    if (!gpsh_settings_read_quietly("GPUSHMEM_HEAP_KIND", &settings)) {
+    if (!gpsh_settings_read_quietly("GPUSHMEM_", &settings)) {
         host = settings.heap_kind == GPSH_HEAP_HOST;
+        settings_export(&settings);
         gpsh_settings_clear(&settings);
     }
     return !host && gpsh_cli_gpus() > 0;
@@ -32,7 +48,7 @@ static bool wants_cuda(void)
 static bool find_benchmark(char *path, size_t bytes)
 {
     static const char *const places[] = {"", "../libexec/gpushmem/"};
-    const char *suffix = wants_cuda() ? ".cuda" : "";
+    const char *suffix = settings_want_cuda() ? ".cuda" : "";
     char self[PATH_MAX];
     ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
     if (length < 0) {

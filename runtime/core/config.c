@@ -192,6 +192,14 @@ bool gpsh_settings_file(int i, struct gpsh_settings_file *out)
     return there;
 }
 
+void gpsh_settings_log_files(void)
+{
+    struct gpsh_settings_file file;
+    for (int i = 0; gpsh_settings_file(i, &file); i++)
+        if (file.state == GPSH_FILE_READ)
+            GPSH_LOG(INFO, "config", "settings in %s: %d", file.path, file.settings);
+}
+
 // ---- Reading ----
 
 static void warn_unknown(char *const *environment, const char *prefix)

@@ -71,6 +71,9 @@ int gpsh_setting_fail_at(const char *setting, int status);
 // The i-th place where a file is looked for; false past the last.
 bool gpsh_settings_file(int i, struct gpsh_settings_file *out);
 
+// Logs which files were read.
+void gpsh_settings_log_files(void);
+
 // One row of the table as text, for `gpushmem info` and the documentation. Returns false past the
 // last row.
 struct gpsh_setting_text {

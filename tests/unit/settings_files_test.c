@@ -103,7 +103,7 @@ Test(settings_files, lines__are_settings_comments_and_blanks)
                "\n"
                "  GPUSHMEM_RINGS=7\t# seven\r\n"
                "\tGPUSHMEM_TEAMS \t = \t 8 \n"
-               "#GPUSHMEM_TEAMS = 9\n"
+               "#GPUSHMEM_TEAMS = 9\nGPUSHMEM_CONTEXTS =\n"
                "GPUSHMEM_LOG_FILE = /tmp/a b#c",
                path);
     cr_assert_eq(read_named(path, &s), 0, "%s", gpsh_last_error());
@@ -112,7 +112,11 @@ Test(settings_files, lines__are_settings_comments_and_blanks)
     cr_expect_str_eq(s.log_file, "/tmp/a b#c");
     gpsh_settings_clear(&s);
     expect_origin("GPUSHMEM_RINGS", GPSH_FROM_FILE, path, 3);
-    expect_origin("GPUSHMEM_LOG_FILE", GPSH_FROM_FILE, path, 6);
+    expect_origin("GPUSHMEM_LOG_FILE", GPSH_FROM_FILE, path, 7);
+    // Whoever writes a name and no value gives none.
+    cr_expect_eq(s.contexts, 1);
+    expect_origin("GPUSHMEM_CONTEXTS", GPSH_FROM_FILE, path, 6);
+    cr_expect_not(gpsh_setting_is_given("GPUSHMEM_CONTEXTS"));
     expect_origin("GPUSHMEM_STATS", GPSH_FROM_DEFAULT, "GPUSHMEM_STATS", 0);
     cr_expect(gpsh_setting_is_given("GPUSHMEM_TEAMS"));
     char given[80];

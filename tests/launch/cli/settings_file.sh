@@ -68,6 +68,13 @@ expect 0 'settings.conf:5: GPUSHMEM_TEEMS: unknown' "$gpushmem" run -n 2 "$gpush
 # shellcheck disable=SC2016 # $GPUSHMEM_RUN_PE is the PE's
 expect 3 '^the other goes on$' "$gpushmem" run -n 2 \
     sh -c 'if [ "$GPUSHMEM_RUN_PE" = 1 ]; then exit 3; fi; sleep 0.3; echo the other goes on'
+expect 0 "INFO config: settings in $file: 3" env GPUSHMEM_LOG_LEVEL=info "$gpushmem" run -n 2 "$gpushmem" info --peers
+if [ -x "$(dirname "$gpushmem")/gpushmem-perf" ]; then
+    perf() { "$gpushmem" perf put-lat --issuer host --sizes 8 --rounds 1 --seconds 0.001 --quiet --json "$work/perf.json"; }
+    expect 0 '' perf
+    expect 0 '"GPUSHMEM_HEAP_SIZE": "48M"' cat "$work/perf.json"
+    expect 0 '"GPUSHMEM_RINGS": "7"' cat "$work/perf.json"
+fi
 expect 0 '^broadcast +2 .* copies' env GPUSHMEM_COLLECTIVES=copies=64 "$gpushmem" info --collectives
 expect 0 'every GPUSHMEM_\* variable can be read, and so can 3 of files' "$gpushmem" doctor --all settings
 
