@@ -10,7 +10,8 @@
 enum { GPSH_STREAM_EPOCHS = GPUSHMEM_TEAM_EPOCHS - GPUSHMEM_COLL_STREAM_BLOCKS };
 
 GPSH_DEV struct gpsh_dev_coll gpsh_dev_stream_coll_begin(const struct gpushmem_dev &dev,
-                                                         const struct gpushmem_dev_team &team)
+                                                         const struct gpushmem_dev_team &team,
+                                                         bool goes_on = false)
 {
     struct gpsh_dev_coll c = gpsh_dev_coll_of(dev, gpsh_dev_group_of<gpsh_scope_block>());
     gpsh_dev_coll_take(&c, team);
@@ -22,7 +23,7 @@ GPSH_DEV struct gpsh_dev_coll gpsh_dev_stream_coll_begin(const struct gpushmem_d
     c.lane = c.block * c.group.size + c.group.rank;
     c.lanes = c.blocks * c.group.size;
     c.epoch_word = team.epochs + GPSH_STREAM_EPOCHS + c.block;
-    gpsh_dev_coll_start(&c);
+    gpsh_dev_coll_start(&c, goes_on);
     return c;
 }
 
@@ -85,7 +86,7 @@ GPSH_DEV void gpsh_dev_stream_enter(const struct gpushmem_dev &dev,
 GPSH_DEV void gpsh_dev_stream_leave(const struct gpushmem_dev &dev,
                                     const struct gpushmem_dev_team &team)
 {
-    struct gpsh_dev_coll c = gpsh_dev_stream_coll_begin(dev, team);
+    struct gpsh_dev_coll c = gpsh_dev_stream_coll_begin(dev, team, true);
     gpsh_dev_coll_exchange(&c, GPUSHMEM_COLL_EXIT);
     gpsh_dev_stream_coll_end(&c);
 }

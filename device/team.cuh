@@ -324,16 +324,41 @@ GPSH_DEV void gpsh_dev_coll_take(struct gpsh_dev_coll *c, const struct gpushmem_
     c->pes = team.pes;
 }
 
-// After a barrier of the group. An operation that fails because the team has given up is recorded
-// like one whose own wait fails: nobody looks at the status of a stream's operation. The threads
-// may have read different things: the ways begin with a barrier by which they agree, or have none.
-GPSH_DEV void gpsh_dev_coll_start(struct gpsh_dev_coll *c)
+// The bit of a sequence's number that says that an operation of it is under way (GPUSHMEM_CHECK=1).
+#define GPSH_DEV_UNDER_WAY ((uint64_t)1 << 63)
+
+// By all threads of the group. 0, or GPUSHMEM_ERR_STATE: two streams, graphs, blocks or threads use
+// the sequence at once. Whoever finds the bit set has taken it away, and gives it back.
+GPSH_DEV_CALL int gpsh_dev_coll_claim(struct gpsh_dev_coll c)
 {
-    c->epoch = gpsh_dev_load64_relaxed_gpu(c->epoch_word) + 1;
+    c.status = 0;
+    if (c.group.rank == 0 &&
+        gpsh_dev_add64_relaxed_gpu(c.epoch_word, GPSH_DEV_UNDER_WAY) & GPSH_DEV_UNDER_WAY) {
+        gpsh_dev_add64_relaxed_gpu(c.epoch_word, GPSH_DEV_UNDER_WAY);
+        c.status = GPUSHMEM_ERR_STATE;
+        gpsh_dev_record(&c.dev.fault[GPUSHMEM_FAULT_FIRST],
+                        &c.dev.fault_claim[GPUSHMEM_FAULT_FIRST], c.status, -1, nullptr, 0,
+                        {GPUSHMEM_FAULT_BUSY, 0, 0, 0});
+    }
+    return gpsh_dev_group_agree(c.group, c.status);
+}
+
+// `goes_on`: the second kernel of one operation. After a barrier of the group. An operation that
+// fails because the team has given up is recorded like one whose own wait fails: nobody looks at
+// the status of a stream's operation. The threads may have read different things: the ways begin
+// with a barrier by which they agree, or have none.
+GPSH_DEV void gpsh_dev_coll_start(struct gpsh_dev_coll *c, bool goes_on)
+{
+    c->epoch = (gpsh_dev_load64_relaxed_gpu(c->epoch_word) & ~GPSH_DEV_UNDER_WAY) + 1;
     c->status =
         c->flags & GPUSHMEM_DEV_TEAM_LOST ? +GPUSHMEM_ERR_PE_FAILED : gpsh_dev_coll_poisoned(*c);
     if (c->status)
         gpsh_dev_fail(c->dev, c->status, -1, nullptr, 0);
+    if (c->flags & GPUSHMEM_DEV_TEAM_CHECKED && !goes_on) {
+        c->status = gpsh_dev_group_agree(c->group, c->status);
+        if (!c->status)
+            c->status = gpsh_dev_coll_claim(*c);
+    }
     if (!(uint32_t)c->epoch) {
         c->status = gpsh_dev_group_agree(c->group, c->status);
         if (!c->status)
@@ -360,7 +385,7 @@ GPSH_DEV bool gpsh_dev_coll_begin(struct gpsh_dev_coll *c, int handle)
     c->scratch = channel ? team.stream_scratch + gpushmem_coll_channel_at(c->dev.n_pes, channel)
                          : team.scratch;
     c->epoch_word = team.epochs + channel;
-    gpsh_dev_coll_start(c);
+    gpsh_dev_coll_start(c, false);
     return true;
 }
 

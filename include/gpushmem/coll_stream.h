@@ -35,7 +35,11 @@
 //   Checks     With GPUSHMEM_CHECK=1 each call waits for all members' calls and compares them. The
 //              team's collective operations of the host and of streams are one sequence then. If
 //              functions or arguments differ (the places of dest and source in the heap, too),
-//              nothing is enqueued anywhere and all members return GPUSHMEM_ERR_ASYMMETRY.
+//              nothing is enqueued anywhere and all members return GPUSHMEM_ERR_ASYMMETRY. An
+//              operation that begins on a PE while another one of its team is under way there, in
+//              another stream or graph, ends with GPUSHMEM_ERR_STATE, as do all later ones of the
+//              team and, on all members, those under way. The same holds in kernels, for each
+//              channel.
 //   No GPU     In a program without kernels, whose heap is in host memory, the host's operation of
 //              the same name does the work before the call returns; only stream NULL is legal.
 //   Errors     besides those of stream.h:

@@ -45,6 +45,7 @@ enum gpushmem_fault_word {
     // no word: an argument of a collective, `cmp` says which: enum gpushmem_coll_call_word. A root
     // or a stride is `seen`, and a team has `wanted` members; dest overlaps source
     GPUSHMEM_FAULT_ARGUMENT = 8,
+    GPUSHMEM_FAULT_BUSY = 9, // no word: another operation of the same sequence is under way
 };
 
 struct gpushmem_device_fault {

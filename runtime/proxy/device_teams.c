@@ -118,7 +118,8 @@ static int read_epoch(int slot, uint64_t *epoch)
         words = table.words;
     }
     for (int i = 0; i < GPUSHMEM_TEAM_EPOCHS; i++) {
-        uint64_t word = __atomic_load_n(&words[i], __ATOMIC_RELAXED);
+        // without the bit that says that an operation is under way (device/team.cuh)
+        uint64_t word = __atomic_load_n(&words[i], __ATOMIC_RELAXED) & ~((uint64_t)1 << 63);
         if (word > *epoch)
             *epoch = word;
     }

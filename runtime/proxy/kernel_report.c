@@ -185,6 +185,10 @@ void gpsh_kernel_describe(const struct gpushmem_device_fault *fault, char *text,
             text + strlen(text), bytes - strlen(text),
             ", in gpushmem_dev_grid_sync: this kernel has several blocks, and was not launched "
             "by GPUSHMEM_LAUNCH_COLLECTIVE");
+    if (fault->word == GPUSHMEM_FAULT_BUSY)
+        snprintf(text + strlen(text), bytes - strlen(text),
+                 ", in a collective: another one of this team is under way here, in another "
+                 "stream, graph or block; let one come after the other, or give each a team");
     if (fault->address)
         describe_memory(fault, text + strlen(text), bytes - strlen(text));
 }

@@ -2,8 +2,8 @@
 // Collectives by whoever begins them: the same bits from the host, streams, threads, warps and
 // blocks for all types and operators; scopes, channels, teams and streams side by side, out of
 // step; how many messages they take where members are behind a NIC; scans of very many pieces. With
-// the argument `rounds` all but the first. With `differ`, and GPUSHMEM_CHECK=1: calls that differ
-// between members are refused in kernels.
+// the argument `rounds` all but the first. With GPUSHMEM_CHECK=1 and `differ`: calls that differ
+// between members are refused in kernels; and `at_once`: a team that two streams use.
 #include <string.h>
 
 #include "kernel_check.cuh"
@@ -444,6 +444,35 @@ static void test_differ(int *errors)
     CHECK(!run_now(call_of(GPUSHMEM_COLL_REDUCE, sum, 0), 0));
 }
 
+// ---- A team that two streams use at once ----
+
+__global__ void until_open(uint64_t *gate)
+{
+    while (!gpushmem_dev_uint64_test(gate, GPUSHMEM_CMP_NE, 0))
+        ;
+}
+
+// On PE 0 both operations begin, since the others wait for the gate. Which of the two is the second
+// nobody knows; neither can end well.
+static void test_at_once(void)
+{
+    gpushmem_stream_t one, two;
+    uint64_t *gate = (uint64_t *)(void *)(to + 4096);
+    CHECK_OK(gpushmem_stream_create(&one));
+    CHECK_OK(gpushmem_stream_create(&two));
+    if (me)
+        CHECK_OK(GPUSHMEM_LAUNCH(until_open, 1, 1, one, gate));
+    for (gpushmem_stream_t stream : {one, me ? one : two})
+        CHECK_OK(gpushmem_int_sum_reduce_on_stream(0, (int *)to, (int *)from, 3, stream));
+    CHECK(gpushmem_launch_wait(one) == GPUSHMEM_ERR_STATE);
+    CHECK(me || strstr(gpushmem_last_error(), "another one of this team is under way here"));
+    (void)gpushmem_launch_wait(two);
+    for (int pe = 1; pe < n_pes && !me; pe++)
+        gpushmem_uint64_p(gate, 1, pe);
+    CHECK_OK(gpushmem_stream_destroy(two));
+    CHECK_OK(gpushmem_stream_destroy(one));
+}
+
 int main(int argc, char **argv)
 {
     me = check_begin();
@@ -457,6 +486,8 @@ int main(int argc, char **argv)
     gpushmem_barrier_all();
     if (argc > 1 && !strcmp(argv[1], "differ")) {
         test_differ(errors);
+    } else if (argc > 1 && !strcmp(argv[1], "at_once")) {
+        test_at_once();
     } else {
         if (argc == 1)
             test_bits();
