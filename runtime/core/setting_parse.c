@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -36,6 +37,20 @@ int gpsh_parse_size(const char *text, uint64_t *bytes)
     return 0;
 }
 
+// The value in a sentence; of a long one its beginning, or there would be no room for what is
+// allowed.
+struct quoted {
+    char text[104];
+};
+
+static struct quoted quote(const char *text)
+{
+    enum { MOST = 100 };
+    struct quoted out;
+    snprintf(out.text, sizeof out.text, "%.*s%s", MOST, text, strlen(text) > MOST ? "..." : "");
+    return out;
+}
+
 int gpsh_parse_cpus(const char *text, int *out, int n)
 {
     int cpus[1024], count = 0;
@@ -52,7 +67,7 @@ int gpsh_parse_cpus(const char *text, int *out, int n)
             return gpsh_fail(GPUSHMEM_ERR_SETTING,
                              GPSH_SETTING_PREFIX
                              "PROXY_CPUS=%s is no list of CPUs like 4-7,12, nor \"any\"",
-                             text);
+                             quote(text).text);
         for (long cpu = first; cpu <= last && count < 1024; cpu++)
             cpus[count++] = (int)cpu;
         p = *end ? end + 1 : end;
@@ -81,7 +96,7 @@ static int outside(const struct gpsh_setting_spec *row, const char *text, const 
     return gpsh_fail(GPUSHMEM_ERR_SETTING,
                      "%s=%s is not %s from %" PRId64 " to %" PRId64
                      "%s; leave it out to get the default, %s",
-                     row->name, text, what, row->low, row->high, as, row->standard);
+                     row->name, quote(text).text, what, row->low, row->high, as, row->standard);
 }
 
 static int parse_int(const struct gpsh_setting_spec *row, const char *text, int64_t *value)
@@ -112,7 +127,7 @@ static int parse_bool(const struct gpsh_setting_spec *row, const char *text, boo
     if (index < 0)
         return gpsh_fail(GPUSHMEM_ERR_SETTING,
                          "%s=%s is neither 1, yes, on, true nor 0, no, off, false", row->name,
-                         text);
+                         quote(text).text);
     *value = index & 1;
     return 0;
 }
@@ -124,7 +139,7 @@ static int parse_list(const struct gpsh_setting_spec *row, const char *text, con
         if (word_index(row->choices, at, span) < 0)
             return gpsh_fail(GPUSHMEM_ERR_SETTING,
                              "%s=%s: '%.*s' is none of %s; separate several by commas", row->name,
-                             text, (int)span, at, row->choices);
+                             quote(text).text, (int)(span < 40 ? span : 40), at, row->choices);
         at += span;
         if (!*at)
             break;
@@ -151,8 +166,8 @@ int gpsh_setting_parse(const struct gpsh_setting_spec *row, const char *text,
     case GPSH_KIND_CHOICE: {
         int index = word_index(row->choices, text, strlen(text));
         if (index < 0)
-            return gpsh_fail(GPUSHMEM_ERR_SETTING, "%s=%s is none of %s", row->name, text,
-                             row->choices);
+            return gpsh_fail(GPUSHMEM_ERR_SETTING, "%s=%s is none of %s", row->name,
+                             quote(text).text, row->choices);
         *(int *)field = index;
         return 0;
     }

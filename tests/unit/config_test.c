@@ -163,6 +163,25 @@ Test(config, empty_value__is_the_default)
     gpsh_settings_clear(&s);
 }
 
+Test(config, long_bad_value__leaves_room_for_what_is_allowed)
+{
+    char entry[2000];
+    struct gpsh_settings s;
+    static const char *const names[] = {"HEAP_SIZE",  "RINGS",     "STATS",
+                                        "TRANSPORTS", "LOG_LEVEL", "PROXY_CPUS"};
+    static const char *const allowed[] = {"like 4096", "1 to 256",   "yes",
+                                          "p2p|verbs", "error|warn", "4-7,12"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        int used = snprintf(entry, sizeof entry, "GPUSHMEM_%s=", names[i]);
+        memset(entry + used, 'x', sizeof entry - 1 - (size_t)used);
+        entry[sizeof entry - 1] = '\0';
+        char *environment[] = {entry, NULL};
+        cr_expect_eq(gpsh_settings_read(environment, &s), GPUSHMEM_ERR_SETTING, "%s", names[i]);
+        cr_expect(strstr(gpsh_last_error(), allowed[i]), "'%s' lacks %s", gpsh_last_error(),
+                  allowed[i]);
+    }
+}
+
 static void say_all(char *const *environment, char *line, size_t bytes)
 {
     char path[32];

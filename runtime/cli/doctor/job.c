@@ -29,7 +29,7 @@ GPSH_CHECK_FUNCTION(settings)
     gpsh_settings_clear(&settings);
     if (given)
         gpsh_found(finding, GPSH_OK,
-                   "every GPUSHMEM_* variable can be read, and so can %d of files", given);
+                   "every GPUSHMEM_* variable and %d settings in files can be read", given);
     else
         gpsh_found(finding, GPSH_OK, "every GPUSHMEM_* variable can be read");
 }
