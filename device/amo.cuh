@@ -6,9 +6,10 @@
 
 #include "gpushmem/device/rma.cuh"
 
-GPSH_DEV char *gpsh_dev_direct_amo(const struct gpushmem_dev &dev, const void *address, int pe)
+// gpsh_dev_base for atomics and signals.
+GPSH_DEV char *gpsh_dev_base_amo(const struct gpushmem_dev &dev, int pe)
 {
-    return dev.flags & GPUSHMEM_DEV_DIRECT_ATOMICS ? gpsh_dev_direct(dev, address, pe) : nullptr;
+    return dev.flags & GPUSHMEM_DEV_DIRECT_ATOMICS ? gpsh_dev_base(dev, pe) : nullptr;
 }
 
 // `width` = 4 or 8; returns the previous value if `fetch` (0 if it failed), and does not wait
@@ -19,9 +20,10 @@ GPSH_DEV uint64_t gpsh_dev_amo(const struct gpushmem_dev &dev, const struct gpus
 {
     if (!gpsh_dev_check_word(dev, target, width, pe))
         return 0;
-    char *direct = gpsh_dev_direct_amo(dev, target, pe);
-    if (!direct)
+    char *base = gpsh_dev_base_amo(dev, pe);
+    if (!base)
         return gpsh_dev_ring_amo(via, amo, target, width, operand, compare, pe, fetch);
+    char *direct = gpsh_dev_at(dev, base, target);
     if (!fetch) {
         width == 8 ? gpsh_dev_reduce64(direct, amo, operand)
                    : gpsh_dev_reduce32(direct, amo, (uint32_t)operand);

@@ -13,13 +13,13 @@ GPSH_DEV void gpsh_dev_signal(const struct gpushmem_dev &dev, const struct gpush
 {
     if (!gpsh_dev_check_word(dev, signal, sizeof *signal, pe))
         return;
-    char *direct = gpsh_dev_direct_amo(dev, signal, pe);
-    if (!direct)
+    char *base = gpsh_dev_base_amo(dev, pe);
+    if (!base)
         gpsh_dev_ring_put_signal(*via.self, signal, nullptr, 0, signal, value, op, pe, false);
     else if (op == GPUSHMEM_SIGNAL_ADD)
-        gpsh_dev_reduce64(direct, GPUSHMEM_AMO_ADD, value);
+        gpsh_dev_reduce64(gpsh_dev_at(dev, base, signal), GPUSHMEM_AMO_ADD, value);
     else
-        gpsh_dev_store64_sys(direct, value);
+        gpsh_dev_store64_sys(gpsh_dev_at(dev, base, signal), value);
 }
 
 // The same, ordered after everything that this thread stored and, if it comes after a barrier of
@@ -30,9 +30,9 @@ GPSH_DEV void gpsh_dev_signal_released(const struct gpushmem_dev &dev,
                                        const struct gpushmem_dev &via, uint64_t *signal,
                                        uint64_t value, int op, int pe)
 {
-    char *direct = op == GPUSHMEM_SIGNAL_SET ? gpsh_dev_direct_amo(dev, signal, pe) : nullptr;
-    if (direct) {
-        gpsh_dev_store64_release_sys(direct, value);
+    char *base = op == GPUSHMEM_SIGNAL_SET ? gpsh_dev_base_amo(dev, pe) : nullptr;
+    if (base) {
+        gpsh_dev_store64_release_sys(gpsh_dev_at(dev, base, signal), value);
         return;
     }
     gpsh_dev_fence_sys();

@@ -85,7 +85,7 @@ GPSH_DEV bool gpsh_dev_stream_waits(const struct gpushmem_dev &dev, int pe, int 
     case GPUSHMEM_STREAM_IPUT:
     case GPUSHMEM_STREAM_IGET: return !gpsh_dev_base(dev, pe);
     case GPUSHMEM_STREAM_PUT_SIGNAL:
-    case GPUSHMEM_STREAM_SIGNAL: return !gpsh_dev_direct_amo(dev, dev.heap, pe);
+    case GPUSHMEM_STREAM_SIGNAL: return !gpsh_dev_base_amo(dev, pe);
     default: return true;
     }
 }

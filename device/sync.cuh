@@ -290,7 +290,7 @@ GPSH_DEV void gpsh_dev_pe_quiet(const struct gpushmem_dev &dev, const struct gpu
         gpsh_dev_fail(dev, GPUSHMEM_ERR_PE, pe, nullptr, 0);
         return;
     }
-    if (!gpsh_dev_direct_amo(dev, dev.heap, pe))
+    if (!gpsh_dev_base_amo(dev, pe))
         gpsh_dev_ring_quiet_pe(*via.self, pe);
     gpsh_dev_fence_full_sys();
 }

@@ -185,6 +185,8 @@ class Array:
     def item(self):
         """The value of an array of one element."""
         self._one("item")
+        if self.device != "cpu":
+            return self.torch().item()
         return self.dtype.unpack(ctypes.string_at(self.address, self.itemsize))
 
     def fill(self, value) -> None:
@@ -194,8 +196,10 @@ class Array:
     def __setitem__(self, key, value) -> None:
         part = self[key]
         if part.device != "cpu":
-            raise errors.InvalidError("assignment: the heap is GPU memory; assign to torch()")
-        if part.is_contiguous() and isinstance(value, (int, float, complex, bool)):
+            import torch
+            part.torch().copy_(torch.as_tensor(value))
+            _job.synchronize_gpu()
+        elif part.is_contiguous() and isinstance(value, (int, float, complex, bool)):
             part.memory.check()
             part.memoryview()[:] = self.dtype.pack(value) * part.size
         elif self.dtype.typestr is None:
@@ -216,8 +220,6 @@ class Array:
         self.memory.check()
         if self.size != 1:
             raise errors.InvalidError("%s: wants one element, this array has %d; name one, as array[0]" % (what, self.size))
-        if self.device != "cpu":
-            raise errors.InvalidError("%s: the heap is GPU memory; g() reads it" % what)
 
     # ---- other PEs ----
 

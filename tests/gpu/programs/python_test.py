@@ -44,10 +44,15 @@ def memory():
     assert torch.as_tensor(made, device="cuda").data_ptr() == made.address
     view[2, 1] = 5
     torch.cuda.synchronize()
-    assert made[2, 1].item() == 5 and made[4, 2].item() == 0
+    assert made[2, 1].item() == 5 and made[4, 2].item() == 0 and shm.g(made[2, 1], shm.my_pe()) == 5
     raises(shm.InvalidError, "GPU memory", made.numpy)
     made.fill(3)
     assert view.sum().item() == 45
+    made[1:, 0] = [1, 2, 3, 4]
+    assert view[:, 0].tolist() == [3, 1, 2, 3, 4] and view[:, 1].tolist() == [3] * 5
+    copied = shm.array(view[:2])
+    assert copied.torch().tolist() == [[3, 3, 3], [1, 3, 3]]
+    shm.free(copied)
     shm.free(made)
 
 
