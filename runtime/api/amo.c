@@ -71,20 +71,21 @@ GPSH_ALWAYS_INLINE uint64_t fetching(const char *function, gpushmem_ctx_t ctx, c
     return amo_slow(function, ctx, sym, width, pe, o, &before, GPSH_WAIT_FETCH) < 0 ? 0 : before;
 }
 
-// Waits for the previous value and writes it to *before.
+// Waits for the previous value and writes it to *before. What is slow comes after the return, so
+// that nothing is saved on the stack before an atomic instruction, which would wait for it.
 GPSH_ALWAYS_INLINE int fetching_status(const char *function, gpushmem_ctx_t ctx, void *before,
                                        const void *sym, size_t width, int pe, struct operands o)
 {
+    void *word = GPSH_LIKELY(before != NULL) ? word_here(ctx, sym, width, pe) : NULL;
+    if (GPSH_LIKELY(word != NULL)) {
+        uint64_t bits = apply(word, width, o);
+        memcpy(before, &bits, width);
+        return 0;
+    }
     uint64_t bits = 0; // a 4-byte result fills the low half
-    int status = GPSH_LIKELY(before != NULL) ? 0 : gpsh_check_local(function, before);
-    if (status < 0)
-        return status;
-    void *word = word_here(ctx, sym, width, pe);
-    if (GPSH_LIKELY(word != NULL))
-        bits = apply(word, width, o);
-    else
-        status = amo_slow(function, ctx, sym, width, pe, o, &bits, GPSH_WAIT_FETCH);
-    if (GPSH_LIKELY(status == 0))
+    int status = before ? amo_slow(function, ctx, sym, width, pe, o, &bits, GPSH_WAIT_FETCH)
+                        : gpsh_check_local(function, before);
+    if (status == 0)
         memcpy(before, &bits, width);
     return status;
 }
