@@ -183,10 +183,14 @@ if python3 -c 'import torch' 2>/dev/null; then
     }
     check "Python module by torchrun, two jobs at once" by_torchrun
 else
-    echo "skipped PyTorch: python3 has no torch"
+    echo "skipped PyTorch, the Python module and Triton: python3 has no torch"
 fi
-command -v cuobjdump >/dev/null && check "NVSHMEM's names are the same machine code" \
-    python3 tests/gpu/programs/sass.py nvcc cuobjdump . "$build"
+if command -v cuobjdump >/dev/null; then
+    check "NVSHMEM's names are the same machine code" \
+        python3 tests/gpu/programs/sass.py nvcc include include/gpushmem/compat "$build/include"
+else
+    echo "skipped NVSHMEM's names as machine code: there is no cuobjdump"
+fi
 
 # The whole way between hosts, without a NIC: kernel, ring, proxy, the verbs transport as it is, the software HCA
 # (tests/network/softhca), memory of the other GPU. Nothing reaches a peer directly.
