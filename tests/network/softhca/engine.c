@@ -154,8 +154,13 @@ static bool lingers(struct shca_qp *qp, uint64_t *wake_ns)
         return true;
     }
     qp->overtaking = true;
-    for (uint64_t at = qp->exec; at != head; at++)
-        shca_execute(qp, &qp->sq[at % qp->sq_depth]);
+    bool taken = true; // in order, as far as they can be
+    for (uint64_t at = qp->exec; at != head; at++) {
+        struct shca_wqe *wqe = &qp->sq[at % qp->sq_depth];
+        taken &= shca_execute(qp, wqe) == IBV_WC_SUCCESS;
+        if (taken)
+            shca_packets_taken(qp, wqe);
+    }
     qp->overtaking = false;
     return false;
 }
@@ -219,20 +224,24 @@ static bool fails_now(void)
     return shca_settings.fail_after >= 0 && atomic_load(&completed) == shca_settings.fail_after;
 }
 
-// The request is executed, and its answer lost: when it is repeated, the other end knows it
-// already.
-static void lose_answer(struct shca_qp *qp, struct shca_wqe *wqe)
+// The next requests are executed, and their answers lost: when they are repeated, the other end
+// knows them already.
+static void lose_answers(struct shca_qp *qp, uint64_t n)
 {
-    if (wqe->early || shca_execute(qp, wqe) != IBV_WC_SUCCESS)
-        return;
-    wqe->early = true;
-    wqe->early_status = IBV_WC_SUCCESS;
+    for (uint64_t at = qp->exec; at < qp->exec + n && at != atomic_load(&qp->head); at++) {
+        struct shca_wqe *wqe = &qp->sq[at % qp->sq_depth];
+        if (wqe->early || shca_execute(qp, wqe) != IBV_WC_SUCCESS)
+            return;
+        shca_packets_taken(qp, wqe);
+        wqe->early = true;
+        wqe->early_status = IBV_WC_SUCCESS;
+    }
 }
 
 static int execute(struct shca_qp *qp, struct shca_wqe *wqe)
 {
-    if (!qp->retrying && shca_link_goes_down(qp) && shca_settings.down_lost)
-        lose_answer(qp, wqe);
+    if (!qp->retrying && shca_link_goes_down(qp))
+        lose_answers(qp, (uint64_t)shca_settings.down_lost);
     if (!shca_link_is_up(qp))
         return no_answer(qp);
     if (wqe->early)
@@ -339,6 +348,8 @@ static enum step step(struct shca_qp *qp, uint64_t *wake_ns)
     if (fetches(wqe))
         shca_late_place(qp, true, wake_ns); // a read pushes the writes before it
     int status = execute(qp, wqe);
+    if (status == IBV_WC_SUCCESS)
+        shca_packets_taken(qp, wqe);
     if (status == SHCA_AGAIN) {
         uint64_t wake = qp->retry_at ? qp->retry_at : shca_now_ns() + MAIL_LOOK_NS;
         *wake_ns = wake < *wake_ns ? wake : *wake_ns;

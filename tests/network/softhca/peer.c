@@ -98,6 +98,19 @@ struct shca_peer *shca_peer_get(struct shca_device *device, int remote_device, u
     return peer;
 }
 
+void shca_packets_taken(struct shca_qp *qp, struct shca_wqe *wqe)
+{
+    if (wqe->counted || !qp->peer)
+        return;
+    uint64_t packet = 128u << qp->attr.path_mtu;
+    bool atomic =
+        wqe->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD || wqe->opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
+    uint64_t packets = atomic || !wqe->bytes ? 1 : (wqe->bytes - 1) / packet + 1;
+    wqe->counted = true;
+    atomic_fetch_add(&qp->peer->segment->qps[qp->attr.dest_qp_num & (SHCA_QPS - 1)].rq_psn,
+                     (uint32_t)packets);
+}
+
 bool shca_peer_alive(struct shca_peer *peer)
 {
     if (atomic_load(&peer->segment->procs[peer->proc].pid) != peer->pid)

@@ -68,7 +68,7 @@ static void keep(struct shca_qp *qp, const struct ibv_send_wr *wr, uint64_t posi
     wqe->imm = wr->imm_data;
     wqe->bytes = bytes;
     wqe->n_sge = wr->num_sge;
-    wqe->early = false;
+    wqe->early = wqe->counted = false;
     wqe->early_status = IBV_WC_SUCCESS;
     wqe->ready_ns = ready_time(qp, position, wr->opcode);
     wqe->is_inline = wr->send_flags & IBV_SEND_INLINE;

@@ -207,6 +207,7 @@ static void attributes_keep(struct shca_qp *qp, const struct ibv_qp_attr *attr, 
         kept->ah_attr = attr->ah_attr;
         kept->path_mtu = attr->path_mtu;
         kept->rq_psn = attr->rq_psn;
+        atomic_store(&entry->rq_psn, attr->rq_psn);
         kept->dest_qp_num = entry->dest_qpn = attr->dest_qp_num;
         kept->max_dest_rd_atomic = attr->max_dest_rd_atomic;
         entry->reads_in = attr->max_dest_rd_atomic;
@@ -266,6 +267,9 @@ SHCA_EXPORT int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int m
     attr->qp_state = attr->cur_qp_state = (enum ibv_qp_state)atomic_load(&qp->entry->state);
     ibv->state = attr->qp_state;
     attr->cap = qp->init.cap;
+    attr->rq_psn = atomic_load(&qp->entry->rq_psn) & 0xffffff;
+    if (!shca_settings.psn && attr->qp_state == IBV_QPS_ERR)
+        attr->rq_psn = 0;
     *init = qp->init;
     return 0;
 }

@@ -36,7 +36,7 @@ enum {
     SHCA_MAILS = 32,
     SHCA_MAIL_BYTES = 256 << 10,
     SHCA_BATCH = 128,
-    SHCA_LAYOUT = 3,
+    SHCA_LAYOUT = 4,
 };
 
 // settings.c
@@ -45,7 +45,7 @@ struct shca_settings {
     long devices, link, no_gid_device, mtu, max_msg, max_qp_wr, max_sge, max_inline, max_rd_atomic,
         max_cqe, atomic_cap, atomic_gap_us, dmabuf, peermem;
     long misorder_us, late_us, late_devices, flush_us;
-    long down_device, down_after, down_ms, down_lost;
+    long down_device, down_after, down_ms, down_lost, then_device, then_after, psn;
     long seed, delay_us, reorder, rank, fail_after, fail_status, post_full_every, reg_fail_after,
         event_after, event;
     long null, quiet;
@@ -75,6 +75,7 @@ struct shca_qp_entry {
     _Atomic uint32_t insulted; // a peer made an access that this QP had to refuse
     uint32_t proc, pd, access, reads_in, rnr_timer;
     uint32_t dest_qpn, dest_device;
+    _Atomic uint32_t rq_psn; // the packet that it takes next
 };
 
 enum shca_mail_state { SHCA_MAIL_FREE, SHCA_MAIL_CLAIMED, SHCA_MAIL_POSTED, SHCA_MAIL_DONE };
@@ -185,6 +186,7 @@ struct shca_wqe {
     uint32_t key, imm, opcode, flags;
     int n_sge;
     bool is_inline, early; // early: executed before its turn to complete
+    bool counted;          // among the packets that the other end has taken
     int early_status;
     struct ibv_sge *sges;
     char *payload;
@@ -339,6 +341,9 @@ bool shca_write_passes(struct shca_qp *qp, const struct shca_wqe *wqe);
 // request itself.
 bool shca_link_goes_down(const struct shca_qp *qp);
 bool shca_link_is_up(const struct shca_qp *qp);
+
+// peer.c: the other end has executed the request, whose packets it will not take again.
+void shca_packets_taken(struct shca_qp *qp, struct shca_wqe *wqe);
 
 // late.c: writes that are acknowledged first and placed later, each device's in order
 // True if the write was taken: it is to be completed now.

@@ -248,6 +248,64 @@ static void answer_lost(enum mode mode)
     pair_close(&pair);
 }
 
+// One write has come and was answered, three that follow came without an answer.
+static void answers_lost(enum mode mode)
+{
+    struct pair pair;
+    struct ibv_sge sges[5];
+    struct ibv_send_wr wrs[5];
+    open_far(&pair, mode, 8);
+    *near_word(&pair, 0) = 7;
+    for (int i = 0; i < 5; i++) {
+        wrs[i] = write_wr(&pair, &sges[i], 0, 8 * (uint64_t)i, 8);
+        CHECK_EQ(post(&pair, &wrs[i]), 0);
+    }
+    CHECK_EQ(wait_wc(pair.near.cq).status, IBV_WC_SUCCESS);
+    CHECK_EQ(wait_wc(pair.near.cq).status, IBV_WC_RETRY_EXC_ERR);
+    CHECK_EQ(far_word(&pair, 24), 7);
+    CHECK_EQ(far_word(&pair, 32), 0);
+    pair_close(&pair);
+}
+
+static struct ibv_qp_attr query(struct ibv_qp *qp)
+{
+    struct ibv_qp_attr attr;
+    struct ibv_qp_init_attr init;
+    CHECK_EQ(ibv_query_qp(qp, &attr, IBV_QP_RQ_PSN, &init), 0);
+    return attr;
+}
+
+// A write and a read take a packet for each path MTU, an atomic one; in the error state none is
+// taken any more, and the number stays.
+static void packets_are_counted(struct pair *pair)
+{
+    uint32_t mtu = 128u << query(pair->far.qp).path_mtu, expected = query(pair->far.qp).rq_psn;
+    const struct {
+        enum ibv_wr_opcode opcode;
+        uint32_t bytes, packets;
+    } requests[] = {{IBV_WR_RDMA_WRITE, 8, 1},          {IBV_WR_RDMA_WRITE, 0, 1},
+                    {IBV_WR_RDMA_WRITE, mtu, 1},        {IBV_WR_RDMA_WRITE, 2 * mtu + 1, 3},
+                    {IBV_WR_RDMA_READ, 3 * mtu - 1, 3}, {IBV_WR_RDMA_READ, 1, 1},
+                    {IBV_WR_ATOMIC_FETCH_AND_ADD, 8, 1}};
+    for (size_t i = 0; i < sizeof requests / sizeof *requests; i++) {
+        struct ibv_send_wr wr = write_wr(pair, &pair->sge, 0, 0, requests[i].bytes);
+        wr.opcode = requests[i].opcode;
+        if (wr.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+            wr.wr.atomic.remote_addr = pair->there.address;
+            wr.wr.atomic.rkey = pair->there.rkey;
+            wr.wr.atomic.compare_add = 0;
+        }
+        CHECK_EQ(run_wr(pair, &wr), IBV_WC_SUCCESS);
+        expected = (expected + requests[i].packets) & 0xffffff;
+        CHECK_EQ(query(pair->far.qp).rq_psn, expected);
+    }
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+    CHECK_EQ(ibv_modify_qp(pair->far.qp, &attr, IBV_QP_STATE), 0);
+    struct ibv_send_wr wr = write_wr(pair, &pair->sge, 0, 0, 8);
+    CHECK_EQ(run_wr(pair, &wr), IBV_WC_RETRY_EXC_ERR);
+    CHECK_EQ(query(pair->far.qp).rq_psn, expected);
+}
+
 const struct test_case fault_cases[] = {
     {"killed", TWO_PROCESSES, .run = killed},
     {"killed_in_midstream", TWO_PROCESSES, .run = killed_in_midstream},
@@ -262,6 +320,9 @@ const struct test_case fault_cases[] = {
     {"no_memory_on_demand", SAME_PROCESS, "REG_FAIL_AFTER=1", .run = no_memory_on_demand},
     {"link_returns", TWO_PROCESSES, "DEVICES=2 DOWN_AFTER=2 DOWN_MS=100", .run = link_returns},
     {"answer_lost", TWO_PROCESSES, "DEVICES=2 DOWN_AFTER=0 DOWN_LOST=1", .run = answer_lost},
+    {"answers_lost", TWO_PROCESSES, "DEVICES=2 DOWN_AFTER=1 DOWN_LOST=3 DELAY_US=100000",
+     .run = answers_lost},
+    {"packets_are_counted", SAME_PROCESS, .on_pair = packets_are_counted},
     {"nothing_moves", ALL_MODES, "NULL=1", .on_pair = nothing_moves},
     {"event_on_demand", ALL_MODES, "EVENT_AFTER=2", .on_pair = event_on_demand},
     {0},
