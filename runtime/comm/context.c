@@ -17,6 +17,8 @@ struct gpsh_context gpsh_default_context;
 // stays until the next init.
 struct place {
     struct place *next;
+    struct gpsh_completion completion;
+    int status; // of the operation alone
     char bytes[];
 };
 static struct {
@@ -180,6 +182,22 @@ static void leave_place(struct place *place)
     pthread_mutex_unlock(&places.lock);
 }
 
+static void place_done(struct gpsh_completion *self, int status)
+{
+    struct place *place =
+        (struct place *)(void *)((char *)self - offsetof(struct place, completion));
+    place->status = status;
+}
+
+// The flow goes on, but this one operation has failed.
+static int failed_alone(const struct gpsh_op *op, int status)
+{
+    return gpsh_fail(status,
+                     "an atomic on PE %d was executed, but the connection was lost before the "
+                     "answer came: the value that it found is not known",
+                     op->pe);
+}
+
 static int fetch(struct gpsh_context *ctx, const struct gpsh_op *op)
 {
     bool amo = op->kind == GPSH_OP_AMO;
@@ -190,6 +208,9 @@ static int fetch(struct gpsh_context *ctx, const struct gpsh_op *op)
                          op->pe);
     struct gpsh_op placed = *op;
     placed.flags |= GPSH_OP_LOCAL_HOST;
+    placed.completion = &place->completion;
+    place->completion.done = place_done;
+    place->status = 0;
     if (amo)
         placed.result = place->bytes;
     else
@@ -198,6 +219,11 @@ static int fetch(struct gpsh_context *ctx, const struct gpsh_op *op)
     if (status < 0) {
         leave_place(place);
         return status;
+    }
+    status = place->status;
+    if (status < 0) {
+        free(place);
+        return failed_alone(op, status);
     }
     memcpy(amo ? op->result : op->local, place->bytes, bytes);
     free(place);

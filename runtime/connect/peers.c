@@ -82,7 +82,7 @@ static int open_transport(struct wiring *w, const struct gpsh_transport_ops *ops
                                        .locks = offsetof(struct gpsh_control, locks),
                                        .n_locks = GPSH_AMO_LOCKS,
                                        .notes = gpsh_control_bytes(gpsh.n_pes) -
-                                                (uint64_t)gpsh.n_pes * sizeof(uint64_t),
+                                                3 * (uint64_t)gpsh.n_pes * sizeof(uint64_t),
                                        .peer_failed = on_peer_failed,
                                        .peer_lost = is_lost};
     env->flows = gpsh_board_flows(gpsh.n_transports, ops->name, &env->flow_stride);

@@ -86,7 +86,7 @@ struct gpsh_control {
     // For transports: see gpsh_transport_env.locks.
     uint64_t locks[GPSH_AMO_LOCKS];
     // [n_pes] not 0: that PE has left the job in order (comm/depart.c). Written by that PE. After
-    // them come as many words for transports: see gpsh_transport_env.notes.
+    // them come three times as many words for transports: see gpsh_transport_env.notes.
     // Then come the words of the teams: gpsh_control_team.
     _Atomic uint64_t departed[];
 };
@@ -94,7 +94,7 @@ struct gpsh_control {
 // Without the words of the teams.
 static inline uint64_t gpsh_control_bytes(int n_pes)
 {
-    return sizeof(struct gpsh_control) + 2 * (uint64_t)n_pes * sizeof(uint64_t);
+    return sizeof(struct gpsh_control) + (1 + 3) * (uint64_t)n_pes * sizeof(uint64_t);
 }
 
 // Memory of this PE beside the heap that the same calls reach at the other PEs

@@ -107,8 +107,9 @@ struct gpsh_transport_env {
     // lock each other out by; and how many.
     uint64_t locks;
     uint32_t n_locks;
-    // Where in the control region there is a word of 8 bytes for each PE, zero at first, that this
-    // PE's transports only read and that PE's transports only write; 0: nowhere.
+    // Where in the control region there are [3][n_pes] words of 8 bytes, zero at first; 0: nowhere.
+    // Those of a PE: the first two are written by that PE's transports and only read by this PE's;
+    // the third one the other way round.
     uint64_t notes;
     // Tells the runtime why operations towards a peer fail from now on. With GPUSHMEM_ERR_PE_FAILED
     // the peer does not answer and is lost. Any other code is this PE's own trouble (its NIC, its

@@ -414,6 +414,13 @@ int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
     return 0;
 }
 
+int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
+                 struct ibv_qp_init_attr *init)
+{
+    attr->rq_psn = fake.rq_psn;
+    return fake.query_qp_error;
+}
+
 int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
 {
     return !fake.misplaces;

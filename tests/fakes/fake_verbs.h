@@ -47,7 +47,10 @@ struct fake_verbs {
     int n_posts, doorbells;
     int fork_inits;
     uint64_t dmabuf_offset, dmabuf_iova; // of the last registration by dma-buf
-    int dmabuf_registrations, live_objects, killed_qps;
+    int dmabuf_registrations, live_objects;
+    _Atomic int killed_qps;
+    _Atomic uint32_t rq_psn;     // of each queue pair,
+    int query_qp_error;          // unless it tells nothing
     struct ibv_qp_attr rtr, rts; // the last ones
 };
 

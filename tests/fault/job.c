@@ -84,7 +84,7 @@ static int open_transport(struct job *job, char *control)
         .n_pes = job->n_pes,
         .settings = &job->settings,
         .copy = copy,
-        .channels = 1,
+        .channels = 2,
         .notes = JOB_CONTROL_BYTES / 2,
         .peer_failed = on_peer_failed,
         .arg = job,

@@ -37,7 +37,7 @@ struct job {
     char *heap;
     // what peer_failed said
     int failures, failed_pe;
-    char why[256];
+    char why[512];
 };
 
 // Forks n_pes processes, opens and connects verbs in each (devices[pe] is its

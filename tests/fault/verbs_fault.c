@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // verbs_fault CASE [DEVICE]: what the verbs transport does when things break. Runs in the Soft-RoCE
 // guest as root, where PE 0 has rxe0 (on v0) and PE 1 rxe1 (on v1); the cases that need no cable
-// also with DEVICE "softhca". Cases: kill, kill_staged, stop, link, heal, loss; with two
-// rails each, on the software HCA, whose settings take a link down: rail, bounced, told, doubt,
-// adding; on the software HCA that flushes late: flush.
+// also with DEVICE "softhca". Cases: kill, kill_staged, stop, link, heal, loss; with two rails
+// each: acks, requests, and on the software HCA, whose settings take a link down: rail, bounced,
+// told, doubt, adding; on the software HCA that flushes late: flush.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <signal.h>
@@ -146,6 +146,64 @@ static int body_heal(struct job *job)
     EXPECT(stream(job, 1, 20) == 0, "after the cut: %s", gpsh_last_error());
     atomic_store(&job->shared->words[0], 1);
     return 0;
+}
+
+// Flags under way when rail 0 stops carrying one of its two directions. PE 1 resets each as it
+// comes, and none may come twice, or not at all.
+enum { FLAGS = 24, ROUNDS = 3 };
+
+static int watch_flags(struct job *job)
+{
+    int seen[FLAGS] = {0};
+    bool over = false;
+    for (; !over; usleep(100)) {
+        over = atomic_load(&job->shared->words[0]); // all are complete: one more look
+        for (int i = 0; i < FLAGS; i++) {
+            volatile uint64_t *flag = (uint64_t *)(void *)job->heap + i;
+            seen[i] += *flag != 0;
+            *flag = 0;
+        }
+    }
+    for (int i = 0; i < FLAGS; i++)
+        EXPECT(seen[i] == 1, "flag %d came %d times", i, seen[i]);
+    return 0;
+}
+
+static int raise_flags(struct job *job, const char *cut)
+{
+    int failed = 0;
+    for (int i = 0; i < FLAGS && !failed; i++) {
+        uint64_t value = (uint64_t)i + 1;
+        struct gpsh_op op = put(job, 1, (uint64_t)i * 8, 8);
+        op.local = (char *)&value;
+        op.flags = GPSH_OP_CAPTURE | (i % 8 == 7 ? 0 : GPSH_OP_MORE);
+        if (i == FLAGS / ROUNDS)
+            failed = job_drain(job, 1) || run_command(cut);
+        EXPECT(!failed && job_post(job, &op) >= 0, "%s", gpsh_last_error());
+    }
+    return job_drain(job, 1);
+}
+
+static int lose_one_way(struct job *job, const char *cut)
+{
+    if (job->pe == 1)
+        return watch_flags(job);
+    int failed = raise_flags(job, cut);
+    atomic_store(&job->shared->words[0], 1);
+    const struct verbs_flow *flow = &((struct verbs_channel *)job->channel)->flows[1];
+    EXPECT(!failed && job->failures == 0, "%s", job->why);
+    EXPECT(flow->lanes[0].failed && !flow->lanes[1].failed, "rail 0 was not lost");
+    return 0;
+}
+
+static int body_acks(struct job *job)
+{
+    return lose_one_way(job, "tc qdisc add dev v1 root netem loss 100%");
+}
+
+static int body_requests(struct job *job)
+{
+    return lose_one_way(job, "tc qdisc add dev v0 root netem loss 100%");
 }
 
 static int drained_post(struct job *job, const struct gpsh_op *op)
@@ -408,6 +466,8 @@ static const struct fault {
     {"stop", 2, -1, body_stop, 14, NULL},
     {"link", 2, -1, body_link, 14, NULL},
     {"heal", 2, -1, body_heal, 18, NULL},
+    {"acks", 2, -1, body_acks, 14, two_rails},
+    {"requests", 2, -1, body_requests, 14, two_rails},
     {"rail", 2, -1, body_rail, 8, two_rails},
     {"bounced", 2, -1, body_bounced, 8, two_rails},
     {"told", 2, -1, body_told, 8, two_rails},
@@ -443,7 +503,7 @@ int main(int argc, char **argv)
         return failed;
     }
     fprintf(stderr,
-            "usage: verbs_fault kill|kill_staged|stop|link|heal|rail|bounced|told|doubt|flush|loss "
-            "[DEVICE]\n");
+            "usage: verbs_fault kill|kill_staged|stop|link|heal|acks|requests|rail|bounced|told|"
+            "doubt|adding|flush|loss [DEVICE]\n");
     return 2;
 }

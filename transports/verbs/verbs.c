@@ -38,6 +38,7 @@ static void verbs_close(struct gpsh_transport *self)
     if (!verbs)
         return;
     gpsh_verbs_agent_stop(verbs);
+    gpsh_verbs_answerer_stop(verbs);
     for (int i = 0; verbs->channels && i < verbs->env.channels; i++) {
         gpsh_verbs_pipes_destroy(&verbs->channels[i]);
         gpsh_verbs_channel_destroy(&verbs->channels[i]);
@@ -200,6 +201,33 @@ static bool has_two_ways(const struct gpsh_verbs_blob *blob, uint32_t rail)
     return blob->n_rails > 1 || blob->rails[rail].apart;
 }
 
+// Words by which PEs tell each other of rails that are lost, where there are others.
+static void find_notes(const struct gpsh_verbs *verbs, struct verbs_flow *flow,
+                       const struct gpsh_verbs_blob *blob)
+{
+    uint64_t n_pes = (uint64_t)verbs->env.n_pes, me = (uint64_t)verbs->env.my_pe;
+    if (flow->n_rails < 2 || !verbs->env.notes)
+        return;
+    char *notes = verbs->env.regions[GPSH_CONTROL].base + verbs->env.notes;
+    uint64_t there = blob->bases[GPSH_CONTROL] + verbs->env.notes + me * sizeof(uint64_t);
+    flow->note = (_Atomic uint64_t *)(void *)notes + flow->pe;
+    flow->note_there = there;
+    flow->question_there = there + n_pes * sizeof(uint64_t);
+    flow->answer_there = there + 2 * n_pes * sizeof(uint64_t);
+}
+
+// The rails by which another NIC may go on with atomics, since the NICs there are atomic to each
+// other, as they are to everything.
+static uint8_t global_rails(const struct gpsh_verbs *verbs, const struct gpsh_verbs_blob *blob)
+{
+    uint8_t rails = 0;
+    for (uint32_t i = 0; i < blob->n_rails && i < verbs->n_rails; i++)
+        if (blob->rails[i].atomics == GPSH_VERBS_ATOMICS_ALL &&
+            verbs->rails[i].atomics != GPSH_VERBS_ATOMICS_NONE)
+            rails |= (uint8_t)(1u << i);
+    return rails & 1 ? rails : 0;
+}
+
 static int connect_flow(struct gpsh_verbs *verbs, struct verbs_flow *flow, uint32_t channel,
                         const struct gpsh_verbs_blob *blob)
 {
@@ -211,12 +239,8 @@ static int connect_flow(struct gpsh_verbs *verbs, struct verbs_flow *flow, uint3
     flow->locks = blob->rails[0].atomics == GPSH_VERBS_ATOMICS_OWN && verbs->env.n_locks
                       ? blob->bases[GPSH_CONTROL] + verbs->env.locks
                       : 0;
-    if (flow->n_rails > 1 && verbs->env.notes) {
-        char *notes = verbs->env.regions[GPSH_CONTROL].base + verbs->env.notes;
-        flow->note = (_Atomic uint64_t *)(void *)notes + flow->pe;
-        flow->note_there = blob->bases[GPSH_CONTROL] + verbs->env.notes +
-                           (uint64_t)verbs->env.my_pe * sizeof(uint64_t);
-    }
+    flow->global = global_rails(verbs, blob);
+    find_notes(verbs, flow, blob);
     for (uint32_t i = 0; i < flow->n_rails; i++) {
         enum ibv_mtu mtu = (enum ibv_mtu)lesser(verbs->rails[i].mtu, blob->rails[i].mtu);
         uint32_t qpn = gpsh_verbs_blob_qpn(blob, (uint32_t)verbs->env.my_pe, channel, i);
@@ -243,6 +267,9 @@ static int verbs_connect(struct gpsh_transport *self, int pe, const void *bytes,
         status = check_peer(verbs, pe, &blob);
     for (int c = 0; !status && c < verbs->env.channels; c++)
         status = connect_flow(verbs, &verbs->channels[c].flows[pe], (uint32_t)c, &blob);
+    if (status)
+        return status;
+    status = blob.n_rails > 1 && verbs->n_rails > 1 ? gpsh_verbs_answerer_start(verbs) : 0;
     if (status)
         return status;
     peer->connected = true;

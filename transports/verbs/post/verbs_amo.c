@@ -52,7 +52,7 @@ static bool post_swap(struct verbs_flow *flow, int index)
 {
     struct verbs_loop *loop = &flow->loops[index];
     struct verbs_slot *slot = &flow->slots[loop->slot];
-    if (!gpsh_verbs_lane_reserve(&flow->lanes[0], 1))
+    if (!gpsh_verbs_lane_reserve(verbs_agent_lane(flow), 1))
         return false;
     loop->desired = changed_word(slot, loop->guess);
     struct ibv_send_wr *wr =
@@ -60,7 +60,7 @@ static bool post_swap(struct verbs_flow *flow, int index)
     wr->opcode = IBV_WR_ATOMIC_CMP_AND_SWP;
     wr->wr.atomic.compare_add = loop->guess;
     wr->wr.atomic.swap = loop->desired;
-    verbs_lane_last(&flow->lanes[0])->loop = (uint8_t)index;
+    verbs_lane_last(verbs_agent_lane(flow))->loop = (uint8_t)index;
     return true;
 }
 
@@ -100,18 +100,25 @@ static bool issue_loop(struct verbs_flow *flow, struct verbs_slot *slot)
     return true;
 }
 
+// A read, which any rail may do.
+static bool issue_fetch(struct verbs_flow *flow, struct verbs_slot *slot)
+{
+    if (!gpsh_verbs_lane_reserve(verbs_home(flow), 1))
+        return false;
+    gpsh_verbs_read_word(verbs_home(flow), slot, WQE_AMO);
+    return true;
+}
+
 bool gpsh_verbs_amo_issue(struct verbs_flow *flow, struct verbs_slot *slot)
 {
+    if (slot->amo == GPSH_AMO_FETCH)
+        return issue_fetch(flow, slot);
     if (gpsh_verbs_atomics_lost(flow))
         return false;
     if (slot->looping)
         return issue_loop(flow, slot);
-    if (!gpsh_verbs_lane_reserve(&flow->lanes[0], 1))
+    if (!gpsh_verbs_lane_reserve(verbs_agent_lane(flow), 1))
         return false;
-    if (slot->amo == GPSH_AMO_FETCH) {
-        gpsh_verbs_read_word(flow, slot, WQE_AMO);
-        return true;
-    }
     if (slot->amo == GPSH_AMO_CSWAP) {
         struct ibv_send_wr *wr =
             gpsh_verbs_atomic_request(flow, slot, slot->region, slot->remote, WQE_AMO);
@@ -128,6 +135,8 @@ bool gpsh_verbs_amo_issue(struct verbs_flow *flow, struct verbs_slot *slot)
 // Posts the next step of every loop that has one.
 void gpsh_verbs_loops_post(struct verbs_flow *flow)
 {
+    if (!flow->loops_ready || flow->doubts || gpsh_verbs_atomics_lost(flow))
+        return;
     while (flow->loops_ready && post_loop(flow, __builtin_ctz(flow->loops_ready)))
         continue;
 }

@@ -16,11 +16,12 @@ static void copy_in(struct verbs_flow *flow, const struct verbs_slot *slot,
                    wqe->bytes);
 }
 
-static void succeed(struct verbs_lane *lane, const struct verbs_wqe *wqe, uint32_t position)
+// What has come back with a request that is no write.
+static void take_answer(struct verbs_lane *lane, const struct verbs_wqe *wqe,
+                        struct verbs_slot *slot, uint32_t position)
 {
     struct verbs_flow *flow = lane->flow;
     struct verbs_channel *channel = flow->channel;
-    struct verbs_slot *slot = &flow->slots[wqe->slot];
     uint64_t value =
         channel->results[(size_t)flow->pe * (lane->mask + 1) + (position & lane->mask)];
     switch (wqe->kind) {
@@ -28,22 +29,38 @@ static void succeed(struct verbs_lane *lane, const struct verbs_wqe *wqe, uint32
     case WQE_AMO: gpsh_verbs_amo_retire(flow, slot, value); break;
     case WQE_LOCK: gpsh_verbs_lock_seen(flow, wqe->loop, value); break;
     case WQE_LOOP: gpsh_verbs_loop_retire(flow, wqe->loop, slot, value); break;
+    case WQE_ANSWER:
+        flow->answer = value;
+        flow->looking = 0;
+        gpsh_verbs_flow_activate(flow);
+        break;
     default: break;
     }
+}
+
+static void succeed(struct verbs_lane *lane, const struct verbs_wqe *wqe, uint32_t position)
+{
+    struct verbs_slot *slot = &lane->flow->slots[wqe->slot];
+    if (wqe->kind != WQE_PLAIN)
+        take_answer(lane, wqe, slot, position);
     slot->parts--;
+}
+
+static inline void retire_first(struct verbs_lane *lane)
+{
+    struct verbs_wqe *wqe = &lane->wqes[lane->tail & lane->mask];
+    if (wqe->kind != WQE_PLAIN)
+        lane->reads--;
+    lane->cq->used--;
+    succeed(lane, wqe, lane->tail);
+    gpsh_verbs_bounce_give(&lane->flow->channel->bounce, wqe->block);
 }
 
 // Retires the requests up to and without `end`.
 static void retire(struct verbs_lane *lane, uint32_t end)
 {
-    for (; lane->tail != end && !lane->failed; lane->tail++) {
-        struct verbs_wqe *wqe = &lane->wqes[lane->tail & lane->mask];
-        if (wqe->kind != WQE_PLAIN)
-            lane->reads--;
-        lane->cq->used--;
-        succeed(lane, wqe, lane->tail);
-        gpsh_verbs_bounce_give(&lane->flow->channel->bounce, wqe->block);
-    }
+    for (; lane->tail != end && !lane->failed; lane->tail++)
+        retire_first(lane);
     if (__builtin_expect(lane->failed, 0)) // perhaps by a copy of the last one
         gpsh_verbs_lane_forget(lane, end);
 }
@@ -91,17 +108,43 @@ static void fail(struct verbs_lane *lane, const struct ibv_wc *wc)
         gpsh_verbs_flow_fail(flow, dead ? GPUSHMEM_ERR_PE_FAILED : GPUSHMEM_ERR_TRANSPORT, why);
 }
 
-static void handle(struct verbs_channel *channel, const struct ibv_wc *wc)
+// A completion of a lane in doubt: what has failed was executed perhaps, which is told later.
+static void handle_doubtful(struct verbs_lane *lane, uint32_t position, bool failed)
 {
-    struct verbs_lane *lane = &channel->lanes[wc->wr_id >> 32];
+    for (; lane->doubt && !failed && lane->tail != position + 1; lane->tail++)
+        retire_first(lane);
+    if (lane->doubt)
+        gpsh_verbs_doubt_flushed(lane, position);
+    else // by a copy of the last one
+        gpsh_verbs_lane_forget(lane, position + 1);
+}
+
+// A completion of a lane that has failed already, or is found to have.
+static void handle_failed(struct verbs_lane *lane, const struct ibv_wc *wc)
+{
     uint32_t position = (uint32_t)wc->wr_id;
-    if (__builtin_expect(lane->failed, 0) && position - lane->tail >= lane->head - lane->tail)
+    if (lane->failed && position - lane->tail >= lane->head - lane->tail)
         return; // came when it was not waited for any more
-    if (wc->status != IBV_WC_SUCCESS) {
+    bool failed = wc->status != IBV_WC_SUCCESS;
+    if (failed && !lane->doubt) {
         retire(lane, position);
         fail(lane, wc);
     }
-    retire(lane, position + 1);
+    if (lane->doubt)
+        handle_doubtful(lane, position, failed);
+    else
+        retire(lane, position + 1);
+    gpsh_verbs_flow_advance(lane->flow);
+}
+
+static void handle(struct verbs_channel *channel, const struct ibv_wc *wc)
+{
+    struct verbs_lane *lane = &channel->lanes[wc->wr_id >> 32];
+    if (__builtin_expect(lane->failed || wc->status != IBV_WC_SUCCESS, 0)) {
+        handle_failed(lane, wc);
+        return;
+    }
+    retire(lane, (uint32_t)wc->wr_id + 1);
     gpsh_verbs_flow_advance(lane->flow);
 }
 

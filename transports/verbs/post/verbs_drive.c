@@ -74,6 +74,12 @@ void gpsh_verbs_flow_drive(struct verbs_flow *flow)
     }
     bool flushed = gpsh_verbs_flow_is_flushed(flow);
     bool told = !flow->note_due || gpsh_verbs_note_send(flow);
+    if (flow->doubts)
+        gpsh_verbs_doubts_drive(flow);
+    if (flow->pub->error) {
+        gpsh_verbs_flow_end(flow);
+        return;
+    }
     gpsh_verbs_loops_post(flow);
     if (flow->repeats)
         gpsh_verbs_repeats_issue(flow, NULL);

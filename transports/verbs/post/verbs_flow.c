@@ -28,9 +28,13 @@ void gpsh_verbs_flow_advance(struct verbs_flow *flow)
 {
     while (flow->pub->completed < flow->issued && !flow->pub->error) {
         struct verbs_slot *slot = &flow->slots[flow->pub->completed & flow->slot_mask];
-        if (slot->parts || slot->repeat != VERBS_REPEAT_NOT)
-            return;
-        slot_complete(flow, slot, 0);
+        int status = 0;
+        if (slot->parts || slot->repeat != VERBS_REPEAT_NOT) {
+            if (slot->parts || slot->repeat != VERBS_REPEAT_LOST)
+                return;
+            status = GPUSHMEM_ERR_TRANSPORT;
+        }
+        slot_complete(flow, slot, status);
     }
 }
 
@@ -67,10 +71,12 @@ void gpsh_verbs_flow_fail(struct verbs_flow *flow, int code, const char *why)
     if (!atomic_load(&channel->verbs->peers[flow->pe].lost)) // else it has been told
         GPSH_LOG(WARN, "verbs", "%s", why);
     for (int i = 0; i < flow->n_rails; i++) {
+        gpsh_verbs_lane_undoubt(&flow->lanes[i]);
         gpsh_verbs_lane_drop_chain(&flow->lanes[i]);
         gpsh_verbs_lane_kill(&flow->lanes[i]);
     }
     flow->loops_used = flow->loops_ready = 0;
+    flow->doubts = 0;
     flow->issued = flow->pub->posted;
     if (flow->pipe)
         channel->verbs->staging->fail(flow->pipe, code);
@@ -90,11 +96,40 @@ void gpsh_verbs_gpu_copy(struct verbs_flow *flow, void *to, const void *from, ui
     gpsh_verbs_flow_fail(flow, gpsh_last_error_code(), why);
 }
 
-// The atomics of a word need one agent, which is the NIC of rail 0.
+int gpsh_verbs_other_rail(const struct verbs_lane *lane)
+{
+    const struct verbs_flow *flow = lane->flow;
+    for (int i = 0; i < flow->n_rails; i++)
+        if (i != lane->rail && !flow->lanes[i].failed)
+            return i;
+    return -1;
+}
+
+void gpsh_verbs_lane_give_way(struct verbs_lane *lane)
+{
+    struct verbs_flow *flow = lane->flow;
+    int other = gpsh_verbs_other_rail(lane);
+    if (flow->home == lane->rail)
+        flow->home = (uint8_t)other;
+    if (flow->agent == lane->rail && flow->global >> other & 1)
+        flow->agent = (uint8_t)other;
+    gpsh_verbs_flow_activate(flow);
+}
+
+void gpsh_verbs_lane_leave(struct verbs_lane *lane)
+{
+    struct verbs_flow *flow = lane->flow;
+    atomic_fetch_or(&flow->channel->verbs->peers[flow->pe].lost_rails, UINT64_C(1) << lane->rail);
+    flow->note_due = flow->note_there != 0;
+    gpsh_verbs_lane_give_way(lane);
+}
+
+// The atomics of a word need one agent, which is the NIC of rail 0; or NICs that are atomic to each
+// other.
 bool gpsh_verbs_atomics_lost(struct verbs_flow *flow)
 {
     char why[160];
-    if (!flow->lanes[0].failed || flow->pub->error)
+    if (!verbs_agent_lane(flow)->failed || flow->pub->error)
         return false;
     snprintf(why, sizeof why,
              "PE %d: atomics need rail 0 (%s), whose connection to it was lost earlier", flow->pe,

@@ -4,6 +4,7 @@
 // signalled request, and a chain is never longer than GPUSHMEM_VERBS_SIGNAL_EVERY, so every request
 // retires with the next completion.
 #include <errno.h>
+#include <stdlib.h>
 
 #include "core/clock.h"
 #include "transports/verbs/post/verbs_posting.h"
@@ -45,7 +46,7 @@ void gpsh_verbs_read_back(struct verbs_lane *lane, struct verbs_slot *slot)
     const struct verbs_bounce *bounce = &lane->flow->channel->bounce;
     bool fenced = slot->fenced;
     slot->fenced = false;
-    struct ibv_send_wr *wr = verbs_lane_next(lane, slot, WQE_READ);
+    struct ibv_send_wr *wr = verbs_lane_next(lane, slot, WQE_BACK);
     slot->fenced = fenced;
     uint32_t bytes = lane->wrote_bytes < ANSWER_BYTES ? lane->wrote_bytes : ANSWER_BYTES;
     wr->opcode = IBV_WR_RDMA_READ;
@@ -99,9 +100,24 @@ void gpsh_verbs_lane_drop_chain(struct verbs_lane *lane)
         struct verbs_wqe *wqe = &lane->wqes[lane->head & lane->mask];
         if (wqe->kind != WQE_PLAIN)
             lane->reads--;
+        lane->more -= verbs_packets(lane, wqe) - 1;
         gpsh_verbs_bounce_give(&lane->flow->channel->bounce, wqe->block);
     }
     lane->first = 0;
+}
+
+// The flow has failed: nobody asks any more.
+void gpsh_verbs_lane_undoubt(struct verbs_lane *lane)
+{
+    struct verbs_doubt *doubt = lane->doubt;
+    if (!doubt)
+        return;
+    lane->doubt = NULL;
+    lane->count = lane->head - doubt->end;
+    gpsh_verbs_lane_drop_chain(lane);
+    if (doubt->seen - lane->tail <= lane->head - lane->tail)
+        gpsh_verbs_lane_forget(lane, doubt->seen);
+    free(doubt);
 }
 
 void gpsh_verbs_lane_kill(struct verbs_lane *lane)
@@ -129,6 +145,8 @@ void gpsh_verbs_lane_forget(struct verbs_lane *lane, uint32_t end)
 
 bool gpsh_verbs_lane_is_flushed(struct verbs_lane *lane)
 {
+    if (lane->doubt)
+        return lane->doubt->seen == lane->doubt->end || gpsh_clock_ns() >= lane->flush_ns;
     if (lane->tail != lane->head && gpsh_clock_ns() >= lane->flush_ns)
         gpsh_verbs_lane_forget(lane, lane->head);
     return lane->tail == lane->head;

@@ -46,15 +46,15 @@ static void swap_lock(struct verbs_flow *flow, int index, uint64_t from, uint64_
     wr->opcode = IBV_WR_ATOMIC_CMP_AND_SWP;
     wr->wr.atomic.compare_add = from;
     wr->wr.atomic.swap = to;
-    verbs_lane_last(&flow->lanes[0])->loop = (uint8_t)index;
+    verbs_lane_last(verbs_agent_lane(flow))->loop = (uint8_t)index;
 }
 
 static void post_lock(struct verbs_flow *flow, int index)
 {
     struct verbs_slot *slot = &flow->slots[flow->loops[index].slot];
     swap_lock(flow, index, flow->loops[index].guess, own_mark(flow), WQE_LOCK);
-    gpsh_verbs_read_word(flow, slot, WQE_LOOP);
-    verbs_lane_last(&flow->lanes[0])->loop = (uint8_t)index;
+    gpsh_verbs_read_word(verbs_agent_lane(flow), slot, WQE_LOOP);
+    verbs_lane_last(verbs_agent_lane(flow))->loop = (uint8_t)index;
 }
 
 static bool post_unlock(struct verbs_flow *flow, int index)
@@ -72,7 +72,7 @@ static bool post_unlock(struct verbs_flow *flow, int index)
 // The next step; false if there is no room for it now.
 bool gpsh_verbs_lock_post(struct verbs_flow *flow, int index)
 {
-    if (!gpsh_verbs_lane_reserve(&flow->lanes[0], 2))
+    if (!gpsh_verbs_lane_reserve(verbs_agent_lane(flow), 2))
         return false;
     if (flow->loops[index].locked)
         return post_unlock(flow, index);

@@ -6,6 +6,8 @@
 //   word      requests on single words, and what their answers become
 //   order     reads that make an order where the queues alone do not
 //   lock, amo, rma      operations as work requests
+//   repeat    operations that are issued again, in their order
+//   doubt     a lane whose requests were perhaps executed: the peer is asked
 //   failover  a flow that loses a lane, and goes on over the others
 //   drive     what waits goes on: issued in order, as far as it goes
 //   cq        completions, and progress
@@ -22,6 +24,8 @@ bool gpsh_verbs_lane_reserve(struct verbs_lane *lane, uint32_t n);
 int gpsh_verbs_lane_flush(struct verbs_lane *lane);
 void gpsh_verbs_lane_hold(struct verbs_lane *lane);
 void gpsh_verbs_lane_drop_chain(struct verbs_lane *lane);
+// Forgets what the lane still had in doubt; the flow has failed.
+void gpsh_verbs_lane_undoubt(struct verbs_lane *lane);
 // Reads what the lane wrote last, for the slot; there is room for a request.
 void gpsh_verbs_read_back(struct verbs_lane *lane, struct verbs_slot *slot);
 // Moves the queue pair to the error state: its NIC touches no memory any more once the flushed
@@ -44,6 +48,12 @@ void gpsh_verbs_flow_end(struct verbs_flow *flow);
 // Whether no lane that failed has requests left.
 bool gpsh_verbs_flow_is_flushed(struct verbs_flow *flow);
 void gpsh_verbs_gpu_copy(struct verbs_flow *flow, void *to, const void *from, uint64_t bytes);
+// The first rail that works, but that of the lane; or -1.
+int gpsh_verbs_other_rail(const struct verbs_lane *lane);
+// What went by the lane, which has failed, goes by another that there is.
+void gpsh_verbs_lane_give_way(struct verbs_lane *lane);
+// The same, and this PE's other channels and the peer will hear of it.
+void gpsh_verbs_lane_leave(struct verbs_lane *lane);
 // True, and the flow has failed, if atomics cannot be executed any more.
 bool gpsh_verbs_atomics_lost(struct verbs_flow *flow);
 
@@ -52,8 +62,11 @@ struct ibv_send_wr *gpsh_verbs_atomic_request(struct verbs_flow *flow, struct ve
                                               int region, uint64_t word, uint8_t kind);
 void gpsh_verbs_add_request(struct verbs_flow *flow, struct verbs_slot *slot, int region,
                             uint64_t word, uint64_t value);
-// Reads the word that the slot is about, of its width.
-void gpsh_verbs_read_word(struct verbs_flow *flow, struct verbs_slot *slot, uint8_t kind);
+// Reads the word that the slot is about, of its width, by that lane.
+void gpsh_verbs_read_word(struct verbs_lane *lane, struct verbs_slot *slot, uint8_t kind);
+// The same of 8 bytes at an address in the peer's control region.
+void gpsh_verbs_read_control(struct verbs_lane *lane, struct verbs_slot *slot, uint64_t from,
+                             uint8_t kind);
 bool gpsh_verbs_write_word(struct verbs_flow *flow, struct verbs_slot *slot, uint8_t region,
                            uint64_t to, const void *word, uint32_t bytes);
 // The signal of a put_signal with add; its old value is dropped.
@@ -87,6 +100,26 @@ bool gpsh_verbs_loops_overlap(const struct verbs_flow *flow, const struct verbs_
 // verbs_rma.c: false if not everything could be issued now.
 bool gpsh_verbs_rma_issue(struct verbs_flow *flow, struct verbs_slot *slot);
 
+// verbs_repeat.c
+// Whether the requests of the lane from position `from` on may be executed, and then their
+// operations be issued again whole, without anybody noticing.
+bool gpsh_verbs_may_repeat(const struct verbs_lane *lane, uint32_t from);
+// The operation is issued again: all of it, or its signal.
+void gpsh_verbs_slot_repeat(struct verbs_flow *flow, struct verbs_slot *slot,
+                            enum verbs_repeat how);
+// Position of a slot that is in use in the order of posting.
+uint64_t gpsh_verbs_slot_number(const struct verbs_flow *flow, uint32_t index);
+// In the order of posting. Returns whether the next operation may be issued: `next`, the first that
+// has not been issued whole.
+bool gpsh_verbs_repeats_issue(struct verbs_flow *flow, struct verbs_slot *next);
+
+// verbs_doubt.c
+// The lane has failed, and may be asked about; false if not, and nothing has changed.
+bool gpsh_verbs_doubt_begin(struct verbs_lane *lane, int code, const char *why);
+// A completion of a lane in doubt, at that position.
+void gpsh_verbs_doubt_flushed(struct verbs_lane *lane, uint32_t position);
+void gpsh_verbs_doubts_drive(struct verbs_flow *flow);
+
 // verbs_failover.c
 // The lane's queue pair has failed, or will: the flow goes on without it, or fails with `code`.
 void gpsh_verbs_lane_fail(struct verbs_lane *lane, int code, const char *why);
@@ -94,7 +127,6 @@ void gpsh_verbs_lane_fail(struct verbs_lane *lane, int code, const char *why);
 void gpsh_verbs_flow_told(struct verbs_flow *flow);
 // Tells the peer which rails this flow has left; false if there is no room.
 bool gpsh_verbs_note_send(struct verbs_flow *flow);
-bool gpsh_verbs_repeats_issue(struct verbs_flow *flow, struct verbs_slot *next);
 
 // verbs_drive.c
 // False if not everything of the operation could be issued now.
@@ -124,6 +156,12 @@ static inline void verbs_copy(struct verbs_flow *flow, const struct verbs_slot *
         memcpy(to, from, bytes);
     else
         gpsh_verbs_gpu_copy(flow, to, from, bytes);
+}
+
+// Where the payload of the last request of the chain stays, if it is inline.
+static inline char *verbs_lane_inlined(const struct verbs_lane *lane, uint32_t position)
+{
+    return lane->inlined + (size_t)(position & lane->inline_mask) * lane->inline_stride;
 }
 
 // The next work request of the lane's chain; gpsh_verbs_lane_reserve has made sure that there is
@@ -184,6 +222,19 @@ static inline bool verbs_key_of_heap(int region)
 static inline struct verbs_lane *verbs_home(struct verbs_flow *flow)
 {
     return &flow->lanes[flow->home];
+}
+
+static inline struct verbs_lane *verbs_agent_lane(struct verbs_flow *flow)
+{
+    return &flow->lanes[flow->agent];
+}
+
+// How many packet numbers a request takes (InfiniBand specification, volume 1, section 9.7.2: a
+// write has a packet for each path MTU, at least one; a read takes as many as its answer has; an
+// atomic one).
+static inline uint32_t verbs_packets(const struct verbs_lane *lane, const struct verbs_wqe *wqe)
+{
+    return wqe->bytes > lane->packet_bytes ? (wqe->bytes - 1) / lane->packet_bytes + 1 : 1;
 }
 
 static inline bool verbs_told(const struct verbs_flow *flow)

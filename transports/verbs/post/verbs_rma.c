@@ -5,7 +5,7 @@
 // when large.
 #include "transports/verbs/post/verbs_posting.h"
 
-enum { STRIPE_UNIT = 4096 };
+enum { STRIPE_UNIT = 4096, LEAST_PACKET = 256 };
 
 static uint64_t least(uint64_t a, uint64_t b)
 {
@@ -24,6 +24,17 @@ static uint64_t piece_bytes(const struct verbs_flow *flow, const struct verbs_sl
     return slot->where == VERBS_ELSEWHERE ? least(bytes, channel->bounce.large_bytes) : bytes;
 }
 
+// Of the last request: only those that may be several are noted.
+static void count_packets(struct verbs_lane *lane, uint64_t bytes)
+{
+    if (bytes <= LEAST_PACKET)
+        return;
+    struct verbs_wqe *wqe = verbs_lane_last(lane);
+    wqe->bytes = (uint32_t)bytes;
+    lane->more += verbs_packets(lane, wqe) - 1;
+}
+
+// The caller counts its packets.
 static struct ibv_send_wr *piece_request(struct verbs_lane *lane, struct verbs_slot *slot,
                                          uint64_t bytes)
 {
@@ -47,7 +58,7 @@ static struct ibv_send_wr *piece_request(struct verbs_lane *lane, struct verbs_s
 static void set_inline(struct verbs_lane *lane, const struct verbs_slot *slot,
                        struct ibv_send_wr *wr, const char *from, uint32_t bytes)
 {
-    char *to = lane->inlined + (size_t)(wr - lane->wrs) * lane->inline_stride;
+    char *to = verbs_lane_inlined(lane, lane->head - 1);
     verbs_copy(lane->flow, slot, to, from, bytes);
     wr->send_flags |= IBV_SEND_INLINE;
     wr->sg_list->addr = (uintptr_t)to;
@@ -61,6 +72,7 @@ static bool issue_inline(struct verbs_lane *lane, struct verbs_slot *slot)
     set_inline(lane, slot, wr, from, (uint32_t)slot->bytes);
     gpsh_verbs_bounce_give(&lane->flow->channel->bounce, slot->block);
     slot->block = VERBS_NO_BLOCK;
+    count_packets(lane, slot->bytes);
     return true;
 }
 
@@ -70,6 +82,7 @@ static bool issue_captured(struct verbs_lane *lane, struct verbs_slot *slot)
     struct ibv_send_wr *wr = piece_request(lane, slot, slot->bytes);
     verbs_lane_block(lane, wr, slot->block);
     slot->block = VERBS_NO_BLOCK;
+    count_packets(lane, slot->bytes);
     return true;
 }
 
@@ -85,6 +98,7 @@ static bool issue_bounced(struct verbs_lane *lane, struct verbs_slot *slot, uint
     struct verbs_wqe *wqe = verbs_lane_last(lane);
     wqe->to = local;
     wqe->bytes = (uint32_t)bytes;
+    count_packets(lane, bytes);
     channel->stats.bounce_bytes += bytes;
     if (slot->kind != GPSH_OP_GET)
         verbs_copy(lane->flow, slot, gpsh_verbs_bounce_at(&channel->bounce, block), local, bytes);
@@ -99,6 +113,7 @@ static bool issue_in_place(struct verbs_lane *lane, struct verbs_slot *slot, uin
     wr->sg_list->addr = (uintptr_t)local;
     wr->sg_list->lkey = lkey;
     slot->borrowed = true;
+    count_packets(lane, bytes);
     return true;
 }
 

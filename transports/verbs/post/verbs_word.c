@@ -4,25 +4,25 @@
 #include "transports/verbs/post/verbs_posting.h"
 
 // A request whose answer goes to the results, at its position.
-static struct ibv_send_wr *fetching_request(struct verbs_flow *flow, struct verbs_slot *slot,
+static struct ibv_send_wr *fetching_request(struct verbs_lane *lane, struct verbs_slot *slot,
                                             uint32_t bytes, uint8_t kind)
 {
+    struct verbs_flow *flow = lane->flow;
     struct verbs_channel *channel = flow->channel;
-    struct verbs_lane *lane = &flow->lanes[0];
     size_t position = lane->head & lane->mask;
     struct ibv_send_wr *wr = verbs_lane_next(lane, slot, kind);
     wr->sg_list->addr =
         (uintptr_t)&channel->results[(size_t)flow->pe * (lane->mask + 1) + position];
     wr->sg_list->length = bytes;
-    wr->sg_list->lkey = channel->results_mr->lkey;
+    wr->sg_list->lkey = channel->results_mr[lane->rail]->lkey;
     return wr;
 }
 
 struct ibv_send_wr *gpsh_verbs_atomic_request(struct verbs_flow *flow, struct verbs_slot *slot,
                                               int region, uint64_t word, uint8_t kind)
 {
-    struct verbs_lane *lane = &flow->lanes[0];
-    struct ibv_send_wr *wr = fetching_request(flow, slot, sizeof(uint64_t), kind);
+    struct verbs_lane *lane = verbs_agent_lane(flow);
+    struct ibv_send_wr *wr = fetching_request(lane, slot, sizeof(uint64_t), kind);
     wr->wr.atomic.remote_addr = word;
     wr->wr.atomic.rkey = lane->rkeys[region];
     if (__builtin_expect(lane->apart && verbs_key_of_heap(region), 0)) { // it writes too
@@ -34,12 +34,21 @@ struct ibv_send_wr *gpsh_verbs_atomic_request(struct verbs_flow *flow, struct ve
     return wr;
 }
 
-void gpsh_verbs_read_word(struct verbs_flow *flow, struct verbs_slot *slot, uint8_t kind)
+void gpsh_verbs_read_word(struct verbs_lane *lane, struct verbs_slot *slot, uint8_t kind)
 {
-    struct ibv_send_wr *wr = fetching_request(flow, slot, slot->width, kind);
+    struct ibv_send_wr *wr = fetching_request(lane, slot, slot->width, kind);
     wr->opcode = IBV_WR_RDMA_READ;
     wr->wr.rdma.remote_addr = slot->remote;
-    wr->wr.rdma.rkey = flow->lanes[0].rkeys[slot->region];
+    wr->wr.rdma.rkey = lane->rkeys[slot->region];
+}
+
+void gpsh_verbs_read_control(struct verbs_lane *lane, struct verbs_slot *slot, uint64_t from,
+                             uint8_t kind)
+{
+    struct ibv_send_wr *wr = fetching_request(lane, slot, sizeof(uint64_t), kind);
+    wr->opcode = IBV_WR_RDMA_READ;
+    wr->wr.rdma.remote_addr = from;
+    wr->wr.rdma.rkey = lane->rkeys[GPSH_CONTROL];
 }
 
 void gpsh_verbs_add_request(struct verbs_flow *flow, struct verbs_slot *slot, int region,
@@ -74,7 +83,7 @@ bool gpsh_verbs_write_word(struct verbs_flow *flow, struct verbs_slot *slot, uin
         verbs_lane_block(lane, wr, block);
         return true;
     }
-    char *copy = lane->inlined + (size_t)(wr - lane->wrs) * lane->inline_stride;
+    char *copy = verbs_lane_inlined(lane, lane->head - 1);
     memcpy(copy, word, bytes);
     wr->send_flags |= IBV_SEND_INLINE;
     wr->sg_list->addr = (uintptr_t)copy;

@@ -107,9 +107,12 @@ static int create_qp(struct gpsh_verbs *verbs, struct verbs_lane *lane)
 static int create_chain(struct gpsh_verbs *verbs, struct verbs_lane *lane)
 {
     lane->limit = verbs->chain_limit;
+    // One that may be posted again by another lane stays until it is complete.
+    uint32_t kept = verbs->n_rails > 1 ? lane->mask + 1 : power_of_two(lane->limit);
+    lane->inline_mask = kept - 1;
     lane->wrs = calloc(lane->limit, sizeof *lane->wrs);
     lane->sges = calloc(lane->limit, sizeof *lane->sges);
-    lane->inlined = calloc(lane->limit, lane->inline_stride ? lane->inline_stride : 1);
+    lane->inlined = calloc(kept, lane->inline_stride ? lane->inline_stride : 1);
     if (!lane->wrs || !lane->sges || !lane->inlined)
         return no_memory("work requests");
     for (uint32_t i = 0; i < lane->limit; i++) {
@@ -168,9 +171,13 @@ static int create_results(struct gpsh_verbs *verbs, struct verbs_channel *channe
     memset(channel->results, 0, channel->results_bytes);
     struct gpsh_region region = {(char *)channel->results, channel->results_bytes, GPSH_MEMORY_HOST,
                                  -1, -1};
-    channel->results_mr =
-        gpsh_verbs_register(verbs, &verbs->rails[0], &region, IBV_ACCESS_LOCAL_WRITE, NULL);
-    return channel->results_mr ? 0 : gpsh_last_error_code();
+    for (int i = 0; i < verbs->n_rails; i++) {
+        channel->results_mr[i] =
+            gpsh_verbs_register(verbs, &verbs->rails[i], &region, IBV_ACCESS_LOCAL_WRITE, NULL);
+        if (!channel->results_mr[i])
+            return gpsh_last_error_code();
+    }
+    return 0;
 }
 
 // On failure the caller destroys the channel, whatever was made of it.
@@ -197,6 +204,7 @@ int gpsh_verbs_channel_create(struct gpsh_verbs *verbs, struct verbs_channel *ch
 
 static void destroy_lane(struct verbs_lane *lane)
 {
+    free(lane->doubt);
     if (lane->qp)
         ibv_destroy_qp(lane->qp);
     free(lane->wqes);
@@ -218,8 +226,9 @@ void gpsh_verbs_channel_destroy(struct verbs_channel *channel)
         if (channel->cqs[rail].cq)
             ibv_destroy_cq(channel->cqs[rail].cq);
     gpsh_verbs_bounce_destroy(&channel->bounce);
-    if (channel->results_mr)
-        ibv_dereg_mr(channel->results_mr);
+    for (int rail = 0; rail < verbs->n_rails; rail++)
+        if (channel->results_mr[rail])
+            ibv_dereg_mr(channel->results_mr[rail]);
     free(channel->results);
     gpsh_flows_close(&channel->base);
     free(channel->flows);
@@ -277,7 +286,7 @@ static int to_rts(struct gpsh_verbs *verbs, struct verbs_lane *lane, uint8_t rea
     const struct gpsh_settings *settings = verbs->env.settings;
     struct ibv_qp_attr attr = {
         .qp_state = IBV_QPS_RTS,
-        .sq_psn = first_psn(lane->qp->qp_num, verbs->rails[lane->rail].psn_seed),
+        .sq_psn = lane->first_psn,
         .timeout = (uint8_t)settings->verbs_timeout,
         .retry_cnt = (uint8_t)settings->verbs_retry_count,
         .rnr_retry = (uint8_t)settings->verbs_rnr_retry,
@@ -298,6 +307,8 @@ int gpsh_verbs_lane_connect(struct gpsh_verbs *verbs, struct verbs_lane *lane,
 {
     uint8_t reads_out = verbs->rails[lane->rail].reads_out;
     memcpy(lane->rkeys, remote->rkeys, sizeof remote->rkeys);
+    lane->first_psn = first_psn(lane->qp->qp_num, verbs->rails[lane->rail].psn_seed);
+    lane->packet_bytes = 128u << mtu;
     int status = to_rtr(verbs, lane, remote, remote_qpn, mtu);
     return status
                ? status

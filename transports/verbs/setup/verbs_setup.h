@@ -56,6 +56,8 @@ enum {
     // So long the flushed completions of a queue pair in error are waited for: a NIC that is gone
     // delivers none.
     VERBS_FLUSH_MS = 1000,
+    VERBS_PSNS = 1 << 24, // packet numbers; at most half of them are under way
+    VERBS_NOTES = 3,      // words of each PE, see verbs_answer.c
 };
 
 // How a NIC reaches registered memory.
@@ -102,16 +104,18 @@ struct verbs_stats {
 
 enum verbs_wqe_kind {
     WQE_PLAIN,
-    WQE_READ,
+    WQE_READ, // of a get
     WQE_AMO,
-    WQE_LOOP, // the last request of a step of a loop
-    WQE_LOCK, // in front of that one
+    WQE_LOOP,   // the last request of a step of a loop
+    WQE_LOCK,   // in front of that one
+    WQE_BACK,   // reads what was written, for the order (verbs_order.c)
+    WQE_ANSWER, // reads what the peer says of a lane that was lost
 };
 
 // What must be done when a work request retires.
 struct verbs_wqe {
     uint32_t slot;
-    uint32_t bytes;
+    uint32_t bytes; // if it takes several packets, or to copy; else perhaps 0
     char *to;       // WQE_READ through the bounce buffer: where the bytes go
     uint16_t block; // bounce block to copy from and give back, or VERBS_NO_BLOCK
     uint8_t kind;
@@ -122,6 +126,16 @@ struct verbs_cq {
     struct ibv_cq *cq;
     // work requests that may still produce a completion; used never exceeds depth
     uint32_t depth, used;
+};
+
+// A lane was lost, and what of its requests was executed is not known yet (verbs_doubt.c).
+struct verbs_doubt {
+    uint32_t question;
+    uint32_t end;  // positions from here on were never posted
+    uint32_t seen; // completions were, before this position
+    uint64_t asked_ns, until_ns;
+    int code; // what the flow fails with if nobody answers,
+    char why[320];
 };
 
 struct verbs_lane {
@@ -150,8 +164,13 @@ struct verbs_lane {
     uint32_t inline_stride;
     struct ibv_send_wr *wrs; // [limit], linked in order
     struct ibv_sge *sges;
-    char *inlined;        // [limit][inline_stride] payloads of inline requests not yet posted
+    // [inline_mask + 1][inline_stride] payloads of inline requests, by position: of those not yet
+    // posted, and where there are several rails, of all that are not complete
+    char *inlined;
     struct verbs_due due; // it has an unposted chain
+    // Packets: a request takes one, and those at positions before head `more` beside.
+    uint32_t packet_bytes, first_psn, more, inline_mask;
+    struct verbs_doubt *doubt; // failed, but its requests may not be forgotten yet
 };
 
 // Where local memory lies; the first ones are the region's numbers.
@@ -164,11 +183,13 @@ enum verbs_where {
     VERBS_ELSEWHERE
 };
 
-// Whether a lost lane had a part of the operation under way: then all of it is issued again.
+// Whether a lost lane had a part of the operation under way, which is then issued again.
 enum verbs_repeat {
     VERBS_REPEAT_NOT,
+    VERBS_REPEAT_SIGNAL, // only the signal is, likewise
     VERBS_REPEAT_DRAINS, // as soon as nothing of it is under way any more
     VERBS_REPEAT_GOES,   // which has begun
+    VERBS_REPEAT_LOST,   // it was executed, and its answer is gone: it alone fails
 };
 
 struct verbs_slot {
@@ -240,6 +261,13 @@ struct verbs_flow {
     bool fenced;
     bool write_owes; // the next put comes after a fence that a get or an atomic has taken
     struct verbs_due due;
+    uint8_t agent;   // rail of atomics
+    uint8_t global;  // bits: rails whose NIC there is atomic to all others
+    uint8_t doubts;  // lanes in doubt: nothing is issued (counted in repeats, too)
+    uint8_t looking; // 1 + rail by which the answer is being read, or 0
+    // addresses of this PE's question and of the answer at the peer; the last answer seen, and when
+    // it was looked for
+    uint64_t question_there, answer_there, answer, looked_ns;
 };
 
 // A buffer cut into blocks of two sizes; see verbs_bounce.c.
@@ -262,7 +290,6 @@ struct verbs_channel {
     struct verbs_bounce bounce;
     uint64_t *results; // [n_pes][mask + 1]: where fetched words land, by position
     size_t results_bytes;
-    struct ibv_mr *results_mr; // of rail 0, which does all atomics
     struct gpsh_queue *copies; // to and from the bounce buffer's blocks, for staging; or NULL
     // numbers of the last copy, and of the last one that a mark follows
     uint64_t copied, copies_marked;
@@ -274,6 +301,7 @@ struct verbs_channel {
     int retired; // operations completed by the progress() under way
     uint32_t ticks;
     struct verbs_stats stats;
+    struct ibv_mr *results_mr[GPSH_VERBS_MAX_RAILS];
 };
 
 struct verbs_peer {
@@ -282,6 +310,9 @@ struct verbs_peer {
     atomic_bool lost; // the runtime says so; seen by each channel's progress
     // bits: rails by which some channel has lost the connection to it
     _Atomic uint64_t lost_rails;
+    // The question that some channel has asked it last and not done with, or 0; when that was
+    _Atomic uint32_t question;
+    _Atomic uint64_t asked_ns;
     uint8_t n_rails;
     enum ibv_mtu mtu;
     char address[GPSH_VERBS_ADDRESS_TEXT];
@@ -334,6 +365,7 @@ struct gpsh_verbs {
     struct verbs_buffer *buffers; // sorted by base
     atomic_flag events_busy;
     uint32_t events_logged;
+    struct verbs_answerer *answerer; // NULL where every peer has one rail only
 };
 
 // verbs.c: entries of each send queue in a job of that size.
@@ -399,6 +431,17 @@ uint16_t gpsh_verbs_bounce_take(struct verbs_bounce *bounce, uint64_t bytes);
 uint16_t gpsh_verbs_bounce_capture(struct verbs_bounce *bounce, uint64_t bytes);
 void gpsh_verbs_bounce_give(struct verbs_bounce *bounce, uint16_t block);
 char *gpsh_verbs_bounce_at(const struct verbs_bounce *bounce, uint16_t block);
+
+// verbs_answer.c: a thread that tells peers which have lost a rail how far they got by it. Started
+// once, where there are several rails; a PE without it is asked in vain. Stop: NULL is legal.
+int gpsh_verbs_answerer_start(struct gpsh_verbs *verbs);
+void gpsh_verbs_answerer_stop(struct gpsh_verbs *verbs);
+// A question is a channel and a rail, and never 0. An answer repeats it.
+static inline uint32_t verbs_question(uint32_t channel, uint32_t rail)
+{
+    return UINT32_C(1) << 31 | rail << 16 | channel;
+}
+enum { VERBS_ANSWER_KNOWN = 1 << 24 }; // its lower bits are a packet number
 
 // verbs_event.c
 void gpsh_verbs_peer_lost(struct gpsh_transport *self, int pe);

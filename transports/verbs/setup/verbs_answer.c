@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#define _GNU_SOURCE
+// The other end of a rail that was lost: a PE whose queue pair has failed asks how far it got, that
+// is which packet this PE's end of it would have taken next. The question is a word of this PE's
+// control region, written by that PE over another rail; the answer is another word, which that PE
+// reads. So the answer needs neither a queue pair of this PE nor its program, but a thread that
+// looks: every few milliseconds, at a word for each PE, and only where there are several rails.
+//
+// Before it answers, this end goes to the error state as well: it takes nothing any more, so the
+// answer stays true. The asker's end is in that state already, and what it had sent has arrived or
+// is gone, after the time that passes here until the second look.
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "core/thread.h"
+#include "transports/verbs/setup/verbs_setup.h"
+
+enum { LOOK_MS = 10, MS = 1000000, SECOND = 1000000000 };
+
+struct verbs_answerer {
+    struct gpsh_verbs *verbs;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t stopped;
+    bool stop;
+    const _Atomic uint64_t *questions; // [n_pes], in the control region
+    _Atomic uint64_t *answers;
+    uint32_t seen[]; // [n_pes] the question at the last look
+};
+
+static bool query(struct ibv_qp *qp, uint32_t *psn)
+{
+    struct ibv_qp_attr attr = {0};
+    struct ibv_qp_init_attr init;
+    if (ibv_query_qp(qp, &attr, IBV_QP_RQ_PSN, &init))
+        return false;
+    *psn = attr.rq_psn & (VERBS_PSNS - 1);
+    return true;
+}
+
+// A NIC that forgets the number of a queue pair in error has no answer.
+static uint32_t answer_of(const struct gpsh_verbs *verbs, int pe, uint32_t question)
+{
+    uint32_t channel = question & 0xffff, rail = question >> 16 & 0xff, before, after;
+    if (channel >= (uint32_t)verbs->env.channels || rail >= verbs->n_rails ||
+        question != verbs_question(channel, rail))
+        return 0;
+    struct ibv_qp *qp = verbs->channels[channel].flows[pe].lanes[rail].qp;
+    if (!query(qp, &before))
+        return 0;
+    gpsh_verbs_qp_kill(qp);
+    if (!query(qp, &after) || after != before)
+        return 0;
+    GPSH_LOG(INFO, "verbs", "PE %d has lost %s in channel %u, whose packet %u is the next", pe,
+             verbs->rails[rail].name, channel, after);
+    return VERBS_ANSWER_KNOWN | after;
+}
+
+static void look(struct verbs_answerer *answerer, int pe)
+{
+    uint32_t question = (uint32_t)atomic_load(&answerer->questions[pe]);
+    bool settled = answerer->seen[pe] == question;
+    answerer->seen[pe] = question;
+    if (!question || !settled || atomic_load(&answerer->answers[pe]) >> 32 == question)
+        return;
+    atomic_store(&answerer->answers[pe],
+                 (uint64_t)question << 32 | answer_of(answerer->verbs, pe, question));
+}
+
+// False when it is time to stop.
+static bool rest(struct verbs_answerer *answerer)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += LOOK_MS * MS;
+    until.tv_sec += until.tv_nsec / SECOND;
+    until.tv_nsec %= SECOND;
+    pthread_mutex_lock(&answerer->lock);
+    int error = 0;
+    while (!answerer->stop && error != ETIMEDOUT)
+        error = pthread_cond_timedwait(&answerer->stopped, &answerer->lock, &until);
+    bool stop = answerer->stop;
+    pthread_mutex_unlock(&answerer->lock);
+    return !stop;
+}
+
+static void *run(void *arg)
+{
+    struct verbs_answerer *answerer = arg;
+    while (rest(answerer))
+        for (int pe = 0; pe < answerer->verbs->env.n_pes; pe++)
+            look(answerer, pe);
+    return NULL;
+}
+
+static void destroy(struct verbs_answerer *answerer)
+{
+    pthread_cond_destroy(&answerer->stopped);
+    pthread_mutex_destroy(&answerer->lock);
+    free(answerer);
+}
+
+int gpsh_verbs_answerer_start(struct gpsh_verbs *verbs)
+{
+    size_t n_pes = (size_t)verbs->env.n_pes;
+    if (verbs->answerer || !verbs->env.notes)
+        return 0;
+    struct verbs_answerer *answerer = calloc(1, sizeof *answerer + n_pes * sizeof(uint32_t));
+    if (!answerer)
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the thread that answers for rails");
+    char *notes = verbs->env.regions[GPSH_CONTROL].base + verbs->env.notes;
+    answerer->verbs = verbs;
+    answerer->questions = (_Atomic uint64_t *)(void *)notes + n_pes;
+    answerer->answers = (_Atomic uint64_t *)(void *)notes + 2 * n_pes;
+    pthread_condattr_t clock;
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_cond_init(&answerer->stopped, &clock);
+    pthread_condattr_destroy(&clock);
+    pthread_mutex_init(&answerer->lock, NULL);
+    int error = gpsh_thread_start(&answerer->thread, "gpshmem-rails", run, answerer);
+    if (error) {
+        destroy(answerer);
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
+                         "cannot start the thread that answers for rails "
+                         "(%s): is `ulimit -u` reached?",
+                         strerror(error));
+    }
+    verbs->answerer = answerer;
+    return 0;
+}
+
+void gpsh_verbs_answerer_stop(struct gpsh_verbs *verbs)
+{
+    struct verbs_answerer *answerer = verbs->answerer;
+    if (!answerer)
+        return;
+    pthread_mutex_lock(&answerer->lock);
+    answerer->stop = true;
+    pthread_cond_signal(&answerer->stopped);
+    pthread_mutex_unlock(&answerer->lock);
+    pthread_join(answerer->thread, NULL);
+    destroy(answerer);
+    verbs->answerer = NULL;
+}
