@@ -142,6 +142,10 @@ check "kernels of one block spread over the rings" env GPUSHMEM_P2P=0 GPUSHMEM_R
 for in in sync reduce large stream; do
     check "collectives with a dead PE end: $in" tests/device/lost.sh "$bin" device_coll_lost.cuda $in
 done
+for in in sync_block scan_block scan_warp large_block collect_block entered_block; do
+    check "collectives with a dead PE end, by rings: $in" env GPUSHMEM_P2P=0 tests/device/lost.sh "$bin" device_coll_lost.cuda $in
+done
+check "a team that two streams use at once is told" job 2 env GPUSHMEM_CHECK=1 "$bin/device_coll_issuers.cuda" at_once
 check "they end though the host asks for errors meanwhile" tests/device/lost.sh "$bin" device_lost.cuda polled
 for p2p in 1 0; do
     check "a stream's first operation is captured, P2P=$p2p" job 2 env GPUSHMEM_P2P=$p2p "$bin/device_stream.cuda" capture

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Collectives in kernels and on streams: every type and operator, strided and uneven blocks, two
-// channels at once, bits that do not depend on who calls, and calls that are refused.
+// channels at once, graphs on GPUs, bits that do not depend on who calls, and calls that are
+// refused.
 #include <string.h>
 
 #include "kernel_check.cuh"
@@ -281,6 +282,14 @@ static void test_stream_refusals(void)
     CHECK_OK(gpushmem_int_sum_reduce_on_stream(0, to, from, 0, NULL));
 }
 
+#if defined(__CUDACC__)
+#include "coll_graphs.cuh"
+#else
+static void test_graphs(void)
+{
+}
+#endif
+
 int main(void)
 {
     my_pe = check_begin();
@@ -302,6 +311,7 @@ int main(void)
         RUN(uneven, 1, 1, to, from, my_pe, n_pes, count, errors);
     }
     test_uneven_stream(40);
+    test_graphs();
     RUN(channels, 2, 1, to, from, my_pe, n_pes, errors);
     RUN(nothing, 1, 1, to, from, errors);
     test_stream_refusals();
