@@ -27,4 +27,8 @@ if(NOT GPUSHMEM_CUDA STREQUAL "OFF")
     message(FATAL_ERROR "GPUSHMEM_CUDA=ON, but no nvcc was found: set CMAKE_CUDA_COMPILER, or GPUSHMEM_CUDA=OFF")
   endif()
 endif()
+# Header-only: what it calls comes with a tool, if there is one.
+if(GPUSHMEM_HAVE_CUDA)
+  find_path(GPUSHMEM_NVTX nvtx3/nvToolsExt.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+endif()
 message(STATUS "CUDA programs: ${GPUSHMEM_HAVE_CUDA}")

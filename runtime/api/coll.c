@@ -7,6 +7,7 @@
 #include "api/family.h"
 #include "api/team.h"
 #include "gpushmem/coll.h"
+#include "observe/call.h"
 #include "proxy/device_side.h"
 
 // ---- What is wrong with a call ----
@@ -71,6 +72,7 @@ static int check_call(const struct gpsh_coll *c, struct extent extent, bool same
 static int broadcast(const char *what, gpushmem_team_t handle, void *dest, const void *source,
                      size_t size, size_t nelems, int root)
 {
+    GPSH_CALL(what, -1, gpsh_bytes(nelems, size));
     struct gpsh_coll c = {what, NULL, dest, source, size, nelems, root, 1, 1, 0, 0};
     int status = gpsh_check_team(what, handle, &c.team);
     if (status == 0)
@@ -87,6 +89,7 @@ static size_t times(size_t nelems, int n)
 static int fcollect(const char *what, gpushmem_team_t handle, void *dest, const void *source,
                     size_t size, size_t nelems)
 {
+    GPSH_CALL(what, -1, gpsh_bytes(nelems, size));
     struct gpsh_coll c = {what, NULL, dest, source, size, nelems, 0, 1, 1, 0, 0};
     int status = gpsh_check_team(what, handle, &c.team);
     if (status == 0) {
@@ -103,6 +106,7 @@ static int fcollect(const char *what, gpushmem_team_t handle, void *dest, const 
 static int collect(const char *what, gpushmem_team_t handle, void *dest, const void *source,
                    size_t size, size_t nelems)
 {
+    GPSH_CALL(what, -1, gpsh_bytes(nelems, size));
     struct gpsh_coll c = {what, NULL, dest, source, size, nelems, 0, 1, 1, 0, 0};
     int status = gpsh_check_team(what, handle, &c.team);
     if (status == 0)
@@ -113,6 +117,7 @@ static int collect(const char *what, gpushmem_team_t handle, void *dest, const v
 static int alltoall(const char *what, gpushmem_team_t handle, void *dest, const void *source,
                     size_t size, size_t nelems)
 {
+    GPSH_CALL(what, -1, gpsh_bytes(nelems, size));
     struct gpsh_coll c = {what, NULL, dest, source, size, nelems, 0, 1, 1, 0, 0};
     int status = gpsh_check_team(what, handle, &c.team);
     if (status == 0) {
@@ -135,6 +140,7 @@ static size_t span(size_t all, ptrdiff_t stride)
 static int alltoalls(const char *what, gpushmem_team_t handle, void *dest, const void *source,
                      ptrdiff_t dst, ptrdiff_t sst, size_t size, size_t nelems)
 {
+    GPSH_CALL(what, -1, gpsh_bytes(nelems, size));
     struct gpsh_coll c = {what, NULL, dest, source, size, nelems, 0, dst, sst, 0, 0};
     int status = gpsh_check_team(what, handle, &c.team);
     if (status == 0) {
@@ -180,6 +186,7 @@ DEFINE_FORMS(, mem, void, 1)
 static int reduce(const char *what, gpushmem_team_t handle, void *dest, const void *source,
                   enum gpsh_type type, enum gpsh_fold_op op, size_t nelems)
 {
+    GPSH_CALL(what, -1, gpsh_bytes(nelems, gpsh_type_size(type)));
     struct gpsh_coll c = {what, NULL, dest, source, gpsh_type_size(type), nelems, 0,
                           1,    1,    type, op};
     int status = gpsh_check_team(what, handle, &c.team);
@@ -191,6 +198,7 @@ static int reduce(const char *what, gpushmem_team_t handle, void *dest, const vo
 static int reducescatter(const char *what, gpushmem_team_t handle, void *dest, const void *source,
                          enum gpsh_type type, enum gpsh_fold_op op, size_t nelems)
 {
+    GPSH_CALL(what, -1, gpsh_bytes(nelems, gpsh_type_size(type)));
     struct gpsh_coll c = {what, NULL, dest, source, gpsh_type_size(type), nelems, 0,
                           1,    1,    type, op};
     int status = gpsh_check_team(what, handle, &c.team);
@@ -205,6 +213,7 @@ static int reducescatter(const char *what, gpushmem_team_t handle, void *dest, c
 static int scan(const char *what, gpushmem_team_t handle, void *dest, const void *source,
                 enum gpsh_type type, bool inclusive, size_t nelems)
 {
+    GPSH_CALL(what, -1, gpsh_bytes(nelems, gpsh_type_size(type)));
     struct gpsh_coll c = {what, NULL, dest, source,  gpsh_type_size(type), nelems, 0,
                           1,    1,    type, GPSH_SUM};
     int status = gpsh_check_team(what, handle, &c.team);
@@ -255,6 +264,7 @@ GPUSHMEM_COLL_TYPES(DEFINE)
 
 int gpushmem_barrier(gpushmem_team_t handle)
 {
+    GPSH_CALL(__func__, -1, 0);
     struct gpsh_team *team;
     int status = gpsh_check_team(__func__, handle, &team);
     if (status < 0)

@@ -24,7 +24,10 @@
 #include "gpushmem/gpushmem.h"
 #include "memory/regions.h"
 #include "observe/board.h"
+#include "observe/call.h"
 #include "observe/question.h"
+#include "observe/trace.h"
+#include "observe/trace_merge.h"
 #include "progress/cores.h"
 #include "progress/failure.h"
 #include "progress/waiter.h"
@@ -46,6 +49,8 @@ static void forget_job(void)
     pthread_mutex_init(&lifecycle, NULL);
     init_depth = 0;
     partial = false;
+    gpsh_calls_close();
+    gpsh_trace_forget();
     if (!gpsh.n_pes)
         return;
     gpsh.forked_from = (int)getppid();
@@ -122,6 +127,8 @@ static void tear_down(void)
     gpsh_peers_disconnect();
     gpsh_regions_destroy();
     gpsh_board_close();
+    gpsh_calls_close();
+    gpsh_trace_close();
     free_tables();
     gpsh.n_pes = 0;
     gpsh.cpu_atomics = false;
@@ -170,6 +177,57 @@ static void open_board(void)
                                            .n_proxies = (int)s->proxy_threads};
     if (gpsh_board_open(&owner))
         GPSH_LOG(INFO, "init", "%s", gpsh_last_error());
+}
+
+static uint64_t power_of_two(int64_t at_least)
+{
+    uint64_t power = 1;
+    while (power < (uint64_t)at_least)
+        power *= 2;
+    return power;
+}
+
+// A PE without a part works the same.
+static void open_trace(void)
+{
+    const struct gpsh_settings *s = &gpsh.settings;
+    const struct gpsh_trace_owner owner = {.file = s->trace,
+                                           .job = gpsh.boot.job_id,
+                                           .pe = gpsh.my_pe,
+                                           .n_pes = gpsh.n_pes,
+                                           .node = gpsh.boot.node_pes[0],
+                                           .n_channels = gpsh_channel_count(s),
+                                           .n_proxies = (int)s->proxy_threads,
+                                           .lane_records = power_of_two(s->trace_records)};
+    if (s->trace[0] && gpsh_trace_open(&owner))
+        GPSH_LOG(WARN, "trace", "%s", gpsh_last_error());
+    gpsh_calls_open();
+}
+
+// Barriers tell how far the clocks of nodes are apart. All PEs have a trace.
+static void compare_clocks(void)
+{
+    enum { BARRIERS = 16 };
+    for (int i = 0; i < BARRIERS && gpsh.boot.node_n_pes < gpsh.n_pes; i++)
+        if (gpsh_sync_as(GPSH_CALL_SYNC_ALL, 0, 0, "gpushmem_init"))
+            return; // a PE is lost: others will say so
+}
+
+// After all PEs have stopped theirs.
+static void join_trace(void)
+{
+    char sentence[512];
+    struct gpsh_trace_outcome outcome;
+    const struct gpsh_trace_pick pick = {.job = gpsh.boot.job_id};
+    if (gpsh_trace_merge(gpsh.settings.trace, &pick, true, &outcome)) {
+        GPSH_LOG(WARN, "trace", "%s", gpsh_last_error());
+        return;
+    }
+    gpsh_trace_outcome_print(gpsh.settings.trace, &outcome, sentence, sizeof sentence);
+    if (outcome.n_parts && (outcome.dropped || outcome.threads_left_out))
+        GPSH_LOG(WARN, "trace", "%s", sentence);
+    else if (outcome.n_parts)
+        GPSH_LOG(INFO, "trace", "%s", sentence);
 }
 
 static int join_job(const struct gpsh_join *join)
@@ -241,6 +299,7 @@ static int bring_up(void)
     atomic_store(&gpsh.leaving, false);
     gpsh_device_side_on_make(preload_kernels);
     open_board();
+    open_trace();
     gpsh.boot.waits = tell_wait;
     // From here on a failure of this PE is told to the others, which wait for it.
     status = allocate_tables(gpsh.n_pes);
@@ -257,11 +316,13 @@ static int bring_up(void)
         enum {
             OUTLIVES = 1,
             GROWS = 1 << 30,
-            CORES = 1 << 29
+            CORES = 1 << 29,
+            TRACED = 1 << 28
         }; // beside the bits of enum gpsh_team_reach
         uint32_t all = gpsh.settings.on_pe_failure == GPSH_ON_FAILURE_NOTIFY ? OUTLIVES : 0;
         all |= gpsh_heap_may_grow() ? (uint32_t)GROWS : 0;
         all |= gpsh_waiter_shares() ? 0 : (uint32_t)CORES;
+        all |= gpsh_trace_is_open() ? (uint32_t)TRACED : 0;
         status = gpsh_agree(&gpsh.boot, local, all | gpsh_teams_reach(), &all);
         gpsh.outlives = all & OUTLIVES;
         gpsh.heap_grows = !status && all & GROWS;
@@ -269,6 +330,8 @@ static int bring_up(void)
             gpsh_waiter_share(!(all & CORES));
             gpsh_sync_share();
             status = gpsh_teams_init(all);
+            if (!status && all & TRACED)
+                compare_clocks();
         }
     }
     if (!status) {
@@ -390,6 +453,7 @@ int gpushmem_finalize(void)
     int status = gpsh_check_initialised("finalize");
     if (!status && --init_depth == 0) {
         status = gpsh_contexts_quiet();
+        gpsh_trace_stop();
         int met = gpsh_barrier_as(GPSH_CALL_FINALIZE, 0, 0, __func__);
         if (gpsh.outlives)
             met = meet_survivors(met);
@@ -401,6 +465,8 @@ int gpushmem_finalize(void)
         atomic_store(&gpsh.leaving, true);
         if (!met || gpsh.outlives)
             see_off();
+        if (!met && gpsh.my_pe == 0 && gpsh.settings.trace[0])
+            join_trace();
         tear_down();
     }
     pthread_mutex_unlock(&lifecycle);

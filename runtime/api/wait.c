@@ -12,6 +12,7 @@
 #include "comm/sync.h"
 #include "memory/place.h"
 #include "memory/word.h"
+#include "observe/call.h"
 #include "progress/waiter.h"
 
 // How the bytes of a word become a number. All types are compared as uint64_t: signed ones are
@@ -119,6 +120,7 @@ static int await_with(struct gpsh_waiter *waiter, const struct wanted *wanted, u
 static __attribute__((noinline)) int await_change(const char *function, const struct wanted *wanted,
                                                   uint64_t *seen)
 {
+    GPSH_CALL(function, -1, 0);
     GPSH_WAIT(waiter, function);
     waiter.about = about_word;
     waiter.subject = wanted;

@@ -12,6 +12,7 @@ int gpsh_cmd_topo(int argc, char **argv);
 int gpsh_cmd_doctor(int argc, char **argv);
 int gpsh_cmd_perf(int argc, char **argv);
 int gpsh_cmd_stat(int argc, char **argv);
+int gpsh_cmd_trace(int argc, char **argv);
 
 // GPUs that the CUDA driver finds. With 0 gpushmem_last_error() says why.
 int gpsh_cli_gpus(void);

@@ -32,6 +32,7 @@ static const struct {
     {"doctor", "say what keeps GPUs and NICs from working, and what to do", gpsh_cmd_doctor},
     {"perf", "measure latency, bandwidth and rates", gpsh_cmd_perf},
     {"stat", "look at a running job: what it has done, what its PEs wait for", gpsh_cmd_stat},
+    {"trace", "join the parts of a trace that a job left behind", gpsh_cmd_trace},
     {"version", "print the version", cmd_version},
     {"help", "print this list", cmd_help},
 };

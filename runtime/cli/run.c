@@ -25,6 +25,7 @@
 #include "output.h"
 #include "say.h"
 #include "terminal.h"
+#include "trace.h"
 
 enum { EXIT_INTERNAL = 1, EXIT_NOT_EXECUTABLE = 126 };
 
@@ -474,6 +475,19 @@ static void release(struct launcher *l)
     gpsh_run_options_release(&l->options);
 }
 
+// What the PEs have as the variable that `assigned` ("NAME=") begins with; NULL: nothing.
+static const char *setting_of(const struct gpsh_run_options *o, const char *assigned)
+{
+    char name[64];
+    size_t length = strlen(assigned);
+    const char *value = NULL;
+    for (int i = 0; o->settings && o->settings[i]; i++)
+        if (strncmp(o->settings[i], assigned, length) == 0)
+            value = o->settings[i] + length;
+    snprintf(name, sizeof name, "%.*s", (int)length - 1, assigned);
+    return value ? value : getenv(name);
+}
+
 // With signals taken and the keeper watching. Returns the exit status.
 static int run_job(struct launcher *l, const char *dir)
 {
@@ -492,6 +506,7 @@ static int run_job(struct launcher *l, const char *dir)
     }
     clean_up(l);
     gpsh_job_report(&l->job);
+    gpsh_trace_join_left(setting_of(&l->options, "GPUSHMEM_TRACE="), (int)getpid());
     return output_lost(l) && status == 0 ? EXIT_INTERNAL : status;
 }
 

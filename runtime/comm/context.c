@@ -8,6 +8,7 @@
 
 #include "comm/pending.h"
 #include "memory/word.h"
+#include "observe/call.h"
 #include "progress/waiter.h"
 
 struct gpsh_context gpsh_default_context;
@@ -230,8 +231,17 @@ static int fetch(struct gpsh_context *ctx, const struct gpsh_op *op)
     return 0;
 }
 
+static const char *const op_names[] = {[GPSH_OP_PUT] = "put",
+                                       [GPSH_OP_GET] = "get",
+                                       [GPSH_OP_AMO] = "atomic",
+                                       [GPSH_OP_PUT_SIGNAL] = "put with signal"};
+
 int gpsh_context_submit(struct gpsh_context *ctx, const struct gpsh_op *op, enum gpsh_wait wait)
 {
+    // The trace has what does not wait in the queue's track.
+    bool waits =
+        wait > GPSH_WAIT_SOURCE || (wait == GPSH_WAIT_SOURCE && op->bytes > GPSH_CAPTURE_BYTES);
+    GPSH_CALL_FOR(waits ? GPSH_CALL_ALL : GPSH_CALL_NVTX, op_names[op->kind], op->pe, op->bytes);
     return wait == GPSH_WAIT_FETCH ? fetch(ctx, op) : submit(ctx, op, wait);
 }
 
@@ -335,6 +345,7 @@ int gpsh_context_quiet(struct gpsh_context *ctx, int pe)
     }
     if (ctx->stores)
         gpsh_full_fence();
+    GPSH_CALL("quiet", pe, 0);
     struct gpsh_context *owner = channel_owner(ctx);
     int result = 0;
     lock(owner);

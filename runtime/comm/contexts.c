@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "observe/trace.h"
 #include "progress/waiter.h"
 #include "proxy/device_side.h"
 
@@ -63,6 +64,7 @@ static int open_channels(int index, struct gpsh_channel **channels)
             close_channels(channels);
             return status;
         }
+        gpsh_trace_channel(channels[i], index, i);
     }
     return 0;
 }

@@ -6,6 +6,8 @@
 #include "comm/context.h"
 #include "memory/team_scratch.h"
 #include "memory/word.h"
+#include "observe/call.h"
+#include "observe/trace.h"
 #include "progress/waiter.h"
 #include "proxy/device_side.h"
 
@@ -282,7 +284,7 @@ static int tell_difference(const struct gpsh_collective *call)
     return left < 0 ? left : gpsh_fail(status, "%s", sentence);
 }
 
-int gpsh_sync_as(enum gpsh_collective_kind kind, uint64_t a, uint64_t b, const char *what)
+static inline int sync_as(enum gpsh_collective_kind kind, uint64_t a, uint64_t b, const char *what)
 {
     bool differs = false;
     struct gpsh_collective call = {.kind = kind, .arguments = {a, b}};
@@ -290,12 +292,32 @@ int gpsh_sync_as(enum gpsh_collective_kind kind, uint64_t a, uint64_t b, const c
     return GPSH_UNLIKELY(status == 0 && differs) ? tell_difference(&call) : status;
 }
 
+// With the times at which this PE came and went, which tell how far nodes' clocks are apart.
+static __attribute__((noinline)) int sync_watched(enum gpsh_collective_kind kind, uint64_t a,
+                                                  uint64_t b, const char *what, const char *slice)
+{
+    GPSH_CALL(slice, -1, 0);
+    uint64_t began_ns = gpsh_clock_ns();
+    int status = sync_as(kind, a, b, what);
+    if (status == 0)
+        gpsh_trace_mark(entered, began_ns, gpsh_clock_ns());
+    return status;
+}
+
+int gpsh_sync_as(enum gpsh_collective_kind kind, uint64_t a, uint64_t b, const char *what)
+{
+    return gpsh_calls_are_watched() ? sync_watched(kind, a, b, what, what)
+                                    : sync_as(kind, a, b, what);
+}
+
 int gpsh_barrier_as(enum gpsh_collective_kind kind, uint64_t a, uint64_t b, const char *what)
 {
+    GPSH_CALL(what, -1, 0);
     int status = gpsh_context_quiet(&gpsh_default_context, GPSH_ALL_PES);
     int device = gpsh_device_side_quiet(GPSH_CONTEXT_DEFAULT);
     status = status < 0 ? status : device;
-    int arrived = gpsh_sync_as(kind, a, b, what);
+    int arrived = gpsh_calls_are_watched() ? sync_watched(kind, a, b, what, "all PEs meet")
+                                           : sync_as(kind, a, b, what);
     // That the PEs do different things explains whatever else went wrong.
     return status < 0 && arrived != GPUSHMEM_ERR_ASYMMETRY ? status : arrived;
 }

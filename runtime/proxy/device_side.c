@@ -128,7 +128,9 @@ static int open_channels(struct gpsh_proxy *proxy)
                                                       &proxy->threads[i].port.channels[t]);
             if (status < 0)
                 return status;
+            gpsh_trace_channel(proxy->threads[i].port.channels[t], GPSH_CHANNEL_PROXY + i, t);
         }
+        proxy->threads[i].trace = gpsh_trace_lane(GPSH_CHANNEL_PROXY + i);
     }
     return 0;
 }
@@ -272,6 +274,12 @@ static int fill_handle(void)
     return status;
 }
 
+static void close_channel(struct gpsh_channel *channel)
+{
+    if (channel)
+        channel->ops->channel_close(channel);
+}
+
 static void unmake(void)
 {
     gpsh_kernel_report_stop();
@@ -283,8 +291,7 @@ static void unmake(void)
         gpsh_proxy_leave_all(side.proxy);
         for (int i = 0; i < side.proxy->n_threads; i++)
             for (int t = 0; t < gpsh.n_transports; t++)
-                if (side.proxy->threads[i].port.channels[t])
-                    gpsh.transports[t]->ops->channel_close(side.proxy->threads[i].port.channels[t]);
+                close_channel(side.proxy->threads[i].port.channels[t]);
     }
     gpsh_proxy_destroy(side.proxy);
     side.proxy = NULL;

@@ -17,6 +17,7 @@
 #include "core/count.h"
 #include "core/lines.h"
 #include "observe/counters.h"
+#include "observe/trace.h"
 #include "proxy/proxy_clock.h"
 #include "proxy/ring.h"
 #include "state/state.h"
@@ -104,6 +105,7 @@ struct gpsh_proxy_ring {
     bool closed;                         // corrupt: not read any more
     int n_quiets;                        // QUIET entries pending
     struct gpsh_ring_counters *counters; // for others to read; see show_progress
+    uint64_t traced;                     // what the trace knows of `retired`
 };
 
 // A command as it lies in its slot, without the lap bits; gpushmem_command_unpack reads it.
@@ -169,7 +171,8 @@ struct gpsh_proxy_thread {
     struct gpsh_proxy_ring **rings;
     int n_rings;
     struct gpsh_proxy_clock clock;
-    int cpu; // to run on, -1: any near the GPU
+    struct gpsh_trace_lane *trace; // where its turns are recorded; NULL: nowhere
+    int cpu;                       // to run on, -1: any near the GPU
     pthread_t thread;
     bool running;
     _Alignas(GPSH_LINES) uint32_t sleeping; // futex word, see gpushmem_ring.sleeping
@@ -261,6 +264,12 @@ void gpsh_proxy_leave_all(struct gpsh_proxy *proxy);
 
 // proxy_place.c: moves the calling proxy thread to where it is to run.
 void gpsh_proxy_place(const struct gpsh_proxy_thread *thread);
+
+// proxy_trace.c: a pass of a thread that has a trace. The first pass over a ring, in place of
+// gpsh_proxy_pump; and what the thread's rings have retired.
+void gpsh_proxy_trace_begin(struct gpsh_proxy_thread *thread);
+int gpsh_proxy_trace_pump(struct gpsh_proxy_thread *thread, struct gpsh_proxy_ring *ring);
+void gpsh_proxy_trace_retired(struct gpsh_proxy_thread *thread);
 
 // proxy_report.c: what is under way in a ring, as one line; false: nothing. report logs that of all
 // rings of a thread. Both are called by the thread that makes the pass.

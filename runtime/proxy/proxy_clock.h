@@ -7,11 +7,8 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#if defined(__x86_64__)
-#include <x86intrin.h>
-#endif
 
-#include "core/clock.h"
+#include "core/ticks.h"
 
 enum gpsh_proxy_stage {
     // look for commands, read and check them; execute those on memory mapped here
@@ -32,20 +29,6 @@ struct gpsh_proxy_clock {
     uint64_t ticks[GPSH_STAGES];
     uint64_t began_ticks, began_ns;
 };
-
-// Of a counter that runs evenly and costs little to read.
-static inline uint64_t gpsh_ticks(void)
-{
-#if defined(__x86_64__)
-    return __rdtsc();
-#elif defined(__aarch64__)
-    uint64_t ticks;
-    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
-    return ticks;
-#else
-    return gpsh_clock_ns();
-#endif
-}
 
 // What follows is of that stage.
 static inline void gpsh_clock_enter(struct gpsh_proxy_clock *clock, enum gpsh_proxy_stage stage)

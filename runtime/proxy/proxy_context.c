@@ -79,6 +79,8 @@ static void close_port(struct gpsh_proxy_context *context)
         context->port.dirty[t] = context->port.stalled[t] = false;
     }
     atomic_store(&context->port.open, false);
+    if (GPSH_UNLIKELY(ring->thread->trace != NULL))
+        gpsh_trace_ring(channels, GPSH_MAX_TRANSPORTS, ring->thread->trace->now_ns, 0, NULL);
     ring->thread->proxy->env.leave_channels(channels);
     atomic_store(&context->leaving, false);
     // a ring that was closed by an error stays out of use

@@ -61,10 +61,14 @@ static int progress(struct gpsh_proxy_port *port)
 int gpsh_proxy_step(struct gpsh_proxy_thread *thread)
 {
     int work = 0;
+    bool traced = GPSH_UNLIKELY(thread->trace != NULL);
     gpsh_clock_pass_begin(&thread->clock);
+    if (traced)
+        gpsh_proxy_trace_begin(thread);
     for (int i = 0; i < thread->n_rings; i++) {
         if (gpsh_port_is_open(thread->rings[i]->port))
-            work += gpsh_proxy_pump(thread, thread->rings[i]);
+            work += traced ? gpsh_proxy_trace_pump(thread, thread->rings[i])
+                           : gpsh_proxy_pump(thread, thread->rings[i]);
         if (thread->unrung >= (i + 1 < thread->n_rings ? UNRUNG_POSTS : 1)) {
             ring_doorbells(thread);
             gpsh_clock_enter(&thread->clock, GPSH_STAGE_PARSE);
@@ -77,6 +81,8 @@ int gpsh_proxy_step(struct gpsh_proxy_thread *thread)
     gpsh_clock_enter(&thread->clock, GPSH_STAGE_RETIRE);
     for (int i = 0; i < thread->n_rings; i++)
         work += gpsh_proxy_retire(thread, thread->rings[i]);
+    if (traced)
+        gpsh_proxy_trace_retired(thread);
     if (GPSH_UNLIKELY(thread->n_ports > 1))
         gpsh_proxy_leave(thread);
     gpsh_clock_pass_end(&thread->clock, work);

@@ -5,7 +5,10 @@
 // by the verbs transport over the software HCA's null mode, so that all of it is this library's
 // own.
 //
-//   perf_proxy_cost [rounds]
+//   perf_proxy_cost [rounds [FILE]]
+//
+// With FILE the columns are without and with what GPUSHMEM_TRACE=FILE records, round by round in
+// turn, on the same queues.
 #define _GNU_SOURCE // CPU sets, setenv
 #include <pthread.h>
 #include <sched.h>
@@ -13,11 +16,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpushmem/gpushmem.h"
+#include "observe/trace.h"
 #include "ring_rig.h"
 #include "samples.h"
 
 enum { ENTRIES_LOG2 = 12, COMMANDS = 1 << ENTRIES_LOG2 };
 static int rounds = 400;
+
+static const char *trace_file; // NULL: warm and cold
 
 static struct ring_rig *rig;
 static uint64_t heads[8];
@@ -58,25 +65,33 @@ static void *fill_elsewhere(void *arg)
     return fill(arg);
 }
 
+static double measure_round(struct filling *f, bool cold)
+{
+    pthread_t filler;
+    if (cold && pthread_create(&filler, NULL, fill_elsewhere, f) == 0)
+        pthread_join(filler, NULL);
+    else
+        fill(f);
+    uint64_t begin = perf_now_ns();
+    while (ring_rig_step(rig) > 0)
+        ;
+    return (double)(perf_now_ns() - begin) / COMMANDS;
+}
+
 static void measure(const char *name, struct gpushmem_command command, int rings)
 {
     struct perf_samples samples[2] = {0};
     double median[2];
     struct filling f = {command, rings, COMMANDS / rings};
-    for (int cold = 0; cold < 2; cold++) {
-        for (int round = 0; round < rounds; round++) {
-            pthread_t filler;
-            if (cold && pthread_create(&filler, NULL, fill_elsewhere, &f) == 0)
-                pthread_join(filler, NULL);
-            else
-                fill(&f);
-            uint64_t begin = perf_now_ns();
-            while (ring_rig_step(rig) > 0)
-                ;
-            perf_samples_add(&samples[cold], (double)(perf_now_ns() - begin) / COMMANDS);
-        }
-        median[cold] = perf_samples_percentile(&samples[cold], 50);
-        perf_samples_clear(&samples[cold]);
+    for (int i = 0; i < 2 * rounds; i++) {
+        int column = trace_file ? i % 2 : i / rounds;
+        if (trace_file)
+            ring_rig_trace(rig, column);
+        perf_samples_add(&samples[column], measure_round(&f, column && !trace_file));
+    }
+    for (int i = 0; i < 2; i++) {
+        median[i] = perf_samples_percentile(&samples[i], 50);
+        perf_samples_clear(&samples[i]);
     }
     printf("| %-19s | %5d | %6.2f | %6.2f |\n", name, rings, median[0], median[1]);
 }
@@ -86,6 +101,16 @@ typedef struct ring_rig *open_rig(const struct gpsh_device_memory *memory, int r
 
 static void measure_all(open_rig *open, int rings)
 {
+    const struct gpsh_trace_owner owner = {.file = trace_file,
+                                           .job = "proxy-cost",
+                                           .n_pes = RING_RIG_PES,
+                                           .n_channels = 2,
+                                           .n_proxies = 1,
+                                           .lane_records = 16384};
+    if (trace_file && gpsh_trace_open(&owner)) {
+        fprintf(stderr, "%s\n", gpushmem_last_error());
+        exit(1);
+    }
     rig = open(&gpsh_device_memory_host, rings, 1, ENTRIES_LOG2, false);
     if (!rig)
         exit(1);
@@ -117,20 +142,24 @@ static void measure_all(open_rig *open, int rings)
     c.flags = GPUSHMEM_CMD_REPLY;
     c.reply = 1;
     measure("atomic fetch_add", c, rings);
+    if (trace_file)
+        ring_rig_trace(rig, true); // as it was opened
     ring_rig_close(rig);
+    gpsh_trace_close();
 }
 
 static void print_heading(const char *what)
 {
-    printf("\n%s, ns per command, medians of %d rounds of %d commands\n\n"
-           "| command             | rings |   warm |   cold "
-           "|\n|---------------------|------:|-------:|-------:|\n",
-           what, rounds, COMMANDS);
+    printf(
+        "\n%s, ns per command, medians of %d rounds of %d commands\n\n"
+        "| command             | rings | %s |\n|---------------------|------:|-------:|-------:|\n",
+        what, rounds, COMMANDS, trace_file ? "   off |     on" : "  warm |   cold");
 }
 
 int main(int argc, char **argv)
 {
     rounds = argc > 1 ? atoi(argv[1]) : rounds;
+    trace_file = argc > 2 ? argv[2] : NULL;
     setenv("GPUSHMEM_SOFTHCA_NULL", "1", 1);
     setenv("GPUSHMEM_SOFTHCA_QUIET", "1", 1);
     run_on(0);

@@ -27,6 +27,7 @@ struct ring_rig {
     struct gpsh_transport *transport;
     struct gpsh_ring_set rings;
     struct gpsh_proxy *proxy;
+    const struct gpsh_transport_ops *traced, *untraced; // of the channel
 };
 
 typedef int open_transport(struct ring_rig *rig, int proxies);
@@ -84,6 +85,10 @@ static int make_proxy(struct ring_rig *rig, int rings, int proxies, unsigned ent
         status = rig->transport->ops->channel_open(rig->transport, i, &thread->port.channels[0]);
         if (status)
             return status;
+        rig->untraced = thread->port.channels[0]->ops;
+        gpsh_trace_channel(thread->port.channels[0], 1 + i, 0); // nothing if there is no trace
+        rig->traced = thread->port.channels[0]->ops;
+        thread->trace = gpsh_trace_lane(1 + i);
     }
     status = gpsh_ring_set_create(rig->memory, rings, entries_log2, RING_RIG_PES, sleeping,
                                   emulated ? proxies : 0, &rig->rings);
@@ -224,6 +229,19 @@ int ring_rig_start(struct ring_rig *rig)
     return gpsh_proxy_start(rig->proxy);
 }
 
+static void close_channel(struct gpsh_channel *channel)
+{
+    if (channel)
+        channel->ops->channel_close(channel);
+}
+
+void ring_rig_trace(struct ring_rig *rig, bool on)
+{
+    struct gpsh_proxy_thread *thread = &rig->proxy->threads[0];
+    thread->port.channels[0]->ops = on ? rig->traced : rig->untraced;
+    thread->trace = on ? gpsh_trace_lane(1) : NULL;
+}
+
 void ring_rig_close(struct ring_rig *rig)
 {
     if (!rig)
@@ -231,7 +249,7 @@ void ring_rig_close(struct ring_rig *rig)
     if (rig->proxy) {
         gpsh_proxy_stop(rig->proxy);
         for (int i = 0; i < rig->proxy->n_threads; i++)
-            rig->transport->ops->channel_close(rig->proxy->threads[i].port.channels[0]);
+            close_channel(rig->proxy->threads[i].port.channels[0]);
     }
     gpsh_proxy_destroy(rig->proxy);
     gpsh_ring_set_destroy(&rig->rings);

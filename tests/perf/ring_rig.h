@@ -40,6 +40,10 @@ void ring_rig_close(struct ring_rig *rig); // NULL is legal
 void ring_rig_handle(const struct ring_rig *rig, struct gpushmem_dev *out);
 char *ring_rig_heap(const struct ring_rig *rig, int pe);
 
+// Not started, one proxy thread: whether what it does is recorded, if gpsh_trace_open was called
+// before the rig was opened; it is at first.
+void ring_rig_trace(struct ring_rig *rig, bool on);
+
 // One pass of the first thread; returns how much happened.
 int ring_rig_step(struct ring_rig *rig);
 const struct gpushmem_ring *ring_rig_ring(const struct ring_rig *rig, int number);

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Channels that are traced have a table of operations of their own, which calls the transport's and
+// writes records. Without a trace nothing stands between a poster and the transport.
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "core/log.h"
+#include "observe/trace.h"
+
+// Operations in a row, recorded as one. What the next one must be to belong to it.
+struct run {
+    struct gpsh_trace_record *record;
+    uint64_t end; // what the lane has written with it: nothing else came after it
+    uint64_t bytes;
+    uint32_t number, index;
+    int32_t pe;
+    uint8_t what;
+};
+
+struct traced {
+    struct gpsh_transport_ops ops; // first: a channel's ops leads here
+    const struct gpsh_transport_ops *real;
+    struct gpsh_trace_lane *lane;
+    struct run run;
+    const uint64_t *at; // the command that is being posted; NULL: the host's operation
+    uint16_t ring;
+    uint8_t transport;
+    bool unrung; // posted to since the last doorbell
+    int n_active;
+    struct {
+        uint64_t seen;  // completions that were recorded
+        int32_t active; // a list: PEs with something under way
+        bool listed;
+    } pes[];
+};
+
+static struct traced *traced_of(const struct gpsh_channel *channel)
+{
+    return (struct traced *)(uintptr_t)channel->ops;
+}
+
+// Its completions are new, whatever they are.
+static void list_pe(struct traced *t, int pe)
+{
+    t->pes[pe].listed = true;
+    t->pes[pe].seen = UINT64_MAX;
+    t->pes[t->n_active++].active = pe;
+}
+
+// Posts of the host follow each other closely, or far apart: the clock is read again when two
+// microseconds have gone by.
+static void look_at_clock(struct traced *t)
+{
+    uint64_t ticks = gpsh_ticks();
+    if (ticks - t->lane->ticks < gpsh_ticks_of_2us())
+        return;
+    t->lane->ticks = ticks;
+    t->lane->now_ns = gpsh_clock_ns();
+    t->run.end = 0;
+}
+
+static __attribute__((noinline)) void begin_run(struct traced *t, const struct gpsh_op *op,
+                                                uint32_t number, uint32_t index, uint8_t what)
+{
+    struct gpsh_trace_record *r = gpsh_trace_next(t->lane);
+    *r = (struct gpsh_trace_record){
+        .at_ns = t->lane->now_ns,
+        .took_ns = 1,
+        .bytes = op->bytes < UINT32_MAX ? (uint32_t)op->bytes : UINT32_MAX,
+        .number = number,
+        .index = index,
+        .pe = op->pe,
+        .ring = t->ring,
+        .transport = t->transport,
+        .what = what,
+    };
+    gpsh_trace_commit(t->lane);
+    t->run = (struct run){r, t->lane->written, op->bytes, number, index, op->pe, what};
+    if (!t->pes[op->pe].listed)
+        list_pe(t, op->pe);
+}
+
+// Field by field: a record that is put together to be compared costs more than the rest.
+static inline bool continues(const struct traced *t, const struct gpsh_op *op, uint32_t number,
+                             uint32_t index, uint8_t what)
+{
+    const struct run *run = &t->run;
+    return t->lane->written == run->end && op->bytes == run->bytes && op->pe == run->pe &&
+           what == run->what && number == run->number + 1 && (index == run->index + 1 || !t->at);
+}
+
+static int traced_post(struct gpsh_channel *channel, const struct gpsh_op *op)
+{
+    struct traced *t = traced_of(channel);
+    if (!t->at)
+        look_at_clock(t);
+    int result = t->real->post(channel, op);
+    if (__builtin_expect(result == GPSH_POST_AGAIN || result < 0, 0))
+        return result;
+    uint32_t number = (uint32_t)channel->flows[op->pe].posted, index = t->at ? (uint32_t)*t->at : 0;
+    uint8_t what = (uint8_t)(GPSH_TRACE_POST << 4 | op->kind |
+                             (result == GPSH_POST_DONE ? GPSH_TRACE_AT_ONCE : 0));
+    t->unrung = true;
+    if (__builtin_expect(continues(t, op, number, index, what), 1)) {
+        t->run.record->took_ns++;
+        t->run.number = number;
+        t->run.index = index;
+    } else {
+        begin_run(t, op, number, index, what);
+    }
+    return result;
+}
+
+static int traced_flush(struct gpsh_channel *channel)
+{
+    struct traced *t = traced_of(channel);
+    int result = t->real->flush(channel);
+    if (!t->unrung || !t->at) // the host's operations ring by themselves, as a rule
+        return result;
+    uint64_t now = gpsh_clock_ns();
+    *gpsh_trace_next(t->lane) =
+        (struct gpsh_trace_record){.at_ns = t->lane->now_ns,
+                                   .took_ns = gpsh_trace_span(t->lane->now_ns, now),
+                                   .transport = t->transport,
+                                   .ring = GPSH_TRACE_NO_RING,
+                                   .what = GPSH_TRACE_FLUSH << 4};
+    gpsh_trace_commit(t->lane);
+    t->lane->now_ns = now;
+    t->lane->ticks = 0;
+    t->unrung = false;
+    return result;
+}
+
+// One record says how far all operations to a PE have come, whatever their number.
+static void record_completions(struct traced *t, const struct gpsh_channel *channel)
+{
+    uint64_t before = t->lane->now_ns, now = gpsh_clock_ns();
+    for (int i = 0; i < t->n_active;) {
+        int pe = t->pes[i].active;
+        const struct gpsh_flow *flow = &channel->flows[pe];
+        if (flow->completed != t->pes[pe].seen) {
+            *gpsh_trace_next(t->lane) = (struct gpsh_trace_record){
+                .at_ns = now,
+                .took_ns = gpsh_trace_span(before, now),
+                .number = (uint32_t)flow->completed,
+                .pe = pe,
+                .ring = GPSH_TRACE_NO_RING,
+                .transport = t->transport,
+                .what = (uint8_t)(GPSH_TRACE_DONE << 4 | (flow->error ? GPSH_TRACE_FAILED : 0))};
+            gpsh_trace_commit(t->lane);
+            t->lane->now_ns = now;
+            t->pes[pe].seen = flow->completed;
+        }
+        if (flow->completed < flow->posted) {
+            i++;
+            continue;
+        }
+        t->pes[pe].listed = false;
+        t->pes[i].active = t->pes[--t->n_active].active;
+    }
+}
+
+static int traced_progress(struct gpsh_channel *channel)
+{
+    struct traced *t = traced_of(channel);
+    int done = t->real->progress(channel);
+    if (done > 0)
+        record_completions(t, channel);
+    return done;
+}
+
+static void traced_close(struct gpsh_channel *channel)
+{
+    struct traced *t = traced_of(channel);
+    channel->ops = t->real;
+    free(t);
+    channel->ops->channel_close(channel);
+}
+
+void gpsh_trace_channel(struct gpsh_channel *channel, int index, int transport)
+{
+    struct gpsh_trace_lane *lane = gpsh_trace_lane(index);
+    if (!lane)
+        return;
+    int n_pes = gpsh_trace_prepare(transport, channel->ops->name);
+    struct traced *t = calloc(1, sizeof *t + (size_t)n_pes * sizeof t->pes[0]);
+    if (!t) {
+        GPSH_LOG(WARN, "trace", "no memory to trace queues of %s", channel->ops->name);
+        return;
+    }
+    t->real = channel->ops;
+    t->ops = *channel->ops;
+    t->ops.post = traced_post;
+    t->ops.flush = traced_flush;
+    t->ops.progress = traced_progress;
+    t->ops.channel_close = traced_close;
+    t->lane = lane;
+    t->transport = (uint8_t)transport;
+    t->ring = GPSH_TRACE_NO_RING;
+    channel->ops = &t->ops;
+}
+
+void gpsh_trace_ring(struct gpsh_channel *const *channels, int n_channels, uint64_t now_ns,
+                     uint16_t ring, const uint64_t *at)
+{
+    for (int i = 0; i < n_channels; i++) {
+        if (!channels[i] || channels[i]->ops->post != traced_post)
+            continue;
+        struct traced *t = traced_of(channels[i]);
+        t->at = at;
+        t->run.end = 0; // what comes is of another turn
+        t->ring = at ? ring : GPSH_TRACE_NO_RING;
+        t->lane->now_ns = now_ns;
+    }
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#define _GNU_SOURCE // O_CLOEXEC
+#include "observe/trace_parts.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/error.h"
+
+// "FILE.12.part"; `base` is FILE's name without its folder.
+static bool is_part_name(const char *name, const char *base)
+{
+    size_t length = strlen(base);
+    if (strncmp(name, base, length) != 0 || name[length] != '.' ||
+        !isdigit((unsigned char)name[length + 1]))
+        return false;
+    const char *end = name + length + 1;
+    while (isdigit((unsigned char)*end))
+        end++;
+    return strcmp(end, ".part") == 0;
+}
+
+static bool ends(const char *text, size_t bytes)
+{
+    return memchr(text, '\0', bytes) != NULL;
+}
+
+static bool texts_end(const struct gpsh_trace_head *head)
+{
+    bool ok = ends(head->job, sizeof head->job) && ends(head->host, sizeof head->host);
+    for (int i = 0; i < GPSH_TRACE_TRANSPORTS; i++)
+        ok = ok && ends(head->transports[i], sizeof head->transports[i]);
+    for (int i = 0; i < GPSH_TRACE_NAMES; i++)
+        ok = ok && ends(head->names[i], sizeof head->names[i]);
+    return ok;
+}
+
+// Another process wrote it, and perhaps only half of it.
+static const char *part_fault(const struct gpsh_trace_head *head, uint64_t bytes)
+{
+    enum { MOST_LANES = 4096, MOST_RECORDS = 1 << 26, MOST_PES = 1 << 24 };
+    if (bytes < sizeof *head || memcmp(head->magic, GPSH_TRACE_MAGIC, sizeof head->magic) != 0)
+        return "it is no part of a trace, or its PE ended before it began";
+    if (head->version != GPSH_TRACE_VERSION || head->head_bytes != sizeof *head)
+        return "it was written by another version of gpushmem";
+    bool sound = head->n_pes > 0 && head->n_pes < MOST_PES && head->pe >= 0 &&
+                 head->pe < head->n_pes && head->n_lanes >= GPSH_TRACE_HOST_THREADS &&
+                 head->n_lanes < MOST_LANES && head->lane_records > 0 && head->n_proxies >= 0 &&
+                 head->n_proxies < head->n_lanes && head->lane_records <= MOST_RECORDS &&
+                 !(head->lane_records & (head->lane_records - 1)) &&
+                 head->n_names <= GPSH_TRACE_NAMES && texts_end(head);
+    if (!sound || bytes != gpsh_trace_part_bytes(head->n_lanes, head->lane_records))
+        return "it is damaged";
+    return NULL;
+}
+
+static const char *part_map(struct gpsh_trace_part *part)
+{
+    struct stat st;
+    int fd = open(part->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    void *map = MAP_FAILED;
+    if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0)
+        map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    int error = errno;
+    if (fd >= 0)
+        close(fd);
+    if (map == MAP_FAILED)
+        return fd < 0 ? strerror(error) : "it is no file of records";
+    part->head = map;
+    part->bytes = (size_t)st.st_size;
+    const char *fault = part_fault(part->head, part->bytes);
+    if (fault)
+        munmap(map, part->bytes);
+    return fault;
+}
+
+static int part_add(struct gpsh_trace_parts *parts, const char *folder, const char *name)
+{
+    char path[PATH_MAX + NAME_MAX + 2];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    struct gpsh_trace_part part = {.path = strdup(path)};
+    void *longer = realloc(parts->list, ((size_t)parts->n + 1) * sizeof part);
+    if (longer)
+        parts->list = longer;
+    if (!longer || !part.path) {
+        free(part.path);
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the parts of a trace");
+    }
+    const char *fault = part_map(&part);
+    if (fault) {
+        parts->refused++;
+        snprintf(parts->why, sizeof parts->why, "%.200s: %s", path, fault);
+        free(part.path);
+        return 0;
+    }
+    parts->list[parts->n++] = part;
+    return 0;
+}
+
+static void part_drop(struct gpsh_trace_part *part)
+{
+    munmap((void *)(uintptr_t)part->head, part->bytes);
+    free(part->path);
+}
+
+// Leaves those of one job.
+static void parts_pick(struct gpsh_trace_parts *parts, const struct gpsh_trace_pick *pick)
+{
+    char job[sizeof parts->list->head->job] = "";
+    uint64_t latest = 0;
+    for (int i = 0; i < parts->n; i++) {
+        const struct gpsh_trace_head *head = parts->list[i].head;
+        bool fits = pick->job       ? strcmp(pick->job, head->job) == 0
+                    : pick->run_pid ? pick->run_pid == head->run_pid
+                                    : true;
+        if (fits && head->began_real_ns >= latest) {
+            latest = head->began_real_ns;
+            memcpy(job, head->job, sizeof job);
+        }
+    }
+    int kept = 0;
+    for (int i = 0; i < parts->n; i++) {
+        if (latest && strcmp(parts->list[i].head->job, job) == 0)
+            parts->list[kept++] = parts->list[i];
+        else
+            part_drop(&parts->list[i]);
+    }
+    parts->n = kept;
+}
+
+static int by_pe(const void *a, const void *b)
+{
+    const struct gpsh_trace_part *left = a, *right = b;
+    return (left->head->pe > right->head->pe) - (left->head->pe < right->head->pe);
+}
+
+int gpsh_trace_parts_open(const char *file, const struct gpsh_trace_pick *pick,
+                          struct gpsh_trace_parts *parts)
+{
+    char folder[PATH_MAX];
+    const char *slash = strrchr(file, '/'), *base = slash ? slash + 1 : file;
+    int length = slash == file ? 1 : slash ? (int)(slash - file) : 1;
+    *parts = (struct gpsh_trace_parts){0};
+    snprintf(folder, sizeof folder, "%.*s", length, slash ? file : ".");
+    DIR *dir = opendir(folder);
+    if (!dir)
+        return gpsh_fail(GPUSHMEM_ERR_SYSTEM, "the parts of the trace %s cannot be looked for: %s",
+                         file, strerror(errno));
+    int status = 0;
+    for (struct dirent *entry; !status && (entry = readdir(dir));)
+        if (is_part_name(entry->d_name, base))
+            status = part_add(parts, folder, entry->d_name);
+    closedir(dir);
+    if (status) {
+        gpsh_trace_parts_close(parts, false);
+        return status;
+    }
+    parts_pick(parts, pick);
+    if (parts->n)
+        qsort(parts->list, (size_t)parts->n, sizeof *parts->list, by_pe);
+    return 0;
+}
+
+void gpsh_trace_parts_close(struct gpsh_trace_parts *parts, bool remove)
+{
+    for (int i = 0; i < parts->n; i++) {
+        if (remove)
+            unlink(parts->list[i].path);
+        part_drop(&parts->list[i]);
+    }
+    free(parts->list);
+    parts->list = NULL;
+    parts->n = 0;
+}

@@ -1,0 +1,415 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#define _GNU_SOURCE // mkdtemp
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/error.h"
+#include "observe/trace.h"
+#include "observe/trace_clock.h"
+#include "observe/trace_events.h"
+#include "observe/trace_merge.h"
+
+enum { RECORDS = 64, PES = 2, LANES = 3 }; // default context, a proxy, a context
+
+static char folder[] = "/tmp/trace_test.XXXXXX", file[64];
+static int disk_error;
+static struct gpsh_trace_outcome outcome;
+static const struct gpsh_trace_pick newest;
+
+int __wrap_posix_fallocate(int fd, off_t at, off_t bytes);
+int __wrap_posix_fallocate(int fd, off_t at, off_t bytes)
+{
+    return disk_error ? disk_error : ftruncate(fd, at + bytes) ? errno : 0;
+}
+
+static void begin(void)
+{
+    cr_assert_not_null(mkdtemp(folder));
+    snprintf(file, sizeof file, "%s/t.json", folder);
+}
+
+static void end(void)
+{
+    char command[96];
+    gpsh_trace_close();
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    cr_assert_eq(system(command), 0);
+}
+TestSuite(trace, .init = begin, .fini = end);
+
+static int open_part(int pe)
+{
+    return gpsh_trace_open(&(struct gpsh_trace_owner){.file = file,
+                                                      .job = "job",
+                                                      .pe = pe,
+                                                      .n_pes = PES,
+                                                      .n_channels = LANES,
+                                                      .n_proxies = 1,
+                                                      .lane_records = RECORDS});
+}
+
+static char *part_path(int pe)
+{
+    static char path[96];
+    snprintf(path, sizeof path, "%s.%d.part", file, pe);
+    return path;
+}
+
+static bool is_there(const char *path)
+{
+    return access(path, F_OK) == 0;
+}
+
+static char *contents(void)
+{
+    static char text[1 << 20];
+    FILE *in = fopen(file, "r");
+    cr_assert_not_null(in);
+    text[fread(text, 1, sizeof text - 1, in)] = '\0';
+    fclose(in);
+    return text;
+}
+
+static void write_part(int pe)
+{
+    cr_assert_eq(open_part(pe), 0, "%s", gpsh_last_error());
+    gpsh_trace_stop();
+    gpsh_trace_close();
+}
+
+// ---- A transport that completes what it is told to ----
+
+static struct gpsh_flow flows[PES];
+static struct gpsh_channel channel;
+static int to_complete;
+
+static int fake_post(struct gpsh_channel *c, const struct gpsh_op *op)
+{
+    flows[op->pe].posted++;
+    c->pending++;
+    return GPSH_POST_IN_FLIGHT;
+}
+
+static int fake_flush(struct gpsh_channel *c)
+{
+    return 0;
+}
+
+static int fake_progress(struct gpsh_channel *c)
+{
+    flows[1].completed += (uint64_t)to_complete;
+    c->pending -= (uint64_t)to_complete;
+    return to_complete;
+}
+
+static void fake_close(struct gpsh_channel *c)
+{
+    c->flows = NULL;
+}
+
+static const struct gpsh_transport_ops fake = {.name = "fake",
+                                               .post = fake_post,
+                                               .flush = fake_flush,
+                                               .progress = fake_progress,
+                                               .channel_close = fake_close};
+
+static void open_channel(int lane)
+{
+    memset(flows, 0, sizeof flows);
+    channel = (struct gpsh_channel){.ops = &fake, .flows = flows};
+    gpsh_trace_channel(&channel, lane, 0);
+}
+
+static void post(uint64_t bytes)
+{
+    const struct gpsh_op op = {.kind = GPSH_OP_PUT, .pe = 1, .bytes = bytes, .flags = GPSH_OP_MORE};
+    cr_assert_eq(channel.ops->post(&channel, &op), GPSH_POST_IN_FLIGHT);
+}
+
+static void progress(int n)
+{
+    to_complete = n;
+    cr_assert_eq(channel.ops->progress(&channel), n);
+}
+
+// ---- Channels ----
+
+Test(trace, gpsh_trace_channel__no_trace__is_the_transports_own)
+{
+    open_channel(0);
+    cr_assert_eq(channel.ops, &fake);
+}
+
+Test(trace, gpsh_trace_channel__run_of_posts__is_one_record_and_many_operations)
+{
+    uint64_t at = 0;
+    struct gpsh_channel *channels[] = {&channel};
+    struct gpsh_events events;
+    cr_assert_eq(open_part(0), 0);
+    open_channel(1);
+    gpsh_trace_ring(channels, 1, gpsh_clock_ns(), 5, &at);
+    for (; at < 6; at++)
+        post(8);
+    channel.ops->flush(&channel);
+    progress(4);
+    gpsh_trace_ring(channels, 1, 0, 0, NULL);
+    channel.ops->channel_close(&channel);
+    cr_assert_null(channel.flows);
+    cr_assert_eq(gpsh_trace_lane(1)->written, 3); // posts, doorbell, completions
+    struct gpsh_trace_parts parts;
+    cr_assert_eq(gpsh_trace_parts_open(file, &newest, &parts), 0);
+    cr_assert_eq(parts.n, 1);
+    cr_assert(gpsh_trace_events_make(parts.list[0].head, &events));
+    int operations = 0, unfinished = 0;
+    uint64_t before = 0;
+    for (size_t i = 0; i < events.n; i++) {
+        const struct gpsh_event *e = &events.list[i];
+        if (e->kind != GPSH_EVENT_OPERATION)
+            continue;
+        cr_assert_eq(e->record->number + e->offset, ++operations);
+        cr_assert_geq(e->at_ns, before, "operations of a queue overlap");
+        before = e->at_ns + e->took_ns;
+        unfinished += e->unfinished;
+    }
+    cr_assert_eq(operations, 6);
+    cr_assert_eq(unfinished, 2);
+    free(events.list);
+    gpsh_trace_parts_close(&parts, false);
+}
+
+Test(trace, gpsh_trace_channel__more_than_fits__keeps_the_latest_and_says_so)
+{
+    char sentence[256];
+    cr_assert_eq(open_part(0), 0);
+    open_channel(0);
+    for (int i = 0; i < 10 * RECORDS; i++) {
+        post((uint64_t)i); // each of another size: no run
+        progress(1);
+    }
+    channel.ops->channel_close(&channel);
+    gpsh_trace_stop();
+    cr_assert_eq(gpsh_trace_merge(file, &newest, false, &outcome), 0);
+    cr_assert_eq(outcome.records, RECORDS - 1);
+    cr_assert_gt(outcome.dropped, 10 * RECORDS);
+    cr_assert_not_null(strstr(contents(), "\"number\":640,"));
+    cr_assert_null(strstr(contents(), "\"number\":1,"));
+    gpsh_trace_outcome_print(file, &outcome, sentence, sizeof sentence);
+    cr_assert_not_null(strstr(sentence, "records were dropped (GPUSHMEM_TRACE_RECORDS)"));
+}
+
+Test(trace, gpsh_trace_stop__later_records__go_nowhere)
+{
+    cr_assert_eq(open_part(0), 0);
+    open_channel(0);
+    gpsh_trace_stop();
+    post(8);
+    progress(1);
+    cr_assert_eq(gpsh_trace_lane(0)->head->records, 0);
+    channel.ops->channel_close(&channel);
+}
+
+// ---- Files ----
+
+Test(trace, gpsh_trace_open__full_disk__says_so_and_leaves_nothing)
+{
+    disk_error = ENOSPC;
+    cr_assert_eq(open_part(0), GPUSHMEM_ERR_SYSTEM);
+    cr_assert_not_null(strstr(gpsh_last_error(), "No space left on device"));
+    cr_assert_not_null(strstr(gpsh_last_error(), "lower GPUSHMEM_TRACE_RECORDS"));
+    cr_assert_not(is_there(part_path(0)));
+    cr_assert_not(gpsh_trace_is_open());
+    open_channel(0);
+    cr_assert_eq(channel.ops, &fake);
+}
+
+Test(trace, gpsh_trace_open__bad_names__are_told)
+{
+    char long_name[5000];
+    struct gpsh_trace_owner owner = {
+        .file = folder, .job = "job", .n_pes = 1, .n_channels = LANES, .lane_records = RECORDS};
+    cr_assert_eq(gpsh_trace_open(&owner), GPUSHMEM_ERR_SYSTEM);
+    cr_assert_not_null(strstr(gpsh_last_error(), "Is a directory"));
+    owner.file = "/nowhere/t.json";
+    cr_assert_eq(gpsh_trace_open(&owner), GPUSHMEM_ERR_SYSTEM);
+    cr_assert_not_null(strstr(gpsh_last_error(), "No such file or directory"));
+    memset(long_name, 'x', sizeof long_name);
+    long_name[sizeof long_name - 1] = '\0';
+    owner.file = long_name;
+    cr_assert_eq(gpsh_trace_open(&owner), GPUSHMEM_ERR_SYSTEM);
+    cr_assert_not_null(strstr(gpsh_last_error(), "File name too long"));
+}
+
+Test(trace, gpsh_trace_merge__full_disk__keeps_the_parts_and_what_was_there)
+{
+    char path[96];
+    FILE *old = fopen(file, "w");
+    fputs("old", old);
+    fclose(old);
+    write_part(0);
+    snprintf(path, sizeof path, "%s.new", file);
+    cr_assert_eq(symlink("/dev/full", path), 0);
+    cr_assert_eq(gpsh_trace_merge(file, &newest, false, &outcome), GPUSHMEM_ERR_SYSTEM);
+    cr_assert_not_null(strstr(gpsh_last_error(), "No space left on device"), "%s",
+                       gpsh_last_error());
+    cr_assert_str_eq(contents(), "old");
+    cr_assert(is_there(part_path(0)));
+    cr_assert_eq(gpsh_trace_merge(file, &newest, false, &outcome), 0); // the link is gone
+    cr_assert_eq(outcome.n_parts, 1);
+    cr_assert_not(is_there(part_path(0)));
+}
+
+Test(trace, gpsh_trace_merge__a_part_is_missing__completes_nothing_unless_told_to)
+{
+    write_part(1);
+    cr_assert_eq(gpsh_trace_merge(file, &newest, true, &outcome), GPUSHMEM_ERR_SYSTEM);
+    cr_assert_not_null(strstr(gpsh_last_error(), "here are 1 of 2, that of PE 0 is not there"));
+    cr_assert_eq(gpsh_trace_merge(file, &newest, false, &outcome), 0);
+    cr_assert_eq(outcome.n_parts, 1);
+    cr_assert_eq(outcome.n_pes, PES);
+}
+
+Test(trace, gpsh_trace_merge__killed_pe__is_named)
+{
+    cr_assert_eq(open_part(0), 0); // and no more
+    cr_assert_eq(gpsh_trace_merge(file, &newest, false, &outcome), 0);
+    cr_assert_eq(outcome.unfinished, 1);
+    cr_assert_not_null(strstr(contents(), "ended without gpushmem_finalize"));
+}
+
+Test(trace, gpsh_trace_merge__damaged_parts__are_refused)
+{
+    static const struct {
+        size_t at;
+        uint32_t word;
+        const char *why;
+    } rows[] = {
+        {0, 0x6e6f6e65, "it is no part of a trace"},
+        {offsetof(struct gpsh_trace_head, version), 99, "another version"},
+        {offsetof(struct gpsh_trace_head, n_pes), 0, "damaged"},
+        {offsetof(struct gpsh_trace_head, pe), 7, "damaged"},
+        {offsetof(struct gpsh_trace_head, n_lanes), 1 << 30, "damaged"},
+        {offsetof(struct gpsh_trace_head, lane_records), 65, "damaged"},
+        {offsetof(struct gpsh_trace_head, n_names), 9999, "damaged"},
+        {offsetof(struct gpsh_trace_head, n_proxies), 9999, "damaged"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        write_part(0);
+        FILE *part = fopen(part_path(0), "r+");
+        fseek(part, (long)rows[i].at, SEEK_SET);
+        fwrite(&rows[i].word, 4, 1, part);
+        fclose(part);
+        cr_assert_eq(gpsh_trace_merge(file, &newest, false, &outcome), GPUSHMEM_ERR_INVALID);
+        cr_assert_not_null(strstr(gpsh_last_error(), rows[i].why), "%zu: %s", i, gpsh_last_error());
+    }
+    write_part(0);
+    cr_assert_eq(truncate(part_path(0), 100), 0);
+    cr_assert_eq(gpsh_trace_merge(file, &newest, false, &outcome), GPUSHMEM_ERR_INVALID);
+}
+
+Test(trace, gpsh_trace_events_make__random_records__are_survived)
+{
+    struct gpsh_trace_parts parts;
+    struct gpsh_events events;
+    for (unsigned seed = 1; seed < 20; seed++) {
+        write_part(0);
+        FILE *part = fopen(part_path(0), "r+");
+        fseek(part, (long)gpsh_trace_lanes_at(), SEEK_SET);
+        srand(seed);
+        for (int i = 0; i < 8000; i++)
+            fputc(rand(), part);
+        fseek(part, (long)gpsh_trace_records_at(LANES + GPSH_TRACE_HOST_THREADS), SEEK_SET);
+        for (int i = 0; i < LANES * RECORDS; i++) {
+            const struct gpsh_trace_record r = {.at_ns = (uint64_t)rand(),
+                                                .took_ns = (uint32_t)rand() % 9,
+                                                .number = (uint32_t)rand() % 50,
+                                                .index = (uint32_t)rand() % 50,
+                                                .pe = rand() % 5 - 1,
+                                                .ring = (uint16_t)(rand() % 3),
+                                                .transport = (uint8_t)(rand() % 6),
+                                                .what = (uint8_t)rand()};
+            fwrite(&r, sizeof r, 1, part);
+        }
+        fclose(part);
+        cr_assert_eq(gpsh_trace_parts_open(file, &newest, &parts), 0);
+        cr_assert_eq(parts.n, 1);
+        cr_assert(gpsh_trace_events_make(parts.list[0].head, &events));
+        free(events.list);
+        gpsh_trace_parts_close(&parts, true);
+    }
+}
+
+// ---- Clocks ----
+
+// Parts of two nodes in memory; node 1's clock is ahead, and drifts.
+static struct gpsh_trace_head heads[2];
+static struct gpsh_trace_part list[2] = {{.head = &heads[0]}, {.head = &heads[1]}};
+static const struct gpsh_trace_parts two_nodes = {.list = list, .n = 2};
+
+static uint64_t at_node_1(uint64_t ns, int64_t ahead, double drift)
+{
+    return ns + (uint64_t)ahead + (uint64_t)((double)ns * drift);
+}
+
+// Barrier i of those at the beginning (when 0) or the end: one PE comes late, in turn.
+static void meet(int when, int i, uint64_t ns, int64_t ahead, double drift)
+{
+    uint64_t late_ns = ns + 1000 * (uint64_t)(1 + i % 3), left_ns = late_ns + 400;
+    uint64_t came[2] = {i % 2 ? ns : late_ns, i % 2 ? late_ns : ns};
+    uint64_t number = (uint64_t)(when * 1000 + i + 1);
+    heads[0].marks[when][i] = (struct gpsh_trace_mark){number, came[0], left_ns};
+    heads[1].marks[when][i] = (struct gpsh_trace_mark){number, at_node_1(came[1], ahead, drift),
+                                                       at_node_1(left_ns + 100, ahead, drift)};
+}
+
+Test(trace, gpsh_trace_clock_estimate__barriers__bound_the_difference)
+{
+    static const int64_t aheads[] = {0, 5000000000, -700000};
+    for (int row = 0; row < 3; row++) {
+        struct gpsh_trace_clock clock;
+        memset(heads, 0, sizeof heads);
+        heads[1].node = 1;
+        for (int i = 0; i < 16; i++)
+            meet(0, i, 10000000000 + 100000 * (uint64_t)i, aheads[row], 0);
+        gpsh_trace_clock_estimate(&two_nodes, 1, &clock);
+        cr_assert_leq(clock.within_ns, 1000);
+        cr_assert_leq(llabs(clock.ahead_ns - aheads[row]), clock.within_ns);
+        gpsh_trace_clock_estimate(&two_nodes, 0, &clock);
+        cr_assert_eq(clock.ahead_ns, 0);
+    }
+}
+
+Test(trace, gpsh_trace_clock_estimate__drift__is_followed)
+{
+    const double drift = 20e-6;
+    const uint64_t begin_ns = 10000000000, end_ns = 110000000000, between_ns = 60000000000;
+    struct gpsh_trace_clock clock;
+    memset(heads, 0, sizeof heads);
+    heads[1].node = 1;
+    for (int i = 0; i < 16; i++) {
+        meet(0, i, begin_ns + 100000 * (uint64_t)i, 333, drift);
+        meet(1, i, end_ns + 100000 * (uint64_t)i, 333, drift);
+    }
+    gpsh_trace_clock_estimate(&two_nodes, 1, &clock);
+    uint64_t seen = gpsh_trace_clock_adjust(&clock, at_node_1(between_ns, 333, drift));
+    cr_assert_leq(llabs((int64_t)(seen - between_ns)), 2000, "off by %lld ns",
+                  (long long)(seen - between_ns));
+}
+
+Test(trace, gpsh_trace_clock_estimate__no_common_barrier__takes_the_hosts_dates)
+{
+    struct gpsh_trace_clock clock;
+    memset(heads, 0, sizeof heads);
+    heads[0].began_ns = 1000;
+    heads[0].began_real_ns = 1700000000000001000;
+    heads[1].node = 1;
+    heads[1].began_ns = 9000;
+    heads[1].began_real_ns = 1700000000000003000;
+    gpsh_trace_clock_estimate(&two_nodes, 1, &clock);
+    cr_assert_eq(clock.ahead_ns, 6000);
+    cr_assert_eq(clock.within_ns, -1);
+}
