@@ -186,9 +186,10 @@ GPUSHMEM_API int gpushmem_free(void *address);
 GPUSHMEM_API int gpushmem_pe_accessible(int pe);
 GPUSHMEM_API int gpushmem_addr_accessible(const void *address, int pe);
 
-// The address at which this process can load and store `sym` of `pe`. NULL if that PE's heap is
-// not mapped here (another node, for example), which is no failure; also NULL for a bad argument,
-// and then the last error is set. fence orders stores through the address and quiet completes
+// The address at which this process can load and store `sym` of `pe`: with the processor, or, where
+// the heap is GPU memory, in kernels and copies of its GPU. NULL if that PE's heap is not mapped
+// here (another node, for example), which is no failure; also NULL for a bad argument, and then the
+// last error is set. fence orders the processor's stores through the address and quiet completes
 // them, as with puts.
 GPUSHMEM_API void *gpushmem_ptr(const void *sym, int pe);
 

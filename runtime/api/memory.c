@@ -390,12 +390,16 @@ int gpushmem_addr_accessible(const void *address, int pe)
 
 void *gpushmem_ptr(const void *sym, int pe)
 {
-    struct gpsh_place place;
+    struct gpsh_place place = {.direct = NULL};
     if (gpsh_check_pe_number("gpushmem_ptr", pe) < 0 || gpsh_check_heap("gpushmem_ptr", sym, 1) < 0)
         return NULL;
     if (pe == gpsh.my_pe)
         return (void *)(uintptr_t)sym;
-    return gpsh_place_find(sym, 1, pe, &place) ? place.direct : NULL;
+    if (!gpsh_place_find(sym, 1, pe, &place) || place.direct)
+        return place.direct;
+    // no processor reaches GPU memory, but kernels and copies of this PE's GPU do
+    char *base = gpsh_device_side_direct(pe) ? gpsh.mapped[place.region][pe] : NULL;
+    return base ? base + place.offset : NULL;
 }
 
 int gpushmem_heap_info_sized(struct gpushmem_heap_info *out, size_t size)

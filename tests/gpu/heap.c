@@ -130,6 +130,19 @@ static void test_strided(int me, int right, int left)
     gpushmem_free(grid);
 }
 
+// An address for the processor, or for the GPU whose memory the heap is: wherever kernels reach it.
+static void test_addresses(int me, int right)
+{
+    uint64_t *word = gpushmem_calloc(2, sizeof *word);
+    struct gpushmem_peer_info peer;
+    CHECK(!gpushmem_peer_info(right, &peer));
+    char *first = gpushmem_ptr(word, right), *second = gpushmem_ptr(word + 1, right);
+    CHECK(!first == !(peer.device_direct || right == me));
+    CHECK(!first == !second && (!first || second == first + sizeof *word));
+    CHECK((first == (char *)word) == (right == me));
+    gpushmem_free(word);
+}
+
 int main(void)
 {
     if (gpushmem_init()) {
@@ -145,6 +158,7 @@ int main(void)
     test_words(me, n, right, left);
     test_signals(me, right, left);
     test_strided(me, right, left);
+    test_addresses(me, right);
     CHECK(!gpushmem_finalize());
     CHECK(!gpushmem_init()); // once more, with everything made anew
     CHECK(!gpushmem_barrier_all());

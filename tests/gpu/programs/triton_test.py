@@ -94,7 +94,7 @@ def get_from(dest, source, count, pe):
     barrier_block()
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["value"])
 def pass_on(dest, source, out, sig, value, pe, count, BLOCK: tl.constexpr):
     """What comes from the left is changed and stored, once its signal is here."""
     put_signal_block(dest.to(tl.int64), source.to(tl.int64), (count * 4).to(tl.int64), sig.to(tl.int64), value.to(tl.int64),
