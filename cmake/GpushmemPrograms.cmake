@@ -38,4 +38,7 @@ function(gpushmem_add_cuda_program name)
   set_target_properties(${name} PROPERTIES CUDA_STANDARD 17)
   target_include_directories(${name} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE gpushmem::gpushmem_device)
+  if(COMMAND gpushmem_together) # in gpushmem's own build
+    gpushmem_together(${name} ${ARGN})
+  endif()
 endfunction()

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Put with signal, fence, quiet, waits and barriers: what becomes visible when.
+//   device_order [ROUNDS]   of each game of ping-pong (default 200)
 #include "kernel_check.cuh"
 
-enum { WORDS = 64, ROUNDS = 200 };
+enum { WORDS = 64 };
 
 struct box {
     uint64_t data[WORDS];
@@ -22,11 +23,11 @@ __device__ static bool all_equal(const uint64_t *data, uint64_t value)
 
 // Ping-pong between PE pairs (2k, 2k+1): the signal never comes before its data, in each scope. A
 // lone PE plays with itself.
-template <int HOW> __global__ void ping_pong(box *b, uint64_t *source, int *errors)
+template <int HOW> __global__ void ping_pong(box *b, uint64_t *source, int *errors, uint64_t rounds)
 {
     int me = gpushmem_dev_my_pe(), n = gpushmem_dev_n_pes(), peer = (me ^ 1) < n ? me ^ 1 : me;
     bool first = threadIdx.x == 0;
-    for (uint64_t round = 1; round <= ROUNDS; round++) {
+    for (uint64_t round = 1; round <= rounds; round++) {
         for (int i = (int)threadIdx.x; i < WORDS; i += (int)blockDim.x)
             source[i] = round;
         if (HOW == 0)
@@ -238,14 +239,18 @@ static void clear(box *b)
     gpushmem_barrier_all();
 }
 
+static uint64_t rounds = 200;
+
 template <int HOW> static void run_ping_pong(box *b, uint64_t *source, int *errors, int threads)
 {
     clear(b);
-    RUN(ping_pong<HOW>, 1, threads, b, source, errors);
+    RUN(ping_pong<HOW>, 1, threads, b, source, errors, rounds);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    if (argc > 1)
+        rounds = strtoull(argv[1], NULL, 10);
     check_begin();
     int n = gpushmem_n_pes();
     box *b = (box *)gpushmem_calloc(1, sizeof *b);

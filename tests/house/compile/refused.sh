@@ -7,36 +7,46 @@ cc=$1 cxx=$2
 include=$(cd "$(dirname "$0")/../../../include" && pwd)
 failures=0
 
-# compiles LANGUAGE STATEMENT
-compiles() {
+# checked LANGUAGE: what the compiler says of standard input
+checked() {
     local compiler=$cc standard=c11
     [ "$1" = c ] || compiler=$cxx standard=c++17
-    printf '%s\n' '#include "gpushmem/gpushmem.h"' 'struct other { int x; };' \
-        'void f(int *i, const int *ci, double *d, struct other *o, unsigned *u, gpushmem_ctx_t ctx);' \
-        'void f(int *i, const int *ci, double *d, struct other *o, unsigned *u, gpushmem_ctx_t ctx)' \
-        "{ (void)i; (void)ci; (void)d; (void)o; (void)u; (void)ctx; $2 }" |
-        "$compiler" -x "$([ "$1" = c ] && echo c || echo c++)" \
-            -std="$standard" -Wall -Werror -fsyntax-only -I "$include" - 2>/dev/null
+    "$compiler" -x "$1" -std="$standard" -Wall -Werror -fsyntax-only -fmax-errors=0 -I "$include" - 2>&1
+}
+
+# function NUMBER STATEMENT: on a line of its own, where compilers say that it is
+function_of() {
+    printf '#line %d "case"\nvoid f%d(int *i, const int *ci, double *d, unsigned *u, gpushmem_ctx_t ctx); ' "$1" "$1"
+    printf 'void f%d(int *i, const int *ci, double *d, unsigned *u, gpushmem_ctx_t ctx) ' "$1"
+    # A type of its own for each: a template is refused for the same type only once.
+    printf '{ struct other { int x; } *o = 0; (void)i; (void)ci; (void)d; (void)o; (void)u; (void)ctx; %s }\n' "$2"
 }
 
 # only GOOD BAD: in C and C++, the first compiles and the second does not
-good=()
+good=() bad=()
 only() {
-    local language
     good+=("$1")
-    for language in c c++; do
-        ! compiles $language "$2" || { echo "FAILED: $language accepts: $2" && failures=$((failures + 1)); }
-    done
+    bad+=("$2")
 }
 
-# All that must compile, in one go: one by one only to tell which do not.
-all_compile() {
-    local language statement
+# The good ones are functions 1, 2, 3 ..., the bad ones 1001, 1002 ...; one compilation of all for each language.
+compile_all() {
+    local language said i
     for language in c c++; do
-        ! compiles $language "${good[*]}" || continue
-        echo "FAILED: $language refuses at least one of those that must compile" && failures=$((failures + 1))
-        for statement in "${good[@]}"; do
-            compiles $language "$statement" || echo "   $language refuses: $statement"
+        said=$(
+            {
+                echo '#include "gpushmem/gpushmem.h"'
+                for i in "${!good[@]}"; do
+                    function_of $((1 + i)) "${good[i]}"
+                    function_of $((1001 + i)) "${bad[i]}"
+                done
+            } | checked $language
+        )
+        for i in "${!good[@]}"; do
+            ! grep -q "case:$((1 + i)):" <<<"$said" ||
+                { echo "FAILED: $language refuses: ${good[i]}" && failures=$((failures + 1)); }
+            grep -q "case:$((1001 + i)):" <<<"$said" ||
+                { echo "FAILED: $language accepts: ${bad[i]}" && failures=$((failures + 1)); }
         done
     done
 }
@@ -51,25 +61,28 @@ only 'gpushmem_atomic_set(d, 1.0, 0);' 'gpushmem_atomic_add(d, 1.0, 0);'
 only 'gpushmem_atomic_and(u, 1u, 0);' 'gpushmem_atomic_and(d, 1.0, 0);'
 only 'gpushmem_wait_until(u, GPUSHMEM_CMP_EQ, 1u);' 'gpushmem_wait_until(d, GPUSHMEM_CMP_EQ, 1.0);'
 only 'gpushmem_atomic_fetch_inc(ctx, i, 0);' 'gpushmem_atomic_fetch_inc(ctx, o, 0);'
-all_compile
-# A put of a struct ends in one sentence, with the way out, and not in a list of all overloads.
-for call in 'put(o, o, 1, 0)' 'get_nbi(ctx, o, o, 1, 0)'; do
-    said=$(printf '#include "gpushmem/gpushmem.h"\nstruct other { int x; };\nvoid f(struct other *o, gpushmem_ctx_t ctx) { gpushmem_%s; (void)ctx; }\n' "$call" |
-        "$cxx" -x c++ -std=c++17 -fsyntax-only -I "$include" - 2>&1)
+compile_all
+# A put of a struct ends in one sentence, with the way out, and not in a list of all overloads. In C the function that the
+# compiler names says the same.
+structs=('put(o, o, 1, 0)' 'get_nbi(ctx, o, o, 1, 0)' 'put_on_stream(o, o, 1, 0, 0)')
+say() {
+    local i
+    {
+        echo '#include "gpushmem/gpushmem.h"'
+        for ((i = 0; i < $2; i++)); do
+            function_of $((1 + i)) "gpushmem_${structs[i]};"
+        done
+    } | checked "$1"
+}
+# says LANGUAGE CALLS LINES TEXT: that text for each of so many calls, in so many lines at most
+says() {
+    local said lines
+    said=$(say "$1" "$2")
     lines=$(wc -l <<<"$said")
-    if ! grep -q 'has no form for this type of elements: use gpushmem_.*mem' <<<"$said" || [ "$lines" -gt 20 ]; then
-        echo "FAILED: C++ says of gpushmem_$call, in $lines lines: $(head -3 <<<"$said")"
-        failures=$((failures + 1))
-    fi
-done
-# In C the function that the compiler names says the same.
-for call in 'put(o, o, 1, 0)' 'get_nbi(ctx, o, o, 1, 0)' 'put_on_stream(o, o, 1, 0, 0)'; do
-    said=$(printf '#include "gpushmem/gpushmem.h"\nstruct other { int x; };\nvoid f(struct other *o, gpushmem_ctx_t ctx) { gpushmem_%s; (void)ctx; }\n' "$call" |
-        "$cc" -x c -std=c11 -fsyntax-only -I "$include" - 2>&1)
-    if ! grep -q 'gpushmem_no_function_for_this_type_use_putmem_or_getmem' <<<"$said"; then
-        echo "FAILED: C says of gpushmem_$call: $(grep -m 1 error <<<"$said")"
-        failures=$((failures + 1))
-    fi
-done
+    [ "$(grep 'error:' <<<"$said" | grep -c "$4")" = "$2" ] && [ "$lines" -le "$3" ] ||
+        { echo "FAILED: $1 says of $2 calls, in $lines lines: $said" | head -20 && failures=$((failures + 1)); }
+}
+says c++ 2 40 'has no form for this type of elements: use gpushmem_.*mem'
+says c 3 1000 'gpushmem_no_function_for_this_type_use_putmem_or_getmem'
 [ $failures = 0 ] && echo "refused: ok"
 exit $((failures != 0))

@@ -23,6 +23,9 @@ runs() {
 }
 
 flags="-Wall -Wextra -Werror -I$source/include -I$build/include"
+# What each program with kernels would compile again (docs/adr/0035-emulation-built-once.md); install.use has one without it.
+kernels="-DGPSH_EMU_LINKED $flags"
+emulation="-xnone -L$build/lib -lgpushmem_emu_operations -lgpushmem -pthread"
 extract README.md cuda >"$work/readme.cu"
 extract docs/tutorial.md c >"$work/ring.c"
 extract docs/tutorial.md cuda >"$work/greet.cu"
@@ -35,12 +38,12 @@ extract docs/streams.md cuda >"$work/relay.cu"
 } >"$work/tell.cu"
 # shellcheck disable=SC2086
 {
-    "$cxx" -std=c++17 -xc++ $flags -Wno-unused-function -fsyntax-only "$work/tell.cu"
-    "$cxx" -std=c++17 -xc++ $flags "$work/readme.cu" -xnone -L"$build/lib" -lgpushmem -pthread -o "$work/readme"
+    "$cxx" -std=c++17 -xc++ $kernels -Wno-unused-function -fsyntax-only "$work/tell.cu"
+    "$cxx" -std=c++17 -xc++ $kernels "$work/readme.cu" $emulation -o "$work/readme"
     "$cc" -std=c11 $flags "$work/ring.c" -L"$build/lib" -lgpushmem -o "$work/ring"
-    "$cxx" -std=c++17 -xc++ $flags "$work/greet.cu" -xnone -L"$build/lib" -lgpushmem -pthread -o "$work/greet"
+    "$cxx" -std=c++17 -xc++ $kernels "$work/greet.cu" $emulation -o "$work/greet"
     "$cxx" -std=c++17 $flags "$work/grid.cpp" -L"$build/lib" -lgpushmem -o "$work/grid"
-    "$cxx" -std=c++17 -xc++ $flags "$work/relay.cu" -xnone -L"$build/lib" -lgpushmem -pthread -o "$work/relay"
+    "$cxx" -std=c++17 -xc++ $kernels "$work/relay.cu" $emulation -o "$work/relay"
 }
 runs "$work/readme" "PE 0 was greeted by PE 3" "PE 1 was greeted by PE 0" "PE 2 was greeted by PE 1" "PE 3 was greeted by PE 2"
 runs "$work/ring" "PE 0 of 4 got 103" "PE 1 of 4 got 100" "PE 2 of 4 got 101" "PE 3 of 4 got 102"

@@ -197,7 +197,7 @@ static bool fence_all_pes(struct world *world)
 // data.
 static bool fence_pipeline(struct world *world)
 {
-    enum { N = 400 };
+    enum { N = 200 }; // more than a send queue holds, and slow where all is staged
     memset(target_at(world, DATA), 0, 8 * N);
     memset(target_at(world, FLAG), 0, 8);
     uint64_t seen = 0;
