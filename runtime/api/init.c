@@ -70,9 +70,13 @@ static void on_death(int pe, const char *reason, void *arg)
     gpsh_peer_failed(pe, GPUSHMEM_ERR_PE_FAILED, reason);
 }
 
+// Other nodes may have no connection to that PE.
 static void on_end(int pe)
 {
-    gpsh_peer_failed(pe, GPUSHMEM_ERR_PE_FAILED, "its process ended without gpushmem_finalize");
+    static const char *const reason = "its process ended without gpushmem_finalize";
+    gpsh_peer_failed(pe, GPUSHMEM_ERR_PE_FAILED, reason);
+    if (atomic_load(&gpsh.peers[pe].error))
+        gpsh_bootstrap_tell_death(&gpsh.boot, pe, reason);
 }
 
 // Launchers other than ours need not report deaths.
@@ -243,6 +247,16 @@ static void preload_kernels(void)
     gpsh_coll_gpu_preload();
 }
 
+// The job goes on without: deaths on other nodes are noticed late then.
+static void watch_other_nodes(void)
+{
+    if (!gpsh.settings.watch_nodes)
+        return;
+    if (gpsh_bootstrap_watch_nodes(&gpsh.boot, gpsh.settings.bootstrap_interface))
+        GPSH_LOG(WARN, "init", "a PE that dies on another node may be noticed late: %s",
+                 gpsh_last_error());
+}
+
 // From settings to a place in the job.
 static int enter_job(const struct gpsh_join *join)
 {
@@ -267,6 +281,7 @@ static int enter_job(const struct gpsh_join *join)
     }
     gpsh.boot.wait_timeout_ms = gpsh.settings.wait_timeout_ms;
     gpsh_log_set_pe(gpsh.boot.my_pe);
+    watch_other_nodes();
     return 0;
 }
 
@@ -454,6 +469,7 @@ int gpushmem_finalize(void)
     if (!status && --init_depth == 0) {
         status = gpsh_contexts_quiet();
         gpsh_trace_stop();
+        gpsh_bootstrap_expect_departures(&gpsh.boot); // nobody leaves before all have come here
         int met = gpsh_barrier_as(GPSH_CALL_FINALIZE, 0, 0, __func__);
         if (gpsh.outlives)
             met = meet_survivors(met);

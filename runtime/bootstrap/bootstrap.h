@@ -40,6 +40,9 @@ struct gpsh_bootstrap_ops {
     int (*check)(const char *what, bool wait_for_news);
     int (*abort)(struct gpsh_bootstrap *b, int status, const char *why);
     int (*end_job)(struct gpsh_bootstrap *b, int status, const char *why);
+    int (*watch_nodes)(struct gpsh_bootstrap *b, const char *interface);      // NULL: no need
+    void (*tell_death)(struct gpsh_bootstrap *b, int pe, const char *reason); // the same
+    void (*expect_departures)(struct gpsh_bootstrap *b);                      // the same
     int (*finalize)(struct gpsh_bootstrap *b);
 };
 
@@ -55,6 +58,16 @@ int gpsh_bootstrap_exchange(struct gpsh_bootstrap *b);
 int gpsh_bootstrap_get(struct gpsh_bootstrap *b, int pe, void **blob, size_t *bytes);
 // Job-wide barrier through the launcher: slow, for start and end only.
 int gpsh_bootstrap_fence(struct gpsh_bootstrap *b);
+// Before the first put, on all PEs: deaths on other nodes shall be heard of, by connections between
+// the nodes through `interface` (GPUSHMEM_BOOTSTRAP_INTERFACE), where the launcher does not tell.
+// They begin when this PE has got everybody's blob; the next exchange or fence waits for that. It
+// is no loss to the job if it fails.
+int gpsh_bootstrap_watch_nodes(struct gpsh_bootstrap *b, const char *interface);
+// This PE has found out that `pe`, of its node, has died: those of other nodes are told, if they
+// would not hear of it otherwise.
+void gpsh_bootstrap_tell_death(struct gpsh_bootstrap *b, int pe, const char *reason);
+// This PE is about to leave, and others may leave as soon as they have heard so.
+void gpsh_bootstrap_expect_departures(struct gpsh_bootstrap *b);
 // From now on `fn` is told of each PE that is known to have died, once; first, in this call, of
 // those that died since this process joined the job. Until finalize.
 void gpsh_bootstrap_on_death(struct gpsh_bootstrap *b, gpsh_pe_death_fn fn, void *arg);

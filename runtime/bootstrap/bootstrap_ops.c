@@ -34,6 +34,23 @@ int gpsh_bootstrap_fence(struct gpsh_bootstrap *b)
     return b->ops->fence(b);
 }
 
+int gpsh_bootstrap_watch_nodes(struct gpsh_bootstrap *b, const char *interface)
+{
+    return b->ops->watch_nodes ? b->ops->watch_nodes(b, interface) : 0;
+}
+
+void gpsh_bootstrap_tell_death(struct gpsh_bootstrap *b, int pe, const char *reason)
+{
+    if (b->ops->tell_death)
+        b->ops->tell_death(b, pe, reason);
+}
+
+void gpsh_bootstrap_expect_departures(struct gpsh_bootstrap *b)
+{
+    if (b->ops->expect_departures)
+        b->ops->expect_departures(b);
+}
+
 void gpsh_bootstrap_on_death(struct gpsh_bootstrap *b, gpsh_pe_death_fn fn, void *arg)
 {
     b->ops->on_death(b, fn, arg);

@@ -10,6 +10,7 @@
 #define _GNU_SOURCE // what pmix.h needs
 #include "bootstrap/bootstrap_pmix.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <limits.h>
 #include <pmix.h>
@@ -26,6 +27,7 @@
 
 #include "bootstrap/blob_file.h"
 #include "bootstrap/bootstrap_job.h"
+#include "bootstrap/node_watch.h"
 #include "bootstrap/pmix_reply.h"
 #include "core/error.h"
 #include "core/log.h"
@@ -33,7 +35,7 @@
 
 enum {
     BLOB_MAGIC = 0x42535047,
-    BLOB_VERSION = 1,
+    BLOB_VERSION = 2,
     REMARK_AFTER_MS = 10000,
     FEW_THREADS = 4096,
     LOOK_MS = 20,  // between two looks whether a PE that is waited for has died
@@ -47,7 +49,9 @@ struct blob_header {
     uint32_t round;
     uint32_t pe;
     uint64_t bytes;
+    struct gpsh_node_card card;
 };
+static_assert(sizeof(struct blob_header) == 64, "no padding, which would be published");
 
 // The PMIx library has one state per process, so this does, too.
 static struct {
@@ -70,6 +74,7 @@ static struct {
     _Atomic int first_dead; // PE + 1; 0: none
     gpsh_pe_death_fn on_death;
     void *on_death_arg;
+    struct gpsh_node_watch *nodes; // NULL: the launcher tells of deaths, or there is one node
 } client = {.deaths_lock = PTHREAD_MUTEX_INITIALIZER};
 
 static int fail_pmix(pmix_status_t rc, const char *what)
@@ -153,22 +158,30 @@ static int join_pmix(void)
 // receive.
 static _Thread_local bool in_library_thread;
 
-static void note_death(int pe, pmix_status_t status)
+static void note_death(int pe, const char *reason, void *unused)
 {
     int none = 0;
+    (void)unused;
     pthread_mutex_lock(&client.deaths_lock);
     struct death *death = &client.deaths[pe];
     bool news = !death->died;
     death->died = true;
     if (news)
-        snprintf(death->reason, sizeof(death->reason), "the launcher reports that it ended (%s)",
-                 PMIx_Error_string(status));
+        snprintf(death->reason, sizeof(death->reason), "%s", reason);
     gpsh_pe_death_fn tell = news ? client.on_death : NULL;
     void *arg = client.on_death_arg;
     pthread_mutex_unlock(&client.deaths_lock);
     atomic_compare_exchange_strong(&client.first_dead, &none, pe + 1);
     if (tell)
         tell(pe, death->reason, arg);
+}
+
+static void note_event(int pe, pmix_status_t status)
+{
+    char reason[100];
+    snprintf(reason, sizeof(reason), "the launcher reports that it ended (%s)",
+             PMIx_Error_string(status));
+    note_death(pe, reason, NULL);
 }
 
 // Runs in that thread.
@@ -185,7 +198,7 @@ static void on_event(size_t handler, pmix_status_t status, const pmix_proc_t *so
     bool ours = dead && strcmp(dead->nspace, client.me.nspace) == 0 &&
                 dead->rank < (pmix_rank_t)client.n_pes;
     if (ours && dead->rank != client.me.rank)
-        note_death((int)dead->rank, status);
+        note_event((int)dead->rank, status);
     if (done)
         done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, done_arg);
 }
@@ -309,6 +322,7 @@ static int pmix_put(struct gpsh_bootstrap *b, const void *blob, size_t bytes)
                                  .round = client.round,
                                  .pe = (uint32_t)b->my_pe,
                                  .bytes = bytes};
+    gpsh_node_watch_describe(client.nodes, &header.card);
     char *packed = malloc(sizeof(header) + bytes);
     if (!packed)
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for %zu bytes to be published", bytes);
@@ -375,6 +389,7 @@ static int collecting_fence(const struct gpsh_bootstrap *b, const char *what)
 {
     if (b->singleton)
         return 0;
+    gpsh_node_watch_settle(client.nodes);
     struct gpsh_pmix_reply *r = gpsh_pmix_reply_create();
     if (!r)
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory to wait for the other PEs");
@@ -434,6 +449,7 @@ static int unpack(int pe, const char *packed, size_t packed_bytes, void **blob, 
     memcpy(copy, packed + sizeof(header), header.bytes);
     *blob = copy;
     *bytes = header.bytes;
+    gpsh_node_watch_hear(client.nodes, pe, &header.card, note_death);
     return 0;
 }
 
@@ -530,8 +546,30 @@ static int pmix_abort(struct gpsh_bootstrap *b, int status, const char *why)
                : fail_pmix(rc, "asking the launcher to end the job");
 }
 
+static int pmix_watch_nodes(struct gpsh_bootstrap *b, const char *interface)
+{
+    if (b->singleton || b->launched_by_us || b->node_n_pes == b->n_pes)
+        return 0;
+    client.nodes = gpsh_node_watch_open(b, interface);
+    return client.nodes ? 0 : gpsh_last_error_code();
+}
+
+static void pmix_tell_death(struct gpsh_bootstrap *b, int pe, const char *reason)
+{
+    (void)b;
+    gpsh_node_watch_tell(client.nodes, pe, reason);
+}
+
+static void pmix_expect_departures(struct gpsh_bootstrap *b)
+{
+    (void)b;
+    gpsh_node_watch_expect_departures(client.nodes);
+}
+
 static void forget_deaths(void)
 {
+    gpsh_node_watch_close(client.nodes);
+    client.nodes = NULL;
     if (client.has_handler)
         PMIx_Deregister_event_handler(client.handler, NULL, NULL);
     client.has_handler = false;
@@ -562,5 +600,8 @@ static const struct gpsh_bootstrap_ops pmix_ops = {
     .check = pmix_check,
     .abort = pmix_abort,
     .end_job = pmix_abort,
+    .watch_nodes = pmix_watch_nodes,
+    .tell_death = pmix_tell_death,
+    .expect_departures = pmix_expect_departures,
     .finalize = pmix_finalize,
 };

@@ -27,6 +27,7 @@ bool gpsh_tcp_deaths_note(struct gpsh_tcp_deaths *d, int pe, const char *reason)
     snprintf(d->list[pe].reason, sizeof d->list[pe].reason, "%s", reason);
     if (d->first < 0)
         d->first = pe;
+    d->noted++;
     d->untold++;
     return true;
 }

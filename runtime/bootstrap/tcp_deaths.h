@@ -12,6 +12,7 @@ struct gpsh_tcp_deaths {
     } * list; // [n_pes]
     int n_pes;
     int first;  // who died first, -1: nobody
+    int noted;  // how many
     int untold; // deaths that the runtime was not told of
 };
 

@@ -184,6 +184,28 @@ static int call_one(struct call *c, const struct gpsh_tcp_address *address, bool
     return talked < 0 ? talked : gpsh_last_error_code();
 }
 
+static enum gpsh_tcp_presence presence_of(int error)
+{
+    switch (error) {
+    case ECONNREFUSED: return GPSH_TCP_ABSENT;
+    case ETIMEDOUT:
+    case EHOSTUNREACH:
+    case EHOSTDOWN:
+    case ENETUNREACH:
+    case ENETDOWN: return GPSH_TCP_UNREACHED;
+    default: return GPSH_TCP_UNSURE;
+    }
+}
+
+enum gpsh_tcp_presence gpsh_tcp_probe(const struct gpsh_tcp_address *address, uint64_t deadline_ns)
+{
+    int error, fd = connect_to(address, deadline_ns, &error);
+    if (fd < 0)
+        return presence_of(error);
+    close(fd);
+    return GPSH_TCP_PRESENT;
+}
+
 int gpsh_tcp_dial(const struct gpsh_uniqueid *id, const struct gpsh_tcp_address *addresses, int n,
                   struct gpsh_hello *hello, gpsh_tcp_prepare_fn *prepare, void *arg,
                   const char *whom, uint64_t deadline_ns)

@@ -18,6 +18,16 @@ int gpsh_tcp_dial(const struct gpsh_uniqueid *id, const struct gpsh_tcp_address 
                   struct gpsh_hello *hello, gpsh_tcp_prepare_fn *prepare, void *arg,
                   const char *whom, uint64_t deadline_ns);
 
+enum gpsh_tcp_presence {
+    GPSH_TCP_PRESENT,   // somebody listens there
+    GPSH_TCP_ABSENT,    // nobody does
+    GPSH_TCP_UNREACHED, // the host does not answer
+    GPSH_TCP_UNSURE,    // this process has no descriptor to find out
+};
+// Whether a process listens at `address`. It need not answer, so two that ask each other never wait
+// for each other.
+enum gpsh_tcp_presence gpsh_tcp_probe(const struct gpsh_tcp_address *address, uint64_t deadline_ns);
+
 // Receives exactly so many bytes. 0, ETIMEDOUT, ECONNRESET where the connection ended, or another
 // errno value.
 int gpsh_tcp_receive(int fd, void *data, size_t bytes, uint64_t deadline_ns);

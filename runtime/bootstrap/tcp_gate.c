@@ -42,10 +42,11 @@ static void visitor_unlink(struct gpsh_tcp_visitor *v)
     gate->visitors--;
 }
 
+// NULL: it wanted to know whether somebody listens here, as PEs do.
 static void visitor_put_off(struct gpsh_tcp_visitor *v, const char *why)
 {
     char from[GPSH_TCP_TEXT_BYTES];
-    if (v->gate->strangers++ == 0)
+    if (why && v->gate->strangers++ == 0)
         GPSH_LOG(INFO, "bootstrap", "a connection from %s was closed: %s (said once)",
                  gpsh_tcp_address_text(&v->from, from), why);
     visitor_unlink(v);
@@ -95,7 +96,7 @@ static void visitor_ready(struct gpsh_tcp_watch *watch, uint32_t events)
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n <= 0) {
-        visitor_put_off(v, "it ended before it said who it is");
+        visitor_put_off(v, v->bytes ? "it ended before it said who it is" : NULL);
         return;
     }
     v->bytes += (size_t)n;

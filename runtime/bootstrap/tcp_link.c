@@ -4,12 +4,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -27,6 +29,22 @@ void gpsh_tcp_link_options(int fd)
     for (size_t i = 0; i < sizeof options / sizeof options[0]; i++)
         (void)setsockopt(fd, options[i].level, options[i].name, &options[i].value,
                          sizeof options[i].value);
+}
+
+// The last two count together: the kernel gives up when both are over.
+void gpsh_tcp_link_be_patient(struct gpsh_tcp_link *link)
+{
+    const int ms = GPSH_TCP_NODE_PATIENCE_S * 1000;
+    const int probes = (GPSH_TCP_NODE_PATIENCE_S - IDLE_S) / INTERVAL_S;
+    (void)setsockopt(link->watch.fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
+    (void)setsockopt(link->watch.fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof ms);
+}
+
+bool gpsh_tcp_link_has_arrived(const struct gpsh_tcp_link *link)
+{
+    int unacknowledged = 0;
+    return link->ended ||
+           (!link->n_out && (ioctl(link->watch.fd, SIOCOUTQ, &unacknowledged) || !unacknowledged));
 }
 
 bool gpsh_tcp_is_full(int error)
@@ -98,8 +116,12 @@ static const char *link_read(struct gpsh_tcp_link *link)
     ssize_t n = recv(link->watch.fd, to, want, MSG_DONTWAIT);
     if (n == 0)
         return link->left ? "it left" : "its process ended without gpushmem_finalize";
-    if (n < 0)
-        return errno == EAGAIN || errno == EINTR ? NULL : strerror(errno);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return NULL;
+    if (n < 0) {
+        link->error = errno;
+        return strerror(errno);
+    }
     link->in_bytes += (size_t)n;
     if (in_header && link->in_bytes == HEADER) {
         const char *why = link_begin_parcel(link);

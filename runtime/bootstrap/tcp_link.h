@@ -25,6 +25,7 @@ struct gpsh_tcp_link {
     void *owner;
     int pe;               // at the other end
     bool left;            // it said that it leaves in order
+    int error;            // errno of what ended it, 0: the other end closed it
     bool ended;           // nothing comes any more, and nothing can be sent
     struct gpsh_frame in; // being read
     struct gpsh_parcel *parcel;
@@ -43,9 +44,16 @@ void gpsh_tcp_link_destroy(struct gpsh_tcp_link *link); // NULL is legal
 // has ended ignores it.
 void gpsh_tcp_link_send(struct gpsh_tcp_link *link, struct gpsh_parcel *parcel);
 
+// Whether everything that was sent is with the other host.
+bool gpsh_tcp_link_has_arrived(const struct gpsh_tcp_link *link);
+
 // Options of every connection: small frames at once, and a host that vanished is noticed after some
 // 35 s, as NICs notice it.
 void gpsh_tcp_link_options(int fd);
+
+// A connection between nodes of a launcher's job: see docs/adr/0016-failures.md.
+enum { GPSH_TCP_NODE_PATIENCE_S = 90 };
+void gpsh_tcp_link_be_patient(struct gpsh_tcp_link *link);
 
 // Whether that errno says that this process, or its system, has no room for another connection.
 bool gpsh_tcp_is_full(int error);

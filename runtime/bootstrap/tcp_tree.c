@@ -9,14 +9,14 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "bootstrap/tcp_dial.h"
 #include "bootstrap/tcp_exchange.h"
+#include "bootstrap/tcp_nodes.h"
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "core/thread.h"
 
-enum { DIAL_MS = 2000, FLUSH_MS = 500, AGAIN_MS = 20 };
+enum { FLUSH_MS = 500, AGAIN_MS = 20 };
 
 // ------------------------------------------------------------------------------------------
 // what the thread does
@@ -56,31 +56,39 @@ static void tree_link_lost(struct gpsh_tcp_link *link, const char *why)
         t->parent = NULL;
         t->orphan = !link->left;
     }
-    if (!link->left)
+    if (!link->left && t->nodes)
+        gpsh_tcp_nodes_lost(t, link);
+    else if (!link->left)
         gpsh_tree_note_death(t, link->pe, why, link);
     gpsh_tcp_link_destroy(link);
 }
 
 static const struct gpsh_tcp_link_ops link_ops = {.frame = tree_link_frame, .lost = tree_link_lost};
 
-// NULL: no memory. A new neighbour may have missed who died.
-static struct gpsh_tcp_link *tree_add_link(struct gpsh_tcp_tree *t, int fd, int pe)
+// A PE that calls again has lost a connection that this one still has.
+static void tree_forget_link(struct gpsh_tcp_tree *t, int pe)
 {
-    struct gpsh_tcp_link *link = gpsh_tcp_link_create(&t->loop, fd, pe, &link_ops, t);
+    struct gpsh_tcp_link **at = &t->links;
+    while (*at && (*at)->pe != pe)
+        at = &(*at)->next;
+    struct gpsh_tcp_link *link = *at;
     if (!link)
-        return NULL;
-    link->next = t->links;
-    t->links = link;
-    for (int dead = 0; t->deaths.first >= 0 && dead < t->n_pes; dead++) {
-        if (!t->deaths.list[dead].died)
-            continue;
-        struct gpsh_parcel *news =
-            gpsh_parcel_text(GPSH_FRAME_DEAD, dead, 0, t->deaths.list[dead].reason);
-        if (news)
-            gpsh_tcp_link_send(link, news);
-        gpsh_parcel_release(news);
-    }
-    return link;
+        return;
+    *at = link->next;
+    gpsh_tcp_link_destroy(link);
+}
+
+static bool tree_fits(const struct gpsh_tcp_tree *t, const struct gpsh_hello *hello)
+{
+    if (hello->n_pes != t->n_pes)
+        return false;
+    if (t->nodes)
+        return hello->purpose == GPSH_PURPOSE_ORPHAN && gpsh_tcp_nodes_admit(t, hello->pe);
+    bool fits =
+        hello->purpose == GPSH_PURPOSE_CHILD
+            ? gpsh_tree_is_child(t, hello->pe)
+            : hello->purpose == GPSH_PURPOSE_ORPHAN && hello->pe > t->my_pe && hello->pe < t->n_pes;
+    return fits && !gpsh_tree_link_to(t, hello->pe);
 }
 
 static void tree_admit(struct gpsh_tcp_gate *gate, int fd, const struct gpsh_hello *hello,
@@ -88,14 +96,12 @@ static void tree_admit(struct gpsh_tcp_gate *gate, int fd, const struct gpsh_hel
 {
     struct gpsh_tcp_tree *t = gate->owner;
     (void)from;
-    bool fits =
-        hello->purpose == GPSH_PURPOSE_CHILD
-            ? gpsh_tree_is_child(t, hello->pe)
-            : hello->purpose == GPSH_PURPOSE_ORPHAN && hello->pe > t->my_pe && hello->pe < t->n_pes;
-    if (!fits || hello->n_pes != t->n_pes || gpsh_tree_link_to(t, hello->pe))
+    if (!tree_fits(t, hello)) {
         close(fd);
-    else
-        tree_add_link(t, fd, hello->pe);
+        return;
+    }
+    tree_forget_link(t, hello->pe);
+    gpsh_tree_add_link(t, fd, hello->pe);
 }
 
 // Calls the lowest-numbered PE that answers. All do, so that they end up in one tree again. If
@@ -107,18 +113,9 @@ static void tree_find_parent(struct gpsh_tcp_tree *t)
     for (int pe = 0; t->addresses && pe < t->my_pe && fd < 0 && !t->orphan && !t->stop; pe++) {
         if (t->deaths.list[pe].died || gpsh_tree_link_to(t, pe))
             continue;
-        struct gpsh_hello hello = {
-            .purpose = GPSH_PURPOSE_ORPHAN, .pe = t->my_pe, .n_pes = t->n_pes};
-        struct gpsh_tcp_address address = t->addresses[pe];
-        struct gpsh_uniqueid id = t->gate.id;
-        char whom[16];
-        snprintf(whom, sizeof whom, "PE %d", pe);
-        pthread_mutex_unlock(&t->lock);
-        fd = gpsh_tcp_dial(&id, &address, 1, &hello, NULL, NULL, whom,
-                           gpsh_clock_ns() + DIAL_MS * (uint64_t)1000000);
-        pthread_mutex_lock(&t->lock);
+        fd = gpsh_tree_call(t, pe);
         if (fd >= 0)
-            t->parent = tree_add_link(t, fd, pe);
+            t->parent = gpsh_tree_add_link(t, fd, pe);
         else if (fd == GPUSHMEM_ERR_SYSTEM) // says nothing about that PE
             t->orphan = true;
         else if (fd == GPUSHMEM_ERR_BOOTSTRAP) // no living PE has a connection to it
@@ -157,8 +154,9 @@ static void *tree_run(void *arg)
         int ms = gpsh_tcp_end_step(&t->end), tick = gpsh_tcp_gate_tick(&t->gate);
         if (tick >= 0 && (ms < 0 || tick < ms))
             ms = tick;
-        if (t->orphan) // there was no descriptor to call anybody with
-            ms = AGAIN_MS;
+        int due = t->nodes ? gpsh_tcp_nodes_due(t) : t->orphan ? AGAIN_MS : -1;
+        if (due >= 0 && (ms < 0 || due < ms)) // AGAIN_MS: there was no descriptor to call with
+            ms = due;
         pthread_mutex_unlock(&t->lock);
         struct gpsh_tcp_watch *watch = gpsh_tcp_loop_wait(&t->loop, ms, &events);
         pthread_mutex_lock(&t->lock);
@@ -166,8 +164,10 @@ static void *tree_run(void *arg)
             watch->ready(watch, events);
         if (t->gate.accept_error)
             tree_pause(t);
+        if (t->nodes && !t->stop)
+            gpsh_tcp_nodes_step(t);
         tree_tell_deaths(t);
-        if (t->orphan && !t->leaving && !t->stop)
+        if (!t->nodes && t->orphan && !t->leaving && !t->stop)
             tree_find_parent(t);
     }
     pthread_mutex_unlock(&t->lock);
@@ -187,6 +187,7 @@ static void tree_free(struct gpsh_tcp_tree *t)
     gpsh_tcp_gate_close(&t->gate);
     gpsh_tcp_loop_close(&t->loop);
     gpsh_tcp_deaths_close(&t->deaths);
+    gpsh_tcp_nodes_free(t->nodes);
     gpsh_parcel_release(t->mine);
     gpsh_parcel_release(t->bundle);
     pthread_cond_destroy(&t->changed);
@@ -212,6 +213,7 @@ struct gpsh_tcp_tree *gpsh_tcp_tree_create(const struct gpsh_uniqueid *id, int m
     pthread_mutex_init(&t->lock, NULL);
     t->my_pe = my_pe;
     t->n_pes = n_pes;
+    t->link_ops = &link_ops;
     here.n_addresses = 1;
     here.address[0] = *address;
     here.address[0].port = 0;
@@ -238,7 +240,7 @@ int gpsh_tcp_tree_start(struct gpsh_tcp_tree *tree)
 int gpsh_tcp_tree_set_parent(struct gpsh_tcp_tree *tree, int fd, int pe)
 {
     pthread_mutex_lock(&tree->lock);
-    tree->parent = tree_add_link(tree, fd, pe);
+    tree->parent = gpsh_tree_add_link(tree, fd, pe);
     bool made = tree->parent != NULL;
     pthread_mutex_unlock(&tree->lock);
     return made ? 0 : gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for a connection");
@@ -253,14 +255,16 @@ void gpsh_tcp_tree_set_addresses(struct gpsh_tcp_tree *tree, struct gpsh_tcp_add
     pthread_mutex_unlock(&tree->lock);
 }
 
-// Waits until everything is with the kernel, but not long.
+// Waits until everything is with the kernel, but not long. Where the network may lose a packet, a
+// goodbye has to arrive first: a connection that is closed with something to read is reset, and
+// what it was to send is gone.
 static void tree_flush(struct gpsh_tcp_tree *t)
 {
     for (int ms = 0; t->running && ms < FLUSH_MS; ms++) {
         bool pending = false;
         pthread_mutex_lock(&t->lock);
         for (const struct gpsh_tcp_link *link = t->links; link; link = link->next)
-            pending |= link->n_out > 0;
+            pending |= t->nodes ? !gpsh_tcp_link_has_arrived(link) : link->n_out > 0;
         pthread_mutex_unlock(&t->lock);
         if (!pending)
             return;

@@ -2,8 +2,13 @@
 #include "bootstrap/tcp_tree_state.h"
 
 #include <stdio.h>
+#include <string.h>
 
+#include "bootstrap/tcp_dial.h"
+#include "core/clock.h"
 #include "core/log.h"
+
+enum { DIAL_MS = 2000 };
 
 int gpsh_tree_children(const struct gpsh_tcp_tree *t)
 {
@@ -21,6 +26,55 @@ struct gpsh_tcp_link *gpsh_tree_link_to(const struct gpsh_tcp_tree *t, int pe)
     struct gpsh_tcp_link *link = t->links;
     while (link && link->pe != pe)
         link = link->next;
+    return link;
+}
+
+// Each PE of a launcher's job has a name of its own: two hosts may have the same address, and then
+// a PE that calls one of another host meets one of its own.
+struct gpsh_uniqueid gpsh_tree_id(const struct gpsh_tcp_tree *t, int pe)
+{
+    struct gpsh_uniqueid id = t->gate.id;
+    uint8_t name[GPSH_SHA256_BYTES];
+    if (!t->nodes)
+        return id;
+    gpsh_hmac_sha256(id.secret, sizeof id.secret, &pe, sizeof pe, name);
+    memcpy(id.job, name, sizeof id.job);
+    return id;
+}
+
+int gpsh_tree_call(struct gpsh_tcp_tree *t, int pe)
+{
+    struct gpsh_hello hello = {.purpose = GPSH_PURPOSE_ORPHAN, .pe = t->my_pe, .n_pes = t->n_pes};
+    struct gpsh_tcp_address address = t->addresses[pe];
+    struct gpsh_uniqueid id = gpsh_tree_id(t, pe);
+    char whom[16];
+    snprintf(whom, sizeof whom, "PE %d", pe);
+    pthread_mutex_unlock(&t->lock);
+    int fd = gpsh_tcp_dial(&id, &address, 1, &hello, NULL, NULL, whom,
+                           gpsh_clock_ns() + DIAL_MS * (uint64_t)1000000);
+    pthread_mutex_lock(&t->lock);
+    return fd;
+}
+
+// A new neighbour may have missed who died.
+struct gpsh_tcp_link *gpsh_tree_add_link(struct gpsh_tcp_tree *t, int fd, int pe)
+{
+    struct gpsh_tcp_link *link = gpsh_tcp_link_create(&t->loop, fd, pe, t->link_ops, t);
+    if (!link)
+        return NULL;
+    if (t->nodes)
+        gpsh_tcp_link_be_patient(link);
+    link->next = t->links;
+    t->links = link;
+    for (int dead = 0; t->deaths.first >= 0 && dead < t->n_pes; dead++) {
+        if (!t->deaths.list[dead].died)
+            continue;
+        struct gpsh_parcel *news =
+            gpsh_parcel_text(GPSH_FRAME_DEAD, dead, 0, t->deaths.list[dead].reason);
+        if (news)
+            gpsh_tcp_link_send(link, news);
+        gpsh_parcel_release(news);
+    }
     return link;
 }
 

@@ -26,6 +26,7 @@ struct gpsh_tcp_tree {
     struct gpsh_tcp_loop loop;
     struct gpsh_tcp_gate gate;
     int my_pe, n_pes;
+    const struct gpsh_tcp_link_ops *link_ops;
     struct gpsh_tcp_link *links, *parent;
     struct gpsh_tcp_address *addresses; // [n_pes], NULL: not known yet
     // Exchange number `round` is under way until `delivered` is as large. `mine` is this PE's
@@ -42,7 +43,15 @@ struct gpsh_tcp_tree {
     gpsh_pe_death_fn on_death;
     void *on_death_arg;
     struct gpsh_tcp_end end;
+    struct gpsh_tcp_nodes *nodes; // a launcher's job, watched (tcp_nodes.h); NULL: one by unique id
 };
+
+// By which `pe` is called.
+struct gpsh_uniqueid gpsh_tree_id(const struct gpsh_tcp_tree *t, int pe);
+// Calls a PE, without the lock meanwhile. A descriptor, or a negative status.
+int gpsh_tree_call(struct gpsh_tcp_tree *t, int pe);
+// NULL: no memory.
+struct gpsh_tcp_link *gpsh_tree_add_link(struct gpsh_tcp_tree *t, int fd, int pe);
 
 int gpsh_tree_children(const struct gpsh_tcp_tree *t); // how many this PE has
 bool gpsh_tree_is_child(const struct gpsh_tcp_tree *t, int pe);

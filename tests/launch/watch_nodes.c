@@ -1,0 +1,540 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Who hears of whose death where no launcher tells: processes that each have a node watch, on
+// pretended nodes, and die in many ways. The survivors must name the dead and nobody else.
+//   watch_nodes [CASE...]         all cases, or these
+//   watch_nodes measure FIRST COUNT  how long that takes if PE FIRST dies, on 12 nodes with 4 PEs;
+//                                    3: all of the second node
+//   watch_nodes random FIRST COUNT   jobs whose size, nodes and deaths are drawn, for a long run
+#define _GNU_SOURCE // fork, usleep, anonymous memory
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "bootstrap/node_watch.h"
+#include "core/error.h"
+
+enum { MOST = 48, HANG_S = 60, STRANGERS = 40 };
+enum order { WAIT, JOIN, CUT, EXPECT, LEAVE };
+
+// Between all processes of a job.
+static struct shared {
+    struct gpsh_node_card cards[MOST];
+    _Atomic int ready, joined, cut, expecting;
+    _Atomic int order[MOST];
+    _Atomic bool named[MOST][MOST], left[MOST];
+} * shared;
+
+static int n, node[MOST];
+static pid_t pids[MOST];
+static bool alive[MOST], dead[MOST];
+static const char *what;
+
+// ------------------------------------------------------------------------------------------
+// a PE
+
+static int me;
+
+static void on_death(int pe, const char *reason, void *unused)
+{
+    (void)reason;
+    (void)unused;
+    shared->named[me][pe] = true;
+}
+
+// As if something between the hosts had cut all connections.
+static void cut_connections(void)
+{
+    DIR *fds = opendir("/proc/self/fd");
+    for (struct dirent *entry; fds && (entry = readdir(fds));) {
+        struct sockaddr_storage peer;
+        socklen_t bytes = sizeof peer;
+        int fd = atoi(entry->d_name);
+        if (getpeername(fd, (struct sockaddr *)&peer, &bytes) == 0 && peer.ss_family == AF_INET)
+            shutdown(fd, SHUT_RDWR);
+    }
+    if (fds)
+        closedir(fds);
+    shared->cut++;
+}
+
+static void await_order(void)
+{
+    while (shared->order[me] == WAIT)
+        usleep(1000);
+}
+
+static void run_pe(void)
+{
+    struct gpsh_bootstrap b = {.my_pe = me, .n_pes = n, .node_pes = &node[me]};
+    struct gpsh_node_watch *watch = gpsh_node_watch_open(&b, "127.0.0.1");
+    if (!watch) {
+        fprintf(stderr, "%s: PE %d: %s\n", what, me, gpsh_last_error());
+        exit(1);
+    }
+    gpsh_node_watch_describe(watch, &shared->cards[me]);
+    shared->ready++;
+    await_order();
+    for (int pe = 0; pe < n; pe++)
+        gpsh_node_watch_hear(watch, pe, &shared->cards[pe], on_death);
+    gpsh_node_watch_settle(watch);
+    shared->order[me] = WAIT;
+    shared->joined++;
+    for (int order = JOIN; order != LEAVE;) {
+        await_order();
+        order = atomic_exchange(&shared->order[me], WAIT);
+        if (order == CUT)
+            cut_connections();
+        if (order == EXPECT) {
+            gpsh_node_watch_expect_departures(watch);
+            shared->expecting++;
+        }
+    }
+    gpsh_node_watch_close(watch);
+    shared->left[me] = true;
+    exit(0); // leaks are told
+}
+
+// ------------------------------------------------------------------------------------------
+// the job
+
+static void show(int signal)
+{
+    (void)signal;
+    fprintf(stderr, "%s: hangs; of %d PEs %d have joined\n", what, n, shared->joined);
+    for (int pe = 0; pe < n; pe++) {
+        fprintf(stderr, "PE %d on node %d%s names:", pe, node[pe], dead[pe] ? ", dead," : "");
+        for (int other = 0; other < n; other++)
+            if (shared->named[pe][other])
+                fprintf(stderr, " %d", other);
+        fprintf(stderr, "\n");
+    }
+    kill(0, SIGKILL);
+}
+
+static void fail(const char *sentence, int pe, int other)
+{
+    fprintf(stderr, "%s: PE %d %s PE %d\n", what, pe, sentence, other);
+    kill(0, SIGKILL);
+}
+
+static void until(_Atomic int *count, int value)
+{
+    while (*count < value)
+        usleep(1000);
+}
+
+static void begin(const char *name, int pes, int per_node, bool cyclic)
+{
+    what = name;
+    n = pes;
+    shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED)
+        exit(1);
+    alarm(HANG_S);
+    for (int pe = 0; pe < n; pe++) {
+        int nodes = (n + per_node - 1) / per_node;
+        node[pe] = cyclic ? pe % nodes : pe / per_node * per_node;
+        alive[pe] = true;
+        dead[pe] = false;
+    }
+    for (int pe = 0; pe < n; pe++) {
+        pids[pe] = fork();
+        if (pids[pe])
+            continue;
+        me = pe;
+        run_pe();
+    }
+    until(&shared->ready, n);
+}
+
+static void join_all(void)
+{
+    int joining = 0;
+    for (int pe = 0; pe < n; pe++) {
+        joining += alive[pe];
+        shared->order[pe] = JOIN;
+    }
+    until(&shared->joined, joining);
+}
+
+static void start(const char *name, int pes, int per_node, bool cyclic)
+{
+    begin(name, pes, per_node, cyclic);
+    join_all();
+}
+
+static void kill_pe(int pe)
+{
+    kill(pids[pe], SIGKILL);
+    alive[pe] = false;
+    dead[pe] = true;
+}
+
+static void reap(void)
+{
+    for (int pe = 0; pe < n; pe++)
+        if (dead[pe] && pids[pe] > 0) {
+            waitpid(pids[pe], NULL, 0);
+            pids[pe] = 0;
+        }
+}
+
+static void check_names(void)
+{
+    for (int pe = 0; pe < n; pe++)
+        for (int other = 0; other < n; other++)
+            if (shared->named[pe][other] && !dead[other])
+                fail("takes for dead", pe, other);
+}
+
+// Every survivor names all the dead.
+static void await_names(void)
+{
+    for (int pe = 0; pe < n; pe++)
+        for (int other = 0; other < n; other++)
+            while (alive[pe] && dead[other] && !shared->named[pe][other])
+                usleep(1000);
+    check_names();
+}
+
+// As in finalize, which is a barrier first.
+static void expect_departures(void)
+{
+    int expecting = 0;
+    shared->expecting = 0;
+    for (int pe = 0; pe < n; pe++) {
+        expecting += alive[pe];
+        if (alive[pe])
+            shared->order[pe] = EXPECT;
+    }
+    until(&shared->expecting, expecting);
+}
+
+static void leave_one(int pe)
+{
+    int status;
+    shared->order[pe] = LEAVE;
+    if (waitpid(pids[pe], &status, 0) != pids[pe] || status)
+        fail("ends with an error, not", pe, pe);
+    alive[pe] = false;
+}
+
+static void finish(void)
+{
+    reap();
+    expect_departures();
+    for (int pe = 0; pe < n; pe++)
+        if (alive[pe])
+            leave_one(pe);
+    check_names();
+    munmap(shared, sizeof *shared);
+    printf("%s: ok\n", what);
+    fflush(stdout);
+}
+
+// ------------------------------------------------------------------------------------------
+// cases
+
+static void kill_each(const char *name, const int *victims, int count, bool at_once, bool cyclic)
+{
+    start(name, 9, 3, cyclic);
+    for (int i = 0; i < count; i++) {
+        kill_pe(victims[i]);
+        if (!at_once)
+            await_names();
+    }
+    await_names();
+    finish();
+}
+
+#define VICTIMS(...) (const int[]){__VA_ARGS__}, sizeof((const int[]){__VA_ARGS__}) / sizeof(int)
+
+static void case_leaf(void)
+{
+    kill_each("leaf", VICTIMS(5), false, false);
+}
+
+static void case_watcher(void)
+{
+    kill_each("watcher", VICTIMS(3), false, false);
+}
+
+static void case_first_watcher(void)
+{
+    kill_each("first_watcher", VICTIMS(0), false, true);
+}
+
+static void case_successor_too(void)
+{
+    kill_each("successor_too", VICTIMS(3, 4), true, false);
+}
+
+static void case_first_successor_too(void)
+{
+    kill_each("first_successor_too", VICTIMS(0, 1), true, false);
+}
+
+static void case_whole_node(void)
+{
+    kill_each("whole_node", VICTIMS(6, 7, 8), true, false);
+}
+
+static void case_first_node(void)
+{
+    kill_each("first_node", VICTIMS(0, 1, 2), true, false);
+}
+
+static void case_all_watchers(void)
+{
+    kill_each("all_watchers", VICTIMS(0, 3, 6), true, false);
+}
+
+static void case_one_after_another(void)
+{
+    kill_each("one_after_another", VICTIMS(3, 0, 1, 8, 6, 2, 7, 4), false, false);
+}
+
+// Levels of nodes, each with one PE: node 1 is above nodes 17 and more.
+static void case_levels(void)
+{
+    start("levels", 20, 1, false);
+    kill_pe(1);
+    await_names();
+    kill_pe(0);
+    kill_pe(19);
+    await_names();
+    finish();
+}
+
+static void case_leave(unsigned seed)
+{
+    int order[MOST];
+    start("leave", 9, 3, true);
+    for (int i = 0; i < n; i++) {
+        int other = rand_r(&seed) % (i + 1);
+        order[i] = order[other];
+        order[other] = i;
+    }
+    expect_departures();
+    for (int i = 0; i < n; i++)
+        shared->order[order[i]] = LEAVE;
+    for (int i = 0; i < n; i++)
+        leave_one(order[i]);
+    finish();
+}
+
+static void case_leave_in_any_order(void)
+{
+    for (unsigned seed = 1; seed <= 4; seed++)
+        case_leave(seed);
+}
+
+// It has published where it listens, and no more. Nobody waits for it.
+static void case_unborn(void)
+{
+    begin("unborn", 9, 3, false);
+    kill_pe(3);
+    reap();
+    for (int pe = 0; pe < n; pe++)
+        shared->named[pe][3] = true; // they need not say so
+    join_all();
+    kill_pe(8);
+    kill_pe(4);
+    await_names();
+    finish();
+}
+
+// A node whose first PE takes no part does not either; nobody calls it, and nobody misses it.
+static void case_unwilling(void)
+{
+    begin("unwilling", 9, 3, false);
+    memset(&shared->cards[3], 0, sizeof shared->cards[3]);
+    join_all();
+    kill_pe(7);
+    kill_pe(0);
+    for (int pe = 3; pe < 6; pe++) // they may hear it, or not
+        shared->named[pe][0] = shared->named[pe][7] = true;
+    await_names();
+    finish();
+}
+
+static void case_nobody_willing(void)
+{
+    begin("nobody_willing", 4, 2, false);
+    memset(shared->cards, 0, sizeof shared->cards);
+    join_all();
+    finish();
+}
+
+// Nobody is dead who only does not answer; who hears by it hears later.
+static void case_stopped(void)
+{
+    start("stopped", 9, 3, false);
+    kill(pids[3], SIGSTOP);
+    kill_pe(7);
+    for (int pe = 0; pe < 3; pe++)
+        while (!shared->named[pe][7])
+            usleep(1000);
+    kill(pids[3], SIGCONT);
+    await_names();
+    finish();
+}
+
+// Connections that are cut are no deaths, and come again: the next death is heard of.
+static void case_cut(void)
+{
+    start("cut", 9, 3, false);
+    for (int round = 0; round < 3; round++) {
+        shared->cut = 0;
+        shared->order[round * 3] = CUT;
+        until(&shared->cut, 1);
+    }
+    kill_pe(7);
+    await_names();
+    finish();
+}
+
+static int stranger(int pe)
+{
+    struct sockaddr_in to = {.sin_family = AF_INET,
+                             .sin_port = htons(shared->cards[pe].listens.port)};
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (connect(fd, (struct sockaddr *)&to, sizeof to))
+        fail("does not listen, says", pe, pe);
+    return fd;
+}
+
+// Some say nothing, others what is no hello, and go away or stay.
+static void case_strangers(void)
+{
+    static const char nonsense[4096] = "GET / HTTP/1.0\r\n\r\n";
+    int fds[STRANGERS];
+    begin("strangers", 6, 2, false);
+    for (int i = 0; i < STRANGERS; i++) {
+        fds[i] = stranger(i % n);
+        if (i % 3 == 1)
+            send(fds[i], nonsense, i % 2 ? sizeof nonsense : 30, MSG_NOSIGNAL);
+        if (i % 5 == 4)
+            shutdown(fds[i], SHUT_RDWR);
+        if (i == STRANGERS / 2)
+            join_all();
+    }
+    kill_pe(2);
+    await_names();
+    finish();
+    for (int i = 0; i < STRANGERS; i++)
+        close(fds[i]);
+}
+
+static const struct {
+    const char *name;
+    void (*run)(void);
+} cases[] = {
+    {"leaf", case_leaf},
+    {"watcher", case_watcher},
+    {"first_watcher", case_first_watcher},
+    {"successor_too", case_successor_too},
+    {"first_successor_too", case_first_successor_too},
+    {"whole_node", case_whole_node},
+    {"first_node", case_first_node},
+    {"all_watchers", case_all_watchers},
+    {"one_after_another", case_one_after_another},
+    {"levels", case_levels},
+    {"leave", case_leave_in_any_order},
+    {"unborn", case_unborn},
+    {"unwilling", case_unwilling},
+    {"nobody_willing", case_nobody_willing},
+    {"stopped", case_stopped},
+    {"cut", case_cut},
+    {"strangers", case_strangers},
+};
+enum { CASES = sizeof cases / sizeof cases[0] };
+
+static void random_job(unsigned seed)
+{
+    static char name[32];
+    snprintf(name, sizeof name, "random %u", seed);
+    int pes = 2 + rand_r(&seed) % (MOST - 2), per_node = 1 + rand_r(&seed) % 8;
+    start(name, pes, per_node, rand_r(&seed) % 2);
+    for (int left = pes; left > 1;) {
+        for (int kills = 1 + rand_r(&seed) % 4; kills && left > 1; kills--, left--) {
+            int pe = rand_r(&seed) % pes;
+            while (!alive[pe])
+                pe = (pe + 1) % pes;
+            kill_pe(pe);
+        }
+        await_names();
+        if (rand_r(&seed) % 4 == 0)
+            break;
+    }
+    finish();
+}
+
+static double seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+static int compare_times(const void *a, const void *b)
+{
+    return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b);
+}
+
+// How long it took until all survivors knew, with deaths one after another; the looking takes part.
+static void measure(int first, int count)
+{
+    double joined[MOST], known[MOST], since;
+    for (int i = 0; i < count; i++) {
+        begin("measure", MOST, 4, false);
+        since = seconds();
+        join_all();
+        joined[i] = seconds() - since;
+        since = seconds();
+        for (int pe = first; pe < first + 1 + 3 * (first % 4 == 3); pe++)
+            kill_pe(first == 3 ? pe + 1 : pe);
+        await_names();
+        known[i] = seconds() - since;
+        finish();
+    }
+    qsort(joined, (size_t)count, sizeof *joined, compare_times);
+    qsort(known, (size_t)count, sizeof *known, compare_times);
+    printf("%d PEs: joined after %.1f ms, known after %.1f ms (median), %.1f ms (worst of %d)\n",
+           MOST, joined[count / 2] * 1e3, known[count / 2] * 1e3, known[count - 1] * 1e3, count);
+}
+
+int main(int argc, char **argv)
+{
+    signal(SIGALRM, show);
+    setpgid(0, 0); // what hangs is ended with all its processes
+    if (argc > 3 && strcmp(argv[1], "measure") == 0) {
+        measure(atoi(argv[2]), atoi(argv[3]) < MOST ? atoi(argv[3]) : MOST);
+        return 0;
+    }
+    if (argc > 3 && strcmp(argv[1], "random") == 0) {
+        for (int i = 0; i < atoi(argv[3]); i++)
+            random_job((unsigned)(atoi(argv[2]) + i));
+        return 0;
+    }
+    for (int i = 0; i < CASES; i++) {
+        bool wanted = argc < 2;
+        for (int a = 1; a < argc; a++)
+            wanted |= strcmp(argv[a], cases[i].name) == 0;
+        if (wanted)
+            cases[i].run();
+    }
+    return 0;
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "bootstrap/node_watch.h"
+#include "bootstrap/tcp_nodes.h"
+#include "core/error.h"
+
+enum { MOST = 700 };
+
+static int node[MOST], order[MOST];
+
+static void spread(int n_pes, int n_nodes, bool in_turn)
+{
+    int per_node = n_pes / n_nodes;
+    for (int pe = 0; pe < n_pes; pe++)
+        node[pe] = in_turn ? pe % n_nodes : pe / per_node * per_node;
+}
+
+static int rank(int pe) // in the order of all
+{
+    return node[pe] * MOST + pe;
+}
+
+// Whom it calls is everybody that comes before it, once.
+static void check_all(int n_pes)
+{
+    for (int me = 0; me < n_pes; me++) {
+        bool called[MOST] = {false};
+        int n = gpsh_tcp_nodes_order(node, n_pes, me, order), before = 0;
+        for (int i = 0; i < n; i++) {
+            cr_assert(!called[order[i]] && rank(order[i]) < rank(me), "%d calls %d", me, order[i]);
+            called[order[i]] = true;
+        }
+        for (int pe = 0; pe < n_pes; pe++)
+            before += rank(pe) < rank(me);
+        cr_assert_eq(n, before, "%d calls %d of %d", me, n, before);
+    }
+}
+
+Test(tcp_nodes, order__any_nodes__all_that_come_before)
+{
+    spread(12, 1, false);
+    check_all(12);
+    spread(12, 12, false);
+    check_all(12);
+    spread(60, 20, true);
+    check_all(60);
+    spread(700, 350, false);
+    check_all(700);
+}
+
+static void check_first(int me, const int *first, int n)
+{
+    int all = gpsh_tcp_nodes_order(node, MOST, me, order);
+    cr_assert_geq(all, n);
+    for (int i = 0; i < n; i++)
+        cr_expect_eq(order[i], first[i], "%d calls %d, not %d", me, order[i], first[i]);
+}
+
+Test(tcp_nodes, order__own_node_then_those_above__then_the_others)
+{
+    spread(700, 350, false); // node i has PEs 2 i and 2 i + 1
+    check_first(605, (const int[]){604, 36, 37, 2, 3, 0, 1, 4, 5}, 9); // nodes 302, 18, 1, 0, 2
+    check_first(34, (const int[]){2, 3, 0, 1, 4, 5}, 6);
+    check_first(1, (const int[]){0}, 1);
+    spread(700, 350, true); // node i has PEs i and i + 350
+    check_first(652, (const int[]){302, 18, 368, 1, 351, 0, 350, 2, 352}, 9);
+}
+
+Test(node_watch, open__no_such_interface__sentence)
+{
+    struct gpsh_bootstrap b = {.n_pes = 2, .node_pes = (int[]){0}};
+    cr_assert_null(gpsh_node_watch_open(&b, "nosuch0"));
+    cr_expect_eq(gpsh_last_error_code(), GPUSHMEM_ERR_SETTING);
+    cr_expect(strstr(gpsh_last_error(), "'nosuch0' is neither an interface"));
+}
+
+Test(node_watch, without__nothing_happens)
+{
+    struct gpsh_node_card card, none = {.node = 0};
+    gpsh_node_watch_describe(NULL, &card);
+    cr_expect_eq(memcmp(&card, &none, sizeof card), 0);
+    gpsh_node_watch_hear(NULL, 0, &card, NULL);
+    gpsh_node_watch_settle(NULL);
+    gpsh_node_watch_tell(NULL, 0, "");
+    gpsh_node_watch_close(NULL);
+}
