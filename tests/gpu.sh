@@ -178,11 +178,13 @@ if python3 -c 'import torch' 2>/dev/null; then
         local status=0 job
         for job in 1 2; do
             timeout $limit python3 -m torch.distributed.run --standalone --nproc-per-node $torch_pes \
-                tests/gpu/programs/python_test.py &
+                tests/gpu/programs/python_test.py >"$log.$job" 2>&1 &
         done
         for job in $(jobs -p); do
             wait "$job" || status=$?
         done
+        [ $status = 0 ] || sed -n '/Traceback/,/^[^ ]*Error/p' "$log".[12] | grep -v 'torch/distributed' # not torchrun's own
+        rm -f "$log".[12]
         return $status
     }
     check "Python module by torchrun, two jobs at once" by_torchrun
