@@ -297,8 +297,7 @@ static void explain(const struct gpsh_tcp_tree *t, int pe, enum gpsh_tcp_presenc
     static const char *const what[] = {[GPSH_TCP_PRESENT] = "does not answer",
                                        [GPSH_TCP_ABSENT] = "refuses connections",
                                        [GPSH_TCP_UNREACHED] = "cannot be reached",
-                                       [GPSH_TCP_UNSURE] = "was not called, for want of "
-                                                           "descriptors"};
+                                       [GPSH_TCP_UNSURE] = "was not called (no descriptor)"};
     char where[GPSH_TCP_TEXT_BYTES];
     snprintf(text, bytes, "PE %d at %s %s", pe, gpsh_tcp_address_text(&t->addresses[pe], where),
              what[presence]);

@@ -83,7 +83,7 @@ void gpsh_trace_outcome_print(const char *file, const struct gpsh_trace_outcome 
         at += (size_t)snprintf(
             text + at, bytes - at,
             "; the oldest %llu of %llu records were dropped (GPUSHMEM_TRACE_RECORDS)",
-            (unsigned long long)o->dropped, (unsigned long long)(o->dropped + o->records));
+            (unsigned long long)o->dropped, (unsigned long long)o->dropped + o->records);
     if (o->threads_left_out && at < bytes)
         snprintf(text + at, bytes - at, "; calls of %d threads are not in it", o->threads_left_out);
 }

@@ -15,6 +15,11 @@ static char heap_kind(void)
     return gpushmem_heap_info(&heap) == 0 && !strcmp(heap.kind, "device") ? 'D' : 'H';
 }
 
+bool perf_memory_is_for_processors(void)
+{
+    return heap_kind() == 'H';
+}
+
 void perf_memory_prepare(const struct perf_options *o, size_t bytes)
 {
     enum { BUFFERS = 2, WORDS = 1 << 20 };

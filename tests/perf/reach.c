@@ -2,6 +2,7 @@
 #include "reach.h"
 
 #include "bench.h"
+#include "memory.h"
 
 enum { MAPPED, DIRECT, WAYS };
 
@@ -21,8 +22,9 @@ int perf_reach_agree(struct perf_bench *b)
     uint64_t lacking[WAYS];
     int status = gpushmem_peer_info(b->peer, &b->info);
     bool in_a_pair = b->issues || b->answers;
-    const bool lacks[WAYS] = {[MAPPED] = in_a_pair && !gpushmem_ptr(b->target, b->peer),
-                              [DIRECT] = in_a_pair && !b->info.device_direct};
+    bool mapped = perf_memory_is_for_processors() && gpushmem_ptr(b->target, b->peer);
+    const bool lacks[WAYS] = {
+        [MAPPED] = in_a_pair && !mapped, [DIRECT] = in_a_pair && !b->info.device_direct};
     if (!status)
         status = tell(b, lacks);
     if (!status)

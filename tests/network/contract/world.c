@@ -206,7 +206,7 @@ struct gpsh_op signal_op(const struct world *world, const void *from, uint64_t r
 // another seed.
 static uint64_t pattern(uint64_t word, unsigned seed)
 {
-    return word * 0x9e3779b97f4a7c15 + seed * 0x1d1d1d1d1d1d1d1d;
+    return word * 0x9e3779b97f4a7c15 + seed * 0x1d1d1d1d1d1d1d1dull;
 }
 
 void fill(char *to, uint64_t bytes, unsigned seed)
