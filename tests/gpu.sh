@@ -174,9 +174,9 @@ if python3 -c 'import torch' 2>/dev/null; then
                 "$bitcode" "$build/lib/libnvshmem_host.so.3"
     done
     [ -e "$bitcode" ] || echo "skipped Triton: there is no $bitcode (GPUSHMEM_BITCODE)"
-    by_torchrun() { # several jobs at once on one host
+    by_torchrun() { # so many jobs at once
         local status=0 job
-        for job in 1 2; do
+        for job in $(seq "$1"); do
             timeout $limit python3 -m torch.distributed.run --standalone --nproc-per-node $torch_pes \
                 tests/gpu/programs/python_test.py >"$log.$job" 2>&1 &
         done
@@ -187,7 +187,8 @@ if python3 -c 'import torch' 2>/dev/null; then
         rm -f "$log".[12]
         return $status
     }
-    check "Python module by torchrun, two jobs at once" by_torchrun
+    check "Python module by torchrun" by_torchrun 1
+    check "Python module by torchrun, two jobs at once" by_torchrun 2
 else
     echo "skipped PyTorch, the Python module and Triton: python3 has no torch"
 fi

@@ -189,7 +189,8 @@ def main():
     if "LOCAL_RANK" in os.environ:
         import torch.distributed as dist
         dist.init_process_group("gloo")
-        for _ in range(2):  # and again after finalize
+        for begun in range(2):  # and again after finalize
+            print("python_test: PE %d: job %d" % (rank, begun), flush=True)
             with shm.init(process_group=True) as job:
                 assert (job.my_pe, job.n_pes) == (dist.get_rank(), dist.get_world_size())
                 run(job)
