@@ -227,6 +227,11 @@ static void join_trace(void)
         GPSH_LOG(WARN, "trace", "%s", gpsh_last_error());
         return;
     }
+    if (!outcome.n_parts && gpsh_trace_is_open())
+        GPSH_LOG(WARN, "trace",
+                 "the trace is lost: %.200s.*.part of this job are there no more; each job needs a "
+                 "GPUSHMEM_TRACE of its own while it runs",
+                 gpsh.settings.trace);
     gpsh_trace_outcome_print(gpsh.settings.trace, &outcome, sentence, sizeof sentence);
     if (outcome.n_parts && (outcome.dropped || outcome.threads_left_out))
         GPSH_LOG(WARN, "trace", "%s", sentence);

@@ -3,10 +3,21 @@
 #ifndef GPSH_MEMORY_FILE_H
 #define GPSH_MEMORY_FILE_H
 
+#include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 // As ftruncate, but what exceeds the limit of file sizes (ulimit -f, which counts for memory files,
 // too) ends in EFBIG, where the kernel would end the process by SIGXFSZ. 0 or an errno. Any thread.
 int gpsh_memory_file_grow(int fd, uint64_t bytes);
+
+// Between these two calls of a thread, what it writes beyond the limit of file sizes ends in EFBIG
+// and no signal, in other files, too. `exceeded`: that has happened.
+struct gpsh_file_limit {
+    sigset_t old;
+    bool theirs;
+};
+void gpsh_file_limit_begin(struct gpsh_file_limit *limit);
+void gpsh_file_limit_end(const struct gpsh_file_limit *limit, bool exceeded);
 
 #endif

@@ -131,7 +131,7 @@ static void head_fill(struct gpsh_trace_head *head, const struct gpsh_trace_owne
     head->lane_records = (uint32_t)owner->lane_records;
     head->began_ns = gpsh_clock_ns();
     head->began_real_ns = real_ns();
-    snprintf(head->job, sizeof head->job, "%s", owner->job);
+    gpsh_trace_job_mark(owner->job, head->job);
     gethostname(head->host, sizeof head->host - 1);
     memcpy(head->magic, GPSH_TRACE_MAGIC, sizeof head->magic);
 }
@@ -171,16 +171,30 @@ static void lanes_lay(char *part, int n_lanes, uint64_t lane_records)
                                                   .head = (struct gpsh_trace_lane_head *)heads + i};
 }
 
-static int refuse(const struct gpsh_trace_owner *owner, const char *path, int error)
+static int refuse(const struct gpsh_trace_owner *owner, const char *path, const char *why,
+                  const char *advice)
 {
-    bool space = error == ENOSPC || error == EDQUOT || error == EFBIG;
     return gpsh_fail(
         GPUSHMEM_ERR_SYSTEM,
         "there is no trace of this PE, because GPUSHMEM_TRACE=%.150s cannot have %.150s: %s; "
         "%s",
-        owner->file, path, strerror(error),
-        space ? "free some space, or lower GPUSHMEM_TRACE_RECORDS"
-              : "name a file in a directory that this user may write");
+        owner->file, path, why, advice);
+}
+
+static int refuse_error(const struct gpsh_trace_owner *owner, const char *path, int error)
+{
+    bool space = error == ENOSPC || error == EDQUOT || error == EFBIG;
+    return refuse(owner, path, strerror(error),
+                  space ? "free some space, or lower GPUSHMEM_TRACE_RECORDS"
+                        : "name a file in a directory that this user may write");
+}
+
+// The merged file takes the place of what is there, and must not do so with /dev/null.
+static int refuse_place(const struct gpsh_trace_owner *owner, mode_t mode)
+{
+    return refuse(owner, owner->file,
+                  S_ISDIR(mode) ? strerror(EISDIR) : "it is a device, a pipe or a socket",
+                  "name a file, which may be there or not");
 }
 
 int gpsh_trace_open(const struct gpsh_trace_owner *owner)
@@ -189,17 +203,17 @@ int gpsh_trace_open(const struct gpsh_trace_owner *owner)
     struct stat st;
     void *map = NULL;
     int n_lanes = owner->n_channels + GPSH_TRACE_HOST_THREADS;
-    if (stat(owner->file, &st) == 0 && S_ISDIR(st.st_mode))
-        return refuse(owner, owner->file, EISDIR);
+    if (stat(owner->file, &st) == 0 && !S_ISREG(st.st_mode))
+        return refuse_place(owner, st.st_mode);
     if ((size_t)snprintf(path, sizeof path, "%s.%d.part", owner->file, owner->pe) >= sizeof path)
-        return refuse(owner, "a part of that name", ENAMETOOLONG);
+        return refuse_error(owner, "a part of that name", ENAMETOOLONG);
     trace.bytes = gpsh_trace_part_bytes(n_lanes, owner->lane_records);
     trace.lanes = aligned_alloc(64, (size_t)n_lanes * sizeof *trace.lanes);
     int error = trace.lanes ? part_make(path, trace.bytes, &map) : ENOMEM;
     if (error) {
         free(trace.lanes);
         trace.lanes = NULL;
-        return refuse(owner, path, error);
+        return refuse_error(owner, path, error);
     }
     head_fill(map, owner, n_lanes);
     lanes_lay(map, n_lanes, owner->lane_records);

@@ -3,11 +3,14 @@
 #include "observe/trace_merge.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "core/error.h"
+#include "core/memory_file.h"
+#include "core/sha256.h"
 
 static int fail_write(const char *file, int error)
 {
@@ -18,24 +21,57 @@ static int fail_write(const char *file, int error)
         file, strerror(error), file, file);
 }
 
-// Under another name until it is whole: what was there before stays if it cannot be written.
-static int write_file(const char *file, const struct gpsh_trace_parts *parts,
-                      struct gpsh_trace_outcome *outcome)
+// A new file beside FILE, with its name. That is no name which somebody could know before: where
+// others may write in the folder it could be their link to another file. 0 or an errno value.
+static int file_create(const char *file, char path[PATH_MAX], FILE **out)
 {
-    char path[PATH_MAX];
-    if ((size_t)snprintf(path, sizeof path, "%s.new", file) >= sizeof path)
-        return fail_write(file, ENAMETOOLONG);
-    FILE *out = fopen(path, "we");
-    if (!out)
-        return fail_write(file, errno);
+    uint32_t any;
+    int error = gpsh_random(&any, sizeof any);
+    if (error)
+        return error;
+    if ((size_t)snprintf(path, PATH_MAX, "%s.%06x.new", file, any & 0xffffff) >= PATH_MAX)
+        return ENAMETOOLONG;
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return errno;
+    *out = fdopen(fd, "w");
+    if (*out)
+        return 0;
+    error = errno;
+    close(fd);
+    unlink(path);
+    return error;
+}
+
+// 0 or an errno value. Closes `out`.
+static int file_fill(FILE *out, const struct gpsh_trace_parts *parts,
+                     struct gpsh_trace_outcome *outcome)
+{
+    struct gpsh_file_limit limit;
+    gpsh_file_limit_begin(&limit);
     errno = 0;
     bool enough = gpsh_trace_json_write(out, parts, outcome);
     bool failed = ferror(out) || fflush(out) != 0;
     int error = !enough ? ENOMEM : errno ? errno : EIO;
     failed = fclose(out) != 0 || failed || !enough;
-    if (!failed && rename(path, file) == 0)
+    gpsh_file_limit_end(&limit, failed);
+    return failed ? error : 0;
+}
+
+// Under another name until it is whole: what was there before stays if it cannot be written.
+static int write_file(const char *file, const struct gpsh_trace_parts *parts,
+                      struct gpsh_trace_outcome *outcome)
+{
+    char path[PATH_MAX];
+    FILE *out;
+    int error = file_create(file, path, &out);
+    if (error)
+        return fail_write(file, error);
+    error = file_fill(out, parts, outcome);
+    if (!error && rename(path, file))
+        error = errno;
+    if (!error)
         return 0;
-    error = failed ? error : errno;
     unlink(path);
     return fail_write(file, error);
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#define _GNU_SOURCE // mkdtemp
+#define _GNU_SOURCE // mkdtemp, memmem
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -65,12 +66,15 @@ static bool is_there(const char *path)
     return access(path, F_OK) == 0;
 }
 
+static size_t contents_bytes;
+
 static char *contents(void)
 {
     static char text[1 << 20];
     FILE *in = fopen(file, "r");
     cr_assert_not_null(in);
-    text[fread(text, 1, sizeof text - 1, in)] = '\0';
+    contents_bytes = fread(text, 1, sizeof text - 1, in);
+    text[contents_bytes] = '\0';
     fclose(in);
     return text;
 }
@@ -234,6 +238,11 @@ Test(trace, gpsh_trace_open__bad_names__are_told)
         .file = folder, .job = "job", .n_pes = 1, .n_channels = LANES, .lane_records = RECORDS};
     cr_assert_eq(gpsh_trace_open(&owner), GPUSHMEM_ERR_SYSTEM);
     cr_assert_not_null(strstr(gpsh_last_error(), "Is a directory"));
+    snprintf(long_name, sizeof long_name, "%s/pipe", folder);
+    cr_assert_eq(mkfifo(long_name, 0600), 0);
+    owner.file = long_name;
+    cr_assert_eq(gpsh_trace_open(&owner), GPUSHMEM_ERR_SYSTEM);
+    cr_assert_not_null(strstr(gpsh_last_error(), "it is a device, a pipe or a socket"));
     owner.file = "/nowhere/t.json";
     cr_assert_eq(gpsh_trace_open(&owner), GPUSHMEM_ERR_SYSTEM);
     cr_assert_not_null(strstr(gpsh_last_error(), "No such file or directory"));
@@ -244,23 +253,76 @@ Test(trace, gpsh_trace_open__bad_names__are_told)
     cr_assert_not_null(strstr(gpsh_last_error(), "File name too long"));
 }
 
-Test(trace, gpsh_trace_merge__full_disk__keeps_the_parts_and_what_was_there)
+static void write_text(const char *path, const char *text)
 {
-    char path[96];
-    FILE *old = fopen(file, "w");
-    fputs("old", old);
-    fclose(old);
+    FILE *out = fopen(path, "w");
+    cr_assert_not_null(out);
+    fputs(text, out);
+    fclose(out);
+}
+
+// The limit of file sizes stands for a full disk, and sends a signal that would end the process.
+Test(trace, gpsh_trace_merge__no_room__keeps_the_parts_and_what_was_there)
+{
+    struct rlimit limit, little;
+    write_text(file, "old");
     write_part(0);
-    snprintf(path, sizeof path, "%s.new", file);
-    cr_assert_eq(symlink("/dev/full", path), 0);
-    cr_assert_eq(gpsh_trace_merge(file, &newest, false, &outcome), GPUSHMEM_ERR_SYSTEM);
-    cr_assert_not_null(strstr(gpsh_last_error(), "No space left on device"), "%s",
+    getrlimit(RLIMIT_FSIZE, &limit);
+    little = limit;
+    little.rlim_cur = 100;
+    setrlimit(RLIMIT_FSIZE, &little);
+    int status = gpsh_trace_merge(file, &newest, false, &outcome);
+    setrlimit(RLIMIT_FSIZE, &limit);
+    cr_assert_eq(status, GPUSHMEM_ERR_SYSTEM);
+    cr_assert_not_null(strstr(gpsh_last_error(), "File too large; its parts"), "%s",
                        gpsh_last_error());
     cr_assert_str_eq(contents(), "old");
     cr_assert(is_there(part_path(0)));
-    cr_assert_eq(gpsh_trace_merge(file, &newest, false, &outcome), 0); // the link is gone
+    cr_assert_eq(gpsh_trace_merge(file, &newest, false, &outcome), 0);
     cr_assert_eq(outcome.n_parts, 1);
     cr_assert_not(is_there(part_path(0)));
+}
+
+// What lies in the folder is FILE and what others have put there.
+Test(trace, gpsh_trace_merge__links_of_others__are_not_followed)
+{
+    char precious[96], path[128];
+    snprintf(precious, sizeof precious, "%s/precious", folder);
+    write_text(precious, "mine");
+    static const char *const names[] = {"", ".new", ".tmp", ".0.part"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        snprintf(path, sizeof path, "%s%s", file, names[i]);
+        cr_assert_eq(symlink(precious, path), 0);
+    }
+    write_part(0);
+    cr_assert_eq(gpsh_trace_merge(file, &newest, false, &outcome), 0);
+    cr_assert_eq(outcome.n_parts, 1);
+    cr_assert_not_null(strstr(contents(), "traceEvents"));
+    strcpy(file, precious);
+    cr_assert_str_eq(contents(), "mine");
+}
+
+// Who knows the name of a job may join it.
+Test(trace, gpsh_trace_merge__name_of_the_job__is_in_no_file)
+{
+    char path[64], name[] = "gpushmem-0123456789abcdef";
+    const struct gpsh_trace_pick of_job = {.job = name}, of_another = {.job = "gpushmem-0123"};
+    struct gpsh_trace_owner owner = {
+        .file = file, .job = name, .n_pes = 1, .n_channels = LANES, .lane_records = RECORDS};
+    cr_assert_eq(gpsh_trace_open(&owner), 0);
+    gpsh_trace_stop();
+    gpsh_trace_close();
+    strcpy(path, file);
+    strcpy(file, part_path(0));
+    for (int merged = 0; merged < 2; merged++) {
+        const char *text = contents();
+        cr_assert_null(memmem(text, contents_bytes, name, strlen(name)), "merged: %d", merged);
+        strcpy(file, path);
+        cr_assert_eq(gpsh_trace_merge(file, &of_another, true, &outcome), 0);
+        cr_assert_eq(outcome.n_parts, 0);
+        cr_assert_eq(gpsh_trace_merge(file, &of_job, true, &outcome), 0);
+        cr_assert_eq(outcome.n_parts, !merged);
+    }
 }
 
 Test(trace, gpsh_trace_merge__a_part_is_missing__completes_nothing_unless_told_to)

@@ -157,14 +157,21 @@ class Jobs(unittest.TestCase):
         self.assertIn("WARN trace: there is no trace of this PE, because GPUSHMEM_TRACE=", result.stderr)
         self.assertIn("No such file or directory; name a file in a directory that this user may write", result.stderr)
 
-    def test_full_disk_at_the_end(self):
-        os.symlink("/dev/full", self.file + ".new")
-        result = self.run_job("-n", "2", SYNC)
+    def test_parts_that_another_job_took_away(self):
+        # PE 0 makes its part before it waits for PE 1.
+        result = self.run_job("-n", "2", "sh", "-c", f'[ "$PMIX_RANK" = 0 ] || {{ until rm "$GPUSHMEM_TRACE.0.part" 2> '
+                              f'/dev/null; do sleep 0.01; done; unset GPUSHMEM_TRACE; }}; exec {SYNC}')
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertIn("No space left on device; its parts", result.stderr)
-        # The launcher has tried again, and by then the link was gone.
-        self.assertIn("gpushmem run: the trace of 2 of 2 PEs is in", result.stderr)
-        Trace(self, self.file)
+        self.assertIn("gpushmem[0] WARN trace: the trace is lost: ", result.stderr)
+        self.assertFalse(os.path.exists(self.file))
+
+    def test_name_of_the_job_is_told_to_nobody(self):
+        # Who knows it may join: docs/security.md.
+        result = self.run_job("-n", "1", "sh", "-c", f'echo "$PMIX_NAMESPACE"; exec {SYNC}')
+        self.assertEqual(result.returncode, 0, result.stderr)
+        name = next(line for line in result.stdout.split() if line.startswith("gpushmem-"))
+        with open(self.file, encoding="utf-8") as file:
+            self.assertNotIn(name, file.read())
 
     def test_one_pe_without_a_trace(self):
         result = self.run_job("-n", "2", "sh", "-c", f'[ "$PMIX_RANK" = 0 ] || unset GPUSHMEM_TRACE; exec {SYNC}')
