@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -20,6 +21,7 @@ enum {
     BACKLOG = 4096,
     VISIT_MS = 10000, // for a hello, which is short
     MOST_VISITORS = 512,
+    LEAST_VISITORS = 16,
 };
 
 // In the order in which they came, so the oldest is the first whose time is over.
@@ -129,7 +131,7 @@ static void visitor_create(struct gpsh_tcp_gate *gate, int fd, const struct sock
                    (ssize_t)sizeof v->greeting;
     if (!greeted || gpsh_tcp_loop_add(gate->loop, &v->watch, EPOLLIN))
         visitor_put_off(v, "it went away");
-    else if (gate->visitors > MOST_VISITORS)
+    else if (gate->visitors > gate->most_visitors)
         visitor_put_off(gate->oldest, "too many others came after it, and it said nothing");
 }
 
@@ -180,12 +182,23 @@ static int listener_open(struct gpsh_tcp_gate *gate, struct gpsh_tcp_listener *l
     return 0;
 }
 
+// Strangers must not take the program's descriptors: they get a quarter of them.
+static int choose_most_visitors(void)
+{
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) || files.rlim_cur / 4 > MOST_VISITORS)
+        return MOST_VISITORS;
+    int quarter = (int)(files.rlim_cur / 4);
+    return quarter > LEAST_VISITORS ? quarter : LEAST_VISITORS;
+}
+
 int gpsh_tcp_gate_open(struct gpsh_tcp_gate *gate, struct gpsh_tcp_loop *loop,
                        const struct gpsh_uniqueid *id, gpsh_tcp_admit_fn *admit, void *owner)
 {
     char text[GPSH_TCP_TEXT_BYTES];
     int n = 0, error = 0;
     *gate = (struct gpsh_tcp_gate){.loop = loop, .id = *id, .admit = admit, .owner = owner};
+    gate->most_visitors = choose_most_visitors();
     for (int i = 0; i < id->n_addresses; i++) {
         struct gpsh_tcp_address address = id->address[i];
         int failed = listener_open(gate, &gate->listener[n], &address);

@@ -27,7 +27,7 @@ struct gpsh_tcp_gate {
     gpsh_tcp_admit_fn *admit;
     void *owner;
     struct gpsh_tcp_visitor *oldest, *newest; // those that are not recognised yet
-    int visitors;
+    int visitors, most_visitors;
     unsigned strangers; // that were put off
     int accept_error;   // errno: the process may open no more files; 0: fine
 };

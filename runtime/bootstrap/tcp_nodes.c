@@ -179,16 +179,16 @@ static void note_node_silent(struct gpsh_tcp_tree *t, int node)
             gpsh_tree_note_death(t, pe, reason, NULL);
 }
 
-// True: it is dead. Else it calls this PE, or another one; or it is just ending, and closes its
-// port after its connections.
-static bool judge(struct gpsh_tcp_tree *t, int pe, int mark)
+// One that is there calls this PE, or another one; or it is just ending, and closes its port after
+// its connections.
+static enum gpsh_tcp_presence judge(struct gpsh_tcp_tree *t, int pe, int mark)
 {
     enum gpsh_tcp_presence presence = probe(t, pe);
     if (presence == GPSH_TCP_ABSENT || (presence == GPSH_TCP_UNREACHED && mark == MARK_ENDED))
         gpsh_tree_note_death(t, pe, ended, NULL);
     else if (presence == GPSH_TCP_UNREACHED)
         note_node_silent(t, t->nodes->node[pe]);
-    return presence == GPSH_TCP_ABSENT || presence == GPSH_TCP_UNREACHED;
+    return presence;
 }
 
 // In how many ms to look at `pe` again, 0: it is no suspect any more.
@@ -197,8 +197,12 @@ static int judge_again(struct gpsh_tcp_tree *t, int pe)
     struct gpsh_tcp_nodes *n = t->nodes;
     int tries = n->marks[pe] / MARK_TRY;
     bool settled = is_gone(t, pe) || gpsh_tree_link_to(t, pe) || tries == MOST_TRIES;
-    if (!settled)
-        settled = judge(t, pe, n->marks[pe] % MARK_TRY);
+    if (!settled) {
+        enum gpsh_tcp_presence presence = judge(t, pe, n->marks[pe] % MARK_TRY);
+        if (presence == GPSH_TCP_UNSURE)
+            return SLOW_MS; // that was no look: perhaps nobody else will say so
+        settled = presence != GPSH_TCP_PRESENT;
+    }
     n->suspects -= settled;
     n->marks[pe] = settled ? 0 : (uint8_t)(n->marks[pe] + MARK_TRY);
     return settled ? 0 : JUDGE_MS << tries;

@@ -8,6 +8,7 @@
 #define _GNU_SOURCE // fork, usleep, anonymous memory
 #include <arpa/inet.h>
 #include <dirent.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -16,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -24,13 +26,13 @@
 #include "bootstrap/node_watch.h"
 #include "core/error.h"
 
-enum { MOST = 48, HANG_S = 60, STRANGERS = 40 };
-enum order { WAIT, JOIN, CUT, EXPECT, LEAVE };
+enum { MOST = 48, HANG_S = 60, STRANGERS = 40, FILES = 64, SILENT = 120 };
+enum order { WAIT, JOIN, CUT, OPEN_FILES, EXPECT, LEAVE };
 
 // Between all processes of a job.
 static struct shared {
     struct gpsh_node_card cards[MOST];
-    _Atomic int ready, joined, cut, expecting;
+    _Atomic int ready, joined, cut, opened, expecting;
     _Atomic int order[MOST];
     _Atomic bool named[MOST][MOST], left[MOST];
 } * shared;
@@ -68,6 +70,22 @@ static void cut_connections(void)
     shared->cut++;
 }
 
+// What the program needs itself.
+static void open_files(void)
+{
+    int fds[FILES / 3];
+    for (int i = 0; i < FILES / 3; i++) {
+        fds[i] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        if (fds[i] < 0) {
+            perror("open");
+            exit(1);
+        }
+    }
+    for (int i = 0; i < FILES / 3; i++)
+        close(fds[i]);
+    shared->opened++;
+}
+
 static void await_order(void)
 {
     while (shared->order[me] == WAIT)
@@ -95,6 +113,8 @@ static void run_pe(void)
         order = atomic_exchange(&shared->order[me], WAIT);
         if (order == CUT)
             cut_connections();
+        if (order == OPEN_FILES)
+            open_files();
         if (order == EXPECT) {
             gpsh_node_watch_expect_departures(watch);
             shared->expecting++;
@@ -438,6 +458,32 @@ static void case_strangers(void)
         close(fds[i]);
 }
 
+// Who says nothing gets some of a PE's descriptors, and not all that the program may open.
+static void case_silent_strangers(void)
+{
+    char greeting;
+    int fds[SILENT];
+    struct rlimit files, few;
+    getrlimit(RLIMIT_NOFILE, &files);
+    few = files;
+    few.rlim_cur = FILES;
+    setrlimit(RLIMIT_NOFILE, &few);
+    begin("silent_strangers", 4, 2, false);
+    setrlimit(RLIMIT_NOFILE, &files);
+    join_all();
+    for (int i = 0; i < SILENT; i++)
+        fds[i] = stranger(2);
+    for (int i = 0; i < SILENT; i++)
+        recv(fds[i], &greeting, 1, 0); // it is in, or was put off
+    shared->order[2] = OPEN_FILES;
+    until(&shared->opened, 1);
+    kill_pe(3);
+    await_names();
+    finish();
+    for (int i = 0; i < SILENT; i++)
+        close(fds[i]);
+}
+
 static const struct {
     const char *name;
     void (*run)(void);
@@ -459,6 +505,7 @@ static const struct {
     {"stopped", case_stopped},
     {"cut", case_cut},
     {"strangers", case_strangers},
+    {"silent_strangers", case_silent_strangers},
 };
 enum { CASES = sizeof cases / sizeof cases[0] };
 

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <criterion/criterion.h>
+#include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "bootstrap/node_watch.h"
+#include "bootstrap/tcp_dial.h"
 #include "bootstrap/tcp_nodes.h"
+#include "bootstrap/tcp_tree.h"
+#include "bootstrap/tcp_tree_state.h"
 #include "core/error.h"
 
 enum { MOST = 700 };
@@ -85,4 +90,68 @@ Test(node_watch, without__nothing_happens)
     gpsh_node_watch_settle(NULL);
     gpsh_node_watch_tell(NULL, 0, "");
     gpsh_node_watch_close(NULL);
+}
+
+// ---- The death of a neighbour, while this process cannot open a connection to look ----
+
+static uint64_t fake_ns = 1;
+static enum gpsh_tcp_presence presence;
+
+uint64_t __wrap_gpsh_clock_ns(void);
+uint64_t __wrap_gpsh_clock_ns(void)
+{
+    return fake_ns;
+}
+
+enum gpsh_tcp_presence __wrap_gpsh_tcp_probe(const struct gpsh_tcp_address *, uint64_t);
+enum gpsh_tcp_presence __wrap_gpsh_tcp_probe(const struct gpsh_tcp_address *address, uint64_t ns)
+{
+    (void)address;
+    (void)ns;
+    return presence;
+}
+
+static struct gpsh_tcp_tree *watched_tree(void)
+{
+    const struct gpsh_uniqueid id = {.n_addresses = 1};
+    const uint8_t secret[GPSH_SECRET_BYTES] = {1};
+    struct gpsh_tcp_address here = {.version = 4, .bytes = {127, 0, 0, 1}};
+    struct gpsh_tcp_address *addresses = calloc(2, sizeof *addresses);
+    addresses[0] = addresses[1] = here;
+    struct gpsh_tcp_tree *t = gpsh_tcp_tree_create(&id, 0, 2, &here);
+    cr_assert_not_null(t, "%s", gpsh_last_error());
+    cr_assert_eq(gpsh_tcp_tree_watch_nodes(t, (const int[]){0, 1}, addresses, secret), 0);
+    return t;
+}
+
+static void steps(struct gpsh_tcp_tree *t, int n)
+{
+    for (; n; n--) {
+        fake_ns += 10000000000;
+        pthread_mutex_lock(&t->lock);
+        gpsh_tcp_nodes_step(t);
+        pthread_mutex_unlock(&t->lock);
+    }
+}
+
+static bool hears_of_death(enum gpsh_tcp_presence at_first, int looks)
+{
+    struct gpsh_tcp_tree *t = watched_tree();
+    const struct gpsh_tcp_link lost = {.pe = 1};
+    presence = at_first;
+    gpsh_tcp_nodes_lost(t, &lost);
+    steps(t, looks);
+    cr_assert_not(t->deaths.list[1].died);
+    presence = GPSH_TCP_ABSENT;
+    steps(t, 1);
+    bool died = t->deaths.list[1].died;
+    gpsh_tcp_tree_destroy(t);
+    return died;
+}
+
+Test(tcp_nodes, lost__no_descriptor_for_long__looks_until_it_knows)
+{
+    cr_expect(hears_of_death(GPSH_TCP_UNSURE, 1000));
+    cr_expect(hears_of_death(GPSH_TCP_PRESENT, 5));
+    cr_expect_not(hears_of_death(GPSH_TCP_PRESENT, 100), "it is there, and is looked at for ever");
 }
