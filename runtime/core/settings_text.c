@@ -53,11 +53,14 @@ static void comment_cut(char *line)
         }
 }
 
-// A byte that no text has; what terminals take for commands is among them.
+// A byte that no text has; what terminals take for commands is among them, also as UTF-8 writes
+// U+0080 to U+009F.
 static const char *stray_byte(const char *line, size_t length)
 {
+    const unsigned char *bytes = (const unsigned char *)line;
     for (size_t i = 0; i < length; i++)
-        if (((unsigned char)line[i] < ' ' && line[i] != '\t') || line[i] == 0x7f)
+        if ((bytes[i] < ' ' && bytes[i] != '\t') || bytes[i] == 0x7f ||
+            (i && bytes[i - 1] == 0xc2 && bytes[i] >= 0x80 && bytes[i] <= 0x9f))
             return line + i;
     return NULL;
 }

@@ -261,6 +261,9 @@ Test(settings_files, bad_line__sentence_names_file_and_line)
         {"GPUSHMEM_SETTINGS_FILE = b", ":1: GPUSHMEM_SETTINGS_FILE says which file is read", 0},
         {"# a\n#\0b\n", ":2: byte 0x00 is no text", 8},
         {"# a\nGPUSHMEM_LOG_FILE = \033[2J", ":2: byte 0x1b is no text", 0},
+        {"GPUSHMEM_LOG_FILE = \xc2\x9b"
+         "2J",
+         ":1: byte 0x9b is no text", 0},
         {long_line, ":1: the line has 4999 bytes; 4095 are the most", 0},
         {long_file, " has more than 262144 bytes, which are the most; name another", 262145},
     };
