@@ -11,6 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/clock.h"
+
 enum { MOST_COMPLETIONS = 8192 };
 
 struct fake_verbs fake;
@@ -407,7 +409,12 @@ int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
     switch (attr->qp_state) {
     case IBV_QPS_RTR: fake.rtr = *attr; return fake.rtr_error;
     case IBV_QPS_RTS: fake.rts = *attr; break;
-    case IBV_QPS_ERR: fake.killed_qps++; break;
+    case IBV_QPS_ERR:
+        if (fake.unkillable)
+            return EIO;
+        fake.killed_qps++;
+        fake.killed_ns = gpsh_clock_ns();
+        break;
     default: break;
     }
     qp->state = attr->qp_state;
@@ -418,6 +425,8 @@ int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
                  struct ibv_qp_init_attr *init)
 {
     attr->rq_psn = fake.rq_psn;
+    attr->qp_state = qp->state;
+    fake.queried_ns = gpsh_clock_ns();
     return fake.query_qp_error;
 }
 

@@ -514,3 +514,43 @@ Test(verbs_failure, asked_by_a_peer__answers_what_the_queue_pair_expects_and_end
     cr_assert_eq(ask_here(12), 0);
     cr_assert_eq(fake.killed_qps, 1);
 }
+
+// What was counted may be on its way to memory still, when the queue pair ends.
+Test(verbs_failure, asked_by_a_peer__tells_a_while_after_the_end_of_the_queue_pair)
+{
+    open_asking();
+    fake.rq_psn = 4711;
+    cr_assert_eq(ask_here(verbs_question(0, 1)), VERBS_ANSWER_KNOWN | 4711);
+    cr_assert_geq(fake.queried_ns, fake.killed_ns + 10000000);
+}
+
+Test(verbs_failure, asked_by_a_peer__queue_pair_goes_on_or_has_forgotten__does_not_tell)
+{
+    open_asking();
+    fake.rq_psn = 4711;
+    fake.unkillable = true;
+    cr_assert_eq(ask_here(verbs_question(0, 1)), 0);
+    fake.unkillable = false;
+    gpsh_verbs_qp_kill(lane_0()->qp); // this PE has lost the rail as well
+    fake.rq_psn = 0;
+    cr_assert_eq(ask_here(verbs_question(0, 0)), 0);
+}
+
+// A program that computes for two hours between two calls has not waited for two hours.
+Test(verbs_failure, rail_lost__program_is_away_for_longer_than_it_would_wait__asks_all_the_same)
+{
+    const uint64_t away_ns = 2 * 3600 * UINT64_C(1000000000);
+    open_asking();
+    post_word(7, 0);
+    gpsh_verbs_ops.flush(pair.channel);
+    fake_run(1, IBV_WC_RETRY_EXC_ERR);
+    gpsh_verbs_ops.progress(pair.channel);
+    cr_assert(lane_0()->doubt);
+    lane_0()->doubt->until_ns -= away_ns;
+    lane_0()->doubt->driven_ns -= away_ns;
+    pair.control_there[ANSWERS] = (uint64_t)verbs_question(0, 0) << 32 | VERBS_ANSWER_KNOWN |
+                                  ((lane_0()->first_psn + 1) & 0xffffff);
+    while (pair.channel->pending)
+        fake_settle(&pair);
+    cr_assert_eq(pair.channel->flows[1].error, 0);
+}

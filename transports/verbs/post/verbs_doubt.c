@@ -15,6 +15,7 @@ enum {
     MS = 1000000,
     ASK_AGAIN_NS = 500 * MS, // the question, or the answer, went by a rail that was lost meanwhile
     YIELD_NS = 200 * MS,     // so long other channels leave a channel its turn
+    AWAY_NS = 50 * MS,       // a channel that is driven less often is not waiting
     LOOK_NS = MS,
 };
 
@@ -63,8 +64,9 @@ bool gpsh_verbs_doubt_begin(struct verbs_lane *lane, int code, const char *why)
     doubt->seen = lane->tail;
     doubt->end = lane->head - lane->count;
     doubt->code = code;
+    doubt->driven_ns = gpsh_clock_ns();
     doubt->until_ns =
-        gpsh_clock_ns() + (uint64_t)verbs->env.settings->verbs_failover_ms * UINT64_C(1000000);
+        doubt->driven_ns + (uint64_t)verbs->env.settings->verbs_failover_ms * UINT64_C(1000000);
     snprintf(doubt->why, sizeof doubt->why, "%s", why);
     lane->first = lane->count = 0;
     lane->doubt = doubt;
@@ -300,9 +302,20 @@ static void answered(struct verbs_lane *lane, uint32_t answer)
         finish(lane, left);
 }
 
+// The program may compute for longer than the peer has time to answer, or be stopped: the answer is
+// looked for when it is back.
+static void count_wait(struct verbs_doubt *doubt, uint64_t now)
+{
+    uint64_t away_ns = now - doubt->driven_ns;
+    if (away_ns > AWAY_NS)
+        doubt->until_ns += away_ns;
+    doubt->driven_ns = now;
+}
+
 static void drive(struct verbs_lane *lane, uint64_t now)
 {
     struct verbs_flow *flow = lane->flow;
+    count_wait(lane->doubt, now);
     if (!gpsh_verbs_lane_is_flushed(lane))
         return;
     if (flow->answer >> 32 == lane->doubt->question) {

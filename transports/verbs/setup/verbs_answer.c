@@ -8,7 +8,9 @@
 //
 // Before it answers, this end goes to the error state as well: it takes nothing any more, so the
 // answer stays true. The asker's end is in that state already, and what it had sent has arrived or
-// is gone, after the time that passes here until the second look.
+// is gone, after the time that passes here until the second look. What was taken last has as long
+// to reach memory, for the answer is given at the third: what the asker sends then comes by another
+// NIC, whose writes might be faster.
 #include <errno.h>
 #include <stdlib.h>
 #include <time.h>
@@ -18,6 +20,13 @@
 
 enum { LOOK_MS = 10, MS = 1000000, SECOND = 1000000000 };
 
+// A question that stands, and what has been done about it.
+struct verbs_asked {
+    uint32_t question, psn; // psn: what the queue pair expected when it was ended
+    bool ended, known;      // known: it has told the number,
+    bool failed;            // though it was in error before
+};
+
 struct verbs_answerer {
     struct gpsh_verbs *verbs;
     pthread_t thread;
@@ -26,46 +35,68 @@ struct verbs_answerer {
     bool stop;
     const _Atomic uint64_t *questions; // [n_pes], in the control region
     _Atomic uint64_t *answers;
-    uint32_t seen[]; // [n_pes] the question at the last look
+    struct verbs_asked asked[]; // [n_pes]
 };
 
-static bool query(struct ibv_qp *qp, uint32_t *psn)
+static bool query(struct ibv_qp *qp, struct ibv_qp_attr *attr)
 {
-    struct ibv_qp_attr attr = {0};
     struct ibv_qp_init_attr init;
-    if (ibv_query_qp(qp, &attr, IBV_QP_RQ_PSN, &init))
-        return false;
-    *psn = attr.rq_psn & (VERBS_PSNS - 1);
-    return true;
+    memset(attr, 0, sizeof *attr);
+    return !ibv_query_qp(qp, attr, IBV_QP_STATE | IBV_QP_RQ_PSN, &init);
 }
 
-// A NIC that forgets the number of a queue pair in error has no answer.
-static uint32_t answer_of(const struct gpsh_verbs *verbs, int pe, uint32_t question)
+// The queue pair that is asked about, or NULL: there is none.
+static struct ibv_qp *qp_of(const struct gpsh_verbs *verbs, int pe, uint32_t question)
 {
-    uint32_t channel = question & 0xffff, rail = question >> 16 & 0xff, before, after;
+    uint32_t channel = question & 0xffff, rail = question >> 16 & 0xff;
     if (channel >= (uint32_t)verbs->env.channels || rail >= verbs->n_rails ||
         question != verbs_question(channel, rail))
+        return NULL;
+    return verbs->channels[channel].flows[pe].lanes[rail].qp;
+}
+
+// A NIC that forgets the number of a queue pair in error has no answer, nor has a queue pair that
+// goes on. One that was in error already, as this PE has lost the rail too, cannot be compared: 0
+// may be its number, but what was forgotten looks like that.
+static uint32_t answer_of(const struct gpsh_verbs *verbs, int pe, const struct verbs_asked *asked)
+{
+    struct ibv_qp *qp = qp_of(verbs, pe, asked->question);
+    struct ibv_qp_attr now;
+    if (!asked->known || !query(qp, &now) || now.qp_state != IBV_QPS_ERR)
         return 0;
-    struct ibv_qp *qp = verbs->channels[channel].flows[pe].lanes[rail].qp;
-    if (!query(qp, &before))
-        return 0;
-    gpsh_verbs_qp_kill(qp);
-    if (!query(qp, &after) || after != before)
+    uint32_t psn = now.rq_psn & (VERBS_PSNS - 1);
+    if (psn != asked->psn || (asked->failed && !psn))
         return 0;
     GPSH_LOG(INFO, "verbs", "PE %d has lost %s in channel %u, whose packet %u is the next", pe,
-             verbs->rails[rail].name, channel, after);
-    return VERBS_ANSWER_KNOWN | after;
+             verbs->rails[asked->question >> 16 & 0xff].name, asked->question & 0xffff, psn);
+    return VERBS_ANSWER_KNOWN | psn;
+}
+
+static void end_qp(struct ibv_qp *qp, struct verbs_asked *asked)
+{
+    struct ibv_qp_attr now;
+    asked->ended = true;
+    asked->known = qp && query(qp, &now);
+    if (!asked->known)
+        return;
+    asked->psn = now.rq_psn & (VERBS_PSNS - 1);
+    asked->failed = now.qp_state == IBV_QPS_ERR;
+    gpsh_verbs_qp_kill(qp);
 }
 
 static void look(struct verbs_answerer *answerer, int pe)
 {
     uint32_t question = (uint32_t)atomic_load(&answerer->questions[pe]);
-    bool settled = answerer->seen[pe] == question;
-    answerer->seen[pe] = question;
-    if (!question || !settled || atomic_load(&answerer->answers[pe]) >> 32 == question)
+    struct verbs_asked *asked = &answerer->asked[pe];
+    if (asked->question != question)
+        *asked = (struct verbs_asked){.question = question};
+    else if (!question || atomic_load(&answerer->answers[pe]) >> 32 == question)
         return;
-    atomic_store(&answerer->answers[pe],
-                 (uint64_t)question << 32 | answer_of(answerer->verbs, pe, question));
+    else if (!asked->ended)
+        end_qp(qp_of(answerer->verbs, pe, question), asked);
+    else
+        atomic_store(&answerer->answers[pe],
+                     (uint64_t)question << 32 | answer_of(answerer->verbs, pe, asked));
 }
 
 // False when it is time to stop.
@@ -106,7 +137,8 @@ int gpsh_verbs_answerer_start(struct gpsh_verbs *verbs)
     size_t n_pes = (size_t)verbs->env.n_pes;
     if (verbs->answerer || !verbs->env.notes)
         return 0;
-    struct verbs_answerer *answerer = calloc(1, sizeof *answerer + n_pes * sizeof(uint32_t));
+    struct verbs_answerer *answerer =
+        calloc(1, sizeof *answerer + n_pes * sizeof answerer->asked[0]);
     if (!answerer)
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the thread that answers for rails");
     char *notes = verbs->env.regions[GPSH_CONTROL].base + verbs->env.notes;

@@ -133,7 +133,7 @@ struct verbs_doubt {
     uint32_t question;
     uint32_t end;  // positions from here on were never posted
     uint32_t seen; // completions were, before this position
-    uint64_t asked_ns, until_ns;
+    uint64_t asked_ns, until_ns, driven_ns;
     int code; // what the flow fails with if nobody answers,
     char why[320];
 };
