@@ -73,11 +73,17 @@ static const char *part_fault(const struct gpsh_trace_head *head, uint64_t bytes
     return NULL;
 }
 
-static const char *part_map(struct gpsh_trace_part *part)
+// With `own`, a file of another user is none. They could cut it off while it is mapped, which would
+// end this process; a person who names it knows whose it is.
+static const char *part_map(struct gpsh_trace_part *part, bool own)
 {
     struct stat st;
     int fd = open(part->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     void *map = MAP_FAILED;
+    if (own && fd >= 0 && fstat(fd, &st) == 0 && st.st_uid != geteuid()) {
+        close(fd);
+        return "it belongs to another user; `gpushmem trace merge` takes it nevertheless";
+    }
     if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0)
         map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
     int error = errno;
@@ -93,7 +99,7 @@ static const char *part_map(struct gpsh_trace_part *part)
     return fault;
 }
 
-static int part_add(struct gpsh_trace_parts *parts, const char *folder, const char *name)
+static int part_add(struct gpsh_trace_parts *parts, const char *folder, const char *name, bool own)
 {
     char path[PATH_MAX + NAME_MAX + 2];
     snprintf(path, sizeof path, "%s/%s", folder, name);
@@ -105,7 +111,7 @@ static int part_add(struct gpsh_trace_parts *parts, const char *folder, const ch
         free(part.path);
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the parts of a trace");
     }
-    const char *fault = part_map(&part);
+    const char *fault = part_map(&part, own);
     if (fault) {
         parts->refused++;
         snprintf(parts->why, sizeof parts->why, "%.200s: %s", path, fault);
@@ -170,7 +176,7 @@ int gpsh_trace_parts_open(const char *file, const struct gpsh_trace_pick *pick,
     int status = 0;
     for (struct dirent *entry; !status && (entry = readdir(dir));)
         if (is_part_name(entry->d_name, base))
-            status = part_add(parts, folder, entry->d_name);
+            status = part_add(parts, folder, entry->d_name, pick->job || pick->run_pid);
     closedir(dir);
     if (status) {
         gpsh_trace_parts_close(parts, false);

@@ -28,7 +28,8 @@ struct gpsh_trace_pick {
 };
 
 // Maps the parts of FILE that belong together, and checks all that can be wrong with
-// them. Returns 0, also if there are none, or a negative status with a sentence.
+// them. If a job is picked, files of other users are refused. Returns 0, also if there are none, or
+// a negative status with a sentence.
 int gpsh_trace_parts_open(const char *file, const struct gpsh_trace_pick *pick,
                           struct gpsh_trace_parts *parts);
 // With `remove` the files are deleted.

@@ -28,6 +28,15 @@ int __wrap_posix_fallocate(int fd, off_t at, off_t bytes)
     return disk_error ? disk_error : ftruncate(fd, at + bytes) ? errno : 0;
 }
 
+static uid_t other_user; // as whom this process appears, 0: as itself
+
+uid_t __real_geteuid(void);
+uid_t __wrap_geteuid(void);
+uid_t __wrap_geteuid(void)
+{
+    return other_user ? other_user : __real_geteuid();
+}
+
 static void begin(void)
 {
     cr_assert_not_null(mkdtemp(folder));
@@ -300,6 +309,20 @@ Test(trace, gpsh_trace_merge__links_of_others__are_not_followed)
     cr_assert_not_null(strstr(contents(), "traceEvents"));
     strcpy(file, precious);
     cr_assert_str_eq(contents(), "mine");
+}
+
+// Others could cut off their file while it is mapped.
+Test(trace, gpsh_trace_merge__part_of_another_user__only_if_a_person_says_so)
+{
+    const struct gpsh_trace_pick of_job = {.job = "job"}, of_run = {.run_pid = 1};
+    write_part(0);
+    other_user = __real_geteuid() + 1;
+    cr_assert_eq(gpsh_trace_merge(file, &of_job, false, &outcome), GPUSHMEM_ERR_INVALID);
+    cr_assert_not_null(strstr(gpsh_last_error(), "t.json.0.part: it belongs to another user"));
+    cr_assert_eq(gpsh_trace_merge(file, &of_run, false, &outcome), GPUSHMEM_ERR_INVALID);
+    cr_assert(is_there(part_path(0)));
+    cr_assert_eq(gpsh_trace_merge(file, &newest, false, &outcome), 0);
+    cr_assert_eq(outcome.n_parts, 1);
 }
 
 // Who knows the name of a job may join it.
