@@ -74,8 +74,9 @@ static void arguments_write(struct writer *w, const struct gpsh_event *e)
     switch (e->kind) {
     case GPSH_EVENT_CALL:
         if (r->pe >= 0)
-            fprintf(out, "\"pe\":%d,", r->pe);
-        fprintf(out, "\"bytes\":%" PRIu32, r->bytes);
+            fprintf(out, "\"pe\":%d%s", r->pe, r->bytes ? "," : "");
+        if (r->bytes)
+            fprintf(out, "\"bytes\":%" PRIu32, r->bytes);
         break;
     case GPSH_EVENT_TURN:
     case GPSH_EVENT_BATCH:

@@ -93,6 +93,8 @@ class Jobs(unittest.TestCase):
                 self.assertTrue(trace.named(pe, word), f"PE {pe} has no track '{word}'")
             calls = {e["name"] for e in trace.named(pe, "host thread 0")["host thread 0"]}
             self.assertLessEqual({"gpushmem_malloc", "gpushmem_barrier_all", "quiet"}, calls)
+            barriers = [e for e in trace.named(pe, "host thread 0")["host thread 0"] if e["name"] == "gpushmem_barrier_all"]
+            self.assertEqual([e["args"] for e in barriers if e["args"]], [], "a barrier moves no bytes")
         self.check_commands(trace)
         self.check_clocks(trace)
 
