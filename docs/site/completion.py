@@ -58,11 +58,16 @@ def choices(option):
     return option[2].split()[0].split("|") if option[2] and "|" in option[2] else []
 
 
+def words(command):
+    """The words that stand where others have operands, in its usage: merge of trace."""
+    return re.findall(r"^gpushmem %s ([a-z]+)\b" % command.name, command.usage)
+
+
 def bash(commands):
     values = ["            '%s') words='%s' ;;" % ("' | '".join("%s %s" % (command.name, flag) for flag in flags(option)),
                                                   " ".join(choices(option)))
               for command in commands for option in command.options if choices(option)]
-    options = ["            %s) words='%s' ;;" % (command.name, " ".join(flag for option in command.options for flag in flags(option)))
+    options = ["            %s) words='%s' ;;" % (command.name, " ".join(words(command) + [flag for option in command.options for flag in flags(option)]))
                for command in commands if command.options]
     return BASH % {"commands": " ".join(command.name for command in commands), "values": "\n".join(values),
                    "options": "\n".join(options)}
@@ -79,7 +84,8 @@ def zsh(commands):
                                                                        if choices(option) else "_files") if option[2] else "")
                 for option in command.options for flag in flags(option)]
         if rows:
-            options.append("        %s) _arguments %s '*:file:_files' ;;" % (command.name, " ".join(rows)))
+            options.append("        %s) _arguments %s '*:file:_files' ;;"
+                           % (command.name, " ".join(rows + ["':word:(%s)'" % word for word in words(command)])))
     return ZSH % {"commands": "\n".join("        '%s:%s'" % (command.name, quoted(command.summary)) for command in commands),
                   "options": "\n".join(options)}
 

@@ -54,6 +54,7 @@ completes() {
 [ "$(completes gpushmem ru)" = run ] || die "'ru' becomes: $(completes gpushmem ru)"
 [ "$(completes gpushmem run --on)" = --on-failure ] || die "'run --on' becomes: $(completes gpushmem run --on)"
 [ "$(completes gpushmem run --bind c)" = core ] || die "'run --bind c' becomes: $(completes gpushmem run --bind c)"
+[ "$(completes gpushmem trace m)" = merge ] || die "'trace m' becomes: $(completes gpushmem trace m)"
 [ -z "$(completes gpushmem run --nothing)" ] || die "'run --nothing' becomes: $(completes gpushmem run --nothing)"
 if "$program" perf --help >/dev/null 2>&1; then # an option with a value of two words
     plain man1/gpushmem-perf.1 | grep -qF '.B -d, --memory D|H D|H' || die "gpushmem-perf.1 does not name both values of --memory"
