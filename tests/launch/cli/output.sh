@@ -30,7 +30,7 @@ refuses() {
 until "$gpushmem" stat --once "$job" >/dev/null 2>&1; do sleep 0.1; done
 for command in version help "info" "info --json" "info --compat" "info --settings-file" "topo" "topo --json" "topo --help" \
     "doctor settings" "doctor --all settings" "doctor --json settings" "doctor --markdown" \
-    "stat" "stat --once $job" "stat --waits $job" "stat --prometheus $job"; do
+    "trace --help" "stat" "stat --once $job" "stat --waits $job" "stat --prometheus $job"; do
     # shellcheck disable=SC2086 # words
     refuses $command
 done
