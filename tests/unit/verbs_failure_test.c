@@ -554,3 +554,34 @@ Test(verbs_failure, rail_lost__program_is_away_for_longer_than_it_would_wait__as
         fake_settle(&pair);
     cr_assert_eq(pair.channel->flows[1].error, 0);
 }
+
+// The lock of 4-byte atomics is rail 0's affair.
+Test(verbs_failure, rail_1_lost__while_a_lock_is_held_by_rail_0__is_asked_all_the_same)
+{
+    static char source[100000];
+    close_all();
+    memset(&pair, 0, sizeof pair);
+    fake_reset();
+    fake.n_devices = 2;
+    fake.atomic_cap = IBV_ATOMIC_HCA;
+    pair.n_locks = 8;
+    pair.settings[0] = "GPUSHMEM_VERBS_RAILS=2";
+    pair.settings[1] = "GPUSHMEM_VERBS_FAILOVER_MS=3600000";
+    cr_assert_eq(fake_pair_open(&pair), 0);
+    struct gpsh_op add = fake_amo(GPSH_AMO_ADD, 4, 0, 1, 0, NULL);
+    cr_assert_eq(fake_post_op(&pair, &add), GPSH_POST_URGENT);
+    struct gpsh_op put = fake_put(source, 4096, sizeof source);
+    cr_assert(fake_post_op(&pair, &put) >= 0);
+    struct verbs_lane *second = &lane_0()[1];
+    cr_assert_neq(second->head, second->tail);
+    int until = 0;
+    while (device_of(until) == device_of(0))
+        until++;
+    pair.control_there[ANSWERS] = (uint64_t)verbs_question(0, 1) << 32 | VERBS_ANSWER_KNOWN |
+                                  ((second->first_psn + second->head + second->more) & 0xffffff);
+    fake_run(until + 1, IBV_WC_RETRY_EXC_ERR);
+    while (pair.channel->pending)
+        fake_settle(&pair);
+    cr_assert_eq(pair.channel->flows[1].error, 0);
+    cr_assert_eq(*(uint32_t *)(void *)pair.there, 1);
+}

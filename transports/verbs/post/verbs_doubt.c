@@ -33,11 +33,12 @@ static uint64_t packets_between(const struct verbs_lane *lane, uint32_t from, ui
     return packets;
 }
 
-// Four bytes at a time, under a lock there that only rail 0 can release.
+// Four bytes at a time, under a lock there that only the rail of atomics can release.
 static bool holds_lock(const struct verbs_lane *lane)
 {
     const struct verbs_flow *flow = lane->flow;
-    for (uint32_t rest = flow->loops_used; rest; rest &= rest - 1)
+    uint32_t loops = lane->rail == flow->agent ? flow->loops_used : 0;
+    for (uint32_t rest = loops; rest; rest &= rest - 1)
         if (flow->loops[__builtin_ctz(rest)].lock)
             return true;
     return false;
