@@ -124,14 +124,8 @@ static bool is_of_another(const struct gpsh_settings_file *file, const struct st
     return file->owner == GPSH_FILE_OF_USER && st->st_uid && st->st_uid != geteuid();
 }
 
-static int file_check(struct gpsh_settings_file *file, const struct stat *st, bool live)
+static int pass_over_file(struct gpsh_settings_file *file, const struct stat *st)
 {
-    if (!S_ISREG(st->st_mode))
-        return file_refuse(file, kind_of(st->st_mode));
-    if (live && st->st_mode & S_IWOTH)
-        return file_refuse(file, "can be written by every user of this machine (chmod o-w)");
-    if (!live || !is_of_another(file, st))
-        return 0;
     file->state = GPSH_FILE_PASSED_OVER;
     GPSH_LOG(WARN, "config",
              "settings file %s belongs to user %u and not to this one, and is ignored; name it "
@@ -140,11 +134,24 @@ static int file_check(struct gpsh_settings_file *file, const struct stat *st, bo
     return 0;
 }
 
+static int file_check(struct gpsh_settings_file *file, const struct stat *st, bool live)
+{
+    if (!S_ISREG(st->st_mode))
+        return file_refuse(file, kind_of(st->st_mode));
+    if (live && st->st_mode & S_IWOTH)
+        return file_refuse(file, "can be written by every user of this machine (chmod o-w)");
+    return live && is_of_another(file, st) ? pass_over_file(file, st) : 0;
+}
+
 // The descriptor, or -1 with the state or an error. A pipe that nobody writes to must not hold this
 // process up, and a terminal not become its own.
 static int file_open(struct gpsh_settings_file *file, bool live, int *fd)
 {
     struct stat st;
+    *fd = -1;
+    // Another user's link may lead to what that user cannot read, and their pipe is no error here.
+    if (live && lstat(file->path, &st) == 0 && is_of_another(file, &st))
+        return pass_over_file(file, &st);
     *fd = open(file->path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     int error = *fd < 0 || fstat(*fd, &st) ? errno : 0;
     if (*fd < 0 && may_lack(file, error))

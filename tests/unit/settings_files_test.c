@@ -429,3 +429,25 @@ Test(settings_files, file_of_another_user__is_passed_over_unless_named)
     gpsh_settings_clear(&s);
     gpsh_settings_forget();
 }
+
+// Whatever it is: a link to a file that is root's, which sentences would show, or a pipe.
+Test(settings_files, thing_of_another_user__is_passed_over)
+{
+    char path[PATH_BYTES], secret[PATH_BYTES], home[PATH_BYTES], text[1024];
+    if (getuid())
+        return; // only root can give a file away
+    write_text("secret", "root only\n", secret);
+    write_text("me/.config/gpushmem/settings.conf", "", path);
+    setenv("HOME", below("me", home), 1);
+    unsetenv("XDG_CONFIG_HOME");
+    for (int i = 0; i < 3; i++) {
+        cr_assert_eq(unlink(path), 0);
+        cr_assert_eq(i == 0   ? symlink(secret, path)
+                     : i == 1 ? symlink("settings.conf", path)
+                              : mkfifo(path, 0600),
+                     0);
+        cr_assert_eq(lchown(path, NOBODY, NOBODY), 0);
+        warnings_of("", text, sizeof text);
+        cr_expect(strstr(text, "belongs to user 65534"), "%d: %s", i, text);
+    }
+}
