@@ -284,6 +284,36 @@ class Signals(Case):
         _, err = self.finish(job, 143)
         self.assert_last_line(err, r"received signal 15 \(Terminated\); ended the 3 PEs")
 
+    def test_question_reaches_programs_that_read_all_signals(self):
+        job = self.start("-n", 2, sys.executable, "-c", """if True:
+            import ctypes, os, signal
+            signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+            fd = ctypes.CDLL(None).signalfd(-1, b"\\xff" * 128, 0)
+            os.write(1, b"%d\\n" % os.getpid())
+            os.write(1, b"heard\\n" if os.read(fd, 128)[0] == signal.SIGUSR1 else b"something else\\n")""")
+        self.wait_state(self.wait_for_lines(job, 2), "S")
+        job.send_signal(signal.SIGUSR1)
+        self.assertEqual(self.finish(job, 0)[0], "heard\n" * 2)
+
+    def test_question_spares_programs_that_block_all_signals_for_an_instant(self):
+        # As shells and C libraries do around a fork. The instant lasts until the last PE has been asked.
+        asked = pathlib.Path(self.tmp, "asked")
+        instant = """if True:
+            import os, signal
+            signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+            os.write(1, b"ready\\n")
+            while not os.path.exists("%s"):
+                pass
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, signal.valid_signals())
+            os.write(1, b"alive\\n")""" % asked
+        last = f"trap 'touch {asked}; exit' USR1; echo ready; while :; do sleep 0.05; done"
+        job = self.start("-n", 3, "sh", "-c", f"[ $PMIX_RANK = 2 ] || exec \"$0\" -c \"$1\"; {last}", sys.executable, instant)
+        self.assertEqual(self.wait_for_lines(job, 3), ["ready"] * 3)
+        job.send_signal(signal.SIGUSR1)
+        out, _ = self.finish(job, 0)
+        asked.unlink()
+        self.assertEqual(out, "alive\n" * 2)
+
     def test_interrupt_ends_pes_that_do_not_catch_it(self):
         job = self.start("-n", 3, "sh", "-c", "echo ready; exec sleep 60")
         self.wait_for_lines(job, 3)
