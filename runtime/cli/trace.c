@@ -48,7 +48,7 @@ int gpsh_cmd_trace(int argc, char **argv)
     int status, operand = gpsh_options_parse(&line, argc, argv, &status);
     if (operand < 0)
         return status;
-    if (operand + 2 == argc && strcmp(argv[operand], "merge") == 0)
+    if (operand + 2 == argc && strcmp(argv[operand], "merge") == 0 && argv[operand + 1][0])
         return trace_merge(argv[operand + 1]);
     gpsh_options_complain(&line, "it takes the word merge and one file; see gpushmem trace --help");
     return GPSH_OPTIONS_EXIT_USAGE;

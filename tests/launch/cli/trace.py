@@ -188,6 +188,7 @@ class Jobs(unittest.TestCase):
         self.assertEqual(self.merge().returncode, 2)
         self.assertEqual(self.merge("merge").returncode, 2)
         self.assertEqual(self.merge("merge", "a", "b").returncode, 2)
+        self.assertEqual(self.merge("merge", "").returncode, 2)
         result = self.merge("merge", "t.json")
         self.assertEqual(result.returncode, 1)
         self.assertIn("there are no parts t.json.*.part", result.stderr)
