@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The settings files of a process: where they are, what they say, which are refused.
-#define _GNU_SOURCE // memfd_create, mkdtemp
+#define _GNU_SOURCE // memfd_create
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -13,16 +13,17 @@
 #include "core/config.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "core/scratch.h"
 
 enum { PATH_BYTES = 256, NOBODY = 65534 };
 
-static char folder[] = "/tmp/gpushmem-settings-XXXXXX";
+static char folder[64];
 
 static void begin(void)
 {
     if (!access("/etc/gpushmem/settings.conf", F_OK))
         cr_skip_test("this machine has a settings file of its own");
-    cr_assert(mkdtemp(folder));
+    cr_assert_eq(gpsh_scratch_dir("settings", 40, folder, sizeof folder), 0, "%s", folder);
     cr_assert_eq(chmod(folder, 0755), 0);
     for (const char *const *name =
              (const char *const[]){"GPUSHMEM_RINGS", "GPUSHMEM_TEAMS", "GPUSHMEM_LOG_FILE", NULL};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#define _GNU_SOURCE // mkdtemp, memmem
+#define _GNU_SOURCE // memmem
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdio.h>
@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "core/error.h"
+#include "core/scratch.h"
 #include "observe/trace.h"
 #include "observe/trace_clock.h"
 #include "observe/trace_events.h"
@@ -17,7 +18,7 @@
 
 enum { RECORDS = 64, PES = 2, LANES = 3 }; // default context, a proxy, a context
 
-static char folder[] = "/tmp/trace_test.XXXXXX", file[64];
+static char folder[64], file[80];
 static int disk_error;
 static struct gpsh_trace_outcome outcome;
 static const struct gpsh_trace_pick newest;
@@ -39,7 +40,7 @@ uid_t __wrap_geteuid(void)
 
 static void begin(void)
 {
-    cr_assert_not_null(mkdtemp(folder));
+    cr_assert_eq(gpsh_scratch_dir("trace", 40, folder, sizeof folder), 0, "%s", folder);
     snprintf(file, sizeof file, "%s/t.json", folder);
 }
 

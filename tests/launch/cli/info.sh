@@ -3,20 +3,8 @@
 # info.sh GPUSHMEM: what `gpushmem info` says about build, settings, their origin, bad values and peers.
 set -u
 gpushmem=$1
-failed=0
+. "$(dirname "${BASH_SOURCE[0]}")/expect.sh"
 export GPUSHMEM_TRANSPORTS=p2p
-
-# expect STATUS PATTERN COMMAND...: exit code and a line of output that matches.
-expect() {
-    local status=$1 pattern=$2 text got
-    shift 2
-    text=$("$@" 2>&1)
-    got=$?
-    if [ "$got" != "$status" ] || ! grep -Eq "$pattern" <<<"$text"; then
-        printf '%s\n' "$*: exit code $got (wanted $status), no line matches '$pattern':" "$text"
-        failed=1
-    fi
-}
 
 version=$("$gpushmem" version)
 expect 0 "^gpushmem +${version#gpushmem }$" "$gpushmem" info

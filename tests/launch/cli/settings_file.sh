@@ -4,24 +4,12 @@
 set -u
 [ ! -e /etc/gpushmem/settings.conf ] || { echo "this machine has a settings file of its own"; exit 77; }
 gpushmem=$1
-failed=0
+. "$(dirname "${BASH_SOURCE[0]}")/expect.sh"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export HOME=$work XDG_CONFIG_HOME='' GPUSHMEM_SETTINGS_FILE='' GPUSHMEM_TRANSPORTS=p2p
 file=$work/.config/gpushmem/settings.conf
 mkdir -p "${file%/*}"
-
-# expect STATUS PATTERN COMMAND...: exit code and a line of output that matches.
-expect() {
-    local status=$1 pattern=$2 text got
-    shift 2
-    text=$("$@" 2>&1)
-    got=$?
-    if [ "$got" != "$status" ] || ! grep -Eq "$pattern" <<<"$text"; then
-        printf '%s\n' "$*: exit code $got (wanted $status), no line matches '$pattern':" "$text"
-        failed=1
-    fi
-}
 
 expect 0 '^settings file ~/.config/gpushmem/settings.conf: there is none$' "$gpushmem" info
 cat >"$file" <<'END'
