@@ -203,7 +203,7 @@ GPSH_DEV_CALL void gpsh_dev_coll_fold(struct gpsh_dev_coll c, struct gpushmem_co
     default: break;
     }
 #else
-    // on two H200 a unit alone takes a microsecond less by itself than as a run of one
+    // 8 bytes took 5.5 us on two H200 as a run of one unit, 4.4 when there were no runs
     if (lanes == 1 && job.bytes > sizeof(gpsh_dev_unit<4>)) {
         gpsh_dev_fold_alone(c, op, job);
         return;
