@@ -177,13 +177,14 @@ if python3 -c 'import torch' 2>/dev/null; then
     by_torchrun() { # so many jobs at once
         local status=0 job
         for job in $(seq "$1"); do
-            timeout $limit python3 -m torch.distributed.run --standalone --nproc-per-node $torch_pes \
+            GPUSHMEM_HANG_REPORT=20 timeout $((2 * limit)) python3 -m torch.distributed.run --standalone --nproc-per-node $torch_pes \
                 tests/gpu/programs/python_test.py >"$log.$job" 2>&1 &
         done
         for job in $(jobs -p); do
             wait "$job" || status=$?
         done
-        [ $status = 0 ] || sed -n '/Traceback/,/^[^ ]*Error/p' "$log".[12] | grep -v 'torch/distributed' # not torchrun's own
+        [ $status = 0 ] || sed -n '/Traceback/,/^[^ ]*Error/p; /python_test:/p; /gpushmem:/p' "$log".[12] |
+            grep -v 'torch/distributed' # not torchrun's own
         rm -f "$log".[12]
         return $status
     }
