@@ -60,6 +60,9 @@ if grep -q "$(hostname) is well" "$report"; then
 fi
 rm "$work/build/bin/multi_amo" "$work/build/bin/multi_sync"
 ends 0 " passed, 0 failed" "${launch[@]}" --nodes 1
+program gpushmem '[ "$1" != info ]'
+ends 1 "Promises and figures were left out: the PEs do not reach each other" "${launch[@]}" --nodes 2
+has "were left out" "$report"
 ends 77 "jobs cannot be started with 'false'" --launch false
 ends 2 "--nodes takes a number from 1 to 99999, not 'two'" --nodes two
 ends 2 "--seconds takes a number from 1 to 99999, not '0'" --seconds 0
