@@ -177,8 +177,8 @@ if python3 -c 'import torch' 2>/dev/null; then
     by_torchrun() { # so many jobs at once
         local status=0 job
         for job in $(seq "$1"); do
-            GPUSHMEM_HANG_REPORT=20 timeout $((2 * limit)) python3 -m torch.distributed.run --standalone --nproc-per-node $torch_pes \
-                tests/gpu/programs/python_test.py >"$log.$job" 2>&1 &
+            GPUSHMEM_HANG_REPORT=20 timeout $((2 * limit)) python3 -m torch.distributed.run --standalone \
+                --nproc-per-node $torch_pes tests/gpu/programs/python_test.py >"$log.$job" 2>&1 &
         done
         for job in $(jobs -p); do
             wait "$job" || status=$?
