@@ -10,8 +10,8 @@
 #include <stdint.h>
 
 #include "core/clock.h"
-#include "core/ticks.h"
 #include "observe/trace_part.h"
+#include "observe/trace_time.h"
 #include "transport/transport.h"
 
 struct gpsh_trace_owner {
@@ -36,9 +36,9 @@ bool gpsh_trace_is_open(void);
 struct gpsh_trace_lane {
     _Alignas(64) struct gpsh_trace_record *records;
     uint64_t mask, written;
-    uint64_t now_ns; // the last look at the clock,
-    uint64_t ticks;  // and when that was
+    uint64_t now_ns; // the last look at the clock
     uint64_t pass;   // what was written before a proxy's pass
+    struct gpsh_trace_time time;
     struct gpsh_trace_lane_head *head;
     struct gpsh_trace_record spare; // where records go that come too late
 };
@@ -81,6 +81,13 @@ static inline void gpsh_trace_commit(struct gpsh_trace_lane *lane)
         return;
     // A reader of a part whose writer was killed sees whole records.
     __atomic_store_n(&lane->head->records, ++lane->written, __ATOMIC_RELEASE);
+}
+
+// What the clock says now, and never earlier than it said.
+static inline uint64_t gpsh_trace_now(struct gpsh_trace_lane *lane)
+{
+    uint64_t ns = gpsh_trace_time_ns(&lane->time);
+    return ns > lane->now_ns ? ns : lane->now_ns;
 }
 
 static inline uint32_t gpsh_trace_span(uint64_t from_ns, uint64_t to_ns)

@@ -136,6 +136,16 @@ static void end_queues(struct maker *m)
     }
 }
 
+// All commands of the ring were complete in the pass in which it had this turn.
+static void add_complete(struct maker *m, const struct gpsh_trace_record *turn)
+{
+    uint32_t ring = GPSH_TRACK_RING + (uint32_t)turn->ring;
+    struct gpsh_event *event = event_add(m, GPSH_EVENT_PUBLISH, ring, turn);
+    event->at_ns = turn->at_ns + turn->took_ns + (uint32_t)turn->pe;
+    event->took_ns = 0;
+    event->offset = turn->number;
+}
+
 static void add_record(struct maker *m, int lane, const struct gpsh_trace_record *r)
 {
     bool is_proxy = lane >= 1 && lane <= m->head->n_proxies;
@@ -149,6 +159,8 @@ static void add_record(struct maker *m, int lane, const struct gpsh_trace_record
     case GPSH_TRACE_TURN:
         event_add(m, GPSH_EVENT_TURN, proxy, r);
         event_add(m, GPSH_EVENT_BATCH, GPSH_TRACK_RING + (uint32_t)r->ring, r);
+        if (r->what & GPSH_TRACE_COMPLETE)
+            add_complete(m, r);
         break;
     case GPSH_TRACE_POST: add_posts(m, lane, r); break;
     case GPSH_TRACE_DONE:

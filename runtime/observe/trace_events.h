@@ -36,7 +36,9 @@ struct gpsh_event {
     uint64_t at_ns, took_ns;
     uint32_t track;
     uint8_t kind;
-    uint32_t offset;    // OPERATION, and what comes of it: its place in the record's run
+    // OPERATION, and what comes of it: its place in the record's run; PUBLISH: commands more than
+    // the record's index
+    uint32_t offset;
     bool unfinished;    // OPERATION: was not complete when the trace ended
     uint64_t posted_ns; // OPERATION
     const struct gpsh_trace_record *record;

@@ -99,7 +99,7 @@ static void arguments_write(struct writer *w, const struct gpsh_event *e)
         fprintf(out, "\"pe\":%d,\"number\":%" PRIu32 "%s", r->pe, r->number,
                 r->what & GPSH_TRACE_FAILED ? ",\"failed\":true" : "");
         break;
-    default: fprintf(out, "\"commands\":%" PRIu32, r->index); break;
+    default: fprintf(out, "\"commands\":%" PRIu32, r->index + e->offset); break;
     }
     fputc('}', out);
 }

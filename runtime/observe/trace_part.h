@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 enum {
-    GPSH_TRACE_VERSION = 1,
+    GPSH_TRACE_VERSION = 2,
     GPSH_TRACE_NAMES = 256, // functions that slices are named after
     GPSH_TRACE_NAME = 48,
     GPSH_TRACE_MARKS = 32, // barriers noted at the beginning, and as many at the end
@@ -22,7 +22,8 @@ enum {
 enum gpsh_trace_kind {
     GPSH_TRACE_NOTHING, // a place that was never written
     GPSH_TRACE_CALL,    // of the host: index is the name's, pe and bytes what it is about
-    GPSH_TRACE_TURN,    // a proxy read `number` commands of `ring`, from `index` on
+    GPSH_TRACE_TURN,    // a proxy read `number` commands of `ring`, from `index` on, and posted
+                        // `bytes` operations
     GPSH_TRACE_POST,    // a run of took_ns operations of so many bytes each, from `number` on, to
                         // `pe` taken by a transport; for the commands of `ring` from `index` on,
                         // or GPSH_TRACE_NO_RING
@@ -35,6 +36,8 @@ enum gpsh_trace_kind {
 enum gpsh_trace_flag {
     GPSH_TRACE_AT_ONCE = 8, // POST: complete when post returned
     GPSH_TRACE_FAILED = 8,  // DONE: the flow has failed
+    // TURN: all that it had read was complete so many ns after its end: `pe`, as unsigned
+    GPSH_TRACE_COMPLETE = 8,
 };
 
 // Numbers and indices are the lower halves of the library's.

@@ -105,7 +105,9 @@ struct gpsh_proxy_ring {
     bool closed;                         // corrupt: not read any more
     int n_quiets;                        // QUIET entries pending
     struct gpsh_ring_counters *counters; // for others to read; see show_progress
-    uint64_t traced;                     // what the trace knows of `retired`
+    // What the trace knows of `retired`, and what its lane had written with the last turn: the
+    // lower halves.
+    uint32_t traced, turn;
 };
 
 // A command as it lies in its slot, without the lap bits; gpushmem_command_unpack reads it.

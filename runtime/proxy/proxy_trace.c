@@ -10,7 +10,7 @@ void gpsh_proxy_trace_begin(struct gpsh_proxy_thread *thread)
 {
     struct gpsh_trace_lane *lane = thread->trace;
     if (lane->written == lane->pass)
-        lane->now_ns = gpsh_clock_ns();
+        lane->now_ns = gpsh_trace_now(lane);
     lane->pass = lane->written;
 }
 
@@ -23,7 +23,7 @@ int gpsh_proxy_trace_pump(struct gpsh_proxy_thread *thread, struct gpsh_proxy_ri
     int work = gpsh_proxy_pump(thread, ring);
     if (ring->parsed == first && ring->posts == posts)
         return work;
-    lane->now_ns = gpsh_clock_ns();
+    lane->now_ns = gpsh_trace_now(lane);
     *gpsh_trace_next(lane) =
         (struct gpsh_trace_record){.at_ns = began_ns,
                                    .took_ns = gpsh_trace_span(began_ns, lane->now_ns),
@@ -33,7 +33,20 @@ int gpsh_proxy_trace_pump(struct gpsh_proxy_thread *thread, struct gpsh_proxy_ri
                                    .ring = number,
                                    .what = GPSH_TRACE_TURN << 4};
     gpsh_trace_commit(lane);
+    ring->turn = (uint32_t)lane->written;
     return work;
+}
+
+// The record of the turn that the ring had in this pass says it, too, if it is still there.
+static bool turn_is_complete(struct gpsh_trace_lane *lane, const struct gpsh_proxy_ring *ring)
+{
+    uint32_t since = (uint32_t)lane->written - ring->turn;
+    if (ring->retired != ring->parsed || since >= lane->written - lane->pass || since >= lane->mask)
+        return false;
+    struct gpsh_trace_record *turn = &lane->records[(lane->written - since - 1) & lane->mask];
+    turn->pe = (int32_t)gpsh_trace_span(turn->at_ns + turn->took_ns, lane->now_ns);
+    turn->what = GPSH_TRACE_TURN << 4 | GPSH_TRACE_COMPLETE;
+    return true;
 }
 
 void gpsh_proxy_trace_retired(struct gpsh_proxy_thread *thread)
@@ -41,9 +54,11 @@ void gpsh_proxy_trace_retired(struct gpsh_proxy_thread *thread)
     struct gpsh_trace_lane *lane = thread->trace;
     for (int i = 0; i < thread->n_rings; i++) {
         struct gpsh_proxy_ring *ring = thread->rings[i];
-        if (ring->retired == ring->traced)
+        if ((uint32_t)ring->retired == ring->traced)
             continue;
-        ring->traced = ring->retired;
+        ring->traced = (uint32_t)ring->retired;
+        if (turn_is_complete(lane, ring))
+            continue;
         *gpsh_trace_next(lane) = (struct gpsh_trace_record){.at_ns = lane->now_ns,
                                                             .index = (uint32_t)ring->retired,
                                                             .ring = (uint16_t)ring->shared.number,

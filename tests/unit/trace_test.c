@@ -53,7 +53,7 @@ static void end(void)
 }
 TestSuite(trace, .init = begin, .fini = end);
 
-static int open_part(int pe)
+static int open_part_of(int pe, uint64_t records)
 {
     return gpsh_trace_open(&(struct gpsh_trace_owner){.file = file,
                                                       .job = "job",
@@ -61,7 +61,12 @@ static int open_part(int pe)
                                                       .n_pes = PES,
                                                       .n_channels = LANES,
                                                       .n_proxies = 1,
-                                                      .lane_records = RECORDS});
+                                                      .lane_records = records});
+}
+
+static int open_part(int pe)
+{
+    return open_part_of(pe, RECORDS);
 }
 
 static char *part_path(int pe)
@@ -101,12 +106,18 @@ static void write_part(int pe)
 static struct gpsh_flow flows[PES];
 static struct gpsh_channel channel;
 static int to_complete;
+static int answer = GPSH_POST_IN_FLIGHT; // of the next post
 
 static int fake_post(struct gpsh_channel *c, const struct gpsh_op *op)
 {
+    if (answer < 0 || answer == GPSH_POST_AGAIN)
+        return answer;
     flows[op->pe].posted++;
-    c->pending++;
-    return GPSH_POST_IN_FLIGHT;
+    if (answer == GPSH_POST_DONE)
+        flows[op->pe].completed = flows[op->pe].posted;
+    else
+        c->pending++;
+    return answer;
 }
 
 static int fake_flush(struct gpsh_channel *c)
@@ -196,6 +207,139 @@ Test(trace, gpsh_trace_channel__run_of_posts__is_one_record_and_many_operations)
     gpsh_trace_parts_close(&parts, false);
 }
 
+// No progress tells of the third one.
+Test(trace, gpsh_trace_channel__complete_at_once_within_a_run__is_complete)
+{
+    uint64_t at = 0;
+    struct gpsh_channel *channels[] = {&channel};
+    const struct gpsh_op op = {.kind = GPSH_OP_PUT, .pe = 1, .bytes = 8};
+    struct gpsh_trace_parts parts;
+    struct gpsh_events events;
+    cr_assert_eq(open_part(0), 0);
+    open_channel(1);
+    gpsh_trace_ring(channels, 1, gpsh_clock_ns(), 5, &at);
+    for (; at < 3; at++) {
+        answer = at < 2 ? GPSH_POST_IN_FLIGHT : GPSH_POST_DONE;
+        cr_assert_eq(channel.ops->post(&channel, &op), answer);
+    }
+    gpsh_trace_ring(channels, 1, gpsh_clock_ns(), 0, NULL);
+    channel.ops->channel_close(&channel);
+    cr_assert_eq(gpsh_trace_parts_open(file, &newest, &parts), 0);
+    cr_assert(gpsh_trace_events_make(parts.list[0].head, &events));
+    cr_assert_eq(events.n, 3);
+    for (size_t i = 0; i < events.n; i++)
+        cr_assert(events.list[i].kind == GPSH_EVENT_OPERATION && !events.list[i].unfinished);
+    free(events.list);
+    gpsh_trace_parts_close(&parts, false);
+}
+
+// What was posted, and must be found in the trace.
+struct posted {
+    uint64_t number, bytes;
+    uint32_t index;
+    uint16_t ring;
+    int pe, kind;
+    bool at_once, complete;
+};
+enum { POSTS = 2000 };
+static struct posted journal[POSTS];
+static int n_posted;
+
+static void post_any(uint64_t index, uint16_t ring)
+{
+    const struct gpsh_op op = {.kind = (uint8_t)(rand() % 8 ? GPSH_OP_PUT : GPSH_OP_GET),
+                               .pe = rand() % 8 ? 1 : 0,
+                               .bytes = rand() % 8 ? 8 : 4};
+    struct gpsh_flow *flow = &flows[op.pe];
+    bool idle = flow->posted == flow->completed;
+    answer =
+        rand() % 8 ? GPSH_POST_IN_FLIGHT : (int[]){GPSH_POST_AGAIN, -1, GPSH_POST_DONE}[rand() % 3];
+    if (answer == GPSH_POST_DONE && !idle)
+        answer = GPSH_POST_CAPTURED;
+    cr_assert_eq(channel.ops->post(&channel, &op), answer);
+    if (answer >= 0 && answer != GPSH_POST_AGAIN)
+        journal[n_posted++] = (struct posted){.number = flow->posted,
+                                              .bytes = op.bytes,
+                                              .index = (uint32_t)index,
+                                              .ring = ring,
+                                              .pe = op.pe,
+                                              .kind = op.kind,
+                                              .at_once = answer == GPSH_POST_DONE};
+}
+
+// Turns of two rings and posts of the host, with commands that post nothing, one operation or
+// several, and with room, failures and completions as they come.
+static void post_at_random(void)
+{
+    uint64_t at[2] = {0, 1000};
+    struct gpsh_channel *channels[] = {&channel};
+    while (n_posted < POSTS - 64) {
+        int ring = rand() % 3;
+        gpsh_trace_ring(channels, 1, gpsh_clock_ns(), (uint16_t)ring, ring < 2 ? &at[ring] : NULL);
+        for (int i = rand() % 20; i; i--) {
+            for (int n = rand() % 8 ? 1 : rand() % 3; n; n--)
+                post_any(ring < 2 ? at[ring] : 0, ring < 2 ? (uint16_t)ring : GPSH_TRACE_NO_RING);
+            if (ring < 2)
+                at[ring]++;
+        }
+        if (rand() % 2)
+            channel.ops->flush(&channel);
+        if (rand() % 2)
+            progress((int)(flows[1].posted - flows[1].completed));
+    }
+    gpsh_trace_ring(channels, 1, gpsh_clock_ns(), 0, NULL);
+    for (int i = 0; i < n_posted; i++)
+        journal[i].complete = journal[i].number <= flows[journal[i].pe].completed;
+}
+
+static const struct posted *posted_as(int pe, uint32_t number)
+{
+    for (int i = 0; i < n_posted; i++)
+        if (journal[i].pe == pe && journal[i].number == number)
+            return &journal[i];
+    return NULL;
+}
+
+Test(trace, gpsh_trace_channel__posts_at_random__are_all_there_as_they_were)
+{
+    for (unsigned seed = 1; seed < 40; seed++) {
+        struct gpsh_trace_parts parts;
+        struct gpsh_events events;
+        int found = 0;
+        srand(seed);
+        n_posted = 0;
+        cr_assert_eq(open_part_of(0, 8192), 0);
+        open_channel(1);
+        post_at_random();
+        channel.ops->channel_close(&channel);
+        gpsh_trace_stop();
+        cr_assert_eq(gpsh_trace_parts_open(file, &newest, &parts), 0);
+        cr_assert(gpsh_trace_events_make(parts.list[0].head, &events));
+        for (size_t i = 0; i < events.n; i++) {
+            const struct gpsh_event *e = &events.list[i];
+            const struct gpsh_trace_record *r = e->record;
+            if (e->kind != GPSH_EVENT_OPERATION)
+                continue;
+            const struct posted *p = posted_as(r->pe, r->number + e->offset);
+            cr_assert_not_null(p, "seed %u: number %u", seed, r->number + e->offset);
+            found++;
+            cr_assert(r->bytes == p->bytes && (r->what & 7) == p->kind && r->ring == p->ring,
+                      "seed %u: number %u", seed, r->number + e->offset);
+            cr_assert(p->ring == GPSH_TRACE_NO_RING || r->index + e->offset == p->index,
+                      "seed %u: number %u is of command %u, not %u", seed, r->number + e->offset,
+                      p->index, r->index + e->offset);
+            cr_assert(!(r->what & GPSH_TRACE_AT_ONCE) || p->at_once, "seed %u: number %u", seed,
+                      r->number + e->offset);
+            cr_assert_eq(e->unfinished, !p->complete, "seed %u: number %u", seed,
+                         r->number + e->offset);
+        }
+        cr_assert_eq(found, n_posted, "seed %u: %d of %d", seed, found, n_posted);
+        free(events.list);
+        gpsh_trace_parts_close(&parts, true);
+        gpsh_trace_close();
+    }
+}
+
 Test(trace, gpsh_trace_channel__more_than_fits__keeps_the_latest_and_says_so)
 {
     char sentence[256];
@@ -214,6 +358,39 @@ Test(trace, gpsh_trace_channel__more_than_fits__keeps_the_latest_and_says_so)
     cr_assert_null(strstr(contents(), "\"number\":1,"));
     gpsh_trace_outcome_print(file, &outcome, sentence, sizeof sentence);
     cr_assert_not_null(strstr(sentence, "records were dropped (GPUSHMEM_TRACE_RECORDS)"));
+}
+
+Test(trace, gpsh_trace_events_make__turn_that_is_complete__says_when)
+{
+    struct gpsh_trace_parts parts;
+    struct gpsh_events events;
+    int found = 0;
+    cr_assert_eq(open_part(0), 0);
+    struct gpsh_trace_lane *lane = gpsh_trace_lane(1);
+    *gpsh_trace_next(lane) =
+        (struct gpsh_trace_record){.at_ns = 1000,
+                                   .took_ns = 50,
+                                   .number = 7,
+                                   .index = 100,
+                                   .ring = 3,
+                                   .pe = 25,
+                                   .what = GPSH_TRACE_TURN << 4 | GPSH_TRACE_COMPLETE};
+    gpsh_trace_commit(lane);
+    cr_assert_eq(gpsh_trace_parts_open(file, &newest, &parts), 0);
+    cr_assert(gpsh_trace_events_make(parts.list[0].head, &events));
+    for (size_t i = 0; i < events.n; i++) {
+        const struct gpsh_event *e = &events.list[i];
+        if (e->kind != GPSH_EVENT_PUBLISH)
+            continue;
+        found++;
+        cr_assert_eq(e->at_ns, 1075);
+        cr_assert_eq(e->took_ns, 0);
+        cr_assert_eq(e->record->index + e->offset, 107);
+        cr_assert_eq(e->track, GPSH_TRACK_RING + 3);
+    }
+    cr_assert_eq(found, 1);
+    free(events.list);
+    gpsh_trace_parts_close(&parts, false);
 }
 
 Test(trace, gpsh_trace_stop__later_records__go_nowhere)
@@ -426,6 +603,61 @@ Test(trace, gpsh_trace_events_make__random_records__are_survived)
         cr_assert(gpsh_trace_events_make(parts.list[0].head, &events));
         free(events.list);
         gpsh_trace_parts_close(&parts, true);
+    }
+}
+
+// ---- The time between two looks at the clock ----
+
+Test(trace, gpsh_trace_time_learn__even_counter__follows_the_clock)
+{
+    struct gpsh_trace_time time = {0};
+    gpsh_trace_time_learn(&time, 1000000, 5000, 1000100);
+    cr_assert_eq(time.limit, 0, "one look tells nothing of a tick's length");
+    gpsh_trace_time_learn(&time, 1001000, 5500, 1001100);
+    cr_assert_eq(time.limit, 0, "two that are close to each other neither");
+    gpsh_trace_time_learn(&time, 1400000, 205000, 1400100); // 2 ticks a ns
+    cr_assert_gt(time.limit, 0);
+    cr_assert_eq(gpsh_trace_time_at(&time, 1000), 205500);
+}
+
+Test(trace, gpsh_trace_time_learn__interrupted_look__is_not_taken)
+{
+    struct gpsh_trace_time time = {0}, before;
+    gpsh_trace_time_learn(&time, 1000000, 5000, 1000100);
+    gpsh_trace_time_learn(&time, 1400000, 205000, 1400100);
+    before = time;
+    gpsh_trace_time_learn(&time, 1700000, 355000, 9900000);
+    cr_assert_eq(memcmp(&time, &before, sizeof time), 0);
+}
+
+Test(trace, gpsh_trace_time_learn__counter_jumps__asks_the_clock_each_time)
+{
+    struct gpsh_trace_time time = {0};
+    gpsh_trace_time_learn(&time, 1000000, 5000, 1000100);
+    gpsh_trace_time_learn(&time, 1400000, 205000, 1400100);
+    gpsh_trace_time_learn(&time, 5000000, 355000, 5000100); // another processor's
+    cr_assert_eq(time.limit, 0);
+    gpsh_trace_time_learn(&time, 5400000, 555000, 5400100);
+    cr_assert_gt(time.limit, 0);
+    cr_assert_eq(gpsh_trace_time_at(&time, 1000), 555500);
+}
+
+Test(trace, gpsh_trace_time_learn__counter_goes_back__is_no_time_to_add)
+{
+    struct gpsh_trace_time time = {0};
+    gpsh_trace_time_learn(&time, 1000000, 5000, 1000100);
+    gpsh_trace_time_learn(&time, 1400000, 205000, 1400100);
+    gpsh_trace_time_learn(&time, 400000, 305000, 400100);
+    cr_assert_eq(time.limit, 0);
+}
+
+Test(trace, gpsh_trace_now__never_goes_back)
+{
+    struct gpsh_trace_lane lane = {0};
+    for (int i = 0; i < 1000000; i++) {
+        uint64_t ns = gpsh_trace_now(&lane);
+        cr_assert_geq(ns, lane.now_ns);
+        lane.now_ns = ns;
     }
 }
 
