@@ -16,11 +16,30 @@ die() {
 }
 
 machine() {
-    local model cores
+    local model cores compiler
     model=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)
     cores=$(nproc)
-    echo "Machine: ${model:-$(uname -m)}, $cores cores for this job, $(uname -s) $(uname -r), $("$bin/gpushmem" info |
-        sed -n 's/^compiler *//p'), preset $preset, load average before: $(cut -d ' ' -f 1 /proc/loadavg)."
+    compiler=$("$bin/gpushmem" info | sed -n 's/^compiler *//p')
+    echo "Measured $(date -u +%F) at $(git -C "$root" rev-parse --short HEAD) on: ${model:-$(uname -m)}, $cores cores for this job,"
+    echo "$(uname -s) $(uname -r), $compiler, preset $preset, load average before: $(cut -d ' ' -f 1 /proc/loadavg)."
+}
+
+# Makes the columns of a Markdown table as wide as their widest cell; figures are flush right.
+align() {
+    awk -F ' *[|] *' '
+        { for (c = 2; c < NF; c++) { cell[NR, c] = $c; if (length($c) > wide[c]) wide[c] = length($c) } }
+        END {
+            for (r = 1; r <= NR; r++) {
+                line = "|"
+                for (c = 2; c < NF; c++) {
+                    right = cell[2, c] ~ /:$/
+                    if (r == 2) { text = sprintf("%*s", wide[c] + 1, ""); gsub(/ /, "-", text); text = text (right ? ":" : "-") }
+                    else text = sprintf(right ? " %*s " : " %-*s ", wide[c], cell[r, c])
+                    line = line text "|"
+                }
+                print line
+            }
+        }'
 }
 
 # section TITLE ARGUMENT...
@@ -31,7 +50,7 @@ section() {
     shift
     echo "\`gpushmem perf $*\`"
     echo
-    "$bin/gpushmem" perf "$@" --markdown --seconds "$seconds" --quiet
+    "$bin/gpushmem" perf "$@" --markdown --seconds "$seconds" --quiet | align
 }
 
 tables() {
