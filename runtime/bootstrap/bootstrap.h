@@ -15,7 +15,7 @@ struct gpsh_bootstrap {
     int node_my_pe, node_n_pes; // position among the PEs of this node, and their number
     // [node_n_pes] ascending PE numbers on this node; owned by the struct
     int *node_pes;
-    char job_id[64]; // the same on all PEs, unique per job
+    char job_id[64]; // the same on all PEs, unique per job; no secret: anybody may see it
     // session directory of the job on this node, mode 0700; "" if the launcher has none
     char dir[256];
     bool singleton;      // no launcher: a job of one PE

@@ -11,6 +11,7 @@
 
 #include "core/error.h"
 #include "core/log.h"
+#include "core/sha256.h"
 
 enum { LONGEST_DIR = 80 }; // so that a socket's path below it fits into 107 bytes
 
@@ -152,8 +153,20 @@ static void find_dir(struct gpsh_bootstrap *b, const pmix_proc_t *me)
     free(dir);
 }
 
+// Whoever knows the namespace of a job of `gpushmem run` may join it. What is shown in its place
+// leads nobody back to it.
+static void make_public_id(struct gpsh_bootstrap *b, const char *nspace)
+{
+    enum { SHOWN = 8 }; // bytes, enough to tell the jobs of a user apart
+    uint8_t digest[GPSH_SHA256_BYTES];
+    gpsh_sha256(nspace, strlen(nspace), digest);
+    int length = snprintf(b->job_id, sizeof(b->job_id), "run-");
+    for (int i = 0; i < SHOWN; i++, length += 2)
+        snprintf(b->job_id + length, 3, "%02x", digest[i]);
+}
+
 // The namespace, as far as it fits and as a file name may have it. A longer one is told apart by a
-// hash (FNV-1a).
+// hash (FNV-1a). Other launchers' names are no secrets: `squeue` and `ps` show them.
 static void make_job_id(struct gpsh_bootstrap *b, const pmix_proc_t *me)
 {
     static const char allowed[] =
@@ -220,7 +233,10 @@ int gpsh_bootstrap_job_read(struct gpsh_bootstrap *b, const pmix_proc_t *me)
     b->my_pe = (int)me->rank;
     b->launched_by_us = strncmp(me->nspace, "gpushmem-", 9) == 0;
     warn_if_led_astray(b);
-    make_job_id(b, me);
+    if (b->launched_by_us)
+        make_public_id(b, me->nspace);
+    else
+        make_job_id(b, me);
     find_dir(b, me);
     return find_node(b, me);
 }

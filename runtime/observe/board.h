@@ -51,7 +51,7 @@ struct gpsh_board {
     int32_t pid;     // as the process itself sees it
     int32_t run_pid; // of `gpushmem run`, 0: another launcher
     uint64_t began_ns;
-    char job[64];
+    char job[64]; // its public name
     struct gpsh_sheet sheet;
     struct gpsh_wait_slot waits[GPSH_BOARD_WAITS];
 };

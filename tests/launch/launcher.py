@@ -806,6 +806,28 @@ print(sum(name in text for text in public), oct(stat.S_IMODE(os.stat(directory).
             names.add(name)
         self.assertEqual(len(names), 2)
 
+    def test_secret_name_of_the_job_is_shown_by_no_command(self):
+        def stat(*arguments, code=0):
+            done = subprocess.run([GPUSHMEM, "stat", *arguments], env=self.env, capture_output=True, text=True, timeout=HANG_S)
+            self.assertEqual(done.returncode, code, done.stderr)
+            self.assertNotIn(secret, done.stdout + done.stderr)
+            return done.stdout + done.stderr
+        # The transport to oneself has counters; mapped memory has none.
+        script = f'echo "$PMIX_NAMESPACE"; exec {EVERYWHERE} forever'
+        job = self.start("-n", 1, "-x", "GPUSHMEM_TRANSPORTS=loop", "sh", "-c", script)
+        secret, ready = self.wait_for_lines(job, 2)
+        self.assertEqual(ready, "ready")
+        name = re.search(rf"^(\S+) +1 +1 +gpushmem run, process {job.pid}$", stat(), re.M)[1]
+        for operand in (name, str(job.pid)):
+            self.assertIn(f'{{job="{name}",pe="0"', stat("--prometheus", operand))
+            for option in ("--waits", "--once", "--peers"):
+                self.assertRegex(stat(option, operand), "(?m)^0 ")
+        self.assertIn("is a secret; `gpushmem stat` lists the names", stat("--once", secret, code=1))
+        job.send_signal(signal.SIGUSR1)
+        job.send_signal(signal.SIGTERM)
+        _, err = self.finish(job, 143)
+        self.assertNotIn(secret, err)
+
     def test_wrong_name_is_refused(self):
         script = f"PMIX_NAMESPACE=gpushmem-0 {MISHAP} abort 0 2>/dev/null; [ $? = 1 ] && exec {BOOT}"
         out, _ = self.job("-n", 1, "--timeout", 20, "sh", "-c", script)

@@ -151,6 +151,25 @@ Test(bootstrap_job, read__name_of_the_job__fit_for_file_names)
     free(boot.node_pes);
 }
 
+// Whoever knows the name that `gpushmem run` gives a job may join it: docs/security.md.
+Test(bootstrap_job, read__name_that_is_a_secret__not_shown_and_not_shared)
+{
+    static const char *const secrets[] = {"gpushmem-662a8f817a2c5ab280440a50076854f8",
+                                          "gpushmem-662a8f817a2c5ab280440a50076854f9"};
+    char first[sizeof(boot.job_id)] = "";
+    job_of(1, "0");
+    for (int i = 0; i < 2; i++) {
+        cr_assert_eq(read_as_named(0, secrets[i]), 0);
+        cr_expect(boot.launched_by_us);
+        cr_expect_null(strstr(boot.job_id, "662a"), "%s", boot.job_id);
+        cr_expect_eq(strlen(boot.job_id), strlen("run-0123456789abcdef"), "%s", boot.job_id);
+        cr_expect_eq(strncmp(boot.job_id, "run-", 4), 0, "%s", boot.job_id);
+        cr_expect_str_neq(boot.job_id, first);
+        snprintf(first, sizeof(first), "%s", boot.job_id);
+        free(boot.node_pes);
+    }
+}
+
 Test(bootstrap_job, read__long_names__stay_different)
 {
     char name[128], first[sizeof(boot.job_id)];
