@@ -84,23 +84,34 @@ struct fake_block {
     size_t bytes;
     bool ours; // counts against this process's memory
 };
-// A range of device addresses, and what is mapped there.
+// Memory that is mapped in a range of device addresses, all of it.
+struct fake_mapping {
+    struct fake_mapping *next; // of the range
+    uintptr_t base;
+    size_t bytes;
+    struct fake_block *block;
+    bool access;
+};
+// A range of device addresses, and what is mapped there: of a reservation one block or several.
 struct fake_range {
     struct fake_range *next; // by address
     uintptr_t base;
     size_t bytes;
     enum { RANGE_RESERVED, RANGE_ALLOCATED, RANGE_IPC } kind;
-    struct fake_block *block; // NULL: nothing yet
-    bool access;
+    struct fake_mapping *mappings;
 };
 // fd < 0: new memory; NULL: there is none left
 struct fake_block *fake_block_new(size_t bytes, int device, int fd);
 void fake_block_release(struct fake_block *block);
-struct fake_range *fake_range_new(size_t bytes);
+struct fake_range *fake_range_new(size_t bytes);  // NULL: there are no addresses left
 struct fake_range *fake_range_at(uintptr_t base); // that begins there
+struct fake_range *fake_range_around(uintptr_t at);
 void fake_range_delete(struct fake_range *range); // unmaps, too
-void fake_range_map(struct fake_range *range, struct fake_block *block);
-void fake_range_unmap(struct fake_range *range);
+bool fake_range_is_free(const struct fake_range *range, uintptr_t base, size_t bytes);
+struct fake_mapping *fake_range_map(struct fake_range *range, uintptr_t base, size_t bytes,
+                                    struct fake_block *block);
+void fake_range_unmap(struct fake_range *range, struct fake_mapping *mapping);
+struct fake_mapping *fake_mapping_around(uintptr_t at); // NULL: nothing is mapped there
 enum fake_place { PLACE_PAGEABLE, PLACE_PINNED, PLACE_DEVICE, PLACE_BAD };
 // What memory that is; *host: where the driver reaches it.
 enum fake_place fake_place(uintptr_t at, size_t bytes, char **host);

@@ -94,8 +94,8 @@ struct fake_range *fake_range_new(size_t bytes)
         at = (*link)->base + whole_grains((*link)->bytes) + FAKE_GRAIN;
         link = &(*link)->next;
     }
-    if (at + bytes > (uintptr_t)arena + ARENA)
-        fake_misuse("%zu bytes are more than this driver has addresses for", bytes);
+    if (bytes > ARENA || at + bytes > (uintptr_t)arena + ARENA)
+        return NULL;
     struct fake_range *range = calloc(1, sizeof *range);
     *range = (struct fake_range){.next = *link, .base = at, .bytes = bytes};
     *link = range;
@@ -110,29 +110,44 @@ struct fake_range *fake_range_at(uintptr_t base)
     return range;
 }
 
-void fake_range_map(struct fake_range *range, struct fake_block *block)
+bool fake_range_is_free(const struct fake_range *range, uintptr_t base, size_t bytes)
 {
-    char *seen = (char *)range->base, *own = seen + ARENA;
-    size_t bytes = (range->bytes + FAKE_PAGE - 1) / FAKE_PAGE * FAKE_PAGE;
-    const int all = PROT_READ | PROT_WRITE;
-    if (mmap(own, bytes, all, MAP_SHARED | MAP_FIXED, block->fd, 0) == MAP_FAILED ||
-        (fake.settings.visible &&
-         mmap(seen, bytes, all, MAP_SHARED | MAP_FIXED, block->fd, 0) == MAP_FAILED))
-        fake_misuse("%zu bytes cannot be mapped", bytes);
-    block->references++;
-    range->block = block;
+    uintptr_t offset = base - range->base;
+    bool free = offset < range->bytes && bytes <= range->bytes - offset;
+    for (const struct fake_mapping *m = range->mappings; m && free; m = m->next)
+        free = base + bytes <= m->base || m->base + m->bytes <= base;
+    return free;
 }
 
-void fake_range_unmap(struct fake_range *range)
+struct fake_mapping *fake_range_map(struct fake_range *range, uintptr_t base, size_t bytes,
+                                    struct fake_block *block)
 {
-    if (!range->block)
-        return;
-    size_t bytes = whole_grains(range->bytes);
-    nothing((char *)range->base, bytes);
-    nothing((char *)range->base + ARENA, bytes);
-    fake_block_release(range->block);
-    range->block = NULL;
-    range->access = false;
+    char *seen = (char *)base, *own = seen + ARENA;
+    size_t whole = (bytes + FAKE_PAGE - 1) / FAKE_PAGE * FAKE_PAGE;
+    const int all = PROT_READ | PROT_WRITE;
+    if (mmap(own, whole, all, MAP_SHARED | MAP_FIXED, block->fd, 0) == MAP_FAILED ||
+        (fake.settings.visible &&
+         mmap(seen, whole, all, MAP_SHARED | MAP_FIXED, block->fd, 0) == MAP_FAILED))
+        fake_misuse("%zu bytes cannot be mapped", bytes);
+    struct fake_mapping *mapping = malloc(sizeof *mapping);
+    *mapping = (struct fake_mapping){
+        .next = range->mappings, .base = base, .bytes = bytes, .block = block};
+    range->mappings = mapping;
+    block->references++;
+    return mapping;
+}
+
+void fake_range_unmap(struct fake_range *range, struct fake_mapping *mapping)
+{
+    struct fake_mapping **link = &range->mappings;
+    while (*link != mapping)
+        link = &(*link)->next;
+    *link = mapping->next;
+    size_t bytes = whole_grains(mapping->bytes);
+    nothing((char *)mapping->base, bytes);
+    nothing((char *)mapping->base + ARENA, bytes);
+    fake_block_release(mapping->block);
+    free(mapping);
 }
 
 void fake_range_delete(struct fake_range *range)
@@ -141,11 +156,12 @@ void fake_range_delete(struct fake_range *range)
     while (*link != range)
         link = &(*link)->next;
     *link = range->next;
-    fake_range_unmap(range);
+    while (range->mappings)
+        fake_range_unmap(range, range->mappings);
     free(range);
 }
 
-static struct fake_range *range_around(uintptr_t at)
+struct fake_range *fake_range_around(uintptr_t at)
 {
     struct fake_range *range = ranges;
     while (range && at - range->base >= range->bytes)
@@ -153,12 +169,21 @@ static struct fake_range *range_around(uintptr_t at)
     return range;
 }
 
+struct fake_mapping *fake_mapping_around(uintptr_t at)
+{
+    const struct fake_range *range = fake_range_around(at);
+    struct fake_mapping *mapping = range ? range->mappings : NULL;
+    while (mapping && at - mapping->base >= mapping->bytes)
+        mapping = mapping->next;
+    return mapping;
+}
+
 enum fake_place fake_place(uintptr_t at, size_t bytes, char **host)
 {
     *host = (char *)at;
     if (arena && at - (uintptr_t)arena < ARENA) {
-        const struct fake_range *range = range_around(at);
-        if (!range || !range->access || bytes > range->bytes - (at - range->base))
+        const struct fake_mapping *m = fake_mapping_around(at);
+        if (!m || !m->access || bytes > m->bytes - (at - m->base))
             return PLACE_BAD;
         *host += ARENA;
         return PLACE_DEVICE;
@@ -190,17 +215,22 @@ gpsh_cu_result cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
     return 0;
 }
 
+// A block in a range of its own, which then holds it. 0: there are no addresses left.
+static uintptr_t place(struct fake_block *block, int kind)
+{
+    struct fake_range *range = fake_range_new(block->bytes);
+    if (range) {
+        range->kind = kind;
+        fake_range_map(range, range->base, block->bytes, block)->access = true;
+    }
+    fake_block_release(block);
+    return range ? range->base : 0;
+}
+
 static uintptr_t allocate(size_t bytes, int device)
 {
     struct fake_block *block = fake_block_new(bytes, device, -1);
-    if (!block)
-        return 0;
-    struct fake_range *range = fake_range_new(bytes);
-    range->kind = RANGE_ALLOCATED;
-    range->access = true;
-    fake_range_map(range, block);
-    fake_block_release(block); // the mapping holds it
-    return range->base;
+    return block ? place(block, RANGE_ALLOCATED) : 0;
 }
 
 gpsh_cu_result cuMemAlloc_v2(gpsh_cu_ptr *memory, size_t bytes)
@@ -315,11 +345,11 @@ gpsh_cu_result cuMemGetAddressRange_v2(gpsh_cu_ptr *base, size_t *bytes, gpsh_cu
 {
     ENTER(NEEDS_CONTEXT);
     pthread_mutex_lock(&fake.lock);
-    const struct fake_range *range = range_around((uintptr_t)pointer);
-    bool known = range && range->access;
+    const struct fake_mapping *m = fake_mapping_around((uintptr_t)pointer);
+    bool known = m && m->access;
     if (known) {
-        *base = range->base;
-        *bytes = range->bytes;
+        *base = m->base;
+        *bytes = m->bytes;
     }
     pthread_mutex_unlock(&fake.lock);
     return known ? 0 : FAKE_NOT_FOUND;
@@ -341,7 +371,7 @@ gpsh_cu_result cuPointerGetAttribute(void *value, int attribute, gpsh_cu_ptr poi
     char *host;
     pthread_mutex_lock(&fake.lock);
     enum fake_place place = fake_place((uintptr_t)pointer, 1, &host);
-    int device = place == PLACE_DEVICE ? range_around((uintptr_t)pointer)->block->device : 0;
+    int device = place == PLACE_DEVICE ? fake_mapping_around((uintptr_t)pointer)->block->device : 0;
     struct pinned pinned = pinned_around((uintptr_t)pointer);
     pthread_mutex_unlock(&fake.lock);
     if (place != PLACE_DEVICE && place != PLACE_PINNED)
@@ -372,9 +402,9 @@ gpsh_cu_result cuMemGetHandleForAddressRange(void *handle, gpsh_cu_ptr base, siz
         return GPSH_CU_INVALID_VALUE;
     int fd = -1;
     pthread_mutex_lock(&fake.lock);
-    const struct fake_range *range = fake_range_at((uintptr_t)base);
-    if (range && range->access && bytes <= range->bytes)
-        fd = fcntl(range->block->fd, F_DUPFD_CLOEXEC, 0);
+    const struct fake_mapping *m = fake_mapping_around((uintptr_t)base);
+    if (m && m->access && m->base == base && bytes <= m->bytes)
+        fd = fcntl(m->block->fd, F_DUPFD_CLOEXEC, 0);
     pthread_mutex_unlock(&fake.lock);
     if (fd >= 0)
         *(int *)handle = fd;
@@ -392,8 +422,8 @@ gpsh_cu_result cuIpcGetMemHandle(struct gpsh_cu_ipc_handle *handle, gpsh_cu_ptr 
     struct ipc ipc = {.pid = getpid()};
     if (good) {
         memcpy(ipc.magic, IPC_MAGIC, sizeof ipc.magic);
-        ipc.fd = range->block->fd;
-        ipc.device = range->block->device;
+        ipc.fd = range->mappings->block->fd;
+        ipc.device = range->mappings->block->device;
         ipc.bytes = range->bytes;
     }
     pthread_mutex_unlock(&fake.lock);
@@ -422,15 +452,10 @@ gpsh_cu_result cuIpcOpenMemHandle_v2(gpsh_cu_ptr *memory, struct gpsh_cu_ipc_han
     if (fd < 0)
         return GPSH_CU_INVALID_VALUE;
     pthread_mutex_lock(&fake.lock);
-    struct fake_block *block = fake_block_new(ipc.bytes, ipc.device, fd);
-    struct fake_range *range = fake_range_new(ipc.bytes);
-    range->kind = RANGE_IPC;
-    range->access = true;
-    fake_range_map(range, block);
-    fake_block_release(block);
-    *memory = range->base;
+    uintptr_t base = place(fake_block_new(ipc.bytes, ipc.device, fd), RANGE_IPC);
     pthread_mutex_unlock(&fake.lock);
-    return 0;
+    *memory = base;
+    return base ? 0 : GPSH_CU_OUT_OF_MEMORY;
 }
 
 gpsh_cu_result cuIpcCloseMemHandle(gpsh_cu_ptr memory)

@@ -78,6 +78,49 @@ static void granularity(void)
     cuMemAddressReserve(&base, 4096, 0, 0, 0);
 }
 
+static gpsh_cu_ptr map_block(gpsh_cu_ptr base, int grains)
+{
+    const struct gpsh_cu_allocation_properties p = {.type = GPSH_CU_ALLOCATION_PINNED,
+                                                    .location = {GPSH_CU_LOCATION_DEVICE, 0}};
+    const struct gpsh_cu_access access = {{GPSH_CU_LOCATION_DEVICE, 0}, GPSH_CU_ACCESS_READWRITE};
+    gpsh_cu_allocation block;
+    size_t bytes = (size_t)grains * FAKE_GRAIN;
+    CHECK(!cuMemCreate(&block, bytes, &p, 0) && !cuMemMap(base, bytes, 0, block, 0));
+    CHECK(!cuMemRelease(block) && !cuMemSetAccess(base, bytes, &access, 1));
+    return base + bytes;
+}
+
+// Blocks side by side in one reservation: each is memory of its own.
+static void several_blocks(void)
+{
+    start();
+    const size_t grain = FAKE_GRAIN;
+    gpsh_cu_ptr base, start_of = 0;
+    size_t bytes = 0;
+    uint64_t word = 7;
+    CHECK(!cuMemAddressReserve(&base, 8 * grain, 0, 0, 0));
+    gpsh_cu_ptr second = map_block(base, 1), end = map_block(second, 2);
+    CHECK(!cuMemcpyHtoDAsync_v2(end - 8, &word, 8, NULL));
+    CHECK(cuMemcpyHtoDAsync_v2(end, &word, 8, NULL) == GPSH_CU_INVALID_VALUE);
+    CHECK(cuMemcpyHtoDAsync_v2(second - 4, &word, 8, NULL) == GPSH_CU_INVALID_VALUE);
+    CHECK(!cuMemGetAddressRange_v2(&start_of, &bytes, second + 5));
+    CHECK(start_of == second && bytes == 2 * grain);
+    CHECK(cuMemUnmap(base, 3 * grain) == GPSH_CU_INVALID_VALUE);
+    CHECK(!cuMemUnmap(base, grain) && !fake_cuda_host(base) && fake_cuda_host(second));
+    CHECK(map_block(base, 1) == second && !cuMemUnmap(base, grain));
+    CHECK(!cuMemUnmap(second, 2 * grain) && !cuMemAddressFree(base, 8 * grain));
+    CHECK(cuMemAddressReserve(&base, (size_t)1 << 40, 0, 0, 0) == GPSH_CU_OUT_OF_MEMORY);
+}
+
+static void map_twice(void)
+{
+    start();
+    gpsh_cu_ptr base;
+    CHECK(!cuMemAddressReserve(&base, 8 * (size_t)FAKE_GRAIN, 0, 0, 0));
+    map_block(base + FAKE_GRAIN, 2);
+    map_block(base, 2);
+}
+
 static void no_context(void)
 {
     gpsh_cu_ptr memory;
@@ -166,6 +209,8 @@ static const struct {
     {"free_twice", "FAKE_CUDA_LEAKS", "1", free_twice, 0, SIGABRT},
     {"leak", "FAKE_CUDA_LEAKS", "1", leak, 66, 0},
     {"granularity", "FAKE_CUDA_LEAKS", "1", granularity, 0, SIGABRT},
+    {"several_blocks", "FAKE_CUDA_LEAKS", "1", several_blocks, 0, 0},
+    {"map_twice", "FAKE_CUDA_LEAKS", "0", map_twice, 0, SIGABRT},
     {"no_context", "FAKE_CUDA_LEAKS", "1", no_context, 0, 0},
     {"full", "FAKE_CUDA_MEMORY", "1000", full, 0, 0},
     {"fails", "FAKE_CUDA_FAIL", "cuMemAlloc:719@3-4", fails, 0, 0},

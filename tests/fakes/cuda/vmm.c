@@ -110,9 +110,11 @@ gpsh_cu_result cuMemAddressReserve(gpsh_cu_ptr *base, size_t bytes, size_t align
     if (flags || alignment & (alignment - 1) || alignment > FAKE_GRAIN)
         return GPSH_CU_INVALID_VALUE;
     pthread_mutex_lock(&fake.lock);
-    *base = fake_range_new(bytes)->base;
+    const struct fake_range *range = fake_range_new(bytes);
+    if (range)
+        *base = range->base;
     pthread_mutex_unlock(&fake.lock);
-    return 0;
+    return range ? 0 : GPSH_CU_OUT_OF_MEMORY;
 }
 
 gpsh_cu_result cuMemAddressFree(gpsh_cu_ptr base, size_t bytes)
@@ -122,7 +124,7 @@ gpsh_cu_result cuMemAddressFree(gpsh_cu_ptr base, size_t bytes)
     struct fake_range *range = fake_range_at((uintptr_t)base);
     if (!range || range->kind != RANGE_RESERVED || range->bytes != bytes)
         fake_misuse("cuMemAddressFree(%#llx, %zu): no such reservation", base, bytes);
-    if (range->block)
+    if (range->mappings)
         fake_misuse("cuMemAddressFree(%#llx): memory is still mapped there", base);
     fake_range_delete(range);
     pthread_mutex_unlock(&fake.lock);
@@ -138,13 +140,14 @@ gpsh_cu_result cuMemMap(gpsh_cu_ptr base, size_t bytes, size_t offset,
         return GPSH_CU_INVALID_VALUE; // CUDA wants 0 as well
     pthread_mutex_lock(&fake.lock);
     struct handle *handle = *find(allocation, "cuMemMap");
-    struct fake_range *range = fake_range_at((uintptr_t)base);
-    if (!range || range->kind != RANGE_RESERVED || range->bytes != bytes || range->block)
-        fake_misuse("cuMemMap(%#llx, %zu): not a whole reservation that is still free", base,
+    struct fake_range *range = fake_range_around((uintptr_t)base);
+    if (!range || range->kind != RANGE_RESERVED ||
+        !fake_range_is_free(range, (uintptr_t)base, bytes))
+        fake_misuse("cuMemMap(%#llx, %zu): not in one reservation, or not all of it is free", base,
                     bytes);
     gpsh_cu_result code = bytes <= handle->block->bytes ? 0 : GPSH_CU_INVALID_VALUE;
     if (!code)
-        fake_range_map(range, handle->block);
+        fake_range_map(range, (uintptr_t)base, bytes, handle->block);
     pthread_mutex_unlock(&fake.lock);
     return code;
 }
@@ -153,10 +156,11 @@ gpsh_cu_result cuMemUnmap(gpsh_cu_ptr base, size_t bytes)
 {
     ENTER(NEEDS_INIT);
     pthread_mutex_lock(&fake.lock);
-    struct fake_range *range = fake_range_at((uintptr_t)base);
-    bool mapped = range && range->kind == RANGE_RESERVED && range->bytes == bytes && range->block;
+    struct fake_range *range = fake_range_around((uintptr_t)base);
+    struct fake_mapping *m = fake_mapping_around((uintptr_t)base);
+    bool mapped = m && range->kind == RANGE_RESERVED && m->base == base && m->bytes == bytes;
     if (mapped)
-        fake_range_unmap(range);
+        fake_range_unmap(range, m);
     pthread_mutex_unlock(&fake.lock);
     return mapped ? 0 : GPSH_CU_INVALID_VALUE;
 }
@@ -167,15 +171,15 @@ gpsh_cu_result cuMemSetAccess(gpsh_cu_ptr base, size_t bytes, const struct gpsh_
     ENTER(NEEDS_INIT);
     gpsh_cu_result code = GPSH_CU_INVALID_VALUE;
     pthread_mutex_lock(&fake.lock);
-    struct fake_range *range = fake_range_at((uintptr_t)base);
-    if (range && range->block && range->bytes == bytes && count == 1 &&
+    struct fake_mapping *m = fake_mapping_around((uintptr_t)base);
+    if (m && m->base == base && m->bytes == bytes && count == 1 &&
         access->flags == GPSH_CU_ACCESS_READWRITE &&
         access->location.type == GPSH_CU_LOCATION_DEVICE)
-        code = access->location.id != range->block->device && !fake.settings.peer
+        code = access->location.id != m->block->device && !fake.settings.peer
                    ? FAKE_PEER_UNSUPPORTED
                    : 0;
     if (!code)
-        range->access = true;
+        m->access = true;
     pthread_mutex_unlock(&fake.lock);
     return code;
 }
