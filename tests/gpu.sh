@@ -28,9 +28,9 @@ while [ $# -gt 0 ]; do
 done
 
 # Not the whole build: what runs here.
-targets='gpushmem gpushmem_cli gpushmem_nvshmem gpushmem-perf.cuda gpu_heap gpu_ops gpu_hosted gpu_beside gpu_two_steps perf_gpu_ring_rates'
+targets='gpushmem gpushmem_cli gpushmem_nvshmem gpushmem-perf.cuda gpu_heap multi_growth gpu_ops gpu_hosted gpu_beside gpu_two_steps perf_gpu_ring_rates'
 targets+=' perf_put_path.cuda gpushmem_softhca softhca_test gpu_cubin gpu_rdc moe_dispatch.cuda kv_transfer.cuda allreduce.cuda stencil3d.cuda transpose.cuda kmeans.cuda'
-for name in basic rma amo order carried ctx edges errors tiny lost stream local generic cuda_subset asked first spread \
+for name in basic rma amo order carried ctx edges errors tiny lost growth stream local generic cuda_subset asked first spread \
     launch_threads left_waiting collective_launch coll coll_kinds coll_issuers coll_lost \
     nvshmem_rma nvshmem_words nvshmem_coll nvshmem_programs; do
     [ ! -e tests/device/$name.cu ] || targets+=" device_$name.cuda"
@@ -81,6 +81,20 @@ check "static variables beside a GPU heap, 2 PEs" job 2 "$bin/gpu_beside"
 check "a GPU chosen after nvshmem_init, 2 PEs" job 2 env GPUSHMEM_HEAP_SIZE=16M "$bin/gpu_two_steps"
 check "heap, 2 PEs, CUDA IPC" job 2 env GPUSHMEM_HEAP_EXPORT=ipc "$bin/gpu_heap"
 check "heap, 2 PEs, host memory" job 2 env GPUSHMEM_HEAP_KIND=host "$bin/gpu_heap"
+# A heap that grows: by calls of the host, beside kernels, and not beyond what the GPU has.
+for pes in 1 2 3; do
+    check "growth, $pes PEs" job $pes env GPUSHMEM_HEAP_SIZE=4M GPUSHMEM_HEAP_MAX=64M "$bin/multi_growth"
+done
+check "growth beyond the GPU's memory is refused in a sentence, and the heap stays" \
+    job 2 env GPUSHMEM_HEAP_SIZE=4M GPUSHMEM_HEAP_MAX=4T "$bin/multi_growth" full 2000
+check "a heap over CUDA IPC does not grow, and says so" \
+    job 2 env GPUSHMEM_HEAP_EXPORT=ipc GPUSHMEM_HEAP_SIZE=4M GPUSHMEM_HEAP_MAX=64M "$bin/multi_growth" fixed
+for p2p in 1 0; do
+    for when in idle running; do # running: the driver maps memory while kernels wait for it
+        check "growth for kernels, $when, 2 PEs, P2P=$p2p" \
+            job 2 env GPUSHMEM_HEAP_MAX=1G GPUSHMEM_P2P=$p2p "$bin/device_growth.cuda" $when
+    done
+done
 check "heap of 16 GiB" job 1 env GPUSHMEM_HEAP_SIZE=16G "$bin/gpu_heap"
 
 too_big() {
@@ -114,7 +128,7 @@ export GPUSHMEM_CONTEXTS=2 # device_ctx wants as many
 for program in "$bin"/device_*.cuda; do
     name=$(basename "$program" .cuda)
     case $name in
-    device_lost | device_coll_lost | device_asked | device_first | device_spread) continue ;; # below
+    device_lost | device_coll_lost | device_asked | device_first | device_spread | device_growth) continue ;; # below
     device_errors) export GPUSHMEM_WAIT_TIMEOUT_MS=700 ;; # its waits time out on purpose
     *) export GPUSHMEM_WAIT_TIMEOUT_MS=15000 ;;
     esac
@@ -233,6 +247,9 @@ for name in basic rma amo order; do
     check "device_$name, staged" mission "$unregistered" "$bin/device_$name.cuda"
 done
 check "gpu_ops, staged" mission "$unregistered" "$bin/gpu_ops"
+check "growth, software HCA" mission 'GPUSHMEM_HEAP_SIZE=4M GPUSHMEM_HEAP_MAX=64M' "$bin/multi_growth"
+check "growth, staged" mission "$unregistered GPUSHMEM_HEAP_SIZE=4M GPUSHMEM_HEAP_MAX=64M" "$bin/multi_growth"
+check "growth for kernels, software HCA" mission GPUSHMEM_HEAP_MAX=1G "$bin/device_growth.cuda" idle
 check "gpu_hosted, software HCA" mission '' "$bin/gpu_hosted"
 check "gpu_beside, staged" mission "$unregistered" "$bin/gpu_beside"
 check "collectives of every issuer, software HCA" mission '' "$bin/device_coll_issuers.cuda" rounds

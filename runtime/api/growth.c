@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The address space of a heap is taken at init, here and where peers map it, so a larger heap is a
-// longer file. NICs need a key for what was added: each PE leaves its own in its control region,
-// and reads the others' once all have met.
+// longer file; one in GPU memory gets a further allocation, which goes to the node's PEs as a
+// descriptor. NICs need a key for what was added: each PE leaves its own in its control region, and
+// reads the others' once all have met.
 #include "api/growth.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "api/consent.h"
+#include "api/handover.h"
 #include "comm/context.h"
 #include "comm/sync.h"
 #include "memory/regions.h"
@@ -58,9 +62,7 @@ static int grow_here(uint64_t more, struct gpsh_growth *mine)
     int status = gpsh_regions_heap_resize(gpsh.heap_bytes + more);
     if (status || !t)
         return status;
-    struct gpsh_region chunk = gpsh_regions_get(GPSH_HEAP);
-    chunk.base += gpsh.heap_bytes;
-    chunk.bytes = more;
+    struct gpsh_region chunk = gpsh_regions_added();
     status = t->ops->extend(t, &chunk, mine->keys);
     if (status) {
         char why[256];
@@ -77,6 +79,18 @@ static void undo_here(void)
     if (t)
         t->ops->retract(t);
     (void)gpsh_regions_heap_resize(gpsh.heap_bytes);
+}
+
+// Also ready to take what the node's PEs add.
+static int prepare_here(uint64_t more, struct gpsh_growth *mine)
+{
+    int status = grow_here(more, mine);
+    if (status || !gpsh.device_heap)
+        return status;
+    status = gpsh_handover_open(mine->why, sizeof mine->why);
+    if (status)
+        undo_here();
+    return status;
 }
 
 static int read_growth(int pe, struct gpsh_growth *theirs)
@@ -123,19 +137,41 @@ static int learn_of_all(const char *function, const struct gpsh_growth *mine)
     return status;
 }
 
+// Of heaps in GPU memory: the node's PEs map what each of them has added.
+static int map_node(void)
+{
+    int n = gpsh.boot.node_n_pes, status = 0;
+    struct gpsh_growth *theirs = calloc((size_t)n, sizeof *theirs);
+    const char **where = calloc((size_t)n, sizeof *where);
+    if (!theirs || !where)
+        status = gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for %d PEs of this node", n);
+    for (int i = 0; i < n && !status; i++) {
+        status = read_growth(gpsh.boot.node_pes[i], &theirs[i]);
+        where[i] = theirs[i].why;
+    }
+    if (!status)
+        status = gpsh_handover_run(where);
+    free(where);
+    free(theirs);
+    return status;
+}
+
 int gpsh_heap_grow(const char *function, enum gpsh_collective_kind kind, uint64_t a, uint64_t b,
                    uint64_t need)
 {
     struct gpsh_growth *mine = &gpsh.control->growth[++growths % 2];
     uint64_t more = bytes_to_add(need);
     *mine = (struct gpsh_growth){.number = growths, .bytes = more};
-    int here = grow_here(more, mine);
+    int here = prepare_here(more, mine);
     mine->status = here;
     if (here)
         snprintf(mine->why, sizeof mine->why, "%.*s", (int)sizeof mine->why - 1, gpsh_last_error());
     int status = gpsh_barrier_as(kind, a, b, function);
     if (!status)
         status = learn_of_all(function, mine);
+    if (!status && gpsh.device_heap)
+        status = gpsh_consent(function, kind, a, b, map_node());
+    gpsh_handover_close();
     if (status && !here)
         undo_here();
     if (status)

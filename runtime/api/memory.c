@@ -111,7 +111,7 @@ static const char *setting_of(const struct arena *arena)
 {
     if (arena == &host)
         return "GPUSHMEM_HOST_HEAP_SIZE";
-    return gpsh.device_heap ? "GPUSHMEM_HEAP_SIZE" : "GPUSHMEM_HEAP_SIZE or GPUSHMEM_HEAP_MAX";
+    return "GPUSHMEM_HEAP_SIZE or GPUSHMEM_HEAP_MAX";
 }
 
 // Takes a block on this PE; the caller makes it collective. NULL and an error sentence if the arena

@@ -86,6 +86,7 @@ static int open_transport(struct wiring *w, const struct gpsh_transport_ops *ops
                                        .peer_failed = on_peer_failed,
                                        .peer_lost = is_lost};
     env->flows = gpsh_board_flows(gpsh.n_transports, ops->name, &env->flow_stride);
+    env->heap_room = gpsh_regions_heap_max();
     for (int r = 0; r < GPSH_REGIONS; r++) {
         env->regions[r] = gpsh_regions_get(r);
         env->mapped[r] = gpsh.mapped[r];

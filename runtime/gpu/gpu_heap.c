@@ -32,28 +32,50 @@ static struct gpsh_cu_allocation_properties properties(void)
     return p;
 }
 
-// Reserves addresses for an allocation and maps it there, readable and writable by this PE's GPU.
-// Keeps no reference.
-static gpsh_cu_result map(gpsh_cu_allocation allocation, uint64_t bytes, char **base)
+static gpsh_cu_ptr device_address(const char *at)
+{
+    return (gpsh_cu_ptr)(uintptr_t)at;
+}
+
+// Maps an allocation at addresses that are reserved, readable and writable by this PE's GPU. Keeps
+// no reference.
+static gpsh_cu_result map_at(gpsh_cu_allocation allocation, gpsh_cu_ptr at, uint64_t bytes)
 {
     struct gpsh_cu_access access = {{GPSH_CU_LOCATION_DEVICE, gpsh_gpu.device},
                                     GPSH_CU_ACCESS_READWRITE};
-    gpsh_cu_ptr at = 0;
-    gpsh_cu_result code = gpsh_cu.vmm_reserve(&at, bytes, 0, 0, 0);
+    gpsh_cu_result code = gpsh_cu.vmm_map(at, bytes, 0, allocation, 0);
     if (code)
         return code;
-    code = gpsh_cu.vmm_map(at, bytes, 0, allocation, 0);
-    if (code)
-        goto err_unreserve;
     code = gpsh_cu.vmm_access(at, bytes, &access, 1);
     if (code)
-        goto err_unmap;
-    *base = (char *)(uintptr_t)at;
-    return 0;
-err_unmap:
-    gpsh_cu.vmm_unmap(at, bytes);
-err_unreserve:
-    gpsh_cu.vmm_unreserve(at, bytes);
+        gpsh_cu.vmm_unmap(at, bytes);
+    return code;
+}
+
+// *room addresses, or `bytes` where there are not as many.
+static gpsh_cu_result reserve(gpsh_cu_ptr *at, uint64_t bytes, uint64_t *room)
+{
+    gpsh_cu_result code = gpsh_cu.vmm_reserve(at, *room, 0, 0, 0);
+    if (!code || *room == bytes)
+        return code;
+    gpsh_gpu_fail(code, "GPUSHMEM_HEAP_MAX has no effect: addresses for %" PRIu64 " bytes", *room);
+    GPSH_LOG(WARN, "heap", "%s", gpsh_last_error());
+    *room = bytes;
+    return gpsh_cu.vmm_reserve(at, bytes, 0, 0, 0);
+}
+
+static gpsh_cu_result map(gpsh_cu_allocation allocation, uint64_t bytes, uint64_t *room,
+                          char **base)
+{
+    gpsh_cu_ptr at = 0;
+    gpsh_cu_result code = reserve(&at, bytes, room);
+    if (code)
+        return code;
+    code = map_at(allocation, at, bytes);
+    if (code)
+        gpsh_cu.vmm_unreserve(at, *room);
+    else
+        *base = (char *)(uintptr_t)at;
     return code;
 }
 
@@ -76,13 +98,16 @@ static int create_vmm(struct gpsh_gpu_heap *heap, int node_pes)
     size_t grain = 2 << 20;
     gpsh_cu.vmm_granularity(&grain, &p, GPSH_CU_GRANULARITY_RECOMMENDED);
     uint64_t asked = heap->bytes;
+    heap->grain = grain;
     heap->bytes = (asked + grain - 1) / grain * grain;
+    heap->room = (heap->room + grain - 1) / grain * grain;
+    heap->room = heap->room > heap->bytes ? heap->room : heap->bytes;
     gpsh_cu_allocation allocation;
     gpsh_cu_result code = gpsh_cu.vmm_create(&allocation, heap->bytes, &p, 0);
     if (code)
         return no_memory(code, asked - heap->reserved, node_pes);
     int status = 0;
-    code = map(allocation, heap->bytes, &heap->base);
+    code = map(allocation, heap->bytes, &heap->room, &heap->base);
     if (code)
         status = gpsh_gpu_fail(code, "mapping a heap of %" PRIu64 " bytes on %s", heap->bytes,
                                gpsh_gpu.name);
@@ -101,7 +126,7 @@ static int create_ipc(struct gpsh_gpu_heap *heap, int node_pes)
     gpsh_cu_ptr at = 0;
     heap->ipc = true;
     uint64_t asked = heap->bytes;
-    heap->bytes = (asked + (2 << 20) - 1) / (2 << 20) * (2 << 20);
+    heap->bytes = heap->room = (asked + (2 << 20) - 1) / (2 << 20) * (2 << 20);
     gpsh_cu_result code = gpsh_cu.memory_alloc(&at, heap->bytes);
     if (code)
         return no_memory(code, asked - heap->reserved, node_pes);
@@ -120,6 +145,21 @@ static int create_ipc(struct gpsh_gpu_heap *heap, int node_pes)
     return 0;
 }
 
+// Of the whole piece; both stay -1 where the driver refuses.
+static gpsh_cu_result export_dmabuf(const char *at, uint64_t bytes, int *dmabuf, int *pcie)
+{
+    int fd = -1;
+    gpsh_cu_result code =
+        gpsh_cu.range_handle(&fd, device_address(at), bytes, GPSH_CU_RANGE_DMA_BUF_FD, 0);
+    if (code)
+        return code;
+    *dmabuf = fd;
+    if (!gpsh_cu.range_handle(&fd, device_address(at), bytes, GPSH_CU_RANGE_DMA_BUF_FD,
+                              GPSH_CU_RANGE_MAPPING_PCIE))
+        *pcie = fd;
+    return 0;
+}
+
 static void make_dmabuf(struct gpsh_gpu_heap *heap)
 {
     if (!gpsh_cu.range_handle || !gpsh_gpu.dmabuf) {
@@ -127,16 +167,10 @@ static void make_dmabuf(struct gpsh_gpu_heap *heap)
                  "the driver has no dma-buf for GPU memory");
         return;
     }
-    int fd = -1;
-    gpsh_cu_result code = gpsh_cu.range_handle(&fd, (gpsh_cu_ptr)(uintptr_t)heap->base, heap->bytes,
-                                               GPSH_CU_RANGE_DMA_BUF_FD, 0);
-    if (!code) {
-        heap->dmabuf_fd = fd;
-        if (!gpsh_cu.range_handle(&fd, (gpsh_cu_ptr)(uintptr_t)heap->base, heap->bytes,
-                                  GPSH_CU_RANGE_DMA_BUF_FD, GPSH_CU_RANGE_MAPPING_PCIE))
-            heap->dmabuf_pcie_fd = fd;
+    gpsh_cu_result code =
+        export_dmabuf(heap->base, heap->bytes, &heap->dmabuf_fd, &heap->dmabuf_pcie_fd);
+    if (!code)
         return;
-    }
     gpsh_gpu_fail(code, "the driver refused a dma-buf of the heap");
     snprintf(heap->dmabuf_why, sizeof heap->dmabuf_why, "%.*s", (int)sizeof heap->dmabuf_why - 1,
              gpsh_last_error());
@@ -157,11 +191,27 @@ int gpsh_gpu_dmabuf(const void *memory, size_t bytes)
     return code ? -1 : fd;
 }
 
-int gpsh_gpu_heap_create(struct gpsh_gpu_heap *heap, uint64_t bytes, uint64_t reserved, int wish,
-                         int node_pes)
+static struct gpsh_gpu_heap nothing_yet(uint64_t bytes, uint64_t reserved, uint64_t room)
 {
-    *heap = (struct gpsh_gpu_heap){
-        .bytes = bytes, .reserved = reserved, .fd = -1, .dmabuf_fd = -1, .dmabuf_pcie_fd = -1};
+    return (struct gpsh_gpu_heap){.bytes = bytes,
+                                  .reserved = reserved,
+                                  .room = room,
+                                  .fd = -1,
+                                  .dmabuf_fd = -1,
+                                  .dmabuf_pcie_fd = -1};
+}
+
+// Other threads ask whether a word is in the heap.
+static void note_heap(const struct gpsh_gpu_heap *heap)
+{
+    gpsh_gpu.heap = heap->base;
+    __atomic_store_n(&gpsh_gpu.heap_bytes, heap->base ? heap->bytes : 0, __ATOMIC_RELAXED);
+}
+
+int gpsh_gpu_heap_create(struct gpsh_gpu_heap *heap, uint64_t bytes, uint64_t reserved,
+                         uint64_t room, int wish, int node_pes)
+{
+    *heap = nothing_yet(bytes, reserved, room);
     bool can_vmm = gpsh_gpu.vmm && gpsh_gpu.posix_fd;
     if (wish == GPSH_EXPORT_VMM && !can_vmm)
         return gpsh_fail(
@@ -175,8 +225,7 @@ int gpsh_gpu_heap_create(struct gpsh_gpu_heap *heap, uint64_t bytes, uint64_t re
     if (status == GPUSHMEM_ERR_CUDA && vmm && wish == GPSH_EXPORT_AUTO) {
         GPSH_LOG(INFO, "heap", "%s; CUDA IPC is used instead", gpsh_last_error());
         gpsh_gpu_heap_destroy(heap);
-        *heap = (struct gpsh_gpu_heap){
-            .bytes = bytes, .reserved = reserved, .fd = -1, .dmabuf_fd = -1, .dmabuf_pcie_fd = -1};
+        *heap = nothing_yet(bytes, reserved, room);
         status = create_ipc(heap, node_pes);
     }
     if (!status) // also the words of the device barrier at its end
@@ -185,28 +234,114 @@ int gpsh_gpu_heap_create(struct gpsh_gpu_heap *heap, uint64_t bytes, uint64_t re
         make_dmabuf(heap);
     else
         gpsh_gpu_heap_destroy(heap);
-    gpsh_gpu.heap = heap->base;
-    gpsh_gpu.heap_bytes = heap->base ? heap->bytes : 0;
+    note_heap(heap);
     gpsh_gpu_leave(entered);
     return status;
+}
+
+static void close_all(int fd, int dmabuf_fd, int dmabuf_pcie_fd)
+{
+    const int fds[] = {dmabuf_fd, dmabuf_pcie_fd, fd};
+    for (int i = 0; i < 3; i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
 }
 
 void gpsh_gpu_heap_destroy(struct gpsh_gpu_heap *heap)
 {
     bool entered = gpsh_gpu_enter();
-    if (heap->dmabuf_fd >= 0)
-        close(heap->dmabuf_fd);
-    if (heap->dmabuf_pcie_fd >= 0)
-        close(heap->dmabuf_pcie_fd);
-    if (heap->fd >= 0)
-        close(heap->fd);
+    while (heap->n_added)
+        gpsh_gpu_heap_shrink(heap);
+    close_all(heap->fd, heap->dmabuf_fd, heap->dmabuf_pcie_fd);
     if (heap->base && heap->ipc)
-        gpsh_cu.memory_free((gpsh_cu_ptr)(uintptr_t)heap->base);
+        gpsh_cu.memory_free(device_address(heap->base));
     else
-        gpsh_gpu_heap_unmap(heap->base, heap->bytes);
+        gpsh_gpu_heap_unmap(heap->base, heap->bytes, heap->room);
     gpsh_gpu_leave(entered);
-    *heap = (struct gpsh_gpu_heap){.fd = -1, .dmabuf_fd = -1, .dmabuf_pcie_fd = -1};
+    *heap = nothing_yet(0, 0, 0);
 }
+
+// ---- Growing ----
+
+static int no_more(gpsh_cu_result code, uint64_t bytes)
+{
+    size_t available = 0, total = 0;
+    gpsh_cu.memory_info(&available, &total);
+    if (code != GPSH_CU_OUT_OF_MEMORY)
+        return gpsh_gpu_fail(code, "%" PRIu64 "M more on %s", bytes >> 20, gpsh_gpu.name);
+    return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
+                     "%" PRIu64 "M more do not fit on %s at %s: %zuM of its %zuM are free",
+                     bytes >> 20, gpsh_gpu.name, gpsh_gpu.pci, available >> 20, total >> 20);
+}
+
+static int create_piece(struct gpsh_gpu_piece *piece, char *at)
+{
+    const struct gpsh_cu_allocation_properties p = properties();
+    gpsh_cu_allocation allocation;
+    gpsh_cu_result code = gpsh_cu.vmm_create(&allocation, piece->bytes, &p, 0);
+    if (code)
+        return no_more(code, piece->bytes);
+    int status = 0;
+    code = map_at(allocation, device_address(at), piece->bytes);
+    if (code) {
+        status = gpsh_gpu_fail(code, "mapping %" PRIu64 "M more on %s", piece->bytes >> 20,
+                               gpsh_gpu.name);
+    } else {
+        code = gpsh_cu.vmm_export(&piece->fd, allocation, GPSH_CU_HANDLE_POSIX_FD, 0);
+        if (code) {
+            gpsh_cu.vmm_unmap(device_address(at), piece->bytes);
+            status = gpsh_gpu_fail(code, "exporting %" PRIu64 "M more on %s", piece->bytes >> 20,
+                                   gpsh_gpu.name);
+        }
+    }
+    gpsh_cu.vmm_release(allocation); // as of the first piece
+    return status;
+}
+
+static int add_piece(struct gpsh_gpu_heap *heap, uint64_t bytes)
+{
+    struct gpsh_gpu_piece *piece = &heap->added[heap->n_added];
+    char *at = heap->base + heap->bytes;
+    *piece = (struct gpsh_gpu_piece){
+        .offset = heap->bytes, .bytes = bytes, .fd = -1, .dmabuf_fd = -1, .dmabuf_pcie_fd = -1};
+    int status = create_piece(piece, at);
+    if (status)
+        return status;
+    heap->bytes += bytes;
+    heap->n_added++;
+    status = gpsh_gpu_zero(at, bytes);
+    if (status)
+        gpsh_gpu_heap_shrink(heap);
+    else if (heap->dmabuf_fd >= 0) // else NICs do without
+        (void)export_dmabuf(at, bytes, &piece->dmabuf_fd, &piece->dmabuf_pcie_fd);
+    return status;
+}
+
+int gpsh_gpu_heap_grow(struct gpsh_gpu_heap *heap, uint64_t bytes)
+{
+    if (bytes > heap->room - heap->bytes || heap->n_added == GPSH_GPU_PIECES)
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
+                         "it has %" PRIu64 " of %" PRIu64 " bytes, in %d pieces of at most %d",
+                         heap->bytes, heap->room, heap->n_added + 1, GPSH_GPU_PIECES + 1);
+    bool entered = gpsh_gpu_enter();
+    int mode = gpsh_gpu_relax();
+    int status = add_piece(heap, bytes);
+    note_heap(heap);
+    gpsh_gpu_restore(mode);
+    gpsh_gpu_leave(entered);
+    return status;
+}
+
+void gpsh_gpu_heap_shrink(struct gpsh_gpu_heap *heap)
+{
+    struct gpsh_gpu_piece *piece = &heap->added[--heap->n_added];
+    close_all(piece->fd, piece->dmabuf_fd, piece->dmabuf_pcie_fd);
+    heap->bytes = piece->offset;
+    note_heap(heap);
+    gpsh_gpu_piece_unmap(heap->base + piece->offset, piece->bytes);
+}
+
+// ---- What peers handed over ----
 
 static int map_ipc(int fd, uint64_t bytes, int pe, char **base)
 {
@@ -226,13 +361,13 @@ static int map_ipc(int fd, uint64_t bytes, int pe, char **base)
     return 0;
 }
 
-static int map_vmm(int fd, uint64_t bytes, int pe, char **base)
+static int map_vmm(int fd, uint64_t bytes, uint64_t *room, int pe, char **base)
 {
     gpsh_cu_allocation allocation;
     gpsh_cu_result code =
         gpsh_cu.vmm_import(&allocation, (void *)(intptr_t)fd, GPSH_CU_HANDLE_POSIX_FD);
     if (!code) {
-        code = map(allocation, bytes, base);
+        code = map(allocation, bytes, room, base);
         gpsh_cu.vmm_release(allocation);
     }
     if (!code)
@@ -241,7 +376,34 @@ static int map_vmm(int fd, uint64_t bytes, int pe, char **base)
     return GPUSHMEM_ERR_UNREACHABLE;
 }
 
-int gpsh_gpu_heap_map(int fd, uint64_t bytes, int pe, char **base)
+int gpsh_gpu_piece_map(int fd, uint64_t bytes, int pe, char *at)
+{
+    gpsh_cu_allocation allocation;
+    bool entered = gpsh_gpu_enter();
+    int mode = gpsh_gpu_relax();
+    gpsh_cu_result code =
+        gpsh_cu.vmm_import(&allocation, (void *)(intptr_t)fd, GPSH_CU_HANDLE_POSIX_FD);
+    if (!code) {
+        code = map_at(allocation, device_address(at), bytes);
+        gpsh_cu.vmm_release(allocation);
+    }
+    gpsh_gpu_restore(mode);
+    gpsh_gpu_leave(entered);
+    return code ? gpsh_gpu_fail(code, "GPU %s cannot map %" PRIu64 "M more of PE %d's heap",
+                                gpsh_gpu.pci, bytes >> 20, pe)
+                : 0;
+}
+
+void gpsh_gpu_piece_unmap(char *at, uint64_t bytes)
+{
+    bool entered = gpsh_gpu_enter();
+    int mode = gpsh_gpu_relax();
+    gpsh_cu.vmm_unmap(device_address(at), bytes);
+    gpsh_gpu_restore(mode);
+    gpsh_gpu_leave(entered);
+}
+
+int gpsh_gpu_heap_map(int fd, uint64_t bytes, uint64_t *room, int pe, char **base)
 {
     struct stat info;
     if (fstat(fd, &info))
@@ -250,23 +412,24 @@ int gpsh_gpu_heap_map(int fd, uint64_t bytes, int pe, char **base)
                          strerror(errno));
     bool entered = gpsh_gpu_enter();
     // The driver's handles are no regular files; the one that holds an IPC handle is.
-    int status =
-        S_ISREG(info.st_mode) ? map_ipc(fd, bytes, pe, base) : map_vmm(fd, bytes, pe, base);
+    bool ipc = S_ISREG(info.st_mode);
+    *room = ipc ? bytes : *room;
+    int status = ipc ? map_ipc(fd, bytes, pe, base) : map_vmm(fd, bytes, room, pe, base);
     gpsh_gpu_leave(entered);
     return status;
 }
 
-void gpsh_gpu_heap_unmap(char *base, uint64_t bytes)
+void gpsh_gpu_heap_unmap(char *base, uint64_t bytes, uint64_t room)
 {
     if (!base)
         return;
-    gpsh_cu_ptr at = (gpsh_cu_ptr)(uintptr_t)base;
+    gpsh_cu_ptr at = device_address(base);
     bool entered = gpsh_gpu_enter();
     // Only the exporter decides between VMM and IPC; the driver knows which of the two this address
     // is.
     if (gpsh_cu.vmm_unmap(at, bytes))
         gpsh_cu.ipc_close(at);
     else
-        gpsh_cu.vmm_unreserve(at, bytes);
+        gpsh_cu.vmm_unreserve(at, room);
     gpsh_gpu_leave(entered);
 }

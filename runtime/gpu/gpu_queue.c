@@ -128,7 +128,8 @@ static int queue_get(struct gpsh_queue *self, void *to, const void *from, size_t
 static bool can_reduce(const void *word, const struct gpsh_op *op)
 {
     return gpsh_gpu.reduction && !op->result &&
-           (uint64_t)((const char *)word - gpsh_gpu.heap) < gpsh_gpu.heap_bytes &&
+           (uint64_t)((const char *)word - gpsh_gpu.heap) <
+               __atomic_load_n(&gpsh_gpu.heap_bytes, __ATOMIC_RELAXED) &&
            (op->amo == GPSH_AMO_ADD || op->amo == GPSH_AMO_AND || op->amo == GPSH_AMO_OR);
 }
 

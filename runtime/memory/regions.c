@@ -9,6 +9,7 @@
 #include "bootstrap/agree.h"
 #include "gpu/gpu.h"
 #include "gpu/gpu_heap.h"
+#include "memory/gpu_region.h"
 #include "memory/heap_size.h"
 #include "memory/memory_limit.h"
 #include "memory/place.h"
@@ -20,8 +21,6 @@
 static struct gpsh_symmetric regions[GPSH_REGIONS] = {{.fd = -1}, {.fd = -1}, {.fd = -1}};
 static bool static_used;                   // by operations
 static const struct gpsh_statics *statics; // holds the memory of regions[GPSH_STATIC]
-// holds the memory of regions[GPSH_HEAP] if gpsh.device_heap
-static struct gpsh_gpu_heap gpu_heap = {.fd = -1, .dmabuf_fd = -1, .dmabuf_pcie_fd = -1};
 
 // auto takes the GPU where there is one that works; a GPU that is there but too full is an error,
 // not a reason to go elsewhere.
@@ -71,6 +70,15 @@ static int settle_heap_size(int my_status)
     return 0;
 }
 
+// A further page of 1G for the library's part would be too much to ask: there it is within the
+// size.
+static uint64_t heap_bytes(void)
+{
+    const struct gpsh_settings *s = &gpsh.settings;
+    bool giant = !gpsh.device_heap && s->huge_pages == GPSH_PAGES_1G;
+    return s->heap_size + (giant ? 0 : gpsh_heap_reserved(s));
+}
+
 // The least room that a peer's heap could be mapped with.
 static uint64_t mapped_room;
 
@@ -83,54 +91,31 @@ static uint64_t chosen_max(uint64_t bytes)
 
 uint64_t gpsh_regions_heap_max(void)
 {
-    uint64_t bytes = regions[GPSH_HEAP].bytes, max = chosen_max(gpsh.heap_first_bytes);
+    uint64_t bytes = regions[GPSH_HEAP].bytes;
+    uint64_t max = chosen_max(gpsh.device_heap ? heap_bytes() : gpsh.heap_first_bytes);
     uint64_t room = mapped_room < regions[GPSH_HEAP].room ? mapped_room : regions[GPSH_HEAP].room;
-    if (gpsh.device_heap || room < bytes)
+    if (room < bytes)
         return bytes;
     return max && max < room ? (max > bytes ? max : bytes) : room;
 }
 
 int gpsh_regions_heap_resize(uint64_t bytes)
 {
+    if (gpsh.device_heap)
+        return gpsh_gpu_region_resize(&regions[GPSH_HEAP], bytes);
     return gpsh_symmetric_resize(&regions[GPSH_HEAP], bytes, gpsh.boot.node_n_pes);
 }
 
 // Address space for a heap of `bytes`: it costs nothing but numbers. A heap whose size somebody has
-// chosen grows only if its limit was chosen, too.
+// chosen grows only if its limit was chosen, too; one in GPU memory in no other case.
 static uint64_t heap_room(uint64_t bytes)
 {
     uint64_t share = gpsh_memory_limit() / (uint64_t)gpsh.boot.node_n_pes;
     if (gpsh.settings.heap_max)
         return chosen_max(bytes) > bytes ? chosen_max(bytes) : bytes;
+    if (gpsh.device_heap)
+        return bytes;
     return gpsh_setting_is_given("GPUSHMEM_HEAP_SIZE") || share / 2 < bytes ? bytes : share / 2;
-}
-
-// A further page of 1G for the library's part would be too much to ask: there it is within the
-// size.
-static uint64_t heap_bytes(void)
-{
-    const struct gpsh_settings *s = &gpsh.settings;
-    bool giant = !gpsh.device_heap && s->huge_pages == GPSH_PAGES_1G;
-    return s->heap_size + (giant ? 0 : gpsh_heap_reserved(s));
-}
-
-static int create_device_heap(struct gpsh_symmetric *region)
-{
-    int status =
-        gpsh_gpu_heap_create(&gpu_heap, heap_bytes(), heap_bytes() - gpsh.settings.heap_size,
-                             gpsh.settings.heap_export, gpsh.boot.node_n_pes);
-    if (status)
-        return status;
-    region->base = gpu_heap.base;
-    region->bytes = gpu_heap.bytes;
-    region->fd = gpu_heap.fd;
-    snprintf(region->pages, sizeof region->pages, "GPU memory (%s), %.60s",
-             gpu_heap.ipc ? "CUDA IPC" : "VMM", gpsh_gpu.name);
-    GPSH_LOG(INFO, "heap", "%llu bytes on %s at %s, shared by %s; dma-buf: %s",
-             (unsigned long long)region->bytes, gpsh_gpu.name, gpsh_gpu.pci,
-             gpu_heap.ipc ? "CUDA IPC" : "VMM file descriptors",
-             gpu_heap.dmabuf_fd >= 0 ? "yes" : gpu_heap.dmabuf_why);
-    return 0;
 }
 
 static int choose_kind_and_size(void)
@@ -147,12 +132,15 @@ static int create_heap(void)
 {
     const struct gpsh_settings *s = &gpsh.settings;
     int status = choose_kind_and_size();
-    if (status || gpsh.device_heap)
-        return status ? status : create_device_heap(&regions[GPSH_HEAP]);
-    status = gpsh_symmetric_create(&regions[GPSH_HEAP], heap_bytes(), heap_bytes() - s->heap_size,
-                                   heap_room(heap_bytes()), s->huge_pages, gpsh.boot.node_n_pes);
-    mapped_room = regions[GPSH_HEAP].room;
     if (status)
+        return status;
+    struct gpsh_symmetric *region = &regions[GPSH_HEAP];
+    uint64_t bytes = heap_bytes(), room = heap_room(bytes);
+    status = gpsh.device_heap ? gpsh_gpu_region_create(region, bytes, bytes - s->heap_size, room)
+                              : gpsh_symmetric_create(region, bytes, bytes - s->heap_size, room,
+                                                      s->huge_pages, gpsh.boot.node_n_pes);
+    mapped_room = region->room;
+    if (status || gpsh.device_heap)
         return status;
     GPSH_LOG(INFO, "heap", "%llu bytes of host memory, %s",
              (unsigned long long)regions[GPSH_HEAP].bytes, regions[GPSH_HEAP].pages);
@@ -236,8 +224,7 @@ int gpsh_regions_create(void)
 void gpsh_regions_destroy(void)
 {
     if (gpsh.device_heap) {
-        gpsh_gpu_heap_destroy(&gpu_heap);
-        regions[GPSH_HEAP] = (struct gpsh_symmetric){.fd = -1};
+        gpsh_gpu_region_destroy(&regions[GPSH_HEAP]);
         gpsh_gpu_close();
         gpsh.device_heap = false;
     }
@@ -254,11 +241,24 @@ void gpsh_regions_destroy(void)
 struct gpsh_region gpsh_regions_get(int region)
 {
     bool device = region == GPSH_HEAP && gpsh.device_heap;
-    return (struct gpsh_region){.base = regions[region].base,
-                                .bytes = regions[region].bytes,
-                                .kind = device ? GPSH_MEMORY_DEVICE : GPSH_MEMORY_HOST,
-                                .dmabuf_fd = device ? gpu_heap.dmabuf_fd : -1,
-                                .dmabuf_pcie_fd = device ? gpu_heap.dmabuf_pcie_fd : -1};
+    struct gpsh_region out = {.base = regions[region].base,
+                              .bytes = regions[region].bytes,
+                              .kind = device ? GPSH_MEMORY_DEVICE : GPSH_MEMORY_HOST,
+                              .dmabuf_fd = -1,
+                              .dmabuf_pcie_fd = -1};
+    if (device)
+        gpsh_gpu_region_dmabufs(false, &out);
+    return out;
+}
+
+struct gpsh_region gpsh_regions_added(void)
+{
+    struct gpsh_region out = gpsh_regions_get(GPSH_HEAP);
+    out.base += gpsh.heap_bytes;
+    out.bytes -= gpsh.heap_bytes;
+    if (gpsh.device_heap)
+        gpsh_gpu_region_dmabufs(true, &out);
+    return out;
 }
 
 int gpsh_regions_fd(int region)
@@ -333,15 +333,18 @@ int gpsh_regions_map_self(void)
     return 0;
 }
 
-// A GPU heap that this GPU does not reach is no error: another transport may serve that PE.
+static void note_room(uint64_t room)
+{
+    mapped_room = room < mapped_room ? room : mapped_room;
+}
+
 static int map_device_heap(int pe, int fd)
 {
-    int status = gpsh_gpu_heap_map(fd, regions[GPSH_HEAP].bytes, pe, &gpsh.mapped[GPSH_HEAP][pe]);
-    if (status != GPUSHMEM_ERR_UNREACHABLE)
-        return status;
-    snprintf(gpsh.peers[pe].reason, sizeof gpsh.peers[pe].reason, "%s", gpsh_last_error());
-    GPSH_LOG(INFO, "heap", "%s", gpsh_last_error());
-    return 0;
+    uint64_t room = regions[GPSH_HEAP].room;
+    int status = gpsh_gpu_region_map(pe, fd, regions[GPSH_HEAP].bytes, &room);
+    if (gpsh.mapped[GPSH_HEAP][pe])
+        note_room(room);
+    return status;
 }
 
 // With room to grow where there is address space for it; how much, unmapping needs to know.
@@ -351,7 +354,7 @@ static int map_host_region(int pe, int r, int fd)
     int status = gpsh_symmetric_map(fd, regions[r].bytes, &room, pe, &gpsh.mapped[r][pe]);
     if (!status && r == GPSH_HEAP) {
         gpsh.peers[pe].heap_room = room;
-        mapped_room = room < mapped_room ? room : mapped_room;
+        note_room(room);
     }
     return status;
 }
@@ -367,10 +370,20 @@ int gpsh_regions_map_peer(int pe, const struct gpsh_fd_set *fds)
     return 0;
 }
 
+struct gpsh_fd_set gpsh_regions_added_fds(void)
+{
+    return (struct gpsh_fd_set){.fds = {gpsh_gpu_region_last_fd()}, .count = 1};
+}
+
+int gpsh_regions_map_added(int pe, const struct gpsh_fd_set *fds)
+{
+    return gpsh_gpu_region_map_last(pe, fds->fds[0]);
+}
+
 static void unmap_peer(int pe, int r, char *base)
 {
     if (r == GPSH_HEAP && gpsh.device_heap)
-        gpsh_gpu_heap_unmap(base, regions[r].bytes);
+        gpsh_gpu_region_unmap(pe);
     else
         gpsh_symmetric_unmap(base, r == GPSH_HEAP ? gpsh.peers[pe].heap_room : regions[r].bytes);
 }

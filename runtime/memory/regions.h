@@ -26,9 +26,14 @@ uint64_t gpsh_regions_page_bytes(int region);
 
 // How large the heap may become: GPUSHMEM_HEAP_MAX; no larger than it is where it cannot grow.
 uint64_t gpsh_regions_heap_max(void);
-// Makes this PE's heap that large, and so its peers' mappings of it; gpsh.heap_bytes stays. Also
-// takes back what another PE could not do. 0 or a negative status with a sentence.
+// Makes this PE's heap that large, and in host memory so its peers' mappings of it; gpsh.heap_bytes
+// stays. Also takes back what another PE could not do. 0 or a negative status with a sentence.
 int gpsh_regions_heap_resize(uint64_t bytes);
+// What that has added, beyond gpsh.heap_bytes.
+struct gpsh_region gpsh_regions_added(void);
+// Of a heap in GPU memory: the descriptor of that, for the node's PEs; and where they map it.
+struct gpsh_fd_set gpsh_regions_added_fds(void);
+int gpsh_regions_map_added(int pe, const struct gpsh_fd_set *fds);
 // Memory of the program's as transports should register it. Release it after that: it may hold a
 // dma-buf.
 struct gpsh_region gpsh_regions_buffer(void *buffer, size_t bytes);

@@ -35,9 +35,10 @@ struct gpsh_peer {
     int8_t data; // index into gpsh.transports of who moves data, -1: nobody
     int8_t amo;  // the same for atomics; -1: the processor, on the mapped heap
     bool same_node;
-    int node;           // smallest PE of its node
-    int node_pe;        // its position among the PEs of its node
-    uint64_t heap_room; // address space that its heap is mapped with here
+    int node;             // smallest PE of its node
+    int node_pe;          // its position among the PEs of its node
+    uint64_t heap_room;   // address space that its heap is mapped with here
+    uint64_t heap_mapped; // of a heap in GPU memory, what is mapped here
     int pid;           // of a PE of this node, as seen from here; 0: another node's, or not visible
     _Atomic int error; // 0, or why everything towards this PE fails (GPUSHMEM_ERR_PE_FAILED ...)
     int device;        // GPU ordinal of its heap as the peer sees it, -1: host heap
@@ -74,7 +75,7 @@ struct gpsh_control {
         int64_t status;         // negative: it could not, and why
         uint64_t bytes;         // that it would add
         unsigned char keys[64]; // for the transports of the others (gpsh_transport_ops.extend)
-        char why[160];
+        char why[160];          // and where it takes the others' memory (api/handover.c)
     } growth[2];
     // What this PE says of its part of a call before the PEs meet in it (api/consent.c). In turn,
     // too.

@@ -89,6 +89,8 @@ struct gpsh_transport_env {
     int node_pe;
     const struct gpsh_settings *settings;
     struct gpsh_region regions[GPSH_REGIONS]; // this PE's symmetric memory: registered once per NIC
+    // Addresses from the heap's first on that are, or will be, this PE's heap; 0: as many as it has
+    uint64_t heap_room;
     // [GPSH_REGIONS][n_pes]: where a peer's region is mapped into this process, NULL where it is
     // not. Set before connect.
     char *const *mapped[GPSH_REGIONS];

@@ -25,7 +25,7 @@ static int calls_find(void)
 }
 
 // How often `function` was called since the last look.
-static unsigned long calls_since(const char *function)
+static inline unsigned long calls_since(const char *function)
 {
     static unsigned long before;
     unsigned long now = calls(function), since = now - before;

@@ -1,6 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A heap that grows: allocations that do not fit get more memory on every PE, old and new blocks
-// serve every kind of call, also both in one; at the limit the sentence says so.
+// serve every kind of call, also both in one; at the limit the sentence says so. The heap may be in
+// GPU memory: its words are read by calls.
+//
+//   growth                       it has 4M at first, and 64M at most
+//   growth fails PE N FAILURES   the first N times it cannot grow, as that PE's driver fails so
+//                                (FAKE_CUDA_FAIL); then it can
+//   growth full GIB              no GPU has that much more memory
+//   growth fixed                 it does not grow
+#define _POSIX_C_SOURCE 200809L // setenv
 #include "check.h"
 
 enum { BLOCKS = 12 };
@@ -15,6 +23,21 @@ static uint64_t heap_bytes(void)
     struct gpushmem_heap_info info;
     CHECK_OK(gpushmem_heap_info(&info));
     return info.bytes;
+}
+
+static long at(const long *word)
+{
+    return gpushmem_long_g(word, me);
+}
+
+// Where the processor or kernels reach a peer's first piece they reach the others.
+static void check_address(int i)
+{
+    char *first = gpushmem_ptr(blocks[0], next), *here = gpushmem_ptr(blocks[i], next);
+    struct gpushmem_peer_info peer;
+    CHECK_OK(gpushmem_peer_info(next, &peer));
+    CHECK(!first == !here && (first || !peer.device_direct));
+    CHECK(!first || here - first == (char *)blocks[i] - (char *)blocks[0]);
 }
 
 static void exchange(int i)
@@ -32,27 +55,23 @@ static void exchange(int i)
     CHECK_OK(gpushmem_long_atomic_inc(&blocks[i][60], 0));
     CHECK_OK(gpushmem_int_atomic_add((int *)(void *)&blocks[i][61], 3, 0));
     CHECK_OK(gpushmem_uint64_wait_until(&signals[i], GPUSHMEM_CMP_EQ, (uint64_t)i + 1));
-    CHECK(blocks[i][21] == 200 * before + i);
+    CHECK(at(&blocks[i][21]) == 200 * before + i);
     CHECK_OK(gpushmem_uint64_wait_until((uint64_t *)(void *)&blocks[i][50], GPUSHMEM_CMP_EQ, 1));
-    CHECK(blocks[0][102 + 4 * i] == 300 * before + i);
+    CHECK(at(&blocks[0][102 + 4 * i]) == 300 * before + i);
     CHECK_OK(gpushmem_barrier_all());
-    CHECK(blocks[i][last] == before + i && blocks[i][9] == 300 * before + i);
+    CHECK(at(&blocks[i][last]) == before + i && at(&blocks[i][9]) == 300 * before + i);
     CHECK(gpushmem_long_g(&blocks[i][60], 0) == n &&
           gpushmem_int_g((int *)&blocks[i][61], 0) == 3 * n);
     long *big = blocks[i] + 1000, got = -1;
     CHECK_OK(gpushmem_putmem(big + last / 2, big, BLOCK / 4, next)); // from there to there
     CHECK_OK(gpushmem_long_get(&got, &blocks[i][last], 1, next));
     CHECK(got == me + i);
+    check_address(i);
     CHECK_OK(gpushmem_barrier_all());
 }
 
-int main(void)
+static void test_growth(void)
 {
-    CHECK_OK(gpushmem_init());
-    me = gpushmem_my_pe();
-    n = gpushmem_n_pes();
-    next = (me + 1) % n;
-    before = (me + n - 1) % n;
     uint64_t first = heap_bytes();
     signals = gpushmem_calloc(BLOCKS, sizeof *signals);
     for (int i = 0; i < BLOCKS; i++) {
@@ -61,12 +80,12 @@ int main(void)
         exchange(i);
     }
     for (int i = 0; i < BLOCKS; i++) // those of all pieces together
-        CHECK(blocks[i][9] == 300 * before + i);
+        CHECK(at(&blocks[i][9]) == 300 * before + i);
     CHECK_OK(gpushmem_barrier_all());
     for (int i = 0; i < BLOCKS; i++)
         CHECK_OK(gpushmem_long_p(&blocks[i][9], -i, next));
     CHECK_OK(gpushmem_barrier_all());
-    CHECK(blocks[0][9] == 0 && blocks[BLOCKS - 1][9] == -(BLOCKS - 1));
+    CHECK(at(&blocks[0][9]) == 0 && at(&blocks[BLOCKS - 1][9]) == -(BLOCKS - 1));
     CHECK(heap_bytes() > first && heap_bytes() >= BLOCKS * BLOCK && heap_bytes() <= 64 << 20);
     uint64_t grown = heap_bytes();
     CHECK(!gpushmem_malloc(70 << 20) && strstr(gpushmem_last_error(), "GPUSHMEM_HEAP_MAX"));
@@ -83,6 +102,84 @@ int main(void)
     for (int i = 0; i < BLOCKS; i++)
         CHECK_OK(gpushmem_free(blocks[i]));
     CHECK_OK(gpushmem_free(signals));
+}
+
+static void fill_block(long *block, long value)
+{
+    for (size_t i = 0; i < BLOCK / sizeof *block; i += 20000)
+        CHECK_OK(gpushmem_long_p(&block[i], value + (long)i, next));
+    CHECK_OK(gpushmem_barrier_all());
+    for (size_t i = 0; i < BLOCK / sizeof *block; i += 20000)
+        CHECK(at(&block[i]) == value + (long)i);
+    CHECK_OK(gpushmem_barrier_all());
+}
+
+// All PEs are told of the one that failed, with one code, and what they had is as it was.
+static void check_told(size_t more, int whose, long *codes)
+{
+    CHECK(!gpushmem_malloc(more));
+    long code = gpushmem_last_error_code();
+    char pe[16];
+    snprintf(pe, sizeof pe, "PE %d", whose);
+    CHECK_THAT(me == whose || strstr(gpushmem_last_error(), pe), "%s", gpushmem_last_error());
+    CHECK_OK(gpushmem_long_p(&codes[me], code, 0));
+    CHECK_OK(gpushmem_barrier_all());
+    for (int i = 0; i < n && me == 0; i++)
+        CHECK_THAT(at(&codes[i]) == code && code < 0, "PE %d: %ld, PE 0: %ld", i, at(&codes[i]),
+                   code);
+}
+
+static void test_failures(int whose, int times)
+{
+    uint64_t first = heap_bytes();
+    size_t more = first + BLOCK;
+    long *old = gpushmem_calloc(1, BLOCK), *codes = gpushmem_calloc((size_t)n, sizeof *codes);
+    CHECK(old && codes);
+    for (int i = 0; i < times; i++) {
+        fill_block(old, i);
+        check_told(more, whose, codes);
+        CHECK(heap_bytes() == first);
+    }
+    fill_block(old, times);
+    long *block = gpushmem_calloc(1, more);
+    CHECK_THAT(block, "%s", gpushmem_last_error());
+    fill_block(block, -1);
+    fill_block(old, -2);
+    CHECK_OK(gpushmem_free(block));
+    CHECK_OK(gpushmem_free(codes));
+    CHECK_OK(gpushmem_free(old));
+}
+
+static void test_refused(size_t bytes, const char *why)
+{
+    uint64_t first = heap_bytes();
+    long *old = gpushmem_calloc(1, BLOCK);
+    CHECK_THAT(!gpushmem_malloc(bytes) && strstr(gpushmem_last_error(), why), "%s",
+               gpushmem_last_error());
+    CHECK(gpushmem_last_error_code() == GPUSHMEM_ERR_NO_MEMORY && heap_bytes() == first);
+    fill_block(old, 5);
+    CHECK_OK(gpushmem_free(old));
+}
+
+int main(int argc, char **argv)
+{
+    const char *what = argc > 1 ? argv[1] : "", *rank = getenv("PMIX_RANK");
+    int whose = argc > 2 ? atoi(argv[2]) : -1;
+    if (rank && atoi(rank) == whose && argc > 4)
+        setenv("FAKE_CUDA_FAIL", argv[4], 1);
+    CHECK_OK(gpushmem_init());
+    me = gpushmem_my_pe();
+    n = gpushmem_n_pes();
+    next = (me + 1) % n;
+    before = (me + n - 1) % n;
+    if (!strcmp(what, "fails"))
+        test_failures(whose, atoi(argv[3]));
+    else if (!strcmp(what, "full"))
+        test_refused((size_t)whose << 30, "do not fit on");
+    else if (!strcmp(what, "fixed"))
+        test_refused((size_t)300 << 20, "GPUSHMEM_HEAP_MAX");
+    else
+        test_growth();
     CHECK_OK(gpushmem_finalize());
     return 0;
 }

@@ -108,8 +108,9 @@ static void complete(struct gpu_channel *self, int status)
 
 static bool in_gpu_heap(const struct gpu_channel *self, const char *local, uint64_t bytes)
 {
-    uint64_t offset = (uint64_t)((uintptr_t)local - (uintptr_t)self->env->regions[GPSH_HEAP].base);
-    return bytes && offset < self->env->regions[GPSH_HEAP].bytes;
+    const struct gpsh_region *heap = &self->env->regions[GPSH_HEAP];
+    uint64_t offset = (uint64_t)((uintptr_t)local - (uintptr_t)heap->base);
+    return bytes && (offset < heap->bytes || offset < self->env->heap_room);
 }
 
 // The processor accesses the other regions, which are host memory, but not this PE's heap.

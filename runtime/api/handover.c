@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "api/handover.h"
+
+#include <stdio.h>
+
+#include "bootstrap/fd_exchange.h"
+#include "memory/regions.h"
+#include "state/state.h"
+
+enum { TIMEOUT_MS = 60000 };
+
+static struct gpsh_fd_exchange exchange = {.socket = -1};
+
+int gpsh_handover_open(char *where, size_t bytes)
+{
+    int status = gpsh_fd_exchange_open(&exchange, gpsh.boot.dir, gpsh.my_pe, gpsh.generation);
+    if (!status)
+        snprintf(where, bytes, "%s", exchange.path);
+    return status;
+}
+
+// Goes on after a failure: the others wait for what this PE hands over.
+static int map(void *arg, int index, const struct gpsh_fd_set *fds)
+{
+    int *failed = arg;
+    if (!*failed)
+        *failed = gpsh_regions_map_added(gpsh.boot.node_pes[index], fds);
+    return 0;
+}
+
+int gpsh_handover_run(const char *const *where)
+{
+    const struct gpsh_fd_set mine = gpsh_regions_added_fds();
+    int failed = 0;
+    int status = gpsh_fd_exchange_run(&exchange, gpsh.my_pe, gpsh.boot.node_pes, where,
+                                      gpsh.boot.node_n_pes, &mine, map, &failed, TIMEOUT_MS);
+    return status ? status : failed;
+}
+
+void gpsh_handover_close(void)
+{
+    gpsh_fd_exchange_close(&exchange);
+}
