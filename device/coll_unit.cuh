@@ -102,8 +102,18 @@ GPSH_DEV_CALL void gpsh_dev_store_part(char *to, gpsh_dev_unit<WORDS> unit, uint
     }
 }
 
-// The first `left` bytes, at most a unit. What others may have written is read past the first-level
-// cache.
+// 16 bytes, aligned. What others may have written is read past the first-level cache.
+GPSH_DEV gpsh_dev_unit<4> gpsh_dev_load_whole(const char *from)
+{
+    uint4 all = __ldcg((const uint4 *)from);
+    return {{all.x, all.y, all.z, all.w}};
+}
+GPSH_DEV void gpsh_dev_store_whole(char *to, const gpsh_dev_unit<4> &unit)
+{
+    *(uint4 *)to = make_uint4(unit.w[0], unit.w[1], unit.w[2], unit.w[3]);
+}
+
+// The first `left` bytes, at most a unit, past the first-level cache too.
 template <int WORDS>
 GPSH_DEV gpsh_dev_unit<WORDS> gpsh_dev_load_unit(const char *from, uint64_t left)
 {
@@ -143,6 +153,15 @@ template <int WORDS>
 GPSH_DEV void gpsh_dev_store_unit(char *to, const gpsh_dev_unit<WORDS> &unit, uint64_t left)
 {
     memcpy(to, &unit, left < 4 * WORDS ? left : 4 * WORDS);
+}
+
+GPSH_DEV gpsh_dev_unit<4> gpsh_dev_load_whole(const char *from)
+{
+    return gpsh_dev_load_unit<4>(from, 16);
+}
+GPSH_DEV void gpsh_dev_store_whole(char *to, const gpsh_dev_unit<4> &unit)
+{
+    gpsh_dev_store_unit<4>(to, unit, 16);
 }
 #endif
 

@@ -127,7 +127,7 @@ __global__ void special_floats(float *to, float *from, int me, int last, int *co
     EXPECT(counts, to[1] == 0 && (last == 0) == (1 / to[1] < 0));
 }
 
-// ---- Runs of units ----
+// ---- Lone threads ----
 
 static __device__ bool folds(int type, int fold)
 {
@@ -146,24 +146,58 @@ static __device__ void fill(gpsh_dev_unit<4> *units, int n, int type, uint64_t *
     }
 }
 
-// As a lone thread folds three members' units, and as they are folded one by one.
-__global__ void runs(int *counts)
+// Whole runs that a lone thread folds in registers.
+static __device__ uint64_t whole_bytes(int type, int fold, uint64_t bytes)
 {
-    enum { UNITS = 8 };
+    bool is_short = type == GPUSHMEM_COLL_HALF || type == GPUSHMEM_COLL_BFLOAT16;
+    bool is_summed = is_short || type == GPUSHMEM_COLL_INT32 || type == GPUSHMEM_COLL_INT64 ||
+                     (type >= GPUSHMEM_COLL_UINT32 && type <= GPUSHMEM_COLL_DOUBLE);
+    uint64_t run = is_short ? 64 : 128;
+    if (fold == GPUSHMEM_COLL_MAX ? type == GPUSHMEM_COLL_FLOAT
+                                  : fold == GPUSHMEM_COLL_SUM && is_summed)
+        return bytes / run * run;
+    return 0;
+}
+
+// What a lone thread folds of three members' blocks, its own and those in slots, is what comes of
+// single units: whole runs, what is left of them, and blocks that are not aligned.
+__global__ void alone(char *room, int *counts)
+{
+    enum { UNITS = 21, BLOCK = 16 * UNITS, MEMBERS = 3, ME = 1 };
+    struct gpsh_dev_coll c = gpsh_dev_coll_of(gpsh_dev_implicit, {});
+    c.me = ME, c.n = MEMBERS;
     uint64_t state = 1;
-    for (int i = 0; i < GPUSHMEM_COLL_TYPES * GPUSHMEM_COLL_FOLDS; i++) {
-        int type = i / GPUSHMEM_COLL_FOLDS, fold = i % GPUSHMEM_COLL_FOLDS, units = 1 + i % UNITS;
-        gpsh_dev_acc<4> run[UNITS] = {}, one[UNITS] = {};
-        for (int member = 0; member < 3 && folds(type, fold); member++) {
-            gpsh_dev_unit<4> in[UNITS];
-            fill(in, UNITS, type, &state);
-            gpsh_dev_fold_run(run, in, units, type, fold, member == 0);
-            for (int k = 0; k < units; k++)
-                one[k] = gpsh_dev_fold_step<4>(one[k], in[k], type, fold, member == 0);
+    for (int i = 0; i < 2 * GPUSHMEM_COLL_TYPES * GPUSHMEM_COLL_FOLDS; i++) {
+        int type = i / 2 / GPUSHMEM_COLL_FOLDS, fold = i / 2 % GPUSHMEM_COLL_FOLDS;
+        char *base = room + (i % 2 ? 8 : 0), *dest = base + 3 * BLOCK;
+        uint64_t bytes = BLOCK - 16 * (unsigned)(i % 15);
+        struct gpushmem_coll_op op = {};
+        op.kind = GPUSHMEM_COLL_REDUCE, op.type = (uint8_t)type, op.fold = (uint8_t)fold;
+        struct gpsh_dev_fold_job job = {base,  dest,  bytes,   base + BLOCK,
+                                        BLOCK, false, job.own, MEMBERS};
+        if (!folds(type, fold))
+            continue;
+        fill((gpsh_dev_unit<4> *)base, 3 * UNITS, type, &state);
+        gpsh_dev_coll_fold(c, op, job, 0, 1);
+        EXPECT(counts, gpsh_dev_fold_whole_runs(c, op, job) ==
+                           (i % 2 ? 0 : whole_bytes(type, fold, bytes)));
+        for (uint64_t at = 0; at < bytes; at += 16) {
+            gpsh_dev_acc<4> acc = {};
+            for (int rank = 0; rank < MEMBERS; rank++) // their blocks: in slot 0, own, in slot 1
+                acc = gpsh_dev_fold_step<4>(acc,
+                                            gpsh_dev_load_unit<4>(base +
+                                                                      (rank == ME ? 0
+                                                                       : rank     ? 2
+                                                                                  : 1) *
+                                                                          BLOCK +
+                                                                      at,
+                                                                  16),
+                                            type, fold, rank == 0);
+            gpsh_dev_unit<4> want = gpsh_dev_fold_result(acc, type),
+                             got = gpsh_dev_load_unit<4>(dest + at, 16);
+            for (int w = 0; w < 4; w++)
+                EXPECT(counts, got.w[w] == want.w[w]);
         }
-        for (int k = 0; k < UNITS; k++)
-            for (int w = 0; w < 8; w++)
-                EXPECT(counts, run[k].w[w] == one[k].w[w]);
     }
 }
 
@@ -304,7 +338,7 @@ int main(void)
         RUN(signs, 1, 1, inbox, outbox, my_pe == n_pes - 1, errors);
     test_short_floats();
     RUN(special_floats, 1, 1, (float *)inbox, (float *)outbox, my_pe, n_pes - 1, errors);
-    RUN(runs, 1, 1, errors);
+    RUN(alone, 1, 1, inbox, errors);
     for (int count = 1; count < 200; count += 66) {
         RUN(strided, 1, 1, to, from, my_pe, n_pes, count, 3, 2, errors);
         RUN(strided, 1, 1, to, from, my_pe, n_pes, count, 1, 1, errors);
