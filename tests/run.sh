@@ -31,7 +31,7 @@ presets=(dev asan tsan nocuda)
 jobs=$(($(nproc) + 1)) # many tests wait for something most of the time
 shown=25               # of the slowest tests
 chance=10              # more failures than these are not run again
-passed=0 failed=0 skipped=0 strict=''
+passed=0 failed=0 skipped=0 strict='' long=''
 failures=() lucky=() # "PRESET TEST"
 
 die() {
@@ -48,7 +48,7 @@ parse_options() {
     while [ $# -gt 0 ]; do
         case $1 in
         --help | -h) usage && exit 0 ;;
-        --long) excluded[dev]='' && shift && continue ;;
+        --long) long=1 excluded[dev]='' && shift && continue ;;
         --strict) strict=1 && shift && continue ;;
         --quick) preset=${preset:-dev} excluded[dev]=$heavy && shift && continue ;;
         --label | --preset) [ $# -ge 2 ] || die "$1 needs a value (run.sh --help)" ;;
@@ -203,7 +203,7 @@ main() {
         unset "$name"
     done
     export LSAN_OPTIONS=suppressions=$here/lsan.supp:print_suppressions=0
-    "$here/setup.sh" || die "setting up failed (see above)"
+    { "$here/setup.sh" && { [ -z "$long" ] || "$here/setup.sh" long; }; } || die "setting up failed (see above)"
     for preset in "${presets[@]}"; do
         if build "$preset"; then
             run_tests "$preset"

@@ -4,7 +4,8 @@
 # setup.sh: installs what building and testing need on Debian 12, as root or through sudo; silent and offline when
 # everything is there.
 #
-#   setup.sh [GROUP...]     groups: build, test, lint, softroce, launch, docs (default: all)
+#   setup.sh [GROUP...]     groups: build, test, lint, softroce, launch, docs (default: all
+#                           of these), and long: what only `run.sh --long` needs
 #   setup.sh --update       only fetches Debian's package lists
 #   setup.sh --list         prints the packages of all groups
 #   setup.sh --prterun      prints the path of prterun, or nothing
@@ -21,6 +22,7 @@ lint="clang-format clang-tidy shellcheck codespell python3 binutils"
 softroce="qemu-system-x86 busybox-static cpio kmod xz-utils util-linux iproute2
     rdma-core ibverbs-providers ibverbs-utils perftest python3"
 docs="python3 python3-markdown-it mandoc dpkg-dev"
+long="chromium fonts-dejavu-core musl-tools abigail-tools"
 launch="openmpi-bin libopenmpi-dev slurm-wlm slurm-wlm-basic-plugins python3-venv ca-certificates"
 
 die() {
@@ -92,8 +94,8 @@ main() {
         --update) update_lists && return ;;
         --prterun) find_prterun && return ;;
         --list) echo $build $test $lint $softroce $launch $docs | tr ' ' '\n' && return ;;
-        build | test | lint | softroce | launch | docs) read -r -d '' -a more <<<"${!group}" || true && packages+=("${more[@]}") ;;
-        *) die "no group '$group': build, test, lint, softroce, launch, docs" ;;
+        build | test | lint | softroce | launch | docs | long) read -r -d '' -a more <<<"${!group}" || true && packages+=("${more[@]}") ;;
+        *) die "no group '$group': build, test, lint, softroce, launch, docs, long" ;;
         esac
     done
     command -v dpkg-query >/dev/null || die "needs Debian or a relative of it; install yourself: ${packages[*]}"

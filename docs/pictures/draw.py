@@ -56,7 +56,7 @@ def ways():
              box(590, 75, 170, 44, "heap of a peer", "a", "mapped: this node"),
              box(590, 250, 170, 44, "heap of a peer", "a", "other node"),
              arrow("M260 52C400 52 480 80 586 92", True), arrow("M260 142C400 142 480 115 586 102", True),
-             text(420, 40, "store", "m s"), text(345, 160, "store", "m s"),
+             text(420, 40, "store", "m s"), text(480, 138, "store", "m s"),
              box(110, 250, 110, 44, "ring", "w", "host memory"), box(260, 250, 120, 44, "proxy thread", "w"),
              box(420, 250, 110, 44, "NIC", "g"),
              arrow("M165 164V246", True), text(176, 212, "command of 64 bytes", "s"),

@@ -24,7 +24,7 @@ def url_of(path):
 class Page:
     def __init__(self, path, text, title="", part=""):
         self.path, self.text, self.part = path, text, part
-        self.url, self.html, self.headings = url_of(path), "", []
+        self.url, self.html, self.headings, self.settings = url_of(path), "", [], []
         first = re.search(r"^# (.+)$", text, re.M)
         self.title = title or (re.sub(r"[`*]", "", first[1]) if first else os.path.basename(path))
 
@@ -34,13 +34,16 @@ class Page:
     def found(self):
         """What the search finds here: title and address."""
         return [(self.title, self.url)] + [("%s: %s" % (self.title, text), self.url + "#" + anchor)
-                                           for text, anchor, level in self.headings if level > 1]
+                                           for text, anchor, level in self.headings if level > 1] + \
+               [(name, self.url + "#" + name) for name in self.settings]
 
     def render(self, site):
         import markdown_it
         parser = markdown_it.MarkdownIt("commonmark").enable("table")
         tokens = parser.parse(self.text)
         self.mark_headings(tokens)
+        if self.path == "docs/settings.md":
+            self.mark_settings(tokens)
         self.walk(tokens, site)
         parser.renderer.rules.update(
             fence=lambda *a: listing.block(a[0][a[1]].content, a[0][a[1]].info, self, site),
@@ -60,6 +63,14 @@ class Page:
             anchor += "-%d" % seen[anchor] if seen[anchor] else ""
             opening.attrSet("id", anchor)
             self.headings.append((text, anchor, int(opening.tag[1])))
+
+    def mark_settings(self, tokens):
+        """Each row of a table of settings is a place of its own, which the search finds."""
+        for row, cell, content in zip(tokens, tokens[1:], tokens[2:]):
+            name = re.fullmatch(r"`(GPUSHMEM_\w+)`", content.content)
+            if row.type == "tr_open" and cell.type == "td_open" and name and name[1] not in self.settings:
+                row.attrSet("id", name[1])
+                self.settings.append(name[1])
 
     def walk(self, tokens, site):
         """Links as the site has them. The text of a link holds no further links."""

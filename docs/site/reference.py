@@ -23,7 +23,7 @@ class Functions:
     def url(self, name):
         """Where a name is explained: a function by its own name or its pattern, a constant, or a setting."""
         if name in self.settings and name not in self.places:
-            return "settings.html"
+            return "settings.html#" + name
         for candidate in self.candidates(re.sub(r"^p(?=gpushmem)", "", name)):
             if candidate in self.places:
                 return self.places[candidate]

@@ -12,6 +12,12 @@ function rank(title, words) {
     return text.replace(/^gpushmem_(dev_)?(ctx_)?(type_)?/, "").startsWith(words[0]) ? 2 : 1;
 }
 
+function addRow(content) {
+    const row = document.createElement("li");
+    row.append(content);
+    results.append(row);
+}
+
 function show() {
     const words = input.value.toLowerCase().split(/\s+/).filter((word) => word);
     results.replaceChildren();
@@ -19,19 +25,20 @@ function show() {
     parts.hidden = words.length > 0;
     if (words.length === 0)
         return;
-    entries
+    const found = entries
         .map(([title, url]) => [rank(title, words), title, url])
         .filter(([order]) => order > 0)
-        .sort((a, b) => b[0] - a[0] || a[1].length - b[1].length)
-        .slice(0, most)
-        .forEach(([, title, url]) => {
-            const link = document.createElement("a");
-            link.href = document.body.dataset.root + url;
-            link.textContent = title;
-            const row = document.createElement("li");
-            row.append(link);
-            results.append(row);
-        });
+        .sort((a, b) => b[0] - a[0] || a[1].length - b[1].length);
+    for (const [, title, url] of found.slice(0, most)) {
+        const link = document.createElement("a");
+        link.href = document.body.dataset.root + url;
+        link.textContent = title;
+        addRow(link);
+    }
+    if (found.length === 0)
+        addRow("No page, heading or name has all of these words.");
+    if (found.length > most)
+        addRow(`${found.length - most} more: add a word.`);
 }
 
 input.addEventListener("input", show);
