@@ -4,6 +4,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <pmix.h>
 #include <pmix_server.h>
 #include <stdbool.h>
@@ -160,9 +162,26 @@ static int choose_nspace(void)
     return 0;
 }
 
-// libpmix keeps the job's data in files of the session directory, and says no more than "ERROR".
-static const char *lack_of_room(const char *dir)
+// libpmix listens on TCP.
+static bool has_address(void)
 {
+    struct ifaddrs *all, *one;
+    if (getifaddrs(&all))
+        return true; // nobody knows
+    for (one = all; one; one = one->ifa_next)
+        if (one->ifa_addr && (one->ifa_flags & IFF_UP) &&
+            (one->ifa_addr->sa_family == AF_INET || one->ifa_addr->sa_family == AF_INET6))
+            break;
+    freeifaddrs(all);
+    return one != NULL;
+}
+
+// libpmix keeps the job's data in files of the session directory, and says no more than "ERROR".
+static const char *lack_of(const char *dir)
+{
+    if (!has_address())
+        return "; no network interface has an address here, not even lo: `gpushmem doctor` "
+               "explains it under pmix";
     struct rlimit limit;
     struct statvfs fs;
     if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < LEAST_ROOM)
@@ -200,7 +219,7 @@ int gpsh_job_server_start(struct gpsh_job_server *s, const char *dir, int n_pes,
     if (rc == PMIX_SUCCESS)
         return 0;
     gpsh_cli_say("run", "cannot %s the PMIx server: %s (%d)%s", step, PMIx_Error_string(rc),
-                 (int)rc, lack_of_room(dir));
+                 (int)rc, lack_of(dir));
     return -1;
 }
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The program `gpushmem`: a table of subcommands.
-#define _GNU_SOURCE // O_CLOEXEC
+#define _GNU_SOURCE // O_CLOEXEC, setenv
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -73,10 +74,15 @@ static void output_refuse(void)
 
 static int command_run(int number, int argc, char **argv, bool closed)
 {
+    int (*run)(int argc, char **argv) = commands[number].run;
+    // What hwloc cannot find these say themselves, if it matters; what hwloc prints is for its
+    // authors. PEs have their own environment.
+    if (run == gpsh_cmd_info || run == gpsh_cmd_topo || run == gpsh_cmd_doctor)
+        setenv("HWLOC_HIDE_ERRORS", "2", 0);
     // PEs that nobody reads may print
-    if (closed && commands[number].run != gpsh_cmd_run)
+    if (closed && run != gpsh_cmd_run)
         output_refuse();
-    return output_check(commands[number].run(argc, argv), closed);
+    return output_check(run(argc, argv), closed);
 }
 
 int main(int argc, char **argv)

@@ -180,34 +180,25 @@ GPSH_CHECK_FUNCTION(gpu_files)
 
 // ---- NVSwitches ----
 
-// The kernel keeps 15 characters of a process's name.
-static bool process_runs(const struct gpsh_host *host, const char *name)
-{
-    static struct gpsh_names names;
-    char comm[32];
-    gpsh_host_list(host, &names, "proc");
-    for (int i = 0; i < names.n; i++)
-        if (names.name[i][0] >= '0' && names.name[i][0] <= '9' &&
-            gpsh_host_read(host, comm, sizeof comm, "proc/%s/comm", names.name[i]) > 0 &&
-            !strncmp(comm, name, 15))
-            return true;
-    return false;
-}
-
 GPSH_CHECK_FUNCTION(fabric_manager)
 {
     struct gpsh_pcis switches;
+    char first[32];
     int status = gpsh_pci_nvswitches(host, &switches);
     if (status)
         gpsh_found(finding, GPSH_CANNOT_TELL, "/sys/bus/pci/devices cannot be read (%s)",
                    strerror(-status));
     else if (!switches.n)
         gpsh_found(finding, GPSH_NOT_APPLICABLE, "no NVSwitch on the PCI bus");
-    else if (process_runs(host, "nv-fabricmanager"))
+    else if (gpsh_host_runs(host, "nv-fabricmanager"))
         gpsh_found(finding, GPSH_OK, "%d NVSwitches, nv-fabricmanager runs", switches.n);
     else if (gpsh_environment_container(host))
         gpsh_found(finding, GPSH_CANNOT_TELL,
                    "%d NVSwitches; processes of the host cannot be seen in this container",
+                   switches.n);
+    else if (gpsh_host_read(host, first, sizeof first, "proc/1/comm") <= 0)
+        gpsh_found(finding, GPSH_CANNOT_TELL,
+                   "%d NVSwitches; /proc shows this user no processes of others (hidepid)",
                    switches.n);
     else
         gpsh_found(finding, GPSH_PROBLEM, "%d NVSwitches, and nv-fabricmanager does not run",

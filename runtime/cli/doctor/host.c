@@ -123,6 +123,22 @@ int gpsh_host_list(const struct gpsh_host *host, struct gpsh_names *names, const
     return 0;
 }
 
+// One by one: machines with NVSwitches have thousands of processes of the kernel alone.
+bool gpsh_host_runs(const struct gpsh_host *host, const char *name)
+{
+    char path[PATH_MAX], comm[32];
+    snprintf(path, sizeof path, "%s/proc", host->root);
+    DIR *folder = opendir(path);
+    bool runs = false;
+    for (struct dirent *entry; folder && !runs && (entry = readdir(folder));)
+        runs = isdigit((unsigned char)entry->d_name[0]) &&
+               gpsh_host_read(host, comm, sizeof comm, "proc/%s/comm", entry->d_name) > 0 &&
+               !strncmp(comm, name, 15);
+    if (folder)
+        closedir(folder);
+    return runs;
+}
+
 bool gpsh_host_variable(const struct gpsh_host *host, const char *name, char *value, size_t bytes)
 {
     const char *text = gpsh_settings_variable(gpsh_host_environment(host), name);

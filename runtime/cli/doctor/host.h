@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { GPSH_HOST_NAME_BYTES = 64, GPSH_HOST_NAMES = 1024 };
+enum { GPSH_HOST_NAME_BYTES = 64, GPSH_HOST_NAMES = 4096 };
 
 struct gpsh_host {
     const char *root; // "" for "/"
@@ -43,6 +43,9 @@ struct gpsh_names {
 // What a directory holds: 0 or -errno. Names that are longer are left out.
 int gpsh_host_list(const struct gpsh_host *host, struct gpsh_names *names, const char *path, ...)
     GPSH_HOST_PATH(3);
+
+// Whether a process of this name runs. The kernel keeps 15 characters of it.
+bool gpsh_host_runs(const struct gpsh_host *host, const char *name);
 
 // A variable of the environment that the doctor was started with. False if it is not set.
 bool gpsh_host_variable(const struct gpsh_host *host, const char *name, char *value, size_t bytes);

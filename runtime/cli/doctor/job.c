@@ -103,13 +103,35 @@ static void server_check(const struct gpsh_host *host, struct gpsh_finding *find
                    "no PMIx server listens on port %u, which this process was told", port);
 }
 
+// Servers listen on TCP: with no address, not even that of lo, none starts. In a network namespace
+// of its own a process sees all this in /proc/net, and that of others in /sys.
+static bool addresses_are_none(const struct gpsh_host *host)
+{
+    static char text[1 << 16];
+    int n = gpsh_host_read(host, text, sizeof text, "proc/net/fib_trie");
+    if (n < 0 || n == (int)sizeof text - 1 || strstr(text, "LOCAL"))
+        return false;
+    return gpsh_host_read(host, text, sizeof text, "proc/net/if_inet6") <= 0;
+}
+
+static void no_server_check(const struct gpsh_host *host, struct gpsh_finding *finding)
+{
+    if (addresses_are_none(host)) {
+        gpsh_found(finding, GPSH_PROBLEM,
+                   "no network interface has an address, not even lo: no launcher with PMIx can "
+                   "start a job here");
+        gpsh_mend(finding, "sudo ip link set lo up; a container: start it with a network");
+    } else
+        gpsh_found(finding, GPSH_NOT_APPLICABLE, "no launcher with PMIx started this process");
+}
+
 GPSH_CHECK_FUNCTION(pmix)
 {
     static const char *const names[] = {"PMIX_SERVER_URI41", "PMIX_SERVER_URI4", "PMIX_SERVER_URI3",
                                         "PMIX_SERVER_URI21", "PMIX_SERVER_URI2", "PMIX_SERVER_URI"};
     char uri[512], rank[32];
     if (!is_set(host, "PMIX_NAMESPACE")) {
-        gpsh_found(finding, GPSH_NOT_APPLICABLE, "no launcher with PMIx started this process");
+        no_server_check(host, finding);
         return;
     }
     gpsh_environment_setting(host, "PMIX_RANK", rank, sizeof rank);

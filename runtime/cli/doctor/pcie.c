@@ -18,6 +18,12 @@ struct pair {
     struct gpsh_pcis gpus, nics;
 };
 
+static void bus_hidden(struct gpsh_finding *finding, int status)
+{
+    gpsh_found(finding, GPSH_CANNOT_TELL, "/sys/bus/pci/devices cannot be read (%s)",
+               strerror(-status));
+}
+
 // True if there are both; else the finding says so.
 static bool both_are_there(const struct gpsh_host *host, struct gpsh_finding *finding,
                            struct pair *pair)
@@ -25,8 +31,7 @@ static bool both_are_there(const struct gpsh_host *host, struct gpsh_finding *fi
     int status = gpsh_pci_gpus(host, &pair->gpus);
     gpsh_pci_nics(host, &pair->nics);
     if (status)
-        gpsh_found(finding, GPSH_CANNOT_TELL, "/sys/bus/pci/devices cannot be read (%s)",
-                   strerror(-status));
+        bus_hidden(finding, status);
     else if (!pair->gpus.n || !pair->nics.n)
         gpsh_found(finding, GPSH_NOT_APPLICABLE, "no %s",
                    pair->gpus.n ? "RDMA NIC" : "NVIDIA GPU on the PCI bus");
@@ -243,10 +248,12 @@ static void relaxed_check(const struct gpsh_host *host, struct gpsh_finding *fin
 GPSH_CHECK_FUNCTION(relaxed)
 {
     struct gpsh_pcis nics;
-    gpsh_pci_nics(host, &nics);
+    int status = gpsh_pci_nics(host, &nics);
     for (int i = 0; i < nics.n; i++)
         relaxed_check(host, finding, nics.device[i].address);
-    if (!nics.n)
+    if (status)
+        bus_hidden(finding, status);
+    else if (!nics.n)
         gpsh_found(finding, GPSH_NOT_APPLICABLE, "no RDMA NIC on the PCI bus");
 }
 
@@ -298,12 +305,14 @@ static void link_check(const struct gpsh_host *host, struct gpsh_finding *findin
 GPSH_CHECK_FUNCTION(link)
 {
     struct gpsh_pcis gpus, nics;
-    gpsh_pci_gpus(host, &gpus);
+    int status = gpsh_pci_gpus(host, &gpus);
     gpsh_pci_nics(host, &nics);
     for (int i = 0; i < gpus.n; i++)
         link_check(host, finding, gpus.device[i].address, true);
     for (int i = 0; i < nics.n; i++)
         link_check(host, finding, nics.device[i].address, false);
-    if (!gpus.n && !nics.n)
+    if (status)
+        bus_hidden(finding, status);
+    else if (!gpus.n && !nics.n)
         gpsh_found(finding, GPSH_NOT_APPLICABLE, "no NVIDIA GPU and no RDMA NIC on the PCI bus");
 }

@@ -57,6 +57,7 @@ GPSH_CHECK_FUNCTION(mtu)
 
 struct gids {
     int v1, v2; // entries with an address
+    int hidden; // entries that are there and cannot be read
     int here;   // of them of version 2, and on an interface of this network namespace
     char elsewhere[GPSH_HOST_NAME_BYTES];
 };
@@ -65,13 +66,16 @@ static void gid_read(const struct gpsh_host *host, const struct gpsh_port *port,
                      struct gids *gids)
 {
     char gid[64], type[32], interface[GPSH_HOST_NAME_BYTES];
-    if (gpsh_host_read(host, gid, sizeof gid, "sys/class/infiniband/%s/ports/%d/gids/%d",
-                       port->device, port->number, index) <= 0 ||
-        !gid[strspn(gid, "0:")] ||
-        gpsh_host_read(host, type, sizeof type,
-                       "sys/class/infiniband/%s/ports/%d/gid_attrs/types/%d", port->device,
-                       port->number, index) <= 0)
+    int n = gpsh_host_read(host, gid, sizeof gid, "sys/class/infiniband/%s/ports/%d/gids/%d",
+                           port->device, port->number, index);
+    if (n == -ENOENT || (n > 0 && !gid[strspn(gid, "0:")]))
         return;
+    if (n <= 0 || gpsh_host_read(host, type, sizeof type,
+                                 "sys/class/infiniband/%s/ports/%d/gid_attrs/types/%d",
+                                 port->device, port->number, index) <= 0) {
+        gids->hidden++;
+        return;
+    }
     if (strcmp(type, "RoCE v2") != 0) {
         gids->v1++;
         return;
@@ -112,6 +116,9 @@ static void gid_check(const struct gpsh_host *host, struct gpsh_finding *finding
         gids = gids_read(host, port);
     if (gids.v2)
         gpsh_found(finding, GPSH_OK, "%s:%d has a RoCE v2 address", port->device, port->number);
+    else if (gids.hidden)
+        gpsh_found(finding, GPSH_CANNOT_TELL, "the addresses of %s:%d cannot be read", port->device,
+                   port->number);
     else if (wanted >= 0) {
         gpsh_found(finding, GPSH_PROBLEM,
                    "GPUSHMEM_VERBS_GID_INDEX=%d is no RoCE v2 address of %s:%d", wanted,
@@ -190,17 +197,18 @@ GPSH_CHECK_FUNCTION(pfc)
     roce_check(host, finding, pfc_check);
 }
 
-// 1 if some priority has it on, 0 if all are off, -1 if nobody says.
+// 1 if some priority has it on, 0 if all are off, -1 if one of them does not say.
 static int ecn_is_on(const struct gpsh_host *host, const char *interface, const char *side)
 {
-    int on = -1;
+    bool on = false, all = true;
     for (int priority = 0; priority < 8; priority++) {
-        int64_t value;
-        if (!gpsh_host_number(host, &value, "sys/class/net/%s/ecn/%s/enable/%d", interface, side,
-                              priority))
-            on = on > 0 || value ? 1 : 0;
+        int64_t value = 0;
+        if (gpsh_host_number(host, &value, "sys/class/net/%s/ecn/%s/enable/%d", interface, side,
+                             priority))
+            all = false;
+        on |= value != 0;
     }
-    return on;
+    return on ? 1 : all ? 0 : -1;
 }
 
 static int64_t counter(const struct gpsh_host *host, const struct gpsh_port *port,

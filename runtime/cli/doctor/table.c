@@ -173,7 +173,9 @@ const struct gpsh_check gpsh_checks[] = {
     {"launcher", "The launcher", "the variables that launchers set",
      "Every process becomes PE 0 of a job of one.",
      "gpushmem run, prterun, mpirun of Open MPI, or srun --mpi=pmix", LOOK(launcher)},
-    {"pmix", "The PMIx server", "the PMIX_* variables, and whether the server's port is open",
+    {"pmix", "The PMIx server",
+     "the PMIX_* variables, whether the server's port is open, and whether any interface has an "
+     "address",
      "gpushmem_init fails, since the launcher that started this process cannot be asked who else "
      "is "
      "there.",

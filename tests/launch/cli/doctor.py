@@ -147,6 +147,8 @@ FAULTS = {
     "MPICH": ("launcher", "a launcher of PMI-1 or PMI-2", variables(PMI_RANK="1")),
     "server is gone": ("pmix", "no PMIx server listens on port 40321",
                        lambda m: m.replace("proc/net/tcp", ":9D81", ":9D82")),
+    "no network": ("pmix", "no network interface has an address, not even lo",
+                   lambda m: (m.environment(PATH="/usr/bin"), m.write("proc/net/fib_trie", b""))),
     "server is not named": ("pmix", "no PMIX_SERVER_URI says", variables(PMIX_NAMESPACE="a", PMIX_RANK="0")),
     "rank is no number": ("pmix", "PMIX_RANK is 'zero'", variables(PMIX_NAMESPACE="a", PMIX_RANK="zero")),
 }
@@ -178,6 +180,12 @@ UNREADABLE = {
     "no meminfo": ("memory", lambda m: m.remove("proc/meminfo")),
     "no status": ("cpus", lambda m: m.remove("proc/self/status")),
     "server has no port": ("pmix", variables(PMIX_NAMESPACE="a", PMIX_RANK="0", PMIX_SERVER_URI="usock")),
+    "addresses are not shown": ("gid", lambda m: [m.folder(NIC + "gids/%d" % i) for i in range(3)]),
+    "kinds of addresses are not shown": ("gid", lambda m: m.remove(NIC + "gid_attrs/types")),
+    "one priority is not shown": ("ecn", lambda m: m.remove("sys/class/net/ens1/ecn/roce_rp/enable/3")),
+    "no PCI bus for NICs": ("relaxed-order", lambda m: m.remove("sys/bus/pci")),
+    "no PCI bus for links": ("pcie-link", lambda m: m.remove("sys/bus/pci")),
+    "processes of others are hidden": ("fabric-manager", lambda m: (m.remove("proc/800"), m.remove("proc/1"))),
     "switches in a container": ("fabric-manager", lambda m: (m.remove("proc/800"), m.write(".dockerenv", ""))),
 }
 
@@ -241,6 +249,19 @@ class Machines(Case):
                 found = self.results(self.made(change), check)
                 self.assertEqual(list(found), [check])
                 self.assertEqual(found[check]["result"], "cannot tell", found[check])
+
+    def test_thousands_of_processes(self):
+        def plant(m):
+            m.remove("proc/800")
+            for first in (2000, 8000):  # before and after it, whichever way a directory is listed
+                if first == 8000:
+                    m.write("proc/7000/comm", "nv-fabricmanage")
+                for pid in range(first, first + 1100):
+                    m.folder("proc/%d" % pid)
+        self.assertEqual(self.results(self.made(plant), "fabric-manager")["fabric-manager"]["result"], "ok")
+
+    def test_what_hwloc_says_is_not_printed(self):
+        self.results(self.made(lambda m: m.remove("sys/devices/system/cpu")))  # which has no errors
 
     def test_machine_without_anything(self):
         empty = self.folder + "/empty"

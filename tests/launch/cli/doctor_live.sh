@@ -45,6 +45,13 @@ expect 1 '^3 PEs are alike; 1 problem is on all of them alike' \
 expect 0 '"pes": 3, "differences": \[\]' "${job[@]}" "$gpushmem" doctor --fabric --json settings
 expect 0 'A job of one PE has nothing to compare' "$gpushmem" doctor --fabric settings
 
+# Without an address no PMIx server starts, and no job.
+if unshare -rn true 2>/dev/null; then
+    expect 1 'gpushmem run: cannot start the PMIx server: .*no network interface has an address here, not even lo: .*under pmix' \
+        unshare -rn "$gpushmem" run -n 2 true
+    expect 1 'problem pmix no network interface has an address, not even lo' unshare -rn "$gpushmem" doctor pmix
+fi
+
 # Sentences of the library name a check that exists.
 ids=$("$gpushmem" doctor --markdown | sed -n 's/^## \([a-z0-9-]*\):.*/\1/p')
 named=$(grep -rhozE 'gpushmem "?\s*"?doctor`\s*"?\s*"?explains it under "?\s*"?[a-z0-9-]+' "$source/runtime" "$source/transports" |
