@@ -14,6 +14,7 @@
 #include "core/error.h"
 #include "gpu/gpu_driver.h"
 #include "topo/nvlink.h"
+#include "topo/trial.h"
 
 enum {
     VENDOR_NVIDIA = 0x10de,
@@ -248,7 +249,9 @@ static void ports_find(struct gpsh_topo *topo)
 int gpsh_topo_read(const char *xml_file, struct gpsh_topo *topo)
 {
     *topo = (struct gpsh_topo){.file = xml_file};
-    int status = gpsh_topology_open(xml_file, &topo->topology);
+    int status = xml_file ? gpsh_topo_try(xml_file) : 0;
+    if (!status)
+        status = gpsh_topology_open(xml_file, &topo->topology);
     if (status)
         return status;
     if (!xml_file) {

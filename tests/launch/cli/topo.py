@@ -212,6 +212,21 @@ class Trouble(Case):
         self.refused("cannot load the topology of /nowhere.xml", "--xml", "/nowhere.xml")
         self.refused("cannot load the topology of " + self.folder.name, "--xml", self.folder.name)
 
+    def test_files_that_hwloc_dies_of(self):
+        for left_out in (' complete_cpuset="0xffff"', ' complete_cpuset="0x2"'):
+            self.assertIn(left_out, recorded.EIGHT)
+            self.refused("^gpushmem topo: hwloc cannot load the topology of .*machine.xml", "--xml",
+                         self.file(recorded.EIGHT.replace(left_out, "", 1)), "--json")
+
+    def test_what_hwloc_remarks_is_one_warning(self):
+        lines = recorded.EIGHT.split("\n")
+        first, second = (i for i, line in enumerate(lines) if 'type="Package"' in line)
+        lines[first], lines[second] = lines[second], lines[first]
+        done = topo("--json", "--xml", self.file("\n".join(lines)))
+        json.loads(done.stdout)
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+        self.assertIn("machine.xml may be shown wrongly: hwloc has encountered", done.stderr)
+
     def test_machine_without_pci(self):
         self.assertEqual(self.shown(self.file(recorded.machine_xml([[], []]))), "No GPU and no RDMA NIC is recorded there.\n")
 
