@@ -56,6 +56,11 @@ contents gpushmem-tools bin/gpushmem share/man/man1/gpushmem-run.1 share/bash-co
     '!bin/osh' '!include'
 contents gpushmem-openshmem bin/oshcc bin/oshrun 'lib.*/libshmem\.so\.0' '!include'
 contents gpushmem-nvshmem include/nvshmem.h
+# What says its options is another program, and must be built before the page is made of them.
+for file in man/man1/gpushmem-perf.1 bash-completion/completions/gpushmem; do
+    dpkg-deb --fsys-tarfile "$work"/DEB/gpushmem-tools_*.deb | tar -xO "./usr/share/$file" | sed 's/\\-/-/g' >"$work/page"
+    grep -q -- '--bidirectional' "$work/page" || die "$file does not have the options of gpushmem perf"
+done
 field libgpushmem0 Depends 'libc6 ' 'libpmix2 ' 'libhwloc15 '
 field libgpushmem-dev Depends 'libgpushmem0 \(= '
 field gpushmem-tools Depends 'libgpushmem0 \(= ' 'libpmix2 '
