@@ -26,17 +26,43 @@
 #define COMPILER "gcc " __VERSION__
 #endif
 
+static const struct {
+    unsigned cap;
+    const char *word;
+} abilities[] = {
+    {GPSH_CAP_MAPPED, "maps heaps of its node"},
+    {GPSH_CAP_REMOTE_NODE, "reaches other nodes"},
+    {GPSH_CAP_NIC_ATOMICS, "atomics by the NIC"},
+};
+enum { N_ABILITIES = sizeof abilities / sizeof *abilities };
+
+// "verbs (reaches other nodes, atomics by the NIC)"
+static void transport_print(const struct gpsh_transport_ops *ops, char *text, size_t bytes)
+{
+    size_t used = (size_t)snprintf(text, bytes, "%s", ops->name);
+    bool any = false;
+    for (int i = 0; i < N_ABILITIES && used < bytes; i++)
+        if (ops->caps & abilities[i].cap) {
+            used += (size_t)snprintf(text + used, bytes - used, "%s%s", any ? ", " : " (",
+                                     abilities[i].word);
+            any = true;
+        }
+    if (any && used < bytes)
+        snprintf(text + used, bytes - used, ")");
+}
+
 static void print_build(void)
 {
-    char names[256] = "";
+    char names[512] = "", one[128];
     gpsh_page_field("gpushmem", "%s", gpushmem_version_string());
     gpsh_page_field("compiler", "%s", COMPILER);
     struct gpsh_library library;
     for (int row = 0; gpsh_library_row(row, &library); row++)
         gpsh_page_field(library.name, "%s", library.version);
-    for (int i = 0; gpsh_transports[i]; i++)
-        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? " " : "",
-                 gpsh_transports[i]->name);
+    for (int i = 0; gpsh_transports[i]; i++) {
+        transport_print(gpsh_transports[i], one, sizeof one);
+        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? " " : "", one);
+    }
     gpsh_page_field("transports", "%s", names);
 }
 
@@ -86,6 +112,23 @@ static void add_compat(struct gpsh_json *json)
     gpsh_json_end(json);
 }
 
+static void add_transports(struct gpsh_json *json)
+{
+    gpsh_json_list(json, "transports");
+    for (int i = 0; gpsh_transports[i]; i++)
+        gpsh_json_text(json, NULL, gpsh_transports[i]->name);
+    gpsh_json_end(json);
+    gpsh_json_object(json, "capabilities");
+    for (int i = 0; gpsh_transports[i]; i++) {
+        gpsh_json_list(json, gpsh_transports[i]->name);
+        for (int k = 0; k < N_ABILITIES; k++)
+            if (gpsh_transports[i]->caps & abilities[k].cap)
+                gpsh_json_text(json, NULL, abilities[k].word);
+        gpsh_json_end(json);
+    }
+    gpsh_json_end(json);
+}
+
 static int print_json(enum gpsh_info_for whose)
 {
     struct gpsh_json json = {.out = stdout};
@@ -97,10 +140,7 @@ static int print_json(enum gpsh_info_for whose)
     gpsh_json_text(&json, "version", gpushmem_version_string());
     gpsh_json_text(&json, "compiler", COMPILER);
     add_libraries(&json);
-    gpsh_json_list(&json, "transports");
-    for (int i = 0; gpsh_transports[i]; i++)
-        gpsh_json_text(&json, NULL, gpsh_transports[i]->name);
-    gpsh_json_end(&json);
+    add_transports(&json);
     gpsh_info_settings_add(&json, &settings);
     add_compat(&json);
     gpsh_json_end(&json);
@@ -175,7 +215,9 @@ int gpsh_cmd_info(int argc, char **argv)
          .flag = &collectives},
         {0, "compat", NULL, "what becomes of NVSHMEM's and OpenSHMEM's environment variables",
          .flag = &compat},
-        {0, "json", NULL, "versions, transports, settings, and what --compat prints, as JSON",
+        {0, "json", NULL,
+         "versions, transports, settings, and what --compat prints, as JSON; with --peers\n"
+         "what that prints",
          .flag = &json},
         {0, "settings-file", NULL, "a settings file to begin with: every setting as a comment",
          .flag = &file},
@@ -184,20 +226,20 @@ int gpsh_cmd_info(int argc, char **argv)
     };
     const struct gpsh_command_line line = {
         "gpushmem info",
-        "[--as WHOSE] [--json] | --peers | --collectives | --compat | --settings-file\n"
+        "[--as WHOSE] [--json] | --peers [--json] | --collectives | --compat | --settings-file\n"
         "Prints version, build, transports, devices and every setting with its value and where the "
         "value\ncomes from.",
         .options = options};
     int status, operand = gpsh_options_parse(&line, argc, argv, &status);
     if (operand < 0)
         return status;
-    if (operand < argc || peers + markdown + collectives + compat + json + file > 1) {
+    if (operand < argc || peers + markdown + collectives + compat + file + (json && !peers) > 1) {
         gpsh_options_complain(&line, "'%s' is one argument too many; see gpushmem info --help",
                               argv[argc - 1]);
         return GPSH_OPTIONS_EXIT_USAGE;
     }
     if (peers)
-        return gpsh_cli_print_peers();
+        return gpsh_cli_print_peers(json);
     if (collectives)
         return gpsh_cli_print_collectives();
     if (compat)

@@ -4,7 +4,9 @@
 #ifndef GPSH_INFO_PEERS_H
 #define GPSH_INFO_PEERS_H
 
-// Joins the job as one of its PEs; PE 0 prints. An exit status.
-int gpsh_cli_print_peers(void);
+#include <stdbool.h>
+
+// Joins the job as one of its PEs; PE 0 prints, for readers or as JSON. An exit status.
+int gpsh_cli_print_peers(bool json);
 
 #endif

@@ -3,7 +3,8 @@
 
 #include <inttypes.h>
 
-// Bytes that are not UTF-8 would make the text no JSON: they become the replacement character.
+// Bytes that are not UTF-8 would make the text no JSON: they become the replacement character. The
+// second byte tells what is longer than it need be, a half of a surrogate pair, or beyond U+10FFFF.
 static size_t utf8_length(const unsigned char *text)
 {
     size_t length = text[0] < 0x80                       ? 1
@@ -14,7 +15,10 @@ static size_t utf8_length(const unsigned char *text)
     for (size_t i = 1; i < length; i++)
         if ((text[i] & 0xc0) != 0x80)
             return 0;
-    return length;
+    bool no_character = (text[0] == 0xe0 && text[1] < 0xa0) ||
+                        (text[0] == 0xed && text[1] > 0x9f) ||
+                        (text[0] == 0xf0 && text[1] < 0x90) || (text[0] == 0xf4 && text[1] > 0x8f);
+    return no_character ? 0 : length;
 }
 
 static void string_write(FILE *out, const char *text)

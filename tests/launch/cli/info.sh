@@ -8,7 +8,9 @@ export GPUSHMEM_TRANSPORTS=p2p
 
 version=$("$gpushmem" version)
 expect 0 "^gpushmem +${version#gpushmem }$" "$gpushmem" info
-expect 0 '^transports .* p2p( |$)' "$gpushmem" info
+expect 0 '^transports .* p2p \(maps heaps of its node\)( |$)' "$gpushmem" info
+json='import json, sys; print(json.load(sys.stdin)["capabilities"]["p2p"])'
+expect 0 "^\['maps heaps of its node'\]$" sh -c '"$0" info --json | python3 -c "$1"' "$gpushmem" "$json"
 expect 0 '^PMIx +.*[0-9]+\.[0-9]+' "$gpushmem" info
 expect 0 '^hwloc +API [0-9]+\.[0-9]+\.[0-9]+$' "$gpushmem" info
 expect 0 '^libibverbs +([0-9]+(\.[0-9]+)*|unknown)$' "$gpushmem" info
@@ -26,11 +28,21 @@ expect 0 '^PE 0 reaches PE 0 ' "$gpushmem" info --peers
 expect 0 '^PE 2 on [^ ]*: 256 MiB in host memory; no NIC is open' "$gpushmem" run -n 3 "$gpushmem" info --peers
 expect 0 '^PE 2 reaches PE 1 by p2p .*, kernels direct$' "$gpushmem" run -n 3 "$gpushmem" info --peers
 expect 0 '^PE 0 reaches PE 1 by p2p .*, kernels by ring$' env GPUSHMEM_P2P=0 "$gpushmem" run -n 2 "$gpushmem" info --peers
+json='import json, sys; a = json.load(sys.stdin)["pes"]; b = a[2]["reaches"][1]; print(len(a), len(a[2]["reaches"]), *b.values()); print(a[2]["has"])'
+peers_json() { "$gpushmem" run -n 3 "$gpushmem" info --peers --json | python3 -c "$json"; }
+expect 0 '^3 3 1 True p2p processor direct PE 1 by p2p ' peers_json
+expect 0 '^PE 2 on [^ ]*: 256 MiB in host memory' peers_json
+expect 2 "'--json' is one argument too many" "$gpushmem" info --compat --json
 expect 0 '^GPUSHMEM_RINGS +4 +default +1 to 256 ' "$gpushmem" info
 expect 1 'GPUSHMEM_HEAP_SIZE=lots is not a size' env GPUSHMEM_HEAP_SIZE=lots "$gpushmem" info --json
 json='import json, sys; rows = {r["name"]: r for r in json.load(sys.stdin)["settings"]}; r = rows["GPUSHMEM_RINGS"]; print(*r.values())'
 expect 0 '^GPUSHMEM_RINGS 7 environment 4 integer 1 to 256 command rings' \
     sh -c 'GPUSHMEM_RINGS=7 "$0" info --json | python3 -c "$1"' "$gpushmem" "$json"
+# Halves of surrogate pairs, sequences that are too long, what is beyond U+10FFFF: none of it is UTF-8. The last one is.
+odd=$(printf '\355\240\200/\340\200\200/\360\200\200\200/\364\220\200\200/\303\244')
+json='import json, sys; rows = {r["name"]: r for r in json.load(sys.stdin)["settings"]}; print(ascii(rows["GPUSHMEM_TRACE"]["value"]))'
+expect 0 '^.(\\ufffd){3}/(\\ufffd){3}/(\\ufffd){4}/(\\ufffd){4}/\\xe4.$' \
+    sh -c 'GPUSHMEM_TRACE=$2 "$0" info --json | PYTHONUTF8=1 python3 -c "$1"' "$gpushmem" "$json" "$odd"
 json='import json, sys; all = json.load(sys.stdin); print(*all["libraries"]); print(*all["libraries"].values(), sep="\n")
 for r in all["compat"]: print(*r.values())'
 shown() { "$gpushmem" info --json | python3 -c "$json"; }
