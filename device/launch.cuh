@@ -306,6 +306,17 @@ static inline int gpsh_launch(Kernel kernel, dim3 grid, dim3 block, gpushmem_str
     return gpsh_launch_shared(kernel, grid, block, 0, stream, arguments...);
 }
 
+// An argument of the kernel in the place of the stream. 0 and NULL are streams.
+template <typename Kernel, typename Pointee, typename... Arguments>
+static inline int gpsh_launch(Kernel, dim3, dim3, Pointee *, Arguments...)
+{
+    static_assert(
+        !sizeof(Pointee *),
+        "GPUSHMEM_LAUNCH(kernel, grid, block, stream, arguments...): the stream, NULL for "
+        "the default one, comes before the arguments");
+    return GPUSHMEM_ERR_INVALID;
+}
+
 // All in one parameter: a kernel may be a template whose arguments have commas between them.
 #define GPUSHMEM_LAUNCH(...)        gpsh_launch(__VA_ARGS__)
 #define GPUSHMEM_LAUNCH_SHARED(...) gpsh_launch_shared(__VA_ARGS__)

@@ -139,7 +139,7 @@ static inline int gpsh_launch_refuse_room(const void *kernel,
     char why[200];
     if (most || !gpsh_launch_finds_no_registers(kernel, shape, why, sizeof why))
         snprintf(why, sizeof why,
-                 "a collective launch needs room for all its blocks at once, and this GPU has it "
+                 "a collective launch needs room for all its blocks at once, and here is room "
                  "for %d%s",
                  most,
                  most ? "; launch fewer, or 0 for as many as fit"
@@ -180,6 +180,24 @@ static int gpsh_launch_collective(void (*)(P...), dim3, dim3, Stream *, Argument
     static_assert(!sizeof(Stream *),
                   "GPUSHMEM_LAUNCH_COLLECTIVE(kernel, grid, block, shared_bytes, stream, "
                   "arguments...): the bytes of shared memory, 0 for none, come before the stream");
+    return GPUSHMEM_ERR_INVALID;
+}
+
+template <typename Pointee> struct gpsh_no_stream {
+    typedef int type;
+};
+template <> struct gpsh_no_stream<CUstream_st> {
+};
+
+// An argument of the kernel in the place of the stream, as after GPUSHMEM_LAUNCH's one NULL.
+template <typename... P, typename Pointee, typename... Arguments>
+static typename gpsh_no_stream<Pointee>::type
+gpsh_launch_collective(void (*)(P...), dim3, dim3, size_t, Pointee *, Arguments...)
+{
+    static_assert(!sizeof(Pointee *),
+                  "GPUSHMEM_LAUNCH_COLLECTIVE(kernel, grid, block, shared_bytes, stream, "
+                  "arguments...): the bytes, 0 for none, and the stream, NULL for the default one, "
+                  "come before the arguments");
     return GPUSHMEM_ERR_INVALID;
 }
 

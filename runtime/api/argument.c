@@ -72,6 +72,10 @@ int gpsh_check_heap(const char *function, const void *sym, size_t bytes)
                          bytes, sym, segment.name, (void *)segment.base,
                          (void *)(segment.base + segment.bytes));
     gpsh_place_range(heap);
+    if (!sym)
+        return gpsh_fail(GPUSHMEM_ERR_ADDRESS,
+                         "%s: NULL is not in the symmetric heap (%s); did gpushmem_malloc fail?",
+                         function, heap);
     if (!gpsh_in_user_heap(gpsh_offset(sym), 1))
         return gpsh_fail(GPUSHMEM_ERR_ADDRESS,
                          "%s: %p is not in the symmetric heap (%s); pass an address "

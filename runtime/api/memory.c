@@ -452,9 +452,10 @@ static int register_with_all(void *buffer, size_t bytes)
 static int check_buffer(const void *buffer, size_t bytes)
 {
     if (!buffer || !bytes)
-        return gpsh_fail(GPUSHMEM_ERR_INVALID,
-                         "gpushmem_buffer_register(%p, %zu): an empty buffer cannot be registered",
-                         buffer, bytes);
+        return gpsh_fail(
+            GPUSHMEM_ERR_INVALID,
+            "gpushmem_buffer_register(%p, %zu): it takes an address, not NULL, and 1 byte or more",
+            buffer, bytes);
     uint64_t first = (uintptr_t)buffer, base = (uintptr_t)gpsh.heap;
     if (first >= base ? first - base < gpsh.heap_bytes : base - first < bytes)
         return gpsh_fail(GPUSHMEM_ERR_INVALID,

@@ -64,9 +64,9 @@ static bool find_benchmark(char *path, size_t bytes)
     }
     gpsh_cli_say("perf",
                  "there is no gpushmem-perf%s beside %s or in ../libexec/gpushmem; configure with "
-                 "-DGPUSHMEM_TESTS=ON%s",
-                 suffix, self,
-                 *suffix ? " -DGPUSHMEM_CUDA=ON, or set GPUSHMEM_HEAP_KIND=host" : "");
+                 "-DGPUSHMEM_TESTS=ON%s, build its target gpushmem-perf%s and install again%s",
+                 suffix, self, *suffix ? " -DGPUSHMEM_CUDA=ON" : "", suffix,
+                 *suffix ? ", or set GPUSHMEM_HEAP_KIND=host" : "");
     return false;
 }
 

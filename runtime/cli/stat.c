@@ -281,7 +281,9 @@ int gpsh_cmd_stat(int argc, char **argv)
                               "only one of --waits, --prometheus, and --peers or --once; see "
                               "gpushmem stat --help");
     else if (operand + 1 != argc)
-        gpsh_options_complain(&line, "it takes one job; see gpushmem stat --help");
+        gpsh_options_complain(&line,
+                              "it takes one job: its name, or the process number of a PE or of its "
+                              "`gpushmem run`; `gpushmem stat` alone lists them");
     else
         return show_job(argv[operand], &show);
     return GPSH_OPTIONS_EXIT_USAGE;

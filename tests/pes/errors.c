@@ -89,6 +89,9 @@ static void wrong_address(void)
     CHECK_OK(gpushmem_heap_info(&heap));
     REFUSED(gpushmem_uint64_p(&local[0], 1, me), GPUSHMEM_ERR_ADDRESS,
             "gpushmem_uint64_p:", "not in the symmetric heap", "gpushmem_malloc");
+    REFUSED(gpushmem_uint64_p(NULL, 1, me), GPUSHMEM_ERR_ADDRESS,
+            "gpushmem_uint64_p: NULL is not in the symmetric heap", "did gpushmem_malloc fail");
+    REFUSED(gpushmem_buffer_register(NULL, 8), GPUSHMEM_ERR_INVALID, "(nil), 8", "not NULL");
     REFUSED(gpushmem_uint64_put(word, local, heap.bytes, me), GPUSHMEM_ERR_ADDRESS,
             "gpushmem_uint64_put:", "beyond the end");
     REFUSED(gpushmem_uint64_put(word, local, SIZE_MAX / 4, me), GPUSHMEM_ERR_ADDRESS,

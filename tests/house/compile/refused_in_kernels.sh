@@ -26,16 +26,19 @@ errors=$(
             gpushmem_dev_int_wait_until(i, 3, 1); gpushmem_dev_signal_op((uint64_t *)d, 1, 9, 0); gpushmem_dev_grid_sync();'
         echo '__global__ void k(int *) {} int g(gpushmem_stream_t s, int *i) {
             return GPUSHMEM_LAUNCH_COLLECTIVE(k, 1, 1, s, i) + GPUSHMEM_LAUNCH_COLLECTIVE(k, 1, 1, 0, s, i) +
-                   GPUSHMEM_LAUNCH_COLLECTIVE(k, 1, 1, NULL, NULL, i); }'
+                   GPUSHMEM_LAUNCH_COLLECTIVE(k, 1, 1, NULL, NULL, i) + GPUSHMEM_LAUNCH_COLLECTIVE(k, 1, 1, NULL, i) +
+                   GPUSHMEM_LAUNCH(k, 1, 1, s, i) + GPUSHMEM_LAUNCH(k, 1, 1, NULL, i) + GPUSHMEM_LAUNCH(k, 1, 1, i); }'
     } | "$cxx" -x c++ -std=c++17 -fsyntax-only -DGPSH_EMU_LINKED -I "$include" -I "$device_include" - 2>&1 | grep 'error:'
 )
 one 'come before the stream' 1
+one 'come before the arguments' 1
+one 'comes before the arguments' 1
 one 'gpushmem_dev_putmem' 2
 one 'no form for words of this type' 2
 one 'GPUSHMEM_SHARED' 1
 one 'to [^ ]*gpushmem_cmp' 1
 one 'to [^ ]*gpushmem_signal_op' 1
 one 'include <gpushmem/grid_sync.cuh>' 1
-one 'error:' 9
+one 'error:' 11
 [ $failures = 0 ] && echo "refused in kernels: ok" || printf '%s\n' "$errors"
 exit $failures
