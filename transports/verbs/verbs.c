@@ -306,12 +306,12 @@ static void verbs_channel_close(struct gpsh_channel *base)
     GPSH_LOG(DEBUG, "verbs",
              "channel %td: %llu requests, %llu doorbells, %llu completions, %llu bytes out, %llu "
              "in, %llu "
-             "bounced, %llu swaps retried, %llu operations queued",
+             "bounced, %llu swaps retried, %llu operations queued, %llu kicks",
              channel - channel->verbs->channels, (unsigned long long)stats->posts,
              (unsigned long long)stats->doorbells, (unsigned long long)stats->cqes,
              (unsigned long long)stats->bytes_out, (unsigned long long)stats->bytes_in,
              (unsigned long long)stats->bounce_bytes, (unsigned long long)stats->cas_retries,
-             (unsigned long long)stats->queued);
+             (unsigned long long)stats->queued, (unsigned long long)stats->kicks);
 }
 
 const struct gpsh_transport_ops gpsh_verbs_ops = {

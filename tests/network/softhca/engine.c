@@ -313,8 +313,26 @@ static void misplace(struct shca_qp *qp)
     }
 }
 
-static bool waits(const struct shca_qp *qp, const struct shca_wqe *wqe, uint64_t *wake_ns)
+static atomic_long fences;
+
+// What Soft-RoCE's requester may do: it stops at a request with a fence, and nothing but the next
+// post to the queue pair has it look again.
+static bool stalls(struct shca_qp *qp, const struct shca_wqe *wqe)
 {
+    if (shca_settings.fence_stall < 0 || !(wqe->flags & IBV_SEND_FENCE))
+        return false;
+    uint64_t head = atomic_load(&qp->head);
+    if (qp->fence_seen != qp->exec + 1) {
+        qp->fence_seen = qp->exec + 1;
+        qp->stalled_at = atomic_fetch_add(&fences, 1) == shca_settings.fence_stall ? head : 0;
+    }
+    return qp->stalled_at == head;
+}
+
+static bool waits(struct shca_qp *qp, const struct shca_wqe *wqe, uint64_t *wake_ns)
+{
+    if (stalls(qp, wqe))
+        return true;
     if (is_held(wqe, wake_ns))
         return true;
     uint64_t until = wqe->ready_ns > qp->retry_at ? wqe->ready_ns : qp->retry_at;

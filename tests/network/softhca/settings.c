@@ -75,6 +75,7 @@ static const struct row rows[] = {
     {"REG_FAIL_AFTER", &shca_settings.reg_fail_after, -1, -1, LONG_TIME, NULL},
     {"EVENT_AFTER", &shca_settings.event_after, -1, -1, LONG_TIME, NULL},
     {"EVENT", &shca_settings.event, IBV_EVENT_PORT_ERR, 0, 0, events},
+    {"FENCE_STALL", &shca_settings.fence_stall, -1, -1, LONG_TIME, NULL},
     {"NULL", &shca_settings.null, 0, 0, 1, NULL},
     {"QUIET", &shca_settings.quiet, 0, 0, 1, NULL},
 };
@@ -121,7 +122,7 @@ static void forget_faults(void)
     if (shca_settings.rank < 0 || (rank && atol(rank) == shca_settings.rank))
         return;
     shca_settings.fail_after = shca_settings.reg_fail_after = shca_settings.event_after = -1;
-    shca_settings.down_after = -1;
+    shca_settings.down_after = shca_settings.fence_stall = -1;
     shca_settings.post_full_every = 0;
 }
 

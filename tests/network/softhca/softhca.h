@@ -47,7 +47,7 @@ struct shca_settings {
     long misorder_us, late_us, late_devices, flush_us;
     long down_device, down_after, down_ms, down_lost, then_device, then_after, psn;
     long seed, delay_us, reorder, rank, fail_after, fail_status, post_full_every, reg_fail_after,
-        event_after, event;
+        event_after, event, fence_stall;
     long null, quiet;
 };
 extern struct shca_settings shca_settings;
@@ -221,6 +221,7 @@ struct shca_qp {
     // engine only: the work request being executed
     uint64_t retry_until, retry_at, moved; // moved: bytes that went by mail
     uint64_t flush_ns;                     // in the error state: when to flush, 0: not known yet
+    uint64_t fence_seen, stalled_at;       // 1 + request looked at for FENCE_STALL; head then, or 0
     uint32_t rnr_left;
     bool retrying, imm_turn; // imm_turn: the data is written, the immediate comes
     // by mail nothing can overtake: it would be taken for the older request's

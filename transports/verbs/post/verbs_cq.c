@@ -6,7 +6,7 @@
 
 #include "transports/verbs/post/verbs_posting.h"
 
-enum { POLL_ROUNDS = 4, EVENT_TICKS = 8192 };
+enum { POLL_ROUNDS = 4, SLOW_TICKS = 256, EVENT_TICKS = 8192 };
 
 static void copy_in(struct verbs_flow *flow, const struct verbs_slot *slot,
                     const struct verbs_wqe *wqe)
@@ -227,6 +227,16 @@ static void look_at_notes(struct verbs_channel *channel)
             gpsh_verbs_flow_told(&channel->flows[pe]);
 }
 
+// What no completion waits for.
+static void look_around(struct verbs_channel *channel)
+{
+    gpsh_verbs_kicks(channel);
+    if (channel->ticks % EVENT_TICKS)
+        return;
+    gpsh_verbs_events_poll(channel->verbs);
+    look_at_notes(channel);
+}
+
 int gpsh_verbs_progress(struct gpsh_channel *base)
 {
     struct verbs_channel *channel = (struct verbs_channel *)base;
@@ -241,10 +251,8 @@ int gpsh_verbs_progress(struct gpsh_channel *base)
     verbs_due_run(&channel->active, drive_flow);
     if (channel->verbs->staging)
         channel->verbs->staging->progress(channel);
-    if (++channel->ticks % EVENT_TICKS == 0) {
-        gpsh_verbs_events_poll(channel->verbs);
-        look_at_notes(channel);
-    }
+    if (++channel->ticks % SLOW_TICKS == 0)
+        look_around(channel);
     if (atomic_load_explicit(&channel->fatal, memory_order_relaxed))
         fail_fatal(channel);
     channel->driving = false;

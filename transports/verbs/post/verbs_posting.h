@@ -10,6 +10,7 @@
 //   doubt     a lane whose requests were perhaps executed: the peer is asked
 //   failover  a flow that loses a lane, and goes on over the others
 //   drive     what waits goes on: issued in order, as far as it goes
+//   kick      lanes that have stopped
 //   cq        completions, and progress
 //   post      how operations come in: accepted, launched
 #ifndef GPSH_VERBS_POSTING_H
@@ -136,6 +137,10 @@ void gpsh_verbs_flow_refused(struct verbs_flow *flow);
 // Posts the requests that were held back because of MORE or a full send queue.
 void gpsh_verbs_held_flush(struct verbs_channel *channel);
 void gpsh_verbs_flow_drive(struct verbs_flow *flow);
+
+// verbs_kick.c
+// Looks at the lanes now and then, and has those that stand still look at their queues again.
+void gpsh_verbs_kicks(struct verbs_channel *channel);
 
 // verbs_cq.c
 int gpsh_verbs_progress(struct gpsh_channel *base);

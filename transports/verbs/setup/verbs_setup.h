@@ -100,6 +100,7 @@ struct verbs_stats {
     uint64_t bounce_bytes; // copied through the bounce buffer, both ways
     uint64_t cas_retries;  // compare-and-swaps that found another value, locks' included
     uint64_t queued;       // operations that had to wait in a flow's queue
+    uint64_t kicks;        // reads posted because nothing completed (verbs_kick.c)
 };
 
 enum verbs_wqe_kind {
@@ -171,6 +172,8 @@ struct verbs_lane {
     // Packets: a request takes one, and those at positions before head `more` beside.
     uint32_t packet_bytes, first_psn, more, inline_mask;
     struct verbs_doubt *doubt; // failed, but its requests may not be forgotten yet
+    uint64_t still_ns; // since when its oldest request is the same, 0: it has none, or not known
+    uint32_t still_tail, kicks;
 };
 
 // Where local memory lies; the first ones are the region's numbers.
@@ -300,6 +303,7 @@ struct verbs_channel {
     bool driving, open;
     int retired; // operations completed by the progress() under way
     uint32_t ticks;
+    uint64_t kick_ns; // when its lanes were looked at last (verbs_kick.c)
     struct verbs_stats stats;
     struct ibv_mr *results_mr[GPSH_VERBS_MAX_RAILS];
 };
