@@ -34,6 +34,17 @@ static void print_kind(int kind, int pes)
     }
 }
 
+static void print_nodes(unsigned nodes)
+{
+    printf("Teams of several nodes, %s: small operations of the host %s; large ones send %s.\n\n",
+           nodes ? "nodes=1" : "nodes=0",
+           nodes ? "meet on each node first, then one member of each node"
+                 : "send messages from member to member, whatever their nodes",
+           nodes ? "a block of fcollect, collect and broadcast once to each other node, and those "
+                   "of the rest to each member"
+                 : "each block to each member");
+}
+
 int gpsh_cli_print_collectives(void)
 {
     struct gpsh_settings settings;
@@ -51,10 +62,7 @@ int gpsh_cli_print_collectives(void)
         "Collectives of streams where all members are mapped; bytes of a block, dest and source "
         "apart.\nKernels send blocks of up to 512 bytes in packets, up to some KiB through staging "
         "memory, and more directly.\n");
-    printf("Teams of several nodes, %s: small operations of the host %s.\n\n",
-           gpsh_coll_limits.nodes ? "nodes=1" : "nodes=0",
-           gpsh_coll_limits.nodes ? "meet on each node first, then one member of each node"
-                                  : "send messages from member to member, whatever their nodes");
+    print_nodes(gpsh_coll_limits.nodes);
     printf("%-14s %4s %12s %12s  %-8s %s\n", "operation", "PEs", "from bytes", "to bytes", "way",
            "blocks x threads");
     for (int kind = GPUSHMEM_COLL_BROADCAST; kind < GPUSHMEM_COLL_KINDS; kind++)

@@ -34,7 +34,30 @@ int gpsh_coll_reduce(const struct gpsh_coll *c);
 int gpsh_coll_reducescatter(const struct gpsh_coll *c);
 int gpsh_coll_scan(const struct gpsh_coll *c, bool inclusive);
 
-// ---- For the files that carry them out: the members' heaps (coll_reach.c) ----
+// ---- For the files that carry them out: parts ----
+
+struct gpsh_coll_share {
+    size_t first, bytes;
+};
+
+// Where each rank's part of the whole lies.
+struct gpsh_coll_parts {
+    size_t equal;         // bytes of each, or 0
+    const uint64_t *ends; // else where each ends, or NULL
+    size_t whole;         // else bytes that the ranks share, in whole cache lines
+};
+
+struct gpsh_coll_share gpsh_coll_part(const struct gpsh_coll *c,
+                                      const struct gpsh_coll_parts *parts, int rank);
+
+// ---- By nodes (coll_nodes.c): what a node has to get goes there once ----
+
+// Between the first and the last meeting of a large operation, in a team with nodes. Every PE's
+// objects are as for the operations themselves. docs/adr/0051-large-collectives-by-nodes.md.
+int gpsh_coll_nodes_collect(const struct gpsh_coll *c, const struct gpsh_coll_parts *parts);
+int gpsh_coll_nodes_broadcast(const struct gpsh_coll *c, size_t bytes);
+
+// ---- The members' heaps (coll_reach.c) ----
 
 // Where the rank's object is: for the processor, and of this PE's own for gpsh_coll_copy. NULL:
 // only a transport reaches it.

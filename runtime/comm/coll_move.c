@@ -26,31 +26,19 @@ static int broadcast_small(const struct gpsh_coll *c, size_t bytes)
     return status < 0 ? status : done(c, gpsh_coll_copy(c->dest, team->views[c->root], bytes));
 }
 
-// Part r of n of so many bytes, for operations that share the work: whole cache lines.
-struct share {
-    size_t first, bytes;
-};
-
-static struct share share_of(int rank, int n, size_t bytes)
-{
-    size_t part = (bytes / (size_t)n + 63) / 64 * 64 + 64;
-    size_t first = part * (size_t)rank < bytes ? part * (size_t)rank : bytes;
-    size_t last = first + part < bytes ? first + part : bytes;
-    return (struct share){first, last - first};
-}
-
 // R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of collective communication operations in
 // MPICH", 2005: the root sends each rank a part of its own, which that rank passes on to all
 // others.
 static int broadcast_parts(const struct gpsh_coll *c, size_t bytes)
 {
     struct gpsh_team *team = c->team;
+    const struct gpsh_coll_parts parts = {.whole = bytes};
     int status = 0, n = team->n;
     if (team->my_rank == c->root) {
         status = gpsh_coll_copy(c->dest, c->source, bytes);
         for (int i = 1; i < n && status == 0; i++) {
             int rank = gpsh_coll_turn(team, i);
-            struct share share = share_of(rank, n, bytes);
+            struct gpsh_coll_share share = gpsh_coll_part(c, &parts, rank);
             if (share.bytes)
                 status = gpsh_coll_push(team, rank, c->dest + share.first, c->source + share.first,
                                         share.bytes);
@@ -60,7 +48,7 @@ static int broadcast_parts(const struct gpsh_coll *c, size_t bytes)
     }
     if (status == 0)
         status = gpsh_team_meet(team, c->what);
-    struct share mine = share_of(team->my_rank, n, bytes);
+    struct gpsh_coll_share mine = gpsh_coll_part(c, &parts, team->my_rank);
     for (int i = 1; i < n && status == 0; i++) {
         int rank = gpsh_coll_turn(team, i);
         if (mine.bytes && rank != c->root)
@@ -73,6 +61,8 @@ static int broadcast_parts(const struct gpsh_coll *c, size_t bytes)
 static int broadcast_large(const struct gpsh_coll *c, size_t bytes)
 {
     struct gpsh_team *team = c->team;
+    if (team->nodes)
+        return gpsh_coll_nodes_broadcast(c, bytes);
     if (!gpsh_coll_direct(c))
         return broadcast_parts(c, bytes);
     // Each reads the root's: the copies run side by side.
@@ -100,25 +90,12 @@ int gpsh_coll_broadcast(const struct gpsh_coll *c)
 
 // ---- fcollect and collect ----
 
-// Where each rank's part lies in dest.
-struct parts {
-    size_t equal;         // bytes of each, if
-    const uint64_t *ends; // is NULL; else where each ends
-};
-
-static struct share part_of(const struct parts *parts, int rank)
-{
-    if (!parts->ends)
-        return (struct share){(size_t)rank * parts->equal, parts->equal};
-    size_t first = rank ? parts->ends[rank - 1] : 0;
-    return (struct share){first, parts->ends[rank] - first};
-}
-
 // `most`: bytes of the largest part.
-static int collect_small(const struct gpsh_coll *c, const struct parts *parts, size_t most)
+static int collect_small(const struct gpsh_coll *c, const struct gpsh_coll_parts *parts,
+                         size_t most)
 {
     struct gpsh_team *team = c->team;
-    size_t bytes = part_of(parts, team->my_rank).bytes;
+    size_t bytes = gpsh_coll_part(c, parts, team->my_rank).bytes;
     char *copy = gpsh_team_work(team, GPSH_WORK_IN);
     const char *mine = bytes ? gpsh_coll_bring(team, c->source, bytes, GPSH_WORK_IN) : copy;
     if (!mine)
@@ -129,7 +106,7 @@ static int collect_small(const struct gpsh_coll *c, const struct parts *parts, s
     if (status < 0)
         return status;
     for (int rank = 0; rank < team->n && status == 0; rank++) {
-        struct share part = part_of(parts, rank);
+        struct gpsh_coll_share part = gpsh_coll_part(c, parts, rank);
         if (part.bytes)
             status = gpsh_coll_copy(c->dest + part.first, team->views[rank], part.bytes);
     }
@@ -137,17 +114,19 @@ static int collect_small(const struct gpsh_coll *c, const struct parts *parts, s
 }
 
 // Mapped members are read from, which leaves dest in this processor's caches; others are sent to.
-static int collect_large(const struct gpsh_coll *c, const struct parts *parts)
+static int collect_large(const struct gpsh_coll *c, const struct gpsh_coll_parts *parts)
 {
     struct gpsh_team *team = c->team;
     int status = gpsh_team_meet(team, c->what);
     if (status < 0)
         return status;
-    struct share mine = part_of(parts, team->my_rank);
+    if (team->nodes)
+        return leave(c, gpsh_coll_nodes_collect(c, parts));
+    struct gpsh_coll_share mine = gpsh_coll_part(c, parts, team->my_rank);
     bool in_place = !parts->ends && c->source == c->dest + mine.first; // on all PEs
     for (int i = 0; i < team->n && status == 0; i++) {
         int rank = gpsh_coll_turn(team, i);
-        struct share theirs = part_of(parts, rank);
+        struct gpsh_coll_share theirs = gpsh_coll_part(c, parts, rank);
         const char *source = in_place ? c->dest + theirs.first : c->source;
         if (gpsh_coll_direct(c) && theirs.bytes)
             status = gpsh_coll_copy(c->dest + theirs.first, gpsh_coll_at(team, rank, source),
@@ -160,7 +139,7 @@ static int collect_large(const struct gpsh_coll *c, const struct parts *parts)
 
 int gpsh_coll_fcollect(const struct gpsh_coll *c)
 {
-    const struct parts parts = {.equal = c->nelems * c->size};
+    const struct gpsh_coll_parts parts = {.equal = c->nelems * c->size};
     bool small = parts.equal <= gpsh_team_gather_most(c->team);
     return small ? collect_small(c, &parts, parts.equal) : collect_large(c, &parts);
 }
@@ -178,7 +157,7 @@ int gpsh_coll_collect(const struct gpsh_coll *c)
         most = ends[rank] > most ? ends[rank] : most;
         ends[rank] += rank ? ends[rank - 1] : 0;
     }
-    const struct parts parts = {.ends = ends};
+    const struct gpsh_coll_parts parts = {.ends = ends};
     uint64_t total = ends[team->n - 1];
     if (status == 0 && total && !gpsh_is_symmetric(c->dest, total)) // on all PEs
         status = gpsh_fail(

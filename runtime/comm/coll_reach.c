@@ -20,6 +20,21 @@ static int submit(const struct gpsh_team *team, int rank, int kind, void *local,
     return gpsh_context_submit(&gpsh_default_context, &op, GPSH_WAIT_NONE);
 }
 
+struct gpsh_coll_share gpsh_coll_part(const struct gpsh_coll *c,
+                                      const struct gpsh_coll_parts *parts, int rank)
+{
+    if (parts->equal)
+        return (struct gpsh_coll_share){(size_t)rank * parts->equal, parts->equal};
+    if (parts->ends) {
+        size_t first = rank ? parts->ends[rank - 1] : 0;
+        return (struct gpsh_coll_share){first, parts->ends[rank] - first};
+    }
+    size_t part = (parts->whole / (size_t)c->team->n + 63) / 64 * 64 + 64;
+    size_t first = part * (size_t)rank < parts->whole ? part * (size_t)rank : parts->whole;
+    size_t last = first + part < parts->whole ? first + part : parts->whole;
+    return (struct gpsh_coll_share){first, last - first};
+}
+
 int gpsh_coll_get(const struct gpsh_team *team, int rank, void *to, const void *sym, size_t bytes)
 {
     const char *there = gpsh_coll_at(team, rank, sym);

@@ -8,7 +8,7 @@
 static struct gpsh_team_nodes *allocate(int n)
 {
     size_t members = (size_t)n;
-    struct gpsh_team_nodes *nodes = calloc(1, sizeof *nodes + 5 * members * sizeof(int));
+    struct gpsh_team_nodes *nodes = calloc(1, sizeof *nodes + 7 * members * sizeof(int));
     if (!nodes)
         return NULL;
     nodes->leaders = nodes->numbers;
@@ -16,6 +16,8 @@ static struct gpsh_team_nodes *allocate(int n)
     nodes->node = nodes->sizes + members;
     nodes->index = nodes->node + members;
     nodes->place = nodes->index + members;
+    nodes->members = nodes->place + members;
+    nodes->starts = nodes->members + members;
     return nodes;
 }
 
@@ -34,6 +36,14 @@ static void enter(struct gpsh_team_nodes *nodes, int rank, int node)
         nodes->leaders[nodes->n++] = rank;
     nodes->node[rank] = node;
     nodes->index[rank] = nodes->sizes[node]++;
+}
+
+static void sort_members(struct gpsh_team_nodes *nodes, int n)
+{
+    for (int node = 1; node < nodes->n; node++)
+        nodes->starts[node] = nodes->starts[node - 1] + nodes->sizes[node - 1];
+    for (int rank = 0; rank < n; rank++)
+        nodes->members[nodes->starts[nodes->node[rank]] + nodes->index[rank]] = rank;
 }
 
 int gpsh_team_nodes_members(const struct gpsh_team_nodes *nodes, int node, int count)
@@ -56,6 +66,7 @@ int gpsh_team_nodes_new(const int *pes, int n, int my_rank, struct gpsh_team_nod
         free(nodes);
         return 0;
     }
+    sort_members(nodes, n);
     nodes->mine = nodes->node[my_rank];
     for (int rank = 0; rank < n; rank++) {
         int before = (nodes->mine - nodes->node[rank] + nodes->n) % nodes->n;

@@ -11,6 +11,8 @@ struct gpsh_team_nodes {
     int *node;     // [members] of each rank
     int *index;    // [members] how many members of its node come before a rank
     int *place;    // [members] where a rank's block is gathered: this node's come first
+    int *members;  // [members] ranks, node by node; of a node, in the order of the team
+    int *starts;   // [n] where a node's begin among them
     int numbers[]; // what the others point to
 };
 
@@ -21,5 +23,12 @@ void gpsh_team_nodes_delete(struct gpsh_team_nodes *nodes);
 
 // Members of `count` nodes: of this one, and those before it.
 int gpsh_team_nodes_members(const struct gpsh_team_nodes *nodes, int node, int count);
+
+// The member of a node that takes what is for the node of a rank's data: that rank itself in its
+// own node. So the members of a node share what comes from another.
+static inline int gpsh_team_nodes_holder(const struct gpsh_team_nodes *nodes, int rank, int node)
+{
+    return nodes->members[nodes->starts[node] + nodes->index[rank] % nodes->sizes[node]];
+}
 
 #endif

@@ -5,7 +5,7 @@
 //   coll [ROUNDS]
 //   coll smoke               three sizes of each, for slow networks
 //   coll threads [ROUNDS]    several threads, each with a team of its own
-//   coll messages            what small ones send to other nodes
+//   coll messages            what goes to other nodes
 #define _GNU_SOURCE // usleep
 #include <float.h>
 #include <math.h>
@@ -502,13 +502,27 @@ static int run_threads(void)
 
 // ---- Messages between nodes ----
 
-static uint64_t operations(void)
+// What this PE has sent through transports.
+struct sent {
+    int64_t operations, bytes;
+};
+
+static struct sent sent(void)
 {
     struct gpushmem_counters row;
-    uint64_t position = 0, sum = 0;
+    uint64_t position = 0;
+    struct sent sum = {0, 0};
     while (gpushmem_counters_next(&position, &row) == 1)
-        sum += row.kind == GPUSHMEM_COUNTERS_FLOW ? row.operations : 0;
+        if (row.kind == GPUSHMEM_COUNTERS_FLOW) {
+            sum.operations += (int64_t)row.operations;
+            sum.bytes += (int64_t)row.bytes;
+        }
     return sum;
+}
+
+static uint64_t operations(void)
+{
+    return (uint64_t)sent().operations;
 }
 
 static void call_small(gpushmem_team_t team, int which)
@@ -522,15 +536,57 @@ static void call_small(gpushmem_team_t team, int which)
     }
 }
 
+static int64_t sum_of(gpushmem_team_t team, int64_t value)
+{
+    int64_t *mine = (void *)source, *sum = (void *)dest;
+    *mine = value;
+    CHECK_OK(gpushmem_int64_sum_reduce(team, sum, mine, 1));
+    return *sum;
+}
+
+static void call_large(gpushmem_team_t team, int which, size_t bytes)
+{
+    switch (which) {
+    case 0: CHECK_OK(gpushmem_fcollectmem(team, dest, source, bytes)); break;
+    case 1: CHECK_OK(gpushmem_broadcastmem(team, dest, source, bytes, n_pes / 2)); break;
+    default: CHECK_OK(gpushmem_collectmem(team, dest, source, me ? bytes : 0)); break;
+    }
+}
+
+// Each block of a large one goes once to each other node: all members' operations and bytes, less
+// those of the meetings.
+static void check_large(gpushmem_team_t team, int64_t nodes, int64_t meeting)
+{
+    enum { BYTES = 70000 }; // each member has a part of a broadcast
+    const int64_t n = n_pes, others = nodes - 1;
+    const struct {
+        int64_t meetings, operations, bytes;
+    } rows[] = {{3, n * others, n * others * BYTES},
+                {4, n * others, others * BYTES},
+                {4, (n - 1) * others, (n - 1) * others * BYTES}};
+    for (int which = 0; which < (int)(sizeof rows / sizeof *rows); which++) {
+        CHECK_OK(gpushmem_team_sync(team));
+        struct sent before = sent();
+        call_large(team, which, BYTES);
+        struct sent after = sent();
+        int64_t sum = sum_of(team, after.operations - before.operations);
+        int64_t bytes = sum_of(team, after.bytes - before.bytes);
+        CHECK_THAT(sum == rows[which].operations + rows[which].meetings * meeting,
+                   "large operation %d: %lld messages", which, (long long)sum);
+        // a collect's counts are 8 bytes of each member
+        CHECK_THAT(bytes >= rows[which].bytes && bytes < rows[which].bytes + 8 * n * nodes + 1,
+                   "large operation %d: %lld bytes", which, (long long)bytes);
+    }
+}
+
 // Of each node the first member sends one message per round, the others none.
 static void check_messages(gpushmem_team_t team, bool leads)
 {
-    int64_t *mine = (void *)source, *nodes = (void *)dest, rounds_of_nodes = 0;
-    *mine = leads;
-    CHECK_OK(gpushmem_int64_sum_reduce(team, nodes, mine, 1));
-    while (1 << rounds_of_nodes < *nodes)
+    int64_t nodes = sum_of(team, leads), rounds_of_nodes = 0;
+    while (1 << rounds_of_nodes < nodes)
         rounds_of_nodes++;
-    CHECK(*nodes<n_pes && * nodes> 1);
+    CHECK(nodes < n_pes && nodes > 1);
+    check_large(team, nodes, nodes * rounds_of_nodes);
     for (int which = 0; which < 5; which++) {
         uint64_t before = operations();
         for (int i = 0; i < 10; i++)
