@@ -22,6 +22,7 @@ lint="clang-format clang-tidy shellcheck codespell python3 binutils"
 softroce="qemu-system-x86 busybox-static cpio kmod xz-utils util-linux iproute2
     rdma-core ibverbs-providers ibverbs-utils perftest python3"
 docs="python3 python3-markdown-it mandoc dpkg-dev"
+# shellcheck disable=SC2034 # used by its name
 long="chromium fonts-dejavu-core musl-tools abigail-tools"
 launch="openmpi-bin libopenmpi-dev slurm-wlm slurm-wlm-basic-plugins python3-venv ca-certificates"
 

@@ -220,7 +220,7 @@ static void compare_clocks(void)
 // After all PEs have stopped theirs.
 static void join_trace(void)
 {
-    char sentence[512];
+    char sentence[1024];
     struct gpsh_trace_outcome outcome;
     const struct gpsh_trace_pick pick = {.job = gpsh.boot.job_id};
     if (gpsh_trace_merge(gpsh.settings.trace, &pick, true, &outcome)) {
@@ -229,11 +229,11 @@ static void join_trace(void)
     }
     if (!outcome.n_parts && gpsh_trace_is_open())
         GPSH_LOG(WARN, "trace",
-                 "the trace is lost: %.200s.*.part of this job are there no more; each job needs a "
-                 "GPUSHMEM_TRACE of its own while it runs",
+                 "the trace is lost: somebody has deleted the parts of this job, %.200s.*.part",
                  gpsh.settings.trace);
     gpsh_trace_outcome_print(gpsh.settings.trace, &outcome, sentence, sizeof sentence);
-    if (outcome.n_parts && (outcome.dropped || outcome.threads_left_out))
+    if (outcome.n_parts && (outcome.dropped || outcome.threads_left_out || outcome.elsewhere ||
+                            outcome.others || outcome.refused))
         GPSH_LOG(WARN, "trace", "%s", sentence);
     else if (outcome.n_parts)
         GPSH_LOG(INFO, "trace", "%s", sentence);

@@ -12,9 +12,28 @@
 #include "options.h"
 #include "say.h"
 
+// Jobs one after another, the latest first: it has the file's name, the others names beside it.
+static int merge_others(const char *file, struct gpsh_trace_outcome *outcome)
+{
+    char text[1024];
+    for (;;) {
+        int others = outcome->others;
+        outcome->others = 0;
+        gpsh_trace_outcome_print(file, outcome, text, sizeof text);
+        printf("%s\n", text);
+        if (!others)
+            return 0;
+        if (gpsh_trace_merge(file, &(struct gpsh_trace_pick){0}, false, outcome)) {
+            gpsh_cli_say("trace", "%s", gpushmem_last_error());
+            return 1;
+        }
+        if (!outcome->n_parts || outcome->others >= others) // they cannot be deleted
+            return 0;
+    }
+}
+
 static int trace_merge(const char *file)
 {
-    char text[640];
     struct gpsh_trace_outcome outcome;
     if (gpsh_trace_merge(file, &(struct gpsh_trace_pick){0}, false, &outcome)) {
         gpsh_cli_say("trace", "%s", gpushmem_last_error());
@@ -27,9 +46,7 @@ static int trace_merge(const char *file)
                      file);
         return 1;
     }
-    gpsh_trace_outcome_print(file, &outcome, text, sizeof text);
-    printf("%s\n", text);
-    return 0;
+    return merge_others(file, &outcome);
 }
 
 int gpsh_cmd_trace(int argc, char **argv)
@@ -38,12 +55,13 @@ int gpsh_cmd_trace(int argc, char **argv)
     const struct gpsh_command_line line = {
         "gpushmem trace",
         "merge FILE\n"
-        "Joins FILE.0.part, FILE.1.part, ..., which a job with GPUSHMEM_TRACE=FILE left behind, "
-        "to\n"
-        "FILE, and deletes them. A job does that itself at finalize, and `gpushmem run` when a PE\n"
-        "has died: this is for other launchers, for nodes that share no file system, and for "
-        "disks\n"
-        "that were full. https://ui.perfetto.dev shows the file.",
+        "Joins the parts FILE.PE.JOB.part that a job with GPUSHMEM_TRACE=FILE left behind to "
+        "FILE,\n"
+        "and deletes them. FILE becomes the trace of the job that began last; those of other jobs\n"
+        "go beside it, as in t.JOB.json. Jobs that still run here are left alone.\n"
+        "A job does that itself at finalize, and `gpushmem run` when a PE has died: this is for\n"
+        "other launchers, for nodes that share no file system, and for disks that were full.\n"
+        "https://ui.perfetto.dev shows the file.",
         .options = options};
     int status, operand = gpsh_options_parse(&line, argc, argv, &status);
     if (operand < 0)
@@ -57,7 +75,7 @@ int gpsh_cmd_trace(int argc, char **argv)
 // Most often the PEs have done it.
 void gpsh_trace_join_left(const char *file, int run_pid)
 {
-    char text[640];
+    char text[1024];
     struct gpsh_trace_outcome outcome;
     const struct gpsh_trace_pick pick = {.run_pid = run_pid};
     if (!file || !file[0])

@@ -136,8 +136,8 @@ static void head_fill(struct gpsh_trace_head *head, const struct gpsh_trace_owne
     memcpy(head->magic, GPSH_TRACE_MAGIC, sizeof head->magic);
 }
 
-// A file of the same name may be mapped by the PE of another job: it keeps it, without a name. Its
-// room is taken now: a disk that fills later does no harm.
+// A file of the same name is of this job, from before it was finalized; or somebody's link, which
+// is not followed. Its room is taken now: a disk that fills later does no harm.
 static int part_make(const char *path, uint64_t bytes, void **map)
 {
     if (unlink(path) && errno != ENOENT)
@@ -199,13 +199,15 @@ static int refuse_place(const struct gpsh_trace_owner *owner, mode_t mode)
 
 int gpsh_trace_open(const struct gpsh_trace_owner *owner)
 {
-    char path[PATH_MAX];
+    char path[PATH_MAX], mark[64];
     struct stat st;
     void *map = NULL;
     int n_lanes = owner->n_channels + GPSH_TRACE_HOST_THREADS;
     if (stat(owner->file, &st) == 0 && !S_ISREG(st.st_mode))
         return refuse_place(owner, st.st_mode);
-    if ((size_t)snprintf(path, sizeof path, "%s.%d.part", owner->file, owner->pe) >= sizeof path)
+    gpsh_trace_job_mark(owner->job, mark);
+    if ((size_t)snprintf(path, sizeof path, "%s.%d.%s.part", owner->file, owner->pe, mark) >=
+        sizeof path)
         return refuse_error(owner, "a part of that name", ENAMETOOLONG);
     trace.bytes = gpsh_trace_part_bytes(n_lanes, owner->lane_records);
     trace.lanes = aligned_alloc(64, (size_t)n_lanes * sizeof *trace.lanes);

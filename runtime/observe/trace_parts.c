@@ -26,7 +26,7 @@ void gpsh_trace_job_mark(const char *job, char *mark)
         snprintf(mark + 2 * (size_t)i, 3, "%02x", digest[i]);
 }
 
-// "FILE.12.part"; `base` is FILE's name without its folder.
+// "FILE.12.0123abcd.part"; `base` is FILE's name without its folder.
 static bool is_part_name(const char *name, const char *base)
 {
     size_t length = strlen(base);
@@ -36,6 +36,9 @@ static bool is_part_name(const char *name, const char *base)
     const char *end = name + length + 1;
     while (isdigit((unsigned char)*end))
         end++;
+    if (*end == '.' && isxdigit((unsigned char)end[1]))
+        for (end++; isxdigit((unsigned char)*end);)
+            end++;
     return strcmp(end, ".part") == 0;
 }
 
@@ -128,6 +131,69 @@ static void part_drop(struct gpsh_trace_part *part)
     free(part->path);
 }
 
+// The file is mapped by the process that its head names, which is another one on this host. Of
+// other users' processes nothing is known.
+static bool part_runs(const struct gpsh_trace_part *part)
+{
+    char path[32], line[512], host[sizeof part->head->host] = "";
+    struct stat st;
+    unsigned long inode;
+    bool runs = false;
+    gethostname(host, sizeof host - 1);
+    if (part->head->ended || part->head->pid == getpid() || strcmp(host, part->head->host) ||
+        stat(part->path, &st))
+        return false;
+    snprintf(path, sizeof path, "/proc/%d/maps", part->head->pid);
+    FILE *maps = fopen(path, "re");
+    while (maps && !runs && fgets(line, sizeof line, maps))
+        runs = sscanf(line, "%*s %*s %*s %*s %lu", &inode) == 1 && inode == st.st_ino &&
+               strstr(line, ".part");
+    if (maps)
+        fclose(maps);
+    return runs;
+}
+
+static bool same_job(const struct gpsh_trace_part *a, const struct gpsh_trace_part *b)
+{
+    return strcmp(a->head->job, b->head->job) == 0;
+}
+
+// A job that runs joins its parts itself, at its end.
+static void leave_running(struct gpsh_trace_parts *parts)
+{
+    int kept = 0;
+    bool *runs = calloc((size_t)parts->n + 1, sizeof *runs);
+    for (int i = 0; runs && i < parts->n; i++) {
+        if (runs[i] || !part_runs(&parts->list[i]))
+            continue;
+        parts->running_pid = parts->list[i].head->pid;
+        for (int j = 0; j < parts->n; j++)
+            runs[j] = runs[j] || same_job(&parts->list[j], &parts->list[i]);
+    }
+    for (int i = 0; runs && i < parts->n; i++) {
+        parts->running += runs[i];
+        if (runs[i])
+            part_drop(&parts->list[i]);
+        else
+            parts->list[kept++] = parts->list[i];
+    }
+    parts->n = runs ? kept : parts->n;
+    free(runs);
+}
+
+// Jobs but the one that was picked.
+static int count_others(const struct gpsh_trace_parts *parts, const char *job)
+{
+    int others = 0;
+    for (int i = 0; i < parts->n; i++) {
+        bool counted = strcmp(parts->list[i].head->job, job) == 0;
+        for (int j = 0; j < i && !counted; j++)
+            counted = same_job(&parts->list[i], &parts->list[j]);
+        others += !counted;
+    }
+    return others;
+}
+
 // Leaves those of one job.
 static void parts_pick(struct gpsh_trace_parts *parts, const struct gpsh_trace_pick *pick)
 {
@@ -146,6 +212,7 @@ static void parts_pick(struct gpsh_trace_parts *parts, const struct gpsh_trace_p
         }
     }
     int kept = 0;
+    parts->others = count_others(parts, job);
     for (int i = 0; i < parts->n; i++) {
         if (latest && strcmp(parts->list[i].head->job, job) == 0)
             parts->list[kept++] = parts->list[i];
@@ -182,6 +249,8 @@ int gpsh_trace_parts_open(const char *file, const struct gpsh_trace_pick *pick,
         gpsh_trace_parts_close(parts, false);
         return status;
     }
+    if (!pick->job && !pick->run_pid)
+        leave_running(parts);
     parts_pick(parts, pick);
     if (parts->n)
         qsort(parts->list, (size_t)parts->n, sizeof *parts->list, by_pe);

@@ -18,10 +18,13 @@ struct gpsh_trace_parts {
     int n;
     int refused;   // files that are no parts, or damaged ones
     char why[320]; // of the last of them
+    int others;    // further jobs that have left parts
+    int running;   // parts of jobs that still run here, if no job was picked
+    int running_pid;
 };
 
 // Whose parts: of the job of this name, or started by that `gpushmem run`; if both are unset, of
-// the job that began last.
+// the job that began last, of those that do not run any more.
 struct gpsh_trace_pick {
     const char *job;
     int run_pid;

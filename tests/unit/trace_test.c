@@ -2,11 +2,13 @@
 #define _GNU_SOURCE // memmem
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "core/error.h"
@@ -53,10 +55,12 @@ static void end(void)
 }
 TestSuite(trace, .init = begin, .fini = end);
 
+static const char *job = "job";
+
 static int open_part_of(int pe, uint64_t records)
 {
     return gpsh_trace_open(&(struct gpsh_trace_owner){.file = file,
-                                                      .job = "job",
+                                                      .job = job,
                                                       .pe = pe,
                                                       .n_pes = PES,
                                                       .n_channels = LANES,
@@ -71,8 +75,10 @@ static int open_part(int pe)
 
 static char *part_path(int pe)
 {
-    static char path[96];
-    snprintf(path, sizeof path, "%s.%d.part", file, pe);
+    static char path[192];
+    char mark[64];
+    gpsh_trace_job_mark(job, mark);
+    snprintf(path, sizeof path, "%s.%d.%s.part", file, pe, mark);
     return path;
 }
 
@@ -481,6 +487,7 @@ Test(trace, gpsh_trace_merge__links_of_others__are_not_followed)
         snprintf(path, sizeof path, "%s%s", file, names[i]);
         cr_assert_eq(symlink(precious, path), 0);
     }
+    cr_assert_eq(symlink(precious, part_path(0)), 0);
     write_part(0);
     cr_assert_eq(gpsh_trace_merge(file, &newest, false, &outcome), 0);
     cr_assert_eq(outcome.n_parts, 1);
@@ -496,7 +503,7 @@ Test(trace, gpsh_trace_merge__part_of_another_user__only_if_a_person_says_so)
     write_part(0);
     other_user = __real_geteuid() + 1;
     cr_assert_eq(gpsh_trace_merge(file, &of_job, false, &outcome), GPUSHMEM_ERR_INVALID);
-    cr_assert_not_null(strstr(gpsh_last_error(), "t.json.0.part: it belongs to another user"));
+    cr_assert_not_null(strstr(gpsh_last_error(), ".part: it belongs to another user"));
     cr_assert_eq(gpsh_trace_merge(file, &of_run, false, &outcome), GPUSHMEM_ERR_INVALID);
     cr_assert(is_there(part_path(0)));
     cr_assert_eq(gpsh_trace_merge(file, &newest, false, &outcome), 0);
@@ -508,6 +515,7 @@ Test(trace, gpsh_trace_merge__name_of_the_job__is_in_no_file)
 {
     char path[64], name[] = "gpushmem-0123456789abcdef";
     const struct gpsh_trace_pick of_job = {.job = name}, of_another = {.job = "gpushmem-0123"};
+    job = name;
     struct gpsh_trace_owner owner = {
         .file = file, .job = name, .n_pes = 1, .n_channels = LANES, .lane_records = RECORDS};
     cr_assert_eq(gpsh_trace_open(&owner), 0);
@@ -542,6 +550,105 @@ Test(trace, gpsh_trace_merge__killed_pe__is_named)
     cr_assert_eq(gpsh_trace_merge(file, &newest, false, &outcome), 0);
     cr_assert_eq(outcome.unfinished, 1);
     cr_assert_not_null(strstr(contents(), "ended without gpushmem_finalize"));
+}
+
+static bool beside(const char *mark_of, const char *number)
+{
+    char mark[64], path[160];
+    gpsh_trace_job_mark(mark_of, mark);
+    snprintf(path, sizeof path, "%s/t.%s%s.json", folder, mark, number);
+    return is_there(path);
+}
+
+static void write_parts_of(const char *name)
+{
+    job = name;
+    write_part(0);
+    write_part(1);
+}
+
+// Both jobs have their trace: the second one does not replace what the first has written.
+Test(trace, gpsh_trace_merge__two_jobs_at_once__lose_nothing)
+{
+    const struct gpsh_trace_pick first = {.job = "first"}, second = {.job = "second"};
+    char sentence[1024];
+    write_parts_of("first");
+    write_parts_of("second");
+    cr_assert_eq(gpsh_trace_merge(file, &first, true, &outcome), 0, "%s", gpsh_last_error());
+    cr_assert_eq(outcome.n_parts, PES);
+    cr_assert_eq(outcome.others, 1);
+    gpsh_trace_outcome_print(file, &outcome, sentence, sizeof sentence);
+    cr_assert_not_null(strstr(sentence, "; there are parts of 1 other job, too: "), "%s", sentence);
+    cr_assert(is_there(part_path(0)) && is_there(part_path(1)), "those of the other job");
+    cr_assert_eq(gpsh_trace_merge(file, &second, true, &outcome), 0);
+    cr_assert_eq(outcome.n_parts, PES);
+    cr_assert(outcome.elsewhere && beside("second", ""));
+    gpsh_trace_outcome_print(file, &outcome, sentence, sizeof sentence);
+    cr_assert_not_null(strstr(sentence, "has been written since that job began"), "%s", sentence);
+    cr_assert(is_there(file));
+}
+
+// In two steps, as when another node's parts come later.
+Test(trace, gpsh_trace_merge__rest_of_a_job__is_beside_what_was_joined)
+{
+    static const char *const numbers[] = {"", ".2", ".3"};
+    write_parts_of("late");
+    cr_assert_eq(unlink(part_path(1)), 0);
+    cr_assert_eq(gpsh_trace_merge(file, &newest, false, &outcome), 0);
+    cr_assert_not(outcome.elsewhere);
+    for (int i = 0; i < 3; i++) {
+        const struct timespec late[2] = {{.tv_sec = 4000000000}, {.tv_sec = 4000000000}};
+        char *last = i ? outcome.file : file;
+        cr_assert_eq(utimensat(AT_FDCWD, last, late, 0), 0);
+        write_part(1);
+        cr_assert_eq(gpsh_trace_merge(file, &newest, false, &outcome), 0);
+        cr_assert(beside("late", numbers[i]), "%s", outcome.file);
+    }
+}
+
+Test(trace, gpsh_trace_merge__trace_of_an_earlier_job__is_replaced)
+{
+    const struct timespec early[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
+    write_text(file, "old");
+    cr_assert_eq(utimensat(AT_FDCWD, file, early, 0), 0);
+    write_part(0);
+    cr_assert_eq(gpsh_trace_merge(file, &newest, false, &outcome), 0);
+    cr_assert_not(outcome.elsewhere);
+    cr_assert_not_null(strstr(contents(), "traceEvents"));
+}
+
+// A part that is mapped by another process, and then is not.
+Test(trace, gpsh_trace_merge__job_that_runs__is_left_alone)
+{
+    int ready[2], go[2];
+    char byte = 0;
+    cr_assert(pipe(ready) == 0 && pipe(go) == 0);
+    pid_t child = fork();
+    if (child == 0) {
+        byte = (char)(open_part(0) == 0);
+        _exit(write(ready[1], &byte, 1) == 1 && read(go[0], &byte, 1) == 1 ? 0 : 1);
+    }
+    cr_assert_eq(read(ready[0], &byte, 1), 1);
+    cr_assert_eq(byte, 1);
+    cr_assert_eq(gpsh_trace_merge(file, &newest, false, &outcome), GPUSHMEM_ERR_INVALID);
+    cr_assert_not_null(strstr(gpsh_last_error(), "still runs (pid "), "%s", gpsh_last_error());
+    cr_assert(is_there(part_path(0)));
+    cr_assert_eq(write(go[1], &byte, 1), 1);
+    cr_assert_eq(waitpid(child, NULL, 0), child);
+    cr_assert_eq(gpsh_trace_merge(file, &newest, false, &outcome), 0, "%s", gpsh_last_error());
+    cr_assert_eq(outcome.unfinished, 1);
+}
+
+Test(trace, gpsh_trace_merge__damaged_part_beside_good_ones__is_told)
+{
+    char sentence[1024], path[128];
+    write_part(0);
+    snprintf(path, sizeof path, "%s.1.part", file);
+    write_text(path, "something else");
+    cr_assert_eq(gpsh_trace_merge(file, &newest, false, &outcome), 0);
+    gpsh_trace_outcome_print(file, &outcome, sentence, sizeof sentence);
+    cr_assert_not_null(strstr(sentence, "t.json.1.part: it is no part of a trace"), "%s", sentence);
+    cr_assert(is_there(path));
 }
 
 Test(trace, gpsh_trace_merge__damaged_parts__are_refused)

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """GPUSHMEM_TRACE in jobs: what the file has, and what becomes of it when something goes wrong.
 
-    GPUSHMEM=build/dev/bin/gpushmem HEAT=... VICTIM=... SYNC=... SOFTHCA=libgpushmem_softhca.so SOURCE=. trace.py [Class[.test]]
+    GPUSHMEM=build/dev/bin/gpushmem HEAT=... HELLO=... VICTIM=... SYNC=... SOFTHCA=libgpushmem_softhca.so SOURCE=.
+        trace.py [Class[.test]]
 """
 import collections
 import json
@@ -11,7 +12,7 @@ import subprocess
 import tempfile
 import unittest
 
-GPUSHMEM, HEAT, VICTIM, SYNC = (os.environ.get(name, "") for name in ("GPUSHMEM", "HEAT", "VICTIM", "SYNC"))
+GPUSHMEM, HEAT, HELLO, VICTIM, SYNC = (os.environ.get(name, "") for name in ("GPUSHMEM", "HEAT", "HELLO", "VICTIM", "SYNC"))
 PICTURE = os.path.join(os.environ.get("SOURCE", "."), "examples/10-heat/input.pgm")
 
 
@@ -159,13 +160,50 @@ class Jobs(unittest.TestCase):
         self.assertIn("WARN trace: there is no trace of this PE, because GPUSHMEM_TRACE=", result.stderr)
         self.assertIn("No such file or directory; name a file in a directory that this user may write", result.stderr)
 
-    def test_parts_that_another_job_took_away(self):
+    def test_parts_that_somebody_took_away(self):
         # PE 0 makes its part before it waits for PE 1.
-        result = self.run_job("-n", "2", "sh", "-c", f'[ "$PMIX_RANK" = 0 ] || {{ until rm "$GPUSHMEM_TRACE.0.part" 2> '
+        result = self.run_job("-n", "2", "sh", "-c", f'[ "$PMIX_RANK" = 0 ] || {{ until rm "$GPUSHMEM_TRACE".0.*.part 2> '
                               f'/dev/null; do sleep 0.01; done; unset GPUSHMEM_TRACE; }}; exec {SYNC}')
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertIn("gpushmem[0] WARN trace: the trace is lost: ", result.stderr)
+        self.assertIn("gpushmem[0] WARN trace: the trace is lost: somebody has deleted", result.stderr)
         self.assertFalse(os.path.exists(self.file))
+
+    def test_two_jobs_with_one_file(self):
+        # The inner job runs while the outer one has its parts; both end well.
+        inner = f'{GPUSHMEM} run -n 2 {HELLO} > inner.txt 2>&1'
+        clean = "for v in $(env | sed -n 's/^\\(PMIX[A-Z0-9_]*\\)=.*/\\1/p'); do unset $v; done; unset GPUSHMEM_RUN_PID"
+        wait = 'until ls "$GPUSHMEM_TRACE".0.*.part > /dev/null 2>&1; do sleep 0.01; done'
+        result = self.run_job("-n", "2", "sh", "-c", f'[ "$PMIX_RANK" = 0 ] || ({wait}; {clean}; cd {self.folder.name}; {inner}); '
+                              f'exec {HELLO}')
+        with open(os.path.join(self.folder.name, "inner.txt"), encoding="utf-8") as file:
+            said = file.read()
+        self.assertEqual(result.returncode, 0, result.stderr + said)
+        self.assertEqual(self.parts(), [])
+        traces = sorted(name for name in os.listdir(self.folder.name) if name.endswith(".json"))
+        self.assertEqual(len(traces), 2, (traces, result.stderr, said))
+        for name in traces:
+            self.assertEqual(sorted(Trace(self, os.path.join(self.folder.name, name)).pes), [0, 1])
+        self.assertIn("; there are parts of 1 other job, too: ", said)
+        self.assertIn("has been written since that job began", result.stderr)
+
+    def test_parts_of_killed_jobs(self):
+        # Two jobs of one PE, which nobody has started: what they leave is there until somebody joins it.
+        settings = {**os.environ, "GPUSHMEM_TRACE": self.file, "GPUSHMEM_TRANSPORTS": "p2p", "GPUSHMEM_HEAP_KIND": "host",
+                    "GPUSHMEM_HEAP_SIZE": "64M"}
+        for count in 1, 2:
+            result = subprocess.run([VICTIM, "0"], capture_output=True, text=True, timeout=100, env=settings)
+            self.assertEqual(result.returncode, -9, result.stderr)
+            self.assertEqual(len(self.parts()), count)
+        result = self.merge("merge", "t.json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(result.stdout.count("the trace of 1 of 1 PEs is in t."), 2, result.stdout)
+        self.assertEqual(result.stdout.count("1 of them ended without gpushmem_finalize"), 2, result.stdout)
+        self.assertEqual(self.parts(), [])
+        traces = [name for name in os.listdir(self.folder.name) if name.endswith(".json")]
+        self.assertEqual(len(traces), 2, traces)
+        for name in traces:
+            self.assertIn("ended without gpushmem_finalize", Trace(self, os.path.join(self.folder.name, name)).pes[0])
+        self.assertEqual(self.merge("merge", "t.json").returncode, 1)
 
     def test_name_of_the_job_is_told_to_nobody(self):
         # Who knows it may join: docs/security.md.
