@@ -50,6 +50,8 @@ int gpsh_consent(const char *function, enum gpsh_collective_kind kind, uint64_t 
     if (here)
         snprintf(mine->why, sizeof mine->why, "%s", gpsh_last_error());
     int status = gpsh_barrier_as(kind, a, b, function);
+    if (status == GPUSHMEM_ERR_ASYMMETRY)
+        consents--; // as on PEs that are in another call
     if (status)
         return status;
     if (here)

@@ -121,7 +121,7 @@ static int judge(const char *function, int pe, const struct gpsh_growth *mine,
     return 0;
 }
 
-// PE 0 first, so that all say the same.
+// PE 0 first, so that all say the same. A PE that has not grown has no place for keys.
 static int learn_of_all(const char *function, const struct gpsh_growth *mine)
 {
     struct gpsh_transport *t = extending();
@@ -131,7 +131,7 @@ static int learn_of_all(const char *function, const struct gpsh_growth *mine)
         status = read_growth(pe, &theirs);
         if (!status)
             status = judge(function, pe, mine, &theirs);
-        if (!status && t)
+        if (!status && t && !mine->status)
             status = t->ops->extended(t, pe, theirs.keys);
     }
     return status;
@@ -167,6 +167,8 @@ int gpsh_heap_grow(const char *function, enum gpsh_collective_kind kind, uint64_
     if (here)
         snprintf(mine->why, sizeof mine->why, "%.*s", (int)sizeof mine->why - 1, gpsh_last_error());
     int status = gpsh_barrier_as(kind, a, b, function);
+    if (status == GPUSHMEM_ERR_ASYMMETRY)
+        growths--; // as on PEs that are in another call
     if (!status)
         status = learn_of_all(function, mine);
     if (!status && gpsh.device_heap)
