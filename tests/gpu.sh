@@ -28,7 +28,7 @@ while [ $# -gt 0 ]; do
 done
 
 # Not the whole build: what runs here.
-targets='gpushmem gpushmem_cli gpushmem_nvshmem gpushmem-perf.cuda gpu_heap multi_growth gpu_ops gpu_hosted gpu_beside gpu_two_steps perf_gpu_ring_rates'
+targets='gpushmem gpushmem_cli gpushmem_nvshmem gpushmem-perf.cuda gpu_heap gpu_adopted multi_growth gpu_ops gpu_hosted gpu_beside gpu_two_steps perf_gpu_ring_rates'
 targets+=' perf_put_path.cuda gpushmem_softhca softhca_test gpu_cubin gpu_rdc moe_dispatch.cuda kv_transfer.cuda allreduce.cuda stencil3d.cuda transpose.cuda kmeans.cuda'
 for name in basic rma amo order carried ctx edges errors tiny lost growth stream local generic cuda_subset asked first spread \
     launch_threads left_waiting collective_launch coll coll_kinds coll_issuers coll_lost \
@@ -89,6 +89,10 @@ check "growth beyond the GPU's memory is refused in a sentence, and the heap sta
     job 2 env GPUSHMEM_HEAP_SIZE=4M GPUSHMEM_HEAP_MAX=4T "$bin/multi_growth" full 2000
 check "a heap over CUDA IPC does not grow, and says so" \
     job 2 env GPUSHMEM_HEAP_EXPORT=ipc GPUSHMEM_HEAP_SIZE=4M GPUSHMEM_HEAP_MAX=64M "$bin/multi_growth" fixed
+for pes in 1 2 3; do
+    check "the program's GPU memory as symmetric memory, $pes PEs" \
+        job $pes env GPUSHMEM_HEAP_SIZE=4M GPUSHMEM_HEAP_MAX=128M "$bin/gpu_adopted"
+done
 for p2p in 1 0; do
     for when in idle running; do # running: the driver maps memory while kernels wait for it
         check "growth for kernels, $when, 2 PEs, P2P=$p2p" \
@@ -248,6 +252,8 @@ for name in basic rma amo order; do
 done
 check "gpu_ops, staged" mission "$unregistered" "$bin/gpu_ops"
 check "growth, software HCA" mission 'GPUSHMEM_HEAP_SIZE=4M GPUSHMEM_HEAP_MAX=64M' "$bin/multi_growth"
+check "the program's GPU memory, software HCA" mission 'GPUSHMEM_HEAP_SIZE=4M GPUSHMEM_HEAP_MAX=128M' \
+    "$bin/gpu_adopted"
 check "growth, staged" mission "$unregistered GPUSHMEM_HEAP_SIZE=4M GPUSHMEM_HEAP_MAX=64M" "$bin/multi_growth"
 check "growth for kernels, software HCA" mission GPUSHMEM_HEAP_MAX=1G "$bin/device_growth.cuda" idle
 check "gpu_hosted, software HCA" mission '' "$bin/gpu_hosted"

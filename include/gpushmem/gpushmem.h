@@ -235,7 +235,7 @@ static inline int gpushmem_heap_info(struct gpushmem_heap_info *info)
 GPUSHMEM_API int gpushmem_buffer_register(void *address, size_t bytes);
 GPUSHMEM_API int gpushmem_buffer_unregister(void *address);
 
-// Makes host memory that the program allocated symmetric, with what it holds: `bytes` at `buffer`,
+// Makes memory that the program allocated symmetric, with what it holds: `bytes` at `buffer`,
 // the same number on every PE at any address. Collective; contains barriers. The pages move into
 // the symmetric heap, which must have room for them, and stay where they are, too: the program goes
 // on using `buffer`. Returns the symmetric address of the same memory, by which every call names
@@ -243,7 +243,14 @@ GPUSHMEM_API int gpushmem_buffer_unregister(void *address);
 // GPU memory the pages move to the host memory beside it (GPUSHMEM_HOST_HEAP_SIZE), which only host
 // calls can name. NULL on failure: then nothing has changed on any PE.
 //
-// The memory is private, readable and writable: of mmap, aligned_alloc, another library. Address
+// Where the heap is GPU memory and GPUSHMEM_HEAP_MAX leaves room, `buffer` may be GPU memory on the
+// heap's GPU, on all PEs: all of one allocation of cuMemCreate, made with
+// CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR. The heap goes on in it. Every call takes the symmetric
+// address; `buffer` is what it was, and no remote address. The program may free it when it has been
+// unregistered. Its room is not given back before finalize, and growths and such buffers are 24 at
+// most.
+//
+// Host memory is private, readable and writable: of mmap, aligned_alloc, another library. Address
 // and size are multiples of the heap's pages (4096, but for heaps of huge pages). No thread writes
 // to it during the two calls, nobody has pinned it before (cudaHostRegister, a NIC), and until it
 // is unregistered the program does not unmap or free it. A child that is forked has a copy of its
@@ -252,7 +259,9 @@ GPUSHMEM_API int gpushmem_buffer_unregister(void *address);
 //   GPUSHMEM_ERR_ALIGNMENT  address or size is no multiple of the page size
 //   GPUSHMEM_ERR_NO_MEMORY  no room in heap or host memory; more than 63 such buffers; no memory to
 //                           move it
-//   GPUSHMEM_ERR_ASYMMETRY  PEs passed different sizes, or were in different collective calls
+//   GPUSHMEM_ERR_UNSUPPORTED  GPU memory that the driver does not export, cudaMalloc's for example
+//   GPUSHMEM_ERR_ASYMMETRY  PEs passed different sizes or kinds of memory, or were in different
+//                           collective calls
 // If one PE fails, all do, with its code and sentence.
 GPUSHMEM_API void *gpushmem_buffer_register_symmetric(void *buffer, size_t bytes);
 

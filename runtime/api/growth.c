@@ -51,15 +51,16 @@ static struct gpsh_transport *extending(void)
     return NULL;
 }
 
-// This PE's part.
-static int grow_here(uint64_t more, struct gpsh_growth *mine)
+// This PE's part. `buffer`: memory of the program, or NULL.
+static int grow_here(uint64_t more, const void *buffer, struct gpsh_growth *mine)
 {
     struct gpsh_transport *t = extending();
     if (!more)
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
                          "it may have %" PRIu64 " bytes in all (GPUSHMEM_HEAP_MAX)",
                          gpsh_regions_heap_max());
-    int status = gpsh_regions_heap_resize(gpsh.heap_bytes + more);
+    int status = buffer ? gpsh_regions_heap_adopt(buffer, more)
+                        : gpsh_regions_heap_resize(gpsh.heap_bytes + more);
     if (status || !t)
         return status;
     struct gpsh_region chunk = gpsh_regions_added();
@@ -82,9 +83,9 @@ static void undo_here(void)
 }
 
 // Also ready to take what the node's PEs add.
-static int prepare_here(uint64_t more, struct gpsh_growth *mine)
+static int prepare_here(uint64_t more, const void *buffer, struct gpsh_growth *mine)
 {
-    int status = grow_here(more, mine);
+    int status = grow_here(more, buffer, mine);
     if (status || !gpsh.device_heap)
         return status;
     status = gpsh_handover_open(mine->why, sizeof mine->why);
@@ -105,9 +106,13 @@ static int read_growth(int pe, struct gpsh_growth *theirs)
     return gpsh_context_submit(&gpsh_default_context, &op, GPSH_WAIT_FETCH);
 }
 
-static int judge(const char *function, int pe, const struct gpsh_growth *mine,
+static int judge(const char *function, const void *buffer, int pe, const struct gpsh_growth *mine,
                  const struct gpsh_growth *theirs)
 {
+    if (theirs->status < 0 && buffer)
+        return gpsh_fail((int)theirs->status,
+                         "%s: the buffer of PE %d in GPU memory cannot become symmetric: %.*s",
+                         function, pe, (int)sizeof theirs->why, theirs->why);
     if (theirs->status < 0)
         return gpsh_fail((int)theirs->status,
                          "%s: no block of that size is free, and the heap of PE %d cannot grow: "
@@ -122,7 +127,7 @@ static int judge(const char *function, int pe, const struct gpsh_growth *mine,
 }
 
 // PE 0 first, so that all say the same. A PE that has not grown has no place for keys.
-static int learn_of_all(const char *function, const struct gpsh_growth *mine)
+static int learn_of_all(const char *function, const void *buffer, const struct gpsh_growth *mine)
 {
     struct gpsh_transport *t = extending();
     struct gpsh_growth theirs;
@@ -130,7 +135,7 @@ static int learn_of_all(const char *function, const struct gpsh_growth *mine)
     for (int pe = 0; pe < gpsh.n_pes && !status; pe++) {
         status = read_growth(pe, &theirs);
         if (!status)
-            status = judge(function, pe, mine, &theirs);
+            status = judge(function, buffer, pe, mine, &theirs);
         if (!status && t && !mine->status)
             status = t->ops->extended(t, pe, theirs.keys);
     }
@@ -156,13 +161,12 @@ static int map_node(void)
     return status;
 }
 
-int gpsh_heap_grow(const char *function, enum gpsh_collective_kind kind, uint64_t a, uint64_t b,
-                   uint64_t need)
+static int grow(const char *function, enum gpsh_collective_kind kind, uint64_t a, uint64_t b,
+                uint64_t more, const void *buffer)
 {
     struct gpsh_growth *mine = &gpsh.control->growth[++growths % 2];
-    uint64_t more = bytes_to_add(need);
     *mine = (struct gpsh_growth){.number = growths, .bytes = more};
-    int here = prepare_here(more, mine);
+    int here = prepare_here(more, buffer, mine);
     mine->status = here;
     if (here)
         snprintf(mine->why, sizeof mine->why, "%.*s", (int)sizeof mine->why - 1, gpsh_last_error());
@@ -170,7 +174,7 @@ int gpsh_heap_grow(const char *function, enum gpsh_collective_kind kind, uint64_
     if (status == GPUSHMEM_ERR_ASYMMETRY)
         growths--; // as on PEs that are in another call
     if (!status)
-        status = learn_of_all(function, mine);
+        status = learn_of_all(function, buffer, mine);
     if (!status && gpsh.device_heap)
         status = gpsh_consent(function, kind, a, b, map_node());
     gpsh_handover_close();
@@ -182,4 +186,23 @@ int gpsh_heap_grow(const char *function, enum gpsh_collective_kind kind, uint64_
     gpsh_device_side_heap_grown();
     GPSH_LOG(INFO, "heap", "%" PRIu64 " bytes more, %" PRIu64 " in all", more, gpsh.heap_bytes);
     return 0;
+}
+
+int gpsh_heap_grow(const char *function, enum gpsh_collective_kind kind, uint64_t a, uint64_t b,
+                   uint64_t need)
+{
+    return grow(function, kind, a, b, bytes_to_add(need), NULL);
+}
+
+int gpsh_heap_adopt(const char *function, enum gpsh_collective_kind kind, uint64_t a, uint64_t b,
+                    const void *buffer, uint64_t bytes)
+{
+    return grow(function, kind, a, b, bytes, buffer);
+}
+
+void gpsh_heap_adopted_ends(const void *symmetric)
+{
+    struct gpsh_transport *t = extending();
+    if (t)
+        (void)t->ops->buffer_unregister(t, symmetric);
 }

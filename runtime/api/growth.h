@@ -14,6 +14,12 @@ bool gpsh_heap_may_grow(void);
 int gpsh_heap_grow(const char *function, enum gpsh_collective_kind kind, uint64_t a, uint64_t b,
                    uint64_t need);
 
+// The same by `bytes` of VMM memory of each PE's program, at a heap in GPU memory.
+int gpsh_heap_adopt(const char *function, enum gpsh_collective_kind kind, uint64_t a, uint64_t b,
+                    const void *buffer, uint64_t bytes);
+// NICs do not reach it any more.
+void gpsh_heap_adopted_ends(const void *symmetric);
+
 void gpsh_heap_growth_init(void);
 
 #endif

@@ -30,6 +30,7 @@ static struct arena {
     char *base;
     uint64_t bytes; // of the host memory
 } heap, host;
+static uint64_t allocated_end; // of the heap, where blocks may lie
 // Under THREAD_MULTIPLE several threads may ask for usage while one allocates; allocation itself is
 // collective.
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -38,6 +39,7 @@ int gpsh_memory_init(void)
 {
     gpsh_heap_growth_init();
     gpsh_consent_init();
+    allocated_end = gpsh.user_bytes;
     heap = (struct arena){.allocator = gpsh_heap_alloc_new(gpsh.user_bytes), .base = gpsh.heap};
     host = (struct arena){.base = gpsh_regions_host_part(&host.bytes), .bytes = host.bytes};
     if (host.base)
@@ -151,15 +153,17 @@ void gpsh_memory_give(const void *block)
     (void)give(block);
 }
 
-// The heap had `before` bytes. Beyond what is reserved at the end of the first piece, and then
-// beyond a grain: no block may lie in two pieces, since a NIC has a key for each.
+// The heap had `before` bytes. Beyond what is reserved at the end of the first piece, or beyond
+// memory of the program, or beyond a grain: no block may lie in two pieces, since a NIC has a key
+// for each.
 static int extend(uint64_t before, uint64_t more)
 {
-    bool first = before == gpsh.heap_first_bytes;
-    uint64_t gap = first ? gpsh_heap_reserved(&gpsh.settings) : GPSH_HEAP_GRAIN;
+    uint64_t between = before - allocated_end, gap = between ? between : GPSH_HEAP_GRAIN;
     pthread_mutex_lock(&lock);
-    bool extended = gpsh_heap_alloc_extend(heap.allocator, gap, first ? more : more - gap);
+    bool extended = gpsh_heap_alloc_extend(heap.allocator, gap, between ? more : more - gap);
     pthread_mutex_unlock(&lock);
+    if (extended)
+        allocated_end = before + more;
     return extended ? 0
                     : gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the heap's book-keeping");
 }

@@ -3,8 +3,11 @@
 // docs/adr/0027-buffers-of-the-program.md.
 #include "api/argument.h"
 #include "api/consent.h"
+#include "api/growth.h"
 #include "api/memory.h"
+#include "gpu/gpu.h"
 #include "memory/adopted.h"
+#include "memory/gpu_region.h"
 #include "memory/regions.h"
 
 // No PE has used the block yet.
@@ -41,6 +44,37 @@ static void *register_buffer(const char *function, void *buffer, size_t bytes)
     return status ? NULL : block;
 }
 
+// ---- GPU memory: the heap goes on in it ----
+
+enum { IN_GPU_MEMORY = 1 }; // so that a PE that passes host memory is told
+
+static void *register_on_gpu(const char *function, void *buffer, size_t bytes)
+{
+    if (!gpsh.heap_grows) { // nowhere
+        int here = gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
+                             "%s(%p, %zu): there are no addresses beyond the heap for GPU memory; "
+                             "set GPUSHMEM_HEAP_MAX to the size of the heap and of all that will "
+                             "be registered",
+                             function, buffer, bytes);
+        (void)gpsh_consent(function, GPSH_CALL_REGISTER, bytes, IN_GPU_MEMORY, here);
+        return NULL;
+    }
+    char *symmetric = gpsh.heap + gpsh.heap_bytes;
+    return gpsh_heap_adopt(function, GPSH_CALL_REGISTER, bytes, IN_GPU_MEMORY, buffer, bytes)
+               ? NULL
+               : symmetric;
+}
+
+static int unregister_on_gpu(const char *function, uint64_t offset)
+{
+    int status = gpsh_consent(function, GPSH_CALL_UNREGISTER, offset, IN_GPU_MEMORY, 0);
+    if (status)
+        return status;
+    gpsh_heap_adopted_ends(gpsh.heap + offset);
+    gpsh_gpu_region_return(offset);
+    return 0;
+}
+
 static int unregister_buffer(const char *function, const void *address)
 {
     struct gpsh_adopted a = {0};
@@ -68,7 +102,9 @@ void *gpushmem_buffer_register_symmetric(void *buffer, size_t bytes)
     if (gpsh_check_ready(__func__))
         return NULL;
     pthread_mutex_lock(&one_at_a_time);
-    void *symmetric = register_buffer(__func__, buffer, bytes);
+    bool on_gpu = gpsh.device_heap && bytes && gpsh_gpu_is_device_memory(buffer);
+    void *symmetric = on_gpu ? register_on_gpu(__func__, buffer, bytes)
+                             : register_buffer(__func__, buffer, bytes);
     pthread_mutex_unlock(&one_at_a_time);
     return symmetric;
 }
@@ -79,7 +115,9 @@ int gpushmem_buffer_unregister_symmetric(void *address)
     if (status)
         return status;
     pthread_mutex_lock(&one_at_a_time);
-    status = unregister_buffer(__func__, address);
+    uint64_t offset;
+    status = gpsh_gpu_region_adopted(address, &offset) ? unregister_on_gpu(__func__, offset)
+                                                       : unregister_buffer(__func__, address);
     pthread_mutex_unlock(&one_at_a_time);
     return status;
 }

@@ -26,6 +26,7 @@ enum gpsh_cu_result_code {
     GPSH_CU_OUT_OF_MEMORY = 2,
     GPSH_CU_NO_DEVICE = 100,
     GPSH_CU_NOT_READY = 600,
+    GPSH_CU_NOT_SUPPORTED = 801,
     GPSH_CU_SYSTEM_DRIVER_MISMATCH = 803,
 };
 
@@ -59,6 +60,7 @@ enum {
     GPSH_CU_FLUSH_TO_OWNER = 100,
     GPSH_CU_IPC_LAZY_PEER_ACCESS = 1,
     GPSH_CU_POINTER_MEMORY_TYPE = 2,
+    GPSH_CU_POINTER_ORDINAL = 9,
     GPSH_CU_POINTER_RANGE_START = 11,
     GPSH_CU_POINTER_RANGE_SIZE = 12,
     GPSH_CU_MEMORY_DEVICE = 2,
@@ -225,6 +227,7 @@ union gpsh_cu_memory_op {
 #define GPSH_CU_OPTIONAL_FUNCTIONS(X)                                                              \
     X(host_register, cuMemHostRegister_v2, (void *memory, size_t bytes, unsigned flags))           \
     X(host_unregister, cuMemHostUnregister, (void *memory))                                        \
+    X(vmm_retain, cuMemRetainAllocationHandle, (gpsh_cu_allocation * handle, void *mapped))        \
     X(range_handle, cuMemGetHandleForAddressRange,                                                 \
       (void *handle, gpsh_cu_ptr base, size_t bytes, int type, unsigned long long flags))          \
     X(flush_writes, cuFlushGPUDirectRDMAWrites, (int target, int scope))                           \

@@ -274,6 +274,26 @@ static int no_more(gpsh_cu_result code, uint64_t bytes)
                      bytes >> 20, gpsh_gpu.name, gpsh_gpu.pci, available >> 20, total >> 20);
 }
 
+// Maps it where the heap ends, and exports it.
+static int place_piece(struct gpsh_gpu_piece *piece, char *at, gpsh_cu_allocation allocation)
+{
+    gpsh_cu_result code = map_at(allocation, device_address(at), piece->bytes);
+    if (code)
+        return gpsh_gpu_fail(code, "mapping %" PRIu64 "M more on %s", piece->bytes >> 20,
+                             gpsh_gpu.name);
+    code = gpsh_cu.vmm_export(&piece->fd, allocation, GPSH_CU_HANDLE_POSIX_FD, 0);
+    if (!code)
+        return 0;
+    gpsh_cu.vmm_unmap(device_address(at), piece->bytes);
+    if (piece->adopted && code != GPSH_CU_OUT_OF_MEMORY)
+        return gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED,
+                         "the driver does not export it (error %d); make it by cuMemCreate with "
+                         "CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR",
+                         code);
+    return gpsh_gpu_fail(code, "exporting %" PRIu64 "M more on %s", piece->bytes >> 20,
+                         gpsh_gpu.name);
+}
+
 static int create_piece(struct gpsh_gpu_piece *piece, char *at)
 {
     const struct gpsh_cu_allocation_properties p = properties();
@@ -281,35 +301,45 @@ static int create_piece(struct gpsh_gpu_piece *piece, char *at)
     gpsh_cu_result code = gpsh_cu.vmm_create(&allocation, piece->bytes, &p, 0);
     if (code)
         return no_more(code, piece->bytes);
-    int status = 0;
-    code = map_at(allocation, device_address(at), piece->bytes);
-    if (code) {
-        status = gpsh_gpu_fail(code, "mapping %" PRIu64 "M more on %s", piece->bytes >> 20,
-                               gpsh_gpu.name);
-    } else {
-        code = gpsh_cu.vmm_export(&piece->fd, allocation, GPSH_CU_HANDLE_POSIX_FD, 0);
-        if (code) {
-            gpsh_cu.vmm_unmap(device_address(at), piece->bytes);
-            status = gpsh_gpu_fail(code, "exporting %" PRIu64 "M more on %s", piece->bytes >> 20,
-                                   gpsh_gpu.name);
-        }
-    }
+    int status = place_piece(piece, at, allocation);
     gpsh_cu.vmm_release(allocation); // as of the first piece
     return status;
 }
 
-static int add_piece(struct gpsh_gpu_heap *heap, uint64_t bytes)
+// The same physical memory at one more address.
+static int adopt_piece(struct gpsh_gpu_piece *piece, char *at)
+{
+    gpsh_cu_allocation allocation;
+    void *program = (void *)(uintptr_t)piece->adopted;
+    gpsh_cu_result code =
+        gpsh_cu.vmm_retain ? gpsh_cu.vmm_retain(&allocation, program) : GPSH_CU_NOT_SUPPORTED;
+    if (code)
+        return gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED,
+                         "it is no memory of cuMemCreate (error %d); cudaMalloc's cannot become "
+                         "symmetric",
+                         code);
+    int status = place_piece(piece, at, allocation);
+    gpsh_cu.vmm_release(allocation);
+    return status;
+}
+
+// `adopted` NULL: with memory of its own, zeroed.
+static int add_piece(struct gpsh_gpu_heap *heap, uint64_t bytes, const char *adopted)
 {
     struct gpsh_gpu_piece *piece = &heap->added[heap->n_added];
     char *at = heap->base + heap->bytes;
-    *piece = (struct gpsh_gpu_piece){
-        .offset = heap->bytes, .bytes = bytes, .fd = -1, .dmabuf_fd = -1, .dmabuf_pcie_fd = -1};
-    int status = create_piece(piece, at);
+    *piece = (struct gpsh_gpu_piece){.offset = heap->bytes,
+                                     .bytes = bytes,
+                                     .adopted = adopted,
+                                     .fd = -1,
+                                     .dmabuf_fd = -1,
+                                     .dmabuf_pcie_fd = -1};
+    int status = adopted ? adopt_piece(piece, at) : create_piece(piece, at);
     if (status)
         return status;
     heap->bytes += bytes;
     heap->n_added++;
-    status = gpsh_gpu_zero(at, bytes);
+    status = adopted ? 0 : gpsh_gpu_zero(at, bytes);
     if (status)
         gpsh_gpu_heap_shrink(heap);
     else if (heap->dmabuf_fd >= 0) // else NICs do without
@@ -317,7 +347,7 @@ static int add_piece(struct gpsh_gpu_heap *heap, uint64_t bytes)
     return status;
 }
 
-int gpsh_gpu_heap_grow(struct gpsh_gpu_heap *heap, uint64_t bytes)
+static int grow_by(struct gpsh_gpu_heap *heap, uint64_t bytes, const char *adopted)
 {
     if (bytes > heap->room - heap->bytes || heap->n_added == GPSH_GPU_PIECES)
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
@@ -325,20 +355,64 @@ int gpsh_gpu_heap_grow(struct gpsh_gpu_heap *heap, uint64_t bytes)
                          heap->bytes, heap->room, heap->n_added + 1, GPSH_GPU_PIECES + 1);
     bool entered = gpsh_gpu_enter();
     int mode = gpsh_gpu_relax();
-    int status = add_piece(heap, bytes);
+    int status = add_piece(heap, bytes, adopted);
     note_heap(heap);
     gpsh_gpu_restore(mode);
     gpsh_gpu_leave(entered);
     return status;
 }
 
+int gpsh_gpu_heap_grow(struct gpsh_gpu_heap *heap, uint64_t bytes)
+{
+    return grow_by(heap, bytes, NULL);
+}
+
+// One handle maps all of its allocation, or nothing.
+static int check_adoptable(const struct gpsh_gpu_heap *heap, const char *buffer, uint64_t bytes)
+{
+    char *base = NULL;
+    size_t whole = 0;
+    int ordinal = -1;
+    gpsh_cu.pointer_attribute(&ordinal, GPSH_CU_POINTER_ORDINAL, device_address(buffer));
+    if (ordinal != gpsh_gpu.device)
+        return gpsh_fail(GPUSHMEM_ERR_INVALID, "it is on GPU %d, and the heap on GPU %d", ordinal,
+                         gpsh_gpu.device);
+    if (!gpsh_gpu_allocation(buffer, &base, &whole) || base != buffer || whole != bytes)
+        return gpsh_fail(GPUSHMEM_ERR_INVALID,
+                         "it is not exactly one allocation, which has %zu bytes at %p; register "
+                         "each whole one",
+                         whole, (void *)base);
+    if (bytes % heap->grain)
+        return gpsh_fail(GPUSHMEM_ERR_ALIGNMENT, "%" PRIu64 " bytes are no multiple of %" PRIu64,
+                         bytes, heap->grain);
+    for (int i = 0; i < heap->n_added; i++)
+        if (heap->added[i].adopted == buffer)
+            return gpsh_fail(GPUSHMEM_ERR_INVALID, "it is symmetric already");
+    return 0;
+}
+
+int gpsh_gpu_heap_adopt(struct gpsh_gpu_heap *heap, const char *buffer, uint64_t bytes)
+{
+    int status = check_adoptable(heap, buffer, bytes);
+    return status ? status : grow_by(heap, bytes, buffer);
+}
+
+void gpsh_gpu_heap_return(struct gpsh_gpu_heap *heap, struct gpsh_gpu_piece *piece)
+{
+    if (piece->fd < 0) // it has been returned
+        return;
+    close_all(piece->fd, piece->dmabuf_fd, piece->dmabuf_pcie_fd);
+    piece->fd = piece->dmabuf_fd = piece->dmabuf_pcie_fd = -1;
+    piece->adopted = NULL;
+    gpsh_gpu_piece_unmap(heap->base + piece->offset, piece->bytes);
+}
+
 void gpsh_gpu_heap_shrink(struct gpsh_gpu_heap *heap)
 {
     struct gpsh_gpu_piece *piece = &heap->added[--heap->n_added];
-    close_all(piece->fd, piece->dmabuf_fd, piece->dmabuf_pcie_fd);
     heap->bytes = piece->offset;
     note_heap(heap);
-    gpsh_gpu_piece_unmap(heap->base + piece->offset, piece->bytes);
+    gpsh_gpu_heap_return(heap, piece);
 }
 
 // ---- What peers handed over ----

@@ -14,9 +14,10 @@
 // as the choices of GPUSHMEM_HEAP_EXPORT
 enum gpsh_gpu_export { GPSH_EXPORT_AUTO, GPSH_EXPORT_VMM, GPSH_EXPORT_IPC };
 
-// What a heap has got by growing.
+// What a heap has got by growing, or of the program's memory.
 struct gpsh_gpu_piece {
     uint64_t offset, bytes;            // of the heap
+    const char *adopted;               // where the program has it; NULL: it is the heap's own
     int fd, dmabuf_fd, dmabuf_pcie_fd; // as the heap's
 };
 enum { GPSH_GPU_PIECES = 24 };
@@ -49,6 +50,11 @@ void gpsh_gpu_heap_destroy(struct gpsh_gpu_heap *heap);
 // and then the heap is as it was.
 int gpsh_gpu_heap_grow(struct gpsh_gpu_heap *heap, uint64_t bytes);
 void gpsh_gpu_heap_shrink(struct gpsh_gpu_heap *heap); // by the piece that was added last
+// Adds VMM memory of the program, where the heap ends: all of an allocation that is mapped at
+// `buffer`, which stays mapped there, with what it holds.
+int gpsh_gpu_heap_adopt(struct gpsh_gpu_heap *heap, const char *buffer, uint64_t bytes);
+// Takes the memory of such a piece away. Its addresses stay taken.
+void gpsh_gpu_heap_return(struct gpsh_gpu_heap *heap, struct gpsh_gpu_piece *piece);
 
 // The dma-buf of other GPU memory, whose owner the caller becomes; -1 if the driver gives none. It
 // consists of whole pages of the host: the memory begins as far into it as into its first page.

@@ -46,15 +46,21 @@ void gpsh_gpu_region_destroy(struct gpsh_symmetric *region)
     *region = (struct gpsh_symmetric){.fd = -1};
 }
 
-// Peers have pieces of the same sizes.
+// Peers have pieces of the same sizes, as far as they are mapped.
+static void unmap_piece(int pe, const struct gpsh_gpu_piece *piece)
+{
+    char *base = gpsh.mapped[GPSH_HEAP][pe];
+    if (pe != gpsh.my_pe && base && piece->fd >= 0 && gpsh.peers[pe].heap_mapped > piece->offset)
+        gpsh_gpu_piece_unmap(base + piece->offset, piece->bytes);
+}
+
 static void unmap_last(int pe)
 {
     const struct gpsh_gpu_piece *last = &heap.added[heap.n_added - 1];
     struct gpsh_peer *peer = &gpsh.peers[pe];
-    if (pe == gpsh.my_pe || !gpsh.mapped[GPSH_HEAP][pe] || peer->heap_mapped <= last->offset)
-        return;
-    gpsh_gpu_piece_unmap(gpsh.mapped[GPSH_HEAP][pe] + last->offset, last->bytes);
-    peer->heap_mapped = last->offset;
+    unmap_piece(pe, last);
+    if (peer->heap_mapped > last->offset)
+        peer->heap_mapped = last->offset;
 }
 
 int gpsh_gpu_region_resize(struct gpsh_symmetric *region, uint64_t bytes)
@@ -67,6 +73,36 @@ int gpsh_gpu_region_resize(struct gpsh_symmetric *region, uint64_t bytes)
     }
     region->bytes = heap.bytes;
     return status;
+}
+
+int gpsh_gpu_region_adopt(struct gpsh_symmetric *region, const char *buffer, uint64_t bytes)
+{
+    int status = gpsh_gpu_heap_adopt(&heap, buffer, bytes);
+    region->bytes = heap.bytes;
+    return status;
+}
+
+bool gpsh_gpu_region_adopted(const char *address, uint64_t *offset)
+{
+    for (int i = 0; i < heap.n_added; i++) {
+        const struct gpsh_gpu_piece *piece = &heap.added[i];
+        *offset = piece->offset;
+        if (piece->adopted && (address == piece->adopted || address == heap.base + piece->offset))
+            return true;
+    }
+    return false;
+}
+
+void gpsh_gpu_region_return(uint64_t offset)
+{
+    for (int i = 0; i < heap.n_added; i++) {
+        struct gpsh_gpu_piece *piece = &heap.added[i];
+        if (piece->offset != offset)
+            continue;
+        for (int pe = 0; pe < gpsh.n_pes; pe++)
+            unmap_piece(pe, piece);
+        gpsh_gpu_heap_return(&heap, piece);
+    }
 }
 
 void gpsh_gpu_region_dmabufs(bool last, struct gpsh_region *out)
@@ -112,8 +148,7 @@ void gpsh_gpu_region_unmap(int pe)
 {
     struct gpsh_peer *peer = &gpsh.peers[pe];
     char *base = gpsh.mapped[GPSH_HEAP][pe];
-    for (int i = heap.n_added - 1; i >= 0 && base; i--)
-        if (peer->heap_mapped > heap.added[i].offset)
-            gpsh_gpu_piece_unmap(base + heap.added[i].offset, heap.added[i].bytes);
+    for (int i = heap.n_added - 1; i >= 0; i--)
+        unmap_piece(pe, &heap.added[i]);
     gpsh_gpu_heap_unmap(base, gpsh.heap_first_bytes, peer->heap_room);
 }

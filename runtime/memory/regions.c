@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "memory/regions.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,6 +105,17 @@ int gpsh_regions_heap_resize(uint64_t bytes)
     if (gpsh.device_heap)
         return gpsh_gpu_region_resize(&regions[GPSH_HEAP], bytes);
     return gpsh_symmetric_resize(&regions[GPSH_HEAP], bytes, gpsh.boot.node_n_pes);
+}
+
+int gpsh_regions_heap_adopt(const void *buffer, uint64_t bytes)
+{
+    uint64_t max = gpsh_regions_heap_max(), now = regions[GPSH_HEAP].bytes;
+    if (bytes > max || now > max - bytes)
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
+                         "the heap has %" PRIu64 " bytes, and may have %" PRIu64
+                         " in all (GPUSHMEM_HEAP_MAX)",
+                         now, max);
+    return gpsh_gpu_region_adopt(&regions[GPSH_HEAP], buffer, bytes);
 }
 
 // Address space for a heap of `bytes`: it costs nothing but numbers. A heap whose size somebody has

@@ -29,7 +29,9 @@ uint64_t gpsh_regions_heap_max(void);
 // Makes this PE's heap that large, and in host memory so its peers' mappings of it; gpsh.heap_bytes
 // stays. Also takes back what another PE could not do. 0 or a negative status with a sentence.
 int gpsh_regions_heap_resize(uint64_t bytes);
-// What that has added, beyond gpsh.heap_bytes.
+// Of a heap in GPU memory: the same, by VMM memory of the program.
+int gpsh_regions_heap_adopt(const void *buffer, uint64_t bytes);
+// What these have added, beyond gpsh.heap_bytes.
 struct gpsh_region gpsh_regions_added(void);
 // Of a heap in GPU memory: the descriptor of that, for the node's PEs; and where they map it.
 struct gpsh_fd_set gpsh_regions_added_fds(void);

@@ -2,6 +2,7 @@
 // A kernel that runs while the heap grows goes on, with the handle that it has; a block that its
 // program gets meanwhile is good for every call of it, and the end of the heap is where it is now.
 // `growth idle`: the heap grows before the kernel starts.
+#include "../gpu/vmm_memory.h"
 #include "kernel_check.cuh"
 
 enum { THREADS = 4, WORDS = 64 };
@@ -63,6 +64,25 @@ static void test_buffer(struct gpushmem_dev dev, int *errors)
     free(buffer);
 }
 
+// The program's memory on the GPU.
+static void test_gpu_buffer(struct gpushmem_dev dev, int *errors)
+{
+    enum { BYTES = 2 << 20 };
+    uint64_t seen[3 * WORDS] = {};
+    vmm_load();
+    char *buffer = vmm_new(BYTES, 1);
+    vmm_copy(buffer, seen, sizeof seen);
+    uint64_t *symmetric = (uint64_t *)gpushmem_buffer_register_symmetric(buffer, BYTES);
+    CHECK(symmetric);
+    CHECK_OK(GPUSHMEM_LAUNCH(reach, 1, THREADS, NULL, dev, symmetric, errors));
+    CHECK_OK(gpushmem_launch_wait(NULL));
+    CHECK_OK(gpushmem_barrier_all());
+    vmm_copy(seen, buffer, sizeof seen);
+    CHECK(seen[2 * WORDS] == THREADS * (THREADS + 1) / 2 && seen[3] == 3);
+    CHECK_OK(gpushmem_buffer_unregister_symmetric(buffer));
+    vmm_delete(buffer, BYTES);
+}
+
 // A block that does not fit, whose address kernels find in `block`.
 static uint64_t *grow(uint64_t *block)
 {
@@ -100,6 +120,8 @@ int main(int argc, char **argv)
     CHECK_OK(gpushmem_heap_info(&info));
     if (!strcmp(info.kind, "host")) // else no kernel can name it
         test_buffer(dev, errors);
+    else
+        test_gpu_buffer(dev, errors);
 #ifndef __CUDACC__ // there it takes GPUSHMEM_DEVICE_CHECKS
     // beyond the limit; where the heap may grow to; the library's words after the first piece
     char *const strays[] = {(char *)words + (1 << 30), dev.heap + (100 << 20), (char *)dev.sync};

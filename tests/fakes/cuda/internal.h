@@ -82,6 +82,7 @@ _Noreturn void fake_misuse(const char *format, ...) __attribute__((format(printf
 struct fake_block {
     int fd, device, references;
     size_t bytes;
+    bool exportable;
     bool ours; // counts against this process's memory
 };
 // Memory that is mapped in a range of device addresses, all of it.

@@ -16,7 +16,7 @@
 
 static const size_t ARENA = (size_t)256 << 30;
 static const char IPC_MAGIC[8] = "fakeipc";
-enum { POINTER_ORDINAL = 9, MEMORY_HOST = 1 };
+enum { MEMORY_HOST = 1 };
 
 struct pinned {
     struct pinned *next;
@@ -378,7 +378,7 @@ gpsh_cu_result cuPointerGetAttribute(void *value, int attribute, gpsh_cu_ptr poi
         return GPSH_CU_INVALID_VALUE; // memory that CUDA does not know
     if (attribute == GPSH_CU_POINTER_MEMORY_TYPE)
         *(unsigned *)value = place == PLACE_DEVICE ? GPSH_CU_MEMORY_DEVICE : MEMORY_HOST;
-    else if (attribute == POINTER_ORDINAL)
+    else if (attribute == GPSH_CU_POINTER_ORDINAL)
         *(int *)value = device;
     else if (attribute == GPSH_CU_POINTER_RANGE_START && place == PLACE_PINNED)
         *(gpsh_cu_ptr *)value = pinned.base;

@@ -13,7 +13,6 @@
 struct handle {
     struct handle *next;
     struct fake_block *block;
-    bool exportable;
 };
 
 struct letter {
@@ -25,10 +24,10 @@ static const char MAGIC[8] = "fakevmm";
 
 static struct handle *handles;
 
-static struct handle *handle_new(struct fake_block *block, bool exportable)
+static struct handle *handle_new(struct fake_block *block)
 {
     struct handle *handle = malloc(sizeof *handle);
-    *handle = (struct handle){.next = handles, .block = block, .exportable = exportable};
+    *handle = (struct handle){.next = handles, .block = block};
     handles = handle;
     return handle;
 }
@@ -84,8 +83,10 @@ gpsh_cu_result cuMemCreate(gpsh_cu_allocation *handle, size_t bytes,
         return FAKE_NOT_SUPPORTED;
     pthread_mutex_lock(&fake.lock);
     struct fake_block *block = fake_block_new(bytes, properties->location.id, -1);
-    if (block)
-        *handle = (uintptr_t)handle_new(block, properties->handle_types);
+    if (block) {
+        block->exportable = properties->handle_types;
+        *handle = (uintptr_t)handle_new(block);
+    }
     pthread_mutex_unlock(&fake.lock);
     return block ? 0 : GPSH_CU_OUT_OF_MEMORY;
 }
@@ -100,6 +101,21 @@ gpsh_cu_result cuMemRelease(gpsh_cu_allocation allocation)
     free(handle);
     pthread_mutex_unlock(&fake.lock);
     return 0;
+}
+
+gpsh_cu_result cuMemRetainAllocationHandle(gpsh_cu_allocation *handle, void *mapped)
+{
+    ENTER(NEEDS_INIT);
+    pthread_mutex_lock(&fake.lock);
+    const struct fake_range *range = fake_range_around((uintptr_t)mapped);
+    const struct fake_mapping *m = fake_mapping_around((uintptr_t)mapped);
+    bool good = m && range->kind == RANGE_RESERVED;
+    if (good) {
+        m->block->references++;
+        *handle = (uintptr_t)handle_new(m->block);
+    }
+    pthread_mutex_unlock(&fake.lock);
+    return good ? 0 : GPSH_CU_INVALID_VALUE;
 }
 
 gpsh_cu_result cuMemAddressReserve(gpsh_cu_ptr *base, size_t bytes, size_t alignment,
@@ -242,7 +258,7 @@ gpsh_cu_result cuMemExportToShareableHandle(void *fd, gpsh_cu_allocation allocat
     ENTER(NEEDS_INIT);
     pthread_mutex_lock(&fake.lock);
     const struct handle *handle = *find(allocation, "cuMemExportToShareableHandle");
-    bool good = handle->exportable && type == GPSH_CU_HANDLE_POSIX_FD && !flags;
+    bool good = handle->block->exportable && type == GPSH_CU_HANDLE_POSIX_FD && !flags;
     int made = good ? post_letter(handle->block) : -1;
     pthread_mutex_unlock(&fake.lock);
     if (made >= 0)
@@ -259,7 +275,7 @@ gpsh_cu_result cuMemImportFromShareableHandle(gpsh_cu_allocation *allocation, vo
     if (fd < 0)
         return GPSH_CU_INVALID_VALUE;
     pthread_mutex_lock(&fake.lock);
-    *allocation = (uintptr_t)handle_new(fake_block_new(letter.bytes, letter.device, fd), false);
+    *allocation = (uintptr_t)handle_new(fake_block_new(letter.bytes, letter.device, fd));
     pthread_mutex_unlock(&fake.lock);
     return 0;
 }
