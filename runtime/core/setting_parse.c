@@ -51,6 +51,12 @@ static struct quoted quote(const char *text)
     return out;
 }
 
+// After a sentence about a value with a # in it, which somebody took for a comment.
+static const char *comment_hint(const char *text)
+{
+    return strchr(text, '#') ? " (a comment in a settings file needs a blank before its #)" : "";
+}
+
 int gpsh_parse_cpus(const char *text, int *out, int n)
 {
     int cpus[1024], count = 0;
@@ -66,8 +72,8 @@ int gpsh_parse_cpus(const char *text, int *out, int n)
         if (!ok || last < first || last > 65535 || (*end && *end != ','))
             return gpsh_fail(GPUSHMEM_ERR_SETTING,
                              GPSH_SETTING_PREFIX
-                             "PROXY_CPUS=%s is no list of CPUs like 4-7,12, nor \"any\"",
-                             quote(text).text);
+                             "PROXY_CPUS=%s is no list of CPUs like 4-7,12, nor \"any\"%s",
+                             quote(text).text, comment_hint(text));
         for (long cpu = first; cpu <= last && count < 1024; cpu++)
             cpus[count++] = (int)cpu;
         p = *end ? end + 1 : end;
@@ -89,14 +95,19 @@ static int word_index(const char *choices, const char *word, size_t length)
     return -1;
 }
 
-// `what` a value of the row is, and how it is written (`as`).
+// `what` a value of the row is, and how it is written (`as`). `rest`: what follows the number and
+// is no part of it, or "".
 static int outside(const struct gpsh_setting_spec *row, const char *text, const char *what,
-                   const char *as)
+                   const char *as, const char *rest)
 {
+    char wrong[100] = "";
+    if (*rest)
+        snprintf(wrong, sizeof wrong, ": '%.40s' after the number is not understood", rest);
     return gpsh_fail(GPUSHMEM_ERR_SETTING,
                      "%s=%s is not %s from %" PRId64 " to %" PRId64
-                     "%s; leave it out to get the default, %s",
-                     row->name, quote(text).text, what, row->low, row->high, as, row->standard);
+                     "%s%s%s; leave it out to get the default, %s",
+                     row->name, quote(text).text, what, row->low, row->high, as, wrong,
+                     comment_hint(text), row->standard);
 }
 
 static int parse_int(const struct gpsh_setting_spec *row, const char *text, int64_t *value)
@@ -105,9 +116,22 @@ static int parse_int(const struct gpsh_setting_spec *row, const char *text, int6
     errno = 0;
     long long parsed = strtoll(text, &end, 10);
     if (errno || end == text || *end || parsed < row->low || parsed > row->high)
-        return outside(row, text, "a whole number", "");
+        return outside(row, text, "a whole number", "", end == text ? "" : end);
     *value = parsed;
     return 0;
+}
+
+// What a size has after its digits and unit.
+static const char *size_rest(const char *text)
+{
+    const char *rest = text + strspn(text, "0123456789");
+    if (rest == text)
+        return "";
+    if (*rest && strchr("kKmMgGtT", *rest))
+        rest++;
+    else
+        return rest;
+    return rest + (!strncasecmp(rest, "iB", 2) ? 2 : !strncasecmp(rest, "B", 1));
 }
 
 static int parse_size_row(const struct gpsh_setting_spec *row, const char *text, uint64_t *value)
@@ -115,7 +139,7 @@ static int parse_size_row(const struct gpsh_setting_spec *row, const char *text,
     uint64_t parsed;
     if (gpsh_parse_size(text, &parsed) || parsed < (uint64_t)row->low ||
         parsed > (uint64_t)row->high)
-        return outside(row, text, "a size", " bytes, like 4096, 64K, 256M or 2G");
+        return outside(row, text, "a size", " bytes, like 4096, 64K, 256M or 2G", size_rest(text));
     *value = parsed;
     return 0;
 }
@@ -126,8 +150,8 @@ static int parse_bool(const struct gpsh_setting_spec *row, const char *text, boo
     int index = word_index(words, text, strlen(text));
     if (index < 0)
         return gpsh_fail(GPUSHMEM_ERR_SETTING,
-                         "%s=%s is neither 1, yes, on, true nor 0, no, off, false", row->name,
-                         quote(text).text);
+                         "%s=%s is neither 1, yes, on, true nor 0, no, off, false%s", row->name,
+                         quote(text).text, comment_hint(text));
     *value = index & 1;
     return 0;
 }
@@ -138,8 +162,9 @@ static int parse_list(const struct gpsh_setting_spec *row, const char *text, con
         size_t span = strcspn(at, ",");
         if (word_index(row->choices, at, span) < 0)
             return gpsh_fail(GPUSHMEM_ERR_SETTING,
-                             "%s=%s: '%.*s' is none of %s; separate several by commas", row->name,
-                             quote(text).text, (int)(span < 40 ? span : 40), at, row->choices);
+                             "%s=%s: '%.*s' is none of %s; separate several by commas%s", row->name,
+                             quote(text).text, (int)(span < 40 ? span : 40), at, row->choices,
+                             comment_hint(text));
         at += span;
         if (!*at)
             break;
@@ -166,8 +191,8 @@ int gpsh_setting_parse(const struct gpsh_setting_spec *row, const char *text,
     case GPSH_KIND_CHOICE: {
         int index = word_index(row->choices, text, strlen(text));
         if (index < 0)
-            return gpsh_fail(GPUSHMEM_ERR_SETTING, "%s=%s is none of %s", row->name,
-                             quote(text).text, row->choices);
+            return gpsh_fail(GPUSHMEM_ERR_SETTING, "%s=%s is none of %s%s", row->name,
+                             quote(text).text, row->choices, comment_hint(text));
         *(int *)field = index;
         return 0;
     }

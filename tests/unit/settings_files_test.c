@@ -280,6 +280,38 @@ Test(settings_files, bad_line__sentence_names_file_and_line)
     }
 }
 
+// Of a number with something after it, and of a comment that is none, the sentence says so.
+Test(settings_files, bad_rest_of_a_value__sentence_names_it)
+{
+    static const char hint[] = " (a comment in a settings file needs a blank before its #)";
+    static const struct {
+        const char *text, *sentence;
+        bool hinted;
+    } rows[] = {
+        {"RINGS=4#x", "1 to 256: '#x' after the number is not understood", true},
+        {"RINGS=4 x", "1 to 256: ' x' after the number is not understood;", false},
+        {"RINGS=many", "1 to 256; leave it out", false},
+        {"RINGS=#x", "1 to 256 (a comment", true},
+        {"HEAP_SIZE=64MiB#x", "256M or 2G: '#x' after the number is not understood", true},
+        {"HEAP_SIZE=64Q", "256M or 2G: 'Q' after the number is not understood;", false},
+        {"HEAP_SIZE=1", "256M or 2G; leave it out", false},
+        {"HEAP_SIZE=99999999999999999999", "256M or 2G; leave it out", false},
+        {"PROXY_CPUS=4#x", "nor \"any\"", true},
+        {"STATS=1#x", "nor 0, no, off, false", true},
+        {"HEAP_KIND=host#x", " is none of ", true},
+        {"TRANSPORTS=p2p#x", "separate several by commas", true},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char entry[64], *environment[] = {entry, NULL};
+        struct gpsh_settings s;
+        snprintf(entry, sizeof entry, "GPUSHMEM_%s", rows[i].text);
+        cr_expect_eq(gpsh_settings_read(environment, &s), GPUSHMEM_ERR_SETTING, "%s", entry);
+        cr_expect(strstr(gpsh_last_error(), rows[i].sentence), "'%s'", gpsh_last_error());
+        cr_expect_eq(strstr(gpsh_last_error(), hint) != NULL, rows[i].hinted, "'%s'",
+                     gpsh_last_error());
+    }
+}
+
 // What the environment overrules is not looked at.
 Test(settings_files, bad_value__may_be_overruled)
 {
