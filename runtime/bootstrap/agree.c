@@ -49,7 +49,7 @@ static int read_vote(struct gpsh_bootstrap *boot, int pe, struct vote *vote)
 
 int gpsh_agree(struct gpsh_bootstrap *boot, int my_status, uint32_t mine, uint32_t *all)
 {
-    char sentence[512];
+    char sentence[GPSH_ERROR_BYTES];
     if (my_status)
         snprintf(sentence, sizeof sentence, "%.*s", (int)sizeof sentence - 1, gpsh_last_error());
     int status = publish(boot, my_status, mine);

@@ -17,10 +17,10 @@ struct gpsh_job {
     int n_pes;
     int n_running;
 
-    int exit_status;  // of the launcher
-    char reason[640]; // why the job is no success; "" while it is one
-    int n_failed;     // PEs that failed by themselves, with --on-failure continue
-    int forwarded;    // last signal passed on to the PEs, 0: none
+    int exit_status;   // of the launcher
+    char reason[1024]; // why the job is no success; "" while it is one
+    int n_failed;      // PEs that failed by themselves, with --on-failure continue
+    int forwarded;     // last signal passed on to the PEs, 0: none
     int n_interrupts;
 
     bool ending;

@@ -12,7 +12,7 @@ struct gpsh_server_event {
     enum gpsh_server_event_kind kind;
     int pe;
     int status;        // of an abort
-    char message[256]; // of an abort
+    char message[768]; // of an abort
 };
 
 struct gpsh_job_server {

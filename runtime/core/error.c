@@ -9,9 +9,7 @@
 #include "core/log.h"
 #include "gpushmem/gpushmem.h"
 
-enum { SENTENCE_BYTES = 512 };
-
-static _Thread_local char sentence[SENTENCE_BYTES];
+static _Thread_local char sentence[GPSH_ERROR_BYTES];
 static _Thread_local int last_code;
 
 int gpsh_fail(int code, const char *format, ...)
@@ -29,7 +27,7 @@ int gpsh_fail(int code, const char *format, ...)
 
 int gpsh_fail_in(int code, const char *context)
 {
-    char inner[SENTENCE_BYTES];
+    char inner[GPSH_ERROR_BYTES];
     memcpy(inner, sentence, sizeof inner);
     int used = snprintf(sentence, sizeof sentence, "%.200s: ", context);
     snprintf(sentence + used, sizeof sentence - (size_t)used, "%s", inner);

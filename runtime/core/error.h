@@ -6,6 +6,10 @@
 
 #include "gpushmem/types.h"
 
+// The most that a sentence has with its end. The longest, a NIC's about a PE that is lost, has
+// some 500 bytes with what the program was doing.
+enum { GPSH_ERROR_BYTES = 896 };
+
 // Stores the sentence for this thread, logs it at level INFO, and returns `code`. errno is kept.
 // A sentence says what, which value, what is allowed, what to do: "PE 9 is outside 0..3 (n_pes is
 // 4)".

@@ -55,7 +55,7 @@ void gpsh_peer_failed(int pe, int code, const char *why)
     if (!first)
         return;
     tell_observers(pe, code);
-    char sentence[256];
+    char sentence[GPSH_REASON_BYTES + 64];
     snprintf(sentence, sizeof sentence, "PE %d failed: %s", pe, why);
     tell_and_end(sentence);
 }
@@ -74,7 +74,7 @@ void gpsh_peer_unreachable(int pe, const char *why)
     pthread_mutex_unlock(&failure_lock);
     if (!first)
         return;
-    char sentence[256];
+    char sentence[GPSH_REASON_BYTES + 64];
     snprintf(sentence, sizeof sentence, "PE %d cannot reach PE %d any more: %s", gpsh.my_pe, pe,
              why);
     tell_and_end(sentence);

@@ -28,6 +28,9 @@ static inline void gpsh_cpu_relax(void)
 #endif
 }
 
+// Why a PE is lost: a NIC's sentence, with what became of its requests, has some 350 bytes.
+enum { GPSH_REASON_BYTES = 640 };
+
 enum { GPSH_MAX_TRANSPORTS = 4, GPSH_CACHE_LINE = 64 };
 
 // How this PE reaches one peer (itself included).
@@ -43,7 +46,7 @@ struct gpsh_peer {
     _Atomic int error; // 0, or why everything towards this PE fails (GPUSHMEM_ERR_PE_FAILED ...)
     int device;        // GPU ordinal of its heap as the peer sees it, -1: host heap
     bool unreachable;  // by trouble of this PE's own, which has been told
-    char reason[160];  // sentence that goes with error, or with this PE's own trouble
+    char reason[GPSH_REASON_BYTES]; // sentence that goes with error, or this PE's own trouble
 };
 
 // Layout of the control region, the same on every PE. Every word is written by remote PEs through

@@ -202,6 +202,24 @@ Test(context, submit__get__waits_and_nbi_does_not)
     end();
 }
 
+// The longest that a NIC gives: none of its words may be missing.
+Test(context, submit__no_transport__long_reason_is_whole)
+{
+    static const char reason[] =
+        "PE 1023 over mlx5_bond_10: it does not answer: the process died, its link is down, or "
+        "GPUSHMEM_VERBS_TIMEOUT and GPUSHMEM_VERBS_RETRY_COUNT are too small (transport retry "
+        "counter exceeded, vendor code 129); what of it was executed is not known: the network "
+        "may have delivered later packets before earlier ones, and this is the end";
+    begin(false);
+    peers[1].data = -1;
+    snprintf(peers[1].reason, sizeof peers[1].reason, "%s", reason);
+    struct gpsh_op op = put_op(8);
+    cr_assert_eq(gpsh_context_submit(&gpsh_default_context, &op, GPSH_WAIT_NONE),
+                 GPUSHMEM_ERR_UNREACHABLE);
+    cr_expect(strstr(gpsh_last_error(), reason), "%s", gpsh_last_error());
+    end();
+}
+
 Test(context, submit__flow_fails__code_and_reason)
 {
     begin(false);

@@ -89,7 +89,7 @@ void gpsh_verbs_flow_fail(struct verbs_flow *flow, int code, const char *why)
 // sent on, nor pass for what was fetched.
 void gpsh_verbs_gpu_copy(struct verbs_flow *flow, void *to, const void *from, uint64_t bytes)
 {
-    char why[320];
+    char why[640];
     if (flow->channel->verbs->env.copy(to, from, bytes) >= 0)
         return;
     snprintf(why, sizeof why, "copying for PE %d: %s", flow->pe, gpsh_last_error());

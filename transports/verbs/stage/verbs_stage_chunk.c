@@ -21,7 +21,7 @@ static bool brings_back(const struct gpsh_op *op)
 // The GPU here has failed: nothing that is staged can go on.
 static void fail_copies(struct verbs_stage_pipe *pipe)
 {
-    char why[320];
+    char why[640];
     snprintf(why, sizeof why, "staging towards PE %d: %s", pipe->flow->pe, gpsh_last_error());
     gpsh_verbs_flow_fail(pipe->flow, gpsh_last_error_code(), why);
 }
