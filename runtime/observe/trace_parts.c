@@ -140,7 +140,7 @@ static bool part_runs(const struct gpsh_trace_part *part)
     unsigned long inode;
     bool runs = false;
     gethostname(host, sizeof host - 1);
-    if (part->head->ended || part->head->pid == getpid() || strcmp(host, part->head->host) ||
+    if (part->head->ended || part->head->pid == getpid() || strcmp(host, part->head->host) != 0 ||
         stat(part->path, &st))
         return false;
     snprintf(path, sizeof path, "/proc/%d/maps", part->head->pid);
