@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#define _GNU_SOURCE // cpu_set_t
 #include "run_options.h"
 
 #include <stdio.h>

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#define _GNU_SOURCE // setenv, nftw
+#define _GNU_SOURCE // setenv
 // Checks of what lies between GPUs and NICs.
-#include <errno.h>
-#include <ftw.h>
+#include <dirent.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,22 +53,37 @@ static enum gpsh_distance nearest_nic(const struct gpsh_topology *topology, cons
     return best;
 }
 
-// The first pipe or device that nftw finds; it has no argument for its function.
+// The path that is looked at, and then the first pipe or device that was found.
 static char obstacle[PATH_MAX];
 
-// Processes of a real /proc are left out: hwloc does not look at them, and they have pipes.
-static int obstacle_look(const char *path, const struct stat *found, int type, struct FTW *at)
+static bool obstacle_below(size_t length, int level);
+
+// `name` in the folder whose path is the first `length` bytes. Processes of a real /proc are left
+// out: hwloc does not look at them, and they have pipes.
+static bool obstacle_at(size_t length, const char *name, int level)
 {
-    struct stat target;
-    const char *name = path + at->base;
-    if (type == FTW_D && at->level == 1 && !name[strspn(name, "0123456789")])
-        return FTW_SKIP_SUBTREE;
-    if (type == FTW_SL && !stat(path, &target))
-        found = &target;
-    if (type == FTW_NS || !(S_ISFIFO(found->st_mode) || S_ISCHR(found->st_mode)))
-        return FTW_CONTINUE;
-    snprintf(obstacle, sizeof obstacle, "%s", path);
-    return FTW_STOP;
+    struct stat found;
+    int more = snprintf(obstacle + length, sizeof obstacle - length, "/%s", name);
+    bool process = level == 1 && !name[strspn(name, "0123456789")];
+    if ((size_t)more >= sizeof obstacle - length || lstat(obstacle, &found))
+        return false;
+    if (S_ISDIR(found.st_mode))
+        return !process && obstacle_below(length + (size_t)more, level + 1);
+    if (S_ISLNK(found.st_mode) && stat(obstacle, &found))
+        return false;
+    return S_ISFIFO(found.st_mode) || S_ISCHR(found.st_mode);
+}
+
+static bool obstacle_below(size_t length, int level)
+{
+    DIR *folder = opendir(obstacle);
+    bool found = false;
+    for (struct dirent *entry; folder && !found && (entry = readdir(folder));)
+        found = strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
+                obstacle_at(length, entry->d_name, level);
+    if (folder)
+        closedir(folder);
+    return found;
 }
 
 // What hwloc would wait for in a copied tree, for ever: it opens files as if all were plain. NULL:
@@ -77,12 +91,14 @@ static int obstacle_look(const char *path, const struct stat *found, int type, s
 static const char *obstacle_find(const struct gpsh_host *host)
 {
     static const char *const folders[] = {"sys", "proc", "run/hwloc", "run/udev/data"};
-    char path[PATH_MAX];
-    obstacle[0] = '\0';
-    for (size_t i = 0; i < sizeof folders / sizeof folders[0] && !obstacle[0]; i++)
-        if (snprintf(path, sizeof path, "%s/%s", host->root, folders[i]) < (int)sizeof path)
-            nftw(path, obstacle_look, 16, FTW_PHYS | FTW_ACTIONRETVAL);
-    return obstacle[0] ? obstacle : NULL;
+    size_t length = strlen(host->root);
+    if (length >= sizeof obstacle)
+        return NULL;
+    memcpy(obstacle, host->root, length + 1);
+    for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++)
+        if (obstacle_at(length, folders[i], 0))
+            return obstacle;
+    return NULL;
 }
 
 // hwloc reads a copied /sys if it is told so by its own variable.
