@@ -40,8 +40,9 @@ static void print_nodes(unsigned nodes)
            nodes ? "nodes=1" : "nodes=0",
            nodes ? "meet on each node first, then one member of each node"
                  : "send messages from member to member, whatever their nodes",
-           nodes ? "a block of fcollect, collect and broadcast once to each other node, and those "
-                   "of the rest to each member"
+           nodes ? "a block of fcollect, collect and broadcast, and of a reduce whose bits do not "
+                   "depend on the order, once to each other node, and those of the rest to each "
+                   "member"
                  : "each block to each member");
 }
 

@@ -86,34 +86,45 @@ static int piece_begin(struct piece *p, const struct gpsh_coll *c, size_t outs)
                                c->team->n);
 }
 
-// views[r] becomes the rank's nelems elements from `at` (bytes) on of its source.
-static int piece_read(struct piece *p, size_t at, size_t nelems)
+// views[k] becomes nelems elements from `at` (bytes) on of object `sym` of ranks[k], or of rank k.
+static int piece_gather(struct piece *p, const int *ranks, int count, const char *sym, size_t at,
+                        size_t nelems)
 {
     const struct gpsh_coll *c = p->c;
     struct gpsh_team *team = c->team;
     int status = 0;
     bool host = !gpsh.device_heap;
-    for (int i = 0; i < team->n && status == 0; i++) {
-        int rank = gpsh_coll_turn(team, i);
-        const char *there = gpsh_coll_at(team, rank, c->source + at);
-        team->views[rank] = there;
+    for (int i = 0; i < count && status == 0; i++) {
+        int k = (team->my_rank + i) % count, rank = ranks ? ranks[k] : k;
+        const char *there = gpsh_coll_at(team, rank, sym + at);
+        team->views[k] = there;
         if (there && host)
             continue;
-        char *copy = p->fetched + (size_t)rank * p->most * c->size;
-        team->views[rank] = copy;
-        status = gpsh_coll_get(team, rank, copy, c->source + at, nelems * c->size);
+        char *copy = p->fetched + (size_t)k * p->most * c->size;
+        team->views[k] = copy;
+        status = gpsh_coll_get(team, rank, copy, sym + at, nelems * c->size);
     }
     return status == 0 ? gpsh_coll_settle(team) : status;
 }
 
-// The elements that this PE folds of an operation on all of them.
-static void my_share(const struct gpsh_coll *c, size_t *first, size_t *last)
+static int piece_read(struct piece *p, size_t at, size_t nelems)
 {
-    size_t n = (size_t)c->team->n, rank = (size_t)c->team->my_rank;
+    return piece_gather(p, NULL, p->c->team->n, p->c->source, at, nelems);
+}
+
+// The elements that a rank folds of an operation on all of them.
+static void share_of(const struct gpsh_coll *c, int rank, size_t *first, size_t *last)
+{
+    size_t n = (size_t)c->team->n, before = (size_t)rank;
     size_t line = c->size < 64 ? 64 / c->size : 1; // no two PEs write to one cache line
     size_t part = (c->nelems / n + line) / line * line;
-    *first = part * rank < c->nelems ? part * rank : c->nelems;
+    *first = part * before < c->nelems ? part * before : c->nelems;
     *last = *first + part < c->nelems ? *first + part : c->nelems;
+}
+
+static void my_share(const struct gpsh_coll *c, size_t *first, size_t *last)
+{
+    share_of(c, c->team->my_rank, first, last);
 }
 
 // The result of a piece is made in dest itself where the processor may, and else in p->out. In
@@ -233,6 +244,83 @@ static int exscan_share(struct piece *p)
     return scan_share(p, false);
 }
 
+// ---- Large, by nodes ----
+
+// The rank's share of `sym` of `ranks`, folded, into this PE's dest. In place nobody else reads the
+// elements that are overwritten.
+static int fold_share(struct piece *p, int rank, const int *ranks, int count, const char *sym)
+{
+    const struct gpsh_coll *c = p->c;
+    size_t at, last, part;
+    int status = 0;
+    for (share_of(c, rank, &at, &last); at < last && status == 0; at += part) {
+        char *dest = c->dest + at * c->size, *result = gpsh.device_heap ? p->out : dest;
+        part = last - at < p->most ? last - at : p->most;
+        status = piece_gather(p, ranks, count, sym, at * c->size, part);
+        if (status == 0) {
+            gpsh_fold_all(c->type, c->op, result, c->team->views, count, 0, part);
+            status = gpsh_coll_copy(dest, result, part * c->size);
+        }
+    }
+    return status;
+}
+
+// This PE's dest has a rank's share: others get it.
+static int push_share(const struct gpsh_coll *c, int rank, const int *ranks, int count)
+{
+    size_t first, last;
+    int status = 0;
+    share_of(c, rank, &first, &last);
+    char *dest = c->dest + first * c->size;
+    for (int i = 0; i < count && status == 0 && first < last; i++) {
+        int to = ranks[(c->team->my_rank + i) % count];
+        if (to != c->team->my_rank)
+            status = gpsh_coll_push(c->team, to, dest, dest, (last - first) * c->size);
+    }
+    return status;
+}
+
+// What is sent has arrived, and what is folded is there, when all have come.
+static int settle_and_meet(const struct gpsh_coll *c, int status)
+{
+    if (status == 0)
+        status = gpsh_coll_settle(c->team);
+    return status == 0 ? gpsh_team_meet(c->team, c->what) : status;
+}
+
+// The holders of a share (comm/team_nodes.h) fold it, each on its node, into their dests; the rank
+// whose share it is folds those, and sends the result back to them; they pass it on in their nodes.
+static int reduce_by_nodes(struct piece *p)
+{
+    const struct gpsh_coll *c = p->c;
+    const struct gpsh_team *team = c->team;
+    const struct gpsh_team_nodes *nodes = team->nodes;
+    const int *mates = nodes->members + nodes->starts[nodes->mine];
+    const int *holders = nodes->holders;
+    int n_mates = nodes->sizes[nodes->mine], me = team->my_rank, status = 0;
+    for (int rank = 0; rank < team->n && status == 0; rank++)
+        if (gpsh_team_nodes_holder(nodes, rank, nodes->mine) == me)
+            status = fold_share(p, rank, mates, n_mates, c->source);
+    status = settle_and_meet(c, status);
+    if (status == 0)
+        status = fold_share(p, me, holders, nodes->n, c->dest);
+    if (status == 0)
+        status = push_share(c, me, holders, nodes->n);
+    status = settle_and_meet(c, status);
+    for (int rank = 0; rank < team->n && status == 0; rank++)
+        if (gpsh_team_nodes_holder(nodes, rank, nodes->mine) == me)
+            status = push_share(c, rank, mates, n_mates);
+    return status;
+}
+
+// Whether no bit shows that nodes are folded first. Of several NaNs the first one wins: it is the
+// same if the nodes follow each other in the team.
+static bool any_order(const struct gpsh_coll *c)
+{
+    bool choice = c->op == GPSH_MIN || c->op == GPSH_MAX;
+    return c->type <= GPSH_UINT64 || (choice && c->team->nodes->in_order);
+}
+
 // ---- The operations ----
 
 // Members meet, share the work, and leave together.
@@ -250,8 +338,9 @@ static int by_shares(const struct gpsh_coll *c, size_t outs, int (*share)(struct
 
 int gpsh_coll_reduce(const struct gpsh_coll *c)
 {
-    return c->nelems * c->size <= gpsh_team_gather_most(c->team) ? gather_small(c, c->team->n)
-                                                                 : by_shares(c, 1, reduce_share);
+    if (c->nelems * c->size <= gpsh_team_gather_most(c->team))
+        return gather_small(c, c->team->n);
+    return by_shares(c, 1, c->team->nodes && any_order(c) ? reduce_by_nodes : reduce_share);
 }
 
 int gpsh_coll_reducescatter(const struct gpsh_coll *c)

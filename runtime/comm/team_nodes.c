@@ -8,7 +8,7 @@
 static struct gpsh_team_nodes *allocate(int n)
 {
     size_t members = (size_t)n;
-    struct gpsh_team_nodes *nodes = calloc(1, sizeof *nodes + 7 * members * sizeof(int));
+    struct gpsh_team_nodes *nodes = calloc(1, sizeof *nodes + 8 * members * sizeof(int));
     if (!nodes)
         return NULL;
     nodes->leaders = nodes->numbers;
@@ -18,6 +18,7 @@ static struct gpsh_team_nodes *allocate(int n)
     nodes->place = nodes->index + members;
     nodes->members = nodes->place + members;
     nodes->starts = nodes->members + members;
+    nodes->holders = nodes->starts + members;
     return nodes;
 }
 
@@ -42,8 +43,12 @@ static void sort_members(struct gpsh_team_nodes *nodes, int n)
 {
     for (int node = 1; node < nodes->n; node++)
         nodes->starts[node] = nodes->starts[node - 1] + nodes->sizes[node - 1];
-    for (int rank = 0; rank < n; rank++)
-        nodes->members[nodes->starts[nodes->node[rank]] + nodes->index[rank]] = rank;
+    nodes->in_order = true;
+    for (int rank = 0; rank < n; rank++) {
+        int at = nodes->starts[nodes->node[rank]] + nodes->index[rank];
+        nodes->members[at] = rank;
+        nodes->in_order = nodes->in_order && at == rank;
+    }
 }
 
 int gpsh_team_nodes_members(const struct gpsh_team_nodes *nodes, int node, int count)
@@ -68,6 +73,8 @@ int gpsh_team_nodes_new(const int *pes, int n, int my_rank, struct gpsh_team_nod
     }
     sort_members(nodes, n);
     nodes->mine = nodes->node[my_rank];
+    for (int node = 0; node < nodes->n; node++)
+        nodes->holders[node] = gpsh_team_nodes_holder(nodes, my_rank, node);
     for (int rank = 0; rank < n; rank++) {
         int before = (nodes->mine - nodes->node[rank] + nodes->n) % nodes->n;
         nodes->place[rank] =

@@ -4,8 +4,11 @@
 #ifndef GPSH_TEAM_NODES_H
 #define GPSH_TEAM_NODES_H
 
+#include <stdbool.h>
+
 struct gpsh_team_nodes {
     int n, mine;   // nodes, in the order of their first members; this PE's
+    bool in_order; // the ranks of each node follow each other
     int *leaders;  // [n] rank of the node's first member
     int *sizes;    // [n] members
     int *node;     // [members] of each rank
@@ -13,6 +16,7 @@ struct gpsh_team_nodes {
     int *place;    // [members] where a rank's block is gathered: this node's come first
     int *members;  // [members] ranks, node by node; of a node, in the order of the team
     int *starts;   // [n] where a node's begin among them
+    int *holders;  // [n] who holds on each node what is this PE's; itself on its own
     int numbers[]; // what the others point to
 };
 

@@ -549,6 +549,9 @@ static void call_large(gpushmem_team_t team, int which, size_t bytes)
     switch (which) {
     case 0: CHECK_OK(gpushmem_fcollectmem(team, dest, source, bytes)); break;
     case 1: CHECK_OK(gpushmem_broadcastmem(team, dest, source, bytes, n_pes / 2)); break;
+    case 2:
+        CHECK_OK(gpushmem_uint32_sum_reduce(team, (uint32_t *)dest, (uint32_t *)source, bytes / 4));
+        break;
     default: CHECK_OK(gpushmem_collectmem(team, dest, source, me ? bytes : 0)); break;
     }
 }
@@ -563,6 +566,8 @@ static void check_large(gpushmem_team_t team, int64_t nodes, int64_t meeting)
         int64_t meetings, operations, bytes;
     } rows[] = {{3, n * others, n * others * BYTES},
                 {4, n * others, others * BYTES},
+                // of each share the nodes' partial results, and the result
+                {4, 2 * n * others, 2 * others * BYTES},
                 {4, (n - 1) * others, (n - 1) * others * BYTES}};
     for (int which = 0; which < (int)(sizeof rows / sizeof *rows); which++) {
         CHECK_OK(gpushmem_team_sync(team));
@@ -597,7 +602,50 @@ static void check_messages(gpushmem_team_t team, bool leads)
     }
 }
 
-// Ranks in the order of the PEs, and backwards.
+static void check_bytes(gpushmem_team_t team, size_t bytes, unsigned seed);
+
+// Each rank from i % n on has a NaN of its own in element i: the first one wins, as in a fold from
+// the left.
+static void check_nans(gpushmem_team_t team)
+{
+    enum { NELEMS = 5000 };
+    const uint64_t nan_bits = UINT64_C(0x7ff8) << 48;
+    int n = gpushmem_team_n_pes(team), rank = gpushmem_team_my_pe(team);
+    uint64_t *from = (void *)source, *to = (void *)dest;
+    for (int i = 0; i < NELEMS; i++) {
+        double value = i - rank;
+        memcpy(from + i, &value, sizeof value);
+        from[i] = rank >= i % n ? nan_bits | (unsigned)(rank + 1) : from[i];
+    }
+    prepare(NELEMS * sizeof *to);
+    CHECK_OK(gpushmem_double_max_reduce(team, (double *)to, (double *)from, NELEMS));
+    for (int i = 0; i < NELEMS; i++)
+        CHECK_THAT(to[i] == (nan_bits | (unsigned)(i % n + 1)), "element %d: %llx", i,
+                   (unsigned long long)to[i]);
+}
+
+// A team whose nodes' ranks do not follow each other: every third PE, then those after them.
+static void run_mixed(void)
+{
+    gpushmem_team_t mixed;
+    int pes[MOST_PES], n = 0;
+    bool leads = true;
+    for (int first = 0; first < 3; first++)
+        for (int pe = first; pe < n_pes; pe += 3)
+            pes[n++] = pe;
+    for (int i = 0; pes[i] != me; i++)
+        leads = leads &&
+                gpushmem_team_translate_pe(GPUSHMEM_TEAM_WORLD, pes[i], GPUSHMEM_TEAM_NODE) < 0;
+    CHECK_OK(gpushmem_team_split_list(GPUSHMEM_TEAM_WORLD, pes, n, NULL, 0, &mixed));
+    check_messages(mixed, leads);
+    check_bytes(mixed, 3777, 4);
+    check_bytes(mixed, 20000, 5);
+    check_nans(mixed);
+    check_nans(GPUSHMEM_TEAM_WORLD);
+    CHECK_OK(gpushmem_team_destroy(mixed));
+}
+
+// Ranks in the order of the PEs, and backwards, and neither.
 static void run_messages(void)
 {
     gpushmem_team_t back;
@@ -607,6 +655,7 @@ static void run_messages(void)
     check_messages(GPUSHMEM_TEAM_WORLD, rank == 0);
     check_messages(back, rank == n - 1);
     CHECK_OK(gpushmem_team_destroy(back));
+    run_mixed();
 }
 
 // ---- All of them ----
