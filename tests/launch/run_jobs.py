@@ -1,0 +1,246 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Where PEs run, what they hear of trouble, and whole programs: promises of `gpushmem run`."""
+import os
+import re
+import signal
+import subprocess
+import sys
+import unittest
+
+from run_case import GPUSHMEM, BOOT, EVERYWHERE, MISHAP, HANG_S, read_line, Case, main
+
+
+class Placement(Case):
+    def test_bind_core(self):
+        cores = len(os.sched_getaffinity(0))
+        out, _ = self.job("-n", cores, "-t", "--bind", "core", "grep", "Cpus_allowed_list", "/proc/self/status")
+        lists = [line.split()[-1] for line in out.splitlines()]
+        self.assertEqual(len(lists), cores)
+        if cores > 1:
+            self.assertGreater(len(set(lists)), 1, "all PEs on one core")
+
+    def test_bind_core_within_the_affinity_mask(self):
+        mine = max(os.sched_getaffinity(0))
+        out, err = self.job("-n", 2, "--bind", "core", "--report-bindings", "grep", "Cpus_allowed_list", "/proc/self/status",
+                            preexec_fn=lambda: os.sched_setaffinity(0, {mine}))
+        self.assertEqual([line.split()[-1] for line in out.splitlines()], [str(mine)] * 2)
+        self.assertEqual(re.sub(r"\d+\)", "P)", err), "".join(f"gpushmem run: PE {pe} (pid P) runs on processors {mine}\n" for pe in (0, 1)))
+
+    def test_bind_socket_and_numa(self):
+        mine = os.sched_getaffinity(0)
+        for unit in ("socket", "numa"):
+            with self.subTest(unit):
+                out, _ = self.job("-n", 1, "--bind", unit, sys.executable, "-c", "import os; print(*os.sched_getaffinity(0))")
+                bound = {int(cpu) for cpu in out.split()}
+                self.assertTrue(bound and bound <= mine, out)
+
+    def test_more_cores_than_there_are(self):
+        _, err = self.job("--bind", "core", "--cores", 1000, "true", code=1)
+        self.assert_last_line(err, r"--bind: a PE needs 1000 cores, and this process may use \d+")
+
+    def test_more_pes_than_cores(self):
+        n = 2 * len(os.sched_getaffinity(0)) + 1
+        out, _ = self.job("-n", n, "--bind", "core", BOOT, 1, n)
+        self.assertEqual(len(out.splitlines()), n)
+
+    def test_pretended_nodes(self):
+        for n, nodes, sizes in ((4, 2, {2}), (5, 2, {2, 3}), (6, 3, {2}), (3, 3, {1}), (7, 3, {2, 3})):
+            with self.subTest(n=n, nodes=nodes):
+                out, _ = self.job("-n", n, "--nodes", nodes, BOOT)
+                found = {int(size) for size in re.findall(r"node \d+ of (\d+) .*: ok", out)}
+                self.assertEqual(found, sizes)
+                self.assertEqual(len(out.splitlines()), n)
+                self.assertEqual(len(re.findall("node 0 of", out)), nodes)
+
+
+class Trouble(Case):
+    """Bad things seen by the PEs through the bootstrap."""
+
+    def test_survivors_hear_of_a_death(self):
+        out, _ = self.job("-n", 4, "--on-failure", "continue", MISHAP, "kill", 2, code=137)
+        self.assertEqual(sorted(out.splitlines()), [f"pe {pe} heard of the death of PE 2" for pe in (0, 1, 3)])
+
+    def test_fence_returns_when_a_pe_dies(self):
+        out, _ = self.job("-n", 4, "--on-failure", "continue", MISHAP, "fence", 1, code=137)
+        self.assertEqual(len(re.findall(r"pe \d: fence returned -12: .*PE 1 has failed", out)), 3)
+
+    def test_fence_gives_up_when_asked_to(self):
+        job = self.start("-n", 3, MISHAP, "absent", 1)
+        for line in self.wait_for_lines(job, 2):
+            self.assertRegex(line, r"pe [02]: fence returned -13: .* timed out after 300 ms .*: not all of the 3 PEs")
+        job.send_signal(signal.SIGUSR1)
+        self.finish(job, 0)
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root can become a user that has no other process")
+    def test_few_processes_and_threads(self):
+        user = 61000 + os.getpid() % 4000
+        os.chown(self.tmp, user, user)
+        for limit in (7, 9, 11, 12):
+            command = ["setpriv", f"--reuid={user}", "--clear-groups", "prlimit", f"--nproc={limit}"]
+            command += [GPUSHMEM, "run", "-n", "2", EVERYWHERE]
+            result = subprocess.run(command, env=self.env | {"HOME": "/"}, capture_output=True, text=True, timeout=HANG_S)
+            if limit == 7 or result.returncode != 0:  # the more there are the more depends on who is first
+                self.assertIn("ulimit -u", result.stderr, limit)
+
+    def test_abort_from_the_news_of_a_death(self):
+        _, err = self.job("-n", 3, "--on-failure", "continue", MISHAP, "revenge", 1, code=43)
+        self.assert_last_line(err, r"PE [02] \(pid \d+\) aborted the job with status 43: what happened.*; ended the other PE")
+
+    def test_abort(self):
+        _, err = self.job("-n", 4, MISHAP, "abort", 1, code=42)
+        self.assert_last_line(err, r"PE 1 \(pid \d+\) aborted the job with status 42: the sky is falling; ended the other 3 PEs")
+
+    def test_pe_that_leaves_without_finalize(self):
+        job = self.start("-n", 3, MISHAP, "leave", 2)
+        self.assert_last_line(read_line(job.stderr), r"PE 2 \(pid \d+\) ended without finalize, for which the other 2 PEs may be waiting")
+        job.send_signal(signal.SIGUSR1)
+        _, err = self.finish(job, 0)
+        self.assertEqual(err, "")
+
+    def test_timeout_of_connected_pes(self):
+        self.job("-n", 3, "--timeout", "0.5", MISHAP, "hang", 0, code=124)
+
+    def test_bad_blobs(self):
+        for kind, sentence in (("short", "published 5 bytes, less than the header"), ("version", "data of version 77"),
+                               ("round", "data of PE 1, round 9"), ("length", "but 8 arrived"),
+                               ("type", "not bytes"), ("none", "did not publish its data")):
+            with self.subTest(kind):
+                out, _ = self.job("-n", 2, MISHAP, "blob:" + kind, 1)
+                self.assertRegex(out, f"^get returned -9: .*{sentence}")
+
+    def test_server_that_is_advertised_but_gone(self):
+        out, _ = self.job("-n", 1, "env")
+        stale = dict(line.split("=", 1) for line in out.splitlines() if line.startswith("PMIX_"))
+        for pmix in (stale, {"PMIX_NAMESPACE": "gone"}, {"PMIX_NAMESPACE": "gone", "PMIX_RANK": "0"}):
+            done = subprocess.run([BOOT], env={**self.env, **pmix}, capture_output=True, text=True, timeout=HANG_S)
+            self.assertEqual(done.returncode, 1, done.stdout)
+            self.assertIn("a launcher started this process, but its PMIx server does not answer", done.stderr)
+
+    def test_no_launcher_is_a_job_of_one(self):
+        done = subprocess.run([BOOT, "3", "1"], env=self.env, capture_output=True, text=True, timeout=HANG_S)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertRegex(done.stdout, r"^pe 0 of 1 node 0 of 1 .*: ok$")
+
+    def test_launcher_without_pmix_is_remarked(self):
+        done = subprocess.run([BOOT], env={**self.env, "SLURM_STEP_NUM_TASKS": "4"}, capture_output=True, text=True,
+                              timeout=HANG_S)
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("there is no PMIx server: each process is a job of its own; use srun --mpi=pmix", done.stderr)
+
+
+class Scale(Case):
+    def test_64_pes(self):
+        out, _ = self.job("-n", 64, BOOT, 1, 64)
+        self.assertEqual(sorted(int(pe) for pe in re.findall(r"^pe (\d+) of 64 .*: ok$", out, re.M)), list(range(64)))
+
+    def test_64_pes_tagged_one_dies(self):
+        out, err = self.job("-n", 64, "-t", "--on-failure", "continue", MISHAP, "kill", 63, code=137)
+        self.assertEqual(len(re.findall(r"^\[(\d+)\] pe \1 heard of the death of PE 63$", out, re.M)), 63)
+
+
+class Library(Case):
+    """Whole programs with symmetric heaps. Where possible, with a /dev/shm and a directory for temporary
+    files of their own that must be empty again."""
+
+    # A build below /tmp must not be covered: then /mnt is the directory for temporary files.
+    TMP = "/mnt" if os.path.realpath(GPUSHMEM).startswith("/tmp/") else "/tmp"
+    EMPTY = f"/dev/shm:\n\n{TMP}:\n"
+    COVER = f"mount -t tmpfs none /dev/shm && mount -t tmpfs none {TMP} || exit 99; export TMPDIR={TMP}"
+    # What is left behind. A killed launcher's keeper comes after it.
+    LIST = f"""
+        for i in $(seq {10 * HANG_S}); do
+            [ -n "$(find /dev/shm {TMP} -mindepth 1)" ] || break
+            sleep 0.1
+        done
+        ls -A /dev/shm {TMP} >&2"""
+    PRIVATE = f"""
+        {COVER}
+        sh -c 'echo $$ >&2; exec "$@"' sh "$@" &
+        wait $!
+        code=$?
+        {LIST}
+        exit $code"""
+
+    def start_private(self, *arguments):
+        """Returns the job and the launcher's process id, or the job and None."""
+        if os.geteuid() != 0:
+            return self.start(*arguments), None
+        job = subprocess.Popen(["unshare", "-m", "sh", "-c", self.PRIVATE, "sh", GPUSHMEM, "run", *map(str, arguments)],
+                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=self.env)
+        return job, int(read_line(job.stderr))
+
+    def finish_private(self, job, code):
+        """Returns stdout and stderr without the final listing, which must show nothing."""
+        out, err = self.finish(job, code)
+        if os.geteuid() != 0:
+            return out, err
+        self.assertTrue(err.endswith(self.EMPTY), f"left behind in /dev/shm or {self.TMP}:\n" + err)
+        return out, err[:-len(self.EMPTY)]
+
+    def private_job(self, *arguments, code=0):
+        return self.finish_private(self.start_private(*arguments)[0], code)
+
+    def test_from_init_to_finalize_three_times(self):
+        out, err = self.private_job("-n", 4, EVERYWHERE, 3)
+        self.assertEqual(sorted(out.splitlines()), [f"pe {pe} of 4: ok" for pe in range(4)])
+        self.assertEqual(err, "")
+
+    def test_more_pes_than_cores(self):
+        n = 4 * len(os.sched_getaffinity(0))
+        out, _ = self.private_job("-n", n, "-x", "GPUSHMEM_HEAP_SIZE=4M", EVERYWHERE, 1)
+        self.assertEqual(len(out.splitlines()), n)
+
+    def test_pe_killed_in_the_middle_of_puts(self):
+        job, _ = self.start_private("-n", 4, "sh", "-c", f"[ $PMIX_RANK = 2 ] && echo $$; exec {EVERYWHERE} forever")
+        victim, *ready = sorted(self.wait_for_lines(job, 5))
+        self.assertEqual(ready, ["ready"] * 4)
+        os.kill(int(victim), signal.SIGKILL)
+        out, err = self.finish_private(job, 137)
+        self.assertEqual(out, "")
+        self.assert_last_line(err, rf"PE 2 \(pid {victim}\) was killed by signal 9 \(Killed\); ended the other 3 PEs")
+
+    def test_global_exit(self):
+        self.assertEqual(self.private_job("-n", 3, EVERYWHERE, "exit", 0), ("last words\n", ""))
+        out, err = self.private_job("-n", 3, EVERYWHERE, "exit", 5, code=5)
+        self.assert_last_line(err, r"PE 2 \(pid \d+\) aborted the job with status 5: gpushmem_global_exit.*; ended the other 2 PEs")
+        self.assertEqual(out, "last words\n")
+
+    def test_launcher_killed_in_the_middle_of_puts(self):
+        if os.geteuid() != 0:
+            self.skipTest("needs root for a private /dev/shm")
+        job, launcher = self.start_private("-n", 3, EVERYWHERE, "forever")
+        self.assertEqual(self.wait_for_lines(job, 3), ["ready"] * 3)
+        os.kill(launcher, signal.SIGKILL)
+        out, _ = self.finish_private(job, 137)
+        self.assertEqual(out, "")
+
+    def test_sentence_of_all_pes_is_printed_once(self):
+        for options in ((), ("-t",)):
+            with self.subTest(options):
+                _, err = self.job("-n", 16, *options, "--on-failure", "continue",
+                                  "-x", "GPUSHMEM_HEAP_SIZE=8T", "-x", "GPUSHMEM_NO=1",
+                                  "sh", "-c", f"{EVERYWHERE} 1 2>&1 >/dev/null | grep -v '^pe ' >&2", code=0)
+                self.assertEqual(err.count("GPUSHMEM_NO:"), 16, "standard error is another one: " + err)
+                _, err = self.job("-n", 16, *options, "--on-failure", "continue",
+                                  "-x", "GPUSHMEM_HEAP_SIZE=8T", "-x", "GPUSHMEM_NO=1",
+                                  EVERYWHERE, 1, code=1)
+                for kind in ("WARN config: GPUSHMEM_NO:", "ERROR init: GPUSHMEM_HEAP_SIZE"):
+                    lists = re.findall(rf"^gpushmem\[(.*)\] {kind}", err, re.M)
+                    self.assertLess(len(lists), 8, err)  # 1, unless some PEs are late by much
+                    pes = [pe for part in ",".join(lists).split(",") for low, high in [(part + "-" + part).split("-")[:2]]
+                           for pe in range(int(low), int(high) + 1)]
+                    self.assertEqual(sorted(pes), list(range(16)))
+
+    def test_missing_pes_of_other_nodes(self):
+        out, err = self.job("-n", 2, "--nodes", 2, "-x", "GPUSHMEM_TRANSPORTS=p2p", EVERYWHERE, 1, code=1)
+        self.assertEqual(out, "")
+        self.assertRegex(err, r"init: PE [01] on \S+ is reached by none of GPUSHMEM_TRANSPORTS=p2p")
+
+    def test_start_of_64_pes(self):
+        out, _ = self.job("-n", 64, "-x", "GPUSHMEM_HEAP_SIZE=1M", EVERYWHERE, 1)
+        self.assertEqual(len(out.splitlines()), 64)
+
+
+if __name__ == "__main__":
+    main()
