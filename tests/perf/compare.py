@@ -4,10 +4,14 @@
 
     PERF_PROGRAM=build/dev/bin/gpushmem-perf compare.py [Class[.test]]
 """
+import fcntl
 import json
 import os
+import pty
+import struct
 import subprocess
 import tempfile
+import termios
 import unittest
 import xml.etree.ElementTree as tree
 
@@ -54,6 +58,26 @@ class Case(unittest.TestCase):
         self.assertEqual((done.returncode, done.stderr), (status, ""), done.stdout)
         self.assertLessEqual(max(map(len, done.stdout.replace(self.folder.name, "").split("\n"))), 80)
         return done.stdout
+
+
+class Progress(Case):
+    def test_forty_columns(self):
+        master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 40, 0, 0))
+        with subprocess.Popen([PERF, "ring", "-r", "1", "-i", "8"], stdin=subprocess.DEVNULL,
+                              stdout=subprocess.DEVNULL, stderr=slave) as job:
+            os.close(slave)
+            text = b""
+            try:
+                while chunk := os.read(master, 65536):
+                    text += chunk
+            except OSError:
+                pass  # the other end is closed
+            os.close(master)
+        self.assertEqual(job.returncode, 0, text)
+        lines = [line for line in text.decode().split("\r\033[K") if line.startswith("measuring")]
+        self.assertTrue(lines, text)
+        self.assertLess(max(map(len, lines)), 40)
 
 
 class Verdicts(Case):

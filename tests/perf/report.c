@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "figures.h"
 #include "options.h"
@@ -12,13 +14,22 @@
 
 static const char erase_line[] = "\r\033[K";
 
+// A longer line would be broken, and only its last part erased.
+static int progress_columns(void)
+{
+    struct winsize size;
+    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) || !size.ws_col ? 80 : size.ws_col - 1;
+}
+
 void perf_report_progress(struct perf_report *r, const char *test, const char *issuer,
                           uint64_t size)
 {
-    char text[32];
-    if (r->progress)
-        fprintf(stderr, "%smeasuring %s, issued by %s, %s ...", erase_line, test, issuer,
-                perf_size_text(size, text, sizeof text));
+    char text[32], line[160];
+    if (!r->progress)
+        return;
+    snprintf(line, sizeof line, "measuring %s, issued by %s, %s ...", test, issuer,
+             perf_size_text(size, text, sizeof text));
+    fprintf(stderr, "%s%.*s", erase_line, progress_columns(), line);
 }
 
 void perf_report_add(struct perf_report *r, const struct perf_row *row)
