@@ -11,9 +11,8 @@ enum gpsh_bind { GPSH_BIND_NONE, GPSH_BIND_CORE, GPSH_BIND_NUMA, GPSH_BIND_SOCKE
 // One set per PE, malloc'ed, from the processors that this process may use (its affinity mask and
 // control group):
 //  - CORE: `cores` whole cores each, neighbours, all hardware threads of a core. As many PEs as
-//  have
-//    room get cores of their own, spread over the machine; if there are more PEs, they share in
-//    turn.
+//    there is room for get cores of their own, spread over the machine; if there are more PEs, they
+//    share in turn.
 //  - NUMA, SOCKET: the processors of a NUMA node or a socket; consecutive PEs share one.
 // NULL after a message.
 cpu_set_t *gpsh_bind_plan(enum gpsh_bind to, int cores, int n_pes);
