@@ -68,10 +68,7 @@ GPSH_ALWAYS_INLINE uint64_t fetching(const char *function, gpushmem_ctx_t ctx, c
     if (GPSH_LIKELY(word != NULL))
         return apply(word, width, o);
     uint64_t before = 0; // a 4-byte result fills the low half
-    if (amo_slow(function, ctx, sym, width, pe, o, &before, GPSH_WAIT_FETCH) == 0)
-        return before;
-    gpsh_fail_value();
-    return 0;
+    return amo_slow(function, ctx, sym, width, pe, o, &before, GPSH_WAIT_FETCH) < 0 ? 0 : before;
 }
 
 // Waits for the previous value and writes it to *before. What is slow comes after the return, so

@@ -80,7 +80,6 @@ GPSH_ALWAYS_INLINE int get(const char *function, gpushmem_ctx_t ctx, void *dest,
         if (GPSH_LIKELY(get(function, ctx, &value, source, sizeof value, pe, GPSH_WAIT_FETCH) ==   \
                         0))                                                                        \
             return value;                                                                          \
-        gpsh_fail_value();                                                                         \
         memset(&value, 0, sizeof value);                                                           \
         return value;                                                                              \
     }                                                                                              \

@@ -35,16 +35,6 @@ int gpsh_fail_in(int code, const char *context)
     return code;
 }
 
-void gpsh_fail_value(void)
-{
-    static int said;
-    if (!__atomic_exchange_n(&said, 1, __ATOMIC_RELAXED))
-        GPSH_LOG(WARN, "error",
-                 "a call that returns a value has failed and returned 0: %s; of further ones only "
-                 "gpushmem_last_error tells",
-                 sentence);
-}
-
 const char *gpsh_last_error(void)
 {
     return sentence;

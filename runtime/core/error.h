@@ -19,10 +19,6 @@ int gpsh_fail(int code, const char *format, ...) __attribute__((format(printf, 2
 // attempted. Returns `code`.
 int gpsh_fail_in(int code, const char *context);
 
-// A call that returns a value has failed and returns 0, which says nothing: the first one in a
-// process is logged at level WARN.
-void gpsh_fail_value(void) __attribute__((cold));
-
 const char *gpsh_last_error(void);
 int gpsh_last_error_code(void);
 void gpsh_clear_error(void);

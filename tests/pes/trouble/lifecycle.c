@@ -20,8 +20,7 @@ static int failed(const char *call)
 int main(int argc, char **argv)
 {
     bool leak = argc > 1 && !strcmp(argv[1], "leak"),
-         absent = argc > 1 && !strcmp(argv[1], "absent"),
-         nowhere = argc > 1 && !strcmp(argv[1], "nowhere");
+         absent = argc > 1 && !strcmp(argv[1], "absent");
     if (gpushmem_init())
         return failed("init");
     long *word = gpushmem_malloc(sizeof *word);
@@ -36,8 +35,6 @@ int main(int argc, char **argv)
     // the heap may be on a GPU
     if (gpushmem_long_p(word, -1, gpushmem_my_pe()) || gpushmem_barrier_all())
         return failed("barrier");
-    if (nowhere && gpushmem_long_g(word, 99) + gpushmem_long_atomic_fetch(word, 99) != 0)
-        return failed("values of a PE that there is not");
     int right = (gpushmem_my_pe() + 1) % gpushmem_n_pes();
     if (gpushmem_long_p(word, gpushmem_my_pe(), right) || gpushmem_barrier_all())
         return failed("put");
