@@ -9,11 +9,11 @@ set(docs ${PROJECT_BINARY_DIR}/docs)
 set(scripts ${PROJECT_SOURCE_DIR}/docs/site)
 file(GLOB sources CONFIGURE_DEPENDS ${scripts}/*.py ${PROJECT_SOURCE_DIR}/include/gpushmem/*.h
   ${PROJECT_SOURCE_DIR}/include/gpushmem/*.cuh)
-set(programs gpushmem_cli)
+set(described gpushmem_cli)
 if(GPUSHMEM_TESTS)
-  list(APPEND programs gpushmem-perf) # `gpushmem perf --help` is this one's
+  list(APPEND described gpushmem-perf) # `gpushmem perf --help` is this one's
 endif()
-add_custom_command(OUTPUT ${docs}/man/man1/gpushmem.1 ${docs}/completion/gpushmem DEPENDS ${programs} ${sources} VERBATIM
+add_custom_command(OUTPUT ${docs}/man/man1/gpushmem.1 ${docs}/completion/gpushmem DEPENDS ${described} ${sources} VERBATIM
   COMMAND ${GPUSHMEM_SYSTEM_PYTHON} -B ${scripts}/man.py ${PROJECT_SOURCE_DIR} $<TARGET_FILE:gpushmem_cli> ${docs}/man
   COMMAND ${GPUSHMEM_SYSTEM_PYTHON} -B ${scripts}/completion.py $<TARGET_FILE:gpushmem_cli> ${docs}/completion)
 add_custom_command(OUTPUT ${docs}/settings.conf DEPENDS gpushmem_cli VERBATIM

@@ -153,7 +153,7 @@ static void wrong_buffers_are_refused(void)
     expect_unregistrable(own + 4 * 4096, 1, "memory of this process");
     expect_unregistrable((char *)UINTPTR_MAX - 10, 100, "memory of this process");
     expect_unregistrable(heap + 100, 10, "symmetric heap");
-    expect_unregistrable(own, 0, "empty");
+    expect_unregistrable(own, 0, "1 byte or more");
     EXPECT(gpushmem_buffer_register(own, 4096) == 0); // beside the other one
     expect_error(gpushmem_buffer_unregister(own + 4097), GPUSHMEM_ERR_INVALID, "begins there");
     EXPECT(gpushmem_buffer_unregister(own + 4096) == 0 && gpushmem_buffer_unregister(own) == 0);
