@@ -62,12 +62,21 @@ ln -s "$work/prefix" "$NVSHMEM_HOME"
     >"$work/log" 2>&1 && "$cmake" --build "$work/consumer_nvshmem" >>"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
 object=$(find "$work/consumer_nvshmem" -name ring.c.o)
 "$cc" "$object" -o "$work/nv_home" -L"$NVSHMEM_HOME/$libdir" -lnvshmem
+"$cc" "$object" "$NVSHMEM_HOME/$libdir/libnvshmem.a" -o "$work/nv_archive"
+"$cc" "$object" "$NVSHMEM_HOME/$libdir/libnvshmem.a" -o "$work/nv_twice" -L"$NVSHMEM_HOME/$libdir" -lnvshmem_host
 "$cc" "$object" -o "$work/nv_both" -L"$NVSHMEM_HOME/$libdir" -lnvshmem_host -lnvshmem_device
 # shellcheck disable=SC2046
 "$cc" -O0 $(pkg-config --cflags nvshmem) "$here/consumer_nvshmem/ring.c" -o "$work/nv_by_pc" $(pkg-config --libs nvshmem)
-for program in consumer_nvshmem/by_both consumer_nvshmem/by_parts nv_home nv_both nv_by_pc; do
+for program in consumer_nvshmem/by_both consumer_nvshmem/by_parts nv_home nv_archive nv_twice nv_both nv_by_pc; do
     run "$work/$program"
 done
+# Without the library the program that has the archive says what to do; NVSHMEM_HOME alone finds it.
+status=0
+(unset NVSHMEM_HOME && LD_LIBRARY_PATH='' exec "$work/nv_archive") >"$work/log" 2>&1 || status=$?
+[ $status = 127 ] && grep -q '^libnvshmem.a: libnvshmem_host.so.3: .*: put the folder of .* into LD_LIBRARY_PATH' "$work/log" ||
+    { echo "nv_archive without its library ended with $status: $(cat "$work/log")"; exit 1; }
+[ "$libdir" != lib ] || NVSHMEM_HOME=$NVSHMEM_HOME LD_LIBRARY_PATH='' "$bin/gpushmem" run -n 2 "$work/nv_archive" >"$work/log" 2>&1 ||
+    { echo "NVSHMEM_HOME does not find libnvshmem_host: $(cat "$work/log")"; exit 1; }
 [ ! -x "$build/bin/nvshmem_by_name" ] ||
     GPUSHMEM_BOOTSTRAP_INTERFACE=lo "$build/bin/nvshmem_by_name" "$NVSHMEM_HOME/$libdir/libnvshmem_host.so.3" >"$work/log" 2>&1 ||
         { cat "$work/log"; exit 1; }
