@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""NVSHMEM's API of kernels: every function of runtime/nvshmem/device/kernels.txt has its signature where kernels are compiled.
+"""NVSHMEM's API of kernels: every function of runtime/nvshmem/device/kernels.txt has its signature where kernels are compiled,
+and so has every function of the host's side (api.txt), many of which have a row in both tables.
 
 usage: kernels.py emulated CXX INCLUDE...        by a C++ compiler, for CPU threads
        kernels.py toolkit CXX CUDA INCLUDE...    with CUDA's 16-bit types, from its headers in CUDA
@@ -13,9 +14,11 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../runtime/nvshmem/device"))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "../../../runtime/nvshmem/device"))
 sys.dont_write_bytecode = True
 from library import prototypes  # noqa: E402  the table of the functions is there
+from prototypes import NVSHMEM, expanded, rows, signature  # noqa: E402
 
 # The same kernel over both APIs, of which only these words differ: (NVSHMEM's, ours).
 PAIRS = {
@@ -31,10 +34,21 @@ PAIRS = {
 }
 
 
-def checks():
+def all_prototypes(cuda):
+    """Of both sides. On CPU threads collective launches (family CUDA) take the kernel itself, and are templates."""
+    found = set(prototypes())
+    for family, prototype in rows(os.path.join(HERE, "api.txt")):
+        if cuda or family != "CUDA":
+            found.update(signature(text) for text in expanded(family, prototype, NVSHMEM))
+    if len(found) < 3600:
+        sys.exit("kernels.py: only %d functions were read: does this test still see them?" % len(found))
+    return sorted(found)
+
+
+def checks(cuda):
     lines = ["#include <nvshmem.h>", "#include <nvshmemx.h>", "#include <type_traits>", "#define HALF gpsh_nvshmem_half",
              "#define BFLOAT16 gpsh_nvshmem_bfloat16"]
-    for result, name, parameters in prototypes():
+    for result, name, parameters in all_prototypes(cuda):
         lines.append('static_assert(std::is_same<decltype(&%s), %s(*)(%s)>::value, "%s");' % (name, result, parameters, name))
     return lines
 
@@ -55,7 +69,7 @@ USE_OF_HALVES = """
 
 def toolkit(compiler, cuda, includes):
     flags = ["-xc++", "-DGPUSHMEM_EMULATION", "-Wall", "-Wextra", "-Werror", "-isystem", cuda, "-fsyntax-only"]
-    compile_text(compiler, flags, includes, HALVES + checks()[:3] + ["#include <gpushmem/device.cuh>", USE_OF_HALVES])
+    compile_text(compiler, flags, includes, HALVES + checks(False)[:3] + ["#include <gpushmem/device.cuh>", USE_OF_HALVES])
     late = ["#include <gpushmem/device.cuh>", *HALVES, "float value(__half h) { return __half2float(h); }"]
     compile_text(compiler, flags, includes, late)
 
@@ -104,10 +118,10 @@ def main():
         known = {name for _, name, _ in prototypes()}
         unknown = [name for name in arguments if name not in known]
         sys.exit("kernels.py: not in kernels.txt: %s" % ", ".join(unknown) if unknown else 0)
-    count = len(list(prototypes()))
+    count = len(all_prototypes(mode == "cuda"))
     if mode == "emulated":
         compile_text(arguments[0], ["-xc++", "-DGPUSHMEM_EMULATION", "-Wall", "-Wextra", "-Werror", "-S"], arguments[1:],
-                     checks())
+                     checks(False))
         print("%d functions" % count)
         return
     if mode == "toolkit":
@@ -116,7 +130,7 @@ def main():
     pairs = ['#include "gpushmem/device.cuh"', 'extern "C" {']
     for pair, (theirs, ours) in PAIRS.items():
         pairs += [kernel("nv_" + pair, theirs), kernel("own_" + pair, ours)]
-    ptx = compile_text(arguments[0], ["-ptx", "-arch=compute_80"], arguments[1:], checks() + pairs + ["}"])
+    ptx = compile_text(arguments[0], ["-ptx", "-arch=compute_80"], arguments[1:], checks(True) + pairs + ["}"])
     print("%d functions" % count)
     compare(ptx)
 
