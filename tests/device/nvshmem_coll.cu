@@ -251,10 +251,10 @@ __global__ void warpgroups(int *words, nvshmem_team_t one, nvshmem_team_t other,
 
 // ---- Tiles: rows x columns of float, rows `apart` elements apart ----
 
-enum { ROWS = 3, COLUMNS = 5, APART = 8 };
+enum { ROWS = 3, COLUMNS = 5, APART = 8 }; // at most: 8 lets rows move in units of 16 bytes
 
 __global__ void tiles(float *source, float *sum, float *cut, float *rooted, float *gathered,
-                      float *told, nvshmem_team_t team, int *errors)
+                      float *told, int apart, nvshmem_team_t team, int *errors)
 {
     using namespace nvshmemx;
     typedef ConstInt<1> one;
@@ -262,8 +262,8 @@ __global__ void tiles(float *source, float *sum, float *cut, float *rooted, floa
     struct empty {
     };
     auto all =
-        make_layout(make_shape<int, int>(COLUMNS, ROWS), make_stride<one, int>(one{}, APART));
-    auto wide = make_layout(make_shape(COLUMNS, ROWS * nvshmem_n_pes()), make_stride(1, APART));
+        make_layout(make_shape<int, int>(COLUMNS, ROWS), make_stride<one, int>(one{}, apart));
+    auto wide = make_layout(make_shape(COLUMNS, ROWS * nvshmem_n_pes()), make_stride(1, apart));
     auto from = Tensor<float, decltype(all)>(source, all);
     auto to = Tensor(sum, all), to_cut = Tensor(cut, all), to_root = Tensor(rooted, all),
          to_told = Tensor(told, all);
@@ -288,7 +288,7 @@ __global__ void tiles(float *source, float *sum, float *cut, float *rooted, floa
     nvshmemx_barrier_all_block();
 }
 
-static void test_tiles(nvshmem_team_t team, int *errors)
+static void test_tiles(int apart, nvshmem_team_t team, int *errors)
 {
     int me = nvshmem_my_pe(), n = nvshmem_n_pes();
     enum { TILE = ROWS * APART };
@@ -300,18 +300,18 @@ static void test_tiles(nvshmem_team_t team, int *errors)
         source[i] = (float)(100 * me + i);
     nvshmem_putmem(tile[0], source, sizeof source, me);
     nvshmem_barrier_all();
-    NV_RUN(tiles, 1, 7, tile[0], tile[1], tile[2], tile[3], tile[4], tile[5], team, errors);
+    NV_RUN(tiles, 1, 7, tile[0], tile[1], tile[2], tile[3], tile[4], tile[5], apart, team, errors);
     for (int i = 1; i < 6; i++)
         nvshmem_getmem(have[i], tile[i], sizeof have[i], me);
     nvshmem_getmem(gathered.data(), tile[4], TILE * n * sizeof(float), me);
-    for (int i = 0; i < TILE; i++) {
-        bool inside = i % APART < COLUMNS, in_cut = i % APART < 3 && i / APART < 2;
+    for (int i = 0; i < ROWS * apart; i++) {
+        bool inside = i % apart < COLUMNS, in_cut = i % apart < 3 && i / apart < 2;
         CHECK(have[1][i] == (inside ? (float)(n * i + 100 * (n * (n - 1) / 2)) : 0));
         CHECK(have[2][i] == (in_cut ? (float)(100 * (n - 1) + i) : 0));
         CHECK(have[3][i] == (inside && me == n - 1 ? (float)i : 0));
         CHECK(have[5][i] == (inside ? (float)i : 0));
         for (int pe = 0; pe < n; pe++)
-            CHECK(gathered[pe * TILE + i] == (inside ? (float)(100 * pe + i) : 0));
+            CHECK(gathered[pe * ROWS * apart + i] == (inside ? (float)(100 * pe + i) : 0));
     }
     for (int i = 0; i < 6; i++)
         nvshmem_free(tile[i]);
@@ -330,7 +330,8 @@ int main(void)
     test_collectives(errors);
     NV_RUN(meetings, 1, 3, words, team, errors);
     NV_RUN(warpgroups, 1, 256, words + 2, team, other, errors);
-    test_tiles(team, errors);
+    test_tiles(APART, team, errors);
+    test_tiles(APART - 1, team, errors);
     check_errors_end(__FILE__, errors);
     nvshmem_team_destroy(team);
     nvshmem_team_destroy(other);

@@ -138,6 +138,36 @@ GPSH_DEV int64_t gpsh_dev_nvshmem_tile_at(const gpsh_nvshmem_tile &tile,
            k / tile.size.n[0] / tile.size.n[1] * step.n[2];
 }
 
+// Where elements of a row lie side by side in both tensors, and every row begins at a multiple of
+// 16 bytes, pieces of a row are units of 16 bytes, and at its end elements; else all are elements.
+struct gpsh_nvshmem_pieces {
+    int64_t unit, units, row, all; // elements of a unit; units, and pieces, of a row; all pieces
+};
+GPSH_DEV uint64_t gpsh_dev_nvshmem_tile_odd(const gpsh_nvshmem_tile &tile,
+                                            const gpsh_nvshmem_3d &step, const void *data,
+                                            size_t size)
+{
+    uint64_t rows = tile.size.n[1] > 1 ? (uint64_t)step.n[1] * size : 0;
+    uint64_t planes = tile.size.n[2] > 1 ? (uint64_t)step.n[2] * size : 0;
+    return (step.n[0] != 1) | (((uintptr_t)data | rows | planes) & 15);
+}
+GPSH_DEV gpsh_nvshmem_pieces gpsh_dev_nvshmem_pieces(const gpsh_nvshmem_tile &tile, bool even,
+                                                     size_t size)
+{
+    int64_t unit = even ? 16 / (int64_t)size : 1, n = tile.size.n[0], units = n / unit;
+    int64_t row = units + n % unit;
+    return {unit, units, row, row * tile.size.n[1] * tile.size.n[2]};
+}
+// The first element of piece k; `n` becomes how many it has.
+GPSH_DEV int64_t gpsh_dev_nvshmem_piece(const gpsh_nvshmem_tile &tile,
+                                        const gpsh_nvshmem_pieces &pieces, int64_t k, int64_t *n)
+{
+    int64_t piece = k % pieces.row, past = piece - pieces.units;
+    *n = past < 0 ? pieces.unit : 1;
+    return k / pieces.row * tile.size.n[0] +
+           (past < 0 ? piece * pieces.unit : pieces.units * pieces.unit + past);
+}
+
 // One element of a member, wherever it is.
 template <typename T> GPSH_DEV T gpsh_dev_nvshmem_element(const T *source, int pe)
 {
@@ -207,12 +237,22 @@ GPSH_DEV int gpsh_dev_nvshmem_tile_gather(nvshmem_team_t team, Src source, Dst d
     gpsh_nvshmem_tile tile = gpsh_dev_nvshmem_tile(source.layout_, start, boundary);
     gpsh_nvshmem_3d to = gpsh_dev_nvshmem_3d(dest.layout_.stride_, 0),
                     whole = gpsh_dev_nvshmem_3d(source.layout_.shape_, 1);
-    int64_t n = gpsh_dev_nvshmem_tile_elements(tile), apart = whole.n[tile.last] * to.n[tile.last];
-    for (int64_t k = Scope::rank(); k < n * entry->n; k += Scope::size()) {
-        int rank = (int)(k / n);
-        dest.data_[gpsh_dev_nvshmem_tile_at(tile, to, k % n) + rank * apart] =
-            gpsh_dev_nvshmem_element(
-                source.data_ + gpsh_dev_nvshmem_tile_at(tile, tile.step, k % n), entry->pes[rank]);
+    int64_t apart = whole.n[tile.last] * to.n[tile.last];
+    const size_t size = sizeof(typename Dst::value_type);
+    bool even = !(gpsh_dev_nvshmem_tile_odd(tile, tile.step, source.data_, size) |
+                  gpsh_dev_nvshmem_tile_odd(tile, to, dest.data_, size) |
+                  ((uint64_t)apart * size & 15));
+    gpsh_nvshmem_pieces pieces = gpsh_dev_nvshmem_pieces(tile, even, size);
+    for (int64_t k = Scope::rank(); k < pieces.all * entry->n; k += Scope::size()) {
+        int rank = (int)(k / pieces.all);
+        int64_t n, at = gpsh_dev_nvshmem_piece(tile, pieces, k % pieces.all, &n);
+        auto *here = dest.data_ + gpsh_dev_nvshmem_tile_at(tile, to, at) + rank * apart;
+        auto *there = source.data_ + gpsh_dev_nvshmem_tile_at(tile, tile.step, at);
+        if (n == 1)
+            *here = gpsh_dev_nvshmem_element(there, entry->pes[rank]);
+        else
+            gpsh_dev_get<gpsh_scope_thread>(GPSH_NV, GPSH_NV, here, there, 16, entry->pes[rank],
+                                            true);
     }
     int left = gpsh_dev_nvshmem_tile_meet<Scope>(team);
     return status ? status : left;
@@ -228,13 +268,21 @@ GPSH_DEV int gpsh_dev_nvshmem_tile_broadcast(nvshmem_team_t team, Src source, Ds
         return GPUSHMEM_ERR_INVALID;
     gpsh_nvshmem_tile tile = gpsh_dev_nvshmem_tile(source.layout_, start, boundary);
     gpsh_nvshmem_3d to = gpsh_dev_nvshmem_3d(dest.layout_.stride_, 0);
-    int64_t n = gpsh_dev_nvshmem_tile_elements(tile);
+    const size_t size = sizeof(typename Dst::value_type);
+    bool even = !(gpsh_dev_nvshmem_tile_odd(tile, tile.step, source.data_, size) |
+                  gpsh_dev_nvshmem_tile_odd(tile, to, dest.data_, size));
+    gpsh_nvshmem_pieces pieces = gpsh_dev_nvshmem_pieces(tile, even, size);
     Scope::sync();
-    for (int64_t k = Scope::rank(); k < n * entry->n; k += Scope::size())
-        gpsh_dev_put_value(
-            GPSH_NV, GPSH_NV, dest.data_ + gpsh_dev_nvshmem_tile_at(tile, to, k % n),
-            gpsh_dev_to_bits(source.data_[gpsh_dev_nvshmem_tile_at(tile, tile.step, k % n)]),
-            sizeof(typename Dst::value_type), entry->pes[k / n]);
+    for (int64_t k = Scope::rank(); k < pieces.all * entry->n; k += Scope::size()) {
+        int pe = entry->pes[k / pieces.all];
+        int64_t n, at = gpsh_dev_nvshmem_piece(tile, pieces, k % pieces.all, &n);
+        auto *there = dest.data_ + gpsh_dev_nvshmem_tile_at(tile, to, at);
+        auto *here = source.data_ + gpsh_dev_nvshmem_tile_at(tile, tile.step, at);
+        if (n == 1)
+            gpsh_dev_put_value(GPSH_NV, GPSH_NV, there, gpsh_dev_to_bits(*here), size, pe);
+        else
+            gpsh_dev_put<gpsh_scope_thread>(GPSH_NV, GPSH_NV, there, here, 16, pe, true);
+    }
     Scope::sync();
     if (Scope::rank() == 0)
         gpsh_dev_quiet(GPSH_NV, GPSH_NV);
