@@ -4,16 +4,17 @@
 
     PERF_PROGRAM=build/dev/bin/gpushmem-perf compare.py [Class[.test]]
 """
-import fcntl
 import json
 import os
-import pty
-import struct
+import pathlib
 import subprocess
+import sys
 import tempfile
-import termios
 import unittest
 import xml.etree.ElementTree as tree
+
+sys.path.append(str(pathlib.Path(__file__).parents[1] / "launch/cli"))
+import terminal
 
 PERF = os.environ["PERF_PROGRAM"]
 SVG = "{http://www.w3.org/2000/svg}"
@@ -62,19 +63,9 @@ class Case(unittest.TestCase):
 
 class Progress(Case):
     def test_forty_columns(self):
-        master, slave = pty.openpty()
-        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 40, 0, 0))
-        with subprocess.Popen([PERF, "ring", "-r", "1", "-i", "8"], stdin=subprocess.DEVNULL,
-                              stdout=subprocess.DEVNULL, stderr=slave) as job:
-            os.close(slave)
-            text = b""
-            try:
-                while chunk := os.read(master, 65536):
-                    text += chunk
-            except OSError:
-                pass  # the other end is closed
-            os.close(master)
-        self.assertEqual(job.returncode, 0, text)
+        code, text = terminal.seen(40, [PERF, "ring", "-r", "1", "-i", "8"], ["stderr"], stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.DEVNULL)
+        self.assertEqual(code, 0, text)
         lines = [line for line in text.decode().split("\r\033[K") if line.startswith("measuring")]
         self.assertTrue(lines, text)
         self.assertLess(max(map(len, lines)), 40)

@@ -4,20 +4,17 @@
 
     GPUSHMEM=build/dev/bin/gpushmem SOURCE=. topo.py [Class[.test]]
 """
-import fcntl
 import json
 import os
-import pty
 import re
 import shutil
-import struct
 import subprocess
 import tempfile
-import termios
 import unittest
 import xml.dom.minidom
 
 import recorded
+import terminal
 
 GPUSHMEM = os.environ.get("GPUSHMEM", "gpushmem")
 TOPOLOGY = os.path.join(os.environ.get("SOURCE", "."), "tests/unit/topology/")
@@ -248,19 +245,8 @@ class Trouble(Case):
 class Page(Case):
     def terminal(self, columns, *arguments, **environment):
         """What a terminal of that width is sent."""
-        master, slave = pty.openpty()
-        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-        with subprocess.Popen([GPUSHMEM, *arguments], stdout=slave, stdin=slave,
-                              env=dict(os.environ, TERM="xterm", **environment)) as job:
-            os.close(slave)
-            text = b""
-            try:
-                while chunk := os.read(master, 65536):
-                    text += chunk
-            except OSError:
-                pass  # the other end is closed
-            os.close(master)
-        self.assertEqual(job.returncode, 0)
+        code, text = terminal.seen(columns, [GPUSHMEM, *arguments], env=dict(os.environ, TERM="xterm", **environment))
+        self.assertEqual(code, 0)
         return text.decode().replace("\r\n", "\n")
 
     def test_forty_columns(self):
