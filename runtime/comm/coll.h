@@ -94,6 +94,30 @@ int gpsh_coll_copy(void *to, const void *from, size_t bytes);
 const char *gpsh_coll_bring(const struct gpsh_team *team, const void *sym, size_t bytes,
                             enum gpsh_team_work part);
 
+// ---- A member's own part and the meetings ----
+
+// What this PE's own part of an operation returned. If it failed, the others are in the operation
+// and cannot be told: the team is broken.
+static inline int gpsh_coll_end(const struct gpsh_coll *c, int status)
+{
+    return status < 0 ? gpsh_team_break(c->team, status) : 0;
+}
+
+// Meets after this PE's own part, if that did not fail: when all have come, what each of them has
+// sent or folded is there.
+static inline int gpsh_coll_meet(const struct gpsh_coll *c, int status)
+{
+    if (status == 0)
+        status = gpsh_coll_settle(c->team);
+    return status == 0 ? gpsh_team_meet(c->team, c->what) : status;
+}
+
+// The last meeting of a large operation.
+static inline int gpsh_coll_leave(const struct gpsh_coll *c, int status)
+{
+    return gpsh_coll_end(c, gpsh_coll_meet(c, status));
+}
+
 // The next rank, counted from this PE's own, so that not all go to one at once.
 static inline int gpsh_coll_turn(const struct gpsh_team *team, int i)
 {

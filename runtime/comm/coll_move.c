@@ -5,12 +5,6 @@
 
 #include "comm/coll.h"
 
-// A failure of this PE's own in an operation that others are in: they cannot be told.
-static int done(const struct gpsh_coll *c, int status)
-{
-    return status < 0 ? gpsh_team_break(c->team, status) : 0;
-}
-
 // ---- broadcast ----
 
 static int broadcast_small(const struct gpsh_coll *c, size_t bytes)
@@ -20,10 +14,11 @@ static int broadcast_small(const struct gpsh_coll *c, size_t bytes)
     if (team->my_rank == c->root) {
         mine = gpsh_coll_bring(team, c->source, bytes, GPSH_WORK_IN);
         if (!mine)
-            return done(c, gpsh_last_error_code());
+            return gpsh_coll_end(c, gpsh_last_error_code());
     }
     int status = gpsh_team_cast(team, c->root, mine, bytes, c->what);
-    return status < 0 ? status : done(c, gpsh_coll_copy(c->dest, team->views[c->root], bytes));
+    return status < 0 ? status
+                      : gpsh_coll_end(c, gpsh_coll_copy(c->dest, team->views[c->root], bytes));
 }
 
 // R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of collective communication operations in
@@ -70,22 +65,13 @@ static int broadcast_large(const struct gpsh_coll *c, size_t bytes)
     return source ? gpsh_coll_copy(c->dest, source, bytes) : 0;
 }
 
-// Between the two meetings of a direct operation. *status is what the first one, or what was done
-// since, returned.
-static int leave(const struct gpsh_coll *c, int status)
-{
-    if (status == 0)
-        status = gpsh_coll_settle(c->team);
-    return status < 0 ? done(c, status) : gpsh_team_meet(c->team, c->what);
-}
-
 int gpsh_coll_broadcast(const struct gpsh_coll *c)
 {
     size_t bytes = c->nelems * c->size;
     if (bytes <= gpsh_team_cast_most(c->team))
         return broadcast_small(c, bytes);
     int status = gpsh_team_meet(c->team, c->what);
-    return status < 0 ? status : leave(c, broadcast_large(c, bytes));
+    return status < 0 ? status : gpsh_coll_leave(c, broadcast_large(c, bytes));
 }
 
 // ---- fcollect and collect ----
@@ -99,7 +85,7 @@ static int collect_small(const struct gpsh_coll *c, const struct gpsh_coll_parts
     char *copy = gpsh_team_work(team, GPSH_WORK_IN);
     const char *mine = bytes ? gpsh_coll_bring(team, c->source, bytes, GPSH_WORK_IN) : copy;
     if (!mine)
-        return done(c, gpsh_last_error_code());
+        return gpsh_coll_end(c, gpsh_last_error_code());
     if (bytes < most && mine != copy) // `most` of it will be read
         mine = memcpy(copy, mine, bytes);
     int status = gpsh_team_gather(team, mine, most, c->what);
@@ -110,7 +96,7 @@ static int collect_small(const struct gpsh_coll *c, const struct gpsh_coll_parts
         if (part.bytes)
             status = gpsh_coll_copy(c->dest + part.first, team->views[rank], part.bytes);
     }
-    return done(c, status);
+    return gpsh_coll_end(c, status);
 }
 
 // Mapped members are read from, which leaves dest in this processor's caches; others are sent to.
@@ -121,7 +107,7 @@ static int collect_large(const struct gpsh_coll *c, const struct gpsh_coll_parts
     if (status < 0)
         return status;
     if (team->nodes)
-        return leave(c, gpsh_coll_nodes_collect(c, parts));
+        return gpsh_coll_leave(c, gpsh_coll_nodes_collect(c, parts));
     struct gpsh_coll_share mine = gpsh_coll_part(c, parts, team->my_rank);
     bool in_place = !parts->ends && c->source == c->dest + mine.first; // on all PEs
     for (int i = 0; i < team->n && status == 0; i++) {
@@ -134,7 +120,7 @@ static int collect_large(const struct gpsh_coll *c, const struct gpsh_coll_parts
         else if (!gpsh_coll_direct(c) && mine.bytes)
             status = gpsh_coll_push(team, rank, c->dest + mine.first, c->source, mine.bytes);
     }
-    return leave(c, status);
+    return gpsh_coll_leave(c, status);
 }
 
 int gpsh_coll_fcollect(const struct gpsh_coll *c)
@@ -150,8 +136,8 @@ int gpsh_coll_collect(const struct gpsh_coll *c)
     uint64_t mine = c->nelems * c->size, most = 0;
     uint64_t *ends = calloc((size_t)team->n, sizeof *ends);
     if (!ends)
-        return done(c, gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "%s: no host memory for %d sizes", c->what,
-                                 team->n));
+        return gpsh_coll_end(c, gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "%s: no host memory for %d sizes",
+                                          c->what, team->n));
     int status = gpsh_team_gather_all(team, &mine, sizeof mine, ends, c->what);
     for (int rank = 0; rank < team->n; rank++) {
         most = ends[rank] > most ? ends[rank] : most;
@@ -179,13 +165,13 @@ static int alltoall_small(const struct gpsh_coll *c, size_t bytes)
     struct gpsh_team *team = c->team;
     const char *mine = gpsh_coll_bring(team, c->source, (size_t)team->n * bytes, GPSH_WORK_IN);
     if (!mine)
-        return done(c, gpsh_last_error_code());
+        return gpsh_coll_end(c, gpsh_last_error_code());
     int status = gpsh_team_transpose(team, mine, bytes, c->what);
     if (status < 0)
         return status;
     for (int rank = 0; rank < team->n && status == 0; rank++)
         status = gpsh_coll_copy(c->dest + (size_t)rank * bytes, team->views[rank], bytes);
-    return done(c, status);
+    return gpsh_coll_end(c, status);
 }
 
 int gpsh_coll_alltoall(const struct gpsh_coll *c)
@@ -205,5 +191,5 @@ int gpsh_coll_alltoall(const struct gpsh_coll *c)
                                       bytes)
                      : gpsh_coll_push(team, rank, c->dest + mine, c->source + theirs, bytes);
     }
-    return leave(c, status);
+    return gpsh_coll_leave(c, status);
 }

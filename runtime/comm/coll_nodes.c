@@ -53,14 +53,6 @@ static int pass_on(const struct gpsh_coll *c, const struct gpsh_coll_parts *part
     return status;
 }
 
-// What was sent has arrived when all have come.
-static int settle_and_meet(const struct gpsh_coll *c, int status)
-{
-    if (status == 0)
-        status = gpsh_coll_settle(c->team);
-    return status == 0 ? gpsh_team_meet(c->team, c->what) : status;
-}
-
 enum { NOBODY = -1 };
 
 int gpsh_coll_nodes_collect(const struct gpsh_coll *c, const struct gpsh_coll_parts *parts)
@@ -72,7 +64,7 @@ int gpsh_coll_nodes_collect(const struct gpsh_coll *c, const struct gpsh_coll_pa
         status = push(c, c->team->my_rank, mine, c->source);
     if (status == 0)
         status = push_near(c, mine, NOBODY);
-    status = settle_and_meet(c, status);
+    status = gpsh_coll_meet(c, status);
     return status == 0 ? pass_on(c, parts, NOBODY) : status;
 }
 
@@ -96,11 +88,11 @@ int gpsh_coll_nodes_broadcast(const struct gpsh_coll *c, size_t bytes)
     const struct gpsh_team *team = c->team;
     const struct gpsh_coll_parts parts = {.whole = bytes};
     struct gpsh_coll_share mine = gpsh_coll_part(c, &parts, team->my_rank);
-    int status = settle_and_meet(c, team->my_rank == c->root ? scatter(c, &parts) : 0);
+    int status = gpsh_coll_meet(c, team->my_rank == c->root ? scatter(c, &parts) : 0);
     if (status == 0)
         status = push_out(c, mine, c->dest + mine.first, team->nodes->node[c->root]);
     if (status == 0)
         status = push_near(c, mine, c->root);
-    status = settle_and_meet(c, status);
+    status = gpsh_coll_meet(c, status);
     return status == 0 ? pass_on(c, &parts, c->root) : status;
 }

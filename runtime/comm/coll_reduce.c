@@ -5,18 +5,6 @@
 
 #include "comm/coll.h"
 
-static int done(const struct gpsh_coll *c, int status)
-{
-    return status < 0 ? gpsh_team_break(c->team, status) : 0;
-}
-
-static int leave(const struct gpsh_coll *c, int status)
-{
-    if (status == 0)
-        status = gpsh_coll_settle(c->team);
-    return status < 0 ? done(c, status) : gpsh_team_meet(c->team, c->what);
-}
-
 // Where a small result is made.
 static char *small_result(const struct gpsh_coll *c)
 {
@@ -33,7 +21,7 @@ static int fold_small(const struct gpsh_coll *c, int sources)
         gpsh_fold_all(c->type, c->op, result, c->team->views, sources, 0, c->nelems);
     else
         memset(result, 0, bytes); // the exclusive scan's first
-    return done(c, gpsh_coll_copy(c->dest, result, bytes));
+    return gpsh_coll_end(c, gpsh_coll_copy(c->dest, result, bytes));
 }
 
 static int gather_small(const struct gpsh_coll *c, int sources)
@@ -41,7 +29,7 @@ static int gather_small(const struct gpsh_coll *c, int sources)
     size_t bytes = c->nelems * c->size;
     const char *mine = gpsh_coll_bring(c->team, c->source, bytes, GPSH_WORK_IN);
     if (!mine)
-        return done(c, gpsh_last_error_code());
+        return gpsh_coll_end(c, gpsh_last_error_code());
     int status = gpsh_team_gather(c->team, mine, bytes, c->what);
     return status < 0 ? status : fold_small(c, sources);
 }
@@ -51,7 +39,7 @@ static int scatter_small(const struct gpsh_coll *c)
     size_t bytes = c->nelems * c->size, all = (size_t)c->team->n * bytes;
     const char *mine = gpsh_coll_bring(c->team, c->source, all, GPSH_WORK_IN);
     if (!mine)
-        return done(c, gpsh_last_error_code());
+        return gpsh_coll_end(c, gpsh_last_error_code());
     int status = gpsh_team_transpose(c->team, mine, bytes, c->what);
     return status < 0 ? status : fold_small(c, c->team->n);
 }
@@ -280,14 +268,6 @@ static int push_share(const struct gpsh_coll *c, int rank, const int *ranks, int
     return status;
 }
 
-// What is sent has arrived, and what is folded is there, when all have come.
-static int settle_and_meet(const struct gpsh_coll *c, int status)
-{
-    if (status == 0)
-        status = gpsh_coll_settle(c->team);
-    return status == 0 ? gpsh_team_meet(c->team, c->what) : status;
-}
-
 // The holders of a share (comm/team_nodes.h) fold it, each on its node, into their dests; the rank
 // whose share it is folds those, and sends the result back to them; they pass it on in their nodes.
 static int reduce_by_nodes(struct piece *p)
@@ -301,12 +281,12 @@ static int reduce_by_nodes(struct piece *p)
     for (int rank = 0; rank < team->n && status == 0; rank++)
         if (gpsh_team_nodes_holder(nodes, rank, nodes->mine) == me)
             status = fold_share(p, rank, mates, n_mates, c->source);
-    status = settle_and_meet(c, status);
+    status = gpsh_coll_meet(c, status);
     if (status == 0)
         status = fold_share(p, me, holders, nodes->n, c->dest);
     if (status == 0)
         status = push_share(c, me, holders, nodes->n);
-    status = settle_and_meet(c, status);
+    status = gpsh_coll_meet(c, status);
     for (int rank = 0; rank < team->n && status == 0; rank++)
         if (gpsh_team_nodes_holder(nodes, rank, nodes->mine) == me)
             status = push_share(c, rank, mates, n_mates);
@@ -331,7 +311,7 @@ static int by_shares(const struct gpsh_coll *c, size_t outs, int (*share)(struct
     if (status < 0)
         return status;
     status = piece_begin(&piece, c, outs);
-    status = leave(c, status < 0 ? status : share(&piece));
+    status = gpsh_coll_leave(c, status < 0 ? status : share(&piece));
     free(piece.memory);
     return status;
 }
