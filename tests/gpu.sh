@@ -46,6 +46,7 @@ trap 'rm -rf "$log" "$nics"' EXIT
 cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DGPUSHMEM_CUDA=ON >"$log" 2>&1 &&
     ninja -C "$build" $targets >>"$log" 2>&1 || { tail -40 "$log" && echo "0 passed, 1 failed (the build)" && exit 1; }
 bin=$build/bin bitcode=${GPUSHMEM_BITCODE:-$build/lib/libnvshmem_device.bc}
+unset GPUSHMEM_BITCODE # no setting of the library
 
 # Nobody hangs: every wait ends with an error that says who waited for what. Kernels are loaded ahead: at a kernel's first
 # launch the driver may wait for the running ones, which may be waiting for it.
@@ -201,8 +202,8 @@ if python3 -c 'import torch' 2>/dev/null; then
         for job in $(jobs -p); do
             wait "$job" || status=$?
         done
-        [ $status = 0 ] || sed -n '/Traceback/,/^[^ ]*Error/p; /python_test:/p; /gpushmem:/p' "$log".[12] |
-            grep -v 'torch/distributed' # not torchrun's own
+        # Where each PE was and why it ended, without the rest of the tracebacks.
+        [ $status = 0 ] || grep -h '_test.py", line\|starts.py", line\|Error\|python_test:\|gpushmem:' "$log".[12] | sort -u
         rm -f "$log".[12]
         return $status
     }

@@ -34,6 +34,7 @@ static struct {
     int (*alloc)(vmm_word *at, size_t bytes);
     int (*free)(vmm_word at);
     int (*copy)(vmm_word to, vmm_word from, size_t bytes);
+    int (*synchronize)(void *stream);
 } vmm;
 
 static inline void vmm_must(int good, const char *what)
@@ -46,10 +47,10 @@ static inline void vmm_must(int good, const char *what)
 
 static inline void vmm_load(void)
 {
-    static const char *const names[] = {"cuCtxGetDevice",      "cuMemCreate",      "cuMemRelease",
-                                        "cuMemAddressReserve", "cuMemAddressFree", "cuMemMap",
-                                        "cuMemUnmap",          "cuMemSetAccess",   "cuMemAlloc_v2",
-                                        "cuMemFree_v2",        "cuMemcpy"};
+    static const char *const names[] = {
+        "cuCtxGetDevice",   "cuMemCreate",  "cuMemRelease", "cuMemAddressReserve",
+        "cuMemAddressFree", "cuMemMap",     "cuMemUnmap",   "cuMemSetAccess",
+        "cuMemAlloc_v2",    "cuMemFree_v2", "cuMemcpy",     "cuStreamSynchronize"};
     void *library = dlopen("libcuda.so.1", RTLD_NOW);
     vmm_must(library != NULL, "loading libcuda.so.1");
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -85,9 +86,12 @@ static inline void vmm_delete(char *memory, size_t bytes)
     vmm_must(!vmm.unreserve((size_t)memory, bytes), "cuMemAddressFree");
 }
 
+// Ends when the bytes are there: a small copy to a GPU by cuMemcpy alone may return before, and
+// lets another process read what was there.
 static inline void vmm_copy(void *to, const void *from, size_t bytes)
 {
     vmm_must(!vmm.copy((size_t)to, (size_t)from, bytes), "cuMemcpy");
+    vmm_must(!vmm.synchronize(NULL), "cuStreamSynchronize");
 }
 
 #endif

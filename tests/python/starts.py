@@ -130,6 +130,8 @@ def shim_calls(core, rank, n, make, free, of_peer, make_bytes, dtype):
     world, right, left = core.Teams.TEAM_WORLD, (rank + 1) % n, (rank - 1) % n
     a, b, flag = make((n, 2), dtype=dtype), make((n, 2), dtype=dtype), make_bytes((8,))
     a[:], b[:], flag[:] = rank + 1, 0, 0
+    if getattr(a, "is_cuda", False): # torch's own kernels: no barrier of the host waits for them
+        sys.modules["torch"].cuda.synchronize()
     core.barrier_all()
     core.put_signal(b, a, flag, 5, core.SignalOp.SIGNAL_SET, remote_pe=right, stream=0)
     core.signal_wait(flag, 5, core.ComparisonType.CMP_GE, stream=0) # the neighbour may have added 2 already

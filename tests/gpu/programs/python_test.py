@@ -74,6 +74,7 @@ def moves(me, n):
         shm.get(got, dest, right)
         want[1:3, :5] = me + 1
         assert torch.equal(got, want), dtype
+        shm.barrier()  # both neighbours have compared
         shm.p(dest[0, 0], 4, right)
         shm.barrier()
         assert shm.g(dest[0, 0], right) == 4 and dest[0, 0].item() == 4
