@@ -23,16 +23,4 @@ static inline uint64_t gpsh_ticks(void)
 #endif
 }
 
-// About two microseconds: of x86 it is only known that the counter runs at 1 to 4 GHz.
-static inline uint64_t gpsh_ticks_of_2us(void)
-{
-#if defined(__aarch64__)
-    uint64_t per_second;
-    __asm__ volatile("mrs %0, cntfrq_el0" : "=r"(per_second));
-    return per_second / 500000;
-#else
-    return 4096;
-#endif
-}
-
 #endif
