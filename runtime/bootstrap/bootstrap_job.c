@@ -157,12 +157,9 @@ static void find_dir(struct gpsh_bootstrap *b, const pmix_proc_t *me)
 // leads nobody back to it.
 static void make_public_id(struct gpsh_bootstrap *b, const char *nspace)
 {
-    enum { SHOWN = 8 }; // bytes, enough to tell the jobs of a user apart
-    uint8_t digest[GPSH_SHA256_BYTES];
-    gpsh_sha256(nspace, strlen(nspace), digest);
-    int length = snprintf(b->job_id, sizeof(b->job_id), "run-");
-    for (int i = 0; i < SHOWN; i++, length += 2)
-        snprintf(b->job_id + length, 3, "%02x", digest[i]);
+    char mark[GPSH_SHA256_MARK];
+    gpsh_sha256_mark(nspace, mark);
+    snprintf(b->job_id, sizeof(b->job_id), "run-%s", mark);
 }
 
 // The namespace, as far as it fits and as a file name may have it. A longer one is told apart by a

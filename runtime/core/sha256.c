@@ -3,6 +3,7 @@
 #include "core/sha256.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -103,6 +104,14 @@ void gpsh_sha256(const void *data, size_t bytes, uint8_t digest[GPSH_SHA256_BYTE
     hash_begin(&h);
     hash_add(&h, data, bytes);
     hash_end(&h, digest);
+}
+
+void gpsh_sha256_mark(const char *text, char mark[GPSH_SHA256_MARK])
+{
+    uint8_t digest[GPSH_SHA256_BYTES];
+    gpsh_sha256(text, strlen(text), digest);
+    for (int i = 0; i < (GPSH_SHA256_MARK - 1) / 2; i++)
+        snprintf(mark + 2 * (size_t)i, 3, "%02x", digest[i]);
 }
 
 void gpsh_hmac_sha256(const void *key, size_t key_bytes, const void *data, size_t bytes,

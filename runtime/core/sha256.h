@@ -8,9 +8,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { GPSH_SHA256_BYTES = 32 };
+enum { GPSH_SHA256_BYTES = 32, GPSH_SHA256_MARK = 17 };
 
 void gpsh_sha256(const void *data, size_t bytes, uint8_t digest[GPSH_SHA256_BYTES]);
+// The first 8 bytes of a text's digest in hexadecimal digits: enough to tell names apart, and
+// nobody finds the text by it.
+void gpsh_sha256_mark(const char *text, char mark[GPSH_SHA256_MARK]);
 // `key` has at most 64 bytes.
 void gpsh_hmac_sha256(const void *key, size_t key_bytes, const void *data, size_t bytes,
                       uint8_t mac[GPSH_SHA256_BYTES]);

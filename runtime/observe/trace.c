@@ -17,6 +17,7 @@
 
 #include "core/error.h"
 #include "core/memory_file.h"
+#include "core/sha256.h"
 
 bool gpsh_trace_stopped = true;
 
@@ -131,7 +132,7 @@ static void head_fill(struct gpsh_trace_head *head, const struct gpsh_trace_owne
     head->lane_records = (uint32_t)owner->lane_records;
     head->began_ns = gpsh_clock_ns();
     head->began_real_ns = real_ns();
-    gpsh_trace_job_mark(owner->job, head->job);
+    gpsh_sha256_mark(owner->job, head->job);
     gethostname(head->host, sizeof head->host - 1);
     memcpy(head->magic, GPSH_TRACE_MAGIC, sizeof head->magic);
 }
@@ -199,13 +200,13 @@ static int refuse_place(const struct gpsh_trace_owner *owner, mode_t mode)
 
 int gpsh_trace_open(const struct gpsh_trace_owner *owner)
 {
-    char path[PATH_MAX], mark[64];
+    char path[PATH_MAX], mark[GPSH_SHA256_MARK];
     struct stat st;
     void *map = NULL;
     int n_lanes = owner->n_channels + GPSH_TRACE_HOST_THREADS;
     if (stat(owner->file, &st) == 0 && !S_ISREG(st.st_mode))
         return refuse_place(owner, st.st_mode);
-    gpsh_trace_job_mark(owner->job, mark);
+    gpsh_sha256_mark(owner->job, mark);
     if ((size_t)snprintf(path, sizeof path, "%s.%d.%s.part", owner->file, owner->pe, mark) >=
         sizeof path)
         return refuse_error(owner, "a part of that name", ENAMETOOLONG);

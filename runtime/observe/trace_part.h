@@ -81,7 +81,7 @@ struct gpsh_trace_head {
     uint64_t began_ns, began_real_ns; // CLOCK_MONOTONIC and CLOCK_REALTIME
     uint64_t ended_ns;
     uint64_t n_marks;
-    char job[64], host[64]; // job: gpsh_trace_job_mark of its name
+    char job[64], host[64]; // job: gpsh_sha256_mark of its name, short whatever that is
     char transports[GPSH_TRACE_TRANSPORTS][16];
     char names[GPSH_TRACE_NAMES][GPSH_TRACE_NAME];
     struct gpsh_trace_mark marks[2][GPSH_TRACE_MARKS]; // the first ones, and the last
@@ -104,9 +104,5 @@ static inline uint64_t gpsh_trace_part_bytes(int n_lanes, uint64_t lane_records)
     return gpsh_trace_records_at(n_lanes) +
            (uint64_t)n_lanes * lane_records * sizeof(struct gpsh_trace_record);
 }
-
-// What stands for a job in files that others may read: its name lets a process of the same user
-// into the job, and is told to nobody. mark[64].
-void gpsh_trace_job_mark(const char *job, char *mark);
 
 #endif

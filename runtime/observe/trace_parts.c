@@ -17,15 +17,6 @@
 #include "core/error.h"
 #include "core/sha256.h"
 
-void gpsh_trace_job_mark(const char *job, char *mark)
-{
-    enum { SHOWN = 8 }; // bytes, enough to tell jobs apart
-    uint8_t digest[GPSH_SHA256_BYTES];
-    gpsh_sha256(job, strlen(job), digest);
-    for (int i = 0; i < SHOWN; i++)
-        snprintf(mark + 2 * (size_t)i, 3, "%02x", digest[i]);
-}
-
 // "FILE.12.0123abcd.part"; `base` is FILE's name without its folder.
 static bool is_part_name(const char *name, const char *base)
 {
@@ -200,7 +191,7 @@ static void parts_pick(struct gpsh_trace_parts *parts, const struct gpsh_trace_p
     char job[sizeof parts->list->head->job] = "", wanted[sizeof job] = "";
     uint64_t latest = 0;
     if (pick->job)
-        gpsh_trace_job_mark(pick->job, wanted);
+        gpsh_sha256_mark(pick->job, wanted);
     for (int i = 0; i < parts->n; i++) {
         const struct gpsh_trace_head *head = parts->list[i].head;
         bool fits = pick->job       ? strcmp(wanted, head->job) == 0

@@ -38,6 +38,13 @@ Test(sha256, digest__a_million_letters__known_digest)
                      "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
+Test(sha256, mark__known_text__its_digest_begins_so)
+{
+    char mark[GPSH_SHA256_MARK];
+    gpsh_sha256_mark("abc", mark);
+    cr_expect_str_eq(mark, "ba7816bf8f01cfea");
+}
+
 // Cases 1 and 2 of RFC 4231.
 Test(sha256, hmac__known_keys__known_codes)
 {

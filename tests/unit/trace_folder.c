@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/scratch.h"
+#include "core/sha256.h"
 #include "observe/trace.h"
 
 char folder[64], file[80];
@@ -47,8 +48,8 @@ int open_part(int pe)
 char *part_path(int pe)
 {
     static char path[192];
-    char mark[64];
-    gpsh_trace_job_mark(job, mark);
+    char mark[GPSH_SHA256_MARK];
+    gpsh_sha256_mark(job, mark);
     snprintf(path, sizeof path, "%s.%d.%s.part", file, pe, mark);
     return path;
 }

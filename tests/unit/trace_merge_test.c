@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "core/error.h"
+#include "core/sha256.h"
 #include "observe/trace.h"
 #include "observe/trace_merge.h"
 #include "trace_folder.h"
@@ -138,8 +139,8 @@ Test(trace_merge, gpsh_trace_merge__killed_pe__is_named)
 
 static bool beside(const char *mark_of, const char *number)
 {
-    char mark[64], path[160];
-    gpsh_trace_job_mark(mark_of, mark);
+    char mark[GPSH_SHA256_MARK], path[160];
+    gpsh_sha256_mark(mark_of, mark);
     snprintf(path, sizeof path, "%s/t.%s%s.json", folder, mark, number);
     return is_there(path);
 }
