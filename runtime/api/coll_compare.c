@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/team_name.h"
 #include "gpushmem/gpushmem.h"
 
 // What all members must have alike.
@@ -34,14 +35,16 @@ static int call_refuse(const struct gpsh_coll *c, const struct call *first,
         "source at heap offset"};
     int pe = c->team->pes[rank], first_pe = c->team->pes[0];
     if (strcmp(first->function, other->function) != 0)
-        return gpsh_fail(GPUSHMEM_ERR_ASYMMETRY, "team %d: PE %d calls %s, PE %d calls %s",
-                         c->team->handle, pe, other->function, first_pe, first->function);
+        return gpsh_fail(GPUSHMEM_ERR_ASYMMETRY, "%s: PE %d calls %s, PE %d calls %s",
+                         gpsh_team_name(c->team->handle).text, pe, other->function, first_pe,
+                         first->function);
     int i = 0;
     while (i < ARGUMENTS - 1 && first->arguments[i] == other->arguments[i])
         i++;
-    return gpsh_fail(
-        GPUSHMEM_ERR_ASYMMETRY, "%s, team %d: PE %d passes %s %" PRId64 ", PE %d passes %" PRId64,
-        c->what, c->team->handle, pe, names[i], other->arguments[i], first_pe, first->arguments[i]);
+    return gpsh_fail(GPUSHMEM_ERR_ASYMMETRY,
+                     "%s, %s: PE %d passes %s %" PRId64 ", PE %d passes %" PRId64, c->what,
+                     gpsh_team_name(c->team->handle).text, pe, names[i], other->arguments[i],
+                     first_pe, first->arguments[i]);
 }
 
 int gpsh_coll_compare(const struct gpsh_coll *c, int status, unsigned alike)

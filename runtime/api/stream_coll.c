@@ -6,6 +6,7 @@
 #include "api/argument.h"
 #include "api/coll_compare.h"
 #include "api/team.h"
+#include "core/team_name.h"
 #include "gpushmem/device_host.h"
 #include "gpushmem/impl/coll_types.h"
 #include "proxy/device_teams.h"
@@ -55,17 +56,20 @@ static int check_device_team(const char *function, gpushmem_team_t team,
     if (status)
         return status;
     if (!gpsh_device_teams_entry(team, entry, pes))
-        return gpsh_fail(GPUSHMEM_ERR_INVALID, "%s: kernels know no team %d", function, team);
+        return gpsh_fail(GPUSHMEM_ERR_INVALID,
+                         "%s: kernels do not know %s any more: it is being destroyed", function,
+                         gpsh_team_name(team).text);
     if (entry->flags & GPUSHMEM_DEV_TEAM_LOST)
         return gpsh_fail(GPUSHMEM_ERR_PE_FAILED,
-                         "%s: team %d has lost a member and can only be destroyed; make a team of "
+                         "%s: %s has lost a member and can only be destroyed; make a team of "
                          "the PEs that are left",
-                         function, team);
+                         function, gpsh_team_name(team).text);
     if (!(entry->flags & GPUSHMEM_DEV_TEAM_STREAM))
         return gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED,
-                         "%s: team %d was made when GPUSHMEM_STREAM_TEAMS=%lld others existed, and "
+                         "%s: %s was made when GPUSHMEM_STREAM_TEAMS=%lld others existed, and "
                          "has no memory for operations of streams; raise that setting",
-                         function, team, (long long)gpsh.settings.stream_teams);
+                         function, gpsh_team_name(team).text,
+                         (long long)gpsh.settings.stream_teams);
     return 0;
 }
 
@@ -165,9 +169,9 @@ static int check_arguments(const struct call *call, const struct gpsh_team *team
 {
     const struct gpushmem_coll_op *op = &call->op;
     if (op->kind == GPUSHMEM_COLL_BROADCAST && (op->root < 0 || op->root >= team->n))
-        return gpsh_fail(GPUSHMEM_ERR_INVALID,
-                         "%s: root %d is no member of team %d, which has %d: pass 0 to %d",
-                         call->function, op->root, op->team, team->n, team->n - 1);
+        return gpsh_fail(
+            GPUSHMEM_ERR_INVALID, "%s: root %d is no member of %s, which has %d: pass 0 to %d",
+            call->function, op->root, gpsh_team_name(op->team).text, team->n, team->n - 1);
     if (op->dest_stride < 1 || op->source_stride < 1)
         return gpsh_fail(GPUSHMEM_ERR_INVALID,
                          "%s: strides are at least 1, but dst is %lld and "

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "comm/context.h"
+#include "core/team_name.h"
 #include "memory/word.h"
 #include "progress/waiter.h"
 
@@ -78,8 +79,8 @@ static void about_awaited(const void *subject, char *text, size_t bytes)
 {
     const struct awaited *awaited = subject;
     const struct gpsh_team *team = awaited->team;
-    snprintf(text, bytes, " for PE %d, rank %d of %d in team %d", team->pes[awaited->rank],
-             awaited->rank, team->n, team->handle);
+    snprintf(text, bytes, " for PE %d, rank %d of %d in %s", team->pes[awaited->rank],
+             awaited->rank, team->n, gpsh_team_name(team->handle).text);
 }
 
 static __attribute__((noinline)) int await_slow(struct gpsh_team *team, int rank,

@@ -10,6 +10,7 @@
 
 #include "comm/context.h"
 #include "comm/vote.h"
+#include "core/team_name.h"
 #include "gpushmem/gpushmem.h"
 #include "progress/failure.h"
 #include "progress/waiter.h"
@@ -169,8 +170,9 @@ static void show(struct survivors *s)
 static void about_poll(const void *subject, char *text, size_t bytes)
 {
     const struct survivors *s = subject;
-    snprintf(text, bytes, " for PE %d, rank %d of %d in team %d, to call it as well",
-             s->parent->pes[s->poll.awaited], s->poll.awaited, s->parent->n, s->parent->handle);
+    snprintf(text, bytes, " for PE %d, rank %d of %d in %s, to call it as well",
+             s->parent->pes[s->poll.awaited], s->poll.awaited, s->parent->n,
+             gpsh_team_name(s->parent->handle).text);
 }
 
 // The result is certain once this PE is DONE: what is left is to stay until the others have seen

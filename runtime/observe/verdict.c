@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/hash.h"
 #include "core/log.h"
+#include "core/team_name.h"
 
 enum { PES_BYTES = 96, VERDICT_BYTES = 640 };
 
@@ -101,8 +102,8 @@ static const struct gpsh_wait_record *main_wait(const struct gpsh_pe_view *views
 static void place_print(const struct gpsh_wait_record *at, char *text, size_t bytes)
 {
     if (at->awaited == GPSH_AWAITED_TEAM)
-        snprintf(text, bytes, "operation %" PRIu64 " of team %d (%s)", at->number, at->team,
-                 at->what);
+        snprintf(text, bytes, "operation %" PRIu64 " of %s (%s)", at->number,
+                 gpsh_team_name(at->team).text, at->what);
     else
         snprintf(text, bytes, "barrier %" PRIu64 " (%s)", at->number, at->what);
 }
@@ -131,7 +132,7 @@ static void say_late(struct text *t, const struct gpsh_pe_view *views, const str
                      const struct pe_set *waiting, const struct pe_set *unseen,
                      const struct gpsh_wait_record *at)
 {
-    char place[128];
+    char place[160];
     place_print(at, place, sizeof place);
     if (late->n) {
         add(t, "%s %s not reached %s; %s %s for %s", late->text, late->n == 1 ? "has" : "have",

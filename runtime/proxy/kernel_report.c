@@ -14,6 +14,7 @@
 #include "core/error.h"
 #include "core/launcher_log.h"
 #include "core/log.h"
+#include "core/team_name.h"
 #include "core/thread.h"
 #include "gpushmem/device_host.h"
 #include "observe/board.h"
@@ -125,16 +126,16 @@ static void describe_call(const struct gpushmem_device_fault *fault, char *text,
 
 static void describe_rank(const struct gpushmem_device_fault *fault, char *text, size_t bytes)
 {
+    const struct gpsh_team_name name = gpsh_team_name((gpushmem_team_t)fault->seen);
     if (fault->wanted)
         snprintf(text, bytes,
-                 ", towards rank %d in a call on a context of team %" PRIu64
-                 ", whose ranks are 0 to %" PRIu64,
-                 fault->pe, fault->seen, fault->wanted - 1);
+                 ", towards rank %d in a call on a context of %s, whose ranks are 0 to %" PRIu64,
+                 fault->pe, name.text, fault->wanted - 1);
     else
         snprintf(text, bytes,
-                 ", towards rank %d in a call on a context of team %" PRIu64
-                 ": the team was destroyed, or this PE is not in it",
-                 fault->pe, fault->seen);
+                 ", towards rank %d in a call on a context of %s: the team was destroyed, or this "
+                 "PE is not in it",
+                 fault->pe, name.text);
 }
 
 // What is wrong with an argument of a collective.

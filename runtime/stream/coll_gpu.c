@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "stream/coll_gpu.h"
 
+#include "core/team_name.h"
 #include "gpu/gpu.h"
 #include "proxy/device_side.h"
 #include "stream/coll_choice.h"
@@ -117,6 +118,6 @@ int gpsh_coll_gpu_submit(const struct gpushmem_coll_op *op, const struct gpushme
     gpsh_gpu_leave(entered);
     if (GPSH_LIKELY(!code))
         return 0;
-    return gpsh_gpu_fail(code, "%s of team %d on stream %p", gpsh_coll_kind_name(op->kind),
-                         op->team, (void *)stream);
+    return gpsh_gpu_fail(code, "%s of %s on stream %p", gpsh_coll_kind_name(op->kind),
+                         gpsh_team_name(op->team).text, (void *)stream);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <criterion/criterion.h>
 
+#include "core/team_name.h"
 #include "observe/verdict.h"
 
 enum { PES = 6, BYTES = 640 };
@@ -69,9 +70,26 @@ Test(verdict, gpsh_verdict__team__names_who_is_awaited_and_is_not_there)
     struct gpsh_pe_view views[PES] = {waits(GPSH_AWAITED_TEAM, 9, 5)};
     views[5] = waits(GPSH_AWAITED_TEAM, 9, 4);
     views[4].state = GPSH_PE_ENDED;
-    cr_assert_str_eq(verdict(views),
-                     "PE 4 has not reached operation 9 of team 2 (call); PEs 0,5 wait for it. PE 4 "
-                     "has ended without gpushmem_finalize");
+    cr_assert_str_eq(
+        verdict(views),
+        "PE 4 has not reached operation 9 of GPUSHMEM_TEAM_NODE (call); PEs 0,5 wait for it. PE 4 "
+        "has ended without gpushmem_finalize");
+}
+
+Test(verdict, gpsh_team_name__handles__predefined_ones_by_name_others_by_number)
+{
+    static const struct {
+        gpushmem_team_t team;
+        const char *name;
+    } rows[] = {{GPUSHMEM_TEAM_WORLD, "GPUSHMEM_TEAM_WORLD"},
+                {GPUSHMEM_TEAM_SHARED, "GPUSHMEM_TEAM_SHARED"},
+                {GPUSHMEM_TEAM_NODE, "GPUSHMEM_TEAM_NODE"},
+                {GPUSHMEM_TEAM_SAME_RANK, "GPUSHMEM_TEAM_SAME_RANK"},
+                {GPUSHMEM_TEAM_SAME_RANK + 1, "team 4"},
+                {GPUSHMEM_TEAM_INVALID, "team -1"},
+                {INT32_MIN, "team -2147483648"}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        cr_expect_str_eq(gpsh_team_name(rows[i].team).text, rows[i].name);
 }
 
 Test(verdict, gpsh_verdict__words_only__tells_the_longest)

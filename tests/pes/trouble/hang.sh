@@ -79,11 +79,11 @@ hears "stat names a PE of another node" "^1 .* gpushmem_barrier_all +waiting for
     "$gpushmem" stat --waits "$job"
 end
 begin "$gpushmem" run -n 3 "$hang" team
-hears "stat finds who is late for a team" '^PE 2 has not reached operation [0-9]+ of team 0 \(gpushmem_team_sync\); PEs 0-1 wait for it' \
+hears "stat finds who is late for a team" '^PE 2 has not reached operation [0-9]+ of GPUSHMEM_TEAM_WORLD \(gpushmem_team_sync\); PEs 0-1 wait for it' \
     "$gpushmem" stat --waits "$job"
 hears "stat lists jobs" "^[^ ]+ +3 +3 +gpushmem run, process $job$" "$gpushmem" stat
 name=$("$gpushmem" stat | sed -n "s/ .*process $job$//p")
-hears "stat takes a job's name" "^0 .* gpushmem_team_sync +waiting for PE 2, rank 2 of 3 in team 0$" "$gpushmem" stat --waits "$name"
+hears "stat takes a job's name" "^0 .* gpushmem_team_sync +waiting for PE 2, rank 2 of 3 in GPUSHMEM_TEAM_WORLD$" "$gpushmem" stat --waits "$name"
 end
 begin "$gpushmem" run -n 2 "$hang" word
 hears "stat tells a word's value" \
