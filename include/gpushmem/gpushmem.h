@@ -255,10 +255,12 @@ GPUSHMEM_API int gpushmem_buffer_unregister(void *address);
 // to it during the two calls, nobody has pinned it before (cudaHostRegister, a NIC), and until it
 // is unregistered the program does not unmap or free it. A child that is forked has a copy of its
 // own, in which what it has not written to still follows its parent.
-//   GPUSHMEM_ERR_INVALID    empty; not such memory; overlaps symmetric or registered memory
-//   GPUSHMEM_ERR_ALIGNMENT  address or size is no multiple of the page size
+//   GPUSHMEM_ERR_INVALID    empty; not such memory; overlaps symmetric or registered memory; of
+//                           GPU memory: on another GPU than the heap, or not one whole allocation
+//   GPUSHMEM_ERR_ALIGNMENT  address or size is no multiple of the page size, or of the GPU's
+//                           granularity
 //   GPUSHMEM_ERR_NO_MEMORY  no room in heap or host memory; more than 63 such buffers; no memory to
-//                           move it
+//                           move it; of GPU memory: beyond GPUSHMEM_HEAP_MAX, or the 25th
 //   GPUSHMEM_ERR_UNSUPPORTED  GPU memory that the driver does not export, cudaMalloc's for example
 //   GPUSHMEM_ERR_ASYMMETRY  PEs passed different sizes or kinds of memory, or were in different
 //                           collective calls

@@ -57,7 +57,8 @@ static int grow_here(uint64_t more, const void *buffer, struct gpsh_growth *mine
     struct gpsh_transport *t = extending();
     if (!more)
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
-                         "it may have %" PRIu64 " bytes in all (GPUSHMEM_HEAP_MAX)",
+                         "it may have %" PRIu64 " bytes in all; raise GPUSHMEM_HEAP_SIZE or "
+                         "GPUSHMEM_HEAP_MAX",
                          gpsh_regions_heap_max());
     int status = buffer ? gpsh_regions_heap_adopt(buffer, more)
                         : gpsh_regions_heap_resize(gpsh.heap_bytes + more);
@@ -116,7 +117,7 @@ static int judge(const char *function, const void *buffer, int pe, const struct 
     if (theirs->status < 0)
         return gpsh_fail((int)theirs->status,
                          "%s: no block of that size is free, and the heap of PE %d cannot grow: "
-                         "%.*s; raise GPUSHMEM_HEAP_SIZE or GPUSHMEM_HEAP_MAX",
+                         "%.*s",
                          function, pe, (int)sizeof theirs->why, theirs->why);
     if (theirs->number != mine->number || theirs->bytes != mine->bytes)
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,

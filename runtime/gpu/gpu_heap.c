@@ -270,7 +270,9 @@ static int no_more(gpsh_cu_result code, uint64_t bytes)
     if (code != GPSH_CU_OUT_OF_MEMORY)
         return gpsh_gpu_fail(code, "%" PRIu64 "M more on %s", bytes >> 20, gpsh_gpu.name);
     return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
-                     "%" PRIu64 "M more do not fit on %s at %s: %zuM of its %zuM are free",
+                     "%" PRIu64
+                     "M more do not fit on %s at %s: %zuM of its %zuM are free; free some "
+                     "of it, or allocate less",
                      bytes >> 20, gpsh_gpu.name, gpsh_gpu.pci, available >> 20, total >> 20);
 }
 
@@ -349,10 +351,16 @@ static int add_piece(struct gpsh_gpu_heap *heap, uint64_t bytes, const char *ado
 
 static int grow_by(struct gpsh_gpu_heap *heap, uint64_t bytes, const char *adopted)
 {
-    if (bytes > heap->room - heap->bytes || heap->n_added == GPSH_GPU_PIECES)
+    if (heap->n_added == GPSH_GPU_PIECES)
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
-                         "it has %" PRIu64 " of %" PRIu64 " bytes, in %d pieces of at most %d",
-                         heap->bytes, heap->room, heap->n_added + 1, GPSH_GPU_PIECES + 1);
+                         "the heap was added to %d times, and no more can be; begin with a larger "
+                         "GPUSHMEM_HEAP_SIZE",
+                         heap->n_added);
+    if (bytes > heap->room - heap->bytes)
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
+                         "the heap has %" PRIu64 " bytes, and addresses for %" PRIu64
+                         "; raise GPUSHMEM_HEAP_MAX",
+                         heap->bytes, heap->room);
     bool entered = gpsh_gpu_enter();
     int mode = gpsh_gpu_relax();
     int status = add_piece(heap, bytes, adopted);
@@ -375,7 +383,8 @@ static int check_adoptable(const struct gpsh_gpu_heap *heap, const char *buffer,
     int ordinal = -1;
     gpsh_cu.pointer_attribute(&ordinal, GPSH_CU_POINTER_ORDINAL, device_address(buffer));
     if (ordinal != gpsh_gpu.device)
-        return gpsh_fail(GPUSHMEM_ERR_INVALID, "it is on GPU %d, and the heap on GPU %d", ordinal,
+        return gpsh_fail(GPUSHMEM_ERR_INVALID,
+                         "it is on GPU %d, and the heap on GPU %d; allocate it there", ordinal,
                          gpsh_gpu.device);
     if (!gpsh_gpu_allocation(buffer, &base, &whole) || base != buffer || whole != bytes)
         return gpsh_fail(GPUSHMEM_ERR_INVALID,
@@ -383,11 +392,15 @@ static int check_adoptable(const struct gpsh_gpu_heap *heap, const char *buffer,
                          "each whole one",
                          whole, (void *)base);
     if (bytes % heap->grain)
-        return gpsh_fail(GPUSHMEM_ERR_ALIGNMENT, "%" PRIu64 " bytes are no multiple of %" PRIu64,
+        return gpsh_fail(GPUSHMEM_ERR_ALIGNMENT,
+                         "%" PRIu64 " bytes are no multiple of %" PRIu64
+                         ", this GPU's granularity; make it of such a size",
                          bytes, heap->grain);
     for (int i = 0; i < heap->n_added; i++)
         if (heap->added[i].adopted == buffer)
-            return gpsh_fail(GPUSHMEM_ERR_INVALID, "it is symmetric already");
+            return gpsh_fail(
+                GPUSHMEM_ERR_INVALID,
+                "it is symmetric already; unregister it before, or use the address that it got");
     return 0;
 }
 

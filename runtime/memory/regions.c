@@ -113,7 +113,7 @@ int gpsh_regions_heap_adopt(const void *buffer, uint64_t bytes)
     if (bytes > max || now > max - bytes)
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
                          "the heap has %" PRIu64 " bytes, and may have %" PRIu64
-                         " in all (GPUSHMEM_HEAP_MAX)",
+                         " in all; raise GPUSHMEM_HEAP_MAX",
                          now, max);
     return gpsh_gpu_region_adopt(&regions[GPSH_HEAP], buffer, bytes);
 }

@@ -198,12 +198,13 @@ int gpsh_symmetric_resize(struct gpsh_symmetric *region, uint64_t bytes, int nod
     uint64_t limit = gpsh_memory_limit() / (uint64_t)node_pes;
     if (bytes > region->room)
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
-                         "there is address space for %" PRIu64 " bytes of it (ulimit -v?)",
+                         "there is address space for %" PRIu64
+                         " bytes of it; raise its limit (ulimit -v)",
                          region->room);
     if (bytes > region->bytes && bytes > limit)
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
                          "%" PRIu64 "M for each PE of the node exceed the %" PRIu64
-                         "M of memory that each has",
+                         "M of memory that each has; start fewer PEs there, or allocate less",
                          bytes >> 20, limit >> 20);
     int error = is_huge(region) ? reserve_huge(region->fd, region->bytes, bytes)
                                 : gpsh_memory_file_grow(region->fd, bytes);

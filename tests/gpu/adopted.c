@@ -117,7 +117,7 @@ static void test_refusals(void)
     refuse(good + 4096, BYTES - 4096, GPUSHMEM_ERR_INVALID, "exactly one allocation");
     refuse(hidden, GRAIN, GPUSHMEM_ERR_UNSUPPORTED, "POSIX_FILE_DESCRIPTOR");
     refuse(cuda_malloc, BYTES, GPUSHMEM_ERR_UNSUPPORTED, "cudaMalloc's cannot");
-    refuse(large, GRAIN * 80, GPUSHMEM_ERR_NO_MEMORY, "bytes");
+    refuse(large, GRAIN * 80, GPUSHMEM_ERR_NO_MEMORY, "raise GPUSHMEM_HEAP_MAX");
     if (n > 1) { // one PE only, and all are told
         refuse(me == 1 ? cuda_malloc : good, BYTES, GPUSHMEM_ERR_UNSUPPORTED, "buffer of PE 1");
         void *host = aligned_alloc(4096, BYTES);
@@ -136,11 +136,26 @@ static void test_refusals(void)
     vmm_delete(good, BYTES);
 }
 
+// Pieces of the heap are few, also those that were given back.
+static void test_most(void)
+{
+    char *memory = vmm_new(GRAIN, 1);
+    int times = 0;
+    while (times < 30 && gpushmem_buffer_register_symmetric(memory, GRAIN)) {
+        CHECK_OK(gpushmem_buffer_unregister_symmetric(memory));
+        times++;
+    }
+    CHECK_THAT(times < 24, "%d times", times);
+    refuse(memory, GRAIN, GPUSHMEM_ERR_NO_MEMORY, "24 times");
+    vmm_delete(memory, GRAIN);
+}
+
 // What the program forgets is its own again.
 static void test_finalize(void)
 {
     char *memory = filled(me);
     must_register(memory);
+    test_most();
     CHECK_OK(gpushmem_finalize());
     CHECK(word(memory, 0) == me);
     vmm_delete(memory, BYTES);

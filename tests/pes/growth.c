@@ -181,7 +181,7 @@ int main(int argc, char **argv)
     if (!strcmp(what, "fails"))
         test_failures(whose, atoi(argv[3]));
     else if (!strcmp(what, "full"))
-        test_refused((size_t)whose << 30, "do not fit on");
+        test_refused((size_t)whose << 30, "are free; free some of it");
     else if (!strcmp(what, "fixed"))
         test_refused((size_t)300 << 20, "GPUSHMEM_HEAP_MAX");
     else
