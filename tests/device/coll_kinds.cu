@@ -164,6 +164,7 @@ static __device__ uint64_t whole_bytes(int type, int fold, uint64_t bytes)
 __global__ void alone(char *room, int *counts)
 {
     enum { UNITS = 21, BLOCK = 16 * UNITS, MEMBERS = 3, ME = 1 };
+    const int places[MEMBERS] = {1, 0, 2}; // of the ranks' blocks: slot 0, its own, slot 1
     struct gpsh_dev_coll c = gpsh_dev_coll_of(gpsh_dev_implicit, {});
     c.me = ME, c.n = MEMBERS;
     uint64_t state = 1;
@@ -183,16 +184,11 @@ __global__ void alone(char *room, int *counts)
                            (i % 2 ? 0 : whole_bytes(type, fold, bytes)));
         for (uint64_t at = 0; at < bytes; at += 16) {
             gpsh_dev_acc<4> acc = {};
-            for (int rank = 0; rank < MEMBERS; rank++) // their blocks: in slot 0, own, in slot 1
-                acc = gpsh_dev_fold_step<4>(acc,
-                                            gpsh_dev_load_unit<4>(base +
-                                                                      (rank == ME ? 0
-                                                                       : rank     ? 2
-                                                                                  : 1) *
-                                                                          BLOCK +
-                                                                      at,
-                                                                  16),
-                                            type, fold, rank == 0);
+            for (int rank = 0; rank < MEMBERS; rank++) {
+                const char *block = base + places[rank] * BLOCK;
+                acc = gpsh_dev_fold_step<4>(acc, gpsh_dev_load_unit<4>(block + at, 16), type, fold,
+                                            rank == 0);
+            }
             gpsh_dev_unit<4> want = gpsh_dev_fold_result(acc, type),
                              got = gpsh_dev_load_unit<4>(dest + at, 16);
             for (int w = 0; w < 4; w++)
