@@ -7,8 +7,6 @@
 #include "memory/regions.h"
 #include "state/state.h"
 
-enum { TIMEOUT_MS = 60000 };
-
 static struct gpsh_fd_exchange exchange = {.socket = -1};
 
 int gpsh_handover_open(char *where, size_t bytes)
@@ -32,8 +30,9 @@ int gpsh_handover_run(const char *const *where)
 {
     const struct gpsh_fd_set mine = gpsh_regions_added_fds();
     int failed = 0;
-    int status = gpsh_fd_exchange_run(&exchange, gpsh.my_pe, gpsh.boot.node_pes, where,
-                                      gpsh.boot.node_n_pes, &mine, map, &failed, TIMEOUT_MS);
+    int status =
+        gpsh_fd_exchange_run(&exchange, gpsh.my_pe, gpsh.boot.node_pes, where, gpsh.boot.node_n_pes,
+                             &mine, map, &failed, GPSH_FD_EXCHANGE_MS);
     return status ? status : failed;
 }
 

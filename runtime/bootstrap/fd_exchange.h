@@ -28,6 +28,9 @@ int gpsh_fd_exchange_open(struct gpsh_fd_exchange *x, const char *dir, int my_pe
 // that ends the exchange.
 typedef int gpsh_fd_take_fn(void *arg, int index, const struct gpsh_fd_set *set);
 
+// What PEs of a node that all come have to do so.
+enum { GPSH_FD_EXCHANGE_MS = 60000 };
+
 // Sends `mine` to every PE of `pes` (socket paths in `paths`, both [n]; this PE's own entry is
 // skipped) and gives theirs to `take` as they come, so that few are open at a time. Waits at most
 // timeout_ms; names the PE that is missing then.

@@ -18,7 +18,7 @@
 #include "observe/board.h"
 #include "progress/failure.h"
 
-enum { HANDOVER_TIMEOUT_MS = 60000, ABOUT_BYTES = 640 };
+enum { ABOUT_BYTES = 640 };
 
 // What wiring up needs besides the state it fills.
 struct wiring {
@@ -295,7 +295,7 @@ static int map_node(struct wiring *w)
     int status = gpsh_regions_map_self();
     if (!status)
         status = gpsh_fd_exchange_run(&w->exchange, gpsh.my_pe, b->node_pes, paths, n, &mine,
-                                      map_peer, NULL, HANDOVER_TIMEOUT_MS);
+                                      map_peer, NULL, GPSH_FD_EXCHANGE_MS);
     free(paths);
     return status;
 }
