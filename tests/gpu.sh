@@ -3,9 +3,10 @@
 # shellcheck disable=SC2086 # words are split on purpose
 # gpu.sh: builds on a GPU host and runs what needs a GPU; the last line is "N passed, N failed".
 #
-#   gpu.sh [--build DIR] [--quick] [--perf]
+#   gpu.sh [--build DIR] [--quick] [--only REGEX] [--perf]
 #     --build DIR  build folder (default: build/gpu)
 #     --quick      without compute-sanitizer
+#     --only REGEX the tests with such a name (grep -E), e.g. 'memcheck|racecheck'
 #     --perf       afterwards the benchmark rows of docs/benchmarks.md (two PEs; two GPUs if there are) and the command ring's
 #
 # GPUSHMEM_BITCODE=FILE is libnvshmem_device.bc for Triton, from `ninja nvshmem_device_bc` on any machine with clang 19 or newer
@@ -13,14 +14,15 @@
 #
 # Wants CMake, Ninja, a C and a C++ compiler, pkg-config with pmix, hwloc and libibverbs, and CUDA under /usr/local/cuda (or
 # nvcc in PATH). Ubuntu 24.04 and Debian 12 are known. Each device test runs with 2 PEs and, where it makes sense, 1, 3 and 4:
-# PEs share a GPU where there are fewer GPUs than PEs. Exit code 77: there is no GPU.
+# PEs share a GPU where there are fewer GPUs than PEs: with CUDA_VISIBLE_DEVICES=0 all of them. Exit code 77: there is no GPU.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
-build=build/gpu quick='' perf='' passed=0 failed=0
+build=build/gpu quick='' only='' perf='' passed=0 failed=0
 while [ $# -gt 0 ]; do
     case $1 in
     --build) build=$2 && shift ;;
     --quick) quick=1 ;;
+    --only) only=$2 && shift ;;
     --perf) perf=1 ;;
     *) sed -n '3,/^set -/{/^set -/d;s/^# \{0,1\}//;p}' "$0" && exit 2 ;;
     esac
@@ -38,7 +40,8 @@ done
 export PATH=$PATH:/usr/local/cuda/bin
 gpus=$(nvidia-smi -L 2>/dev/null | grep -c '^GPU') || true
 [ "${gpus:-0}" -gt 0 ] || { echo "gpu.sh: nvidia-smi shows no GPU here" && exit 77; }
-echo "GPUs: $(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader | sort | uniq -c | tr -s ' \n' ' ')"
+[ "${CUDA_VISIBLE_DEVICES-0,1}" != 0 ] || gpus=1
+echo "GPUs: $gpus of $(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader | sort | uniq -c | tr -s ' \n' ' ')"
 
 log=$(mktemp)
 nics=/dev/shm/gpushmem-gpu.sh-$$ # of the software HCA
@@ -57,6 +60,7 @@ export GPUSHMEM_SETTINGS_FILE=none GPUSHMEM_HANG_REPORT=12 # a test that hangs s
 check() {
     local name=$1 begin=$SECONDS status=0
     shift
+    grep -qE -- "$only" <<<"$name" || return 0
     "$@" >"$log" 2>&1 || status=$?
     if [ $status = 0 ]; then
         passed=$((passed + 1)) && echo "ok      $name ($((SECONDS - begin)) s)"
