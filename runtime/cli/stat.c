@@ -32,12 +32,6 @@ static bool is_named(const struct gpsh_board *board, pid_t pid, const void *sele
     return (int)pid == s->pid || board->run_pid == s->pid;
 }
 
-static bool is_of_job(const struct gpsh_board *board, pid_t pid, const void *job)
-{
-    (void)pid;
-    return strcmp(board->job, job) == 0;
-}
-
 static bool parse_pid(const char *text, int *pid)
 {
     char *end;
@@ -105,7 +99,7 @@ static bool find_job(const char *operand, struct gpsh_boards *boards)
         snprintf(s.job, sizeof s.job, "%s", boards->n ? boards->list[0]->job : "");
         gpsh_boards_free(boards);
     }
-    status = gpsh_boards_read(boards, is_of_job, s.job);
+    status = gpsh_boards_read(boards, gpsh_board_is_of_job, s.job);
     if (status)
         gpsh_cli_say("stat", "%s", gpushmem_last_error());
     else if (boards->n == 0)

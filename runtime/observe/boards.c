@@ -176,6 +176,12 @@ static void boards_sort(struct gpsh_boards *boards)
     }
 }
 
+bool gpsh_board_is_of_job(const struct gpsh_board *board, pid_t pid, const void *job)
+{
+    (void)pid;
+    return strcmp(board->job, job) == 0;
+}
+
 int gpsh_boards_read(struct gpsh_boards *out, gpsh_board_wanted *wanted, const void *arg)
 {
     *out = (struct gpsh_boards){0};

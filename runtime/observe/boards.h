@@ -16,11 +16,13 @@ struct gpsh_boards {
     int others;               // boards of another version that were left out
 };
 
+typedef bool gpsh_board_wanted(const struct gpsh_board *board, pid_t pid, const void *arg);
+bool gpsh_board_is_of_job(const struct gpsh_board *board, pid_t pid, const void *job); // its name
+
 // Copies the boards that `wanted` accepts (NULL: all), sorted by job and PE. Returns 0, or
 // GPUSHMEM_ERR_NO_MEMORY or GPUSHMEM_ERR_SYSTEM with a sentence; call gpsh_boards_free in either
 // case. Reads links below /proc, of processes of this user only, and stops none of them. Any
 // thread.
-typedef bool gpsh_board_wanted(const struct gpsh_board *board, pid_t pid, const void *arg);
 int gpsh_boards_read(struct gpsh_boards *out, gpsh_board_wanted *wanted, const void *arg);
 // Copies the boards anew. The descriptors in `fds` keep the boards of processes that have ended.
 void gpsh_boards_again(struct gpsh_boards *boards);

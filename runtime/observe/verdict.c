@@ -269,12 +269,6 @@ void gpsh_views_set(struct gpsh_pe_view *views, int n, const struct gpsh_boards 
     }
 }
 
-static bool is_of_job(const struct gpsh_board *board, pid_t pid, const void *job)
-{
-    (void)pid;
-    return strcmp(board->job, job) == 0;
-}
-
 static int first_that_waits(const struct gpsh_pe_view *views, int n)
 {
     for (int pe = 0; pe < n; pe++)
@@ -295,7 +289,7 @@ void gpsh_verdict_log(const char *job, int pe, int n_pes)
     struct gpsh_boards boards;
     char text[VERDICT_BYTES];
     struct gpsh_pe_view *views = calloc((size_t)n_pes, sizeof *views);
-    if (views && !gpsh_boards_read(&boards, is_of_job, job)) {
+    if (views && !gpsh_boards_read(&boards, gpsh_board_is_of_job, job)) {
         gpsh_views_set(views, n_pes, &boards);
         if (first_that_waits(views, n_pes) == pe && gpsh_verdict(views, n_pes, text, sizeof text) &&
             is_news(text))
