@@ -229,7 +229,8 @@ static void join_trace(void)
     }
     if (!outcome.n_parts && gpsh_trace_is_open())
         GPSH_LOG(WARN, "trace",
-                 "the trace is lost: somebody has deleted the parts of this job, %.200s.*.part",
+                 "the trace is lost: somebody has deleted the parts of this job, %.200s.*.part; "
+                 "name a file in a folder that nobody clears meanwhile",
                  gpsh.settings.trace);
     gpsh_trace_outcome_print(gpsh.settings.trace, &outcome, sentence, sizeof sentence);
     if (outcome.n_parts && (outcome.dropped || outcome.threads_left_out || outcome.elsewhere ||

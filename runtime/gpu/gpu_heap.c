@@ -317,8 +317,8 @@ static int adopt_piece(struct gpsh_gpu_piece *piece, char *at)
         gpsh_cu.vmm_retain ? gpsh_cu.vmm_retain(&allocation, program) : GPSH_CU_NOT_SUPPORTED;
     if (code)
         return gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED,
-                         "it is no memory of cuMemCreate (error %d); cudaMalloc's cannot become "
-                         "symmetric",
+                         "it is no memory of cuMemCreate (error %d), and no other can become "
+                         "symmetric; allocate it by cuMemCreate",
                          code);
     int status = place_piece(piece, at, allocation);
     gpsh_cu.vmm_release(allocation);

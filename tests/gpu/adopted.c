@@ -116,7 +116,7 @@ static void test_refusals(void)
     refuse(good, GRAIN, GPUSHMEM_ERR_INVALID, "exactly one allocation");
     refuse(good + 4096, BYTES - 4096, GPUSHMEM_ERR_INVALID, "exactly one allocation");
     refuse(hidden, GRAIN, GPUSHMEM_ERR_UNSUPPORTED, "POSIX_FILE_DESCRIPTOR");
-    refuse(cuda_malloc, BYTES, GPUSHMEM_ERR_UNSUPPORTED, "cudaMalloc's cannot");
+    refuse(cuda_malloc, BYTES, GPUSHMEM_ERR_UNSUPPORTED, "; allocate it by cuMemCreate");
     refuse(large, GRAIN * 80, GPUSHMEM_ERR_NO_MEMORY, "raise GPUSHMEM_HEAP_MAX");
     if (n > 1) { // one PE only, and all are told
         refuse(me == 1 ? cuda_malloc : good, BYTES, GPUSHMEM_ERR_UNSUPPORTED, "buffer of PE 1");

@@ -166,6 +166,7 @@ class Jobs(unittest.TestCase):
                               f'/dev/null; do sleep 0.01; done; unset GPUSHMEM_TRACE; }}; exec {SYNC}')
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn("gpushmem[0] WARN trace: the trace is lost: somebody has deleted", result.stderr)
+        self.assertIn("t.json.*.part; name a file in a folder", result.stderr)
         self.assertFalse(os.path.exists(self.file))
 
     def test_two_jobs_with_one_file(self):
