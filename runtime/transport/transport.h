@@ -124,6 +124,16 @@ struct gpsh_transport_env {
     void *arg;
 };
 
+// Whether this PE's memory is its heap's, also where that is only added to later.
+static inline bool gpsh_env_in_heap(const struct gpsh_transport_env *env, const char *local,
+                                    uint64_t bytes)
+{
+    const struct gpsh_region *heap = &env->regions[GPSH_HEAP];
+    uint64_t room = env->heap_room > heap->bytes ? env->heap_room : heap->bytes;
+    uint64_t offset = (uint64_t)((uintptr_t)local - (uintptr_t)heap->base);
+    return offset < room && bytes <= room - offset;
+}
+
 enum gpsh_op_kind {
     GPSH_OP_PUT, // bytes from local to remote
     GPSH_OP_GET, // bytes from remote to local

@@ -106,18 +106,12 @@ static void complete(struct gpu_channel *self, int status)
         entry->completion->done(entry->completion, status);
 }
 
-static bool in_gpu_heap(const struct gpu_channel *self, const char *local, uint64_t bytes)
-{
-    const struct gpsh_region *heap = &self->env->regions[GPSH_HEAP];
-    uint64_t offset = (uint64_t)((uintptr_t)local - (uintptr_t)heap->base);
-    return bytes && (offset < heap->bytes || offset < self->env->heap_room);
-}
-
 // The processor accesses the other regions, which are host memory, but not this PE's heap.
 static int post_beside(struct gpu_channel *self, const struct gpsh_op *op, char *base)
 {
     struct gpsh_op rest = *op;
-    if (op->kind == GPSH_OP_AMO || !in_gpu_heap(self, op->local, op->bytes))
+    bool on_gpu = op->bytes && gpsh_env_in_heap(self->env, op->local, op->bytes);
+    if (op->kind == GPSH_OP_AMO || !on_gpu)
         return gpsh_direct_post(&self->channel, op, base);
     bool get = op->kind == GPSH_OP_GET;
     char *there = base + op->remote;

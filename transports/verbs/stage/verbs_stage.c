@@ -99,14 +99,6 @@ static bool is_put(const struct gpsh_op *op)
     return op->kind == GPSH_OP_PUT || op->kind == GPSH_OP_PUT_SIGNAL;
 }
 
-// Also in what was added to it.
-static bool in_heap(const struct gpsh_verbs *verbs, const char *local, uint64_t bytes)
-{
-    struct gpsh_region heap = verbs->env.regions[GPSH_HEAP];
-    heap.bytes = verbs->env.heap_room > heap.bytes ? verbs->env.heap_room : heap.bytes;
-    return verbs_in(&heap, local, bytes);
-}
-
 static bool is_staged(const struct verbs_stage_pipe *pipe, const struct gpsh_op *op)
 {
     const struct gpsh_verbs *verbs = pipe->flow->channel->verbs;
@@ -115,7 +107,7 @@ static bool is_staged(const struct verbs_stage_pipe *pipe, const struct gpsh_op 
     if (pipe->far)
         return true;
     return op->kind != GPSH_OP_AMO && op->bytes && op->bytes >= verbs->stage.from &&
-           in_heap(verbs, op->local, op->bytes);
+           gpsh_env_in_heap(&verbs->env, op->local, op->bytes);
 }
 
 static struct stage_op *accept(struct verbs_stage_pipe *pipe, const struct gpsh_op *op, bool direct)
