@@ -30,7 +30,8 @@ int gpsh_fail_in(int code, const char *context)
     char inner[GPSH_ERROR_BYTES];
     memcpy(inner, sentence, sizeof inner);
     int used = snprintf(sentence, sizeof sentence, "%.200s: ", context);
-    snprintf(sentence + used, sizeof sentence - (size_t)used, "%s", inner);
+    int room = (int)sizeof sentence - used;
+    snprintf(sentence + used, (size_t)room, "%.*s", room - 1, inner);
     last_code = code;
     return code;
 }

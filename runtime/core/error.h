@@ -10,7 +10,7 @@
 // some 500 bytes with what the program was doing.
 enum { GPSH_ERROR_BYTES = 896 };
 
-// Stores the sentence for this thread, logs it at level INFO, and returns `code`. errno is kept.
+// Stores the sentence for this thread, logs it at level DEBUG, and returns `code`. errno is kept.
 // A sentence says what, which value, what is allowed, what to do: "PE 9 is outside 0..3 (n_pes is
 // 4)".
 int gpsh_fail(int code, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
