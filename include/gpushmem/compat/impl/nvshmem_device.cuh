@@ -19,7 +19,7 @@
 #endif
 
 #if defined(GPUSHMEM_NVSHMEM_DEVICE_LIBRARY)
-// the functions alone (device/nvshmem/library.py)
+// the functions alone (runtime/nvshmem/device/library.py)
 #elif defined(__CUDACC__)
 #include <cooperative_groups.h> // programs expect it of nvshmem.h
 #else
