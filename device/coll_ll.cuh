@@ -25,10 +25,7 @@ GPSH_DEV bool gpsh_dev_ll_is(const struct gpsh_dev_packet &packet, uint32_t flag
 // Where `to` keeps the packets of `from`, as an address of this PE's.
 GPSH_DEV char *gpsh_dev_ll_place(const struct gpsh_dev_coll &c, int from, int to)
 {
-    uint64_t slot = 2 * gpushmem_coll_ll_most(c.n, c.stream);
-    unsigned index = (unsigned)(from < to ? from : from - 1);
-    return c.scratch + gpushmem_coll_ll_at(c.dev.n_pes, c.stream) +
-           ((c.epoch & 1) * (unsigned)(c.n - 1) + index) * slot;
+    return c.scratch + gpushmem_coll_ll_place(c.dev.n_pes, c.n, c.stream, c.epoch & 1, from, to);
 }
 
 GPSH_DEV uint64_t gpsh_dev_ll_units(uint64_t bytes)
@@ -118,6 +115,21 @@ GPSH_DEV void gpsh_dev_ll_await(struct gpsh_dev_coll *c, const struct gpushmem_c
     }
 }
 
+// A step of a fold. What most programs sum is in place: a call takes longer than the rest of it.
+GPSH_DEV gpsh_dev_acc<2> gpsh_dev_ll_fold(int type, int fold, const gpsh_dev_acc<2> &acc,
+                                          const gpsh_dev_unit<2> &in, bool first)
+{
+#if GPSH_COLL_SUMS
+    if (type == GPUSHMEM_COLL_FLOAT && fold == GPUSHMEM_COLL_SUM)
+        return gpsh_dev_fold_with(gpsh_dev_fold_one<GPUSHMEM_COLL_FLOAT, GPUSHMEM_COLL_SUM>{}, acc,
+                                  in, first);
+    if (type == GPUSHMEM_COLL_BFLOAT16 && fold == GPUSHMEM_COLL_SUM)
+        return gpsh_dev_fold_with(gpsh_dev_fold_one<GPUSHMEM_COLL_BFLOAT16, GPUSHMEM_COLL_SUM>{},
+                                  acc, in, first);
+#endif
+    return gpsh_dev_fold_step<2>(acc, in, type, fold, first);
+}
+
 // What came from one member, or is here: folded into acc, or stored.
 GPSH_DEV void gpsh_dev_ll_take(const struct gpsh_dev_coll &c, const struct gpushmem_coll_op &op,
                                int from, uint64_t unit, gpsh_dev_unit<2> in, gpsh_dev_acc<2> *acc)
@@ -126,7 +138,7 @@ GPSH_DEV void gpsh_dev_ll_take(const struct gpsh_dev_coll &c, const struct gpush
         return;
     if (gpsh_dev_coll_folds(op)) {
         if (from < gpsh_dev_coll_fold_end(c, op))
-            *acc = gpsh_dev_fold_step<2>(*acc, in, op.type, op.fold, from == 0);
+            *acc = gpsh_dev_ll_fold(op.type, op.fold, *acc, in, from == 0);
     } else {
         char *block = gpsh_dev_coll_dest(op, from);
         if (from != c.me || block != gpsh_dev_coll_source(op, from))

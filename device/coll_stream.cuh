@@ -6,23 +6,55 @@
 #define GPUSHMEM_DEVICE_COLL_STREAM_CUH
 
 #include "gpushmem/device/coll.cuh"
+#include "gpushmem/device/coll_few.cuh"
 
-enum { GPSH_STREAM_EPOCHS = GPUSHMEM_TEAM_EPOCHS - GPUSHMEM_COLL_STREAM_BLOCKS };
+// The library launches blocks of one dimension: no numbers of three are put together.
+GPSH_DEV struct gpsh_dev_group gpsh_dev_stream_group(void)
+{
+#if defined(__CUDA_ARCH__)
+    return {threadIdx.x, blockDim.x, gpsh_dev_group::block};
+#else
+    return gpsh_dev_group_of<gpsh_scope_block>();
+#endif
+}
+GPSH_DEV unsigned gpsh_dev_stream_block(void)
+{
+#if defined(__CUDA_ARCH__)
+    return blockIdx.x;
+#else
+    return gpsh_dev_block_number();
+#endif
+}
+GPSH_DEV unsigned gpsh_dev_stream_blocks(void)
+{
+#if defined(__CUDA_ARCH__)
+    return gridDim.x;
+#else
+    return gpsh_dev_grid_blocks();
+#endif
+}
+
+GPSH_DEV struct gpsh_dev_coll gpsh_dev_stream_coll_of(const struct gpushmem_dev &dev,
+                                                      const struct gpushmem_dev_team &team)
+{
+    struct gpsh_dev_coll c = gpsh_dev_coll_of(dev, gpsh_dev_stream_group());
+    gpsh_dev_coll_take(&c, team);
+    c.handle = team.team;
+    c.stream = true;
+    c.scratch = team.stream_scratch;
+    c.block = gpsh_dev_stream_block();
+    c.blocks = gpsh_dev_stream_blocks();
+    c.lane = c.block * c.group.size + c.group.rank;
+    c.lanes = c.blocks * c.group.size;
+    c.epoch_word = team.epochs + GPUSHMEM_TEAM_STREAM_EPOCHS + c.block;
+    return c;
+}
 
 GPSH_DEV struct gpsh_dev_coll gpsh_dev_stream_coll_begin(const struct gpushmem_dev &dev,
                                                          const struct gpushmem_dev_team &team,
                                                          bool goes_on = false)
 {
-    struct gpsh_dev_coll c = gpsh_dev_coll_of(dev, gpsh_dev_group_of<gpsh_scope_block>());
-    gpsh_dev_coll_take(&c, team);
-    c.handle = team.team;
-    c.stream = true;
-    c.scratch = team.stream_scratch;
-    c.block = gpsh_dev_block_number();
-    c.blocks = gpsh_dev_grid_blocks();
-    c.lane = c.block * c.group.size + c.group.rank;
-    c.lanes = c.blocks * c.group.size;
-    c.epoch_word = team.epochs + GPSH_STREAM_EPOCHS + c.block;
+    struct gpsh_dev_coll c = gpsh_dev_stream_coll_of(dev, team);
     gpsh_dev_coll_start(&c, goes_on);
     return c;
 }
@@ -54,6 +86,37 @@ GPSH_DEV void gpsh_dev_stream_packets(const struct gpushmem_dev &dev,
         gpsh_dev_coll_alone(c, op);
     else
         gpsh_dev_coll_ll(&c, op);
+    gpsh_dev_stream_coll_end(&c);
+}
+
+GPSH_DEV_CALL void gpsh_dev_stream_packets_once(const struct gpushmem_dev &dev,
+                                                const struct gpushmem_dev_team &team,
+                                                const struct gpushmem_coll_op &op)
+{
+    gpsh_dev_stream_packets(dev, team, op);
+}
+
+// The same packets, of threads that have one unit each. A number whose low half is 0 is rare.
+template <int OTHERS>
+GPSH_DEV void
+gpsh_dev_stream_few(const struct gpushmem_dev &dev, const struct gpushmem_dev_team &team,
+                    const struct gpushmem_coll_op &op, const struct gpushmem_coll_few &ready)
+{
+    struct gpsh_dev_few<OTHERS> few;
+    struct gpsh_dev_coll c = gpsh_dev_stream_coll_of(dev, team);
+    // one latency for the operation's number, the team's poison and the data
+    uint64_t before = gpsh_dev_load64_relaxed_gpu(ready.epochs + c.block);
+    uint64_t poison = gpsh_dev_load64_value_sys(ready.scratch);
+    gpsh_dev_few_load(ready, c.lane, &few);
+    c.epoch = before + 1;
+    c.status = gpsh_dev_poison_status(c, poison);
+    if (!(uint32_t)c.epoch) {
+        gpsh_dev_stream_packets_once(dev, team, op);
+        return;
+    }
+    if (c.status)
+        gpsh_dev_fail(c.dev, c.status, -1, nullptr, 0);
+    gpsh_dev_coll_few(&c, ready, op, &few);
     gpsh_dev_stream_coll_end(&c);
 }
 
@@ -91,6 +154,29 @@ GPSH_DEV void gpsh_dev_stream_leave(const struct gpushmem_dev &dev,
     gpsh_dev_stream_coll_end(&c);
 }
 
+// On CPU threads, where no host has worked the addresses out.
+GPSH_DEV void gpsh_dev_stream_small(const struct gpushmem_dev &dev,
+                                    const struct gpushmem_dev_team &team,
+                                    const struct gpushmem_coll_op &op)
+{
+    unsigned lanes = gpsh_dev_grid_blocks() * gpsh_dev_block_threads();
+    if (!gpushmem_coll_is_few(&team, &op, lanes)) {
+        gpsh_dev_stream_packets(dev, team, op);
+        return;
+    }
+    struct gpushmem_coll_few few = gpushmem_coll_few_of(&team, &op, dev.n_pes);
+    for (int j = 0; j < few.others; j++) {
+        int rank = j < team.my_rank ? j : j + 1;
+        int pe = team.stride ? team.start + rank * team.stride : team.pes[rank];
+        for (char *&to : few.members[j].to)
+            to = gpsh_dev_direct(dev, to, pe);
+    }
+    if (few.others == 1)
+        gpsh_dev_stream_few<1>(dev, team, op, few);
+    else
+        gpsh_dev_stream_few<GPUSHMEM_COLL_FEW_OTHERS>(dev, team, op, few);
+}
+
 // On CPU threads: whatever it is. There are no copy engines.
 GPSH_DEV void gpsh_dev_stream_coll(const struct gpushmem_dev &dev,
                                    const struct gpushmem_dev_team &team,
@@ -99,7 +185,7 @@ GPSH_DEV void gpsh_dev_stream_coll(const struct gpushmem_dev &dev,
     if (op.kind <= GPUSHMEM_COLL_BARRIER)
         gpsh_dev_stream_sync(dev, team, op);
     else if (op.way == GPUSHMEM_COLL_LL)
-        gpsh_dev_stream_packets(dev, team, op);
+        gpsh_dev_stream_small(dev, team, op);
     else
         gpsh_dev_stream_large(dev, team, op);
 }

@@ -24,37 +24,19 @@ GPSH_DEV bool gpsh_dev_coll_strided(const struct gpushmem_coll_op &op)
 }
 GPSH_DEV uint64_t gpsh_dev_coll_bytes(const struct gpushmem_coll_op &op)
 {
-    return op.n * op.width;
+    return gpushmem_coll_bytes(&op);
 }
-
-// Where the block for `rank` begins in source.
 GPSH_DEV const char *gpsh_dev_coll_source(const struct gpushmem_coll_op &op, int rank)
 {
-    uint64_t at = 0;
-    if (op.kind == GPUSHMEM_COLL_ALLTOALL || op.kind == GPUSHMEM_COLL_REDUCESCATTER)
-        at = rank * gpsh_dev_coll_bytes(op);
-    if (op.kind == GPUSHMEM_COLL_ALLTOALLS)
-        at = rank * gpsh_dev_coll_bytes(op) * op.source_stride;
-    return (const char *)op.source + at;
+    return gpushmem_coll_source(&op, rank);
 }
-
-// Where the block of `rank` goes in dest, if nothing is folded.
 GPSH_DEV char *gpsh_dev_coll_dest(const struct gpushmem_coll_op &op, int rank)
 {
-    uint64_t at = 0;
-    if (op.kind == GPUSHMEM_COLL_FCOLLECT || op.kind == GPUSHMEM_COLL_ALLTOALL)
-        at = rank * gpsh_dev_coll_bytes(op);
-    if (op.kind == GPUSHMEM_COLL_ALLTOALLS)
-        at = rank * gpsh_dev_coll_bytes(op) * op.dest_stride;
-    return (char *)op.dest + at;
+    return gpushmem_coll_dest(&op, rank);
 }
-
-// Bytes that travel between two members.
 GPSH_DEV uint64_t gpsh_dev_coll_message(const struct gpushmem_coll_op &op, int from, int to)
 {
-    bool none = (op.kind == GPUSHMEM_COLL_BROADCAST && from != op.root) ||
-                (gpsh_dev_coll_scans(op) && from > to);
-    return none ? 0 : gpsh_dev_coll_bytes(op);
+    return gpushmem_coll_message(&op, from, to);
 }
 
 // Whose contributions this PE folds: below this rank.
@@ -117,7 +99,11 @@ GPSH_DEV void gpsh_dev_store_whole(char *to, const gpsh_dev_unit<4> &unit)
 template <int WORDS>
 GPSH_DEV gpsh_dev_unit<WORDS> gpsh_dev_load_unit(const char *from, uint64_t left)
 {
-    gpsh_dev_unit<WORDS> unit;
+    gpsh_dev_unit<WORDS> unit = {};
+    if (WORDS == 2 && left == 4 && !((uintptr_t)from & 3)) { // what one element often is
+        unit.w[0] = __ldcg((const unsigned *)from);
+        return unit;
+    }
     if (left < 4 * WORDS || (uintptr_t)from & (4 * WORDS - 1))
         return gpsh_dev_load_part<WORDS>(from, left);
     if (WORDS == 4) {
@@ -133,7 +119,9 @@ GPSH_DEV gpsh_dev_unit<WORDS> gpsh_dev_load_unit(const char *from, uint64_t left
 template <int WORDS>
 GPSH_DEV void gpsh_dev_store_unit(char *to, const gpsh_dev_unit<WORDS> &unit, uint64_t left)
 {
-    if (left < 4 * WORDS || (uintptr_t)to & (4 * WORDS - 1))
+    if (WORDS == 2 && left == 4 && !((uintptr_t)to & 3))
+        *(gpsh_dev_word32 *)to = unit.w[0];
+    else if (left < 4 * WORDS || (uintptr_t)to & (4 * WORDS - 1))
         gpsh_dev_store_part<WORDS>(to, unit, left);
     else if (WORDS == 4)
         *(uint4 *)to = make_uint4(unit.w[0], unit.w[1], unit.w[2], unit.w[3]);

@@ -365,24 +365,26 @@ struct gpsh_dev_fold_any {
 template <int TYPE, int FOLD> struct gpsh_dev_fold_one {
 };
 
-GPSH_DEV gpsh_dev_acc<4> gpsh_dev_fold_with(const gpsh_dev_fold_any &any,
-                                            const gpsh_dev_acc<4> &acc, const gpsh_dev_unit<4> &in,
-                                            bool first)
+template <int WORDS>
+GPSH_DEV gpsh_dev_acc<WORDS> gpsh_dev_fold_with(const gpsh_dev_fold_any &any,
+                                                const gpsh_dev_acc<WORDS> &acc,
+                                                const gpsh_dev_unit<WORDS> &in, bool first)
 {
-    return gpsh_dev_fold_step<4>(acc, in, any.type, any.fold, first);
+    return gpsh_dev_fold_step<WORDS>(acc, in, any.type, any.fold, first);
 }
 
-template <int TYPE, int FOLD>
-GPSH_DEV gpsh_dev_acc<4> gpsh_dev_fold_with(gpsh_dev_fold_one<TYPE, FOLD>, gpsh_dev_acc<4> acc,
-                                            const gpsh_dev_unit<4> &in, bool first)
+template <int TYPE, int FOLD, int WORDS>
+GPSH_DEV gpsh_dev_acc<WORDS> gpsh_dev_fold_with(gpsh_dev_fold_one<TYPE, FOLD>,
+                                                gpsh_dev_acc<WORDS> acc,
+                                                const gpsh_dev_unit<WORDS> &in, bool first)
 {
     if (!first) {
         gpsh_dev_fold_as<TYPE>(&acc, in, FOLD);
     } else if (gpsh_dev_is_short_float(TYPE)) {
-        gpsh_dev_widen<4>(&acc, in, TYPE);
+        gpsh_dev_widen<WORDS>(&acc, in, TYPE);
     } else {
         GPSH_UNROLL
-        for (int i = 0; i < 4; i++)
+        for (int i = 0; i < WORDS; i++)
             acc.w[i] = in.w[i];
     }
     return acc;

@@ -112,10 +112,13 @@ GPSH_DEV uint64_t gpsh_dev_poison(int handle, int status)
 }
 
 // 0, or the status that the team's poison says.
+GPSH_DEV int gpsh_dev_poison_status(const struct gpsh_dev_coll &c, uint64_t word)
+{
+    return (uint32_t)word == ((uint32_t)c.handle | 0x80000000u) ? -(int)(word >> 32) : 0;
+}
 GPSH_DEV int gpsh_dev_coll_poisoned(const struct gpsh_dev_coll &c)
 {
-    uint64_t word = gpsh_dev_load64_value_sys(c.scratch);
-    return (uint32_t)word == ((uint32_t)c.handle | 0x80000000u) ? -(int)(word >> 32) : 0;
+    return gpsh_dev_poison_status(c, gpsh_dev_load64_value_sys(c.scratch));
 }
 
 GPSH_DEV void gpsh_dev_coll_poison_at(const struct gpsh_dev_coll &c, const char *scratch)

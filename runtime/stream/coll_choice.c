@@ -8,7 +8,12 @@
 #include "core/config.h"
 #include "core/error.h"
 
-enum { THREADS = 512, SHARE = 16 << 10, PACKET_BLOCKS = 16, LARGE = 32 << 20 };
+enum {
+    THREADS = 512,
+    SHARE = 16 << 10,
+    PACKET_BLOCKS = GPUSHMEM_COLL_STREAM_BLOCKS,
+    LARGE = 32 << 20
+};
 
 static const struct gpsh_coll_limits standard = {192 << 10, 64 << 20, 64, 1};
 struct gpsh_coll_limits gpsh_coll_limits = {192 << 10, 64 << 20, 64, 1};

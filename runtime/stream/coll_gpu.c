@@ -3,21 +3,24 @@
 
 #include "core/team_name.h"
 #include "gpu/gpu.h"
+#include "gpushmem/impl/coll_few.h"
 #include "proxy/device_side.h"
 #include "stream/coll_choice.h"
 #include "stream/stream_image.h"
 #include "stream/stream_module.h"
 
-enum kernel { SYNC, PACKETS, LARGE, ENTER, LEAVE, KERNELS };
-static const char *const names[KERNELS] = {"gpsh_coll_sync", "gpsh_coll_packets", "gpsh_coll_large",
-                                           "gpsh_coll_enter", "gpsh_coll_leave"};
+enum kernel { SYNC, PACKETS, PAIR, FEW, LARGE, ENTER, LEAVE, KERNELS };
+static const char *const names[KERNELS] = {"gpsh_coll_sync", "gpsh_coll_packets", "gpsh_coll_pair",
+                                           "gpsh_coll_few",  "gpsh_coll_large",   "gpsh_coll_enter",
+                                           "gpsh_coll_leave"};
 
 static void unload(void);
 static struct gpsh_stream_module colls;
 static const struct gpushmem_coll_op no_op = {.kind = 0};
 static const struct gpushmem_dev_team nobody = {.team = GPUSHMEM_TEAM_INVALID};
+static struct gpushmem_coll_few no_few;
 static void *const nothing[] = {&colls.handle, (void *)(uintptr_t)&nobody,
-                                (void *)(uintptr_t)&no_op};
+                                (void *)(uintptr_t)&no_op, &no_few};
 
 // Those that wait for the kernel ahead of them by themselves may be launched early.
 static struct gpsh_stream_module colls = {
@@ -50,6 +53,24 @@ static gpsh_cu_result launch(enum kernel kernel, const struct gpushmem_coll_op *
     void *parameters[] = {&colls.handle, (void *)(uintptr_t)team, (void *)(uintptr_t)op};
     const struct gpsh_stream_shape shape = {choice.blocks, choice.threads};
     return gpsh_stream_module_launch(&colls, (int)kernel, shape, parameters, stream);
+}
+
+// A thread for each packet, and the addresses worked out here: docs/adr/0053.
+static gpsh_cu_result by_few(const struct gpushmem_coll_op *op,
+                             const struct gpushmem_dev_team *team, const int32_t *pes,
+                             struct gpsh_coll_choice choice, gpushmem_stream_t stream)
+{
+    struct gpushmem_coll_few few = gpushmem_coll_few_of(team, op, gpsh.n_pes);
+    for (int j = 0; j < few.others; j++) {
+        char **to = few.members[j].to,
+             *base = gpsh_device_side_direct(pes[j + (j >= team->my_rank)]);
+        to[0] = base + gpsh_offset(to[0]);
+        to[1] = base + gpsh_offset(to[1]);
+    }
+    void *parameters[] = {&colls.handle, (void *)(uintptr_t)team, (void *)(uintptr_t)op, &few};
+    const struct gpsh_stream_shape shape = {choice.blocks, choice.threads};
+    return gpsh_stream_module_launch(&colls, few.others == 1 ? PAIR : FEW, shape, parameters,
+                                     stream);
 }
 
 // ---- Copies ----
@@ -99,6 +120,9 @@ static gpsh_cu_result enqueue(const struct gpushmem_coll_op *op,
     chosen.way = (uint8_t)choice.way;
     if (op->kind <= GPUSHMEM_COLL_BARRIER)
         return launch(SYNC, &chosen, team, choice, stream);
+    if (choice.way == GPUSHMEM_COLL_LL &&
+        gpushmem_coll_is_few(team, op, (uint64_t)choice.blocks * choice.threads))
+        return by_few(&chosen, team, pes, choice, stream);
     if (choice.way == GPUSHMEM_COLL_LL)
         return launch(PACKETS, &chosen, team, choice, stream);
     if (choice.way == GPUSHMEM_COLL_COPY)

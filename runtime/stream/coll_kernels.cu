@@ -29,6 +29,22 @@ KERNEL(packets, 512)
     gpsh_dev_let_next_kernel_start();
 }
 
+// For two members, and for up to eight.
+#define KERNEL_OF_FEW(name, others)                                                                \
+    extern "C" __global__ void __launch_bounds__(512)                                              \
+        gpsh_coll_##name(const __grid_constant__ struct gpushmem_dev dev,                          \
+                         const __grid_constant__ struct gpushmem_dev_team team,                    \
+                         const __grid_constant__ struct gpushmem_coll_op op,                       \
+                         const __grid_constant__ struct gpushmem_coll_few ready)                   \
+    {                                                                                              \
+        gpsh_dev_await_kernel_before();                                                            \
+        if (op.kind)                                                                               \
+            gpsh_dev_stream_few<others>(dev, team, op, ready);                                     \
+        gpsh_dev_let_next_kernel_start();                                                          \
+    }
+KERNEL_OF_FEW(pair, 1)
+KERNEL_OF_FEW(few, GPUSHMEM_COLL_FEW_OTHERS)
+
 KERNEL(large, 512)
 {
     if (op.kind)

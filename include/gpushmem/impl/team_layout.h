@@ -47,8 +47,9 @@ struct gpushmem_dev_team {
     uint64_t reserved[1];
 };
 
-// Words per team in `epochs`. Word 0 is the sync of kernels; what the others count is the business
-// of the collectives' bodies. They start above what any member has used in this slot.
+// Words per team in `epochs`, the last ones for the blocks of streams' operations. Word 0 is the
+// sync of kernels; what the others count is the business of the collectives' bodies. They start
+// above what any member has used in this slot.
 enum { GPUSHMEM_TEAM_EPOCHS = 128 };
 
 // ---- Collectives
@@ -181,6 +182,7 @@ enum {
     GPUSHMEM_COLL_PUSH_LEAST = 32 << 10,
     GPUSHMEM_COLL_PUSH_MOST = 256 << 10,
     GPUSHMEM_COLL_FLAG_WORDS = 4, // per block and member: enum gpushmem_coll_flag
+    GPUSHMEM_TEAM_STREAM_EPOCHS = GPUSHMEM_TEAM_EPOCHS - GPUSHMEM_COLL_STREAM_BLOCKS,
 };
 
 // Room for flags of members: whole cache lines.
@@ -248,10 +250,20 @@ GPUSHMEM_HOST_DEVICE uint64_t gpushmem_coll_stream_bytes(int32_t pes)
 }
 
 // Payload of one member's message in packets: two buffers for each of the others, half of it flags.
+// In 32 bits: a kernel divides 64 in a hundred instructions.
 GPUSHMEM_HOST_DEVICE uint64_t gpushmem_coll_ll_most(int32_t n, bool stream)
 {
-    uint64_t bytes = (uint64_t)(stream ? GPUSHMEM_COLL_STREAM_LL : GPUSHMEM_COLL_KERNEL_LL);
-    return n < 2 ? 0 : bytes / (4 * (uint64_t)(n - 1)) & ~(uint64_t)15;
+    uint32_t bytes = (uint32_t)(stream ? GPUSHMEM_COLL_STREAM_LL : GPUSHMEM_COLL_KERNEL_LL);
+    return n < 2 ? 0 : n == 2 ? bytes / 4 : bytes / (4 * (uint32_t)(n - 1)) & ~15u;
+}
+
+// Where in a channel's scratch `to` keeps the packets of `from`, of operations with `odd` numbers.
+GPUSHMEM_HOST_DEVICE uint64_t gpushmem_coll_ll_place(int32_t pes, int32_t n, bool stream,
+                                                     uint32_t odd, int32_t from, int32_t to)
+{
+    uint64_t slot = 2 * gpushmem_coll_ll_most(n, stream);
+    uint32_t index = (uint32_t)(from < to ? from : from - 1);
+    return gpushmem_coll_ll_at(pes, stream) + (odd * (uint32_t)(n - 1) + index) * slot;
 }
 
 // Staging memory that one operation may use, while members may still be in the one before.
@@ -289,6 +301,45 @@ GPUSHMEM_HOST_DEVICE bool gpushmem_coll_is_wide(int32_t kind, int32_t type, int3
 GPUSHMEM_HOST_DEVICE uint64_t gpushmem_coll_stage_most(int32_t n)
 {
     return n < 2 ? 0 : GPUSHMEM_COLL_KERNEL_STAGE / (2 * (uint64_t)(n - 1)) & ~(uint64_t)15;
+}
+
+// ---- Blocks of an operation ----
+
+GPUSHMEM_HOST_DEVICE uint64_t gpushmem_coll_bytes(const struct gpushmem_coll_op *op)
+{
+    return op->n * op->width;
+}
+
+// Bytes that travel between two members.
+GPUSHMEM_HOST_DEVICE uint64_t gpushmem_coll_message(const struct gpushmem_coll_op *op, int32_t from,
+                                                    int32_t to)
+{
+    bool none = (op->kind == GPUSHMEM_COLL_BROADCAST && from != op->root) ||
+                (op->kind >= GPUSHMEM_COLL_INSCAN && from > to);
+    return none ? 0 : gpushmem_coll_bytes(op);
+}
+
+// Where the block for `rank` begins in source.
+GPUSHMEM_HOST_DEVICE const char *gpushmem_coll_source(const struct gpushmem_coll_op *op,
+                                                      int32_t rank)
+{
+    uint64_t at = 0;
+    if (op->kind == GPUSHMEM_COLL_ALLTOALL || op->kind == GPUSHMEM_COLL_REDUCESCATTER)
+        at = (uint64_t)rank * gpushmem_coll_bytes(op);
+    if (op->kind == GPUSHMEM_COLL_ALLTOALLS)
+        at = (uint64_t)rank * gpushmem_coll_bytes(op) * (uint64_t)op->source_stride;
+    return (const char *)op->source + at;
+}
+
+// Where the block of `rank` goes in dest, if nothing is folded.
+GPUSHMEM_HOST_DEVICE char *gpushmem_coll_dest(const struct gpushmem_coll_op *op, int32_t rank)
+{
+    uint64_t at = 0;
+    if (op->kind == GPUSHMEM_COLL_FCOLLECT || op->kind == GPUSHMEM_COLL_ALLTOALL)
+        at = (uint64_t)rank * gpushmem_coll_bytes(op);
+    if (op->kind == GPUSHMEM_COLL_ALLTOALLS)
+        at = (uint64_t)rank * gpushmem_coll_bytes(op) * (uint64_t)op->dest_stride;
+    return (char *)op->dest + at;
 }
 
 GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_dev_team) == 64, "ABI");
