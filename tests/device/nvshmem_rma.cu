@@ -66,7 +66,7 @@ struct place {
         LEAD nvshmemx_qp_##NAME##_p(a, *(const TYPE *)p.source, p.peer, p.qp);                     \
         LEAD *b = nvshmemx_qp_##NAME##_g((const TYPE *)p.source, p.peer, p.qp);                    \
     }
-NVSHMEM_RMA_TYPES(TYPED)
+GPSH_NVS_RMA_TYPES(TYPED)
 #define SIZED(BITS)                                                                                \
     static __device__ void move_##BITS(place p)                                                    \
     {                                                                                              \
@@ -87,11 +87,11 @@ struct group {
 };
 static const group groups[GROUPS] = {
 #define ROW(NAME, TYPE, AS, CTYPE) {#NAME, (int)sizeof(TYPE), true, true, false},
-    NVSHMEM_RMA_TYPES(ROW)
+    GPSH_NVS_RMA_TYPES(ROW)
 #define ROW_SIZE(BITS) {#BITS, BITS / 8, true, false, false},
         GPUSHMEM_RMA_SIZES(ROW_SIZE){"mem", 1, false, false, false},
 #define ROW_QP(NAME, TYPE, AS, CTYPE) {"qp " #NAME, (int)sizeof(TYPE), false, true, true},
-    NVSHMEM_RMA_TYPES(ROW_QP)};
+    GPSH_NVS_RMA_TYPES(ROW_QP)};
 
 __global__ void move_all(char *dest, const char *source, uint64_t *signals, int peer,
                          nvshmemx_qp_handle_t qp, int *errors)
@@ -100,14 +100,14 @@ __global__ void move_all(char *dest, const char *source, uint64_t *signals, int 
 #define CALL(NAME, ...)                                                                            \
     move_##NAME(p);                                                                                \
     p.dest += SLOTS * SLOT;
-    NVSHMEM_RMA_TYPES(CALL)
+    GPSH_NVS_RMA_TYPES(CALL)
     GPUSHMEM_RMA_SIZES(CALL)
     CALL(mem)
 #define CALL_QP(NAME, ...)                                                                         \
     p.qp = p.qp == NVSHMEMX_QP_DEFAULT ? qp : p.qp == qp ? NVSHMEMX_QP_ANY : NVSHMEMX_QP_DEFAULT;  \
     move_qp_##NAME(p);                                                                             \
     p.dest += SLOTS * SLOT;
-    NVSHMEM_RMA_TYPES(CALL_QP)
+    GPSH_NVS_RMA_TYPES(CALL_QP)
     nvshmemx_qp_handle_t all = NVSHMEMX_QP_ALL;
     nvshmemx_qp_fence_block(NVSHMEMX_PE_ALL, &all, 1);
     nvshmemx_qp_quiet_warp(peer, &all, 1);

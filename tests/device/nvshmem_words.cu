@@ -26,7 +26,7 @@ enum { WORDS = 4 };
         nvshmem_quiet();                                                                           \
         SAME(nvshmem_##NAME##_atomic_fetch(word, pe), 13);                                         \
     }
-NVSHMEM_AMO_EXTENDED_TYPES(EXTENDED)
+GPSH_NVS_AMO_EXTENDED_TYPES(EXTENDED)
 #define INTEGER(NAME, TYPE, AS, CTYPE)                                                             \
     static __device__ void integer_##NAME(TYPE *word, int pe, int *errors)                         \
     {                                                                                              \
@@ -35,7 +35,7 @@ NVSHMEM_AMO_EXTENDED_TYPES(EXTENDED)
         SAME(nvshmem_##NAME##_atomic_fetch_inc(word, pe), 14);                                     \
         SAME(nvshmem_##NAME##_atomic_fetch(word, pe), 15);                                         \
     }
-NVSHMEM_AMO_TYPES(INTEGER)
+GPSH_NVS_AMO_TYPES(INTEGER)
 #define BITS(NAME, TYPE, AS, CTYPE)                                                                \
     static __device__ void bits_##NAME(TYPE *word, int pe, int *errors)                            \
     {                                                                                              \
@@ -50,16 +50,16 @@ NVSHMEM_AMO_TYPES(INTEGER)
         nvshmem_quiet();                                                                           \
         SAME(nvshmem_##NAME##_atomic_fetch(word, pe), 28);                                         \
     }
-NVSHMEM_AMO_BITWISE_TYPES(BITS)
+GPSH_NVS_AMO_BITWISE_TYPES(BITS)
 
 __global__ void atomics(uint64_t *words, int pe, int *errors)
 {
     uint64_t *at = words;
 #define CALL_EXTENDED(NAME, TYPE, AS, CTYPE) extended_##NAME((TYPE *)at++, pe, errors);
-    NVSHMEM_AMO_EXTENDED_TYPES(CALL_EXTENDED)
+    GPSH_NVS_AMO_EXTENDED_TYPES(CALL_EXTENDED)
     at = words + 2; // behind float and double
 #define CALL_INTEGER(NAME, TYPE, AS, CTYPE) integer_##NAME((TYPE *)at++, pe, errors);
-    NVSHMEM_AMO_TYPES(CALL_INTEGER)
+    GPSH_NVS_AMO_TYPES(CALL_INTEGER)
     at = words + 2 + 3;
     // the bitwise types in the order of AMO_TYPES, where int, long and longlong are left out
     bits_uint((unsigned *)at++, pe, errors);
@@ -121,7 +121,7 @@ __global__ void crowd(float *sum, double *other, int rounds)
             nvshmem_##NAME##_test_some_vector(vars, WORDS, found, left_out, NVSHMEM_CMP_EQ, each), \
             3);                                                                                    \
     }
-NVSHMEM_SYNC_TYPES(WAITS)
+GPSH_NVS_SYNC_TYPES(WAITS)
 
 __global__ void waits(uint64_t *words, int pe, int *errors)
 {
@@ -129,7 +129,7 @@ __global__ void waits(uint64_t *words, int pe, int *errors)
 #define CALL_WAITS(NAME, TYPE, AS, CTYPE)                                                          \
     waits_##NAME((TYPE *)at, pe, errors);                                                          \
     at += WORDS;
-    NVSHMEM_SYNC_TYPES(CALL_WAITS)
+    GPSH_NVS_SYNC_TYPES(CALL_WAITS)
 }
 
 // ---- Signals, this PE, addresses ----

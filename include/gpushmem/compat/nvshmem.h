@@ -36,22 +36,22 @@
 // ---- The functions, by the rows of one table ----
 
 #if defined(GPUSHMEM_NVSHMEM_LIBRARY)
-#define NVSHMEM_ROW(RETURN, NAME, PARAMETERS, ...)                                                 \
+#define GPSH_NVS_ROW(RETURN, NAME, PARAMETERS, ...)                                                \
     GPUSHMEM_API RETURN NAME PARAMETERS;                                                           \
     RETURN NAME PARAMETERS __VA_ARGS__
 #elif defined(NVSHMEM_HOSTLIB_ONLY)
-#define NVSHMEM_ROW(RETURN, NAME, PARAMETERS, ...) GPUSHMEM_API RETURN NAME PARAMETERS;
+#define GPSH_NVS_ROW(RETURN, NAME, PARAMETERS, ...) GPUSHMEM_API RETURN NAME PARAMETERS;
 #else
-#define NVSHMEM_ROW(RETURN, NAME, PARAMETERS, ...) static inline RETURN NAME PARAMETERS __VA_ARGS__
+#define GPSH_NVS_ROW(RETURN, NAME, PARAMETERS, ...) static inline RETURN NAME PARAMETERS __VA_ARGS__
 #endif
 
 // One function for both sides: nvcc knows which of them it compiles, and on CPU threads the thread
 // does.
 #if !defined(GPSH_NVSHMEM_KERNELS)
-#define NVSHMEM_BOTH(RETURN, NAME, PARAMETERS, ARGUMENTS, ...)                                     \
-    NVSHMEM_ROW(RETURN, NAME, PARAMETERS, __VA_ARGS__)
+#define GPSH_NVS_BOTH(RETURN, NAME, PARAMETERS, ARGUMENTS, ...)                                    \
+    GPSH_NVS_ROW(RETURN, NAME, PARAMETERS, __VA_ARGS__)
 #elif !defined(__CUDACC__)
-#define NVSHMEM_BOTH(RETURN, NAME, PARAMETERS, ARGUMENTS, ...)                                     \
+#define GPSH_NVS_BOTH(RETURN, NAME, PARAMETERS, ARGUMENTS, ...)                                    \
     static inline RETURN NAME PARAMETERS                                                           \
     {                                                                                              \
         if (gpsh_emu_current_block)                                                                \
@@ -59,13 +59,13 @@
         __VA_ARGS__                                                                                \
     }
 #elif defined(__CUDA_ARCH__)
-#define NVSHMEM_BOTH(RETURN, NAME, PARAMETERS, ARGUMENTS, ...)                                     \
+#define GPSH_NVS_BOTH(RETURN, NAME, PARAMETERS, ARGUMENTS, ...)                                    \
     static __host__ __device__ __forceinline__ RETURN NAME PARAMETERS                              \
     {                                                                                              \
         return gpsh_dev_##NAME ARGUMENTS;                                                          \
     }
 #else
-#define NVSHMEM_BOTH(RETURN, NAME, PARAMETERS, ARGUMENTS, ...)                                     \
+#define GPSH_NVS_BOTH(RETURN, NAME, PARAMETERS, ARGUMENTS, ...)                                    \
     static __host__ __device__ __forceinline__ RETURN NAME PARAMETERS __VA_ARGS__
 #endif
 
@@ -76,8 +76,8 @@ extern "C" {
 #ifdef __cplusplus
 }
 #endif
-#undef NVSHMEM_BOTH
-#undef NVSHMEM_ROW
+#undef GPSH_NVS_BOTH
+#undef GPSH_NVS_ROW
 
 #if defined(GPSH_NVSHMEM_CUDA) && !defined(GPUSHMEM_EMULATION)
 #include "gpushmem/compat/impl/nvshmem_launch.h"

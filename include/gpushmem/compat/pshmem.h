@@ -9,11 +9,11 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-#define SHMEM_ROW(RETURN, NAME, PARAMETERS, ...) GPUSHMEM_API RETURN p##NAME PARAMETERS;
+#define GPSHM_ROW(RETURN, NAME, PARAMETERS, ...) GPUSHMEM_API RETURN p##NAME PARAMETERS;
 #define GPUSHMEM_SHMEM_AGAIN
 #include "gpushmem/compat/impl/shmem_rows.h"
 #undef GPUSHMEM_SHMEM_AGAIN
-#undef SHMEM_ROW
+#undef GPSHM_ROW
 #ifdef __cplusplus
 }
 #endif

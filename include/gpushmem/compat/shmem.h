@@ -64,13 +64,13 @@ static inline void *gpushmem_shmem_block(void *block)
 // ---- The functions, by the rows of one table ----
 
 #if defined(GPUSHMEM_SHMEM_LIBRARY)
-#define SHMEM_ROW(RETURN, NAME, PARAMETERS, ...)                                                   \
+#define GPSHM_ROW(RETURN, NAME, PARAMETERS, ...)                                                   \
     GPUSHMEM_API RETURN NAME PARAMETERS;                                                           \
     RETURN NAME PARAMETERS __VA_ARGS__
 #elif defined(SHMEM_NO_INLINE)
-#define SHMEM_ROW(RETURN, NAME, PARAMETERS, ...) GPUSHMEM_API RETURN NAME PARAMETERS;
+#define GPSHM_ROW(RETURN, NAME, PARAMETERS, ...) GPUSHMEM_API RETURN NAME PARAMETERS;
 #else
-#define SHMEM_ROW(RETURN, NAME, PARAMETERS, ...) static inline RETURN NAME PARAMETERS __VA_ARGS__
+#define GPSHM_ROW(RETURN, NAME, PARAMETERS, ...) static inline RETURN NAME PARAMETERS __VA_ARGS__
 #endif
 
 #ifdef __cplusplus
@@ -80,7 +80,7 @@ extern "C" {
 #ifdef __cplusplus
 }
 #endif
-#undef SHMEM_ROW
+#undef GPSHM_ROW
 
 #if defined(__cplusplus)
 // The form for teams has the name of the deprecated one for active sets.
@@ -90,14 +90,14 @@ static inline int shmem_sync(shmem_team_t team)
 }
 
 // Compilers that have C's complex types in C++, too, can use them here.
-#define SHMEM_COMPLEX_SCAN(NAME, TYPE, KIND)                                                       \
+#define GPSHM_COMPLEX_SCAN(NAME, TYPE, KIND)                                                       \
     static inline int shmem_##NAME##_sum_##KIND(shmem_team_t team, TYPE *dest, const TYPE *source, \
                                                 size_t nelems)                                     \
     {                                                                                              \
         return gpushmem_shmem_check(gpushmem_##NAME##_sum_##KIND(                                  \
             team, (gpushmem_##NAME *)dest, (const gpushmem_##NAME *)source, nelems));              \
     }
-#define SHMEM_COMPLEX(NAME, TYPE, OP)                                                              \
+#define GPSHM_COMPLEX(NAME, TYPE, OP)                                                              \
     static inline int shmem_##NAME##_##OP##_reduce(shmem_team_t team, TYPE *dest,                  \
                                                    const TYPE *source, size_t nreduce)             \
     {                                                                                              \
@@ -114,16 +114,16 @@ static inline int shmem_sync(shmem_team_t team)
     }
 __extension__ typedef __complex__ float shmem_complexf_of_c;
 __extension__ typedef __complex__ double shmem_complexd_of_c;
-SHMEM_COMPLEX(complexf, shmem_complexf_of_c, sum)
-SHMEM_COMPLEX(complexf, shmem_complexf_of_c, prod)
-SHMEM_COMPLEX(complexd, shmem_complexd_of_c, sum)
-SHMEM_COMPLEX(complexd, shmem_complexd_of_c, prod)
-SHMEM_COMPLEX_SCAN(complexf, shmem_complexf_of_c, inscan)
-SHMEM_COMPLEX_SCAN(complexf, shmem_complexf_of_c, exscan)
-SHMEM_COMPLEX_SCAN(complexd, shmem_complexd_of_c, inscan)
-SHMEM_COMPLEX_SCAN(complexd, shmem_complexd_of_c, exscan)
-#undef SHMEM_COMPLEX_SCAN
-#undef SHMEM_COMPLEX
+GPSHM_COMPLEX(complexf, shmem_complexf_of_c, sum)
+GPSHM_COMPLEX(complexf, shmem_complexf_of_c, prod)
+GPSHM_COMPLEX(complexd, shmem_complexd_of_c, sum)
+GPSHM_COMPLEX(complexd, shmem_complexd_of_c, prod)
+GPSHM_COMPLEX_SCAN(complexf, shmem_complexf_of_c, inscan)
+GPSHM_COMPLEX_SCAN(complexf, shmem_complexf_of_c, exscan)
+GPSHM_COMPLEX_SCAN(complexd, shmem_complexd_of_c, inscan)
+GPSHM_COMPLEX_SCAN(complexd, shmem_complexd_of_c, exscan)
+#undef GPSHM_COMPLEX_SCAN
+#undef GPSHM_COMPLEX
 #elif defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
 #include "gpushmem/compat/impl/shmem_generic.h"
 #endif

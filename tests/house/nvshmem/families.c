@@ -41,8 +41,8 @@ static uint16_t bfloat16_of(int number)
     {                                                                                              \
         return value == (TYPE)number;                                                              \
     }
-NVSHMEM_INTEGER_TYPES(VALUE_OF)
-NVSHMEM_FLOAT_TYPES(VALUE_OF)
+GPSH_NVS_INTEGER_TYPES(VALUE_OF)
+GPSH_NVS_FLOAT_TYPES(VALUE_OF)
 #define VALUE_OF_BITS(NAME, TYPE)                                                                  \
     static TYPE value_##NAME(int number)                                                           \
     {                                                                                              \
@@ -110,7 +110,7 @@ VALUE_OF_BITS(bfloat16, gpushmem_bfloat16)
         CHECK(is_##NAME(here[2 * N], next * 20) && is_##NAME(here[2 * N + 3], next * 20 + 2));     \
         meet();                                                                                    \
     }
-NVSHMEM_RMA_TYPES(RMA_OF)
+GPSH_NVS_RMA_TYPES(RMA_OF)
 
 #define UNTYPED_OF(FORM, SIZE)                                                                     \
     static void form_##FORM(void)                                                                  \
@@ -191,7 +191,7 @@ GPUSHMEM_RMA_SIZES(STRIDED_OF)
         CHECK(nvshmem_##NAME##_atomic_fetch(word, next) == 6);                                     \
         meet();                                                                                    \
     }
-NVSHMEM_AMO_EXTENDED_TYPES(EXTENDED_OF)
+GPSH_NVS_AMO_EXTENDED_TYPES(EXTENDED_OF)
 
 #define ATOMICS_OF(NAME, TYPE, AS, CTYPE)                                                          \
     static void atomics_##NAME(void)                                                               \
@@ -209,7 +209,7 @@ NVSHMEM_AMO_EXTENDED_TYPES(EXTENDED_OF)
         CHECK(*word == 27);                                                                        \
         meet();                                                                                    \
     }
-NVSHMEM_AMO_TYPES(ATOMICS_OF)
+GPSH_NVS_AMO_TYPES(ATOMICS_OF)
 
 #define BITS_OF(NAME, TYPE, AS, CTYPE)                                                             \
     static void bits_##NAME(void)                                                                  \
@@ -227,7 +227,7 @@ NVSHMEM_AMO_TYPES(ATOMICS_OF)
         CHECK(*word == 72);                                                                        \
         meet();                                                                                    \
     }
-NVSHMEM_AMO_BITWISE_TYPES(BITS_OF)
+GPSH_NVS_AMO_BITWISE_TYPES(BITS_OF)
 
 // ---- Waiting: the PE before sets three words. Each form is the first to wait in some type ----
 
@@ -290,7 +290,7 @@ static int turn;
               3);                                                                                  \
         meet();                                                                                    \
     }
-NVSHMEM_SYNC_TYPES(SYNC_OF)
+GPSH_NVS_SYNC_TYPES(SYNC_OF)
 
 static void signals(void)
 {
@@ -331,7 +331,7 @@ static void signals(void)
             CHECK(is_##NAME(dest[2 * pe], pe * 16 + 2 * me));                                      \
         meet();                                                                                    \
     }
-NVSHMEM_RMA_TYPES(MOVES_OF)
+GPSH_NVS_RMA_TYPES(MOVES_OF)
 
 static void moves_of_bytes(int on_stream)
 {
@@ -391,14 +391,14 @@ static int folded(enum fold fold, int from)
         FOLDS_BEGIN(TYPE, NAME)                                                                    \
         FOLD_OF(NAME, min) FOLD_OF(NAME, max) FOLD_OF(NAME, sum) FOLD_OF(NAME, prod) meet();       \
     }
-NVSHMEM_REDUCE_TYPES(FOLDS_OF)
+GPSH_NVS_REDUCE_TYPES(FOLDS_OF)
 #define BIT_FOLDS_OF(NAME, TYPE, AS, CTYPE)                                                        \
     static void bit_folds_##NAME(int on_stream)                                                    \
     {                                                                                              \
         FOLDS_BEGIN(TYPE, NAME)                                                                    \
         FOLD_OF(NAME, and) FOLD_OF(NAME, or) FOLD_OF(NAME, xor) meet();                            \
     }
-NVSHMEM_INTEGER_TYPES(BIT_FOLDS_OF)
+GPSH_NVS_INTEGER_TYPES(BIT_FOLDS_OF)
 
 // ---- Barriers ----
 
@@ -435,18 +435,18 @@ int main(void)
 #define CALL_MOVES(NAME, TYPE, AS, CTYPE)     moves_##NAME(0), moves_##NAME(1);
 #define CALL_FOLDS(NAME, TYPE, AS, CTYPE)     folds_##NAME(0), folds_##NAME(1);
 #define CALL_BIT_FOLDS(NAME, TYPE, AS, CTYPE) bit_folds_##NAME(0), bit_folds_##NAME(1);
-    CALL(CALL_RMA, NVSHMEM_RMA_TYPES)
+    CALL(CALL_RMA, GPSH_NVS_RMA_TYPES)
     form_8(), form_16(), form_32(), form_64(), form_128(), form_mem();
     CALL(CALL_STRIDED, GPUSHMEM_RMA_SIZES)
-    CALL(CALL_EXTENDED, NVSHMEM_AMO_EXTENDED_TYPES)
-    CALL(CALL_ATOMICS, NVSHMEM_AMO_TYPES)
-    CALL(CALL_BITS, NVSHMEM_AMO_BITWISE_TYPES)
-    CALL(CALL_SYNC, NVSHMEM_SYNC_TYPES)
+    CALL(CALL_EXTENDED, GPSH_NVS_AMO_EXTENDED_TYPES)
+    CALL(CALL_ATOMICS, GPSH_NVS_AMO_TYPES)
+    CALL(CALL_BITS, GPSH_NVS_AMO_BITWISE_TYPES)
+    CALL(CALL_SYNC, GPSH_NVS_SYNC_TYPES)
     signals();
-    CALL(CALL_MOVES, NVSHMEM_RMA_TYPES)
+    CALL(CALL_MOVES, GPSH_NVS_RMA_TYPES)
     moves_of_bytes(0), moves_of_bytes(1);
-    CALL(CALL_FOLDS, NVSHMEM_REDUCE_TYPES)
-    CALL(CALL_BIT_FOLDS, NVSHMEM_INTEGER_TYPES)
+    CALL(CALL_FOLDS, GPSH_NVS_REDUCE_TYPES)
+    CALL(CALL_BIT_FOLDS, GPSH_NVS_INTEGER_TYPES)
     barriers();
     nvshmem_free(sig);
     nvshmem_free(heap);

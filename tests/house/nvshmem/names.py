@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Every function of NVSHMEM's host API (api.txt) has its signature in nvshmem.h, in C11 and in C++17, in line and declared, and
-is exported by libnvshmem_host, whose other names are gpushmem's.
+is exported by libnvshmem_host, whose other names are gpushmem's. No header of compat/ defines a macro that is neither public nor
+named as ours: programs have NVSHMEM_CHECK and the like of their own.
 
 usage: names.py INCLUDE LIBNVSHMEM_HOST CC CXX [NAME...]     the further names have to be in api.txt as well"""
 import os
+import re
 import subprocess
 import sys
 
@@ -22,14 +24,34 @@ def prototypes():
             yield *signature(text), family == "CUDA"
 
 
+# Public macros, and the guards of headers; MACRO_CHECK and the like are programs' own.
+PUBLIC = re.compile(r"GPSHM?_\w+|GPUSHMEM_\w+|P?SHMEMX?_H|MPP_SHMEM_H|shmem_\w+|nvshmemi_device_state_d|NVSHMEMI_ERROR_PRINT"
+                    r"|_?SHMEM_(\w+_SIZE|CMP_\w\w|SYNC_VALUE|(MAJOR|MINOR)_VERSION|VENDOR_STRING|MAX_NAME_LEN)"
+                    r"|SHMEM_(THREAD|CTX|TEAM|SIGNAL|MALLOC)_\w+|NVSHMEMX?_\w+_INITIALIZER|_NVSHMEM_DEVICELIB_SUPPORTED"
+                    r"|NVSHMEM_(VENDOR_)?(MAJOR|MINOR|PATCH|PACKAGE)_VERSION|NVSHMEM_VENDOR_(VERSION|STRING)"
+                    r"|NVSHMEM_(MAX_NAME_LEN|TEAM_NUM_CONTEXTS)")
+
+
+def macros_of_programs():
+    """What headers define or take away though it may be a program's."""
+    for folder, _, files in os.walk(INCLUDE + "/gpushmem/compat"):
+        for name in files:
+            with open(os.path.join(folder, name)) as header:
+                for macro in re.findall(r"^ *# *(?:define|undef) +(\w+)", header.read(), re.M):
+                    if not PUBLIC.fullmatch(macro):
+                        yield "%s: %s may be a program's own" % (name, macro)
+
+
 def program(names):
     # the smaller headers first: none may need what another one brings
-    lines = ["#include <%s>" % header for header in
+    lines = ["#define NVSHMEM_CHECK(call) kept_##call"]
+    lines += ["#include <%s>" % header for header in
              ("device_host/nvshmem_types.h", "non_abi/nvshmem_version.h", "host/nvshmemx_api.h", "host/nvshmem_api.h",
               "nvshmem_host.h", "nvshmemx.h", "nvshmem.h")]
     lines += ["#ifdef GPSH_NVSHMEM_CUDA", "#ifdef __cplusplus", "typedef __half HALF;", "typedef __nv_bfloat16 BFLOAT16;",
               "#endif", "#endif", "#if !defined(GPSH_NVSHMEM_CUDA) || !defined(__cplusplus)",
               "typedef gpushmem_half HALF;", "typedef gpushmem_bfloat16 BFLOAT16;", "#endif"]
+    lines.append("enum { kept_1 = 1 }; typedef char kept[NVSHMEM_CHECK(1)];")
     for i, (result, name, parameters, cuda) in enumerate(names):
         lines.append("%sextern %s(*const f%d)(%s);" % ("#ifdef GPSH_NVSHMEM_CUDA\n" if cuda else "", result, i, parameters))
         lines.append("%s(*const f%d)(%s) = %s;%s" % (result, i, parameters, name, "\n#endif" if cuda else ""))
@@ -47,7 +69,10 @@ def compiled(command, text):
 def main():
     names = list(prototypes())
     text = program(names)
-    fine = True
+    taken = sorted(set(macros_of_programs()))
+    for line in taken[:20]:
+        print(line)
+    fine = not taken
     for flags in ([], ["-DNVSHMEM_HOSTLIB_ONLY", "-DGPSH_NVSHMEM_NO_CUDA"]):
         fine = compiled([CC, "-std=c11", "-xc"] + flags, text) and fine
     for flags in (["-DGPSH_NVSHMEM_NO_CUDA"], ["-DNVSHMEM_HOSTLIB_ONLY"]):

@@ -88,7 +88,7 @@ static void meet(void)
         CHECK(here[3 * N] == (TYPE)(next * 20 + 3));                                               \
         meet();                                                                                    \
     }
-SHMEM_ORDERED_TYPES(RMA_OF)
+GPSHM_ORDERED_TYPES(RMA_OF)
 #define CALL_RMA(NAME, TYPE) NAME##_forms(0), NAME##_forms(1);
 
 #define UNTYPED_OF(FORM, SIZE)                                                                     \
@@ -328,7 +328,7 @@ GPUSHMEM_SYNC_TYPES(WAIT_OF)
         CHECK(dest[all - 1] == (TYPE)((all - 1) * 10 + 2 * rank));                                 \
         CHECK(shmem_team_sync(team) == 0);                                                         \
     }
-SHMEM_ORDERED_TYPES(MOVE_OF)
+GPSHM_ORDERED_TYPES(MOVE_OF)
 #define CALL_MOVE(NAME, TYPE) NAME##_collectives(SHMEM_TEAM_WORLD);
 
 static void moves_of_bytes(shmem_team_t team)
@@ -383,9 +383,9 @@ static void reductions(void)
         xor_of_all ^= i;
     }
     GPUSHMEM_INTEGER_TYPES(CALL_FOLD_BITS)
-    SHMEM_ORDERED_TYPES(CALL_FOLD_ORDER)
-    SHMEM_ARITHMETIC_TYPES(CALL_FOLD)
-    SHMEM_ARITHMETIC_TYPES(SCAN_OF)
+    GPSHM_ORDERED_TYPES(CALL_FOLD_ORDER)
+    GPSHM_ARITHMETIC_TYPES(CALL_FOLD)
+    GPSHM_ARITHMETIC_TYPES(SCAN_OF)
 }
 
 // ---- Generic names ----
@@ -560,7 +560,7 @@ int main(void)
     lifecycle();
     counted();
     CHECK(shmem_ctx_create(0, &ctx) == 0);
-    SHMEM_ORDERED_TYPES(CALL_RMA)
+    GPSHM_ORDERED_TYPES(CALL_RMA)
     form_8(), form_16(), form_32(), form_64(), form_128(), form_mem();
     strided_sizes();
     blocks_of_8(), blocks_of_16(), blocks_of_32(), blocks_of_64(), blocks_of_128();
@@ -569,7 +569,7 @@ int main(void)
     GPUSHMEM_AMO_TYPES(CALL_AMO)
     GPUSHMEM_AMO_BITWISE_TYPES(CALL_BITS)
     GPUSHMEM_SYNC_TYPES(CALL_WAIT)
-    SHMEM_ORDERED_TYPES(CALL_MOVE)
+    GPSHM_ORDERED_TYPES(CALL_MOVE)
     moves_of_bytes(SHMEM_TEAM_WORLD);
     reductions();
     generics();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // NVSHMEM's functions of kernels over ours, included by nvshmem.h where kernels can be compiled.
-// For each row NVSHMEM_BOTH of nvshmem_rows.h there is a function gpsh_dev_NAME here, which that
+// For each row GPSH_NVS_BOTH of nvshmem_rows.h there is a function gpsh_dev_NAME here, which that
 // row's function calls in kernels; what kernels alone have, such as the forms of warps and blocks,
 // has its public name. Each is one call of the bodies that gpushmem_dev_... is made of, so it
 // compiles to the same instructions. docs/adr/0037-nvshmem-in-kernels.md
@@ -92,7 +92,7 @@
     } \
     GPSH_NV_SCOPES(GPSH_NV_MOVE, NAME##_put, NAME##_get, TYPE, sizeof(TYPE)) \
     GPSH_NV_SCOPES(GPSH_NV_STRIDED, NAME##_iput, NAME##_iget, TYPE, sizeof(TYPE))
-NVSHMEM_RMA_TYPES(GPSH_NV_ROWS)
+GPSH_NVS_RMA_TYPES(GPSH_NV_ROWS)
 #undef GPSH_NV_ROWS
 
 #define GPSH_NV_ROWS(BITS) \
@@ -122,7 +122,7 @@ GPSH_NV_SCOPES(GPSH_NV_MOVE, putmem, getmem, void, 1)
     } \
     GPSH_NV_UPDATE(NAME, TYPE, set, GPUSHMEM_AMO_SET) \
     GPSH_NV_FETCH(NAME, TYPE, swap, GPUSHMEM_AMO_SWAP)
-NVSHMEM_AMO_EXTENDED_TYPES(GPSH_NV_ROWS)
+GPSH_NVS_AMO_EXTENDED_TYPES(GPSH_NV_ROWS)
 #undef GPSH_NV_ROWS
 #define GPSH_NV_ROWS(NAME, TYPE, AS, CTYPE) \
     GPSH_DEV TYPE gpsh_dev_nvshmem_##NAME##_atomic_compare_swap(TYPE *dest, TYPE cond, \
@@ -141,7 +141,7 @@ NVSHMEM_AMO_EXTENDED_TYPES(GPSH_NV_ROWS)
     { \
         return gpsh_dev_nvshmem_##NAME##_atomic_fetch_add(dest, (TYPE)1, pe); \
     }
-NVSHMEM_AMO_TYPES(GPSH_NV_ROWS)
+GPSH_NVS_AMO_TYPES(GPSH_NV_ROWS)
 #undef GPSH_NV_ROWS
 #define GPSH_NV_ROWS(NAME, TYPE, AS, CTYPE) \
     GPSH_NV_UPDATE(NAME, TYPE, and, GPUSHMEM_AMO_AND) \
@@ -150,7 +150,7 @@ NVSHMEM_AMO_TYPES(GPSH_NV_ROWS)
     GPSH_NV_FETCH(NAME, TYPE, fetch_and, GPUSHMEM_AMO_AND) \
     GPSH_NV_FETCH(NAME, TYPE, fetch_or, GPUSHMEM_AMO_OR) \
     GPSH_NV_FETCH(NAME, TYPE, fetch_xor, GPUSHMEM_AMO_XOR)
-NVSHMEM_AMO_BITWISE_TYPES(GPSH_NV_ROWS)
+GPSH_NVS_AMO_BITWISE_TYPES(GPSH_NV_ROWS)
 #undef GPSH_NV_ROWS
 #undef GPSH_NV_FETCH
 #undef GPSH_NV_UPDATE
@@ -213,7 +213,7 @@ GPSH_DEV uint64_t gpsh_dev_nvshmem_signal_wait_until(const uint64_t *sig_addr, i
         gpsh_dev_amo_typed<TYPE>(GPSH_NV, GPSH_NV, GPUSHMEM_AMO_SET, dest, value, (TYPE)0, pe, \
                                  false); \
     }
-NVSHMEM_AMO_EXTENDED_TYPES(GPSH_NV_ROWS)
+GPSH_NVS_AMO_EXTENDED_TYPES(GPSH_NV_ROWS)
 #undef GPSH_NV_ROWS
 
 // ---- Waits and tests ----
@@ -263,7 +263,7 @@ NVSHMEM_AMO_EXTENDED_TYPES(GPSH_NV_ROWS)
                   (gpsh_dev_words<TYPE>{ivars, nelems, status, cmp, cmp_value, nullptr})) \
     GPSH_NV_WORDS(NAME, TYPE, _vector, const TYPE *cmp_values, \
                   (gpsh_dev_words<TYPE>{ivars, nelems, status, cmp, (TYPE)0, cmp_values}))
-NVSHMEM_SYNC_TYPES(GPSH_NV_ROWS)
+GPSH_NVS_SYNC_TYPES(GPSH_NV_ROWS)
 #undef GPSH_NV_ROWS
 #undef GPSH_NV_WORDS
 
@@ -400,7 +400,7 @@ GPSH_DEV void nvshmemx_barrier_all_warpgroup(void)
     }
 #define GPSH_NV_ROWS(NAME, TYPE, AS, CTYPE) \
     GPSH_NV_SCOPES(GPSH_NV_COPIES, NAME##_, , TYPE, sizeof(TYPE))
-NVSHMEM_RMA_TYPES(GPSH_NV_ROWS)
+GPSH_NVS_RMA_TYPES(GPSH_NV_ROWS)
 #undef GPSH_NV_ROWS
 GPSH_NV_SCOPES(GPSH_NV_COPIES, , mem, void, 1)
 #undef GPSH_NV_ALIKE

@@ -30,7 +30,7 @@ GPSH_DEV const struct gpushmem_dev &gpsh_dev_nvshmem_qp(nvshmemx_qp_handle_t qp)
             GPSH_NV, gpsh_dev_nvshmem_qp(qp_index), source, sizeof *source, pe)); \
     } \
     GPSH_NV_SCOPES(GPSH_NV_QP_MOVE, NAME, TYPE)
-NVSHMEM_RMA_TYPES(GPSH_NV_ROWS)
+GPSH_NVS_RMA_TYPES(GPSH_NV_ROWS)
 #undef GPSH_NV_ROWS
 #undef GPSH_NV_QP_MOVE
 #undef GPSH_NV_PE_QP

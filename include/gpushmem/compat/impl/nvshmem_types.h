@@ -202,7 +202,7 @@ enum gpsh_nvshmem_pe {
 // NAME and TYPE are the program's, AS and CTYPE those of the gpushmem function that does it: the
 // types of 16-bit floating point values differ between compilers.
 // clang-format off
-#define NVSHMEM_AMO_BITWISE_TYPES(X) \
+#define GPSH_NVS_AMO_BITWISE_TYPES(X) \
     X(uint, unsigned int, uint, unsigned int) \
     X(ulong, unsigned long, ulong, unsigned long) \
     X(ulonglong, unsigned long long, ulonglong, unsigned long long) \
@@ -210,18 +210,18 @@ enum gpsh_nvshmem_pe {
     X(int64, int64_t, int64, int64_t) \
     X(uint32, uint32_t, uint32, uint32_t) \
     X(uint64, uint64_t, uint64, uint64_t)
-#define NVSHMEM_WIDE_TYPES(X) \
+#define GPSH_NVS_WIDE_TYPES(X) \
     X(int, int, int, int) \
     X(long, long, long, long) \
     X(longlong, long long, longlong, long long) \
     X(size, size_t, size, size_t) \
     X(ptrdiff, ptrdiff_t, ptrdiff, ptrdiff_t) \
-    NVSHMEM_AMO_BITWISE_TYPES(X)
-#define NVSHMEM_SYNC_TYPES(X) \
+    GPSH_NVS_AMO_BITWISE_TYPES(X)
+#define GPSH_NVS_SYNC_TYPES(X) \
     X(short, short, short, short) \
     X(ushort, unsigned short, ushort, unsigned short) \
-    NVSHMEM_WIDE_TYPES(X)
-#define NVSHMEM_INTEGER_TYPES(X) \
+    GPSH_NVS_WIDE_TYPES(X)
+#define GPSH_NVS_INTEGER_TYPES(X) \
     X(char, char, char, char) \
     X(schar, signed char, schar, signed char) \
     X(uchar, unsigned char, uchar, unsigned char) \
@@ -229,22 +229,22 @@ enum gpsh_nvshmem_pe {
     X(int16, int16_t, int16, int16_t) \
     X(uint8, uint8_t, uint8, uint8_t) \
     X(uint16, uint16_t, uint16, uint16_t) \
-    NVSHMEM_SYNC_TYPES(X)
-#define NVSHMEM_FLOAT_TYPES(X) \
+    GPSH_NVS_SYNC_TYPES(X)
+#define GPSH_NVS_FLOAT_TYPES(X) \
     X(float, float, float, float) \
     X(double, double, double, double)
-#define NVSHMEM_RMA_TYPES(X) \
+#define GPSH_NVS_RMA_TYPES(X) \
     X(half, gpsh_nvshmem_half, half, gpushmem_half) \
     X(bfloat16, gpsh_nvshmem_bfloat16, bfloat16, gpushmem_bfloat16) \
-    NVSHMEM_FLOAT_TYPES(X) \
-    NVSHMEM_INTEGER_TYPES(X)
+    GPSH_NVS_FLOAT_TYPES(X) \
+    GPSH_NVS_INTEGER_TYPES(X)
 // inc, add, compare_swap and their kin.
-#define NVSHMEM_AMO_TYPES(X) NVSHMEM_WIDE_TYPES(X)
+#define GPSH_NVS_AMO_TYPES(X) GPSH_NVS_WIDE_TYPES(X)
 // fetch, set, swap.
-#define NVSHMEM_AMO_EXTENDED_TYPES(X) \
-    NVSHMEM_FLOAT_TYPES(X) \
-    NVSHMEM_WIDE_TYPES(X)
-#define NVSHMEM_REDUCE_TYPES(X) NVSHMEM_RMA_TYPES(X)
+#define GPSH_NVS_AMO_EXTENDED_TYPES(X) \
+    GPSH_NVS_FLOAT_TYPES(X) \
+    GPSH_NVS_WIDE_TYPES(X)
+#define GPSH_NVS_REDUCE_TYPES(X) GPSH_NVS_RMA_TYPES(X)
 // clang-format on
 
 #endif

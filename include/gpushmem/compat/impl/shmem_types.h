@@ -15,11 +15,11 @@ typedef struct gpushmem_ctx_session_config shmem_ctx_session_config_t;
 #define SHMEM_MAJOR_VERSION 1
 #define SHMEM_MINOR_VERSION 6
 #define SHMEM_MAX_NAME_LEN  GPUSHMEM_MAX_NAME_LEN
-#define SHMEM_TEXT_(number) #number
-#define SHMEM_TEXT(number)  SHMEM_TEXT_(number)
+#define GPSHM_TEXT_(number) #number
+#define GPSHM_TEXT(number)  GPSHM_TEXT_(number)
 #define SHMEM_VENDOR_STRING                                                                        \
-    "gpushmem " SHMEM_TEXT(GPUSHMEM_VERSION_MAJOR) "." SHMEM_TEXT(                                 \
-        GPUSHMEM_VERSION_MINOR) "." SHMEM_TEXT(GPUSHMEM_VERSION_PATCH)
+    "gpushmem " GPSHM_TEXT(GPUSHMEM_VERSION_MAJOR) "." GPSHM_TEXT(                                 \
+        GPUSHMEM_VERSION_MINOR) "." GPSHM_TEXT(GPUSHMEM_VERSION_PATCH)
 
 #define SHMEM_THREAD_SINGLE     0
 #define SHMEM_THREAD_FUNNELED   1
@@ -86,31 +86,31 @@ typedef struct gpushmem_ctx_session_config shmem_ctx_session_config_t;
 #define _SHMEM_REDUCE_MIN_WRKDATA_SIZE SHMEM_REDUCE_MIN_WRKDATA_SIZE
 
 // Type families that are not those of gpushmem/types.h. long double has rows of its own.
-#define SHMEM_RMA_TYPES(X)                                                                         \
+#define GPSHM_RMA_TYPES(X)                                                                         \
     X(float, float)                                                                                \
     X(double, double)                                                                              \
     GPUSHMEM_INTEGER_TYPES(X)
-#define SHMEM_ORDERED_TYPES(X)                                                                     \
-    SHMEM_RMA_TYPES(X)                                                                             \
+#define GPSHM_ORDERED_TYPES(X)                                                                     \
+    GPSHM_RMA_TYPES(X)                                                                             \
     X(longdouble, long double)
-#define SHMEM_ARITHMETIC_TYPES(X)                                                                  \
-    SHMEM_ORDERED_TYPES(X)                                                                         \
+#define GPSHM_ARITHMETIC_TYPES(X)                                                                  \
+    GPSHM_ORDERED_TYPES(X)                                                                         \
     X(complexf, gpushmem_complexf)                                                                 \
     X(complexd, gpushmem_complexd)
 // Of the deprecated reductions.
-#define SHMEM_OLD_BITWISE_TYPES(X)                                                                 \
+#define GPSHM_OLD_BITWISE_TYPES(X)                                                                 \
     X(short, short)                                                                                \
     X(int, int)                                                                                    \
     X(long, long)                                                                                  \
     X(longlong, long long)
-#define SHMEM_OLD_ORDERED_TYPES(X)                                                                 \
+#define GPSHM_OLD_ORDERED_TYPES(X)                                                                 \
     X(float, float)                                                                                \
     X(double, double)                                                                              \
     X(longdouble, long double)                                                                     \
-    SHMEM_OLD_BITWISE_TYPES(X)
-#define SHMEM_OLD_ARITHMETIC_TYPES(X)                                                              \
+    GPSHM_OLD_BITWISE_TYPES(X)
+#define GPSHM_OLD_ARITHMETIC_TYPES(X)                                                              \
     X(complexf, gpushmem_complexf)                                                                 \
     X(complexd, gpushmem_complexd)                                                                 \
-    SHMEM_OLD_ORDERED_TYPES(X)
+    GPSHM_OLD_ORDERED_TYPES(X)
 
 #endif
