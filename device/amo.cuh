@@ -6,10 +6,10 @@
 
 #include "gpushmem/device/rma.cuh"
 
-// gpsh_dev_base for atomics and signals.
-GPSH_DEV char *gpsh_dev_base_amo(const struct gpushmem_dev &dev, int pe)
+// gpsh_dev_away for atomics and signals.
+GPSH_DEV uint64_t gpsh_dev_away_amo(const struct gpushmem_dev &dev, int pe)
 {
-    return dev.flags & GPUSHMEM_DEV_DIRECT_ATOMICS ? gpsh_dev_base(dev, pe) : nullptr;
+    return dev.flags & GPUSHMEM_DEV_DIRECT_ATOMICS ? gpsh_dev_away(dev, pe) : 0;
 }
 
 // `width` = 4 or 8; returns the previous value if `fetch` (0 if it failed), and does not wait
@@ -20,10 +20,10 @@ GPSH_DEV uint64_t gpsh_dev_amo(const struct gpushmem_dev &dev, const struct gpus
 {
     if (!gpsh_dev_check_word(dev, target, width, pe))
         return 0;
-    char *base = gpsh_dev_base_amo(dev, pe);
-    if (!base)
+    uint64_t away = gpsh_dev_away_amo(dev, pe);
+    if (!away)
         return gpsh_dev_ring_amo(via, amo, target, width, operand, compare, pe, fetch);
-    char *direct = gpsh_dev_at(dev, base, target);
+    char *direct = gpsh_dev_at(away, target);
     if (!fetch) {
         width == 8 ? gpsh_dev_reduce64(direct, amo, operand)
                    : gpsh_dev_reduce32(direct, amo, (uint32_t)operand);

@@ -39,7 +39,7 @@ GPSH_DEV void gpsh_dev_submit(const struct gpushmem_dev &dev, struct gpushmem_co
     bool mixed = command.opcode == GPUSHMEM_CMD_AMO || command.opcode == GPUSHMEM_CMD_PUT_SIGNAL ||
                  command.opcode == GPUSHMEM_CMD_PUT_SIGNAL_INLINE;
     const struct gpushmem_ring ring = gpsh_dev_ring(dev);
-    if (!gpsh_dev_push(dev, ring, command, &index) && mixed && gpsh_dev_base(dev, command.pe))
+    if (!gpsh_dev_push(dev, ring, command, &index) && mixed && gpsh_dev_away(dev, command.pe))
         gpsh_dev_max64_relaxed_gpu(ring.mixed, index + 1);
 }
 

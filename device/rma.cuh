@@ -17,8 +17,8 @@ GPSH_DEV void gpsh_dev_put(const struct gpushmem_dev &dev, const struct gpushmem
     if (!bytes || !gpsh_dev_check(dev, to, bytes, pe))
         return Scope::sync();
     Scope::sync();
-    if (char *base = gpsh_dev_base(dev, pe))
-        gpsh_dev_copy<Scope, gpsh_from_here>(gpsh_dev_at(dev, base, to), (const char *)from, bytes);
+    if (uint64_t away = gpsh_dev_away(dev, pe))
+        gpsh_dev_copy<Scope, gpsh_from_here>(gpsh_dev_at(away, to), (const char *)from, bytes);
     else if (Scope::rank() == 0)
         gpsh_dev_ring_put(*via.self, to, from, bytes, pe, blocking);
     Scope::sync();
@@ -31,8 +31,8 @@ GPSH_DEV void gpsh_dev_get(const struct gpushmem_dev &dev, const struct gpushmem
     if (!bytes || !gpsh_dev_check(dev, from, bytes, pe))
         return Scope::sync();
     Scope::sync();
-    if (char *base = gpsh_dev_base(dev, pe))
-        gpsh_dev_copy<Scope, gpsh_from_peer>((char *)to, gpsh_dev_at(dev, base, from), bytes);
+    if (uint64_t away = gpsh_dev_away(dev, pe))
+        gpsh_dev_copy<Scope, gpsh_from_peer>((char *)to, gpsh_dev_at(away, from), bytes);
     else if (Scope::rank() == 0)
         gpsh_dev_ring_get(*via.self, to, from, bytes, pe, blocking);
     Scope::sync();
@@ -46,8 +46,8 @@ GPSH_DEV void gpsh_dev_iput(const struct gpushmem_dev &dev, const struct gpushme
     if (!n || !gpsh_dev_check(dev, to, gpsh_dev_span(n, to_stride, size), pe))
         return Scope::sync();
     Scope::sync();
-    if (char *base = gpsh_dev_base(dev, pe))
-        gpsh_dev_copy_strided<Scope, gpsh_from_here>(gpsh_dev_at(dev, base, to), (const char *)from,
+    if (uint64_t away = gpsh_dev_away(dev, pe))
+        gpsh_dev_copy_strided<Scope, gpsh_from_here>(gpsh_dev_at(away, to), (const char *)from,
                                                      to_stride, from_stride, n, size);
     else if (Scope::rank() == 0)
         gpsh_dev_ring_strided(*via.self, GPUSHMEM_CMD_IPUT, to, from, to_stride, from_stride, n,
@@ -63,9 +63,9 @@ GPSH_DEV void gpsh_dev_iget(const struct gpushmem_dev &dev, const struct gpushme
     if (!n || !gpsh_dev_check(dev, from, gpsh_dev_span(n, from_stride, size), pe))
         return Scope::sync();
     Scope::sync();
-    if (char *base = gpsh_dev_base(dev, pe))
-        gpsh_dev_copy_strided<Scope, gpsh_from_peer>((char *)to, gpsh_dev_at(dev, base, from),
-                                                     to_stride, from_stride, n, size);
+    if (uint64_t away = gpsh_dev_away(dev, pe))
+        gpsh_dev_copy_strided<Scope, gpsh_from_peer>((char *)to, gpsh_dev_at(away, from), to_stride,
+                                                     from_stride, n, size);
     else if (Scope::rank() == 0)
         gpsh_dev_ring_strided(*via.self, GPUSHMEM_CMD_IGET, from, to, to_stride, from_stride, n,
                               size, pe);
@@ -78,10 +78,19 @@ GPSH_DEV void gpsh_dev_put_value(const struct gpushmem_dev &dev, const struct gp
 {
     if (!gpsh_dev_check(dev, to, bytes, pe))
         return;
-    if (char *base = gpsh_dev_base(dev, pe))
-        gpsh_dev_store_small(gpsh_dev_at(dev, base, to), bits, bytes);
+    if (uint64_t away = gpsh_dev_away(dev, pe))
+        gpsh_dev_store_small(gpsh_dev_at(away, to), bits, bytes);
     else
         gpsh_dev_ring_put_value(via, to, bits, bytes, pe);
+}
+
+// Misaligned, which is rare: in place it would be an instruction more for each step of it.
+GPSH_DEV_CALL uint64_t gpsh_dev_load_bytes(const char *from, size_t bytes)
+{
+    uint64_t bits = 0;
+    for (size_t i = 0; i < bytes; i++)
+        bits |= (uint64_t)gpsh_from_peer::load((const uint8_t *)from + i) << 8 * i;
+    return bits;
 }
 
 GPSH_DEV uint64_t gpsh_dev_get_value(const struct gpushmem_dev &dev, const struct gpushmem_dev &via,
@@ -89,18 +98,17 @@ GPSH_DEV uint64_t gpsh_dev_get_value(const struct gpushmem_dev &dev, const struc
 {
     if (!gpsh_dev_check(dev, from, bytes, pe))
         return 0;
-    if (char *base = gpsh_dev_base(dev, pe)) {
-        const char *direct = gpsh_dev_at(dev, base, from);
-        uint64_t bits = 0;
-        if (bytes == 8 && !((uintptr_t)direct & 7))
+    if (uint64_t away = gpsh_dev_away(dev, pe)) {
+        const char *direct = gpsh_dev_at(away, from);
+        // heaps begin at whole pages: the address here is aligned as the one there
+        if (bytes == 8 && !((uintptr_t)from & 7))
             return gpsh_dev_load64_value_sys(direct);
-        if (bytes == 4 && !((uintptr_t)direct & 3))
+        if (bytes == 4 && !((uintptr_t)from & 3))
             return gpsh_dev_load32_value_sys(direct);
-        if (bytes == 2 && !((uintptr_t)direct & 1))
+        if (bytes == 2 && !((uintptr_t)from & 1))
             return gpsh_dev_load16_value_sys(direct);
-        for (size_t i = 0; i < bytes; i++)
-            bits |= (uint64_t)gpsh_from_peer::load((const uint8_t *)direct + i) << 8 * i;
-        return bits;
+        return bytes == 1 ? gpsh_from_peer::load((const uint8_t *)direct)
+                          : gpsh_dev_load_bytes(direct, bytes);
     }
     return gpsh_dev_ring_get_value(via, from, bytes, pe);
 }

@@ -13,13 +13,13 @@ GPSH_DEV void gpsh_dev_signal(const struct gpushmem_dev &dev, const struct gpush
 {
     if (!gpsh_dev_check_word(dev, signal, sizeof *signal, pe))
         return;
-    char *base = gpsh_dev_base_amo(dev, pe);
-    if (!base)
+    uint64_t away = gpsh_dev_away_amo(dev, pe);
+    if (!away)
         gpsh_dev_ring_put_signal(*via.self, signal, nullptr, 0, signal, value, op, pe, false);
     else if (op == GPUSHMEM_SIGNAL_ADD)
-        gpsh_dev_reduce64(gpsh_dev_at(dev, base, signal), GPUSHMEM_AMO_ADD, value);
+        gpsh_dev_reduce64(gpsh_dev_at(away, signal), GPUSHMEM_AMO_ADD, value);
     else
-        gpsh_dev_store64_sys(gpsh_dev_at(dev, base, signal), value);
+        gpsh_dev_store64_sys(gpsh_dev_at(away, signal), value);
 }
 
 // The same, ordered after everything that this thread stored and, if it comes after a barrier of
@@ -30,9 +30,9 @@ GPSH_DEV void gpsh_dev_signal_released(const struct gpushmem_dev &dev,
                                        const struct gpushmem_dev &via, uint64_t *signal,
                                        uint64_t value, int op, int pe)
 {
-    char *base = op == GPUSHMEM_SIGNAL_SET ? gpsh_dev_base_amo(dev, pe) : nullptr;
-    if (base) {
-        gpsh_dev_store64_release_sys(gpsh_dev_at(dev, base, signal), value);
+    uint64_t away = op == GPUSHMEM_SIGNAL_SET ? gpsh_dev_away_amo(dev, pe) : 0;
+    if (away) {
+        gpsh_dev_store64_release_sys(gpsh_dev_at(away, signal), value);
         return;
     }
     gpsh_dev_fence_sys();
@@ -50,8 +50,8 @@ GPSH_DEV void gpsh_dev_put_signal(const struct gpushmem_dev &dev, const struct g
         !gpsh_dev_check_word(dev, signal, sizeof *signal, pe))
         return Scope::sync();
     Scope::sync();
-    if (char *base = gpsh_dev_base(dev, pe)) {
-        gpsh_dev_copy<Scope, gpsh_from_here>(gpsh_dev_at(dev, base, to), (const char *)from, bytes);
+    if (uint64_t away = gpsh_dev_away(dev, pe)) {
+        gpsh_dev_copy<Scope, gpsh_from_here>(gpsh_dev_at(away, to), (const char *)from, bytes);
         Scope::sync();
         if (Scope::rank() == 0)
             gpsh_dev_signal_released(dev, via, signal, value, op, pe);

@@ -229,31 +229,31 @@ GPSH_DEV size_t gpsh_dev_span(size_t n, ptrdiff_t stride, size_t size)
     return ((n - 1) * (size_t)stride + 1) * size;
 }
 
-// Where pe's heap is for loads and stores, or NULL: go through a ring, where a PE that does not
-// exist is refused.
+// How far pe's heap is from this PE's for loads and stores, plus 1, or 0: go through a ring, where
+// a PE that does not exist is refused.
 //
 // The constant is read before the comparison ends: behind a branch its latency would come on top,
 // and g of a neighbour takes 8 % longer than a load.
-GPSH_DEV char *gpsh_dev_base(const struct gpushmem_dev &dev, int pe)
+GPSH_DEV uint64_t gpsh_dev_away(const struct gpushmem_dev &dev, int pe)
 {
-    char *near = dev.near_peers[(unsigned)pe % GPUSHMEM_DEV_NEAR_PEERS];
+    uint64_t near = dev.near_away[(unsigned)pe % GPUSHMEM_DEV_NEAR_PEERS];
     if (__builtin_expect((unsigned)pe < GPUSHMEM_DEV_NEAR_PEERS, 1))
         return near;
-    return (unsigned)pe < (unsigned)dev.n_pes ? dev.peers[pe] : nullptr;
+    return (unsigned)pe < (unsigned)dev.n_pes ? dev.away[pe] : 0;
 }
 
-// Where an object of this PE is in a heap that begins at `base`, which is not NULL.
-GPSH_DEV char *gpsh_dev_at(const struct gpushmem_dev &dev, char *base, const void *address)
+// Where an object of this PE is in a heap that is `away`, which is not 0.
+GPSH_DEV char *gpsh_dev_at(uint64_t away, const void *address)
 {
-    return base + ((const char *)address - dev.heap);
+    return (char *)((uintptr_t)address + away - 1);
 }
 
-// Both at once. Whoever branches on it asks for the base alone: the compiler cannot know that a sum
+// Both at once. Whoever branches on it asks for gpsh_dev_away: the compiler cannot know that a sum
 // is not NULL, and compares that as well.
 GPSH_DEV char *gpsh_dev_direct(const struct gpushmem_dev &dev, const void *address, int pe)
 {
-    char *base = gpsh_dev_base(dev, pe);
-    return base ? gpsh_dev_at(dev, base, address) : nullptr;
+    uint64_t away = gpsh_dev_away(dev, pe);
+    return away ? gpsh_dev_at(away, address) : nullptr;
 }
 
 // A question, not an operation: a PE that does not exist is no mistake.

@@ -24,7 +24,7 @@ GPSH_DEV struct gpushmem_stream_op gpsh_dev_stream_share(struct gpushmem_stream_
 // complete before the stream goes on, as everything towards a mapped PE is.
 GPSH_DEV void gpsh_dev_stream_settle(const struct gpushmem_dev &dev, int pe)
 {
-    if (!(dev.flags & GPUSHMEM_DEV_DIRECT_ATOMICS) && gpsh_dev_base(dev, pe))
+    if (!(dev.flags & GPUSHMEM_DEV_DIRECT_ATOMICS) && gpsh_dev_away(dev, pe))
         gpsh_dev_pe_quiet(dev, dev, pe);
 }
 
@@ -83,9 +83,9 @@ GPSH_DEV bool gpsh_dev_stream_waits(const struct gpushmem_dev &dev, int pe, int 
     case GPUSHMEM_STREAM_GET:
     case GPUSHMEM_STREAM_P:
     case GPUSHMEM_STREAM_IPUT:
-    case GPUSHMEM_STREAM_IGET: return !gpsh_dev_base(dev, pe);
+    case GPUSHMEM_STREAM_IGET: return !gpsh_dev_away(dev, pe);
     case GPUSHMEM_STREAM_PUT_SIGNAL:
-    case GPUSHMEM_STREAM_SIGNAL: return !gpsh_dev_base_amo(dev, pe);
+    case GPUSHMEM_STREAM_SIGNAL: return !gpsh_dev_away_amo(dev, pe);
     default: return true;
     }
 }

@@ -290,7 +290,7 @@ GPSH_DEV void gpsh_dev_pe_quiet(const struct gpushmem_dev &dev, const struct gpu
         gpsh_dev_fail(dev, GPUSHMEM_ERR_PE, pe, nullptr, 0);
         return;
     }
-    if (!gpsh_dev_base_amo(dev, pe))
+    if (!gpsh_dev_away_amo(dev, pe))
         gpsh_dev_ring_quiet_pe(*via.self, pe);
     gpsh_dev_fence_full_sys();
 }
@@ -322,8 +322,8 @@ GPSH_DEV void gpsh_dev_disseminate(const struct gpushmem_dev &dev, uint64_t sequ
     for (int64_t round = 0, distance = 1; distance < dev.n_pes; round++, distance *= 2) {
         int to = (int)((dev.my_pe + distance) % dev.n_pes);
         uint64_t *word = &dev.sync->arrived[round].sequence;
-        if (char *base = gpsh_dev_base(dev, to))
-            gpsh_dev_store64_sys(gpsh_dev_at(dev, base, word), sequence);
+        if (uint64_t away = gpsh_dev_away(dev, to))
+            gpsh_dev_store64_sys(gpsh_dev_at(away, word), sequence);
         else
             gpsh_dev_announce_by_ring(*dev.self, word, sequence, to);
         uint64_t seen;

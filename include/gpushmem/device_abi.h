@@ -14,7 +14,7 @@
 #include "gpushmem/types.h"
 
 // Raised whenever anything here, or in those two headers, changes its meaning or layout.
-#define GPUSHMEM_DEVICE_ABI 8
+#define GPUSHMEM_DEVICE_ABI 9
 
 // ---- Errors
 // ------------------------------------------------------------------------------------------
@@ -142,8 +142,9 @@ struct gpushmem_dev {
     // with the library's own part, from `sync` on, and room to grow: gpushmem_device_control knows
     // how large it is now
     uint64_t heap_bytes;
-    // [n_pes] where a peer's heap is mapped here; NULL entry: through a ring
-    char *const *peers;
+    // [n_pes] where a peer's heap is mapped here, less where this PE's is, plus 1; 0: through a
+    // ring
+    const uint64_t *away;
     const struct gpushmem_ring *rings;   // [n_rings], device memory; `layout` says the same
     struct gpushmem_reply *replies;      // [2^replies_log2] host memory
     uint32_t *reply_owners;              // [2^replies_log2] device memory
@@ -158,9 +159,9 @@ struct gpushmem_dev {
     // counts initialisations, so that an old handle is recognised
     uint32_t generation;
     uint32_t n_teams; // GPUSHMEM_TEAM_SLOTS, or 0: no teams
-    // peers[0 .. 7] once more: kernel arguments and constants are read in an instant, while peers[]
+    // away[0 .. 7] once more: kernel arguments and constants are read in an instant, while away[]
     // has to be read from memory again after each fence
-    char *near_peers[GPUSHMEM_DEV_NEAR_PEERS];
+    uint64_t near_away[GPUSHMEM_DEV_NEAR_PEERS];
     struct gpushmem_ring_layout layout;
     // device memory: a copy of all this, for functions that are not inlined
     const struct gpushmem_dev *self;

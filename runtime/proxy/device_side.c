@@ -79,6 +79,12 @@ char *gpsh_device_side_direct(int pe)
     return mapped ? gpsh.mapped[GPSH_HEAP][pe] : NULL;
 }
 
+static uint64_t away_from_here(int pe)
+{
+    const char *there = gpsh_device_side_direct(pe);
+    return there ? (uintptr_t)there - (uintptr_t)gpsh.heap + 1 : 0;
+}
+
 static uint32_t handle_flags(void)
 {
     bool all = true, any = false;
@@ -99,23 +105,23 @@ static int make_tables(void)
 {
     side.memory = gpsh_regions_device_memory();
     size_t before_contexts =
-        (sizeof(struct gpsh_handle_device) + (size_t)gpsh.n_pes * sizeof(char *) + 15) / 16 * 16;
+        (sizeof(struct gpsh_handle_device) + (size_t)gpsh.n_pes * sizeof(uint64_t) + 15) / 16 * 16;
     side.device_bytes = before_contexts + (size_t)gpsh.settings.contexts * sizeof *side.contexts;
     side.host = side.memory->host_alloc(sizeof *side.host);
     side.device = side.memory->device_alloc(side.device_bytes);
     if (side.device)
         side.contexts = (struct gpushmem_dev_context *)((char *)side.device + before_contexts);
-    char **peers = calloc((size_t)gpsh.n_pes, sizeof *peers);
-    int status = side.host && side.device && peers
+    uint64_t *away = calloc((size_t)gpsh.n_pes, sizeof *away);
+    int status = side.host && side.device && away
                      ? 0
                      : gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the device side of %d PEs",
                                  gpsh.n_pes);
     for (int pe = 0; !status && pe < gpsh.n_pes; pe++)
-        peers[pe] = gpsh_device_side_direct(pe);
+        away[pe] = away_from_here(pe);
     if (!status)
-        status = side.memory->device_write(side.device->peers, peers,
-                                           (size_t)gpsh.n_pes * sizeof *peers);
-    free(peers);
+        status =
+            side.memory->device_write(side.device->away, away, (size_t)gpsh.n_pes * sizeof *away);
+    free(away);
     return status;
 }
 
@@ -244,7 +250,7 @@ static int fill_handle(void)
         .heap = gpsh.heap,
         // kernels keep their handle while the heap grows; the proxy knows its size
         .heap_bytes = gpsh.heap_grows ? gpsh_regions_heap_max() : gpsh.heap_bytes,
-        .peers = side.device->peers,
+        .away = side.device->away,
         .rings = side.rings.device_rings,
         .n_rings = (uint32_t)(side.rings.n_rings - n_contexts),
         .replies = side.host->replies,
@@ -265,7 +271,7 @@ static int fill_handle(void)
         .teams = gpsh_device_teams_table(),
     };
     for (int pe = 0; pe < gpsh.n_pes && pe < GPUSHMEM_DEV_NEAR_PEERS; pe++)
-        side.handle.near_peers[pe] = gpsh_device_side_direct(pe);
+        side.handle.near_away[pe] = away_from_here(pe);
     side.host->control.heap_first_bytes = gpsh.heap_first_bytes;
     __atomic_store_n(&side.host->control.heap_bytes, gpsh.heap_bytes, __ATOMIC_RELAXED);
     int status = side.memory->device_write(&side.device->handle, &side.handle, sizeof side.handle);

@@ -21,7 +21,7 @@ struct gpsh_handle_device {
     uint32_t pad[12];
     uint32_t reply_owners[1 << GPSH_REPLIES_LOG2];
     struct gpushmem_dev handle;
-    char *peers[]; // [n_pes]
+    uint64_t away[]; // [n_pes]
 };
 
 #endif

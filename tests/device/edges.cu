@@ -220,7 +220,7 @@ static void test_no_such_pe(uint64_t *words, int n)
     for (int pe : pes) {
         CHECK_OK(GPUSHMEM_LAUNCH(quiet_pe, 1, 1, NULL, pe));
         REFUSED(pe);
-        if (dev.near_peers[0])
+        if (dev.near_away[0])
             continue;
         CHECK_OK(GPUSHMEM_LAUNCH(put_to, 1, 1, NULL, &words[0], pe));
         REFUSED(pe);

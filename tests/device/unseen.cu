@@ -65,7 +65,7 @@ static void test_start(const gpushmem_dev &dev)
            "a store lets the next start at once");
     expect(*word == 7, "and stores");
     gpushmem_dev far = dev;
-    far.near_peers[0] = nullptr;
+    far.near_away[0] = 0;
     expect(gpsh_dev_stream_waits(far, 0, GPUSHMEM_STREAM_PUT), "a put through a ring waits");
     expect(!gpsh_dev_stream_waits(dev, 0, GPUSHMEM_STREAM_PUT_SIGNAL), "stores do not");
     far = dev;
@@ -85,7 +85,7 @@ int main(void)
     dev.n_pes = 1;
     dev.heap = heap;
     dev.heap_bytes = HEAP_BYTES;
-    dev.near_peers[0] = heap;
+    dev.near_away[0] = 1; // no way away
     dev.sync = (gpushmem_dev_sync *)(heap + HEAP_BYTES);
     dev.control = &control;
     dev.fault = &fault;

@@ -272,7 +272,7 @@ void ring_rig_handle(const struct ring_rig *rig, struct gpushmem_dev *out)
         .n_pes = RING_RIG_PES,
         .heap = rig->heaps[0],
         .heap_bytes = RING_RIG_HEAP_BYTES,
-        .peers = rig->device->peers,
+        .away = rig->device->away,
         .rings = rig->rings.device_rings,
         .n_rings = (uint32_t)rig->rings.n_rings,
         .replies = rig->host->replies,
