@@ -36,14 +36,15 @@ static void print_kind(int kind, int pes)
 
 static void print_nodes(unsigned nodes)
 {
-    printf("Teams of several nodes, %s: small operations of the host %s; large ones send %s.\n\n",
-           nodes ? "nodes=1" : "nodes=0",
-           nodes ? "meet on each node first, then one member of each node"
-                 : "send messages from member to member, whatever their nodes",
-           nodes ? "a block of fcollect, collect and broadcast, and of a reduce whose bits do not "
-                   "depend on the order, once to each other node, and those of the rest to each "
-                   "member"
-                 : "each block to each member");
+    printf(
+        "Teams of several nodes, %s: small operations of the host %s; large ones send %s.\n\n",
+        nodes ? "nodes=1" : "nodes=0",
+        nodes ? "meet on each node first, then one member of each node"
+              : "send messages from member to member, whatever their nodes",
+        nodes
+            ? "a block of fcollect, collect and broadcast once to each other node, and those of a "
+              "reduce from node to node and back; those of the rest to each member"
+            : "each block to each member");
 }
 
 int gpsh_cli_print_collectives(void)

@@ -56,6 +56,16 @@ struct gpsh_coll_share gpsh_coll_part(const struct gpsh_coll *c,
 // objects are as for the operations themselves. docs/adr/0051-large-collectives-by-nodes.md.
 int gpsh_coll_nodes_collect(const struct gpsh_coll *c, const struct gpsh_coll_parts *parts);
 int gpsh_coll_nodes_broadcast(const struct gpsh_coll *c, size_t bytes);
+// A part that is in this PE's dest, to the others of its node.
+int gpsh_coll_nodes_push_near(const struct gpsh_coll *c, struct gpsh_coll_share part);
+
+// ---- From node to node (coll_chain.c): a fold that crosses to each node once, and back ----
+
+// Whether the team is one for it; the same on all members.
+bool gpsh_coll_chain_fits(const struct gpsh_team *team);
+// A reduce with its meetings. Nodes are folded in the order of their first members, with a result
+// of the type between them. docs/adr/0052-sums-from-node-to-node.md.
+int gpsh_coll_chain_reduce(const struct gpsh_coll *c);
 
 // ---- The members' heaps (coll_reach.c) ----
 

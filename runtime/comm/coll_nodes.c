@@ -55,6 +55,11 @@ static int pass_on(const struct gpsh_coll *c, const struct gpsh_coll_parts *part
 
 enum { NOBODY = -1 };
 
+int gpsh_coll_nodes_push_near(const struct gpsh_coll *c, struct gpsh_coll_share part)
+{
+    return push_near(c, part, NOBODY);
+}
+
 int gpsh_coll_nodes_collect(const struct gpsh_coll *c, const struct gpsh_coll_parts *parts)
 {
     struct gpsh_coll_share mine = gpsh_coll_part(c, parts, c->team->my_rank);

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "comm/coll.h"
+#include "comm/coll_piece.h"
 
 // Where a small result is made.
 static char *small_result(const struct gpsh_coll *c)
@@ -46,83 +46,24 @@ static int scatter_small(const struct gpsh_coll *c)
 
 // ---- Large: each element has one PE that reads it from all sources and folds it ----
 
-// A piece at a time, with room for what has to be fetched.
-struct piece {
-    const struct gpsh_coll *c;
-    size_t most;   // elements of a piece
-    char *out;     // results: `outs` pieces
-    char *fetched; // sources: n pieces
-    char *memory;  // to be freed
-};
-
-static int piece_begin(struct piece *p, const struct gpsh_coll *c, size_t outs)
+static int piece_read(struct gpsh_piece *p, size_t at, size_t nelems)
 {
-    enum { NEAR_BYTES = 16384, FAR_BYTES = 65536 };
-    size_t n = (size_t)c->team->n, pieces = outs + n;
-    size_t bytes = gpsh_coll_direct(c) && !gpsh.device_heap ? NEAR_BYTES : FAR_BYTES;
-    char *memory = malloc(bytes * pieces);
-    *p = (struct piece){.c = c, .memory = memory};
-    if (!memory) { // the others are in the operation already: small pieces then
-        bytes = GPSH_TEAM_WORK * gpsh_team_room(gpsh.n_pes) / pieces / 16 * 16;
-        memory = c->team->work;
-    }
-    p->most = bytes / c->size;
-    p->out = memory;
-    p->fetched = memory + outs * bytes;
-    return p->most ? 0
-                   : gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "%s: no host memory for %d sources", c->what,
-                               c->team->n);
-}
-
-// views[k] becomes nelems elements from `at` (bytes) on of object `sym` of ranks[k], or of rank k.
-static int piece_gather(struct piece *p, const int *ranks, int count, const char *sym, size_t at,
-                        size_t nelems)
-{
-    const struct gpsh_coll *c = p->c;
-    struct gpsh_team *team = c->team;
-    int status = 0;
-    bool host = !gpsh.device_heap;
-    for (int i = 0; i < count && status == 0; i++) {
-        int k = (team->my_rank + i) % count, rank = ranks ? ranks[k] : k;
-        const char *there = gpsh_coll_at(team, rank, sym + at);
-        team->views[k] = there;
-        if (there && host)
-            continue;
-        char *copy = p->fetched + (size_t)k * p->most * c->size;
-        team->views[k] = copy;
-        status = gpsh_coll_get(team, rank, copy, sym + at, nelems * c->size);
-    }
-    return status == 0 ? gpsh_coll_settle(team) : status;
-}
-
-static int piece_read(struct piece *p, size_t at, size_t nelems)
-{
-    return piece_gather(p, NULL, p->c->team->n, p->c->source, at, nelems);
-}
-
-// The elements that a rank folds of an operation on all of them.
-static void share_of(const struct gpsh_coll *c, int rank, size_t *first, size_t *last)
-{
-    size_t n = (size_t)c->team->n, before = (size_t)rank;
-    size_t line = c->size < 64 ? 64 / c->size : 1; // no two PEs write to one cache line
-    size_t part = (c->nelems / n + line) / line * line;
-    *first = part * before < c->nelems ? part * before : c->nelems;
-    *last = *first + part < c->nelems ? *first + part : c->nelems;
+    return gpsh_piece_gather(p, NULL, p->c->team->n, p->c->source, at, nelems);
 }
 
 static void my_share(const struct gpsh_coll *c, size_t *first, size_t *last)
 {
-    share_of(c, c->team->my_rank, first, last);
+    gpsh_piece_share(c, c->team->my_rank, first, last);
 }
 
 // The result of a piece is made in dest itself where the processor may, and else in p->out. In
 // place an element of the own source is read before it is overwritten, and nobody else reads it.
-static char *piece_result(const struct piece *p, char *dest)
+static char *piece_result(const struct gpsh_piece *p, char *dest)
 {
     return gpsh.device_heap || !gpsh_coll_direct(p->c) ? p->out : dest;
 }
 
-static int reduce_share(struct piece *p)
+static int reduce_share(struct gpsh_piece *p)
 {
     const struct gpsh_coll *c = p->c;
     struct gpsh_team *team = c->team;
@@ -142,7 +83,7 @@ static int reduce_share(struct piece *p)
     return status;
 }
 
-static int scatter_share(struct piece *p)
+static int scatter_share(struct gpsh_piece *p)
 {
     const struct gpsh_coll *c = p->c;
     size_t first = (size_t)c->team->my_rank * c->nelems, part;
@@ -160,7 +101,7 @@ static int scatter_share(struct piece *p)
 }
 
 // Each rank's result is the one before it and one source more.
-static void scan_plain(struct piece *p, size_t nelems, bool inclusive)
+static void scan_plain(struct gpsh_piece *p, size_t nelems, bool inclusive)
 {
     const struct gpsh_coll *c = p->c;
     const char *const *sources = c->team->views;
@@ -177,7 +118,7 @@ static void scan_plain(struct piece *p, size_t nelems, bool inclusive)
 }
 
 // out[r] becomes the sum of the sources 0 .. r, or 0 .. r - 1, in blocks of the accumulator's size.
-static void scan_wide(struct piece *p, size_t nelems, bool inclusive)
+static void scan_wide(struct gpsh_piece *p, size_t nelems, bool inclusive)
 {
     const struct gpsh_coll *c = p->c;
     size_t piece = p->most * c->size, part;
@@ -200,7 +141,7 @@ static void scan_wide(struct piece *p, size_t nelems, bool inclusive)
     }
 }
 
-static int scan_share(struct piece *p, bool inclusive)
+static int scan_share(struct gpsh_piece *p, bool inclusive)
 {
     const struct gpsh_coll *c = p->c;
     struct gpsh_team *team = c->team;
@@ -222,95 +163,40 @@ static int scan_share(struct piece *p, bool inclusive)
     return status;
 }
 
-static int inscan_share(struct piece *p)
+static int inscan_share(struct gpsh_piece *p)
 {
     return scan_share(p, true);
 }
 
-static int exscan_share(struct piece *p)
+static int exscan_share(struct gpsh_piece *p)
 {
     return scan_share(p, false);
 }
 
-// ---- Large, by nodes ----
-
-// The rank's share of `sym` of `ranks`, folded, into this PE's dest. In place nobody else reads the
-// elements that are overwritten.
-static int fold_share(struct piece *p, int rank, const int *ranks, int count, const char *sym)
+// Whether each element goes through all nodes once. Bits show the order of folding only where that
+// of the nodes is not the team's; integers do not show it. Of several NaNs the first one wins. A
+// half's sum would have to travel as a float, for which dest has no room.
+static bool goes_by_nodes(const struct gpsh_coll *c)
 {
-    const struct gpsh_coll *c = p->c;
-    size_t at, last, part;
-    int status = 0;
-    for (share_of(c, rank, &at, &last); at < last && status == 0; at += part) {
-        char *dest = c->dest + at * c->size, *result = gpsh.device_heap ? p->out : dest;
-        part = last - at < p->most ? last - at : p->most;
-        status = piece_gather(p, ranks, count, sym, at * c->size, part);
-        if (status == 0) {
-            gpsh_fold_all(c->type, c->op, result, c->team->views, count, 0, part);
-            status = gpsh_coll_copy(dest, result, part * c->size);
-        }
-    }
-    return status;
-}
-
-// This PE's dest has a rank's share: others get it.
-static int push_share(const struct gpsh_coll *c, int rank, const int *ranks, int count)
-{
-    size_t first, last;
-    int status = 0;
-    share_of(c, rank, &first, &last);
-    char *dest = c->dest + first * c->size;
-    for (int i = 0; i < count && status == 0 && first < last; i++) {
-        int to = ranks[(c->team->my_rank + i) % count];
-        if (to != c->team->my_rank)
-            status = gpsh_coll_push(c->team, to, dest, dest, (last - first) * c->size);
-    }
-    return status;
-}
-
-// The holders of a share (comm/team_nodes.h) fold it, each on its node, into their dests; the rank
-// whose share it is folds those, and sends the result back to them; they pass it on in their nodes.
-static int reduce_by_nodes(struct piece *p)
-{
-    const struct gpsh_coll *c = p->c;
-    const struct gpsh_team *team = c->team;
-    const struct gpsh_team_nodes *nodes = team->nodes;
-    const int *mates = nodes->members + nodes->starts[nodes->mine];
-    const int *holders = nodes->holders;
-    int n_mates = nodes->sizes[nodes->mine], me = team->my_rank, status = 0;
-    for (int rank = 0; rank < team->n && status == 0; rank++)
-        if (gpsh_team_nodes_holder(nodes, rank, nodes->mine) == me)
-            status = fold_share(p, rank, mates, n_mates, c->source);
-    status = gpsh_coll_meet(c, status);
-    if (status == 0)
-        status = fold_share(p, me, holders, nodes->n, c->dest);
-    if (status == 0)
-        status = push_share(c, me, holders, nodes->n);
-    status = gpsh_coll_meet(c, status);
-    for (int rank = 0; rank < team->n && status == 0; rank++)
-        if (gpsh_team_nodes_holder(nodes, rank, nodes->mine) == me)
-            status = push_share(c, rank, mates, n_mates);
-    return status;
-}
-
-// Whether no bit shows that nodes are folded first. Of several NaNs the first one wins: it is the
-// same if the nodes follow each other in the team.
-static bool any_order(const struct gpsh_coll *c)
-{
+    enum { PER_NODE = 16384 }; // measured: docs/adr/0052-sums-from-node-to-node.md
+    const struct gpsh_team_nodes *nodes = c->team->nodes;
+    if (!gpsh_coll_chain_fits(c->team) || c->nelems * c->size < (size_t)(nodes->n - 2) * PER_NODE)
+        return false;
     bool choice = c->op == GPSH_MIN || c->op == GPSH_MAX;
-    return c->type <= GPSH_UINT64 || (choice && c->team->nodes->in_order);
+    bool wide = c->type == GPSH_HALF || c->type == GPSH_BFLOAT16;
+    return c->type <= GPSH_UINT64 || (nodes->in_order && (choice || !wide));
 }
 
 // ---- The operations ----
 
 // Members meet, share the work, and leave together.
-static int by_shares(const struct gpsh_coll *c, size_t outs, int (*share)(struct piece *))
+static int by_shares(const struct gpsh_coll *c, size_t outs, int (*share)(struct gpsh_piece *))
 {
-    struct piece piece;
+    struct gpsh_piece piece;
     int status = gpsh_team_meet(c->team, c->what);
     if (status < 0)
         return status;
-    status = piece_begin(&piece, c, outs);
+    status = gpsh_piece_begin(&piece, c, outs);
     status = gpsh_coll_leave(c, status < 0 ? status : share(&piece));
     free(piece.memory);
     return status;
@@ -320,7 +206,9 @@ int gpsh_coll_reduce(const struct gpsh_coll *c)
 {
     if (c->nelems * c->size <= gpsh_team_gather_most(c->team))
         return gather_small(c, c->team->n);
-    return by_shares(c, 1, c->team->nodes && any_order(c) ? reduce_by_nodes : reduce_share);
+    if (goes_by_nodes(c))
+        return gpsh_coll_chain_reduce(c);
+    return by_shares(c, 1, reduce_share);
 }
 
 int gpsh_coll_reducescatter(const struct gpsh_coll *c)

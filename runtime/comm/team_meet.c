@@ -11,7 +11,7 @@
 
 static char *data_of(struct gpsh_team_words *words, unsigned side)
 {
-    return (char *)(words + 1) + side * gpsh_team_room(gpsh.n_pes);
+    return gpsh_team_data(words, side);
 }
 
 static unsigned side_of(const struct gpsh_team *team)
@@ -83,8 +83,8 @@ static void about_awaited(const void *subject, char *text, size_t bytes)
              awaited->rank, team->n, gpsh_team_name(team->handle).text);
 }
 
-static __attribute__((noinline)) int await_slow(struct gpsh_team *team, int rank,
-                                                const _Atomic uint64_t *word, const char *what)
+int gpsh_team_await(struct gpsh_team *team, int rank, const _Atomic uint64_t *word, uint64_t least,
+                    const char *what)
 {
     const struct awaited awaited = {team, rank};
     GPSH_WAIT(waiter, what);
@@ -97,7 +97,7 @@ static __attribute__((noinline)) int await_slow(struct gpsh_team *team, int rank
     waiter.team = team->handle;
     waiter.number = team->epoch;
     int status = 0;
-    while (status == 0 && atomic_load_explicit(word, memory_order_acquire) < team->epoch) {
+    while (status == 0 && atomic_load_explicit(word, memory_order_acquire) < least) {
         status = gpsh_waiter_step(&waiter);
         if (status == 0)
             status = gpsh_team_usable(team, what);
@@ -110,7 +110,7 @@ static inline int await(struct gpsh_team *team, int rank, const _Atomic uint64_t
                         const char *what)
 {
     bool there = atomic_load_explicit(word, memory_order_acquire) >= team->epoch;
-    return GPSH_LIKELY(there) ? 0 : await_slow(team, rank, word, what);
+    return GPSH_LIKELY(there) ? 0 : gpsh_team_await(team, rank, word, team->epoch, what);
 }
 
 // ---- Flat ----

@@ -18,6 +18,11 @@ int gpsh_team_usable(struct gpsh_team *team, const char *what);
 // Nobody can say any more how far the members are. Returns `status`.
 int gpsh_team_break(struct gpsh_team *team, int status);
 
+// Waits until a word that the rank writes, or shows, is `least` or more. What was written before
+// that word is there then.
+int gpsh_team_await(struct gpsh_team *team, int rank, const _Atomic uint64_t *word, uint64_t least,
+                    const char *what);
+
 // All members have come.
 int gpsh_team_meet(struct gpsh_team *team, const char *what);
 // The same, and views[r] is the data of rank r, `bytes` of each, until this PE's next call with

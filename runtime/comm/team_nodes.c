@@ -8,7 +8,7 @@
 static struct gpsh_team_nodes *allocate(int n)
 {
     size_t members = (size_t)n;
-    struct gpsh_team_nodes *nodes = calloc(1, sizeof *nodes + 8 * members * sizeof(int));
+    struct gpsh_team_nodes *nodes = calloc(1, sizeof *nodes + 7 * members * sizeof(int));
     if (!nodes)
         return NULL;
     nodes->leaders = nodes->numbers;
@@ -18,7 +18,6 @@ static struct gpsh_team_nodes *allocate(int n)
     nodes->place = nodes->index + members;
     nodes->members = nodes->place + members;
     nodes->starts = nodes->members + members;
-    nodes->holders = nodes->starts + members;
     return nodes;
 }
 
@@ -73,8 +72,6 @@ int gpsh_team_nodes_new(const int *pes, int n, int my_rank, struct gpsh_team_nod
     }
     sort_members(nodes, n);
     nodes->mine = nodes->node[my_rank];
-    for (int node = 0; node < nodes->n; node++)
-        nodes->holders[node] = gpsh_team_nodes_holder(nodes, my_rank, node);
     for (int rank = 0; rank < n; rank++) {
         int before = (nodes->mine - nodes->node[rank] + nodes->n) % nodes->n;
         nodes->place[rank] =

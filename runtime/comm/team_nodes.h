@@ -16,7 +16,6 @@ struct gpsh_team_nodes {
     int *place;    // [members] where a rank's block is gathered: this node's come first
     int *members;  // [members] ranks, node by node; of a node, in the order of the team
     int *starts;   // [n] where a node's begin among them
-    int *holders;  // [n] who holds on each node what is this PE's; itself on its own
     int numbers[]; // what the others point to
 };
 

@@ -83,6 +83,12 @@ static inline size_t gpsh_team_room(int n_pes)
     return least > GPSH_TEAM_ROOM ? least : GPSH_TEAM_ROOM;
 }
 
+// Where they begin for epochs that are even, or odd.
+static inline char *gpsh_team_data(struct gpsh_team_words *words, unsigned side)
+{
+    return (char *)(words + 1) + side * gpsh_team_room(gpsh.n_pes);
+}
+
 static inline size_t gpsh_team_words_bytes(int n_pes)
 {
     return sizeof(struct gpsh_team_words) + 2 * gpsh_team_room(n_pes);

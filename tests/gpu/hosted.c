@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Heaps on GPUs, and symmetric host memory beside them: blocks of it, and buffers of the program
 // that become a part of it. The processor loads and stores there; GPU memory may be the other side.
+// And sums of the host in GPU memory.
 #include <gpushmem/gpushmem.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -92,6 +93,38 @@ static void buffers(void)
     free(buffer);
 }
 
+static double addend(int pe, size_t i)
+{
+    return (double)(i % 11 + (size_t)pe * 7) / 3;
+}
+
+// Sums of the host in GPU memory, which on several nodes go from node to node: folded from the left
+// in every bit, with shares of several pieces.
+static void sums(void)
+{
+    enum { NELEMS = 30000 };
+    double *block = gpushmem_malloc(2 * NELEMS * sizeof *block),
+           *mine = malloc(NELEMS * sizeof *mine), *seen = malloc(NELEMS * sizeof *seen);
+    CHECK(block && mine && seen);
+    for (size_t i = 0; i < NELEMS; i++)
+        mine[i] = addend(me, i);
+    for (int in_place = 0; in_place < 2; in_place++) {
+        double *from = in_place ? block : block + NELEMS;
+        CHECK(gpushmem_double_put(from, mine, NELEMS, me) == 0 && gpushmem_quiet() == 0);
+        CHECK(gpushmem_double_sum_reduce(GPUSHMEM_TEAM_WORLD, block, from, NELEMS) == 0);
+        CHECK(gpushmem_double_get(seen, block, NELEMS, me) == 0);
+        for (size_t i = 0; i < NELEMS; i++) {
+            double sum = addend(0, i);
+            for (int pe = 1; pe < n; pe++)
+                sum += addend(pe, i);
+            CHECK(seen[i] == sum);
+        }
+    }
+    CHECK(gpushmem_free(block) == 0);
+    free(mine);
+    free(seen);
+}
+
 int main(void)
 {
     struct gpushmem_heap_info info;
@@ -104,6 +137,7 @@ int main(void)
     blocks();
     limits(!strcmp(info.kind, "device"));
     buffers();
+    sums();
     CHECK(gpushmem_finalize() == 0);
     puts("hosted: ok");
     return 0;

@@ -414,13 +414,16 @@ static void call_large(gpushmem_team_t team, int which, size_t bytes)
     case 2:
         CHECK_OK(gpushmem_uint32_sum_reduce(team, (uint32_t *)dest, (uint32_t *)source, bytes / 4));
         break;
-    default: CHECK_OK(gpushmem_collectmem(team, dest, source, me ? bytes : 0)); break;
+    case 3: CHECK_OK(gpushmem_collectmem(team, dest, source, me ? bytes : 0)); break;
+    default:
+        CHECK_OK(gpushmem_double_sum_reduce(team, (double *)dest, (double *)source, bytes / 8));
     }
 }
 
 // Each block of a large one goes once to each other node: all members' operations and bytes, less
-// those of the meetings.
-static void check_large(gpushmem_team_t team, int64_t nodes, int64_t meeting)
+// those of the meetings. `follow`: the nodes follow each other in the team, so that sums of
+// floating-point numbers go as those of integers do.
+static void check_large(gpushmem_team_t team, int64_t nodes, int64_t meeting, bool follow)
 {
     enum { BYTES = 70000 }; // each member has a part of a broadcast
     const int64_t n = n_pes, others = nodes - 1;
@@ -428,10 +431,11 @@ static void check_large(gpushmem_team_t team, int64_t nodes, int64_t meeting)
         int64_t meetings, operations, bytes;
     } rows[] = {{3, n * others, n * others * BYTES},
                 {4, n * others, others * BYTES},
-                // of each share the nodes' partial results, and the result
-                {4, 2 * n * others, 2 * others * BYTES},
-                {4, (n - 1) * others, (n - 1) * others * BYTES}};
-    for (int which = 0; which < (int)(sizeof rows / sizeof *rows); which++) {
+                // each share from node to node and back, with a word after each piece
+                {2, 4 * n * others, 2 * others * BYTES},
+                {4, (n - 1) * others, (n - 1) * others * BYTES},
+                {2, 4 * n * others, 2 * others * BYTES}};
+    for (int which = 0; which < (int)(sizeof rows / sizeof *rows) - !follow; which++) {
         CHECK_OK(gpushmem_team_sync(team));
         struct sent before = sent();
         call_large(team, which, BYTES);
@@ -447,13 +451,13 @@ static void check_large(gpushmem_team_t team, int64_t nodes, int64_t meeting)
 }
 
 // Of each node the first member sends one message per round, the others none.
-static void check_messages(gpushmem_team_t team, bool leads)
+static void check_messages(gpushmem_team_t team, bool leads, bool follow)
 {
     int64_t nodes = sum_of(team, leads), rounds_of_nodes = 0;
     while (1 << rounds_of_nodes < nodes)
         rounds_of_nodes++;
     CHECK(nodes < n_pes && nodes > 1);
-    check_large(team, nodes, nodes * rounds_of_nodes);
+    check_large(team, nodes, nodes * rounds_of_nodes, follow);
     for (int which = 0; which < 5; which++) {
         uint64_t before = operations();
         for (int i = 0; i < 10; i++)
@@ -486,6 +490,67 @@ static void check_nans(gpushmem_team_t team)
                    (unsigned long long)to[i]);
 }
 
+static double addend(int rank, size_t i)
+{
+    return (double)((size_t)rank * 7 + i * 3 % 11) / 3;
+}
+
+// Folded from the left, bit by bit, in place or not.
+static void check_folded_sum(gpushmem_team_t team, double *to, double *from, size_t nelems)
+{
+    int ranks = gpushmem_team_n_pes(team), rank = gpushmem_team_my_pe(team);
+    if (to != from)
+        memset(to, 0xa5, nelems * sizeof *to);
+    for (size_t i = 0; i < nelems; i++)
+        from[i] = addend(rank, i);
+    skew();
+    CHECK_OK(gpushmem_double_sum_reduce(team, to, from, nelems));
+    for (size_t i = 0; i < nelems; i++) {
+        double sum = addend(0, i);
+        for (int r = 1; r < ranks; r++)
+            sum += addend(r, i);
+        CHECK_THAT(memcmp(&sum, to + i, sizeof sum) == 0, "element %zu of %zu%s: %.17g, not %.17g",
+                   i, nelems, to == from ? " in place" : "", to[i], sum);
+    }
+}
+
+// Around where it begins to go from node to node, where shares have several pieces, and where it is
+// done in segments in place.
+static void check_folded_sums(gpushmem_team_t team)
+{
+    enum { SWITCH = 16384 / 8, PIECE = 32768 / 8, SEGMENT = (8 << 20) / 8 };
+    const size_t sizes[] = {SWITCH - 1, SWITCH, (size_t)n_pes * PIECE - 9,
+                            (size_t)n_pes * PIECE * 2 + 11};
+    double *to = (void *)dest, *from = (void *)source;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        check_folded_sum(team, to, from, sizes[i]);
+        check_folded_sum(team, from, from, sizes[i]);
+    }
+    double *longest = gpushmem_malloc((SEGMENT + 5) * sizeof *longest);
+    CHECK(longest);
+    check_folded_sum(team, longest, longest, SEGMENT + 5);
+    CHECK_OK(gpushmem_free(longest));
+}
+
+// A node with one member, last and first, and nodes that do not follow each other.
+static void check_uneven(void)
+{
+    static const int pes[][4] = {{0, 1, 2, 3}, {6, 1, 0, 2}, {0, 3, 1, 4}};
+    for (size_t i = 0; i < sizeof pes / sizeof *pes; i++) {
+        gpushmem_team_t team;
+        CHECK_OK(gpushmem_team_split_list(GPUSHMEM_TEAM_WORLD, pes[i], 4, NULL, 0, &team));
+        if (team == GPUSHMEM_TEAM_INVALID)
+            continue;
+        check_folded_sum(team, (void *)dest, (void *)source, 9000);
+        check_folded_sum(team, (void *)dest, (void *)dest, 20000);
+        check_bytes(team, 30000, (unsigned)i);
+        check_nans(team);
+        if (i == 0)
+            check_types(&team, 1);
+        CHECK_OK(gpushmem_team_destroy(team));
+    }
+}
+
 // A team whose nodes' ranks do not follow each other: every third PE, then those after them.
 static void run_mixed(void)
 {
@@ -499,9 +564,10 @@ static void run_mixed(void)
         leads = leads &&
                 gpushmem_team_translate_pe(GPUSHMEM_TEAM_WORLD, pes[i], GPUSHMEM_TEAM_NODE) < 0;
     CHECK_OK(gpushmem_team_split_list(GPUSHMEM_TEAM_WORLD, pes, n, NULL, 0, &mixed));
-    check_messages(mixed, leads);
+    check_messages(mixed, leads, false);
     check_bytes(mixed, 3777, 4);
     check_bytes(mixed, 20000, 5);
+    check_folded_sum(mixed, (void *)dest, (void *)source, 9000);
     check_nans(mixed);
     check_nans(GPUSHMEM_TEAM_WORLD);
     CHECK_OK(gpushmem_team_destroy(mixed));
@@ -514,8 +580,11 @@ static void run_messages(void)
     int n = gpushmem_team_n_pes(GPUSHMEM_TEAM_NODE), rank = gpushmem_team_my_pe(GPUSHMEM_TEAM_NODE);
     CHECK_OK(
         gpushmem_team_split_strided(GPUSHMEM_TEAM_WORLD, n_pes - 1, -1, n_pes, NULL, 0, &back));
-    check_messages(GPUSHMEM_TEAM_WORLD, rank == 0);
-    check_messages(back, rank == n - 1);
+    check_messages(GPUSHMEM_TEAM_WORLD, rank == 0, true);
+    check_messages(back, rank == n - 1, true);
+    check_folded_sums(GPUSHMEM_TEAM_WORLD);
+    check_folded_sum(back, (void *)dest, (void *)source, 70001);
+    check_uneven();
     CHECK_OK(gpushmem_team_destroy(back));
     run_mixed();
 }
