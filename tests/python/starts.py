@@ -119,6 +119,16 @@ def by_nvshmem(folder, rank, n):
     core.free(sent)
     core.free(room)
     raises(core.NvshmemInvalid, "freed before", core.free, np.zeros(4))
+    # by their modules, too
+    assert core.direct.init_status() >= 2 and core.direct.my_pe() == rank and core.memory.free is core.free
+    there, here = core.array((n,), dtype="int32"), core.array((n,), dtype="int32")
+    here[:] = rank
+    core.rma.quiet()
+    core.collective.alltoall(core.Teams.TEAM_WORLD, there, here)
+    core.collective.barrier(core.Teams.TEAM_WORLD)
+    assert [int(one) for one in there] == list(range(n))
+    core.free_array(here)
+    core.free_array(there)
     raises(shm.UnsupportedError, "multicast", core.get_multicast_tensor, core.Teams.TEAM_NODE, None)
     raises(AttributeError, "stand-in", lambda: core.collective_on_buffer)
     raises(core.NvshmemInvalid, "mpi_comm", core.init, initializer_method="mpi")

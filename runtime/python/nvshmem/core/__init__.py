@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The calls of nvshmem.core that frameworks make, over gpushmem: names and arguments as in its public documentation and in
-programs that call it. Arrays and tensors are where the symmetric heap is. `stream` may be left out: then the host does it."""
+programs that call it. Arrays and tensors are where the symmetric heap is. `stream` may be left out: then the host does it, after
+what CUDA's default stream has still to do with tensors on a GPU."""
+import ctypes
 import enum
 from typing import Any, Optional
 
@@ -189,6 +191,18 @@ def get_multicast_tensor(team: int, given: Any):
 
 # ---- moving data ----
 
+_driver: list = []
+
+
+def _settle(stream, *operands):
+    """Without a stream the host moves the data, and what fills it may be under way in the default stream."""
+    if stream is not None or all(_operand(one).device == "cpu" for one in operands):
+        return
+    if not _driver:
+        _driver.append(ctypes.CDLL("libcuda.so.1"))
+    _driver[0].cuStreamSynchronize(None) # an error of an earlier kernel is told by the program's next call
+
+
 class _Word:
     """The first 8 bytes of what a program takes for a signal, whatever its type."""
 
@@ -223,18 +237,21 @@ def _pair(dst, src):
 def put(dst: Any, src: Any, remote_pe: int = -1, stream: Any = None) -> None:
     """src to the symmetric dst of remote_pe."""
     to, source = _pair(dst, src)
+    _settle(stream, to, source)
     _shm.put(to, source, int(remote_pe), stream=stream)
 
 
 def get(dst: Any, src: Any, remote_pe: int = -1, stream: Any = None) -> None:
     """The symmetric src of remote_pe to dst."""
     to, source = _pair(dst, src)
+    _settle(stream, to, source)
     _shm.get(to, source, int(remote_pe), stream=stream)
 
 
 def put_signal(dst: Any, src: Any, signal_var: Any, signal_val: int, signal_op: int, remote_pe: int = -1,
                stream: Any = None) -> None:
     to, source = _pair(dst, src)
+    _settle(stream, to, source)
     _shm.put_signal(to, source, _Word(signal_var), signal_val, int(remote_pe), op=int(signal_op), stream=stream)
 
 
@@ -274,23 +291,32 @@ def sync_all(stream: Any = None) -> None:
 
 
 def reduce(team: int, dst: Any, src: Any, op: str, stream: Any = None) -> None:
+    _settle(stream, dst, src)
     _shm.reduce(dst, src, op, team=_team(team), stream=stream)
 
 
 def reducescatter(team: int, dst: Any, src: Any, op: str, stream: Any = None) -> None:
+    _settle(stream, dst, src)
     _shm.reducescatter(dst, src, op, team=_team(team), stream=stream)
 
 
 def broadcast(team: int, dst: Any, src: Any, root: int = 0, stream: Any = None) -> None:
+    _settle(stream, dst, src)
     _shm.broadcast(dst, src, root, team=_team(team), stream=stream)
 
 
 def fcollect(team: int, dst: Any, src: Any, stream: Any = None) -> None:
+    _settle(stream, dst, src)
     _shm.fcollect(dst, src, team=_team(team), stream=stream)
 
 
 def alltoall(team: int, dst: Any, src: Any, stream: Any = None) -> None:
+    _settle(stream, dst, src)
     _shm.alltoall(dst, src, team=_team(team), stream=stream)
+
+
+# The same calls by the modules that NVSHMEM's bindings have them in; these import from here.
+from . import collective, direct, memory, rma  # noqa: E402, F401
 
 
 def __getattr__(name: str):
