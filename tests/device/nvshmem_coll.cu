@@ -2,6 +2,7 @@
 // NVSHMEM's collectives and barriers in kernels: each function of int32 and int64 in every scope,
 // of the other types in one of them, the forms for bytes, warpgroups, and tiles. Every element is
 // compared.
+#include <type_traits>
 #include <vector>
 
 #include "nvshmem_check.cuh"
@@ -317,6 +318,59 @@ static void test_tiles(int apart, nvshmem_team_t team, int *errors)
         nvshmem_free(tile[i]);
 }
 
+// Rows of int16_t, of which one unit of 16 bytes and three elements are the tile's, described as
+// PyTorch does: the second dimension is the one whose elements lie side by side.
+enum { SHORTS = 11, SHORTS_APART = 16 };
+
+static_assert(std::is_same<gpsh_nvshmem_folds_as<int16_t>::type, int16_t>::value &&
+                  std::is_same<gpsh_nvshmem_folds_as<uint16_t>::type, uint16_t>::value,
+              "integers are folded as integers: a float that is too large does not wrap around");
+
+__global__ void short_tiles(int16_t *source, int16_t *sum, int16_t *most, int16_t *none, int apart,
+                            nvshmem_team_t team, int *errors)
+{
+    using namespace nvshmemx;
+    constexpr auto algo = tile_coll_algo_t::NVLS_ONE_SHOT_PULL_NBI;
+    auto all = make_layout(make_shape((int64_t)ROWS, (int64_t)SHORTS),
+                           make_stride((int64_t)apart, (int64_t)1));
+    auto from = Tensor(source, all), to = Tensor(sum, all), to_most = Tensor(most, all),
+         to_none = Tensor(none, all);
+    auto unbounded = make_shape();
+    EXPECT(errors, (tile_sum_reduce_block<decltype(from), decltype(to), decltype(unbounded), algo>(
+                       team, from, to, unbounded, unbounded, 0, 0)) == 0);
+    EXPECT(errors,
+           (tile_max_allreduce_block<decltype(from), decltype(to), decltype(unbounded), algo>(
+               team, from, to_most, unbounded, unbounded, 0, 0)) == 0);
+    // A root that is no member: the caller takes part, and gets nothing.
+    EXPECT(errors, (tile_sum_reduce_block<decltype(from), decltype(to), decltype(unbounded), algo>(
+                       team, from, to_none, unbounded, unbounded, nvshmem_n_pes(), 0)) == 0);
+}
+
+static void test_short_tiles(int apart, nvshmem_team_t team, int *errors)
+{
+    int me = nvshmem_my_pe(), n = nvshmem_n_pes();
+    enum { TILE = ROWS * SHORTS_APART };
+    int16_t *tile[4], have[4][TILE], source[TILE];
+    for (int i = 0; i < 4; i++)
+        tile[i] = (int16_t *)nvshmem_calloc(TILE, sizeof(int16_t));
+    for (int i = 0; i < TILE; i++)
+        source[i] = (int16_t)(20000 + 1000 * me + i);
+    nvshmem_putmem(tile[0], source, sizeof source, me);
+    nvshmem_barrier_all();
+    NV_RUN(short_tiles, 1, 5, tile[0], tile[1], tile[2], tile[3], apart, team, errors);
+    for (int i = 1; i < 4; i++)
+        nvshmem_getmem(have[i], tile[i], sizeof have[i], me);
+    for (int i = 0; i < ROWS * apart; i++) {
+        bool inside = i % apart < SHORTS;
+        int sum = n * (20000 + i) + 1000 * (n * (n - 1) / 2);
+        CHECK(have[1][i] == (inside ? (int16_t)(uint16_t)sum : 0));
+        CHECK(have[2][i] == (inside ? 20000 + 1000 * (n - 1) + i : 0));
+        CHECK(have[3][i] == 0);
+    }
+    for (int i = 0; i < 4; i++)
+        nvshmem_free(tile[i]);
+}
+
 int main(void)
 {
     nv_begin();
@@ -332,6 +386,8 @@ int main(void)
     NV_RUN(warpgroups, 1, 256, words + 2, team, other, errors);
     test_tiles(APART, team, errors);
     test_tiles(APART - 1, team, errors);
+    test_short_tiles(SHORTS_APART, team, errors);
+    test_short_tiles(SHORTS_APART - 1, team, errors);
     check_errors_end(__FILE__, errors);
     nvshmem_team_destroy(team);
     nvshmem_team_destroy(other);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // NVSHMEM's collectives of tiles: parts of tensors of up to three dimensions, described by shape
-// and stride, where every thread moves elements of its own. All members' tiles are read in place
-// ("one-shot pull"), whatever the algorithm that a program names: there is no multicast here. A
-// call is complete when it returns, so tile_collective_wait has nothing to wait for. Included by
-// nvshmem_device.cuh.
+// and stride, where every thread moves units of 16 bytes, or elements. All members' tiles are read
+// in place ("one-shot pull"), whatever the algorithm that a program names: there is no multicast
+// here. A call is complete when it returns, so tile_collective_wait has nothing to wait for.
+// Included by nvshmem_device.cuh.
 // clang-format off
 #if defined(__CUDACC__)
 #define GPSH_NV_EITHER __host__ __device__
@@ -138,6 +138,21 @@ GPSH_DEV int64_t gpsh_dev_nvshmem_tile_at(const gpsh_nvshmem_tile &tile,
            k / tile.size.n[0] / tile.size.n[1] * step.n[2];
 }
 
+// A dimension whose elements lie side by side in both tensors becomes the first one, if there is
+// such a dimension: rows. No call depends on the order of elements.
+GPSH_DEV void gpsh_dev_nvshmem_tile_rows(gpsh_nvshmem_tile *tile, gpsh_nvshmem_3d *to)
+{
+    gpsh_nvshmem_3d size = tile->size, step = tile->step, there = *to;
+    for (int i = 2; i >= 0; i--) {
+        if (step.n[i] != 1 || there.n[i] != 1)
+            continue;
+        tile->size = size, tile->step = step, *to = there;
+        tile->size.n[0] = size.n[i], tile->size.n[i] = size.n[0];
+        tile->step.n[0] = 1, tile->step.n[i] = step.n[0];
+        to->n[0] = 1, to->n[i] = there.n[0];
+    }
+}
+
 // Where elements of a row lie side by side in both tensors, and every row begins at a multiple of
 // 16 bytes, pieces of a row are units of 16 bytes, and at its end elements; else all are elements.
 struct gpsh_nvshmem_pieces {
@@ -174,18 +189,82 @@ template <typename T> GPSH_DEV T gpsh_dev_nvshmem_element(const T *source, int p
     return gpsh_dev_from_bits<T>(gpsh_dev_get_value(GPSH_NV, GPSH_NV, source, sizeof *source, pe));
 }
 
-// Two-byte floating point is folded in float and rounded once.
-template <typename T, bool Narrow> struct gpsh_nvshmem_folds_as {
+// Two-byte floating point is folded in float and rounded once; integers of two bytes wrap around.
+template <typename T, bool Narrow = sizeof(T) == 2> struct gpsh_nvshmem_folds_as {
     typedef T type;
 };
 template <typename T> struct gpsh_nvshmem_folds_as<T, true> {
     typedef float type;
+};
+template <> struct gpsh_nvshmem_folds_as<int16_t> {
+    typedef int16_t type;
+};
+template <> struct gpsh_nvshmem_folds_as<uint16_t> {
+    typedef uint16_t type;
 };
 template <int Op, typename T> GPSH_DEV T gpsh_dev_nvshmem_fold(T a, T b)
 {
     if (Op == GPUSHMEM_COLL_SUM)
         return a + b;
     return (Op == GPUSHMEM_COLL_MIN ? b < a : a < b) ? b : a;
+}
+
+// 16 bytes as elements.
+template <typename T> struct gpsh_nvshmem_16_bytes {
+    T of[16 / sizeof(T)];
+};
+// A whole unit of a member; `here` is where this one goes, and serves as a landing place where the
+// member is reached through a ring.
+template <typename T>
+GPSH_DEV gpsh_nvshmem_16_bytes<T> gpsh_dev_nvshmem_whole(T *here, const T *source, int pe)
+{
+    gpsh_nvshmem_16_bytes<T> unit = {};
+    const char *from = (const char *)here;
+    if (!gpsh_dev_check(GPSH_NV, source, 16, pe))
+        return unit;
+    if (uint64_t away = gpsh_dev_away(GPSH_NV, pe))
+        from = gpsh_dev_at(away, source);
+    else
+        gpsh_dev_get<gpsh_scope_thread>(GPSH_NV, GPSH_NV, here, source, 16, pe, true);
+    gpsh_dev_unit<4> bits = gpsh_dev_load_unit<4>(from, 16);
+    memcpy((void *)&unit, &bits, sizeof unit);
+    return unit;
+}
+// The same unit of all members, folded in the order of ranks.
+template <int Op, typename T>
+GPSH_DEV void gpsh_dev_nvshmem_fold_unit(const struct gpushmem_dev_team *entry, T *here,
+                                         const T *source)
+{
+    typedef typename gpsh_nvshmem_folds_as<T>::type Fold;
+    constexpr int n = 16 / sizeof(T);
+    Fold all[n];
+    gpsh_nvshmem_16_bytes<T> unit = gpsh_dev_nvshmem_whole(here, source, entry->pes[0]);
+    GPSH_UNROLL
+    for (int i = 0; i < n; i++)
+        all[i] = (Fold)unit.of[i];
+    for (int rank = 1; rank < entry->n; rank++) {
+        unit = gpsh_dev_nvshmem_whole(here, source, entry->pes[rank]);
+        GPSH_UNROLL
+        for (int i = 0; i < n; i++)
+            all[i] = gpsh_dev_nvshmem_fold<Op, Fold>(all[i], (Fold)unit.of[i]);
+    }
+    GPSH_UNROLL
+    for (int i = 0; i < n; i++)
+        unit.of[i] = (T)all[i];
+    gpsh_dev_unit<4> bits;
+    memcpy(&bits, (const void *)&unit, sizeof bits);
+    gpsh_dev_store_unit<4>((char *)here, bits, 16);
+}
+template <int Op, typename T>
+GPSH_DEV void gpsh_dev_nvshmem_fold_element(const struct gpushmem_dev_team *entry, T *here,
+                                            const T *source)
+{
+    typedef typename gpsh_nvshmem_folds_as<T>::type Fold;
+    Fold all = (Fold)gpsh_dev_nvshmem_element(source, entry->pes[0]);
+    for (int rank = 1; rank < entry->n; rank++)
+        all = gpsh_dev_nvshmem_fold<Op, Fold>(
+            all, (Fold)gpsh_dev_nvshmem_element(source, entry->pes[rank]));
+    *here = (T)all;
 }
 
 // The members meet; what they stored before is visible after it. Status: of the thread that met.
@@ -204,22 +283,25 @@ template <int Op, typename Scope, typename Src, typename Dst, typename Tuple>
 GPSH_DEV int gpsh_dev_nvshmem_tile_reduce(nvshmem_team_t team, Src source, Dst dest, Tuple start,
                                           Tuple boundary, bool writes)
 {
-    typedef typename Dst::value_type T;
-    typedef typename gpsh_nvshmem_folds_as<T, sizeof(T) == 2>::type Fold;
     int status = gpsh_dev_nvshmem_tile_meet<Scope>(team);
     const struct gpushmem_dev_team *entry = gpsh_dev_team_entry(GPSH_NV, team);
     if (!entry)
         return GPUSHMEM_ERR_INVALID;
     gpsh_nvshmem_tile tile = gpsh_dev_nvshmem_tile(source.layout_, start, boundary);
     gpsh_nvshmem_3d to = gpsh_dev_nvshmem_3d(dest.layout_.stride_, 0);
-    int64_t n = writes ? gpsh_dev_nvshmem_tile_elements(tile) : 0;
-    for (int64_t k = Scope::rank(); k < n; k += Scope::size()) {
-        const T *word = source.data_ + gpsh_dev_nvshmem_tile_at(tile, tile.step, k);
-        Fold all = (Fold)gpsh_dev_nvshmem_element(word, entry->pes[0]);
-        for (int rank = 1; rank < entry->n; rank++)
-            all = gpsh_dev_nvshmem_fold<Op, Fold>(
-                all, (Fold)gpsh_dev_nvshmem_element(word, entry->pes[rank]));
-        dest.data_[gpsh_dev_nvshmem_tile_at(tile, to, k)] = (T)all;
+    gpsh_dev_nvshmem_tile_rows(&tile, &to);
+    const size_t size = sizeof(typename Dst::value_type);
+    bool even = !(gpsh_dev_nvshmem_tile_odd(tile, tile.step, source.data_, size) |
+                  gpsh_dev_nvshmem_tile_odd(tile, to, dest.data_, size));
+    gpsh_nvshmem_pieces pieces = gpsh_dev_nvshmem_pieces(tile, even, size);
+    for (int64_t k = Scope::rank(); writes && k < pieces.all; k += Scope::size()) {
+        int64_t n, at = gpsh_dev_nvshmem_piece(tile, pieces, k, &n);
+        auto *here = dest.data_ + gpsh_dev_nvshmem_tile_at(tile, to, at);
+        auto *there = source.data_ + gpsh_dev_nvshmem_tile_at(tile, tile.step, at);
+        if (n == 1)
+            gpsh_dev_nvshmem_fold_element<Op>(entry, here, there);
+        else
+            gpsh_dev_nvshmem_fold_unit<Op>(entry, here, there);
     }
     int left = gpsh_dev_nvshmem_tile_meet<Scope>(team);
     return status ? status : left;
@@ -238,6 +320,7 @@ GPSH_DEV int gpsh_dev_nvshmem_tile_gather(nvshmem_team_t team, Src source, Dst d
     gpsh_nvshmem_3d to = gpsh_dev_nvshmem_3d(dest.layout_.stride_, 0),
                     whole = gpsh_dev_nvshmem_3d(source.layout_.shape_, 1);
     int64_t apart = whole.n[tile.last] * to.n[tile.last];
+    gpsh_dev_nvshmem_tile_rows(&tile, &to);
     const size_t size = sizeof(typename Dst::value_type);
     bool even = !(gpsh_dev_nvshmem_tile_odd(tile, tile.step, source.data_, size) |
                   gpsh_dev_nvshmem_tile_odd(tile, to, dest.data_, size) |
@@ -268,6 +351,7 @@ GPSH_DEV int gpsh_dev_nvshmem_tile_broadcast(nvshmem_team_t team, Src source, Ds
         return GPUSHMEM_ERR_INVALID;
     gpsh_nvshmem_tile tile = gpsh_dev_nvshmem_tile(source.layout_, start, boundary);
     gpsh_nvshmem_3d to = gpsh_dev_nvshmem_3d(dest.layout_.stride_, 0);
+    gpsh_dev_nvshmem_tile_rows(&tile, &to);
     const size_t size = sizeof(typename Dst::value_type);
     bool even = !(gpsh_dev_nvshmem_tile_odd(tile, tile.step, source.data_, size) |
                   gpsh_dev_nvshmem_tile_odd(tile, to, dest.data_, size));
@@ -298,8 +382,9 @@ namespace nvshmemx {
                                                            Tuple start_coord, Tuple boundary, \
                                                            int root, uint64_t flags) \
     { \
-        return gpsh_dev_nvshmem_tile_reduce<OP, SCOPE>(team, src, dst, start_coord, boundary, \
-                                                       true); \
+        return gpsh_dev_nvshmem_tile_reduce<OP, SCOPE>( \
+            team, src, dst, start_coord, boundary, \
+            (unsigned)root < (unsigned)gpsh_dev_nvshmem_team_n_pes(team)); \
     } \
     GPSH_NV_TILE GPSH_DEV int tile_##WORD##_allreduce##SUFFIX( \
         nvshmem_team_t team, Src src, Dst dst, Tuple start_coord, Tuple boundary, int root, \
