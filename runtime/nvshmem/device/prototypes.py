@@ -49,6 +49,12 @@ def rows(path):
                 yield [part.strip() for part in line.split("|")]
 
 
+def words(path):
+    """All words of the lines that are no comments."""
+    with open(path, encoding="utf-8") as file:
+        return {word for line in file if not line.startswith("#") for word in line.split()}
+
+
 def signature(text):
     """Result, name, parameters."""
     return re.match(r"(.*?[ *])(\w+)\((.*)\)$", text).groups()

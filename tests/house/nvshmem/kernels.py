@@ -6,7 +6,7 @@ and so has every function of the host's side (api.txt), many of which have a row
 usage: kernels.py emulated CXX INCLUDE...        by a C++ compiler, for CPU threads
        kernels.py toolkit CXX CUDA INCLUDE...    with CUDA's 16-bit types, from its headers in CUDA
        kernels.py cuda NVCC INCLUDE...           by nvcc; five calls have the instructions of ours, too
-       kernels.py names NAME...                  these names are in kernels.txt
+Each reads that the names of used_in_kernels.txt are among them.
 """
 import os
 import re
@@ -18,7 +18,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "../../../runtime/nvshmem/device"))
 sys.dont_write_bytecode = True
 from library import prototypes  # noqa: E402  the table of the functions is there
-from prototypes import NVSHMEM, expanded, rows, signature  # noqa: E402
+from prototypes import NVSHMEM, expanded, rows, signature, words  # noqa: E402
 
 # The same kernel over both APIs, of which only these words differ: (NVSHMEM's, ours).
 PAIRS = {
@@ -40,6 +40,10 @@ def all_prototypes(cuda):
     for family, prototype in rows(os.path.join(HERE, "api.txt")):
         if cuda or family != "CUDA":
             found.update(signature(text) for text in expanded(family, prototype, NVSHMEM))
+    used = words(os.path.join(HERE, "used_in_kernels.txt"))
+    unknown = sorted(used - {name for _, name, _ in prototypes()})
+    if unknown or len(used) < 250:
+        sys.exit("kernels.py: of %d names that kernels use, kernels.txt has not: %s" % (len(used), ", ".join(unknown)))
     if len(found) < 3600:
         sys.exit("kernels.py: only %d functions were read: does this test still see them?" % len(found))
     return sorted(found)
@@ -114,10 +118,6 @@ def compare(ptx):
 
 def main():
     mode, arguments = sys.argv[1], sys.argv[2:]
-    if mode == "names":
-        known = {name for _, name, _ in prototypes()}
-        unknown = [name for name in arguments if name not in known]
-        sys.exit("kernels.py: not in kernels.txt: %s" % ", ".join(unknown) if unknown else 0)
     count = len(all_prototypes(mode == "cuda"))
     if mode == "emulated":
         compile_text(arguments[0], ["-xc++", "-DGPUSHMEM_EMULATION", "-Wall", "-Wextra", "-Werror", "-S"], arguments[1:],
