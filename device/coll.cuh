@@ -132,15 +132,9 @@ GPSH_DEV void gpsh_dev_coll_do(struct gpsh_dev_coll *c, const struct gpushmem_co
     }
 }
 
-// By all threads of the group: 0 or a negative status.
-#if defined(GPSH_EMU_LINKED)
-int gpsh_dev_coll_run(const struct gpushmem_dev &dev, struct gpsh_dev_group group,
-                      const struct gpushmem_coll_op &op);
-#else
-GPSH_DEV_ONCE int gpsh_dev_coll_run(const struct gpushmem_dev &dev, struct gpsh_dev_group group,
-                                    const struct gpushmem_coll_op &given)
+GPSH_DEV int gpsh_dev_coll_body(const struct gpushmem_dev &dev, struct gpsh_dev_group group,
+                                const struct gpushmem_coll_op &op)
 {
-    const struct gpushmem_coll_op op = given; // in registers
     struct gpsh_dev_coll c = gpsh_dev_coll_of(dev, group);
     if (!gpsh_dev_coll_begin(&c, op.team))
         return c.status;
@@ -156,6 +150,38 @@ GPSH_DEV_ONCE int gpsh_dev_coll_run(const struct gpushmem_dev &dev, struct gpsh_
         return gpsh_dev_group_agree(group, status ? status : c.status);
     gpsh_dev_coll_do(&c, op);
     return gpsh_dev_coll_end(&c);
+}
+
+// Small operations of a block are its first warp's: the others would go through as many
+// instructions, at the cost of that one, and have no data to move. The bytes of all members count.
+GPSH_DEV bool gpsh_dev_coll_by_warp(const struct gpushmem_dev &dev,
+                                    const struct gpsh_dev_group &group,
+                                    const struct gpushmem_coll_op &op)
+{
+    return group.scope == gpsh_dev_group::block && group.size >= 64 && op.n <= 2048 &&
+           op.kind != GPUSHMEM_COLL_COLLECT &&
+           gpsh_dev_coll_bytes(op) * (unsigned)dev.n_pes <= 2048;
+}
+
+// By all threads of the group: 0 or a negative status.
+#if defined(GPSH_EMU_LINKED)
+int gpsh_dev_coll_run(const struct gpushmem_dev &dev, struct gpsh_dev_group group,
+                      const struct gpushmem_coll_op &op);
+#else
+GPSH_DEV_ONCE int gpsh_dev_coll_run(const struct gpushmem_dev &dev, struct gpsh_dev_group group,
+                                    const struct gpushmem_coll_op &given)
+{
+    const struct gpushmem_coll_op op = given; // in registers
+    const struct gpsh_dev_group all = group;
+    bool by_warp = gpsh_dev_coll_by_warp(dev, group, op);
+    int status = 0;
+    if (by_warp) {
+        gpsh_dev_group_sync(all);
+        group = {all.rank, gpsh_scope_warp::threads, gpsh_dev_group::warp};
+    }
+    if (!by_warp || all.rank < gpsh_scope_warp::threads)
+        status = gpsh_dev_coll_body(dev, group, op);
+    return by_warp ? gpsh_dev_group_agree(all, status) : status;
 }
 #endif
 

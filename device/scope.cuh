@@ -67,15 +67,16 @@ struct gpsh_scope_thread {
 // All threads of the warp (the last warp of a block may be short).
 struct gpsh_scope_warp {
     enum { alone = false, loads = 6 };
+    static constexpr unsigned threads = 32; // warpSize is no constant: a division for each meeting
     static __device__ __forceinline__ unsigned rank(void)
     {
-        return gpsh_dev_thread_number() % warpSize;
+        return gpsh_dev_thread_number() % threads;
     }
     static __device__ __forceinline__ unsigned size(void)
     {
-        unsigned first = gpsh_dev_thread_number() / warpSize * warpSize,
+        unsigned first = gpsh_dev_thread_number() / threads * threads,
                  left = gpsh_dev_block_threads() - first;
-        return left < (unsigned)warpSize ? left : (unsigned)warpSize;
+        return left < threads ? left : threads;
     }
     static __device__ __forceinline__ void sync(void)
     {

@@ -374,11 +374,15 @@ GPSH_DEV bool gpsh_dev_coll_begin(struct gpsh_dev_coll *c, int handle)
 {
     gpsh_dev_group_sync(c->group);
     int channel = handle >> GPUSHMEM_TEAM_CHANNEL_SHIFT & GPUSHMEM_TEAM_CHANNEL_MASK;
-    if (!gpsh_dev_team_is_valid(c->dev, handle)) {
+    int slot = handle & GPUSHMEM_TEAM_SLOT_MASK;
+    bool valid = handle >= 0 && slot < (int)c->dev.n_teams;
+    struct gpushmem_dev_team team = {};
+    if (valid)
+        team = c->dev.teams[slot]; // in one go: after an acquire each look takes 0.3 us
+    if (!valid || team.team != (handle & ((1 << GPUSHMEM_TEAM_CHANNEL_SHIFT) - 1))) {
         gpsh_dev_coll_refuse(c, GPUSHMEM_FAULT_TEAM, 0, (uint64_t)handle, 0);
         return false;
     }
-    const struct gpushmem_dev_team &team = c->dev.teams[handle & GPUSHMEM_TEAM_SLOT_MASK];
     gpsh_dev_coll_take(c, team);
     if (channel >= (c->flags & GPUSHMEM_DEV_TEAM_STREAM ? (int)GPUSHMEM_TEAM_CHANNELS : 1)) {
         gpsh_dev_coll_refuse(c, GPUSHMEM_FAULT_TEAM, 0, (uint64_t)handle, 0);

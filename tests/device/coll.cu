@@ -238,7 +238,8 @@ int main(void)
     // Behind NICs: rounds up to 8192 bytes (32768 on streams) divided by the PEs.
     static const uint64_t sizes[] = {1,   2,   3,   17,   64,   127,  128,  129,  256,  257, 512,
                                      513, 680, 684, 1024, 1025, 2048, 2049, 2730, 2732, 5000};
-    static const int threads[] = {1, 32, 40, 0};
+    // A block of 64 threads and more leaves small operations to its first warp.
+    static const int threads_of[][4] = {{1, 32, 40, 0}, {1, 32, 72, 0}};
     int turn = 0;
     for (uint64_t count : sizes)
         for (int kind = GPUSHMEM_COLL_BROADCAST; kind < GPUSHMEM_COLL_KINDS; kind++) {
@@ -247,6 +248,7 @@ int main(void)
             int scope = turn % 2 ? STREAM : (turn / 2 + me) % 3;
             bool in_place =
                 turn % 4 == 1 && (kind == GPUSHMEM_COLL_REDUCE || kind >= GPUSHMEM_COLL_INSCAN);
+            const int *threads = threads_of[turn / 6 % 2];
             turn++;
             check_op<int>(op_of(kind, GPUSHMEM_COLL_INT32, GPUSHMEM_COLL_SUM, count, turn % n),
                           scope, threads[scope], (uint64_t)turn % 3, in_place);
