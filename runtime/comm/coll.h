@@ -8,7 +8,7 @@
 #define GPSH_COLL_H
 
 #include "comm/fold.h"
-#include "comm/team_meet.h"
+#include "comm/team_signal.h"
 #include "memory/place.h"
 
 // One call of this PE.
@@ -52,7 +52,7 @@ struct gpsh_coll_share gpsh_coll_part(const struct gpsh_coll *c,
 
 // ---- By nodes (coll_nodes.c): what a node has to get goes there once ----
 
-// Between the first and the last meeting of a large operation, in a team with nodes. Every PE's
+// Between gpsh_coll_enter and _leave of a large operation, in a team with nodes. Every PE's
 // objects are as for the operations themselves. docs/adr/0051-large-collectives-by-nodes.md.
 int gpsh_coll_nodes_collect(const struct gpsh_coll *c, const struct gpsh_coll_parts *parts);
 int gpsh_coll_nodes_broadcast(const struct gpsh_coll *c, size_t bytes);
@@ -120,6 +120,14 @@ static inline int gpsh_coll_meet(const struct gpsh_coll *c, int status)
     if (status == 0)
         status = gpsh_coll_settle(c->team);
     return status == 0 ? gpsh_team_meet(c->team, c->what) : status;
+}
+
+// The first meeting of a large operation that may use counters (comm/team_signal.h).
+static inline int gpsh_coll_enter(const struct gpsh_coll *c)
+{
+    if (c->team->nodes)
+        gpsh_team_signals_clear(c->team);
+    return gpsh_team_meet(c->team, c->what);
 }
 
 // The last meeting of a large operation.

@@ -70,7 +70,7 @@ int gpsh_coll_broadcast(const struct gpsh_coll *c)
     size_t bytes = c->nelems * c->size;
     if (bytes <= gpsh_team_cast_most(c->team))
         return broadcast_small(c, bytes);
-    int status = gpsh_team_meet(c->team, c->what);
+    int status = gpsh_coll_enter(c);
     return status < 0 ? status : gpsh_coll_leave(c, broadcast_large(c, bytes));
 }
 
@@ -103,7 +103,7 @@ static int collect_small(const struct gpsh_coll *c, const struct gpsh_coll_parts
 static int collect_large(const struct gpsh_coll *c, const struct gpsh_coll_parts *parts)
 {
     struct gpsh_team *team = c->team;
-    int status = gpsh_team_meet(team, c->what);
+    int status = gpsh_coll_enter(c);
     if (status < 0)
         return status;
     if (team->nodes)

@@ -2,6 +2,9 @@
 // Large collectives of teams whose members share nodes: data crosses to each other node once, to
 // the member that holds it there, which passes it on in its node.
 #include "comm/coll.h"
+#include "comm/team_signal.h"
+
+enum { NOBODY = -1 };
 
 static int holder(const struct gpsh_coll *c, int rank, int node)
 {
@@ -13,16 +16,32 @@ static int push(const struct gpsh_coll *c, int rank, struct gpsh_coll_share part
     return part.bytes ? gpsh_coll_push(c->team, rank, c->dest + part.first, from, part.bytes) : 0;
 }
 
+// A part of `of`, to a rank that passes it on. Counters have the numbers of the ranks whose parts
+// they tell of.
+static int hand(const struct gpsh_coll *c, int rank, int of, struct gpsh_coll_share part,
+                const char *from)
+{
+    int status = push(c, rank, part, from);
+    if (status < 0 || part.bytes == 0 || rank == c->team->my_rank)
+        return status;
+    return gpsh_team_signal(c->team, rank, (size_t)of, 1);
+}
+
+static int await(const struct gpsh_coll *c, int rank, int of, struct gpsh_coll_share part)
+{
+    return part.bytes ? gpsh_team_signal_wait(c->team, rank, (size_t)of, 1, c->what) : 0;
+}
+
 // This PE's part, to a member of each other node but `but`.
 static int push_out(const struct gpsh_coll *c, struct gpsh_coll_share part, const char *from,
                     int but)
 {
     const struct gpsh_team_nodes *nodes = c->team->nodes;
-    int status = 0;
+    int me = c->team->my_rank, status = 0;
     for (int k = 1; k < nodes->n && status == 0; k++) {
         int node = (nodes->mine + k) % nodes->n; // not all to one node at once
         if (node != but)
-            status = push(c, holder(c, c->team->my_rank, node), part, from);
+            status = hand(c, holder(c, me, node), me, part, from);
     }
     return status;
 }
@@ -41,19 +60,26 @@ static int push_near(const struct gpsh_coll *c, struct gpsh_coll_share part, int
     return status;
 }
 
-// The parts of other nodes' ranks that this PE holds.
-static int pass_on(const struct gpsh_coll *c, const struct gpsh_coll_parts *parts, int but)
+// The parts of other nodes' ranks that this PE holds, as they come: from those ranks, or all from
+// the root. `root`: of a broadcast, or NOBODY; it has them.
+static int pass_on(const struct gpsh_coll *c, const struct gpsh_coll_parts *parts, int root)
 {
     const struct gpsh_team *team = c->team;
     const struct gpsh_team_nodes *nodes = team->nodes;
+    bool near_root = root != NOBODY && nodes->node[root] == nodes->mine;
     int status = 0;
-    for (int rank = 0; rank < team->n && status == 0; rank++)
-        if (nodes->node[rank] != nodes->mine && holder(c, rank, nodes->mine) == team->my_rank)
-            status = push_near(c, gpsh_coll_part(c, parts, rank), but);
+    for (int i = 1; i < team->n && status == 0; i++) {
+        int rank = gpsh_coll_turn(team, i);
+        struct gpsh_coll_share part = gpsh_coll_part(c, parts, rank);
+        if (nodes->node[rank] == nodes->mine || holder(c, rank, nodes->mine) != team->my_rank)
+            continue;
+        if (root != team->my_rank)
+            status = await(c, near_root ? root : rank, rank, part);
+        if (status == 0)
+            status = push_near(c, part, root);
+    }
     return status;
 }
-
-enum { NOBODY = -1 };
 
 int gpsh_coll_nodes_push_near(const struct gpsh_coll *c, struct gpsh_coll_share part)
 {
@@ -69,7 +95,6 @@ int gpsh_coll_nodes_collect(const struct gpsh_coll *c, const struct gpsh_coll_pa
         status = push(c, c->team->my_rank, mine, c->source);
     if (status == 0)
         status = push_near(c, mine, NOBODY);
-    status = gpsh_coll_meet(c, status);
     return status == 0 ? pass_on(c, parts, NOBODY) : status;
 }
 
@@ -81,9 +106,9 @@ static int scatter(const struct gpsh_coll *c, const struct gpsh_coll_parts *part
     for (int i = 1; i < team->n && status == 0; i++) {
         int rank = gpsh_coll_turn(team, i), mate = holder(c, rank, near);
         struct gpsh_coll_share part = gpsh_coll_part(c, parts, rank);
-        status = push(c, rank, part, c->source + part.first);
+        status = hand(c, rank, rank, part, c->source + part.first);
         if (status == 0 && mate != rank && mate != c->root)
-            status = push(c, mate, part, c->source + part.first);
+            status = hand(c, mate, rank, part, c->source + part.first);
     }
     return status;
 }
@@ -92,12 +117,12 @@ int gpsh_coll_nodes_broadcast(const struct gpsh_coll *c, size_t bytes)
 {
     const struct gpsh_team *team = c->team;
     const struct gpsh_coll_parts parts = {.whole = bytes};
-    struct gpsh_coll_share mine = gpsh_coll_part(c, &parts, team->my_rank);
-    int status = gpsh_coll_meet(c, team->my_rank == c->root ? scatter(c, &parts) : 0);
+    int me = team->my_rank;
+    struct gpsh_coll_share mine = gpsh_coll_part(c, &parts, me);
+    int status = me == c->root ? scatter(c, &parts) : await(c, c->root, me, mine);
     if (status == 0)
         status = push_out(c, mine, c->dest + mine.first, team->nodes->node[c->root]);
     if (status == 0)
         status = push_near(c, mine, c->root);
-    status = gpsh_coll_meet(c, status);
     return status == 0 ? pass_on(c, &parts, c->root) : status;
 }

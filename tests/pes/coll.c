@@ -6,6 +6,7 @@
 //   coll smoke               three sizes of each, for slow networks
 //   coll threads [ROUNDS]    several threads, each with a team of its own
 //   coll messages            what goes to other nodes
+//   coll late                large ones by nodes, whose data comes after its acknowledgement
 #define _GNU_SOURCE // usleep
 #include "coll.h"
 
@@ -421,19 +422,19 @@ static void call_large(gpushmem_team_t team, int which, size_t bytes)
 }
 
 // Each block of a large one goes once to each other node: all members' operations and bytes, less
-// those of the meetings. `follow`: the nodes follow each other in the team, so that sums of
-// floating-point numbers go as those of integers do.
+// those of the meetings; a word comes after each block. `follow`: the nodes follow each other in
+// the team, so that sums of floating-point numbers go as those of integers do.
 static void check_large(gpushmem_team_t team, int64_t nodes, int64_t meeting, bool follow)
 {
     enum { BYTES = 70000 }; // each member has a part of a broadcast
     const int64_t n = n_pes, others = nodes - 1;
     const struct {
         int64_t meetings, operations, bytes;
-    } rows[] = {{3, n * others, n * others * BYTES},
-                {4, n * others, others * BYTES},
-                // each share from node to node and back, with a word after each piece
+    } rows[] = {{2, 2 * n * others, n * others * BYTES},
+                {2, 2 * n * others, others * BYTES},
+                // from node to node and back
                 {2, 4 * n * others, 2 * others * BYTES},
-                {4, (n - 1) * others, (n - 1) * others * BYTES},
+                {3, 2 * (n - 1) * others, (n - 1) * others * BYTES},
                 {2, 4 * n * others, 2 * others * BYTES}};
     for (int which = 0; which < (int)(sizeof rows / sizeof *rows) - !follow; which++) {
         CHECK_OK(gpushmem_team_sync(team));
@@ -589,6 +590,18 @@ static void run_messages(void)
     run_mixed();
 }
 
+// Those in which a PE that got data tells its node, and no meeting of all does.
+static void run_late(void)
+{
+    for (unsigned i = 0; i < 6; i++) {
+        size_t bytes = 20000 + i * 7000;
+        check_broadcast(GPUSHMEM_TEAM_WORLD, bytes, i);
+        check_fcollect(GPUSHMEM_TEAM_WORLD, bytes, i);
+        check_collect(GPUSHMEM_TEAM_WORLD, bytes, i);
+        check_folded_sum(GPUSHMEM_TEAM_WORLD, (void *)dest, (void *)source, bytes);
+    }
+}
+
 // ---- All of them ----
 
 static void check_bytes(gpushmem_team_t team, size_t bytes, unsigned seed)
@@ -644,11 +657,12 @@ int main(int argc, char **argv)
     enum { ROOM = 3776 }; // what a PE hands over at once, from which the ways' switches follow
     bool threads = argc > 1 && strcmp(argv[1], "threads") == 0;
     bool messages = argc > 1 && strcmp(argv[1], "messages") == 0;
+    bool late = argc > 1 && strcmp(argv[1], "late") == 0;
     bool smoke = argc > 1 && strcmp(argv[1], "smoke") == 0;
-    rounds = smoke      ? 0
-             : threads  ? check_rounds(argc - 1, argv + 1, 100)
-             : messages ? 0
-                        : check_rounds(argc, argv, 1);
+    rounds = smoke              ? 0
+             : threads          ? check_rounds(argc - 1, argv + 1, 100)
+             : messages || late ? 0
+                                : check_rounds(argc, argv, 1);
     CHECK_OK(threads ? gpushmem_init_thread(GPUSHMEM_THREAD_MULTIPLE, NULL) : gpushmem_init());
     me = gpushmem_my_pe();
     n_pes = gpushmem_n_pes();
@@ -659,8 +673,8 @@ int main(int argc, char **argv)
     source = gpushmem_malloc((size_t)n_pes * MOST_BYTES);
     expected = malloc((size_t)n_pes * MOST_BYTES);
     CHECK(dest && source && expected);
-    if (messages) {
-        run_messages();
+    if (messages || late) {
+        (messages ? run_messages : run_late)();
         CHECK_OK(gpushmem_free(source));
         CHECK_OK(gpushmem_free(dest));
         free(expected);
