@@ -20,6 +20,7 @@ _gpushmem()
     else
         case "${COMP_WORDS[1]} $before" in
 %(values)s
+            %(others)s) return ;; # a value of any other kind: files, as bash offers them
         esac
         [ -n "$words" ] || case ${COMP_WORDS[1]} in
 %(options)s
@@ -64,13 +65,15 @@ def words(command):
 
 
 def bash(commands):
+    others = ["'%s %s'" % (command.name, flag) for command in commands for option in command.options
+              if option[2] and not choices(option) for flag in flags(option)]
     values = ["            '%s') words='%s' ;;" % ("' | '".join("%s %s" % (command.name, flag) for flag in flags(option)),
                                                   " ".join(choices(option)))
               for command in commands for option in command.options if choices(option)]
     options = ["            %s) words='%s' ;;" % (command.name, " ".join(words(command) + [flag for option in command.options for flag in flags(option)]))
                for command in commands if command.options]
     return BASH % {"commands": " ".join(command.name for command in commands), "values": "\n".join(values),
-                   "options": "\n".join(options)}
+                   "others": " | ".join(others), "options": "\n".join(options)}
 
 
 def quoted(text):

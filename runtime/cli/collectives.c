@@ -5,16 +5,36 @@
 
 #include "core/error.h"
 #include "info_settings.h"
+#include "page.h"
 #include "say.h"
 #include "stream/coll_choice.h"
 
 enum { SMALLEST = 8, DOUBLINGS = 27 }; // to 1 GiB
+enum { TABLE = 74 };                   // columns of the table
 
 static struct gpsh_coll_choice choice_of(int kind, uint64_t bytes, int pes)
 {
     const struct gpushmem_dev_team team = {.n = pes, .flags = GPUSHMEM_DEV_TEAM_DIRECT};
     const struct gpushmem_coll_op op = {.kind = (uint8_t)kind, .n = bytes, .width = 1};
     return gpsh_coll_choose(&op, &team, true, &gpsh_coll_limits);
+}
+
+static void print_range(int kind, int pes, uint64_t first, uint64_t last,
+                        const struct gpsh_coll_choice *choice)
+{
+    int columns = gpsh_page_columns();
+    if (columns && columns < TABLE) {
+        char text[256];
+        snprintf(text, sizeof text, "%s, %d PEs: %llu to %llu bytes, %s, %u x %u",
+                 gpsh_coll_kind_name(kind), pes, (unsigned long long)first,
+                 (unsigned long long)last, gpsh_coll_way_name(choice->way), choice->blocks,
+                 choice->threads);
+        gpsh_page_wrap(text, 0, 4);
+        return;
+    }
+    printf("%-14s %4d %12llu %12llu  %-8s %6u x %u\n", gpsh_coll_kind_name(kind), pes,
+           (unsigned long long)first, (unsigned long long)last, gpsh_coll_way_name(choice->way),
+           choice->blocks, choice->threads);
 }
 
 // One line for each range of sizes with the same way; the blocks are those of its last size.
@@ -27,24 +47,34 @@ static void print_kind(int kind, int pes)
                                 next = choice_of(kind, 2 * bytes, pes);
         if (i < DOUBLINGS && next.way == now.way)
             continue;
-        printf("%-14s %4d %12llu %12llu  %-8s %6u x %u\n", gpsh_coll_kind_name(kind), pes,
-               (unsigned long long)first, (unsigned long long)bytes, gpsh_coll_way_name(now.way),
-               now.blocks, now.threads);
+        print_range(kind, pes, first, bytes, &now);
         first = 2 * bytes;
     }
 }
 
 static void print_nodes(unsigned nodes)
 {
-    printf(
-        "Teams of several nodes, %s: small operations of the host %s; large ones send %s.\n\n",
-        nodes ? "nodes=1" : "nodes=0",
-        nodes ? "meet on each node first, then one member of each node"
-              : "send messages from member to member, whatever their nodes",
+    gpsh_page_paragraph(
         nodes
-            ? "a block of fcollect, collect and broadcast once to each other node, and those of a "
-              "reduce from node to node and back; those of the rest to each member"
-            : "each block to each member");
+            ? "Teams of several nodes, nodes=1: small operations of the host meet on each node "
+              "first, "
+              "then one member of each node; large ones send a block of fcollect, collect and "
+              "broadcast once to each other node, and those of a reduce from node to node and "
+              "back; "
+              "those of the rest to each member."
+            : "Teams of several nodes, nodes=0: small operations of the host send messages from "
+              "member to member, whatever their nodes; large ones send each block to each member.");
+    putchar('\n');
+}
+
+static void print_heading(void)
+{
+    int columns = gpsh_page_columns();
+    if (columns && columns < TABLE)
+        gpsh_page_paragraph("Operation, PEs: sizes, way, blocks x threads");
+    else
+        printf("%-14s %4s %12s %12s  %-8s %s\n", "operation", "PEs", "from bytes", "to bytes",
+               "way", "blocks x threads");
 }
 
 int gpsh_cli_print_collectives(void)
@@ -60,13 +90,14 @@ int gpsh_cli_print_collectives(void)
         gpsh_cli_say("info", "%s", gpsh_last_error());
         return 1;
     }
-    puts(
-        "Collectives of streams where all members are mapped; bytes of a block, dest and source "
-        "apart.\nKernels send blocks of up to 512 bytes in packets, up to some KiB through staging "
-        "memory, and more directly.\n");
+    gpsh_page_paragraph(
+        "Collectives of streams where all members are mapped; bytes of a block, dest "
+        "and source apart.");
+    gpsh_page_paragraph("Kernels send blocks of up to 512 bytes in packets, up to some KiB through "
+                        "staging memory, and more directly.");
+    putchar('\n');
     print_nodes(gpsh_coll_limits.nodes);
-    printf("%-14s %4s %12s %12s  %-8s %s\n", "operation", "PEs", "from bytes", "to bytes", "way",
-           "blocks x threads");
+    print_heading();
     for (int kind = GPUSHMEM_COLL_BROADCAST; kind < GPUSHMEM_COLL_KINDS; kind++)
         for (int pes = 2; pes <= 8; pes *= 2)
             print_kind(kind, pes);

@@ -189,8 +189,9 @@ static int print_compat(void)
         gpsh_table_add(&table, "%s", *v.setting ? v.setting : "-");
         gpsh_table_add(&table, "%s", v.help);
     }
-    puts("Variables that programs of NVSHMEM and OpenSHMEM obey. A GPUSHMEM_* variable that is set "
-         "has precedence.");
+    gpsh_page_paragraph(
+        "Variables that programs of NVSHMEM and OpenSHMEM obey. A GPUSHMEM_* variable "
+        "that is set has precedence.");
     gpsh_table_print(&table);
     return 0;
 }

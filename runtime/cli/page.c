@@ -58,6 +58,14 @@ void gpsh_page_wrap(const char *text, int used, int indent)
     putchar('\n');
 }
 
+void gpsh_page_paragraph(const char *text)
+{
+    if (gpsh_page_columns())
+        gpsh_page_wrap(text, 0, 0);
+    else
+        puts(text);
+}
+
 void gpsh_page_field(const char *name, const char *format, ...)
 {
     char text[8192];

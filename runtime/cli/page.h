@@ -26,6 +26,9 @@ const char *gpsh_page_colour(enum gpsh_colour colour);
 // spaces. The first one has `used` columns already.
 void gpsh_page_wrap(const char *text, int used, int indent);
 
+// A paragraph: on a terminal in lines that fit, and else in one line.
+void gpsh_page_paragraph(const char *text);
+
 // "name          text": on a terminal in lines that fit, below each other, and else in one line.
 void gpsh_page_field(const char *name, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

@@ -56,14 +56,26 @@ static void print_last(const char *text, int used)
     gpsh_page_wrap(text, indent, indent);
 }
 
-void gpsh_table_print(struct gpsh_table *table)
+// The first cell of a row, and the others below it: for a terminal that even a row without its last
+// cell does not fit on.
+static void print_folded(const struct gpsh_table *table)
 {
-    int width[GPSH_TABLE_COLUMNS] = {0};
-    for (int i = 0; i < table->n; i++) {
-        int length = (int)strlen(text_of(table, i)), *column = &width[i % table->columns];
-        if (length > *column && length <= WIDEST)
-            *column = length;
+    for (int i = 0; i < table->n; i += table->columns) {
+        char others[4096];
+        size_t used = 0;
+        puts(text_of(table, i));
+        for (int k = i + 1; k < i + table->columns && k < table->n && used < sizeof others; k++)
+            used += (size_t)snprintf(others + used, sizeof others - used, "%s%s", used ? "; " : "",
+                                     text_of(table, k));
+        if (!used)
+            continue;
+        printf("%*s", BELOW, "");
+        gpsh_page_wrap(others, BELOW, BELOW);
     }
+}
+
+static void print_rows(const struct gpsh_table *table, const int *width)
+{
     for (int i = 0, used = 0; i < table->n; i++) {
         bool last = (i + 1) % table->columns == 0 || i + 1 == table->n;
         if (last)
@@ -71,8 +83,25 @@ void gpsh_table_print(struct gpsh_table *table)
         used =
             last ? 0
                  : used + printf("%-*s%*s", width[i % table->columns], text_of(table, i), GAP, "");
-        free(table->cells[i]);
     }
+}
+
+void gpsh_table_print(struct gpsh_table *table)
+{
+    int columns = gpsh_page_columns(), lead = 0, width[GPSH_TABLE_COLUMNS] = {0};
+    for (int i = 0; i < table->n; i++) {
+        int length = (int)strlen(text_of(table, i)), *column = &width[i % table->columns];
+        if (length > *column && length <= WIDEST)
+            *column = length;
+    }
+    for (int i = 0; i + 1 < table->columns; i++)
+        lead += width[i] + GAP;
+    if (columns && lead > columns)
+        print_folded(table);
+    else
+        print_rows(table, width);
+    for (int i = 0; i < table->n; i++)
+        free(table->cells[i]);
     free(table->cells);
     *table = (struct gpsh_table){.columns = table->columns};
 }

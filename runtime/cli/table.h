@@ -17,7 +17,8 @@ void gpsh_table_add(struct gpsh_table *table, const char *format, ...)
 // Several at once: "one|two|three".
 void gpsh_table_add_words(struct gpsh_table *table, const char *words);
 // Prints it to the standard output and forgets the cells. A row is a line without spaces at its
-// end; but where a terminal is too narrow for it, the last cell is broken between words.
+// end; but where a terminal is too narrow for it, the last cell is broken between words, and if the
+// cells before it do not fit either, all stand below the first one.
 void gpsh_table_print(struct gpsh_table *table);
 
 #endif

@@ -55,6 +55,8 @@ completes() {
 [ "$(completes gpushmem run --on)" = --on-failure ] || die "'run --on' becomes: $(completes gpushmem run --on)"
 [ "$(completes gpushmem run --bind c)" = core ] || die "'run --bind c' becomes: $(completes gpushmem run --bind c)"
 [ "$(completes gpushmem trace m)" = merge ] || die "'trace m' becomes: $(completes gpushmem trace m)"
+[ -z "$(completes gpushmem topo --xml '')" ] || die "'topo --xml' becomes: $(completes gpushmem topo --xml ''), not files"
+[ -n "$(completes gpushmem topo --json '')" ] || die "nothing is offered behind 'topo --json', which takes no value"
 [ -z "$(completes gpushmem run --nothing)" ] || die "'run --nothing' becomes: $(completes gpushmem run --nothing)"
 if "$program" perf --help >/dev/null 2>&1; then # an option with a value of two words
     plain man1/gpushmem-perf.1 | grep -qF '.B -d, --memory D|H D|H' || die "gpushmem-perf.1 does not name both values of --memory"

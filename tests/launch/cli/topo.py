@@ -262,6 +262,13 @@ class Page(Case):
         self.assertRegex(text, r"(?m)^ok +settings +\n    every GPUSHMEM_\* variable")
         self.assertLessEqual(max(map(len, text.split("\n"))), 40)
 
+    def test_tables_of_info_in_forty_columns(self):
+        for option in "--compat", "--collectives":
+            lines = self.terminal(40, "info", option).split("\n")
+            self.assertEqual([line for line in lines if len(line) > 40 or line != line.rstrip()], [], "info " + option)
+        self.assertRegex(self.terminal(40, "info", "--compat"), r"(?m)^NVSHMEM_SYMMETRIC_SIZE\n    size; GPUSHMEM_HEAP_SIZE; ")
+        self.assertRegex(self.terminal(40, "info", "--collectives"), r"(?m)^broadcast, 2 PEs: 8 to \d+ bytes,\n    ")
+
     def test_settings_in_a_hundred_columns(self):
         text = self.terminal(100, "info")
         settings = text[text.index("\nGPUSHMEM_LOG_LEVEL "):]
