@@ -67,7 +67,7 @@ GPUSHMEM_API int gpushmem_alltoallsmem(gpushmem_team_t team, void *dest, const v
 // folded.
 //   reduce         dest of all: the fold of all sources; in place legal (dest == source)
 //   reducescatter  source has n parts; dest of rank r, nelems elements, is the fold of all parts r;
-//                  dest may be the PE's own part of source
+//                  dest may be the PE's own part of source, on all PEs or on none
 //   sum_inscan     dest of rank r: the sum of the sources 0 .. r; in place legal
 //   sum_exscan     dest of rank r: the sum of the sources 0 .. r - 1, and 0 on rank 0; in place
 //                  legal

@@ -57,11 +57,9 @@ static void print_nodes(unsigned nodes)
     gpsh_page_paragraph(
         nodes
             ? "Teams of several nodes, nodes=1: small operations of the host meet on each node "
-              "first, "
-              "then one member of each node; large ones send a block of fcollect, collect and "
-              "broadcast once to each other node, and those of a reduce from node to node and "
-              "back; "
-              "those of the rest to each member."
+              "first, then one member of each node; large ones send a block of fcollect, collect "
+              "and broadcast once to each other node, and of a reduce or reducescatter from node "
+              "to node; those of the rest to each member."
             : "Teams of several nodes, nodes=0: small operations of the host send messages from "
               "member to member, whatever their nodes; large ones send each block to each member.");
     putchar('\n');

@@ -213,9 +213,12 @@ int gpsh_coll_reduce(const struct gpsh_coll *c)
 
 int gpsh_coll_reducescatter(const struct gpsh_coll *c)
 {
-    return c->nelems * c->size <= gpsh_team_transpose_most(c->team)
-               ? scatter_small(c)
-               : by_shares(c, 1, scatter_share);
+    if (c->nelems * c->size <= gpsh_team_transpose_most(c->team))
+        return scatter_small(c);
+    // A part crosses to each node twice: nodes of two would save nothing.
+    const struct gpsh_team_nodes *nodes = c->team->nodes;
+    bool saves = goes_by_nodes(c) && c->team->n > 2 * nodes->n;
+    return saves ? gpsh_coll_nodes_reducescatter(c) : by_shares(c, 1, scatter_share);
 }
 
 int gpsh_coll_scan(const struct gpsh_coll *c, bool inclusive)

@@ -451,6 +451,26 @@ static void check_large(gpushmem_team_t team, int64_t nodes, int64_t meeting, bo
     }
 }
 
+// A reducescatter's part waits in its rank's dest: each node before the rank's, but the first, and
+// each one after it gets it there and puts it back, and tells the next, or the rank at the end.
+static void check_scattered(gpushmem_team_t team, bool leads, int64_t nodes, int64_t meeting)
+{
+    enum { BYTES = 60000 };
+    int64_t *mine = (void *)source, *number = (void *)dest;
+    *mine = leads;
+    CHECK_OK(gpushmem_int64_sum_inscan(team, number, mine, 1));
+    bool first = *number == 1, last = *number == nodes;
+    int64_t twice = first ? nodes - 1 : nodes - 2;
+    int64_t messages = 3 * twice + (first ? 1 : 2 + !last), crossings = 2 * twice + !first;
+    CHECK_OK(gpushmem_team_sync(team));
+    struct sent before = sent();
+    CHECK_OK(gpushmem_double_sum_reducescatter(team, (double *)dest, (double *)source, BYTES / 8));
+    struct sent after = sent();
+    CHECK(sum_of(team, after.operations - before.operations) ==
+          sum_of(team, messages) + 2 * meeting);
+    CHECK(sum_of(team, after.bytes - before.bytes) == sum_of(team, crossings) * BYTES);
+}
+
 // Of each node the first member sends one message per round, the others none.
 static void check_messages(gpushmem_team_t team, bool leads, bool follow)
 {
@@ -459,6 +479,8 @@ static void check_messages(gpushmem_team_t team, bool leads, bool follow)
         rounds_of_nodes++;
     CHECK(nodes < n_pes && nodes > 1);
     check_large(team, nodes, nodes * rounds_of_nodes, follow);
+    if (follow)
+        check_scattered(team, leads, nodes, nodes * rounds_of_nodes);
     for (int which = 0; which < 5; which++) {
         uint64_t before = operations();
         for (int i = 0; i < 10; i++)
@@ -586,6 +608,10 @@ static void run_messages(void)
     check_folded_sums(GPUSHMEM_TEAM_WORLD);
     check_folded_sum(back, (void *)dest, (void *)source, 70001);
     check_uneven();
+    // parts of several pieces
+    check_double_sum(GPUSHMEM_TEAM_WORLD, 9001, 1);
+    check_float_prod(back, 40001, 2);
+    check_in_place(back, 40001);
     CHECK_OK(gpushmem_team_destroy(back));
     run_mixed();
 }
@@ -599,6 +625,7 @@ static void run_late(void)
         check_fcollect(GPUSHMEM_TEAM_WORLD, bytes, i);
         check_collect(GPUSHMEM_TEAM_WORLD, bytes, i);
         check_folded_sum(GPUSHMEM_TEAM_WORLD, (void *)dest, (void *)source, bytes);
+        check_double_sum(GPUSHMEM_TEAM_WORLD, bytes / 4, i);
     }
 }
 
