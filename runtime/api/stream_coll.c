@@ -265,14 +265,26 @@ static int emulate(gpsh_enqueue *emulated, const struct call *call,
     return emulated(call->stream, &op);
 }
 
-static int submit(const struct call *call, const struct teams *teams)
+static int submit_one(const struct call *call, const struct teams *teams)
 {
     gpsh_enqueue *emulated = gpsh_emulation();
-    if (emulated)
-        return emulate(emulated, call, &teams->device);
-    if (GPSH_LIKELY(gpsh.device_heap))
-        return gpsh_coll_gpu_submit(&call->op, &teams->device, teams->pes, call->stream);
-    return do_now(call, teams->host);
+    return emulated ? emulate(emulated, call, &teams->device)
+                    : gpsh_coll_gpu_submit(&call->op, &teams->device, teams->pes, call->stream);
+}
+
+static int submit(const struct call *call, const struct teams *teams)
+{
+    const struct gpushmem_coll_op *op = &call->op;
+    if (!gpsh_emulation() && !gpsh.device_heap)
+        return do_now(call, teams->host);
+    bool apart = op->dest != op->source;
+    if (gpsh_coll_choose(op, &teams->device, apart, &gpsh_coll_limits).way != GPUSHMEM_COLL_TWO)
+        return submit_one(call, teams);
+    struct gpushmem_coll_op two[2];
+    gpsh_coll_in_two(op, &teams->device, two);
+    int status = submit_one(&(struct call){call->function, two[0], call->stream}, teams);
+    return status ? status
+                  : submit_one(&(struct call){call->function, two[1], call->stream}, teams);
 }
 
 static int collective(struct call call)

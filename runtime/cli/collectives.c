@@ -92,7 +92,8 @@ int gpsh_cli_print_collectives(void)
         "Collectives of streams where all members are mapped; bytes of a block, dest "
         "and source apart.");
     gpsh_page_paragraph("Kernels send blocks of up to 512 bytes in packets, up to some KiB through "
-                        "staging memory, and more directly.");
+                        "staging memory, and more directly. What goes twice is two halves of a "
+                        "broadcast, or of a reduce a reducescatter and an fcollect.");
     putchar('\n');
     print_nodes(gpsh_coll_limits.nodes);
     print_heading();

@@ -7,6 +7,7 @@
 
 #include "core/config.h"
 #include "core/error.h"
+#include "gpushmem/impl/coll_few.h"
 
 enum {
     THREADS = 512,
@@ -134,26 +135,70 @@ static struct gpsh_coll_choice behind_nics(const struct gpushmem_coll_op *op, ui
                                      THREADS};
 }
 
+static bool in_packets(const struct gpushmem_coll_op *op, uint64_t bytes, int n,
+                       const struct gpsh_coll_limits *limits)
+{
+    return op->kind != GPUSHMEM_COLL_COLLECT && bytes * (uint64_t)(n - 1) <= limits->packets &&
+           bytes <= gpushmem_coll_ll_most(n, true) &&
+           !gpushmem_coll_is_wide(op->kind, op->type, op->fold);
+}
+
+// Elements of the larger part if what is too large for packets can go in two operations that are
+// not; else 0.
+static uint64_t part_of(const struct gpushmem_coll_op *op, int n)
+{
+    if (op->kind == GPUSHMEM_COLL_BROADCAST)
+        return op->n / 2 + op->n % 2;
+    return op->kind == GPUSHMEM_COLL_REDUCE && op->n % (uint64_t)n == 0 ? op->n / (uint64_t)n : 0;
+}
+
+static bool in_two(const struct gpushmem_coll_op *op, int n, const struct gpsh_coll_limits *limits)
+{
+    return n > 1 && n <= GPUSHMEM_COLL_FEW_OTHERS + 1 && part_of(op, n) > 0 &&
+           in_packets(op, part_of(op, n) * op->width, n, limits);
+}
+
+void gpsh_coll_in_two(const struct gpushmem_coll_op *op, const struct gpushmem_dev_team *team,
+                      struct gpushmem_coll_op two[2])
+{
+    uint64_t part = part_of(op, team->n), bytes = part * op->width;
+    two[0] = two[1] = *op;
+    two[0].n = two[1].n = part;
+    if (op->kind == GPUSHMEM_COLL_BROADCAST) {
+        two[1].n = op->n - part;
+        two[1].dest = (char *)op->dest + bytes;
+        two[1].source = (const char *)op->source + bytes;
+        return;
+    }
+    two[0].kind = GPUSHMEM_COLL_REDUCESCATTER;
+    two[0].dest = (char *)op->dest + (uint64_t)team->my_rank * bytes;
+    two[1].kind = GPUSHMEM_COLL_FCOLLECT;
+    two[1].source = two[0].dest;
+}
+
 struct gpsh_coll_choice gpsh_coll_choose(const struct gpushmem_coll_op *op,
                                          const struct gpushmem_dev_team *team, bool apart,
                                          const struct gpsh_coll_limits *limits)
 {
-    uint64_t bytes = op->n * op->width, others = (uint64_t)(team->n - 1);
+    uint64_t bytes = op->n * op->width;
     if (op->kind <= GPUSHMEM_COLL_BARRIER)
         return (struct gpsh_coll_choice){GPUSHMEM_COLL_AUTO, 1, 32};
     if (team->n > 1 && !(team->flags & GPUSHMEM_DEV_TEAM_DIRECT))
         return behind_nics(op, bytes, team->n);
-    if (op->kind != GPUSHMEM_COLL_COLLECT && bytes * others <= limits->packets &&
-        bytes <= gpushmem_coll_ll_most(team->n, true) &&
-        !gpushmem_coll_is_wide(op->kind, op->type, op->fold))
+    if (in_packets(op, bytes, team->n, limits))
         return packets(bytes);
+    if (in_two(op, team->n, limits)) {
+        struct gpsh_coll_choice choice = packets(part_of(op, team->n) * op->width);
+        choice.way = GPUSHMEM_COLL_TWO;
+        return choice;
+    }
     return direct(op, team, apart, limits);
 }
 
 const char *gpsh_coll_way_name(int way)
 {
     static const char *const names[] = {"flags", "packets", "staged", "direct",
-                                        "push",  "copies",  "rounds"};
+                                        "push",  "copies",  "rounds", "twice"};
     return names[way];
 }
 

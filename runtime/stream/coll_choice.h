@@ -34,6 +34,12 @@ struct gpsh_coll_choice gpsh_coll_choose(const struct gpushmem_coll_op *op,
                                          const struct gpushmem_dev_team *team, bool apart,
                                          const struct gpsh_coll_limits *limits);
 
+// The two operations of GPUSHMEM_COLL_TWO, one after the other on the same stream: halves of a
+// broadcast; of a reduce, a reducescatter into this PE's part of dest, and an fcollect of the
+// parts. Each part is folded in the order of the members, as ever.
+void gpsh_coll_in_two(const struct gpushmem_coll_op *op, const struct gpushmem_dev_team *team,
+                      struct gpushmem_coll_op two[2]);
+
 const char *gpsh_coll_way_name(int way);
 const char *gpsh_coll_kind_name(int kind);
 

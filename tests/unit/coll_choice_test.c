@@ -22,3 +22,60 @@ Test(coll_choice, gpsh_coll_choose__more_pieces_than_a_flag_counts__is_direct)
     cr_expect_eq(way_of(most, 4), GPUSHMEM_COLL_PUSH);
     cr_expect_eq(way_of(2 * most, 4), GPUSHMEM_COLL_DIRECT);
 }
+
+static struct gpushmem_coll_op reduce_of(uint64_t n, uint32_t width)
+{
+    return (struct gpushmem_coll_op){.kind = GPUSHMEM_COLL_REDUCE, .n = n, .width = width};
+}
+
+// What fits into packets goes once; up to as much for each member's part, twice; then otherwise.
+Test(coll_choice, gpsh_coll_choose__reduce_of_parts_that_fit__goes_twice)
+{
+    const struct gpsh_coll_limits limits = {192 << 10, 8 << 20, 64, 1};
+    const struct gpushmem_dev_team team = {.n = 2, .flags = GPUSHMEM_DEV_TEAM_DIRECT};
+    const struct {
+        uint64_t n;
+        int way;
+    } rows[] = {{192 << 8, GPUSHMEM_COLL_LL},
+                {(192 << 8) + 2, GPUSHMEM_COLL_TWO},
+                {192 << 9, GPUSHMEM_COLL_TWO},
+                {(192 << 8) + 1, GPUSHMEM_COLL_PUSH}, // two parts would not be alike
+                {(192 << 9) + 2, GPUSHMEM_COLL_PUSH}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct gpushmem_coll_op op = reduce_of(rows[i].n, 4);
+        cr_expect_eq(gpsh_coll_choose(&op, &team, true, &limits).way, rows[i].way, "%d: %d",
+                     (int)rows[i].n, gpsh_coll_choose(&op, &team, true, &limits).way);
+    }
+}
+
+Test(coll_choice, gpsh_coll_in_two__odd_broadcast__is_two_halves)
+{
+    static char dest[16], source[16];
+    const struct gpsh_coll_limits limits = {8, 8 << 20, 64, 1};
+    const struct gpushmem_dev_team team = {.n = 2, .flags = GPUSHMEM_DEV_TEAM_DIRECT};
+    struct gpushmem_coll_op op = {.kind = GPUSHMEM_COLL_BROADCAST,
+                                  .n = 7,
+                                  .width = 2,
+                                  .dest = dest,
+                                  .source = source},
+                            two[2];
+    cr_expect_eq(gpsh_coll_choose(&op, &team, true, &limits).way, GPUSHMEM_COLL_TWO);
+    gpsh_coll_in_two(&op, &team, two);
+    cr_expect(two[0].n == 4 && two[0].dest == dest && two[0].source == source);
+    cr_expect(two[1].n == 3 && two[1].dest == dest + 8 && two[1].source == source + 8);
+    cr_expect_eq(two[1].kind, GPUSHMEM_COLL_BROADCAST);
+}
+
+Test(coll_choice, gpsh_coll_in_two__third_of_four__has_its_part_of_dest)
+{
+    static char dest[64], source[64];
+    const struct gpushmem_dev_team team = {.n = 4, .my_rank = 2};
+    struct gpushmem_coll_op op = reduce_of(8, 8), two[2];
+    op.dest = dest;
+    op.source = source;
+    gpsh_coll_in_two(&op, &team, two);
+    cr_expect_eq(two[0].kind, GPUSHMEM_COLL_REDUCESCATTER);
+    cr_expect(two[0].n == 2 && two[0].source == source && two[0].dest == dest + 32);
+    cr_expect_eq(two[1].kind, GPUSHMEM_COLL_FCOLLECT);
+    cr_expect(two[1].n == 2 && two[1].source == dest + 32 && two[1].dest == dest);
+}

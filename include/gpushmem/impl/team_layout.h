@@ -120,6 +120,8 @@ enum gpushmem_coll_way {
     GPUSHMEM_COLL_COPY = 5,   // copy engines between two kernels with the flags
     // of members behind NICs: rounds of dissemination, in which blocks are gathered
     GPUSHMEM_COLL_ROUNDS = 6,
+    // two operations in packets: the host's, kernels never see it (stream/coll_choice.h)
+    GPUSHMEM_COLL_TWO = 7,
 };
 
 // One collective operation, the same on all members but for dest and source of other memory than
