@@ -42,7 +42,7 @@ static size_t up(const struct link *link)
 
 static size_t back(const struct chain *chain, const struct link *link)
 {
-    return (size_t)(chain->c->team->n + link->rank);
+    return (size_t)chain->c->team->n + (size_t)link->rank;
 }
 
 static char *dest_of(const struct chain *chain, const struct link *link)

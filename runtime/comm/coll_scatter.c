@@ -51,7 +51,7 @@ static size_t prefix(const struct chunk *chunk)
 
 static size_t result(const struct scatter *s, const struct chunk *chunk)
 {
-    return (size_t)(s->c->team->n + chunk->rank);
+    return (size_t)s->c->team->n + (size_t)chunk->rank;
 }
 
 static int await(const struct scatter *s, const struct chunk *chunk, int node, size_t counter)
