@@ -106,6 +106,17 @@ int gpushmem_nvshmem_library_finalize(gpsh_nvshmem_library library)
     return 0;
 }
 
+int gpushmem_nvshmem_foreign(const char *function)
+{
+    int status = gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED,
+                           "%s: a program or library of this process was compiled with NVIDIA's "
+                           "NVSHMEM, whose kernels can't use gpushmem: compile it again with "
+                           "gpushmem's headers, or run it without gpushmem's library path",
+                           function);
+    gpushmem_nvshmem_failed(status);
+    return NVSHMEMX_ERROR_NOT_SUPPORTED;
+}
+
 // ---- Launches ----
 
 int gpushmem_nvshmem_launch_begin(void)

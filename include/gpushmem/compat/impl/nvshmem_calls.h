@@ -53,6 +53,11 @@ GPUSHMEM_API void gpushmem_nvshmem_attach_no_more(int (*attach)(void));
 // Calls them now. A negative status.
 GPUSHMEM_API int gpushmem_nvshmem_attach(void);
 
+// Logs that a call came from a program that was compiled with another NVSHMEM's device library,
+// whose kernels and state are not gpushmem's. `function` is what it called. An enum
+// nvshmemx_status.
+GPUSHMEM_API int gpushmem_nvshmem_foreign(const char *function);
+
 // Before a launch: completes init, gives the units the handle. An enum nvshmemx_status.
 GPUSHMEM_API int gpushmem_nvshmem_launch_begin(void);
 // Logs that the launch failed with this cudaError_t, 0: that CUDA's runtime is not in the process.
