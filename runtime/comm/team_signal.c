@@ -35,7 +35,8 @@ static int signal_far(struct gpsh_team *team, int rank, size_t index, uint64_t v
 int gpsh_team_signal(struct gpsh_team *team, int rank, size_t index, uint64_t value)
 {
     struct gpsh_team_words *theirs = team->words[rank];
-    if (!theirs)
+    // A store of this processor overtakes data that a transport moves, as it does in GPU memory.
+    if (!theirs || !gpsh.direct[team->pes[rank]])
         return signal_far(team, rank, index, value);
     atomic_store_explicit(counters(theirs, team->epoch) + index, value, memory_order_release);
     return 0;
