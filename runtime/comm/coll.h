@@ -98,6 +98,10 @@ int gpsh_coll_put(const struct gpsh_team *team, int rank, void *sym, const void 
 int gpsh_coll_push(const struct gpsh_team *team, int rank, void *dest, const void *source,
                    size_t bytes);
 int gpsh_coll_settle(const struct gpsh_team *team);
+// At the end of an operation that returned `status`: memory from malloc, or NULL, which _get and
+// _put were given. After a failure some may be under way: then it stays until the library is
+// closed.
+void gpsh_coll_free(int status, void *memory);
 
 // This PE's own objects. Overlapping is legal.
 int gpsh_coll_copy(void *to, const void *from, size_t bytes);

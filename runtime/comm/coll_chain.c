@@ -184,7 +184,10 @@ static int chain_begin(struct chain *chain)
 static int reduce_segment(const struct gpsh_coll *c)
 {
     struct chain chain = {.c = c, .nodes = c->team->nodes, .most = PIECE_BYTES / c->size};
-    int status = chain_begin(&chain);
+    int status = gpsh_team_usable(c->team, c->what);
+    if (status < 0)
+        return status;
+    status = chain_begin(&chain);
     gpsh_team_signals_clear(c->team);
     status = gpsh_coll_meet(c, status);
     if (status == 0)
@@ -193,7 +196,7 @@ static int reduce_segment(const struct gpsh_coll *c)
         status = for_each(&chain, go_back);
     status = gpsh_coll_leave(c, status);
     free(chain.kept);
-    free(chain.piece.memory);
+    gpsh_coll_free(status, chain.piece.memory);
     return status;
 }
 

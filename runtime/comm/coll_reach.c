@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <stdlib.h>
 #include <string.h>
 
 #include "comm/coll.h"
@@ -85,6 +86,14 @@ int gpsh_coll_settle(const struct gpsh_team *team)
             result = status;
     }
     return result;
+}
+
+void gpsh_coll_free(int status, void *memory)
+{
+    if (status < 0 && gpsh_default_context.remote && gpsh_context_drive(&gpsh_default_context))
+        gpsh_context_keep(memory);
+    else
+        free(memory);
 }
 
 int gpsh_coll_copy(void *to, const void *from, size_t bytes)

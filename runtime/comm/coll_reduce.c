@@ -198,7 +198,7 @@ static int by_shares(const struct gpsh_coll *c, size_t outs, int (*share)(struct
         return status;
     status = gpsh_piece_begin(&piece, c, outs);
     status = gpsh_coll_leave(c, status < 0 ? status : share(&piece));
-    free(piece.memory);
+    gpsh_coll_free(status, piece.memory);
     return status;
 }
 

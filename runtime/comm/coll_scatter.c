@@ -162,10 +162,13 @@ static int scatter_begin(struct scatter *s)
 int gpsh_coll_nodes_reducescatter(const struct gpsh_coll *c)
 {
     struct scatter s = {.c = c, .nodes = c->team->nodes, .most = PIECE_BYTES / c->size};
-    int status = scatter_begin(&s);
+    int status = gpsh_team_usable(c->team, c->what);
+    if (status < 0)
+        return status;
+    status = scatter_begin(&s);
     status = status < 0 ? status : gpsh_coll_enter(c);
     status = gpsh_coll_leave(c, status < 0 ? status : go_all(&s));
     free(s.kept);
-    free(s.piece.memory);
+    gpsh_coll_free(status, s.piece.memory);
     return status;
 }

@@ -18,6 +18,7 @@ struct gpsh_context gpsh_default_context;
 // stays until the next init.
 struct place {
     struct place *next;
+    void *memory; // that other operations use
     struct gpsh_completion completion;
     int status; // of the operation alone
     char bytes[];
@@ -171,6 +172,7 @@ void gpsh_context_free_places(void)
     while (places.left != NULL) {
         struct place *place = places.left;
         places.left = place->next;
+        free(place->memory);
         free(place);
     }
 }
@@ -181,6 +183,15 @@ static void leave_place(struct place *place)
     place->next = places.left;
     places.left = place;
     pthread_mutex_unlock(&places.lock);
+}
+
+void gpsh_context_keep(void *memory)
+{
+    struct place *place = memory ? calloc(1, sizeof *place) : NULL;
+    if (place == NULL)
+        return; // without memory for the list it stays for good
+    place->memory = memory;
+    leave_place(place);
 }
 
 static void place_done(struct gpsh_completion *self, int status)
@@ -211,6 +222,7 @@ static int fetch(struct gpsh_context *ctx, const struct gpsh_op *op)
     placed.flags |= GPSH_OP_LOCAL_HOST;
     placed.completion = &place->completion;
     place->completion.done = place_done;
+    place->memory = NULL;
     place->status = 0;
     if (amo)
         placed.result = place->bytes;

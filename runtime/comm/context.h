@@ -86,8 +86,11 @@ int gpsh_context_fence(struct gpsh_context *ctx, int pe);
 int gpsh_context_quiet(struct gpsh_context *ctx, int pe); // pe or GPSH_ALL_PES
 // Drives its channels once if anything is pending; true if something still is.
 bool gpsh_context_drive(struct gpsh_context *ctx);
-// Frees result places of calls that gave up a wait. Call it once the transports that knew the
-// places are closed.
+// Memory from malloc, or NULL, that operations under way may still use: it stays until
+// gpsh_context_free_places.
+void gpsh_context_keep(void *memory);
+// Frees that, and result places of calls that gave up a wait. Call it once the transports that knew
+// the places are closed.
 void gpsh_context_free_places(void);
 
 // Stores and atomics take different ways to the PE: nothing orders them but completion.

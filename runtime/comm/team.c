@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "comm/context.h"
 #include "core/config.h"
 #include "progress/waiter.h"
 #include "proxy/device_side.h"
@@ -78,7 +79,10 @@ void gpsh_team_delete(struct gpsh_team *team)
     free(team->pes);
     free(team->words);
     free(team->views);
-    free(team->work);
+    if (team->broken) // an operation that failed may still be read from there, or written to it
+        gpsh_context_keep(team->work);
+    else
+        free(team->work);
     free(team);
 }
 
