@@ -27,7 +27,10 @@ static int watch_listen(struct gpsh_node_watch *w, const char *interface)
     if (n < 0)
         return n;
     w->tree = gpsh_tcp_tree_create(&id, w->my_pe, w->n_pes, &w->mine.listens);
-    return w->tree ? 0 : gpsh_last_error_code();
+    if (!w->tree)
+        return gpsh_last_error_code();
+    gpsh_tcp_tree_hold_port(w->tree);
+    return 0;
 }
 
 struct gpsh_node_watch *gpsh_node_watch_open(const struct gpsh_bootstrap *b, const char *interface)

@@ -21,6 +21,7 @@ enum {
     GREETING_MS = 10000,
     TRIES = 3, // where somebody hung up
     PAUSE_MS = 100,
+    PROOF_MS = 50,
 };
 
 struct call {
@@ -204,6 +205,40 @@ enum gpsh_tcp_presence gpsh_tcp_probe(const struct gpsh_tcp_address *address, ui
         return presence_of(error);
     close(fd);
     return GPSH_TCP_PRESENT;
+}
+
+// What the process at the other end of `fd` shows of itself.
+static enum gpsh_tcp_presence prove(int fd, const struct gpsh_uniqueid *id,
+                                    struct gpsh_hello *hello, uint64_t deadline_ns)
+{
+    struct gpsh_greeting greeting;
+    struct gpsh_confirmation answer;
+    int error = gpsh_tcp_receive(fd, &greeting, sizeof greeting, deadline_ns);
+    if (error)
+        return error == ETIMEDOUT ? GPSH_TCP_PRESENT : GPSH_TCP_HUNG_UP;
+    enum gpsh_greeted greeted = gpsh_greeting_check(id, &greeting);
+    if (greeted != GPSH_GREETED_OK)
+        return greeted == GPSH_GREETED_STRANGE ? GPSH_TCP_ABSENT : GPSH_TCP_OTHER;
+    // A PE that has greeted may hang up all the same: too many call, or it has no descriptor.
+    hello->purpose = GPSH_PURPOSE_PROOF;
+    if (gpsh_hello_make(id, &greeting, hello) ||
+        send(fd, hello, sizeof *hello, MSG_NOSIGNAL) != (ssize_t)sizeof *hello ||
+        gpsh_tcp_receive(fd, &answer, sizeof answer, deadline_ns) ||
+        gpsh_confirmation_check(id, &greeting, hello, &answer))
+        return GPSH_TCP_PRESENT;
+    return GPSH_TCP_ABSENT;
+}
+
+enum gpsh_tcp_presence gpsh_tcp_prove(const struct gpsh_uniqueid *id,
+                                      const struct gpsh_tcp_address *address,
+                                      struct gpsh_hello *hello, uint64_t deadline_ns)
+{
+    int error, fd = connect_to(address, deadline_ns, &error);
+    if (fd < 0)
+        return presence_of(error);
+    enum gpsh_tcp_presence presence = prove(fd, id, hello, earlier(deadline_ns, PROOF_MS));
+    close(fd);
+    return presence;
 }
 
 int gpsh_tcp_dial(const struct gpsh_uniqueid *id, const struct gpsh_tcp_address *addresses, int n,

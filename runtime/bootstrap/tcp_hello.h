@@ -22,6 +22,7 @@ enum gpsh_purpose {
     GPSH_PURPOSE_REGISTER = 1, // of the meeting: tell me my parent
     GPSH_PURPOSE_CHILD = 2,    // of its parent in the tree
     GPSH_PURPOSE_ORPHAN = 3,   // of another PE, after its parent died
+    GPSH_PURPOSE_PROOF = 4,    // of another PE: show that you are it
 };
 
 struct gpsh_hello {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A lost connection does not mean a dead PE here: something between two nodes may have cut it, and
 // the network that the data takes may be well. So the PE at the other end is called, and counts as
-// dead if nobody listens there any more. A firewall can make it look so, too: on other nodes that
-// proves something only to a PE that has reached another node before.
+// dead if nobody listens there any more, or a stranger. A firewall can make it look so, too: on
+// other nodes that proves something only to a PE that has reached another node before.
 //
 // PEs that die at the same time may have known of each other alone. So after each death the watcher
 // of each node looks after its own node and after the next one that lives, in a ring.
@@ -28,7 +28,9 @@ enum {
     AGAIN_MS = 10000,
     JUDGE_MS = 10, // until a suspect that is there is looked at again; then twice as long
     MOST_TRIES = 9,
-    MOST_SILENT = 3, // PEs that are called in a row, each for PROBE_MS
+    MOST_TRUSTED = 3, // tries at which it is enough that somebody listens
+    MOST_CUT = 5,     // tries at which a connection may end by chance before the other end spoke
+    MOST_SILENT = 3,  // PEs that are called in a row, each for PROBE_MS
 };
 
 // What a PE is suspected for.
@@ -155,6 +157,20 @@ static enum gpsh_tcp_presence probe(struct gpsh_tcp_tree *t, int pe)
     return presence;
 }
 
+// Somebody listens: is it the PE? To be asked when it has not called again for a while, for each
+// waits until the other has time to answer.
+static enum gpsh_tcp_presence prove_suspect(struct gpsh_tcp_tree *t, int pe)
+{
+    struct gpsh_hello hello = {.pe = t->my_pe, .n_pes = t->n_pes};
+    struct gpsh_tcp_address address = t->addresses[pe];
+    struct gpsh_uniqueid id = gpsh_tree_id(t, pe);
+    pthread_mutex_unlock(&t->lock);
+    enum gpsh_tcp_presence presence =
+        gpsh_tcp_prove(&id, &address, &hello, gpsh_clock_ns() + PROBE_MS * (uint64_t)1000000);
+    pthread_mutex_lock(&t->lock);
+    return presence;
+}
+
 static bool is_gone(const struct gpsh_tcp_tree *t, int pe)
 {
     return t->deaths.list[pe].died || !t->addresses[pe].version;
@@ -181,10 +197,12 @@ static void note_node_silent(struct gpsh_tcp_tree *t, int node)
 
 // One that is there calls this PE, or another one; or it is just ending, and closes its port after
 // its connections.
-static enum gpsh_tcp_presence judge(struct gpsh_tcp_tree *t, int pe, int mark)
+static enum gpsh_tcp_presence judge(struct gpsh_tcp_tree *t, int pe, int mark, int tries)
 {
-    enum gpsh_tcp_presence presence = probe(t, pe);
-    if (presence == GPSH_TCP_ABSENT || (presence == GPSH_TCP_UNREACHED && mark == MARK_ENDED))
+    enum gpsh_tcp_presence presence = tries < MOST_TRUSTED ? probe(t, pe) : prove_suspect(t, pe);
+    bool hangs_up = presence == GPSH_TCP_HUNG_UP && tries >= MOST_CUT; // a PE would greet
+    if (presence == GPSH_TCP_ABSENT || presence == GPSH_TCP_OTHER || hangs_up ||
+        (presence == GPSH_TCP_UNREACHED && mark == MARK_ENDED))
         gpsh_tree_note_death(t, pe, ended, NULL);
     else if (presence == GPSH_TCP_UNREACHED)
         note_node_silent(t, t->nodes->node[pe]);
@@ -198,10 +216,10 @@ static int judge_again(struct gpsh_tcp_tree *t, int pe)
     int tries = n->marks[pe] / MARK_TRY;
     bool settled = is_gone(t, pe) || gpsh_tree_link_to(t, pe) || tries == MOST_TRIES;
     if (!settled) {
-        enum gpsh_tcp_presence presence = judge(t, pe, n->marks[pe] % MARK_TRY);
+        enum gpsh_tcp_presence presence = judge(t, pe, n->marks[pe] % MARK_TRY, tries);
         if (presence == GPSH_TCP_UNSURE)
             return SLOW_MS; // that was no look: perhaps nobody else will say so
-        settled = presence != GPSH_TCP_PRESENT;
+        settled = is_gone(t, pe) || presence == GPSH_TCP_UNREACHED;
     }
     n->suspects -= settled;
     n->marks[pe] = settled ? 0 : (uint8_t)(n->marks[pe] + MARK_TRY);

@@ -184,6 +184,7 @@ static void tree_free(struct gpsh_tcp_tree *t)
         gpsh_tcp_link_destroy(t->links);
         t->links = next;
     }
+    gpsh_tcp_hold_close(&t->hold);
     gpsh_tcp_gate_close(&t->gate);
     gpsh_tcp_loop_close(&t->loop);
     gpsh_tcp_deaths_close(&t->deaths);
@@ -214,6 +215,7 @@ struct gpsh_tcp_tree *gpsh_tcp_tree_create(const struct gpsh_uniqueid *id, int m
     t->my_pe = my_pe;
     t->n_pes = n_pes;
     t->link_ops = &link_ops;
+    t->hold = (struct gpsh_tcp_hold){.caller = -1, .called = -1};
     here.n_addresses = 1;
     here.address[0] = *address;
     here.address[0].port = 0;
@@ -228,6 +230,11 @@ struct gpsh_tcp_tree *gpsh_tcp_tree_create(const struct gpsh_uniqueid *id, int m
     }
     *address = t->gate.id.address[0];
     return t;
+}
+
+void gpsh_tcp_tree_hold_port(struct gpsh_tcp_tree *tree)
+{
+    gpsh_tcp_hold_open(&tree->hold, tree->gate.listener[0].watch.fd, &tree->gate.id.address[0]);
 }
 
 int gpsh_tcp_tree_start(struct gpsh_tcp_tree *tree)

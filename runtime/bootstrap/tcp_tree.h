@@ -18,6 +18,9 @@ struct gpsh_tcp_tree *gpsh_tcp_tree_create(const struct gpsh_uniqueid *id, int m
                                            struct gpsh_tcp_address *address);
 // Leaves in order: says goodbye, ends the thread, frees everything.
 void gpsh_tcp_tree_destroy(struct gpsh_tcp_tree *tree);
+// Nobody else gets this PE's port for a minute when its process dies (tcp_hold.h). Before the port
+// is told to anybody.
+void gpsh_tcp_tree_hold_port(struct gpsh_tcp_tree *tree);
 int gpsh_tcp_tree_start(struct gpsh_tcp_tree *tree); // the thread
 // `fd`, which it takes, is connected to this PE's parent.
 int gpsh_tcp_tree_set_parent(struct gpsh_tcp_tree *tree, int fd, int pe);

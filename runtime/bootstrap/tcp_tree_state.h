@@ -9,6 +9,7 @@
 #include "bootstrap/tcp_deaths.h"
 #include "bootstrap/tcp_end.h"
 #include "bootstrap/tcp_gate.h"
+#include "bootstrap/tcp_hold.h"
 #include "bootstrap/tcp_link.h"
 
 enum { GPSH_TREE_WIDTH = 16 }; // children of a PE
@@ -25,6 +26,7 @@ struct gpsh_tcp_tree {
     bool running, stop;
     struct gpsh_tcp_loop loop;
     struct gpsh_tcp_gate gate;
+    struct gpsh_tcp_hold hold;
     int my_pe, n_pes;
     const struct gpsh_tcp_link_ops *link_ops;
     struct gpsh_tcp_link *links, *parent;

@@ -24,10 +24,11 @@
 #include <unistd.h>
 
 #include "bootstrap/node_watch.h"
+#include "bootstrap/tcp_hello.h"
 #include "core/error.h"
 
 enum { MOST = 48, HANG_S = 60, STRANGERS = 40, FILES = 64, SILENT = 120 };
-enum order { WAIT, JOIN, CUT, OPEN_FILES, EXPECT, LEAVE };
+enum order { WAIT, JOIN, CUT, OPEN_FILES, GIVE, EXPECT, LEAVE };
 
 // Between all processes of a job.
 static struct shared {
@@ -37,7 +38,7 @@ static struct shared {
     _Atomic bool named[MOST][MOST], left[MOST];
 } * shared;
 
-static int n, node[MOST];
+static int n, node[MOST], handover[2];
 static pid_t pids[MOST];
 static bool alive[MOST], dead[MOST];
 static const char *what;
@@ -86,6 +87,44 @@ static void open_files(void)
     shared->opened++;
 }
 
+static int listener_of(int pe)
+{
+    for (int fd = 3; fd < FILES; fd++) {
+        struct sockaddr_in at = {0};
+        socklen_t bytes = sizeof at;
+        int listens = 0;
+        socklen_t size = sizeof listens;
+        if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0 && listens &&
+            getsockname(fd, (struct sockaddr *)&at, &bytes) == 0 &&
+            ntohs(at.sin_port) == shared->cards[pe].listens.port)
+            return fd;
+    }
+    return -1;
+}
+
+// Between this PE and the job's process, which keeps the listening socket after the PE's death.
+static void give_listener(void)
+{
+    int listener = listener_of(me);
+    char byte = 0;
+    struct iovec part = {.iov_base = &byte, .iov_len = 1};
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control = {0};
+    struct msghdr header = {.msg_iov = &part,
+                            .msg_iovlen = 1,
+                            .msg_control = control.bytes,
+                            .msg_controllen = sizeof control.bytes};
+    struct cmsghdr *rights = CMSG_FIRSTHDR(&header);
+    rights->cmsg_level = SOL_SOCKET;
+    rights->cmsg_type = SCM_RIGHTS;
+    rights->cmsg_len = CMSG_LEN(sizeof listener);
+    memcpy(CMSG_DATA(rights), &listener, sizeof listener);
+    if (listener < 0 || sendmsg(handover[0], &header, 0) != 1)
+        perror("give_listener");
+}
+
 static void await_order(void)
 {
     while (shared->order[me] == WAIT)
@@ -115,6 +154,8 @@ static void run_pe(void)
             cut_connections();
         if (order == OPEN_FILES)
             open_files();
+        if (order == GIVE)
+            give_listener();
         if (order == EXPECT) {
             gpsh_node_watch_expect_departures(watch);
             shared->expecting++;
@@ -484,6 +525,112 @@ static void case_silent_strangers(void)
         close(fds[i]);
 }
 
+static int take_listener(int pe)
+{
+    char byte;
+    int fd = -1;
+    struct iovec part = {.iov_base = &byte, .iov_len = 1};
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(sizeof fd)];
+    } control;
+    struct msghdr header = {.msg_iov = &part,
+                            .msg_iovlen = 1,
+                            .msg_control = control.bytes,
+                            .msg_controllen = sizeof control.bytes};
+    shared->order[pe] = GIVE;
+    if (recvmsg(handover[1], &header, MSG_CMSG_CLOEXEC) != 1 || !CMSG_FIRSTHDR(&header))
+        fail("does not show where it listens, says", pe, pe);
+    memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&header)), sizeof fd);
+    return fd;
+}
+
+// What has a dead PE's port hangs up, says what no PE says, or what a PE of another job says.
+static void answer_as_stranger(int listener, int manner)
+{
+    const struct gpsh_uniqueid other = {.job = {42}, .secret = {42}};
+    char page[] = "HTTP/1.0 400 Bad Request\r\n\r\nThis is no place for a PE.\r\n";
+    struct gpsh_greeting greeting;
+    for (;;) {
+        int fd = accept(listener, NULL, NULL);
+        if (fd < 0) {
+            usleep(1000);
+            continue;
+        }
+        gpsh_greeting_make(&other, &greeting);
+        if (manner == 1)
+            send(fd, page, sizeof page, MSG_NOSIGNAL);
+        if (manner == 2)
+            send(fd, &greeting, sizeof greeting, MSG_NOSIGNAL);
+        close(fd);
+    }
+}
+
+static pid_t squat(int pe, int manner)
+{
+    int listener = take_listener(pe);
+    pid_t squatter = fork();
+    if (squatter == 0)
+        answer_as_stranger(listener, manner);
+    close(listener);
+    return squatter;
+}
+
+// A stranger at a dead PE's port is not that PE.
+static void case_squatted(void)
+{
+    static const int victims[] = {3, 8, 4};
+    pid_t squatters[3];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, handover))
+        exit(1);
+    start("squatted", 9, 3, false);
+    for (int i = 0; i < 3; i++)
+        squatters[i] = squat(victims[i], i);
+    for (int i = 0; i < 3; i++) {
+        kill_pe(victims[i]);
+        await_names();
+    }
+    for (int i = 0; i < 3; i++) {
+        kill(squatters[i], SIGKILL);
+        waitpid(squatters[i], NULL, 0);
+    }
+    finish();
+    close(handover[0]);
+    close(handover[1]);
+}
+
+static void try_port(int pe, bool reuse)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET,
+                             .sin_port = htons(shared->cards[pe].listens.port)};
+    int on = reuse, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
+    if (bind(fd, (struct sockaddr *)&at, sizeof at) == 0)
+        fail("dies, and a stranger gets the port of", pe, pe);
+    close(fd);
+}
+
+// Even if nobody looks for a while. What said nothing there would be taken for the PE.
+static void case_port_is_held(void)
+{
+    start("port_is_held", 4, 2, false);
+    for (int pe = 0; pe < 2; pe++)
+        kill(pids[pe], SIGSTOP);
+    for (int pe = 2; pe < 4; pe++)
+        kill_pe(pe);
+    reap();
+    for (int pe = 2; pe < 4; pe++) {
+        try_port(pe, false);
+        try_port(pe, true);
+    }
+    for (int pe = 0; pe < 2; pe++)
+        kill(pids[pe], SIGCONT);
+    await_names();
+    finish();
+}
+
 static const struct {
     const char *name;
     void (*run)(void);
@@ -506,6 +653,8 @@ static const struct {
     {"cut", case_cut},
     {"strangers", case_strangers},
     {"silent_strangers", case_silent_strangers},
+    {"squatted", case_squatted},
+    {"port_is_held", case_port_is_held},
 };
 enum { CASES = sizeof cases / sizeof cases[0] };
 

@@ -95,7 +95,7 @@ Test(node_watch, without__nothing_happens)
 // ---- The death of a neighbour, while this process cannot open a connection to look ----
 
 static uint64_t fake_ns = 1;
-static enum gpsh_tcp_presence presence;
+static enum gpsh_tcp_presence presence, proof; // where the PE listens; what who listens shows
 
 uint64_t __wrap_gpsh_clock_ns(void);
 uint64_t __wrap_gpsh_clock_ns(void)
@@ -108,7 +108,21 @@ enum gpsh_tcp_presence __wrap_gpsh_tcp_probe(const struct gpsh_tcp_address *addr
 {
     (void)address;
     (void)ns;
-    return presence;
+    return proof == GPSH_TCP_PRESENT ? presence : GPSH_TCP_PRESENT; // whoever listens
+}
+
+enum gpsh_tcp_presence __wrap_gpsh_tcp_prove(const struct gpsh_uniqueid *,
+                                             const struct gpsh_tcp_address *, struct gpsh_hello *,
+                                             uint64_t);
+enum gpsh_tcp_presence __wrap_gpsh_tcp_prove(const struct gpsh_uniqueid *id,
+                                             const struct gpsh_tcp_address *address,
+                                             struct gpsh_hello *hello, uint64_t ns)
+{
+    (void)id;
+    (void)address;
+    (void)hello;
+    (void)ns;
+    return proof == GPSH_TCP_PRESENT ? presence : proof;
 }
 
 static struct gpsh_tcp_tree *watched_tree(void)
@@ -154,4 +168,30 @@ Test(tcp_nodes, lost__no_descriptor_for_long__looks_until_it_knows)
     cr_expect(hears_of_death(GPSH_TCP_UNSURE, 1000));
     cr_expect(hears_of_death(GPSH_TCP_PRESENT, 5));
     cr_expect_not(hears_of_death(GPSH_TCP_PRESENT, 100), "it is there, and is looked at for ever");
+}
+
+// At how many looks a PE is taken for dead whose port has somebody that shows this; 0: never.
+static int looks_until_dead(enum gpsh_tcp_presence shown)
+{
+    struct gpsh_tcp_tree *t = watched_tree();
+    const struct gpsh_tcp_link lost = {.pe = 1};
+    int looks = 0;
+    proof = shown;
+    gpsh_tcp_nodes_lost(t, &lost);
+    while (looks < 100 && !t->deaths.list[1].died) {
+        steps(t, 1);
+        looks++;
+    }
+    bool died = t->deaths.list[1].died;
+    gpsh_tcp_tree_destroy(t);
+    return died ? looks : 0;
+}
+
+Test(tcp_nodes, lost__stranger_at_its_port__dead)
+{
+    cr_expect_eq(looks_until_dead(GPSH_TCP_ABSENT), 4, "it spoke as no PE speaks");
+    cr_expect_eq(looks_until_dead(GPSH_TCP_OTHER), 4, "a PE of another job");
+    cr_expect_eq(looks_until_dead(GPSH_TCP_HUNG_UP), 6, "twice may be chance");
+    cr_expect_eq(looks_until_dead(GPSH_TCP_PRESENT), 0, "it says nothing, or is the PE");
+    cr_expect_eq(looks_until_dead(GPSH_TCP_UNSURE), 0);
 }
