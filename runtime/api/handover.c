@@ -17,23 +17,17 @@ int gpsh_handover_open(char *where, size_t bytes)
     return status;
 }
 
-// Goes on after a failure: the others wait for what this PE hands over.
 static int map(void *arg, int index, const struct gpsh_fd_set *fds)
 {
-    int *failed = arg;
-    if (!*failed)
-        *failed = gpsh_regions_map_added(gpsh.boot.node_pes[index], fds);
-    return 0;
+    (void)arg;
+    return gpsh_regions_map_added(gpsh.boot.node_pes[index], fds);
 }
 
 int gpsh_handover_run(const char *const *where)
 {
     const struct gpsh_fd_set mine = gpsh_regions_added_fds();
-    int failed = 0;
-    int status =
-        gpsh_fd_exchange_run(&exchange, gpsh.my_pe, gpsh.boot.node_pes, where, gpsh.boot.node_n_pes,
-                             &mine, map, &failed, GPSH_FD_EXCHANGE_MS);
-    return status ? status : failed;
+    return gpsh_fd_exchange_run(&exchange, gpsh.my_pe, gpsh.boot.node_pes, where,
+                                gpsh.boot.node_n_pes, &mine, map, NULL, GPSH_FD_EXCHANGE_MS);
 }
 
 void gpsh_handover_close(void)

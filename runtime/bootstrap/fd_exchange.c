@@ -153,7 +153,8 @@ static int too_many_open(int pe)
                      pe, (unsigned long long)limit.rlim_cur);
 }
 
-// 1 and *pe: received; 0: nothing there. Messages from other users or with strange contents are
+// 1 and *pe: received, with count -1 if this process has no room for the descriptors; 0: nothing
+// there. Messages from other users or with strange contents are
 // dropped.
 static int receive(struct gpsh_fd_exchange *x, struct gpsh_fd_set *set, int *pe)
 {
@@ -178,7 +179,7 @@ static int receive(struct gpsh_fd_exchange *x, struct gpsh_fd_set *set, int *pe)
     if (!ours || cut_short)
         close_set(set);
     if (ours && cut_short)
-        return too_many_open(body.pe);
+        set->count = -1;
     *pe = body.pe;
     return ours;
 }
@@ -191,6 +192,8 @@ static int index_of(const int *pes, int n, int pe)
     return -1;
 }
 
+// What fails for one PE's memory is kept until all is handed over: the other PEs wait for what this
+// one sends, and would learn nothing from its silence.
 struct handover {
     struct gpsh_fd_exchange *x;
     const int *pes;
@@ -198,28 +201,54 @@ struct handover {
     gpsh_fd_take_fn *take;
     void *arg;
     bool *came; // [n]
+    int failed; // 0, or the first failure
+    char why[GPSH_ERROR_BYTES];
 };
+
+static void note_failure(struct handover *h, int status)
+{
+    if (status >= 0 || h->failed)
+        return;
+    h->failed = status;
+    snprintf(h->why, sizeof h->why, "%s", gpsh_last_error());
+}
+
+static int fail_set(const struct handover *h, const struct gpsh_fd_set *set, int pe)
+{
+    return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
+                     "PE %d sent %d memory descriptors; each PE of this node sends %d, and only "
+                     "once",
+                     pe, set->count, h->expected);
+}
+
+// 1: something new came from a PE, 0: nothing did.
+static int take_one(struct handover *h, const struct gpsh_fd_set *set, int pe)
+{
+    int at = index_of(h->pes, h->n, pe);
+    if (at < 0 || h->came[at]) {
+        note_failure(h, fail_set(h, set, pe));
+        return 0;
+    }
+    h->came[at] = true;
+    if (set->count < 0)
+        note_failure(h, too_many_open(pe));
+    else if (set->count != h->expected)
+        note_failure(h, fail_set(h, set, pe));
+    else if (!h->failed)
+        note_failure(h, h->take(h->arg, at, set));
+    return 1;
+}
 
 // Takes everything that has arrived. Returns the number of new sets, or a negative status.
 static int drain(struct handover *h)
 {
-    for (int fresh = 0;; fresh++) {
+    for (int fresh = 0;;) {
         struct gpsh_fd_set set = {.count = 0};
         int pe = -1, status = receive(h->x, &set, &pe);
         if (status <= 0)
             return status < 0 ? status : fresh;
-        int at = index_of(h->pes, h->n, pe);
-        if (at < 0 || h->came[at] || set.count != h->expected)
-            status = gpsh_fail(
-                GPUSHMEM_ERR_PEER_DATA,
-                "PE %d sent %d memory descriptors; each PE of this node sends %d, and only once",
-                pe, set.count, h->expected);
-        else
-            status = h->take(h->arg, at, &set);
+        fresh += take_one(h, &set, pe);
         close_set(&set);
-        if (status < 0)
-            return status;
-        h->came[at] = true;
     }
 }
 
@@ -242,12 +271,12 @@ static int exchange_all(struct handover *h, int my_pe, const char *const *paths,
     while (sent < n || got < n) {
         // Everybody starts with the PE after itself, so that no single queue is everybody's first.
         int progress = 0, status = 0;
-        while (sent < n && (status = send_to(h->x, my_pe, paths[(self + sent) % n], mine)) > 0) {
+        while (sent < n && (status = send_to(h->x, my_pe, paths[(self + sent) % n], mine)) != 0) {
+            note_failure(h, status);
             sent++;
             progress = 1;
         }
-        if (status >= 0)
-            status = drain(h);
+        status = drain(h);
         if (status < 0)
             return status;
         got += status;
@@ -279,5 +308,5 @@ int gpsh_fd_exchange_run(struct gpsh_fd_exchange *x, int my_pe, const int *pes,
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for %d PEs of this node", n);
     int status = exchange_all(&h, my_pe, paths, mine, timeout_ms);
     free(h.came);
-    return status;
+    return h.failed ? gpsh_fail(h.failed, "%s", h.why) : status;
 }

@@ -24,8 +24,8 @@ struct gpsh_fd_set {
 // Binds this PE's socket: in `dir` (the job's directory on this node) or, if that is "" or too
 // long, in one of our own.
 int gpsh_fd_exchange_open(struct gpsh_fd_exchange *x, const char *dir, int my_pe, int generation);
-// What becomes of the descriptors of pes[index]: they are closed when this returns. 0 or a status
-// that ends the exchange.
+// What becomes of the descriptors of pes[index]: they are closed when this returns. After a
+// status that is no 0 it is not called again.
 typedef int gpsh_fd_take_fn(void *arg, int index, const struct gpsh_fd_set *set);
 
 // What PEs of a node that all come have to do so.
@@ -33,7 +33,8 @@ enum { GPSH_FD_EXCHANGE_MS = 60000 };
 
 // Sends `mine` to every PE of `pes` (socket paths in `paths`, both [n]; this PE's own entry is
 // skipped) and gives theirs to `take` as they come, so that few are open at a time. Waits at most
-// timeout_ms; names the PE that is missing then.
+// timeout_ms; names the PE that is missing then. What fails for one PE's memory is told when the
+// others have what they wait for.
 int gpsh_fd_exchange_run(struct gpsh_fd_exchange *x, int my_pe, const int *pes,
                          const char *const *paths, int n, const struct gpsh_fd_set *mine,
                          gpsh_fd_take_fn *take, void *arg, int timeout_ms);

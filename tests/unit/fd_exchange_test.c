@@ -78,6 +78,52 @@ Test(fd_exchange, many_pes__everybody_gets_everybodys)
     }
 }
 
+static int refuse(void *calls, int index, const struct gpsh_fd_set *set)
+{
+    (void)set;
+    ++*(int *)calls;
+    return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no room for PE %d", index);
+}
+
+static void *run_refusing(void *arg)
+{
+    int calls = 0;
+    struct gpsh_fd_set mine = {.fds = {0, 0}, .count = 2};
+    (void)arg;
+    int status =
+        gpsh_fd_exchange_run(&exchanges[0], 0, pes, paths, PES, &mine, refuse, &calls, 30000);
+    return status != GPUSHMEM_ERR_NO_MEMORY              ? "another status"
+           : calls != 1                                  ? "called again"
+           : strstr(gpsh_last_error(), "no room for PE") ? NULL
+                                                         : "another sentence";
+}
+
+static void *run_ignoring(void *arg)
+{
+    int me = *(int *)arg;
+    struct gpsh_fd_set mine = {.fds = {0, 0}, .count = 2};
+    int status =
+        gpsh_fd_exchange_run(&exchanges[me], me, pes, paths, PES, &mine, ignore, NULL, 30000);
+    return status ? "waits in vain" : NULL;
+}
+
+// With full queues it has not sent all when its first mapping fails.
+Test(fd_exchange, a_pe_that_cannot_map__still_hands_over_its_own)
+{
+    pthread_t threads[PES];
+    open_all(PES);
+    for (int i = 1; i < PES; i++)
+        pthread_create(&threads[i], NULL, run_ignoring, &pes[i]);
+    pthread_create(&threads[0], NULL, run_refusing, NULL);
+    for (int i = 0; i < PES; i++) {
+        void *wrong;
+        pthread_join(threads[i], &wrong);
+        cr_expect_null(wrong, "PE %d: %s", i, (char *)wrong);
+    }
+    for (int i = 0; i < PES; i++)
+        gpsh_fd_exchange_close(&exchanges[i]);
+}
+
 Test(fd_exchange, a_missing_pe__is_named_after_the_timeout)
 {
     open_all(2);
