@@ -4,7 +4,7 @@
 #define GPUSHMEM_DEVICE_COLL_CUH
 
 #include "gpushmem/device/coll_direct.cuh"
-#include "gpushmem/device/coll_ll.cuh"
+#include "gpushmem/device/coll_small.cuh"
 #include "gpushmem/device/coll_sync.cuh"
 
 // ---- Arguments ----
@@ -73,11 +73,6 @@ GPSH_DEV int gpsh_dev_coll_check(const struct gpsh_dev_coll &c, const struct gpu
 
 // ---- The way ----
 
-// Largest block that kernels send in packets: a lone thread polls 16 bytes for 8 of data.
-#if !defined(GPUSHMEM_COLL_PACKET_BYTES)
-#define GPUSHMEM_COLL_PACKET_BYTES 512
-#endif
-
 // The same on all members: nothing local is looked at.
 GPSH_DEV int gpsh_dev_coll_way(const struct gpsh_dev_coll &c, const struct gpushmem_coll_op &op)
 {
@@ -132,11 +127,11 @@ GPSH_DEV void gpsh_dev_coll_do(struct gpsh_dev_coll *c, const struct gpushmem_co
     }
 }
 
-GPSH_DEV int gpsh_dev_coll_body(const struct gpushmem_dev &dev, struct gpsh_dev_group group,
-                                const struct gpushmem_coll_op &op)
+GPSH_DEV int gpsh_dev_coll_body(const struct gpushmem_dev &dev, const struct gpsh_dev_teams &teams,
+                                struct gpsh_dev_group group, const struct gpushmem_coll_op &op)
 {
-    struct gpsh_dev_coll c = gpsh_dev_coll_of(dev, group);
-    if (!gpsh_dev_coll_begin(&c, op.team))
+    struct gpsh_dev_coll c = gpsh_dev_coll_of(dev, teams.n_pes, group);
+    if (!gpsh_dev_coll_begin(&c, teams, op.team))
         return c.status;
     int status = gpsh_dev_coll_check(c, op);
     if (gpsh_dev_coll_compares(&c)) {
@@ -152,36 +147,69 @@ GPSH_DEV int gpsh_dev_coll_body(const struct gpushmem_dev &dev, struct gpsh_dev_
     return gpsh_dev_coll_end(&c);
 }
 
+// Long, and the way of few calls: a copy of the arguments in registers.
+GPSH_DEV_CALL int gpsh_dev_coll_large(const struct gpushmem_dev &dev, struct gpsh_dev_teams teams,
+                                      struct gpsh_dev_group group, struct gpushmem_coll_op op)
+{
+    return gpsh_dev_coll_body(dev, teams, group, op);
+}
+
+// All threads of a group, rank of size. A block's first warp is one.
+template <class Scope>
+GPSH_DEV_CALL int gpsh_dev_coll_group(const struct gpushmem_dev &dev, struct gpsh_dev_teams teams,
+                                      unsigned rank, unsigned size, struct gpushmem_coll_op op)
+{
+    const struct gpsh_dev_group group = {rank, size, gpsh_dev_scope_name<Scope>::value};
+    int slot = op.team & GPUSHMEM_TEAM_SLOT_MASK, status = GPSH_DEV_NOT_SMALL;
+    if (op.team >= 0 && slot < teams.n && gpsh_dev_coll_may_be_small(size, op)) {
+        struct gpsh_dev_coll c = gpsh_dev_coll_of(dev, teams.n_pes, group);
+        status = gpsh_dev_small_do<Scope>(&c, teams.entries + slot, gpsh_dev_small_op(op),
+                                          gpsh_dev_coll_check);
+    }
+    return status == GPSH_DEV_NOT_SMALL ? gpsh_dev_coll_large(dev, teams, group, op) : status;
+}
+
 // Small operations of a block are its first warp's: the others would go through as many
 // instructions, at the cost of that one, and have no data to move. The bytes of all members count.
-GPSH_DEV bool gpsh_dev_coll_by_warp(const struct gpushmem_dev &dev,
-                                    const struct gpsh_dev_group &group,
-                                    const struct gpushmem_coll_op &op)
+GPSH_DEV bool gpsh_dev_coll_by_warp(int n_pes, unsigned size, const struct gpushmem_coll_op &op)
 {
-    return group.scope == gpsh_dev_group::block && group.size >= 64 && op.n <= 2048 &&
-           op.kind != GPUSHMEM_COLL_COLLECT &&
-           gpsh_dev_coll_bytes(op) * (unsigned)dev.n_pes <= 2048;
+    return size >= 64 && op.n <= 2048 && op.kind != GPUSHMEM_COLL_COLLECT &&
+           gpsh_dev_coll_bytes(op) * (unsigned)n_pes <= 2048;
+}
+
+GPSH_DEV_CALL int gpsh_dev_coll_block(const struct gpushmem_dev &dev, struct gpsh_dev_teams teams,
+                                      unsigned rank, unsigned size, struct gpushmem_coll_op op)
+{
+    const struct gpsh_dev_group block = {rank, size, gpsh_dev_group::block};
+    int status = 0;
+    if (!gpsh_dev_coll_by_warp(teams.n_pes, size, op))
+        return gpsh_dev_coll_group<gpsh_scope_block>(dev, teams, rank, size, op);
+    gpsh_dev_group_sync(block);
+    if (rank < gpsh_scope_warp::threads)
+        status =
+            gpsh_dev_coll_group<gpsh_scope_warp>(dev, teams, rank, gpsh_scope_warp::threads, op);
+    return gpsh_dev_group_agree(block, status);
 }
 
 // By all threads of the group: 0 or a negative status.
 #if defined(GPSH_EMU_LINKED)
-int gpsh_dev_coll_run(const struct gpushmem_dev &dev, struct gpsh_dev_group group,
+int gpsh_dev_coll_run(const struct gpushmem_dev &dev, const struct gpsh_dev_group &group,
                       const struct gpushmem_coll_op &op);
 #else
-GPSH_DEV_ONCE int gpsh_dev_coll_run(const struct gpushmem_dev &dev, struct gpsh_dev_group group,
-                                    const struct gpushmem_coll_op &given)
+#if !defined(GPSH_EMU_LIBRARY)
+GPSH_DEV
+#endif
+int gpsh_dev_coll_run(const struct gpushmem_dev &dev, const struct gpsh_dev_group &group,
+                      const struct gpushmem_coll_op &op)
 {
-    const struct gpushmem_coll_op op = given; // in registers
-    const struct gpsh_dev_group all = group;
-    bool by_warp = gpsh_dev_coll_by_warp(dev, group, op);
-    int status = 0;
-    if (by_warp) {
-        gpsh_dev_group_sync(all);
-        group = {all.rank, gpsh_scope_warp::threads, gpsh_dev_group::warp};
+    const struct gpsh_dev_teams teams = gpsh_dev_teams_of(dev);
+    switch (group.scope) {
+    case gpsh_dev_group::thread:
+        return gpsh_dev_coll_group<gpsh_scope_thread>(*dev.self, teams, 0, 1, op);
+    case gpsh_dev_group::warp:
+        return gpsh_dev_coll_group<gpsh_scope_warp>(*dev.self, teams, group.rank, group.size, op);
+    default: return gpsh_dev_coll_block(*dev.self, teams, group.rank, group.size, op);
     }
-    if (!by_warp || all.rank < gpsh_scope_warp::threads)
-        status = gpsh_dev_coll_body(dev, group, op);
-    return by_warp ? gpsh_dev_group_agree(all, status) : status;
 }
 #endif
 

@@ -37,7 +37,7 @@ GPSH_DEV unsigned gpsh_dev_stream_blocks(void)
 GPSH_DEV struct gpsh_dev_coll gpsh_dev_stream_coll_of(const struct gpushmem_dev &dev,
                                                       const struct gpushmem_dev_team &team)
 {
-    struct gpsh_dev_coll c = gpsh_dev_coll_of(dev, gpsh_dev_stream_group());
+    struct gpsh_dev_coll c = gpsh_dev_coll_of(dev, dev.n_pes, gpsh_dev_stream_group());
     gpsh_dev_coll_take(&c, team);
     c.handle = team.team;
     c.stream = true;

@@ -69,6 +69,7 @@ struct gpsh_dev_coll {
     unsigned lane, lanes;   // of the threads of all blocks that take part
     unsigned block, blocks; // of the launch, if it is a stream's
     bool stream;
+    int n_pes;         // of the job
     int handle, me, n; // of the team
     uint32_t flags;    // enum gpushmem_dev_team_flag
     int start, stride;
@@ -84,12 +85,24 @@ struct gpsh_dev_coll {
 // one of them it lies in the thread's local memory, and every look at a member is a load, in each
 // turn of every wait.
 
+// What the handle says about teams, taken from its copy in constant memory: functions that are not
+// inlined would read it from *dev.self, and wait for that before the first load that they are for.
+struct gpsh_dev_teams {
+    const struct gpushmem_dev_team *entries;
+    int n, n_pes;
+};
+
+GPSH_DEV struct gpsh_dev_teams gpsh_dev_teams_of(const struct gpushmem_dev &dev)
+{
+    return {dev.teams, (int)dev.n_teams, dev.n_pes};
+}
+
 // Begun by gpsh_dev_coll_begin.
-GPSH_DEV struct gpsh_dev_coll gpsh_dev_coll_of(const struct gpushmem_dev &dev,
+GPSH_DEV struct gpsh_dev_coll gpsh_dev_coll_of(const struct gpushmem_dev &dev, int n_pes,
                                                struct gpsh_dev_group group)
 {
-    return {dev, group, group.rank, group.size, 0,       1,       false,   -1, 0,
-            0,   0,     0,          0,          nullptr, nullptr, nullptr, 0,  0};
+    return {dev, group, group.rank, group.size, 0,       1,       false,   n_pes, -1, 0,
+            0,   0,     0,          0,          nullptr, nullptr, nullptr, 0,     0};
 }
 
 GPSH_DEV int gpsh_dev_coll_pe(const struct gpsh_dev_coll &c, int rank)
@@ -138,7 +151,7 @@ GPSH_DEV_CALL void gpsh_dev_coll_poison(struct gpsh_dev_coll c)
         return;
     gpsh_dev_coll_poison_at(c, team.stream_scratch);
     for (int k = 1; k < GPUSHMEM_TEAM_CHANNELS; k++)
-        gpsh_dev_coll_poison_at(c, team.stream_scratch + gpushmem_coll_channel_at(c.dev.n_pes, k));
+        gpsh_dev_coll_poison_at(c, team.stream_scratch + gpushmem_coll_channel_at(c.n_pes, k));
 }
 
 // One empty turn of a wait for members that looks at the host. Not 0: gives up.
@@ -180,7 +193,7 @@ GPSH_DEV uint64_t *gpsh_dev_coll_flag(const struct gpsh_dev_coll &c, int flag, i
 {
     uint64_t blocks = c.stream ? GPUSHMEM_COLL_STREAM_BLOCKS : 1;
     uint64_t row = (uint64_t)flag * blocks + c.block;
-    return (uint64_t *)(c.scratch + GPUSHMEM_COLL_FLAGS_AT) + row * gpushmem_coll_row(c.dev.n_pes) +
+    return (uint64_t *)(c.scratch + GPUSHMEM_COLL_FLAGS_AT) + row * gpushmem_coll_row(c.n_pes) +
            rank;
 }
 
@@ -215,9 +228,15 @@ GPSH_DEV void gpsh_dev_coll_meet(struct gpsh_dev_coll *c, int flag)
     if (c->status)
         return;
     unsigned rank = c->group.rank, size = c->group.size;
+    const int first = (int)(rank == (unsigned)c->me ? rank + size : rank);
+    uint64_t *mine = gpsh_dev_coll_flag(*c, flag, c->me);
+    // looked up before the fence, after which everything has to be read from memory again
+    char *there = first < c->n ? gpsh_dev_coll_there(*c, mine, first) : nullptr;
     if (rank < (unsigned)c->n)
         gpsh_dev_fence_sys();
-    for (int r = (int)rank; r < c->n; r += (int)size)
+    if (there)
+        gpsh_dev_store64_sys(there, c->epoch);
+    for (int r = there ? first + (int)size : first; r < c->n; r += (int)size)
         if (r != c->me)
             gpsh_dev_coll_tell(*c, flag, c->epoch, r);
     for (int r = (int)rank; r < c->n; r += (int)size)
@@ -241,7 +260,7 @@ GPSH_DEV void gpsh_dev_coll_exchange(struct gpsh_dev_coll *c, int flag)
 
 GPSH_DEV void gpsh_dev_coll_clear(const struct gpsh_dev_coll &c)
 {
-    char *packets = c.scratch + gpushmem_coll_ll_at(c.dev.n_pes, c.stream);
+    char *packets = c.scratch + gpushmem_coll_ll_at(c.n_pes, c.stream);
     unsigned bytes = c.stream ? +GPUSHMEM_COLL_STREAM_LL : +GPUSHMEM_COLL_KERNEL_LL;
     for (unsigned i = c.group.rank; i < bytes / sizeof(struct gpsh_dev_packet); i += c.group.size)
         gpsh_dev_store_packet(packets + i * sizeof(struct gpsh_dev_packet), {0, 0});
@@ -317,6 +336,32 @@ GPSH_DEV void gpsh_dev_coll_refuse(struct gpsh_dev_coll *c, uint32_t kind, int w
                     c->status, -1, nullptr, 0, {kind, which, wanted, seen});
 }
 
+// A team's entry by loads that are under way at once: each look takes 0.3 us after an acquire.
+GPSH_DEV struct gpushmem_dev_team gpsh_dev_team_read(const struct gpushmem_dev_team *entry)
+{
+    struct gpushmem_dev_team team = {};
+#if defined(__CUDA_ARCH__)
+    uint64_t words[sizeof team / 8];
+    GPSH_UNROLL
+    for (unsigned i = 0; i < sizeof team / 16; i++)
+        asm volatile("ld.global.v2.u64 {%0, %1}, [%2];"
+                     : "=l"(words[2 * i]), "=l"(words[2 * i + 1])
+                     : "l"((const char *)entry + 16 * i));
+    memcpy(&team, words, sizeof team);
+#else
+    team = *entry;
+#endif
+    return team;
+}
+
+// It is that team's. The assembler puts a load off behind a branch that does not ask for it: so
+// this question, which comes first, looks at every one.
+GPSH_DEV bool gpsh_dev_team_is(const struct gpushmem_dev_team &team, int handle)
+{
+    return (team.team == (handle & ((1 << GPUSHMEM_TEAM_CHANNEL_SHIFT) - 1))) &
+           (team.pes != nullptr) & (team.scratch != nullptr) & (team.epochs != nullptr);
+}
+
 GPSH_DEV void gpsh_dev_coll_take(struct gpsh_dev_coll *c, const struct gpushmem_dev_team &team)
 {
     c->me = team.my_rank;
@@ -370,16 +415,17 @@ GPSH_DEV void gpsh_dev_coll_start(struct gpsh_dev_coll *c, bool goes_on)
 }
 
 // For kernels. False: there is no such team or channel, and c->status says so.
-GPSH_DEV bool gpsh_dev_coll_begin(struct gpsh_dev_coll *c, int handle)
+GPSH_DEV bool gpsh_dev_coll_begin(struct gpsh_dev_coll *c, const struct gpsh_dev_teams &teams,
+                                  int handle)
 {
     gpsh_dev_group_sync(c->group);
     int channel = handle >> GPUSHMEM_TEAM_CHANNEL_SHIFT & GPUSHMEM_TEAM_CHANNEL_MASK;
     int slot = handle & GPUSHMEM_TEAM_SLOT_MASK;
-    bool valid = handle >= 0 && slot < (int)c->dev.n_teams;
+    bool valid = handle >= 0 && slot < teams.n;
     struct gpushmem_dev_team team = {};
     if (valid)
-        team = c->dev.teams[slot]; // in one go: after an acquire each look takes 0.3 us
-    if (!valid || team.team != (handle & ((1 << GPUSHMEM_TEAM_CHANNEL_SHIFT) - 1))) {
+        team = gpsh_dev_team_read(teams.entries + slot);
+    if (!valid || !gpsh_dev_team_is(team, handle)) {
         gpsh_dev_coll_refuse(c, GPUSHMEM_FAULT_TEAM, 0, (uint64_t)handle, 0);
         return false;
     }
@@ -389,8 +435,8 @@ GPSH_DEV bool gpsh_dev_coll_begin(struct gpsh_dev_coll *c, int handle)
         return false;
     }
     c->handle = team.team;
-    c->scratch = channel ? team.stream_scratch + gpushmem_coll_channel_at(c->dev.n_pes, channel)
-                         : team.scratch;
+    c->scratch =
+        channel ? team.stream_scratch + gpushmem_coll_channel_at(c->n_pes, channel) : team.scratch;
     c->epoch_word = team.epochs + channel;
     gpsh_dev_coll_start(c, false);
     return true;

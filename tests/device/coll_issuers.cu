@@ -344,8 +344,8 @@ enum { PIECES = 5 };
 // The pieces around the 2^20th, at which members wait for each other. The last member is late.
 __global__ void many_pieces(struct gpushmem_dev d, int *shown, int pe, int pes, int *counts)
 {
-    struct gpsh_dev_coll c = gpsh_dev_coll_of(d, gpsh_dev_group_of<gpsh_scope_thread>());
-    EXPECT(counts, gpsh_dev_coll_begin(&c, 0));
+    struct gpsh_dev_coll c = gpsh_dev_coll_of(d, d.n_pes, gpsh_dev_group_of<gpsh_scope_thread>());
+    EXPECT(counts, gpsh_dev_coll_begin(&c, gpsh_dev_teams_of(d), 0));
     gpsh_dev_coll_exchange(&c, GPUSHMEM_COLL_ENTRY);
     for (int i = 1; i <= PIECES; i++) {
         for (uint64_t begin = gpsh_dev_now_ns(); pe == pes - 1 && gpsh_dev_now_ns() - begin < 5e6;)

@@ -165,7 +165,7 @@ __global__ void alone(char *room, int *counts)
 {
     enum { UNITS = 21, BLOCK = 16 * UNITS, MEMBERS = 3, ME = 1 };
     const int places[MEMBERS] = {1, 0, 2}; // of the ranks' blocks: slot 0, its own, slot 1
-    struct gpsh_dev_coll c = gpsh_dev_coll_of(gpsh_dev_implicit, {});
+    struct gpsh_dev_coll c = gpsh_dev_coll_of(gpsh_dev_implicit, gpsh_dev_implicit.n_pes, {});
     c.me = ME, c.n = MEMBERS;
     uint64_t state = 1;
     for (int i = 0; i < 2 * GPUSHMEM_COLL_TYPES * GPUSHMEM_COLL_FOLDS; i++) {
@@ -247,13 +247,13 @@ static void test_uneven_stream(int count)
             CHECK(check_read(&to[at++]) == tag(pe, 7, i));
 }
 
-// ---- Two channels at once ----
+// ---- Three channels at once ----
 
 // Each block works in a channel of its own, as often as it likes.
 __global__ void channels(int *to, int *from, int me, int n, int *counts)
 {
     int b = (int)blockIdx.x, channel = GPUSHMEM_TEAM_CHANNEL(GPUSHMEM_TEAM_WORLD, b);
-    int rounds = b ? 30 : 12, *mine = from + 64 * b, *out = to + 64 * n * b;
+    int rounds = 12 + 9 * b, *mine = from + 64 * b, *out = to + 64 * n * b;
     for (int round = 0; round < rounds; round++) {
         *mine = me * 1000 + round * 10 + b;
         EXPECT(counts, !gpushmem_dev_int_fcollect(channel, out, mine, 1));
@@ -342,7 +342,7 @@ int main(void)
     }
     test_uneven_stream(40);
     test_graphs();
-    RUN(channels, 2, 1, to, from, my_pe, n_pes, errors);
+    RUN(channels, 3, 1, to, from, my_pe, n_pes, errors);
     RUN(nothing, 1, 1, to, from, errors);
     test_stream_refusals();
     CHECK_OK(GPUSHMEM_LAUNCH(refused, 1, 1, NULL, to, from, errors));

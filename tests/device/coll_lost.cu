@@ -63,8 +63,9 @@ __global__ void until_lost(struct job j, int *counts)
 // What the others have of the dying PE is that it has entered.
 __global__ void enter(struct gpushmem_dev dev, gpushmem_team_t team)
 {
-    struct gpsh_dev_coll c = gpsh_dev_coll_of(dev, gpsh_dev_group_of<gpsh_scope_thread>());
-    gpsh_dev_coll_begin(&c, team);
+    struct gpsh_dev_coll c =
+        gpsh_dev_coll_of(dev, dev.n_pes, gpsh_dev_group_of<gpsh_scope_thread>());
+    gpsh_dev_coll_begin(&c, gpsh_dev_teams_of(dev), team);
     gpsh_dev_coll_exchange(&c, GPUSHMEM_COLL_ENTRY);
 }
 

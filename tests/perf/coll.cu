@@ -213,7 +213,7 @@ template <int KIND, int SCOPE> struct collective : scoped<SCOPE> {
         op.source = j.source;
         op.n = j.size / sizeof(float) / blocks;
         op.width = sizeof(float);
-        const struct gpushmem_dev &dev = *gpsh_dev_implicit.self;
+        const struct gpushmem_dev &dev = gpsh_dev_implicit;
         if (KIND == GPUSHMEM_COLL_SYNC)
             SCOPE == THREAD ? gpushmem_dev_team_sync(world) : gpushmem_dev_team_sync_block(world);
         else if (SCOPE == THREAD)

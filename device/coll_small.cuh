@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Small operations between two members in kernels, in few instructions: each thread has one unit
+// of 8 bytes at most. The packets are those of coll_ll.cuh, and the other member may go that way
+// for the same operation. docs/adr/0054.
+#ifndef GPUSHMEM_DEVICE_COLL_SMALL_CUH
+#define GPUSHMEM_DEVICE_COLL_SMALL_CUH
+
+#include "gpushmem/device/coll_ll.cuh"
+
+// Largest block that kernels send in packets: a lone thread polls 16 bytes for 8 of data.
+#if !defined(GPUSHMEM_COLL_PACKET_BYTES)
+#define GPUSHMEM_COLL_PACKET_BYTES 512
+#endif
+
+enum {
+    GPSH_DEV_NOT_SMALL = 1,
+    GPSH_DEV_SMALL_SLOT = GPUSHMEM_COLL_KERNEL_LL / 2, // gpushmem_coll_ll_place of two members
+};
+
+// As far as the arguments say: `size` threads have a unit each at most. Blocks that are larger than
+// a thread or a warp can take so go another way on all members, whatever their scopes.
+GPSH_DEV bool gpsh_dev_coll_may_be_small(unsigned size, const struct gpushmem_coll_op &op)
+{
+    const unsigned most = size < GPUSHMEM_COLL_PACKET_BYTES / GPSH_LL_UNIT
+                              ? size * GPSH_LL_UNIT
+                              : GPUSHMEM_COLL_PACKET_BYTES;
+    return op.n - 1 < most && gpsh_dev_coll_bytes(op) <= most && op.kind != GPUSHMEM_COLL_COLLECT &&
+           op.kind != GPUSHMEM_COLL_ALLTOALLS && !gpushmem_coll_is_wide(op.kind, op.type, op.fold);
+}
+
+// The operation on bytes, in 32 bits, without multiplications by what can't be here.
+GPSH_DEV struct gpushmem_coll_op gpsh_dev_small_op(struct gpushmem_coll_op op)
+{
+    op.n = (uint32_t)op.n * op.width;
+    op.width = 1;
+    op.source_stride = op.dest_stride = 1;
+    return op;
+}
+
+// Loads that wait for each other are most of what is left of such an operation. So they go out in
+// two rounds: the team's entry, and then everything that it leads to, whether it is needed or not.
+GPSH_DEV bool gpsh_dev_small_team(const struct gpushmem_dev_team &team, int handle)
+{
+    int channel = handle >> GPUSHMEM_TEAM_CHANNEL_SHIFT & GPUSHMEM_TEAM_CHANNEL_MASK;
+    uint32_t flags = GPUSHMEM_DEV_TEAM_DIRECT, looked_at = ~(uint32_t)GPUSHMEM_DEV_TEAM_STREAM;
+    if (channel)
+        flags |= GPUSHMEM_DEV_TEAM_STREAM, looked_at = ~0u;
+    return gpsh_dev_team_is(team, handle) & (team.n == 2) & ((team.flags & looked_at) == flags) &
+           (channel < GPUSHMEM_TEAM_CHANNELS);
+}
+
+GPSH_DEV void gpsh_dev_small_take(struct gpsh_dev_coll *c, const struct gpushmem_dev_team &team,
+                                  int handle)
+{
+    int channel = handle >> GPUSHMEM_TEAM_CHANNEL_SHIFT & GPUSHMEM_TEAM_CHANNEL_MASK;
+    gpsh_dev_coll_take(c, team);
+    c->n = 2;
+    c->handle = team.team;
+    c->epoch_word = team.epochs + channel;
+    c->scratch =
+        channel ? team.stream_scratch + gpushmem_coll_channel_at(c->n_pes, channel) : team.scratch;
+}
+
+// What this thread sends and gets: its unit of the blocks.
+struct gpsh_dev_small {
+    unsigned at, left; // offset in a block, and bytes of the block from there on
+    bool sends, brings;
+    gpsh_dev_unit<2> own, sent, in;
+};
+
+GPSH_DEV struct gpsh_dev_small gpsh_dev_small_load(const struct gpsh_dev_coll &c,
+                                                   const struct gpushmem_coll_op &op)
+{
+    struct gpsh_dev_small small = {};
+    unsigned bytes = (unsigned)gpsh_dev_coll_bytes(op);
+    small.at = c.lane * GPSH_LL_UNIT;
+    small.left = small.at < bytes ? bytes - small.at : 0;
+    small.sends = gpsh_dev_coll_message(op, c.me, 1 - c.me) > 0;
+    small.brings = gpsh_dev_coll_message(op, 1 - c.me, c.me) > 0;
+    if (!small.left || !gpsh_dev_coll_message(op, c.me, c.me))
+        return small;
+    const char *block = gpsh_dev_coll_source(op, c.me),
+               *others = gpsh_dev_coll_source(op, 1 - c.me);
+    small.own = small.sent = gpsh_dev_load_unit<2>(block + small.at, small.left);
+    if (others != block)
+        small.sent = gpsh_dev_load_unit<2>(others + small.at, small.left);
+    return small;
+}
+
+// An empty message is one packet, of the first thread.
+GPSH_DEV bool gpsh_dev_small_goes(const struct gpsh_dev_small &small, bool message)
+{
+    return message ? small.left != 0 : !small.at;
+}
+
+GPSH_DEV void gpsh_dev_small_await(struct gpsh_dev_coll *c, const char *place, gpsh_dev_unit<2> *in)
+{
+    struct gpsh_dev_wait wait = gpsh_dev_wait_begin(c->dev);
+    struct gpsh_dev_packet packet;
+    while (!gpsh_dev_ll_is(packet = gpsh_dev_load_packet(place), (uint32_t)c->epoch))
+        if ((c->status = gpsh_dev_coll_spin(*c, &wait, place, c->epoch, 0)))
+            return;
+    in->w[0] = (uint32_t)packet.low;
+    in->w[1] = (uint32_t)packet.high;
+}
+
+// `packets`: where they begin in the scratch. There is one place for each of the two members, at
+// the same offset on both. `away`: the other's heap.
+GPSH_DEV void gpsh_dev_small_exchange(struct gpsh_dev_coll *c, uint64_t packets, uint64_t away,
+                                      struct gpsh_dev_small *small)
+{
+    char *place = c->scratch + packets + (c->epoch & 1) * GPSH_DEV_SMALL_SLOT +
+                  small->at / GPSH_LL_UNIT * sizeof(struct gpsh_dev_packet);
+    if (gpsh_dev_small_goes(*small, small->sends))
+        gpsh_dev_store_packet(gpsh_dev_at(away, place),
+                              gpsh_dev_ll_pack(small->sent, (uint32_t)c->epoch));
+    if (gpsh_dev_small_goes(*small, small->brings))
+        gpsh_dev_small_await(c, place, &small->in);
+}
+
+// A step of the fold. What most programs sum is in place: two calls take longer than all the rest.
+GPSH_DEV gpsh_dev_acc<2> gpsh_dev_small_fold(const struct gpushmem_coll_op &op,
+                                             const gpsh_dev_acc<2> &acc, const gpsh_dev_unit<2> &in,
+                                             bool first)
+{
+    if (op.type == GPUSHMEM_COLL_FLOAT && op.fold == GPUSHMEM_COLL_SUM)
+        return gpsh_dev_fold_with(gpsh_dev_fold_one<GPUSHMEM_COLL_FLOAT, GPUSHMEM_COLL_SUM>{}, acc,
+                                  in, first);
+    return gpsh_dev_fold_step<2>(acc, in, op.type, op.fold, first);
+}
+
+GPSH_DEV void gpsh_dev_small_store(const struct gpsh_dev_coll &c, const struct gpushmem_coll_op &op,
+                                   const struct gpsh_dev_small &small)
+{
+    if (!small.left)
+        return;
+    if (gpsh_dev_coll_folds(op)) {
+        int end = gpsh_dev_coll_fold_end(c, op);
+        gpsh_dev_acc<2> acc = {};
+        GPSH_UNROLL
+        for (int rank = 0; rank < 2; rank++) {
+            gpsh_dev_unit<2> unit; // chosen by value: a choice of two addresses is one in memory
+            unit.w[0] = rank == c.me ? small.own.w[0] : small.in.w[0];
+            unit.w[1] = rank == c.me ? small.own.w[1] : small.in.w[1];
+            if (rank < end)
+                acc = gpsh_dev_small_fold(op, acc, unit, rank == 0);
+        }
+        gpsh_dev_store_unit<2>((char *)op.dest + small.at, gpsh_dev_fold_result(acc, op.type),
+                               small.left);
+        return;
+    }
+    char *mine = gpsh_dev_coll_dest(op, c.me);
+    if (gpsh_dev_coll_message(op, c.me, c.me) && mine != gpsh_dev_coll_source(op, c.me))
+        gpsh_dev_store_unit<2>(mine + small.at, small.own, small.left);
+    if (small.brings)
+        gpsh_dev_store_unit<2>(gpsh_dev_coll_dest(op, 1 - c.me) + small.at, small.in, small.left);
+}
+
+// By all threads of the group. GPSH_DEV_NOT_SMALL: nothing was done, by none of
+// them.
+template <class Scope, class Check>
+GPSH_DEV int gpsh_dev_small_do(struct gpsh_dev_coll *c, const struct gpushmem_dev_team *entry,
+                               const struct gpushmem_coll_op &op, Check check)
+{
+    struct gpsh_dev_small small = {};
+    uint64_t away = 0;
+    int status = 0;
+    Scope::sync();
+    const struct gpushmem_dev_team team = gpsh_dev_team_read(entry);
+    bool goes = gpsh_dev_small_team(team, op.team);
+    if (goes) {
+        gpsh_dev_small_take(c, team, op.team);
+        uint64_t before = gpsh_dev_load64_relaxed_gpu(c->epoch_word);
+        uint64_t poison = gpsh_dev_load64_value_sys(c->scratch);
+        away = gpsh_dev_away(c->dev, gpsh_dev_coll_pe(*c, 1 - c->me));
+        status = check(*c, op);
+        if (!status)
+            small = gpsh_dev_small_load(*c, op);
+        c->epoch = before + 1;
+        goes = (uint32_t)c->epoch && !gpsh_dev_poison_status(*c, poison);
+    }
+    if (Scope::any(!goes))
+        return GPSH_DEV_NOT_SMALL;
+    if (status)
+        return status;
+    gpsh_dev_small_exchange(c, gpushmem_coll_ll_at(c->n_pes, false), away, &small);
+    if (!c->status)
+        gpsh_dev_small_store(*c, op, small);
+    gpsh_dev_coll_finish(c, c->status);
+    Scope::sync(); // the next operation's number is there
+    return c->status;
+}
+
+#endif
