@@ -283,19 +283,45 @@ GPSH_DEV void gpsh_dev_fold_push(struct gpsh_dev_coll *c, const struct gpushmem_
 
 // ---- Members behind a NIC ----
 
-// One piece of the members that are not mapped, into slots of staging memory.
-GPSH_DEV void gpsh_dev_fold_fetch(const struct gpsh_dev_coll &c,
-                                  const struct gpsh_dev_fold_job &job)
+// Some command of the ring has failed, this operation's or another's: the gets once more, of which
+// each is answered now.
+GPSH_DEV_CALL int gpsh_dev_fold_fetch_again(struct gpsh_dev_coll c, struct gpsh_dev_fold_job job)
 {
+    int status = 0;
+    uint64_t unused;
+    for (int r = 0; r < job.end && !status; r++)
+        if (r != c.me && !gpsh_dev_coll_there(c, job.source, r))
+            status = gpsh_dev_push_and_wait(
+                *c.dev.self,
+                gpsh_dev_command(GPUSHMEM_CMD_GET, gpsh_dev_coll_pe(c, r), job.source,
+                                 gpsh_dev_fold_source(c, job, r), job.bytes),
+                &unused);
+    return status;
+}
+
+GPSH_DEV int gpsh_dev_ring_failures(const struct gpushmem_dev &dev)
+{
+    return gpsh_dev_load32_relaxed_sys(&gpsh_dev_ring(dev).status->failed);
+}
+
+// One piece of the members that are not mapped, into slots of staging memory. `failures`: of the
+// ring's commands, when the operation began. 0, or why it is not here: the same for the group.
+GPSH_DEV int gpsh_dev_fold_fetch(const struct gpsh_dev_coll &c, const struct gpsh_dev_fold_job &job,
+                                 int failures)
+{
+    int status = 0;
     gpsh_dev_group_sync(c.group);
     if (c.group.rank == 0) {
         for (int r = 0; r < job.end; r++)
             if (r != c.me && !gpsh_dev_coll_there(c, job.source, r))
                 gpsh_dev_ring_get(*c.dev.self, (char *)gpsh_dev_fold_source(c, job, r), job.source,
                                   job.bytes, gpsh_dev_coll_pe(c, r), false);
-        gpsh_dev_quiet(*c.dev.self, *c.dev.self);
+        status = gpsh_dev_rings_quiet(*c.dev.self);
+        gpsh_dev_fence_full_sys();
+        if (!status && gpsh_dev_ring_failures(c.dev) != failures)
+            status = gpsh_dev_fold_fetch_again(c, job);
     }
-    gpsh_dev_group_sync(c.group);
+    return gpsh_dev_group_agree(c.group, status);
 }
 
 // Of a scan: everybody has read the piece of everybody's source before any of them writes dest,
@@ -319,9 +345,21 @@ GPSH_DEV void gpsh_dev_fold_handshake(struct gpsh_dev_coll *c, uint64_t piece)
     c->status = gpsh_dev_group_agree(c->group, c->status); // one thread alone knows it
 }
 
+// By one thread, before it tells the others that it is through.
+GPSH_DEV_CALL void gpsh_dev_fold_give_up(struct gpsh_dev_coll c, int status)
+{
+    uint64_t poison = gpsh_dev_poison(c.handle, status);
+    gpsh_dev_fence_sys();
+    for (int r = 0; r < c.n; r++)
+        if (r != c.me)
+            gpsh_dev_coll_store(c, (uint64_t *)c.scratch, poison, r);
+    gpsh_dev_ring_fence(*c.dev.self, -1);
+}
+
 // Where a reduce or a scan has some member behind a NIC: pieces of the others are fetched and
 // folded. A reduce's owner of a slice then puts it to those that it cannot store to; of a scan each
-// folds its own prefix into memory between, until all have read.
+// folds its own prefix into memory between, until all have read. Whoever cannot fetch goes on, with
+// what is in its staging memory, since the others wait for its flags; they find the poison then.
 GPSH_DEV void gpsh_dev_fold_by_ring(struct gpsh_dev_coll *c, const struct gpushmem_coll_op &op)
 {
     struct gpsh_dev_fold_job job = gpsh_dev_fold_plan(*c, op);
@@ -329,6 +367,8 @@ GPSH_DEV void gpsh_dev_fold_by_ring(struct gpsh_dev_coll *c, const struct gpushm
     char *stage = c->scratch + gpushmem_coll_stage_at(c->n_pes, c->stream);
     char *result = stage + (unsigned)(c->n - 1) * slot;
     bool scans = gpsh_dev_coll_scans(op);
+    int failed = 0;
+    int failures = c->group.rank == 0 ? gpsh_dev_ring_failures(c->dev) : 0;
     if (scans) // the whole vector, for oneself
         job = gpsh_dev_fold_all(*c, (const char *)op.source, (char *)op.dest,
                                 gpsh_dev_coll_bytes(op));
@@ -344,7 +384,8 @@ GPSH_DEV void gpsh_dev_fold_by_ring(struct gpsh_dev_coll *c, const struct gpushm
         piece.end = gpsh_dev_coll_fold_end(*c, op);
         if (scans)
             piece.dest = result;
-        gpsh_dev_fold_fetch(*c, piece);
+        int status = gpsh_dev_fold_fetch(*c, piece, failures);
+        failed = failed ? failed : status;
         gpsh_dev_coll_fold(*c, op, piece, c->group.rank, c->group.size);
         if (scans) {
             gpsh_dev_fold_handshake(c, i);
@@ -355,6 +396,8 @@ GPSH_DEV void gpsh_dev_fold_by_ring(struct gpsh_dev_coll *c, const struct gpushm
     }
     gpsh_dev_group_sync(c->group);
     if (c->group.rank == 0 && !c->status) {
+        if (failed)
+            gpsh_dev_fold_give_up(*c, failed);
         gpsh_dev_fence_sys();
         for (int r = 0; r < c->n; r++)
             if (r != c->me && !gpsh_dev_coll_there(*c, job.dest, r))
@@ -365,6 +408,7 @@ GPSH_DEV void gpsh_dev_fold_by_ring(struct gpsh_dev_coll *c, const struct gpushm
                                          true);
     }
     gpsh_dev_coll_leave(c);
+    c->status = c->status ? c->status : failed;
 }
 
 #endif

@@ -405,8 +405,9 @@ GPSH_DEV void gpsh_dev_rings_under_way(const struct gpushmem_dev &dev, uint32_t 
         head[i] = first + i < dev.n_rings && head[i] > seen[i] ? head[i] : 0;
 }
 
-// Everything that any thread wrote into any ring before is complete. The caller fences.
-GPSH_DEV void gpsh_dev_rings_quiet(const struct gpushmem_dev &dev)
+// Everything that any thread wrote into any ring before is complete. The caller fences. Not 0: it
+// gave up, for that reason.
+GPSH_DEV int gpsh_dev_rings_quiet(const struct gpushmem_dev &dev)
 {
     for (uint32_t first = 0; first < dev.n_rings; first += GPSH_DEV_AT_ONCE) {
         uint64_t head[GPSH_DEV_AT_ONCE];
@@ -422,10 +423,11 @@ GPSH_DEV void gpsh_dev_rings_quiet(const struct gpushmem_dev &dev)
             gpsh_dev_look(gpsh_dev_completed(ring), &now);
             if (now >= least)
                 gpsh_dev_max64_relaxed_gpu(ring.completed_seen, now);
-            else if (gpsh_dev_await_completed(*dev.self, first + i, least))
-                return;
+            else if (int status = gpsh_dev_await_completed(*dev.self, first + i, least))
+                return status;
         }
     }
+    return 0;
 }
 
 #endif

@@ -244,14 +244,15 @@
 // concurrent blocks take a channel each (GPUSHMEM_TEAM_CHANNEL; the team itself is channel 0). They
 // are independent of the team's operations on streams and of the host. 0, or a negative status, the
 // same for all threads of the scope: GPUSHMEM_ERR_INVALID (no such team or channel on this PE), or
-// why the wait for the others ended; then the team can only be destroyed, and its later calls
-// return the same status at once. What dest and source may be, when they belong to the operation,
-// and in which order reductions fold: gpushmem/coll_stream.h. What members stored or put before is
-// not completed by a collective, except by barrier. min, max, sum, prod: all 25 types; and, or,
-// xor: GPUSHMEM_INTEGER_TYPES; sum, prod and scans: complexf and complexd, too. With
-// GPUSHMEM_CHECK=1 each call first exchanges a message with all members: where functions or
-// arguments differ (the places of dest and source in the heap, too), or some are wrong, no member
-// begins, all return GPUSHMEM_ERR_ASYMMETRY, or what is wrong, and the team goes on.
+// why the wait for the others ended, or the others' data could not be fetched; then the team can
+// only be destroyed, and its later calls return the same status at once. What dest and source may
+// be, when they belong to the operation, and in which order reductions fold:
+// gpushmem/coll_stream.h. What members stored or put before is not completed by a collective,
+// except by barrier. min, max, sum, prod: all 25 types; and, or, xor: GPUSHMEM_INTEGER_TYPES; sum,
+// prod and scans: complexf and complexd, too. With GPUSHMEM_CHECK=1 each call first exchanges a
+// message with all members: where functions or arguments differ (the places of dest and source in
+// the heap, too), or some are wrong, no member begins, all return GPUSHMEM_ERR_ASYMMETRY, or what
+// is wrong, and the team goes on.
 //   int gpushmem_dev_team_my_pe(gpushmem_team_t team);
 //   int gpushmem_dev_team_n_pes(gpushmem_team_t team);
 //   int gpushmem_dev_team_world_pe(gpushmem_team_t team, int rank);

@@ -47,6 +47,8 @@ void gpsh_inflight_finish(struct gpsh_inflight *entry, int status)
         return;
     entry->state = GPSH_INFLIGHT_DONE;
     if (status < 0) {
+        // published with `completed`
+        __atomic_fetch_add(&entry->ring->shared.status->failed, 1, __ATOMIC_RELAXED);
         gpsh_count_add(&entry->ring->counters->errors, 1);
         gpsh_proxy_record(entry->ring->thread->proxy, status);
     }

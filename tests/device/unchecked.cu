@@ -39,6 +39,17 @@ __global__ void use_next(gpushmem_dev_ctx *ctx, uint64_t *word)
     gpushmem_dev_ctx_destroy(*ctx);
 }
 
+// By the ring alone, without the checks of the call.
+__global__ void sum_by_ring(struct gpushmem_coll_op op, int *statuses)
+{
+    gpushmem_dev dev = *gpsh_dev_implicit.self;
+    struct gpsh_dev_coll c =
+        gpsh_dev_coll_of(dev, dev.n_pes, gpsh_dev_group_of<gpsh_scope_block>());
+    gpsh_dev_coll_begin(&c, gpsh_dev_teams_of(dev), op.team);
+    gpsh_dev_fold_by_ring(&c, op);
+    statuses[threadIdx.x] = gpsh_dev_coll_end(&c);
+}
+
 static void expect_refused_as(int expected, const char *word, int launched)
 {
     CHECK_OK(launched);
@@ -69,6 +80,52 @@ static void test_destroyed(uint64_t *word)
     gpushmem_free(ctx);
 }
 
+// A source that nobody may read: the proxy refuses the gets of a reduce or scan. `n` elements are
+// one piece, or several.
+static void test_fold_fetch(int kind, uint64_t n)
+{
+    enum { THREADS = 3 };
+    float *dest = (float *)gpushmem_calloc(n, sizeof(float)), *elsewhere;
+    int *statuses = (int *)gpushmem_calloc(THREADS, sizeof(int));
+    gpushmem_team_t team;
+    struct gpushmem_coll_op op = {};
+    elsewhere = (float *)calloc(n, sizeof *elsewhere);
+    CHECK_OK(gpushmem_team_split_strided(GPUSHMEM_TEAM_WORLD, 0, 1, gpushmem_n_pes(), NULL, 0,
+                                         &team)); // the failure is the end of it
+    op.team = team;
+    op.kind = (uint8_t)kind;
+    op.type = GPUSHMEM_COLL_FLOAT;
+    op.fold = GPUSHMEM_COLL_SUM;
+    op.dest = dest;
+    op.source = elsewhere;
+    op.n = n;
+    op.width = sizeof(float);
+    bool fetches = kind != GPUSHMEM_COLL_INSCAN || gpushmem_my_pe() > 0; // of those before it
+    CHECK_OK(GPUSHMEM_LAUNCH(sum_by_ring, 1, THREADS, NULL, op, statuses));
+    int status = gpushmem_launch_wait(NULL);
+    while (gpushmem_quiet())
+        ;
+    CHECK(status == (fetches ? GPUSHMEM_ERR_ADDRESS : 0));
+    for (int t = 0; t < THREADS; t++)
+        CHECK(check_read(&statuses[t]) == GPUSHMEM_ERR_ADDRESS); // also where another one failed
+    gpushmem_barrier_all();
+    CHECK_OK(gpushmem_team_destroy(team));
+    free(elsewhere);
+    gpushmem_free(statuses);
+    gpushmem_free(dest);
+}
+
+static void test_fold_fetches(void)
+{
+    gpushmem_dev dev;
+    CHECK_OK(gpushmem_device_handle(&dev));
+    if (gpushmem_n_pes() < 2 || dev.flags & GPUSHMEM_DEV_ALL_DIRECT)
+        return;
+    test_fold_fetch(GPUSHMEM_COLL_REDUCE, 100);
+    test_fold_fetch(GPUSHMEM_COLL_REDUCE, 300000);
+    test_fold_fetch(GPUSHMEM_COLL_INSCAN, 100);
+}
+
 int main(void)
 {
     check_begin();
@@ -83,6 +140,7 @@ int main(void)
     }
     CHECK(check_read(result) == 0 && check_read(words) == 0);
     test_destroyed(words);
+    test_fold_fetches();
     gpushmem_free(result);
     gpushmem_free(words);
     return check_end("unchecked");

@@ -181,7 +181,8 @@ struct gpushmem_ring_status {
     int32_t error; // 0, or why no command of this ring may be waited for any more
     // not 0: closed because a device thread left a slot unwritten; no later slot is ever read
     uint32_t lost;
-    uint64_t pad3[6];
+    int32_t failed; // how many commands have failed, of those below `completed`; it wraps
+    uint32_t pad3[11];
 };
 
 // The head of a ring that is closed or lost: no count ever reaches it, so a thread that reserves a
