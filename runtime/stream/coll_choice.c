@@ -167,7 +167,8 @@ void gpsh_coll_in_two(const struct gpushmem_coll_op *op, const struct gpushmem_d
     if (op->kind == GPUSHMEM_COLL_BROADCAST) {
         two[1].n = op->n - part;
         two[1].dest = (char *)op->dest + bytes;
-        two[1].source = (const char *)op->source + bytes;
+        if (op->root == team->my_rank) // nobody else's is looked at: it may be NULL
+            two[1].source = (const char *)op->source + bytes;
         return;
     }
     two[0].kind = GPUSHMEM_COLL_REDUCESCATTER;

@@ -79,3 +79,16 @@ Test(coll_choice, gpsh_coll_in_two__third_of_four__has_its_part_of_dest)
     cr_expect_eq(two[1].kind, GPUSHMEM_COLL_FCOLLECT);
     cr_expect(two[1].n == 2 && two[1].source == dest + 32 && two[1].dest == dest);
 }
+
+// Members other than the root may pass any source, NULL too, which nothing is added to.
+Test(coll_choice, gpsh_coll_in_two__not_the_root__leaves_source_alone)
+{
+    static char dest[16];
+    const struct gpushmem_dev_team team = {.n = 2, .my_rank = 1};
+    const struct gpushmem_coll_op op = {
+        .kind = GPUSHMEM_COLL_BROADCAST, .n = 8, .width = 2, .dest = dest, .source = NULL};
+    struct gpushmem_coll_op two[2];
+    gpsh_coll_in_two(&op, &team, two);
+    cr_expect(two[0].source == NULL && two[1].source == NULL);
+    cr_expect_eq(two[1].dest, (void *)(dest + 8));
+}
