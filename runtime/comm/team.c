@@ -172,13 +172,24 @@ uint32_t gpsh_team_lacks(const int *pes, int n)
     return lacks;
 }
 
+// Packets say only the low half of their operation's number (device/team.cuh). A channel that had
+// few operations may still hold packets of low numbers when another channel of the slot has counted
+// beyond 32 bits. So in each channel the next team's first operation has the number that clears
+// them. Flags carry numbers shifted by 20 bits, so this ends at 2^43: after some 2000 such teams.
+static uint64_t kernels_epoch_above(uint64_t highest)
+{
+    const uint64_t low_half = UINT32_MAX, limit = (uint64_t)1 << 43;
+    uint64_t next = highest + 1;
+    return next > low_half && next < limit ? next | low_half : next;
+}
+
 int gpsh_team_enter_above(struct gpsh_team *team, struct gpsh_team_count highest, uint32_t lacks)
 {
     // the bits above are for channels
     enum { GENERATIONS = 1 << (GPUSHMEM_TEAM_CHANNEL_SHIFT - GPUSHMEM_TEAM_GENERATION_SHIFT) };
     const struct gpsh_team_count count = {
         .epoch = highest.epoch + 1,
-        .kernels_epoch = highest.kernels_epoch + 1,
+        .kernels_epoch = kernels_epoch_above(highest.kernels_epoch),
         // 0 is that of the predefined teams
         .generation = highest.generation + 1 < GENERATIONS ? highest.generation + 1 : 1};
     team->direct = !(lacks & GPSH_TEAM_WORLD_DIRECT);

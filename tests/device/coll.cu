@@ -24,6 +24,13 @@ __global__ void set_epochs(struct gpushmem_dev d, uint64_t value)
         d.teams[0].epochs[i] = value;
 }
 
+// What 2^32 operations of the first channel leave, while streams have had few.
+__global__ void go_far(struct gpushmem_dev d, gpushmem_team_t team)
+{
+    uint64_t *epochs = d.teams[team & GPUSHMEM_TEAM_SLOT_MASK].epochs;
+    epochs[0] = ((uint64_t)1 << 32) + epochs[GPUSHMEM_TEAM_STREAM_EPOCHS] - 3;
+}
+
 __global__ void run(struct gpushmem_dev d, struct what what, int *statuses)
 {
     struct gpsh_dev_group groups[] = {gpsh_dev_group_of<gpsh_scope_thread>(),
@@ -218,6 +225,40 @@ static struct gpushmem_coll_op op_of(int kind, int type, int how, uint64_t count
     return op;
 }
 
+// ---- A team in a slot that had another one ----
+
+static gpushmem_team_t all_of_us(void)
+{
+    gpushmem_team_t team = GPUSHMEM_TEAM_INVALID;
+    CHECK_OK(gpushmem_team_split_strided(GPUSHMEM_TEAM_WORLD, 0, 1, n, NULL, 0, &team));
+    return team;
+}
+
+static void sum_ones(gpushmem_team_t team, int times_what)
+{
+    int *to = (int *)dest, *from = (int *)source, ours = times_what;
+    CHECK_OK(gpushmem_int_put(from, &ours, 1, me));
+    CHECK_OK(gpushmem_quiet());
+    CHECK_OK(gpushmem_int_sum_reduce_on_stream(team, to, from, 1, NULL));
+    CHECK_OK(gpushmem_launch_wait(NULL));
+    CHECK(check_read(to) == n * times_what);
+}
+
+// Its first operations have numbers whose low halves stand in the packets of the other one's last.
+static void test_packets_of_the_team_before(void)
+{
+    gpushmem_team_t team = all_of_us();
+    for (int i = 1; i <= 3; i++)
+        sum_ones(team, i);
+    RUN(go_far, 1, 1, dev, team);
+    CHECK_OK(gpushmem_team_destroy(team));
+    gpushmem_team_t next = all_of_us();
+    CHECK((next & GPUSHMEM_TEAM_SLOT_MASK) == (team & GPUSHMEM_TEAM_SLOT_MASK));
+    for (int i = 11; i <= 13; i++)
+        sum_ones(next, i);
+    CHECK_OK(gpushmem_team_destroy(next));
+}
+
 int main(void)
 {
     me = check_begin();
@@ -258,6 +299,7 @@ int main(void)
                                   count, turn % n),
                             scope, threads[scope], 0, in_place);
         }
+    test_packets_of_the_team_before();
     gpushmem_barrier_all();
     gpushmem_free(status_word);
     gpushmem_free(dest);
