@@ -66,6 +66,8 @@ bool gpsh_coll_chain_fits(const struct gpsh_team *team);
 // A reduce with its meetings. Nodes are folded in the order of their first members, with a result
 // of the type between them. docs/adr/0052-sums-from-node-to-node.md.
 int gpsh_coll_chain_reduce(const struct gpsh_coll *c);
+// A scan of a team whose nodes follow each other.
+int gpsh_coll_chain_scan(const struct gpsh_coll *c, bool inclusive);
 // The same of a reducescatter (coll_scatter.c).
 int gpsh_coll_nodes_reducescatter(const struct gpsh_coll *c);
 

@@ -43,6 +43,11 @@ int gpsh_piece_gather(struct gpsh_piece *p, const int *ranks, int count, const c
     return status == 0 && fetches ? gpsh_coll_settle(team) : status;
 }
 
+int gpsh_piece_read(struct gpsh_piece *p, size_t at, size_t nelems)
+{
+    return gpsh_piece_gather(p, NULL, p->c->team->n, p->c->source, at, nelems);
+}
+
 void gpsh_piece_share(const struct gpsh_coll *c, int rank, size_t *first, size_t *last)
 {
     size_t n = (size_t)c->team->n, before = (size_t)rank;
@@ -50,4 +55,16 @@ void gpsh_piece_share(const struct gpsh_coll *c, int rank, size_t *first, size_t
     size_t part = (c->nelems / n + line) / line * line;
     *first = part * before < c->nelems ? part * before : c->nelems;
     *last = *first + part < c->nelems ? *first + part : c->nelems;
+}
+
+int gpsh_piece_run(const struct gpsh_coll *c, size_t outs, int (*share)(struct gpsh_piece *))
+{
+    struct gpsh_piece piece;
+    int status = gpsh_coll_enter(c);
+    if (status < 0)
+        return status;
+    status = gpsh_piece_begin(&piece, c, outs);
+    status = gpsh_coll_leave(c, status < 0 ? status : share(&piece));
+    gpsh_coll_free(status, piece.memory);
+    return status;
 }

@@ -19,7 +19,12 @@ int gpsh_piece_begin(struct gpsh_piece *p, const struct gpsh_coll *c, size_t out
 // views[k] becomes nelems elements from `at` (bytes) on of object `sym` of ranks[k], or of rank k.
 int gpsh_piece_gather(struct gpsh_piece *p, const int *ranks, int count, const char *sym, size_t at,
                       size_t nelems);
+// The same of the operation's source and all ranks.
+int gpsh_piece_read(struct gpsh_piece *p, size_t at, size_t nelems);
 // The elements that a rank folds of an operation on all of them.
 void gpsh_piece_share(const struct gpsh_coll *c, int rank, size_t *first, size_t *last);
+
+// Members meet, share the work, with room for `outs` results each, and leave together.
+int gpsh_piece_run(const struct gpsh_coll *c, size_t outs, int (*share)(struct gpsh_piece *));
 
 #endif

@@ -416,37 +416,55 @@ static void call_large(gpushmem_team_t team, int which, size_t bytes)
         CHECK_OK(gpushmem_uint32_sum_reduce(team, (uint32_t *)dest, (uint32_t *)source, bytes / 4));
         break;
     case 3: CHECK_OK(gpushmem_collectmem(team, dest, source, me ? bytes : 0)); break;
-    default:
+    case 4:
         CHECK_OK(gpushmem_double_sum_reduce(team, (double *)dest, (double *)source, bytes / 8));
+        break;
+    case 5:
+        CHECK_OK(gpushmem_half_sum_reduce(team, (void *)dest, (void *)source, bytes / 2));
+        break;
+    case 6:
+        CHECK_OK(gpushmem_double_sum_inscan(team, (double *)dest, (double *)source, bytes / 8));
+        break;
+    default: CHECK_OK(gpushmem_int_sum_exscan(team, (int *)dest, (int *)source, bytes / 4));
     }
 }
 
 // Each block of a large one goes once to each other node: all members' operations and bytes, less
 // those of the meetings; a word comes after each block. `follow`: the nodes follow each other in
-// the team, so that sums of floating-point numbers go as those of integers do.
+// the team, so that sums of floating-point numbers go as those of integers do, but for half's.
 static void check_large(gpushmem_team_t team, int64_t nodes, int64_t meeting, bool follow)
 {
     enum { BYTES = 70000 }; // each member has a part of a broadcast
     const int64_t n = n_pes, others = nodes - 1;
+    // of gets of other nodes' sources, and a share's most bytes
+    const int64_t gets = n * n - sum_of(team, gpushmem_team_n_pes(GPUSHMEM_TEAM_NODE));
+    const int64_t share = (BYTES / n + 63) / 64 * 64 + 64;
     const struct {
-        int64_t meetings, operations, bytes;
-    } rows[] = {{2, 2 * n * others, n * others * BYTES},
-                {2, 2 * n * others, others * BYTES},
+        int64_t meetings, operations, bytes, more;
+    } rows[] = {{2, 2 * n * others, n * others * BYTES, 0},
+                {2, 2 * n * others, others * BYTES, 0},
                 // from node to node and back
-                {2, 4 * n * others, 2 * others * BYTES},
-                {3, 2 * (n - 1) * others, (n - 1) * others * BYTES},
-                {2, 4 * n * others, 2 * others * BYTES}};
-    for (int which = 0; which < (int)(sizeof rows / sizeof *rows) - !follow; which++) {
+                {2, 4 * n * others, 2 * others * BYTES, 0},
+                {3, 2 * (n - 1) * others, (n - 1) * others * BYTES, 0},
+                {2, 4 * n * others, 2 * others * BYTES, 0},
+                // every source to each share, results once to each node
+                {2, gets + 2 * n * others, others * BYTES, gets * share},
+                // from node to node, or every source to each share and back
+                {2, follow ? 2 * n * others : 2 * gets, follow ? others * BYTES : 0,
+                 follow ? 0 : 2 * gets * share}};
+    for (int which = 0; which < 8; which++) {
+        int row = which == 4 && !follow ? 5 : which == 7 ? 6 : which;
         CHECK_OK(gpushmem_team_sync(team));
         struct sent before = sent();
         call_large(team, which, BYTES);
         struct sent after = sent();
         int64_t sum = sum_of(team, after.operations - before.operations);
         int64_t bytes = sum_of(team, after.bytes - before.bytes);
-        CHECK_THAT(sum == rows[which].operations + rows[which].meetings * meeting,
+        CHECK_THAT(sum == rows[row].operations + rows[row].meetings * meeting,
                    "large operation %d: %lld messages", which, (long long)sum);
         // a collect's counts are 8 bytes of each member
-        CHECK_THAT(bytes >= rows[which].bytes && bytes < rows[which].bytes + 8 * n * nodes + 1,
+        CHECK_THAT(bytes >= rows[row].bytes &&
+                       bytes < rows[row].bytes + rows[row].more + 8 * n * nodes + 1,
                    "large operation %d: %lld bytes", which, (long long)bytes);
     }
 }
