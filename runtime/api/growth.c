@@ -26,7 +26,7 @@ void gpsh_heap_growth_init(void)
 
 bool gpsh_heap_may_grow(void)
 {
-    return gpsh_regions_heap_max() > gpsh.heap_bytes;
+    return gpsh_regions_heap_max() > gpsh_heap_bytes();
 }
 
 // Twice as much, or what is needed: so there are few pieces. 0: the limit is reached.
@@ -34,7 +34,7 @@ static uint64_t bytes_to_add(uint64_t need)
 {
     uint64_t unit = 2 << 20, page = gpsh_regions_page_bytes(GPSH_HEAP);
     unit = page > unit ? page : unit;
-    uint64_t max = gpsh_regions_heap_max(), now = gpsh.heap_bytes;
+    uint64_t max = gpsh_regions_heap_max(), now = gpsh_heap_bytes();
     uint64_t room = (max - now) / unit * unit;
     if (max < now || need > room)
         return 0;
@@ -61,7 +61,7 @@ static int grow_here(uint64_t more, const void *buffer, struct gpsh_growth *mine
                          "GPUSHMEM_HEAP_MAX",
                          gpsh_regions_heap_max());
     int status = buffer ? gpsh_regions_heap_adopt(buffer, more)
-                        : gpsh_regions_heap_resize(gpsh.heap_bytes + more);
+                        : gpsh_regions_heap_resize(gpsh_heap_bytes() + more);
     if (status || !t)
         return status;
     struct gpsh_region chunk = gpsh_regions_added();
@@ -69,7 +69,7 @@ static int grow_here(uint64_t more, const void *buffer, struct gpsh_growth *mine
     if (status) {
         char why[256];
         snprintf(why, sizeof why, "%s", gpsh_last_error());
-        (void)gpsh_regions_heap_resize(gpsh.heap_bytes);
+        (void)gpsh_regions_heap_resize(gpsh_heap_bytes());
         gpsh_fail(status, "%s", why);
     }
     return status;
@@ -80,7 +80,7 @@ static void undo_here(void)
     struct gpsh_transport *t = extending();
     if (t)
         t->ops->retract(t);
-    (void)gpsh_regions_heap_resize(gpsh.heap_bytes);
+    (void)gpsh_regions_heap_resize(gpsh_heap_bytes());
 }
 
 // Also ready to take what the node's PEs add.
@@ -185,7 +185,7 @@ static int grow(const char *function, enum gpsh_collective_kind kind, uint64_t a
         return status;
     gpsh.heap_bytes += more;
     gpsh_device_side_heap_grown();
-    GPSH_LOG(INFO, "heap", "%" PRIu64 " bytes more, %" PRIu64 " in all", more, gpsh.heap_bytes);
+    GPSH_LOG(INFO, "heap", "%" PRIu64 " bytes more, %" PRIu64 " in all", more, gpsh_heap_bytes());
     return 0;
 }
 

@@ -65,7 +65,7 @@ uint64_t gpsh_memory_number(const void *block)
     uint64_t offset = offset_of(block);
     if (arena_of(block) == &host)
         return GPSH_HOST_BLOCK | offset;
-    return offset < gpsh.heap_bytes ? offset : GPSH_NO_BLOCK;
+    return offset < gpsh_heap_bytes() ? offset : GPSH_NO_BLOCK;
 }
 
 // Their blocks are not among those that the program forgot.
@@ -173,12 +173,12 @@ static int extend(uint64_t before, uint64_t more)
 static int take_of_larger(const char *function, enum gpsh_collective_kind kind, uint64_t a,
                           uint64_t b, uint64_t bytes, uint64_t alignment, void **block)
 {
-    uint64_t before = gpsh.heap_bytes, need;
+    uint64_t before = gpsh_heap_bytes(), need;
     if (__builtin_add_overflow(bytes, alignment + 2 * GPSH_HEAP_GRAIN, &need))
         need = UINT64_MAX;
     int status = gpsh_heap_grow(function, kind, a, b, need);
     if (!status)
-        status = extend(before, gpsh.heap_bytes - before);
+        status = extend(before, gpsh_heap_bytes() - before);
     if (!status)
         *block = take(function, &heap, bytes, alignment);
     return status;
@@ -251,8 +251,8 @@ void *gpushmem_align(size_t alignment, size_t bytes)
         gpsh_fail(GPUSHMEM_ERR_INVALID,
                   "gpushmem_align: alignment %zu is above %" PRIu64
                   ", the most that this heap of %" PRIu64 " bytes can give%s",
-                  alignment, gpsh_regions_alignment(), gpsh.heap_bytes,
-                  gpsh.heap_bytes < GPSH_SYMMETRIC_ALIGNMENT && !gpsh.device_heap
+                  alignment, gpsh_regions_alignment(), gpsh_heap_bytes(),
+                  gpsh_heap_bytes() < GPSH_SYMMETRIC_ALIGNMENT && !gpsh.device_heap
                       ? "; a larger GPUSHMEM_HEAP_SIZE gives more"
                       : "");
         return NULL;
@@ -461,7 +461,7 @@ static int check_buffer(const void *buffer, size_t bytes)
             "gpushmem_buffer_register(%p, %zu): it takes an address, not NULL, and 1 byte or more",
             buffer, bytes);
     uint64_t first = (uintptr_t)buffer, base = (uintptr_t)gpsh.heap;
-    if (first >= base ? first - base < gpsh.heap_bytes : base - first < bytes)
+    if (first >= base ? first - base < gpsh_heap_bytes() : base - first < bytes)
         return gpsh_fail(GPUSHMEM_ERR_INVALID,
                          "gpushmem_buffer_register(%p, %zu): overlaps the symmetric heap, which is "
                          "registered already",

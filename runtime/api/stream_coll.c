@@ -137,7 +137,7 @@ static bool may_overlap(const struct gpushmem_coll_op *op, const struct gpsh_tea
 static int check_object(const char *function, const void *sym, size_t bytes)
 {
     int status = gpsh_check_remote(function, sym, bytes, gpsh.my_pe);
-    if (status || at_once() || !bytes || gpsh_offset(sym) < gpsh.heap_bytes)
+    if (status || at_once() || !bytes || gpsh_offset(sym) < gpsh_heap_bytes())
         return status;
     return gpsh_fail(GPUSHMEM_ERR_ADDRESS,
                      "%s: %p is static data of the program, which is not in the symmetric heap: "

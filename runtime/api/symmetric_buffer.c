@@ -59,7 +59,7 @@ static void *register_on_gpu(const char *function, void *buffer, size_t bytes)
         (void)gpsh_consent(function, GPSH_CALL_REGISTER, bytes, IN_GPU_MEMORY, here);
         return NULL;
     }
-    char *symmetric = gpsh.heap + gpsh.heap_bytes;
+    char *symmetric = gpsh.heap + gpsh_heap_bytes();
     return gpsh_heap_adopt(function, GPSH_CALL_REGISTER, bytes, IN_GPU_MEMORY, buffer, bytes)
                ? NULL
                : symmetric;

@@ -87,8 +87,8 @@ static inline char *gpsh_coll_at(const struct gpsh_team *team, int rank, const v
 // in the same region everywhere.
 static inline bool gpsh_coll_direct(const struct gpsh_coll *c)
 {
-    return c->team->direct && gpsh_offset(c->dest) < gpsh.heap_bytes &&
-           gpsh_offset(c->source) < gpsh.heap_bytes;
+    return c->team->direct && gpsh_offset(c->dest) < gpsh_heap_bytes() &&
+           gpsh_offset(c->source) < gpsh_heap_bytes();
 }
 
 // The rank's object to or from this process's own memory, which is not the heap. They are complete

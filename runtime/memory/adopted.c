@@ -124,7 +124,7 @@ static int check_range(const char *function, const char *base, size_t bytes)
                          "%s(%p, %zu): whole pages move into the heap, so address and size must be "
                          "multiples of %" PRIu64 ", as those of mmap and aligned_alloc can be",
                          function, (const void *)base, bytes, page);
-    if ((first >= heap ? first - heap < gpsh.heap_bytes : heap - first < bytes) ||
+    if ((first >= heap ? first - heap < gpsh_heap_bytes() : heap - first < bytes) ||
         gpsh_segment_overlaps(base, bytes))
         return gpsh_fail(GPUSHMEM_ERR_INVALID,
                          "%s(%p, %zu): overlaps memory that is symmetric already", function,

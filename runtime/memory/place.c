@@ -137,16 +137,16 @@ void gpsh_place_range(char text[GPSH_PLACE_RANGE_BYTES])
 {
     int n = snprintf(text, GPSH_PLACE_RANGE_BYTES, "%p to %p", (void *)gpsh.heap,
                      (void *)(gpsh.heap + gpsh.user_bytes));
-    if (gpsh.heap_bytes > gpsh.heap_first_bytes)
+    if (gpsh_heap_bytes() > gpsh.heap_first_bytes)
         snprintf(text + n, GPSH_PLACE_RANGE_BYTES - (size_t)n, ", and %p to %p",
                  (void *)(gpsh.heap + gpsh.heap_first_bytes),
-                 (void *)(gpsh.heap + gpsh.heap_bytes));
+                 (void *)(gpsh.heap + gpsh_heap_bytes()));
 }
 
 void gpsh_place_name(const void *sym, char *text, size_t bytes)
 {
     struct gpsh_segment segment;
-    if (gpsh_offset(sym) <= gpsh.heap_bytes)
+    if (gpsh_offset(sym) <= gpsh_heap_bytes())
         snprintf(text, bytes, "heap offset %" PRIu64, gpsh_offset(sym));
     else if (gpsh_segment_find(sym, 0, &segment))
         snprintf(text, bytes, "%p in %s", sym, segment.name);

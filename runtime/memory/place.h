@@ -34,7 +34,7 @@ static inline bool gpsh_is_symmetric(const void *sym, size_t bytes)
 static inline uint64_t gpsh_place_offset(const void *sym)
 {
     struct gpsh_segment segment;
-    if (gpsh_offset(sym) < gpsh.heap_bytes || !gpsh_segment_find(sym, 1, &segment))
+    if (gpsh_offset(sym) < gpsh_heap_bytes() || !gpsh_segment_find(sym, 1, &segment))
         return gpsh_offset(sym);
     return segment.offset + (uint64_t)((const char *)sym - segment.base);
 }

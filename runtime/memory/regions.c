@@ -92,7 +92,7 @@ static uint64_t chosen_max(uint64_t bytes)
 
 uint64_t gpsh_regions_heap_max(void)
 {
-    uint64_t bytes = regions[GPSH_HEAP].bytes;
+    uint64_t bytes = gpsh_heap_bytes(); // a thread that makes the heap grow changes the region's
     uint64_t max = chosen_max(gpsh.device_heap ? heap_bytes() : gpsh.heap_first_bytes);
     uint64_t room = mapped_room < regions[GPSH_HEAP].room ? mapped_room : regions[GPSH_HEAP].room;
     if (room < bytes)
@@ -227,7 +227,7 @@ int gpsh_regions_create(void)
     }
     gpsh.heap = regions[GPSH_HEAP].base;
     gpsh.heap_bytes = gpsh.heap_first_bytes = regions[GPSH_HEAP].bytes;
-    gpsh.user_bytes = gpsh.heap_bytes - gpsh_heap_reserved(&gpsh.settings);
+    gpsh.user_bytes = gpsh_heap_bytes() - gpsh_heap_reserved(&gpsh.settings);
     gpsh.control = (struct gpsh_control *)regions[GPSH_CONTROL].base;
     gpsh.control_bytes = regions[GPSH_CONTROL].bytes;
     return 0;
@@ -266,8 +266,8 @@ struct gpsh_region gpsh_regions_get(int region)
 struct gpsh_region gpsh_regions_added(void)
 {
     struct gpsh_region out = gpsh_regions_get(GPSH_HEAP);
-    out.base += gpsh.heap_bytes;
-    out.bytes -= gpsh.heap_bytes;
+    out.base += gpsh_heap_bytes();
+    out.bytes -= gpsh_heap_bytes();
     if (gpsh.device_heap)
         gpsh_gpu_region_dmabufs(true, &out);
     return out;

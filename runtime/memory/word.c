@@ -13,7 +13,7 @@ void gpsh_flush_remote(void)
 uint64_t gpsh_word_fetch(const void *word, size_t bytes)
 {
     uint64_t raw = 0;
-    if (gpsh_offset(word) >= gpsh.heap_bytes) { // in a segment, which is host memory
+    if (gpsh_offset(word) >= gpsh_heap_bytes()) { // in a segment, which is host memory
         unread = 0;
         raw = gpsh_word_load_host(word, bytes);
         gpsh_acquire_remote(); // what it tells of may be in the heap

@@ -170,7 +170,7 @@ static int make_proxy(void)
     struct gpsh_proxy_env env = {
         .n_pes = gpsh.n_pes,
         .heap = gpsh.heap,
-        .heap_bytes = gpsh.heap_bytes,
+        .heap_bytes = gpsh_heap_bytes(),
         .mixed = any_mixed(),
         .host_memory = !gpsh.device_heap,
         .local_known = gpsh.device_heap ? gpsh_local_known : NULL,
@@ -249,7 +249,7 @@ static int fill_handle(void)
         .n_pes = gpsh.n_pes,
         .heap = gpsh.heap,
         // kernels keep their handle while the heap grows; the proxy knows its size
-        .heap_bytes = gpsh.heap_grows ? gpsh_regions_heap_max() : gpsh.heap_bytes,
+        .heap_bytes = gpsh.heap_grows ? gpsh_regions_heap_max() : gpsh_heap_bytes(),
         .away = side.device->away,
         .rings = side.rings.device_rings,
         .n_rings = (uint32_t)(side.rings.n_rings - n_contexts),
@@ -273,7 +273,7 @@ static int fill_handle(void)
     for (int pe = 0; pe < gpsh.n_pes && pe < GPUSHMEM_DEV_NEAR_PEERS; pe++)
         side.handle.near_away[pe] = away_from_here(pe);
     side.host->control.heap_first_bytes = gpsh.heap_first_bytes;
-    __atomic_store_n(&side.host->control.heap_bytes, gpsh.heap_bytes, __ATOMIC_RELAXED);
+    __atomic_store_n(&side.host->control.heap_bytes, gpsh_heap_bytes(), __ATOMIC_RELAXED);
     int status = side.memory->device_write(&side.device->handle, &side.handle, sizeof side.handle);
     for (int i = 0; i < n_contexts && !status; i++)
         status = fill_context((int)side.handle.n_rings + i, &side.contexts[i]);
@@ -381,9 +381,9 @@ void gpsh_device_side_heap_grown(void)
 {
     pthread_mutex_lock(&side.lock);
     if (atomic_load(&exists))
-        __atomic_store_n(&side.host->control.heap_bytes, gpsh.heap_bytes, __ATOMIC_RELAXED);
+        __atomic_store_n(&side.host->control.heap_bytes, gpsh_heap_bytes(), __ATOMIC_RELAXED);
     if (atomic_load(&exists) && side.proxy)
-        __atomic_store_n(&side.proxy->env.heap_bytes, gpsh.heap_bytes, __ATOMIC_RELAXED);
+        __atomic_store_n(&side.proxy->env.heap_bytes, gpsh_heap_bytes(), __ATOMIC_RELAXED);
     pthread_mutex_unlock(&side.lock);
 }
 

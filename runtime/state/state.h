@@ -123,7 +123,7 @@ struct gpsh_core {
     // scratch, memory/team_scratch.h), and from heap_first_bytes on what was added by growing,
     // which programs have as well.
     uint64_t user_bytes;
-    uint64_t heap_bytes; // all of that: grows (api/growth.c)
+    _Atomic uint64_t heap_bytes; // all of that: grows (api/growth.c); read by gpsh_heap_bytes
     // [n_pes] host load/store address of the peer's heap, NULL: use its transport
     char **direct;
     bool cpu_atomics; // the processor is the agent of all atomics (every PE is in `direct`)
@@ -172,11 +172,18 @@ static inline uint64_t gpsh_offset(const void *sym)
     return (uint64_t)((uintptr_t)sym - (uintptr_t)gpsh.heap);
 }
 
+// While another thread makes the heap grow, too: what was added is mapped, and reached by the
+// transports, when the number says so.
+static inline uint64_t gpsh_heap_bytes(void)
+{
+    return atomic_load_explicit(&gpsh.heap_bytes, memory_order_acquire);
+}
+
 // What was added to the heap.
 static inline bool gpsh_in_growth(uint64_t offset, uint64_t bytes)
 {
-    return offset >= gpsh.heap_first_bytes && offset <= gpsh.heap_bytes &&
-           bytes <= gpsh.heap_bytes - offset;
+    uint64_t end = gpsh_heap_bytes();
+    return offset >= gpsh.heap_first_bytes && offset <= end && bytes <= end - offset;
 }
 
 // [offset, offset + bytes) of the heap is what programs may name: it touches no memory of the

@@ -186,7 +186,7 @@ int gpsh_stream_gpu_drain(const char *function, gpushmem_stream_t stream)
 int gpsh_stream_gpu_check_local(const char *function, const void *local)
 {
     unsigned type;
-    if (gpsh_offset(local) < gpsh.heap_bytes ||
+    if (gpsh_offset(local) < gpsh_heap_bytes() ||
         !gpsh_cu.pointer_attribute(&type, GPSH_CU_POINTER_MEMORY_TYPE,
                                    (gpsh_cu_ptr)(uintptr_t)local))
         return 0;

@@ -8,7 +8,11 @@
 //                                (FAKE_CUDA_FAIL); then it can
 //   growth full GIB              no GPU has that much more memory
 //   growth fixed                 it does not grow
+//   growth threads               other threads use it meanwhile
 #define _POSIX_C_SOURCE 200809L // setenv
+#include <pthread.h>
+#include <stdatomic.h>
+
 #include "check.h"
 
 enum { BLOCKS = 12 };
@@ -167,13 +171,63 @@ static void test_refused(size_t bytes, const char *why)
     CHECK_OK(gpushmem_free(old));
 }
 
+static _Atomic(long *) newest; // of the blocks that there are
+static atomic_bool grown_up;
+
+// Calls that look at the heap's size: well inside, in the newest block, beyond the end.
+static void use_heap(int thread)
+{
+    long *block = atomic_load(&newest), value = thread, *far = blocks[0] + ((long)256 << 20);
+    CHECK_OK(gpushmem_long_put(&blocks[0][10 * thread], &value, 1, next));
+    CHECK_OK(gpushmem_long_p(&block[10 * thread], value, next));
+    CHECK_OK(gpushmem_long_put(&block[10 * thread + 1], &block[10 * thread], 1, next));
+    CHECK_OK(gpushmem_long_atomic_inc(&block[10 * thread + 2], next));
+    CHECK(gpushmem_long_p(far, 1, next) == GPUSHMEM_ERR_ADDRESS);
+    CHECK(gpushmem_addr_accessible(block, next) && !gpushmem_addr_accessible(far, next));
+    CHECK(!gpushmem_ptr(far, next) && heap_bytes() >= BLOCK);
+    CHECK_OK(gpushmem_buffer_register(&value, sizeof value));
+    CHECK_OK(gpushmem_buffer_unregister(&value));
+    CHECK_OK(gpushmem_quiet());
+}
+
+static void *use_until_grown(void *thread)
+{
+    while (!atomic_load(&grown_up))
+        use_heap((int)(intptr_t)thread);
+    use_heap((int)(intptr_t)thread);
+    return NULL;
+}
+
+static void test_threads(void)
+{
+    enum { THREADS = 3 };
+    pthread_t threads[THREADS];
+    for (int i = 0; i < BLOCKS; i++) {
+        blocks[i] = gpushmem_calloc(1, BLOCK);
+        CHECK_THAT(blocks[i], "block %d: %s", i, gpushmem_last_error());
+        atomic_store(&newest, blocks[i]);
+        for (intptr_t t = 0; t < THREADS && i == 0; t++)
+            CHECK(pthread_create(&threads[t], NULL, use_until_grown, (void *)t) == 0);
+    }
+    atomic_store(&grown_up, true);
+    for (int t = 0; t < THREADS; t++)
+        CHECK(pthread_join(threads[t], NULL) == 0);
+    CHECK(heap_bytes() >= BLOCKS * BLOCK);
+    CHECK_OK(gpushmem_barrier_all());
+    for (int i = 0; i < BLOCKS; i++)
+        CHECK_OK(gpushmem_free(blocks[i]));
+}
+
 int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "", *rank = getenv("PMIX_RANK");
     int whose = argc > 2 ? atoi(argv[2]) : -1;
     if (rank && atoi(rank) == whose && argc > 4)
         setenv("FAKE_CUDA_FAIL", argv[4], 1);
-    CHECK_OK(gpushmem_init());
+    if (!strcmp(what, "threads"))
+        CHECK_OK(gpushmem_init_thread(GPUSHMEM_THREAD_MULTIPLE, NULL));
+    else
+        CHECK_OK(gpushmem_init());
     me = gpushmem_my_pe();
     n = gpushmem_n_pes();
     next = (me + 1) % n;
@@ -184,6 +238,8 @@ int main(int argc, char **argv)
         test_refused((size_t)whose << 30, "are free; free some of it");
     else if (!strcmp(what, "fixed"))
         test_refused((size_t)300 << 20, "GPUSHMEM_HEAP_MAX");
+    else if (!strcmp(what, "threads"))
+        test_threads();
     else
         test_growth();
     CHECK_OK(gpushmem_finalize());
