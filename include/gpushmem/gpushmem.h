@@ -30,8 +30,8 @@
 //              GPUSHMEM_ERR_TRANSPORT    the network failed in another way
 //            Each function lists its further causes. If an argument is refused, nothing is sent.
 // Local      addresses (the source of a put, the destination of a get) may be any memory of the
-//            process; GPU memory too, if heaps are GPU memory. They are not checked: a bad one may
-//            crash the process, as with memcpy.
+//            process; GPU memory too, if heaps are GPU memory. NULL is GPUSHMEM_ERR_INVALID;
+//            they are not checked otherwise: a bad one may crash the process, as with memcpy.
 // Nothing    Zero elements are legal everywhere, with any addresses, NULL included.
 // Threads    Any thread may call anything if the thread level is GPUSHMEM_THREAD_MULTIPLE;
 //            collective functions (marked so) are called by one thread of each PE at a time, in the

@@ -41,7 +41,7 @@ GPSH_ALWAYS_INLINE int put(const char *function, gpushmem_ctx_t ctx, void *dest,
                            size_t bytes, int pe, enum gpsh_wait wait)
 {
     char *to = gpsh_direct(dest, bytes, pe);
-    if (GPSH_UNLIKELY(to == NULL || ctx == GPUSHMEM_CTX_INVALID))
+    if (GPSH_UNLIKELY(to == NULL || source == NULL || ctx == GPUSHMEM_CTX_INVALID))
         return move_slow(function, ctx, GPSH_OP_PUT, dest, (void *)(uintptr_t)source, bytes, pe,
                          wait);
     gpsh_direct_copy(to, source, bytes);
@@ -52,7 +52,7 @@ GPSH_ALWAYS_INLINE int get(const char *function, gpushmem_ctx_t ctx, void *dest,
                            size_t bytes, int pe, enum gpsh_wait wait)
 {
     const char *from = gpsh_direct(source, bytes, pe);
-    if (GPSH_UNLIKELY(from == NULL || ctx == GPUSHMEM_CTX_INVALID))
+    if (GPSH_UNLIKELY(from == NULL || dest == NULL || ctx == GPUSHMEM_CTX_INVALID))
         return move_slow(function, ctx, GPSH_OP_GET, source, dest, bytes, pe, wait);
     gpsh_direct_copy(dest, from, bytes);
     return 0;

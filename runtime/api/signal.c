@@ -136,8 +136,8 @@ GPSH_ALWAYS_INLINE int put_signal(const char *function, gpushmem_ctx_t ctx, void
     char *to = gpsh_direct(dest, bytes, pe);
     char *word = gpsh_direct(sig, sizeof *sig, pe);
     bool plain = op == GPUSHMEM_SIGNAL_SET || (op == GPUSHMEM_SIGNAL_ADD && gpsh.cpu_atomics);
-    if (GPSH_UNLIKELY(to == NULL || word == NULL || !plain || ((uintptr_t)sig & 7) != 0 ||
-                      ctx == GPUSHMEM_CTX_INVALID))
+    if (GPSH_UNLIKELY(to == NULL || word == NULL || (source == NULL && bytes != 0) || !plain ||
+                      ((uintptr_t)sig & 7) != 0 || ctx == GPUSHMEM_CTX_INVALID))
         return send_slow(function, ctx, &s, dest, source, bytes, pe, wait);
     gpsh_direct_copy(to, source, bytes);
     (void)signal_here((uint64_t *)(void *)word, &s);

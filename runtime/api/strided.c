@@ -141,7 +141,7 @@ GPSH_ALWAYS_INLINE int iput(const char *function, gpushmem_ctx_t ctx, void *dest
     const struct strided s = {
         .remote_stride = dst, .local_stride = sst, .nelems = nelems, .size = size, .unit = size};
     char *to = dst < 1 || sst < 1 ? NULL : gpsh_direct(dest, remote_span(&s), pe);
-    if (GPSH_UNLIKELY(to == NULL || ctx == GPUSHMEM_CTX_INVALID))
+    if (GPSH_UNLIKELY(to == NULL || source == NULL || ctx == GPUSHMEM_CTX_INVALID))
         return move_slow(function, ctx, GPSH_OP_PUT, &s, dest, (char *)(uintptr_t)source, pe);
     copy(to, dst, source, sst, nelems, size);
     return 0;
@@ -154,7 +154,7 @@ GPSH_ALWAYS_INLINE int iget(const char *function, gpushmem_ctx_t ctx, void *dest
     const struct strided s = {
         .remote_stride = sst, .local_stride = dst, .nelems = nelems, .size = size, .unit = size};
     const char *from = dst < 1 || sst < 1 ? NULL : gpsh_direct(source, remote_span(&s), pe);
-    if (GPSH_UNLIKELY(from == NULL || ctx == GPUSHMEM_CTX_INVALID))
+    if (GPSH_UNLIKELY(from == NULL || dest == NULL || ctx == GPUSHMEM_CTX_INVALID))
         return move_slow(function, ctx, GPSH_OP_GET, &s, source, dest, pe);
     copy(dest, dst, from, sst, nelems, size);
     return 0;
@@ -214,7 +214,7 @@ static int ibput(const char *function, gpushmem_ctx_t ctx, void *dest, const voi
                               .size = gpsh_bytes(bsize, unit),
                               .unit = unit};
     char *to = too_close(&s) ? NULL : gpsh_direct(dest, remote_span(&s), pe);
-    if (GPSH_UNLIKELY(to == NULL || ctx == GPUSHMEM_CTX_INVALID))
+    if (GPSH_UNLIKELY(to == NULL || source == NULL || ctx == GPUSHMEM_CTX_INVALID))
         return move_slow(function, ctx, GPSH_OP_PUT, &s, dest, (char *)(uintptr_t)source, pe);
     copy_blocks(to, (size_t)dst * unit, source, (size_t)sst * unit, &s);
     return 0;
@@ -229,7 +229,7 @@ static int ibget(const char *function, gpushmem_ctx_t ctx, void *dest, const voi
                               .size = gpsh_bytes(bsize, unit),
                               .unit = unit};
     const char *from = too_close(&s) ? NULL : gpsh_direct(source, remote_span(&s), pe);
-    if (GPSH_UNLIKELY(from == NULL || ctx == GPUSHMEM_CTX_INVALID))
+    if (GPSH_UNLIKELY(from == NULL || dest == NULL || ctx == GPUSHMEM_CTX_INVALID))
         return move_slow(function, ctx, GPSH_OP_GET, &s, source, dest, pe);
     copy_blocks(dest, (size_t)dst * unit, from, (size_t)sst * unit, &s);
     return 0;

@@ -205,6 +205,52 @@ static void wrong_values(void)
             "gpushmem_uint64_atomic_fetch_nbi:");
 }
 
+// Of each kind of call, as far as the other arguments are good: nothing is moved or signalled.
+static void no_local_memory(void)
+{
+    static const char null[] = "local address is NULL";
+    uint64_t *const nowhere = NULL;
+    REFUSED(gpushmem_uint64_put(word, nowhere, 1, me), GPUSHMEM_ERR_INVALID,
+            "gpushmem_uint64_put:", null);
+    REFUSED(gpushmem_uint64_get(nowhere, word, 1, me), GPUSHMEM_ERR_INVALID,
+            "gpushmem_uint64_get:", null);
+    REFUSED(gpushmem_putmem_nbi(word, nowhere, 3, me), GPUSHMEM_ERR_INVALID, null);
+    REFUSED(gpushmem_getmem_nbi(nowhere, word, 3, me), GPUSHMEM_ERR_INVALID, null);
+    REFUSED(gpushmem_put32(word, nowhere, 2, me), GPUSHMEM_ERR_INVALID, "gpushmem_put32:", null);
+    REFUSED(gpushmem_ctx_char_get(GPUSHMEM_CTX_DEFAULT, NULL, (char *)word, 1, me),
+            GPUSHMEM_ERR_INVALID, "gpushmem_ctx_char_get:", null);
+    REFUSED(gpushmem_uint64_iput(word, nowhere, 1, 1, 1, me), GPUSHMEM_ERR_INVALID,
+            "gpushmem_uint64_iput:", null);
+    REFUSED(gpushmem_iget16(nowhere, word, 1, 1, 2, me), GPUSHMEM_ERR_INVALID, null);
+    REFUSED(gpushmem_uint64_ibput(word, nowhere, 1, 1, 1, 1, me), GPUSHMEM_ERR_INVALID, null);
+    REFUSED(gpushmem_ibget32(nowhere, word, 2, 2, 2, 1, me), GPUSHMEM_ERR_INVALID, null);
+    REFUSED(gpushmem_uint64_put_signal(word, nowhere, 1, word + 1, 1, GPUSHMEM_SIGNAL_SET, me),
+            GPUSHMEM_ERR_INVALID, "gpushmem_uint64_put_signal:", null);
+    REFUSED(gpushmem_putmem_signal_nbi(word, nowhere, 9, word + 1, 1, GPUSHMEM_SIGNAL_ADD, me),
+            GPUSHMEM_ERR_INVALID, null);
+    REFUSED(gpushmem_uint64_atomic_fetch_status(word, me, nowhere), GPUSHMEM_ERR_INVALID, null);
+    REFUSED(gpushmem_uint64_atomic_swap_nbi(nowhere, word, 5, me), GPUSHMEM_ERR_INVALID, null);
+    REFUSED(gpushmem_putmem_on_stream(word, nowhere, 8, me, NULL), GPUSHMEM_ERR_INVALID, null);
+    CHECK_OK(gpushmem_quiet());
+    CHECK(gpushmem_uint64_g(word, me) == 0 && gpushmem_uint64_g(word + 1, me) == 0);
+}
+
+// With any addresses, and each of these does what else it does.
+static void nothing_from_nowhere(void)
+{
+    uint64_t *const nowhere = NULL;
+    CHECK_OK(gpushmem_uint64_put(nowhere, nowhere, 0, me));
+    CHECK_OK(gpushmem_getmem_nbi(nowhere, word, 0, me));
+    CHECK_OK(gpushmem_uint64_iput(word, nowhere, 1, 1, 0, me));
+    CHECK_OK(gpushmem_iget8(nowhere, nowhere, 1, 1, 0, me));
+    CHECK_OK(gpushmem_ibput8(nowhere, nowhere, 1, 1, 1, 0, me));
+    CHECK_OK(gpushmem_putmem_signal(nowhere, nowhere, 0, word, 1, GPUSHMEM_SIGNAL_SET, me));
+    CHECK_OK(gpushmem_quiet());
+    CHECK(gpushmem_uint64_g(word, me) == 1);
+    CHECK_OK(gpushmem_uint64_p(word, 0, me));
+    CHECK_OK(gpushmem_quiet());
+}
+
 // Bounded waits say what was waited for.
 static void waits_in_vain(void)
 {
@@ -241,6 +287,8 @@ int main(void)
     the_librarys_part();
     wrong_alignment();
     wrong_values();
+    no_local_memory();
+    nothing_from_nowhere();
     if (getenv("PMIX_RANK") == NULL)
         waits_in_vain();
     CHECK_OK(gpushmem_barrier_all());
