@@ -348,7 +348,7 @@ GPSH_DEV void gpsh_dev_fold_handshake(struct gpsh_dev_coll *c, uint64_t piece)
 // By one thread, before it tells the others that it is through.
 GPSH_DEV_CALL void gpsh_dev_fold_give_up(struct gpsh_dev_coll c, int status)
 {
-    uint64_t poison = gpsh_dev_poison(c.handle, status);
+    uint64_t poison = gpushmem_team_poison(c.handle, status);
     gpsh_dev_fence_sys();
     for (int r = 0; r < c.n; r++)
         if (r != c.me)

@@ -117,13 +117,6 @@ GPSH_DEV char *gpsh_dev_coll_there(const struct gpsh_dev_coll &c, const void *ob
                         : gpsh_dev_direct(c.dev, object, gpsh_dev_coll_pe(c, rank));
 }
 
-// The poison of a team: whoever gave up, and why. A team that takes the slot later has another
-// handle.
-GPSH_DEV uint64_t gpsh_dev_poison(int handle, int status)
-{
-    return (uint64_t)(uint32_t)-status << 32 | ((uint32_t)handle | 0x80000000u);
-}
-
 // 0, or the status that the team's poison says.
 GPSH_DEV int gpsh_dev_poison_status(const struct gpsh_dev_coll &c, uint64_t word)
 {
@@ -138,7 +131,7 @@ GPSH_DEV void gpsh_dev_coll_poison_at(const struct gpsh_dev_coll &c, const char 
 {
     for (int r = 0; r < c.n; r++)
         if (char *there = gpsh_dev_coll_there(c, scratch, r))
-            gpsh_dev_store64_sys(there, gpsh_dev_poison(c.handle, c.status));
+            gpsh_dev_store64_sys(there, gpushmem_team_poison(c.handle, c.status));
 }
 
 // This thread gave up: the operations of the team that are queued on its members, in all channels

@@ -165,6 +165,28 @@ bool gpsh_device_teams_entry(int32_t team, struct gpushmem_dev_team *entry, cons
     return known;
 }
 
+// Kernels may look at the word right now.
+static void poison_channel(char *scratch, uint64_t word)
+{
+    if (table.memory->device_read)
+        table.memory->device_write(scratch, &word, sizeof word);
+    else
+        __atomic_store_n((uint64_t *)(void *)scratch, word, __ATOMIC_RELEASE);
+}
+
+// For kernels that have seen the entry as it was, which graphs keep: they would wait for the lost
+// PE once the program has taken the loss, and other kernels may wait again.
+static void poison(const struct gpushmem_dev_team *entry)
+{
+    const uint64_t word = gpushmem_team_poison(entry->team, GPUSHMEM_ERR_PE_FAILED);
+    poison_channel(entry->scratch, word);
+    if (!entry->stream_scratch)
+        return;
+    poison_channel(entry->stream_scratch, word);
+    for (int k = 1; k < GPUSHMEM_TEAM_CHANNELS; k++)
+        poison_channel(entry->stream_scratch + gpushmem_coll_channel_at(gpsh.n_pes, k), word);
+}
+
 // That the table could not be written is no news: the GPU is gone then.
 void gpsh_device_teams_lose(int pe)
 {
@@ -178,8 +200,10 @@ void gpsh_device_teams_lose(int pe)
             continue;
         team->lost = true;
         const struct gpushmem_dev_team entry = entry_for(slot);
-        if (table.memory)
-            table.memory->device_write(entry_of(slot), &entry, sizeof entry);
+        if (!table.memory)
+            continue;
+        table.memory->device_write(entry_of(slot), &entry, sizeof entry);
+        poison(&entry);
     }
     pthread_mutex_unlock(&table.lock);
 }

@@ -5,8 +5,9 @@
 // PE is the one that dies. The argument says in what: sync, reduce, large, scan, collect, by a
 // thread, or by all threads of a block or a warp (scan_block, scan_warp), whose statuses are one;
 // entered_block: a scan that the dying PE has entered; stream; queued: those of PE 1 begin when
-// PE 0 has given up; host: no kernel waits then, so none tells. The survivors hear of the loss in
-// any order: from their launcher, or from each other.
+// PE 0 has given up; host: no kernel waits then, so none tells; replayed: like that, and a kernel
+// that was captured before, as by a graph, comes after others that may wait again. The survivors
+// hear of the loss in any order: from their launcher, or from each other.
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
@@ -168,6 +169,42 @@ static void on_host(bool dies)
     CHECK(status == GPUSHMEM_ERR_PE_FAILED);
 }
 
+__global__ void capture(struct gpushmem_dev dev, struct gpushmem_dev_team *team)
+{
+    *team = dev.teams[GPUSHMEM_TEAM_WORLD];
+}
+
+// A stream's sync of the team as it was.
+__global__ void replay(struct gpushmem_dev dev, const struct gpushmem_dev_team *captured)
+{
+    struct gpsh_dev_coll c =
+        gpsh_dev_coll_of(dev, dev.n_pes, gpsh_dev_group_of<gpsh_scope_thread>());
+    gpsh_dev_coll_take(&c, *captured);
+    c.handle = captured->team;
+    c.stream = true;
+    c.scratch = captured->stream_scratch;
+    c.epoch_word = captured->epochs + GPUSHMEM_TEAM_STREAM_EPOCHS;
+    gpsh_dev_coll_start(&c, false);
+    gpsh_dev_coll_exchange(&c, GPUSHMEM_COLL_ENTRY);
+    gpsh_dev_coll_finish(&c, c.status);
+}
+
+// The survivors have met, and their kernels are told nothing of the loss any more: the team has to.
+static void on_replay(bool dies)
+{
+    gpushmem_dev dev;
+    struct gpushmem_dev_team *team = (struct gpushmem_dev_team *)gpushmem_malloc(2 * sizeof *team);
+    CHECK_OK(gpushmem_device_handle(&dev));
+    RUN(capture, 1, 1, dev, team);
+    on_host(dies);
+    gpushmem_team_t left;
+    CHECK_OK(gpushmem_team_survivors(GPUSHMEM_TEAM_WORLD, NULL, 0, &left));
+    RUN(capture, 1, 1, dev, team + 1);
+    CHECK_OK(GPUSHMEM_LAUNCH(replay, 1, 1, NULL, dev, team));
+    CHECK(gpushmem_launch_wait(NULL) == GPUSHMEM_ERR_PE_FAILED);
+    CHECK_OK(gpushmem_team_destroy(left));
+}
+
 __global__ void counted(struct job j, int *counts)
 {
     counts[threadIdx.x] = 0;
@@ -227,6 +264,8 @@ int main(int argc, char **argv)
     gpushmem_barrier_all();
     if (!strcmp(in, "host"))
         on_host(dies);
+    else if (!strcmp(in, "replayed"))
+        on_replay(dies);
     else if (!strcmp(in, "queued"))
         on_queue(j, gate, me, dies);
     else if (!strcmp(in, "stream"))

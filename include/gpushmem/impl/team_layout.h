@@ -187,6 +187,13 @@ enum {
     GPUSHMEM_TEAM_STREAM_EPOCHS = GPUSHMEM_TEAM_EPOCHS - GPUSHMEM_COLL_STREAM_BLOCKS,
 };
 
+// The word of a channel that was given up, and why. A team that has the slot later has another
+// handle.
+GPUSHMEM_HOST_DEVICE uint64_t gpushmem_team_poison(int32_t team, int32_t status)
+{
+    return (uint64_t)(uint32_t)-status << 32 | ((uint32_t)team | 0x80000000u);
+}
+
 // Room for flags of members: whole cache lines.
 GPUSHMEM_HOST_DEVICE uint32_t gpushmem_coll_row(int32_t pes)
 {
