@@ -41,13 +41,14 @@
 //              the rings.
 //   Order      Operations are unordered unless fence, quiet, a barrier or the operation itself
 //              orders them.
-//   Errors     Only waits have a status. The first failure is kept and reported by the next host
+//   Errors     Only waits have a status. The first failure is kept, and reported by the next host
 //              call that reports device errors (gpushmem_launch_wait, gpushmem_device_error,
-//              gpushmem_quiet, gpushmem_barrier_all), and waits end: by GPUSHMEM_WAIT_TIMEOUT_MS,
-//              by the loss of a PE, by finalize. A failed fetch returns 0. GPUSHMEM_DEVICE_CHECKS,
-//              defined before this header (on CPU threads unless it is 0), refuses bad PEs,
-//              addresses and alignments on the spot, and the report names PE, block and thread;
-//              without it only operations that go through a ring are checked.
+//              gpushmem_quiet, gpushmem_barrier_all; finalize, too). What has no status is logged
+//              then, up to 16 times in a process. Waits end: by GPUSHMEM_WAIT_TIMEOUT_MS, by the
+//              loss of a PE, by finalize. A failed fetch returns 0. GPUSHMEM_DEVICE_CHECKS, defined
+//              before this header (on CPU threads unless it is 0), refuses bad PEs, addresses and
+//              alignments on the spot, and the report names PE, block and thread; without it only
+//              operations that go through a ring are checked.
 //   Nothing    Zero elements are legal everywhere, with any address.
 //   Types      TYPE in a name stands for one of the 25 types of gpushmem/types.h
 //              (GPUSHMEM_RMA_TYPES), BITS for 8, 16, 32, 64 or 128; brackets for parts that may be

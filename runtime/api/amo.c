@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Atomics. Operands and results travel as the low bits of 64-bit words, whatever their type.
 #include "api/argument.h"
+#include "api/compat_log.h"
 #include "api/family.h"
 #include "comm/context.h"
 #include "memory/place.h"
@@ -68,7 +69,10 @@ GPSH_ALWAYS_INLINE uint64_t fetching(const char *function, gpushmem_ctx_t ctx, c
     if (GPSH_LIKELY(word != NULL))
         return apply(word, width, o);
     uint64_t before = 0; // a 4-byte result fills the low half
-    return amo_slow(function, ctx, sym, width, pe, o, &before, GPSH_WAIT_FETCH) < 0 ? 0 : before;
+    if (amo_slow(function, ctx, sym, width, pe, o, &before, GPSH_WAIT_FETCH) == 0)
+        return before;
+    gpsh_value_failed(false); // those of compat call the forms that return a status
+    return 0;
 }
 
 // Waits for the previous value and writes it to *before. What is slow comes after the return, so

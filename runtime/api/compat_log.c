@@ -87,16 +87,39 @@ static void rename_constants(const char *prefix, char *sentence)
             }
 }
 
-void gpsh_compat_failed(const char *prefix)
+static void log_renamed(const char *prefix)
 {
     const char *sentence = gpsh_last_error();
     char renamed[1024];
-    if (gpsh_last_error_code() && gpsh_compat_is_new(prefix, sentence)) {
-        rename_calls(prefix, sentence, renamed, sizeof renamed);
-        rename_constants(prefix, renamed);
-        GPSH_LOG(ERROR, prefix, "%s", renamed);
-    }
+    if (!gpsh_compat_is_new(prefix, sentence))
+        return;
+    rename_calls(prefix, sentence, renamed, sizeof renamed);
+    rename_constants(prefix, renamed);
+    GPSH_LOG(ERROR, prefix, "%s", renamed);
+}
+
+void gpsh_compat_failed(const char *prefix)
+{
+    if (gpsh_last_error_code() && !gpsh_error_is_said())
+        log_renamed(prefix);
     gpsh_clear_error();
+}
+
+static const char *_Atomic begun; // NULL: with the library's own init
+
+void gpsh_compat_begin(const char *prefix)
+{
+    atomic_store(&begun, prefix);
+}
+
+void gpsh_value_failed(bool shared)
+{
+    const char *prefix = shared ? atomic_load(&begun) : NULL, *sentence = gpsh_last_error();
+    if (prefix)
+        log_renamed(prefix);
+    else if (gpsh_compat_is_new("api", sentence))
+        GPSH_LOG(WARN, "api", "a call has failed and returned 0: %s", sentence);
+    gpsh_error_mark_said();
 }
 
 bool gpsh_compat_size(const char *text, unsigned long long *bytes)

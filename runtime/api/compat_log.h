@@ -5,10 +5,18 @@
 
 #include <stdbool.h>
 
-// Logs this thread's last failure as subsystem `prefix` ("shmem", "nvshmem"), unless the same
-// sentence was logged before, and clears it. Names gpushmem_X in the sentence become prefix_X,
-// which is what the program called.
+// The program began with that header's init.
+void gpsh_compat_begin(const char *prefix);
+
+// Logs this thread's last failure, unless it was said, as subsystem `prefix` ("shmem", "nvshmem"),
+// unless the same sentence was logged before, and clears it. Names gpushmem_X in the sentence
+// become prefix_X, which is what the program called.
 void gpsh_compat_failed(const char *prefix);
+
+// A call that returns a value has failed, and returns 0, which says nothing: logs it, unless the
+// same sentence was logged before. `shared`: the headers of compat call this one, too, and the
+// program knows it by their name if it began with them.
+void gpsh_value_failed(bool shared) __attribute__((cold));
 
 // True the first time that it is asked about this sentence.
 bool gpsh_compat_is_new(const char *prefix, const char *sentence);

@@ -77,6 +77,7 @@ static int join(struct gpushmem_init_attr *attr)
 {
     attr->thread_level = GPUSHMEM_THREAD_MULTIPLE;
     gpsh.openshmem = true;
+    gpsh_compat_begin("nvshmem");
     return gpsh_init_by_attr(attr, true);
 }
 

@@ -2,6 +2,7 @@
 // put, get, p and g. A peer whose heap is mapped here is served by loads and stores in line,
 // everybody else by an operation.
 #include "api/argument.h"
+#include "api/compat_log.h"
 #include "api/family.h"
 #include "comm/context.h"
 #include "memory/place.h"
@@ -80,6 +81,7 @@ GPSH_ALWAYS_INLINE int get(const char *function, gpushmem_ctx_t ctx, void *dest,
         if (GPSH_LIKELY(get(function, ctx, &value, source, sizeof value, pe, GPSH_WAIT_FETCH) ==   \
                         0))                                                                        \
             return value;                                                                          \
+        gpsh_value_failed(true);                                                                   \
         memset(&value, 0, sizeof value);                                                           \
         return value;                                                                              \
     }                                                                                              \

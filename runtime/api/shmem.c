@@ -80,6 +80,7 @@ int gpushmem_shmem_init(int requested, int *provided)
     if (status < 0)
         gpushmem_shmem_failed();
     gpsh.openshmem = true;
+    gpsh_compat_begin("shmem");
     if (status == 0)
         status = gpushmem_init_thread((enum gpushmem_thread_level)requested, provided);
     if (status == GPUSHMEM_ERR_INVALID || status == GPUSHMEM_ERR_STATE)

@@ -11,6 +11,7 @@
 
 static _Thread_local char sentence[GPSH_ERROR_BYTES];
 static _Thread_local int last_code;
+static _Thread_local bool said;
 
 int gpsh_fail(int code, const char *format, ...)
 {
@@ -20,6 +21,7 @@ int gpsh_fail(int code, const char *format, ...)
     vsnprintf(sentence, sizeof sentence, format, args);
     va_end(args);
     last_code = code;
+    said = false;
     GPSH_LOG(DEBUG, "error", "%s", sentence);
     errno = saved;
     return code;
@@ -36,6 +38,16 @@ int gpsh_fail_in(int code, const char *context)
     return code;
 }
 
+void gpsh_error_mark_said(void)
+{
+    said = true;
+}
+
+bool gpsh_error_is_said(void)
+{
+    return said;
+}
+
 const char *gpsh_last_error(void)
 {
     return sentence;
@@ -50,6 +62,7 @@ void gpsh_clear_error(void)
 {
     sentence[0] = '\0';
     last_code = 0;
+    said = false;
 }
 
 const char *gpushmem_strerror(int code)

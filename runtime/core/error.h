@@ -4,6 +4,8 @@
 #ifndef GPSH_ERROR_H
 #define GPSH_ERROR_H
 
+#include <stdbool.h>
+
 #include "gpushmem/types.h"
 
 // The most that a sentence has with its end. The longest, a NIC's about a PE that is lost, has
@@ -18,6 +20,11 @@ int gpsh_fail(int code, const char *format, ...) __attribute__((format(printf, 2
 // Puts "context: " in front of the thread's sentence, for a caller that knows what was being
 // attempted. Returns `code`.
 int gpsh_fail_in(int code, const char *context);
+
+// The thread's sentence was logged, at a level that people see: whoever would log it, as the
+// headers of compat do for functions without a status, need not.
+void gpsh_error_mark_said(void);
+bool gpsh_error_is_said(void);
 
 const char *gpsh_last_error(void);
 int gpsh_last_error_code(void);

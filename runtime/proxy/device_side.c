@@ -433,20 +433,6 @@ int gpushmem_device_handle_abi(struct gpushmem_dev *out, uint32_t abi)
     return 0;
 }
 
-void gpsh_device_side_finalize(void)
-{
-    side.losses_known = 0;
-    if (!atomic_load(&exists))
-        return;
-    __atomic_store_n(&side.host->control.abort, GPUSHMEM_ERR_STATE, __ATOMIC_RELEASE);
-    gpsh_emulation_await_kernels();
-    pthread_mutex_lock(&side.lock); // the launcher's thread may be telling of a lost PE
-    atomic_store(&exists, false);
-    pthread_mutex_unlock(&side.lock);
-    atomic_store(&side.loss_taken, false);
-    unmake();
-}
-
 // ---- Errors ----
 
 // Names the first ring that kernels cannot use any more.
@@ -494,21 +480,80 @@ static int take_fault(void)
     return status;
 }
 
-int gpushmem_device_error(void)
+// A put, p, g or atomic of a kernel, which has no status to tell by; waits have one, and the loss
+// of a PE is told by itself.
+static bool is_mute(int status)
 {
-    int status = gpsh_check_initialised("device_error");
-    if (status || !atomic_load_explicit(&exists, memory_order_acquire))
-        return status;
+    return status == GPUSHMEM_ERR_PE || status == GPUSHMEM_ERR_ADDRESS ||
+           status == GPUSHMEM_ERR_ALIGNMENT || status == GPUSHMEM_ERR_UNREACHABLE ||
+           status == GPUSHMEM_ERR_TRANSPORT;
+}
+
+// The thread's sentence is of take_fault. A program that looks at no status hears of it so.
+static void say_fault(void)
+{
+    enum { SAID = 16 };
+    static atomic_int said;
+    int before = atomic_fetch_add(&said, 1);
+    if (before < SAID)
+        GPSH_LOG(ERROR, "kernel", "%s%s", gpsh_last_error(),
+                 before + 1 < SAID ? "" : "; further ones are told by gpushmem_last_error alone");
+    if (before < SAID)
+        gpsh_error_mark_said();
+    else
+        atomic_store(&said, SAID);
+}
+
+static int take_error(void)
+{
     pthread_mutex_lock(&side.lock);
     // The proxy's sentence is about the cause; the kernel's is often only that an answer said
     // "failed".
     int fault = take_fault();
     int proxy = side.proxy ? gpsh_proxy_take_error(side.proxy) : 0;
+    if (!proxy && is_mute(fault))
+        say_fault();
     // other threads of that kernel may not have looked yet: in force until the next launch
     if (fault == GPUSHMEM_ERR_PE_FAILED)
         atomic_store(&side.loss_taken, true);
     pthread_mutex_unlock(&side.lock);
     return proxy ? proxy : fault;
+}
+
+int gpushmem_device_error(void)
+{
+    int status = gpsh_check_initialised("device_error");
+    if (status || !atomic_load_explicit(&exists, memory_order_acquire))
+        return status;
+    return take_error();
+}
+
+// Of kernels that no host call has waited for. The thread's last failure stays what it was.
+static void say_what_is_left(void)
+{
+    char last[GPSH_ERROR_BYTES];
+    int code = gpsh_last_error_code();
+    snprintf(last, sizeof last, "%s", gpsh_last_error());
+    if (!take_error())
+        return;
+    gpsh_clear_error();
+    if (code)
+        gpsh_fail(code, "%s", last);
+}
+
+void gpsh_device_side_finalize(void)
+{
+    side.losses_known = 0;
+    if (!atomic_load(&exists))
+        return;
+    __atomic_store_n(&side.host->control.abort, GPUSHMEM_ERR_STATE, __ATOMIC_RELEASE);
+    gpsh_emulation_await_kernels();
+    say_what_is_left();
+    pthread_mutex_lock(&side.lock); // the launcher's thread may be telling of a lost PE
+    atomic_store(&exists, false);
+    pthread_mutex_unlock(&side.lock);
+    atomic_store(&side.loss_taken, false);
+    unmake();
 }
 
 int gpushmem_proxy_times_read_sized(struct gpushmem_proxy_times *out, size_t size)

@@ -25,8 +25,10 @@ int gpsh_proxy_take_error(struct gpsh_proxy *proxy)
         return 0;
     pthread_mutex_lock(&proxy->error_lock);
     int status = atomic_exchange(&proxy->error, 0);
-    if (status)
+    if (status) {
         gpsh_fail(status, "%s", proxy->error_text);
+        gpsh_error_mark_said(); // when it happened
+    }
     pthread_mutex_unlock(&proxy->error_lock);
     return status;
 }

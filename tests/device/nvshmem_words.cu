@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // NVSHMEM's atomics, signals, waits and tests in kernels, each function of each type: a PE changes
 // words of its right neighbour's, where nobody else does, and compares what it gets.
+#include "../log_lines.h"
 #include "nvshmem_check.cuh"
 
 enum { WORDS = 4 };
@@ -167,8 +168,35 @@ __global__ void places(int *word, int pe, int *errors)
     EXPECT(errors, nvshmem_team_translate_pe(NVSHMEM_TEAM_WORLD, -1, NVSHMEM_TEAM_WORLD) == -1);
 }
 
+__global__ void put_nowhere(int *done, int nowhere)
+{
+    nvshmem_int_p(done, 2, nowhere);
+    nvshmem_int_atomic_set(done, 1, nvshmem_my_pe());
+}
+
+// What a kernel cannot tell, quiet, which returns nothing, tells once.
+static void fail_in_kernel(int *done, int nowhere)
+{
+    char text[16];
+    snprintf(text, sizeof text, "PE %d", nowhere);
+#if defined(__CUDACC__)
+    put_nowhere<<<1, 1>>>(done, nowhere);
+    CHECK(cudaDeviceSynchronize() == cudaSuccess);
+#else
+    CHECK_OK(GPUSHMEM_LAUNCH(put_nowhere, 1, 1, NULL, done, nowhere));
+#endif
+    nvshmem_int_wait_until(done, NVSHMEM_CMP_EQ, 1);
+    for (int i = 0; i < 3; i++)
+        nvshmem_quiet();
+    CHECK(lines_with(text) == 1);
+#if !defined(__CUDACC__)
+    CHECK_OK(gpushmem_launch_wait(NULL));
+#endif
+}
+
 int main(void)
 {
+    log_begin();
     nv_begin();
     int me = nvshmem_my_pe(), n = nvshmem_n_pes(), pe = right();
     int *errors = check_errors_begin();
@@ -185,6 +213,8 @@ int main(void)
         CHECK(check_read((float *)(words + 104)) == (float)(2 * rounds * n));
         CHECK(check_read((double *)(words + 106)) == rounds * n);
     }
+    fail_in_kernel((int *)(words + 120), n + 50);
     check_errors_end(__FILE__, errors);
+    log_end();
     return nv_end("nvshmem_words");
 }

@@ -2,26 +2,8 @@
 // Calls of OpenSHMEM that fail: the process goes on, and the log says why, each sentence once. And
 // the variables of the standard that init obeys.
 #define _GNU_SOURCE // setenv
-#include <unistd.h>
-
+#include "log_lines.h"
 #include "shmem_check.h"
-
-static char log_name[64];
-static char log_text[1 << 16];
-
-// How many lines of the log have this text.
-static int lines_with(const char *text)
-{
-    int count = 0;
-    FILE *log = fopen(log_name, "r");
-    size_t bytes = log ? fread(log_text, 1, sizeof log_text - 1, log) : 0;
-    log_text[bytes] = '\0';
-    if (log)
-        fclose(log);
-    for (char *at = log_text; (at = strstr(at, text)); at += strlen(text))
-        count++;
-    return count;
-}
 
 static void fail_often(void)
 {
@@ -47,6 +29,9 @@ static void fail_often(void)
     CHECK(lines_with(" shmem_long_put: ") == 1 && lines_with(" shmem_long_broadcast: ") == 1);
     CHECK(lines_with("PE_start") == 1 && lines_with(" shmem_clear_lock") == 1);
     CHECK(lines_with("gpushmem_long") == 0);
+    for (int i = 0; i < 3; i++) // the program may use both
+        CHECK(gpushmem_long_atomic_fetch(&word, 996) == 0);
+    CHECK(lines_with("PE 996;") == 1 && lines_with(" gpushmem_long_atomic_fetch: ") == 1);
     if (n > 2 && shmem_my_pe() < 2) {
         shmem_barrier(0, 0, 2, no_psync);
         CHECK(lines_with("pSync") == 1);
@@ -74,9 +59,7 @@ static void fail_in_many_ways(void)
 
 int main(void)
 {
-    snprintf(log_name, sizeof log_name, "/tmp/gpushmem-shmem-%d.log", (int)getpid());
-    unlink(log_name); // of an earlier process of this number
-    setenv("GPUSHMEM_LOG_FILE", log_name, 1);
+    log_begin();
     unsetenv("GPUSHMEM_HEAP_SIZE");
     shmem_long_p(NULL, 1, 0); // before init: on stderr
 
@@ -100,7 +83,7 @@ int main(void)
     CHECK(gpushmem_heap_info(&info) == 0 && info.bytes >= 5 << 20 && info.bytes < 6 << 20);
     CHECK(!getenv("GPUSHMEM_HEAP_SIZE") && !getenv("GPUSHMEM_HEAP_KIND"));
     shmem_finalize();
-    unlink(log_name);
+    log_end();
     puts("failures: ok");
     return 0;
 }

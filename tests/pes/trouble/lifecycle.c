@@ -20,7 +20,8 @@ static int failed(const char *call)
 int main(int argc, char **argv)
 {
     bool leak = argc > 1 && !strcmp(argv[1], "leak"),
-         absent = argc > 1 && !strcmp(argv[1], "absent");
+         absent = argc > 1 && !strcmp(argv[1], "absent"),
+         nowhere = argc > 1 && !strcmp(argv[1], "nowhere");
     if (gpushmem_init())
         return failed("init");
     long *word = gpushmem_malloc(sizeof *word);
@@ -35,6 +36,9 @@ int main(int argc, char **argv)
     // the heap may be on a GPU
     if (gpushmem_long_p(word, -1, gpushmem_my_pe()) || gpushmem_barrier_all())
         return failed("barrier");
+    for (int i = 0; i < 3 && nowhere; i++)
+        if (gpushmem_long_g(word, 99) + gpushmem_long_atomic_fetch(word, 98) != 0)
+            return failed("values of PEs that there are not");
     int right = (gpushmem_my_pe() + 1) % gpushmem_n_pes();
     if (gpushmem_long_p(word, gpushmem_my_pe(), right) || gpushmem_barrier_all())
         return failed("put");
