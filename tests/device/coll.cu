@@ -3,6 +3,9 @@
 #include <string.h>
 
 #include "kernel_check.cuh"
+#if !defined(__CUDACC__)
+#include "gpushmem/device/coll_stream.cuh"
+#endif
 
 enum { MOST = 96 << 10, GUARD = 64 };
 
@@ -15,7 +18,7 @@ struct what {
     int scope; // 0 thread, 1 warp, 2 block
 };
 
-enum { STREAM = 3 }; // in place of a scope
+enum { STREAM = 3, GRID = 4 }; // in place of a scope
 
 // Close to where the 32 bits of a packet's number begin again.
 __global__ void set_epochs(struct gpushmem_dev d, uint64_t value)
@@ -40,6 +43,25 @@ __global__ void run(struct gpushmem_dev d, struct what what, int *statuses)
     if (status)
         *statuses = status;
 }
+
+#if defined(__CUDACC__)
+static void run_grid(const struct gpushmem_coll_op &)
+{
+}
+#else
+__global__ void small_of_stream(struct gpushmem_dev d, struct gpushmem_coll_op op)
+{
+    gpsh_dev_stream_small(d, d.teams[GPUSHMEM_TEAM_WORLD], op);
+}
+
+// Some members have a thread for each unit and take few instructions, in a block or in several,
+// and some have fewer threads.
+static void run_grid(const struct gpushmem_coll_op &op)
+{
+    const int turn = ((int)op.n + op.kind + me) % 3, units = (int)(op.n * op.width + 7) / 8;
+    RUN(small_of_stream, turn ? 1 : 4, turn == 1 ? 5 : turn ? units : (units + 3) / 4, dev, op);
+}
+#endif
 
 // ---- What is to come ----
 
@@ -184,7 +206,9 @@ static void check_op(struct gpushmem_coll_op op, int scope, int threads, uint64_
         buffer[i] = value<T>(me, i, seed);
     CHECK_OK(gpushmem_putmem((void *)op.source, buffer, from * sizeof(T), me));
     CHECK_OK(gpushmem_quiet());
-    if (scope == STREAM) {
+    if (scope == GRID) {
+        run_grid(op);
+    } else if (scope == STREAM) {
         CHECK_OK(enqueue<T>(op));
         CHECK_OK(gpushmem_launch_wait(NULL));
     } else {
@@ -259,6 +283,29 @@ static void test_packets_of_the_team_before(void)
     CHECK_OK(gpushmem_team_destroy(next));
 }
 
+// ---- Small operations of streams by grids that differ ----
+
+// The fifth, for which one member has too few threads, has the number that clears the packets.
+static void test_grids(void)
+{
+    static const uint64_t sizes[] = {64, 1, 3, 17, 127};
+    if (n < 2 || !(dev.flags & GPUSHMEM_DEV_ALL_DIRECT) || dev.flags & GPUSHMEM_DEV_GPU_HEAP)
+        return;
+    RUN(set_epochs, 1, 1, dev, (uint64_t)0x1fffffffb);
+    gpushmem_barrier_all();
+    int turn = 0;
+    for (uint64_t count : sizes)
+        for (int kind = GPUSHMEM_COLL_BROADCAST; kind < GPUSHMEM_COLL_KINDS; kind++) {
+            if (kind == GPUSHMEM_COLL_COLLECT || kind == GPUSHMEM_COLL_ALLTOALLS)
+                continue;
+            turn++;
+            check_op<int>(op_of(kind, GPUSHMEM_COLL_INT32, GPUSHMEM_COLL_SUM, count, turn % n),
+                          GRID, 0, (uint64_t)turn % 3, false);
+            check_op<float>(op_of(kind, GPUSHMEM_COLL_FLOAT, GPUSHMEM_COLL_SUM, count, turn % n),
+                            GRID, 0, 0, false);
+        }
+}
+
 int main(void)
 {
     me = check_begin();
@@ -299,6 +346,7 @@ int main(void)
                                   count, turn % n),
                             scope, threads[scope], 0, in_place);
         }
+    test_grids();
     test_packets_of_the_team_before();
     gpushmem_barrier_all();
     gpushmem_free(status_word);
