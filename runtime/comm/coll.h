@@ -66,6 +66,10 @@ bool gpsh_coll_chain_fits(const struct gpsh_team *team);
 // A reduce with its meetings. Nodes are folded in the order of their first members, with a result
 // of the type between them. docs/adr/0052-sums-from-node-to-node.md.
 int gpsh_coll_chain_reduce(const struct gpsh_coll *c);
+// The same of half and bfloat16, whose partial results are floats, where that fits: nodes follow
+// each other, and each has several members, whose memory is the processor's.
+bool gpsh_coll_chain_wide_fits(const struct gpsh_team *team);
+int gpsh_coll_chain_wide(const struct gpsh_coll *c);
 // A scan of a team whose nodes follow each other.
 int gpsh_coll_chain_scan(const struct gpsh_coll *c, bool inclusive);
 // The same of a reducescatter (coll_scatter.c).

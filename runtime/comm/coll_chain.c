@@ -107,41 +107,54 @@ static int keep(struct gpsh_chain *chain, const struct gpsh_link *link)
                          link->nelems * c->size);
 }
 
-static int begin(struct gpsh_chain *chain, size_t outs)
+static int begin(struct gpsh_chain *chain, const struct gpsh_chain_steps *steps)
 {
     const struct gpsh_coll *c = chain->c;
-    int status = gpsh_piece_begin(&chain->piece, c, outs);
+    size_t bytes = c->nelems * c->size;
+    int status = gpsh_piece_begin(&chain->piece, c, steps->outs);
     if (status == 0 && chain->piece.most < chain->most)
         status = gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "%s: no host memory for %d sources", c->what,
                            c->team->n);
     if (status < 0 || c->dest != c->source || gpsh_chain_is_first(chain))
         return status;
-    chain->kept = malloc(c->nelems * c->size);
-    return chain->kept ? for_each(chain, keep)
-                       : gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "%s: no host memory for %zu bytes",
-                                   c->what, c->nelems * c->size);
+    chain->kept = malloc(bytes);
+    chain->beside = steps->keep ? malloc(bytes) : NULL;
+    return chain->kept && (chain->beside || !steps->keep)
+               ? for_each(chain, keep)
+               : gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "%s: no host memory for %zu bytes", c->what,
+                           bytes);
 }
 
-static int run_segment(const struct gpsh_coll *c, size_t outs, gpsh_link_fn *go, gpsh_link_fn *then)
+// The others' sources are ready after one meeting, and left alone until the next.
+static int keep_beside(struct gpsh_chain *chain, gpsh_link_fn *keep_link, int status)
+{
+    status = gpsh_coll_meet(chain->c, status);
+    return status == 0 && chain->beside ? for_each(chain, keep_link) : status;
+}
+
+static int run_segment(const struct gpsh_coll *c, const struct gpsh_chain_steps *steps)
 {
     struct gpsh_chain chain = {.c = c, .nodes = c->team->nodes, .most = PIECE_BYTES / c->size};
     int status = gpsh_team_usable(c->team, c->what);
     if (status < 0)
         return status;
-    status = begin(&chain, outs);
+    status = begin(&chain, steps);
+    if (steps->keep && c->dest == c->source)
+        status = keep_beside(&chain, steps->keep, status);
     gpsh_team_signals_clear(c->team);
     status = gpsh_coll_meet(c, status);
     if (status == 0)
-        status = for_each(&chain, go);
-    if (status == 0 && then)
-        status = for_each(&chain, then);
+        status = for_each(&chain, steps->go);
+    if (status == 0 && steps->then)
+        status = for_each(&chain, steps->then);
     status = gpsh_coll_leave(c, status);
     free(chain.kept);
+    gpsh_coll_free(status, chain.beside);
     gpsh_coll_free(status, chain.piece.memory);
     return status;
 }
 
-int gpsh_chain_run(const struct gpsh_coll *c, size_t outs, gpsh_link_fn *go, gpsh_link_fn *then)
+int gpsh_chain_run(const struct gpsh_coll *c, const struct gpsh_chain_steps *steps)
 {
     bool in_place = c->dest == c->source; // on all members
     size_t most = in_place ? SEGMENT_BYTES / c->size : c->nelems, part;
@@ -152,7 +165,7 @@ int gpsh_chain_run(const struct gpsh_coll *c, size_t outs, gpsh_link_fn *go, gps
         segment.nelems = part;
         segment.dest += at * c->size;
         segment.source += at * c->size;
-        status = run_segment(&segment, outs, go, then);
+        status = run_segment(&segment, steps);
     }
     return status;
 }

@@ -13,8 +13,9 @@ struct gpsh_chain {
     const struct gpsh_coll *c;
     const struct gpsh_team_nodes *nodes;
     struct gpsh_piece piece;
-    size_t most; // elements of a piece, the same on all members
-    char *kept;  // in place: where this PE's source is kept, as far as dest takes what others send
+    size_t most;  // elements of a piece, the same on all members
+    char *kept;   // in place: where this PE's source is kept, as far as dest takes what others send
+    char *beside; // and that of another member of the node, or NULL
     unsigned gone; // links that a function has counted
 };
 
@@ -26,10 +27,19 @@ struct gpsh_link {
 
 typedef int gpsh_link_fn(struct gpsh_chain *chain, const struct gpsh_link *link);
 
-// With the meetings: this PE's links through `go`, then all of them through `then`, if it is not
-// NULL. The piece has room for `outs` results. Links of all members have one order, so that nobody
-// waits in a circle if nodes wait for those before them only, or in `then` for those behind.
-int gpsh_chain_run(const struct gpsh_coll *c, size_t outs, gpsh_link_fn *go, gpsh_link_fn *then);
+// What this PE's links go through, one step after the other, with the meetings. Links of all
+// members have one order, so that nobody waits in a circle if nodes wait for those before them
+// only, or in `then` for those behind.
+struct gpsh_chain_steps {
+    size_t outs;        // results that the piece has room for
+    gpsh_link_fn *keep; // or NULL; in place, behind the first node: fills `beside` from a source
+    gpsh_link_fn *go;
+    gpsh_link_fn *then; // or NULL
+};
+int gpsh_chain_run(const struct gpsh_coll *c, const struct gpsh_chain_steps *steps);
+
+// A reduce's way back: the result, which comes to dest, goes to the node before and in this node.
+int gpsh_chain_go_back(struct gpsh_chain *chain, const struct gpsh_link *link);
 
 static inline bool gpsh_chain_is_first(const struct gpsh_chain *chain)
 {
@@ -50,6 +60,12 @@ static inline char *gpsh_chain_dest(const struct gpsh_chain *chain, const struct
 static inline size_t gpsh_chain_up(const struct gpsh_link *link)
 {
     return (size_t)link->rank;
+}
+
+// The same, of the result on its way back.
+static inline size_t gpsh_chain_back(const struct gpsh_chain *chain, const struct gpsh_link *link)
+{
+    return (size_t)chain->c->team->n + (size_t)link->rank;
 }
 
 // Waits for the link's piece from its holder on that node.

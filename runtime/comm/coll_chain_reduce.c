@@ -2,12 +2,6 @@
 // Large reduces of a team with nodes: the last node's result goes back from node to node.
 #include "comm/coll_chain.h"
 
-// Counter of the pieces of a rank's share that have come on their way back.
-static size_t back(const struct gpsh_chain *chain, const struct gpsh_link *link)
-{
-    return (size_t)chain->c->team->n + (size_t)link->rank;
-}
-
 static int fold(struct gpsh_chain *chain, const struct gpsh_link *link)
 {
     const struct gpsh_coll *c = chain->c;
@@ -35,24 +29,25 @@ static int go_up(struct gpsh_chain *chain, const struct gpsh_link *link)
         status = fold(chain, link);
     if (status < 0)
         return status;
-    return gpsh_chain_is_last(chain) ? pass(chain, link, node - 1, back(chain, link))
+    return gpsh_chain_is_last(chain) ? pass(chain, link, node - 1, gpsh_chain_back(chain, link))
                                      : pass(chain, link, node + 1, gpsh_chain_up(link));
 }
 
-static int go_back(struct gpsh_chain *chain, const struct gpsh_link *link)
+int gpsh_chain_go_back(struct gpsh_chain *chain, const struct gpsh_link *link)
 {
     const struct gpsh_coll *c = chain->c;
     int node = chain->nodes->mine, status = 0;
     bool last = gpsh_chain_is_last(chain);
     if (!last)
-        status = gpsh_chain_await(chain, link, node + 1, back(chain, link));
+        status = gpsh_chain_await(chain, link, node + 1, gpsh_chain_back(chain, link));
     if (status == 0 && !last && !gpsh_chain_is_first(chain))
-        status = pass(chain, link, node - 1, back(chain, link));
+        status = pass(chain, link, node - 1, gpsh_chain_back(chain, link));
     const struct gpsh_coll_share part = {link->first * c->size, link->nelems * c->size};
     return status == 0 ? gpsh_coll_nodes_push_near(c, part) : status;
 }
 
 int gpsh_coll_chain_reduce(const struct gpsh_coll *c)
 {
-    return gpsh_chain_run(c, 1, go_up, go_back);
+    const struct gpsh_chain_steps steps = {.outs = 1, .go = go_up, .then = gpsh_chain_go_back};
+    return gpsh_chain_run(c, &steps);
 }

@@ -86,6 +86,7 @@ static int go_exclusive(struct gpsh_chain *chain, const struct gpsh_link *link)
 
 int gpsh_coll_chain_scan(const struct gpsh_coll *c, bool inclusive)
 {
-    return gpsh_chain_run(c, (size_t)c->team->n + PREFIXES, inclusive ? go_inclusive : go_exclusive,
-                          NULL);
+    const struct gpsh_chain_steps steps = {.outs = (size_t)c->team->n + PREFIXES,
+                                           .go = inclusive ? go_inclusive : go_exclusive};
+    return gpsh_chain_run(c, &steps);
 }

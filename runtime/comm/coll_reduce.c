@@ -132,6 +132,15 @@ static bool goes_by_nodes(const struct gpsh_coll *c)
            (c->type <= GPSH_UINT64 || (c->team->nodes->in_order && !is_wide(c)));
 }
 
+// The same of partial results that are twice as large: with four members for each node they are
+// fewer messages than the sources.
+static bool wide_goes_by_nodes(const struct gpsh_coll *c)
+{
+    enum { PER_NODE = 16384, LEAST = 4096 };
+    return is_wide(c) && c->nelems * c->size >= LEAST && chain_pays(c, PER_NODE) &&
+           c->team->n >= 4 * c->team->nodes->n && gpsh_coll_chain_wide_fits(c->team);
+}
+
 // A rank's sum ends in the middle of its node: all types show the order. There is no way back.
 static bool scan_goes_by_nodes(const struct gpsh_coll *c)
 {
@@ -153,6 +162,8 @@ int gpsh_coll_reduce(const struct gpsh_coll *c)
         return gather_small(c, c->team->n);
     if (goes_by_nodes(c))
         return gpsh_coll_chain_reduce(c);
+    if (wide_goes_by_nodes(c))
+        return gpsh_coll_chain_wide(c);
     return gpsh_piece_run(c, 1, saves_messages(c->team) ? reduce_by_nodes : reduce_share);
 }
 

@@ -255,6 +255,23 @@ void gpsh_fold_store(enum gpsh_type type, const struct gpsh_fold *acc, void *to,
         memcpy(to, acc->bytes, nelems * gpsh_type_size(type));
 }
 
+void gpsh_fold_split(const struct gpsh_fold *acc, uint16_t *upper, uint16_t *lower, size_t nelems)
+{
+    const uint32_t *bits = (const uint32_t *)(const void *)acc->bytes;
+    for (size_t i = 0; i < nelems; i++) {
+        upper[i] = (uint16_t)(bits[i] >> 16);
+        lower[i] = (uint16_t)bits[i];
+    }
+}
+
+void gpsh_fold_join(struct gpsh_fold *acc, const uint16_t *upper, const uint16_t *lower,
+                    size_t nelems)
+{
+    uint32_t *bits = (uint32_t *)(void *)acc->bytes;
+    for (size_t i = 0; i < nelems; i++)
+        bits[i] = (uint32_t)upper[i] << 16 | lower[i];
+}
+
 bool gpsh_fold_is_plain(enum gpsh_type type)
 {
     return type != GPSH_HALF && type != GPSH_BFLOAT16 && type != GPSH_LONGDOUBLE;

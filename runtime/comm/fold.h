@@ -8,6 +8,7 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "gpushmem/types.h"
 
@@ -79,6 +80,10 @@ void gpsh_fold_step(enum gpsh_type type, enum gpsh_fold_op op, struct gpsh_fold 
 bool gpsh_fold_is_plain(enum gpsh_type type);
 void gpsh_fold_pair(enum gpsh_type type, enum gpsh_fold_op op, void *to, const void *left,
                     const void *right, size_t nelems);
+// The accumulator of half and bfloat16 is a float: its upper and lower 16 bits, as they travel.
+void gpsh_fold_split(const struct gpsh_fold *acc, uint16_t *upper, uint16_t *lower, size_t nelems);
+void gpsh_fold_join(struct gpsh_fold *acc, const uint16_t *upper, const uint16_t *lower,
+                    size_t nelems);
 void gpsh_fold_store(enum gpsh_type type, const struct gpsh_fold *acc, void *to, size_t nelems);
 
 // dest = sources[0] op sources[1] op ..., nelems elements from `offset` bytes on in each source.

@@ -42,14 +42,21 @@ int gpsh_team_signal(struct gpsh_team *team, int rank, size_t index, uint64_t va
     return 0;
 }
 
-int gpsh_team_signal_wait(struct gpsh_team *team, int rank, size_t index, uint64_t least,
-                          const char *what)
+int gpsh_team_signal_wait_at(struct gpsh_team *team, int at, int rank, size_t index, uint64_t least,
+                             const char *what)
 {
-    const _Atomic uint64_t *word = counters(team->mine, team->epoch) + index;
+    struct gpsh_team_words *words = at == team->my_rank ? team->mine : team->words[at];
+    const _Atomic uint64_t *word = counters(words, team->epoch) + index;
     int status = 0;
     if (atomic_load_explicit(word, memory_order_acquire) < least)
         status = gpsh_team_await(team, rank, word, least, what);
     if (status == 0)
         gpsh_acquire_remote();
     return status;
+}
+
+int gpsh_team_signal_wait(struct gpsh_team *team, int rank, size_t index, uint64_t least,
+                          const char *what)
+{
+    return gpsh_team_signal_wait_at(team, team->my_rank, rank, index, least, what);
 }

@@ -25,4 +25,8 @@ int gpsh_team_signal(struct gpsh_team *team, int rank, size_t index, uint64_t va
 int gpsh_team_signal_wait(struct gpsh_team *team, int rank, size_t index, uint64_t least,
                           const char *what);
 
+// The same of a counter of rank `at`, whose node is this PE's.
+int gpsh_team_signal_wait_at(struct gpsh_team *team, int at, int rank, size_t index, uint64_t least,
+                             const char *what);
+
 #endif

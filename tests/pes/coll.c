@@ -6,6 +6,7 @@
 //   coll smoke               three sizes of each, for slow networks
 //   coll threads [ROUNDS]    several threads, each with a team of its own
 //   coll messages            what goes to other nodes
+//   coll counts              how much that is for all PEs, and nothing else
 //   coll late                large ones by nodes, whose data comes after its acknowledgement
 #define _GNU_SOURCE // usleep
 #include "coll.h"
@@ -431,7 +432,7 @@ static void call_large(gpushmem_team_t team, int which, size_t bytes)
 
 // Each block of a large one goes once to each other node: all members' operations and bytes, less
 // those of the meetings; a word comes after each block. `follow`: the nodes follow each other in
-// the team, so that sums of floating-point numbers go as those of integers do, but for half's.
+// the team, so that sums of floating-point numbers go as those of integers do.
 static void check_large(gpushmem_team_t team, int64_t nodes, int64_t meeting, bool follow)
 {
     enum { BYTES = 70000 }; // each member has a part of a broadcast
@@ -439,32 +440,36 @@ static void check_large(gpushmem_team_t team, int64_t nodes, int64_t meeting, bo
     // of gets of other nodes' sources, and a share's most bytes
     const int64_t gets = n * n - sum_of(team, gpushmem_team_n_pes(GPUSHMEM_TEAM_NODE));
     const int64_t share = (BYTES / n + 63) / 64 * 64 + 64;
-    const struct {
+    typedef struct {
         int64_t meetings, operations, bytes, more;
-    } rows[] = {{2, 2 * n * others, n * others * BYTES, 0},
-                {2, 2 * n * others, others * BYTES, 0},
-                // from node to node and back
-                {2, 4 * n * others, 2 * others * BYTES, 0},
-                {3, 2 * (n - 1) * others, (n - 1) * others * BYTES, 0},
-                {2, 4 * n * others, 2 * others * BYTES, 0},
-                // every source to each share, results once to each node
-                {2, gets + 2 * n * others, others * BYTES, gets * share},
-                // from node to node, or every source to each share and back
-                {2, follow ? 2 * n * others : 2 * gets, follow ? others * BYTES : 0,
-                 follow ? 0 : 2 * gets * share}};
-    for (int which = 0; which < 8; which++) {
-        int row = which == 4 && !follow ? 5 : which == 7 ? 6 : which;
+    } row;
+    const row both_ways = {2, 4 * n * others, 2 * others * BYTES, 0};
+    const row floats = {2, 6 * n * others, 3 * others * BYTES, 0}; // in two parts on their way up
+    // every source to each share, results once to each node
+    const row gathered = {2, gets + 2 * n * others, others * BYTES, gets * share};
+    // one way, or every source to each share and back
+    const row scan = {2, follow ? 2 * n * others : 2 * gets, follow ? others * BYTES : 0,
+                      follow ? 0 : 2 * gets * share};
+    const row rows[] = {{2, 2 * n * others, n * others * BYTES, 0},
+                        {2, 2 * n * others, others * BYTES, 0},
+                        both_ways,
+                        {3, 2 * (n - 1) * others, (n - 1) * others * BYTES, 0},
+                        follow ? both_ways : gathered,
+                        follow && n >= 4 * nodes ? floats : gathered,
+                        scan,
+                        scan};
+    for (int which = 0; which < (int)(sizeof rows / sizeof *rows); which++) {
         CHECK_OK(gpushmem_team_sync(team));
         struct sent before = sent();
         call_large(team, which, BYTES);
         struct sent after = sent();
         int64_t sum = sum_of(team, after.operations - before.operations);
         int64_t bytes = sum_of(team, after.bytes - before.bytes);
-        CHECK_THAT(sum == rows[row].operations + rows[row].meetings * meeting,
+        CHECK_THAT(sum == rows[which].operations + rows[which].meetings * meeting,
                    "large operation %d: %lld messages", which, (long long)sum);
         // a collect's counts are 8 bytes of each member
-        CHECK_THAT(bytes >= rows[row].bytes &&
-                       bytes < rows[row].bytes + rows[row].more + 8 * n * nodes + 1,
+        CHECK_THAT(bytes >= rows[which].bytes &&
+                       bytes < rows[which].bytes + rows[which].more + 8 * n * nodes + 1,
                    "large operation %d: %lld bytes", which, (long long)bytes);
     }
 }
@@ -634,6 +639,11 @@ static void run_messages(void)
     run_mixed();
 }
 
+static void run_counts(void)
+{
+    check_messages(GPUSHMEM_TEAM_WORLD, gpushmem_team_my_pe(GPUSHMEM_TEAM_NODE) == 0, true);
+}
+
 // Those in which a PE that got data tells its node, and no meeting of all does.
 static void run_late(void)
 {
@@ -702,12 +712,13 @@ int main(int argc, char **argv)
     enum { ROOM = 3776 }; // what a PE hands over at once, from which the ways' switches follow
     bool threads = argc > 1 && strcmp(argv[1], "threads") == 0;
     bool messages = argc > 1 && strcmp(argv[1], "messages") == 0;
+    bool counts = argc > 1 && strcmp(argv[1], "counts") == 0;
     bool late = argc > 1 && strcmp(argv[1], "late") == 0;
     bool smoke = argc > 1 && strcmp(argv[1], "smoke") == 0;
-    rounds = smoke              ? 0
-             : threads          ? check_rounds(argc - 1, argv + 1, 100)
-             : messages || late ? 0
-                                : check_rounds(argc, argv, 1);
+    rounds = smoke                        ? 0
+             : threads                    ? check_rounds(argc - 1, argv + 1, 100)
+             : messages || counts || late ? 0
+                                          : check_rounds(argc, argv, 1);
     CHECK_OK(threads ? gpushmem_init_thread(GPUSHMEM_THREAD_MULTIPLE, NULL) : gpushmem_init());
     me = gpushmem_my_pe();
     n_pes = gpushmem_n_pes();
@@ -718,8 +729,8 @@ int main(int argc, char **argv)
     source = gpushmem_malloc((size_t)n_pes * MOST_BYTES);
     expected = malloc((size_t)n_pes * MOST_BYTES);
     CHECK(dest && source && expected);
-    if (messages || late) {
-        (messages ? run_messages : run_late)();
+    if (messages || counts || late) {
+        (messages ? run_messages : counts ? run_counts : run_late)();
         CHECK_OK(gpushmem_free(source));
         CHECK_OK(gpushmem_free(dest));
         free(expected);

@@ -3,7 +3,7 @@
 // sizes around every switch, in place and apart, one after another without anything in between.
 // Results are compared bit by bit with the fold from the left, over values whose sums show the
 // order.
-//   coll_random [SEED [ROUNDS [THREADS]]]
+//   coll_random [SEED [ROUNDS [THREADS [TYPE]]]]    of all types, or of one
 #define _GNU_SOURCE // usleep
 #include <float.h>
 #include <math.h>
@@ -53,11 +53,11 @@ static uint16_t half_bits(float value)
 
 static float half_value(uint16_t bits)
 {
-    int exponent = bits >> 10 & 31;
-    float fraction = (float)(bits & 0x3ff);
-    float value = exponent == 31 ? INFINITY
-                  : exponent     ? ldexpf(1024.0f + fraction, exponent - 25)
-                                 : ldexpf(fraction, -24);
+    uint32_t exponent = bits >> 10 & 31, wide = (bits & 0x7fffu) << 13;
+    float value = (float)(bits & 0x3ff) * 0x1p-24f;
+    wide += exponent == 31 ? 0x70000000u : 112u << 23;
+    if (exponent)
+        memcpy(&value, &wide, sizeof value);
     return bits & 0x8000 ? -value : value;
 }
 
@@ -250,6 +250,7 @@ static const struct type types[] = {
     SUM_ROW(complexd, 16),
 };
 enum { TYPES = sizeof types / sizeof *types, TEAMS = 4 };
+static const struct type *only; // NULL: all of them
 
 // ---- One thread's operations ----
 
@@ -457,6 +458,7 @@ static void run_round(struct worker *w, int round)
                      .type = &types[draw(w, TYPES)],
                      .seed = draw(w, UINT32_MAX),
                      .in_place = draw(w, 2)};
+    d.type = only ? only : d.type;
     d.op = (int)draw(w, (uint32_t)d.type->operators);
     d.nelems = draw_nelems(w, d.type->size, (size_t)d.n);
     if (d.rank < 0)
@@ -535,6 +537,9 @@ int main(int argc, char **argv)
     uint32_t seed = argc > 1 ? (uint32_t)strtoul(argv[1], NULL, 0) : 1;
     int rounds = argc > 2 ? atoi(argv[2]) : 100, threads = argc > 3 ? atoi(argv[3]) : 1;
     CHECK(threads > 0 && threads <= MOST_THREADS);
+    for (int i = 0; argc > 4 && i < TYPES; i++)
+        only = strcmp(types[i].name, argv[4]) == 0 ? &types[i] : only;
+    CHECK(argc <= 4 || only);
     CHECK_OK(threads > 1 ? gpushmem_init_thread(GPUSHMEM_THREAD_MULTIPLE, NULL) : gpushmem_init());
     me = gpushmem_my_pe();
     n_pes = gpushmem_n_pes();
