@@ -58,8 +58,9 @@ static void print_nodes(unsigned nodes)
         nodes
             ? "Teams of several nodes, nodes=1: small operations of the host meet on each node "
               "first, then one member of each node; large ones send a block of fcollect, collect "
-              "and broadcast once to each other node, and of a reduce or reducescatter from node "
-              "to node; those of the rest to each member."
+              "and broadcast once to each other node, and of a reduce, reducescatter or scan from "
+              "node to node where the order of the team allows it, else a reduce's results once "
+              "to each node; those of the rest to each member."
             : "Teams of several nodes, nodes=0: small operations of the host send messages from "
               "member to member, whatever their nodes; large ones send each block to each member.");
     putchar('\n');
