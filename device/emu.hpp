@@ -106,6 +106,9 @@ inline void gpsh_emu_give_way(uint32_t misses)
 struct gpsh_emu_barrier {
     std::mutex lock;
     unsigned members = 0, arrived = 0;
+    // Of the last generation, as `outcome`: how many came, and how many of them in a call of this
+    // library that all threads make together.
+    unsigned came = 0, came_calling = 0, calling = 0;
     uint32_t generation = 0, sleepers = 0;
     // Whether a thread that has arrived votes, and what those of the last generation made of it:
     // that stays until each of them arrives again.
@@ -115,7 +118,9 @@ struct gpsh_emu_barrier {
     // either it sees the new generation, or it is seen here.
     void release()
     {
-        arrived = 0;
+        came = arrived;
+        came_calling = calling;
+        arrived = calling = 0;
         outcome = vote;
         vote = false;
         __atomic_fetch_add(&generation, 1, __ATOMIC_SEQ_CST);
@@ -124,10 +129,11 @@ struct gpsh_emu_barrier {
     }
 
     // True: a thread that came votes.
-    bool wait(bool votes = false)
+    bool wait(bool votes = false, bool calls = false)
     {
         lock.lock();
         vote = vote || votes;
+        calling += calls;
         uint32_t mine = __atomic_load_n(&generation, __ATOMIC_RELAXED);
         bool last = ++arrived >= members;
         if (last)
@@ -200,6 +206,17 @@ inline gpsh_emu_warp &gpsh_emu_current_warp(void)
 inline void __syncthreads(void)
 {
     gpsh_emu_current_block->barrier.wait();
+}
+// In a call that all threads of the block make together. What they move is divided among all that
+// the block has had, so one that has left the kernel, or is elsewhere, is missed.
+inline bool gpsh_emu_block_meet(bool votes)
+{
+    gpsh_emu_barrier &barrier = gpsh_emu_current_block->barrier;
+    unsigned threads = blockDim.x * blockDim.y * blockDim.z;
+    bool outcome = barrier.wait(votes, true);
+    if (barrier.came_calling < threads)
+        gpushmem_block_missed(barrier.came_calling, barrier.came, threads);
+    return outcome;
 }
 inline int __syncthreads_or(int predicate)
 {

@@ -132,11 +132,19 @@ struct gpsh_scope_block {
     }
     static __device__ __forceinline__ void sync(void)
     {
+#if defined(__CUDACC__)
         __syncthreads();
+#else
+        gpsh_emu_block_meet(false);
+#endif
     }
     static __device__ __forceinline__ bool any(bool mine)
     {
+#if defined(__CUDACC__)
         return __syncthreads_or(mine);
+#else
+        return gpsh_emu_block_meet(mine);
+#endif
     }
 };
 

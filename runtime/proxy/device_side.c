@@ -511,13 +511,14 @@ static int take_error(void)
     // "failed".
     int fault = take_fault();
     int proxy = side.proxy ? gpsh_proxy_take_error(side.proxy) : 0;
-    if (!proxy && is_mute(fault))
+    int missed = proxy || fault ? 0 : gpsh_emulation_take_missed();
+    if (!proxy && (missed || is_mute(fault)))
         say_fault();
     // other threads of that kernel may not have looked yet: in force until the next launch
     if (fault == GPUSHMEM_ERR_PE_FAILED)
         atomic_store(&side.loss_taken, true);
     pthread_mutex_unlock(&side.lock);
-    return proxy ? proxy : fault;
+    return proxy ? proxy : fault ? fault : missed;
 }
 
 int gpushmem_device_error(void)

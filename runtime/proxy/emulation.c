@@ -52,6 +52,31 @@ int gpushmem_call_failed(int status, const char *function, const char *sentence)
     return gpsh_fail(status, "%s: %s", function, sentence);
 }
 
+static _Atomic uint64_t missed; // 0: none; else of the first block
+enum { MISSED_BITS = 21 };      // of each number: more threads than a block may have
+
+void gpushmem_block_missed(unsigned calling, unsigned came, unsigned threads)
+{
+    uint64_t none = 0,
+             here = (uint64_t)threads << 2 * MISSED_BITS | (uint64_t)came << MISSED_BITS | calling;
+    atomic_compare_exchange_strong(&missed, &none, here);
+}
+
+int gpsh_emulation_take_missed(void)
+{
+    const uint64_t mask = (1 << MISSED_BITS) - 1, found = atomic_exchange(&missed, 0);
+    if (!found)
+        return 0;
+    unsigned calling = found & mask, came = found >> MISSED_BITS & mask,
+             threads = (unsigned)(found >> 2 * MISSED_BITS);
+    return gpsh_fail(GPUSHMEM_ERR_INVALID,
+                     "a kernel on PE %d failed: %u of the %u threads of a block made a call of the "
+                     "block (..._block), %u were in __syncthreads, %u had left the kernel: only "
+                     "their part was moved; all threads of the block make such a call, or one "
+                     "makes that without _block",
+                     gpsh.my_pe, calling, threads, came - calling, threads - came);
+}
+
 void gpushmem_proxy_help(uint32_t *sleeping)
 {
     gpsh_proxy_help(sleeping);

@@ -18,6 +18,10 @@ gpsh_enqueue *gpsh_emulation(void);
 // themselves known. GPU kernels can use a host heap too (HMM, Grace), and wake nobody.
 extern _Atomic bool gpsh_kernels_wake;
 
+// 0, or GPUSHMEM_ERR_INVALID with a sentence: a block's call that not all of its threads made,
+// since the last time that this was asked.
+int gpsh_emulation_take_missed(void);
+
 // Waits until emulated kernels have ended: they would wait on, and help the proxy, in memory that
 // is gone. (A GPU's driver waits by itself before it frees memory.)
 void gpsh_emulation_await_kernels(void);

@@ -138,6 +138,41 @@ static void test_other_interfaces(void)
     CHECK(dev.abi == 77);
 }
 
+#if !defined(__CUDACC__)
+// A call of the block by one of its threads alone: the others return, or are elsewhere.
+__global__ void put_alone(uint64_t *words, int way)
+{
+    if (threadIdx.x == 1)
+        gpushmem_dev_uint64_put_block(words, words + 1, 1, gpushmem_dev_my_pe());
+    else if (way) {
+        __syncthreads();
+        __syncthreads();
+    }
+}
+
+// Not so: threads that have left before, or leave after, calls of warps and threads.
+__global__ void put_by_few(uint64_t *words)
+{
+    if (threadIdx.x >= 40)
+        return;
+    __syncthreads();
+    if (threadIdx.x < 32)
+        gpushmem_dev_uint64_put_warp(words, words + 1, 1, gpushmem_dev_my_pe());
+    __syncthreads();
+    gpushmem_dev_quiet();
+}
+
+static void test_lone_calls(uint64_t *words)
+{
+    CHECK_OK(GPUSHMEM_LAUNCH(put_alone, 1, 4, NULL, words, 0));
+    EXPECT_ERROR(GPUSHMEM_ERR_INVALID, "1 of the 4 threads");
+    CHECK_OK(GPUSHMEM_LAUNCH(put_alone, 2, 33, NULL, words, 1));
+    EXPECT_ERROR(GPUSHMEM_ERR_INVALID, "1 of the 33 threads");
+    CHECK(strstr(gpushmem_last_error(), "32 were in __syncthreads, 0 had left"));
+    RUN(put_by_few, 2, 64, words);
+}
+#endif
+
 // A kernel that no host call waits for: finalize says what it did wrong.
 static int run_left(void)
 {
@@ -198,6 +233,9 @@ int main(int argc, char **)
     }
     CHECK(check_read(word) == 0);
 
+#if !defined(__CUDACC__)
+    test_lone_calls(word);
+#endif
     CHECK_OK(gpushmem_device_handle(&dev));
     for (int way = 0; way < BEYOND; way++) {
         CHECK_OK(

@@ -38,6 +38,11 @@ GPUSHMEM_API void gpushmem_launch_waiting(int change);
 GPUSHMEM_API void gpushmem_proxy_wake(uint32_t *sleeping);
 GPUSHMEM_API void gpushmem_proxy_help(uint32_t *sleeping);
 
+// CPU threads: `calling` of the block's `threads` met in a call that all make together; `came` of
+// them met there or elsewhere, the rest has left the kernel. Told by the next
+// gpushmem_device_error.
+GPUSHMEM_API void gpushmem_block_missed(unsigned calling, unsigned came, unsigned threads);
+
 // Kernels of this program run on CPU threads: from now on operations of streams (gpushmem/stream.h)
 // are handed to `enqueue`, which lets *op run after what is in the stream, and returns 0 or a
 // negative status at once. GPUSHMEM_STREAM_END is not one: gpushmem_finalize has ended the waits of
