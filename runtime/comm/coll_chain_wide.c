@@ -78,8 +78,8 @@ static void fold(const struct gpsh_chain *chain, const struct gpsh_link *link, i
     }
 }
 
-static int send(struct gpsh_chain *chain, const struct gpsh_link *link, const uint16_t *upper,
-                const uint16_t *lower)
+static int send_parts(struct gpsh_chain *chain, const struct gpsh_link *link, const uint16_t *upper,
+                      const uint16_t *lower)
 {
     struct gpsh_team *team = chain->c->team;
     int next = chain->nodes->mine + 1, to = beside(chain, link, next);
@@ -119,7 +119,7 @@ static int go_up(struct gpsh_chain *chain, const struct gpsh_link *link)
     fold(chain, link, count, upper, lower);
     return last ? gpsh_chain_pass(chain, link, chain->nodes->mine - 1, dest,
                                   gpsh_chain_back(chain, link))
-                : send(chain, link, upper, lower);
+                : send_parts(chain, link, upper, lower);
 }
 
 bool gpsh_coll_chain_wide_fits(const struct gpsh_team *team)

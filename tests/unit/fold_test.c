@@ -47,6 +47,20 @@ Test(fold, half__each_value__comes_back)
     cr_expect_eq(widened(GPSH_HALF, 0x8001), -0x1p-24f);
 }
 
+Test(fold, split__any_bits__are_joined_again)
+{
+    const uint32_t bits[] = {0, 1, 0x80000000, 0x3f800001, 0x7f800000, 0x7fc01234, 0xffffffff};
+    enum { COUNT = sizeof bits / sizeof *bits };
+    struct gpsh_fold acc, joined;
+    uint16_t upper[COUNT], lower[COUNT];
+    memcpy(acc.bytes, bits, sizeof bits);
+    gpsh_fold_split(&acc, upper, lower, COUNT);
+    cr_expect_eq(upper[3], 0x3f80);
+    cr_expect_eq(lower[3], 1);
+    gpsh_fold_join(&joined, upper, lower, COUNT);
+    cr_expect_arr_eq(joined.bytes, bits, sizeof bits);
+}
+
 Test(fold, half__between_two_values__goes_to_the_nearest_or_the_even_one)
 {
     for (uint32_t bits = 0; bits < 0x7bff; bits++) {
