@@ -6,11 +6,25 @@
 
 #include "gpushmem/device/coll.cuh"
 
+// Who calls. All blocks of a grid do so in another way (coll_grid.cuh).
+template <class Scope> struct gpsh_dev_caller {
+    static __device__ __forceinline__ int meet(const struct gpushmem_dev &dev, gpushmem_team_t team,
+                                               bool quiet)
+    {
+        return gpsh_dev_team_sync(*dev.self, gpsh_dev_teams_of(dev), gpsh_dev_group_of<Scope>(),
+                                  team, quiet);
+    }
+    static __device__ __forceinline__ int run(const struct gpushmem_dev &dev,
+                                              const struct gpushmem_coll_op &op)
+    {
+        return gpsh_dev_coll_run(dev, gpsh_dev_group_of<Scope>(), op);
+    }
+};
+
 template <class Scope>
 GPSH_DEV int gpsh_dev_team_meet(const struct gpushmem_dev &dev, gpushmem_team_t team, bool quiet)
 {
-    return gpsh_dev_team_sync(*dev.self, gpsh_dev_teams_of(dev), gpsh_dev_group_of<Scope>(), team,
-                              quiet);
+    return gpsh_dev_caller<Scope>::meet(dev, team, quiet);
 }
 
 template <class Scope>
@@ -26,7 +40,7 @@ GPSH_DEV int gpsh_dev_collective(const struct gpushmem_dev &dev, int kind, gpush
     op.n = n;
     op.width = width;
     op.root = root;
-    return gpsh_dev_coll_run(dev, gpsh_dev_group_of<Scope>(), op);
+    return gpsh_dev_caller<Scope>::run(dev, op);
 }
 
 template <class Scope>
@@ -43,7 +57,7 @@ GPSH_DEV int gpsh_dev_collective_fold(const struct gpushmem_dev &dev, int kind,
     op.source = source;
     op.n = n;
     op.width = width;
-    return gpsh_dev_coll_run(dev, gpsh_dev_group_of<Scope>(), op);
+    return gpsh_dev_caller<Scope>::run(dev, op);
 }
 
 template <class Scope>
@@ -60,7 +74,7 @@ GPSH_DEV int gpsh_dev_collective_strided(const struct gpushmem_dev &dev, gpushme
     op.width = width;
     op.dest_stride = dst;
     op.source_stride = sst;
-    return gpsh_dev_coll_run(dev, gpsh_dev_group_of<Scope>(), op);
+    return gpsh_dev_caller<Scope>::run(dev, op);
 }
 
 // A team's entry in the kernels' table, or nullptr: this PE is in no such team.

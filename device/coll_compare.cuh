@@ -13,17 +13,18 @@ GPSH_DEV struct gpushmem_coll_call *gpsh_dev_call_of(const struct gpsh_dev_coll 
     return (struct gpushmem_coll_call *)(c.scratch + gpushmem_coll_calls_at(c.n_pes)) + set + rank;
 }
 
-// What all have alike. `status`: what is wrong with the call, if there is something.
+// What all have alike. `status`: what is wrong with the call, if there is something. `grid`: how
+// many blocks call, 0: one thread, warp or block.
 GPSH_DEV_CALL void gpsh_dev_call_fill(const struct gpsh_dev_coll &c,
-                                      const struct gpushmem_coll_op &op, int status)
+                                      const struct gpushmem_coll_op &op, int status, unsigned grid)
 {
     uint64_t *words = gpsh_dev_call_of(c, c.me)->words;
     bool moves = op.kind > GPUSHMEM_COLL_BARRIER, counts = op.kind != GPUSHMEM_COLL_COLLECT;
     bool strided = op.kind == GPUSHMEM_COLL_ALLTOALLS, folds = op.kind >= GPUSHMEM_COLL_REDUCE;
     bool places = moves && counts && op.n;
-    words[GPUSHMEM_COLL_CALL_WHAT] = op.kind | (folds ? (uint64_t)op.type << 8 : 0) |
-                                     (folds ? (uint64_t)op.fold << 16 : 0) |
-                                     (uint64_t)(uint8_t)-status << 24 | (uint64_t)op.width << 32;
+    words[GPUSHMEM_COLL_CALL_WHAT] =
+        op.kind | (folds ? (uint64_t)op.type << 8 : 0) | (folds ? (uint64_t)op.fold << 16 : 0) |
+        (uint64_t)(uint8_t)-status << 24 | (uint64_t)op.width << 32 | (uint64_t)grid << 40;
     words[GPUSHMEM_COLL_CALL_NELEMS] = counts ? op.n : 0;
     words[GPUSHMEM_COLL_CALL_ROOT] = (uint64_t)(int64_t)op.root;
     words[GPUSHMEM_COLL_CALL_DST] = strided ? (uint64_t)op.dest_stride : 0;
@@ -116,11 +117,11 @@ GPSH_DEV int gpsh_dev_call_exchange(struct gpsh_dev_coll *c)
 // By all threads of the group, none of which has given up. Not 0, the same for all: the operation
 // is not to begin, on any member, and its number is used up.
 GPSH_DEV_CALL int gpsh_dev_coll_compare(struct gpsh_dev_coll all, struct gpushmem_coll_op op,
-                                        int status)
+                                        int status, unsigned grid = 0)
 {
     struct gpsh_dev_coll *c = &all;
     if (c->group.rank == 0) {
-        gpsh_dev_call_fill(*c, op, status);
+        gpsh_dev_call_fill(*c, op, status, grid);
         gpsh_dev_fence_sys(); // a NIC reads it
     }
     gpsh_dev_group_sync(c->group);

@@ -33,7 +33,7 @@ done
 targets='gpushmem gpushmem_cli gpushmem_nvshmem gpushmem-perf.cuda gpu_heap gpu_adopted multi_growth gpu_ops gpu_hosted gpu_beside gpu_two_steps perf_gpu_ring_rates'
 targets+=' perf_put_path.cuda gpushmem_softhca softhca_test gpu_cubin gpu_rdc moe_dispatch.cuda kv_transfer.cuda allreduce.cuda stencil3d.cuda transpose.cuda kmeans.cuda'
 for name in basic rma amo order carried ctx edges errors tiny lost growth stream local generic cuda_subset asked first spread \
-    launch_threads left_waiting collective_launch coll coll_kinds coll_issuers coll_lost \
+    launch_threads left_waiting collective_launch coll_grid coll coll_kinds coll_issuers coll_lost \
     nvshmem_rma nvshmem_words nvshmem_coll nvshmem_programs; do
     [ ! -e tests/device/$name.cu ] || targets+=" device_$name.cuda"
 done
@@ -160,6 +160,7 @@ done
 check "a kernel that waits tells for what, by itself and on SIGUSR1" env GPUSHMEM_WAIT_TIMEOUT_MS=60000 GPUSHMEM_HANG_REPORT=1 \
     "$bin/device_asked.cuda"
 check "collective launches of different shapes are told" job 2 env GPUSHMEM_CHECK=1 "$bin/device_collective_launch.cuda" differ
+check "collectives by grids that differ are told" job 2 env GPUSHMEM_CHECK=1 "$bin/device_coll_grid.cuda" differ
 check "a stream operation before the first launch" env GPUSHMEM_WAIT_TIMEOUT_MS=3000 "$bin/device_first.cuda"
 check "kernels of one block spread over the rings" env GPUSHMEM_P2P=0 GPUSHMEM_RINGS=4 "$bin/device_spread.cuda"
 for in in sync reduce large stream; do

@@ -9,6 +9,7 @@ import comments
 HEADERS = [("gpushmem.h", "Host"), ("team.h", "Teams"), ("coll.h", "Collectives of the host"), ("stream.h", "Streams"),
            ("coll_stream.h", "Collectives of streams"), ("device.cuh", "Kernels"), ("device/launch.cuh", "Starting kernels"),
            ("device/launch_collective.cuh", "Starting kernels together"), ("grid_sync.cuh", "Grids that meet"),
+           ("coll_grid.cuh", "Collectives by grids"),
            ("device_host.h", "Around kernels, on the host"), ("bootstrap.h", "Starting without a launcher"),
            ("mpi.h", "Starting with MPI"), ("profile.h", "Seeing the calls"), ("types.h", "Types and constants")]
 

@@ -253,33 +253,35 @@
 // prod and scans: complexf and complexd, too. With GPUSHMEM_CHECK=1 each call first exchanges a
 // message with all members: where functions or arguments differ (the places of dest and source in
 // the heap, too), or some are wrong, no member begins, all return GPUSHMEM_ERR_ASYMMETRY, or what
-// is wrong, and the team goes on.
+// is wrong, and the team goes on. The forms with _grid are called by all threads of a grid that
+// was launched by GPUSHMEM_LAUNCH_COLLECTIVE; #include <gpushmem/coll_grid.cuh> has them, and says
+// what is different.
 //   int gpushmem_dev_team_my_pe(gpushmem_team_t team);
 //   int gpushmem_dev_team_n_pes(gpushmem_team_t team);
 //   int gpushmem_dev_team_world_pe(gpushmem_team_t team, int rank);
-//   int gpushmem_dev_team_sync[_warp|_block](gpushmem_team_t team);
-//   int gpushmem_dev_barrier[_warp|_block](gpushmem_team_t team);
-//   int gpushmem_dev_TYPE_broadcast[_warp|_block](gpushmem_team_t team, TYPE *dest,
+//   int gpushmem_dev_team_sync[_warp|_block|_grid](gpushmem_team_t team);
+//   int gpushmem_dev_barrier[_warp|_block|_grid](gpushmem_team_t team);
+//   int gpushmem_dev_TYPE_broadcast[_warp|_block|_grid](gpushmem_team_t team, TYPE *dest,
 //       const TYPE *source, size_t nelems, int root);
-//   int gpushmem_dev_TYPE_[collect|fcollect|alltoall][_warp|_block](gpushmem_team_t team,
+//   int gpushmem_dev_TYPE_[collect|fcollect|alltoall][_warp|_block|_grid](gpushmem_team_t team,
 //       TYPE *dest, const TYPE *source, size_t nelems);
-//   int gpushmem_dev_TYPE_alltoalls[_warp|_block](gpushmem_team_t team, TYPE *dest,
+//   int gpushmem_dev_TYPE_alltoalls[_warp|_block|_grid](gpushmem_team_t team, TYPE *dest,
 //       const TYPE *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems);
-//   int gpushmem_dev_broadcastmem[_warp|_block](gpushmem_team_t team, void *dest,
+//   int gpushmem_dev_broadcastmem[_warp|_block|_grid](gpushmem_team_t team, void *dest,
 //       const void *source, size_t nelems, int root);
-//   int gpushmem_dev_[collectmem|fcollectmem|alltoallmem][_warp|_block](gpushmem_team_t team,
+//   int gpushmem_dev_[collectmem|fcollectmem|alltoallmem][_warp|_block|_grid](gpushmem_team_t team,
 //       void *dest, const void *source, size_t nelems);
-//   int gpushmem_dev_alltoallsmem[_warp|_block](gpushmem_team_t team, void *dest,
+//   int gpushmem_dev_alltoallsmem[_warp|_block|_grid](gpushmem_team_t team, void *dest,
 //       const void *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems);
-//   int gpushmem_dev_TYPE_[min|max|sum|prod]_reduce[_warp|_block](gpushmem_team_t team,
+//   int gpushmem_dev_TYPE_[min|max|sum|prod]_reduce[_warp|_block|_grid](gpushmem_team_t team,
 //       TYPE *dest, const TYPE *source, size_t nelems);
-//   int gpushmem_dev_TYPE_[min|max|sum|prod]_reducescatter[_warp|_block](gpushmem_team_t team,
+//   int gpushmem_dev_TYPE_[min|max|sum|prod]_reducescatter[_warp|_block|_grid](gpushmem_team_t
+//       team, TYPE *dest, const TYPE *source, size_t nelems);
+//   int gpushmem_dev_TYPE_[and|or|xor]_reduce[_warp|_block|_grid](gpushmem_team_t team,
 //       TYPE *dest, const TYPE *source, size_t nelems);
-//   int gpushmem_dev_TYPE_[and|or|xor]_reduce[_warp|_block](gpushmem_team_t team,
+//   int gpushmem_dev_TYPE_[and|or|xor]_reducescatter[_warp|_block|_grid](gpushmem_team_t team,
 //       TYPE *dest, const TYPE *source, size_t nelems);
-//   int gpushmem_dev_TYPE_[and|or|xor]_reducescatter[_warp|_block](gpushmem_team_t team,
-//       TYPE *dest, const TYPE *source, size_t nelems);
-//   int gpushmem_dev_TYPE_sum_[inscan|exscan][_warp|_block](gpushmem_team_t team, TYPE *dest,
+//   int gpushmem_dev_TYPE_sum_[inscan|exscan][_warp|_block|_grid](gpushmem_team_t team, TYPE *dest,
 //       const TYPE *source, size_t nelems);
 //
 // Launching and the block's shared memory: GPUSHMEM_LAUNCH, gpushmem_launch_wait,

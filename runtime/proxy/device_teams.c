@@ -80,6 +80,11 @@ static struct gpushmem_dev_team entry_for(int slot)
     return entry;
 }
 
+static bool is_number(int word)
+{
+    return word != GPUSHMEM_TEAM_GRID_FAILED && word != GPUSHMEM_TEAM_GRID_REFUSED;
+}
+
 // With the lock held. The entry comes last, for kernels that look at it while this is under way.
 static int write_slot(int slot)
 {
@@ -88,7 +93,7 @@ static int write_slot(int slot)
     int status = 0;
     if (team->n) {
         for (int i = 0; i < GPUSHMEM_TEAM_EPOCHS; i++)
-            table.words[i] = team->first_epoch;
+            table.words[i] = is_number(i) ? team->first_epoch : 0;
         status = table.memory->device_write(epochs_of(slot), table.words, WORDS_BYTES);
         if (!status)
             status = table.memory->device_write(pes_of(slot), team->pes,
@@ -118,6 +123,8 @@ static int read_epoch(int slot, uint64_t *epoch)
         words = table.words;
     }
     for (int i = 0; i < GPUSHMEM_TEAM_EPOCHS; i++) {
+        if (!is_number(i))
+            continue;
         // without the bit that says that an operation is under way (device/team.cuh)
         uint64_t word = __atomic_load_n(&words[i], __ATOMIC_RELAXED) & ~((uint64_t)1 << 63);
         if (word > *epoch)

@@ -98,9 +98,13 @@ static void print_call(char *text, size_t bytes, uint64_t what)
     else if (kind >= GPUSHMEM_COLL_REDUCE)
         snprintf(text, bytes, "%s_%s_%s", types[type], folds[fold], kinds[kind]);
     else if (kind > GPUSHMEM_COLL_BARRIER)
-        snprintf(text, bytes, "%s of elements of %u bytes", kinds[kind], (unsigned)(what >> 32));
+        snprintf(text, bytes, "%s of elements of %u bytes", kinds[kind],
+                 (unsigned)(what >> 32 & 0xff));
     else
         snprintf(text, bytes, "%s", kinds[kind]);
+    if (what >> 40)
+        snprintf(text + strlen(text), bytes - strlen(text), " by a grid of %u block%s",
+                 (unsigned)(what >> 40), what >> 40 == 1 ? "" : "s");
 }
 
 // Members of a team call differently, or one of them badly.
@@ -108,7 +112,7 @@ static void describe_call(const struct gpushmem_device_fault *fault, char *text,
 {
     static const char *const names[] = {
         "", "nelems", "root", "dst", "sst", "dest at heap offset", "source at heap offset"};
-    char theirs[64], firsts[64];
+    char theirs[96], firsts[96];
     int first_pe = (int)fault->bytes;
     if ((uint32_t)fault->cmp >= GPUSHMEM_COLL_CALL_WORDS) {
         snprintf(text, bytes, ", in a collective: PE %d passes a bad argument", fault->pe);

@@ -52,6 +52,12 @@ struct gpushmem_dev_team {
 // above what any member has used in this slot.
 enum { GPUSHMEM_TEAM_EPOCHS = 128 };
 
+// Words among them that are no numbers, by which the blocks of a grid tell each other.
+enum gpushmem_team_grid_word {
+    GPUSHMEM_TEAM_GRID_FAILED = 8,  // why one gave up, as the team's poison says it
+    GPUSHMEM_TEAM_GRID_REFUSED = 9, // 0, or why no block is to begin
+};
+
 // ---- Collectives
 // ------------------------------------------------------------------------------------------
 
@@ -150,7 +156,8 @@ enum gpushmem_coll_flag {
 
 // What a member calls, for others to compare with what they do. `epoch` comes last.
 enum gpushmem_coll_call_word {
-    // kind (bits 0 to 7), type, operator, negated status of what is wrong with it, width (32 to 63)
+    // kind (bits 0 to 7), type, operator, negated status of what is wrong with it, width (32 to
+    // 39), the blocks of the grid that calls (40 to 63), 0 for one thread, warp or block
     GPUSHMEM_COLL_CALL_WHAT = 0,
     GPUSHMEM_COLL_CALL_NELEMS = 1,
     GPUSHMEM_COLL_CALL_ROOT = 2,

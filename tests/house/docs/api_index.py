@@ -62,7 +62,7 @@ def host(*headers):
 
 
 def device():
-    text = preprocessed("gpushmem.h", "device.cuh", "grid_sync.cuh")
+    text = preprocessed("gpushmem.h", "device.cuh", "coll_grid.cuh")
     text = re.sub(r"gpushmem_dev_\w+\(const Handle &\.\.\.\)", "", text)  # only says which header is missing
     found = functions(text.replace("struct gpushmem_dev_ctx ctx", "gpushmem_dev_ctx ctx")
                       .replace("struct gpushmem_dev_ctx *", "gpushmem_dev_ctx *"),

@@ -19,7 +19,7 @@ missing() {
 }
 
 # Most functions are made by macros, so the preprocessor has to say which there are. The rest is as written: variables, CMake.
-printf '#include "gpushmem/gpushmem.h"\n#include "gpushmem/device.cuh"\n' |
+printf '#include "gpushmem/gpushmem.h"\n#include "gpushmem/coll_grid.cuh"\n' |
     "$cxx" -std=c++17 -E -P -xc++ -Iinclude -I"$device_include" - >"$work/headers"
 grep -ohE '\b[A-Za-z_][A-Za-z0-9_]*\b' "$work/headers" "${sources[@]}" | sort -u >"$work/words"
 {

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Collectives by all blocks of a grid: their data, from sizes that are packets to those that are
+// not, interleaved with operations of streams; statuses that are one for all threads; calls that
+// are refused.
+//   device_coll_grid [differ|lost]; differ, with GPUSHMEM_CHECK=1: members call differently; lost,
+//   with --on-failure continue: the last PE dies, and the survivors end and go on
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "gpushmem/coll_grid.cuh"
+#include "kernel_check.cuh"
+
+enum { THREADS = 40, MOST = 40000 };
+
+static int my_pe, n_pes;
+static int *source, *dest; // symmetric: MOST elements for each PE
+static int *returned;      // one for each thread of a grid
+
+// Element i of what `pe` brings.
+static __host__ __device__ int element(int pe, int i)
+{
+    return (pe + 1) * 1000003 + i * 7;
+}
+
+struct what {
+    int kind;
+    size_t n;
+    gpushmem_team_t team;
+};
+
+static __device__ int call(const struct what &w, int *to, const int *from)
+{
+    switch (w.kind) {
+    case GPUSHMEM_COLL_SYNC: return gpushmem_dev_team_sync_grid(w.team);
+    case GPUSHMEM_COLL_BARRIER: return gpushmem_dev_barrier_grid(w.team);
+    case GPUSHMEM_COLL_BROADCAST:
+        return gpushmem_dev_int_broadcast_grid(w.team, to, from, w.n,
+                                               gpushmem_dev_team_n_pes(w.team) - 1);
+    case GPUSHMEM_COLL_COLLECT: return gpushmem_dev_int_collect_grid(w.team, to, from, w.n);
+    case GPUSHMEM_COLL_FCOLLECT: return gpushmem_dev_int_fcollect_grid(w.team, to, from, w.n);
+    case GPUSHMEM_COLL_ALLTOALL: return gpushmem_dev_int_alltoall_grid(w.team, to, from, w.n);
+    case GPUSHMEM_COLL_ALLTOALLS:
+        return gpushmem_dev_int_alltoalls_grid(w.team, to, from, 1, 1, w.n);
+    case GPUSHMEM_COLL_REDUCE: return gpushmem_dev_int_sum_reduce_grid(w.team, to, from, w.n);
+    case GPUSHMEM_COLL_REDUCESCATTER:
+        return gpushmem_dev_int_sum_reducescatter_grid(w.team, to, from, w.n);
+    case GPUSHMEM_COLL_INSCAN: return gpushmem_dev_int_sum_inscan_grid(w.team, to, from, w.n);
+    default: return gpushmem_dev_int_sum_exscan_grid(w.team, to, from, w.n);
+    }
+}
+
+// Element i of the result of PE `me`. Elements of all blocks are numbered in a row.
+static __device__ int wanted(const struct what &w, int me, int n, int i)
+{
+    int count = (int)w.n, sum = 0, first = 0, last = n;
+    switch (w.kind) {
+    case GPUSHMEM_COLL_BROADCAST: return element(n - 1, i);
+    case GPUSHMEM_COLL_COLLECT:
+    case GPUSHMEM_COLL_FCOLLECT: return element(i / count, i % count);
+    case GPUSHMEM_COLL_ALLTOALL:
+    case GPUSHMEM_COLL_ALLTOALLS: return element(i / count, me * count + i % count);
+    case GPUSHMEM_COLL_REDUCESCATTER: i += me * count; break;
+    case GPUSHMEM_COLL_INSCAN: last = me + 1; break;
+    case GPUSHMEM_COLL_EXSCAN: last = me; break;
+    default: break;
+    }
+    for (int pe = first; pe < last; pe++)
+        sum += element(pe, i);
+    return sum;
+}
+
+// All blocks write source, and look at all of dest, without a barrier of their own.
+__global__ void run(struct what w, int *to, int *from, int me, int n, int *statuses, int *errors)
+{
+    const int thread = (int)(gpsh_dev_block_number() * blockDim.x + threadIdx.x);
+    const int threads = (int)(gpsh_dev_grid_blocks() * blockDim.x), count = (int)w.n;
+    bool many = w.kind == GPUSHMEM_COLL_ALLTOALL || w.kind == GPUSHMEM_COLL_ALLTOALLS ||
+                w.kind == GPUSHMEM_COLL_REDUCESCATTER;
+    bool gathers = w.kind == GPUSHMEM_COLL_FCOLLECT || w.kind == GPUSHMEM_COLL_COLLECT ||
+                   (many && w.kind != GPUSHMEM_COLL_REDUCESCATTER);
+    for (int i = thread; i < (many ? n : 1) * count; i += threads)
+        from[i] = element(me, i);
+    statuses[thread] = call(w, to, from);
+    if (statuses[thread] || w.kind <= GPUSHMEM_COLL_BARRIER)
+        return;
+    for (int i = (thread + 17) % threads; i < (gathers ? n : 1) * count; i += threads)
+        EXPECT(errors, to[i] == wanted(w, me, n, i));
+}
+
+static int launch(const struct what &w, dim3 grid, int *errors)
+{
+    unsigned threads = grid.x * grid.y * THREADS;
+    check_clear(returned, threads * sizeof *returned);
+    CHECK_OK(GPUSHMEM_LAUNCH_COLLECTIVE(run, grid, THREADS, 0, NULL, w, dest, source, my_pe, n_pes,
+                                        returned, errors));
+    int status = gpushmem_launch_wait(NULL), first = check_read(returned);
+    for (unsigned i = 0; i < threads; i++)
+        CHECK(check_read(&returned[i]) == first);
+    CHECK(status == first);
+    return first;
+}
+
+static void test_kinds(int *errors)
+{
+    static const size_t counts[] = {1, 3, 0, 129, 5000};
+    int turn = 0;
+    for (int kind = GPUSHMEM_COLL_SYNC; kind < GPUSHMEM_COLL_KINDS; kind++)
+        for (size_t n : counts) {
+            dim3 grid = turn % 3 ? dim3(turn % 3 + 1) : dim3(2, 2);
+            CHECK_OK(launch({kind, n, GPUSHMEM_TEAM_WORLD}, grid, errors));
+            if (turn++ % 4 == 0) // of the same sequence
+                CHECK_OK(
+                    gpushmem_int_sum_reduce_on_stream(GPUSHMEM_TEAM_WORLD, dest, source, 3, NULL));
+        }
+    for (int kind : {GPUSHMEM_COLL_REDUCE, GPUSHMEM_COLL_FCOLLECT, GPUSHMEM_COLL_REDUCESCATTER})
+        CHECK_OK(launch({kind, MOST - 1, GPUSHMEM_TEAM_WORLD}, 3, errors));
+}
+
+// A number whose low half is 0 comes in the middle of these; each block has its own.
+static void test_many(int *errors)
+{
+    for (int i = 0; i < 12; i++)
+        CHECK_OK(launch({i % 2 ? GPUSHMEM_COLL_REDUCE : GPUSHMEM_COLL_FCOLLECT,
+                         (size_t)(i * 11 + 1), GPUSHMEM_TEAM_WORLD},
+                        1 + i % 4, errors));
+}
+
+static void test_refused(int *errors)
+{
+    struct what w = {GPUSHMEM_COLL_REDUCE, 4, 77};
+    CHECK(launch(w, 2, errors) == GPUSHMEM_ERR_INVALID);
+    CHECK(strstr(gpushmem_last_error(), "77 is no team or channel of this PE"));
+    w.team = GPUSHMEM_TEAM_CHANNEL(GPUSHMEM_TEAM_WORLD, 1);
+    CHECK(launch(w, 2, errors) == GPUSHMEM_ERR_INVALID);
+    w.team = GPUSHMEM_TEAM_WORLD;
+#if !defined(__CUDACC__) // CUDA 13 lets blocks of every launch meet, and cannot tell
+    CHECK_OK(GPUSHMEM_LAUNCH(run, 2, 1, NULL, w, dest, source, my_pe, n_pes, returned, errors));
+    CHECK(gpushmem_launch_wait(NULL) == GPUSHMEM_ERR_STATE);
+    CHECK(strstr(gpushmem_last_error(), "was not launched by GPUSHMEM_LAUNCH_COLLECTIVE"));
+#endif
+    CHECK_OK(launch(w, 2, errors));
+}
+
+// A grid of one block, which may be launched in any way, or the block for itself.
+__global__ void by_block(bool grid, int *to, const int *from, int *errors)
+{
+    int status = grid ? gpushmem_dev_int_sum_reduce_grid(GPUSHMEM_TEAM_WORLD, to, from, 40)
+                      : gpushmem_dev_int_sum_reduce_block(GPUSHMEM_TEAM_WORLD, to, from, 40);
+    EXPECT(errors, status == GPUSHMEM_ERR_ASYMMETRY);
+}
+
+// Nobody begins, all hear of it, and the team goes on.
+static void test_differ(int *errors)
+{
+    struct what w = {GPUSHMEM_COLL_REDUCE, 40, GPUSHMEM_TEAM_WORLD}, other = w;
+    other.n = 41;
+    for (int i = 0; i < 3; i++) {
+        CHECK(launch(my_pe == 1 ? other : w, 2, errors) == GPUSHMEM_ERR_ASYMMETRY);
+        CHECK(strstr(gpushmem_last_error(), "PE 1 passes nelems 41, PE 0 passes 40"));
+        CHECK_OK(launch(w, 2, errors));
+        other.n = 0;
+        CHECK(launch(my_pe == 1 ? other : w, 2, errors) == GPUSHMEM_ERR_ASYMMETRY);
+        other.n = 41;
+    }
+    CHECK_OK(launch({GPUSHMEM_COLL_REDUCE, 0, GPUSHMEM_TEAM_WORLD}, 2, errors));
+    CHECK_OK(GPUSHMEM_LAUNCH(by_block, 1, THREADS, NULL, my_pe != 1, dest, source, errors));
+    CHECK(gpushmem_launch_wait(NULL) == GPUSHMEM_ERR_ASYMMETRY);
+    CHECK(strstr(gpushmem_last_error(),
+                 "PE 1 calls int32_sum_reduce, PE 0 calls int32_sum_reduce by a grid of 1 block"));
+}
+
+// The loss comes after some rounds; from then on every call fails, in all threads.
+static void test_lost(int *errors)
+{
+    struct what w = {GPUSHMEM_COLL_REDUCE, 5000, GPUSHMEM_TEAM_WORLD};
+    bool dies = my_pe == n_pes - 1;
+    for (int i = 0; i < 3; i++)
+        CHECK_OK(launch(w, 3, errors));
+    if (dies)
+        kill(getpid(), SIGKILL);
+    for (int i = 0; i < 4; i++) {
+        w.kind = i % 2 ? GPUSHMEM_COLL_FCOLLECT : GPUSHMEM_COLL_REDUCE;
+        CHECK(launch(w, 3 - i % 2, errors) == GPUSHMEM_ERR_PE_FAILED);
+    }
+    CHECK_OK(gpushmem_team_survivors(GPUSHMEM_TEAM_WORLD, NULL, 0, &w.team));
+    n_pes--;
+    for (int i = 0; i < 4; i++)
+        CHECK_OK(launch(w, 3, errors));
+    CHECK_OK(gpushmem_team_destroy(w.team));
+    printf("PE %d lives on: %d failures\n", my_pe, check_failures);
+    fflush(stdout);
+    _exit(check_failures != 0); // finalize is a barrier with the dead
+}
+
+int main(int argc, char **argv)
+{
+    my_pe = check_begin();
+    n_pes = gpushmem_n_pes();
+    source = (int *)gpushmem_calloc((size_t)(MOST * n_pes), sizeof *source);
+    dest = (int *)gpushmem_calloc((size_t)(MOST * n_pes), sizeof *dest);
+    returned = (int *)gpushmem_calloc(8 * THREADS, sizeof *returned);
+    int *errors = check_errors_begin();
+    if (argc > 1 && !strcmp(argv[1], "differ")) {
+        test_differ(errors);
+    } else if (argc > 1 && !strcmp(argv[1], "lost")) {
+        test_lost(errors);
+    } else {
+        test_kinds(errors);
+        test_many(errors);
+        test_refused(errors);
+    }
+    check_errors_end(__FILE__, errors);
+    return check_end("coll_grid");
+}
