@@ -16,7 +16,8 @@
 //            gpushmem_malloc gave.
 // Errors     Functions returning int return 0 or a negative GPUSHMEM_ERR_* code; functions
 //            returning a value return 0 on failure, and those where 0 may be meant have a form
-//            gpushmem_X_status, which returns the code and writes the value to its last argument.
+//            gpushmem_X_status, which returns the code and writes the value to its last argument
+//            (for g that is get of one element).
 //            Failures of g and of atomics that return a value are logged as well, each sentence
 //            once. gpushmem_last_error() returns a sentence about this thread's last failure, and
 //            gpushmem_last_error_code() its code; success leaves both as they are. Outputs are

@@ -11,20 +11,17 @@
 #include <time.h>
 #include <unistd.h>
 
-const struct options usual = {
-    .sq_depth = 64,
-    .cq_depth = 128,
-    .recv_depth = 16,
-    .max_inline = 64,
-    .far_access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-                  IBV_ACCESS_REMOTE_ATOMIC,
-    .far_qp_access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC,
-    .timeout = 10, // 4 ms a try
-    .retry = 3,
-    .rnr_retry = 3,
-    .max_rd = 8,
-    .far_max_rd = 8,
-};
+// 4.096 us * 2^TIMEOUT a try, of four.
+#define OPTIONS(TIMEOUT)                                                                           \
+    {                                                                                              \
+        .sq_depth = 64, .cq_depth = 128, .recv_depth = 16, .max_inline = 64,                       \
+        .far_access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |  \
+                      IBV_ACCESS_REMOTE_ATOMIC,                                                    \
+        .far_qp_access =                                                                           \
+            IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC,           \
+        .timeout = TIMEOUT, .retry = 3, .rnr_retry = 3, .max_rd = 8, .far_max_rd = 8,              \
+    }
+const struct options usual = OPTIONS(15), impatient = OPTIONS(10);
 
 double seconds(void)
 {

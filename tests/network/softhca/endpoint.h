@@ -62,7 +62,8 @@ struct options {
     bool sq_sig_all;
     enum gpu_memory near_gpu, far_gpu; // the buffer is in the memory of the first, or the last GPU
 };
-extern const struct options usual;
+// The other end of a usual pair may wait half a second for a processor, of an impatient one 16 ms.
+extern const struct options usual, impatient;
 
 struct end {
     struct ibv_context *context;

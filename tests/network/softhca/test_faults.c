@@ -15,7 +15,7 @@ static void gone(enum mode mode, int how)
 {
     struct pair pair;
     struct ibv_sge sge;
-    pair_open(&pair, mode, &usual);
+    pair_open(&pair, mode, &impatient);
     struct ibv_send_wr wr = write_wr(&pair, &sge, 0, 0, 8);
     CHECK_EQ(run_wr(&pair, &wr), IBV_WC_SUCCESS);
     kill(pair.child, how);
@@ -37,7 +37,7 @@ static void killed_in_midstream(enum mode mode)
 {
     struct pair pair;
     struct ibv_sge sge;
-    pair_open(&pair, mode, &usual);
+    pair_open(&pair, mode, &impatient);
     int n = 0;
     enum ibv_wc_status status = IBV_WC_SUCCESS;
     for (; status == IBV_WC_SUCCESS && n < 10000000; n++) {
@@ -57,7 +57,7 @@ static void waits_for_ever(enum mode mode)
     struct pair pair;
     struct ibv_sge sge;
     struct ibv_wc wc;
-    struct options options = usual;
+    struct options options = impatient;
     options.timeout = 0;
     pair_open(&pair, mode, &options);
     kill(pair.child, SIGKILL);
@@ -96,7 +96,7 @@ static void stopped_receiver(enum mode mode)
 {
     struct pair pair;
     struct ibv_sge sge;
-    pair_open(&pair, mode, &usual);
+    pair_open(&pair, mode, &impatient);
     CHECK_EQ(far_do(&pair, FAR_RECEIVE, 0).value, 0);
     kill(pair.child, SIGSTOP);
     waitpid(pair.child, NULL, WUNTRACED);
@@ -114,12 +114,12 @@ static void stopped_receiver(enum mode mode)
 static void late_peer(enum mode mode)
 {
     struct end near = {0}, far = {0};
-    struct options options = usual;
+    struct options options = impatient;
     options.timeout = 20; // 4.3 s a try
     end_open(&near, 0, false);
-    end_queues(&near, &options, usual.far_access, usual.far_qp_access);
+    end_queues(&near, &options, impatient.far_access, impatient.far_qp_access);
     end_open(&far, 0, false);
-    end_queues(&far, &options, usual.far_access, usual.far_qp_access);
+    end_queues(&far, &options, impatient.far_access, impatient.far_qp_access);
     CHECK_EQ(end_connect(&near, &options, &far.gid, far.qp->qp_num, true), 0);
     struct ibv_sge sge = {(uintptr_t)near.buffer, 8, near.mr->lkey};
     struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .send_flags = IBV_SEND_SIGNALED}, *bad;
@@ -147,7 +147,7 @@ static void other_rank(enum mode mode)
     struct pair pair;
     struct ibv_sge sge;
     setenv("PMIX_RANK", "2", 1);
-    pair_open(&pair, mode, &usual);
+    pair_open(&pair, mode, &impatient);
     struct ibv_send_wr wr = write_wr(&pair, &sge, 0, 0, 8);
     for (int i = 0; i < 10; i++)
         CHECK_EQ(run_wr(&pair, &wr), IBV_WC_SUCCESS);
@@ -175,7 +175,7 @@ static void no_memory_on_demand(enum mode mode)
 {
     struct end end = {0};
     end_open(&end, 0, false);
-    end_queues(&end, &usual, IBV_ACCESS_LOCAL_WRITE, 0); // one registration
+    end_queues(&end, &impatient, IBV_ACCESS_LOCAL_WRITE, 0); // one registration
     CHECK(!ibv_reg_mr(end.pd, end.buffer, 64, 0) && errno == ENOMEM);
     end_close(&end);
 }
@@ -212,7 +212,7 @@ static void nothing_moves(struct pair *pair)
 
 static void open_far(struct pair *pair, enum mode mode, int timeout)
 {
-    struct options options = usual;
+    struct options options = impatient;
     options.far_device = 1;
     options.timeout = timeout;
     pair_open(pair, mode, &options);
