@@ -5,6 +5,8 @@
 
 #include "check.h"
 
+enum { MOST_PES = 16 };
+extern int me, n_pes;
 extern char *dest, *source, *expected; // [MOST_PES * MOST_BYTES] the first two symmetric
 
 void skew(void);
@@ -15,5 +17,20 @@ void prepare(size_t dest_bytes);
 void check_types(const gpushmem_team_t *teams, int n_teams);
 // Elements of each type keep their places, by the teams in turn.
 void check_moves(const gpushmem_team_t *teams, int n_teams);
+
+// Each fills source, calls, and compares dest with what it has to be; `seed` varies the data.
+void check_broadcast(gpushmem_team_t team, size_t bytes, unsigned seed);
+void check_fcollect(gpushmem_team_t team, size_t bytes, unsigned seed);
+void check_collect(gpushmem_team_t team, size_t bytes, unsigned seed);
+void check_sums(gpushmem_team_t team, size_t n, unsigned seed);
+void check_products(gpushmem_team_t team, size_t n, unsigned seed);
+void check_in_place(gpushmem_team_t team, size_t n);
+// All operations on blocks of so many bytes.
+void check_bytes(gpushmem_team_t team, size_t bytes, unsigned seed);
+
+// `coll messages`, `coll counts` and `coll late`.
+void run_messages(void);
+void run_counts(void);
+void run_late(void);
 
 #endif
