@@ -117,6 +117,40 @@ static void test_kinds(int *errors)
         CHECK_OK(launch({kind, MOST - 1, GPUSHMEM_TEAM_WORLD}, 3, errors));
 }
 
+// Dest is source; of a team of all PEs but the first, which is refused and goes on.
+__global__ void in_place(gpushmem_team_t team, float *vector, int first, int n, int count,
+                         int expected, int *errors)
+{
+    const int thread = (int)(gpsh_dev_block_number() * blockDim.x + threadIdx.x);
+    const int threads = (int)(gpsh_dev_grid_blocks() * blockDim.x);
+    for (int i = thread; i < count; i += threads)
+        vector[i] = (float)element(gpushmem_dev_my_pe(), i) / 3;
+    EXPECT(errors, gpushmem_dev_float_sum_reduce_grid(team, vector, vector, count) == expected);
+    for (int i = thread; i < count; i += threads) {
+        float sum = (float)element(first, i) / 3;
+        for (int pe = first + 1; pe < n; pe++)
+            sum += (float)element(pe, i) / 3;
+        EXPECT(errors, expected || vector[i] == sum);
+    }
+}
+
+static void test_team(int *errors)
+{
+    gpushmem_team_t team;
+    CHECK_OK(gpushmem_team_split_strided(GPUSHMEM_TEAM_WORLD, 1, 1, n_pes - 1, NULL, 0, &team));
+    int refused = my_pe ? 0 : (int)GPUSHMEM_ERR_INVALID;
+    for (int count : {1, 77, 20000})
+        for (int blocks = 1; blocks <= 3; blocks++) {
+            CHECK_OK(GPUSHMEM_LAUNCH_COLLECTIVE(in_place, blocks, THREADS, 0, NULL,
+                                                GPUSHMEM_TEAM_WORLD, (float *)dest, 0, n_pes, count,
+                                                0, errors));
+            CHECK_OK(GPUSHMEM_LAUNCH_COLLECTIVE(in_place, blocks, THREADS, 0, NULL, team,
+                                                (float *)dest, 1, n_pes, count, refused, errors));
+            CHECK(gpushmem_launch_wait(NULL) == refused);
+        }
+    CHECK_OK(gpushmem_team_destroy(team));
+}
+
 // A number whose low half is 0 comes in the middle of these; each block has its own.
 static void test_many(int *errors)
 {
@@ -208,6 +242,8 @@ int main(int argc, char **argv)
     } else {
         test_kinds(errors);
         test_many(errors);
+        if (n_pes > 1)
+            test_team(errors);
         test_refused(errors);
     }
     check_errors_end(__FILE__, errors);
