@@ -408,10 +408,8 @@ int shca_execute(struct shca_qp *qp, struct shca_wqe *wqe)
     struct job job = {0};
     if (wqe->bytes > (uint64_t)shca_settings.max_msg)
         return IBV_WC_LOC_LEN_ERR;
-    if (!answers(qp, &job)) {
-        shca_mail_drop(qp);
-        return qp->mail >= 0 ? SHCA_AGAIN : SHCA_NO_ANSWER;
-    }
+    if (!answers(qp, &job))
+        return shca_mail_pending(qp) ? SHCA_AGAIN : SHCA_NO_ANSWER;
     switch (wqe->opcode) {
     case IBV_WR_RDMA_WRITE: return write_data(&job, wqe);
     case IBV_WR_RDMA_WRITE_WITH_IMM: return write_with_imm(&job, wqe);

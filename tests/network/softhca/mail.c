@@ -228,6 +228,19 @@ bool shca_mail_answered(const struct shca_qp *qp)
                SHCA_MAIL_DONE;
 }
 
+// Whether the peer has the request, or its answer came since somebody looked: a peer whose queue
+// pair goes to the error state says why after that. A dead one's is given up.
+bool shca_mail_pending(struct shca_qp *qp)
+{
+    if (qp->mail < 0 || !qp->peer)
+        return qp->mail >= 0;
+    uint32_t state = atomic_load(&qp->peer->segment->procs[qp->peer->proc].mails[qp->mail].state);
+    bool pending =
+        state == SHCA_MAIL_DONE || (state == SHCA_MAIL_POSTED && shca_peer_alive(qp->peer));
+    qp->mail = pending ? qp->mail : -1;
+    return pending;
+}
+
 // Gives up a request under way, as soon as the peer has let go of it; qp->mail tells whether that
 // is so.
 void shca_mail_drop(struct shca_qp *qp)

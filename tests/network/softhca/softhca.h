@@ -355,6 +355,7 @@ bool shca_late_place(struct shca_qp *qp, bool all, uint64_t *wake_ns);
 // mail.c
 void shca_mail_serve(struct shca_device *device);
 bool shca_mail_waiting(const struct shca_device *device);
+bool shca_mail_pending(struct shca_qp *qp);
 void shca_mail_drop(struct shca_qp *qp);
 bool shca_mail_answered(const struct shca_qp *qp);
 // Sends a request and picks up its answer in a later call; status as shca_execute.
