@@ -104,7 +104,7 @@ GPSH_DEV_CALL int gpsh_dev_coll_grid(const struct gpushmem_dev &dev, struct gpsh
     bool compares = c.flags & GPUSHMEM_DEV_TEAM_CHECKED;
     int status = op.kind > GPUSHMEM_COLL_BARRIER ? gpsh_dev_coll_check(c, op) : 0;
     if (!compares && (status || nothing))
-        return status;
+        return status ? status : gpsh_dev_grid_sync(dev); // without elements it is a meeting
     c.block = gpsh_dev_block_number();
     c.blocks = gpsh_dev_grid_workers(c, op);
     c.lane = c.block * c.group.size + c.group.rank;

@@ -6,9 +6,10 @@
 //     In kernels of GPUSHMEM_LAUNCH_COLLECTIVE: called by all threads of all blocks, on every
 //     member of the team, with the arguments of the form without _grid. The grid meets at the
 //     beginning and at the end (gpushmem/grid_sync.cuh): all blocks may have written source
-//     before, and each thread may read all of dest, and write source, after it. Grids of all
-//     members have the same number of blocks; the first 64 take part. Where a member is reached
-//     through rings, the first one does.
+//     before, and each thread may read all of dest, and write source, after it. A call without
+//     elements is a meeting of the grid, not of the members. Grids of all members have the same
+//     number of blocks; the first 64 take part. Where a member is reached through rings, the first
+//     one does.
 //     An operation of the team's sequence of streams: not while one of a stream is under way on
 //     this PE (GPUSHMEM_CHECK=1: GPUSHMEM_ERR_STATE), and on all members in one order with those.
 //     0, or a negative status, the same for all threads of the grid:

@@ -81,7 +81,12 @@ __global__ void run(struct what w, int *to, int *from, int me, int n, int *statu
                    (many && w.kind != GPUSHMEM_COLL_REDUCESCATTER);
     for (int i = thread; i < (many ? n : 1) * count; i += threads)
         from[i] = element(me, i);
+    const int mark = w.kind * 1000 + thread; // calls without elements are meetings too
+    if (!count)
+        to[thread] = mark;
     statuses[thread] = call(w, to, from);
+    const int other = (thread + THREADS) % threads;
+    EXPECT(errors, count || statuses[thread] || to[other] == mark - thread + other);
     if (statuses[thread] || w.kind <= GPUSHMEM_COLL_BARRIER)
         return;
     for (int i = (thread + 17) % threads; i < (gathers ? n : 1) * count; i += threads)
