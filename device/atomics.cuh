@@ -20,13 +20,6 @@
 #define GPSH_DEV      static inline
 #define GPSH_DEV_CALL [[maybe_unused]] static __attribute__((noinline))
 #endif
-// The longest ones: gpushmem's own programs link them (docs/adr/0035-emulation-built-once.md).
-#if defined(GPSH_EMU_LIBRARY)
-#define GPSH_DEV_ONCE
-#else
-#define GPSH_DEV_ONCE GPSH_DEV_CALL
-#endif
-
 #if defined(__CUDA_ARCH__)
 #define GPSH_UNROLL    _Pragma("unroll")
 #define GPSH_NO_UNROLL _Pragma("unroll 1")

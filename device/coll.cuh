@@ -1,75 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A collective operation: its arguments, the way that it takes, and the kernels of streams.
+// A collective operation of kernels: the way that it takes.
 #ifndef GPUSHMEM_DEVICE_COLL_CUH
 #define GPUSHMEM_DEVICE_COLL_CUH
 
 #include "gpushmem/device/coll_direct.cuh"
 #include "gpushmem/device/coll_small.cuh"
 #include "gpushmem/device/coll_sync.cuh"
-
-// ---- Arguments ----
-
-// Bytes of source and dest, for GPUSHMEM_DEVICE_CHECKS.
-GPSH_DEV uint64_t gpsh_dev_coll_span(const struct gpushmem_coll_op &op, int n, bool dest)
-{
-    uint64_t block = gpsh_dev_bytes(op.n, op.width), members = (uint64_t)n;
-    switch (op.kind) {
-    case GPUSHMEM_COLL_FCOLLECT: return dest ? gpsh_dev_bytes(block, members) : block;
-    case GPUSHMEM_COLL_ALLTOALL: return gpsh_dev_bytes(block, members);
-    case GPUSHMEM_COLL_REDUCESCATTER: return dest ? block : gpsh_dev_bytes(block, members);
-    case GPUSHMEM_COLL_ALLTOALLS:
-        return op.n ? gpsh_dev_span(op.n * members, dest ? op.dest_stride : op.source_stride,
-                                    op.width)
-                    : 0;
-    default: return block;
-    }
-}
-
-#if GPSH_DEV_CHECKS
-GPSH_DEV int gpsh_dev_coll_bad(const struct gpsh_dev_coll &c, int which, int64_t seen)
-{
-    struct gpsh_dev_coll refused = c; // its status is of this call, not of the team
-    gpsh_dev_coll_refuse(&refused, GPUSHMEM_FAULT_ARGUMENT, which, (uint64_t)seen, (uint64_t)c.n);
-    return refused.status;
-}
-
-GPSH_DEV int gpsh_dev_coll_check_numbers(const struct gpsh_dev_coll &c,
-                                         const struct gpushmem_coll_op &op)
-{
-    if (op.kind == GPUSHMEM_COLL_BROADCAST && (unsigned)op.root >= (unsigned)c.n)
-        return gpsh_dev_coll_bad(c, GPUSHMEM_COLL_CALL_ROOT, op.root);
-    if (op.kind == GPUSHMEM_COLL_ALLTOALLS && op.dest_stride < 1)
-        return gpsh_dev_coll_bad(c, GPUSHMEM_COLL_CALL_DST, op.dest_stride);
-    if (op.kind == GPUSHMEM_COLL_ALLTOALLS && op.source_stride < 1)
-        return gpsh_dev_coll_bad(c, GPUSHMEM_COLL_CALL_SST, op.source_stride);
-    return 0;
-}
-#endif
-
-GPSH_DEV int gpsh_dev_coll_check(const struct gpsh_dev_coll &c, const struct gpushmem_coll_op &op)
-{
-#if GPSH_DEV_CHECKS
-    int pe = c.dev.my_pe;
-    uint64_t to = gpsh_dev_coll_span(op, c.n, true), from = gpsh_dev_coll_span(op, c.n, false);
-    bool source_is_own = op.kind != GPUSHMEM_COLL_BROADCAST || op.root == c.me;
-    if (int status = gpsh_dev_coll_check_numbers(c, op))
-        return status;
-    if ((to && !gpsh_dev_check(c.dev, op.dest, to, pe)) ||
-        (from && source_is_own && !gpsh_dev_check(c.dev, op.source, from, pe)))
-        return GPUSHMEM_ERR_ADDRESS;
-    const char *d = (const char *)op.dest, *s = (const char *)op.source;
-    bool apart = d + to <= s || s + from <= d || !to || !from || !source_is_own;
-    bool same = d == s && (op.kind == GPUSHMEM_COLL_REDUCE || gpsh_dev_coll_scans(op) ||
-                           op.kind == GPUSHMEM_COLL_BROADCAST);
-    bool slice = (op.kind == GPUSHMEM_COLL_FCOLLECT && s == gpsh_dev_coll_dest(op, c.me)) ||
-                 (op.kind == GPUSHMEM_COLL_REDUCESCATTER && d == gpsh_dev_coll_source(op, c.me));
-    if (apart || same || slice || op.kind == GPUSHMEM_COLL_COLLECT)
-        return 0;
-    return gpsh_dev_coll_bad(c, GPUSHMEM_COLL_CALL_DEST, 0);
-#else
-    return 0;
-#endif
-}
 
 // ---- The way ----
 
@@ -127,8 +63,9 @@ GPSH_DEV void gpsh_dev_coll_do(struct gpsh_dev_coll *c, const struct gpushmem_co
     }
 }
 
-GPSH_DEV int gpsh_dev_coll_body(const struct gpushmem_dev &dev, const struct gpsh_dev_teams &teams,
-                                struct gpsh_dev_group group, const struct gpushmem_coll_op &op)
+// Long, and the way of few calls: a copy of the arguments in registers.
+GPSH_DEV_CALL int gpsh_dev_coll_large(const struct gpushmem_dev &dev, struct gpsh_dev_teams teams,
+                                      struct gpsh_dev_group group, struct gpushmem_coll_op op)
 {
     struct gpsh_dev_coll c = gpsh_dev_coll_of(dev, teams.n_pes, group);
     if (!gpsh_dev_coll_begin(&c, teams, op.team))
@@ -147,34 +84,29 @@ GPSH_DEV int gpsh_dev_coll_body(const struct gpushmem_dev &dev, const struct gps
     return gpsh_dev_coll_end(&c);
 }
 
-// Long, and the way of few calls: a copy of the arguments in registers.
-GPSH_DEV_CALL int gpsh_dev_coll_large(const struct gpushmem_dev &dev, struct gpsh_dev_teams teams,
-                                      struct gpsh_dev_group group, struct gpushmem_coll_op op)
-{
-    return gpsh_dev_coll_body(dev, teams, group, op);
-}
-
 // All threads of a group, rank of size. A block's first warp is one.
 template <class Scope>
 GPSH_DEV_CALL int gpsh_dev_coll_group(const struct gpushmem_dev &dev, struct gpsh_dev_teams teams,
                                       unsigned rank, unsigned size, struct gpushmem_coll_op op)
 {
     const struct gpsh_dev_group group = {rank, size, gpsh_dev_scope_name<Scope>::value};
-    int slot = op.team & GPUSHMEM_TEAM_SLOT_MASK, status = GPSH_DEV_NOT_SMALL;
-    if (op.team >= 0 && slot < teams.n && gpsh_dev_coll_may_be_small(size, op)) {
+    const struct gpushmem_dev_team *entry = gpsh_dev_teams_at(teams, op.team);
+    int status = GPSH_DEV_NOT_SMALL;
+    if (entry && gpsh_dev_coll_may_be_small(size, op)) {
         struct gpsh_dev_coll c = gpsh_dev_coll_of(dev, teams.n_pes, group);
-        status = gpsh_dev_small_do<Scope>(&c, teams.entries + slot, gpsh_dev_small_op(op),
-                                          gpsh_dev_coll_check);
+        status = gpsh_dev_small_do<Scope>(&c, entry, gpsh_dev_small_op(op));
     }
     return status == GPSH_DEV_NOT_SMALL ? gpsh_dev_coll_large(dev, teams, group, op) : status;
 }
 
-// Small operations of a block are its first warp's: the others would go through as many
-// instructions, at the cost of that one, and have no data to move. The bytes of all members count.
+// What a warp has a unit each for is the work of a block's first one: the others would go through
+// as many instructions, at the cost of that one, and have no data to move. Of many members there is
+// work for all threads.
 GPSH_DEV bool gpsh_dev_coll_by_warp(int n_pes, unsigned size, const struct gpushmem_coll_op &op)
 {
-    return size >= 64 && op.n <= 2048 && op.kind != GPUSHMEM_COLL_COLLECT &&
-           gpsh_dev_coll_bytes(op) * (unsigned)n_pes <= 2048;
+    const unsigned units = gpsh_scope_warp::threads * GPSH_LL_UNIT;
+    return size >= 64 && op.n <= units && op.kind != GPUSHMEM_COLL_COLLECT &&
+           gpsh_dev_coll_bytes(op) <= units && gpsh_dev_coll_bytes(op) * (unsigned)n_pes <= 2048;
 }
 
 GPSH_DEV_CALL int gpsh_dev_coll_block(const struct gpushmem_dev &dev, struct gpsh_dev_teams teams,

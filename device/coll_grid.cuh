@@ -8,7 +8,7 @@
 
 struct gpsh_scope_grid;
 
-// Largest block in packets: both halves of a packet travel, so larger ones take the links longer.
+// Largest block in packets, twice the bytes of which travel. A guess by what streams take them for.
 enum { GPSH_DEV_GRID_PACKETS = 64 << 10 };
 
 GPSH_DEV int gpsh_dev_grid_way(const struct gpsh_dev_coll &c, const struct gpushmem_coll_op &op)
@@ -28,17 +28,16 @@ GPSH_DEV int gpsh_dev_grid_way(const struct gpsh_dev_coll &c, const struct gpush
 GPSH_DEV bool gpsh_dev_grid_team(struct gpsh_dev_coll *c, const struct gpsh_dev_teams &teams,
                                  int handle)
 {
-    int slot = handle & GPUSHMEM_TEAM_SLOT_MASK;
-    bool valid = handle >= 0 && slot < teams.n && !(handle >> GPUSHMEM_TEAM_CHANNEL_SHIFT);
     struct gpushmem_dev_team team = {};
-    if (valid)
-        team = gpsh_dev_team_read(teams.entries + slot);
-    if (!valid || !gpsh_dev_team_is(team, handle) || !(team.flags & GPUSHMEM_DEV_TEAM_STREAM)) {
+    const struct gpushmem_dev_team *entry = gpsh_dev_teams_at(teams, handle);
+    if (entry)
+        team = gpsh_dev_team_read(entry);
+    if (!entry || !gpsh_dev_team_is(team, handle) || gpsh_dev_handle_channel(handle) ||
+        !(team.flags & GPUSHMEM_DEV_TEAM_STREAM)) {
         gpsh_dev_coll_refuse(c, GPUSHMEM_FAULT_TEAM, 0, (uint64_t)handle, 0);
         return false;
     }
     gpsh_dev_coll_take(c, team);
-    c->handle = team.team;
     c->stream = true;
     c->scratch = team.stream_scratch;
     c->epoch_word = team.epochs;

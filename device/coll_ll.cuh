@@ -13,6 +13,11 @@
 
 enum { GPSH_LL_UNIT = 8 };
 
+// Largest block that kernels send in packets: a lone thread polls 16 bytes for 8 of data.
+#if !defined(GPUSHMEM_COLL_PACKET_BYTES)
+#define GPUSHMEM_COLL_PACKET_BYTES 512
+#endif
+
 GPSH_DEV struct gpsh_dev_packet gpsh_dev_ll_pack(const gpsh_dev_unit<2> &unit, uint32_t flag)
 {
     return {unit.w[0] | (uint64_t)flag << 32, unit.w[1] | (uint64_t)flag << 32};
@@ -119,10 +124,10 @@ GPSH_DEV void gpsh_dev_ll_await(struct gpsh_dev_coll *c, const struct gpushmem_c
 GPSH_DEV gpsh_dev_acc<2> gpsh_dev_ll_fold(int type, int fold, const gpsh_dev_acc<2> &acc,
                                           const gpsh_dev_unit<2> &in, bool first)
 {
-#if GPSH_COLL_SUMS
     if (type == GPUSHMEM_COLL_FLOAT && fold == GPUSHMEM_COLL_SUM)
         return gpsh_dev_fold_with(gpsh_dev_fold_one<GPUSHMEM_COLL_FLOAT, GPUSHMEM_COLL_SUM>{}, acc,
                                   in, first);
+#if GPSH_COLL_SUMS
     if (type == GPUSHMEM_COLL_BFLOAT16 && fold == GPUSHMEM_COLL_SUM)
         return gpsh_dev_fold_with(gpsh_dev_fold_one<GPUSHMEM_COLL_BFLOAT16, GPUSHMEM_COLL_SUM>{},
                                   acc, in, first);

@@ -5,12 +5,8 @@
 #ifndef GPUSHMEM_DEVICE_COLL_SMALL_CUH
 #define GPUSHMEM_DEVICE_COLL_SMALL_CUH
 
+#include "gpushmem/device/coll_arguments.cuh"
 #include "gpushmem/device/coll_ll.cuh"
-
-// Largest block that kernels send in packets: a lone thread polls 16 bytes for 8 of data.
-#if !defined(GPUSHMEM_COLL_PACKET_BYTES)
-#define GPUSHMEM_COLL_PACKET_BYTES 512
-#endif
 
 enum {
     GPSH_DEV_NOT_SMALL = 1,
@@ -41,24 +37,12 @@ GPSH_DEV struct gpushmem_coll_op gpsh_dev_small_op(struct gpushmem_coll_op op)
 // two rounds: the team's entry, and then everything that it leads to, whether it is needed or not.
 GPSH_DEV bool gpsh_dev_small_team(const struct gpushmem_dev_team &team, int handle)
 {
-    int channel = handle >> GPUSHMEM_TEAM_CHANNEL_SHIFT & GPUSHMEM_TEAM_CHANNEL_MASK;
+    int channel = gpsh_dev_handle_channel(handle);
     uint32_t flags = GPUSHMEM_DEV_TEAM_DIRECT, looked_at = ~(uint32_t)GPUSHMEM_DEV_TEAM_STREAM;
     if (channel)
         flags |= GPUSHMEM_DEV_TEAM_STREAM, looked_at = ~0u;
     return gpsh_dev_team_is(team, handle) & (team.n == 2) & ((team.flags & looked_at) == flags) &
            (channel < GPUSHMEM_TEAM_CHANNELS);
-}
-
-GPSH_DEV void gpsh_dev_small_take(struct gpsh_dev_coll *c, const struct gpushmem_dev_team &team,
-                                  int handle)
-{
-    int channel = handle >> GPUSHMEM_TEAM_CHANNEL_SHIFT & GPUSHMEM_TEAM_CHANNEL_MASK;
-    gpsh_dev_coll_take(c, team);
-    c->n = 2;
-    c->handle = team.team;
-    c->epoch_word = team.epochs + channel;
-    c->scratch =
-        channel ? team.stream_scratch + gpushmem_coll_channel_at(c->n_pes, channel) : team.scratch;
 }
 
 // What this thread sends and gets: its unit of the blocks.
@@ -118,17 +102,6 @@ GPSH_DEV void gpsh_dev_small_exchange(struct gpsh_dev_coll *c, uint64_t packets,
         gpsh_dev_small_await(c, place, &small->in);
 }
 
-// A step of the fold. What most programs sum is in place: two calls take longer than all the rest.
-GPSH_DEV gpsh_dev_acc<2> gpsh_dev_small_fold(const struct gpushmem_coll_op &op,
-                                             const gpsh_dev_acc<2> &acc, const gpsh_dev_unit<2> &in,
-                                             bool first)
-{
-    if (op.type == GPUSHMEM_COLL_FLOAT && op.fold == GPUSHMEM_COLL_SUM)
-        return gpsh_dev_fold_with(gpsh_dev_fold_one<GPUSHMEM_COLL_FLOAT, GPUSHMEM_COLL_SUM>{}, acc,
-                                  in, first);
-    return gpsh_dev_fold_step<2>(acc, in, op.type, op.fold, first);
-}
-
 GPSH_DEV void gpsh_dev_small_store(const struct gpsh_dev_coll &c, const struct gpushmem_coll_op &op,
                                    const struct gpsh_dev_small &small)
 {
@@ -143,7 +116,7 @@ GPSH_DEV void gpsh_dev_small_store(const struct gpsh_dev_coll &c, const struct g
             unit.w[0] = rank == c.me ? small.own.w[0] : small.in.w[0];
             unit.w[1] = rank == c.me ? small.own.w[1] : small.in.w[1];
             if (rank < end)
-                acc = gpsh_dev_small_fold(op, acc, unit, rank == 0);
+                acc = gpsh_dev_ll_fold(op.type, op.fold, acc, unit, rank == 0);
         }
         gpsh_dev_store_unit<2>((char *)op.dest + small.at, gpsh_dev_fold_result(acc, op.type),
                                small.left);
@@ -156,11 +129,10 @@ GPSH_DEV void gpsh_dev_small_store(const struct gpsh_dev_coll &c, const struct g
         gpsh_dev_store_unit<2>(gpsh_dev_coll_dest(op, 1 - c.me) + small.at, small.in, small.left);
 }
 
-// By all threads of the group. GPSH_DEV_NOT_SMALL: nothing was done, by none of
-// them.
-template <class Scope, class Check>
+// By all threads of the group. GPSH_DEV_NOT_SMALL: nothing was done, by none of them.
+template <class Scope>
 GPSH_DEV int gpsh_dev_small_do(struct gpsh_dev_coll *c, const struct gpushmem_dev_team *entry,
-                               const struct gpushmem_coll_op &op, Check check)
+                               const struct gpushmem_coll_op &op)
 {
     struct gpsh_dev_small small = {};
     uint64_t away = 0;
@@ -169,11 +141,13 @@ GPSH_DEV int gpsh_dev_small_do(struct gpsh_dev_coll *c, const struct gpushmem_de
     const struct gpushmem_dev_team team = gpsh_dev_team_read(entry);
     bool goes = gpsh_dev_small_team(team, op.team);
     if (goes) {
-        gpsh_dev_small_take(c, team, op.team);
+        gpsh_dev_coll_take(c, team);
+        gpsh_dev_coll_take_channel(c, team, gpsh_dev_handle_channel(op.team));
+        c->n = 2;
         uint64_t before = gpsh_dev_load64_relaxed_gpu(c->epoch_word);
         uint64_t poison = gpsh_dev_load64_value_sys(c->scratch);
         away = gpsh_dev_away(c->dev, gpsh_dev_coll_pe(*c, 1 - c->me));
-        status = check(*c, op);
+        status = gpsh_dev_coll_check(*c, op);
         if (!status)
             small = gpsh_dev_small_load(*c, op);
         c->epoch = before + 1;

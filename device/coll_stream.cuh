@@ -39,7 +39,6 @@ GPSH_DEV struct gpsh_dev_coll gpsh_dev_stream_coll_of(const struct gpushmem_dev 
 {
     struct gpsh_dev_coll c = gpsh_dev_coll_of(dev, dev.n_pes, gpsh_dev_stream_group());
     gpsh_dev_coll_take(&c, team);
-    c.handle = team.team;
     c.stream = true;
     c.scratch = team.stream_scratch;
     c.block = gpsh_dev_stream_block();

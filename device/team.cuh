@@ -97,6 +97,24 @@ GPSH_DEV struct gpsh_dev_teams gpsh_dev_teams_of(const struct gpushmem_dev &dev)
     return {dev.teams, (int)dev.n_teams, dev.n_pes};
 }
 
+// The parts of a handle: which team, and which of its sequences.
+GPSH_DEV int gpsh_dev_handle_team(int handle)
+{
+    return handle & ((1 << GPUSHMEM_TEAM_CHANNEL_SHIFT) - 1);
+}
+GPSH_DEV int gpsh_dev_handle_channel(int handle)
+{
+    return handle >> GPUSHMEM_TEAM_CHANNEL_SHIFT & GPUSHMEM_TEAM_CHANNEL_MASK;
+}
+
+// The entry of the handle's slot, which may be another team's (gpsh_dev_team_is), or NULL.
+GPSH_DEV const struct gpushmem_dev_team *gpsh_dev_teams_at(const struct gpsh_dev_teams &teams,
+                                                           int handle)
+{
+    int slot = handle & GPUSHMEM_TEAM_SLOT_MASK;
+    return handle >= 0 && slot < teams.n ? teams.entries + slot : nullptr;
+}
+
 // Begun by gpsh_dev_coll_begin.
 GPSH_DEV struct gpsh_dev_coll gpsh_dev_coll_of(const struct gpushmem_dev &dev, int n_pes,
                                                struct gpsh_dev_group group)
@@ -315,9 +333,8 @@ GPSH_DEV void gpsh_dev_coll_round(struct gpsh_dev_coll *c)
 
 GPSH_DEV bool gpsh_dev_team_is_valid(const struct gpushmem_dev &dev, int handle)
 {
-    const int mask = (1 << GPUSHMEM_TEAM_CHANNEL_SHIFT) - 1;
-    int slot = handle & GPUSHMEM_TEAM_SLOT_MASK;
-    return handle >= 0 && slot < (int)dev.n_teams && dev.teams[slot].team == (handle & mask);
+    const struct gpushmem_dev_team *entry = gpsh_dev_teams_at(gpsh_dev_teams_of(dev), handle);
+    return entry && entry->team == gpsh_dev_handle_team(handle);
 }
 
 // GPUSHMEM_ERR_INVALID: what is wrong with a call.
@@ -351,18 +368,28 @@ GPSH_DEV struct gpushmem_dev_team gpsh_dev_team_read(const struct gpushmem_dev_t
 // this question, which comes first, looks at every one.
 GPSH_DEV bool gpsh_dev_team_is(const struct gpushmem_dev_team &team, int handle)
 {
-    return (team.team == (handle & ((1 << GPUSHMEM_TEAM_CHANNEL_SHIFT) - 1))) &
-           (team.pes != nullptr) & (team.scratch != nullptr) & (team.epochs != nullptr);
+    return (team.team == gpsh_dev_handle_team(handle)) & (team.pes != nullptr) &
+           (team.scratch != nullptr) & (team.epochs != nullptr);
 }
 
 GPSH_DEV void gpsh_dev_coll_take(struct gpsh_dev_coll *c, const struct gpushmem_dev_team &team)
 {
+    c->handle = team.team;
     c->me = team.my_rank;
     c->n = team.n;
     c->flags = team.flags;
     c->start = team.start;
     c->stride = team.stride;
     c->pes = team.pes;
+}
+
+// A sequence of kernels' own.
+GPSH_DEV void gpsh_dev_coll_take_channel(struct gpsh_dev_coll *c,
+                                         const struct gpushmem_dev_team &team, int channel)
+{
+    c->epoch_word = team.epochs + channel;
+    c->scratch =
+        channel ? team.stream_scratch + gpushmem_coll_channel_at(c->n_pes, channel) : team.scratch;
 }
 
 // The bit of a sequence's number that says that an operation of it is under way (GPUSHMEM_CHECK=1).
@@ -412,25 +439,18 @@ GPSH_DEV bool gpsh_dev_coll_begin(struct gpsh_dev_coll *c, const struct gpsh_dev
                                   int handle)
 {
     gpsh_dev_group_sync(c->group);
-    int channel = handle >> GPUSHMEM_TEAM_CHANNEL_SHIFT & GPUSHMEM_TEAM_CHANNEL_MASK;
-    int slot = handle & GPUSHMEM_TEAM_SLOT_MASK;
-    bool valid = handle >= 0 && slot < teams.n;
+    int channel = gpsh_dev_handle_channel(handle);
     struct gpushmem_dev_team team = {};
-    if (valid)
-        team = gpsh_dev_team_read(teams.entries + slot);
-    if (!valid || !gpsh_dev_team_is(team, handle)) {
+    const struct gpushmem_dev_team *entry = gpsh_dev_teams_at(teams, handle);
+    if (entry)
+        team = gpsh_dev_team_read(entry);
+    int channels = team.flags & GPUSHMEM_DEV_TEAM_STREAM ? (int)GPUSHMEM_TEAM_CHANNELS : 1;
+    if (!entry || !gpsh_dev_team_is(team, handle) || channel >= channels) {
         gpsh_dev_coll_refuse(c, GPUSHMEM_FAULT_TEAM, 0, (uint64_t)handle, 0);
         return false;
     }
     gpsh_dev_coll_take(c, team);
-    if (channel >= (c->flags & GPUSHMEM_DEV_TEAM_STREAM ? (int)GPUSHMEM_TEAM_CHANNELS : 1)) {
-        gpsh_dev_coll_refuse(c, GPUSHMEM_FAULT_TEAM, 0, (uint64_t)handle, 0);
-        return false;
-    }
-    c->handle = team.team;
-    c->scratch =
-        channel ? team.stream_scratch + gpushmem_coll_channel_at(c->n_pes, channel) : team.scratch;
-    c->epoch_word = team.epochs + channel;
+    gpsh_dev_coll_take_channel(c, team, channel);
     gpsh_dev_coll_start(c, false);
     return true;
 }

@@ -180,7 +180,6 @@ __global__ void replay(struct gpushmem_dev dev, const struct gpushmem_dev_team *
     struct gpsh_dev_coll c =
         gpsh_dev_coll_of(dev, dev.n_pes, gpsh_dev_group_of<gpsh_scope_thread>());
     gpsh_dev_coll_take(&c, *captured);
-    c.handle = captured->team;
     c.stream = true;
     c.scratch = captured->stream_scratch;
     c.epoch_word = captured->epochs + GPUSHMEM_TEAM_STREAM_EPOCHS;
