@@ -111,18 +111,13 @@ static int begin(struct gpsh_chain *chain, const struct gpsh_chain_steps *steps)
 {
     const struct gpsh_coll *c = chain->c;
     size_t bytes = c->nelems * c->size;
-    int status = gpsh_piece_begin(&chain->piece, c, steps->outs);
-    if (status == 0 && chain->piece.most < chain->most)
-        status = gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "%s: no host memory for %d sources", c->what,
-                           c->team->n);
+    int status = gpsh_piece_begin(&chain->piece, c, steps->outs, chain->most);
     if (status < 0 || c->dest != c->source || gpsh_chain_is_first(chain))
         return status;
     chain->kept = malloc(bytes);
     chain->beside = steps->keep ? malloc(bytes) : NULL;
-    return chain->kept && (chain->beside || !steps->keep)
-               ? for_each(chain, keep)
-               : gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "%s: no host memory for %zu bytes", c->what,
-                           bytes);
+    return chain->kept && (chain->beside || !steps->keep) ? for_each(chain, keep)
+                                                          : gpsh_piece_no_copy(c, bytes);
 }
 
 // The others' sources are ready after one meeting, and left alone until the next.

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-int gpsh_piece_begin(struct gpsh_piece *p, const struct gpsh_coll *c, size_t outs)
+int gpsh_piece_begin(struct gpsh_piece *p, const struct gpsh_coll *c, size_t outs, size_t least)
 {
     enum { NEAR_BYTES = 16384, FAR_BYTES = 65536 };
     size_t n = (size_t)c->team->n, pieces = outs + n;
@@ -17,9 +17,12 @@ int gpsh_piece_begin(struct gpsh_piece *p, const struct gpsh_coll *c, size_t out
     p->most = bytes / c->size;
     p->out = memory;
     p->fetched = memory + outs * bytes;
-    return p->most ? 0
-                   : gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "%s: no host memory for %d sources", c->what,
-                               c->team->n);
+    if (p->most >= least)
+        return 0;
+    return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
+                     "%s: no host memory for pieces of %d sources, %zu bytes each; free some, or "
+                     "set a smaller GPUSHMEM_HEAP_SIZE",
+                     c->what, c->team->n, least * c->size);
 }
 
 int gpsh_piece_gather(struct gpsh_piece *p, const int *ranks, int count, const char *sym, size_t at,
@@ -57,13 +60,21 @@ void gpsh_piece_share(const struct gpsh_coll *c, int rank, size_t *first, size_t
     *last = *first + part < c->nelems ? *first + part : c->nelems;
 }
 
+int gpsh_piece_no_copy(const struct gpsh_coll *c, size_t bytes)
+{
+    return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
+                     "%s: no host memory for a copy of %zu bytes of source, which dest is, too; "
+                     "free some, or pass a dest apart from source, which needs no copy",
+                     c->what, bytes);
+}
+
 int gpsh_piece_run(const struct gpsh_coll *c, size_t outs, int (*share)(struct gpsh_piece *))
 {
     struct gpsh_piece piece;
     int status = gpsh_coll_enter(c);
     if (status < 0)
         return status;
-    status = gpsh_piece_begin(&piece, c, outs);
+    status = gpsh_piece_begin(&piece, c, outs, 1);
     status = gpsh_coll_leave(c, status < 0 ? status : share(&piece));
     gpsh_coll_free(status, piece.memory);
     return status;

@@ -147,16 +147,12 @@ static int scatter_begin(struct scatter *s)
 {
     const struct gpsh_coll *c = s->c;
     size_t bytes = c->nelems * c->size;
-    int status = gpsh_piece_begin(&s->piece, c, OUTS);
-    if (status == 0 && s->piece.most < s->most)
-        status = gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "%s: no host memory for %d sources", c->what,
-                           c->team->n);
+    int status = gpsh_piece_begin(&s->piece, c, OUTS, s->most);
     if (status < 0 || s->nodes->mine == 0 || !in_place(c, c->team->my_rank, c->dest))
         return status;
     s->kept = malloc(bytes);
     return s->kept ? gpsh_coll_get(c->team, c->team->my_rank, s->kept, c->dest, bytes)
-                   : gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "%s: no host memory for %zu bytes", c->what,
-                               bytes);
+                   : gpsh_piece_no_copy(c, bytes);
 }
 
 int gpsh_coll_nodes_reducescatter(const struct gpsh_coll *c)
