@@ -254,37 +254,40 @@ static int do_now(const struct call *call, struct gpsh_team *team)
     }
 }
 
-// The way is the one that a GPU's stream would take.
-static int emulate(gpsh_enqueue *emulated, const struct call *call,
-                   const struct gpushmem_dev_team *team)
+static struct gpsh_coll_choice choose(const struct gpushmem_coll_op *op, const struct teams *teams)
 {
-    struct gpushmem_coll_op chosen = call->op;
-    const struct gpushmem_stream_op op = {.kind = GPUSHMEM_STREAM_COLL, .source = &chosen};
-    bool apart = chosen.dest != chosen.source;
-    chosen.way = (uint8_t)gpsh_coll_choose(&chosen, team, apart, &gpsh_coll_limits).way;
-    return emulated(call->stream, &op);
+    return gpsh_coll_choose(op, &teams->device, op->dest != op->source, &gpsh_coll_limits);
 }
 
-static int submit_one(const struct call *call, const struct teams *teams)
+// The way is the one that a GPU's stream would take.
+static int emulate(gpsh_enqueue *emulated, const struct gpushmem_coll_op *chosen,
+                   gpushmem_stream_t stream)
+{
+    const struct gpushmem_stream_op op = {.kind = GPUSHMEM_STREAM_COLL, .source = chosen};
+    return emulated(stream, &op);
+}
+
+static int submit_one(const struct gpushmem_coll_op *op, const struct teams *teams,
+                      struct gpsh_coll_choice choice, gpushmem_stream_t stream)
 {
     gpsh_enqueue *emulated = gpsh_emulation();
-    return emulated ? emulate(emulated, call, &teams->device)
-                    : gpsh_coll_gpu_submit(&call->op, &teams->device, teams->pes, call->stream);
+    struct gpushmem_coll_op chosen = *op;
+    chosen.way = (uint8_t)choice.way;
+    return emulated ? emulate(emulated, &chosen, stream)
+                    : gpsh_coll_gpu_submit(&chosen, &teams->device, teams->pes, choice, stream);
 }
 
 static int submit(const struct call *call, const struct teams *teams)
 {
-    const struct gpushmem_coll_op *op = &call->op;
-    if (!gpsh_emulation() && !gpsh.device_heap)
+    if (at_once())
         return do_now(call, teams->host);
-    bool apart = op->dest != op->source;
-    if (gpsh_coll_choose(op, &teams->device, apart, &gpsh_coll_limits).way != GPUSHMEM_COLL_TWO)
-        return submit_one(call, teams);
+    struct gpsh_coll_choice choice = choose(&call->op, teams);
+    if (choice.way != GPUSHMEM_COLL_TWO)
+        return submit_one(&call->op, teams, choice, call->stream);
     struct gpushmem_coll_op two[2];
-    gpsh_coll_in_two(op, &teams->device, two);
-    int status = submit_one(&(struct call){call->function, two[0], call->stream}, teams);
-    return status ? status
-                  : submit_one(&(struct call){call->function, two[1], call->stream}, teams);
+    gpsh_coll_in_two(&call->op, &teams->device, two);
+    int status = submit_one(&two[0], teams, choose(&two[0], teams), call->stream);
+    return status ? status : submit_one(&two[1], teams, choose(&two[1], teams), call->stream);
 }
 
 static int collective(struct call call)

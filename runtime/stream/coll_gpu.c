@@ -5,7 +5,6 @@
 #include "gpu/gpu.h"
 #include "gpushmem/impl/coll_few.h"
 #include "proxy/device_side.h"
-#include "stream/coll_choice.h"
 #include "stream/stream_image.h"
 #include "stream/stream_module.h"
 
@@ -112,33 +111,30 @@ static gpsh_cu_result by_copies(const struct gpushmem_coll_op *op,
 
 static gpsh_cu_result enqueue(const struct gpushmem_coll_op *op,
                               const struct gpushmem_dev_team *team, const int32_t *pes,
-                              gpushmem_stream_t stream)
+                              struct gpsh_coll_choice choice, gpushmem_stream_t stream)
 {
-    struct gpsh_coll_choice choice =
-        gpsh_coll_choose(op, team, op->dest != op->source, &gpsh_coll_limits);
-    struct gpushmem_coll_op chosen = *op;
-    chosen.way = (uint8_t)choice.way;
     if (op->kind <= GPUSHMEM_COLL_BARRIER)
-        return launch(SYNC, &chosen, team, choice, stream);
+        return launch(SYNC, op, team, choice, stream);
     if (choice.way == GPUSHMEM_COLL_LL &&
         gpushmem_coll_is_few(team, op, (uint64_t)choice.blocks * choice.threads))
-        return by_few(&chosen, team, pes, choice, stream);
+        return by_few(op, team, pes, choice, stream);
     if (choice.way == GPUSHMEM_COLL_LL)
-        return launch(PACKETS, &chosen, team, choice, stream);
+        return launch(PACKETS, op, team, choice, stream);
     if (choice.way == GPUSHMEM_COLL_COPY)
-        return by_copies(&chosen, team, pes, choice, stream);
-    return launch(LARGE, &chosen, team, choice, stream);
+        return by_copies(op, team, pes, choice, stream);
+    return launch(LARGE, op, team, choice, stream);
 }
 
 int gpsh_coll_gpu_submit(const struct gpushmem_coll_op *op, const struct gpushmem_dev_team *team,
-                         const int32_t *pes, gpushmem_stream_t stream)
+                         const int32_t *pes, struct gpsh_coll_choice choice,
+                         gpushmem_stream_t stream)
 {
     int status = gpsh_stream_module_use(&colls);
     if (status)
         return status;
     gpsh_device_side_launching();
     bool entered = gpsh_gpu_enter();
-    gpsh_cu_result code = enqueue(op, team, pes, stream);
+    gpsh_cu_result code = enqueue(op, team, pes, choice, stream);
     gpsh_gpu_leave(entered);
     if (GPSH_LIKELY(!code))
         return 0;
