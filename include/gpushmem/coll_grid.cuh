@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Collectives of a team by all blocks of a grid: as much of the links as an operation of a stream
-// takes, from the middle of a kernel.
+// Collectives of a team by all blocks of a grid, from the middle of a kernel: for data that one
+// block of threads would take long for.
 //
 // int gpushmem_dev_TYPE_broadcast_grid(...), and so on, for each collective of gpushmem/device.cuh
 //     In kernels of GPUSHMEM_LAUNCH_COLLECTIVE: called by all threads of all blocks, on every

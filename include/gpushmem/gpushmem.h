@@ -17,12 +17,11 @@
 // Errors     Functions returning int return 0 or a negative GPUSHMEM_ERR_* code; functions
 //            returning a value return 0 on failure, and those where 0 may be meant have a form
 //            gpushmem_X_status, which returns the code and writes the value to its last argument
-//            (for g that is get of one element).
-//            Failures of g and of atomics that return a value are logged as well, each sentence
-//            once. gpushmem_last_error() returns a sentence about this thread's last failure, and
-//            gpushmem_last_error_code() its code; success leaves both as they are. Outputs are
-//            written on success only. The library never exits or aborts the process, except in
-//            gpushmem_global_exit(). Every function may fail with
+//            (for g that is get of one element). Failures of g and of atomics that return a value
+//            are logged as well, each sentence once. gpushmem_last_error() returns a sentence about
+//            this thread's last failure, and gpushmem_last_error_code() its code; success leaves
+//            both as they are. Outputs are written on success only. The library never exits or
+//            aborts the process, except in gpushmem_global_exit(). Every function may fail with
 //              GPUSHMEM_ERR_STATE        before gpushmem_init, or after gpushmem_finalize
 //            and every function with an argument `pe` with
 //              GPUSHMEM_ERR_PE           the PE does not exist

@@ -154,8 +154,7 @@ static int too_many_open(int pe)
 }
 
 // 1 and *pe: received, with count -1 if this process has no room for the descriptors; 0: nothing
-// there. Messages from other users or with strange contents are
-// dropped.
+// there. Messages from other users or with strange contents are dropped.
 static int receive(struct gpsh_fd_exchange *x, struct gpsh_fd_set *set, int *pe)
 {
     struct message body = {0};
