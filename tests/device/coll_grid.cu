@@ -156,7 +156,7 @@ static void test_team(int *errors)
     CHECK_OK(gpushmem_team_destroy(team));
 }
 
-// A number whose low half is 0 comes in the middle of these; each block has its own.
+// Grids of changing sizes: each block has a number of its own, and all are advanced.
 static void test_many(int *errors)
 {
     for (int i = 0; i < 12; i++)
