@@ -16,8 +16,9 @@ static bool wanted_mark(const struct gpsh_command_line *line, struct gpsh_report
                         char **ids)
 {
     int n = gpsh_checks_count();
+    report->named = ids[0] != NULL;
     for (int i = 0; i < n; i++)
-        report->wanted[i] = !ids[0];
+        report->wanted[i] = !report->named;
     for (; *ids; ids++) {
         int row = 0;
         while (row < n && strcmp(gpsh_checks[row].id, *ids) != 0)

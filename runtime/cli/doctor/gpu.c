@@ -119,12 +119,27 @@ static void cuda_ask(struct gpsh_finding *finding)
                    n > 1 ? "s" : "");
 }
 
+// Without GPUs, init fails if a setting insists on one.
+static void cuda_wanted(const struct gpsh_host *host, struct gpsh_finding *finding)
+{
+    char kind[32];
+    gpsh_environment_setting(host, "GPUSHMEM_HEAP_KIND", kind, sizeof kind);
+    if (finding->result != GPSH_NOT_APPLICABLE || strcmp(kind, "device") != 0)
+        return;
+    gpsh_found(finding, GPSH_PROBLEM,
+               "no NVIDIA GPU on the PCI bus, and GPUSHMEM_HEAP_KIND=device wants one");
+    gpsh_mend(finding, "unset GPUSHMEM_HEAP_KIND, or start on a machine with a GPU (docker: "
+                       "--gpus all)");
+}
+
 GPSH_CHECK_FUNCTION(cuda)
 {
     struct gpsh_pcis gpus;
     char text[256], kernel[VERSION_BYTES] = "", library[VERSION_BYTES] = "";
-    if (!gpus_are_there(host, finding, &gpus))
+    if (!gpus_are_there(host, finding, &gpus)) {
+        cuda_wanted(host, finding);
         return;
+    }
     bool found = libcuda_find(host, library);
     if (kernel_driver_read(host, text, sizeof text) > 0)
         version_find(text, kernel);

@@ -10,6 +10,20 @@
 #include "doctor/pci.h"
 #include "doctor/port.h"
 
+// Without NICs, init fails if no other transport is allowed.
+static void no_nic(const struct gpsh_host *host, struct gpsh_finding *finding)
+{
+    char transports[64];
+    gpsh_environment_setting(host, "GPUSHMEM_TRANSPORTS", transports, sizeof transports);
+    if (strcmp(transports, "verbs") != 0) {
+        gpsh_found(finding, GPSH_NOT_APPLICABLE, "no RDMA NIC on the PCI bus");
+        return;
+    }
+    gpsh_found(finding, GPSH_PROBLEM,
+               "no RDMA NIC on the PCI bus, and GPUSHMEM_TRANSPORTS=verbs allows nothing else");
+    gpsh_mend(finding, "unset GPUSHMEM_TRANSPORTS, or start on a machine with an RDMA NIC");
+}
+
 GPSH_CHECK_FUNCTION(verbs)
 {
     struct gpsh_ports ports;
@@ -25,7 +39,7 @@ GPSH_CHECK_FUNCTION(verbs)
         gpsh_found(finding, GPSH_CANNOT_TELL, "/sys/bus/pci/devices cannot be read (%s)",
                    strerror(-seen));
     else if (!nics.n)
-        gpsh_found(finding, GPSH_NOT_APPLICABLE, "no RDMA NIC on the PCI bus");
+        no_nic(host, finding);
     else
         gpsh_found(finding, GPSH_PROBLEM, "the NIC at %s has no verbs device",
                    nics.device[0].address);

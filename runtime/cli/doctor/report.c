@@ -66,6 +66,34 @@ static void finding_print(const struct gpsh_check *check, const struct gpsh_find
         paragraph_print("do: ", finding->mend[0] ? finding->mend : check->mends);
 }
 
+// What this machine lacks, which is why most checks that do not apply do not.
+static void lack_print(const struct gpsh_report *report)
+{
+    static const char *const ids[] = {"driver", "verbs"};
+    char line[256] = "";
+    for (int i = 0; gpsh_checks[i].id; i++)
+        for (size_t k = 0; k < sizeof ids / sizeof *ids; k++)
+            if (report->wanted[i] && report->findings[i].result == GPSH_NOT_APPLICABLE &&
+                !strcmp(gpsh_checks[i].id, ids[k]))
+                snprintf(line + strlen(line), sizeof line - strlen(line), "%s%.100s",
+                         line[0] ? ", " : "This machine has ", report->findings[i].saw);
+    if (!line[0])
+        return;
+    putchar('\n');
+    gpsh_page_wrap(strcat(line, "."), 0, 0);
+}
+
+static void count_print(const int *count, bool hidden)
+{
+    char line[160];
+    snprintf(line, sizeof line, "%d ok, %d problem%s, %d cannot be told, %d do not apply here%s",
+             count[GPSH_OK], count[GPSH_PROBLEM], count[GPSH_PROBLEM] == 1 ? "" : "s",
+             count[GPSH_CANNOT_TELL], count[GPSH_NOT_APPLICABLE],
+             hidden ? "; --all shows everything" : "");
+    putchar('\n');
+    gpsh_page_wrap(line, 0, 0);
+}
+
 void gpsh_report_print(const struct gpsh_report *report, bool all)
 {
     int count[GPSH_CHECK_RESULTS] = {0};
@@ -74,16 +102,12 @@ void gpsh_report_print(const struct gpsh_report *report, bool all)
         if (!report->wanted[i])
             continue;
         count[finding->result]++;
-        if (all || finding->result != GPSH_NOT_APPLICABLE)
+        if (all || report->named || finding->result != GPSH_NOT_APPLICABLE)
             finding_print(&gpsh_checks[i], finding, all || finding->result == GPSH_PROBLEM);
     }
-    char line[160];
-    snprintf(line, sizeof line, "%d ok, %d problem%s, %d cannot be told, %d do not apply here%s",
-             count[GPSH_OK], count[GPSH_PROBLEM], count[GPSH_PROBLEM] == 1 ? "" : "s",
-             count[GPSH_CANNOT_TELL], count[GPSH_NOT_APPLICABLE],
-             all ? "" : "; --all shows everything");
-    putchar('\n');
-    gpsh_page_wrap(line, 0, 0);
+    if (!all && !report->named)
+        lack_print(report);
+    count_print(count, !all && !report->named);
 }
 
 // ---- For programs ----

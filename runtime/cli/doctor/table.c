@@ -41,7 +41,7 @@ const struct gpsh_check gpsh_checks[] = {
      LOOK(bar1)},
     // ---- NICs ----
     {"verbs", "Verbs devices", "/sys/class/infiniband and the NICs on the PCI bus",
-     "There is an RDMA NIC whose driver is not loaded: PEs of other nodes cannot be reached.",
+     "There is no RDMA NIC, or its driver is not loaded: PEs of other nodes cannot be reached.",
      "sudo modprobe -a mlx5_ib ib_uverbs (or the driver of that NIC); apt install rdma-core",
      LOOK(verbs)},
     {"uverbs", "Files of the NICs", "/dev/infiniband/uverbs0, 1, ...",

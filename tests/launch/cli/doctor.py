@@ -64,6 +64,17 @@ def no_driver_of_nics(m):
     m.remove("sys/class/infiniband_verbs")
 
 
+def no_gpus(m):
+    for address in machine.GPUS:
+        m.remove(PCI + address)
+
+
+def no_nics(m):
+    no_driver_of_nics(m)
+    for address in machine.NICS:
+        m.remove(PCI + address)
+
+
 def all_down(m):
     all_ports(m, "state", "1: DOWN")
 
@@ -78,6 +89,8 @@ FAULTS = {
     "library of another driver": ("cuda", "of driver 570.1.2, the kernel's is 580.65.06",
                                   lambda m: m.link("usr/lib/x86_64-linux-gnu/libcuda.so.1", "libcuda.so.570.1.2")),
     "no libcuda": ("cuda", "there is no libcuda.so.1", lambda m: m.remove("usr/lib/x86_64-linux-gnu/libcuda.so.1")),
+    "no GPU where one is asked for": ("cuda", "no NVIDIA GPU on the PCI bus, and GPUSHMEM_HEAP_KIND=device wants one",
+                                      lambda m: (no_gpus(m), m.environment(PATH="/usr/bin", GPUSHMEM_HEAP_KIND="device"))),
     "no nvidia-uvm": ("gpu-files", "/dev/nvidia-uvm is missing", lambda m: m.remove("dev/nvidia-uvm")),
     "no nvidia0": ("gpu-files", "/dev/nvidia0 and so on are missing",
                    lambda m: [m.remove("dev/nvidia%d" % i) for i in range(4)]),
@@ -87,6 +100,8 @@ FAULTS = {
     "gpudirect off": ("gpudirect", "GPUSHMEM_GPUDIRECT=never", variables(GPUSHMEM_GPUDIRECT="never")),
     "small window": ("bar1", "GPU 0000:13:00.0 shows 256 MiB",
                      lambda m: m.replace(PCI + "0000:13:00.0/resource", "0x0000081fffffffff", "0x000008000fffffff")),
+    "no NIC where one is asked for": ("verbs", "no RDMA NIC on the PCI bus, and GPUSHMEM_TRANSPORTS=verbs allows nothing else",
+                                      lambda m: (no_nics(m), m.environment(PATH="/usr/bin", GPUSHMEM_TRANSPORTS="verbs"))),
     "no verbs device": ("verbs", "the NIC at 0000:14:00.0 has no verbs device", no_driver_of_nics),
     "no ib_uverbs": ("uverbs", "ib_uverbs is not loaded", lambda m: m.remove("sys/class/infiniband_verbs")),
     "no uverbs1": ("uverbs", "/dev/infiniband/uverbs1: No such file", lambda m: m.remove("dev/infiniband/uverbs1")),
@@ -318,6 +333,19 @@ class CommandLine(Case):
         self.assertRegex(done.stdout, r"\n\d+ ok, 1 problem, 0 cannot be told, 3 do not apply here")
         self.assertNotIn("\033", done.stdout)
         self.assertLessEqual(max(map(len, done.stdout.splitlines())), 100)
+
+    def test_what_a_machine_lacks(self):
+        root = self.made(lambda m: (no_gpus(m), no_nics(m)))
+        done = doctor("--root", root)
+        self.assertIn("\nThis machine has no NVIDIA GPU on the PCI bus, no RDMA NIC on the PCI bus.\n", done.stdout)
+        self.assertNotIn("not applicable", done.stdout)
+        self.assertNotIn("This machine has", doctor("--root", self.made()).stdout)
+
+    def test_named_check_that_does_not_apply(self):
+        done = doctor("--root", self.made(no_nics), "verbs")
+        self.assertEqual(done.returncode, 0)
+        self.assertRegex(done.stdout, r"not applicable +verbs +no RDMA NIC on the PCI bus\n")
+        self.assertNotIn("--all", done.stdout)
 
     def test_control_characters_of_files_are_not_printed(self):
         done = doctor("--all", "--root", self.made(lambda m: m.write(NIC + "state", "1: \033[2J\a")))
