@@ -107,18 +107,26 @@ static int read_growth(int pe, struct gpsh_growth *theirs)
     return gpsh_context_submit(&gpsh_default_context, &op, GPSH_WAIT_FETCH);
 }
 
-static int judge(const char *function, const void *buffer, int pe, const struct gpsh_growth *mine,
+// What the program has called for.
+struct asked {
+    const char *function;
+    uint64_t bytes;     // of the block
+    const void *buffer; // memory of the program, or NULL
+};
+
+static int judge(const struct asked *asked, int pe, const struct gpsh_growth *mine,
                  const struct gpsh_growth *theirs)
 {
-    if (theirs->status < 0 && buffer)
+    const char *function = asked->function;
+    if (theirs->status < 0 && asked->buffer)
         return gpsh_fail((int)theirs->status,
                          "%s: the buffer of PE %d in GPU memory cannot become symmetric: %.*s",
                          function, pe, (int)sizeof theirs->why, theirs->why);
     if (theirs->status < 0)
         return gpsh_fail((int)theirs->status,
-                         "%s: no block of that size is free, and the heap of PE %d cannot grow: "
-                         "%.*s",
-                         function, pe, (int)sizeof theirs->why, theirs->why);
+                         "%s: no block of %" PRIu64
+                         " bytes is free, and the heap of PE %d cannot grow: %.*s",
+                         function, asked->bytes, pe, (int)sizeof theirs->why, theirs->why);
     if (theirs->number != mine->number || theirs->bytes != mine->bytes)
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
                          "%s: the heap of PE %d would grow by %" PRIu64 " bytes and that of PE %d "
@@ -128,7 +136,7 @@ static int judge(const char *function, const void *buffer, int pe, const struct 
 }
 
 // PE 0 first, so that all say the same. A PE that has not grown has no place for keys.
-static int learn_of_all(const char *function, const void *buffer, const struct gpsh_growth *mine)
+static int learn_of_all(const struct asked *asked, const struct gpsh_growth *mine)
 {
     struct gpsh_transport *t = extending();
     struct gpsh_growth theirs;
@@ -136,7 +144,7 @@ static int learn_of_all(const char *function, const void *buffer, const struct g
     for (int pe = 0; pe < gpsh.n_pes && !status; pe++) {
         status = read_growth(pe, &theirs);
         if (!status)
-            status = judge(function, buffer, pe, mine, &theirs);
+            status = judge(asked, pe, mine, &theirs);
         if (!status && t && !mine->status)
             status = t->ops->extended(t, pe, theirs.keys);
     }
@@ -162,22 +170,22 @@ static int map_node(void)
     return status;
 }
 
-static int grow(const char *function, enum gpsh_collective_kind kind, uint64_t a, uint64_t b,
-                uint64_t more, const void *buffer)
+static int grow(const struct asked *asked, enum gpsh_collective_kind kind, uint64_t a, uint64_t b,
+                uint64_t more)
 {
     struct gpsh_growth *mine = &gpsh.control->growth[++growths % 2];
     *mine = (struct gpsh_growth){.number = growths, .bytes = more};
-    int here = prepare_here(more, buffer, mine);
+    int here = prepare_here(more, asked->buffer, mine);
     mine->status = here;
     if (here)
         snprintf(mine->why, sizeof mine->why, "%.*s", (int)sizeof mine->why - 1, gpsh_last_error());
-    int status = gpsh_barrier_as(kind, a, b, function);
+    int status = gpsh_barrier_as(kind, a, b, asked->function);
     if (status == GPUSHMEM_ERR_ASYMMETRY)
         growths--; // as on PEs that are in another call
     if (!status)
-        status = learn_of_all(function, buffer, mine);
+        status = learn_of_all(asked, mine);
     if (!status && gpsh.device_heap)
-        status = gpsh_consent(function, kind, a, b, map_node());
+        status = gpsh_consent(asked->function, kind, a, b, map_node());
     gpsh_handover_close();
     if (status && !here)
         undo_here();
@@ -190,15 +198,17 @@ static int grow(const char *function, enum gpsh_collective_kind kind, uint64_t a
 }
 
 int gpsh_heap_grow(const char *function, enum gpsh_collective_kind kind, uint64_t a, uint64_t b,
-                   uint64_t need)
+                   uint64_t bytes, uint64_t need)
 {
-    return grow(function, kind, a, b, bytes_to_add(need), NULL);
+    const struct asked asked = {.function = function, .bytes = bytes};
+    return grow(&asked, kind, a, b, bytes_to_add(need));
 }
 
 int gpsh_heap_adopt(const char *function, enum gpsh_collective_kind kind, uint64_t a, uint64_t b,
                     const void *buffer, uint64_t bytes)
 {
-    return grow(function, kind, a, b, bytes, buffer);
+    const struct asked asked = {.function = function, .bytes = bytes, .buffer = buffer};
+    return grow(&asked, kind, a, b, bytes);
 }
 
 void gpsh_heap_adopted_ends(const void *symmetric)

@@ -99,6 +99,7 @@ static void test_growth(void)
     CHECK(heap_bytes() > first && heap_bytes() >= BLOCKS * BLOCK && heap_bytes() <= 64 << 20);
     uint64_t grown = heap_bytes();
     CHECK(!gpushmem_malloc(70 << 20) && strstr(gpushmem_last_error(), "GPUSHMEM_HEAP_MAX"));
+    CHECK(strstr(gpushmem_last_error(), "no block of 73400320 bytes is free"));
     CHECK(heap_bytes() == grown);
     CHECK(gpushmem_long_p((long *)(void *)((char *)blocks[0] + (200 << 20)), 1, next) ==
           GPUSHMEM_ERR_ADDRESS);
