@@ -34,7 +34,7 @@ GPSH_DEV bool gpsh_dev_grid_team(struct gpsh_dev_coll *c, const struct gpsh_dev_
         team = gpsh_dev_team_read(entry);
     if (!entry || !gpsh_dev_team_is(team, handle) || gpsh_dev_handle_channel(handle) ||
         !(team.flags & GPUSHMEM_DEV_TEAM_STREAM)) {
-        gpsh_dev_coll_refuse(c, GPUSHMEM_FAULT_TEAM, 0, (uint64_t)handle, 0);
+        gpsh_dev_coll_refuse(c, GPUSHMEM_FAULT_TEAM, 0, (uint64_t)handle, 1);
         return false;
     }
     gpsh_dev_coll_take(c, team);

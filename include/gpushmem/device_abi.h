@@ -41,7 +41,8 @@ enum gpushmem_fault_word {
     // no word, but the rank `pe` in a call on a context of a team: `seen` is that, `wanted` how
     // many ranks it has, 0: this PE is in no such team
     GPUSHMEM_FAULT_RANK = 6,
-    GPUSHMEM_FAULT_TEAM = 7, // no word: `seen` is no team or channel of this PE
+    // no word: `seen` is no team or channel of this PE, or with `wanted` none that a grid may use
+    GPUSHMEM_FAULT_TEAM = 7,
     // no word: an argument of a collective, `cmp` says which: enum gpushmem_coll_call_word. A root
     // or a stride is `seen`, and a team has `wanted` members; dest overlaps source
     GPUSHMEM_FAULT_ARGUMENT = 8,

@@ -471,8 +471,9 @@ static int take_fault(void)
                   "a kernel on PE %d timed out after %lld ms (GPUSHMEM_WAIT_TIMEOUT_MS): %s",
                   gpsh.my_pe, (long long)gpsh.settings.wait_timeout_ms, what);
     else
-        gpsh_fail(status, "a kernel on PE %d failed: %s: %s", gpsh.my_pe, what,
-                  gpushmem_strerror(status));
+        gpsh_fail(status, "a kernel on PE %d failed: %s%s%s", gpsh.my_pe, what,
+                  gpsh_kernel_explained(fault) ? "" : ": ",
+                  gpsh_kernel_explained(fault) ? "" : gpushmem_strerror(status));
     uint32_t unclaimed = 0;
     __atomic_store_n(&fault->status, 0, __ATOMIC_RELEASE);
     side.memory->device_write(&side.device->fault_claims[GPUSHMEM_FAULT_FIRST], &unclaimed,

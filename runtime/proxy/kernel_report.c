@@ -17,6 +17,8 @@
 #include "core/team_name.h"
 #include "core/thread.h"
 #include "gpushmem/device_host.h"
+#include "gpushmem/impl/team_layout.h"
+#include "memory/place.h"
 #include "observe/board.h"
 #include "observe/question.h"
 #include "observe/verdict.h"
@@ -56,6 +58,39 @@ static void print_number(char *text, size_t bytes, uint32_t word, uint64_t value
         snprintf(text, bytes, "%" PRIu64, value);
 }
 
+// NULL, too: a program whose gpushmem_malloc failed passes that.
+static bool is_outside(const struct gpushmem_device_fault *fault)
+{
+    const void *address = (const void *)(uintptr_t)fault->address;
+    return fault->status == GPUSHMEM_ERR_ADDRESS && !fault->word && fault->bytes &&
+           !gpsh_in_user_heap(gpsh_offset(address), fault->bytes);
+}
+
+// As the host's calls say it (api/argument.c).
+static void describe_address(const struct gpushmem_device_fault *fault, char *text, size_t bytes)
+{
+    const void *address = (const void *)(uintptr_t)fault->address;
+    char heap[GPSH_PLACE_RANGE_BYTES];
+    gpsh_place_range(heap);
+    if (fault->status == GPUSHMEM_ERR_ALIGNMENT && fault->pe >= 0)
+        snprintf(text, bytes, ", %p is not a multiple of %" PRIu64 ", the size of its word",
+                 address, fault->bytes);
+    else if (!is_outside(fault))
+        snprintf(text, bytes, ", address %p (+%" PRIu64 " bytes)", address, fault->bytes);
+    else if (!address)
+        snprintf(text, bytes, ", NULL is not in the symmetric heap (%s); did gpushmem_malloc fail?",
+                 heap);
+    else if (gpsh_in_user_heap(gpsh_offset(address), 1))
+        snprintf(text, bytes,
+                 ", %" PRIu64 " bytes at %p reach beyond the end of the symmetric heap (%s)",
+                 fault->bytes, address, heap);
+    else
+        snprintf(text, bytes,
+                 ", address %p (+%" PRIu64 " bytes) is not in the symmetric heap (%s); kernels "
+                 "pass addresses from gpushmem_malloc",
+                 address, fault->bytes, heap);
+}
+
 // One word with all that is known of it, or only where it is.
 static void describe_memory(const struct gpushmem_device_fault *fault, char *text, size_t bytes)
 {
@@ -67,8 +102,7 @@ static void describe_memory(const struct gpushmem_device_fault *fault, char *tex
     char seen[24], wanted[24];
     bool known = (uint32_t)fault->cmp < sizeof signs / sizeof *signs && signs[fault->cmp];
     if (!fault->word || !known) {
-        snprintf(text, bytes, ", address %#" PRIx64 " (+%" PRIu64 " bytes)", fault->address,
-                 fault->bytes);
+        describe_address(fault, text, bytes);
     } else if (offset >= gpsh.user_bytes && offset < gpsh.heap_first_bytes) {
         snprintf(text, bytes, ", for other PEs in a barrier or another collective operation");
     } else {
@@ -142,17 +176,57 @@ static void describe_rank(const struct gpushmem_device_fault *fault, char *text,
                  fault->pe, name.text);
 }
 
+// The team or channel of a collective. `wanted`: a grid called it.
+static void describe_team(const struct gpushmem_device_fault *fault, char *text, size_t bytes)
+{
+    gpushmem_team_t handle = (gpushmem_team_t)fault->seen;
+    int channel = handle >> GPUSHMEM_TEAM_CHANNEL_SHIFT & GPUSHMEM_TEAM_CHANNEL_MASK;
+    const struct gpsh_team_name name =
+        gpsh_team_name(handle & ((1 << GPUSHMEM_TEAM_CHANNEL_SHIFT) - 1));
+    if (handle == GPUSHMEM_TEAM_INVALID)
+        snprintf(text, bytes,
+                 ", in a collective: GPUSHMEM_TEAM_INVALID is no team: the split has failed, or "
+                 "this PE is in none of its teams");
+    else if (channel >= GPUSHMEM_TEAM_CHANNELS)
+        snprintf(text, bytes, ", in a collective: %s has no channel %d; channels are 0 to %d",
+                 name.text, channel, GPUSHMEM_TEAM_CHANNELS - 1);
+    else if (channel && fault->wanted)
+        snprintf(text, bytes,
+                 ", in a collective of a grid: it takes a team, and not channel %d of %s", channel,
+                 name.text);
+    else if (channel)
+        snprintf(text, bytes,
+                 ", in a collective: %s has no channel %d: it was destroyed, or is not among the "
+                 "teams that have any (GPUSHMEM_STREAM_TEAMS)",
+                 name.text, channel);
+    else
+        snprintf(text, bytes,
+                 ", in a collective: %s is no team of this PE: it was destroyed, or this PE is no "
+                 "member%s",
+                 name.text,
+                 fault->wanted ? ", or it is not among those that grids may use "
+                                 "(GPUSHMEM_STREAM_TEAMS)"
+                               : "");
+}
+
+static void describe_context(const struct gpushmem_device_fault *fault, char *text, size_t bytes)
+{
+    if (fault->seen == GPUSHMEM_DEV_CTX_NONE)
+        snprintf(text, bytes,
+                 ", in a call on GPUSHMEM_DEV_CTX_INVALID: the context was not created, or that "
+                 "has failed");
+    else
+        snprintf(text, bytes,
+                 ", context number %" PRIu64 " of %" PRIu64
+                 ": it was destroyed, or is no context of this PE",
+                 fault->seen, fault->wanted);
+}
+
 // What is wrong with an argument of a collective.
 static void describe_argument(const struct gpushmem_device_fault *fault, char *text, size_t bytes)
 {
     long long seen = (long long)fault->seen, members = (long long)fault->wanted;
-    if (fault->word == GPUSHMEM_FAULT_TEAM)
-        snprintf(
-            text, bytes,
-            ", in a collective: %d is no team or channel of this PE: it was destroyed, or this "
-            "PE is no member",
-            (int)seen);
-    else if (fault->cmp == GPUSHMEM_COLL_CALL_ROOT)
+    if (fault->cmp == GPUSHMEM_COLL_CALL_ROOT)
         snprintf(text, bytes, ", in a collective: the team has no root %lld; ranks are 0 to %lld",
                  seen, members - 1);
     else if (fault->cmp == GPUSHMEM_COLL_CALL_DEST)
@@ -164,11 +238,19 @@ static void describe_argument(const struct gpushmem_device_fault *fault, char *t
                  fault->cmp == GPUSHMEM_COLL_CALL_DST ? "dst" : "sst", seen);
 }
 
+bool gpsh_kernel_explained(const struct gpushmem_device_fault *fault)
+{
+    return fault->word >= GPUSHMEM_FAULT_CONTEXT || fault->status == GPUSHMEM_ERR_PE ||
+           is_outside(fault) || (fault->status == GPUSHMEM_ERR_ALIGNMENT && fault->pe >= 0);
+}
+
 void gpsh_kernel_describe(const struct gpushmem_device_fault *fault, char *text, size_t bytes)
 {
     snprintf(text, bytes, "block (%u,%u,%u), thread (%u,%u,%u)", fault->block[0], fault->block[1],
              fault->block[2], fault->thread[0], fault->thread[1], fault->thread[2]);
-    if (fault->word == GPUSHMEM_FAULT_TEAM || fault->word == GPUSHMEM_FAULT_ARGUMENT)
+    if (fault->word == GPUSHMEM_FAULT_TEAM)
+        describe_team(fault, text + strlen(text), bytes - strlen(text));
+    else if (fault->word == GPUSHMEM_FAULT_ARGUMENT)
         describe_argument(fault, text + strlen(text), bytes - strlen(text));
     else if (fault->word == GPUSHMEM_FAULT_CALL)
         describe_call(fault, text + strlen(text), bytes - strlen(text));
@@ -181,10 +263,7 @@ void gpsh_kernel_describe(const struct gpushmem_device_fault *fault, char *text,
     else if (fault->pe >= 0)
         snprintf(text + strlen(text), bytes - strlen(text), ", towards PE %d", fault->pe);
     if (fault->word == GPUSHMEM_FAULT_CONTEXT)
-        snprintf(text + strlen(text), bytes - strlen(text),
-                 ", context number %" PRIu64 " of %" PRIu64
-                 ": it was destroyed, or is no context of this PE",
-                 fault->seen, fault->wanted);
+        describe_context(fault, text + strlen(text), bytes - strlen(text));
     if (fault->word == GPUSHMEM_FAULT_GRID)
         snprintf(
             text + strlen(text), bytes - strlen(text),
@@ -194,7 +273,7 @@ void gpsh_kernel_describe(const struct gpushmem_device_fault *fault, char *text,
         snprintf(text + strlen(text), bytes - strlen(text),
                  ", in a collective: another one of this team is under way here, in another "
                  "stream, graph or block; let one come after the other, or give each a team");
-    if (fault->address)
+    if (fault->address || is_outside(fault))
         describe_memory(fault, text + strlen(text), bytes - strlen(text));
 }
 
@@ -224,8 +303,8 @@ static void answer_question(void)
     char text[GPSH_KERNEL_TEXT];
     int waiting = atomic_load_explicit(&in_launch_wait, memory_order_relaxed);
     if (waiting)
-        GPSH_LOG(WARN, "kernel", "SIGUSR1: in gpushmem_launch_wait: %d of the program's threads",
-                 waiting);
+        GPSH_LOG(WARN, "kernel", "SIGUSR1: %d thread%s of the program in gpushmem_launch_wait",
+                 waiting, waiting == 1 ? "" : "s");
     if (ask_kernels(ANSWER_STEPS)) {
         gpsh_kernel_describe(&report.host->faults[GPUSHMEM_FAULT_WAITING], text, sizeof text);
         GPSH_LOG(WARN, "kernel", "SIGUSR1: a kernel waits: %s", text);

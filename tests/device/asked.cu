@@ -34,7 +34,7 @@ static bool says(const char *text, bool asks)
 static void *ask(void *)
 {
     static const char *const wanted[] = {
-        "SIGUSR1: in gpushmem_launch_wait: 1 of the program's threads",
+        "SIGUSR1: 1 thread of the program in gpushmem_launch_wait",
         "SIGUSR1: a kernel waits: block (0,0,0), thread (1,0,0), for the word at heap offset ",
         "which is 3, to be == 7",
     };

@@ -169,9 +169,10 @@ static void test_refused(int *errors)
 {
     struct what w = {GPUSHMEM_COLL_REDUCE, 4, 77};
     CHECK(launch(w, 2, errors) == GPUSHMEM_ERR_INVALID);
-    CHECK(strstr(gpushmem_last_error(), "77 is no team or channel of this PE"));
+    CHECK(strstr(gpushmem_last_error(), "team 77 is no team of this PE"));
     w.team = GPUSHMEM_TEAM_CHANNEL(GPUSHMEM_TEAM_WORLD, 1);
     CHECK(launch(w, 2, errors) == GPUSHMEM_ERR_INVALID);
+    CHECK(strstr(gpushmem_last_error(), "a team, and not channel 1 of GPUSHMEM_TEAM_WORLD"));
     w.team = GPUSHMEM_TEAM_WORLD;
 #if !defined(__CUDACC__) // CUDA 13 lets blocks of every launch meet, and cannot tell
     CHECK_OK(GPUSHMEM_LAUNCH(run, 2, 1, NULL, w, dest, source, my_pe, n_pes, returned, errors));

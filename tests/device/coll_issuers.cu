@@ -287,7 +287,7 @@ static void test_strangers(int *errors)
           GPUSHMEM_ERR_ADDRESS);
     CHECK_OK(GPUSHMEM_LAUNCH(strangers, 1, 1, NULL, gone, other, (int *)to, (int *)from, errors));
     CHECK(gpushmem_launch_wait(NULL) == GPUSHMEM_ERR_INVALID); // the first of them
-    CHECK(strstr(gpushmem_last_error(), "is no team or channel of this PE: it was destroyed"));
+    CHECK(strstr(gpushmem_last_error(), "is no team of this PE: it was destroyed"));
     CHECK_OK(gpushmem_team_destroy(alone));
     check_clear(to, sizeof alone);
 }

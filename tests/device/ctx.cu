@@ -320,6 +320,14 @@ static void expect_refused(const char *what)
     CHECK(strstr(gpushmem_last_error(), "it was destroyed, or is no context of this PE"));
 }
 
+static void test_invalid(uint64_t *word)
+{
+    gpushmem_dev_ctx none = GPUSHMEM_DEV_CTX_INVALID;
+    CHECK_OK(GPUSHMEM_LAUNCH(use, 1, 1, NULL, none, word));
+    CHECK(gpushmem_launch_wait(NULL) == GPUSHMEM_ERR_INVALID);
+    CHECK(strstr(gpushmem_last_error(), "in a call on GPUSHMEM_DEV_CTX_INVALID"));
+}
+
 static void test_misuse(uint64_t *word)
 {
     gpushmem_dev_ctx *old = (gpushmem_dev_ctx *)gpushmem_calloc(1, sizeof *old);
@@ -395,6 +403,7 @@ int main(int argc, char **argv)
     int *errors = check_errors_begin();
     if (argc > 1 && !strcmp(argv[1], "misuse")) {
         test_misuse(&b->counter);
+        test_invalid(&b->counter);
         test_team_misuse(b);
     } else if (argc > 1 && !strcmp(argv[1], "ranks")) {
         test_team_misuse(b);

@@ -214,11 +214,13 @@ int main(int argc, char **)
 
     int beside;
     CHECK_OK(GPUSHMEM_LAUNCH(put_to, 2, 4, NULL, &beside, me));
-    EXPECT_ERROR(GPUSHMEM_ERR_ADDRESS, "address");
+    EXPECT_ERROR(GPUSHMEM_ERR_ADDRESS, "kernels pass addresses from gpushmem_malloc");
+    CHECK_OK(GPUSHMEM_LAUNCH(put_to, 2, 4, NULL, (int *)NULL, me));
+    EXPECT_ERROR(GPUSHMEM_ERR_ADDRESS, "NULL is not in the symmetric heap (0x");
 
     for (int way = 0; way < 5; way++) {
         CHECK_OK(GPUSHMEM_LAUNCH(move_too_much, 1, 1, NULL, word, way));
-        EXPECT_ERROR(GPUSHMEM_ERR_ADDRESS, "address");
+        EXPECT_ERROR(GPUSHMEM_ERR_ADDRESS, " reach beyond the end of the symmetric heap (0x");
     }
 
     gpushmem_uint64_p(result, 1, me);
@@ -229,7 +231,10 @@ int main(int argc, char **)
 
     for (int way = 0; way < MISALIGNED; way++) {
         CHECK_OK(GPUSHMEM_LAUNCH(misaligned, 1, 1, NULL, word, way, result));
-        EXPECT_ERROR(GPUSHMEM_ERR_ALIGNMENT, "block (0,0,0)");
+        EXPECT_ERROR(GPUSHMEM_ERR_ALIGNMENT,
+                     way < 2    ? "is not a multiple of 8, the size of its word"
+                     : way == 2 ? "is not a multiple of 4, the size of its word"
+                                : "block (0,0,0)");
     }
     CHECK(check_read(word) == 0);
 
@@ -240,7 +245,7 @@ int main(int argc, char **)
     for (int way = 0; way < BEYOND; way++) {
         CHECK_OK(
             GPUSHMEM_LAUNCH(beyond_the_program, 1, 1, NULL, (uint64_t *)dev.sync, way, result));
-        EXPECT_ERROR(GPUSHMEM_ERR_ADDRESS, "address");
+        EXPECT_ERROR(GPUSHMEM_ERR_ADDRESS, "symmetric heap");
     }
     RUN(put_to, 2, 4, (int *)dev.sync - 1, me); // the program's last word
     CHECK(lines_with("further ones are told by") == 1 && lines_with("ERROR kernel: ") == 16);
