@@ -137,7 +137,7 @@ def atomics(me, n):
     real = shm.zeros(1, "float32")
     shm.atomic_set(real, 1.5, me)
     assert shm.atomic_swap(real, 2.5, me) == 1.5 and shm.atomic_fetch(real, me) == 2.5
-    raises(shm.DtypeError, "float32", shm.atomic_add, real, 1, me)
+    raises(shm.DtypeError, "float32; there are int32 int64 uint32 uint64", shm.atomic_add, real, 1, me)
     shm.free(real)
     word = shm.zeros((), "int32")
     raises(shm.DtypeError, "int32", shm.atomic_set, word, 1 << 31, me)

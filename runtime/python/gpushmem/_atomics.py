@@ -4,7 +4,7 @@ import ctypes
 import operator
 from typing import Any, Optional
 
-from . import errors
+from . import _dtypes, errors
 from ._library import call, lib
 from ._rma import Context, context, word
 
@@ -13,11 +13,15 @@ _C = {"int32": ctypes.c_int32, "int64": ctypes.c_int64, "uint32": ctypes.c_uint3
 
 
 def _function(operation, target, value, status):
-    name = "ctx_%s_%s%s" % (target.dtype.amo, operation, status)
+    def name(dtype):
+        return "ctx_%s_%s%s" % (dtype.amo, operation, status)
+
     try:
-        function = getattr(lib, name)
+        function = getattr(lib, name(target.dtype))
     except AttributeError:
-        raise errors.DtypeError("%s: there is none of type %s" % (operation, target.dtype.name)) from None
+        those = [dtype.name for dtype in _dtypes.BY_NAME.values() if hasattr(lib, name(dtype))]
+        raise errors.DtypeError("%s: there is none of type %s; there are %s" % (
+            operation, target.dtype.name, " ".join(those))) from None
     # ctypes would cut a number that is too large
     for one in value:
         target.dtype.pack(one)

@@ -88,13 +88,18 @@ def alltoall(dest: Any, source: Any, *, team: Team = WORLD, stream: Any = None) 
     _start("alltoallmem", team, stream, there.address, here.address, here.count // n * here.dtype.itemsize)
 
 
+_FOLDS = ("sum", "prod", "min", "max", "and", "or", "xor")
+
+
 def _fold(operation, op, there, here, count, team, stream):
-    name = "%s_%s_%s" % (here.dtype.coll, op, operation)
-    try:
-        getattr(lib, name)
-    except AttributeError:
-        raise errors.DtypeError("%s: there is no %s of type %s" % (operation, op, here.dtype.name)) from None
-    _start(name, team, stream, there.address, here.address, count)
+    def name(fold):
+        return "%s_%s_%s" % (here.dtype.coll, fold, operation)
+
+    if not hasattr(lib, name(op)):
+        there_are = [fold for fold in _FOLDS if hasattr(lib, name(fold))]
+        raise errors.DtypeError("%s: there is no %s of type %s; there %s" % (
+            operation, op, here.dtype.name, "are " + " ".join(there_are) if there_are else "is none of that type"))
+    _start(name(op), team, stream, there.address, here.address, count)
 
 
 def reduce(dest: Any, source: Any, op: str = "sum", *, team: Team = WORLD, stream: Any = None) -> None:

@@ -5,7 +5,7 @@ import enum
 import operator
 from typing import Any, List, Optional, Sequence, Union
 
-from . import errors
+from . import _dtypes, errors
 from ._library import call, lib
 from ._rma import symmetric, unsigned, word
 from ._stream import handle
@@ -37,7 +37,8 @@ def comparison(cmp: Comparison) -> int:
 def _words(things, what):
     given = symmetric(things, what, False)
     if given.dtype.word is None:
-        raise errors.DtypeError("%s: there is none of type %s" % (what, given.dtype.name))
+        words = [dtype.name for dtype in _dtypes.BY_NAME.values() if dtype.word]
+        raise errors.DtypeError("%s: there is none of type %s; there are %s" % (what, given.dtype.name, " ".join(words)))
     if given.count and (given.layout is None or given.layout[0] != 1):
         raise errors.InvalidError("%s: the words are not contiguous" % what)
     return given
