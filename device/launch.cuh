@@ -74,6 +74,22 @@ static inline bool gpsh_gpu_reaches(const struct gpushmem_dev &dev)
            everything;
 }
 
+// Kernels of nvcc, and a heap that they do not reach.
+static inline int gpsh_gpu_missing(void)
+{
+    int gpus = 0;
+    char why[240] = "the heap is in host memory, which this GPU's kernels do not reach; "
+                    "unset GPUSHMEM_HEAP_KIND, or build the program for CPU threads (g++ -xc++)";
+    cudaError_t error = cudaGetDeviceCount(&gpus);
+    if (error != cudaSuccess || !gpus)
+        snprintf(why, sizeof why,
+                 "its kernels were compiled by nvcc, and CUDA finds no GPU here (%s; `gpushmem "
+                 "doctor` explains it under cuda); build the program for CPU threads (g++ -xc++)",
+                 cudaGetErrorString(error));
+    cudaGetLastError();
+    return gpushmem_launch_refused(GPUSHMEM_ERR_UNSUPPORTED, why);
+}
+
 // CUDA's current device is each thread's own, and 0 in a new thread: a kernel that ran there would
 // touch the heap of another GPU's PE, which ends the program's CUDA context.
 static inline int gpsh_gpu_of(const struct gpushmem_dev &dev)
@@ -106,10 +122,7 @@ static inline int gpushmem_device_attach(void)
     if (__atomic_load_n(&attached, __ATOMIC_ACQUIRE) == dev.generation)
         return gpsh_gpu_is(__atomic_load_n(&gpu, __ATOMIC_RELAXED));
     if (!gpsh_gpu_reaches(dev))
-        return gpushmem_launch_refused(
-            GPUSHMEM_ERR_UNSUPPORTED,
-            "the heap is in host memory, which this GPU's kernels do not reach; "
-            "unset GPUSHMEM_HEAP_KIND, or build the program for CPU threads (g++ -xc++)");
+        return gpsh_gpu_missing();
     int heaps = dev.flags & GPUSHMEM_DEV_GPU_HEAP ? gpsh_gpu_of(dev) : -1;
     status = gpsh_gpu_is(heaps);
     if (status)

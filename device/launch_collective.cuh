@@ -155,7 +155,7 @@ static int gpsh_launch_collective(void (*kernel)(P...), dim3 grid, dim3 block, s
 {
     const struct gpushmem_launch_shape shape = gpsh_launch_shape(grid, block, shared_bytes);
     int most = 0;
-    int status = gpushmem_device_attach();
+    int status = gpsh_launch_unready(gpushmem_device_attach());
     if (!status)
         status = gpushmem_launch_compare(&shape);
     if (!status)

@@ -180,7 +180,7 @@ gpushmem_team_t gpushmem_shmem_active_set(int start, int log_stride, int size, l
     gpushmem_team_t team = known_find(&set);
     if (team != GPUSHMEM_TEAM_INVALID)
         return team;
-    int status = gpsh_check_initialised(function);
+    int status = gpsh_check_initialised("barrier or collective of an active set");
     if (status == 0)
         status = set_check(&set, psync);
     if (status == 0)

@@ -65,6 +65,8 @@ static void before_init(void)
 {
     CHECK(GPUSHMEM_LAUNCH(nothing, 1, 1, NULL) == GPUSHMEM_ERR_STATE);
     CHECK(strstr(gpushmem_last_error(), "a kernel was not launched: gpushmem is not initialised"));
+    CHECK(GPUSHMEM_LAUNCH_COLLECTIVE(nothing, 1, 1, 0, NULL) == GPUSHMEM_ERR_STATE);
+    CHECK(strstr(gpushmem_last_error(), "a kernel was not launched: gpushmem is not initialised"));
     CHECK(gpushmem_launch_wait(NULL) == GPUSHMEM_ERR_STATE);
     CHECK(strstr(gpushmem_last_error(), "gpushmem_launch_wait: "));
 }

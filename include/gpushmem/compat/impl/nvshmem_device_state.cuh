@@ -4,6 +4,8 @@
 #ifndef GPUSHMEM_COMPAT_IMPL_NVSHMEM_DEVICE_STATE_CUH
 #define GPUSHMEM_COMPAT_IMPL_NVSHMEM_DEVICE_STATE_CUH
 
+#include <stdio.h>
+
 #include "gpushmem/compat/impl/nvshmem_calls.h"
 #include "gpushmem/device/coll_call.cuh"
 #include "gpushmem/device/context.cuh"
@@ -41,8 +43,10 @@ static inline int gpsh_nvshmem_attach(void)
     if (error == cudaSuccess)
         return 0;
     cudaGetLastError();
-    return gpushmem_call_failed(GPUSHMEM_ERR_CUDA, "giving kernels their handle",
-                                cudaGetErrorString(error));
+    char why[200];
+    snprintf(why, sizeof why, "%s; `gpushmem doctor` says more under cuda",
+             cudaGetErrorString(error));
+    return gpushmem_call_failed(GPUSHMEM_ERR_CUDA, "giving kernels their handle", why);
 }
 #else
 // On CPU threads there is one copy for all, ours, which GPUSHMEM_LAUNCH looks after.
