@@ -449,7 +449,8 @@ void gpsh_self_explain(char *line, size_t bytes)
         gpsh.settings.heap_size >> 20, where,
         about[0]
             ? about
-            : "no NIC is open: every PE is reached without (GPUSHMEM_TRANSPORTS=verbs opens them)");
+            : "no NIC is open: every PE is reached without (GPUSHMEM_TRANSPORTS=verbs opens those "
+              "that are there)");
 }
 
 static void log_choices(void)

@@ -40,6 +40,9 @@ void gpsh_found(struct gpsh_finding *finding, enum gpsh_check_result result, con
 void gpsh_mend(struct gpsh_finding *finding, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+// Whether libibverbs gives this process a device, be it one that the kernel does not know.
+bool gpsh_verbs_has_devices(void);
+
 #define GPSH_CHECK_FUNCTION(name)                                                                  \
     void gpsh_check_##name(const struct gpsh_host *host, struct gpsh_finding *finding)
 GPSH_CHECK_FUNCTION(driver);

@@ -63,7 +63,7 @@ int gpsh_cmd_doctor(int argc, char **argv)
     const char *root = NULL;
     bool json = false, all = false, fabric = false, markdown = false;
     const struct gpsh_option options[] = {
-        {0, "all", NULL, "everything in full, also what is well", .flag = &all},
+        {0, "all", NULL, "everything in full, also what is well or does not apply", .flag = &all},
         {0, "json", NULL, "the same for programs", .flag = &json},
         {0, "fabric", NULL,
          "under a launcher: look at every PE and print what differs; for example\n"
@@ -79,6 +79,8 @@ int gpsh_cmd_doctor(int argc, char **argv)
         "[--all] [--json] [--fabric] [--root DIR] [CHECK...]\n"
         "Looks for what keeps GPUs, NICs and launchers from working together, and says what to "
         "do.\n"
+        "A CHECK is a name that --all prints, as in gpushmem doctor gpudirect verbs; without any, "
+        "all.\n"
         "Exit code: 0 all is well, 1 a problem, 3 something cannot be told.",
         .options = options};
     // Only the check of that name starts it so.

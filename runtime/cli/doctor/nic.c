@@ -15,7 +15,7 @@ static void no_nic(const struct gpsh_host *host, struct gpsh_finding *finding)
 {
     char transports[64];
     gpsh_environment_setting(host, "GPUSHMEM_TRANSPORTS", transports, sizeof transports);
-    if (strcmp(transports, "verbs") != 0) {
+    if (strcmp(transports, "verbs") != 0 || (host->live && gpsh_verbs_has_devices())) {
         gpsh_found(finding, GPSH_NOT_APPLICABLE, "no RDMA NIC on the PCI bus");
         return;
     }

@@ -179,7 +179,7 @@ static void test_start(struct gpsh_finding *finding)
     close(ends[0]);
 }
 
-static bool has_devices(void)
+bool gpsh_verbs_has_devices(void)
 {
     int n = 0;
     struct ibv_device **devices = ibv_get_device_list(&n);
@@ -192,7 +192,7 @@ GPSH_CHECK_FUNCTION(self_test)
 {
     if (!host->live)
         gpsh_found(finding, GPSH_NOT_APPLICABLE, "--root is another machine");
-    else if (!has_devices())
+    else if (!gpsh_verbs_has_devices())
         gpsh_found(finding, GPSH_NOT_APPLICABLE, "no verbs device to write through");
     else
         test_start(finding);
