@@ -297,6 +297,10 @@
 #ifndef GPUSHMEM_DEVICE_CUH
 #define GPUSHMEM_DEVICE_CUH
 
+#if __cplusplus < 201703L
+#error "gpushmem/device.cuh is C++17: compile with -std=c++17 or newer"
+#endif
+
 // programs may compile with -Wextra: functions made from one pattern do not use every parameter
 #if defined(__GNUC__)
 #pragma GCC diagnostic push

@@ -40,5 +40,9 @@ one 'to [^ ]*gpushmem_cmp' 1
 one 'to [^ ]*gpushmem_signal_op' 1
 one 'include <gpushmem/grid_sync.cuh>' 1
 one 'error:' 11
+
+errors=$(echo '#include "gpushmem/device.cuh"' |
+    "$cxx" -x c++ -std=c++14 -fsyntax-only -I "$include" -I "$device_include" - 2>&1 | grep 'error:' | head -n 1)
+one 'compile with -std=c++17' 1
 [ $failures = 0 ] && echo "refused in kernels: ok" || printf '%s\n' "$errors"
 exit $failures
