@@ -7,6 +7,7 @@
 
 #include "gpushmem/device/coll.cuh"
 #include "gpushmem/device/coll_few.cuh"
+#include "gpushmem/device/coll_nodes.cuh"
 
 // The library launches blocks of one dimension: no numbers of three are put together.
 GPSH_DEV struct gpsh_dev_group gpsh_dev_stream_group(void)
@@ -135,6 +136,21 @@ GPSH_DEV void gpsh_dev_stream_large(const struct gpushmem_dev &dev,
     gpsh_dev_stream_coll_end(&c);
 }
 
+// GPUSHMEM_COLL_KEEP is no operation of its own: the next kernel's number is not used.
+GPSH_DEV void gpsh_dev_stream_nodes(const struct gpushmem_dev &dev,
+                                    const struct gpushmem_dev_team &team,
+                                    const struct gpushmem_coll_op &op)
+{
+    if (op.way == GPUSHMEM_COLL_KEEP) {
+        const struct gpsh_dev_coll c = gpsh_dev_stream_coll_of(dev, team);
+        gpsh_dev_nodes_keep(c, gpsh_dev_nodes_of(c, *team.nodes), op);
+        return;
+    }
+    struct gpsh_dev_coll c = gpsh_dev_stream_coll_begin(dev, team);
+    gpsh_dev_coll_nodes(&c, *team.nodes, op);
+    gpsh_dev_stream_coll_end(&c);
+}
+
 // The copy engine's work lies between the two: both have the same number.
 GPSH_DEV void gpsh_dev_stream_enter(const struct gpushmem_dev &dev,
                                     const struct gpushmem_dev_team &team)
@@ -185,6 +201,8 @@ GPSH_DEV void gpsh_dev_stream_coll(const struct gpushmem_dev &dev,
         gpsh_dev_stream_sync(dev, team, op);
     else if (op.way == GPUSHMEM_COLL_LL)
         gpsh_dev_stream_small(dev, team, op);
+    else if (op.way == GPUSHMEM_COLL_NODES || op.way == GPUSHMEM_COLL_KEEP)
+        gpsh_dev_stream_nodes(dev, team, op);
     else
         gpsh_dev_stream_large(dev, team, op);
 }

@@ -22,7 +22,8 @@ GPSH_EMU_INLINE int gpsh_emu_collective(const struct gpushmem_dev &dev, struct g
     const struct gpushmem_dev_team team = dev.teams[op.team & GPUSHMEM_TEAM_SLOT_MASK];
     bool small = op.kind <= GPUSHMEM_COLL_BARRIER ||
                  (op.kind != GPUSHMEM_COLL_COLLECT && op.n * op.width <= 8);
-    unsigned blocks = small || !(team.flags & GPUSHMEM_DEV_TEAM_DIRECT) ? 1 : 2,
+    bool nodes = op.way == GPUSHMEM_COLL_NODES || op.way == GPUSHMEM_COLL_KEEP;
+    unsigned blocks = small || !(team.flags & GPUSHMEM_DEV_TEAM_DIRECT || nodes) ? 1 : 2,
              threads = small ? 1 : 2;
     return gpsh_emu_submit(blocks, threads, stream, [=] { gpsh_dev_stream_coll(dev, team, op); });
 }

@@ -33,7 +33,7 @@ done
 targets='gpushmem gpushmem_cli gpushmem_nvshmem gpushmem-perf.cuda gpu_heap gpu_adopted multi_growth gpu_ops gpu_hosted gpu_beside gpu_two_steps perf_gpu_ring_rates'
 targets+=' perf_put_path.cuda gpushmem_softhca softhca_test gpu_cubin gpu_rdc moe_dispatch.cuda kv_transfer.cuda allreduce.cuda stencil3d.cuda transpose.cuda kmeans.cuda'
 for name in basic rma amo order carried ctx edges errors tiny lost growth stream local generic cuda_subset asked first spread \
-    launch_threads left_waiting collective_launch coll_grid coll coll_kinds coll_issuers coll_lost \
+    launch_threads left_waiting collective_launch coll_grid coll coll_kinds coll_issuers coll_lost coll_nodes \
     nvshmem_rma nvshmem_words nvshmem_coll nvshmem_programs; do
     [ ! -e tests/device/$name.cu ] || targets+=" device_$name.cuda"
 done
@@ -166,7 +166,7 @@ check "kernels of one block spread over the rings" env GPUSHMEM_P2P=0 GPUSHMEM_R
 for in in sync reduce large stream; do
     check "collectives with a dead PE end: $in" tests/device/lost.sh "$bin" device_coll_lost.cuda $in
 done
-for in in sync_block scan_block scan_warp large_block collect_block entered_block; do
+for in in sync_block scan_block scan_warp large_block collect_block entered_block nodes; do
     check "collectives with a dead PE end, by rings: $in" env GPUSHMEM_P2P=0 tests/device/lost.sh "$bin" device_coll_lost.cuda $in
 done
 check "a team that two streams use at once is told" job 2 env GPUSHMEM_CHECK=1 "$bin/device_coll_issuers.cuda" at_once
@@ -234,7 +234,7 @@ mission() {
         GPUSHMEM_SOFTHCA_DIR="$nics" GPUSHMEM_SOFTHCA_QUIET=1 $settings "$@"
 }
 check "software HCA on GPU memory" timeout 120 "$bin/softhca_test" gpu
-for program in "$bin"/device_{basic,rma,amo,order,carried,ctx,tiny,stream}.cuda; do
+for program in "$bin"/device_{basic,rma,amo,order,carried,ctx,tiny,stream,coll_nodes}.cuda; do
     [ -x "$program" ] || continue
     name=$(basename "$program" .cuda)
     rounds=''

@@ -26,8 +26,7 @@ struct call {
 // A team as the host and as kernels know it.
 struct teams {
     struct gpsh_team *host;
-    struct gpushmem_dev_team device;
-    const int32_t *pes;
+    struct gpsh_device_team_view device;
 };
 
 // No kernel will carry the call out: the host does. Nothing can be in the only stream there is.
@@ -49,22 +48,22 @@ static int check_stream(const struct call *call)
 
 // What kernels know of the team.
 static int check_device_team(const char *function, gpushmem_team_t team,
-                             struct gpushmem_dev_team *entry, const int32_t **pes)
+                             struct gpsh_device_team_view *view)
 {
     struct gpushmem_dev handle;
     int status = gpushmem_device_handle(&handle); // makes the kernels' table of teams
     if (status)
         return status;
-    if (!gpsh_device_teams_entry(team, entry, pes))
+    if (!gpsh_device_teams_view(team, view))
         return gpsh_fail(GPUSHMEM_ERR_INVALID,
                          "%s: kernels do not know %s any more: it is being destroyed", function,
                          gpsh_team_name(team).text);
-    if (entry->flags & GPUSHMEM_DEV_TEAM_LOST)
+    if (view->entry.flags & GPUSHMEM_DEV_TEAM_LOST)
         return gpsh_fail(GPUSHMEM_ERR_PE_FAILED,
                          "%s: %s has lost a member and can only be destroyed; make a team of "
                          "the PEs that are left",
                          function, gpsh_team_name(team).text);
-    if (!(entry->flags & GPUSHMEM_DEV_TEAM_STREAM))
+    if (!(view->entry.flags & GPUSHMEM_DEV_TEAM_STREAM))
         return gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED,
                          "%s: %s was made when GPUSHMEM_STREAM_TEAMS=%lld others existed, and "
                          "has no memory for operations of streams; raise that setting",
@@ -88,7 +87,7 @@ static int check_team(const struct call *call, struct teams *teams)
     status = check_stream(call);
     if (status || at_once())
         return status;
-    return check_device_team(call->function, team, &teams->device, &teams->pes);
+    return check_device_team(call->function, team, &teams->device);
 }
 
 // Bytes from the first to the last element of n blocks.
@@ -256,7 +255,8 @@ static int do_now(const struct call *call, struct gpsh_team *team)
 
 static struct gpsh_coll_choice choose(const struct gpushmem_coll_op *op, const struct teams *teams)
 {
-    return gpsh_coll_choose(op, &teams->device, op->dest != op->source, &gpsh_coll_limits);
+    return gpsh_coll_choose(op, &teams->device.entry, &teams->device.nodes, op->dest != op->source,
+                            &gpsh_coll_limits);
 }
 
 // The way is the one that a GPU's stream would take.
@@ -274,7 +274,38 @@ static int submit_one(const struct gpushmem_coll_op *op, const struct teams *tea
     struct gpushmem_coll_op chosen = *op;
     chosen.way = (uint8_t)choice.way;
     return emulated ? emulate(emulated, &chosen, stream)
-                    : gpsh_coll_gpu_submit(&chosen, &teams->device, teams->pes, choice, stream);
+                    : gpsh_coll_gpu_submit(&chosen, &teams->device, choice, stream);
+}
+
+static int submit_two(const struct gpushmem_coll_op *op, const struct teams *teams,
+                      gpushmem_stream_t stream)
+{
+    struct gpushmem_coll_op two[2];
+    gpsh_coll_in_two(op, &teams->device.entry, two);
+    int status = submit_one(&two[0], teams, choose(&two[0], teams), stream);
+    return status ? status : submit_one(&two[1], teams, choose(&two[1], teams), stream);
+}
+
+// A reduce in place by nodes: as much at a time as can be kept, after which it is kept.
+static int submit_segments(const struct gpushmem_coll_op *op, const struct teams *teams,
+                           struct gpsh_coll_choice choice, gpushmem_stream_t stream)
+{
+    const struct gpsh_device_nodes *nodes = &teams->device.nodes;
+    const uint64_t most = gpsh_coll_segment(op, teams->host->n, nodes);
+    struct gpsh_coll_choice keep = choice;
+    keep.way = GPUSHMEM_COLL_KEEP;
+    int status = 0;
+    for (uint64_t at = 0; at < op->n && !status; at += most) {
+        struct gpushmem_coll_op segment = *op;
+        segment.n = op->n - at < most ? op->n - at : most;
+        segment.dest = (char *)op->dest + at * op->width;
+        segment.source = segment.dest;
+        if (nodes->mine > 0)
+            status = submit_one(&segment, teams, keep, stream);
+        if (!status)
+            status = submit_one(&segment, teams, choice, stream);
+    }
+    return status;
 }
 
 static int submit(const struct call *call, const struct teams *teams)
@@ -282,12 +313,12 @@ static int submit(const struct call *call, const struct teams *teams)
     if (at_once())
         return do_now(call, teams->host);
     struct gpsh_coll_choice choice = choose(&call->op, teams);
-    if (choice.way != GPUSHMEM_COLL_TWO)
-        return submit_one(&call->op, teams, choice, call->stream);
-    struct gpushmem_coll_op two[2];
-    gpsh_coll_in_two(&call->op, &teams->device, two);
-    int status = submit_one(&two[0], teams, choose(&two[0], teams), call->stream);
-    return status ? status : submit_one(&two[1], teams, choose(&two[1], teams), call->stream);
+    if (choice.way == GPUSHMEM_COLL_TWO)
+        return submit_two(&call->op, teams, call->stream);
+    bool in_place = call->op.dest == call->op.source && call->op.kind == GPUSHMEM_COLL_REDUCE;
+    if (choice.way == GPUSHMEM_COLL_NODES && in_place)
+        return submit_segments(&call->op, teams, choice, call->stream);
+    return submit_one(&call->op, teams, choice, call->stream);
 }
 
 static int collective(struct call call)

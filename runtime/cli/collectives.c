@@ -16,7 +16,8 @@ static struct gpsh_coll_choice choice_of(int kind, uint64_t bytes, int pes)
 {
     const struct gpushmem_dev_team team = {.n = pes, .flags = GPUSHMEM_DEV_TEAM_DIRECT};
     const struct gpushmem_coll_op op = {.kind = (uint8_t)kind, .n = bytes, .width = 1};
-    return gpsh_coll_choose(&op, &team, true, &gpsh_coll_limits);
+    const struct gpsh_device_nodes none = {0};
+    return gpsh_coll_choose(&op, &team, &none, true, &gpsh_coll_limits);
 }
 
 static void print_range(int kind, int pes, uint64_t first, uint64_t last,
@@ -60,9 +61,12 @@ static void print_nodes(unsigned nodes)
               "first, then one member of each node; large ones send a block of fcollect, collect "
               "and broadcast once to each other node, and of a reduce, reducescatter or scan from "
               "node to node where the order of the team allows it, else a reduce's results once "
-              "to each node; those of the rest to each member."
+              "to each node; those of the rest to each member. Large operations of streams send a "
+              "block of fcollect and broadcast once to each other node, and a reduce's sums from "
+              "node to node, if the ranks of each node follow each other."
             : "Teams of several nodes, nodes=0: small operations of the host send messages from "
-              "member to member, whatever their nodes; large ones send each block to each member.");
+              "member to member, whatever their nodes; large ones, and those of streams, send each "
+              "block to each member.");
     putchar('\n');
 }
 

@@ -25,6 +25,7 @@ static struct {
     struct gpsh_team_slots retired;
     bool checked;
     bool by_nodes; // teams meet node by node where that saves messages
+    enum gpsh_kernels_map kernels_map;
 } table;
 
 static struct gpsh_team_words *words_of(int pe, int slot)
@@ -79,6 +80,7 @@ void gpsh_team_delete(struct gpsh_team *team)
     free(team->pes);
     free(team->words);
     free(team->views);
+    free(team->kernels_nodes.starts);
     if (team->broken) // an operation that failed may still be read from there, or written to it
         gpsh_context_keep(team->work);
     else
@@ -92,8 +94,10 @@ static int allocate(struct gpsh_team *team)
     team->pes = calloc(n, sizeof *team->pes);
     team->words = calloc(n, sizeof *team->words);
     team->views = calloc(n, sizeof *team->views);
+    team->kernels_nodes.starts = calloc(n + 1, sizeof *team->kernels_nodes.starts);
     team->work = malloc(GPSH_TEAM_WORK * gpsh_team_room(gpsh.n_pes));
-    return team->pes && team->words && team->views && team->work ? 0 : -1;
+    return team->pes && team->words && team->views && team->work && team->kernels_nodes.starts ? 0
+                                                                                               : -1;
 }
 
 int gpsh_team_new(int slot, const int *pes, int n, struct gpsh_team **out)
@@ -136,12 +140,16 @@ int gpsh_team_enter(struct gpsh_team *team, const struct gpsh_team_count *count)
         (gpushmem_team_t)((uint32_t)slot | count->generation << GPUSHMEM_TEAM_GENERATION_SHIFT);
     team->epoch = count->epoch;
     table.generations[slot] = count->generation;
+    if (!team->kernels_direct)
+        gpsh_device_nodes_find(&team->kernels_nodes, team->pes, team->n, team->my_rank,
+                               table.kernels_map);
     const struct gpsh_device_team device = {.team = team->handle,
                                             .my_rank = team->my_rank,
                                             .n = team->n,
                                             .direct = team->kernels_direct,
                                             .checked = team->checked,
                                             .pes = team->pes,
+                                            .nodes = team->kernels_nodes,
                                             .first_epoch = count->kernels_epoch};
     int status = gpsh_device_teams_set(slot, &device);
     if (status)
@@ -214,7 +222,8 @@ void gpsh_team_leave(struct gpsh_team *team)
 uint32_t gpsh_teams_reach(void)
 {
     uint32_t reach = GPSH_TEAM_WORLD_DIRECT | GPSH_TEAM_NODE_DIRECT | GPSH_TEAM_WORLD_KERNELS |
-                     GPSH_TEAM_NODE_KERNELS | GPSH_TEAM_NODE_WORDS;
+                     GPSH_TEAM_NODE_KERNELS | GPSH_TEAM_NODE_WORDS | GPSH_TEAM_KERNELS_MAP_NODE |
+                     GPSH_TEAM_KERNELS_MAP_ALONE;
     for (int pe = 0; pe < gpsh.n_pes; pe++) {
         uint32_t lacks = 0;
         if (!gpsh.direct[pe] && pe != gpsh.my_pe)
@@ -227,6 +236,11 @@ uint32_t gpsh_teams_reach(void)
         bool same_node = gpsh.peers[pe].node == gpsh.peers[gpsh.my_pe].node;
         if (same_node != (gpsh.mapped[GPSH_CONTROL][pe] != NULL))
             reach &= ~(uint32_t)GPSH_TEAM_NODE_WORDS;
+        if (pe == gpsh.my_pe)
+            continue;
+        bool mapped = gpsh_device_side_direct(pe) != NULL;
+        reach &= ~(mapped ? (uint32_t)GPSH_TEAM_KERNELS_MAP_ALONE : 0u);
+        reach &= ~(mapped != same_node ? (uint32_t)GPSH_TEAM_KERNELS_MAP_NODE : 0u);
     }
     return reach | (gpsh.settings.check ? GPSH_TEAM_CHECKED : 0u);
 }
@@ -283,9 +297,13 @@ static int make_predefined(gpushmem_team_t handle, uint32_t reach, int *pes)
 int gpsh_teams_init(uint32_t reach)
 {
     memset(&table, 0, sizeof table);
-    gpsh_device_teams_init();
     table.checked = reach & GPSH_TEAM_CHECKED;
     table.by_nodes = reach & GPSH_TEAM_NODE_WORDS && gpsh_coll_limits.nodes;
+    if (gpsh_coll_limits.nodes)
+        table.kernels_map = reach & GPSH_TEAM_KERNELS_MAP_NODE    ? GPSH_KERNELS_MAP_NODE
+                            : reach & GPSH_TEAM_KERNELS_MAP_ALONE ? GPSH_KERNELS_MAP_ALONE
+                                                                  : GPSH_KERNELS_MAP_SOME;
+    gpsh_device_teams_init(table.kernels_map != GPSH_KERNELS_MAP_SOME);
     for (int slot = 0; slot < GPUSHMEM_TEAM_SLOTS; slot++)
         table.epochs[slot] = (uint64_t)gpsh.settings.team_epoch;
     int *pes = calloc((size_t)gpsh.n_pes, sizeof *pes);

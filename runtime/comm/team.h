@@ -6,6 +6,7 @@
 #include "comm/team_nodes.h"
 #include "gpushmem/team.h"
 #include "memory/team_scratch.h"
+#include "proxy/device_nodes.h"
 #include "state/state.h"
 
 // Parts of a team's private memory, each as large as a slot's room.
@@ -35,7 +36,8 @@ struct gpsh_team {
     struct gpsh_bell *bell; // of a flat team that shares cores; else NULL
     bool direct;            // all members load and store each other's heaps
     bool kernels_direct;    // kernels do
-    bool checked;           // each collective call is compared with the others' before it begins
+    struct gpsh_device_nodes kernels_nodes;
+    bool checked; // each collective call is compared with the others' before it begins
     // 0, or why it can only be destroyed; failed_pe: the member that was lost, or -1
     int broken;
     int failed_pe;
@@ -57,6 +59,8 @@ enum gpsh_team_reach {
     GPSH_TEAM_NODE_KERNELS = 16,
     GPSH_TEAM_CHECKED = 32,
     GPSH_TEAM_NODE_WORDS = 64, // the PEs of a node see each other's words, and those of no other
+    GPSH_TEAM_KERNELS_MAP_NODE = 128,  // kernels the heaps of their node, and no other
+    GPSH_TEAM_KERNELS_MAP_ALONE = 256, // kernels no other heap
 };
 uint32_t gpsh_teams_reach(void);
 // Makes the predefined teams; `reach`: what all PEs have agreed on.

@@ -11,8 +11,11 @@ static struct {
     // of teams that had the slot before: kernels have used no larger one
     uint64_t epochs[GPUSHMEM_TEAM_SLOTS];
     const struct gpsh_device_memory *memory; // NULL: not made
-    // [teams] struct gpushmem_dev_team, [teams][GPUSHMEM_TEAM_EPOCHS] epochs, [teams][n_pes] PEs
+    // [teams] struct gpushmem_dev_team, [teams][GPUSHMEM_TEAM_EPOCHS] epochs, [teams] struct
+    // gpushmem_dev_nodes, [teams][n_pes] PEs, [teams][n_pes + 1] starts of nodes
     char *device;
+    bool by_nodes;   // teams may have nodes
+    char *kept;      // [stream teams][GPUSHMEM_COLL_KEPT], or NULL: kernels map all PEs
     uint64_t *words; // host memory for copies, [GPUSHMEM_TEAM_EPOCHS]
 } table = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -29,16 +32,32 @@ static uint64_t *epochs_of(int slot)
            (size_t)slot * GPUSHMEM_TEAM_EPOCHS;
 }
 
+static struct gpushmem_dev_nodes *nodes_of(int slot)
+{
+    return (struct gpushmem_dev_nodes *)(void *)epochs_of((int)gpsh.settings.teams) + slot;
+}
+
 static int32_t *pes_of(int slot)
 {
-    return (int32_t *)(void *)epochs_of((int)gpsh.settings.teams) +
+    return (int32_t *)(void *)nodes_of((int)gpsh.settings.teams) +
            (size_t)slot * (size_t)gpsh.n_pes;
+}
+
+static int32_t *starts_of(int slot)
+{
+    return pes_of((int)gpsh.settings.teams) + (size_t)slot * (size_t)(gpsh.n_pes + 1);
 }
 
 static size_t table_bytes(void)
 {
     return (size_t)gpsh.settings.teams *
-           (sizeof(struct gpushmem_dev_team) + WORDS_BYTES + (size_t)gpsh.n_pes * sizeof(int32_t));
+           (sizeof(struct gpushmem_dev_team) + WORDS_BYTES + sizeof(struct gpushmem_dev_nodes) +
+            (size_t)(2 * gpsh.n_pes + 1) * sizeof(int32_t));
+}
+
+static size_t kept_bytes(void)
+{
+    return (size_t)gpsh_stream_teams(&gpsh.settings) * GPUSHMEM_COLL_KEPT;
 }
 
 // 0: the PEs are not equally far apart.
@@ -76,6 +95,7 @@ static struct gpushmem_dev_team entry_for(int slot)
         .scratch = scratch + gpsh_kernel_scratch(settings, slot),
         .stream_scratch = stream ? scratch + gpsh_stream_scratch(slot) : NULL,
         .epochs = epochs_of(slot),
+        .nodes = team->nodes.n ? nodes_of(slot) : NULL,
     };
     return entry;
 }
@@ -83,6 +103,24 @@ static struct gpushmem_dev_team entry_for(int slot)
 static bool is_number(int word)
 {
     return word != GPUSHMEM_TEAM_GRID_FAILED && word != GPUSHMEM_TEAM_GRID_REFUSED;
+}
+
+static int write_nodes(int slot)
+{
+    const struct gpsh_device_nodes *team = &table.teams[slot].nodes;
+    const struct gpushmem_dev_nodes nodes = {
+        .n = team->n,
+        .mine = team->mine,
+        .starts = starts_of(slot),
+        .kept = (uint64_t)slot < gpsh_stream_teams(&gpsh.settings)
+                    ? table.kept + (size_t)slot * GPUSHMEM_COLL_KEPT
+                    : NULL,
+    };
+    if (!team->n)
+        return 0;
+    int status = table.memory->device_write(starts_of(slot), team->starts,
+                                            (size_t)(team->n + 1) * sizeof(int32_t));
+    return status ? status : table.memory->device_write(nodes_of(slot), &nodes, sizeof nodes);
 }
 
 // With the lock held. The entry comes last, for kernels that look at it while this is under way.
@@ -98,6 +136,8 @@ static int write_slot(int slot)
         if (!status)
             status = table.memory->device_write(pes_of(slot), team->pes,
                                                 (size_t)team->n * sizeof(int32_t));
+        if (!status)
+            status = write_nodes(slot);
     }
     return status ? status : table.memory->device_write(entry_of(slot), &entry, sizeof entry);
 }
@@ -158,16 +198,15 @@ int gpsh_device_teams_epoch(int slot, uint64_t *epoch)
     return status;
 }
 
-bool gpsh_device_teams_entry(int32_t team, struct gpushmem_dev_team *entry, const int32_t **pes)
+bool gpsh_device_teams_view(int32_t team, struct gpsh_device_team_view *view)
 {
     int slot = team & GPUSHMEM_TEAM_SLOT_MASK;
     bool known = team >= 0 && slot < gpsh.settings.teams;
     pthread_mutex_lock(&table.lock);
     known = known && table.teams[slot].n && table.teams[slot].team == team && table.memory;
-    if (known) {
-        *entry = entry_for(slot);
-        *pes = table.teams[slot].pes;
-    }
+    if (known)
+        *view = (struct gpsh_device_team_view){entry_for(slot), table.teams[slot].pes,
+                                               table.teams[slot].nodes};
     pthread_mutex_unlock(&table.lock);
     return known;
 }
@@ -215,8 +254,9 @@ void gpsh_device_teams_lose(int pe)
     pthread_mutex_unlock(&table.lock);
 }
 
-void gpsh_device_teams_init(void)
+void gpsh_device_teams_init(bool by_nodes)
 {
+    table.by_nodes = by_nodes;
     memset(table.teams, 0, sizeof table.teams);
     memset(table.epochs, 0, sizeof table.epochs);
 }
@@ -228,9 +268,12 @@ int gpsh_device_teams_make(const struct gpsh_device_memory *memory)
     table.memory = memory;
     table.device = memory->device_alloc(table_bytes());
     table.words = memory->host_alloc(WORDS_BYTES);
-    if (!table.device || !table.words)
-        status = gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the kernels' table of %lld teams",
-                           (long long)gpsh.settings.teams);
+    bool keeps = table.by_nodes && !table.teams[GPUSHMEM_TEAM_WORLD].direct;
+    table.kept = keeps ? memory->device_alloc(kept_bytes()) : NULL;
+    if (!table.device || !table.words || (keeps && !table.kept))
+        status = gpsh_fail(
+            GPUSHMEM_ERR_NO_MEMORY, "no memory for the kernels' table of %lld teams, %zu bytes",
+            (long long)gpsh.settings.teams, table_bytes() + (keeps ? kept_bytes() : 0));
     if (!status)
         status = write_free_slots();
     for (int slot = 0; slot < (int)gpsh.settings.teams && !status; slot++)
@@ -247,7 +290,10 @@ void gpsh_device_teams_unmake(void)
         table.memory->device_free(table.device, table_bytes());
     if (table.words)
         table.memory->host_free(table.words, WORDS_BYTES);
+    if (table.kept)
+        table.memory->device_free(table.kept, kept_bytes());
     table.device = NULL;
+    table.kept = NULL;
     table.words = NULL;
     table.memory = NULL;
     pthread_mutex_unlock(&table.lock);

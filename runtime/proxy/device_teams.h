@@ -6,12 +6,14 @@
 
 #include "gpu/device_memory.h"
 #include "gpushmem/device_abi.h"
+#include "proxy/device_nodes.h"
 
 struct gpsh_device_team {
     int32_t team; // its handle
     int32_t my_rank, n;
-    bool direct;          // on every member kernels load and store the heaps of all members
-    const int32_t *pes;   // [n]; stays where it is until the slot is free again
+    bool direct;        // on every member kernels load and store the heaps of all members
+    const int32_t *pes; // [n]; stays where it is until the slot is free again, as nodes.starts
+    struct gpsh_device_nodes nodes;
     bool lost;            // a member was lost
     bool checked;         // members compare their calls
     uint64_t first_epoch; // what kernels' operations are counted from
@@ -21,13 +23,18 @@ struct gpsh_device_team {
 int gpsh_device_teams_set(int slot, const struct gpsh_device_team *team);
 // The largest number that kernels of this PE have given an operation of a team in this slot.
 int gpsh_device_teams_epoch(int slot, uint64_t *epoch);
-// What kernels know of the team that has this handle now, with the host's list of its PEs; false:
-// none has.
-bool gpsh_device_teams_entry(int32_t team, struct gpushmem_dev_team *entry, const int32_t **pes);
+// A team as kernels know it, and as the host does.
+struct gpsh_device_team_view {
+    struct gpushmem_dev_team entry;
+    const int32_t *pes;
+    struct gpsh_device_nodes nodes;
+};
+// Of the team that has this handle now; false: none has.
+bool gpsh_device_teams_view(int32_t team, struct gpsh_device_team_view *view);
 // A PE was lost: operations of its teams fail from now on, as those under way do.
 void gpsh_device_teams_lose(int pe);
-// Forgets all teams. In every init, before teams are told.
-void gpsh_device_teams_init(void);
+// Forgets all teams. In every init, before teams are told. `by_nodes`: some may have nodes.
+void gpsh_device_teams_init(bool by_nodes);
 
 // For the device side.
 int gpsh_device_teams_make(const struct gpsh_device_memory *memory);

@@ -13,7 +13,11 @@ enum {
     THREADS = 512,
     SHARE = 16 << 10,
     PACKET_BLOCKS = GPUSHMEM_COLL_STREAM_BLOCKS,
-    LARGE = 32 << 20
+    LARGE = 32 << 20,
+    // By estimates, in docs/adr/0055-streams-by-nodes.md: bytes of a reduce for each node beyond
+    // the second, and bytes that a NIC takes about as long for as a copy's further hop.
+    NODE_STEP = 96 << 10,
+    NODE_SAVES = 192 << 10,
 };
 
 static const struct gpsh_coll_limits standard = {192 << 10, 64 << 20, 64, 1};
@@ -135,6 +139,51 @@ static struct gpsh_coll_choice behind_nics(const struct gpushmem_coll_op *op, ui
                                      THREADS};
 }
 
+// Of half and bfloat16 the partial results are floats, which dest has no room for.
+static bool keeps_type(const struct gpushmem_coll_op *op)
+{
+    bool exact = op->fold != GPUSHMEM_COLL_SUM && op->fold != GPUSHMEM_COLL_PROD;
+    return exact || (op->type != GPUSHMEM_COLL_HALF && op->type != GPUSHMEM_COLL_BFLOAT16);
+}
+
+// A reduce by nodes has 2 (nodes - 1) hops one after the other; without nodes pieces of 64 KiB of
+// the vector are fetched one after the other. A block of a copy comes to a PE from each that is not
+// on its node, or once for each other node.
+static bool by_nodes(const struct gpushmem_coll_op *op, uint64_t bytes, int n,
+                     const struct gpsh_device_nodes *nodes)
+{
+    const uint64_t most = (((uint64_t)1 << 20) - 2) * gpushmem_coll_node_piece(UINT64_MAX / 2);
+    if (!nodes->n || gpushmem_coll_in_rounds(op->kind, bytes, n, true) || bytes > most)
+        return false;
+    if (op->kind == GPUSHMEM_COLL_REDUCE)
+        return keeps_type(op) && bytes >= (uint64_t)(nodes->n - 2) * NODE_STEP &&
+               nodes->held <= GPUSHMEM_COLL_KEPT / 128;
+    const int saved = n - n / nodes->n - (nodes->n - 1);
+    return (op->kind == GPUSHMEM_COLL_FCOLLECT || op->kind == GPUSHMEM_COLL_BROADCAST) &&
+           saved > 0 && bytes >= NODE_SAVES / (unsigned)saved;
+}
+
+static struct gpsh_coll_choice nodes_of(const struct gpushmem_coll_op *op, uint64_t bytes, int n,
+                                        const struct gpsh_device_nodes *nodes,
+                                        const struct gpsh_coll_limits *limits)
+{
+    const unsigned most = GPUSHMEM_COLL_NODE_BLOCKS;
+    bool shares = op->kind == GPUSHMEM_COLL_REDUCE;
+    uint64_t each = shares ? (bytes + (uint64_t)n - 1) / (uint64_t)n : bytes,
+             piece = gpushmem_coll_node_piece(each),
+             pieces = (each + piece - 1) / piece * (shares ? (uint64_t)nodes->n : 1);
+    return (struct gpsh_coll_choice){GPUSHMEM_COLL_NODES,
+                                     at_most(pieces, most < limits->blocks ? most : limits->blocks),
+                                     THREADS};
+}
+
+uint64_t gpsh_coll_segment(const struct gpushmem_coll_op *op, int n,
+                           const struct gpsh_device_nodes *nodes)
+{
+    const uint64_t share = GPUSHMEM_COLL_KEPT / (unsigned)nodes->held & ~(uint64_t)127;
+    return share * (uint64_t)n / op->width;
+}
+
 static bool in_packets(const struct gpushmem_coll_op *op, uint64_t bytes, int n,
                        const struct gpsh_coll_limits *limits)
 {
@@ -178,14 +227,16 @@ void gpsh_coll_in_two(const struct gpushmem_coll_op *op, const struct gpushmem_d
 }
 
 struct gpsh_coll_choice gpsh_coll_choose(const struct gpushmem_coll_op *op,
-                                         const struct gpushmem_dev_team *team, bool apart,
+                                         const struct gpushmem_dev_team *team,
+                                         const struct gpsh_device_nodes *nodes, bool apart,
                                          const struct gpsh_coll_limits *limits)
 {
     uint64_t bytes = op->n * op->width;
     if (op->kind <= GPUSHMEM_COLL_BARRIER)
         return (struct gpsh_coll_choice){GPUSHMEM_COLL_AUTO, 1, 32};
     if (team->n > 1 && !(team->flags & GPUSHMEM_DEV_TEAM_DIRECT))
-        return behind_nics(op, bytes, team->n);
+        return by_nodes(op, bytes, team->n, nodes) ? nodes_of(op, bytes, team->n, nodes, limits)
+                                                   : behind_nics(op, bytes, team->n);
     if (in_packets(op, bytes, team->n, limits))
         return packets(bytes);
     if (in_two(op, team->n, limits)) {
@@ -198,8 +249,8 @@ struct gpsh_coll_choice gpsh_coll_choose(const struct gpushmem_coll_op *op,
 
 const char *gpsh_coll_way_name(int way)
 {
-    static const char *const names[] = {"flags", "packets", "staged", "direct",
-                                        "push",  "copies",  "rounds", "twice"};
+    static const char *const names[] = {"flags",  "packets", "staged", "direct", "push",
+                                        "copies", "rounds",  "twice",  "nodes",  "keep"};
     return names[way];
 }
 

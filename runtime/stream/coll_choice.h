@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "gpushmem/device_abi.h"
+#include "proxy/device_nodes.h"
 
 struct gpsh_coll_choice {
     int way; // enum gpushmem_coll_way
@@ -19,7 +20,7 @@ struct gpsh_coll_limits {
     uint64_t packets; // largest sum of a member's messages that goes in packets
     uint64_t copies;  // smallest message that copy engines move
     unsigned blocks;  // at most
-    unsigned nodes;   // 1: the host's operations of several nodes go node by node
+    unsigned nodes;   // 1: operations of several nodes go node by node
 };
 extern struct gpsh_coll_limits gpsh_coll_limits; // in use
 
@@ -29,10 +30,16 @@ int gpsh_coll_limits_read(const char *text);
 // The limits in use as that setting: the same text for the same limits.
 void gpsh_coll_limits_print(char *text, size_t bytes);
 
-// `team`: as kernels know it. dest is another address than source: `apart`.
+// `team`: as kernels know it, on these nodes. dest is another address than source: `apart`.
 struct gpsh_coll_choice gpsh_coll_choose(const struct gpushmem_coll_op *op,
-                                         const struct gpushmem_dev_team *team, bool apart,
+                                         const struct gpushmem_dev_team *team,
+                                         const struct gpsh_device_nodes *nodes, bool apart,
                                          const struct gpsh_coll_limits *limits);
+
+// Elements of which a PE can keep what it must in a reduce in place by nodes: more of them go in
+// several operations.
+uint64_t gpsh_coll_segment(const struct gpushmem_coll_op *op, int n,
+                           const struct gpsh_device_nodes *nodes);
 
 // The two operations of GPUSHMEM_COLL_TWO, one after the other on the same stream: halves of a
 // broadcast; of a reduce, a reducescatter into this PE's part of dest, and an fcollect of the

@@ -8,10 +8,10 @@
 #include "stream/stream_image.h"
 #include "stream/stream_module.h"
 
-enum kernel { SYNC, PACKETS, PAIR, FEW, LARGE, ENTER, LEAVE, KERNELS };
-static const char *const names[KERNELS] = {"gpsh_coll_sync", "gpsh_coll_packets", "gpsh_coll_pair",
-                                           "gpsh_coll_few",  "gpsh_coll_large",   "gpsh_coll_enter",
-                                           "gpsh_coll_leave"};
+enum kernel { SYNC, PACKETS, PAIR, FEW, LARGE, NODES, ENTER, LEAVE, KERNELS };
+static const char *const names[KERNELS] = {
+    "gpsh_coll_sync",  "gpsh_coll_packets", "gpsh_coll_pair",  "gpsh_coll_few",
+    "gpsh_coll_large", "gpsh_coll_nodes",   "gpsh_coll_enter", "gpsh_coll_leave"};
 
 static void unload(void);
 static struct gpsh_stream_module colls;
@@ -120,13 +120,15 @@ static gpsh_cu_result enqueue(const struct gpushmem_coll_op *op,
         return by_few(op, team, pes, choice, stream);
     if (choice.way == GPUSHMEM_COLL_LL)
         return launch(PACKETS, op, team, choice, stream);
+    if (choice.way == GPUSHMEM_COLL_NODES || choice.way == GPUSHMEM_COLL_KEEP)
+        return launch(NODES, op, team, choice, stream);
     if (choice.way == GPUSHMEM_COLL_COPY)
         return by_copies(op, team, pes, choice, stream);
     return launch(LARGE, op, team, choice, stream);
 }
 
-int gpsh_coll_gpu_submit(const struct gpushmem_coll_op *op, const struct gpushmem_dev_team *team,
-                         const int32_t *pes, struct gpsh_coll_choice choice,
+int gpsh_coll_gpu_submit(const struct gpushmem_coll_op *op,
+                         const struct gpsh_device_team_view *team, struct gpsh_coll_choice choice,
                          gpushmem_stream_t stream)
 {
     int status = gpsh_stream_module_use(&colls);
@@ -134,7 +136,7 @@ int gpsh_coll_gpu_submit(const struct gpushmem_coll_op *op, const struct gpushme
         return status;
     gpsh_device_side_launching();
     bool entered = gpsh_gpu_enter();
-    gpsh_cu_result code = enqueue(op, team, pes, choice, stream);
+    gpsh_cu_result code = enqueue(op, &team->entry, team->pes, choice, stream);
     gpsh_gpu_leave(entered);
     if (GPSH_LIKELY(!code))
         return 0;

@@ -6,12 +6,13 @@
 
 #include "gpushmem/device_abi.h"
 #include "gpushmem/stream.h"
+#include "proxy/device_teams.h"
 #include "stream/coll_choice.h"
 
-// Enqueues *op, whose arguments were checked and whose way is `choice`'s. `pes`: the members of the
-// team. Any thread, any stream of this PE's GPU, captured or not.
-int gpsh_coll_gpu_submit(const struct gpushmem_coll_op *op, const struct gpushmem_dev_team *team,
-                         const int32_t *pes, struct gpsh_coll_choice choice,
+// Enqueues *op, whose arguments were checked and whose way is `choice`'s. Any thread, any stream of
+// this PE's GPU, captured or not.
+int gpsh_coll_gpu_submit(const struct gpushmem_coll_op *op,
+                         const struct gpsh_device_team_view *team, struct gpsh_coll_choice choice,
                          gpushmem_stream_t stream);
 
 // See gpsh_stream_module_preload.

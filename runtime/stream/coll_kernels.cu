@@ -51,6 +51,12 @@ KERNEL(large, 512)
         gpsh_dev_stream_large(dev, team, op);
 }
 
+KERNEL(nodes, 512)
+{
+    if (op.kind)
+        gpsh_dev_stream_nodes(dev, team, op);
+}
+
 // Before and after the copy engine's work: the entry flags, the exit flags.
 KERNEL(enter, 32)
 {

@@ -4,10 +4,11 @@
 // right, in kernels, on streams and of the host. Run with --on-failure continue; the last
 // PE is the one that dies. The argument says in what: sync, reduce, large, scan, collect, by a
 // thread, or by all threads of a block or a warp (scan_block, scan_warp), whose statuses are one;
-// entered_block: a scan that the dying PE has entered; stream; queued: those of PE 1 begin when
-// PE 0 has given up; host: no kernel waits then, so none tells; replayed: like that, and a kernel
-// that was captured before, as by a graph, comes after others that may wait again. The survivors
-// hear of the loss in any order: from their launcher, or from each other.
+// entered_block: a scan that the dying PE has entered; stream; nodes: large ones on a stream;
+// queued: those of PE 1 begin when PE 0 has given up; host: no kernel waits then, so none tells;
+// replayed: like that, and a kernel that was captured before, as by a graph, comes after others
+// that may wait again. The survivors hear of the loss in any order: from their launcher, or from
+// each other.
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
@@ -252,7 +253,8 @@ int main(int argc, char **argv)
              : in[0] == 'l' || !strncmp(in, "co", 2) ? in[0]
                                                      : 'r';
     j.scope = scope ? scope[1] : 't';
-    j.bytes = j.kind == 'y' || j.kind == 'r' ? 64 : (size_t)MOST / 4;
+    bool nodes = !strcmp(in, "nodes");
+    j.bytes = nodes ? +MOST : j.kind == 'y' || j.kind == 'r' ? 64 : (size_t)MOST / 4;
     j.team = GPUSHMEM_TEAM_WORLD;
     j.dest = (float *)gpushmem_calloc(MOST, 1);
     float *source = (float *)gpushmem_calloc(MOST, 1);
@@ -267,7 +269,7 @@ int main(int argc, char **argv)
         on_replay(dies);
     else if (!strcmp(in, "queued"))
         on_queue(j, gate, me, dies);
-    else if (!strcmp(in, "stream"))
+    else if (nodes || !strcmp(in, "stream"))
         on_stream(j, dies);
     else if (dies)
         die(j, enters);

@@ -3,12 +3,14 @@
 
 #include "stream/coll_choice.h"
 
+static const struct gpsh_device_nodes one_node;
+
 static int way_of(uint64_t bytes, unsigned blocks)
 {
     const struct gpsh_coll_limits limits = {192 << 10, 8 << 20, blocks, 1};
     const struct gpushmem_dev_team team = {.n = 2, .flags = GPUSHMEM_DEV_TEAM_DIRECT};
     const struct gpushmem_coll_op op = {.kind = GPUSHMEM_COLL_REDUCE, .n = bytes, .width = 1};
-    return gpsh_coll_choose(&op, &team, true, &limits).way;
+    return gpsh_coll_choose(&op, &team, &one_node, true, &limits).way;
 }
 
 // A block numbers the pieces that it pushes, of at most 256 KiB, in 20 bits; of two blocks one
@@ -43,8 +45,9 @@ Test(coll_choice, gpsh_coll_choose__reduce_of_parts_that_fit__goes_twice)
                 {(192 << 9) + 2, GPUSHMEM_COLL_PUSH}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const struct gpushmem_coll_op op = reduce_of(rows[i].n, 4);
-        cr_expect_eq(gpsh_coll_choose(&op, &team, true, &limits).way, rows[i].way, "%d: %d",
-                     (int)rows[i].n, gpsh_coll_choose(&op, &team, true, &limits).way);
+        cr_expect_eq(gpsh_coll_choose(&op, &team, &one_node, true, &limits).way, rows[i].way,
+                     "%d: %d", (int)rows[i].n,
+                     gpsh_coll_choose(&op, &team, &one_node, true, &limits).way);
     }
 }
 
@@ -59,7 +62,7 @@ Test(coll_choice, gpsh_coll_in_two__odd_broadcast__is_two_halves)
                                   .dest = dest,
                                   .source = source},
                             two[2];
-    cr_expect_eq(gpsh_coll_choose(&op, &team, true, &limits).way, GPUSHMEM_COLL_TWO);
+    cr_expect_eq(gpsh_coll_choose(&op, &team, &one_node, true, &limits).way, GPUSHMEM_COLL_TWO);
     gpsh_coll_in_two(&op, &team, two);
     cr_expect(two[0].n == 4 && two[0].dest == dest && two[0].source == source);
     cr_expect(two[1].n == 3 && two[1].dest == dest + 8 && two[1].source == source + 8);
@@ -91,4 +94,75 @@ Test(coll_choice, gpsh_coll_in_two__not_the_root__leaves_source_alone)
     gpsh_coll_in_two(&op, &team, two);
     cr_expect(two[0].source == NULL && two[1].source == NULL);
     cr_expect_eq(two[1].dest, (void *)(dest + 8));
+}
+
+// ---- By nodes ----
+
+static int32_t starts[] = {0, 3, 5};
+static const struct gpsh_device_nodes two_nodes = {2, 0, 3, starts};
+
+static struct gpsh_coll_choice by_nodes(const struct gpushmem_coll_op *op,
+                                        const struct gpsh_device_nodes *nodes)
+{
+    const struct gpsh_coll_limits limits = {192 << 10, 8 << 20, 64, 1};
+    const struct gpushmem_dev_team team = {.n = 5};
+    return gpsh_coll_choose(op, &team, nodes, true, &limits);
+}
+
+Test(coll_choice, gpsh_coll_choose__large_of_several_nodes__goes_by_nodes)
+{
+    const struct {
+        uint8_t kind, type, fold;
+        uint64_t n;
+        int way;
+    } rows[] = {
+        {GPUSHMEM_COLL_REDUCE, GPUSHMEM_COLL_FLOAT, GPUSHMEM_COLL_SUM, 8192, GPUSHMEM_COLL_NODES},
+        {GPUSHMEM_COLL_REDUCE, GPUSHMEM_COLL_FLOAT, GPUSHMEM_COLL_SUM, 64, GPUSHMEM_COLL_ROUNDS},
+        // partial results would be floats
+        {GPUSHMEM_COLL_REDUCE, GPUSHMEM_COLL_HALF, GPUSHMEM_COLL_SUM, 8192, GPUSHMEM_COLL_DIRECT},
+        {GPUSHMEM_COLL_REDUCE, GPUSHMEM_COLL_HALF, GPUSHMEM_COLL_MAX, 8192, GPUSHMEM_COLL_NODES},
+        {GPUSHMEM_COLL_FCOLLECT, 0, 0, 24576, GPUSHMEM_COLL_NODES}, // twice 96 KiB are saved
+        {GPUSHMEM_COLL_FCOLLECT, 0, 0, 24575, GPUSHMEM_COLL_DIRECT},
+        {GPUSHMEM_COLL_FCOLLECT, 0, 0, 64, GPUSHMEM_COLL_ROUNDS},
+        {GPUSHMEM_COLL_BROADCAST, 0, 0, 24576, GPUSHMEM_COLL_NODES},
+        {GPUSHMEM_COLL_ALLTOALL, 0, 0, 8192, GPUSHMEM_COLL_DIRECT}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct gpushmem_coll_op op = {.kind = rows[i].kind,
+                                            .type = rows[i].type,
+                                            .fold = rows[i].fold,
+                                            .n = rows[i].n,
+                                            .width = 4};
+        cr_expect_eq(by_nodes(&op, &two_nodes).way, rows[i].way, "row %zu", i);
+        cr_expect_neq(by_nodes(&op, &one_node).way, GPUSHMEM_COLL_NODES, "row %zu", i);
+    }
+}
+
+// Copies are as short without nodes if each has one member; a fold has a hop for each node.
+Test(coll_choice, gpsh_coll_choose__nodes_of_one_member__fold_by_nodes_alone)
+{
+    const struct gpsh_device_nodes alone = {5, 0, 5, NULL};
+    struct gpushmem_coll_op op = {.kind = GPUSHMEM_COLL_FCOLLECT, .n = 1 << 20, .width = 4};
+    cr_expect_eq(by_nodes(&op, &alone).way, GPUSHMEM_COLL_DIRECT);
+    op = reduce_of(3 * (96 << 10) / 4, 4);
+    cr_expect_eq(by_nodes(&op, &alone).way, GPUSHMEM_COLL_NODES);
+    op.n--;
+    cr_expect_eq(by_nodes(&op, &alone).way, GPUSHMEM_COLL_DIRECT);
+}
+
+// Half of the blocks: the others' flags are counters.
+Test(coll_choice, gpsh_coll_choose__huge_by_nodes__has_half_of_the_blocks)
+{
+    const struct gpushmem_coll_op op = reduce_of((uint64_t)1 << 30, 4);
+    cr_expect_eq(by_nodes(&op, &two_nodes).blocks, GPUSHMEM_COLL_NODE_BLOCKS);
+}
+
+// What a PE keeps of a segment: as many shares as a member holds at most.
+Test(coll_choice, gpsh_coll_segment__of_any_width__fits_what_is_kept)
+{
+    for (uint32_t width = 1; width <= 16; width *= 2) {
+        const struct gpushmem_coll_op op = reduce_of(1, width);
+        uint64_t bytes = gpsh_coll_segment(&op, 5, &two_nodes) * width, share = (bytes + 4) / 5;
+        cr_expect_leq((share + 127) / 128 * 128 * 3, GPUSHMEM_COLL_KEPT);
+        cr_expect_gt(bytes, GPUSHMEM_COLL_KEPT);
+    }
 }

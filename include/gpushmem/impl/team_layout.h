@@ -44,7 +44,16 @@ struct gpushmem_dev_team {
     char *scratch;        // symmetric: for operations in kernels
     char *stream_scratch; // symmetric: for operations of streams, NULL without
     uint64_t *epochs;     // device memory of this PE, [GPUSHMEM_TEAM_EPOCHS]
-    uint64_t reserved[1];
+    // device memory: of a team over several nodes whose ranks follow each other, else NULL
+    const struct gpushmem_dev_nodes *nodes;
+};
+
+// The nodes of a team, of which kernels load and store the heaps of their own and of no other.
+// docs/adr/0055-streams-by-nodes.md.
+struct gpushmem_dev_nodes {
+    int32_t n, mine;       // nodes, in the order of the team; this PE's
+    const int32_t *starts; // [n + 1] the first rank of each, and the team's n
+    char *kept;            // [GPUSHMEM_COLL_KEPT] of this PE's, of slots with scratch for streams
 };
 
 // Words per team in `epochs`, the last ones for the blocks of streams' operations. Word 0 is the
@@ -128,6 +137,10 @@ enum gpushmem_coll_way {
     GPUSHMEM_COLL_ROUNDS = 6,
     // two operations in packets: the host's, kernels never see it (stream/coll_choice.h)
     GPUSHMEM_COLL_TWO = 7,
+    // of teams over several nodes: to each node once
+    GPUSHMEM_COLL_NODES = 8,
+    // this PE's part of a reduce in place by nodes that comes before it: a kernel of its own
+    GPUSHMEM_COLL_KEEP = 9,
 };
 
 // One collective operation, the same on all members but for dest and source of other memory than
@@ -177,6 +190,7 @@ struct gpushmem_coll_call {
 // (each word by one), and zero before the first use of the slot, never again.
 enum {
     GPUSHMEM_COLL_ROUND_AT = 64, // this PE's own word: the packets were cleared
+    GPUSHMEM_COLL_MET_AT = 72,   // this PE's own word: the first block has met all members
     GPUSHMEM_COLL_SYNC_AT = 128, // [GPUSHMEM_COLL_SYNC_WORDS] of dissemination
     GPUSHMEM_COLL_SYNC_WORDS = 80,
     GPUSHMEM_COLL_ROUNDS_MOST = 32, // of those for odd and as many for even numbers
@@ -191,6 +205,9 @@ enum {
     GPUSHMEM_COLL_PUSH_LEAST = 32 << 10,
     GPUSHMEM_COLL_PUSH_MOST = 256 << 10,
     GPUSHMEM_COLL_FLAG_WORDS = 4, // per block and member: enum gpushmem_coll_flag
+    // What goes by nodes: blocks at most, the others' flags are counters of the way back.
+    GPUSHMEM_COLL_NODE_BLOCKS = GPUSHMEM_COLL_STREAM_BLOCKS / 2,
+    GPUSHMEM_COLL_KEPT = 2 << 20, // bytes of a PE's source that one reduce in place may keep
     GPUSHMEM_TEAM_STREAM_EPOCHS = GPUSHMEM_TEAM_EPOCHS - GPUSHMEM_COLL_STREAM_BLOCKS,
 };
 
@@ -304,6 +321,14 @@ GPUSHMEM_HOST_DEVICE bool gpushmem_coll_in_rounds(int32_t kind, uint64_t bytes, 
     uint64_t most = gpushmem_coll_half_stage(stream), blocks = gathers ? (uint32_t)n : 1;
     return (gathers || kind == GPUSHMEM_COLL_BROADCAST) && bytes <= most &&
            gpushmem_coll_padded(bytes) * blocks <= most;
+}
+
+// In pieces of so many bytes a block or share travels by nodes: many of a small one, so that
+// several blocks and nodes work at once, and not too small for a NIC.
+GPUSHMEM_HOST_DEVICE uint64_t gpushmem_coll_node_piece(uint64_t bytes)
+{
+    uint64_t piece = (bytes / 16 + 4095) & ~(uint64_t)4095;
+    return piece < (16 << 10) ? 16 << 10 : piece > (128 << 10) ? 128 << 10 : piece;
 }
 
 // Whether an element is folded as a whole of more than the 8 bytes that packets carry.

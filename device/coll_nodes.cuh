@@ -1,0 +1,420 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Large collectives of teams on several nodes, by blocks of a stream's operation. What a node has
+// to get crosses to it once: to a holder, which gives it to the others of its node by stores. Piece
+// follows piece, each the work of one block, which waits for the same block of other members alone.
+// docs/adr/0055-streams-by-nodes.md.
+#ifndef GPUSHMEM_DEVICE_COLL_NODES_CUH
+#define GPUSHMEM_DEVICE_COLL_NODES_CUH
+
+#include "gpushmem/device/coll_direct.cuh"
+
+// ---- The team by nodes ----
+
+struct gpsh_dev_nodes {
+    const int32_t *starts; // [n + 1] the first rank of each node
+    char *kept;
+    int n, mine;            // nodes, and this PE's
+    int first, size, index; // of its members; this PE is the one with that index
+};
+
+GPSH_DEV struct gpsh_dev_nodes gpsh_dev_nodes_of(const struct gpsh_dev_coll &c,
+                                                 const struct gpushmem_dev_nodes &nodes)
+{
+    const int32_t *starts = nodes.starts;
+    int mine = nodes.mine, first = starts[mine];
+    return {starts, nodes.kept, nodes.n, mine, first, starts[mine + 1] - first, c.me - first};
+}
+
+// The rank on a node that takes what is for that node of the data of the member with this index in
+// its own.
+GPSH_DEV int gpsh_dev_nodes_holder(const struct gpsh_dev_nodes &nodes, int node, int index)
+{
+    int first = nodes.starts[node];
+    return first + index % (nodes.starts[node + 1] - first);
+}
+
+// The k-th of the others on this node, counted from this PE.
+GPSH_DEV int gpsh_dev_nodes_mate(const struct gpsh_dev_nodes &nodes, int k)
+{
+    return nodes.first + (nodes.index + k) % nodes.size;
+}
+
+// ---- Meetings ----
+
+// The first block meets all members; the others hear of it.
+GPSH_DEV void gpsh_dev_nodes_enter(struct gpsh_dev_coll *c)
+{
+    uint64_t *met = (uint64_t *)(c->scratch + GPUSHMEM_COLL_MET_AT);
+    c->status = gpsh_dev_group_agree(c->group, c->status);
+    if (c->status)
+        return;
+    if (c->block == 0) {
+        c->status = gpsh_dev_rounds_met(*c);
+        if (c->group.rank == 0 && !c->status)
+            gpsh_dev_store64_release_sys(met, c->epoch);
+    } else {
+        gpsh_dev_coll_await(c, met, c->epoch);
+        c->status = gpsh_dev_group_agree(c->group, c->status);
+    }
+}
+
+// This PE's puts have left its memory; what the members of its node stored is there, and they read
+// no more. What comes from other nodes was awaited.
+GPSH_DEV void gpsh_dev_nodes_leave(struct gpsh_dev_coll *c, const struct gpsh_dev_nodes &nodes)
+{
+    c->status = gpsh_dev_group_agree(c->group, c->status);
+    if (c->status)
+        return;
+    unsigned rank = c->group.rank, size = c->group.size;
+    uint64_t *own = gpsh_dev_coll_flag(*c, GPUSHMEM_COLL_EXIT, c->me);
+    if (rank + 1 < (unsigned)nodes.size)
+        gpsh_dev_fence_sys();
+    for (int k = (int)rank + 1; k < nodes.size; k += (int)size)
+        gpsh_dev_store64_sys(gpsh_dev_coll_there(*c, own, gpsh_dev_nodes_mate(nodes, k)), c->epoch);
+    if (rank == 0)
+        c->status = gpsh_dev_rings_quiet(*c->dev.self);
+    for (int k = (int)rank + 1; k < nodes.size; k += (int)size)
+        gpsh_dev_coll_await(
+            c, gpsh_dev_coll_flag(*c, GPUSHMEM_COLL_EXIT, gpsh_dev_nodes_mate(nodes, k)), c->epoch);
+    c->status = gpsh_dev_group_agree(c->group, c->status);
+}
+
+// ---- Pieces ----
+
+// Some bytes of a rank's block or share.
+struct gpsh_dev_link {
+    int node, index, rank; // the rank's node, and its index there
+    int held;              // so many of the shares that this PE holds come before
+    uint64_t number;       // of the piece, from 0
+    uint64_t at, bytes;    // in the operation's memory
+    uint64_t kept;         // where its copy is kept
+};
+
+// Counters of pieces, two for each rank and block: the blocks that have none of their own.
+enum gpsh_dev_nodes_way { GPSH_DEV_NODES_ON = 0, GPSH_DEV_NODES_BACK = GPUSHMEM_COLL_NODE_BLOCKS };
+
+GPSH_DEV uint64_t *gpsh_dev_nodes_counter(const struct gpsh_dev_coll &c, int rank,
+                                          enum gpsh_dev_nodes_way way)
+{
+    struct gpsh_dev_coll block = c;
+    block.block += (unsigned)way;
+    return gpsh_dev_coll_flag(block, GPUSHMEM_COLL_PROGRESS, rank);
+}
+
+GPSH_DEV uint64_t gpsh_dev_nodes_count(const struct gpsh_dev_coll &c, uint64_t number)
+{
+    return c.epoch << 20 | (number + 1);
+}
+
+// By each thread that reads the piece.
+GPSH_DEV bool gpsh_dev_nodes_await(struct gpsh_dev_coll *c, const struct gpsh_dev_link &link,
+                                   enum gpsh_dev_nodes_way way)
+{
+    gpsh_dev_coll_await(c, gpsh_dev_nodes_counter(*c, link.rank, way),
+                        gpsh_dev_nodes_count(*c, link.number));
+    return !c->status;
+}
+
+// By one thread, after a fence: a piece at `from` to the same place in the dest of a member of
+// another node, and its counter behind it. `to`: that place here.
+GPSH_DEV_CALL void gpsh_dev_nodes_put(struct gpsh_dev_coll c, struct gpsh_dev_link link, char *to,
+                                      const char *from, int rank, enum gpsh_dev_nodes_way way)
+{
+    gpsh_dev_ring_put_signal(*c.dev.self, to, from, link.bytes,
+                             gpsh_dev_nodes_counter(c, link.rank, way),
+                             gpsh_dev_nodes_count(c, link.number), GPUSHMEM_SIGNAL_SET,
+                             gpsh_dev_coll_pe(c, rank), false);
+}
+
+// The block's piece to the same place on the others of this node.
+GPSH_DEV void gpsh_dev_nodes_spread(const struct gpsh_dev_coll &c,
+                                    const struct gpsh_dev_nodes &nodes, const char *to,
+                                    const char *from, uint64_t bytes)
+{
+    for (int k = 1; k < nodes.size; k++)
+        gpsh_dev_coll_copy(gpsh_dev_coll_there(c, to, gpsh_dev_nodes_mate(nodes, k)), from, bytes,
+                           c.group.rank, c.group.size);
+}
+
+// ---- A fold from node to node ----
+
+// Begun with link->node = -1; false: there are no more. The block's links of the shares that this
+// PE holds, piece by piece, and of each by ranks: all members have one order.
+GPSH_DEV bool gpsh_dev_nodes_next(const struct gpsh_dev_coll &c, const struct gpsh_dev_nodes &nodes,
+                                  uint64_t bytes, struct gpsh_dev_link *link)
+{
+    const uint64_t share = gpsh_dev_slice_of(bytes, 0, (unsigned)c.n).bytes;
+    const uint64_t piece = gpushmem_coll_node_piece(share);
+    if (link->node < 0)
+        *link = {0, nodes.index - nodes.size, 0, -1, 0, 0, 0, 0};
+    for (;;) {
+        link->index += nodes.size;
+        link->held++;
+        while (link->index >= nodes.starts[link->node + 1] - nodes.starts[link->node]) {
+            link->index = nodes.index;
+            if (++link->node < nodes.n)
+                continue;
+            link->node = 0;
+            link->held = 0;
+            if (++link->number * piece >= share)
+                return false;
+        }
+        link->rank = nodes.starts[link->node] + link->index;
+        struct gpsh_dev_slice slice = gpsh_dev_slice_of(bytes, (unsigned)link->rank, (unsigned)c.n);
+        uint64_t at = link->number * piece;
+        if (at >= slice.bytes ||
+            (link->number * (unsigned)nodes.n + (unsigned)link->node) % c.blocks != c.block)
+            continue;
+        link->at = slice.first + at;
+        link->kept = (unsigned)link->held * share + at;
+        link->bytes = slice.bytes - at < piece ? slice.bytes - at : piece;
+        return true;
+    }
+}
+
+// The node as a team, behind a first member that stands for the nodes before: no kernel of this
+// node reaches the PE in front of it, so what they have folded is in that one's slot.
+GPSH_DEV struct gpsh_dev_coll gpsh_dev_nodes_alone(const struct gpsh_dev_coll &c,
+                                                   const struct gpsh_dev_nodes &nodes)
+{
+    struct gpsh_dev_coll node = c;
+    const int before = nodes.mine > 0;
+    node.n = nodes.size + before;
+    node.me = nodes.index + before;
+    node.start += (nodes.first - before) * node.stride;
+    node.pes += nodes.first - before;
+    return node;
+}
+
+// What came into dest, which is source: for the copy of what was there.
+GPSH_DEV void gpsh_dev_nodes_swap(const struct gpsh_dev_coll &c, char *dest, char *kept,
+                                  uint64_t bytes)
+{
+    for (uint64_t at = 16 * (uint64_t)c.group.rank; at < bytes; at += 16 * (uint64_t)c.group.size) {
+        const gpsh_dev_unit<4> came = gpsh_dev_load_unit<4>(dest + at, bytes - at);
+        gpsh_dev_store_unit<4>(dest + at, gpsh_dev_load_unit<4>(kept + at, bytes - at), bytes - at);
+        gpsh_dev_store_unit<4>(kept + at, came, bytes - at);
+    }
+    gpsh_dev_group_sync(c.group);
+}
+
+GPSH_DEV void gpsh_dev_nodes_fold(const struct gpsh_dev_coll &c, const struct gpsh_dev_nodes &nodes,
+                                  const struct gpushmem_coll_op &op,
+                                  const struct gpsh_dev_link &link)
+{
+    const struct gpsh_dev_coll node = gpsh_dev_nodes_alone(c, nodes);
+    char *dest = (char *)op.dest + link.at;
+    struct gpsh_dev_fold_job job =
+        gpsh_dev_fold_all(node, (const char *)op.source + link.at, dest, link.bytes);
+    job.slots = dest;
+    job.only_unmapped = true;
+    if (nodes.mine > 0 && op.dest == op.source) {
+        gpsh_dev_nodes_swap(c, dest, nodes.kept + link.kept, link.bytes);
+        job.slots = nodes.kept + link.kept;
+    }
+    if (nodes.mine + 1 == nodes.n)
+        job.results = gpsh_dev_fold_job::all;
+    gpsh_dev_coll_fold(node, op, job, c.group.rank, c.group.size);
+}
+
+// This node's sources behind what the nodes before have folded; then it is the next node's turn, or
+// the result goes back.
+GPSH_DEV void gpsh_dev_nodes_go_on(struct gpsh_dev_coll *c, const struct gpsh_dev_nodes &nodes,
+                                   const struct gpushmem_coll_op &op,
+                                   const struct gpsh_dev_link &link)
+{
+    char *dest = (char *)op.dest + link.at;
+    bool last = nodes.mine + 1 == nodes.n;
+    int to = gpsh_dev_nodes_holder(nodes, last ? nodes.mine - 1 : nodes.mine + 1, link.index);
+    if (nodes.mine > 0)
+        gpsh_dev_nodes_await(c, link, GPSH_DEV_NODES_ON);
+    c->status = gpsh_dev_group_agree(c->group, c->status);
+    if (c->status)
+        return;
+    gpsh_dev_nodes_fold(*c, nodes, op, link);
+    gpsh_dev_group_sync(c->group);
+    if (c->group.rank != 0)
+        return;
+    gpsh_dev_fence_sys();
+    gpsh_dev_nodes_put(*c, link, dest, dest, to, last ? GPSH_DEV_NODES_BACK : GPSH_DEV_NODES_ON);
+}
+
+GPSH_DEV void gpsh_dev_nodes_go_back(struct gpsh_dev_coll *c, const struct gpsh_dev_nodes &nodes,
+                                     const struct gpushmem_coll_op &op,
+                                     const struct gpsh_dev_link &link)
+{
+    char *dest = (char *)op.dest + link.at;
+    if (!gpsh_dev_nodes_await(c, link, GPSH_DEV_NODES_BACK))
+        return;
+    if (nodes.mine > 0 && c->group.rank == 0)
+        gpsh_dev_nodes_put(*c, link, dest, dest,
+                           gpsh_dev_nodes_holder(nodes, nodes.mine - 1, link.index),
+                           GPSH_DEV_NODES_BACK);
+    gpsh_dev_nodes_spread(*c, nodes, dest, dest, link.bytes);
+}
+
+// Each rank has a share, and each share a holder on each node. Nodes wait for those before them,
+// and behind them on the way back, which begins when all is on its way: so nobody waits in a
+// circle.
+GPSH_DEV void gpsh_dev_nodes_reduce(struct gpsh_dev_coll *c, const struct gpsh_dev_nodes &nodes,
+                                    const struct gpushmem_coll_op &op)
+{
+    const uint64_t bytes = gpsh_dev_coll_bytes(op);
+    for (struct gpsh_dev_link link = {-1, 0, 0, 0, 0, 0, 0, 0};
+         !c->status && gpsh_dev_nodes_next(*c, nodes, bytes, &link);)
+        gpsh_dev_nodes_go_on(c, nodes, op, link);
+    for (struct gpsh_dev_link link = {-1, 0, 0, 0, 0, 0, 0, 0};
+         !c->status && nodes.mine + 1 < nodes.n && gpsh_dev_nodes_next(*c, nodes, bytes, &link);)
+        gpsh_dev_nodes_go_back(c, nodes, op, link);
+}
+
+// In place, a kernel of its own before that of the reduce: what others send lands in source.
+GPSH_DEV void gpsh_dev_nodes_keep(const struct gpsh_dev_coll &c, const struct gpsh_dev_nodes &nodes,
+                                  const struct gpushmem_coll_op &op)
+{
+    for (struct gpsh_dev_link link = {-1, 0, 0, 0, 0, 0, 0, 0};
+         gpsh_dev_nodes_next(c, nodes, gpsh_dev_coll_bytes(op), &link);)
+        gpsh_dev_coll_copy(nodes.kept + link.kept, (const char *)op.source + link.at, link.bytes,
+                           c.group.rank, c.group.size);
+}
+
+// ---- Copies to each node once ----
+
+// The block's pieces of `bytes`, one after the other; begun with number + 1 = 0.
+GPSH_DEV bool gpsh_dev_nodes_next_piece(const struct gpsh_dev_coll &c, uint64_t bytes,
+                                        struct gpsh_dev_link *link)
+{
+    const uint64_t piece = gpushmem_coll_node_piece(bytes);
+    link->number = link->number + 1 == 0 ? c.block : link->number + c.blocks;
+    link->at = link->number * piece;
+    if (link->at >= bytes)
+        return false;
+    link->bytes = bytes - link->at < piece ? bytes - link->at : piece;
+    return true;
+}
+
+GPSH_DEV struct gpsh_dev_link gpsh_dev_nodes_pieces(const struct gpsh_dev_nodes &nodes, int node,
+                                                    int index)
+{
+    return {node, index, nodes.starts[node] + index, 0, ~(uint64_t)0, 0, 0, 0};
+}
+
+// By one thread: a piece at `from` to the holders on all other nodes.
+GPSH_DEV void gpsh_dev_nodes_put_all(const struct gpsh_dev_coll &c,
+                                     const struct gpsh_dev_nodes &nodes,
+                                     const struct gpsh_dev_link &link, char *to, const char *from)
+{
+    for (int k = 1; k < nodes.n; k++)
+        gpsh_dev_nodes_put(c, link, to, from,
+                           gpsh_dev_nodes_holder(nodes, (nodes.mine + k) % nodes.n, nodes.index),
+                           GPSH_DEV_NODES_ON);
+}
+
+// Each block of data that this PE holds for its node, as it comes.
+GPSH_DEV void gpsh_dev_nodes_take_blocks(struct gpsh_dev_coll *c,
+                                         const struct gpsh_dev_nodes &nodes,
+                                         const struct gpushmem_coll_op &op)
+{
+    for (int k = 1; k < nodes.n; k++) {
+        int node = (nodes.mine + k) % nodes.n;
+        for (int i = nodes.index; i < nodes.starts[node + 1] - nodes.starts[node];
+             i += nodes.size) {
+            struct gpsh_dev_link link = gpsh_dev_nodes_pieces(nodes, node, i);
+            char *block = gpsh_dev_coll_dest(op, link.rank);
+            while (!c->status && gpsh_dev_nodes_next_piece(*c, gpsh_dev_coll_bytes(op), &link))
+                if (gpsh_dev_nodes_await(c, link, GPSH_DEV_NODES_ON))
+                    gpsh_dev_nodes_spread(*c, nodes, block + link.at, block + link.at, link.bytes);
+        }
+    }
+}
+
+GPSH_DEV void gpsh_dev_nodes_fcollect(struct gpsh_dev_coll *c, const struct gpsh_dev_nodes &nodes,
+                                      const struct gpushmem_coll_op &op)
+{
+    const char *source = (const char *)op.source;
+    char *block = gpsh_dev_coll_dest(op, c->me);
+    struct gpsh_dev_link link = gpsh_dev_nodes_pieces(nodes, nodes.mine, nodes.index);
+    while (gpsh_dev_nodes_next_piece(*c, gpsh_dev_coll_bytes(op), &link)) {
+        if (c->group.rank == 0)
+            gpsh_dev_nodes_put_all(*c, nodes, link, block + link.at, source + link.at);
+        gpsh_dev_nodes_spread(*c, nodes, block + link.at, source + link.at, link.bytes);
+        if (block != source)
+            gpsh_dev_coll_copy(block + link.at, source + link.at, link.bytes, c->group.rank,
+                               c->group.size);
+    }
+    gpsh_dev_nodes_take_blocks(c, nodes, op);
+}
+
+// The member of the root's node that sends a piece to the other nodes: not all by one NIC.
+GPSH_DEV int gpsh_dev_nodes_sender(const struct gpsh_dev_coll &c, uint64_t number, int size)
+{
+    return (int)(number / c.blocks % (unsigned)size);
+}
+
+// The root gives each piece to its node, and says so to the one that sends it on.
+GPSH_DEV void gpsh_dev_nodes_cast(struct gpsh_dev_coll *c, const struct gpsh_dev_nodes &nodes,
+                                  const struct gpushmem_coll_op &op, struct gpsh_dev_link link)
+{
+    const char *from = (const char *)op.source + link.at;
+    char *to = (char *)op.dest + link.at;
+    const int sender = gpsh_dev_nodes_sender(*c, link.number, nodes.size);
+    if (sender == nodes.index && c->group.rank == 0)
+        gpsh_dev_nodes_put_all(*c, nodes, link, to, from);
+    gpsh_dev_nodes_spread(*c, nodes, to, from, link.bytes);
+    if (to != from)
+        gpsh_dev_coll_copy(to, from, link.bytes, c->group.rank, c->group.size);
+    if (sender == nodes.index)
+        return;
+    gpsh_dev_group_sync(c->group);
+    if (c->group.rank != 0)
+        return;
+    gpsh_dev_fence_sys();
+    gpsh_dev_coll_store(*c, gpsh_dev_nodes_counter(*c, link.rank, GPSH_DEV_NODES_ON),
+                        gpsh_dev_nodes_count(*c, link.number), nodes.first + sender);
+}
+
+GPSH_DEV void gpsh_dev_nodes_broadcast(struct gpsh_dev_coll *c, const struct gpsh_dev_nodes &nodes,
+                                       const struct gpushmem_coll_op &op)
+{
+    int home = 0; // the root's node
+    while (op.root >= nodes.starts[home + 1])
+        home++;
+    const int first = nodes.starts[home], senders = nodes.starts[home + 1] - first;
+    struct gpsh_dev_link link = gpsh_dev_nodes_pieces(nodes, home, op.root - first);
+    while (!c->status && gpsh_dev_nodes_next_piece(*c, gpsh_dev_coll_bytes(op), &link)) {
+        const int sender = gpsh_dev_nodes_sender(*c, link.number, senders);
+        char *dest = (char *)op.dest + link.at;
+        struct gpsh_dev_link sent = link;
+        sent.rank = first + sender; // whoever sends has a counter of its own
+        if (op.root == c->me) {
+            gpsh_dev_nodes_cast(c, nodes, op, link);
+        } else if (sent.rank == c->me) {
+            if (gpsh_dev_nodes_await(c, link, GPSH_DEV_NODES_ON) && c->group.rank == 0)
+                gpsh_dev_nodes_put_all(*c, nodes, sent, dest, dest);
+        } else if (home != nodes.mine && sender % nodes.size == nodes.index) {
+            if (gpsh_dev_nodes_await(c, sent, GPSH_DEV_NODES_ON))
+                gpsh_dev_nodes_spread(*c, nodes, dest, dest, link.bytes);
+        }
+    }
+}
+
+// ---- All of it ----
+
+// By the blocks of a launch, as many on all members. stream/coll_choice.h says which operations.
+GPSH_DEV void gpsh_dev_coll_nodes(struct gpsh_dev_coll *c, const struct gpushmem_dev_nodes &table,
+                                  const struct gpushmem_coll_op &op)
+{
+    const struct gpsh_dev_nodes nodes = gpsh_dev_nodes_of(*c, table);
+    gpsh_dev_nodes_enter(c);
+    if (c->status)
+        return;
+    if (op.kind == GPUSHMEM_COLL_REDUCE)
+        gpsh_dev_nodes_reduce(c, nodes, op);
+    else if (op.kind == GPUSHMEM_COLL_FCOLLECT)
+        gpsh_dev_nodes_fcollect(c, nodes, op);
+    else
+        gpsh_dev_nodes_broadcast(c, nodes, op);
+    gpsh_dev_nodes_leave(c, nodes);
+}
+
+#endif
