@@ -8,9 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/config.h"
 #include "core/error.h"
 #include "core/hash.h"
 #include "core/log.h"
+#include "core/setting_rows.h"
 
 // The hashes of sentences that were logged. After LOGGED different ones the rest is not logged, and
 // the program is told so once.
@@ -122,8 +124,10 @@ void gpsh_value_failed(bool shared)
     gpsh_error_mark_said();
 }
 
-bool gpsh_compat_size(const char *text, unsigned long long *bytes)
+bool gpsh_compat_heap_size(const char *text, unsigned long long *bytes)
 {
+    struct gpsh_setting_text setting;
+    int row = gpsh_setting_find("GPUSHMEM_HEAP_SIZE", strlen("GPUSHMEM_HEAP_SIZE"));
     char *end;
     double value = strtod(text, &end);
     const char *suffixes = "KMGT", *suffix = *end ? strchr(suffixes, toupper(*end)) : NULL;
@@ -133,5 +137,7 @@ bool gpsh_compat_size(const char *text, unsigned long long *bytes)
     if (end == text || *end || !(value >= 1) || value > 1e15)
         return false;
     *bytes = (unsigned long long)value;
+    if (gpsh_setting_row(row, &setting) && *bytes < (unsigned long long)setting.low)
+        *bytes = (unsigned long long)setting.low;
     return true;
 }

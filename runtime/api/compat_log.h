@@ -21,8 +21,10 @@ void gpsh_value_failed(bool shared) __attribute__((cold));
 // True the first time that it is asked about this sentence.
 bool gpsh_compat_is_new(const char *prefix, const char *sentence);
 
-// Parses a size as OpenSHMEM's variables write it: a number, maybe with a fraction, and maybe a
-// suffix K, M, G or T. False if the text is none, or less than 1 or more than 1e15 bytes.
-bool gpsh_compat_size(const char *text, unsigned long long *bytes);
+// Parses the size of a heap as OpenSHMEM's variables write it: a number, maybe with a fraction, and
+// maybe a suffix K, M, G or T. One below the least that GPUSHMEM_HEAP_SIZE may be becomes that:
+// programs ask for what they need. False if the text is no size, or less than 1 or more than 1e15
+// bytes.
+bool gpsh_compat_heap_size(const char *text, unsigned long long *bytes);
 
 #endif

@@ -86,7 +86,7 @@ static int take_size(const struct variable *v, const char *text)
 {
     unsigned long long bytes;
     char value[32];
-    if (!gpsh_compat_size(text, &bytes))
+    if (!gpsh_compat_heap_size(text, &bytes))
         return gpsh_fail(GPUSHMEM_ERR_SETTING,
                          "%s%s=%s is no size; write bytes, or a number with K, M, G or T, like "
                          "512M",

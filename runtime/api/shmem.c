@@ -35,7 +35,7 @@ static int take_symmetric_size(void)
     char value[32];
     if (!text || !*text)
         return 0;
-    if (!gpsh_compat_size(text, &bytes))
+    if (!gpsh_compat_heap_size(text, &bytes))
         return gpsh_fail(GPUSHMEM_ERR_SETTING,
                          "SHMEM_SYMMETRIC_SIZE=%s is no size; write bytes, or a number with K, M, "
                          "G or T, like 512M",
