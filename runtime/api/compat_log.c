@@ -114,6 +114,11 @@ void gpsh_compat_begin(const char *prefix)
     atomic_store(&begun, prefix);
 }
 
+bool gpsh_compat_began(void)
+{
+    return atomic_load(&begun) != NULL;
+}
+
 void gpsh_value_failed(bool shared)
 {
     const char *prefix = shared ? atomic_load(&begun) : NULL, *sentence = gpsh_last_error();

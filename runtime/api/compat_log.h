@@ -7,6 +7,7 @@
 
 // The program began with that header's init.
 void gpsh_compat_begin(const char *prefix);
+bool gpsh_compat_began(void); // so that each failure is logged under its name there
 
 // Logs this thread's last failure, unless it was said, as subsystem `prefix` ("shmem", "nvshmem"),
 // unless the same sentence was logged before, and clears it. Names gpushmem_X in the sentence

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/compat_log.h"
 #include "api/counters.h"
 #include "api/growth.h"
 #include "api/memory.h"
@@ -19,6 +20,8 @@
 #include "comm/sync.h"
 #include "comm/team.h"
 #include "connect/peers.h"
+#include "core/error.h"
+#include "core/log.h"
 #include "core/standard_streams.h"
 #include "gpu/gpu.h"
 #include "gpushmem/gpushmem.h"
@@ -468,6 +471,16 @@ static int meet_survivors(int barrier)
     return !departed && barrier ? gpsh_fail(barrier, "%s", sentence) : departed;
 }
 
+// A program's last call, whose status few look at. The others may wait for this PE for ever.
+static void say_left(int met)
+{
+    if (met != GPUSHMEM_ERR_ASYMMETRY || gpsh_compat_began())
+        return;
+    GPSH_LOG(WARN, "finalize", "this PE leaves the job without having met the others: %s",
+             gpsh_last_error());
+    gpsh_error_mark_said();
+}
+
 int gpushmem_finalize(void)
 {
     pthread_mutex_lock(&lifecycle); // first: another thread may be leaving the job
@@ -479,6 +492,7 @@ int gpushmem_finalize(void)
         int met = gpsh_barrier_as(GPSH_CALL_FINALIZE, 0, 0, __func__);
         if (gpsh.outlives)
             met = meet_survivors(met);
+        say_left(met);
         if (!status)
             status = met;
         if (gpsh.settings.stats)

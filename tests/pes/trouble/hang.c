@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Hangs on purpose, for what is said about it: hang CASE. The last PE does not do what the others
-// wait for, until somebody ends the job: with `init` not even init, with `lock` it keeps a lock.
-// With `count` it counts some operations before that, and on SIGUSR2 it leaves the job and goes on.
+// wait for, until somebody ends the job: with `init` not even init, with `lock` it keeps a lock,
+// with `finalize` it leaves. With `count` it counts some operations before that, and on SIGUSR2 it
+// leaves the job and goes on.
 #define _DEFAULT_SOURCE // pause
 #include <signal.h>
 #include <stdbool.h>
@@ -21,7 +22,7 @@ static int failed(const char *what)
 // The others are on the ways that are under test.
 static int wait_in_vain(const char *how, long *word)
 {
-    if (!strcmp(how, "barrier") || !strcmp(how, "leave"))
+    if (!strcmp(how, "barrier") || !strcmp(how, "leave") || !strcmp(how, "finalize"))
         return gpushmem_barrier_all();
     if (!strcmp(how, "team"))
         return gpushmem_team_sync(GPUSHMEM_TEAM_WORLD);
@@ -103,6 +104,8 @@ int main(int argc, char **argv)
         return count(word) || finalize_when_told(&order);
     if (late && !strcmp(how, "leave"))
         return 0;
+    if (late && !strcmp(how, "finalize"))
+        return !gpushmem_finalize();
     while (late)
         pause();
     return wait_in_vain(how, word) ? failed(how) : 0;

@@ -61,6 +61,10 @@ end
 begin "$gpushmem" run -n 3 "$hang" leave
 hears "a PE that ends without finalize is late" "^gpushmem run: $late. PE 2 has ended without gpushmem_finalize$"
 end
+begin "$gpushmem" run -n 3 "$hang" finalize
+hears "a PE that is alone in finalize says so" \
+    "^gpushmem\[2\] WARN finalize: this PE leaves the job without .*: PE 2 calls gpushmem_finalize\(\), PE 0 gpushmem_barrier_all"
+end
 begin "$gpushmem" run -n 3 "$hang" init
 hears "a PE waits in init" "^gpushmem\[[01](-1)?\] WARN wait: in gpushmem_init for 1 s .*, waiting for all PEs of the job to call it$"
 hears "the launcher says who has not called init" "^gpushmem run: PE 2 has not called gpushmem_init; PEs 0-1 wait for it in there$"
