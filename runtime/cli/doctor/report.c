@@ -76,7 +76,7 @@ static void lack_print(const struct gpsh_report *report)
             if (report->wanted[i] && report->findings[i].result == GPSH_NOT_APPLICABLE &&
                 !strcmp(gpsh_checks[i].id, ids[k]))
                 snprintf(line + strlen(line), sizeof line - strlen(line), "%s%.100s",
-                         line[0] ? ", " : "This machine has ", report->findings[i].saw);
+                         line[0] ? " and " : "This machine has ", report->findings[i].saw);
     if (!line[0])
         return;
     putchar('\n');

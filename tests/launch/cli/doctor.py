@@ -337,7 +337,7 @@ class CommandLine(Case):
     def test_what_a_machine_lacks(self):
         root = self.made(lambda m: (no_gpus(m), no_nics(m)))
         done = doctor("--root", root)
-        self.assertIn("\nThis machine has no NVIDIA GPU on the PCI bus, no RDMA NIC on the PCI bus.\n", done.stdout)
+        self.assertIn("\nThis machine has no NVIDIA GPU on the PCI bus and no RDMA NIC on the PCI bus.\n", done.stdout)
         self.assertNotIn("not applicable", done.stdout)
         self.assertNotIn("This machine has", doctor("--root", self.made()).stdout)
 
