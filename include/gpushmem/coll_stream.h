@@ -21,8 +21,9 @@
 //              may be written; nothing is said about other PEs.
 //   Bits       Reductions fold from the left in the order of ranks, whatever the size, so all
 //              members, issuers and sizes give the same bits. half and bfloat16 are folded in float
-//              and rounded once; of complex numbers each product and sum is. Minimum and maximum:
-//              NaN wins, -0 is less than +0. Integers wrap.
+//              and rounded once (once for each node with GPUSHMEM_COLLECTIVES=round=1, where large
+//              reduces of streams go by nodes); of complex numbers each product and sum is. Minimum
+//              and maximum: NaN wins, -0 is less than +0. Integers wrap.
 //   Nothing    Zero elements are legal: nothing is enqueued, except by collect.
 //   Graphs     A graph with collectives may be launched any number of times, also beside others in
 //              the order of one stream, but not while other operations of its teams are under way.

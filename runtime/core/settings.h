@@ -26,7 +26,7 @@ enum {
 #undef GPSH_SETTING
 };
 
-enum { GPSH_COLLECTIVES_TEXT = 80 }; // of the setting in full
+enum { GPSH_COLLECTIVES_TEXT = 96 }; // of the setting in full
 
 enum gpsh_on_pe_failure { GPSH_ON_FAILURE_ABORT, GPSH_ON_FAILURE_NOTIFY };
 enum gpsh_waits { GPSH_WAITS_AUTO, GPSH_WAITS_SPIN, GPSH_WAITS_YIELD };

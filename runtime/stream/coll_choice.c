@@ -20,14 +20,22 @@ enum {
     NODE_SAVES = 192 << 10,
 };
 
-static const struct gpsh_coll_limits standard = {192 << 10, 64 << 20, 64, 1};
-struct gpsh_coll_limits gpsh_coll_limits = {192 << 10, 64 << 20, 64, 1};
+static const struct gpsh_coll_limits standard = {192 << 10, 64 << 20, 64, 1, 0};
+struct gpsh_coll_limits gpsh_coll_limits = {192 << 10, 64 << 20, 64, 1, 0};
 
 // ---- The setting ----
 
+static bool read_switch(const char *value, unsigned *on)
+{
+    uint64_t number = 0;
+    bool fine = !gpsh_parse_size(value, &number) && number <= 1;
+    *on = fine ? (unsigned)number : *on;
+    return fine;
+}
+
 static bool read_word(const char *word, struct gpsh_coll_limits *limits)
 {
-    uint64_t blocks = 0, nodes = 0;
+    uint64_t blocks = 0;
     const char *value = strchr(word, '=');
     if (!value++)
         return false;
@@ -35,11 +43,10 @@ static bool read_word(const char *word, struct gpsh_coll_limits *limits)
         return !gpsh_parse_size(value, &limits->packets);
     if (!strncmp(word, "copies=", 7))
         return !gpsh_parse_size(value, &limits->copies);
-    if (!strncmp(word, "nodes=", 6)) {
-        bool fine = !gpsh_parse_size(value, &nodes) && nodes <= 1;
-        limits->nodes = fine ? (unsigned)nodes : limits->nodes;
-        return fine;
-    }
+    if (!strncmp(word, "nodes=", 6))
+        return read_switch(value, &limits->nodes);
+    if (!strncmp(word, "round=", 6))
+        return read_switch(value, &limits->round);
     if (strncmp(word, "blocks=", 7) != 0 || gpsh_parse_size(value, &blocks) || blocks < 1 ||
         blocks > GPUSHMEM_COLL_STREAM_BLOCKS)
         return false;
@@ -58,7 +65,7 @@ int gpsh_coll_limits_read(const char *text)
             return gpsh_fail(
                 GPUSHMEM_ERR_SETTING,
                 "GPUSHMEM_COLLECTIVES: '%s' is none of packets=BYTES, copies=BYTES, nodes=0, "
-                "nodes=1 and blocks=N with N from 1 to %d",
+                "nodes=1, round=0, round=1 and blocks=N with N from 1 to %d",
                 word, GPUSHMEM_COLL_STREAM_BLOCKS);
         text += length + (text[length] == ',');
     }
@@ -69,8 +76,8 @@ int gpsh_coll_limits_read(const char *text)
 void gpsh_coll_limits_print(char *text, size_t bytes)
 {
     const struct gpsh_coll_limits *limits = &gpsh_coll_limits;
-    snprintf(text, bytes, "packets=%" PRIu64 ",copies=%" PRIu64 ",blocks=%u,nodes=%u",
-             limits->packets, limits->copies, limits->blocks, limits->nodes);
+    snprintf(text, bytes, "packets=%" PRIu64 ",copies=%" PRIu64 ",blocks=%u,nodes=%u,round=%u",
+             limits->packets, limits->copies, limits->blocks, limits->nodes, limits->round);
 }
 
 // ---- The choice ----
@@ -139,7 +146,8 @@ static struct gpsh_coll_choice behind_nics(const struct gpushmem_coll_op *op, ui
                                      THREADS};
 }
 
-// Of half and bfloat16 the partial results are floats, which dest has no room for.
+// Partial results are of the type: not where half and bfloat16 are folded in float, for which dest
+// has no room.
 static bool keeps_type(const struct gpushmem_coll_op *op)
 {
     bool exact = op->fold != GPUSHMEM_COLL_SUM && op->fold != GPUSHMEM_COLL_PROD;
@@ -150,13 +158,13 @@ static bool keeps_type(const struct gpushmem_coll_op *op)
 // the vector are fetched one after the other. A block of a copy comes to a PE from each that is not
 // on its node, or once for each other node.
 static bool by_nodes(const struct gpushmem_coll_op *op, uint64_t bytes, int n,
-                     const struct gpsh_device_nodes *nodes)
+                     const struct gpsh_device_nodes *nodes, const struct gpsh_coll_limits *limits)
 {
     const uint64_t most = (((uint64_t)1 << 20) - 2) * gpushmem_coll_node_piece(UINT64_MAX / 2);
     if (!nodes->n || gpushmem_coll_in_rounds(op->kind, bytes, n, true) || bytes > most)
         return false;
     if (op->kind == GPUSHMEM_COLL_REDUCE)
-        return keeps_type(op) && bytes >= (uint64_t)(nodes->n - 2) * NODE_STEP &&
+        return (limits->round || keeps_type(op)) && bytes >= (uint64_t)(nodes->n - 2) * NODE_STEP &&
                nodes->held <= GPUSHMEM_COLL_KEPT / 128;
     const int saved = n - n / nodes->n - (nodes->n - 1);
     return (op->kind == GPUSHMEM_COLL_FCOLLECT || op->kind == GPUSHMEM_COLL_BROADCAST) &&
@@ -235,8 +243,9 @@ struct gpsh_coll_choice gpsh_coll_choose(const struct gpushmem_coll_op *op,
     if (op->kind <= GPUSHMEM_COLL_BARRIER)
         return (struct gpsh_coll_choice){GPUSHMEM_COLL_AUTO, 1, 32};
     if (team->n > 1 && !(team->flags & GPUSHMEM_DEV_TEAM_DIRECT))
-        return by_nodes(op, bytes, team->n, nodes) ? nodes_of(op, bytes, team->n, nodes, limits)
-                                                   : behind_nics(op, bytes, team->n);
+        return by_nodes(op, bytes, team->n, nodes, limits)
+                   ? nodes_of(op, bytes, team->n, nodes, limits)
+                   : behind_nics(op, bytes, team->n);
     if (in_packets(op, bytes, team->n, limits))
         return packets(bytes);
     if (in_two(op, team->n, limits)) {

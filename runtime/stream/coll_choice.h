@@ -21,6 +21,7 @@ struct gpsh_coll_limits {
     uint64_t copies;  // smallest message that copy engines move
     unsigned blocks;  // at most
     unsigned nodes;   // 1: operations of several nodes go node by node
+    unsigned round;   // 1: by streams those of half and bfloat16 that would be folded in float, too
 };
 extern struct gpsh_coll_limits gpsh_coll_limits; // in use
 

@@ -84,6 +84,43 @@ static void reduce(reduce_fn<T> *run, gpushmem_team_t team, int first, size_t n,
     }
 }
 
+// Sums of these are exact in 8 bits, however often they are rounded.
+static __device__ uint16_t small_of(int pe, size_t i)
+{
+    const float value = (float)((pe + i) % 8);
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return (uint16_t)(bits >> 16);
+}
+
+__global__ void fill_small(uint16_t *vector, size_t n, int pe)
+{
+    for (size_t i = threadIdx.x; i < n; i += blockDim.x)
+        vector[i] = small_of(pe, i);
+}
+
+__global__ void check_small(const uint16_t *vector, size_t n, int first, int end, int *errors)
+{
+    for (size_t i = threadIdx.x; i < n; i += blockDim.x) {
+        int sum = 0;
+        for (int pe = first; pe < end; pe++)
+            sum += (int)((pe + i) % 8);
+        const uint32_t bits = (uint32_t)vector[i] << 16;
+        float value;
+        memcpy(&value, &bits, sizeof value);
+        EXPECT(errors, value == (float)sum);
+    }
+}
+
+static void reduce_small(gpushmem_team_t team, int first, size_t n, bool in_place, int *errors)
+{
+    uint16_t *source = (uint16_t *)from + 1, *dest = in_place ? source : (uint16_t *)to + 3;
+    GPUSHMEM_LAUNCH(fill_small, 1, 8, NULL, source, n, my_pe);
+    CHECK_OK(gpushmem_bfloat16_sum_reduce_on_stream(team, (gpushmem_bfloat16 *)dest,
+                                                    (const gpushmem_bfloat16 *)source, n, NULL));
+    GPUSHMEM_LAUNCH(check_small, 1, 8, NULL, dest, n, first, n_pes, errors);
+}
+
 static void reduces(gpushmem_team_t team, int first, int *errors)
 {
     static const size_t sizes[] = {70003, 8193, 300001};
@@ -94,6 +131,7 @@ static void reduces(gpushmem_team_t team, int first, int *errors)
                            errors);
             reduce<int64_t>(gpushmem_int64_sum_reduce_on_stream, team, first, n / 2, in_place, 3,
                             errors);
+            reduce_small(team, first, n / 2, in_place, errors);
         }
     // more than a PE can keep
     reduce<float>(gpushmem_float_sum_reduce_on_stream, team, first, BYTES / sizeof(float) - 100,
@@ -168,7 +206,7 @@ static double all_sent(uint64_t before, double unit)
 }
 
 // Nodes of three and two PEs: each block of an fcollect goes to the other node once, a broadcast
-// once, and a reduce there and back.
+// once, and a reduce there and back. With GPUSHMEM_COLLECTIVES=round=1.
 static void count(int *errors)
 {
     const size_t n = 60000;
@@ -176,16 +214,20 @@ static void count(int *errors)
     reduce<float>(gpushmem_float_sum_reduce_on_stream, 0, 0, n, false, 0, errors);
     double reduced = all_sent(before, 4.0 * n);
     before = sent();
+    reduce_small(0, 0, n, false, errors);
+    double small = all_sent(before, 2.0 * n);
+    before = sent();
     fcollect(0, 0, n, false, errors);
     double collected = all_sent(before, 4.0 * n);
     before = sent();
     broadcast(0, 0, n, 1, errors);
     double cast = all_sent(before, 8.0 * n);
     if (my_pe == 0)
-        printf("bytes between nodes, of those of the vector: reduce %.3f, fcollect %.3f, "
-               "broadcast %.3f\n",
-               reduced, collected, cast);
+        printf("bytes between nodes, of those of the vector: reduce %.3f, of bfloat16 %.3f, "
+               "fcollect %.3f, broadcast %.3f\n",
+               reduced, small, collected, cast);
     CHECK(reduced > 1.99 && reduced < 2.1);
+    CHECK(small > 1.99 && small < 2.1);
     CHECK(collected > 4.99 && collected < 5.1);
     CHECK(cast > 0.99 && cast < 1.1);
 }

@@ -7,7 +7,7 @@ static const struct gpsh_device_nodes one_node;
 
 static int way_of(uint64_t bytes, unsigned blocks)
 {
-    const struct gpsh_coll_limits limits = {192 << 10, 8 << 20, blocks, 1};
+    const struct gpsh_coll_limits limits = {192 << 10, 8 << 20, blocks, 1, 0};
     const struct gpushmem_dev_team team = {.n = 2, .flags = GPUSHMEM_DEV_TEAM_DIRECT};
     const struct gpushmem_coll_op op = {.kind = GPUSHMEM_COLL_REDUCE, .n = bytes, .width = 1};
     return gpsh_coll_choose(&op, &team, &one_node, true, &limits).way;
@@ -33,7 +33,7 @@ static struct gpushmem_coll_op reduce_of(uint64_t n, uint32_t width)
 // What fits into packets goes once; up to as much for each member's part, twice; then otherwise.
 Test(coll_choice, gpsh_coll_choose__reduce_of_parts_that_fit__goes_twice)
 {
-    const struct gpsh_coll_limits limits = {192 << 10, 8 << 20, 64, 1};
+    const struct gpsh_coll_limits limits = {192 << 10, 8 << 20, 64, 1, 0};
     const struct gpushmem_dev_team team = {.n = 2, .flags = GPUSHMEM_DEV_TEAM_DIRECT};
     const struct {
         uint64_t n;
@@ -54,7 +54,7 @@ Test(coll_choice, gpsh_coll_choose__reduce_of_parts_that_fit__goes_twice)
 Test(coll_choice, gpsh_coll_in_two__odd_broadcast__is_two_halves)
 {
     static char dest[16], source[16];
-    const struct gpsh_coll_limits limits = {8, 8 << 20, 64, 1};
+    const struct gpsh_coll_limits limits = {8, 8 << 20, 64, 1, 0};
     const struct gpushmem_dev_team team = {.n = 2, .flags = GPUSHMEM_DEV_TEAM_DIRECT};
     struct gpushmem_coll_op op = {.kind = GPUSHMEM_COLL_BROADCAST,
                                   .n = 7,
@@ -104,7 +104,7 @@ static const struct gpsh_device_nodes two_nodes = {2, 0, 3, starts};
 static struct gpsh_coll_choice by_nodes(const struct gpushmem_coll_op *op,
                                         const struct gpsh_device_nodes *nodes)
 {
-    const struct gpsh_coll_limits limits = {192 << 10, 8 << 20, 64, 1};
+    const struct gpsh_coll_limits limits = {192 << 10, 8 << 20, 64, 1, 0};
     const struct gpushmem_dev_team team = {.n = 5};
     return gpsh_coll_choose(op, &team, nodes, true, &limits);
 }
@@ -147,6 +147,17 @@ Test(coll_choice, gpsh_coll_choose__nodes_of_one_member__fold_by_nodes_alone)
     cr_expect_eq(by_nodes(&op, &alone).way, GPUSHMEM_COLL_NODES);
     op.n--;
     cr_expect_eq(by_nodes(&op, &alone).way, GPUSHMEM_COLL_DIRECT);
+}
+
+Test(coll_choice, gpsh_coll_choose__rounded_halves__go_by_nodes)
+{
+    const struct gpsh_coll_limits limits = {192 << 10, 8 << 20, 64, 1, 1};
+    const struct gpushmem_dev_team team = {.n = 5};
+    struct gpushmem_coll_op op = reduce_of(1 << 20, 2);
+    op.type = GPUSHMEM_COLL_BFLOAT16;
+    op.fold = GPUSHMEM_COLL_SUM;
+    cr_expect_eq(gpsh_coll_choose(&op, &team, &two_nodes, true, &limits).way, GPUSHMEM_COLL_NODES);
+    cr_expect_eq(by_nodes(&op, &two_nodes).way, GPUSHMEM_COLL_DIRECT);
 }
 
 // Half of the blocks: the others' flags are counters.

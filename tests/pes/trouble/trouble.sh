@@ -25,7 +25,7 @@ says "log file in no directory" "GPUSHMEM_LOG_FILE=/nowhere/log" env GPUSHMEM_LO
 says "device heap without a GPU" "GPUSHMEM_HEAP_KIND" env CUDA_VISIBLE_DEVICES= GPUSHMEM_HEAP_KIND=device "$bin/lifecycle"
 says "different heaps" "GPUSHMEM_HEAP_SIZE" $run -n 2 sh -c \
     'GPUSHMEM_HEAP_SIZE=$((16 + PMIX_RANK))M exec "$0"' "$bin/lifecycle"
-says "different ways of collectives" "copies=67108864,blocks=64,nodes=1; set it alike for all PEs" $run -n 2 sh -c \
+says "different ways of collectives" "copies=67108864,blocks=64,nodes=1,round=0; set it alike for all PEs" $run -n 2 sh -c \
     'GPUSHMEM_COLLECTIVES=packets=$((64 + PMIX_RANK))K exec "$0"' "$bin/lifecycle"
 works "the same ways, written in two ways" "" $run -n 2 sh -c \
     'GPUSHMEM_COLLECTIVES=$([ $PMIX_RANK = 0 ] && echo packets=64K || echo packets=65536) exec "$0"' "$bin/lifecycle"
