@@ -54,6 +54,8 @@ static int pe_quiet(const char *function, gpushmem_ctx_t handle, const int *pes,
     int status = begin(function, handle, &ctx);
     if (status < 0 || ctx == NULL)
         return status;
+    if (n != 0 && pes == NULL)
+        return gpsh_fail(GPUSHMEM_ERR_INVALID, "%s: the list of %zu PEs is NULL", function, n);
     for (size_t i = 0; i < n; ++i) {
         int pe = gpsh_context_pe(handle, pes[i]);
         if (pe < 0 || pe >= gpsh.n_pes)

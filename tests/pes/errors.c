@@ -78,6 +78,8 @@ static void wrong_pe(void)
     REFUSED(gpushmem_putmem_signal(word, &local, 8, word + 1, 1, GPUSHMEM_SIGNAL_SET, n_pes),
             GPUSHMEM_ERR_PE, "gpushmem_putmem_signal:", beyond);
     REFUSED(gpushmem_pe_fence(n_pes), GPUSHMEM_ERR_PE, "gpushmem_pe_fence:", beyond);
+    REFUSED(gpushmem_pe_quiet(NULL, 2), GPUSHMEM_ERR_INVALID, "gpushmem_pe_quiet:", "2 PEs",
+            "NULL");
     REFUSED(gpushmem_pe_quiet((const int[]){me, n_pes}, 2), GPUSHMEM_ERR_PE,
             "gpushmem_pe_quiet:", beyond);
 }
