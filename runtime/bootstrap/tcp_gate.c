@@ -78,14 +78,10 @@ static void visitor_admit(struct gpsh_tcp_visitor *v)
         return;
     }
     visitor_unlink(v);
-    int fd = dup(v->watch.fd); // leaves the loop with the old descriptor
-    for (; fd < 0 && gate->oldest; fd = dup(v->watch.fd))
-        gate_is_full(gate, errno);
-    gpsh_tcp_loop_remove(gate->loop, &v->watch);
-    if (fd < 0)
-        gate->accept_error = errno;
-    else
-        gate->admit(gate, fd, &v->hello, &v->from);
+    // From here on it counts on the connection: that this one can open no more files must not end
+    // it.
+    int fd = gpsh_tcp_loop_release(gate->loop, &v->watch);
+    gate->admit(gate, fd, &v->hello, &v->from);
     free(v);
 }
 

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,13 +68,19 @@ static int open_note(int fd)
     return error;
 }
 
-static void open_close(int fd)
+static void open_forget(int fd, bool close_it)
 {
     pthread_mutex_lock(&open_lock);
     if (fd < open_room)
         open_bits[fd / 8] &= (uint8_t) ~(1 << fd % 8);
-    close(fd);
+    if (close_it)
+        close(fd);
     pthread_mutex_unlock(&open_lock);
+}
+
+static void open_close(int fd)
+{
+    open_forget(fd, true);
 }
 
 static void woken(struct gpsh_tcp_watch *watch, uint32_t events)
@@ -105,6 +112,15 @@ void gpsh_tcp_loop_remove(struct gpsh_tcp_loop *loop, struct gpsh_tcp_watch *wat
     epoll_ctl(loop->epoll, EPOLL_CTL_DEL, watch->fd, NULL);
     open_close(watch->fd);
     watch->fd = -1;
+}
+
+int gpsh_tcp_loop_release(struct gpsh_tcp_loop *loop, struct gpsh_tcp_watch *watch)
+{
+    int fd = watch->fd;
+    epoll_ctl(loop->epoll, EPOLL_CTL_DEL, fd, NULL);
+    open_forget(fd, false);
+    watch->fd = -1;
+    return fd;
 }
 
 int gpsh_tcp_loop_open(struct gpsh_tcp_loop *loop)

@@ -23,6 +23,8 @@ void gpsh_tcp_loop_change(struct gpsh_tcp_loop *loop, struct gpsh_tcp_watch *wat
                           uint32_t events);
 // Also closes the descriptor.
 void gpsh_tcp_loop_remove(struct gpsh_tcp_loop *loop, struct gpsh_tcp_watch *watch);
+// The same, but the descriptor stays open, and is returned: it is the caller's.
+int gpsh_tcp_loop_release(struct gpsh_tcp_loop *loop, struct gpsh_tcp_watch *watch);
 // Waits for the next event, `ms` at most (-1: for ever), and returns what is ready, or NULL. One at
 // a time, so that handling it may remove any other.
 struct gpsh_tcp_watch *gpsh_tcp_loop_wait(struct gpsh_tcp_loop *loop, int ms, uint32_t *events);

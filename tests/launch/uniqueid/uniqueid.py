@@ -553,6 +553,28 @@ class Nodes(Case):
             for rank in left:
                 self.assertIn(f"PE {victim} failed", jobs[rank].stdout.readline())
 
+    def stay(self, n):
+        jobs = self.spread(n, 1, "stay")
+        for job in jobs:
+            self.assertIn("here", job.stdout.readline())
+        return jobs
+
+    def test_who_is_called_with_the_last_descriptor_is_not_dead(self):
+        """PE 1 has the descriptor of its connection with PE 0, and no other one, to take PE 2's call."""
+        jobs = self.stay(3)
+        used = {int(name) for name in os.listdir(f"/proc/{jobs[1].pid}/fd")}
+        limit = resource.prlimit(jobs[1].pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(jobs[1].pid, resource.RLIMIT_NOFILE, (min(set(range(limit[1])) - used), limit[1]))
+        jobs[0].kill()
+        for rank in (1, 2):
+            self.assertIn("PE 0 failed", jobs[rank].stdout.readline())
+        time.sleep(0.3)
+        resource.prlimit(jobs[1].pid, resource.RLIMIT_NOFILE, limit)
+        jobs[2].kill()
+        _, err = jobs[2].communicate(timeout=HANG_S)
+        self.assertNotIn("PE 1 failed", err)
+        self.assertIn("PE 2 failed", jobs[1].stdout.readline())
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)
