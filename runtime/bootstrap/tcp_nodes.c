@@ -157,20 +157,6 @@ static enum gpsh_tcp_presence probe(struct gpsh_tcp_tree *t, int pe)
     return presence;
 }
 
-// Somebody listens: is it the PE? To be asked when it has not called again for a while, for each
-// waits until the other has time to answer.
-static enum gpsh_tcp_presence prove_suspect(struct gpsh_tcp_tree *t, int pe)
-{
-    struct gpsh_hello hello = {.pe = t->my_pe, .n_pes = t->n_pes};
-    struct gpsh_tcp_address address = t->addresses[pe];
-    struct gpsh_uniqueid id = gpsh_tree_id(t, pe);
-    pthread_mutex_unlock(&t->lock);
-    enum gpsh_tcp_presence presence =
-        gpsh_tcp_prove(&id, &address, &hello, gpsh_clock_ns() + PROBE_MS * (uint64_t)1000000);
-    pthread_mutex_lock(&t->lock);
-    return presence;
-}
-
 static bool is_gone(const struct gpsh_tcp_tree *t, int pe)
 {
     return t->deaths.list[pe].died || !t->addresses[pe].version;
@@ -199,7 +185,8 @@ static void note_node_silent(struct gpsh_tcp_tree *t, int node)
 // its connections.
 static enum gpsh_tcp_presence judge(struct gpsh_tcp_tree *t, int pe, int mark, int tries)
 {
-    enum gpsh_tcp_presence presence = tries < MOST_TRUSTED ? probe(t, pe) : prove_suspect(t, pe);
+    // To be asked when it has not called again for a while: each waits until the other has time.
+    enum gpsh_tcp_presence presence = tries < MOST_TRUSTED ? probe(t, pe) : gpsh_tree_prove(t, pe);
     bool hangs_up = presence == GPSH_TCP_HUNG_UP && tries >= MOST_CUT; // a PE would greet
     if (presence == GPSH_TCP_ABSENT || presence == GPSH_TCP_OTHER || hangs_up ||
         (presence == GPSH_TCP_UNREACHED && mark == MARK_ENDED))

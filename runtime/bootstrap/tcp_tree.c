@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "bootstrap/tcp_dial.h"
 #include "bootstrap/tcp_exchange.h"
 #include "bootstrap/tcp_nodes.h"
 #include "core/clock.h"
@@ -16,7 +17,11 @@
 #include "core/log.h"
 #include "core/thread.h"
 
-enum { FLUSH_MS = 500, AGAIN_MS = 20 };
+enum {
+    FLUSH_MS = 500,
+    AGAIN_MS = 20,  // until a descriptor may be free
+    SERVE_MS = 200, // for others that call this PE, between two that do not answer it
+};
 
 // ------------------------------------------------------------------------------------------
 // what the thread does
@@ -104,23 +109,68 @@ static void tree_admit(struct gpsh_tcp_gate *gate, int fd, const struct gpsh_hel
     gpsh_tree_add_link(t, fd, hello->pe);
 }
 
-// Calls the lowest-numbered PE that answers. All do, so that they end up in one tree again. If
-// nobody below this PE lives, it is the one. Without the lock, which others need meanwhile.
+// Of a PE that did not take a call: whether nobody listens any more where it did, or a stranger.
+// One that greets as that PE and then hangs up has too many callers; one that says nothing is
+// stopped, or calls somebody itself.
+static bool tree_is_gone(struct gpsh_tcp_tree *t, int pe)
+{
+    enum gpsh_tcp_presence presence = gpsh_tree_prove(t, pe);
+    return presence == GPSH_TCP_ABSENT || presence == GPSH_TCP_OTHER ||
+           presence == GPSH_TCP_HUNG_UP;
+}
+
+static void tree_call_later(struct gpsh_tcp_tree *t, int ms)
+{
+    t->call_ns = gpsh_clock_ns() + (uint64_t)ms * 1000000;
+}
+
+// All that live are called. Those that did not answer are called again: else a PE that was stopped
+// would be cut off from the others for ever.
+static void tree_end_round(struct gpsh_tcp_tree *t)
+{
+    t->orphan = t->missed;
+    t->missed = false;
+    t->call_next = 0;
+}
+
+// Calls the lowest-numbered PE that has not been called in this round. All do, so that they end up
+// in one tree again. If nobody below this PE lives, it is the first one. Without the lock, which
+// others need meanwhile.
 static void tree_find_parent(struct gpsh_tcp_tree *t)
 {
-    int fd = -1;
-    t->orphan = false;
-    for (int pe = 0; t->addresses && pe < t->my_pe && fd < 0 && !t->orphan && !t->stop; pe++) {
-        if (t->deaths.list[pe].died || gpsh_tree_link_to(t, pe))
-            continue;
-        fd = gpsh_tree_call(t, pe);
-        if (fd >= 0)
-            t->parent = gpsh_tree_add_link(t, fd, pe);
-        else if (fd == GPUSHMEM_ERR_SYSTEM) // says nothing about that PE
-            t->orphan = true;
-        else if (fd == GPUSHMEM_ERR_BOOTSTRAP) // no living PE has a connection to it
-            gpsh_tree_note_death(t, pe, "nobody listens any more where it did", NULL);
+    int pe = t->call_next;
+    while (pe < t->my_pe && (t->deaths.list[pe].died || gpsh_tree_link_to(t, pe)))
+        pe++;
+    if (!t->addresses || pe >= t->my_pe) {
+        tree_end_round(t);
+        return;
     }
+    int fd = gpsh_tree_call(t, pe);
+    t->parent = fd < 0 ? NULL : gpsh_tree_add_link(t, fd, pe);
+    t->orphan = !t->parent;
+    t->call_next = t->parent ? 0 : pe + 1;
+    if (t->parent) {
+        t->missed = false;
+    } else if (fd == GPUSHMEM_ERR_SYSTEM) { // says nothing about that PE
+        t->call_next = pe;
+        tree_call_later(t, AGAIN_MS);
+    } else if (fd == GPUSHMEM_ERR_BOOTSTRAP && tree_is_gone(t, pe)) {
+        gpsh_tree_note_death(t, pe, "nobody listens any more where it did", NULL);
+    } else {
+        t->missed = true;
+        tree_call_later(t, SERVE_MS);
+    }
+}
+
+// In how many ms to call somebody, -1: never.
+static int tree_due(const struct gpsh_tcp_tree *t)
+{
+    uint64_t now = gpsh_clock_ns();
+    if (t->nodes)
+        return gpsh_tcp_nodes_due(t);
+    if (!t->orphan || t->leaving)
+        return -1;
+    return t->call_ns > now ? (int)((t->call_ns - now) / 1000000) + 1 : 0;
 }
 
 // The runtime hears of deaths without the lock: it may end the job then.
@@ -154,8 +204,8 @@ static void *tree_run(void *arg)
         int ms = gpsh_tcp_end_step(&t->end), tick = gpsh_tcp_gate_tick(&t->gate);
         if (tick >= 0 && (ms < 0 || tick < ms))
             ms = tick;
-        int due = t->nodes ? gpsh_tcp_nodes_due(t) : t->orphan ? AGAIN_MS : -1;
-        if (due >= 0 && (ms < 0 || due < ms)) // AGAIN_MS: there was no descriptor to call with
+        int due = tree_due(t);
+        if (due >= 0 && (ms < 0 || due < ms))
             ms = due;
         pthread_mutex_unlock(&t->lock);
         struct gpsh_tcp_watch *watch = gpsh_tcp_loop_wait(&t->loop, ms, &events);
@@ -167,7 +217,7 @@ static void *tree_run(void *arg)
         if (t->nodes && !t->stop)
             gpsh_tcp_nodes_step(t);
         tree_tell_deaths(t);
-        if (!t->nodes && t->orphan && !t->leaving && !t->stop)
+        if (!t->nodes && !t->stop && tree_due(t) == 0)
             tree_find_parent(t);
     }
     pthread_mutex_unlock(&t->lock);

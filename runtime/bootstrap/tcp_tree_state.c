@@ -56,6 +56,18 @@ int gpsh_tree_call(struct gpsh_tcp_tree *t, int pe)
     return fd;
 }
 
+enum gpsh_tcp_presence gpsh_tree_prove(struct gpsh_tcp_tree *t, int pe)
+{
+    struct gpsh_hello hello = {.pe = t->my_pe, .n_pes = t->n_pes};
+    struct gpsh_tcp_address address = t->addresses[pe];
+    struct gpsh_uniqueid id = gpsh_tree_id(t, pe);
+    pthread_mutex_unlock(&t->lock);
+    enum gpsh_tcp_presence presence =
+        gpsh_tcp_prove(&id, &address, &hello, gpsh_clock_ns() + DIAL_MS * (uint64_t)1000000);
+    pthread_mutex_lock(&t->lock);
+    return presence;
+}
+
 // A new neighbour may have missed who died.
 struct gpsh_tcp_link *gpsh_tree_add_link(struct gpsh_tcp_tree *t, int fd, int pe)
 {

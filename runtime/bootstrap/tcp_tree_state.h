@@ -7,6 +7,7 @@
 
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/tcp_deaths.h"
+#include "bootstrap/tcp_dial.h"
 #include "bootstrap/tcp_end.h"
 #include "bootstrap/tcp_gate.h"
 #include "bootstrap/tcp_hold.h"
@@ -36,10 +37,13 @@ struct gpsh_tcp_tree {
     uint32_t round, delivered;
     struct gpsh_parcel *mine, *bundle;
     // trouble
-    bool orphan;  // the parent died
-    bool leaving; // nobody's end is a failure any more
-    int left;     // PE + 1 that has left in order, 0: none
-    int code;     // a PE gave up: why
+    bool orphan;      // the parent died, and there is no new one
+    bool missed;      // a PE that may live has not answered in this round of calls
+    int call_next;    // the PE to be called next, if it lives
+    uint64_t call_ns; // not before
+    bool leaving;     // nobody's end is a failure any more
+    int left;         // PE + 1 that has left in order, 0: none
+    int code;         // a PE gave up: why
     char sentence[GPSH_SENTENCE_BYTES];
     struct gpsh_tcp_deaths deaths;
     gpsh_pe_death_fn on_death;
@@ -52,6 +56,8 @@ struct gpsh_tcp_tree {
 struct gpsh_uniqueid gpsh_tree_id(const struct gpsh_tcp_tree *t, int pe);
 // Calls a PE, without the lock meanwhile. A descriptor, or a negative status.
 int gpsh_tree_call(struct gpsh_tcp_tree *t, int pe);
+// Somebody listens where `pe` did: is it the PE? Without the lock, too.
+enum gpsh_tcp_presence gpsh_tree_prove(struct gpsh_tcp_tree *t, int pe);
 // NULL: no memory.
 struct gpsh_tcp_link *gpsh_tree_add_link(struct gpsh_tcp_tree *t, int fd, int pe);
 

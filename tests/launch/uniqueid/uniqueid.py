@@ -575,6 +575,19 @@ class Nodes(Case):
         self.assertNotIn("PE 1 failed", err)
         self.assertIn("PE 2 failed", jobs[1].stdout.readline())
 
+    def test_who_was_stopped_is_called_again(self):
+        """PE 2 has nobody but PE 1 to call when PE 0 dies, and gives up its first call after 2 s."""
+        jobs = self.stay(3)
+        jobs[1].send_signal(signal.SIGSTOP)
+        jobs[0].kill()
+        self.assertIn("PE 0 failed", jobs[2].stdout.readline())
+        time.sleep(2.2)
+        jobs[1].send_signal(signal.SIGCONT)
+        self.assertIn("PE 0 failed", jobs[1].stdout.readline())
+        time.sleep(0.5)
+        jobs[1].kill()
+        self.assertIn("PE 1 failed", jobs[2].stdout.readline())
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)
