@@ -85,6 +85,13 @@ static void visitor_admit(struct gpsh_tcp_visitor *v)
     free(v);
 }
 
+// It had no patience while this process was stopped, or busy. Its end would look like its death.
+static bool visitor_has_gone(const struct gpsh_tcp_visitor *v)
+{
+    char next;
+    return recv(v->watch.fd, &next, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
 static void visitor_ready(struct gpsh_tcp_watch *watch, uint32_t events)
 {
     struct gpsh_tcp_visitor *v = (struct gpsh_tcp_visitor *)(void *)watch;
@@ -101,10 +108,12 @@ static void visitor_ready(struct gpsh_tcp_watch *watch, uint32_t events)
     // Nonsense is known by its first bytes; a hello is looked at when it is whole.
     if (v->bytes < sizeof v->hello)
         return;
-    if (gpsh_hello_check(&v->gate->id, &v->greeting, &v->hello))
-        visitor_admit(v);
-    else
+    if (!gpsh_hello_check(&v->gate->id, &v->greeting, &v->hello))
         visitor_put_off(v, "it does not know the secret of the unique id");
+    else if (visitor_has_gone(v))
+        visitor_put_off(v, "it went away");
+    else
+        visitor_admit(v);
 }
 
 static void visitor_create(struct gpsh_tcp_gate *gate, int fd, const struct sockaddr *from)

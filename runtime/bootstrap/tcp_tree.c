@@ -89,11 +89,9 @@ static bool tree_fits(const struct gpsh_tcp_tree *t, const struct gpsh_hello *he
         return false;
     if (t->nodes)
         return hello->purpose == GPSH_PURPOSE_ORPHAN && gpsh_tcp_nodes_admit(t, hello->pe);
-    bool fits =
-        hello->purpose == GPSH_PURPOSE_CHILD
-            ? gpsh_tree_is_child(t, hello->pe)
-            : hello->purpose == GPSH_PURPOSE_ORPHAN && hello->pe > t->my_pe && hello->pe < t->n_pes;
-    return fits && !gpsh_tree_link_to(t, hello->pe);
+    if (hello->purpose == GPSH_PURPOSE_CHILD)
+        return gpsh_tree_is_child(t, hello->pe) && !gpsh_tree_link_to(t, hello->pe);
+    return hello->purpose == GPSH_PURPOSE_ORPHAN && hello->pe > t->my_pe && hello->pe < t->n_pes;
 }
 
 static void tree_admit(struct gpsh_tcp_gate *gate, int fd, const struct gpsh_hello *hello,
