@@ -134,14 +134,17 @@ EXPORTED int listen(int fd, int backlog)
 }
 
 // Only once: each PE connects.
-static void say_unknown(void)
+static void say_unknown(int error)
 {
     static atomic_bool said;
+    bool full = error == EMFILE || error == ENFILE;
     if (!atomic_exchange(&said, true))
         dprintf(STDERR_FILENO, // this is libpmix's thread
-                "gpushmem run: refused a connection to the PMIx server, because the kernel does "
-                "not tell whose it is: it has neither sock_diag (inet_diag) nor /proc/net/tcp "
-                "here; PEs cannot join without one of them\n");
+                "gpushmem run: refused a connection to the PMIx server, because %s\n",
+                full ? "the launcher can open no more files, to find out whose it is; raise that "
+                       "(ulimit -n)"
+                     : "the kernel does not tell whose it is: it has neither sock_diag "
+                       "(inet_diag) nor /proc/net/tcp here; PEs cannot join without one of them");
 }
 
 // In the place of libc's, see door.h. A stranger's connection looks to libpmix like one that was
@@ -152,11 +155,12 @@ EXPORTED int accept(int fd, struct sockaddr *restrict address, socklen_t *restri
     int connection = (int)syscall(SYS_accept4, fd, address, length, 0);
     if (connection < 0 || !is_tcp(connection))
         return connection;
+    errno = 0;
     bool known = gpsh_door_peer_user(connection, &user);
     if (known && user == geteuid())
         return connection;
     if (!known)
-        say_unknown();
+        say_unknown(errno);
     close(connection);
     errno = EAGAIN;
     return -1;

@@ -14,13 +14,14 @@
 #include "door.h"
 
 static bool no_sock_diag, no_proc; // as on kernels, or in containers, that lack them
+static int lacking = EAFNOSUPPORT; // why
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 int __real_socket(int domain, int type, int protocol);
 int __wrap_socket(int domain, int type, int protocol)
 {
     if (domain != AF_NETLINK || !no_sock_diag)
         return __real_socket(domain, type, protocol);
-    errno = EAFNOSUPPORT;
+    errno = lacking;
     return -1;
 }
 
@@ -92,4 +93,15 @@ Test(door, accept__owner_unknown__refused_and_said_once)
     rewind(said);
     cr_expect(fgets(line, sizeof(line), said) && strstr(line, "/proc/net/tcp"));
     cr_expect(fgets(line, sizeof(line), said) == NULL);
+}
+
+Test(door, accept__no_more_files__refused_and_said)
+{
+    char line[512] = "";
+    FILE *said = listen_in();
+    no_sock_diag = no_proc = true;
+    lacking = EMFILE;
+    expect_open(false);
+    rewind(said);
+    cr_expect(fgets(line, sizeof(line), said) && strstr(line, "ulimit -n"), "%s", line);
 }
