@@ -154,18 +154,35 @@ static bool keeps_type(const struct gpushmem_coll_op *op)
     return exact || (op->type != GPUSHMEM_COLL_HALF && op->type != GPUSHMEM_COLL_BFLOAT16);
 }
 
-// A reduce by nodes has 2 (nodes - 1) hops one after the other; without nodes pieces of 64 KiB of
-// the vector are fetched one after the other. A block of a copy comes to a PE from each that is not
-// on its node, or once for each other node.
+uint64_t gpsh_coll_segment(const struct gpushmem_coll_op *op, int n,
+                           const struct gpsh_device_nodes *nodes)
+{
+    const uint64_t share = GPUSHMEM_COLL_KEPT / (unsigned)nodes->held & ~(uint64_t)127;
+    return share * (uint64_t)n / op->width;
+}
+
+// A reduce by nodes has 2 (nodes - 1) hops one after the other, in place for each segment; without
+// nodes pieces of 64 KiB of the vector are fetched one after the other.
+static bool reduces_by_nodes(const struct gpushmem_coll_op *op, uint64_t bytes, int n,
+                             const struct gpsh_device_nodes *nodes, bool apart)
+{
+    if (nodes->held > GPUSHMEM_COLL_KEPT / 128)
+        return false;
+    uint64_t segment = gpsh_coll_segment(op, n, nodes) * op->width,
+             at_once = apart || bytes < segment ? bytes : segment;
+    return at_once >= (uint64_t)(nodes->n - 2) * NODE_STEP;
+}
+
+// A block of a copy comes to a PE from each that is not on its node, or once for each other node.
 static bool by_nodes(const struct gpushmem_coll_op *op, uint64_t bytes, int n,
-                     const struct gpsh_device_nodes *nodes, const struct gpsh_coll_limits *limits)
+                     const struct gpsh_device_nodes *nodes, bool apart,
+                     const struct gpsh_coll_limits *limits)
 {
     const uint64_t most = (((uint64_t)1 << 20) - 2) * gpushmem_coll_node_piece(UINT64_MAX / 2);
     if (!nodes->n || gpushmem_coll_in_rounds(op->kind, bytes, n, true) || bytes > most)
         return false;
     if (op->kind == GPUSHMEM_COLL_REDUCE)
-        return (limits->round || keeps_type(op)) && bytes >= (uint64_t)(nodes->n - 2) * NODE_STEP &&
-               nodes->held <= GPUSHMEM_COLL_KEPT / 128;
+        return (limits->round || keeps_type(op)) && reduces_by_nodes(op, bytes, n, nodes, apart);
     const int saved = n - n / nodes->n - (nodes->n - 1);
     return (op->kind == GPUSHMEM_COLL_FCOLLECT || op->kind == GPUSHMEM_COLL_BROADCAST) &&
            saved > 0 && bytes >= NODE_SAVES / (unsigned)saved;
@@ -183,13 +200,6 @@ static struct gpsh_coll_choice nodes_of(const struct gpushmem_coll_op *op, uint6
     return (struct gpsh_coll_choice){GPUSHMEM_COLL_NODES,
                                      at_most(pieces, most < limits->blocks ? most : limits->blocks),
                                      THREADS};
-}
-
-uint64_t gpsh_coll_segment(const struct gpushmem_coll_op *op, int n,
-                           const struct gpsh_device_nodes *nodes)
-{
-    const uint64_t share = GPUSHMEM_COLL_KEPT / (unsigned)nodes->held & ~(uint64_t)127;
-    return share * (uint64_t)n / op->width;
 }
 
 static bool in_packets(const struct gpushmem_coll_op *op, uint64_t bytes, int n,
@@ -243,7 +253,7 @@ struct gpsh_coll_choice gpsh_coll_choose(const struct gpushmem_coll_op *op,
     if (op->kind <= GPUSHMEM_COLL_BARRIER)
         return (struct gpsh_coll_choice){GPUSHMEM_COLL_AUTO, 1, 32};
     if (team->n > 1 && !(team->flags & GPUSHMEM_DEV_TEAM_DIRECT))
-        return by_nodes(op, bytes, team->n, nodes, limits)
+        return by_nodes(op, bytes, team->n, nodes, apart, limits)
                    ? nodes_of(op, bytes, team->n, nodes, limits)
                    : behind_nics(op, bytes, team->n);
     if (in_packets(op, bytes, team->n, limits))

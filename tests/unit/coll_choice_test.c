@@ -160,6 +160,17 @@ Test(coll_choice, gpsh_coll_choose__rounded_halves__go_by_nodes)
     cr_expect_eq(by_nodes(&op, &two_nodes).way, GPUSHMEM_COLL_DIRECT);
 }
 
+// In place each segment has all hops: of 30 PEs alone it has 2 MiB, which take less without nodes.
+Test(coll_choice, gpsh_coll_choose__short_segments_of_many_nodes__go_without_nodes)
+{
+    const struct gpsh_coll_limits limits = {192 << 10, 8 << 20, 64, 1, 0};
+    const struct gpushmem_dev_team team = {.n = 30};
+    const struct gpsh_device_nodes alone = {30, 0, 30, NULL};
+    const struct gpushmem_coll_op op = reduce_of(64 << 20, 4);
+    cr_expect_eq(gpsh_coll_choose(&op, &team, &alone, true, &limits).way, GPUSHMEM_COLL_NODES);
+    cr_expect_eq(gpsh_coll_choose(&op, &team, &alone, false, &limits).way, GPUSHMEM_COLL_DIRECT);
+}
+
 // Half of the blocks: the others' flags are counters.
 Test(coll_choice, gpsh_coll_choose__huge_by_nodes__has_half_of_the_blocks)
 {
