@@ -29,10 +29,11 @@ GPSH_DEV_CALL void gpsh_dev_call_fill(const struct gpsh_dev_coll &c,
     words[GPUSHMEM_COLL_CALL_ROOT] = (uint64_t)(int64_t)op.root;
     words[GPUSHMEM_COLL_CALL_DST] = strided ? (uint64_t)op.dest_stride : 0;
     words[GPUSHMEM_COLL_CALL_SST] = strided ? (uint64_t)op.source_stride : 0;
-    words[GPUSHMEM_COLL_CALL_DEST] = places ? (uint64_t)((char *)op.dest - c.dev.heap) : 0;
-    words[GPUSHMEM_COLL_CALL_SOURCE] = places && op.kind != GPUSHMEM_COLL_BROADCAST
-                                           ? (uint64_t)((const char *)op.source - c.dev.heap)
-                                           : 0;
+    const char *dest = (const char *)gpushmem_coll_all_dest(&op, c.me),
+               *source = (const char *)gpushmem_coll_all_source(&op, c.me);
+    words[GPUSHMEM_COLL_CALL_DEST] = places ? (uint64_t)(dest - c.dev.heap) : 0;
+    words[GPUSHMEM_COLL_CALL_SOURCE] =
+        places && op.kind != GPUSHMEM_COLL_BROADCAST ? (uint64_t)(source - c.dev.heap) : 0;
 }
 
 GPSH_DEV_CALL void gpsh_dev_call_send(const struct gpsh_dev_coll &c, int rank)

@@ -208,7 +208,9 @@ static int check(const struct call *call, struct teams *teams)
     status = check_arguments(call, teams->host);
     if (GPSH_LIKELY(!teams->host->checked))
         return status;
-    const struct gpsh_coll c = host_call(call, teams->host);
+    struct gpsh_coll c = host_call(call, teams->host);
+    c.dest = (char *)(uintptr_t)gpushmem_coll_all_dest(op, teams->host->my_rank);
+    c.source = gpushmem_coll_all_source(op, teams->host->my_rank);
     bool meets = op->kind <= GPUSHMEM_COLL_BARRIER;
     unsigned alike = op->kind != GPUSHMEM_COLL_COLLECT ? +GPSH_ALIKE_NELEMS : 0u;
     if (!meets && op->n && op->kind != GPUSHMEM_COLL_COLLECT)

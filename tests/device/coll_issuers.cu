@@ -440,6 +440,19 @@ static void test_differ(int *errors)
     CHECK_OK(GPUSHMEM_LAUNCH(sync_or_reduce, 1, 1, NULL, dev, (int *)to, (int *)from, odd, errors));
     CHECK(gpushmem_launch_wait(NULL) == differs);
     CHECK(strstr(gpushmem_last_error(), "calls sync"));
+    // in place members name places of their own, on all of them or on none
+    op = call_of(GPUSHMEM_COLL_FCOLLECT, sum, 3);
+    op.source = to + me * 12;
+    CHECK(!run_now(op, 2));
+    CHECK_OK(gpushmem_int_fcollect_on_stream(0, (int *)to, (int *)to + me * 3, 3, NULL));
+    op.source = odd ? to + me * 12 : from;
+    expect_refusal(op, 0, differs, "passes source at heap offset");
+    op = call_of(GPUSHMEM_COLL_REDUCESCATTER, sum, 3);
+    op.dest = from + me * 12;
+    CHECK(!run_now(op, 1));
+    CHECK_OK(
+        gpushmem_int_sum_reducescatter_on_stream(0, (int *)from + me * 3, (int *)from, 3, NULL));
+    CHECK_OK(gpushmem_launch_wait(NULL));
     CHECK(!run_now(call_of(GPUSHMEM_COLL_COLLECT, sum, odd ? 3 : 0), 0)); // may differ
     CHECK(!run_now(call_of(GPUSHMEM_COLL_REDUCE, sum, 0), 0));
 }

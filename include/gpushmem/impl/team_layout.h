@@ -383,6 +383,24 @@ GPUSHMEM_HOST_DEVICE char *gpushmem_coll_dest(const struct gpushmem_coll_op *op,
     return (char *)op->dest + at;
 }
 
+// Where all members' blocks lie of which `rank` names its own: in place, the block of an fcollect
+// is that of dest, and the result of a reducescatter that of source.
+GPUSHMEM_HOST_DEVICE const void *gpushmem_coll_all_source(const struct gpushmem_coll_op *op,
+                                                          int32_t rank)
+{
+    bool in_place =
+        op->kind == GPUSHMEM_COLL_FCOLLECT && op->source == gpushmem_coll_dest(op, rank);
+    return in_place ? op->dest : op->source;
+}
+
+GPUSHMEM_HOST_DEVICE const void *gpushmem_coll_all_dest(const struct gpushmem_coll_op *op,
+                                                        int32_t rank)
+{
+    bool in_place =
+        op->kind == GPUSHMEM_COLL_REDUCESCATTER && op->dest == gpushmem_coll_source(op, rank);
+    return in_place ? op->source : op->dest;
+}
+
 GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_dev_team) == 64, "ABI");
 GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_coll_call) == 64, "ABI");
 
