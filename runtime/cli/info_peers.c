@@ -33,8 +33,8 @@ static int say_pe(int pe, char *line)
     return status;
 }
 
-// "PE 3 reaches PE 0 to 7 by p2p, atomics by verbs, kernels direct; PE 8 to 63 by verbs, atomics by
-// verbs, kernels by ring"
+// "PE 3 reaches PEs 0 to 7 by p2p, atomics by verbs, kernels direct; PEs 8 to 63 by verbs, atomics
+// by verbs, kernels by ring"
 static int say_groups(char *line)
 {
     size_t used = (size_t)snprintf(line, LINE_BYTES, "PE %d reaches", gpushmem_my_pe());
@@ -51,8 +51,9 @@ static int say_groups(char *line)
         if (to - 1 > from)
             snprintf(last, sizeof last, " to %d", to - 1);
         used += (size_t)snprintf(line + used, LINE_BYTES - used,
-                                 "%s PE %d%s by %s, atomics by %s, kernels %s", from ? ";" : "",
-                                 from, last, first.transport, first.atomics, by_kernels(&first));
+                                 "%s PE%s %d%s by %s, atomics by %s, kernels %s", from ? ";" : "",
+                                 last[0] ? "s" : "", from, last, first.transport, first.atomics,
+                                 by_kernels(&first));
     }
     return 0;
 }

@@ -109,15 +109,26 @@ struct missed {
     int pe;
 };
 
+enum { MOST_NAMED = 8 };
+
+// " for PE 3", " for PEs 3 and 5", " for PEs 0, 1, 2, 3, 4, 5, 6, 7 and 4 more".
+static void name_missing(const int *pes, int n, char *text, size_t bytes)
+{
+    int named = n < MOST_NAMED ? n : MOST_NAMED;
+    size_t used = (size_t)snprintf(text, bytes, n == 1 ? " for PE %d" : " for PEs %d", pes[0]);
+    for (int i = 1; i < named; i++)
+        used +=
+            (size_t)snprintf(text + used, bytes - used, i == n - 1 ? " and %d" : ", %d", pes[i]);
+    if (n > named)
+        snprintf(text + used, bytes - used, " and %d more", n - named);
+}
+
 // Lists the PEs that have not entered, or else the one that is silent.
 static void missing(const void *subject, char *text, size_t bytes)
 {
-    enum { MOST_NAMED = 8 };
     const struct missed *missed = subject;
     const uint32_t number = number_of(*missed->word);
-    int n = gpsh.n_pes, found = 0, unknown = 0;
-    size_t used = 0;
-    text[0] = '\0';
+    int n = gpsh.n_pes, found = 0, unknown = 0, pes[MOST_NAMED];
     for (int pe = 0; pe < n; pe++) {
         const _Atomic uint64_t *words = entry_words(pe);
         if (pe == gpsh.my_pe)
@@ -126,13 +137,12 @@ static void missing(const void *subject, char *text, size_t bytes)
             unknown++;
         else if (!has_come(atomic_load_explicit(&words[number % 2], memory_order_relaxed),
                            number) &&
-                 ++found <= MOST_NAMED)
-            used += (size_t)snprintf(text + used, bytes - used, "%s%d",
-                                     found == 1 ? " for PE " : ", ", pe);
+                 found++ < MOST_NAMED)
+            pes[found - 1] = pe;
     }
-    if (found > MOST_NAMED)
-        snprintf(text + used, bytes - used, " and %d more", found - MOST_NAMED);
-    else if (!found)
+    if (found)
+        name_missing(pes, found, text, bytes);
+    else
         snprintf(text, bytes, " for PE %d%s", missed->pe,
                  unknown ? " or a PE that it waits for"
                          : ", which has come and has not heard of all others");

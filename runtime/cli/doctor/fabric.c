@@ -87,11 +87,14 @@ static bool is_first(const struct letter *letters, int pe, int check)
     return true;
 }
 
-// "PE 0-3,5", and the host if it is one.
+// "PE 3", "PEs 0-3,5", and the host if it is one.
 static void group_name(const struct letter *letters, int n, int first, int check, char *text,
                        size_t bytes)
 {
-    int used = snprintf(text, bytes, "PE ");
+    int alike = 0;
+    for (int pe = first; pe < n; pe++)
+        alike += is_alike(&letters[first], &letters[pe], check);
+    int used = snprintf(text, bytes, alike == 1 ? "PE " : "PEs ");
     bool one_host = true, comma = false;
     for (int pe = first; pe < n && used > 0 && (size_t)used + 32 < bytes; pe++) {
         int last = pe;

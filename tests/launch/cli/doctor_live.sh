@@ -40,7 +40,7 @@ expect 0 'not applicable self-test no verbs device' "$gpushmem" doctor --all sel
 job=("$gpushmem" run -n 3)
 expect 0 '^3 PEs are alike\.' "${job[@]}" "$gpushmem" doctor --fabric settings open-files
 # shellcheck disable=SC2016 # each PE's own shell expands it
-expect 1 '^settings PE 0,2 on [^ ]+: ok: every .* PE 1 on [^ ]+: problem: GPUSHMEM_HEAP_SIZE=lots is not a size.* 1 checks? differ' \
+expect 1 '^settings PEs 0,2 on [^ ]+: ok: every .* PE 1 on [^ ]+: problem: GPUSHMEM_HEAP_SIZE=lots is not a size.* 1 checks? differ' \
     "${job[@]}" sh -c '[ "$PMIX_RANK" != 1 ] || export GPUSHMEM_HEAP_SIZE=lots; exec "$0" doctor --fabric settings shm' "$gpushmem"
 expect 1 '^3 PEs are alike; 1 problem is on all of them alike' \
     env GPUSHMEM_HEAP_SIZE=lots "${job[@]}" "$gpushmem" doctor --fabric settings

@@ -53,5 +53,5 @@ expect 0 '^SHMEM_INFO obeyed None ' shown
     { echo "info --json and info --compat have different numbers of variables"; failed=1; }
 lines=$("$gpushmem" run -n 3 "$gpushmem" info --peers | wc -l)
 [ "$lines" = 12 ] || { echo "info --peers on 3 PEs printed $lines lines, not 12"; failed=1; }
-expect 0 '^PE 8 reaches PE 0 to 8 by p2p, atomics by processor, kernels direct$' "$gpushmem" run -n 9 "$gpushmem" info --peers
+expect 0 '^PE 8 reaches PEs 0 to 8 by p2p, atomics by processor, kernels direct$' "$gpushmem" run -n 9 "$gpushmem" info --peers
 exit $failed

@@ -49,7 +49,7 @@ export GPUSHMEM_TRANSPORTS=verbs
 says "PE 0 on $(hostname): 16 MiB on Fake GPU 0 at 0000:13:00.0; NIC softhca0:1 (RoCE, PIX from the GPU): GPUDirect by dma-buf
 PE 1 on $(hostname): 16 MiB on Fake GPU 1 at 0000:93:00.0; NIC softhca3:1 (RoCE, PHB from the GPU): GPUDirect by dma-buf
 PE 0 reaches PE 0 by verbs" -- $peers
-says 'PE 0 reaches PE 0 by p2p, atomics by verbs, kernels direct; PE 1 to 8 by verbs, atomics by verbs, kernels by ring' \
+says 'PE 0 reaches PE 0 by p2p, atomics by verbs, kernels direct; PEs 1 to 8 by verbs, atomics by verbs, kernels by ring' \
     GPUSHMEM_TRANSPORTS=p2p,verbs GPUSHMEM_HEAP_KIND=host -- run -n 9 --nodes 9 "$gpushmem" info --peers
 says 'NICs softhca0:1 (RoCE, PIX from the GPU), softhca1:1 (RoCE, PXB from the GPU): GPUDirect by peer memory (dma-buf: Operation not supported)' GPUSHMEM_VERBS_RAILS=2 GPUSHMEM_SOFTHCA_DMABUF=0 -- info --peers
 says 'GPUDirect by peer memory (dma-buf: GPUSHMEM_VERBS_DMABUF=off)' GPUSHMEM_VERBS_DMABUF=off -- info --peers

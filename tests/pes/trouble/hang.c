@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Hangs on purpose, for what is said about it: hang CASE. The last PE does not do what the others
 // wait for, until somebody ends the job: with `init` not even init, with `lock` it keeps a lock,
-// with `finalize` it leaves. With `count` it counts some operations before that, and on SIGUSR2 it
-// leaves the job and goes on.
+// with `finalize` it leaves; with `alone` all but the first do not. With `count` it counts some
+// operations before that, and on SIGUSR2 it leaves the job and goes on.
 #define _DEFAULT_SOURCE // pause
 #include <signal.h>
 #include <stdbool.h>
@@ -22,7 +22,7 @@ static int failed(const char *what)
 // The others are on the ways that are under test.
 static int wait_in_vain(const char *how, long *word)
 {
-    if (!strcmp(how, "barrier") || !strcmp(how, "leave"))
+    if (!strcmp(how, "barrier") || !strcmp(how, "alone") || !strcmp(how, "leave"))
         return gpushmem_barrier_all();
     while (!strcmp(how, "finalize") && gpushmem_barrier_all())
         pause(); // a PE that ended would end the job before the last one has spoken
@@ -98,7 +98,8 @@ int main(int argc, char **argv)
     if (gpushmem_init())
         return failed("init");
     long *word = gpushmem_calloc(8, sizeof *word);
-    bool late = gpushmem_my_pe() == gpushmem_n_pes() - 1;
+    bool late =
+        gpushmem_my_pe() == gpushmem_n_pes() - 1 || (gpushmem_my_pe() && !strcmp(how, "alone"));
     if (!word || (late && !strcmp(how, "lock") && gpushmem_set_lock(word)) ||
         gpushmem_barrier_all())
         return failed("begin");

@@ -58,6 +58,9 @@ begin "$gpushmem" run -n 3 "$hang" barrier
 hears "a PE says what it waits for" "^gpushmem\[[01](-1)?\] WARN wait: in gpushmem_barrier_all for 1 s .*, waiting for PE 2$"
 hears "the launcher says who is late" "^gpushmem run: $late. It is in no wait of the library$"
 end
+begin "$gpushmem" run -n 4 "$hang" alone
+hears "a PE waits for several" "^gpushmem\[0\] WARN wait: in gpushmem_barrier_all for 1 s .*, waiting for PEs 1, 2 and 3$"
+end
 begin "$gpushmem" run -n 3 "$hang" leave
 hears "a PE that ends without finalize is late" "^gpushmem run: $late. PE 2 has ended without gpushmem_finalize$"
 end
