@@ -183,8 +183,8 @@ int gpushmem_team_split_strided(gpushmem_team_t parent_team, int start, int stri
                                 gpushmem_team_t *new_team)
 {
     struct gpsh_team *parent;
-    struct gpsh_team_plan plan = {.what = __func__};
-    const int arguments[] = {1, start, stride, size};
+    struct gpsh_team_plan plan = {.what = __func__,
+                                  .arguments = {GPSH_SPLIT_STRIDED, {start, stride, size}}};
     if (new_team)
         *new_team = GPUSHMEM_TEAM_INVALID;
     int status = gpsh_check_team(__func__, parent_team, &parent);
@@ -193,7 +193,6 @@ int gpushmem_team_split_strided(gpushmem_team_t parent_team, int start, int stri
     plan.status = plan_begin(&plan, config, config_mask, new_team);
     if (!plan.status)
         plan.status = gpsh_team_check_strided(__func__, parent->n, start, stride, size);
-    plan.arguments = gpsh_team_digest(0, arguments, sizeof arguments);
     return split_arithmetic(parent, &plan, start, stride, size, new_team);
 }
 
@@ -202,7 +201,8 @@ int gpushmem_team_split_list(gpushmem_team_t parent_team, const int *ranks, int 
                              gpushmem_team_t *new_team)
 {
     struct gpsh_team *parent;
-    struct gpsh_team_plan plan = {.what = __func__};
+    struct gpsh_team_plan plan = {.what = __func__, .arguments = {GPSH_SPLIT_LIST, {size}}};
+    uint64_t digest = 0;
     if (new_team)
         *new_team = GPUSHMEM_TEAM_INVALID;
     int status = gpsh_check_team(__func__, parent_team, &parent);
@@ -211,9 +211,10 @@ int gpushmem_team_split_list(gpushmem_team_t parent_team, const int *ranks, int 
     plan.status = plan_begin(&plan, config, config_mask, new_team);
     if (!plan.status)
         plan.status = gpsh_team_check_list(__func__, parent->n, ranks, size);
-    plan.arguments = gpsh_team_digest(2, &size, sizeof size);
     if (!plan.status)
-        plan.arguments = gpsh_team_digest(plan.arguments, ranks, (size_t)size * sizeof *ranks);
+        digest = gpsh_team_digest(0, ranks, (size_t)size * sizeof *ranks);
+    plan.arguments.values[1] = (int32_t)digest;
+    plan.arguments.values[2] = (int32_t)(digest >> 32);
     return split(parent, &plan, ranks, size, new_team);
 }
 
@@ -222,8 +223,8 @@ static int split_axis(struct gpsh_team *parent, int axis, int xrange,
                       const struct gpushmem_team_config *config, long mask, gpushmem_team_t *out)
 {
     static const char what[] = "gpushmem_team_split_2d";
-    struct gpsh_team_plan plan = {.what = what};
-    const int arguments[] = {3 + axis, xrange};
+    struct gpsh_team_plan plan = {
+        .what = what, .arguments = {axis ? GPSH_SPLIT_COLUMNS : GPSH_SPLIT_ROWS, {xrange}}};
     int n = parent->n, start = 0, stride = 1, size = 1;
     plan.status = plan_begin(&plan, config, mask, out);
     if (!plan.status && xrange < 1)
@@ -235,7 +236,6 @@ static int split_axis(struct gpsh_team *parent, int axis, int xrange,
         stride = axis == 0 ? 1 : row;
         size = axis == 0 ? (n - start < row ? n - start : row) : (n - x + row - 1) / row;
     }
-    plan.arguments = gpsh_team_digest(0, arguments, sizeof arguments);
     return split_arithmetic(parent, &plan, start, stride, size, out);
 }
 

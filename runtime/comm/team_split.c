@@ -58,14 +58,46 @@ uint64_t gpsh_team_digest(uint64_t digest, const void *bytes, size_t n)
     return gpsh_hash_more(digest ^ GPSH_HASH_START, bytes, n);
 }
 
+void gpsh_team_tell_difference(const struct gpsh_team_arguments *a, int pe_a,
+                               const struct gpsh_team_arguments *b, int pe_b, char *text,
+                               size_t bytes)
+{
+    static const char *const functions[] = {
+        [GPSH_SPLIT_STRIDED] = "gpushmem_team_split_strided",
+        [GPSH_SPLIT_LIST] = "gpushmem_team_split_list",
+        [GPSH_SPLIT_ROWS] = "gpushmem_team_split_2d",
+        [GPSH_SPLIT_COLUMNS] = "gpushmem_team_split_2d, for its second team,",
+    };
+    static const char *const names[][3] = {
+        [GPSH_SPLIT_STRIDED] = {"start", "stride", "size"},
+        [GPSH_SPLIT_LIST] = {"size"},
+        [GPSH_SPLIT_ROWS] = {"xrange"},
+        [GPSH_SPLIT_COLUMNS] = {"xrange"},
+    };
+    int i = 0;
+    while (i < 2 && a->values[i] == b->values[i])
+        i++;
+    if (a->kind != b->kind)
+        snprintf(text, bytes, "PE %d calls %s and PE %d %s", pe_a, functions[a->kind], pe_b,
+                 functions[b->kind]);
+    else if (names[a->kind][i])
+        snprintf(text, bytes, "PE %d passes %s %d and PE %d %s %d", pe_a, names[a->kind][i],
+                 (int)a->values[i], pe_b, names[a->kind][i], (int)b->values[i]);
+    else
+        snprintf(text, bytes, "the lists of %d ranks of PE %d and PE %d are not the same",
+                 (int)a->values[0], pe_a, pe_b);
+}
+
 // ---- The two exchanges ----
 
 // What each member of the parent tells in the first one,
 struct offer {
     struct gpsh_team_slots free;
-    uint64_t arguments;
-    int64_t status;
+    struct gpsh_team_arguments arguments;
+    int32_t status;
 };
+_Static_assert(sizeof(struct offer) <= GPSH_TEAM_LINE_DATA, "it comes in one cache line");
+
 // and in the second, about the slot that its new team takes.
 struct terms {
     struct gpsh_team_count count;
@@ -88,6 +120,16 @@ static int refuse_as(const struct split *s, int rank, int status)
                      gpushmem_strerror(status));
 }
 
+static int refuse_difference(const struct split *s, int rank)
+{
+    char difference[160];
+    gpsh_team_tell_difference(&s->offers[0].arguments, s->parent->pes[0],
+                              &s->offers[rank].arguments, s->parent->pes[rank], difference,
+                              sizeof difference);
+    return gpsh_fail(GPUSHMEM_ERR_ASYMMETRY, "%s: %s; all members of the parent make the same call",
+                     s->plan->what, difference);
+}
+
 static int exchange_offers(struct split *s)
 {
     struct gpsh_team *parent = s->parent;
@@ -97,13 +139,11 @@ static int exchange_offers(struct split *s)
         return status ? status : s->plan->status;
     for (int rank = 0; rank < parent->n; rank++)
         if (s->offers[rank].status)
-            return refuse_as(s, rank, (int)s->offers[rank].status);
+            return refuse_as(s, rank, s->offers[rank].status);
     for (int rank = 1; rank < parent->n; rank++)
-        if (s->offers[rank].arguments != s->offers[0].arguments)
-            return gpsh_fail(GPUSHMEM_ERR_ASYMMETRY,
-                             "%s: PE %d and PE %d passed different arguments; all members of the "
-                             "parent make the same call",
-                             s->plan->what, parent->pes[0], parent->pes[rank]);
+        if (memcmp(&s->offers[rank].arguments, &s->offers[0].arguments,
+                   sizeof s->offers[0].arguments) != 0)
+            return refuse_difference(s, rank);
     return 0;
 }
 

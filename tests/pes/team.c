@@ -226,7 +226,14 @@ static void refusals(void)
     if (n_pes > 1) {
         CHECK(gpushmem_team_split_strided(GPUSHMEM_TEAM_WORLD, me == 1, 1, 1, NULL, 0, &team) ==
               GPUSHMEM_ERR_ASYMMETRY);
-        CHECK(strstr(gpushmem_last_error(), "PE 1") != NULL);
+        CHECK(strstr(gpushmem_last_error(), ": PE 0 passes start 0 and PE 1 start 1;") != NULL);
+        const int ranks[] = {me == 1, me != 1};
+        CHECK(gpushmem_team_split_list(GPUSHMEM_TEAM_WORLD, ranks, 1 + (me == 1), NULL, 0, &team) ==
+              GPUSHMEM_ERR_ASYMMETRY);
+        CHECK(strstr(gpushmem_last_error(), ": PE 0 passes size 1 and PE 1 size 2;") != NULL);
+        CHECK(gpushmem_team_split_list(GPUSHMEM_TEAM_WORLD, ranks, 2, NULL, 0, &team) ==
+              GPUSHMEM_ERR_ASYMMETRY);
+        CHECK(strstr(gpushmem_last_error(), "lists of 2 ranks of PE 0 and PE 1") != NULL);
     }
     CHECK(gpushmem_team_split_strided(GPUSHMEM_TEAM_INVALID, 0, 1, 1, NULL, 0, &team) ==
           GPUSHMEM_ERR_INVALID);

@@ -63,3 +63,26 @@ Test(team_split, digest__order_and_length__matter)
     cr_expect_neq(gpsh_team_digest(0, a, sizeof a), gpsh_team_digest(0, a, sizeof *a));
     cr_expect_neq(gpsh_team_digest(0, a, sizeof a), gpsh_team_digest(1, a, sizeof a));
 }
+
+static const char *difference(struct gpsh_team_arguments a, struct gpsh_team_arguments b)
+{
+    static char text[160];
+    gpsh_team_tell_difference(&a, 3, &b, 5, text, sizeof text);
+    return text;
+}
+
+Test(team_split, difference__says_what_and_both_values)
+{
+    const struct gpsh_team_arguments strided = {GPSH_SPLIT_STRIDED, {0, 2, 4}};
+    const struct gpsh_team_arguments rows = {GPSH_SPLIT_ROWS, {3}};
+    cr_expect_str_eq(
+        difference(strided, (struct gpsh_team_arguments){GPSH_SPLIT_STRIDED, {0, 1, 3}}),
+        "PE 3 passes stride 2 and PE 5 stride 1");
+    cr_expect_str_eq(
+        difference(strided, (struct gpsh_team_arguments){GPSH_SPLIT_STRIDED, {0, 2, 3}}),
+        "PE 3 passes size 4 and PE 5 size 3");
+    cr_expect_str_eq(difference(rows, (struct gpsh_team_arguments){GPSH_SPLIT_ROWS, {4}}),
+                     "PE 3 passes xrange 3 and PE 5 xrange 4");
+    cr_expect_str_eq(difference(strided, rows),
+                     "PE 3 calls gpushmem_team_split_strided and PE 5 gpushmem_team_split_2d");
+}
