@@ -211,6 +211,26 @@ bool gpsh_device_teams_view(int32_t team, struct gpsh_device_team_view *view)
     return known;
 }
 
+bool gpsh_device_teams_at(int slot, struct gpushmem_dev_team *entry)
+{
+    bool known = slot >= 0 && slot < gpsh.settings.teams;
+    pthread_mutex_lock(&table.lock);
+    known = known && table.teams[slot].n && table.memory;
+    if (known)
+        *entry = entry_for(slot);
+    pthread_mutex_unlock(&table.lock);
+    return known;
+}
+
+int gpsh_device_teams_pe(int slot, int rank)
+{
+    bool known = slot >= 0 && slot < gpsh.settings.teams && rank >= 0;
+    pthread_mutex_lock(&table.lock);
+    int pe = known && rank < table.teams[slot].n ? table.teams[slot].pes[rank] : -1;
+    pthread_mutex_unlock(&table.lock);
+    return pe;
+}
+
 // Kernels may look at the word right now.
 static void poison_channel(char *scratch, uint64_t word)
 {

@@ -31,6 +31,10 @@ struct gpsh_device_team_view {
 };
 // Of the team that has this handle now; false: none has.
 bool gpsh_device_teams_view(int32_t team, struct gpsh_device_team_view *view);
+// The team that has this slot now, as kernels know it; false: none has. And a member of it; -1: it
+// has no such rank.
+bool gpsh_device_teams_at(int slot, struct gpushmem_dev_team *entry);
+int gpsh_device_teams_pe(int slot, int rank);
 // A PE was lost: operations of its teams fail from now on, as those under way do.
 void gpsh_device_teams_lose(int pe);
 // Forgets all teams. In every init, before teams are told. `by_nodes`: some may have nodes.

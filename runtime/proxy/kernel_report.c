@@ -22,6 +22,7 @@
 #include "observe/board.h"
 #include "observe/question.h"
 #include "observe/verdict.h"
+#include "proxy/kernel_awaited.h"
 #include "state/state.h"
 
 // A waiting thread of a GPU looks at the host's words every few milliseconds. One of the emulation
@@ -104,7 +105,7 @@ static void describe_memory(const struct gpushmem_device_fault *fault, char *tex
     if (!fault->word || !known) {
         describe_address(fault, text, bytes);
     } else if (offset >= gpsh.user_bytes && offset < gpsh.heap_first_bytes) {
-        snprintf(text, bytes, ", for other PEs in a barrier or another collective operation");
+        gpsh_kernel_awaited(offset - gpsh.user_bytes, text, bytes);
     } else {
         print_number(seen, sizeof seen, fault->word, fault->seen);
         print_number(wanted, sizeof wanted, fault->word, fault->wanted);

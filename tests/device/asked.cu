@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A PE whose kernel hangs says so, by itself after GPUSHMEM_HANG_REPORT and on SIGUSR1: what the
-// kernel waits for, and that the program is in gpushmem_launch_wait. usage: asked
+// kernel waits for, and that the program is in gpushmem_launch_wait. usage: asked [team]: with
+// `team`, for which PE of which team it waits in a collective operation.
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
@@ -56,13 +57,8 @@ __global__ void wait_for(uint64_t *awaited)
         gpushmem_dev_uint64_wait_until(awaited, GPUSHMEM_CMP_EQ, VALUE);
 }
 
-int main(void)
+static void word_is_named(void)
 {
-    check_begin();
-    log_file = memfd_create("log", 0);
-    int terminal = dup(STDERR_FILENO);
-    dup2(log_file, STDERR_FILENO);
-    word = (uint64_t *)gpushmem_calloc(1, sizeof *word);
     gpushmem_uint64_p(word, 3, gpushmem_my_pe());
     CHECK_OK(gpushmem_quiet());
     CHECK_OK(GPUSHMEM_LAUNCH(wait_for, 1, 2, NULL, word));
@@ -70,6 +66,82 @@ int main(void)
     CHECK(!pthread_create(&asker, NULL, ask, NULL));
     CHECK_OK(gpushmem_launch_wait(NULL));
     pthread_join(asker, NULL);
+}
+
+// ---- Members of a team that are late ----
+
+static const char *awaited;
+
+static void *let_the_last_come(void *)
+{
+    CHECK(says(awaited, true));
+    gpushmem_uint64_p(word, VALUE, gpushmem_n_pes() - 1);
+    gpushmem_quiet();
+    return NULL;
+}
+
+__global__ void meet(gpushmem_team_t team)
+{
+    gpushmem_dev_team_sync(team);
+}
+
+__global__ void collect(gpushmem_team_t team, long *dest, const long *source)
+{
+    gpushmem_dev_long_fcollect(team, dest, source, 1);
+}
+
+__global__ void meet_all(void)
+{
+    gpushmem_dev_barrier_all();
+}
+
+// The last PE comes once the first one has said what it waits for. `enter` launches.
+template <typename Enter> static void come_late(const char *text, Enter enter)
+{
+    pthread_t asker;
+    int me = gpushmem_my_pe(), last = gpushmem_n_pes() - 1;
+    awaited = text;
+    if (me == last)
+        gpushmem_uint64_wait_until(word, GPUSHMEM_CMP_EQ, VALUE);
+    if (me == 0)
+        CHECK(!pthread_create(&asker, NULL, let_the_last_come, NULL));
+    CHECK_OK(enter());
+    CHECK_OK(gpushmem_launch_wait(NULL));
+    if (me == 0)
+        pthread_join(asker, NULL);
+    *word = 0;
+    CHECK_OK(gpushmem_barrier_all());
+}
+
+static void teams_are_named(void)
+{
+    gpushmem_team_t backwards;
+    char text[128];
+    long *longs = (long *)gpushmem_calloc((size_t)gpushmem_n_pes() + 1, sizeof *longs);
+    CHECK_OK(gpushmem_team_split_strided(GPUSHMEM_TEAM_WORLD, gpushmem_n_pes() - 1, -1,
+                                         gpushmem_n_pes(), NULL, 0, &backwards));
+    come_late("in a collective operation of GPUSHMEM_TEAM_WORLD, for PE 2, rank 2 of 3\n",
+              [] { return GPUSHMEM_LAUNCH(meet, 1, 1, NULL, GPUSHMEM_TEAM_WORLD); });
+    snprintf(text, sizeof text, "in a collective operation of team %d, for PE 2, rank 0 of 3\n",
+             (int)backwards);
+    come_late(text,
+              [=] { return GPUSHMEM_LAUNCH(collect, 1, 1, NULL, backwards, longs + 1, longs); });
+    come_late("in a barrier or sync of all PEs, for PE 2 or a PE that it waits for\n",
+              [] { return GPUSHMEM_LAUNCH(meet_all, 1, 1, NULL); });
+    gpushmem_free(longs);
+}
+
+int main(int argc, char **)
+{
+    check_begin();
+    log_file = memfd_create("log", 0);
+    int terminal = dup(STDERR_FILENO);
+    dup2(log_file, STDERR_FILENO);
+    word = (uint64_t *)gpushmem_calloc(1, sizeof *word);
+    if (argc > 1)
+        teams_are_named();
+    else
+        word_is_named();
     dup2(terminal, STDERR_FILENO);
     if (check_failures)
         fprintf(stderr, "it said: %s\n", said);
