@@ -10,8 +10,9 @@ class Command:
     def __init__(self, name, summary, text):
         self.name, self.summary = name, summary
         blocks = re.split(r"\n\s*\n", text.strip("\n"))
-        usage, _, self.about = blocks[0].partition("\n")
-        self.usage = re.sub(r"^usage: ", "", usage)
+        # long ones go on in lines that are indented
+        usage, self.about = re.match(r"usage: (.*(?:\n .*)*)\n?((?:.|\n)*)", blocks[0]).groups()
+        self.usage = re.sub(r"\s*\n\s+", " ", usage)
         self.options, self.more = [], []
         for block in blocks[1:]:
             if re.match(r" +-", block):

@@ -203,11 +203,11 @@ int gpsh_cmd_info(int argc, char **argv)
     unsigned whose = GPSH_FOR_GPUSHMEM;
     const struct gpsh_option options[] = {
         {0, "as", GPSH_INFO_FOR_WORDS,
-         "whose programs to show the settings of: those of NVSHMEM and OpenSHMEM\n"
+         "whose programs to show the settings of: those of NVSHMEM and OpenSHMEM "
          "obey variables of their own, too",
          .word = &whose},
         {0, "peers", NULL,
-         "under a launcher: which GPU and NICs each PE has, whether GPUDirect is on, and\n"
+         "under a launcher: which GPU and NICs each PE has, whether GPUDirect is on, and "
          "how each PE reaches each other one; for example\n"
          "gpushmem run -n 2 gpushmem info --peers",
          .flag = &peers},
@@ -217,7 +217,7 @@ int gpsh_cmd_info(int argc, char **argv)
         {0, "compat", NULL, "what becomes of NVSHMEM's and OpenSHMEM's environment variables",
          .flag = &compat},
         {0, "json", NULL,
-         "versions, transports, settings, and what --compat prints, as JSON; with --peers\n"
+         "versions, transports, settings, and what --compat prints, as JSON; with --peers "
          "what that prints",
          .flag = &json},
         {0, "settings-file", NULL, "a settings file to begin with: every setting as a comment",
@@ -229,7 +229,7 @@ int gpsh_cmd_info(int argc, char **argv)
         "gpushmem info",
         "[--as WHOSE] [--json] | --peers [--json] | --collectives | --compat | --settings-file\n"
         "Prints version, build, transports, devices and every setting with its value and where the "
-        "value\ncomes from.",
+        "value comes from.",
         .options = options};
     int status, operand = gpsh_options_parse(&line, argc, argv, &status);
     if (operand < 0)

@@ -12,6 +12,7 @@
 #include "commands.h"
 #include "core/standard_streams.h"
 #include "gpushmem/types.h"
+#include "page.h"
 
 static int cmd_version(int argc, char **argv)
 {
@@ -37,13 +38,14 @@ static const struct {
     {"version", "print the version", cmd_version},
     {"help", "print this list", cmd_help},
 };
-enum { N_COMMANDS = sizeof(commands) / sizeof(commands[0]) };
+enum { N_COMMANDS = sizeof(commands) / sizeof(commands[0]), TEXT_COLUMN = 12 };
 
 static void print_commands(FILE *out)
 {
     fprintf(out, "usage: gpushmem COMMAND [arguments]\n\ncommands:\n");
     for (int i = 0; i < N_COMMANDS; i++)
-        fprintf(out, "  %-9s %s\n", commands[i].name, commands[i].help);
+        gpsh_page_help(out, commands[i].help, fprintf(out, "  %-9s ", commands[i].name),
+                       TEXT_COLUMN);
     fprintf(out, "\n`gpushmem COMMAND --help` tells more about one of them.\n");
 }
 

@@ -9,7 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LONG = 256, HELP_COLUMN = 27 }; // getopt's value of the long form of row 0
+#include "page.h"
+
+enum { LONG = 256 }; // getopt's value of the long form of row 0
+// Where --help has the texts of options, also in narrow terminals, and a usage's further lines.
+enum { HELP_COLUMN = 27, NARROW = 60, NARROW_COLUMN = 10, USAGE_COLUMN = 11 };
 
 bool gpsh_options_complain(const struct gpsh_command_line *line, const char *format, ...)
 {
@@ -110,29 +114,67 @@ static bool take_two(const struct gpsh_command_line *line, const struct gpsh_opt
     return take(line, o, name, both);
 }
 
+// Bytes of a usage line until it may be broken: before a " | ", or where there is none between the
+// words, but not within brackets.
+static size_t usage_piece(const char *text, size_t n, bool has_bar)
+{
+    int depth = 0;
+    for (size_t i = 0; i < n; i++) {
+        depth += (text[i] == '[') - (text[i] == ']');
+        if (text[i] == ' ' && depth == 0 && i > 0 && (!has_bar || text[i + 1] == '|'))
+            return i;
+    }
+    return n;
+}
+
+static bool usage_has_bar(const char *text, size_t n)
+{
+    size_t piece = usage_piece(text, n, true);
+    return piece < n;
+}
+
+static void print_usage(const struct gpsh_command_line *line)
+{
+    const char *text = line->usage;
+    size_t left = strcspn(text, "\n");
+    bool has_bar = usage_has_bar(text, left);
+    int width = gpsh_page_help_columns(stdout), used = printf("usage: %s", line->program);
+    while (left) {
+        size_t n = usage_piece(text, left, has_bar);
+        size_t first = *text == ' '; // of the pieces after the first one
+        if (used + 1 + (int)(n - first) > width)
+            used = printf("\n%*s", USAGE_COLUMN - 1, "") - 1;
+        used += printf(" %.*s", (int)(n - first), text + first);
+        text += n;
+        left -= n;
+    }
+    putchar('\n');
+    if (*text)
+        gpsh_page_help(stdout, text + 1, 0, 0);
+}
+
 static void print_option(const struct gpsh_option *o)
 {
     char left[80] = "      ";
+    int column = gpsh_page_help_columns(stdout) < NARROW ? NARROW_COLUMN : HELP_COLUMN;
     if (o->letter)
         snprintf(left, sizeof left, "  -%c%s", o->letter, o->name ? ", " : "");
     size_t used = strlen(left);
     snprintf(left + used, sizeof left - used, "%s%s%s%s", o->name ? "--" : "",
              o->name ? o->name : "", o->value ? " " : "", o->value ? o->value : "");
-    if (strlen(left) + 2 > HELP_COLUMN) {
+    if ((int)strlen(left) + 2 > column) {
         puts(left);
         left[0] = '\0';
     }
-    for (const char *text = o->help; text; left[0] = '\0') {
-        int n = (int)strcspn(text, "\n");
-        printf("%-*s%.*s\n", HELP_COLUMN, left, n, text);
-        text = text[n] ? text + n + 1 : NULL;
-    }
+    printf("%-*s", column, left);
+    gpsh_page_help(stdout, o->help, column, column);
 }
 
 static void print_help(const struct gpsh_command_line *line)
 {
     static const struct gpsh_option help = {'h', .name = "help", .help = "print this"};
-    printf("usage: %s %s\n\n", line->program, line->usage);
+    print_usage(line);
+    putchar('\n');
     for (const struct gpsh_option *o = line->options; o->help; o++)
         print_option(o);
     print_option(&help);

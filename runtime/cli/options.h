@@ -20,7 +20,7 @@ struct gpsh_option {
     // what --help calls the value; NULL: there is none. Two words: the value is two, and `take` is
     // given both with a space between
     const char *value;
-    const char *help; // one line or several
+    const char *help; // is wrapped; a line break in it stays one
     bool *flag;       // becomes true
     int *number;      // low to high
     double *seconds;  // low to high
@@ -35,8 +35,9 @@ struct gpsh_option {
 enum { GPSH_OPTIONS_MAX = 24, GPSH_OPTIONS_EXIT_USAGE = 2 };
 
 struct gpsh_command_line {
-    const char *program;      // starts every sentence
-    const char *usage;        // follows the program's name in --help
+    const char *program; // starts every sentence
+    // follows the program's name in --help, and after a line break what the program does
+    const char *usage;
     void (*print_more)(void); // ends --help; may be NULL
     // GPSH_OPTIONS_MAX at most, and a row of zeros; --help is added
     const struct gpsh_option *options;

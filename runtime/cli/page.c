@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#define _POSIX_C_SOURCE 200809L // fileno
 #include "page.h"
 
 #include <stdarg.h>
@@ -8,16 +9,21 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-enum { NARROWEST = 20, READABLE = 100, FIELD = 14 };
+enum { NARROWEST = 20, USUAL = 80, READABLE = 100, FIELD = 14 };
+
+static int columns_of(int fd)
+{
+    struct winsize size;
+    if (!isatty(fd))
+        return 0;
+    if (ioctl(fd, TIOCGWINSZ, &size) || !size.ws_col)
+        return USUAL;
+    return size.ws_col < NARROWEST ? NARROWEST : size.ws_col;
+}
 
 int gpsh_page_columns(void)
 {
-    struct winsize size;
-    if (!isatty(STDOUT_FILENO))
-        return 0;
-    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) || !size.ws_col)
-        return 80;
-    return size.ws_col < NARROWEST ? NARROWEST : size.ws_col;
+    return columns_of(STDOUT_FILENO);
 }
 
 static bool has_colours(void)
@@ -36,26 +42,61 @@ const char *gpsh_page_colour(enum gpsh_colour colour)
     return has_colours() ? codes[colour] : "";
 }
 
+// `n` bytes of text in lines of `width` columns.
+static void wrap(FILE *out, int width, const char *text, size_t n, int used, int indent)
+{
+    const char *end = text + n;
+    for (bool first = true; text < end; first = false) {
+        const char *space = memchr(text, ' ', (size_t)(end - text));
+        int word = (int)((space ? space : end) - text);
+        if (!first && used + 1 + word > width) {
+            fprintf(out, "\n%*s", indent, "");
+            used = indent;
+        } else if (!first) {
+            fputc(' ', out);
+            used++;
+        }
+        fprintf(out, "%.*s", word, text);
+        used += word;
+        text += word;
+        text += strspn(text, " ");
+    }
+    fputc('\n', out);
+}
+
 void gpsh_page_wrap(const char *text, int used, int indent)
 {
     int width = gpsh_page_columns();
     if (!width || width > READABLE)
         width = READABLE;
-    for (bool first = true; *text; first = false) {
-        int word = (int)strcspn(text, " ");
-        if (!first && used + 1 + word > width) {
-            printf("\n%*s", indent, "");
-            used = indent;
-        } else if (!first) {
-            putchar(' ');
-            used++;
-        }
-        printf("%.*s", word, text);
-        used += word;
-        text += word;
-        text += strspn(text, " ");
+    wrap(stdout, width, text, strlen(text), used, indent);
+}
+
+int gpsh_page_help_columns(FILE *out)
+{
+    int columns = columns_of(fileno(out));
+    return !columns ? USUAL : columns > READABLE ? READABLE : columns;
+}
+
+void gpsh_page_help(FILE *out, const char *text, int used, int indent)
+{
+    int width = gpsh_page_help_columns(out);
+    for (;; used = indent) {
+        size_t n = strcspn(text, "\n");
+        wrap(out, width, text, n, used, indent);
+        text += n;
+        if (!*text++)
+            return;
+        fprintf(out, "%*s", indent, "");
     }
-    putchar('\n');
+}
+
+void gpsh_page_help_paragraphs(const char *const *texts)
+{
+    for (; *texts; texts++) {
+        putchar('\n');
+        gpsh_page_help(stdout, *texts, 0, 0);
+    }
 }
 
 void gpsh_page_paragraph(const char *text)

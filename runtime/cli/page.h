@@ -4,6 +4,7 @@
 #define GPSH_PAGE_H
 
 #include <stdbool.h>
+#include <stdio.h>
 
 // Columns of the terminal; 0 where standard output is no terminal: lines may be of any length.
 int gpsh_page_columns(void);
@@ -25,6 +26,14 @@ const char *gpsh_page_colour(enum gpsh_colour colour);
 // Prints a text in lines that fit, broken between words; each but the first begins with `indent`
 // spaces. The first one has `used` columns already.
 void gpsh_page_wrap(const char *text, int used, int indent);
+
+// For --help and its like, to `out`: columns are the terminal's, 100 at most, and 80 where `out` is
+// no terminal.
+int gpsh_page_help_columns(FILE *out);
+// A text in lines that fit; a line break in it stays one.
+void gpsh_page_help(FILE *out, const char *text, int used, int indent);
+// Several paragraphs, each after an empty line; NULL ends them.
+void gpsh_page_help_paragraphs(const char *const *texts);
 
 // A paragraph: on a terminal in lines that fit, and else in one line.
 void gpsh_page_paragraph(const char *text);

@@ -8,6 +8,7 @@
 
 #include "bind.h"
 #include "options.h"
+#include "page.h"
 
 static const char program_name[] = "gpushmem run";
 static const char usage[] =
@@ -16,21 +17,18 @@ static const char usage[] =
 
 static void print_more(void)
 {
-    puts(
-        "\n"
-        "PE 0 reads the standard input, the others read nothing. PEs inherit the environment;\n"
-        "GPUSHMEM_RUN_PE, GPUSHMEM_RUN_SIZE, GPUSHMEM_RUN_LOCAL_PE and GPUSHMEM_RUN_LOCAL_SIZE\n"
-        "tell a wrapper script which PE it starts, GPUSHMEM_RUN_PID where to send signals.\n"
-        "\n"
-        "SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCONT, SIGTSTP and SIGWINCH go to\n"
-        "every PE; SIGTERM, SIGHUP and a second SIGINT or SIGQUIT also kill what still runs after\n"
-        "the grace period.\n"
-        "\n"
+    static const char *const texts[] = {
+        "PE 0 reads the standard input, the others read nothing. PEs inherit the environment; "
+        "GPUSHMEM_RUN_PE, GPUSHMEM_RUN_SIZE, GPUSHMEM_RUN_LOCAL_PE and GPUSHMEM_RUN_LOCAL_SIZE "
+        "tell a wrapper script which PE it starts, GPUSHMEM_RUN_PID where to send signals.",
+        "SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCONT, SIGTSTP and SIGWINCH go to "
+        "every PE; SIGTERM, SIGHUP and a second SIGINT or SIGQUIT also kill what still runs after "
+        "the grace period.",
         "Exit status: 0 if all PEs returned 0, else that of the first PE that failed (128 + "
-        "signal\n"
-        "if one killed it); 124 after --timeout, 126 or 127 if the program cannot be started, 2 "
-        "for\n"
-        "a wrong command line, 1 if the launcher itself failed.");
+        "signal if one killed it); 124 after --timeout, 126 or 127 if the program cannot be "
+        "started, 2 for a wrong command line, 1 if the launcher itself failed.",
+        NULL};
+    gpsh_page_help_paragraphs(texts);
 }
 
 // -x VAR=VALUE sets; -x VAR alone passes on what the PEs inherit anyway, as other launchers have
@@ -76,11 +74,11 @@ static bool parse_app(struct gpsh_run_options *o, int argc, char **argv, int *ex
         {0, "output-filename", "FILE", "write the output of each PE to FILE.PE",
          .text = &o->output_file},
         {0, "pty", NULL,
-         "give PE 0 a terminal of its own, for debuggers and editors: all\n"
+         "give PE 0 a terminal of its own, for debuggers and editors: all "
          "keys go there, also Ctrl-C",
          .flag = &o->terminal},
         {0, "bind", "none|core|numa|socket",
-         "pin each PE to a core of its own, or to a NUMA node or\n"
+         "pin each PE to a core of its own, or to a NUMA node or "
          "a socket that it shares with its neighbours (default none)",
          .word = &o->bind},
         {0, "cores", "K", "with --bind core: K neighbouring cores for each PE (default 1)",
@@ -90,7 +88,7 @@ static bool parse_app(struct gpsh_run_options *o, int argc, char **argv, int *ex
         {0, "timeout", "SECONDS", "end a job that runs longer, exit status 124",
          .seconds = &o->timeout_s, .high = LONGEST_S},
         {0, "on-failure", "abort|continue",
-         "when a PE dies: end the job, or let the others go on (and set\n"
+         "when a PE dies: end the job, or let the others go on (and set "
          "GPUSHMEM_ON_PE_FAILURE=notify for them; default: as that variable says)",
          .word = &o->on_failure},
         {0, "grace", "SECONDS", "between asking a PE to end (SIGTERM) and killing it (default 2)",

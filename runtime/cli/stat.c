@@ -243,7 +243,7 @@ int gpsh_cmd_stat(int argc, char **argv)
     struct stat_options show = {.waits = false};
     const struct gpsh_option options[] = {
         {0, "waits", NULL,
-         "what each PE waits for if that has lasted a second, and who is late, in one\n"
+         "what each PE waits for if that has lasted a second, and who is late, in one "
          "sentence",
          .flag = &show.waits},
         {0, "peers", NULL, "a row for each PE that operations go to, instead of one for all",
@@ -258,10 +258,10 @@ int gpsh_cmd_stat(int argc, char **argv)
         "gpushmem stat",
         "[--waits | --prometheus | [--peers] [--once]] [PID|JOB]\n"
         "Prints, as a table, what rings and transports of each PE have done. It looks at a "
-        "running\n"
-        "job without stopping it. PID is the process of one of its PEs or of its `gpushmem run`.\n"
+        "running "
+        "job without stopping it. PID is the process of one of its PEs or of its `gpushmem run`. "
         "JOB is its name as listed here, not the secret in PMIX_NAMESPACE. Without either it "
-        "lists\n"
+        "lists "
         "the jobs of this user on this host. PEs on other hosts are not seen: call it there as "
         "well.",
         .options = options};

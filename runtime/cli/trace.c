@@ -56,11 +56,11 @@ int gpsh_cmd_trace(int argc, char **argv)
         "gpushmem trace",
         "merge FILE\n"
         "Joins the parts FILE.PE.JOB.part that a job with GPUSHMEM_TRACE=FILE left behind to "
-        "FILE,\n"
-        "and deletes them. FILE becomes the trace of the job that began last; those of other jobs\n"
-        "go beside it, as in t.JOB.json. Jobs that still run here are left alone.\n"
-        "A job does that itself at finalize, and `gpushmem run` when a PE has died: this is for\n"
-        "other launchers, for nodes that share no file system, and for disks that were full.\n"
+        "FILE, "
+        "and deletes them. FILE becomes the trace of the job that began last; those of other jobs "
+        "go beside it, as in t.JOB.json. Jobs that still run here are left alone. "
+        "A job does that itself at finalize, and `gpushmem run` when a PE has died: this is for "
+        "other launchers, for nodes that share no file system, and for disks that were full. "
         "https://ui.perfetto.dev shows the file.",
         .options = options};
     int status, operand = gpsh_options_parse(&line, argc, argv, &status);

@@ -7,23 +7,29 @@
 #include <string.h>
 
 #include "runtime/cli/options.h"
+#include "runtime/cli/page.h"
 #include "tests.h"
 
 static void print_more(void)
 {
+    enum { TEXT_COLUMN = 12 };
+    static const char *const texts[] = {
+        "Latencies are per operation; the percentiles are taken over the samples. A put latency is "
+        "half of the round trip of a ping-pong, in which both sides wait for memory to change; a "
+        "get or fetching atomic is a whole round trip. Bandwidth is that of windows of "
+        "non-blocking operations, each ended by a quiet. GB is 10^9 bytes. With several pairs or "
+        "--bidirectional, bandwidth and rate are those of all PEs together, and latencies are "
+        "those of PE 0 while the other pairs do the same. Collectives run one after another; a "
+        "row's size is the largest buffer of a PE, and its bandwidth that size by the time.",
+        "A row of --compare is slower if its ratio of times is above 1 by more than the tolerance "
+        "all over its interval, which is made of the medians of eight parts of each run. The exit "
+        "status is 3 if a row is slower.",
+        NULL};
     puts("\ntests (several may be given; all stands for all of them):");
     for (int i = 0; perf_tests[i].name; i++)
-        printf("  %-9s %s\n", perf_tests[i].name, perf_tests[i].help);
-    puts("\nLatencies are per operation; the percentiles are taken over the samples. A put "
-         "latency is\nhalf of the round trip of a ping-pong, in which both sides wait for memory "
-         "to change;\na get or fetching atomic is a whole round trip. Bandwidth is that of windows "
-         "of\nnon-blocking operations, each ended by a quiet. GB is 10^9 bytes. With several pairs "
-         "or\n--bidirectional, bandwidth and rate are those of all PEs together, and latencies are "
-         "those\nof PE 0 while the other pairs do the same. Collectives run one after another; a "
-         "row's size\nis the largest buffer of a PE, and its bandwidth that size by the time.");
-    puts("\nA row of --compare is slower if its ratio of times is above 1 by more than the "
-         "tolerance all\nover its interval, which is made of the medians of eight parts of each "
-         "run. The exit status\nis 3 if a row is slower.");
+        gpsh_page_help(stdout, perf_tests[i].help, printf("  %-9s ", perf_tests[i].name),
+                       TEXT_COLUMN);
+    gpsh_page_help_paragraphs(texts);
 }
 
 static int ascending(const void *a, const void *b)
@@ -134,7 +140,7 @@ bool perf_options_parse(struct perf_options *o, int argc, char **argv, int *exit
          "who calls the operations; device: kernels, both: host and device (default all)",
          .word = &issuer},
         {'d', "memory", "D|H D|H",
-         "where the memory lies, at the PE that issues and at its peer: D on the GPU,\n"
+         "where the memory lies, at the PE that issues and at its peer: D on the GPU, "
          "H on the host (default: both in the heap)",
          .take = take_memory},
         {0, "pairs", "N", "so many pairs of PEs at once: PE i and PE i + N", .number = &o->pairs,
@@ -154,13 +160,13 @@ bool perf_options_parse(struct perf_options *o, int argc, char **argv, int *exit
          "compare collectives of streams with this NCCL, like libnccl.so.2 or its path",
          .text = &o->nccl},
         {0, "json", "FILE",
-         "also write rows, machine, versions and settings as JSON; - is the standard\n"
+         "also write rows, machine, versions and settings as JSON; - is the standard "
          "output, without the table",
          .text = &o->json},
         {0, "plot", "FILE", "also draw size against latency and bandwidth, as SVG",
          .text = &o->plot},
         {0, "compare", "FILE",
-         "say what is slower or faster than in this file of --json, and draw it too;\n"
+         "say what is slower or faster than in this file of --json, and draw it too; "
          "may be given several times",
          .take = take_compare},
         {0, "tolerance", "PERCENT", "what --compare takes for the same (default 5)",

@@ -78,7 +78,7 @@ int gpsh_cmd_doctor(int argc, char **argv)
         "gpushmem doctor",
         "[--all] [--json] [--fabric] [--root DIR] [CHECK...]\n"
         "Looks for what keeps GPUs, NICs and launchers from working together, and says what to "
-        "do.\n"
+        "do. "
         "A CHECK is a name that --all prints, as in gpushmem doctor gpudirect verbs; without any, "
         "all.\n"
         "Exit code: 0 all is well, 1 a problem, 3 something cannot be told.",

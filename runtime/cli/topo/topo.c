@@ -69,7 +69,7 @@ int gpsh_cmd_topo(int argc, char **argv)
     const struct gpsh_command_line line = {
         "gpushmem topo",
         "[--xml FILE] [--json] [--svg FILE]\n"
-        "Prints how near GPUs, NICs and processors are to each other, and which NICs the PE of\n"
+        "Prints how near GPUs, NICs and processors are to each other, and which NICs the PE of "
         "each GPU uses.",
         .options = options};
     int status, operand = gpsh_options_parse(&line, argc, argv, &status);
