@@ -42,6 +42,10 @@ bin=$work/prefix/$bindir
 shmem_run() {
     "$bin/oshrun" -np 2 "$work/$1" || { echo "oshrun: $1 failed: $?"; exit 1; }
 }
+for called in "oshcc OSHCC_CC" "oshc++ OSHCXX_CXX" "oshcxx OSHCXX_CXX"; do
+    env "${called#* }=echo compiled by" "$bin/${called% *}" -c x | grep -q '^compiled by .* -c x$' ||
+        { echo "${called% *} does not obey ${called#* }"; exit 1; }
+done
 OSHCC_CC=$cc "$bin/oshcc" -std=c11 -Wall -Wextra -Werror "$programs/ring.c" -o "$work/osh_ring"
 OSHCC_CC=$cc "$bin/oshcc" -std=c11 -DSHMEM_NO_INLINE -c "$programs/dot_product.c" -o "$work/dot_product.o"
 OSHCC_CC=$cc "$bin/oshcc" "$work/dot_product.o" -o "$work/osh_linked"
