@@ -21,7 +21,10 @@ add_custom_command(OUTPUT ${docs}/settings.conf DEPENDS gpushmem_cli VERBATIM
 add_custom_target(gpushmem_man ALL DEPENDS ${docs}/man/man1/gpushmem.1 ${docs}/settings.conf)
 
 install(FILES ${docs}/settings.conf DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples COMPONENT gpushmem_programs OPTIONAL)
-install(DIRECTORY ${docs}/man/man1 DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT gpushmem_programs OPTIONAL)
+install(DIRECTORY ${docs}/man/man1 DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT gpushmem_programs OPTIONAL
+  PATTERN "osh*" EXCLUDE)
+install(DIRECTORY ${docs}/man/man1 DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT gpushmem_shmem OPTIONAL
+  FILES_MATCHING PATTERN "osh*")
 install(DIRECTORY ${docs}/man/man3 DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT gpushmem_development OPTIONAL)
 install(FILES ${docs}/completion/gpushmem DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions
   COMPONENT gpushmem_programs OPTIONAL)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Makes the man pages: section 1 of what the program says with --help, section 3 of the comments of the public headers.
+"""Makes the man pages: section 1 of what the program says with --help, and one of the wrappers for OpenSHMEM, which hand on
+all that they are given; section 3 of the comments of the public headers.
 
 usage: man.py SOURCE PROGRAM OUT"""
 import os
@@ -23,8 +24,9 @@ def plain(text):
     return escaped(re.sub(r"`([^`]*)`", r"\1", text))
 
 
-def frame(name, section, summary, version, body):
-    return "\n".join(['.TH %s %d "" "gpushmem %s"' % (escaped(name.upper() if section == 1 else name), section, version),
+def frame(name, section, summary, version, body, title=None):
+    title = escaped((title or name).upper() if section == 1 else name)
+    return "\n".join(['.TH %s %d "" "gpushmem %s"' % (title, section, version),
                       ".SH NAME", "%s \\- %s" % (escaped(name), escaped(summary))] + body) + "\n"
 
 
@@ -77,6 +79,59 @@ def main_page(commands, version):
              ".B gpushmem info \\-\\-settings\\-file", "prints one to begin with."]
     pages = ["gpushmem\\-%s(1)" % command.name for command in commands if command.options]
     return frame("gpushmem", 1, "start, measure and explain jobs of gpushmem", version, body + see_also(pages))
+
+
+WRAPPERS = ["oshcc", "oshc++", "oshcxx", "oshrun"]
+WRAPPER_TEXT = """.SH SYNOPSIS
+.B oshcc
+[\\-\\-showme] [arguments of the compiler]
+.br
+.B oshc++
+[\\-\\-showme] [arguments of the compiler]
+.br
+.B oshcxx
+[\\-\\-showme] [arguments of the compiler]
+.br
+.B oshrun
+[\\-n N] [options] PROGRAM [arguments]
+.SH DESCRIPTION
+.B oshcc
+compiles and links OpenSHMEM programs in C with gpushmem;
+.B oshc++
+and
+.BR oshcxx ,
+which are the same, those in C++.
+They add the folder of shmem.h and hand all arguments to the compiler.
+Where it links, which it does without \\-c, \\-E, \\-S, \\-M, \\-MM and \\-fsyntax\\-only,
+they add the libraries and the folder in which the program finds them.
+.PP
+.B oshrun
+is
+.B gpushmem run
+by another name, with its options. Programs may also be started by srun, prterun and mpirun.
+.SH OPTIONS
+.TP
+.B \\-\\-showme
+print what would be added, and call no compiler; also \\-show
+.SH ENVIRONMENT
+.TP
+.B OSHCC_CC
+the compiler of oshcc; cc without it
+.TP
+.B OSHCXX_CXX
+the compiler of oshc++ and oshcxx; c++ without it
+.SH EXAMPLES
+.nf
+.RS 4
+oshcc ring.c \\-o ring
+oshrun \\-n 4 ./ring
+.RE
+.fi"""
+
+
+def wrapper_page(version):
+    body = WRAPPER_TEXT.split("\n") + see_also(["gpushmem\\-run(1)"])
+    return frame(", ".join(WRAPPERS), 1, "compile, link and start OpenSHMEM programs", version, body, WRAPPERS[0])
 
 
 def see_also(pages):
@@ -149,6 +204,9 @@ def main():
     for one in commands:
         if one.options:
             write(out, "gpushmem-" + one.name, 1, command_page(one, version))
+    write(out, WRAPPERS[0], 1, wrapper_page(version))
+    for name in WRAPPERS[1:]:
+        os.symlink(WRAPPERS[0] + ".1", "%s/man1/%s.1" % (out, name))
     print("man: ok: %d names" % write_headers(source, out, version))
 
 

@@ -31,6 +31,11 @@ for command in $commands; do
     done
 done
 plain man1/gpushmem.1 | grep -q '^\.I /etc/gpushmem/settings.conf$' || die "gpushmem.1 does not name the settings files"
+for wrapper in oshcc oshc++ oshcxx oshrun; do
+    grep -q "^\.B $wrapper\$\|^\.BR $wrapper " "$work/man1/$wrapper.1" || die "$wrapper.1 does not name $wrapper"
+    sed -n '/^\.SH NAME/{n;p;}' "$work/man1/$wrapper.1" | grep -q "\b${wrapper}[, ]" || die "apropos does not find $wrapper"
+done
+! grep -o 'OSH[A-Z]*_[A-Z]*' "$work/man1/oshcc.1" | grep -vx 'OSHCC_CC\|OSHCXX_CXX' || die "oshcc.1 names other variables"
 [ "$options" -gt 15 ] || die "only $options options were looked for: does this test still see them?"
 for page in put malloc init quiet dev_put team_split_strided barrier_all TYPE; do
     if [ "$page" = TYPE ]; then

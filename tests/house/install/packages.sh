@@ -53,8 +53,9 @@ contents libgpushmem-dev 'lib.*/libgpushmem\.so' include/gpushmem/gpushmem.h inc
     'lib.*/pkgconfig/gpushmem\.pc' 'lib.*/cmake/gpushmem/gpushmem-config\.cmake' share/man/man3/gpushmem_put.3 '!bin'
 contents gpushmem-tools bin/gpushmem share/man/man1/gpushmem-run.1 share/bash-completion/completions/gpushmem \
     share/doc/gpushmem/examples/settings.conf \
-    '!bin/osh' '!include'
-contents gpushmem-openshmem bin/oshcc bin/oshrun 'lib.*/libshmem\.so\.0' '!include'
+    '!bin/osh' '!share/man/man1/osh' '!include'
+contents gpushmem-openshmem bin/oshcc bin/oshrun share/man/man1/oshcc.1 share/man/man1/oshrun.1 \
+    'lib.*/libshmem\.so\.0' '!include'
 contents gpushmem-nvshmem include/nvshmem.h
 # What says its options is another program, and must be built before the page is made of them.
 for file in man/man1/gpushmem-perf.1 bash-completion/completions/gpushmem; do
