@@ -12,6 +12,9 @@
 //     one does.
 //     An operation of the team's sequence of streams: not while one of a stream is under way on
 //     this PE (GPUSHMEM_CHECK=1: GPUSHMEM_ERR_STATE), and on all members in one order with those.
+//     GPUSHMEM_CHECK=1 compares it with kernels' own calls of channel 0, so that a member that
+//     forgets _grid is found: then one of the team's channel 0 may not be under way either. Another
+//     channel, or another team, may.
 //     0, or a negative status, the same for all threads of the grid:
 //       GPUSHMEM_ERR_INVALID    no such team on this PE, a channel of one, or a team without
 //                               memory for operations of streams (GPUSHMEM_STREAM_TEAMS)

@@ -190,6 +190,67 @@ __global__ void by_block(bool grid, int *to, const int *from, int *errors)
     EXPECT(errors, status == GPUSHMEM_ERR_ASYMMETRY);
 }
 
+// The own block of dest as source, or of source as dest: another place on each PE, and legal.
+__global__ void own_blocks(int *to, int *from, int me, int n, int *errors)
+{
+    const int thread = (int)(gpsh_dev_block_number() * blockDim.x + threadIdx.x), count = 40;
+    if (thread < count)
+        to[me * count + thread] = element(me, thread);
+    EXPECT(errors,
+           !gpushmem_dev_int_fcollect_grid(GPUSHMEM_TEAM_WORLD, to, to + me * count, count));
+    for (int i = thread; i < n * count; i += 2 * THREADS) {
+        EXPECT(errors, to[i] == element(i / count, i % count));
+        from[i] = 2;
+    }
+    EXPECT(errors, !gpushmem_dev_int_sum_reducescatter_grid(GPUSHMEM_TEAM_WORLD, from + me * count,
+                                                            from, count));
+    EXPECT(errors, from[me * count + thread % count] == 2 * n);
+    if (gpsh_dev_block_number() == 0)
+        EXPECT(errors,
+               !gpushmem_dev_int_fcollect_block(GPUSHMEM_TEAM_WORLD, to, to + me * count, count));
+}
+
+static void test_own_blocks(int *errors)
+{
+    CHECK_OK(GPUSHMEM_LAUNCH_COLLECTIVE(own_blocks, 2, THREADS, 0, NULL, dest, source, my_pe, n_pes,
+                                        errors));
+    CHECK_OK(gpushmem_launch_wait(NULL));
+    CHECK_OK(
+        gpushmem_int_fcollect_on_stream(GPUSHMEM_TEAM_WORLD, dest, dest + my_pe * 40, 40, NULL));
+    CHECK_OK(gpushmem_int_sum_reducescatter_on_stream(GPUSHMEM_TEAM_WORLD, source + my_pe * 40,
+                                                      source, 40, NULL));
+    CHECK_OK(gpushmem_launch_wait(NULL));
+}
+
+// Calls of a grid and of a block, in kernels that run at the same time: a sequence each. Neither
+// kernel ends before the other one runs.
+__global__ void beside(bool grid, int *to, const int *from, int *here, int *errors)
+{
+    atomicAdd(here, 1);
+    while (gpushmem_dev_int_atomic_fetch(here, gpushmem_dev_my_pe()) < 3 * THREADS)
+        ;
+    for (int i = 0; i < 12; i++)
+        EXPECT(errors,
+               !(grid ? gpushmem_dev_int_sum_reduce_grid(GPUSHMEM_TEAM_WORLD, to, from, 40)
+                      : gpushmem_dev_int_max_reduce_block(GPUSHMEM_TEAM_WORLD, to, from, 77)));
+}
+
+static void test_beside(int *errors)
+{
+    gpushmem_stream_t streams[2];
+    check_clear(returned, sizeof *returned);
+    for (gpushmem_stream_t &stream : streams)
+        CHECK_OK(gpushmem_stream_create(&stream));
+    CHECK_OK(GPUSHMEM_LAUNCH_COLLECTIVE(beside, 2, THREADS, 0, streams[0], true, dest, source,
+                                        returned, errors));
+    CHECK_OK(GPUSHMEM_LAUNCH(beside, 1, THREADS, streams[1], false, dest + 100, source, returned,
+                             errors));
+    for (gpushmem_stream_t stream : streams) {
+        CHECK_OK(gpushmem_launch_wait(stream));
+        CHECK_OK(gpushmem_stream_destroy(stream));
+    }
+}
+
 // Nobody begins, all hear of it, and the team goes on.
 static void test_differ(int *errors)
 {
@@ -243,6 +304,7 @@ int main(int argc, char **argv)
     int *errors = check_errors_begin();
     if (argc > 1 && !strcmp(argv[1], "differ")) {
         test_differ(errors);
+        test_own_blocks(errors);
     } else if (argc > 1 && !strcmp(argv[1], "lost")) {
         test_lost(errors);
     } else {
@@ -251,6 +313,8 @@ int main(int argc, char **argv)
         if (n_pes > 1)
             test_team(errors);
         test_refused(errors);
+        test_own_blocks(errors);
+        test_beside(errors);
     }
     check_errors_end(__FILE__, errors);
     return check_end("coll_grid");
