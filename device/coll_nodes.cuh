@@ -41,6 +41,17 @@ GPSH_DEV int gpsh_dev_nodes_mate(const struct gpsh_dev_nodes &nodes, int k)
 
 // ---- Meetings ----
 
+// By all threads of the block, of which one looks: hundreds would keep the memory busy. What it has
+// acquired is visible to the others.
+GPSH_DEV bool gpsh_dev_nodes_await_word(struct gpsh_dev_coll *c, const uint64_t *word,
+                                        uint64_t value)
+{
+    if (c->group.rank == 0)
+        gpsh_dev_coll_await(c, word, value);
+    c->status = gpsh_dev_group_agree(c->group, c->status);
+    return !c->status;
+}
+
 // The first block meets all members; the others hear of it.
 GPSH_DEV void gpsh_dev_nodes_enter(struct gpsh_dev_coll *c)
 {
@@ -53,8 +64,7 @@ GPSH_DEV void gpsh_dev_nodes_enter(struct gpsh_dev_coll *c)
         if (c->group.rank == 0 && !c->status)
             gpsh_dev_store64_release_sys(met, c->epoch);
     } else {
-        gpsh_dev_coll_await(c, met, c->epoch);
-        c->status = gpsh_dev_group_agree(c->group, c->status);
+        gpsh_dev_nodes_await_word(c, met, c->epoch);
     }
 }
 
@@ -106,13 +116,11 @@ GPSH_DEV uint64_t gpsh_dev_nodes_count(const struct gpsh_dev_coll &c, uint64_t n
     return c.epoch << 20 | (number + 1);
 }
 
-// By each thread that reads the piece.
 GPSH_DEV bool gpsh_dev_nodes_await(struct gpsh_dev_coll *c, const struct gpsh_dev_link &link,
                                    enum gpsh_dev_nodes_way way)
 {
-    gpsh_dev_coll_await(c, gpsh_dev_nodes_counter(*c, link.rank, way),
-                        gpsh_dev_nodes_count(*c, link.number));
-    return !c->status;
+    return gpsh_dev_nodes_await_word(c, gpsh_dev_nodes_counter(*c, link.rank, way),
+                                     gpsh_dev_nodes_count(*c, link.number));
 }
 
 // By one thread, after a fence: a piece at `from` to the same place in the dest of a member of
@@ -159,11 +167,13 @@ GPSH_DEV bool gpsh_dev_nodes_next(const struct gpsh_dev_coll &c, const struct gp
             if (++link->number * piece >= share)
                 return false;
         }
+        const uint32_t turn = (uint32_t)link->number * (uint32_t)nodes.n + (uint32_t)link->node;
+        if (turn % c.blocks != c.block) // where it wraps around, it does on all members
+            continue;
         link->rank = nodes.starts[link->node] + link->index;
         struct gpsh_dev_slice slice = gpsh_dev_slice_of(bytes, (unsigned)link->rank, (unsigned)c.n);
         uint64_t at = link->number * piece;
-        if (at >= slice.bytes ||
-            (link->number * (unsigned)nodes.n + (unsigned)link->node) % c.blocks != c.block)
+        if (at >= slice.bytes)
             continue;
         link->at = slice.first + at;
         link->kept = (unsigned)link->held * share + at;
@@ -226,10 +236,7 @@ GPSH_DEV void gpsh_dev_nodes_go_on(struct gpsh_dev_coll *c, const struct gpsh_de
     char *dest = (char *)op.dest + link.at;
     bool last = nodes.mine + 1 == nodes.n;
     int to = gpsh_dev_nodes_holder(nodes, last ? nodes.mine - 1 : nodes.mine + 1, link.index);
-    if (nodes.mine > 0)
-        gpsh_dev_nodes_await(c, link, GPSH_DEV_NODES_ON);
-    c->status = gpsh_dev_group_agree(c->group, c->status);
-    if (c->status)
+    if (nodes.mine > 0 && !gpsh_dev_nodes_await(c, link, GPSH_DEV_NODES_ON))
         return;
     gpsh_dev_nodes_fold(*c, nodes, op, link);
     gpsh_dev_group_sync(c->group);
