@@ -56,7 +56,7 @@ template <typename T> __global__ void check_value(const T *vector, size_t n, int
         EXPECT(errors, vector[i] == value_of<T>(pe, i));
 }
 
-template <typename T> __global__ void check_end(const T *vector, T last, int *errors)
+template <typename T> __global__ void check_behind(const T *vector, T last, int *errors)
 {
     EXPECT(errors, *vector == last);
 }
@@ -77,10 +77,10 @@ static void reduce(reduce_fn<T> *run, gpushmem_team_t team, int first, size_t n,
         GPUSHMEM_LAUNCH(fill<T>, 2, 8, NULL, dest, n, 99, (T)3);
     CHECK_OK(run(team, dest, source, n, NULL));
     GPUSHMEM_LAUNCH(check_sum<T>, 2, 8, NULL, dest, n, first, n_pes, errors);
-    GPUSHMEM_LAUNCH(check_end<T>, 1, 1, NULL, dest + n, (T)3, errors);
+    GPUSHMEM_LAUNCH(check_behind<T>, 1, 1, NULL, dest + n, (T)3, errors);
     if (!in_place) {
         GPUSHMEM_LAUNCH(check_value<T>, 2, 8, NULL, source, n, my_pe, errors);
-        GPUSHMEM_LAUNCH(check_end<T>, 1, 1, NULL, source + n, (T)3, errors);
+        GPUSHMEM_LAUNCH(check_behind<T>, 1, 1, NULL, source + n, (T)3, errors);
     }
 }
 
@@ -150,7 +150,7 @@ static void fcollect(gpushmem_team_t team, int first, size_t n, bool in_place, i
     CHECK_OK(gpushmem_int32_fcollect_on_stream(team, dest, source, n, NULL));
     for (size_t r = 0; r < members; r++)
         GPUSHMEM_LAUNCH(check_value<int32_t>, 2, 8, NULL, dest + r * n, n, first + (int)r, errors);
-    GPUSHMEM_LAUNCH(check_end<int32_t>, 1, 1, NULL, dest + members * n, 5, errors);
+    GPUSHMEM_LAUNCH(check_behind<int32_t>, 1, 1, NULL, dest + members * n, 5, errors);
 }
 
 static void broadcast(gpushmem_team_t team, int first, size_t n, int root, int *errors)
@@ -161,7 +161,7 @@ static void broadcast(gpushmem_team_t team, int first, size_t n, int root, int *
         GPUSHMEM_LAUNCH(fill<int64_t>, 2, 8, NULL, source, n, my_pe, (int64_t)5);
     CHECK_OK(gpushmem_int64_broadcast_on_stream(team, dest, source, n, root, NULL));
     GPUSHMEM_LAUNCH(check_value<int64_t>, 2, 8, NULL, dest, n, first + root, errors);
-    GPUSHMEM_LAUNCH(check_end<int64_t>, 1, 1, NULL, dest + n, (int64_t)5, errors);
+    GPUSHMEM_LAUNCH(check_behind<int64_t>, 1, 1, NULL, dest + n, (int64_t)5, errors);
 }
 
 static void copies(gpushmem_team_t team, int first, int *errors)
