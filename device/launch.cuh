@@ -61,6 +61,29 @@ static inline int gpsh_wait_unready(int status)
     extern __shared__ __align__(128) char gpsh_dynamic_shared[];                                   \
     type *const name = (type *)gpsh_dynamic_shared
 
+// The CUDA runtime that is linked with this translation unit; each shared object may have its own,
+// so nothing of this is shared. A failure is told by the program's first call of it.
+namespace
+{
+void gpsh_cuda_begin()
+{
+    if (cudaFree(nullptr) != cudaSuccess)
+        cudaGetLastError();
+}
+
+struct gpsh_cuda_runtime {
+    struct gpushmem_cuda_runtime known = {gpsh_cuda_begin, nullptr, nullptr};
+    gpsh_cuda_runtime()
+    {
+        gpushmem_cuda_runtime_add(&known);
+    }
+    ~gpsh_cuda_runtime()
+    {
+        gpushmem_cuda_runtime_remove(&known);
+    }
+} gpsh_cuda_runtime_here;
+} // namespace
+
 // Machines where a GPU reaches all memory of the process (HMM, Grace) may have heaps in host
 // memory.
 static inline bool gpsh_gpu_reaches(const struct gpushmem_dev &dev)

@@ -161,7 +161,9 @@ check "a kernel that waits tells for what, by itself and on SIGUSR1" env GPUSHME
     "$bin/device_asked.cuda"
 check "collective launches of different shapes are told" job 2 env GPUSHMEM_CHECK=1 "$bin/device_collective_launch.cuda" differ
 check "collectives by grids that differ are told" job 2 env GPUSHMEM_CHECK=1 "$bin/device_coll_grid.cuda" differ
-check "a stream operation before the first launch" env GPUSHMEM_WAIT_TIMEOUT_MS=3000 "$bin/device_first.cuda"
+check "stream operations before the first launch" env GPUSHMEM_WAIT_TIMEOUT_MS=3000 "$bin/device_first.cuda"
+check "stream operations before the first launch, by rings" job 2 env GPUSHMEM_WAIT_TIMEOUT_MS=3000 GPUSHMEM_P2P=0 \
+    "$bin/device_first.cuda"
 check "kernels of one block spread over the rings" env GPUSHMEM_P2P=0 GPUSHMEM_RINGS=4 "$bin/device_spread.cuda"
 for in in sync reduce large stream; do
     check "collectives with a dead PE end: $in" tests/device/lost.sh "$bin" device_coll_lost.cuda $in

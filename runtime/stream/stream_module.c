@@ -2,6 +2,7 @@
 #include "stream/stream_module.h"
 
 #include "gpu/gpu.h"
+#include "gpu/gpu_runtimes.h"
 #include "gpushmem/device_host.h"
 #include "proxy/device_side.h"
 
@@ -86,12 +87,14 @@ static int load(struct gpsh_stream_module *m)
     return status;
 }
 
-static int load_once(struct gpsh_stream_module *m)
+static int load_once(struct gpsh_stream_module *m, bool program_too)
 {
     pthread_mutex_lock(&m->lock);
     bool entered = gpsh_gpu_enter();
     int mode = gpsh_gpu_relax();
     int status = m->module ? 0 : load(m);
+    if (!status && program_too)
+        gpsh_gpu_runtimes_begin();
     gpsh_gpu_restore(mode);
     gpsh_gpu_leave(entered);
     pthread_mutex_unlock(&m->lock);
@@ -100,7 +103,7 @@ static int load_once(struct gpsh_stream_module *m)
 
 void gpsh_stream_module_preload(struct gpsh_stream_module *m)
 {
-    if (!gpsh.device_heap || !*m->image || !load_once(m))
+    if (!gpsh.device_heap || !*m->image || !load_once(m, false))
         return;
     GPSH_LOG(DEBUG, "stream", "%s", gpsh_last_error());
     gpsh_clear_error();
@@ -111,7 +114,7 @@ int gpsh_stream_module_prepare(struct gpsh_stream_module *m)
     struct gpushmem_dev handle;
     int status = gpushmem_device_handle(&handle);
     if (!status)
-        status = load_once(m);
+        status = load_once(m, true);
     if (status)
         return status;
     pthread_mutex_lock(&m->lock);

@@ -8,6 +8,7 @@
 
 #include "gpu/gpu.h"
 #include "gpushmem/gpushmem.h"
+#include "gpushmem/impl/launch_host.h"
 #include "proxy/device_side.h"
 #include "state/state.h"
 #include "stream/stream_gpu.h"
@@ -247,6 +248,27 @@ Test(stream_gpu, first_operation__any__loads_all_kernels_in_relaxed_capture_mode
     HAPPENED("handle; mode 2; load; +++++++++++sync; mode 0; gpsh_stream_sync x 1; ");
     cr_assert_eq(gpushmem_barrier_all_on_stream(stream), 0);
     HAPPENED("gpsh_stream_barrier x 1; ");
+}
+
+static void program_begins(void)
+{
+    note("program; ");
+}
+
+// Behind an operation the driver could wait for kernels that wait for the proxies.
+Test(stream_gpu, first_operation__program_has_a_cuda_runtime__begins_once_and_before)
+{
+    struct gpushmem_cuda_runtime stays = {program_begins, NULL, NULL};
+    struct gpushmem_cuda_runtime gone = {program_begins, NULL, NULL};
+    gpushmem_cuda_runtime_add(&stays);
+    gpushmem_cuda_runtime_add(&gone);
+    gpushmem_cuda_runtime_remove(&gone);
+    cr_assert_eq(gpushmem_sync_all_on_stream(stream), 0);
+    HAPPENED("handle; mode 2; load; +++++++++++sync; program; mode 0; gpsh_stream_sync x 1; ");
+    gpsh_stream_gpu_unload();
+    cr_assert_eq(gpushmem_sync_all_on_stream(stream), 0);
+    cr_expect(!strstr(journal, "program"));
+    gpushmem_cuda_runtime_remove(&stays);
 }
 
 Test(stream_gpu, single_and_strided__any_peer__one_kernel_of_one_block)

@@ -34,6 +34,19 @@ GPUSHMEM_API int gpushmem_launch_compare(const struct gpushmem_launch_shape *sha
 // for the report on SIGUSR1.
 GPUSHMEM_API void gpushmem_launch_waiting(int change);
 
+// A CUDA runtime that is linked into the program, or into a library of it; from its start to its
+// end. It begins with its first call, and loads kernels then, for which the driver waits for the
+// running ones, and lets nobody else in: those of a stream's operation may need the proxies, which
+// need the driver. So `begin` makes such a call before the first of these operations, once for each
+// CUDA context. Any thread.
+struct gpushmem_cuda_runtime {
+    void (*begin)(void);
+    const void *begun; // the context in which it has; written by the library
+    struct gpushmem_cuda_runtime *next;
+};
+GPUSHMEM_API void gpushmem_cuda_runtime_add(struct gpushmem_cuda_runtime *runtime);
+GPUSHMEM_API void gpushmem_cuda_runtime_remove(struct gpushmem_cuda_runtime *runtime);
+
 // Wakes a proxy thread of the CPU emulation, or does a piece of its work.
 GPUSHMEM_API void gpushmem_proxy_wake(uint32_t *sleeping);
 GPUSHMEM_API void gpushmem_proxy_help(uint32_t *sleeping);
