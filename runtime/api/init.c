@@ -488,10 +488,12 @@ int gpushmem_finalize(void)
     if (!status && --init_depth == 0) {
         status = gpsh_contexts_quiet();
         gpsh_trace_stop();
-        gpsh_bootstrap_expect_departures(&gpsh.boot); // nobody leaves before all have come here
+        // nobody leaves before all have come here
+        gpsh_bootstrap_expect_departures(&gpsh.boot, gpsh.outlives ? gpsh_depart_has_told : NULL);
         int met = gpsh_barrier_as(GPSH_CALL_FINALIZE, 0, 0, __func__);
         if (gpsh.outlives)
             met = meet_survivors(met);
+        gpsh_bootstrap_expect_departures(&gpsh.boot, NULL); // their memory goes
         say_left(met);
         if (!status)
             status = met;

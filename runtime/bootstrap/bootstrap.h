@@ -40,9 +40,9 @@ struct gpsh_bootstrap_ops {
     int (*check)(const char *what, bool wait_for_news);
     int (*abort)(struct gpsh_bootstrap *b, int status, const char *why);
     int (*end_job)(struct gpsh_bootstrap *b, int status, const char *why);
-    int (*watch_nodes)(struct gpsh_bootstrap *b, const char *interface);      // NULL: no need
-    void (*tell_death)(struct gpsh_bootstrap *b, int pe, const char *reason); // the same
-    void (*expect_departures)(struct gpsh_bootstrap *b);                      // the same
+    int (*watch_nodes)(struct gpsh_bootstrap *b, const char *interface);           // NULL: no need
+    void (*tell_death)(struct gpsh_bootstrap *b, int pe, const char *reason);      // the same
+    void (*expect_departures)(struct gpsh_bootstrap *b, bool (*has_told)(int pe)); // the same
     int (*finalize)(struct gpsh_bootstrap *b);
 };
 
@@ -66,8 +66,10 @@ int gpsh_bootstrap_watch_nodes(struct gpsh_bootstrap *b, const char *interface);
 // This PE has found out that `pe`, of its node, has died: those of other nodes are told, if they
 // would not hear of it otherwise.
 void gpsh_bootstrap_tell_death(struct gpsh_bootstrap *b, int pe, const char *reason);
-// This PE is about to leave, and others may leave as soon as they have heard so.
-void gpsh_bootstrap_expect_departures(struct gpsh_bootstrap *b);
+// This PE is about to leave, and others may leave as soon as they have heard so. `has_told`, which
+// any thread may call, says whether a PE has told this one that it leaves, before it does; NULL:
+// that is not known, or no more.
+void gpsh_bootstrap_expect_departures(struct gpsh_bootstrap *b, bool (*has_told)(int pe));
 // From now on `fn` is told of each PE that is known to have died, once; first, in this call, of
 // those that died since this process joined the job. Until finalize.
 void gpsh_bootstrap_on_death(struct gpsh_bootstrap *b, gpsh_pe_death_fn fn, void *arg);

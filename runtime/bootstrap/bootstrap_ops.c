@@ -45,10 +45,10 @@ void gpsh_bootstrap_tell_death(struct gpsh_bootstrap *b, int pe, const char *rea
         b->ops->tell_death(b, pe, reason);
 }
 
-void gpsh_bootstrap_expect_departures(struct gpsh_bootstrap *b)
+void gpsh_bootstrap_expect_departures(struct gpsh_bootstrap *b, bool (*has_told)(int pe))
 {
     if (b->ops->expect_departures)
-        b->ops->expect_departures(b);
+        b->ops->expect_departures(b, has_told);
 }
 
 void gpsh_bootstrap_on_death(struct gpsh_bootstrap *b, gpsh_pe_death_fn fn, void *arg)

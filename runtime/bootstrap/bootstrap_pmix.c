@@ -560,10 +560,10 @@ static void pmix_tell_death(struct gpsh_bootstrap *b, int pe, const char *reason
     gpsh_node_watch_tell(client.nodes, pe, reason);
 }
 
-static void pmix_expect_departures(struct gpsh_bootstrap *b)
+static void pmix_expect_departures(struct gpsh_bootstrap *b, bool (*has_told)(int pe))
 {
     (void)b;
-    gpsh_node_watch_expect_departures(client.nodes);
+    gpsh_node_watch_expect_departures(client.nodes, has_told);
 }
 
 static void forget_deaths(void)

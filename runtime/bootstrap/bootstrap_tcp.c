@@ -227,6 +227,12 @@ static void tcp_on_death(struct gpsh_bootstrap *b, gpsh_pe_death_fn fn, void *ar
     gpsh_tcp_tree_on_death(job->tree, fn, arg);
 }
 
+static void tcp_expect_departures(struct gpsh_bootstrap *b, bool (*has_told)(int pe))
+{
+    const struct tcp_job *job = b->data;
+    gpsh_tcp_tree_expect_departures(job->tree, has_told);
+}
+
 static int tcp_check(const char *what, bool wait_for_news)
 {
     pthread_mutex_lock(&joined_lock);
@@ -279,6 +285,7 @@ static const struct gpsh_bootstrap_ops tcp_ops = {
     .check = tcp_check,
     .abort = tcp_abort,
     .end_job = tcp_end_job,
+    .expect_departures = tcp_expect_departures,
     .finalize = tcp_finalize,
 };
 

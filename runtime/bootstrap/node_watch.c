@@ -154,8 +154,8 @@ void gpsh_node_watch_tell(struct gpsh_node_watch *watch, int pe, const char *rea
         gpsh_tcp_tree_tell_death(watch->tree, pe, reason);
 }
 
-void gpsh_node_watch_expect_departures(struct gpsh_node_watch *watch)
+void gpsh_node_watch_expect_departures(struct gpsh_node_watch *watch, bool (*has_told)(int pe))
 {
     if (watch && watch->watching)
-        gpsh_tcp_tree_expect_departures(watch->tree);
+        gpsh_tcp_tree_expect_departures(watch->tree, has_told);
 }

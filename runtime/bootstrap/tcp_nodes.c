@@ -53,7 +53,6 @@ struct gpsh_tcp_nodes {
     uint64_t visit_ns;  // when to look after others, 0: never
     bool proven, tried; // this PE has reached another node, or has tried to
     bool settled;       // the first call has an outcome
-    bool departures;    // PEs may leave in order
     int n_known;        // deaths, after which others were looked after, or will be
     char failure[160];  // which was this; "": it is connected, or need not be
 };
@@ -166,7 +165,8 @@ static bool is_gone(const struct gpsh_tcp_tree *t, int pe)
 static bool note_absent(struct gpsh_tcp_tree *t, int pe)
 {
     const struct gpsh_tcp_nodes *n = t->nodes;
-    bool proof = !t->left && !n->departures && (n->proven || n->node[pe] == n->node[t->my_pe]);
+    bool proof = !t->left && !gpsh_tree_may_have_left(t, pe) &&
+                 (n->proven || n->node[pe] == n->node[t->my_pe]);
     if (proof)
         gpsh_tree_note_death(t, pe, ended, NULL);
     return proof;
@@ -466,11 +466,4 @@ void gpsh_tcp_tree_tell_death(struct gpsh_tcp_tree *tree, int pe, const char *re
     gpsh_tree_note_death(tree, pe, reason, NULL);
     pthread_mutex_unlock(&tree->lock);
     gpsh_tcp_loop_wake(&tree->loop);
-}
-
-void gpsh_tcp_tree_expect_departures(struct gpsh_tcp_tree *tree)
-{
-    pthread_mutex_lock(&tree->lock);
-    tree->nodes->departures = true;
-    pthread_mutex_unlock(&tree->lock);
 }

@@ -28,9 +28,6 @@ bool gpsh_tcp_tree_await_nodes(struct gpsh_tcp_tree *tree, int ms);
 // Somebody on this PE's node knows that `pe` has died: the others are told. Any thread.
 void gpsh_tcp_tree_tell_death(struct gpsh_tcp_tree *tree, int pe, const char *reason);
 
-// From now on others may leave: a port that is closed proves no death any more.
-void gpsh_tcp_tree_expect_departures(struct gpsh_tcp_tree *tree);
-
 // Whom PE `me` calls, best first: PEs of its own node that are smaller; those of the nodes above
 // its own in a tree of nodes; those of all other nodes that come before its own. A node comes
 // before another if its smallest PE is smaller, so that nobody is ever below itself. order[n_pes].

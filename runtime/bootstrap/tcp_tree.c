@@ -12,6 +12,7 @@
 #include "bootstrap/tcp_dial.h"
 #include "bootstrap/tcp_exchange.h"
 #include "bootstrap/tcp_nodes.h"
+#include "bootstrap/tcp_roll.h"
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/log.h"
@@ -107,16 +108,6 @@ static void tree_admit(struct gpsh_tcp_gate *gate, int fd, const struct gpsh_hel
     gpsh_tree_add_link(t, fd, hello->pe);
 }
 
-// Of a PE that did not take a call: whether nobody listens any more where it did, or a stranger.
-// One that greets as that PE and then hangs up has too many callers; one that says nothing is
-// stopped, or calls somebody itself.
-static bool tree_is_gone(struct gpsh_tcp_tree *t, int pe)
-{
-    enum gpsh_tcp_presence presence = gpsh_tree_prove(t, pe);
-    return presence == GPSH_TCP_ABSENT || presence == GPSH_TCP_OTHER ||
-           presence == GPSH_TCP_HUNG_UP;
-}
-
 static void tree_call_later(struct gpsh_tcp_tree *t, int ms)
 {
     t->call_ns = gpsh_clock_ns() + (uint64_t)ms * 1000000;
@@ -152,7 +143,7 @@ static void tree_find_parent(struct gpsh_tcp_tree *t)
     } else if (fd == GPUSHMEM_ERR_SYSTEM) { // says nothing about that PE
         t->call_next = pe;
         tree_call_later(t, AGAIN_MS);
-    } else if (fd == GPUSHMEM_ERR_BOOTSTRAP && tree_is_gone(t, pe)) {
+    } else if (fd == GPUSHMEM_ERR_BOOTSTRAP && gpsh_tree_is_gone(t, pe)) {
         gpsh_tree_note_death(t, pe, "nobody listens any more where it did", NULL);
     } else {
         t->missed = true;
@@ -205,6 +196,9 @@ static void *tree_run(void *arg)
         int due = tree_due(t);
         if (due >= 0 && (ms < 0 || due < ms))
             ms = due;
+        int roll = gpsh_tcp_roll_due(t);
+        if (roll >= 0 && (ms < 0 || roll < ms))
+            ms = roll;
         pthread_mutex_unlock(&t->lock);
         struct gpsh_tcp_watch *watch = gpsh_tcp_loop_wait(&t->loop, ms, &events);
         pthread_mutex_lock(&t->lock);
@@ -217,6 +211,8 @@ static void *tree_run(void *arg)
         tree_tell_deaths(t);
         if (!t->nodes && !t->stop && tree_due(t) == 0)
             tree_find_parent(t);
+        if (!t->stop)
+            gpsh_tcp_roll_step(t);
     }
     pthread_mutex_unlock(&t->lock);
     return NULL;
@@ -349,6 +345,14 @@ void gpsh_tcp_tree_give_up(struct gpsh_tcp_tree *tree, int code)
 {
     pthread_mutex_lock(&tree->lock);
     gpsh_tree_fail(tree, code, gpsh_last_error(), NULL);
+    pthread_mutex_unlock(&tree->lock);
+}
+
+void gpsh_tcp_tree_expect_departures(struct gpsh_tcp_tree *tree, bool (*has_told)(int pe))
+{
+    pthread_mutex_lock(&tree->lock);
+    tree->departures = true;
+    tree->has_told = has_told;
     pthread_mutex_unlock(&tree->lock);
 }
 

@@ -32,6 +32,10 @@ void gpsh_tcp_tree_set_addresses(struct gpsh_tcp_tree *tree, struct gpsh_tcp_add
 // Tells all others that this PE gives up, with the thread's last error.
 void gpsh_tcp_tree_give_up(struct gpsh_tcp_tree *tree, int code);
 
+// From now on others may leave: a port that is closed proves no death any more, but of a PE that
+// has not told so (has_told is NULL, or says it, with the tree's lock).
+void gpsh_tcp_tree_expect_departures(struct gpsh_tcp_tree *tree, bool (*has_told)(int pe));
+
 // See the functions of bootstrap.h.
 void gpsh_tcp_tree_on_death(struct gpsh_tcp_tree *tree, gpsh_pe_death_fn fn, void *arg);
 int gpsh_tcp_tree_check(struct gpsh_tcp_tree *tree, const char *what, int ms);

@@ -68,6 +68,18 @@ enum gpsh_tcp_presence gpsh_tree_prove(struct gpsh_tcp_tree *t, int pe)
     return presence;
 }
 
+bool gpsh_tree_is_gone(struct gpsh_tcp_tree *t, int pe)
+{
+    enum gpsh_tcp_presence presence = gpsh_tree_prove(t, pe);
+    return presence == GPSH_TCP_ABSENT || presence == GPSH_TCP_OTHER ||
+           presence == GPSH_TCP_HUNG_UP;
+}
+
+bool gpsh_tree_may_have_left(const struct gpsh_tcp_tree *t, int pe)
+{
+    return t->departures && (!t->has_told || t->has_told(pe));
+}
+
 // A new neighbour may have missed who died.
 struct gpsh_tcp_link *gpsh_tree_add_link(struct gpsh_tcp_tree *t, int fd, int pe)
 {

@@ -20,6 +20,15 @@ static inline int gpsh_tree_parent(int pe)
     return (pe - 1) / GPSH_TREE_WIDTH; // PE 0 has none
 }
 
+// Whether all others still listen (tcp_roll.h).
+struct gpsh_tcp_roll {
+    bool under_way;
+    int next;        // the PE to be called
+    int known;       // deaths, when it last ended or was put off
+    int pause_ms;    // until it begins
+    uint64_t due_ns; // then
+};
+
 struct gpsh_tcp_tree {
     pthread_mutex_t lock;   // of everything below
     pthread_cond_t changed; // an exchange may go on
@@ -37,15 +46,18 @@ struct gpsh_tcp_tree {
     uint32_t round, delivered;
     struct gpsh_parcel *mine, *bundle;
     // trouble
-    bool orphan;      // the parent died, and there is no new one
-    bool missed;      // a PE that may live has not answered in this round of calls
-    int call_next;    // the PE to be called next, if it lives
-    uint64_t call_ns; // not before
-    bool leaving;     // nobody's end is a failure any more
-    int left;         // PE + 1 that has left in order, 0: none
-    int code;         // a PE gave up: why
+    bool orphan;              // the parent died, and there is no new one
+    bool missed;              // a PE that may live has not answered in this round of calls
+    int call_next;            // the PE to be called next, if it lives
+    uint64_t call_ns;         // not before
+    bool leaving;             // nobody's end is a failure any more
+    bool departures;          // PEs may leave in order
+    bool (*has_told)(int pe); // whether one has told this PE that it leaves; NULL: not known
+    int left;                 // PE + 1 that has left in order, 0: none
+    int code;                 // a PE gave up: why
     char sentence[GPSH_SENTENCE_BYTES];
     struct gpsh_tcp_deaths deaths;
+    struct gpsh_tcp_roll roll;
     gpsh_pe_death_fn on_death;
     void *on_death_arg;
     struct gpsh_tcp_end end;
@@ -58,6 +70,12 @@ struct gpsh_uniqueid gpsh_tree_id(const struct gpsh_tcp_tree *t, int pe);
 int gpsh_tree_call(struct gpsh_tcp_tree *t, int pe);
 // Somebody listens where `pe` did: is it the PE? Without the lock, too.
 enum gpsh_tcp_presence gpsh_tree_prove(struct gpsh_tcp_tree *t, int pe);
+// The same of a PE that does not answer in a job by unique id: nobody listens any more where it
+// did, or a stranger. One that greets as that PE and then hangs up has too many callers; one that
+// says nothing is stopped, or calls somebody itself.
+bool gpsh_tree_is_gone(struct gpsh_tcp_tree *t, int pe);
+// Whether nobody listens where `pe` did may mean that it has left in order.
+bool gpsh_tree_may_have_left(const struct gpsh_tcp_tree *t, int pe);
 // NULL: no memory.
 struct gpsh_tcp_link *gpsh_tree_add_link(struct gpsh_tcp_tree *t, int fd, int pe);
 

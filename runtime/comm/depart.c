@@ -42,10 +42,14 @@ void gpsh_depart_tell_node(void)
             tell(pe);
 }
 
+bool gpsh_depart_has_told(int pe)
+{
+    return atomic_load_explicit(&gpsh.control->departed[pe], memory_order_acquire);
+}
+
 static bool is_awaited(int pe)
 {
-    return pe != gpsh.my_pe && !atomic_load(&gpsh.peers[pe].error) &&
-           !atomic_load_explicit(&gpsh.control->departed[pe], memory_order_acquire);
+    return pe != gpsh.my_pe && !atomic_load(&gpsh.peers[pe].error) && !gpsh_depart_has_told(pe);
 }
 
 static void awaited(const void *subject, char *text, size_t bytes)
@@ -84,7 +88,7 @@ int gpsh_depart(const char *what)
         int status = await_departure(pe, &waiter);
         if (status < 0)
             return status;
-        if (!atomic_load(&gpsh.control->departed[pe]))
+        if (!gpsh_depart_has_told(pe))
             lost = pe;
     }
     if (lost < 0)

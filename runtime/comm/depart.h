@@ -3,6 +3,8 @@
 #ifndef GPSH_DEPART_H
 #define GPSH_DEPART_H
 
+#include <stdbool.h>
+
 // Tells every other PE that this one leaves, and waits until each of them has told the same or is
 // lost: nobody's memory and queue pairs go away while another still works with them. Unlike a
 // barrier it does not pass on what it hears, so no message is lost with a PE that dies in the
@@ -10,6 +12,8 @@
 //   GPUSHMEM_ERR_TIMEOUT    not all came within GPUSHMEM_WAIT_TIMEOUT_MS
 //   GPUSHMEM_ERR_PE_FAILED  a PE was lost before it told; all others have
 int gpsh_depart(const char *what);
+// Whether `pe` has told this one that it leaves.
+bool gpsh_depart_has_told(int pe);
 // Tells the PEs that share memory with this one that it leaves in order, and waits for nobody: what
 // they see of its end is no failure then.
 void gpsh_depart_tell_node(void);

@@ -140,7 +140,7 @@ static void run_pe(void)
         if (order == GIVE)
             give_listener();
         if (order == EXPECT) {
-            gpsh_node_watch_expect_departures(watch);
+            gpsh_node_watch_expect_departures(watch, NULL);
             shared->expecting++;
         }
     }

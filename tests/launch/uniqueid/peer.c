@@ -7,6 +7,7 @@
 //                                    what there is to do from standard input, a line each:
 //                                    exit CODE (global_exit), leave (without finalize), fork (a
 //                                    child that sleeps)
+//   peer FILE RANK N flee            as stay, but leaves at the first loss
 //   peer FILE RANK N print           the same, and prints and reads where standard streams would be
 //   peer FILE RANK N starve          joins when it can open no more files
 //   peer FILE RANK N survive         if init fails, is still there a while later, and says so
@@ -182,7 +183,13 @@ static void *obey(void *unused)
     return NULL;
 }
 
-static void run_stay(void)
+static void flee(void)
+{
+    printf("rank %d: left: %s\n", rank, gpushmem_finalize() ? gpushmem_last_error() : "ok");
+    exit(0);
+}
+
+static void run_stay(bool flees)
 {
     pthread_t thread;
     join(0);
@@ -195,6 +202,8 @@ static void run_stay(void)
         if (gpushmem_long_wait_until(never, GPUSHMEM_CMP_EQ, 1)) {
             printf("rank %d: told: %s\n", rank, gpushmem_last_error());
             fflush(stdout);
+            if (flees)
+                flee();
         }
     }
 }
@@ -235,7 +244,9 @@ int main(int argc, char **argv)
     if (strcmp(command, "host") == 0) {
         run_host();
     } else if (strcmp(command, "stay") == 0) {
-        run_stay();
+        run_stay(false);
+    } else if (strcmp(command, "flee") == 0) {
+        run_stay(true);
     } else if (strcmp(command, "print") == 0) {
         run_print();
     } else if (strcmp(command, "thread") == 0) {

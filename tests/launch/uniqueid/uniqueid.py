@@ -9,6 +9,7 @@ import hashlib
 import hmac
 import os
 import random
+import re
 import resource
 import shutil
 import signal
@@ -553,8 +554,8 @@ class Nodes(Case):
             for rank in left:
                 self.assertIn(f"PE {victim} failed", jobs[rank].stdout.readline())
 
-    def stay(self, n):
-        jobs = self.spread(n, 1, "stay")
+    def stay(self, n, command="stay"):
+        jobs = self.spread(n, 1, command)
         for job in jobs:
             self.assertIn("here", job.stdout.readline())
         return jobs
@@ -587,6 +588,39 @@ class Nodes(Case):
         time.sleep(0.5)
         jobs[1].kill()
         self.assertIn("PE 1 failed", jobs[2].stdout.readline())
+
+    def die_together(self, jobs, *victims):
+        """At one moment: none of them notices anything of the others. Returns who is left."""
+        for victim in victims:
+            jobs[victim].send_signal(signal.SIGSTOP)
+        for victim in victims:
+            jobs[victim].kill()
+        return [job for rank, job in enumerate(jobs) if rank not in victims]
+
+    def all_name(self, left, *victims):
+        for job in left:
+            named = set()
+            while not named >= set(victims):
+                named.update(int(pe) for pe in re.findall(r"peers: PE (\d+) failed", job.stderr.readline()))
+            self.assertEqual(named, set(victims))
+
+    def test_who_die_together_are_all_named(self):
+        """PE 5 was connected with PE 0 alone; PE 17 with PE 1."""
+        for n, victims in (8, (0, 5)), (19, (1, 17)), (8, (0, 3, 4, 5, 6, 7)):
+            with self.subTest(victims=victims):
+                self.file += "x"
+                jobs = self.stay(n)
+                left = self.die_together(jobs, *victims)
+                self.all_name(left, *victims)
+
+    def test_who_leaves_at_once_waits_for_no_other_that_died(self):
+        """PE 5 is not known to have died when the others begin to leave."""
+        jobs = self.stay(8, "flee")
+        left = self.die_together(jobs, 0, 5)
+        for job in left:
+            out, err = job.communicate(timeout=HANG_S)
+            self.assertRegex(out, r"left: .*PE (0|5)")
+            self.assertEqual({int(pe) for pe in re.findall(r"peers: PE (\d+) failed", err)}, {0, 5})
 
 
 if __name__ == "__main__":
