@@ -61,6 +61,10 @@ static inline int gpsh_wait_unready(int status)
     extern __shared__ __align__(128) char gpsh_dynamic_shared[];                                   \
     type *const name = (type *)gpsh_dynamic_shared
 
+// Weak: a file with kernels alone is linked without the library.
+extern "C" __attribute__((weak)) void gpushmem_cuda_runtime_add(struct gpushmem_cuda_runtime *);
+extern "C" __attribute__((weak)) void gpushmem_cuda_runtime_remove(struct gpushmem_cuda_runtime *);
+
 // The CUDA runtime that is linked with this translation unit; each shared object may have its own,
 // so nothing of this is shared. A failure is told by the program's first call of it.
 namespace
@@ -75,11 +79,13 @@ struct gpsh_cuda_runtime {
     struct gpushmem_cuda_runtime known = {gpsh_cuda_begin, nullptr, nullptr};
     gpsh_cuda_runtime()
     {
-        gpushmem_cuda_runtime_add(&known);
+        if (gpushmem_cuda_runtime_add)
+            gpushmem_cuda_runtime_add(&known);
     }
     ~gpsh_cuda_runtime()
     {
-        gpushmem_cuda_runtime_remove(&known);
+        if (gpushmem_cuda_runtime_remove)
+            gpushmem_cuda_runtime_remove(&known);
     }
 } gpsh_cuda_runtime_here;
 } // namespace
