@@ -241,6 +241,12 @@ enum gpsh_tcp_presence gpsh_tcp_prove(const struct gpsh_uniqueid *id,
     return presence;
 }
 
+bool gpsh_tcp_has_ended(enum gpsh_tcp_presence presence)
+{
+    return presence == GPSH_TCP_ABSENT || presence == GPSH_TCP_OTHER ||
+           presence == GPSH_TCP_HUNG_UP;
+}
+
 int gpsh_tcp_dial(const struct gpsh_uniqueid *id, const struct gpsh_tcp_address *addresses, int n,
                   struct gpsh_hello *hello, gpsh_tcp_prepare_fn *prepare, void *arg,
                   const char *whom, uint64_t deadline_ns)

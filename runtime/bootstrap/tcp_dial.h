@@ -37,6 +37,11 @@ enum gpsh_tcp_presence gpsh_tcp_prove(const struct gpsh_uniqueid *id,
                                       const struct gpsh_tcp_address *address,
                                       struct gpsh_hello *hello, uint64_t deadline_ns);
 
+// Whether the PE has ended, after it was asked to prove itself: nobody listens there any more, or a
+// stranger does. One that greets as that PE and then hangs up has too many callers; one that says
+// nothing is stopped, or calls somebody itself.
+bool gpsh_tcp_has_ended(enum gpsh_tcp_presence presence);
+
 // Receives exactly so many bytes. 0, ETIMEDOUT, ECONNRESET where the connection ended, or another
 // errno value.
 int gpsh_tcp_receive(int fd, void *data, size_t bytes, uint64_t deadline_ns);

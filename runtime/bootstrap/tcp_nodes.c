@@ -186,7 +186,8 @@ static void note_node_silent(struct gpsh_tcp_tree *t, int node)
 static enum gpsh_tcp_presence judge(struct gpsh_tcp_tree *t, int pe, int mark, int tries)
 {
     // To be asked when it has not called again for a while: each waits until the other has time.
-    enum gpsh_tcp_presence presence = tries < MOST_TRUSTED ? probe(t, pe) : gpsh_tree_prove(t, pe);
+    enum gpsh_tcp_presence presence =
+        tries < MOST_TRUSTED ? probe(t, pe) : gpsh_tree_prove(t, pe, PROBE_MS);
     bool hangs_up = presence == GPSH_TCP_HUNG_UP && tries >= MOST_CUT; // a PE would greet
     if (presence == GPSH_TCP_ABSENT || presence == GPSH_TCP_OTHER || hangs_up ||
         (presence == GPSH_TCP_UNREACHED && mark == MARK_ENDED))

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "bootstrap/tcp_roll.h"
 
+#include "bootstrap/tcp_dial.h"
 #include "bootstrap/tcp_tree_state.h"
 #include "core/clock.h"
 
 enum {
     FIRST_MS = 300, // who lost its parent calls another PE meanwhile
     MOST_MS = 30000,
+    SERVE_MS = 20,  // for others, after a PE that is not dead
+    PROVE_MS = 500, // for one PE; others wait meanwhile
 };
 
 int gpsh_tcp_roll_due(const struct gpsh_tcp_tree *t)
@@ -15,25 +18,42 @@ int gpsh_tcp_roll_due(const struct gpsh_tcp_tree *t)
     uint64_t now = gpsh_clock_ns();
     if (t->nodes || t->parent || t->leaving || !t->addresses || !t->deaths.noted)
         return -1;
-    if (roll->under_way || roll->known != t->deaths.noted || now >= roll->due_ns)
+    if (now >= roll->due_ns || (!roll->under_way && roll->known != t->deaths.noted))
         return 0;
     return (int)((roll->due_ns - now) / 1000000) + 1;
 }
 
-static void put_off(struct gpsh_tcp_tree *t, int ms)
+static void wait_until(struct gpsh_tcp_roll *roll, int ms)
 {
-    ms = ms < MOST_MS ? ms : MOST_MS;
-    t->roll = (struct gpsh_tcp_roll){
-        .known = t->deaths.noted,
-        .pause_ms = ms,
-        .due_ns = gpsh_clock_ns() + (uint64_t)ms * 1000000,
-    };
+    roll->due_ns = gpsh_clock_ns() + (uint64_t)ms * 1000000;
+}
+
+static void put_off(struct gpsh_tcp_roll *roll, int ms)
+{
+    roll->under_way = false;
+    roll->next = 0;
+    roll->pause_ms = ms < MOST_MS ? ms : MOST_MS;
+    wait_until(roll, roll->pause_ms);
+}
+
+// The parent of any other PE lives, is connected with it, and would say that it died.
+static bool is_called(const struct gpsh_tcp_tree *t, int pe)
+{
+    const struct gpsh_tcp_death *list = t->deaths.list;
+    bool has_parent = pe > 0 && !list[gpsh_tree_parent(pe)].died;
+    return pe != t->my_pe && !list[pe].died && !has_parent && !gpsh_tree_link_to(t, pe);
 }
 
 static void call(struct gpsh_tcp_tree *t, int pe)
 {
-    if (gpsh_tree_is_gone(t, pe) && !gpsh_tree_link_to(t, pe) && !gpsh_tree_may_have_left(t, pe))
+    int noted = t->deaths.noted;
+    if (gpsh_tcp_has_ended(gpsh_tree_prove(t, pe, PROVE_MS)) && !gpsh_tree_link_to(t, pe) &&
+        !gpsh_tree_may_have_left(t, pe))
         gpsh_tree_note_death(t, pe, "nobody listens any more where it did", NULL);
+    if (t->deaths.noted == noted)
+        wait_until(&t->roll, SERVE_MS);
+    else // its children have higher numbers: their turn comes
+        t->roll.known++;
 }
 
 void gpsh_tcp_roll_step(struct gpsh_tcp_tree *t)
@@ -43,15 +63,15 @@ void gpsh_tcp_roll_step(struct gpsh_tcp_tree *t)
     if (gpsh_tcp_roll_due(t))
         return;
     if (!roll->under_way && roll->known != t->deaths.noted) {
-        put_off(t, FIRST_MS);
+        roll->known = t->deaths.noted;
+        put_off(roll, FIRST_MS);
         return;
     }
     roll->under_way = true;
-    while (roll->next < t->n_pes && (roll->next == t->my_pe || t->deaths.list[roll->next].died ||
-                                     gpsh_tree_link_to(t, roll->next)))
+    while (roll->next < t->n_pes && !is_called(t, roll->next))
         roll->next++;
     if (roll->next < t->n_pes)
         call(t, roll->next++);
     else // who was not found, since it had not died by then, is later
-        put_off(t, 3 * roll->pause_ms);
+        put_off(roll, 3 * roll->pause_ms);
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // PEs that die together may have been connected with each other alone: then nobody's connection
-// ends. So after a death the PE that has no parent calls the roll of all those that it is not
-// connected with, one after the other, and again later. Jobs by unique id; with the tree's lock.
+// ends. So after a death the PE that has no parent calls the roll of those whose parent, by number,
+// has died, and that have not called it, one after the other, and again later. Jobs by unique id;
+// with the tree's lock.
 #ifndef GPSH_TCP_ROLL_H
 #define GPSH_TCP_ROLL_H
 

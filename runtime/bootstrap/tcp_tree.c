@@ -20,6 +20,7 @@
 
 enum {
     FLUSH_MS = 500,
+    PROVE_MS = 2000,
     AGAIN_MS = 20,  // until a descriptor may be free
     SERVE_MS = 200, // for others that call this PE, between two that do not answer it
 };
@@ -143,7 +144,8 @@ static void tree_find_parent(struct gpsh_tcp_tree *t)
     } else if (fd == GPUSHMEM_ERR_SYSTEM) { // says nothing about that PE
         t->call_next = pe;
         tree_call_later(t, AGAIN_MS);
-    } else if (fd == GPUSHMEM_ERR_BOOTSTRAP && gpsh_tree_is_gone(t, pe)) {
+    } else if (fd == GPUSHMEM_ERR_BOOTSTRAP &&
+               gpsh_tcp_has_ended(gpsh_tree_prove(t, pe, PROVE_MS))) {
         gpsh_tree_note_death(t, pe, "nobody listens any more where it did", NULL);
     } else {
         t->missed = true;

@@ -56,23 +56,16 @@ int gpsh_tree_call(struct gpsh_tcp_tree *t, int pe)
     return fd;
 }
 
-enum gpsh_tcp_presence gpsh_tree_prove(struct gpsh_tcp_tree *t, int pe)
+enum gpsh_tcp_presence gpsh_tree_prove(struct gpsh_tcp_tree *t, int pe, int ms)
 {
     struct gpsh_hello hello = {.pe = t->my_pe, .n_pes = t->n_pes};
     struct gpsh_tcp_address address = t->addresses[pe];
     struct gpsh_uniqueid id = gpsh_tree_id(t, pe);
     pthread_mutex_unlock(&t->lock);
     enum gpsh_tcp_presence presence =
-        gpsh_tcp_prove(&id, &address, &hello, gpsh_clock_ns() + DIAL_MS * (uint64_t)1000000);
+        gpsh_tcp_prove(&id, &address, &hello, gpsh_clock_ns() + (uint64_t)ms * 1000000);
     pthread_mutex_lock(&t->lock);
     return presence;
-}
-
-bool gpsh_tree_is_gone(struct gpsh_tcp_tree *t, int pe)
-{
-    enum gpsh_tcp_presence presence = gpsh_tree_prove(t, pe);
-    return presence == GPSH_TCP_ABSENT || presence == GPSH_TCP_OTHER ||
-           presence == GPSH_TCP_HUNG_UP;
 }
 
 bool gpsh_tree_may_have_left(const struct gpsh_tcp_tree *t, int pe)

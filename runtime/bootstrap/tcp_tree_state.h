@@ -20,13 +20,13 @@ static inline int gpsh_tree_parent(int pe)
     return (pe - 1) / GPSH_TREE_WIDTH; // PE 0 has none
 }
 
-// Whether all others still listen (tcp_roll.h).
+// Whether those that nobody may be connected with still listen (tcp_roll.h).
 struct gpsh_tcp_roll {
     bool under_way;
     int next;        // the PE to be called
-    int known;       // deaths, when it last ended or was put off
-    int pause_ms;    // until it begins
-    uint64_t due_ns; // then
+    int known;       // deaths that a round has begun after, or found
+    int pause_ms;    // between rounds
+    uint64_t due_ns; // when to go on
 };
 
 struct gpsh_tcp_tree {
@@ -68,12 +68,8 @@ struct gpsh_tcp_tree {
 struct gpsh_uniqueid gpsh_tree_id(const struct gpsh_tcp_tree *t, int pe);
 // Calls a PE, without the lock meanwhile. A descriptor, or a negative status.
 int gpsh_tree_call(struct gpsh_tcp_tree *t, int pe);
-// Somebody listens where `pe` did: is it the PE? Without the lock, too.
-enum gpsh_tcp_presence gpsh_tree_prove(struct gpsh_tcp_tree *t, int pe);
-// The same of a PE that does not answer in a job by unique id: nobody listens any more where it
-// did, or a stranger. One that greets as that PE and then hangs up has too many callers; one that
-// says nothing is stopped, or calls somebody itself.
-bool gpsh_tree_is_gone(struct gpsh_tcp_tree *t, int pe);
+// Somebody listens where `pe` did: is it the PE? Without the lock, too, and for `ms` at most.
+enum gpsh_tcp_presence gpsh_tree_prove(struct gpsh_tcp_tree *t, int pe, int ms);
 // Whether nobody listens where `pe` did may mean that it has left in order.
 bool gpsh_tree_may_have_left(const struct gpsh_tcp_tree *t, int pe);
 // NULL: no memory.

@@ -622,6 +622,24 @@ class Nodes(Case):
             self.assertRegex(out, r"left: .*PE (0|5)")
             self.assertEqual({int(pe) for pe in re.findall(r"peers: PE (\d+) failed", err)}, {0, 5})
 
+    def test_who_was_stopped_dies_before_it_calls(self):
+        """PE 3 is there when the roll is called, and dies later."""
+        jobs = self.stay(4)
+        jobs[3].send_signal(signal.SIGSTOP)
+        jobs[0].kill()
+        time.sleep(0.5)
+        jobs[3].kill()
+        self.all_name(jobs[1:3], 0, 3)
+
+    def test_who_die_together_end_the_job(self):
+        """What a PE names first is one of them; others end as the job does."""
+        self.env["GPUSHMEM_ON_PE_FAILURE"] = "abort"
+        for n, victims in (8, (0, 5)), (19, (1, 17)), (8, (0, 3, 4, 5, 6, 7)):
+            with self.subTest(victims=victims):
+                self.file += "x"
+                for output in self.finish(self.die_together(self.stay(n), *victims), -signal.SIGTERM):
+                    self.assertIn(int(re.search(r"peers: PE (\d+) failed", output)[1]), victims, output)
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// PE 0 or 1 of 40 by unique id, in a time of its own: 1 to 16 are children of 0, 17 to 32 of 1, 33
+// to 39 of 2.
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bootstrap/tcp_dial.h"
+#include "bootstrap/tcp_roll.h"
+#include "bootstrap/tcp_tree.h"
+#include "bootstrap/tcp_tree_state.h"
+#include "core/error.h"
+
+enum { N_PES = 40 };
+
+static uint64_t fake_ns = 1;
+static enum gpsh_tcp_presence presence[N_PES];
+static int called[N_PES];
+
+uint64_t __wrap_gpsh_clock_ns(void);
+uint64_t __wrap_gpsh_clock_ns(void)
+{
+    return fake_ns;
+}
+
+enum gpsh_tcp_presence __wrap_gpsh_tcp_prove(const struct gpsh_uniqueid *,
+                                             const struct gpsh_tcp_address *, struct gpsh_hello *,
+                                             uint64_t);
+enum gpsh_tcp_presence __wrap_gpsh_tcp_prove(const struct gpsh_uniqueid *id,
+                                             const struct gpsh_tcp_address *address,
+                                             struct gpsh_hello *hello, uint64_t ns)
+{
+    (void)id;
+    (void)hello;
+    (void)ns;
+    called[address->port]++;
+    return presence[address->port];
+}
+
+static struct gpsh_tcp_tree *job(int my_pe)
+{
+    const struct gpsh_uniqueid id = {.n_addresses = 1};
+    const uint8_t secret[GPSH_SECRET_BYTES] = {1};
+    struct gpsh_tcp_address here = {.version = 4, .bytes = {127, 0, 0, 1}};
+    struct gpsh_tcp_address *addresses = calloc(N_PES, sizeof *addresses);
+    struct gpsh_tcp_tree *t = gpsh_tcp_tree_create(&id, my_pe, N_PES, &here);
+    cr_assert(t && addresses, "%s", gpsh_last_error());
+    for (int pe = 0; pe < N_PES; pe++)
+        addresses[pe].port = (uint16_t)pe;
+    gpsh_tcp_tree_set_addresses(t, addresses, secret);
+    return t;
+}
+
+static void die(struct gpsh_tcp_tree *t, int pe)
+{
+    pthread_mutex_lock(&t->lock);
+    gpsh_tree_note_death(t, pe, "", NULL);
+    pthread_mutex_unlock(&t->lock);
+}
+
+// As the tree's thread does.
+static void pass(struct gpsh_tcp_tree *t, int ms)
+{
+    pthread_mutex_lock(&t->lock);
+    for (; ms > 0; ms--) {
+        while (gpsh_tcp_roll_due(t) == 0)
+            gpsh_tcp_roll_step(t);
+        fake_ns += 1000000;
+    }
+    pthread_mutex_unlock(&t->lock);
+}
+
+static int calls(int first, int last)
+{
+    int n = 0;
+    for (int pe = first; pe <= last; pe++)
+        n += called[pe];
+    return n;
+}
+
+Test(tcp_roll, nobody_died__nobody_is_called)
+{
+    struct gpsh_tcp_tree *t = job(0);
+    pass(t, 10000);
+    cr_expect_eq(calls(0, N_PES - 1), 0);
+    gpsh_tcp_tree_destroy(t);
+}
+
+// PE 20 has lost its parent. A firewall may refuse calls to the others, which nobody made before.
+Test(tcp_roll, pe_whose_parent_lives__is_not_called)
+{
+    struct gpsh_tcp_tree *t = job(0);
+    for (int pe = 0; pe < N_PES; pe++)
+        presence[pe] = pe < 17 || pe > 32 ? GPSH_TCP_ABSENT : GPSH_TCP_PRESENT;
+    die(t, 1);
+    pass(t, 60000);
+    for (int pe = 17; pe <= 32; pe++)
+        cr_expect_geq(called[pe], 2, "PE %d, which does not call: %d", pe, called[pe]);
+    cr_expect_eq(calls(0, 16) + calls(33, N_PES - 1), 0);
+    cr_expect_eq(t->deaths.noted, 1);
+    gpsh_tcp_tree_destroy(t);
+}
+
+Test(tcp_roll, parent_and_children_died__all_are_named_in_one_round)
+{
+    struct gpsh_tcp_tree *t = job(1);
+    presence[2] = presence[16] = presence[35] = GPSH_TCP_ABSENT;
+    presence[3] = GPSH_TCP_OTHER;
+    presence[39] = GPSH_TCP_HUNG_UP;
+    presence[4] = GPSH_TCP_UNSURE;
+    die(t, 0);
+    pass(t, 1000);
+    cr_expect_eq(t->deaths.noted, 6);
+    for (int pe = 0; pe < N_PES; pe++)
+        cr_expect_eq(t->deaths.list[pe].died,
+                     pe == 0 || pe == 2 || pe == 3 || pe == 16 || pe == 35 || pe == 39, "PE %d",
+                     pe);
+    gpsh_tcp_tree_destroy(t);
+}
+
+// It was there when it was called, and has never called itself.
+Test(tcp_roll, stopped_pe_dies_later__is_named)
+{
+    struct gpsh_tcp_tree *t = job(1);
+    die(t, 0);
+    pass(t, 60000);
+    cr_expect_eq(t->deaths.noted, 1);
+    presence[7] = GPSH_TCP_ABSENT;
+    pass(t, 31000);
+    cr_expect(t->deaths.list[7].died);
+    gpsh_tcp_tree_destroy(t);
+}
+
+// PE 17 may have died when its turn is over: only another round finds it.
+Test(tcp_roll, death_heard_of_during_a_round__another_round_soon)
+{
+    struct gpsh_tcp_tree *t = job(0);
+    for (int pe = 33; pe < N_PES; pe++)
+        presence[pe] = GPSH_TCP_PRESENT;
+    die(t, 2);
+    pass(t, 100000); // pauses have grown
+    for (int ms = 0; ms < 100000 && t->roll.next < 35; ms++)
+        pass(t, 1);
+    for (int pe = 3; pe < N_PES; pe++)
+        presence[pe] = GPSH_TCP_ABSENT;
+    die(t, 1);
+    pass(t, 1000);
+    for (int pe = 17; pe < N_PES; pe++)
+        cr_expect(t->deaths.list[pe].died, "PE %d", pe);
+    gpsh_tcp_tree_destroy(t);
+}
+
+Test(tcp_roll, pes_that_say_nothing__others_are_served_meanwhile)
+{
+    struct gpsh_tcp_tree *t = job(0);
+    die(t, 1);
+    pass(t, 310);
+    cr_assert_eq(calls(17, 32), 1);
+    cr_expect_gt(gpsh_tcp_roll_due(t), 0);
+    pass(t, 1000);
+    cr_expect_geq(calls(17, 32), 16);
+    gpsh_tcp_tree_destroy(t);
+}
+
+Test(tcp_roll, root_no_more__calls_no_more)
+{
+    struct gpsh_tcp_tree *t = job(1);
+    struct gpsh_tcp_link above = {.pe = 0};
+    die(t, 2);
+    t->parent = &above;
+    pass(t, 10000);
+    cr_expect_eq(calls(0, N_PES - 1), 0);
+    t->parent = NULL;
+    die(t, 0);
+    pass(t, 200);
+    cr_expect_eq(calls(0, N_PES - 1), 0, "orphans have no time to call");
+    pass(t, 1000);
+    cr_expect_gt(called[33], 0);
+    gpsh_tcp_tree_destroy(t);
+}
+
+static bool has_told(int pe)
+{
+    return pe == 5;
+}
+
+Test(tcp_roll, while_pes_leave__who_has_told_is_not_named)
+{
+    struct gpsh_tcp_tree *t = job(1);
+    presence[5] = presence[6] = GPSH_TCP_ABSENT;
+    die(t, 0);
+    gpsh_tcp_tree_expect_departures(t, has_told);
+    pass(t, 2000);
+    cr_expect(t->deaths.list[6].died && !t->deaths.list[5].died);
+    gpsh_tcp_tree_destroy(t);
+}
