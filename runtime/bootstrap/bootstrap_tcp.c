@@ -81,6 +81,7 @@ static int tcp_listen(int fd, struct gpsh_hello *hello, void *arg)
         j->job->tree = gpsh_tcp_tree_create(&j->id, j->b->my_pe, j->b->n_pes, &j->listens);
         if (!j->job->tree)
             return gpsh_last_error_code();
+        gpsh_tcp_tree_hold_port(j->job->tree);
     }
     hello->listens = j->listens;
     return 0;

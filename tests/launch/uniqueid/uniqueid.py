@@ -631,6 +631,18 @@ class Nodes(Case):
         jobs[3].kill()
         self.all_name(jobs[1:3], 0, 3)
 
+    def test_a_dead_pes_port_is_not_free(self):
+        """Nobody can listen there, so as to look like a PE that is stopped."""
+        jobs = self.stay(4)
+        (port,) = Strangers.ports_of(self, jobs[3].pid)
+        self.die_together(jobs, 0, 3)
+        jobs[3].wait()
+        with socket.socket() as squatter, self.assertRaises(OSError):
+            squatter.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            squatter.bind(("127.0.0.1", port))
+            squatter.listen()
+        self.all_name(jobs[1:3], 0, 3)
+
     def test_who_die_together_end_the_job(self):
         """What a PE names first is one of them; others end as the job does."""
         self.env["GPUSHMEM_ON_PE_FAILURE"] = "abort"
