@@ -38,6 +38,17 @@ static int rank_before(int me, int n, uint64_t round)
     return (int)((me + n - (INT64_C(1) << round) % n) % n);
 }
 
+// A flag is in the row of the rank that tells by it. The pieces of a reduce by nodes are counted in
+// the row of the rank whose share they are, by a PE of another node: -1, whatever is counted there.
+static int rank_of_flag(const struct place *place, const struct gpushmem_dev_team *team)
+{
+    uint64_t members = gpushmem_coll_row(gpsh.n_pes);
+    uint64_t flag = (place->at - GPUSHMEM_COLL_FLAGS_AT) / sizeof(uint64_t);
+    uint64_t kind = flag / members / (place->stream ? GPUSHMEM_COLL_STREAM_BLOCKS : 1);
+    bool by_nodes = place->stream && team->nodes && kind == GPUSHMEM_COLL_PROGRESS;
+    return by_nodes ? -1 : (int)(flag % members);
+}
+
 // The rank that writes the word; -1: this PE does, or the word alone does not tell. *passes_on: it
 // may wait for others itself before it does.
 static int rank_of(const struct place *place, const struct gpushmem_dev_team *team, bool *passes_on)
@@ -58,11 +69,14 @@ static int rank_of(const struct place *place, const struct gpushmem_dev_team *te
                    : rank_before(me, n, round % GPUSHMEM_COLL_ROUNDS_MOST);
     }
     if (at < packets)
-        return (int)((at - GPUSHMEM_COLL_FLAGS_AT) / sizeof(uint64_t) % gpushmem_coll_row(pes));
+        return rank_of_flag(place, team);
     if (at < gpushmem_coll_stage_at(pes, place->stream) && slot) {
         int index = (int)((at - packets) / slot % (uint32_t)(n - 1));
         return index < me ? index : index + 1;
     }
+    if (!place->stream && at >= gpushmem_coll_calls_at(pes)) // GPUSHMEM_CHECK=1
+        return (int)((at - gpushmem_coll_calls_at(pes)) / sizeof(struct gpushmem_coll_call) %
+                     (uint32_t)pes);
     return -1;
 }
 
