@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "bootstrap/tcp_roll.h"
 
-#include "bootstrap/tcp_dial.h"
 #include "bootstrap/tcp_tree_state.h"
 #include "core/clock.h"
 
@@ -47,9 +46,7 @@ static bool is_called(const struct gpsh_tcp_tree *t, int pe)
 static void call(struct gpsh_tcp_tree *t, int pe)
 {
     int noted = t->deaths.noted;
-    if (gpsh_tcp_has_ended(gpsh_tree_prove(t, pe, PROVE_MS)) && !gpsh_tree_link_to(t, pe) &&
-        !gpsh_tree_may_have_left(t, pe))
-        gpsh_tree_note_death(t, pe, "nobody listens any more where it did", NULL);
+    gpsh_tree_note_if_ended(t, pe, PROVE_MS);
     if (t->deaths.noted == noted)
         wait_until(&t->roll, SERVE_MS);
     else // its children have higher numbers: their turn comes

@@ -73,6 +73,14 @@ bool gpsh_tree_may_have_left(const struct gpsh_tcp_tree *t, int pe)
     return t->departures && (!t->has_told || t->has_told(pe));
 }
 
+bool gpsh_tree_note_if_ended(struct gpsh_tcp_tree *t, int pe, int ms)
+{
+    bool ended = gpsh_tcp_has_ended(gpsh_tree_prove(t, pe, ms)) && !gpsh_tree_link_to(t, pe);
+    if (ended && !gpsh_tree_may_have_left(t, pe))
+        gpsh_tree_note_death(t, pe, "nobody listens any more where it did", NULL);
+    return ended;
+}
+
 // A new neighbour may have missed who died.
 struct gpsh_tcp_link *gpsh_tree_add_link(struct gpsh_tcp_tree *t, int fd, int pe)
 {

@@ -72,6 +72,9 @@ int gpsh_tree_call(struct gpsh_tcp_tree *t, int pe);
 enum gpsh_tcp_presence gpsh_tree_prove(struct gpsh_tcp_tree *t, int pe, int ms);
 // Whether nobody listens where `pe` did may mean that it has left in order.
 bool gpsh_tree_may_have_left(const struct gpsh_tcp_tree *t, int pe);
+// Whether `pe`, with which this PE is not connected, has ended: it is asked to prove itself. Unless
+// it may have left in order, that is noted as its death. Without the lock meanwhile, for `ms`.
+bool gpsh_tree_note_if_ended(struct gpsh_tcp_tree *t, int pe, int ms);
 // NULL: no memory.
 struct gpsh_tcp_link *gpsh_tree_add_link(struct gpsh_tcp_tree *t, int fd, int pe);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// PE 0 of three by unique id, and what becomes of the calls of PE 2, which has lost its parent.
+// PEs of a job of three by unique id: what becomes of the calls of PE 2, which has lost its parent.
 #define _GNU_SOURCE // SOCK_CLOEXEC
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -115,4 +115,76 @@ Test(tcp_tree, call__caller_ends__death)
     await_links(tree, false);
     cr_expect_eq(first_death(tree), CALLER);
     gpsh_tcp_tree_destroy(tree);
+}
+
+// ---- PE 2 ----
+
+static bool one_has_told(int pe)
+{
+    return pe == 1;
+}
+
+static bool none_has_told(int pe)
+{
+    (void)pe;
+    return false;
+}
+
+// A port of this host at which nobody listens, and nobody else will. Returns what holds it.
+static int closed_port(struct gpsh_tcp_address *address)
+{
+    struct sockaddr_storage where;
+    cr_assert_eq(gpsh_tcp_address_choose("lo", address, 1), 1);
+    socklen_t bytes = gpsh_tcp_address_to(address, &where);
+    int fd = socket(where.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    cr_assert(!bind(fd, (struct sockaddr *)&where, bytes) &&
+              !getsockname(fd, (struct sockaddr *)&where, &bytes) &&
+              gpsh_tcp_address_from((struct sockaddr *)&where, address));
+    return fd;
+}
+
+// The other end of its connection with its parent, PE 0, is *parent.
+static struct gpsh_tcp_tree *create_caller(const struct gpsh_tcp_address *one, int *parent)
+{
+    struct gpsh_tcp_address *addresses = calloc(N_PES, sizeof *addresses);
+    int ends[2];
+    cr_assert(addresses && !socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends));
+    cr_assert_eq(gpsh_tcp_address_choose("lo", &listens, 1), 1);
+    addresses[1] = *one;
+    struct gpsh_tcp_tree *tree = gpsh_tcp_tree_create(&id, CALLER, N_PES, &listens);
+    cr_assert(tree);
+    gpsh_tcp_tree_set_addresses(tree, addresses, id.secret);
+    cr_assert_eq(gpsh_tcp_tree_set_parent(tree, ends[0], 0), 0);
+    *parent = ends[1];
+    return tree;
+}
+
+// PE 0 dies while PEs leave, and PE 1, at which nobody listens any more, is called.
+static bool one_died(bool (*has_told)(int pe))
+{
+    struct gpsh_tcp_address one;
+    int parent, held = closed_port(&one);
+    struct gpsh_tcp_tree *tree = create_caller(&one, &parent);
+    gpsh_tcp_tree_expect_departures(tree, has_told);
+    cr_assert_eq(gpsh_tcp_tree_start(tree), 0);
+    close(parent);
+    for (bool is = false; !is; usleep(1000)) {
+        pthread_mutex_lock(&tree->lock);
+        is = tree->deaths.list[0].died && !tree->orphan; // it has called everybody
+        pthread_mutex_unlock(&tree->lock);
+    }
+    bool died = tree->deaths.list[1].died;
+    gpsh_tcp_tree_destroy(tree);
+    close(held);
+    return died;
+}
+
+Test(tcp_tree, parent_dies_while_pes_leave__who_has_told_is_not_dead)
+{
+    cr_expect(!one_died(one_has_told));
+}
+
+Test(tcp_tree, parent_dies_while_pes_leave__who_has_not_told_is_dead)
+{
+    cr_expect(one_died(none_has_told));
 }
