@@ -271,6 +271,26 @@ Test(stream_gpu, first_operation__program_has_a_cuda_runtime__begins_once_and_be
     gpushmem_cuda_runtime_remove(&stays);
 }
 
+static struct gpushmem_cuda_runtime loaded = {program_begins, NULL, NULL};
+
+static void program_loads_another(void)
+{
+    note("loads; ");
+    gpushmem_cuda_runtime_add(&loaded);
+}
+
+// As a thread does that loads a library with kernels meanwhile: neither waits for the other.
+Test(stream_gpu, first_operation__a_runtime_is_added_while_one_begins__both_begin)
+{
+    struct gpushmem_cuda_runtime first = {program_loads_another, NULL, NULL};
+    gpushmem_cuda_runtime_add(&first);
+    cr_assert_eq(gpushmem_sync_all_on_stream(stream), 0);
+    HAPPENED(
+        "handle; mode 2; load; +++++++++++sync; loads; program; mode 0; gpsh_stream_sync x 1; ");
+    gpushmem_cuda_runtime_remove(&loaded);
+    gpushmem_cuda_runtime_remove(&first);
+}
+
 Test(stream_gpu, single_and_strided__any_peer__one_kernel_of_one_block)
 {
     make_ready();

@@ -34,11 +34,15 @@ GPUSHMEM_API int gpushmem_launch_compare(const struct gpushmem_launch_shape *sha
 // for the report on SIGUSR1.
 GPUSHMEM_API void gpushmem_launch_waiting(int change);
 
-// A CUDA runtime that is linked into the program, or into a library of it; from its start to its
-// end. It begins with its first call, and loads kernels then, for which the driver waits for the
-// running ones, and lets nobody else in: those of a stream's operation may need the proxies, which
-// need the driver. So `begin` makes such a call before the first of these operations, once for each
-// CUDA context. Any thread.
+// A CUDA runtime that is linked into the program, or into a library of it. With its first call it
+// loads kernels, for which the driver waits for those that run, and lets no other thread in
+// meanwhile. Kernels of a stream's operation may need the proxies, which need the driver. So the
+// library calls `begin`, which makes such a call, before the first of these operations: once for
+// each CUDA context, with that current, in the thread that enqueues.
+//
+// From add to remove the structure belongs to the library, which writes all of it but `begin`. Both
+// are called by any thread, also while some `begin` runs, and wait for none: whoever unloads a
+// library sees to it that no other thread enqueues its first operation just then.
 struct gpushmem_cuda_runtime {
     void (*begin)(void);
     const void *begun; // the context in which it has; written by the library
