@@ -62,6 +62,20 @@ static void link_end(struct gpsh_tcp_link *link, const char *why)
     link->ops->lost(link, why);
 }
 
+// Of the PE at the other end, which has not said goodbye.
+static const char *link_ending(int error)
+{
+    switch (error) {
+    case ETIMEDOUT:
+    case EHOSTUNREACH:
+    case ENETUNREACH: return "its host does not answer any more";
+    case 0:
+    case EPIPE:
+    case ECONNRESET: return "its process ended without gpushmem_finalize";
+    default: return strerror(error);
+    }
+}
+
 // True: all of it is gone; else *why is why the connection ended, or NULL.
 static bool link_flush(struct gpsh_tcp_link *link, const char **why)
 {
@@ -73,8 +87,10 @@ static bool link_flush(struct gpsh_tcp_link *link, const char **why)
         ssize_t n = send(link->watch.fd, from, bytes - link->sent, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (n < 0 && errno == EINTR)
             continue;
-        if (n < 0 && errno != EAGAIN)
-            *why = strerror(errno);
+        if (n < 0 && errno != EAGAIN) {
+            link->error = errno;
+            *why = link_ending(link->error);
+        }
         if (n < 0)
             return false;
         link->sent += (size_t)n;
@@ -115,12 +131,12 @@ static const char *link_read(struct gpsh_tcp_link *link)
     size_t want = (in_header ? HEADER : HEADER + payload) - link->in_bytes;
     ssize_t n = recv(link->watch.fd, to, want, MSG_DONTWAIT);
     if (n == 0)
-        return link->left ? "it left" : "its process ended without gpushmem_finalize";
+        return link->left ? "it left" : link_ending(link->error);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return NULL;
     if (n < 0) {
         link->error = errno;
-        return strerror(errno);
+        return link_ending(link->error);
     }
     link->in_bytes += (size_t)n;
     if (in_header && link->in_bytes == HEADER) {

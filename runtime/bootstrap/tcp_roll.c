@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "bootstrap/tcp_roll.h"
 
+#include <stdlib.h>
+
+#include "bootstrap/tcp_dial.h"
 #include "bootstrap/tcp_tree_state.h"
 #include "core/clock.h"
 
 enum {
     FIRST_MS = 300, // who lost its parent calls another PE meanwhile
-    MOST_MS = 30000,
+    MOST_MS = 10000,
     SERVE_MS = 20,  // for others, after a PE that is not dead
     PROVE_MS = 500, // for one PE; others wait meanwhile
+    SILENT_S = 35,  // a host that has not answered for so long has vanished, as for keepalive
 };
 
 int gpsh_tcp_roll_due(const struct gpsh_tcp_tree *t)
@@ -43,10 +47,30 @@ static bool is_called(const struct gpsh_tcp_tree *t, int pe)
     return pe != t->my_pe && !list[pe].died && !has_parent && !gpsh_tree_link_to(t, pe);
 }
 
+// A host takes the connections among its PEs along.
+static bool has_vanished(struct gpsh_tcp_tree *t, int pe, enum gpsh_tcp_presence presence)
+{
+    uint64_t now = gpsh_clock_ns();
+    if (!t->roll.silent_ns)
+        t->roll.silent_ns = calloc((size_t)t->n_pes, sizeof *t->roll.silent_ns);
+    uint64_t *since = t->roll.silent_ns ? &t->roll.silent_ns[pe] : NULL;
+    if (!since || presence == GPSH_TCP_UNSURE)
+        return false;
+    if (presence != GPSH_TCP_UNREACHED)
+        *since = 0;
+    else if (!*since)
+        *since = now;
+    return *since && now - *since >= SILENT_S * (uint64_t)1000000000;
+}
+
 static void call(struct gpsh_tcp_tree *t, int pe)
 {
     int noted = t->deaths.noted;
-    gpsh_tree_note_if_ended(t, pe, PROVE_MS);
+    enum gpsh_tcp_presence presence = gpsh_tree_prove(t, pe, PROVE_MS);
+    if (gpsh_tcp_has_ended(presence))
+        gpsh_tree_note_gone(t, pe, "nobody listens any more where it did");
+    else if (has_vanished(t, pe, presence))
+        gpsh_tree_note_gone(t, pe, "its host has not answered for 35 s");
     if (t->deaths.noted == noted)
         wait_until(&t->roll, SERVE_MS);
     else // its children have higher numbers: their turn comes

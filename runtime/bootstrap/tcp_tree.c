@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "bootstrap/tcp_dial.h"
 #include "bootstrap/tcp_exchange.h"
 #include "bootstrap/tcp_nodes.h"
 #include "bootstrap/tcp_roll.h"
@@ -143,7 +144,10 @@ static void tree_find_parent(struct gpsh_tcp_tree *t)
     } else if (fd == GPUSHMEM_ERR_SYSTEM) { // says nothing about that PE
         t->call_next = pe;
         tree_call_later(t, AGAIN_MS);
-    } else if (fd != GPUSHMEM_ERR_BOOTSTRAP || !gpsh_tree_note_if_ended(t, pe, PROVE_MS)) {
+    } else if (fd == GPUSHMEM_ERR_BOOTSTRAP &&
+               gpsh_tcp_has_ended(gpsh_tree_prove(t, pe, PROVE_MS))) {
+        gpsh_tree_note_gone(t, pe, "nobody listens any more where it did");
+    } else {
         t->missed = true;
         tree_call_later(t, SERVE_MS);
     }
@@ -235,6 +239,7 @@ static void tree_free(struct gpsh_tcp_tree *t)
     gpsh_parcel_release(t->bundle);
     pthread_cond_destroy(&t->changed);
     pthread_mutex_destroy(&t->lock);
+    free(t->roll.silent_ns);
     free(t->addresses);
     free(t);
 }

@@ -73,12 +73,10 @@ bool gpsh_tree_may_have_left(const struct gpsh_tcp_tree *t, int pe)
     return t->departures && (!t->has_told || t->has_told(pe));
 }
 
-bool gpsh_tree_note_if_ended(struct gpsh_tcp_tree *t, int pe, int ms)
+void gpsh_tree_note_gone(struct gpsh_tcp_tree *t, int pe, const char *reason)
 {
-    bool ended = gpsh_tcp_has_ended(gpsh_tree_prove(t, pe, ms)) && !gpsh_tree_link_to(t, pe);
-    if (ended && !gpsh_tree_may_have_left(t, pe))
-        gpsh_tree_note_death(t, pe, "nobody listens any more where it did", NULL);
-    return ended;
+    if (!gpsh_tree_link_to(t, pe) && !gpsh_tree_may_have_left(t, pe))
+        gpsh_tree_note_death(t, pe, reason, NULL);
 }
 
 // A new neighbour may have missed who died.

@@ -27,6 +27,9 @@ struct gpsh_tcp_roll {
     int known;       // deaths that a round has begun after, or found
     int pause_ms;    // between rounds
     uint64_t due_ns; // when to go on
+    // [n_pes] since when the PE's host does not answer, 0: it does, or was not asked; NULL: the
+    // same of all
+    uint64_t *silent_ns;
 };
 
 struct gpsh_tcp_tree {
@@ -72,9 +75,8 @@ int gpsh_tree_call(struct gpsh_tcp_tree *t, int pe);
 enum gpsh_tcp_presence gpsh_tree_prove(struct gpsh_tcp_tree *t, int pe, int ms);
 // Whether nobody listens where `pe` did may mean that it has left in order.
 bool gpsh_tree_may_have_left(const struct gpsh_tcp_tree *t, int pe);
-// Whether `pe`, with which this PE is not connected, has ended: it is asked to prove itself. Unless
-// it may have left in order, that is noted as its death. Without the lock meanwhile, for `ms`.
-bool gpsh_tree_note_if_ended(struct gpsh_tcp_tree *t, int pe, int ms);
+// The death of a PE that did not prove itself, unless it has called meanwhile, or may have left.
+void gpsh_tree_note_gone(struct gpsh_tcp_tree *t, int pe, const char *reason);
 // NULL: no memory.
 struct gpsh_tcp_link *gpsh_tree_add_link(struct gpsh_tcp_tree *t, int fd, int pe);
 

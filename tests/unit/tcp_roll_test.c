@@ -162,6 +162,31 @@ Test(tcp_roll, pes_that_say_nothing__others_are_served_meanwhile)
     gpsh_tcp_tree_destroy(t);
 }
 
+Test(tcp_roll, host_does_not_answer_for_long__has_vanished)
+{
+    struct gpsh_tcp_tree *t = job(1);
+    presence[2] = GPSH_TCP_UNREACHED;
+    die(t, 0);
+    pass(t, 35000);
+    cr_expect_eq(t->deaths.noted, 1);
+    pass(t, 35000);
+    cr_expect_eq(t->deaths.noted, 2);
+    cr_expect_str_eq(t->deaths.list[2].reason, "its host has not answered for 35 s");
+    gpsh_tcp_tree_destroy(t);
+}
+
+Test(tcp_roll, host_answers_now_and_then__has_not_vanished)
+{
+    struct gpsh_tcp_tree *t = job(1);
+    die(t, 0);
+    for (int i = 0; i < 10; i++) {
+        presence[2] = i % 2 ? GPSH_TCP_PRESENT : GPSH_TCP_UNREACHED;
+        pass(t, 30100); // three calls
+    }
+    cr_expect_eq(t->deaths.noted, 1);
+    gpsh_tcp_tree_destroy(t);
+}
+
 Test(tcp_roll, root_no_more__calls_no_more)
 {
     struct gpsh_tcp_tree *t = job(1);
