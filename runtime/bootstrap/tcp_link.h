@@ -25,6 +25,7 @@ struct gpsh_tcp_link {
     void *owner;
     int pe;               // at the other end
     bool left;            // it said that it leaves in order
+    bool unheard;         // the owner's: it has called, and has said nothing yet
     int error;            // errno of what ended it, 0: the other end closed it
     bool ended;           // nothing comes any more, and nothing can be sent
     struct gpsh_frame in; // being read

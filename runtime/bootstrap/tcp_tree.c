@@ -33,6 +33,7 @@ static void tree_link_frame(struct gpsh_tcp_link *link, struct gpsh_parcel *parc
     struct gpsh_tcp_tree *t = link->owner;
     const struct gpsh_frame frame = parcel->frame;
     char text[GPSH_SENTENCE_BYTES];
+    link->unheard = false;
     if (frame.type == GPSH_FRAME_UP || frame.type == GPSH_FRAME_DOWN) {
         gpsh_tree_take_bundle(t, link, parcel);
         return;
@@ -65,7 +66,7 @@ static void tree_link_lost(struct gpsh_tcp_link *link, const char *why)
     }
     if (!link->left && t->nodes)
         gpsh_tcp_nodes_lost(t, link);
-    else if (!link->left)
+    else if (!link->left && !link->unheard)
         gpsh_tree_note_death(t, link->pe, why, link);
     gpsh_tcp_link_destroy(link);
 }
@@ -106,7 +107,11 @@ static void tree_admit(struct gpsh_tcp_gate *gate, int fd, const struct gpsh_hel
         return;
     }
     tree_forget_link(t, hello->pe);
-    gpsh_tree_add_link(t, fd, hello->pe);
+    struct gpsh_tcp_link *link = gpsh_tree_add_link(t, fd, hello->pe);
+    // It may have given up the call a moment ago. If it has not, it says at once who died; and if
+    // it dies before, the roll is called.
+    if (link && hello->purpose == GPSH_PURPOSE_ORPHAN)
+        link->unheard = true;
 }
 
 static void tree_call_later(struct gpsh_tcp_tree *t, int ms)

@@ -106,14 +106,31 @@ Test(tcp_tree, call__again__takes_the_place_of_the_first)
     close(fds[1]);
 }
 
-Test(tcp_tree, call__caller_ends__death)
+// As it was answered, its two seconds were over.
+Test(tcp_tree, call__caller_gave_up_as_it_was_answered__no_death)
 {
     struct gpsh_tcp_tree *tree = start_tree();
     int fd = call();
     await_links(tree, true);
     close(fd);
     await_links(tree, false);
-    cr_expect_eq(first_death(tree), CALLER);
+    cr_expect_eq(first_death(tree), -1);
+    gpsh_tcp_tree_destroy(tree);
+}
+
+Test(tcp_tree, call__caller_says_who_died_and_ends__death)
+{
+    struct gpsh_tcp_tree *tree = start_tree();
+    int fd = call();
+    await_links(tree, true);
+    struct gpsh_parcel *news = gpsh_parcel_text(GPSH_FRAME_DEAD, 1, 0, "");
+    const ssize_t bytes = (ssize_t)(sizeof news->frame + news->frame.bytes);
+    cr_assert_eq(send(fd, &news->frame, (size_t)bytes, MSG_NOSIGNAL), bytes);
+    close(fd);
+    await_links(tree, false);
+    cr_expect_eq(first_death(tree), 1);
+    cr_expect(tree->deaths.list[CALLER].died);
+    gpsh_parcel_release(news);
     gpsh_tcp_tree_destroy(tree);
 }
 
