@@ -146,33 +146,45 @@ GPSH_DEV void gpsh_dev_nodes_spread(const struct gpsh_dev_coll &c,
 
 // ---- A fold from node to node ----
 
-// Begun with link->node = -1; false: there are no more. The block's links of the shares that this
-// PE holds, piece by piece, and of each by ranks: all members have one order.
+// Before the first of the shares that this PE holds: for gpsh_dev_nodes_next.
+GPSH_DEV struct gpsh_dev_link gpsh_dev_nodes_shares(const struct gpsh_dev_nodes &nodes)
+{
+    return {0, nodes.index - nodes.size, 0, -1, 0, 0, 0, 0};
+}
+
+// To the next share that this PE holds; after the last one to the first one's next piece.
+GPSH_DEV void gpsh_dev_nodes_next_share(const struct gpsh_dev_nodes &nodes,
+                                        struct gpsh_dev_link *link)
+{
+    link->index += nodes.size;
+    link->held++;
+    while (link->index >= nodes.starts[link->node + 1] - nodes.starts[link->node]) {
+        link->index = nodes.index;
+        if (++link->node < nodes.n)
+            continue;
+        link->node = 0;
+        link->held = 0;
+        link->number++;
+    }
+}
+
+// The block's next piece of a vector of so many bytes; false: there are no more. First pieces come
+// first, and of those the ones of low ranks: all members have one order.
 GPSH_DEV bool gpsh_dev_nodes_next(const struct gpsh_dev_coll &c, const struct gpsh_dev_nodes &nodes,
                                   uint64_t bytes, struct gpsh_dev_link *link)
 {
     const uint64_t share = gpsh_dev_slice_of(bytes, 0, (unsigned)c.n).bytes;
     const uint64_t piece = gpushmem_coll_node_piece(share);
-    if (link->node < 0)
-        *link = {0, nodes.index - nodes.size, 0, -1, 0, 0, 0, 0};
     for (;;) {
-        link->index += nodes.size;
-        link->held++;
-        while (link->index >= nodes.starts[link->node + 1] - nodes.starts[link->node]) {
-            link->index = nodes.index;
-            if (++link->node < nodes.n)
-                continue;
-            link->node = 0;
-            link->held = 0;
-            if (++link->number * piece >= share)
-                return false;
-        }
+        gpsh_dev_nodes_next_share(nodes, link);
+        const uint64_t at = link->number * piece;
+        if (at >= share)
+            return false;
         const uint32_t turn = (uint32_t)link->number * (uint32_t)nodes.n + (uint32_t)link->node;
         if (turn % c.blocks != c.block) // where it wraps around, it does on all members
             continue;
         link->rank = nodes.starts[link->node] + link->index;
         struct gpsh_dev_slice slice = gpsh_dev_slice_of(bytes, (unsigned)link->rank, (unsigned)c.n);
-        uint64_t at = link->number * piece;
         if (at >= slice.bytes)
             continue;
         link->at = slice.first + at;
@@ -267,10 +279,10 @@ GPSH_DEV void gpsh_dev_nodes_reduce(struct gpsh_dev_coll *c, const struct gpsh_d
                                     const struct gpushmem_coll_op &op)
 {
     const uint64_t bytes = gpsh_dev_coll_bytes(op);
-    for (struct gpsh_dev_link link = {-1, 0, 0, 0, 0, 0, 0, 0};
+    for (struct gpsh_dev_link link = gpsh_dev_nodes_shares(nodes);
          !c->status && gpsh_dev_nodes_next(*c, nodes, bytes, &link);)
         gpsh_dev_nodes_go_on(c, nodes, op, link);
-    for (struct gpsh_dev_link link = {-1, 0, 0, 0, 0, 0, 0, 0};
+    for (struct gpsh_dev_link link = gpsh_dev_nodes_shares(nodes);
          !c->status && nodes.mine + 1 < nodes.n && gpsh_dev_nodes_next(*c, nodes, bytes, &link);)
         gpsh_dev_nodes_go_back(c, nodes, op, link);
 }
@@ -279,7 +291,7 @@ GPSH_DEV void gpsh_dev_nodes_reduce(struct gpsh_dev_coll *c, const struct gpsh_d
 GPSH_DEV void gpsh_dev_nodes_keep(const struct gpsh_dev_coll &c, const struct gpsh_dev_nodes &nodes,
                                   const struct gpushmem_coll_op &op)
 {
-    for (struct gpsh_dev_link link = {-1, 0, 0, 0, 0, 0, 0, 0};
+    for (struct gpsh_dev_link link = gpsh_dev_nodes_shares(nodes);
          gpsh_dev_nodes_next(c, nodes, gpsh_dev_coll_bytes(op), &link);)
         gpsh_dev_coll_copy(nodes.kept + link.kept, (const char *)op.source + link.at, link.bytes,
                            c.group.rank, c.group.size);
