@@ -23,6 +23,7 @@ says "bad CPUs for proxies, none needed" "GPUSHMEM_PROXY_CPUS=4- is no list of C
 works "statistics of a job without rings" "stats: nothing was counted" env GPUSHMEM_STATS=1 "$bin/lifecycle"
 says "log file in no directory" "GPUSHMEM_LOG_FILE=/nowhere/log" env GPUSHMEM_LOG_FILE=/nowhere/log "$bin/lifecycle"
 says "device heap without a GPU" "GPUSHMEM_HEAP_KIND" env CUDA_VISIBLE_DEVICES= GPUSHMEM_HEAP_KIND=device "$bin/lifecycle"
+says "numbers that have no room for pieces" "GPUSHMEM_TEAM_EPOCH" env GPUSHMEM_TEAM_EPOCH=8796093022209 "$bin/lifecycle"
 says "different heaps" "GPUSHMEM_HEAP_SIZE" $run -n 2 sh -c \
     'GPUSHMEM_HEAP_SIZE=$((16 + PMIX_RANK))M exec "$0"' "$bin/lifecycle"
 says "different ways of collectives" "copies=67108864,blocks=64,nodes=1,round=0; set it alike for all PEs" $run -n 2 sh -c \
