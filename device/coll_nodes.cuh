@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Large collectives of teams on several nodes, by blocks of a stream's operation. What a node has
-// to get crosses to it once: to a holder, which gives it to the others of its node by stores. Piece
-// follows piece, each the work of one block, which waits for the same block of other members alone.
+// Large collectives of teams on several nodes, by blocks of a stream's operation. What a node needs
+// crosses to it once: to one of its members, the holder, which gives it to the others there by
+// stores. It goes in pieces, each the work of one block, which waits for no block of other members
+// but the one with its number.
 // docs/adr/0055-streams-by-nodes.md.
 #ifndef GPUSHMEM_DEVICE_COLL_NODES_CUH
 #define GPUSHMEM_DEVICE_COLL_NODES_CUH
@@ -14,7 +15,7 @@ struct gpsh_dev_nodes {
     const int32_t *starts; // [n + 1] the first rank of each node
     char *kept;
     int n, mine;            // nodes, and this PE's
-    int first, size, index; // of its members; this PE is the one with that index
+    int first, size, index; // this node's first rank and its members; this PE is rank first + index
 };
 
 GPSH_DEV struct gpsh_dev_nodes gpsh_dev_nodes_of(const struct gpsh_dev_coll &c,
@@ -25,8 +26,7 @@ GPSH_DEV struct gpsh_dev_nodes gpsh_dev_nodes_of(const struct gpsh_dev_coll &c,
     return {starts, nodes.kept, nodes.n, mine, first, starts[mine + 1] - first, c.me - first};
 }
 
-// The rank on a node that takes what is for that node of the data of the member with this index in
-// its own.
+// Who receives for `node` what members with this index on their own nodes have or hold: a rank.
 GPSH_DEV int gpsh_dev_nodes_holder(const struct gpsh_dev_nodes &nodes, int node, int index)
 {
     int first = nodes.starts[node];
@@ -41,8 +41,8 @@ GPSH_DEV int gpsh_dev_nodes_mate(const struct gpsh_dev_nodes &nodes, int k)
 
 // ---- Meetings ----
 
-// By all threads of the block, of which one looks: hundreds would keep the memory busy. What it has
-// acquired is visible to the others.
+// By all threads of the block, of which one looks: hundreds would keep the memory busy. What that
+// one has acquired is visible to the others after their barrier.
 GPSH_DEV bool gpsh_dev_nodes_await_word(struct gpsh_dev_coll *c, const uint64_t *word,
                                         uint64_t value)
 {
@@ -68,8 +68,9 @@ GPSH_DEV void gpsh_dev_nodes_enter(struct gpsh_dev_coll *c)
     }
 }
 
-// This PE's puts have left its memory; what the members of its node stored is there, and they read
-// no more. What comes from other nodes was awaited.
+// When this returns 0 in status, this PE's puts have been read from its memory, all that members of
+// its node stored here has come, and they read nothing here any more. Pieces from other nodes were
+// awaited before.
 GPSH_DEV void gpsh_dev_nodes_leave(struct gpsh_dev_coll *c, const struct gpsh_dev_nodes &nodes)
 {
     c->status = gpsh_dev_group_agree(c->group, c->status);
@@ -91,16 +92,17 @@ GPSH_DEV void gpsh_dev_nodes_leave(struct gpsh_dev_coll *c, const struct gpsh_de
 
 // ---- Pieces ----
 
-// Some bytes of a rank's block or share.
+// A piece of a rank's block or share.
 struct gpsh_dev_link {
     int node, index, rank; // the rank's node, and its index there
-    int held;              // so many of the shares that this PE holds come before
-    uint64_t number;       // of the piece, from 0
-    uint64_t at, bytes;    // in the operation's memory
-    uint64_t kept;         // where its copy is kept
+    int held;              // how many of the shares that this PE holds come before this one
+    uint64_t number;       // of the piece in its block or share, from 0
+    uint64_t at, bytes;    // where in the vector, or in the rank's block
+    uint64_t kept;         // in place: where its copy is, from gpsh_dev_nodes.kept on
 };
 
-// Counters of pieces, two for each rank and block: the blocks that have none of their own.
+// Counters of pieces, two for each rank and block. Those of the way back are the flags of block
+// numbers that no launch by nodes has.
 enum gpsh_dev_nodes_way { GPSH_DEV_NODES_ON = 0, GPSH_DEV_NODES_BACK = GPUSHMEM_COLL_NODE_BLOCKS };
 
 GPSH_DEV uint64_t *gpsh_dev_nodes_counter(const struct gpsh_dev_coll &c, int rank,
@@ -123,8 +125,8 @@ GPSH_DEV bool gpsh_dev_nodes_await(struct gpsh_dev_coll *c, const struct gpsh_de
                                      gpsh_dev_nodes_count(*c, link.number));
 }
 
-// By one thread, after a fence: a piece at `from` to the same place in the dest of a member of
-// another node, and its counter behind it. `to`: that place here.
+// By one thread, after a fence: puts a piece at `from` into the dest of a member of another node,
+// and its counter after it. `to`: the same place in this PE's dest.
 GPSH_DEV_CALL void gpsh_dev_nodes_put(struct gpsh_dev_coll c, struct gpsh_dev_link link, char *to,
                                       const char *from, int rank, enum gpsh_dev_nodes_way way)
 {
@@ -134,7 +136,7 @@ GPSH_DEV_CALL void gpsh_dev_nodes_put(struct gpsh_dev_coll c, struct gpsh_dev_li
                              gpsh_dev_coll_pe(c, rank), false);
 }
 
-// The block's piece to the same place on the others of this node.
+// By all threads: a piece at `from` to the place `to` on the other members of this node.
 GPSH_DEV void gpsh_dev_nodes_spread(const struct gpsh_dev_coll &c,
                                     const struct gpsh_dev_nodes &nodes, const char *to,
                                     const char *from, uint64_t bytes)
@@ -194,8 +196,9 @@ GPSH_DEV bool gpsh_dev_nodes_next(const struct gpsh_dev_coll &c, const struct gp
     }
 }
 
-// The node as a team, behind a first member that stands for the nodes before: no kernel of this
-// node reaches the PE in front of it, so what they have folded is in that one's slot.
+// The members of this node as a team, led by one more that stands for all nodes before this one.
+// That is the last PE of the node before: no kernel here maps it, so the fold takes its part from a
+// slot, which has what those nodes have folded.
 GPSH_DEV struct gpsh_dev_coll gpsh_dev_nodes_alone(const struct gpsh_dev_coll &c,
                                                    const struct gpsh_dev_nodes &nodes)
 {
@@ -208,7 +211,8 @@ GPSH_DEV struct gpsh_dev_coll gpsh_dev_nodes_alone(const struct gpsh_dev_coll &c
     return node;
 }
 
-// What came into dest, which is source: for the copy of what was there.
+// In place: exchanges what came into dest for the copy of what was there. Then dest is this PE's
+// source again, and the copy's place has what the nodes before have folded.
 GPSH_DEV void gpsh_dev_nodes_swap(const struct gpsh_dev_coll &c, char *dest, char *kept,
                                   uint64_t bytes)
 {
@@ -239,8 +243,8 @@ GPSH_DEV void gpsh_dev_nodes_fold(const struct gpsh_dev_coll &c, const struct gp
     gpsh_dev_coll_fold(node, op, job, c.group.rank, c.group.size);
 }
 
-// This node's sources behind what the nodes before have folded; then it is the next node's turn, or
-// the result goes back.
+// Folds this node's sources to what the nodes before have folded, and puts that to the next node,
+// or the result from the last node to the one before.
 GPSH_DEV void gpsh_dev_nodes_go_on(struct gpsh_dev_coll *c, const struct gpsh_dev_nodes &nodes,
                                    const struct gpushmem_coll_op &op,
                                    const struct gpsh_dev_link &link)
@@ -258,6 +262,7 @@ GPSH_DEV void gpsh_dev_nodes_go_on(struct gpsh_dev_coll *c, const struct gpsh_de
     gpsh_dev_nodes_put(*c, link, dest, dest, to, last ? GPSH_DEV_NODES_BACK : GPSH_DEV_NODES_ON);
 }
 
+// The result, from the node after this one: to the node before, and to the members of this one.
 GPSH_DEV void gpsh_dev_nodes_go_back(struct gpsh_dev_coll *c, const struct gpsh_dev_nodes &nodes,
                                      const struct gpushmem_coll_op &op,
                                      const struct gpsh_dev_link &link)
@@ -272,9 +277,9 @@ GPSH_DEV void gpsh_dev_nodes_go_back(struct gpsh_dev_coll *c, const struct gpsh_
     gpsh_dev_nodes_spread(*c, nodes, dest, dest, link.bytes);
 }
 
-// Each rank has a share, and each share a holder on each node. Nodes wait for those before them,
-// and behind them on the way back, which begins when all is on its way: so nobody waits in a
-// circle.
+// Each rank has a share of the vector, and each share a holder on each node. On the way on a node
+// waits for the one before it, on the way back for the one after it, and a block begins with the
+// way back when it has sent all its pieces on: so nobody waits in a circle.
 GPSH_DEV void gpsh_dev_nodes_reduce(struct gpsh_dev_coll *c, const struct gpsh_dev_nodes &nodes,
                                     const struct gpushmem_coll_op &op)
 {
@@ -287,7 +292,8 @@ GPSH_DEV void gpsh_dev_nodes_reduce(struct gpsh_dev_coll *c, const struct gpsh_d
         gpsh_dev_nodes_go_back(c, nodes, op, link);
 }
 
-// In place, a kernel of its own before that of the reduce: what others send lands in source.
+// For a reduce in place: a kernel of its own before that of the reduce, in which what others send
+// lands in source.
 GPSH_DEV void gpsh_dev_nodes_keep(const struct gpsh_dev_coll &c, const struct gpsh_dev_nodes &nodes,
                                   const struct gpushmem_coll_op &op)
 {
@@ -329,7 +335,7 @@ GPSH_DEV void gpsh_dev_nodes_put_all(const struct gpsh_dev_coll &c,
                            GPSH_DEV_NODES_ON);
 }
 
-// Each block of data that this PE holds for its node, as it comes.
+// Gives each member's block that this PE holds for its node to the others there, as it comes.
 GPSH_DEV void gpsh_dev_nodes_take_blocks(struct gpsh_dev_coll *c,
                                          const struct gpsh_dev_nodes &nodes,
                                          const struct gpushmem_coll_op &op)
@@ -364,7 +370,8 @@ GPSH_DEV void gpsh_dev_nodes_fcollect(struct gpsh_dev_coll *c, const struct gpsh
     gpsh_dev_nodes_take_blocks(c, nodes, op);
 }
 
-// The member of the root's node that sends a piece to the other nodes: not all by one NIC.
+// The member of the root's node that sends a piece to the other nodes, in turn: so each of the
+// node's NICs carries a part.
 GPSH_DEV int gpsh_dev_nodes_sender(const struct gpsh_dev_coll &c, uint64_t number, int size)
 {
     return (int)(number / c.blocks % (unsigned)size);
@@ -404,7 +411,7 @@ GPSH_DEV void gpsh_dev_nodes_broadcast(struct gpsh_dev_coll *c, const struct gps
         const int sender = gpsh_dev_nodes_sender(*c, link.number, senders);
         char *dest = (char *)op.dest + link.at;
         struct gpsh_dev_link sent = link;
-        sent.rank = first + sender; // whoever sends has a counter of its own
+        sent.rank = first + sender; // each member that sends has a counter of its own
         if (op.root == c->me) {
             gpsh_dev_nodes_cast(c, nodes, op, link);
         } else if (sent.rank == c->me) {

@@ -68,7 +68,7 @@ int gpsh_bootstrap_watch_nodes(struct gpsh_bootstrap *b, const char *interface);
 void gpsh_bootstrap_tell_death(struct gpsh_bootstrap *b, int pe, const char *reason);
 // This PE is about to leave, and others may leave as soon as they have heard so. `has_told`, which
 // any thread may call, says whether a PE has told this one that it leaves, before it does; NULL:
-// that is not known, or no more.
+// that is not known, or not any more.
 void gpsh_bootstrap_expect_departures(struct gpsh_bootstrap *b, bool (*has_told)(int pe));
 // From now on `fn` is told of each PE that is known to have died, once; first, in this call, of
 // those that died since this process joined the job. Until finalize.

@@ -8,9 +8,9 @@
 #include "core/clock.h"
 
 enum {
-    FIRST_MS = 300, // who lost its parent calls another PE meanwhile
+    FIRST_MS = 300, // PEs that lost their parent call another PE meanwhile
     MOST_MS = 10000,
-    SERVE_MS = 20,  // for others, after a PE that is not dead
+    SERVE_MS = 20,  // for events of others, after a call of a PE that is not dead
     PROVE_MS = 500, // for one PE; others wait meanwhile
     SILENT_S = 35,  // a host that has not answered for so long has vanished, as for keepalive
 };
@@ -93,6 +93,6 @@ void gpsh_tcp_roll_step(struct gpsh_tcp_tree *t)
         roll->next++;
     if (roll->next < t->n_pes)
         call(t, roll->next++);
-    else // who was not found, since it had not died by then, is later
+    else // one that lived when it was called may die later
         put_off(roll, 3 * roll->pause_ms);
 }

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// PEs that die together may have been connected with each other alone: then nobody's connection
-// ends. So after a death the PE that has no parent calls the roll of those whose parent, by number,
-// has died, and that have not called it, one after the other, and again later. Jobs by unique id;
-// with the tree's lock.
+// PEs that die together may have been connected with each other alone: then no living PE sees a
+// connection end. So after a death the PE without a parent calls, one after the other, those whose
+// parent by number has died and that have not called it themselves; and again later, for those that
+// die then. For jobs by unique id. All with the tree's lock.
 #ifndef GPSH_TCP_ROLL_H
 #define GPSH_TCP_ROLL_H
 
 struct gpsh_tcp_tree;
 
-// In how many ms there is something to do, -1: nothing.
+// In how many ms a step is due; -1: none is.
 int gpsh_tcp_roll_due(const struct gpsh_tcp_tree *t);
-// Calls one PE, if it is time, without the lock meanwhile.
+// Calls one PE, if that is due. Without the lock meanwhile, for half a second at most.
 void gpsh_tcp_roll_step(struct gpsh_tcp_tree *t);
 
 #endif

@@ -32,8 +32,9 @@ void gpsh_tcp_tree_set_addresses(struct gpsh_tcp_tree *tree, struct gpsh_tcp_add
 // Tells all others that this PE gives up, with the thread's last error.
 void gpsh_tcp_tree_give_up(struct gpsh_tcp_tree *tree, int code);
 
-// From now on others may leave: a port that is closed proves no death any more, but of a PE that
-// has not told so (has_told is NULL, or says it, with the tree's lock).
+// From now on PEs may leave in order: a closed port proves a death only where has_told(pe), which
+// is called with the tree's lock, is false: the PE has not told this one that it leaves. With NULL
+// it proves none.
 void gpsh_tcp_tree_expect_departures(struct gpsh_tcp_tree *tree, bool (*has_told)(int pe));
 
 // See the functions of bootstrap.h.

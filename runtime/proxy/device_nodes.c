@@ -11,7 +11,7 @@ static bool share_node(const int *pes, int a, int b, enum gpsh_kernels_map map)
     return map == GPSH_KERNELS_MAP_NODE && gpsh.peers[pes[a]].node == gpsh.peers[pes[b]].node;
 }
 
-// A node that comes again later.
+// Whether ranks of one node come before and after those of another.
 static bool is_torn(const struct gpsh_device_nodes *nodes, const int *pes,
                     enum gpsh_kernels_map map)
 {
@@ -27,7 +27,7 @@ static int size_of(const struct gpsh_device_nodes *nodes, int node)
     return nodes->starts[node + 1] - nodes->starts[node];
 }
 
-// By the first member of the smallest node.
+// The first member of the smallest node is the holder of the most shares.
 static int most_held(const struct gpsh_device_nodes *nodes)
 {
     int least = INT_MAX, held = 0;

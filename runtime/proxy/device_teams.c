@@ -108,6 +108,8 @@ static bool is_number(int word)
 static int write_nodes(int slot)
 {
     const struct gpsh_device_nodes *team = &table.teams[slot].nodes;
+    if (!team->n)
+        return 0;
     const struct gpushmem_dev_nodes nodes = {
         .n = team->n,
         .mine = team->mine,
@@ -116,8 +118,6 @@ static int write_nodes(int slot)
                     ? table.kept + (size_t)slot * GPUSHMEM_COLL_KEPT
                     : NULL,
     };
-    if (!team->n)
-        return 0;
     int status = table.memory->device_write(starts_of(slot), team->starts,
                                             (size_t)(team->n + 1) * sizeof(int32_t));
     return status ? status : table.memory->device_write(nodes_of(slot), &nodes, sizeof nodes);

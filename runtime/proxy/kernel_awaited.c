@@ -9,7 +9,7 @@
 #include "proxy/device_teams.h"
 #include "state/state.h"
 
-// A word in the scratch of a team: of which channel, and where in that.
+// A word in the scratch of a team: of streams or of which channel, and where in that, in bytes.
 struct place {
     int slot, channel;
     bool stream;

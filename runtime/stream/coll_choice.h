@@ -15,13 +15,13 @@ struct gpsh_coll_choice {
     unsigned blocks, threads;
 };
 
-// From which sizes on what is used; 0: never.
+// From which sizes on what is used (0: never), and what else the setting says.
 struct gpsh_coll_limits {
     uint64_t packets; // largest sum of a member's messages that goes in packets
     uint64_t copies;  // smallest message that copy engines move
     unsigned blocks;  // at most
     unsigned nodes;   // 1: operations of several nodes go node by node
-    unsigned round;   // 1: by streams those of half and bfloat16 that would be folded in float, too
+    unsigned round;   // 1: those of streams also where half or bfloat16 is rounded between nodes
 };
 extern struct gpsh_coll_limits gpsh_coll_limits; // in use
 
@@ -31,14 +31,14 @@ int gpsh_coll_limits_read(const char *text);
 // The limits in use as that setting: the same text for the same limits.
 void gpsh_coll_limits_print(char *text, size_t bytes);
 
-// `team`: as kernels know it, on these nodes. dest is another address than source: `apart`.
+// `team` as kernels know it, and its nodes. `apart`: dest is another address than source.
 struct gpsh_coll_choice gpsh_coll_choose(const struct gpushmem_coll_op *op,
                                          const struct gpushmem_dev_team *team,
                                          const struct gpsh_device_nodes *nodes, bool apart,
                                          const struct gpsh_coll_limits *limits);
 
-// Elements of which a PE can keep what it must in a reduce in place by nodes: more of them go in
-// several operations.
+// How many elements of a vector one reduce in place by nodes takes at most: so many that the copies
+// which a PE has to keep of them fit into GPUSHMEM_COLL_KEPT. `nodes`: some.
 uint64_t gpsh_coll_segment(const struct gpushmem_coll_op *op, int n,
                            const struct gpsh_device_nodes *nodes);
 

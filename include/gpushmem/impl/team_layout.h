@@ -139,7 +139,7 @@ enum gpushmem_coll_way {
     GPUSHMEM_COLL_TWO = 7,
     // of teams over several nodes: to each node once
     GPUSHMEM_COLL_NODES = 8,
-    // this PE's part of a reduce in place by nodes that comes before it: a kernel of its own
+    // before a reduce in place by nodes: copies of what it will overwrite, in a kernel of its own
     GPUSHMEM_COLL_KEEP = 9,
 };
 
@@ -205,7 +205,7 @@ enum {
     GPUSHMEM_COLL_PUSH_LEAST = 32 << 10,
     GPUSHMEM_COLL_PUSH_MOST = 256 << 10,
     GPUSHMEM_COLL_FLAG_WORDS = 4, // per block and member: enum gpushmem_coll_flag
-    // What goes by nodes: blocks at most, the others' flags are counters of the way back.
+    // Blocks of an operation by nodes, at most: the flags of the others count on the way back.
     GPUSHMEM_COLL_NODE_BLOCKS = GPUSHMEM_COLL_STREAM_BLOCKS / 2,
     GPUSHMEM_COLL_KEPT = 2 << 20, // bytes of a PE's source that one reduce in place may keep
     GPUSHMEM_TEAM_STREAM_EPOCHS = GPUSHMEM_TEAM_EPOCHS - GPUSHMEM_COLL_STREAM_BLOCKS,
