@@ -500,7 +500,7 @@ int gpushmem_finalize(void)
         if (gpsh.settings.stats)
             gpsh_stats_print();
         gpsh_depart_tell_node();
-        atomic_store(&gpsh.leaving, true);
+        gpsh_failures_end();
         if (!met || gpsh.outlives)
             see_off();
         if (!met && gpsh.my_pe == 0 && gpsh.settings.trace[0])

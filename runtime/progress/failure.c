@@ -20,10 +20,21 @@ static void tell_observers(int pe, int code)
         ((gpsh_failure_observer *)observers.list[i])(pe, code);
 }
 
-// A PE that has left in order may go away at any time, and so may this one when it leaves.
-static bool may_go(int pe)
+// A PE that has left in order may go away at any time, and so may this one when it leaves. With the
+// lock: without it, finalize might free what is looked at here.
+static struct gpsh_peer *peer_of(int pe)
 {
-    return atomic_load(&gpsh.leaving) || (gpsh.control && atomic_load(&gpsh.control->departed[pe]));
+    if (atomic_load(&gpsh.leaving) || (unsigned)pe >= (unsigned)gpsh.n_pes)
+        return NULL;
+    bool may_go = gpsh.control && atomic_load(&gpsh.control->departed[pe]);
+    return may_go ? NULL : &gpsh.peers[pe];
+}
+
+void gpsh_failures_end(void)
+{
+    pthread_mutex_lock(&failure_lock);
+    atomic_store(&gpsh.leaving, true);
+    pthread_mutex_unlock(&failure_lock);
 }
 
 // The job's end only where that is wanted.
@@ -39,12 +50,10 @@ static void tell_and_end(const char *sentence)
 
 void gpsh_peer_failed(int pe, int code, const char *why)
 {
-    if ((unsigned)pe >= (unsigned)gpsh.n_pes || may_go(pe))
-        return;
-    struct gpsh_peer *peer = &gpsh.peers[pe];
     int none = 0;
     pthread_mutex_lock(&failure_lock);
-    bool first = !atomic_load(&peer->error);
+    struct gpsh_peer *peer = peer_of(pe);
+    bool first = peer && !atomic_load(&peer->error);
     if (first) {
         snprintf(peer->reason, sizeof peer->reason, "%s", why);
         atomic_compare_exchange_strong(&peer->error, &none, code);
@@ -62,11 +71,9 @@ void gpsh_peer_failed(int pe, int code, const char *why)
 
 void gpsh_peer_unreachable(int pe, const char *why)
 {
-    if ((unsigned)pe >= (unsigned)gpsh.n_pes || may_go(pe))
-        return;
-    struct gpsh_peer *peer = &gpsh.peers[pe];
     pthread_mutex_lock(&failure_lock);
-    bool first = !peer->unreachable && !atomic_load(&peer->error);
+    struct gpsh_peer *peer = peer_of(pe);
+    bool first = peer && !peer->unreachable && !atomic_load(&peer->error);
     if (first) {
         snprintf(peer->reason, sizeof peer->reason, "%s", why);
         peer->unreachable = true;

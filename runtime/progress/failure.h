@@ -12,6 +12,10 @@ void gpsh_peer_failed(int pe, int code, const char *why);
 // GPUSHMEM_ON_PE_FAILURE=abort. Any thread.
 void gpsh_peer_unreachable(int pe, const char *why);
 
+// This PE leaves the job: from now on no PE counts as lost, and nobody looks at the tables of PEs
+// on behalf of a thread that finds one gone. Before they are freed.
+void gpsh_failures_end(void);
+
 // From now on `observer` is called after each loss, by the thread that found it. Registering a
 // function again changes nothing, and none is ever removed: an observer looks itself whether it has
 // something to do.
