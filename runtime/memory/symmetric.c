@@ -120,6 +120,7 @@ static int create_hugetlb(struct gpsh_symmetric *region, uint64_t room, bool gia
             giant ? "1g" : "2m", pages, strerror(error));
     }
     snprintf(region->pages, sizeof region->pages, "%s pages", giant ? "1G" : "2M");
+    region->huge = true;
     return 0;
 }
 
@@ -136,7 +137,8 @@ static void ask_for_thp(struct gpsh_symmetric *region)
     }
     bool possible =
         strstr(policy, "[advise]") || strstr(policy, "[always]") || strstr(policy, "[within_size]");
-    if (possible && !madvise(region->base, region->room, MADV_HUGEPAGE))
+    region->huge = possible && !madvise(region->base, region->room, MADV_HUGEPAGE);
+    if (region->huge)
         snprintf(region->pages, sizeof region->pages, "transparent huge pages");
     else
         snprintf(region->pages, sizeof region->pages,
@@ -222,16 +224,18 @@ int gpsh_symmetric_resize(struct gpsh_symmetric *region, uint64_t bytes, int nod
     return 0;
 }
 
-int gpsh_symmetric_map(int fd, uint64_t bytes, uint64_t *room, int pe, char **base)
+int gpsh_symmetric_map(int fd, uint64_t bytes, uint64_t *room, int pe, char *end, char **base)
 {
     struct stat info;
-    if (fstat(fd, &info) || (uint64_t)info.st_size < bytes)
+    off_t size = lseek(fd, 0, SEEK_END); // quicker than fstat; nobody reads at the file's position
+    if (size < 0 || (uint64_t)size < bytes)
         return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
                          "PE %d handed over memory that is smaller than the %" PRIu64 " bytes it "
                          "announced",
                          pe, bytes);
     const int flags = MAP_SHARED | MAP_NORESERVE; // huge pages: its owner has reserved them
-    void *mapped = mmap(NULL, *room, PROT_READ | PROT_WRITE, flags, fd, 0);
+    const uint64_t page = 4096, whole = (*room + page - 1) / page * page;
+    void *mapped = mmap(end ? end - whole : NULL, *room, PROT_READ | PROT_WRITE, flags, fd, 0);
     if (mapped == MAP_FAILED && *room > bytes) {
         *room = bytes;
         mapped = mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags, fd, 0);
@@ -243,7 +247,7 @@ int gpsh_symmetric_map(int fd, uint64_t bytes, uint64_t *room, int pe, char **ba
                          "space limited (ulimit -v)?",
                          bytes, pe, strerror(errno));
     // Mapping a file of huge pages has made it as long: see map_huge.
-    if (!fstat(fd, &info) && (uint64_t)info.st_size > bytes)
+    if (*room > bytes && !fstat(fd, &info) && (uint64_t)info.st_size > bytes)
         (void)gpsh_memory_file_grow(fd, bytes);
     *base = mapped;
     return 0;

@@ -5,6 +5,7 @@
 #ifndef GPSH_SYMMETRIC_H
 #define GPSH_SYMMETRIC_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,6 +23,7 @@ struct gpsh_symmetric {
     uint64_t room; // of address space from base: it may grow to that
     int fd;
     uint64_t page;   // bytes of the pages that may be mapped by themselves
+    bool huge;       // some are larger than the processor's smallest
     char pages[128]; // page kind in use, and why not a larger one
 };
 
@@ -35,8 +37,9 @@ int gpsh_symmetric_create(struct gpsh_symmetric *region, uint64_t bytes, uint64_
 // Also makes it smaller, for one that failed elsewhere.
 int gpsh_symmetric_resize(struct gpsh_symmetric *region, uint64_t bytes, int node_pes);
 // Maps a peer's region from its descriptor (which stays open) after checking its size, with as much
-// of *room as there is address space for.
-int gpsh_symmetric_map(int fd, uint64_t bytes, uint64_t *room, int pe, char **base);
+// of *room as there is address space for: so that it ends at `end`, if that is not NULL and there
+// is room before it.
+int gpsh_symmetric_map(int fd, uint64_t bytes, uint64_t *room, int pe, char *end, char **base);
 void gpsh_symmetric_unmap(char *base, uint64_t bytes);
 void gpsh_symmetric_destroy(struct gpsh_symmetric *region);
 

@@ -43,8 +43,8 @@ static bool node_is_crowded(void)
 {
     const struct gpsh_bootstrap *boot = &gpsh.boot;
     size_t n = (size_t)boot->node_n_pes;
-    cpu_set_t own, *masks = calloc(n, sizeof *masks);
     bool crowded = boot->node_n_pes > sysconf(_SC_NPROCESSORS_ONLN);
+    cpu_set_t own, *masks = crowded ? NULL : calloc(n, sizeof *masks);
     if (masks && mask_read(0, &own)) { // it cannot be read where there are more than 1024 CPUs
         for (size_t i = 0; i < n; i++) {
             int pid = gpsh.peers[boot->node_pes[i]].pid;

@@ -27,7 +27,7 @@ Test(symmetric, create_and_map__share_bytes)
                  gpsh_last_error());
     char *twin;
     uint64_t room = region.bytes;
-    cr_assert_eq(gpsh_symmetric_map(region.fd, region.bytes, &room, 0, &twin), 0);
+    cr_assert_eq(gpsh_symmetric_map(region.fd, region.bytes, &room, 0, NULL, &twin), 0);
     region.base[12345] = 42;
     cr_expect_eq(twin[12345], 42);
     cr_expect(strlen(region.pages) > 0);
@@ -68,7 +68,8 @@ Test(symmetric, peer_memory_too_small__is_refused)
     char *base = NULL;
     uint64_t room = 2 << 20;
     cr_assert_eq(gpsh_symmetric_create(&region, 1 << 20, 4096, 0, GPSH_PAGES_OFF, 1), 0);
-    cr_expect_eq(gpsh_symmetric_map(region.fd, 2 << 20, &room, 5, &base), GPUSHMEM_ERR_PEER_DATA);
+    cr_expect_eq(gpsh_symmetric_map(region.fd, 2 << 20, &room, 5, NULL, &base),
+                 GPUSHMEM_ERR_PEER_DATA);
     cr_expect(strstr(gpsh_last_error(), "PE 5"));
     cr_expect_null(base);
     gpsh_symmetric_destroy(&region);
@@ -80,7 +81,7 @@ Test(symmetric, resize__reaches_mappings_that_are_there)
     uint64_t room = 8 << 20;
     char *twin;
     cr_assert_eq(gpsh_symmetric_create(&region, 1 << 20, 4096, room, GPSH_PAGES_OFF, 1), 0);
-    cr_assert_eq(gpsh_symmetric_map(region.fd, region.bytes, &room, 0, &twin), 0);
+    cr_assert_eq(gpsh_symmetric_map(region.fd, region.bytes, &room, 0, NULL, &twin), 0);
     cr_expect_eq(region.room, 8 << 20);
     cr_assert_eq(gpsh_symmetric_resize(&region, 8 << 20, 1), 0, "%s", gpsh_last_error());
     region.base[(8 << 20) - 1] = 42;
@@ -111,7 +112,7 @@ Test(symmetric, resize_of_huge_pages__reaches_mappings_and_goes_back)
     cr_expect_eq(room = region.room, 16 << 20, "whole pages");
     cr_expect_eq((uintptr_t)region.base % (4 << 20), 0);
     cr_expect_eq(length_of(region.fd), 4 << 20);
-    cr_assert_eq(gpsh_symmetric_map(region.fd, region.bytes, &room, 0, &twin), 0);
+    cr_assert_eq(gpsh_symmetric_map(region.fd, region.bytes, &room, 0, NULL, &twin), 0);
     cr_assert_eq(gpsh_symmetric_resize(&region, 16 << 20, 1), 0, "%s", gpsh_last_error());
     region.base[(16 << 20) - 1] = 42;
     cr_expect_eq(twin[(16 << 20) - 1], 42);
