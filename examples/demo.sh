@@ -60,7 +60,7 @@ main() {
     echo "demo: 4 PEs, verbs, two RDMA devices (in a guest; emulated, so slower)"
     # shellcheck disable=SC2016
     "$root/tests/network/softroce/guest.sh" --out "$out" --env GPUSHMEM_TRANSPORTS=verbs -- bash -c '
-        "$0" run -n 4 bash -c "GPUSHMEM_VERBS_DEVICES=rxe\$((PMIX_RANK / 2)) exec \"\$@\"" heat "$@" || exit
+        "$0" run -n 4 bash -c "GPUSHMEM_VERBS_DEVICES=rxe\$((GPUSHMEM_RUN_PE / 2)) exec \"\$@\"" heat "$@" || exit
         cd /sys/class/infiniband && grep . */ports/1/hw_counters/sent_pkts | tee "$OUT/packets"' \
         "$bin/gpushmem" "$bin/heat" --image "$image" --steps "$steps" --out "$out/verbs.png" --check ||
         fail "4 PEs over verbs (exit code $?)"

@@ -121,7 +121,7 @@ check "no visible GPU is told in a sentence" nothing_visible
 mixed_kinds() {
     local out
     # shellcheck disable=SC2016 # the PE's own shell expands it
-    out=$(job 2 sh -c '[ "$PMIX_RANK" = 0 ] && export GPUSHMEM_HEAP_KIND=host; exec "$0"' "$bin/gpu_heap" 2>&1) && return 1
+    out=$(job 2 sh -c '[ "$GPUSHMEM_RUN_PE" = 0 ] && export GPUSHMEM_HEAP_KIND=host; exec "$0"' "$bin/gpu_heap" 2>&1) && return 1
     grep -q 'has its heap in' <<<"$out"
 }
 check "PEs with heaps of different kinds are told" mixed_kinds

@@ -11,7 +11,7 @@ static struct gpsh_fd_exchange exchange = {.socket = -1};
 
 int gpsh_handover_open(char *where, size_t bytes)
 {
-    int status = gpsh_fd_exchange_open(&exchange, gpsh.boot.dir, gpsh.my_pe, gpsh.generation);
+    int status = gpsh_fd_exchange_open(&exchange, &gpsh.boot, gpsh.generation);
     if (!status)
         snprintf(where, bytes, "%s", exchange.path);
     return status;

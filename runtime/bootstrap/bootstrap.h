@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What the runtime needs to become a job: who am I, who else is there, exchange of one blob per PE,
-// news of PEs that died. A launcher (PMIx) provides it, or TCP between PEs that share a unique id.
+// news of PEs that died. A launcher provides it (PMIx, or `gpushmem run`), or TCP between PEs that
+// share a unique id.
 #ifndef GPSH_BOOTSTRAP_H
 #define GPSH_BOOTSTRAP_H
 
@@ -20,6 +21,7 @@ struct gpsh_bootstrap {
     char dir[256];
     bool singleton;      // no launcher: a job of one PE
     bool launched_by_us; // started by `gpushmem run`
+    int line;            // then: to the launcher, which hands descriptors on (core/launcher.h)
     // longest wait in exchange and fence; 0: unbounded. May be set after init
     int64_t wait_timeout_ms;
     // Called in exchange and fence, some 20 times a second while they wait for other PEs, and with
@@ -43,6 +45,7 @@ struct gpsh_bootstrap_ops {
     int (*watch_nodes)(struct gpsh_bootstrap *b, const char *interface);           // NULL: no need
     void (*tell_death)(struct gpsh_bootstrap *b, int pe, const char *reason);      // the same
     void (*expect_departures)(struct gpsh_bootstrap *b, bool (*has_told)(int pe)); // the same
+    int (*pid_of)(struct gpsh_bootstrap *b, int pe); // NULL: not known
     int (*finalize)(struct gpsh_bootstrap *b);
 };
 
@@ -81,6 +84,8 @@ int gpsh_bootstrap_check(const char *what, bool wait_for_news);
 // process. With end_job this process is ended too, as by a launcher: SIGTERM, and SIGKILL later.
 int gpsh_bootstrap_abort(struct gpsh_bootstrap *b, int status, const char *why);
 int gpsh_bootstrap_end_job(struct gpsh_bootstrap *b, int status, const char *why);
+// The process number of a PE of this node, as seen from here; 0: not known. After an exchange.
+int gpsh_bootstrap_pid_of(struct gpsh_bootstrap *b, int pe);
 // init after finalize works.
 int gpsh_bootstrap_finalize(struct gpsh_bootstrap *b);
 

@@ -11,7 +11,6 @@
 
 #include "core/error.h"
 #include "core/log.h"
-#include "core/sha256.h"
 
 enum { LONGEST_DIR = 80 }; // so that a socket's path below it fits into 107 bytes
 
@@ -153,15 +152,6 @@ static void find_dir(struct gpsh_bootstrap *b, const pmix_proc_t *me)
     free(dir);
 }
 
-// Whoever knows the namespace of a job of `gpushmem run` may join it. What is shown in its place
-// leads nobody back to it.
-static void make_public_id(struct gpsh_bootstrap *b, const char *nspace)
-{
-    char mark[GPSH_SHA256_MARK];
-    gpsh_sha256_mark(nspace, mark);
-    snprintf(b->job_id, sizeof(b->job_id), "run-%s", mark);
-}
-
 // The namespace, as far as it fits and as a file name may have it. A longer one is told apart by a
 // hash (FNV-1a). Other launchers' names are no secrets: `squeue` and `ps` show them.
 static void make_job_id(struct gpsh_bootstrap *b, const pmix_proc_t *me)
@@ -201,19 +191,6 @@ int gpsh_bootstrap_job_alone(struct gpsh_bootstrap *b)
     return 0;
 }
 
-// MPI_Init under `gpushmem run`, which is no launcher of MPI, becomes a job of its own, and this
-// process with it.
-static void warn_if_led_astray(const struct gpsh_bootstrap *b)
-{
-    const char *size = getenv("GPUSHMEM_RUN_SIZE");
-    if (b->n_pes == 1 && !b->launched_by_us && size && atoi(size) > 1)
-        GPSH_LOG(WARN, "bootstrap",
-                 "gpushmem run started %s PEs, but this process has joined a job of one: was "
-                 "MPI_Init called "
-                 "before? Start programs that use MPI too with mpirun or srun",
-                 size);
-}
-
 int gpsh_bootstrap_job_read(struct gpsh_bootstrap *b, const pmix_proc_t *me)
 {
     uint64_t n_pes;
@@ -228,12 +205,7 @@ int gpsh_bootstrap_job_read(struct gpsh_bootstrap *b, const pmix_proc_t *me)
                          me->rank, (unsigned long long)n_pes);
     b->n_pes = (int)n_pes;
     b->my_pe = (int)me->rank;
-    b->launched_by_us = strncmp(me->nspace, "gpushmem-", 9) == 0;
-    warn_if_led_astray(b);
-    if (b->launched_by_us)
-        make_public_id(b, me->nspace);
-    else
-        make_job_id(b, me);
+    make_job_id(b, me);
     find_dir(b, me);
     return find_node(b, me);
 }

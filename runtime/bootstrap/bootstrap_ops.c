@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The functions of bootstrap.h: each asks the way by which this process became part of a job.
 #include <stdatomic.h>
+#include <stdlib.h>
 
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/bootstrap_pmix.h"
+#include "bootstrap/bootstrap_segment.h"
+#include "core/launcher.h"
 
 // Of the job that this process is in, for those who have no struct at hand.
 static const struct gpsh_bootstrap_ops *_Atomic joined;
 
+// `gpushmem run` takes PMIx's variables away, so one that is there is of a launcher below it.
 int gpsh_bootstrap_init(struct gpsh_bootstrap *b)
 {
+    if (getenv(GPSH_LAUNCHER_JOB) && !getenv("PMIX_NAMESPACE"))
+        return gpsh_bootstrap_segment_init(b);
     return gpsh_bootstrap_pmix_init(b);
 }
 
@@ -70,6 +76,11 @@ int gpsh_bootstrap_abort(struct gpsh_bootstrap *b, int status, const char *why)
 int gpsh_bootstrap_end_job(struct gpsh_bootstrap *b, int status, const char *why)
 {
     return b->ops->end_job(b, status, why);
+}
+
+int gpsh_bootstrap_pid_of(struct gpsh_bootstrap *b, int pe)
+{
+    return b->ops->pid_of ? b->ops->pid_of(b, pe) : 0;
 }
 
 int gpsh_bootstrap_finalize(struct gpsh_bootstrap *b)

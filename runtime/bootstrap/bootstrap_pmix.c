@@ -25,7 +25,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "bootstrap/blob_file.h"
 #include "bootstrap/bootstrap_job.h"
 #include "bootstrap/node_watch.h"
 #include "bootstrap/pmix_reply.h"
@@ -59,7 +58,6 @@ static struct {
     pid_t pid;      // of the process that initialised PMIx, 0: nobody did
     bool active;    // between our init and finalize
     uint32_t round; // of the next put; never goes back, because keys outlive a finalize
-    unsigned inits; // successful ones, the same number in all PEs
     void *own_blob; // of a singleton
     size_t own_bytes;
     int n_pes;
@@ -280,10 +278,8 @@ int gpsh_bootstrap_pmix_init(struct gpsh_bootstrap *b)
         return error;
     }
     client.active = true;
-    client.inits++;
     GPSH_LOG(DEBUG, "bootstrap", "PE %d of %d, number %d of %d on this node, directory '%s'",
-             b->my_pe, b->n_pes, b->node_my_pe, b->node_n_pes,
-             b->dir); // the job's name may be a secret
+             b->my_pe, b->n_pes, b->node_my_pe, b->node_n_pes, b->dir);
     return 0;
 }
 
@@ -292,16 +288,8 @@ static void round_key(char *key, size_t bytes, uint32_t round)
     snprintf(key, bytes, "gpushmem.blob.%u", round);
 }
 
-// The first init asks nothing of a launcher but PMIx. Only ours has a directory that all PEs share.
-static bool blobs_are_files(const struct gpsh_bootstrap *b)
-{
-    return b->launched_by_us && client.inits > 1 && b->dir[0];
-}
-
 static int publish(const struct gpsh_bootstrap *b, const void *packed, size_t bytes)
 {
-    if (blobs_are_files(b))
-        return gpsh_blob_file_write(b->dir, b->my_pe, client.round, packed, bytes);
     char key[48];
     round_key(key, sizeof(key), client.round);
     pmix_value_t value = {.type = PMIX_BYTE_OBJECT};
@@ -453,18 +441,6 @@ static int unpack(int pe, const char *packed, size_t packed_bytes, void **blob, 
     return 0;
 }
 
-static int get_from_file(const struct gpsh_bootstrap *b, int pe, void **blob, size_t *bytes)
-{
-    void *packed;
-    size_t packed_bytes;
-    int status = gpsh_blob_file_read(b->dir, pe, client.round, &packed, &packed_bytes);
-    if (!status) {
-        status = unpack(pe, packed, packed_bytes, blob, bytes);
-        free(packed);
-    }
-    return status;
-}
-
 static int pmix_get(struct gpsh_bootstrap *b, int pe, void **blob, size_t *bytes)
 {
     if (pe < 0 || pe >= b->n_pes)
@@ -474,8 +450,6 @@ static int pmix_get(struct gpsh_bootstrap *b, int pe, void **blob, size_t *bytes
             return gpsh_fail(GPUSHMEM_ERR_STATE, "PE 0 published nothing yet");
         return unpack(pe, client.own_blob, client.own_bytes, blob, bytes);
     }
-    if (blobs_are_files(b))
-        return get_from_file(b, pe, blob, bytes);
     char key[48];
     round_key(key, sizeof(key), client.round);
     pmix_proc_t proc;
@@ -548,7 +522,7 @@ static int pmix_abort(struct gpsh_bootstrap *b, int status, const char *why)
 
 static int pmix_watch_nodes(struct gpsh_bootstrap *b, const char *interface)
 {
-    if (b->singleton || b->launched_by_us || b->node_n_pes == b->n_pes)
+    if (b->singleton || b->node_n_pes == b->n_pes)
         return 0;
     client.nodes = gpsh_node_watch_open(b, interface);
     return client.nodes ? 0 : gpsh_last_error_code();

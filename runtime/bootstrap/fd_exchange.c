@@ -17,6 +17,7 @@
 #include "bootstrap/bootstrap.h"
 #include "core/clock.h"
 #include "core/error.h"
+#include "core/launcher.h"
 #include "core/scratch.h"
 
 struct message {
@@ -24,7 +25,7 @@ struct message {
     int32_t pe;
 };
 
-enum { MAGIC = 0x67707364, LONGEST_TMPDIR = 32 };
+enum { MAGIC = 0x67707364, LONGEST_TMPDIR = 32, MOST_AT_ONCE = 252, LOOK_MS = 20 };
 
 union control {
     struct cmsghdr align;
@@ -43,9 +44,13 @@ static int make_own_dir(struct gpsh_fd_exchange *x)
     return status;
 }
 
-int gpsh_fd_exchange_open(struct gpsh_fd_exchange *x, const char *dir, int my_pe, int generation)
+int gpsh_fd_exchange_open(struct gpsh_fd_exchange *x, const struct gpsh_bootstrap *b,
+                          int generation)
 {
-    *x = (struct gpsh_fd_exchange){.socket = -1};
+    *x = (struct gpsh_fd_exchange){.by_launcher = b->launched_by_us, .line = b->line, .socket = -1};
+    if (x->by_launcher)
+        return 0;
+    const char *dir = b->dir;
     if (!*dir || strlen(dir) + 32 > sizeof x->path) {
         int status = make_own_dir(x);
         if (status)
@@ -53,7 +58,7 @@ int gpsh_fd_exchange_open(struct gpsh_fd_exchange *x, const char *dir, int my_pe
         dir = x->own_dir;
     }
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    snprintf(address.sun_path, sizeof address.sun_path, "%s/heap.%d.%d", dir, my_pe, generation);
+    snprintf(address.sun_path, sizeof address.sun_path, "%s/heap.%d.%d", dir, b->my_pe, generation);
     memcpy(x->path, address.sun_path, sizeof x->path);
     int on = 1;
     x->socket = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -292,6 +297,128 @@ static int exchange_all(struct handover *h, int my_pe, const char *const *paths,
     return 0;
 }
 
+// ------------------------------------------------------------------------------------------
+// by way of the launcher
+
+static uint32_t rounds; // exchanges of this process
+
+// Until the line is `ready` (POLLIN or POLLOUT), a PE dies, or the time is over.
+static int line_wait(const struct handover *h, short ready, int first, uint64_t deadline_ns)
+{
+    struct pollfd line = {.fd = h->x->line, .events = ready};
+    while (poll(&line, 1, LOOK_MS) <= 0) {
+        int status = gpsh_bootstrap_check("handing over memory", false);
+        if (status < 0)
+            return status;
+        if (gpsh_clock_ns() > deadline_ns)
+            return gpsh_fail(GPUSHMEM_ERR_TIMEOUT,
+                             "the launcher did not hand over the memory of PE %d and those after "
+                             "it in time: are a PE of this node, or gpushmem run itself, stopped?",
+                             h->pes[first]);
+    }
+    return 0;
+}
+
+static int line_send(const struct handover *h, const struct gpsh_line_message *message,
+                     const struct gpsh_fd_set *set, uint64_t deadline_ns)
+{
+    int error, status = 0;
+    while ((error = gpsh_launcher_send(h->x->line, message, NULL, 0, set ? set->fds : NULL,
+                                       set ? set->count : 0)) != 0 &&
+           !status) {
+        // ETOOMANYREFS: too many descriptors of this user are on their way; they will be received.
+        if (error != EAGAIN && error != ENOBUFS && error != ETOOMANYREFS)
+            return gpsh_fail(GPUSHMEM_ERR_SYSTEM, "memory could not be passed to the launcher (%s)",
+                             strerror(error));
+        status = line_wait(h, POLLOUT, 0, deadline_ns);
+    }
+    return status;
+}
+
+// The descriptors of some PEs, as the launcher has sent them. Their number, or a negative status;
+// 0: this process has no room for them.
+static int line_receive(const struct handover *h, struct gpsh_line_message *answer,
+                        int fds[MOST_AT_ONCE])
+{
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(MOST_AT_ONCE * sizeof(int))];
+    } control;
+    struct iovec part = {.iov_base = answer, .iov_len = sizeof *answer};
+    struct msghdr header = {.msg_iov = &part,
+                            .msg_iovlen = 1,
+                            .msg_control = &control,
+                            .msg_controllen = sizeof control.bytes};
+    ssize_t got;
+    while ((got = recvmsg(h->x->line, &header, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR)
+        continue;
+    if (got != sizeof *answer || answer->word != GPSH_LINE_GIVEN)
+        return gpsh_fail(GPUSHMEM_ERR_SYSTEM, "the launcher hands on no memory any more (%s)",
+                         got < 0 ? strerror(errno) : "it has ended");
+    const struct cmsghdr *c = CMSG_FIRSTHDR(&header);
+    const size_t bytes = c && c->cmsg_type == SCM_RIGHTS ? c->cmsg_len - CMSG_LEN(0) : 0;
+    const int n = (int)(bytes / sizeof(int));
+    if (bytes)
+        memcpy(fds, CMSG_DATA(c), bytes);
+    if (!(header.msg_flags & MSG_CTRUNC))
+        return n;
+    for (int i = 0; i < n; i++)
+        close(fds[i]);
+    return 0;
+}
+
+// Takes the sets of up to `count` PEs from `first` on. How many there were; 0: no room for so many
+// descriptors.
+static int take_some(struct handover *h, int first, int count, int self, uint64_t deadline_ns)
+{
+    int fds[MOST_AT_ONCE];
+    struct gpsh_line_message answer;
+    const struct gpsh_line_message wish = {
+        .word = GPSH_LINE_TAKE, .a = (int32_t)rounds, .b = first, .c = count};
+    int status = line_send(h, &wish, NULL, deadline_ns);
+    if (!status)
+        status = line_wait(h, POLLIN, first, deadline_ns);
+    const int n = status ? status : line_receive(h, &answer, fds);
+    if (n <= 0)
+        return n;
+    const int each = answer.c > 0 ? n / answer.c : 0;
+    if (answer.b != first || answer.c > count || each * answer.c != n || each > GPSH_FDS_MAX)
+        status = gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
+                           "the launcher handed on %d memory descriptors of %d PEs, which is not "
+                           "what was asked for",
+                           n, answer.c);
+    for (int i = 0; !status && i < answer.c; i++) {
+        struct gpsh_fd_set set = {.count = each};
+        memcpy(set.fds, fds + i * each, sizeof(int) * (size_t)each);
+        if (first + i != self)
+            take_one(h, &set, h->pes[first + i]);
+    }
+    for (int i = 0; i < n; i++)
+        close(fds[i]);
+    return status ? status : answer.c;
+}
+
+// Few descriptors are open at a time where few can be.
+static int exchange_by_launcher(struct handover *h, int my_pe, const struct gpsh_fd_set *mine,
+                                int timeout_ms)
+{
+    const uint64_t deadline_ns = gpsh_clock_ns() + (uint64_t)timeout_ms * 1000000;
+    const struct gpsh_line_message given = {.word = GPSH_LINE_GIVE, .a = (int32_t)++rounds};
+    int status = line_send(h, &given, mine, deadline_ns);
+    int most = MOST_AT_ONCE / mine->count, self = index_of(h->pes, h->n, my_pe);
+    for (int first = 0; first < h->n && !status;) {
+        int left = h->n - first;
+        int n = take_some(h, first, most < left ? most : left, self, deadline_ns);
+        if (n == 0 && most == 1)
+            status = too_many_open(h->pes[first]);
+        most = n == 0 ? (most + 1) / 2 : most;
+        status = n < 0 ? n : status;
+        first += n > 0 ? n : 0;
+    }
+    const struct gpsh_line_message over = {.word = GPSH_LINE_TAKE, .a = (int32_t)rounds};
+    return status ? status : line_send(h, &over, NULL, deadline_ns);
+}
+
 int gpsh_fd_exchange_run(struct gpsh_fd_exchange *x, int my_pe, const int *pes,
                          const char *const *paths, int n, const struct gpsh_fd_set *mine,
                          gpsh_fd_take_fn *take, void *arg, int timeout_ms)
@@ -305,7 +432,8 @@ int gpsh_fd_exchange_run(struct gpsh_fd_exchange *x, int my_pe, const int *pes,
                          .came = calloc((size_t)n, sizeof(bool))};
     if (!h.came)
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for %d PEs of this node", n);
-    int status = exchange_all(&h, my_pe, paths, mine, timeout_ms);
+    int status = x->by_launcher ? exchange_by_launcher(&h, my_pe, mine, timeout_ms)
+                                : exchange_all(&h, my_pe, paths, mine, timeout_ms);
     free(h.came);
     return h.failed ? gpsh_fail(h.failed, "%s", h.why) : status;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#define _GNU_SOURCE // accept4, syscall
+#define _GNU_SOURCE // accept4
 #include "bootstrap/tcp_gate.h"
 
 #include <errno.h>
@@ -9,7 +9,6 @@
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "bootstrap/tcp_link.h"
@@ -153,12 +152,6 @@ static void listener_ready(struct gpsh_tcp_watch *watch, uint32_t events)
         gate_is_full(gate, errno);
 }
 
-// Not listen(), which the program gpushmem replaces to guard the door of its PMIx server.
-static int start_listening(int fd)
-{
-    return (int)syscall(SYS_listen, fd, BACKLOG);
-}
-
 // 0 or an errno value. *address gets the port.
 static int listener_open(struct gpsh_tcp_gate *gate, struct gpsh_tcp_listener *listener,
                          struct gpsh_tcp_address *address)
@@ -174,7 +167,7 @@ static int listener_open(struct gpsh_tcp_gate *gate, struct gpsh_tcp_listener *l
     int error = 0;
     // An IPv6 socket shall not take the IPv4 port of the same number from another listener.
     if ((address->version == 6 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on)) ||
-        bind(fd, (struct sockaddr *)&where, bytes) || start_listening(fd) ||
+        bind(fd, (struct sockaddr *)&where, bytes) || listen(fd, BACKLOG) ||
         getsockname(fd, (struct sockaddr *)&where, &bytes))
         error = errno;
     if (!error)

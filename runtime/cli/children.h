@@ -14,7 +14,6 @@ struct gpsh_child {
     pid_t pid;
     bool running;
     bool ended;         // the keeper has reported so
-    bool connected;     // to the PMIx server, and not yet finalized
     bool stop_expected; // the launcher has passed SIGTSTP on
     int stopped_by;     // the signal that stopped it, as the keeper has reported; 0: none, or said
     int how;            // CLD_EXITED, CLD_KILLED, CLD_DUMPED

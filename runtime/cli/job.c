@@ -36,6 +36,12 @@ static const char *count(char *text, size_t bytes, int n)
     return text;
 }
 
+// Between init and finalize, as the PE has it.
+static bool is_joined(const struct gpsh_job *j, int pe)
+{
+    return atomic_load(&j->segment->pe[pe].state) == GPSH_PE_JOINED;
+}
+
 static void signal_all(const struct gpsh_job *j, int signal)
 {
     for (int pe = 0; pe < j->n_pes; pe++)
@@ -97,6 +103,15 @@ static void describe_failure(const struct gpsh_job *j, int pe, char *text, size_
         snprintf(text, bytes, "PE %d (pid %d) %s", pe, (int)c->pid, how);
 }
 
+// The other PEs hear of it.
+static void tell_death(struct gpsh_job *j, int pe)
+{
+    char how[64], reason[96];
+    gpsh_child_describe(&j->pes[pe], how, sizeof(how));
+    snprintf(reason, sizeof(reason), "its process %s", how);
+    gpsh_job_segment_tell_death(j->segment, j->n_pes, pe, reason);
+}
+
 static void on_failure(struct gpsh_job *j, int pe)
 {
     char what[256];
@@ -105,7 +120,7 @@ static void on_failure(struct gpsh_job *j, int pe)
     j->n_failed++;
     describe_failure(j, pe, what, sizeof(what));
     if (j->n_running > 0)
-        gpsh_job_server_announce_death(&j->server, pe);
+        tell_death(j, pe);
     if (j->n_failed == 1) {
         j->exit_status = gpsh_child_exit_status(&j->pes[pe]);
         snprintf(j->reason, sizeof(j->reason), "%s", what);
@@ -142,7 +157,7 @@ void gpsh_job_on_child_ends(struct gpsh_job *j)
         if (gpsh_child_failed(c)) {
             if (worst < 0 || (c->how != CLD_EXITED && j->pes[worst].how == CLD_EXITED))
                 worst = pe;
-        } else if (c->connected && j->warn_at_s == 0) {
+        } else if (is_joined(j, pe) && j->warn_at_s == 0) {
             j->left = pe;
             j->warn_at_s = clock_s() + left_alone_s;
         }
@@ -198,20 +213,14 @@ void gpsh_job_on_keeper_lost(struct gpsh_job *j)
     j->n_running = 0;
 }
 
-void gpsh_job_on_server_event(struct gpsh_job *j, const struct gpsh_server_event *e)
+void gpsh_job_on_abort(struct gpsh_job *j, int pe, int status, const char *why)
 {
-    if (e->pe < 0 || e->pe >= j->n_pes)
-        return;
-    struct gpsh_child *c = &j->pes[e->pe];
-    if (e->kind != GPSH_SERVER_ABORT) {
-        c->connected = e->kind == GPSH_SERVER_CONNECTED;
-        return;
-    }
+    const struct gpsh_child *c = &j->pes[pe];
     if (j->ending)
         return;
-    j->exit_status = e->status >= 0 && e->status < 256 ? e->status : 1;
-    snprintf(j->reason, sizeof(j->reason), "PE %d (pid %d) aborted the job with status %d%s%s",
-             e->pe, (int)c->pid, e->status, e->message[0] ? ": " : "", e->message);
+    j->exit_status = status >= 0 && status < 256 ? status : 1;
+    snprintf(j->reason, sizeof(j->reason), "PE %d (pid %d) aborted the job with status %d%s%s", pe,
+             (int)c->pid, status, why[0] ? ": " : "", why);
     j->n_failed++;
     end_after_failure(j, j->n_running - c->running);
 }
@@ -229,9 +238,9 @@ static void say_verdict(struct gpsh_job *j)
     char text[sizeof(j->verdict)] = "";
     struct gpsh_pe_view *views = calloc((size_t)j->n_pes, sizeof(*views));
     for (int pe = 0; views && pe < j->n_pes; pe++)
-        views[pe].state = j->pes[pe].ended       ? GPSH_PE_ENDED
-                          : j->pes[pe].connected ? GPSH_PE_UNSEEN
-                                                 : GPSH_PE_ABSENT;
+        views[pe].state = j->pes[pe].ended   ? GPSH_PE_ENDED
+                          : is_joined(j, pe) ? GPSH_PE_UNSEEN
+                                             : GPSH_PE_ABSENT;
     if (views && gpsh_boards_read(&boards, is_of_launcher, j) == 0) {
         gpsh_views_set(views, j->n_pes, &boards);
         gpsh_verdict(views, j->n_pes, text, sizeof(text));
@@ -281,7 +290,7 @@ static void on_timeout(struct gpsh_job *j)
     begin_ending(j, GPSH_RUN_EXIT_TIMEOUT, j->n_running);
     j->verdict_at_s = j->terminate_at_s = clock_s() + last_words_s;
     for (int pe = 0; pe < j->n_pes; pe++) {
-        if (j->pes[pe].connected)
+        if (is_joined(j, pe))
             kill(j->pes[pe].pid, SIGUSR1);
     }
 }
@@ -290,7 +299,7 @@ static void on_left_alone(struct gpsh_job *j)
 {
     char n[32];
     j->warn_at_s = INFINITY;
-    if (j->pes[j->left].connected && !j->ending && !j->options->quiet)
+    if (is_joined(j, j->left) && !j->ending && !j->options->quiet)
         gpsh_cli_say("run",
                      "PE %d (pid %d) ended without finalize, for which the other %s may be waiting",
                      j->left, (int)j->pes[j->left].pid, count(n, sizeof(n), j->n_running));

@@ -6,13 +6,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "bootstrap/job_segment.h"
 #include "children.h"
-#include "job_server.h"
 #include "run_options.h"
 
 struct gpsh_job {
     const struct gpsh_run_options *options;
-    struct gpsh_job_server server;
+    struct gpsh_job_segment *segment;
     struct gpsh_child *pes; // [n_pes]
     int n_pes;
     int n_running;
@@ -39,7 +39,7 @@ void gpsh_job_begin(struct gpsh_job *j);
 void gpsh_job_on_child_ends(struct gpsh_job *j);
 void gpsh_job_on_child_stops(struct gpsh_job *j);
 void gpsh_job_on_keeper_lost(struct gpsh_job *j);
-void gpsh_job_on_server_event(struct gpsh_job *j, const struct gpsh_server_event *e);
+void gpsh_job_on_abort(struct gpsh_job *j, int pe, int status, const char *why); // PE's wish
 void gpsh_job_on_signal(struct gpsh_job *j, int signal);
 void gpsh_job_on_call(struct gpsh_job *j); // of a PE that has waited for long
 void gpsh_job_on_time(struct gpsh_job *j);

@@ -5,44 +5,60 @@
 // all of them. The launcher has no children of the job: whatever it inherited with exec is left
 // alone.
 //
-// The launcher writes requests to a socket, the keeper writes reports. Once the socket is closed,
-// the keeper kills what is left, removes the session directory, and ends.
+// It is forked when the launcher knows and has opened all that PEs need, starts them one after the
+// other, and writes reports to a socket. Once that is closed, it kills what is left, and ends.
 #ifndef GPSH_KEEPER_H
 #define GPSH_KEEPER_H
 
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "child_plan.h"
 #include "children.h"
+
+enum { GPSH_CHILD_SETTINGS = 4 };
+
+// How a PE is to be started.
+struct gpsh_child_plan {
+    const char *path;      // as found in PATH
+    const char *directory; // to start in; NULL: the launcher's
+    char **argv;
+    struct {
+        const char *name;
+        int value;
+    } settings[GPSH_CHILD_SETTINGS]; // variables on top of the launcher's environment
+    int stdio[3];
+    int segment, line;       // handed down (core/launcher.h)
+    bool says_by_line;       // also the lines of the library's log
+    bool terminal;           // stdio is one: it becomes the controlling terminal of a new session
+    const cpu_set_t *cpus;   // NULL: not pinned
+    const sigset_t *signals; // mask to start with
+};
 
 struct gpsh_keeper {
     int socket;
     bool lost;              // the keeper has ended without being asked to
-    bool swept;             // the answer to gpsh_keeper_sweep has come
     struct gpsh_child *pes; // [n_pes]: reports go here
     int n_pes;
-    const char *dir;
 };
 
-// Must be called before any thread is started. `dir` is removed with everything in it, in the end.
-// `pes` and `dir` must outlive the keeper. 0 or an errno.
-int gpsh_keeper_start(struct gpsh_keeper *k, const char *dir, struct gpsh_child *pes, int n_pes);
+// Must be called before any thread is started. The keeper calls `forget` first, to close what the
+// launcher keeps for itself; it has the plans' descriptors, which the caller may close. `pes` must
+// outlive the keeper. 0 or an errno.
+int gpsh_keeper_start(struct gpsh_keeper *k, const struct gpsh_child_plan *plans,
+                      struct gpsh_child *pes, int n_pes, void (*forget)(void *arg), void *arg);
 
-// Starts PE `pe` and waits until it is the program. 0, or the errno of what failed: of exec, too;
-// EPIPE if the keeper has ended.
-int gpsh_keeper_launch(struct gpsh_keeper *k, int pe, const struct gpsh_child_plan *plan);
+// Waits until the next PE is the program, and says which one it is. 0, or the errno of what failed:
+// of exec, too; EPIPE if the keeper has ended. No further one is started after a failure.
+int gpsh_keeper_started(struct gpsh_keeper *k, int *pe);
 
 // Takes the reports that are there: `ended` and `stopped` of the PEs are set, or `lost`. Does not
 // block.
 void gpsh_keeper_read(struct gpsh_keeper *k);
 
-// Kills all PEs and everything they started, and waits until that is done. After it the PEs'
-// process ids may belong to others.
-void gpsh_keeper_sweep(struct gpsh_keeper *k);
-
-// Sweeps, lets the keeper remove the directory and end, and waits for that.
+// Lets the keeper kill all PEs and everything they started, and end, and waits for that. After it
+// the PEs' process ids may belong to others.
 void gpsh_keeper_finish(struct gpsh_keeper *k);
 
 #endif

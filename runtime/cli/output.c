@@ -97,7 +97,7 @@ static void stream_end(struct gpsh_stream *s)
 
 void gpsh_stream_read(struct gpsh_stream *s)
 {
-    char text[65536];
+    char text[16384];
     ssize_t n = read(s->fd, text, sizeof(text));
     if (n > 0)
         take(s, text, (size_t)n);
@@ -110,7 +110,7 @@ void gpsh_stream_read(struct gpsh_stream *s)
 
 void gpsh_stream_close(struct gpsh_stream *s)
 {
-    char text[65536];
+    char text[16384];
     ssize_t n;
     if (s->fd < 0)
         return;

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,14 +13,15 @@
 #include <unistd.h>
 
 #include "bind.h"
-#include "chorus.h"
+#include "bootstrap/job_segment.h"
 #include "commands.h"
 #include "core/clock.h"
 #include "core/config.h"
-#include "core/scratch.h"
 #include "input.h"
 #include "job.h"
 #include "keeper.h"
+#include "lines.h"
+#include "log_merge.h"
 #include "output.h"
 #include "say.h"
 #include "terminal.h"
@@ -38,8 +38,11 @@ struct launcher {
     struct gpsh_stream *streams; // [2 * n_pes] with --tag-output, else NULL
     struct gpsh_input input;
     struct gpsh_terminal terminal;
-    struct gpsh_chorus chorus; // what the library says in the PEs
-    cpu_set_t *cpus;           // [n_pes] with --bind, else NULL
+    struct gpsh_lines lines;
+    struct gpsh_log_merge log;     // what the library says in the PEs
+    struct gpsh_child_plan *plans; // [n_pes] until they are started
+    int segment;                   // the file of job.segment
+    cpu_set_t *cpus;               // [n_pes] with --bind, else NULL
     sigset_t old_signals;
     int signal_fd;
     struct pollfd *polls;
@@ -91,66 +94,48 @@ static int agree_on_failure(struct gpsh_run_options *o)
     return 0;
 }
 
-// The PMIx settings of an outer launcher must not be mistaken for ours. Order and names of the rest
-// do not matter, so that whatever a program has put there can stay.
-static void drop_outer_pmix(void)
+// What an outer launcher has said of this process must not be taken for the PEs'. Order and names
+// of the rest do not matter, so that whatever a program has put there can stay.
+static void drop_outer_launcher(void)
 {
+    static const char *const theirs[] = {"PMIX_", "PMI_", "GPUSHMEM_RUN_"};
     char **kept = environ;
     for (char **e = environ; *e; e++) {
-        if (strncmp(*e, "PMIX_", 5) != 0)
+        bool drop = false;
+        for (size_t i = 0; i < sizeof(theirs) / sizeof(theirs[0]); i++)
+            drop |= strncmp(*e, theirs[i], strlen(theirs[i])) == 0;
+        if (!drop)
             *kept++ = *e;
     }
     *kept = NULL;
-}
-
-// libpmix asks for the home directory, and crashes if neither the environment nor the user database
-// has one, as in containers with a user id of their own.
-static int have_home(void)
-{
-    if (getenv("HOME") || getpwuid(geteuid()))
-        return 0;
-    return setenv("HOME", "/", 1) == 0 ? 0 : errno;
 }
 
 // -x comes on top of what is inherited.
 static int prepare_environment(struct launcher *l)
 {
     char size[16], pid[16];
-    drop_outer_pmix();
+    drop_outer_launcher();
     for (char **x = l->options.settings; x && *x; x++) {
         if (putenv(*x) != 0)
             return errno;
     }
     snprintf(size, sizeof(size), "%d", l->options.n_pes);
     snprintf(pid, sizeof(pid), "%d", (int)getpid());
-    // The size is for the library, too: see bootstrap_job.c.
     if (setenv("GPUSHMEM_RUN_SIZE", size, 1) != 0 || setenv("GPUSHMEM_RUN_PID", pid, 1) != 0)
         return errno;
-    int error = have_home();
-    return error ? error : agree_on_failure(&l->options);
+    return agree_on_failure(&l->options);
 }
 
-// Pipes and connections of many PEs exceed the usual soft limit of 1024 descriptors.
+// Lines, pipes and, while they are handed on, the memory of many PEs exceed the usual soft limit of
+// 1024 descriptors.
 static void raise_descriptor_limit(int n_pes)
 {
     struct rlimit limit;
-    rlim_t wanted = (rlim_t)n_pes * 4 + 128;
+    rlim_t wanted = (rlim_t)n_pes * 10 + 128;
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < wanted) {
         limit.rlim_cur = wanted < limit.rlim_max ? wanted : limit.rlim_max;
         setrlimit(RLIMIT_NOFILE, &limit);
     }
-}
-
-// Short, because paths of unix sockets below it must fit into 107 bytes.
-static int make_session_dir(char *dir, size_t bytes)
-{
-    if (gpsh_scratch_dir("gpushmem-run", 48, dir, bytes) == 0)
-        return 0;
-    gpsh_cli_say(
-        "run",
-        "cannot make the session directory %s: %s; set TMPDIR to a directory that can be written",
-        dir, strerror(errno));
-    return -1;
 }
 
 // Of standard output (0) or standard error (1).
@@ -169,14 +154,31 @@ static void line_print(const char *line, size_t bytes, void *launcher)
     }
 }
 
+static void log_print(struct launcher *l)
+{
+    gpsh_log_merge_print(&l->log, line_print, l);
+}
+
+static void on_line(int pe, const struct gpsh_line_message *message, const char *text,
+                    void *launcher)
+{
+    struct launcher *l = launcher;
+    if (message->word == GPSH_LINE_LOG)
+        gpsh_log_merge_add(&l->log, pe, text);
+    else if (message->word == GPSH_LINE_CALL)
+        gpsh_job_on_call(&l->job);
+    else if (message->word == GPSH_LINE_ABORT)
+        gpsh_job_on_abort(&l->job, pe, message->a, text);
+    if (l->log.n == GPSH_LOG_MERGE_MOST)
+        log_print(l);
+}
+
 // Prints a line of the launcher after all that the PEs have said so far, and never inside one of
 // their lines.
 static void say_in_turn(const char *line, size_t bytes, void *launcher)
 {
-    struct launcher *l = launcher;
-    gpsh_chorus_read(&l->chorus);
-    gpsh_chorus_print(&l->chorus, line_print, l);
-    line_print(line, bytes, l);
+    log_print(launcher);
+    line_print(line, bytes, launcher);
 }
 
 // The file of a PE with --output-filename. -1 after a message.
@@ -238,34 +240,51 @@ static const char *hint(int error)
     return "";
 }
 
-// 0, or the exit status after a message.
-static int start_one(struct launcher *l, int pe, int input)
+static void plan_place(struct gpsh_child_plan *plan, const struct gpsh_run_options *o, int pe)
+{
+    int node = gpsh_job_node_of(pe, o->n_pes, o->n_nodes);
+    int first = gpsh_job_first_pe(node, o->n_pes, o->n_nodes);
+    int n = gpsh_job_first_pe(node + 1, o->n_pes, o->n_nodes) - first;
+    const struct gpsh_child_plan place = {.settings = {{"GPUSHMEM_RUN_PE", pe},
+                                                       {"GPUSHMEM_RUN_SIZE", o->n_pes},
+                                                       {"GPUSHMEM_RUN_LOCAL_PE", pe - first},
+                                                       {"GPUSHMEM_RUN_LOCAL_SIZE", n}}};
+    memcpy(plan->settings, place.settings, sizeof(plan->settings));
+}
+
+// Opens all that PE `pe` is to have. False after a message.
+static bool plan_one(struct launcher *l, int pe, int input, int line)
 {
     const struct gpsh_run_app *app = gpsh_run_app_of(&l->options, pe);
-    struct gpsh_child_plan plan = {.path = app->path,
-                                   .directory = app->directory,
-                                   .argv = app->program,
-                                   .stdio = {input, STDOUT_FILENO, STDERR_FILENO},
-                                   .terminal = pe == 0 && l->options.terminal,
-                                   .cpus = l->cpus ? &l->cpus[pe] : NULL,
-                                   .signals = &l->old_signals};
-    char log[160];
-    bool ready = outputs_open(l, pe, plan.stdio);
-    bool heard = ready && !l->options.output_file &&
-                 gpsh_chorus_address(&l->chorus, plan.stdio[2], log, sizeof(log));
-    if (ready)
-        plan.environment =
-            gpsh_job_server_environment(&l->job.server, pe, environ, heard ? log : NULL);
-    ready = ready && plan.environment;
-    int error = ready ? gpsh_keeper_launch(&l->keeper, pe, &plan) : 0;
-    outputs_close(plan.stdio);
-    gpsh_environment_free(plan.environment);
-    if (!error || l->keeper.lost) // the main loop notices
-        return ready ? 0 : EXIT_INTERNAL;
-    gpsh_cli_say("run", "cannot start '%s' as PE %d: %s%s", app->path, pe, strerror(error),
-                 hint(error));
-    return error == ENOENT || error == ENOEXEC || error == EACCES ? EXIT_NOT_EXECUTABLE
-                                                                  : EXIT_INTERNAL;
+    struct gpsh_child_plan *plan = &l->plans[pe];
+    *plan = (struct gpsh_child_plan){.path = app->path,
+                                     .directory = app->directory,
+                                     .argv = app->program,
+                                     .stdio = {input, STDOUT_FILENO, STDERR_FILENO},
+                                     .segment = l->segment,
+                                     .line = line,
+                                     .says_by_line = !l->options.output_file,
+                                     .terminal = pe == 0 && l->options.terminal,
+                                     .cpus = l->cpus ? &l->cpus[pe] : NULL,
+                                     .signals = &l->old_signals};
+    plan_place(plan, &l->options, pe);
+    return outputs_open(l, pe, plan->stdio);
+}
+
+// In the keeper. What it kept open would seem open to PEs.
+static void forget_own_ends(void *launcher)
+{
+    struct launcher *l = launcher;
+    for (int i = 0; l->streams && i < 2 * l->job.n_pes; i++)
+        if (l->streams[i].fd >= 0)
+            close(l->streams[i].fd);
+    for (int pe = 0; pe < l->lines.n_pes; pe++)
+        close(l->lines.lines[pe].fd);
+    if (l->terminal.master >= 0)
+        close(l->terminal.master);
+    gpsh_input_close(&l->input);
+    close(l->lines.epoll);
+    close(l->signal_fd);
 }
 
 static void report_binding(const struct launcher *l, int pe)
@@ -276,28 +295,54 @@ static void report_binding(const struct launcher *l, int pe)
 }
 
 // 0, or the exit status after a message.
-static int start_all(struct launcher *l)
+static int await_start(struct launcher *l)
+{
+    for (int n = 0; n < l->job.n_pes; n++) {
+        int pe, error = gpsh_keeper_started(&l->keeper, &pe);
+        if (l->keeper.lost) // the main loop notices
+            return 0;
+        if (error) {
+            const char *path = l->plans[pe].path;
+            gpsh_cli_say("run", "cannot start '%s' as PE %d: %s%s", path, pe, strerror(error),
+                         hint(error));
+            return error == ENOENT || error == ENOEXEC || error == EACCES ? EXIT_NOT_EXECUTABLE
+                                                                          : EXIT_INTERNAL;
+        }
+        if (l->options.report_bindings)
+            report_binding(l, pe);
+    }
+    return 0;
+}
+
+static bool plan_all(struct launcher *l, const int *lines, int first_input, int null)
+{
+    for (int pe = 0; pe < l->job.n_pes; pe++)
+        if (!plan_one(l, pe, pe == 0 ? first_input : null, lines[pe]))
+            return false;
+    return true;
+}
+
+// 0, or the exit status after a message.
+static int start_all(struct launcher *l, const int *lines)
 {
     int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
     int copied = l->options.terminal ? -1 : gpsh_input_open(&l->input);
-    int first_input = copied >= 0 ? copied : STDIN_FILENO;
-    int status = 0;
-    for (int pe = 0; pe < l->job.n_pes && !status && !l->keeper.lost; pe++) {
-        status = start_one(l, pe, pe == 0 ? first_input : null);
-        if (!status && l->options.report_bindings)
-            report_binding(l, pe);
+    int status = EXIT_INTERNAL, planned = 0;
+    if (plan_all(l, lines, copied >= 0 ? copied : STDIN_FILENO, null)) {
+        planned = l->job.n_pes;
+        int error =
+            gpsh_keeper_start(&l->keeper, l->plans, l->job.pes, l->job.n_pes, forget_own_ends, l);
+        if (error)
+            gpsh_cli_say("run", "cannot start a process: %s%s", strerror(error), hint(error));
+        else
+            status = 0;
     }
+    for (int pe = 0; pe < planned; pe++)
+        outputs_close(l->plans[pe].stdio);
     if (copied >= 0)
         close(copied);
     close(null);
-    return status;
-}
-
-static void read_server_events(struct launcher *l)
-{
-    struct gpsh_server_event e;
-    while (read(l->job.server.event_fd, &e, sizeof(e)) == sizeof(e))
-        gpsh_job_on_server_event(&l->job, &e);
+    return status ? status : await_start(l);
 }
 
 static void read_signals(struct launcher *l)
@@ -320,8 +365,11 @@ static void read_signals(struct launcher *l)
 static void read_keeper(struct launcher *l)
 {
     gpsh_keeper_read(&l->keeper);
-    // What a PE told the server before it ended is known by now, and comes first.
-    read_server_events(l);
+    // What a PE has said before it ended is here by now, and comes first.
+    gpsh_lines_read(&l->lines, on_line, l);
+    for (int pe = 0; pe < l->job.n_pes; pe++)
+        if (l->job.pes[pe].ended && l->job.pes[pe].running)
+            gpsh_lines_forget(&l->lines, pe);
     gpsh_job_on_child_stops(&l->job);
     gpsh_job_on_child_ends(&l->job);
     if (l->keeper.lost)
@@ -330,9 +378,8 @@ static void read_keeper(struct launcher *l)
 
 enum {
     POLL_SIGNALS,
-    POLL_SERVER,
     POLL_KEEPER,
-    POLL_CHORUS,
+    POLL_LINES,
     POLL_TERMINAL,
     POLL_INPUT,
     POLL_SINKS,
@@ -343,9 +390,8 @@ static nfds_t plan_polls(struct launcher *l)
 {
     struct pollfd *p = l->polls;
     p[POLL_SIGNALS] = (struct pollfd){.fd = l->signal_fd, .events = POLLIN};
-    p[POLL_SERVER] = (struct pollfd){.fd = l->job.server.event_fd, .events = POLLIN};
     p[POLL_KEEPER] = (struct pollfd){.fd = l->keeper.socket, .events = POLLIN};
-    p[POLL_CHORUS] = (struct pollfd){.fd = l->chorus.fd, .events = POLLIN};
+    p[POLL_LINES] = (struct pollfd){.fd = l->lines.epoll, .events = POLLIN};
     p[POLL_TERMINAL] = (struct pollfd){
         .fd = gpsh_sink_has_room(&l->sinks[0]) ? l->terminal.master : -1, .events = POLLIN};
     p[POLL_INPUT] = gpsh_input_wants(&l->input);
@@ -365,8 +411,8 @@ static nfds_t plan_polls(struct launcher *l)
 // Milliseconds until the job or a waiting line has something to do, -1: never.
 static int wait_ms(const struct launcher *l)
 {
-    int job_ms = gpsh_job_wait_ms(&l->job);
-    double due_s = gpsh_chorus_due_s(&l->chorus);
+    int job_ms = l->lines.refused ? 1 : gpsh_job_wait_ms(&l->job);
+    double due_s = gpsh_log_merge_due_s(&l->log);
     if (due_s == 0)
         return job_ms;
     int line_ms = (int)((due_s - (double)gpsh_clock_ns() * 1e-9) * 1e3) + 1;
@@ -374,15 +420,11 @@ static int wait_ms(const struct launcher *l)
     return job_ms >= 0 && job_ms < line_ms ? job_ms : line_ms;
 }
 
-static void hear_chorus(struct launcher *l)
+static void log_print_due(struct launcher *l)
 {
-    gpsh_chorus_read(&l->chorus);
-    if (l->chorus.called)
-        gpsh_job_on_call(&l->job);
-    l->chorus.called = false;
-    double due_s = gpsh_chorus_due_s(&l->chorus);
+    double due_s = gpsh_log_merge_due_s(&l->log);
     if (due_s > 0 && due_s <= (double)gpsh_clock_ns() * 1e-9)
-        gpsh_chorus_print(&l->chorus, line_print, l);
+        log_print(l);
 }
 
 static void read_terminal(struct launcher *l)
@@ -409,8 +451,8 @@ static void watch(struct launcher *l)
             read_terminal(l);
         if (ready > 0 && l->polls[POLL_INPUT].revents)
             gpsh_input_step(&l->input);
-        hear_chorus(l);
         read_keeper(l);
+        log_print_due(l);
         read_signals(l);
         gpsh_job_on_time(&l->job);
     }
@@ -419,16 +461,16 @@ static void watch(struct launcher *l)
 // All PEs have ended. Nothing they started survives them.
 static void clean_up(struct launcher *l)
 {
-    gpsh_keeper_sweep(&l->keeper);
+    gpsh_keeper_finish(&l->keeper);
     gpsh_input_close(&l->input);
     gpsh_terminal_close(&l->terminal, &l->sinks[0]);
     for (int i = 0; l->streams && i < 2 * l->job.n_pes; i++)
         gpsh_stream_close(&l->streams[i]);
     // From here on a signal ends the launcher at once: the reader of its output may be stuck.
     sigprocmask(SIG_SETMASK, &l->old_signals, NULL);
-    gpsh_chorus_read(&l->chorus);
-    gpsh_chorus_print(&l->chorus, line_print, l);
-    gpsh_chorus_close(&l->chorus);
+    gpsh_lines_read(&l->lines, on_line, l);
+    log_print(l);
+    gpsh_log_merge_release(&l->log);
     gpsh_cli_redirect(NULL, NULL);
     for (int i = 0; i < 2; i++)
         gpsh_sink_flush(&l->sinks[i]);
@@ -449,18 +491,20 @@ static int allocate(struct launcher *l)
     size_t n = (size_t)l->options.n_pes;
     l->job = (struct gpsh_job){.options = &l->options, .n_pes = l->options.n_pes};
     l->input.to_pe = -1;
-    l->chorus.fd = -1;
+    l->lines.epoll = l->segment = -1;
+    l->log.n_pes = l->options.n_pes;
     l->terminal.master = -1;
     l->sinks[0].fd = STDOUT_FILENO;
     l->sinks[1].fd = STDERR_FILENO;
     l->one_sink = gpsh_sink_is_shared(STDOUT_FILENO, STDERR_FILENO);
     l->job.pes = calloc(n, sizeof(*l->job.pes));
     l->polls = calloc(POLL_STREAMS + 2 * n, sizeof(*l->polls));
+    l->plans = calloc(n, sizeof(*l->plans));
     if (l->options.tag_output)
         l->streams = calloc(2 * n, sizeof(*l->streams));
     for (size_t i = 0; l->streams && i < 2 * n; i++)
         l->streams[i].fd = -1;
-    if (l->job.pes && l->polls && (l->streams || !l->options.tag_output))
+    if (l->job.pes && l->polls && l->plans && (l->streams || !l->options.tag_output))
         return 0;
     gpsh_cli_say("run", "out of memory for %zu PEs", n);
     return -1;
@@ -470,6 +514,7 @@ static void release(struct launcher *l)
 {
     free(l->job.pes);
     free(l->polls);
+    free(l->plans);
     free(l->streams);
     free(l->cpus);
     gpsh_run_options_release(&l->options);
@@ -488,21 +533,39 @@ static const char *setting_of(const struct gpsh_run_options *o, const char *assi
     return value ? value : getenv(name);
 }
 
-// With signals taken and the keeper watching. Returns the exit status.
-static int run_job(struct launcher *l, const char *dir)
+// What launcher and PEs share. 0, or the exit status after a message.
+static int open_job(struct launcher *l, int *lines)
 {
-    int status = EXIT_INTERNAL;
-    if (gpsh_job_server_start(&l->job.server, dir, l->options.n_pes, l->options.n_nodes) == 0) {
-        gpsh_chorus_open(&l->chorus, dir, l->options.n_pes);
-        gpsh_cli_redirect(say_in_turn, l);
-        status = start_all(l);
-        if (status == 0) {
-            gpsh_job_begin(&l->job);
-            if (l->keeper.lost) // before the last PE was started
-                gpsh_job_on_keeper_lost(&l->job);
-            watch(l);
-            status = l->job.exit_status;
-        }
+    struct gpsh_run_options *o = &l->options;
+    l->job.segment = gpsh_job_segment_create(o->n_pes, o->n_nodes, &l->segment);
+    if (!l->job.segment) {
+        gpsh_cli_say("run", "cannot make the job's segment: %s%s", strerror(errno),
+                     errno == EFBIG ? "; the limit of file sizes is low: raise it (ulimit -f)"
+                                    : "");
+        return EXIT_INTERNAL;
+    }
+    int error = gpsh_lines_open(&l->lines, o->n_pes, o->n_nodes, lines);
+    if (!error)
+        return 0;
+    gpsh_cli_say("run", "cannot make the lines to %d PEs: %s%s", o->n_pes, strerror(error),
+                 error == EMFILE ? "; raise the limit of open files (ulimit -n)" : "");
+    return EXIT_INTERNAL;
+}
+
+// With signals taken. Returns the exit status.
+static int run_job(struct launcher *l, const int *lines)
+{
+    gpsh_cli_redirect(say_in_turn, l);
+    l->keeper.socket = -1;
+    int status = start_all(l, lines);
+    for (int pe = 0; pe < l->job.n_pes; pe++)
+        close(lines[pe]);
+    if (status == 0) {
+        gpsh_job_begin(&l->job);
+        if (l->keeper.lost) // before the last PE was started
+            gpsh_job_on_keeper_lost(&l->job);
+        watch(l);
+        status = l->job.exit_status;
     }
     clean_up(l);
     gpsh_job_report(&l->job);
@@ -512,7 +575,6 @@ static int run_job(struct launcher *l, const char *dir)
 
 static int launch(struct launcher *l)
 {
-    char dir[128];
     int error = take_signals(l);
     if (!error)
         error = prepare_environment(l);
@@ -521,16 +583,12 @@ static int launch(struct launcher *l)
         return EXIT_INTERNAL;
     }
     raise_descriptor_limit(l->options.n_pes);
-    if (make_session_dir(dir, sizeof(dir)) < 0)
-        return EXIT_INTERNAL;
-    error = gpsh_keeper_start(&l->keeper, dir, l->job.pes, l->job.n_pes);
-    if (error) {
-        gpsh_cli_say("run", "cannot start a process: %s%s", strerror(error), hint(error));
-        rmdir(dir);
-        return EXIT_INTERNAL;
-    }
-    int status = run_job(l, dir);
-    gpsh_keeper_finish(&l->keeper);
+    int *lines = calloc((size_t)l->options.n_pes, sizeof(*lines));
+    int status = lines ? open_job(l, lines) : EXIT_INTERNAL;
+    if (!status)
+        status = run_job(l, lines);
+    free(lines);
+    gpsh_lines_close(&l->lines);
     return status;
 }
 
@@ -567,8 +625,5 @@ int gpsh_cmd_run(int argc, char **argv)
         status = launch(l);
     release(l);
     free(l);
-    // The PMIx server is left as it is: finalizing it can hang in libpmix 4.2.2 when a client
-    // misbehaved, and all it has outside this process is in the directory that the keeper removed.
-    fflush(stdout);
-    _exit(status);
+    return status;
 }

@@ -276,7 +276,7 @@ static void settle_static(const struct wiring *w)
 static int map_peer(void *arg, int index, const struct gpsh_fd_set *set)
 {
     int pe = gpsh.boot.node_pes[index];
-    gpsh.peers[pe].pid = set->pid;
+    gpsh.peers[pe].pid = set->pid ? set->pid : gpsh_bootstrap_pid_of(&gpsh.boot, pe);
     return gpsh_regions_map_peer(pe, set);
 }
 
@@ -473,7 +473,7 @@ static int wire(struct wiring *w, int my_status)
                          gpsh.n_pes);
     w->exchange.socket = -1;
     if (!my_status)
-        my_status = gpsh_fd_exchange_open(&w->exchange, gpsh.boot.dir, gpsh.my_pe, gpsh.generation);
+        my_status = gpsh_fd_exchange_open(&w->exchange, &gpsh.boot, gpsh.generation);
     if (!my_status)
         my_status = open_transports(w, gpsh.settings.transports, false);
     int status = publish(w, my_status);

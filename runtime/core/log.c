@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/launcher_log.h"
+#include "core/launcher.h"
 
 enum { LINE_BYTES = 1024 };
 
@@ -62,7 +62,7 @@ void gpsh_log_write(enum gpsh_log_level level, const char *subsystem, const char
         length = sizeof line - 2;
     // Levels above INFO interest only developers; there are too many lines for a detour.
     if (level <= GPSH_LOG_INFO && log_fd == STDERR_FILENO &&
-        gpsh_launcher_log_send(log_pe, line + prefix, length - (size_t)prefix)) {
+        gpsh_launcher_log(line + prefix, length - (size_t)prefix)) {
         errno = saved;
         return;
     }

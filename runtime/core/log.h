@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Logging: one write(2) per line to stderr (or GPUSHMEM_LOG_FILE), with the PE; errno is kept.
-// Under `gpushmem run` lines for stderr, down to INFO, go by way of the launcher (launcher_log.h).
+// Under `gpushmem run` lines for stderr, down to INFO, go by way of the launcher (launcher.h).
 #ifndef GPSH_LOG_H
 #define GPSH_LOG_H
 

@@ -8,7 +8,7 @@
 
 #include "core/clock.h"
 #include "core/hooks.h"
-#include "core/launcher_log.h"
+#include "core/launcher.h"
 #include "observe/question.h"
 #include "observe/verdict.h"
 
@@ -177,7 +177,7 @@ static void report_hang(struct gpsh_waiter *waiter, uint64_t now_ns)
     waiter->reported = true;
     GPSH_LOG(WARN, "wait", "in %s for %lld s (GPUSHMEM_HANG_REPORT), waiting%s", waiter->what,
              (long long)gpsh.settings.hang_report, about(waiter, text));
-    if (!gpsh_launcher_log_call(gpsh.my_pe))
+    if (!gpsh_launcher_call())
         waiter->verdict_ns = now_ns + 2 * SHOW_NS;
 }
 

@@ -12,7 +12,7 @@
 
 #include "core/clock.h"
 #include "core/error.h"
-#include "core/launcher_log.h"
+#include "core/launcher.h"
 #include "core/log.h"
 #include "core/team_name.h"
 #include "core/thread.h"
@@ -340,7 +340,7 @@ static void report_hang(struct launch_wait *wait, uint64_t lasted_ns)
     gpsh_board_show_wait(&wait->slot, &record);
     GPSH_LOG(WARN, "kernel", "in gpushmem_launch_wait for %llu s (GPUSHMEM_HANG_REPORT), waiting%s",
              (unsigned long long)(lasted_ns / 1000000000), record.text);
-    if (!gpsh_launcher_log_call(gpsh.my_pe))
+    if (!gpsh_launcher_call())
         gpsh_verdict_log(gpsh.boot.job_id, gpsh.my_pe, gpsh.n_pes);
 }
 

@@ -92,7 +92,8 @@ static void until_known(int dead)
 
 int main(int argc, char **argv)
 {
-    const char *rank = getenv("PMIX_RANK"), *size = getenv("GPUSHMEM_RUN_SIZE");
+    const char *rank = getenv("PMIX_RANK") ? getenv("PMIX_RANK") : getenv("GPUSHMEM_RUN_PE"),
+               *size = getenv("GPUSHMEM_RUN_SIZE");
     CHECK(argc == 2 && rank && size);
     int me = atoi(rank), dead = atoi(size) - 1;
     bool leaving = strcmp(argv[1], "leaving") == 0;

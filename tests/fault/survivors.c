@@ -127,7 +127,8 @@ static double seconds(void)
 
 int main(int argc, char **argv)
 {
-    const char *rank = getenv("PMIX_RANK"), *size = getenv("GPUSHMEM_RUN_SIZE");
+    const char *rank = getenv("PMIX_RANK") ? getenv("PMIX_RANK") : getenv("GPUSHMEM_RUN_PE"),
+               *size = getenv("GPUSHMEM_RUN_SIZE");
     uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
     int rounds = argc > 2 ? atoi(argv[2]) : ROUNDS;
     CHECK(rank && size && atoi(size) >= 2 && atoi(size) <= MOST_PES);

@@ -8,8 +8,8 @@
 //   they are told mishap abort VICTIM      VICTIM asks for the end of the job, with status 42
 //   mishap leave VICTIM      VICTIM returns from main without finalize; the others go on until
 //   SIGUSR1 mishap hang VICTIM       nobody ever ends; each says that it is ready mishap blob:KIND
-//   VICTIM  VICTIM publishes a bad blob (short, version, round, length, type, none); PE 0 says what
-//   it got
+//   VICTIM  VICTIM publishes a bad blob (short, version, round, length, type, none; in the segment
+//   of gpushmem run short, length, place, other, none); PE 0 says what it got
 #define _GNU_SOURCE
 #include <pmix.h>
 #include <signal.h>
@@ -22,7 +22,9 @@
 #include <unistd.h>
 
 #include "bootstrap/bootstrap.h"
+#include "bootstrap/job_segment.h"
 #include "core/error.h"
+#include "core/launcher.h"
 
 enum { HANG_MS = 60000 };
 
@@ -99,7 +101,7 @@ struct forged {
     char payload[8];
 };
 
-static void publish_forged(const char *kind)
+static void forge_for_pmix(const char *kind)
 {
     struct forged f = {.magic = 0x42535047,
                        .version = 2,
@@ -127,10 +129,31 @@ static void publish_forged(const char *kind)
         exit(1);
 }
 
+// What a PE that scribbles would leave in the segment of `gpushmem run`.
+static void forge_in_segment(const char *kind)
+{
+    int fd, line, n_pes, n_nodes;
+    if (gpsh_launcher_find(&fd, &line) != GPSH_LAUNCHED)
+        exit(1);
+    struct gpsh_job_segment *s = gpsh_job_segment_join(fd, &n_pes, &n_nodes);
+    struct gpsh_job_segment_blob *blob = &s->pe[boot.my_pe].blob[1];
+    must(gpsh_bootstrap_put(&boot, "forged!", 8), "put");
+    if (strcmp(kind, "none") == 0)
+        blob->round = 0;
+    if (strcmp(kind, "short") == 0)
+        blob->bytes = 5;
+    if (strcmp(kind, "length") == 0)
+        blob->bytes = UINT64_MAX - 3;
+    if (strcmp(kind, "place") == 0)
+        blob->at = UINT64_MAX - 7;
+    if (strcmp(kind, "other") == 0)
+        blob->at = s->pe[0].blob[1].at + 8; // in the middle of one's own or another's
+}
+
 static int exchange_with_forger(const char *kind, int victim)
 {
     if (boot.my_pe == victim)
-        publish_forged(kind);
+        (boot.launched_by_us ? forge_in_segment : forge_for_pmix)(kind);
     else
         must(gpsh_bootstrap_put(&boot, "honest", 7), "put");
     must(gpsh_bootstrap_exchange(&boot), "exchange");

@@ -19,6 +19,7 @@ GPUSHMEM = os.environ.get("GPUSHMEM", "gpushmem")
 BOOT = os.environ.get("BOOT", "launch_boot")
 EVERYWHERE = os.environ.get("EVERYWHERE", "launch_everywhere")
 MISHAP = os.environ.get("MISHAP", "launch_mishap")
+MPIRUN = [shutil.which("mpirun"), "--allow-run-as-root", "--oversubscribe"] if shutil.which("mpirun") else None
 CAN_UNSHARE = subprocess.run(["unshare", "-pf", "true"], stderr=subprocess.DEVNULL).returncode == 0
 HANG_S = 60  # only against hangs, never a promise
 

@@ -20,16 +20,16 @@ class ExitStatus(Case):
         self.assertEqual(len(out.splitlines()), 2)
 
     def test_code_of_the_failing_pe(self):
-        _, err = self.job("-n", 4, "sh", "-c", "[ $PMIX_RANK = 2 ] && exit 9; exec sleep 60", code=9)
+        _, err = self.job("-n", 4, "sh", "-c", "[ $GPUSHMEM_RUN_PE = 2 ] && exit 9; exec sleep 60", code=9)
         self.assert_last_line(err, r"PE 2 \(pid \d+\) exited with code 9; ended the other 3 PEs")
 
     def test_first_failure_counts(self):
-        script = "[ $PMIX_RANK = 0 ] && exit 5; trap 'exit 6' TERM; sleep 60 & wait"
+        script = "[ $GPUSHMEM_RUN_PE = 0 ] && exit 5; trap 'exit 6' TERM; sleep 60 & wait"
         self.job("-n", 3, "sh", "-c", script, code=5)
 
     def test_signal_of_the_failing_pe(self):
         for number, name in ((signal.SIGKILL, "Killed"), (signal.SIGSEGV, "Segmentation fault"), (signal.SIGABRT, "Aborted")):
-            script = f"ulimit -c 0; [ $PMIX_RANK = 1 ] && kill -{int(number)} $$; exec sleep 60"
+            script = f"ulimit -c 0; [ $GPUSHMEM_RUN_PE = 1 ] && kill -{int(number)} $$; exec sleep 60"
             _, err = self.job("-n", 2, "sh", "-c", script, code=128 + number)
             self.assert_last_line(err, rf"PE 1 \(pid \d+\) was killed by signal {int(number)} \({name}.*\); ended the other PE")
 
@@ -42,7 +42,7 @@ class ExitStatus(Case):
         self.assertEqual(err, "")
 
     def test_continue_on_failure(self):
-        script = "[ $PMIX_RANK = 1 ] && exit 7; sleep 0.3; echo went on"
+        script = "[ $GPUSHMEM_RUN_PE = 1 ] && exit 7; sleep 0.3; echo went on"
         out, err = self.job("-n", 3, "--on-failure", "continue", "sh", "-c", script, code=7)
         self.assertEqual(out, "went on\n" * 2)
         self.assert_last_line(err, r"PE 1 \(pid \d+\) exited with code 7; the other 2 PEs ran to the end")
@@ -50,7 +50,7 @@ class ExitStatus(Case):
 
     def test_launcher_and_library_agree_on_failure(self):
         # Who is to be ended waits for that; who is not gives the launcher time for the mistake.
-        show = "[ $PMIX_RANK = 0 ] && exit 3; sleep %s; echo ${GPUSHMEM_ON_PE_FAILURE-unset}"
+        show = "[ $GPUSHMEM_RUN_PE = 0 ] && exit 3; sleep %s; echo ${GPUSHMEM_ON_PE_FAILURE-unset}"
         for options, out in ((("--on-failure", "continue"), "notify\n"),
                              (("--on-failure", "continue", "-x", "GPUSHMEM_ON_PE_FAILURE=abort"), "abort\n"),
                              (("-x", "GPUSHMEM_ON_PE_FAILURE=notify"), "notify\n"),
@@ -107,7 +107,8 @@ class CommandLine(Case):
         self.assertEqual(self.job("echo", ":")[0], ":\n")
 
     def test_failure_in_the_second_program(self):
-        _, err = self.job("-n", 2, "sleep", 60, ":", "-n", 2, "sh", "-c", "[ $PMIX_RANK = 3 ] && exit 5; exec sleep 60", code=5)
+        script = "[ $GPUSHMEM_RUN_PE = 3 ] && exit 5; exec sleep 60"
+        _, err = self.job("-n", 2, "sleep", 60, ":", "-n", 2, "sh", "-c", script, code=5)
         self.assert_last_line(err, r"PE 3 \(pid \d+\) exited with code 5; ended the other 3 PEs")
 
     def test_missing_second_program(self):

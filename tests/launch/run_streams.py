@@ -50,7 +50,7 @@ for i in range(100):
         script = """
             lines() { seq -f '%05000g' 90 >&2; }
             lines
-            [ $PMIX_RANK = 1 ] && sleep 0.3 && touch $TMPDIR/full && exit 7
+            [ $GPUSHMEM_RUN_PE = 1 ] && sleep 0.3 && touch $TMPDIR/full && exit 7
             while [ ! -e $TMPDIR/full ]; do sleep 0.02; done
             while [ -e $TMPDIR/full ]; do sleep 0.02; done
             lines"""
@@ -87,12 +87,16 @@ for i in range(100):
         job = self.start("-n", 2, "true", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024)))
         _, err = job.communicate(timeout=HANG_S)
         self.assertEqual(job.returncode, 1)
-        self.assertRegex(err, r"cannot describe the job to the PMIx server: .*: raise it \(ulimit -f\)")
+        self.assertRegex(err, r"cannot make the job's segment: .*: raise it \(ulimit -f\)")
+
+    def test_small_stack(self):
+        out, _ = self.job("-n", 2, "-t", "echo", "hello", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_STACK, (64 << 10,) * 2))
+        self.assertEqual(sorted(out.splitlines()), ["[0] hello", "[1] hello"])
 
     def test_file_of_each_pe(self):
         name = os.path.join(self.tmp, "out")
         for _ in range(2):  # the second job begins anew
-            out, _ = self.job("-n", 3, "--output-filename", name, "sh", "-c", "echo out $PMIX_RANK; echo err >&2; echo end")
+            out, _ = self.job("-n", 3, "--output-filename", name, "sh", "-c", "echo out $GPUSHMEM_RUN_PE; echo err >&2; echo end")
             self.assertEqual(out, "")
         for pe in range(3):
             self.assertEqual(pathlib.Path(f"{name}.{pe}").read_text(), f"out {pe}\nerr\nend\n")
@@ -115,7 +119,7 @@ for i in range(100):
         self.assertEqual(job.returncode, 128 + signal.SIGPIPE)
 
     def test_output_of_a_pe_that_is_killed(self):
-        out, _ = self.job("-n", 2, "-t", "sh", "-c", "echo last words; [ $PMIX_RANK = 1 ] && kill -9 $$; sleep 60", code=137)
+        out, _ = self.job("-n", 2, "-t", "sh", "-c", "echo last words; [ $GPUSHMEM_RUN_PE = 1 ] && kill -9 $$; sleep 60", code=137)
         self.assertIn("[1] last words\n", out)
 
     def test_untagged_output_is_untouched(self):
@@ -142,7 +146,7 @@ class Input(Case):
 
     def test_pseudo_terminal_of_pe_0(self):
         script = """
-            if [ $PMIX_RANK = 1 ]; then test -t 1 || echo no terminal; exit; fi
+            if [ $GPUSHMEM_RUN_PE = 1 ]; then test -t 1 || echo no terminal; exit; fi
             stty size; tty </dev/tty; read line; echo "read $line"; cat; exit 3"""
         job = self.start("-n", 2, "--pty", "--on-failure", "continue", "sh", "-c", script, stdin=subprocess.PIPE)
         out, _ = job.communicate("typed\n", timeout=HANG_S)
@@ -157,7 +161,7 @@ class Input(Case):
         ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 33, 77, 0, 0))
         before = termios.tcgetattr(theirs)
-        job = self.start("-n", 2, "--pty", "sh", "-c", "[ $PMIX_RANK = 0 ] && stty size; echo ready; exec sleep 60", stdin=theirs, start_new_session=True,
+        job = self.start("-n", 2, "--pty", "sh", "-c", "[ $GPUSHMEM_RUN_PE = 0 ] && stty size; echo ready; exec sleep 60", stdin=theirs, start_new_session=True,
                          preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
         lines = [line.rstrip("\r") for line in self.wait_for_lines(job, 3)]
         self.assertEqual(sorted(lines), ["33 77", "ready", "ready"])
@@ -172,7 +176,7 @@ class Input(Case):
     def test_pseudo_terminal_ends_with_its_pe(self):
         ours, theirs = pty.openpty()
         before = termios.tcgetattr(theirs)
-        job = self.start("-n", 2, "--pty", "sh", "-c", "[ $PMIX_RANK = 0 ] && exit; echo ready; exec sleep 60", stdin=theirs,
+        job = self.start("-n", 2, "--pty", "sh", "-c", "[ $GPUSHMEM_RUN_PE = 0 ] && exit; echo ready; exec sleep 60", stdin=theirs,
                          start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
         self.wait_for_lines(job, 1)
         deadline = time.monotonic() + HANG_S

@@ -63,7 +63,7 @@ main() {
     if [ -n "$fails" ]; then
         # A launcher that never starts anything fails, too: each PE leaves a mark first.
         # shellcheck disable=SC2016
-        set -- sh -c ': >"$0/$PMIX_RANK"; exec "$@"' "$work/started" "$@"
+        set -- sh -c ': >"$0/${PMIX_RANK:-$GPUSHMEM_RUN_PE}"; exec "$@"' "$work/started" "$@"
     fi
     # Two mpiruns that make or remove their common directory in /tmp at once are in each other's way.
     TMPDIR=$work/tmp timeout 120 "${launch[@]}" "$@" 2>&1 | tee "$work/output"

@@ -11,10 +11,10 @@
 
 enum { EXIT_NOT_FOUND = 127, LAUNCHER_WORDS = 7 };
 
-// PMIx servers set it for every process they start.
+// PMIx servers, and `gpushmem run`, set these for every process they start.
 bool perf_is_launched(void)
 {
-    return getenv("PMIX_RANK") != NULL;
+    return getenv("PMIX_RANK") || getenv("GPUSHMEM_RUN_PE");
 }
 
 static bool find_launcher(const char *self, char *path, size_t bytes)

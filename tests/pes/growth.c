@@ -221,7 +221,7 @@ static void test_threads(void)
 
 int main(int argc, char **argv)
 {
-    const char *what = argc > 1 ? argv[1] : "", *rank = getenv("PMIX_RANK");
+    const char *what = argc > 1 ? argv[1] : "", *rank = getenv("GPUSHMEM_RUN_PE");
     int whose = argc > 2 ? atoi(argv[2]) : -1;
     if (rank && atoi(rank) == whose && argc > 4)
         setenv("FAKE_CUDA_FAIL", argv[4], 1);

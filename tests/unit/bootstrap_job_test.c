@@ -146,28 +146,6 @@ Test(bootstrap_job, read__name_of_the_job__fit_for_file_names)
     cr_assert_eq(read_as_named(0, "prterun-host/17@1 x"), 0);
     cr_expect_str_eq(boot.job_id, "prterun-host_17_1_x");
     free(boot.node_pes);
-    cr_assert_eq(read_as_named(0, "gpushmem-12-abcdef"), 0);
-    cr_expect(boot.launched_by_us);
-    free(boot.node_pes);
-}
-
-// Whoever knows the name that `gpushmem run` gives a job may join it: docs/security.md.
-Test(bootstrap_job, read__name_that_is_a_secret__not_shown_and_not_shared)
-{
-    static const char *const secrets[] = {"gpushmem-662a8f817a2c5ab280440a50076854f8",
-                                          "gpushmem-662a8f817a2c5ab280440a50076854f9"};
-    char first[sizeof(boot.job_id)] = "";
-    job_of(1, "0");
-    for (int i = 0; i < 2; i++) {
-        cr_assert_eq(read_as_named(0, secrets[i]), 0);
-        cr_expect(boot.launched_by_us);
-        cr_expect_null(strstr(boot.job_id, "662a"), "%s", boot.job_id);
-        cr_expect_eq(strlen(boot.job_id), strlen("run-0123456789abcdef"), "%s", boot.job_id);
-        cr_expect_eq(strncmp(boot.job_id, "run-", 4), 0, "%s", boot.job_id);
-        cr_expect_str_neq(boot.job_id, first);
-        snprintf(first, sizeof(first), "%s", boot.job_id);
-        free(boot.node_pes);
-    }
 }
 
 Test(bootstrap_job, read__long_names__stay_different)
@@ -223,30 +201,6 @@ Test(bootstrap_job, read__session_directory__only_if_private)
     rmdir(deep);
     rmdir(dir);
     expect_dir(dir, "");
-}
-
-static bool warned_of(const char *words)
-{
-    char path[32], line[512] = "";
-    int fd = memfd_create("log", 0);
-    cr_assert(fd >= 0);
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    cr_assert_eq(gpsh_log_open(GPSH_LOG_WARN, path), 0);
-    cr_assert_eq(read_as(0), 0, "%s", gpsh_last_error());
-    gpsh_log_close();
-    cr_expect(pread(fd, line, sizeof line - 1, 0) >= 0);
-    close(fd);
-    free(boot.node_pes);
-    return strstr(line, words) != NULL;
-}
-
-Test(bootstrap_job, read__of_several_that_gpushmem_run_started__warned_when_alone)
-{
-    setenv("GPUSHMEM_RUN_SIZE", "3", 1);
-    job_of(1, "0");
-    cr_expect(warned_of("gpushmem run started 3 PEs, but this process has joined a job of one"));
-    setenv("GPUSHMEM_RUN_SIZE", "1", 1);
-    cr_expect(!warned_of("gpushmem run"));
 }
 
 Test(bootstrap_job, alone__is_a_job_of_one)

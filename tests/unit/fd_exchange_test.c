@@ -9,6 +9,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "bootstrap/bootstrap.h"
 #include "bootstrap/fd_exchange.h"
 #include "core/error.h"
 
@@ -58,7 +59,8 @@ static void open_all(int n)
 {
     for (int i = 0; i < n; i++) {
         pes[i] = i;
-        cr_assert_eq(gpsh_fd_exchange_open(&exchanges[i], "", i, 1), 0, "%s", gpsh_last_error());
+        const struct gpsh_bootstrap job = {.my_pe = i};
+        cr_assert_eq(gpsh_fd_exchange_open(&exchanges[i], &job, 1), 0, "%s", gpsh_last_error());
         paths[i] = exchanges[i].path;
     }
 }

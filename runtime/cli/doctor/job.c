@@ -57,6 +57,10 @@ GPSH_CHECK_FUNCTION(launcher)
         gpsh_found(finding, GPSH_OK, "one that speaks PMIx");
         return;
     }
+    if (is_set(host, "GPUSHMEM_RUN_JOB")) {
+        gpsh_found(finding, GPSH_OK, "gpushmem run");
+        return;
+    }
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (is_set(host, others[i].variable)) {
             gpsh_found(finding, GPSH_PROBLEM, "%s: each is a job of its own", others[i].who);

@@ -87,7 +87,11 @@ int gpsh_self_test_run(void)
 // A job of its own, whatever launcher started this process.
 static char **environment_make(void)
 {
-    static const char *const hidden[] = {"PMIX_", "PMI_", "GPUSHMEM_TRANSPORTS=", "GPUSHMEM_LOG_",
+    static const char *const hidden[] = {"PMIX_",
+                                         "PMI_",
+                                         "GPUSHMEM_RUN_JOB=",
+                                         "GPUSHMEM_TRANSPORTS=",
+                                         "GPUSHMEM_LOG_",
                                          "GPUSHMEM_HEAP_SIZE="};
     static char *variables[4096];
     int n = 0;

@@ -184,7 +184,7 @@ def run(job):
 
 
 def main():
-    rank = int(os.environ.get("LOCAL_RANK", os.environ.get("PMIX_RANK", "0")))
+    rank = int(os.environ.get("LOCAL_RANK", os.environ.get("GPUSHMEM_RUN_PE", "0")))
     torch.cuda.set_device(rank % torch.cuda.device_count())
     warm_up()
     if "LOCAL_RANK" in os.environ:

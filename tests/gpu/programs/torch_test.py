@@ -125,7 +125,7 @@ def graph(job):
 
 
 def main():
-    rank = int(os.environ.get("PMIX_RANK", "0"))
+    rank = int(os.environ.get("GPUSHMEM_RUN_PE", "0"))
     torch.cuda.set_device(rank % torch.cuda.device_count())
     before = torch.arange(1000, device="cuda") * 3  # torch's context is there first
     job = Job(sys.argv[1])

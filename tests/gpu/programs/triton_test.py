@@ -161,7 +161,7 @@ def run(library, me, n):
 
 
 def main():
-    rank = int(os.environ.get("PMIX_RANK", "0"))
+    rank = int(os.environ.get("GPUSHMEM_RUN_PE", "0"))
     torch.cuda.set_device(rank % torch.cuda.device_count())
     warm = torch.arange(N, dtype=torch.int32, device="cuda")
     assert torch.equal(warm * 2 + 1, (warm + warm).add(1)) and not torch.equal(warm, torch.zeros_like(warm).copy_(warm + 3))

@@ -162,7 +162,7 @@ class Jobs(unittest.TestCase):
 
     def test_parts_that_somebody_took_away(self):
         # PE 0 makes its part before it waits for PE 1.
-        result = self.run_job("-n", "2", "sh", "-c", f'[ "$PMIX_RANK" = 0 ] || {{ until rm "$GPUSHMEM_TRACE".0.*.part 2> '
+        result = self.run_job("-n", "2", "sh", "-c", f'[ "$GPUSHMEM_RUN_PE" = 0 ] || {{ until rm "$GPUSHMEM_TRACE".0.*.part 2> '
                               f'/dev/null; do sleep 0.01; done; unset GPUSHMEM_TRACE; }}; exec {SYNC}')
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn("gpushmem[0] WARN trace: the trace is lost: somebody has deleted", result.stderr)
@@ -174,7 +174,7 @@ class Jobs(unittest.TestCase):
         inner = f'{GPUSHMEM} run -n 2 {HELLO} > inner.txt 2>&1'
         clean = "for v in $(env | sed -n 's/^\\(PMIX[A-Z0-9_]*\\)=.*/\\1/p'); do unset $v; done; unset GPUSHMEM_RUN_PID"
         wait = 'until ls "$GPUSHMEM_TRACE".0.*.part > /dev/null 2>&1; do sleep 0.01; done'
-        result = self.run_job("-n", "2", "sh", "-c", f'[ "$PMIX_RANK" = 0 ] || ({wait}; {clean}; cd {self.folder.name}; {inner}); '
+        result = self.run_job("-n", "2", "sh", "-c", f'[ "$GPUSHMEM_RUN_PE" = 0 ] || ({wait}; {clean}; cd {self.folder.name}; {inner}); '
                               f'exec {HELLO}')
         with open(os.path.join(self.folder.name, "inner.txt"), encoding="utf-8") as file:
             said = file.read()
@@ -206,16 +206,8 @@ class Jobs(unittest.TestCase):
             self.assertIn("ended without gpushmem_finalize", Trace(self, os.path.join(self.folder.name, name)).pes[0])
         self.assertEqual(self.merge("merge", "t.json").returncode, 1)
 
-    def test_name_of_the_job_is_told_to_nobody(self):
-        # Who knows it may join: docs/security.md.
-        result = self.run_job("-n", "1", "sh", "-c", f'echo "$PMIX_NAMESPACE"; exec {SYNC}')
-        self.assertEqual(result.returncode, 0, result.stderr)
-        name = next(line for line in result.stdout.split() if line.startswith("gpushmem-"))
-        with open(self.file, encoding="utf-8") as file:
-            self.assertNotIn(name, file.read())
-
     def test_one_pe_without_a_trace(self):
-        result = self.run_job("-n", "2", "sh", "-c", f'[ "$PMIX_RANK" = 0 ] || unset GPUSHMEM_TRACE; exec {SYNC}')
+        result = self.run_job("-n", "2", "sh", "-c", f'[ "$GPUSHMEM_RUN_PE" = 0 ] || unset GPUSHMEM_TRACE; exec {SYNC}')
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn("here are 1 of 2, that of PE 1 is not there", result.stderr)
         self.assertEqual(sorted(Trace(self, self.file).pes), [0])

@@ -119,6 +119,8 @@ static bool read_row(const struct row *row)
 static void forget_faults(void)
 {
     const char *rank = getenv("PMIX_RANK");
+    if (!rank)
+        rank = getenv("GPUSHMEM_RUN_PE");
     if (shca_settings.rank < 0 || (rank && atol(rank) == shca_settings.rank))
         return;
     shca_settings.fail_after = shca_settings.reg_fail_after = shca_settings.event_after = -1;

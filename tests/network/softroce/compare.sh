@@ -46,7 +46,7 @@ ours() {
     local json=$OUT/ours-$1-$2.json
     shift 2
     # shellcheck disable=SC2016
-    "$bin/gpushmem" run -n 2 bash -c 'GPUSHMEM_VERBS_DEVICES=rxe$PMIX_RANK exec "$@"' perf \
+    "$bin/gpushmem" run -n 2 bash -c 'GPUSHMEM_VERBS_DEVICES=rxe$GPUSHMEM_RUN_PE exec "$@"' perf \
         "$bin/gpushmem" perf "$@" --json "$json" >"$json.log" 2>&1 || die "gpushmem perf $* failed: $(tail -n 3 "$json.log")"
 }
 

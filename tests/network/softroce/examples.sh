@@ -9,7 +9,7 @@ export GPUSHMEM_TRANSPORTS=verbs
 run() {
     echo "examples.sh: $*"
     # shellcheck disable=SC2016
-    "$bin/gpushmem" run -n 4 bash -c 'GPUSHMEM_VERBS_DEVICES=rxe$((PMIX_RANK / 2)) exec "$@"' pe "$@"
+    "$bin/gpushmem" run -n 4 bash -c 'GPUSHMEM_VERBS_DEVICES=rxe$((GPUSHMEM_RUN_PE / 2)) exec "$@"' pe "$@"
 }
 
 run "$bin/hello"

@@ -16,7 +16,7 @@ for entry in "$@"; do
     [ -x "$path" ] || path=$bin/$program
     start=$SECONDS
     # shellcheck disable=SC2016,SC2086
-    if "$bin/gpushmem" run $options sh -c 'GPUSHMEM_VERBS_DEVICES=rxe$((PMIX_RANK % 2)) exec "$@"' - "$path" $arguments; then
+    if "$bin/gpushmem" run $options sh -c 'GPUSHMEM_VERBS_DEVICES=rxe$((GPUSHMEM_RUN_PE % 2)) exec "$@"' - "$path" $arguments; then
         echo "ok: $program with $options ($((SECONDS - start)) s)"
     else
         echo "FAILED: $program with $options"

@@ -29,7 +29,7 @@ static int failed(const char *call)
 int main(int argc, char **argv)
 {
     enum { ROUNDED_MIB = 2 }; // by pages of a GPU
-    const char *rank = getenv("PMIX_RANK");
+    const char *rank = getenv("GPUSHMEM_RUN_PE");
     if (argc < 2)
         return 2;
     if (argc > 2 && rank && !strcmp(rank, "1"))

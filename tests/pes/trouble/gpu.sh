@@ -43,12 +43,12 @@ says "GPU taken" "GPU 0 cannot be used; is it in exclusive mode and taken by ano
 says "no memory" "GPUSHMEM_HEAP_SIZE=16M does not fit on Fake GPU 0 at 0000:10:00.0: 7M of its 7M are free (2 PEs on this node \
 share its GPUs); lower it, or set GPUSHMEM_HEAP_KIND=host" env FAKE_CUDA_MEMORY=8000000 $job
 says "no memory for one PE, the others are told" "PE 1 on $(hostname) could not initialise: GPUSHMEM_HEAP_SIZE=16M does not fit" \
-    $run --on-failure continue -n 3 sh -c '[ $PMIX_RANK = 1 ] && export FAKE_CUDA_MEMORY=8000000; exec "$0"' "$bin/lifecycle"
+    $run --on-failure continue -n 3 sh -c '[ $GPUSHMEM_RUN_PE = 1 ] && export FAKE_CUDA_MEMORY=8000000; exec "$0"' "$bin/lifecycle"
 works "no memory for the default size, which shrinks for all" "each PE's heap has 8M instead of the 256M that are the default: PE 1 \
-has no room for more" $run -n 2 env -u GPUSHMEM_HEAP_SIZE sh -c '[ $PMIX_RANK = 1 ] && export FAKE_CUDA_MEMORY=66200000
+has no room for more" $run -n 2 env -u GPUSHMEM_HEAP_SIZE sh -c '[ $GPUSHMEM_RUN_PE = 1 ] && export FAKE_CUDA_MEMORY=66200000
 exec "$0" 8' "$bin/process_heap_size"
 says "heaps here and there" "has its heap in" \
-    $run -n 2 sh -c '[ $PMIX_RANK = 1 ] && export GPUSHMEM_HEAP_KIND=host; exec "$0"' "$bin/lifecycle"
+    $run -n 2 sh -c '[ $GPUSHMEM_RUN_PE = 1 ] && export GPUSHMEM_HEAP_KIND=host; exec "$0"' "$bin/lifecycle"
 
 says "kernels on CPU threads, heap on a GPU" "a kernel was not launched: its kernels run on CPU threads, but the heap is in GPU \
 memory; set GPUSHMEM_HEAP_KIND=host, or build the program with nvcc" env FAKE_CUDA_LEAKS=0 $run -n 2 "$bin/hello"
@@ -61,7 +61,7 @@ says "no VMM, but demanded" "GPUSHMEM_HEAP_EXPORT=vmm: Fake GPU 0 has no file de
 works "VMM refused after all" "operation not permitted (800, CUDA_ERROR_NOT_PERMITTED); CUDA IPC is used instead" \
     env FAKE_CUDA_FAIL=cuMemExportToShareableHandle:800 $job
 works "one PE by VMM, one by IPC" "shared by CUDA IPC" \
-    $run -n 2 sh -c '[ $PMIX_RANK = 1 ] && export FAKE_CUDA_ATTRIBUTES=vmm=0; exec "$0"' "$bin/lifecycle"
+    $run -n 2 sh -c '[ $GPUSHMEM_RUN_PE = 1 ] && export FAKE_CUDA_ATTRIBUTES=vmm=0; exec "$0"' "$bin/lifecycle"
 says "IPC refused" "a CUDA IPC handle for the heap on Fake GPU 0; containers need --ipc=host for it: OS call failed" \
     env GPUSHMEM_HEAP_EXPORT=ipc FAKE_CUDA_FAIL=cuIpcGetMemHandle:304 $job
 apart() {
@@ -81,14 +81,14 @@ says "one import refused, the others are told" "PE 2 on $(hostname) could not in
 GPU 0000:10:00.0 cannot map PE 0's heap: \
 unknown error (999, CUDA_ERROR_UNKNOWN)" \
     env GPUSHMEM_TRANSPORTS=p2p $run --on-failure continue -n 3 \
-    sh -c '[ $PMIX_RANK = 2 ] && export FAKE_CUDA_FAIL=cuMemImportFromShareableHandle:999; exec "$0"' "$bin/lifecycle"
+    sh -c '[ $GPUSHMEM_RUN_PE = 2 ] && export FAKE_CUDA_FAIL=cuMemImportFromShareableHandle:999; exec "$0"' "$bin/lifecycle"
 
 # ---- queues and kernels ----
 says "no stream" "no stream on GPU 0000:10:00.0: out of memory (2, CUDA_ERROR_OUT_OF_MEMORY)" env FAKE_CUDA_FAIL=cuStreamCreate:2 $job
 says "kernels are not loaded" "loading the library's kernels on Fake GPU 0: a PTX JIT compilation failed (218, " \
     env FAKE_CUDA_FAIL=cuModuleLoadData:218 $job
 says "kernels are not loaded on one PE, the others are told" "PE 1 on $(hostname) could not initialise: loading the library's" \
-    $run --on-failure continue -n 3 sh -c '[ $PMIX_RANK = 1 ] && export FAKE_CUDA_FAIL=cuModuleLoadData:218; exec "$0"' "$bin/lifecycle"
+    $run --on-failure continue -n 3 sh -c '[ $GPUSHMEM_RUN_PE = 1 ] && export FAKE_CUDA_FAIL=cuModuleLoadData:218; exec "$0"' "$bin/lifecycle"
 says "launching refused" "loading the library's kernels on Fake GPU 0: unspecified launch failure (719, CUDA_ERROR_LAUNCH_FAILED)" \
     env FAKE_CUDA_FAIL=cuLaunchKernel:719 $job
 says "copying refused" "bytes from " env FAKE_CUDA_LEAKS=0 FAKE_CUDA_FAIL=cuMemcpyHtoDAsync:719 $job

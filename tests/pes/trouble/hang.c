@@ -82,7 +82,7 @@ static int finalize_when_told(const sigset_t *order)
 // Whether this is the last PE, by the launcher's word.
 static bool is_last(void)
 {
-    const char *rank = getenv("PMIX_RANK"), *size = getenv("GPUSHMEM_RUN_SIZE");
+    const char *rank = getenv("GPUSHMEM_RUN_PE"), *size = getenv("GPUSHMEM_RUN_SIZE");
     return rank && size && atoi(rank) == atoi(size) - 1;
 }
 

@@ -25,15 +25,15 @@ says "log file in no directory" "GPUSHMEM_LOG_FILE=/nowhere/log" env GPUSHMEM_LO
 says "device heap without a GPU" "GPUSHMEM_HEAP_KIND" env CUDA_VISIBLE_DEVICES= GPUSHMEM_HEAP_KIND=device "$bin/lifecycle"
 says "numbers that have no room for pieces" "GPUSHMEM_TEAM_EPOCH" env GPUSHMEM_TEAM_EPOCH=8796093022209 "$bin/lifecycle"
 says "different heaps" "GPUSHMEM_HEAP_SIZE" $run -n 2 sh -c \
-    'GPUSHMEM_HEAP_SIZE=$((16 + PMIX_RANK))M exec "$0"' "$bin/lifecycle"
+    'GPUSHMEM_HEAP_SIZE=$((16 + GPUSHMEM_RUN_PE))M exec "$0"' "$bin/lifecycle"
 says "different ways of collectives" "copies=67108864,blocks=64,nodes=1,round=0; set it alike for all PEs" $run -n 2 sh -c \
-    'GPUSHMEM_COLLECTIVES=packets=$((64 + PMIX_RANK))K exec "$0"' "$bin/lifecycle"
+    'GPUSHMEM_COLLECTIVES=packets=$((64 + GPUSHMEM_RUN_PE))K exec "$0"' "$bin/lifecycle"
 works "the same ways, written in two ways" "" $run -n 2 sh -c \
-    'GPUSHMEM_COLLECTIVES=$([ $PMIX_RANK = 0 ] && echo packets=64K || echo packets=65536) exec "$0"' "$bin/lifecycle"
+    'GPUSHMEM_COLLECTIVES=$([ $GPUSHMEM_RUN_PE = 0 ] && echo packets=64K || echo packets=65536) exec "$0"' "$bin/lifecycle"
 says "different teams" "set them alike for all PEs" $run -n 2 sh -c \
-    'GPUSHMEM_STREAM_TEAMS=$((8 + PMIX_RANK)) exec "$0"' "$bin/lifecycle"
+    'GPUSHMEM_STREAM_TEAMS=$((8 + GPUSHMEM_RUN_PE)) exec "$0"' "$bin/lifecycle"
 says "one PE cannot initialise" "PE 1 on" $run --on-failure continue -n 3 sh -c \
-    'if [ $PMIX_RANK = 1 ]; then export GPUSHMEM_HEAP_SIZE=8T; fi; exec "$0"' "$bin/lifecycle"
+    'if [ $GPUSHMEM_RUN_PE = 1 ]; then export GPUSHMEM_HEAP_SIZE=8T; fi; exec "$0"' "$bin/lifecycle"
 works "unknown setting" "GPUSHMEM_HEEP_SIZE: unknown setting, ignored; did you mean GPUSHMEM_HEAP_SIZE" env GPUSHMEM_HEEP_SIZE=1G $run -n 2 "$bin/lifecycle"
 works "memory still allocated at finalize" "still allocated" $run -n 2 "$bin/lifecycle" leak
 works "values of PEs that there are not" "gpushmem_long_atomic_fetch: there is no PE 98" "$bin/lifecycle" nowhere

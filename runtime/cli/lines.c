@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#define _GNU_SOURCE // struct ucred, SOCK_NONBLOCK
+#include "lines.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+enum { MOST_AT_ONCE = 252, EVENTS = 64, PATIENCE_S = 1 };
+
+int gpsh_lines_open(struct gpsh_lines *l, int n_pes, int n_nodes, int *pe_ends)
+{
+    const int on = 1;
+    const struct timeval patience = {.tv_sec = PATIENCE_S}; // a stopped launcher stops no PE
+    *l = (struct gpsh_lines){.epoll = epoll_create1(EPOLL_CLOEXEC),
+                             .n_pes = n_pes,
+                             .n_nodes = n_nodes,
+                             .lines = calloc((size_t)n_pes, sizeof(*l->lines))};
+    if (!l->lines || l->epoll < 0)
+        return l->lines ? errno : ENOMEM;
+    for (int pe = 0; pe < n_pes; pe++)
+        l->lines[pe].fd = pe_ends[pe] = -1;
+    for (int pe = 0; pe < n_pes; pe++) {
+        int ends[2];
+        struct epoll_event event = {.events = EPOLLIN, .data.u32 = (uint32_t)pe};
+        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+            return errno;
+        l->lines[pe].fd = ends[0];
+        pe_ends[pe] = ends[1];
+        if (setsockopt(ends[0], SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) < 0 ||
+            setsockopt(ends[1], SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) < 0 ||
+            fcntl(ends[0], F_SETFL, O_NONBLOCK) < 0 ||
+            epoll_ctl(l->epoll, EPOLL_CTL_ADD, ends[0], &event) < 0)
+            return errno;
+    }
+    return 0;
+}
+
+static void fds_close(int *fds, int *n)
+{
+    while (*n > 0)
+        close(fds[--*n]);
+}
+
+// ------------------------------------------------------------------------------------------
+// descriptors
+
+static bool has_given(const struct gpsh_line *line, int32_t round)
+{
+    return line->n_fds > 0 && line->round == round;
+}
+
+static bool send_sets(struct gpsh_lines *l, struct gpsh_line *to, int first_of_node)
+{
+    union {
+        struct cmsghdr header;
+        char bytes[CMSG_SPACE(MOST_AT_ONCE * sizeof(int))];
+    } control;
+    int fds[MOST_AT_ONCE], n = 0;
+    for (int i = 0; i < to->wanted; i++) {
+        const struct gpsh_line *from = &l->lines[first_of_node + to->first + i];
+        memcpy(fds + n, from->fds, (size_t)from->n_fds * sizeof(int));
+        n += from->n_fds;
+    }
+    struct gpsh_line_message answer = {
+        .word = GPSH_LINE_GIVEN, .a = to->wanted_round, .b = to->first, .c = to->wanted};
+    struct iovec part = {.iov_base = &answer, .iov_len = sizeof(answer)};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = CMSG_SPACE((size_t)n * sizeof(int))};
+    memset(&control.header, 0, sizeof(control.header));
+    control.header = (struct cmsghdr){.cmsg_len = CMSG_LEN((size_t)n * sizeof(int)),
+                                      .cmsg_level = SOL_SOCKET,
+                                      .cmsg_type = SCM_RIGHTS};
+    memcpy(CMSG_DATA(&control.header), fds, (size_t)n * sizeof(int));
+    return sendmsg(to->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0;
+}
+
+// Once all PEs of a node have everything, the memory is theirs alone.
+static void settle(struct gpsh_lines *l, int node)
+{
+    int first = gpsh_job_first_pe(node, l->n_pes, l->n_nodes);
+    int end = gpsh_job_first_pe(node + 1, l->n_pes, l->n_nodes);
+    for (int pe = first; pe < end; pe++)
+        if (!l->lines[pe].has_all)
+            return;
+    for (int pe = first; pe < end; pe++) {
+        fds_close(l->lines[pe].fds, &l->lines[pe].n_fds);
+        l->lines[pe].has_all = false;
+    }
+}
+
+// Gives a PE what it has asked for, if all of that is there.
+static void serve(struct gpsh_lines *l, int pe, int first)
+{
+    struct gpsh_line *to = &l->lines[pe];
+    int n_fds = 0;
+    for (int i = 0; i < to->wanted; i++) {
+        const struct gpsh_line *from = &l->lines[first + to->first + i];
+        if (!has_given(from, to->wanted_round))
+            return;
+        n_fds += from->n_fds;
+    }
+    if (n_fds > MOST_AT_ONCE)
+        to->wanted = 0; // the PE has asked for more than it may
+    if (to->wanted == 0)
+        return;
+    if (!send_sets(l, to, first)) {
+        // Too many descriptors of this user are on their way; they will be received.
+        l->refused |= errno == ETOOMANYREFS || errno == EAGAIN || errno == ENOBUFS;
+        return;
+    }
+    to->wanted = 0;
+}
+
+static void serve_node(struct gpsh_lines *l, int node)
+{
+    int first = gpsh_job_first_pe(node, l->n_pes, l->n_nodes);
+    int end = gpsh_job_first_pe(node + 1, l->n_pes, l->n_nodes);
+    for (int pe = first; pe < end; pe++)
+        if (l->lines[pe].wanted > 0)
+            serve(l, pe, first);
+}
+
+static void on_give(struct gpsh_line *line, int32_t round, int *fds, int *n)
+{
+    fds_close(line->fds, &line->n_fds);
+    memcpy(line->fds, fds, (size_t)*n * sizeof(int));
+    line->n_fds = *n;
+    line->round = round;
+    line->has_all = false;
+    *n = 0;
+}
+
+static void on_take(struct gpsh_lines *l, int pe, const struct gpsh_line_message *m)
+{
+    int node = gpsh_job_node_of(pe, l->n_pes, l->n_nodes);
+    int n = gpsh_job_first_pe(node + 1, l->n_pes, l->n_nodes) -
+            gpsh_job_first_pe(node, l->n_pes, l->n_nodes);
+    if (m->b < 0 || m->c < 0 || m->b > n || m->c > n - m->b)
+        return; // there are no such PEs
+    l->lines[pe].has_all = m->c == 0 && has_given(&l->lines[pe], m->a);
+    if (l->lines[pe].has_all)
+        settle(l, node);
+    l->lines[pe].wanted_round = m->a;
+    l->lines[pe].first = m->b;
+    l->lines[pe].wanted = m->c;
+}
+
+// ------------------------------------------------------------------------------------------
+// messages
+
+struct received {
+    struct gpsh_line_message head;
+    char text[GPSH_LINE_TEXT + 1];
+    int fds[GPSH_LINE_FDS], n_fds;
+};
+
+// False: nothing more is there. A message that is none of ours has no word that anybody knows.
+static bool receive(int fd, struct received *r)
+{
+    union {
+        struct cmsghdr header;
+        char bytes[CMSG_SPACE(GPSH_LINE_FDS * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
+    } control;
+    struct iovec parts[] = {{.iov_base = &r->head, .iov_len = sizeof(r->head)},
+                            {.iov_base = r->text, .iov_len = sizeof(r->text) - 1}};
+    struct msghdr message = {.msg_iov = parts,
+                             .msg_iovlen = 2,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof(control.bytes)};
+    bool ours = false;
+    ssize_t n = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
+    r->n_fds = 0;
+    if (n <= 0)
+        return false;
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(&message); c; c = CMSG_NXTHDR(&message, c)) {
+        struct ucred who;
+        if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS) {
+            r->n_fds = (int)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+            memcpy(r->fds, CMSG_DATA(c), (size_t)r->n_fds * sizeof(int));
+        } else if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_CREDENTIALS) {
+            memcpy(&who, CMSG_DATA(c), sizeof(who));
+            ours = who.uid == geteuid();
+        }
+    }
+    const ssize_t head = sizeof(r->head);
+    if (!ours || n < head || message.msg_flags & MSG_CTRUNC)
+        r->head.word = -1;
+    r->text[n < head ? 0 : n - head] = '\0';
+    return true;
+}
+
+static void read_line(struct gpsh_lines *l, int pe, gpsh_line_said_fn *said, void *arg)
+{
+    struct received r;
+    struct gpsh_line *line = &l->lines[pe];
+    while (line->fd >= 0 && receive(line->fd, &r)) {
+        const struct gpsh_line_message *m = &r.head;
+        if (m->word == GPSH_LINE_GIVE && r.n_fds > 0)
+            on_give(line, m->a, r.fds, &r.n_fds);
+        else if (m->word == GPSH_LINE_TAKE)
+            on_take(l, pe, m);
+        else if (m->word >= 0)
+            said(pe, m, r.text, arg);
+        fds_close(r.fds, &r.n_fds);
+    }
+}
+
+void gpsh_lines_read(struct gpsh_lines *l, gpsh_line_said_fn *said, void *arg)
+{
+    struct epoll_event events[EVENTS];
+    int n, last_node = -1;
+    bool again = l->refused;
+    l->refused = false;
+    do {
+        n = epoll_wait(l->epoll, events, EVENTS, 0);
+        for (int i = 0; i < n; i++) {
+            int pe = (int)events[i].data.u32;
+            read_line(l, pe, said, arg);
+            // At the end of the last process that has it: EPOLLHUP would come for ever.
+            if (events[i].events & (EPOLLHUP | EPOLLERR))
+                epoll_ctl(l->epoll, EPOLL_CTL_DEL, l->lines[pe].fd, NULL);
+        }
+    } while (n == EVENTS);
+    for (int pe = 0; pe < l->n_pes; pe++) {
+        int node = gpsh_job_node_of(pe, l->n_pes, l->n_nodes);
+        if (node != last_node && (again || l->lines[pe].wanted > 0))
+            serve_node(l, last_node = node);
+    }
+}
+
+void gpsh_lines_forget(struct gpsh_lines *l, int pe)
+{
+    struct gpsh_line *line = &l->lines[pe];
+    fds_close(line->fds, &line->n_fds);
+    line->wanted = 0;
+}
+
+void gpsh_lines_close(struct gpsh_lines *l)
+{
+    for (int pe = 0; l->lines && pe < l->n_pes; pe++) {
+        gpsh_lines_forget(l, pe);
+        if (l->lines[pe].fd >= 0)
+            close(l->lines[pe].fd);
+    }
+    if (l->epoll >= 0)
+        close(l->epoll);
+    free(l->lines);
+    *l = (struct gpsh_lines){.epoll = -1};
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#define _GNU_SOURCE // what sockets need
+#include "core/launcher.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+enum { MOST_FDS = 4 };
+
+struct handed_down {
+    int segment, line;
+    unsigned long long segment_inode, line_inode;
+    unsigned long long device, inode; // of standard error, 0: not the launcher's
+};
+
+static bool read_variable(struct handed_down *h)
+{
+    const char *text = getenv(GPSH_LAUNCHER_JOB);
+    *h = (struct handed_down){.segment = -1, .line = -1};
+    return text && sscanf(text, "%d:%llu %d:%llu %llu:%llu", &h->segment, &h->segment_inode,
+                          &h->line, &h->line_inode, &h->device, &h->inode) >= 4;
+}
+
+static bool is_inode(int fd, unsigned long long inode, mode_t type)
+{
+    struct stat st;
+    return fstat(fd, &st) == 0 && (st.st_mode & S_IFMT) == type && st.st_ino == inode;
+}
+
+enum gpsh_launched gpsh_launcher_find(int *segment, int *line)
+{
+    struct handed_down h;
+    if (!read_variable(&h))
+        return GPSH_NOT_LAUNCHED;
+    if (!is_inode(h.segment, h.segment_inode, S_IFREG) || !is_inode(h.line, h.line_inode, S_IFSOCK))
+        return GPSH_CUT_OFF;
+    *segment = h.segment;
+    *line = h.line;
+    return GPSH_LAUNCHED;
+}
+
+int gpsh_launcher_send(int line, const struct gpsh_line_message *head, const char *text,
+                       size_t bytes, const int *fds, int n)
+{
+    union {
+        struct cmsghdr header;
+        char bytes[CMSG_SPACE(MOST_FDS * sizeof(int))];
+    } control = {0};
+    struct iovec parts[] = {{.iov_base = (void *)head, .iov_len = sizeof *head},
+                            {.iov_base = (void *)text, .iov_len = bytes}};
+    struct msghdr message = {.msg_iov = parts, .msg_iovlen = text ? 2 : 1};
+    if (n > 0) {
+        message.msg_control = &control;
+        message.msg_controllen = CMSG_SPACE((size_t)n * sizeof(int));
+        control.header = (struct cmsghdr){.cmsg_len = CMSG_LEN((size_t)n * sizeof(int)),
+                                          .cmsg_level = SOL_SOCKET,
+                                          .cmsg_type = SCM_RIGHTS};
+        memcpy(CMSG_DATA(&control.header), fds, (size_t)n * sizeof(int));
+    }
+    ssize_t sent;
+    while ((sent = sendmsg(line, &message, MSG_NOSIGNAL)) < 0 && errno == EINTR)
+        continue;
+    return sent < 0 ? errno : 0;
+}
+
+// To a launcher that prints where this process does.
+static bool say(enum gpsh_line_word word, const char *text, size_t bytes)
+{
+    struct handed_down h;
+    struct stat st;
+    const struct gpsh_line_message head = {.word = word};
+    return read_variable(&h) && h.inode && fstat(STDERR_FILENO, &st) == 0 &&
+           st.st_dev == h.device && st.st_ino == h.inode &&
+           is_inode(h.line, h.line_inode, S_IFSOCK) &&
+           gpsh_launcher_send(h.line, &head, text, bytes, NULL, 0) == 0;
+}
+
+bool gpsh_launcher_log(const char *text, size_t bytes)
+{
+    return say(GPSH_LINE_LOG, text, bytes);
+}
+
+bool gpsh_launcher_call(void)
+{
+    return say(GPSH_LINE_CALL, NULL, 0);
+}

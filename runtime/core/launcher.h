@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What `gpushmem run` hands down to its PEs: two descriptors, by inheritance. One is the job's
+// segment (bootstrap/job_segment.h), the other this PE's line to the launcher. Nothing of it has a
+// name, so nobody who was not started by the launcher can reach it.
+#ifndef GPSH_LAUNCHER_H
+#define GPSH_LAUNCHER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+// The variable that says which descriptors: "SEGMENT:INODE LINE:INODE", and where the PE's standard
+// error is the launcher's business also " DEVICE:INODE" of that. The inodes tell the descriptors
+// from others that took their numbers.
+#define GPSH_LAUNCHER_JOB "GPUSHMEM_RUN_JOB"
+
+enum gpsh_line_word {
+    GPSH_LINE_LOG,   // the text is a line for standard error, without PE and newline
+    GPSH_LINE_CALL,  // this PE has waited for long: look what all PEs wait for
+    GPSH_LINE_ABORT, // end the job with exit status a; the text says why
+    GPSH_LINE_GIVE,  // descriptors for the PEs of this node, in round a of that
+    GPSH_LINE_TAKE,  // wants those of round a, of c PEs of this node, b being the first; c 0: has
+                     // all
+    GPSH_LINE_GIVEN, // the answer: those of c PEs from number b on, as many of each
+};
+
+// A message on the line, which is a SOCK_SEQPACKET: this, and after it the text, if there is one.
+struct gpsh_line_message {
+    int32_t word, a, b, c;
+};
+
+enum gpsh_launched {
+    GPSH_LAUNCHED,     // by `gpushmem run`
+    GPSH_NOT_LAUNCHED, // by something else
+    GPSH_CUT_OFF,      // by it, but a process in between has closed the descriptors
+};
+
+// Finds the descriptors. They stay the process's.
+enum gpsh_launched gpsh_launcher_find(int *segment, int *line);
+
+// Sends a text to the launcher, which prints a sentence that many PEs say once, with their numbers.
+// False: print it here, since there is no launcher that takes it, or standard error was redirected
+// after the launch. Blocks for a second at most. Any thread.
+bool gpsh_launcher_log(const char *text, size_t bytes);
+
+// Calls the launcher to look what all PEs wait for. False, as above: this PE has to. Any thread.
+bool gpsh_launcher_call(void);
+
+// Sends a message and n descriptors (at most 4). 0 or an errno: EAGAIN if the launcher has taken
+// nothing for a second. Any thread.
+int gpsh_launcher_send(int line, const struct gpsh_line_message *head, const char *text,
+                       size_t bytes, const int *fds, int n);
+
+#endif
