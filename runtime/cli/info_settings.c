@@ -9,6 +9,7 @@
 
 #include "api/nvshmem_env.h"
 #include "api/shmem_env.h"
+#include "core/printable.h"
 #include "gpushmem/gpushmem.h"
 #include "memory/team_scratch.h"
 #include "page.h"
@@ -182,6 +183,8 @@ static bool show(const struct gpsh_settings *settings, int row, struct shown *ou
     out->given = origin.source != GPSH_FROM_DEFAULT;
     origin_print(&origin, out->from, sizeof out->from);
     allowed(&out->text, out->range, sizeof out->range);
+    gpsh_printable(out->value, sizeof out->value);
+    gpsh_printable(out->from, sizeof out->from);
     return true;
 }
 

@@ -11,6 +11,8 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "core/printable.h"
+
 enum { MOST_AT_ONCE = 252, EVENTS = 64, PATIENCE_S = 1 };
 
 int gpsh_lines_open(struct gpsh_lines *l, int n_pes, int n_nodes, int *pe_ends)
@@ -194,6 +196,7 @@ static bool receive(int fd, struct received *r)
     if (!ours || n < head || message.msg_flags & MSG_CTRUNC)
         r->head.word = -1;
     r->text[n < head ? 0 : n - head] = '\0';
+    gpsh_printable(r->text, sizeof(r->text));
     return true;
 }
 

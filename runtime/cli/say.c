@@ -4,7 +4,10 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
+
+#include "core/printable.h"
 
 static struct {
     void (*take)(const char *line, size_t bytes, void *arg);
@@ -27,9 +30,10 @@ void gpsh_cli_say(const char *command, const char *format, ...)
     va_start(args, format);
     int more = vsnprintf(line + used, sizeof(line) - (size_t)used - 1, format, args);
     va_end(args);
-    size_t length = (size_t)used + (more < 0 ? 0 : (size_t)more);
-    if (length > sizeof(line) - 2)
-        length = sizeof(line) - 2;
+    if (more < 0)
+        line[used] = '\0';
+    gpsh_printable(line, sizeof(line) - 1); // it may repeat what a PE, a file or a setting says
+    size_t length = strlen(line);
     line[length++] = '\n';
     if (redirection.take) {
         redirection.take(line, length, redirection.arg);

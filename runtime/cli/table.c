@@ -8,11 +8,28 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/printable.h"
 #include "page.h"
 
 // A cell that is longer than WIDEST pushes the rest of its own line aside, and no other. The last
 // cell of a row that a terminal is too narrow for begins below it where MOST columns are taken.
 enum { WIDEST = 40, GAP = 2, MOST = 60, BELOW = 4 };
+
+// NULL: no memory. An escape (core/printable.h) is four characters.
+__attribute__((format(printf, 1, 0))) static char *cell_make(const char *format, va_list args)
+{
+    char *text;
+    int length = vasprintf(&text, format, args);
+    if (length < 0)
+        return NULL;
+    size_t most = 4 * (size_t)length + 1;
+    char *cell = realloc(text, most);
+    if (cell)
+        gpsh_printable(cell, most);
+    else
+        free(text);
+    return cell;
+}
 
 void gpsh_table_add(struct gpsh_table *table, const char *format, ...)
 {
@@ -22,9 +39,7 @@ void gpsh_table_add(struct gpsh_table *table, const char *format, ...)
     va_list args;
     va_start(args, format);
     table->cells = more;
-    if (vasprintf(&table->cells[table->n], format, args) < 0)
-        table->cells[table->n] = NULL;
-    table->n++;
+    table->cells[table->n++] = cell_make(format, args);
     va_end(args);
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/log.h"
+#include "core/printable.h"
 #include "gpushmem/gpushmem.h"
 
 static _Thread_local char sentence[GPSH_ERROR_BYTES];
@@ -20,6 +21,7 @@ int gpsh_fail(int code, const char *format, ...)
     va_start(args, format);
     vsnprintf(sentence, sizeof sentence, format, args);
     va_end(args);
+    gpsh_printable(sentence, sizeof sentence); // it may repeat a setting, or what a peer sent
     last_code = code;
     said = false;
     GPSH_LOG(DEBUG, "error", "%s", sentence);
@@ -34,6 +36,7 @@ int gpsh_fail_in(int code, const char *context)
     int used = snprintf(sentence, sizeof sentence, "%.200s: ", context);
     int room = (int)sizeof sentence - used;
     snprintf(sentence + used, (size_t)room, "%.*s", room - 1, inner);
+    gpsh_printable(sentence, sizeof sentence);
     last_code = code;
     return code;
 }

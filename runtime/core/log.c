@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "core/launcher.h"
+#include "core/printable.h"
 
 enum { LINE_BYTES = 1024 };
 
@@ -56,10 +57,9 @@ void gpsh_log_write(enum gpsh_log_level level, const char *subsystem, const char
     int body = vsnprintf(line + used, sizeof line - (size_t)used - 1, format, args);
     va_end(args);
     if (body < 0)
-        body = 0;
-    size_t length = (size_t)used + (size_t)body;
-    if (length > sizeof line - 2)
-        length = sizeof line - 2;
+        line[used] = '\0';
+    gpsh_printable(line + used, sizeof line - (size_t)used - 1); // one call is one line
+    size_t length = strlen(line);
     // Levels above INFO interest only developers; there are too many lines for a detour.
     if (level <= GPSH_LOG_INFO && log_fd == STDERR_FILENO &&
         gpsh_launcher_log(line + prefix, length - (size_t)prefix)) {
