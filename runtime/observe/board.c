@@ -15,6 +15,9 @@
 #include "core/error.h"
 #include "core/memory_file.h"
 
+// Readers rely on the size.
+enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
+
 static struct {
     struct gpsh_board *shown; // NULL: none
     size_t bytes;
@@ -25,7 +28,7 @@ static struct gpsh_board *board_map(int fd, size_t bytes)
 {
     void *map = MAP_FAILED;
     errno = gpsh_memory_file_grow(fd, bytes);
-    if (!errno && fchmod(fd, S_IRUSR | S_IWUSR) == 0)
+    if (!errno && fchmod(fd, S_IRUSR | S_IWUSR) == 0 && fcntl(fd, F_ADD_SEALS, SEALS) == 0)
         map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     return map == MAP_FAILED ? NULL : map;
 }
@@ -60,7 +63,7 @@ static void board_fill(struct gpsh_board *b, const struct gpsh_board_owner *owne
 int gpsh_board_open(const struct gpsh_board_owner *owner)
 {
     gpsh_board_close();
-    board.fd = memfd_create(GPSH_BOARD_NAME, MFD_CLOEXEC);
+    board.fd = memfd_create(GPSH_BOARD_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
     board.bytes = sheet_of(owner).bytes;
     board.shown = board.fd < 0 ? NULL : board_map(board.fd, board.bytes);
     if (board.shown) {

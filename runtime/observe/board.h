@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What this PE shows to other processes of its user: who it is and what its threads wait for. The
 // board is a memory file without a name, which they find and open below /proc/PID/fd. The kernel
-// lets nobody else in, and nothing is left of it when the process ends.
+// lets nobody else in, and nothing is left of it when the process ends. Its size is sealed.
 #ifndef GPSH_BOARD_H
 #define GPSH_BOARD_H
 
@@ -15,7 +15,7 @@
 #define GPSH_BOARD_NAME  "gpushmem-board"
 #define GPSH_BOARD_MAGIC UINT64_C(0x64726f6268737067)
 
-enum { GPSH_BOARD_VERSION = 2, GPSH_BOARD_WAITS = 16 };
+enum { GPSH_BOARD_VERSION = 3, GPSH_BOARD_WAITS = 16 };
 
 // What has to happen for a wait to end.
 enum gpsh_awaited {

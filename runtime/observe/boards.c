@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#define _GNU_SOURCE // fstatat
+#define _GNU_SOURCE // F_GET_SEALS
 #include "observe/boards.h"
 
 #include <ctype.h>
@@ -13,38 +13,58 @@
 #include <unistd.h>
 
 #include "core/error.h"
+#include "core/printable.h"
 
-enum { MOST_PES = 1 << 20, SHEET_FIXED = offsetof(struct gpsh_sheet, transports) };
+enum { MOST_PES = 1 << 20, SEALS = F_SEAL_SHRINK | F_SEAL_GROW };
 
 static const char link_start[] = "/memfd:" GPSH_BOARD_NAME;
 
-static bool read_whole(int fd, void *to, size_t bytes)
+static bool read_part(int fd, void *to, size_t bytes, size_t at)
 {
     size_t got = 0;
     for (ssize_t n = 1; got < bytes && n > 0; got += n > 0 ? (size_t)n : 0)
-        n = pread(fd, (char *)to + got, bytes - got, (off_t)got);
+        n = pread(fd, (char *)to + got, bytes - got, (off_t)(at + got));
     return got == bytes;
 }
 
-// A copy of `bytes`, taken as it stands. Each wait that changed meanwhile is left out.
-static bool board_copy(int fd, struct gpsh_board *copy, size_t bytes)
+#define END_TEXT(text)                                                                             \
+    do {                                                                                           \
+        (text)[sizeof(text) - 1] = '\0';                                                           \
+        gpsh_printable(text, sizeof(text));                                                        \
+    } while (0)
+
+// A copy of the head, taken as it stands; its texts have an end, and may be printed. Each wait that
+// changed meanwhile is left out. Nothing else is known of it yet.
+static bool head_read(int fd, struct gpsh_board *copy)
 {
-    if (!read_whole(fd, copy, bytes))
+    if (!read_part(fd, copy, sizeof *copy, 0))
         return false;
     for (int i = 0; i < GPSH_BOARD_WAITS; i++) {
         uint32_t before = atomic_load(&copy->waits[i].turn), after = 0;
-        off_t at = (off_t)((char *)&copy->waits[i].turn - (char *)copy);
-        bool read = pread(fd, &after, sizeof after, at) == sizeof after;
+        size_t at = (size_t)((char *)&copy->waits[i].turn - (char *)copy);
         struct gpsh_wait_record *record = &copy->waits[i].record;
-        if (!read || before != after || before & 1)
+        if (!read_part(fd, &after, sizeof after, at) || before != after || before & 1)
             atomic_store(&copy->waits[i].turn, 0);
-        record->what[sizeof record->what - 1] = '\0';
-        record->text[sizeof record->text - 1] = '\0';
+        END_TEXT(record->what);
+        END_TEXT(record->text);
     }
-    copy->job[sizeof copy->job - 1] = '\0';
+    END_TEXT(copy->job);
     for (int i = 0; i < GPSH_SHEET_TRANSPORTS; i++)
-        copy->sheet.transports[i][GPSH_SHEET_NAME - 1] = '\0';
+        END_TEXT(copy->sheet.transports[i]);
     return true;
+}
+
+// What follows the head: numbers, of which any value will do.
+static bool counters_read(int fd, struct gpsh_board *copy)
+{
+    return read_part(fd, copy + 1, copy->sheet.bytes - sizeof *copy, sizeof *copy);
+}
+
+// Descriptors are inherited: a process of this user may have that of a file that somebody else
+// made, who became this user by `su`, for example. The file's owner stays who it was.
+static bool is_own_file(const struct stat *st)
+{
+    return S_ISREG(st->st_mode) && st->st_uid == geteuid();
 }
 
 static bool board_sound(const struct gpsh_board *b)
@@ -52,10 +72,12 @@ static bool board_sound(const struct gpsh_board *b)
     return b->magic == GPSH_BOARD_MAGIC && b->pe >= 0 && b->pe < b->n_pes && b->n_pes < MOST_PES;
 }
 
-static bool board_known(const struct gpsh_board *b)
+// The file has just the size that the head says, for good.
+static bool board_known(const struct gpsh_board *b, int fd, const struct stat *st)
 {
     return b->version == GPSH_BOARD_VERSION && b->head_bytes == sizeof *b &&
-           b->sheet.n_pes == b->n_pes && gpsh_sheet_sound(&b->sheet, sizeof *b);
+           b->sheet.n_pes == b->n_pes && gpsh_sheet_sound(&b->sheet, sizeof *b) &&
+           (uint64_t)st->st_size == b->sheet.bytes && (fcntl(fd, F_GET_SEALS) & SEALS) == SEALS;
 }
 
 // A child of a fork that has not become another program has the descriptor, too.
@@ -69,7 +91,8 @@ static bool board_seen(const struct gpsh_boards *boards, const struct gpsh_board
     return false;
 }
 
-static int boards_add(struct gpsh_boards *boards, const struct gpsh_board *b, int fd, pid_t pid)
+// `head` has been read and judged, and is not read again: its process may change it at any time.
+static int boards_add(struct gpsh_boards *boards, const struct gpsh_board *head, int fd, pid_t pid)
 {
     size_t n = (size_t)boards->n + 1;
     struct gpsh_board **list = realloc(boards->list, n * sizeof *list);
@@ -78,14 +101,13 @@ static int boards_add(struct gpsh_boards *boards, const struct gpsh_board *b, in
     boards->pids = pids ? pids : boards->pids;
     int *fds = realloc(boards->fds, n * sizeof *fds);
     boards->fds = fds ? fds : boards->fds;
-    struct gpsh_board *copy = malloc(b->sheet.bytes);
+    struct gpsh_board *copy = malloc(head->sheet.bytes);
     if (!list || !pids || !fds || !copy) {
         free(copy);
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for what %zu PEs show", n);
     }
-    // It ended meanwhile, or its file is shorter than it says.
-    if (!board_copy(fd, copy, b->sheet.bytes) ||
-        memcmp(&copy->sheet, &b->sheet, SHEET_FIXED) != 0) {
+    memcpy(copy, head, sizeof *head);
+    if (!counters_read(fd, copy)) {
         free(copy);
         return 0;
     }
@@ -104,15 +126,16 @@ struct search {
 
 static int take_board(const struct search *s, int fd, pid_t pid)
 {
-    struct gpsh_board copy;
-    if (!board_copy(fd, &copy, sizeof copy) || !board_sound(&copy))
+    struct gpsh_board head;
+    struct stat st;
+    if (fstat(fd, &st) < 0 || !is_own_file(&st) || !head_read(fd, &head) || !board_sound(&head))
         return 0;
-    if (!board_known(&copy)) {
-        s->boards->others++;
+    if (!board_known(&head, fd, &st)) {
+        s->boards->others += head.version != GPSH_BOARD_VERSION;
         return 0;
     }
-    bool wanted = !s->wanted || s->wanted(&copy, pid, s->arg);
-    return wanted && !board_seen(s->boards, &copy) ? boards_add(s->boards, &copy, fd, pid) : 0;
+    bool wanted = !s->wanted || s->wanted(&head, pid, s->arg);
+    return wanted && !board_seen(s->boards, &head) ? boards_add(s->boards, &head, fd, pid) : 0;
 }
 
 static int look_at_link(const struct search *s, int dir, const char *name, pid_t pid)
@@ -122,7 +145,7 @@ static int look_at_link(const struct search *s, int dir, const char *name, pid_t
     if (n < (ssize_t)sizeof link_start - 1 ||
         memcmp(target, link_start, sizeof link_start - 1) != 0)
         return 0;
-    int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
+    int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK); // it may be a pipe so called
     if (fd < 0)
         return 0; // it has ended meanwhile
     int status = take_board(s, fd, pid);
@@ -178,8 +201,11 @@ static void boards_sort(struct gpsh_boards *boards)
 
 bool gpsh_board_is_of_job(const struct gpsh_board *board, pid_t pid, const void *job)
 {
+    char name[sizeof board->job];
     (void)pid;
-    return strcmp(board->job, job) == 0;
+    snprintf(name, sizeof name, "%s", (const char *)job);
+    gpsh_printable(name, sizeof name);
+    return strcmp(board->job, name) == 0;
 }
 
 int gpsh_boards_read(struct gpsh_boards *out, gpsh_board_wanted *wanted, const void *arg)
@@ -200,13 +226,16 @@ int gpsh_boards_read(struct gpsh_boards *out, gpsh_board_wanted *wanted, const v
     return status;
 }
 
+// Who they are stays as it was judged.
 void gpsh_boards_again(struct gpsh_boards *boards)
 {
     for (int i = 0; i < boards->n; i++) {
-        struct gpsh_sheet sheet = boards->list[i]->sheet;
-        bool read = board_copy(boards->fds[i], boards->list[i], sheet.bytes);
-        boards->list[i]->sheet = sheet; // what was checked
-        (void)read;                     // a part may be older
+        struct gpsh_board *copy = boards->list[i], head;
+        if (head_read(boards->fds[i], &head)) {
+            memcpy(copy->waits, head.waits, sizeof copy->waits);
+            memcpy(copy->sheet.transports, head.sheet.transports, sizeof copy->sheet.transports);
+        }
+        (void)counters_read(boards->fds[i], copy); // those of an old copy will do
     }
 }
 

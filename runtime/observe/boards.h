@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The boards (board.h) of other processes of this user on this host.
+// The boards (board.h) of other processes of this user on this host. Who writes one may be hostile,
+// and may change it at any time: only a copy is judged and used, once. A copy that is handed out
+// has numbers in their ranges and texts that may be printed (core/printable.h).
 #ifndef GPSH_BOARDS_H
 #define GPSH_BOARDS_H
 
@@ -17,7 +19,8 @@ struct gpsh_boards {
 };
 
 typedef bool gpsh_board_wanted(const struct gpsh_board *board, pid_t pid, const void *arg);
-bool gpsh_board_is_of_job(const struct gpsh_board *board, pid_t pid, const void *job); // its name
+// `job`: its name, as its PEs know it or as gpsh_boards_read gives it.
+bool gpsh_board_is_of_job(const struct gpsh_board *board, pid_t pid, const void *job);
 
 // Copies the boards that `wanted` accepts (NULL: all), sorted by job and PE. Returns 0, or
 // GPUSHMEM_ERR_NO_MEMORY or GPUSHMEM_ERR_SYSTEM with a sentence; call gpsh_boards_free in either

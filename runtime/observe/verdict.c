@@ -259,7 +259,7 @@ void gpsh_views_set(struct gpsh_pe_view *views, int n, const struct gpsh_boards 
 {
     for (int i = 0; i < boards->n; i++) {
         const struct gpsh_board *board = boards->list[i];
-        if (board->pe >= n)
+        if (board->pe < 0 || board->pe >= n)
             continue;
         const struct gpsh_wait_record *wait = gpsh_board_longest_wait(board);
         struct gpsh_pe_view *view = &views[board->pe];
