@@ -27,12 +27,13 @@ struct gpsh_dev_wanted {
 };
 
 // Records the first failure of the device side; later ones are dropped. The host reports it
-// (gpushmem_device_error). Or answers the host's question, as the first one.
+// (gpushmem_device_error). Or answers the host's question, `status`, as the first one.
 GPSH_DEV_CALL void gpsh_dev_record(struct gpushmem_device_fault *fault, uint32_t *claim, int status,
                                    int pe, const void *address, uint64_t bytes,
                                    struct gpsh_dev_wanted wanted)
 {
-    if (gpsh_dev_exchange32_relaxed_gpu(claim, 1))
+    uint32_t mine = status < 0 ? 1u : (uint32_t)status;
+    if (gpsh_dev_exchange32_relaxed_gpu(claim, mine) == mine)
         return;
     fault->pe = pe;
     fault->word = wanted.kind;
@@ -58,8 +59,8 @@ GPSH_DEV void gpsh_dev_fail(const struct gpushmem_dev &dev, int status, int pe, 
                     status, pe, address, bytes, {GPUSHMEM_FAULT_NO_WORD, 0, 0, 0});
 }
 
-// A wait for [address, +bytes) of the heap that failed, with its status, or that was asked
-// about: 1.
+// A wait for [address, +bytes) of the heap that failed, with its status, or that was asked about,
+// with the question.
 GPSH_DEV void gpsh_dev_tell(const struct gpushmem_dev &dev, int status, const void *address,
                             uint64_t bytes, struct gpsh_dev_wanted wanted)
 {
@@ -72,9 +73,9 @@ GPSH_DEV void gpsh_dev_tell(const struct gpushmem_dev &dev, int status, const vo
 struct gpsh_dev_wait {
     const struct gpushmem_device_control *control;
     uint64_t timeout_ns;
-    uint64_t begin_ns;
+    uint64_t begin_ns; // the first look at the host's words
     uint32_t spins;
-    int32_t asked; // not 0: the host wants to know what is waited for
+    int32_t asked; // the host's question what is waited for; 0: none
 #if !defined(__CUDACC__)
     // of the proxy that serves this thread's ring; NULL: none, or it cannot be woken
     uint32_t *sleeping;
@@ -126,12 +127,16 @@ GPSH_DEV int gpsh_dev_spin(struct gpsh_dev_wait *wait, bool on_memory)
         status = gpsh_dev_load32_relaxed_sys(&wait->control->peer_failed);
         wait->asked = gpsh_dev_load32_relaxed_sys(&wait->control->question);
     }
-    if (status || !wait->timeout_ns)
+    if (status)
         return status;
     uint64_t now = gpsh_dev_now_ns();
     if (!wait->begin_ns)
         wait->begin_ns = now;
-    return now - wait->begin_ns > wait->timeout_ns ? GPUSHMEM_ERR_TIMEOUT : 0;
+    uint64_t lasted = now - wait->begin_ns;
+    if (lasted >> GPUSHMEM_QUESTION_UNIT_SHIFT <
+        (wait->asked & ((1u << GPUSHMEM_QUESTION_NUMBER_SHIFT) - 1)))
+        wait->asked = 0;
+    return wait->timeout_ns && lasted > wait->timeout_ns ? GPUSHMEM_ERR_TIMEOUT : 0;
 }
 
 // GPUSHMEM_DEVICE_CHECKS: refuses a bad PE, an address outside the heap or an atomic's or flag's

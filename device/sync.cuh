@@ -51,7 +51,7 @@ GPSH_DEV int gpsh_dev_wait_word(const struct gpushmem_dev &dev, const T *word, i
             return 0;
         status = gpsh_dev_spin(&wait, true);
         if (status || wait.asked)
-            gpsh_dev_tell(dev, status ? status : 1, word, sizeof(T),
+            gpsh_dev_tell(dev, status ? status : wait.asked, word, sizeof(T),
                           gpsh_dev_wants(cmp, value, *seen));
         wait.asked = 0;
     }
@@ -185,7 +185,7 @@ GPSH_DEV int gpsh_dev_wait_any_status(const struct gpushmem_dev &dev, const gpsh
         }
         status = gpsh_dev_spin(&wait, true);
         if (status || wait.asked)
-            gpsh_dev_tell(dev, status ? status : 1, w.words, w.n * sizeof(T),
+            gpsh_dev_tell(dev, status ? status : wait.asked, w.words, w.n * sizeof(T),
                           {GPUSHMEM_FAULT_NO_WORD, 0, 0, 0});
         wait.asked = 0;
     }

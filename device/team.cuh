@@ -174,7 +174,7 @@ GPSH_DEV_CALL int gpsh_dev_coll_look(struct gpsh_dev_coll c, struct gpsh_dev_wai
     if (!status)
         status = gpsh_dev_coll_poisoned(c);
     if (status || wait->asked)
-        gpsh_dev_tell(c.dev, status ? status : 1, word, sizeof(uint64_t),
+        gpsh_dev_tell(c.dev, status ? status : wait->asked, word, sizeof(uint64_t),
                       gpsh_dev_wants<uint64_t>(GPUSHMEM_CMP_GE, value, seen));
     wait->asked = 0;
     return status;

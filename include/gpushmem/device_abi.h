@@ -14,7 +14,7 @@
 #include "gpushmem/types.h"
 
 // Raised whenever anything here, or in those two headers, changes its meaning or layout.
-#define GPUSHMEM_DEVICE_ABI 9
+#define GPUSHMEM_DEVICE_ABI 10
 
 // ---- Errors
 // ------------------------------------------------------------------------------------------
@@ -25,6 +25,14 @@ enum gpushmem_fault_number {
     GPUSHMEM_FAULT_FIRST = 0,   // what went wrong first
     GPUSHMEM_FAULT_WAITING = 1, // the answer to gpushmem_device_control.question
     GPUSHMEM_FAULTS = 2,
+};
+
+// What the host asks of waiting threads: a number that tells a question from earlier ones, from 1
+// on, above the bits of how long a wait has lasted at least, in units of 2^26 ns (67 ms).
+enum {
+    GPUSHMEM_QUESTION_NUMBER_SHIFT = 21,
+    GPUSHMEM_QUESTION_NUMBERS = 1 << 10,
+    GPUSHMEM_QUESTION_UNIT_SHIFT = 26,
 };
 
 // Of the word that a thread waited for.
@@ -50,8 +58,9 @@ enum gpushmem_fault_word {
 };
 
 struct gpushmem_device_fault {
-    int32_t status; // 0: nothing; 1: an answer, no failure. Written last
-    int32_t pe;     // the PE named in the call, or -1
+    // 0: nothing; positive: no failure, but the answer to that question. Written last
+    int32_t status;
+    int32_t pe; // the PE named in the call, or -1
     uint32_t block[3];
     uint32_t thread[3];
     uint64_t address; // the offending address, or that of the word or words waited for, or 0
@@ -69,7 +78,7 @@ struct gpushmem_device_control {
     // not 0: a PE is lost (gpushmem_device_error says how long); waits on memory end with this
     // status
     int32_t peer_failed;
-    // not 0: the first waiting thread that sees it says what it waits for
+    // not 0: the first thread that sees it and has waited for so long says what it waits for
     int32_t question;
     uint32_t reserved0;
     // What programs have of the heap beside its first piece, which ends at gpushmem_dev.sync: from

@@ -24,9 +24,10 @@ enum gpsh_awaited {
     GPSH_AWAITED_TEAM,    // `pe` reaches operation `number` of `team`
     GPSH_AWAITED_PE,      // `pe`, or the NIC on the way to it, answers
     GPSH_AWAITED_INIT,    // all PEs call init, or get on in it
+    GPSH_AWAITED_KERNEL,  // a kernel ends, of which it is not known that it waits itself
 };
 
-// A wait that has lasted for a while.
+// A wait that has lasted for a while, or for a kernel.
 struct gpsh_wait_record {
     uint64_t since_ns; // gpsh_clock_ns, which is one clock for the processes of a host
     uint64_t number;

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/clock.h"
 #include "core/error.h"
 #include "core/printable.h"
 
@@ -261,13 +262,28 @@ void gpsh_boards_free(struct gpsh_boards *boards)
     *boards = (struct gpsh_boards){0};
 }
 
+static bool for_kernel(const struct gpsh_wait_record *record)
+{
+    return record->awaited == GPSH_AWAITED_KERNEL;
+}
+
+static bool tells_more(const struct gpsh_wait_record *record, const struct gpsh_wait_record *other)
+{
+    return for_kernel(record) != for_kernel(other) ? for_kernel(other)
+                                                   : record->since_ns < other->since_ns;
+}
+
 const struct gpsh_wait_record *gpsh_board_longest_wait(const struct gpsh_board *board)
 {
+    enum { SHOWN_NS = 1000000000 };
     const struct gpsh_wait_record *longest = NULL;
+    uint64_t now_ns = gpsh_clock_ns();
     for (int i = 0; i < GPSH_BOARD_WAITS; i++) {
-        const struct gpsh_wait_slot *slot = &board->waits[i];
-        if (atomic_load(&slot->turn) && (!longest || slot->record.since_ns < longest->since_ns))
-            longest = &slot->record;
+        const struct gpsh_wait_record *record = &board->waits[i].record;
+        bool young = for_kernel(record) && record->since_ns + SHOWN_NS > now_ns;
+        if (atomic_load(&board->waits[i].turn) && !young &&
+            (!longest || tells_more(record, longest)))
+            longest = record;
     }
     return longest;
 }

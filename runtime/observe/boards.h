@@ -33,7 +33,8 @@ void gpsh_boards_again(struct gpsh_boards *boards);
 bool gpsh_boards_alive(const struct gpsh_boards *boards, int i);
 void gpsh_boards_free(struct gpsh_boards *boards);
 
-// The wait of the board that has lasted longest, NULL: none.
+// The wait of the board that has lasted longest, NULL: none. One for a kernel that may compute
+// counts if there is no other, and from a second on.
 const struct gpsh_wait_record *gpsh_board_longest_wait(const struct gpsh_board *board);
 
 #endif

@@ -118,7 +118,7 @@ static void add_alibi(struct text *t, const struct gpsh_pe_view *views, const st
                          : ". PE %d is in no wait of the "
                            "library",
             late->first);
-    else if (view->state == GPSH_PE_WAITS)
+    else if (view->state == GPSH_PE_WAITS || view->state == GPSH_PE_KERNEL)
         add(t, ". PE %d is in %s, waiting%s", late->first, view->wait.what, view->wait.text);
     else if (view->state == GPSH_PE_ENDED)
         add(t, ". PE %d has ended without gpushmem_finalize", late->first);
@@ -263,7 +263,9 @@ void gpsh_views_set(struct gpsh_pe_view *views, int n, const struct gpsh_boards 
             continue;
         const struct gpsh_wait_record *wait = gpsh_board_longest_wait(board);
         struct gpsh_pe_view *view = &views[board->pe];
-        view->state = wait ? GPSH_PE_WAITS : GPSH_PE_BUSY;
+        view->state = !wait                                  ? GPSH_PE_BUSY
+                      : wait->awaited == GPSH_AWAITED_KERNEL ? GPSH_PE_KERNEL
+                                                             : GPSH_PE_WAITS;
         if (wait)
             view->wait = *wait;
     }

@@ -13,12 +13,13 @@ enum gpsh_pe_state {
     GPSH_PE_ABSENT, // it runs and has not called init
     GPSH_PE_ENDED,  // its process has ended
     GPSH_PE_BUSY,   // it is in no call that has waited for long
+    GPSH_PE_KERNEL, // it waits for a kernel, which may compute
     GPSH_PE_WAITS,
 };
 
 struct gpsh_pe_view {
     enum gpsh_pe_state state;
-    struct gpsh_wait_record wait; // if it waits
+    struct gpsh_wait_record wait; // of the last two
 };
 
 // Sets those of the n PEs that have a board; the others stay as they are.

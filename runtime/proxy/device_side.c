@@ -21,6 +21,7 @@
 #include "proxy/device_teams.h"
 #include "proxy/emulation.h"
 #include "proxy/kernel_report.h"
+#include "proxy/kernel_watch.h"
 #include "proxy/proxy.h"
 #include "proxy/proxy_times.h"
 
@@ -288,7 +289,7 @@ static void close_channel(struct gpsh_channel *channel)
 
 static void unmake(void)
 {
-    gpsh_kernel_report_stop();
+    gpsh_kernel_watch_stop();
     gpsh_device_teams_unmake();
     if (side.proxy) {
         gpsh_proxy_stop(side.proxy);
@@ -341,7 +342,7 @@ static int make(void)
     if (!status)
         status = fill_handle();
     if (!status)
-        status = gpsh_kernel_report_start(side.memory, side.host, side.device);
+        status = gpsh_kernel_watch_start(side.host);
     if (status) {
         unmake();
         return status;

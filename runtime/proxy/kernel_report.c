@@ -1,53 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#define _GNU_SOURCE // nanosleep
 #include "proxy/kernel_report.h"
 
 #include <inttypes.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
-#include "core/clock.h"
-#include "core/error.h"
-#include "core/launcher.h"
-#include "core/log.h"
 #include "core/team_name.h"
-#include "core/thread.h"
-#include "gpushmem/device_host.h"
 #include "gpushmem/impl/team_layout.h"
 #include "memory/place.h"
-#include "observe/board.h"
-#include "observe/question.h"
-#include "observe/verdict.h"
 #include "proxy/kernel_awaited.h"
 #include "state/state.h"
-
-// A waiting thread of a GPU looks at the host's words every few milliseconds. One of the emulation
-// takes 64 turns for that, which may be long ones where many share a core: a report of a hang,
-// which nobody waits for, allows for them.
-enum { ANSWER_STEPS = 100, PATIENT_STEPS = 3000, ANSWER_STEP_NS = 1000000 };
-
-static struct {
-    const struct gpsh_device_memory *memory;
-    struct gpsh_handle_host *host;
-    struct gpsh_handle_device *device;
-    pthread_t thread;
-    bool running;
-    _Atomic bool stop;
-} report;
-
-static atomic_int in_launch_wait; // threads of the program
-static atomic_uint launch_waits;  // that have begun
-
-void gpushmem_launch_waiting(int change)
-{
-    atomic_fetch_add_explicit(&in_launch_wait, change, memory_order_relaxed);
-    if (change > 0)
-        atomic_fetch_add_explicit(&launch_waits, 1, memory_order_relaxed);
-}
 
 // ---- Words ----
 
@@ -276,128 +238,4 @@ void gpsh_kernel_describe(const struct gpushmem_device_fault *fault, char *text,
                  "stream, graph or block; let one come after the other, or give each a team");
     if (fault->address || is_outside(fault))
         describe_memory(fault, text + strlen(text), bytes - strlen(text));
-}
-
-// ---- Questions ----
-
-// True if a waiting thread of a kernel has answered.
-static bool ask_kernels(int steps)
-{
-    struct gpushmem_device_fault *answer = &report.host->faults[GPUSHMEM_FAULT_WAITING];
-    const uint32_t unclaimed = 0;
-    int status = 0;
-    __atomic_store_n(&answer->status, 0, __ATOMIC_RELAXED);
-    if (report.memory->device_write(&report.device->fault_claims[GPUSHMEM_FAULT_WAITING],
-                                    &unclaimed, sizeof unclaimed))
-        return false;
-    __atomic_store_n(&report.host->control.question, 1, __ATOMIC_RELEASE);
-    for (int i = 0; i < steps && !status && !atomic_load(&report.stop); i++) {
-        nanosleep(&(struct timespec){.tv_nsec = ANSWER_STEP_NS}, NULL);
-        status = __atomic_load_n(&answer->status, __ATOMIC_ACQUIRE);
-    }
-    __atomic_store_n(&report.host->control.question, 0, __ATOMIC_RELAXED);
-    return status != 0;
-}
-
-static void answer_question(void)
-{
-    char text[GPSH_KERNEL_TEXT];
-    int waiting = atomic_load_explicit(&in_launch_wait, memory_order_relaxed);
-    if (waiting)
-        GPSH_LOG(WARN, "kernel", "SIGUSR1: %d thread%s of the program in gpushmem_launch_wait",
-                 waiting, waiting == 1 ? "" : "s");
-    if (ask_kernels(ANSWER_STEPS)) {
-        gpsh_kernel_describe(&report.host->faults[GPUSHMEM_FAULT_WAITING], text, sizeof text);
-        GPSH_LOG(WARN, "kernel", "SIGUSR1: a kernel waits: %s", text);
-    } else if (waiting) {
-        GPSH_LOG(WARN, "kernel", "SIGUSR1: no thread of a kernel waits for a word or a barrier");
-    }
-}
-
-// ---- Hangs ----
-
-// The wait of the program for its kernels that was under way at the last look.
-struct launch_wait {
-    unsigned number; // as launch_waits counts
-    uint64_t since_ns;
-    uint64_t report_ns; // it is reported when it has lasted so long; 0: it was reported
-    int slot;           // on the board; 0: none
-};
-
-// Kernels are asked when the wait has become too long, and not before, because that goes through
-// the driver; and again when it has lasted twice as long, if none has answered.
-static void report_hang(struct launch_wait *wait, uint64_t lasted_ns)
-{
-    struct gpsh_wait_record record = {.since_ns = wait->since_ns, .what = "gpushmem_launch_wait"};
-    char text[GPSH_KERNEL_TEXT] = "";
-    wait->report_ns = 2 * lasted_ns;
-    if (ask_kernels(PATIENT_STEPS)) {
-        wait->report_ns = 0;
-        gpsh_kernel_describe(&report.host->faults[GPUSHMEM_FAULT_WAITING], text, sizeof text);
-    }
-    snprintf(record.text, sizeof record.text, " for a kernel: %.140s",
-             text[0] ? text : "none of its threads waits for a word or a barrier");
-    gpsh_board_show_wait(&wait->slot, &record);
-    GPSH_LOG(WARN, "kernel", "in gpushmem_launch_wait for %llu s (GPUSHMEM_HANG_REPORT), waiting%s",
-             (unsigned long long)(lasted_ns / 1000000000), record.text);
-    if (!gpsh_launcher_call())
-        gpsh_verdict_log(gpsh.boot.job_id, gpsh.my_pe, gpsh.n_pes);
-}
-
-static void mind_hang(struct launch_wait *wait)
-{
-    uint64_t now = gpsh_clock_ns(), limit_ns = (uint64_t)gpsh.settings.hang_report * 1000000000;
-    unsigned number = atomic_load_explicit(&launch_waits, memory_order_relaxed);
-    bool waits = atomic_load_explicit(&in_launch_wait, memory_order_relaxed) > 0;
-    if (!waits || number != wait->number || !wait->since_ns) {
-        gpsh_board_end_wait(wait->slot);
-        *wait = (struct launch_wait){
-            .number = number, .since_ns = waits ? now : 0, .report_ns = limit_ns};
-    } else if (wait->report_ns && now - wait->since_ns >= wait->report_ns) {
-        report_hang(wait, now - wait->since_ns);
-    }
-}
-
-static void *watch(void *unused)
-{
-    unsigned seen = gpsh_questions(), ticket = gpsh_questions_ticket();
-    struct launch_wait wait = {0};
-    // A wait counts from the first look that sees it, so it has lasted longer than the report says.
-    int64_t limit_s = gpsh.settings.hang_report, look_s = limit_s > 1 ? limit_s / 2 : limit_s;
-    for (; !atomic_load(&report.stop); ticket = gpsh_questions_ticket()) {
-        unsigned now = gpsh_questions();
-        if (now != seen)
-            answer_question();
-        else
-            gpsh_questions_await(ticket, look_s);
-        if (limit_s)
-            mind_hang(&wait);
-        seen = now;
-    }
-    gpsh_board_end_wait(wait.slot);
-    return unused;
-}
-
-int gpsh_kernel_report_start(const struct gpsh_device_memory *memory, struct gpsh_handle_host *host,
-                             struct gpsh_handle_device *device)
-{
-    report.memory = memory;
-    report.host = host;
-    report.device = device;
-    atomic_store(&report.stop, false);
-    int error = gpsh_thread_start(&report.thread, "gpushmem-report", watch, NULL);
-    report.running = !error;
-    return error ? gpsh_fail(GPUSHMEM_ERR_SYSTEM, "no thread that tells what kernels wait for: %s",
-                             strerror(error))
-                 : 0;
-}
-
-void gpsh_kernel_report_stop(void)
-{
-    if (!report.running)
-        return;
-    atomic_store(&report.stop, true);
-    gpsh_questions_wake();
-    pthread_join(report.thread, NULL);
-    report.running = false;
 }

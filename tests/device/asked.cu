@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A PE whose kernel hangs says so, by itself after GPUSHMEM_HANG_REPORT and on SIGUSR1: what the
-// kernel waits for, and that the program is in gpushmem_launch_wait. usage: asked [team]: with
-// `team`, for which PE of which team it waits in a collective operation.
+// kernel waits for, and that the program is in gpushmem_launch_wait; a kernel that computes is no
+// hang. usage: asked [team | computes | shown GPUSHMEM]: with `team`, for which PE of which team it
+// waits in a collective operation; with `shown`, what `gpushmem stat` says of both.
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
@@ -10,7 +11,7 @@
 
 #include "check.h"
 
-enum { PATIENCE_MS = 20000, VALUE = 7 };
+enum { PATIENCE_MS = 20000, VALUE = 7, STEP_US = 100000, STEPS = 30 };
 
 static int log_file;
 static char said[1 << 16];
@@ -66,6 +67,116 @@ static void word_is_named(void)
     CHECK(!pthread_create(&asker, NULL, ask, NULL));
     CHECK_OK(gpushmem_launch_wait(NULL));
     pthread_join(asker, NULL);
+}
+
+// ---- Kernels that compute, and threads that work beside one that hangs ----
+
+// Thread 1 waits for each number in turn, which are no waits that last; thread 0 computes.
+__global__ void compute(uint64_t *counter, volatile uint64_t *end, uint64_t last)
+{
+    for (uint64_t k = 1; threadIdx.x == 1 && k <= last; k++)
+        gpushmem_dev_uint64_wait_until(counter, GPUSHMEM_CMP_GE, k);
+    while (threadIdx.x == 0 && !*end)
+        ;
+}
+
+__global__ void nothing(void)
+{
+}
+
+static void *count(void *counter)
+{
+
+    for (uint64_t k = 1; k <= STEPS; k++, usleep(STEP_US))
+        gpushmem_uint64_p((uint64_t *)counter, k, gpushmem_my_pe());
+    gpushmem_uint64_p((uint64_t *)counter + 1, 1, gpushmem_my_pe());
+    return NULL;
+}
+
+static void computing_is_no_hang(void)
+{
+    pthread_t counts;
+    uint64_t *words = (uint64_t *)gpushmem_calloc(2, sizeof *words);
+    CHECK_OK(GPUSHMEM_LAUNCH(compute, 1, 2, NULL, words, words + 1, STEPS));
+    CHECK(!pthread_create(&counts, NULL, count, words));
+    CHECK_OK(gpushmem_launch_wait(NULL));
+    pthread_join(counts, NULL);
+    ssize_t bytes = pread(log_file, said, sizeof said - 1, 0);
+    said[bytes > 0 ? bytes : 0] = '\0';
+    CHECK(!strstr(said, "GPUSHMEM_HANG_REPORT"));
+    gpushmem_free(words);
+}
+
+static int work_is_over;
+
+static void *work(void *)
+{
+    gpushmem_stream_t stream;
+    CHECK_OK(gpushmem_stream_create(&stream));
+    while (!__atomic_load_n(&work_is_over, __ATOMIC_ACQUIRE)) {
+        CHECK_OK(GPUSHMEM_LAUNCH(nothing, 1, 1, stream));
+        CHECK_OK(gpushmem_launch_wait(stream));
+    }
+    CHECK_OK(gpushmem_stream_destroy(stream));
+    return NULL;
+}
+
+static void word_is_named_beside_work(void)
+{
+    pthread_t worker;
+    CHECK(!pthread_create(&worker, NULL, work, NULL));
+    word_is_named();
+    __atomic_store_n(&work_is_over, 1, __ATOMIC_RELEASE);
+    pthread_join(worker, NULL);
+}
+
+// ---- What other processes see ----
+
+static const char *gpushmem;
+
+static bool stat_says(const char *text)
+{
+    char command[512];
+    snprintf(command, sizeof command, "'%s' stat --waits %d 2>&1", gpushmem, (int)getpid());
+    for (int looks = 0; looks < PATIENCE_MS / 100; looks++, usleep(100000)) {
+        FILE *out = popen(command, "r"); // NOLINT(cert-env33-c): a program of this build
+        size_t bytes = out ? fread(said, 1, sizeof said - 1, out) : 0;
+        said[bytes] = '\0';
+        if (out && pclose(out) == 0 && strstr(said, text))
+            return true;
+    }
+    return false;
+}
+
+static void *see(void *)
+{
+    CHECK(stat_says(" s  gpushmem_launch_wait  waiting for a kernel\n"));
+    gpushmem_uint64_p(word + 1, 1, gpushmem_my_pe());
+    CHECK(
+        stat_says("gpushmem_launch_wait  waiting for a kernel: block (0,0,0), thread (1,0,0), for "
+                  "the word at heap offset "));
+    CHECK(strstr(said, "which is 3, to be == 7\n"));
+    CHECK(strstr(said, "\nPE 0 is in gpushmem_launch_wait, waiting for a kernel: block"));
+    gpushmem_uint64_p(word, VALUE, gpushmem_my_pe());
+    return NULL;
+}
+
+__global__ void compute_and_wait(uint64_t *awaited, volatile uint64_t *computed)
+{
+    while (!*computed)
+        ;
+    if (threadIdx.x == 1)
+        gpushmem_dev_uint64_wait_until(awaited, GPUSHMEM_CMP_EQ, VALUE);
+}
+
+static void others_see_it(void)
+{
+    pthread_t sees;
+    gpushmem_uint64_p(word, 3, gpushmem_my_pe());
+    CHECK_OK(GPUSHMEM_LAUNCH(compute_and_wait, 1, 2, NULL, word, word + 1));
+    CHECK(!pthread_create(&sees, NULL, see, NULL));
+    CHECK_OK(gpushmem_launch_wait(NULL));
+    pthread_join(sees, NULL);
 }
 
 // ---- Members of a team that are late ----
@@ -131,17 +242,25 @@ static void teams_are_named(void)
     gpushmem_free(longs);
 }
 
-int main(int argc, char **)
+int main(int argc, char **argv)
 {
+    const char *mode = argc > 1 ? argv[1] : "";
     check_begin();
     log_file = memfd_create("log", 0);
     int terminal = dup(STDERR_FILENO);
     dup2(log_file, STDERR_FILENO);
-    word = (uint64_t *)gpushmem_calloc(1, sizeof *word);
-    if (argc > 1)
+    word = (uint64_t *)gpushmem_calloc(2, sizeof *word);
+    gpushmem = argc > 2 ? argv[2] : "";
+    if (!strcmp(mode, "team")) {
         teams_are_named();
-    else
+    } else if (!strcmp(mode, "computes")) {
+        computing_is_no_hang();
+        word_is_named_beside_work();
+    } else if (!strcmp(mode, "shown")) {
+        others_see_it();
+    } else {
         word_is_named();
+    }
     dup2(terminal, STDERR_FILENO);
     if (check_failures)
         fprintf(stderr, "it said: %s\n", said);

@@ -10,10 +10,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "core/clock.h"
 #include "observe/boards.h"
 #include "observe/verdict.h"
 
-enum { PES = 4, READS = 400, SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
+enum { PES = 4, READS = 100, SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
 
 static struct gpsh_board *board; // of this process
 static int board_fd;
@@ -119,6 +120,21 @@ Test(boards, gpsh_boards_read__control_characters__come_as_escapes)
     gpsh_boards_free(&boards);
 }
 
+Test(boards, gpsh_board_longest_wait__for_a_kernel__counts_last_and_from_a_second_on)
+{
+    const uint64_t now_ns = gpsh_clock_ns(), second_ns = 1000000000;
+    static struct gpsh_board b;
+    struct gpsh_wait_slot *kernel = &b.waits[3], *word = &b.waits[5];
+    kernel->record = (struct gpsh_wait_record){.since_ns = now_ns, .awaited = GPSH_AWAITED_KERNEL};
+    word->record = (struct gpsh_wait_record){.since_ns = now_ns, .awaited = GPSH_AWAITED_UNKNOWN};
+    atomic_store(&kernel->turn, 2);
+    cr_expect_null(gpsh_board_longest_wait(&b));
+    kernel->record.since_ns -= 2 * second_ns;
+    cr_expect_eq(gpsh_board_longest_wait(&b), &kernel->record);
+    atomic_store(&word->turn, 2);
+    cr_expect_eq(gpsh_board_longest_wait(&b), &word->record);
+}
+
 // ---- Changes while it is read ----
 
 static atomic_bool stop;
@@ -173,7 +189,7 @@ Test(boards, gpsh_boards_read__fields_that_change_meanwhile__what_was_checked_is
     show("flips", SEALS, 0);
     pthread_create(&threads[0], NULL, flip_numbers, NULL);
     pthread_create(&threads[1], NULL, flip_texts, NULL);
-    for (int i = 0, seen = 0; i < READS || (!seen && i < 100 * READS); i++) {
+    for (int i = 0, seen = 0; i < READS || (!seen && i < 10 * READS); i++) {
         struct gpsh_boards boards;
         cr_assert_eq(gpsh_boards_read(&boards, gpsh_board_is_of_job, job), 0);
         for (int k = 0; k < 2; k++, gpsh_boards_again(&boards)) {

@@ -64,6 +64,20 @@ Test(verdict, gpsh_verdict__all_in_the_barrier__an_operation_is_stuck)
                      "each other: an operation between them is lost or stuck");
 }
 
+Test(verdict, gpsh_verdict__pe_in_a_kernel__is_late_and_waits_for_nobody)
+{
+    struct gpsh_pe_view views[PES];
+    for (int pe = 0; pe < PES; pe++)
+        views[pe] = waits(GPSH_AWAITED_BARRIER, 17, -1);
+    views[2] = waits(GPSH_AWAITED_KERNEL, 0, -1);
+    views[2].state = GPSH_PE_KERNEL;
+    cr_assert_str_eq(verdict(views), "PE 2 has not reached barrier 17 (call); PEs 0-1,3-5 wait for "
+                                     "it. PE 2 is in call, waiting for a reason");
+    for (int pe = 0; pe < PES; pe++)
+        views[pe].state = GPSH_PE_KERNEL;
+    cr_assert_str_eq(verdict(views), "nothing");
+}
+
 // In rounds PE 0 waits for PE 5, which waits for PE 4 itself.
 Test(verdict, gpsh_verdict__team__names_who_is_awaited_and_is_not_there)
 {

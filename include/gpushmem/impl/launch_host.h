@@ -30,8 +30,8 @@ GPUSHMEM_API int gpushmem_call_failed(int status, const char *function, const ch
 // Else 0 at once.
 GPUSHMEM_API int gpushmem_launch_compare(const struct gpushmem_launch_shape *shape);
 
-// Tells the library that a thread of the program enters (1) or leaves (-1) gpushmem_launch_wait,
-// for the report on SIGUSR1.
+// Tells the library that this thread of the program enters (1) or leaves (-1)
+// gpushmem_launch_wait, for those who ask what a PE waits for.
 GPUSHMEM_API void gpushmem_launch_waiting(int change);
 
 // A CUDA runtime that is linked into the program, or into a library of it. With its first call it

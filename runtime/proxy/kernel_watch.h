@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A thread of the library that tells what kernels wait for: on each SIGUSR1; on the board while a
+// thread of the program is in gpushmem_launch_wait; and in the log, once, when one of their waits
+// has lasted GPUSHMEM_HANG_REPORT seconds. A kernel that computes is no hang, however long.
+#ifndef GPSH_KERNEL_WATCH_H
+#define GPSH_KERNEL_WATCH_H
+
+#include "proxy/handle.h"
+
+// The memory stays until the stop. 0, GPUSHMEM_ERR_NO_MEMORY or GPUSHMEM_ERR_SYSTEM.
+int gpsh_kernel_watch_start(struct gpsh_handle_host *host);
+void gpsh_kernel_watch_stop(void); // legal if it was never started
+
+#endif
