@@ -165,6 +165,20 @@ static inline int gpushmem_device_attach(void)
     return 0;
 }
 
+// Once for each translation unit, whose kernels are one module: before the first of them runs.
+static inline void gpsh_load_kernels_beside(const void *kernel)
+{
+    static bool loaded;
+    cudaFunction_t function;
+    if (__atomic_load_n(&loaded, __ATOMIC_ACQUIRE))
+        return;
+    if (cudaGetFuncBySymbol(&function, kernel) == cudaSuccess)
+        gpushmem_kernels_load(function);
+    else
+        cudaGetLastError(); // the launch will say what is wrong with the kernel
+    __atomic_store_n(&loaded, true, __ATOMIC_RELEASE);
+}
+
 template <typename Kernel> static cudaError_t gpsh_allow_shared(Kernel kernel, size_t shared_bytes)
 {
     const size_t without_asking = 48 << 10;
@@ -216,6 +230,7 @@ static int gpsh_launch_shared(Kernel kernel, dim3 grid, dim3 block, size_t share
     int status = gpushmem_device_attach();
     if (status)
         return gpsh_launch_unready(status);
+    gpsh_load_kernels_beside((const void *)kernel);
     cudaError_t error = gpsh_allow_shared(kernel, shared_bytes);
     if (error == cudaSuccess) {
         cudaLaunchConfig_t config = {};

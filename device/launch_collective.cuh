@@ -76,6 +76,7 @@ static int gpsh_launch_together(void (*kernel)(P...), dim3 grid, dim3 block, siz
                                 gpushmem_stream_t stream, P... parameters)
 {
     void *addresses[sizeof...(P) + 1] = {(void *)&parameters..., nullptr};
+    gpsh_load_kernels_beside((const void *)kernel);
     cudaError_t error = cudaLaunchCooperativeKernel((const void *)kernel, grid, block, addresses,
                                                     shared_bytes, stream);
     return gpsh_launch_status(error, (const void *)kernel, grid, block, shared_bytes);

@@ -33,7 +33,7 @@ done
 targets='gpushmem gpushmem_cli gpushmem_nvshmem gpushmem-perf.cuda gpu_heap gpu_adopted multi_growth gpu_ops gpu_hosted gpu_beside gpu_two_steps perf_gpu_ring_rates'
 targets+=' perf_put_path.cuda gpushmem_softhca softhca_test gpu_cubin gpu_rdc moe_dispatch.cuda kv_transfer.cuda allreduce.cuda stencil3d.cuda transpose.cuda kmeans.cuda'
 for name in basic rma amo order carried ctx edges errors tiny lost growth stream local generic cuda_subset asked first spread \
-    launch_threads left_waiting collective_launch coll_grid coll coll_kinds coll_issuers coll_lost coll_nodes \
+    second_kernel launch_threads left_waiting collective_launch coll_grid coll coll_kinds coll_issuers coll_lost coll_nodes \
     nvshmem_rma nvshmem_words nvshmem_coll nvshmem_programs; do
     [ ! -e tests/device/$name.cu ] || targets+=" device_$name.cuda"
 done
@@ -137,7 +137,8 @@ export GPUSHMEM_CONTEXTS=2 # device_ctx wants as many
 for program in "$bin"/device_*.cuda; do
     name=$(basename "$program" .cuda)
     case $name in
-    device_lost | device_coll_lost | device_asked | device_first | device_spread | device_growth) continue ;; # below
+    device_lost | device_coll_lost | device_asked | device_first | device_second_kernel | device_spread | device_growth)
+        continue ;; # below
     device_errors) export GPUSHMEM_WAIT_TIMEOUT_MS=700 ;; # its waits time out on purpose
     *) export GPUSHMEM_WAIT_TIMEOUT_MS=15000 ;;
     esac
@@ -159,6 +160,14 @@ for p2p in 1 0; do
 done
 check "a kernel that waits tells for what, by itself and on SIGUSR1" env GPUSHMEM_WAIT_TIMEOUT_MS=60000 GPUSHMEM_HANG_REPORT=1 \
     "$bin/device_asked.cuda"
+check "a kernel that computes is no hang, one that waits beside work is" \
+    env GPUSHMEM_WAIT_TIMEOUT_MS=60000 GPUSHMEM_HANG_REPORT=1 "$bin/device_asked.cuda" computes
+check "gpushmem stat tells what a kernel waits for" env GPUSHMEM_WAIT_TIMEOUT_MS=60000 \
+    "$bin/device_asked.cuda" shown "$bin/gpushmem"
+for when in '' late; do # before and after CUDA's own start
+    check "a kernel's first launch beside one that waits for it${when:+, $when}" env -u CUDA_MODULE_LOADING \
+        "$bin/device_second_kernel.cuda" $when
+done
 check "collective launches of different shapes are told" job 2 env GPUSHMEM_CHECK=1 "$bin/device_collective_launch.cuda" differ
 check "collectives by grids that differ are told" job 2 env GPUSHMEM_CHECK=1 "$bin/device_coll_grid.cuda" differ
 check "stream operations before the first launch" env GPUSHMEM_WAIT_TIMEOUT_MS=3000 "$bin/device_first.cuda"

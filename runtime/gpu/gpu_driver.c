@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#define _GNU_SOURCE // environ
 #include "gpu/gpu_driver.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/error.h"
+#include "core/log.h"
 
 struct gpsh_cu_functions gpsh_cu;
 
@@ -57,6 +61,41 @@ static int look_up_all(void *library)
     return 0;
 }
 
+// Other threads of the program may be reading the environment. setenv may free the array that they
+// read; this leaves it as it is, and lets new readers find one with one more entry. A thread that
+// changes the environment just now is in the way, as it is in that of any reader. Nothing of it is
+// freed, or part of this library, which may be unloaded before the process ends.
+static void environment_add(const char *entry)
+{
+    static char **added; // found from here when a later setenv has replaced it
+    char *copy = strdup(entry);
+    size_t n = 0;
+    while (environ && environ[n])
+        n++;
+    added = malloc((n + 2) * sizeof *added);
+    if (!added || !copy) {
+        free(copy);
+        return;
+    }
+    if (n)
+        memcpy(added, environ, n * sizeof *added);
+    added[n] = copy;
+    added[n + 1] = NULL;
+    __atomic_store_n(&environ, added, __ATOMIC_RELEASE);
+}
+
+// By default CUDA loads each kernel at its first launch, and waits for those that run: for ever, if
+// these wait for that launch. It reads the variable in its first cuInit; a user's choice stays.
+static void choose_loading(void)
+{
+    static const char eager[] = "CUDA_MODULE_LOADING=EAGER";
+    int count;
+    if (getenv("CUDA_MODULE_LOADING") || gpsh_cu.device_count(&count) != GPSH_CU_NOT_INITIALIZED)
+        return;
+    environment_add(eager);
+    GPSH_LOG(DEBUG, "gpu", "%s: kernels are loaded with their modules", eager);
+}
+
 static int start(void)
 {
     gpsh_cu_result code = gpsh_cu.init(0);
@@ -91,6 +130,8 @@ static int load(void)
             "there is no CUDA driver here: %s; `gpushmem doctor` explains it under cuda",
             dlerror());
     int status = look_up_all(library);
+    if (!status)
+        choose_loading();
     if (!status)
         status = start();
     if (status)

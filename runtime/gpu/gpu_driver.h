@@ -24,11 +24,14 @@ enum gpsh_cu_result_code {
     GPSH_CU_SUCCESS = 0,
     GPSH_CU_INVALID_VALUE = 1,
     GPSH_CU_OUT_OF_MEMORY = 2,
+    GPSH_CU_NOT_INITIALIZED = 3,
     GPSH_CU_NO_DEVICE = 100,
     GPSH_CU_NOT_READY = 600,
     GPSH_CU_NOT_SUPPORTED = 801,
     GPSH_CU_SYSTEM_DRIVER_MISMATCH = 803,
 };
+
+enum { GPSH_CU_LOADING_LAZY = 2 };
 
 enum gpsh_cu_device_attribute {
     GPSH_CU_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75,
@@ -242,7 +245,13 @@ union gpsh_cu_memory_op {
       (int *value, int attribute, gpsh_cu_function function))                                      \
     X(launch_with, cuLaunchKernelEx,                                                               \
       (const struct gpsh_cu_launch_config *config, gpsh_cu_function function, void **parameters,   \
-       void **extra))
+       void **extra))                                                                              \
+    X(loading_mode, cuModuleGetLoadingMode, (int *mode))                                           \
+    X(function_module, cuFuncGetModule, (gpsh_cu_module * module, gpsh_cu_function function))      \
+    X(function_count, cuModuleGetFunctionCount, (unsigned *count, gpsh_cu_module module))          \
+    X(functions, cuModuleEnumerateFunctions,                                                       \
+      (gpsh_cu_function * functions, unsigned count, gpsh_cu_module module))                       \
+    X(function_load, cuFuncLoad, (gpsh_cu_function function))
 
 struct gpsh_cu_functions {
 #define GPSH_CU_FIELD(field, symbol, parameters) gpsh_cu_result(*field) parameters;

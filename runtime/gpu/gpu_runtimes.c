@@ -2,7 +2,9 @@
 #include "gpu/gpu_runtimes.h"
 
 #include <pthread.h>
+#include <stdlib.h>
 
+#include "core/log.h"
 #include "gpu/gpu.h"
 #include "gpushmem/device_host.h"
 
@@ -50,4 +52,33 @@ void gpsh_gpu_runtimes_begin(void)
     for (struct gpushmem_cuda_runtime *r; (r = take_next());)
         r->begin();
     pthread_mutex_unlock(&beginning);
+}
+
+// ---- Kernels of the program ----
+
+static bool loads_late(void)
+{
+    int mode = 0;
+    return gpsh_cu.loading_mode && gpsh_cu.function_module && gpsh_cu.function_count &&
+           gpsh_cu.functions && gpsh_cu.function_load && !gpsh_cu.loading_mode(&mode) &&
+           mode == GPSH_CU_LOADING_LAZY;
+}
+
+// The program may capture a stream meanwhile.
+void gpushmem_kernels_load(void *function)
+{
+    gpsh_cu_module module;
+    unsigned count = 0;
+    if (gpsh_gpu_load_driver() || !loads_late())
+        return;
+    int mode = gpsh_gpu_relax();
+    if (!gpsh_cu.function_module(&module, function) && !gpsh_cu.function_count(&count, module)) {
+        gpsh_cu_function *functions = calloc((size_t)count + 1, sizeof *functions);
+        if (functions && !gpsh_cu.functions(functions, count, module))
+            for (unsigned i = 0; i < count; i++)
+                gpsh_cu.function_load(functions[i]);
+        free(functions);
+        GPSH_LOG(DEBUG, "gpu", "loaded the %u kernels of a module before the first launch", count);
+    }
+    gpsh_gpu_restore(mode);
 }

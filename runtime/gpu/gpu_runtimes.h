@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The CUDA runtimes of the program, which it is linked with; the library uses the driver alone.
+// The CUDA runtimes of the program, which it is linked with, and its kernels; the library uses the
+// driver alone.
 #ifndef GPSH_GPU_RUNTIMES_H
 #define GPSH_GPU_RUNTIMES_H
 

@@ -51,6 +51,11 @@ struct gpushmem_cuda_runtime {
 GPUSHMEM_API void gpushmem_cuda_runtime_add(struct gpushmem_cuda_runtime *runtime);
 GPUSHMEM_API void gpushmem_cuda_runtime_remove(struct gpushmem_cuda_runtime *runtime);
 
+// Loads all kernels of the module that this CUfunction is of, where CUDA loads kernels when they
+// are first launched: a launch would wait then for kernels that run, which may wait for it. Does
+// nothing with a driver older than CUDA 12.4, and leaves failures to the launches. Any thread.
+GPUSHMEM_API void gpushmem_kernels_load(void *function);
+
 // Wakes a proxy thread of the CPU emulation, or does a piece of its work.
 GPUSHMEM_API void gpushmem_proxy_wake(uint32_t *sleeping);
 GPUSHMEM_API void gpushmem_proxy_help(uint32_t *sleeping);

@@ -51,6 +51,7 @@ static struct attribute {
 };
 
 static bool initialised;
+static bool lazy; // kernels are loaded when they are first used
 static _Thread_local gpsh_cu_context stack[DEEPEST];
 static _Thread_local int depth;
 
@@ -204,6 +205,9 @@ unsigned long fake_cuda_calls(const char *function)
 gpsh_cu_result cuInit(unsigned flags)
 {
     pthread_mutex_lock(&fake.lock);
+    const char *loading = getenv("CUDA_MODULE_LOADING");
+    lazy =
+        initialised ? lazy : !loading || strcmp(loading, "EAGER") != 0; // read once, as CUDA does
     initialised = flags == 0;
     pthread_mutex_unlock(&fake.lock);
     gpsh_cu_result code = fake_enter(__func__, NEEDS_INIT);
@@ -271,6 +275,13 @@ gpsh_cu_result cuGetErrorString(gpsh_cu_result code, const char **text)
 static bool is_device(gpsh_cu_device device)
 {
     return device >= 0 && device < fake.settings.devices;
+}
+
+gpsh_cu_result cuModuleGetLoadingMode(int *mode)
+{
+    ENTER(NEEDS_INIT);
+    *mode = lazy ? GPSH_CU_LOADING_LAZY : 1;
+    return 0;
 }
 
 gpsh_cu_result cuDeviceGetCount(int *count)

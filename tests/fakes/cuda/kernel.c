@@ -228,6 +228,46 @@ gpsh_cu_result cuLaunchKernelEx(const struct gpsh_cu_launch_config *config,
                           parameters, extra);
 }
 
+static gpsh_cu_module module_of(gpsh_cu_function function)
+{
+    pthread_mutex_lock(&fake.lock);
+    gpsh_cu_module found = modules;
+    while (found && (function < found->functions || function >= found->functions + MOST_FUNCTIONS))
+        found = found->next;
+    pthread_mutex_unlock(&fake.lock);
+    return found;
+}
+
+gpsh_cu_result cuFuncGetModule(gpsh_cu_module *module, gpsh_cu_function function)
+{
+    ENTER(NEEDS_CONTEXT);
+    *module = module_of(function);
+    return *module ? 0 : GPSH_CU_INVALID_VALUE;
+}
+
+gpsh_cu_result cuModuleGetFunctionCount(unsigned *count, gpsh_cu_module module)
+{
+    ENTER(NEEDS_CONTEXT);
+    for (*count = 0; *count < MOST_FUNCTIONS && module->functions[*count].name[0];)
+        ++*count;
+    return 0;
+}
+
+gpsh_cu_result cuModuleEnumerateFunctions(gpsh_cu_function *functions, unsigned count,
+                                          gpsh_cu_module module)
+{
+    ENTER(NEEDS_CONTEXT);
+    for (unsigned i = 0; i < count && i < MOST_FUNCTIONS && module->functions[i].name[0]; i++)
+        functions[i] = &module->functions[i];
+    return 0;
+}
+
+gpsh_cu_result cuFuncLoad(gpsh_cu_function function)
+{
+    ENTER(NEEDS_CONTEXT);
+    return module_of(function) ? 0 : GPSH_CU_INVALID_VALUE;
+}
+
 gpsh_cu_result cuFuncGetAttribute(int *value, int attribute, gpsh_cu_function function)
 {
     ENTER(NEEDS_CONTEXT);
