@@ -125,7 +125,8 @@ GPSH_DEV int gpsh_dev_spin(struct gpsh_dev_wait *wait, bool on_memory)
     int status = gpsh_dev_load32_relaxed_sys(&wait->control->abort);
     if (!status && on_memory) {
         status = gpsh_dev_load32_relaxed_sys(&wait->control->peer_failed);
-        wait->asked = gpsh_dev_load32_relaxed_sys(&wait->control->question);
+        // the host asks when it has read the answer before, over which this one is written
+        wait->asked = (int32_t)gpsh_dev_load32_acquire_sys(&wait->control->question);
     }
     if (status)
         return status;

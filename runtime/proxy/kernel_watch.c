@@ -48,7 +48,8 @@ static struct {
     uint64_t asked_ns;
 } watch;
 
-static atomic_int in_launch_wait; // threads of the program
+static atomic_int in_launch_wait;                // threads of the program
+static _Atomic uint64_t begun[GPSH_BOARD_WAITS]; // when, by their slots on the board; 0: none
 
 // The thread of the library rests while there are no launch waits, and is woken at most once a
 // second: a launch wait costs no system call, and a PE without any no wake-ups.
@@ -62,11 +63,15 @@ void gpushmem_launch_waiting(int change)
                                           .what = "gpushmem_launch_wait",
                                           .text = " for a kernel"};
         gpsh_board_show_wait(&slot, &record);
+        if (slot)
+            atomic_store_explicit(&begun[slot - 1], record.since_ns, memory_order_relaxed);
         atomic_fetch_add(&in_launch_wait, 1);
         if (atomic_load(&watch.rests) && atomic_exchange(&watch.rests, false))
             gpsh_questions_wake();
     } else {
         atomic_fetch_sub(&in_launch_wait, 1);
+        if (slot)
+            atomic_store_explicit(&begun[slot - 1], 0, memory_order_relaxed);
         gpsh_board_end_wait(slot);
         slot = 0;
     }
@@ -167,16 +172,10 @@ struct launch_wait {
 // When the oldest one of them began, 0: there is none that is shown.
 static uint64_t oldest_launch_wait(void)
 {
-    const struct gpsh_board *board = gpsh_board_own();
     uint64_t oldest = 0;
-    for (int i = 0; board && i < GPSH_BOARD_WAITS; i++) {
-        const struct gpsh_wait_slot *slot = &board->waits[i];
-        uint32_t turn = atomic_load(&slot->turn);
-        uint64_t since_ns = __atomic_load_n(&slot->record.since_ns, __ATOMIC_RELAXED);
-        int32_t awaited = __atomic_load_n(&slot->record.awaited, __ATOMIC_RELAXED);
-        bool is_whole = turn && turn % 2 == 0 && atomic_load(&slot->turn) == turn;
-        if (is_whole && awaited == GPSH_AWAITED_KERNEL && (!oldest || since_ns < oldest))
-            oldest = since_ns;
+    for (int i = 0; i < GPSH_BOARD_WAITS; i++) {
+        uint64_t since_ns = atomic_load_explicit(&begun[i], memory_order_relaxed);
+        oldest = since_ns && (!oldest || since_ns < oldest) ? since_ns : oldest;
     }
     return oldest;
 }
