@@ -9,6 +9,7 @@
 #ifndef GPUSHMEM_EMU_HPP
 #define GPUSHMEM_EMU_HPP
 
+#include <algorithm>
 #include <errno.h>
 #include <functional>
 #include <limits.h>
@@ -154,11 +155,13 @@ struct gpsh_emu_barrier {
         return outcome;
     }
 
-    void leave()
+    // True: it was the last one.
+    bool leave()
     {
         std::lock_guard<std::mutex> guard(lock);
         if (--members && arrived >= members)
             release();
+        return !members;
     }
 };
 
@@ -167,6 +170,7 @@ struct gpsh_emu_barrier {
 struct gpsh_emu_warp {
     gpsh_emu_barrier barrier;
     uint64_t exchange[warpSize];
+    uint32_t meetings[warpSize] = {}; // of each lane, in calls that all lanes make together
 };
 
 struct gpsh_emu_block {
@@ -231,6 +235,24 @@ inline int __syncthreads_and(int predicate)
 inline void __syncwarp(unsigned = 0xffffffffu)
 {
     gpsh_emu_current_warp().barrier.wait();
+}
+
+// In a call that all threads of the warp make together. Whether they have is known when the last of
+// them leaves the kernel: until then, some may have met others by votes and shuffles.
+inline bool gpsh_emu_warp_meet(bool votes)
+{
+    gpsh_emu_warp &warp = gpsh_emu_current_warp();
+    warp.meetings[gpsh_emu_thread % warpSize]++;
+    return warp.barrier.wait(votes);
+}
+
+// By the last thread of the warp that leaves.
+inline void gpsh_emu_warp_check(const gpsh_emu_warp &warp, unsigned lanes)
+{
+    uint32_t most = *std::max_element(warp.meetings, warp.meetings + lanes);
+    unsigned calling = (unsigned)std::count(warp.meetings, warp.meetings + lanes, most);
+    if (calling < lanes)
+        gpushmem_warp_missed(calling, lanes);
 }
 
 // Four warps meet (gpsh_scope_warpgroup).
@@ -412,7 +434,10 @@ inline void gpsh_emu_run(gpsh_emu_worker *self)
     launch->body();
     __atomic_fetch_sub(&gpsh_emu_running, 1, __ATOMIC_RELAXED);
     gpsh_emu_current_warp().exchange[t % warpSize] = 0; // votes no more
-    gpsh_emu_current_warp().barrier.leave();
+    if (gpsh_emu_current_warp().barrier.leave())
+        gpsh_emu_warp_check(
+            gpsh_emu_current_warp(),
+            std::min(d.x * d.y * d.z - t / warpSize * warpSize, (unsigned)warpSize));
     block->warpgroups[t / 128].leave();
     block->barrier.leave();
     if (block->grid)

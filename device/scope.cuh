@@ -80,7 +80,11 @@ struct gpsh_scope_warp {
     }
     static __device__ __forceinline__ void sync(void)
     {
+#if defined(__CUDACC__)
         __syncwarp(size() == 32 ? 0xffffffffu : (1u << size()) - 1);
+#else
+        gpsh_emu_warp_meet(false);
+#endif
     }
     static __device__ __forceinline__ bool any(bool mine)
     {
@@ -89,7 +93,7 @@ struct gpsh_scope_warp {
         __syncwarp(mask); // a vote orders no accesses to memory
         return __any_sync(mask, mine);
 #else
-        return gpsh_emu_current_warp().barrier.wait(mine);
+        return gpsh_emu_warp_meet(mine);
 #endif
     }
 };

@@ -52,8 +52,13 @@ int gpushmem_call_failed(int status, const char *function, const char *sentence)
     return gpsh_fail(status, "%s: %s", function, sentence);
 }
 
-static _Atomic uint64_t missed; // 0: none; else of the first block
+static _Atomic uint64_t missed; // 0: none; else of the first block or warp, of which none `came`
 enum { MISSED_BITS = 21 };      // of each number: more threads than a block may have
+
+void gpushmem_warp_missed(unsigned calling, unsigned threads)
+{
+    gpushmem_block_missed(calling, 0, threads);
+}
 
 void gpushmem_block_missed(unsigned calling, unsigned came, unsigned threads)
 {
@@ -69,6 +74,12 @@ int gpsh_emulation_take_missed(void)
         return 0;
     unsigned calling = found & mask, came = found >> MISSED_BITS & mask,
              threads = (unsigned)(found >> 2 * MISSED_BITS);
+    if (!came)
+        return gpsh_fail(GPUSHMEM_ERR_INVALID,
+                         "a kernel on PE %d failed: %u of the %u threads of a warp made a call of "
+                         "the warp (..._warp): only their part was moved; all threads of the warp "
+                         "make such a call, or one makes that without _warp",
+                         gpsh.my_pe, calling, threads);
     return gpsh_fail(GPUSHMEM_ERR_INVALID,
                      "a kernel on PE %d failed: %u of the %u threads of a block made a call of the "
                      "block (..._block), %u were in __syncthreads, %u had left the kernel: only "

@@ -18,8 +18,8 @@ gpsh_enqueue *gpsh_emulation(void);
 // themselves known. GPU kernels can use a host heap too (HMM, Grace), and wake nobody.
 extern _Atomic bool gpsh_kernels_wake;
 
-// 0, or GPUSHMEM_ERR_INVALID with a sentence: a block's call that not all of its threads made,
-// since the last time that this was asked.
+// 0, or GPUSHMEM_ERR_INVALID with a sentence: a call of a block or warp that not all of its threads
+// made, since the last time that this was asked.
 int gpsh_emulation_take_missed(void);
 
 // Waits until emulated kernels have ended: they would wait on, and help the proxy, in memory that

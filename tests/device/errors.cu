@@ -150,6 +150,27 @@ __global__ void put_alone(uint64_t *words, int way)
     }
 }
 
+// The same of a warp.
+__global__ void put_alone_by_warp(uint64_t *words, int way)
+{
+    if (threadIdx.x == 33)
+        gpushmem_dev_uint64_put_warp(words, words + 1, 1, gpushmem_dev_my_pe());
+    else if (way) {
+        __syncwarp();
+        __syncwarp();
+    }
+}
+
+// Not so: lanes of which some vote before all put, and a warp that makes no call.
+__global__ void put_after_votes(uint64_t *words)
+{
+    if (threadIdx.x >= 32)
+        return;
+    if (threadIdx.x < 16)
+        __ballot_sync(0xffffu, 1);
+    gpushmem_dev_uint64_put_warp(words, words + 1, 1, gpushmem_dev_my_pe());
+}
+
 // Not so: threads that have left before, or leave after, calls of warps and threads.
 __global__ void put_by_few(uint64_t *words)
 {
@@ -170,6 +191,11 @@ static void test_lone_calls(uint64_t *words)
     EXPECT_ERROR(GPUSHMEM_ERR_INVALID, "1 of the 33 threads");
     CHECK(strstr(gpushmem_last_error(), "32 were in __syncthreads, 0 had left"));
     RUN(put_by_few, 2, 64, words);
+    for (int way = 0; way < 2; way++) {
+        CHECK_OK(GPUSHMEM_LAUNCH(put_alone_by_warp, 2, 40, NULL, words, way));
+        EXPECT_ERROR(GPUSHMEM_ERR_INVALID, "1 of the 8 threads of a warp");
+    }
+    RUN(put_after_votes, 1, 64, words);
 }
 #endif
 

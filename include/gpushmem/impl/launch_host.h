@@ -64,6 +64,8 @@ GPUSHMEM_API void gpushmem_proxy_help(uint32_t *sleeping);
 // them met there or elsewhere, the rest has left the kernel. Told by the next
 // gpushmem_device_error.
 GPUSHMEM_API void gpushmem_block_missed(unsigned calling, unsigned came, unsigned threads);
+// The same of a warp, of whose `threads` only `calling` made a call that all make together.
+GPUSHMEM_API void gpushmem_warp_missed(unsigned calling, unsigned threads);
 
 // Kernels of this program run on CPU threads: from now on operations of streams (gpushmem/stream.h)
 // are handed to `enqueue`, which lets *op run after what is in the stream, and returns 0 or a

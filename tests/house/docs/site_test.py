@@ -15,7 +15,7 @@ SITE, BROKEN = WORK + "/site", WORK + "/broken"
 INTERNAL = {"gpushmem_block_missed", "gpushmem_call_failed", "gpushmem_cuda_runtime_add", "gpushmem_cuda_runtime_remove",
             "gpushmem_kernels_load", "gpushmem_launch_compare", "gpushmem_launch_failed",
             "gpushmem_launch_refused", "gpushmem_launch_waiting", "gpushmem_proxy_help", "gpushmem_proxy_wake",
-            "gpushmem_stream_serve"}
+            "gpushmem_stream_serve", "gpushmem_warp_missed"}
 failures = []
 
 
