@@ -335,6 +335,8 @@ static void gid_fill(int device, uint32_t index, union ibv_gid *gid)
     memset(gid, 0, sizeof *gid);
     if (device == shca_settings.no_gid_device)
         return;
+    if (is_roce() && index >= 2 && device == shca_settings.no_ipv4_device)
+        return;
     if (is_roce() && index >= 2) {
         uint8_t ipv4[16] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 77, (uint8_t)device, 1};
         memcpy(gid->raw, ipv4, sizeof ipv4);
@@ -425,6 +427,19 @@ int shca_device_by_address(const struct ibv_ah_attr *address)
                 return i;
         }
     return -1;
+}
+
+struct shca_path shca_path_of(const struct shca_device *device, const struct ibv_ah_attr *address)
+{
+    struct shca_path path = {0};
+    if (!address->is_global)
+        return path;
+    struct ibv_gid_entry entry;
+    gid_entry(device->index, address->grh.sgid_index, &entry);
+    path.source = entry.gid;
+    path.target = address->grh.dgid;
+    path.gid_type = entry.gid_type;
+    return path;
 }
 
 void shca_context_event(struct ibv_context *context, const struct ibv_async_event *event)

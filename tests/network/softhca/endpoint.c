@@ -51,7 +51,13 @@ void end_open(struct end *end, int device, bool mappable)
     int flags = mappable ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS;
     end->buffer = mmap(NULL, BUFFER_BYTES, PROT_READ | PROT_WRITE, flags, end->fd, 0);
     need(end->buffer != MAP_FAILED, "mmap");
-    need(!ibv_query_gid(end->context, 1, 0, &end->gid), "gid");
+    end_use_gid(end, 0);
+}
+
+void end_use_gid(struct end *end, int index)
+{
+    need(!ibv_query_gid(end->context, 1, index, &end->gid), "gid");
+    end->gid_index = (uint8_t)index;
 }
 
 // Never freed: the process ends soon.
@@ -124,6 +130,7 @@ int end_connect(struct end *end, const struct options *options, const union ibv_
     attr.ah_attr.is_global = 1;
     attr.ah_attr.port_num = 1;
     attr.ah_attr.grh.dgid = *gid;
+    attr.ah_attr.grh.sgid_index = end->gid_index;
     attr.ah_attr.grh.hop_limit = 64;
     int error = ibv_modify_qp(end->qp, &attr,
                               IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
@@ -205,6 +212,7 @@ static struct far_reply obey(struct end *end, const struct options *options,
 static void far_open(struct end *end, enum mode mode, const struct options *options)
 {
     end_open(end, options->far_device, mode == MAPPED_MEMORY);
+    end_use_gid(end, options->far_gid);
     end_use_gpu(end, options->far_gpu, true);
     end_queues(end, options, options->far_access, options->far_qp_access);
 }
@@ -255,6 +263,7 @@ void pair_open(struct pair *pair, enum mode mode, const struct options *options)
     if (mode != SAME_PROCESS)
         far_start(pair);
     end_open(&pair->near, 0, false);
+    end_use_gid(&pair->near, options->near_gid);
     end_use_gpu(&pair->near, options->near_gpu, false);
     end_queues(&pair->near, options, usual.far_access, usual.far_qp_access);
     if (mode == SAME_PROCESS)

@@ -60,6 +60,7 @@ struct options {
     int far_access, far_qp_access;
     int timeout, retry, rnr_retry, max_rd, far_max_rd;
     bool sq_sig_all;
+    int near_gid, far_gid;             // indices
     enum gpu_memory near_gpu, far_gpu; // the buffer is in the memory of the first, or the last GPU
 };
 // The other end of a usual pair may wait half a second for a processor, of an impatient one 16 ms.
@@ -76,6 +77,7 @@ struct end {
     int fd;
     enum gpu_memory gpu;
     union ibv_gid gid;
+    uint8_t gid_index;
 };
 
 struct far_reply {
@@ -110,6 +112,7 @@ struct pair {
 
 void end_open(struct end *end, int device, bool mappable);
 void end_use_gpu(struct end *end, enum gpu_memory kind, bool last); // after end_open
+void end_use_gid(struct end *end, int index); // after end_open, which takes the first
 void end_queues(struct end *end, const struct options *options, int access, int qp_access);
 void end_close(struct end *end);
 int end_init(struct end *end, int qp_access);

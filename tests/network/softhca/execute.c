@@ -29,6 +29,22 @@ static bool still_there(struct shca_qp *qp)
     return qp->peer_seen;
 }
 
+static bool is_ipv4(const union ibv_gid *gid)
+{
+    static const uint8_t prefix[12] = {[10] = 0xff, [11] = 0xff};
+    return !memcmp(gid->raw, prefix, sizeof prefix);
+}
+
+// A packet's addresses and its version of RoCE must be those that the queue pair there was given:
+// others it drops (InfiniBand specification, volume 1, section 9.6.1.2). And no packet has a source
+// of one family and a target of the other.
+static bool is_on_its_path(const struct shca_path *own, const struct shca_path *there)
+{
+    return own->gid_type == there->gid_type && is_ipv4(&own->source) == is_ipv4(&own->target) &&
+           !memcmp(&own->source, &there->target, sizeof own->source) &&
+           !memcmp(&own->target, &there->source, sizeof own->target);
+}
+
 // Whether the queue pair at the other end takes our packets; if not, they go unanswered.
 static bool answers(struct shca_qp *qp, struct job *job)
 {
@@ -44,7 +60,8 @@ static bool answers(struct shca_qp *qp, struct job *job)
     bool up = atomic_load(&job->dest->qpn) == qpn && (int)job->dest->proc == qp->peer->proc &&
               (state == IBV_QPS_RTR || state == IBV_QPS_RTS) &&
               job->dest->dest_qpn == qp->ibv.qp_num &&
-              (int)job->dest->dest_device == qp->device->index && still_there(qp);
+              (int)job->dest->dest_device == qp->device->index &&
+              is_on_its_path(&qp->entry->path, &job->dest->path) && still_there(qp);
     if (!up && qp->mail < 0)
         qp->peer = NULL; // looked up anew at the next try
     return up || shca_mail_answered(qp);

@@ -212,6 +212,7 @@ static void attributes_keep(struct shca_qp *qp, const struct ibv_qp_attr *attr, 
         kept->max_dest_rd_atomic = attr->max_dest_rd_atomic;
         entry->reads_in = attr->max_dest_rd_atomic;
         entry->dest_device = (uint32_t)device;
+        entry->path = shca_path_of(qp->device, &attr->ah_attr);
     }
     if (mask & IBV_QP_TIMEOUT) {
         kept->timeout = attr->timeout;

@@ -43,6 +43,7 @@ static const struct row rows[] = {
     {"DEVICES", &shca_settings.devices, 1, 0, SHCA_DEVICES, NULL},
     {"LINK", &shca_settings.link, IBV_LINK_LAYER_ETHERNET, 0, 0, links},
     {"NO_GID_DEVICE", &shca_settings.no_gid_device, -1, -1, SHCA_DEVICES - 1, NULL},
+    {"NO_IPV4_DEVICE", &shca_settings.no_ipv4_device, -1, -1, SHCA_DEVICES - 1, NULL},
     {"MTU", &shca_settings.mtu, 4096, 256, 4096, NULL},
     {"MAX_MSG", &shca_settings.max_msg, 1 << 30, 1, 1L << 31, NULL},
     {"MAX_QP_WR", &shca_settings.max_qp_wr, 32768, 1, 1 << 20, NULL},

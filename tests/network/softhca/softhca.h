@@ -36,14 +36,14 @@ enum {
     SHCA_MAILS = 32,
     SHCA_MAIL_BYTES = 256 << 10,
     SHCA_BATCH = 128,
-    SHCA_LAYOUT = 4,
+    SHCA_LAYOUT = 5,
 };
 
 // settings.c
 struct shca_settings {
     const char *dir;
-    long devices, link, no_gid_device, mtu, max_msg, max_qp_wr, max_sge, max_inline, max_rd_atomic,
-        max_cqe, atomic_cap, atomic_gap_us, dmabuf, peermem;
+    long devices, link, no_gid_device, no_ipv4_device, mtu, max_msg, max_qp_wr, max_sge, max_inline,
+        max_rd_atomic, max_cqe, atomic_cap, atomic_gap_us, dmabuf, peermem;
     long misorder_us, late_us, late_devices, flush_us;
     long down_device, down_after, down_ms, down_lost, then_device, then_after, psn;
     long seed, delay_us, reorder, rank, fail_after, fail_status, post_full_every, reg_fail_after,
@@ -69,12 +69,19 @@ struct shca_mr_entry {
     uint64_t file_offset, file_start, file_bytes;
 };
 
+// What a packet's global route header says, and the encapsulation around it; 0 without one.
+struct shca_path {
+    union ibv_gid source, target;
+    uint32_t gid_type;
+};
+
 struct shca_qp_entry {
     _Atomic uint32_t qpn;      // 0: free
     _Atomic uint32_t state;    // enum ibv_qp_state; a peer may set IBV_QPS_ERR
     _Atomic uint32_t insulted; // a peer made an access that this QP had to refuse
     uint32_t proc, pd, access, reads_in, rnr_timer;
     uint32_t dest_qpn, dest_device;
+    struct shca_path path;
     _Atomic uint32_t rq_psn; // the packet that it takes next
 };
 
@@ -277,6 +284,7 @@ struct shca_mr_entry *shca_mr_entry_new(struct shca_device *device, uint32_t *ke
 // device.c
 struct shca_device *shca_device_of(struct ibv_context *context);
 int shca_device_by_address(const struct ibv_ah_attr *address);
+struct shca_path shca_path_of(const struct shca_device *device, const struct ibv_ah_attr *address);
 void shca_device_event(struct shca_device *device, const struct ibv_async_event *event);
 void shca_context_event(struct ibv_context *context, const struct ibv_async_event *event);
 void shca_context_forget(struct ibv_context *context, const void *object); // its unread events

@@ -267,6 +267,29 @@ static void answers_lost(enum mode mode)
     pair_close(&pair);
 }
 
+// Each end's address is legal, and known to the other: of two families, two versions of RoCE, the
+// same.
+static void addresses_differ(enum mode mode)
+{
+    const struct {
+        int near_gid, far_gid, status;
+    } rows[] = {{1, 3, IBV_WC_RETRY_EXC_ERR},
+                {2, 3, IBV_WC_RETRY_EXC_ERR},
+                {1, 1, IBV_WC_SUCCESS},
+                {3, 3, IBV_WC_SUCCESS}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct pair pair;
+        struct ibv_sge sge;
+        struct options options = impatient;
+        options.near_gid = rows[i].near_gid;
+        options.far_gid = rows[i].far_gid;
+        pair_open(&pair, mode, &options);
+        struct ibv_send_wr wr = write_wr(&pair, &sge, 0, 0, 8);
+        CHECK_EQ(run_wr(&pair, &wr), rows[i].status);
+        pair_close(&pair);
+    }
+}
+
 static struct ibv_qp_attr query(struct ibv_qp *qp)
 {
     struct ibv_qp_attr attr;
@@ -322,6 +345,7 @@ const struct test_case fault_cases[] = {
     {"answer_lost", TWO_PROCESSES, "DEVICES=2 DOWN_AFTER=0 DOWN_LOST=1", .run = answer_lost},
     {"answers_lost", TWO_PROCESSES, "DEVICES=2 DOWN_AFTER=1 DOWN_LOST=3 DELAY_US=100000",
      .run = answers_lost},
+    {"addresses_differ", ALL_MODES, .run = addresses_differ},
     {"packets_are_counted", SAME_PROCESS, .on_pair = packets_are_counted},
     {"nothing_moves", ALL_MODES, "NULL=1", .on_pair = nothing_moves},
     {"event_on_demand", ALL_MODES, "EVENT_AFTER=2", .on_pair = event_on_demand},
