@@ -321,7 +321,8 @@ static int open_spared(struct wiring *w, int my_status)
     return opened ? opened : status;
 }
 
-static int unreachable(const struct wiring *w, int pe)
+// why: what the transport between nodes says of that PE, or "".
+static int unreachable(const struct wiring *w, int pe, const char *why)
 {
     const struct gpsh_peer_blob *theirs = &w->blobs[pe];
     const char *open = w->open_failures[0] ? " (" : "", *close = w->open_failures[0] ? ")" : "";
@@ -334,6 +335,8 @@ static int unreachable(const struct wiring *w, int pe)
             "device, or GPUSHMEM_HEAP_KIND=host",
             gpsh.my_pe, w->blobs[gpsh.my_pe].gpu, pe, theirs->gpu, gpsh.peers[pe].reason,
             gpsh.settings.transports, open, w->open_failures, close);
+    if (why[0])
+        return gpsh_fail(GPUSHMEM_ERR_UNREACHABLE, "%s", why);
     return gpsh_fail(GPUSHMEM_ERR_UNREACHABLE,
                      "PE %d on %s is reached by none of GPUSHMEM_TRANSPORTS=%s%s%s%s; the PEs of "
                      "other nodes need verbs and an RDMA device",
@@ -346,6 +349,7 @@ static int connect_peer(struct wiring *w, int pe)
 {
     struct gpsh_peer *peer = &gpsh.peers[pe];
     int nic = -1;
+    char why[GPSH_ERROR_BYTES] = "";
     peer->data = peer->amo = -1;
     for (int i = 0; i < gpsh.n_transports; i++) {
         struct gpsh_transport *t = gpsh.transports[i];
@@ -355,6 +359,8 @@ static int connect_peer(struct wiring *w, int pe)
         int status = t->ops->connect(t, pe, section->data, section->bytes);
         if (status && status != GPUSHMEM_ERR_UNREACHABLE)
             return status;
+        if (status && t->ops->caps & GPSH_CAP_REMOTE_NODE)
+            snprintf(why, sizeof why, "%s", gpsh_last_error());
         if (status)
             continue;
         if (peer->data < 0)
@@ -363,7 +369,7 @@ static int connect_peer(struct wiring *w, int pe)
             nic = i;
     }
     if (peer->data < 0)
-        return unreachable(w, pe);
+        return unreachable(w, pe, why);
     peer->amo = (int8_t)nic;
     return 0;
 }

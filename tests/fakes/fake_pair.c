@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "core/error.h"
-#include "transports/verbs/setup/verbs_blob.h"
 
 int fake_copies, fake_copy_error;
 
@@ -36,17 +35,21 @@ int fake_pair_connect(struct fake_pair *pair, int pe)
 {
     struct gpsh_verbs_blob blob;
     int64_t bytes = pair->transport->ops->describe(pair->transport, NULL, 0);
-    void *own = malloc((size_t)bytes), *theirs = malloc((size_t)bytes);
+    void *own = malloc((size_t)bytes), *theirs;
     pair->transport->ops->describe(pair->transport, own, (size_t)bytes);
-    memcpy(theirs, own, (size_t)bytes); // the same QP numbers will do
     gpsh_verbs_blob_parse(own, (size_t)bytes, 0, &blob);
     blob.pe = (uint32_t)pe;
     blob.bases[GPSH_HEAP] = (uintptr_t)(pe ? pair->there : pair->heap);
     blob.bases[GPSH_CONTROL] = (uintptr_t)(pe ? pair->control_there : pair->control);
     blob.rails[0].apart = pe && pair->apart;
-    if (pe && pair->roce_v1)
-        blob.rails[0].gid_type = 1;
+    if (pe && pair->peer_rail)
+        pair->peer_rail(&blob.rails[0]);
+    bytes = (int64_t)gpsh_verbs_blob_bytes(&blob);
+    theirs = malloc((size_t)bytes);
     gpsh_verbs_blob_write(&blob, theirs);
+    for (uint32_t c = 0; c < blob.n_channels; c++) // this PE's QP numbers will do
+        for (uint32_t i = 0; i < blob.n_rails; i++)
+            gpsh_verbs_blob_set_qpn(&blob, theirs, 0, c, i, gpsh_verbs_blob_qpn(&blob, 0, c, i));
     int status = pair->transport->ops->connect(pair->transport, pe, theirs, (size_t)bytes);
     free(own);
     free(theirs);

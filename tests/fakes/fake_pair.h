@@ -5,6 +5,7 @@
 
 #include "fake_verbs.h"
 #include "transport/transport.h"
+#include "transports/verbs/setup/verbs_blob.h"
 
 enum {
     PAIR_HEAP = 4 << 20,
@@ -33,9 +34,9 @@ struct fake_pair {
     struct gpsh_channel *channel;
     char *heap, *there; // PE 0's heap and PE 1's
     uint64_t *control, *control_there;
-    bool apart;                           // PE 1's heap is reached by another way than its words
-    bool roce_v1;                         // PE 1 uses RoCE v1
-    int failures, failed_pe, failed_code; // what peer_failed was told
+    bool apart; // PE 1's heap is reached by another way than its words
+    void (*peer_rail)(struct gpsh_verbs_blob_rail *rail); // makes PE 1's rail 0 another, or NULL
+    int failures, failed_pe, failed_code;                 // what peer_failed was told
 };
 
 // Opens and connects to both PEs. A negative status, with nothing left open, on failure.

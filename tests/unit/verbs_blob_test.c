@@ -5,6 +5,16 @@
 #include "core/error.h"
 #include "transports/verbs/setup/verbs_blob.h"
 
+#define LOCAL                                                                                      \
+    {                                                                                              \
+        0xfe, 0x80, [15] = 1                                                                       \
+    }
+#define IPV4                                                                                       \
+    {                                                                                              \
+        [10] = 0xff, [11] = 0xff, 10, 1, 0, 2                                                      \
+    }
+enum { KINDS = 1 << GPSH_VERBS_GID_V1_LOCAL | 1 << GPSH_VERBS_GID_V2_IPV4 };
+
 static struct gpsh_verbs_blob sample(void)
 {
     struct gpsh_verbs_blob blob = {
@@ -17,14 +27,15 @@ static struct gpsh_verbs_blob sample(void)
         .bases = {0x7f0000000000, 0x10000, 0, 0x20000},
         .region_bytes = {1 << 20, 4096, 0, gpsh_verbs_stage_layout(6, 4, 4096).bytes}};
     for (uint32_t i = 0; i < blob.n_rails; i++)
-        blob.rails[i] = (struct gpsh_verbs_blob_rail){.gid = {[15] = 1},
-                                                      .rkeys = {i + 10, i + 20},
-                                                      .ethernet = 1,
-                                                      .gid_type = 2,
-                                                      .psn_seed = i + 7,
-                                                      .mtu = 5,
-                                                      .reads_in = 16,
-                                                      .port = 1};
+        blob.rails[i] = (struct gpsh_verbs_blob_rail){
+            .rkeys = {i + 10, i + 20},
+            .ethernet = 1,
+            .gid_kinds = KINDS,
+            .gids = {[GPSH_VERBS_GID_V1_LOCAL] = LOCAL, [GPSH_VERBS_GID_V2_IPV4] = IPV4},
+            .psn_seed = i + 7,
+            .mtu = 5,
+            .reads_in = 16,
+            .port = 1};
     return blob;
 }
 
@@ -36,7 +47,7 @@ static size_t pack(const struct gpsh_verbs_blob *blob, unsigned char *to)
         for (uint32_t c = 0; c < blob->n_channels; c++)
             for (uint32_t i = 0; i < blob->n_rails; i++)
                 gpsh_verbs_blob_set_qpn(blob, to, pe, c, i, qpn++);
-    return gpsh_verbs_blob_bytes(blob->n_pes, blob->n_channels, blob->n_rails);
+    return gpsh_verbs_blob_bytes(blob);
 }
 
 Test(verbs_blob, parse__what_was_written__comes_back)
@@ -50,6 +61,10 @@ Test(verbs_blob, parse__what_was_written__comes_back)
     cr_assert_eq(out.region_bytes[1], 4096);
     cr_assert(out.slots == 4 && out.slot_bytes == 4096 && out.bases[3] == 0x20000);
     cr_assert_eq(out.rails[1].rkeys[1], 21);
+    static const uint8_t local[16] = LOCAL, ipv4[16] = IPV4;
+    cr_assert_eq(out.rails[1].gid_kinds, KINDS);
+    cr_assert_arr_eq(out.rails[0].gids[GPSH_VERBS_GID_V1_LOCAL], local, sizeof local);
+    cr_assert_arr_eq(out.rails[1].gids[GPSH_VERBS_GID_V2_IPV4], ipv4, sizeof ipv4);
     cr_assert_eq(gpsh_verbs_blob_qpn(&out, 2, 1, 1), 111);
     cr_assert_eq(gpsh_verbs_blob_qpn(&out, 0, 0, 1), 101);
 }
@@ -84,20 +99,22 @@ static const struct change {
     {"region size", 56, 8, 9},
     {"region address", 72, 8, 8},
     {"size", 96, 8, 1},
-    {"link layer", 104 + 18, 1, 2},
-    {"MTU", 104 + 19, 1, 6},
-    {"MTU", 104 + 19, 1, 0},
-    {"reads", 104 + 20, 1, 0},
-    {"port", 104 + 21, 1, 0},
-    {"kind of atomics", 104 + 22, 1, 3},
-    {"GID", 104 + 15, 1, 0},
-    {"order of writes", 104 + 23, 1, 2},
-    {"way to its heap", 104 + 24, 1, 2},
-    {"kind of GID", 104 + 25, 1, 3},
-    {"kind of GID", 104 + 25, 1, 0},
-    {"need of a GRH", 104 + 26, 1, 2},
-    {"QP number", 200, 4, 1},
-    {"QP number", 204, 4, 1u << 24},
+    {"link layer", 104 + 2, 1, 2},
+    {"MTU", 104 + 3, 1, 6},
+    {"MTU", 104 + 3, 1, 0},
+    {"reads", 104 + 4, 1, 0},
+    {"port", 104 + 5, 1, 0},
+    {"kind of atomics", 104 + 6, 1, 3},
+    {"GID of kind", 104 + 64, 2, 0},
+    {"GID of kind", 104 + 64 + 16 + 10, 1, 0},
+    {"size", 104 + 9, 1, KINDS | 1 << GPSH_VERBS_GID_V2_LOCAL},
+    {"order of writes", 104 + 7, 1, 2},
+    {"way to its heap", 104 + 8, 1, 2},
+    {"kinds of GIDs", 104 + 9, 1, 3},
+    {"kinds of GIDs", 104 + 9, 1, 0},
+    {"need of a GRH", 104 + 10, 1, 2},
+    {"QP number", 104 + 64 + 64, 4, 1},
+    {"QP number", 104 + 64 + 64 + 4, 4, 1u << 24},
     {"mailbox slots", 24, 4, 65},
     {"slot bytes", 28, 4, 4095},
     {"slot bytes", 28, 4, 64},

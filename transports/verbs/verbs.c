@@ -104,7 +104,9 @@ static int verbs_open(const struct gpsh_transport_env *env, struct gpsh_transpor
 
 static void describe_rail(const struct verbs_rail *rail, struct gpsh_verbs_blob_rail *out)
 {
-    memcpy(out->gid, rail->gid.raw, sizeof out->gid);
+    out->gid_kinds = rail->gid_kinds;
+    for (int kind = 0; kind < GPSH_VERBS_GID_KINDS; kind++)
+        memcpy(out->gids[kind], rail->gids[kind].gid.raw, sizeof out->gids[kind]);
     for (int r = 0; r < GPSH_VERBS_REGIONS; r++)
         out->rkeys[r] = rail->mrs[r] ? rail->mrs[r]->rkey : 0;
     out->lid = rail->lid;
@@ -115,7 +117,6 @@ static void describe_rail(const struct verbs_rail *rail, struct gpsh_verbs_blob_
     out->atomics = rail->atomics;
     out->in_order = rail->in_order;
     out->apart = rail->heap_way.by == VERBS_BY_DATA_DIRECT;
-    out->gid_type = (uint8_t)rail->gid_type;
     out->needs_grh = rail->needs_grh;
     out->psn_seed = rail->psn_seed;
 }
@@ -129,7 +130,9 @@ static int64_t verbs_describe(struct gpsh_transport *self, void *to, size_t byte
                                    .n_rails = verbs->n_rails,
                                    .slots = verbs->stage.slots,
                                    .slot_bytes = verbs->stage.slot_bytes};
-    size_t needed = gpsh_verbs_blob_bytes(blob.n_pes, blob.n_channels, blob.n_rails);
+    for (int i = 0; i < verbs->n_rails; i++)
+        describe_rail(&verbs->rails[i], &blob.rails[i]);
+    size_t needed = gpsh_verbs_blob_bytes(&blob);
     if (bytes < needed)
         return (int64_t)needed;
     for (int r = 0; r < GPSH_REGIONS; r++) {
@@ -138,8 +141,6 @@ static int64_t verbs_describe(struct gpsh_transport *self, void *to, size_t byte
     }
     blob.bases[GPSH_VERBS_STAGE] = (uintptr_t)verbs->stage.area.base;
     blob.region_bytes[GPSH_VERBS_STAGE] = verbs->stage.area.bytes;
-    for (int i = 0; i < verbs->n_rails; i++)
-        describe_rail(&verbs->rails[i], &blob.rails[i]);
     gpsh_verbs_blob_write(&blob, to);
     for (uint32_t pe = 0; pe < blob.n_pes; pe++)
         for (uint32_t c = 0; c < blob.n_channels; c++)
@@ -174,13 +175,6 @@ static int check_peer(const struct gpsh_verbs *verbs, int pe, const struct gpsh_
                              "PE %d has %s where %s is %s: choose with GPUSHMEM_VERBS_DEVICES", pe,
                              blob->rails[i].ethernet ? "RoCE" : "InfiniBand", verbs->rails[i].name,
                              verbs->rails[i].ethernet ? "RoCE" : "InfiniBand");
-        else if (blob->rails[i].gid_type != verbs->rails[i].gid_type)
-            return gpsh_fail(GPUSHMEM_ERR_UNREACHABLE,
-                             "PE %d uses RoCE v%d where %s uses RoCE v%d, and the two do not talk "
-                             "to each other: give both a GID of the same kind (an IP address for "
-                             "v2), or choose with GPUSHMEM_VERBS_GID_INDEX",
-                             pe, blob->rails[i].gid_type, verbs->rails[i].name,
-                             (int)verbs->rails[i].gid_type);
     return 0;
 }
 
@@ -276,8 +270,9 @@ static int verbs_connect(struct gpsh_transport *self, int pe, const void *bytes,
     peer->n_rails = (uint8_t)lesser(verbs->n_rails, blob.n_rails);
     peer->mtu = (enum ibv_mtu)lesser(verbs->rails[0].mtu, blob.rails[0].mtu);
     peer->staged = blob.slots != 0;
+    peer->gid_kind = (uint8_t)gpsh_verbs_gid_agree(&verbs->rails[0], &blob.rails[0], pe);
     if (blob.rails[0].ethernet)
-        gpsh_verbs_gid_text(blob.rails[0].gid, peer->address);
+        gpsh_verbs_gid_text(blob.rails[0].gids[peer->gid_kind], peer->address);
     else
         snprintf(peer->address, sizeof peer->address, "LID %u", blob.rails[0].lid);
     return 0;

@@ -13,14 +13,14 @@ static void check_accepted(const struct gpsh_verbs_blob *blob, size_t bytes)
     if (blob->pe >= blob->n_pes || !blob->n_channels || !blob->n_rails ||
         blob->n_rails > GPSH_VERBS_MAX_RAILS)
         abort();
-    if (gpsh_verbs_blob_bytes(blob->n_pes, blob->n_channels, blob->n_rails) != bytes)
+    if (gpsh_verbs_blob_bytes(blob) != bytes)
         abort();
     uint64_t slots = (uint64_t)blob->slots * blob->slot_bytes * blob->n_pes * blob->n_channels;
     if (blob->slots > GPSH_VERBS_MAX_SLOTS || slots > blob->region_bytes[GPSH_VERBS_STAGE])
         abort();
     for (uint32_t i = 0; i < blob->n_rails; i++)
         if (blob->rails[i].mtu < 1 || blob->rails[i].mtu > 5 || !blob->rails[i].port ||
-            !blob->rails[i].reads_in)
+            !blob->rails[i].reads_in || !blob->rails[i].gid_kinds)
             abort();
     for (uint32_t c = 0; c < blob->n_channels; c++)
         for (uint32_t i = 0; i < blob->n_rails; i++)
@@ -65,16 +65,19 @@ size_t fuzz_sample(int index, uint8_t *data, size_t room)
         blob.region_bytes[GPSH_VERBS_STAGE] =
             gpsh_verbs_stage_layout(blob.n_pes * blob.n_channels, 8, 65536).bytes;
     }
+    uint8_t kinds = index % 2 ? 1 << GPSH_VERBS_GID_V2_IPV4 | 1 << GPSH_VERBS_GID_V1_LOCAL : 1;
     for (uint32_t i = 0; i < blob.n_rails; i++)
-        blob.rails[i] =
-            (struct gpsh_verbs_blob_rail){.gid = {[10] = 0xff, [11] = 0xff, 10, 1, 0, 1},
-                                          .rkeys = {i + 1, i + 9},
-                                          .lid = 3,
-                                          .ethernet = (uint8_t)(index % 2),
-                                          .mtu = 5,
-                                          .reads_in = 16,
-                                          .port = 1};
-    size_t bytes = gpsh_verbs_blob_bytes(blob.n_pes, blob.n_channels, blob.n_rails);
+        blob.rails[i] = (struct gpsh_verbs_blob_rail){
+            .gids = {[GPSH_VERBS_GID_V1_LOCAL] = {0xfe, 0x80, 1},
+                     [GPSH_VERBS_GID_V2_IPV4] = {[10] = 0xff, [11] = 0xff, 10}},
+            .gid_kinds = kinds,
+            .rkeys = {i + 1, i + 9},
+            .lid = 3,
+            .ethernet = (uint8_t)(index % 2),
+            .mtu = 5,
+            .reads_in = 16,
+            .port = 1};
+    size_t bytes = gpsh_verbs_blob_bytes(&blob);
     if (bytes > room)
         return 0;
     gpsh_verbs_blob_write(&blob, data);

@@ -24,20 +24,22 @@ enum {
     REGION_BYTES = 16,
     HEADER_TOTAL = HEADER_REGIONS + GPSH_VERBS_REGIONS * REGION_BYTES,
     HEADER_BYTES = HEADER_TOTAL + 8,
-    RAIL_GID = 0,
-    RAIL_LID = 16,
-    RAIL_ETHERNET = 18,
-    RAIL_MTU = 19,
-    RAIL_READS_IN = 20,
-    RAIL_PORT = 21,
-    RAIL_ATOMICS = 22,
-    RAIL_IN_ORDER = 23,
-    RAIL_APART = 24,
-    RAIL_GID_TYPE = 25,
-    RAIL_NEEDS_GRH = 26,
-    RAIL_PSN_SEED = 28,
-    RAIL_RKEYS = 32,
+    RAIL_LID = 0,
+    RAIL_ETHERNET = 2,
+    RAIL_MTU = 3,
+    RAIL_READS_IN = 4,
+    RAIL_PORT = 5,
+    RAIL_ATOMICS = 6,
+    RAIL_IN_ORDER = 7,
+    RAIL_APART = 8,
+    RAIL_GID_KINDS = 9,
+    RAIL_NEEDS_GRH = 10,
+    RAIL_PSN_SEED = 12,
+    RAIL_RKEYS = 16,
     RAIL_BYTES = RAIL_RKEYS + GPSH_VERBS_REGIONS * 4,
+    GID_BYTES = 16,
+    IB_KINDS = 1 << GPSH_VERBS_GID_IB | 1 << GPSH_VERBS_GID_IB_ROUTED,
+    GID_FLID = 4,    // of a site-local GID: two bytes, before those of the subnet
     MTU_LOWEST = 1,  // IBV_MTU_256
     MTU_HIGHEST = 5, // IBV_MTU_4096
     MAX_PES = 1 << 20,
@@ -60,9 +62,17 @@ static uint64_t get_number(const unsigned char *from, int bytes)
     return value;
 }
 
-size_t gpsh_verbs_blob_bytes(uint32_t n_pes, uint32_t n_channels, uint32_t n_rails)
+static size_t qpns_at(const struct gpsh_verbs_blob *blob)
 {
-    return HEADER_BYTES + (size_t)n_rails * RAIL_BYTES + (size_t)n_pes * n_channels * n_rails * 4;
+    size_t gids = 0;
+    for (uint32_t i = 0; i < blob->n_rails; i++)
+        gids += (size_t)__builtin_popcount(blob->rails[i].gid_kinds);
+    return HEADER_BYTES + (size_t)blob->n_rails * RAIL_BYTES + gids * GID_BYTES;
+}
+
+size_t gpsh_verbs_blob_bytes(const struct gpsh_verbs_blob *blob)
+{
+    return qpns_at(blob) + (size_t)blob->n_pes * blob->n_channels * blob->n_rails * 4;
 }
 
 struct gpsh_verbs_stage_layout gpsh_verbs_stage_layout(uint32_t n_boxes, uint32_t slots,
@@ -79,7 +89,6 @@ struct gpsh_verbs_stage_layout gpsh_verbs_stage_layout(uint32_t n_boxes, uint32_
 static void write_rail(const struct gpsh_verbs_blob_rail *rail, unsigned char *to)
 {
     memset(to, 0, RAIL_BYTES);
-    memcpy(to + RAIL_GID, rail->gid, sizeof rail->gid);
     for (int r = 0; r < GPSH_VERBS_REGIONS; r++)
         put_number(to + RAIL_RKEYS + 4 * r, rail->rkeys[r], 4);
     put_number(to + RAIL_LID, rail->lid, 2);
@@ -90,9 +99,16 @@ static void write_rail(const struct gpsh_verbs_blob_rail *rail, unsigned char *t
     to[RAIL_ATOMICS] = rail->atomics;
     to[RAIL_IN_ORDER] = rail->in_order;
     to[RAIL_APART] = rail->apart;
-    to[RAIL_GID_TYPE] = rail->gid_type;
+    to[RAIL_GID_KINDS] = rail->gid_kinds;
     to[RAIL_NEEDS_GRH] = rail->needs_grh;
     put_number(to + RAIL_PSN_SEED, rail->psn_seed, 4);
+}
+
+static unsigned char *write_gids(const struct gpsh_verbs_blob_rail *rail, unsigned char *to)
+{
+    for (uint32_t rest = rail->gid_kinds; rest; rest &= rest - 1, to += GID_BYTES)
+        memcpy(to, rail->gids[__builtin_ctz(rest)], GID_BYTES);
+    return to;
 }
 
 void gpsh_verbs_blob_write(const struct gpsh_verbs_blob *blob, void *to)
@@ -111,10 +127,12 @@ void gpsh_verbs_blob_write(const struct gpsh_verbs_blob *blob, void *to)
         put_number(header + HEADER_REGIONS + r * REGION_BYTES + REGION_SIZE, blob->region_bytes[r],
                    8);
     }
-    put_number(header + HEADER_TOTAL,
-               gpsh_verbs_blob_bytes(blob->n_pes, blob->n_channels, blob->n_rails), 8);
-    for (uint32_t i = 0; i < blob->n_rails; i++)
+    put_number(header + HEADER_TOTAL, gpsh_verbs_blob_bytes(blob), 8);
+    unsigned char *gids = header + HEADER_BYTES + (size_t)blob->n_rails * RAIL_BYTES;
+    for (uint32_t i = 0; i < blob->n_rails; i++) {
         write_rail(&blob->rails[i], header + HEADER_BYTES + i * RAIL_BYTES);
+        gids = write_gids(&blob->rails[i], gids);
+    }
 }
 
 static size_t qpn_offset(const struct gpsh_verbs_blob *blob, uint32_t pe, uint32_t channel,
@@ -126,8 +144,7 @@ static size_t qpn_offset(const struct gpsh_verbs_blob *blob, uint32_t pe, uint32
 void gpsh_verbs_blob_set_qpn(const struct gpsh_verbs_blob *blob, void *to, uint32_t pe,
                              uint32_t channel, uint32_t rail, uint32_t qpn)
 {
-    size_t start = HEADER_BYTES + (size_t)blob->n_rails * RAIL_BYTES;
-    put_number((unsigned char *)to + start + qpn_offset(blob, pe, channel, rail), qpn, 4);
+    put_number((unsigned char *)to + qpns_at(blob) + qpn_offset(blob, pe, channel, rail), qpn, 4);
 }
 
 uint32_t gpsh_verbs_blob_qpn(const struct gpsh_verbs_blob *blob, uint32_t pe, uint32_t channel,
@@ -191,7 +208,7 @@ static int parse_header(const unsigned char *header, size_t size, struct gpsh_ve
     if (magic != GPSH_VERBS_BLOB_MAGIC)
         return bad("magic number", magic, "1651929191");
     if (version != GPSH_VERBS_BLOB_VERSION)
-        return bad("version", version, "6");
+        return bad("version", version, "7");
     out->pe = (uint32_t)get_number(header + HEADER_PE, 4);
     out->n_pes = (uint32_t)get_number(header + HEADER_N_PES, 4);
     out->n_channels = (uint32_t)get_number(header + HEADER_N_CHANNELS, 4);
@@ -207,15 +224,13 @@ static int parse_header(const unsigned char *header, size_t size, struct gpsh_ve
     int status = parse_regions(header + HEADER_REGIONS, out);
     if (status)
         return status;
-    uint64_t total = gpsh_verbs_blob_bytes(out->n_pes, out->n_channels, out->n_rails);
-    if (total != get_number(header + HEADER_TOTAL, 8) || total != size)
+    if (size < HEADER_BYTES + (size_t)out->n_rails * RAIL_BYTES)
         return bad("a size of", size, "what its counts of PEs, channels and rails make");
     return parse_stage(header, out);
 }
 
 static int parse_rail(const unsigned char *from, struct gpsh_verbs_blob_rail *rail)
 {
-    memcpy(rail->gid, from + RAIL_GID, sizeof rail->gid);
     for (int r = 0; r < GPSH_VERBS_REGIONS; r++)
         rail->rkeys[r] = (uint32_t)get_number(from + RAIL_RKEYS + 4 * r, 4);
     rail->lid = (uint16_t)get_number(from + RAIL_LID, 2);
@@ -226,10 +241,10 @@ static int parse_rail(const unsigned char *from, struct gpsh_verbs_blob_rail *ra
     rail->atomics = from[RAIL_ATOMICS];
     rail->in_order = from[RAIL_IN_ORDER];
     rail->apart = from[RAIL_APART];
-    rail->gid_type = from[RAIL_GID_TYPE];
+    rail->gid_kinds = from[RAIL_GID_KINDS];
     rail->needs_grh = from[RAIL_NEEDS_GRH];
     rail->psn_seed = (uint32_t)get_number(from + RAIL_PSN_SEED, 4);
-    static const uint8_t no_gid[16];
+    uint32_t kinds = rail->ethernet ? 0xffu & ~IB_KINDS : IB_KINDS;
     if (rail->ethernet > 1)
         return bad("link layer", rail->ethernet, "0 InfiniBand, 1 Ethernet");
     if (rail->mtu < MTU_LOWEST || rail->mtu > MTU_HIGHEST)
@@ -245,13 +260,45 @@ static int parse_rail(const unsigned char *from, struct gpsh_verbs_blob_rail *ra
         return bad("order of writes", rail->in_order, "0 any, 1 as posted");
     if (rail->apart > 1)
         return bad("way to its heap", rail->apart, "0 as to its words, 1 another");
-    if (rail->gid_type > 2 || !rail->gid_type != !rail->ethernet)
-        return bad("kind of GID", rail->gid_type, "0 InfiniBand, 1 RoCE v1, 2 RoCE v2");
+    if (!rail->gid_kinds || rail->gid_kinds & ~kinds)
+        return bad("kinds of GIDs", rail->gid_kinds,
+                   "some of bits 0 and 1 for InfiniBand, else of 2 "
+                   "to 7");
     if (rail->needs_grh > 1)
         return bad("need of a GRH", rail->needs_grh, "0 or 1");
-    if (rail->ethernet ? !memcmp(rail->gid, no_gid, sizeof no_gid) : rail->lid == 0)
-        return bad(rail->ethernet ? "GID" : "LID", 0, "not 0");
+    if (!rail->ethernet && !rail->lid)
+        return bad("LID", 0, "not 0");
     return 0;
+}
+
+// An InfiniBand port's first GID may not be known, and is not needed within its subnet.
+static int parse_gids(const unsigned char **from, struct gpsh_verbs_blob_rail *rail)
+{
+    static const uint8_t no_gid[GID_BYTES];
+    for (uint32_t rest = rail->gid_kinds; rest; rest &= rest - 1, *from += GID_BYTES) {
+        enum gpsh_verbs_gid_kind kind = (enum gpsh_verbs_gid_kind)__builtin_ctz(rest);
+        int roce = kind < GPSH_VERBS_GID_V1_LOCAL ? 0 : kind < GPSH_VERBS_GID_V2_LOCAL ? 1 : 2;
+        memcpy(rail->gids[kind], *from, GID_BYTES);
+        bool empty = !memcmp(*from, no_gid, GID_BYTES);
+        if (empty ? kind != GPSH_VERBS_GID_IB : gpsh_verbs_gid_kind(*from, roce) != kind)
+            return bad("GID of kind", kind, "an address of that kind");
+    }
+    return 0;
+}
+
+static int parse_rails(const unsigned char *header, size_t size, struct gpsh_verbs_blob *out)
+{
+    int status = 0;
+    const unsigned char *at = header + HEADER_BYTES;
+    for (uint32_t i = 0; !status && i < out->n_rails; i++, at += RAIL_BYTES)
+        status = parse_rail(at, &out->rails[i]);
+    uint64_t total = gpsh_verbs_blob_bytes(out);
+    if (!status && (total != get_number(header + HEADER_TOTAL, 8) || total != size))
+        status = bad("a size of", size, "what its counts of PEs, channels, rails and GIDs make");
+    for (uint32_t i = 0; !status && i < out->n_rails; i++)
+        status = parse_gids(&at, &out->rails[i]);
+    out->qpns = at;
+    return status;
 }
 
 static int check_qpns(const struct gpsh_verbs_blob *blob, uint32_t my_pe)
@@ -271,9 +318,8 @@ int gpsh_verbs_blob_parse(const void *bytes, size_t size, uint32_t my_pe,
     struct gpsh_verbs_blob blob = {0};
     const unsigned char *header = bytes;
     int status = parse_header(header, size, &blob);
-    for (uint32_t i = 0; !status && i < blob.n_rails; i++)
-        status = parse_rail(header + HEADER_BYTES + i * RAIL_BYTES, &blob.rails[i]);
-    blob.qpns = header + HEADER_BYTES + (size_t)blob.n_rails * RAIL_BYTES;
+    if (!status)
+        status = parse_rails(header, size, &blob);
     if (!status)
         status = check_qpns(&blob, my_pe);
     if (!status)
@@ -281,9 +327,46 @@ int gpsh_verbs_blob_parse(const void *bytes, size_t size, uint32_t my_pe,
     return status;
 }
 
-void gpsh_verbs_gid_text(const uint8_t gid[16], char text[GPSH_VERBS_ADDRESS_TEXT])
+static bool is_ipv4(const uint8_t gid[16])
 {
     static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
-    bool ipv4 = !memcmp(gid, mapped, sizeof mapped);
+    return !memcmp(gid, mapped, sizeof mapped);
+}
+
+static bool is_link_local(const uint8_t gid[16])
+{
+    return gid[0] == 0xfe && (gid[1] & 0xc0) == 0x80;
+}
+
+uint16_t gpsh_verbs_gid_flid(const uint8_t gid[16])
+{
+    static const uint8_t site_local[GID_FLID] = {0xfe, 0xc0};
+    if (memcmp(gid, site_local, sizeof site_local) != 0)
+        return 0;
+    return (uint16_t)(gid[GID_FLID] << 8 | gid[GID_FLID + 1]);
+}
+
+enum gpsh_verbs_gid_kind gpsh_verbs_gid_kind(const uint8_t gid[16], int roce)
+{
+    if (!roce)
+        return gpsh_verbs_gid_flid(gid) ? GPSH_VERBS_GID_IB_ROUTED : GPSH_VERBS_GID_IB;
+    if (is_ipv4(gid))
+        return roce == 1 ? GPSH_VERBS_GID_V1_IPV4 : GPSH_VERBS_GID_V2_IPV4;
+    if (is_link_local(gid))
+        return roce == 1 ? GPSH_VERBS_GID_V1_LOCAL : GPSH_VERBS_GID_V2_LOCAL;
+    return roce == 1 ? GPSH_VERBS_GID_V1_IPV6 : GPSH_VERBS_GID_V2_IPV6;
+}
+
+const char *gpsh_verbs_gid_kind_text(enum gpsh_verbs_gid_kind kind)
+{
+    static const char *const texts[GPSH_VERBS_GID_KINDS] = {
+        "InfiniBand",   "InfiniBand with a FLID", "link-local RoCE v1", "IPv6 RoCE v1",
+        "IPv4 RoCE v1", "link-local RoCE v2",     "IPv6 RoCE v2",       "IPv4 RoCE v2"};
+    return texts[kind];
+}
+
+void gpsh_verbs_gid_text(const uint8_t gid[16], char text[GPSH_VERBS_ADDRESS_TEXT])
+{
+    bool ipv4 = is_ipv4(gid);
     inet_ntop(ipv4 ? AF_INET : AF_INET6, ipv4 ? gid + 12 : gid, text, GPSH_VERBS_ADDRESS_TEXT);
 }

@@ -2,8 +2,9 @@
 // What a PE publishes so that the others can connect. Everything in it comes from another process:
 // gpsh_verbs_blob_parse checks every field before anything is used, and calls no verbs.
 //
-// Layout, little-endian: header, n_rails rails, then the QP numbers [n_pes][n_channels][n_rails] of
-// 4 bytes each, where the first index is the PE that is to use them.
+// Layout, little-endian: header, n_rails rails, then their GIDs of 16 bytes each (of each rail
+// those of its gid_kinds, from the lowest bit on), then the QP numbers [n_pes][n_channels][n_rails]
+// of 4 bytes each, where the first index is the PE that is to use them.
 #ifndef GPSH_VERBS_BLOB_H
 #define GPSH_VERBS_BLOB_H
 
@@ -16,7 +17,7 @@ enum {
     GPSH_VERBS_MAX_RAILS = 8,
     GPSH_VERBS_MAX_CHANNELS = 4096,
     GPSH_VERBS_BLOB_MAGIC = 0x62767067, // "gpvb"
-    GPSH_VERBS_BLOB_VERSION = 6,
+    GPSH_VERBS_BLOB_VERSION = 7,
     GPSH_VERBS_ADDRESS_TEXT = 48,
     // the mailboxes (verbs_staging.h), a region like the others to the NICs
     GPSH_VERBS_STAGE = GPSH_REGIONS,
@@ -28,8 +29,23 @@ enum {
 // What a NIC's atomics are atomic to: everything, its own only (IBV_ATOMIC_HCA); or it has none.
 enum gpsh_verbs_atomics { GPSH_VERBS_ATOMICS_ALL, GPSH_VERBS_ATOMICS_OWN, GPSH_VERBS_ATOMICS_NONE };
 
+// Two ports reach each other by GIDs of the same kind only: a packet has one version of RoCE, and
+// both its addresses are of one family. Of those that both have they take the last one here. The
+// routed kind of InfiniBand holds a FLID, see verbs_path.c.
+enum gpsh_verbs_gid_kind {
+    GPSH_VERBS_GID_IB,
+    GPSH_VERBS_GID_IB_ROUTED,
+    GPSH_VERBS_GID_V1_LOCAL, // RoCE; local: link-local
+    GPSH_VERBS_GID_V1_IPV6,
+    GPSH_VERBS_GID_V1_IPV4,
+    GPSH_VERBS_GID_V2_LOCAL,
+    GPSH_VERBS_GID_V2_IPV6,
+    GPSH_VERBS_GID_V2_IPV4,
+    GPSH_VERBS_GID_KINDS
+};
+
 struct gpsh_verbs_blob_rail {
-    uint8_t gid[16];
+    uint8_t gids[GPSH_VERBS_GID_KINDS][16]; // one of each kind, 0 if there is none
     uint32_t rkeys[GPSH_VERBS_REGIONS];
     uint16_t lid;
     uint8_t ethernet; // 0 InfiniBand, 1 RoCE
@@ -39,7 +55,7 @@ struct gpsh_verbs_blob_rail {
     uint8_t atomics;   // enum gpsh_verbs_atomics
     uint8_t in_order;  // writes that arrive there are placed as they were posted
     uint8_t apart;     // writes to the heap and to its words take different ways there
-    uint8_t gid_type;  // 0 InfiniBand, 1 RoCE v1, 2 RoCE v2
+    uint8_t gid_kinds; // bits: the kinds that it has
     uint8_t needs_grh; // its InfiniBand port takes packets with a global route header only
     uint32_t psn_seed; // what its queue pairs' first packet numbers are made of
 };
@@ -52,8 +68,8 @@ struct gpsh_verbs_blob {
     const unsigned char *qpns; // inside the blob
 };
 
-// Size of a blob with these counts.
-size_t gpsh_verbs_blob_bytes(uint32_t n_pes, uint32_t n_channels, uint32_t n_rails);
+// Size of the blob, by its counts and its rails' kinds of GIDs.
+size_t gpsh_verbs_blob_bytes(const struct gpsh_verbs_blob *blob);
 
 // Size of the staging area with these mailboxes, where its parts begin; 0 if that exceeds 2^63.
 struct gpsh_verbs_stage_layout {
@@ -77,6 +93,12 @@ int gpsh_verbs_blob_parse(const void *bytes, size_t size, uint32_t my_pe,
 uint32_t gpsh_verbs_blob_qpn(const struct gpsh_verbs_blob *blob, uint32_t pe, uint32_t channel,
                              uint32_t rail);
 
+// The kind of a GID that is not 0. roce: 0 InfiniBand, else the version.
+enum gpsh_verbs_gid_kind gpsh_verbs_gid_kind(const uint8_t gid[16], int roce);
+const char *gpsh_verbs_gid_kind_text(enum gpsh_verbs_gid_kind kind);
+// What a router that goes by FLIDs knows the port by: a LID that other subnets may send to; 0:
+// none.
+uint16_t gpsh_verbs_gid_flid(const uint8_t gid[16]);
 // "10.1.0.1" for an IPv4-mapped GID, else the IPv6 notation.
 void gpsh_verbs_gid_text(const uint8_t gid[16], char text[GPSH_VERBS_ADDRESS_TEXT]);
 

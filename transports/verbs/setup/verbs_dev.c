@@ -47,7 +47,7 @@ static bool has_gid(struct survey *survey, struct ibv_context *context, const st
     struct verbs_rail rail = {.context = context, .port = port->number, .ethernet = true};
     snprintf(rail.name, sizeof rail.name, "%s", name);
     if (attr->link_layer != IBV_LINK_LAYER_ETHERNET ||
-        !gpsh_verbs_gid_choose(&rail, attr->gid_tbl_len, survey->gid_index))
+        !gpsh_verbs_gids_find(&rail, attr->gid_tbl_len, survey->gid_index))
         return true;
     append(survey->rejected, "%s%s", gpsh_last_error(), "");
     gpsh_clear_error();
@@ -244,7 +244,7 @@ static int open_rail(const struct gpsh_settings *settings, const struct port *po
             (long long)settings->verbs_pkey_index, rail->name, port_attr.pkey_tbl_len - 1u);
     int status = make_nonblocking(rail);
     if (!status)
-        status = gpsh_verbs_gid_choose(rail, port_attr.gid_tbl_len, (int)settings->verbs_gid_index);
+        status = gpsh_verbs_gids_find(rail, port_attr.gid_tbl_len, (int)settings->verbs_gid_index);
     if (!status)
         status = seed_make(rail);
     bool soft_roce = !port->pci[0] && device_attr.vendor_id == SOFT_ROCE_VENDOR;

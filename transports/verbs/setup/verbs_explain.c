@@ -27,7 +27,7 @@ void gpsh_verbs_explain(struct gpsh_transport *self, int pe, char *line, size_t 
         return;
     }
     if (rail->ethernet)
-        gpsh_verbs_gid_text(rail->gid.raw, own);
+        gpsh_verbs_gid_text(rail->gids[peer->gid_kind].gid.raw, own);
     else
         snprintf(own, sizeof own, "LID %u", rail->lid);
     int used =

@@ -1,22 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Choosing the GID of a RoCE port: which index holds which address differs
-// between machines, so it is looked up.
+// The GIDs of a port. Which index holds which address differs between machines, and which kinds a
+// machine has, too: so each PE publishes one of each kind, and each pair takes the best that both
+// have.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <net/if.h>
+#include <stdio.h>
 
 #include "transports/verbs/setup/verbs_setup.h"
 
-static bool is_ipv4_mapped(const union ibv_gid *gid)
-{
-    static const uint8_t prefix[12] = {[10] = 0xff, [11] = 0xff};
-    return !memcmp(gid->raw, prefix, sizeof prefix);
-}
-
-static bool is_link_local(const union ibv_gid *gid)
-{
-    return gid->raw[0] == 0xfe && (gid->raw[1] & 0xc0) == 0x80;
-}
+enum { ROUTED_INDEX = 1, LISTED_BYTES = 8 * (GPSH_VERBS_ADDRESS_TEXT + 24) };
 
 static bool is_empty(const union ibv_gid *gid)
 {
@@ -30,23 +23,17 @@ static bool is_ours(const struct ibv_gid_entry *entry)
     return !entry->ndev_ifindex || if_indextoname(entry->ndev_ifindex, name);
 }
 
-// RoCE v2 before v1 (which no router passes on); IPv4 before global IPv6 before link-local.
-int gpsh_verbs_gid_rank(const struct ibv_gid_entry *entry)
-{
-    if (is_empty(&entry->gid) || entry->gid_type == IBV_GID_TYPE_IB || !is_ours(entry))
-        return 0;
-    int address = is_ipv4_mapped(&entry->gid) ? 3 : is_link_local(&entry->gid) ? 1 : 2;
-    return address + (entry->gid_type == IBV_GID_TYPE_ROCE_V2 ? 3 : 0);
-}
-
 static void gid_take(struct verbs_rail *rail, const struct ibv_gid_entry *entry)
 {
-    rail->gid_index = (int)entry->gid_index;
-    rail->gid = entry->gid;
-    rail->gid_type = rail->ethernet ? entry->gid_type : 0;
+    int roce = !rail->ethernet ? 0 : entry->gid_type == IBV_GID_TYPE_ROCE_V2 ? 2 : 1;
+    int kind = gpsh_verbs_gid_kind(entry->gid.raw, roce);
+    if (rail->gid_kinds >> kind & 1)
+        return; // an earlier index has it
+    rail->gid_kinds |= (uint8_t)(1u << kind);
+    rail->gids[kind] = (struct verbs_gid){entry->gid, (uint8_t)entry->gid_index};
 }
 
-static int choose_wanted(struct verbs_rail *rail, int table_length, int wanted)
+static int take_wanted(struct verbs_rail *rail, int table_length, int wanted)
 {
     struct ibv_gid_entry entry;
     if (wanted >= table_length ||
@@ -60,37 +47,81 @@ static int choose_wanted(struct verbs_rail *rail, int table_length, int wanted)
     return 0;
 }
 
+// Where subnets are routed by FLIDs, the subnet manager gives each port an alias that says so by
+// its OUI.
+static bool is_routed_alias(const union ibv_gid *gid)
+{
+    static const uint8_t oui[3] = {0x00, 0x14, 0x05};
+    return gpsh_verbs_gid_flid(gid->raw) && !memcmp(gid->raw + 8, oui, sizeof oui);
+}
+
 // An InfiniBand port has its first one always, and needs it for routes between subnets.
-static int choose_infiniband(struct verbs_rail *rail)
+static int take_infiniband(struct verbs_rail *rail, int table_length)
 {
     struct ibv_gid_entry entry;
-    if (!ibv_query_gid_ex(rail->context, rail->port, 0, &entry, 0))
+    if (table_length > ROUTED_INDEX &&
+        !ibv_query_gid_ex(rail->context, rail->port, ROUTED_INDEX, &entry, 0) &&
+        is_routed_alias(&entry.gid))
         gid_take(rail, &entry);
+    if (ibv_query_gid_ex(rail->context, rail->port, 0, &entry, 0))
+        memset(&entry, 0, sizeof entry);
+    gid_take(rail, &entry);
     return 0;
 }
 
-int gpsh_verbs_gid_choose(struct verbs_rail *rail, int table_length, int wanted)
+int gpsh_verbs_gids_find(struct verbs_rail *rail, int table_length, int wanted)
 {
     if (wanted >= 0)
-        return choose_wanted(rail, table_length, wanted);
+        return take_wanted(rail, table_length, wanted);
     if (!rail->ethernet)
-        return choose_infiniband(rail);
-    int best = 0;
-    for (int i = 0; i < table_length; i++) {
+        return take_infiniband(rail, table_length);
+    for (int i = 0; i < table_length && i <= UINT8_MAX; i++) {
         struct ibv_gid_entry entry;
-        if (ibv_query_gid_ex(rail->context, rail->port, (uint32_t)i, &entry, 0))
-            continue; // an unused index
-        int rank = gpsh_verbs_gid_rank(&entry);
-        if (rank <= best)
-            continue;
-        best = rank;
-        gid_take(rail, &entry);
+        if (!ibv_query_gid_ex(rail->context, rail->port, (uint32_t)i, &entry, 0) &&
+            !is_empty(&entry.gid) && entry.gid_type != IBV_GID_TYPE_IB && is_ours(&entry))
+            gid_take(rail, &entry);
     }
-    if (best)
+    if (rail->gid_kinds)
         return 0;
     return gpsh_fail(
         GPUSHMEM_ERR_TRANSPORT,
         "%s has no RoCE GID of this network namespace: give its network interface an IP "
         "address and bring it up, here",
         rail->name);
+}
+
+// "10.1.0.1 (IPv4 RoCE v2), fe80::1 (link-local RoCE v1)"
+static void list(const struct gpsh_verbs_blob_rail *rail, char text[LISTED_BYTES])
+{
+    size_t used = 0;
+    for (uint32_t rest = rail->gid_kinds; rest; rest &= ~(1u << verbs_best_kind(rest))) {
+        int kind = verbs_best_kind(rest);
+        char address[GPSH_VERBS_ADDRESS_TEXT];
+        gpsh_verbs_gid_text(rail->gids[kind], address);
+        used += (size_t)snprintf(text + used, LISTED_BYTES - used, "%s%s (%s)", used ? ", " : "",
+                                 address, gpsh_verbs_gid_kind_text((enum gpsh_verbs_gid_kind)kind));
+    }
+}
+
+static int disagree(const struct verbs_rail *rail, const struct gpsh_verbs_blob_rail *remote,
+                    int pe)
+{
+    char own[LISTED_BYTES], theirs[LISTED_BYTES];
+    struct gpsh_verbs_blob_rail here = {.gid_kinds = rail->gid_kinds};
+    for (int kind = 0; kind < GPSH_VERBS_GID_KINDS; kind++)
+        memcpy(here.gids[kind], rail->gids[kind].gid.raw, sizeof here.gids[kind]);
+    list(&here, own);
+    list(remote, theirs);
+    return gpsh_fail(GPUSHMEM_ERR_UNREACHABLE,
+                     "PE %d and %s have no GIDs of the same kind, which alone reach each other: it "
+                     "has %s, and %s has %s; give both network interfaces an IP address of one "
+                     "family, or choose with GPUSHMEM_VERBS_GID_INDEX",
+                     pe, rail->name, theirs, rail->name, own);
+}
+
+int gpsh_verbs_gid_agree(const struct verbs_rail *rail, const struct gpsh_verbs_blob_rail *remote,
+                         int pe)
+{
+    uint32_t common = rail->gid_kinds & remote->gid_kinds;
+    return common ? verbs_best_kind(common) : disagree(rail, remote, pe);
 }

@@ -32,8 +32,9 @@ static int to_rtr(struct ibv_qp *qp, const struct gpsh_settings *settings,
     attr.ah_attr.sl = (uint8_t)settings->verbs_service_level;
     attr.ah_attr.dlid = rail->lid;
     attr.ah_attr.is_global = rail->ethernet || rail->needs_grh;
-    attr.ah_attr.grh.dgid = rail->gid;
-    attr.ah_attr.grh.sgid_index = (uint8_t)rail->gid_index;
+    const struct verbs_gid *gid = &rail->gids[verbs_best_kind(rail->gid_kinds)];
+    attr.ah_attr.grh.dgid = gid->gid;
+    attr.ah_attr.grh.sgid_index = gid->index;
     attr.ah_attr.grh.hop_limit = 1;
     attr.ah_attr.grh.traffic_class = (uint8_t)settings->verbs_traffic_class;
     return ibv_modify_qp(qp, &attr,

@@ -8,8 +8,6 @@
 
 #include "transports/verbs/setup/verbs_setup.h"
 
-enum { SUBNET_BYTES = 8 }; // of a GID
-
 static uint32_t power_of_two(uint32_t least)
 {
     uint32_t value = 1;
@@ -236,24 +234,6 @@ void gpsh_verbs_channel_destroy(struct verbs_channel *channel)
     memset(channel, 0, sizeof *channel);
 }
 
-static void set_path(const struct gpsh_verbs *verbs, const struct verbs_rail *rail,
-                     const struct gpsh_verbs_blob_rail *remote, struct ibv_ah_attr *path)
-{
-    const struct gpsh_settings *settings = verbs->env.settings;
-    path->port_num = rail->port;
-    path->sl = (uint8_t)settings->verbs_service_level;
-    path->dlid = remote->lid;
-    // Within a subnet InfiniBand needs no global route, unless a port says so.
-    bool routed = memcmp(remote->gid, rail->gid.raw, SUBNET_BYTES) != 0;
-    if (!rail->ethernet && !rail->needs_grh && !remote->needs_grh && !routed)
-        return;
-    path->is_global = 1;
-    memcpy(path->grh.dgid.raw, remote->gid, sizeof remote->gid);
-    path->grh.sgid_index = (uint8_t)rail->gid_index;
-    path->grh.hop_limit = 64;
-    path->grh.traffic_class = (uint8_t)settings->verbs_traffic_class;
-}
-
 static int to_rtr(struct gpsh_verbs *verbs, struct verbs_lane *lane,
                   const struct gpsh_verbs_blob_rail *remote, uint32_t remote_qpn, enum ibv_mtu mtu)
 {
@@ -266,14 +246,16 @@ static int to_rtr(struct gpsh_verbs *verbs, struct verbs_lane *lane,
         .max_dest_rd_atomic = rail->reads_in,
         .min_rnr_timer = 12,
     };
-    set_path(verbs, rail, remote, &attr.ah_attr);
+    int status = gpsh_verbs_path(verbs, rail, remote, lane->flow->pe, &attr.ah_attr);
+    if (status)
+        return status;
     int error = ibv_modify_qp(lane->qp, &attr,
                               IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
                                   IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
     if (!error)
         return 0;
     char address[GPSH_VERBS_ADDRESS_TEXT];
-    gpsh_verbs_gid_text(remote->gid, address);
+    gpsh_verbs_gid_text(attr.ah_attr.grh.dgid.raw, address);
     return gpsh_fail(GPUSHMEM_ERR_TRANSPORT,
                      "%s cannot reach PE %d at %s (%s): are rail %d of both PEs in one network, "
                      "and is there a route?",

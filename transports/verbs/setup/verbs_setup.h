@@ -66,6 +66,11 @@ struct verbs_way {
     int dmabuf_refused; // by address, because the NIC refused the dma-buf: errno; else 0
 };
 
+struct verbs_gid {
+    union ibv_gid gid;
+    uint8_t index;
+};
+
 struct verbs_rail {
     struct ibv_context *context;
     struct ibv_pd *pd;
@@ -75,9 +80,8 @@ struct verbs_rail {
     int distance; // enum gpsh_distance, where it was measured
     uint8_t port;
     bool ethernet;
-    int gid_index;
-    union ibv_gid gid;
-    uint32_t gid_type; // 0 InfiniBand, 1 RoCE v1, 2 RoCE v2
+    struct verbs_gid gids[GPSH_VERBS_GID_KINDS]; // of each kind the first in the port's table
+    uint8_t gid_kinds;                           // bits: those that there are
     uint32_t psn_seed; // random: others cannot guess where a queue pair's packets are
     bool needs_grh;
     uint16_t lid;
@@ -319,6 +323,7 @@ struct verbs_peer {
     _Atomic uint64_t asked_ns;
     uint8_t n_rails;
     enum ibv_mtu mtu;
+    uint8_t gid_kind; // of rail 0's path: enum gpsh_verbs_gid_kind
     char address[GPSH_VERBS_ADDRESS_TEXT];
 };
 
@@ -379,10 +384,21 @@ uint32_t gpsh_verbs_depth(uint32_t wanted, int n_pes);
 int gpsh_verbs_rails_open(struct gpsh_verbs *verbs);
 void gpsh_verbs_rails_close(struct gpsh_verbs *verbs);
 
-// verbs_gid.c: chooses by GPUSHMEM_VERBS_GID_INDEX, else the best RoCE GID; sets gid_index and gid.
-int gpsh_verbs_gid_choose(struct verbs_rail *rail, int table_length, int wanted);
-// How well a GID suits RoCE: 0 not at all, higher is better.
-int gpsh_verbs_gid_rank(const struct ibv_gid_entry *entry);
+// verbs_gid.c: sets gids and gid_kinds: those that can be used, or only the one of
+// GPUSHMEM_VERBS_GID_INDEX.
+int gpsh_verbs_gids_find(struct verbs_rail *rail, int table_length, int wanted);
+// The kind of GID by which both ends reach each other, the same for both; or an error that lists
+// what they have.
+int gpsh_verbs_gid_agree(const struct verbs_rail *rail, const struct gpsh_verbs_blob_rail *remote,
+                         int pe);
+static inline int verbs_best_kind(uint32_t kinds) // not 0
+{
+    return 31 - __builtin_clz(kinds);
+}
+
+// verbs_path.c: how a queue pair's packets find the port of that PE.
+int gpsh_verbs_path(const struct gpsh_verbs *verbs, const struct verbs_rail *rail,
+                    const struct gpsh_verbs_blob_rail *remote, int pe, struct ibv_ah_attr *path);
 
 // verbs_direct.c: registers a dma-buf, from `offset` in it, so that the NIC reaches it through its
 // data-direct function; NULL if it has none, or refuses (errno says which).
