@@ -140,6 +140,23 @@ static struct fake_post *next_post(void)
     return next;
 }
 
+static void pass_done(void)
+{
+    while (next_to_run < fake.n_posts && fake.journal[next_to_run].done)
+        next_to_run++;
+}
+
+static void complete(const struct fake_post *post, enum ibv_wc_status status)
+{
+    struct ibv_cq *cq = post->qp->send_cq;
+    int queued = 1;
+    for (int i = first_completion; i < n_completions; i++)
+        queued += completions[i].cq == cq;
+    fake.overruns += queued > cq->cqe;
+    completions[n_completions++] = (struct completion){
+        cq, {.wr_id = post->wr.wr_id, .status = status, .qp_num = post->qp->qp_num}};
+}
+
 static int run(int n, enum ibv_wc_status status)
 {
     int done = 0;
@@ -148,8 +165,7 @@ static int run(int n, enum ibv_wc_status status)
         struct fake_post *post = next_post();
         post->done = true;
         waiting--;
-        while (next_to_run < fake.n_posts && fake.journal[next_to_run].done)
-            next_to_run++;
+        pass_done();
         enum ibv_wc_status result = last ? status : IBV_WC_SUCCESS;
         if (post->qp->state == IBV_QPS_ERR)
             result = IBV_WC_WR_FLUSH_ERR;
@@ -159,9 +175,7 @@ static int run(int n, enum ibv_wc_status status)
             execute(post);
         if (result == IBV_WC_SUCCESS && !(post->wr.send_flags & IBV_SEND_SIGNALED))
             continue;
-        completions[n_completions++] = (struct completion){
-            post->qp->send_cq,
-            {.wr_id = post->wr.wr_id, .status = result, .qp_num = post->qp->qp_num}};
+        complete(post, result);
     }
     return done;
 }
@@ -404,9 +418,27 @@ int ibv_destroy_qp(struct ibv_qp *qp)
     return unmake(qp);
 }
 
+// Completions that are queued stay, as with some drivers.
+static void forget_posts(struct ibv_qp *qp)
+{
+    pthread_mutex_lock(&lock);
+    for (int i = next_to_run; i < fake.n_posts; i++)
+        if (fake.journal[i].qp == qp && !fake.journal[i].done) {
+            fake.journal[i].done = true;
+            waiting--;
+        }
+    pass_done();
+    pthread_mutex_unlock(&lock);
+}
+
 int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
     switch (attr->qp_state) {
+    case IBV_QPS_RESET:
+        if (fake.unkillable)
+            return EIO;
+        forget_posts(qp);
+        break;
     case IBV_QPS_RTR: fake.rtr = *attr; return fake.rtr_error;
     case IBV_QPS_RTS: fake.rts = *attr; break;
     case IBV_QPS_ERR:
@@ -424,7 +456,7 @@ int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
                  struct ibv_qp_init_attr *init)
 {
-    attr->rq_psn = fake.rq_psn;
+    attr->rq_psn = qp->state == IBV_QPS_RESET ? 0 : fake.rq_psn;
     attr->qp_state = qp->state;
     fake.queried_ns = gpsh_clock_ns();
     return fake.query_qp_error;

@@ -48,10 +48,11 @@ struct fake_verbs {
     int fork_inits;
     uint64_t dmabuf_offset, dmabuf_iova; // of the last registration by dma-buf
     int dmabuf_registrations, live_objects;
+    int overruns; // completions for which a queue had no room
     _Atomic int killed_qps;
     _Atomic uint32_t rq_psn; // of each queue pair,
     int query_qp_error;      // unless it tells nothing
-    bool unkillable;         // they refuse to go to the error state
+    bool unkillable;         // they refuse to go to the error state, and to be reset
     // when a queue pair was ended last, and one was asked for its number
     _Atomic uint64_t killed_ns, queried_ns;
     struct ibv_qp_attr rtr, rts; // the last ones

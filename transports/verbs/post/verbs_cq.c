@@ -169,6 +169,7 @@ static void poll_rail(struct verbs_channel *channel, int rail)
     struct ibv_wc wcs[VERBS_POLL_BATCH];
     for (int round = 0; round < POLL_ROUNDS && channel->cqs[rail].used; round++) {
         int n = ibv_poll_cq(channel->cqs[rail].cq, VERBS_POLL_BATCH, wcs);
+        channel->cqs[rail].emptied += n < VERBS_POLL_BATCH; // one that fails holds nothing either
         if (n < 0) {
             fail_all(channel, rail);
             return;

@@ -143,11 +143,36 @@ void gpsh_verbs_lane_forget(struct verbs_lane *lane, uint32_t end)
     }
 }
 
+static void reset(struct verbs_lane *lane)
+{
+    const struct verbs_rail *rail = &lane->flow->channel->verbs->rails[lane->rail];
+    lane->reset = true;
+    lane->emptied = lane->cq->emptied;
+    int error = gpsh_verbs_lane_reset(lane);
+    if (error)
+        GPSH_LOG(WARN, "verbs",
+                 "%s does not end its queue pair with PE %d (%s): if the NIC is not gone, it may "
+                 "still touch the memory of operations that are complete",
+                 rail->name, lane->flow->pe, strerror(error));
+}
+
+// A NIC that is late may still read sources, and add its flushed completions: their places in the
+// completion queue, and the memory, are free only when the queue pair has been reset, and what it
+// had added before has been polled.
+static bool is_over(struct verbs_lane *lane)
+{
+    if (gpsh_clock_ns() < lane->flush_ns)
+        return false;
+    if (!lane->reset)
+        reset(lane);
+    return lane->cq->emptied != lane->emptied;
+}
+
 bool gpsh_verbs_lane_is_flushed(struct verbs_lane *lane)
 {
     if (lane->doubt)
-        return lane->doubt->seen == lane->doubt->end || gpsh_clock_ns() >= lane->flush_ns;
-    if (lane->tail != lane->head && gpsh_clock_ns() >= lane->flush_ns)
+        return lane->doubt->seen == lane->doubt->end || is_over(lane);
+    if (lane->tail != lane->head && is_over(lane))
         gpsh_verbs_lane_forget(lane, lane->head);
     return lane->tail == lane->head;
 }

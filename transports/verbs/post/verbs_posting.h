@@ -35,8 +35,8 @@ void gpsh_verbs_lane_kill(struct verbs_lane *lane);
 // The requests of a failed lane up to and without `end` are over: they only give back what they
 // hold.
 void gpsh_verbs_lane_forget(struct verbs_lane *lane, uint32_t end);
-// Whether the NIC touches no memory for the failed lane any more: all its completions were seen, or
-// time is up.
+// Whether the NIC touches no memory for the failed lane any more: all its completions were seen; or
+// time is up, and its queue pair has been reset.
 bool gpsh_verbs_lane_is_flushed(struct verbs_lane *lane);
 
 // verbs_flow.c

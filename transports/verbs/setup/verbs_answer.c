@@ -38,21 +38,28 @@ struct verbs_answerer {
     struct verbs_asked asked[]; // [n_pes]
 };
 
-static bool query(struct ibv_qp *qp, struct ibv_qp_attr *attr)
+// One that was reset is as one that stays in the error state.
+static bool query(struct verbs_lane *lane, struct ibv_qp_attr *attr)
 {
     struct ibv_qp_init_attr init;
     memset(attr, 0, sizeof *attr);
-    return !ibv_query_qp(qp, attr, IBV_QP_STATE | IBV_QP_RQ_PSN, &init);
+    bool told = !ibv_query_qp(lane->qp, attr, IBV_QP_STATE | IBV_QP_RQ_PSN, &init);
+    uint32_t expected = atomic_load(&lane->expected); // set before the reset
+    if (expected) {
+        attr->qp_state = IBV_QPS_ERR;
+        attr->rq_psn = expected;
+    }
+    return told || expected;
 }
 
-// The queue pair that is asked about, or NULL: there is none.
-static struct ibv_qp *qp_of(const struct gpsh_verbs *verbs, int pe, uint32_t question)
+// The lane that is asked about, or NULL: there is none.
+static struct verbs_lane *lane_of(const struct gpsh_verbs *verbs, int pe, uint32_t question)
 {
     uint32_t channel = question & 0xffff, rail = question >> 16 & 0xff;
     if (channel >= (uint32_t)verbs->env.channels || rail >= verbs->n_rails ||
         question != verbs_question(channel, rail))
         return NULL;
-    return verbs->channels[channel].flows[pe].lanes[rail].qp;
+    return &verbs->channels[channel].flows[pe].lanes[rail];
 }
 
 // A NIC that forgets the number of a queue pair in error has no answer, nor has a queue pair that
@@ -60,9 +67,9 @@ static struct ibv_qp *qp_of(const struct gpsh_verbs *verbs, int pe, uint32_t que
 // may be its number, but what was forgotten looks like that.
 static uint32_t answer_of(const struct gpsh_verbs *verbs, int pe, const struct verbs_asked *asked)
 {
-    struct ibv_qp *qp = qp_of(verbs, pe, asked->question);
+    struct verbs_lane *lane = lane_of(verbs, pe, asked->question);
     struct ibv_qp_attr now;
-    if (!asked->known || !query(qp, &now) || now.qp_state != IBV_QPS_ERR)
+    if (!asked->known || !query(lane, &now) || now.qp_state != IBV_QPS_ERR)
         return 0;
     uint32_t psn = now.rq_psn & (VERBS_PSNS - 1);
     if (psn != asked->psn || (asked->failed && !psn))
@@ -72,16 +79,16 @@ static uint32_t answer_of(const struct gpsh_verbs *verbs, int pe, const struct v
     return VERBS_ANSWER_KNOWN | psn;
 }
 
-static void end_qp(struct ibv_qp *qp, struct verbs_asked *asked)
+static void end_qp(struct verbs_lane *lane, struct verbs_asked *asked)
 {
     struct ibv_qp_attr now;
     asked->ended = true;
-    asked->known = qp && query(qp, &now);
+    asked->known = lane && query(lane, &now);
     if (!asked->known)
         return;
     asked->psn = now.rq_psn & (VERBS_PSNS - 1);
     asked->failed = now.qp_state == IBV_QPS_ERR;
-    gpsh_verbs_qp_kill(qp);
+    gpsh_verbs_qp_kill(lane->qp);
 }
 
 static void look(struct verbs_answerer *answerer, int pe)
@@ -93,7 +100,7 @@ static void look(struct verbs_answerer *answerer, int pe)
     else if (!question || atomic_load(&answerer->answers[pe]) >> 32 == question)
         return;
     else if (!asked->ended)
-        end_qp(qp_of(answerer->verbs, pe, question), asked);
+        end_qp(lane_of(answerer->verbs, pe, question), asked);
     else
         atomic_store(&answerer->answers[pe],
                      (uint64_t)question << 32 | answer_of(answerer->verbs, pe, asked));

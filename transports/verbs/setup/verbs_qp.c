@@ -303,3 +303,15 @@ void gpsh_verbs_qp_kill(struct ibv_qp *qp)
     // in that state already, or the device is gone: the same to us
     ibv_modify_qp(qp, &attr, IBV_QP_STATE);
 }
+
+// The number of the packet that it takes next goes with the reset, and the peer may ask for it.
+int gpsh_verbs_lane_reset(struct verbs_lane *lane)
+{
+    struct ibv_qp_attr attr = {0};
+    struct ibv_qp_init_attr init;
+    if (!ibv_query_qp(lane->qp, &attr, IBV_QP_STATE | IBV_QP_RQ_PSN, &init) &&
+        attr.qp_state == IBV_QPS_ERR)
+        atomic_store(&lane->expected, VERBS_ANSWER_KNOWN | (attr.rq_psn & (VERBS_PSNS - 1)));
+    attr.qp_state = IBV_QPS_RESET;
+    return ibv_modify_qp(lane->qp, &attr, IBV_QP_STATE);
+}

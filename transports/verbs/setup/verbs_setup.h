@@ -53,8 +53,8 @@ enum {
     VERBS_CHUNK_KEYS = GPSH_VERBS_REGIONS,
     VERBS_KEYS = VERBS_CHUNK_KEYS + VERBS_CHUNKS,
     VERBS_BLOCKS_KEPT = 2, // large bounce blocks for requests that go out at once
-    // So long the flushed completions of a queue pair in error are waited for: a NIC that is gone
-    // delivers none.
+    // So long the flushed completions of a queue pair in error are waited for, before it is reset:
+    // a NIC that is gone delivers none.
     VERBS_FLUSH_MS = 1000,
     VERBS_PSNS = 1 << 24, // packet numbers; at most half of them are under way
     VERBS_NOTES = 3,      // words of each PE, see verbs_answer.c
@@ -131,6 +131,7 @@ struct verbs_cq {
     struct ibv_cq *cq;
     // work requests that may still produce a completion; used never exceeds depth
     uint32_t depth, used;
+    uint32_t emptied; // polls that left it empty
 };
 
 // A lane was lost, and what of its requests was executed is not known yet (verbs_doubt.c).
@@ -156,7 +157,11 @@ struct verbs_lane {
     uint8_t rail;
     bool failed;
     uint64_t flush_ns; // failed: until when its flushed completions are waited for
-    bool loose;        // its writes may be placed in another order than they are posted in
+    bool reset;        // then its queue pair was reset, and
+    uint32_t emptied;  // what its completion queue said
+    // VERBS_ANSWER_KNOWN, and what the queue pair expected then; or 0
+    _Atomic uint32_t expected;
+    bool loose; // its writes may be placed in another order than they are posted in
     // what it writes may be on its way when it is acknowledged, and others be told by another way
     bool apart;
     // No read or atomic has been posted since the last write (where the lane is apart: nothing has
@@ -443,6 +448,9 @@ int gpsh_verbs_lane_connect(struct gpsh_verbs *verbs, struct verbs_lane *lane,
                             const struct gpsh_verbs_blob_rail *remote, uint32_t remote_qpn,
                             enum ibv_mtu mtu);
 void gpsh_verbs_qp_kill(struct ibv_qp *qp);
+// The lane's queue pair forgets what it has: it adds no completion and touches no memory any more.
+// Those that it had added may still be in the completion queue. An errno if the device refuses.
+int gpsh_verbs_lane_reset(struct verbs_lane *lane);
 
 // verbs_bounce.c
 int gpsh_verbs_bounce_create(struct gpsh_verbs *verbs, struct verbs_bounce *bounce);
