@@ -454,7 +454,7 @@ static void see_off(void)
     char sentence[512];
     int code = gpsh_last_error_code();
     snprintf(sentence, sizeof sentence, "%s", gpsh_last_error());
-    if (!gpsh_context_quiet(&gpsh_default_context, GPSH_ALL_PES))
+    if (!gpsh_depart_see_off())
         return;
     gpsh_clear_error();
     if (code)

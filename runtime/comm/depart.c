@@ -8,8 +8,9 @@
 #include "progress/waiter.h"
 #include "state/state.h"
 
-// A PE that took this one for lost has left without telling it. So this PE repeats its message: if
-// the other PE is gone, its NIC does not answer, and that shows it.
+// A PE that took this one for lost has left without telling it. So this PE repeats its message,
+// when the last one was acknowledged: if the other PE is gone, its NIC does not answer, and that
+// shows it.
 enum { REMIND_NS = 500000000 };
 
 static void tell(int pe)
@@ -47,6 +48,21 @@ bool gpsh_depart_has_told(int pe)
     return atomic_load_explicit(&gpsh.control->departed[pe], memory_order_acquire);
 }
 
+// Whether everything sent there was.
+static bool is_acknowledged(int pe)
+{
+    const struct gpsh_channel *channel = gpsh_default_context.channels[gpsh.peers[pe].data];
+    return channel->flows[pe].completed == channel->flows[pe].posted;
+}
+
+static void remind(int pe)
+{
+    if (gpsh.mapped[GPSH_CONTROL][pe] || !is_acknowledged(pe))
+        return;
+    gpsh.peers[pe].reminded = true;
+    tell(pe);
+}
+
 static bool is_awaited(int pe)
 {
     return pe != gpsh.my_pe && !atomic_load(&gpsh.peers[pe].error) && !gpsh_depart_has_told(pe);
@@ -69,10 +85,22 @@ static int await_departure(int pe, struct gpsh_waiter *waiter)
             return status;
         if (gpsh_clock_ns() - told_ns < REMIND_NS)
             continue;
-        tell(pe);
+        remind(pe);
         told_ns = gpsh_clock_ns();
     }
     return 0;
+}
+
+// A PE that has this one's word may leave at any time. A reminder that comes later finds nobody,
+// and may have no end: a NIC can be told to try for ever.
+int gpsh_depart_see_off(void)
+{
+    int result = 0;
+    for (int pe = 0; pe < gpsh.n_pes && result != GPUSHMEM_ERR_TIMEOUT; pe++) {
+        int status = gpsh.peers[pe].reminded ? 0 : gpsh_context_quiet(&gpsh_default_context, pe);
+        result = status ? status : result;
+    }
+    return result;
 }
 
 int gpsh_depart(const char *what)

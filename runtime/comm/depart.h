@@ -12,6 +12,9 @@
 //   GPUSHMEM_ERR_TIMEOUT    not all came within GPUSHMEM_WAIT_TIMEOUT_MS
 //   GPUSHMEM_ERR_PE_FAILED  a PE was lost before it told; all others have
 int gpsh_depart(const char *what);
+// Waits until what this PE has sent is acknowledged, apart from what it has repeated. It may fail
+// where a PE has got it and left: that does not matter.
+int gpsh_depart_see_off(void);
 // Whether `pe` has told this one that it leaves.
 bool gpsh_depart_has_told(int pe);
 // Tells the PEs that share memory with this one that it leaves in order, and waits for nobody: what

@@ -6,9 +6,13 @@
 //     handover  in init, before it has handed its memory to the others
 //     mourning  when all know, PE 0 leaves at once; the others still work with it after a while
 //     leaving   in finalize, which PE 0 is in and the others are not
-#define _GNU_SOURCE // usleep
+//     reminded  as mourning; what PE 0 sends from finalize, when its first word has arrived, is on
+//               its way until the PE that it is for has left (over the software HCA)
+#define _GNU_SOURCE // usleep, RTLD_DEFAULT
+#include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -44,6 +48,23 @@ static void survives(int me)
 {
     printf("PE %d survives: %s\n", me, gpushmem_last_error());
     fflush(stdout);
+}
+
+// A reminder is due half a second after the first word.
+static void *hold_later(void *bytes)
+{
+    usleep(WHILE_US / 2);
+    atomic_store((_Atomic uint64_t *)bytes, sizeof(uint64_t));
+    usleep(4 * WHILE_US);
+    atomic_store((_Atomic uint64_t *)bytes, 0);
+    return NULL;
+}
+
+static void hold_what_follows(void)
+{
+    pthread_t thread;
+    void *bytes = dlsym(RTLD_DEFAULT, "gpushmem_softhca_hold_bytes");
+    CHECK(bytes && pthread_create(&thread, NULL, hold_later, bytes) == 0);
 }
 
 static bool dies_in_handover;
@@ -102,7 +123,8 @@ int main(int argc, char **argv)
         unborn(me, dead, handover);
         return 0;
     }
-    CHECK(leaving || strcmp(argv[1], "mourning") == 0);
+    bool reminded = strcmp(argv[1], "reminded") == 0;
+    CHECK(leaving || reminded || strcmp(argv[1], "mourning") == 0);
     CHECK_OK(gpushmem_init());
     shared = gpushmem_calloc(1, sizeof *shared);
     CHECK(shared != NULL);
@@ -121,8 +143,10 @@ int main(int argc, char **argv)
     if (!leaving || me != 0)
         until_known(dead);
     if (me != 0) {
-        usleep(WHILE_US);
+        usleep(reminded ? 2 * WHILE_US : WHILE_US);
         work(me, dead);
+    } else if (reminded) {
+        hold_what_follows();
     }
     int status = gpushmem_finalize();
     CHECK_THAT(status == 0 || names(dead), "finalize: %d: %s", status, gpushmem_last_error());
