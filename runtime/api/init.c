@@ -67,10 +67,12 @@ static void watch_forks(void)
         GPSH_LOG(WARN, "init", "no memory to notice forks: children must not use the library");
 }
 
+// One that had told that it leaves is no failure, but its NIC answers no more all the same.
 static void on_death(int pe, const char *reason, void *arg)
 {
     (void)arg;
     gpsh_peer_failed(pe, GPUSHMEM_ERR_PE_FAILED, reason);
+    gpsh_peers_gone(pe);
 }
 
 // Other nodes may have no connection to that PE.
@@ -78,6 +80,7 @@ static void on_end(int pe)
 {
     static const char *const reason = "its process ended without gpushmem_finalize";
     gpsh_peer_failed(pe, GPUSHMEM_ERR_PE_FAILED, reason);
+    gpsh_peers_gone(pe);
     if (atomic_load(&gpsh.peers[pe].error))
         gpsh_bootstrap_tell_death(&gpsh.boot, pe, reason);
 }

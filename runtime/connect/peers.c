@@ -507,14 +507,19 @@ static int wire(struct wiring *w, int my_status)
 static pthread_mutex_t wired_lock = PTHREAD_MUTEX_INITIALIZER;
 static int n_wired; // transports that may be told of losses
 
-static void tell_transports(int pe, int code)
+void gpsh_peers_gone(int pe)
 {
-    (void)code;
     pthread_mutex_lock(&wired_lock);
-    for (int i = 0; i < n_wired; i++)
+    for (int i = 0; i < n_wired && (unsigned)pe < (unsigned)gpsh.n_pes; i++)
         if (gpsh.transports[i]->ops->peer_lost)
             gpsh.transports[i]->ops->peer_lost(gpsh.transports[i], pe);
     pthread_mutex_unlock(&wired_lock);
+}
+
+static void tell_transports(int pe, int code)
+{
+    (void)code;
+    gpsh_peers_gone(pe);
 }
 
 static void set_wired(int n)

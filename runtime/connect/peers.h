@@ -11,6 +11,9 @@
 // (its last error sentence goes along).
 int gpsh_peers_connect(int my_status);
 void gpsh_peers_disconnect(void);
+// The process of that PE has ended, in order or not: what the transports still have under way to it
+// fails, without waiting until the network has found out. Any thread, any time.
+void gpsh_peers_gone(int pe);
 
 // One line on how `pe` is reached and why, as logged at init.
 void gpsh_peer_explain(int pe, char *line, size_t bytes);

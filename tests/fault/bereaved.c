@@ -8,6 +8,7 @@
 //     leaving   in finalize, which PE 0 is in and the others are not
 //     reminded  as mourning; what PE 0 sends from finalize, when its first word has arrived, is on
 //               its way until the PE that it is for has left (over the software HCA)
+//     parting   as mourning; PE 1 dies in finalize, when it has told PE 0, which comes there later
 #define _GNU_SOURCE // usleep, RTLD_DEFAULT
 #include <dlfcn.h>
 #include <pthread.h>
@@ -42,6 +43,14 @@ static void *die_soon(void *unused)
     usleep(WHILE_US / 2);
     kill(getpid(), SIGKILL);
     return NULL;
+}
+
+static void die_in_finalize(void)
+{
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, die_soon, NULL) == 0);
+    gpushmem_finalize();
+    pause();
 }
 
 static void survives(int me)
@@ -124,7 +133,8 @@ int main(int argc, char **argv)
         return 0;
     }
     bool reminded = strcmp(argv[1], "reminded") == 0;
-    CHECK(leaving || reminded || strcmp(argv[1], "mourning") == 0);
+    bool parting = strcmp(argv[1], "parting") == 0;
+    CHECK(leaving || reminded || parting || strcmp(argv[1], "mourning") == 0);
     CHECK_OK(gpushmem_init());
     shared = gpushmem_calloc(1, sizeof *shared);
     CHECK(shared != NULL);
@@ -132,17 +142,19 @@ int main(int argc, char **argv)
         CHECK_OK(gpushmem_uint64_wait_until(&shared->ready[pe], GPUSHMEM_CMP_EQ, 1));
     if (me != dead)
         CHECK_OK(gpushmem_uint64_p(&shared->ready[me], 1, dead));
-    if (me == dead && leaving) {
-        pthread_t thread;
-        CHECK(pthread_create(&thread, NULL, die_soon, NULL) == 0);
-        gpushmem_finalize();
-        pause();
-    }
+    if (me == dead && leaving)
+        die_in_finalize();
     if (me == dead)
         kill(getpid(), SIGKILL);
     if (!leaving || me != 0)
         until_known(dead);
-    if (me != 0) {
+    if (parting && me == 1) {
+        survives(me); // the first death
+        die_in_finalize();
+    }
+    if (parting) {
+        usleep(2 * WHILE_US);
+    } else if (me != 0) {
         usleep(reminded ? 2 * WHILE_US : WHILE_US);
         work(me, dead);
     } else if (reminded) {
