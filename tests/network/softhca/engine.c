@@ -566,7 +566,7 @@ void shca_engine_forget(struct shca_qp *qp)
         shca_mail_drop(qp);
         busy = qp->mail >= 0;
         if (!busy) {
-            qp->exec = qp->moved = qp->retry_at = qp->flush_ns = 0;
+            qp->exec = qp->due = qp->moved = qp->retry_at = qp->flush_ns = 0;
             qp->retrying = qp->imm_turn = false;
             qp->peer = NULL;
             qp->rq_head = qp->rq_tail = 0;

@@ -88,10 +88,11 @@ static void keep(struct shca_qp *qp, const struct ibv_send_wr *wr, uint64_t posi
 }
 
 // Some providers have less room than they promise for a moment; the caller must cope with a chain
-// cut short.
-static bool full_for_now(const struct shca_qp *qp, uint64_t position)
+// cut short. Room comes back with a completion: where none is due nobody would wait for the end of
+// the moment.
+static bool full_for_now(const struct shca_qp *qp)
 {
-    if (!shca_settings.post_full_every || position == atomic_load(&qp->tail))
+    if (!shca_settings.post_full_every || qp->due <= atomic_load(&qp->tail))
         return false;
     static atomic_long posts;
     return atomic_fetch_add(&posts, 1) % shca_settings.post_full_every ==
@@ -107,9 +108,11 @@ static int chain_keep(struct shca_qp *qp, struct ibv_send_wr **at, uint64_t *hea
             return error;
         // Room comes back when completions are polled, those of later requests included.
         if (*head - atomic_load_explicit(&qp->tail, memory_order_acquire) >= qp->sq_depth ||
-            full_for_now(qp, *head))
+            full_for_now(qp))
             return ENOMEM;
         keep(qp, *at, *head, bytes);
+        if ((*at)->send_flags & IBV_SEND_SIGNALED || qp->init.sq_sig_all)
+            qp->due = *head + 1;
     }
     return 0;
 }

@@ -30,7 +30,7 @@ draw() {
     one_in 2 && settings+=(GPUSHMEM_SOFTHCA_REORDER=1)
     one_in 2 && settings+=("GPUSHMEM_SOFTHCA_DELAY_US=$((RANDOM % 60))")
     one_in 2 && settings+=("GPUSHMEM_SOFTHCA_ATOMIC_GAP_US=$((RANDOM % 30))")
-    one_in 3 && settings+=("GPUSHMEM_SOFTHCA_POST_FULL_EVERY=$((2 + RANDOM % 9))")
+    one_in 3 && settings+=("GPUSHMEM_SOFTHCA_POST_FULL_EVERY=$((1 + RANDOM % 9))")
     one_in 4 && settings+=(GPUSHMEM_SOFTHCA_MAX_INLINE=0)
     one_in 5 && settings+=(GPUSHMEM_SOFTHCA_ATOMIC_CAP=glob)
     one_in 3 && settings+=(GPUSHMEM_VERBS_RAILS=2)

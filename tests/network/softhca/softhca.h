@@ -218,6 +218,7 @@ struct shca_qp {
     char *payloads;
     uint32_t sq_depth;
     _Atomic uint64_t head, tail; // posted, retired by polling
+    uint64_t due;                // of the last signalled one: 1 + its position
     uint64_t exec;               // engine: next to execute
     struct shca_recv *rq;
     struct ibv_sge *recv_sges;

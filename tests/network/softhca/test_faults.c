@@ -171,6 +171,21 @@ static void full_on_demand(struct pair *pair)
     CHECK_EQ(wait_wc(pair->near.cq).status, IBV_WC_SUCCESS);
 }
 
+// It always claims to be full, where a completion is due.
+static void full_when_one_is_due(struct pair *pair)
+{
+    struct ibv_send_wr wr = write_wr(pair, &pair->sge, 0, 0, 8);
+    wr.send_flags = 0;
+    for (int i = 0; i < 3; i++)
+        CHECK_EQ(post(pair, &wr), 0);
+    wr.send_flags = IBV_SEND_SIGNALED;
+    CHECK_EQ(post(pair, &wr), 0);
+    CHECK_EQ(post(pair, &wr), ENOMEM);
+    CHECK_EQ(wait_wc(pair->near.cq).status, IBV_WC_SUCCESS);
+    CHECK_EQ(post(pair, &wr), 0);
+    CHECK_EQ(wait_wc(pair->near.cq).status, IBV_WC_SUCCESS);
+}
+
 static void no_memory_on_demand(enum mode mode)
 {
     struct end end = {0};
@@ -340,6 +355,8 @@ const struct test_case fault_cases[] = {
      .on_pair = fails_on_demand},
     {"other_rank", SAME_PROCESS, "FAIL_AFTER=5 RANK=1", .run = other_rank},
     {"full_on_demand", ALL_MODES, "POST_FULL_EVERY=3 DELAY_US=100000", .on_pair = full_on_demand},
+    {"full_when_one_is_due", ALL_MODES, "POST_FULL_EVERY=1 DELAY_US=100000",
+     .on_pair = full_when_one_is_due},
     {"no_memory_on_demand", SAME_PROCESS, "REG_FAIL_AFTER=1", .run = no_memory_on_demand},
     {"link_returns", TWO_PROCESSES, "DEVICES=2 DOWN_AFTER=2 DOWN_MS=100", .run = link_returns},
     {"answer_lost", TWO_PROCESSES, "DEVICES=2 DOWN_AFTER=0 DOWN_LOST=1", .run = answer_lost},
