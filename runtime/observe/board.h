@@ -44,6 +44,7 @@ struct gpsh_wait_slot {
     struct gpsh_wait_record record;
 };
 
+// Up to the job's name, versions are alike.
 struct gpsh_board {
     uint64_t magic;
     uint32_t version;

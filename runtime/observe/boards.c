@@ -131,11 +131,11 @@ static int take_board(const struct search *s, int fd, pid_t pid)
     struct stat st;
     if (fstat(fd, &st) < 0 || !is_own_file(&st) || !head_read(fd, &head) || !board_sound(&head))
         return 0;
+    bool wanted = !s->wanted || s->wanted(&head, pid, s->arg);
     if (!board_known(&head, fd, &st)) {
-        s->boards->others += head.version != GPSH_BOARD_VERSION;
+        s->boards->others += wanted && head.version != GPSH_BOARD_VERSION;
         return 0;
     }
-    bool wanted = !s->wanted || s->wanted(&head, pid, s->arg);
     return wanted && !board_seen(s->boards, &head) ? boards_add(s->boards, &head, fd, pid) : 0;
 }
 

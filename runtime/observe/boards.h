@@ -15,7 +15,7 @@ struct gpsh_boards {
     struct gpsh_board **list; // [n] copies, each with its counters
     pid_t *pids;              // [n] as /proc here has them
     int *fds;                 // [n] of the boards, for gpsh_boards_again
-    int others;               // boards of another version that were left out
+    int others;               // that were wanted, and are of another version
 };
 
 typedef bool gpsh_board_wanted(const struct gpsh_board *board, pid_t pid, const void *arg);
