@@ -46,7 +46,7 @@ struct gpsh_peer {
     _Atomic int error; // 0, or why everything towards this PE fails (GPUSHMEM_ERR_PE_FAILED ...)
     int device;        // GPU ordinal of its heap as the peer sees it, -1: host heap
     bool unreachable;  // by trouble of this PE's own, which has been told
-    bool reminded; // it has acknowledged that this PE leaves, and was told once more (comm/depart.c)
+    bool reminded; // it has acknowledged that this PE leaves, and was told again (comm/depart.c)
     char reason[GPSH_REASON_BYTES]; // sentence that goes with error, or this PE's own trouble
 };
 
