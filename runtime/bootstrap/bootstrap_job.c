@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "bootstrap/kvs_job.h"
 #include "core/error.h"
 #include "core/log.h"
 
@@ -152,45 +153,6 @@ static void find_dir(struct gpsh_bootstrap *b, const pmix_proc_t *me)
     free(dir);
 }
 
-// The namespace, as far as it fits and as a file name may have it. A longer one is told apart by a
-// hash (FNV-1a). Other launchers' names are no secrets: `squeue` and `ps` show them.
-static void make_job_id(struct gpsh_bootstrap *b, const pmix_proc_t *me)
-{
-    static const char allowed[] =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-_";
-    uint32_t hash = 2166136261u;
-    for (const char *c = me->nspace; *c; c++)
-        hash = (hash ^ (unsigned char)*c) * 16777619u;
-    if (strlen(me->nspace) < sizeof(b->job_id))
-        memcpy(b->job_id, me->nspace, strlen(me->nspace) + 1);
-    else
-        snprintf(b->job_id, sizeof(b->job_id), "%.50s-%08x", me->nspace, hash);
-    for (char *c = b->job_id; *(c += strspn(c, allowed));)
-        *c = '_';
-}
-
-int gpsh_bootstrap_job_alone(struct gpsh_bootstrap *b)
-{
-    static const char *const sizes[][2] = {{"SLURM_STEP_NUM_TASKS", "srun --mpi=pmix"},
-                                           {"PMI_SIZE", "a launcher with PMIx"},
-                                           {"OMPI_COMM_WORLD_SIZE", "mpirun with PMIx"}};
-    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-        const char *size = getenv(sizes[i][0]);
-        if (size && atoi(size) > 1)
-            GPSH_LOG(
-                WARN, "bootstrap",
-                "%s is %s, but there is no PMIx server: each process is a job of its own; use %s",
-                sizes[i][0], size, sizes[i][1]);
-    }
-    b->node_pes = calloc(1, sizeof(*b->node_pes));
-    if (!b->node_pes)
-        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the list of PEs");
-    b->n_pes = b->node_n_pes = 1;
-    b->singleton = true;
-    snprintf(b->job_id, sizeof(b->job_id), "singleton-%d", (int)getpid());
-    return 0;
-}
-
 int gpsh_bootstrap_job_read(struct gpsh_bootstrap *b, const pmix_proc_t *me)
 {
     uint64_t n_pes;
@@ -205,7 +167,7 @@ int gpsh_bootstrap_job_read(struct gpsh_bootstrap *b, const pmix_proc_t *me)
                          me->rank, (unsigned long long)n_pes);
     b->n_pes = (int)n_pes;
     b->my_pe = (int)me->rank;
-    make_job_id(b, me);
+    gpsh_kvs_job_id(b, me->nspace);
     find_dir(b, me);
     return find_node(b, me);
 }

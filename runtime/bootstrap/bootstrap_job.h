@@ -10,7 +10,5 @@
 
 // Fills `b`, which is all zero. On failure b->node_pes may be set all the same.
 int gpsh_bootstrap_job_read(struct gpsh_bootstrap *b, const pmix_proc_t *me);
-// The same without a launcher: a job of one PE.
-int gpsh_bootstrap_job_alone(struct gpsh_bootstrap *b);
 
 #endif

@@ -4,19 +4,50 @@
 #include <stdlib.h>
 
 #include "bootstrap/bootstrap.h"
+#include "bootstrap/bootstrap_alone.h"
 #include "bootstrap/bootstrap_pmix.h"
 #include "bootstrap/bootstrap_segment.h"
+#include "core/config.h"
+#include "core/error.h"
 #include "core/launcher.h"
 
 // Of the job that this process is in, for those who have no struct at hand.
 static const struct gpsh_bootstrap_ops *_Atomic joined;
 
-// `gpushmem run` takes PMIx's variables away, so one that is there is of a launcher below it.
+static bool is_set(const char *variable)
+{
+    const char *value = getenv(variable);
+    return value && *value;
+}
+
+// The choices of GPUSHMEM_BOOTSTRAP.
+enum way { WAY_AUTO, WAY_PMIX, WAY_SINGLE };
+
+static int init_by(struct gpsh_bootstrap *b, const struct gpsh_settings *settings)
+{
+    enum way way = (enum way)settings->bootstrap;
+    bool pmix = is_set("PMIX_NAMESPACE");
+    if (way == WAY_PMIX || (way == WAY_AUTO && pmix))
+        return pmix ? gpsh_bootstrap_pmix_init(b)
+                    : gpsh_fail(GPUSHMEM_ERR_BOOTSTRAP,
+                                "GPUSHMEM_BOOTSTRAP=pmix, but no launcher with a PMIx server "
+                                "started this process: PMIX_NAMESPACE is not set");
+    // `gpushmem run` takes PMIx's variables away: one that is there is of a launcher below it.
+    if (way == WAY_AUTO && is_set(GPSH_LAUNCHER_JOB))
+        return gpsh_bootstrap_segment_init(b);
+    int status = way == WAY_SINGLE ? 0 : gpsh_bootstrap_alone_check();
+    return status ? status : gpsh_bootstrap_alone_init(b);
+}
+
 int gpsh_bootstrap_init(struct gpsh_bootstrap *b)
 {
-    if (getenv(GPSH_LAUNCHER_JOB) && !getenv("PMIX_NAMESPACE"))
-        return gpsh_bootstrap_segment_init(b);
-    return gpsh_bootstrap_pmix_init(b);
+    struct gpsh_settings settings;
+    int status = gpsh_settings_read_quietly("GPUSHMEM_", &settings); // init has warned
+    if (status)
+        return status;
+    status = init_by(b, &settings);
+    gpsh_settings_clear(&settings);
+    return status;
 }
 
 int gpsh_bootstrap_put(struct gpsh_bootstrap *b, const void *blob, size_t bytes)

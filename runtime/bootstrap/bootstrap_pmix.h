@@ -4,7 +4,7 @@
 
 #include "bootstrap/bootstrap.h"
 
-// Joins the job that PMIX_NAMESPACE names; without one, a job of one PE.
+// Joins the job that PMIX_NAMESPACE names.
 int gpsh_bootstrap_pmix_init(struct gpsh_bootstrap *b);
 
 #endif

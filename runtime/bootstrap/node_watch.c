@@ -93,7 +93,7 @@ static void watch_read_cards(const struct gpsh_node_watch *w, int *node,
     }
 }
 
-static int watch_begin(struct gpsh_node_watch *w, gpsh_pe_death_fn died)
+static int watch_begin(struct gpsh_node_watch *w, gpsh_pe_death_fn died, void *arg)
 {
     const uint8_t *secret;
     int *node = calloc((size_t)w->n_pes, sizeof *node);
@@ -112,7 +112,7 @@ static int watch_begin(struct gpsh_node_watch *w, gpsh_pe_death_fn died)
     free(node);
     if (status || !secret)
         return status;
-    gpsh_tcp_tree_on_death(w->tree, died, NULL);
+    gpsh_tcp_tree_on_death(w->tree, died, arg);
     status = gpsh_tcp_tree_start(w->tree);
     w->watching = !status;
     return status;
@@ -128,14 +128,14 @@ static void watch_complain(void)
 }
 
 void gpsh_node_watch_hear(struct gpsh_node_watch *watch, int pe, const struct gpsh_node_card *card,
-                          gpsh_pe_death_fn died)
+                          gpsh_pe_death_fn died, void *arg)
 {
     if (!watch || watch->n_heard == watch->n_pes)
         return;
     watch->cards[pe] = *card;
     watch->n_heard += !watch->heard[pe];
     watch->heard[pe] = 1;
-    if (watch->n_heard == watch->n_pes && watch_begin(watch, died))
+    if (watch->n_heard == watch->n_pes && watch_begin(watch, died, arg))
         watch_complain();
 }
 

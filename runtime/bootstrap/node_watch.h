@@ -24,9 +24,9 @@ void gpsh_node_watch_close(struct gpsh_node_watch *watch); // says goodbye; NULL
 // NULL: it is all zero.
 void gpsh_node_watch_describe(const struct gpsh_node_watch *watch, struct gpsh_node_card *card);
 // What PE `pe` has said, once or several times. With the last of them the watch begins, and calls
-// `died` for each death, once, from a thread of its own.
+// `died` for each death, once, from a thread of its own, with `arg`.
 void gpsh_node_watch_hear(struct gpsh_node_watch *watch, int pe, const struct gpsh_node_card *card,
-                          gpsh_pe_death_fn died);
+                          gpsh_pe_death_fn died, void *arg);
 // Before a meeting of all PEs, after which the death of each shall be noticed: waits until this PE
 // is connected. Says once if it is not.
 void gpsh_node_watch_settle(struct gpsh_node_watch *watch);

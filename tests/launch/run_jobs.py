@@ -159,11 +159,31 @@ class Trouble(Case):
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertRegex(done.stdout, r"^pe 0 of 1 node 0 of 1 .*: ok$")
 
-    def test_launcher_without_pmix_is_remarked(self):
-        done = subprocess.run([BOOT], env={**self.env, "SLURM_STEP_NUM_TASKS": "4"}, capture_output=True, text=True,
+    def test_several_jobs_of_one_are_refused(self):
+        torch = {"WORLD_SIZE": "2", "TORCHELASTIC_RUN_ID": "none"}
+        for told in ({"SLURM_STEP_NUM_TASKS": "4"}, {"PMI_SIZE": "2"}, {"OMPI_COMM_WORLD_SIZE": "3"},
+                     {"GPUSHMEM_RUN_SIZE": "2"}, torch):
+            name, size = next(iter(told.items()))
+            with self.subTest(name):
+                done = subprocess.run([EVERYWHERE, "1"], env={**self.env, **told}, capture_output=True, text=True, timeout=HANG_S)
+                self.assertEqual((done.returncode, done.stdout), (1, ""))
+                self.assertRegex(done.stderr, f"{name} says that a launcher started {size} processes.*GPUSHMEM_BOOTSTRAP=single")
+                done = subprocess.run([EVERYWHERE, "1"], env={**self.env, **told, "GPUSHMEM_BOOTSTRAP": "single"},
+                                      capture_output=True, text=True, timeout=HANG_S)
+                self.assertEqual((done.returncode, done.stderr, done.stdout), (0, "", "pe 0 of 1: ok\n"))
+
+    def test_what_says_nothing_of_other_processes_is_a_job_of_one(self):
+        for told in ({"SLURM_STEP_NUM_TASKS": "1", "SLURM_NTASKS": "8", "SLURM_JOB_ID": "7"}, {"PMI_SIZE": "1"},
+                     {"PMI_SIZE": "many"}, {"OMPI_COMM_WORLD_SIZE": ""}, {"WORLD_SIZE": "8"}):
+            with self.subTest(str(told)):
+                done = subprocess.run([EVERYWHERE, "1"], env={**self.env, **told}, capture_output=True, text=True, timeout=HANG_S)
+                self.assertEqual((done.returncode, done.stderr, done.stdout), (0, "", "pe 0 of 1: ok\n"))
+
+    def test_pmix_is_wanted_and_there_is_none(self):
+        done = subprocess.run([EVERYWHERE, "1"], env={**self.env, "GPUSHMEM_BOOTSTRAP": "pmix"}, capture_output=True, text=True,
                               timeout=HANG_S)
-        self.assertEqual(done.returncode, 0)
-        self.assertIn("there is no PMIx server: each process is a job of its own; use srun --mpi=pmix", done.stderr)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("GPUSHMEM_BOOTSTRAP=pmix, but no launcher with a PMIx server", done.stderr)
 
 
 class Scale(Case):

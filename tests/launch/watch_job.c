@@ -126,7 +126,7 @@ static void run_pe(void)
     shared->ready++;
     await_order();
     for (int pe = 0; pe < n; pe++)
-        gpsh_node_watch_hear(watch, pe, &shared->cards[pe], on_death);
+        gpsh_node_watch_hear(watch, pe, &shared->cards[pe], on_death, NULL);
     gpsh_node_watch_settle(watch);
     shared->order[me] = WAIT;
     shared->joined++;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "../fakes/fake_pmix.h"
+#include "bootstrap/bootstrap_alone.h"
 #include "bootstrap/bootstrap_job.h"
 #include "core/error.h"
 #include "core/log.h"
@@ -205,9 +206,19 @@ Test(bootstrap_job, read__session_directory__only_if_private)
 
 Test(bootstrap_job, alone__is_a_job_of_one)
 {
-    memset(&boot, 0, sizeof(boot));
-    cr_assert_eq(gpsh_bootstrap_job_alone(&boot), 0);
+    void *blob;
+    size_t bytes;
+    cr_assert_eq(gpsh_bootstrap_alone_init(&boot), 0);
     cr_expect(boot.singleton);
     cr_expect_eq(boot.n_pes, 1);
-    expect_node(1, (int[]){0}, 0);
+    cr_expect_eq(boot.node_n_pes, 1);
+    cr_expect_eq(gpsh_bootstrap_get(&boot, 0, &blob, &bytes), GPUSHMEM_ERR_STATE);
+    cr_expect_eq(gpsh_bootstrap_put(&boot, "first", 6), 0);
+    cr_expect_eq(gpsh_bootstrap_put(&boot, "own", 4), 0);
+    cr_assert_eq(gpsh_bootstrap_get(&boot, 0, &blob, &bytes), 0);
+    cr_expect_eq(bytes, 4);
+    cr_expect_str_eq(blob, "own");
+    free(blob);
+    cr_expect_eq(gpsh_bootstrap_get(&boot, 1, &blob, &bytes), GPUSHMEM_ERR_PE);
+    cr_expect_eq(gpsh_bootstrap_finalize(&boot), 0);
 }

@@ -86,7 +86,7 @@ Test(node_watch, without__nothing_happens)
     struct gpsh_node_card card, none = {.node = 0};
     gpsh_node_watch_describe(NULL, &card);
     cr_expect_eq(memcmp(&card, &none, sizeof card), 0);
-    gpsh_node_watch_hear(NULL, 0, &card, NULL);
+    gpsh_node_watch_hear(NULL, 0, &card, NULL, NULL);
     gpsh_node_watch_settle(NULL);
     gpsh_node_watch_tell(NULL, 0, "");
     gpsh_node_watch_close(NULL);

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#define _GNU_SOURCE // getpid
+#include "bootstrap/bootstrap_alone.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/error.h"
+
+// Where launchers say how many processes they started. Those of a batch system that hold for a
+// whole allocation (SLURM_NTASKS) are none: a batch script, and a shell in it, has them too.
+static const struct {
+    const char *size, *beside; // the second must be set as well, if it is not NULL
+    const char *remedy;
+} launchers[] = {
+    {"GPUSHMEM_RUN_SIZE", NULL, "leave the environment of gpushmem run as it is"},
+    {"SLURM_STEP_NUM_TASKS", NULL, "start it with srun --mpi=pmix"},
+    {"OMPI_COMM_WORLD_SIZE", NULL, "start it with an mpirun that has PMIx, and leave PMIX_* set"},
+    {"PMI_SIZE", NULL, "start it with a launcher that has PMIx"},
+    {"WORLD_SIZE", "TORCHELASTIC_RUN_ID", "join by a unique id (gpushmem_init_with_uniqueid)"},
+};
+
+int gpsh_bootstrap_alone_check(void)
+{
+    for (size_t i = 0; i < sizeof(launchers) / sizeof(launchers[0]); i++) {
+        const char *size = getenv(launchers[i].size), *beside = launchers[i].beside;
+        if (size && atoi(size) > 1 && (!beside || getenv(beside)))
+            return gpsh_fail(GPUSHMEM_ERR_BOOTSTRAP,
+                             "%s says that a launcher started %d processes, but this one finds no "
+                             "way to join the others (PMIX_NAMESPACE is not set): "
+                             "%s, or with gpushmem run; if each process is to be a job of one PE, "
+                             "set GPUSHMEM_BOOTSTRAP=single",
+                             launchers[i].size, atoi(size), launchers[i].remedy);
+    }
+    return 0;
+}
+
+// What was put last.
+struct own_blob {
+    void *blob;
+    size_t bytes;
+};
+
+static int alone_put(struct gpsh_bootstrap *b, const void *blob, size_t bytes)
+{
+    struct own_blob *own = b->data;
+    void *copy = malloc(bytes ? bytes : 1);
+    if (!copy)
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for %zu bytes to be published", bytes);
+    if (bytes)
+        memcpy(copy, blob, bytes);
+    free(own->blob);
+    *own = (struct own_blob){copy, bytes};
+    return 0;
+}
+
+static int alone_get(struct gpsh_bootstrap *b, int pe, void **blob, size_t *bytes)
+{
+    const struct own_blob *own = b->data;
+    if (pe != 0)
+        return gpsh_fail(GPUSHMEM_ERR_PE, "PE %d is outside 0..0", pe);
+    if (!own->blob)
+        return gpsh_fail(GPUSHMEM_ERR_STATE, "PE 0 published nothing yet");
+    void *copy = malloc(own->bytes ? own->bytes : 1);
+    if (!copy)
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for %zu bytes of PE 0", own->bytes);
+    memcpy(copy, own->blob, own->bytes);
+    *blob = copy;
+    *bytes = own->bytes;
+    return 0;
+}
+
+// Of PEs that do not exist.
+static int alone_meet(struct gpsh_bootstrap *b)
+{
+    (void)b;
+    return 0;
+}
+
+static void alone_on_death(struct gpsh_bootstrap *b, gpsh_pe_death_fn fn, void *arg)
+{
+    (void)b, (void)fn, (void)arg;
+}
+
+static int alone_check(const char *what, bool wait_for_news)
+{
+    (void)what, (void)wait_for_news;
+    return 0;
+}
+
+static int alone_abort(struct gpsh_bootstrap *b, int status, const char *why)
+{
+    (void)b, (void)status, (void)why;
+    return 0;
+}
+
+static int alone_finalize(struct gpsh_bootstrap *b)
+{
+    struct own_blob *own = b->data;
+    free(own->blob);
+    free(own);
+    free(b->node_pes);
+    *b = (struct gpsh_bootstrap){0};
+    return 0;
+}
+
+static const struct gpsh_bootstrap_ops alone_ops = {
+    .put = alone_put,
+    .exchange = alone_meet,
+    .get = alone_get,
+    .fence = alone_meet,
+    .on_death = alone_on_death,
+    .check = alone_check,
+    .abort = alone_abort,
+    .end_job = alone_abort,
+    .finalize = alone_finalize,
+};
+
+int gpsh_bootstrap_alone_init(struct gpsh_bootstrap *b)
+{
+    *b = (struct gpsh_bootstrap){.ops = &alone_ops, .n_pes = 1, .node_n_pes = 1, .singleton = true};
+    b->node_pes = calloc(1, sizeof(*b->node_pes));
+    b->data = calloc(1, sizeof(struct own_blob));
+    snprintf(b->job_id, sizeof(b->job_id), "singleton-%d", (int)getpid());
+    if (b->node_pes && b->data)
+        return 0;
+    free(b->node_pes);
+    free(b->data);
+    *b = (struct gpsh_bootstrap){0};
+    return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the list of PEs");
+}
