@@ -24,7 +24,7 @@ softroce="qemu-system-x86 busybox-static cpio kmod xz-utils util-linux iproute2
 docs="python3 python3-markdown-it mandoc dpkg-dev"
 # shellcheck disable=SC2034 # used by its name
 long="chromium fonts-dejavu-core musl-tools abigail-tools"
-launch="openmpi-bin libopenmpi-dev slurm-wlm slurm-wlm-basic-plugins python3-venv ca-certificates"
+launch="openmpi-bin libopenmpi-dev mpich slurm-wlm slurm-wlm-basic-plugins python3-venv ca-certificates"
 
 die() {
     echo "setup.sh: $*" >&2

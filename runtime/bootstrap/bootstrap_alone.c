@@ -16,9 +16,9 @@ static const struct {
     const char *remedy;
 } launchers[] = {
     {"GPUSHMEM_RUN_SIZE", NULL, "leave the environment of gpushmem run as it is"},
-    {"SLURM_STEP_NUM_TASKS", NULL, "start it with srun --mpi=pmix"},
+    {"SLURM_STEP_NUM_TASKS", NULL, "start it with srun --mpi=pmix or --mpi=pmi2"},
     {"OMPI_COMM_WORLD_SIZE", NULL, "start it with an mpirun that has PMIx, and leave PMIX_* set"},
-    {"PMI_SIZE", NULL, "start it with a launcher that has PMIx"},
+    {"PMI_SIZE", NULL, "start it with a launcher that has PMIx or PMI-1, and leave PMI_FD set"},
     {"WORLD_SIZE", "TORCHELASTIC_RUN_ID", "join by a unique id (gpushmem_init_with_uniqueid)"},
 };
 
@@ -29,7 +29,7 @@ int gpsh_bootstrap_alone_check(void)
         if (size && atoi(size) > 1 && (!beside || getenv(beside)))
             return gpsh_fail(GPUSHMEM_ERR_BOOTSTRAP,
                              "%s says that a launcher started %d processes, but this one finds no "
-                             "way to join the others (PMIX_NAMESPACE is not set): "
+                             "way to join the others (neither PMIX_NAMESPACE nor PMI_FD is set): "
                              "%s, or with gpushmem run; if each process is to be a job of one PE, "
                              "set GPUSHMEM_BOOTSTRAP=single",
                              launchers[i].size, atoi(size), launchers[i].remedy);

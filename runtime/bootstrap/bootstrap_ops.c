@@ -5,6 +5,7 @@
 
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/bootstrap_alone.h"
+#include "bootstrap/bootstrap_pmi.h"
 #include "bootstrap/bootstrap_pmix.h"
 #include "bootstrap/bootstrap_segment.h"
 #include "core/config.h"
@@ -21,18 +22,24 @@ static bool is_set(const char *variable)
 }
 
 // The choices of GPUSHMEM_BOOTSTRAP.
-enum way { WAY_AUTO, WAY_PMIX, WAY_SINGLE };
+enum way { WAY_AUTO, WAY_PMIX, WAY_PMI, WAY_SINGLE };
 
 static int init_by(struct gpsh_bootstrap *b, const struct gpsh_settings *settings)
 {
     enum way way = (enum way)settings->bootstrap;
-    bool pmix = is_set("PMIX_NAMESPACE");
+    bool pmix = is_set("PMIX_NAMESPACE"), pmi = is_set("PMI_FD");
     if (way == WAY_PMIX || (way == WAY_AUTO && pmix))
         return pmix ? gpsh_bootstrap_pmix_init(b)
                     : gpsh_fail(GPUSHMEM_ERR_BOOTSTRAP,
                                 "GPUSHMEM_BOOTSTRAP=pmix, but no launcher with a PMIx server "
                                 "started this process: PMIX_NAMESPACE is not set");
-    // `gpushmem run` takes PMIx's variables away: one that is there is of a launcher below it.
+    if (way == WAY_PMI || (way == WAY_AUTO && pmi))
+        return pmi ? gpsh_bootstrap_pmi_init(b, settings)
+                   : gpsh_fail(GPUSHMEM_ERR_BOOTSTRAP,
+                               "GPUSHMEM_BOOTSTRAP=pmi, but no launcher with PMI-1 started this "
+                               "process: PMI_FD is not set");
+    // `gpushmem run` takes the others' variables away: those that are there are of a launcher below
+    // it.
     if (way == WAY_AUTO && is_set(GPSH_LAUNCHER_JOB))
         return gpsh_bootstrap_segment_init(b);
     int status = way == WAY_SINGLE ? 0 : gpsh_bootstrap_alone_check();

@@ -4,7 +4,8 @@
 #
 #   under.sh LAUNCHER N [--fails] [--lines REGEX] PROGRAM [arguments]
 #     LAUNCHER   run (gpushmem run), nodes (gpushmem run with four pretended nodes), mpirun, prterun, slurm (four
-#                virtual nodes; N must be a multiple of 4) or slurm1 (one of them, whose PEs share memory)
+#                virtual nodes; N must be a multiple of 4), slurm1 (one of them, whose PEs share memory); by PMI-1
+#                hydra (of MPICH), hydra2 (two pretended nodes; N must be even), slurm_pmi (as slurm)
 #     --fails    the job must end with a code other than 0, soon and not by the time limit
 #     --lines    fail unless exactly N lines of output match; so that N jobs of one PE are no success
 #
@@ -30,17 +31,24 @@ choose() {
     run) launch=("${GPUSHMEM:-gpushmem}" run -n "$2") ;;
     nodes) launch=("${GPUSHMEM:-gpushmem}" run -n "$2" --nodes 4) ;;
     mpirun)
-        command -v mpirun >/dev/null || skip "no mpirun here (Debian package openmpi-bin)"
-        launch=(mpirun --allow-run-as-root --oversubscribe -n "$2")
+        # By this name where MPICH is installed beside Open MPI.
+        program=$(command -v mpirun.openmpi || command -v mpirun) || skip "no mpirun here (Debian package openmpi-bin)"
+        launch=("$program" --allow-run-as-root --oversubscribe -n "$2")
         ;;
     prterun)
         program=$("$here/../setup.sh" --prterun)
         [ -n "$program" ] || skip "no prterun here (tests/setup.sh launch fetches it)"
         launch=("$program" --allow-run-as-root --map-by :OVERSUBSCRIBE -n "$2")
         ;;
+    hydra | hydra2)
+        command -v mpiexec.hydra >/dev/null || skip "no mpiexec.hydra here (Debian package mpich)"
+        launch=(mpiexec.hydra -n "$2")
+        [ "$1" = hydra ] || launch+=(-launcher fork -hosts "localhost,127.0.0.1" -ppn $(($2 / 2)))
+        ;;
+    slurm_pmi) launch=("$here/slurm.sh" srun --mpi=pmi2 -N4 --ntasks-per-node=$(($2 / 4))) ;;
     slurm) launch=("$here/slurm.sh" srun --mpi=pmix -N4 --ntasks-per-node=$(($2 / 4))) ;;
     slurm1) launch=("$here/slurm.sh" srun --mpi=pmix -N1 "--ntasks-per-node=$2") ;;
-    *) die "no launcher '$1': run, nodes, mpirun, prterun, slurm, slurm1" ;;
+    *) die "no launcher '$1': run, nodes, mpirun, prterun, slurm, slurm1, hydra, hydra2, slurm_pmi" ;;
     esac
 }
 
@@ -63,7 +71,7 @@ main() {
     if [ -n "$fails" ]; then
         # A launcher that never starts anything fails, too: each PE leaves a mark first.
         # shellcheck disable=SC2016
-        set -- sh -c ': >"$0/${PMIX_RANK:-$GPUSHMEM_RUN_PE}"; exec "$@"' "$work/started" "$@"
+        set -- sh -c ': >"$0/${PMIX_RANK:-${PMI_RANK:-$GPUSHMEM_RUN_PE}}"; exec "$@"' "$work/started" "$@"
     fi
     # Two mpiruns that make or remove their common directory in /tmp at once are in each other's way.
     TMPDIR=$work/tmp timeout 120 "${launch[@]}" "$@" 2>&1 | tee "$work/output"
