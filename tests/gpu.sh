@@ -48,6 +48,7 @@ nics=/dev/shm/gpushmem-gpu.sh-$$ # of the software HCA
 trap 'rm -rf "$log" "$nics"' EXIT
 cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DGPUSHMEM_CUDA=ON >"$log" 2>&1 &&
     ninja -C "$build" $targets >>"$log" 2>&1 || { tail -40 "$log" && echo "0 passed, 1 failed (the build)" && exit 1; }
+build=$(cd "$build" && pwd) # LD_PRELOAD and programs in other folders want it absolute
 bin=$build/bin bitcode=${GPUSHMEM_BITCODE:-$build/lib/libnvshmem_device.bc}
 unset GPUSHMEM_BITCODE # no setting of the library
 
@@ -241,7 +242,7 @@ mission() {
     local settings=$1
     shift
     # shellcheck disable=SC2086 # a list of NAME=value
-    job 2 env LD_PRELOAD="$PWD/$build/lib/libgpushmem_softhca.so" GPUSHMEM_TRANSPORTS=verbs GPUSHMEM_SOFTHCA_DEVICES=2 \
+    job 2 env LD_PRELOAD="$build/lib/libgpushmem_softhca.so" GPUSHMEM_TRANSPORTS=verbs GPUSHMEM_SOFTHCA_DEVICES=2 \
         GPUSHMEM_SOFTHCA_DIR="$nics" GPUSHMEM_SOFTHCA_QUIET=1 $settings "$@"
 }
 check "software HCA on GPU memory" timeout 120 "$bin/softhca_test" gpu
