@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # under.sh: runs a program as a job of N PEs under one of the launchers that gpushmem supports.
 #
-#   under.sh LAUNCHER N [--fails] [--lines REGEX] PROGRAM [arguments]
+#   under.sh LAUNCHER N [--fails] [--lines REGEX] [--option WORD] PROGRAM [arguments]
 #     LAUNCHER   run (gpushmem run), nodes (gpushmem run with four pretended nodes), mpirun, prterun, slurm (four
 #                virtual nodes; N must be a multiple of 4), slurm1 (one of them, whose PEs share memory); by PMI-1
 #                hydra (of MPICH), hydra2 (two pretended nodes; N must be even), slurm_pmi (as slurm)
 #     --fails    the job must end with a code other than 0, soon and not by the time limit
+#     --option   one more for the launcher
 #     --lines    fail unless exactly N lines of output match; so that N jobs of one PE are no success
 #
 # Exit code: the program's; 1 if the lines are not as expected; 77 if the launcher is not installed.
@@ -24,7 +25,7 @@ skip() {
     exit 77
 }
 
-# Sets `launch` to the command line in front of the program.
+# Not bound: jobs that run at once would be bound to the same cores. Sets `launch` to the command line in front of the program.
 choose() {
     local program
     case $1 in
@@ -33,12 +34,12 @@ choose() {
     mpirun)
         # By this name where MPICH is installed beside Open MPI.
         program=$(command -v mpirun.openmpi || command -v mpirun) || skip "no mpirun here (Debian package openmpi-bin)"
-        launch=("$program" --allow-run-as-root --oversubscribe -n "$2")
+        launch=("$program" --allow-run-as-root --oversubscribe --bind-to none -n "$2")
         ;;
     prterun)
         program=$("$here/../setup.sh" --prterun)
         [ -n "$program" ] || skip "no prterun here (tests/setup.sh launch fetches it)"
-        launch=("$program" --allow-run-as-root --map-by :OVERSUBSCRIBE -n "$2")
+        launch=("$program" --allow-run-as-root --map-by :OVERSUBSCRIBE --bind-to none -n "$2")
         ;;
     hydra | hydra2)
         command -v mpiexec.hydra >/dev/null || skip "no mpiexec.hydra here (Debian package mpich)"
@@ -63,6 +64,10 @@ main() {
     fi
     if [ "$1" = --lines ]; then
         lines=$2
+        shift 2
+    fi
+    if [ "$1" = --option ]; then
+        launch+=("$2")
         shift 2
     fi
     work=$(mktemp -d)
