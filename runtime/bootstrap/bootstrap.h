@@ -49,8 +49,8 @@ struct gpsh_bootstrap_ops {
     int (*finalize)(struct gpsh_bootstrap *b);
 };
 
-// By what started this process, as GPUSHMEM_BOOTSTRAP says. A launcher that is advertised but cannot
-// be reached, or one of several processes that offers no way to join them, is
+// By what started this process, as GPUSHMEM_BOOTSTRAP says. A launcher that is advertised but
+// cannot be reached, or one of several processes that offers no way to join them, is
 // GPUSHMEM_ERR_BOOTSTRAP, never a singleton.
 int gpsh_bootstrap_init(struct gpsh_bootstrap *b);
 // Publishes this PE's blob of the current round; exchange makes everybody's available (collective);

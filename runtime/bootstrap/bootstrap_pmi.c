@@ -50,7 +50,8 @@ static bool barrier_arrived(void *status, long ms)
     if (come == 0)
         return false;
     *(int *)status = come < 0 ? come : 0;
-    if (come > 0 && (!gpsh_pmi_field(line, "cmd", cmd, sizeof cmd) || strcmp(cmd, "barrier_out")))
+    if (come > 0 &&
+        (!gpsh_pmi_field(line, "cmd", cmd, sizeof cmd) || strcmp(cmd, "barrier_out") != 0))
         *(int *)status = gpsh_pmi_fail_answer(&client.wire, line, "barrier_out");
     client.in_barrier = false;
     return true;

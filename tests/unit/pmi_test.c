@@ -51,7 +51,7 @@ static void say_value(const char *line)
         return;
     }
     for (int i = 0; i < launcher.keys; i++) {
-        if (strcmp(key, launcher.key[i]) || (launcher.lost && strstr(key, launcher.lost)))
+        if (strcmp(key, launcher.key[i]) != 0 || (launcher.lost && strstr(key, launcher.lost)))
             continue;
         snprintf(answer, sizeof answer, "cmd=get_result rc=0 msg=success value=%s\n",
                  launcher.damaged ? launcher.damaged : launcher.value[i]);
