@@ -19,8 +19,15 @@
 #include "core/error.h"
 #include "core/log.h"
 
-// SLACK_MS: the PEs that meet at a place decide first what is wrong.
-enum { NEWS_MS = 500, SLACK_MS = 5000 };
+enum { NEWS_MS = 500, MOST_SLACK_MS = 5000 };
+
+// How long a PE waits. The place where all meet decides first what is wrong, so a PE gives it an
+// eighth more.
+static int64_t tcp_patience_ms(const struct gpsh_settings *settings)
+{
+    int64_t slack = settings->bootstrap_timeout_ms / 8 + 50;
+    return settings->bootstrap_timeout_ms + (slack < MOST_SLACK_MS ? slack : MOST_SLACK_MS);
+}
 
 static const char *const exchange_name = "the exchange between the PEs";
 
@@ -111,7 +118,7 @@ static int tcp_await_parent(const struct joining *j, int fd, int *parent,
     if (!error)
         error = gpsh_tcp_receive(fd, payload, frame.bytes, j->deadline_ns);
     if (error)
-        return tcp_meeting_ended(error, j->settings->bootstrap_timeout_ms + SLACK_MS);
+        return tcp_meeting_ended(error, tcp_patience_ms(j->settings));
     if (frame.type == GPSH_FRAME_PARENT) {
         *parent = frame.pe;
         memcpy(where, payload, sizeof *where);
@@ -372,8 +379,7 @@ int gpsh_bootstrap_tcp_init(struct gpsh_bootstrap *b, const struct gpushmem_uniq
     if (status)
         return status;
     size_t room = tcp_is_possible(b) ? (size_t)n_pes : 1;
-    j.deadline_ns =
-        gpsh_clock_ns() + (uint64_t)(settings->bootstrap_timeout_ms + SLACK_MS) * 1000000;
+    j.deadline_ns = gpsh_clock_ns() + (uint64_t)tcp_patience_ms(settings) * 1000000;
     j.job = calloc(1, sizeof *j.job);
     if (j.job)
         j.job->places = calloc(room, sizeof *j.job->places);

@@ -115,6 +115,14 @@ static int call_talk(struct call *c, int fd, const char *where)
                          "%s at %s speaks version %u of the protocol, this process version %d: use "
                          "the same release of gpushmem in all processes",
                          c->whom, where, greeting.version, GPSH_ID_VERSION);
+    if (error == ETIMEDOUT) {
+        gpsh_fail(
+            GPUSHMEM_ERR_TIMEOUT,
+            "at %s, where %s should be, somebody listens and does not answer: is that process "
+            "stopped (SIGSTOP, a debugger)?",
+            where, c->whom);
+        return 1;
+    }
     if (greeted != GPSH_GREETED_OK) {
         gpsh_fail(GPUSHMEM_ERR_BOOTSTRAP,
                   greeted == GPSH_GREETED_JOB

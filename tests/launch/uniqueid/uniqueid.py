@@ -295,6 +295,13 @@ class Mistakes(Case):
         for output in self.finish(jobs):
             self.assertIn("ok", output)
 
+    def test_the_process_that_made_the_id_is_stopped(self):
+        host = self.peer(0, 0, "host")
+        self.id()
+        host.send_signal(signal.SIGSTOP)
+        self.all_say([self.peer(1, 2, "ring", GPUSHMEM_BOOTSTRAP_TIMEOUT_MS="700")],
+                     "the process that made the unique id should be, somebody listens and does not answer: is that process stopped")
+
     def test_an_init_that_fails_leaves_the_process_alone(self):
         """Where it fails before, and after, the PEs have met."""
         self.all_say([self.peer(0, 2, "survive", GPUSHMEM_BOOTSTRAP_TIMEOUT_MS="300")], "survived")
