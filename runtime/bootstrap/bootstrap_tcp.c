@@ -370,6 +370,18 @@ static int tcp_join(struct joining *j)
     return status ? status : tcp_read_members(j->b, &j->id, &me);
 }
 
+// gpushmem_init_mpi with the communicator of all processes would end here.
+static void remark_mpi(int n_pes)
+{
+    const char *started = getenv("GPUSHMEM_RUN_SIZE");
+    if (n_pes == 1 && started && atoi(started) > 1)
+        GPSH_LOG(WARN, "bootstrap",
+                 "gpushmem run started %s processes, and this one joins a job of one by a unique "
+                 "id: gpushmem run is no launcher of MPI; start programs that use MPI with mpirun "
+                 "or srun",
+                 started);
+}
+
 int gpsh_bootstrap_tcp_init(struct gpsh_bootstrap *b, const struct gpushmem_uniqueid *id, int rank,
                             int n_pes, const struct gpsh_settings *settings)
 {
@@ -397,6 +409,7 @@ int gpsh_bootstrap_tcp_init(struct gpsh_bootstrap *b, const struct gpushmem_uniq
     memcpy(&number, j.id.job, sizeof number);
     snprintf(b->job_id, sizeof b->job_id, "uid-%016llx", (unsigned long long)number);
     tcp_set_joined(j.job->tree);
+    remark_mpi(n_pes);
     GPSH_LOG(DEBUG, "bootstrap", "PE %d of %d, number %d of %d on this node, by unique id",
              b->my_pe, b->n_pes, b->node_my_pe, b->node_n_pes);
     return 0;

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "core/printable.h"
 #include "listeners.h"
 #include "observe/verdict.h"
 #include "say.h"
@@ -221,6 +222,7 @@ void gpsh_job_on_abort(struct gpsh_job *j, int pe, int status, const char *why)
     j->exit_status = status >= 0 && status < 256 ? status : 1;
     snprintf(j->reason, sizeof(j->reason), "PE %d (pid %d) aborted the job with status %d%s%s", pe,
              (int)c->pid, status, why[0] ? ": " : "", why);
+    gpsh_printable(j->reason, sizeof(j->reason));
     j->n_failed++;
     end_after_failure(j, j->n_running - c->running);
 }

@@ -277,7 +277,7 @@ int main(void)
 {
     before_init();
     setenv("GPUSHMEM_WAIT_TIMEOUT_MS", "20", 1);
-    bool launched = getenv("PMIX_RANK") || getenv("GPUSHMEM_RUN_PE");
+    bool launched = getenv("PMIX_RANK") || getenv("PMI_RANK") || getenv("GPUSHMEM_RUN_PE");
     if (launched) // other PEs may be late, and no wait may time out
         setenv("GPUSHMEM_WAIT_TIMEOUT_MS", "100000", 1);
     CHECK_OK(gpushmem_init());

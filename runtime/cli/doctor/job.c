@@ -50,20 +50,21 @@ GPSH_CHECK_FUNCTION(launcher)
         {"SLURM_PROCID", "srun started this process without PMIx", "srun --mpi=pmix PROGRAM"},
         {"OMPI_COMM_WORLD_RANK", "an mpirun without PMIx started this process",
          "mpirun of Open MPI 4 or newer, built with PMIx; or a unique id"},
-        {"PMI_RANK", "a launcher of PMI-1 or PMI-2 (MPICH, Intel MPI) started this process",
+        {"PMI_RANK", "a launcher without PMI-1 (PMI_FD is not set) started this process",
          "prterun PROGRAM, srun --mpi=pmix PROGRAM, or a unique id (docs/launchers.md)"},
     };
     if (is_set(host, "PMIX_NAMESPACE")) {
         gpsh_found(finding, GPSH_OK, "one that speaks PMIx");
         return;
     }
-    if (is_set(host, "GPUSHMEM_RUN_JOB")) {
-        gpsh_found(finding, GPSH_OK, "gpushmem run");
+    if (is_set(host, "PMI_FD") || is_set(host, "GPUSHMEM_RUN_JOB")) {
+        gpsh_found(finding, GPSH_OK,
+                   is_set(host, "PMI_FD") ? "one that speaks PMI-1" : "gpushmem run");
         return;
     }
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (is_set(host, others[i].variable)) {
-            gpsh_found(finding, GPSH_PROBLEM, "%s: each is a job of its own", others[i].who);
+            gpsh_found(finding, GPSH_PROBLEM, "%s: PEs do not find each other", others[i].who);
             gpsh_mend(finding, "%s", others[i].mend);
             return;
         }

@@ -89,7 +89,7 @@ static char **environment_make(void)
 {
     static const char *const hidden[] = {"PMIX_",
                                          "PMI_",
-                                         "GPUSHMEM_RUN_JOB=",
+                                         "GPUSHMEM_BOOTSTRAP=",
                                          "GPUSHMEM_TRANSPORTS=",
                                          "GPUSHMEM_LOG_",
                                          "GPUSHMEM_HEAP_SIZE="};
@@ -102,6 +102,7 @@ static char **environment_make(void)
         if (keep)
             variables[n++] = *v;
     }
+    variables[n++] = "GPUSHMEM_BOOTSTRAP=single";
     variables[n++] = "GPUSHMEM_TRANSPORTS=verbs";
     variables[n++] = "GPUSHMEM_HEAP_SIZE=16M";
     variables[n++] = "GPUSHMEM_LOG_FILE=/dev/null";

@@ -171,7 +171,7 @@ const struct gpsh_check gpsh_checks[] = {
      "gpushmem_init fails with the same sentence.", "gpushmem info lists what is allowed",
      LOOK(settings)},
     {"launcher", "The launcher", "the variables that launchers set",
-     "Every process becomes PE 0 of a job of one.",
+     "gpushmem_init fails: the processes cannot find each other.",
      "gpushmem run, prterun, mpirun of Open MPI, or srun --mpi=pmix", LOOK(launcher)},
     {"pmix", "The PMIx server",
      "the PMIX_* variables, whether the server's port is open, and whether any interface has an "
@@ -179,7 +179,7 @@ const struct gpsh_check gpsh_checks[] = {
      "gpushmem_init fails, since the launcher that started this process cannot be asked who else "
      "is "
      "there.",
-     "start the job again; to run without a launcher: env -u PMIX_NAMESPACE PROGRAM",
+     "start the job again; to run without a launcher: GPUSHMEM_BOOTSTRAP=single PROGRAM",
      .varies = true, LOOK(pmix)},
     {"self-test", "Writing through the NIC",
      "a heap on the GPU, or in host memory, that is registered, written through the NIC in "

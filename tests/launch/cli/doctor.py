@@ -159,7 +159,7 @@ FAULTS = {
     "wrong GID index in a file": ("gid", "GPUSHMEM_VERBS_GID_INDEX=0 is no RoCE v2 address of mlx5_0:1",
                                   lambda m: m.write("etc/gpushmem/settings.conf", "GPUSHMEM_VERBS_GID_INDEX = 0")),
     "srun without PMIx": ("launcher", "srun started this process without PMIx", variables(SLURM_PROCID="1")),
-    "MPICH": ("launcher", "a launcher of PMI-1 or PMI-2", variables(PMI_RANK="1")),
+    "MPICH": ("launcher", "a launcher without PMI-1", variables(PMI_RANK="1")),
     "server is gone": ("pmix", "no PMIx server listens on port 40321",
                        lambda m: m.replace("proc/net/tcp", ":9D81", ":9D82")),
     "no network": ("pmix", "no network interface has an address, not even lo",
