@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // gpushmem_peer_info: how a PE is reached.
 #include "api/argument.h"
+#include "connect/atomics.h"
 #include "connect/peers.h"
 #include "core/sized.h"
 #include "gpushmem/gpushmem.h"
@@ -16,7 +17,7 @@ int gpushmem_peer_info_sized(int pe, struct gpushmem_peer_info *out, size_t size
     const struct gpsh_peer *peer = &gpsh.peers[pe];
     struct gpushmem_peer_info info = {
         .transport = gpsh.transports[peer->data]->ops->name,
-        .atomics = gpsh.cpu_atomics ? "processor" : gpsh.transports[peer->amo]->ops->name,
+        .atomics = gpsh_atomics_agent(pe),
         .same_node = peer->same_node,
         .device_direct = gpsh_device_side_direct(pe) != NULL,
     };

@@ -17,6 +17,7 @@ struct packed_header {
     uint64_t static_id;
     int32_t device_heap, pid, node, node_pe;
     int32_t teams, stream_teams;
+    int32_t amo_agent, nic_atomics;
     char hostname[64];
     char gpu[64];
     char socket_path[GPSH_FD_PATH_BYTES];
@@ -54,6 +55,8 @@ int gpsh_peer_blob_pack(const struct gpsh_peer_blob *blob, void **packed, size_t
                                    .static_id = blob->static_id,
                                    .teams = blob->teams,
                                    .stream_teams = blob->stream_teams,
+                                   .amo_agent = blob->amo_agent,
+                                   .nic_atomics = blob->nic_atomics,
                                    .node = blob->node,
                                    .node_pe = blob->node_pe,
                                    .sections = (uint32_t)blob->sections};
@@ -154,6 +157,8 @@ int gpsh_peer_blob_parse(int pe, const void *packed, size_t bytes, struct gpsh_p
                                    .static_id = header.static_id,
                                    .teams = header.teams,
                                    .stream_teams = header.stream_teams,
+                                   .amo_agent = header.amo_agent,
+                                   .nic_atomics = header.nic_atomics,
                                    .node = header.node,
                                    .node_pe = header.node_pe,
                                    .sections = (int)header.sections};

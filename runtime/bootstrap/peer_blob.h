@@ -11,7 +11,10 @@
 #include "core/config.h"
 #include "transport/transport.h"
 
-enum { GPSH_BLOB_MAGIC = 0x47505348, GPSH_BLOB_VERSION = 5, GPSH_BLOB_SECTIONS = 8 };
+enum { GPSH_BLOB_MAGIC = 0x47505348, GPSH_BLOB_VERSION = 6, GPSH_BLOB_SECTIONS = 8 };
+
+// Whether the PE has opened a NIC, and whether that executes atomics.
+enum gpsh_nic_atomics { GPSH_NIC_NONE, GPSH_NIC_ATOMICS, GPSH_NIC_NO_ATOMICS };
 
 // One transport's connection data inside a blob; points into the blob.
 struct gpsh_blob_section {
@@ -27,6 +30,8 @@ struct gpsh_peer_blob {
     int32_t teams, stream_teams; // slots, and those with memory for streams
     int32_t device_heap;
     int32_t pid;
+    int32_t amo_agent;     // enum gpsh_amo_agent
+    int32_t nic_atomics;   // enum gpsh_nic_atomics
     uint64_t static_id;    // of the program whose static data is shared, 0: it is not
     int32_t node, node_pe; // smallest PE of its node, position there
     char hostname[64];

@@ -11,6 +11,7 @@
 #include "bootstrap/agree.h"
 #include "bootstrap/fd_exchange.h"
 #include "bootstrap/peer_blob.h"
+#include "connect/atomics.h"
 #include "gpu/gpu.h"
 #include "memory/regions.h"
 #include "memory/statics.h"
@@ -18,7 +19,7 @@
 #include "observe/board.h"
 #include "progress/failure.h"
 
-enum { ABOUT_BYTES = 640 };
+enum { ABOUT_BYTES = 640, ATOMICS_BYTES = 224 };
 
 // What wiring up needs besides the state it fills.
 struct wiring {
@@ -174,6 +175,7 @@ static int publish(struct wiring *w, int my_status)
         snprintf(blob.gpu, sizeof blob.gpu, "%.40s at %s", gpsh_gpu.name, gpsh_gpu.pci);
     snprintf(blob.socket_path, sizeof blob.socket_path, "%s", w->exchange.path);
     snprintf(blob.collectives, sizeof blob.collectives, "%s", gpsh.collectives);
+    gpsh_atomics_offer(&blob);
     if (!my_status)
         my_status = describe_transports(&blob);
     blob.status = my_status;
@@ -221,6 +223,8 @@ static int check_blob(const struct gpsh_peer_blob *blob)
                          blob->pe, blob->hostname, blob->device_heap ? "GPU" : "host",
                          gpsh.device_heap ? "GPU" : "host");
     int status = check_collectives(blob);
+    if (!status)
+        status = gpsh_atomics_check(blob);
     if (status)
         return status;
     uint64_t mine = gpsh_regions_get(GPSH_HEAP).bytes;
@@ -321,6 +325,16 @@ static int open_spared(struct wiring *w, int my_status)
     return opened ? opened : status;
 }
 
+// Agents for atomics, which every PE then publishes as well.
+static int serve_atomics(struct wiring *w, int my_status)
+{
+    int served = my_status ? my_status : gpsh_atomics_serve();
+    int status = publish(w, served);
+    if (!status && !served)
+        status = collect(w);
+    return served ? served : status;
+}
+
 // why: what the transport between nodes says of that PE, or "".
 static int unreachable(const struct wiring *w, int pe, const char *why)
 {
@@ -374,56 +388,6 @@ static int connect_peer(struct wiring *w, int pe)
     return 0;
 }
 
-static bool is_mapped_transport(int index)
-{
-    return !(gpsh.transports[index]->ops->caps & GPSH_CAP_NIC_ATOMICS);
-}
-
-enum reach { REACH_MAPPED = 1, REACH_NIC = 2 };
-
-// Whether every PE's memory is mapped here, and whether a NIC serves every PE's atomics.
-static uint32_t my_reach(void)
-{
-    uint32_t reach = REACH_MAPPED | REACH_NIC;
-    for (int pe = 0; pe < gpsh.n_pes; pe++) {
-        if (!is_mapped_transport(gpsh.peers[pe].data))
-            reach &= ~(uint32_t)REACH_MAPPED;
-        if (gpsh.peers[pe].amo < 0)
-            reach &= ~(uint32_t)REACH_NIC;
-    }
-    return reach;
-}
-
-// One agent for all atomics of the job: the processor if it reaches every PE, else the NIC, also
-// towards PEs of this node. `reach` is what holds for every PE, so that all choose alike.
-static int choose_atomics_agent(const struct wiring *w, uint32_t reach)
-{
-    bool everybody_mapped = reach & REACH_MAPPED, everybody_nic = reach & REACH_NIC;
-    int wish = gpsh.settings.amo_agent;
-    gpsh.cpu_atomics = wish == GPSH_AGENT_CPU || (wish == GPSH_AGENT_AUTO && everybody_mapped);
-    if (gpsh.cpu_atomics && !everybody_mapped)
-        return gpsh_fail(
-            GPUSHMEM_ERR_SETTING,
-            "GPUSHMEM_AMO_AGENT=cpu: the processor does not reach every PE by loads and "
-            "stores; set it to auto");
-    if (wish == GPSH_AGENT_NIC && !everybody_nic)
-        return gpsh_fail(
-            GPUSHMEM_ERR_SETTING,
-            "GPUSHMEM_AMO_AGENT=nic: no NIC executes atomics for every PE (%s); set it to "
-            "auto",
-            w->open_failures[0] ? w->open_failures
-                                : "verbs is not in GPUSHMEM_TRANSPORTS, or does not reach a PE");
-    if (!gpsh.cpu_atomics && !everybody_nic)
-        return gpsh_fail(GPUSHMEM_ERR_UNREACHABLE,
-                         "not every PE is reached by a transport with NIC atomics, which a job on "
-                         "several nodes needs; add verbs to GPUSHMEM_TRANSPORTS=%s",
-                         gpsh.settings.transports);
-    for (int pe = 0; pe < gpsh.n_pes; pe++)
-        if (gpsh.cpu_atomics)
-            gpsh.peers[pe].amo = gpsh.peers[pe].data;
-    return 0;
-}
-
 static void fill_direct(void)
 {
     for (int pe = 0; pe < gpsh.n_pes; pe++)
@@ -436,33 +400,38 @@ void gpsh_peer_explain(int pe, char *line, size_t bytes)
     struct gpsh_transport *t = gpsh.transports[gpsh.peers[pe].data];
     char detail[160] = "";
     t->ops->explain(t, pe, detail, sizeof detail);
-    const char *agent =
-        gpsh.cpu_atomics ? "processor" : gpsh.transports[gpsh.peers[pe].amo]->ops->name;
-    snprintf(line, bytes, "PE %d by %s (%s), atomics by %s", pe, t->ops->name, detail, agent);
+    snprintf(line, bytes, "PE %d by %s (%s), atomics by %s", pe, t->ops->name, detail,
+             gpsh_atomics_agent(pe));
 }
 
 void gpsh_self_explain(char *line, size_t bytes)
 {
     char host[64] = "?", where[128] = "in host memory", about[ABOUT_BYTES] = "";
+    char atomics[ATOMICS_BYTES];
     gethostname(host, sizeof host - 1);
     if (gpsh.device_heap)
         snprintf(where, sizeof where, "on %s at %s", gpsh_gpu.name, gpsh_gpu.pci);
     for (int i = 0; i < gpsh.n_transports && !about[0]; i++)
         if (gpsh.transports[i]->ops->about)
             gpsh.transports[i]->ops->about(gpsh.transports[i], about, sizeof about);
+    gpsh_atomics_explain(atomics, sizeof atomics);
     snprintf(
-        line, bytes, "PE %d on %s: %" PRIu64 " MiB %s; %s", gpsh.my_pe, host,
+        line, bytes, "PE %d on %s: %" PRIu64 " MiB %s; %s; %s", gpsh.my_pe, host,
         gpsh.settings.heap_size >> 20, where,
         about[0]
             ? about
             : "no NIC is open: every PE is reached without (GPUSHMEM_TRANSPORTS=verbs opens those "
-              "that are there)");
+              "that are there)",
+        atomics);
 }
 
 static void log_choices(void)
 {
     if (gpsh_log_threshold < GPSH_LOG_INFO)
         return;
+    char atomics[ATOMICS_BYTES];
+    gpsh_atomics_explain(atomics, sizeof atomics);
+    GPSH_LOG(INFO, "peers", "%s", atomics);
     for (int pe = 0; pe < gpsh.n_pes; pe++) {
         char line[256];
         gpsh_peer_explain(pe, line, sizeof line);
@@ -496,11 +465,14 @@ static int wire(struct wiring *w, int my_status)
         if (status)
             return status; // everybody's
     }
+    if (gpsh_atomics_need_agents(w->blobs))
+        status = serve_atomics(w, status);
     for (int pe = 0; pe < gpsh.n_pes && !status; pe++)
         status = connect_peer(w, pe);
     uint32_t reach = 0;
-    status = gpsh_agree(&gpsh.boot, status, status ? 0 : my_reach(), &reach);
-    return status ? status : choose_atomics_agent(w, reach);
+    status =
+        gpsh_agree(&gpsh.boot, status, status ? 0 : gpsh_atomics_reach(w->blobs), &reach);
+    return status ? status : gpsh_atomics_choose(reach, w->open_failures);
 }
 
 // Against a loss that the launcher's thread tells while the transports are closed.

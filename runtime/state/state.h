@@ -127,7 +127,8 @@ struct gpsh_core {
     _Atomic uint64_t heap_bytes; // all of that: grows (api/growth.c); read by gpsh_heap_bytes
     // [n_pes] host load/store address of the peer's heap, NULL: use its transport
     char **direct;
-    bool cpu_atomics; // the processor is the agent of all atomics (every PE is in `direct`)
+    // Processors execute all atomics: those on mapped memory here, others by an agent of the target
+    bool cpu_atomics;
 
     struct gpsh_peer *peers; // [n_pes]
     struct gpsh_transport *transports[GPSH_MAX_TRANSPORTS];

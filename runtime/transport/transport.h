@@ -249,11 +249,16 @@ struct gpsh_transport {
     // the runtime flushes before it goes on, even where its GPU needs no flush. Set by open, and
     // only where env.can_flush.
     bool must_flush;
+    // With GPSH_CAP_NIC_ATOMICS: the NIC here executes none. Set by open.
+    bool no_atomics;
+    // Atomics towards its peers are executed by agents there: see serve_atomics, which sets it.
+    bool agents;
 };
 
 enum gpsh_transport_cap {
     GPSH_CAP_REMOTE_NODE = 1, // reaches PEs of other nodes
-    GPSH_CAP_NIC_ATOMICS = 2, // atomics are executed by a NIC: not atomic to the processor's
+    // atomics are executed by a NIC, not atomic to the processor's; or by agents (serve_atomics)
+    GPSH_CAP_NIC_ATOMICS = 2,
     // every peer it connects to has its heap mapped into this process (env.mapped): the runtime and
     // kernels then load and store there without calling the transport
     GPSH_CAP_MAPPED = 4,
@@ -271,6 +276,12 @@ struct gpsh_transport_ops {
     // Connection data for the peers: writes at most `bytes` to `blob` and returns the size needed
     // (call with NULL, 0 first), or a negative status.
     int64_t (*describe)(struct gpsh_transport *self, void *blob, size_t bytes);
+    // Some PE's NIC executes no atomics, or the job wants none of a NIC's. Called on every PE or on
+    // none, after open and before describe. An agent of this PE then executes what its peers send:
+    // on host memory by the processor's atomic instructions, on a GPU's by those of kernels. So they
+    // are exclusive with those of this PE's program and kernels, and of PEs that map its memory. A
+    // fetch may stay a read of the NIC, and a signal that is set a write. NULL: there is no agent.
+    int (*serve_atomics)(struct gpsh_transport *self);
     // Reads pe's data and connects. Every field of `blob` is checked before use.
     // GPUSHMEM_ERR_UNREACHABLE if this transport cannot serve that PE (a sentence says why),
     // another negative status if the data is bad.

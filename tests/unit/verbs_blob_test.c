@@ -24,6 +24,7 @@ static struct gpsh_verbs_blob sample(void)
         .n_rails = 2,
         .slots = 4,
         .slot_bytes = 4096,
+        .serves = GPSH_VERBS_SERVES_HEAP | GPSH_VERBS_SERVES_ATOMICS,
         .bases = {0x7f0000000000, 0x10000, 0, 0x20000},
         .region_bytes = {1 << 20, 4096, 0, gpsh_verbs_stage_layout(6, 4, 4096).bytes}};
     for (uint32_t i = 0; i < blob.n_rails; i++)
@@ -60,6 +61,7 @@ Test(verbs_blob, parse__what_was_written__comes_back)
     cr_assert_eq(out.bases[0], 0x7f0000000000);
     cr_assert_eq(out.region_bytes[1], 4096);
     cr_assert(out.slots == 4 && out.slot_bytes == 4096 && out.bases[3] == 0x20000);
+    cr_assert_eq(out.serves, 3);
     cr_assert_eq(out.rails[1].rkeys[1], 21);
     static const uint8_t local[16] = LOCAL, ipv4[16] = IPV4;
     cr_assert_eq(out.rails[1].gid_kinds, KINDS);
@@ -115,7 +117,9 @@ static const struct change {
     {"need of a GRH", 104 + 10, 1, 2},
     {"QP number", 104 + 64 + 64, 4, 1},
     {"QP number", 104 + 64 + 64 + 4, 4, 1u << 24},
-    {"mailbox slots", 24, 4, 65},
+    {"mailbox slots", 24, 2, 65},
+    {"use of its mailboxes", 26, 2, 4},
+    {"use of its mailboxes", 26, 2, 0},
     {"slot bytes", 28, 4, 4095},
     {"slot bytes", 28, 4, 64},
     {"slot bytes", 24, 4, 0},

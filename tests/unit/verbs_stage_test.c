@@ -183,7 +183,25 @@ static const struct stage_request bad_requests[] = {
     {.number = 1, .kind = GPSH_OP_AMO, .width = 8, .amo = 8},
     {.number = 1, .kind = GPSH_OP_AMO, .width = 4, .remote = 2},
     {.number = 1, .kind = GPSH_OP_AMO, .width = 8, .remote = PAIR_HEAP},
+    {.number = 1, .kind = GPSH_OP_AMO, .width = 8, .region = GPSH_REGIONS},
+    {.number = 1, .kind = GPSH_OP_AMO, .width = 8, .region = GPSH_CONTROL, .remote = 1 << 30},
+    {.number = 1, .kind = GPSH_OP_PUT, .bytes = 8, .region = GPSH_CONTROL},
 };
+
+// A PE of many PEs and channels gives its mailboxes fewer slots, and says which setting is too small.
+Test(verbs_stage, serve_atomics__mailboxes_do_not_fit__says_so)
+{
+    pair.settings[0] = "GPUSHMEM_STAGE_BYTES=1M";
+    cr_assert_eq(fake_pair_open(&pair), 0, "%s", gpsh_last_error());
+    int n_pes = verbs()->env.n_pes;
+    verbs()->env.n_pes = 1 << 13;
+    cr_assert_eq(gpsh_verbs_ops.serve_atomics(pair.transport), GPUSHMEM_ERR_SETTING);
+    cr_assert(strstr(gpsh_last_error(), "GPUSHMEM_STAGE_BYTES=1048576"), "%s", gpsh_last_error());
+    cr_assert(!pair.transport->agents);
+    verbs()->env.n_pes = n_pes;
+    cr_assert_eq(gpsh_verbs_ops.serve_atomics(pair.transport), 0, "%s", gpsh_last_error());
+    cr_assert(pair.transport->agents);
+}
 
 Test(verbs_stage, agent__bad_request__refused_and_nothing_touched)
 {

@@ -67,12 +67,11 @@ static int fill(struct gpsh_verbs *verbs)
         status = gpsh_verbs_stage_choose(verbs);
     if (!status)
         set_sizes(verbs);
-    if (!status && verbs->stage.mode == VERBS_STAGE_ALL)
-        status = gpsh_verbs_area_create(verbs);
     for (int i = 0; !status && i < verbs->env.channels; i++)
         status = gpsh_verbs_channel_create(verbs, &verbs->channels[i]);
     if (!status && verbs->stage.mode == VERBS_STAGE_ALL)
         status = gpsh_verbs_agent_start(verbs);
+    verbs->base.no_atomics = !status && verbs->rails[0].atomics == GPSH_VERBS_ATOMICS_NONE;
     return status;
 }
 
@@ -121,6 +120,12 @@ static void describe_rail(const struct verbs_rail *rail, struct gpsh_verbs_blob_
     out->psn_seed = rail->psn_seed;
 }
 
+static uint32_t serves(const struct gpsh_verbs *verbs)
+{
+    return (verbs->stage.mode == VERBS_STAGE_ALL ? GPSH_VERBS_SERVES_HEAP : 0u) |
+           (verbs->stage.atomics ? GPSH_VERBS_SERVES_ATOMICS : 0u);
+}
+
 static int64_t verbs_describe(struct gpsh_transport *self, void *to, size_t bytes)
 {
     struct gpsh_verbs *verbs = (struct gpsh_verbs *)self;
@@ -128,6 +133,7 @@ static int64_t verbs_describe(struct gpsh_transport *self, void *to, size_t byte
                                    .n_pes = (uint32_t)verbs->env.n_pes,
                                    .n_channels = (uint32_t)verbs->env.channels,
                                    .n_rails = verbs->n_rails,
+                                   .serves = serves(verbs),
                                    .slots = verbs->stage.slots,
                                    .slot_bytes = verbs->stage.slot_bytes};
     for (int i = 0; i < verbs->n_rails; i++)
@@ -189,10 +195,12 @@ static bool may_misplace(const struct gpsh_verbs *verbs, const struct gpsh_verbs
 
 // Whether a write to that peer may be acknowledged while something that is sent later, by anybody,
 // gets there first. Behind one NIC everything takes the same way: what arrives later pushes what
-// arrived before (docs/adr/0017).
-static bool has_two_ways(const struct gpsh_verbs_blob *blob, uint32_t rail)
+// arrived before (docs/adr/0017). But a GPU is not where the mailboxes are, which tell of it.
+static bool has_two_ways(const struct gpsh_verbs *verbs, const struct gpsh_verbs_blob *blob,
+                         uint32_t rail)
 {
-    return blob->n_rails > 1 || blob->rails[rail].apart;
+    return blob->n_rails > 1 || blob->rails[rail].apart ||
+           (blob->serves == GPSH_VERBS_SERVES_ATOMICS && !verbs->host_heap);
 }
 
 // Words by which PEs tell each other of rails that are lost, where there are others.
@@ -242,7 +250,7 @@ static int connect_flow(struct gpsh_verbs *verbs, struct verbs_flow *flow, uint3
         if (status)
             return status;
         flow->lanes[i].loose = may_misplace(verbs, &blob->rails[i]);
-        flow->lanes[i].apart = has_two_ways(blob, i);
+        flow->lanes[i].apart = has_two_ways(verbs, blob, i);
     }
     int status = gpsh_verbs_pipe_create(flow, channel, blob);
     flow->pub->error = status;
@@ -269,7 +277,7 @@ static int verbs_connect(struct gpsh_transport *self, int pe, const void *bytes,
     peer->connected = true;
     peer->n_rails = (uint8_t)lesser(verbs->n_rails, blob.n_rails);
     peer->mtu = (enum ibv_mtu)lesser(verbs->rails[0].mtu, blob.rails[0].mtu);
-    peer->staged = blob.slots != 0;
+    peer->serves = blob.serves;
     peer->gid_kind = (uint8_t)gpsh_verbs_gid_agree(&verbs->rails[0], &blob.rails[0], pe);
     if (blob.rails[0].ethernet)
         gpsh_verbs_gid_text(blob.rails[0].gids[peer->gid_kind], peer->address);
@@ -314,6 +322,7 @@ const struct gpsh_transport_ops gpsh_verbs_ops = {
     .caps = GPSH_CAP_REMOTE_NODE | GPSH_CAP_NIC_ATOMICS,
     .open = verbs_open,
     .close = verbs_close,
+    .serve_atomics = gpsh_verbs_serve_atomics,
     .describe = verbs_describe,
     .connect = verbs_connect,
     .explain = gpsh_verbs_explain,

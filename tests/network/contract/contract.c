@@ -51,7 +51,7 @@ static bool take_devices(const struct gpsh_command_line *line, const char *name,
 
 static bool read_options(struct options *o, int argc, char **argv, int *exit_status)
 {
-    unsigned transport = 0, queue = 0;
+    unsigned transport = 0, queue = 0, agents = 0;
     while (gpsh_transports[transport])
         transport++; // none yet
     const struct gpsh_option options[] = {
@@ -63,6 +63,7 @@ static bool read_options(struct options *o, int argc, char **argv, int *exit_sta
         {0, "set0", "NAME=VALUE", "of PE 0 alone", .take = take_setting},
         {0, "set1", "NAME=VALUE", "of PE 1 alone", .take = take_setting},
         {0, "queue", "none|slow", "slow: staged copies are done by a thread, late", .word = &queue},
+        {0, "atomics", "nic|agent", "agent: not by NICs, though they can", .word = &agents},
         {0, "target", "all|other", "other: no promises to oneself", .word = &o->other},
         {0, "only", "TEXT", "only promises whose name holds it", .text = &o->only},
         {0},
@@ -77,6 +78,7 @@ static bool read_options(struct options *o, int argc, char **argv, int *exit_sta
             &line, operand < argc ? "unknown argument '%s'" : "no --transport given",
             argv[operand]);
     o->world.ops = gpsh_transports[transport];
+    o->world.agents = agents;
     o->world.queues = queue ? &slow_queue_ops : NULL;
     return true;
 }

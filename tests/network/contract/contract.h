@@ -40,6 +40,7 @@ struct world {
     const struct gpsh_queue_ops *queues; // instead of copies by the processor, or NULL
     struct pe pes[N_PES];
     char *mapped[GPSH_REGIONS][N_PES];
+    bool agents;                  // execute atomics, also where NICs would
     int target;                   // the PE that operations go to; PE 0 is the origin
     struct gpsh_channel *channel; // PE 0's first
 };

@@ -88,11 +88,24 @@ static bool connect_pe(struct world *world, int from, int to)
     return true;
 }
 
+// On every PE if any needs it, as the runtime does.
+static bool serve_atomics(struct world *world)
+{
+    bool needed = world->agents;
+    for (int i = 0; i < N_PES; i++)
+        needed |= world->pes[i].transport->no_atomics;
+    for (int i = 0; needed && i < N_PES; i++)
+        CHECK(world->ops->serve_atomics(world->pes[i].transport) == 0, "%s", gpsh_last_error());
+    return true;
+}
+
 bool world_open(struct world *world)
 {
     for (int i = 0; i < N_PES; i++)
         if (!open_pe(world, i))
             return false;
+    if (!serve_atomics(world))
+        return false;
     for (int from = 0; from < N_PES; from++)
         for (int to = 0; to < N_PES; to++)
             if (!connect_pe(world, from, to))

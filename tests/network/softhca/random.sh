@@ -51,6 +51,10 @@ draw() {
         "GPUSHMEM_SOFTHCA_LATE_US=$((1 + RANDOM % 300))" "GPUSHMEM_VERBS_RAILS=$((2 + RANDOM % 2))")
     one_in 4 && transports=p2p,verbs && settings+=(GPUSHMEM_AMO_AGENT=nic "GPUSHMEM_P2P=$((RANDOM % 2))")
     one_in 3 && nodes=$((1 + RANDOM % pes))
+    # Instead of what was drawn above.
+    one_in 3 && settings+=(GPUSHMEM_SOFTHCA_ATOMIC_CAP=none GPUSHMEM_AMO_AGENT=auto)
+    one_in 6 && settings+=(GPUSHMEM_AMO_AGENT=cpu)
+    one_in 8 && program=(softhca_atomics_mix 40)
     settings+=("GPUSHMEM_TRANSPORTS=$transports")
     job=("$bin/gpushmem" run -n "$pes" --nodes "$nodes" --timeout 100 "$bin/${program[0]}" "${program[@]:1}")
 }

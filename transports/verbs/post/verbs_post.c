@@ -129,10 +129,11 @@ static int check_amo(const struct gpsh_op *op)
     return 0;
 }
 
-// A fetch is a read, and a mailbox's atomics are done by its agent.
+// A fetch is a read, and an agent needs none.
 static bool needs_nic_atomics(const struct verbs_flow *flow, const struct gpsh_op *op)
 {
-    if (flow->by_mailbox && op->region == GPSH_HEAP)
+    if (flow->serves & GPSH_VERBS_SERVES_ATOMICS ||
+        (flow->serves & GPSH_VERBS_SERVES_HEAP && op->region == GPSH_HEAP))
         return false;
     return op->kind == GPSH_OP_AMO
                ? op->amo != GPSH_AMO_FETCH

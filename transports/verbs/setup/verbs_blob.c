@@ -17,6 +17,7 @@ enum {
     HEADER_N_CHANNELS = 16,
     HEADER_N_RAILS = 20,
     HEADER_SLOTS = 24,
+    HEADER_SERVES = 26,
     HEADER_SLOT_BYTES = 28,
     HEADER_REGIONS = 32,
     REGION_BASE = 0,
@@ -120,7 +121,8 @@ void gpsh_verbs_blob_write(const struct gpsh_verbs_blob *blob, void *to)
     put_number(header + HEADER_N_PES, blob->n_pes, 4);
     put_number(header + HEADER_N_CHANNELS, blob->n_channels, 4);
     put_number(header + HEADER_N_RAILS, blob->n_rails, 4);
-    put_number(header + HEADER_SLOTS, blob->slots, 4);
+    put_number(header + HEADER_SLOTS, blob->slots, 2);
+    put_number(header + HEADER_SERVES, blob->serves, 2);
     put_number(header + HEADER_SLOT_BYTES, blob->slot_bytes, 4);
     for (int r = 0; r < GPSH_VERBS_REGIONS; r++) {
         put_number(header + HEADER_REGIONS + r * REGION_BYTES + REGION_BASE, blob->bases[r], 8);
@@ -181,7 +183,8 @@ static int parse_regions(const unsigned char *from, struct gpsh_verbs_blob *out)
 // The mailboxes are all there or not at all, and have the size that their number makes.
 static int parse_stage(const unsigned char *header, struct gpsh_verbs_blob *out)
 {
-    uint32_t slots = (uint32_t)get_number(header + HEADER_SLOTS, 4);
+    uint32_t slots = (uint32_t)get_number(header + HEADER_SLOTS, 2);
+    uint32_t serves = (uint32_t)get_number(header + HEADER_SERVES, 2);
     uint32_t slot_bytes = (uint32_t)get_number(header + HEADER_SLOT_BYTES, 4);
     uint64_t bytes = out->region_bytes[GPSH_VERBS_STAGE];
     if (slots > GPSH_VERBS_MAX_SLOTS)
@@ -194,7 +197,11 @@ static int parse_stage(const unsigned char *header, struct gpsh_verbs_blob *out)
         (slots ? gpsh_verbs_stage_layout(out->n_pes * out->n_channels, slots, slot_bytes).bytes
                : 0))
         return bad("mailboxes of a size of", bytes, "what their number and their slots make");
+    if (serves > (GPSH_VERBS_SERVES_HEAP | GPSH_VERBS_SERVES_ATOMICS) || !serves != !slots)
+        return bad("use of its mailboxes", serves,
+                   "1 its heap, 2 atomics, 3 both, and 0 where there are none");
     out->slots = slots;
+    out->serves = serves;
     out->slot_bytes = slot_bytes;
     return 0;
 }

@@ -44,6 +44,9 @@ enum gpsh_verbs_gid_kind {
     GPSH_VERBS_GID_KINDS
 };
 
+// What a PE's mailboxes are for: everything on its heap, which no NIC reaches; atomics.
+enum gpsh_verbs_serves { GPSH_VERBS_SERVES_HEAP = 1, GPSH_VERBS_SERVES_ATOMICS = 2 };
+
 struct gpsh_verbs_blob_rail {
     uint8_t gids[GPSH_VERBS_GID_KINDS][16]; // one of each kind, 0 if there is none
     uint32_t rkeys[GPSH_VERBS_REGIONS];
@@ -62,7 +65,8 @@ struct gpsh_verbs_blob_rail {
 
 struct gpsh_verbs_blob {
     uint32_t pe, n_pes, n_channels, n_rails;
-    uint32_t slots, slot_bytes; // of each mailbox; 0, 0: the NICs reach the heap itself
+    uint32_t slots, slot_bytes; // of each mailbox; 0, 0: there are none
+    uint32_t serves;            // bits of enum gpsh_verbs_serves; 0: no mailboxes
     uint64_t bases[GPSH_VERBS_REGIONS], region_bytes[GPSH_VERBS_REGIONS]; // an empty region is 0, 0
     struct gpsh_verbs_blob_rail rails[GPSH_VERBS_MAX_RAILS];
     const unsigned char *qpns; // inside the blob

@@ -12,7 +12,8 @@ static const char *staging_text(const struct gpsh_verbs *verbs, const struct ver
 {
     static const char *const here[] = {"", ", large pieces of this PE's heap staged",
                                        ", this PE's heap staged"};
-    return peer->staged ? ", its heap staged by its agent" : here[verbs->stage.mode];
+    return peer->serves & GPSH_VERBS_SERVES_HEAP ? ", its heap staged by its agent"
+                                                 : here[verbs->stage.mode];
 }
 
 // "rxe0:1 10.1.0.1 -> 10.1.0.2, qpn 17, mtu 4096, 2 rails (+ rxe2:1)"

@@ -15,7 +15,8 @@
 // Everybody is reached through the NIC, this PE and the PEs of this node included. The reason is
 // the atomics: a NIC that reports IBV_ATOMIC_HCA is atomic only against itself, and mixing its
 // atomics with the processor's on one word loses updates (3 of 200,500 on Soft-RoCE). So the NIC of
-// rail 0 at the target is the one agent of all words there.
+// rail 0 at the target is the one agent of all words there; or, where a NIC executes none, a thread
+// of the target's (stage/).
 #ifndef GPSH_VERBS_SETUP_H
 #define GPSH_VERBS_SETUP_H
 
@@ -253,7 +254,7 @@ struct verbs_flow {
     // address of the peer's locks (verbs_lock.c), or 0: its NIC needs none
     uint64_t locks;
     struct verbs_stage_pipe *pipe; // not NULL: operations are staged, and come from there
-    bool by_mailbox;               // those on the peer's heap, by its agent
+    uint32_t serves;               // the peer's agent: enum gpsh_verbs_serves
     // what a loop last stored: the best guess for the next on that word
     uint64_t cached_word, cached_value;
     struct verbs_loop loops[VERBS_LOOPS];
@@ -319,7 +320,7 @@ struct verbs_channel {
 
 struct verbs_peer {
     bool connected;
-    bool staged;      // by mailboxes and its agent
+    uint32_t serves;  // its agent: enum gpsh_verbs_serves
     atomic_bool lost; // the runtime says so; seen by each channel's progress
     // bits: rails by which some channel has lost the connection to it
     _Atomic uint64_t lost_rails;
@@ -344,7 +345,8 @@ struct verbs_stage {
     char why[320];
     uint64_t from; // operations on the heap here are staged from this size
     const struct gpsh_queue_ops *queues;
-    struct gpsh_region area; // the mailboxes, for VERBS_STAGE_ALL
+    bool atomics;            // the agent here executes those of the peers
+    struct gpsh_region area; // the mailboxes, where there is an agent
     int area_fd;
     uint32_t slots, slot_bytes; // of each
     struct verbs_agent *agent;

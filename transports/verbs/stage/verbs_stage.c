@@ -17,10 +17,13 @@ static void set_sizes(struct verbs_stage_pipe *pipe, uint32_t channel,
     const struct gpsh_verbs *verbs = pipe->flow->channel->verbs;
     const struct gpsh_settings *settings = verbs->env.settings;
     uint32_t block = pipe->flow->channel->bounce.large_bytes;
-    pipe->far = peer->slots != 0;
-    pipe->depth = pipe->far ? peer->slots : (uint32_t)settings->stage_depth;
-    pipe->slot_bytes = pipe->far ? peer->slot_bytes : (uint32_t)settings->stage_chunk;
-    pipe->payload = lesser(block, pipe->slot_bytes) - STAGE_HEADER;
+    bool whole = peer->serves & GPSH_VERBS_SERVES_HEAP;
+    pipe->serves = peer->serves;
+    pipe->n_slots = peer->slots;
+    pipe->slot_bytes = peer->slot_bytes;
+    pipe->depth = peer->slots ? peer->slots : (uint32_t)settings->stage_depth;
+    pipe->payload =
+        lesser(block, whole ? peer->slot_bytes : (uint32_t)settings->stage_chunk) - STAGE_HEADER;
     uint32_t box = (uint32_t)verbs->env.my_pe * peer->n_channels + channel;
     struct gpsh_verbs_stage_layout at =
         gpsh_verbs_stage_layout(peer->n_pes * peer->n_channels, peer->slots, peer->slot_bytes);
@@ -50,7 +53,7 @@ static void ops_retire(struct verbs_stage_pipe *pipe)
 {
     while (pipe->pub->completed < pipe->cut) {
         const struct stage_op *op = stage_op_at(pipe, pipe->pub->completed + 1);
-        if (op->direct ? !op->done : op->chunks)
+        if (op->way == STAGE_DIRECT ? !op->done : op->chunks)
             return;
         op_complete(pipe, 0);
     }
@@ -99,27 +102,55 @@ static bool is_put(const struct gpsh_op *op)
     return op->kind == GPSH_OP_PUT || op->kind == GPSH_OP_PUT_SIGNAL;
 }
 
-static bool is_staged(const struct verbs_stage_pipe *pipe, const struct gpsh_op *op)
+// A fetch is a read of the flow, which the mailbox would only delay. A signal that is set is a
+// write, which no atomic of the same kind meets.
+static enum stage_way way_of(const struct verbs_stage_pipe *pipe, const struct gpsh_op *op)
 {
     const struct gpsh_verbs *verbs = pipe->flow->channel->verbs;
+    if (pipe->serves & GPSH_VERBS_SERVES_ATOMICS && op->kind == GPSH_OP_AMO &&
+        op->amo != GPSH_AMO_FETCH)
+        return STAGE_FAR;
     if (op->region != GPSH_HEAP)
-        return false;
-    if (pipe->far)
-        return true;
-    return op->kind != GPSH_OP_AMO && op->bytes && op->bytes >= verbs->stage.from &&
-           gpsh_env_in_heap(&verbs->env, op->local, op->bytes);
+        return STAGE_DIRECT;
+    if (pipe->serves & GPSH_VERBS_SERVES_HEAP)
+        return STAGE_FAR;
+    bool near = op->kind != GPSH_OP_AMO && op->bytes && op->bytes >= verbs->stage.from &&
+                gpsh_env_in_heap(&verbs->env, op->local, op->bytes);
+    return near ? STAGE_NEAR : STAGE_DIRECT;
 }
 
-static struct stage_op *accept(struct verbs_stage_pipe *pipe, const struct gpsh_op *op, bool direct)
+// A fence is about what goes by the flow and what goes by the mailbox, in all four combinations:
+//   flow, then flow     its next operation takes the fence
+//   flow, then mailbox  the next chunk to there is behind the flow's (verbs_stage_chunk.c)
+//   mailbox, then flow  waits for the answer to the last far operation before the fence
+//   mailbox, then mailbox  are in order
+static void note_fence(struct verbs_stage_pipe *pipe)
+{
+    pipe->fenced = pipe->far_fenced = true;
+    pipe->fence_far = pipe->last_far;
+}
+
+static void note_epoch(struct verbs_stage_pipe *pipe)
+{
+    if (pipe->epoch != pipe->flow->channel->epoch)
+        note_fence(pipe);
+    pipe->epoch = pipe->flow->channel->epoch;
+}
+
+static struct stage_op *accept(struct verbs_stage_pipe *pipe, const struct gpsh_op *op,
+                               enum stage_way way)
 {
     struct verbs_channel *channel = pipe->flow->channel;
+    bool *fenced = way == STAGE_FAR ? &pipe->far_fenced : &pipe->fenced;
     struct stage_op *entry = stage_op_at(pipe, pipe->pub->posted + 1);
-    *entry = (struct stage_op){.pipe = pipe, .op = *op, .direct = direct};
-    entry->fenced = pipe->fenced || pipe->epoch != channel->epoch;
-    pipe->fenced = false;
-    pipe->epoch = channel->epoch;
+    *entry = (struct stage_op){.pipe = pipe, .op = *op, .way = (uint8_t)way, .fenced = *fenced};
+    *fenced = false;
     gpsh_count_add(&pipe->pub->posted, 1);
     channel->base.pending++;
+    if (way == STAGE_NEAR)
+        pipe->last_near = pipe->pub->posted;
+    if (way == STAGE_FAR)
+        pipe->last_far = pipe->pub->posted;
     return entry;
 }
 
@@ -131,23 +162,32 @@ static void direct_done(struct gpsh_completion *self, int status)
         ops_retire(entry->pipe);
 }
 
-// Whether an operation that is not staged would overtake one that is. In one flow the lanes keep
-// the order; an operation in a mailbox must have been answered.
-static bool must_wait(const struct verbs_stage_pipe *pipe)
+static bool is_sent(struct verbs_stage_pipe *pipe, uint64_t number)
 {
-    return pipe->cut != pipe->pub->posted ||
-           pipe->begun != (pipe->far ? pipe->retired : pipe->sent);
+    return stage_op_done(pipe, number) || (pipe->cut >= number && pipe->sent == pipe->begun);
+}
+
+// Whether an operation of the flow would overtake one that it must not. Behind near ones the lanes
+// keep the order, once they are sent. A far one must have been answered: if a fence lies between;
+// if that is a fetch, perhaps of its word; and always where the heap itself is staged, for words of
+// other regions tell of it.
+static bool must_wait(struct verbs_stage_pipe *pipe, const struct gpsh_op *op)
+{
+    bool any = pipe->serves & GPSH_VERBS_SERVES_HEAP || op->kind == GPSH_OP_AMO;
+    return !stage_op_done(pipe, any ? pipe->last_far : pipe->fence_far) ||
+           !is_sent(pipe, pipe->last_near);
 }
 
 static int post_direct(struct verbs_stage_pipe *pipe, const struct gpsh_op *op)
 {
     struct verbs_flow *flow = pipe->flow;
-    if (must_wait(pipe))
+    if (must_wait(pipe, op))
         return gpsh_verbs_refuse(flow->channel);
-    struct stage_op *entry = accept(pipe, op, true);
-    bool idle = pipe->pub->completed == pipe->pub->posted - 1;
+    bool idle = pipe->pub->completed == pipe->pub->posted;
+    bool all_cut = pipe->cut == pipe->pub->posted;
+    struct stage_op *entry = accept(pipe, op, STAGE_DIRECT);
     entry->completion.done = direct_done;
-    pipe->cut++;
+    pipe->cut += all_cut;
     flow->fenced |= entry->fenced;
     struct gpsh_op inner = *op;
     inner.completion = &entry->completion;
@@ -156,11 +196,13 @@ static int post_direct(struct verbs_stage_pipe *pipe, const struct gpsh_op *op)
         return GPSH_POST_IN_FLIGHT; // was posted, and completes with the flow's error
     if (status == GPSH_POST_AGAIN || status < 0) {
         pipe->fenced = entry->fenced;
-        pipe->cut--;
+        pipe->cut -= all_cut;
         pipe->pub->posted--;
         flow->channel->base.pending--;
         return status;
     }
+    if (op->kind == GPSH_OP_AMO)
+        pipe->reads = pipe->inner.posted;
     return status == GPSH_POST_DONE && !idle ? GPSH_POST_CAPTURED : status;
 }
 
@@ -209,21 +251,16 @@ static void wait_for_copies(struct verbs_stage_pipe *pipe, uint64_t number)
     drive(pipe); // what was copied goes out
 }
 
-static int pipe_post(struct verbs_stage_pipe *pipe, const struct gpsh_op *op)
+static int post_chunked(struct verbs_stage_pipe *pipe, const struct gpsh_op *op, enum stage_way way)
 {
-    struct verbs_channel *channel = pipe->flow->channel;
     bool captured = is_put(op) && op->bytes && op->flags & GPSH_OP_CAPTURE;
-    if (pipe->pub->posted - pipe->pub->completed > pipe->flow->slot_mask)
-        return gpsh_verbs_refuse(channel);
-    if (!is_staged(pipe, op))
-        return post_direct(pipe, op);
     // The caller can give up, or do something else meanwhile; a wait in here could not. The source
     // of an operation that does not fit even alone stays in use until the operation is complete.
     bool fits = fits_alone(pipe, op->bytes);
     if (captured && fits && !fits_now(pipe, op->bytes))
-        return gpsh_verbs_refuse(channel);
+        return gpsh_verbs_refuse(pipe->flow->channel);
     bool idle = pipe->pub->completed == pipe->pub->posted;
-    accept(pipe, op, false);
+    accept(pipe, op, way);
     uint64_t number = pipe->pub->posted;
     drive(pipe);
     if (captured && fits)
@@ -233,13 +270,58 @@ static int pipe_post(struct verbs_stage_pipe *pipe, const struct gpsh_op *op)
     return is_put(op) && source_free(pipe, number) ? GPSH_POST_CAPTURED : GPSH_POST_IN_FLIGHT;
 }
 
-static void pipe_fence(struct verbs_stage_pipe *pipe)
+static int post_one(struct verbs_stage_pipe *pipe, const struct gpsh_op *op)
 {
-    pipe->fenced = true;
+    enum stage_way way = way_of(pipe, op);
+    return way == STAGE_DIRECT ? post_direct(pipe, op) : post_chunked(pipe, op, way);
+}
+
+// A signal that is added where the data does not go by the mailbox: a put, and an atomic behind it.
+// Once the put is accepted so is the atomic, also if the pipe has failed meanwhile: the operation's
+// completion is the atomic's.
+static int post_in_two(struct verbs_stage_pipe *pipe, const struct gpsh_op *op)
+{
+    struct gpsh_op data = *op, add = *op;
+    int status = GPSH_POST_CAPTURED;
+    data.kind = GPSH_OP_PUT;
+    data.flags = (uint8_t)((op->flags & ~GPSH_OP_SIGNAL_ADD) | GPSH_OP_MORE);
+    data.completion = NULL;
+    add.kind = GPSH_OP_AMO;
+    add.amo = GPSH_AMO_ADD;
+    add.width = sizeof(uint64_t);
+    add.remote = op->signal;
+    add.bytes = 0;
+    add.result = NULL;
+    if (op->bytes)
+        status = post_one(pipe, &data);
+    if (status < 0 || status == GPSH_POST_AGAIN)
+        return status;
+    accept(pipe, &add, STAGE_FAR)->fenced = true;
+    if (pipe->pub->error)
+        pipe->cut = pipe->pub->posted;
+    drive(pipe);
+    if (!(op->flags & GPSH_OP_MORE))
+        gpsh_verbs_held_flush(pipe->flow->channel); // the data, if the atomic has to wait
+    return status == GPSH_POST_DONE ? GPSH_POST_CAPTURED : status;
+}
+
+static bool goes_in_two(const struct verbs_stage_pipe *pipe, const struct gpsh_op *op)
+{
+    return pipe->serves & GPSH_VERBS_SERVES_ATOMICS && op->kind == GPSH_OP_PUT_SIGNAL &&
+           op->flags & GPSH_OP_SIGNAL_ADD && way_of(pipe, op) != STAGE_FAR;
+}
+
+static int pipe_post(struct verbs_stage_pipe *pipe, const struct gpsh_op *op)
+{
+    bool in_two = goes_in_two(pipe, op);
+    if (pipe->pub->posted - pipe->pub->completed + in_two > pipe->flow->slot_mask)
+        return gpsh_verbs_refuse(pipe->flow->channel);
+    note_epoch(pipe);
+    return in_two ? post_in_two(pipe, op) : post_one(pipe, op);
 }
 
 static const struct verbs_staging staging = {
-    .post = pipe_post, .fence = pipe_fence, .fail = pipe_fail, .progress = pipes_progress};
+    .post = pipe_post, .fence = note_fence, .fail = pipe_fail, .progress = pipes_progress};
 
 int gpsh_verbs_pipe_create(struct verbs_flow *flow, uint32_t channel,
                            const struct gpsh_verbs_blob *peer)
@@ -258,7 +340,8 @@ int gpsh_verbs_pipe_create(struct verbs_flow *flow, uint32_t channel,
     pipe->chunks = calloc(pipe->depth, sizeof *pipe->chunks);
     pipe->ops = calloc(flow->slot_mask + 1, sizeof *pipe->ops);
     flow->pipe = pipe;
-    flow->by_mailbox = pipe->far;
+    flow->serves = pipe->serves;
+    pipe->apart = flow->lanes[0].apart;
     verbs->staging = &staging;
     flow->pub = &pipe->inner;
     pipe->pub->error = 0;

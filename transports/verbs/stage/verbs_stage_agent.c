@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #define _GNU_SOURCE
-// The agent of a staged heap: takes the requests that arrive in the mailboxes, carries them out
-// through one in-order queue, and counts them in the words that the senders read. It waits for
-// nobody.
+// The agent of a staged heap, or of atomics: takes the requests that arrive in the mailboxes,
+// carries them out through one in-order queue, and counts them in the words that the senders read.
+// It waits for nobody.
 #include <sched.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include "core/thread.h"
+#include "transport/direct.h"
 #include "transports/verbs/stage/verbs_staging.h"
 
 enum {
@@ -37,12 +38,12 @@ struct verbs_agent {
     struct gpsh_verbs *verbs;
     const struct gpsh_queue_ops *ops;
     struct gpsh_queue *queue;
-    char *heap;
-    uint64_t heap_bytes;
+    uint64_t heap_bytes; // as far as it has grown
     uint64_t *arrived, *answered; // [n_boxes] in the area
     char *slots;
     struct mailbox *boxes;
     uint32_t n_boxes, n_slots, slot_bytes;
+    uint64_t took;                    // requests
     uint64_t begun, marked, finished; // tasks
     uint32_t vain;                    // passes in a row that found the queue at work
     struct task tasks[TASKS];
@@ -67,28 +68,39 @@ static void refuse(struct verbs_agent *agent, uint32_t box, uint64_t reason)
     answer(agent, box);
 }
 
-static bool in_heap(const struct verbs_agent *agent, uint64_t offset, uint64_t bytes)
+static bool is_inside(const struct verbs_agent *agent, const struct stage_request *request,
+                      uint64_t offset, uint64_t bytes)
 {
-    uint64_t heap_bytes = __atomic_load_n(&agent->heap_bytes, __ATOMIC_RELAXED);
-    return offset <= heap_bytes && bytes <= heap_bytes - offset;
+    uint64_t all = request->region == GPSH_HEAP
+                       ? __atomic_load_n(&agent->heap_bytes, __ATOMIC_RELAXED)
+                       : agent->verbs->env.regions[request->region].bytes;
+    return offset <= all && bytes <= all - offset;
+}
+
+static char *address_of(const struct verbs_agent *agent, const struct stage_request *request,
+                        uint64_t offset)
+{
+    return agent->verbs->env.regions[request->region].base + offset;
 }
 
 // Everything in a request comes from another process.
 static bool is_valid(const struct verbs_agent *agent, const struct stage_request *request,
                      uint64_t number)
 {
-    if (request->number != number || request->bytes > agent->slot_bytes - STAGE_HEADER)
+    if (request->number != number || request->bytes > agent->slot_bytes - STAGE_HEADER ||
+        request->region >= GPSH_REGIONS ||
+        (request->region != GPSH_HEAP && request->kind != GPSH_OP_AMO))
         return false;
     switch (request->kind) {
     case GPSH_OP_PUT:
-    case GPSH_OP_GET: return in_heap(agent, request->remote, request->bytes);
+    case GPSH_OP_GET: return is_inside(agent, request, request->remote, request->bytes);
     case GPSH_OP_PUT_SIGNAL:
-        return in_heap(agent, request->remote, request->bytes) && request->signal % 8 == 0 &&
-               in_heap(agent, request->signal, 8);
+        return is_inside(agent, request, request->remote, request->bytes) &&
+               request->signal % 8 == 0 && is_inside(agent, request, request->signal, 8);
     case GPSH_OP_AMO:
         return (request->width == 4 || request->width == 8) && request->amo <= GPSH_AMO_XOR &&
                request->remote % request->width == 0 &&
-               in_heap(agent, request->remote, request->width);
+               is_inside(agent, request, request->remote, request->width);
     default: return false;
     }
 }
@@ -103,7 +115,7 @@ static int do_amo(struct verbs_agent *agent, const struct stage_request *request
                          .compare = request->compare,
                          .result =
                              request->flags & STAGE_FETCH ? &agent->queue->results[result] : NULL};
-    return agent->ops->amo(agent->queue, agent->heap + request->remote, &op, result);
+    return agent->ops->amo(agent->queue, address_of(agent, request, request->remote), &op, result);
 }
 
 static int do_signal(struct verbs_agent *agent, const struct stage_request *request)
@@ -112,12 +124,12 @@ static int do_signal(struct verbs_agent *agent, const struct stage_request *requ
                          .amo = request->flags & GPSH_OP_SIGNAL_ADD ? GPSH_AMO_ADD : GPSH_AMO_SET,
                          .width = 8,
                          .operand = request->operand};
-    return agent->ops->amo(agent->queue, agent->heap + request->signal, &op, 0);
+    return agent->ops->amo(agent->queue, address_of(agent, request, request->signal), &op, 0);
 }
 
 static int execute(struct verbs_agent *agent, const struct stage_request *request, char *payload)
 {
-    char *at = agent->heap + request->remote;
+    char *at = address_of(agent, request, request->remote);
     int status = 0;
     if (request->kind == GPSH_OP_AMO)
         return do_amo(agent, request);
@@ -128,7 +140,30 @@ static int execute(struct verbs_agent *agent, const struct stage_request *reques
     return status >= 0 && request->kind == GPSH_OP_PUT_SIGNAL ? do_signal(agent, request) : status;
 }
 
-static void take(struct verbs_agent *agent, uint32_t box)
+// An atomic on memory of the host where the heap is a GPU's: the processor's, at once. False: not
+// yet, since earlier requests of the mailbox are still in the queue.
+static bool by_processor(struct verbs_agent *agent, uint32_t box,
+                         const struct stage_request *request, char *payload)
+{
+    struct mailbox *mailbox = &agent->boxes[box];
+    if (mailbox->done != mailbox->taken)
+        return false;
+    char *at = address_of(agent, request, request->remote);
+    uint64_t old =
+        request->width == 8
+            ? gpsh_direct_amo64((uint64_t *)(void *)at, request->amo, request->operand,
+                                request->compare)
+            : gpsh_direct_amo32((uint32_t *)(void *)at, request->amo, (uint32_t)request->operand,
+                                (uint32_t)request->compare);
+    memcpy(payload, &old, sizeof old);
+    mailbox->taken++;
+    mailbox->done++;
+    answer(agent, box);
+    return true;
+}
+
+// False if the mailbox's next request has to wait.
+static bool take(struct verbs_agent *agent, uint32_t box)
 {
     struct mailbox *mailbox = &agent->boxes[box];
     uint64_t slot = (uint64_t)box * agent->n_slots + mailbox->taken % agent->n_slots;
@@ -137,13 +172,15 @@ static void take(struct verbs_agent *agent, uint32_t box)
     memcpy(&request, at, sizeof request);
     if (!is_valid(agent, &request, mailbox->taken + 1)) {
         refuse(agent, box, STAGE_REFUSED_RANGE);
-        return;
+        return false;
     }
+    if (request.region != GPSH_HEAP && agent->ops != &gpsh_host_queue_ops)
+        return by_processor(agent, box, &request, at + STAGE_HEADER);
     if (execute(agent, &request, at + STAGE_HEADER) < 0) {
         GPSH_LOG(ERROR, "verbs", "a staged operation of PE %d failed: %s",
                  (int)(box / (uint32_t)agent->verbs->env.channels), gpsh_last_error());
         refuse(agent, box, STAGE_REFUSED_QUEUE);
-        return;
+        return false;
     }
     agent->tasks[agent->begun % TASKS] =
         (struct task){.box = box,
@@ -151,6 +188,7 @@ static void take(struct verbs_agent *agent, uint32_t box)
                       .fetch = request.kind == GPSH_OP_AMO && request.flags & STAGE_FETCH};
     agent->begun++;
     mailbox->taken++;
+    return true;
 }
 
 static void take_all(struct verbs_agent *agent)
@@ -160,8 +198,8 @@ static void take_all(struct verbs_agent *agent)
         // Pairs with the NIC's write of the word, which comes after those of header and payload.
         uint64_t arrived = __atomic_load_n(&agent->arrived[box], __ATOMIC_ACQUIRE);
         while (mailbox->taken < arrived && !mailbox->refused &&
-               agent->begun - agent->finished < TASKS)
-            take(agent, box);
+               agent->begun - agent->finished < TASKS && take(agent, box))
+            agent->took++;
     }
 }
 
@@ -195,7 +233,7 @@ static void check_queue(struct verbs_agent *agent)
 // True if it found something to do, or the queue at work.
 static bool pass(struct verbs_agent *agent)
 {
-    uint64_t before = agent->begun + agent->finished;
+    uint64_t before = agent->took + agent->finished;
     take_all(agent);
     if (agent->begun != agent->marked) {
         if (agent->ops->mark(agent->queue, agent->begun) < 0)
@@ -203,7 +241,7 @@ static bool pass(struct verbs_agent *agent)
         agent->marked = agent->begun;
     }
     finish(agent);
-    bool busy = agent->begun != agent->finished, moved = agent->begun + agent->finished != before;
+    bool busy = agent->begun != agent->finished, moved = agent->took + agent->finished != before;
     agent->vain = busy && !moved ? agent->vain + 1 : 0;
     if (agent->vain % CHECK_EVERY == CHECK_EVERY - 1)
         check_queue(agent);
@@ -258,23 +296,25 @@ static int start_thread(struct verbs_agent *agent)
 {
     int error = gpsh_thread_start(&agent->thread, "gpushmem-stage", run, agent);
     agent->running = !error;
-    return error ? gpsh_fail(GPUSHMEM_ERR_SYSTEM, "cannot start the agent of a staged heap: %s",
+    return error ? gpsh_fail(GPUSHMEM_ERR_SYSTEM, "cannot start the agent of the mailboxes: %s",
                              strerror(error))
                  : 0;
 }
 
 int gpsh_verbs_agent_start(struct gpsh_verbs *verbs)
 {
-    const struct gpsh_region *heap = &verbs->env.regions[GPSH_HEAP], *area = &verbs->stage.area;
+    const struct gpsh_region *area = &verbs->stage.area;
+    int status = gpsh_verbs_area_create(verbs);
+    if (status)
+        return status;
     struct verbs_agent *agent = calloc(1, sizeof *agent);
     if (!agent)
-        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the agent of a staged heap");
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the agent of the mailboxes");
     pthread_mutex_init(&agent->lock, NULL);
     verbs->stage.agent = agent;
     agent->verbs = verbs;
     agent->ops = verbs->stage.queues;
-    agent->heap = heap->base;
-    agent->heap_bytes = heap->bytes;
+    agent->heap_bytes = verbs->env.regions[GPSH_HEAP].bytes;
     agent->n_boxes = (uint32_t)(verbs->env.n_pes * verbs->env.channels);
     agent->n_slots = verbs->stage.slots;
     agent->slot_bytes = verbs->stage.slot_bytes;
@@ -286,8 +326,16 @@ int gpsh_verbs_agent_start(struct gpsh_verbs *verbs)
     agent->boxes = calloc(agent->n_boxes, sizeof *agent->boxes);
     if (!agent->boxes)
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for %u mailboxes", agent->n_boxes);
-    int status = agent->ops->open(TASKS, &agent->queue);
+    status = agent->ops->open(TASKS, &agent->queue);
     return status ? status : start_thread(agent);
+}
+
+int gpsh_verbs_serve_atomics(struct gpsh_transport *self)
+{
+    struct gpsh_verbs *verbs = (struct gpsh_verbs *)self;
+    int status = verbs->stage.agent ? 0 : gpsh_verbs_agent_start(verbs);
+    verbs->stage.atomics = self->agents = !status;
+    return status;
 }
 
 void gpsh_verbs_agent_heap(struct gpsh_verbs *verbs, uint64_t bytes)

@@ -9,23 +9,32 @@
 #include "core/memory_file.h"
 #include "transports/verbs/stage/verbs_staging.h"
 
-enum { LINE = 64, LEAST_SLOT = 4096 };
+enum {
+    LINE = 64,
+    LEAST_SLOT = 4096,
+    ATOMICS_SLOT = 2 * STAGE_HEADER, // with room for what was fetched
+    ATOMICS_DEPTH = 32,
+};
 
 // Chunks shrink so that all mailboxes fit GPUSHMEM_STAGE_BYTES, then mailboxes have fewer of them.
 static int choose_slots(struct gpsh_verbs *verbs, uint32_t n_boxes)
 {
     const struct gpsh_settings *settings = verbs->env.settings;
-    uint64_t room = settings->stage_bytes / n_boxes, depth = (uint64_t)settings->stage_depth;
-    if (room < LEAST_SLOT)
+    bool heap = verbs->stage.mode == VERBS_STAGE_ALL;
+    uint64_t room = settings->stage_bytes / n_boxes,
+             depth = heap ? (uint64_t)settings->stage_depth : ATOMICS_DEPTH,
+             least = heap ? LEAST_SLOT : ATOMICS_SLOT,
+             most = heap ? settings->stage_chunk : ATOMICS_SLOT;
+    if (room < least)
         return gpsh_fail(GPUSHMEM_ERR_SETTING,
                          "GPUSHMEM_STAGE_BYTES=%llu: the mailboxes of %d PEs take %llu bytes at "
                          "least; raise it, or use fewer channels (GPUSHMEM_CONTEXTS, "
                          "GPUSHMEM_PROXY_THREADS)",
                          (unsigned long long)settings->stage_bytes, verbs->env.n_pes,
-                         (unsigned long long)n_boxes * LEAST_SLOT);
-    uint64_t slots = room / LEAST_SLOT < depth ? room / LEAST_SLOT : depth;
+                         (unsigned long long)(n_boxes * least));
+    uint64_t slots = room / least < depth ? room / least : depth;
     uint64_t bytes = room / slots;
-    bytes = settings->stage_chunk < bytes ? settings->stage_chunk : bytes;
+    bytes = most < bytes ? most : bytes;
     verbs->stage.slots = (uint32_t)slots;
     verbs->stage.slot_bytes = (uint32_t)(bytes / LINE * LINE);
     return 0;
@@ -47,7 +56,7 @@ static int map(struct verbs_stage *stage, size_t bytes)
     if (fd >= 0)
         close(fd);
     return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
-                     "no %zu bytes of memory for the mailboxes of a staged heap (%s): lower "
+                     "no %zu bytes of memory for the mailboxes of an agent (%s): lower "
                      "GPUSHMEM_STAGE_BYTES",
                      bytes, strerror(error));
 }

@@ -50,7 +50,8 @@ static bool number_copy(struct verbs_stage_pipe *pipe, struct stage_chunk *chunk
 static void fill_header(const struct verbs_stage_pipe *pipe, const struct stage_chunk *chunk,
                         const struct gpsh_op *op)
 {
-    struct stage_request request = {.number = chunk->number,
+    struct stage_request request = {.number = chunk->mail,
+                                    .region = op->region,
                                     .remote = op->remote + chunk->offset,
                                     .signal = op->signal,
                                     .operand = op->operand,
@@ -113,8 +114,11 @@ static bool begin(struct verbs_stage_pipe *pipe, struct stage_op *entry, uint64_
     entry->offset += bytes;
     entry->chunks++;
     chunk->last = op->kind == GPSH_OP_AMO || entry->offset == op->bytes;
-    if (pipe->far)
+    chunk->far = entry->way == STAGE_FAR;
+    if (chunk->far) {
+        chunk->mail = ++pipe->mailed;
         fill_header(pipe, chunk, op);
+    }
     if (!is_put(op) || !bytes)
         return true;
     channel->stats.bounce_bytes += bytes;
@@ -125,6 +129,8 @@ static bool begin(struct verbs_stage_pipe *pipe, struct stage_op *entry, uint64_
 static bool is_cut(const struct stage_op *entry)
 {
     const struct gpsh_op *op = &entry->op;
+    if (entry->way == STAGE_DIRECT)
+        return true;
     if (op->kind == GPSH_OP_AMO)
         return entry->offset || entry->chunks;
     if (!op->bytes)
@@ -167,12 +173,15 @@ static bool send_far(struct verbs_stage_pipe *pipe, const struct stage_chunk *ch
                          .pe = pipe->flow->pe,
                          .local = stage_block(pipe, chunk),
                          .remote =
-                             pipe->slots + (chunk->number - 1) % pipe->depth * pipe->slot_bytes,
+                             pipe->slots + (chunk->mail - 1) % pipe->n_slots * pipe->slot_bytes,
                          .bytes = STAGE_HEADER + (is_put(of) ? chunk->bytes : 0),
                          .flags = GPSH_OP_LOCAL_HOST,
-                         .operand = chunk->number,
+                         .operand = chunk->mail,
                          .signal = pipe->arrived};
-    return post(pipe, &op);
+    if (!post(pipe, &op))
+        return false;
+    pipe->asked = chunk->mail;
+    return true;
 }
 
 // The write or read itself. A signal waits for earlier chunks, which may have gone by other rails.
@@ -193,15 +202,31 @@ static bool send_near(struct verbs_stage_pipe *pipe, struct stage_chunk *chunk,
     return post(pipe, &op);
 }
 
+// What lies behind a fence, or is the signal of data that went by the flow. The mailbox's count is
+// written after everything that went before by the same lane; but if that says less than is needed,
+// it has to be complete. A near chunk waits until the far ones before the fence have been answered.
+static bool may_send(const struct verbs_stage_pipe *pipe, struct stage_chunk *chunk,
+                     const struct stage_op *of)
+{
+    bool behind = of->fenced && !chunk->offset;
+    if (!stage_copied(pipe->flow->channel, chunk->copy))
+        return false;
+    if (!chunk->far)
+        return !behind || !pipe->asked || pipe->retired + 1 == chunk->number;
+    if (behind && pipe->apart && !chunk->behind)
+        chunk->behind = pipe->inner.posted;
+    return pipe->inner.completed >= chunk->behind && pipe->inner.completed >= pipe->reads;
+}
+
 static void send(struct verbs_stage_pipe *pipe)
 {
     while (pipe->sent < pipe->begun) {
         struct stage_chunk *chunk = stage_chunk_at(pipe, pipe->sent + 1);
         struct stage_op *entry = stage_op_at(pipe, chunk->op);
-        if (!stage_copied(pipe->flow->channel, chunk->copy))
+        if (!may_send(pipe, chunk, entry))
             return;
         chunk->state = STAGE_SENT; // first: it may complete at once
-        if (!(pipe->far ? send_far(pipe, chunk, &entry->op) : send_near(pipe, chunk, entry))) {
+        if (!(chunk->far ? send_far(pipe, chunk, &entry->op) : send_near(pipe, chunk, entry))) {
             chunk->state = STAGE_COPY_IN;
             return;
         }
@@ -218,7 +243,7 @@ static bool fetch(struct verbs_stage_pipe *pipe, struct stage_chunk *chunk,
         .region = GPSH_VERBS_STAGE,
         .pe = pipe->flow->pe,
         .local = stage_payload(pipe, chunk),
-        .remote = pipe->slots + (chunk->number - 1) % pipe->depth * pipe->slot_bytes + STAGE_HEADER,
+        .remote = pipe->slots + (chunk->mail - 1) % pipe->n_slots * pipe->slot_bytes + STAGE_HEADER,
         .bytes = of->kind == GPSH_OP_AMO ? sizeof(uint64_t) : chunk->bytes,
         .flags = GPSH_OP_LOCAL_HOST,
         .completion = &chunk->completion};
@@ -252,8 +277,8 @@ static void copy_out(struct verbs_stage_pipe *pipe, struct stage_chunk *chunk,
 static bool step(struct verbs_stage_pipe *pipe, struct stage_chunk *chunk)
 {
     const struct gpsh_op *op = &stage_op_at(pipe, chunk->op)->op;
-    if (chunk->state == STAGE_SENT && pipe->far && !chunk->fetching) {
-        if (chunk->number > pipe->answered)
+    if (chunk->state == STAGE_SENT && chunk->far && !chunk->fetching) {
+        if (chunk->mail > pipe->answered)
             return false;
         if (!brings_back(op))
             chunk->state = STAGE_DONE;
@@ -300,7 +325,7 @@ static void polled(struct gpsh_completion *self, int status)
 static void poll(struct verbs_stage_pipe *pipe)
 {
     struct verbs_bounce *bounce = &pipe->flow->channel->bounce;
-    if (!pipe->far || pipe->polling || pipe->answered == pipe->sent)
+    if (pipe->polling || pipe->answered == pipe->asked)
         return;
     uint16_t block = gpsh_verbs_bounce_take(bounce, sizeof(uint64_t));
     if (block == VERBS_NO_BLOCK)
@@ -326,7 +351,7 @@ static void poll(struct verbs_stage_pipe *pipe)
 static void fail_refused(struct verbs_stage_pipe *pipe)
 {
     char why[200];
-    snprintf(why, sizeof why, "PE %d, whose heap is staged: %s", pipe->flow->pe,
+    snprintf(why, sizeof why, "PE %d's agent refuses: %s", pipe->flow->pe,
              pipe->refused & STAGE_REFUSED_RANGE ? "the address is outside its heap"
                                                  : "its GPU failed; see its log");
     gpsh_verbs_flow_fail(pipe->flow, GPUSHMEM_ERR_TRANSPORT, why);

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "connect/atomics.h"
+
+#include <stdio.h>
+
+#include "core/error.h"
+#include "state/state.h"
+
+enum reach { REACH_PROCESSOR = 1, REACH_NIC = 2 };
+
+static char why[160]; // the choice was made
+
+static bool has_nic(const struct gpsh_transport *t)
+{
+    return t->ops->caps & GPSH_CAP_NIC_ATOMICS;
+}
+
+void gpsh_atomics_offer(struct gpsh_peer_blob *blob)
+{
+    blob->amo_agent = (int32_t)gpsh.settings.amo_agent;
+    blob->nic_atomics = GPSH_NIC_NONE;
+    for (int i = 0; i < gpsh.n_transports && blob->nic_atomics == GPSH_NIC_NONE; i++)
+        if (has_nic(gpsh.transports[i]))
+            blob->nic_atomics =
+                gpsh.transports[i]->no_atomics ? GPSH_NIC_NO_ATOMICS : GPSH_NIC_ATOMICS;
+}
+
+static const char *word_of(int32_t agent)
+{
+    static const char *const words[] = {"auto", "cpu", "nic"};
+    return (uint32_t)agent < sizeof words / sizeof *words ? words[agent] : "?";
+}
+
+int gpsh_atomics_check(const struct gpsh_peer_blob *blob)
+{
+    if (blob->amo_agent == (int32_t)gpsh.settings.amo_agent)
+        return 0;
+    return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
+                     "PE %d has GPUSHMEM_AMO_AGENT=%s, this PE %s: one agent executes all atomics "
+                     "of a job; set it alike for all PEs",
+                     blob->pe, word_of(blob->amo_agent), word_of((int32_t)gpsh.settings.amo_agent));
+}
+
+// The first PE whose NIC executes no atomics, or -1.
+static int first_without(const struct gpsh_peer_blob *blobs)
+{
+    for (int pe = 0; pe < gpsh.n_pes; pe++)
+        if (blobs[pe].nic_atomics == GPSH_NIC_NO_ATOMICS)
+            return pe;
+    return -1;
+}
+
+bool gpsh_atomics_need_agents(const struct gpsh_peer_blob *blobs)
+{
+    int without = first_without(blobs), wish = (int)gpsh.settings.amo_agent;
+    bool any_nic = false;
+    for (int pe = 0; pe < gpsh.n_pes; pe++)
+        any_nic |= blobs[pe].nic_atomics != GPSH_NIC_NONE;
+    why[0] = '\0';
+    if (without >= 0)
+        snprintf(why, sizeof why, "the NIC of PE %d on %.63s executes no atomics", without,
+                 blobs[without].hostname);
+    else if (wish == GPSH_AGENT_CPU)
+        snprintf(why, sizeof why, "GPUSHMEM_AMO_AGENT=cpu");
+    return any_nic && wish != GPSH_AGENT_NIC && (without >= 0 || wish == GPSH_AGENT_CPU);
+}
+
+int gpsh_atomics_serve(void)
+{
+    int status = 0;
+    for (int i = 0; i < gpsh.n_transports && !status; i++) {
+        struct gpsh_transport *t = gpsh.transports[i];
+        if (!has_nic(t))
+            continue;
+        status = t->ops->serve_atomics
+                     ? t->ops->serve_atomics(t)
+                     : gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED,
+                                 "%s, and the transport %s has no agent that would: give the job "
+                                 "NICs with atomics, or another transport (GPUSHMEM_TRANSPORTS=%s)",
+                                 why, t->ops->name, gpsh.settings.transports);
+    }
+    return status;
+}
+
+// Whether the processor's atomics, or those of the GPU that has the heap, are what reaches the PE by
+// that transport: by a mapping, or the PE's agent.
+static bool is_processors(int transport)
+{
+    return !has_nic(gpsh.transports[transport]) || gpsh.transports[transport]->agents;
+}
+
+uint32_t gpsh_atomics_reach(const struct gpsh_peer_blob *blobs)
+{
+    uint32_t reach = REACH_PROCESSOR | REACH_NIC;
+    for (int pe = 0; pe < gpsh.n_pes; pe++) {
+        if (!is_processors(gpsh.peers[pe].data))
+            reach &= ~(uint32_t)REACH_PROCESSOR;
+        if (gpsh.peers[pe].amo < 0)
+            reach &= ~(uint32_t)REACH_NIC;
+    }
+    return first_without(blobs) >= 0 ? reach & ~(uint32_t)REACH_NIC : reach;
+}
+
+static int no_nic(const char *open_failures)
+{
+    return gpsh_fail(
+        GPUSHMEM_ERR_SETTING,
+        "GPUSHMEM_AMO_AGENT=nic: no NIC executes atomics for every PE (%s); set it to auto",
+        open_failures[0] ? open_failures
+        : why[0]         ? why
+                         : "verbs is not in GPUSHMEM_TRANSPORTS, or does not reach a PE");
+}
+
+static bool any_agent(void)
+{
+    bool any = false;
+    for (int pe = 0; pe < gpsh.n_pes; pe++)
+        any |= gpsh.transports[gpsh.peers[pe].data]->agents;
+    return any;
+}
+
+static void note_why(void)
+{
+    if (!gpsh.cpu_atomics)
+        snprintf(why, sizeof why, "%s",
+                 gpsh.settings.amo_agent == GPSH_AGENT_NIC ? "GPUSHMEM_AMO_AGENT=nic"
+                                                           : "not every PE is mapped");
+    else if (!any_agent())
+        snprintf(why, sizeof why, "every PE is mapped");
+}
+
+// The processor if it reaches every PE, else the NIC, also towards PEs of this node.
+int gpsh_atomics_choose(uint32_t reach, const char *open_failures)
+{
+    bool processor = reach & REACH_PROCESSOR, nic = reach & REACH_NIC;
+    int wish = (int)gpsh.settings.amo_agent;
+    gpsh.cpu_atomics = wish == GPSH_AGENT_CPU || (wish == GPSH_AGENT_AUTO && processor);
+    if (gpsh.cpu_atomics && !processor)
+        return gpsh_fail(GPUSHMEM_ERR_SETTING,
+                         "GPUSHMEM_AMO_AGENT=cpu: a PE is reached neither by loads and stores nor "
+                         "by a transport that has agents; set it to auto");
+    if (wish == GPSH_AGENT_NIC && !nic)
+        return no_nic(open_failures);
+    if (!gpsh.cpu_atomics && !nic)
+        return gpsh_fail(GPUSHMEM_ERR_UNREACHABLE,
+                         "not every PE is reached by a transport with NIC atomics, which a job on "
+                         "several nodes needs; add verbs to GPUSHMEM_TRANSPORTS=%s",
+                         gpsh.settings.transports);
+    for (int pe = 0; pe < gpsh.n_pes; pe++)
+        if (gpsh.cpu_atomics)
+            gpsh.peers[pe].amo = gpsh.peers[pe].data;
+    note_why();
+    return 0;
+}
+
+const char *gpsh_atomics_agent(int pe)
+{
+    const struct gpsh_transport *t = gpsh.transports[gpsh.peers[pe].amo];
+    return !gpsh.cpu_atomics ? t->ops->name : t->agents ? "agent" : "processor";
+}
+
+void gpsh_atomics_explain(char *line, size_t bytes)
+{
+    const char *who = !gpsh.cpu_atomics ? "NICs" : any_agent() ? "processors and agents"
+                                                               : "processors";
+    snprintf(line, bytes, "atomics by %s: %s", who, why);
+}

@@ -1,0 +1,4 @@
+#!/bin/bash
+# on_pes.sh "PES" NAME=VALUE program [argument]...: the program, with that in the environment of those PEs alone.
+case " $1 " in *" $PMIX_RANK "*) export "${2?}" ;; esac
+exec "${@:3}"
