@@ -199,7 +199,8 @@ GPUSHMEM_API void *gpushmem_ptr(const void *sym, int pe);
 struct gpushmem_peer_info {
     // who moves the host's data: "p2p", "verbs", "loop"; valid until finalize
     const char *transport;
-    const char *atomics;   // what executes atomics: "processor", or a transport's name
+    // what executes atomics: "processor", "agent" (a thread of that PE), or a transport's name
+    const char *atomics;
     int same_node;         // 1: on this node
     int device_direct;     // 1: kernels reach it by loads and stores; 0: through ring and proxy
     char description[256]; // one sentence for a reader

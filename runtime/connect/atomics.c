@@ -82,8 +82,8 @@ int gpsh_atomics_serve(void)
     return status;
 }
 
-// Whether the processor's atomics, or those of the GPU that has the heap, are what reaches the PE by
-// that transport: by a mapping, or the PE's agent.
+// Whether the processor's atomics, or those of the GPU that has the heap, are what reaches the PE
+// by that transport: by a mapping, or the PE's agent.
 static bool is_processors(int transport)
 {
     return !has_nic(gpsh.transports[transport]) || gpsh.transports[transport]->agents;
@@ -161,7 +161,8 @@ const char *gpsh_atomics_agent(int pe)
 
 void gpsh_atomics_explain(char *line, size_t bytes)
 {
-    const char *who = !gpsh.cpu_atomics ? "NICs" : any_agent() ? "processors and agents"
-                                                               : "processors";
+    const char *who = !gpsh.cpu_atomics ? "NICs"
+                      : any_agent()     ? "processors and agents"
+                                        : "processors";
     snprintf(line, bytes, "atomics by %s: %s", who, why);
 }

@@ -10,8 +10,8 @@
 void gpsh_atomics_offer(struct gpsh_peer_blob *blob);
 // Whether that of another PE fits this one's.
 int gpsh_atomics_check(const struct gpsh_peer_blob *blob);
-// Whether agents have to execute the atomics that no mapping reaches: the same on all PEs. Then this
-// PE's transports have one, and describe themselves anew.
+// Whether agents have to execute the atomics that no mapping reaches: the same on all PEs. Then
+// this PE's transports have one, and describe themselves anew.
 bool gpsh_atomics_need_agents(const struct gpsh_peer_blob *blobs);
 int gpsh_atomics_serve(void);
 // When all PEs are connected. `reach` is what holds for every PE of gpsh_atomics_reach, and

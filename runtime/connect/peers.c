@@ -470,8 +470,7 @@ static int wire(struct wiring *w, int my_status)
     for (int pe = 0; pe < gpsh.n_pes && !status; pe++)
         status = connect_peer(w, pe);
     uint32_t reach = 0;
-    status =
-        gpsh_agree(&gpsh.boot, status, status ? 0 : gpsh_atomics_reach(w->blobs), &reach);
+    status = gpsh_agree(&gpsh.boot, status, status ? 0 : gpsh_atomics_reach(w->blobs), &reach);
     return status ? status : gpsh_atomics_choose(reach, w->open_failures);
 }
 

@@ -278,9 +278,10 @@ struct gpsh_transport_ops {
     int64_t (*describe)(struct gpsh_transport *self, void *blob, size_t bytes);
     // Some PE's NIC executes no atomics, or the job wants none of a NIC's. Called on every PE or on
     // none, after open and before describe. An agent of this PE then executes what its peers send:
-    // on host memory by the processor's atomic instructions, on a GPU's by those of kernels. So they
-    // are exclusive with those of this PE's program and kernels, and of PEs that map its memory. A
-    // fetch may stay a read of the NIC, and a signal that is set a write. NULL: there is no agent.
+    // on host memory by the processor's atomic instructions, on a GPU's by those of kernels. So
+    // they are exclusive with those of this PE's program and kernels, and of PEs that map its
+    // memory. A fetch may stay a read of the NIC, and a signal that is set a write. NULL: there is
+    // no agent.
     int (*serve_atomics)(struct gpsh_transport *self);
     // Reads pe's data and connects. Every field of `blob` is checked before use.
     // GPUSHMEM_ERR_UNREACHABLE if this transport cannot serve that PE (a sentence says why),

@@ -188,13 +188,14 @@ static const struct stage_request bad_requests[] = {
     {.number = 1, .kind = GPSH_OP_PUT, .bytes = 8, .region = GPSH_CONTROL},
 };
 
-// A PE of many PEs and channels gives its mailboxes fewer slots, and says which setting is too small.
+// A PE of many PEs and channels gives its mailboxes fewer slots, and says which setting is too
+// small.
 Test(verbs_stage, serve_atomics__mailboxes_do_not_fit__says_so)
 {
     pair.settings[0] = "GPUSHMEM_STAGE_BYTES=1M";
     cr_assert_eq(fake_pair_open(&pair), 0, "%s", gpsh_last_error());
     int n_pes = verbs()->env.n_pes;
-    verbs()->env.n_pes = 1 << 13;
+    verbs()->env.n_pes = 1 << 15;
     cr_assert_eq(gpsh_verbs_ops.serve_atomics(pair.transport), GPUSHMEM_ERR_SETTING);
     cr_assert(strstr(gpsh_last_error(), "GPUSHMEM_STAGE_BYTES=1048576"), "%s", gpsh_last_error());
     cr_assert(!pair.transport->agents);

@@ -38,7 +38,7 @@ struct verbs_agent {
     struct gpsh_verbs *verbs;
     const struct gpsh_queue_ops *ops;
     struct gpsh_queue *queue;
-    uint64_t heap_bytes; // as far as it has grown
+    uint64_t heap_bytes;          // as far as it has grown
     uint64_t *arrived, *answered; // [n_boxes] in the area
     char *slots;
     struct mailbox *boxes;
@@ -149,12 +149,11 @@ static bool by_processor(struct verbs_agent *agent, uint32_t box,
     if (mailbox->done != mailbox->taken)
         return false;
     char *at = address_of(agent, request, request->remote);
-    uint64_t old =
-        request->width == 8
-            ? gpsh_direct_amo64((uint64_t *)(void *)at, request->amo, request->operand,
-                                request->compare)
-            : gpsh_direct_amo32((uint32_t *)(void *)at, request->amo, (uint32_t)request->operand,
-                                (uint32_t)request->compare);
+    uint64_t old = request->width == 8
+                       ? gpsh_direct_amo64((uint64_t *)(void *)at, request->amo, request->operand,
+                                           request->compare)
+                       : gpsh_direct_amo32((uint32_t *)(void *)at, request->amo,
+                                           (uint32_t)request->operand, (uint32_t)request->compare);
     memcpy(payload, &old, sizeof old);
     mailbox->taken++;
     mailbox->done++;

@@ -88,14 +88,15 @@ struct verbs_stage_pipe {
     struct gpsh_flow inner; // those of the operations that move chunks
     uint32_t serves;        // the peer's agent: enum gpsh_verbs_serves
     bool polling, draining;
-    // A fence that the next operation of the flow, direct or near, has to take; and the next far one
+    // A fence that the next operation of the flow, direct or near, has to take; and the next far
+    // one
     bool fenced, far_fenced;
-    bool apart;                       // a mailbox may tell of writes before they are there
-    uint32_t depth, payload;          // chunks under way, bytes of each
-    uint32_t n_slots, slot_bytes;     // of the mailbox
-    uint64_t last_near, last_far;     // operations, or 0
-    uint64_t fence_far;               // the last far one before the last fence
-    uint64_t reads;                   // of the flow's operations, up to the last direct fetch
+    bool apart;                           // a mailbox may tell of writes before they are there
+    uint32_t depth, payload;              // chunks under way, bytes of each
+    uint32_t n_slots, slot_bytes;         // of the mailbox
+    uint64_t last_near, last_far;         // operations, or 0
+    uint64_t fence_far;                   // the last far one before the last fence
+    uint64_t reads;                       // of the flow's operations, up to the last direct fetch
     uint64_t arrived, answered_at, slots; // offsets in the peer's area
     uint64_t epoch;
     struct stage_op *ops;       // as many as the flow has slots
