@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Everybody's atomics on the same words: the host and the kernels of every PE, on its own memory, on
-// that of PEs that it maps and of those behind the NIC, drawn from a seed. None is lost: sums, bits
-// and what swaps took out add up exactly, tickets are drawn once, nobody sees a sum go back, and
-// what a fence or a signal orders arrives in that order.
+// Everybody's atomics on the same words: the host and the kernels of every PE, on its own memory,
+// on that of PEs that it maps and of those behind the NIC, drawn from a seed. None is lost: sums,
+// bits and what swaps took out add up exactly, tickets are drawn once, nobody sees a sum go back,
+// and what a fence or a signal orders arrives in that order.
 //   usage: atomics_mix [rounds [seed]]
 #include <string.h>
 #include <time.h>
@@ -189,9 +189,7 @@ template <class Calls> static void play(job j, int issuer)
         case 1: add_some<Calls>(at, done, value >> 40, pe); break;
         case 2: add_half<Calls>(at, done, value >> 40, pe); break;
         case 3: flip<Calls>(at, done, value, pe); break;
-        case 4:
-            done->swapped += value - Calls::uint64_atomic_swap(&at->swapped, value, pe);
-            break;
+        case 4: done->swapped += value - Calls::uint64_atomic_swap(&at->swapped, value, pe); break;
         case 5: compare_and_swap<Calls>(at, done, value, pe); break;
         case 6: draw_ticket<Calls>(at, done, pe); break;
         case 7: j.wrong[issuer] += !mark<Calls>(at, j.me * ISSUERS + issuer, pe); break;
