@@ -49,10 +49,14 @@ static int init_by(struct gpsh_bootstrap *b, const struct gpsh_settings *setting
 int gpsh_bootstrap_init(struct gpsh_bootstrap *b)
 {
     struct gpsh_settings settings;
-    int status = gpsh_settings_read_quietly("GPUSHMEM_", &settings); // init has warned
-    if (status)
-        return status;
-    status = init_by(b, &settings);
+    // Init has told of settings that are wrong. `gpushmem doctor` looks at jobs that have such.
+    if (gpsh_settings_read_quietly("GPUSHMEM_", &settings)) {
+        gpsh_clear_error();
+        int status = gpsh_settings_read((char *[]){NULL}, &settings);
+        if (status)
+            return status;
+    }
+    int status = init_by(b, &settings);
     gpsh_settings_clear(&settings);
     return status;
 }

@@ -34,8 +34,8 @@ enum { FEW_THREADS = 4096 };
 // The PMIx library has one state per process, so this does, too.
 static struct {
     pmix_proc_t me;
-    pid_t pid;      // of the process that initialised PMIx, 0: nobody did
-    bool active;    // between our init and finalize
+    pid_t pid;   // of the process that initialised PMIx, 0: nobody did
+    bool active; // between our init and finalize
     size_t handler;
     bool has_handler;
     struct gpsh_kvs_job job; // with the deaths that the launcher told
