@@ -15,9 +15,15 @@
 
 enum { MOST_AT_ONCE = 252, EVENTS = 64, PATIENCE_S = 1 };
 
+// Whether the kernel tells who has sent a message. A socket that has asked for that gets a name,
+// which everybody could see, once it sends: meanwhile PEs' messages say it themselves.
+static int ask_for_senders(int fd, int on)
+{
+    return setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on));
+}
+
 int gpsh_lines_open(struct gpsh_lines *l, int n_pes, int n_nodes, int *pe_ends)
 {
-    const int on = 1;
     const struct timeval patience = {.tv_sec = PATIENCE_S}; // a stopped launcher stops no PE
     *l = (struct gpsh_lines){.epoll = epoll_create1(EPOLL_CLOEXEC),
                              .n_pes = n_pes,
@@ -34,7 +40,7 @@ int gpsh_lines_open(struct gpsh_lines *l, int n_pes, int n_nodes, int *pe_ends)
             return errno;
         l->lines[pe].fd = ends[0];
         pe_ends[pe] = ends[1];
-        if (setsockopt(ends[0], SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) < 0 ||
+        if (ask_for_senders(ends[0], true) < 0 ||
             setsockopt(ends[1], SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) < 0 ||
             fcntl(ends[0], F_SETFL, O_NONBLOCK) < 0 ||
             epoll_ctl(l->epoll, EPOLL_CTL_ADD, ends[0], &event) < 0)
@@ -81,7 +87,12 @@ static bool send_sets(struct gpsh_lines *l, struct gpsh_line *to, int first_of_n
                                       .cmsg_level = SOL_SOCKET,
                                       .cmsg_type = SCM_RIGHTS};
     memcpy(CMSG_DATA(&control.header), fds, (size_t)n * sizeof(int));
-    return sendmsg(to->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0;
+    ask_for_senders(to->fd, false);
+    ssize_t sent = sendmsg(to->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    int error = errno;
+    ask_for_senders(to->fd, true);
+    errno = error;
+    return sent >= 0;
 }
 
 // Once all PEs of a node have everything, the memory is theirs alone.

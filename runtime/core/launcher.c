@@ -45,24 +45,30 @@ enum gpsh_launched gpsh_launcher_find(int *segment, int *line)
     return GPSH_LAUNCHED;
 }
 
+static void control_add(struct msghdr *message, int type, const void *data, size_t bytes)
+{
+    struct cmsghdr *c = (struct cmsghdr *)((char *)message->msg_control + message->msg_controllen);
+    *c = (struct cmsghdr){.cmsg_len = CMSG_LEN(bytes), .cmsg_level = SOL_SOCKET, .cmsg_type = type};
+    memcpy(CMSG_DATA(c), data, bytes);
+    message->msg_controllen += CMSG_SPACE(bytes);
+}
+
+// Says who sends: the launcher hears nobody else, and the kernel lets nobody lie. It would say so
+// itself where the receiver asks for it, but gives a name to a socket that asks and sends.
 int gpsh_launcher_send(int line, const struct gpsh_line_message *head, const char *text,
                        size_t bytes, const int *fds, int n)
 {
     union {
-        struct cmsghdr header;
-        char bytes[CMSG_SPACE(MOST_FDS * sizeof(int))];
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(MOST_FDS * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
     } control = {0};
+    const struct ucred me = {.pid = getpid(), .uid = geteuid(), .gid = getegid()};
     struct iovec parts[] = {{.iov_base = (void *)head, .iov_len = sizeof *head},
                             {.iov_base = (void *)text, .iov_len = bytes}};
-    struct msghdr message = {.msg_iov = parts, .msg_iovlen = text ? 2 : 1};
-    if (n > 0) {
-        message.msg_control = &control;
-        message.msg_controllen = CMSG_SPACE((size_t)n * sizeof(int));
-        control.header = (struct cmsghdr){.cmsg_len = CMSG_LEN((size_t)n * sizeof(int)),
-                                          .cmsg_level = SOL_SOCKET,
-                                          .cmsg_type = SCM_RIGHTS};
-        memcpy(CMSG_DATA(&control.header), fds, (size_t)n * sizeof(int));
-    }
+    struct msghdr message = {.msg_iov = parts, .msg_iovlen = text ? 2 : 1, .msg_control = &control};
+    control_add(&message, SCM_CREDENTIALS, &me, sizeof me);
+    if (n > 0)
+        control_add(&message, SCM_RIGHTS, fds, (size_t)n * sizeof(int));
     ssize_t sent;
     while ((sent = sendmsg(line, &message, MSG_NOSIGNAL)) < 0 && errno == EINTR)
         continue;

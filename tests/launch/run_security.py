@@ -10,7 +10,7 @@ import sys
 import time
 import unittest
 
-from run_case import GPUSHMEM, BOOT, EVERYWHERE, MISHAP, HANG_S, Case, main
+from run_case import GPUSHMEM, BOOT, EVERYWHERE, MISHAP, HANG_S, marked_processes, Case, main
 
 # What anybody may try who can run programs on this machine: connect to whatever listens and say anything, also so that the
 # connection is gone before it is accepted; open what processes hold; send signals; look for names. Ends by itself.
@@ -54,7 +54,9 @@ while time.monotonic() < end:
         for what in ("fd", "environ", "mem", "maps", "map_files"):
             try:
                 path = f"/proc/{pid}/{what}"
-                got_in.append(f"{path} {os.listdir(path) if what in ('fd', 'map_files') else open(path, 'rb').read(1)}")
+                seen = os.listdir(path) if what in ("fd", "map_files") else open(path, "rb").read(1)
+                if seen:  # of a zombie there is nothing to see
+                    got_in.append(f"{path} {seen}")
             except OSError:
                 pass
         try:
@@ -85,6 +87,7 @@ class Security(Case):
 
     def forever(self, n):
         job = self.start("-n", n, "-x", "GPUSHMEM_HEAP_SIZE=1M", EVERYWHERE, "forever")
+        self.addCleanup(job.kill)
         self.assertEqual(self.wait_for_lines(job, n), ["ready"] * n)
         return job
 
@@ -94,8 +97,7 @@ class Security(Case):
 
     def processes_of(self, job):
         """Launcher, keeper and PEs."""
-        return [int(p.parts[2]) for p in pathlib.Path("/proc").glob("[0-9]*/environ")
-                if self.mark.encode() in p.read_bytes()] + [job.pid]
+        return list({*marked_processes(self.mark.encode()), job.pid})
 
     def test_nothing_listens_and_nothing_has_a_name(self):
         job = self.forever(3)
