@@ -18,12 +18,9 @@ static double clock_s(void)
     return (double)gpsh_clock_ns() * 1e-9;
 }
 
-static struct gpsh_log_merge_line *line_of(struct gpsh_log_merge *m, const char *text)
+// Room for one more line, or NULL.
+static struct gpsh_log_merge_line *line_new(struct gpsh_log_merge *m)
 {
-    for (int i = 0; i < m->n; i++) {
-        if (strcmp(m->lines[i].text, text) == 0)
-            return &m->lines[i];
-    }
     if (m->n == m->room) {
         int wanted = m->room ? 2 * m->room : 16;
         struct gpsh_log_merge_line *grown = realloc(m->lines, (size_t)wanted * sizeof(*grown));
@@ -32,14 +29,37 @@ static struct gpsh_log_merge_line *line_of(struct gpsh_log_merge *m, const char 
         m->lines = grown;
         m->room = wanted;
     }
-    struct gpsh_log_merge_line line = {strdup(text), calloc((size_t)m->n_pes, sizeof(*line.said))};
-    if (line.text && line.said) {
-        m->lines[m->n] = line;
-        return &m->lines[m->n++];
+    return &m->lines[m->n];
+}
+
+static struct gpsh_log_merge_line *line_of(struct gpsh_log_merge *m, const char *text)
+{
+    for (int i = 0; i < m->n; i++) {
+        if (m->lines[i].said && strcmp(m->lines[i].text, text) == 0)
+            return &m->lines[i];
     }
-    free(line.text);
-    free(line.said);
+    struct gpsh_log_merge_line *line = line_new(m);
+    if (!line)
+        return NULL;
+    *line = (struct gpsh_log_merge_line){strdup(text), calloc((size_t)m->n_pes, sizeof(bool))};
+    if (line->text && line->said) {
+        m->n++;
+        return line;
+    }
+    free(line->text);
+    free(line->said);
     return NULL;
+}
+
+bool gpsh_log_merge_add_own(struct gpsh_log_merge *m, const char *text, size_t bytes)
+{
+    struct gpsh_log_merge_line *line = m->n && m->n < GPSH_LOG_MERGE_MOST ? line_new(m) : NULL;
+    char *copy = line ? strndup(text, bytes) : NULL;
+    if (!copy)
+        return false;
+    *line = (struct gpsh_log_merge_line){copy, NULL};
+    m->n++;
+    return true;
 }
 
 void gpsh_log_merge_add(struct gpsh_log_merge *m, int pe, const char *text)
@@ -86,9 +106,13 @@ void gpsh_log_merge_print(struct gpsh_log_merge *m,
 {
     for (int i = 0; i < m->n; i++) {
         char pes[PES_BYTES], line[LONGEST + PES_BYTES + 32];
-        pes_print(&m->lines[i], m->n_pes, pes, sizeof(pes));
-        int n = snprintf(line, sizeof(line), "gpushmem[%s] %s\n", pes, m->lines[i].text);
-        print(line, (size_t)n, arg);
+        if (m->lines[i].said) {
+            pes_print(&m->lines[i], m->n_pes, pes, sizeof(pes));
+            int n = snprintf(line, sizeof(line), "gpushmem[%s] %s\n", pes, m->lines[i].text);
+            print(line, (size_t)n, arg);
+        } else {
+            print(m->lines[i].text, strlen(m->lines[i].text), arg);
+        }
         free(m->lines[i].text);
         free(m->lines[i].said);
     }

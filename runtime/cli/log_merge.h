@@ -9,7 +9,7 @@
 
 struct gpsh_log_merge_line {
     char *text;
-    bool *said; // [n_pes] by whom
+    bool *said; // [n_pes] by whom; NULL: by the launcher
 };
 
 struct gpsh_log_merge {
@@ -23,6 +23,8 @@ enum { GPSH_LOG_MERGE_MOST = 256 }; // lines that wait
 
 // A line of a PE, without PE and newline.
 void gpsh_log_merge_add(struct gpsh_log_merge *m, int pe, const char *text);
+// A line of the launcher, with its newline, to come after those that wait. False: it cannot wait.
+bool gpsh_log_merge_add_own(struct gpsh_log_merge *m, const char *text, size_t bytes);
 // When the waiting lines are to be printed (monotonic seconds); 0: none wait.
 double gpsh_log_merge_due_s(const struct gpsh_log_merge *m);
 // Passes all waiting lines to `print`, each with its newline, in the order in which each was first

@@ -174,11 +174,14 @@ static void on_line(int pe, const struct gpsh_line_message *message, const char 
 }
 
 // Prints a line of the launcher after all that the PEs have said so far, and never inside one of
-// their lines.
+// their lines. It waits with those: more PEs may be about to say the same.
 static void say_in_turn(const char *line, size_t bytes, void *launcher)
 {
-    log_print(launcher);
-    line_print(line, bytes, launcher);
+    struct launcher *l = launcher;
+    if (gpsh_log_merge_add_own(&l->log, line, bytes))
+        return;
+    log_print(l);
+    line_print(line, bytes, l);
 }
 
 // The file of a PE with --output-filename. -1 after a message.
