@@ -46,8 +46,9 @@ says 'InfiniBand' GPUSHMEM_SOFTHCA_LINK=ib -- info
 peers="run -n 2 $gpushmem info --peers"
 says "PE 1 on $(hostname): 16 MiB on Fake GPU 1 at 0000:93:00.0; no NIC is open: every PE" -- $peers
 export GPUSHMEM_TRANSPORTS=verbs
-says "PE 0 on $(hostname): 16 MiB on Fake GPU 0 at 0000:13:00.0; NIC softhca0:1 (RoCE, PIX from the GPU): GPUDirect by dma-buf; atomics by NICs: not every PE is mapped
-PE 1 on $(hostname): 16 MiB on Fake GPU 1 at 0000:93:00.0; NIC softhca3:1 (RoCE, PHB from the GPU): GPUDirect by dma-buf; atomics by NICs: not every PE is mapped
+atomics='atomics by NICs: not every PE is mapped'
+says "PE 0 on $(hostname): 16 MiB on Fake GPU 0 at 0000:13:00.0; NIC softhca0:1 (RoCE, PIX from the GPU): GPUDirect by dma-buf; $atomics
+PE 1 on $(hostname): 16 MiB on Fake GPU 1 at 0000:93:00.0; NIC softhca3:1 (RoCE, PHB from the GPU): GPUDirect by dma-buf; $atomics
 PE 0 reaches PE 0 by verbs" -- $peers
 says 'PE 0 reaches PE 0 by p2p, atomics by verbs, kernels direct; PEs 1 to 8 by verbs, atomics by verbs, kernels by ring' \
     GPUSHMEM_TRANSPORTS=p2p,verbs GPUSHMEM_HEAP_KIND=host -- run -n 9 --nodes 9 "$gpushmem" info --peers
