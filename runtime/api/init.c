@@ -159,8 +159,9 @@ static int open_log(void)
     return gpsh_setting_fail_at(
         "GPUSHMEM_LOG_FILE",
         gpsh_fail(GPUSHMEM_ERR_SETTING,
-                  "GPUSHMEM_LOG_FILE=%s cannot be opened for writing (%s); name a file in a "
-                  "directory this user may write",
+                  "GPUSHMEM_LOG_FILE=%s cannot be opened for writing (%s); name a regular file of "
+                  "this user's own, in a directory that this user may write, or /dev/stderr; links "
+                  "are not followed",
                   file, strerror(error)));
 }
 

@@ -3,13 +3,13 @@
 #include "core/log.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "core/launcher.h"
+#include "core/log_file.h"
 #include "core/printable.h"
 
 enum { LINE_BYTES = 1024 };
@@ -23,7 +23,7 @@ int gpsh_log_open(enum gpsh_log_level level, const char *file)
     gpsh_log_threshold = level;
     if (!file || !*file)
         return 0;
-    int fd = open(file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    int fd = gpsh_log_file_open(file);
     if (fd < 0)
         return errno;
     gpsh_log_close();

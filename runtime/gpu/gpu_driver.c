@@ -67,8 +67,9 @@ static int look_up_all(void *library)
 // freed, or part of this library, which may be unloaded before the process ends.
 static void environment_add(const char *entry)
 {
-    static char **added; // found from here when a later setenv has replaced it
-    char *copy = strdup(entry);
+    // Leak checkers find it here when a later setenv has replaced it.
+    static char **kept __attribute__((used));
+    char **added, *copy = strdup(entry);
     size_t n = 0;
     while (environ && environ[n])
         n++;
@@ -81,6 +82,8 @@ static void environment_add(const char *entry)
         memcpy(added, environ, n * sizeof *added);
     added[n] = copy;
     added[n + 1] = NULL;
+    kept = added;
+    (void)kept;
     __atomic_store_n(&environ, added, __ATOMIC_RELEASE);
 }
 

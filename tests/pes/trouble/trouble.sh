@@ -22,6 +22,33 @@ says "NIC atomics without a NIC" "GPUSHMEM_AMO_AGENT=nic: no NIC executes atomic
 says "bad CPUs for proxies, none needed" "GPUSHMEM_PROXY_CPUS=4- is no list of CPUs" env GPUSHMEM_PROXY_CPUS=4- "$bin/lifecycle"
 works "statistics of a job without rings" "stats: nothing was counted" env GPUSHMEM_STATS=1 "$bin/lifecycle"
 says "log file in no directory" "GPUSHMEM_LOG_FILE=/nowhere/log" env GPUSHMEM_LOG_FILE=/nowhere/log "$bin/lifecycle"
+# Whatever is there under the log's name, nobody waits for it and nobody else's file is written to.
+odd=$(mktemp -d)
+mkfifo "$odd/fifo"
+echo mine >"$odd/file"
+ln "$odd/file" "$odd/twin"
+ln -s file "$odd/link"
+ln -s nothing "$odd/dangling"
+mkdir "$odd/directory"
+for name in fifo twin link dangling directory; do
+    says "log file is a $name" "GPUSHMEM_LOG_FILE=$odd/$name cannot be opened for writing" \
+        env "GPUSHMEM_LOG_FILE=$odd/$name" timeout 20 "$bin/lifecycle"
+done
+if [ "$(cat "$odd/file")" != mine ] || [ -e "$odd/nothing" ]; then
+    echo "FAILED: a link was followed"
+    failures=$((failures + 1))
+fi
+if [ "$(id -u)" = 0 ]; then
+    echo theirs >"$odd/theirs"
+    chown 65534 "$odd/theirs"
+    says "log file of another user" "$odd/theirs cannot be opened for writing" \
+        env "GPUSHMEM_LOG_FILE=$odd/theirs" "$bin/lifecycle"
+fi
+works "log on standard output" "INFO " sh -c 'GPUSHMEM_LOG_LEVEL=debug GPUSHMEM_LOG_FILE=/dev/stdout exec "$0"' "$bin/lifecycle"
+works "log to nowhere" "" env GPUSHMEM_LOG_LEVEL=debug GPUSHMEM_LOG_FILE=/dev/null "$bin/lifecycle"
+works "log in a new file" "INFO " sh -c 'GPUSHMEM_LOG_LEVEL=debug GPUSHMEM_LOG_FILE=$1 "$0" && cat "$1"' \
+    "$bin/lifecycle" "$odd/new"
+rm -r "$odd"
 says "device heap without a GPU" "GPUSHMEM_HEAP_KIND" env CUDA_VISIBLE_DEVICES= GPUSHMEM_HEAP_KIND=device "$bin/lifecycle"
 says "numbers that have no room for pieces" "GPUSHMEM_TEAM_EPOCH" env GPUSHMEM_TEAM_EPOCH=8796093022209 "$bin/lifecycle"
 says "different heaps" "GPUSHMEM_HEAP_SIZE" $run -n 2 sh -c \

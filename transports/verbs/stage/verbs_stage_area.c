@@ -25,13 +25,13 @@ static int choose_slots(struct gpsh_verbs *verbs, uint32_t n_boxes)
              depth = heap ? (uint64_t)settings->stage_depth : ATOMICS_DEPTH,
              least = heap ? LEAST_SLOT : ATOMICS_SLOT,
              most = heap ? settings->stage_chunk : ATOMICS_SLOT;
+    const unsigned long long needed = n_boxes * least;
     if (room < least)
         return gpsh_fail(GPUSHMEM_ERR_SETTING,
                          "GPUSHMEM_STAGE_BYTES=%llu: the mailboxes of %d PEs take %llu bytes at "
                          "least; raise it, or use fewer channels (GPUSHMEM_CONTEXTS, "
                          "GPUSHMEM_PROXY_THREADS)",
-                         (unsigned long long)settings->stage_bytes, verbs->env.n_pes,
-                         (unsigned long long)(n_boxes * least));
+                         (unsigned long long)settings->stage_bytes, verbs->env.n_pes, needed);
     uint64_t slots = room / least < depth ? room / least : depth;
     uint64_t bytes = room / slots;
     bytes = most < bytes ? most : bytes;
