@@ -63,8 +63,8 @@ GPUSHMEM_API int gpushmem_alltoallsmem(gpushmem_team_t team, void *dest, const v
                                        ptrdiff_t dst, ptrdiff_t sst, size_t bytes);
 
 // Reductions, element by element: folded from the left in the order of the ranks, so that every PE
-// gets the same bits, whatever the size and the way. types.h says which types and how they are
-// folded.
+// gets the same bits, whatever the size and the way; but of a NaN only that it is one: its sign and
+// payload are unspecified. types.h says which types and how they are folded.
 //   reduce         dest of all: the fold of all sources; in place legal (dest == source)
 //   reducescatter  source has n parts; dest of rank r, nelems elements, is the fold of all parts r;
 //                  dest may be the PE's own part of source, on all PEs or on none

@@ -20,7 +20,8 @@
 //              no barrier is needed in front. After the operation, dest is complete here and source
 //              may be written; nothing is said about other PEs.
 //   Bits       Reductions fold from the left in the order of ranks, whatever the size, so all
-//              members, issuers and sizes give the same bits. half and bfloat16 are folded in float
+//              members, issuers and sizes give the same bits (of a NaN only that it is
+//              one: sign and payload are unspecified). half and bfloat16 are folded in float
 //              and rounded once (once for each node with GPUSHMEM_COLLECTIVES=round=1, where large
 //              reduces of streams go by nodes); of complex numbers each product and sum is. Minimum
 //              and maximum: NaN wins, -0 is less than +0. Integers wrap.
