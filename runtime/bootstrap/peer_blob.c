@@ -16,6 +16,7 @@ struct packed_header {
     uint64_t region_bytes[GPSH_REGIONS];
     uint64_t static_id;
     int32_t device_heap, pid, node, node_pe;
+    int64_t team_epoch;
     int32_t teams, stream_teams;
     int32_t amo_agent, nic_atomics;
     char hostname[64];
@@ -53,6 +54,7 @@ int gpsh_peer_blob_pack(const struct gpsh_peer_blob *blob, void **packed, size_t
                                    .device_heap = blob->device_heap,
                                    .pid = blob->pid,
                                    .static_id = blob->static_id,
+                                   .team_epoch = blob->team_epoch,
                                    .teams = blob->teams,
                                    .stream_teams = blob->stream_teams,
                                    .amo_agent = blob->amo_agent,
@@ -155,6 +157,7 @@ int gpsh_peer_blob_parse(int pe, const void *packed, size_t bytes, struct gpsh_p
                                    .device_heap = header.device_heap,
                                    .pid = header.pid,
                                    .static_id = header.static_id,
+                                   .team_epoch = header.team_epoch,
                                    .teams = header.teams,
                                    .stream_teams = header.stream_teams,
                                    .amo_agent = header.amo_agent,

@@ -165,6 +165,7 @@ static int publish(struct wiring *w, int my_status)
         .node = gpsh.boot.node_pes[0],
         .node_pe = gpsh.boot.node_my_pe,
         .static_id = gpsh_regions_static_id(),
+        .team_epoch = gpsh.settings.team_epoch,
         .teams = (int32_t)gpsh.settings.teams,
         .stream_teams = (int32_t)gpsh.settings.stream_teams,
     };
@@ -203,6 +204,11 @@ static int check_collectives(const struct gpsh_peer_blob *blob)
             "PE %d has GPUSHMEM_TEAMS=%d and GPUSHMEM_STREAM_TEAMS=%d, this PE %" PRId64
             " and %" PRId64 "; set them alike for all PEs",
             blob->pe, blob->teams, blob->stream_teams, settings->teams, settings->stream_teams);
+    if (blob->team_epoch != settings->team_epoch)
+        return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
+                         "PE %d has GPUSHMEM_TEAM_EPOCH=%" PRId64 ", this PE %" PRId64
+                         "; set it alike for all PEs",
+                         blob->pe, blob->team_epoch, settings->team_epoch);
     if (strcmp(blob->collectives, gpsh.collectives) != 0)
         return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
                          "PE %d carries out collectives of streams by GPUSHMEM_COLLECTIVES=%s, "

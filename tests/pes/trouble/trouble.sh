@@ -59,6 +59,8 @@ works "the same ways, written in two ways" "" $run -n 2 sh -c \
     'GPUSHMEM_COLLECTIVES=$([ $GPUSHMEM_RUN_PE = 0 ] && echo packets=64K || echo packets=65536) exec "$0"' "$bin/lifecycle"
 says "different teams" "set them alike for all PEs" $run -n 2 sh -c \
     'GPUSHMEM_STREAM_TEAMS=$((8 + GPUSHMEM_RUN_PE)) exec "$0"' "$bin/lifecycle"
+says "operations counted from different numbers" "PE 1 has GPUSHMEM_TEAM_EPOCH=1, this PE 0; set it alike" \
+    $run -n 2 sh -c 'GPUSHMEM_TEAM_EPOCH=$GPUSHMEM_RUN_PE exec "$0"' "$bin/lifecycle"
 says "one PE cannot initialise" "PE 1 on" $run --on-failure continue -n 3 sh -c \
     'if [ $GPUSHMEM_RUN_PE = 1 ]; then export GPUSHMEM_HEAP_SIZE=8T; fi; exec "$0"' "$bin/lifecycle"
 works "unknown setting" "GPUSHMEM_HEEP_SIZE: unknown setting, ignored; did you mean GPUSHMEM_HEAP_SIZE" env GPUSHMEM_HEEP_SIZE=1G $run -n 2 "$bin/lifecycle"
