@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "memory/blocks.h"
 #include "memory/place.h"
 #include "memory/statics.h"
 
@@ -62,7 +63,7 @@ int gpsh_check_pe(const char *function, int pe)
 int gpsh_check_heap(const char *function, const void *sym, size_t bytes)
 {
     if (gpsh_is_symmetric(sym, bytes))
-        return 0;
+        return gpsh.settings.check ? gpsh_blocks_check(function, sym, bytes) : 0;
     struct gpsh_segment segment;
     const char *why = gpsh_statics_why();
     char heap[GPSH_PLACE_RANGE_BYTES];

@@ -24,9 +24,9 @@ int gpsh_check_context(const char *function, gpushmem_ctx_t ctx, struct gpsh_con
 int gpsh_check_pe_number(const char *function, int pe);
 // The PE exists and has not failed.
 int gpsh_check_pe(const char *function, int pe);
-// The PE as above, and [sym, sym + bytes) inside the symmetric heap; any address if bytes is 0.
+// The PE as above, and [sym, sym + bytes) as below; any address if bytes is 0.
 int gpsh_check_remote(const char *function, const void *sym, size_t bytes, int pe);
-// [sym, sym + bytes) inside this PE's heap.
+// [sym, sym + bytes) inside this PE's heap, and with GPUSHMEM_CHECK=1 inside one block of it.
 int gpsh_check_heap(const char *function, const void *sym, size_t bytes);
 // A multiple of the word's size.
 int gpsh_check_aligned(const char *function, const void *sym, size_t bytes);

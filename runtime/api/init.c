@@ -57,7 +57,7 @@ static void forget_job(void)
     if (!gpsh.n_pes)
         return;
     gpsh.forked_from = (int)getppid();
-    gpsh.n_pes = 0;
+    gpsh.n_pes = gpsh.quick_pes = 0;
 }
 
 // Once per process image: the C library keeps handlers for ever.
@@ -140,7 +140,7 @@ static void tear_down(void)
     gpsh_calls_close();
     gpsh_trace_close();
     free_tables();
-    gpsh.n_pes = 0;
+    gpsh.n_pes = gpsh.quick_pes = 0;
     gpsh.cpu_atomics = false;
     gpsh.flush_writes = false;
     gpsh_bootstrap_finalize(&gpsh.boot);
@@ -322,6 +322,7 @@ static int bring_up(void)
     int status;
     gpsh.my_pe = gpsh.boot.my_pe;
     gpsh.n_pes = gpsh.boot.n_pes;
+    gpsh.quick_pes = gpsh.settings.check ? 0 : gpsh.n_pes;
     atomic_store(&gpsh.failed_pe, -1);
     atomic_store(&gpsh.failures, 0);
     atomic_store(&gpsh.leaving, false);

@@ -14,7 +14,7 @@
 #include "core/sized.h"
 #include "gpushmem/gpushmem.h"
 #include "memory/adopted.h"
-#include "memory/heap_alloc.h"
+#include "memory/blocks.h"
 #include "memory/local_memory.h"
 #include "memory/place.h"
 #include "memory/regions.h"
@@ -23,47 +23,17 @@
 #include "proxy/device_side.h"
 #include "state/state.h"
 
-// What blocks are taken from: the heap, and beside one in GPU memory some host memory (base NULL:
-// none).
-static struct arena {
-    struct gpsh_heap_alloc *allocator;
-    char *base;
-    uint64_t bytes; // of the host memory
-} heap, host;
-static uint64_t allocated_end; // of the heap, where blocks may lie
-// Under THREAD_MULTIPLE several threads may ask for usage while one allocates; allocation itself is
-// collective.
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
 int gpsh_memory_init(void)
 {
     gpsh_heap_growth_init();
     gpsh_consent_init();
-    allocated_end = gpsh.user_bytes;
-    heap = (struct arena){.allocator = gpsh_heap_alloc_new(gpsh.user_bytes), .base = gpsh.heap};
-    host = (struct arena){.base = gpsh_regions_host_part(&host.bytes), .bytes = host.bytes};
-    if (host.base)
-        host.allocator = gpsh_heap_alloc_new(host.bytes);
-    return heap.allocator && (host.allocator || !host.base)
-               ? 0
-               : gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the heap's book-keeping");
-}
-
-static struct arena *arena_of(const void *block)
-{
-    return host.base && (uint64_t)((uintptr_t)block - (uintptr_t)host.base) < host.bytes ? &host
-                                                                                         : &heap;
-}
-
-static uint64_t offset_of(const void *block)
-{
-    return (uint64_t)((uintptr_t)block - (uintptr_t)arena_of(block)->base);
+    return gpsh_blocks_init();
 }
 
 uint64_t gpsh_memory_number(const void *block)
 {
-    uint64_t offset = offset_of(block);
-    if (arena_of(block) == &host)
+    uint64_t offset = gpsh_blocks_offset(block);
+    if (gpsh_blocks_arena(block) == GPSH_ARENA_HOST)
         return GPSH_HOST_BLOCK | offset;
     return offset < gpsh_heap_bytes() ? offset : GPSH_NO_BLOCK;
 }
@@ -75,7 +45,7 @@ static void end_registrations(void)
     int n = 0;
     for (; gpsh_adopted_end_one(&block); n++)
         if (block)
-            gpsh_memory_give(block);
+            gpsh_blocks_give(block);
     if (n)
         GPSH_LOG(WARN, "heap",
                  "gpushmem_finalize found %d symmetric buffer%s of the program, and makes %s plain "
@@ -83,12 +53,10 @@ static void end_registrations(void)
                  n, n == 1 ? "" : "s", n == 1 ? "it" : "them");
 }
 
-static void warn_of_blocks(const struct arena *arena)
+static void warn_of_blocks(enum gpsh_arena arena)
 {
-    struct gpsh_heap_usage usage = {0};
-    if (arena->allocator)
-        gpsh_heap_alloc_usage(arena->allocator, &usage);
-    if (usage.allocations && !gpsh.openshmem)
+    struct gpsh_heap_usage usage;
+    if (gpsh_blocks_usage(arena, &usage) && usage.allocations && !gpsh.openshmem)
         GPSH_LOG(WARN, "heap",
                  "gpushmem_finalize found %" PRIu64 " block%s (%" PRIu64
                  " bytes) of the symmetric heap still allocated, and releases all of it; call "
@@ -98,74 +66,14 @@ static void warn_of_blocks(const struct arena *arena)
 
 void gpsh_memory_finalize(void)
 {
-    if (!heap.allocator)
+    struct gpsh_heap_usage ignored;
+    if (!gpsh_blocks_usage(GPSH_ARENA_HEAP, &ignored))
         return;
     end_registrations();
-    warn_of_blocks(&heap);
-    warn_of_blocks(&host);
+    warn_of_blocks(GPSH_ARENA_HEAP);
+    warn_of_blocks(GPSH_ARENA_HOST);
     gpsh_local_finalize();
-    gpsh_heap_alloc_delete(heap.allocator);
-    gpsh_heap_alloc_delete(host.allocator);
-    heap = host = (struct arena){.base = NULL};
-}
-
-static const char *setting_of(const struct arena *arena)
-{
-    if (arena == &host)
-        return "GPUSHMEM_HOST_HEAP_SIZE";
-    return "GPUSHMEM_HEAP_SIZE or GPUSHMEM_HEAP_MAX";
-}
-
-// Takes a block on this PE; the caller makes it collective. NULL and an error sentence if the arena
-// is exhausted.
-static void *take(const char *function, struct arena *from, uint64_t bytes, uint64_t alignment)
-{
-    pthread_mutex_lock(&lock);
-    int64_t offset = from->allocator ? gpsh_heap_alloc_take(from->allocator, bytes, alignment) : -1;
-    struct gpsh_heap_usage usage = {0};
-    if (offset < 0 && from->allocator)
-        gpsh_heap_alloc_usage(from->allocator, &usage);
-    pthread_mutex_unlock(&lock);
-    if (offset >= 0)
-        return from->base + offset;
-    char where[64] = "";
-    if (alignment > 1)
-        snprintf(where, sizeof where, " at a multiple of %" PRIu64, alignment);
-    gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
-              "%s: no block of %" PRIu64 " bytes%s is free in the symmetric %s of "
-              "%" PRIu64 " bytes (the largest free one has %" PRIu64 "); raise %s",
-              function, bytes, where, from == &host ? "host memory" : "heap", usage.bytes,
-              usage.largest_free, setting_of(from));
-    return NULL;
-}
-
-static bool give(const void *block)
-{
-    const struct arena *arena = arena_of(block);
-    pthread_mutex_lock(&lock);
-    bool given = gpsh_heap_alloc_give(arena->allocator, offset_of(block));
-    pthread_mutex_unlock(&lock);
-    return given;
-}
-
-void gpsh_memory_give(const void *block)
-{
-    (void)give(block);
-}
-
-// The heap had `before` bytes. Beyond what is reserved at the end of the first piece, or beyond
-// memory of the program, or beyond a grain: no block may lie in two pieces, since a NIC has a key
-// for each.
-static int extend(uint64_t before, uint64_t more)
-{
-    uint64_t between = before - allocated_end, gap = between ? between : GPSH_HEAP_GRAIN;
-    pthread_mutex_lock(&lock);
-    bool extended = gpsh_heap_alloc_extend(heap.allocator, gap, between ? more : more - gap);
-    pthread_mutex_unlock(&lock);
-    if (extended)
-        allocated_end = before + more;
-    return extended ? 0
-                    : gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the heap's book-keeping");
+    gpsh_blocks_finalize();
 }
 
 // Every PE comes here, as the heap is exhausted on all of them, unless they differ in what they
@@ -178,38 +86,38 @@ static int take_of_larger(const char *function, enum gpsh_collective_kind kind, 
         need = UINT64_MAX;
     int status = gpsh_heap_grow(function, kind, a, b, bytes, need);
     if (!status)
-        status = extend(before, gpsh_heap_bytes() - before);
+        status = gpsh_blocks_extend(before, gpsh_heap_bytes() - before);
     if (!status)
-        *block = take(function, &heap, bytes, alignment);
+        *block = gpsh_blocks_take(function, GPSH_ARENA_HEAP, bytes, alignment);
     return status;
 }
 
-static int zero(void *block, uint64_t bytes)
+static int fill(void *block, int byte, uint64_t bytes)
 {
-    if (arena_of(block) == &heap)
-        return gpsh_regions_zero(block, bytes);
-    memset(block, 0, bytes);
+    if (gpsh_blocks_arena(block) == GPSH_ARENA_HEAP)
+        return gpsh_regions_fill(block, byte, bytes);
+    memset(block, byte, bytes);
     return 0;
 }
 
 // The barrier compares the arguments: a PE that passed others, or that is in another call, is told
 // to all, and nothing has changed then.
-static void *allocate(const char *function, struct arena *from, enum gpsh_collective_kind kind,
+static void *allocate(const char *function, enum gpsh_arena from, enum gpsh_collective_kind kind,
                       uint64_t a, uint64_t b, uint64_t bytes, uint64_t alignment)
 {
     if (gpsh_check_ready(function) || !bytes)
         return NULL;
-    void *block = take(function, from, bytes, alignment);
-    if (!block && from == &heap && gpsh.heap_grows &&
+    void *block = gpsh_blocks_take(function, from, bytes, alignment);
+    if (!block && from == GPSH_ARENA_HEAP && gpsh.heap_grows &&
         take_of_larger(function, kind, a, b, bytes, alignment, &block) == GPUSHMEM_ERR_ASYMMETRY)
         return NULL; // all were told when they met: another meeting would be one too many
-    if (block && kind == GPSH_CALL_CALLOC && zero(block, bytes) < 0)
+    if (block && kind == GPSH_CALL_CALLOC && fill(block, 0, bytes) < 0)
         block = NULL;
     // A PE whose heap is exhausted still meets the others: all of them are, since allocation is
     // symmetric.
     if (gpsh_barrier_as(kind, a, b, function)) {
         if (block)
-            gpsh_memory_give(block);
+            gpsh_blocks_give(block);
         return NULL;
     }
     return block;
@@ -218,12 +126,13 @@ static void *allocate(const char *function, struct arena *from, enum gpsh_collec
 void *gpsh_memory_allocate_host(const char *function, enum gpsh_collective_kind kind, uint64_t a,
                                 uint64_t b, uint64_t bytes, uint64_t alignment)
 {
-    return allocate(function, gpsh.device_heap ? &host : &heap, kind, a, b, bytes, alignment);
+    return allocate(function, gpsh.device_heap ? GPSH_ARENA_HOST : GPSH_ARENA_HEAP, kind, a, b,
+                    bytes, alignment);
 }
 
 void *gpushmem_malloc(size_t bytes)
 {
-    return allocate(__func__, &heap, GPSH_CALL_MALLOC, bytes, 0, bytes, 1);
+    return allocate(__func__, GPSH_ARENA_HEAP, GPSH_CALL_MALLOC, bytes, 0, bytes, 1);
 }
 
 void *gpushmem_calloc(size_t count, size_t size)
@@ -235,7 +144,7 @@ void *gpushmem_calloc(size_t count, size_t size)
                   size);
         return NULL;
     }
-    return allocate(__func__, &heap, GPSH_CALL_CALLOC, count, size, bytes, 1);
+    return allocate(__func__, GPSH_ARENA_HEAP, GPSH_CALL_CALLOC, count, size, bytes, 1);
 }
 
 void *gpushmem_align(size_t alignment, size_t bytes)
@@ -257,7 +166,7 @@ void *gpushmem_align(size_t alignment, size_t bytes)
                       : "");
         return NULL;
     }
-    return allocate(__func__, &heap, GPSH_CALL_ALIGN, alignment, bytes, bytes, alignment);
+    return allocate(__func__, GPSH_ARENA_HEAP, GPSH_CALL_ALIGN, alignment, bytes, bytes, alignment);
 }
 
 static bool is_adopted(const void *block)
@@ -276,13 +185,30 @@ static int refuse_block(const char *function, const void *block)
                          "gpushmem_buffer_unregister_symmetric",
                          function, block);
     gpsh_place_range(range);
-    if (arena_of(block) == &heap && !gpsh_in_user_heap(gpsh_offset(block), 1))
+    if (gpsh_blocks_arena(block) == GPSH_ARENA_HEAP && !gpsh_in_user_heap(gpsh_offset(block), 1))
         return gpsh_fail(GPUSHMEM_ERR_ADDRESS, "%s(%p): not an address of the symmetric heap (%s)",
                          function, block, range);
     return gpsh_fail(GPUSHMEM_ERR_ADDRESS,
                      "%s(%p): no allocated block starts there; was it freed already, or is it not "
                      "what gpushmem_malloc returned?",
                      function, block);
+}
+
+// No PE uses the block any more. With GPUSHMEM_CHECK=1 who reads it all the same sees that.
+static int release(void *block, uint64_t bytes)
+{
+    enum { STALE = 0xdf };
+    int status = gpsh.settings.check ? fill(block, STALE, bytes) : 0;
+    gpsh_blocks_give(block);
+    return status;
+}
+
+// 0: none begins there.
+static uint64_t block_bytes(const void *block)
+{
+    if (gpsh_memory_number(block) == GPSH_NO_BLOCK || is_adopted(block))
+        return 0;
+    return gpsh_blocks_size(block);
 }
 
 // A wrong address meets the others, too: if it is wrong on one PE only, the barrier says so.
@@ -294,12 +220,16 @@ int gpushmem_free(void *block)
     status = gpsh_barrier_as(GPSH_CALL_FREE, gpsh_memory_number(block), 0, __func__);
     if (status == GPUSHMEM_ERR_ASYMMETRY)
         return status;
-    return !is_adopted(block) && give(block) ? status : refuse_block(__func__, block);
+    uint64_t bytes = block_bytes(block);
+    if (!bytes)
+        return refuse_block(__func__, block);
+    int filled = release(block, bytes);
+    return status ? status : filled;
 }
 
 static int copy(void *to, const void *from, uint64_t bytes)
 {
-    if (arena_of(from) == &heap)
+    if (gpsh_blocks_arena(from) == GPSH_ARENA_HEAP)
         return gpsh_regions_copy(to, from, bytes);
     memcpy(to, from, bytes);
     return 0;
@@ -308,9 +238,9 @@ static int copy(void *to, const void *from, uint64_t bytes)
 // The same content in a block of another size. Collective; the old one stays allocated.
 static void *copy_to_new(const char *function, void *old, uint64_t old_bytes, uint64_t bytes)
 {
-    void *block = take(function, arena_of(old), bytes, 1);
+    void *block = gpsh_blocks_take(function, gpsh_blocks_arena(old), bytes, 1);
     if (block && copy(block, old, old_bytes < bytes ? old_bytes : bytes) < 0) {
-        gpsh_memory_give(block);
+        gpsh_blocks_give(block);
         block = NULL;
     }
     return block;
@@ -321,21 +251,11 @@ static void *reallocate(const char *function, void *old, uint64_t old_bytes, uin
 {
     void *block = copy_to_new(function, old, old_bytes, bytes);
     int status = gpsh_sync_as(GPSH_CALL_REALLOC, gpsh_memory_number(old), bytes, function);
-    void *gone = status ? block : old;
-    if (block && gone)
-        gpsh_memory_give(gone);
+    if (block && status)
+        gpsh_blocks_give(block);
+    else if (block)
+        (void)release(old, old_bytes);
     return status ? NULL : block;
-}
-
-// 0: none begins there.
-static uint64_t block_bytes(const void *block)
-{
-    if (gpsh_memory_number(block) == GPSH_NO_BLOCK || is_adopted(block))
-        return 0;
-    pthread_mutex_lock(&lock);
-    uint64_t bytes = gpsh_heap_alloc_size(arena_of(block)->allocator, offset_of(block));
-    pthread_mutex_unlock(&lock);
-    return bytes;
 }
 
 void *gpushmem_realloc(void *address, size_t bytes)
@@ -343,7 +263,8 @@ void *gpushmem_realloc(void *address, size_t bytes)
     if (gpsh_check_ready(__func__) || (!address && !bytes))
         return NULL;
     if (!address)
-        return allocate(__func__, &heap, GPSH_CALL_REALLOC, GPSH_NULL_BLOCK, bytes, bytes, 1);
+        return allocate(__func__, GPSH_ARENA_HEAP, GPSH_CALL_REALLOC, GPSH_NULL_BLOCK, bytes, bytes,
+                        1);
     uint64_t old = block_bytes(address), number = old ? gpsh_memory_number(address) : GPSH_NO_BLOCK;
     if (gpsh_barrier_as(GPSH_CALL_REALLOC, number, bytes, __func__))
         return NULL;
@@ -353,7 +274,7 @@ void *gpushmem_realloc(void *address, size_t bytes)
     }
     if (bytes)
         return reallocate(__func__, address, old, bytes);
-    gpsh_memory_give(address);
+    (void)release(address, old);
     return NULL;
 }
 
@@ -375,7 +296,8 @@ void *gpushmem_malloc_with_hints(size_t bytes, long hints)
     if (hints & GPUSHMEM_MALLOC_HOST)
         return gpsh_memory_allocate_host(__func__, GPSH_CALL_MALLOC_WITH_HINTS, bytes,
                                          (uint64_t)hints, bytes, 1);
-    return allocate(__func__, &heap, GPSH_CALL_MALLOC_WITH_HINTS, bytes, (uint64_t)hints, bytes, 1);
+    return allocate(__func__, GPSH_ARENA_HEAP, GPSH_CALL_MALLOC_WITH_HINTS, bytes, (uint64_t)hints,
+                    bytes, 1);
 }
 
 int gpushmem_pe_accessible(int pe)
@@ -413,9 +335,7 @@ int gpushmem_heap_info_sized(struct gpushmem_heap_info *out, size_t size)
     if (status)
         return status;
     struct gpsh_heap_usage usage;
-    pthread_mutex_lock(&lock);
-    gpsh_heap_alloc_usage(heap.allocator, &usage);
-    pthread_mutex_unlock(&lock);
+    (void)gpsh_blocks_usage(GPSH_ARENA_HEAP, &usage);
     const struct gpushmem_heap_info info = {.bytes = usage.bytes,
                                             .used_bytes = usage.used_bytes,
                                             .largest_free_bytes = usage.largest_free,

@@ -13,8 +13,6 @@ void gpsh_memory_finalize(void); // warns about blocks still allocated
 // Host memory: of the heap, or of what is beside one in GPU memory.
 void *gpsh_memory_allocate_host(const char *function, enum gpsh_collective_kind kind, uint64_t a,
                                 uint64_t b, uint64_t bytes, uint64_t alignment);
-// Of this PE; the caller makes it collective.
-void gpsh_memory_give(const void *block);
 // Tells a block from all others, the same on every PE: its offset in the heap, or with
 // GPSH_HOST_BLOCK in the host memory beside it; or GPSH_NO_BLOCK.
 uint64_t gpsh_memory_number(const void *block);

@@ -7,6 +7,7 @@
 #include "api/memory.h"
 #include "gpu/gpu.h"
 #include "memory/adopted.h"
+#include "memory/blocks.h"
 #include "memory/gpu_region.h"
 #include "memory/regions.h"
 
@@ -15,7 +16,7 @@ static void undo(void *buffer, char *block)
 {
     gpsh_adopt_end(buffer);
     if (block)
-        gpsh_memory_give(block);
+        gpsh_blocks_give(block);
 }
 
 static int move_all(const char *function, void *buffer, size_t bytes, char **block)
@@ -86,7 +87,7 @@ static int unregister_buffer(const char *function, const void *address)
     int status = gpsh_consent(function, GPSH_CALL_UNREGISTER, offset, 0, here);
     if (!status) {
         gpsh_adopt_end(a.base);
-        gpsh_memory_give(a.block);
+        gpsh_blocks_give(a.block);
     } else if (found) {
         gpsh_adopt_keep(a.base);
     }

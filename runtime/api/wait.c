@@ -64,7 +64,7 @@ static int check(const char *function, const void *vars, size_t nelems, struct k
 // The common case of check() in line: one word in the heap, aligned.
 GPSH_ALWAYS_INLINE bool sound(const void *var, struct kind kind, int cmp)
 {
-    return gpsh.n_pes > 0 && (unsigned)cmp <= GPUSHMEM_CMP_GE &&
+    return gpsh.quick_pes > 0 && (unsigned)cmp <= GPUSHMEM_CMP_GE &&
            gpsh_in_user_heap(gpsh_offset(var), kind.width) &&
            ((uintptr_t)var & (kind.width - 1u)) == 0;
 }

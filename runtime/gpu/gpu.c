@@ -210,15 +210,16 @@ int gpsh_gpu_copy(void *to, const void *from, size_t bytes)
     return status;
 }
 
-int gpsh_gpu_zero(void *memory, size_t bytes)
+int gpsh_gpu_fill(void *memory, int byte, size_t bytes)
 {
     if (!bytes)
         return 0;
     bool entered = gpsh_gpu_enter();
     int mode = gpsh_gpu_relax();
     pthread_mutex_lock(&copies.lock);
-    int status = finish(gpsh_cu.fill8((gpsh_cu_ptr)(uintptr_t)memory, 0, bytes, copies.stream),
-                        "fill", memory, bytes);
+    gpsh_cu_result code =
+        gpsh_cu.fill8((gpsh_cu_ptr)(uintptr_t)memory, (unsigned char)byte, bytes, copies.stream);
+    int status = finish(code, "fill", memory, bytes);
     pthread_mutex_unlock(&copies.lock);
     gpsh_gpu_restore(mode);
     gpsh_gpu_leave(entered);
@@ -321,7 +322,7 @@ static void *device_alloc(size_t bytes)
     gpsh_gpu_leave(entered);
     if (code)
         return NULL;
-    if (gpsh_gpu_zero((void *)(uintptr_t)memory, bytes)) {
+    if (gpsh_gpu_fill((void *)(uintptr_t)memory, 0, bytes)) {
         device_free((void *)(uintptr_t)memory, bytes);
         return NULL;
     }

@@ -48,7 +48,7 @@ void gpsh_gpu_restore(int mode);
 
 // Copies where either side may be GPU memory, fills; complete on return. Any thread.
 int gpsh_gpu_copy(void *to, const void *from, size_t bytes);
-int gpsh_gpu_zero(void *memory, size_t bytes);
+int gpsh_gpu_fill(void *memory, int byte, size_t bytes);
 // Some GPUs do not order what NICs write to them: a signal may become visible before data that was
 // sent earlier. True if this GPU needs flush() for that reason; if it has no flush, a warning is
 // logged.

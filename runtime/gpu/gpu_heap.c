@@ -229,7 +229,7 @@ int gpsh_gpu_heap_create(struct gpsh_gpu_heap *heap, uint64_t bytes, uint64_t re
         status = create_ipc(heap, node_pes);
     }
     if (!status) // also the words of the device barrier at its end
-        status = gpsh_gpu_zero(heap->base, heap->bytes);
+        status = gpsh_gpu_fill(heap->base, 0, heap->bytes);
     if (!status)
         make_dmabuf(heap);
     else
@@ -341,7 +341,7 @@ static int add_piece(struct gpsh_gpu_heap *heap, uint64_t bytes, const char *ado
         return status;
     heap->bytes += bytes;
     heap->n_added++;
-    status = adopted ? 0 : gpsh_gpu_zero(at, bytes);
+    status = adopted ? 0 : gpsh_gpu_fill(at, 0, bytes);
     if (status)
         gpsh_gpu_heap_shrink(heap);
     else if (heap->dmabuf_fd >= 0) // else NICs do without

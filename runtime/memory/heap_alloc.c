@@ -13,13 +13,15 @@ struct block {
     uint64_t offset, bytes;
     uint64_t asked;               // 0 while free
     bool gap;                     // asked for by nobody, and never given back
+    struct gpsh_heap_block freed; // while free: what was given back here last
     struct block *before, *after; // neighbours by offset
     struct block *prev, *next;    // bin list while free
 };
 
 struct gpsh_heap_alloc {
     uint64_t bytes, used, count;
-    uint64_t gaps; // of the bytes
+    uint64_t gaps;    // of the bytes
+    uint64_t reached; // end of the farthest block ever handed out
     uint64_t level_mask;
     uint8_t slice_mask[LEVELS];
     struct block *bins[BINS];
@@ -210,6 +212,7 @@ static void split(struct gpsh_heap_alloc *heap, struct block *block, uint64_t by
 {
     *rest = (struct block){.offset = block->offset + bytes,
                            .bytes = block->bytes - bytes,
+                           .freed = block->freed,
                            .before = block,
                            .after = block->after};
     if (rest->after)
@@ -279,6 +282,8 @@ int64_t gpsh_heap_alloc_take(struct gpsh_heap_alloc *heap, uint64_t bytes, uint6
     free(tail);
     free(aligned);
     block->asked = bytes;
+    if (heap->reached < block->offset + block->bytes)
+        heap->reached = block->offset + block->bytes;
     heap->used += block->bytes;
     heap->count++;
     table_put(heap, block);
@@ -302,6 +307,7 @@ bool gpsh_heap_alloc_give(struct gpsh_heap_alloc *heap, uint64_t offset)
     struct block *block = table_find(heap, offset);
     if (!block)
         return false;
+    const struct gpsh_heap_block freed = {.offset = offset, .bytes = block->asked};
     table_drop(heap, offset);
     heap->used -= block->bytes;
     heap->count--;
@@ -316,6 +322,7 @@ bool gpsh_heap_alloc_give(struct gpsh_heap_alloc *heap, uint64_t offset)
         join(heap, before, block);
         block = before;
     }
+    block->freed = freed;
     bin_insert(heap, block);
     return true;
 }
@@ -324,6 +331,33 @@ uint64_t gpsh_heap_alloc_size(const struct gpsh_heap_alloc *heap, uint64_t offse
 {
     const struct block *block = table_find(heap, offset);
     return block ? block->asked : 0;
+}
+
+// The block that begins in the address's grain is found at once, others one by one.
+static const struct block *block_around(const struct gpsh_heap_alloc *heap, uint64_t offset)
+{
+    const struct block *block = table_find(heap, offset / GPSH_HEAP_GRAIN * GPSH_HEAP_GRAIN);
+    if (!block)
+        block = heap->first;
+    while (offset - block->offset >= block->bytes)
+        block = block->after;
+    return block;
+}
+
+enum gpsh_heap_use gpsh_heap_alloc_use(const struct gpsh_heap_alloc *heap, uint64_t offset,
+                                       struct gpsh_heap_block *out)
+{
+    if (offset >= heap->bytes)
+        return GPSH_HEAP_OTHERS;
+    const struct block *block = block_around(heap, offset);
+    if (block->gap)
+        return GPSH_HEAP_OTHERS;
+    *out = block->asked ? (struct gpsh_heap_block){block->offset, block->asked} : block->freed;
+    if (block->asked)
+        return GPSH_HEAP_TAKEN;
+    if (offset - out->offset < out->bytes)
+        return GPSH_HEAP_FREED;
+    return offset < heap->reached ? GPSH_HEAP_FREE : GPSH_HEAP_FRESH;
 }
 
 void gpsh_heap_alloc_usage(const struct gpsh_heap_alloc *heap, struct gpsh_heap_usage *usage)

@@ -34,6 +34,20 @@ int64_t gpsh_heap_alloc_take(struct gpsh_heap_alloc *heap, uint64_t bytes, uint6
 bool gpsh_heap_alloc_give(struct gpsh_heap_alloc *heap, uint64_t offset);
 // Size that was asked for the block at `offset`, 0 if there is none.
 uint64_t gpsh_heap_alloc_size(const struct gpsh_heap_alloc *heap, uint64_t offset);
+// What is known of a byte of the heap.
+enum gpsh_heap_use {
+    GPSH_HEAP_OTHERS, // of a gap, or beyond the heap: not the allocator's
+    GPSH_HEAP_TAKEN,  // of a block that is handed out, or of the rest of its last grain
+    GPSH_HEAP_FREED,  // of a block that was given back, where none was given back later
+    GPSH_HEAP_FREE,   // free, and no more is known
+    GPSH_HEAP_FRESH,  // no block ever reached as far
+};
+struct gpsh_heap_block {
+    uint64_t offset, bytes; // as it was asked for
+};
+// *block: the one that is handed out there, or was.
+enum gpsh_heap_use gpsh_heap_alloc_use(const struct gpsh_heap_alloc *heap, uint64_t offset,
+                                       struct gpsh_heap_block *block);
 void gpsh_heap_alloc_usage(const struct gpsh_heap_alloc *heap, struct gpsh_heap_usage *usage);
 // For tests: blocks tile the heap, neighbours are linked, no two free ones touch, bins hold exactly
 // the free ones.

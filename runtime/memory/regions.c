@@ -441,11 +441,11 @@ int gpsh_regions_copy(void *to, const void *from, size_t bytes)
     return 0;
 }
 
-int gpsh_regions_zero(void *memory, size_t bytes)
+int gpsh_regions_fill(void *memory, int byte, size_t bytes)
 {
     if (gpsh.device_heap)
-        return gpsh_gpu_zero(memory, bytes);
-    memset(memory, 0, bytes);
+        return gpsh_gpu_fill(memory, byte, bytes);
+    memset(memory, byte, bytes);
     return 0;
 }
 

@@ -54,7 +54,7 @@ void gpsh_regions_use_static(const char *why_not);
 
 // Copies where either side may be heap memory (host memory, or GPU memory once the heap is there).
 int gpsh_regions_copy(void *to, const void *from, size_t bytes);
-int gpsh_regions_zero(void *memory, size_t bytes); // heap memory
+int gpsh_regions_fill(void *memory, int byte, size_t bytes); // heap memory
 // Where memory that kernels and the host share comes from: a GPU's, if the heap is on one.
 const struct gpsh_device_memory *gpsh_regions_device_memory(void);
 // The GPU of a device heap as NICs should know it ("0000:3b:00.0"); NULL: host heap.

@@ -114,8 +114,8 @@ struct gpsh_segment {
 enum { GPSH_MAX_SEGMENTS = 65 };
 
 struct gpsh_core {
-    // What the fast paths read comes first. n_pes is 0 while the library is not initialised, so
-    // that one comparison rejects both a bad PE number and a call before init.
+    // What the fast paths read comes first. n_pes and quick_pes are 0 while the library is not
+    // initialised, so that one comparison rejects both a bad PE number and a call before init.
     int n_pes;
     int my_pe;
     // this PE's symmetric heap: host address, or device address of a GPU heap
@@ -127,6 +127,9 @@ struct gpsh_core {
     _Atomic uint64_t heap_bytes; // all of that: grows (api/growth.c); read by gpsh_heap_bytes
     // [n_pes] host load/store address of the peer's heap, NULL: use its transport
     char **direct;
+    // PEs that the fast paths serve: all, or none with GPUSHMEM_CHECK=1, where the slow paths look
+    // at the blocks as well
+    int quick_pes;
     // Processors execute all atomics: those on mapped memory here, others by an agent of the target
     bool cpu_atomics;
 
@@ -197,11 +200,12 @@ static inline bool gpsh_in_user_heap(uint64_t offset, uint64_t bytes)
 }
 
 // Where [sym, sym + bytes) of this PE's heap lies in pe's heap for loads and stores, or NULL (bad
-// argument, or no mapping): then the slow path finds out which and says so.
+// argument, no mapping, or GPUSHMEM_CHECK=1): then the slow path finds out which, and goes on or
+// says so.
 static inline char *gpsh_direct(const void *sym, size_t bytes, int pe)
 {
     uint64_t offset = (uint64_t)((uintptr_t)sym - (uintptr_t)gpsh.heap);
-    if (GPSH_UNLIKELY((unsigned)pe >= (unsigned)gpsh.n_pes))
+    if (GPSH_UNLIKELY((unsigned)pe >= (unsigned)gpsh.quick_pes))
         return NULL;
     if (GPSH_UNLIKELY(!gpsh_in_user_heap(offset, bytes)))
         return NULL;

@@ -146,7 +146,7 @@ static void test_accessible(void)
 
 static void test_signals(void)
 {
-    uint64_t *sig = gpushmem_calloc(1, sizeof *sig);
+    uint64_t *sig = gpushmem_calloc(2, sizeof *sig);
     gpushmem_ctx_t ctx;
     CHECK(sig != NULL);
     CHECK_OK(gpushmem_ctx_create(0, &ctx));

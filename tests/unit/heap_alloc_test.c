@@ -164,3 +164,28 @@ Test(heap_alloc, extend__no_block_crosses_the_gap)
     cr_expect(usage.used_bytes == 0 && usage.allocations == 0 && usage.largest_free == 4096);
     gpsh_heap_alloc_delete(heap);
 }
+
+Test(heap_alloc, use__of_each_byte_is_known)
+{
+    struct gpsh_heap_alloc *heap = gpsh_heap_alloc_new(1 << 16);
+    struct gpsh_heap_block b = {0};
+    cr_expect_eq(gpsh_heap_alloc_use(heap, 0, &b), GPSH_HEAP_FRESH);
+    cr_assert_eq(gpsh_heap_alloc_take(heap, 1000, 1), 0);
+    cr_assert_eq(gpsh_heap_alloc_take(heap, 300, 1), 1024);
+    cr_expect(gpsh_heap_alloc_use(heap, 999, &b) == GPSH_HEAP_TAKEN && b.bytes == 1000);
+    cr_expect(gpsh_heap_alloc_use(heap, 1023, &b) == GPSH_HEAP_TAKEN && b.offset == 0);
+    cr_expect(gpsh_heap_alloc_use(heap, 1024 + 299, &b) == GPSH_HEAP_TAKEN && b.offset == 1024);
+    cr_expect_eq(gpsh_heap_alloc_use(heap, 1024 + 512, &b), GPSH_HEAP_FRESH);
+    cr_expect_eq(gpsh_heap_alloc_use(heap, 1 << 16, &b), GPSH_HEAP_OTHERS);
+    cr_expect_eq(gpsh_heap_alloc_use(heap, UINT64_MAX, &b), GPSH_HEAP_OTHERS);
+    cr_assert(gpsh_heap_alloc_give(heap, 0));
+    cr_expect(gpsh_heap_alloc_use(heap, 999, &b) == GPSH_HEAP_FREED && b.bytes == 1000);
+    cr_expect_eq(gpsh_heap_alloc_use(heap, 1000, &b), GPSH_HEAP_FREE);
+    cr_assert(gpsh_heap_alloc_give(heap, 1024));
+    cr_expect(gpsh_heap_alloc_use(heap, 1024, &b) == GPSH_HEAP_FREED && b.bytes == 300);
+    cr_expect_eq(gpsh_heap_alloc_use(heap, 5, &b), GPSH_HEAP_FREE, "only the last is known");
+    cr_assert(gpsh_heap_alloc_extend(heap, 256, 4096));
+    cr_expect_eq(gpsh_heap_alloc_use(heap, 1 << 16, &b), GPSH_HEAP_OTHERS, "a gap");
+    cr_expect_eq(gpsh_heap_alloc_use(heap, (1 << 16) + 256, &b), GPSH_HEAP_FRESH);
+    gpsh_heap_alloc_delete(heap);
+}
