@@ -261,21 +261,38 @@ static bool fetches(const struct shca_wqe *wqe)
 }
 
 // Without a fence, writes may overtake the reads and atomics before them (InfiniBand specification,
-// volume 1, section 10.8.3.3). Executes some of them now; they complete in their turn.
-static void overtake(struct shca_qp *qp)
+// volume 1, section 10.8.3.3). Executes some of them now; they complete in their turn. Returns
+// whether it executed any.
+static bool overtake(struct shca_qp *qp)
 {
     uint64_t head = atomic_load(&qp->head);
+    bool any = false;
     for (uint64_t at = qp->exec + 1; at < head && at <= qp->exec + LATE_WINDOW; at++) {
         struct shca_wqe *wqe = &qp->sq[at % qp->sq_depth];
         if (wqe->opcode != IBV_WR_RDMA_WRITE || (wqe->flags & IBV_SEND_FENCE))
-            return;
+            return any;
         qp->overtaking = true;
         bool done = wqe->early || shca_execute(qp, wqe) == IBV_WC_SUCCESS;
         qp->overtaking = false;
         if (!done)
-            return; // it will fail again, or go better, in its turn
+            return any; // it will fail again, or go better, in its turn
+        any |= !wqe->early;
         wqe->early = true;
     }
+    return any;
+}
+
+// With DELAY_US what was overtaken stays behind for so long that others can act on the writes.
+static bool is_overtaken(struct shca_qp *qp, const struct shca_wqe *wqe, uint64_t *wake_ns)
+{
+    if (!shca_settings.reorder || !fetches(wqe) || qp->mail >= 0 ||
+        shca_random(qp->exec, 1) % 2 == 0)
+        return false;
+    if (!overtake(qp) || !shca_settings.delay_us)
+        return false;
+    qp->retry_at = shca_now_ns() + (uint64_t)shca_settings.delay_us * 1000;
+    *wake_ns = qp->retry_at < *wake_ns ? qp->retry_at : *wake_ns;
+    return true;
 }
 
 // A program may look this variable up and set it: its requests of at least so many bytes are then
@@ -361,8 +378,8 @@ static enum step step(struct shca_qp *qp, uint64_t *wake_ns)
         return STEP_WAITS;
     }
     qp->retry_at = 0;
-    if (shca_settings.reorder && fetches(wqe) && qp->mail < 0 && shca_random(qp->exec, 1) % 2)
-        overtake(qp);
+    if (is_overtaken(qp, wqe, wake_ns))
+        return STEP_WAITS;
     if (fetches(wqe))
         shca_late_place(qp, true, wake_ns); // a read pushes the writes before it
     int status = execute(qp, wqe);
