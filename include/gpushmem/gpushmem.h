@@ -14,14 +14,17 @@
 //            GPUSHMEM_STATIC_DATA. No other thread may write to them during the first init, and
 //            what pins them (cudaHostRegister) comes after it. Streams and kernels reach only what
 //            gpushmem_malloc gave.
-// Errors     Functions returning int return 0 or a negative GPUSHMEM_ERR_* code; functions
-//            returning a value return 0 on failure, and those where 0 may be meant have a form
-//            gpushmem_X_status, which returns the code and writes the value to its last argument
-//            (for g that is get of one element). Failures of g and of atomics that return a value
-//            are logged as well, each sentence once. gpushmem_last_error() returns a sentence about
+// Errors     Functions returning int return 0 or a negative GPUSHMEM_ERR_* code, p and put among
+//            them; functions returning a value return 0 on failure (_any: SIZE_MAX). Where that may
+//            be meant, atomics, signals and waits have a form gpushmem_X_status, which returns the
+//            code and writes the value to its last argument; g has none: get one element instead.
+//            Where g and those forms without a status fail, the first of each kind of sentence and
+//            PE is logged, and the others are counted until finalize; GPUSHMEM_ON_ERROR=abort ends
+//            the job instead, ignore logs nothing. gpushmem_last_error() returns a sentence about
 //            this thread's last failure, and gpushmem_last_error_code() its code; success leaves
 //            both as they are. Outputs are written on success only. The library never exits or
-//            aborts the process, except in gpushmem_global_exit(). Every function may fail with
+//            aborts the process, except in gpushmem_global_exit() and under that setting. Every
+//            function may fail with
 //              GPUSHMEM_ERR_STATE        before gpushmem_init, or after gpushmem_finalize
 //            and every function with an argument `pe` with
 //              GPUSHMEM_ERR_PE           the PE does not exist

@@ -3,39 +3,15 @@
 
 #include <ctype.h>
 #include <stdatomic.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/failed_calls.h"
 #include "core/config.h"
 #include "core/error.h"
-#include "core/hash.h"
 #include "core/log.h"
 #include "core/setting_rows.h"
-
-// The hashes of sentences that were logged. After LOGGED different ones the rest is not logged, and
-// the program is told so once.
-enum { LOGGED = 256 };
-static _Atomic uint64_t logged[LOGGED];
-static atomic_flag enough = ATOMIC_FLAG_INIT;
-
-bool gpsh_compat_is_new(const char *prefix, const char *sentence)
-{
-    uint64_t hash = gpsh_hash_more(GPSH_HASH_START, sentence, strlen(sentence));
-    for (unsigned i = 0; i < LOGGED; i++) {
-        uint64_t found = 0;
-        if (atomic_compare_exchange_strong(&logged[(hash + i) % LOGGED], &found, hash))
-            return true;
-        if (found == hash)
-            return false;
-    }
-    if (!atomic_flag_test_and_set(&enough))
-        GPSH_LOG(ERROR, prefix,
-                 "%d different failures were logged; GPUSHMEM_LOG_LEVEL=debug logs further ones",
-                 LOGGED);
-    return false;
-}
 
 // NVSHMEM calls its own additions nvshmemx_X.
 static bool is_extension(const char *name, size_t length)
@@ -89,21 +65,39 @@ static void rename_constants(const char *prefix, char *sentence)
             }
 }
 
-static void log_renamed(const char *prefix)
+enum { RENAMED_BYTES = 1024 };
+static void rename_last(const char *prefix, char *out)
 {
-    const char *sentence = gpsh_last_error();
-    char renamed[1024];
-    if (!gpsh_compat_is_new(prefix, sentence))
-        return;
-    rename_calls(prefix, sentence, renamed, sizeof renamed);
-    rename_constants(prefix, renamed);
-    GPSH_LOG(ERROR, prefix, "%s", renamed);
+    rename_calls(prefix, gpsh_last_error(), out, RENAMED_BYTES);
+    rename_constants(prefix, out);
+}
+
+static void log_last(const char *prefix)
+{
+    char renamed[RENAMED_BYTES];
+    rename_last(prefix, renamed);
+    if (gpsh_failure_is_new(prefix, renamed))
+        GPSH_LOG(ERROR, prefix, "%s", renamed);
+}
+
+static void lose_last(const char *prefix)
+{
+    char renamed[RENAMED_BYTES];
+    rename_last(prefix, renamed);
+    gpsh_call_lost(prefix, "", renamed);
 }
 
 void gpsh_compat_failed(const char *prefix)
 {
     if (gpsh_last_error_code() && !gpsh_error_is_said())
-        log_renamed(prefix);
+        log_last(prefix);
+    gpsh_clear_error();
+}
+
+void gpsh_compat_lost(const char *prefix)
+{
+    if (gpsh_last_error_code())
+        lose_last(prefix);
     gpsh_clear_error();
 }
 
@@ -121,12 +115,11 @@ bool gpsh_compat_began(void)
 
 void gpsh_value_failed(bool shared)
 {
-    const char *prefix = shared ? atomic_load(&begun) : NULL, *sentence = gpsh_last_error();
+    const char *prefix = shared ? atomic_load(&begun) : NULL;
     if (prefix)
-        log_renamed(prefix);
-    else if (gpsh_compat_is_new("api", sentence))
-        GPSH_LOG(WARN, "api", "a call has failed and returned 0: %s", sentence);
-    gpsh_error_mark_said();
+        lose_last(prefix);
+    else
+        gpsh_call_lost("api", "a call failed that could not return it: ", gpsh_last_error());
 }
 
 bool gpsh_compat_heap_size(const char *text, unsigned long long *bytes)

@@ -9,18 +9,17 @@
 void gpsh_compat_begin(const char *prefix);
 bool gpsh_compat_began(void); // so that each failure is logged under its name there
 
-// Logs this thread's last failure, unless it was said, as subsystem `prefix` ("shmem", "nvshmem"),
-// unless the same sentence was logged before, and clears it. Names gpushmem_X in the sentence
-// become prefix_X, which is what the program called.
+// A call of subsystem `prefix` ("shmem", "nvshmem") returns that it has failed: logs this thread's
+// last failure, unless it was said or one of its kind was logged, and clears it. Names gpushmem_X
+// in the sentence become prefix_X, which is what the program called. lost: the call returns
+// nothing, or a value, and GPUSHMEM_ON_ERROR holds.
 void gpsh_compat_failed(const char *prefix);
+void gpsh_compat_lost(const char *prefix);
 
-// A call that returns a value has failed, and returns 0, which says nothing: logs it, unless the
-// same sentence was logged before. `shared`: the headers of compat call this one, too, and the
-// program knows it by their name if it began with them.
+// A call that returns a value has failed, and its result says nothing: GPUSHMEM_ON_ERROR holds.
+// `shared`: the headers of compat call this one, too, and the program knows it by their name if it
+// began with them.
 void gpsh_value_failed(bool shared) __attribute__((cold));
-
-// True the first time that it is asked about this sentence.
-bool gpsh_compat_is_new(const char *prefix, const char *sentence);
 
 // Parses the size of a heap as OpenSHMEM's variables write it: a number, maybe with a fraction, and
 // maybe a suffix K, M, G or T. One below the least that GPUSHMEM_HEAP_SIZE may be becomes that:

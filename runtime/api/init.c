@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The lifecycle: from settings and launcher to connected transports, and back.
-#define _GNU_SOURCE // fflush_unlocked
 #include "api/init.h"
 
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +9,7 @@
 
 #include "api/compat_log.h"
 #include "api/counters.h"
+#include "api/failed_calls.h"
 #include "api/growth.h"
 #include "api/memory.h"
 #include "bootstrap/agree.h"
@@ -510,6 +509,7 @@ int gpushmem_finalize(void)
             see_off();
         if (!met && gpsh.my_pe == 0 && gpsh.settings.trace[0])
             join_trace();
+        gpsh_lost_calls_tell();
         tear_down();
     }
     pthread_mutex_unlock(&lifecycle);
@@ -548,27 +548,4 @@ int gpushmem_node_my_pe(void)
 int gpushmem_node_n_pes(void)
 {
     return gpsh.n_pes ? gpsh.boot.node_n_pes : GPUSHMEM_ERR_STATE;
-}
-
-// The launcher ends this PE too, perhaps before it has written what the program printed last. So
-// that is written first, unless it might block: another thread holds the stream, or a pipe is full.
-static void exit_write_stdout(void)
-{
-    struct pollfd out = {.fd = fileno(stdout), .events = POLLOUT};
-    if (ftrylockfile(stdout))
-        return;
-    if (poll(&out, 1, 0) == 1 && out.revents == POLLOUT)
-        fflush_unlocked(stdout);
-    funlockfile(stdout);
-}
-
-void gpushmem_global_exit(int status)
-{
-    char why[64];
-    exit_write_stdout();
-    snprintf(why, sizeof why, "gpushmem_global_exit(%d)", status);
-    if (gpsh.n_pes)
-        gpsh_bootstrap_abort(&gpsh.boot, status, why);
-    fflush(NULL);
-    _exit(status);
 }

@@ -36,6 +36,12 @@ int gpushmem_nvshmem_failed(int status)
     return status_of(status);
 }
 
+int gpushmem_nvshmem_void_failed(int status)
+{
+    gpsh_compat_lost("nvshmem");
+    return status_of(status);
+}
+
 void gpushmem_nvshmem_zero(void)
 {
     if (gpsh_last_error_code())
@@ -57,7 +63,7 @@ void gpushmem_nvshmem_fetch(const char *function, void *value, const void *sourc
     if (fetch_after(function, value, source, bytes, pe, stream) == 0)
         return;
     memset(value, 0, bytes);
-    gpsh_compat_failed("nvshmem");
+    gpsh_compat_lost("nvshmem");
 }
 
 // ---- Init ----
@@ -190,7 +196,7 @@ int gpushmem_nvshmem_finalize(void)
     int status = gpsh_init_complete();
     if (!status)
         status = gpushmem_finalize();
-    return gpushmem_nvshmem_check(status);
+    return gpushmem_nvshmem_lost(status);
 }
 
 int gpushmem_nvshmem_init_status(void)

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "api/compat_log.h"
+#include "api/failed_calls.h"
 #include "core/config.h"
 #include "core/error.h"
 #include "core/log.h"
@@ -78,7 +79,7 @@ static void tell(const char *name, const char *value, const char *why)
 {
     char sentence[400];
     snprintf(sentence, sizeof sentence, "%s%s=%s has no effect: %s", prefix, name, value, why);
-    if (gpsh_compat_is_new("nvshmem", sentence))
+    if (gpsh_failure_is_new("nvshmem", sentence))
         GPSH_LOG(WARN, "nvshmem", "%s", sentence);
 }
 

@@ -20,6 +20,11 @@ void gpushmem_shmem_failed(void)
     gpsh_compat_failed("shmem");
 }
 
+void gpushmem_shmem_void_failed(void)
+{
+    gpsh_compat_lost("shmem");
+}
+
 void gpushmem_shmem_zero(void)
 {
     if (gpsh_last_error_code())
@@ -95,7 +100,7 @@ int gpushmem_shmem_init(int requested, int *provided)
 static void leave_at_exit(void)
 {
     if (gpushmem_initialized())
-        gpushmem_shmem_check(gpushmem_finalize());
+        gpushmem_shmem_lost(gpushmem_finalize());
 }
 
 void gpushmem_shmem_start(void)

@@ -186,7 +186,7 @@ gpushmem_team_t gpushmem_shmem_active_set(int start, int log_stride, int size, l
     if (status == 0)
         status = set_make(&set, psync, &team);
     if (status < 0)
-        gpushmem_shmem_failed();
+        gpushmem_shmem_void_failed();
     return team;
 }
 

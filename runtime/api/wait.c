@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "api/argument.h"
+#include "api/compat_log.h"
 #include "api/family.h"
 #include "comm/contexts.h"
 #include "comm/sync.h"
@@ -354,14 +355,16 @@ static int set_some(const struct set *set, size_t *indices, size_t *count)
 static size_t set_any_value(const struct set *set)
 {
     size_t index = SIZE_MAX;
-    set_any(set, &index);
+    if (set_any(set, &index) < 0)
+        gpsh_value_failed(false);
     return index;
 }
 
 static size_t set_some_value(const struct set *set, size_t *indices)
 {
     size_t count = 0;
-    set_some(set, indices, &count);
+    if (set_some(set, indices, &count) < 0)
+        gpsh_value_failed(false);
     return count;
 }
 
@@ -458,7 +461,10 @@ static int signal_fetch(const char *function, const uint64_t *sig, uint64_t *val
 uint64_t gpushmem_signal_fetch(const uint64_t *sig)
 {
     uint64_t value = 0;
-    return signal_fetch(__func__, sig, &value) < 0 ? 0 : value;
+    if (signal_fetch(__func__, sig, &value) == 0)
+        return value;
+    gpsh_value_failed(false);
+    return 0;
 }
 
 int gpushmem_signal_fetch_status(const uint64_t *sig, uint64_t *value)
@@ -479,7 +485,10 @@ static int signal_wait(const char *function, const uint64_t *sig, enum gpushmem_
 uint64_t gpushmem_signal_wait_until(uint64_t *sig, enum gpushmem_cmp cmp, uint64_t value)
 {
     uint64_t seen;
-    return signal_wait(__func__, sig, cmp, value, &seen) < 0 ? 0 : seen;
+    if (signal_wait(__func__, sig, cmp, value, &seen) == 0)
+        return seen;
+    gpsh_value_failed(false);
+    return 0;
 }
 
 int gpushmem_signal_wait_until_status(const uint64_t *sig, enum gpushmem_cmp cmp, uint64_t value,

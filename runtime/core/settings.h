@@ -28,6 +28,7 @@ enum {
 
 enum { GPSH_COLLECTIVES_TEXT = 96 }; // of the setting in full
 
+enum gpsh_on_error { GPSH_ON_ERROR_WARN, GPSH_ON_ERROR_ABORT, GPSH_ON_ERROR_IGNORE };
 enum gpsh_on_pe_failure { GPSH_ON_FAILURE_ABORT, GPSH_ON_FAILURE_NOTIFY };
 enum gpsh_waits { GPSH_WAITS_AUTO, GPSH_WAITS_SPIN, GPSH_WAITS_YIELD };
 enum gpsh_static_data { GPSH_STATIC_DATA_AUTO, GPSH_STATIC_DATA_ON, GPSH_STATIC_DATA_OFF };

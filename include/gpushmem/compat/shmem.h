@@ -29,9 +29,11 @@ extern "C" {
 GPUSHMEM_API int gpushmem_shmem_init(int requested, int *provided);
 // The same for start_pes: the PE leaves the job when the program exits.
 GPUSHMEM_API void gpushmem_shmem_start(void);
-// Logs this thread's last failure, unless the same sentence was logged before, and forgets it.
+// Logs this thread's last failure, unless one of its kind was logged before, and forgets it. void:
+// of a call that cannot return that it failed, for which GPUSHMEM_ON_ERROR holds.
 GPUSHMEM_API void gpushmem_shmem_failed(void) __attribute__((cold));
-// The same if there is one: for results where 0 may be a value.
+GPUSHMEM_API void gpushmem_shmem_void_failed(void) __attribute__((cold));
+// gpushmem_shmem_failed if there is one: for results that may be NULL without a failure.
 GPUSHMEM_API void gpushmem_shmem_zero(void);
 // The team of an active set, made at its first use by all PEs of the set, with the help of pSync.
 // GPUSHMEM_TEAM_INVALID after a failure, which has been logged.
@@ -53,7 +55,15 @@ static inline int gpushmem_shmem_check(int status)
     return status;
 }
 
-// The same for what is NULL on failure.
+// The same of a call that does not return the status.
+static inline int gpushmem_shmem_lost(int status)
+{
+    if (__builtin_expect(status < 0, 0))
+        gpushmem_shmem_void_failed();
+    return status;
+}
+
+// Reports what is NULL on failure.
 static inline void *gpushmem_shmem_block(void *block)
 {
     if (__builtin_expect(block == NULL, 0))

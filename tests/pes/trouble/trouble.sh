@@ -66,8 +66,8 @@ says "one PE cannot initialise" "PE 1 on" $run --on-failure continue -n 3 sh -c 
 works "unknown setting" "GPUSHMEM_HEEP_SIZE: unknown setting, ignored; did you mean GPUSHMEM_HEAP_SIZE" env GPUSHMEM_HEEP_SIZE=1G $run -n 2 "$bin/lifecycle"
 works "memory still allocated at finalize" "still allocated" $run -n 2 "$bin/lifecycle" leak
 works "values of PEs that there are not" "gpushmem_long_atomic_fetch: there is no PE 98" "$bin/lifecycle" nowhere
-[ "$(grep -c 'WARN api: a call has failed and returned 0: gpushmem_long_g: there is no PE 99' <<<"$output")" = 1 ] &&
-    [ "$(grep -c 'has failed and returned 0' <<<"$output")" = 2 ]
+[ "$(grep -c 'WARN api: a call failed that could not return it: gpushmem_long_g: there is no PE 99' <<<"$output")" = 1 ] &&
+    [ "$(grep -c 'WARN api: a call failed that could not return it' <<<"$output")" = 2 ]
 verdict "each of them" "one warning"
 # The limit is also one for the PEs' way into init.
 says "barrier that a PE does not enter" "gpushmem_barrier_all: timed out after 3000 ms (GPUSHMEM_WAIT_TIMEOUT_MS) for PE 1" \

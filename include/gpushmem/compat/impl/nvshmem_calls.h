@@ -36,9 +36,11 @@ GPUSHMEM_API int gpushmem_nvshmem_complete(int status);
 GPUSHMEM_API int gpushmem_nvshmem_early_pe(nvshmem_team_t team);
 GPUSHMEM_API int gpushmem_nvshmem_early_n(nvshmem_team_t team);
 
-// Logs this thread's last failure, each sentence once, forgets it, and returns its enum
-// nvshmemx_status. zero: the same if there is one, for results where 0 may be a value.
+// Logs this thread's last failure, one of each kind, forgets it, and returns its enum
+// nvshmemx_status. void: of a call that cannot return that it failed, for which GPUSHMEM_ON_ERROR
+// holds. zero: the first if there is a failure, for results that may be NULL without one.
 GPUSHMEM_API int gpushmem_nvshmem_failed(int status) __attribute__((cold));
+GPUSHMEM_API int gpushmem_nvshmem_void_failed(int status) __attribute__((cold));
 GPUSHMEM_API void gpushmem_nvshmem_zero(void);
 
 // The value of nvshmemx_TYPE_g_on_stream, `function`: waits until what is in the stream has ended,
@@ -95,7 +97,13 @@ static inline int gpushmem_nvshmem_check(int status)
     return __builtin_expect(status < 0, 0) ? gpushmem_nvshmem_failed(status) : status;
 }
 
-// The same for what is NULL on failure.
+// The same of a call that does not return the status.
+static inline int gpushmem_nvshmem_lost(int status)
+{
+    return __builtin_expect(status < 0, 0) ? gpushmem_nvshmem_void_failed(status) : status;
+}
+
+// Reports what is NULL on failure.
 static inline void *gpushmem_nvshmem_block(void *block)
 {
     if (__builtin_expect(block == NULL, 0))

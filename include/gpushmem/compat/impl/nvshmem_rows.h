@@ -7,14 +7,14 @@
 // clang-format off
 
 #define GPSH_NVS_LIST(...) __VA_ARGS__
-#define GPSH_NVS_CHECK(...) { gpushmem_nvshmem_check(__VA_ARGS__); }
+#define GPSH_NVS_CHECK(...) { gpushmem_nvshmem_lost(__VA_ARGS__); }
 #define GPSH_NVS_STATUS(...) { return gpushmem_nvshmem_check(__VA_ARGS__); }
 // Collective: may be what completes an init before cudaSetDevice.
 #define GPSH_NVS_FIRST(CALL) \
     int status = CALL; \
     if (status < 0 && gpushmem_nvshmem_complete(status)) \
         status = CALL;
-#define GPSH_NVS_CHECK_FIRST(CALL) { GPSH_NVS_FIRST(CALL) gpushmem_nvshmem_check(status); }
+#define GPSH_NVS_CHECK_FIRST(CALL) { GPSH_NVS_FIRST(CALL) gpushmem_nvshmem_lost(status); }
 #define GPSH_NVS_STATUS_FIRST(CALL) { GPSH_NVS_FIRST(CALL) return gpushmem_nvshmem_check(status); }
 #define GPSH_NVS_BLOCK_FIRST(CALL) { \
         void *block = CALL; \
@@ -183,12 +183,10 @@ GPSH_NVS_ROW(void, nvshmem_team_destroy, (nvshmem_team_t team),
     GPSH_NVS_BOTH(void, nvshmem_##NAME##_p, (TYPE *dest, const TYPE value, int pe), \
                  (dest, value, pe), { \
         GPSH_NVS_INTO(CTYPE, bits, value) \
-        gpushmem_nvshmem_check(gpushmem_##AS##_p((CTYPE *)dest, bits, pe)); \
+        gpushmem_nvshmem_lost(gpushmem_##AS##_p((CTYPE *)dest, bits, pe)); \
     }) \
     GPSH_NVS_BOTH(TYPE, nvshmem_##NAME##_g, (const TYPE *source, int pe), (source, pe), { \
         CTYPE bits = gpushmem_##AS##_g((const CTYPE *)source, pe); \
-        if (__builtin_memcmp(&bits, "\0\0\0\0\0\0\0", sizeof bits) == 0) \
-            gpushmem_nvshmem_zero(); \
         GPSH_NVS_INTO(TYPE, value, bits) \
         return value; \
     }) \
@@ -276,13 +274,13 @@ GPSH_NVS_BOTH(void, nvshmemx_signal_op,
              GPSH_NVS_CHECK((gpushmem_signal_op)(sig_addr, signal, GPSH_NVS_OP(sig_op), pe)))
 GPSH_NVS_BOTH(uint64_t, nvshmem_signal_fetch, (const uint64_t *sig_addr), (sig_addr), {
     uint64_t value = 0;
-    gpushmem_nvshmem_check(gpushmem_signal_fetch_status(sig_addr, &value));
+    gpushmem_nvshmem_lost(gpushmem_signal_fetch_status(sig_addr, &value));
     return value;
 })
 GPSH_NVS_BOTH(uint64_t, nvshmem_signal_wait_until,
              (uint64_t *sig_addr, int cmp, uint64_t cmp_value), (sig_addr, cmp, cmp_value), {
     uint64_t seen = 0;
-    gpushmem_nvshmem_check(
+    gpushmem_nvshmem_lost(
         gpushmem_signal_wait_until_status(sig_addr, GPSH_NVS_CMP(cmp), cmp_value, &seen));
     return seen;
 })
@@ -292,7 +290,7 @@ GPSH_NVS_BOTH(uint64_t, nvshmem_signal_wait_until,
 #define GPSH_NVS_FETCH(TYPE, NAME, ARGUMENTS, ...) \
     GPSH_NVS_BOTH(TYPE, nvshmem_##NAME, (__VA_ARGS__), ARGUMENTS, { \
         TYPE before = 0; \
-        gpushmem_nvshmem_check(gpushmem_##NAME##_status(GPSH_NVS_LIST ARGUMENTS, &before)); \
+        gpushmem_nvshmem_lost(gpushmem_##NAME##_status(GPSH_NVS_LIST ARGUMENTS, &before)); \
         return before; \
     })
 #define GPSH_NVS_UPDATE(NAME, ARGUMENTS, ...) \
@@ -340,7 +338,7 @@ GPSH_NVS_AMO_BITWISE_TYPES(GPSH_NVS_ROWS)
                  (TYPE *ivars, size_t nelems, const int *status, int cmp, VALUE), \
                  (ivars, nelems, status, cmp, cmp_value), { \
         size_t index = SIZE_MAX; \
-        gpushmem_nvshmem_check(gpushmem_##NAME##_wait_until_any##VECTOR##_status( \
+        gpushmem_nvshmem_lost(gpushmem_##NAME##_wait_until_any##VECTOR##_status( \
             ivars, nelems, status, GPSH_NVS_CMP(cmp), cmp_value, &index)); \
         return index; \
     }) \
@@ -349,7 +347,7 @@ GPSH_NVS_AMO_BITWISE_TYPES(GPSH_NVS_ROWS)
                   VALUE), \
                  (ivars, nelems, indices, status, cmp, cmp_value), { \
         size_t count = 0; \
-        gpushmem_nvshmem_check(gpushmem_##NAME##_wait_until_some##VECTOR##_status( \
+        gpushmem_nvshmem_lost(gpushmem_##NAME##_wait_until_some##VECTOR##_status( \
             ivars, nelems, indices, status, GPSH_NVS_CMP(cmp), cmp_value, &count)); \
         return count; \
     }) \
@@ -358,14 +356,14 @@ GPSH_NVS_AMO_BITWISE_TYPES(GPSH_NVS_ROWS)
                  (ivars, nelems, status, cmp, cmp_value), { \
         int all = gpushmem_##NAME##_test_all##VECTOR(ivars, nelems, status, GPSH_NVS_CMP(cmp), \
                                                      cmp_value); \
-        gpushmem_nvshmem_check(all); \
+        gpushmem_nvshmem_lost(all); \
         return all > 0; \
     }) \
     GPSH_NVS_BOTH(size_t, nvshmem_##NAME##_test_any##VECTOR, \
                  (TYPE *ivars, size_t nelems, const int *status, int cmp, VALUE), \
                  (ivars, nelems, status, cmp, cmp_value), { \
         size_t index = SIZE_MAX; \
-        gpushmem_nvshmem_check(gpushmem_##NAME##_test_any##VECTOR##_status( \
+        gpushmem_nvshmem_lost(gpushmem_##NAME##_test_any##VECTOR##_status( \
             ivars, nelems, status, GPSH_NVS_CMP(cmp), cmp_value, &index)); \
         return index; \
     }) \
@@ -374,7 +372,7 @@ GPSH_NVS_AMO_BITWISE_TYPES(GPSH_NVS_ROWS)
                   VALUE), \
                  (ivars, nelems, indices, status, cmp, cmp_value), { \
         size_t count = 0; \
-        gpushmem_nvshmem_check(gpushmem_##NAME##_test_some##VECTOR##_status( \
+        gpushmem_nvshmem_lost(gpushmem_##NAME##_test_some##VECTOR##_status( \
             ivars, nelems, indices, status, GPSH_NVS_CMP(cmp), cmp_value, &count)); \
         return count; \
     })
@@ -385,7 +383,7 @@ GPSH_NVS_AMO_BITWISE_TYPES(GPSH_NVS_ROWS)
     GPSH_NVS_BOTH(int, nvshmem_##NAME##_test, (TYPE *ivar, int cmp, TYPE cmp_value), \
                  (ivar, cmp, cmp_value), { \
         int is = gpushmem_##NAME##_test(ivar, GPSH_NVS_CMP(cmp), cmp_value); \
-        gpushmem_nvshmem_check(is); \
+        gpushmem_nvshmem_lost(is); \
         return is > 0; \
     }) \
     GPSH_NVS_SET_OF(NAME, TYPE, , TYPE cmp_value) \
@@ -504,7 +502,7 @@ GPSH_NVS_INTEGER_TYPES(GPSH_NVS_FOLDS_OF_BITS)
     GPSH_NVS_ROW(void, nvshmemx_##NAME##_p_on_stream, \
                 (TYPE *dest, const TYPE value, int pe, cudaStream_t stream), { \
         GPSH_NVS_INTO(CTYPE, bits, value) \
-        gpushmem_nvshmem_check(gpushmem_##AS##_p_on_stream((CTYPE *)dest, bits, pe, stream)); \
+        gpushmem_nvshmem_lost(gpushmem_##AS##_p_on_stream((CTYPE *)dest, bits, pe, stream)); \
     }) \
     GPSH_NVS_ROW(TYPE, nvshmemx_##NAME##_g_on_stream, \
                 (const TYPE *source, int pe, cudaStream_t stream), { \

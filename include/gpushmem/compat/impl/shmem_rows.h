@@ -4,7 +4,7 @@
 // clang-format off
 
 #define GPSHM_LIST(...) __VA_ARGS__
-#define GPSHM_CHECK(CALL) { gpushmem_shmem_check(CALL); }
+#define GPSHM_CHECK(CALL) { gpushmem_shmem_lost(CALL); }
 #define GPSHM_STATUS(CALL) { return gpushmem_shmem_check(CALL); }
 #define GPSHM_CMP(cmp) ((enum gpushmem_cmp)(cmp))
 #define GPSHM_OP(op) ((enum gpushmem_signal_op)(op))
@@ -21,12 +21,12 @@
 #define GPSHM_FETCH(TYPE, NAME, ARGUMENTS, ...) \
     GPSHM_ROW(TYPE, shmem_##NAME, (__VA_ARGS__), { \
         TYPE before = 0; \
-        gpushmem_shmem_check(gpushmem_##NAME##_status(GPSHM_LIST ARGUMENTS, &before)); \
+        gpushmem_shmem_lost(gpushmem_##NAME##_status(GPSHM_LIST ARGUMENTS, &before)); \
         return before; \
     }) \
     GPSHM_ROW(TYPE, shmem_ctx_##NAME, (shmem_ctx_t ctx, __VA_ARGS__), { \
         TYPE before = 0; \
-        gpushmem_shmem_check(gpushmem_ctx_##NAME##_status(ctx, GPSHM_LIST ARGUMENTS, &before)); \
+        gpushmem_shmem_lost(gpushmem_ctx_##NAME##_status(ctx, GPSHM_LIST ARGUMENTS, &before)); \
         return before; \
     })
 
@@ -134,13 +134,13 @@ GPSHM_ROW(void, shmem_ctx_session_start,
           (shmem_ctx_t ctx, long options, const shmem_ctx_session_config_t *config,
            long config_mask), {
     if (ctx != SHMEM_CTX_INVALID)
-        gpushmem_shmem_check(gpushmem_ctx_session_start(
+        gpushmem_shmem_lost(gpushmem_ctx_session_start(
             ctx, options & SHMEM_CTX_SESSION_BATCH, config,
             config ? config_mask & SHMEM_CTX_SESSION_TOTAL_OPS : 0));
 })
 GPSHM_ROW(void, shmem_ctx_session_stop, (shmem_ctx_t ctx), {
     if (ctx != SHMEM_CTX_INVALID)
-        gpushmem_shmem_check(gpushmem_ctx_session_stop(ctx));
+        gpushmem_shmem_lost(gpushmem_ctx_session_stop(ctx));
 })
 
 // ---- Remote memory access ----
@@ -155,18 +155,10 @@ GPSHM_ROW(void, shmem_ctx_session_stop, (shmem_ctx_t ctx), {
     GPSHM_VOID(NAME##_get_nbi, (dest, source, nelems, pe), \
                TYPE *dest, const TYPE *source, size_t nelems, int pe) \
     GPSHM_VOID(NAME##_p, (dest, value, pe), TYPE *dest, TYPE value, int pe) \
-    GPSHM_ROW(TYPE, shmem_##NAME##_g, (const TYPE *source, int pe), { \
-        TYPE value = gpushmem_##NAME##_g(source, pe); \
-        if (value == 0) \
-            gpushmem_shmem_zero(); \
-        return value; \
-    }) \
-    GPSHM_ROW(TYPE, shmem_ctx_##NAME##_g, (shmem_ctx_t ctx, const TYPE *source, int pe), { \
-        TYPE value = gpushmem_ctx_##NAME##_g(ctx, source, pe); \
-        if (value == 0) \
-            gpushmem_shmem_zero(); \
-        return value; \
-    }) \
+    GPSHM_ROW(TYPE, shmem_##NAME##_g, (const TYPE *source, int pe), \
+              { return gpushmem_##NAME##_g(source, pe); }) \
+    GPSHM_ROW(TYPE, shmem_ctx_##NAME##_g, (shmem_ctx_t ctx, const TYPE *source, int pe), \
+              { return gpushmem_ctx_##NAME##_g(ctx, source, pe); }) \
     GPSHM_VOID(NAME##_iput, (dest, source, dst, sst, nelems, pe), \
                TYPE *dest, const TYPE *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, \
                int pe) \
@@ -202,13 +194,13 @@ GPSHM_VOID_AS(longdouble_p, put128, (dest, &value, 1, pe),
               long double *dest, long double value, int pe)
 GPSHM_ROW(long double, shmem_longdouble_g, (const long double *source, int pe), {
     long double value = 0;
-    gpushmem_shmem_check(gpushmem_get128(&value, source, 1, pe));
+    gpushmem_shmem_lost(gpushmem_get128(&value, source, 1, pe));
     return value;
 })
 GPSHM_ROW(long double, shmem_ctx_longdouble_g,
           (shmem_ctx_t ctx, const long double *source, int pe), {
     long double value = 0;
-    gpushmem_shmem_check(gpushmem_ctx_get128(ctx, &value, source, 1, pe));
+    gpushmem_shmem_lost(gpushmem_ctx_get128(ctx, &value, source, 1, pe));
     return value;
 })
 GPSHM_VOID_AS(longdouble_iput, iput128, (dest, source, dst, sst, nelems, pe),
@@ -272,12 +264,12 @@ GPSHM_VOID(signal_set, (sig_addr, signal, pe), uint64_t *sig_addr, uint64_t sign
 GPSHM_VOID(signal_add, (sig_addr, signal, pe), uint64_t *sig_addr, uint64_t signal, int pe)
 GPSHM_ROW(uint64_t, shmem_signal_fetch, (const uint64_t *sig_addr), {
     uint64_t value = 0;
-    gpushmem_shmem_check(gpushmem_signal_fetch_status(sig_addr, &value));
+    gpushmem_shmem_lost(gpushmem_signal_fetch_status(sig_addr, &value));
     return value;
 })
 GPSHM_ROW(uint64_t, shmem_signal_wait_until, (uint64_t *sig_addr, int cmp, uint64_t cmp_value), {
     uint64_t seen = 0;
-    gpushmem_shmem_check(
+    gpushmem_shmem_lost(
         gpushmem_signal_wait_until_status(sig_addr, GPSHM_CMP(cmp), cmp_value, &seen));
     return seen;
 })
@@ -334,7 +326,7 @@ GPUSHMEM_AMO_BITWISE_TYPES(GPSHM_ROWS)
     GPSHM_ROW(size_t, shmem_##NAME##_wait_until_any##VECTOR, \
               (volatile TYPE *ivars, size_t nelems, const int *status, int cmp, VALUE), { \
         size_t index = SIZE_MAX; \
-        gpushmem_shmem_check(gpushmem_##NAME##_wait_until_any##VECTOR##_status( \
+        gpushmem_shmem_lost(gpushmem_##NAME##_wait_until_any##VECTOR##_status( \
             ivars, nelems, status, GPSHM_CMP(cmp), cmp_value, &index)); \
         return index; \
     }) \
@@ -342,19 +334,19 @@ GPUSHMEM_AMO_BITWISE_TYPES(GPSHM_ROWS)
               (volatile TYPE *ivars, size_t nelems, size_t *indices, const int *status, int cmp, \
                VALUE), { \
         size_t count = 0; \
-        gpushmem_shmem_check(gpushmem_##NAME##_wait_until_some##VECTOR##_status( \
+        gpushmem_shmem_lost(gpushmem_##NAME##_wait_until_some##VECTOR##_status( \
             ivars, nelems, indices, status, GPSHM_CMP(cmp), cmp_value, &count)); \
         return count; \
     }) \
     GPSHM_ROW(int, shmem_##NAME##_test_all##VECTOR, \
               (volatile TYPE *ivars, size_t nelems, const int *status, int cmp, VALUE), { \
-        return gpushmem_shmem_check(gpushmem_##NAME##_test_all##VECTOR( \
+        return gpushmem_shmem_lost(gpushmem_##NAME##_test_all##VECTOR( \
             ivars, nelems, status, GPSHM_CMP(cmp), cmp_value)) > 0; \
     }) \
     GPSHM_ROW(size_t, shmem_##NAME##_test_any##VECTOR, \
               (volatile TYPE *ivars, size_t nelems, const int *status, int cmp, VALUE), { \
         size_t index = SIZE_MAX; \
-        gpushmem_shmem_check(gpushmem_##NAME##_test_any##VECTOR##_status( \
+        gpushmem_shmem_lost(gpushmem_##NAME##_test_any##VECTOR##_status( \
             ivars, nelems, status, GPSHM_CMP(cmp), cmp_value, &index)); \
         return index; \
     }) \
@@ -362,7 +354,7 @@ GPUSHMEM_AMO_BITWISE_TYPES(GPSHM_ROWS)
               (volatile TYPE *ivars, size_t nelems, size_t *indices, const int *status, int cmp, \
                VALUE), { \
         size_t count = 0; \
-        gpushmem_shmem_check(gpushmem_##NAME##_test_some##VECTOR##_status( \
+        gpushmem_shmem_lost(gpushmem_##NAME##_test_some##VECTOR##_status( \
             ivars, nelems, indices, status, GPSHM_CMP(cmp), cmp_value, &count)); \
         return count; \
     })
@@ -370,7 +362,7 @@ GPUSHMEM_AMO_BITWISE_TYPES(GPSHM_ROWS)
     GPSHM_ROW(void, shmem_##NAME##_wait_until, (volatile TYPE *ivar, int cmp, TYPE cmp_value), \
               GPSHM_CHECK(gpushmem_##NAME##_wait_until(ivar, GPSHM_CMP(cmp), cmp_value))) \
     GPSHM_ROW(int, shmem_##NAME##_test, (volatile TYPE *ivar, int cmp, TYPE cmp_value), { \
-        return gpushmem_shmem_check( \
+        return gpushmem_shmem_lost( \
             gpushmem_##NAME##_test(ivar, GPSHM_CMP(cmp), cmp_value)) > 0; \
     }) \
     GPSHM_SET_OF(NAME, TYPE, , TYPE cmp_value) \
@@ -518,7 +510,7 @@ GPSHM_ROW(void, shmem_udcflush_line, (void *dest), { (void)dest; })
 #define GPSHM_OLD(TYPE, NAME, AS, ARGUMENTS, ...) \
     GPSHM_ROW(TYPE, shmem_##NAME, (__VA_ARGS__), { \
         TYPE before = 0; \
-        gpushmem_shmem_check(gpushmem_##AS##_status(GPSHM_LIST ARGUMENTS, &before)); \
+        gpushmem_shmem_lost(gpushmem_##AS##_status(GPSHM_LIST ARGUMENTS, &before)); \
         return before; \
     })
 #define GPSHM_ROWS(NAME, TYPE) \
@@ -560,7 +552,7 @@ GPSHM_ROW(void, shmem_wait_until, (volatile long *ivar, int cmp, long cmp_value)
         const gpushmem_team_t team = \
             gpushmem_shmem_active_set(PE_start, logPE_stride, PE_size, pSync); \
         if (team != GPUSHMEM_TEAM_INVALID) \
-            gpushmem_shmem_check(CALL); \
+            gpushmem_shmem_lost(CALL); \
     }
 GPSHM_ROW(void, shmem_barrier, (GPSHM_SET, long *pSync), GPSHM_ON_SET(gpushmem_barrier(team)))
 GPSHM_ROW(void, shmem_sync, (GPSHM_SET, long *pSync), GPSHM_ON_SET(gpushmem_team_sync(team)))
