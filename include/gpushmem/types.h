@@ -210,8 +210,8 @@ enum gpushmem_malloc_hint {
 
 // Reductions: and, or, xor of the integers; min and max of these; sum and prod also of complex
 // numbers, of which coll.h knows the types. Integers wrap; half and bfloat16 are folded in float
-// and rounded once; min and max of floating point give NaN if an operand is, and take -0 for less
-// than +0. The order is that of the ranks, from the left.
+// and rounded once; min and max of floating point give NaN if an operand is (its sign and payload
+// may be any), and take -0 for less than +0. The order is that of the ranks, from the left.
 #define GPUSHMEM_COLL_BITWISE_TYPES(X) GPUSHMEM_INTEGER_TYPES(X)
 #define GPUSHMEM_COLL_ORDERED_TYPES(X)                                                             \
     GPUSHMEM_RMA_TYPES(X)                                                                          \

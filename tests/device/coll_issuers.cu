@@ -99,28 +99,76 @@ static uint64_t random_float(unsigned width, unsigned mantissa)
     return sign << (8 * width - 1) | exponent << mantissa | fraction;
 }
 
+// Bits of the mantissa; 0: integers.
+static unsigned mantissa_of(const struct row &row)
+{
+    switch (row.type) {
+    case GPUSHMEM_COLL_HALF: return 10;
+    case GPUSHMEM_COLL_BFLOAT16: return 7;
+    case GPUSHMEM_COLL_FLOAT:
+    case GPUSHMEM_COLL_COMPLEXF: return 23;
+    case GPUSHMEM_COLL_DOUBLE:
+    case GPUSHMEM_COLL_COMPLEXD: return 52;
+    }
+    return 0;
+}
+
+// Bytes of a number; a complex one is two.
+static unsigned part_width(const struct row &row)
+{
+    unsigned mantissa = mantissa_of(row);
+    return mantissa == 52 ? 8 : mantissa == 23 ? 4 : mantissa ? 2 : (unsigned)row.width;
+}
+
+// All bits of the exponent, and some of the mantissa.
+static bool is_nan(uint64_t bits, unsigned width, unsigned mantissa)
+{
+    uint64_t infinity = (((uint64_t)1 << (8 * width - 1 - mantissa)) - 1) << mantissa;
+    return mantissa && (bits & (infinity | (((uint64_t)1 << mantissa) - 1))) > infinity;
+}
+
+// A NaN of any sign and payload, quiet or signalling.
+static uint64_t random_nan(unsigned width, unsigned mantissa)
+{
+    uint64_t infinity = (((uint64_t)1 << (8 * width - 1 - mantissa)) - 1) << mantissa;
+    return random_float(width, mantissa) | infinity | 1;
+}
+
+// One of 20 floating-point numbers is a NaN.
 static void fill_source(const struct row &row, size_t bytes)
 {
     static char buffer[ROOM];
-    unsigned mantissa = row.type == GPUSHMEM_COLL_HALF                                          ? 10
-                        : row.type == GPUSHMEM_COLL_BFLOAT16                                    ? 7
-                        : row.type == GPUSHMEM_COLL_FLOAT || row.type == GPUSHMEM_COLL_COMPLEXF ? 23
-                        : row.type >= GPUSHMEM_COLL_HALF                                        ? 52
-                                                                                                : 0;
-    unsigned width = mantissa == 52 ? 8 : mantissa == 23 ? 4 : mantissa ? 2 : 1;
+    unsigned mantissa = mantissa_of(row), width = part_width(row);
     for (size_t at = 0; at < bytes; at += width) {
-        uint64_t value = mantissa ? random_float(width, mantissa) : random_bits();
+        uint64_t value =
+            mantissa ? random_float(width, mantissa) : random_bits() << 40 ^ random_bits();
+        if (mantissa && random_bits() % 20 == 0)
+            value = random_nan(width, mantissa);
         memcpy(buffer + at, &value, width);
     }
     CHECK_OK(gpushmem_putmem(from, buffer, bytes, me));
     CHECK_OK(gpushmem_quiet());
 }
 
+// The same bits, but of a NaN only that it is one.
+static bool same_numbers(const struct row &row, const char *got, const char *wanted)
+{
+    unsigned mantissa = mantissa_of(row), width = part_width(row);
+    for (size_t at = 0; at < N * row.width; at += width) {
+        uint64_t a = 0, b = 0;
+        memcpy(&a, got + at, width);
+        memcpy(&b, wanted + at, width);
+        if (a != b && !(is_nan(a, width, mantissa) && is_nan(b, width, mantissa)))
+            return false;
+    }
+    return true;
+}
+
 static void compare_bits(const struct row &row, const char *issuer, const char *wanted)
 {
     char got[N * 16];
     CHECK_OK(gpushmem_getmem(got, to, N * row.width, me));
-    if (memcmp(got, wanted, N * row.width) && check_failures++ < 20)
+    if (!same_numbers(row, got, wanted) && check_failures++ < 20)
         fprintf(stderr, "PE %d: %s of %s has other bits than the host's\n", me, row.name, issuer);
     check_clear(to, N * row.width);
 }

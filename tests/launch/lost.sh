@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # lost.sh mpirun|hydra BEREAVED: three PEs of which the last one dies, under a launcher that was asked to let the others live.
 # Both must say that they survive: nobody but the library tells them of the death. Hydra also
-# sends them SIGUSR1, and its proxy (4.0) crashes if the dead process was the last that held its PMI descriptor: the shell does.
+# sends them SIGUSR1, and ends the job (4.0) if the dead process was the last that held its PMI descriptor: the shell holds it.
 set -u
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 program=$(realpath "$2")
