@@ -171,8 +171,11 @@ static void say_counts(uint64_t calls, const struct count most[static TOLD])
     if (others)
         snprintf(text + used, sizeof text - used, "%s%llu of other kinds", used ? ", " : "",
                  (unsigned long long)others);
-    GPSH_LOG(WARN, "finalize", "%llu more call%s failed that could not return it: %s",
-             (unsigned long long)calls, calls == 1 ? "" : "s", text);
+    if (calls == 1)
+        GPSH_LOG(WARN, "finalize", "1 more call failed that could not return it: %s", text);
+    else
+        GPSH_LOG(WARN, "finalize", "%llu more calls failed that could not return it: %s",
+                 (unsigned long long)calls, text);
 }
 
 void gpsh_lost_calls_tell(void)

@@ -14,6 +14,7 @@ struct packed_header {
     uint64_t total_bytes;
     int32_t pe, status;
     uint64_t region_bytes[GPSH_REGIONS];
+    uint64_t heap_at;
     uint64_t static_id;
     int32_t device_heap, pid, node, node_pe;
     int64_t team_epoch;
@@ -53,6 +54,7 @@ int gpsh_peer_blob_pack(const struct gpsh_peer_blob *blob, void **packed, size_t
                                    .status = blob->status,
                                    .device_heap = blob->device_heap,
                                    .pid = blob->pid,
+                                   .heap_at = blob->heap_at,
                                    .static_id = blob->static_id,
                                    .team_epoch = blob->team_epoch,
                                    .teams = blob->teams,
@@ -156,6 +158,7 @@ int gpsh_peer_blob_parse(int pe, const void *packed, size_t bytes, struct gpsh_p
                                    .status = header.status,
                                    .device_heap = header.device_heap,
                                    .pid = header.pid,
+                                   .heap_at = header.heap_at,
                                    .static_id = header.static_id,
                                    .team_epoch = header.team_epoch,
                                    .teams = header.teams,

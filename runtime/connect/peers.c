@@ -164,6 +164,7 @@ static int publish(struct wiring *w, int my_status)
         .pid = (int32_t)getpid(),
         .node = gpsh.boot.node_pes[0],
         .node_pe = gpsh.boot.node_my_pe,
+        .heap_at = gpsh_regions_file_offset(GPSH_HEAP),
         .static_id = gpsh_regions_static_id(),
         .team_epoch = gpsh.settings.team_epoch,
         .teams = (int32_t)gpsh.settings.teams,
@@ -244,6 +245,12 @@ static int check_blob(const struct gpsh_peer_blob *blob)
                          "PE %d has a control region of another size: start all PEs with the same "
                          "gpushmem library and GPUSHMEM_* settings",
                          blob->pe);
+    if (blob->heap_at && blob->heap_at < gpsh_regions_get(GPSH_CONTROL).bytes)
+        return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
+                         "PE %d says that its heap begins at byte %" PRIu64
+                         " of its memory, within "
+                         "the control region: start all PEs with the same gpushmem library",
+                         blob->pe, blob->heap_at);
     return 0;
 }
 
@@ -285,9 +292,10 @@ static void settle_static(const struct wiring *w)
 
 static int map_peer(void *arg, int index, const struct gpsh_fd_set *set)
 {
+    const struct wiring *w = arg;
     int pe = gpsh.boot.node_pes[index];
     gpsh.peers[pe].pid = set->pid ? set->pid : gpsh_bootstrap_pid_of(&gpsh.boot, pe);
-    return gpsh_regions_map_peer(pe, set);
+    return gpsh_regions_map_peer(pe, set, w->blobs[pe].heap_at);
 }
 
 static int map_node(struct wiring *w)
@@ -305,7 +313,7 @@ static int map_node(struct wiring *w)
     int status = gpsh_regions_map_self();
     if (!status)
         status = gpsh_fd_exchange_run(&w->exchange, gpsh.my_pe, b->node_pes, paths, n, &mine,
-                                      map_peer, NULL, GPSH_FD_EXCHANGE_MS);
+                                      map_peer, w, GPSH_FD_EXCHANGE_MS);
     free(paths);
     return status;
 }

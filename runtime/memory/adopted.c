@@ -166,9 +166,14 @@ int gpsh_adopt_claim(const char *function, void *base, size_t bytes)
 
 // ---- There ----
 
-static uint64_t file_offset(const char *block)
+static uint64_t region_offset(const char *block)
 {
     return (uint64_t)(block - gpsh_regions_get(gpsh_regions_host()).base);
+}
+
+static uint64_t file_offset(const char *block)
+{
+    return gpsh_regions_file_offset(gpsh_regions_host()) + region_offset(block);
 }
 
 static long map_heap(char *at, size_t bytes, const char *block, int kind)
@@ -257,7 +262,7 @@ int gpsh_adopt_settle(const char *function, void *base)
     const struct gpsh_adopted *a = adopted_of(base);
     const struct gpsh_segment segment = {.base = a->base,
                                          .bytes = a->bytes,
-                                         .offset = file_offset(a->block),
+                                         .offset = region_offset(a->block),
                                          .name = "the registered buffer",
                                          .region = (uint8_t)gpsh_regions_host()};
     pthread_mutex_unlock(&lock);

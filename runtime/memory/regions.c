@@ -140,6 +140,29 @@ static int choose_kind_and_size(void)
     return status ? gpsh_fail(status, "%s", why) : settled;
 }
 
+// The library's words in the control region.
+static uint64_t control_words(void)
+{
+    return gpsh_control_vote(gpsh.boot.n_pes, &gpsh.settings, gpsh.boot.n_pes);
+}
+
+// Beside a heap in GPU memory, the control region goes on with host memory for the program, a page
+// after the library's words. Where it begins.
+static uint64_t host_part_offset(void)
+{
+    return (control_words() + 4095) / 4096 * 4096 + 4096;
+}
+
+static uint64_t host_part_bytes(void)
+{
+    return gpsh.device_heap ? ((uint64_t)gpsh.settings.host_heap_size + 4095) / 4096 * 4096 : 0;
+}
+
+static uint64_t control_bytes(void)
+{
+    return host_part_bytes() ? host_part_offset() + host_part_bytes() : control_words();
+}
+
 static int create_heap(void)
 {
     const struct gpsh_settings *s = &gpsh.settings;
@@ -148,9 +171,10 @@ static int create_heap(void)
         return status;
     struct gpsh_symmetric *region = &regions[GPSH_HEAP];
     uint64_t bytes = heap_bytes(), room = heap_room(bytes);
-    status = gpsh.device_heap ? gpsh_gpu_region_create(region, bytes, bytes - s->heap_size, room)
-                              : gpsh_symmetric_create(region, bytes, bytes - s->heap_size, room,
-                                                      s->huge_pages, gpsh.boot.node_n_pes);
+    status = gpsh.device_heap
+                 ? gpsh_gpu_region_create(region, bytes, bytes - s->heap_size, room)
+                 : gpsh_symmetric_create(region, bytes, bytes - s->heap_size, room, control_bytes(),
+                                         s->huge_pages, gpsh.boot.node_n_pes);
     mapped_room = region->room;
     if (status || gpsh.device_heap)
         return status;
@@ -170,24 +194,6 @@ static int create_static(void)
     return status;
 }
 
-// The library's words in the control region.
-static uint64_t control_words(void)
-{
-    return gpsh_control_vote(gpsh.boot.n_pes, &gpsh.settings, gpsh.boot.n_pes);
-}
-
-// Beside a heap in GPU memory, the control region goes on with host memory for the program, a page
-// after the library's words. Where it begins.
-static uint64_t host_part_offset(void)
-{
-    return (control_words() + 4095) / 4096 * 4096 + 4096;
-}
-
-static uint64_t host_part_bytes(void)
-{
-    return gpsh.device_heap ? ((uint64_t)gpsh.settings.host_heap_size + 4095) / 4096 * 4096 : 0;
-}
-
 char *gpsh_regions_host_part(uint64_t *bytes)
 {
     *bytes = host_part_bytes();
@@ -201,10 +207,17 @@ int gpsh_regions_host(void)
 
 static int create_control(void)
 {
-    uint64_t bytes = control_words();
-    if (host_part_bytes())
-        bytes = host_part_offset() + host_part_bytes();
-    int status = gpsh_symmetric_create(&regions[GPSH_CONTROL], bytes, bytes, 0, GPSH_PAGES_OFF,
+    const struct gpsh_symmetric *heap = &regions[GPSH_HEAP];
+    uint64_t bytes = control_bytes();
+    if (heap->front) {
+        regions[GPSH_CONTROL] = (struct gpsh_symmetric){.base = heap->base - heap->front,
+                                                        .bytes = heap->front,
+                                                        .room = heap->front,
+                                                        .page = heap->page,
+                                                        .fd = heap->fd};
+        return 0;
+    }
+    int status = gpsh_symmetric_create(&regions[GPSH_CONTROL], bytes, bytes, 0, 0, GPSH_PAGES_OFF,
                                        gpsh.boot.node_n_pes);
     struct gpsh_segment segment = {
         .offset = host_part_offset(), .region = GPSH_CONTROL, .name = "the symmetric host memory"};
@@ -241,6 +254,8 @@ void gpsh_regions_destroy(void)
         gpsh.device_heap = false;
     }
     regions[GPSH_STATIC] = (struct gpsh_symmetric){.fd = -1}; // the process keeps it
+    if (regions[GPSH_HEAP].front)
+        regions[GPSH_CONTROL] = (struct gpsh_symmetric){.fd = -1}; // goes with the heap
     static_used = false;
     atomic_store(&gpsh.n_segments, 0);
     for (int r = 0; r < GPSH_REGIONS; r++)
@@ -276,6 +291,11 @@ struct gpsh_region gpsh_regions_added(void)
 int gpsh_regions_fd(int region)
 {
     return regions[region].fd;
+}
+
+uint64_t gpsh_regions_file_offset(int region)
+{
+    return regions[region].at;
 }
 
 uint64_t gpsh_regions_page_bytes(int region)
@@ -364,28 +384,41 @@ static int map_device_heap(int pe, int fd)
 static char *peers_low;
 
 // With room to grow where there is address space for it; how much, unmapping needs to know.
-static int map_host_region(int pe, int r, int fd)
+static int map_host_region(int pe, int r, int fd, uint64_t at)
 {
-    uint64_t room = regions[r].room;
+    struct gpsh_symmetric theirs = {.fd = fd,
+                                    .bytes = regions[r].bytes,
+                                    .room = regions[r].room,
+                                    .at = at,
+                                    .front = at ? regions[GPSH_CONTROL].bytes : 0};
     char *end = regions[GPSH_HEAP].huge ? NULL : peers_low;
-    int status = gpsh_symmetric_map(fd, regions[r].bytes, &room, pe, end, &gpsh.mapped[r][pe]);
-    peers_low = status ? NULL : gpsh.mapped[r][pe];
+    int status = gpsh_symmetric_map(&theirs, pe, end);
+    peers_low = status ? NULL : theirs.base - theirs.front;
+    gpsh.mapped[r][pe] = theirs.base;
     if (!status && r == GPSH_HEAP) {
-        gpsh.peers[pe].heap_room = room;
-        note_room(room);
+        gpsh.peers[pe].heap_room = theirs.room;
+        note_room(theirs.room);
     }
     return status;
 }
 
-int gpsh_regions_map_peer(int pe, const struct gpsh_fd_set *fds)
+static int map_region(int pe, int r, const struct gpsh_fd_set *fds, uint64_t heap_at)
 {
-    for (int r = 0; r < GPSH_REGIONS && is_used(r); r++) {
-        int status = r == GPSH_HEAP && gpsh.device_heap ? map_device_heap(pe, fds->fds[r])
-                                                        : map_host_region(pe, r, fds->fds[r]);
-        if (status)
-            return status;
+    if (r == GPSH_CONTROL && heap_at) { // has been mapped with the heap
+        gpsh.mapped[r][pe] = gpsh.mapped[GPSH_HEAP][pe] - regions[GPSH_CONTROL].bytes;
+        return 0;
     }
-    return 0;
+    if (r == GPSH_HEAP && gpsh.device_heap)
+        return map_device_heap(pe, fds->fds[r]);
+    return map_host_region(pe, r, fds->fds[r], r == GPSH_HEAP ? heap_at : 0);
+}
+
+int gpsh_regions_map_peer(int pe, const struct gpsh_fd_set *fds, uint64_t heap_at)
+{
+    int status = 0;
+    for (int r = 0; r < GPSH_REGIONS && is_used(r) && !status; r++)
+        status = map_region(pe, r, fds, heap_at);
+    return status;
 }
 
 struct gpsh_fd_set gpsh_regions_added_fds(void)

@@ -19,9 +19,10 @@ char *gpsh_regions_host_part(uint64_t *bytes);
 // The region in which the program's host memory is.
 int gpsh_regions_host(void);
 
-// Of a region in host memory: the file that holds it, which stays the region's, and the size of its
-// pages.
+// Of a region in host memory: the file that holds it, which stays the region's, where it begins
+// there, and the size of its pages.
 int gpsh_regions_fd(int region);
+uint64_t gpsh_regions_file_offset(int region);
 uint64_t gpsh_regions_page_bytes(int region);
 
 // How large the heap may become: GPUSHMEM_HEAP_MAX; no larger than it is where it cannot grow.
@@ -42,8 +43,8 @@ struct gpsh_region gpsh_regions_buffer(void *buffer, size_t bytes);
 void gpsh_regions_buffer_release(struct gpsh_region *region);
 struct gpsh_fd_set gpsh_regions_fds(void); // to hand to the node's PEs; they stay ours
 int gpsh_regions_map_self(void);
-// checks and maps; keeps no descriptor
-int gpsh_regions_map_peer(int pe, const struct gpsh_fd_set *fds);
+// Checks and maps; keeps no descriptor. `heap_at`: as the PE published it.
+int gpsh_regions_map_peer(int pe, const struct gpsh_fd_set *fds, uint64_t heap_at);
 void gpsh_regions_unmap_peers(void);
 
 // Which program this PE's static data belongs to, 0 if it is not shared. Once all PEs' are known to

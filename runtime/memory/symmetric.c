@@ -43,27 +43,40 @@ uint64_t gpsh_symmetric_alignment(uint64_t bytes)
     return alignment;
 }
 
-// Where blocks of the heap may have any alignment up to its size. MAP_FAILED and errno if there is
-// no room.
-static char *map_aligned(int fd, uint64_t bytes, uint64_t alignment, int flags)
+// Where blocks of the heap may have any alignment up to its size. NULL and errno if there is no
+// room.
+static char *map_aligned(const struct gpsh_symmetric *region, int flags)
 {
+    uint64_t alignment = gpsh_symmetric_alignment(region->bytes);
+    uint64_t bytes = region->front + region->room;
     char *room = mmap(NULL, bytes + alignment, PROT_NONE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (room == MAP_FAILED)
-        return MAP_FAILED;
-    uint64_t lead = -(uintptr_t)room & (alignment - 1);
-    char *base =
-        mmap(room + lead, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | flags, fd, 0);
+        return NULL;
+    uint64_t lead = -((uintptr_t)room + region->front) & (alignment - 1);
+    char *front = mmap(room + lead, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | flags,
+                       region->fd, (off_t)(region->at - region->front));
     int error = errno;
-    if (base == MAP_FAILED) {
+    if (front == MAP_FAILED) {
         munmap(room, bytes + alignment);
         errno = error;
-        return MAP_FAILED;
+        return NULL;
     }
     if (lead)
         munmap(room, lead);
-    munmap(base + bytes, alignment - lead);
-    return base;
+    munmap(front + bytes, alignment - lead);
+    return front + region->front;
+}
+
+// With less room if there is not as much address space. 0 or an errno.
+static int map_own(struct gpsh_symmetric *region, int flags)
+{
+    region->base = map_aligned(region, flags);
+    if (!region->base && region->room > region->bytes) {
+        region->room = region->bytes;
+        region->base = map_aligned(region, flags);
+    }
+    return region->base ? 0 : errno;
 }
 
 // Sets the length of a hugetlb file and reserves its pages, so that a lack shows here and not as
@@ -86,16 +99,8 @@ static int reserve_huge(int fd, uint64_t before, uint64_t bytes)
 // Mapping it makes the file as long as the mapping.
 static int map_huge(struct gpsh_symmetric *region)
 {
-    uint64_t alignment = gpsh_symmetric_alignment(region->bytes);
-    char *base = map_aligned(region->fd, region->room, alignment, MAP_NORESERVE);
-    if (base == MAP_FAILED && region->room > region->bytes) {
-        region->room = region->bytes;
-        base = map_aligned(region->fd, region->room, alignment, MAP_NORESERVE);
-    }
-    if (base == MAP_FAILED)
-        return errno;
-    region->base = base;
-    return gpsh_memory_file_grow(region->fd, region->bytes);
+    int error = map_own(region, MAP_NORESERVE);
+    return error ? error : gpsh_memory_file_grow(region->fd, region->bytes);
 }
 
 // A hugetlb file of 2M or 1G pages.
@@ -147,17 +152,22 @@ static void ask_for_thp(struct gpsh_symmetric *region)
 }
 
 int gpsh_symmetric_create(struct gpsh_symmetric *region, uint64_t bytes, uint64_t reserved,
-                          uint64_t room, enum gpsh_huge_pages pages, int node_pes)
+                          uint64_t room, uint64_t front, enum gpsh_huge_pages pages, int node_pes)
 {
+    const uint64_t huge = 2 << 20;
     *region = (struct gpsh_symmetric){
         .bytes = (bytes + 4095) / 4096 * 4096, .page = (uint64_t)sysconf(_SC_PAGESIZE), .fd = -1};
-    int status = check_fits(bytes, reserved, node_pes);
+    int status = check_fits(bytes + front, reserved + front, node_pes);
     if (status)
         return status;
     if (pages == GPSH_PAGES_2M || pages == GPSH_PAGES_1G)
         return create_hugetlb(region, room, pages == GPSH_PAGES_1G);
+    region->front = (front + 4095) / 4096 * 4096;
+    region->at = (front + huge - 1) / huge * huge; // so that huge pages fit
+    region->room = room > region->bytes ? room / 4096 * 4096 : region->bytes;
     region->fd = memfd_create("gpushmem-heap", MFD_CLOEXEC);
-    int error = region->fd < 0 ? errno : gpsh_memory_file_grow(region->fd, region->bytes);
+    int error =
+        region->fd < 0 ? errno : gpsh_memory_file_grow(region->fd, region->at + region->bytes);
     if (error) {
         status = gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
                            "shared memory of %" PRIu64 " bytes could not be made (%s)%s",
@@ -166,23 +176,16 @@ int gpsh_symmetric_create(struct gpsh_symmetric *region, uint64_t bytes, uint64_
         gpsh_symmetric_destroy(region);
         return status;
     }
-    uint64_t alignment = gpsh_symmetric_alignment(region->bytes);
-    region->room = room > region->bytes ? room / 4096 * 4096 : region->bytes;
-    char *base = map_aligned(region->fd, region->room, alignment, 0);
-    if (base == MAP_FAILED && region->room > region->bytes) {
-        region->room = region->bytes;
-        base = map_aligned(region->fd, region->room, alignment, 0);
-    }
-    if (base == MAP_FAILED) {
+    error = map_own(region, 0);
+    if (error) {
         status =
             gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
                       "%" PRIu64 " bytes of shared memory could not be mapped (%s); is the address "
                       "space limited (ulimit -v)?",
-                      region->bytes, strerror(errno));
+                      region->bytes, strerror(error));
         gpsh_symmetric_destroy(region);
         return status;
     }
-    region->base = base;
     if (pages == GPSH_PAGES_OFF)
         snprintf(region->pages, sizeof region->pages, "4K pages");
     else
@@ -209,7 +212,7 @@ int gpsh_symmetric_resize(struct gpsh_symmetric *region, uint64_t bytes, int nod
                          "M of memory that each has; start fewer PEs there, or allocate less",
                          bytes >> 20, limit >> 20);
     int error = is_huge(region) ? reserve_huge(region->fd, region->bytes, bytes)
-                                : gpsh_memory_file_grow(region->fd, bytes);
+                                : gpsh_memory_file_grow(region->fd, region->at + bytes);
     if (error && is_huge(region))
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
                          "%" PRIu64 " more pages of %" PRIu64 "M cannot be had (%s); raise "
@@ -224,32 +227,37 @@ int gpsh_symmetric_resize(struct gpsh_symmetric *region, uint64_t bytes, int nod
     return 0;
 }
 
-int gpsh_symmetric_map(int fd, uint64_t bytes, uint64_t *room, int pe, char *end, char **base)
+int gpsh_symmetric_map(struct gpsh_symmetric *theirs, int pe, char *end)
 {
     struct stat info;
-    off_t size = lseek(fd, 0, SEEK_END); // quicker than fstat; nobody reads at the file's position
-    if (size < 0 || (uint64_t)size < bytes)
+    // quicker than fstat; nobody reads at the file's position
+    off_t size = lseek(theirs->fd, 0, SEEK_END);
+    if (size < 0 || (uint64_t)size < theirs->at || (uint64_t)size - theirs->at < theirs->bytes)
         return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
                          "PE %d handed over memory that is smaller than the %" PRIu64 " bytes it "
                          "announced",
-                         pe, bytes);
+                         pe, theirs->bytes);
     const int flags = MAP_SHARED | MAP_NORESERVE; // huge pages: its owner has reserved them
-    const uint64_t page = 4096, whole = (*room + page - 1) / page * page;
-    void *mapped = mmap(end ? end - whole : NULL, *room, PROT_READ | PROT_WRITE, flags, fd, 0);
-    if (mapped == MAP_FAILED && *room > bytes) {
-        *room = bytes;
-        mapped = mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags, fd, 0);
+    const uint64_t page = 4096, front = theirs->front;
+    const off_t from = (off_t)(theirs->at - front);
+    const uint64_t whole = (front + theirs->room + page - 1) / page * page;
+    char *mapped = mmap(end ? end - whole : NULL, front + theirs->room, PROT_READ | PROT_WRITE,
+                        flags, theirs->fd, from);
+    if (mapped == MAP_FAILED && theirs->room > theirs->bytes) {
+        theirs->room = theirs->bytes;
+        mapped = mmap(NULL, front + theirs->bytes, PROT_READ | PROT_WRITE, flags, theirs->fd, from);
     }
     if (mapped == MAP_FAILED)
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
                          "%" PRIu64
                          " bytes of PE %d's memory could not be mapped (%s); is the address "
                          "space limited (ulimit -v)?",
-                         bytes, pe, strerror(errno));
+                         theirs->bytes, pe, strerror(errno));
     // Mapping a file of huge pages has made it as long: see map_huge.
-    if (*room > bytes && !fstat(fd, &info) && (uint64_t)info.st_size > bytes)
-        (void)gpsh_memory_file_grow(fd, bytes);
-    *base = mapped;
+    if (theirs->room > theirs->bytes && !theirs->at && !fstat(theirs->fd, &info) &&
+        (uint64_t)info.st_size > theirs->bytes)
+        (void)gpsh_memory_file_grow(theirs->fd, theirs->bytes);
+    theirs->base = mapped + front;
     return 0;
 }
 
@@ -261,7 +269,8 @@ void gpsh_symmetric_unmap(char *base, uint64_t bytes)
 
 void gpsh_symmetric_destroy(struct gpsh_symmetric *region)
 {
-    gpsh_symmetric_unmap(region->base, region->room);
+    if (region->base)
+        gpsh_symmetric_unmap(region->base - region->front, region->front + region->room);
     if (region->fd >= 0)
         close(region->fd);
     *region = (struct gpsh_symmetric){.fd = -1};

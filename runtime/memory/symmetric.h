@@ -21,6 +21,9 @@ struct gpsh_symmetric {
     char *base;
     uint64_t bytes;
     uint64_t room; // of address space from base: it may grow to that
+    // A file may hold a small region as well, which does not grow: a peer is then mapped at once.
+    uint64_t front; // bytes of it, whole pages, mapped right before base
+    uint64_t at;    // where this region begins in the file; 0 without a front
     int fd;
     uint64_t page;   // bytes of the pages that may be mapped by themselves
     bool huge;       // some are larger than the processor's smallest
@@ -30,16 +33,16 @@ struct gpsh_symmetric {
 // Creates and maps a region of `bytes`, of which the user did not ask for `reserved`; refuses with
 // GPUSHMEM_ERR_NO_MEMORY what cannot fit into the machine's memory, counting `node_pes` regions of
 // that size. Address space is taken for `room` bytes (at least `bytes`), or less where there is not
-// as much.
+// as much. `front`: bytes of the small region before it; pages of 2M and 1G have none.
 int gpsh_symmetric_create(struct gpsh_symmetric *region, uint64_t bytes, uint64_t reserved,
-                          uint64_t room, enum gpsh_huge_pages pages, int node_pes);
+                          uint64_t room, uint64_t front, enum gpsh_huge_pages pages, int node_pes);
 // Makes it `bytes` large in all, within its room. Its mappings, here and at peers, need nothing.
 // Also makes it smaller, for one that failed elsewhere.
 int gpsh_symmetric_resize(struct gpsh_symmetric *region, uint64_t bytes, int node_pes);
-// Maps a peer's region from its descriptor (which stays open) after checking its size, with as much
-// of *room as there is address space for: so that it ends at `end`, if that is not NULL and there
-// is room before it.
-int gpsh_symmetric_map(int fd, uint64_t bytes, uint64_t *room, int pe, char *end, char **base);
+// Maps PE `pe`'s region, of which fd (which stays open), bytes, room, front and at are given, after
+// checking its size: sets base, and room to less if there is not as much address space. It ends at
+// `end`, if that is not NULL and there is room before it.
+int gpsh_symmetric_map(struct gpsh_symmetric *theirs, int pe, char *end);
 void gpsh_symmetric_unmap(char *base, uint64_t bytes);
 void gpsh_symmetric_destroy(struct gpsh_symmetric *region);
 

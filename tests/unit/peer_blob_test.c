@@ -11,6 +11,7 @@ static struct gpsh_peer_blob sample(void)
 {
     struct gpsh_peer_blob blob = {.pe = 3,
                                   .region_bytes = {1 << 20, 4096},
+                                  .heap_at = 2 << 20,
                                   .pid = 77,
                                   .hostname = "node7",
                                   .socket_path = "/tmp/x",
@@ -34,6 +35,7 @@ Test(peer_blob, round_trip__keeps_everything)
     pack_sample(&packed, &bytes);
     cr_assert_eq(gpsh_peer_blob_parse(3, packed, bytes, &out), 0, "%s", gpsh_last_error());
     cr_expect_eq(out.region_bytes[GPSH_HEAP], 1 << 20);
+    cr_expect_eq(out.heap_at, 2 << 20);
     cr_expect_str_eq(out.hostname, "node7");
     cr_expect_eq(out.pid, 77);
     const struct gpsh_blob_section *verbs = gpsh_peer_blob_find(&out, "verbs");

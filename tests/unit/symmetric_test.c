@@ -20,18 +20,27 @@ int memfd_create(const char *name, unsigned flags)
     return (int)syscall(SYS_memfd_create, name, pages_are_small ? flags & ~huge : flags);
 }
 
+// The region as a peer knows it before it is mapped there.
+static struct gpsh_symmetric peer_of(const struct gpsh_symmetric *region)
+{
+    return (struct gpsh_symmetric){.fd = region->fd,
+                                   .bytes = region->bytes,
+                                   .room = region->room,
+                                   .front = region->front,
+                                   .at = region->at};
+}
+
 Test(symmetric, create_and_map__share_bytes)
 {
     struct gpsh_symmetric region;
-    cr_assert_eq(gpsh_symmetric_create(&region, 1 << 20, 4096, 0, GPSH_PAGES_AUTO, 1), 0, "%s",
+    cr_assert_eq(gpsh_symmetric_create(&region, 1 << 20, 4096, 0, 0, GPSH_PAGES_AUTO, 1), 0, "%s",
                  gpsh_last_error());
-    char *twin;
-    uint64_t room = region.bytes;
-    cr_assert_eq(gpsh_symmetric_map(region.fd, region.bytes, &room, 0, NULL, &twin), 0);
+    struct gpsh_symmetric twin = peer_of(&region);
+    cr_assert_eq(gpsh_symmetric_map(&twin, 0, NULL), 0);
     region.base[12345] = 42;
-    cr_expect_eq(twin[12345], 42);
+    cr_expect_eq(twin.base[12345], 42);
     cr_expect(strlen(region.pages) > 0);
-    gpsh_symmetric_unmap(twin, region.bytes);
+    gpsh_symmetric_unmap(twin.base, region.bytes);
     gpsh_symmetric_destroy(&region);
     gpsh_symmetric_destroy(&region);
 }
@@ -39,13 +48,13 @@ Test(symmetric, create_and_map__share_bytes)
 Test(symmetric, larger_than_the_machine__is_refused_with_the_limit)
 {
     struct gpsh_symmetric region;
-    cr_expect_eq(gpsh_symmetric_create(&region, 16ull << 40, 4096, 0, GPSH_PAGES_AUTO, 1),
+    cr_expect_eq(gpsh_symmetric_create(&region, 16ull << 40, 4096, 0, 0, GPSH_PAGES_AUTO, 1),
                  GPUSHMEM_ERR_NO_MEMORY);
     cr_expect(strstr(gpsh_last_error(), "GPUSHMEM_HEAP_SIZE"), "%s", gpsh_last_error());
-    cr_expect_eq(gpsh_symmetric_create(&region, 1ull << 40, 4096, 0, GPSH_PAGES_AUTO, 1 << 10),
+    cr_expect_eq(gpsh_symmetric_create(&region, 1ull << 40, 4096, 0, 0, GPSH_PAGES_AUTO, 1 << 10),
                  GPUSHMEM_ERR_NO_MEMORY);
     cr_expect(strstr(gpsh_last_error(), "there are 1024"), "%s", gpsh_last_error());
-    cr_expect_eq(gpsh_symmetric_create(&region, 1ull << 30, 4096, 0, GPSH_PAGES_AUTO, 1 << 30),
+    cr_expect_eq(gpsh_symmetric_create(&region, 1ull << 30, 4096, 0, 0, GPSH_PAGES_AUTO, 1 << 30),
                  GPUSHMEM_ERR_NO_MEMORY);
     cr_expect(strstr(gpsh_last_error(), "GPUSHMEM_TEAMS"), "%s", gpsh_last_error());
 }
@@ -53,7 +62,7 @@ Test(symmetric, larger_than_the_machine__is_refused_with_the_limit)
 Test(symmetric, giant_pages_that_are_not_there__sentence_names_the_fix)
 {
     struct gpsh_symmetric region;
-    int status = gpsh_symmetric_create(&region, 1 << 20, 4096, 0, GPSH_PAGES_1G, 1);
+    int status = gpsh_symmetric_create(&region, 1 << 20, 4096, 0, 0, GPSH_PAGES_1G, 1);
     if (!status) { // this machine has them
         gpsh_symmetric_destroy(&region);
         return;
@@ -65,30 +74,51 @@ Test(symmetric, giant_pages_that_are_not_there__sentence_names_the_fix)
 Test(symmetric, peer_memory_too_small__is_refused)
 {
     struct gpsh_symmetric region;
-    char *base = NULL;
-    uint64_t room = 2 << 20;
-    cr_assert_eq(gpsh_symmetric_create(&region, 1 << 20, 4096, 0, GPSH_PAGES_OFF, 1), 0);
-    cr_expect_eq(gpsh_symmetric_map(region.fd, 2 << 20, &room, 5, NULL, &base),
-                 GPUSHMEM_ERR_PEER_DATA);
+    cr_assert_eq(gpsh_symmetric_create(&region, 1 << 20, 4096, 0, 0, GPSH_PAGES_OFF, 1), 0);
+    struct gpsh_symmetric twin = peer_of(&region);
+    twin.bytes = twin.room = 2 << 20;
+    cr_expect_eq(gpsh_symmetric_map(&twin, 5, NULL), GPUSHMEM_ERR_PEER_DATA);
     cr_expect(strstr(gpsh_last_error(), "PE 5"));
-    cr_expect_null(base);
+    cr_expect_null(twin.base);
+    gpsh_symmetric_destroy(&region);
+}
+
+Test(symmetric, front__is_before_the_region_in_one_mapping)
+{
+    struct gpsh_symmetric region;
+    cr_assert_eq(gpsh_symmetric_create(&region, 4 << 20, 4096, 8 << 20, 5000, GPSH_PAGES_OFF, 1),
+                 0);
+    cr_expect_eq(region.front, 8192);
+    cr_expect_eq(region.at, 2 << 20);
+    cr_expect_eq((uintptr_t)region.base % (4 << 20), 0);
+    struct gpsh_symmetric twin = peer_of(&region);
+    cr_assert_eq(gpsh_symmetric_map(&twin, 0, NULL), 0);
+    for (uint64_t at = 0; at < region.front + region.bytes; at += 4096)
+        region.base[at - region.front] = (char)(at / 4096 + 1);
+    cr_assert_eq(gpsh_symmetric_resize(&region, 8 << 20, 1), 0, "%s", gpsh_last_error());
+    region.base[(8 << 20) - 1] = 42;
+    cr_expect_arr_eq(twin.base - twin.front, region.base - region.front, 8192 + (8 << 20));
+    cr_assert_eq(gpsh_symmetric_resize(&region, 4 << 20, 1), 0);
+    gpsh_symmetric_unmap(twin.base - twin.front, twin.front + twin.room);
+    twin = peer_of(&region);
+    twin.at = UINT64_MAX - 4095;
+    cr_expect_eq(gpsh_symmetric_map(&twin, 3, NULL), GPUSHMEM_ERR_PEER_DATA);
     gpsh_symmetric_destroy(&region);
 }
 
 Test(symmetric, resize__reaches_mappings_that_are_there)
 {
     struct gpsh_symmetric region;
-    uint64_t room = 8 << 20;
-    char *twin;
-    cr_assert_eq(gpsh_symmetric_create(&region, 1 << 20, 4096, room, GPSH_PAGES_OFF, 1), 0);
-    cr_assert_eq(gpsh_symmetric_map(region.fd, region.bytes, &room, 0, NULL, &twin), 0);
+    cr_assert_eq(gpsh_symmetric_create(&region, 1 << 20, 4096, 8 << 20, 0, GPSH_PAGES_OFF, 1), 0);
+    struct gpsh_symmetric twin = peer_of(&region);
+    cr_assert_eq(gpsh_symmetric_map(&twin, 0, NULL), 0);
     cr_expect_eq(region.room, 8 << 20);
     cr_assert_eq(gpsh_symmetric_resize(&region, 8 << 20, 1), 0, "%s", gpsh_last_error());
     region.base[(8 << 20) - 1] = 42;
-    cr_expect_eq(twin[(8 << 20) - 1], 42);
+    cr_expect_eq(twin.base[(8 << 20) - 1], 42);
     cr_expect_eq(gpsh_symmetric_resize(&region, 9 << 20, 1), GPUSHMEM_ERR_NO_MEMORY);
     cr_expect_eq(gpsh_symmetric_resize(&region, 8 << 20, 1 << 30), 0, "no larger than it is");
-    gpsh_symmetric_unmap(twin, room);
+    gpsh_symmetric_unmap(twin.base, twin.room);
     gpsh_symmetric_destroy(&region);
 }
 
@@ -102,23 +132,22 @@ static uint64_t length_of(int fd)
 Test(symmetric, resize_of_huge_pages__reaches_mappings_and_goes_back)
 {
     struct gpsh_symmetric region;
-    uint64_t room;
-    char *twin;
     pages_are_small = true;
-    cr_assert_eq(gpsh_symmetric_create(&region, 3 << 20, 4096, 17 << 20, GPSH_PAGES_2M, 1), 0, "%s",
-                 gpsh_last_error());
+    cr_assert_eq(gpsh_symmetric_create(&region, 3 << 20, 4096, 17 << 20, 0, GPSH_PAGES_2M, 1), 0,
+                 "%s", gpsh_last_error());
     cr_expect_eq(region.bytes, 4 << 20);
     cr_expect_eq(region.page, 2 << 20);
-    cr_expect_eq(room = region.room, 16 << 20, "whole pages");
+    cr_expect_eq(region.room, 16 << 20, "whole pages");
     cr_expect_eq((uintptr_t)region.base % (4 << 20), 0);
     cr_expect_eq(length_of(region.fd), 4 << 20);
-    cr_assert_eq(gpsh_symmetric_map(region.fd, region.bytes, &room, 0, NULL, &twin), 0);
+    struct gpsh_symmetric twin = peer_of(&region);
+    cr_assert_eq(gpsh_symmetric_map(&twin, 0, NULL), 0);
     cr_assert_eq(gpsh_symmetric_resize(&region, 16 << 20, 1), 0, "%s", gpsh_last_error());
     region.base[(16 << 20) - 1] = 42;
-    cr_expect_eq(twin[(16 << 20) - 1], 42);
+    cr_expect_eq(twin.base[(16 << 20) - 1], 42);
     cr_expect_eq(gpsh_symmetric_resize(&region, 18 << 20, 1), GPUSHMEM_ERR_NO_MEMORY);
     cr_assert_eq(gpsh_symmetric_resize(&region, 4 << 20, 1), 0, "taken back");
     cr_expect_eq(length_of(region.fd), 4 << 20);
-    gpsh_symmetric_unmap(twin, room);
+    gpsh_symmetric_unmap(twin.base, twin.room);
     gpsh_symmetric_destroy(&region);
 }
