@@ -20,6 +20,8 @@ static const double last_words_s = 0.3;
 // How long PEs have to show what they wait for after they were asked, or after the first of them
 // has called.
 static const double verdict_s = 0.3;
+// After SIGKILL, as long as PEs are left: that they have ended must be noticed, too.
+static const double kill_again_s = 0.5;
 // How long other PEs may go on after one left without finalize before a warning is printed.
 static const double left_alone_s = 3;
 
@@ -266,6 +268,8 @@ void gpsh_job_on_signal(struct gpsh_job *j, int signal)
     j->forwarded = signal;
     bool interrupt = signal == SIGINT || signal == SIGQUIT;
     j->n_interrupts += interrupt;
+    if (interrupt && j->n_interrupts > 2)
+        j->kill_at_s = clock_s();
     bool final = signal == SIGTERM || signal == SIGHUP || (interrupt && j->n_interrupts == 2);
     if (final && !j->ending) {
         snprintf(j->reason, sizeof(j->reason), "received signal %d (%s)", signal,
@@ -277,7 +281,7 @@ void gpsh_job_on_signal(struct gpsh_job *j, int signal)
     } else {
         for (int pe = 0; signal == SIGTSTP && pe < j->n_pes; pe++)
             j->pes[pe].stop_expected = true;
-        signal_all(j, interrupt && j->n_interrupts > 2 ? SIGKILL : signal);
+        signal_all(j, signal);
     }
     if (signal == SIGTSTP)
         kill(getpid(), SIGSTOP); // with the PEs; SIGCONT wakes both
@@ -312,7 +316,7 @@ static bool is_due(double at_s, double now_s)
     return at_s > 0 && at_s <= now_s;
 }
 
-void gpsh_job_on_time(struct gpsh_job *j)
+bool gpsh_job_on_time(struct gpsh_job *j)
 {
     double now_s = clock_s();
     if (is_due(j->warn_at_s, now_s))
@@ -325,10 +329,11 @@ void gpsh_job_on_time(struct gpsh_job *j)
     }
     if (is_due(j->terminate_at_s, now_s))
         ask_all_to_end(j, SIGTERM);
-    if (is_due(j->kill_at_s, now_s)) {
-        j->kill_at_s = 0;
-        signal_all(j, SIGKILL);
-    }
+    if (!is_due(j->kill_at_s, now_s))
+        return false;
+    j->kill_at_s = now_s + kill_again_s;
+    signal_all(j, SIGKILL);
+    return true;
 }
 
 static double earlier(double a_s, double b_s)

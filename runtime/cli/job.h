@@ -42,7 +42,7 @@ void gpsh_job_on_keeper_lost(struct gpsh_job *j);
 void gpsh_job_on_abort(struct gpsh_job *j, int pe, int status, const char *why); // PE's wish
 void gpsh_job_on_signal(struct gpsh_job *j, int signal);
 void gpsh_job_on_call(struct gpsh_job *j); // of a PE that has waited for long
-void gpsh_job_on_time(struct gpsh_job *j);
+bool gpsh_job_on_time(struct gpsh_job *j); // true: all that is left of it was killed
 
 // Milliseconds until gpsh_job_on_time has something to do, -1: never.
 int gpsh_job_wait_ms(const struct gpsh_job *j);

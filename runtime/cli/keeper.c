@@ -17,17 +17,25 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/clock.h"
 #include "core/launcher.h"
 
-enum { EXIT_NOT_EXECUTABLE = 126, SWEEP_ROUNDS = 2000, ROUND_NS = 1000000, OUT_OF_THE_WAY = 64 };
+enum {
+    EXIT_NOT_EXECUTABLE = 126,
+    SWEEP_ROUNDS = 2000,
+    ROUND_NS = 1000000,
+    OUT_OF_THE_WAY = 64,
+    WAKE_MS = 200,
+    FINISH_MS = 10000 // for all rounds of a sweep, and more
+};
 
-enum word { STARTED, ENDED, STOPPED };
+enum word { BORN, STARTED, ENDED, STOPPED, AWAKE };
 
 // What the keeper writes to the launcher.
 struct report {
     enum word word;
     int pe;
-    pid_t pid;  // STARTED
+    pid_t pid;  // BORN, STARTED
     int how;    // ENDED: as siginfo_t has it
     int status; // STARTED: 0 or an errno; ENDED, STOPPED: as siginfo_t has it
 };
@@ -317,9 +325,19 @@ static void sweep(void)
         nanosleep(&(struct timespec){.tv_nsec = ROUND_NS}, NULL);
 }
 
-// Until the launcher has closed its end. It never writes.
+// False: the launcher has closed its end. What it writes asks for an answer, and says nothing else.
+static bool answer_launcher(void)
+{
+    char question;
+    ssize_t got = recv(keeper.socket, &question, sizeof(question), MSG_DONTWAIT);
+    if (got > 0)
+        report(&(struct report){.word = AWAKE});
+    return got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR));
+}
+
 static void serve(void)
 {
+    bool wanted = true;
     struct pollfd polls[] = {{.fd = keeper.socket, .events = POLLIN},
                              {.fd = keeper.signals, .events = POLLIN}};
     do {
@@ -327,7 +345,9 @@ static void serve(void)
         poll(polls, 2, -1);
         if (polls[1].revents)
             on_children();
-    } while (!polls[0].revents);
+        if (polls[0].revents)
+            wanted = answer_launcher();
+    } while (wanted);
 }
 
 static _Noreturn void keeper_live(const struct gpsh_child_plan *plans, int n_pes)
@@ -358,6 +378,8 @@ static _Noreturn void become_keeper(const struct gpsh_child_plan *plans, int n_p
 {
     setsid();
     pid_t pid = fork();
+    if (pid > 0)
+        report(&(struct report){.word = BORN, .pid = pid});
     if (pid != 0)
         _exit(pid < 0);
     keeper_live(plans, n_pes);
@@ -394,6 +416,10 @@ int gpsh_keeper_start(struct gpsh_keeper *k, const struct gpsh_child_plan *plans
 static void report_take(struct gpsh_keeper *k, const struct report *r)
 {
     struct gpsh_child *c = &k->pes[r->pe];
+    if (r->word == BORN)
+        k->pid = r->pid;
+    else
+        k->asked_s = 0;
     if (r->word == STARTED && !r->status)
         *c = (struct gpsh_child){.pid = r->pid, .running = true};
     if (r->word == STOPPED)
@@ -419,10 +445,41 @@ static bool report_next(struct gpsh_keeper *k, struct report *r, int flags)
     return false;
 }
 
+static void keeper_signal(const struct gpsh_keeper *k, int signal)
+{
+    if (k->pid > 0 && !k->lost)
+        kill(k->pid, signal);
+}
+
+void gpsh_keeper_wake(struct gpsh_keeper *k)
+{
+    double now_s = (double)gpsh_clock_ns() * 1e-9;
+    if (k->asked_s == 0) {
+        k->asked_s = now_s;
+        if (send(k->socket, "?", 1, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
+            // It has ended, which the next read tells.
+        }
+    }
+    keeper_signal(k, now_s - k->asked_s < GPSH_KEEPER_PATIENCE_S ? SIGCONT : SIGKILL);
+}
+
+// Without taking it: the PEs are to have it, once they are there.
+static bool end_is_wanted(void)
+{
+    sigset_t pending;
+    sigpending(&pending);
+    return sigismember(&pending, SIGTERM) || sigismember(&pending, SIGHUP) ||
+           sigismember(&pending, SIGINT) || sigismember(&pending, SIGQUIT);
+}
+
 int gpsh_keeper_started(struct gpsh_keeper *k, int *pe)
 {
     struct report r;
     do {
+        struct pollfd next = {.fd = k->socket, .events = POLLIN};
+        while (poll(&next, 1, WAKE_MS) == 0)
+            if (end_is_wanted())
+                gpsh_keeper_wake(k);
         if (!report_next(k, &r, 0))
             return EPIPE;
     } while (r.word != STARTED);
@@ -440,9 +497,15 @@ void gpsh_keeper_read(struct gpsh_keeper *k)
 void gpsh_keeper_finish(struct gpsh_keeper *k)
 {
     struct report r;
+    struct pollfd end = {.fd = k->socket, .events = POLLIN};
     shutdown(k->socket, SHUT_WR);
-    while (report_next(k, &r, 0))
-        continue;
+    for (int ms = 0; k->socket >= 0 && !k->lost && ms < FINISH_MS + WAKE_MS;) {
+        keeper_signal(k, ms < FINISH_MS ? SIGCONT : SIGKILL);
+        if (poll(&end, 1, WAKE_MS) > 0)
+            report_next(k, &r, MSG_DONTWAIT);
+        else
+            ms += WAKE_MS;
+    }
     close(k->socket);
     for (int pe = 0; pe < k->n_pes; pe++)
         k->pes[pe].pid = 0;

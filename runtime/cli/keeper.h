@@ -17,7 +17,7 @@
 
 #include "children.h"
 
-enum { GPSH_CHILD_SETTINGS = 4 };
+enum { GPSH_CHILD_SETTINGS = 4, GPSH_KEEPER_PATIENCE_S = 5 };
 
 // How a PE is to be started.
 struct gpsh_child_plan {
@@ -38,7 +38,9 @@ struct gpsh_child_plan {
 
 struct gpsh_keeper {
     int socket;
+    pid_t pid;              // 0: not known yet
     bool lost;              // the keeper has ended without being asked to
+    double asked_s;         // when gpsh_keeper_wake was called first since its last report; 0: not
     struct gpsh_child *pes; // [n_pes]: reports go here
     int n_pes;
 };
@@ -50,15 +52,22 @@ int gpsh_keeper_start(struct gpsh_keeper *k, const struct gpsh_child_plan *plans
                       struct gpsh_child *pes, int n_pes, void (*forget)(void *arg), void *arg);
 
 // Waits until the next PE is the program, and says which one it is. 0, or the errno of what failed:
-// of exec, too; EPIPE if the keeper has ended. No further one is started after a failure.
+// of exec, too; EPIPE if the keeper has ended. No further one is started after a failure. Once
+// a signal that ends jobs is pending, a keeper that makes no progress is woken as below.
 int gpsh_keeper_started(struct gpsh_keeper *k, int *pe);
 
 // Takes the reports that are there: `ended` and `stopped` of the PEs are set, or `lost`. Does not
 // block.
 void gpsh_keeper_read(struct gpsh_keeper *k);
 
-// Lets the keeper kill all PEs and everything they started, and end, and waits for that. After it
-// the PEs' process ids may belong to others.
+// The PEs were killed, and their ends are to be reported. Continues a keeper that somebody has
+// stopped; kills it if it has not answered for GPSH_KEEPER_PATIENCE_S, and then it is lost. To be
+// called again and again.
+void gpsh_keeper_wake(struct gpsh_keeper *k);
+
+// Lets the keeper kill all PEs and everything they started, and end, and waits for that; one that
+// is stopped is continued, and one that does not end is killed. After it the PEs' process ids may
+// belong to others.
 void gpsh_keeper_finish(struct gpsh_keeper *k);
 
 #endif

@@ -457,7 +457,8 @@ static void watch(struct launcher *l)
         read_keeper(l);
         log_print_due(l);
         read_signals(l);
-        gpsh_job_on_time(&l->job);
+        if (gpsh_job_on_time(&l->job))
+            gpsh_keeper_wake(&l->keeper);
     }
 }
 
@@ -565,8 +566,10 @@ static int run_job(struct launcher *l, const int *lines)
         close(lines[pe]);
     if (status == 0) {
         gpsh_job_begin(&l->job);
-        if (l->keeper.lost) // before the last PE was started
+        if (l->keeper.lost) { // before the last PE was started
+            read_signals(l);  // perhaps for these: then they are the reason
             gpsh_job_on_keeper_lost(&l->job);
+        }
         watch(l);
         status = l->job.exit_status;
     }

@@ -84,6 +84,14 @@ class Case(unittest.TestCase):
         """The first n lines of output, as soon as they are there."""
         return [read_line(job.stdout) for _ in range(n)]
 
+    def wait_state(self, pids, state):
+        def states():
+            return [pathlib.Path(f"/proc/{p}/stat").read_text().rsplit(")", 1)[1].split()[0] for p in pids]
+        deadline = time.monotonic() + HANG_S
+        while states() != [state] * len(pids):
+            self.assertLess(time.monotonic(), deadline, f"states are {states()}, want {state}")
+            time.sleep(0.02)
+
     def assert_last_line(self, err, pattern):
         self.assertRegex(err.splitlines()[-1], "^gpushmem run: " + pattern + "$")
 

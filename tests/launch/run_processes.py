@@ -104,14 +104,6 @@ class Signals(Case):
         _, err = self.finish(job, 143)
         self.assertEqual(len(err.splitlines()), 1, err)  # nothing about PEs that were stopped
 
-    def wait_state(self, pids, state):
-        def states():
-            return [pathlib.Path(f"/proc/{p}/stat").read_text().rsplit(")", 1)[1].split()[0] for p in pids]
-        deadline = time.monotonic() + HANG_S
-        while states() != [state] * len(pids):
-            self.assertLess(time.monotonic(), deadline, f"states are {states()}, want {state}")
-            time.sleep(0.02)
-
     def test_ignored_hangup_stays_ignored(self):
         def ignore():
             signal.signal(signal.SIGHUP, signal.SIG_IGN)
@@ -271,16 +263,21 @@ class Neighbours(Case):
         os.kill(int(line.split("-CONT ")[1].split()[0]), signal.SIGCONT)
         self.finish(job, 0)
 
-    def test_keeper_is_killed_before_it_starts_a_pe(self):
-        job = self.start("-n", 2, "sleep", 60)
+    def keeper(self, job):
+        """The keeper's process, as soon as it is there."""
         def is_keeper(pid):
             try:
                 return pathlib.Path(f"/proc/{pid}/comm").read_text() == "gpushmem-keeper\n"
             except OSError:
                 return False  # ended in the meantime
-        keeper = None
-        while keeper is None and job.poll() is None:
-            keeper = next(filter(is_keeper, marked_processes(self.mark.encode())), None)
+        found = None
+        while found is None and job.poll() is None:
+            found = next(filter(is_keeper, marked_processes(self.mark.encode())), None)
+        return found
+
+    def test_keeper_is_killed_before_it_starts_a_pe(self):
+        job = self.start("-n", 2, "sleep", 60)
+        keeper = self.keeper(job)
         os.kill(keeper, signal.SIGSTOP)  # while the launcher prepares the job
         time.sleep(0.3)  # until it waits for the keeper's answer
         os.kill(keeper, signal.SIGKILL)
@@ -294,6 +291,38 @@ class Neighbours(Case):
         os.kill(keeper.pop(), signal.SIGKILL)
         _, err = self.finish(job, 1)
         self.assert_last_line(err, "the process gpushmem-keeper, .*, was killed; ended the (2 PEs|PE)")
+
+    def test_keeper_is_stopped(self):
+        ignoring = "trap '' TERM; "
+        for script in ("", ignoring):
+            with self.subTest(script):
+                job = self.start("-n", 2, "--grace", 0.3, "sh", "-c", script + "echo $PPID; sleep 60; :")
+                keeper = int(self.wait_for_lines(job, 2)[0])
+                os.kill(keeper, signal.SIGSTOP)
+                job.send_signal(signal.SIGTERM)
+                _, err = self.finish(job, 143)
+                self.assert_last_line(err, r"received signal 15 \(Terminated\); ended the 2 PEs")
+
+    def test_keeper_is_stopped_again_and_again(self):
+        job = self.start("-n", 2, "--grace", 0.1, "sh", "-c", "echo $PPID; exec sleep 60")
+        keeper = int(self.wait_for_lines(job, 2)[0])
+        script = "import os, sys\nwhile True: os.kill(int(sys.argv[1]), 19)"
+        tyrant = subprocess.Popen([sys.executable, "-c", script, str(keeper)], stderr=subprocess.DEVNULL)
+        try:
+            self.wait_state([keeper], "T")
+            job.send_signal(signal.SIGTERM)
+            self.finish(job, 143)
+        finally:
+            tyrant.kill()
+            tyrant.wait()
+
+    def test_keeper_is_stopped_before_it_starts_a_pe(self):
+        job = self.start("-n", 2, "--grace", 0.1, "sleep", 60)
+        os.kill(self.keeper(job), signal.SIGSTOP)
+        time.sleep(0.1)
+        job.send_signal(signal.SIGTERM)
+        _, err = self.finish(job, 143)
+        self.assert_last_line(err, r"received signal 15 \(Terminated\); ended the 2 PEs")
 
     def test_closed_standard_descriptors(self):
         for fds in ((0,), (1,), (2,), (0, 1), (0, 1, 2)):
