@@ -128,10 +128,15 @@ static int prepare_environment(struct launcher *l)
 
 // Lines, pipes and, while they are handed on, the memory of many PEs exceed the usual soft limit of
 // 1024 descriptors.
+static int descriptors_for(int n_pes)
+{
+    return n_pes * 10 + 128;
+}
+
 static void raise_descriptor_limit(int n_pes)
 {
     struct rlimit limit;
-    rlim_t wanted = (rlim_t)n_pes * 10 + 128;
+    rlim_t wanted = (rlim_t)descriptors_for(n_pes);
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < wanted) {
         limit.rlim_cur = wanted < limit.rlim_max ? wanted : limit.rlim_max;
         setrlimit(RLIMIT_NOFILE, &limit);
@@ -184,6 +189,22 @@ static void say_in_turn(const char *line, size_t bytes, void *launcher)
     line_print(line, bytes, l);
 }
 
+// What to do about an error that a limit of the user or shell has caused.
+static const char *hint(const struct launcher *l, int error)
+{
+    static char files[96];
+    if (error == EAGAIN)
+        return " (no process more for this user: raise the limit, ulimit -u)";
+    if (error == EFBIG)
+        return " (the limit of file sizes is low: raise it, ulimit -f)";
+    if (error != EMFILE)
+        return "";
+    snprintf(files, sizeof(files), " (%d PE%s need%s up to %d: raise the limit, ulimit -n)",
+             l->options.n_pes, l->options.n_pes == 1 ? "" : "s", l->options.n_pes == 1 ? "s" : "",
+             descriptors_for(l->options.n_pes));
+    return files;
+}
+
 // The file of a PE with --output-filename. -1 after a message.
 static int output_file_open(const struct launcher *l, int pe)
 {
@@ -191,7 +212,8 @@ static int output_file_open(const struct launcher *l, int pe)
     snprintf(name, sizeof(name), "%s.%d", l->options.output_file, pe);
     int fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
     if (fd < 0)
-        gpsh_cli_say("run", "cannot write %s (--output-filename): %s", name, strerror(errno));
+        gpsh_cli_say("run", "cannot write %s (--output-filename): %s%s", name, strerror(errno),
+                     hint(l, errno));
     return fd;
 }
 
@@ -201,7 +223,8 @@ static bool outputs_open(struct launcher *l, int pe, int stdio[3])
     if (pe == 0 && l->options.terminal) {
         stdio[1] = gpsh_terminal_open(&l->terminal);
         if (stdio[1] < 0) {
-            gpsh_cli_say("run", "cannot make a terminal (--pty): %s", strerror(errno));
+            gpsh_cli_say("run", "cannot make a terminal (--pty): %s%s", strerror(errno),
+                         hint(l, errno));
             return false;
         }
         gpsh_input_to_terminal(&l->input, l->terminal.master);
@@ -216,7 +239,8 @@ static bool outputs_open(struct launcher *l, int pe, int stdio[3])
     for (int i = 0; l->streams && i < 2; i++) {
         stdio[1 + i] = gpsh_stream_open(&l->streams[2 * pe + i], pe, sink_of(l, i));
         if (stdio[1 + i] < 0) {
-            gpsh_cli_say("run", "cannot make a pipe for PE %d: %s", pe, strerror(errno));
+            gpsh_cli_say("run", "cannot make a pipe for PE %d: %s%s", pe, strerror(errno),
+                         hint(l, errno));
             return false;
         }
     }
@@ -232,15 +256,13 @@ static void outputs_close(const int stdio[3])
 }
 
 // What the error means for a file that is there and executable.
-static const char *hint(int error)
+static const char *program_hint(const struct launcher *l, int error)
 {
-    if (error == EAGAIN)
-        return " (no process more for this user: raise the limit, ulimit -u)";
     if (error == ENOENT)
         return " (the interpreter or loader that it names is missing)";
     if (error == ENOEXEC)
         return " (neither a program for this machine nor a script that begins with #!)";
-    return "";
+    return hint(l, error);
 }
 
 static void plan_place(struct gpsh_child_plan *plan, const struct gpsh_run_options *o, int pe)
@@ -307,7 +329,7 @@ static int await_start(struct launcher *l)
         if (error) {
             const char *path = l->plans[pe].path;
             gpsh_cli_say("run", "cannot start '%s' as PE %d: %s%s", path, pe, strerror(error),
-                         hint(error));
+                         program_hint(l, error));
             return error == ENOENT || error == ENOEXEC || error == EACCES ? EXIT_NOT_EXECUTABLE
                                                                           : EXIT_INTERNAL;
         }
@@ -336,7 +358,7 @@ static int start_all(struct launcher *l, const int *lines)
         int error =
             gpsh_keeper_start(&l->keeper, l->plans, l->job.pes, l->job.n_pes, forget_own_ends, l);
         if (error)
-            gpsh_cli_say("run", "cannot start a process: %s%s", strerror(error), hint(error));
+            gpsh_cli_say("run", "cannot start a process: %s%s", strerror(error), hint(l, error));
         else
             status = 0;
     }
@@ -543,16 +565,14 @@ static int open_job(struct launcher *l, int *lines)
     struct gpsh_run_options *o = &l->options;
     l->job.segment = gpsh_job_segment_create(o->n_pes, o->n_nodes, &l->segment);
     if (!l->job.segment) {
-        gpsh_cli_say("run", "cannot make the job's segment: %s%s", strerror(errno),
-                     errno == EFBIG ? "; the limit of file sizes is low: raise it (ulimit -f)"
-                                    : "");
+        gpsh_cli_say("run", "cannot make the job's segment: %s%s", strerror(errno), hint(l, errno));
         return EXIT_INTERNAL;
     }
     int error = gpsh_lines_open(&l->lines, o->n_pes, o->n_nodes, lines);
     if (!error)
         return 0;
     gpsh_cli_say("run", "cannot make the lines to %d PEs: %s%s", o->n_pes, strerror(error),
-                 error == EMFILE ? "; raise the limit of open files (ulimit -n)" : "");
+                 hint(l, error));
     return EXIT_INTERNAL;
 }
 
@@ -585,7 +605,7 @@ static int launch(struct launcher *l)
     if (!error)
         error = prepare_environment(l);
     if (error) {
-        gpsh_cli_say("run", "cannot prepare the job: %s", strerror(error));
+        gpsh_cli_say("run", "cannot prepare the job: %s%s", strerror(error), hint(l, error));
         return EXIT_INTERNAL;
     }
     raise_descriptor_limit(l->options.n_pes);

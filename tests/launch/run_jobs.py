@@ -83,6 +83,13 @@ class Trouble(Case):
             if limit == 3 or result.returncode != 0:  # the more there are the more depends on who is first
                 self.assertIn("ulimit -u", result.stderr, limit)
 
+    def test_few_open_files(self):
+        for limit in (4, 8, 10, 13):
+            result = subprocess.run(["prlimit", f"--nofile={limit}", GPUSHMEM, "run", "-n", "2", "true"], env=self.env,
+                                    capture_output=True, text=True, timeout=HANG_S)
+            self.assertEqual(result.returncode, 1, limit)
+            self.assertRegex(result.stderr, r"Too many open files \(2 PEs need up to 148: raise the limit, ulimit -n\)\n", limit)
+
     def test_abort_from_the_news_of_a_death(self):
         _, err = self.job("-n", 3, "--on-failure", "continue", MISHAP, "revenge", 1, code=43)
         self.assert_last_line(err, r"PE [02] \(pid \d+\) aborted the job with status 43: what happened.*; ended the other PE")

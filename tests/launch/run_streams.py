@@ -87,7 +87,7 @@ for i in range(100):
         job = self.start("-n", 2, "true", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024)))
         _, err = job.communicate(timeout=HANG_S)
         self.assertEqual(job.returncode, 1)
-        self.assertRegex(err, r"cannot make the job's segment: .*: raise it \(ulimit -f\)")
+        self.assertRegex(err, r"cannot make the job's segment: .*: raise it, ulimit -f\)")
 
     def test_small_stack(self):
         out, _ = self.job("-n", 2, "-t", "echo", "hello", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_STACK, (64 << 10,) * 2))
