@@ -13,7 +13,9 @@
 
 #include "core/printable.h"
 
-enum { MOST_AT_ONCE = 252, EVENTS = 64, PATIENCE_S = 1 };
+// MOST_OF_ONE: more messages than the buffer of a line holds (0.2 MiB, 0.75 KiB for each), so that
+// one visit takes all that a PE has said before it ended.
+enum { MOST_AT_ONCE = 252, EVENTS = 64, PATIENCE_S = 1, MOST_OF_ONE = 512 };
 
 // Whether the kernel tells who has sent a message. A socket that has asked for that gets a name,
 // which everybody could see, once it sends: meanwhile PEs' messages say it themselves.
@@ -211,11 +213,14 @@ static bool receive(int fd, struct received *r)
     return true;
 }
 
-static void read_line(struct gpsh_lines *l, int pe, gpsh_line_said_fn *said, void *arg)
+// A PE that floods its line is left for the next visit, so that others are heard, and their ends.
+// True: nothing more is there.
+static bool read_line(struct gpsh_lines *l, int pe, gpsh_line_said_fn *said, void *arg)
 {
     struct received r;
     struct gpsh_line *line = &l->lines[pe];
-    while (line->fd >= 0 && receive(line->fd, &r)) {
+    int i = 0;
+    for (; i < MOST_OF_ONE && line->fd >= 0 && receive(line->fd, &r); i++) {
         const struct gpsh_line_message *m = &r.head;
         if (m->word == GPSH_LINE_GIVE && r.n_fds > 0)
             on_give(line, m->a, r.fds, &r.n_fds);
@@ -225,24 +230,26 @@ static void read_line(struct gpsh_lines *l, int pe, gpsh_line_said_fn *said, voi
             said(pe, m, r.text, arg);
         fds_close(r.fds, &r.n_fds);
     }
+    return i < MOST_OF_ONE;
 }
 
 void gpsh_lines_read(struct gpsh_lines *l, gpsh_line_said_fn *said, void *arg)
 {
     struct epoll_event events[EVENTS];
-    int n, last_node = -1;
+    int n, left = l->n_pes, last_node = -1;
     bool again = l->refused;
     l->refused = false;
     do {
         n = epoll_wait(l->epoll, events, EVENTS, 0);
         for (int i = 0; i < n; i++) {
             int pe = (int)events[i].data.u32;
-            read_line(l, pe, said, arg);
+            bool all = read_line(l, pe, said, arg);
             // At the end of the last process that has it: EPOLLHUP would come for ever.
-            if (events[i].events & (EPOLLHUP | EPOLLERR))
+            if (all && events[i].events & (EPOLLHUP | EPOLLERR))
                 epoll_ctl(l->epoll, EPOLL_CTL_DEL, l->lines[pe].fd, NULL);
         }
-    } while (n == EVENTS);
+        left -= n;
+    } while (n == EVENTS && left > 0); // the kernel lets all take turns
     for (int pe = 0; pe < l->n_pes; pe++) {
         int node = gpsh_job_node_of(pe, l->n_pes, l->n_nodes);
         if (node != last_node && (again || l->lines[pe].wanted > 0))

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The launcher's ends of the lines, with this process as the PEs.
+#define _POSIX_C_SOURCE 200809L
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "lines.h"
+
+enum { N_PES = 2, MOST_QUEUED = 4096, ENOUGH = 100000 };
+
+static struct gpsh_lines lines;
+static int pe_ends[N_PES], heard[N_PES];
+
+static void setup(void)
+{
+    cr_assert(eq(int, gpsh_lines_open(&lines, N_PES, 1, pe_ends), 0));
+}
+
+static void teardown(void)
+{
+    gpsh_lines_close(&lines);
+    for (int pe = 0; pe < N_PES; pe++)
+        close(pe_ends[pe]);
+}
+
+static bool say(int pe, int flags)
+{
+    const struct gpsh_line_message message = {.word = GPSH_LINE_CALL};
+    return send(pe_ends[pe], &message, sizeof(message), MSG_NOSIGNAL | flags) > 0;
+}
+
+static void count(int pe, const struct gpsh_line_message *message, const char *text, void *arg)
+{
+    heard[pe]++;
+}
+
+// As one that says more than the launcher can take.
+static void count_and_say_more(int pe, const struct gpsh_line_message *message, const char *text,
+                               void *arg)
+{
+    count(pe, message, text, arg);
+    if (pe == 0 && heard[0] < ENOUGH)
+        say(0, 0);
+}
+
+TestSuite(lines, .init = setup, .fini = teardown, .timeout = 20);
+
+Test(lines, read__a_pe_floods__others_are_heard)
+{
+    say(0, 0);
+    say(1, 0);
+    gpsh_lines_read(&lines, count_and_say_more, NULL);
+    cr_assert(eq(int, heard[1], 1));
+    cr_assert(lt(int, heard[0], ENOUGH));
+    int before = heard[0];
+    gpsh_lines_read(&lines, count_and_say_more, NULL);
+    cr_assert(gt(int, heard[0], before));
+}
+
+Test(lines, read__as_much_as_the_buffer_takes__all_in_one_visit)
+{
+    int said = 0;
+    while (said < MOST_QUEUED && say(0, MSG_DONTWAIT))
+        said++;
+    gpsh_lines_read(&lines, count, NULL);
+    cr_assert(lt(int, said, MOST_QUEUED));
+    cr_assert(eq(int, heard[0], said));
+}
+
+Test(lines, read__larger_buffer_and_a_pe_that_has_ended__nothing_is_lost)
+{
+    int bytes = 4 << 20, said = 0;
+    setsockopt(pe_ends[0], SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
+    while (said < MOST_QUEUED && say(0, MSG_DONTWAIT))
+        said++;
+    close(pe_ends[0]);
+    pe_ends[0] = -1;
+    for (int visits = 0; visits < 64; visits++)
+        gpsh_lines_read(&lines, count, NULL);
+    cr_assert(eq(int, heard[0], said));
+}
