@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "commands.h"
+#include "core/printable.h"
 #include "core/standard_streams.h"
 #include "gpushmem/types.h"
 #include "page.h"
@@ -105,6 +106,9 @@ int main(int argc, char **argv)
         if (strcmp(name, commands[i].name) == 0)
             return command_run(i, argc - 1, argv + 1, closed);
     }
-    fprintf(stderr, "gpushmem: unknown command '%s'; `gpushmem help` lists the commands\n", name);
+    char typed[256];
+    snprintf(typed, sizeof typed, "%s", name);
+    gpsh_printable(typed, sizeof typed);
+    fprintf(stderr, "gpushmem: unknown command '%s'; `gpushmem help` lists the commands\n", typed);
     return 2;
 }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/printable.h"
 #include "page.h"
 
 enum { LONG = 256 }; // getopt's value of the long form of row 0
@@ -22,6 +23,7 @@ bool gpsh_options_complain(const struct gpsh_command_line *line, const char *for
     va_start(args, format);
     vsnprintf(sentence, sizeof sentence, format, args);
     va_end(args);
+    gpsh_printable(sentence, sizeof sentence); // it repeats what was typed, or what a script made
     fprintf(stderr, "%s: %s\n", line->program, sentence);
     return false;
 }

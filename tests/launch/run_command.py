@@ -133,6 +133,17 @@ class CommandLine(Case):
         self.assertEqual(done.returncode, 2)
         self.assertIn("unknown command 'frobnicate'", done.stderr)
 
+    def test_what_is_repeated_is_printable(self):
+        escaped = r"\\x1b\[31mx\\x0a\\x9b"
+        typed = b"\x1b[31mx\n\x9b"
+        self.assert_refused(f"unknown option '--{escaped}'; .*", os.fsdecode(b"--" + typed), "true")
+        self.assert_refused(r"unknown option '-\\x1b'; .*", "-\033", "true")
+        self.assert_refused(f"-n '{escaped}' is not a number .*", "-n", os.fsdecode(typed), "true")
+        self.assert_refused(f"--bind '{escaped}' is not one of .*", "--bind", os.fsdecode(typed), "true")
+        self.assert_refused(f"there is no program '{escaped}' in PATH", os.fsdecode(typed), code=127)
+        done = subprocess.run([GPUSHMEM, typed], capture_output=True)
+        self.assertRegex(done.stderr.decode(), f"^gpushmem: unknown command '{escaped}'; .*\n$")
+
     def test_help(self):
         out, _ = self.job("--help")
         for option in ("-n", "--tag-output", "-x", "--timeout", "--nodes", "--bind", "--on-failure", "--grace", "--quiet",
