@@ -50,21 +50,10 @@ static bool is_foreign(int pid)
     return (kill(pid, 0) < 0 && errno == EPERM) || (stat(path, &st) == 0 && st.st_uid != geteuid());
 }
 
-// What PMIX_NAMESPACE holds below `gpushmem run`. Who knows it may join the job, so it is not
-// repeated.
-static bool is_secret_name(const char *operand)
-{
-    static const char start[] = "gpushmem-";
-    return strncmp(operand, start, sizeof start - 1) == 0;
-}
-
 static bool complain_nothing(const char *operand, const struct gpsh_boards *boards)
 {
     int pid;
-    if (is_secret_name(operand))
-        gpsh_cli_say("stat", "the name in PMIX_NAMESPACE is a secret; `gpushmem stat` lists the "
-                             "names that jobs have in public");
-    else if (boards->others)
+    if (boards->others)
         gpsh_cli_say("stat",
                      "'%s': its PEs have another version of gpushmem; use the program "
                      "`gpushmem` that belongs to it",
@@ -260,9 +249,8 @@ int gpsh_cmd_stat(int argc, char **argv)
         "Prints, as a table, what rings and transports of each PE have done. It looks at a "
         "running "
         "job without stopping it. PID is the process of one of its PEs or of its `gpushmem run`. "
-        "JOB is its name as listed here, not the secret in PMIX_NAMESPACE. Without either it "
-        "lists "
-        "the jobs of this user on this host. PEs on other hosts are not seen: call it there as "
+        "JOB is its name as listed here. Without either it lists the jobs of this user on this "
+        "host. PEs on other hosts are not seen: call it there as "
         "well.",
         .options = options};
     int status, operand = gpsh_options_parse(&line, argc, argv, &status);
