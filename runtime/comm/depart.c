@@ -24,7 +24,7 @@ static void tell(int pe)
     }
     const struct gpsh_op op = {
         .kind = GPSH_OP_PUT,
-        .flags = GPSH_OP_CAPTURE,
+        .flags = GPSH_OP_CAPTURE | GPSH_OP_LAST,
         .region = GPSH_CONTROL,
         .pe = pe,
         .local = (char *)(uintptr_t)&word,

@@ -61,12 +61,13 @@ void gpsh_sync_share(void)
 }
 
 static __attribute__((noinline)) int announce_far(int pe, const _Atomic uint64_t *here,
-                                                  uint64_t word)
+                                                  uint64_t word, uint8_t flags)
 {
     // A signal: where the network keeps no order of its own, it still cannot land before, and then
     // be overwritten by, the number of an earlier barrier.
     const struct gpsh_op op = {
         .kind = GPSH_OP_PUT_SIGNAL,
+        .flags = flags,
         .region = GPSH_CONTROL,
         .pe = pe,
         .signal = (uint64_t)((const char *)here - (const char *)gpsh.control),
@@ -75,12 +76,12 @@ static __attribute__((noinline)) int announce_far(int pe, const _Atomic uint64_t
     return gpsh_context_submit(&gpsh_default_context, &op, GPSH_WAIT_SOURCE);
 }
 
-// Writes the word `which` of the round.
-static inline int announce(int pe, int round, unsigned which, uint64_t word)
+// Writes the word `which` of the round. `flags`: of enum gpsh_op_flag, for a PE of another node.
+static inline int announce(int pe, int round, unsigned which, uint64_t word, uint8_t flags)
 {
     char *mapped = gpsh.mapped[GPSH_CONTROL][pe];
     if (GPSH_UNLIKELY(mapped == NULL))
-        return announce_far(pe, &gpsh.control->arrived[round].words[which], word);
+        return announce_far(pe, &gpsh.control->arrived[round].words[which], word, flags);
     struct gpsh_control *control = (struct gpsh_control *)(void *)mapped;
     // Row "sync": what this PE stored before is visible to the PE that sees the number (acquire
     // load in await).
@@ -202,12 +203,12 @@ static inline int await(int pe, const _Atomic uint64_t *words, uint64_t *word, c
 
 // Dissemination barrier: D. Hensgen, R. Finkel, U. Manber, "Two algorithms for barrier
 // synchronization", 1988. After round r a PE knows of the 2^(r+1) PEs up to and including itself.
-static int meet_in_rounds(uint64_t *word, const char *what)
+static int meet_in_rounds(uint64_t *word, uint8_t flags, const char *what)
 {
     int n = gpsh.n_pes;
     for (int round = 0, distance = 1; distance < n; ++round, distance *= 2) {
         int pe = gpsh.my_pe + distance, other = gpsh.my_pe - distance;
-        int status = announce(pe < n ? pe : pe - n, round, entered % 2, *word);
+        int status = announce(pe < n ? pe : pe - n, round, entered % 2, *word, flags);
         if (status == 0)
             status = await(other < 0 ? other + n : other, gpsh.control->arrived[round].words, word,
                            what);
@@ -239,7 +240,9 @@ static int meet(struct gpsh_collective *call, const char *what, bool *differs)
 {
     call->number = ++entered;
     uint64_t word = entered << 32 | gpsh_collective_digest(call);
-    int status = bell ? meet_by_bell(&word, what) : meet_in_rounds(&word, what);
+    // Who is in finalize has nothing more to say, and who hears it leaves.
+    uint8_t flags = call->kind == GPSH_CALL_FINALIZE ? GPSH_OP_LAST : 0;
+    int status = bell ? meet_by_bell(&word, what) : meet_in_rounds(&word, flags, what);
     *differs = status == 0 && (word & WORD_DIFFERS) != 0;
     return status;
 }
@@ -271,7 +274,7 @@ static int meet_to_compare(uint32_t number, uint32_t what)
         int pe = gpsh.my_pe + distance;
         GPSH_WAIT(waiter, "comparing collective calls");
         waiter.for_all = true;
-        status = announce(pe < n ? pe : pe - n, round, COMPARE_WORD, (uint64_t)stage << 32);
+        status = announce(pe < n ? pe : pe - n, round, COMPARE_WORD, (uint64_t)stage << 32, 0);
         while (status == 0 && !has_compared(round, stage, number))
             status = gpsh_waiter_step(&waiter);
     }

@@ -168,6 +168,9 @@ enum gpsh_op_flag {
     // the source stays as it is until the operation is complete, whatever post returns: the
     // transport may read it again
     GPSH_OP_KEPT = 16,
+    // a PUT or PUT_SIGNAL after which the target may leave: nothing that is sent later relies on
+    // it, so it is complete when it is acknowledged, and nothing that follows it may need an answer
+    GPSH_OP_LAST = 32,
 };
 
 // Called from within progress() or post() of the channel, when the operation is complete or has

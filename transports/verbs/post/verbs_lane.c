@@ -62,8 +62,9 @@ int gpsh_verbs_lane_flush(struct verbs_lane *lane)
 {
     if (!lane->count || lane->failed || lane->refused)
         return lane->refused;
-    if (lane->apart && lane->unread)
-        gpsh_verbs_read_back(lane, &lane->flow->slots[verbs_lane_last(lane)->slot]);
+    struct verbs_slot *slot = &lane->flow->slots[verbs_lane_last(lane)->slot];
+    if (lane->apart && lane->unread && !(slot->flags & GPSH_OP_LAST))
+        gpsh_verbs_read_back(lane, slot);
     struct verbs_stats *stats = &lane->flow->channel->stats;
     struct ibv_send_wr *first = &lane->wrs[lane->first], *last = first + lane->count - 1,
                        *bad = NULL;
