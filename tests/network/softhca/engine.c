@@ -111,6 +111,7 @@ static void complete(struct shca_qp *qp, const struct shca_wqe *wqe, int status)
     qp->moved = 0;
     qp->retrying = qp->imm_turn = false;
     qp->rnr_left = qp->attr.rnr_retry;
+    qp->gap |= status != IBV_WC_SUCCESS && !wqe->counted;
     if (status != IBV_WC_SUCCESS)
         atomic_store(&qp->entry->state, IBV_QPS_ERR);
     if (status != IBV_WC_SUCCESS || (wqe->flags & IBV_SEND_SIGNALED) || qp->init.sq_sig_all) {
@@ -141,7 +142,8 @@ static void flush_receives(struct shca_qp *qp)
 }
 
 // A NIC may be in the middle of requests when their queue pair fails: it writes what a read
-// fetches, or reads what a write sends, until their flushed completions (FLUSH_US).
+// fetches, or reads what a write sends, until their flushed completions (FLUSH_US). The other end
+// takes them in their order, and none behind one that it has not got.
 static bool lingers(struct shca_qp *qp, uint64_t *wake_ns)
 {
     uint64_t now = shca_now_ns(), head = atomic_load(&qp->head);
@@ -154,11 +156,10 @@ static bool lingers(struct shca_qp *qp, uint64_t *wake_ns)
         return true;
     }
     qp->overtaking = true;
-    bool taken = true; // in order, as far as they can be
-    for (uint64_t at = qp->exec; at != head; at++) {
+    for (uint64_t at = qp->exec; at != head && !qp->gap; at++) {
         struct shca_wqe *wqe = &qp->sq[at % qp->sq_depth];
-        taken &= shca_execute(qp, wqe) == IBV_WC_SUCCESS;
-        if (taken)
+        qp->gap = !wqe->early && shca_execute(qp, wqe) != IBV_WC_SUCCESS;
+        if (!qp->gap)
             shca_packets_taken(qp, wqe);
     }
     qp->overtaking = false;
@@ -584,7 +585,7 @@ void shca_engine_forget(struct shca_qp *qp)
         busy = qp->mail >= 0;
         if (!busy) {
             qp->exec = qp->due = qp->moved = qp->retry_at = qp->flush_ns = 0;
-            qp->retrying = qp->imm_turn = false;
+            qp->retrying = qp->imm_turn = qp->gap = false;
             qp->peer = NULL;
             qp->rq_head = qp->rq_tail = 0;
             atomic_store(&qp->head, 0);

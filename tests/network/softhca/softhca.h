@@ -231,6 +231,7 @@ struct shca_qp {
     uint64_t flush_ns;                     // in the error state: when to flush, 0: not known yet
     uint64_t fence_seen, stalled_at;       // 1 + request looked at for FENCE_STALL; head then, or 0
     uint32_t rnr_left;
+    bool gap;                // a request has failed that the other end has not taken
     bool retrying, imm_turn; // imm_turn: the data is written, the immediate comes
     // by mail nothing can overtake: it would be taken for the older request's
     bool overtaking;

@@ -282,6 +282,41 @@ static void answers_lost(enum mode mode)
     pair_close(&pair);
 }
 
+// A write of 7 to the first word, and an addition to the second, of which the first goes
+// unanswered.
+static void write_and_add(enum mode mode, uint64_t written, uint64_t sum)
+{
+    struct pair pair;
+    struct ibv_sge sges[2];
+    open_far(&pair, mode, 8);
+    *near_word(&pair, 0) = 7;
+    struct ibv_send_wr first = write_wr(&pair, &sges[0], 0, 0, 8),
+                       second = write_wr(&pair, &sges[1], 8, 8, 8);
+    second.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
+    second.wr.atomic.remote_addr = pair.there.address + 8;
+    second.wr.atomic.rkey = pair.there.rkey;
+    second.wr.atomic.compare_add = 1;
+    CHECK_EQ(post(&pair, &first), 0);
+    CHECK_EQ(post(&pair, &second), 0);
+    CHECK_EQ(wait_wc(pair.near.cq).status, IBV_WC_RETRY_EXC_ERR);
+    CHECK_EQ(wait_wc(pair.near.cq).status, IBV_WC_WR_FLUSH_ERR);
+    CHECK_EQ(far_word(&pair, 0), written);
+    CHECK_EQ(far_word(&pair, 8), sum);
+    pair_close(&pair);
+}
+
+// A NIC that flushes late carries out what it has posted: nothing behind a request that has not
+// come, and nothing twice.
+static void lingers_behind_a_gap(enum mode mode)
+{
+    write_and_add(mode, 0, 0);
+}
+
+static void lingers_once(enum mode mode)
+{
+    write_and_add(mode, 7, 1);
+}
+
 // Each end's address is legal, and known to the other: of two families, two versions of RoCE, the
 // same.
 static void addresses_differ(enum mode mode)
@@ -362,6 +397,10 @@ const struct test_case fault_cases[] = {
     {"answer_lost", TWO_PROCESSES, "DEVICES=2 DOWN_AFTER=0 DOWN_LOST=1", .run = answer_lost},
     {"answers_lost", TWO_PROCESSES, "DEVICES=2 DOWN_AFTER=1 DOWN_LOST=3 DELAY_US=100000",
      .run = answers_lost},
+    {"lingers_behind_a_gap", TWO_PROCESSES, "DEVICES=2 DOWN_AFTER=0 DELAY_US=100000 FLUSH_US=10000",
+     .run = lingers_behind_a_gap},
+    {"lingers_once", TWO_PROCESSES,
+     "DEVICES=2 DOWN_AFTER=0 DOWN_LOST=2 DELAY_US=100000 FLUSH_US=10000", .run = lingers_once},
     {"addresses_differ", ALL_MODES, .run = addresses_differ},
     {"packets_are_counted", SAME_PROCESS, .on_pair = packets_are_counted},
     {"nothing_moves", ALL_MODES, "NULL=1", .on_pair = nothing_moves},
