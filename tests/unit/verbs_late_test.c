@@ -2,6 +2,8 @@
 // A NIC that flushes a failed queue pair later than it is waited for: what the queue pair had under
 // way is given back when it was reset, and not before.
 #define _GNU_SOURCE
+#include <errno.h>
+
 #include "core/error.h"
 #include "transports/verbs/post/verbs_posting.h"
 #include "verbs_rails.h"
@@ -85,6 +87,36 @@ Test(verbs_late, device_refuses_the_reset__operations_are_complete_all_the_same)
     fake.unkillable = true;
     lose_peer();
     fake.unkillable = false;
+}
+
+// Then its completions come when nobody waits for them any more.
+Test(verbs_late, device_refuses_the_reset__what_it_completes_later_is_nobodys, .timeout = 20)
+{
+    fake.unkillable = true;
+    lose_peer();
+    post_puts(0);
+    fake_run(FAKE_JOURNAL, IBV_WC_SUCCESS);
+    fake_settle(&pair);
+    fake.unkillable = false;
+    cr_assert_eq(pair.channel->flows[0].completed, DEPTH);
+    cr_assert_eq(pair.channel->flows[1].completed, DEPTH);
+    cr_assert_eq(lane_to(1)->cq->used, 0);
+}
+
+// The provider takes no more for the moment, and then the peer is lost.
+Test(verbs_late, never_posted__places_are_free_again)
+{
+    struct gpsh_op op = fake_put(pair.heap, 0, PUT_BYTES);
+    cr_assert_geq(fake_post_op(&pair, &op), 0, "%s", gpsh_last_error());
+    fake.post_error = ENOMEM;
+    fake.post_accept = 0;
+    cr_assert_geq(fake_post_op(&pair, &op), 0, "%s", gpsh_last_error());
+    cr_assert_eq(lane_to(1)->cq->used, 2);
+    gpsh_verbs_ops.peer_lost(pair.transport, 1);
+    fake_settle(&pair);
+    cr_assert_eq(fake.n_posts, 1);
+    cr_assert_eq(pair.channel->pending, 0);
+    cr_assert_eq(lane_to(1)->cq->used, 0);
 }
 
 Test(verbs_late, reset_queue_pair__still_says_what_it_expected)
