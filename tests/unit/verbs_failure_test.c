@@ -275,6 +275,48 @@ Test(verbs_failure, peer_has_left_a_rail__next_put_goes_by_another)
     cr_assert(pair.channel->flows[1].completed == 2 && pair.failures == 0);
 }
 
+// What is under way by it stays there, and is complete when the NIC says so.
+Test(verbs_failure, peer_has_left_a_rail__put_under_way_by_it__is_waited_for)
+{
+    enum { LOOKS = 20000 }; // the words are looked at now and then
+    reopen_rails();
+    struct gpsh_op put = fake_put(pair.heap, 0, 8);
+    fake_post_op(&pair, &put);
+    pair.control[PAIR_NOTES / 8 + 1] = 1;
+    for (int i = 0; i < LOOKS; i++)
+        gpsh_verbs_ops.progress(pair.channel);
+    cr_assert_eq(pair.channel->pending, 1);
+    fake_settle(&pair);
+    cr_assert(pair.channel->flows[1].completed == 1 && pair.failures == 0);
+}
+
+// The put must not overtake the get on its new way either.
+Test(verbs_failure, rail_lost__put_behind_a_get_and_a_fence__still_is_fenced)
+{
+    reopen_rails();
+    struct gpsh_op get = fake_put(pair.heap, 0, 4096), put = get;
+    get.kind = GPSH_OP_GET;
+    fake_post_op(&pair, &get);
+    gpsh_verbs_ops.fence(pair.channel, 1);
+    fake_post_op(&pair, &put);
+    cr_assert(fake.journal[1].wr.send_flags & IBV_SEND_FENCE);
+    int before = fake.n_posts;
+    fake_run(1, IBV_WC_RETRY_EXC_ERR);
+    fake_settle(&pair);
+    int gets = 0, puts = 0;
+    for (int i = before; i < fake.n_posts; i++) {
+        const struct ibv_send_wr *wr = &fake.journal[i].wr;
+        bool whole = wr->sg_list->length == get.bytes;
+        gets += whole && wr->opcode == IBV_WR_RDMA_READ;
+        if (!whole || wr->opcode != IBV_WR_RDMA_WRITE)
+            continue;
+        puts++;
+        cr_assert(gets == 1 && wr->send_flags & IBV_SEND_FENCE);
+    }
+    cr_assert_eq(puts, 1);
+    cr_assert_eq(pair.channel->flows[1].completed, 2);
+}
+
 // It was perhaps executed, and its source may be something else by now, unless the poster keeps it.
 static int lose_rail_with_small_put(uint8_t flags, uint64_t bytes)
 {
