@@ -2,6 +2,7 @@
 // Failures over fake verbs: what becomes of a flow and its operations when a peer, a queue pair or
 // a rail is lost.
 #define _GNU_SOURCE // usleep
+#include <errno.h>
 #include <unistd.h>
 
 #include "core/error.h"
@@ -479,6 +480,22 @@ Test(verbs_failure, rail_lost__peer_tells_of_packets_never_sent__flow_fails)
     cr_assert_eq(lose_rail_in_large_put(6), GPUSHMEM_ERR_PE_FAILED, "put, word, and a read");
     cr_assert_eq(lose_rail_in_large_put(0xffffff), GPUSHMEM_ERR_PE_FAILED);
     cr_assert_eq(lose_rail_in_large_put(5), 0);
+}
+
+// Its packets are not among those that the peer may have.
+Test(verbs_failure, rail_lost__large_put_not_posted_yet__is_not_counted)
+{
+    open_asking();
+    uint64_t bytes = 2ull * lane_0()->packet_bytes + 1;
+    struct gpsh_op put = fake_put(pair.heap, 1 << 20, bytes);
+    post_word(5, 0);
+    gpsh_verbs_ops.flush(pair.channel);
+    fake.post_error = ENOMEM; // the queue claims to be full
+    fake.post_error_device = 1;
+    fake_post_op(&pair, &put);
+    cr_assert_eq(fake_waiting(), 2, "the word, and a read");
+    cr_assert_eq(lose_rail_after(1), 0);
+    cr_assert(writes_to(pair.there) == 0 && writes_to(pair.there + (1 << 20)) == 1);
 }
 
 Test(verbs_failure, rail_lost__executed_puts_signal_missing__only_that_is_sent)
