@@ -34,6 +34,25 @@ static bool append(char **text, size_t *bytes, size_t *room, const char *more, s
     return true;
 }
 
+void gpsh_sink_open(struct gpsh_sink *k, int fd)
+{
+    char path[32];
+    struct stat st;
+    *k = (struct gpsh_sink){.fd = fd};
+    if (fstat(fd, &st) < 0 || !S_ISFIFO(st.st_mode))
+        return;
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    int own = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+    k->fd = own >= 0 ? own : fd;
+}
+
+void gpsh_sink_close(struct gpsh_sink *k)
+{
+    if (k->fd > STDERR_FILENO)
+        close(k->fd);
+    k->fd = -1;
+}
+
 void gpsh_sink_add(struct gpsh_sink *k, const char *text, size_t bytes)
 {
     if (!k->broken && !append(&k->text, &k->bytes, &k->room, text, bytes))
@@ -136,7 +155,7 @@ static size_t sink_piece(const struct gpsh_sink *k)
 
 void gpsh_sink_write(struct gpsh_sink *k)
 {
-    // A pipe that poll calls writable takes PIPE_BUF bytes without blocking.
+    // A pipe that poll calls writable takes PIPE_BUF bytes, unless PEs fill it meanwhile.
     size_t piece = sink_piece(k);
     ssize_t n = write(k->fd, k->text + k->sent, piece);
     if (n < 0 && errno != EINTR && errno != EAGAIN) {

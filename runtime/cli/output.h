@@ -41,6 +41,10 @@ void gpsh_stream_close(struct gpsh_stream *s);
 // Whether two descriptors lead to the same place.
 bool gpsh_sink_is_shared(int fd, int other);
 
+// A sink at standard output or error. A pipe is opened once more, so that writing does not block
+// even if others fill it at the same time: O_NONBLOCK belongs to all who share a descriptor.
+void gpsh_sink_open(struct gpsh_sink *k, int fd);
+void gpsh_sink_close(struct gpsh_sink *k);
 // Adds a text that ends with a newline after all lines that are waiting.
 void gpsh_sink_add(struct gpsh_sink *k, const char *text, size_t bytes);
 bool gpsh_sink_has_room(const struct gpsh_sink *k);

@@ -149,14 +149,10 @@ static struct gpsh_sink *sink_of(struct launcher *l, int i)
     return &l->sinks[l->one_sink ? 0 : i];
 }
 
+// Nobody may read it: the launcher waits for that at its end only.
 static void line_print(const char *line, size_t bytes, void *launcher)
 {
-    struct launcher *l = launcher;
-    if (l->streams || l->options.terminal)
-        gpsh_sink_add(sink_of(l, 1), line, bytes);
-    else if (write(STDERR_FILENO, line, bytes) < 0) {
-        // Nobody is left to be told.
-    }
+    gpsh_sink_add(sink_of(launcher, 1), line, bytes);
 }
 
 static void log_print(struct launcher *l)
@@ -308,6 +304,8 @@ static void forget_own_ends(void *launcher)
     if (l->terminal.master >= 0)
         close(l->terminal.master);
     gpsh_input_close(&l->input);
+    for (int i = 0; i < 2; i++)
+        gpsh_sink_close(&l->sinks[i]);
     close(l->lines.epoll);
     close(l->signal_fd);
 }
@@ -387,11 +385,18 @@ static void read_signals(struct launcher *l)
     }
 }
 
+// PEs whose words nobody reads wait, as on a pipe.
+static bool lines_wanted(struct launcher *l)
+{
+    return gpsh_sink_has_room(sink_of(l, 1));
+}
+
 static void read_keeper(struct launcher *l)
 {
     gpsh_keeper_read(&l->keeper);
     // What a PE has said before it ended is here by now, and comes first.
-    gpsh_lines_read(&l->lines, on_line, l);
+    if (lines_wanted(l))
+        gpsh_lines_read(&l->lines, on_line, l);
     for (int pe = 0; pe < l->job.n_pes; pe++)
         if (l->job.pes[pe].ended && l->job.pes[pe].running)
             gpsh_lines_forget(&l->lines, pe);
@@ -416,7 +421,7 @@ static nfds_t plan_polls(struct launcher *l)
     struct pollfd *p = l->polls;
     p[POLL_SIGNALS] = (struct pollfd){.fd = l->signal_fd, .events = POLLIN};
     p[POLL_KEEPER] = (struct pollfd){.fd = l->keeper.socket, .events = POLLIN};
-    p[POLL_LINES] = (struct pollfd){.fd = l->lines.epoll, .events = POLLIN};
+    p[POLL_LINES] = (struct pollfd){.fd = lines_wanted(l) ? l->lines.epoll : -1, .events = POLLIN};
     p[POLL_TERMINAL] = (struct pollfd){
         .fd = gpsh_sink_has_room(&l->sinks[0]) ? l->terminal.master : -1, .events = POLLIN};
     p[POLL_INPUT] = gpsh_input_wants(&l->input);
@@ -506,6 +511,8 @@ static void clean_up(struct launcher *l)
 static bool output_lost(const struct launcher *l)
 {
     int error = l->sinks[0].error ? l->sinks[0].error : l->sinks[1].error;
+    if (!l->streams && !l->options.terminal)
+        return false; // they write it themselves
     if (error)
         gpsh_cli_say("run", "some output of the PEs is lost, it could not be written: %s",
                      strerror(error));
@@ -520,8 +527,8 @@ static int allocate(struct launcher *l)
     l->lines.epoll = l->segment = -1;
     l->log.n_pes = l->options.n_pes;
     l->terminal.master = -1;
-    l->sinks[0].fd = STDOUT_FILENO;
-    l->sinks[1].fd = STDERR_FILENO;
+    gpsh_sink_open(&l->sinks[0], STDOUT_FILENO);
+    gpsh_sink_open(&l->sinks[1], STDERR_FILENO);
     l->one_sink = gpsh_sink_is_shared(STDOUT_FILENO, STDERR_FILENO);
     l->job.pes = calloc(n, sizeof(*l->job.pes));
     l->polls = calloc(POLL_STREAMS + 2 * n, sizeof(*l->polls));
@@ -543,6 +550,8 @@ static void release(struct launcher *l)
     free(l->plans);
     free(l->streams);
     free(l->cpus);
+    for (int i = 0; i < 2; i++)
+        gpsh_sink_close(&l->sinks[i]);
     gpsh_run_options_release(&l->options);
 }
 

@@ -14,7 +14,7 @@ import sys
 import termios
 import time
 
-from run_case import GPUSHMEM, HANG_S, Case, main
+from run_case import GPUSHMEM, HANG_S, marked_processes, Case, main
 
 
 class Output(Case):
@@ -109,6 +109,33 @@ for i in range(100):
         time.sleep(0.3)
         out, _ = job.communicate(timeout=HANG_S)
         self.assertEqual(len(out.splitlines()), 400000)
+
+    def test_nobody_reads_what_the_library_says(self):
+        flood = '''if True:
+            import os, socket, struct
+            line = socket.socket(fileno=int(os.environ["GPUSHMEM_RUN_JOB"].split()[1].split(":")[0]))
+            for i in range(10000000):
+                try:
+                    line.send(struct.pack("iiii", 0, 0, 0, 0) + b"WARN: %d " % i + 1000 * b"x")
+                except OSError:
+                    pass'''
+        for options in ((), ("-t",)):
+            with self.subTest(options):
+                job = self.start("-n", 2, *options, "--grace", 0.2, sys.executable, "-c", flood)
+                while struct.unpack("i", fcntl.ioctl(job.stderr, termios.FIONREAD, b"1234"))[0] < 40000:
+                    time.sleep(0.02)
+                time.sleep(0.5)
+                status = pathlib.Path(f"/proc/{job.pid}/status").read_text()
+                self.assertLess(int(re.search(r"VmRSS:\s+(\d+)", status)[1]), 32 * 1024, "KiB of lines that nobody reads")
+                job.send_signal(signal.SIGTERM)
+                deadline = time.monotonic() + HANG_S
+                while marked_processes(self.mark.encode()) != [job.pid]:
+                    self.assertLess(time.monotonic(), deadline, "PEs live on")
+                    time.sleep(0.02)
+                job.send_signal(signal.SIGTERM)  # it waits for the reader alone
+                self.assertEqual(job.wait(HANG_S), -signal.SIGTERM)
+                for pipe in (job.stdout, job.stderr):
+                    pipe.close()
 
     def test_reader_that_goes_away(self):
         job = self.start("-n", 2, "-t", "sh", "-c", "exec yes")
