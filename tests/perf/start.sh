@@ -24,8 +24,8 @@ seconds() {
 # median COLUMN FILE
 median() { awk -v c="$1" '{ print $c }' "$2" | sort -g | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
 
-echo "| PEs | \`true\`, s | init and finalize, s | ratio | processor time of a PE before main, ms | from init to finalize, ms |"
-echo "|----:|----------:|---------------------:|------:|---------------------------------------:|--------------------------:|"
+echo "| PEs | init and finalize, s | \`true\`, s | ratio | processor time of a PE before main, ms | from init to finalize, ms |"
+echo "|----:|---------------------:|----------:|------:|---------------------------------------:|--------------------------:|"
 for n in "$@"; do
     rm -f "$dir"/{floor,job,cpu}
     for _ in 1 2 3 4 5; do
@@ -36,5 +36,5 @@ for n in "$@"; do
     done
     awk -v n="$n" -v f="$(median 1 "$dir/floor")" -v j="$(median 1 "$dir/job")" -v m="$(median 1 "$dir/cpu")" \
         -v i="$(median 2 "$dir/cpu")" \
-        'BEGIN { printf "| %3d | %9.2f | %20.2f | %5.1f | %38.1f | %25.1f |\n", n, f, j, j / f, m, i }'
+        'BEGIN { printf "| %3d | %20.2f | %9.2f | %5.1f | %38.1f | %25.1f |\n", n, j, f, j / f, m, i }'
 done
