@@ -21,14 +21,17 @@ static bool read_number(const char **text, long least, char end, long *number)
     return true;
 }
 
-// Reads ",(0,2,4)" and moves on behind it.
+// Reads ",(0,2,4)" and moves on behind it. What is no block is left where it is.
 static bool read_block(const char **text, struct block *block)
 {
     if (strncmp(*text, ",(", 2) != 0)
         return false;
-    *text += 2;
-    return read_number(text, 0, ',', &block->node) && read_number(text, 1, ',', &block->nodes) &&
-           read_number(text, 1, ')', &block->ranks);
+    const char *at = *text + 2;
+    if (!read_number(&at, 0, ',', &block->node) || !read_number(&at, 1, ',', &block->nodes) ||
+        !read_number(&at, 1, ')', &block->ranks))
+        return false;
+    *text = at;
+    return true;
 }
 
 bool gpsh_pmi_mapping_read(const char *text, int n_pes, int *node)

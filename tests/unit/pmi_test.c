@@ -346,7 +346,10 @@ Test(pmi, mapping__blocks__nodes)
 
 Test(pmi, mapping__other_text__refused)
 {
-    static const char *const bad[] = {"",
+    static const char *const bad[] = {"(vector,()",
+                                      "(vector,(0,1,2),()",
+                                      "(vector,(0,)",
+                                      "",
                                       "unknown",
                                       "(vector)",
                                       "(vector,)",
