@@ -4,6 +4,9 @@
 #include "api/compat_log.h"
 #include "api/family.h"
 #include "comm/context.h"
+#include "connect/net.h"
+#include "core/cpu.h"
+#include "memory/heap.h"
 #include "memory/place.h"
 #include "transport/direct.h"
 
@@ -32,7 +35,7 @@ static int amo_slow(const char *function, gpushmem_ctx_t handle, const void *sym
         return status;
     struct gpsh_place place;
     gpsh_place_find(sym, width, pe, &place);
-    if (place.direct != NULL && gpsh.cpu_atomics) {
+    if (place.direct != NULL && gpsh_net()->cpu_atomics) {
         uint64_t before = apply(place.direct, width, o);
         if (result != NULL)
             memcpy(result, &before, width);
@@ -55,7 +58,7 @@ static int amo_slow(const char *function, gpushmem_ctx_t handle, const void *sym
 // Where the processor may do it, or NULL.
 GPSH_ALWAYS_INLINE void *word_here(gpushmem_ctx_t ctx, const void *sym, size_t width, int pe)
 {
-    if (GPSH_UNLIKELY(!gpsh.cpu_atomics || ctx == GPUSHMEM_CTX_INVALID ||
+    if (GPSH_UNLIKELY(!gpsh_net()->cpu_atomics || ctx == GPUSHMEM_CTX_INVALID ||
                       ((uintptr_t)sym & (width - 1)) != 0))
         return NULL;
     return gpsh_direct(sym, width, pe);

@@ -3,7 +3,11 @@
 
 #include <string.h>
 
+#include "core/cpu.h"
+#include "core/settings.h"
+#include "job/job.h"
 #include "memory/blocks.h"
+#include "memory/heap.h"
 #include "memory/place.h"
 #include "memory/statics.h"
 
@@ -34,7 +38,7 @@ int gpsh_check_context(const char *function, gpushmem_ctx_t ctx, struct gpsh_con
 int gpsh_check_pe_number(const char *function, int pe)
 {
     int status = gpsh_check_ready(function);
-    if (status < 0 || (pe >= 0 && pe < gpsh.n_pes))
+    if (status < 0 || (pe >= 0 && pe < gpsh_job()->n_pes))
         return status;
     struct gpsh_no_rank no = gpsh_context_last_no_rank();
     if (pe == GPSH_NO_RANK && no.ranks < 0)
@@ -44,7 +48,7 @@ int gpsh_check_pe_number(const char *function, int pe)
                          "%s: the team of the context has no rank %d; ranks are 0 to %d", function,
                          no.rank, no.ranks - 1);
     return gpsh_fail(GPUSHMEM_ERR_PE, "%s: there is no PE %d; PEs are 0 to %d", function, pe,
-                     gpsh.n_pes - 1);
+                     gpsh_job()->n_pes - 1);
 }
 
 int gpsh_check_pe(const char *function, int pe)
@@ -52,7 +56,7 @@ int gpsh_check_pe(const char *function, int pe)
     int status = gpsh_check_pe_number(function, pe);
     if (status < 0)
         return status;
-    const struct gpsh_peer *peer = &gpsh.peers[pe];
+    const struct gpsh_peer *peer = &gpsh_job()->peers[pe];
     int error = atomic_load_explicit(&peer->error, memory_order_acquire);
     if (error != 0)
         return gpsh_fail(error, "%s: PE %d cannot be reached any more: %s", function, pe,
@@ -63,7 +67,7 @@ int gpsh_check_pe(const char *function, int pe)
 int gpsh_check_heap(const char *function, const void *sym, size_t bytes)
 {
     if (gpsh_is_symmetric(sym, bytes))
-        return gpsh.settings.check ? gpsh_blocks_check(function, sym, bytes) : 0;
+        return gpsh_settings()->check ? gpsh_blocks_check(function, sym, bytes) : 0;
     struct gpsh_segment segment;
     const char *why = gpsh_statics_why();
     char heap[GPSH_PLACE_RANGE_BYTES];
@@ -98,9 +102,9 @@ int gpsh_check_remote(const char *function, const void *sym, size_t bytes, int p
     status = gpsh_check_heap(function, sym, bytes);
     if (status < 0)
         return status;
-    if (gpsh.direct[pe] == NULL && gpsh.peers[pe].data < 0)
+    if (gpsh_heap()->direct[pe] == NULL && gpsh_job()->peers[pe].data < 0)
         return gpsh_fail(GPUSHMEM_ERR_UNREACHABLE, "%s: no transport reaches PE %d: %s", function,
-                         pe, gpsh.peers[pe].reason);
+                         pe, gpsh_job()->peers[pe].reason);
     return 0;
 }
 

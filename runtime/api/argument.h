@@ -5,6 +5,7 @@
 #define GPSH_ARGUMENT_H
 
 #include "comm/context.h"
+#include "core/cpu.h"
 #include "gpushmem/gpushmem.h"
 
 // nelems elements of `size` bytes; SIZE_MAX, which fits into no heap, if that overflows.

@@ -11,7 +11,7 @@
 #include "bootstrap/tcp_meeting.h"
 #include "core/config.h"
 #include "core/error.h"
-#include "state/state.h"
+#include "job/job.h"
 
 int gpushmem_get_uniqueid(gpushmem_uniqueid_t *id)
 {
@@ -79,7 +79,9 @@ static int join_by_functions(const struct gpushmem_bootstrap_functions *f, gpush
     if (code)
         return function_failed("size", code);
     join->id = id;
-    return gpsh.n_pes > 0 ? 0 : broadcast_id(f, join->rank, id); // joined already: no id is needed
+    return gpsh_job()->n_pes > 0
+               ? 0
+               : broadcast_id(f, join->rank, id); // joined already: no id is needed
 }
 
 // What a later version's header has and this library does not know must not be asked for.

@@ -6,6 +6,8 @@
 #include "api/coll_compare.h"
 #include "api/family.h"
 #include "api/team.h"
+#include "core/cpu.h"
+#include "core/error.h"
 #include "gpushmem/coll.h"
 #include "observe/call.h"
 #include "proxy/device_side.h"

@@ -6,8 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/error.h"
 #include "core/team_name.h"
 #include "gpushmem/gpushmem.h"
+#include "memory/heap.h"
 
 // What all members must have alike.
 enum { ARGUMENTS = 7 };

@@ -6,6 +6,9 @@
 
 #include "comm/context.h"
 #include "comm/sync.h"
+#include "job/job.h"
+#include "memory/control.h"
+#include "memory/heap.h"
 
 static uint64_t consents; // asked for so far
 
@@ -30,11 +33,11 @@ static int read_consent(int pe, uint64_t number, struct gpsh_consent *theirs)
 static int learn_of_all(uint64_t number)
 {
     struct gpsh_consent theirs;
-    for (int pe = 0; pe < gpsh.n_pes; pe++) {
+    for (int pe = 0; pe < gpsh_job()->n_pes; pe++) {
         int status = read_consent(pe, number, &theirs);
         if (status)
             return status;
-        if (theirs.number == number && theirs.status < 0 && pe != gpsh.my_pe)
+        if (theirs.number == number && theirs.status < 0 && pe != gpsh_job()->my_pe)
             return gpsh_fail((int)theirs.status, "PE %d: %.*s", pe, (int)sizeof theirs.why - 1,
                              theirs.why);
     }
@@ -45,7 +48,7 @@ int gpsh_consent(const char *function, enum gpsh_collective_kind kind, uint64_t 
                  int here)
 {
     uint64_t number = ++consents;
-    struct gpsh_consent *mine = &gpsh.control->consent[number % 2];
+    struct gpsh_consent *mine = &gpsh_heap()->control->consent[number % 2];
     *mine = (struct gpsh_consent){.number = number, .status = here};
     if (here)
         snprintf(mine->why, sizeof mine->why, "%s", gpsh_last_error());

@@ -9,8 +9,8 @@
 
 #include "core/sized.h"
 #include "gpushmem/gpushmem.h"
+#include "job/job.h"
 #include "observe/board.h"
-#include "state/state.h"
 
 int gpushmem_counters_next_sized(uint64_t *position, struct gpushmem_counters *out, size_t size)
 {
@@ -38,7 +38,7 @@ int gpushmem_counters_next_sized(uint64_t *position, struct gpushmem_counters *o
 static void print_head(FILE *to)
 {
     fprintf(to, "gpushmem[%d] stats: %-16s %-8s %5s %12s %12s %14s %9s %9s %9s %7s %6s\n",
-            gpsh.my_pe, "of", "by", "to PE", "operations", "completed", "bytes", "retries",
+            gpsh_job()->my_pe, "of", "by", "to PE", "operations", "completed", "bytes", "retries",
             "batches", "stalls", "peak", "errors");
 }
 
@@ -55,7 +55,7 @@ static void print_row(FILE *to, const struct gpushmem_counters *row)
     fprintf(to,
             "gpushmem[%d] stats: %-16s %-8s %5s %12" PRIu64 " %12" PRIu64 " %14" PRIu64 " %9" PRIu64
             " %9" PRIu64 " %9" PRIu64 " %7" PRIu64 " %6" PRIu64 "\n",
-            gpsh.my_pe, of, ring ? "-" : row->transport, pe, row->operations, row->completed,
+            gpsh_job()->my_pe, of, ring ? "-" : row->transport, pe, row->operations, row->completed,
             row->bytes, row->retries, row->batches, row->stalls, row->peak, row->errors);
 }
 
@@ -73,7 +73,7 @@ static void print_rows(FILE *to)
         fprintf(to,
                 "gpushmem[%d] stats: nothing was counted: every PE was reached by loads and "
                 "stores\n",
-                gpsh.my_pe);
+                gpsh_job()->my_pe);
 }
 
 void gpsh_stats_print(void)

@@ -11,8 +11,9 @@
 #include "core/error.h"
 #include "core/hash.h"
 #include "core/log.h"
+#include "core/settings.h"
 #include "gpushmem/gpushmem.h"
-#include "state/state.h"
+#include "job/job.h"
 
 // The kinds that were logged, by their hashes, and what the line at finalize says of each. A slot
 // is taken by writing its hash and stays taken; `named` is true once `name` may be read.
@@ -129,8 +130,8 @@ static void warn_or_count(const char *subsystem, const char *introduction, const
 void gpsh_call_lost(const char *subsystem, const char *introduction, const char *sentence)
 {
     // The child of a fork leaves its parent's job alone.
-    bool ends = gpsh.settings.on_error == GPSH_ON_ERROR_ABORT && !gpsh.forked_from;
-    bool silent = gpsh.settings.on_error == GPSH_ON_ERROR_IGNORE;
+    bool ends = gpsh_settings()->on_error == GPSH_ON_ERROR_ABORT && !gpsh_job()->forked_from;
+    bool silent = gpsh_settings()->on_error == GPSH_ON_ERROR_IGNORE;
     bool said = gpsh_error_is_said();
     gpsh_error_mark_said();
     if (silent || (said && !ends))

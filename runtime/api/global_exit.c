@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "gpushmem/gpushmem.h"
-#include "state/state.h"
+#include "job/job.h"
 
 // The launcher ends this PE too, perhaps before it has written what the program printed last. So
 // that is written first, unless it might block: another thread holds the stream, or a pipe is full.
@@ -24,8 +24,8 @@ void gpushmem_global_exit(int status)
     char why[64];
     exit_write_stdout();
     snprintf(why, sizeof why, "gpushmem_global_exit(%d)", status);
-    if (gpsh.n_pes)
-        gpsh_bootstrap_abort(&gpsh.boot, status, why);
+    if (gpsh_job()->n_pes)
+        gpsh_bootstrap_abort(gpsh_job()->boot, status, why);
     fflush(NULL);
     _exit(status);
 }

@@ -14,6 +14,10 @@
 #include "api/handover.h"
 #include "comm/context.h"
 #include "comm/sync.h"
+#include "connect/net.h"
+#include "job/job.h"
+#include "memory/control.h"
+#include "memory/heap.h"
 #include "memory/regions.h"
 #include "proxy/device_side.h"
 
@@ -45,9 +49,9 @@ static uint64_t bytes_to_add(uint64_t need)
 
 static struct gpsh_transport *extending(void)
 {
-    for (int i = 0; i < gpsh.n_transports; i++)
-        if (gpsh.transports[i]->ops->extend)
-            return gpsh.transports[i];
+    for (int i = 0; i < gpsh_net()->n_transports; i++)
+        if (gpsh_net()->transports[i]->ops->extend)
+            return gpsh_net()->transports[i];
     return NULL;
 }
 
@@ -87,7 +91,7 @@ static void undo_here(void)
 static int prepare_here(uint64_t more, const void *buffer, struct gpsh_growth *mine)
 {
     int status = grow_here(more, buffer, mine);
-    if (status || !gpsh.device_heap)
+    if (status || !gpsh_heap()->device)
         return status;
     status = gpsh_handover_open(mine->why, sizeof mine->why);
     if (status)
@@ -131,7 +135,7 @@ static int judge(const struct asked *asked, int pe, const struct gpsh_growth *mi
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
                          "%s: the heap of PE %d would grow by %" PRIu64 " bytes and that of PE %d "
                          "by %" PRIu64 ": give all PEs the same GPUSHMEM_HEAP_MAX",
-                         function, pe, theirs->bytes, gpsh.my_pe, mine->bytes);
+                         function, pe, theirs->bytes, gpsh_job()->my_pe, mine->bytes);
     return 0;
 }
 
@@ -141,7 +145,7 @@ static int learn_of_all(const struct asked *asked, const struct gpsh_growth *min
     struct gpsh_transport *t = extending();
     struct gpsh_growth theirs;
     int status = 0;
-    for (int pe = 0; pe < gpsh.n_pes && !status; pe++) {
+    for (int pe = 0; pe < gpsh_job()->n_pes && !status; pe++) {
         status = read_growth(pe, &theirs);
         if (!status)
             status = judge(asked, pe, mine, &theirs);
@@ -154,13 +158,13 @@ static int learn_of_all(const struct asked *asked, const struct gpsh_growth *min
 // Of heaps in GPU memory: the node's PEs map what each of them has added.
 static int map_node(void)
 {
-    int n = gpsh.boot.node_n_pes, status = 0;
+    int n = gpsh_job()->boot->node_n_pes, status = 0;
     struct gpsh_growth *theirs = calloc((size_t)n, sizeof *theirs);
     const char **where = calloc((size_t)n, sizeof *where);
     if (!theirs || !where)
         status = gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for %d PEs of this node", n);
     for (int i = 0; i < n && !status; i++) {
-        status = read_growth(gpsh.boot.node_pes[i], &theirs[i]);
+        status = read_growth(gpsh_job()->boot->node_pes[i], &theirs[i]);
         where[i] = theirs[i].why;
     }
     if (!status)
@@ -173,7 +177,7 @@ static int map_node(void)
 static int grow(const struct asked *asked, enum gpsh_collective_kind kind, uint64_t a, uint64_t b,
                 uint64_t more)
 {
-    struct gpsh_growth *mine = &gpsh.control->growth[++growths % 2];
+    struct gpsh_growth *mine = &gpsh_heap()->control->growth[++growths % 2];
     *mine = (struct gpsh_growth){.number = growths, .bytes = more};
     int here = prepare_here(more, asked->buffer, mine);
     mine->status = here;
@@ -184,14 +188,14 @@ static int grow(const struct asked *asked, enum gpsh_collective_kind kind, uint6
         growths--; // as on PEs that are in another call
     if (!status)
         status = learn_of_all(asked, mine);
-    if (!status && gpsh.device_heap)
+    if (!status && gpsh_heap()->device)
         status = gpsh_consent(asked->function, kind, a, b, map_node());
     gpsh_handover_close();
     if (status && !here)
         undo_here();
     if (status)
         return status;
-    gpsh.heap_bytes += more;
+    gpsh_heap_has_grown(more);
     gpsh_device_side_heap_grown();
     GPSH_LOG(INFO, "heap", "%" PRIu64 " bytes more, %" PRIu64 " in all", more, gpsh_heap_bytes());
     return 0;

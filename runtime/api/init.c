@@ -2,6 +2,7 @@
 // The lifecycle: from settings and launcher to connected transports, and back.
 #include "api/init.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,12 +19,16 @@
 #include "comm/depart.h"
 #include "comm/sync.h"
 #include "comm/team.h"
+#include "connect/net.h"
 #include "connect/peers.h"
+#include "core/config.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "core/standard_streams.h"
 #include "gpu/gpu.h"
 #include "gpushmem/gpushmem.h"
+#include "job/failure.h"
+#include "job/job.h"
 #include "memory/regions.h"
 #include "observe/board.h"
 #include "observe/call.h"
@@ -31,11 +36,9 @@
 #include "observe/trace.h"
 #include "observe/trace_merge.h"
 #include "progress/cores.h"
-#include "progress/failure.h"
 #include "progress/waiter.h"
 #include "progress/watch.h"
 #include "proxy/device_side.h"
-#include "state/state.h"
 #include "stream/coll_choice.h"
 #include "stream/coll_gpu.h"
 #include "stream/stream_gpu.h"
@@ -53,10 +56,10 @@ static void forget_job(void)
     partial = false;
     gpsh_calls_close();
     gpsh_trace_forget();
-    if (!gpsh.n_pes)
+    if (!gpsh_job()->n_pes)
         return;
-    gpsh.forked_from = (int)getppid();
-    gpsh.n_pes = gpsh.quick_pes = 0;
+    gpsh_job_fork((int)getppid());
+    gpsh_heap_serve(0);
 }
 
 // Once per process image: the C library keeps handlers for ever.
@@ -80,49 +83,23 @@ static void on_end(int pe)
     static const char *const reason = "its process ended without gpushmem_finalize";
     gpsh_peer_failed(pe, GPUSHMEM_ERR_PE_FAILED, reason);
     gpsh_peers_gone(pe);
-    if (atomic_load(&gpsh.peers[pe].error))
-        gpsh_bootstrap_tell_death(&gpsh.boot, pe, reason);
+    if (atomic_load(&gpsh_job()->peers[pe].error))
+        gpsh_bootstrap_tell_death(gpsh_job()->boot, pe, reason);
 }
 
 // Launchers other than ours need not report deaths.
 static void watch_node(void)
 {
-    const struct gpsh_bootstrap *boot = &gpsh.boot;
+    const struct gpsh_bootstrap *boot = gpsh_job()->boot;
     if (boot->singleton || boot->launched_by_us || boot->node_n_pes < 2)
         return;
     pid_t *pids = calloc((size_t)boot->node_n_pes, sizeof *pids);
     for (int i = 0; pids && i < boot->node_n_pes; i++)
-        pids[i] = gpsh.peers[boot->node_pes[i]].pid;
+        pids[i] = gpsh_job()->peers[boot->node_pes[i]].pid;
     if (!pids || gpsh_watch_start(boot->node_pes, pids, boot->node_n_pes, on_end))
         GPSH_LOG(WARN, "init", "PEs of this node that die are noticed late: %s",
                  pids ? gpsh_last_error() : "no memory to watch them");
     free(pids);
-}
-
-static int allocate_tables(int n_pes)
-{
-    gpsh.peers = calloc((size_t)n_pes, sizeof *gpsh.peers);
-    gpsh.direct = calloc((size_t)n_pes, sizeof *gpsh.direct);
-    for (int r = 0; r < GPSH_REGIONS; r++)
-        gpsh.mapped[r] = calloc((size_t)n_pes, sizeof *gpsh.mapped[r]);
-    bool mapped = gpsh.mapped[GPSH_HEAP] && gpsh.mapped[GPSH_CONTROL] && gpsh.mapped[GPSH_STATIC];
-    if (!gpsh.peers || !gpsh.direct || !mapped)
-        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the tables of %d PEs", n_pes);
-    for (int pe = 0; pe < n_pes; pe++)
-        gpsh.peers[pe] = (struct gpsh_peer){.data = -1, .amo = -1, .device = -1};
-    return 0;
-}
-
-static void free_tables(void)
-{
-    for (int r = 0; r < GPSH_REGIONS; r++) {
-        free(gpsh.mapped[r]);
-        gpsh.mapped[r] = NULL;
-    }
-    free(gpsh.direct);
-    free(gpsh.peers);
-    gpsh.direct = NULL;
-    gpsh.peers = NULL;
 }
 
 // Undoes everything up from the bootstrap, whatever was reached.
@@ -138,21 +115,18 @@ static void tear_down(void)
     gpsh_board_close();
     gpsh_calls_close();
     gpsh_trace_close();
-    free_tables();
-    gpsh.n_pes = gpsh.quick_pes = 0;
-    gpsh.cpu_atomics = false;
-    gpsh.flush_writes = false;
-    gpsh_bootstrap_finalize(&gpsh.boot);
-    gpsh_settings_clear(&gpsh.settings);
-    gpsh_settings_forget();
+    gpsh_heap_serve(0);
+    gpsh_job_close();
+    gpsh_bootstrap_finalize(gpsh_job()->boot);
+    gpsh_settings_close();
     gpsh_log_set_pe(-1);
     gpsh_log_close();
 }
 
 static int open_log(void)
 {
-    const char *file = gpsh.settings.log_file;
-    int error = gpsh_log_open((enum gpsh_log_level)gpsh.settings.log_level, file);
+    const char *file = gpsh_settings()->log_file;
+    int error = gpsh_log_open((enum gpsh_log_level)gpsh_settings()->log_level, file);
     if (!error)
         return 0;
     return gpsh_setting_fail_at(
@@ -177,10 +151,10 @@ int gpsh_init_standard_streams(void)
 // A PE without a board works the same; `gpushmem stat` and verdicts do not see it.
 static void open_board(void)
 {
-    const struct gpsh_settings *s = &gpsh.settings;
-    const struct gpsh_board_owner owner = {.pe = gpsh.my_pe,
-                                           .n_pes = gpsh.n_pes,
-                                           .job = gpsh.boot.job_id,
+    const struct gpsh_settings *s = gpsh_settings();
+    const struct gpsh_board_owner owner = {.pe = gpsh_job()->my_pe,
+                                           .n_pes = gpsh_job()->n_pes,
+                                           .job = gpsh_job()->boot->job_id,
                                            .n_rings = (int)(s->rings + s->contexts),
                                            .n_contexts = (int)s->contexts,
                                            .n_channels = gpsh_channel_count(s),
@@ -200,12 +174,12 @@ static uint64_t power_of_two(int64_t at_least)
 // A PE without a part works the same.
 static void open_trace(void)
 {
-    const struct gpsh_settings *s = &gpsh.settings;
+    const struct gpsh_settings *s = gpsh_settings();
     const struct gpsh_trace_owner owner = {.file = s->trace,
-                                           .job = gpsh.boot.job_id,
-                                           .pe = gpsh.my_pe,
-                                           .n_pes = gpsh.n_pes,
-                                           .node = gpsh.boot.node_pes[0],
+                                           .job = gpsh_job()->boot->job_id,
+                                           .pe = gpsh_job()->my_pe,
+                                           .n_pes = gpsh_job()->n_pes,
+                                           .node = gpsh_job()->boot->node_pes[0],
                                            .n_channels = gpsh_channel_count(s),
                                            .n_proxies = (int)s->proxy_threads,
                                            .lane_records = power_of_two(s->trace_records)};
@@ -218,7 +192,7 @@ static void open_trace(void)
 static void compare_clocks(void)
 {
     enum { BARRIERS = 16 };
-    for (int i = 0; i < BARRIERS && gpsh.boot.node_n_pes < gpsh.n_pes; i++)
+    for (int i = 0; i < BARRIERS && gpsh_job()->boot->node_n_pes < gpsh_job()->n_pes; i++)
         if (gpsh_sync_as(GPSH_CALL_SYNC_ALL, 0, 0, "gpushmem_init"))
             return; // a PE is lost: others will say so
 }
@@ -228,8 +202,8 @@ static void join_trace(void)
 {
     char sentence[1024];
     struct gpsh_trace_outcome outcome;
-    const struct gpsh_trace_pick pick = {.job = gpsh.boot.job_id};
-    if (gpsh_trace_merge(gpsh.settings.trace, &pick, true, &outcome)) {
+    const struct gpsh_trace_pick pick = {.job = gpsh_job()->boot->job_id};
+    if (gpsh_trace_merge(gpsh_settings()->trace, &pick, true, &outcome)) {
         GPSH_LOG(WARN, "trace", "%s", gpsh_last_error());
         return;
     }
@@ -237,8 +211,8 @@ static void join_trace(void)
         GPSH_LOG(WARN, "trace",
                  "the trace is lost: somebody has deleted the parts of this job, %.200s.*.part; "
                  "name a file in a folder that nobody clears meanwhile",
-                 gpsh.settings.trace);
-    gpsh_trace_outcome_print(gpsh.settings.trace, &outcome, sentence, sizeof sentence);
+                 gpsh_settings()->trace);
+    gpsh_trace_outcome_print(gpsh_settings()->trace, &outcome, sentence, sizeof sentence);
     if (outcome.n_parts && (outcome.dropped || outcome.threads_left_out || outcome.elsewhere ||
                             outcome.others || outcome.refused))
         GPSH_LOG(WARN, "trace", "%s", sentence);
@@ -248,9 +222,9 @@ static void join_trace(void)
 
 static int join_job(const struct gpsh_join *join)
 {
-    return join->id ? gpsh_bootstrap_tcp_init(&gpsh.boot, join->id, join->rank, join->n_pes,
-                                              &gpsh.settings)
-                    : gpsh_bootstrap_init(&gpsh.boot);
+    return join->id ? gpsh_bootstrap_tcp_init(gpsh_job()->boot, join->id, join->rank, join->n_pes,
+                                              gpsh_settings())
+                    : gpsh_bootstrap_init(gpsh_job()->boot);
 }
 
 static void preload_kernels(void)
@@ -262,9 +236,9 @@ static void preload_kernels(void)
 // The job goes on without: deaths on other nodes are noticed late then.
 static void watch_other_nodes(void)
 {
-    if (!gpsh.settings.watch_nodes)
+    if (!gpsh_settings()->watch_nodes)
         return;
-    if (gpsh_bootstrap_watch_nodes(&gpsh.boot, gpsh.settings.bootstrap_interface))
+    if (gpsh_bootstrap_watch_nodes(gpsh_job()->boot, gpsh_settings()->bootstrap_interface))
         GPSH_LOG(WARN, "init", "a PE that dies on another node may be noticed late: %s",
                  gpsh_last_error());
 }
@@ -274,11 +248,10 @@ static int enter_job(const struct gpsh_join *join)
 {
     int status = gpsh_init_standard_streams(); // before anything else opens a file
     if (!status)
-        status = gpsh_settings_read_process("GPUSHMEM_", &gpsh.settings);
+        status = gpsh_settings_open();
     if (!status)
         status = gpsh_setting_fail_at("GPUSHMEM_COLLECTIVES",
-                                      gpsh_coll_limits_read(gpsh.settings.collectives));
-    gpsh_coll_limits_print(gpsh.collectives, sizeof gpsh.collectives);
+                                      gpsh_coll_limits_read(gpsh_settings()->collectives));
     if (!status)
         status = open_log();
     if (!status)
@@ -287,12 +260,11 @@ static int enter_job(const struct gpsh_join *join)
         status = join_job(join);
     if (status) {
         GPSH_LOG(ERROR, "init", "%s", gpsh_last_error());
-        gpsh_settings_clear(&gpsh.settings);
-        gpsh_settings_forget();
+        gpsh_settings_close();
         return status;
     }
-    gpsh.boot.wait_timeout_ms = gpsh.settings.wait_timeout_ms;
-    gpsh_log_set_pe(gpsh.boot.my_pe);
+    gpsh_job()->boot->wait_timeout_ms = gpsh_settings()->wait_timeout_ms;
+    gpsh_log_set_pe(gpsh_job()->boot->my_pe);
     watch_other_nodes();
     return 0;
 }
@@ -318,25 +290,21 @@ static void tell_wait(bool over)
 
 static int bring_up(void)
 {
-    int status;
-    gpsh.my_pe = gpsh.boot.my_pe;
-    gpsh.n_pes = gpsh.boot.n_pes;
-    gpsh.quick_pes = gpsh.settings.check ? 0 : gpsh.n_pes;
-    atomic_store(&gpsh.failed_pe, -1);
-    atomic_store(&gpsh.failures, 0);
-    atomic_store(&gpsh.leaving, false);
+    char collectives[GPSH_COLLECTIVES_TEXT];
+    int status = gpsh_job_open();
+    gpsh_heap_serve(gpsh_settings()->check ? 0 : gpsh_job()->n_pes);
     gpsh_device_side_on_make(preload_kernels);
     open_board();
     open_trace();
-    gpsh.boot.waits = tell_wait;
+    gpsh_job()->boot->waits = tell_wait;
+    gpsh_coll_limits_print(collectives, sizeof collectives);
     // From here on a failure of this PE is told to the others, which wait for it.
-    status = allocate_tables(gpsh.n_pes);
     int local = status ? status : gpsh_regions_create();
     if (!status)
-        status = gpsh_peers_connect(local);
+        status = gpsh_peers_connect(local, collectives);
     if (!status) {
         local = gpsh_memory_init();
-        gpsh_sync_init((uint64_t)gpsh.settings.team_epoch);
+        gpsh_sync_init((uint64_t)gpsh_settings()->team_epoch);
         gpsh_waiter_share(gpsh_cores_are_shared());
         if (!local)
             local = gpsh_contexts_init();
@@ -347,13 +315,13 @@ static int bring_up(void)
             CORES = 1 << 29,
             TRACED = 1 << 28
         }; // beside the bits of enum gpsh_team_reach
-        uint32_t all = gpsh.settings.on_pe_failure == GPSH_ON_FAILURE_NOTIFY ? OUTLIVES : 0;
+        uint32_t all = gpsh_settings()->on_pe_failure == GPSH_ON_FAILURE_NOTIFY ? OUTLIVES : 0;
         all |= gpsh_heap_may_grow() ? (uint32_t)GROWS : 0;
         all |= gpsh_waiter_shares() ? 0 : (uint32_t)CORES;
         all |= gpsh_trace_is_open() ? (uint32_t)TRACED : 0;
-        status = gpsh_agree(&gpsh.boot, local, all | gpsh_teams_reach(), &all);
-        gpsh.outlives = all & OUTLIVES;
-        gpsh.heap_grows = !status && all & GROWS;
+        status = gpsh_agree(gpsh_job()->boot, local, all | gpsh_teams_reach(), &all);
+        gpsh_job_outlives(all & OUTLIVES);
+        gpsh_heap_allow_growth(!status && all & GROWS);
         if (!status) {
             gpsh_waiter_share(!(all & CORES));
             gpsh_sync_share();
@@ -363,7 +331,7 @@ static int bring_up(void)
         }
     }
     if (!status) {
-        gpsh_bootstrap_on_death(&gpsh.boot, on_death, NULL);
+        gpsh_bootstrap_on_death(gpsh_job()->boot, on_death, NULL);
         watch_node();
     }
     if (status) {
@@ -376,17 +344,19 @@ static int bring_up(void)
 // A further init of a PE that has joined.
 static int check_same_job(const char *function, const struct gpsh_join *join)
 {
-    if (!join->id || (join->rank == gpsh.boot.my_pe && join->n_pes == gpsh.boot.n_pes))
+    if (!join->id ||
+        (join->rank == gpsh_job()->boot->my_pe && join->n_pes == gpsh_job()->boot->n_pes))
         return 0;
     return gpsh_fail(GPUSHMEM_ERR_STATE,
                      "%s: this process is PE %d of %d already, and cannot become PE %d of %d; call "
                      "gpushmem_finalize first",
-                     function, gpsh.boot.my_pe, gpsh.boot.n_pes, join->rank, join->n_pes);
+                     function, gpsh_job()->boot->my_pe, gpsh_job()->boot->n_pes, join->rank,
+                     join->n_pes);
 }
 
 static bool waits_for_choice(void)
 {
-    return gpsh.settings.heap_kind != GPSH_HEAP_HOST && gpsh_gpu_would_choose();
+    return gpsh_settings()->heap_kind != GPSH_HEAP_HOST && gpsh_gpu_would_choose();
 }
 
 bool gpsh_init_is_partial(void)
@@ -418,13 +388,12 @@ int gpsh_init_as(const char *function, const struct gpsh_join *join,
     static pthread_once_t forks = PTHREAD_ONCE_INIT;
     pthread_once(&forks, watch_forks);
     pthread_mutex_lock(&lifecycle);
-    int status = gpsh.forked_from ? gpsh_check_initialised("init") : 0;
+    int status = gpsh_job()->forked_from ? gpsh_check_initialised("init") : 0;
     if (!status && init_depth)
         status = check_same_job(function, join);
     if (!status && !init_depth) {
         gpsh_questions_open(); // a person may ask why init takes so long
-        gpsh.thread_level = (int)requested;
-        gpsh.generation++;
+        gpsh_job_join((int)requested);
         status = enter_job(join);
         partial = !status && join->in_two_steps && waits_for_choice();
         if (!status && !partial)
@@ -433,7 +402,7 @@ int gpsh_init_as(const char *function, const struct gpsh_join *join,
     if (!status) {
         init_depth++;
         if (provided)
-            *provided = gpsh.thread_level;
+            *provided = gpsh_job()->thread_level;
     }
     pthread_mutex_unlock(&lifecycle);
     return status;
@@ -493,21 +462,22 @@ int gpushmem_finalize(void)
         status = gpsh_contexts_quiet();
         gpsh_trace_stop();
         // nobody leaves before all have come here
-        gpsh_bootstrap_expect_departures(&gpsh.boot, gpsh.outlives ? gpsh_depart_has_told : NULL);
+        gpsh_bootstrap_expect_departures(gpsh_job()->boot,
+                                         gpsh_job()->outlives ? gpsh_depart_has_told : NULL);
         int met = gpsh_barrier_as(GPSH_CALL_FINALIZE, 0, 0, __func__);
-        if (gpsh.outlives)
+        if (gpsh_job()->outlives)
             met = meet_survivors(met);
-        gpsh_bootstrap_expect_departures(&gpsh.boot, NULL); // their memory goes
+        gpsh_bootstrap_expect_departures(gpsh_job()->boot, NULL); // their memory goes
         say_left(met);
         if (!status)
             status = met;
-        if (gpsh.settings.stats)
+        if (gpsh_settings()->stats)
             gpsh_stats_print();
         gpsh_depart_tell_node();
         gpsh_failures_end();
-        if (!met || gpsh.outlives)
+        if (!met || gpsh_job()->outlives)
             see_off();
-        if (!met && gpsh.my_pe == 0 && gpsh.settings.trace[0])
+        if (!met && gpsh_job()->my_pe == 0 && gpsh_settings()->trace[0])
             join_trace();
         gpsh_lost_calls_tell();
         tear_down();
@@ -518,34 +488,34 @@ int gpushmem_finalize(void)
 
 int gpushmem_initialized(void)
 {
-    return gpsh.n_pes > 0;
+    return gpsh_job()->n_pes > 0;
 }
 
 int gpushmem_query_thread(int *provided)
 {
     int status = gpsh_check_initialised("query_thread");
     if (!status && provided)
-        *provided = gpsh.thread_level;
+        *provided = gpsh_job()->thread_level;
     return status;
 }
 
 // Queries keep the thread's last error: programs ask for the PE number to print one.
 int gpushmem_my_pe(void)
 {
-    return gpsh.n_pes ? gpsh.my_pe : GPUSHMEM_ERR_STATE;
+    return gpsh_job()->n_pes ? gpsh_job()->my_pe : GPUSHMEM_ERR_STATE;
 }
 
 int gpushmem_n_pes(void)
 {
-    return gpsh.n_pes ? gpsh.n_pes : GPUSHMEM_ERR_STATE;
+    return gpsh_job()->n_pes ? gpsh_job()->n_pes : GPUSHMEM_ERR_STATE;
 }
 
 int gpushmem_node_my_pe(void)
 {
-    return gpsh.n_pes ? gpsh.boot.node_my_pe : GPUSHMEM_ERR_STATE;
+    return gpsh_job()->n_pes ? gpsh_job()->boot->node_my_pe : GPUSHMEM_ERR_STATE;
 }
 
 int gpushmem_node_n_pes(void)
 {
-    return gpsh.n_pes ? gpsh.boot.node_n_pes : GPUSHMEM_ERR_STATE;
+    return gpsh_job()->n_pes ? gpsh_job()->boot->node_n_pes : GPUSHMEM_ERR_STATE;
 }

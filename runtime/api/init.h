@@ -23,7 +23,7 @@ int gpsh_init_standard_streams(void);
 int gpsh_init_as(const char *function, const struct gpsh_join *join,
                  enum gpushmem_thread_level requested, int *provided);
 
-// True after the first of two steps: gpsh.boot knows the PEs, and nothing else works.
+// True after the first of two steps: gpsh_job()->boot knows the PEs, and nothing else works.
 bool gpsh_init_is_partial(void);
 // The second step; nothing if there is none to make. Collective. After a failure the PE has left.
 int gpsh_init_complete(void);

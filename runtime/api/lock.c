@@ -13,6 +13,7 @@
 #include "api/argument.h"
 #include "api/wait.h"
 #include "gpushmem/gpushmem.h"
+#include "job/job.h"
 #include "memory/place.h"
 
 struct lock {
@@ -34,7 +35,7 @@ static int lock_check(const char *function, const long *lock)
 
 static int lock_home(const struct lock *lock)
 {
-    return (int)(gpsh_place_offset(lock) / sizeof *lock % (uint64_t)gpsh.n_pes);
+    return (int)(gpsh_place_offset(lock) / sizeof *lock % (uint64_t)gpsh_job()->n_pes);
 }
 
 // For sentences; `text` has 64 characters.
@@ -48,24 +49,25 @@ static const char *lock_name(const void *lock, char *text)
 
 static int node_swap(struct lock *lock, uint32_t cond, uint32_t value, uint32_t *before)
 {
-    return gpushmem_uint32_atomic_compare_swap_status(&lock->node, cond, value, gpsh.my_pe, before);
+    return gpushmem_uint32_atomic_compare_swap_status(&lock->node, cond, value, gpsh_job()->my_pe,
+                                                      before);
 }
 
 static int node_set_bits(struct lock *lock, uint32_t bits, uint32_t *before)
 {
-    return gpushmem_uint32_atomic_fetch_or_status(&lock->node, bits, gpsh.my_pe, before);
+    return gpushmem_uint32_atomic_fetch_or_status(&lock->node, bits, gpsh_job()->my_pe, before);
 }
 
 static int node_clear_bits(struct lock *lock, uint32_t bits)
 {
     uint32_t before; // fetched, so that the change is complete
-    return gpushmem_uint32_atomic_fetch_and_status(&lock->node, ~bits, gpsh.my_pe, &before);
+    return gpushmem_uint32_atomic_fetch_and_status(&lock->node, ~bits, gpsh_job()->my_pe, &before);
 }
 
 static int node_leave(struct lock *lock)
 {
     uint32_t before;
-    return gpushmem_uint32_atomic_swap_status(&lock->node, 0, gpsh.my_pe, &before);
+    return gpushmem_uint32_atomic_swap_status(&lock->node, 0, gpsh_job()->my_pe, &before);
 }
 
 // ---- set ----
@@ -124,7 +126,7 @@ static int lock_wait_on(const char *function, struct lock *lock, uint32_t node)
 
 static int lock_queue_up(const char *function, struct lock *lock)
 {
-    uint32_t before, last, me = (uint32_t)gpsh.my_pe;
+    uint32_t before, last, me = (uint32_t)gpsh_job()->my_pe;
     int status = gpushmem_uint32_atomic_swap_status(&lock->tail, me + 1, lock_home(lock), &last);
     if (status < 0)
         (void)node_leave(lock); // nobody else can reach that queue through this PE either
@@ -170,8 +172,8 @@ int gpushmem_test_lock(long *word)
         return status;
     if (node != 0)
         return lock_take_late(lock, node);
-    status = gpushmem_uint32_atomic_compare_swap_status(&lock->tail, 0, (uint32_t)gpsh.my_pe + 1,
-                                                        lock_home(lock), &last);
+    status = gpushmem_uint32_atomic_compare_swap_status(
+        &lock->tail, 0, (uint32_t)gpsh_job()->my_pe + 1, lock_home(lock), &last);
     if (status == 0 && last == 0)
         return 0;
     int left = node_leave(lock);
@@ -185,7 +187,7 @@ int gpushmem_test_lock(long *word)
 // free.
 static int lock_find_next(struct lock *lock, uint32_t *node)
 {
-    uint32_t me = (uint32_t)gpsh.my_pe, last = 0;
+    uint32_t me = (uint32_t)gpsh_job()->my_pe, last = 0;
     if (*node & NODE_NEXT)
         return 0;
     int status =
@@ -195,7 +197,8 @@ static int lock_find_next(struct lock *lock, uint32_t *node)
     if (status < 0 || *node == 0)
         return status;
     status = gpushmem_uint32_wait_until(&lock->node, GPUSHMEM_CMP_NE, *node);
-    return status < 0 ? status : gpushmem_uint32_atomic_fetch_status(&lock->node, gpsh.my_pe, node);
+    return status < 0 ? status
+                      : gpushmem_uint32_atomic_fetch_status(&lock->node, gpsh_job()->my_pe, node);
 }
 
 static int lock_release(struct lock *lock, uint32_t node)
@@ -214,7 +217,7 @@ int gpushmem_clear_lock(long *word)
     uint32_t node = 0;
     int status = lock_check(__func__, word);
     if (status == 0)
-        status = gpushmem_uint32_atomic_fetch_status(&lock->node, gpsh.my_pe, &node);
+        status = gpushmem_uint32_atomic_fetch_status(&lock->node, gpsh_job()->my_pe, &node);
     if (status < 0)
         return status;
     if ((node & (NODE_ENTERED | NODE_WAITS | NODE_GIVEN_UP)) != NODE_ENTERED)

@@ -11,17 +11,20 @@
 #include "api/growth.h"
 #include "comm/context.h"
 #include "comm/sync.h"
+#include "connect/net.h"
+#include "core/settings.h"
 #include "core/sized.h"
 #include "gpushmem/gpushmem.h"
+#include "job/job.h"
 #include "memory/adopted.h"
 #include "memory/blocks.h"
+#include "memory/heap.h"
 #include "memory/local_memory.h"
 #include "memory/place.h"
 #include "memory/regions.h"
 #include "memory/symmetric.h"
 #include "memory/team_scratch.h"
 #include "proxy/device_side.h"
-#include "state/state.h"
 
 int gpsh_memory_init(void)
 {
@@ -53,10 +56,17 @@ static void end_registrations(void)
                  n, n == 1 ? "" : "s", n == 1 ? "it" : "them");
 }
 
+static bool leaves_blocks;
+
+void gpsh_memory_leave_blocks(void)
+{
+    leaves_blocks = true;
+}
+
 static void warn_of_blocks(enum gpsh_arena arena)
 {
     struct gpsh_heap_usage usage;
-    if (gpsh_blocks_usage(arena, &usage) && usage.allocations && !gpsh.openshmem)
+    if (gpsh_blocks_usage(arena, &usage) && usage.allocations && !leaves_blocks)
         GPSH_LOG(WARN, "heap",
                  "gpushmem_finalize found %" PRIu64 " block%s (%" PRIu64
                  " bytes) of the symmetric heap still allocated, and releases all of it; call "
@@ -108,7 +118,7 @@ static void *allocate(const char *function, enum gpsh_arena from, enum gpsh_coll
     if (gpsh_check_ready(function) || !bytes)
         return NULL;
     void *block = gpsh_blocks_take(function, from, bytes, alignment);
-    if (!block && from == GPSH_ARENA_HEAP && gpsh.heap_grows &&
+    if (!block && from == GPSH_ARENA_HEAP && gpsh_heap()->grows &&
         take_of_larger(function, kind, a, b, bytes, alignment, &block) == GPUSHMEM_ERR_ASYMMETRY)
         return NULL; // all were told when they met: another meeting would be one too many
     if (block && kind == GPSH_CALL_CALLOC && fill(block, 0, bytes) < 0)
@@ -126,7 +136,7 @@ static void *allocate(const char *function, enum gpsh_arena from, enum gpsh_coll
 void *gpsh_memory_allocate_host(const char *function, enum gpsh_collective_kind kind, uint64_t a,
                                 uint64_t b, uint64_t bytes, uint64_t alignment)
 {
-    return allocate(function, gpsh.device_heap ? GPSH_ARENA_HOST : GPSH_ARENA_HEAP, kind, a, b,
+    return allocate(function, gpsh_heap()->device ? GPSH_ARENA_HOST : GPSH_ARENA_HEAP, kind, a, b,
                     bytes, alignment);
 }
 
@@ -161,7 +171,7 @@ void *gpushmem_align(size_t alignment, size_t bytes)
                   "gpushmem_align: alignment %zu is above %" PRIu64
                   ", the most that this heap of %" PRIu64 " bytes can give%s",
                   alignment, gpsh_regions_alignment(), gpsh_heap_bytes(),
-                  gpsh_heap_bytes() < GPSH_SYMMETRIC_ALIGNMENT && !gpsh.device_heap
+                  gpsh_heap_bytes() < GPSH_SYMMETRIC_ALIGNMENT && !gpsh_heap()->device
                       ? "; a larger GPUSHMEM_HEAP_SIZE gives more"
                       : "");
         return NULL;
@@ -198,7 +208,7 @@ static int refuse_block(const char *function, const void *block)
 static int release(void *block, uint64_t bytes)
 {
     enum { STALE = 0xdf };
-    int status = gpsh.settings.check ? fill(block, STALE, bytes) : 0;
+    int status = gpsh_settings()->check ? fill(block, STALE, bytes) : 0;
     gpsh_blocks_give(block);
     return status;
 }
@@ -302,11 +312,11 @@ void *gpushmem_malloc_with_hints(size_t bytes, long hints)
 
 int gpushmem_pe_accessible(int pe)
 {
-    if (gpsh.n_pes == 0 || pe < 0 || pe >= gpsh.n_pes)
+    if (gpsh_job()->n_pes == 0 || pe < 0 || pe >= gpsh_job()->n_pes)
         return 0;
-    const struct gpsh_peer *peer = &gpsh.peers[pe];
+    const struct gpsh_peer *peer = &gpsh_job()->peers[pe];
     return atomic_load_explicit(&peer->error, memory_order_acquire) == 0 &&
-           (gpsh.direct[pe] != NULL || peer->data >= 0);
+           (gpsh_heap()->direct[pe] != NULL || peer->data >= 0);
 }
 
 int gpushmem_addr_accessible(const void *address, int pe)
@@ -319,12 +329,12 @@ void *gpushmem_ptr(const void *sym, int pe)
     struct gpsh_place place = {.direct = NULL};
     if (gpsh_check_pe_number("gpushmem_ptr", pe) < 0 || gpsh_check_heap("gpushmem_ptr", sym, 1) < 0)
         return NULL;
-    if (pe == gpsh.my_pe)
+    if (pe == gpsh_job()->my_pe)
         return (void *)(uintptr_t)sym;
     if (!gpsh_place_find(sym, 1, pe, &place) || place.direct)
         return place.direct;
     // no processor reaches GPU memory, but kernels and copies of this PE's GPU do
-    char *base = gpsh_device_side_direct(pe) ? gpsh.mapped[place.region][pe] : NULL;
+    char *base = gpsh_device_side_direct(pe) ? gpsh_heap()->mapped[place.region][pe] : NULL;
     return base ? base + place.offset : NULL;
 }
 
@@ -340,7 +350,7 @@ int gpushmem_heap_info_sized(struct gpushmem_heap_info *out, size_t size)
                                             .used_bytes = usage.used_bytes,
                                             .largest_free_bytes = usage.largest_free,
                                             .allocations = usage.allocations,
-                                            .kind = gpsh.device_heap ? "device" : "host",
+                                            .kind = gpsh_heap()->device ? "device" : "host",
                                             .pages = gpsh_regions_pages()};
     return gpsh_sized_fill("gpushmem_heap_info", out, size, &info, sizeof info, FIRST_VERSION);
 }
@@ -350,7 +360,7 @@ static int unregister_from(int n, const void *base)
 {
     int result = 0;
     for (int i = 0; i < n; i++) {
-        struct gpsh_transport *t = gpsh.transports[i];
+        struct gpsh_transport *t = gpsh_net()->transports[i];
         int status = t->ops->buffer_unregister ? t->ops->buffer_unregister(t, base) : 0;
         if (!result)
             result = status;
@@ -363,8 +373,8 @@ static int register_with_all(void *buffer, size_t bytes)
 {
     int status = 0, n = 0;
     struct gpsh_region region = gpsh_regions_buffer(buffer, bytes);
-    for (; n < gpsh.n_transports && !status; n++) {
-        struct gpsh_transport *t = gpsh.transports[n];
+    for (; n < gpsh_net()->n_transports && !status; n++) {
+        struct gpsh_transport *t = gpsh_net()->transports[n];
         status = t->ops->buffer_register ? t->ops->buffer_register(t, &region) : 0;
     }
     gpsh_regions_buffer_release(&region);
@@ -380,7 +390,7 @@ static int check_buffer(const void *buffer, size_t bytes)
             GPUSHMEM_ERR_INVALID,
             "gpushmem_buffer_register(%p, %zu): it takes an address, not NULL, and 1 byte or more",
             buffer, bytes);
-    uint64_t first = (uintptr_t)buffer, base = (uintptr_t)gpsh.heap;
+    uint64_t first = (uintptr_t)buffer, base = (uintptr_t)gpsh_heap()->base;
     if (first >= base ? first - base < gpsh_heap_bytes() : base - first < bytes)
         return gpsh_fail(GPUSHMEM_ERR_INVALID,
                          "gpushmem_buffer_register(%p, %zu): overlaps the symmetric heap, which is "
@@ -423,5 +433,5 @@ int gpushmem_buffer_unregister(void *address)
         return gpsh_fail(GPUSHMEM_ERR_INVALID,
                          "gpushmem_buffer_unregister(%p): no registered buffer begins there",
                          address);
-    return unregister_from(gpsh.n_transports, address);
+    return unregister_from(gpsh_net()->n_transports, address);
 }

@@ -7,11 +7,12 @@
 #include "api/argument.h"
 #include "api/compat_log.h"
 #include "api/init.h"
+#include "api/memory.h"
 #include "api/nvshmem_env.h"
 #include "api/nvshmem_start.h"
 #include "api/stream.h"
 #include "gpushmem/compat/impl/nvshmem_calls.h"
-#include "state/state.h"
+#include "job/job.h"
 
 // ---- Failures ----
 
@@ -82,7 +83,7 @@ static int init_failed(int status)
 static int join(struct gpushmem_init_attr *attr)
 {
     attr->thread_level = GPUSHMEM_THREAD_MULTIPLE;
-    gpsh.openshmem = true;
+    gpsh_memory_leave_blocks();
     gpsh_compat_begin("nvshmem");
     return gpsh_init_by_attr(attr, true);
 }
@@ -132,7 +133,7 @@ static int join_as(unsigned flags, const nvshmemx_init_attr_t *attr)
     if (flags == NVSHMEMX_INIT_WITH_MPI_COMM)
         return join_by(GPSH_NVSHMEM_BY_MPI, attr->mpi_comm);
     if (flags == NVSHMEMX_INIT_WITH_SHMEM)
-        return gpsh.n_pes ? join_by_launcher() : join_by(GPSH_NVSHMEM_BY_SHMEM, NULL);
+        return gpsh_job()->n_pes ? join_by_launcher() : join_by(GPSH_NVSHMEM_BY_SHMEM, NULL);
     return gpsh_fail(GPUSHMEM_ERR_INVALID,
                      "nvshmemx_init_attr: flags %u are not one of 0, NVSHMEMX_INIT_WITH_MPI_COMM "
                      "(2), _SHMEM (4), _UNIQUEID (8)",
@@ -148,16 +149,16 @@ static void attach(void)
 
 static int init(unsigned flags, const nvshmemx_init_attr_t *attr)
 {
-    bool first = !gpsh.n_pes && !gpsh_init_is_partial();
+    bool first = !gpsh_job()->n_pes && !gpsh_init_is_partial();
     int status = first ? gpsh_nvshmem_take_environment() : 0;
     if (status)
         return gpushmem_nvshmem_failed(status);
     status = join_as(flags, attr);
     if (status)
         return init_failed(status);
-    if (first && gpsh.boot.my_pe == 0)
+    if (first && gpsh_job()->boot->my_pe == 0)
         gpsh_nvshmem_print_asked();
-    if (gpsh.n_pes)
+    if (gpsh_job()->n_pes)
         attach();
     return 0;
 }
@@ -203,7 +204,7 @@ int gpushmem_nvshmem_init_status(void)
 {
     if (gpsh_init_is_partial())
         return NVSHMEM_STATUS_IS_BOOTSTRAPPED;
-    return gpsh.n_pes ? NVSHMEM_STATUS_IS_INITIALIZED : NVSHMEM_STATUS_NOT_INITIALIZED;
+    return gpsh_job()->n_pes ? NVSHMEM_STATUS_IS_INITIALIZED : NVSHMEM_STATUS_NOT_INITIALIZED;
 }
 
 void gpushmem_nvshmem_query_thread(int *provided)
@@ -259,8 +260,9 @@ int gpushmem_nvshmem_early_pe(nvshmem_team_t team)
     if (!gpsh_init_is_partial())
         return -1;
     if (team == NVSHMEM_TEAM_WORLD)
-        return gpsh.boot.my_pe;
-    return team == NVSHMEMX_TEAM_NODE || team == NVSHMEM_TEAM_SHARED ? gpsh.boot.node_my_pe : -1;
+        return gpsh_job()->boot->my_pe;
+    return team == NVSHMEMX_TEAM_NODE || team == NVSHMEM_TEAM_SHARED ? gpsh_job()->boot->node_my_pe
+                                                                     : -1;
 }
 
 int gpushmem_nvshmem_early_n(nvshmem_team_t team)
@@ -268,6 +270,7 @@ int gpushmem_nvshmem_early_n(nvshmem_team_t team)
     if (!gpsh_init_is_partial())
         return -1;
     if (team == NVSHMEM_TEAM_WORLD)
-        return gpsh.boot.n_pes;
-    return team == NVSHMEMX_TEAM_NODE || team == NVSHMEM_TEAM_SHARED ? gpsh.boot.node_n_pes : -1;
+        return gpsh_job()->boot->n_pes;
+    return team == NVSHMEMX_TEAM_NODE || team == NVSHMEM_TEAM_SHARED ? gpsh_job()->boot->node_n_pes
+                                                                     : -1;
 }

@@ -5,7 +5,8 @@
 #include "gpu/gpu.h"
 #include "gpushmem/compat/impl/nvshmem_calls.h"
 #include "gpushmem/device_host.h"
-#include "state/state.h"
+#include "job/job.h"
+#include "memory/heap.h"
 
 // What libnvshmem_device has for them.
 static const char state_name[] = "nvshmemi_device_state_d";
@@ -50,7 +51,7 @@ static int give_handle(const char *function, gpsh_find find, void *module)
     int status = gpushmem_device_handle(&dev);
     if (status)
         return status;
-    if (!gpsh.device_heap)
+    if (!gpsh_heap()->device)
         return gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED,
                          "%s: the heap is in host memory; set GPUSHMEM_HEAP_KIND=device", function);
     gpsh_cu_result code = find(module, &variable, &bytes, state_name);

@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "gpushmem/compat/impl/nvshmem_calls.h"
 #include "gpushmem/device_abi.h"
-#include "state/state.h"
+#include "job/job.h"
 
 // ---- Teams ----
 

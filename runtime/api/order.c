@@ -2,6 +2,8 @@
 // gpushmem_fence, gpushmem_quiet and their forms for one context and for some PEs.
 #include "api/argument.h"
 #include "comm/context.h"
+#include "core/cpu.h"
+#include "job/job.h"
 #include "proxy/device_side.h"
 
 // 0, or a negative status, in which case there is nothing to do; *out is NULL for the invalid
@@ -9,7 +11,7 @@
 static int begin(const char *function, gpushmem_ctx_t handle, struct gpsh_context **out)
 {
     *out = handle == GPUSHMEM_CTX_INVALID ? NULL : gpsh_context_of(handle);
-    return GPSH_LIKELY(gpsh.n_pes != 0) ? 0 : gpsh_check_ready(function);
+    return GPSH_LIKELY(gpsh_job()->n_pes != 0) ? 0 : gpsh_check_ready(function);
 }
 
 static inline int fence(const char *function, gpushmem_ctx_t handle)
@@ -58,7 +60,7 @@ static int pe_quiet(const char *function, gpushmem_ctx_t handle, const int *pes,
         return gpsh_fail(GPUSHMEM_ERR_INVALID, "%s: the list of %zu PEs is NULL", function, n);
     for (size_t i = 0; i < n; ++i) {
         int pe = gpsh_context_pe(handle, pes[i]);
-        if (pe < 0 || pe >= gpsh.n_pes)
+        if (pe < 0 || pe >= gpsh_job()->n_pes)
             return gpsh_check_pe(function, pe);
     }
     for (size_t i = 0; i < n; ++i) {

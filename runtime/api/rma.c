@@ -5,6 +5,8 @@
 #include "api/compat_log.h"
 #include "api/family.h"
 #include "comm/context.h"
+#include "core/cpu.h"
+#include "memory/heap.h"
 #include "memory/place.h"
 #include "transport/direct.h"
 

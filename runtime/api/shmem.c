@@ -8,10 +8,11 @@
 #include <stdlib.h>
 
 #include "api/compat_log.h"
+#include "api/memory.h"
 #include "api/shmem_env.h"
 #include "core/config.h"
 #include "core/log.h"
-#include "state/state.h"
+#include "job/job.h"
 
 // ---- Failures of functions that return none ----
 
@@ -65,7 +66,7 @@ int gpsh_shmem_take_environment(void)
 
 static void print_asked(void)
 {
-    if (gpsh.my_pe)
+    if (gpsh_job()->my_pe)
         return;
     if (getenv("SHMEM_VERSION"))
         puts(SHMEM_VENDOR_STRING ", OpenSHMEM 1.6");
@@ -80,11 +81,11 @@ static void print_asked(void)
 
 int gpushmem_shmem_init(int requested, int *provided)
 {
-    bool first = !gpsh.n_pes;
+    bool first = !gpsh_job()->n_pes;
     int status = first ? gpsh_shmem_take_environment() : 0;
     if (status < 0)
         gpushmem_shmem_failed();
-    gpsh.openshmem = true;
+    gpsh_memory_leave_blocks();
     gpsh_compat_begin("shmem");
     if (status == 0)
         status = gpushmem_init_thread((enum gpushmem_thread_level)requested, provided);

@@ -8,6 +8,7 @@
 
 #include "comm/team_alone.h"
 #include "gpushmem/compat/shmem.h"
+#include "job/job.h"
 
 static const char function[] = "active set";
 
@@ -29,9 +30,9 @@ static gpushmem_team_t known_find(const struct set *set)
 {
     gpushmem_team_t team = GPUSHMEM_TEAM_INVALID;
     pthread_mutex_lock(&known.lock);
-    if (known.generation != gpsh.generation)
+    if (known.generation != gpsh_job()->generation)
         known.n = 0;
-    known.generation = gpsh.generation;
+    known.generation = gpsh_job()->generation;
     for (int i = 0; i < known.n && team == GPUSHMEM_TEAM_INVALID; i++)
         if (memcmp(&known.sets[i], set, sizeof *set) == 0)
             team = known.teams[i];
@@ -113,7 +114,7 @@ static int members_ask(void *self, uint64_t *words,
     const struct members *m = self;
     if (m->n == 1)
         return 0;
-    if (gpsh.my_pe != m->pes[0])
+    if (gpsh_job()->my_pe != m->pes[0])
         return member_ask(m, words);
     int status = members_fold(m, words, fold);
     return status ? status : members_tell(m, words);
@@ -128,18 +129,18 @@ static int set_check(const struct set *set, const long *psync)
         last += (int64_t)(set->size - 1) << set->log_stride;
     else
         last = -1;
-    if (set->start < 0 || last < 0 || last >= gpsh.n_pes)
+    if (set->start < 0 || last < 0 || last >= gpsh_job()->n_pes)
         return gpsh_fail(GPUSHMEM_ERR_INVALID,
                          "%s: PE_start %d, logPE_stride %d and PE_size %d do not name PEs of this "
                          "job, which are 0 to %d",
-                         function, set->start, set->log_stride, set->size, gpsh.n_pes - 1);
-    int distance = gpsh.my_pe - set->start, stride = 1 << set->log_stride;
+                         function, set->start, set->log_stride, set->size, gpsh_job()->n_pes - 1);
+    int distance = gpsh_job()->my_pe - set->start, stride = 1 << set->log_stride;
     if (distance < 0 || distance % stride || distance / stride >= set->size)
         return gpsh_fail(GPUSHMEM_ERR_INVALID,
                          "%s: PE %d is not in PE_start %d, logPE_stride %d, PE_size %d; only PEs "
                          "of the set call",
-                         function, gpsh.my_pe, set->start, set->log_stride, set->size);
-    if (set->size > 1 && !gpushmem_addr_accessible(psync, gpsh.my_pe))
+                         function, gpsh_job()->my_pe, set->start, set->log_stride, set->size);
+    if (set->size > 1 && !gpushmem_addr_accessible(psync, gpsh_job()->my_pe))
         return gpsh_fail(GPUSHMEM_ERR_ADDRESS,
                          "%s: pSync is at %p, which is not symmetric memory: it is to be a static "
                          "or global array, or from shmem_malloc",
@@ -175,7 +176,7 @@ static int set_make(const struct set *set, long *psync, gpushmem_team_t *team)
 gpushmem_team_t gpushmem_shmem_active_set(int start, int log_stride, int size, long *psync)
 {
     const struct set set = {start, log_stride, size};
-    if (start == 0 && size == gpsh.n_pes && (log_stride == 0 || size == 1) && size > 0)
+    if (start == 0 && size == gpsh_job()->n_pes && (log_stride == 0 || size == 1) && size > 0)
         return GPUSHMEM_TEAM_WORLD;
     gpushmem_team_t team = known_find(&set);
     if (team != GPUSHMEM_TEAM_INVALID)

@@ -3,6 +3,10 @@
 #include "api/argument.h"
 #include "api/family.h"
 #include "comm/context.h"
+#include "connect/net.h"
+#include "core/cpu.h"
+#include "job/job.h"
+#include "memory/heap.h"
 #include "memory/place.h"
 #include "memory/word.h"
 #include "transport/direct.h"
@@ -25,7 +29,7 @@ static int check(const char *function, const struct signal *s, const void *dest,
 // Stores or adds the signal by the processor. False if adding is the NIC's.
 GPSH_ALWAYS_INLINE bool signal_here(uint64_t *word, const struct signal *s)
 {
-    if (s->op == GPUSHMEM_SIGNAL_ADD && !gpsh.cpu_atomics)
+    if (s->op == GPUSHMEM_SIGNAL_ADD && !gpsh_net()->cpu_atomics)
         return false;
     gpsh_direct_signal(word, s->op == GPUSHMEM_SIGNAL_ADD, s->value);
     return true;
@@ -67,7 +71,7 @@ static int send_direct(struct gpsh_context *ctx, const struct signal *s,
 static int send_in_two(struct gpsh_context *ctx, const struct signal *s, const struct gpsh_op *both,
                        const struct gpsh_place *word, enum gpsh_wait wait)
 {
-    const struct gpsh_peer *peer = &gpsh.peers[both->pe];
+    const struct gpsh_peer *peer = &gpsh_job()->peers[both->pe];
     bool add = s->op == GPUSHMEM_SIGNAL_ADD;
     // Two transports do not order their operations: then the data is completed before the signal is
     // sent.
@@ -92,7 +96,7 @@ static int send_by_transport(struct gpsh_context *ctx, const struct signal *s,
                              const struct places *places, const void *source, size_t bytes, int pe,
                              enum gpsh_wait wait)
 {
-    const struct gpsh_peer *peer = &gpsh.peers[pe];
+    const struct gpsh_peer *peer = &gpsh_job()->peers[pe];
     bool add = s->op == GPUSHMEM_SIGNAL_ADD;
     const struct gpsh_op op = {
         .kind = GPSH_OP_PUT_SIGNAL,
@@ -135,7 +139,8 @@ GPSH_ALWAYS_INLINE int put_signal(const char *function, gpushmem_ctx_t ctx, void
     const struct signal s = {.word = sig, .value = value, .op = op};
     char *to = gpsh_direct(dest, bytes, pe);
     char *word = gpsh_direct(sig, sizeof *sig, pe);
-    bool plain = op == GPUSHMEM_SIGNAL_SET || (op == GPUSHMEM_SIGNAL_ADD && gpsh.cpu_atomics);
+    bool plain =
+        op == GPUSHMEM_SIGNAL_SET || (op == GPUSHMEM_SIGNAL_ADD && gpsh_net()->cpu_atomics);
     if (GPSH_UNLIKELY(to == NULL || word == NULL || (source == NULL && bytes != 0) || !plain ||
                       ((uintptr_t)sig & 7) != 0 || ctx == GPUSHMEM_CTX_INVALID))
         return send_slow(function, ctx, &s, dest, source, bytes, pe, wait);
@@ -163,14 +168,14 @@ DEFINE(putmem, void, 1)
 #undef gpushmem_signal_op // the type-generic name of C
 GPSH_FUNCTION(int, signal_op,
               (uint64_t * sig, uint64_t signal, enum gpushmem_signal_op sig_op, int pe),
-              put_signal(__func__, ctx, gpsh.heap, NULL, 0, sig, signal, sig_op, pe,
+              put_signal(__func__, ctx, gpsh_heap()->base, NULL, 0, sig, signal, sig_op, pe,
                          GPSH_WAIT_NONE))
 
 #undef gpushmem_signal_set
 #undef gpushmem_signal_add
 GPSH_FUNCTION(int, signal_set, (uint64_t * sig, uint64_t signal, int pe),
-              put_signal(__func__, ctx, gpsh.heap, NULL, 0, sig, signal, GPUSHMEM_SIGNAL_SET, pe,
-                         GPSH_WAIT_NONE))
+              put_signal(__func__, ctx, gpsh_heap()->base, NULL, 0, sig, signal,
+                         GPUSHMEM_SIGNAL_SET, pe, GPSH_WAIT_NONE))
 GPSH_FUNCTION(int, signal_add, (uint64_t * sig, uint64_t signal, int pe),
-              put_signal(__func__, ctx, gpsh.heap, NULL, 0, sig, signal, GPUSHMEM_SIGNAL_ADD, pe,
-                         GPSH_WAIT_NONE))
+              put_signal(__func__, ctx, gpsh_heap()->base, NULL, 0, sig, signal,
+                         GPUSHMEM_SIGNAL_ADD, pe, GPSH_WAIT_NONE))

@@ -7,7 +7,10 @@
 
 #include "api/argument.h"
 #include "api/strided.h"
+#include "core/cpu.h"
 #include "gpushmem/device_host.h"
+#include "job/job.h"
+#include "memory/heap.h"
 #include "proxy/emulation.h"
 #include "stream/stream_gpu.h"
 
@@ -48,7 +51,7 @@ static int submit(const char *function, const struct gpushmem_stream_op *op,
     gpsh_enqueue *emulated = gpsh_emulation();
     if (emulated)
         return emulated(stream, op);
-    if (GPSH_LIKELY(gpsh.device_heap))
+    if (GPSH_LIKELY(gpsh_heap()->device))
         return gpsh_stream_gpu_submit(op, stream);
     if (!stream)
         return do_now(op);
@@ -63,7 +66,7 @@ static int submit(const char *function, const struct gpushmem_stream_op *op,
 // name other symmetric objects, too.
 static int check_heap_object(const char *function, const void *sym, size_t bytes)
 {
-    bool at_once = !gpsh.device_heap && !gpsh_emulation();
+    bool at_once = !gpsh_heap()->device && !gpsh_emulation();
     if (at_once || !bytes || gpsh_in_user_heap(gpsh_offset(sym), bytes))
         return 0;
     return gpsh_fail(GPUSHMEM_ERR_ADDRESS,
@@ -88,7 +91,7 @@ static int check_transfer(const char *function, const void *sym, const void *loc
         status = check_heap_object(function, sym, bytes);
     if (status == 0 && bytes != 0)
         status = gpsh_check_local(function, local);
-    if (status == 0 && bytes != 0 && gpsh.device_heap)
+    if (status == 0 && bytes != 0 && gpsh_heap()->device)
         status = gpsh_stream_gpu_check_local(function, local);
     return status;
 }
@@ -127,7 +130,7 @@ static int check_strided(const char *function, const struct gpushmem_stream_op *
                                     (unsigned)op->size, op->pe, &span);
     if (status == 0)
         status = check_heap_object(function, sym, span);
-    if (status == 0 && nelems != 0 && gpsh.device_heap)
+    if (status == 0 && nelems != 0 && gpsh_heap()->device)
         status = gpsh_stream_gpu_check_local(function, local);
     return status;
 }
@@ -230,7 +233,7 @@ int gpsh_stream_drain(const char *function, gpushmem_stream_t stream)
     gpsh_enqueue *emulated = gpsh_emulation();
     if (emulated)
         return emulated(stream, &drain);
-    return gpsh.device_heap ? gpsh_stream_gpu_drain(function, stream) : 0;
+    return gpsh_heap()->device ? gpsh_stream_gpu_drain(function, stream) : 0;
 }
 
 int gpushmem_signal_op_on_stream(uint64_t *sig, uint64_t signal, enum gpushmem_signal_op sig_op,
@@ -247,8 +250,11 @@ int gpushmem_signal_wait_until_on_stream(uint64_t *sig, enum gpushmem_cmp cmp, u
         status = check_heap_object(__func__, sig, sizeof *sig);
     if (status < 0)
         return status;
-    const struct gpushmem_stream_op op = {
-        .kind = GPUSHMEM_STREAM_WAIT, .pe = gpsh.my_pe, .op = cmp, .signal = sig, .value = value};
+    const struct gpushmem_stream_op op = {.kind = GPUSHMEM_STREAM_WAIT,
+                                          .pe = gpsh_job()->my_pe,
+                                          .op = cmp,
+                                          .signal = sig,
+                                          .value = value};
     return submit(__func__, &op, stream);
 }
 

@@ -6,9 +6,13 @@
 #include "api/argument.h"
 #include "api/coll_compare.h"
 #include "api/team.h"
+#include "core/cpu.h"
+#include "core/settings.h"
 #include "core/team_name.h"
 #include "gpushmem/device_host.h"
 #include "gpushmem/impl/coll_types.h"
+#include "job/job.h"
+#include "memory/heap.h"
 #include "proxy/device_teams.h"
 #include "proxy/emulation.h"
 #include "stream/coll_choice.h"
@@ -32,7 +36,7 @@ struct teams {
 // No kernel will carry the call out: the host does. Nothing can be in the only stream there is.
 static bool at_once(void)
 {
-    return !gpsh.device_heap && !gpsh_emulation();
+    return !gpsh_heap()->device && !gpsh_emulation();
 }
 
 static int check_stream(const struct call *call)
@@ -68,7 +72,7 @@ static int check_device_team(const char *function, gpushmem_team_t team,
                          "%s: %s was made when GPUSHMEM_STREAM_TEAMS=%lld others existed, and "
                          "has no memory for operations of streams; raise that setting",
                          function, gpsh_team_name(team).text,
-                         (long long)gpsh.settings.stream_teams);
+                         (long long)gpsh_settings()->stream_teams);
     return 0;
 }
 
@@ -135,7 +139,7 @@ static bool may_overlap(const struct gpushmem_coll_op *op, const struct gpsh_tea
 // Kernels know the heap alone; what is done at once may name other symmetric objects, too.
 static int check_object(const char *function, const void *sym, size_t bytes)
 {
-    int status = gpsh_check_remote(function, sym, bytes, gpsh.my_pe);
+    int status = gpsh_check_remote(function, sym, bytes, gpsh_job()->my_pe);
     if (status || at_once() || !bytes || gpsh_offset(sym) < gpsh_heap_bytes())
         return status;
     return gpsh_fail(GPUSHMEM_ERR_ADDRESS,

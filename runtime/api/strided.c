@@ -6,6 +6,9 @@
 #include "api/argument.h"
 #include "api/family.h"
 #include "comm/context.h"
+#include "core/cpu.h"
+#include "core/error.h"
+#include "memory/heap.h"
 #include "memory/place.h"
 #include "transport/direct.h"
 

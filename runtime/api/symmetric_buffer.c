@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Buffers of the program as symmetric memory: each PE's pages move into a block of the heap.
 // docs/adr/0027-buffers-of-the-program.md.
+#include <pthread.h>
+
 #include "api/argument.h"
 #include "api/consent.h"
 #include "api/growth.h"
 #include "api/memory.h"
+#include "core/error.h"
 #include "gpu/gpu.h"
 #include "memory/adopted.h"
 #include "memory/blocks.h"
 #include "memory/gpu_region.h"
+#include "memory/heap.h"
 #include "memory/regions.h"
 
 // No PE has used the block yet.
@@ -51,7 +55,7 @@ enum { IN_GPU_MEMORY = 1 }; // so that a PE that passes host memory is told
 
 static void *register_on_gpu(const char *function, void *buffer, size_t bytes)
 {
-    if (!gpsh.heap_grows) { // nowhere
+    if (!gpsh_heap()->grows) { // nowhere
         int here = gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
                              "%s(%p, %zu): there are no addresses beyond the heap for GPU memory; "
                              "set GPUSHMEM_HEAP_MAX to the size of the heap and of all that will "
@@ -60,7 +64,7 @@ static void *register_on_gpu(const char *function, void *buffer, size_t bytes)
         (void)gpsh_consent(function, GPSH_CALL_REGISTER, bytes, IN_GPU_MEMORY, here);
         return NULL;
     }
-    char *symmetric = gpsh.heap + gpsh_heap_bytes();
+    char *symmetric = gpsh_heap()->base + gpsh_heap_bytes();
     return gpsh_heap_adopt(function, GPSH_CALL_REGISTER, bytes, IN_GPU_MEMORY, buffer, bytes)
                ? NULL
                : symmetric;
@@ -71,7 +75,7 @@ static int unregister_on_gpu(const char *function, uint64_t offset)
     int status = gpsh_consent(function, GPSH_CALL_UNREGISTER, offset, IN_GPU_MEMORY, 0);
     if (status)
         return status;
-    gpsh_heap_adopted_ends(gpsh.heap + offset);
+    gpsh_heap_adopted_ends(gpsh_heap()->base + offset);
     gpsh_gpu_region_return(offset);
     return 0;
 }
@@ -103,7 +107,7 @@ void *gpushmem_buffer_register_symmetric(void *buffer, size_t bytes)
     if (gpsh_check_ready(__func__))
         return NULL;
     pthread_mutex_lock(&one_at_a_time);
-    bool on_gpu = gpsh.device_heap && bytes && gpsh_gpu_is_device_memory(buffer);
+    bool on_gpu = gpsh_heap()->device && bytes && gpsh_gpu_is_device_memory(buffer);
     void *symmetric = on_gpu ? register_on_gpu(__func__, buffer, bytes)
                              : register_buffer(__func__, buffer, bytes);
     pthread_mutex_unlock(&one_at_a_time);

@@ -9,6 +9,7 @@
 #include "comm/team_meet.h"
 #include "comm/team_split.h"
 #include "comm/team_survivors.h"
+#include "job/job.h"
 
 int gpsh_check_team(const char *function, gpushmem_team_t handle, struct gpsh_team **out)
 {
@@ -24,7 +25,7 @@ int gpsh_check_team(const char *function, gpushmem_team_t handle, struct gpsh_te
                          function);
     return gpsh_fail(GPUSHMEM_ERR_INVALID,
                      "%s: %d is no team of PE %d: it was destroyed, or this PE is no member",
-                     function, handle, gpsh.my_pe);
+                     function, handle, gpsh_job()->my_pe);
 }
 
 // ---- Queries ----
@@ -108,8 +109,8 @@ int gpushmem_failed_pes(int *pes, int most)
         return gpsh_fail(GPUSHMEM_ERR_INVALID, "%s: most is %d; it is at least 0", __func__, most);
     if (most && !pes)
         return gpsh_fail(GPUSHMEM_ERR_INVALID, "%s: no place for %d PEs (NULL)", __func__, most);
-    for (int pe = 0; pe < gpsh.n_pes; pe++) {
-        if (!atomic_load(&gpsh.peers[pe].error))
+    for (int pe = 0; pe < gpsh_job()->n_pes; pe++) {
+        if (!atomic_load(&gpsh_job()->peers[pe].error))
             continue;
         if (n < most)
             pes[n] = pe;
@@ -274,7 +275,7 @@ int gpushmem_team_survivors(gpushmem_team_t parent_team, const struct gpushmem_t
     int status = gpsh_check_team(__func__, parent_team, &parent);
     if (status)
         return status;
-    if (!gpsh.outlives)
+    if (!gpsh_job()->outlives)
         return gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED,
                          "%s: no PE outlives another one in this job, because "
                          "GPUSHMEM_ON_PE_FAILURE is not notify on all PEs: set it so",

@@ -11,6 +11,9 @@
 #include "api/family.h"
 #include "comm/contexts.h"
 #include "comm/sync.h"
+#include "core/cpu.h"
+#include "core/error.h"
+#include "memory/heap.h"
 #include "memory/place.h"
 #include "memory/word.h"
 #include "observe/call.h"
@@ -54,7 +57,7 @@ GPSH_ALWAYS_INLINE bool holds(uint64_t word, int cmp, uint64_t value)
 // to wait on.
 GPSH_ALWAYS_INLINE int unread(void)
 {
-    return GPSH_UNLIKELY(gpsh.device_heap) ? gpsh_word_unread() : 0;
+    return GPSH_UNLIKELY(gpsh_heap()->device) ? gpsh_word_unread() : 0;
 }
 
 static int check(const char *function, const void *vars, size_t nelems, struct kind kind, int cmp)
@@ -65,7 +68,7 @@ static int check(const char *function, const void *vars, size_t nelems, struct k
 // The common case of check() in line: one word in the heap, aligned.
 GPSH_ALWAYS_INLINE bool sound(const void *var, struct kind kind, int cmp)
 {
-    return gpsh.quick_pes > 0 && (unsigned)cmp <= GPUSHMEM_CMP_GE &&
+    return gpsh_heap()->quick_pes > 0 && (unsigned)cmp <= GPUSHMEM_CMP_GE &&
            gpsh_in_user_heap(gpsh_offset(var), kind.width) &&
            ((uintptr_t)var & (kind.width - 1u)) == 0;
 }

@@ -9,6 +9,7 @@
 
 #include "comm/fold.h"
 #include "comm/team_signal.h"
+#include "memory/heap.h"
 #include "memory/place.h"
 
 // One call of this PE.

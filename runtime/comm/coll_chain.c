@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "comm/team_signal.h"
+#include "memory/heap.h"
 
 enum {
     PIECE_BYTES = 32768,
@@ -53,7 +54,7 @@ static int put_before(struct gpsh_chain *chain, const struct gpsh_link *link, in
     char *dest = gpsh_chain_dest(chain, link);
     memmove(views + 1, views, (size_t)count * sizeof *views);
     views[0] = dest;
-    if (!gpsh.device_heap)
+    if (!gpsh_heap()->device)
         return 0;
     char *copy = chain->piece.fetched + (size_t)count * chain->piece.most * c->size;
     views[0] = copy;

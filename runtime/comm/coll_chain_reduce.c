@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Large reduces of a team with nodes: the last node's result goes back from node to node.
 #include "comm/coll_chain.h"
+#include "memory/heap.h"
 
 static int fold(struct gpsh_chain *chain, const struct gpsh_link *link)
 {
     const struct gpsh_coll *c = chain->c;
     char *dest = gpsh_chain_dest(chain, link);
-    char *result = gpsh.device_heap ? chain->piece.out : dest;
+    char *result = gpsh_heap()->device ? chain->piece.out : dest;
     int count, status = gpsh_chain_gather(chain, link, &count);
     if (status < 0)
         return status;

@@ -5,6 +5,7 @@
 
 #include "comm/coll_chain.h"
 #include "comm/coll_scan.h"
+#include "memory/heap.h"
 
 enum { PREFIXES = 4 }; // sums on their way
 
@@ -50,7 +51,7 @@ static bool is_direct(const struct gpsh_chain *chain)
     const struct gpsh_team_nodes *nodes = chain->nodes;
     const struct gpsh_team *team = chain->c->team;
     const int *mates = nodes->members + nodes->starts[nodes->mine];
-    bool direct = !gpsh.device_heap;
+    bool direct = !gpsh_heap()->device;
     for (int i = 0; i < nodes->sizes[nodes->mine] && direct; i++)
         direct = gpsh_coll_at(team, mates[i], chain->c->dest) != NULL;
     return direct;

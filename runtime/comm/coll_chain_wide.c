@@ -4,6 +4,7 @@
 // in the dest of the member beside it: nobody else writes there before the holder has the result.
 #include "comm/coll_chain.h"
 #include "comm/team_signal.h"
+#include "memory/heap.h"
 
 enum {
     SENT = 4, // pieces on their way, in two parts each; then what came of the lower parts
@@ -125,7 +126,7 @@ static int go_up(struct gpsh_chain *chain, const struct gpsh_link *link)
 bool gpsh_coll_chain_wide_fits(const struct gpsh_team *team)
 {
     const struct gpsh_team_nodes *nodes = team->nodes;
-    bool fits = gpsh_coll_chain_fits(team) && nodes->in_order && !gpsh.device_heap;
+    bool fits = gpsh_coll_chain_fits(team) && nodes->in_order && !gpsh_heap()->device;
     for (int node = 0; fits && node < nodes->n; node++)
         fits = nodes->sizes[node] > 1;
     return fits;

@@ -3,15 +3,18 @@
 
 #include <stdlib.h>
 
+#include "job/job.h"
+#include "memory/heap.h"
+
 int gpsh_piece_begin(struct gpsh_piece *p, const struct gpsh_coll *c, size_t outs, size_t least)
 {
     enum { NEAR_BYTES = 16384, FAR_BYTES = 65536 };
     size_t n = (size_t)c->team->n, pieces = outs + n;
-    size_t bytes = gpsh_coll_direct(c) && !gpsh.device_heap ? NEAR_BYTES : FAR_BYTES;
+    size_t bytes = gpsh_coll_direct(c) && !gpsh_heap()->device ? NEAR_BYTES : FAR_BYTES;
     char *memory = malloc(bytes * pieces);
     *p = (struct gpsh_piece){.c = c, .memory = memory};
     if (!memory) { // the others are in the operation already: small pieces then
-        bytes = GPSH_TEAM_WORK * gpsh_team_room(gpsh.n_pes) / pieces / 16 * 16;
+        bytes = GPSH_TEAM_WORK * gpsh_team_room(gpsh_job()->n_pes) / pieces / 16 * 16;
         memory = c->team->work;
     }
     p->most = bytes / c->size;
@@ -31,7 +34,7 @@ int gpsh_piece_gather(struct gpsh_piece *p, const int *ranks, int count, const c
     const struct gpsh_coll *c = p->c;
     struct gpsh_team *team = c->team;
     int status = 0;
-    bool host = !gpsh.device_heap, fetches = false;
+    bool host = !gpsh_heap()->device, fetches = false;
     for (int i = 0; i < count && status == 0; i++) {
         int k = (team->my_rank + i) % count, rank = ranks ? ranks[k] : k;
         const char *there = gpsh_coll_at(team, rank, sym + at);

@@ -4,6 +4,7 @@
 
 #include "comm/coll.h"
 #include "comm/context.h"
+#include "memory/heap.h"
 #include "memory/regions.h"
 
 static int submit(const struct gpsh_team *team, int rank, int kind, void *local, const void *sym,
@@ -100,7 +101,7 @@ int gpsh_coll_copy(void *to, const void *from, size_t bytes)
 {
     if (to == from)
         return 0;
-    if (gpsh.device_heap)
+    if (gpsh_heap()->device)
         return gpsh_regions_copy(to, from, bytes);
     memmove(to, from, bytes);
     return 0;
@@ -109,7 +110,7 @@ int gpsh_coll_copy(void *to, const void *from, size_t bytes)
 const char *gpsh_coll_bring(const struct gpsh_team *team, const void *sym, size_t bytes,
                             enum gpsh_team_work part)
 {
-    if (!gpsh.device_heap)
+    if (!gpsh_heap()->device)
         return sym;
     char *copy = gpsh_team_work(team, part);
     return gpsh_regions_copy(copy, sym, bytes) ? NULL : copy;

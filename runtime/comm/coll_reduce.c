@@ -3,11 +3,13 @@
 #include <string.h>
 
 #include "comm/coll_scan.h"
+#include "core/error.h"
+#include "memory/heap.h"
 
 // Where a small result is made.
 static char *small_result(const struct gpsh_coll *c)
 {
-    return gpsh.device_heap ? gpsh_team_work(c->team, GPSH_WORK_OUT) : c->dest;
+    return gpsh_heap()->device ? gpsh_team_work(c->team, GPSH_WORK_OUT) : c->dest;
 }
 
 // ---- Small ----
@@ -49,7 +51,7 @@ static int scatter_small(const struct gpsh_coll *c)
 // place an element of the own source is read before it is overwritten, and nobody else reads it.
 static char *piece_result(const struct gpsh_piece *p, char *dest)
 {
-    return gpsh.device_heap || !gpsh_coll_direct(p->c) ? p->out : dest;
+    return gpsh_heap()->device || !gpsh_coll_direct(p->c) ? p->out : dest;
 }
 
 static int reduce_share(struct gpsh_piece *p)

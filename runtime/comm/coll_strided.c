@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "comm/coll.h"
+#include "job/job.h"
+#include "memory/heap.h"
 
 // `count` elements, the strides in bytes. memcpy of a constant size is a load and a store.
 static void copy_strided(char *to, size_t to_stride, const char *from, size_t from_stride,
@@ -35,7 +37,7 @@ static int unpack(const struct gpsh_coll *c, int rank, size_t first, const char 
     size_t stride = (size_t)c->dst * c->size;
     char *to = dest_of(c, rank) + first * stride;
     int status = 0;
-    if (!gpsh.device_heap)
+    if (!gpsh_heap()->device)
         copy_strided(to, stride, from, c->size, c->size, count);
     else if (c->dst == 1)
         return gpsh_coll_copy(to, from, count * c->size);
@@ -52,7 +54,7 @@ static int strided_small(const struct gpsh_coll *c)
            stride = (size_t)c->sst * c->size;
     char *packed = gpsh_team_work(team, GPSH_WORK_IN);
     int status = 0;
-    if (gpsh.device_heap)
+    if (gpsh_heap()->device)
         for (size_t i = 0; i < all && status == 0; i++)
             status = gpsh_coll_copy(packed + i * c->size, c->source + i * stride, c->size);
     else
@@ -71,7 +73,7 @@ static int fetch_part(const struct gpsh_coll *c, int rank)
 {
     struct gpsh_team *team = c->team;
     size_t stride = (size_t)c->sst * c->size, part;
-    size_t most = GPSH_TEAM_WORK * gpsh_team_room(gpsh.n_pes) / c->size;
+    size_t most = GPSH_TEAM_WORK * gpsh_team_room(gpsh_job()->n_pes) / c->size;
     const char *from = source_of(c, team->my_rank);
     int status = 0;
     for (size_t at = 0; at < c->nelems && status == 0; at += part) {
@@ -99,7 +101,7 @@ int gpsh_coll_alltoalls(const struct gpsh_coll *c)
     for (int i = 0; i < team->n && status == 0; i++) {
         int rank = gpsh_coll_turn(team, i);
         const char *there = gpsh_coll_at(team, rank, source_of(c, team->my_rank));
-        if (there && !gpsh.device_heap)
+        if (there && !gpsh_heap()->device)
             copy_strided(dest_of(c, rank), (size_t)c->dst * c->size, there,
                          (size_t)c->sst * c->size, c->size, c->nelems);
         else

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "comm/context.h"
+#include "job/job.h"
+#include "memory/control.h"
 
 enum { CALL_TEXT = 128 };
 
@@ -96,7 +98,7 @@ int gpsh_collective_compare(uint64_t number)
 {
     struct gpsh_collective first, other;
     int first_pe = -1;
-    for (int pe = 0; pe < gpsh.n_pes; ++pe) {
+    for (int pe = 0; pe < gpsh_job()->n_pes; ++pe) {
         int status = call_read(pe, &other);
         if (status < 0)
             return status;

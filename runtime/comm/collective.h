@@ -6,7 +6,9 @@
 
 #include <stdint.h>
 
-#include "state/state.h"
+#include "core/cpu.h"
+#include "job/job.h"
+#include "memory/control.h"
 
 enum gpsh_collective_kind {
     GPSH_CALL_SYNC_ALL,

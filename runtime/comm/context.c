@@ -2,11 +2,15 @@
 #include "comm/context.h"
 
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "comm/pending.h"
+#include "connect/net.h"
+#include "core/cpu.h"
+#include "job/job.h"
 #include "memory/word.h"
 #include "observe/call.h"
 #include "progress/waiter.h"
@@ -105,7 +109,7 @@ static int flow_error(const struct gpsh_channel *channel, int pe)
     int error = channel->flows[pe].error;
     if (error == 0)
         return 0;
-    const char *reason = gpsh.peers[pe].reason;
+    const char *reason = gpsh_job()->peers[pe].reason;
     return gpsh_fail(error, "operations towards PE %d were lost: %s", pe,
                      reason[0] != '\0' ? reason : gpushmem_strerror(error));
 }
@@ -139,7 +143,7 @@ static int drain(struct gpsh_context *owner, struct gpsh_channel *channel, int p
 static int submit(struct gpsh_context *ctx, const struct gpsh_op *op, enum gpsh_wait wait)
 {
     struct gpsh_context *owner = channel_owner(ctx);
-    const struct gpsh_peer *peer = &gpsh.peers[op->pe];
+    const struct gpsh_peer *peer = &gpsh_job()->peers[op->pe];
     int index = op->kind == GPSH_OP_AMO ? peer->amo : peer->data;
     if (index < 0 || owner->channels[index] == NULL)
         return gpsh_fail(GPUSHMEM_ERR_UNREACHABLE, "no transport reaches PE %d: %s", op->pe,
@@ -292,13 +296,14 @@ static int fence_flow(struct gpsh_context *ctx, struct gpsh_context *owner, int 
 
 static int fence_channels(struct gpsh_context *owner, int pe)
 {
-    for (int i = 0; i < gpsh.n_transports; ++i) {
+    for (int i = 0; i < gpsh_net()->n_transports; ++i) {
         struct gpsh_channel *channel = owner->channels[i];
         if (channel != NULL && channel->pending != 0)
             channel->ops->fence(channel, pe);
     }
     int status = 0;
-    for (int i = 0; i < gpsh.n_transports && gpsh_default_context.mixed && status == 0; ++i) {
+    for (int i = 0; i < gpsh_net()->n_transports && gpsh_default_context.mixed && status == 0;
+         ++i) {
         const struct gpsh_channel *channel = owner->channels[i];
         if (channel != NULL && channel->pending != 0)
             status = pe == GPSH_ALL_PES ? settle_listed(owner, owner, i, fence_flow)
@@ -339,7 +344,7 @@ static int settle_flow(struct gpsh_context *ctx, struct gpsh_context *owner, int
 static int settle_all(struct gpsh_context *ctx, struct gpsh_context *owner, int index)
 {
     int result = 0;
-    for (int target = 0; target < gpsh.n_pes; ++target) {
+    for (int target = 0; target < gpsh_job()->n_pes; ++target) {
         int status = settle_flow(ctx, owner, index, target);
         if (status == GPUSHMEM_ERR_TIMEOUT)
             return status;
@@ -361,8 +366,8 @@ int gpsh_context_quiet(struct gpsh_context *ctx, int pe)
     struct gpsh_context *owner = channel_owner(ctx);
     int result = 0;
     lock(owner);
-    bool failures = atomic_load_explicit(&gpsh.failed_pe, memory_order_relaxed) >= 0;
-    for (int i = 0; i < gpsh.n_transports; ++i) {
+    bool failures = atomic_load_explicit(&gpsh_job()->failed_pe, memory_order_relaxed) >= 0;
+    for (int i = 0; i < gpsh_net()->n_transports; ++i) {
         const struct gpsh_channel *channel = owner->channels[i];
         if (channel == NULL || (channel->pending == 0 && !channel->failed && !failures))
             continue;
@@ -383,7 +388,7 @@ bool gpsh_context_drive(struct gpsh_context *owner)
     bool pending = false;
     if (owner->locked && pthread_mutex_trylock(&owner->lock) != 0)
         return true; // its owner drives it
-    for (int i = 0; i < gpsh.n_transports; ++i) {
+    for (int i = 0; i < gpsh_net()->n_transports; ++i) {
         struct gpsh_channel *channel = owner->channels[i];
         if (channel != NULL && channel->pending != 0)
             channel->ops->progress(channel);

@@ -5,10 +5,14 @@
 #define GPSH_CONTEXT_H
 
 #include <limits.h>
+#include <pthread.h>
 
+#include "connect/net.h"
+#include "core/cpu.h"
 #include "gpushmem/device_abi.h"
 #include "gpushmem/gpushmem.h"
-#include "state/state.h"
+#include "job/job.h"
+#include "memory/heap.h"
 
 struct gpsh_context {
     // by transport index; NULL where the transport is not in use
@@ -96,7 +100,9 @@ void gpsh_context_free_places(void);
 // Stores and atomics take different ways to the PE: nothing orders them but completion.
 static inline bool gpsh_mixed_paths(int pe)
 {
-    return gpsh.direct[pe] != NULL ? !gpsh.cpu_atomics : gpsh.peers[pe].amo != gpsh.peers[pe].data;
+    return gpsh_heap()->direct[pe] != NULL
+               ? !gpsh_net()->cpu_atomics
+               : gpsh_job()->peers[pe].amo != gpsh_job()->peers[pe].data;
 }
 
 #endif

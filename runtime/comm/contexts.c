@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "comm/contexts.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 
+#include "connect/net.h"
+#include "core/cpu.h"
+#include "core/settings.h"
+#include "job/job.h"
+#include "memory/heap.h"
 #include "observe/trace.h"
 #include "progress/waiter.h"
 #include "proxy/device_side.h"
@@ -30,8 +36,8 @@ static struct {
 static bool any_direct(void)
 {
     bool any = false;
-    for (int pe = 0; pe < gpsh.n_pes; ++pe)
-        any |= gpsh.direct[pe] != NULL;
+    for (int pe = 0; pe < gpsh_job()->n_pes; ++pe)
+        any |= gpsh_heap()->direct[pe] != NULL;
     return any;
 }
 
@@ -39,16 +45,17 @@ static void survey_peers(void)
 {
     gpsh_default_context.remote = false;
     gpsh_default_context.mixed = false;
-    for (int pe = 0; pe < gpsh.n_pes; ++pe) {
-        gpsh_default_context.remote |=
-            gpsh.direct[pe] == NULL || !gpsh.cpu_atomics || gpsh.mapped[GPSH_CONTROL][pe] == NULL;
+    for (int pe = 0; pe < gpsh_job()->n_pes; ++pe) {
+        gpsh_default_context.remote |= gpsh_heap()->direct[pe] == NULL ||
+                                       !gpsh_net()->cpu_atomics ||
+                                       gpsh_heap()->mapped[GPSH_CONTROL][pe] == NULL;
         gpsh_default_context.mixed |= gpsh_mixed_paths(pe);
     }
 }
 
 static void close_channels(struct gpsh_channel **channels)
 {
-    for (int i = 0; i < gpsh.n_transports; ++i) {
+    for (int i = 0; i < gpsh_net()->n_transports; ++i) {
         if (channels[i] != NULL)
             channels[i]->ops->channel_close(channels[i]);
         channels[i] = NULL;
@@ -57,8 +64,8 @@ static void close_channels(struct gpsh_channel **channels)
 
 static int open_channels(int index, struct gpsh_channel **channels)
 {
-    for (int i = 0; i < gpsh.n_transports; ++i) {
-        struct gpsh_transport *transport = gpsh.transports[i];
+    for (int i = 0; i < gpsh_net()->n_transports; ++i) {
+        struct gpsh_transport *transport = gpsh_net()->transports[i];
         int status = transport->ops->channel_open(transport, index, &channels[i]);
         if (status < 0) {
             close_channels(channels);
@@ -79,12 +86,12 @@ static void free_reports(struct gpsh_context *ctx)
 
 static int allocate_reports(struct gpsh_context *ctx)
 {
-    for (int i = 0; i < gpsh.n_transports; ++i) {
-        ctx->reported[i] = calloc((size_t)gpsh.n_pes, 1);
+    for (int i = 0; i < gpsh_net()->n_transports; ++i) {
+        ctx->reported[i] = calloc((size_t)gpsh_job()->n_pes, 1);
         if (ctx->reported[i] == NULL) {
             free_reports(ctx);
             return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no host memory for a context of %d PEs",
-                             gpsh.n_pes);
+                             gpsh_job()->n_pes);
         }
     }
     return 0;
@@ -93,8 +100,8 @@ static int allocate_reports(struct gpsh_context *ctx)
 // Forgets failures of channels that another context used before: they were reported there.
 static void skip_old_errors(struct gpsh_context *ctx)
 {
-    for (int i = 0; i < gpsh.n_transports; ++i)
-        for (int pe = 0; ctx->channels[i] != NULL && pe < gpsh.n_pes; ++pe)
+    for (int i = 0; i < gpsh_net()->n_transports; ++i)
+        for (int pe = 0; ctx->channels[i] != NULL && pe < gpsh_job()->n_pes; ++pe)
             ctx->reported[i][pe] = ctx->channels[i]->flows[pe].error != 0;
 }
 
@@ -110,8 +117,8 @@ static bool take_from_pool(struct gpsh_channel **channels)
         free(spare);
         return true;
     }
-    for (int i = 0; i < gpsh.n_transports; ++i) {
-        if (contexts.next_index >= gpsh.transport_envs[i].channels)
+    for (int i = 0; i < gpsh_net()->n_transports; ++i) {
+        if (contexts.next_index >= gpsh_net()->envs[i].channels)
             return false;
     }
     // An index is used up even if opening it fails: a transport opens each one once at most.
@@ -154,7 +161,7 @@ static void tell_sharing(void)
         WARN, "context",
         "a new context shares the queues of the default context, so that the two wait for each "
         "other: GPUSHMEM_CONTEXTS=%lld allows no more contexts with queues of their own; raise it",
-        (long long)gpsh.settings.contexts);
+        (long long)gpsh_settings()->contexts);
 }
 
 static void share_channels(struct gpsh_context *ctx)
@@ -175,7 +182,7 @@ int gpsh_contexts_create(long options, struct gpsh_context **out)
     // where a PE is mapped, the context's own puts are stores
     ctx->stores = !(options & GPUSHMEM_CTX_NOSTORE) || any_direct();
     bool one_thread = (options & (GPUSHMEM_CTX_SERIALIZED | GPUSHMEM_CTX_PRIVATE)) != 0;
-    ctx->locked = gpsh.thread_level == GPUSHMEM_THREAD_MULTIPLE && !one_thread;
+    ctx->locked = gpsh_job()->thread_level == GPUSHMEM_THREAD_MULTIPLE && !one_thread;
     int status = allocate_reports(ctx);
     if (status < 0) {
         free(ctx);
@@ -285,11 +292,11 @@ int gpsh_contexts_init(void)
 {
     struct gpsh_context *ctx = &gpsh_default_context;
     gpsh_context_free_places(); // the transports that knew them are closed
-    *ctx = (struct gpsh_context){.locked = gpsh.thread_level == GPUSHMEM_THREAD_MULTIPLE,
+    *ctx = (struct gpsh_context){.locked = gpsh_job()->thread_level == GPUSHMEM_THREAD_MULTIPLE,
                                  .stores = true};
     contexts.created = NULL;
     contexts.spares = NULL;
-    contexts.next_index = gpsh_channel_first_context(&gpsh.settings);
+    contexts.next_index = gpsh_channel_first_context(gpsh_settings());
     contexts.told = false;
     gpsh_waiter_drive(gpsh_contexts_progress);
     gpsh_device_side_borrow(
@@ -356,7 +363,7 @@ static bool may_drive(const struct gpsh_context *ctx)
         return false; // it has no channels
     bool mine =
         (ctx->options & GPUSHMEM_CTX_PRIVATE) != 0 && pthread_equal(ctx->creator, pthread_self());
-    return ctx->locked || gpsh.thread_level != GPUSHMEM_THREAD_MULTIPLE || mine;
+    return ctx->locked || gpsh_job()->thread_level != GPUSHMEM_THREAD_MULTIPLE || mine;
 }
 
 bool gpsh_contexts_progress(void)

@@ -5,8 +5,10 @@
 
 #include "comm/context.h"
 #include "core/clock.h"
+#include "job/job.h"
+#include "memory/control.h"
+#include "memory/heap.h"
 #include "progress/waiter.h"
-#include "state/state.h"
 
 // A PE that took this one for lost has left without telling it. So this PE repeats its message,
 // when the last one was acknowledged: if the other PE is gone, its NIC does not answer, and that
@@ -16,10 +18,10 @@ enum { REMIND_NS = 500000000 };
 static void tell(int pe)
 {
     const uint64_t word = 1;
-    char *mapped = gpsh.mapped[GPSH_CONTROL][pe];
+    char *mapped = gpsh_heap()->mapped[GPSH_CONTROL][pe];
     if (mapped) {
         struct gpsh_control *control = (struct gpsh_control *)(void *)mapped;
-        atomic_store_explicit(&control->departed[gpsh.my_pe], word, memory_order_release);
+        atomic_store_explicit(&control->departed[gpsh_job()->my_pe], word, memory_order_release);
         return;
     }
     const struct gpsh_op op = {
@@ -28,7 +30,8 @@ static void tell(int pe)
         .region = GPSH_CONTROL,
         .pe = pe,
         .local = (char *)(uintptr_t)&word,
-        .remote = (uint64_t)((char *)&gpsh.control->departed[gpsh.my_pe] - (char *)gpsh.control),
+        .remote = (uint64_t)((char *)&gpsh_heap()->control->departed[gpsh_job()->my_pe] -
+                             (char *)gpsh_heap()->control),
         .bytes = sizeof word,
     };
     // A PE that cannot be told is lost; the transport has reported that already.
@@ -38,34 +41,35 @@ static void tell(int pe)
 
 void gpsh_depart_tell_node(void)
 {
-    for (int pe = 0; pe < gpsh.n_pes; pe++)
-        if (gpsh.mapped[GPSH_CONTROL][pe])
+    for (int pe = 0; pe < gpsh_job()->n_pes; pe++)
+        if (gpsh_heap()->mapped[GPSH_CONTROL][pe])
             tell(pe);
 }
 
 bool gpsh_depart_has_told(int pe)
 {
-    return atomic_load_explicit(&gpsh.control->departed[pe], memory_order_acquire);
+    return atomic_load_explicit(&gpsh_heap()->control->departed[pe], memory_order_acquire);
 }
 
 // Whether everything sent there was.
 static bool is_acknowledged(int pe)
 {
-    const struct gpsh_channel *channel = gpsh_default_context.channels[gpsh.peers[pe].data];
+    const struct gpsh_channel *channel = gpsh_default_context.channels[gpsh_job()->peers[pe].data];
     return channel->flows[pe].completed == channel->flows[pe].posted;
 }
 
 static void remind(int pe)
 {
-    if (gpsh.mapped[GPSH_CONTROL][pe] || !is_acknowledged(pe))
+    if (gpsh_heap()->mapped[GPSH_CONTROL][pe] || !is_acknowledged(pe))
         return;
-    gpsh.peers[pe].reminded = true;
+    gpsh_job()->peers[pe].reminded = true;
     tell(pe);
 }
 
 static bool is_awaited(int pe)
 {
-    return pe != gpsh.my_pe && !atomic_load(&gpsh.peers[pe].error) && !gpsh_depart_has_told(pe);
+    return pe != gpsh_job()->my_pe && !atomic_load(&gpsh_job()->peers[pe].error) &&
+           !gpsh_depart_has_told(pe);
 }
 
 static void awaited(const void *subject, char *text, size_t bytes)
@@ -96,8 +100,9 @@ static int await_departure(int pe, struct gpsh_waiter *waiter)
 int gpsh_depart_see_off(void)
 {
     int result = 0;
-    for (int pe = 0; pe < gpsh.n_pes && result != GPUSHMEM_ERR_TIMEOUT; pe++) {
-        int status = gpsh.peers[pe].reminded ? 0 : gpsh_context_quiet(&gpsh_default_context, pe);
+    for (int pe = 0; pe < gpsh_job()->n_pes && result != GPUSHMEM_ERR_TIMEOUT; pe++) {
+        int status =
+            gpsh_job()->peers[pe].reminded ? 0 : gpsh_context_quiet(&gpsh_default_context, pe);
         result = status ? status : result;
     }
     return result;
@@ -105,7 +110,7 @@ int gpsh_depart_see_off(void)
 
 int gpsh_depart(const char *what)
 {
-    int n = gpsh.n_pes, me = gpsh.my_pe, lost = -1;
+    int n = gpsh_job()->n_pes, me = gpsh_job()->my_pe, lost = -1;
     GPSH_WAIT(waiter, what);
     waiter.flows_tell = true;
     waiter.about = awaited;
@@ -122,5 +127,5 @@ int gpsh_depart(const char *what)
     if (lost < 0)
         return 0;
     return gpsh_fail(GPUSHMEM_ERR_PE_FAILED, "%s: PE %d was lost before it came: %s", what, lost,
-                     gpsh.peers[lost].reason);
+                     gpsh_job()->peers[lost].reason);
 }

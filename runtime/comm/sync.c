@@ -4,6 +4,10 @@
 #include <stdio.h>
 
 #include "comm/context.h"
+#include "core/cpu.h"
+#include "job/job.h"
+#include "memory/control.h"
+#include "memory/heap.h"
 #include "memory/team_scratch.h"
 #include "memory/word.h"
 #include "observe/call.h"
@@ -37,7 +41,7 @@ static struct gpsh_bell *bell;
 // Every word as if the barriers up to this number were over: 32 bits of it may be about to wrap.
 void gpsh_sync_init(uint64_t number)
 {
-    struct gpsh_control *control = gpsh.control;
+    struct gpsh_control *control = gpsh_heap()->control;
     entered = number;
     bell = NULL;
     for (int round = 0; round < GPSH_SYNC_ROUNDS; round++)
@@ -51,11 +55,11 @@ void gpsh_sync_init(uint64_t number)
 void gpsh_sync_share(void)
 {
     bool mapped = gpsh_waiter_shares();
-    for (int pe = 0; pe < gpsh.n_pes; pe++)
-        mapped = mapped && gpsh.mapped[GPSH_CONTROL][pe];
+    for (int pe = 0; pe < gpsh_job()->n_pes; pe++)
+        mapped = mapped && gpsh_heap()->mapped[GPSH_CONTROL][pe];
     if (mapped)
-        bell = &((struct gpsh_team_words *)(void *)(gpsh.mapped[GPSH_CONTROL][0] +
-                                                    gpsh_control_team(gpsh.n_pes,
+        bell = &((struct gpsh_team_words *)(void *)(gpsh_heap()->mapped[GPSH_CONTROL][0] +
+                                                    gpsh_control_team(gpsh_job()->n_pes,
                                                                       GPUSHMEM_TEAM_WORLD)))
                     ->bell;
 }
@@ -70,7 +74,7 @@ static __attribute__((noinline)) int announce_far(int pe, const _Atomic uint64_t
         .flags = flags,
         .region = GPSH_CONTROL,
         .pe = pe,
-        .signal = (uint64_t)((const char *)here - (const char *)gpsh.control),
+        .signal = (uint64_t)((const char *)here - (const char *)gpsh_heap()->control),
         .operand = word,
     };
     return gpsh_context_submit(&gpsh_default_context, &op, GPSH_WAIT_SOURCE);
@@ -79,9 +83,9 @@ static __attribute__((noinline)) int announce_far(int pe, const _Atomic uint64_t
 // Writes the word `which` of the round. `flags`: of enum gpsh_op_flag, for a PE of another node.
 static inline int announce(int pe, int round, unsigned which, uint64_t word, uint8_t flags)
 {
-    char *mapped = gpsh.mapped[GPSH_CONTROL][pe];
+    char *mapped = gpsh_heap()->mapped[GPSH_CONTROL][pe];
     if (GPSH_UNLIKELY(mapped == NULL))
-        return announce_far(pe, &gpsh.control->arrived[round].words[which], word, flags);
+        return announce_far(pe, &gpsh_heap()->control->arrived[round].words[which], word, flags);
     struct gpsh_control *control = (struct gpsh_control *)(void *)mapped;
     // Row "sync": what this PE stored before is visible to the PE that sees the number (acquire
     // load in await).
@@ -99,7 +103,8 @@ static bool has_come(uint64_t word, uint32_t number)
 // node, so that nothing is known.
 static const _Atomic uint64_t *entry_words(int pe)
 {
-    const char *mapped = gpsh.mapped[GPSH_CONTROL][bell ? pe : (pe + 1) % gpsh.n_pes];
+    const char *mapped =
+        gpsh_heap()->mapped[GPSH_CONTROL][bell ? pe : (pe + 1) % gpsh_job()->n_pes];
     const struct gpsh_control *control = (const struct gpsh_control *)(const void *)mapped;
     return !control ? NULL : bell ? control->shown.words : control->arrived[0].words;
 }
@@ -129,10 +134,10 @@ static void missing(const void *subject, char *text, size_t bytes)
 {
     const struct missed *missed = subject;
     const uint32_t number = number_of(*missed->word);
-    int n = gpsh.n_pes, found = 0, unknown = 0, pes[MOST_NAMED];
+    int n = gpsh_job()->n_pes, found = 0, unknown = 0, pes[MOST_NAMED];
     for (int pe = 0; pe < n; pe++) {
         const _Atomic uint64_t *words = entry_words(pe);
-        if (pe == gpsh.my_pe)
+        if (pe == gpsh_job()->my_pe)
             continue;
         if (!words)
             unknown++;
@@ -205,13 +210,13 @@ static inline int await(int pe, const _Atomic uint64_t *words, uint64_t *word, c
 // synchronization", 1988. After round r a PE knows of the 2^(r+1) PEs up to and including itself.
 static int meet_in_rounds(uint64_t *word, uint8_t flags, const char *what)
 {
-    int n = gpsh.n_pes;
+    int n = gpsh_job()->n_pes;
     for (int round = 0, distance = 1; distance < n; ++round, distance *= 2) {
-        int pe = gpsh.my_pe + distance, other = gpsh.my_pe - distance;
+        int pe = gpsh_job()->my_pe + distance, other = gpsh_job()->my_pe - distance;
         int status = announce(pe < n ? pe : pe - n, round, entered % 2, *word, flags);
         if (status == 0)
-            status = await(other < 0 ? other + n : other, gpsh.control->arrived[round].words, word,
-                           what);
+            status = await(other < 0 ? other + n : other,
+                           gpsh_heap()->control->arrived[round].words, word, what);
         if (status < 0)
             return status;
     }
@@ -223,10 +228,11 @@ static int meet_in_rounds(uint64_t *word, uint8_t flags, const char *what)
 static int meet_by_bell(uint64_t *word, const char *what)
 {
     // As in announce: what this PE stored before is visible to who sees the number.
-    atomic_store_explicit(&gpsh.control->shown.words[entered % 2], *word, memory_order_release);
-    for (int i = 1; i < gpsh.n_pes; i++) {
-        int pe = gpsh.my_pe + i;
-        pe = pe < gpsh.n_pes ? pe : pe - gpsh.n_pes;
+    atomic_store_explicit(&gpsh_heap()->control->shown.words[entered % 2], *word,
+                          memory_order_release);
+    for (int i = 1; i < gpsh_job()->n_pes; i++) {
+        int pe = gpsh_job()->my_pe + i;
+        pe = pe < gpsh_job()->n_pes ? pe : pe - gpsh_job()->n_pes;
         int status = await(pe, entry_words(pe), word, what);
         if (status < 0)
             return status;
@@ -258,7 +264,7 @@ enum { SHOWN = 0, SEEN = 1 };
 // The neighbour of this round has come to `stage` of the comparison, or never will.
 static bool has_compared(int round, uint32_t stage, uint32_t number)
 {
-    const _Atomic uint64_t *words = gpsh.control->arrived[round].words;
+    const _Atomic uint64_t *words = gpsh_heap()->control->arrived[round].words;
     uint64_t compare = atomic_load_explicit(&words[COMPARE_WORD], memory_order_acquire),
              next = atomic_load_explicit(&words[(number + 1) % 2], memory_order_acquire);
     return has_come(compare, stage) || has_come(next, number + 1);
@@ -269,9 +275,9 @@ static bool has_compared(int round, uint32_t stage, uint32_t number)
 static int meet_to_compare(uint32_t number, uint32_t what)
 {
     const uint32_t stage = number * 2 + what;
-    int n = gpsh.n_pes, status = 0;
+    int n = gpsh_job()->n_pes, status = 0;
     for (int round = 0, distance = 1; distance < n && status == 0; ++round, distance *= 2) {
-        int pe = gpsh.my_pe + distance;
+        int pe = gpsh_job()->my_pe + distance;
         GPSH_WAIT(waiter, "comparing collective calls");
         waiter.for_all = true;
         status = announce(pe < n ? pe : pe - n, round, COMPARE_WORD, (uint64_t)stage << 32, 0);
@@ -287,7 +293,7 @@ static int meet_to_compare(uint32_t number, uint32_t what)
 static int tell_difference(const struct gpsh_collective *call)
 {
     char sentence[512];
-    gpsh.control->collective = *call;
+    gpsh_heap()->control->collective = *call;
     int status = meet_to_compare((uint32_t)call->number, SHOWN);
     if (status < 0)
         return status;

@@ -7,6 +7,8 @@
 
 #include "comm/context.h"
 #include "core/config.h"
+#include "job/job.h"
+#include "memory/heap.h"
 #include "progress/waiter.h"
 #include "proxy/device_side.h"
 #include "proxy/device_teams.h"
@@ -30,10 +32,10 @@ static struct {
 
 static struct gpsh_team_words *words_of(int pe, int slot)
 {
-    char *control = gpsh.mapped[GPSH_CONTROL][pe];
-    return control
-               ? (struct gpsh_team_words *)(void *)(control + gpsh_control_team(gpsh.n_pes, slot))
-               : NULL;
+    char *control = gpsh_heap()->mapped[GPSH_CONTROL][pe];
+    return control ? (struct gpsh_team_words *)(void *)(control +
+                                                        gpsh_control_team(gpsh_job()->n_pes, slot))
+                   : NULL;
 }
 
 struct gpsh_team *gpsh_team_of(gpushmem_team_t handle)
@@ -57,7 +59,7 @@ static void set_slot(struct gpsh_team_slots *slots, int slot)
 struct gpsh_team_slots gpsh_team_free_slots(void)
 {
     struct gpsh_team_slots slots = {{0}};
-    for (int slot = GPUSHMEM_TEAM_PREDEFINED; slot < (int)gpsh.settings.teams; slot++)
+    for (int slot = GPUSHMEM_TEAM_PREDEFINED; slot < (int)gpsh_settings()->teams; slot++)
         if (!table.teams[slot] && !is_set(&table.retired, slot))
             set_slot(&slots, slot);
     return slots;
@@ -95,7 +97,7 @@ static int allocate(struct gpsh_team *team)
     team->words = calloc(n, sizeof *team->words);
     team->views = calloc(n, sizeof *team->views);
     team->kernels_nodes.starts = calloc(n + 1, sizeof *team->kernels_nodes.starts);
-    team->work = malloc(GPSH_TEAM_WORK * gpsh_team_room(gpsh.n_pes));
+    team->work = malloc(GPSH_TEAM_WORK * gpsh_team_room(gpsh_job()->n_pes));
     return team->pes && team->words && team->views && team->work && team->kernels_nodes.starts ? 0
                                                                                                : -1;
 }
@@ -117,7 +119,7 @@ int gpsh_team_new(int slot, const int *pes, int n, struct gpsh_team **out)
         team->pes[rank] = pes[rank];
         team->words[rank] = words_of(pes[rank], slot);
         team->flat = team->flat && team->words[rank];
-        if (pes[rank] == gpsh.my_pe)
+        if (pes[rank] == gpsh_job()->my_pe)
             team->my_rank = rank;
     }
     if (!failed && table.by_nodes && !team->flat)
@@ -126,7 +128,7 @@ int gpsh_team_new(int slot, const int *pes, int n, struct gpsh_team **out)
         gpsh_team_delete(team);
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no host memory for a team of %d PEs", n);
     }
-    team->mine = words_of(gpsh.my_pe, slot);
+    team->mine = words_of(gpsh_job()->my_pe, slot);
     if (team->flat && gpsh_waiter_shares())
         team->bell = &team->words[0]->bell;
     *out = team;
@@ -172,7 +174,7 @@ uint32_t gpsh_team_lacks(const int *pes, int n)
 {
     uint32_t lacks = 0;
     for (int rank = 0; rank < n; rank++) {
-        if (!gpsh.direct[pes[rank]] && pes[rank] != gpsh.my_pe)
+        if (!gpsh_heap()->direct[pes[rank]] && pes[rank] != gpsh_job()->my_pe)
             lacks |= GPSH_TEAM_WORLD_DIRECT;
         if (!gpsh_device_side_direct(pes[rank]))
             lacks |= GPSH_TEAM_WORLD_KERNELS;
@@ -224,34 +226,35 @@ uint32_t gpsh_teams_reach(void)
     uint32_t reach = GPSH_TEAM_WORLD_DIRECT | GPSH_TEAM_NODE_DIRECT | GPSH_TEAM_WORLD_KERNELS |
                      GPSH_TEAM_NODE_KERNELS | GPSH_TEAM_NODE_WORDS | GPSH_TEAM_KERNELS_MAP_NODE |
                      GPSH_TEAM_KERNELS_MAP_ALONE;
-    for (int pe = 0; pe < gpsh.n_pes; pe++) {
+    for (int pe = 0; pe < gpsh_job()->n_pes; pe++) {
         uint32_t lacks = 0;
-        if (!gpsh.direct[pe] && pe != gpsh.my_pe)
+        if (!gpsh_heap()->direct[pe] && pe != gpsh_job()->my_pe)
             lacks |= GPSH_TEAM_WORLD_DIRECT | GPSH_TEAM_NODE_DIRECT;
         if (!gpsh_device_side_direct(pe))
             lacks |= GPSH_TEAM_WORLD_KERNELS | GPSH_TEAM_NODE_KERNELS;
-        if (gpsh.peers[pe].node != gpsh.peers[gpsh.my_pe].node)
+        if (gpsh_job()->peers[pe].node != gpsh_job()->peers[gpsh_job()->my_pe].node)
             lacks &= GPSH_TEAM_WORLD_DIRECT | GPSH_TEAM_WORLD_KERNELS;
         reach &= ~lacks;
-        bool same_node = gpsh.peers[pe].node == gpsh.peers[gpsh.my_pe].node;
-        if (same_node != (gpsh.mapped[GPSH_CONTROL][pe] != NULL))
+        bool same_node = gpsh_job()->peers[pe].node == gpsh_job()->peers[gpsh_job()->my_pe].node;
+        if (same_node != (gpsh_heap()->mapped[GPSH_CONTROL][pe] != NULL))
             reach &= ~(uint32_t)GPSH_TEAM_NODE_WORDS;
-        if (pe == gpsh.my_pe)
+        if (pe == gpsh_job()->my_pe)
             continue;
         bool mapped = gpsh_device_side_direct(pe) != NULL;
         reach &= ~(mapped ? (uint32_t)GPSH_TEAM_KERNELS_MAP_ALONE : 0u);
         reach &= ~(mapped != same_node ? (uint32_t)GPSH_TEAM_KERNELS_MAP_NODE : 0u);
     }
-    return reach | (gpsh.settings.check ? GPSH_TEAM_CHECKED : 0u);
+    return reach | (gpsh_settings()->check ? GPSH_TEAM_CHECKED : 0u);
 }
 
 static bool is_member(gpushmem_team_t team, int pe, bool node_is_shared)
 {
-    const struct gpsh_peer *peer = &gpsh.peers[pe], *me = &gpsh.peers[gpsh.my_pe];
+    const struct gpsh_peer *peer = &gpsh_job()->peers[pe],
+                           *me = &gpsh_job()->peers[gpsh_job()->my_pe];
     switch (team) {
     case GPUSHMEM_TEAM_WORLD: return true;
     case GPUSHMEM_TEAM_SHARED:
-        return pe == gpsh.my_pe || (node_is_shared && peer->node == me->node);
+        return pe == gpsh_job()->my_pe || (node_is_shared && peer->node == me->node);
     case GPUSHMEM_TEAM_NODE: return peer->node == me->node;
     default: return peer->node_pe == me->node_pe;
     }
@@ -260,7 +263,7 @@ static bool is_member(gpushmem_team_t team, int pe, bool node_is_shared)
 const char *gpsh_team_slots_advice(char out[160])
 {
     char given[80];
-    if (gpsh.settings.teams >= GPUSHMEM_TEAM_SLOTS)
+    if (gpsh_settings()->teams >= GPUSHMEM_TEAM_SLOTS)
         snprintf(out, 160, "destroy a team: %d at a time are the most there can be",
                  GPUSHMEM_TEAM_SLOTS);
     else
@@ -271,22 +274,23 @@ const char *gpsh_team_slots_advice(char out[160])
 
 static int make_predefined(gpushmem_team_t handle, uint32_t reach, int *pes)
 {
-    bool shared = reach & (gpsh.device_heap ? GPSH_TEAM_NODE_KERNELS : GPSH_TEAM_NODE_DIRECT);
+    bool shared = reach & (gpsh_heap()->device ? GPSH_TEAM_NODE_KERNELS : GPSH_TEAM_NODE_DIRECT);
     int n = 0;
     bool one_node = true;
-    for (int pe = 0; pe < gpsh.n_pes; pe++)
+    for (int pe = 0; pe < gpsh_job()->n_pes; pe++)
         if (is_member(handle, pe, shared)) {
             pes[n++] = pe;
-            one_node = one_node && gpsh.peers[pe].node == gpsh.peers[gpsh.my_pe].node;
+            one_node =
+                one_node && gpsh_job()->peers[pe].node == gpsh_job()->peers[gpsh_job()->my_pe].node;
         }
     struct gpsh_team *team;
     int status = gpsh_team_new(handle, pes, n, &team);
     if (status)
         return status;
-    uint64_t first = (uint64_t)gpsh.settings.team_epoch;
+    uint64_t first = (uint64_t)gpsh_settings()->team_epoch;
     team->direct = n == 1 || reach & (one_node ? GPSH_TEAM_NODE_DIRECT : GPSH_TEAM_WORLD_DIRECT);
     team->kernels_direct =
-        n == 1 ? gpsh_device_side_direct(gpsh.my_pe) != NULL
+        n == 1 ? gpsh_device_side_direct(gpsh_job()->my_pe) != NULL
                : (reach & (one_node ? GPSH_TEAM_NODE_KERNELS : GPSH_TEAM_WORLD_KERNELS)) != 0;
     status = gpsh_team_enter(team, &(struct gpsh_team_count){first, first, 0});
     if (status)
@@ -305,11 +309,11 @@ int gpsh_teams_init(uint32_t reach)
                                                                   : GPSH_KERNELS_MAP_SOME;
     gpsh_device_teams_init(table.kernels_map != GPSH_KERNELS_MAP_SOME);
     for (int slot = 0; slot < GPUSHMEM_TEAM_SLOTS; slot++)
-        table.epochs[slot] = (uint64_t)gpsh.settings.team_epoch;
-    int *pes = calloc((size_t)gpsh.n_pes, sizeof *pes);
-    int status =
-        pes ? 0
-            : gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no host memory for teams of %d PEs", gpsh.n_pes);
+        table.epochs[slot] = (uint64_t)gpsh_settings()->team_epoch;
+    int *pes = calloc((size_t)gpsh_job()->n_pes, sizeof *pes);
+    int status = pes ? 0
+                     : gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no host memory for teams of %d PEs",
+                                 gpsh_job()->n_pes);
     for (int team = 0; !status && team < GPUSHMEM_TEAM_PREDEFINED; team++)
         status = make_predefined(team, reach, pes);
     free(pes);

@@ -5,9 +5,9 @@
 
 #include "comm/team_nodes.h"
 #include "gpushmem/team.h"
+#include "job/job.h"
 #include "memory/team_scratch.h"
 #include "proxy/device_nodes.h"
-#include "state/state.h"
 
 // Parts of a team's private memory, each as large as a slot's room.
 enum gpsh_team_work {
@@ -41,14 +41,14 @@ struct gpsh_team {
     // 0, or why it can only be destroyed; failed_pe: the member that was lost, or -1
     int broken;
     int failed_pe;
-    unsigned failures; // value of gpsh.failures when the members were last looked at
+    unsigned failures; // value of gpsh_job()->failures when the members were last looked at
     uint32_t polls;    // how often the members have looked for those that are left
     struct gpushmem_team_config config;
 };
 
 static inline char *gpsh_team_work(const struct gpsh_team *team, enum gpsh_team_work part)
 {
-    return team->work + (size_t)part * gpsh_team_room(gpsh.n_pes);
+    return team->work + (size_t)part * gpsh_team_room(gpsh_job()->n_pes);
 }
 
 // Bits that hold for the whole job if they hold on each PE: gpsh_teams_reach, for gpsh_agree.

@@ -5,7 +5,10 @@
 #include <string.h>
 
 #include "comm/context.h"
+#include "core/cpu.h"
 #include "core/team_name.h"
+#include "job/job.h"
+#include "memory/heap.h"
 #include "memory/word.h"
 #include "progress/waiter.h"
 
@@ -24,7 +27,7 @@ static unsigned side_of(const struct gpsh_team *team)
 static void find_lost(struct gpsh_team *team)
 {
     for (int rank = 0; rank < team->n && team->failed_pe < 0; rank++)
-        if (atomic_load(&gpsh.peers[team->pes[rank]].error))
+        if (atomic_load(&gpsh_job()->peers[team->pes[rank]].error))
             team->failed_pe = rank;
 }
 
@@ -43,7 +46,7 @@ static int refuse(const struct gpsh_team *team, const char *what)
                          "%s: PE %d, which is rank %d of the team, was lost: %s; the team can only "
                          "be destroyed",
                          what, team->pes[team->failed_pe], team->failed_pe,
-                         gpsh.peers[team->pes[team->failed_pe]].reason);
+                         gpsh_job()->peers[team->pes[team->failed_pe]].reason);
     return gpsh_fail(
         team->broken,
         "%s: an earlier operation of this team failed (%s), so that its members may be "
@@ -53,7 +56,7 @@ static int refuse(const struct gpsh_team *team, const char *what)
 
 static __attribute__((noinline)) int look_for_lost(struct gpsh_team *team, const char *what)
 {
-    team->failures = atomic_load_explicit(&gpsh.failures, memory_order_acquire);
+    team->failures = atomic_load_explicit(&gpsh_job()->failures, memory_order_acquire);
     find_lost(team);
     if (team->failed_pe >= 0 && !team->broken)
         team->broken = GPUSHMEM_ERR_PE_FAILED;
@@ -62,7 +65,7 @@ static __attribute__((noinline)) int look_for_lost(struct gpsh_team *team, const
 
 int gpsh_team_usable(struct gpsh_team *team, const char *what)
 {
-    unsigned failures = atomic_load_explicit(&gpsh.failures, memory_order_relaxed);
+    unsigned failures = atomic_load_explicit(&gpsh_job()->failures, memory_order_relaxed);
     bool fine = !team->broken && failures == team->failures;
     return GPSH_LIKELY(fine) ? 0 : look_for_lost(team, what);
 }
@@ -150,7 +153,7 @@ static int tell_far(struct gpsh_team *team, int rank, int round, char *data, siz
                     size_t offset)
 {
     unsigned side = side_of(team);
-    const char *control = (const char *)gpsh.control;
+    const char *control = (const char *)gpsh_heap()->control;
     const struct gpsh_op op = {
         .kind = GPSH_OP_PUT_SIGNAL,
         .flags = GPSH_OP_LOCAL_HOST,
@@ -418,7 +421,7 @@ int gpsh_team_meet(struct gpsh_team *team, const char *what)
 
 size_t gpsh_team_gather_most(const struct gpsh_team *team)
 {
-    size_t room = gpsh_team_room(gpsh.n_pes);
+    size_t room = gpsh_team_room(gpsh_job()->n_pes);
     return team->flat ? room : room / (size_t)team->n;
 }
 
@@ -439,7 +442,7 @@ int gpsh_team_gather(struct gpsh_team *team, const void *mine, size_t bytes, con
 size_t gpsh_team_cast_most(const struct gpsh_team *team)
 {
     (void)team;
-    return gpsh_team_room(gpsh.n_pes);
+    return gpsh_team_room(gpsh_job()->n_pes);
 }
 
 int gpsh_team_cast(struct gpsh_team *team, int root, const void *mine, size_t bytes,
@@ -459,7 +462,7 @@ int gpsh_team_cast(struct gpsh_team *team, int root, const void *mine, size_t by
 
 size_t gpsh_team_transpose_most(const struct gpsh_team *team)
 {
-    size_t n = (size_t)team->n, room = gpsh_team_room(gpsh.n_pes), rounds = 0;
+    size_t n = (size_t)team->n, room = gpsh_team_room(gpsh_job()->n_pes), rounds = 0;
     for (size_t distance = 1; distance < n; distance *= 2)
         rounds++;
     size_t share = rounds * ((n + 1) / 2);

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "state/state.h"
+#include "job/job.h"
 
 static struct gpsh_team_nodes *allocate(int n)
 {
@@ -25,7 +25,8 @@ static struct gpsh_team_nodes *allocate(int n)
 static int find(const int *pes, const struct gpsh_team_nodes *nodes, int rank)
 {
     int i = 0;
-    while (i < nodes->n && gpsh.peers[pes[nodes->leaders[i]]].node != gpsh.peers[pes[rank]].node)
+    while (i < nodes->n &&
+           gpsh_job()->peers[pes[nodes->leaders[i]]].node != gpsh_job()->peers[pes[rank]].node)
         i++;
     return i;
 }

@@ -2,6 +2,7 @@
 #include "comm/team_signal.h"
 
 #include "comm/context.h"
+#include "memory/heap.h"
 #include "memory/word.h"
 
 static _Atomic uint64_t *counters(struct gpsh_team_words *words, uint64_t epoch)
@@ -25,7 +26,7 @@ static int signal_far(struct gpsh_team *team, int rank, size_t index, uint64_t v
         .flags = GPSH_OP_LOCAL_HOST,
         .region = GPSH_CONTROL,
         .pe = team->pes[rank],
-        .signal = (uint64_t)(mine - (const char *)gpsh.control),
+        .signal = (uint64_t)(mine - (const char *)gpsh_heap()->control),
         .operand = value,
     };
     int status = gpsh_context_fence(&gpsh_default_context, team->pes[rank]);
@@ -36,7 +37,7 @@ int gpsh_team_signal(struct gpsh_team *team, int rank, size_t index, uint64_t va
 {
     struct gpsh_team_words *theirs = team->words[rank];
     // A store of this processor overtakes data that a transport moves, as it does in GPU memory.
-    if (!theirs || !gpsh.direct[team->pes[rank]])
+    if (!theirs || !gpsh_heap()->direct[team->pes[rank]])
         return signal_far(team, rank, index, value);
     atomic_store_explicit(counters(theirs, team->epoch) + index, value, memory_order_release);
     return 0;

@@ -6,11 +6,12 @@
 #define GPSH_TEAM_SIGNAL_H
 
 #include "comm/team_meet.h"
+#include "job/job.h"
 
 // How many counters a member has.
 static inline size_t gpsh_team_signals(void)
 {
-    return gpsh_team_room(gpsh.n_pes) / sizeof(uint64_t);
+    return gpsh_team_room(gpsh_job()->n_pes) / sizeof(uint64_t);
 }
 
 // Before this PE's next meeting: its counters will be 0 when it begins. Others are still in the

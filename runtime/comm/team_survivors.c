@@ -4,15 +4,19 @@
 // among votes of one PE.
 #include "comm/team_survivors.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "comm/context.h"
 #include "comm/vote.h"
+#include "core/settings.h"
 #include "core/team_name.h"
 #include "gpushmem/gpushmem.h"
-#include "progress/failure.h"
+#include "job/failure.h"
+#include "job/job.h"
+#include "memory/heap.h"
 #include "progress/waiter.h"
 #include "proxy/device_side.h"
 
@@ -35,7 +39,7 @@ struct survivors {
 // Where `sender` shows its vote: the same offset in each control region.
 static uint64_t place_of(int sender)
 {
-    return gpsh_control_vote(gpsh.n_pes, &gpsh.settings, sender);
+    return gpsh_control_vote(gpsh_job()->n_pes, gpsh_settings(), sender);
 }
 
 static void copy_words(_Atomic uint64_t *to, const _Atomic uint64_t *from, size_t bytes)
@@ -52,7 +56,7 @@ static int show_far(int pe, const struct gpsh_poll *poll)
                                .region = GPSH_CONTROL,
                                .pe = pe,
                                .local = (char *)poll->mine,
-                               .remote = place_of(gpsh.my_pe),
+                               .remote = place_of(gpsh_job()->my_pe),
                                .bytes = poll->bytes};
     int status = gpsh_context_fence(&gpsh_default_context, pe); // after the vote before
     return status ? status : gpsh_context_submit(&gpsh_default_context, &op, GPSH_WAIT_SOURCE);
@@ -60,10 +64,10 @@ static int show_far(int pe, const struct gpsh_poll *poll)
 
 static int show_to(int pe, const struct gpsh_poll *poll)
 {
-    char *control = gpsh.mapped[GPSH_CONTROL][pe];
+    char *control = gpsh_heap()->mapped[GPSH_CONTROL][pe];
     if (!control)
         return show_far(pe, poll);
-    copy_words((_Atomic uint64_t *)(void *)(control + place_of(gpsh.my_pe)),
+    copy_words((_Atomic uint64_t *)(void *)(control + place_of(gpsh_job()->my_pe)),
                (const _Atomic uint64_t *)(const void *)poll->mine, poll->bytes);
     return 0;
 }
@@ -71,7 +75,7 @@ static int show_to(int pe, const struct gpsh_poll *poll)
 static void read_vote(void *arg, int rank, struct gpsh_vote *out)
 {
     const struct survivors *s = arg;
-    const char *from = (const char *)gpsh.control + place_of(s->parent->pes[rank]);
+    const char *from = (const char *)gpsh_heap()->control + place_of(s->parent->pes[rank]);
     copy_words((_Atomic uint64_t *)(void *)out, (const _Atomic uint64_t *)(const void *)from,
                s->poll.bytes);
 }
@@ -81,8 +85,8 @@ static bool is_lost(void *arg, int rank)
 {
     const struct survivors *s = arg;
     int pe = s->parent->pes[rank];
-    return atomic_load_explicit(&gpsh.peers[pe].error, memory_order_acquire) ||
-           atomic_load_explicit(&gpsh.control->departed[pe], memory_order_acquire);
+    return atomic_load_explicit(&gpsh_job()->peers[pe].error, memory_order_acquire) ||
+           atomic_load_explicit(&gpsh_heap()->control->departed[pe], memory_order_acquire);
 }
 
 static void found_lost(void *arg, int rank, int by)
@@ -184,7 +188,7 @@ static int settle(const struct survivors *s, int step)
         return 0;
     }
     if (step == GPUSHMEM_ERR_PE_FAILED)
-        return gpsh_fail(step, "%s: other members take PE %d for lost", s->what, gpsh.my_pe);
+        return gpsh_fail(step, "%s: other members take PE %d for lost", s->what, gpsh_job()->my_pe);
     return step < 0 ? step : 0;
 }
 
@@ -277,7 +281,7 @@ int gpsh_team_survivors(struct gpsh_team *parent, const struct gpushmem_team_con
     struct survivors s = {.parent = parent, .what = what};
     s.poll = (struct gpsh_poll){.me = parent->my_rank,
                                 .n = parent->n,
-                                .bytes = gpsh_vote_bytes(gpsh.n_pes),
+                                .bytes = gpsh_vote_bytes(gpsh_job()->n_pes),
                                 .ops = &poll_ops,
                                 .arg = &s};
     *out = GPUSHMEM_TEAM_INVALID;

@@ -3,8 +3,12 @@
 
 #include <stdio.h>
 
+#include "connect/net.h"
 #include "core/error.h"
-#include "state/state.h"
+#include "core/settings.h"
+#include "job/job.h"
+
+struct gpsh_net gpsh_net_state;
 
 enum reach { REACH_PROCESSOR = 1, REACH_NIC = 2 };
 
@@ -17,12 +21,12 @@ static bool has_nic(const struct gpsh_transport *t)
 
 void gpsh_atomics_offer(struct gpsh_peer_blob *blob)
 {
-    blob->amo_agent = (int32_t)gpsh.settings.amo_agent;
+    blob->amo_agent = (int32_t)gpsh_settings()->amo_agent;
     blob->nic_atomics = GPSH_NIC_NONE;
-    for (int i = 0; i < gpsh.n_transports && blob->nic_atomics == GPSH_NIC_NONE; i++)
-        if (has_nic(gpsh.transports[i]))
+    for (int i = 0; i < gpsh_net()->n_transports && blob->nic_atomics == GPSH_NIC_NONE; i++)
+        if (has_nic(gpsh_net()->transports[i]))
             blob->nic_atomics =
-                gpsh.transports[i]->no_atomics ? GPSH_NIC_NO_ATOMICS : GPSH_NIC_ATOMICS;
+                gpsh_net()->transports[i]->no_atomics ? GPSH_NIC_NO_ATOMICS : GPSH_NIC_ATOMICS;
 }
 
 static const char *word_of(int32_t agent)
@@ -33,18 +37,19 @@ static const char *word_of(int32_t agent)
 
 int gpsh_atomics_check(const struct gpsh_peer_blob *blob)
 {
-    if (blob->amo_agent == (int32_t)gpsh.settings.amo_agent)
+    if (blob->amo_agent == (int32_t)gpsh_settings()->amo_agent)
         return 0;
     return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
                      "PE %d has GPUSHMEM_AMO_AGENT=%s, this PE %s: one agent executes all atomics "
                      "of a job; set it alike for all PEs",
-                     blob->pe, word_of(blob->amo_agent), word_of((int32_t)gpsh.settings.amo_agent));
+                     blob->pe, word_of(blob->amo_agent),
+                     word_of((int32_t)gpsh_settings()->amo_agent));
 }
 
 // The first PE whose NIC executes no atomics, or -1.
 static int first_without(const struct gpsh_peer_blob *blobs)
 {
-    for (int pe = 0; pe < gpsh.n_pes; pe++)
+    for (int pe = 0; pe < gpsh_job()->n_pes; pe++)
         if (blobs[pe].nic_atomics == GPSH_NIC_NO_ATOMICS)
             return pe;
     return -1;
@@ -52,9 +57,9 @@ static int first_without(const struct gpsh_peer_blob *blobs)
 
 bool gpsh_atomics_need_agents(const struct gpsh_peer_blob *blobs)
 {
-    int without = first_without(blobs), wish = (int)gpsh.settings.amo_agent;
+    int without = first_without(blobs), wish = (int)gpsh_settings()->amo_agent;
     bool any_nic = false;
-    for (int pe = 0; pe < gpsh.n_pes; pe++)
+    for (int pe = 0; pe < gpsh_job()->n_pes; pe++)
         any_nic |= blobs[pe].nic_atomics != GPSH_NIC_NONE;
     why[0] = '\0';
     if (without >= 0)
@@ -68,8 +73,8 @@ bool gpsh_atomics_need_agents(const struct gpsh_peer_blob *blobs)
 int gpsh_atomics_serve(void)
 {
     int status = 0;
-    for (int i = 0; i < gpsh.n_transports && !status; i++) {
-        struct gpsh_transport *t = gpsh.transports[i];
+    for (int i = 0; i < gpsh_net()->n_transports && !status; i++) {
+        struct gpsh_transport *t = gpsh_net()->transports[i];
         if (!has_nic(t))
             continue;
         status = t->ops->serve_atomics
@@ -77,7 +82,7 @@ int gpsh_atomics_serve(void)
                      : gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED,
                                  "%s, and the transport %s has no agent that would: give the job "
                                  "NICs with atomics, or another transport (GPUSHMEM_TRANSPORTS=%s)",
-                                 why, t->ops->name, gpsh.settings.transports);
+                                 why, t->ops->name, gpsh_settings()->transports);
     }
     return status;
 }
@@ -86,16 +91,16 @@ int gpsh_atomics_serve(void)
 // by that transport: by a mapping, or the PE's agent.
 static bool is_processors(int transport)
 {
-    return !has_nic(gpsh.transports[transport]) || gpsh.transports[transport]->agents;
+    return !has_nic(gpsh_net()->transports[transport]) || gpsh_net()->transports[transport]->agents;
 }
 
 uint32_t gpsh_atomics_reach(const struct gpsh_peer_blob *blobs)
 {
     uint32_t reach = REACH_PROCESSOR | REACH_NIC;
-    for (int pe = 0; pe < gpsh.n_pes; pe++) {
-        if (!is_processors(gpsh.peers[pe].data))
+    for (int pe = 0; pe < gpsh_job()->n_pes; pe++) {
+        if (!is_processors(gpsh_job()->peers[pe].data))
             reach &= ~(uint32_t)REACH_PROCESSOR;
-        if (gpsh.peers[pe].amo < 0)
+        if (gpsh_job()->peers[pe].amo < 0)
             reach &= ~(uint32_t)REACH_NIC;
     }
     return first_without(blobs) >= 0 ? reach & ~(uint32_t)REACH_NIC : reach;
@@ -114,17 +119,17 @@ static int no_nic(const char *open_failures)
 static bool any_agent(void)
 {
     bool any = false;
-    for (int pe = 0; pe < gpsh.n_pes; pe++)
-        any |= gpsh.transports[gpsh.peers[pe].data]->agents;
+    for (int pe = 0; pe < gpsh_job()->n_pes; pe++)
+        any |= gpsh_net()->transports[gpsh_job()->peers[pe].data]->agents;
     return any;
 }
 
 static void note_why(void)
 {
-    if (!gpsh.cpu_atomics)
+    if (!gpsh_net()->cpu_atomics)
         snprintf(why, sizeof why, "%s",
-                 gpsh.settings.amo_agent == GPSH_AGENT_NIC ? "GPUSHMEM_AMO_AGENT=nic"
-                                                           : "not every PE is mapped");
+                 gpsh_settings()->amo_agent == GPSH_AGENT_NIC ? "GPUSHMEM_AMO_AGENT=nic"
+                                                              : "not every PE is mapped");
     else if (!any_agent())
         snprintf(why, sizeof why, "every PE is mapped");
 }
@@ -133,36 +138,36 @@ static void note_why(void)
 int gpsh_atomics_choose(uint32_t reach, const char *open_failures)
 {
     bool processor = reach & REACH_PROCESSOR, nic = reach & REACH_NIC;
-    int wish = (int)gpsh.settings.amo_agent;
-    gpsh.cpu_atomics = wish == GPSH_AGENT_CPU || (wish == GPSH_AGENT_AUTO && processor);
-    if (gpsh.cpu_atomics && !processor)
+    int wish = (int)gpsh_settings()->amo_agent;
+    gpsh_net_state.cpu_atomics = wish == GPSH_AGENT_CPU || (wish == GPSH_AGENT_AUTO && processor);
+    if (gpsh_net()->cpu_atomics && !processor)
         return gpsh_fail(GPUSHMEM_ERR_SETTING,
                          "GPUSHMEM_AMO_AGENT=cpu: a PE is reached neither by loads and stores nor "
                          "by a transport that has agents; set it to auto");
     if (wish == GPSH_AGENT_NIC && !nic)
         return no_nic(open_failures);
-    if (!gpsh.cpu_atomics && !nic)
+    if (!gpsh_net()->cpu_atomics && !nic)
         return gpsh_fail(GPUSHMEM_ERR_UNREACHABLE,
                          "not every PE is reached by a transport with NIC atomics, which a job on "
                          "several nodes needs; add verbs to GPUSHMEM_TRANSPORTS=%s",
-                         gpsh.settings.transports);
-    for (int pe = 0; pe < gpsh.n_pes; pe++)
-        if (gpsh.cpu_atomics)
-            gpsh.peers[pe].amo = gpsh.peers[pe].data;
+                         gpsh_settings()->transports);
+    for (int pe = 0; pe < gpsh_job()->n_pes; pe++)
+        if (gpsh_net()->cpu_atomics)
+            gpsh_job()->peers[pe].amo = gpsh_job()->peers[pe].data;
     note_why();
     return 0;
 }
 
 const char *gpsh_atomics_agent(int pe)
 {
-    const struct gpsh_transport *t = gpsh.transports[gpsh.peers[pe].amo];
-    return !gpsh.cpu_atomics ? t->ops->name : t->agents ? "agent" : "processor";
+    const struct gpsh_transport *t = gpsh_net()->transports[gpsh_job()->peers[pe].amo];
+    return !gpsh_net()->cpu_atomics ? t->ops->name : t->agents ? "agent" : "processor";
 }
 
 void gpsh_atomics_explain(char *line, size_t bytes)
 {
-    const char *who = !gpsh.cpu_atomics ? "NICs"
-                      : any_agent()     ? "processors and agents"
-                                        : "processors";
+    const char *who = !gpsh_net()->cpu_atomics ? "NICs"
+                      : any_agent()            ? "processors and agents"
+                                               : "processors";
     snprintf(line, bytes, "atomics by %s: %s", who, why);
 }

@@ -3,6 +3,7 @@
 #include "connect/peers.h"
 
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,12 +13,17 @@
 #include "bootstrap/fd_exchange.h"
 #include "bootstrap/peer_blob.h"
 #include "connect/atomics.h"
+#include "connect/net.h"
+#include "core/settings.h"
 #include "gpu/gpu.h"
+#include "job/failure.h"
+#include "job/job.h"
+#include "memory/control.h"
+#include "memory/heap.h"
 #include "memory/regions.h"
 #include "memory/statics.h"
 #include "memory/symmetric.h"
 #include "observe/board.h"
-#include "progress/failure.h"
 
 enum { ABOUT_BYTES = 640, ATOMICS_BYTES = 224 };
 
@@ -27,6 +33,7 @@ struct wiring {
     struct gpsh_peer_blob *blobs; // [n_pes]
     void **packed;                // [n_pes] memory the blobs point into
     char open_failures[400];      // sentences of transports that could not be opened
+    const char *collectives;      // GPUSHMEM_COLLECTIVES in full
     char spared[64];              // those left aside for now, as GPUSHMEM_TRANSPORTS writes them
 };
 
@@ -50,55 +57,56 @@ static void on_peer_failed(void *arg, int pe, int code, const char *why)
 static bool is_lost(void *arg, int pe)
 {
     (void)arg;
-    return (unsigned)pe < (unsigned)gpsh.n_pes && atomic_load(&gpsh.peers[pe].error) != 0;
+    return (unsigned)pe < (unsigned)gpsh_job()->n_pes &&
+           atomic_load(&gpsh_job()->peers[pe].error) != 0;
 }
 
 // Opening a NIC costs time and pinned memory: it is left alone while an earlier choice reaches
 // everybody.
 static bool is_needed(const struct gpsh_transport_ops *ops)
 {
-    bool whole_job_here = gpsh.boot.node_n_pes == gpsh.n_pes;
+    bool whole_job_here = gpsh_job()->boot->node_n_pes == gpsh_job()->n_pes;
     if (!(ops->caps & GPSH_CAP_REMOTE_NODE) || !whole_job_here)
         return true;
-    if (gpsh.settings.amo_agent == GPSH_AGENT_NIC)
+    if (gpsh_settings()->amo_agent == GPSH_AGENT_NIC)
         return true;
-    for (int i = 0; i < gpsh.n_transports; i++)
-        if (gpsh.transports[i]->ops->caps & GPSH_CAP_MAPPED)
+    for (int i = 0; i < gpsh_net()->n_transports; i++)
+        if (gpsh_net()->transports[i]->ops->caps & GPSH_CAP_MAPPED)
             return false;
-    return !(gpsh.n_transports && gpsh.n_pes == 1);
+    return !(gpsh_net()->n_transports && gpsh_job()->n_pes == 1);
 }
 
 static int open_transport(struct wiring *w, const struct gpsh_transport_ops *ops)
 {
-    struct gpsh_transport_env *env = &gpsh.transport_envs[gpsh.n_transports];
-    *env = (struct gpsh_transport_env){.my_pe = gpsh.my_pe,
-                                       .n_pes = gpsh.n_pes,
-                                       .node_pe = gpsh.boot.node_my_pe,
-                                       .settings = &gpsh.settings,
+    struct gpsh_transport_env *env = &gpsh_net_state.envs[gpsh_net()->n_transports];
+    *env = (struct gpsh_transport_env){.my_pe = gpsh_job()->my_pe,
+                                       .n_pes = gpsh_job()->n_pes,
+                                       .node_pe = gpsh_job()->boot->node_my_pe,
+                                       .settings = gpsh_settings(),
                                        .copy = gpsh_regions_copy,
-                                       .queues = gpsh.device_heap ? &gpsh_gpu_queue_ops : NULL,
+                                       .queues = gpsh_heap()->device ? &gpsh_gpu_queue_ops : NULL,
                                        .near_pci = gpsh_regions_pci(),
-                                       .can_flush = gpsh.device_heap && gpsh_gpu_can_flush(),
-                                       .channels = gpsh_channel_count(&gpsh.settings),
+                                       .can_flush = gpsh_heap()->device && gpsh_gpu_can_flush(),
+                                       .channels = gpsh_channel_count(gpsh_settings()),
                                        .locks = offsetof(struct gpsh_control, locks),
                                        .n_locks = GPSH_AMO_LOCKS,
-                                       .notes = gpsh_control_bytes(gpsh.n_pes) -
-                                                3 * (uint64_t)gpsh.n_pes * sizeof(uint64_t),
+                                       .notes = gpsh_control_bytes(gpsh_job()->n_pes) -
+                                                3 * (uint64_t)gpsh_job()->n_pes * sizeof(uint64_t),
                                        .peer_failed = on_peer_failed,
                                        .peer_lost = is_lost};
-    env->flows = gpsh_board_flows(gpsh.n_transports, ops->name, &env->flow_stride);
+    env->flows = gpsh_board_flows(gpsh_net()->n_transports, ops->name, &env->flow_stride);
     env->heap_room = gpsh_regions_heap_max();
     for (int r = 0; r < GPSH_REGIONS; r++) {
         env->regions[r] = gpsh_regions_get(r);
-        env->mapped[r] = gpsh.mapped[r];
+        env->mapped[r] = gpsh_heap()->mapped[r];
     }
-    int status = ops->open(env, &gpsh.transports[gpsh.n_transports]);
+    int status = ops->open(env, &gpsh_net_state.transports[gpsh_net()->n_transports]);
     if (status == GPUSHMEM_ERR_TRANSPORT || status == GPUSHMEM_ERR_UNSUPPORTED) {
         note_open_failure(w, ops->name);
         return 0;
     }
     if (!status)
-        gpsh.n_transports++;
+        gpsh_net_state.n_transports++;
     return status;
 }
 
@@ -116,7 +124,7 @@ static int open_transports(struct wiring *w, const char *names, bool all)
             note_open_failure(w, name);
             continue;
         }
-        if (gpsh.n_transports == GPSH_MAX_TRANSPORTS)
+        if (gpsh_net()->n_transports == GPSH_MAX_TRANSPORTS)
             continue;
         if (!all && !is_needed(ops)) {
             size_t used = strlen(w->spared);
@@ -127,17 +135,17 @@ static int open_transports(struct wiring *w, const char *names, bool all)
         if (status)
             return status;
     }
-    if (!gpsh.n_transports)
+    if (!gpsh_net()->n_transports)
         return gpsh_fail(GPUSHMEM_ERR_TRANSPORT,
                          "GPUSHMEM_TRANSPORTS=%s: none is available here (%s)",
-                         gpsh.settings.transports, w->open_failures);
+                         gpsh_settings()->transports, w->open_failures);
     return 0;
 }
 
 static int describe_transports(struct gpsh_peer_blob *blob)
 {
-    for (int i = 0; i < gpsh.n_transports; i++) {
-        struct gpsh_transport *t = gpsh.transports[i];
+    for (int i = 0; i < gpsh_net()->n_transports; i++) {
+        struct gpsh_transport *t = gpsh_net()->transports[i];
         int64_t bytes = t->ops->describe(t, NULL, 0);
         if (bytes < 0)
             return (int)bytes;
@@ -159,24 +167,24 @@ static int describe_transports(struct gpsh_peer_blob *blob)
 static int publish(struct wiring *w, int my_status)
 {
     struct gpsh_peer_blob blob = {
-        .pe = gpsh.my_pe,
-        .device_heap = gpsh.device_heap,
+        .pe = gpsh_job()->my_pe,
+        .device_heap = gpsh_heap()->device,
         .pid = (int32_t)getpid(),
-        .node = gpsh.boot.node_pes[0],
-        .node_pe = gpsh.boot.node_my_pe,
+        .node = gpsh_job()->boot->node_pes[0],
+        .node_pe = gpsh_job()->boot->node_my_pe,
         .heap_at = gpsh_regions_file_offset(GPSH_HEAP),
         .static_id = gpsh_regions_static_id(),
-        .team_epoch = gpsh.settings.team_epoch,
-        .teams = (int32_t)gpsh.settings.teams,
-        .stream_teams = (int32_t)gpsh.settings.stream_teams,
+        .team_epoch = gpsh_settings()->team_epoch,
+        .teams = (int32_t)gpsh_settings()->teams,
+        .stream_teams = (int32_t)gpsh_settings()->stream_teams,
     };
     for (int r = 0; r < GPSH_REGIONS; r++)
         blob.region_bytes[r] = gpsh_regions_get(r).bytes;
     gethostname(blob.hostname, sizeof blob.hostname - 1);
-    if (gpsh.device_heap)
+    if (gpsh_heap()->device)
         snprintf(blob.gpu, sizeof blob.gpu, "%.40s at %s", gpsh_gpu.name, gpsh_gpu.pci);
     snprintf(blob.socket_path, sizeof blob.socket_path, "%s", w->exchange.path);
-    snprintf(blob.collectives, sizeof blob.collectives, "%s", gpsh.collectives);
+    snprintf(blob.collectives, sizeof blob.collectives, "%s", w->collectives);
     gpsh_atomics_offer(&blob);
     if (!my_status)
         my_status = describe_transports(&blob);
@@ -187,18 +195,18 @@ static int publish(struct wiring *w, int my_status)
     size_t bytes = 0;
     int status = gpsh_peer_blob_pack(&blob, &packed, &bytes);
     if (!status)
-        status = gpsh_bootstrap_put(&gpsh.boot, packed, bytes);
+        status = gpsh_bootstrap_put(gpsh_job()->boot, packed, bytes);
     free(packed);
     for (int i = 0; i < blob.sections; i++)
         free((void *)blob.section[i].data);
-    return status ? status : gpsh_bootstrap_exchange(&gpsh.boot);
+    return status ? status : gpsh_bootstrap_exchange(gpsh_job()->boot);
 }
 
 // What teams and their collectives need alike: where their memory lies, and which PE sends what,
 // and when.
-static int check_collectives(const struct gpsh_peer_blob *blob)
+static int check_collectives(const struct wiring *w, const struct gpsh_peer_blob *blob)
 {
-    const struct gpsh_settings *settings = &gpsh.settings;
+    const struct gpsh_settings *settings = gpsh_settings();
     if (blob->teams != settings->teams || blob->stream_teams != settings->stream_teams)
         return gpsh_fail(
             GPUSHMEM_ERR_PEER_DATA,
@@ -210,26 +218,26 @@ static int check_collectives(const struct gpsh_peer_blob *blob)
                          "PE %d has GPUSHMEM_TEAM_EPOCH=%" PRId64 ", this PE %" PRId64
                          "; set it alike for all PEs",
                          blob->pe, blob->team_epoch, settings->team_epoch);
-    if (strcmp(blob->collectives, gpsh.collectives) != 0)
+    if (strcmp(blob->collectives, w->collectives) != 0)
         return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
                          "PE %d carries out collectives of streams by GPUSHMEM_COLLECTIVES=%s, "
                          "this PE by %s; set it alike for all PEs",
-                         blob->pe, blob->collectives, gpsh.collectives);
+                         blob->pe, blob->collectives, w->collectives);
     return 0;
 }
 
-static int check_blob(const struct gpsh_peer_blob *blob)
+static int check_blob(const struct wiring *w, const struct gpsh_peer_blob *blob)
 {
-    if (blob->status && blob->pe != gpsh.my_pe)
+    if (blob->status && blob->pe != gpsh_job()->my_pe)
         return gpsh_fail(blob->status, "PE %d on %s could not initialise: %s", blob->pe,
                          blob->hostname, blob->sentence);
-    if (blob->device_heap != gpsh.device_heap)
+    if (blob->device_heap != gpsh_heap()->device)
         return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
                          "PE %d on %s has its heap in %s memory, this PE in %s memory; set "
                          "GPUSHMEM_HEAP_KIND to device or host on all PEs",
                          blob->pe, blob->hostname, blob->device_heap ? "GPU" : "host",
-                         gpsh.device_heap ? "GPU" : "host");
-    int status = check_collectives(blob);
+                         gpsh_heap()->device ? "GPU" : "host");
+    int status = check_collectives(w, blob);
     if (!status)
         status = gpsh_atomics_check(blob);
     if (status)
@@ -256,19 +264,19 @@ static int check_blob(const struct gpsh_peer_blob *blob)
 
 static int collect(struct wiring *w)
 {
-    for (int pe = 0; pe < gpsh.n_pes; pe++) {
+    for (int pe = 0; pe < gpsh_job()->n_pes; pe++) {
         size_t bytes = 0;
         free(w->packed[pe]);
         w->packed[pe] = NULL;
-        int status = gpsh_bootstrap_get(&gpsh.boot, pe, &w->packed[pe], &bytes);
+        int status = gpsh_bootstrap_get(gpsh_job()->boot, pe, &w->packed[pe], &bytes);
         if (!status)
             status = gpsh_peer_blob_parse(pe, w->packed[pe], bytes, &w->blobs[pe]);
         if (!status)
-            status = check_blob(&w->blobs[pe]);
+            status = check_blob(w, &w->blobs[pe]);
         if (status)
             return status;
-        gpsh.peers[pe].node = w->blobs[pe].node;
-        gpsh.peers[pe].node_pe = w->blobs[pe].node_pe;
+        gpsh_job()->peers[pe].node = w->blobs[pe].node;
+        gpsh_job()->peers[pe].node_pe = w->blobs[pe].node_pe;
     }
     return 0;
 }
@@ -279,7 +287,7 @@ static void settle_static(const struct wiring *w)
 {
     char why[256] = "";
     const struct gpsh_peer_blob *first = &w->blobs[0];
-    for (int pe = 0; pe < gpsh.n_pes && !why[0]; pe++) {
+    for (int pe = 0; pe < gpsh_job()->n_pes && !why[0]; pe++) {
         const struct gpsh_peer_blob *theirs = &w->blobs[pe];
         if (!theirs->static_id)
             snprintf(why, sizeof why, "PE %d does not share it: %.200s", pe, theirs->sentence);
@@ -293,26 +301,26 @@ static void settle_static(const struct wiring *w)
 static int map_peer(void *arg, int index, const struct gpsh_fd_set *set)
 {
     const struct wiring *w = arg;
-    int pe = gpsh.boot.node_pes[index];
-    gpsh.peers[pe].pid = set->pid ? set->pid : gpsh_bootstrap_pid_of(&gpsh.boot, pe);
+    int pe = gpsh_job()->boot->node_pes[index];
+    gpsh_job()->peers[pe].pid = set->pid ? set->pid : gpsh_bootstrap_pid_of(gpsh_job()->boot, pe);
     return gpsh_regions_map_peer(pe, set, w->blobs[pe].heap_at);
 }
 
 static int map_node(struct wiring *w)
 {
-    const struct gpsh_bootstrap *b = &gpsh.boot;
+    const struct gpsh_bootstrap *b = gpsh_job()->boot;
     int n = b->node_n_pes;
     const char **paths = calloc((size_t)n, sizeof *paths);
     if (!paths)
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for %d PEs of this node", n);
     for (int i = 0; i < n; i++) {
-        gpsh.peers[b->node_pes[i]].same_node = true;
+        gpsh_job()->peers[b->node_pes[i]].same_node = true;
         paths[i] = w->blobs[b->node_pes[i]].socket_path;
     }
     struct gpsh_fd_set mine = gpsh_regions_fds();
     int status = gpsh_regions_map_self();
     if (!status)
-        status = gpsh_fd_exchange_run(&w->exchange, gpsh.my_pe, b->node_pes, paths, n, &mine,
+        status = gpsh_fd_exchange_run(&w->exchange, gpsh_job()->my_pe, b->node_pes, paths, n, &mine,
                                       map_peer, w, GPSH_FD_EXCHANGE_MS);
     free(paths);
     return status;
@@ -324,10 +332,10 @@ static int open_spared(struct wiring *w, int my_status)
 {
     enum { EVERY_HEAP_IS_MAPPED = 1 };
     uint32_t all, mine = EVERY_HEAP_IS_MAPPED;
-    for (int pe = 0; pe < gpsh.n_pes && !my_status; pe++)
-        if (!gpsh.mapped[GPSH_HEAP][pe])
+    for (int pe = 0; pe < gpsh_job()->n_pes && !my_status; pe++)
+        if (!gpsh_heap()->mapped[GPSH_HEAP][pe])
             mine = 0;
-    int status = gpsh_agree(&gpsh.boot, my_status, mine, &all);
+    int status = gpsh_agree(gpsh_job()->boot, my_status, mine, &all);
     if (status || all & EVERY_HEAP_IS_MAPPED)
         return status;
     char names[64];
@@ -354,33 +362,35 @@ static int unreachable(const struct wiring *w, int pe, const char *why)
 {
     const struct gpsh_peer_blob *theirs = &w->blobs[pe];
     const char *open = w->open_failures[0] ? " (" : "", *close = w->open_failures[0] ? ")" : "";
-    if (gpsh.peers[pe].same_node && gpsh.device_heap)
+    if (gpsh_job()->peers[pe].same_node && gpsh_heap()->device)
         return gpsh_fail(
             GPUSHMEM_ERR_UNREACHABLE,
             "PE %d (%s) and PE %d (%s) of this node do not reach each other: %.150s; nor by "
             "GPUSHMEM_TRANSPORTS=%s%s%.80s%s. It takes peer access (nvidia-smi topo -p2p rw), "
             "verbs and an RDMA "
             "device, or GPUSHMEM_HEAP_KIND=host",
-            gpsh.my_pe, w->blobs[gpsh.my_pe].gpu, pe, theirs->gpu, gpsh.peers[pe].reason,
-            gpsh.settings.transports, open, w->open_failures, close);
+            gpsh_job()->my_pe, w->blobs[gpsh_job()->my_pe].gpu, pe, theirs->gpu,
+            gpsh_job()->peers[pe].reason, gpsh_settings()->transports, open, w->open_failures,
+            close);
     if (why[0])
         return gpsh_fail(GPUSHMEM_ERR_UNREACHABLE, "%s", why);
     return gpsh_fail(GPUSHMEM_ERR_UNREACHABLE,
                      "PE %d on %s is reached by none of GPUSHMEM_TRANSPORTS=%s%s%s%s; the PEs of "
                      "other nodes need verbs and an RDMA device",
-                     pe, theirs->hostname, gpsh.settings.transports, open, w->open_failures, close);
+                     pe, theirs->hostname, gpsh_settings()->transports, open, w->open_failures,
+                     close);
 }
 
 // First transport in the order of GPUSHMEM_TRANSPORTS that connects serves the data; the first one
 // with NIC atomics stands by for atomics.
 static int connect_peer(struct wiring *w, int pe)
 {
-    struct gpsh_peer *peer = &gpsh.peers[pe];
+    struct gpsh_peer *peer = &gpsh_job()->peers[pe];
     int nic = -1;
     char why[GPSH_ERROR_BYTES] = "";
     peer->data = peer->amo = -1;
-    for (int i = 0; i < gpsh.n_transports; i++) {
-        struct gpsh_transport *t = gpsh.transports[i];
+    for (int i = 0; i < gpsh_net()->n_transports; i++) {
+        struct gpsh_transport *t = gpsh_net()->transports[i];
         const struct gpsh_blob_section *section = gpsh_peer_blob_find(&w->blobs[pe], t->ops->name);
         if (!section)
             continue;
@@ -404,14 +414,15 @@ static int connect_peer(struct wiring *w, int pe)
 
 static void fill_direct(void)
 {
-    for (int pe = 0; pe < gpsh.n_pes; pe++)
-        if (gpsh.transports[gpsh.peers[pe].data]->ops->caps & GPSH_CAP_MAPPED && !gpsh.device_heap)
-            gpsh.direct[pe] = gpsh.mapped[GPSH_HEAP][pe];
+    for (int pe = 0; pe < gpsh_job()->n_pes; pe++)
+        if (gpsh_net()->transports[gpsh_job()->peers[pe].data]->ops->caps & GPSH_CAP_MAPPED &&
+            !gpsh_heap()->device)
+            gpsh_heap()->direct[pe] = gpsh_heap()->mapped[GPSH_HEAP][pe];
 }
 
 void gpsh_peer_explain(int pe, char *line, size_t bytes)
 {
-    struct gpsh_transport *t = gpsh.transports[gpsh.peers[pe].data];
+    struct gpsh_transport *t = gpsh_net()->transports[gpsh_job()->peers[pe].data];
     char detail[160] = "";
     t->ops->explain(t, pe, detail, sizeof detail);
     snprintf(line, bytes, "PE %d by %s (%s), atomics by %s", pe, t->ops->name, detail,
@@ -423,15 +434,15 @@ void gpsh_self_explain(char *line, size_t bytes)
     char host[64] = "?", where[128] = "in host memory", about[ABOUT_BYTES] = "";
     char atomics[ATOMICS_BYTES];
     gethostname(host, sizeof host - 1);
-    if (gpsh.device_heap)
+    if (gpsh_heap()->device)
         snprintf(where, sizeof where, "on %s at %s", gpsh_gpu.name, gpsh_gpu.pci);
-    for (int i = 0; i < gpsh.n_transports && !about[0]; i++)
-        if (gpsh.transports[i]->ops->about)
-            gpsh.transports[i]->ops->about(gpsh.transports[i], about, sizeof about);
+    for (int i = 0; i < gpsh_net()->n_transports && !about[0]; i++)
+        if (gpsh_net()->transports[i]->ops->about)
+            gpsh_net()->transports[i]->ops->about(gpsh_net()->transports[i], about, sizeof about);
     gpsh_atomics_explain(atomics, sizeof atomics);
     snprintf(
-        line, bytes, "PE %d on %s: %" PRIu64 " MiB %s; %s; %s", gpsh.my_pe, host,
-        gpsh.settings.heap_size >> 20, where,
+        line, bytes, "PE %d on %s: %" PRIu64 " MiB %s; %s; %s", gpsh_job()->my_pe, host,
+        gpsh_settings()->heap_size >> 20, where,
         about[0]
             ? about
             : "no NIC is open: every PE is reached without (GPUSHMEM_TRANSPORTS=verbs opens those "
@@ -446,7 +457,7 @@ static void log_choices(void)
     char atomics[ATOMICS_BYTES];
     gpsh_atomics_explain(atomics, sizeof atomics);
     GPSH_LOG(INFO, "peers", "%s", atomics);
-    for (int pe = 0; pe < gpsh.n_pes; pe++) {
+    for (int pe = 0; pe < gpsh_job()->n_pes; pe++) {
         char line[256];
         gpsh_peer_explain(pe, line, sizeof line);
         GPSH_LOG(INFO, "peers", "%s", line);
@@ -455,16 +466,16 @@ static void log_choices(void)
 
 static int wire(struct wiring *w, int my_status)
 {
-    w->blobs = calloc((size_t)gpsh.n_pes, sizeof *w->blobs);
-    w->packed = calloc((size_t)gpsh.n_pes, sizeof *w->packed);
+    w->blobs = calloc((size_t)gpsh_job()->n_pes, sizeof *w->blobs);
+    w->packed = calloc((size_t)gpsh_job()->n_pes, sizeof *w->packed);
     if (!w->blobs || !w->packed)
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the connection data of %d PEs",
-                         gpsh.n_pes);
+                         gpsh_job()->n_pes);
     w->exchange.socket = -1;
     if (!my_status)
-        my_status = gpsh_fd_exchange_open(&w->exchange, &gpsh.boot, gpsh.generation);
+        my_status = gpsh_fd_exchange_open(&w->exchange, gpsh_job()->boot, gpsh_job()->generation);
     if (!my_status)
-        my_status = open_transports(w, gpsh.settings.transports, false);
+        my_status = open_transports(w, gpsh_settings()->transports, false);
     int status = publish(w, my_status);
     if (my_status)
         return my_status;
@@ -474,17 +485,19 @@ static int wire(struct wiring *w, int my_status)
         return status; // all PEs see what is wrong with the blobs
     settle_static(w);
     status = map_node(w);
-    if (gpsh.device_heap && gpsh.boot.node_n_pes == gpsh.n_pes && gpsh.n_pes > 1) {
+    if (gpsh_heap()->device && gpsh_job()->boot->node_n_pes == gpsh_job()->n_pes &&
+        gpsh_job()->n_pes > 1) {
         status = open_spared(w, status);
         if (status)
             return status; // everybody's
     }
     if (gpsh_atomics_need_agents(w->blobs))
         status = serve_atomics(w, status);
-    for (int pe = 0; pe < gpsh.n_pes && !status; pe++)
+    for (int pe = 0; pe < gpsh_job()->n_pes && !status; pe++)
         status = connect_peer(w, pe);
     uint32_t reach = 0;
-    status = gpsh_agree(&gpsh.boot, status, status ? 0 : gpsh_atomics_reach(w->blobs), &reach);
+    status =
+        gpsh_agree(gpsh_job()->boot, status, status ? 0 : gpsh_atomics_reach(w->blobs), &reach);
     return status ? status : gpsh_atomics_choose(reach, w->open_failures);
 }
 
@@ -495,9 +508,9 @@ static int n_wired; // transports that may be told of losses
 void gpsh_peers_gone(int pe)
 {
     pthread_mutex_lock(&wired_lock);
-    for (int i = 0; i < n_wired && (unsigned)pe < (unsigned)gpsh.n_pes; i++)
-        if (gpsh.transports[i]->ops->peer_lost)
-            gpsh.transports[i]->ops->peer_lost(gpsh.transports[i], pe);
+    for (int i = 0; i < n_wired && (unsigned)pe < (unsigned)gpsh_job()->n_pes; i++)
+        if (gpsh_net()->transports[i]->ops->peer_lost)
+            gpsh_net()->transports[i]->ops->peer_lost(gpsh_net()->transports[i], pe);
     pthread_mutex_unlock(&wired_lock);
 }
 
@@ -514,34 +527,42 @@ static void set_wired(int n)
     pthread_mutex_unlock(&wired_lock);
 }
 
-int gpsh_peers_connect(int my_status)
+// What NICs write to the GPU's memory is to be flushed before it is read.
+static bool must_flush(void)
 {
-    struct wiring w = {.blobs = NULL};
+    bool must = false, nic = false;
+    for (int i = 0; i < gpsh_net()->n_transports; i++) {
+        must |= gpsh_net()->transports[i]->must_flush;
+        nic |= gpsh_net()->transports[i]->ops->caps & GPSH_CAP_REMOTE_NODE;
+    }
+    return must || (nic && gpsh_gpu_needs_flush());
+}
+
+int gpsh_peers_connect(int my_status, const char *collectives)
+{
+    struct wiring w = {.collectives = collectives};
     int status = wire(&w, my_status);
     gpsh_fd_exchange_close(&w.exchange);
-    for (int pe = 0; w.packed && pe < gpsh.n_pes; pe++)
+    for (int pe = 0; w.packed && pe < gpsh_job()->n_pes; pe++)
         free(w.packed[pe]);
     free(w.packed);
     free(w.blobs);
     if (status)
         return status;
     fill_direct();
-    set_wired(gpsh.n_transports);
+    set_wired(gpsh_net()->n_transports);
     gpsh_failure_observe(tell_transports);
     log_choices();
-    for (int i = 0; gpsh.device_heap && i < gpsh.n_transports; i++)
-        gpsh.flush_writes |= gpsh.transports[i]->must_flush;
-    for (int i = 0; gpsh.device_heap && i < gpsh.n_transports && !gpsh.flush_writes; i++)
-        if (gpsh.transports[i]->ops->caps & GPSH_CAP_REMOTE_NODE)
-            gpsh.flush_writes = gpsh_gpu_needs_flush();
+    gpsh_heap_flush_writes(gpsh_heap()->device && must_flush());
     return 0;
 }
 
 void gpsh_peers_disconnect(void)
 {
     set_wired(0);
-    for (int i = gpsh.n_transports - 1; i >= 0; i--)
-        gpsh.transports[i]->ops->close(gpsh.transports[i]);
-    gpsh.n_transports = 0;
+    for (int i = gpsh_net()->n_transports - 1; i >= 0; i--)
+        gpsh_net()->transports[i]->ops->close(gpsh_net()->transports[i]);
+    gpsh_net_state.n_transports = 0;
+    gpsh_net_state.cpu_atomics = false;
     gpsh_regions_unmap_peers();
 }

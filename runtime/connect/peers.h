@@ -4,12 +4,13 @@
 #ifndef GPSH_PEERS_H
 #define GPSH_PEERS_H
 
-#include "state/state.h"
+#include "job/job.h"
 
-// Collective. Needs gpsh.boot, gpsh.settings and this PE's regions. If any PE fails, every PE fails
-// with its sentence. my_status < 0: this PE failed before; it takes part only to tell the others
-// (its last error sentence goes along).
-int gpsh_peers_connect(int my_status);
+// Collective. Needs gpsh_job()->boot, gpsh_settings() and this PE's regions. If any PE fails, every
+// PE fails with its sentence. my_status < 0: this PE failed before; it takes part only to tell the
+// others (its last error sentence goes along). `collectives`: how this PE carries out collectives,
+// which is the same text on all PEs.
+int gpsh_peers_connect(int my_status, const char *collectives);
 void gpsh_peers_disconnect(void);
 // The process of that PE has ended, in order or not: what the transports still have under way to it
 // fails, without waiting until the network has found out. Any thread, any time.

@@ -302,6 +302,24 @@ void gpsh_settings_clear(struct gpsh_settings *settings)
         }
 }
 
+struct gpsh_settings gpsh_settings_state;
+
+int gpsh_settings_open(void)
+{
+    return gpsh_settings_read_process(GPSH_SETTING_PREFIX, &gpsh_settings_state);
+}
+
+void gpsh_settings_close(void)
+{
+    gpsh_settings_clear(&gpsh_settings_state);
+    gpsh_settings_forget();
+}
+
+void gpsh_settings_fit_heap(uint64_t heap_size)
+{
+    gpsh_settings_state.heap_size = heap_size;
+}
+
 bool gpsh_setting_row(int row, struct gpsh_setting_text *text)
 {
     static const char *const kinds[] = {"integer", "size", "boolean", "text", "choice", "list"};

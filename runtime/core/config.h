@@ -32,6 +32,12 @@ int gpsh_settings_read_process(const char *prefix, struct gpsh_settings *out);
 // The same without warnings, for those that start programs which warn themselves.
 int gpsh_settings_read_quietly(const char *prefix, struct gpsh_settings *out);
 
+// The process's own (gpsh_settings), with the prefix "GPUSHMEM_".
+int gpsh_settings_open(void);
+void gpsh_settings_close(void); // forgets aliases and files, too
+// What the job has agreed on instead of a default that does not fit.
+void gpsh_settings_fit_heap(uint64_t heap_size);
+
 // Forgets aliases and files: what follows is another job's.
 void gpsh_settings_forget(void);
 

@@ -26,6 +26,13 @@ enum {
 #undef GPSH_SETTING
 };
 
+// Those of this process, between gpsh_settings_open and close. core/ alone writes them.
+extern struct gpsh_settings gpsh_settings_state __attribute__((visibility("hidden")));
+static inline const struct gpsh_settings *gpsh_settings(void)
+{
+    return &gpsh_settings_state;
+}
+
 enum { GPSH_COLLECTIVES_TEXT = 96 }; // of the setting in full
 
 enum gpsh_on_error { GPSH_ON_ERROR_WARN, GPSH_ON_ERROR_ABORT, GPSH_ON_ERROR_IGNORE };

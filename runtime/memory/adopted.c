@@ -12,6 +12,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "core/error.h"
+#include "core/log.h"
+#include "memory/heap.h"
 #include "memory/local_memory.h"
 #include "memory/mappings.h"
 #include "memory/place.h"
@@ -112,7 +115,8 @@ static int check_pages(const char *function, const char *base, size_t bytes)
 
 static int check_range(const char *function, const char *base, size_t bytes)
 {
-    uint64_t page = gpsh_regions_page_bytes(gpsh_regions_host()), heap = (uintptr_t)gpsh.heap;
+    uint64_t page = gpsh_regions_page_bytes(gpsh_regions_host()),
+             heap = (uintptr_t)gpsh_heap()->base;
     uint64_t first = (uintptr_t)base;
     if (!base || !bytes || bytes > UINTPTR_MAX - first)
         return gpsh_fail(GPUSHMEM_ERR_INVALID, "%s(%p, %zu): %s cannot be symmetric", function,

@@ -5,8 +5,9 @@
 #include <pthread.h>
 #include <stdio.h>
 
+#include "core/error.h"
+#include "memory/heap.h"
 #include "memory/regions.h"
-#include "state/state.h"
 
 // What blocks are taken from: the heap, and beside one in GPU memory some host memory (base NULL:
 // none).
@@ -24,8 +25,9 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 int gpsh_blocks_init(void)
 {
     uint64_t bytes = 0;
-    allocated_end = gpsh.user_bytes;
-    *heap = (struct arena){.allocator = gpsh_heap_alloc_new(gpsh.user_bytes), .base = gpsh.heap};
+    allocated_end = gpsh_heap()->user_bytes;
+    *heap = (struct arena){.allocator = gpsh_heap_alloc_new(gpsh_heap()->user_bytes),
+                           .base = gpsh_heap()->base};
     *host = (struct arena){.base = gpsh_regions_host_part(&bytes)};
     host->bytes = bytes;
     if (host->base)

@@ -3,9 +3,11 @@
 
 #include <stdio.h>
 
+#include "core/settings.h"
 #include "gpu/gpu.h"
 #include "gpu/gpu_heap.h"
-#include "state/state.h"
+#include "job/job.h"
+#include "memory/heap.h"
 
 static struct gpsh_gpu_heap heap = {.fd = -1, .dmabuf_fd = -1, .dmabuf_pcie_fd = -1};
 
@@ -25,8 +27,8 @@ static void tell(const struct gpsh_symmetric *region, uint64_t wish)
 int gpsh_gpu_region_create(struct gpsh_symmetric *region, uint64_t bytes, uint64_t reserved,
                            uint64_t room)
 {
-    int status = gpsh_gpu_heap_create(&heap, bytes, reserved, room, gpsh.settings.heap_export,
-                                      gpsh.boot.node_n_pes);
+    int status = gpsh_gpu_heap_create(&heap, bytes, reserved, room, gpsh_settings()->heap_export,
+                                      gpsh_job()->boot->node_n_pes);
     if (status)
         return status;
     region->base = heap.base;
@@ -49,15 +51,16 @@ void gpsh_gpu_region_destroy(struct gpsh_symmetric *region)
 // Peers have pieces of the same sizes, as far as they are mapped.
 static void unmap_piece(int pe, const struct gpsh_gpu_piece *piece)
 {
-    char *base = gpsh.mapped[GPSH_HEAP][pe];
-    if (pe != gpsh.my_pe && base && piece->fd >= 0 && gpsh.peers[pe].heap_mapped > piece->offset)
+    char *base = gpsh_heap()->mapped[GPSH_HEAP][pe];
+    if (pe != gpsh_job()->my_pe && base && piece->fd >= 0 &&
+        gpsh_job()->peers[pe].heap_mapped > piece->offset)
         gpsh_gpu_piece_unmap(base + piece->offset, piece->bytes);
 }
 
 static void unmap_last(int pe)
 {
     const struct gpsh_gpu_piece *last = &heap.added[heap.n_added - 1];
-    struct gpsh_peer *peer = &gpsh.peers[pe];
+    struct gpsh_peer *peer = &gpsh_job()->peers[pe];
     unmap_piece(pe, last);
     if (peer->heap_mapped > last->offset)
         peer->heap_mapped = last->offset;
@@ -67,7 +70,7 @@ int gpsh_gpu_region_resize(struct gpsh_symmetric *region, uint64_t bytes)
 {
     int status = bytes > heap.bytes ? gpsh_gpu_heap_grow(&heap, bytes - heap.bytes) : 0;
     while (heap.bytes > bytes) {
-        for (int pe = 0; pe < gpsh.n_pes; pe++)
+        for (int pe = 0; pe < gpsh_job()->n_pes; pe++)
             unmap_last(pe);
         gpsh_gpu_heap_shrink(&heap);
     }
@@ -99,7 +102,7 @@ void gpsh_gpu_region_return(uint64_t offset)
         struct gpsh_gpu_piece *piece = &heap.added[i];
         if (piece->offset != offset)
             continue;
-        for (int pe = 0; pe < gpsh.n_pes; pe++)
+        for (int pe = 0; pe < gpsh_job()->n_pes; pe++)
             unmap_piece(pe, piece);
         gpsh_gpu_heap_return(&heap, piece);
     }
@@ -119,8 +122,8 @@ int gpsh_gpu_region_last_fd(void)
 
 int gpsh_gpu_region_map(int pe, int fd, uint64_t bytes, uint64_t *room)
 {
-    struct gpsh_peer *peer = &gpsh.peers[pe];
-    int status = gpsh_gpu_heap_map(fd, bytes, room, pe, &gpsh.mapped[GPSH_HEAP][pe]);
+    struct gpsh_peer *peer = &gpsh_job()->peers[pe];
+    int status = gpsh_gpu_heap_map(fd, bytes, room, pe, &gpsh_heap()->mapped[GPSH_HEAP][pe]);
     if (!status) {
         peer->heap_room = *room;
         peer->heap_mapped = bytes;
@@ -135,20 +138,21 @@ int gpsh_gpu_region_map(int pe, int fd, uint64_t bytes, uint64_t *room)
 int gpsh_gpu_region_map_last(int pe, int fd)
 {
     const struct gpsh_gpu_piece *last = &heap.added[heap.n_added - 1];
-    if (!gpsh.mapped[GPSH_HEAP][pe])
+    if (!gpsh_heap()->mapped[GPSH_HEAP][pe])
         return 0;
-    int status = gpsh_gpu_piece_map(fd, last->bytes, pe, gpsh.mapped[GPSH_HEAP][pe] + last->offset);
+    int status =
+        gpsh_gpu_piece_map(fd, last->bytes, pe, gpsh_heap()->mapped[GPSH_HEAP][pe] + last->offset);
     if (!status)
-        gpsh.peers[pe].heap_mapped = last->offset + last->bytes;
+        gpsh_job()->peers[pe].heap_mapped = last->offset + last->bytes;
     return status;
 }
 
 // The first piece, and the addresses, go last.
 void gpsh_gpu_region_unmap(int pe)
 {
-    struct gpsh_peer *peer = &gpsh.peers[pe];
-    char *base = gpsh.mapped[GPSH_HEAP][pe];
+    struct gpsh_peer *peer = &gpsh_job()->peers[pe];
+    char *base = gpsh_heap()->mapped[GPSH_HEAP][pe];
     for (int i = heap.n_added - 1; i >= 0; i--)
         unmap_piece(pe, &heap.added[i]);
-    gpsh_gpu_heap_unmap(base, gpsh.heap_first_bytes, peer->heap_room);
+    gpsh_gpu_heap_unmap(base, gpsh_heap()->first_bytes, peer->heap_room);
 }

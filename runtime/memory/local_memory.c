@@ -13,7 +13,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "gpu/gpu.h"
-#include "state/state.h"
+#include "memory/heap.h"
 
 enum { REMEMBERED = 8, GOOD_FOR_NS = 1000000 };
 
@@ -156,7 +156,7 @@ bool gpsh_local_exists(const void *base, size_t bytes)
     struct range ignored;
     uint64_t address = (uintptr_t)base;
     return bytes && bytes - 1 <= UINT64_MAX - address &&
-           ((gpsh.device_heap && find_allocated(address, bytes, &ignored)) ||
+           ((gpsh_heap()->device && find_allocated(address, bytes, &ignored)) ||
             is_mapped(address, bytes));
 }
 

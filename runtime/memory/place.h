@@ -4,7 +4,18 @@
 #ifndef GPSH_PLACE_H
 #define GPSH_PLACE_H
 
-#include "state/state.h"
+#include "memory/heap.h"
+
+// Memory of this PE beside the heap that the same calls reach at the other PEs
+// (docs/adr/0025-symmetric-segments.md).
+struct gpsh_segment {
+    char *base; // here; elsewhere it may have another address
+    uint64_t bytes;
+    uint64_t offset;  // of base in the region
+    const char *name; // "the registered buffer", for sentences
+    uint8_t region;   // enum gpsh_region_id
+};
+enum { GPSH_MAX_SEGMENTS = 65 };
 
 struct gpsh_place {
     uint64_t offset; // in that PE's region
@@ -20,6 +31,7 @@ bool gpsh_segment_overlaps(const void *base, size_t bytes);
 // False: there are GPSH_MAX_SEGMENTS. Others may look for theirs meanwhile.
 bool gpsh_segment_add(const struct gpsh_segment *segment);
 void gpsh_segment_remove(const void *base);
+void gpsh_segments_clear(void);
 
 // False: [sym, sym + bytes) is in neither heap nor segment. `pe` exists.
 bool gpsh_place_find(const void *sym, size_t bytes, int pe, struct gpsh_place *place);

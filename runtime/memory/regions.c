@@ -8,16 +8,19 @@
 #include <unistd.h>
 
 #include "bootstrap/agree.h"
+#include "core/config.h"
 #include "gpu/gpu.h"
 #include "gpu/gpu_heap.h"
+#include "job/job.h"
+#include "memory/control.h"
 #include "memory/gpu_region.h"
+#include "memory/heap.h"
 #include "memory/heap_size.h"
 #include "memory/memory_limit.h"
 #include "memory/place.h"
 #include "memory/statics.h"
 #include "memory/symmetric.h"
 #include "memory/team_scratch.h"
-#include "state/state.h"
 
 static struct gpsh_symmetric regions[GPSH_REGIONS] = {{.fd = -1}, {.fd = -1}, {.fd = -1}};
 static bool static_used;                   // by operations
@@ -27,14 +30,14 @@ static const struct gpsh_statics *statics; // holds the memory of regions[GPSH_S
 // not a reason to go elsewhere.
 static int choose_kind(void)
 {
-    gpsh.device_heap = false;
-    if (gpsh.settings.heap_kind == GPSH_HEAP_HOST)
+    gpsh_heap_state.device = false;
+    if (gpsh_settings()->heap_kind == GPSH_HEAP_HOST)
         return 0;
-    int status = gpsh_gpu_open(gpsh.boot.node_my_pe);
-    gpsh.device_heap = !status;
+    int status = gpsh_gpu_open(gpsh_job()->boot->node_my_pe);
+    gpsh_heap_state.device = !status;
     if (!status)
         return 0;
-    if (gpsh.settings.heap_kind == GPSH_HEAP_DEVICE) {
+    if (gpsh_settings()->heap_kind == GPSH_HEAP_DEVICE) {
         char why[256];
         snprintf(why, sizeof why, "%s", gpsh_last_error());
         return gpsh_fail(
@@ -52,18 +55,19 @@ static int choose_kind(void)
 // no room for it. Failed PEs take part, too: the others wait for them.
 static int settle_heap_size(int my_status)
 {
-    uint64_t standard = gpsh.settings.heap_size, mine = UINT64_MAX, least;
-    int node_pes = gpsh.boot.node_n_pes, whose;
+    uint64_t standard = gpsh_settings()->heap_size, mine = UINT64_MAX, least;
+    int node_pes = gpsh_job()->boot->node_n_pes, whose;
     bool given = gpsh_setting_is_given("GPUSHMEM_HEAP_SIZE");
     if (!given && !my_status)
-        mine = gpsh_heap_size_fitting(standard, gpsh_heap_reserved(&gpsh.settings),
-                                      gpsh.device_heap ? gpsh_gpu_room(node_pes)
+        mine =
+            gpsh_heap_size_fitting(standard, gpsh_heap_reserved(gpsh_settings()),
+                                   gpsh_heap()->device ? gpsh_gpu_room(node_pes)
                                                        : gpsh_memory_limit() / (uint64_t)node_pes);
-    int status = gpsh_agree_least(&gpsh.boot, mine, &least, &whose);
+    int status = gpsh_agree_least(gpsh_job()->boot, mine, &least, &whose);
     if (status || given || least >= standard)
         return status;
-    gpsh.settings.heap_size = least;
-    if (gpsh.my_pe == 0)
+    gpsh_settings_fit_heap(least);
+    if (gpsh_job()->my_pe == 0)
         GPSH_LOG(WARN, "heap",
                  "each PE's heap has %lluM instead of the %lluM that are the default: PE %d has no "
                  "room for more; set GPUSHMEM_HEAP_SIZE to choose the size",
@@ -75,8 +79,8 @@ static int settle_heap_size(int my_status)
 // size.
 static uint64_t heap_bytes(void)
 {
-    const struct gpsh_settings *s = &gpsh.settings;
-    bool giant = !gpsh.device_heap && s->huge_pages == GPSH_PAGES_1G;
+    const struct gpsh_settings *s = gpsh_settings();
+    bool giant = !gpsh_heap()->device && s->huge_pages == GPSH_PAGES_1G;
     return s->heap_size + (giant ? 0 : gpsh_heap_reserved(s));
 }
 
@@ -86,14 +90,14 @@ static uint64_t mapped_room;
 // With the library's own part, which GPUSHMEM_HEAP_MAX does not count. 0: nobody has set it.
 static uint64_t chosen_max(uint64_t bytes)
 {
-    const struct gpsh_settings *s = &gpsh.settings;
+    const struct gpsh_settings *s = gpsh_settings();
     return s->heap_max ? s->heap_max + (bytes - s->heap_size) : 0;
 }
 
 uint64_t gpsh_regions_heap_max(void)
 {
     uint64_t bytes = gpsh_heap_bytes(); // a thread that makes the heap grow changes the region's
-    uint64_t max = chosen_max(gpsh.device_heap ? heap_bytes() : gpsh.heap_first_bytes);
+    uint64_t max = chosen_max(gpsh_heap()->device ? heap_bytes() : gpsh_heap()->first_bytes);
     uint64_t room = mapped_room < regions[GPSH_HEAP].room ? mapped_room : regions[GPSH_HEAP].room;
     if (room < bytes)
         return bytes;
@@ -102,9 +106,9 @@ uint64_t gpsh_regions_heap_max(void)
 
 int gpsh_regions_heap_resize(uint64_t bytes)
 {
-    if (gpsh.device_heap)
+    if (gpsh_heap()->device)
         return gpsh_gpu_region_resize(&regions[GPSH_HEAP], bytes);
-    return gpsh_symmetric_resize(&regions[GPSH_HEAP], bytes, gpsh.boot.node_n_pes);
+    return gpsh_symmetric_resize(&regions[GPSH_HEAP], bytes, gpsh_job()->boot->node_n_pes);
 }
 
 int gpsh_regions_heap_adopt(const void *buffer, uint64_t bytes)
@@ -122,10 +126,10 @@ int gpsh_regions_heap_adopt(const void *buffer, uint64_t bytes)
 // chosen grows only if its limit was chosen, too; one in GPU memory in no other case.
 static uint64_t heap_room(uint64_t bytes)
 {
-    uint64_t share = gpsh_memory_limit() / (uint64_t)gpsh.boot.node_n_pes;
-    if (gpsh.settings.heap_max)
+    uint64_t share = gpsh_memory_limit() / (uint64_t)gpsh_job()->boot->node_n_pes;
+    if (gpsh_settings()->heap_max)
         return chosen_max(bytes) > bytes ? chosen_max(bytes) : bytes;
-    if (gpsh.device_heap)
+    if (gpsh_heap()->device)
         return bytes;
     return gpsh_setting_is_given("GPUSHMEM_HEAP_SIZE") || share / 2 < bytes ? bytes : share / 2;
 }
@@ -143,7 +147,7 @@ static int choose_kind_and_size(void)
 // The library's words in the control region.
 static uint64_t control_words(void)
 {
-    return gpsh_control_vote(gpsh.boot.n_pes, &gpsh.settings, gpsh.boot.n_pes);
+    return gpsh_control_vote(gpsh_job()->boot->n_pes, gpsh_settings(), gpsh_job()->boot->n_pes);
 }
 
 // Beside a heap in GPU memory, the control region goes on with host memory for the program, a page
@@ -155,7 +159,8 @@ static uint64_t host_part_offset(void)
 
 static uint64_t host_part_bytes(void)
 {
-    return gpsh.device_heap ? ((uint64_t)gpsh.settings.host_heap_size + 4095) / 4096 * 4096 : 0;
+    return gpsh_heap()->device ? ((uint64_t)gpsh_settings()->host_heap_size + 4095) / 4096 * 4096
+                               : 0;
 }
 
 static uint64_t control_bytes(void)
@@ -165,18 +170,18 @@ static uint64_t control_bytes(void)
 
 static int create_heap(void)
 {
-    const struct gpsh_settings *s = &gpsh.settings;
+    const struct gpsh_settings *s = gpsh_settings();
     int status = choose_kind_and_size();
     if (status)
         return status;
     struct gpsh_symmetric *region = &regions[GPSH_HEAP];
     uint64_t bytes = heap_bytes(), room = heap_room(bytes);
-    status = gpsh.device_heap
+    status = gpsh_heap()->device
                  ? gpsh_gpu_region_create(region, bytes, bytes - s->heap_size, room)
                  : gpsh_symmetric_create(region, bytes, bytes - s->heap_size, room, control_bytes(),
-                                         s->huge_pages, gpsh.boot.node_n_pes);
+                                         s->huge_pages, gpsh_job()->boot->node_n_pes);
     mapped_room = region->room;
-    if (status || gpsh.device_heap)
+    if (status || gpsh_heap()->device)
         return status;
     GPSH_LOG(INFO, "heap", "%llu bytes of host memory, %s",
              (unsigned long long)regions[GPSH_HEAP].bytes, regions[GPSH_HEAP].pages);
@@ -202,7 +207,7 @@ char *gpsh_regions_host_part(uint64_t *bytes)
 
 int gpsh_regions_host(void)
 {
-    return gpsh.device_heap ? GPSH_CONTROL : GPSH_HEAP;
+    return gpsh_heap()->device ? GPSH_CONTROL : GPSH_HEAP;
 }
 
 static int create_control(void)
@@ -218,7 +223,7 @@ static int create_control(void)
         return 0;
     }
     int status = gpsh_symmetric_create(&regions[GPSH_CONTROL], bytes, bytes, 0, 0, GPSH_PAGES_OFF,
-                                       gpsh.boot.node_n_pes);
+                                       gpsh_job()->boot->node_n_pes);
     struct gpsh_segment segment = {
         .offset = host_part_offset(), .region = GPSH_CONTROL, .name = "the symmetric host memory"};
     segment.base = status ? NULL : gpsh_regions_host_part(&segment.bytes);
@@ -227,9 +232,33 @@ static int create_control(void)
     return status;
 }
 
+static void free_tables(void)
+{
+    for (int r = 0; r < GPSH_REGIONS; r++) {
+        free(gpsh_heap_state.mapped[r]);
+        gpsh_heap_state.mapped[r] = NULL;
+    }
+    free(gpsh_heap_state.direct);
+    gpsh_heap_state.direct = NULL;
+}
+
+static int make_tables(void)
+{
+    size_t n = (size_t)gpsh_job()->n_pes;
+    gpsh_heap_state.direct = calloc(n, sizeof *gpsh_heap_state.direct);
+    bool made = gpsh_heap_state.direct != NULL;
+    for (int r = 0; r < GPSH_REGIONS; r++) {
+        gpsh_heap_state.mapped[r] = calloc(n, sizeof *gpsh_heap_state.mapped[r]);
+        made = made && gpsh_heap_state.mapped[r];
+    }
+    return made ? 0 : gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the tables of %zu PEs", n);
+}
+
 int gpsh_regions_create(void)
 {
-    int status = create_heap();
+    int status = make_tables();
+    if (!status)
+        status = create_heap();
     if (!status)
         status = create_control();
     if (!status)
@@ -238,36 +267,41 @@ int gpsh_regions_create(void)
         gpsh_regions_destroy();
         return status;
     }
-    gpsh.heap = regions[GPSH_HEAP].base;
-    gpsh.heap_bytes = gpsh.heap_first_bytes = regions[GPSH_HEAP].bytes;
-    gpsh.user_bytes = gpsh_heap_bytes() - gpsh_heap_reserved(&gpsh.settings);
-    gpsh.control = (struct gpsh_control *)regions[GPSH_CONTROL].base;
-    gpsh.control_bytes = regions[GPSH_CONTROL].bytes;
+    gpsh_heap_state.base = regions[GPSH_HEAP].base;
+    gpsh_heap_state.bytes = gpsh_heap_state.first_bytes = regions[GPSH_HEAP].bytes;
+    gpsh_heap_state.user_bytes = gpsh_heap_bytes() - gpsh_heap_reserved(gpsh_settings());
+    gpsh_heap_state.control = (struct gpsh_control *)regions[GPSH_CONTROL].base;
+    gpsh_heap_state.control_bytes = regions[GPSH_CONTROL].bytes;
+    gpsh_heap_state.copy = gpsh_regions_copy;
+    gpsh_job_departures(gpsh_heap()->control->departed);
     return 0;
 }
 
 void gpsh_regions_destroy(void)
 {
-    if (gpsh.device_heap) {
+    if (gpsh_heap()->device) {
         gpsh_gpu_region_destroy(&regions[GPSH_HEAP]);
         gpsh_gpu_close();
-        gpsh.device_heap = false;
+        gpsh_heap_state.device = false;
     }
     regions[GPSH_STATIC] = (struct gpsh_symmetric){.fd = -1}; // the process keeps it
     if (regions[GPSH_HEAP].front)
         regions[GPSH_CONTROL] = (struct gpsh_symmetric){.fd = -1}; // goes with the heap
     static_used = false;
-    atomic_store(&gpsh.n_segments, 0);
+    gpsh_segments_clear();
     for (int r = 0; r < GPSH_REGIONS; r++)
         gpsh_symmetric_destroy(&regions[r]);
-    gpsh.heap = NULL;
-    gpsh.heap_bytes = gpsh.heap_first_bytes = gpsh.user_bytes = 0;
-    gpsh.control = NULL;
+    gpsh_heap_state.base = NULL;
+    gpsh_heap_state.bytes = gpsh_heap_state.first_bytes = gpsh_heap_state.user_bytes = 0;
+    gpsh_heap_state.control = NULL;
+    gpsh_heap_state.flush_writes = false;
+    gpsh_job_departures(NULL);
+    free_tables();
 }
 
 struct gpsh_region gpsh_regions_get(int region)
 {
-    bool device = region == GPSH_HEAP && gpsh.device_heap;
+    bool device = region == GPSH_HEAP && gpsh_heap()->device;
     struct gpsh_region out = {.base = regions[region].base,
                               .bytes = regions[region].bytes,
                               .kind = device ? GPSH_MEMORY_DEVICE : GPSH_MEMORY_HOST,
@@ -283,7 +317,7 @@ struct gpsh_region gpsh_regions_added(void)
     struct gpsh_region out = gpsh_regions_get(GPSH_HEAP);
     out.base += gpsh_heap_bytes();
     out.bytes -= gpsh_heap_bytes();
-    if (gpsh.device_heap)
+    if (gpsh_heap()->device)
         gpsh_gpu_region_dmabufs(true, &out);
     return out;
 }
@@ -310,7 +344,7 @@ struct gpsh_region gpsh_regions_buffer(void *buffer, size_t bytes)
                                  .kind = GPSH_MEMORY_HOST,
                                  .dmabuf_fd = -1,
                                  .dmabuf_pcie_fd = -1};
-    if (gpsh.device_heap && gpsh_gpu_is_device_memory(buffer)) {
+    if (gpsh_heap()->device && gpsh_gpu_is_device_memory(buffer)) {
         region.kind = GPSH_MEMORY_DEVICE;
         region.dmabuf_fd = gpsh_gpu_dmabuf(buffer, bytes);
     }
@@ -361,7 +395,8 @@ int gpsh_regions_map_self(void)
 {
     for (int r = 0; r < GPSH_REGIONS; r++)
         if (is_used(r))
-            gpsh.mapped[r][gpsh.my_pe] = r == GPSH_STATIC ? statics->base : regions[r].base;
+            gpsh_heap()->mapped[r][gpsh_job()->my_pe] =
+                r == GPSH_STATIC ? statics->base : regions[r].base;
     return 0;
 }
 
@@ -374,7 +409,7 @@ static int map_device_heap(int pe, int fd)
 {
     uint64_t room = regions[GPSH_HEAP].room;
     int status = gpsh_gpu_region_map(pe, fd, regions[GPSH_HEAP].bytes, &room);
-    if (gpsh.mapped[GPSH_HEAP][pe])
+    if (gpsh_heap()->mapped[GPSH_HEAP][pe])
         note_room(room);
     return status;
 }
@@ -394,9 +429,9 @@ static int map_host_region(int pe, int r, int fd, uint64_t at)
     char *end = regions[GPSH_HEAP].huge ? NULL : peers_low;
     int status = gpsh_symmetric_map(&theirs, pe, end);
     peers_low = status ? NULL : theirs.base - theirs.front;
-    gpsh.mapped[r][pe] = theirs.base;
+    gpsh_heap()->mapped[r][pe] = theirs.base;
     if (!status && r == GPSH_HEAP) {
-        gpsh.peers[pe].heap_room = theirs.room;
+        gpsh_job()->peers[pe].heap_room = theirs.room;
         note_room(theirs.room);
     }
     return status;
@@ -405,10 +440,11 @@ static int map_host_region(int pe, int r, int fd, uint64_t at)
 static int map_region(int pe, int r, const struct gpsh_fd_set *fds, uint64_t heap_at)
 {
     if (r == GPSH_CONTROL && heap_at) { // has been mapped with the heap
-        gpsh.mapped[r][pe] = gpsh.mapped[GPSH_HEAP][pe] - regions[GPSH_CONTROL].bytes;
+        gpsh_heap()->mapped[r][pe] =
+            gpsh_heap()->mapped[GPSH_HEAP][pe] - regions[GPSH_CONTROL].bytes;
         return 0;
     }
-    if (r == GPSH_HEAP && gpsh.device_heap)
+    if (r == GPSH_HEAP && gpsh_heap()->device)
         return map_device_heap(pe, fds->fds[r]);
     return map_host_region(pe, r, fds->fds[r], r == GPSH_HEAP ? heap_at : 0);
 }
@@ -444,7 +480,8 @@ static void unmap_with_neighbours(char *base, uint64_t bytes, char **low, char *
 
 static uint64_t mapped_bytes(int pe, int r)
 {
-    uint64_t bytes = r == GPSH_HEAP ? gpsh.peers[pe].heap_room : regions[r].bytes, page = 4096;
+    uint64_t bytes = r == GPSH_HEAP ? gpsh_job()->peers[pe].heap_room : regions[r].bytes,
+             page = 4096;
     return (bytes + page - 1) / page * page;
 }
 
@@ -452,15 +489,15 @@ static uint64_t mapped_bytes(int pe, int r)
 void gpsh_regions_unmap_peers(void)
 {
     char *low = NULL, *high = NULL;
-    for (int pe = 0; pe < gpsh.n_pes; pe++)
+    for (int pe = 0; pe < gpsh_job()->n_pes; pe++)
         for (int r = 0; r < GPSH_REGIONS; r++) {
-            char *base = gpsh.mapped[r] ? gpsh.mapped[r][pe] : NULL;
-            if (base && pe != gpsh.my_pe && r == GPSH_HEAP && gpsh.device_heap)
+            char *base = gpsh_heap()->mapped[r] ? gpsh_heap()->mapped[r][pe] : NULL;
+            if (base && pe != gpsh_job()->my_pe && r == GPSH_HEAP && gpsh_heap()->device)
                 gpsh_gpu_region_unmap(pe);
-            else if (base && pe != gpsh.my_pe)
+            else if (base && pe != gpsh_job()->my_pe)
                 unmap_with_neighbours(base, mapped_bytes(pe, r), &low, &high);
             if (base)
-                gpsh.mapped[r][pe] = NULL;
+                gpsh_heap()->mapped[r][pe] = NULL;
         }
     gpsh_symmetric_unmap(low, (uint64_t)(high - low));
     peers_low = NULL;
@@ -468,7 +505,7 @@ void gpsh_regions_unmap_peers(void)
 
 int gpsh_regions_copy(void *to, const void *from, size_t bytes)
 {
-    if (gpsh.device_heap)
+    if (gpsh_heap()->device)
         return gpsh_gpu_copy(to, from, bytes);
     memcpy(to, from, bytes);
     return 0;
@@ -476,7 +513,7 @@ int gpsh_regions_copy(void *to, const void *from, size_t bytes)
 
 int gpsh_regions_fill(void *memory, int byte, size_t bytes)
 {
-    if (gpsh.device_heap)
+    if (gpsh_heap()->device)
         return gpsh_gpu_fill(memory, byte, bytes);
     memset(memory, byte, bytes);
     return 0;
@@ -484,17 +521,17 @@ int gpsh_regions_fill(void *memory, int byte, size_t bytes)
 
 const struct gpsh_device_memory *gpsh_regions_device_memory(void)
 {
-    return gpsh.device_heap ? &gpsh_device_memory_gpu : &gpsh_device_memory_host;
+    return gpsh_heap()->device ? &gpsh_device_memory_gpu : &gpsh_device_memory_host;
 }
 
 const char *gpsh_regions_pci(void)
 {
-    return gpsh.device_heap ? gpsh_gpu.pci : NULL;
+    return gpsh_heap()->device ? gpsh_gpu.pci : NULL;
 }
 
 uint64_t gpsh_regions_alignment(void)
 {
-    if (gpsh.device_heap)
+    if (gpsh_heap()->device)
         return 2 << 20; // the driver's large pages
     return gpsh_symmetric_alignment(regions[GPSH_HEAP].bytes);
 }

@@ -8,7 +8,7 @@
 #include "transport/transport.h"
 
 // Collective: PEs agree on the heap's size where nobody set one. Creates heap and control region as
-// the settings say; fills gpsh.heap, gpsh.control and their sizes.
+// the settings say; fills gpsh_heap()->base, gpsh_heap()->control and their sizes.
 int gpsh_regions_create(void);
 void gpsh_regions_destroy(void);
 
@@ -27,12 +27,13 @@ uint64_t gpsh_regions_page_bytes(int region);
 
 // How large the heap may become: GPUSHMEM_HEAP_MAX; no larger than it is where it cannot grow.
 uint64_t gpsh_regions_heap_max(void);
-// Makes this PE's heap that large, and in host memory so its peers' mappings of it; gpsh.heap_bytes
-// stays. Also takes back what another PE could not do. 0 or a negative status with a sentence.
+// Makes this PE's heap that large, and in host memory so its peers' mappings of it; the heap\'s
+// bytes stays. Also takes back what another PE could not do. 0 or a negative status with a
+// sentence.
 int gpsh_regions_heap_resize(uint64_t bytes);
 // Of a heap in GPU memory: the same, by VMM memory of the program.
 int gpsh_regions_heap_adopt(const void *buffer, uint64_t bytes);
-// What these have added, beyond gpsh.heap_bytes.
+// What these have added, beyond the heap\'s bytes.
 struct gpsh_region gpsh_regions_added(void);
 // Of a heap in GPU memory: the descriptor of that, for the node's PEs; and where they map it.
 struct gpsh_fd_set gpsh_regions_added_fds(void);

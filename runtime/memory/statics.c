@@ -15,9 +15,11 @@
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "core/error.h"
+#include "core/log.h"
 #include "core/memory_file.h"
+#include "core/settings.h"
 #include "memory/statics_image.h"
-#include "state/state.h"
 
 // A NIC pins what is shared: by itself the library does so up to this size only.
 #define AUTO_BYTES (UINT64_C(1) << 30)
@@ -118,7 +120,7 @@ static int share(const struct gpsh_statics_image *image)
 
 static int try_share(void)
 {
-    bool demanded = gpsh.settings.static_data == GPSH_STATIC_DATA_ON;
+    bool demanded = gpsh_settings()->static_data == GPSH_STATIC_DATA_ON;
     struct gpsh_statics_image image;
     int status = forks_noticed ? gpsh_statics_image_find(&image)
                                : gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
@@ -135,7 +137,7 @@ int gpsh_statics_share(const struct gpsh_statics **out)
 {
     static const struct gpsh_statics none = {.fd = -1};
     *out = &none;
-    if (gpsh.settings.static_data == GPSH_STATIC_DATA_OFF) {
+    if (gpsh_settings()->static_data == GPSH_STATIC_DATA_OFF) {
         gpsh_statics_refuse("GPUSHMEM_STATIC_DATA=off");
         return 0;
     }
@@ -146,7 +148,7 @@ int gpsh_statics_share(const struct gpsh_statics **out)
         return 0;
     }
     gpsh_statics_refuse(gpsh_last_error());
-    if (gpsh.settings.static_data == GPSH_STATIC_DATA_ON)
+    if (gpsh_settings()->static_data == GPSH_STATIC_DATA_ON)
         return gpsh_fail(status,
                          "GPUSHMEM_STATIC_DATA=on: the static data of this program cannot "
                          "be symmetric: %s",

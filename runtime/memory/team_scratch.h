@@ -11,7 +11,8 @@
 #include "core/bell.h"
 #include "core/config.h"
 #include "gpushmem/device_abi.h"
-#include "state/state.h"
+#include "job/job.h"
+#include "memory/control.h"
 
 // ---- In the heap, after what the program has: for kernels and streams ----
 
@@ -29,11 +30,11 @@ static inline uint64_t gpsh_stream_teams(const struct gpsh_settings *settings)
 // Of each slot, and that of the first ones, GPUSHMEM_STREAM_TEAMS, beside it.
 static inline uint64_t gpsh_team_kernel_bytes(void)
 {
-    return gpushmem_coll_kernel_bytes(gpsh.boot.n_pes);
+    return gpushmem_coll_kernel_bytes(gpsh_job()->boot->n_pes);
 }
 static inline uint64_t gpsh_team_stream_bytes(void)
 {
-    return gpushmem_coll_stream_bytes(gpsh.boot.n_pes);
+    return gpushmem_coll_stream_bytes(gpsh_job()->boot->n_pes);
 }
 
 // All of it, in bytes: a multiple of 4096.
@@ -86,7 +87,7 @@ static inline size_t gpsh_team_room(int n_pes)
 // Where they begin for epochs that are even, or odd.
 static inline char *gpsh_team_data(struct gpsh_team_words *words, unsigned side)
 {
-    return (char *)(words + 1) + side * gpsh_team_room(gpsh.n_pes);
+    return (char *)(words + 1) + side * gpsh_team_room(gpsh_job()->n_pes);
 }
 
 static inline size_t gpsh_team_words_bytes(int n_pes)

@@ -2,6 +2,7 @@
 #include "memory/word.h"
 
 #include "gpu/gpu.h"
+#include "memory/heap.h"
 
 static _Thread_local int unread;
 
@@ -19,7 +20,7 @@ uint64_t gpsh_word_fetch(const void *word, size_t bytes)
         gpsh_acquire_remote(); // what it tells of may be in the heap
         return raw;
     }
-    unread = gpsh.transport_envs[0].copy(&raw, word, bytes);
+    unread = gpsh_heap()->copy(&raw, word, bytes);
     gpsh_acquire_remote();
     return raw;
 }

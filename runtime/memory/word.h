@@ -3,7 +3,9 @@
 #ifndef GPSH_WORD_H
 #define GPSH_WORD_H
 
-#include "state/state.h"
+#include "core/cpu.h"
+#include "job/job.h"
+#include "memory/heap.h"
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "operands of atomics are the low bytes of 64-bit words: this needs little-endian words"
@@ -38,7 +40,7 @@ static inline void gpsh_full_fence(void)
 void gpsh_flush_remote(void);
 static inline void gpsh_acquire_remote(void)
 {
-    if (GPSH_UNLIKELY(gpsh.flush_writes))
+    if (GPSH_UNLIKELY(gpsh_heap()->flush_writes))
         gpsh_flush_remote();
 }
 
@@ -58,7 +60,7 @@ static inline __attribute__((always_inline)) uint64_t gpsh_word_load_host(const 
 }
 static inline __attribute__((always_inline)) uint64_t gpsh_word_load(const void *word, size_t bytes)
 {
-    if (GPSH_UNLIKELY(gpsh.device_heap))
+    if (GPSH_UNLIKELY(gpsh_heap()->device))
         return gpsh_word_fetch(word, bytes);
     return gpsh_word_load_host(word, bytes);
 }

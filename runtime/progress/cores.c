@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "state/state.h"
+#include "core/settings.h"
+#include "job/job.h"
 
 static bool mask_holds(const cpu_set_t *mask, const cpu_set_t *part)
 {
@@ -41,13 +42,13 @@ static bool mask_read(int pid, cpu_set_t *mask)
 // A PE whose process is not visible here is taken to have this one's CPUs.
 static bool node_is_crowded(void)
 {
-    const struct gpsh_bootstrap *boot = &gpsh.boot;
+    const struct gpsh_bootstrap *boot = gpsh_job()->boot;
     size_t n = (size_t)boot->node_n_pes;
     bool crowded = boot->node_n_pes > sysconf(_SC_NPROCESSORS_ONLN);
     cpu_set_t own, *masks = crowded ? NULL : calloc(n, sizeof *masks);
     if (masks && mask_read(0, &own)) { // it cannot be read where there are more than 1024 CPUs
         for (size_t i = 0; i < n; i++) {
-            int pid = gpsh.peers[boot->node_pes[i]].pid;
+            int pid = gpsh_job()->peers[boot->node_pes[i]].pid;
             if (pid <= 0 || !mask_read(pid, &masks[i]))
                 masks[i] = own;
         }
@@ -59,7 +60,7 @@ static bool node_is_crowded(void)
 
 bool gpsh_cores_are_shared(void)
 {
-    if (gpsh.settings.wait != GPSH_WAITS_AUTO)
-        return gpsh.settings.wait == GPSH_WAITS_YIELD;
+    if (gpsh_settings()->wait != GPSH_WAITS_AUTO)
+        return gpsh_settings()->wait == GPSH_WAITS_YIELD;
     return node_is_crowded();
 }

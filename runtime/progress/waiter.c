@@ -7,8 +7,11 @@
 #include <time.h>
 
 #include "core/clock.h"
+#include "core/cpu.h"
 #include "core/hooks.h"
 #include "core/launcher.h"
+#include "core/settings.h"
+#include "job/job.h"
 #include "observe/question.h"
 #include "observe/verdict.h"
 
@@ -176,7 +179,7 @@ static void report_hang(struct gpsh_waiter *waiter, uint64_t now_ns)
     char text[ABOUT_BYTES];
     waiter->reported = true;
     GPSH_LOG(WARN, "wait", "in %s for %lld s (GPUSHMEM_HANG_REPORT), waiting%s", waiter->what,
-             (long long)gpsh.settings.hang_report, about(waiter, text));
+             (long long)gpsh_settings()->hang_report, about(waiter, text));
     if (!gpsh_launcher_call())
         waiter->verdict_ns = now_ns + 2 * SHOW_NS;
 }
@@ -185,7 +188,7 @@ static void report_hang(struct gpsh_waiter *waiter, uint64_t now_ns)
 static void say_verdict(struct gpsh_waiter *waiter, uint64_t now_ns)
 {
     waiter->verdict_ns = now_ns + (now_ns - waiter->began_ns);
-    gpsh_verdict_log(gpsh.boot.job_id, gpsh.my_pe, gpsh.n_pes);
+    gpsh_verdict_log(gpsh_job()->boot->job_id, gpsh_job()->my_pe, gpsh_job()->n_pes);
 }
 
 static void look_at_clock(struct gpsh_waiter *waiter)
@@ -199,7 +202,7 @@ static void look_at_clock(struct gpsh_waiter *waiter)
         return;
     waiter->look_ns = now + SHOW_NS;
     show_others(waiter, now);
-    uint64_t limit_ns = (uint64_t)gpsh.settings.hang_report * 1000000000;
+    uint64_t limit_ns = (uint64_t)gpsh_settings()->hang_report * 1000000000;
     if (limit_ns && !waiter->reported && now - waiter->began_ns >= limit_ns)
         report_hang(waiter, now);
     if (waiter->verdict_ns && now >= waiter->verdict_ns)
@@ -221,7 +224,7 @@ void gpsh_waiter_tell(struct gpsh_waiter *waiter)
 
 static int check_deadline(struct gpsh_waiter *waiter)
 {
-    int64_t limit_ms = gpsh.settings.wait_timeout_ms;
+    int64_t limit_ms = gpsh_settings()->wait_timeout_ms;
     if (limit_ms <= 0)
         return 0;
     uint64_t now = gpsh_clock_ns();
@@ -260,8 +263,8 @@ static int ask_program(struct gpsh_waiter *waiter)
 static bool is_news(unsigned failures)
 {
     static _Thread_local unsigned told, told_in_generation;
-    if (told_in_generation != (unsigned)gpsh.generation) {
-        told_in_generation = (unsigned)gpsh.generation;
+    if (told_in_generation != (unsigned)gpsh_job()->generation) {
+        told_in_generation = (unsigned)gpsh_job()->generation;
         told = 0;
     }
     bool news = failures > told;
@@ -272,14 +275,15 @@ static bool is_news(unsigned failures)
 int gpsh_waiter_slow(struct gpsh_waiter *waiter)
 {
     bool pending = run_hooks() || waiter->flows_tell;
-    unsigned failures = atomic_load_explicit(&gpsh.failures, memory_order_acquire);
+    unsigned failures = atomic_load_explicit(&gpsh_job()->failures, memory_order_acquire);
     bool concerned = GPSH_UNLIKELY(failures != 0) && !waiter->flows_tell && !waiter->looks;
     bool news = concerned && is_news(failures);
     if (news || (concerned && waiter->for_all)) {
         char text[ABOUT_BYTES];
-        int failed = atomic_load(&gpsh.failed_pe);
+        int failed = atomic_load(&gpsh_job()->failed_pe);
         return gpsh_fail(GPUSHMEM_ERR_PE_FAILED, "%s: PE %d failed while this PE waited%s: %s",
-                         waiter->what, failed, about(waiter, text), gpsh.peers[failed].reason);
+                         waiter->what, failed, about(waiter, text),
+                         gpsh_job()->peers[failed].reason);
     }
     answer_questions(waiter);
     give_way(waiter, pending);

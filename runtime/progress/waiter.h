@@ -4,8 +4,9 @@
 #define GPSH_WAITER_H
 
 #include "core/bell.h"
+#include "core/cpu.h"
+#include "job/job.h"
 #include "observe/board.h"
-#include "state/state.h"
 
 // Some PEs have to share cores: each wait gives the core away at once. In every init: what this PE
 // can tell before any wait, and then what all have agreed on.

@@ -4,11 +4,12 @@
 #include <limits.h>
 #include <stdbool.h>
 
-#include "state/state.h"
+#include "job/job.h"
 
 static bool share_node(const int *pes, int a, int b, enum gpsh_kernels_map map)
 {
-    return map == GPSH_KERNELS_MAP_NODE && gpsh.peers[pes[a]].node == gpsh.peers[pes[b]].node;
+    return map == GPSH_KERNELS_MAP_NODE &&
+           gpsh_job()->peers[pes[a]].node == gpsh_job()->peers[pes[b]].node;
 }
 
 // Whether ranks of one node come before and after those of another.

@@ -3,20 +3,26 @@
 #include "proxy/device_side.h"
 
 #include <ctype.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "connect/net.h"
+#include "core/cpu.h"
+#include "core/settings.h"
 #include "core/sized.h"
 #include "gpushmem/device_host.h"
 #include "gpushmem/gpushmem.h"
+#include "job/failure.h"
+#include "job/job.h"
+#include "memory/heap.h"
 #include "memory/local_memory.h"
 #include "memory/regions.h"
 #include "memory/word.h"
 #include "observe/board.h"
-#include "progress/failure.h"
 #include "progress/waiter.h"
 #include "proxy/device_teams.h"
 #include "proxy/emulation.h"
@@ -37,7 +43,8 @@ static struct {
     struct gpushmem_dev handle;
     // the program knows why a kernel's wait ended: the next kernels may wait again
     _Atomic bool loss_taken;
-    unsigned losses_known; // so many of gpsh.failures the program has heard of by other calls
+    unsigned
+        losses_known; // so many of gpsh_job()->failures the program has heard of by other calls
 } side = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static _Atomic bool exists;
@@ -72,56 +79,58 @@ static int count_cpus(void)
 
 char *gpsh_device_side_direct(int pe)
 {
-    if (!gpsh.settings.p2p)
+    if (!gpsh_settings()->p2p)
         return NULL;
-    if (!gpsh.device_heap)
-        return gpsh.direct[pe];
-    bool mapped = gpsh.transports[gpsh.peers[pe].data]->ops->caps & GPSH_CAP_MAPPED;
-    return mapped ? gpsh.mapped[GPSH_HEAP][pe] : NULL;
+    if (!gpsh_heap()->device)
+        return gpsh_heap()->direct[pe];
+    bool mapped = gpsh_net()->transports[gpsh_job()->peers[pe].data]->ops->caps & GPSH_CAP_MAPPED;
+    return mapped ? gpsh_heap()->mapped[GPSH_HEAP][pe] : NULL;
 }
 
 static uint64_t away_from_here(int pe)
 {
     const char *there = gpsh_device_side_direct(pe);
-    return there ? (uintptr_t)there - (uintptr_t)gpsh.heap + 1 : 0;
+    return there ? (uintptr_t)there - (uintptr_t)gpsh_heap()->base + 1 : 0;
 }
 
 static uint32_t handle_flags(void)
 {
     bool all = true, any = false;
-    for (int pe = 0; pe < gpsh.n_pes; pe++) {
+    for (int pe = 0; pe < gpsh_job()->n_pes; pe++) {
         bool direct = gpsh_device_side_direct(pe);
         all = all && direct;
         any = any || direct;
     }
-    uint32_t flags = gpsh.cpu_atomics ? GPUSHMEM_DEV_DIRECT_ATOMICS : 0;
-    flags |= all && gpsh.cpu_atomics ? GPUSHMEM_DEV_ALL_DIRECT : 0;
+    uint32_t flags = gpsh_net()->cpu_atomics ? GPUSHMEM_DEV_DIRECT_ATOMICS : 0;
+    flags |= all && gpsh_net()->cpu_atomics ? GPUSHMEM_DEV_ALL_DIRECT : 0;
     flags |= any ? 0 : GPUSHMEM_DEV_NO_DIRECT;
-    flags |= gpsh.device_heap ? GPUSHMEM_DEV_GPU_HEAP : 0;
+    flags |= gpsh_heap()->device ? GPUSHMEM_DEV_GPU_HEAP : 0;
     return flags |
-           (gpsh.settings.force_system_scope || !gpsh.device_heap ? GPUSHMEM_DEV_SYSTEM_SCOPE : 0);
+           (gpsh_settings()->force_system_scope || !gpsh_heap()->device ? GPUSHMEM_DEV_SYSTEM_SCOPE
+                                                                        : 0);
 }
 
 static int make_tables(void)
 {
     side.memory = gpsh_regions_device_memory();
     size_t before_contexts =
-        (sizeof(struct gpsh_handle_device) + (size_t)gpsh.n_pes * sizeof(uint64_t) + 15) / 16 * 16;
-    side.device_bytes = before_contexts + (size_t)gpsh.settings.contexts * sizeof *side.contexts;
+        (sizeof(struct gpsh_handle_device) + (size_t)gpsh_job()->n_pes * sizeof(uint64_t) + 15) /
+        16 * 16;
+    side.device_bytes = before_contexts + (size_t)gpsh_settings()->contexts * sizeof *side.contexts;
     side.host = side.memory->host_alloc(sizeof *side.host);
     side.device = side.memory->device_alloc(side.device_bytes);
     if (side.device)
         side.contexts = (struct gpushmem_dev_context *)((char *)side.device + before_contexts);
-    uint64_t *away = calloc((size_t)gpsh.n_pes, sizeof *away);
+    uint64_t *away = calloc((size_t)gpsh_job()->n_pes, sizeof *away);
     int status = side.host && side.device && away
                      ? 0
                      : gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the device side of %d PEs",
-                                 gpsh.n_pes);
-    for (int pe = 0; !status && pe < gpsh.n_pes; pe++)
+                                 gpsh_job()->n_pes);
+    for (int pe = 0; !status && pe < gpsh_job()->n_pes; pe++)
         away[pe] = away_from_here(pe);
     if (!status)
-        status =
-            side.memory->device_write(side.device->away, away, (size_t)gpsh.n_pes * sizeof *away);
+        status = side.memory->device_write(side.device->away, away,
+                                           (size_t)gpsh_job()->n_pes * sizeof *away);
     free(away);
     return status;
 }
@@ -129,8 +138,8 @@ static int make_tables(void)
 static int open_channels(struct gpsh_proxy *proxy)
 {
     for (int i = 0; i < proxy->n_threads; i++) {
-        for (int t = 0; t < gpsh.n_transports; t++) {
-            struct gpsh_transport *transport = gpsh.transports[t];
+        for (int t = 0; t < gpsh_net()->n_transports; t++) {
+            struct gpsh_transport *transport = gpsh_net()->transports[t];
             int status = transport->ops->channel_open(transport, GPSH_CHANNEL_PROXY + i,
                                                       &proxy->threads[i].port.channels[t]);
             if (status < 0)
@@ -145,8 +154,8 @@ static int open_channels(struct gpsh_proxy *proxy)
 static bool any_mixed(void)
 {
     bool mixed = false;
-    for (int pe = 0; pe < gpsh.n_pes; pe++)
-        mixed |= gpsh_peer_amo_transport(&gpsh.peers[pe]) != gpsh.peers[pe].data;
+    for (int pe = 0; pe < gpsh_job()->n_pes; pe++)
+        mixed |= gpsh_peer_amo_transport(&gpsh_job()->peers[pe]) != gpsh_job()->peers[pe].data;
     return mixed;
 }
 
@@ -155,7 +164,7 @@ static bool any_mixed(void)
 static const char *near_cpus_file(char *path, size_t bytes)
 {
     const char *pci = gpsh_regions_pci();
-    if (!pci || gpsh.settings.proxy_cpus[0])
+    if (!pci || gpsh_settings()->proxy_cpus[0])
         return NULL;
     snprintf(path, bytes, "/sys/bus/pci/devices/%s/local_cpulist", pci);
     for (char *c = path; *c; c++)
@@ -165,24 +174,24 @@ static const char *near_cpus_file(char *path, size_t bytes)
 
 static int make_proxy(void)
 {
-    const struct gpsh_settings *s = &gpsh.settings;
+    const struct gpsh_settings *s = gpsh_settings();
     static char near_path[64];
     int n_threads = (int)(s->proxy_threads < s->rings ? s->proxy_threads : s->rings);
     struct gpsh_proxy_env env = {
-        .n_pes = gpsh.n_pes,
-        .heap = gpsh.heap,
+        .n_pes = gpsh_job()->n_pes,
+        .heap = gpsh_heap()->base,
         .heap_bytes = gpsh_heap_bytes(),
         .mixed = any_mixed(),
-        .host_memory = !gpsh.device_heap,
-        .local_known = gpsh.device_heap ? gpsh_local_known : NULL,
-        .peers = gpsh.peers,
-        .flush_writes = gpsh.flush_writes ? gpsh_flush_remote : NULL,
-        .n_transports = gpsh.n_transports,
+        .host_memory = !gpsh_heap()->device,
+        .local_known = gpsh_heap()->device ? gpsh_local_known : NULL,
+        .peers = gpsh_job()->peers,
+        .flush_writes = gpsh_heap()->flush_writes ? gpsh_flush_remote : NULL,
+        .n_transports = gpsh_net()->n_transports,
         .replies = side.host->replies,
         .n_replies = 1 << GPSH_REPLIES_LOG2,
         .spin_ns = (uint64_t)s->proxy_spin_us * 1000,
         .times = s->proxy_times,
-        .crowded = gpsh.boot.node_n_pes * (1 + n_threads) > count_cpus(),
+        .crowded = gpsh_job()->boot->node_n_pes * (1 + n_threads) > count_cpus(),
         .near_cpus_file = near_cpus_file(near_path, sizeof near_path),
         .nap_ns = (uint64_t)s->proxy_nap_us * 1000,
         .counters = gpsh_board_rings(),
@@ -206,8 +215,8 @@ static int make_proxy(void)
     int n_sleeping = env.helpers ? n_threads : 0;
     if (!status)
         status = gpsh_ring_set_create(side.memory, (int)(s->rings + s->contexts),
-                                      log2_of((uint64_t)s->ring_entries), gpsh.n_pes, sleeping,
-                                      n_sleeping, &side.rings);
+                                      log2_of((uint64_t)s->ring_entries), gpsh_job()->n_pes,
+                                      sleeping, n_sleeping, &side.rings);
     if (!status)
         status = gpsh_proxy_attach(side.proxy, &side.rings);
     if (!status)
@@ -219,7 +228,7 @@ static int make_proxy(void)
 static int make_refusing_ring(void)
 {
     const uint64_t head = GPUSHMEM_RING_LOST;
-    int status = gpsh_ring_set_create(side.memory, 1, 0, gpsh.n_pes, NULL, 0, &side.rings);
+    int status = gpsh_ring_set_create(side.memory, 1, 0, gpsh_job()->n_pes, NULL, 0, &side.rings);
     if (status)
         return status;
     side.rings.rings[0].status->closed = side.rings.rings[0].status->error = GPUSHMEM_ERR_PE;
@@ -246,11 +255,11 @@ static int fill_handle(void)
     side.handle = (struct gpushmem_dev){
         .abi = GPUSHMEM_DEVICE_ABI,
         .flags = handle_flags(),
-        .my_pe = gpsh.my_pe,
-        .n_pes = gpsh.n_pes,
-        .heap = gpsh.heap,
+        .my_pe = gpsh_job()->my_pe,
+        .n_pes = gpsh_job()->n_pes,
+        .heap = gpsh_heap()->base,
         // kernels keep their handle while the heap grows; the proxy knows its size
-        .heap_bytes = gpsh.heap_grows ? gpsh_regions_heap_max() : gpsh_heap_bytes(),
+        .heap_bytes = gpsh_heap()->grows ? gpsh_regions_heap_max() : gpsh_heap_bytes(),
         .away = side.device->away,
         .rings = side.rings.device_rings,
         .n_rings = (uint32_t)(side.rings.n_rings - n_contexts),
@@ -260,20 +269,20 @@ static int fill_handle(void)
         .fault = side.host->faults,
         .fault_claim = side.device->fault_claims,
         .control = &side.host->control,
-        .sync = (struct gpushmem_dev_sync *)(gpsh.heap + gpsh.user_bytes),
+        .sync = (struct gpushmem_dev_sync *)(gpsh_heap()->base + gpsh_heap()->user_bytes),
         .sync_sequence = &side.device->sync_sequence,
-        .timeout_ns = (uint64_t)gpsh.settings.wait_timeout_ms * 1000000,
-        .generation = (uint32_t)gpsh.generation,
+        .timeout_ns = (uint64_t)gpsh_settings()->wait_timeout_ms * 1000000,
+        .generation = (uint32_t)gpsh_job()->generation,
         .n_contexts = (uint32_t)n_contexts,
         .contexts = side.contexts,
         .layout = side.rings.layout,
         .self = &side.device->handle,
-        .n_teams = (uint32_t)gpsh.settings.teams,
+        .n_teams = (uint32_t)gpsh_settings()->teams,
         .teams = gpsh_device_teams_table(),
     };
-    for (int pe = 0; pe < gpsh.n_pes && pe < GPUSHMEM_DEV_NEAR_PEERS; pe++)
+    for (int pe = 0; pe < gpsh_job()->n_pes && pe < GPUSHMEM_DEV_NEAR_PEERS; pe++)
         side.handle.near_away[pe] = away_from_here(pe);
-    side.host->control.heap_first_bytes = gpsh.heap_first_bytes;
+    side.host->control.heap_first_bytes = gpsh_heap()->first_bytes;
     __atomic_store_n(&side.host->control.heap_bytes, gpsh_heap_bytes(), __ATOMIC_RELAXED);
     int status = side.memory->device_write(&side.device->handle, &side.handle, sizeof side.handle);
     for (int i = 0; i < n_contexts && !status; i++)
@@ -293,11 +302,11 @@ static void unmake(void)
     gpsh_device_teams_unmake();
     if (side.proxy) {
         gpsh_proxy_stop(side.proxy);
-        if (gpsh.settings.stats && gpsh.settings.proxy_times)
-            gpsh_proxy_times_print(side.proxy, gpsh.my_pe);
+        if (gpsh_settings()->stats && gpsh_settings()->proxy_times)
+            gpsh_proxy_times_print(side.proxy, gpsh_job()->my_pe);
         gpsh_proxy_leave_all(side.proxy);
         for (int i = 0; i < side.proxy->n_threads; i++)
-            for (int t = 0; t < gpsh.n_transports; t++)
+            for (int t = 0; t < gpsh_net()->n_transports; t++)
                 close_channel(side.proxy->threads[i].port.channels[t]);
     }
     gpsh_proxy_destroy(side.proxy);
@@ -314,13 +323,13 @@ static void unmake(void)
 // side.lock is held.
 static bool loss_is_news(void)
 {
-    return atomic_load(&gpsh.failures) != side.losses_known;
+    return atomic_load(&gpsh_job()->failures) != side.losses_known;
 }
 
 // A PE was lost: kernels that wait on memory end. Any thread.
 static void end_waits_of_kernels(int pe, int code)
 {
-    if (atomic_load(&exists)) { // else make() looks at gpsh.failed_pe
+    if (atomic_load(&exists)) { // else make() looks at gpsh_job()->failed_pe
         pthread_mutex_lock(&side.lock);
         if (atomic_load(&exists)) {
             atomic_store(&side.loss_taken, !loss_is_news());
@@ -351,8 +360,8 @@ static int make(void)
     atomic_store(&exists, true);
     // Only now: a PE that is found lost from here on is told to the observer above, and what was
     // found before is seen.
-    if (atomic_load(&gpsh.failed_pe) >= 0)
-        gpsh_device_teams_lose(atomic_load(&gpsh.failed_pe));
+    if (atomic_load(&gpsh_job()->failed_pe) >= 0)
+        gpsh_device_teams_lose(atomic_load(&gpsh_job()->failed_pe));
     if (loss_is_news())
         __atomic_store_n(&side.host->control.peer_failed, GPUSHMEM_ERR_PE_FAILED, __ATOMIC_RELEASE);
     if (made)
@@ -363,7 +372,7 @@ static int make(void)
 void gpsh_device_side_losses_known(void)
 {
     pthread_mutex_lock(&side.lock);
-    side.losses_known = atomic_load(&gpsh.failures);
+    side.losses_known = atomic_load(&gpsh_job()->failures);
     atomic_store(&side.loss_taken, atomic_load(&exists));
     pthread_mutex_unlock(&side.lock);
 }
@@ -447,7 +456,7 @@ static int fail_closed(int status)
                              "for room in it, and what was written to it since is not carried out; "
                              "raise that or "
                              "GPUSHMEM_RING_ENTRIES, and initialise again",
-                             i, (long long)gpsh.settings.wait_timeout_ms);
+                             i, (long long)gpsh_settings()->wait_timeout_ms);
     return gpsh_fail(
         status,
         "a command ring is closed because of an earlier error: kernels cannot use it any more");
@@ -461,18 +470,18 @@ static int take_fault(void)
         return 0;
     char what[GPSH_KERNEL_TEXT];
     gpsh_kernel_describe(fault, what, sizeof what);
-    int lost = atomic_load(&gpsh.failed_pe);
+    int lost = atomic_load(&gpsh_job()->failed_pe);
     if (status == GPUSHMEM_ERR_PE_FAILED && lost >= 0)
-        gpsh_fail(status, "a kernel on PE %d ended a wait: %s: PE %d failed: %.150s", gpsh.my_pe,
-                  what, lost, gpsh.peers[lost].reason);
+        gpsh_fail(status, "a kernel on PE %d ended a wait: %s: PE %d failed: %.150s",
+                  gpsh_job()->my_pe, what, lost, gpsh_job()->peers[lost].reason);
     else if (status == GPUSHMEM_ERR_RING)
         fail_closed(status);
     else if (status == GPUSHMEM_ERR_TIMEOUT)
         gpsh_fail(status,
                   "a kernel on PE %d timed out after %lld ms (GPUSHMEM_WAIT_TIMEOUT_MS): %s",
-                  gpsh.my_pe, (long long)gpsh.settings.wait_timeout_ms, what);
+                  gpsh_job()->my_pe, (long long)gpsh_settings()->wait_timeout_ms, what);
     else
-        gpsh_fail(status, "a kernel on PE %d failed: %s%s%s", gpsh.my_pe, what,
+        gpsh_fail(status, "a kernel on PE %d failed: %s%s%s", gpsh_job()->my_pe, what,
                   gpsh_kernel_explained(fault) ? "" : ": ",
                   gpsh_kernel_explained(fault) ? "" : gpushmem_strerror(status));
     uint32_t unclaimed = 0;
@@ -574,7 +583,7 @@ int gpushmem_proxy_times_read_sized(struct gpushmem_proxy_times *out, size_t siz
         status = gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED,
                            "there are no proxy threads: no kernel was launched yet, or all PEs are "
                            "reached by loads and stores (GPUSHMEM_P2P=0 turns that off)");
-    else if (!gpsh.settings.proxy_times)
+    else if (!gpsh_settings()->proxy_times)
         status = gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED,
                            "proxy threads do not measure their time: set GPUSHMEM_PROXY_TIMES=1");
     else

@@ -4,10 +4,11 @@
 #ifndef GPSH_DEVICE_SIDE_H
 #define GPSH_DEVICE_SIDE_H
 
+#include "connect/net.h"
 #include "gpushmem/device_abi.h"
+#include "job/job.h"
 #include "proxy/handle.h"
 #include "proxy/ring.h"
-#include "state/state.h"
 
 // Called each time the device side was made, before its first handle is given out. One at most.
 void gpsh_device_side_on_make(void (*hook)(void));
@@ -41,7 +42,7 @@ int gpsh_device_side_context(long options, struct gpushmem_dev_ctx *out);
 // Gives it back, once it is quiet.
 int gpsh_device_side_context_free(const struct gpushmem_dev_ctx *ctx);
 
-// The heap has grown to gpsh.heap_bytes: the proxy and the checks in kernels learn of it. Handles
+// The heap has grown to the heap\'s bytes: the proxy and the checks in kernels learn of it. Handles
 // have known the limit all the time.
 void gpsh_device_side_heap_grown(void);
 

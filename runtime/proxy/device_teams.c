@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "proxy/device_teams.h"
 
+#include <pthread.h>
 #include <string.h>
 
+#include "core/settings.h"
+#include "job/job.h"
+#include "memory/heap.h"
 #include "memory/team_scratch.h"
 
 static struct {
@@ -28,36 +32,36 @@ static struct gpushmem_dev_team *entry_of(int slot)
 
 static uint64_t *epochs_of(int slot)
 {
-    return (uint64_t *)(void *)entry_of((int)gpsh.settings.teams) +
+    return (uint64_t *)(void *)entry_of((int)gpsh_settings()->teams) +
            (size_t)slot * GPUSHMEM_TEAM_EPOCHS;
 }
 
 static struct gpushmem_dev_nodes *nodes_of(int slot)
 {
-    return (struct gpushmem_dev_nodes *)(void *)epochs_of((int)gpsh.settings.teams) + slot;
+    return (struct gpushmem_dev_nodes *)(void *)epochs_of((int)gpsh_settings()->teams) + slot;
 }
 
 static int32_t *pes_of(int slot)
 {
-    return (int32_t *)(void *)nodes_of((int)gpsh.settings.teams) +
-           (size_t)slot * (size_t)gpsh.n_pes;
+    return (int32_t *)(void *)nodes_of((int)gpsh_settings()->teams) +
+           (size_t)slot * (size_t)gpsh_job()->n_pes;
 }
 
 static int32_t *starts_of(int slot)
 {
-    return pes_of((int)gpsh.settings.teams) + (size_t)slot * (size_t)(gpsh.n_pes + 1);
+    return pes_of((int)gpsh_settings()->teams) + (size_t)slot * (size_t)(gpsh_job()->n_pes + 1);
 }
 
 static size_t table_bytes(void)
 {
-    return (size_t)gpsh.settings.teams *
+    return (size_t)gpsh_settings()->teams *
            (sizeof(struct gpushmem_dev_team) + WORDS_BYTES + sizeof(struct gpushmem_dev_nodes) +
-            (size_t)(2 * gpsh.n_pes + 1) * sizeof(int32_t));
+            (size_t)(2 * gpsh_job()->n_pes + 1) * sizeof(int32_t));
 }
 
 static size_t kept_bytes(void)
 {
-    return (size_t)gpsh_stream_teams(&gpsh.settings) * GPUSHMEM_COLL_KEPT;
+    return (size_t)gpsh_stream_teams(gpsh_settings()) * GPUSHMEM_COLL_KEPT;
 }
 
 // 0: the PEs are not equally far apart.
@@ -75,8 +79,8 @@ static int32_t stride_of(const struct gpsh_device_team *team)
 static struct gpushmem_dev_team entry_for(int slot)
 {
     const struct gpsh_device_team *team = &table.teams[slot];
-    const struct gpsh_settings *settings = &gpsh.settings;
-    char *scratch = gpsh.heap + gpsh.user_bytes;
+    const struct gpsh_settings *settings = gpsh_settings();
+    char *scratch = gpsh_heap()->base + gpsh_heap()->user_bytes;
     bool stream = (uint64_t)slot < gpsh_stream_teams(settings);
     struct gpushmem_dev_team entry = {.team = GPUSHMEM_TEAM_INVALID};
     if (!team->n)
@@ -114,7 +118,7 @@ static int write_nodes(int slot)
         .n = team->n,
         .mine = team->mine,
         .starts = starts_of(slot),
-        .kept = (uint64_t)slot < gpsh_stream_teams(&gpsh.settings)
+        .kept = (uint64_t)slot < gpsh_stream_teams(gpsh_settings())
                     ? table.kept + (size_t)slot * GPUSHMEM_COLL_KEPT
                     : NULL,
     };
@@ -148,7 +152,7 @@ static int write_free_slots(void)
     for (int slot = 0; slot < GPUSHMEM_TEAM_SLOTS; slot++)
         entries[slot] = (struct gpushmem_dev_team){.team = GPUSHMEM_TEAM_INVALID};
     return table.memory->device_write(entry_of(0), entries,
-                                      (size_t)gpsh.settings.teams * sizeof *entries);
+                                      (size_t)gpsh_settings()->teams * sizeof *entries);
 }
 
 // With the lock held.
@@ -201,7 +205,7 @@ int gpsh_device_teams_epoch(int slot, uint64_t *epoch)
 bool gpsh_device_teams_view(int32_t team, struct gpsh_device_team_view *view)
 {
     int slot = team & GPUSHMEM_TEAM_SLOT_MASK;
-    bool known = team >= 0 && slot < gpsh.settings.teams;
+    bool known = team >= 0 && slot < gpsh_settings()->teams;
     pthread_mutex_lock(&table.lock);
     known = known && table.teams[slot].n && table.teams[slot].team == team && table.memory;
     if (known)
@@ -213,7 +217,7 @@ bool gpsh_device_teams_view(int32_t team, struct gpsh_device_team_view *view)
 
 bool gpsh_device_teams_at(int slot, struct gpushmem_dev_team *entry)
 {
-    bool known = slot >= 0 && slot < gpsh.settings.teams;
+    bool known = slot >= 0 && slot < gpsh_settings()->teams;
     pthread_mutex_lock(&table.lock);
     known = known && table.teams[slot].n && table.memory;
     if (known)
@@ -224,7 +228,7 @@ bool gpsh_device_teams_at(int slot, struct gpushmem_dev_team *entry)
 
 int gpsh_device_teams_pe(int slot, int rank)
 {
-    bool known = slot >= 0 && slot < gpsh.settings.teams && rank >= 0;
+    bool known = slot >= 0 && slot < gpsh_settings()->teams && rank >= 0;
     pthread_mutex_lock(&table.lock);
     int pe = known && rank < table.teams[slot].n ? table.teams[slot].pes[rank] : -1;
     pthread_mutex_unlock(&table.lock);
@@ -250,14 +254,15 @@ static void poison(const struct gpushmem_dev_team *entry)
         return;
     poison_channel(entry->stream_scratch, word);
     for (int k = 1; k < GPUSHMEM_TEAM_CHANNELS; k++)
-        poison_channel(entry->stream_scratch + gpushmem_coll_channel_at(gpsh.n_pes, k), word);
+        poison_channel(entry->stream_scratch + gpushmem_coll_channel_at(gpsh_job()->n_pes, k),
+                       word);
 }
 
 // That the table could not be written is no news: the GPU is gone then.
 void gpsh_device_teams_lose(int pe)
 {
     pthread_mutex_lock(&table.lock);
-    for (int slot = 0; slot < (int)gpsh.settings.teams; slot++) {
+    for (int slot = 0; slot < (int)gpsh_settings()->teams; slot++) {
         struct gpsh_device_team *team = &table.teams[slot];
         bool member = false;
         for (int r = 0; r < team->n; r++)
@@ -293,10 +298,10 @@ int gpsh_device_teams_make(const struct gpsh_device_memory *memory)
     if (!table.device || !table.words || (keeps && !table.kept))
         status = gpsh_fail(
             GPUSHMEM_ERR_NO_MEMORY, "no memory for the kernels' table of %lld teams, %zu bytes",
-            (long long)gpsh.settings.teams, table_bytes() + (keeps ? kept_bytes() : 0));
+            (long long)gpsh_settings()->teams, table_bytes() + (keeps ? kept_bytes() : 0));
     if (!status)
         status = write_free_slots();
-    for (int slot = 0; slot < (int)gpsh.settings.teams && !status; slot++)
+    for (int slot = 0; slot < (int)gpsh_settings()->teams && !status; slot++)
         if (table.teams[slot].n)
             status = write_slot(slot);
     pthread_mutex_unlock(&table.lock);

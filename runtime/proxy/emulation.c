@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "gpushmem/device_host.h"
+#include "job/job.h"
 #include "proxy/proxy.h"
 
 static gpsh_enqueue *_Atomic emulation; // of the program's kernels, once it has any
@@ -79,13 +80,13 @@ int gpsh_emulation_take_missed(void)
                          "a kernel on PE %d failed: %u of the %u threads of a warp made a call of "
                          "the warp (..._warp): only their part was moved; all threads of the warp "
                          "make such a call, or one makes that without _warp",
-                         gpsh.my_pe, calling, threads);
+                         gpsh_job()->my_pe, calling, threads);
     return gpsh_fail(GPUSHMEM_ERR_INVALID,
                      "a kernel on PE %d failed: %u of the %u threads of a block made a call of the "
                      "block (..._block), %u were in __syncthreads, %u had left the kernel: only "
                      "their part was moved; all threads of the block make such a call, or one "
                      "makes that without _block",
-                     gpsh.my_pe, calling, threads, came - calling, threads - came);
+                     gpsh_job()->my_pe, calling, threads, came - calling, threads - came);
 }
 
 void gpushmem_proxy_help(uint32_t *sleeping)

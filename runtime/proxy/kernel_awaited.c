@@ -4,10 +4,11 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "core/settings.h"
 #include "core/team_name.h"
+#include "job/job.h"
 #include "memory/team_scratch.h"
 #include "proxy/device_teams.h"
-#include "state/state.h"
 
 // A word in the scratch of a team: of streams or of which channel, and where in that, in bytes.
 struct place {
@@ -18,14 +19,14 @@ struct place {
 
 static struct place place_of(uint64_t at)
 {
-    uint64_t first = gpsh_kernel_scratch(&gpsh.settings, 0);
+    uint64_t first = gpsh_kernel_scratch(gpsh_settings(), 0);
     uint64_t bytes = at < first ? gpsh_team_stream_bytes() : gpsh_team_kernel_bytes();
     uint64_t from_slot_0 = at - (at < first ? gpsh_stream_scratch(0) : first);
-    uint64_t others = gpushmem_coll_channel_at(gpsh.n_pes, 1);
+    uint64_t others = gpushmem_coll_channel_at(gpsh_job()->n_pes, 1);
     struct place place = {.slot = (int)(from_slot_0 / bytes), .at = from_slot_0 % bytes};
     place.stream = at < first && place.at < others;
     if (at < first && !place.stream) {
-        uint64_t channel = gpushmem_coll_channel_bytes(gpsh.n_pes);
+        uint64_t channel = gpushmem_coll_channel_bytes(gpsh_job()->n_pes);
         place.channel = 1 + (int)((place.at - others) / channel);
         place.at = (place.at - others) % channel;
     }
@@ -42,7 +43,7 @@ static int rank_before(int me, int n, uint64_t round)
 // the row of the rank whose share they are, by a PE of another node: -1, whatever is counted there.
 static int rank_of_flag(const struct place *place, const struct gpushmem_dev_team *team)
 {
-    uint64_t members = gpushmem_coll_row(gpsh.n_pes);
+    uint64_t members = gpushmem_coll_row(gpsh_job()->n_pes);
     uint64_t flag = (place->at - GPUSHMEM_COLL_FLAGS_AT) / sizeof(uint64_t);
     uint64_t kind = flag / members / (place->stream ? GPUSHMEM_COLL_STREAM_BLOCKS : 1);
     bool by_nodes = place->stream && team->nodes && kind == GPUSHMEM_COLL_PROGRESS;
@@ -53,7 +54,7 @@ static int rank_of_flag(const struct place *place, const struct gpushmem_dev_tea
 // may wait for others itself before it does.
 static int rank_of(const struct place *place, const struct gpushmem_dev_team *team, bool *passes_on)
 {
-    int pes = gpsh.n_pes, n = team->n, me = team->my_rank;
+    int pes = gpsh_job()->n_pes, n = team->n, me = team->my_rank;
     uint64_t packets = gpushmem_coll_ll_at(pes, place->stream), at = place->at;
     uint64_t slot = 2 * gpushmem_coll_ll_most(n, place->stream);
     *passes_on = false;
@@ -86,8 +87,8 @@ static void describe_all(uint64_t at, char *text, size_t bytes)
     uint64_t round = at / (sizeof(struct gpushmem_dev_sync) / GPUSHMEM_DEV_SYNC_ROUNDS);
     if (round < GPUSHMEM_DEV_SYNC_ROUNDS)
         snprintf(text, bytes, ", in a barrier or sync of all PEs, for PE %d%s",
-                 rank_before(gpsh.my_pe, gpsh.n_pes, round),
-                 gpsh.n_pes > 2 ? " or a PE that it waits for" : "");
+                 rank_before(gpsh_job()->my_pe, gpsh_job()->n_pes, round),
+                 gpsh_job()->n_pes > 2 ? " or a PE that it waits for" : "");
     else
         snprintf(text, bytes, ", in a barrier or sync of all PEs");
 }

@@ -7,9 +7,10 @@
 
 #include "core/team_name.h"
 #include "gpushmem/impl/team_layout.h"
+#include "job/job.h"
+#include "memory/heap.h"
 #include "memory/place.h"
 #include "proxy/kernel_awaited.h"
-#include "state/state.h"
 
 // ---- Words ----
 
@@ -61,13 +62,13 @@ static void describe_memory(const struct gpushmem_device_fault *fault, char *tex
         [GPUSHMEM_CMP_EQ] = "==", [GPUSHMEM_CMP_NE] = "!=", [GPUSHMEM_CMP_GT] = ">",
         [GPUSHMEM_CMP_LE] = "<=", [GPUSHMEM_CMP_LT] = "<",  [GPUSHMEM_CMP_GE] = ">=",
     };
-    uint64_t offset = fault->address - (uint64_t)(uintptr_t)gpsh.heap;
+    uint64_t offset = fault->address - (uint64_t)(uintptr_t)gpsh_heap()->base;
     char seen[24], wanted[24];
     bool known = (uint32_t)fault->cmp < sizeof signs / sizeof *signs && signs[fault->cmp];
     if (!fault->word || !known) {
         describe_address(fault, text, bytes);
-    } else if (offset >= gpsh.user_bytes && offset < gpsh.heap_first_bytes) {
-        gpsh_kernel_awaited(offset - gpsh.user_bytes, text, bytes);
+    } else if (offset >= gpsh_heap()->user_bytes && offset < gpsh_heap()->first_bytes) {
+        gpsh_kernel_awaited(offset - gpsh_heap()->user_bytes, text, bytes);
     } else {
         print_number(seen, sizeof seen, fault->word, fault->seen);
         print_number(wanted, sizeof wanted, fault->word, fault->wanted);
@@ -222,7 +223,7 @@ void gpsh_kernel_describe(const struct gpushmem_device_fault *fault, char *text,
     else if (fault->status == GPUSHMEM_ERR_PE)
         snprintf(text + strlen(text), bytes - strlen(text),
                  ", towards PE %d, which is not among the job's PEs 0 to %d", fault->pe,
-                 gpsh.n_pes - 1);
+                 gpsh_job()->n_pes - 1);
     else if (fault->pe >= 0)
         snprintf(text + strlen(text), bytes - strlen(text), ", towards PE %d", fault->pe);
     if (fault->word == GPUSHMEM_FAULT_CONTEXT)

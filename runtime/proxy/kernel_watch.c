@@ -14,13 +14,14 @@
 #include "core/error.h"
 #include "core/launcher.h"
 #include "core/log.h"
+#include "core/settings.h"
 #include "core/thread.h"
 #include "gpushmem/device_host.h"
+#include "job/job.h"
 #include "observe/board.h"
 #include "observe/question.h"
 #include "observe/verdict.h"
 #include "proxy/kernel_report.h"
-#include "state/state.h"
 
 // A waiting thread of a GPU looks at the host's words every few milliseconds. One of the emulation
 // takes 64 turns for that, which may be long ones where many share a core: only who has not
@@ -200,9 +201,9 @@ static void report(struct launch_wait *wait, const char *text)
     GPSH_LOG(WARN, "kernel",
              "in gpushmem_launch_wait for more than %lld s (GPUSHMEM_HANG_REPORT), waiting for a "
              "kernel: %s",
-             (long long)gpsh.settings.hang_report, text);
+             (long long)gpsh_settings()->hang_report, text);
     if (!gpsh_launcher_call())
-        gpsh_verdict_log(gpsh.boot.job_id, gpsh.my_pe, gpsh.n_pes);
+        gpsh_verdict_log(gpsh_job()->boot->job_id, gpsh_job()->my_pe, gpsh_job()->n_pes);
 }
 
 // A wait that is shown and has not been reported is asked for as the limit has it, in turn with any
@@ -211,7 +212,7 @@ static void look(struct launch_wait *wait, uint64_t since_ns)
 {
     char text[GPSH_KERNEL_TEXT];
     uint64_t now_ns = gpsh_clock_ns(), stalled_ns;
-    uint64_t limit_ns = (uint64_t)gpsh.settings.hang_report * 1000000000;
+    uint64_t limit_ns = (uint64_t)gpsh_settings()->hang_report * 1000000000;
     bool answered = take_answer(text, sizeof text), too_long = watch.patience_ns >= limit_ns;
     bool silent = !answered && watch.question && now_ns - watch.asked_ns >= silence_ns;
     int ring = stalled_ring(now_ns, look_ns, &stalled_ns);

@@ -14,13 +14,15 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "connect/net.h"
 #include "core/count.h"
+#include "core/cpu.h"
 #include "core/lines.h"
+#include "job/job.h"
 #include "observe/counters.h"
 #include "observe/trace.h"
 #include "proxy/proxy_clock.h"
 #include "proxy/ring.h"
-#include "state/state.h"
 
 // How far a command got after it was read. It stays in the ring's `inflight` until all earlier ones
 // are complete.

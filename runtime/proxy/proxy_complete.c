@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // From completed operations to answers: replies, the completed prefix, quiet of one PE, errors.
+#include <pthread.h>
 #include <string.h>
 
+#include "core/cpu.h"
 #include "core/error.h"
 #include "gpushmem/gpushmem.h"
+#include "job/job.h"
 #include "proxy/proxy.h"
 
 void gpsh_proxy_record(struct gpsh_proxy *proxy, int status)

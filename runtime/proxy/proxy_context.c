@@ -2,6 +2,8 @@
 // Contexts of kernels: who has one, and whose channels its ring posts through meanwhile. A claim is
 // a command, carried out by whichever thread reads it, or a call of the host; the thread that
 // serves the context's ring ends it.
+#include "connect/net.h"
+#include "core/cpu.h"
 #include "core/error.h"
 #include "proxy/proxy.h"
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Commands that proxy_read.c did not find to be good at a glance: each is checked one thing after
 // the other, and is refused with a sentence, posted, or taken apart.
+#include "core/cpu.h"
 #include "core/error.h"
+#include "job/job.h"
 #include "proxy/proxy.h"
 
 // The ring holds something no producer writes: nothing after it can be trusted.

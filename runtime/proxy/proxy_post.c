@@ -2,6 +2,7 @@
 // From a command that was checked to an operation that a transport has accepted: its entry in
 // flight, the operation, the post. proxy_read.c posts what it found to be good; proxy_parse.c what
 // took longer to check, and the elements of strided commands.
+#include "core/cpu.h"
 #include "proxy/proxy.h"
 
 // Keeps what a long inline command carries until the command is complete.

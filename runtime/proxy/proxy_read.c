@@ -6,6 +6,8 @@
 // refused with a sentence, posted, or taken apart.
 #include <string.h>
 
+#include "core/cpu.h"
+#include "job/job.h"
 #include "proxy/proxy.h"
 #include "transport/direct.h"
 

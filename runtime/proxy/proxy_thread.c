@@ -3,6 +3,7 @@
 #define _GNU_SOURCE // syscall
 #include <limits.h>
 #include <linux/futex.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +12,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/cpu.h"
 #include "core/error.h"
 #include "core/thread.h"
+#include "job/job.h"
 #include "observe/question.h"
 #include "proxy/proxy.h"
 

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "stream/coll_gpu.h"
 
+#include "core/cpu.h"
 #include "core/team_name.h"
 #include "gpu/gpu.h"
 #include "gpushmem/impl/coll_few.h"
+#include "job/job.h"
+#include "memory/heap.h"
 #include "proxy/device_side.h"
 #include "stream/stream_image.h"
 #include "stream/stream_module.h"
@@ -59,7 +62,7 @@ static gpsh_cu_result by_few(const struct gpushmem_coll_op *op,
                              const struct gpushmem_dev_team *team, const int32_t *pes,
                              struct gpsh_coll_choice choice, gpushmem_stream_t stream)
 {
-    struct gpushmem_coll_few few = gpushmem_coll_few_of(team, op, gpsh.n_pes);
+    struct gpushmem_coll_few few = gpushmem_coll_few_of(team, op, gpsh_job()->n_pes);
     for (int j = 0; j < few.others; j++) {
         char **to = few.members[j].to,
              *base = gpsh_device_side_direct(pes[j + (j >= team->my_rank)]);

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "stream/stream_gpu.h"
 
+#include "core/cpu.h"
+#include "core/error.h"
+#include "core/settings.h"
 #include "gpu/gpu.h"
+#include "memory/heap.h"
 #include "proxy/device_side.h"
 #include "stream/stream_image.h"
 #include "stream/stream_module.h"
@@ -99,8 +103,8 @@ static gpsh_cu_result copy(const struct gpushmem_stream_op *op, char *there,
 // copies go to the copy engine, to leave the multiprocessors to others. Figures: docs/adr/0009.
 static bool by_kernel(uint64_t bytes, gpushmem_stream_t stream)
 {
-    return bytes < gpsh.settings.stream_copy_bytes &&
-           (bytes > gpsh.settings.stream_kernel_bytes || capturing(stream));
+    return bytes < gpsh_settings()->stream_copy_bytes &&
+           (bytes > gpsh_settings()->stream_kernel_bytes || capturing(stream));
 }
 
 static gpsh_cu_result move(const struct gpushmem_stream_op *op, gpushmem_stream_t stream)
@@ -128,7 +132,7 @@ static gpsh_cu_result signal(const struct gpushmem_stream_op *op, gpushmem_strea
 static gpsh_cu_result put_signal(const struct gpushmem_stream_op *op, gpushmem_stream_t stream)
 {
     char *there = gpsh_device_side_direct(op->pe);
-    if (!there || op->bytes <= gpsh.settings.stream_kernel_bytes)
+    if (!there || op->bytes <= gpsh_settings()->stream_kernel_bytes)
         return launch(op, GPUSHMEM_STREAM_PUT_SIGNAL, block_for(op->bytes, there), stream);
     struct gpushmem_stream_op data = *op, behind = *op;
     data.kind = GPUSHMEM_STREAM_PUT;

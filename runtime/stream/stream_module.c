@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "stream/stream_module.h"
 
+#include <pthread.h>
+
+#include "core/error.h"
+#include "core/log.h"
+#include "core/settings.h"
 #include "gpu/gpu.h"
 #include "gpu/gpu_runtimes.h"
 #include "gpushmem/device_host.h"
+#include "memory/heap.h"
 #include "proxy/device_side.h"
 
 // A kernel that does not wait for the one ahead of it by itself must not be launched early: only
@@ -12,7 +18,7 @@
 static bool may_be_early(gpsh_cu_function kernel)
 {
     int driver = 0, code = 0;
-    return gpsh.settings.stream_early && gpsh_cu.launch_with && gpsh_cu.function_attribute &&
+    return gpsh_settings()->stream_early && gpsh_cu.launch_with && gpsh_cu.function_attribute &&
            !gpsh_cu.driver_version(&driver) && driver >= 12030 &&
            !gpsh_cu.function_attribute(&code, GPSH_CU_FUNCTION_PTX_VERSION, kernel) && code >= 90;
 }
@@ -103,7 +109,7 @@ static int load_once(struct gpsh_stream_module *m, bool program_too)
 
 void gpsh_stream_module_preload(struct gpsh_stream_module *m)
 {
-    if (!gpsh.device_heap || !*m->image || !load_once(m, false))
+    if (!gpsh_heap()->device || !*m->image || !load_once(m, false))
         return;
     GPSH_LOG(DEBUG, "stream", "%s", gpsh_last_error());
     gpsh_clear_error();

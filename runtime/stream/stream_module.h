@@ -7,11 +7,12 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "core/cpu.h"
 #include "core/hooks.h"
 #include "gpu/gpu_driver.h"
 #include "gpushmem/device_abi.h"
 #include "gpushmem/stream.h"
-#include "state/state.h"
+#include "job/job.h"
 
 enum { GPSH_STREAM_MODULE_KERNELS = 16 }; // at most
 

@@ -8,7 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/cpu.h"
 #include "core/error.h"
+#include "job/job.h"
 #include "proxy/device_side.h"
 #include "proxy/proxy.h"
 #include "transports/verbs/setup/verbs_blob.h"

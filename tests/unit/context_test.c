@@ -10,8 +10,10 @@
 
 #include "api/argument.h"
 #include "comm/contexts.h"
-#include "progress/failure.h"
-#include "state/state.h"
+#include "connect/net.h"
+#include "job/failure.h"
+#include "job/job.h"
+#include "memory/heap.h"
 
 enum { PES = 3, CHANNELS = 4 };
 
@@ -123,18 +125,18 @@ static void begin(bool mixed)
     for (int pe = 0; pe < PES; ++pe)
         peers[pe] = (struct gpsh_peer){.data = 0, .amo = 0};
     direct[2] = mixed ? heap : NULL;
-    gpsh.peers = peers;
-    gpsh.direct = direct;
-    gpsh.mapped[GPSH_HEAP] = heap_map;
-    gpsh.mapped[GPSH_CONTROL] = control_map;
-    gpsh.heap = heap;
-    gpsh.user_bytes = gpsh.heap_first_bytes = gpsh.heap_bytes = sizeof heap;
-    gpsh.cpu_atomics = false;
-    gpsh.transports[0] = &transport;
-    gpsh.transport_envs[0] = (struct gpsh_transport_env){.channels = CHANNELS, .n_pes = PES};
-    gpsh.n_transports = 1;
-    gpsh.settings.proxy_threads = 1;
-    gpsh.n_pes = PES;
+    gpsh_job_state.peers = peers;
+    gpsh_heap_state.direct = direct;
+    gpsh_heap_state.mapped[GPSH_HEAP] = heap_map;
+    gpsh_heap_state.mapped[GPSH_CONTROL] = control_map;
+    gpsh_heap_state.base = heap;
+    gpsh_heap_state.user_bytes = gpsh_heap_state.first_bytes = gpsh_heap_state.bytes = sizeof heap;
+    gpsh_net_state.cpu_atomics = false;
+    gpsh_net_state.transports[0] = &transport;
+    gpsh_net_state.envs[0] = (struct gpsh_transport_env){.channels = CHANNELS, .n_pes = PES};
+    gpsh_net_state.n_transports = 1;
+    gpsh_settings_state.proxy_threads = 1;
+    gpsh_job_state.n_pes = PES;
     cr_assert_eq(gpsh_contexts_init(), 0);
 }
 
@@ -280,7 +282,7 @@ Test(context, fetch__wait_runs_out__late_answer_writes_to_memory_that_stays)
 {
     begin(false);
     fake.complete_per_progress = 0;
-    gpsh.settings.wait_timeout_ms = 2;
+    gpsh_settings_state.wait_timeout_ms = 2;
     cr_assert_eq(gpushmem_uint64_atomic_fetch_add((uint64_t *)(void *)heap, 1, 1), 0);
     cr_assert_eq(gpushmem_last_error_code(), GPUSHMEM_ERR_TIMEOUT);
     expect_late_answer_harmless(fake.last.result);
@@ -301,9 +303,9 @@ Test(context, wait_and_test__gpu_heap_cannot_be_read__end_with_the_reason)
 {
     uint64_t *word = (uint64_t *)(void *)heap;
     begin(false);
-    gpsh.device_heap = true;
-    gpsh.transport_envs[0].copy = broken_copy;
-    gpsh.settings.wait_timeout_ms = 200;
+    gpsh_heap_state.device = true;
+    gpsh_heap_state.copy = broken_copy;
+    gpsh_settings_state.wait_timeout_ms = 200;
     cr_expect_eq(gpushmem_uint64_wait_until(word, GPUSHMEM_CMP_NE, 0), GPUSHMEM_ERR_CUDA);
     cr_expect(strstr(gpushmem_last_error(), "the GPU is lost"), "%s", gpushmem_last_error());
     cr_expect_eq(gpushmem_uint64_wait_until(word, GPUSHMEM_CMP_EQ, 0), GPUSHMEM_ERR_CUDA);
@@ -318,7 +320,7 @@ Test(context, wait_and_test__gpu_heap_cannot_be_read__end_with_the_reason)
     cr_expect_eq(gpushmem_last_error_code(), GPUSHMEM_ERR_CUDA);
     cr_expect_eq(gpushmem_signal_wait_until(word, GPUSHMEM_CMP_NE, 0), 0);
     cr_expect_eq(gpushmem_last_error_code(), GPUSHMEM_ERR_CUDA);
-    gpsh.device_heap = false;
+    gpsh_heap_state.device = false;
     end();
 }
 
@@ -364,16 +366,16 @@ Test(context, quiet__own_trouble__told_and_no_pe_is_lost)
 {
     begin(false);
     struct gpsh_op op = put_op(8);
-    gpsh.settings.on_pe_failure = GPSH_ON_FAILURE_NOTIFY;
+    gpsh_settings_state.on_pe_failure = GPSH_ON_FAILURE_NOTIFY;
     cr_assert_eq(gpsh_context_submit(&gpsh_default_context, &op, GPSH_WAIT_NONE), 0);
     fake.fail_pe = 1;
     fake.fail_code = GPUSHMEM_ERR_TRANSPORT;
     channels[0].channel.failed = true;
-    unsigned failures = gpsh.failures;
+    unsigned failures = gpsh_job_state.failures;
     gpsh_peer_unreachable(1, "the NIC is gone");
     cr_assert_eq(gpsh_context_quiet(&gpsh_default_context, GPSH_ALL_PES), GPUSHMEM_ERR_TRANSPORT);
     cr_assert(strstr(gpsh_last_error(), "the NIC is gone"), "%s", gpsh_last_error());
-    cr_assert(peers[1].error == 0 && gpsh.failures == failures);
+    cr_assert(peers[1].error == 0 && gpsh_job_state.failures == failures);
     end();
 }
 
@@ -427,11 +429,11 @@ static void begin_many(bool mixed)
     ops.progress = progress_of_many;
     channels[0].channel.ops = &ops;
     channels[0].channel.flows = (struct gpsh_flow *)(void *)flows;
-    gpsh.n_pes = MANY;
-    gpsh.peers = calloc(MANY, sizeof *gpsh.peers);
-    gpsh.direct = calloc(MANY, sizeof *gpsh.direct);
+    gpsh_job_state.n_pes = MANY;
+    gpsh_job_state.peers = calloc(MANY, sizeof *gpsh_job_state.peers);
+    gpsh_heap_state.direct = calloc(MANY, sizeof *gpsh_heap_state.direct);
     for (int pe = 0; mixed && pe < MANY; ++pe)
-        gpsh.direct[pe] = heap;
+        gpsh_heap_state.direct[pe] = heap;
 }
 
 static void post_far_apart(void)
@@ -463,7 +465,7 @@ Test(context, quiet__many_pes_wait_runs_out__the_rest_stays_known)
     begin_many(false);
     post_far_apart();
     fake.complete_per_progress = 0;
-    gpsh.settings.wait_timeout_ms = 2;
+    gpsh_settings_state.wait_timeout_ms = 2;
     cr_assert_eq(gpsh_context_quiet(&gpsh_default_context, GPSH_ALL_PES), GPUSHMEM_ERR_TIMEOUT);
     fake.complete_per_progress = 1;
     cr_assert_eq(gpsh_context_quiet(&gpsh_default_context, GPSH_ALL_PES), 0);
@@ -492,12 +494,12 @@ static int progress_with_other_quiet(struct gpsh_channel *channel)
     pthread_t other;
     if (!other_ran && fake.progresses == 1) { // the first call waits, without the lock
         other_ran = true;
-        gpsh.settings.wait_timeout_ms = 2;
+        gpsh_settings_state.wait_timeout_ms = 2;
         pthread_mutex_unlock(&gpsh_default_context.lock);
         pthread_create(&other, NULL, quiet_in_thread, &quiet_of_other);
         pthread_join(other, NULL);
         pthread_mutex_lock(&gpsh_default_context.lock);
-        gpsh.settings.wait_timeout_ms = 0;
+        gpsh_settings_state.wait_timeout_ms = 0;
         fake.complete_per_progress = 1;
     }
     return progress_of_many(channel);
@@ -506,7 +508,7 @@ static int progress_with_other_quiet(struct gpsh_channel *channel)
 Test(context, quiet__by_two_threads__each_waits_for_all)
 {
     static struct gpsh_transport_ops ops;
-    gpsh.thread_level = GPUSHMEM_THREAD_MULTIPLE;
+    gpsh_job_state.thread_level = GPUSHMEM_THREAD_MULTIPLE;
     begin_many(false);
     ops = fake_ops;
     ops.progress = progress_with_other_quiet;
@@ -554,7 +556,7 @@ Test(context, fence__mixed__wait_runs_out__says_so)
         .kind = GPSH_OP_AMO, .amo = GPSH_AMO_ADD, .width = 8, .operand = 1, .pe = 2};
     cr_assert_eq(gpsh_context_submit(&gpsh_default_context, &op, GPSH_WAIT_NONE), 0);
     fake.complete_per_progress = 0;
-    gpsh.settings.wait_timeout_ms = 2;
+    gpsh_settings_state.wait_timeout_ms = 2;
     cr_expect_eq(gpushmem_fence(), GPUSHMEM_ERR_TIMEOUT);
     cr_expect_eq(gpushmem_pe_fence(2), GPUSHMEM_ERR_TIMEOUT);
     cr_expect_eq(gpushmem_pe_fence(1), 0, "PE 1 is reached by one way only");
@@ -617,7 +619,7 @@ Test(context, wait_and_test__created_contexts__driven_too)
     cr_assert_eq(gpushmem_uint64_test((uint64_t *)(void *)heap, GPUSHMEM_CMP_NE, 0), 0);
     cr_assert_eq(channels[2].flows[1].completed, 1);
     cr_assert_eq(gpsh_context_submit(gpsh_context_of(handle), &op, GPSH_WAIT_NONE), 0);
-    gpsh.settings.wait_timeout_ms = 2;
+    gpsh_settings_state.wait_timeout_ms = 2;
     cr_assert_eq(gpushmem_uint64_wait_until((uint64_t *)(void *)heap, GPUSHMEM_CMP_NE, 0),
                  GPUSHMEM_ERR_TIMEOUT);
     cr_assert_eq(channels[2].flows[1].completed, 2);
@@ -632,11 +634,11 @@ Test(context, ctx_destroy__peer_was_lost__not_told_to_the_next_context)
     gpushmem_ctx_t handle = create_and_post(&op);
     fake.fail_pe = 1;
     fake.fail_code = GPUSHMEM_ERR_PE_FAILED;
-    gpsh.failed_pe = 1;
+    gpsh_job_state.failed_pe = 1;
     cr_assert_eq(gpushmem_ctx_destroy(handle), GPUSHMEM_ERR_PE_FAILED);
     cr_assert_eq(gpushmem_ctx_create(0, &handle), 0);
     cr_assert_eq(fake.opened, 2, "these are the lost one's channels");
     cr_assert_eq(gpushmem_ctx_quiet(handle), 0);
-    gpsh.failed_pe = -1;
+    gpsh_job_state.failed_pe = -1;
     end();
 }

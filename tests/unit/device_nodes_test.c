@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <criterion/criterion.h>
 
+#include "job/job.h"
 #include "proxy/device_nodes.h"
-#include "state/state.h"
 
 enum { PES = 8 };
 
@@ -18,7 +18,7 @@ static struct gpsh_device_nodes find(const char *of, const char *team, int my_ra
         peers[pe].node = of[pe] - '0';
     for (; team[n]; n++)
         pes[n] = team[n] - '0';
-    gpsh.peers = peers;
+    gpsh_job_state.peers = peers;
     struct gpsh_device_nodes nodes = {.starts = starts};
     gpsh_device_nodes_find(&nodes, pes, n, my_rank, map);
     return nodes;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // PE 0 of 3 leaves the job while another thread finds that one is lost.
 #include <criterion/criterion.h>
+#include <pthread.h>
 
 #include "core/error.h"
-#include "progress/failure.h"
-#include "state/state.h"
+#include "job/failure.h"
+#include "job/job.h"
 
 static struct gpsh_peer peers[3];
 static bool leaves;
@@ -22,9 +23,9 @@ int __wrap_pthread_mutex_lock(pthread_mutex_t *lock)
 
 static void set_up(void)
 {
-    gpsh.n_pes = 3;
-    gpsh.peers = peers;
-    gpsh.settings.on_pe_failure = GPSH_ON_FAILURE_NOTIFY;
+    gpsh_job_state.n_pes = 3;
+    gpsh_job_state.peers = peers;
+    gpsh_settings_state.on_pe_failure = GPSH_ON_FAILURE_NOTIFY;
 }
 
 TestSuite(failure, .init = set_up);
@@ -33,7 +34,7 @@ Test(failure, pe_is_lost__counts_once)
 {
     gpsh_peer_failed(2, GPUSHMEM_ERR_PE_FAILED, "it fell");
     gpsh_peer_failed(2, GPUSHMEM_ERR_PE_FAILED, "it fell again");
-    cr_expect_eq(gpsh.failures, 1);
+    cr_expect_eq(gpsh_job_state.failures, 1);
     cr_expect_eq(peers[2].error, GPUSHMEM_ERR_PE_FAILED);
     cr_expect_str_eq(peers[2].reason, "it fell");
 }
@@ -42,7 +43,7 @@ Test(failure, number_of_no_pe__is_ignored)
 {
     gpsh_peer_failed(3, GPUSHMEM_ERR_PE_FAILED, "");
     gpsh_peer_failed(-1, GPUSHMEM_ERR_PE_FAILED, "");
-    cr_expect_eq(gpsh.failures, 0);
+    cr_expect_eq(gpsh_job_state.failures, 0);
 }
 
 // From then on the table of PEs may be freed.
@@ -51,9 +52,9 @@ Test(failure, this_pe_leaves_meanwhile__touches_nothing)
     leaves = true;
     gpsh_peer_failed(1, GPUSHMEM_ERR_PE_FAILED, "it fell");
     cr_assert_not(leaves);
-    cr_expect_eq(gpsh.failures, 0);
+    cr_expect_eq(gpsh_job_state.failures, 0);
     cr_expect_eq(peers[1].error, 0);
-    gpsh.leaving = false;
+    gpsh_job_state.leaving = false;
     leaves = true;
     gpsh_peer_unreachable(1, "the cable");
     cr_assert_not(leaves);

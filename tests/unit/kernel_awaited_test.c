@@ -3,11 +3,12 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "core/settings.h"
 #include "gpu/device_memory.h"
+#include "job/job.h"
 #include "memory/team_scratch.h"
 #include "proxy/device_teams.h"
 #include "proxy/kernel_awaited.h"
-#include "state/state.h"
 
 enum { PES = 5, ME = 3 };
 
@@ -21,9 +22,9 @@ static void begin(bool direct)
         .direct = direct,
         .pes = pes,
         .nodes = {.n = direct ? 0 : 2, .mine = 1, .held = 3, .starts = starts}};
-    gpsh.n_pes = gpsh.boot.n_pes = PES;
-    gpsh.settings.teams = 4;
-    gpsh.settings.stream_teams = 1;
+    gpsh_job_state.n_pes = gpsh_job_state.boot->n_pes = PES;
+    gpsh_settings_state.teams = 4;
+    gpsh_settings_state.stream_teams = 1;
     gpsh_device_teams_init(!direct);
     cr_assert_eq(gpsh_device_teams_set(0, &world), 0);
     cr_assert_eq(gpsh_device_teams_make(&gpsh_device_memory_host), 0);
@@ -76,7 +77,7 @@ Test(kernel_awaited, calls_that_are_compared__the_rank_of_the_call)
 {
     begin(true);
     const size_t size = sizeof(struct gpushmem_coll_call);
-    uint64_t calls = gpsh_kernel_scratch(&gpsh.settings, 0) + gpushmem_coll_calls_at(PES);
+    uint64_t calls = gpsh_kernel_scratch(gpsh_settings(), 0) + gpushmem_coll_calls_at(PES);
     for (int odd = 0; odd < 2; odd++) {
         expect(calls + (size_t)(odd * PES) * size + size - 8, ", for PE 0, rank 0 of 5");
         expect(calls + (size_t)(odd * PES + 4) * size + size - 8, ", for PE 4, rank 4 of 5");

@@ -9,8 +9,9 @@
 #include "gpu/gpu.h"
 #include "gpushmem/gpushmem.h"
 #include "gpushmem/impl/launch_host.h"
+#include "job/job.h"
+#include "memory/heap.h"
 #include "proxy/device_side.h"
-#include "state/state.h"
 #include "stream/stream_gpu.h"
 
 // In the place of the library's, which may have been built without kernels.
@@ -210,15 +211,15 @@ static void set_up(void)
         .error_string = error_text,
     };
     gpsh_gpu.context = (gpsh_cu_context)0x300;
-    gpsh.n_pes = 3;
-    gpsh.heap = heap;
-    gpsh.user_bytes = gpsh.heap_first_bytes = gpsh.heap_bytes = HEAP;
-    gpsh.direct = no_addresses;
-    gpsh.peers = peers;
-    gpsh.device_heap = true;
-    gpsh.settings.stream_kernel_bytes = SMALL;
-    gpsh.settings.stream_copy_bytes = LARGE;
-    gpsh.settings.stream_early = true;
+    gpsh_job_state.n_pes = 3;
+    gpsh_heap_state.base = heap;
+    gpsh_heap_state.user_bytes = gpsh_heap_state.first_bytes = gpsh_heap_state.bytes = HEAP;
+    gpsh_heap_state.direct = no_addresses;
+    gpsh_job_state.peers = peers;
+    gpsh_heap_state.device = true;
+    gpsh_settings_state.stream_kernel_bytes = SMALL;
+    gpsh_settings_state.stream_copy_bytes = LARGE;
+    gpsh_settings_state.stream_early = true;
 }
 
 static void tear_down(void)
@@ -325,7 +326,7 @@ Test(stream_gpu, kernels__driver_and_code_know_how__launched_early)
                 {12020, 90, true, true, false},  {13000, 75, true, true, false},
                 {13000, 90, false, true, false}, {13000, 90, true, false, false}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        gpsh.settings.stream_early = rows[i].wanted;
+        gpsh_settings_state.stream_early = rows[i].wanted;
         driver_version = rows[i].driver;
         code_version = rows[i].code;
         gpsh_cu.launch_with = rows[i].in_driver ? launch_with : NULL;

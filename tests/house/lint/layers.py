@@ -7,7 +7,7 @@
 The rooms, their folders and their order come from the table "Rooms" of docs/architecture.md, so the table can't
 drift from the code. Two things count as use: an #include, and (with --build) a symbol that one object refers to
 and another one defines. Reported are arrows from a room to one that the table doesn't allow, files that no room
-holds, and circles between the files of runtime/ and transports/. A room within another one's folder is a room of its
+holds, circles between the files of runtime/ and transports/, and a room's state (gpsh_<x>_state) named outside of it. A room within another one's folder is a room of its
 own. Exit code: 0 clean, 1 violations, 2 cannot check.
 """
 import argparse
@@ -73,6 +73,23 @@ def include_arrows(source, files):
                 if target in files:
                     yield path, target, "includes it"
                     break
+
+
+STATE = re.compile(r"\bgpsh_(\w+)_state\b")
+
+
+def ownership(source, files):
+    """Uses of a room's state, gpsh_<x>_state, outside of the room whose header declares it: others read it through gpsh_<x>()."""
+    texts = {}
+    for path in files:
+        with open(os.path.join(source, path), encoding="utf-8") as file:
+            texts[path] = file.read()
+    owners = {}
+    for path, text in texts.items():
+        for name in re.findall(r"^extern struct \w+ gpsh_(\w+)_state\b", text, re.M):
+            owners[name] = os.path.dirname(path)
+    return [(path, name, owners[name]) for path, text in texts.items() for name in sorted(set(STATE.findall(text)))
+            if name in owners and os.path.dirname(path) != owners[name]]
 
 
 def objects(build, source, files):
@@ -142,6 +159,8 @@ def check(source, build, show):
     problems = [f"{path}: no room of docs/architecture.md holds it" for path in sorted(files) if not room_of(path, rooms)]
     problems += [f"docs/architecture.md: room {name} has no folder {folder}" for name, folder, _ in rooms
                  if not os.path.isdir(os.path.join(source, folder))]
+    problems += [f"{path}: uses gpsh_{name}_state, which belongs to {owner}; others read it through gpsh_{name}()"
+                 for path, name, owner in ownership(source, files)]
     arrows = list(include_arrows(source, files))
     if build:
         arrows += symbol_arrows(build, source, files)

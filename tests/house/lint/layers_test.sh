@@ -101,3 +101,8 @@ expect 2 "room wire uses lwo, which is not a room above it"
 build_house
 sed -i 's/## Rooms/## Room/' "$house/docs/architecture.md"
 expect 2 "has no table"
+
+build_house
+echo 'extern struct low gpsh_low_state;' >>"$house/runtime/low/low.h"
+printf '#include "low/low.h"\nint high(void) { return sizeof &gpsh_low_state == 1; }\n' >"$house/runtime/high/high.c"
+expect 1 'runtime/high/high.c: uses gpsh_low_state, which belongs to runtime/low'

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "progress/failure.h"
+#include "job/failure.h"
 
+#include <pthread.h>
 #include <stdio.h>
 
 #include "core/hooks.h"
-#include "state/state.h"
+#include "core/settings.h"
+#include "job/job.h"
 
 static pthread_mutex_t failure_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct gpsh_hooks observers;
@@ -24,28 +26,28 @@ static void tell_observers(int pe, int code)
 // lock: without it, finalize might free what is looked at here.
 static struct gpsh_peer *peer_of(int pe)
 {
-    if (atomic_load(&gpsh.leaving) || (unsigned)pe >= (unsigned)gpsh.n_pes)
+    if (atomic_load(&gpsh_job()->leaving) || (unsigned)pe >= (unsigned)gpsh_job()->n_pes)
         return NULL;
-    bool may_go = gpsh.control && atomic_load(&gpsh.control->departed[pe]);
-    return may_go ? NULL : &gpsh.peers[pe];
+    bool may_go = gpsh_job()->departed && atomic_load(&gpsh_job()->departed[pe]);
+    return may_go ? NULL : &gpsh_job()->peers[pe];
 }
 
 void gpsh_failures_end(void)
 {
     pthread_mutex_lock(&failure_lock);
-    atomic_store(&gpsh.leaving, true);
+    atomic_store(&gpsh_job_state.leaving, true);
     pthread_mutex_unlock(&failure_lock);
 }
 
 // The job's end only where that is wanted.
 static void tell_and_end(const char *sentence)
 {
-    bool ends = gpsh.settings.on_pe_failure == GPSH_ON_FAILURE_ABORT;
+    bool ends = gpsh_settings()->on_pe_failure == GPSH_ON_FAILURE_ABORT;
     GPSH_LOG(ERROR, "peers", "%s; %s", sentence,
              ends ? "the job ends (GPUSHMEM_ON_PE_FAILURE=notify keeps the others running)"
                   : "operations towards it fail from now on");
     if (ends)
-        gpsh_bootstrap_end_job(&gpsh.boot, 1, sentence);
+        gpsh_bootstrap_end_job(gpsh_job()->boot, 1, sentence);
 }
 
 void gpsh_peer_failed(int pe, int code, const char *why)
@@ -57,8 +59,8 @@ void gpsh_peer_failed(int pe, int code, const char *why)
     if (first) {
         snprintf(peer->reason, sizeof peer->reason, "%s", why);
         atomic_compare_exchange_strong(&peer->error, &none, code);
-        atomic_store(&gpsh.failed_pe, pe);
-        atomic_fetch_add(&gpsh.failures, 1);
+        atomic_store(&gpsh_job_state.failed_pe, pe);
+        atomic_fetch_add(&gpsh_job_state.failures, 1);
     }
     pthread_mutex_unlock(&failure_lock);
     if (!first)
@@ -82,7 +84,7 @@ void gpsh_peer_unreachable(int pe, const char *why)
     if (!first)
         return;
     char sentence[GPSH_REASON_BYTES + 64];
-    snprintf(sentence, sizeof sentence, "PE %d cannot reach PE %d any more: %s", gpsh.my_pe, pe,
-             why);
+    snprintf(sentence, sizeof sentence, "PE %d cannot reach PE %d any more: %s", gpsh_job()->my_pe,
+             pe, why);
     tell_and_end(sentence);
 }

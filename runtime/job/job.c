@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "job/job.h"
+
+#include <stdlib.h>
+
+#include "core/cpu.h"
+
+static struct gpsh_bootstrap bootstrap;
+struct gpsh_job gpsh_job_state = {.boot = &bootstrap, .failed_pe = -1};
+static struct gpsh_job *const job = &gpsh_job_state;
+
+void gpsh_job_join(int thread_level)
+{
+    job->thread_level = thread_level;
+    job->generation++;
+}
+
+int gpsh_job_open(void)
+{
+    job->my_pe = bootstrap.my_pe;
+    job->n_pes = bootstrap.n_pes;
+    job->outlives = false;
+    atomic_store(&job->failed_pe, -1);
+    atomic_store(&job->failures, 0);
+    atomic_store(&job->leaving, false);
+    job->peers = calloc((size_t)job->n_pes, sizeof *job->peers);
+    if (!job->peers)
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the tables of %d PEs", job->n_pes);
+    for (int pe = 0; pe < job->n_pes; pe++)
+        job->peers[pe] = (struct gpsh_peer){.data = -1, .amo = -1, .device = -1};
+    return 0;
+}
+
+void gpsh_job_outlives(bool outlives)
+{
+    job->outlives = outlives;
+}
+
+void gpsh_job_departures(const _Atomic uint64_t *departed)
+{
+    job->departed = departed;
+}
+
+void gpsh_job_close(void)
+{
+    free(job->peers);
+    job->peers = NULL;
+    job->n_pes = 0;
+}
+
+void gpsh_job_fork(int parent)
+{
+    job->forked_from = parent;
+    job->n_pes = 0;
+}
+
+int gpsh_check_initialised(const char *function)
+{
+    if (GPSH_LIKELY(gpsh_job()->n_pes > 0))
+        return 0;
+    if (gpsh_job()->forked_from)
+        return gpsh_fail(GPUSHMEM_ERR_STATE,
+                         "gpushmem_%s was called in a process that PE process %d forked while it "
+                         "was in the job: that process is the PE, this one is none; let it call "
+                         "exec or _exit, or fork before gpushmem_init",
+                         function, gpsh_job()->forked_from);
+    return gpsh_fail(GPUSHMEM_ERR_STATE,
+                     "gpushmem_%s was called before gpushmem_init or after gpushmem_finalize",
+                     function);
+}
