@@ -4,9 +4,11 @@
 #include <stdio.h>
 
 #include "api/argument.h"
-#include "api/coll_compare.h"
+#include "api/coll_check.h"
 #include "api/team.h"
+#include "comm/coll.h"
 #include "core/cpu.h"
+#include "core/error.h"
 #include "core/settings.h"
 #include "core/team_name.h"
 #include "gpushmem/device_host.h"
@@ -94,54 +96,11 @@ static int check_team(const struct call *call, struct teams *teams)
     return check_device_team(call->function, team, &teams->device);
 }
 
-// Bytes from the first to the last element of n blocks.
-static size_t span(size_t blocks, const struct gpushmem_coll_op *op, int64_t stride)
-{
-    size_t elements = gpsh_bytes(op->n, blocks);
-    if (!elements || elements == SIZE_MAX)
-        return elements;
-    size_t apart = gpsh_bytes(elements - 1, (size_t)stride);
-    return apart == SIZE_MAX ? apart : gpsh_bytes(apart + 1, op->width);
-}
-
-static size_t dest_bytes(const struct gpushmem_coll_op *op, int n)
-{
-    bool all = op->kind == GPUSHMEM_COLL_FCOLLECT || op->kind == GPUSHMEM_COLL_ALLTOALL ||
-               op->kind == GPUSHMEM_COLL_ALLTOALLS;
-    return span(all ? (size_t)n : 1, op, op->dest_stride);
-}
-
-static size_t source_bytes(const struct gpushmem_coll_op *op, int n)
-{
-    bool all = op->kind == GPUSHMEM_COLL_REDUCESCATTER || op->kind == GPUSHMEM_COLL_ALLTOALL ||
-               op->kind == GPUSHMEM_COLL_ALLTOALLS;
-    return span(all ? (size_t)n : 1, op, op->source_stride);
-}
-
-// dest may be source where a member reads its own block before it writes it.
-static bool may_overlap(const struct gpushmem_coll_op *op, const struct gpsh_team *team)
-{
-    size_t bytes = op->n * op->width, mine = (size_t)team->my_rank * bytes;
-    const char *source = op->source;
-    char *dest = op->dest;
-    switch (op->kind) {
-    case GPUSHMEM_COLL_BROADCAST: return dest == source || op->root != team->my_rank;
-    case GPUSHMEM_COLL_REDUCE:
-    case GPUSHMEM_COLL_INSCAN:
-    case GPUSHMEM_COLL_EXSCAN: return dest == source;
-    case GPUSHMEM_COLL_FCOLLECT: return source == dest + mine;
-    case GPUSHMEM_COLL_REDUCESCATTER: return dest == source + mine;
-    case GPUSHMEM_COLL_COLLECT: return true; // depends on what the others bring
-    default: return false;
-    }
-}
-
 // Kernels know the heap alone; what is done at once may name other symmetric objects, too.
-static int check_object(const char *function, const void *sym, size_t bytes)
+static int check_object(const char *function, const void *sym)
 {
-    int status = gpsh_check_remote(function, sym, bytes, gpsh_job()->my_pe);
-    if (status || at_once() || !bytes || gpsh_offset(sym) < gpsh_heap_bytes())
-        return status;
+    if (gpsh_offset(sym) < gpsh_heap_bytes())
+        return 0;
     return gpsh_fail(GPUSHMEM_ERR_ADDRESS,
                      "%s: %p is static data of the program, which is not in the symmetric heap: "
                      "streams and kernels reach no other symmetric memory; pass an address from "
@@ -149,47 +108,20 @@ static int check_object(const char *function, const void *sym, size_t bytes)
                      function, sym);
 }
 
-static int check_memory(const struct call *call, const struct gpsh_team *team)
-{
-    const struct gpushmem_coll_op *op = &call->op;
-    size_t to = dest_bytes(op, team->n), from = source_bytes(op, team->n);
-    bool reads = op->kind != GPUSHMEM_COLL_BROADCAST || op->root == team->my_rank;
-    int status = check_object(call->function, op->dest, to);
-    if (!status && reads)
-        status = check_object(call->function, op->source, from);
-    if (status || !to || !from || may_overlap(op, team))
-        return status;
-    const char *dest = op->dest, *source = op->source;
-    if (dest + to <= source || source + from <= dest)
-        return 0;
-    return gpsh_fail(GPUSHMEM_ERR_INVALID,
-                     "%s: dest (%p, %zu bytes) overlaps source (%p, %zu bytes); use memory that "
-                     "does not, or that is the same where the contract allows it",
-                     call->function, op->dest, to, op->source, from);
-}
-
-static int check_arguments(const struct call *call, const struct gpsh_team *team)
-{
-    const struct gpushmem_coll_op *op = &call->op;
-    if (op->kind == GPUSHMEM_COLL_BROADCAST && (op->root < 0 || op->root >= team->n))
-        return gpsh_fail(
-            GPUSHMEM_ERR_INVALID, "%s: root %d is no member of %s, which has %d: pass 0 to %d",
-            call->function, op->root, gpsh_team_name(op->team).text, team->n, team->n - 1);
-    if (op->dest_stride < 1 || op->source_stride < 1)
-        return gpsh_fail(GPUSHMEM_ERR_INVALID,
-                         "%s: strides are at least 1, but dst is %lld and "
-                         "sst %lld",
-                         call->function, (long long)op->dest_stride, (long long)op->source_stride);
-    return check_memory(call, team);
-}
+GPUSHMEM_STATIC_ASSERT((int)GPSH_INT8 == (int)GPUSHMEM_COLL_INT8 &&
+                           (int)GPSH_UINT64 == (int)GPUSHMEM_COLL_UINT64 &&
+                           (int)GPSH_HALF == (int)GPUSHMEM_COLL_HALF &&
+                           (int)GPSH_COMPLEXD == (int)GPUSHMEM_COLL_COMPLEXD &&
+                           (int)GPSH_AND == (int)GPUSHMEM_COLL_AND &&
+                           (int)GPSH_PROD == (int)GPUSHMEM_COLL_PROD,
+                       "the host counts types and operators as kernels do");
 
 // The call as one of the host.
 static struct gpsh_coll host_call(const struct call *call, struct gpsh_team *team)
 {
-    static const enum gpsh_type complex[] = {GPSH_COMPLEXF, GPSH_COMPLEXD};
     const struct gpushmem_coll_op *op = &call->op;
-    bool is_complex = op->type >= GPUSHMEM_COLL_COMPLEXF;
     return (struct gpsh_coll){call->function,
+                              (enum gpushmem_coll_kind)op->kind,
                               team,
                               op->dest,
                               op->source,
@@ -198,9 +130,19 @@ static struct gpsh_coll host_call(const struct call *call, struct gpsh_team *tea
                               op->root,
                               op->dest_stride,
                               op->source_stride,
-                              is_complex ? complex[op->type - GPUSHMEM_COLL_COMPLEXF]
-                                         : (enum gpsh_type)op->type,
+                              (enum gpsh_type)op->type,
                               (enum gpsh_fold_op)op->fold};
+}
+
+static int check_arguments(const struct gpsh_coll *c)
+{
+    bool overlap = c->kind != GPUSHMEM_COLL_COLLECT; // there it depends on what the others bring
+    int status = gpsh_coll_check(c, GPSH_CHECK_ROOTS_SOURCE | (overlap ? +GPSH_CHECK_OVERLAP : 0u));
+    if (status || at_once() || !c->nelems || c->kind <= GPUSHMEM_COLL_BARRIER)
+        return status;
+    status = check_object(c->what, c->dest);
+    bool reads = c->kind != GPUSHMEM_COLL_BROADCAST || c->team->my_rank == c->root;
+    return status || !reads ? status : check_object(c->what, c->source);
 }
 
 static int check(const struct call *call, struct teams *teams)
@@ -209,10 +151,10 @@ static int check(const struct call *call, struct teams *teams)
     int status = check_team(call, teams);
     if (status)
         return status;
-    status = check_arguments(call, teams->host);
+    struct gpsh_coll c = host_call(call, teams->host);
+    status = check_arguments(&c);
     if (GPSH_LIKELY(!teams->host->checked))
         return status;
-    struct gpsh_coll c = host_call(call, teams->host);
     c.dest = (char *)(uintptr_t)gpushmem_coll_all_dest(op, teams->host->my_rank);
     c.source = gpushmem_coll_all_source(op, teams->host->my_rank);
     bool meets = op->kind <= GPUSHMEM_COLL_BARRIER;
@@ -225,13 +167,6 @@ static int check(const struct call *call, struct teams *teams)
 
 // ---- Submission ----
 
-GPUSHMEM_STATIC_ASSERT(
-    (int)GPSH_INT8 == (int)GPUSHMEM_COLL_INT8 && (int)GPSH_UINT64 == (int)GPUSHMEM_COLL_UINT64 &&
-        (int)GPSH_HALF == (int)GPUSHMEM_COLL_HALF &&
-        (int)GPSH_DOUBLE == (int)GPUSHMEM_COLL_DOUBLE && (int)GPSH_AND == (int)GPUSHMEM_COLL_AND &&
-        (int)GPSH_PROD == (int)GPUSHMEM_COLL_PROD,
-    "but for complex numbers, the host counts types and operators as kernels do");
-
 // Members other than the root may pass any source: so the root's dest is the source of all.
 static int broadcast_now(struct gpsh_coll c)
 {
@@ -239,7 +174,7 @@ static int broadcast_now(struct gpsh_coll c)
     if (c.team->my_rank == c.root && c.dest != c.source)
         status = gpsh_coll_copy(c.dest, c.source, c.nelems * c.size);
     c.source = c.dest;
-    return status ? gpsh_team_break(c.team, status) : gpsh_coll_broadcast(&c);
+    return status ? gpsh_team_break(c.team, status) : gpsh_coll_run(&c);
 }
 
 static int do_now(const struct call *call, struct gpsh_team *team)
@@ -249,13 +184,7 @@ static int do_now(const struct call *call, struct gpsh_team *team)
     case GPUSHMEM_COLL_SYNC: return gpushmem_team_sync(call->op.team);
     case GPUSHMEM_COLL_BARRIER: return gpushmem_barrier(call->op.team);
     case GPUSHMEM_COLL_BROADCAST: return broadcast_now(c);
-    case GPUSHMEM_COLL_COLLECT: return gpsh_coll_collect(&c);
-    case GPUSHMEM_COLL_FCOLLECT: return gpsh_coll_fcollect(&c);
-    case GPUSHMEM_COLL_ALLTOALL: return gpsh_coll_alltoall(&c);
-    case GPUSHMEM_COLL_ALLTOALLS: return gpsh_coll_alltoalls(&c);
-    case GPUSHMEM_COLL_REDUCE: return gpsh_coll_reduce(&c);
-    case GPUSHMEM_COLL_REDUCESCATTER: return gpsh_coll_reducescatter(&c);
-    default: return gpsh_coll_scan(&c, call->op.kind == GPUSHMEM_COLL_INSCAN);
+    default: return gpsh_coll_run(&c);
     }
 }
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "api/argument.h"
-#include "comm/team_meet.h"
+#include "comm/team_exchange.h"
 #include "comm/team_split.h"
 #include "comm/team_survivors.h"
 #include "job/job.h"
@@ -308,5 +308,5 @@ int gpushmem_team_sync(gpushmem_team_t handle)
 {
     struct gpsh_team *team;
     int status = gpsh_check_team(__func__, handle, &team);
-    return status ? status : gpsh_team_meet(team, __func__);
+    return status ? status : gpsh_team_sync(team, __func__);
 }

@@ -12,6 +12,8 @@
 
 #include "gpushmem/types.h"
 
+// Numbered as kernels number them (enum gpushmem_coll_type, gpushmem_coll_fold), which have no long
+// double.
 enum gpsh_type {
     GPSH_INT8,
     GPSH_INT16,
@@ -25,9 +27,9 @@ enum gpsh_type {
     GPSH_BFLOAT16,
     GPSH_FLOAT,
     GPSH_DOUBLE,
-    GPSH_LONGDOUBLE,
     GPSH_COMPLEXF,
     GPSH_COMPLEXD,
+    GPSH_LONGDOUBLE,
     GPSH_TYPES,
 };
 

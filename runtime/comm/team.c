@@ -14,8 +14,8 @@
 #include "proxy/device_teams.h"
 #include "stream/coll_choice.h"
 
-// Above so many members a PE does not look at each one's word itself: comm/team_meet.c. Where PEs
-// share cores it does: each round of messages would need all of them scheduled once more.
+// Above so many members a PE does not look at each one's word itself: comm/team_exchange.c. Where
+// PEs share cores it does: each round of messages would need all of them scheduled once more.
 enum { FLAT_MOST = 32 };
 
 static struct {
@@ -78,7 +78,7 @@ void gpsh_team_delete(struct gpsh_team *team)
 {
     if (!team)
         return;
-    gpsh_team_nodes_delete(team->nodes);
+    free(team->groups);
     free(team->pes);
     free(team->words);
     free(team->views);
@@ -122,8 +122,11 @@ int gpsh_team_new(int slot, const int *pes, int n, struct gpsh_team **out)
         if (pes[rank] == gpsh_job()->my_pe)
             team->my_rank = rank;
     }
-    if (!failed && table.by_nodes && !team->flat)
-        failed = gpsh_team_nodes_new(pes, n, team->my_rank, &team->nodes) < 0;
+    if (!failed && !team->flat) {
+        team->groups = gpsh_team_nodes_new(pes, n, team->my_rank, table.by_nodes);
+        team->nodes = team->groups && team->groups->shared ? team->groups : NULL;
+        failed = !team->groups;
+    }
     if (failed) {
         gpsh_team_delete(team);
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no host memory for a team of %d PEs", n);

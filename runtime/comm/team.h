@@ -26,16 +26,16 @@ struct gpsh_team {
     // them
     struct gpsh_team_words **words;
     struct gpsh_team_words *mine;
-    // [n] where the members' data of the operation under way lies (comm/team_meet.h)
+    // [n] where the members' data of the operation under way lies (comm/team_exchange.h)
     const char **views;
     char *work;     // private memory, GPSH_TEAM_WORK times the room of a slot
     uint64_t epoch; // number of the last operation of the host
     bool flat;      // all members see each other's words, and they are few, or share cores
-    // NULL: members meet without regard to nodes
-    struct gpsh_team_nodes *nodes;
-    struct gpsh_bell *bell; // of a flat team that shares cores; else NULL
-    bool direct;            // all members load and store each other's heaps
-    bool kernels_direct;    // kernels do
+    struct gpsh_team_nodes *groups; // in which members exchange messages; NULL: it is flat
+    struct gpsh_team_nodes *nodes;  // the same if they are nodes, else NULL
+    struct gpsh_bell *bell;         // of a flat team that shares cores; else NULL
+    bool direct;                    // all members load and store each other's heaps
+    bool kernels_direct;            // kernels do
     struct gpsh_device_nodes kernels_nodes;
     bool checked; // each collective call is compared with the others' before it begins
     // 0, or why it can only be destroyed; failed_pe: the member that was lost, or -1

@@ -2,6 +2,7 @@
 #include "comm/team_nodes.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "job/job.h"
 
@@ -31,18 +32,28 @@ static int find(const int *pes, const struct gpsh_team_nodes *nodes, int rank)
     return i;
 }
 
-static void enter(struct gpsh_team_nodes *nodes, int rank, int node)
+// `alone`: each member is a group.
+static void group(struct gpsh_team_nodes *nodes, const int *pes, int n, bool alone)
 {
-    if (node == nodes->n)
-        nodes->leaders[nodes->n++] = rank;
-    nodes->node[rank] = node;
-    nodes->index[rank] = nodes->sizes[node]++;
+    nodes->n = 0;
+    memset(nodes->sizes, 0, (size_t)n * sizeof *nodes->sizes);
+    for (int rank = 0; rank < n; rank++) {
+        int node = alone ? nodes->n : find(pes, nodes, rank);
+        if (node == nodes->n)
+            nodes->leaders[nodes->n++] = rank;
+        nodes->node[rank] = node;
+        nodes->index[rank] = nodes->sizes[node]++;
+    }
 }
 
 static void sort_members(struct gpsh_team_nodes *nodes, int n)
 {
     for (int node = 1; node < nodes->n; node++)
         nodes->starts[node] = nodes->starts[node - 1] + nodes->sizes[node - 1];
+    nodes->smallest = nodes->sizes[0];
+    for (int node = 1; node < nodes->n; node++)
+        nodes->smallest =
+            nodes->sizes[node] < nodes->smallest ? nodes->sizes[node] : nodes->smallest;
     nodes->in_order = true;
     for (int rank = 0; rank < n; rank++) {
         int at = nodes->starts[nodes->node[rank]] + nodes->index[rank];
@@ -59,30 +70,22 @@ int gpsh_team_nodes_members(const struct gpsh_team_nodes *nodes, int node, int c
     return members;
 }
 
-int gpsh_team_nodes_new(const int *pes, int n, int my_rank, struct gpsh_team_nodes **out)
+struct gpsh_team_nodes *gpsh_team_nodes_new(const int *pes, int n, int my_rank, bool by_nodes)
 {
     struct gpsh_team_nodes *nodes = allocate(n);
-    *out = NULL;
     if (!nodes)
-        return -1;
-    for (int rank = 0; rank < n; rank++)
-        enter(nodes, rank, find(pes, nodes, rank));
-    if (nodes->n == 1 || nodes->n == n) {
-        free(nodes);
-        return 0;
-    }
+        return NULL;
+    if (by_nodes)
+        group(nodes, pes, n, false);
+    nodes->shared = by_nodes && nodes->n > 1 && nodes->n < n;
+    if (!nodes->shared)
+        group(nodes, pes, n, true);
     sort_members(nodes, n);
     nodes->mine = nodes->node[my_rank];
-    for (int rank = 0; rank < n; rank++) {
-        int before = (nodes->mine - nodes->node[rank] + nodes->n) % nodes->n;
-        nodes->place[rank] =
-            gpsh_team_nodes_members(nodes, nodes->mine, before) + nodes->index[rank];
+    for (int k = 0, place = 0; k < nodes->n; k++) {
+        int node = (nodes->mine - k + nodes->n) % nodes->n;
+        for (int i = 0; i < nodes->sizes[node]; i++)
+            nodes->place[nodes->members[nodes->starts[node] + i]] = place++;
     }
-    *out = nodes;
-    return 0;
-}
-
-void gpsh_team_nodes_delete(struct gpsh_team_nodes *nodes)
-{
-    free(nodes);
+    return nodes;
 }

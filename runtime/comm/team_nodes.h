@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The members of a team by nodes, where members of one node see each other's words and those of
-// different nodes do not. docs/adr/0048-collectives-by-nodes.md.
+// The members of a team in groups: by nodes, where members of one node see each other's words and
+// those of different nodes do not, or each alone. docs/adr/0048-collectives-by-nodes.md.
 #ifndef GPSH_TEAM_NODES_H
 #define GPSH_TEAM_NODES_H
 
@@ -8,7 +8,9 @@
 
 struct gpsh_team_nodes {
     int n, mine;   // nodes, in the order of their first members; this PE's
+    bool shared;   // these are nodes, and some have several members; else each member is alone
     bool in_order; // the ranks of each node follow each other
+    int smallest;  // members of the smallest
     int *leaders;  // [n] rank of the node's first member
     int *sizes;    // [n] members
     int *node;     // [members] of each rank
@@ -19,10 +21,9 @@ struct gpsh_team_nodes {
     int numbers[]; // what the others point to
 };
 
-// Of `n` members, pes[rank]. *out is for gpsh_team_nodes_delete, or NULL if no two members share a
-// node, or all do. -1: no memory.
-int gpsh_team_nodes_new(const int *pes, int n, int my_rank, struct gpsh_team_nodes **out);
-void gpsh_team_nodes_delete(struct gpsh_team_nodes *nodes);
+// Of `n` members, pes[rank]. To be freed; NULL: no memory. `by_nodes`: if that separates some
+// members and leaves others together.
+struct gpsh_team_nodes *gpsh_team_nodes_new(const int *pes, int n, int my_rank, bool by_nodes);
 
 // Members of `count` nodes: of this one, and those before it.
 int gpsh_team_nodes_members(const struct gpsh_team_nodes *nodes, int node, int count);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "comm/team_meet.h"
+#include "comm/team_exchange.h"
 #include "core/hash.h"
 #include "gpushmem/gpushmem.h"
 #include "proxy/device_side.h"
@@ -134,7 +134,7 @@ static int exchange_offers(struct split *s)
 {
     struct gpsh_team *parent = s->parent;
     const struct offer mine = {gpsh_team_free_slots(), s->plan->arguments, s->plan->status};
-    int status = gpsh_team_gather_all(parent, &mine, sizeof mine, s->offers, s->plan->what);
+    int status = gpsh_team_allgather_any(parent, &mine, sizeof mine, s->offers, s->plan->what);
     if (status || s->plan->status)
         return status ? status : s->plan->status;
     for (int rank = 0; rank < parent->n; rank++)
@@ -202,7 +202,7 @@ static int exchange_terms(struct split *s)
     char why[512];
     mine.status = s->plan->size ? make_mine(s, &mine) : 0;
     snprintf(why, sizeof why, "%s", mine.status ? gpsh_last_error() : "");
-    int status = gpsh_team_gather_all(s->parent, &mine, sizeof mine, s->terms, s->plan->what);
+    int status = gpsh_team_allgather_any(s->parent, &mine, sizeof mine, s->terms, s->plan->what);
     if (status)
         return status;
     if (mine.status)
@@ -237,7 +237,7 @@ int gpsh_team_split(struct gpsh_team *parent, const struct gpsh_team_plan *plan,
 
 int gpsh_team_destroy(struct gpsh_team *team, const char *what)
 {
-    int status = team->broken ? 0 : gpsh_team_meet(team, what);
+    int status = team->broken ? 0 : gpsh_team_sync(team, what);
     gpsh_team_leave(team);
     return status;
 }

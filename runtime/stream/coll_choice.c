@@ -9,15 +9,93 @@
 #include "core/error.h"
 #include "gpushmem/impl/coll_few.h"
 
+// ---- The table of schedules ----
+
+enum issuer { HOST, STREAM, KERNEL };
+
+// What is asked of a team and an operation. Of the host see gpsh_coll_team_is.
+enum is {
+    CHAIN = GPSH_COLL_CHAIN_TEAM,
+    NODES = GPSH_COLL_NODE_TEAM,
+    IN_ORDER = GPSH_COLL_IN_ORDER,
+    NEIGHBORS = GPSH_COLL_NEIGHBORS,
+    THREE_A_NODE = 1 << 4, // more than two members for each node, on average,
+    FOUR_A_NODE = 1 << 5,  // and four at least
+    KEEPS_TYPE = 1 << 6,   // a partial result is of the type, so that it has room in dest,
+    WIDE = 1 << 7,         // or a float of half or bfloat16
+    SAME_BITS = 1 << 8,    // folded node by node: integers, or types that are kept in order
+    BEHIND_NICS = 1 << 9,  // kernels do not map all members
+    SHORT = 1 << 10,       // fits the memory for rounds of dissemination,
+    LONG = 1 << 11,        // or does not, and its pieces can be counted
+    SAVES = 1 << 12,       // blocks that cross once for each node save as much as a hop costs
+    PACKETS = 1 << 13,     // fits packets, by the setting or the constant
+    HALVES = 1 << 14,      // fits packets as two operations
+    STAGES = 1 << 15,      // fits staging memory
+    PUSHES = 1 << 16,      // two members, dest apart, and its pieces can be counted
+    COPIES = 1 << 17,      // at least as large as the setting says
+};
+
+#define KIND(NAME) (1u << GPUSHMEM_COLL_##NAME)
+#define SPREADS    (KIND(BROADCAST) | KIND(FCOLLECT))
+
+// An issuer takes the first of its rows that holds. A threshold is in bytes of a block: `least`, or
+// `hop` for each node beyond the second where data goes from node to node. Rows without one follow
+// from memory and from the order of folding.
+static const struct rule {
+    uint8_t issuer, way;
+    uint16_t kinds;
+    uint32_t needs;
+    uint32_t least, hop;
+} rules[] = {
+    // Small operations of the host go through the control words before a row is looked for.
+    // From node to node, measured in adr/0052: 0.63 to 0.98 of the time without nodes, from 16 KiB
+    // a further node on. A scan has half the hops: 0.60 to 0.97 from 2 KiB on.
+    {HOST, GPSH_COLL_CHAIN, KIND(REDUCE), CHAIN | SAME_BITS, 0, 16 << 10},
+    {HOST, GPSH_COLL_CHAIN, KIND(INSCAN) | KIND(EXSCAN), CHAIN | IN_ORDER | KEEPS_TYPE, 0, 2 << 10},
+    // adr/0052: with four members a node 0.73 to 1.00 from 4 KiB on, with three 1.0 to 1.21.
+    {HOST, GPSH_COLL_CHAIN_WIDE, KIND(REDUCE), CHAIN | IN_ORDER | WIDE | NEIGHBORS | FOUR_A_NODE,
+     4 << 10, 16 << 10},
+    // adr/0052: 0.72 to 0.98; on nodes of two, where as much crosses as without, 0.98 to 1.03.
+    {HOST, GPSH_COLL_CHAIN, KIND(REDUCESCATTER), CHAIN | SAME_BITS | THREE_A_NODE, 0, 16 << 10},
+    // adr/0051: fcollect 0.66 to 1.48 and broadcast 0.42 to 0.88, on a wire without a rate; n (m-1)
+    // blocks cross instead of all, which no size makes worse.
+    {HOST, GPSH_COLL_BY_NODES, KIND(REDUCE), NODES | THREE_A_NODE, 0, 0},
+    {HOST, GPSH_COLL_BY_NODES, SPREADS | KIND(COLLECT), NODES, 0, 0},
+    {HOST, GPSH_COLL_BY_MEMBERS, 0xffff, 0, 0, 0},
+
+    {STREAM, GPUSHMEM_COLL_AUTO, KIND(SYNC) | KIND(BARRIER), 0, 0, 0},
+    // adr/0055, estimated for NICs of 50 GB/s and 5 us a hop, not measured: 64 KiB of a reduce take
+    // 7 us, a further node two hops. In place `hop` is asked of a segment.
+    {STREAM, GPUSHMEM_COLL_NODES, KIND(REDUCE), BEHIND_NICS | NODES | LONG | KEEPS_TYPE, 0,
+     96 << 10},
+    {STREAM, GPUSHMEM_COLL_NODES, SPREADS, BEHIND_NICS | NODES | LONG | SAVES, 0, 0},
+    {STREAM, GPUSHMEM_COLL_ROUNDS, 0xffff, BEHIND_NICS | SHORT, 0, 0},
+    {STREAM, GPUSHMEM_COLL_DIRECT, 0xffff, BEHIND_NICS, 0, 0},
+    // benchmarks.md, two H200 by NVLink: a reduce of 128 KiB takes 5.4 us in packets, of 256 KiB
+    // 14.1 without; copy engines take over where gathers of 16 and 64 MiB had gone by stores.
+    {STREAM, GPUSHMEM_COLL_LL, 0xffff & ~KIND(COLLECT), PACKETS, 0, 0},
+    {STREAM, GPUSHMEM_COLL_TWO, KIND(REDUCE) | KIND(BROADCAST), HALVES, 0, 0},
+    {STREAM, GPUSHMEM_COLL_PUSH, KIND(REDUCE), PUSHES, 0, 0},
+    {STREAM, GPUSHMEM_COLL_COPY, SPREADS | KIND(ALLTOALL), COPIES, 0, 0},
+    {STREAM, GPUSHMEM_COLL_DIRECT, 0xffff, 0, 0, 0},
+
+    // These rows are those of gpsh_dev_coll_way (device/coll.cuh), which has them compiled in.
+    // adr/0031: rounds for what is gathered in 8 KiB, whose time is hops. benchmarks.md: packets of
+    // up to 512 bytes, which a block has in one round of loads.
+    {KERNEL, GPUSHMEM_COLL_ROUNDS, 0xffff, BEHIND_NICS | SHORT, 0, 0},
+    {KERNEL, GPUSHMEM_COLL_DIRECT, 0xffff, BEHIND_NICS, 0, 0},
+    {KERNEL, GPUSHMEM_COLL_LL, 0xffff & ~KIND(COLLECT), PACKETS, 0, 0},
+    {KERNEL, GPUSHMEM_COLL_STAGED, 0xffff & ~(KIND(COLLECT) | KIND(ALLTOALL)), STAGES, 0, 0},
+    {KERNEL, GPUSHMEM_COLL_DIRECT, 0xffff, 0, 0, 0},
+};
+
 enum {
+    NODE_SAVES = 192 << 10,         // adr/0055: a NIC takes about as long for it as a hop
+    PIECES_COUNTED = (1 << 20) - 2, // in a flag's 20 bits
     THREADS = 512,
-    SHARE = 16 << 10,
-    PACKET_BLOCKS = GPUSHMEM_COLL_STREAM_BLOCKS,
-    LARGE = 32 << 20,
-    // By estimates, in docs/adr/0055-streams-by-nodes.md: bytes of a reduce for each node beyond
-    // the second, and bytes that a NIC takes about as long for as a copy's further hop.
-    NODE_STEP = 96 << 10,
-    NODE_SAVES = 192 << 10,
+    SHARE = 16 << 10,          // of one block, in a microsecond or two
+    LARGE = 32 << 20,          // 32 blocks fill the links from one side, 64 where both sides send
+    KERNEL_PACKET_BYTES = 512, // GPUSHMEM_COLL_PACKET_BYTES of kernels
 };
 
 static const struct gpsh_coll_limits standard = {192 << 10, 64 << 20, 64, 1, 0};
@@ -82,68 +160,40 @@ void gpsh_coll_limits_print(char *text, size_t bytes)
 
 // ---- The choice ----
 
+struct facts {
+    enum issuer issuer;
+    int kind, nodes;
+    uint64_t bytes, at_once; // of a block; and of what goes from node to node
+    unsigned is;
+};
+
+static int choose(const struct facts *f)
+{
+    const struct rule *rule = rules;
+    uint64_t further = f->nodes > 2 ? (uint64_t)f->nodes - 2 : 0;
+    while (rule->issuer != f->issuer || !(rule->kinds >> f->kind & 1) ||
+           (f->is & rule->needs) != rule->needs || f->bytes < rule->least ||
+           f->at_once < further * rule->hop)
+        rule++; // an issuer's last row always holds
+    return rule->way;
+}
+
+int gpsh_coll_choose_host(int kind, const struct gpsh_coll_team_facts *team, uint64_t bytes,
+                          bool exact, bool wide)
+{
+    unsigned is = team->is;
+    if (exact || (is & IN_ORDER && !wide))
+        is |= SAME_BITS;
+    is |= wide ? WIDE : KEEPS_TYPE;
+    is |= team->n > 2 * team->nodes ? THREE_A_NODE : 0u;
+    is |= team->n >= 4 * team->nodes ? FOUR_A_NODE : 0u;
+    const struct facts facts = {HOST, kind, team->nodes, bytes, bytes, is};
+    return choose(&facts);
+}
+
 static unsigned at_most(uint64_t n, unsigned most)
 {
     return n < 1 ? 1 : n < most ? (unsigned)n : most;
-}
-
-// A thread for each packet.
-static struct gpsh_coll_choice packets(uint64_t bytes)
-{
-    uint64_t threads = (bytes + 7) / 8;
-    unsigned blocks = at_most((threads + THREADS - 1) / THREADS, PACKET_BLOCKS);
-    unsigned warps = at_most((threads + 31) / 32, THREADS / 32);
-    return (struct gpsh_coll_choice){GPUSHMEM_COLL_LL, blocks, 32 * warps};
-}
-
-// One block moves 16 KiB in a microsecond or two; 32 fill the links from one side, and 64 where
-// both sides send at once.
-static unsigned blocks_for(uint64_t bytes, const struct gpsh_coll_limits *limits)
-{
-    unsigned most = bytes < LARGE ? 32 : 64;
-    return at_most((bytes + SHARE - 1) / SHARE, most < limits->blocks ? most : limits->blocks);
-}
-
-static bool by_copies(const struct gpushmem_coll_op *op, uint64_t bytes,
-                      const struct gpsh_coll_limits *limits)
-{
-    bool plain = op->kind == GPUSHMEM_COLL_FCOLLECT || op->kind == GPUSHMEM_COLL_ALLTOALL ||
-                 op->kind == GPUSHMEM_COLL_BROADCAST;
-    return plain && limits->copies && bytes >= limits->copies;
-}
-
-// A block counts the pieces of its part in 20 bits of a flag. The part is rounded up to 128 bytes.
-static bool by_pushes(const struct gpushmem_coll_op *op, const struct gpushmem_dev_team *team,
-                      bool apart, unsigned blocks)
-{
-    const uint64_t most = (((uint64_t)1 << 20) - 2) * GPUSHMEM_COLL_PUSH_MOST;
-    return op->kind == GPUSHMEM_COLL_REDUCE && team->n == 2 && apart &&
-           op->n * op->width / (blocks < 2 ? 1 : blocks / 2) <= most; // half of them fold
-}
-
-static struct gpsh_coll_choice direct(const struct gpushmem_coll_op *op,
-                                      const struct gpushmem_dev_team *team, bool apart,
-                                      const struct gpsh_coll_limits *limits)
-{
-    uint64_t bytes = op->n * op->width;
-    if (op->kind == GPUSHMEM_COLL_COLLECT) // the others may bring more than this PE
-        return (struct gpsh_coll_choice){GPUSHMEM_COLL_DIRECT, at_most(8, limits->blocks), THREADS};
-    unsigned blocks = at_most((bytes + SHARE - 1) / SHARE, limits->blocks);
-    if (by_pushes(op, team, apart, blocks))
-        return (struct gpsh_coll_choice){GPUSHMEM_COLL_PUSH, blocks, THREADS};
-    if (by_copies(op, bytes, limits))
-        return (struct gpsh_coll_choice){GPUSHMEM_COLL_COPY, 1, 32};
-    if (op->kind != GPUSHMEM_COLL_REDUCE && op->kind != GPUSHMEM_COLL_BROADCAST)
-        bytes *= (uint64_t)(team->n - 1);
-    return (struct gpsh_coll_choice){GPUSHMEM_COLL_DIRECT, blocks_for(bytes, limits), THREADS};
-}
-
-// A proxy does the work: one block is enough.
-static struct gpsh_coll_choice behind_nics(const struct gpushmem_coll_op *op, uint64_t bytes, int n)
-{
-    bool small = gpushmem_coll_in_rounds(op->kind, bytes, n, true);
-    return (struct gpsh_coll_choice){small ? GPUSHMEM_COLL_ROUNDS : GPUSHMEM_COLL_DIRECT, 1,
-                                     THREADS};
 }
 
 // Partial results are of the type: not where half and bfloat16 are folded in float, for which dest
@@ -161,51 +211,31 @@ uint64_t gpsh_coll_segment(const struct gpushmem_coll_op *op, int n,
     return share * (uint64_t)n / op->width;
 }
 
-// A reduce by nodes has 2 (nodes - 1) hops one after the other, in place for each segment; without
-// nodes pieces of 64 KiB of the vector are fetched one after the other.
-static bool reduces_by_nodes(const struct gpushmem_coll_op *op, uint64_t bytes, int n,
-                             const struct gpsh_device_nodes *nodes, bool apart)
-{
-    if (nodes->held > GPUSHMEM_COLL_KEPT / 128)
-        return false;
-    uint64_t segment = gpsh_coll_segment(op, n, nodes) * op->width,
-             at_once = apart || bytes < segment ? bytes : segment;
-    return at_once >= (uint64_t)(nodes->n - 2) * NODE_STEP;
-}
-
 // A block of a copy comes to a PE from each that is not on its node, or once for each other node.
-static bool by_nodes(const struct gpushmem_coll_op *op, uint64_t bytes, int n,
-                     const struct gpsh_device_nodes *nodes, bool apart,
-                     const struct gpsh_coll_limits *limits)
+static bool nodes_save(uint64_t bytes, int n, int nodes)
 {
-    const uint64_t most = (((uint64_t)1 << 20) - 2) * gpushmem_coll_node_piece(UINT64_MAX / 2);
-    if (!nodes->n || gpushmem_coll_in_rounds(op->kind, bytes, n, true) || bytes > most)
-        return false;
-    if (op->kind == GPUSHMEM_COLL_REDUCE)
-        return (limits->round || keeps_type(op)) && reduces_by_nodes(op, bytes, n, nodes, apart);
-    const int saved = n - n / nodes->n - (nodes->n - 1);
-    return (op->kind == GPUSHMEM_COLL_FCOLLECT || op->kind == GPUSHMEM_COLL_BROADCAST) &&
-           saved > 0 && bytes >= NODE_SAVES / (unsigned)saved;
+    const int saved = n - n / nodes - (nodes - 1);
+    return saved > 0 && bytes >= NODE_SAVES / (unsigned)saved;
 }
 
-static struct gpsh_coll_choice nodes_of(const struct gpushmem_coll_op *op, uint64_t bytes, int n,
-                                        const struct gpsh_device_nodes *nodes,
-                                        const struct gpsh_coll_limits *limits)
+static unsigned of_nodes(const struct gpushmem_coll_op *op, uint64_t bytes, int n,
+                         const struct gpsh_device_nodes *nodes,
+                         const struct gpsh_coll_limits *limits)
 {
-    const unsigned most = GPUSHMEM_COLL_NODE_BLOCKS;
-    bool shares = op->kind == GPUSHMEM_COLL_REDUCE;
-    uint64_t each = shares ? (bytes + (uint64_t)n - 1) / (uint64_t)n : bytes,
-             piece = gpushmem_coll_node_piece(each),
-             pieces = (each + piece - 1) / piece * (shares ? (uint64_t)nodes->n : 1);
-    return (struct gpsh_coll_choice){GPUSHMEM_COLL_NODES,
-                                     at_most(pieces, most < limits->blocks ? most : limits->blocks),
-                                     THREADS};
+    const uint64_t most = PIECES_COUNTED * gpushmem_coll_node_piece(UINT64_MAX / 2);
+    unsigned is = BEHIND_NICS;
+    bool rounds = gpushmem_coll_in_rounds(op->kind, bytes, n, true);
+    is |= rounds ? SHORT : bytes <= most ? LONG : 0u;
+    if (!nodes->n || (op->kind == GPUSHMEM_COLL_REDUCE && nodes->held > GPUSHMEM_COLL_KEPT / 128))
+        return is;
+    is |= NODES | (nodes_save(bytes, n, nodes->n) ? SAVES : 0u);
+    return is | (limits->round || keeps_type(op) ? KEEPS_TYPE : 0u);
 }
 
-static bool in_packets(const struct gpushmem_coll_op *op, uint64_t bytes, int n,
-                       const struct gpsh_coll_limits *limits)
+static bool fits_packets(const struct gpushmem_coll_op *op, uint64_t bytes, int n,
+                         const struct gpsh_coll_limits *limits)
 {
-    return op->kind != GPUSHMEM_COLL_COLLECT && bytes * (uint64_t)(n - 1) <= limits->packets &&
+    return bytes * (uint64_t)(n - 1) <= limits->packets &&
            bytes <= gpushmem_coll_ll_most(n, true) &&
            !gpushmem_coll_is_wide(op->kind, op->type, op->fold);
 }
@@ -219,10 +249,11 @@ static uint64_t part_of(const struct gpushmem_coll_op *op, int n)
     return op->kind == GPUSHMEM_COLL_REDUCE && op->n % (uint64_t)n == 0 ? op->n / (uint64_t)n : 0;
 }
 
-static bool in_two(const struct gpushmem_coll_op *op, int n, const struct gpsh_coll_limits *limits)
+static bool fits_twice(const struct gpushmem_coll_op *op, int n,
+                       const struct gpsh_coll_limits *limits)
 {
     return n > 1 && n <= GPUSHMEM_COLL_FEW_OTHERS + 1 && part_of(op, n) > 0 &&
-           in_packets(op, part_of(op, n) * op->width, n, limits);
+           fits_packets(op, part_of(op, n) * op->width, n, limits);
 }
 
 void gpsh_coll_in_two(const struct gpushmem_coll_op *op, const struct gpushmem_dev_team *team,
@@ -244,26 +275,95 @@ void gpsh_coll_in_two(const struct gpushmem_coll_op *op, const struct gpushmem_d
     two[1].source = two[0].dest;
 }
 
+// A block counts the pieces of its part. Half of the blocks fold.
+static bool can_push(uint64_t bytes, int n, unsigned blocks)
+{
+    const uint64_t most = (uint64_t)PIECES_COUNTED * GPUSHMEM_COLL_PUSH_MOST;
+    return n == 2 && bytes / (blocks < 2 ? 1 : blocks / 2) <= most;
+}
+
+static unsigned of_mapped(const struct gpushmem_coll_op *op, uint64_t bytes, int n, bool apart,
+                          unsigned blocks, const struct gpsh_coll_limits *limits)
+{
+    return (fits_packets(op, bytes, n, limits) ? PACKETS : 0u) |
+           (fits_twice(op, n, limits) ? HALVES : 0u) |
+           (apart && can_push(bytes, n, blocks) ? PUSHES : 0u) |
+           (limits->copies && bytes >= limits->copies ? COPIES : 0u);
+}
+
+// A thread for each packet.
+static struct gpsh_coll_choice in_packets(int way, uint64_t bytes)
+{
+    uint64_t threads = (bytes + 7) / 8;
+    unsigned blocks = at_most((threads + THREADS - 1) / THREADS, GPUSHMEM_COLL_STREAM_BLOCKS);
+    unsigned warps = at_most((threads + 31) / 32, THREADS / 32);
+    return (struct gpsh_coll_choice){way, blocks, 32 * warps};
+}
+
+static unsigned blocks_by_nodes(const struct gpushmem_coll_op *op, uint64_t bytes, int n, int nodes,
+                                unsigned most)
+{
+    bool shares = op->kind == GPUSHMEM_COLL_REDUCE;
+    uint64_t each = shares ? (bytes + (uint64_t)n - 1) / (uint64_t)n : bytes,
+             piece = gpushmem_coll_node_piece(each),
+             pieces = (each + piece - 1) / piece * (shares ? (uint64_t)nodes : 1);
+    return at_most(pieces, most < GPUSHMEM_COLL_NODE_BLOCKS ? most : GPUSHMEM_COLL_NODE_BLOCKS);
+}
+
+static unsigned blocks_direct(const struct gpushmem_coll_op *op, uint64_t bytes, int n,
+                              unsigned most)
+{
+    if (op->kind == GPUSHMEM_COLL_COLLECT) // the others may bring more than this PE
+        return at_most(8, most);
+    if (op->kind != GPUSHMEM_COLL_REDUCE && op->kind != GPUSHMEM_COLL_BROADCAST)
+        bytes *= (uint64_t)(n - 1);
+    unsigned fill = bytes < LARGE ? 32 : 64;
+    return at_most((bytes + SHARE - 1) / SHARE, fill < most ? fill : most);
+}
+
 struct gpsh_coll_choice gpsh_coll_choose(const struct gpushmem_coll_op *op,
                                          const struct gpushmem_dev_team *team,
                                          const struct gpsh_device_nodes *nodes, bool apart,
                                          const struct gpsh_coll_limits *limits)
 {
-    uint64_t bytes = op->n * op->width;
-    if (op->kind <= GPUSHMEM_COLL_BARRIER)
-        return (struct gpsh_coll_choice){GPUSHMEM_COLL_AUTO, 1, 32};
-    if (team->n > 1 && !(team->flags & GPUSHMEM_DEV_TEAM_DIRECT))
-        return by_nodes(op, bytes, team->n, nodes, apart, limits)
-                   ? nodes_of(op, bytes, team->n, nodes, limits)
-                   : behind_nics(op, bytes, team->n);
-    if (in_packets(op, bytes, team->n, limits))
-        return packets(bytes);
-    if (in_two(op, team->n, limits)) {
-        struct gpsh_coll_choice choice = packets(part_of(op, team->n) * op->width);
-        choice.way = GPUSHMEM_COLL_TWO;
-        return choice;
+    uint64_t bytes = op->n * op->width, at_once = bytes;
+    const int n = team->n;
+    const unsigned pushing = at_most((bytes + SHARE - 1) / SHARE, limits->blocks);
+    bool by_nics = n > 1 && !(team->flags & GPUSHMEM_DEV_TEAM_DIRECT);
+    unsigned is = by_nics ? of_nodes(op, bytes, n, nodes, limits)
+                          : of_mapped(op, bytes, n, apart, pushing, limits);
+    if (is & NODES && !apart) {
+        uint64_t segment = gpsh_coll_segment(op, n, nodes) * op->width;
+        at_once = bytes < segment ? bytes : segment;
     }
-    return direct(op, team, apart, limits);
+    const struct facts facts = {STREAM, op->kind, nodes->n, bytes, at_once, is};
+    int way = choose(&facts);
+    switch (way) {
+    case GPUSHMEM_COLL_AUTO:
+    case GPUSHMEM_COLL_COPY: return (struct gpsh_coll_choice){way, 1, 32};
+    case GPUSHMEM_COLL_LL: return in_packets(way, bytes);
+    case GPUSHMEM_COLL_TWO: return in_packets(way, part_of(op, n) * op->width);
+    case GPUSHMEM_COLL_PUSH: return (struct gpsh_coll_choice){way, pushing, THREADS};
+    case GPUSHMEM_COLL_NODES:
+        return (struct gpsh_coll_choice){
+            way, blocks_by_nodes(op, bytes, n, nodes->n, limits->blocks), THREADS};
+    default: // a proxy does the work behind NICs: one block is enough
+        return (struct gpsh_coll_choice){
+            way, by_nics ? 1 : blocks_direct(op, bytes, n, limits->blocks), THREADS};
+    }
+}
+
+int gpsh_coll_choose_kernel(const struct gpushmem_coll_op *op, int n, bool mapped, bool stream)
+{
+    uint64_t bytes = op->n * op->width;
+    unsigned is = mapped ? 0u : BEHIND_NICS;
+    is |= gpushmem_coll_in_rounds(op->kind, bytes, n, stream) ? SHORT : 0u;
+    bool packets = bytes <= gpushmem_coll_ll_most(n, stream) && bytes <= KERNEL_PACKET_BYTES &&
+                   !gpushmem_coll_is_wide(op->kind, op->type, op->fold);
+    is |= packets ? PACKETS : 0u;
+    is |= bytes <= gpushmem_coll_stage_most(n) ? STAGES : 0u;
+    const struct facts facts = {KERNEL, op->kind, 0, bytes, bytes, is};
+    return choose(&facts);
 }
 
 const char *gpsh_coll_way_name(int way)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How a collective of a stream is carried out: by operation, bytes and team, and nothing that two
-// members could see differently.
+// The schedules of collectives, of the host, of streams and of kernels, in one table: chosen by
+// operation, bytes and team, and nothing that two members could see differently.
 #ifndef GPSH_COLL_CHOICE_H
 #define GPSH_COLL_CHOICE_H
 
@@ -31,6 +31,35 @@ int gpsh_coll_limits_read(const char *text);
 // The limits in use as that setting: the same text for the same limits.
 void gpsh_coll_limits_print(char *text, size_t bytes);
 
+// ---- Of the host ----
+
+enum gpsh_coll_schedule {
+    GPSH_COLL_BY_MEMBERS, // each member reads from, or sends to, each other
+    GPSH_COLL_BY_NODES,   // what is the same for a node goes there once
+    GPSH_COLL_CHAIN,      // folded from node to node
+    GPSH_COLL_CHAIN_WIDE, // the same of partial results that are wider than the type
+    GPSH_COLL_SCHEDULES,
+};
+
+enum gpsh_coll_team_is {
+    GPSH_COLL_NODE_TEAM = 1,  // it has several nodes, and some have several members
+    GPSH_COLL_CHAIN_TEAM = 2, // and counters for shares that go from node to node
+    GPSH_COLL_IN_ORDER = 4,   // the ranks of each node follow each other
+    GPSH_COLL_NEIGHBORS = 8,  // each node has several members, whose memory is the processor's
+};
+
+struct gpsh_coll_team_facts {
+    int n, nodes; // members; 0: it has no nodes
+    unsigned is;  // enum gpsh_coll_team_is
+};
+
+// enum gpsh_coll_schedule of a large operation on `bytes`. `exact`: the order of folding does not
+// show. `wide`: partial results have no room in dest.
+int gpsh_coll_choose_host(int kind, const struct gpsh_coll_team_facts *team, uint64_t bytes,
+                          bool exact, bool wide);
+
+// ---- Of streams ----
+
 // `team` as kernels know it, and its nodes. `apart`: dest is another address than source.
 struct gpsh_coll_choice gpsh_coll_choose(const struct gpushmem_coll_op *op,
                                          const struct gpushmem_dev_team *team,
@@ -47,6 +76,11 @@ uint64_t gpsh_coll_segment(const struct gpushmem_coll_op *op, int n,
 // parts. Each part is folded in the order of the members, as ever.
 void gpsh_coll_in_two(const struct gpushmem_coll_op *op, const struct gpushmem_dev_team *team,
                       struct gpushmem_coll_op two[2]);
+
+// ---- Of kernels, which have the rows compiled in ----
+
+// enum gpushmem_coll_way. `mapped`: they load and store the heaps of all n members.
+int gpsh_coll_choose_kernel(const struct gpushmem_coll_op *op, int n, bool mapped, bool stream);
 
 const char *gpsh_coll_way_name(int way);
 const char *gpsh_coll_kind_name(int kind);

@@ -1,9 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// GPUSHMEM_CHECK=1: the members of a team compare what they call before they begin.
-#ifndef GPSH_API_COLL_COMPARE_H
-#define GPSH_API_COLL_COMPARE_H
+// What is wrong with a collective call, of the host or of a stream.
+#ifndef GPSH_API_COLL_CHECK_H
+#define GPSH_API_COLL_CHECK_H
 
 #include "comm/coll.h"
+
+enum gpsh_coll_checks {
+    GPSH_CHECK_OVERLAP = 1,      // of dest and source
+    GPSH_CHECK_ROOTS_SOURCE = 2, // of a broadcast, only the root's source is looked at
+};
+// Everything but the team, which is there: 0, or a status with a sentence.
+int gpsh_coll_check(const struct gpsh_coll *c, unsigned checks);
+
+// ---- GPUSHMEM_CHECK=1: the members of a team compare what they call before they begin ----
 
 // What members must have alike besides function, element size, root and strides.
 enum gpsh_coll_alike {

@@ -49,32 +49,31 @@ int gpsh_coll_get(const struct gpsh_team *team, int rank, void *to, const void *
     return submit(team, rank, GPSH_OP_GET, to, sym, bytes, GPSH_OP_LOCAL_HOST);
 }
 
-int gpsh_coll_put(const struct gpsh_team *team, int rank, void *sym, const void *from, size_t bytes)
+static int put(const struct gpsh_team *team, int rank, void *sym, const void *from, size_t bytes,
+               int flags)
 {
-    char *there = gpsh_coll_at(team, rank, sym);
     if (rank == team->my_rank)
         return gpsh_coll_copy(sym, from, bytes);
+    char *there = gpsh_coll_at(team, rank, sym);
     if (there) {
         memcpy(there, from, bytes);
         return 0;
     }
-    return submit(team, rank, GPSH_OP_PUT, (void *)(uintptr_t)from, sym, bytes, GPSH_OP_LOCAL_HOST);
+    return submit(team, rank, GPSH_OP_PUT, (void *)(uintptr_t)from, sym, bytes, flags);
+}
+
+int gpsh_coll_put(const struct gpsh_team *team, int rank, void *sym, const void *from, size_t bytes)
+{
+    return put(team, rank, sym, from, bytes, GPSH_OP_LOCAL_HOST);
 }
 
 int gpsh_coll_push(const struct gpsh_team *team, int rank, void *dest, const void *source,
                    size_t bytes)
 {
-    if (rank == team->my_rank)
-        return gpsh_coll_copy(dest, source, bytes);
-    char *there = gpsh_coll_at(team, rank, dest);
-    if (there) {
-        memcpy(there, source, bytes);
-        return 0;
-    }
-    return submit(team, rank, GPSH_OP_PUT, (void *)(uintptr_t)source, dest, bytes, 0);
+    return put(team, rank, dest, source, bytes, 0);
 }
 
-int gpsh_coll_settle(const struct gpsh_team *team)
+int gpsh_coll_quiet(const struct gpsh_team *team)
 {
     int result = 0;
     if (!gpsh_default_context.remote)
@@ -107,11 +106,10 @@ int gpsh_coll_copy(void *to, const void *from, size_t bytes)
     return 0;
 }
 
-const char *gpsh_coll_bring(const struct gpsh_team *team, const void *sym, size_t bytes,
-                            enum gpsh_team_work part)
+const char *gpsh_coll_readable(const struct gpsh_team *team, const void *sym, size_t bytes)
 {
     if (!gpsh_heap()->device)
         return sym;
-    char *copy = gpsh_team_work(team, part);
+    char *copy = gpsh_team_work(team, GPSH_WORK_IN);
     return gpsh_regions_copy(copy, sym, bytes) ? NULL : copy;
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "comm/team_meet.h"
+#include "comm/team_exchange.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "comm/context.h"
 #include "core/cpu.h"
+#include "core/error.h"
 #include "core/team_name.h"
 #include "job/job.h"
 #include "memory/heap.h"
@@ -188,61 +189,18 @@ static int rank_at(const struct gpsh_team *team, int distance)
     return rank < 0 ? rank + team->n : rank < team->n ? rank : rank - team->n;
 }
 
-// One round: tells the rank `distance` after this one, hears of the one as far before it.
-static int exchange(struct gpsh_team *team, int round, int distance, char *data, size_t bytes,
+// One round: tells one rank, hears of another.
+static int exchange(struct gpsh_team *team, int round, int to, int from, char *data, size_t bytes,
                     size_t offset, const char *what)
 {
-    int status = tell(team, rank_at(team, distance), round, data, bytes, offset);
-    if (status == 0)
-        status =
-            await(team, rank_at(team, -distance), &team->mine->arrived[round][side_of(team)], what);
-    return status;
-}
-
-// J. Bruck et al., "Efficient algorithms for all-to-all communications in multiport message-passing
-// systems", 1997: after round r a PE has the data of the 2^(r+1) ranks up to and including its own,
-// its own first. Without data this is the dissemination barrier.
-static int relay(struct gpsh_team *team, const void *mine, size_t bytes, const char *what)
-{
-    char *room = data_of(team->mine, side_of(team));
-    int n = team->n;
-    if (bytes)
-        memcpy(room, mine, bytes);
-    for (int round = 0, distance = 1; distance < n; round++, distance *= 2) {
-        int pieces = distance < n - distance ? distance : n - distance;
-        int status = exchange(team, round, distance, room, (size_t)pieces * bytes,
-                              (size_t)distance * bytes, what);
-        if (status < 0)
-            return status;
-    }
-    for (int i = 0; bytes && i < n; i++)
-        team->views[rank_at(team, -i)] = room + (size_t)i * bytes;
-    return 0;
-}
-
-// The same rounds; whoever has the root's data by then passes it on.
-static int relay_cast(struct gpsh_team *team, int root, const void *mine, size_t bytes,
-                      const char *what)
-{
-    char *room = data_of(team->mine, side_of(team));
-    int n = team->n, behind = (team->my_rank - root + n) % n;
-    if (behind == 0)
-        memcpy(room, mine, bytes);
-    for (int round = 0, distance = 1; distance < n; round++, distance *= 2) {
-        // Who is the receiver's own root, or has it already, gets nothing.
-        int receiver = (behind + distance) % n;
-        bool passes = behind < distance && receiver >= distance;
-        int status = exchange(team, round, distance, room, passes ? bytes : 0, 0, what);
-        if (status < 0)
-            return status;
-    }
-    team->views[root] = room;
-    return 0;
+    int status = tell(team, to, round, data, bytes, offset);
+    return status < 0 ? status
+                      : await(team, from, &team->mine->arrived[round][side_of(team)], what);
 }
 
 // Bruck's all-to-all: in round r each piece that has to go a distance with bit r moves by 2^r. Each
 // round has a place of its own in the room, since a fast PE may be rounds ahead.
-static int relay_transpose(struct gpsh_team *team, const char *mine, size_t bytes, const char *what)
+static int alltoall_rounds(struct gpsh_team *team, const char *mine, size_t bytes, const char *what)
 {
     char *room = data_of(team->mine, side_of(team));
     char *pieces = gpsh_team_work(team, GPSH_WORK_PIECES);
@@ -258,7 +216,8 @@ static int relay_transpose(struct gpsh_team *team, const char *mine, size_t byte
                 memcpy(packed + used, pieces + (size_t)i * bytes, bytes);
                 used += bytes;
             }
-        int status = exchange(team, round, distance, packed, used, offset, what);
+        int status = exchange(team, round, rank_at(team, distance), rank_at(team, -distance),
+                              packed, used, offset, what);
         if (status < 0)
             return status;
         const char *from = room + offset;
@@ -274,12 +233,12 @@ static int relay_transpose(struct gpsh_team *team, const char *mine, size_t byte
     return 0;
 }
 
-// ---- By nodes ----
+// ---- By groups ----
 
-// The first member of each node hears the others of its node, exchanges with the first members of
-// the other nodes in Bruck's rounds, and shows that it has: then what came is in its room for its
-// node to look at. As in the other ways, a member that sees the end of an epoch knows that all have
-// entered it.
+// A group is a node's members, or one member alone if members do not see each other's words. Its
+// first member hears the others, exchanges with the first members of the other groups in rounds,
+// and shows that it has: then what came is in its room for its group to look at. As in the other
+// ways, a member that sees the end of an epoch knows that all members have entered it.
 
 static const char *shown_by(struct gpsh_team *team, int rank, size_t bytes)
 {
@@ -288,102 +247,91 @@ static const char *shown_by(struct gpsh_team *team, int rank, size_t bytes)
     return bytes <= GPSH_TEAM_LINE_DATA ? theirs->own[side].data : data_of(theirs, side);
 }
 
-static int hear_node(struct gpsh_team *team, const char *what)
+static int hear_group(struct gpsh_team *team, const char *what)
 {
-    const struct gpsh_team_nodes *nodes = team->nodes;
+    const struct gpsh_team_nodes *groups = team->groups;
+    const int *members = groups->members + groups->starts[groups->mine];
     int status = 0;
-    for (int rank = team->my_rank + 1; rank < team->n && status == 0; rank++)
-        if (nodes->node[rank] == nodes->mine)
-            status = await(team, rank, &team->words[rank]->own[side_of(team)].epoch, what);
+    for (int i = 1; i < groups->sizes[groups->mine] && status == 0; i++)
+        status = await(team, members[i], &team->words[members[i]]->own[side_of(team)].epoch, what);
     return status;
 }
 
-// One round, as `exchange` does, with nodes instead of ranks.
-static int exchange_nodes(struct gpsh_team *team, int round, int distance, size_t bytes,
-                          size_t offset, const char *what)
+static int exchange_groups(struct gpsh_team *team, int round, int distance, size_t bytes,
+                           size_t offset, const char *what)
 {
-    const struct gpsh_team_nodes *nodes = team->nodes;
-    unsigned side = side_of(team);
-    int to = nodes->leaders[(nodes->mine + distance) % nodes->n];
-    int from = nodes->leaders[(nodes->mine - distance + nodes->n) % nodes->n];
-    int status = tell(team, to, round, data_of(team->mine, side), bytes, offset);
-    return status < 0 ? status : await(team, from, &team->mine->arrived[round][side], what);
+    const struct gpsh_team_nodes *groups = team->groups;
+    int to = groups->leaders[(groups->mine + distance) % groups->n];
+    int from = groups->leaders[(groups->mine - distance + groups->n) % groups->n];
+    return exchange(team, round, to, from, data_of(team->mine, side_of(team)), bytes, offset, what);
 }
 
-static int lead_gather(struct gpsh_team *team, const void *mine, size_t bytes, const char *what)
+// J. Bruck et al., "Efficient algorithms for all-to-all communications in multiport message-passing
+// systems", 1997: after round r a group has the data of the 2^(r+1) groups up to and including its
+// own, its own first. Without data this is the dissemination barrier.
+static int lead_allgather(struct gpsh_team *team, const void *mine, size_t bytes, const char *what)
 {
-    const struct gpsh_team_nodes *nodes = team->nodes;
+    const struct gpsh_team_nodes *groups = team->groups;
+    const int *members = groups->members + groups->starts[groups->mine];
     char *room = data_of(team->mine, side_of(team));
-    for (int rank = 0; bytes && rank < team->n; rank++)
-        if (nodes->node[rank] == nodes->mine)
-            memcpy(room + (size_t)nodes->place[rank] * bytes,
-                   rank == team->my_rank ? mine : shown_by(team, rank, bytes), bytes);
+    for (int i = 0; bytes && i < groups->sizes[groups->mine]; i++)
+        memcpy(room + (size_t)i * bytes, i == 0 ? mine : shown_by(team, members[i], bytes), bytes);
     int status = 0;
-    for (int round = 0, have = 1; have < nodes->n && status == 0; round++, have *= 2) {
-        int pieces = have < nodes->n - have ? have : nodes->n - have;
-        int to = (nodes->mine + have) % nodes->n;
-        int members = gpsh_team_nodes_members(nodes, nodes->mine, pieces);
-        int before = gpsh_team_nodes_members(nodes, to, have);
-        status = exchange_nodes(team, round, have, (size_t)members * bytes, (size_t)before * bytes,
-                                what);
+    for (int round = 0, have = 1; have < groups->n && status == 0; round++, have *= 2) {
+        int pieces = have < groups->n - have ? have : groups->n - have;
+        int to = (groups->mine + have) % groups->n;
+        size_t blocks = 0, before = 0;
+        if (bytes) {
+            blocks = (size_t)gpsh_team_nodes_members(groups, groups->mine, pieces);
+            before = (size_t)gpsh_team_nodes_members(groups, to, have);
+        }
+        status = exchange_groups(team, round, have, blocks * bytes, before * bytes, what);
     }
     return status;
 }
 
-static int lead_cast(struct gpsh_team *team, int root, const void *mine, size_t bytes,
-                     const char *what)
+// The same rounds; whoever has the root's data by then passes it on.
+static int lead_broadcast(struct gpsh_team *team, int root, const void *mine, size_t bytes,
+                          const char *what)
 {
-    const struct gpsh_team_nodes *nodes = team->nodes;
-    int n = nodes->n, behind = (nodes->mine - nodes->node[root] + n) % n, status = 0;
+    const struct gpsh_team_nodes *groups = team->groups;
+    int n = groups->n, behind = (groups->mine - groups->node[root] + n) % n, status = 0;
     if (behind == 0)
         memcpy(data_of(team->mine, side_of(team)),
                root == team->my_rank ? mine : shown_by(team, root, bytes), bytes);
     for (int round = 0, have = 1; have < n && status == 0; round++, have *= 2) {
+        // Who is of the root's group, or has it already, gets nothing.
         bool passes = behind < have && (behind + have) % n >= have;
-        status = exchange_nodes(team, round, have, passes ? bytes : 0, 0, what);
+        status = exchange_groups(team, round, have, passes ? bytes : 0, 0, what);
     }
     return status;
 }
 
-// What the leaders bring: every member's block, or, of a broadcast, the root's.
-enum { GATHER = -1 };
+// Every member's block, or, of a broadcast, the root's.
+enum { ALL = -1 };
 
-static int meet_by_nodes(struct gpsh_team *team, int root, const void *mine, size_t bytes,
-                         const char *what)
+static int exchange_by_groups(struct gpsh_team *team, int root, const void *mine, size_t bytes,
+                              const char *what)
 {
     unsigned side = side_of(team);
-    int leader = team->nodes->leaders[team->nodes->mine];
+    const struct gpsh_team_nodes *groups = team->groups;
+    int leader = groups->leaders[groups->mine], status;
     if (leader != team->my_rank) {
-        show(team, mine, root == GATHER || root == team->my_rank ? bytes : 0);
-        return await(team, leader, &team->words[leader]->own[side].epoch, what);
+        show(team, mine, root == ALL || root == team->my_rank ? bytes : 0);
+        status = await(team, leader, &team->words[leader]->own[side].epoch, what);
+    } else {
+        status = hear_group(team, what);
+        if (status == 0)
+            status = root == ALL ? lead_allgather(team, mine, bytes, what)
+                                 : lead_broadcast(team, root, mine, bytes, what);
+        if (status == 0) // pairs with the members' await: what came is in the room
+            atomic_store_explicit(&team->mine->own[side].epoch, team->epoch, memory_order_release);
     }
-    int status = hear_node(team, what);
-    if (status == 0)
-        status = root == GATHER ? lead_gather(team, mine, bytes, what)
-                                : lead_cast(team, root, mine, bytes, what);
-    if (status == 0) // pairs with the members' await: what came is in the room
-        atomic_store_explicit(&team->mine->own[side].epoch, team->epoch, memory_order_release);
-    return status;
-}
-
-static const char *leaders_room(struct gpsh_team *team)
-{
-    return data_of(team->words[team->nodes->leaders[team->nodes->mine]], side_of(team));
-}
-
-static int gather_by_nodes(struct gpsh_team *team, const void *mine, size_t bytes, const char *what)
-{
-    int status = meet_by_nodes(team, GATHER, mine, bytes, what);
-    for (int rank = 0; bytes && status == 0 && rank < team->n; rank++)
-        team->views[rank] = leaders_room(team) + (size_t)team->nodes->place[rank] * bytes;
-    return status;
-}
-
-static int cast_by_nodes(struct gpsh_team *team, int root, const void *mine, size_t bytes,
-                         const char *what)
-{
-    int status = meet_by_nodes(team, root, mine, bytes, what);
-    team->views[root] = leaders_room(team);
+    const char *room = data_of(leader == team->my_rank ? team->mine : team->words[leader], side);
+    if (root != ALL)
+        team->views[root] = room;
+    for (int rank = 0; root == ALL && bytes && status == 0 && rank < team->n; rank++)
+        team->views[rank] = room + (size_t)groups->place[rank] * bytes;
     return status;
 }
 
@@ -406,61 +354,48 @@ static int end(struct gpsh_team *team, int status)
     return 0;
 }
 
-int gpsh_team_meet(struct gpsh_team *team, const char *what)
+int gpsh_team_sync(struct gpsh_team *team, const char *what)
 {
-    int status = begin(team, what);
-    if (status < 0)
-        return status;
-    if (team->nodes)
-        return end(team, gather_by_nodes(team, NULL, 0, what));
-    if (!team->flat)
-        return end(team, relay(team, NULL, 0, what));
-    show(team, NULL, 0);
-    return end(team, look(team, 0, what));
+    return gpsh_team_allgather(team, NULL, 0, what);
 }
 
-size_t gpsh_team_gather_most(const struct gpsh_team *team)
+size_t gpsh_team_allgather_most(const struct gpsh_team *team)
 {
     size_t room = gpsh_team_room(gpsh_job()->n_pes);
     return team->flat ? room : room / (size_t)team->n;
 }
 
-int gpsh_team_gather(struct gpsh_team *team, const void *mine, size_t bytes, const char *what)
+int gpsh_team_allgather(struct gpsh_team *team, const void *mine, size_t bytes, const char *what)
 {
     int status = begin(team, what);
     if (status < 0)
         return status;
-    if (team->nodes)
-        return end(team, gather_by_nodes(team, mine, bytes, what));
     if (!team->flat)
-        return end(team, relay(team, mine, bytes, what));
+        return end(team, exchange_by_groups(team, ALL, mine, bytes, what));
     show(team, mine, bytes);
     team->views[team->my_rank] = mine;
     return end(team, look(team, bytes, what));
 }
 
-size_t gpsh_team_cast_most(const struct gpsh_team *team)
+size_t gpsh_team_broadcast_most(void)
 {
-    (void)team;
     return gpsh_team_room(gpsh_job()->n_pes);
 }
 
-int gpsh_team_cast(struct gpsh_team *team, int root, const void *mine, size_t bytes,
-                   const char *what)
+int gpsh_team_broadcast(struct gpsh_team *team, int root, const void *mine, size_t bytes,
+                        const char *what)
 {
     int status = begin(team, what);
     if (status < 0)
         return status;
-    if (team->nodes)
-        return end(team, cast_by_nodes(team, root, mine, bytes, what));
     if (!team->flat)
-        return end(team, relay_cast(team, root, mine, bytes, what));
+        return end(team, exchange_by_groups(team, root, mine, bytes, what));
     show(team, mine, team->my_rank == root ? bytes : 0);
     team->views[team->my_rank] = mine;
     return end(team, look(team, bytes, what));
 }
 
-size_t gpsh_team_transpose_most(const struct gpsh_team *team)
+size_t gpsh_team_alltoall_most(const struct gpsh_team *team)
 {
     size_t n = (size_t)team->n, room = gpsh_team_room(gpsh_job()->n_pes), rounds = 0;
     for (size_t distance = 1; distance < n; distance *= 2)
@@ -469,13 +404,13 @@ size_t gpsh_team_transpose_most(const struct gpsh_team *team)
     return room / (team->flat || share < n ? n : share);
 }
 
-int gpsh_team_transpose(struct gpsh_team *team, const void *mine, size_t bytes, const char *what)
+int gpsh_team_alltoall(struct gpsh_team *team, const void *mine, size_t bytes, const char *what)
 {
     int status = begin(team, what);
     if (status < 0)
         return status;
     if (!team->flat)
-        return end(team, relay_transpose(team, mine, bytes, what));
+        return end(team, alltoall_rounds(team, mine, bytes, what));
     show(team, mine, (size_t)team->n * bytes);
     team->views[team->my_rank] = mine;
     status = look(team, (size_t)team->n * bytes, what);
@@ -484,17 +419,76 @@ int gpsh_team_transpose(struct gpsh_team *team, const void *mine, size_t bytes, 
     return end(team, status);
 }
 
-int gpsh_team_gather_all(struct gpsh_team *team, const void *mine, size_t bytes, void *all,
-                         const char *what)
+int gpsh_team_allgather_any(struct gpsh_team *team, const void *mine, size_t bytes, void *all,
+                            const char *what)
 {
-    size_t most = gpsh_team_gather_most(team), part;
+    size_t most = gpsh_team_allgather_most(team), part;
     for (size_t at = 0; at < bytes; at += part) {
         part = bytes - at < most ? bytes - at : most;
-        int status = gpsh_team_gather(team, (const char *)mine + at, part, what);
+        int status = gpsh_team_allgather(team, (const char *)mine + at, part, what);
         if (status < 0)
             return status;
         for (int rank = 0; rank < team->n; rank++)
             memcpy((char *)all + (size_t)rank * bytes + at, team->views[rank], part);
     }
     return 0;
+}
+
+// ---- Counters ----
+
+static _Atomic uint64_t *counters(struct gpsh_team_words *words, uint64_t epoch)
+{
+    return (_Atomic uint64_t *)(void *)gpsh_team_data(words, epoch % 2);
+}
+
+// Nobody else reads or writes them before the meeting: all have left the operation before the last.
+void gpsh_team_signals_clear(struct gpsh_team *team)
+{
+    _Atomic uint64_t *mine = counters(team->mine, team->epoch + 1);
+    for (size_t i = 0; i < gpsh_team_signals(); i++)
+        atomic_store_explicit(mine + i, 0, memory_order_relaxed);
+}
+
+static int signal_far(struct gpsh_team *team, int rank, size_t index, uint64_t value)
+{
+    const char *mine = (const char *)(counters(team->mine, team->epoch) + index);
+    const struct gpsh_op op = {
+        .kind = GPSH_OP_PUT_SIGNAL,
+        .flags = GPSH_OP_LOCAL_HOST,
+        .region = GPSH_CONTROL,
+        .pe = team->pes[rank],
+        .signal = (uint64_t)(mine - (const char *)gpsh_heap()->control),
+        .operand = value,
+    };
+    int status = gpsh_context_fence(&gpsh_default_context, team->pes[rank]);
+    return status < 0 ? status : gpsh_context_submit(&gpsh_default_context, &op, GPSH_WAIT_NONE);
+}
+
+int gpsh_team_signal(struct gpsh_team *team, int rank, size_t index, uint64_t value)
+{
+    struct gpsh_team_words *theirs = team->words[rank];
+    // A store of this processor overtakes data that a transport moves, as it does in GPU memory.
+    if (!theirs || !gpsh_heap()->direct[team->pes[rank]])
+        return signal_far(team, rank, index, value);
+    atomic_store_explicit(counters(theirs, team->epoch) + index, value, memory_order_release);
+    return 0;
+}
+
+int gpsh_team_signal_wait_at(struct gpsh_team *team, int at, int rank, size_t index, uint64_t least,
+                             const char *what)
+{
+    struct gpsh_team_words *words = at == team->my_rank ? team->mine : team->words[at];
+    const _Atomic uint64_t *word = counters(words, team->epoch) + index;
+    int status = 0;
+    if (atomic_load_explicit(word, memory_order_acquire) < least)
+        status = gpsh_team_await(team, rank, word, least, what);
+    if (status == 0)
+        gpsh_acquire_remote();
+    return status;
+}
+
+int gpsh_team_signal_wait(struct gpsh_team *team, int rank, size_t index, uint64_t least,
+                          const char *what)
+{
+    return gpsh_team_signal_wait_at(team, team->my_rank, rank, index, least, what);
 }
