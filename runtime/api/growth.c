@@ -6,12 +6,13 @@
 #include "api/growth.h"
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "api/consent.h"
-#include "api/handover.h"
+#include "bootstrap/fd_exchange.h"
 #include "comm/context.h"
 #include "comm/sync.h"
 #include "connect/net.h"
@@ -20,6 +21,38 @@
 #include "memory/heap.h"
 #include "memory/regions.h"
 #include "proxy/device_side.h"
+
+static struct gpsh_fd_exchange exchange = {.socket = -1};
+
+// Opens the socket at which this PE takes the others' memory, and writes where it is.
+static int gpsh_handover_open(char *where, size_t bytes)
+{
+    int status = gpsh_fd_exchange_open(&exchange, gpsh_job()->boot, gpsh_job()->generation);
+    if (!status)
+        snprintf(where, bytes, "%s", exchange.path);
+    return status;
+}
+
+static int map(void *arg, int index, const struct gpsh_fd_set *fds)
+{
+    (void)arg;
+    return gpsh_regions_map_added(gpsh_job()->boot->node_pes[index], fds);
+}
+
+// All PEs of this node are in this call: hands over what this PE's heap has got, and maps what the
+// others give. `where`: [node PEs] their sockets.
+static int gpsh_handover_run(const char *const *where)
+{
+    const struct gpsh_fd_set mine = gpsh_regions_added_fds();
+    return gpsh_fd_exchange_run(&exchange, gpsh_job()->my_pe, gpsh_job()->boot->node_pes, where,
+                                gpsh_job()->boot->node_n_pes, &mine, map, NULL,
+                                GPSH_FD_EXCHANGE_MS);
+}
+
+static void gpsh_handover_close(void)
+{
+    gpsh_fd_exchange_close(&exchange);
+}
 
 static uint64_t growths; // tried so far
 

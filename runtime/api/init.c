@@ -288,6 +288,37 @@ static void tell_wait(bool over)
         gpsh_waiter_tell(&waiter);
 }
 
+// What this PE says of itself: enum gpsh_common.
+static uint32_t own_traits(void)
+{
+    bool notify = gpsh_settings()->on_pe_failure == GPSH_ON_FAILURE_NOTIFY;
+    return (notify ? GPSH_COMMON_NOTIFY : 0) | (gpsh_heap_may_grow() ? GPSH_COMMON_GROWTH : 0) |
+           (gpsh_waiter_shares() ? 0 : GPSH_COMMON_CORES) |
+           (gpsh_trace_is_open() ? GPSH_COMMON_TRACE : 0) | gpsh_teams_reach();
+}
+
+// The connected PEs: nobody uses what another one has not got ready.
+static int get_ready(void)
+{
+    int local = gpsh_memory_init();
+    gpsh_sync_init((uint64_t)gpsh_settings()->team_epoch);
+    gpsh_waiter_share(gpsh_cores_are_shared());
+    if (!local)
+        local = gpsh_contexts_init();
+    uint32_t all = 0;
+    int status = gpsh_agree(gpsh_job()->boot, local, own_traits(), &all);
+    if (status)
+        return status;
+    gpsh_job_outlives(all & GPSH_COMMON_NOTIFY);
+    gpsh_heap_allow_growth(all & GPSH_COMMON_GROWTH);
+    gpsh_waiter_share(!(all & GPSH_COMMON_CORES));
+    gpsh_sync_share();
+    status = gpsh_teams_init(all);
+    if (!status && all & GPSH_COMMON_TRACE)
+        compare_clocks();
+    return status;
+}
+
 static int bring_up(void)
 {
     char collectives[GPSH_COLLECTIVES_TEXT];
@@ -302,34 +333,8 @@ static int bring_up(void)
     int local = status ? status : gpsh_regions_create();
     if (!status)
         status = gpsh_peers_connect(local, collectives);
-    if (!status) {
-        local = gpsh_memory_init();
-        gpsh_sync_init((uint64_t)gpsh_settings()->team_epoch);
-        gpsh_waiter_share(gpsh_cores_are_shared());
-        if (!local)
-            local = gpsh_contexts_init();
-        // Nobody uses what another PE has not got ready.
-        enum {
-            OUTLIVES = 1,
-            GROWS = 1 << 30,
-            CORES = 1 << 29,
-            TRACED = 1 << 28
-        }; // beside the bits of enum gpsh_team_reach
-        uint32_t all = gpsh_settings()->on_pe_failure == GPSH_ON_FAILURE_NOTIFY ? OUTLIVES : 0;
-        all |= gpsh_heap_may_grow() ? (uint32_t)GROWS : 0;
-        all |= gpsh_waiter_shares() ? 0 : (uint32_t)CORES;
-        all |= gpsh_trace_is_open() ? (uint32_t)TRACED : 0;
-        status = gpsh_agree(gpsh_job()->boot, local, all | gpsh_teams_reach(), &all);
-        gpsh_job_outlives(all & OUTLIVES);
-        gpsh_heap_allow_growth(!status && all & GROWS);
-        if (!status) {
-            gpsh_waiter_share(!(all & CORES));
-            gpsh_sync_share();
-            status = gpsh_teams_init(all);
-            if (!status && all & TRACED)
-                compare_clocks();
-        }
-    }
+    if (!status)
+        status = get_ready();
     if (!status) {
         gpsh_bootstrap_on_death(gpsh_job()->boot, on_death, NULL);
         watch_node();
@@ -484,38 +489,4 @@ int gpushmem_finalize(void)
     }
     pthread_mutex_unlock(&lifecycle);
     return status;
-}
-
-int gpushmem_initialized(void)
-{
-    return gpsh_job()->n_pes > 0;
-}
-
-int gpushmem_query_thread(int *provided)
-{
-    int status = gpsh_check_initialised("query_thread");
-    if (!status && provided)
-        *provided = gpsh_job()->thread_level;
-    return status;
-}
-
-// Queries keep the thread's last error: programs ask for the PE number to print one.
-int gpushmem_my_pe(void)
-{
-    return gpsh_job()->n_pes ? gpsh_job()->my_pe : GPUSHMEM_ERR_STATE;
-}
-
-int gpushmem_n_pes(void)
-{
-    return gpsh_job()->n_pes ? gpsh_job()->n_pes : GPUSHMEM_ERR_STATE;
-}
-
-int gpushmem_node_my_pe(void)
-{
-    return gpsh_job()->n_pes ? gpsh_job()->boot->node_my_pe : GPUSHMEM_ERR_STATE;
-}
-
-int gpushmem_node_n_pes(void)
-{
-    return gpsh_job()->n_pes ? gpsh_job()->boot->node_n_pes : GPUSHMEM_ERR_STATE;
 }

@@ -2,7 +2,10 @@
 // gpushmem_fence, gpushmem_quiet and their forms for one context and for some PEs.
 #include "api/argument.h"
 #include "comm/context.h"
+#include "comm/sync.h"
 #include "core/cpu.h"
+#include "core/settings.h"
+#include "gpushmem/device_host.h"
 #include "job/job.h"
 #include "proxy/device_side.h"
 
@@ -111,4 +114,28 @@ int gpushmem_pe_quiet(const int *pes, size_t npes)
 int gpushmem_ctx_pe_quiet(gpushmem_ctx_t ctx, const int *pes, size_t npes)
 {
     return pe_quiet(__func__, ctx, pes, npes);
+}
+
+int gpushmem_sync_all(void)
+{
+    int status = gpsh_check_ready(__func__);
+    return status < 0 ? status : gpsh_sync_as(GPSH_CALL_SYNC_ALL, 0, 0, __func__);
+}
+
+int gpushmem_barrier_all(void)
+{
+    int status = gpsh_check_ready(__func__);
+    return status < 0 ? status : gpsh_barrier_as(GPSH_CALL_BARRIER_ALL, 0, 0, __func__);
+}
+
+int gpushmem_launch_compare(const struct gpushmem_launch_shape *shape)
+{
+    const unsigned *grid = shape->grid, *block = shape->block;
+    int status = gpsh_check_ready("gpushmem_launch_collective");
+    if (status < 0 || !gpsh_settings()->check)
+        return status;
+    return gpsh_sync_as(
+        GPSH_CALL_LAUNCH, (uint64_t)grid[2] << 48 | (uint64_t)grid[1] << 32 | grid[0],
+        (uint64_t)shape->shared_bytes << 32 | (uint64_t)block[2] << 24 | block[1] << 12 | block[0],
+        "GPUSHMEM_LAUNCH_COLLECTIVE");
 }

@@ -8,7 +8,6 @@
 #include "job/job.h"
 #include "memory/heap.h"
 #include "memory/place.h"
-#include "memory/word.h"
 #include "transport/direct.h"
 
 struct signal {

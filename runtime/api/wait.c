@@ -15,7 +15,6 @@
 #include "core/error.h"
 #include "memory/heap.h"
 #include "memory/place.h"
-#include "memory/word.h"
 #include "observe/call.h"
 #include "progress/waiter.h"
 

@@ -11,7 +11,7 @@
 #include "connect/net.h"
 #include "core/cpu.h"
 #include "job/job.h"
-#include "memory/word.h"
+#include "memory/heap.h"
 #include "observe/call.h"
 #include "progress/waiter.h"
 

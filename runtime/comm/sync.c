@@ -9,7 +9,6 @@
 #include "memory/control.h"
 #include "memory/heap.h"
 #include "memory/team_scratch.h"
-#include "memory/word.h"
 #include "observe/call.h"
 #include "observe/trace.h"
 #include "progress/waiter.h"

@@ -51,16 +51,18 @@ static inline char *gpsh_team_work(const struct gpsh_team *team, enum gpsh_team_
     return team->work + (size_t)part * gpsh_team_room(gpsh_job()->n_pes);
 }
 
-// Bits that hold for the whole job if they hold on each PE: gpsh_teams_reach, for gpsh_agree.
+// Bits beside those of enum gpsh_common: gpsh_teams_reach, for gpsh_agree.
 enum gpsh_team_reach {
-    GPSH_TEAM_WORLD_DIRECT = 2, // the host loads and stores all heaps
-    GPSH_TEAM_NODE_DIRECT = 4,  // those of its node
-    GPSH_TEAM_WORLD_KERNELS = 8,
-    GPSH_TEAM_NODE_KERNELS = 16,
-    GPSH_TEAM_CHECKED = 32,
-    GPSH_TEAM_NODE_WORDS = 64, // the PEs of a node see each other's words, and those of no other
-    GPSH_TEAM_KERNELS_MAP_NODE = 128,  // kernels the heaps of their node, and no other
-    GPSH_TEAM_KERNELS_MAP_ALONE = 256, // kernels no other heap
+    GPSH_TEAM_WORLD_DIRECT = GPSH_COMMON_TEAMS << 0, // the host loads and stores all heaps
+    GPSH_TEAM_NODE_DIRECT = GPSH_COMMON_TEAMS << 1,  // those of its node
+    GPSH_TEAM_WORLD_KERNELS = GPSH_COMMON_TEAMS << 2,
+    GPSH_TEAM_NODE_KERNELS = GPSH_COMMON_TEAMS << 3,
+    GPSH_TEAM_CHECKED = GPSH_COMMON_TEAMS << 4,
+    GPSH_TEAM_NODE_WORDS = GPSH_COMMON_TEAMS
+                           << 5, // the PEs of a node see each other's words, and those of no other
+    GPSH_TEAM_KERNELS_MAP_NODE = GPSH_COMMON_TEAMS
+                                 << 6, // kernels the heaps of their node, and no other
+    GPSH_TEAM_KERNELS_MAP_ALONE = GPSH_COMMON_TEAMS << 7, // kernels no other heap
 };
 uint32_t gpsh_teams_reach(void);
 // Makes the predefined teams; `reach`: what all PEs have agreed on.

@@ -10,7 +10,6 @@
 #include "core/team_name.h"
 #include "job/job.h"
 #include "memory/heap.h"
-#include "memory/word.h"
 #include "progress/waiter.h"
 
 static char *data_of(struct gpsh_team_words *words, unsigned side)

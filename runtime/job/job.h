@@ -35,6 +35,15 @@ struct gpsh_peer {
     char reason[GPSH_REASON_BYTES]; // sentence that goes with error, or this PE's own trouble
 };
 
+// What each PE says of itself at init, a bit each: what they agree on is what holds for all.
+enum gpsh_common {
+    GPSH_COMMON_NOTIFY = 1 << 0, // GPUSHMEM_ON_PE_FAILURE=notify
+    GPSH_COMMON_GROWTH = 1 << 1, // the heap has room to grow
+    GPSH_COMMON_CORES = 1 << 2,  // PEs have a core each
+    GPSH_COMMON_TRACE = 1 << 3,
+    GPSH_COMMON_TEAMS = 1 << 4 // the first of enum gpsh_team_reach (comm/team.h)
+};
+
 struct gpsh_job {
     int n_pes; // 0: the library is not initialised
     int my_pe;

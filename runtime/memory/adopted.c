@@ -3,22 +3,107 @@
 #include "memory/adopted.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "core/error.h"
 #include "core/log.h"
 #include "memory/heap.h"
 #include "memory/local_memory.h"
-#include "memory/mappings.h"
 #include "memory/place.h"
 #include "memory/regions.h"
+
+// ---- What is mapped into this process, as /proc/self/maps tells it ----
+
+struct mapping {
+    uint64_t first, end;
+    char rights[8]; // "rw-p"
+    uint64_t offset, inode;
+    unsigned major, minor; // device of the file
+    const char *name;      // path, "[stack]" or "": valid during the visit
+};
+typedef bool mapping_fn(const struct mapping *mapping, void *arg);
+
+enum { LINE_BYTES = 4096 + 256 }; // a path and what stands before it
+
+struct reader {
+    int fd;
+    size_t begin, end;
+    char text[2 * LINE_BYTES];
+};
+
+// The next line without its newline, or NULL: the end, or an error in errno.
+static char *next_line(struct reader *r)
+{
+    for (;;) {
+        char *line = r->text + r->begin, *newline = memchr(line, '\n', r->end - r->begin);
+        if (newline) {
+            *newline = '\0';
+            r->begin = (size_t)(newline + 1 - r->text);
+            return line;
+        }
+        memmove(r->text, line, r->end - r->begin);
+        r->end -= r->begin;
+        r->begin = 0;
+        ssize_t got = read(r->fd, r->text + r->end, sizeof r->text - 1 - r->end);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return NULL;
+        r->end += (size_t)got;
+    }
+}
+
+static bool parse_mapping(const char *line, struct mapping *out)
+{
+    int name = 0;
+    int n =
+        sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %x:%x %" SCNu64 " %n", &out->first,
+               &out->end, out->rights, &out->offset, &out->major, &out->minor, &out->inode, &name);
+    out->name = n == 7 && name ? line + name : "";
+    return n == 7;
+}
+
+// Calls `visit` for each mapping that has a byte of [first, end), by address, until it returns
+// false. 0 or an errno. Takes no memory: children of a process with threads call it.
+static int mappings_visit(uint64_t first, uint64_t end, mapping_fn *visit, void *arg)
+{
+    struct reader r = {.fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC)};
+    struct mapping mapping;
+    char *line;
+    if (r.fd < 0)
+        return errno;
+    errno = 0;
+    while ((line = next_line(&r)))
+        if (parse_mapping(line, &mapping) && mapping.end > first &&
+            (mapping.first >= end || !visit(&mapping, arg)))
+            break;
+    int error = line ? 0 : errno;
+    close(r.fd);
+    return error;
+}
+
+// Whether it is the file `fd`, and `at` shows the file's byte `offset`.
+static bool mapping_shows(const struct mapping *mapping, int fd, uint64_t at, uint64_t offset)
+{
+    struct stat info;
+    return !fstat(fd, &info) && mapping->inode == info.st_ino &&
+           mapping->major == major(info.st_dev) && mapping->minor == minor(info.st_dev) &&
+           mapping->offset + (at - mapping->first) == offset;
+}
+
+// ---- The buffers ----
 
 enum {
     MAX_ADOPTED = GPSH_MAX_SEGMENTS - 2, // static data, host memory
@@ -71,7 +156,7 @@ struct verdict {
     char why[160];
 };
 
-static bool judge_mapping(const struct gpsh_mapping *m, void *arg)
+static bool judge_mapping(const struct mapping *m, void *arg)
 {
     struct verdict *v = arg;
     if (m->first > v->at)
@@ -96,7 +181,7 @@ static int check_pages(const char *function, const char *base, size_t bytes)
 {
     struct verdict v = {.at = (uintptr_t)base};
     uint64_t end = (uintptr_t)base + bytes, here = (uintptr_t)__builtin_frame_address(0);
-    int error = gpsh_mappings_visit((uintptr_t)base, end, judge_mapping, &v);
+    int error = mappings_visit((uintptr_t)base, end, judge_mapping, &v);
     if (v.at >= end && here - (uintptr_t)base < bytes)
         snprintf(v.why, sizeof v.why, "it holds the stack of the calling thread");
     if (error)
@@ -301,12 +386,12 @@ struct span {
     bool found;
 };
 
-static bool take_span(const struct gpsh_mapping *m, void *arg)
+static bool take_span(const struct mapping *m, void *arg)
 {
     struct span *s = arg;
     uint64_t at = m->first > s->first ? m->first : s->first;
     uint64_t offset = file_offset(s->of->block) + (at - (uintptr_t)s->of->base);
-    if (!gpsh_mapping_shows(m, gpsh_regions_fd(gpsh_regions_host()), at, offset))
+    if (!mapping_shows(m, gpsh_regions_fd(gpsh_regions_host()), at, offset))
         return true;
     s->first = at;
     s->end = m->end < s->end ? m->end : s->end;
@@ -318,7 +403,7 @@ static bool take_span(const struct gpsh_mapping *m, void *arg)
 static bool next_span(const struct gpsh_adopted *a, uint64_t from, struct span *s)
 {
     *s = (struct span){.of = a, .first = from, .end = (uintptr_t)a->base + a->bytes};
-    return from < s->end && !gpsh_mappings_visit(from, s->end, take_span, s) && s->found;
+    return from < s->end && !mappings_visit(from, s->end, take_span, s) && s->found;
 }
 
 static void drop_part(char *from, const char *end)

@@ -15,7 +15,6 @@
 #include "memory/control.h"
 #include "memory/gpu_region.h"
 #include "memory/heap.h"
-#include "memory/heap_size.h"
 #include "memory/memory_limit.h"
 #include "memory/place.h"
 #include "memory/statics.h"
@@ -539,4 +538,13 @@ uint64_t gpsh_regions_alignment(void)
 const char *gpsh_regions_pages(void)
 {
     return regions[GPSH_HEAP].pages;
+}
+
+uint64_t gpsh_heap_size_fitting(uint64_t standard, uint64_t reserved, uint64_t room)
+{
+    if (standard <= room && room - standard >= reserved)
+        return standard;
+    uint64_t rest = room > reserved ? room - reserved : 0;
+    uint64_t mib = (rest < room / 2 ? rest : room / 2) >> 20;
+    return (mib ? mib : 1) << 20;
 }

@@ -3,6 +3,8 @@
 #ifndef GPSH_REGIONS_H
 #define GPSH_REGIONS_H
 
+#include <stdint.h>
+
 #include "bootstrap/fd_exchange.h"
 #include "gpu/device_memory.h"
 #include "transport/transport.h"
@@ -65,5 +67,13 @@ const char *gpsh_regions_pci(void);
 // PE.
 uint64_t gpsh_regions_alignment(void);
 const char *gpsh_regions_pages(void); // page kind of the heap, one phrase
+
+// How large the heap is if nobody chose its size.
+
+// Bytes: `standard` if that and `reserved`, which is the library's, fit into `room`: what a PE may
+// have of its node's memory or of its GPU's. Else half of the room, for the program needs memory
+// too, or what `reserved` leaves of it: in whole MiB, and at least one, which is the smallest heap
+// that there is.
+uint64_t gpsh_heap_size_fitting(uint64_t standard, uint64_t reserved, uint64_t room);
 
 #endif

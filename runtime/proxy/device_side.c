@@ -21,7 +21,6 @@
 #include "memory/heap.h"
 #include "memory/local_memory.h"
 #include "memory/regions.h"
-#include "memory/word.h"
 #include "observe/board.h"
 #include "progress/waiter.h"
 #include "proxy/device_teams.h"
@@ -29,7 +28,6 @@
 #include "proxy/kernel_report.h"
 #include "proxy/kernel_watch.h"
 #include "proxy/proxy.h"
-#include "proxy/proxy_times.h"
 
 static struct {
     pthread_mutex_t lock;

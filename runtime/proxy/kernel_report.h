@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "gpushmem/device_abi.h"
 
@@ -15,5 +16,12 @@ enum { GPSH_KERNEL_TEXT = 384 };
 void gpsh_kernel_describe(const struct gpushmem_device_fault *fault, char *text, size_t bytes);
 // Whether that says what was wrong, so that the status need not be told as well.
 bool gpsh_kernel_explained(const struct gpushmem_device_fault *fault);
+
+// Whom a kernel waits for, by the word that it waits for: the library's own words lie in the heap
+// in an order that tells it.
+
+// ", in a collective operation of GPUSHMEM_TEAM_WORLD, for PE 2, rank 2 of 3". `at`: of the word,
+// from the beginning of what is reserved in the heap.
+void gpsh_kernel_awaited(uint64_t at, char *text, size_t bytes);
 
 #endif

@@ -452,4 +452,10 @@ static inline int gpsh_peer_amo_transport(const struct gpsh_peer *peer)
     return peer->amo >= 0 ? peer->amo : peer->data;
 }
 
+struct gpushmem_proxy_times;
+// What the threads' clocks (proxy_clock.h) add up to; any thread may ask.
+void gpsh_proxy_times_read(const struct gpsh_proxy *proxy, struct gpushmem_proxy_times *out);
+// One line for each thread, to stderr.
+void gpsh_proxy_times_print(const struct gpsh_proxy *proxy, int my_pe);
+
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <criterion/criterion.h>
 
-#include "memory/heap_size.h"
+#include "memory/regions.h"
 
 static const uint64_t MIB = 1 << 20, STANDARD = 256 << 20, RESERVED = 22 << 20;
 

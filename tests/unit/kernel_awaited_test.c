@@ -8,7 +8,7 @@
 #include "job/job.h"
 #include "memory/team_scratch.h"
 #include "proxy/device_teams.h"
-#include "proxy/kernel_awaited.h"
+#include "proxy/kernel_report.h"
 
 enum { PES = 5, ME = 3 };
 

@@ -3,7 +3,6 @@
 #include <sched.h>
 #include <signal.h>
 
-#include "proxy/proxy_times.h"
 #include "proxy_rig.h"
 
 static const char forty[] = "forty bytes \x80\x81\x82\xff that travel in a command";
