@@ -5,7 +5,7 @@
 
 #include "comm/collective.h"
 
-int gpsh_memory_init(void); // needs the heap\'s bytes
+int gpsh_memory_init(void); // needs the heap's bytes
 // The program is one of OpenSHMEM's: blocks need not be freed before finalize.
 void gpsh_memory_leave_blocks(void);
 void gpsh_memory_finalize(void); // warns about blocks still allocated

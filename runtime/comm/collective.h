@@ -7,7 +7,6 @@
 #include <stdint.h>
 
 #include "core/cpu.h"
-#include "job/job.h"
 #include "memory/control.h"
 
 enum gpsh_collective_kind {

@@ -4,7 +4,7 @@
 #ifndef GPSH_PEERS_H
 #define GPSH_PEERS_H
 
-#include "job/job.h"
+#include <stddef.h>
 
 // Collective. Needs gpsh_job()->boot, gpsh_settings() and this PE's regions. If any PE fails, every
 // PE fails with its sentence. my_status < 0: this PE failed before; it takes part only to tell the

@@ -13,7 +13,6 @@
 #include "core/cpu.h"
 #include "core/error.h"
 #include "core/log.h"
-#include "core/settings.h"
 
 // Why a PE is lost: a NIC's sentence, with what became of its requests, has some 350 bytes.
 enum { GPSH_REASON_BYTES = 640 };

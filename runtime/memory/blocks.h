@@ -13,7 +13,7 @@
 // What blocks are taken from: the heap, and beside one in GPU memory some host memory.
 enum gpsh_arena { GPSH_ARENA_HEAP, GPSH_ARENA_HOST, GPSH_ARENAS };
 
-int gpsh_blocks_init(void); // needs the heap\'s bytes
+int gpsh_blocks_init(void); // needs the heap's bytes
 void gpsh_blocks_finalize(void);
 
 // Of an address that need not be a block's: those of no arena count as the heap's.

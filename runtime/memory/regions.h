@@ -29,13 +29,13 @@ uint64_t gpsh_regions_page_bytes(int region);
 
 // How large the heap may become: GPUSHMEM_HEAP_MAX; no larger than it is where it cannot grow.
 uint64_t gpsh_regions_heap_max(void);
-// Makes this PE's heap that large, and in host memory so its peers' mappings of it; the heap\'s
+// Makes this PE's heap that large, and in host memory so its peers' mappings of it; the heap's
 // bytes stays. Also takes back what another PE could not do. 0 or a negative status with a
 // sentence.
 int gpsh_regions_heap_resize(uint64_t bytes);
 // Of a heap in GPU memory: the same, by VMM memory of the program.
 int gpsh_regions_heap_adopt(const void *buffer, uint64_t bytes);
-// What these have added, beyond the heap\'s bytes.
+// What these have added, beyond the heap's bytes.
 struct gpsh_region gpsh_regions_added(void);
 // Of a heap in GPU memory: the descriptor of that, for the node's PEs; and where they map it.
 struct gpsh_fd_set gpsh_regions_added_fds(void);

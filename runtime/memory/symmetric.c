@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <linux/memfd.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -14,6 +16,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/memory_file.h"
+#include "core/settings.h"
 #include "memory/memory_limit.h"
 
 static int check_fits(uint64_t bytes, uint64_t reserved, int node_pes)

@@ -5,7 +5,6 @@
 
 #include "core/bell.h"
 #include "core/cpu.h"
-#include "job/job.h"
 #include "observe/board.h"
 
 // Some PEs have to share cores: each wait gives the core away at once. In every init: what this PE

@@ -5,6 +5,9 @@
 #include <ctype.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +15,7 @@
 
 #include "connect/net.h"
 #include "core/cpu.h"
+#include "core/setting_parse.h"
 #include "core/settings.h"
 #include "core/sized.h"
 #include "gpushmem/device_host.h"

@@ -6,7 +6,6 @@
 
 #include "connect/net.h"
 #include "gpushmem/device_abi.h"
-#include "job/job.h"
 #include "proxy/handle.h"
 #include "proxy/ring.h"
 
@@ -42,7 +41,7 @@ int gpsh_device_side_context(long options, struct gpushmem_dev_ctx *out);
 // Gives it back, once it is quiet.
 int gpsh_device_side_context_free(const struct gpushmem_dev_ctx *ctx);
 
-// The heap has grown to the heap\'s bytes: the proxy and the checks in kernels learn of it. Handles
+// The heap has grown to the heap's bytes: the proxy and the checks in kernels learn of it. Handles
 // have known the limit all the time.
 void gpsh_device_side_heap_grown(void);
 

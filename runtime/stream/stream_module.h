@@ -12,7 +12,6 @@
 #include "gpu/gpu_driver.h"
 #include "gpushmem/device_abi.h"
 #include "gpushmem/stream.h"
-#include "job/job.h"
 
 enum { GPSH_STREAM_MODULE_KERNELS = 16 }; // at most
 

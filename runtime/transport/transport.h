@@ -21,7 +21,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/config.h"
 #include "core/count.h"
 #include "generated/transports.h"
 
@@ -226,6 +225,7 @@ struct gpsh_flow {
     int32_t listed;
 };
 
+struct gpsh_settings;
 struct gpsh_transport;
 
 // First member of every transport's channel struct.

@@ -2,9 +2,12 @@
 #define _GNU_SOURCE
 #include "fake_pair.h"
 
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/config.h"
 #include "core/error.h"
 
 int fake_copies, fake_copy_error;

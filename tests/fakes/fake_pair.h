@@ -3,6 +3,10 @@
 #ifndef FAKE_PAIR_H
 #define FAKE_PAIR_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/settings.h"
 #include "fake_verbs.h"
 #include "transport/transport.h"
 #include "transports/verbs/setup/verbs_blob.h"

@@ -6,9 +6,11 @@
 #define JOB_H
 
 #include <stdatomic.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <sys/types.h>
 
+#include "core/settings.h"
 #include "transport/transport.h"
 
 enum {

@@ -2,12 +2,17 @@
 #define _GNU_SOURCE // CPU sets, environ
 #include "ring_rig.h"
 
+#include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "core/config.h"
 #include "core/cpu.h"
 #include "core/error.h"
 #include "job/job.h"

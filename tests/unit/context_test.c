@@ -4,6 +4,9 @@
 #define _GNU_SOURCE // pthread_getattr_np
 #include <criterion/criterion.h>
 #include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -11,6 +14,7 @@
 #include "api/argument.h"
 #include "comm/contexts.h"
 #include "connect/net.h"
+#include "core/settings.h"
 #include "job/failure.h"
 #include "job/job.h"
 #include "memory/heap.h"

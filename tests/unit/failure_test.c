@@ -2,8 +2,10 @@
 // PE 0 of 3 leaves the job while another thread finds that one is lost.
 #include <criterion/criterion.h>
 #include <pthread.h>
+#include <stdbool.h>
 
 #include "core/error.h"
+#include "core/settings.h"
 #include "job/failure.h"
 #include "job/job.h"
 

@@ -2,6 +2,8 @@
 #define _GNU_SOURCE // MFD_HUGETLB
 #include <criterion/criterion.h>
 #include <linux/memfd.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -9,6 +11,7 @@
 #include <unistd.h>
 
 #include "core/error.h"
+#include "core/settings.h"
 #include "memory/symmetric.h"
 
 // Stands in for the C library's: files of huge pages that no machine needs to have.

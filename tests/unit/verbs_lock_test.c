@@ -3,6 +3,9 @@
 // they are, and who waits for whom.
 #define _GNU_SOURCE // memfd_create, usleep
 #include <criterion/criterion.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>

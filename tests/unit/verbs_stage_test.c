@@ -3,6 +3,9 @@
 #define _GNU_SOURCE
 #include <criterion/criterion.h>
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>

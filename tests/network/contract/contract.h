@@ -5,8 +5,11 @@
 #ifndef CONTRACT_H
 #define CONTRACT_H
 
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 
+#include "core/settings.h"
 #include "transport/transport.h"
 
 enum {

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #define _GNU_SOURCE
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "contract.h"
 #include "core/clock.h"
+#include "core/config.h"
 #include "core/error.h"
 
 static int copy(void *to, const void *from, size_t bytes)
