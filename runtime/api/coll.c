@@ -9,17 +9,17 @@
 #include "observe/call.h"
 #include "proxy/device_side.h"
 
-static int collective(struct gpsh_coll c, gpushmem_team_t team)
+static int collective(struct gpsh_coll *c, gpushmem_team_t team)
 {
-    GPSH_CALL(c.what, -1, gpsh_bytes(c.nelems, c.size));
-    int status = gpsh_check_team(c.what, team, &c.team);
+    GPSH_CALL(c->what, -1, gpsh_bytes(c->nelems, c->size));
+    int status = gpsh_check_team(c->what, team, &c->team);
     if (GPSH_UNLIKELY(status < 0))
         return status;
-    bool collects = c.kind == GPUSHMEM_COLL_COLLECT, checked = c.team->checked;
-    status = gpsh_coll_check(&c, checked ? +GPSH_CHECK_OVERLAP : 0u);
+    bool collects = c->kind == GPUSHMEM_COLL_COLLECT, checked = c->team->checked;
+    status = gpsh_coll_check(c, checked ? +GPSH_CHECK_OVERLAP : 0u);
     if (GPSH_UNLIKELY(checked))
-        status = gpsh_coll_compare(&c, status, collects ? 0u : +GPSH_ALIKE_NELEMS);
-    return status < 0 || (c.nelems == 0 && !collects) ? status : gpsh_coll_run(&c);
+        status = gpsh_coll_compare(c, status, collects ? 0u : +GPSH_ALIKE_NELEMS);
+    return status < 0 || (c->nelems == 0 && !collects) ? status : gpsh_coll_run(c);
 }
 
 // ---- Data that moves ----
@@ -28,14 +28,14 @@ static int move(const char *what, enum gpushmem_coll_kind kind, gpushmem_team_t 
                 const void *source, size_t size, size_t nelems, int root)
 {
     return collective(
-        (struct gpsh_coll){what, kind, NULL, dest, source, size, nelems, root, 1, 1, 0, 0}, team);
+        &(struct gpsh_coll){what, kind, NULL, dest, source, size, nelems, root, 1, 1, 0, 0}, team);
 }
 
 static int alltoalls(const char *what, gpushmem_team_t team, void *dest, const void *source,
                      ptrdiff_t dst, ptrdiff_t sst, size_t size, size_t nelems)
 {
-    return collective((struct gpsh_coll){what, GPUSHMEM_COLL_ALLTOALLS, NULL, dest, source, size,
-                                         nelems, 0, dst, sst, 0, 0},
+    return collective(&(struct gpsh_coll){what, GPUSHMEM_COLL_ALLTOALLS, NULL, dest, source, size,
+                                          nelems, 0, dst, sst, 0, 0},
                       team);
 }
 
@@ -75,8 +75,8 @@ DEFINE_FORMS(, mem, void, 1)
 static int fold(const char *what, enum gpushmem_coll_kind kind, gpushmem_team_t team, void *dest,
                 const void *source, enum gpsh_type type, enum gpsh_fold_op op, size_t nelems)
 {
-    return collective((struct gpsh_coll){what, kind, NULL, dest, source, gpsh_type_size(type),
-                                         nelems, 0, 1, 1, type, op},
+    return collective(&(struct gpsh_coll){what, kind, NULL, dest, source, gpsh_type_size(type),
+                                          nelems, 0, 1, 1, type, op},
                       team);
 }
 

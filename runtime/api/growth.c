@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/consent.h"
 #include "bootstrap/fd_exchange.h"
 #include "comm/context.h"
 #include "comm/sync.h"
@@ -224,7 +223,7 @@ static int grow(const struct asked *asked, enum gpsh_collective_kind kind, uint6
     if (!status)
         status = learn_of_all(asked, mine);
     if (!status && gpsh_heap()->device)
-        status = gpsh_consent(asked->function, kind, a, b, map_node());
+        status = gpsh_barrier_agree(asked->function, kind, a, b, map_node());
     gpsh_handover_close();
     if (status && !here)
         undo_here();

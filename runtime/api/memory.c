@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "api/argument.h"
-#include "api/consent.h"
 #include "api/growth.h"
 #include "comm/context.h"
 #include "comm/sync.h"
@@ -29,7 +28,6 @@
 int gpsh_memory_init(void)
 {
     gpsh_heap_growth_init();
-    gpsh_consent_init();
     return gpsh_blocks_init();
 }
 

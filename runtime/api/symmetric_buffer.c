@@ -4,9 +4,9 @@
 #include <pthread.h>
 
 #include "api/argument.h"
-#include "api/consent.h"
 #include "api/growth.h"
 #include "api/memory.h"
+#include "comm/sync.h"
 #include "core/error.h"
 #include "gpu/gpu.h"
 #include "memory/adopted.h"
@@ -32,14 +32,14 @@ static int move_all(const char *function, void *buffer, size_t bytes, char **blo
     int here = gpsh_adopt_move(function, buffer, *block);
     if (!here)
         here = gpsh_adopt_settle(function, buffer);
-    return gpsh_consent(function, GPSH_CALL_REGISTER, bytes, 0, here);
+    return gpsh_barrier_agree(function, GPSH_CALL_REGISTER, bytes, 0, here);
 }
 
 static void *register_buffer(const char *function, void *buffer, size_t bytes)
 {
     char *block = NULL;
     int here = gpsh_adopt_claim(function, buffer, bytes);
-    int status = gpsh_consent(function, GPSH_CALL_REGISTER, bytes, 0, here);
+    int status = gpsh_barrier_agree(function, GPSH_CALL_REGISTER, bytes, 0, here);
     if (!status)
         status = move_all(function, buffer, bytes, &block);
     if (!status)
@@ -61,7 +61,7 @@ static void *register_on_gpu(const char *function, void *buffer, size_t bytes)
                              "set GPUSHMEM_HEAP_MAX to the size of the heap and of all that will "
                              "be registered",
                              function, buffer, bytes);
-        (void)gpsh_consent(function, GPSH_CALL_REGISTER, bytes, IN_GPU_MEMORY, here);
+        (void)gpsh_barrier_agree(function, GPSH_CALL_REGISTER, bytes, IN_GPU_MEMORY, here);
         return NULL;
     }
     char *symmetric = gpsh_heap()->base + gpsh_heap_bytes();
@@ -72,7 +72,7 @@ static void *register_on_gpu(const char *function, void *buffer, size_t bytes)
 
 static int unregister_on_gpu(const char *function, uint64_t offset)
 {
-    int status = gpsh_consent(function, GPSH_CALL_UNREGISTER, offset, IN_GPU_MEMORY, 0);
+    int status = gpsh_barrier_agree(function, GPSH_CALL_UNREGISTER, offset, IN_GPU_MEMORY, 0);
     if (status)
         return status;
     gpsh_heap_adopted_ends(gpsh_heap()->base + offset);
@@ -88,7 +88,7 @@ static int unregister_buffer(const char *function, const void *address)
     int here = found ? gpsh_adopt_prepare_return(function, a.base)
                      : gpsh_fail(GPUSHMEM_ERR_INVALID, "%s(%p): no symmetric buffer begins there",
                                  function, address);
-    int status = gpsh_consent(function, GPSH_CALL_UNREGISTER, offset, 0, here);
+    int status = gpsh_barrier_agree(function, GPSH_CALL_UNREGISTER, offset, 0, here);
     if (!status) {
         gpsh_adopt_end(a.base);
         gpsh_blocks_give(a.block);

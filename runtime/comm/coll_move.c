@@ -328,16 +328,23 @@ int gpsh_coll_alltoall_direct(const struct gpsh_coll *c)
 // ---- alltoalls ----
 
 // `count` elements, the strides in bytes. memcpy of a constant size is a load and a store.
+static inline __attribute__((always_inline)) void copy_each(char *to, size_t to_stride,
+                                                            const char *from, size_t from_stride,
+                                                            size_t size, size_t count)
+{
+    for (size_t i = 0; i < count; i++, to += to_stride, from += from_stride)
+        memcpy(to, from, size);
+}
+
 static void copy_strided(char *to, size_t to_stride, const char *from, size_t from_stride,
                          size_t size, size_t count)
 {
-    for (size_t i = 0; i < count; i++, to += to_stride, from += from_stride)
-        if (size == 8)
-            memcpy(to, from, 8);
-        else if (size == 4)
-            memcpy(to, from, 4);
-        else
-            memcpy(to, from, size);
+    if (size == 8)
+        copy_each(to, to_stride, from, from_stride, 8, count);
+    else if (size == 4)
+        copy_each(to, to_stride, from, from_stride, 4, count);
+    else
+        copy_each(to, to_stride, from, from_stride, size, count);
 }
 
 static char *dest_of(const struct gpsh_coll *c, int rank)

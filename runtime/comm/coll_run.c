@@ -51,17 +51,16 @@ static size_t small_most(const struct gpsh_coll *c)
 static int schedule_of(const struct gpsh_coll *c, size_t bytes)
 {
     const struct gpsh_team_nodes *nodes = c->team->nodes;
-    struct gpsh_coll_team_facts team = {.n = c->team->n};
+    if (!nodes) // all other rows want some
+        return GPSH_COLL_BY_MEMBERS;
+    struct gpsh_coll_team_facts team = {.n = c->team->n, .nodes = nodes->n};
     bool half = c->type == GPSH_HALF || c->type == GPSH_BFLOAT16;
     bool wide = half && c->op != GPSH_MIN && c->op != GPSH_MAX;
-    if (nodes) {
-        team.nodes = nodes->n;
-        team.is = GPSH_COLL_NODE_TEAM | (nodes->in_order ? +GPSH_COLL_IN_ORDER : 0u);
-        if (2 * (size_t)team.n <= gpsh_team_signals())
-            team.is |= GPSH_COLL_CHAIN_TEAM;
-        if (nodes->smallest > 1 && !gpsh_heap()->device)
-            team.is |= GPSH_COLL_NEIGHBORS;
-    }
+    team.is = GPSH_COLL_NODE_TEAM | (nodes->in_order ? +GPSH_COLL_IN_ORDER : 0u);
+    if (2 * (size_t)team.n <= gpsh_team_signals())
+        team.is |= GPSH_COLL_CHAIN_TEAM;
+    if (nodes->smallest > 1 && !gpsh_heap()->device)
+        team.is |= GPSH_COLL_NEIGHBORS;
     return gpsh_coll_choose_host(c->kind, &team, bytes, c->type <= GPSH_UINT64, wide);
 }
 

@@ -70,14 +70,14 @@ static void call_print(const struct gpsh_collective *call, char *text, size_t by
                  arguments[0], arguments[1]);
 }
 
-static int call_read(int pe, struct gpsh_collective *call)
+static int read_control(int pe, size_t at, void *to, size_t bytes)
 {
     const struct gpsh_op op = {.kind = GPSH_OP_GET,
                                .region = GPSH_CONTROL,
                                .pe = pe,
-                               .local = (char *)call,
-                               .bytes = sizeof *call,
-                               .remote = offsetof(struct gpsh_control, collective)};
+                               .local = to,
+                               .bytes = bytes,
+                               .remote = at};
     return gpsh_context_submit(&gpsh_default_context, &op, GPSH_WAIT_FETCH);
 }
 
@@ -94,23 +94,42 @@ static int call_refuse(const struct gpsh_collective *first, int first_pe,
                      first->number, pe, theirs, first_pe, firsts);
 }
 
+static int tell_failure(int code, int pe)
+{
+    char why[sizeof gpsh_heap()->control->failure];
+    int status = read_control(pe, offsetof(struct gpsh_control, failure), why, sizeof why);
+    if (status < 0)
+        return status;
+    return pe == gpsh_job()->my_pe ? gpsh_fail(code, "%s", why)
+                                   : gpsh_fail(code, "PE %d: %.*s", pe, (int)sizeof why - 1, why);
+}
+
 int gpsh_collective_compare(uint64_t number)
 {
+    const int me = gpsh_job()->my_pe;
     struct gpsh_collective first, other;
-    int first_pe = -1;
-    for (int pe = 0; pe < gpsh_job()->n_pes; ++pe) {
-        int status = call_read(pe, &other);
+    int first_pe = -1, code = (int)gpsh_heap()->control->collective.status,
+        failed_pe = code < 0 ? me : -1;
+    for (int pe = 0; pe < gpsh_job()->n_pes; pe++) {
+        int status =
+            read_control(pe, offsetof(struct gpsh_control, collective), &other, sizeof other);
         if (status < 0)
             return status;
         if (other.number != number) // it gave up a wait, and never came here
             continue;
-        if (first_pe >= 0 && memcmp(&first, &other, sizeof first) != 0)
+        if (first_pe >= 0 && memcmp(&first, &other, offsetof(struct gpsh_collective, status)) != 0)
             return call_refuse(&first, first_pe, &other, pe);
         if (first_pe < 0) {
             first = other;
             first_pe = pe;
         }
+        if (failed_pe < 0 && other.status < 0) {
+            code = (int)other.status;
+            failed_pe = pe;
+        }
     }
+    if (failed_pe >= 0)
+        return tell_failure(code, failed_pe);
     return gpsh_fail(GPUSHMEM_ERR_ASYMMETRY,
                      "collective call %" PRIu64 " of this job: PEs call different functions; a PE "
                      "that gave up waiting for it does not say what it calls",

@@ -28,8 +28,9 @@ enum gpsh_collective_kind {
 #define GPSH_NULL_BLOCK (UINT64_MAX - 1)
 #define GPSH_HOST_BLOCK (UINT64_C(1) << 62) // and its offset in the host memory beside the heap
 
-// PEs found that their calls with this number differ: GPUSHMEM_ERR_ASYMMETRY with a sentence that
-// names two PEs and their calls, or why a PE's call could not be read. Every PE that found it has
+// PEs found that their calls with this number differ, or that one failed: GPUSHMEM_ERR_ASYMMETRY
+// with a sentence that names two PEs and their calls, the failure of this PE, or of the first that
+// has one, or why a PE's call could not be read. Every PE that found it has
 // written its call into its control region, and none goes on before all have returned.
 int gpsh_collective_compare(uint64_t number);
 

@@ -248,6 +248,8 @@ static int meet(struct gpsh_collective *call, const char *what, bool *differs)
 {
     call->number = ++entered;
     uint64_t word = entered << 32 | gpsh_collective_digest(call);
+    if (GPSH_UNLIKELY(call->status < 0))
+        word |= WORD_DIFFERS; // so that all compare
     // Who is in finalize has nothing more to say, and who hears it leaves.
     uint8_t flags = call->kind == GPSH_CALL_FINALIZE ? GPSH_OP_LAST : 0;
     int status = bell ? meet_by_bell(&word, what) : meet_in_rounds(&word, flags, what);
@@ -305,21 +307,20 @@ static int tell_difference(const struct gpsh_collective *call)
     return left < 0 ? left : gpsh_fail(status, "%s", sentence);
 }
 
-static inline int sync_as(enum gpsh_collective_kind kind, uint64_t a, uint64_t b, const char *what)
+static inline int sync_as(struct gpsh_collective *call, const char *what)
 {
     bool differs = false;
-    struct gpsh_collective call = {.kind = kind, .arguments = {a, b}};
-    int status = meet(&call, what, &differs);
-    return GPSH_UNLIKELY(status == 0 && differs) ? tell_difference(&call) : status;
+    int status = meet(call, what, &differs);
+    return GPSH_UNLIKELY(status == 0 && differs) ? tell_difference(call) : status;
 }
 
 // With the times at which this PE came and went, which tell how far nodes' clocks are apart.
-static __attribute__((noinline)) int sync_watched(enum gpsh_collective_kind kind, uint64_t a,
-                                                  uint64_t b, const char *what, const char *slice)
+static __attribute__((noinline)) int sync_watched(struct gpsh_collective *call, const char *what,
+                                                  const char *slice)
 {
     GPSH_CALL(slice, -1, 0);
     uint64_t began_ns = gpsh_clock_ns();
-    int status = sync_as(kind, a, b, what);
+    int status = sync_as(call, what);
     if (status == 0)
         gpsh_trace_mark(entered, began_ns, gpsh_clock_ns());
     return status;
@@ -327,18 +328,34 @@ static __attribute__((noinline)) int sync_watched(enum gpsh_collective_kind kind
 
 int gpsh_sync_as(enum gpsh_collective_kind kind, uint64_t a, uint64_t b, const char *what)
 {
-    return gpsh_calls_are_watched() ? sync_watched(kind, a, b, what, what)
-                                    : sync_as(kind, a, b, what);
+    struct gpsh_collective call = {.kind = kind, .arguments = {a, b}};
+    return gpsh_calls_are_watched() ? sync_watched(&call, what, what) : sync_as(&call, what);
 }
 
-int gpsh_barrier_as(enum gpsh_collective_kind kind, uint64_t a, uint64_t b, const char *what)
+static int barrier(struct gpsh_collective *call, const char *what)
 {
     GPSH_CALL(what, -1, 0);
     int status = gpsh_context_quiet(&gpsh_default_context, GPSH_ALL_PES);
     int device = gpsh_device_side_quiet(GPSH_CONTEXT_DEFAULT);
     status = status < 0 ? status : device;
-    int arrived = gpsh_calls_are_watched() ? sync_watched(kind, a, b, what, "all PEs meet")
-                                           : sync_as(kind, a, b, what);
+    int arrived =
+        gpsh_calls_are_watched() ? sync_watched(call, what, "all PEs meet") : sync_as(call, what);
     // That the PEs do different things explains whatever else went wrong.
     return status < 0 && arrived != GPUSHMEM_ERR_ASYMMETRY ? status : arrived;
+}
+
+int gpsh_barrier_as(enum gpsh_collective_kind kind, uint64_t a, uint64_t b, const char *what)
+{
+    struct gpsh_collective call = {.kind = kind, .arguments = {a, b}};
+    return barrier(&call, what);
+}
+
+int gpsh_barrier_agree(const char *what, enum gpsh_collective_kind kind, uint64_t a, uint64_t b,
+                       int here)
+{
+    struct gpsh_collective call = {.kind = kind, .arguments = {a, b}, .status = here};
+    char *why = gpsh_heap()->control->failure;
+    if (here)
+        snprintf(why, sizeof gpsh_heap()->control->failure, "%s", gpsh_last_error());
+    return barrier(&call, what);
 }

@@ -11,6 +11,11 @@
 int gpsh_sync_as(enum gpsh_collective_kind kind, uint64_t a, uint64_t b, const char *what);
 // quiet of the default context and of kernels first.
 int gpsh_barrier_as(enum gpsh_collective_kind kind, uint64_t a, uint64_t b, const char *what);
+// The same of a call in which a PE may fail by itself: all PEs learn of it, and then none goes on.
+// `here`: 0, or the failure of this PE's part, whose sentence is the thread's last one. 0 if no PE
+// has failed; else this PE's own failure, or that of another with its sentence.
+int gpsh_barrier_agree(const char *what, enum gpsh_collective_kind kind, uint64_t a, uint64_t b,
+                       int here);
 // Barriers count from `number` on, the same on all PEs. In every init, before PEs may sync.
 void gpsh_sync_init(uint64_t number);
 // In every init, when all PEs have agreed whether they share cores.

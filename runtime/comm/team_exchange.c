@@ -355,7 +355,13 @@ static int end(struct gpsh_team *team, int status)
 
 int gpsh_team_sync(struct gpsh_team *team, const char *what)
 {
-    return gpsh_team_allgather(team, NULL, 0, what);
+    int status = begin(team, what);
+    if (status < 0)
+        return status;
+    if (!team->flat)
+        return end(team, exchange_by_groups(team, ALL, NULL, 0, what));
+    show(team, NULL, 0);
+    return end(team, look(team, 0, what));
 }
 
 size_t gpsh_team_allgather_most(const struct gpsh_team *team)

@@ -27,7 +27,9 @@ struct gpsh_control {
         uint64_t number;       // counts the barriers of this PE
         uint64_t kind;         // enum gpsh_collective_kind
         uint64_t arguments[2]; // of the public function
+        int64_t status;        // negative: this PE's part failed
     } collective;
+    char failure[240]; // and why
     // What this PE has done for a heap that grows, written before the PEs meet, for the others to
     // read after it (api/growth.c). In turn: some may read one while others write the next.
     struct gpsh_growth {
@@ -37,13 +39,6 @@ struct gpsh_control {
         unsigned char keys[64]; // for the transports of the others (gpsh_transport_ops.extend)
         char why[160];          // and where it takes the others' memory (api/handover.c)
     } growth[2];
-    // What this PE says of its part of a call before the PEs meet in it (api/consent.c). In turn,
-    // too.
-    struct gpsh_consent {
-        uint64_t number;
-        int64_t status; // negative: it could not, and why
-        char why[240];
-    } consent[2];
     // For transports: see gpsh_transport_env.locks.
     uint64_t locks[GPSH_AMO_LOCKS];
     // [n_pes] not 0: that PE has left the job in order (comm/depart.c). Written by that PE. After
