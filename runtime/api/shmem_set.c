@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "comm/team_alone.h"
+#include "comm/team_split.h"
 #include "gpushmem/compat/shmem.h"
 #include "job/job.h"
 
@@ -68,34 +68,33 @@ static void psync_reset(long *psync, int first, int end)
         *(volatile long *)&psync[i] = SHMEM_SYNC_VALUE;
 }
 
-static int members_fold(const struct members *m, uint64_t *words,
-                        void (*fold)(uint64_t *words, const uint64_t *other))
+static int members_fold(const struct members *m, void *words, size_t bytes,
+                        void (*join)(void *all, const void *one))
 {
     uint64_t other[GPSH_TEAM_ASK_WORDS];
     int status =
         gpushmem_long_wait_until(&m->psync[COME], GPUSHMEM_CMP_GE, SHMEM_SYNC_VALUE + m->n - 1);
     psync_reset(m->psync, COME, TOLD);
     for (int i = 1; i < m->n && status == 0; i++) {
-        status = gpushmem_getmem(other, &m->psync[ASKED], sizeof other, m->pes[i]);
+        status = gpushmem_getmem(other, &m->psync[ASKED], bytes, m->pes[i]);
         if (status == 0)
-            fold(words, other);
+            join(words, other);
     }
     return status;
 }
 
-static int members_tell(const struct members *m, const uint64_t *words)
+static int members_tell(const struct members *m, const void *words, size_t bytes)
 {
     int status = 0;
     for (int i = 1; i < m->n && status == 0; i++)
-        status = gpushmem_putmem_signal(
-            &m->psync[ASKED], words, GPSH_TEAM_ASK_WORDS * sizeof *words,
-            (uint64_t *)(void *)&m->psync[TOLD], 1, GPUSHMEM_SIGNAL_SET, m->pes[i]);
+        status = gpushmem_putmem_signal(&m->psync[ASKED], words, bytes,
+                                        (uint64_t *)(void *)&m->psync[TOLD], 1, GPUSHMEM_SIGNAL_SET,
+                                        m->pes[i]);
     return status ? status : gpushmem_quiet();
 }
 
-static int member_ask(const struct members *m, uint64_t *words)
+static int member_ask(const struct members *m, void *words, size_t bytes)
 {
-    size_t bytes = GPSH_TEAM_ASK_WORDS * sizeof *words;
     psync_reset(m->psync, TOLD, ASKED);
     memcpy(&m->psync[ASKED], words, bytes);
     // The first PE reads the words once this has arrived there.
@@ -108,16 +107,16 @@ static int member_ask(const struct members *m, uint64_t *words)
     return status;
 }
 
-static int members_ask(void *self, uint64_t *words,
-                       void (*fold)(uint64_t *words, const uint64_t *other))
+static int members_ask(void *self, void *words, size_t bytes,
+                       void (*join)(void *all, const void *one))
 {
     const struct members *m = self;
     if (m->n == 1)
         return 0;
     if (gpsh_job()->my_pe != m->pes[0])
-        return member_ask(m, words);
-    int status = members_fold(m, words, fold);
-    return status ? status : members_tell(m, words);
+        return member_ask(m, words, bytes);
+    int status = members_fold(m, words, bytes, join);
+    return status ? status : members_tell(m, words, bytes);
 }
 
 // ---- Sets ----

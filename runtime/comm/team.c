@@ -65,11 +65,32 @@ struct gpsh_team_slots gpsh_team_free_slots(void)
     return slots;
 }
 
-int gpsh_team_count(int slot, struct gpsh_team_count *count)
+void gpsh_team_slots_join(struct gpsh_team_slots *all, const struct gpsh_team_slots *one)
 {
-    count->epoch = table.epochs[slot];
-    count->generation = table.generations[slot];
-    return gpsh_device_teams_epoch(slot, &count->kernels_epoch);
+    for (int i = 0; i < GPUSHMEM_TEAM_SLOTS / 64; i++)
+        all->bits[i] &= one->bits[i];
+}
+
+int gpsh_team_slots_lowest(const struct gpsh_team_slots *slots)
+{
+    for (int i = 0; i < GPUSHMEM_TEAM_SLOTS / 64; i++)
+        if (slots->bits[i])
+            return i * 64 + __builtin_ctzll(slots->bits[i]);
+    return -1;
+}
+
+int gpsh_team_no_slot(const char *what, int n)
+{
+    char given[80];
+    if (gpsh_settings()->teams >= GPUSHMEM_TEAM_SLOTS)
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
+                         "%s: no slot is free on all %d members of the new team: destroy a team: "
+                         "%d at a time are the most there can be",
+                         what, n, GPUSHMEM_TEAM_SLOTS);
+    return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
+                     "%s: no slot is free on all %d members of the new team: destroy a team, or "
+                     "raise %s",
+                     what, n, gpsh_setting_as_given("GPUSHMEM_TEAMS", given, sizeof given));
 }
 
 // ---- Teams ----
@@ -102,7 +123,7 @@ static int allocate(struct gpsh_team *team)
                                                                                                : -1;
 }
 
-int gpsh_team_new(int slot, const int *pes, int n, struct gpsh_team **out)
+static int team_new(int slot, const int *pes, int n, struct gpsh_team **out)
 {
     struct gpsh_team *team = calloc(1, sizeof *team);
     bool failed = !team;
@@ -138,13 +159,14 @@ int gpsh_team_new(int slot, const int *pes, int n, struct gpsh_team **out)
     return 0;
 }
 
-int gpsh_team_enter(struct gpsh_team *team, const struct gpsh_team_count *count)
+// It counts from `first` on.
+static int enter(struct gpsh_team *team, const struct gpsh_team_terms *first)
 {
     int slot = team->slot;
     team->handle =
-        (gpushmem_team_t)((uint32_t)slot | count->generation << GPUSHMEM_TEAM_GENERATION_SHIFT);
-    team->epoch = count->epoch;
-    table.generations[slot] = count->generation;
+        (gpushmem_team_t)((uint32_t)slot | first->generation << GPUSHMEM_TEAM_GENERATION_SHIFT);
+    team->epoch = first->epoch;
+    table.generations[slot] = first->generation;
     if (!team->kernels_direct)
         gpsh_device_nodes_find(&team->kernels_nodes, team->pes, team->n, team->my_rank,
                                table.kernels_map);
@@ -155,7 +177,7 @@ int gpsh_team_enter(struct gpsh_team *team, const struct gpsh_team_count *count)
                                             .checked = team->checked,
                                             .pes = team->pes,
                                             .nodes = team->kernels_nodes,
-                                            .first_epoch = count->kernels_epoch};
+                                            .first_epoch = first->kernels_epoch};
     int status = gpsh_device_teams_set(slot, &device);
     if (status)
         return status;
@@ -163,17 +185,7 @@ int gpsh_team_enter(struct gpsh_team *team, const struct gpsh_team_count *count)
     return 0;
 }
 
-void gpsh_team_count_later(struct gpsh_team_count *count, const struct gpsh_team_count *other)
-{
-    if (other->epoch > count->epoch)
-        count->epoch = other->epoch;
-    if (other->kernels_epoch > count->kernels_epoch)
-        count->kernels_epoch = other->kernels_epoch;
-    if (other->generation > count->generation)
-        count->generation = other->generation;
-}
-
-uint32_t gpsh_team_lacks(const int *pes, int n)
+static uint32_t lacks_of(const int *pes, int n)
 {
     uint32_t lacks = 0;
     for (int rank = 0; rank < n; rank++) {
@@ -183,6 +195,27 @@ uint32_t gpsh_team_lacks(const int *pes, int n)
             lacks |= GPSH_TEAM_WORLD_KERNELS;
     }
     return lacks;
+}
+
+int gpsh_team_propose(int slot, const int *pes, int n, struct gpsh_team **out,
+                      struct gpsh_team_terms *mine)
+{
+    *mine = (struct gpsh_team_terms){.epoch = table.epochs[slot],
+                                     .generation = table.generations[slot],
+                                     .lacks = lacks_of(pes, n)};
+    int status = team_new(slot, pes, n, out);
+    return status ? status : gpsh_device_teams_epoch(slot, &mine->kernels_epoch);
+}
+
+void gpsh_team_terms_join(struct gpsh_team_terms *all, const struct gpsh_team_terms *one)
+{
+    if (one->epoch > all->epoch)
+        all->epoch = one->epoch;
+    if (one->kernels_epoch > all->kernels_epoch)
+        all->kernels_epoch = one->kernels_epoch;
+    if (one->generation > all->generation)
+        all->generation = one->generation;
+    all->lacks |= one->lacks;
 }
 
 // Packets say only the low half of their operation's number (device/team.cuh). A channel that had
@@ -196,18 +229,18 @@ static uint64_t kernels_epoch_above(uint64_t highest)
     return next > low_half && next < limit ? next | low_half : next;
 }
 
-int gpsh_team_enter_above(struct gpsh_team *team, struct gpsh_team_count highest, uint32_t lacks)
+int gpsh_team_enter(struct gpsh_team *team, const struct gpsh_team_terms *all)
 {
     // the bits above are for channels
     enum { GENERATIONS = 1 << (GPUSHMEM_TEAM_CHANNEL_SHIFT - GPUSHMEM_TEAM_GENERATION_SHIFT) };
-    const struct gpsh_team_count count = {
-        .epoch = highest.epoch + 1,
-        .kernels_epoch = kernels_epoch_above(highest.kernels_epoch),
+    const struct gpsh_team_terms first = {
+        .epoch = all->epoch + 1,
+        .kernels_epoch = kernels_epoch_above(all->kernels_epoch),
         // 0 is that of the predefined teams
-        .generation = highest.generation + 1 < GENERATIONS ? highest.generation + 1 : 1};
-    team->direct = !(lacks & GPSH_TEAM_WORLD_DIRECT);
-    team->kernels_direct = !(lacks & GPSH_TEAM_WORLD_KERNELS);
-    return gpsh_team_enter(team, &count);
+        .generation = all->generation + 1 < GENERATIONS ? all->generation + 1 : 1};
+    team->direct = !(all->lacks & GPSH_TEAM_WORLD_DIRECT);
+    team->kernels_direct = !(all->lacks & GPSH_TEAM_WORLD_KERNELS);
+    return enter(team, &first);
 }
 
 void gpsh_team_leave(struct gpsh_team *team)
@@ -263,18 +296,6 @@ static bool is_member(gpushmem_team_t team, int pe, bool node_is_shared)
     }
 }
 
-const char *gpsh_team_slots_advice(char out[160])
-{
-    char given[80];
-    if (gpsh_settings()->teams >= GPUSHMEM_TEAM_SLOTS)
-        snprintf(out, 160, "destroy a team: %d at a time are the most there can be",
-                 GPUSHMEM_TEAM_SLOTS);
-    else
-        snprintf(out, 160, "destroy a team, or raise %s",
-                 gpsh_setting_as_given("GPUSHMEM_TEAMS", given, sizeof given));
-    return out;
-}
-
 static int make_predefined(gpushmem_team_t handle, uint32_t reach, int *pes)
 {
     bool shared = reach & (gpsh_heap()->device ? GPSH_TEAM_NODE_KERNELS : GPSH_TEAM_NODE_DIRECT);
@@ -287,7 +308,7 @@ static int make_predefined(gpushmem_team_t handle, uint32_t reach, int *pes)
                 one_node && gpsh_job()->peers[pe].node == gpsh_job()->peers[gpsh_job()->my_pe].node;
         }
     struct gpsh_team *team;
-    int status = gpsh_team_new(handle, pes, n, &team);
+    int status = team_new(handle, pes, n, &team);
     if (status)
         return status;
     uint64_t first = (uint64_t)gpsh_settings()->team_epoch;
@@ -295,7 +316,7 @@ static int make_predefined(gpushmem_team_t handle, uint32_t reach, int *pes)
     team->kernels_direct =
         n == 1 ? gpsh_device_side_direct(gpsh_job()->my_pe) != NULL
                : (reach & (one_node ? GPSH_TEAM_NODE_KERNELS : GPSH_TEAM_WORLD_KERNELS)) != 0;
-    status = gpsh_team_enter(team, &(struct gpsh_team_count){first, first, 0});
+    status = enter(team, &(struct gpsh_team_terms){first, first, 0, 0});
     if (status)
         gpsh_team_delete(team);
     return status;

@@ -72,34 +72,32 @@ void gpsh_teams_finalize(void);
 // The team of a handle, or NULL: none of this PE's.
 struct gpsh_team *gpsh_team_of(gpushmem_team_t handle);
 
-// ---- For splits ----
+// ---- New teams: what their members agree on, whichever way they ask each other ----
 
-// Free slots, a bit each.
+// Free slots, a bit each. The members take the lowest that is free on all.
 struct gpsh_team_slots {
     uint64_t bits[GPUSHMEM_TEAM_SLOTS / 64];
 };
 struct gpsh_team_slots gpsh_team_free_slots(void);
-// What helps where none is free, to end a sentence with.
-const char *gpsh_team_slots_advice(char out[160]);
-// How far this PE has counted in a slot.
-struct gpsh_team_count {
+void gpsh_team_slots_join(struct gpsh_team_slots *all, const struct gpsh_team_slots *one);
+int gpsh_team_slots_lowest(const struct gpsh_team_slots *slots); // -1: none
+// The error of a team of n that has none.
+int gpsh_team_no_slot(const char *what, int n);
+
+// What a team in the slot has to begin above, and do without: the highest that members have
+// counted, and what any of them lacks.
+struct gpsh_team_terms {
     uint64_t epoch, kernels_epoch;
     uint32_t generation;
+    uint32_t lacks; // of enum gpsh_team_reach, GPSH_TEAM_WORLD_DIRECT and _WORLD_KERNELS
 };
-int gpsh_team_count(int slot, struct gpsh_team_count *count);
-// The later of both in each.
-void gpsh_team_count_later(struct gpsh_team_count *count, const struct gpsh_team_count *other);
-// What this PE lacks of enum gpsh_team_reach among these: GPSH_TEAM_WORLD_DIRECT and
-// _WORLD_KERNELS.
-uint32_t gpsh_team_lacks(const int *pes, int n);
-// A team that nobody sees yet; it takes over neither `pes` nor the slot.
-int gpsh_team_new(int slot, const int *pes, int n, struct gpsh_team **out);
+void gpsh_team_terms_join(struct gpsh_team_terms *all, const struct gpsh_team_terms *one);
+// A team that nobody sees yet, and this PE's terms; it takes over neither `pes` nor the slot.
+int gpsh_team_propose(int slot, const int *pes, int n, struct gpsh_team **out,
+                      struct gpsh_team_terms *mine);
 void gpsh_team_delete(struct gpsh_team *team);
-// Puts it into the table: it has the slot now, and counts from `count` on.
-int gpsh_team_enter(struct gpsh_team *team, const struct gpsh_team_count *count);
-// The same for a new team of many: it begins above `highest`, what any member has counted in the
-// slot; `lacks` is what any member lacks.
-int gpsh_team_enter_above(struct gpsh_team *team, struct gpsh_team_count highest, uint32_t lacks);
+// Puts it into the table, when the terms of all members are joined: it has the slot now.
+int gpsh_team_enter(struct gpsh_team *team, const struct gpsh_team_terms *all);
 // Takes it out of the table and deletes it.
 void gpsh_team_leave(struct gpsh_team *team);
 

@@ -99,19 +99,17 @@ struct offer {
 _Static_assert(sizeof(struct offer) <= GPSH_TEAM_LINE_DATA, "it comes in one cache line");
 
 // and in the second, about the slot that its new team takes.
-struct terms {
-    struct gpsh_team_count count;
+struct bid {
+    struct gpsh_team_terms terms;
     int32_t status;
-    uint32_t lacks; // bits of enum gpsh_team_reach
 };
 
 struct split {
     struct gpsh_team *parent;
     const struct gpsh_team_plan *plan;
-    int slot; // -1: none is free
     struct gpsh_team *team;
     struct offer *offers; // [parent->n]
-    struct terms *terms;  // [parent->n]
+    struct bid *bids;     // [parent->n]
 };
 
 static int refuse_as(const struct split *s, int rank, int status)
@@ -147,91 +145,126 @@ static int exchange_offers(struct split *s)
     return 0;
 }
 
-// The lowest slot that is free on all members of the new team, or -1.
-static int choose_slot(const struct split *s)
-{
-    for (int word = 0; word < GPUSHMEM_TEAM_SLOTS / 64; word++) {
-        uint64_t free_slots = UINT64_MAX;
-        for (int i = 0; i < s->plan->size; i++)
-            free_slots &= s->offers[s->plan->ranks[i]].free.bits[word];
-        if (free_slots)
-            return word * 64 + __builtin_ctzll(free_slots);
-    }
-    return -1;
-}
-
-static int make_mine(struct split *s, struct terms *mine)
+static int make_mine(struct split *s, struct gpsh_team_terms *mine)
 {
     const struct gpsh_team_plan *plan = s->plan;
-    char advice[160];
-    s->slot = choose_slot(s);
-    if (s->slot < 0)
-        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
-                         "%s: no slot is free on all %d members of the new team: %s", plan->what,
-                         plan->size, gpsh_team_slots_advice(advice));
+    struct gpsh_team_slots slots = s->offers[plan->ranks[0]].free;
     int *pes = calloc((size_t)plan->size, sizeof *pes);
     if (!pes)
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "%s: no host memory for a team of %d PEs",
                          plan->what, plan->size);
-    for (int i = 0; i < plan->size; i++)
+    for (int i = 0; i < plan->size; i++) {
         pes[i] = s->parent->pes[plan->ranks[i]];
-    int status = gpsh_team_new(s->slot, pes, plan->size, &s->team);
+        gpsh_team_slots_join(&slots, &s->offers[plan->ranks[i]].free);
+    }
+    int slot = gpsh_team_slots_lowest(&slots);
+    int status = slot < 0 ? gpsh_team_no_slot(plan->what, plan->size)
+                          : gpsh_team_propose(slot, pes, plan->size, &s->team, mine);
     free(pes);
     if (status)
-        return gpsh_fail_in(status, plan->what);
+        return slot < 0 ? status : gpsh_fail_in(status, plan->what);
     s->team->config = plan->config;
-    mine->lacks = gpsh_team_lacks(s->team->pes, s->team->n);
-    return gpsh_team_count(s->slot, &mine->count);
+    return 0;
 }
 
 static int enter(struct split *s)
 {
-    struct gpsh_team_count highest = {0, 0, 0};
-    uint32_t lacks = 0;
-    for (int i = 0; i < s->plan->size; i++) {
-        const struct terms *terms = &s->terms[s->plan->ranks[i]];
-        gpsh_team_count_later(&highest, &terms->count);
-        lacks |= terms->lacks;
-    }
-    return gpsh_team_enter_above(s->team, highest, lacks);
+    struct gpsh_team_terms all = {0};
+    for (int i = 0; i < s->plan->size; i++)
+        gpsh_team_terms_join(&all, &s->bids[s->plan->ranks[i]].terms);
+    return gpsh_team_enter(s->team, &all);
 }
 
-static int exchange_terms(struct split *s)
+static int exchange_bids(struct split *s)
 {
-    struct terms mine = {.status = 0};
+    struct bid mine = {.status = 0};
     char why[512];
-    mine.status = s->plan->size ? make_mine(s, &mine) : 0;
+    mine.status = s->plan->size ? make_mine(s, &mine.terms) : 0;
     snprintf(why, sizeof why, "%s", mine.status ? gpsh_last_error() : "");
-    int status = gpsh_team_allgather_any(s->parent, &mine, sizeof mine, s->terms, s->plan->what);
+    int status = gpsh_team_allgather_any(s->parent, &mine, sizeof mine, s->bids, s->plan->what);
     if (status)
         return status;
     if (mine.status)
         return gpsh_fail(mine.status, "%s", why);
     for (int rank = 0; rank < s->parent->n; rank++)
-        if (s->terms[rank].status)
-            return refuse_as(s, rank, s->terms[rank].status);
+        if (s->bids[rank].status)
+            return refuse_as(s, rank, s->bids[rank].status);
     return s->team ? enter(s) : 0;
 }
 
 int gpsh_team_split(struct gpsh_team *parent, const struct gpsh_team_plan *plan,
                     gpushmem_team_t *out)
 {
-    struct split s = {.parent = parent, .plan = plan, .slot = -1};
+    struct split s = {.parent = parent, .plan = plan};
     *out = GPUSHMEM_TEAM_INVALID;
     s.offers = calloc((size_t)parent->n, sizeof *s.offers);
-    s.terms = calloc((size_t)parent->n, sizeof *s.terms);
-    int status = s.offers && s.terms
+    s.bids = calloc((size_t)parent->n, sizeof *s.bids);
+    int status = s.offers && s.bids
                      ? exchange_offers(&s)
                      : gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "%s: no host memory for %d PEs",
                                  plan->what, parent->n);
     if (!status)
-        status = exchange_terms(&s);
+        status = exchange_bids(&s);
     if (status)
         gpsh_team_delete(s.team);
     else if (s.team)
         *out = s.team->handle;
     free(s.offers);
-    free(s.terms);
+    free(s.bids);
+    return status;
+}
+
+// ---- Without a parent ----
+
+_Static_assert(sizeof(struct gpsh_team_slots) <= GPSH_TEAM_ASK_WORDS * sizeof(uint64_t) &&
+                   sizeof(struct bid) <= GPSH_TEAM_ASK_WORDS * sizeof(uint64_t),
+               "they can be asked for");
+
+static void join_slots(void *all, const void *one)
+{
+    gpsh_team_slots_join(all, one);
+}
+
+static void join_bids(void *all, const void *one)
+{
+    struct bid *bid = all;
+    const struct bid *other = one;
+    gpsh_team_terms_join(&bid->terms, &other->terms);
+    bid->status = bid->status ? bid->status : other->status;
+}
+
+// `mine`: what this PE failed with. The members have to hear of it before it gives up.
+static int agree(const struct gpsh_team_asking *asking, const char *what, struct gpsh_team *team,
+                 struct bid *bid, int mine)
+{
+    bid->status = mine;
+    int status = asking->ask(asking->self, bid, sizeof *bid, join_bids);
+    if (status || mine)
+        return mine ? mine : status;
+    if (bid->status)
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "%s: another member could not make the team",
+                         what);
+    return gpsh_team_enter(team, &bid->terms);
+}
+
+int gpsh_team_of_pes(const char *what, const int *pes, int n, const struct gpsh_team_asking *asking,
+                     gpushmem_team_t *out)
+{
+    struct gpsh_team *team = NULL;
+    struct gpsh_team_slots slots = gpsh_team_free_slots();
+    struct bid bid = {.status = 0};
+    int status = asking->ask(asking->self, &slots, sizeof slots, join_slots);
+    int slot = gpsh_team_slots_lowest(&slots);
+    if (!status && slot < 0)
+        status = gpsh_team_no_slot(what, n);
+    if (!status) {
+        int mine = gpsh_team_propose(slot, pes, n, &team, &bid.terms);
+        status = agree(asking, what, team, &bid, mine);
+    }
+    if (status)
+        gpsh_team_delete(team);
+    else
+        *out = team->handle;
     return status;
 }
 

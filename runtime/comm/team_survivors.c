@@ -120,20 +120,10 @@ static void refuse(struct survivors *s, int status)
 // The team is made already here, so that little is left that could fail on one PE alone.
 static int make_team(struct survivors *s, struct gpsh_vote *mine)
 {
-    struct gpsh_team_count count;
     int n = living(s, mine);
     gpsh_team_delete(s->team);
     s->team = NULL;
-    int status = gpsh_team_new(mine->slot, s->pes, n, &s->team);
-    if (!status)
-        status = gpsh_team_count(mine->slot, &count);
-    if (status)
-        return status;
-    mine->epoch = count.epoch;
-    mine->kernels_epoch = count.kernels_epoch;
-    mine->generation = count.generation;
-    mine->lacks = gpsh_team_lacks(s->pes, n);
-    return 0;
+    return gpsh_team_propose(mine->slot, s->pes, n, &s->team, &mine->terms);
 }
 
 static void offer(void *arg, struct gpsh_vote *mine)
@@ -219,10 +209,8 @@ static int judge(const struct survivors *s)
         return 0;
     if (s->poll.status)
         return gpsh_fail(s->poll.status, "%s", s->why);
-    char advice[160];
     if (result->slot < 0)
-        return gpsh_fail(result->status, "%s: no slot is free on all members that live: %s",
-                         s->what, gpsh_team_slots_advice(advice));
+        return gpsh_team_no_slot(s->what, s->parent->n);
     return gpsh_fail(result->status, "%s: PE %d cannot take part: %s", s->what,
                      s->parent->pes[result->whose], gpushmem_strerror(result->status));
 }
@@ -237,8 +225,6 @@ static bool is_offered(const struct survivors *s, int slot, int n)
 static int enter(struct survivors *s, const struct gpushmem_team_config *config)
 {
     const struct gpsh_vote *result = s->poll.mine;
-    const struct gpsh_team_count highest = {result->epoch, result->kernels_epoch,
-                                            (uint32_t)result->generation};
     int n = living(s, result), status = 0;
     const struct gpsh_team_slots slots = gpsh_team_free_slots();
     if (!(slots.bits[result->slot / 64] >> result->slot % 64 & 1))
@@ -251,12 +237,13 @@ static int enter(struct survivors *s, const struct gpushmem_team_config *config)
     if (!is_offered(s, result->slot, n)) {
         gpsh_team_delete(s->team);
         s->team = NULL;
-        status = gpsh_team_new(result->slot, s->pes, n, &s->team);
+        struct gpsh_team_terms mine; // joined already
+        status = gpsh_team_propose(result->slot, s->pes, n, &s->team, &mine);
     }
     if (status)
         return gpsh_fail_in(status, s->what);
     s->team->config = *config;
-    return gpsh_team_enter_above(s->team, highest, (uint32_t)result->lacks);
+    return gpsh_team_enter(s->team, &result->terms);
 }
 
 static int poll_members(struct survivors *s, const struct gpushmem_team_config *config)

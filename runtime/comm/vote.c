@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "comm/team_split.h"
+#include "core/hash.h"
 
 _Static_assert(sizeof(struct gpsh_vote) <= GPSH_VOTE_HEAD_BYTES, "see gpsh_vote_bytes");
 
@@ -16,7 +16,8 @@ static struct gpsh_vote *vote_of(const struct gpsh_poll *poll, int rank)
 static uint64_t digest_of(const struct gpsh_poll *poll, const struct gpsh_vote *vote)
 {
     size_t first = offsetof(struct gpsh_vote, call);
-    uint64_t digest = gpsh_team_digest(0, (const char *)vote + first, poll->bytes - first);
+    uint64_t digest =
+        gpsh_hash_more(GPSH_HASH_START, (const char *)vote + first, poll->bytes - first);
     return digest ? digest : 1; // 0 is nobody's: memory is zero at first
 }
 
@@ -67,7 +68,7 @@ static void restart(struct gpsh_poll *poll)
     mine->phase = GPSH_VOTE_SET;
     mine->status = poll->status;
     mine->whose = mine->slot = -1;
-    mine->epoch = mine->kernels_epoch = mine->generation = mine->lacks = 0;
+    mine->terms = (struct gpsh_team_terms){0};
 }
 
 int gpsh_poll_begin(struct gpsh_poll *poll, uint64_t call, uint64_t number,
@@ -195,15 +196,11 @@ static const struct gpsh_vote *next_living(const struct gpsh_poll *poll, int *ra
 // The lowest slot that is free on all that live.
 static int choose_slot(const struct gpsh_poll *poll)
 {
-    for (int word = 0; word < GPUSHMEM_TEAM_SLOTS / 64; word++) {
-        const struct gpsh_vote *vote;
-        uint64_t free_slots = UINT64_MAX;
-        for (int rank = 0; (vote = next_living(poll, &rank)); rank++)
-            free_slots &= vote->free.bits[word];
-        if (free_slots)
-            return word * 64 + __builtin_ctzll(free_slots);
-    }
-    return -1;
+    struct gpsh_team_slots slots = poll->mine->free;
+    const struct gpsh_vote *vote;
+    for (int rank = 0; (vote = next_living(poll, &rank)); rank++)
+        gpsh_team_slots_join(&slots, &vote->free);
+    return gpsh_team_slots_lowest(&slots);
 }
 
 static void be_ready(struct gpsh_poll *poll)
@@ -221,13 +218,10 @@ static void be_done(struct gpsh_poll *poll)
 {
     struct gpsh_vote *mine = poll->mine;
     const struct gpsh_vote *vote;
-    struct gpsh_team_count highest = {0, 0, 0};
+    struct gpsh_team_terms all = {0};
     int status = 0, whose = -1;
     for (int rank = 0; (vote = next_living(poll, &rank)); rank++) {
-        const struct gpsh_team_count count = {vote->epoch, vote->kernels_epoch,
-                                              (uint32_t)vote->generation};
-        gpsh_team_count_later(&highest, &count);
-        mine->lacks |= vote->lacks;
+        gpsh_team_terms_join(&all, &vote->terms);
         if (vote->status && !status) {
             status = vote->status;
             whose = rank;
@@ -236,9 +230,7 @@ static void be_done(struct gpsh_poll *poll)
     mine->phase = GPSH_VOTE_DONE;
     mine->status = status;
     mine->whose = whose;
-    mine->epoch = highest.epoch;
-    mine->kernels_epoch = highest.kernels_epoch;
-    mine->generation = highest.generation;
+    mine->terms = all;
 }
 
 // A member that has ended may have shown this PE another call's vote since: it had seen this one's

@@ -25,10 +25,8 @@ struct gpsh_vote {
     int32_t whose;  // and which rank is the cause
     int32_t slot;   // from READY on; -1: none is free on all
     struct gpsh_team_slots free;
-    // READY: this PE's in the slot; DONE: the highest
-    uint64_t epoch, kernels_epoch, generation;
-    uint64_t lacks;  // READY: of this PE; DONE: of any (enum gpsh_team_reach)
-    uint64_t lost[]; // a bit for each rank
+    struct gpsh_team_terms terms; // READY: this PE's in the slot; DONE: all, joined
+    uint64_t lost[];              // a bit for each rank
 };
 
 struct gpsh_poll_ops {

@@ -55,9 +55,9 @@ static void found_lost(void *arg, int rank, int by)
 static void offer(void *arg, struct gpsh_vote *mine)
 {
     const struct member *m = arg;
-    mine->epoch = (uint64_t)(100 * m->rank + mine->slot);
-    mine->generation = (uint64_t)m->rank;
-    mine->lacks = m->rank == 1 ? 2 : 0;
+    mine->terms.epoch = (uint64_t)(100 * m->rank + mine->slot);
+    mine->terms.generation = (uint32_t)m->rank;
+    mine->terms.lacks = m->rank == 1 ? 2 : 0;
 }
 
 static const struct gpsh_poll_ops ops = {read_vote, is_lost, found_lost, offer};
@@ -148,8 +148,8 @@ static void compare(uint64_t seed, int call)
             continue;
         first = first ? first : result;
         cr_assert(result->status == first->status && result->slot == first->slot &&
-                      result->lost[0] == first->lost[0] && result->epoch == first->epoch &&
-                      result->lacks == first->lacks && result->whose == first->whose,
+                      result->lost[0] == first->lost[0] && result->terms.epoch == first->terms.epoch &&
+                      result->terms.lacks == first->terms.lacks && result->whose == first->whose,
                   "seed %lu, call %d, member %d", seed, call, i);
         for (int k = 0; k < n_members; k++)
             cr_assert(members[k].dead || !gpsh_vote_is_lost(result, k));
