@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Votes travel as the members' control regions are reached: by stores, or by a put. One that has
-// arrived in part is told by its digest, and later ones replace it, so they need no order but that
-// among votes of one PE.
+// Each PE shows its vote in its own control region, where the others read it: by loads, or by a
+// get. One that is read while it changes is told by its digest.
 #include "comm/team_survivors.h"
 
 #include <pthread.h>
@@ -23,10 +22,7 @@
 #include "progress/waiter.h"
 #include "proxy/device_side.h"
 
-static struct {
-    pthread_mutex_t lock; // a PE shows one vote at a time
-    uint64_t number;
-} calls = {.lock = PTHREAD_MUTEX_INITIALIZER};
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // a PE shows one vote at a time
 
 struct survivors {
     struct gpsh_team *parent;
@@ -35,14 +31,14 @@ struct survivors {
     int *pes; // [parent->n]
     const char *what;
     char why[256]; // goes with poll.status
+    int unread;    // why a vote could not be read
 };
 
 // ---- Votes ----
 
-// Where `sender` shows its vote: the same offset in each control region.
-static uint64_t place_of(int sender)
+static uint64_t place_of_vote(void)
 {
-    return gpsh_control_vote(gpsh_job()->n_pes, gpsh_settings(), sender);
+    return gpsh_control_vote(gpsh_job()->n_pes, gpsh_settings());
 }
 
 static void copy_words(_Atomic uint64_t *to, const _Atomic uint64_t *from, size_t bytes)
@@ -52,35 +48,42 @@ static void copy_words(_Atomic uint64_t *to, const _Atomic uint64_t *from, size_
                               memory_order_release);
 }
 
-static int show_far(int pe, const struct gpsh_poll *poll)
+static void show(const struct gpsh_poll *poll)
 {
-    const struct gpsh_op op = {.kind = GPSH_OP_PUT,
-                               .flags = GPSH_OP_LOCAL_HOST,
+    char *to = (char *)gpsh_heap()->control + place_of_vote();
+    copy_words((_Atomic uint64_t *)(void *)to, (const _Atomic uint64_t *)(const void *)poll->mine,
+               poll->bytes);
+}
+
+static int read_far(int pe, struct gpsh_vote *out, size_t bytes)
+{
+    const struct gpsh_op op = {.kind = GPSH_OP_GET,
                                .region = GPSH_CONTROL,
                                .pe = pe,
-                               .local = (char *)poll->mine,
-                               .remote = place_of(gpsh_job()->my_pe),
-                               .bytes = poll->bytes};
-    int status = gpsh_context_fence(&gpsh_default_context, pe); // after the vote before
-    return status ? status : gpsh_context_submit(&gpsh_default_context, &op, GPSH_WAIT_SOURCE);
+                               .local = (char *)out,
+                               .remote = place_of_vote(),
+                               .bytes = bytes};
+    return gpsh_context_submit(&gpsh_default_context, &op, GPSH_WAIT_FETCH);
 }
 
-static int show_to(int pe, const struct gpsh_poll *poll)
-{
-    char *control = gpsh_heap()->mapped[GPSH_CONTROL][pe];
-    if (!control)
-        return show_far(pe, poll);
-    copy_words((_Atomic uint64_t *)(void *)(control + place_of(gpsh_job()->my_pe)),
-               (const _Atomic uint64_t *)(const void *)poll->mine, poll->bytes);
-    return 0;
-}
-
+// What cannot be read is no vote.
 static void read_vote(void *arg, int rank, struct gpsh_vote *out)
 {
-    const struct survivors *s = arg;
-    const char *from = (const char *)gpsh_heap()->control + place_of(s->parent->pes[rank]);
-    copy_words((_Atomic uint64_t *)(void *)out, (const _Atomic uint64_t *)(const void *)from,
-               s->poll.bytes);
+    struct survivors *s = arg;
+    int pe = s->parent->pes[rank];
+    const char *control = gpsh_heap()->mapped[GPSH_CONTROL][pe];
+    if (control) {
+        const char *from = control + place_of_vote();
+        copy_words((_Atomic uint64_t *)(void *)out, (const _Atomic uint64_t *)(const void *)from,
+                   s->poll.bytes);
+        return;
+    }
+    int status = read_far(pe, out, s->poll.bytes);
+    if (!status)
+        return;
+    out->digest = 0;
+    if (!s->unread)
+        s->unread = status;
 }
 
 // A PE that is in finalize will not come.
@@ -139,29 +142,21 @@ static const struct gpsh_poll_ops poll_ops = {
 
 // ---- The call ----
 
-static int show_all(struct survivors *s)
+// That a PE which lives cannot be reached is told to the others. `unread` of one that is lost says
+// nothing new.
+static int look_at_unread(struct survivors *s)
 {
-    int n = s->parent->n, result = 0;
-    for (int i = 1; i < n; i++) {
-        int rank = (s->parent->my_rank + i) % n;
-        if (gpsh_vote_is_lost(s->poll.mine, rank) || is_lost(s, rank))
-            continue;
-        int status = show_to(s->parent->pes[rank], &s->poll);
-        if (status && !is_lost(s, rank) && !result)
-            result = status;
+    int status = s->unread;
+    s->unread = 0;
+    if (status == GPUSHMEM_ERR_TIMEOUT)
+        return status;
+    if (status && status != GPUSHMEM_ERR_PE_FAILED && !s->poll.status) {
+        refuse(s, status);
+        gpsh_poll_refuse(&s->poll, status);
+        show(&s->poll);
     }
-    return result;
-}
-
-// That a PE which lives cannot be reached is told to the others.
-static void show(struct survivors *s)
-{
-    int status = show_all(s);
-    if (!status || s->poll.status)
-        return;
-    refuse(s, status);
-    gpsh_poll_refuse(&s->poll, status);
-    (void)show_all(s);
+    gpsh_clear_error();
+    return 0;
 }
 
 static void about_poll(const void *subject, char *text, size_t bytes)
@@ -194,8 +189,12 @@ static int hold_poll(struct survivors *s)
     waiter.subject = s;
     while (step != GPSH_POLL_ENDED && step >= 0) {
         if (step == GPSH_POLL_SHOWS)
-            show(s);
+            show(&s->poll);
         step = gpsh_poll_step(&s->poll);
+        if (s->unread && step >= 0) {
+            int status = look_at_unread(s);
+            step = status < 0 ? status : step;
+        }
         int status = step == GPSH_POLL_WAITS ? gpsh_waiter_step(&waiter) : 0;
         step = status < 0 ? status : step;
     }
@@ -253,8 +252,7 @@ static int poll_members(struct survivors *s, const struct gpushmem_team_config *
     // One that failed, for a timeout perhaps, is repeated as the same call: others may be in it.
     uint64_t call = (uint64_t)(uint32_t)parent->handle << 32 | (parent->polls + 1);
     s->pes = calloc((size_t)parent->n, sizeof *s->pes);
-    int status =
-        s->pes ? gpsh_poll_begin(&s->poll, call, ++calls.number, &slots) : GPUSHMEM_ERR_NO_MEMORY;
+    int status = s->pes ? gpsh_poll_begin(&s->poll, call, &slots) : GPUSHMEM_ERR_NO_MEMORY;
     if (status)
         return gpsh_fail(status, "%s: no host memory for %d PEs", s->what, parent->n);
     status = hold_poll(s);
@@ -277,9 +275,9 @@ int gpsh_team_survivors(struct gpsh_team *parent, const struct gpushmem_team_con
     *out = GPUSHMEM_TEAM_INVALID;
     if (status)
         refuse(&s, status);
-    pthread_mutex_lock(&calls.lock);
+    pthread_mutex_lock(&lock);
     status = poll_members(&s, config);
-    pthread_mutex_unlock(&calls.lock);
+    pthread_mutex_unlock(&lock);
     if (status) {
         gpsh_team_delete(s.team);
     } else {

@@ -50,18 +50,6 @@ static bool is_of_team(const struct gpsh_poll *poll, const struct gpsh_vote *vot
 
 // ---- Beginning and ending ----
 
-// The number of the last call in which the rank showed this PE anything, before this one. A vote
-// that arrives in pieces is complete in a moment, unless its PE is dead.
-static uint64_t last_number(struct gpsh_poll *poll, int rank)
-{
-    const struct gpsh_vote *vote = look(poll, rank);
-    for (int i = 0; !vote && vote_of(poll, rank)->digest && i < 1000; i++)
-        vote = look(poll, rank);
-    if (!vote)
-        return 0;
-    return vote->call == poll->mine->call ? vote->number - 1 : vote->number;
-}
-
 static void restart(struct gpsh_poll *poll)
 {
     struct gpsh_vote *mine = poll->mine;
@@ -71,24 +59,19 @@ static void restart(struct gpsh_poll *poll)
     mine->terms = (struct gpsh_team_terms){0};
 }
 
-int gpsh_poll_begin(struct gpsh_poll *poll, uint64_t call, uint64_t number,
-                    const struct gpsh_team_slots *free_slots)
+int gpsh_poll_begin(struct gpsh_poll *poll, uint64_t call, const struct gpsh_team_slots *free_slots)
 {
     size_t n = (size_t)poll->n;
     poll->mine = calloc(1, poll->bytes);
     poll->votes = calloc(n, poll->bytes);
-    poll->numbers = calloc(n, sizeof *poll->numbers);
-    if (!poll->mine || !poll->votes || !poll->numbers) {
+    if (!poll->mine || !poll->votes) {
         gpsh_poll_end(poll);
         return GPUSHMEM_ERR_NO_MEMORY;
     }
     poll->mine->call = call;
-    poll->mine->number = number;
     poll->mine->free = *free_slots;
     restart(poll);
     poll->mine->digest = digest_of(poll, poll->mine);
-    for (int rank = 0; rank < poll->n; rank++)
-        poll->numbers[rank] = rank == poll->me ? 0 : last_number(poll, rank);
     return 0;
 }
 
@@ -96,21 +79,17 @@ void gpsh_poll_end(struct gpsh_poll *poll)
 {
     free(poll->mine);
     free(poll->votes);
-    free(poll->numbers);
     poll->mine = NULL;
     poll->votes = NULL;
-    poll->numbers = NULL;
 }
 
 // ---- What others show ----
 
 static bool take_over(struct gpsh_poll *poll, const struct gpsh_vote *vote)
 {
-    uint64_t number = poll->mine->number;
     if (!vote || vote->call != poll->mine->call || vote->phase != GPSH_VOTE_DONE)
         return false;
     memcpy(poll->mine, vote, poll->bytes);
-    poll->mine->number = number;
     return true;
 }
 
@@ -233,18 +212,15 @@ static void be_done(struct gpsh_poll *poll)
     mine->terms = all;
 }
 
-// A member that has ended may have shown this PE another call's vote since: it had seen this one's
-// DONE then.
+// All that live were READY before this PE was DONE: one that now shows another team's call, or a
+// later one of this team, has ended this one.
 static bool has_ended(struct gpsh_poll *poll, int rank)
 {
     if (!is_awaited(poll, rank) || poll->ops->is_lost(poll->arg, rank))
         return true;
     const struct gpsh_vote *vote = look(poll, rank);
     poll->awaited = rank;
-    if (!vote || (is_of_team(poll, vote) && vote->call < poll->mine->call))
-        return false;
-    return vote->call == poll->mine->call ? vote->phase == GPSH_VOTE_DONE
-                                          : vote->number > poll->numbers[rank];
+    return vote && (vote->call != poll->mine->call || vote->phase == GPSH_VOTE_DONE);
 }
 
 static int shows(struct gpsh_poll *poll)

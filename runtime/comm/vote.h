@@ -15,11 +15,10 @@
 
 enum gpsh_vote_phase { GPSH_VOTE_SET = 1, GPSH_VOTE_READY, GPSH_VOTE_DONE };
 
-// gpsh_vote_bytes of the job's size, whatever the team's is: the next vote may be another team's.
+// Of gpsh_vote_bytes of the job's size, whatever the team's is: the next may be another team's.
 struct gpsh_vote {
     uint64_t digest; // of all that follows: tells a vote of which only a part has arrived
     uint64_t call;   // the parent's handle << 32, and which call over it
-    uint64_t number; // counts the calls of the PE that shows it, over all teams
     uint32_t phase;
     int32_t status; // 0, or why that PE cannot take part; DONE: why there is no new team,
     int32_t whose;  // and which rank is the cause
@@ -30,7 +29,8 @@ struct gpsh_vote {
 };
 
 struct gpsh_poll_ops {
-    // Copies what the rank shows this PE now: any bytes, zero at first.
+    // Copies what the rank shows now: any bytes, zero at first. What it showed before something
+    // that this PE has read from another rank is there.
     void (*read)(void *arg, int rank, struct gpsh_vote *out);
     bool (*is_lost)(void *arg, int rank);
     // Another rank says so.
@@ -48,12 +48,11 @@ struct gpsh_poll {
     int status;  // why this PE cannot take part, whoever is lost
     int awaited; // the rank that was waited for last
     struct gpsh_vote *mine;
-    char *votes;       // [n] what was read last; phase 0: nothing
-    uint64_t *numbers; // [n] of the last call before this one
+    char *votes; // [n] what was read last; phase 0: nothing
 };
 
 // The poll is filled in up to `status`. GPUSHMEM_ERR_NO_MEMORY: nothing was allocated.
-int gpsh_poll_begin(struct gpsh_poll *poll, uint64_t call, uint64_t number,
+int gpsh_poll_begin(struct gpsh_poll *poll, uint64_t call,
                     const struct gpsh_team_slots *free_slots);
 void gpsh_poll_end(struct gpsh_poll *poll);
 

@@ -146,7 +146,7 @@ static int choose_kind_and_size(void)
 // The library's words in the control region.
 static uint64_t control_words(void)
 {
-    return gpsh_control_vote(gpsh_job()->boot->n_pes, gpsh_settings(), gpsh_job()->boot->n_pes);
+    return gpsh_control_total(gpsh_job()->boot->n_pes, gpsh_settings());
 }
 
 // Beside a heap in GPU memory, the control region goes on with host memory for the program, a page

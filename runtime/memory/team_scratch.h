@@ -103,18 +103,23 @@ static inline uint64_t gpsh_control_team(int n_pes, int slot)
     return first + (uint64_t)slot * gpsh_team_words_bytes(n_pes);
 }
 
-// After all slots: what each other PE shows this one when members of a team look for those that
-// are left (comm/vote.h).
+// After all slots: what this PE shows the others when members of a team look for those that are
+// left (comm/vote.h).
 enum { GPSH_VOTE_HEAD_BYTES = 128 };
 static inline uint64_t gpsh_vote_bytes(int n)
 {
     return GPSH_VOTE_HEAD_BYTES + ((uint64_t)n + 511) / 512 * 64;
 }
 
-// Offset of what that PE shows; of a PE that is one too many: the size of the control region.
-static inline uint64_t gpsh_control_vote(int n_pes, const struct gpsh_settings *settings, int pe)
+static inline uint64_t gpsh_control_vote(int n_pes, const struct gpsh_settings *settings)
 {
-    return gpsh_control_team(n_pes, (int)settings->teams) + (uint64_t)pe * gpsh_vote_bytes(n_pes);
+    return gpsh_control_team(n_pes, (int)settings->teams);
+}
+
+// Of the whole control region.
+static inline uint64_t gpsh_control_total(int n_pes, const struct gpsh_settings *settings)
+{
+    return gpsh_control_vote(n_pes, settings) + gpsh_vote_bytes(n_pes);
 }
 
 #endif
