@@ -49,11 +49,11 @@ static void known_add(const struct set *set, gpushmem_team_t team)
     pthread_mutex_unlock(&known.lock);
 }
 
-// ---- Asking over pSync ----
+// ---- An allreduce over pSync ----
 
 // Words of pSync. The first PE counts who has come, and the others are told when it has the result.
-enum { COME, TOLD, ASKED };
-_Static_assert(ASKED + GPSH_TEAM_ASK_WORDS <= SHMEM_SYNC_SIZE, "pSync is large enough");
+enum { COME, TOLD, JOINED };
+_Static_assert(JOINED + GPSH_TEAM_ALLREDUCE_WORDS <= SHMEM_SYNC_SIZE, "pSync is large enough");
 _Static_assert(sizeof(long) == sizeof(uint64_t), "a word of pSync holds any word");
 
 struct members {
@@ -71,12 +71,12 @@ static void psync_reset(long *psync, int first, int end)
 static int members_fold(const struct members *m, void *words, size_t bytes,
                         void (*join)(void *all, const void *one))
 {
-    uint64_t other[GPSH_TEAM_ASK_WORDS];
+    uint64_t other[GPSH_TEAM_ALLREDUCE_WORDS];
     int status =
         gpushmem_long_wait_until(&m->psync[COME], GPUSHMEM_CMP_GE, SHMEM_SYNC_VALUE + m->n - 1);
     psync_reset(m->psync, COME, TOLD);
     for (int i = 1; i < m->n && status == 0; i++) {
-        status = gpushmem_getmem(other, &m->psync[ASKED], bytes, m->pes[i]);
+        status = gpushmem_getmem(other, &m->psync[JOINED], bytes, m->pes[i]);
         if (status == 0)
             join(words, other);
     }
@@ -87,34 +87,34 @@ static int members_tell(const struct members *m, const void *words, size_t bytes
 {
     int status = 0;
     for (int i = 1; i < m->n && status == 0; i++)
-        status = gpushmem_putmem_signal(&m->psync[ASKED], words, bytes,
+        status = gpushmem_putmem_signal(&m->psync[JOINED], words, bytes,
                                         (uint64_t *)(void *)&m->psync[TOLD], 1, GPUSHMEM_SIGNAL_SET,
                                         m->pes[i]);
     return status ? status : gpushmem_quiet();
 }
 
-static int member_ask(const struct members *m, void *words, size_t bytes)
+static int member_allreduce(const struct members *m, void *words, size_t bytes)
 {
-    psync_reset(m->psync, TOLD, ASKED);
-    memcpy(&m->psync[ASKED], words, bytes);
+    psync_reset(m->psync, TOLD, JOINED);
+    memcpy(&m->psync[JOINED], words, bytes);
     // The first PE reads the words once this has arrived there.
     atomic_thread_fence(memory_order_release);
     int status = gpushmem_long_atomic_inc(&m->psync[COME], m->pes[0]);
     if (status == 0)
         status = gpushmem_long_wait_until(&m->psync[TOLD], GPUSHMEM_CMP_NE, SHMEM_SYNC_VALUE);
-    memcpy(words, &m->psync[ASKED], bytes);
-    psync_reset(m->psync, TOLD, ASKED + GPSH_TEAM_ASK_WORDS);
+    memcpy(words, &m->psync[JOINED], bytes);
+    psync_reset(m->psync, TOLD, JOINED + GPSH_TEAM_ALLREDUCE_WORDS);
     return status;
 }
 
-static int members_ask(void *self, void *words, size_t bytes,
-                       void (*join)(void *all, const void *one))
+static int members_allreduce(void *self, void *words, size_t bytes,
+                             void (*join)(void *all, const void *one))
 {
     const struct members *m = self;
     if (m->n == 1)
         return 0;
     if (gpsh_job()->my_pe != m->pes[0])
-        return member_ask(m, words, bytes);
+        return member_allreduce(m, words, bytes);
     int status = members_fold(m, words, bytes, join);
     return status ? status : members_tell(m, words, bytes);
 }
@@ -164,8 +164,8 @@ static int set_make(const struct set *set, long *psync, gpushmem_team_t *team)
     for (int i = 0; i < set->size; i++)
         pes[i] = set->start + (i << set->log_stride);
     struct members members = {pes, set->size, psync};
-    const struct gpsh_team_asking asking = {members_ask, &members};
-    int status = gpsh_team_of_pes(function, pes, set->size, &asking, team);
+    const struct gpsh_team_allreduce allreduce = {members_allreduce, &members};
+    int status = gpsh_team_of_pes(function, pes, set->size, &allreduce, team);
     free(pes);
     if (status == 0)
         known_add(set, *team);

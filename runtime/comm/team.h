@@ -7,7 +7,7 @@
 #include "gpushmem/team.h"
 #include "job/job.h"
 #include "memory/team_scratch.h"
-#include "proxy/device_nodes.h"
+#include "proxy/device_teams.h"
 
 // Parts of a team's private memory, each as large as a slot's room.
 enum gpsh_team_work {

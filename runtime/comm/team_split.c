@@ -216,9 +216,9 @@ int gpsh_team_split(struct gpsh_team *parent, const struct gpsh_team_plan *plan,
 
 // ---- Without a parent ----
 
-_Static_assert(sizeof(struct gpsh_team_slots) <= GPSH_TEAM_ASK_WORDS * sizeof(uint64_t) &&
-                   sizeof(struct bid) <= GPSH_TEAM_ASK_WORDS * sizeof(uint64_t),
-               "they can be asked for");
+_Static_assert(sizeof(struct gpsh_team_slots) <= GPSH_TEAM_ALLREDUCE_WORDS * sizeof(uint64_t) &&
+                   sizeof(struct bid) <= GPSH_TEAM_ALLREDUCE_WORDS * sizeof(uint64_t),
+               "they have room");
 
 static void join_slots(void *all, const void *one)
 {
@@ -234,11 +234,11 @@ static void join_bids(void *all, const void *one)
 }
 
 // `mine`: what this PE failed with. The members have to hear of it before it gives up.
-static int agree(const struct gpsh_team_asking *asking, const char *what, struct gpsh_team *team,
-                 struct bid *bid, int mine)
+static int agree(const struct gpsh_team_allreduce *members, const char *what,
+                 struct gpsh_team *team, struct bid *bid, int mine)
 {
     bid->status = mine;
-    int status = asking->ask(asking->self, bid, sizeof *bid, join_bids);
+    int status = members->run(members->self, bid, sizeof *bid, join_bids);
     if (status || mine)
         return mine ? mine : status;
     if (bid->status)
@@ -247,19 +247,19 @@ static int agree(const struct gpsh_team_asking *asking, const char *what, struct
     return gpsh_team_enter(team, &bid->terms);
 }
 
-int gpsh_team_of_pes(const char *what, const int *pes, int n, const struct gpsh_team_asking *asking,
-                     gpushmem_team_t *out)
+int gpsh_team_of_pes(const char *what, const int *pes, int n,
+                     const struct gpsh_team_allreduce *members, gpushmem_team_t *out)
 {
     struct gpsh_team *team = NULL;
     struct gpsh_team_slots slots = gpsh_team_free_slots();
     struct bid bid = {.status = 0};
-    int status = asking->ask(asking->self, &slots, sizeof slots, join_slots);
+    int status = members->run(members->self, &slots, sizeof slots, join_slots);
     int slot = gpsh_team_slots_lowest(&slots);
     if (!status && slot < 0)
         status = gpsh_team_no_slot(what, n);
     if (!status) {
         int mine = gpsh_team_propose(slot, pes, n, &team, &bid.terms);
-        status = agree(asking, what, team, &bid, mine);
+        status = agree(members, what, team, &bid, mine);
     }
     if (status)
         gpsh_team_delete(team);

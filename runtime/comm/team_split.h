@@ -46,17 +46,17 @@ void gpsh_team_tell_difference(const struct gpsh_team_arguments *a, int pe_a,
 // Collective over `parent`. *out is GPUSHMEM_TEAM_INVALID on failure, and where the plan is empty.
 int gpsh_team_split(struct gpsh_team *parent, const struct gpsh_team_plan *plan,
                     gpushmem_team_t *out);
-enum { GPSH_TEAM_ASK_WORDS = 8 };
-// How the members of a team to be ask each other: `words` of all are joined, in any order, and the
+enum { GPSH_TEAM_ALLREDUCE_WORDS = 8 };
+// How the members of a team to be reduce: `words` of all are joined, in any order, and the
 // result is in `words` on all of them. `bytes`: whole words. 0 or a code, with a sentence.
-struct gpsh_team_asking {
-    int (*ask)(void *self, void *words, size_t bytes, void (*join)(void *all, const void *one));
+struct gpsh_team_allreduce {
+    int (*run)(void *self, void *words, size_t bytes, void (*join)(void *all, const void *one));
     void *self;
 };
 // The team of pes[0 .. n-1], which all of them call for, and nobody else.
 // docs/adr/0034-openshmem.md.
-int gpsh_team_of_pes(const char *what, const int *pes, int n, const struct gpsh_team_asking *asking,
-                     gpushmem_team_t *out);
+int gpsh_team_of_pes(const char *what, const int *pes, int n,
+                     const struct gpsh_team_allreduce *members, gpushmem_team_t *out);
 // Collective over the team, unless it is broken.
 int gpsh_team_destroy(struct gpsh_team *team, const char *what);
 

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "gpushmem/device_abi.h"
-#include "proxy/device_nodes.h"
+#include "proxy/device_teams.h"
 
 struct gpsh_coll_choice {
     int way; // enum gpushmem_coll_way

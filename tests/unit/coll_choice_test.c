@@ -188,3 +188,67 @@ Test(coll_choice, gpsh_coll_segment__of_any_width__fits_what_is_kept)
         cr_expect_gt(bytes, GPUSHMEM_COLL_KEPT);
     }
 }
+
+// ---- Kernels, which have the rows compiled in ----
+
+extern int kernel_way(const struct gpushmem_coll_op *op, int n, bool mapped, bool stream);
+
+Test(coll_choice, gpsh_coll_choose_kernel__any__is_what_kernels_choose)
+{
+    struct gpushmem_coll_op op = {.type = GPUSHMEM_COLL_COMPLEXD, .width = 8};
+    int ways = 0;
+    for (int kind = GPUSHMEM_COLL_BROADCAST; kind < GPUSHMEM_COLL_KINDS; kind++)
+        for (int n = 2; n < 20; n += 3)
+            for (op.n = 1; op.n < 1 << 14; op.n = op.n * 3 / 2 + 1)
+                for (int bits = 0; bits < 8; bits++) {
+                    op.kind = (uint8_t)kind;
+                    op.fold = bits & 4 ? GPUSHMEM_COLL_PROD : GPUSHMEM_COLL_SUM;
+                    int way = gpsh_coll_choose_kernel(&op, n, bits & 1, bits & 2);
+                    cr_assert_eq(way, kernel_way(&op, n, bits & 1, bits & 2), "kind %d of %d: %d",
+                                 kind, (int)op.n, way);
+                    ways |= 1 << way;
+                }
+    cr_expect_eq(ways, 1 << GPUSHMEM_COLL_LL | 1 << GPUSHMEM_COLL_STAGED |
+                           1 << GPUSHMEM_COLL_DIRECT | 1 << GPUSHMEM_COLL_ROUNDS);
+}
+
+// ---- The host ----
+
+Test(coll_choice, gpsh_coll_choose_host__teams_of_nodes__take_the_first_row_that_holds)
+{
+    const unsigned nodes = GPSH_COLL_NODE_TEAM, chain = nodes | GPSH_COLL_CHAIN_TEAM,
+                   order = chain | GPSH_COLL_IN_ORDER, near = order | GPSH_COLL_NEIGHBORS;
+    const struct {
+        int kind, n, nodes;
+        unsigned is;
+        uint64_t kib;
+        bool exact, wide;
+        int schedule;
+    } rows[] = {
+        {GPUSHMEM_COLL_REDUCE, 16, 4, order, 32, false, false, GPSH_COLL_CHAIN},
+        {GPUSHMEM_COLL_REDUCE, 16, 4, order, 31, false, false, GPSH_COLL_BY_NODES}, // too many hops
+        {GPUSHMEM_COLL_REDUCE, 16, 4, chain, 32, false, false, GPSH_COLL_BY_NODES}, // order shows
+        {GPUSHMEM_COLL_REDUCE, 16, 4, chain, 32, true, false, GPSH_COLL_CHAIN},
+        {GPUSHMEM_COLL_REDUCE, 16, 4, nodes, 32, true, false, GPSH_COLL_BY_NODES}, // no counters
+        {GPUSHMEM_COLL_REDUCE, 8, 4, nodes, 32, true, false, GPSH_COLL_BY_MEMBERS},
+        {GPUSHMEM_COLL_REDUCE, 8, 2, near, 4, false, true, GPSH_COLL_CHAIN_WIDE},
+        {GPUSHMEM_COLL_REDUCE, 8, 2, near, 3, false, true, GPSH_COLL_BY_NODES},
+        {GPUSHMEM_COLL_REDUCE, 7, 2, near, 4, false, true, GPSH_COLL_BY_NODES},
+        {GPUSHMEM_COLL_REDUCE, 8, 2, order, 4, false, true, GPSH_COLL_BY_NODES},
+        {GPUSHMEM_COLL_REDUCESCATTER, 9, 3, order, 16, false, false, GPSH_COLL_CHAIN},
+        {GPUSHMEM_COLL_REDUCESCATTER, 6, 3, order, 16, false, false, GPSH_COLL_BY_MEMBERS},
+        {GPUSHMEM_COLL_INSCAN, 8, 4, order, 4, true, false, GPSH_COLL_CHAIN},
+        {GPUSHMEM_COLL_EXSCAN, 8, 4, order, 3, true, false, GPSH_COLL_BY_MEMBERS},
+        {GPUSHMEM_COLL_EXSCAN, 8, 4, chain, 4, true, false, GPSH_COLL_BY_MEMBERS},
+        {GPUSHMEM_COLL_INSCAN, 8, 2, near, 4, false, true, GPSH_COLL_BY_MEMBERS},
+        {GPUSHMEM_COLL_BROADCAST, 5, 2, nodes, 4, true, false, GPSH_COLL_BY_NODES},
+        {GPUSHMEM_COLL_FCOLLECT, 5, 2, nodes, 4, true, false, GPSH_COLL_BY_NODES},
+        {GPUSHMEM_COLL_ALLTOALL, 5, 2, near, 4, true, false, GPSH_COLL_BY_MEMBERS},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct gpsh_coll_team_facts team = {rows[i].n, rows[i].nodes, rows[i].is};
+        int schedule = gpsh_coll_choose_host(rows[i].kind, &team, rows[i].kib << 10, rows[i].exact,
+                                             rows[i].wide);
+        cr_expect_eq(schedule, rows[i].schedule, "row %zu: %d", i, schedule);
+    }
+}

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a kernel chooses, for coll_choice_test.c.
+#include "gpushmem/device.cuh"
+#include "gpushmem/device/coll.cuh"
+
+extern "C" int kernel_way(const struct gpushmem_coll_op *op, int n, bool mapped, bool stream)
+{
+    const struct gpushmem_dev dev = {};
+    const struct gpsh_dev_group alone = {0, 1, gpsh_dev_group::thread};
+    struct gpsh_dev_coll c = gpsh_dev_coll_of(dev, n, alone);
+    c.n = n;
+    c.stream = stream;
+    c.flags = mapped ? +GPUSHMEM_DEV_TEAM_DIRECT : 0u;
+    return gpsh_dev_coll_way(c, *op);
+}
