@@ -77,8 +77,10 @@ int gpsh_coll_check(const struct gpsh_coll *c, unsigned checks)
     // How much the dest of a collect holds is known when all have told their counts.
     bool unread = checks & GPSH_CHECK_ROOTS_SOURCE && c->kind == GPUSHMEM_COLL_BROADCAST &&
                   c->team->my_rank != c->root;
-    size_t to = span(c, shape->dest_all ? n : 1, c->dst),
-           from = unread ? 0 : span(c, shape->source_all ? n : 1, c->sst);
+    bool alike = shape->dest_all == shape->source_all && c->dst == c->sst;
+    size_t to = span(c, shape->dest_all ? n : 1, c->dst), from = to;
+    if (unread || !alike)
+        from = unread ? 0 : span(c, shape->source_all ? n : 1, c->sst);
     int status = to ? gpsh_check_heap(c->what, c->dest, to) : 0;
     if (status == 0 && from)
         status = gpsh_check_heap(c->what, c->source, from);

@@ -8,7 +8,6 @@
 #include "api/argument.h"
 #include "comm/team_exchange.h"
 #include "comm/team_split.h"
-#include "comm/team_survivors.h"
 #include "job/job.h"
 
 int gpsh_check_team(const char *function, gpushmem_team_t handle, struct gpsh_team **out)
@@ -121,41 +120,40 @@ int gpushmem_failed_pes(int *pes, int most)
 
 // ---- Splits ----
 
-// What all kinds of splits begin with. The parent is there; everything else that is wrong is told
-// to its other members, which wait in the split.
-static int plan_begin(struct gpsh_team_plan *plan, const struct gpushmem_team_config *config,
-                      long mask, const gpushmem_team_t *out)
+// What all ways to make a team begin with: a status where there is no parent. Everything else that
+// is wrong is plan->status, which is told to the parent's other members: they wait in the call.
+static int plan_begin(struct gpsh_team_plan *plan, gpushmem_team_t handle,
+                      struct gpsh_team **parent, const struct gpushmem_team_config *config,
+                      long mask, gpushmem_team_t *out)
 {
-    int status = check_config(plan->what, config, mask);
-    if (!status && !out)
-        status =
+    if (out)
+        *out = GPUSHMEM_TEAM_INVALID;
+    int status = gpsh_check_team(plan->what, handle, parent);
+    if (status)
+        return status;
+    plan->status = check_config(plan->what, config, mask);
+    if (!plan->status && !out)
+        plan->status =
             gpsh_fail(GPUSHMEM_ERR_INVALID, "%s: no place for the new team (NULL)", plan->what);
-    if (!status && mask & GPUSHMEM_TEAM_NUM_CONTEXTS) {
-        plan->config.num_contexts = config->num_contexts;
-        if (config->num_contexts < 0)
-            status = gpsh_fail(GPUSHMEM_ERR_INVALID, "%s: num_contexts is %d; it is at least 0",
-                               plan->what, config->num_contexts);
-    }
-    return status;
+    if (plan->status || !(mask & GPUSHMEM_TEAM_NUM_CONTEXTS))
+        return 0;
+    plan->config.num_contexts = config->num_contexts;
+    if (config->num_contexts < 0)
+        plan->status = gpsh_fail(GPUSHMEM_ERR_INVALID, "%s: num_contexts is %d; it is at least 0",
+                                 plan->what, config->num_contexts);
+    return 0;
 }
 
-static bool contains(const int *ranks, int size, int rank)
-{
-    for (int i = 0; i < size; i++)
-        if (ranks[i] == rank)
-            return true;
-    return false;
-}
-
-// `ranks` are `size` ranks of the parent, if the plan's status is 0; the caller frees them.
+// `ranks` are `size` ranks of the parent, if the plan's status is 0.
 static int split(struct gpsh_team *parent, struct gpsh_team_plan *plan, const int *ranks, int size,
                  gpushmem_team_t *out)
 {
     gpushmem_team_t team = GPUSHMEM_TEAM_INVALID;
-    if (!plan->status && contains(ranks, size, parent->my_rank)) {
-        plan->ranks = ranks;
-        plan->size = size;
-    }
+    for (int i = 0; !plan->status && i < size && !plan->size; i++)
+        if (ranks[i] == parent->my_rank) {
+            plan->ranks = ranks;
+            plan->size = size;
+        }
     int status = gpsh_team_split(parent, plan, &team);
     if (out)
         *out = team;
@@ -165,13 +163,10 @@ static int split(struct gpsh_team *parent, struct gpsh_team_plan *plan, const in
 static int split_arithmetic(struct gpsh_team *parent, struct gpsh_team_plan *plan, int start,
                             int stride, int size, gpushmem_team_t *out)
 {
-    int *ranks = NULL;
-    if (!plan->status) {
-        ranks = calloc((size_t)size, sizeof *ranks);
-        if (!ranks)
-            plan->status = gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "%s: no host memory for %d ranks",
-                                     plan->what, size);
-    }
+    int *ranks = plan->status ? NULL : calloc((size_t)size, sizeof *ranks);
+    if (!plan->status && !ranks)
+        plan->status =
+            gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "%s: no host memory for %d ranks", plan->what, size);
     for (int i = 0; ranks && i < size; i++)
         ranks[i] = start + i * stride;
     int status = split(parent, plan, ranks, size, out);
@@ -186,12 +181,9 @@ int gpushmem_team_split_strided(gpushmem_team_t parent_team, int start, int stri
     struct gpsh_team *parent;
     struct gpsh_team_plan plan = {.what = __func__,
                                   .arguments = {GPSH_SPLIT_STRIDED, {start, stride, size}}};
-    if (new_team)
-        *new_team = GPUSHMEM_TEAM_INVALID;
-    int status = gpsh_check_team(__func__, parent_team, &parent);
+    int status = plan_begin(&plan, parent_team, &parent, config, config_mask, new_team);
     if (status)
         return status;
-    plan.status = plan_begin(&plan, config, config_mask, new_team);
     if (!plan.status)
         plan.status = gpsh_team_check_strided(__func__, parent->n, start, stride, size);
     return split_arithmetic(parent, &plan, start, stride, size, new_team);
@@ -203,39 +195,37 @@ int gpushmem_team_split_list(gpushmem_team_t parent_team, const int *ranks, int 
 {
     struct gpsh_team *parent;
     struct gpsh_team_plan plan = {.what = __func__, .arguments = {GPSH_SPLIT_LIST, {size}}};
-    uint64_t digest = 0;
-    if (new_team)
-        *new_team = GPUSHMEM_TEAM_INVALID;
-    int status = gpsh_check_team(__func__, parent_team, &parent);
+    int status = plan_begin(&plan, parent_team, &parent, config, config_mask, new_team);
     if (status)
         return status;
-    plan.status = plan_begin(&plan, config, config_mask, new_team);
     if (!plan.status)
         plan.status = gpsh_team_check_list(__func__, parent->n, ranks, size);
-    if (!plan.status)
-        digest = gpsh_team_digest(0, ranks, (size_t)size * sizeof *ranks);
+    uint64_t digest = plan.status ? 0 : gpsh_team_digest(0, ranks, (size_t)size * sizeof *ranks);
     plan.arguments.values[1] = (int32_t)digest;
     plan.arguments.values[2] = (int32_t)(digest >> 32);
     return split(parent, &plan, ranks, size, new_team);
 }
 
 // The rows, then the columns: two splits, since a PE is in one team of each.
-static int split_axis(struct gpsh_team *parent, int axis, int xrange,
+static int split_axis(gpushmem_team_t parent_team, enum gpsh_team_split_kind kind, int xrange,
                       const struct gpushmem_team_config *config, long mask, gpushmem_team_t *out)
 {
-    static const char what[] = "gpushmem_team_split_2d";
-    struct gpsh_team_plan plan = {
-        .what = what, .arguments = {axis ? GPSH_SPLIT_COLUMNS : GPSH_SPLIT_ROWS, {xrange}}};
-    int n = parent->n, start = 0, stride = 1, size = 1;
-    plan.status = plan_begin(&plan, config, mask, out);
+    struct gpsh_team *parent;
+    struct gpsh_team_plan plan = {.what = "gpushmem_team_split_2d", .arguments = {kind, {xrange}}};
+    int start = 0, stride = 1, size = 1;
+    int status = plan_begin(&plan, parent_team, &parent, config, mask, out);
+    if (status)
+        return status;
     if (!plan.status && xrange < 1)
-        plan.status =
-            gpsh_fail(GPUSHMEM_ERR_INVALID, "%s: xrange is %d; it is at least 1", what, xrange);
+        plan.status = gpsh_fail(GPUSHMEM_ERR_INVALID, "%s: xrange is %d; it is at least 1",
+                                plan.what, xrange);
     if (!plan.status) {
-        int row = xrange < n ? xrange : n, x = parent->my_rank % row, y = parent->my_rank / row;
-        start = axis == 0 ? y * row : x;
-        stride = axis == 0 ? 1 : row;
-        size = axis == 0 ? (n - start < row ? n - start : row) : (n - x + row - 1) / row;
+        int n = parent->n, row = xrange < n ? xrange : n, x = parent->my_rank % row,
+            y = parent->my_rank / row;
+        bool rows = kind == GPSH_SPLIT_ROWS;
+        start = rows ? y * row : x;
+        stride = rows ? 1 : row;
+        size = rows ? (n - start < row ? n - start : row) : (n - x + row - 1) / row;
     }
     return split_arithmetic(parent, &plan, start, stride, size, out);
 }
@@ -246,17 +236,14 @@ int gpushmem_team_split_2d(gpushmem_team_t parent_team, int xrange,
                            const struct gpushmem_team_config *yaxis_config, long yaxis_mask,
                            gpushmem_team_t *yaxis_team)
 {
-    struct gpsh_team *parent;
-    if (xaxis_team)
-        *xaxis_team = GPUSHMEM_TEAM_INVALID;
     if (yaxis_team)
         *yaxis_team = GPUSHMEM_TEAM_INVALID;
-    int status = gpsh_check_team(__func__, parent_team, &parent);
-    if (!status)
-        status = split_axis(parent, 0, xrange, xaxis_config, xaxis_mask, xaxis_team);
+    int status =
+        split_axis(parent_team, GPSH_SPLIT_ROWS, xrange, xaxis_config, xaxis_mask, xaxis_team);
     if (status)
         return status;
-    status = split_axis(parent, 1, xrange, yaxis_config, yaxis_mask, yaxis_team);
+    status =
+        split_axis(parent_team, GPSH_SPLIT_COLUMNS, xrange, yaxis_config, yaxis_mask, yaxis_team);
     if (status) {
         gpushmem_team_destroy(*xaxis_team); // on all PEs: all of them failed
         *xaxis_team = GPUSHMEM_TEAM_INVALID;
@@ -270,9 +257,7 @@ int gpushmem_team_survivors(gpushmem_team_t parent_team, const struct gpushmem_t
     struct gpsh_team *parent;
     struct gpsh_team_plan plan = {.what = __func__};
     gpushmem_team_t team;
-    if (new_team)
-        *new_team = GPUSHMEM_TEAM_INVALID;
-    int status = gpsh_check_team(__func__, parent_team, &parent);
+    int status = plan_begin(&plan, parent_team, &parent, config, config_mask, new_team);
     if (status)
         return status;
     if (!gpsh_job()->outlives)
@@ -280,8 +265,7 @@ int gpushmem_team_survivors(gpushmem_team_t parent_team, const struct gpushmem_t
                          "%s: no PE outlives another one in this job, because "
                          "GPUSHMEM_ON_PE_FAILURE is not notify on all PEs: set it so",
                          __func__);
-    status = plan_begin(&plan, config, config_mask, new_team);
-    status = gpsh_team_survivors(parent, &plan.config, status, __func__, &team);
+    status = gpsh_team_survivors(parent, &plan, &team);
     if (new_team)
         *new_team = team;
     return status;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// New teams: out of a parent's members, or of any PEs. docs/adr/0028-teams-and-collectives.md.
+// New teams: out of a parent's members, of those that live, or of any PEs.
+// docs/adr/0028-teams-and-collectives.md.
 #ifndef GPSH_TEAM_SPLIT_H
 #define GPSH_TEAM_SPLIT_H
 
@@ -46,6 +47,10 @@ void gpsh_team_tell_difference(const struct gpsh_team_arguments *a, int pe_a,
 // Collective over `parent`. *out is GPUSHMEM_TEAM_INVALID on failure, and where the plan is empty.
 int gpsh_team_split(struct gpsh_team *parent, const struct gpsh_team_plan *plan,
                     gpushmem_team_t *out);
+// The same over the members that live, of whom the new team is: the plan says nothing of ranks.
+// docs/adr/0029-the-team-of-the-survivors.md.
+int gpsh_team_survivors(struct gpsh_team *parent, const struct gpsh_team_plan *plan,
+                        gpushmem_team_t *out);
 enum { GPSH_TEAM_ALLREDUCE_WORDS = 8 };
 // How the members of a team to be reduce: `words` of all are joined, in any order, and the
 // result is in `words` on all of them. `bytes`: whole words. 0 or a code, with a sentence.

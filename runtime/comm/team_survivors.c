@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Each PE shows its vote in its own control region, where the others read it: by loads, or by a
 // get. One that is read while it changes is told by its digest.
-#include "comm/team_survivors.h"
-
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -12,6 +10,7 @@
 #include <string.h>
 
 #include "comm/context.h"
+#include "comm/team_split.h"
 #include "comm/vote.h"
 #include "core/settings.h"
 #include "core/team_name.h"
@@ -263,20 +262,20 @@ static int poll_members(struct survivors *s, const struct gpushmem_team_config *
     return status ? status : enter(s, config);
 }
 
-int gpsh_team_survivors(struct gpsh_team *parent, const struct gpushmem_team_config *config,
-                        int status, const char *what, gpushmem_team_t *out)
+int gpsh_team_survivors(struct gpsh_team *parent, const struct gpsh_team_plan *plan,
+                        gpushmem_team_t *out)
 {
-    struct survivors s = {.parent = parent, .what = what};
+    struct survivors s = {.parent = parent, .what = plan->what};
     s.poll = (struct gpsh_poll){.me = parent->my_rank,
                                 .n = parent->n,
                                 .bytes = gpsh_vote_bytes(gpsh_job()->n_pes),
                                 .ops = &poll_ops,
                                 .arg = &s};
     *out = GPUSHMEM_TEAM_INVALID;
-    if (status)
-        refuse(&s, status);
+    if (plan->status)
+        refuse(&s, plan->status);
     pthread_mutex_lock(&lock);
-    status = poll_members(&s, config);
+    int status = poll_members(&s, &plan->config);
     pthread_mutex_unlock(&lock);
     if (status) {
         gpsh_team_delete(s.team);
