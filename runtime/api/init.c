@@ -32,7 +32,7 @@
 #include "memory/regions.h"
 #include "observe/board.h"
 #include "observe/call.h"
-#include "observe/question.h"
+#include "observe/status_request.h"
 #include "observe/trace.h"
 #include "observe/trace_merge.h"
 #include "progress/cores.h"
@@ -148,7 +148,7 @@ int gpsh_init_standard_streams(void)
                               strerror(error));
 }
 
-// A PE without a board works the same; `gpushmem stat` and verdicts do not see it.
+// A PE without a board works the same; `gpushmem stat` and hang reports do not see it.
 static void open_board(void)
 {
     const struct gpsh_settings *s = gpsh_settings();
@@ -397,7 +397,7 @@ int gpsh_init_as(const char *function, const struct gpsh_join *join,
     if (!status && init_depth)
         status = check_same_job(function, join);
     if (!status && !init_depth) {
-        gpsh_questions_open(); // a person may ask why init takes so long
+        gpsh_status_requests_open(); // a person may ask why init takes so long
         gpsh_job_join((int)requested);
         status = enter_job(join);
         partial = !status && join->in_two_steps && waits_for_choice();

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "core/text.h"
 #include "say.h"
 
 // hwloc leaves out what the control group does not allow; the affinity mask (taskset, a batch
@@ -102,21 +103,14 @@ cpu_set_t *gpsh_bind_plan(enum gpsh_bind to, int cores, int n_pes)
     return NULL;
 }
 
+static bool has_cpu(const void *cpus, int cpu)
+{
+    return CPU_ISSET(cpu, (const cpu_set_t *)cpus);
+}
+
 void gpsh_bind_print(const cpu_set_t *cpus, char *text, size_t bytes)
 {
-    size_t used = 0;
+    struct gpsh_text t = {text, bytes, 0};
     text[0] = '\0';
-    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
-        int last = cpu;
-        if (!CPU_ISSET(cpu, cpus))
-            continue;
-        while (last + 1 < CPU_SETSIZE && CPU_ISSET(last + 1, cpus))
-            last++;
-        int n = snprintf(text + used, bytes - used, last > cpu ? "%s%d-%d" : "%s%d",
-                         used ? "," : "", cpu, last);
-        if (n < 0 || (size_t)n >= bytes - used)
-            return;
-        used += (size_t)n;
-        cpu = last;
-    }
+    gpsh_text_add_ranges(&t, CPU_SETSIZE, has_cpu, cpus);
 }

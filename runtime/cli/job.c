@@ -12,14 +12,14 @@
 #include "core/clock.h"
 #include "core/printable.h"
 #include "listeners.h"
-#include "observe/verdict.h"
+#include "observe/hang_report.h"
 #include "say.h"
 
 // How long PEs have to print what they wait for, when a job runs into its --timeout.
 static const double last_words_s = 0.3;
 // How long PEs have to show what they wait for after they were asked, or after the first of them
 // has called.
-static const double verdict_s = 0.3;
+static const double report_after_s = 0.3;
 // After SIGKILL, as long as PEs are left: that they have ended must be noticed, too.
 static const double kill_again_s = 0.5;
 // How long other PEs may go on after one left without finalize before a warning is printed.
@@ -51,7 +51,8 @@ static void signal_all(const struct gpsh_job *j, int signal)
         gpsh_child_signal(&j->pes[pe], signal);
 }
 
-// SIGUSR1 asks what a PE is at (observe/question.h), most of all of PEs that have not come yet.
+// SIGUSR1 asks what a PE is at (observe/status_request.h), most of all of PEs that have not come
+// yet.
 static void ask_all(struct gpsh_job *j)
 {
     for (int pe = 0; pe < j->n_pes; pe++)
@@ -236,10 +237,10 @@ static bool is_of_launcher(const struct gpsh_board *board, pid_t pid, const void
 }
 
 // Says what all PEs wait for, unless that was said before.
-static void say_verdict(struct gpsh_job *j)
+static void say_hang_report(struct gpsh_job *j)
 {
     struct gpsh_boards boards = {0};
-    char text[sizeof(j->verdict)] = "";
+    char text[sizeof(j->hang_report)] = "";
     struct gpsh_pe_view *views = calloc((size_t)j->n_pes, sizeof(*views));
     for (int pe = 0; views && pe < j->n_pes; pe++)
         views[pe].state = j->pes[pe].ended   ? GPSH_PE_ENDED
@@ -247,20 +248,20 @@ static void say_verdict(struct gpsh_job *j)
                                              : GPSH_PE_ABSENT;
     if (views && gpsh_boards_read(&boards, is_of_launcher, j) == 0) {
         gpsh_views_set(views, j->n_pes, &boards);
-        gpsh_verdict(views, j->n_pes, text, sizeof(text));
+        gpsh_hang_report(views, j->n_pes, text, sizeof(text));
     }
     gpsh_boards_free(&boards);
     free(views);
-    if (!text[0] || strcmp(text, j->verdict) == 0 || j->options->quiet)
+    if (!text[0] || strcmp(text, j->hang_report) == 0 || j->options->quiet)
         return;
-    snprintf(j->verdict, sizeof(j->verdict), "%s", text);
+    snprintf(j->hang_report, sizeof(j->hang_report), "%s", text);
     gpsh_cli_say("run", "%s", text);
 }
 
 void gpsh_job_on_call(struct gpsh_job *j)
 {
-    if (j->verdict_at_s == 0)
-        j->verdict_at_s = clock_s() + verdict_s;
+    if (j->report_at_s == 0)
+        j->report_at_s = clock_s() + report_after_s;
 }
 
 void gpsh_job_on_signal(struct gpsh_job *j, int signal)
@@ -294,7 +295,7 @@ static void on_timeout(struct gpsh_job *j)
     snprintf(j->reason, sizeof(j->reason), "the job ran longer than %g s (--timeout)",
              j->options->timeout_s);
     begin_ending(j, GPSH_RUN_EXIT_TIMEOUT, j->n_running);
-    j->verdict_at_s = j->terminate_at_s = clock_s() + last_words_s;
+    j->report_at_s = j->terminate_at_s = clock_s() + last_words_s;
     for (int pe = 0; pe < j->n_pes; pe++) {
         if (is_joined(j, pe))
             kill(j->pes[pe].pid, SIGUSR1);
@@ -323,9 +324,9 @@ bool gpsh_job_on_time(struct gpsh_job *j)
         on_left_alone(j);
     if (is_due(j->timeout_at_s, now_s) && !j->ending)
         on_timeout(j);
-    if (is_due(j->verdict_at_s, now_s)) {
-        j->verdict_at_s = 0;
-        say_verdict(j);
+    if (is_due(j->report_at_s, now_s)) {
+        j->report_at_s = 0;
+        say_hang_report(j);
     }
     if (is_due(j->terminate_at_s, now_s))
         ask_all_to_end(j, SIGTERM);
@@ -346,7 +347,7 @@ int gpsh_job_wait_ms(const struct gpsh_job *j)
     double at_s = INFINITY;
     at_s = earlier(at_s, j->warn_at_s);
     at_s = earlier(at_s, j->ending ? 0 : j->timeout_at_s);
-    at_s = earlier(at_s, j->verdict_at_s);
+    at_s = earlier(at_s, j->report_at_s);
     at_s = earlier(at_s, j->terminate_at_s);
     at_s = earlier(at_s, j->kill_at_s);
     if (isinf(at_s))

@@ -8,6 +8,7 @@
 
 #include "bootstrap/job_segment.h"
 #include "children.h"
+#include "observe/hang_report.h"
 #include "run_options.h"
 
 struct gpsh_job {
@@ -28,10 +29,10 @@ struct gpsh_job {
     double terminate_at_s; // monotonic times of the next steps, 0: not planned
     double kill_at_s;
     double timeout_at_s;
-    double verdict_at_s; // on what the PEs wait for
-    char verdict[640];   // the last one
-    double warn_at_s;    // about `left`
-    int left;            // a PE that ended well, but without finalize
+    double report_at_s;                       // on what the PEs wait for
+    char hang_report[GPSH_HANG_REPORT_BYTES]; // the last one
+    double warn_at_s;                         // about `left`
+    int left;                                 // a PE that ended well, but without finalize
 };
 
 void gpsh_job_begin(struct gpsh_job *j);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/clock.h"
+#include "core/text.h"
 
 enum { LONGEST = 2048, PES_BYTES = 400 };
 
@@ -80,25 +81,9 @@ double gpsh_log_merge_due_s(const struct gpsh_log_merge *m)
     return m->n == GPSH_LOG_MERGE_MOST ? m->first_s : quiet < late ? quiet : late;
 }
 
-// "0-3,7": cut with dots where it gets too long.
-static void pes_print(const struct gpsh_log_merge_line *line, int n_pes, char *text, size_t bytes)
+static bool has_said(const void *line, int pe)
 {
-    size_t used = 0;
-    text[0] = '\0';
-    for (int pe = 0; pe < n_pes; pe++) {
-        int last = pe;
-        if (!line->said[pe])
-            continue;
-        while (last + 1 < n_pes && line->said[last + 1])
-            last++;
-        if (used + 16 > bytes) {
-            snprintf(text + used, bytes - used, ",...");
-            return;
-        }
-        used += (size_t)snprintf(text + used, bytes - used, last > pe ? "%s%d-%d" : "%s%d",
-                                 used ? "," : "", pe, last);
-        pe = last;
-    }
+    return ((const struct gpsh_log_merge_line *)line)->said[pe];
 }
 
 void gpsh_log_merge_print(struct gpsh_log_merge *m,
@@ -107,7 +92,8 @@ void gpsh_log_merge_print(struct gpsh_log_merge *m,
     for (int i = 0; i < m->n; i++) {
         char pes[PES_BYTES], line[LONGEST + PES_BYTES + 32];
         if (m->lines[i].said) {
-            pes_print(&m->lines[i], m->n_pes, pes, sizeof(pes));
+            struct gpsh_text text = {pes, sizeof(pes), 0};
+            gpsh_text_add_ranges(&text, m->n_pes, has_said, &m->lines[i]);
             int n = snprintf(line, sizeof(line), "gpushmem[%s] %s\n", pes, m->lines[i].text);
             print(line, (size_t)n, arg);
         } else {

@@ -14,7 +14,7 @@
 #include "commands.h"
 #include "core/clock.h"
 #include "gpushmem/gpushmem.h"
-#include "observe/verdict.h"
+#include "observe/hang_report.h"
 #include "options.h"
 #include "say.h"
 #include "stat_counters.h"
@@ -113,8 +113,7 @@ static void print_wait(struct gpsh_table *table, const struct gpsh_board *board)
 
 static int print_waits(const struct gpsh_boards *boards)
 {
-    enum { VERDICT_BYTES = 640 };
-    char text[VERDICT_BYTES];
+    char text[GPSH_HANG_REPORT_BYTES];
     int n = boards->list[0]->n_pes;
     struct gpsh_table table = {.columns = 4};
     struct gpsh_pe_view *views = calloc((size_t)n, sizeof *views);
@@ -124,7 +123,7 @@ static int print_waits(const struct gpsh_boards *boards)
     gpsh_table_print(&table);
     if (views)
         gpsh_views_set(views, n, boards);
-    if (views && gpsh_verdict(views, n, text, sizeof text))
+    if (views && gpsh_hang_report(views, n, text, sizeof text))
         printf("\n%s\n", text);
     free(views);
     return 0;

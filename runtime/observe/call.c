@@ -1,15 +1,70 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "observe/call.h"
 
-#include "observe/nvtx.h"
 #include "observe/trace.h"
+
+// ---- Ranges for tools such as Nsight Systems ----
+
+// A tool is injected by NVTX_INJECTION64_PATH, or not at all. A range is of the calling thread.
+#ifdef GPSH_HAVE_NVTX
+
+#include <nvtx3/nvToolsExt.h>
+
+static nvtxDomainHandle_t domain; // of a process: a tool that is there stays
+
+// Without a tool there is no domain.
+static bool nvtx_open(void)
+{
+    if (!domain)
+        domain = nvtxDomainCreateA("gpushmem");
+    return domain;
+}
+
+static void nvtx_push(const char *name, uint64_t bytes)
+{
+    const nvtxEventAttributes_t range = {
+        .version = NVTX_VERSION,
+        .size = NVTX_EVENT_ATTRIB_STRUCT_SIZE,
+        .payloadType = bytes ? NVTX_PAYLOAD_TYPE_UNSIGNED_INT64 : NVTX_PAYLOAD_UNKNOWN,
+        .payload.ullValue = bytes,
+        .messageType = NVTX_MESSAGE_TYPE_ASCII,
+        .message.ascii = name,
+    };
+    nvtxDomainRangePushEx(domain, &range);
+}
+
+static void nvtx_pop(void)
+{
+    nvtxDomainRangePop(domain);
+}
+
+#else
+
+static bool nvtx_open(void)
+{
+    return false;
+}
+
+static void nvtx_push(const char *name, uint64_t bytes)
+{
+    (void)name;
+    (void)bytes;
+}
+
+static void nvtx_pop(void)
+{
+}
+
+#endif
+
+// ---- Calls ----
 
 unsigned gpsh_calls_watched;
 
 void gpsh_calls_open(void)
 {
     unsigned watched = gpsh_trace_is_open() ? GPSH_CALL_TRACE : 0;
-    watched |= gpsh_nvtx_open() ? GPSH_CALL_NVTX : 0;
+    watched |= nvtx_open() ? GPSH_CALL_NVTX : 0;
     __atomic_store_n(&gpsh_calls_watched, watched, __ATOMIC_RELEASE);
 }
 
@@ -22,7 +77,7 @@ void gpsh_call_enter(struct gpsh_call *call)
 {
     call->watchers &= __atomic_load_n(&gpsh_calls_watched, __ATOMIC_ACQUIRE);
     if (call->watchers & GPSH_CALL_NVTX)
-        gpsh_nvtx_push(call->name, call->bytes);
+        nvtx_push(call->name, call->bytes);
     if (call->watchers & GPSH_CALL_TRACE)
         call->began_ns = gpsh_clock_ns();
 }
@@ -47,7 +102,7 @@ static void record(const struct gpsh_call *call)
 void gpsh_call_leave(const struct gpsh_call *call)
 {
     if (call->watchers & GPSH_CALL_NVTX)
-        gpsh_nvtx_pop();
+        nvtx_pop();
     if (call->watchers & GPSH_CALL_TRACE && !__atomic_load_n(&gpsh_trace_stopped, __ATOMIC_ACQUIRE))
         record(call);
 }

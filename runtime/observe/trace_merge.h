@@ -4,7 +4,24 @@
 #ifndef GPSH_TRACE_MERGE_H
 #define GPSH_TRACE_MERGE_H
 
-#include "observe/trace_json.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "observe/trace_parts.h"
+
+struct gpsh_trace_outcome {
+    int n_parts, n_pes;
+    int unfinished;   // parts whose PE has not come to finalize
+    uint64_t records; // in the file
+    uint64_t dropped; // older ones, overwritten
+    int threads_left_out;
+    int refused; // files beside them that are no parts, or damaged ones
+    char why[256];
+    int others;     // further jobs that have left parts
+    bool elsewhere; // `file` is not the one asked for
+    char file[512]; // that has the trace
+};
 
 // Writes FILE and deletes the parts. If FILE has been written since the job began, by another job
 // of the same GPUSHMEM_TRACE, it stays, and the trace is written beside it (`outcome->file`). With

@@ -12,8 +12,8 @@
 #include "core/launcher.h"
 #include "core/settings.h"
 #include "job/job.h"
-#include "observe/question.h"
-#include "observe/verdict.h"
+#include "observe/hang_report.h"
+#include "observe/status_request.h"
 
 enum {
     // with a core for every PE: looks at the condition until the hooks are run, a few microseconds
@@ -161,9 +161,9 @@ static void show_others(struct gpsh_waiter *waiter, uint64_t now_ns)
     gpsh_board_show_wait(&waiter->slot, &record);
 }
 
-static void answer_questions(struct gpsh_waiter *waiter)
+static void answer_status_requests(struct gpsh_waiter *waiter)
 {
-    unsigned now = gpsh_questions() + 1;
+    unsigned now = gpsh_status_requests() + 1;
     if (GPSH_UNLIKELY(now != waiter->asked && waiter->asked)) {
         char text[ABOUT_BYTES];
         show_others(waiter, gpsh_clock_ns());
@@ -181,14 +181,14 @@ static void report_hang(struct gpsh_waiter *waiter, uint64_t now_ns)
     GPSH_LOG(WARN, "wait", "in %s for %lld s (GPUSHMEM_HANG_REPORT), waiting%s", waiter->what,
              (long long)gpsh_settings()->hang_report, about(waiter, text));
     if (!gpsh_launcher_call())
-        waiter->verdict_ns = now_ns + 2 * SHOW_NS;
+        waiter->report_ns = now_ns + 2 * SHOW_NS;
 }
 
 // Again when the wait has lasted twice as long: others may have come late.
-static void say_verdict(struct gpsh_waiter *waiter, uint64_t now_ns)
+static void say_hang_report(struct gpsh_waiter *waiter, uint64_t now_ns)
 {
-    waiter->verdict_ns = now_ns + (now_ns - waiter->began_ns);
-    gpsh_verdict_log(gpsh_job()->boot->job_id, gpsh_job()->my_pe, gpsh_job()->n_pes);
+    waiter->report_ns = now_ns + (now_ns - waiter->began_ns);
+    gpsh_hang_report_log(gpsh_job()->boot->job_id, gpsh_job()->my_pe, gpsh_job()->n_pes);
 }
 
 static void look_at_clock(struct gpsh_waiter *waiter)
@@ -205,8 +205,8 @@ static void look_at_clock(struct gpsh_waiter *waiter)
     uint64_t limit_ns = (uint64_t)gpsh_settings()->hang_report * 1000000000;
     if (limit_ns && !waiter->reported && now - waiter->began_ns >= limit_ns)
         report_hang(waiter, now);
-    if (waiter->verdict_ns && now >= waiter->verdict_ns)
-        say_verdict(waiter, now);
+    if (waiter->report_ns && now >= waiter->report_ns)
+        say_hang_report(waiter, now);
 }
 
 // Short waits do not come here, or return at once.
@@ -218,7 +218,7 @@ static void mind_length(struct gpsh_waiter *waiter)
 
 void gpsh_waiter_tell(struct gpsh_waiter *waiter)
 {
-    answer_questions(waiter);
+    answer_status_requests(waiter);
     look_at_clock(waiter);
 }
 
@@ -285,7 +285,7 @@ int gpsh_waiter_slow(struct gpsh_waiter *waiter)
                          waiter->what, failed, about(waiter, text),
                          gpsh_job()->peers[failed].reason);
     }
-    answer_questions(waiter);
+    answer_status_requests(waiter);
     give_way(waiter, pending);
     mind_length(waiter);
     int status = check_deadline(waiter);

@@ -42,9 +42,9 @@ struct gpsh_waiter {
     uint64_t look_ns;  // when the record on the board is written again
     bool reported;     // the sentence after GPUSHMEM_HANG_REPORT seconds was logged
     // when this PE logs who is late, because no launcher does it; 0: never
-    uint64_t verdict_ns;
+    uint64_t report_ns;
     int slot; // on the board, for other processes; 0: none, as for every short wait
-    // What has to happen for it to end, for the verdict about the whole job.
+    // What has to happen for it to end, for the report about the whole job.
     enum gpsh_awaited awaited;
     int awaited_pe, team;
     uint64_t number;

@@ -19,8 +19,8 @@
 #include "gpushmem/device_host.h"
 #include "job/job.h"
 #include "observe/board.h"
-#include "observe/question.h"
-#include "observe/verdict.h"
+#include "observe/hang_report.h"
+#include "observe/status_request.h"
 #include "proxy/kernel_report.h"
 
 // A waiting thread of a GPU looks at the host's words every few milliseconds. One of the emulation
@@ -68,7 +68,7 @@ void gpushmem_launch_waiting(int change)
             atomic_store_explicit(&begun[slot - 1], record.since_ns, memory_order_relaxed);
         atomic_fetch_add(&in_launch_wait, 1);
         if (atomic_load(&watch.rests) && atomic_exchange(&watch.rests, false))
-            gpsh_questions_wake();
+            gpsh_status_requests_wake();
     } else {
         atomic_fetch_sub(&in_launch_wait, 1);
         if (slot)
@@ -203,7 +203,7 @@ static void report(struct launch_wait *wait, const char *text)
              "kernel: %s",
              (long long)gpsh_settings()->hang_report, text);
     if (!gpsh_launcher_call())
-        gpsh_verdict_log(gpsh_job()->boot->job_id, gpsh_job()->my_pe, gpsh_job()->n_pes);
+        gpsh_hang_report_log(gpsh_job()->boot->job_id, gpsh_job()->my_pe, gpsh_job()->n_pes);
 }
 
 // A wait that is shown and has not been reported is asked for as the limit has it, in turn with any
@@ -258,16 +258,16 @@ static bool may_rest(void)
 // it each time.
 static void *run(void *unused)
 {
-    unsigned seen = gpsh_questions();
+    unsigned seen = gpsh_status_requests();
     struct launch_wait wait = {0};
     for (bool rested = false; !atomic_load(&watch.stop);) {
-        unsigned ticket = gpsh_questions_ticket(), now = gpsh_questions();
+        unsigned ticket = gpsh_status_requests_ticket(), now = gpsh_status_requests();
         if (now != seen)
             answer_question();
         seen = now;
         mind(&wait);
         rested = !rested && may_rest();
-        gpsh_questions_await(ticket, rested ? 0 : LOOK_S);
+        gpsh_status_requests_await(ticket, rested ? 0 : LOOK_S);
     }
     show_none(&wait);
     return unused;
@@ -293,7 +293,7 @@ void gpsh_kernel_watch_stop(void)
 {
     if (watch.running) {
         atomic_store(&watch.stop, true);
-        gpsh_questions_wake();
+        gpsh_status_requests_wake();
         pthread_join(watch.thread, NULL);
     }
     watch.running = false;

@@ -16,7 +16,7 @@
 #include "core/error.h"
 #include "core/thread.h"
 #include "job/job.h"
-#include "observe/question.h"
+#include "observe/status_request.h"
 #include "proxy/proxy.h"
 
 enum {
@@ -163,9 +163,9 @@ static bool take_turn(struct gpsh_proxy_thread *thread)
 }
 
 // An idle or resting thread answers: one that finds work all the time does not hang.
-static void answer_questions(struct gpsh_proxy_thread *thread)
+static void answer_status_requests(struct gpsh_proxy_thread *thread)
 {
-    unsigned questions = gpsh_questions();
+    unsigned questions = gpsh_status_requests();
     if (GPSH_LIKELY(questions == thread->asked) || !take_turn(thread))
         return;
     thread->asked = questions;
@@ -182,7 +182,7 @@ static bool can_be_woken(const struct gpsh_proxy_env *env)
 static void idle_step(struct gpsh_proxy_thread *thread, struct idle *idle)
 {
     const struct gpsh_proxy_env *env = &thread->proxy->env;
-    answer_questions(thread);
+    answer_status_requests(thread);
     if (idle->passes++ % 32 == 0) {
         uint64_t now = gpsh_clock_ns();
         if (idle->passes == 1)
@@ -233,7 +233,7 @@ static bool is_helped(struct gpsh_proxy_thread *thread, struct idle *idle)
                           .rest_us = rest_us < REST_LIMIT_US ? rest_us : REST_LIMIT_US};
     struct timespec rest = {.tv_nsec = idle->rest_us * 1000L};
     nanosleep(&rest, NULL);
-    answer_questions(thread);
+    answer_status_requests(thread);
     return true;
 }
 
@@ -291,7 +291,7 @@ int gpsh_proxy_create(const struct gpsh_proxy_env *env, int n_threads, struct gp
         threads[i].proxy = proxy;
         threads[i].cpu = -1;
         atomic_store(&threads[i].port.open, true);
-        threads[i].asked = gpsh_questions();
+        threads[i].asked = gpsh_status_requests();
         if (env->times)
             gpsh_clock_start(&threads[i].clock);
     }

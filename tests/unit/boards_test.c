@@ -12,7 +12,7 @@
 
 #include "core/clock.h"
 #include "observe/boards.h"
-#include "observe/verdict.h"
+#include "observe/hang_report.h"
 
 enum { PES = 4, READS = 100, SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
 
@@ -177,7 +177,7 @@ static void check_board(const struct gpsh_board *b)
     struct gpsh_pe_view *views = calloc((size_t)b->n_pes, sizeof *views);
     const struct gpsh_boards one = {.n = 1, .list = (struct gpsh_board *[]){(void *)b}};
     gpsh_views_set(views, b->n_pes, &one);
-    gpsh_verdict(views, b->n_pes, text, sizeof text);
+    gpsh_hang_report(views, b->n_pes, text, sizeof text);
     for (const char *c = text; *c; c++)
         cr_assert(*c >= ' ', "the sentence has control character %d", *c);
     for (uint64_t at = 0; gpsh_sheet_next(&b->sheet, b, &at, &row);)

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "core/scratch.h"
-#include "observe/question.h"
+#include "observe/status_request.h"
 #include "proxy_rig.h"
 
 TestSuite(proxy_report, .init = set_up, .fini = tear_down);
@@ -77,7 +77,7 @@ Test(proxy_report, question__of_a_thread_that_waits__is_answered)
     cr_assert_eq(gpsh_scratch_dir("proxy-report", 32, dir, sizeof dir), 0);
     snprintf(path, sizeof path, "%s/log", dir);
     cr_assert_eq(gpsh_log_open(GPSH_LOG_WARN, path), 0);
-    gpsh_questions_open();
+    gpsh_status_requests_open();
     push(0, put_to(3));
     step();
     cr_assert_eq(gpsh_proxy_start(proxy), 0);

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "observe/trace.h"
-#include "observe/trace_clock.h"
 
 // ---- The time between two looks at the clock ----
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "observe/verdict.h"
+#include "observe/hang_report.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,24 +10,9 @@
 #include "core/hash.h"
 #include "core/log.h"
 #include "core/team_name.h"
+#include "core/text.h"
 
-enum { PES_BYTES = 96, VERDICT_BYTES = 640 };
-
-struct text {
-    char *at;
-    size_t bytes, used;
-};
-
-__attribute__((format(printf, 2, 3))) static void add(struct text *t, const char *format, ...)
-{
-    va_list args;
-    if (t->used >= t->bytes)
-        return;
-    va_start(args, format);
-    int n = vsnprintf(t->at + t->used, t->bytes - t->used, format, args);
-    va_end(args);
-    t->used += n > 0 ? (size_t)n : 0;
-}
+enum { PES_BYTES = 96 };
 
 // A set of PEs, for a sentence.
 struct pe_set {
@@ -37,29 +21,21 @@ struct pe_set {
     char text[PES_BYTES]; // "PE 3", "PEs 0-2,5"; cut with dots where it gets too long
 };
 
+static bool is_in(const void *in, int pe)
+{
+    return ((const bool *)in)[pe];
+}
+
 static void pe_set_print(struct pe_set *some, const bool *in, int n)
 {
-    struct text t = {some->text, sizeof some->text, 0};
+    struct gpsh_text t = {some->text, sizeof some->text, 0};
     *some = (struct pe_set){.first = -1};
     for (int pe = 0; pe < n; pe++) {
         some->first = in[pe] && some->first < 0 ? pe : some->first;
         some->n += in[pe];
     }
-    add(&t, some->n == 1 ? "PE " : "PEs ");
-    for (int pe = 0; pe < n; pe++) {
-        int last = pe;
-        if (!in[pe])
-            continue;
-        while (last + 1 < n && in[last + 1])
-            last++;
-        const char *comma = pe == some->first ? "" : ",";
-        if (t.used + 28 > t.bytes) {
-            add(&t, "%s...", comma);
-            return;
-        }
-        add(&t, last > pe ? "%s%d-%d" : "%s%d", comma, pe, last);
-        pe = last;
-    }
+    gpsh_text_add(&t, some->n == 1 ? "PE " : "PEs ");
+    gpsh_text_add_ranges(&t, n, is_in, in);
 }
 
 // ---- What the sentence is about ----
@@ -109,41 +85,46 @@ static void place_print(const struct gpsh_wait_record *at, char *text, size_t by
 }
 
 // What the PE that is late is doing instead.
-static void add_alibi(struct text *t, const struct gpsh_pe_view *views, const struct pe_set *late)
+static void add_alibi(struct gpsh_text *t, const struct gpsh_pe_view *views,
+                      const struct pe_set *late)
 {
     const struct gpsh_pe_view *view = &views[late->first];
     if (view->state == GPSH_PE_BUSY)
-        add(t,
-            late->n == 1 ? ". It is in no wait of the library"
-                         : ". PE %d is in no wait of the "
-                           "library",
-            late->first);
+        gpsh_text_add(t,
+                      late->n == 1 ? ". It is in no wait of the library"
+                                   : ". PE %d is in no wait of the "
+                                     "library",
+                      late->first);
     else if (view->state == GPSH_PE_WAITS || view->state == GPSH_PE_KERNEL)
-        add(t, ". PE %d is in %s, waiting%s", late->first, view->wait.what, view->wait.text);
+        gpsh_text_add(t, ". PE %d is in %s, waiting%s", late->first, view->wait.what,
+                      view->wait.text);
     else if (view->state == GPSH_PE_ENDED)
-        add(t, ". PE %d has ended without gpushmem_finalize", late->first);
+        gpsh_text_add(t, ". PE %d has ended without gpushmem_finalize", late->first);
     else if (view->state == GPSH_PE_ABSENT)
-        add(t, ". PE %d is not between init and finalize", late->first);
+        gpsh_text_add(t, ". PE %d is not between init and finalize", late->first);
     else
-        add(t, ". Nothing is known of PE %d here", late->first);
+        gpsh_text_add(t, ". Nothing is known of PE %d here", late->first);
 }
 
-static void say_late(struct text *t, const struct gpsh_pe_view *views, const struct pe_set *late,
-                     const struct pe_set *waiting, const struct pe_set *unseen,
-                     const struct gpsh_wait_record *at)
+static void say_late(struct gpsh_text *t, const struct gpsh_pe_view *views,
+                     const struct pe_set *late, const struct pe_set *waiting,
+                     const struct pe_set *unseen, const struct gpsh_wait_record *at)
 {
     char place[160];
     place_print(at, place, sizeof place);
     if (late->n) {
-        add(t, "%s %s not reached %s; %s %s for %s", late->text, late->n == 1 ? "has" : "have",
-            place, waiting->text, waiting->n == 1 ? "waits" : "wait", late->n == 1 ? "it" : "them");
+        gpsh_text_add(t, "%s %s not reached %s; %s %s for %s", late->text,
+                      late->n == 1 ? "has" : "have", place, waiting->text,
+                      waiting->n == 1 ? "waits" : "wait", late->n == 1 ? "it" : "them");
         add_alibi(t, views, late);
     } else if (unseen->n) {
-        add(t, "%s %s reached %s, and %s; of %s nothing is known on this host: look there",
-            waiting->text, waiting->n == 1 ? "has" : "have all", place,
-            waiting->n == 1 ? "waits" : "wait", unseen->text);
+        gpsh_text_add(t,
+                      "%s %s reached %s, and %s; of %s nothing is known on this host: look there",
+                      waiting->text, waiting->n == 1 ? "has" : "have all", place,
+                      waiting->n == 1 ? "waits" : "wait", unseen->text);
     } else {
-        add(t,
+        gpsh_text_add(
+            t,
             "%s %s reached %s, and still %s for each other: an operation between them is lost "
             "or stuck",
             waiting->text, waiting->n == 1 ? "has" : "have all", place,
@@ -160,7 +141,7 @@ static void pe_set_in_state(struct pe_set *some, const struct gpsh_pe_view *view
 }
 
 // PEs that have not called init come before those that have ended, and those that work in it.
-static void say_init(struct text *t, const struct gpsh_pe_view *views, int n, bool *in,
+static void say_init(struct gpsh_text *t, const struct gpsh_pe_view *views, int n, bool *in,
                      const struct pe_set *waiting)
 {
     static const struct {
@@ -175,20 +156,21 @@ static void say_init(struct text *t, const struct gpsh_pe_view *views, int n, bo
     for (size_t i = 0; i < sizeof reasons / sizeof reasons[0] && !late.n; i++) {
         pe_set_in_state(&late, views, n, in, reasons[i].state);
         if (late.n)
-            add(t, "%s %s; %s %s for %s in there", late.text,
-                late.n == 1 ? reasons[i].one : reasons[i].several, waiting->text,
-                waiting->n == 1 ? "waits" : "wait", late.n == 1 ? "it" : "them");
+            gpsh_text_add(t, "%s %s; %s %s for %s in there", late.text,
+                          late.n == 1 ? reasons[i].one : reasons[i].several, waiting->text,
+                          waiting->n == 1 ? "waits" : "wait", late.n == 1 ? "it" : "them");
     }
     pe_set_in_state(&late, views, n, in, GPSH_PE_UNSEEN);
     if (late.n)
-        add(t, "%s%s; of %s nothing is known on this host: look there",
-            t->used ? "" : waiting->text,
-            t->used           ? ""
-            : waiting->n == 1 ? " waits in gpushmem_init"
-                              : " wait in gpushmem_init",
-            late.text);
+        gpsh_text_add(t, "%s%s; of %s nothing is known on this host: look there",
+                      t->used ? "" : waiting->text,
+                      t->used           ? ""
+                      : waiting->n == 1 ? " waits in gpushmem_init"
+                                        : " wait in gpushmem_init",
+                      late.text);
     else if (!t->used)
-        add(t, "%s wait in gpushmem_init for each other: the launcher does not bring them together",
+        gpsh_text_add(
+            t, "%s wait in gpushmem_init for each other: the launcher does not bring them together",
             waiting->text);
 }
 
@@ -205,21 +187,22 @@ static bool is_late(const struct gpsh_pe_view *views, int n, int pe,
     return false;
 }
 
-static void say_alone(struct text *t, const struct gpsh_pe_view *views, int n,
+static void say_alone(struct gpsh_text *t, const struct gpsh_pe_view *views, int n,
                       const struct gpsh_wait_record *at, const struct pe_set *waiting,
                       const struct pe_set *busy)
 {
     int pe = 0;
     while (pe < n - 1 && &views[pe].wait != at)
         pe++;
-    add(t, "PE %d is in %s, waiting%s", pe, at->what, at->text);
+    gpsh_text_add(t, "PE %d is in %s, waiting%s", pe, at->what, at->text);
     if (waiting->n > 1)
-        add(t, "; %s are in waits that do not end, this is the longest", waiting->text);
+        gpsh_text_add(t, "; %s are in waits that do not end, this is the longest", waiting->text);
     if (busy->n)
-        add(t, "; %s %s in no wait of the library", busy->text, busy->n == 1 ? "is" : "are");
+        gpsh_text_add(t, "; %s %s in no wait of the library", busy->text,
+                      busy->n == 1 ? "is" : "are");
 }
 
-static void say(struct text *t, const struct gpsh_pe_view *views, int n, bool *in,
+static void say(struct gpsh_text *t, const struct gpsh_pe_view *views, int n, bool *in,
                 const struct gpsh_wait_record *at)
 {
     struct pe_set waiting, late, busy, unseen;
@@ -241,9 +224,9 @@ static void say(struct text *t, const struct gpsh_pe_view *views, int n, bool *i
         say_alone(t, views, n, at, &waiting, &busy);
 }
 
-bool gpsh_verdict(const struct gpsh_pe_view *views, int n, char *text, size_t bytes)
+bool gpsh_hang_report(const struct gpsh_pe_view *views, int n, char *text, size_t bytes)
 {
-    struct text t = {text, bytes, 0};
+    struct gpsh_text t = {text, bytes, 0};
     const struct gpsh_wait_record *at = main_wait(views, n);
     bool *in = at ? calloc((size_t)n, sizeof *in) : NULL;
     text[0] = '\0';
@@ -286,15 +269,15 @@ static bool is_news(const char *text)
     return atomic_exchange(&last, now) != now;
 }
 
-void gpsh_verdict_log(const char *job, int pe, int n_pes)
+void gpsh_hang_report_log(const char *job, int pe, int n_pes)
 {
     struct gpsh_boards boards;
-    char text[VERDICT_BYTES];
+    char text[GPSH_HANG_REPORT_BYTES];
     struct gpsh_pe_view *views = calloc((size_t)n_pes, sizeof *views);
     if (views && !gpsh_boards_read(&boards, gpsh_board_is_of_job, job)) {
         gpsh_views_set(views, n_pes, &boards);
-        if (first_that_waits(views, n_pes) == pe && gpsh_verdict(views, n_pes, text, sizeof text) &&
-            is_news(text))
+        if (first_that_waits(views, n_pes) == pe &&
+            gpsh_hang_report(views, n_pes, text, sizeof text) && is_news(text))
             GPSH_LOG(WARN, "hang", "%s", text);
         gpsh_boards_free(&boards);
     }

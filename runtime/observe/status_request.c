@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #define _GNU_SOURCE // sigaction, syscall
-#include "observe/question.h"
+#include "observe/status_request.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -17,18 +17,18 @@ static atomic_uint questions; // SIGUSR1s so far
 static atomic_uint wakes;     // a futex: changes with each of them, and when somebody is to wake up
 
 // Also from a signal handler: a store and a system call.
-void gpsh_questions_wake(void)
+void gpsh_status_requests_wake(void)
 {
     atomic_fetch_add(&wakes, 1);
     syscall(SYS_futex, &wakes, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }
 
-unsigned gpsh_questions_ticket(void)
+unsigned gpsh_status_requests_ticket(void)
 {
     return atomic_load(&wakes);
 }
 
-void gpsh_questions_await(unsigned ticket, int64_t limit_s)
+void gpsh_status_requests_await(unsigned ticket, int64_t limit_s)
 {
     const struct timespec limit = {.tv_sec = (time_t)limit_s};
     syscall(SYS_futex, &wakes, FUTEX_WAIT_PRIVATE, ticket, limit_s ? &limit : NULL, NULL, 0);
@@ -38,7 +38,7 @@ static void on_question(int number)
 {
     int error = errno;
     atomic_fetch_add_explicit(&questions, 1, memory_order_relaxed);
-    gpsh_questions_wake();
+    gpsh_status_requests_wake();
     errno = error;
 }
 
@@ -49,12 +49,12 @@ static bool has_default_action(void)
            now.sa_handler == SIG_DFL;
 }
 
-unsigned gpsh_questions(void)
+unsigned gpsh_status_requests(void)
 {
     return atomic_load_explicit(&questions, memory_order_relaxed);
 }
 
-void gpsh_questions_open(void)
+void gpsh_status_requests_open(void)
 {
     const struct sigaction action = {.sa_handler = on_question, .sa_flags = SA_RESTART};
     if (has_default_action())

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // One sentence of what all PEs of a job that hangs wait for.
-#ifndef GPSH_VERDICT_H
-#define GPSH_VERDICT_H
+#ifndef GPSH_HANG_REPORT_H
+#define GPSH_HANG_REPORT_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "observe/boards.h"
+
+enum { GPSH_HANG_REPORT_BYTES = 640 };
 
 enum gpsh_pe_state {
     GPSH_PE_UNSEEN, // on another host, or it cannot be looked at
@@ -27,10 +29,10 @@ void gpsh_views_set(struct gpsh_pe_view *views, int n, const struct gpsh_boards 
 
 // "PE 3 has not reached barrier 17 (gpushmem_barrier_all); PEs 0-2 wait for it". False, and an
 // empty text, if no PE waits, or there is no memory.
-bool gpsh_verdict(const struct gpsh_pe_view *views, int n, char *text, size_t bytes);
+bool gpsh_hang_report(const struct gpsh_pe_view *views, int n, char *text, size_t bytes);
 
-// For a PE whose launcher does not ask: logs the verdict over the PEs of its job on this host, if
+// For a PE whose launcher does not ask: logs the report over the PEs of its job on this host, if
 // it is the first PE of those that wait, and has not logged the same before. Any thread.
-void gpsh_verdict_log(const char *job, int pe, int n_pes);
+void gpsh_hang_report_log(const char *job, int pe, int n_pes);
 
 #endif
