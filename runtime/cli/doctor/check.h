@@ -4,6 +4,7 @@
 #define GPSH_DOCTOR_CHECK_H
 
 #include "doctor/host.h"
+#include "json.h"
 
 // From good to bad.
 enum gpsh_check_result {
@@ -27,7 +28,12 @@ struct gpsh_check {
     const char *means; // what a problem means for a job
     const char *mends; // what to do about it
     bool varies;       // `saw` differs even between PEs on equal machines
+    // False: it says in the finding why there is nothing to look at. NULL: there always is.
+    bool (*needs)(const struct gpsh_host *host, struct gpsh_finding *finding);
+    // One of the two: the second is called for each active RoCE port.
     void (*look)(const struct gpsh_host *host, struct gpsh_finding *finding);
+    void (*look_at_port)(const struct gpsh_host *host, struct gpsh_finding *finding,
+                         const struct gpsh_port *port);
 };
 extern const struct gpsh_check gpsh_checks[]; // ends with a row of zeros
 int gpsh_checks_count(void);
@@ -43,6 +49,17 @@ void gpsh_mend(struct gpsh_finding *finding, const char *format, ...)
 // Whether libibverbs gives this process a device, be it one that the kernel does not know.
 bool gpsh_verbs_has_devices(void);
 
+// What checks need of the machine (gpsh_check.needs).
+bool gpsh_needs_gpu(const struct gpsh_host *host, struct gpsh_finding *finding);
+bool gpsh_needs_nic(const struct gpsh_host *host, struct gpsh_finding *finding);
+bool gpsh_needs_both(const struct gpsh_host *host, struct gpsh_finding *finding);
+bool gpsh_needs_device(const struct gpsh_host *host, struct gpsh_finding *finding);
+bool gpsh_needs_switch(const struct gpsh_host *host, struct gpsh_finding *finding);
+bool gpsh_needs_port(const struct gpsh_host *host, struct gpsh_finding *finding);
+bool gpsh_needs_seen_port(const struct gpsh_host *host, struct gpsh_finding *finding);
+bool gpsh_needs_active_port(const struct gpsh_host *host, struct gpsh_finding *finding);
+bool gpsh_needs_roce_port(const struct gpsh_host *host, struct gpsh_finding *finding);
+
 #define GPSH_CHECK_FUNCTION(name)                                                                  \
     void gpsh_check_##name(const struct gpsh_host *host, struct gpsh_finding *finding)
 GPSH_CHECK_FUNCTION(driver);
@@ -55,11 +72,6 @@ GPSH_CHECK_FUNCTION(verbs);
 GPSH_CHECK_FUNCTION(uverbs);
 GPSH_CHECK_FUNCTION(port);
 GPSH_CHECK_FUNCTION(rate);
-GPSH_CHECK_FUNCTION(mtu);
-GPSH_CHECK_FUNCTION(gid);
-GPSH_CHECK_FUNCTION(namespace);
-GPSH_CHECK_FUNCTION(pfc);
-GPSH_CHECK_FUNCTION(ecn);
 GPSH_CHECK_FUNCTION(loss);
 GPSH_CHECK_FUNCTION(routing);
 GPSH_CHECK_FUNCTION(distance);
@@ -79,5 +91,41 @@ GPSH_CHECK_FUNCTION(settings);
 GPSH_CHECK_FUNCTION(launcher);
 GPSH_CHECK_FUNCTION(pmix);
 GPSH_CHECK_FUNCTION(self_test);
+
+#define GPSH_PORT_CHECK_FUNCTION(name)                                                             \
+    void gpsh_check_##name(const struct gpsh_host *host, struct gpsh_finding *finding,             \
+                           const struct gpsh_port *port)
+GPSH_PORT_CHECK_FUNCTION(mtu);
+GPSH_PORT_CHECK_FUNCTION(gid);
+GPSH_PORT_CHECK_FUNCTION(namespace);
+GPSH_PORT_CHECK_FUNCTION(pfc);
+GPSH_PORT_CHECK_FUNCTION(ecn);
+
+// ---- The report ----
+
+enum { GPSH_CHECKS_MOST = 48 };
+
+struct gpsh_report {
+    struct gpsh_finding findings[GPSH_CHECKS_MOST]; // by the rows of gpsh_checks
+    bool wanted[GPSH_CHECKS_MOST];                  // others were not looked at
+    bool named;                                     // the command line says which are wanted
+};
+
+const char *gpsh_result_word(enum gpsh_check_result result);
+enum gpsh_check_result gpsh_report_worst(const struct gpsh_report *report);
+// 0 if all is well, 1 with a problem, 3 if something cannot be told.
+int gpsh_report_exit(enum gpsh_check_result worst);
+
+// Problems in full, all else by a line; what does not apply only if it was named. With `all`
+// everything in full.
+void gpsh_report_print(const struct gpsh_report *report, bool all);
+void gpsh_report_json(const struct gpsh_report *report);
+// The table, as docs/doctor.md has it.
+void gpsh_checks_markdown(void);
+// Every PE of the job hands its report to PE 0, which prints what differs. The exit status.
+int gpsh_report_fabric(const struct gpsh_report *report, bool json);
+
+// The other half of the check `self-test`, in a process of its own.
+int gpsh_self_test_run(void);
 
 #endif

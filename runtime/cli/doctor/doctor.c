@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // `gpushmem doctor`: what stands between a GPU and the wire.
-#include "doctor/doctor.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "commands.h"
+#include "doctor/check.h"
 #include "options.h"
 #include "say.h"
 
@@ -41,11 +40,23 @@ static bool root_check(const struct gpsh_command_line *line, const char *root)
                                  root, strerror(errno ? errno : ENOTDIR));
 }
 
+static void check_run(const struct gpsh_check *check, const struct gpsh_host *host,
+                      struct gpsh_finding *finding)
+{
+    if (check->needs && !check->needs(host, finding))
+        return;
+    if (check->look)
+        check->look(host, finding);
+    for (int i = 0; check->look_at_port && i < host->ports.n; i++)
+        if (host->ports.port[i].active && host->ports.port[i].ethernet)
+            check->look_at_port(host, finding, &host->ports.port[i]);
+}
+
 static void look_at_all(const struct gpsh_host *host, struct gpsh_report *report)
 {
     for (int i = 0; gpsh_checks[i].id; i++)
         if (report->wanted[i])
-            gpsh_checks[i].look(host, &report->findings[i]);
+            check_run(&gpsh_checks[i], host, &report->findings[i]);
 }
 
 static int tell(const struct gpsh_report *report, bool json, bool all)
@@ -96,7 +107,10 @@ int gpsh_cmd_doctor(int argc, char **argv)
     errno = 0;
     if (!wanted_mark(&line, &report, argv + operand) || (root && !root_check(&line, root)))
         return GPSH_OPTIONS_EXIT_USAGE;
-    const struct gpsh_host host = {.root = root ? root : "", .live = !root};
+    static struct gpsh_host host;
+    host.root = root ? root : "";
+    host.live = !root;
+    gpsh_host_devices(&host);
     look_at_all(&host, &report);
     return fabric ? gpsh_report_fabric(&report, json) : tell(&report, json, all);
 }

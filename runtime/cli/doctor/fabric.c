@@ -10,7 +10,8 @@
 
 #include "bootstrap/bootstrap.h"
 #include "core/error.h"
-#include "doctor/doctor.h"
+#include "core/text.h"
+#include "doctor/check.h"
 #include "page.h"
 #include "say.h"
 
@@ -87,30 +88,34 @@ static bool is_first(const struct letter *letters, int pe, int check)
     return true;
 }
 
+struct group {
+    const struct letter *letters, *first;
+    int check;
+};
+
+static bool is_of_group(const void *group, int pe)
+{
+    const struct group *g = group;
+    return g->letters + pe >= g->first && is_alike(g->first, g->letters + pe, g->check);
+}
+
 // "PE 3", "PEs 0-3,5", and the host if it is one.
 static void group_name(const struct letter *letters, int n, int first, int check, char *text,
                        size_t bytes)
 {
+    const struct group group = {letters, &letters[first], check};
+    struct gpsh_text t = {text, bytes, 0};
     int alike = 0;
-    for (int pe = first; pe < n; pe++)
-        alike += is_alike(&letters[first], &letters[pe], check);
-    int used = snprintf(text, bytes, alike == 1 ? "PE " : "PEs ");
-    bool one_host = true, comma = false;
-    for (int pe = first; pe < n && used > 0 && (size_t)used + 32 < bytes; pe++) {
-        int last = pe;
-        if (!is_alike(&letters[first], &letters[pe], check))
-            continue;
-        while (last + 1 < n && is_alike(&letters[first], &letters[last + 1], check))
-            last++;
-        for (int i = pe; i <= last; i++)
-            one_host &= !strcmp(letters[i].host, letters[first].host);
-        used += snprintf(text + used, bytes - (size_t)used, last > pe ? "%s%d-%d" : "%s%d",
-                         comma ? "," : "", pe, last);
-        comma = true;
-        pe = last;
+    bool one_host = letters[first].host[0];
+    for (int pe = first; pe < n; pe++) {
+        bool in = is_of_group(&group, pe);
+        alike += in;
+        one_host &= !in || !strcmp(letters[pe].host, letters[first].host);
     }
-    if (one_host && letters[first].host[0] && used > 0 && (size_t)used < bytes)
-        snprintf(text + used, bytes - (size_t)used, " on %s", letters[first].host);
+    gpsh_text_add(&t, alike == 1 ? "PE " : "PEs ");
+    gpsh_text_add_ranges(&t, n, is_of_group, &group);
+    if (one_host)
+        gpsh_text_add(&t, " on %s", letters[first].host);
 }
 
 static void check_print(const struct letter *letters, int n, int check)

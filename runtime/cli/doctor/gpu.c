@@ -10,25 +10,10 @@
 #include "commands.h"
 #include "core/config.h"
 #include "doctor/check.h"
-#include "doctor/environment.h"
-#include "doctor/pci.h"
 #include "gpu/gpu_driver.h"
 #include "gpushmem/gpushmem.h"
 
 enum { OLDEST_DRIVER = 515, VERSION_BYTES = 32 };
-
-// True if there are GPUs; else the finding says what there is instead.
-static bool gpus_are_there(const struct gpsh_host *host, struct gpsh_finding *finding,
-                           struct gpsh_pcis *gpus)
-{
-    int status = gpsh_pci_gpus(host, gpus);
-    if (status)
-        gpsh_found(finding, GPSH_CANNOT_TELL, "/sys/bus/pci/devices cannot be read (%s)",
-                   strerror(-status));
-    else if (!gpus->n)
-        gpsh_found(finding, GPSH_NOT_APPLICABLE, "no NVIDIA GPU on the PCI bus");
-    return !status && gpus->n;
-}
 
 // "580.65.06": the first word of the kernel driver's line that looks like one. False if there is
 // none.
@@ -56,15 +41,12 @@ static int kernel_driver_read(const struct gpsh_host *host, char *text, size_t b
 
 GPSH_CHECK_FUNCTION(driver)
 {
-    struct gpsh_pcis gpus;
     char text[256], version[VERSION_BYTES];
-    if (!gpus_are_there(host, finding, &gpus))
-        return;
     int status = kernel_driver_read(host, text, sizeof text);
     if (status == -ENOENT) {
         bool nouveau = !gpsh_host_access(host, 0, "sys/module/nouveau");
         gpsh_found(finding, GPSH_PROBLEM, "%d GPU%s, and NVIDIA's kernel driver is not loaded%s",
-                   gpus.n, gpus.n > 1 ? "s" : "", nouveau ? "; nouveau has them" : "");
+                   host->gpus.n, host->gpus.n > 1 ? "s" : "", nouveau ? "; nouveau has them" : "");
         if (nouveau)
             gpsh_mend(finding, "echo blacklist nouveau | sudo tee /etc/modprobe.d/nouveau.conf; "
                                "sudo update-initramfs -u; reboot");
@@ -79,8 +61,8 @@ GPSH_CHECK_FUNCTION(driver)
                    OLDEST_DRIVER);
         gpsh_mend(finding, "install driver %d or newer (CUDA 11.7)", OLDEST_DRIVER);
     } else {
-        gpsh_found(finding, GPSH_OK, "%d GPU%s, NVIDIA driver %s", gpus.n, gpus.n > 1 ? "s" : "",
-                   version);
+        gpsh_found(finding, GPSH_OK, "%d GPU%s, NVIDIA driver %s", host->gpus.n,
+                   host->gpus.n > 1 ? "s" : "", version);
     }
 }
 
@@ -134,9 +116,8 @@ static void cuda_wanted(const struct gpsh_host *host, struct gpsh_finding *findi
 
 GPSH_CHECK_FUNCTION(cuda)
 {
-    struct gpsh_pcis gpus;
     char text[256], kernel[VERSION_BYTES] = "", library[VERSION_BYTES] = "";
-    if (!gpus_are_there(host, finding, &gpus)) {
+    if (!gpsh_needs_gpu(host, finding)) {
         cuda_wanted(host, finding);
         return;
     }
@@ -171,11 +152,8 @@ static void file_check(const struct gpsh_host *host, struct gpsh_finding *findin
 
 GPSH_CHECK_FUNCTION(gpu_files)
 {
-    struct gpsh_pcis gpus;
     static struct gpsh_names names;
     int n = 0;
-    if (!gpus_are_there(host, finding, &gpus))
-        return;
     file_check(host, finding, "nvidiactl");
     file_check(host, finding, "nvidia-uvm");
     gpsh_host_list(host, &names, "dev");
@@ -197,27 +175,20 @@ GPSH_CHECK_FUNCTION(gpu_files)
 
 GPSH_CHECK_FUNCTION(fabric_manager)
 {
-    struct gpsh_pcis switches;
     char first[32];
-    int status = gpsh_pci_nvswitches(host, &switches);
-    if (status)
-        gpsh_found(finding, GPSH_CANNOT_TELL, "/sys/bus/pci/devices cannot be read (%s)",
-                   strerror(-status));
-    else if (!switches.n)
-        gpsh_found(finding, GPSH_NOT_APPLICABLE, "no NVSwitch on the PCI bus");
-    else if (gpsh_host_runs(host, "nv-fabricmanager"))
-        gpsh_found(finding, GPSH_OK, "%d NVSwitches, nv-fabricmanager runs", switches.n);
+    if (gpsh_host_runs(host, "nv-fabricmanager"))
+        gpsh_found(finding, GPSH_OK, "%d NVSwitches, nv-fabricmanager runs", host->switches.n);
     else if (gpsh_environment_container(host))
         gpsh_found(finding, GPSH_CANNOT_TELL,
                    "%d NVSwitches; processes of the host cannot be seen in this container",
-                   switches.n);
+                   host->switches.n);
     else if (gpsh_host_read(host, first, sizeof first, "proc/1/comm") <= 0)
         gpsh_found(finding, GPSH_CANNOT_TELL,
                    "%d NVSwitches; /proc shows this user no processes of others (hidepid)",
-                   switches.n);
+                   host->switches.n);
     else
         gpsh_found(finding, GPSH_PROBLEM, "%d NVSwitches, and nv-fabricmanager does not run",
-                   switches.n);
+                   host->switches.n);
 }
 
 // ---- What NICs need of the driver ----
@@ -243,15 +214,11 @@ static bool driver_has_dmabuf(const struct gpsh_host *host)
 
 GPSH_CHECK_FUNCTION(gpudirect)
 {
-    struct gpsh_pcis gpus, nics;
     char setting[32] = "";
-    if (!gpus_are_there(host, finding, &gpus))
-        return;
-    gpsh_pci_nics(host, &nics);
     bool peer_memory = !gpsh_host_access(host, 0, "sys/module/nvidia_peermem") ||
                        !gpsh_host_access(host, 0, "sys/module/nv_peer_mem");
     bool dmabuf = kernel_has_dmabuf(host) && driver_has_dmabuf(host);
-    if (!nics.n)
+    if (!host->nics.n)
         gpsh_found(finding, GPSH_NOT_APPLICABLE, "no RDMA NIC");
     else if (!strcmp(gpsh_environment_setting(host, "GPUSHMEM_GPUDIRECT", setting, sizeof setting),
                      "never")) {
@@ -286,13 +253,10 @@ static int64_t largest_bar(const char *resource)
 
 GPSH_CHECK_FUNCTION(bar1)
 {
-    struct gpsh_pcis gpus;
-    if (!gpus_are_there(host, finding, &gpus))
-        return;
     int64_t heap = gpsh_environment_heap(host);
-    for (int i = 0; i < gpus.n; i++) {
+    for (int i = 0; i < host->gpus.n; i++) {
         char text[2048];
-        const char *pci = gpus.device[i].address;
+        const char *pci = host->gpus.device[i].address;
         int status =
             gpsh_host_read(host, text, sizeof text, "sys/bus/pci/devices/%s/resource", pci);
         int64_t bytes = status < 0 ? -1 : largest_bar(text);

@@ -11,10 +11,52 @@
 
 enum { GPSH_HOST_NAME_BYTES = 64, GPSH_HOST_NAMES = 4096 };
 
+// ---- Devices, as sysfs shows them ----
+
+enum { GPSH_PCI_BYTES = 32, GPSH_PCI_MOST = 64, GPSH_PCI_PATH = 16 };
+
+struct gpsh_pci {
+    char address[GPSH_PCI_BYTES];
+    unsigned vendor, class_code; // the class with its subclass: 0x0302
+};
+
+struct gpsh_pcis {
+    int n;
+    struct gpsh_pci device[GPSH_PCI_MOST];
+};
+
+enum { GPSH_PORTS_MOST = 64 };
+
+struct gpsh_port {
+    char device[GPSH_HOST_NAME_BYTES];
+    char interface[GPSH_HOST_NAME_BYTES]; // of the network; "" if there is none, or not here
+    int number;
+    char state[32]; // "ACTIVE"; "" if it cannot be read
+    bool active, ethernet;
+    double gbps; // 0: not known
+    int lanes;   // 0: not known
+};
+
+struct gpsh_ports {
+    int status; // 0, or -errno: /sys/class/infiniband is not there or not to be read
+    int n, n_active, n_ethernet; // the last one counts active ports
+    struct gpsh_port port[GPSH_PORTS_MOST];
+};
+
 struct gpsh_host {
     const char *root; // "" for "/"
     bool live;
+    int bus_status;            // 0, or -errno: the PCI bus cannot be read
+    struct gpsh_pcis gpus;     // NVIDIA's
+    struct gpsh_pcis nics;     // with a verbs device, or such that could have one
+    struct gpsh_pcis switches; // bridges of NVLink
+    struct gpsh_ports ports;   // of verbs devices
 };
+
+// Reads what stands in the struct after `live`.
+void gpsh_host_devices(struct gpsh_host *host);
+
+// ---- Files ----
 
 // Paths are formats, without a slash at the beginning.
 #define GPSH_HOST_PATH(n) __attribute__((format(printf, n, n + 1)))
@@ -51,5 +93,38 @@ bool gpsh_host_runs(const struct gpsh_host *host, const char *name);
 bool gpsh_host_variable(const struct gpsh_host *host, const char *name, char *value, size_t bytes);
 // All of them, like environ.
 char *const *gpsh_host_environment(const struct gpsh_host *host);
+
+// ---- PCI devices ----
+
+// The bridges above a device, the outermost first, and its own address last; how many.
+int gpsh_pci_path(const struct gpsh_host *host, const char *address,
+                  char path[GPSH_PCI_PATH][GPSH_PCI_BYTES]);
+
+// Its configuration space. A plain user gets the first 64 bytes. How many, or -errno.
+enum { GPSH_PCI_CONFIG = 4096 };
+int gpsh_pci_config(const struct gpsh_host *host, const char *address,
+                    unsigned char config[GPSH_PCI_CONFIG]);
+// The offset of a capability, or of an extended one; 0: none, -1: not to be read by this user.
+int gpsh_pci_capability(const unsigned char *config, int bytes, unsigned id);
+int gpsh_pci_extended(const unsigned char *config, int bytes, unsigned id);
+
+// ---- The process and what it runs in ----
+
+// "docker", "podman", ... or NULL outside containers.
+const char *gpsh_environment_container(const struct gpsh_host *host);
+
+// Bytes of GPUSHMEM_HEAP_SIZE, or its default.
+int64_t gpsh_environment_heap(const struct gpsh_host *host);
+
+// A variable, or what settings files say for it: the value, or "" if nobody has given one.
+const char *gpsh_environment_setting(const struct gpsh_host *host, const char *name, char *value,
+                                     size_t bytes);
+
+// A file of this process's control group, "memory.max": 0, -errno or -ENOENT without such a group.
+int gpsh_environment_cgroup(const struct gpsh_host *host, const char *file, char *text,
+                            size_t bytes);
+
+// The number after "Name:" in /proc/self/status or /proc/self/limits; false if there is none.
+bool gpsh_environment_field(const char *text, const char *name, char *value, size_t bytes);
 
 #endif

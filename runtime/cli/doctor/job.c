@@ -6,7 +6,6 @@
 
 #include "core/config.h"
 #include "doctor/check.h"
-#include "doctor/environment.h"
 #include "gpushmem/gpushmem.h"
 
 GPSH_CHECK_FUNCTION(settings)

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Checks of NICs, their driver and their ports.
+// Checks of NICs, their driver and their host->ports.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "doctor/check.h"
-#include "doctor/environment.h"
-#include "doctor/pci.h"
-#include "doctor/port.h"
 
 // Without NICs, init fails if no other transport is allowed.
 static void no_nic(const struct gpsh_host *host, struct gpsh_finding *finding)
@@ -26,34 +23,27 @@ static void no_nic(const struct gpsh_host *host, struct gpsh_finding *finding)
 
 GPSH_CHECK_FUNCTION(verbs)
 {
-    struct gpsh_ports ports;
-    struct gpsh_pcis nics;
-    int status = gpsh_ports_read(host, &ports), seen = gpsh_pci_nics(host, &nics);
+    int status = host->ports.status, seen = host->bus_status;
     if (status && status != -ENOENT)
         gpsh_found(finding, GPSH_CANNOT_TELL, "/sys/class/infiniband cannot be read (%s)",
                    strerror(-status));
-    else if (ports.n)
-        gpsh_found(finding, GPSH_OK, "%d port%s of verbs devices, the first is %s:%d", ports.n,
-                   ports.n > 1 ? "s" : "", ports.port[0].device, ports.port[0].number);
+    else if (host->ports.n)
+        gpsh_found(finding, GPSH_OK, "%d port%s of verbs devices, the first is %s:%d",
+                   host->ports.n, host->ports.n > 1 ? "s" : "", host->ports.port[0].device,
+                   host->ports.port[0].number);
     else if (seen)
         gpsh_found(finding, GPSH_CANNOT_TELL, "/sys/bus/pci/devices cannot be read (%s)",
                    strerror(-seen));
-    else if (!nics.n)
+    else if (!host->nics.n)
         no_nic(host, finding);
     else
         gpsh_found(finding, GPSH_PROBLEM, "the NIC at %s has no verbs device",
-                   nics.device[0].address);
+                   host->nics.device[0].address);
 }
 
 GPSH_CHECK_FUNCTION(uverbs)
 {
-    struct gpsh_ports ports;
     static struct gpsh_names names;
-    gpsh_ports_read(host, &ports);
-    if (!ports.n) {
-        gpsh_found(finding, GPSH_NOT_APPLICABLE, "no verbs device");
-        return;
-    }
     gpsh_host_list(host, &names, "sys/class/infiniband_verbs");
     int n = 0;
     for (int i = 0; i < names.n; i++) {
@@ -79,19 +69,6 @@ GPSH_CHECK_FUNCTION(uverbs)
         gpsh_found(finding, GPSH_PROBLEM, "the kernel module ib_uverbs is not loaded");
 }
 
-// True if there are ports; else the finding says so.
-static bool ports_are_there(const struct gpsh_host *host, struct gpsh_finding *finding,
-                            struct gpsh_ports *ports)
-{
-    int status = gpsh_ports_read(host, ports);
-    if (status && status != -ENOENT)
-        gpsh_found(finding, GPSH_CANNOT_TELL, "/sys/class/infiniband cannot be read (%s)",
-                   strerror(-status));
-    else if (!ports->n)
-        gpsh_found(finding, GPSH_NOT_APPLICABLE, "no verbs device");
-    return ports->n > 0;
-}
-
 // A cable is there, and still it does not work. One without a cable may be meant so.
 static void port_describe(struct gpsh_finding *finding, const struct gpsh_port *port,
                           bool any_active)
@@ -113,23 +90,18 @@ static void port_describe(struct gpsh_finding *finding, const struct gpsh_port *
 
 GPSH_CHECK_FUNCTION(port)
 {
-    struct gpsh_ports ports;
-    if (ports_are_there(host, finding, &ports))
-        for (int i = 0; i < ports.n; i++)
-            port_describe(finding, &ports.port[i], ports.n_active > 0);
+    for (int i = 0; i < host->ports.n; i++)
+        port_describe(finding, &host->ports.port[i], host->ports.n_active > 0);
 }
 
 GPSH_CHECK_FUNCTION(rate)
 {
-    struct gpsh_ports ports;
     double best = 0;
-    if (!ports_are_there(host, finding, &ports))
-        return;
-    for (int i = 0; i < ports.n; i++)
-        if (ports.port[i].active && ports.port[i].gbps > best)
-            best = ports.port[i].gbps;
-    for (int i = 0; i < ports.n; i++) {
-        const struct gpsh_port *port = &ports.port[i];
+    for (int i = 0; i < host->ports.n; i++)
+        if (host->ports.port[i].active && host->ports.port[i].gbps > best)
+            best = host->ports.port[i].gbps;
+    for (int i = 0; i < host->ports.n; i++) {
+        const struct gpsh_port *port = &host->ports.port[i];
         if (!port->active)
             continue;
         if (!port->gbps)
@@ -144,6 +116,6 @@ GPSH_CHECK_FUNCTION(rate)
         else
             gpsh_found(finding, GPSH_OK, "%s:%d %g Gb/s", port->device, port->number, port->gbps);
     }
-    if (!ports.n_active)
+    if (!host->ports.n_active)
         gpsh_found(finding, GPSH_NOT_APPLICABLE, "no active port");
 }

@@ -10,32 +10,7 @@
 
 #include "core/topology.h"
 #include "doctor/check.h"
-#include "doctor/pci.h"
 #include "gpushmem/gpushmem.h"
-
-struct pair {
-    struct gpsh_pcis gpus, nics;
-};
-
-static void bus_hidden(struct gpsh_finding *finding, int status)
-{
-    gpsh_found(finding, GPSH_CANNOT_TELL, "/sys/bus/pci/devices cannot be read (%s)",
-               strerror(-status));
-}
-
-// True if there are both; else the finding says so.
-static bool both_are_there(const struct gpsh_host *host, struct gpsh_finding *finding,
-                           struct pair *pair)
-{
-    int status = gpsh_pci_gpus(host, &pair->gpus);
-    gpsh_pci_nics(host, &pair->nics);
-    if (status)
-        bus_hidden(finding, status);
-    else if (!pair->gpus.n || !pair->nics.n)
-        gpsh_found(finding, GPSH_NOT_APPLICABLE, "no %s",
-                   pair->gpus.n ? "RDMA NIC" : "NVIDIA GPU on the PCI bus");
-    return !status && pair->gpus.n && pair->nics.n;
-}
 
 // ---- Distance ----
 
@@ -114,10 +89,7 @@ static int topology_open(const struct gpsh_host *host, struct gpsh_topology **to
 
 GPSH_CHECK_FUNCTION(distance)
 {
-    struct pair pair;
     struct gpsh_topology *topology;
-    if (!both_are_there(host, finding, &pair))
-        return;
     const char *pipe = host->live ? NULL : obstacle_find(host);
     if (pipe) {
         gpsh_found(finding, GPSH_CANNOT_TELL,
@@ -130,9 +102,9 @@ GPSH_CHECK_FUNCTION(distance)
         gpsh_found(finding, GPSH_CANNOT_TELL, "%s", gpushmem_last_error());
         return;
     }
-    for (int i = 0; i < pair.gpus.n; i++) {
-        const char *gpu = pair.gpus.device[i].address, *nic = "";
-        enum gpsh_distance d = nearest_nic(topology, gpu, &pair.nics, &nic);
+    for (int i = 0; i < host->gpus.n; i++) {
+        const char *gpu = host->gpus.device[i].address, *nic = "";
+        enum gpsh_distance d = nearest_nic(topology, gpu, &host->nics, &nic);
         if (d == GPSH_DISTANCE_UNKNOWN)
             gpsh_found(finding, GPSH_CANNOT_TELL, "hwloc does not see GPU %s or the NICs", gpu);
         else
@@ -166,16 +138,15 @@ static void bridge_check(const struct gpsh_host *host, struct gpsh_finding *find
 
 // Bridges of two paths below what they have in common. Only a switch has a choice: without a
 // common bridge everything goes through the root complex anyway.
-static int bridges_between(const struct gpsh_host *host, const struct pair *pair,
-                           struct gpsh_finding *finding)
+static int bridges_between(const struct gpsh_host *host, struct gpsh_finding *finding)
 {
     static char a[GPSH_PCI_PATH][GPSH_PCI_BYTES], b[GPSH_PCI_PATH][GPSH_PCI_BYTES];
     static struct gpsh_pcis seen;
     seen.n = 0;
-    for (int g = 0; g < pair->gpus.n; g++)
-        for (int n = 0; n < pair->nics.n; n++) {
-            int na = gpsh_pci_path(host, pair->gpus.device[g].address, a), common = 0;
-            int nb = gpsh_pci_path(host, pair->nics.device[n].address, b);
+    for (int g = 0; g < host->gpus.n; g++)
+        for (int n = 0; n < host->nics.n; n++) {
+            int na = gpsh_pci_path(host, host->gpus.device[g].address, a), common = 0;
+            int nb = gpsh_pci_path(host, host->nics.device[n].address, b);
             while (common < na && common < nb && !strcmp(a[common], b[common]))
                 common++;
             for (int i = common; common && i < (na > nb ? na : nb) - 1; i++)
@@ -195,10 +166,7 @@ static int bridges_between(const struct gpsh_host *host, const struct pair *pair
 
 GPSH_CHECK_FUNCTION(acs)
 {
-    struct pair pair;
-    if (!both_are_there(host, finding, &pair))
-        return;
-    if (!bridges_between(host, &pair, finding))
+    if (!bridges_between(host, finding))
         gpsh_found(finding, GPSH_NOT_APPLICABLE, "no GPU shares a PCIe switch with a NIC");
 }
 
@@ -224,13 +192,10 @@ static void translation_check(const struct gpsh_host *host, struct gpsh_finding 
 
 GPSH_CHECK_FUNCTION(iommu)
 {
-    struct pair pair;
-    if (!both_are_there(host, finding, &pair))
-        return;
-    for (int i = 0; i < pair.gpus.n; i++)
-        translation_check(host, finding, pair.gpus.device[i].address);
-    for (int i = 0; i < pair.nics.n; i++)
-        translation_check(host, finding, pair.nics.device[i].address);
+    for (int i = 0; i < host->gpus.n; i++)
+        translation_check(host, finding, host->gpus.device[i].address);
+    for (int i = 0; i < host->nics.n; i++)
+        translation_check(host, finding, host->nics.device[i].address);
 }
 
 // ---- Relaxed ordering ----
@@ -263,14 +228,8 @@ static void relaxed_check(const struct gpsh_host *host, struct gpsh_finding *fin
 
 GPSH_CHECK_FUNCTION(relaxed)
 {
-    struct gpsh_pcis nics;
-    int status = gpsh_pci_nics(host, &nics);
-    for (int i = 0; i < nics.n; i++)
-        relaxed_check(host, finding, nics.device[i].address);
-    if (status)
-        bus_hidden(finding, status);
-    else if (!nics.n)
-        gpsh_found(finding, GPSH_NOT_APPLICABLE, "no RDMA NIC on the PCI bus");
+    for (int i = 0; i < host->nics.n; i++)
+        relaxed_check(host, finding, host->nics.device[i].address);
 }
 
 // ---- Links ----
@@ -320,15 +279,8 @@ static void link_check(const struct gpsh_host *host, struct gpsh_finding *findin
 
 GPSH_CHECK_FUNCTION(link)
 {
-    struct gpsh_pcis gpus, nics;
-    int status = gpsh_pci_gpus(host, &gpus);
-    gpsh_pci_nics(host, &nics);
-    for (int i = 0; i < gpus.n; i++)
-        link_check(host, finding, gpus.device[i].address, true);
-    for (int i = 0; i < nics.n; i++)
-        link_check(host, finding, nics.device[i].address, false);
-    if (status)
-        bus_hidden(finding, status);
-    else if (!gpus.n && !nics.n)
-        gpsh_found(finding, GPSH_NOT_APPLICABLE, "no NVIDIA GPU and no RDMA NIC on the PCI bus");
+    for (int i = 0; i < host->gpus.n; i++)
+        link_check(host, finding, host->gpus.device[i].address, true);
+    for (int i = 0; i < host->nics.n; i++)
+        link_check(host, finding, host->nics.device[i].address, false);
 }

@@ -8,9 +8,6 @@
 #include <sys/statvfs.h>
 
 #include "doctor/check.h"
-#include "doctor/environment.h"
-#include "doctor/pci.h"
-#include "doctor/port.h"
 
 enum {
     MIB = 1 << 20,
@@ -36,10 +33,8 @@ static bool may_lock_anything(const struct gpsh_host *host)
 
 GPSH_CHECK_FUNCTION(memlock)
 {
-    struct gpsh_ports ports;
     char text[4096], limit[32], *end;
-    gpsh_ports_read(host, &ports);
-    if (!ports.n) {
+    if (!host->ports.n) {
         gpsh_found(finding, GPSH_NOT_APPLICABLE, "no verbs device to register memory with");
         return;
     }
@@ -203,13 +198,7 @@ GPSH_CHECK_FUNCTION(cpus)
 
 GPSH_CHECK_FUNCTION(rdma_limit)
 {
-    struct gpsh_ports ports;
     char text[4096];
-    gpsh_ports_read(host, &ports);
-    if (!ports.n) {
-        gpsh_found(finding, GPSH_NOT_APPLICABLE, "no verbs device");
-        return;
-    }
     // "mlx5_0 hca_handle=2 hca_object=2000"
     if (gpsh_environment_cgroup(host, "rdma.max", text, sizeof text) < 0)
         text[0] = '\0';
@@ -228,18 +217,14 @@ GPSH_CHECK_FUNCTION(rdma_limit)
 GPSH_CHECK_FUNCTION(container)
 {
     const char *kind = gpsh_environment_container(host);
-    struct gpsh_pcis gpus;
-    struct gpsh_ports ports;
     if (!kind) {
         gpsh_found(finding, GPSH_NOT_APPLICABLE, "not in a container");
         return;
     }
-    gpsh_pci_gpus(host, &gpus);
-    gpsh_ports_read(host, &ports);
-    if (gpus.n && gpsh_host_access(host, 0, "dev/nvidiactl"))
+    if (host->gpus.n && gpsh_host_access(host, 0, "dev/nvidiactl"))
         gpsh_found(finding, GPSH_PROBLEM, "the machine has GPUs, and this container (%s) has none",
                    kind);
-    if (ports.n && gpsh_host_access(host, 0, "dev/infiniband"))
+    if (host->ports.n && gpsh_host_access(host, 0, "dev/infiniband"))
         gpsh_found(finding, GPSH_PROBLEM,
                    "the machine has RDMA NICs, and this container (%s) has no /dev/infiniband",
                    kind);

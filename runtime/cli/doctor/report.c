@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "doctor/doctor.h"
+#include "doctor/check.h"
 #include "page.h"
 
 int gpsh_checks_count(void)

@@ -6,8 +6,6 @@
 #include <string.h>
 
 #include "doctor/check.h"
-#include "doctor/environment.h"
-#include "doctor/port.h"
 
 enum {
     ROCE_MTU = 4200, // 4,096 bytes and all headers
@@ -16,24 +14,7 @@ enum {
     PER_PACKETS = 1000000,
 };
 
-typedef void port_check(const struct gpsh_host *host, struct gpsh_finding *finding,
-                        const struct gpsh_port *port);
-
-// Checks each active RoCE port. Without any, the finding says so.
-static void roce_check(const struct gpsh_host *host, struct gpsh_finding *finding,
-                       port_check *check)
-{
-    struct gpsh_ports ports;
-    gpsh_ports_read(host, &ports);
-    for (int i = 0; i < ports.n; i++)
-        if (ports.port[i].active && ports.port[i].ethernet)
-            check(host, finding, &ports.port[i]);
-    if (!ports.n_ethernet)
-        gpsh_found(finding, GPSH_NOT_APPLICABLE, "no active RoCE port");
-}
-
-static void mtu_check(const struct gpsh_host *host, struct gpsh_finding *finding,
-                      const struct gpsh_port *port)
+GPSH_PORT_CHECK_FUNCTION(mtu)
 {
     int64_t mtu;
     if (!port->interface[0] ||
@@ -46,11 +27,6 @@ static void mtu_check(const struct gpsh_host *host, struct gpsh_finding *finding
         gpsh_mend(finding, "sudo ip link set dev %s mtu 9000", port->interface);
     } else
         gpsh_found(finding, GPSH_OK, "%s has %lld", port->interface, (long long)mtu);
-}
-
-GPSH_CHECK_FUNCTION(mtu)
-{
-    roce_check(host, finding, mtu_check);
 }
 
 // ---- Addresses ----
@@ -105,8 +81,7 @@ static int gid_setting(const struct gpsh_host *host)
     return text[0] ? atoi(text) : -1;
 }
 
-static void gid_check(const struct gpsh_host *host, struct gpsh_finding *finding,
-                      const struct gpsh_port *port)
+GPSH_PORT_CHECK_FUNCTION(gid)
 {
     struct gids gids = {.v1 = 0};
     int wanted = gid_setting(host);
@@ -134,13 +109,7 @@ static void gid_check(const struct gpsh_host *host, struct gpsh_finding *finding
     }
 }
 
-GPSH_CHECK_FUNCTION(gid)
-{
-    roce_check(host, finding, gid_check);
-}
-
-static void namespace_check(const struct gpsh_host *host, struct gpsh_finding *finding,
-                            const struct gpsh_port *port)
+GPSH_PORT_CHECK_FUNCTION(namespace)
 {
     struct gids gids = gids_read(host, port);
     if (gids.v2 && !gids.here)
@@ -149,11 +118,6 @@ static void namespace_check(const struct gpsh_host *host, struct gpsh_finding *f
                    port->device, port->number, gids.elsewhere);
     else
         gpsh_found(finding, GPSH_OK, "%s:%d has its interface here", port->device, port->number);
-}
-
-GPSH_CHECK_FUNCTION(namespace)
-{
-    roce_check(host, finding, namespace_check);
 }
 
 // ---- Losses ----
@@ -169,8 +133,7 @@ static int any_is_on(const char *text)
     return digits == 8 ? on : -1;
 }
 
-static void pfc_check(const struct gpsh_host *host, struct gpsh_finding *finding,
-                      const struct gpsh_port *port)
+GPSH_PORT_CHECK_FUNCTION(pfc)
 {
     const char *name = port->interface[0] ? port->interface : "INTERFACE";
     char text[256];
@@ -190,11 +153,6 @@ static void pfc_check(const struct gpsh_host *host, struct gpsh_finding *finding
                   name);
     } else
         gpsh_found(finding, GPSH_OK, "%s: %s", name, text);
-}
-
-GPSH_CHECK_FUNCTION(pfc)
-{
-    roce_check(host, finding, pfc_check);
 }
 
 // 1 if some priority has it on, 0 if all are off, -1 if one of them does not say.
@@ -221,8 +179,7 @@ static int64_t counter(const struct gpsh_host *host, const struct gpsh_port *por
                : value;
 }
 
-static void ecn_check(const struct gpsh_host *host, struct gpsh_finding *finding,
-                      const struct gpsh_port *port)
+GPSH_PORT_CHECK_FUNCTION(ecn)
 {
     int notices = ecn_is_on(host, port->interface, "roce_np"),
         reacts = ecn_is_on(host, port->interface, "roce_rp");
@@ -241,17 +198,10 @@ static void ecn_check(const struct gpsh_host *host, struct gpsh_finding *finding
         gpsh_found(finding, GPSH_OK, "%s notifies and reacts", port->interface);
 }
 
-GPSH_CHECK_FUNCTION(ecn)
-{
-    roce_check(host, finding, ecn_check);
-}
-
 GPSH_CHECK_FUNCTION(loss)
 {
-    struct gpsh_ports ports;
-    gpsh_ports_read(host, &ports);
-    for (int i = 0; i < ports.n; i++) {
-        const struct gpsh_port *port = &ports.port[i];
+    for (int i = 0; i < host->ports.n; i++) {
+        const struct gpsh_port *port = &host->ports.port[i];
         if (!port->active)
             continue;
         int64_t packets = counter(host, port, "counters", "port_rcv_packets"),
@@ -270,24 +220,18 @@ GPSH_CHECK_FUNCTION(loss)
             gpsh_found(finding, GPSH_OK, "%s:%d: %lld", port->device, port->number,
                        (long long)errors);
     }
-    if (!ports.n_active)
-        gpsh_found(finding, GPSH_NOT_APPLICABLE, "no active port");
 }
 
 GPSH_CHECK_FUNCTION(routing)
 {
-    struct gpsh_ports ports;
     char order[32];
     int64_t overtaken = 0;
-    gpsh_ports_read(host, &ports);
     gpsh_environment_setting(host, "GPUSHMEM_VERBS_ORDER", order, sizeof order);
-    for (int i = 0; i < ports.n; i++) {
-        int64_t n = counter(host, &ports.port[i], "hw_counters", "out_of_sequence");
+    for (int i = 0; i < host->ports.n; i++) {
+        int64_t n = counter(host, &host->ports.port[i], "hw_counters", "out_of_sequence");
         overtaken += n > 0 ? n : 0;
     }
-    if (!ports.n_active)
-        gpsh_found(finding, GPSH_NOT_APPLICABLE, "no active port");
-    else if (strcmp(order, "queue") != 0)
+    if (strcmp(order, "queue") != 0)
         gpsh_found(finding, GPSH_OK,
                    "GPUSHMEM_VERBS_ORDER=%s is safe with it (%lld packets came "
                    "out of turn)",

@@ -16,7 +16,6 @@
 
 #include "core/clock.h"
 #include "doctor/check.h"
-#include "doctor/doctor.h"
 #include "gpushmem/gpushmem.h"
 
 enum { BYTES = 4 << 20, ROUNDS = 8, LONGEST_MS = 60000 };

@@ -2,43 +2,44 @@
 // Every check: also the text of docs/doctor.md.
 #include "doctor/check.h"
 
-#define LOOK(name) .look = gpsh_check_##name
+#define LOOK(name)         .look = gpsh_check_##name
+#define LOOK_AT_ROCE(name) .needs = gpsh_needs_roce_port, .look_at_port = gpsh_check_##name
 
 const struct gpsh_check gpsh_checks[] = {
     // ---- GPUs ----
     {"driver", "NVIDIA's kernel driver", "/proc/driver/nvidia/version and the GPUs on the PCI bus",
      "Without its driver, 515 or newer, a GPU is not used: heaps are host memory and kernels run "
-     "on "
-     "CPU threads.",
+     "on CPU threads.",
      "sudo modprobe nvidia; if it is not installed, install the distribution's NVIDIA driver",
-     LOOK(driver)},
+     .needs = gpsh_needs_gpu, LOOK(driver)},
     {"cuda", "CUDA's library",
-     "libcuda.so.1, its version beside the kernel driver's, and the GPUs "
-     "that it gives this process",
+     "libcuda.so.1, its version beside the kernel driver's, and the GPUs that it gives this "
+     "process",
      "Programs get no GPU. The library and the kernel driver have to be of the same version; "
      "CUDA_VISIBLE_DEVICES may hide GPUs.",
      "nvidia-smi; reboot after an update of the driver; in a container: --gpus all", LOOK(cuda)},
     {"gpu-files", "Files of the GPUs", "/dev/nvidiactl, /dev/nvidia-uvm and /dev/nvidia0, 1, ...",
      "The driver is opened through these files. Where one is missing or closed to this user, CUDA "
      "finds no GPU.",
-     "sudo nvidia-modprobe -u -c 0", LOOK(gpu_files)},
+     "sudo nvidia-modprobe -u -c 0", .needs = gpsh_needs_gpu, LOOK(gpu_files)},
     {"fabric-manager", "NVIDIA's fabric manager",
      "NVSwitches on the PCI bus and the process nv-fabricmanager",
      "GPUs behind NVSwitches cannot be used until the fabric manager has set the switches up: "
      "cuInit fails with \"system not yet initialized\".",
      "sudo systemctl enable --now nvidia-fabricmanager (of the driver's version)",
-     LOOK(fabric_manager)},
+     .needs = gpsh_needs_switch, LOOK(fabric_manager)},
     {"gpudirect", "GPUDirect RDMA",
      "the kernel module nvidia-peermem, and what dma-buf needs: Linux 5.12 and the open kernel "
      "driver",
      "NICs cannot reach GPU memory. Data is staged through pinned host memory, which is slower.",
-     "sudo modprobe nvidia-peermem, or install the driver's open kernel modules", LOOK(gpudirect)},
+     "sudo modprobe nvidia-peermem, or install the driver's open kernel modules",
+     .needs = gpsh_needs_gpu, LOOK(gpudirect)},
     {"bar1", "The window into GPU memory", "the largest base address register of each GPU",
      "NICs and other GPUs reach GPU memory through this window. A heap that does not fit in cannot "
      "be registered.",
      "turn on \"Above 4G decoding\" and resizable BAR in the firmware setup, or lower "
      "GPUSHMEM_HEAP_SIZE",
-     LOOK(bar1)},
+     .needs = gpsh_needs_gpu, LOOK(bar1)},
     // ---- NICs ----
     {"verbs", "Verbs devices", "/sys/class/infiniband and the NICs on the PCI bus",
      "There is no RDMA NIC, or its driver is not loaded: PEs of other nodes cannot be reached.",
@@ -47,86 +48,80 @@ const struct gpsh_check gpsh_checks[] = {
     {"uverbs", "Files of the NICs", "/dev/infiniband/uverbs0, 1, ...",
      "Programs post to a NIC through these files. Without them the transport verbs finds no usable "
      "device.",
-     "sudo modprobe ib_uverbs; ls -l /dev/infiniband", LOOK(uverbs)},
+     "sudo modprobe ib_uverbs; ls -l /dev/infiniband", .needs = gpsh_needs_port, LOOK(uverbs)},
     {"port", "State of the ports", "the state of each port in /sys/class/infiniband",
      "No data passes a port that is not active.",
-     "ibstat; sudo ip link set dev INTERFACE up (RoCE); look at cable and switch", LOOK(port)},
+     "ibstat; sudo ip link set dev INTERFACE up (RoCE); look at cable and switch",
+     .needs = gpsh_needs_seen_port, LOOK(port)},
     {"rate", "Rate of the ports", "the rate and the lanes of each active port",
      "A port that is slower than its like has a bad cable or is set up differently. A port of less "
      "than half the best rate is left out by the library.",
-     "ibstat; ethtool INTERFACE; change the cable; look at the switch's settings", LOOK(rate)},
+     "ibstat; ethtool INTERFACE; change the cable; look at the switch's settings",
+     .needs = gpsh_needs_seen_port, LOOK(rate)},
     {"mtu", "Packets of RoCE", "the MTU of the interface of each active RoCE port",
      "RoCE packets carry 4,096 bytes if the interface takes them, else 1,024 or fewer, which costs "
      "bandwidth and messages per second.",
      "sudo ip link set dev INTERFACE mtu 9000, here, on the other hosts and on the switch",
-     LOOK(mtu)},
+     LOOK_AT_ROCE(mtu)},
     {"gid", "Addresses of RoCE", "the GID table of each active RoCE port",
      "RoCE v2 addresses come from the IP addresses of the interface. Without one a queue pair "
      "cannot be connected; version 1 does not pass routers.",
-     "sudo ip addr add ADDRESS/24 dev INTERFACE", LOOK(gid)},
+     "sudo ip addr add ADDRESS/24 dev INTERFACE", LOOK_AT_ROCE(gid)},
     {"namespace", "Network namespace of RoCE",
      "whether the interfaces of the GID table are in this network namespace",
      "Addresses of another namespace cannot be used from here: typical of containers with a "
      "network of their own.",
-     "start the container with --network host, or move the device: rdma dev set DEVICE netns "
-     "NAME",
-     LOOK(namespace)},
+     "start the container with --network host, or move the device: rdma dev set DEVICE netns NAME",
+     LOOK_AT_ROCE(namespace)},
     {"pfc", "Priority flow control",
-     "/sys/class/net/INTERFACE/qos/pfc of RoCE ports, which "
-     "NVIDIA's own driver package has",
+     "/sys/class/net/INTERFACE/qos/pfc of RoCE ports, which NVIDIA's own driver package has",
      "A switch with a full buffer drops packets of RoCE, and each loss costs a timeout or a "
      "retransmission.",
      "sudo mlnx_qos -i INTERFACE --trust dscp --pfc 0,0,0,1,0,0,0,0, and the same on the switch",
-     LOOK(pfc)},
+     LOOK_AT_ROCE(pfc)},
     {"ecn", "Congestion control",
-     "/sys/class/net/INTERFACE/ecn of RoCE ports, and the count of "
-     "marked packets",
+     "/sys/class/net/INTERFACE/ecn of RoCE ports, and the count of marked packets",
      "Senders do not slow down where many send to one, so buffers fill and flow control stops "
      "others, too.",
-     "echo 1 | sudo tee /sys/class/net/INTERFACE/ecn/roce_{np,rp}/enable/3", LOOK(ecn)},
+     "echo 1 | sudo tee /sys/class/net/INTERFACE/ecn/roce_{np,rp}/enable/3", LOOK_AT_ROCE(ecn)},
     {"loss", "Lost packets",
-     "the NICs' counts of gaps in sequence and of timeouts, against those "
-     "of packets",
+     "the NICs' counts of gaps in sequence and of timeouts, against those of packets",
      "Packets were lost since the driver was loaded: a bad cable, or RoCE without flow control.",
      "watch grep . /sys/class/infiniband/*/ports/1/hw_counters/packet_seq_err while the job runs; "
      "see the checks pfc, ecn and rate",
-     .varies = true, LOOK(loss)},
+     .varies = true, .needs = gpsh_needs_active_port, LOOK(loss)},
     {"routing", "Adaptive routing",
-     "the count of packets that came out of turn, and "
-     "GPUSHMEM_VERBS_ORDER",
+     "the count of packets that came out of turn, and GPUSHMEM_VERBS_ORDER",
      "Where packets take different ways, a signal could overtake its data unless the library reads "
      "in between, which GPUSHMEM_VERBS_ORDER=queue forbids.",
-     "unset GPUSHMEM_VERBS_ORDER", .varies = true, LOOK(routing)},
+     "unset GPUSHMEM_VERBS_ORDER", .varies = true, .needs = gpsh_needs_active_port, LOOK(routing)},
     // ---- Between GPU and NIC ----
     {"distance", "From GPU to NIC", "where GPUs and NICs are on the PCI buses, by hwloc",
      "The NIC that is nearest to a GPU is on the other socket. Its traffic crosses the link "
-     "between "
-     "them, which is slower.",
+     "between them, which is slower.",
      "gpushmem topo; move the NIC to a slot of the GPU's socket, or set "
      "GPUSHMEM_GPUDIRECT_DISTANCE=node to stage large transfers",
-     LOOK(distance)},
+     .needs = gpsh_needs_both, LOOK(distance)},
     {"acs", "PCIe access control",
-     "the ACS registers of the bridges between GPUs and NICs (root "
-     "only)",
+     "the ACS registers of the bridges between GPUs and NICs (root only)",
      "A switch sends what GPU and NIC tell each other up to the root complex and back, which takes "
      "half of the bandwidth or more.",
      "sudo gpushmem doctor acs tells; sudo setpci -s BRIDGE ECAP_ACS+6.w=0000 turns it off",
-     LOOK(acs)},
+     .needs = gpsh_needs_both, LOOK(acs)},
     {"iommu", "IOMMU", "the IOMMU groups of GPUs and NICs",
      "Each access between devices is translated by the IOMMU, in the root complex, which costs "
      "bandwidth; and nvidia-peermem may fail.",
      "iommu=pt on the kernel's command line (iommu.passthrough=1 on Arm), then reboot",
-     LOOK(iommu)},
+     .needs = gpsh_needs_both, LOOK(iommu)},
     {"relaxed-order", "Relaxed ordering", "the PCIe control register of each NIC (root only)",
      "The NIC's writes wait for each other in the PCIe fabric, which costs bandwidth to GPUs and "
-     "on "
-     "machines of several sockets.",
+     "on machines of several sockets.",
      "sudo gpushmem doctor relaxed-order tells; mlxconfig -d DEVICE set PCI_WR_ORDERING=1",
-     LOOK(relaxed)},
+     .needs = gpsh_needs_nic, LOOK(relaxed)},
     {"pcie-link", "PCIe links", "lanes and speed of GPUs and NICs, now and at most",
      "A device runs slower than it could: a slot with fewer lanes, a riser, or a bad contact.",
      "sudo lspci -vv -s ADDRESS | grep -E 'LnkCap|LnkSta'; put the card into another slot",
-     LOOK(link)},
+     .needs = gpsh_needs_device, LOOK(link)},
     // ---- This process ----
     {"memlock", "Memory that may be locked", "the limit of locked memory in /proc/self/limits",
      "Registering the heap with a NIC fails with \"Cannot allocate memory\".",
@@ -146,21 +141,19 @@ const struct gpsh_check gpsh_checks[] = {
      "ask the batch system for more memory (sbatch --mem), or lower GPUSHMEM_HEAP_SIZE",
      .varies = true, LOOK(memory)},
     {"huge-pages", "Huge pages",
-     "the free huge pages, if GPUSHMEM_HUGE_PAGES asks for reserved "
-     "ones",
+     "the free huge pages, if GPUSHMEM_HUGE_PAGES asks for reserved ones",
      "The heap cannot be made of pages of that size.",
      "echo N | sudo tee /proc/sys/vm/nr_hugepages, or unset GPUSHMEM_HUGE_PAGES", .varies = true,
      LOOK(huge_pages)},
     {"cpus", "Processors",
-     "the processors that this process may use, and the control group's "
-     "cpu.max",
+     "the processors that this process may use, and the control group's cpu.max",
      "A proxy thread polls beside the program: with one processor for both, each waits for the "
      "other's time slice.",
      "srun --cpus-per-task=2, gpushmem run --bind none, or docker --cpus 2", LOOK(cpus)},
     {"rdma-limit", "Limit of NIC resources", "the control group's rdma.max",
      "Queue pairs or registered memory run out, and connections fail with \"Resource temporarily "
      "unavailable\".",
-     "raise rdma.max of the control group, as root", LOOK(rdma_limit)},
+     "raise rdma.max of the control group, as root", .needs = gpsh_needs_port, LOOK(rdma_limit)},
     {"container", "Containers", "the marks of containers, and what they lack of the machine",
      "The container does not have the devices that the machine has.",
      "docker run --gpus all --device=/dev/infiniband --network host --ipc=host --cap-add IPC_LOCK "
@@ -177,8 +170,7 @@ const struct gpsh_check gpsh_checks[] = {
      "the PMIX_* variables, whether the server's port is open, and whether any interface has an "
      "address",
      "gpushmem_init fails, since the launcher that started this process cannot be asked who else "
-     "is "
-     "there.",
+     "is there.",
      "start the job again; to run without a launcher: GPUSHMEM_BOOTSTRAP=single PROGRAM",
      .varies = true, LOOK(pmix)},
     {"self-test", "Writing through the NIC",
