@@ -2,10 +2,13 @@
 #define _GNU_SOURCE // getpgid, strsignal, O_PATH
 #include "children.h"
 
+#include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -120,4 +123,47 @@ void gpsh_child_describe(const struct gpsh_child *c, char *text, size_t bytes)
 int gpsh_child_exit_status(const struct gpsh_child *c)
 {
     return c->how == CLD_EXITED ? c->status : 128 + c->status;
+}
+
+// ---- Signals that are a question: only who listens gets them ----
+
+enum { CLASSIC_SIGNALS = 0x7fffffff, CANNOT_BE_BLOCKED = 1 << (SIGKILL - 1) | 1 << (SIGSTOP - 1) };
+
+// Who blocks a signal reads it from a signalfd. But shells and C libraries block all of them for an
+// instant around a fork: whoever does so runs, and whoever reads all of them sleeps.
+static bool takes_blocked(unsigned long long blocked, char state, int signal)
+{
+    const unsigned long long all = CLASSIC_SIGNALS & ~CANNOT_BE_BLOCKED;
+    return blocked >> (signal - 1) & 1 && (state == 'S' || (blocked & all) != all);
+}
+
+static bool process_listens(pid_t pid, int signal)
+{
+    char path[32], line[256], state = 0;
+    unsigned long long caught = 0, blocked = 0;
+    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    FILE *status = fopen(path, "re");
+    if (!status)
+        return false; // it has ended
+    while (fgets(line, sizeof line, status)) {
+        sscanf(line, "State: %c", &state);
+        sscanf(line, "SigBlk: %llx", &blocked);
+        sscanf(line, "SigCgt: %llx", &caught);
+    }
+    fclose(status);
+    return caught >> (signal - 1) & 1 || takes_blocked(blocked, state, signal);
+}
+
+void gpsh_children_ask(pid_t group, int signal)
+{
+    DIR *proc = opendir("/proc");
+    if (!proc)
+        return;
+    for (const struct dirent *e; (e = readdir(proc));) {
+        pid_t pid = isdigit((unsigned char)e->d_name[0]) ? (pid_t)atoi(e->d_name) : 0;
+        bool member = pid > 0 && (pid == group || getpgid(pid) == group);
+        if (member && process_listens(pid, signal))
+            kill(pid, signal);
+    }
+    closedir(proc);
 }

@@ -35,4 +35,8 @@ void gpsh_child_signal(const struct gpsh_child *c, int signal);
 void gpsh_child_describe(const struct gpsh_child *c, char *text, size_t bytes);
 int gpsh_child_exit_status(const struct gpsh_child *c);
 
+// Sends the signal to those processes of the group, and to its leader, that catch or block it. All
+// others would end: programs before their init and after their finalize, shells that run them.
+void gpsh_children_ask(pid_t group, int signal);
+
 #endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "collectives.h"
-
 #include <stdio.h>
 
+#include "commands.h"
 #include "core/error.h"
 #include "info_settings.h"
 #include "page.h"

@@ -4,7 +4,7 @@
 #ifndef GPSH_COMMANDS_H
 #define GPSH_COMMANDS_H
 
-#include <stddef.h>
+#include <stdbool.h>
 
 int gpsh_cmd_run(int argc, char **argv);
 int gpsh_cmd_info(int argc, char **argv);
@@ -16,5 +16,19 @@ int gpsh_cmd_trace(int argc, char **argv);
 
 // GPUs that the CUDA driver finds. With 0 gpushmem_last_error() says why.
 int gpsh_cli_gpus(void);
+
+// The table of `gpushmem info --collectives`. The program's exit status.
+int gpsh_cli_print_collectives(void);
+
+// What `gpushmem info` says of the machine: GPUs, and ports of RDMA devices with how far these are
+// from those.
+void gpsh_cli_print_devices(void);
+
+// Joins the job as one of its PEs; PE 0 prints, for readers or as JSON. An exit status.
+int gpsh_cli_print_peers(bool json);
+
+// Joins the parts of the trace FILE that PEs of this `gpushmem run` have left, and says so. Nothing
+// if there are none, or FILE is NULL or empty.
+void gpsh_trace_join_left(const char *file, int run_pid);
 
 #endif

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "devices.h"
 
 #include <ctype.h>
 #include <infiniband/verbs.h>

@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#define _GNU_SOURCE // dladdr
 // `gpushmem info`: what this build is, what the machine has, every setting; with --peers how each
 // PE is reached.
+#include <dlfcn.h>
+#include <hwloc.h>
+#include <infiniband/verbs.h>
+#include <limits.h>
+#include <pmix.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "api/nvshmem_env.h"
-#include "collectives.h"
 #include "commands.h"
-#include "devices.h"
 #include "gpushmem/gpushmem.h"
-#include "info_peers.h"
 #include "info_settings.h"
 #include "json.h"
-#include "libraries.h"
 #include "options.h"
 #include "page.h"
 #include "table.h"
@@ -25,6 +27,62 @@
 #else
 #define COMPILER "gcc " __VERSION__
 #endif
+
+// ---- Versions of the libraries that this process has loaded ----
+
+enum { GPSH_LIBRARY_TEXT = 256 };
+
+struct gpsh_library {
+    const char *name; // as it is printed
+    const char *key;  // in JSON
+    char version[GPSH_LIBRARY_TEXT];
+};
+
+static void pmix_version(char *text)
+{
+    snprintf(text, GPSH_LIBRARY_TEXT, "%s", PMIx_Get_version());
+}
+
+// All that hwloc tells: the release that last added to its interface, perhaps an older one.
+static void hwloc_version(char *text)
+{
+    unsigned version = hwloc_get_api_version();
+    snprintf(text, GPSH_LIBRARY_TEXT, "API %u.%u.%u", version >> 16, version >> 8 & 0xff,
+             version & 0xff);
+}
+
+// libibverbs has no call that tells its version, but the name of its file has it.
+static void verbs_version(char *text)
+{
+    static const char mark[] = "libibverbs.so.";
+    Dl_info info;
+    char path[PATH_MAX];
+    struct ibv_device **(*inside)(int *) = ibv_get_device_list;
+    void *address;
+    memcpy(&address, &inside, sizeof address); // C has no conversion for it
+    bool known = dladdr(address, &info) && info.dli_fname && realpath(info.dli_fname, path);
+    const char *name = known ? strstr(path, mark) : NULL;
+    snprintf(text, GPSH_LIBRARY_TEXT, "%.*s", GPSH_LIBRARY_TEXT - 1,
+             name ? name + strlen(mark) : "unknown");
+}
+
+// Fills *out with row `row`; false: there are not so many.
+static bool library_row(int row, struct gpsh_library *out)
+{
+    static const struct {
+        const char *name, *key;
+        void (*version)(char *text);
+    } rows[] = {{"PMIx", "pmix", pmix_version},
+                {"hwloc", "hwloc", hwloc_version},
+                {"libibverbs", "libibverbs", verbs_version}};
+    if (row < 0 || row >= (int)(sizeof rows / sizeof rows[0]))
+        return false;
+    *out = (struct gpsh_library){.name = rows[row].name, .key = rows[row].key};
+    rows[row].version(out->version);
+    return true;
+}
+
+// ---- The build ----
 
 static const struct {
     unsigned cap;
@@ -57,7 +115,7 @@ static void print_build(void)
     gpsh_page_field("gpushmem", "%s", gpushmem_version_string());
     gpsh_page_field("compiler", "%s", COMPILER);
     struct gpsh_library library;
-    for (int row = 0; gpsh_library_row(row, &library); row++)
+    for (int row = 0; library_row(row, &library); row++)
         gpsh_page_field(library.name, "%s", library.version);
     for (int i = 0; gpsh_transports[i]; i++) {
         transport_print(gpsh_transports[i], one, sizeof one);
@@ -70,7 +128,7 @@ static void add_libraries(struct gpsh_json *json)
 {
     struct gpsh_library library;
     gpsh_json_object(json, "libraries");
-    for (int row = 0; gpsh_library_row(row, &library); row++)
+    for (int row = 0; library_row(row, &library); row++)
         gpsh_json_text(json, library.key, library.version);
     gpsh_json_end(json);
 }

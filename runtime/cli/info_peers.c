@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "info_peers.h"
-
 #include <stdio.h>
 #include <string.h>
 
+#include "commands.h"
 #include "connect/peers.h"
 #include "gpushmem/gpushmem.h"
 #include "json.h"

@@ -11,7 +11,6 @@
 
 #include "core/clock.h"
 #include "core/printable.h"
-#include "listeners.h"
 #include "observe/hang_report.h"
 #include "say.h"
 
@@ -57,7 +56,7 @@ static void ask_all(struct gpsh_job *j)
 {
     for (int pe = 0; pe < j->n_pes; pe++)
         if (j->pes[pe].pid > 0)
-            gpsh_listeners_signal(j->pes[pe].pid, SIGUSR1);
+            gpsh_children_ask(j->pes[pe].pid, SIGUSR1);
     gpsh_job_on_call(j);
 }
 

@@ -17,15 +17,12 @@
 #include "commands.h"
 #include "core/clock.h"
 #include "core/config.h"
-#include "input.h"
 #include "job.h"
 #include "keeper.h"
 #include "lines.h"
 #include "log_merge.h"
-#include "output.h"
 #include "say.h"
-#include "terminal.h"
-#include "trace.h"
+#include "streams.h"
 
 enum { EXIT_INTERNAL = 1, EXIT_NOT_EXECUTABLE = 126 };
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // `gpushmem trace merge`: joins the parts of a trace that a job left behind, because a PE died, or
 // its nodes share no file system.
-#include "trace.h"
 
 #include <stdio.h>
 #include <string.h>

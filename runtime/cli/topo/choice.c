@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "topo/machine.h"
+#include "topo/topo.h"
 
 static int candidates_fill(const struct gpsh_topo *topo, const struct gpsh_nic_filter *filter,
                            int gpu, struct gpsh_nic_candidate *candidates)

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // NVML's names and values: "NVML API Reference Guide", NVIDIA. hwloc's: <hwloc/distances.h>.
-#include "topo/nvlink.h"
 
 #include <dlfcn.h>
 #include <hwloc.h>
@@ -9,7 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "topo/machine.h"
+#include "topo/topo.h"
 
 // Links of each GPU: to other GPUs, and to switches. Any two GPUs with links to switches reach each
 // other through them.
