@@ -35,6 +35,23 @@ int gpsh_check_context(const char *function, gpushmem_ctx_t ctx, struct gpsh_con
     return GPSH_UNLIKELY(gpsh_context_is_destroyed(*out)) ? fail_destroyed(function) : 0;
 }
 
+int gpsh_check_team(const char *function, gpushmem_team_t handle, struct gpsh_team **out)
+{
+    int status = gpsh_check_ready(function);
+    if (status < 0)
+        return status;
+    *out = gpsh_team_of(handle);
+    if (*out)
+        return 0;
+    if (handle == GPUSHMEM_TEAM_INVALID)
+        return gpsh_fail(GPUSHMEM_ERR_INVALID,
+                         "%s: the team is GPUSHMEM_TEAM_INVALID: this PE is in no team there",
+                         function);
+    return gpsh_fail(GPUSHMEM_ERR_INVALID,
+                     "%s: %d is no team of PE %d: it was destroyed, or this PE is no member",
+                     function, handle, gpsh_job()->my_pe);
+}
+
 int gpsh_check_pe_number(const char *function, int pe)
 {
     int status = gpsh_check_ready(function);

@@ -5,6 +5,7 @@
 #define GPSH_ARGUMENT_H
 
 #include "comm/context.h"
+#include "comm/team.h"
 #include "core/cpu.h"
 #include "gpushmem/gpushmem.h"
 
@@ -21,6 +22,8 @@ static inline size_t gpsh_bytes(size_t nelems, size_t size)
 int gpsh_check_ready(const char *function);
 // Finds the context that a handle stands for.
 int gpsh_check_context(const char *function, gpushmem_ctx_t ctx, struct gpsh_context **out);
+// Finds the team that a handle stands for.
+int gpsh_check_team(const char *function, gpushmem_team_t handle, struct gpsh_team **out);
 // The PE exists.
 int gpsh_check_pe_number(const char *function, int pe);
 // The PE exists and has not failed.

@@ -4,7 +4,6 @@
 
 #include "api/argument.h"
 #include "api/coll_check.h"
-#include "api/team.h"
 #include "core/cpu.h"
 #include "observe/call.h"
 #include "proxy/device_side.h"

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "api/argument.h"
-#include "api/team.h"
 #include "comm/contexts.h"
 #include "gpushmem/device_abi.h"
 

@@ -5,7 +5,6 @@
 
 #include "api/argument.h"
 #include "api/coll_check.h"
-#include "api/team.h"
 #include "comm/coll.h"
 #include "core/cpu.h"
 #include "core/error.h"

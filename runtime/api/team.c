@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // gpushmem_team_*.
-#include "api/team.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,23 +8,6 @@
 #include "comm/team_exchange.h"
 #include "comm/team_split.h"
 #include "job/job.h"
-
-int gpsh_check_team(const char *function, gpushmem_team_t handle, struct gpsh_team **out)
-{
-    int status = gpsh_check_ready(function);
-    if (status < 0)
-        return status;
-    *out = gpsh_team_of(handle);
-    if (*out)
-        return 0;
-    if (handle == GPUSHMEM_TEAM_INVALID)
-        return gpsh_fail(GPUSHMEM_ERR_INVALID,
-                         "%s: the team is GPUSHMEM_TEAM_INVALID: this PE is in no team there",
-                         function);
-    return gpsh_fail(GPUSHMEM_ERR_INVALID,
-                     "%s: %d is no team of PE %d: it was destroyed, or this PE is no member",
-                     function, handle, gpsh_job()->my_pe);
-}
 
 // ---- Queries ----
 
