@@ -5,18 +5,17 @@
 #define GPUSHMEM_DEVICE_API_CUH
 
 #include "gpushmem/device/context.cuh"
-
-#define GPSH_UNPACK(...) __VA_ARGS__
+#include "gpushmem/impl/signatures.h"
 
 // GPSH_API(return type, name, (parameters), (their names), body): the body sees `dev`.
 #define GPSH_API(RESULT, NAME, PARAMETERS, ARGUMENTS, BODY)                                        \
-    GPSH_DEV RESULT NAME(const struct gpushmem_dev &dev, GPSH_UNPACK PARAMETERS)                   \
+    GPSH_DEV RESULT NAME(const struct gpushmem_dev &dev, GPSH_LIST PARAMETERS)                     \
     {                                                                                              \
         BODY;                                                                                      \
     }                                                                                              \
-    GPSH_DEV RESULT NAME(GPSH_UNPACK PARAMETERS)                                                   \
+    GPSH_DEV RESULT NAME(GPSH_LIST PARAMETERS)                                                     \
     {                                                                                              \
-        return NAME(gpsh_dev_implicit, GPSH_UNPACK ARGUMENTS);                                     \
+        return NAME(gpsh_dev_implicit, GPSH_LIST ARGUMENTS);                                       \
     }
 
 // The same without parameters.
@@ -35,9 +34,8 @@
 // uses, and as `pe` a number of the job.
 #define GPSH_API_CTX(RESULT, NAME, PARAMETERS, ARGUMENTS, BODY)                                    \
     GPSH_API(RESULT, gpushmem_dev_##NAME, PARAMETERS, ARGUMENTS, GPSH_VIA_DEFAULT; BODY)           \
-    GPSH_API(RESULT, gpushmem_dev_ctx_##NAME,                                                      \
-             (struct gpushmem_dev_ctx ctx, GPSH_UNPACK PARAMETERS), (ctx, GPSH_UNPACK ARGUMENTS),  \
-             GPSH_VIA(RESULT, ctx);                                                                \
+    GPSH_API(RESULT, gpushmem_dev_ctx_##NAME, (struct gpushmem_dev_ctx ctx, GPSH_LIST PARAMETERS), \
+             (ctx, GPSH_LIST ARGUMENTS), GPSH_VIA(RESULT, ctx);                                    \
              BODY)
 
 // What a refused call returns.
@@ -52,6 +50,51 @@ template <typename T> GPSH_DEV T gpsh_dev_nothing(void)
         return gpsh_dev_nothing<RESULT>();                                                         \
     const struct gpushmem_dev &via = gpsh_dev_via(dev, ctx);                                       \
     pe = gpsh_dev_ctx_pe(dev, ctx, pe)
+
+// What puts and gets do, by VERB and REST of gpushmem/impl/signatures.h, for elements of SIZE
+// bytes.
+#define GPSH_DO_MOVE(HOW, SCOPE, DEV, VIA, SIZE, ...)                                              \
+    gpsh_dev_##HOW<SCOPE>(DEV, VIA, dest, source, gpsh_dev_bytes(nelems, SIZE), __VA_ARGS__)
+#define GPSH_DO_put(...)        GPSH_DO_MOVE(put, __VA_ARGS__, pe, true)
+#define GPSH_DO_get(...)        GPSH_DO_MOVE(get, __VA_ARGS__, pe, true)
+#define GPSH_DO_put_nbi(...)    GPSH_DO_MOVE(put, __VA_ARGS__, pe, false)
+#define GPSH_DO_get_nbi(...)    GPSH_DO_MOVE(get, __VA_ARGS__, pe, false)
+#define GPSH_DO_put_signal(...) GPSH_DO_MOVE(put_signal, __VA_ARGS__, sig, signal, sig_op, pe, true)
+#define GPSH_DO_put_signal_nbi(...)                                                                \
+    GPSH_DO_MOVE(put_signal, __VA_ARGS__, sig, signal, sig_op, pe, false)
+#define GPSH_DO_iput(SCOPE, DEV, VIA, SIZE)                                                        \
+    gpsh_dev_iput<SCOPE>(DEV, VIA, dest, source, dst, sst, nelems, SIZE, pe)
+#define GPSH_DO_iget(SCOPE, DEV, VIA, SIZE)                                                        \
+    gpsh_dev_iget<SCOPE>(DEV, VIA, dest, source, dst, sst, nelems, SIZE, pe)
+
+// What atomics take as value and as comparand, by their form.
+#define GPSH_DO_WORD(DEV, VIA, OP, TYPE, FETCH)                                                    \
+    gpsh_dev_amo_typed<TYPE>(DEV, VIA, OP, (TYPE *)source, (TYPE)0, (TYPE)0, pe, FETCH)
+#define GPSH_DO_COUNT(DEV, VIA, OP, TYPE, FETCH)                                                   \
+    gpsh_dev_amo_typed<TYPE>(DEV, VIA, OP, dest, (TYPE)1, (TYPE)0, pe, FETCH)
+#define GPSH_DO_VALUE(DEV, VIA, OP, TYPE, FETCH)                                                   \
+    gpsh_dev_amo_typed<TYPE>(DEV, VIA, OP, dest, value, (TYPE)0, pe, FETCH)
+#define GPSH_DO_COMPARE(DEV, VIA, OP, TYPE, FETCH)                                                 \
+    gpsh_dev_amo_typed<TYPE>(DEV, VIA, OP, dest, value, cond, pe, FETCH)
+
+// What waits for several words do.
+#define GPSH_DO_wait_until_all(DEV, TYPE, WORDS)  gpsh_dev_wait_all<TYPE>(DEV, WORDS)
+#define GPSH_DO_wait_until_any(DEV, TYPE, WORDS)  gpsh_dev_wait_any<TYPE>(DEV, WORDS)
+#define GPSH_DO_wait_until_some(DEV, TYPE, WORDS) gpsh_dev_wait_some<TYPE>(DEV, WORDS, indices)
+#define GPSH_DO_test_all(DEV, TYPE, WORDS)        gpsh_dev_words_test_all<TYPE>(WORDS)
+#define GPSH_DO_test_any(DEV, TYPE, WORDS)        gpsh_dev_test_any<TYPE>(WORDS)
+#define GPSH_DO_test_some(DEV, TYPE, WORDS)       gpsh_dev_test_some<TYPE>(WORDS, indices)
+#define GPSH_RESULT_all                           int
+#define GPSH_RESULT_any                           size_t
+#define GPSH_RESULT_some                          size_t
+
+// What collectives that move data do.
+#define GPSH_DO_ROOT(SCOPE, DEV, KIND, WIDTH)                                                      \
+    gpsh_dev_collective<SCOPE>(DEV, GPUSHMEM_COLL_##KIND, team, dest, source, nelems, WIDTH, root)
+#define GPSH_DO_PART(SCOPE, DEV, KIND, WIDTH)                                                      \
+    gpsh_dev_collective<SCOPE>(DEV, GPUSHMEM_COLL_##KIND, team, dest, source, nelems, WIDTH)
+#define GPSH_DO_APART(SCOPE, DEV, KIND, WIDTH)                                                     \
+    gpsh_dev_collective_strided<SCOPE>(DEV, team, dest, source, dst, sst, nelems, WIDTH)
 
 // X(SUFFIX, SCOPE, arguments...) for thread, warp and block.
 #define GPSH_SCOPES(X, ...)                                                                        \

@@ -10,73 +10,44 @@
 GPSH_SCOPES(GPSH_API_MEET, )
 #undef GPSH_API_MEET
 
-// Names with `mem` and those of a type differ where the type is: PREFIX and SUFFIX around the
-// operation's name.
-#define GPSH_API_COPIES(SUFFIX, SCOPE, PREFIX, MEM, TYPE, WIDTH)                                   \
-    GPSH_API(int, PREFIX##broadcast##MEM##SUFFIX,                                                  \
-             (gpushmem_team_t team, TYPE * dest, const TYPE *source, size_t nelems, int root),     \
-             (team, dest, source, nelems, root),                                                   \
-             return gpsh_dev_collective<SCOPE>(dev, GPUSHMEM_COLL_BROADCAST, team, dest, source,   \
-                                               nelems, WIDTH, root))                               \
-    GPSH_API(int, PREFIX##collect##MEM##SUFFIX,                                                    \
-             (gpushmem_team_t team, TYPE * dest, const TYPE *source, size_t nelems),               \
-             (team, dest, source, nelems),                                                         \
-             return gpsh_dev_collective<SCOPE>(dev, GPUSHMEM_COLL_COLLECT, team, dest, source,     \
-                                               nelems, WIDTH))                                     \
-    GPSH_API(int, PREFIX##fcollect##MEM##SUFFIX,                                                   \
-             (gpushmem_team_t team, TYPE * dest, const TYPE *source, size_t nelems),               \
-             (team, dest, source, nelems),                                                         \
-             return gpsh_dev_collective<SCOPE>(dev, GPUSHMEM_COLL_FCOLLECT, team, dest, source,    \
-                                               nelems, WIDTH))                                     \
-    GPSH_API(int, PREFIX##alltoall##MEM##SUFFIX,                                                   \
-             (gpushmem_team_t team, TYPE * dest, const TYPE *source, size_t nelems),               \
-             (team, dest, source, nelems),                                                         \
-             return gpsh_dev_collective<SCOPE>(dev, GPUSHMEM_COLL_ALLTOALL, team, dest, source,    \
-                                               nelems, WIDTH))                                     \
-    GPSH_API(int, PREFIX##alltoalls##MEM##SUFFIX,                                                  \
-             (gpushmem_team_t team, TYPE * dest, const TYPE *source, ptrdiff_t dst, ptrdiff_t sst, \
-              size_t nelems),                                                                      \
-             (team, dest, source, dst, sst, nelems),                                               \
-             return gpsh_dev_collective_strided<SCOPE>(dev, team, dest, source, dst, sst, nelems,  \
-                                                       WIDTH))
-
-GPSH_SCOPES(GPSH_API_COPIES, gpushmem_dev_, mem, void, 1)
-#define GPSH_API_TYPE(NAME, TYPE)                                                                  \
-    GPSH_SCOPES(GPSH_API_COPIES, gpushmem_dev_##NAME##_, , TYPE, sizeof(TYPE))
+#define GPSH_API_COPY(SUFFIX, SCOPE, NAME, KIND, FORM, TYPE, WIDTH)                                \
+    GPSH_API(int, gpushmem_dev_##NAME##SUFFIX, (gpushmem_team_t team, GPSH_P_##FORM(TYPE, )),      \
+             (team, GPSH_A_##FORM(dest, source, )),                                                \
+             return GPSH_DO_##FORM(SCOPE, dev, KIND, WIDTH))
+#define GPSH_API_COPY_MEM(NAME, KIND, FORM, UNUSED)                                                \
+    GPSH_SCOPES(GPSH_API_COPY, NAME##mem, KIND, FORM, void, 1)
+#define GPSH_API_COPY_OF(NAME, KIND, FORM, PREFIX, TYPE)                                           \
+    GPSH_SCOPES(GPSH_API_COPY, PREFIX##_##NAME, KIND, FORM, TYPE, sizeof(TYPE))
+#define GPSH_API_TYPE(NAME, TYPE) GPSH_COLL_MOVES(GPSH_API_COPY_OF, NAME, TYPE)
+GPSH_COLL_MOVES(GPSH_API_COPY_MEM, )
 GPUSHMEM_RMA_TYPES(GPSH_API_TYPE)
 #undef GPSH_API_TYPE
-#undef GPSH_API_COPIES
+#undef GPSH_API_COPY_OF
+#undef GPSH_API_COPY_MEM
+#undef GPSH_API_COPY
 
 #define GPSH_API_FOLD(SUFFIX, SCOPE, NAME, KIND, TYPE, NUMBER, FOLD)                               \
-    GPSH_API(int, NAME##SUFFIX,                                                                    \
-             (gpushmem_team_t team, TYPE * dest, const TYPE *source, size_t nelems),               \
-             (team, dest, source, nelems),                                                         \
-             return gpsh_dev_collective_fold<SCOPE>(dev, KIND, team, dest, source, nelems,         \
-                                                    sizeof(TYPE), NUMBER, FOLD))
-#define GPSH_API_REDUCE(NAME, TYPE, NUMBER, WORD, FOLD, UNUSED)                                    \
-    GPSH_SCOPES(GPSH_API_FOLD, gpushmem_dev_##NAME##_##WORD##_reduce, GPUSHMEM_COLL_REDUCE, TYPE,  \
-                NUMBER, FOLD)                                                                      \
-    GPSH_SCOPES(GPSH_API_FOLD, gpushmem_dev_##NAME##_##WORD##_reducescatter,                       \
-                GPUSHMEM_COLL_REDUCESCATTER, TYPE, NUMBER, FOLD)
-#define GPSH_API_SCANS(NAME, TYPE, NUMBER)                                                         \
-    GPSH_SCOPES(GPSH_API_FOLD, gpushmem_dev_##NAME##_sum_inscan, GPUSHMEM_COLL_INSCAN, TYPE,       \
-                NUMBER, GPUSHMEM_COLL_SUM)                                                         \
-    GPSH_SCOPES(GPSH_API_FOLD, gpushmem_dev_##NAME##_sum_exscan, GPUSHMEM_COLL_EXSCAN, TYPE,       \
-                NUMBER, GPUSHMEM_COLL_SUM)
-#define GPSH_API_ALL(NAME, TYPE, NUMBER)                                                           \
-    GPSH_COLL_FOLDS_OF_ALL(GPSH_API_REDUCE, NAME, TYPE, NUMBER, )                                  \
-    GPSH_API_SCANS(NAME, TYPE, NUMBER)
-#define GPSH_API_COMPLEX(NAME, TYPE, NUMBER)                                                       \
-    GPSH_COLL_FOLDS_OF_SUMS(GPSH_API_REDUCE, NAME, TYPE, NUMBER, )                                 \
-    GPSH_API_SCANS(NAME, TYPE, NUMBER)
-#define GPSH_API_BITS(NAME, TYPE, NUMBER)                                                          \
-    GPSH_COLL_FOLDS_OF_BITS(GPSH_API_REDUCE, NAME, TYPE, NUMBER, )
-GPUSHMEM_COLL_NUMBERS(GPSH_API_ALL)
-GPUSHMEM_COLL_COMPLEX(GPSH_API_COMPLEX)
+    GPSH_API(int, gpushmem_dev_##NAME##SUFFIX, (gpushmem_team_t team, GPSH_P_PART(TYPE, )),        \
+             (team, GPSH_A_PART(dest, source, )),                                                  \
+             return gpsh_dev_collective_fold<SCOPE>(dev, GPUSHMEM_COLL_##KIND, team, dest, source, \
+                                                    nelems, sizeof(TYPE), NUMBER,                  \
+                                                    GPUSHMEM_COLL_##FOLD))
+#define GPSH_API_REDUCE(WORD, FOLD, NAME, TYPE, NUMBER)                                            \
+    GPSH_SCOPES(GPSH_API_FOLD, NAME##_##WORD##_reduce, REDUCE, TYPE, NUMBER, FOLD)                 \
+    GPSH_SCOPES(GPSH_API_FOLD, NAME##_##WORD##_reducescatter, REDUCESCATTER, TYPE, NUMBER, FOLD)
+#define GPSH_API_SUMS(NAME, TYPE, NUMBER)                                                          \
+    GPSH_FOLDS_OF_SUMS(GPSH_API_REDUCE, NAME, TYPE, NUMBER)                                        \
+    GPSH_SCOPES(GPSH_API_FOLD, NAME##_sum_inscan, INSCAN, TYPE, NUMBER, SUM)                       \
+    GPSH_SCOPES(GPSH_API_FOLD, NAME##_sum_exscan, EXSCAN, TYPE, NUMBER, SUM)
+#define GPSH_API_NUMBERS(NAME, TYPE, NUMBER)                                                       \
+    GPSH_FOLDS_OF_ORDER(GPSH_API_REDUCE, NAME, TYPE, NUMBER)                                       \
+    GPSH_API_SUMS(NAME, TYPE, NUMBER)
+#define GPSH_API_BITS(NAME, TYPE, NUMBER) GPSH_FOLDS_OF_BITS(GPSH_API_REDUCE, NAME, TYPE, NUMBER)
+GPUSHMEM_COLL_NUMBERS(GPSH_API_NUMBERS)
+GPUSHMEM_COLL_COMPLEX(GPSH_API_SUMS)
 GPUSHMEM_COLL_INTEGERS(GPSH_API_BITS)
-#undef GPSH_API_ALL
-#undef GPSH_API_COMPLEX
-#undef GPSH_API_SCANS
 #undef GPSH_API_BITS
+#undef GPSH_API_NUMBERS
+#undef GPSH_API_SUMS
 #undef GPSH_API_REDUCE
 #undef GPSH_API_FOLD

@@ -61,60 +61,35 @@ template <typename T> struct gpsh_dev_same {
 // GPSH_API for a template over the element type T.
 #define GPSH_GENERIC(RESULT, NAME, PARAMETERS, ARGUMENTS, CHECK, BODY)                             \
     template <typename T>                                                                          \
-    GPSH_DEV RESULT NAME(const struct gpushmem_dev &dev, GPSH_UNPACK PARAMETERS)                   \
+    GPSH_DEV RESULT NAME(const struct gpushmem_dev &dev, GPSH_LIST PARAMETERS)                     \
     {                                                                                              \
         CHECK;                                                                                     \
         BODY;                                                                                      \
     }                                                                                              \
-    template <typename T> GPSH_DEV RESULT NAME(GPSH_UNPACK PARAMETERS)                             \
+    template <typename T> GPSH_DEV RESULT NAME(GPSH_LIST PARAMETERS)                               \
     {                                                                                              \
-        return NAME<T>(gpsh_dev_implicit, GPSH_UNPACK ARGUMENTS);                                  \
+        return NAME<T>(gpsh_dev_implicit, GPSH_LIST ARGUMENTS);                                    \
     }
 
 // GPSH_API_CTX for a template, where a context may come first.
 #define GPSH_GENERIC_CTX(RESULT, NAME, PARAMETERS, ARGUMENTS, CHECK, BODY)                         \
     GPSH_GENERIC(RESULT, NAME, PARAMETERS, ARGUMENTS, CHECK, GPSH_VIA_DEFAULT; BODY)               \
-    GPSH_GENERIC(RESULT, NAME, (struct gpushmem_dev_ctx ctx, GPSH_UNPACK PARAMETERS),              \
-                 (ctx, GPSH_UNPACK ARGUMENTS), CHECK, GPSH_VIA(RESULT, ctx);                       \
+    GPSH_GENERIC(RESULT, NAME, (struct gpushmem_dev_ctx ctx, GPSH_LIST PARAMETERS),                \
+                 (ctx, GPSH_LIST ARGUMENTS), CHECK, GPSH_VIA(RESULT, ctx);                         \
                  BODY)
 
 // ---- Put and get ----
 
-#define GPSH_GENERIC_MOVE(SUFFIX, SCOPE, NBI, BLOCKING)                                            \
-    GPSH_GENERIC_CTX(void, gpushmem_dev_put##NBI##SUFFIX,                                          \
-                     (T * dest, const T *source, size_t nelems, int pe),                           \
-                     (dest, source, nelems, pe), GPSH_WANTS_RMA,                                   \
-                     gpsh_dev_put<SCOPE>(dev, via, dest, source,                                   \
-                                         gpsh_dev_bytes(nelems, sizeof(T)), pe, BLOCKING))         \
-    GPSH_GENERIC_CTX(void, gpushmem_dev_get##NBI##SUFFIX,                                          \
-                     (T * dest, const T *source, size_t nelems, int pe),                           \
-                     (dest, source, nelems, pe), GPSH_WANTS_RMA,                                   \
-                     gpsh_dev_get<SCOPE>(dev, via, dest, source,                                   \
-                                         gpsh_dev_bytes(nelems, sizeof(T)), pe, BLOCKING))         \
-    GPSH_GENERIC_CTX(void, gpushmem_dev_put_signal##NBI##SUFFIX,                                   \
-                     (T * dest, const T *source, size_t nelems, uint64_t *sig, uint64_t signal,    \
-                      enum gpushmem_signal_op sig_op, int pe),                                     \
-                     (dest, source, nelems, sig, signal, sig_op, pe), GPSH_WANTS_RMA,              \
-                     gpsh_dev_put_signal<SCOPE>(dev, via, dest, source,                            \
-                                                gpsh_dev_bytes(nelems, sizeof(T)), sig, signal,    \
-                                                sig_op, pe, BLOCKING))
-GPSH_SCOPES(GPSH_GENERIC_MOVE, , true)
-GPSH_SCOPES(GPSH_GENERIC_MOVE, _nbi, false)
+#define GPSH_GENERIC_ONE(SUFFIX, SCOPE, NAME, FORM)                                                \
+    GPSH_GENERIC_CTX(void, gpushmem_dev_##NAME##SUFFIX,                                            \
+                     (GPSH_P_##FORM(T, enum gpushmem_signal_op)),                                  \
+                     (GPSH_A_##FORM(dest, source, sig_op)), GPSH_WANTS_RMA,                        \
+                     GPSH_DO_##NAME(SCOPE, dev, via, sizeof(T)))
+#define GPSH_GENERIC_MOVE(VERB, REST, FORM, UNUSED) GPSH_SCOPES(GPSH_GENERIC_ONE, VERB##REST, FORM)
+GPSH_MOVES(GPSH_GENERIC_MOVE, )
+GPSH_STRIDED_MOVES(GPSH_GENERIC_MOVE, )
 #undef GPSH_GENERIC_MOVE
-
-#define GPSH_GENERIC_STRIDED(SUFFIX, SCOPE, UNUSED)                                                \
-    GPSH_GENERIC_CTX(                                                                              \
-        void, gpushmem_dev_iput##SUFFIX,                                                           \
-        (T * dest, const T *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe),          \
-        (dest, source, dst, sst, nelems, pe), GPSH_WANTS_RMA,                                      \
-        gpsh_dev_iput<SCOPE>(dev, via, dest, source, dst, sst, nelems, sizeof(T), pe))             \
-    GPSH_GENERIC_CTX(                                                                              \
-        void, gpushmem_dev_iget##SUFFIX,                                                           \
-        (T * dest, const T *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe),          \
-        (dest, source, dst, sst, nelems, pe), GPSH_WANTS_RMA,                                      \
-        gpsh_dev_iget<SCOPE>(dev, via, dest, source, dst, sst, nelems, sizeof(T), pe))
-GPSH_SCOPES(GPSH_GENERIC_STRIDED, )
-#undef GPSH_GENERIC_STRIDED
+#undef GPSH_GENERIC_ONE
 
 GPSH_GENERIC_CTX(void, gpushmem_dev_p, (T * dest, typename gpsh_dev_same<T>::type value, int pe),
                  (dest, value, pe), GPSH_WANTS_RMA,

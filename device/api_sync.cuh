@@ -61,45 +61,27 @@ GPSH_API(int, gpushmem_dev_signal_wait_until_status,
 GPSH_SCOPES(GPSH_API_BARRIER, )
 #undef GPSH_API_BARRIER
 
-// One comparison value for all words, and (vector) one for each.
-#define GPSH_API_WORDS(NAME, TYPE, VECTOR, VALUE, WANTED, WORDS)                                   \
-    GPSH_API(int, gpushmem_dev_##NAME##_wait_until_all##VECTOR,                                    \
-             (const volatile TYPE *vars, size_t nelems, const int *status, enum gpushmem_cmp cmp,  \
-              VALUE),                                                                              \
-             (vars, nelems, status, cmp, WANTED), return gpsh_dev_wait_all<TYPE>(dev, WORDS))      \
-    GPSH_API(size_t, gpushmem_dev_##NAME##_wait_until_any##VECTOR,                                 \
-             (const volatile TYPE *vars, size_t nelems, const int *status, enum gpushmem_cmp cmp,  \
-              VALUE),                                                                              \
-             (vars, nelems, status, cmp, WANTED), return gpsh_dev_wait_any<TYPE>(dev, WORDS))      \
-    GPSH_API(size_t, gpushmem_dev_##NAME##_wait_until_some##VECTOR,                                \
-             (const volatile TYPE *vars, size_t nelems, size_t *indices, const int *status,        \
-              enum gpushmem_cmp cmp, VALUE),                                                       \
-             (vars, nelems, indices, status, cmp, WANTED),                                         \
-             return gpsh_dev_wait_some<TYPE>(dev, WORDS, indices))                                 \
-    GPSH_API(int, gpushmem_dev_##NAME##_wait_until_any##VECTOR##_status,                           \
-             (const volatile TYPE *vars, size_t nelems, const int *status, enum gpushmem_cmp cmp,  \
-              VALUE, size_t *index),                                                               \
-             (vars, nelems, status, cmp, WANTED, index),                                           \
-             return gpsh_dev_wait_any_status<TYPE>(dev, WORDS, index))                             \
-    GPSH_API(int, gpushmem_dev_##NAME##_wait_until_some##VECTOR##_status,                          \
-             (const volatile TYPE *vars, size_t nelems, size_t *indices, const int *status,        \
-              enum gpushmem_cmp cmp, VALUE, size_t *count),                                        \
-             (vars, nelems, indices, status, cmp, WANTED, count),                                  \
-             return gpsh_dev_wait_some_status<TYPE>(dev, WORDS, indices, count))                   \
-    GPSH_API(int, gpushmem_dev_##NAME##_test_all##VECTOR,                                          \
-             (const volatile TYPE *vars, size_t nelems, const int *status, enum gpushmem_cmp cmp,  \
-              VALUE),                                                                              \
-             (vars, nelems, status, cmp, WANTED), return gpsh_dev_words_test_all<TYPE>(WORDS))     \
-    GPSH_API(size_t, gpushmem_dev_##NAME##_test_any##VECTOR,                                       \
-             (const volatile TYPE *vars, size_t nelems, const int *status, enum gpushmem_cmp cmp,  \
-              VALUE),                                                                              \
-             (vars, nelems, status, cmp, WANTED), return gpsh_dev_test_any<TYPE>(WORDS))           \
-    GPSH_API(size_t, gpushmem_dev_##NAME##_test_some##VECTOR,                                      \
-             (const volatile TYPE *vars, size_t nelems, size_t *indices, const int *status,        \
-              enum gpushmem_cmp cmp, VALUE),                                                       \
-             (vars, nelems, indices, status, cmp, WANTED),                                         \
-             return gpsh_dev_test_some<TYPE>(WORDS, indices))
-
+// The words with one comparison value for all, and (vector) with one for each.
+#define GPSH_API_WORDS(TYPE)                                                                       \
+    (gpsh_dev_words<TYPE>{(const TYPE *)vars, nelems, status, cmp, value, nullptr})
+#define GPSH_API_WORDS_vector(TYPE)                                                                \
+    (gpsh_dev_words<TYPE>{(const TYPE *)vars, nelems, status, cmp, (TYPE)0, values})
+#define GPSH_API_WAIT(VERB, WHICH, FORM, NAME, TYPE, VECTOR, VALUE, WANTED, WORDS)                 \
+    GPSH_API(GPSH_RESULT_##WHICH, gpushmem_dev_##NAME##_##VERB##_##WHICH##VECTOR,                  \
+             (GPSH_P_##FORM(const volatile TYPE *vars, enum gpushmem_cmp, VALUE)),                 \
+             (GPSH_A_##FORM(vars, cmp, WANTED)),                                                   \
+             return GPSH_DO_##VERB##_##WHICH(dev, TYPE, WORDS))
+#define GPSH_API_WAIT_STATUS(NAME, FORM, TYPE, VALUE, WANTED, RESULT, CALL)                        \
+    GPSH_API(                                                                                      \
+        int, gpushmem_dev_##NAME##_status,                                                         \
+        (GPSH_P_##FORM(const volatile TYPE *vars, enum gpushmem_cmp, VALUE), size_t * RESULT),     \
+        (GPSH_A_##FORM(vars, cmp, WANTED), RESULT), return CALL)
+#define GPSH_API_WAITS(NAME, TYPE, VECTOR, VALUE, WANTED, WORDS)                                   \
+    GPSH_WAITS(GPSH_API_WAIT, NAME, TYPE, VECTOR, VALUE, WANTED, WORDS)                            \
+    GPSH_API_WAIT_STATUS(NAME##_wait_until_any##VECTOR, ALL, TYPE, VALUE, WANTED, index,           \
+                         gpsh_dev_wait_any_status<TYPE>(dev, WORDS, index))                        \
+    GPSH_API_WAIT_STATUS(NAME##_wait_until_some##VECTOR, SOME, TYPE, VALUE, WANTED, count,         \
+                         gpsh_dev_wait_some_status<TYPE>(dev, WORDS, indices, count))
 #define GPSH_API_SYNC(NAME, TYPE)                                                                  \
     GPSH_API(int, gpushmem_dev_##NAME##_wait_until,                                                \
              (const volatile TYPE *var, enum gpushmem_cmp cmp, TYPE value), (var, cmp, value),     \
@@ -107,14 +89,14 @@ GPSH_SCOPES(GPSH_API_BARRIER, )
     GPSH_API(int, gpushmem_dev_##NAME##_test,                                                      \
              (const volatile TYPE *var, enum gpushmem_cmp cmp, TYPE value), (var, cmp, value),     \
              return gpsh_dev_compare<TYPE>(gpsh_dev_load_acquire((const TYPE *)var), cmp, value))  \
-    GPSH_API_WORDS(                                                                                \
-        NAME, TYPE, , TYPE value, value,                                                           \
-        (gpsh_dev_words<TYPE>{(const TYPE *)vars, nelems, status, cmp, value, nullptr}))           \
-    GPSH_API_WORDS(                                                                                \
-        NAME, TYPE, _vector, const TYPE *values, values,                                           \
-        (gpsh_dev_words<TYPE>{(const TYPE *)vars, nelems, status, cmp, (TYPE)0, values}))
+    GPSH_API_WAITS(NAME, TYPE, , TYPE value, value, GPSH_API_WORDS(TYPE))                          \
+    GPSH_API_WAITS(NAME, TYPE, _vector, const TYPE *values, values, GPSH_API_WORDS_vector(TYPE))
 GPUSHMEM_SYNC_TYPES(GPSH_API_SYNC)
 #undef GPSH_API_SYNC
+#undef GPSH_API_WAITS
+#undef GPSH_API_WAIT_STATUS
+#undef GPSH_API_WAIT
+#undef GPSH_API_WORDS_vector
 #undef GPSH_API_WORDS
 
 #endif

@@ -25,10 +25,17 @@ class Entry:
         return comments.parse(self.comment)
 
 
+def signatures(source):
+    """The macros of the parameter lists and of the families of functions: name, parameters and body."""
+    text = re.sub(r" *\\\n\s*", " ", open(source + "/include/gpushmem/impl/signatures.h").read())
+    return {name: ([one.strip() for one in parameters.split(",")], body.strip())
+            for name, parameters, body in re.findall(r"#define (GPSH_\w+)\(([^)]*)\)(.*)", text)}
+
+
 class Header:
     def __init__(self, source, name, title):
         self.name, self.title = name, title
-        self.macros = {}
+        self.macros = signatures(source)
         self.path = name if name.startswith("device/") else "include/gpushmem/" + name
         lines = open("%s/%s" % (source, self.path)).read().split("\n")
         lines = [line for line in lines if not re.match(r"// (SPDX|clang-format)", line)]

@@ -17,6 +17,7 @@
 #define GPUSHMEM_COLL_H
 
 #include "gpushmem/impl/complex_types.h"
+#include "gpushmem/impl/signatures.h"
 #include "gpushmem/team.h"
 
 #ifdef __cplusplus
@@ -27,6 +28,11 @@ extern "C" {
 GPUSHMEM_API int gpushmem_barrier(gpushmem_team_t team);
 
 // Data that moves. nelems counts the elements of one PE's part.
+//   gpushmem_TYPE_broadcast(gpushmem_team_t team, TYPE *dest, const TYPE *source, size_t nelems,
+//                           int root)
+//   gpushmem_TYPE_alltoalls(gpushmem_team_t team, TYPE *dest, const TYPE *source, ptrdiff_t dst,
+//                           ptrdiff_t sst, size_t nelems)
+//   the others              (gpushmem_team_t team, TYPE *dest, const TYPE *source, size_t nelems)
 //   broadcast  source of `root` to dest of all, root's too; in place legal (dest == source)
 //   fcollect   dest has n parts: part r is the source of rank r; each PE's source may be
 //              its own part of dest, on all PEs or on none
@@ -35,68 +41,48 @@ GPUSHMEM_API int gpushmem_barrier(gpushmem_team_t team);
 //              from it
 //   alltoalls  the same, elements dst and sst apart (at least 1): element i of part r is at
 //              (r * nelems + i) * dst
-// The forms on memory count bytes, and take symmetric addresses of any alignment.
-#define GPUSHMEM_DECLARE(NAME, TYPE)                                                               \
-    GPUSHMEM_API int gpushmem_##NAME##_broadcast(gpushmem_team_t team, TYPE *dest,                 \
-                                                 const TYPE *source, size_t nelems, int root);     \
-    GPUSHMEM_API int gpushmem_##NAME##_collect(gpushmem_team_t team, TYPE *dest,                   \
-                                               const TYPE *source, size_t nelems);                 \
-    GPUSHMEM_API int gpushmem_##NAME##_fcollect(gpushmem_team_t team, TYPE *dest,                  \
-                                                const TYPE *source, size_t nelems);                \
-    GPUSHMEM_API int gpushmem_##NAME##_alltoall(gpushmem_team_t team, TYPE *dest,                  \
-                                                const TYPE *source, size_t nelems);                \
-    GPUSHMEM_API int gpushmem_##NAME##_alltoalls(gpushmem_team_t team, TYPE *dest,                 \
-                                                 const TYPE *source, ptrdiff_t dst, ptrdiff_t sst, \
-                                                 size_t nelems);
+// The forms on memory (gpushmem_broadcastmem and so on) count bytes, and take symmetric addresses
+// of any alignment.
+#define GPUSHMEM_DECLARE_MEM(NAME, KIND, FORM, UNUSED)                                             \
+    GPUSHMEM_API int gpushmem_##NAME##mem(gpushmem_team_t team, GPSH_P_##FORM(void, ));
+GPSH_COLL_MOVES(GPUSHMEM_DECLARE_MEM, )
+#undef GPUSHMEM_DECLARE_MEM
+#define GPUSHMEM_DECLARE_MOVE(NAME, KIND, FORM, PREFIX, TYPE)                                      \
+    GPUSHMEM_API int gpushmem_##PREFIX##_##NAME(gpushmem_team_t team, GPSH_P_##FORM(TYPE, ));
+#define GPUSHMEM_DECLARE(NAME, TYPE) GPSH_COLL_MOVES(GPUSHMEM_DECLARE_MOVE, NAME, TYPE)
 GPUSHMEM_RMA_TYPES(GPUSHMEM_DECLARE)
 #undef GPUSHMEM_DECLARE
-
-GPUSHMEM_API int gpushmem_broadcastmem(gpushmem_team_t team, void *dest, const void *source,
-                                       size_t bytes, int root);
-GPUSHMEM_API int gpushmem_collectmem(gpushmem_team_t team, void *dest, const void *source,
-                                     size_t bytes);
-GPUSHMEM_API int gpushmem_fcollectmem(gpushmem_team_t team, void *dest, const void *source,
-                                      size_t bytes);
-GPUSHMEM_API int gpushmem_alltoallmem(gpushmem_team_t team, void *dest, const void *source,
-                                      size_t bytes);
-GPUSHMEM_API int gpushmem_alltoallsmem(gpushmem_team_t team, void *dest, const void *source,
-                                       ptrdiff_t dst, ptrdiff_t sst, size_t bytes);
+#undef GPUSHMEM_DECLARE_MOVE
 
 // Reductions, element by element: folded from the left in the order of the ranks, so that every PE
 // gets the same bits, whatever the size and the way; but of a NaN only that it is one: its sign and
 // payload are unspecified. types.h says which types and how they are folded.
+//   gpushmem_TYPE_FOLD_reduce(gpushmem_team_t team, TYPE *dest, const TYPE *source, size_t nelems)
 //   reduce         dest of all: the fold of all sources; in place legal (dest == source)
 //   reducescatter  source has n parts; dest of rank r, nelems elements, is the fold of all parts r;
 //                  dest may be the PE's own part of source, on all PEs or on none
 //   sum_inscan     dest of rank r: the sum of the sources 0 .. r; in place legal
 //   sum_exscan     dest of rank r: the sum of the sources 0 .. r - 1, and 0 on rank 0; in place
 //                  legal
-#define GPUSHMEM_DECLARE_FOLD(NAME, TYPE, OP)                                                      \
-    GPUSHMEM_API int gpushmem_##NAME##_##OP##_reduce(gpushmem_team_t team, TYPE *dest,             \
-                                                     const TYPE *source, size_t nelems);           \
-    GPUSHMEM_API int gpushmem_##NAME##_##OP##_reducescatter(gpushmem_team_t team, TYPE *dest,      \
-                                                            const TYPE *source, size_t nelems);
-#define GPUSHMEM_DECLARE(NAME, TYPE)                                                               \
-    GPUSHMEM_DECLARE_FOLD(NAME, TYPE, and)                                                         \
-    GPUSHMEM_DECLARE_FOLD(NAME, TYPE, or)                                                          \
-    GPUSHMEM_DECLARE_FOLD(NAME, TYPE, xor)
+#define GPUSHMEM_DECLARE_ONE(NAME, TYPE)                                                           \
+    GPUSHMEM_API int gpushmem_##NAME(gpushmem_team_t team, GPSH_P_PART(TYPE, ));
+#define GPUSHMEM_DECLARE_FOLD(FOLD, NUMBER, NAME, TYPE)                                            \
+    GPUSHMEM_DECLARE_ONE(NAME##_##FOLD##_reduce, TYPE)                                             \
+    GPUSHMEM_DECLARE_ONE(NAME##_##FOLD##_reducescatter, TYPE)
+#define GPUSHMEM_DECLARE(NAME, TYPE) GPSH_FOLDS_OF_BITS(GPUSHMEM_DECLARE_FOLD, NAME, TYPE)
 GPUSHMEM_COLL_BITWISE_TYPES(GPUSHMEM_DECLARE)
 #undef GPUSHMEM_DECLARE
-#define GPUSHMEM_DECLARE(NAME, TYPE)                                                               \
-    GPUSHMEM_DECLARE_FOLD(NAME, TYPE, min)                                                         \
-    GPUSHMEM_DECLARE_FOLD(NAME, TYPE, max)
+#define GPUSHMEM_DECLARE(NAME, TYPE) GPSH_FOLDS_OF_ORDER(GPUSHMEM_DECLARE_FOLD, NAME, TYPE)
 GPUSHMEM_COLL_ORDERED_TYPES(GPUSHMEM_DECLARE)
 #undef GPUSHMEM_DECLARE
 #define GPUSHMEM_DECLARE(NAME, TYPE)                                                               \
-    GPUSHMEM_DECLARE_FOLD(NAME, TYPE, sum)                                                         \
-    GPUSHMEM_DECLARE_FOLD(NAME, TYPE, prod)                                                        \
-    GPUSHMEM_API int gpushmem_##NAME##_sum_inscan(gpushmem_team_t team, TYPE *dest,                \
-                                                  const TYPE *source, size_t nelems);              \
-    GPUSHMEM_API int gpushmem_##NAME##_sum_exscan(gpushmem_team_t team, TYPE *dest,                \
-                                                  const TYPE *source, size_t nelems);
+    GPSH_FOLDS_OF_SUMS(GPUSHMEM_DECLARE_FOLD, NAME, TYPE)                                          \
+    GPUSHMEM_DECLARE_ONE(NAME##_sum_inscan, TYPE)                                                  \
+    GPUSHMEM_DECLARE_ONE(NAME##_sum_exscan, TYPE)
 GPUSHMEM_COLL_TYPES(GPUSHMEM_DECLARE)
 #undef GPUSHMEM_DECLARE
 #undef GPUSHMEM_DECLARE_FOLD
+#undef GPUSHMEM_DECLARE_ONE
 
 #ifdef __cplusplus
 }

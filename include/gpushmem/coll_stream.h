@@ -54,6 +54,7 @@
 #define GPUSHMEM_COLL_STREAM_H
 
 #include "gpushmem/impl/complex_types.h"
+#include "gpushmem/impl/signatures.h"
 #include "gpushmem/stream.h"
 
 #ifdef __cplusplus
@@ -64,6 +65,7 @@ extern "C" {
 GPUSHMEM_API int gpushmem_team_sync_on_stream(gpushmem_team_t team, gpushmem_stream_t stream);
 GPUSHMEM_API int gpushmem_barrier_on_stream(gpushmem_team_t team, gpushmem_stream_t stream);
 
+// Each takes the parameters of coll.h's function, and then `gpushmem_stream_t stream`.
 // broadcast  nelems elements of the source of the member with rank `root` to dest of all, itself
 //            included; source is not looked at elsewhere
 // fcollect   the source of all members, nelems each, in the order of ranks
@@ -71,65 +73,44 @@ GPUSHMEM_API int gpushmem_barrier_on_stream(gpushmem_team_t team, gpushmem_strea
 // alltoall   block r of source, of nelems elements, goes to rank r, where it is block my_rank
 // alltoalls  the same for elements that are `sst` apart in source and `dst` apart in dest, in
 //            elements; block r begins r * nelems * sst elements (dst in dest) after the first
-#define GPUSHMEM_DECLARE_COPIES(PREFIX, MEM, TYPE)                                                 \
-    GPUSHMEM_API int PREFIX##broadcast##MEM##_on_stream(gpushmem_team_t team, TYPE *dest,          \
-                                                        const TYPE *source, size_t nelems,         \
-                                                        int root, gpushmem_stream_t stream);       \
-    GPUSHMEM_API int PREFIX##collect##MEM##_on_stream(gpushmem_team_t team, TYPE *dest,            \
-                                                      const TYPE *source, size_t nelems,           \
-                                                      gpushmem_stream_t stream);                   \
-    GPUSHMEM_API int PREFIX##fcollect##MEM##_on_stream(gpushmem_team_t team, TYPE *dest,           \
-                                                       const TYPE *source, size_t nelems,          \
-                                                       gpushmem_stream_t stream);                  \
-    GPUSHMEM_API int PREFIX##alltoall##MEM##_on_stream(gpushmem_team_t team, TYPE *dest,           \
-                                                       const TYPE *source, size_t nelems,          \
-                                                       gpushmem_stream_t stream);                  \
-    GPUSHMEM_API int PREFIX##alltoalls##MEM##_on_stream(                                           \
-        gpushmem_team_t team, TYPE *dest, const TYPE *source, ptrdiff_t dst, ptrdiff_t sst,        \
-        size_t nelems, gpushmem_stream_t stream);
-#define GPUSHMEM_DECLARE(NAME, TYPE) GPUSHMEM_DECLARE_COPIES(gpushmem_##NAME##_, , TYPE)
-GPUSHMEM_DECLARE_COPIES(gpushmem_, mem, void)
+#define GPUSHMEM_DECLARE_ONE(NAME, FORM, TYPE)                                                     \
+    GPUSHMEM_API int gpushmem_##NAME##_on_stream(gpushmem_team_t team, GPSH_P_##FORM(TYPE, ),      \
+                                                 gpushmem_stream_t stream);
+#define GPUSHMEM_DECLARE_MEM(NAME, KIND, FORM, UNUSED) GPUSHMEM_DECLARE_ONE(NAME##mem, FORM, void)
+GPSH_COLL_MOVES(GPUSHMEM_DECLARE_MEM, )
+#undef GPUSHMEM_DECLARE_MEM
+#define GPUSHMEM_DECLARE_MOVE(NAME, KIND, FORM, PREFIX, TYPE)                                      \
+    GPUSHMEM_DECLARE_ONE(PREFIX##_##NAME, FORM, TYPE)
+#define GPUSHMEM_DECLARE(NAME, TYPE) GPSH_COLL_MOVES(GPUSHMEM_DECLARE_MOVE, NAME, TYPE)
 GPUSHMEM_RMA_TYPES(GPUSHMEM_DECLARE)
 #undef GPUSHMEM_DECLARE
-#undef GPUSHMEM_DECLARE_COPIES
+#undef GPUSHMEM_DECLARE_MOVE
 
 // reduce         element i of dest is the fold of element i of all members' sources
 // reducescatter  the same, of which each member gets block my_rank: source has nelems elements for
 //                each member, dest nelems
-#define GPUSHMEM_DECLARE_FOLD(NAME, TYPE, FOLD)                                                    \
-    GPUSHMEM_API int gpushmem_##NAME##_##FOLD##_reduce_on_stream(                                  \
-        gpushmem_team_t team, TYPE *dest, const TYPE *source, size_t nelems,                       \
-        gpushmem_stream_t stream);                                                                 \
-    GPUSHMEM_API int gpushmem_##NAME##_##FOLD##_reducescatter_on_stream(                           \
-        gpushmem_team_t team, TYPE *dest, const TYPE *source, size_t nelems,                       \
-        gpushmem_stream_t stream);
 // inscan  the sum of the sources of ranks 0 to my_rank
 // exscan  the same without this PE's own; 0 at rank 0
+#define GPUSHMEM_DECLARE_FOLD(FOLD, NUMBER, NAME, TYPE)                                            \
+    GPUSHMEM_DECLARE_ONE(NAME##_##FOLD##_reduce, PART, TYPE)                                       \
+    GPUSHMEM_DECLARE_ONE(NAME##_##FOLD##_reducescatter, PART, TYPE)
 #define GPUSHMEM_DECLARE_SUMS(NAME, TYPE)                                                          \
-    GPUSHMEM_DECLARE_FOLD(NAME, TYPE, sum)                                                         \
-    GPUSHMEM_DECLARE_FOLD(NAME, TYPE, prod)                                                        \
-    GPUSHMEM_API int gpushmem_##NAME##_sum_inscan_on_stream(gpushmem_team_t team, TYPE *dest,      \
-                                                            const TYPE *source, size_t nelems,     \
-                                                            gpushmem_stream_t stream);             \
-    GPUSHMEM_API int gpushmem_##NAME##_sum_exscan_on_stream(gpushmem_team_t team, TYPE *dest,      \
-                                                            const TYPE *source, size_t nelems,     \
-                                                            gpushmem_stream_t stream);
-GPUSHMEM_RMA_TYPES(GPUSHMEM_DECLARE_SUMS)
+    GPSH_FOLDS_OF_SUMS(GPUSHMEM_DECLARE_FOLD, NAME, TYPE)                                          \
+    GPUSHMEM_DECLARE_ONE(NAME##_sum_inscan, PART, TYPE)                                            \
+    GPUSHMEM_DECLARE_ONE(NAME##_sum_exscan, PART, TYPE)
+#define GPUSHMEM_DECLARE(NAME, TYPE)                                                               \
+    GPUSHMEM_DECLARE_SUMS(NAME, TYPE)                                                              \
+    GPSH_FOLDS_OF_ORDER(GPUSHMEM_DECLARE_FOLD, NAME, TYPE)
+GPUSHMEM_RMA_TYPES(GPUSHMEM_DECLARE)
 GPUSHMEM_DECLARE_SUMS(complexf, gpushmem_complexf)
 GPUSHMEM_DECLARE_SUMS(complexd, gpushmem_complexd)
-#undef GPUSHMEM_DECLARE_SUMS
-#define GPUSHMEM_DECLARE(NAME, TYPE)                                                               \
-    GPUSHMEM_DECLARE_FOLD(NAME, TYPE, min)                                                         \
-    GPUSHMEM_DECLARE_FOLD(NAME, TYPE, max)
-GPUSHMEM_RMA_TYPES(GPUSHMEM_DECLARE)
 #undef GPUSHMEM_DECLARE
-#define GPUSHMEM_DECLARE(NAME, TYPE)                                                               \
-    GPUSHMEM_DECLARE_FOLD(NAME, TYPE, and)                                                         \
-    GPUSHMEM_DECLARE_FOLD(NAME, TYPE, or)                                                          \
-    GPUSHMEM_DECLARE_FOLD(NAME, TYPE, xor)
+#undef GPUSHMEM_DECLARE_SUMS
+#define GPUSHMEM_DECLARE(NAME, TYPE) GPSH_FOLDS_OF_BITS(GPUSHMEM_DECLARE_FOLD, NAME, TYPE)
 GPUSHMEM_INTEGER_TYPES(GPUSHMEM_DECLARE)
 #undef GPUSHMEM_DECLARE
 #undef GPUSHMEM_DECLARE_FOLD
+#undef GPUSHMEM_DECLARE_ONE
 
 #ifdef __cplusplus
 }

@@ -311,7 +311,6 @@
 #include "gpushmem/device/emu_cuda.hpp"
 #endif
 
-#include "gpushmem/device/api_amo.cuh"
 #include "gpushmem/device/api_coll.cuh"
 #include "gpushmem/device/api_generic.cuh"
 #include "gpushmem/device/api_rma.cuh"

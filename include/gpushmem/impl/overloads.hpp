@@ -6,167 +6,84 @@
 
 #include "gpushmem/gpushmem.h"
 #include "gpushmem/impl/distinct_types.h"
+#include "gpushmem/impl/signatures.h"
 
 // Two overloads, gpushmem_OP(...) and gpushmem_OP(ctx, ...), of gpushmem_NAME_OP and
 // gpushmem_ctx_NAME_OP. PARAMETERS and ARGUMENTS are parenthesised lists.
-#define GPUSHMEM_LIST(...) __VA_ARGS__
-#define GPUSHMEM_OVERLOAD(RETURN, NAME, OP, PARAMETERS, ARGUMENTS)                                 \
-    inline RETURN gpushmem_##OP(GPUSHMEM_LIST PARAMETERS)                                          \
+#define GPUSHMEM_OVERLOAD_PLAIN(RETURN, NAME, OP, PARAMETERS, ARGUMENTS)                           \
+    inline RETURN gpushmem_##OP(GPSH_LIST PARAMETERS)                                              \
     {                                                                                              \
-        return gpushmem_##NAME##_##OP(GPUSHMEM_LIST ARGUMENTS);                                    \
-    }                                                                                              \
-    inline RETURN gpushmem_##OP(gpushmem_ctx_t ctx, GPUSHMEM_LIST PARAMETERS)                      \
-    {                                                                                              \
-        return gpushmem_ctx_##NAME##_##OP(ctx, GPUSHMEM_LIST ARGUMENTS);                           \
+        return gpushmem_##NAME##_##OP(GPSH_LIST ARGUMENTS);                                        \
     }
+#define GPUSHMEM_OVERLOAD(RETURN, NAME, OP, PARAMETERS, ARGUMENTS)                                 \
+    GPUSHMEM_OVERLOAD_PLAIN(RETURN, NAME, OP, PARAMETERS, ARGUMENTS)                               \
+    inline RETURN gpushmem_##OP(gpushmem_ctx_t ctx, GPSH_LIST PARAMETERS)                          \
+    {                                                                                              \
+        return gpushmem_ctx_##NAME##_##OP(ctx, GPSH_LIST ARGUMENTS);                               \
+    }
+// The same of one form of gpushmem/impl/signatures.h.
+#define GPUSHMEM_OVERLOAD_FORM(RETURN, NAME, OP, FORM, TYPE)                                       \
+    GPUSHMEM_OVERLOAD(RETURN, NAME, OP, (GPSH_P_##FORM(TYPE, enum gpushmem_signal_op)),            \
+                      (GPSH_A_##FORM(dest, source, sig_op)))
 
-#define GPUSHMEM_OVERLOAD_MOVE(NAME, TYPE, OP)                                                     \
-    GPUSHMEM_OVERLOAD(int, NAME, OP, (TYPE * dest, const TYPE *source, size_t nelems, int pe),     \
-                      (dest, source, nelems, pe))
-#define GPUSHMEM_OVERLOAD_STRIDED(NAME, TYPE, OP)                                                  \
-    GPUSHMEM_OVERLOAD(                                                                             \
-        int, NAME, OP,                                                                             \
-        (TYPE * dest, const TYPE *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe),    \
-        (dest, source, dst, sst, nelems, pe))
-#define GPUSHMEM_OVERLOAD_BLOCKED(NAME, TYPE, OP)                                                  \
-    GPUSHMEM_OVERLOAD(int, NAME, OP,                                                               \
-                      (TYPE * dest, const TYPE *source, ptrdiff_t dst, ptrdiff_t sst,              \
-                       size_t bsize, size_t nblocks, int pe),                                      \
-                      (dest, source, dst, sst, bsize, nblocks, pe))
-#define GPUSHMEM_OVERLOAD_SIGNAL(NAME, TYPE, OP)                                                   \
-    GPUSHMEM_OVERLOAD(int, NAME, OP,                                                               \
-                      (TYPE * dest, const TYPE *source, size_t nelems, uint64_t *sig,              \
-                       uint64_t signal, enum gpushmem_signal_op sig_op, int pe),                   \
-                      (dest, source, nelems, sig, signal, sig_op, pe))
+#define GPUSHMEM_OVERLOAD_MOVE(VERB, REST, FORM, NAME, TYPE)                                       \
+    GPUSHMEM_OVERLOAD_FORM(int, NAME, VERB##REST, FORM, TYPE)
 #define GPUSHMEM_OVERLOAD_RMA(NAME, TYPE, A, B)                                                    \
-    GPUSHMEM_OVERLOAD_MOVE(NAME, TYPE, put)                                                        \
-    GPUSHMEM_OVERLOAD_MOVE(NAME, TYPE, get)                                                        \
-    GPUSHMEM_OVERLOAD_MOVE(NAME, TYPE, put_nbi)                                                    \
-    GPUSHMEM_OVERLOAD_MOVE(NAME, TYPE, get_nbi)                                                    \
-    GPUSHMEM_OVERLOAD(int, NAME, p, (TYPE * dest, TYPE value, int pe), (dest, value, pe))          \
-    GPUSHMEM_OVERLOAD(TYPE, NAME, g, (const TYPE *source, int pe), (source, pe))                   \
-    GPUSHMEM_OVERLOAD_STRIDED(NAME, TYPE, iput)                                                    \
-    GPUSHMEM_OVERLOAD_STRIDED(NAME, TYPE, iget)                                                    \
-    GPUSHMEM_OVERLOAD_BLOCKED(NAME, TYPE, ibput)                                                   \
-    GPUSHMEM_OVERLOAD_BLOCKED(NAME, TYPE, ibget)                                                   \
-    GPUSHMEM_OVERLOAD_SIGNAL(NAME, TYPE, put_signal)                                               \
-    GPUSHMEM_OVERLOAD_SIGNAL(NAME, TYPE, put_signal_nbi)
+    GPSH_MOVES(GPUSHMEM_OVERLOAD_MOVE, NAME, TYPE)                                                 \
+    GPSH_STRIDED_MOVES(GPUSHMEM_OVERLOAD_MOVE, NAME, TYPE)                                         \
+    GPSH_BLOCKED_MOVES(GPUSHMEM_OVERLOAD_MOVE, NAME, TYPE)                                         \
+    GPUSHMEM_OVERLOAD_FORM(int, NAME, p, VALUE, TYPE)                                              \
+    GPUSHMEM_OVERLOAD_FORM(TYPE, NAME, g, WORD, TYPE)
 GPUSHMEM_DISTINCT_RMA_TYPES(GPUSHMEM_OVERLOAD_RMA, , )
 
-// RETURN is TYPE for the fetching form and int for the others.
-#define GPUSHMEM_OVERLOAD_UPDATE(RETURN, NAME, TYPE, OP)                                           \
-    GPUSHMEM_OVERLOAD(RETURN, NAME, OP, (TYPE * dest, TYPE value, int pe), (dest, value, pe))
-#define GPUSHMEM_OVERLOAD_UPDATE_NBI(NAME, TYPE, OP)                                               \
-    GPUSHMEM_OVERLOAD(int, NAME, OP, (TYPE * fetch, TYPE * dest, TYPE value, int pe),              \
-                      (fetch, dest, value, pe))
-
-// The form with a status, of each fetching one.
-#define GPUSHMEM_OVERLOAD_STATUS(NAME, TYPE, OP)                                                   \
-    GPUSHMEM_OVERLOAD(int, NAME, OP##_status, (TYPE * dest, TYPE value, int pe, TYPE *before),     \
-                      (dest, value, pe, before))
-
+// What returns the value before has forms that return a status, and that return at once, besides.
+#define GPUSHMEM_OVERLOAD_FETCH(OP, FORM, NUMBER, NAME, TYPE)                                      \
+    GPUSHMEM_OVERLOAD_FORM(TYPE, NAME, atomic_##OP, FORM, TYPE)                                    \
+    GPUSHMEM_OVERLOAD(int, NAME, atomic_##OP##_status, (GPSH_P_##FORM(TYPE, ), TYPE * before),     \
+                      (GPSH_A_##FORM(dest, source, ), before))                                     \
+    GPUSHMEM_OVERLOAD(int, NAME, atomic_##OP##_nbi, (TYPE * fetch, GPSH_P_##FORM(TYPE, )),         \
+                      (fetch, GPSH_A_##FORM(dest, source, )))
+#define GPUSHMEM_OVERLOAD_UPDATE(OP, FORM, NUMBER, NAME, TYPE)                                     \
+    GPUSHMEM_OVERLOAD_FORM(int, NAME, atomic_##OP, FORM, TYPE)
 #define GPUSHMEM_OVERLOAD_EXTENDED(NAME, TYPE, A, B)                                               \
-    GPUSHMEM_OVERLOAD(TYPE, NAME, atomic_fetch, (const TYPE *source, int pe), (source, pe))        \
-    GPUSHMEM_OVERLOAD(int, NAME, atomic_fetch_status, (const TYPE *source, int pe, TYPE *before),  \
-                      (source, pe, before))                                                        \
-    GPUSHMEM_OVERLOAD_STATUS(NAME, TYPE, atomic_swap)                                              \
-    GPUSHMEM_OVERLOAD_UPDATE(int, NAME, TYPE, atomic_set)                                          \
-    GPUSHMEM_OVERLOAD_UPDATE(TYPE, NAME, TYPE, atomic_swap)                                        \
-    GPUSHMEM_OVERLOAD(int, NAME, atomic_fetch_nbi, (TYPE * fetch, const TYPE *source, int pe),     \
-                      (fetch, source, pe))                                                         \
-    GPUSHMEM_OVERLOAD_UPDATE_NBI(NAME, TYPE, atomic_swap_nbi)
-GPUSHMEM_DISTINCT_AMO_EXTENDED_TYPES(GPUSHMEM_OVERLOAD_EXTENDED, , )
-
+    GPSH_EXTENDED_ATOMICS(GPUSHMEM_OVERLOAD_FETCH, GPUSHMEM_OVERLOAD_UPDATE, NAME, TYPE)
 #define GPUSHMEM_OVERLOAD_AMO(NAME, TYPE, A, B)                                                    \
-    GPUSHMEM_OVERLOAD(TYPE, NAME, atomic_compare_swap,                                             \
-                      (TYPE * dest, TYPE cond, TYPE value, int pe), (dest, cond, value, pe))       \
-    GPUSHMEM_OVERLOAD(int, NAME, atomic_compare_swap_status,                                       \
-                      (TYPE * dest, TYPE cond, TYPE value, int pe, TYPE *before),                  \
-                      (dest, cond, value, pe, before))                                             \
-    GPUSHMEM_OVERLOAD(int, NAME, atomic_fetch_inc_status, (TYPE * dest, int pe, TYPE *before),     \
-                      (dest, pe, before))                                                          \
-    GPUSHMEM_OVERLOAD_STATUS(NAME, TYPE, atomic_fetch_add)                                         \
-    GPUSHMEM_OVERLOAD(TYPE, NAME, atomic_fetch_inc, (TYPE * dest, int pe), (dest, pe))             \
-    GPUSHMEM_OVERLOAD(int, NAME, atomic_inc, (TYPE * dest, int pe), (dest, pe))                    \
-    GPUSHMEM_OVERLOAD_UPDATE(TYPE, NAME, TYPE, atomic_fetch_add)                                   \
-    GPUSHMEM_OVERLOAD_UPDATE(int, NAME, TYPE, atomic_add)                                          \
-    GPUSHMEM_OVERLOAD(int, NAME, atomic_compare_swap_nbi,                                          \
-                      (TYPE * fetch, TYPE * dest, TYPE cond, TYPE value, int pe),                  \
-                      (fetch, dest, cond, value, pe))                                              \
-    GPUSHMEM_OVERLOAD(int, NAME, atomic_fetch_inc_nbi, (TYPE * fetch, TYPE * dest, int pe),        \
-                      (fetch, dest, pe))                                                           \
-    GPUSHMEM_OVERLOAD_UPDATE_NBI(NAME, TYPE, atomic_fetch_add_nbi)
-GPUSHMEM_DISTINCT_AMO_TYPES(GPUSHMEM_OVERLOAD_AMO, , )
-
+    GPSH_ATOMICS(GPUSHMEM_OVERLOAD_FETCH, GPUSHMEM_OVERLOAD_UPDATE, NAME, TYPE)
 #define GPUSHMEM_OVERLOAD_BITWISE(NAME, TYPE, A, B)                                                \
-    GPUSHMEM_OVERLOAD_UPDATE(TYPE, NAME, TYPE, atomic_fetch_and)                                   \
-    GPUSHMEM_OVERLOAD_STATUS(NAME, TYPE, atomic_fetch_and)                                         \
-    GPUSHMEM_OVERLOAD_STATUS(NAME, TYPE, atomic_fetch_or)                                          \
-    GPUSHMEM_OVERLOAD_STATUS(NAME, TYPE, atomic_fetch_xor)                                         \
-    GPUSHMEM_OVERLOAD_UPDATE(int, NAME, TYPE, atomic_and)                                          \
-    GPUSHMEM_OVERLOAD_UPDATE(TYPE, NAME, TYPE, atomic_fetch_or)                                    \
-    GPUSHMEM_OVERLOAD_UPDATE(int, NAME, TYPE, atomic_or)                                           \
-    GPUSHMEM_OVERLOAD_UPDATE(TYPE, NAME, TYPE, atomic_fetch_xor)                                   \
-    GPUSHMEM_OVERLOAD_UPDATE(int, NAME, TYPE, atomic_xor)                                          \
-    GPUSHMEM_OVERLOAD_UPDATE_NBI(NAME, TYPE, atomic_fetch_and_nbi)                                 \
-    GPUSHMEM_OVERLOAD_UPDATE_NBI(NAME, TYPE, atomic_fetch_or_nbi)                                  \
-    GPUSHMEM_OVERLOAD_UPDATE_NBI(NAME, TYPE, atomic_fetch_xor_nbi)
+    GPSH_BITWISE_ATOMICS(GPUSHMEM_OVERLOAD_FETCH, GPUSHMEM_OVERLOAD_UPDATE, NAME, TYPE)
+GPUSHMEM_DISTINCT_AMO_EXTENDED_TYPES(GPUSHMEM_OVERLOAD_EXTENDED, , )
+GPUSHMEM_DISTINCT_AMO_TYPES(GPUSHMEM_OVERLOAD_AMO, , )
 GPUSHMEM_DISTINCT_AMO_BITWISE_TYPES(GPUSHMEM_OVERLOAD_BITWISE, , )
 
-// Waiting and testing has no context. VERB is wait_until or test.
-#define GPUSHMEM_OVERLOAD_PLAIN(RETURN, NAME, OP, PARAMETERS, ARGUMENTS)                           \
-    inline RETURN gpushmem_##OP(GPUSHMEM_LIST PARAMETERS)                                          \
-    {                                                                                              \
-        return gpushmem_##NAME##_##OP(GPUSHMEM_LIST ARGUMENTS);                                    \
-    }
-#define GPUSHMEM_OVERLOAD_VERB(NAME, TYPE, VERB)                                                   \
-    GPUSHMEM_OVERLOAD_PLAIN(int, NAME, VERB,                                                       \
+// Waiting and testing has no context. The result of _all is a status; those of _any and _some have
+// forms that return one.
+#define GPUSHMEM_OVERLOAD_WORDS(RETURN, NAME, OP, FORM, TYPE, VALUE, value)                        \
+    GPUSHMEM_OVERLOAD_PLAIN(RETURN, NAME, OP,                                                      \
+                            (GPSH_P_##FORM(const volatile TYPE *vars, enum gpushmem_cmp, VALUE)),  \
+                            (GPSH_A_##FORM(vars, cmp, value)))
+#define GPUSHMEM_OVERLOAD_WORDS_STATUS(NAME, OP, FORM, TYPE, VALUE, value)                         \
+    GPUSHMEM_OVERLOAD_PLAIN(                                                                       \
+        int, NAME, OP##_status,                                                                    \
+        (GPSH_P_##FORM(const volatile TYPE *vars, enum gpushmem_cmp, VALUE), size_t * result),     \
+        (GPSH_A_##FORM(vars, cmp, value), result))
+#define GPUSHMEM_OVERLOAD_all(OP, FORM, NAME, ...)                                                 \
+    GPUSHMEM_OVERLOAD_WORDS(int, NAME, OP, FORM, __VA_ARGS__)
+#define GPUSHMEM_OVERLOAD_any(OP, FORM, NAME, ...)                                                 \
+    GPUSHMEM_OVERLOAD_WORDS(size_t, NAME, OP, FORM, __VA_ARGS__)                                   \
+    GPUSHMEM_OVERLOAD_WORDS_STATUS(NAME, OP, FORM, __VA_ARGS__)
+#define GPUSHMEM_OVERLOAD_some GPUSHMEM_OVERLOAD_any
+#define GPUSHMEM_OVERLOAD_WAIT(VERB, WHICH, FORM, NAME, TYPE)                                      \
+    GPUSHMEM_OVERLOAD_##WHICH(VERB##_##WHICH, FORM, NAME, TYPE, TYPE value, value)                 \
+        GPUSHMEM_OVERLOAD_##WHICH(VERB##_##WHICH##_vector, FORM, NAME, TYPE, const TYPE *values,   \
+                                  values)
+#define GPUSHMEM_OVERLOAD_SYNC(NAME, TYPE, A, B)                                                   \
+    GPUSHMEM_OVERLOAD_PLAIN(int, NAME, wait_until,                                                 \
                             (const volatile TYPE *var, enum gpushmem_cmp cmp, TYPE value),         \
                             (var, cmp, value))                                                     \
-    GPUSHMEM_OVERLOAD_PLAIN(int, NAME, VERB##_all,                                                 \
-                            (const volatile TYPE *vars, size_t nelems, const int *status,          \
-                             enum gpushmem_cmp cmp, TYPE value),                                   \
-                            (vars, nelems, status, cmp, value))                                    \
-    GPUSHMEM_OVERLOAD_PLAIN(size_t, NAME, VERB##_any,                                              \
-                            (const volatile TYPE *vars, size_t nelems, const int *status,          \
-                             enum gpushmem_cmp cmp, TYPE value),                                   \
-                            (vars, nelems, status, cmp, value))                                    \
-    GPUSHMEM_OVERLOAD_PLAIN(int, NAME, VERB##_any_status,                                          \
-                            (const volatile TYPE *vars, size_t nelems, const int *status,          \
-                             enum gpushmem_cmp cmp, TYPE value, size_t *index),                    \
-                            (vars, nelems, status, cmp, value, index))                             \
-    GPUSHMEM_OVERLOAD_PLAIN(size_t, NAME, VERB##_some,                                             \
-                            (const volatile TYPE *vars, size_t nelems, size_t *indices,            \
-                             const int *status, enum gpushmem_cmp cmp, TYPE value),                \
-                            (vars, nelems, indices, status, cmp, value))                           \
-    GPUSHMEM_OVERLOAD_PLAIN(int, NAME, VERB##_some_status,                                         \
-                            (const volatile TYPE *vars, size_t nelems, size_t *indices,            \
-                             const int *status, enum gpushmem_cmp cmp, TYPE value, size_t *count), \
-                            (vars, nelems, indices, status, cmp, value, count))                    \
-    GPUSHMEM_OVERLOAD_PLAIN(int, NAME, VERB##_all_vector,                                          \
-                            (const volatile TYPE *vars, size_t nelems, const int *status,          \
-                             enum gpushmem_cmp cmp, const TYPE *values),                           \
-                            (vars, nelems, status, cmp, values))                                   \
-    GPUSHMEM_OVERLOAD_PLAIN(size_t, NAME, VERB##_any_vector,                                       \
-                            (const volatile TYPE *vars, size_t nelems, const int *status,          \
-                             enum gpushmem_cmp cmp, const TYPE *values),                           \
-                            (vars, nelems, status, cmp, values))                                   \
-    GPUSHMEM_OVERLOAD_PLAIN(int, NAME, VERB##_any_vector_status,                                   \
-                            (const volatile TYPE *vars, size_t nelems, const int *status,          \
-                             enum gpushmem_cmp cmp, const TYPE *values, size_t *index),            \
-                            (vars, nelems, status, cmp, values, index))                            \
-    GPUSHMEM_OVERLOAD_PLAIN(size_t, NAME, VERB##_some_vector,                                      \
-                            (const volatile TYPE *vars, size_t nelems, size_t *indices,            \
-                             const int *status, enum gpushmem_cmp cmp, const TYPE *values),        \
-                            (vars, nelems, indices, status, cmp, values))                          \
-    GPUSHMEM_OVERLOAD_PLAIN(int, NAME, VERB##_some_vector_status,                                  \
-                            (const volatile TYPE *vars, size_t nelems, size_t *indices,            \
-                             const int *status, enum gpushmem_cmp cmp, const TYPE *values,         \
-                             size_t *count),                                                       \
-                            (vars, nelems, indices, status, cmp, values, count))
-#define GPUSHMEM_OVERLOAD_SYNC(NAME, TYPE, A, B)                                                   \
-    GPUSHMEM_OVERLOAD_VERB(NAME, TYPE, wait_until)                                                 \
-    GPUSHMEM_OVERLOAD_VERB(NAME, TYPE, test)
+    GPUSHMEM_OVERLOAD_PLAIN(int, NAME, test,                                                       \
+                            (const volatile TYPE *var, enum gpushmem_cmp cmp, TYPE value),         \
+                            (var, cmp, value))                                                     \
+    GPSH_WAITS(GPUSHMEM_OVERLOAD_WAIT, NAME, TYPE)
 GPUSHMEM_DISTINCT_SYNC_TYPES(GPUSHMEM_OVERLOAD_SYNC, , )
 
 inline int gpushmem_signal_op(gpushmem_ctx_t ctx, uint64_t *sig, uint64_t signal,
@@ -184,84 +101,44 @@ inline int gpushmem_signal_add(gpushmem_ctx_t ctx, uint64_t *sig, uint64_t signa
 }
 
 // Operations of streams.
-#define GPUSHMEM_OVERLOAD_STREAM(NAME, TYPE, A, B)                                                 \
+#define GPUSHMEM_OVERLOAD_STREAM(NAME, OP, FORM, TYPE)                                             \
     GPUSHMEM_OVERLOAD_PLAIN(                                                                       \
-        int, NAME, put_on_stream,                                                                  \
-        (TYPE * dest, const TYPE *source, size_t nelems, int pe, gpushmem_stream_t stream),        \
-        (dest, source, nelems, pe, stream))                                                        \
-    GPUSHMEM_OVERLOAD_PLAIN(                                                                       \
-        int, NAME, get_on_stream,                                                                  \
-        (TYPE * dest, const TYPE *source, size_t nelems, int pe, gpushmem_stream_t stream),        \
-        (dest, source, nelems, pe, stream))                                                        \
-    GPUSHMEM_OVERLOAD_PLAIN(int, NAME, put_signal_on_stream,                                       \
-                            (TYPE * dest, const TYPE *source, size_t nelems, uint64_t *sig,        \
-                             uint64_t signal, enum gpushmem_signal_op sig_op, int pe,              \
-                             gpushmem_stream_t stream),                                            \
-                            (dest, source, nelems, sig, signal, sig_op, pe, stream))               \
-    GPUSHMEM_OVERLOAD_PLAIN(int, NAME, p_on_stream,                                                \
-                            (TYPE * dest, TYPE value, int pe, gpushmem_stream_t stream),           \
-                            (dest, value, pe, stream))                                             \
+        int, NAME, OP##_on_stream,                                                                 \
+        (GPSH_P_##FORM(TYPE, enum gpushmem_signal_op), gpushmem_stream_t stream),                  \
+        (GPSH_A_##FORM(dest, source, sig_op), stream))
+#define GPUSHMEM_OVERLOAD_STREAMS(NAME, TYPE, A, B)                                                \
+    GPUSHMEM_OVERLOAD_STREAM(NAME, put, MOVE, TYPE)                                                \
+    GPUSHMEM_OVERLOAD_STREAM(NAME, get, MOVE, TYPE)                                                \
+    GPUSHMEM_OVERLOAD_STREAM(NAME, put_signal, SIGNAL, TYPE)                                       \
+    GPUSHMEM_OVERLOAD_STREAM(NAME, p, VALUE, TYPE)                                                 \
     GPUSHMEM_OVERLOAD_PLAIN(int, NAME, g_on_stream,                                                \
                             (TYPE * dest, const TYPE *source, int pe, gpushmem_stream_t stream),   \
                             (dest, source, pe, stream))                                            \
-    GPUSHMEM_OVERLOAD_PLAIN(int, NAME, iput_on_stream,                                             \
-                            (TYPE * dest, const TYPE *source, ptrdiff_t dst, ptrdiff_t sst,        \
-                             size_t nelems, int pe, gpushmem_stream_t stream),                     \
-                            (dest, source, dst, sst, nelems, pe, stream))                          \
-    GPUSHMEM_OVERLOAD_PLAIN(int, NAME, iget_on_stream,                                             \
-                            (TYPE * dest, const TYPE *source, ptrdiff_t dst, ptrdiff_t sst,        \
-                             size_t nelems, int pe, gpushmem_stream_t stream),                     \
-                            (dest, source, dst, sst, nelems, pe, stream))
-GPUSHMEM_DISTINCT_RMA_TYPES(GPUSHMEM_OVERLOAD_STREAM, , )
+    GPUSHMEM_OVERLOAD_STREAM(NAME, iput, STRIDED, TYPE)                                            \
+    GPUSHMEM_OVERLOAD_STREAM(NAME, iget, STRIDED, TYPE)
+GPUSHMEM_DISTINCT_RMA_TYPES(GPUSHMEM_OVERLOAD_STREAMS, , )
 
 // Collective operations have no context: one overload each.
-#define GPUSHMEM_OVERLOAD_COLL(NAME, TYPE, OP)                                                     \
-    inline int gpushmem_##OP(gpushmem_team_t team, TYPE *dest, const TYPE *source, size_t nelems)  \
-    {                                                                                              \
-        return gpushmem_##NAME##_##OP(team, dest, source, nelems);                                 \
-    }
-#define GPUSHMEM_OVERLOAD_FOLD(NAME, TYPE, OP)                                                     \
-    GPUSHMEM_OVERLOAD_COLL(NAME, TYPE, OP##_reduce)                                                \
-    GPUSHMEM_OVERLOAD_COLL(NAME, TYPE, OP##_reducescatter)
-#define GPUSHMEM_OVERLOAD_COLLECTIVE(NAME, TYPE, A, B)                                             \
-    GPUSHMEM_OVERLOAD_COLL(NAME, TYPE, collect)                                                    \
-    GPUSHMEM_OVERLOAD_COLL(NAME, TYPE, fcollect)                                                   \
-    GPUSHMEM_OVERLOAD_COLL(NAME, TYPE, alltoall)                                                   \
-    inline int gpushmem_broadcast(gpushmem_team_t team, TYPE *dest, const TYPE *source,            \
-                                  size_t nelems, int root)                                         \
-    {                                                                                              \
-        return gpushmem_##NAME##_broadcast(team, dest, source, nelems, root);                      \
-    }                                                                                              \
-    inline int gpushmem_alltoalls(gpushmem_team_t team, TYPE *dest, const TYPE *source,            \
-                                  ptrdiff_t dst, ptrdiff_t sst, size_t nelems)                     \
-    {                                                                                              \
-        return gpushmem_##NAME##_alltoalls(team, dest, source, dst, sst, nelems);                  \
-    }
-GPUSHMEM_DISTINCT_RMA_TYPES(GPUSHMEM_OVERLOAD_COLLECTIVE, , )
+#define GPUSHMEM_OVERLOAD_COLL(OP, KIND, FORM, NAME, TYPE)                                         \
+    GPUSHMEM_OVERLOAD_PLAIN(int, NAME, OP, (gpushmem_team_t team, GPSH_P_##FORM(TYPE, )),          \
+                            (team, GPSH_A_##FORM(dest, source, )))
+#define GPUSHMEM_OVERLOAD_FOLD(OP, NUMBER, NAME, TYPE)                                             \
+    GPUSHMEM_OVERLOAD_COLL(OP##_reduce, REDUCE, PART, NAME, TYPE)                                  \
+    GPUSHMEM_OVERLOAD_COLL(OP##_reducescatter, REDUCESCATTER, PART, NAME, TYPE)
+#define GPUSHMEM_OVERLOAD_COLL_MOVES(NAME, TYPE, A, B)                                             \
+    GPSH_COLL_MOVES(GPUSHMEM_OVERLOAD_COLL, NAME, TYPE)
 #define GPUSHMEM_OVERLOAD_FOLD_BITWISE(NAME, TYPE, A, B)                                           \
-    GPUSHMEM_OVERLOAD_COLL(NAME, TYPE, and_reduce)                                                 \
-    GPUSHMEM_OVERLOAD_COLL(NAME, TYPE, and_reducescatter)                                          \
-    GPUSHMEM_OVERLOAD_COLL(NAME, TYPE, or_reduce)                                                  \
-    GPUSHMEM_OVERLOAD_COLL(NAME, TYPE, or_reducescatter)                                           \
-    GPUSHMEM_OVERLOAD_COLL(NAME, TYPE, xor_reduce)                                                 \
-    GPUSHMEM_OVERLOAD_COLL(NAME, TYPE, xor_reducescatter)
-GPUSHMEM_DISTINCT_COLL_BITWISE_TYPES(GPUSHMEM_OVERLOAD_FOLD_BITWISE, , )
+    GPSH_FOLDS_OF_BITS(GPUSHMEM_OVERLOAD_FOLD, NAME, TYPE)
 #define GPUSHMEM_OVERLOAD_FOLD_ORDERED(NAME, TYPE, A, B)                                           \
-    GPUSHMEM_OVERLOAD_FOLD(NAME, TYPE, min)                                                        \
-    GPUSHMEM_OVERLOAD_FOLD(NAME, TYPE, max)
+    GPSH_FOLDS_OF_ORDER(GPUSHMEM_OVERLOAD_FOLD, NAME, TYPE)
+#define GPUSHMEM_OVERLOAD_FOLD_SUMS(NAME, TYPE, A, B)                                              \
+    GPSH_FOLDS_OF_SUMS(GPUSHMEM_OVERLOAD_FOLD, NAME, TYPE)                                         \
+    GPUSHMEM_OVERLOAD_COLL(sum_inscan, INSCAN, PART, NAME, TYPE)                                   \
+    GPUSHMEM_OVERLOAD_COLL(sum_exscan, EXSCAN, PART, NAME, TYPE)
+GPUSHMEM_DISTINCT_RMA_TYPES(GPUSHMEM_OVERLOAD_COLL_MOVES, , )
+GPUSHMEM_DISTINCT_COLL_BITWISE_TYPES(GPUSHMEM_OVERLOAD_FOLD_BITWISE, , )
 GPUSHMEM_DISTINCT_COLL_ORDERED_TYPES(GPUSHMEM_OVERLOAD_FOLD_ORDERED, , )
-#define GPUSHMEM_OVERLOAD_FOLD_ANY(NAME, TYPE, A, B)                                               \
-    GPUSHMEM_OVERLOAD_FOLD(NAME, TYPE, sum)                                                        \
-    GPUSHMEM_OVERLOAD_FOLD(NAME, TYPE, prod)                                                       \
-    GPUSHMEM_OVERLOAD_COLL(NAME, TYPE, sum_inscan)                                                 \
-    GPUSHMEM_OVERLOAD_COLL(NAME, TYPE, sum_exscan)
-GPUSHMEM_DISTINCT_COLL_TYPES(GPUSHMEM_OVERLOAD_FOLD_ANY, , )
-#undef GPUSHMEM_OVERLOAD_COLL
-#undef GPUSHMEM_OVERLOAD_FOLD
-#undef GPUSHMEM_OVERLOAD_COLLECTIVE
-#undef GPUSHMEM_OVERLOAD_FOLD_BITWISE
-#undef GPUSHMEM_OVERLOAD_FOLD_ORDERED
-#undef GPUSHMEM_OVERLOAD_FOLD_ANY
+GPUSHMEM_DISTINCT_COLL_TYPES(GPUSHMEM_OVERLOAD_FOLD_SUMS, , )
 
 // Element types without a function end in one sentence, and not in a list of all overloads.
 template <typename T> struct gpushmem_has_functions {
@@ -302,22 +179,31 @@ GPUSHMEM_OVERLOAD_REFUSE_STREAM(put)
 GPUSHMEM_OVERLOAD_REFUSE_STREAM(get)
 #undef GPUSHMEM_OVERLOAD_REFUSE_STREAM
 
+#undef GPUSHMEM_OVERLOAD_PLAIN
 #undef GPUSHMEM_OVERLOAD
+#undef GPUSHMEM_OVERLOAD_FORM
 #undef GPUSHMEM_OVERLOAD_MOVE
-#undef GPUSHMEM_OVERLOAD_STRIDED
-#undef GPUSHMEM_OVERLOAD_BLOCKED
-#undef GPUSHMEM_OVERLOAD_SIGNAL
 #undef GPUSHMEM_OVERLOAD_RMA
+#undef GPUSHMEM_OVERLOAD_FETCH
 #undef GPUSHMEM_OVERLOAD_UPDATE
-#undef GPUSHMEM_OVERLOAD_STATUS
-#undef GPUSHMEM_OVERLOAD_REFUSE
-#undef GPUSHMEM_OVERLOAD_STREAM
-#undef GPUSHMEM_OVERLOAD_UPDATE_NBI
+#undef GPUSHMEM_OVERLOAD_EXTENDED
 #undef GPUSHMEM_OVERLOAD_AMO
 #undef GPUSHMEM_OVERLOAD_BITWISE
-#undef GPUSHMEM_OVERLOAD_PLAIN
-#undef GPUSHMEM_OVERLOAD_VERB
+#undef GPUSHMEM_OVERLOAD_WORDS
+#undef GPUSHMEM_OVERLOAD_WORDS_STATUS
+#undef GPUSHMEM_OVERLOAD_all
+#undef GPUSHMEM_OVERLOAD_any
+#undef GPUSHMEM_OVERLOAD_some
+#undef GPUSHMEM_OVERLOAD_WAIT
 #undef GPUSHMEM_OVERLOAD_SYNC
-#undef GPUSHMEM_LIST
+#undef GPUSHMEM_OVERLOAD_STREAM
+#undef GPUSHMEM_OVERLOAD_STREAMS
+#undef GPUSHMEM_OVERLOAD_COLL
+#undef GPUSHMEM_OVERLOAD_FOLD
+#undef GPUSHMEM_OVERLOAD_COLL_MOVES
+#undef GPUSHMEM_OVERLOAD_FOLD_BITWISE
+#undef GPUSHMEM_OVERLOAD_FOLD_ORDERED
+#undef GPUSHMEM_OVERLOAD_FOLD_SUMS
+#undef GPUSHMEM_OVERLOAD_REFUSE
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "gpushmem/compat/impl/nvshmem_types.h"
 #include "gpushmem/gpushmem.h"
+#include "gpushmem/impl/signatures.h"
 
 // CUmodule and CUlibrary, as the driver's header declares them.
 typedef struct CUmod_st *gpsh_nvshmem_module;

@@ -29,6 +29,7 @@
 
 #include "gpushmem/compat/impl/nvshmem_device_state.cuh"
 #include "gpushmem/compat/impl/nvshmem_types.h"
+#include "gpushmem/device/api.cuh"
 #include "gpushmem/impl/coll_types.h"
 
 // clang-format off
@@ -43,42 +44,15 @@
 
 // ---- Put and get ----
 
-#define GPSH_NV_MOVE(PREFIX, SUFFIX, SCOPE, PUT, GET, TYPE, SIZE) \
-    GPSH_NV_MOVE_AS(PREFIX##PUT, PREFIX##GET, SUFFIX, SCOPE, TYPE, SIZE, GPSH_NV_PE, GPSH_NV)
-// EXTRA: the last parameters. VIA: the handle whose rings it uses.
-#define GPSH_NV_PE() int pe
-#define GPSH_NV_MOVE_AS(PUT, GET, SUFFIX, SCOPE, TYPE, SIZE, EXTRA, VIA) \
-    GPSH_NV_MOVE_WITH(PUT, GET, SUFFIX, SCOPE, TYPE, SIZE, EXTRA, VIA, , true) \
-    GPSH_NV_MOVE_WITH(PUT, GET, SUFFIX, SCOPE, TYPE, SIZE, EXTRA, VIA, _nbi, false)
-#define GPSH_NV_MOVE_WITH(PUT, GET, SUFFIX, SCOPE, TYPE, SIZE, EXTRA, VIA, NBI, BLOCKING) \
-    GPSH_DEV void PUT##NBI##SUFFIX(TYPE *dest, const TYPE *source, size_t nelems, EXTRA()) \
+#define GPSH_NV_MOVE(PREFIX, SUFFIX, SCOPE, NAME, DO, FORM, TYPE, SIZE) \
+    GPSH_DEV void PREFIX##NAME##SUFFIX(GPSH_P_##FORM(TYPE, int)) \
     { \
-        gpsh_dev_put<SCOPE>(GPSH_NV, VIA, dest, source, gpsh_dev_bytes(nelems, SIZE), pe, \
-                            BLOCKING); \
-    } \
-    GPSH_DEV void GET##NBI##SUFFIX(TYPE *dest, const TYPE *source, size_t nelems, EXTRA()) \
-    { \
-        gpsh_dev_get<SCOPE>(GPSH_NV, VIA, dest, source, gpsh_dev_bytes(nelems, SIZE), pe, \
-                            BLOCKING); \
-    } \
-    GPSH_DEV void PUT##_signal##NBI##SUFFIX(TYPE *dest, const TYPE *source, size_t nelems, \
-                                            uint64_t *sig_addr, uint64_t signal, int sig_op, \
-                                            EXTRA()) \
-    { \
-        gpsh_dev_put_signal<SCOPE>(GPSH_NV, VIA, dest, source, gpsh_dev_bytes(nelems, SIZE), \
-                                   sig_addr, signal, sig_op, pe, BLOCKING); \
+        GPSH_DO_##DO(SCOPE, GPSH_NV, GPSH_NV, SIZE); \
     }
-#define GPSH_NV_STRIDED(PREFIX, SUFFIX, SCOPE, PUT, GET, TYPE, SIZE) \
-    GPSH_DEV void PREFIX##PUT##SUFFIX(TYPE *dest, const TYPE *source, ptrdiff_t dst, \
-                                      ptrdiff_t sst, size_t nelems, int pe) \
-    { \
-        gpsh_dev_iput<SCOPE>(GPSH_NV, GPSH_NV, dest, source, dst, sst, nelems, SIZE, pe); \
-    } \
-    GPSH_DEV void PREFIX##GET##SUFFIX(TYPE *dest, const TYPE *source, ptrdiff_t dst, \
-                                      ptrdiff_t sst, size_t nelems, int pe) \
-    { \
-        gpsh_dev_iget<SCOPE>(GPSH_NV, GPSH_NV, dest, source, dst, sst, nelems, SIZE, pe); \
-    }
+#define GPSH_NV_TYPED(VERB, REST, FORM, NAME, TYPE) \
+    GPSH_NV_SCOPES(GPSH_NV_MOVE, NAME##_##VERB##REST, VERB##REST, FORM, TYPE, sizeof(TYPE))
+#define GPSH_NV_SIZED(VERB, REST, FORM, BITS, SIZE) \
+    GPSH_NV_SCOPES(GPSH_NV_MOVE, VERB##BITS##REST, VERB##REST, FORM, void, SIZE)
 
 #define GPSH_NV_ROWS(NAME, TYPE, AS, CTYPE) \
     GPSH_DEV void gpsh_dev_nvshmem_##NAME##_p(TYPE *dest, const TYPE value, int pe) \
@@ -90,66 +64,41 @@
         return gpsh_dev_from_bits<TYPE>( \
             gpsh_dev_get_value(GPSH_NV, GPSH_NV, source, sizeof *source, pe)); \
     } \
-    GPSH_NV_SCOPES(GPSH_NV_MOVE, NAME##_put, NAME##_get, TYPE, sizeof(TYPE)) \
-    GPSH_NV_SCOPES(GPSH_NV_STRIDED, NAME##_iput, NAME##_iget, TYPE, sizeof(TYPE))
+    GPSH_MOVES(GPSH_NV_TYPED, NAME, TYPE) \
+    GPSH_STRIDED_MOVES(GPSH_NV_TYPED, NAME, TYPE)
 GPSH_NVS_RMA_TYPES(GPSH_NV_ROWS)
 #undef GPSH_NV_ROWS
-
 #define GPSH_NV_ROWS(BITS) \
-    GPSH_NV_SCOPES(GPSH_NV_MOVE, put##BITS, get##BITS, void, BITS / 8) \
-    GPSH_NV_SCOPES(GPSH_NV_STRIDED, iput##BITS, iget##BITS, void, BITS / 8)
+    GPSH_MOVES(GPSH_NV_SIZED, BITS, BITS / 8) \
+    GPSH_STRIDED_MOVES(GPSH_NV_SIZED, BITS, BITS / 8)
 GPUSHMEM_RMA_SIZES(GPSH_NV_ROWS)
 #undef GPSH_NV_ROWS
-GPSH_NV_SCOPES(GPSH_NV_MOVE, putmem, getmem, void, 1)
+GPSH_MOVES(GPSH_NV_SIZED, mem, 1)
+#undef GPSH_NV_SIZED
+#undef GPSH_NV_TYPED
+#undef GPSH_NV_MOVE
 
 // ---- Atomics ----
 
-#define GPSH_NV_UPDATE(NAME, TYPE, WORD, OP) \
-    GPSH_DEV void gpsh_dev_nvshmem_##NAME##_atomic_##WORD(TYPE *dest, TYPE value, int pe) \
+#define GPSH_NV_UPDATE(OP, FORM, NUMBER, NAME, TYPE) \
+    GPSH_DEV void gpsh_dev_nvshmem_##NAME##_atomic_##OP(GPSH_P_##FORM(TYPE, )) \
     { \
-        gpsh_dev_amo_typed<TYPE>(GPSH_NV, GPSH_NV, OP, dest, value, (TYPE)0, pe, false); \
+        GPSH_DO_##FORM(GPSH_NV, GPSH_NV, GPUSHMEM_AMO_##NUMBER, TYPE, false); \
     }
-#define GPSH_NV_FETCH(NAME, TYPE, WORD, OP) \
-    GPSH_DEV TYPE gpsh_dev_nvshmem_##NAME##_atomic_##WORD(TYPE *dest, TYPE value, int pe) \
+#define GPSH_NV_FETCH(OP, FORM, NUMBER, NAME, TYPE) \
+    GPSH_DEV TYPE gpsh_dev_nvshmem_##NAME##_atomic_##OP(GPSH_P_##FORM(TYPE, )) \
     { \
-        return gpsh_dev_amo_typed<TYPE>(GPSH_NV, GPSH_NV, OP, dest, value, (TYPE)0, pe, true); \
+        return GPSH_DO_##FORM(GPSH_NV, GPSH_NV, GPUSHMEM_AMO_##NUMBER, TYPE, true); \
     }
 #define GPSH_NV_ROWS(NAME, TYPE, AS, CTYPE) \
-    GPSH_DEV TYPE gpsh_dev_nvshmem_##NAME##_atomic_fetch(const TYPE *source, int pe) \
-    { \
-        return gpsh_dev_amo_typed<TYPE>(GPSH_NV, GPSH_NV, GPUSHMEM_AMO_FETCH, (TYPE *)source, \
-                                        (TYPE)0, (TYPE)0, pe, true); \
-    } \
-    GPSH_NV_UPDATE(NAME, TYPE, set, GPUSHMEM_AMO_SET) \
-    GPSH_NV_FETCH(NAME, TYPE, swap, GPUSHMEM_AMO_SWAP)
+    GPSH_EXTENDED_ATOMICS(GPSH_NV_FETCH, GPSH_NV_UPDATE, NAME, TYPE)
 GPSH_NVS_AMO_EXTENDED_TYPES(GPSH_NV_ROWS)
 #undef GPSH_NV_ROWS
-#define GPSH_NV_ROWS(NAME, TYPE, AS, CTYPE) \
-    GPSH_DEV TYPE gpsh_dev_nvshmem_##NAME##_atomic_compare_swap(TYPE *dest, TYPE cond, \
-                                                                TYPE value, int pe) \
-    { \
-        return gpsh_dev_amo_typed<TYPE>(GPSH_NV, GPSH_NV, GPUSHMEM_AMO_CSWAP, dest, value, cond, \
-                                        pe, true); \
-    } \
-    GPSH_NV_UPDATE(NAME, TYPE, add, GPUSHMEM_AMO_ADD) \
-    GPSH_NV_FETCH(NAME, TYPE, fetch_add, GPUSHMEM_AMO_ADD) \
-    GPSH_DEV void gpsh_dev_nvshmem_##NAME##_atomic_inc(TYPE *dest, int pe) \
-    { \
-        gpsh_dev_nvshmem_##NAME##_atomic_add(dest, (TYPE)1, pe); \
-    } \
-    GPSH_DEV TYPE gpsh_dev_nvshmem_##NAME##_atomic_fetch_inc(TYPE *dest, int pe) \
-    { \
-        return gpsh_dev_nvshmem_##NAME##_atomic_fetch_add(dest, (TYPE)1, pe); \
-    }
+#define GPSH_NV_ROWS(NAME, TYPE, AS, CTYPE) GPSH_ATOMICS(GPSH_NV_FETCH, GPSH_NV_UPDATE, NAME, TYPE)
 GPSH_NVS_AMO_TYPES(GPSH_NV_ROWS)
 #undef GPSH_NV_ROWS
 #define GPSH_NV_ROWS(NAME, TYPE, AS, CTYPE) \
-    GPSH_NV_UPDATE(NAME, TYPE, and, GPUSHMEM_AMO_AND) \
-    GPSH_NV_UPDATE(NAME, TYPE, or, GPUSHMEM_AMO_OR) \
-    GPSH_NV_UPDATE(NAME, TYPE, xor, GPUSHMEM_AMO_XOR) \
-    GPSH_NV_FETCH(NAME, TYPE, fetch_and, GPUSHMEM_AMO_AND) \
-    GPSH_NV_FETCH(NAME, TYPE, fetch_or, GPUSHMEM_AMO_OR) \
-    GPSH_NV_FETCH(NAME, TYPE, fetch_xor, GPUSHMEM_AMO_XOR)
+    GPSH_BITWISE_ATOMICS(GPSH_NV_FETCH, GPSH_NV_UPDATE, NAME, TYPE)
 GPSH_NVS_AMO_BITWISE_TYPES(GPSH_NV_ROWS)
 #undef GPSH_NV_ROWS
 #undef GPSH_NV_FETCH
@@ -219,36 +168,17 @@ GPSH_NVS_AMO_EXTENDED_TYPES(GPSH_NV_ROWS)
 // ---- Waits and tests ----
 
 // One comparison value for all words, and (vector) one for each.
-#define GPSH_NV_WORDS(NAME, TYPE, VECTOR, VALUE, WORDS) \
-    GPSH_DEV void gpsh_dev_nvshmem_##NAME##_wait_until_all##VECTOR( \
-        TYPE *ivars, size_t nelems, const int *status, int cmp, VALUE) \
+#define GPSH_NV_RESULT_wait_until_all  void
+#define GPSH_NV_RESULT_wait_until_any  size_t
+#define GPSH_NV_RESULT_wait_until_some size_t
+#define GPSH_NV_RESULT_test_all        int
+#define GPSH_NV_RESULT_test_any        size_t
+#define GPSH_NV_RESULT_test_some       size_t
+#define GPSH_NV_WORDS(VERB, WHICH, FORM, NAME, TYPE, VECTOR, VALUE, WORDS) \
+    GPSH_DEV GPSH_NV_RESULT_##VERB##_##WHICH \
+        gpsh_dev_nvshmem_##NAME##_##VERB##_##WHICH##VECTOR(GPSH_P_##FORM(TYPE *ivars, int, VALUE)) \
     { \
-        gpsh_dev_wait_all<TYPE>(GPSH_NV, WORDS); \
-    } \
-    GPSH_DEV size_t gpsh_dev_nvshmem_##NAME##_wait_until_any##VECTOR( \
-        TYPE *ivars, size_t nelems, const int *status, int cmp, VALUE) \
-    { \
-        return gpsh_dev_wait_any<TYPE>(GPSH_NV, WORDS); \
-    } \
-    GPSH_DEV size_t gpsh_dev_nvshmem_##NAME##_wait_until_some##VECTOR( \
-        TYPE *ivars, size_t nelems, size_t *indices, const int *status, int cmp, VALUE) \
-    { \
-        return gpsh_dev_wait_some<TYPE>(GPSH_NV, WORDS, indices); \
-    } \
-    GPSH_DEV int gpsh_dev_nvshmem_##NAME##_test_all##VECTOR( \
-        TYPE *ivars, size_t nelems, const int *status, int cmp, VALUE) \
-    { \
-        return gpsh_dev_words_test_all<TYPE>(WORDS); \
-    } \
-    GPSH_DEV size_t gpsh_dev_nvshmem_##NAME##_test_any##VECTOR( \
-        TYPE *ivars, size_t nelems, const int *status, int cmp, VALUE) \
-    { \
-        return gpsh_dev_test_any<TYPE>(WORDS); \
-    } \
-    GPSH_DEV size_t gpsh_dev_nvshmem_##NAME##_test_some##VECTOR( \
-        TYPE *ivars, size_t nelems, size_t *indices, const int *status, int cmp, VALUE) \
-    { \
-        return gpsh_dev_test_some<TYPE>(WORDS, indices); \
+        return (GPSH_NV_RESULT_##VERB##_##WHICH)GPSH_DO_##VERB##_##WHICH(GPSH_NV, TYPE, WORDS); \
     }
 #define GPSH_NV_ROWS(NAME, TYPE, AS, CTYPE) \
     GPSH_DEV void gpsh_dev_nvshmem_##NAME##_wait_until(TYPE *ivar, int cmp, TYPE cmp_value) \
@@ -259,10 +189,10 @@ GPSH_NVS_AMO_EXTENDED_TYPES(GPSH_NV_ROWS)
     { \
         return gpsh_dev_compare<TYPE>(gpsh_dev_load_acquire(ivar), cmp, cmp_value); \
     } \
-    GPSH_NV_WORDS(NAME, TYPE, , TYPE cmp_value, \
-                  (gpsh_dev_words<TYPE>{ivars, nelems, status, cmp, cmp_value, nullptr})) \
-    GPSH_NV_WORDS(NAME, TYPE, _vector, const TYPE *cmp_values, \
-                  (gpsh_dev_words<TYPE>{ivars, nelems, status, cmp, (TYPE)0, cmp_values}))
+    GPSH_WAITS(GPSH_NV_WORDS, NAME, TYPE, , TYPE cmp_value, \
+               (gpsh_dev_words<TYPE>{ivars, nelems, status, cmp, cmp_value, nullptr})) \
+    GPSH_WAITS(GPSH_NV_WORDS, NAME, TYPE, _vector, const TYPE *cmp_values, \
+               (gpsh_dev_words<TYPE>{ivars, nelems, status, cmp, (TYPE)0, cmp_values}))
 GPSH_NVS_SYNC_TYPES(GPSH_NV_ROWS)
 #undef GPSH_NV_ROWS
 #undef GPSH_NV_WORDS
@@ -383,47 +313,37 @@ GPSH_DEV void nvshmemx_barrier_all_warpgroup(void)
 
 // ---- Collectives ----
 
-#define GPSH_NV_COPIES(PREFIX, SUFFIX, SCOPE, NAME, MEM, TYPE, WIDTH) \
-    GPSH_DEV int PREFIX##NAME##broadcast##MEM##SUFFIX(nvshmem_team_t team, TYPE *dest, \
-                                                      const TYPE *source, size_t nelems, \
-                                                      int PE_root) \
+#define GPSH_NV_COPY(PREFIX, SUFFIX, SCOPE, NAME, KIND, FORM, TYPE, WIDTH) \
+    GPSH_DEV int PREFIX##NAME##SUFFIX(nvshmem_team_t team, GPSH_P_##FORM(TYPE, )) \
     { \
-        return gpsh_dev_collective<SCOPE>(GPSH_NV, GPUSHMEM_COLL_BROADCAST, team, dest, source, \
-                                          nelems, WIDTH, PE_root); \
-    } \
-    GPSH_NV_ALIKE(PREFIX##NAME##fcollect##MEM##SUFFIX, SCOPE, GPUSHMEM_COLL_FCOLLECT, TYPE, WIDTH) \
-    GPSH_NV_ALIKE(PREFIX##NAME##alltoall##MEM##SUFFIX, SCOPE, GPUSHMEM_COLL_ALLTOALL, TYPE, WIDTH)
-#define GPSH_NV_ALIKE(NAME, SCOPE, KIND, TYPE, WIDTH) \
-    GPSH_DEV int NAME(nvshmem_team_t team, TYPE *dest, const TYPE *source, size_t nelems) \
-    { \
-        return gpsh_dev_collective<SCOPE>(GPSH_NV, KIND, team, dest, source, nelems, WIDTH); \
+        return GPSH_DO_##FORM(SCOPE, GPSH_NV, KIND, WIDTH); \
     }
-#define GPSH_NV_ROWS(NAME, TYPE, AS, CTYPE) \
-    GPSH_NV_SCOPES(GPSH_NV_COPIES, NAME##_, , TYPE, sizeof(TYPE))
+#define GPSH_NV_COPY_OF(OP, KIND, FORM, NAME, TYPE) \
+    GPSH_NV_SCOPES(GPSH_NV_COPY, NAME##_##OP, KIND, FORM, TYPE, sizeof(TYPE))
+#define GPSH_NV_COPY_MEM(OP, KIND, FORM, UNUSED) \
+    GPSH_NV_SCOPES(GPSH_NV_COPY, OP##mem, KIND, FORM, void, 1)
+#define GPSH_NV_ROWS(NAME, TYPE, AS, CTYPE) GPSH_COLL_MOVES_OF_NVSHMEM(GPSH_NV_COPY_OF, NAME, TYPE)
 GPSH_NVS_RMA_TYPES(GPSH_NV_ROWS)
 #undef GPSH_NV_ROWS
-GPSH_NV_SCOPES(GPSH_NV_COPIES, , mem, void, 1)
-#undef GPSH_NV_ALIKE
-#undef GPSH_NV_COPIES
+GPSH_COLL_MOVES_OF_NVSHMEM(GPSH_NV_COPY_MEM, )
+#undef GPSH_NV_COPY_MEM
+#undef GPSH_NV_COPY_OF
+#undef GPSH_NV_COPY
 
-#define GPSH_NV_FOLD(PREFIX, SUFFIX, SCOPE, NAME, TYPE, NUMBER, FOLD) \
-    GPSH_DEV int PREFIX##NAME##_reduce##SUFFIX(nvshmem_team_t team, TYPE *dest, \
-                                               const TYPE *source, size_t nreduce) \
+#define GPSH_NV_FOLD(PREFIX, SUFFIX, SCOPE, NAME, KIND, TYPE, NUMBER, FOLD) \
+    GPSH_DEV int PREFIX##NAME##SUFFIX(nvshmem_team_t team, GPSH_P_PART(TYPE, )) \
     { \
-        return gpsh_dev_collective_fold<SCOPE>(GPSH_NV, GPUSHMEM_COLL_REDUCE, team, dest, source, \
-                                               nreduce, sizeof(TYPE), NUMBER, FOLD); \
-    } \
-    GPSH_DEV int PREFIX##NAME##_reducescatter##SUFFIX(nvshmem_team_t team, TYPE *dest, \
-                                                      const TYPE *source, size_t nreduce) \
-    { \
-        return gpsh_dev_collective_fold<SCOPE>(GPSH_NV, GPUSHMEM_COLL_REDUCESCATTER, team, dest, \
-                                               source, nreduce, sizeof(TYPE), NUMBER, FOLD); \
+        return gpsh_dev_collective_fold<SCOPE>(GPSH_NV, GPUSHMEM_COLL_##KIND, team, dest, source, \
+                                               nelems, sizeof(TYPE), NUMBER, \
+                                               GPUSHMEM_COLL_##FOLD); \
     }
-#define GPSH_NV_FOLDS(NAME, TYPE, NUMBER, WORD, OP, UNUSED) \
-    GPSH_NV_SCOPES(GPSH_NV_FOLD, NAME##_##WORD, TYPE, NUMBER, OP)
-#define GPSH_NV_ALL(NAME, TYPE, NUMBER) GPSH_COLL_FOLDS_OF_ALL(GPSH_NV_FOLDS, NAME, TYPE, NUMBER, )
-#define GPSH_NV_BITS(NAME, TYPE, NUMBER) \
-    GPSH_COLL_FOLDS_OF_BITS(GPSH_NV_FOLDS, NAME, TYPE, NUMBER, )
+#define GPSH_NV_REDUCE(WORD, FOLD, NAME, TYPE, NUMBER) \
+    GPSH_NV_SCOPES(GPSH_NV_FOLD, NAME##_##WORD##_reduce, REDUCE, TYPE, NUMBER, FOLD) \
+    GPSH_NV_SCOPES(GPSH_NV_FOLD, NAME##_##WORD##_reducescatter, REDUCESCATTER, TYPE, NUMBER, FOLD)
+#define GPSH_NV_ALL(NAME, TYPE, NUMBER) \
+    GPSH_FOLDS_OF_ORDER(GPSH_NV_REDUCE, NAME, TYPE, NUMBER) \
+    GPSH_FOLDS_OF_SUMS(GPSH_NV_REDUCE, NAME, TYPE, NUMBER)
+#define GPSH_NV_BITS(NAME, TYPE, NUMBER) GPSH_FOLDS_OF_BITS(GPSH_NV_REDUCE, NAME, TYPE, NUMBER)
 GPSH_NV_ALL(bfloat16, gpsh_nvshmem_bfloat16, GPUSHMEM_COLL_BFLOAT16)
 GPSH_NV_ALL(half, gpsh_nvshmem_half, GPUSHMEM_COLL_HALF)
 GPSH_NV_ALL(float, float, GPUSHMEM_COLL_FLOAT)
@@ -432,17 +352,12 @@ GPUSHMEM_COLL_INTEGERS(GPSH_NV_ALL)
 GPUSHMEM_COLL_INTEGERS(GPSH_NV_BITS)
 #undef GPSH_NV_BITS
 #undef GPSH_NV_ALL
-#undef GPSH_NV_FOLDS
+#undef GPSH_NV_REDUCE
 #undef GPSH_NV_FOLD
 
 #include "gpushmem/compat/impl/nvshmem_device_qp.cuh"
 #include "gpushmem/compat/impl/nvshmem_device_tile.cuh"
 
-#undef GPSH_NV_STRIDED
-#undef GPSH_NV_MOVE_WITH
-#undef GPSH_NV_MOVE_AS
-#undef GPSH_NV_PE
-#undef GPSH_NV_MOVE
 #undef GPSH_NV_SCOPES
 // clang-format on
 

@@ -12,10 +12,14 @@ GPSH_DEV const struct gpushmem_dev &gpsh_dev_nvshmem_qp(nvshmemx_qp_handle_t qp)
     return index < GPSH_NV.n_contexts ? GPSH_NV.contexts[index].dev : *GPSH_NV.self;
 }
 
-#define GPSH_NV_PE_QP() int pe, nvshmemx_qp_handle_t qp_index
-#define GPSH_NV_QP_MOVE(PREFIX, SUFFIX, SCOPE, NAME, TYPE) \
-    GPSH_NV_MOVE_AS(nvshmemx_qp_##NAME##_put, nvshmemx_qp_##NAME##_get, SUFFIX, SCOPE, TYPE, \
-                    sizeof(TYPE), GPSH_NV_PE_QP, gpsh_dev_nvshmem_qp(qp_index))
+#define GPSH_NV_QP_MOVE(PREFIX, SUFFIX, SCOPE, NAME, DO, FORM, TYPE) \
+    GPSH_DEV void nvshmemx_qp_##NAME##SUFFIX(GPSH_P_##FORM(TYPE, int), \
+                                             nvshmemx_qp_handle_t qp_index) \
+    { \
+        GPSH_DO_##DO(SCOPE, GPSH_NV, gpsh_dev_nvshmem_qp(qp_index), sizeof(TYPE)); \
+    }
+#define GPSH_NV_QP_TYPED(VERB, REST, FORM, NAME, TYPE) \
+    GPSH_NV_SCOPES(GPSH_NV_QP_MOVE, NAME##_##VERB##REST, VERB##REST, FORM, TYPE)
 #define GPSH_NV_ROWS(NAME, TYPE, AS, CTYPE) \
     GPSH_DEV void nvshmemx_qp_##NAME##_p(TYPE *dest, const TYPE value, int pe, \
                                          nvshmemx_qp_handle_t qp_index) \
@@ -29,11 +33,11 @@ GPSH_DEV const struct gpushmem_dev &gpsh_dev_nvshmem_qp(nvshmemx_qp_handle_t qp)
         return gpsh_dev_from_bits<TYPE>(gpsh_dev_get_value( \
             GPSH_NV, gpsh_dev_nvshmem_qp(qp_index), source, sizeof *source, pe)); \
     } \
-    GPSH_NV_SCOPES(GPSH_NV_QP_MOVE, NAME, TYPE)
+    GPSH_MOVES(GPSH_NV_QP_TYPED, NAME, TYPE)
 GPSH_NVS_RMA_TYPES(GPSH_NV_ROWS)
 #undef GPSH_NV_ROWS
+#undef GPSH_NV_QP_TYPED
 #undef GPSH_NV_QP_MOVE
-#undef GPSH_NV_PE_QP
 
 GPSH_DEV void nvshmemx_qp_signal_op(uint64_t *sig_addr, uint64_t signal, int sig_op, int pe,
                                     nvshmemx_qp_handle_t qp_index)

@@ -6,7 +6,6 @@
 //                                                            calls gpsh_dev_NAME ARGUMENTS
 // clang-format off
 
-#define GPSH_NVS_LIST(...) __VA_ARGS__
 #define GPSH_NVS_CHECK(...) { gpushmem_nvshmem_lost(__VA_ARGS__); }
 #define GPSH_NVS_STATUS(...) { return gpushmem_nvshmem_check(__VA_ARGS__); }
 // Collective: may be what completes an init before cudaSetDevice.
@@ -24,7 +23,11 @@
     }
 #define GPSH_NVS_CMP(cmp) ((enum gpushmem_cmp)(cmp))
 #define GPSH_NVS_OP(op) ((enum gpushmem_signal_op)(op))
-// A value as the type by which gpushmem moves it, and back.
+// A row that calls gpushmem_AS with the arguments of one form of gpushmem/impl/signatures.h, which
+// has dest and source of the type by which gpushmem moves the elements.
+#define GPSH_NVS_ARGUMENTS(FORM, CTYPE) \
+    GPSH_A_##FORM((CTYPE *)dest, (const CTYPE *)source, GPSH_NVS_OP(sig_op))
+// A value as that type, and back.
 #define GPSH_NVS_INTO(CTYPE, name, value) \
     CTYPE name; \
     __builtin_memcpy((void *)&name, (const void *)&value, sizeof name);
@@ -159,27 +162,15 @@ GPSH_NVS_ROW(void, nvshmem_team_destroy, (nvshmem_team_t team),
 
 // ---- Remote memory access ----
 
+#define GPSH_NVS_MOVE_AS(NAME, AS, FORM, TYPE, CTYPE) \
+    GPSH_NVS_BOTH(void, nvshmem_##NAME, (GPSH_P_##FORM(TYPE, int)), \
+                 (GPSH_A_##FORM(dest, source, sig_op)), \
+                 GPSH_NVS_CHECK(gpushmem_##AS(GPSH_NVS_ARGUMENTS(FORM, CTYPE))))
+#define GPSH_NVS_MOVE(VERB, REST, FORM, NAME, TYPE, AS, CTYPE) \
+    GPSH_NVS_MOVE_AS(NAME##_##VERB##REST, AS##_##VERB##REST, FORM, TYPE, CTYPE)
 #define GPSH_NVS_ROWS(NAME, TYPE, AS, CTYPE) \
-    GPSH_NVS_BOTH(void, nvshmem_##NAME##_put, \
-                 (TYPE *dest, const TYPE *source, size_t nelems, int pe), \
-                 (dest, source, nelems, pe), \
-                 GPSH_NVS_CHECK(gpushmem_##AS##_put((CTYPE *)dest, (const CTYPE *)source, nelems, \
-                                                   pe))) \
-    GPSH_NVS_BOTH(void, nvshmem_##NAME##_get, \
-                 (TYPE *dest, const TYPE *source, size_t nelems, int pe), \
-                 (dest, source, nelems, pe), \
-                 GPSH_NVS_CHECK(gpushmem_##AS##_get((CTYPE *)dest, (const CTYPE *)source, nelems, \
-                                                   pe))) \
-    GPSH_NVS_BOTH(void, nvshmem_##NAME##_put_nbi, \
-                 (TYPE *dest, const TYPE *source, size_t nelems, int pe), \
-                 (dest, source, nelems, pe), \
-                 GPSH_NVS_CHECK(gpushmem_##AS##_put_nbi((CTYPE *)dest, (const CTYPE *)source, \
-                                                       nelems, pe))) \
-    GPSH_NVS_BOTH(void, nvshmem_##NAME##_get_nbi, \
-                 (TYPE *dest, const TYPE *source, size_t nelems, int pe), \
-                 (dest, source, nelems, pe), \
-                 GPSH_NVS_CHECK(gpushmem_##AS##_get_nbi((CTYPE *)dest, (const CTYPE *)source, \
-                                                       nelems, pe))) \
+    GPSH_MOVES(GPSH_NVS_MOVE, NAME, TYPE, AS, CTYPE) \
+    GPSH_STRIDED_MOVES(GPSH_NVS_MOVE, NAME, TYPE, AS, CTYPE) \
     GPSH_NVS_BOTH(void, nvshmem_##NAME##_p, (TYPE *dest, const TYPE value, int pe), \
                  (dest, value, pe), { \
         GPSH_NVS_INTO(CTYPE, bits, value) \
@@ -189,82 +180,22 @@ GPSH_NVS_ROW(void, nvshmem_team_destroy, (nvshmem_team_t team),
         CTYPE bits = gpushmem_##AS##_g((const CTYPE *)source, pe); \
         GPSH_NVS_INTO(TYPE, value, bits) \
         return value; \
-    }) \
-    GPSH_NVS_BOTH(void, nvshmem_##NAME##_iput, \
-                 (TYPE *dest, const TYPE *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, \
-                  int pe), \
-                 (dest, source, dst, sst, nelems, pe), \
-                 GPSH_NVS_CHECK(gpushmem_##AS##_iput((CTYPE *)dest, (const CTYPE *)source, dst, \
-                                                    sst, nelems, pe))) \
-    GPSH_NVS_BOTH(void, nvshmem_##NAME##_iget, \
-                 (TYPE *dest, const TYPE *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, \
-                  int pe), \
-                 (dest, source, dst, sst, nelems, pe), \
-                 GPSH_NVS_CHECK(gpushmem_##AS##_iget((CTYPE *)dest, (const CTYPE *)source, dst, \
-                                                    sst, nelems, pe))) \
-    GPSH_NVS_BOTH(void, nvshmem_##NAME##_put_signal, \
-                 (TYPE *dest, const TYPE *source, size_t nelems, uint64_t *sig_addr, \
-                  uint64_t signal, int sig_op, int pe), \
-                 (dest, source, nelems, sig_addr, signal, sig_op, pe), \
-                 GPSH_NVS_CHECK(gpushmem_##AS##_put_signal((CTYPE *)dest, (const CTYPE *)source, \
-                                                          nelems, sig_addr, signal, \
-                                                          GPSH_NVS_OP(sig_op), pe))) \
-    GPSH_NVS_BOTH(void, nvshmem_##NAME##_put_signal_nbi, \
-                 (TYPE *dest, const TYPE *source, size_t nelems, uint64_t *sig_addr, \
-                  uint64_t signal, int sig_op, int pe), \
-                 (dest, source, nelems, sig_addr, signal, sig_op, pe), \
-                 GPSH_NVS_CHECK(gpushmem_##AS##_put_signal_nbi( \
-                     (CTYPE *)dest, (const CTYPE *)source, nelems, sig_addr, signal, \
-                     GPSH_NVS_OP(sig_op), pe)))
+    })
 GPSH_NVS_RMA_TYPES(GPSH_NVS_ROWS)
 #undef GPSH_NVS_ROWS
+#undef GPSH_NVS_MOVE
 
 // By the bits of an element, and by bytes.
-#define GPSH_NVS_UNTYPED(FORM) \
-    GPSH_NVS_BOTH(void, nvshmem_put##FORM, \
-                 (void *dest, const void *source, size_t nelems, int pe), \
-                 (dest, source, nelems, pe), \
-                 GPSH_NVS_CHECK(gpushmem_put##FORM(dest, source, nelems, pe))) \
-    GPSH_NVS_BOTH(void, nvshmem_get##FORM, \
-                 (void *dest, const void *source, size_t nelems, int pe), \
-                 (dest, source, nelems, pe), \
-                 GPSH_NVS_CHECK(gpushmem_get##FORM(dest, source, nelems, pe))) \
-    GPSH_NVS_BOTH(void, nvshmem_put##FORM##_nbi, \
-                 (void *dest, const void *source, size_t nelems, int pe), \
-                 (dest, source, nelems, pe), \
-                 GPSH_NVS_CHECK(gpushmem_put##FORM##_nbi(dest, source, nelems, pe))) \
-    GPSH_NVS_BOTH(void, nvshmem_get##FORM##_nbi, \
-                 (void *dest, const void *source, size_t nelems, int pe), \
-                 (dest, source, nelems, pe), \
-                 GPSH_NVS_CHECK(gpushmem_get##FORM##_nbi(dest, source, nelems, pe))) \
-    GPSH_NVS_BOTH(void, nvshmem_put##FORM##_signal, \
-                 (void *dest, const void *source, size_t nelems, uint64_t *sig_addr, \
-                  uint64_t signal, int sig_op, int pe), \
-                 (dest, source, nelems, sig_addr, signal, sig_op, pe), \
-                 GPSH_NVS_CHECK(gpushmem_put##FORM##_signal(dest, source, nelems, sig_addr, \
-                                                           signal, GPSH_NVS_OP(sig_op), pe))) \
-    GPSH_NVS_BOTH(void, nvshmem_put##FORM##_signal_nbi, \
-                 (void *dest, const void *source, size_t nelems, uint64_t *sig_addr, \
-                  uint64_t signal, int sig_op, int pe), \
-                 (dest, source, nelems, sig_addr, signal, sig_op, pe), \
-                 GPSH_NVS_CHECK(gpushmem_put##FORM##_signal_nbi(dest, source, nelems, sig_addr, \
-                                                               signal, GPSH_NVS_OP(sig_op), pe)))
+#define GPSH_NVS_MOVE(VERB, REST, FORM, BITS) \
+    GPSH_NVS_MOVE_AS(VERB##BITS##REST, VERB##BITS##REST, FORM, void, void)
 #define GPSH_NVS_ROWS(BITS) \
-    GPSH_NVS_UNTYPED(BITS) \
-    GPSH_NVS_BOTH(void, nvshmem_iput##BITS, \
-                 (void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, \
-                  int pe), \
-                 (dest, source, dst, sst, nelems, pe), \
-                 GPSH_NVS_CHECK(gpushmem_iput##BITS(dest, source, dst, sst, nelems, pe))) \
-    GPSH_NVS_BOTH(void, nvshmem_iget##BITS, \
-                 (void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, \
-                  int pe), \
-                 (dest, source, dst, sst, nelems, pe), \
-                 GPSH_NVS_CHECK(gpushmem_iget##BITS(dest, source, dst, sst, nelems, pe)))
+    GPSH_MOVES(GPSH_NVS_MOVE, BITS) \
+    GPSH_STRIDED_MOVES(GPSH_NVS_MOVE, BITS)
 GPUSHMEM_RMA_SIZES(GPSH_NVS_ROWS)
 #undef GPSH_NVS_ROWS
-GPSH_NVS_UNTYPED(mem)
-#undef GPSH_NVS_UNTYPED
+GPSH_MOVES(GPSH_NVS_MOVE, mem)
+#undef GPSH_NVS_MOVE
+#undef GPSH_NVS_MOVE_AS
 
 // ---- Signals ----
 
@@ -287,95 +218,59 @@ GPSH_NVS_BOTH(uint64_t, nvshmem_signal_wait_until,
 
 // ---- Atomics ----
 
-#define GPSH_NVS_FETCH(TYPE, NAME, ARGUMENTS, ...) \
-    GPSH_NVS_BOTH(TYPE, nvshmem_##NAME, (__VA_ARGS__), ARGUMENTS, { \
+#define GPSH_NVS_FETCH(OP, FORM, NUMBER, NAME, TYPE) \
+    GPSH_NVS_BOTH(TYPE, nvshmem_##NAME##_atomic_##OP, (GPSH_P_##FORM(TYPE, )), \
+                 (GPSH_A_##FORM(dest, source, )), { \
         TYPE before = 0; \
-        gpushmem_nvshmem_lost(gpushmem_##NAME##_status(GPSH_NVS_LIST ARGUMENTS, &before)); \
+        gpushmem_nvshmem_lost(gpushmem_##NAME##_atomic_##OP##_status( \
+            GPSH_A_##FORM(dest, source, ), &before)); \
         return before; \
     })
-#define GPSH_NVS_UPDATE(NAME, ARGUMENTS, ...) \
-    GPSH_NVS_BOTH(void, nvshmem_##NAME, (__VA_ARGS__), ARGUMENTS, \
-                 GPSH_NVS_CHECK(gpushmem_##NAME ARGUMENTS))
+#define GPSH_NVS_UPDATE(OP, FORM, NUMBER, NAME, TYPE) \
+    GPSH_NVS_BOTH(void, nvshmem_##NAME##_atomic_##OP, (GPSH_P_##FORM(TYPE, )), \
+                 (GPSH_A_##FORM(dest, source, )), \
+                 GPSH_NVS_CHECK(gpushmem_##NAME##_atomic_##OP(GPSH_A_##FORM(dest, source, ))))
 #define GPSH_NVS_ROWS(NAME, TYPE, AS, CTYPE) \
-    GPSH_NVS_FETCH(TYPE, NAME##_atomic_fetch, (source, pe), const TYPE *source, int pe) \
-    GPSH_NVS_UPDATE(NAME##_atomic_set, (dest, value, pe), TYPE *dest, TYPE value, int pe) \
-    GPSH_NVS_FETCH(TYPE, NAME##_atomic_swap, (dest, value, pe), TYPE *dest, TYPE value, int pe)
+    GPSH_EXTENDED_ATOMICS(GPSH_NVS_FETCH, GPSH_NVS_UPDATE, NAME, TYPE)
 GPSH_NVS_AMO_EXTENDED_TYPES(GPSH_NVS_ROWS)
 #undef GPSH_NVS_ROWS
 #define GPSH_NVS_ROWS(NAME, TYPE, AS, CTYPE) \
-    GPSH_NVS_FETCH(TYPE, NAME##_atomic_compare_swap, (dest, cond, value, pe), \
-                  TYPE *dest, TYPE cond, TYPE value, int pe) \
-    GPSH_NVS_FETCH(TYPE, NAME##_atomic_fetch_inc, (dest, pe), TYPE *dest, int pe) \
-    GPSH_NVS_UPDATE(NAME##_atomic_inc, (dest, pe), TYPE *dest, int pe) \
-    GPSH_NVS_FETCH(TYPE, NAME##_atomic_fetch_add, (dest, value, pe), TYPE *dest, TYPE value, \
-                  int pe) \
-    GPSH_NVS_UPDATE(NAME##_atomic_add, (dest, value, pe), TYPE *dest, TYPE value, int pe)
+    GPSH_ATOMICS(GPSH_NVS_FETCH, GPSH_NVS_UPDATE, NAME, TYPE)
 GPSH_NVS_AMO_TYPES(GPSH_NVS_ROWS)
 #undef GPSH_NVS_ROWS
-#define GPSH_NVS_BITWISE(NAME, TYPE, OP) \
-    GPSH_NVS_FETCH(TYPE, NAME##_atomic_fetch_##OP, (dest, value, pe), TYPE *dest, TYPE value, \
-                  int pe) \
-    GPSH_NVS_UPDATE(NAME##_atomic_##OP, (dest, value, pe), TYPE *dest, TYPE value, int pe)
 #define GPSH_NVS_ROWS(NAME, TYPE, AS, CTYPE) \
-    GPSH_NVS_BITWISE(NAME, TYPE, and) \
-    GPSH_NVS_BITWISE(NAME, TYPE, or) \
-    GPSH_NVS_BITWISE(NAME, TYPE, xor)
+    GPSH_BITWISE_ATOMICS(GPSH_NVS_FETCH, GPSH_NVS_UPDATE, NAME, TYPE)
 GPSH_NVS_AMO_BITWISE_TYPES(GPSH_NVS_ROWS)
 #undef GPSH_NVS_ROWS
-#undef GPSH_NVS_BITWISE
 #undef GPSH_NVS_UPDATE
 #undef GPSH_NVS_FETCH
 
 // ---- Waiting for words of this PE ----
 
+#define GPSH_NVS_WORDS(RESULT, NAME, FORM, TYPE, VALUE, ...) \
+    GPSH_NVS_BOTH(RESULT, nvshmem_##NAME, (GPSH_P_##FORM(TYPE *ivars, int, VALUE)), \
+                 (GPSH_A_##FORM(ivars, cmp, cmp_value)), __VA_ARGS__)
+#define GPSH_NVS_WORDS_OF(FORM) GPSH_A_##FORM(ivars, GPSH_NVS_CMP(cmp), cmp_value)
+// What _any and _some return is written by the form with a status.
+#define GPSH_NVS_COUNTED(NAME, FORM, TYPE, VALUE, NONE) \
+    GPSH_NVS_WORDS(size_t, NAME, FORM, TYPE, VALUE, { \
+        size_t result = NONE; \
+        gpushmem_nvshmem_lost(gpushmem_##NAME##_status(GPSH_NVS_WORDS_OF(FORM), &result)); \
+        return result; \
+    })
 #define GPSH_NVS_SET_OF(NAME, TYPE, VECTOR, VALUE) \
-    GPSH_NVS_BOTH(void, nvshmem_##NAME##_wait_until_all##VECTOR, \
-                 (TYPE *ivars, size_t nelems, const int *status, int cmp, VALUE), \
-                 (ivars, nelems, status, cmp, cmp_value), \
-                 GPSH_NVS_CHECK(gpushmem_##NAME##_wait_until_all##VECTOR( \
-                     ivars, nelems, status, GPSH_NVS_CMP(cmp), cmp_value))) \
-    GPSH_NVS_BOTH(size_t, nvshmem_##NAME##_wait_until_any##VECTOR, \
-                 (TYPE *ivars, size_t nelems, const int *status, int cmp, VALUE), \
-                 (ivars, nelems, status, cmp, cmp_value), { \
-        size_t index = SIZE_MAX; \
-        gpushmem_nvshmem_lost(gpushmem_##NAME##_wait_until_any##VECTOR##_status( \
-            ivars, nelems, status, GPSH_NVS_CMP(cmp), cmp_value, &index)); \
-        return index; \
-    }) \
-    GPSH_NVS_BOTH(size_t, nvshmem_##NAME##_wait_until_some##VECTOR, \
-                 (TYPE *ivars, size_t nelems, size_t *indices, const int *status, int cmp, \
-                  VALUE), \
-                 (ivars, nelems, indices, status, cmp, cmp_value), { \
-        size_t count = 0; \
-        gpushmem_nvshmem_lost(gpushmem_##NAME##_wait_until_some##VECTOR##_status( \
-            ivars, nelems, indices, status, GPSH_NVS_CMP(cmp), cmp_value, &count)); \
-        return count; \
-    }) \
-    GPSH_NVS_BOTH(int, nvshmem_##NAME##_test_all##VECTOR, \
-                 (TYPE *ivars, size_t nelems, const int *status, int cmp, VALUE), \
-                 (ivars, nelems, status, cmp, cmp_value), { \
-        int all = gpushmem_##NAME##_test_all##VECTOR(ivars, nelems, status, GPSH_NVS_CMP(cmp), \
-                                                     cmp_value); \
+    GPSH_NVS_WORDS(void, NAME##_wait_until_all##VECTOR, ALL, TYPE, VALUE, \
+                  GPSH_NVS_CHECK( \
+                      gpushmem_##NAME##_wait_until_all##VECTOR(GPSH_NVS_WORDS_OF(ALL)))) \
+    GPSH_NVS_COUNTED(NAME##_wait_until_any##VECTOR, ALL, TYPE, VALUE, SIZE_MAX) \
+    GPSH_NVS_COUNTED(NAME##_wait_until_some##VECTOR, SOME, TYPE, VALUE, 0) \
+    GPSH_NVS_WORDS(int, NAME##_test_all##VECTOR, ALL, TYPE, VALUE, { \
+        int all = gpushmem_##NAME##_test_all##VECTOR(GPSH_NVS_WORDS_OF(ALL)); \
         gpushmem_nvshmem_lost(all); \
         return all > 0; \
     }) \
-    GPSH_NVS_BOTH(size_t, nvshmem_##NAME##_test_any##VECTOR, \
-                 (TYPE *ivars, size_t nelems, const int *status, int cmp, VALUE), \
-                 (ivars, nelems, status, cmp, cmp_value), { \
-        size_t index = SIZE_MAX; \
-        gpushmem_nvshmem_lost(gpushmem_##NAME##_test_any##VECTOR##_status( \
-            ivars, nelems, status, GPSH_NVS_CMP(cmp), cmp_value, &index)); \
-        return index; \
-    }) \
-    GPSH_NVS_BOTH(size_t, nvshmem_##NAME##_test_some##VECTOR, \
-                 (TYPE *ivars, size_t nelems, size_t *indices, const int *status, int cmp, \
-                  VALUE), \
-                 (ivars, nelems, indices, status, cmp, cmp_value), { \
-        size_t count = 0; \
-        gpushmem_nvshmem_lost(gpushmem_##NAME##_test_some##VECTOR##_status( \
-            ivars, nelems, indices, status, GPSH_NVS_CMP(cmp), cmp_value, &count)); \
-        return count; \
-    })
+    GPSH_NVS_COUNTED(NAME##_test_any##VECTOR, ALL, TYPE, VALUE, SIZE_MAX) \
+    GPSH_NVS_COUNTED(NAME##_test_some##VECTOR, SOME, TYPE, VALUE, 0)
 #define GPSH_NVS_ROWS(NAME, TYPE, AS, CTYPE) \
     GPSH_NVS_BOTH(void, nvshmem_##NAME##_wait_until, (TYPE *ivar, int cmp, TYPE cmp_value), \
                  (ivar, cmp, cmp_value), \
@@ -391,6 +286,9 @@ GPSH_NVS_AMO_BITWISE_TYPES(GPSH_NVS_ROWS)
 GPSH_NVS_SYNC_TYPES(GPSH_NVS_ROWS)
 #undef GPSH_NVS_ROWS
 #undef GPSH_NVS_SET_OF
+#undef GPSH_NVS_COUNTED
+#undef GPSH_NVS_WORDS_OF
+#undef GPSH_NVS_WORDS
 
 // ---- Order, synchronisation ----
 
@@ -407,98 +305,49 @@ GPSH_NVS_BOTH(int, nvshmem_team_sync, (nvshmem_team_t team), (team),
 
 // ---- Collectives ----
 
-#define GPSH_NVS_ROWS(NAME, TYPE, AS, CTYPE) \
-    GPSH_NVS_BOTH(int, nvshmem_##NAME##_broadcast, \
-                 (nvshmem_team_t team, TYPE *dest, const TYPE *source, size_t nelems, \
-                  int PE_root), \
-                 (team, dest, source, nelems, PE_root), \
-                 GPSH_NVS_STATUS(gpushmem_##AS##_broadcast(team, (CTYPE *)dest, \
-                                                          (const CTYPE *)source, nelems, \
-                                                          PE_root))) \
-    GPSH_NVS_BOTH(int, nvshmem_##NAME##_fcollect, \
-                 (nvshmem_team_t team, TYPE *dest, const TYPE *source, size_t nelems), \
-                 (team, dest, source, nelems), \
-                 GPSH_NVS_STATUS(gpushmem_##AS##_fcollect(team, (CTYPE *)dest, \
-                                                         (const CTYPE *)source, nelems))) \
-    GPSH_NVS_BOTH(int, nvshmem_##NAME##_alltoall, \
-                 (nvshmem_team_t team, TYPE *dest, const TYPE *source, size_t nelems), \
-                 (team, dest, source, nelems), \
-                 GPSH_NVS_STATUS(gpushmem_##AS##_alltoall(team, (CTYPE *)dest, \
-                                                         (const CTYPE *)source, nelems)))
-GPSH_NVS_RMA_TYPES(GPSH_NVS_ROWS)
-#undef GPSH_NVS_ROWS
-GPSH_NVS_BOTH(int, nvshmem_broadcastmem,
-             (nvshmem_team_t team, void *dest, const void *source, size_t nelems, int PE_root),
-             (team, dest, source, nelems, PE_root),
-             GPSH_NVS_STATUS(gpushmem_broadcastmem(team, dest, source, nelems, PE_root)))
-GPSH_NVS_BOTH(int, nvshmem_fcollectmem,
-             (nvshmem_team_t team, void *dest, const void *source, size_t nelems),
-             (team, dest, source, nelems),
-             GPSH_NVS_STATUS(gpushmem_fcollectmem(team, dest, source, nelems)))
-GPSH_NVS_BOTH(int, nvshmem_alltoallmem,
-             (nvshmem_team_t team, void *dest, const void *source, size_t nelems),
-             (team, dest, source, nelems),
-             GPSH_NVS_STATUS(gpushmem_alltoallmem(team, dest, source, nelems)))
-
-#define GPSH_NVS_FOLD(NAME, TYPE, AS, CTYPE, OP) \
-    GPSH_NVS_BOTH(int, nvshmem_##NAME##_##OP##_reduce, \
-                 (nvshmem_team_t team, TYPE *dest, const TYPE *source, size_t nreduce), \
-                 (team, dest, source, nreduce), \
-                 GPSH_NVS_STATUS(gpushmem_##AS##_##OP##_reduce(team, (CTYPE *)dest, \
-                                                              (const CTYPE *)source, nreduce))) \
-    GPSH_NVS_BOTH(int, nvshmem_##NAME##_##OP##_reducescatter, \
-                 (nvshmem_team_t team, TYPE *dest, const TYPE *source, size_t nreduce), \
-                 (team, dest, source, nreduce), \
-                 GPSH_NVS_STATUS(gpushmem_##AS##_##OP##_reducescatter( \
-                     team, (CTYPE *)dest, (const CTYPE *)source, nreduce)))
-#define GPSH_NVS_FOLDS_OF_BITS(NAME, TYPE, AS, CTYPE) \
-    GPSH_NVS_FOLD(NAME, TYPE, AS, CTYPE, and) \
-    GPSH_NVS_FOLD(NAME, TYPE, AS, CTYPE, or) \
-    GPSH_NVS_FOLD(NAME, TYPE, AS, CTYPE, xor)
+#define GPSH_NVS_COLL_AS(NAME, AS, FORM, TYPE, CTYPE) \
+    GPSH_NVS_BOTH(int, nvshmem_##NAME, (nvshmem_team_t team, GPSH_P_##FORM(TYPE, )), \
+                 (team, GPSH_A_##FORM(dest, source, )), \
+                 GPSH_NVS_STATUS(gpushmem_##AS(team, GPSH_NVS_ARGUMENTS(FORM, CTYPE))))
+#define GPSH_NVS_COLL(OP, KIND, FORM, NAME, TYPE, AS, CTYPE) \
+    GPSH_NVS_COLL_AS(NAME##_##OP, AS##_##OP, FORM, TYPE, CTYPE)
+#define GPSH_NVS_COLL_MEM(OP, KIND, FORM, UNUSED) \
+    GPSH_NVS_COLL_AS(OP##mem, OP##mem, FORM, void, void)
+#define GPSH_NVS_FOLD(OP, NUMBER, NAME, TYPE, AS, CTYPE) \
+    GPSH_NVS_COLL(OP##_reduce, REDUCE, PART, NAME, TYPE, AS, CTYPE) \
+    GPSH_NVS_COLL(OP##_reducescatter, REDUCESCATTER, PART, NAME, TYPE, AS, CTYPE)
+// The rows, once with GPSH_NVS_COLL_AS of the host and once with that of streams.
+#define GPSH_NVS_COLL_MOVES(NAME, TYPE, AS, CTYPE) \
+    GPSH_COLL_MOVES_OF_NVSHMEM(GPSH_NVS_COLL, NAME, TYPE, AS, CTYPE)
 #define GPSH_NVS_FOLDS(NAME, TYPE, AS, CTYPE) \
-    GPSH_NVS_FOLD(NAME, TYPE, AS, CTYPE, min) \
-    GPSH_NVS_FOLD(NAME, TYPE, AS, CTYPE, max) \
-    GPSH_NVS_FOLD(NAME, TYPE, AS, CTYPE, sum) \
-    GPSH_NVS_FOLD(NAME, TYPE, AS, CTYPE, prod)
+    GPSH_FOLDS_OF_ORDER(GPSH_NVS_FOLD, NAME, TYPE, AS, CTYPE) \
+    GPSH_FOLDS_OF_SUMS(GPSH_NVS_FOLD, NAME, TYPE, AS, CTYPE)
+#define GPSH_NVS_FOLDS_OF_BITS(NAME, TYPE, AS, CTYPE) \
+    GPSH_FOLDS_OF_BITS(GPSH_NVS_FOLD, NAME, TYPE, AS, CTYPE)
+GPSH_NVS_RMA_TYPES(GPSH_NVS_COLL_MOVES)
+GPSH_COLL_MOVES_OF_NVSHMEM(GPSH_NVS_COLL_MEM, )
 GPSH_NVS_REDUCE_TYPES(GPSH_NVS_FOLDS)
 GPSH_NVS_INTEGER_TYPES(GPSH_NVS_FOLDS_OF_BITS)
-#undef GPSH_NVS_FOLD
+#undef GPSH_NVS_COLL_AS
 
 // ---- On streams ----
 
+#define GPSH_NVS_MOVE_AS(NAME, AS, FORM, TYPE, CTYPE) \
+    GPSH_NVS_ROW(void, nvshmemx_##NAME##_on_stream, \
+                (GPSH_P_##FORM(TYPE, int), cudaStream_t stream), \
+                GPSH_NVS_CHECK(gpushmem_##AS##_on_stream(GPSH_NVS_ARGUMENTS(FORM, CTYPE), stream)))
+// PUT and GET with what is behind the verb: none of them waits, so the _nbi forms are the others.
+#define GPSH_NVS_MOVES(PUT, GET, AS_PUT, AS_GET, TYPE, CTYPE) \
+    GPSH_NVS_MOVE_AS(PUT, AS_PUT, MOVE, TYPE, CTYPE) \
+    GPSH_NVS_MOVE_AS(GET, AS_GET, MOVE, TYPE, CTYPE) \
+    GPSH_NVS_MOVE_AS(PUT##_nbi, AS_PUT, MOVE, TYPE, CTYPE) \
+    GPSH_NVS_MOVE_AS(GET##_nbi, AS_GET, MOVE, TYPE, CTYPE) \
+    GPSH_NVS_MOVE_AS(PUT##_signal, AS_PUT##_signal, SIGNAL, TYPE, CTYPE) \
+    GPSH_NVS_MOVE_AS(PUT##_signal_nbi, AS_PUT##_signal, SIGNAL, TYPE, CTYPE)
 #define GPSH_NVS_ROWS(NAME, TYPE, AS, CTYPE) \
-    GPSH_NVS_ROW(void, nvshmemx_##NAME##_put_on_stream, \
-                (TYPE *dest, const TYPE *source, size_t nelems, int pe, cudaStream_t stream), \
-                GPSH_NVS_CHECK(gpushmem_##AS##_put_on_stream((CTYPE *)dest, \
-                                                            (const CTYPE *)source, nelems, pe, \
-                                                            stream))) \
-    GPSH_NVS_ROW(void, nvshmemx_##NAME##_get_on_stream, \
-                (TYPE *dest, const TYPE *source, size_t nelems, int pe, cudaStream_t stream), \
-                GPSH_NVS_CHECK(gpushmem_##AS##_get_on_stream((CTYPE *)dest, \
-                                                            (const CTYPE *)source, nelems, pe, \
-                                                            stream))) \
-    GPSH_NVS_ROW(void, nvshmemx_##NAME##_put_nbi_on_stream, \
-                (TYPE *dest, const TYPE *source, size_t nelems, int pe, cudaStream_t stream), \
-                GPSH_NVS_CHECK(gpushmem_##AS##_put_on_stream((CTYPE *)dest, \
-                                                            (const CTYPE *)source, nelems, pe, \
-                                                            stream))) \
-    GPSH_NVS_ROW(void, nvshmemx_##NAME##_get_nbi_on_stream, \
-                (TYPE *dest, const TYPE *source, size_t nelems, int pe, cudaStream_t stream), \
-                GPSH_NVS_CHECK(gpushmem_##AS##_get_on_stream((CTYPE *)dest, \
-                                                            (const CTYPE *)source, nelems, pe, \
-                                                            stream))) \
-    GPSH_NVS_ROW(void, nvshmemx_##NAME##_put_signal_on_stream, \
-                (TYPE *dest, const TYPE *source, size_t nelems, uint64_t *sig_addr, \
-                 uint64_t signal, int sig_op, int pe, cudaStream_t stream), \
-                GPSH_NVS_CHECK(gpushmem_##AS##_put_signal_on_stream( \
-                    (CTYPE *)dest, (const CTYPE *)source, nelems, sig_addr, signal, \
-                    GPSH_NVS_OP(sig_op), pe, stream))) \
-    GPSH_NVS_ROW(void, nvshmemx_##NAME##_put_signal_nbi_on_stream, \
-                (TYPE *dest, const TYPE *source, size_t nelems, uint64_t *sig_addr, \
-                 uint64_t signal, int sig_op, int pe, cudaStream_t stream), \
-                GPSH_NVS_CHECK(gpushmem_##AS##_put_signal_on_stream( \
-                    (CTYPE *)dest, (const CTYPE *)source, nelems, sig_addr, signal, \
-                    GPSH_NVS_OP(sig_op), pe, stream))) \
+    GPSH_NVS_MOVES(NAME##_put, NAME##_get, AS##_put, AS##_get, TYPE, CTYPE) \
+    GPSH_NVS_MOVE_AS(NAME##_iput, AS##_iput, STRIDED, TYPE, CTYPE) \
+    GPSH_NVS_MOVE_AS(NAME##_iget, AS##_iget, STRIDED, TYPE, CTYPE) \
     GPSH_NVS_ROW(void, nvshmemx_##NAME##_p_on_stream, \
                 (TYPE *dest, const TYPE value, int pe, cudaStream_t stream), { \
         GPSH_NVS_INTO(CTYPE, bits, value) \
@@ -511,75 +360,19 @@ GPSH_NVS_INTEGER_TYPES(GPSH_NVS_FOLDS_OF_BITS)
                                stream); \
         GPSH_NVS_INTO(TYPE, value, bits) \
         return value; \
-    }) \
-    GPSH_NVS_ROW(void, nvshmemx_##NAME##_iput_on_stream, \
-                (TYPE *dest, const TYPE *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, \
-                 int pe, cudaStream_t stream), \
-                GPSH_NVS_CHECK(gpushmem_##AS##_iput_on_stream( \
-                    (CTYPE *)dest, (const CTYPE *)source, dst, sst, nelems, pe, stream))) \
-    GPSH_NVS_ROW(void, nvshmemx_##NAME##_iget_on_stream, \
-                (TYPE *dest, const TYPE *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, \
-                 int pe, cudaStream_t stream), \
-                GPSH_NVS_CHECK(gpushmem_##AS##_iget_on_stream( \
-                    (CTYPE *)dest, (const CTYPE *)source, dst, sst, nelems, pe, stream))) \
-    GPSH_NVS_ROW(int, nvshmemx_##NAME##_broadcast_on_stream, \
-                (nvshmem_team_t team, TYPE *dest, const TYPE *source, size_t nelems, \
-                 int PE_root, cudaStream_t stream), \
-                GPSH_NVS_STATUS(gpushmem_##AS##_broadcast_on_stream( \
-                    team, (CTYPE *)dest, (const CTYPE *)source, nelems, PE_root, stream))) \
-    GPSH_NVS_ROW(int, nvshmemx_##NAME##_fcollect_on_stream, \
-                (nvshmem_team_t team, TYPE *dest, const TYPE *source, size_t nelems, \
-                 cudaStream_t stream), \
-                GPSH_NVS_STATUS(gpushmem_##AS##_fcollect_on_stream( \
-                    team, (CTYPE *)dest, (const CTYPE *)source, nelems, stream))) \
-    GPSH_NVS_ROW(int, nvshmemx_##NAME##_alltoall_on_stream, \
-                (nvshmem_team_t team, TYPE *dest, const TYPE *source, size_t nelems, \
-                 cudaStream_t stream), \
-                GPSH_NVS_STATUS(gpushmem_##AS##_alltoall_on_stream( \
-                    team, (CTYPE *)dest, (const CTYPE *)source, nelems, stream)))
+    })
 GPSH_NVS_RMA_TYPES(GPSH_NVS_ROWS)
 #undef GPSH_NVS_ROWS
 
-#define GPSH_NVS_UNTYPED(FORM) \
-    GPSH_NVS_ROW(void, nvshmemx_put##FORM##_on_stream, \
-                (void *dest, const void *source, size_t nelems, int pe, cudaStream_t stream), \
-                GPSH_NVS_CHECK(gpushmem_put##FORM##_on_stream(dest, source, nelems, pe, stream))) \
-    GPSH_NVS_ROW(void, nvshmemx_get##FORM##_on_stream, \
-                (void *dest, const void *source, size_t nelems, int pe, cudaStream_t stream), \
-                GPSH_NVS_CHECK(gpushmem_get##FORM##_on_stream(dest, source, nelems, pe, stream))) \
-    GPSH_NVS_ROW(void, nvshmemx_put##FORM##_nbi_on_stream, \
-                (void *dest, const void *source, size_t nelems, int pe, cudaStream_t stream), \
-                GPSH_NVS_CHECK(gpushmem_put##FORM##_on_stream(dest, source, nelems, pe, stream))) \
-    GPSH_NVS_ROW(void, nvshmemx_get##FORM##_nbi_on_stream, \
-                (void *dest, const void *source, size_t nelems, int pe, cudaStream_t stream), \
-                GPSH_NVS_CHECK(gpushmem_get##FORM##_on_stream(dest, source, nelems, pe, stream))) \
-    GPSH_NVS_ROW(void, nvshmemx_put##FORM##_signal_on_stream, \
-                (void *dest, const void *source, size_t nelems, uint64_t *sig_addr, \
-                 uint64_t signal, int sig_op, int pe, cudaStream_t stream), \
-                GPSH_NVS_CHECK(gpushmem_put##FORM##_signal_on_stream( \
-                    dest, source, nelems, sig_addr, signal, GPSH_NVS_OP(sig_op), pe, stream))) \
-    GPSH_NVS_ROW(void, nvshmemx_put##FORM##_signal_nbi_on_stream, \
-                (void *dest, const void *source, size_t nelems, uint64_t *sig_addr, \
-                 uint64_t signal, int sig_op, int pe, cudaStream_t stream), \
-                GPSH_NVS_CHECK(gpushmem_put##FORM##_signal_on_stream( \
-                    dest, source, nelems, sig_addr, signal, GPSH_NVS_OP(sig_op), pe, stream)))
-GPUSHMEM_RMA_SIZES(GPSH_NVS_UNTYPED)
-GPSH_NVS_UNTYPED(mem)
-#undef GPSH_NVS_UNTYPED
-
-#define GPSH_NVS_STRIDED(BITS) \
-    GPSH_NVS_ROW(void, nvshmemx_iput##BITS##_on_stream, \
-                (void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, \
-                 int pe, cudaStream_t stream), \
-                GPSH_NVS_CHECK(gpushmem_iput##BITS##_on_stream(dest, source, dst, sst, nelems, pe, \
-                                                              stream))) \
-    GPSH_NVS_ROW(void, nvshmemx_iget##BITS##_on_stream, \
-                (void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, \
-                 int pe, cudaStream_t stream), \
-                GPSH_NVS_CHECK(gpushmem_iget##BITS##_on_stream(dest, source, dst, sst, nelems, pe, \
-                                                              stream)))
-GPUSHMEM_RMA_SIZES(GPSH_NVS_STRIDED)
-#undef GPSH_NVS_STRIDED
+#define GPSH_NVS_ROWS(BITS) \
+    GPSH_NVS_MOVES(put##BITS, get##BITS, put##BITS, get##BITS, void, void) \
+    GPSH_NVS_MOVE_AS(iput##BITS, iput##BITS, STRIDED, void, void) \
+    GPSH_NVS_MOVE_AS(iget##BITS, iget##BITS, STRIDED, void, void)
+GPUSHMEM_RMA_SIZES(GPSH_NVS_ROWS)
+#undef GPSH_NVS_ROWS
+GPSH_NVS_MOVES(putmem, getmem, putmem, getmem, void, void)
+#undef GPSH_NVS_MOVES
+#undef GPSH_NVS_MOVE_AS
 
 GPSH_NVS_ROW(void, nvshmemx_signal_op_on_stream,
             (uint64_t *sig_addr, uint64_t signal, int sig_op, int pe, cudaStream_t stream),
@@ -614,37 +407,24 @@ GPSH_NVS_ROW(int, nvshmemx_sync_on_stream, (nvshmem_team_t team, cudaStream_t st
 GPSH_NVS_ROW(int, nvshmemx_team_sync_on_stream, (nvshmem_team_t team, cudaStream_t stream),
             GPSH_NVS_STATUS_FIRST(gpushmem_team_sync_on_stream(team, stream)))
 
-GPSH_NVS_ROW(int, nvshmemx_broadcastmem_on_stream,
-            (nvshmem_team_t team, void *dest, const void *source, size_t nelems, int PE_root,
-             cudaStream_t stream),
-            GPSH_NVS_STATUS(gpushmem_broadcastmem_on_stream(team, dest, source, nelems, PE_root,
-                                                           stream)))
-GPSH_NVS_ROW(int, nvshmemx_fcollectmem_on_stream,
-            (nvshmem_team_t team, void *dest, const void *source, size_t nelems,
-             cudaStream_t stream),
-            GPSH_NVS_STATUS(gpushmem_fcollectmem_on_stream(team, dest, source, nelems, stream)))
-GPSH_NVS_ROW(int, nvshmemx_alltoallmem_on_stream,
-            (nvshmem_team_t team, void *dest, const void *source, size_t nelems,
-             cudaStream_t stream),
-            GPSH_NVS_STATUS(gpushmem_alltoallmem_on_stream(team, dest, source, nelems, stream)))
-
-#define GPSH_NVS_FOLD(NAME, TYPE, AS, CTYPE, OP) \
-    GPSH_NVS_ROW(int, nvshmemx_##NAME##_##OP##_reduce_on_stream, \
-                (nvshmem_team_t team, TYPE *dest, const TYPE *source, size_t nreduce, \
-                 cudaStream_t stream), \
-                GPSH_NVS_STATUS(gpushmem_##AS##_##OP##_reduce_on_stream( \
-                    team, (CTYPE *)dest, (const CTYPE *)source, nreduce, stream))) \
-    GPSH_NVS_ROW(int, nvshmemx_##NAME##_##OP##_reducescatter_on_stream, \
-                (nvshmem_team_t team, TYPE *dest, const TYPE *source, size_t nreduce, \
-                 cudaStream_t stream), \
-                GPSH_NVS_STATUS(gpushmem_##AS##_##OP##_reducescatter_on_stream( \
-                    team, (CTYPE *)dest, (const CTYPE *)source, nreduce, stream)))
+#define GPSH_NVS_COLL_AS(NAME, AS, FORM, TYPE, CTYPE) \
+    GPSH_NVS_ROW(int, nvshmemx_##NAME##_on_stream, \
+                (nvshmem_team_t team, GPSH_P_##FORM(TYPE, ), cudaStream_t stream), \
+                GPSH_NVS_STATUS(gpushmem_##AS##_on_stream(team, GPSH_NVS_ARGUMENTS(FORM, CTYPE), \
+                                                         stream)))
+GPSH_NVS_RMA_TYPES(GPSH_NVS_COLL_MOVES)
+GPSH_COLL_MOVES_OF_NVSHMEM(GPSH_NVS_COLL_MEM, )
 GPSH_NVS_REDUCE_TYPES(GPSH_NVS_FOLDS)
 GPSH_NVS_INTEGER_TYPES(GPSH_NVS_FOLDS_OF_BITS)
-#undef GPSH_NVS_FOLD
-#undef GPSH_NVS_FOLDS
 #undef GPSH_NVS_FOLDS_OF_BITS
+#undef GPSH_NVS_FOLDS
+#undef GPSH_NVS_COLL_MOVES
+#undef GPSH_NVS_FOLD
+#undef GPSH_NVS_COLL_MEM
+#undef GPSH_NVS_COLL
+#undef GPSH_NVS_COLL_AS
 
+#undef GPSH_NVS_ARGUMENTS
 #undef GPSH_NVS_INTO
 #undef GPSH_NVS_OP
 #undef GPSH_NVS_CMP
@@ -654,4 +434,3 @@ GPSH_NVS_INTEGER_TYPES(GPSH_NVS_FOLDS_OF_BITS)
 #undef GPSH_NVS_FIRST
 #undef GPSH_NVS_STATUS
 #undef GPSH_NVS_CHECK
-#undef GPSH_NVS_LIST

@@ -3,7 +3,6 @@
 // pshmem.h and libshmem, each of which defines what becomes of a row. No include guard.
 // clang-format off
 
-#define GPSHM_LIST(...) __VA_ARGS__
 #define GPSHM_CHECK(CALL) { gpushmem_shmem_lost(CALL); }
 #define GPSHM_STATUS(CALL) { return gpushmem_shmem_check(CALL); }
 #define GPSHM_CMP(cmp) ((enum gpushmem_cmp)(cmp))
@@ -16,17 +15,17 @@
 #define GPSHM_VOID_AS(NAME, AS, ARGUMENTS, ...) \
     GPSHM_ROW(void, shmem_##NAME, (__VA_ARGS__), GPSHM_CHECK(gpushmem_##AS ARGUMENTS)) \
     GPSHM_ROW(void, shmem_ctx_##NAME, (shmem_ctx_t ctx, __VA_ARGS__), \
-              GPSHM_CHECK(gpushmem_ctx_##AS(ctx, GPSHM_LIST ARGUMENTS)))
+              GPSHM_CHECK(gpushmem_ctx_##AS(ctx, GPSH_LIST ARGUMENTS)))
 // The previous value is returned: gpushmem_NAME_status writes it.
 #define GPSHM_FETCH(TYPE, NAME, ARGUMENTS, ...) \
     GPSHM_ROW(TYPE, shmem_##NAME, (__VA_ARGS__), { \
         TYPE before = 0; \
-        gpushmem_shmem_lost(gpushmem_##NAME##_status(GPSHM_LIST ARGUMENTS, &before)); \
+        gpushmem_shmem_lost(gpushmem_##NAME##_status(GPSH_LIST ARGUMENTS, &before)); \
         return before; \
     }) \
     GPSHM_ROW(TYPE, shmem_ctx_##NAME, (shmem_ctx_t ctx, __VA_ARGS__), { \
         TYPE before = 0; \
-        gpushmem_shmem_lost(gpushmem_ctx_##NAME##_status(ctx, GPSHM_LIST ARGUMENTS, &before)); \
+        gpushmem_shmem_lost(gpushmem_ctx_##NAME##_status(ctx, GPSH_LIST ARGUMENTS, &before)); \
         return before; \
     })
 
@@ -145,51 +144,32 @@ GPSHM_ROW(void, shmem_ctx_session_stop, (shmem_ctx_t ctx), {
 
 // ---- Remote memory access ----
 
+// Those of gpushmem/impl/signatures.h: gpushmem_AS does what shmem_NAME is to do.
+#define GPSHM_MOVE_AS(NAME, AS, FORM, TYPE) \
+    GPSHM_VOID_AS(NAME, AS, (GPSH_A_##FORM(dest, source, GPSHM_OP(sig_op))), \
+                  GPSH_P_##FORM(TYPE, int))
+#define GPSHM_MOVE(VERB, REST, FORM, PREFIX, TYPE) \
+    GPSHM_MOVE_AS(PREFIX##_##VERB##REST, PREFIX##_##VERB##REST, FORM, TYPE)
 #define GPSHM_ROWS(NAME, TYPE) \
-    GPSHM_VOID(NAME##_put, (dest, source, nelems, pe), \
-               TYPE *dest, const TYPE *source, size_t nelems, int pe) \
-    GPSHM_VOID(NAME##_get, (dest, source, nelems, pe), \
-               TYPE *dest, const TYPE *source, size_t nelems, int pe) \
-    GPSHM_VOID(NAME##_put_nbi, (dest, source, nelems, pe), \
-               TYPE *dest, const TYPE *source, size_t nelems, int pe) \
-    GPSHM_VOID(NAME##_get_nbi, (dest, source, nelems, pe), \
-               TYPE *dest, const TYPE *source, size_t nelems, int pe) \
-    GPSHM_VOID(NAME##_p, (dest, value, pe), TYPE *dest, TYPE value, int pe) \
+    GPSH_MOVES(GPSHM_MOVE, NAME, TYPE) \
+    GPSH_STRIDED_MOVES(GPSHM_MOVE, NAME, TYPE) \
+    GPSH_BLOCKED_MOVES(GPSHM_MOVE, NAME, TYPE) \
+    GPSHM_MOVE_AS(NAME##_p, NAME##_p, VALUE, TYPE) \
     GPSHM_ROW(TYPE, shmem_##NAME##_g, (const TYPE *source, int pe), \
               { return gpushmem_##NAME##_g(source, pe); }) \
     GPSHM_ROW(TYPE, shmem_ctx_##NAME##_g, (shmem_ctx_t ctx, const TYPE *source, int pe), \
-              { return gpushmem_ctx_##NAME##_g(ctx, source, pe); }) \
-    GPSHM_VOID(NAME##_iput, (dest, source, dst, sst, nelems, pe), \
-               TYPE *dest, const TYPE *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, \
-               int pe) \
-    GPSHM_VOID(NAME##_iget, (dest, source, dst, sst, nelems, pe), \
-               TYPE *dest, const TYPE *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, \
-               int pe) \
-    GPSHM_VOID(NAME##_ibput, (dest, source, dst, sst, bsize, nblocks, pe), \
-               TYPE *dest, const TYPE *source, ptrdiff_t dst, ptrdiff_t sst, size_t bsize, \
-               size_t nblocks, int pe) \
-    GPSHM_VOID(NAME##_ibget, (dest, source, dst, sst, bsize, nblocks, pe), \
-               TYPE *dest, const TYPE *source, ptrdiff_t dst, ptrdiff_t sst, size_t bsize, \
-               size_t nblocks, int pe) \
-    GPSHM_VOID(NAME##_put_signal, (dest, source, nelems, sig_addr, signal, GPSHM_OP(sig_op), pe), \
-               TYPE *dest, const TYPE *source, size_t nelems, uint64_t *sig_addr, \
-               uint64_t signal, int sig_op, int pe) \
-    GPSHM_VOID(NAME##_put_signal_nbi, \
-               (dest, source, nelems, sig_addr, signal, GPSHM_OP(sig_op), pe), \
-               TYPE *dest, const TYPE *source, size_t nelems, uint64_t *sig_addr, \
-               uint64_t signal, int sig_op, int pe)
+              { return gpushmem_ctx_##NAME##_g(ctx, source, pe); })
 GPSHM_RMA_TYPES(GPSHM_ROWS)
 #undef GPSHM_ROWS
+#undef GPSHM_MOVE
 
 // long double: 128 bits, of which some hold nothing.
-GPSHM_VOID_AS(longdouble_put, put128, (dest, source, nelems, pe),
-              long double *dest, const long double *source, size_t nelems, int pe)
-GPSHM_VOID_AS(longdouble_get, get128, (dest, source, nelems, pe),
-              long double *dest, const long double *source, size_t nelems, int pe)
-GPSHM_VOID_AS(longdouble_put_nbi, put128_nbi, (dest, source, nelems, pe),
-              long double *dest, const long double *source, size_t nelems, int pe)
-GPSHM_VOID_AS(longdouble_get_nbi, get128_nbi, (dest, source, nelems, pe),
-              long double *dest, const long double *source, size_t nelems, int pe)
+#define GPSHM_MOVE(VERB, REST, FORM, UNUSED) \
+    GPSHM_MOVE_AS(longdouble_##VERB##REST, VERB##128##REST, FORM, long double)
+GPSH_MOVES(GPSHM_MOVE, )
+GPSH_STRIDED_MOVES(GPSHM_MOVE, )
+GPSH_BLOCKED_MOVES(GPSHM_MOVE, )
+#undef GPSHM_MOVE
 GPSHM_VOID_AS(longdouble_p, put128, (dest, &value, 1, pe),
               long double *dest, long double value, int pe)
 GPSHM_ROW(long double, shmem_longdouble_g, (const long double *source, int pe), {
@@ -203,62 +183,19 @@ GPSHM_ROW(long double, shmem_ctx_longdouble_g,
     gpushmem_shmem_lost(gpushmem_ctx_get128(ctx, &value, source, 1, pe));
     return value;
 })
-GPSHM_VOID_AS(longdouble_iput, iput128, (dest, source, dst, sst, nelems, pe),
-              long double *dest, const long double *source, ptrdiff_t dst, ptrdiff_t sst,
-              size_t nelems, int pe)
-GPSHM_VOID_AS(longdouble_iget, iget128, (dest, source, dst, sst, nelems, pe),
-              long double *dest, const long double *source, ptrdiff_t dst, ptrdiff_t sst,
-              size_t nelems, int pe)
-GPSHM_VOID_AS(longdouble_ibput, ibput128, (dest, source, dst, sst, bsize, nblocks, pe),
-              long double *dest, const long double *source, ptrdiff_t dst, ptrdiff_t sst,
-              size_t bsize, size_t nblocks, int pe)
-GPSHM_VOID_AS(longdouble_ibget, ibget128, (dest, source, dst, sst, bsize, nblocks, pe),
-              long double *dest, const long double *source, ptrdiff_t dst, ptrdiff_t sst,
-              size_t bsize, size_t nblocks, int pe)
-GPSHM_VOID_AS(longdouble_put_signal, put128_signal,
-              (dest, source, nelems, sig_addr, signal, GPSHM_OP(sig_op), pe),
-              long double *dest, const long double *source, size_t nelems, uint64_t *sig_addr,
-              uint64_t signal, int sig_op, int pe)
-GPSHM_VOID_AS(longdouble_put_signal_nbi, put128_signal_nbi,
-              (dest, source, nelems, sig_addr, signal, GPSHM_OP(sig_op), pe),
-              long double *dest, const long double *source, size_t nelems, uint64_t *sig_addr,
-              uint64_t signal, int sig_op, int pe)
 
 // By the bits of an element, and by bytes.
-#define GPSHM_UNTYPED(FORM) \
-    GPSHM_VOID(put##FORM, (dest, source, nelems, pe), \
-               void *dest, const void *source, size_t nelems, int pe) \
-    GPSHM_VOID(get##FORM, (dest, source, nelems, pe), \
-               void *dest, const void *source, size_t nelems, int pe) \
-    GPSHM_VOID(put##FORM##_nbi, (dest, source, nelems, pe), \
-               void *dest, const void *source, size_t nelems, int pe) \
-    GPSHM_VOID(get##FORM##_nbi, (dest, source, nelems, pe), \
-               void *dest, const void *source, size_t nelems, int pe) \
-    GPSHM_VOID(put##FORM##_signal, (dest, source, nelems, sig_addr, signal, GPSHM_OP(sig_op), pe), \
-               void *dest, const void *source, size_t nelems, uint64_t *sig_addr, \
-               uint64_t signal, int sig_op, int pe) \
-    GPSHM_VOID(put##FORM##_signal_nbi, \
-               (dest, source, nelems, sig_addr, signal, GPSHM_OP(sig_op), pe), \
-               void *dest, const void *source, size_t nelems, uint64_t *sig_addr, \
-               uint64_t signal, int sig_op, int pe)
+#define GPSHM_MOVE(VERB, REST, FORM, BITS) \
+    GPSHM_MOVE_AS(VERB##BITS##REST, VERB##BITS##REST, FORM, void)
 #define GPSHM_ROWS(BITS) \
-    GPSHM_UNTYPED(BITS) \
-    GPSHM_VOID(iput##BITS, (dest, source, dst, sst, nelems, pe), \
-               void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, \
-               int pe) \
-    GPSHM_VOID(iget##BITS, (dest, source, dst, sst, nelems, pe), \
-               void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, \
-               int pe) \
-    GPSHM_VOID(ibput##BITS, (dest, source, dst, sst, bsize, nblocks, pe), \
-               void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, size_t bsize, \
-               size_t nblocks, int pe) \
-    GPSHM_VOID(ibget##BITS, (dest, source, dst, sst, bsize, nblocks, pe), \
-               void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, size_t bsize, \
-               size_t nblocks, int pe)
+    GPSH_MOVES(GPSHM_MOVE, BITS) \
+    GPSH_STRIDED_MOVES(GPSHM_MOVE, BITS) \
+    GPSH_BLOCKED_MOVES(GPSHM_MOVE, BITS)
 GPUSHMEM_RMA_SIZES(GPSHM_ROWS)
 #undef GPSHM_ROWS
-GPSHM_UNTYPED(mem)
-#undef GPSHM_UNTYPED
+GPSH_MOVES(GPSHM_MOVE, mem)
+#undef GPSHM_MOVE
+#undef GPSHM_MOVE_AS
 
 GPSHM_VOID(signal_set, (sig_addr, signal, pe), uint64_t *sig_addr, uint64_t signal, int pe)
 GPSHM_VOID(signal_add, (sig_addr, signal, pe), uint64_t *sig_addr, uint64_t signal, int pe)
@@ -276,88 +213,46 @@ GPSHM_ROW(uint64_t, shmem_signal_wait_until, (uint64_t *sig_addr, int cmp, uint6
 
 // ---- Atomics ----
 
-#define GPSHM_ROWS(NAME, TYPE) \
-    GPSHM_FETCH(TYPE, NAME##_atomic_fetch, (source, pe), const TYPE *source, int pe) \
-    GPSHM_VOID(NAME##_atomic_set, (dest, value, pe), TYPE *dest, TYPE value, int pe) \
-    GPSHM_FETCH(TYPE, NAME##_atomic_swap, (dest, value, pe), TYPE *dest, TYPE value, int pe) \
-    GPSHM_VOID(NAME##_atomic_fetch_nbi, (fetch, source, pe), \
-               TYPE *fetch, const TYPE *source, int pe) \
-    GPSHM_VOID(NAME##_atomic_swap_nbi, (fetch, dest, value, pe), \
-               TYPE *fetch, TYPE *dest, TYPE value, int pe)
+#define GPSHM_ATOMIC_FETCH(OP, FORM, NUMBER, NAME, TYPE) \
+    GPSHM_FETCH(TYPE, NAME##_atomic_##OP, (GPSH_A_##FORM(dest, source, )), GPSH_P_##FORM(TYPE, )) \
+    GPSHM_VOID(NAME##_atomic_##OP##_nbi, (fetch, GPSH_A_##FORM(dest, source, )), \
+               TYPE *fetch, GPSH_P_##FORM(TYPE, ))
+#define GPSHM_ATOMIC(OP, FORM, NUMBER, NAME, TYPE) \
+    GPSHM_VOID(NAME##_atomic_##OP, (GPSH_A_##FORM(dest, source, )), GPSH_P_##FORM(TYPE, ))
+#define GPSHM_ROWS(NAME, TYPE) GPSH_EXTENDED_ATOMICS(GPSHM_ATOMIC_FETCH, GPSHM_ATOMIC, NAME, TYPE)
 GPUSHMEM_AMO_EXTENDED_TYPES(GPSHM_ROWS)
 #undef GPSHM_ROWS
-
-#define GPSHM_ROWS(NAME, TYPE) \
-    GPSHM_FETCH(TYPE, NAME##_atomic_compare_swap, (dest, cond, value, pe), \
-                TYPE *dest, TYPE cond, TYPE value, int pe) \
-    GPSHM_FETCH(TYPE, NAME##_atomic_fetch_inc, (dest, pe), TYPE *dest, int pe) \
-    GPSHM_VOID(NAME##_atomic_inc, (dest, pe), TYPE *dest, int pe) \
-    GPSHM_FETCH(TYPE, NAME##_atomic_fetch_add, (dest, value, pe), TYPE *dest, TYPE value, int pe) \
-    GPSHM_VOID(NAME##_atomic_add, (dest, value, pe), TYPE *dest, TYPE value, int pe) \
-    GPSHM_VOID(NAME##_atomic_compare_swap_nbi, (fetch, dest, cond, value, pe), \
-               TYPE *fetch, TYPE *dest, TYPE cond, TYPE value, int pe) \
-    GPSHM_VOID(NAME##_atomic_fetch_inc_nbi, (fetch, dest, pe), TYPE *fetch, TYPE *dest, int pe) \
-    GPSHM_VOID(NAME##_atomic_fetch_add_nbi, (fetch, dest, value, pe), \
-               TYPE *fetch, TYPE *dest, TYPE value, int pe)
+#define GPSHM_ROWS(NAME, TYPE) GPSH_ATOMICS(GPSHM_ATOMIC_FETCH, GPSHM_ATOMIC, NAME, TYPE)
 GPUSHMEM_AMO_TYPES(GPSHM_ROWS)
 #undef GPSHM_ROWS
-
-#define GPSHM_BITWISE(NAME, TYPE, OP) \
-    GPSHM_FETCH(TYPE, NAME##_atomic_fetch_##OP, (dest, value, pe), TYPE *dest, TYPE value, int pe) \
-    GPSHM_VOID(NAME##_atomic_##OP, (dest, value, pe), TYPE *dest, TYPE value, int pe) \
-    GPSHM_VOID(NAME##_atomic_fetch_##OP##_nbi, (fetch, dest, value, pe), \
-               TYPE *fetch, TYPE *dest, TYPE value, int pe)
-#define GPSHM_ROWS(NAME, TYPE) \
-    GPSHM_BITWISE(NAME, TYPE, and) \
-    GPSHM_BITWISE(NAME, TYPE, or) \
-    GPSHM_BITWISE(NAME, TYPE, xor)
+#define GPSHM_ROWS(NAME, TYPE) GPSH_BITWISE_ATOMICS(GPSHM_ATOMIC_FETCH, GPSHM_ATOMIC, NAME, TYPE)
 GPUSHMEM_AMO_BITWISE_TYPES(GPSHM_ROWS)
 #undef GPSHM_ROWS
-#undef GPSHM_BITWISE
+#undef GPSHM_ATOMIC
+#undef GPSHM_ATOMIC_FETCH
 
 // ---- Waiting for words of this PE ----
 // OpenSHMEM 1.3 has volatile here, later versions have not: both may be passed.
 
-#define GPSHM_SET_OF(NAME, TYPE, VECTOR, VALUE) \
-    GPSHM_ROW(void, shmem_##NAME##_wait_until_all##VECTOR, \
-              (volatile TYPE *ivars, size_t nelems, const int *status, int cmp, VALUE), \
-              GPSHM_CHECK(gpushmem_##NAME##_wait_until_all##VECTOR(ivars, nelems, status, \
-                                                                   GPSHM_CMP(cmp), cmp_value))) \
-    GPSHM_ROW(size_t, shmem_##NAME##_wait_until_any##VECTOR, \
-              (volatile TYPE *ivars, size_t nelems, const int *status, int cmp, VALUE), { \
-        size_t index = SIZE_MAX; \
-        gpushmem_shmem_lost(gpushmem_##NAME##_wait_until_any##VECTOR##_status( \
-            ivars, nelems, status, GPSHM_CMP(cmp), cmp_value, &index)); \
-        return index; \
-    }) \
-    GPSHM_ROW(size_t, shmem_##NAME##_wait_until_some##VECTOR, \
-              (volatile TYPE *ivars, size_t nelems, size_t *indices, const int *status, int cmp, \
-               VALUE), { \
-        size_t count = 0; \
-        gpushmem_shmem_lost(gpushmem_##NAME##_wait_until_some##VECTOR##_status( \
-            ivars, nelems, indices, status, GPSHM_CMP(cmp), cmp_value, &count)); \
-        return count; \
-    }) \
-    GPSHM_ROW(int, shmem_##NAME##_test_all##VECTOR, \
-              (volatile TYPE *ivars, size_t nelems, const int *status, int cmp, VALUE), { \
-        return gpushmem_shmem_lost(gpushmem_##NAME##_test_all##VECTOR( \
-            ivars, nelems, status, GPSHM_CMP(cmp), cmp_value)) > 0; \
-    }) \
-    GPSHM_ROW(size_t, shmem_##NAME##_test_any##VECTOR, \
-              (volatile TYPE *ivars, size_t nelems, const int *status, int cmp, VALUE), { \
-        size_t index = SIZE_MAX; \
-        gpushmem_shmem_lost(gpushmem_##NAME##_test_any##VECTOR##_status( \
-            ivars, nelems, status, GPSHM_CMP(cmp), cmp_value, &index)); \
-        return index; \
-    }) \
-    GPSHM_ROW(size_t, shmem_##NAME##_test_some##VECTOR, \
-              (volatile TYPE *ivars, size_t nelems, size_t *indices, const int *status, int cmp, \
-               VALUE), { \
-        size_t count = 0; \
-        gpushmem_shmem_lost(gpushmem_##NAME##_test_some##VECTOR##_status( \
-            ivars, nelems, indices, status, GPSHM_CMP(cmp), cmp_value, &count)); \
-        return count; \
+#define GPSHM_WORDS_OF(FORM, TYPE, VALUE) (GPSH_P_##FORM(volatile TYPE *ivars, int, VALUE))
+#define GPSHM_ARGUMENTS(FORM) GPSH_A_##FORM(ivars, GPSHM_CMP(cmp), cmp_value)
+// What _any and _some return is written by the form with a status.
+#define GPSHM_COUNTED(NAME, FORM, TYPE, VALUE, NONE) \
+    GPSHM_ROW(size_t, shmem_##NAME, GPSHM_WORDS_OF(FORM, TYPE, VALUE), { \
+        size_t result = NONE; \
+        gpushmem_shmem_lost(gpushmem_##NAME##_status(GPSHM_ARGUMENTS(FORM), &result)); \
+        return result; \
     })
+#define GPSHM_SET_OF(NAME, TYPE, VECTOR, VALUE) \
+    GPSHM_ROW(void, shmem_##NAME##_wait_until_all##VECTOR, GPSHM_WORDS_OF(ALL, TYPE, VALUE), \
+              GPSHM_CHECK(gpushmem_##NAME##_wait_until_all##VECTOR(GPSHM_ARGUMENTS(ALL)))) \
+    GPSHM_COUNTED(NAME##_wait_until_any##VECTOR, ALL, TYPE, VALUE, SIZE_MAX) \
+    GPSHM_COUNTED(NAME##_wait_until_some##VECTOR, SOME, TYPE, VALUE, 0) \
+    GPSHM_ROW(int, shmem_##NAME##_test_all##VECTOR, GPSHM_WORDS_OF(ALL, TYPE, VALUE), { \
+        return gpushmem_shmem_lost(gpushmem_##NAME##_test_all##VECTOR(GPSHM_ARGUMENTS(ALL))) > 0; \
+    }) \
+    GPSHM_COUNTED(NAME##_test_any##VECTOR, ALL, TYPE, VALUE, SIZE_MAX) \
+    GPSHM_COUNTED(NAME##_test_some##VECTOR, SOME, TYPE, VALUE, 0)
 #define GPSHM_ROWS(NAME, TYPE) \
     GPSHM_ROW(void, shmem_##NAME##_wait_until, (volatile TYPE *ivar, int cmp, TYPE cmp_value), \
               GPSHM_CHECK(gpushmem_##NAME##_wait_until(ivar, GPSHM_CMP(cmp), cmp_value))) \
@@ -370,6 +265,9 @@ GPUSHMEM_AMO_BITWISE_TYPES(GPSHM_ROWS)
 GPUSHMEM_SYNC_TYPES(GPSHM_ROWS)
 #undef GPSHM_ROWS
 #undef GPSHM_SET_OF
+#undef GPSHM_COUNTED
+#undef GPSHM_ARGUMENTS
+#undef GPSHM_WORDS_OF
 
 // ---- Ordering, barriers, locks ----
 
@@ -391,41 +289,30 @@ GPSHM_ROW(int, shmem_test_lock, (volatile long *lock),
 
 // ---- Collectives of teams ----
 
-#define GPSHM_ROWS(NAME, TYPE) \
-    GPSHM_ROW(int, shmem_##NAME##_broadcast, \
-              (shmem_team_t team, TYPE *dest, const TYPE *source, size_t nelems, int PE_root), \
-              GPSHM_STATUS(gpushmem_##NAME##_broadcast(team, dest, source, nelems, PE_root))) \
-    GPSHM_ROW(int, shmem_##NAME##_collect, \
-              (shmem_team_t team, TYPE *dest, const TYPE *source, size_t nelems), \
-              GPSHM_STATUS(gpushmem_##NAME##_collect(team, dest, source, nelems))) \
-    GPSHM_ROW(int, shmem_##NAME##_fcollect, \
-              (shmem_team_t team, TYPE *dest, const TYPE *source, size_t nelems), \
-              GPSHM_STATUS(gpushmem_##NAME##_fcollect(team, dest, source, nelems))) \
-    GPSHM_ROW(int, shmem_##NAME##_alltoall, \
-              (shmem_team_t team, TYPE *dest, const TYPE *source, size_t nelems), \
-              GPSHM_STATUS(gpushmem_##NAME##_alltoall(team, dest, source, nelems))) \
-    GPSHM_ROW(int, shmem_##NAME##_alltoalls, \
-              (shmem_team_t team, TYPE *dest, const TYPE *source, ptrdiff_t dst, ptrdiff_t sst, \
-               size_t nelems), \
-              GPSHM_STATUS(gpushmem_##NAME##_alltoalls(team, dest, source, dst, sst, nelems)))
+#define GPSHM_COLLECTIVE(NAME, AS, FORM, TYPE) \
+    GPSHM_ROW(int, shmem_##NAME, (shmem_team_t team, GPSH_P_##FORM(TYPE, )), \
+              GPSHM_STATUS(gpushmem_##AS(team, GPSH_A_##FORM(dest, source, ))))
+#define GPSHM_COLL_MOVE(OP, KIND, FORM, NAME, TYPE) \
+    GPSHM_COLLECTIVE(NAME##_##OP, NAME##_##OP, FORM, TYPE)
+#define GPSHM_ROWS(NAME, TYPE) GPSH_COLL_MOVES(GPSHM_COLL_MOVE, NAME, TYPE)
 GPSHM_RMA_TYPES(GPSHM_ROWS)
 #undef GPSHM_ROWS
+#undef GPSHM_COLL_MOVE
+#define GPSHM_COLL_MEM(OP, KIND, FORM, UNUSED) GPSHM_COLLECTIVE(OP##mem, OP##mem, FORM, void)
+GPSH_COLL_MOVES(GPSHM_COLL_MEM, )
+#undef GPSHM_COLL_MEM
 
-#define GPSHM_BYTES (nelems * sizeof(long double))
-GPSHM_ROW(int, shmem_longdouble_broadcast,
-          (shmem_team_t team, long double *dest, const long double *source, size_t nelems,
-           int PE_root),
-          GPSHM_STATUS(gpushmem_broadcastmem(team, dest, source, GPSHM_BYTES, PE_root)))
-GPSHM_ROW(int, shmem_longdouble_collect,
-          (shmem_team_t team, long double *dest, const long double *source, size_t nelems),
-          GPSHM_STATUS(gpushmem_collectmem(team, dest, source, GPSHM_BYTES)))
-GPSHM_ROW(int, shmem_longdouble_fcollect,
-          (shmem_team_t team, long double *dest, const long double *source, size_t nelems),
-          GPSHM_STATUS(gpushmem_fcollectmem(team, dest, source, GPSHM_BYTES)))
-GPSHM_ROW(int, shmem_longdouble_alltoall,
-          (shmem_team_t team, long double *dest, const long double *source, size_t nelems),
-          GPSHM_STATUS(gpushmem_alltoallmem(team, dest, source, GPSHM_BYTES)))
-#undef GPSHM_BYTES
+// long double: as so many bytes.
+#define GPSHM_COLL_LONG(OP, ROOT, ...) \
+    GPSHM_ROW(int, shmem_longdouble_##OP, \
+              (shmem_team_t team, long double *dest, const long double *source, __VA_ARGS__), \
+              GPSHM_STATUS(gpushmem_##OP##mem(team, dest, source, \
+                                              nelems * sizeof(long double) GPSH_LIST ROOT)))
+GPSHM_COLL_LONG(broadcast, (, root), size_t nelems, int root)
+GPSHM_COLL_LONG(collect, (), size_t nelems)
+GPSHM_COLL_LONG(fcollect, (), size_t nelems)
+GPSHM_COLL_LONG(alltoall, (), size_t nelems)
+#undef GPSHM_COLL_LONG
 // The first halves of all elements, then the second ones.
 GPSHM_ROW(int, shmem_longdouble_alltoalls,
           (shmem_team_t team, long double *dest, const long double *source, ptrdiff_t dst,
@@ -438,51 +325,22 @@ GPSHM_ROW(int, shmem_longdouble_alltoalls,
     return gpushmem_shmem_check(status);
 })
 
-GPSHM_ROW(int, shmem_broadcastmem,
-          (shmem_team_t team, void *dest, const void *source, size_t nelems, int PE_root),
-          GPSHM_STATUS(gpushmem_broadcastmem(team, dest, source, nelems, PE_root)))
-GPSHM_ROW(int, shmem_collectmem,
-          (shmem_team_t team, void *dest, const void *source, size_t nelems),
-          GPSHM_STATUS(gpushmem_collectmem(team, dest, source, nelems)))
-GPSHM_ROW(int, shmem_fcollectmem,
-          (shmem_team_t team, void *dest, const void *source, size_t nelems),
-          GPSHM_STATUS(gpushmem_fcollectmem(team, dest, source, nelems)))
-GPSHM_ROW(int, shmem_alltoallmem,
-          (shmem_team_t team, void *dest, const void *source, size_t nelems),
-          GPSHM_STATUS(gpushmem_alltoallmem(team, dest, source, nelems)))
-GPSHM_ROW(int, shmem_alltoallsmem,
-          (shmem_team_t team, void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst,
-           size_t nelems),
-          GPSHM_STATUS(gpushmem_alltoallsmem(team, dest, source, dst, sst, nelems)))
-
-#define GPSHM_REDUCE(NAME, TYPE, OP) \
-    GPSHM_ROW(int, shmem_##NAME##_##OP##_reduce, \
-              (shmem_team_t team, TYPE *dest, const TYPE *source, size_t nreduce), \
-              GPSHM_STATUS(gpushmem_##NAME##_##OP##_reduce(team, dest, source, nreduce)))
-#define GPSHM_SCAN(NAME, TYPE, KIND) \
-    GPSHM_ROW(int, shmem_##NAME##_sum_##KIND, \
-              (shmem_team_t team, TYPE *dest, const TYPE *source, size_t nelems), \
-              GPSHM_STATUS(gpushmem_##NAME##_sum_##KIND(team, dest, source, nelems)))
-#define GPSHM_ROWS(NAME, TYPE) \
-    GPSHM_REDUCE(NAME, TYPE, and) \
-    GPSHM_REDUCE(NAME, TYPE, or) \
-    GPSHM_REDUCE(NAME, TYPE, xor)
+#define GPSHM_REDUCE(FOLD, NUMBER, NAME, TYPE) \
+    GPSHM_COLLECTIVE(NAME##_##FOLD##_reduce, NAME##_##FOLD##_reduce, PART, TYPE)
+#define GPSHM_ROWS(NAME, TYPE) GPSH_FOLDS_OF_BITS(GPSHM_REDUCE, NAME, TYPE)
 GPUSHMEM_INTEGER_TYPES(GPSHM_ROWS)
 #undef GPSHM_ROWS
-#define GPSHM_ROWS(NAME, TYPE) \
-    GPSHM_REDUCE(NAME, TYPE, min) \
-    GPSHM_REDUCE(NAME, TYPE, max)
+#define GPSHM_ROWS(NAME, TYPE) GPSH_FOLDS_OF_ORDER(GPSHM_REDUCE, NAME, TYPE)
 GPSHM_ORDERED_TYPES(GPSHM_ROWS)
 #undef GPSHM_ROWS
 #define GPSHM_ROWS(NAME, TYPE) \
-    GPSHM_REDUCE(NAME, TYPE, sum) \
-    GPSHM_REDUCE(NAME, TYPE, prod) \
-    GPSHM_SCAN(NAME, TYPE, inscan) \
-    GPSHM_SCAN(NAME, TYPE, exscan)
+    GPSH_FOLDS_OF_SUMS(GPSHM_REDUCE, NAME, TYPE) \
+    GPSHM_COLLECTIVE(NAME##_sum_inscan, NAME##_sum_inscan, PART, TYPE) \
+    GPSHM_COLLECTIVE(NAME##_sum_exscan, NAME##_sum_exscan, PART, TYPE)
 GPSHM_ARITHMETIC_TYPES(GPSHM_ROWS)
 #undef GPSHM_ROWS
-#undef GPSHM_SCAN
 #undef GPSHM_REDUCE
+#undef GPSHM_COLLECTIVE
 
 // ---- Deprecated: names of the first versions ----
 
@@ -510,7 +368,7 @@ GPSHM_ROW(void, shmem_udcflush_line, (void *dest), { (void)dest; })
 #define GPSHM_OLD(TYPE, NAME, AS, ARGUMENTS, ...) \
     GPSHM_ROW(TYPE, shmem_##NAME, (__VA_ARGS__), { \
         TYPE before = 0; \
-        gpushmem_shmem_lost(gpushmem_##AS##_status(GPSHM_LIST ARGUMENTS, &before)); \
+        gpushmem_shmem_lost(gpushmem_##AS##_status(GPSH_LIST ARGUMENTS, &before)); \
         return before; \
     })
 #define GPSHM_ROWS(NAME, TYPE) \
@@ -582,26 +440,19 @@ GPSHM_ROWS(32)
 GPSHM_ROWS(64)
 #undef GPSHM_ROWS
 
-#define GPSHM_TO_ALL(NAME, TYPE, OP) \
+#define GPSHM_TO_ALL(OP, NUMBER, NAME, TYPE) \
     GPSHM_ROW(void, shmem_##NAME##_##OP##_to_all, \
               (TYPE *dest, const TYPE *source, int nreduce, GPSHM_SET, TYPE *pWrk, long *pSync), { \
         (void)pWrk; \
         GPSHM_ON_SET(gpushmem_##NAME##_##OP##_reduce(team, dest, source, (size_t)nreduce)) \
     })
-#define GPSHM_ROWS(NAME, TYPE) \
-    GPSHM_TO_ALL(NAME, TYPE, and) \
-    GPSHM_TO_ALL(NAME, TYPE, or) \
-    GPSHM_TO_ALL(NAME, TYPE, xor)
+#define GPSHM_ROWS(NAME, TYPE) GPSH_FOLDS_OF_BITS(GPSHM_TO_ALL, NAME, TYPE)
 GPSHM_OLD_BITWISE_TYPES(GPSHM_ROWS)
 #undef GPSHM_ROWS
-#define GPSHM_ROWS(NAME, TYPE) \
-    GPSHM_TO_ALL(NAME, TYPE, min) \
-    GPSHM_TO_ALL(NAME, TYPE, max)
+#define GPSHM_ROWS(NAME, TYPE) GPSH_FOLDS_OF_ORDER(GPSHM_TO_ALL, NAME, TYPE)
 GPSHM_OLD_ORDERED_TYPES(GPSHM_ROWS)
 #undef GPSHM_ROWS
-#define GPSHM_ROWS(NAME, TYPE) \
-    GPSHM_TO_ALL(NAME, TYPE, sum) \
-    GPSHM_TO_ALL(NAME, TYPE, prod)
+#define GPSHM_ROWS(NAME, TYPE) GPSH_FOLDS_OF_SUMS(GPSHM_TO_ALL, NAME, TYPE)
 GPSHM_OLD_ARITHMETIC_TYPES(GPSHM_ROWS)
 #undef GPSHM_ROWS
 #undef GPSHM_TO_ALL
@@ -615,4 +466,3 @@ GPSHM_OLD_ARITHMETIC_TYPES(GPSHM_ROWS)
 #undef GPSHM_CMP
 #undef GPSHM_STATUS
 #undef GPSHM_CHECK
-#undef GPSHM_LIST

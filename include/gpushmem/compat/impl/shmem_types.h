@@ -5,6 +5,7 @@
 #define GPUSHMEM_COMPAT_IMPL_SHMEM_TYPES_H
 
 #include "gpushmem/gpushmem.h"
+#include "gpushmem/impl/signatures.h"
 
 typedef gpushmem_team_t shmem_team_t;
 typedef gpushmem_ctx_t shmem_ctx_t;
