@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Atomics: the body. One agent per word: this processor only where it may be everybody's, else the
-// proxy and its transport.
+// Atomics and signals: the bodies. One agent per word: this processor only where it may be
+// everybody's, else the proxy and its transport.
 #ifndef GPUSHMEM_DEVICE_AMO_CUH
 #define GPUSHMEM_DEVICE_AMO_CUH
 
 #include "gpushmem/device/rma.cuh"
+
+// ---- Atomics ----
 
 // gpsh_dev_away for atomics and signals.
 GPSH_DEV uint64_t gpsh_dev_away_amo(const struct gpushmem_dev &dev, int pe)
@@ -42,6 +44,64 @@ GPSH_DEV T gpsh_dev_amo_typed(const struct gpushmem_dev &dev, const struct gpush
     return gpsh_dev_from_bits<T>(gpsh_dev_amo(dev, via, amo, target, sizeof(T),
                                               gpsh_dev_to_bits(operand), gpsh_dev_to_bits(compare),
                                               pe, fetch));
+}
+
+// ---- Signals ----
+
+// The signal word alone, by one thread. Nothing is implied about what came before it
+// (docs/memory-model.md, "signal alone"): a program that needs an order calls fence, which costs a
+// trip to the peer, and so pays for it only where it is needed.
+GPSH_DEV void gpsh_dev_signal(const struct gpushmem_dev &dev, const struct gpushmem_dev &via,
+                              uint64_t *signal, uint64_t value, int op, int pe)
+{
+    if (!gpsh_dev_check_word(dev, signal, sizeof *signal, pe))
+        return;
+    uint64_t away = gpsh_dev_away_amo(dev, pe);
+    if (!away)
+        gpsh_dev_ring_put_signal(*via.self, signal, nullptr, 0, signal, value, op, pe, false);
+    else if (op == GPUSHMEM_SIGNAL_ADD)
+        gpsh_dev_reduce64(gpsh_dev_at(away, signal), GPUSHMEM_AMO_ADD, value);
+    else
+        gpsh_dev_store64_sys(gpsh_dev_at(away, signal), value);
+}
+
+// The same, ordered after everything that this thread stored and, if it comes after a barrier of
+// its scope, after what the scope's other threads stored (PTX memory model: causality order is
+// transitive). A releasing store is cheaper than a fence, which would also empty the first-level
+// cache.
+GPSH_DEV void gpsh_dev_signal_released(const struct gpushmem_dev &dev,
+                                       const struct gpushmem_dev &via, uint64_t *signal,
+                                       uint64_t value, int op, int pe)
+{
+    uint64_t away = op == GPUSHMEM_SIGNAL_SET ? gpsh_dev_away_amo(dev, pe) : 0;
+    if (away) {
+        gpsh_dev_store64_release_sys(gpsh_dev_at(away, signal), value);
+        return;
+    }
+    gpsh_dev_fence_sys();
+    gpsh_dev_signal(dev, via, signal, value, op, pe);
+}
+
+template <class Scope>
+GPSH_DEV void gpsh_dev_put_signal(const struct gpushmem_dev &dev, const struct gpushmem_dev &via,
+                                  void *to, const void *from, size_t bytes, uint64_t *signal,
+                                  uint64_t value, int op, int pe, bool blocking)
+{
+    if (!bytes)
+        to = signal; // no data: any address is legal then
+    if (!gpsh_dev_check(dev, to, bytes, pe) ||
+        !gpsh_dev_check_word(dev, signal, sizeof *signal, pe))
+        return Scope::sync();
+    Scope::sync();
+    if (uint64_t away = gpsh_dev_away(dev, pe)) {
+        gpsh_dev_copy<Scope, gpsh_from_here>(gpsh_dev_at(away, to), (const char *)from, bytes);
+        Scope::sync();
+        if (Scope::rank() == 0)
+            gpsh_dev_signal_released(dev, via, signal, value, op, pe);
+    } else if (Scope::rank() == 0) {
+        gpsh_dev_ring_put_signal(*via.self, to, from, bytes, signal, value, op, pe, blocking);
+    }
+    Scope::sync();
 }
 
 #endif

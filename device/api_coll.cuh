@@ -4,7 +4,7 @@
 #define GPUSHMEM_DEVICE_API_COLL_CUH
 
 #include "gpushmem/device/api.cuh"
-#include "gpushmem/device/coll_call.cuh"
+#include "gpushmem/device/coll.cuh"
 #include "gpushmem/impl/coll_types.h"
 
 GPSH_API(int, gpushmem_dev_team_my_pe, (gpushmem_team_t team), (team),

@@ -24,9 +24,10 @@
 #ifndef GPUSHMEM_DEVICE_LAUNCH_CUH
 #define GPUSHMEM_DEVICE_LAUNCH_CUH
 
+#include <stdio.h>
+
 #include "gpushmem/device/launch_shape.cuh"
 #include "gpushmem/device_host.h"
-
 #if !defined(__CUDACC__)
 #include <errno.h>
 #include <sys/uio.h>

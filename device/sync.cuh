@@ -3,7 +3,7 @@
 #ifndef GPUSHMEM_DEVICE_SYNC_CUH
 #define GPUSHMEM_DEVICE_SYNC_CUH
 
-#include "gpushmem/device/signal.cuh"
+#include "gpushmem/device/amo.cuh"
 
 // ---- Words ----
 

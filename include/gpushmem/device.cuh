@@ -50,6 +50,8 @@
 //              alignments on the spot, and the report names PE, block and thread; without it only
 //              operations that go through a ring are checked.
 //   Nothing    Zero elements are legal everywhere, with any address.
+//   Compiling  gpushmem/device_rma.cuh has all of this but the collectives of teams, and takes a
+//              compiler less time.
 //   Types      TYPE in a name stands for one of the 25 types of gpushmem/types.h
 //              (GPUSHMEM_RMA_TYPES), BITS for 8, 16, 32, 64 or 128; brackets for parts that may be
 //              left out. docs/api-index.md counts what there is. In C++ the type may be left out as
@@ -297,27 +299,14 @@
 #ifndef GPUSHMEM_DEVICE_CUH
 #define GPUSHMEM_DEVICE_CUH
 
-#if __cplusplus < 201703L
-#error "gpushmem/device.cuh is C++17: compile with -std=c++17 or newer"
-#endif
+#include "gpushmem/device_rma.cuh"
 
 // programs may compile with -Wextra: functions made from one pattern do not use every parameter
 #if defined(__GNUC__)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 #endif
-
-#if !defined(__CUDACC__)
-#include "gpushmem/device/emu_cuda.hpp"
-#endif
-
 #include "gpushmem/device/api_coll.cuh"
-#include "gpushmem/device/api_generic.cuh"
-#include "gpushmem/device/api_rma.cuh"
-#include "gpushmem/device/api_sync.cuh"
-#include "gpushmem/device/launch.cuh"
-#include "gpushmem/device/launch_collective.cuh"
-
 #if defined(__GNUC__)
 #pragma GCC diagnostic pop
 #endif

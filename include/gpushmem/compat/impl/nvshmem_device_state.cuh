@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "gpushmem/compat/impl/nvshmem_calls.h"
-#include "gpushmem/device/coll_call.cuh"
+#include "gpushmem/device/coll.cuh"
 #include "gpushmem/device/context.cuh"
 
 #if defined(__CUDACC__)
