@@ -101,7 +101,7 @@ function(gpushmem_add_softroce_test)
   endif()
   math(EXPR limit "${arg_TIMEOUT} + 200")
   gpushmem_add_test(${arg_UNPARSED_ARGUMENTS} NAME ${arg_NAME} LABELS guest ${arg_LABELS} TIMEOUT ${limit}
-    ENVIRONMENT GPUSHMEM_VERBS_TIMEOUT=14 GPUSHMEM_VERBS_RETRY_COUNT=6 ${arg_ENVIRONMENT}
+    ENVIRONMENT GPUSHMEM_VERBS_TIMEOUT=14 GPUSHMEM_TEST_VERBS_RETRY_COUNT=6 ${arg_ENVIRONMENT}
     COMMAND ${PROJECT_SOURCE_DIR}/tests/network/softroce/guest.sh --rails ${arg_RAILS} --timeout ${arg_TIMEOUT} ${arg_OPTIONS}
             -- ${program} ${arg_COMMAND}
     PROPERTIES RESOURCE_LOCK softroce FIXTURES_REQUIRED softroce_kernel COST ${limit} ${arg_PROPERTIES})

@@ -85,7 +85,7 @@ check "local buffers of every kind, 2 PEs" job 2 "$bin/gpu_ops"
 check "symmetric host memory beside a GPU heap, 3 PEs" job 3 "$bin/gpu_hosted"
 check "static variables beside a GPU heap, 2 PEs" job 2 "$bin/gpu_beside"
 check "a GPU chosen after nvshmem_init, 2 PEs" job 2 env GPUSHMEM_HEAP_SIZE=16M "$bin/gpu_two_steps"
-check "heap, 2 PEs, CUDA IPC" job 2 env GPUSHMEM_HEAP_EXPORT=ipc "$bin/gpu_heap"
+check "heap, 2 PEs, CUDA IPC" job 2 env GPUSHMEM_TEST_HEAP_EXPORT=ipc "$bin/gpu_heap"
 check "heap, 2 PEs, host memory" job 2 env GPUSHMEM_HEAP_KIND=host "$bin/gpu_heap"
 # A heap that grows: by calls of the host, beside kernels, and not beyond what the GPU has.
 for pes in 1 2 3; do
@@ -94,7 +94,7 @@ done
 check "growth beyond the GPU's memory is refused in a sentence, and the heap stays" \
     job 2 env GPUSHMEM_HEAP_SIZE=4M GPUSHMEM_HEAP_MAX=4T "$bin/multi_growth" full 2000
 check "a heap over CUDA IPC does not grow, and says so" \
-    job 2 env GPUSHMEM_HEAP_EXPORT=ipc GPUSHMEM_HEAP_SIZE=4M GPUSHMEM_HEAP_MAX=64M "$bin/multi_growth" fixed
+    job 2 env GPUSHMEM_TEST_HEAP_EXPORT=ipc GPUSHMEM_HEAP_SIZE=4M GPUSHMEM_HEAP_MAX=64M "$bin/multi_growth" fixed
 for pes in 1 2 3; do
     check "the program's GPU memory as symmetric memory, $pes PEs" \
         job $pes env GPUSHMEM_HEAP_SIZE=4M GPUSHMEM_HEAP_MAX=128M "$bin/gpu_adopted"
@@ -254,8 +254,8 @@ for program in "$bin"/device_{basic,rma,amo,order,carried,ctx,tiny,stream,coll_n
     # shellcheck disable=SC2086 # no argument, or one
     check "$name, software HCA" mission '' "$program" $rounds
     case $name in
-    device_basic) check "$name, software HCA, pointer registration" mission GPUSHMEM_VERBS_DMABUF=off "$program" ;;
-    device_rma) check "$name, software HCA, dma-buf required" mission GPUSHMEM_VERBS_DMABUF=require "$program" ;;
+    device_basic) check "$name, software HCA, pointer registration" mission GPUSHMEM_TEST_VERBS_DMABUF=off "$program" ;;
+    device_rma) check "$name, software HCA, dma-buf required" mission GPUSHMEM_TEST_VERBS_DMABUF=require "$program" ;;
     device_order | device_tiny)
         check "$name, software HCA, reordered and late" mission \
             'GPUSHMEM_SOFTHCA_REORDER=1 GPUSHMEM_SOFTHCA_DELAY_US=20' "$program" $rounds ;;
@@ -278,13 +278,13 @@ check "gpu_hosted, software HCA" mission '' "$bin/gpu_hosted"
 check "gpu_beside, staged" mission "$unregistered" "$bin/gpu_beside"
 check "collectives of every issuer, software HCA" mission '' "$bin/device_coll_issuers.cuda" rounds
 check "collectives of streams and kernels, software HCA" mission GPUSHMEM_SOFTHCA_REORDER=1 "$bin/device_coll_kinds.cuda"
-check "gpu_ops, large pieces staged" mission 'GPUSHMEM_GPUDIRECT_DISTANCE=none GPUSHMEM_STAGE_THRESHOLD=1' "$bin/gpu_ops"
+check "gpu_ops, large pieces staged" mission 'GPUSHMEM_GPUDIRECT_DISTANCE=none GPUSHMEM_TEST_STAGE_THRESHOLD=1' "$bin/gpu_ops"
 check "perf_put_path, software HCA" mission GPUSHMEM_PROXY_TIMES=1 "$bin/perf_put_path.cuda" 20000
 
 # Not everything. device_amo without P2P, whose atomics are kernels that the proxy launches, did not end under
 # racecheck: its launches seem to wait for the running kernels. So do the copies of device_order without P2P under
 # memcheck, in about half of the runs: its kernels wait for each other over the host. device_stream ended under memcheck
-# until stream operations were launched early, and was not tried with GPUSHMEM_STREAM_EARLY=0. Of the asynchronous copies
+# until stream operations were launched early, and was not tried with GPUSHMEM_TEST_STREAM_EARLY=0. Of the asynchronous copies
 # in device_rma racecheck warns that two of one thread write the same shared memory, though each waits for the other.
 sanitized() {
     local tool=$1 program=$2 p2p=$3 rounds=''

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
+#include "core/config.h"
 #include "core/cpu.h"
-#include "core/settings.h"
 #include "job/job.h"
 #include "memory/blocks.h"
 #include "memory/heap.h"

@@ -11,7 +11,6 @@
 #include "core/config.h"
 #include "core/error.h"
 #include "core/log.h"
-#include "core/setting_rows.h"
 
 // NVSHMEM calls its own additions nvshmemx_X.
 static bool is_extension(const char *name, size_t length)
@@ -124,7 +123,6 @@ void gpsh_value_failed(bool shared)
 
 bool gpsh_compat_heap_size(const char *text, unsigned long long *bytes)
 {
-    struct gpsh_setting_text setting;
     int row = gpsh_setting_find("GPUSHMEM_HEAP_SIZE", strlen("GPUSHMEM_HEAP_SIZE"));
     char *end;
     double value = strtod(text, &end);
@@ -135,7 +133,7 @@ bool gpsh_compat_heap_size(const char *text, unsigned long long *bytes)
     if (end == text || *end || !(value >= 1) || value > 1e15)
         return false;
     *bytes = (unsigned long long)value;
-    if (gpsh_setting_row(row, &setting) && *bytes < (unsigned long long)setting.low)
-        *bytes = (unsigned long long)setting.low;
+    if (*bytes < (unsigned long long)gpsh_setting_rows[row].low)
+        *bytes = (unsigned long long)gpsh_setting_rows[row].low;
     return true;
 }

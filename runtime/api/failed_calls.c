@@ -8,10 +8,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/config.h"
 #include "core/error.h"
 #include "core/hash.h"
 #include "core/log.h"
-#include "core/settings.h"
 #include "gpushmem/gpushmem.h"
 #include "job/job.h"
 

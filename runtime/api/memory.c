@@ -11,7 +11,7 @@
 #include "comm/context.h"
 #include "comm/sync.h"
 #include "connect/net.h"
-#include "core/settings.h"
+#include "core/config.h"
 #include "core/sized.h"
 #include "gpushmem/gpushmem.h"
 #include "job/job.h"

@@ -194,7 +194,8 @@ bool gpsh_nvshmem_variable(int row, struct gpsh_nvshmem_variable *out)
         return false;
     const struct variable *v = &variables[row];
     snprintf(name, sizeof name, "%s%s", prefix, v->name);
-    *out = (struct gpsh_nvshmem_variable){name, ways[v->way], v->setting, v->help};
+    bool hook = strstr(v->setting, "_TEST_") != NULL; // of no documentation
+    *out = (struct gpsh_nvshmem_variable){name, ways[v->way], hook ? "" : v->setting, v->help};
     return true;
 }
 

@@ -11,7 +11,7 @@ struct gpsh_node_key {
 
 // Equal for processes that can hand each other memory: one running kernel, one user namespace, the
 // same root directory and the same /tmp (where their sockets meet), which containers do not share;
-// host names count for nothing. `name` (GPUSHMEM_BOOTSTRAP_NODE) makes further differences.
+// host names count for nothing. `name` (GPUSHMEM_TEST_BOOTSTRAP_NODE) makes further differences.
 struct gpsh_node_key gpsh_node_key(const char *name);
 
 #endif

@@ -16,7 +16,7 @@
 #include "say.h"
 #include "table.h"
 
-enum { VALUE_BYTES = GPSH_SETTINGS_PATH_BYTES, RANGE_BYTES = 256 };
+enum { VALUE_BYTES = 4096, RANGE_BYTES = 256 };
 
 int gpsh_info_settings_read(enum gpsh_info_for whose, struct gpsh_settings *settings)
 {
@@ -30,25 +30,38 @@ int gpsh_info_settings_read(enum gpsh_info_for whose, struct gpsh_settings *sett
     return status ? 1 : 0;
 }
 
-static const char *allowed(const struct gpsh_setting_text *t, char *text, size_t bytes)
+static const char *allowed(const struct gpsh_setting *row, char *text, size_t bytes)
 {
-    if (!strcmp(t->kind, "integer"))
-        snprintf(text, bytes, "%" PRId64 " to %" PRId64, t->low, t->high);
-    else if (!strcmp(t->kind, "size"))
-        snprintf(text, bytes, "%" PRId64 " to %" PRId64 " bytes", t->low, t->high);
-    else if (!strcmp(t->kind, "boolean"))
-        snprintf(text, bytes, "0 or 1");
-    else if (!strcmp(t->kind, "choice") || !strcmp(t->kind, "list")) {
-        size_t used = 0;
-        // "|" would end a Markdown cell
-        for (const char *c = t->choices; *c && used + 4 < bytes; c++)
-            used += (size_t)snprintf(text + used, bytes - used, *c == '|' ? ", " : "%c", *c);
-    } else
-        snprintf(text, bytes, "text");
+    bool size = row->kind == GPSH_KIND_SIZE;
+    size_t used = 0;
+    if (size || row->kind == GPSH_KIND_INT)
+        snprintf(text, bytes, "%" PRId64 " to %" PRId64 "%s", row->low, row->high,
+                 size ? " bytes" : "");
+    else
+        snprintf(text, bytes, "%s", row->kind == GPSH_KIND_BOOL ? "0 or 1" : "text");
+    // "|" would end a Markdown cell
+    for (const char *c = row->choices; *c && used + 4 < bytes; c++)
+        used += (size_t)snprintf(text + used, bytes - used, *c == '|' ? ", " : "%c", *c);
     return text;
 }
 
+// The i-th row that is shown, those first that a user should know; NULL past the last.
+static const struct gpsh_setting *row_shown(int i)
+{
+    for (int level = GPSH_LEVEL_MAIN; level <= GPSH_LEVEL_EXPERT; level++)
+        for (int row = 0; row < GPSH_SETTINGS; row++)
+            if ((int)gpsh_setting_rows[row].level == level && i-- == 0)
+                return &gpsh_setting_rows[row];
+    return NULL;
+}
+
 // ---- Files and origins ----
+
+static const struct {
+    const char *json, *text;
+} states[] = {[GPSH_FILE_ABSENT] = {"absent", "there is none"},
+              [GPSH_FILE_READ] = {"read", ""},
+              [GPSH_FILE_PASSED_OVER] = {"ignored", "another user's, ignored"}};
 
 // "~/..." where that is meant.
 static const char *path_shown(const char *path, char *out, size_t bytes)
@@ -60,36 +73,21 @@ static const char *path_shown(const char *path, char *out, size_t bytes)
     return out;
 }
 
-static void origin_print(const struct gpsh_setting_origin *origin, char *out, size_t bytes)
-{
-    char path[GPSH_SETTINGS_PATH_BYTES];
-    switch (origin->source) {
-    case GPSH_FROM_DEFAULT: snprintf(out, bytes, "default"); break;
-    case GPSH_FROM_ENVIRONMENT: snprintf(out, bytes, "environment"); break;
-    case GPSH_FROM_ALIAS: snprintf(out, bytes, "%s", origin->name); break;
-    case GPSH_FROM_FILE:
-        snprintf(out, bytes, "%s:%d", path_shown(origin->name, path, sizeof path), origin->line);
-        break;
-    }
-}
-
 static void print_files(void)
 {
-    struct gpsh_settings_file file;
-    char path[GPSH_SETTINGS_PATH_BYTES];
+    char path[VALUE_BYTES];
     bool any = false;
-    for (int i = 0; gpsh_settings_file(i, &file); i++) {
-        if (file.owner == GPSH_FILE_OF_NOBODY)
+    for (int i = 0; i < GPSH_SETTINGS_FILES; i++) {
+        const struct gpsh_settings_file *file = gpsh_settings_file(i);
+        if (!file->path)
             continue;
         any = true;
-        path_shown(file.path, path, sizeof path);
-        if (file.state == GPSH_FILE_READ)
-            gpsh_page_field("settings file", "%s: %d setting%s", path, file.settings,
-                            file.settings == 1 ? "" : "s");
+        path_shown(file->path, path, sizeof path);
+        if (file->state == GPSH_FILE_READ)
+            gpsh_page_field("settings file", "%s: %d setting%s", path, file->settings,
+                            file->settings == 1 ? "" : "s");
         else
-            gpsh_page_field("settings file", "%s: %s", path,
-                            file.state == GPSH_FILE_ABSENT ? "there is none"
-                                                           : "another user's, ignored");
+            gpsh_page_field("settings file", "%s: %s", path, states[file->state].text);
     }
     if (!any)
         gpsh_page_field("settings file", "none is read: GPUSHMEM_SETTINGS_FILE=none");
@@ -101,104 +99,119 @@ static void add_files(struct gpsh_json *json)
                                          [GPSH_FILE_NAMED] = "named",
                                          [GPSH_FILE_OF_USER] = "user",
                                          [GPSH_FILE_OF_SYSTEM] = "system"};
-    static const char *const states[] = {[GPSH_FILE_ABSENT] = "absent",
-                                         [GPSH_FILE_READ] = "read",
-                                         [GPSH_FILE_PASSED_OVER] = "ignored"};
-    struct gpsh_settings_file file;
     gpsh_json_list(json, "settings_files");
-    for (int i = 0; gpsh_settings_file(i, &file); i++) {
-        if (file.owner == GPSH_FILE_OF_NOBODY)
+    for (int i = 0; i < GPSH_SETTINGS_FILES; i++) {
+        const struct gpsh_settings_file *file = gpsh_settings_file(i);
+        if (!file->path)
             continue;
         gpsh_json_object(json, NULL);
-        gpsh_json_text(json, "path", file.path);
-        gpsh_json_text(json, "whose", owners[file.owner]);
-        gpsh_json_text(json, "state", states[file.state]);
-        gpsh_json_integer(json, "settings", file.settings);
+        gpsh_json_text(json, "path", file->path);
+        gpsh_json_text(json, "whose", owners[file->owner]);
+        gpsh_json_text(json, "state", states[file->state].json);
+        gpsh_json_integer(json, "settings", file->settings);
         gpsh_json_end(json);
     }
     gpsh_json_end(json);
 }
 
-static void add_origin(struct gpsh_json *json, const struct gpsh_setting_origin *origin)
-{
-    bool variable = origin->source == GPSH_FROM_ENVIRONMENT || origin->source == GPSH_FROM_ALIAS;
-    bool file = origin->source == GPSH_FROM_FILE;
-    gpsh_json_text(json, "variable", variable ? origin->name : NULL);
-    gpsh_json_text(json, "file", file ? origin->name : NULL);
-    if (file)
-        gpsh_json_integer(json, "line", origin->line);
-    else
-        gpsh_json_text(json, "line", NULL);
-}
-
-static void add_setting(struct gpsh_json *json, const struct gpsh_settings *settings, int row,
-                        const struct gpsh_setting_text *text)
+static void add_setting(struct gpsh_json *json, const struct gpsh_settings *settings,
+                        const struct gpsh_setting *row)
 {
     static const char *const sources[] = {[GPSH_FROM_DEFAULT] = "default",
                                           [GPSH_FROM_ENVIRONMENT] = "environment",
                                           [GPSH_FROM_ALIAS] = "alias",
                                           [GPSH_FROM_FILE] = "file"};
+    static const char *const kinds[] = {"integer", "size", "boolean", "text", "choice", "list"};
+    static const char *const levels[] = {"main", "expert"};
     char value[VALUE_BYTES], range[RANGE_BYTES];
-    struct gpsh_setting_origin origin;
-    gpsh_setting_value(settings, row, value, sizeof value);
-    gpsh_setting_origin(row, &origin);
+    int number = (int)(row - gpsh_setting_rows);
+    const struct gpsh_setting_given *origin = gpsh_setting_origin(number);
+    bool file = origin->source == GPSH_FROM_FILE;
+    gpsh_setting_value(settings, number, value, sizeof value);
     gpsh_json_object(json, NULL);
-    gpsh_json_text(json, "name", text->name);
+    gpsh_json_text(json, "name", row->name);
     gpsh_json_text(json, "value", value);
-    gpsh_json_text(json, "origin", sources[origin.source]);
-    gpsh_json_text(json, "default", text->standard);
-    gpsh_json_text(json, "kind", text->kind);
-    gpsh_json_text(json, "allowed", allowed(text, range, sizeof range));
-    gpsh_json_text(json, "meaning", text->help);
-    add_origin(json, &origin);
+    gpsh_json_text(json, "origin", sources[origin->source]);
+    gpsh_json_text(json, "default", row->standard);
+    gpsh_json_text(json, "kind", kinds[row->kind]);
+    gpsh_json_text(json, "allowed", allowed(row, range, sizeof range));
+    gpsh_json_text(json, "meaning", row->help);
+    gpsh_json_text(json, "variable", file ? NULL : origin->from);
+    gpsh_json_text(json, "file", file ? origin->from : NULL);
+    if (file)
+        gpsh_json_integer(json, "line", origin->line);
+    else
+        gpsh_json_text(json, "line", NULL);
+    gpsh_json_text(json, "level", levels[row->level]);
     gpsh_json_end(json);
 }
 
 void gpsh_info_settings_add(struct gpsh_json *json, const struct gpsh_settings *settings)
 {
-    struct gpsh_setting_text text;
+    const struct gpsh_setting *row;
     add_files(json);
     gpsh_json_list(json, "settings");
-    for (int row = 0; gpsh_setting_row(row, &text); row++)
-        add_setting(json, settings, row, &text);
+    for (int i = 0; (row = row_shown(i)); i++)
+        add_setting(json, settings, row);
     gpsh_json_end(json);
 }
 
 // A setting in words, as far as a person wants to know them.
 struct shown {
-    struct gpsh_setting_text text;
-    bool given;
-    char value[VALUE_BYTES], range[RANGE_BYTES], from[GPSH_SETTINGS_PATH_BYTES + 16];
+    const struct gpsh_setting *row;
+    bool given, first_of_experts;
+    char value[VALUE_BYTES], range[RANGE_BYTES], from[VALUE_BYTES + 16];
 };
 
-static bool show(const struct gpsh_settings *settings, int row, struct shown *out)
+static bool show(const struct gpsh_settings *settings, int i, struct shown *out)
 {
-    struct gpsh_setting_origin origin;
-    if (!gpsh_setting_row(row, &out->text))
+    out->row = row_shown(i);
+    if (!out->row)
         return false;
+    int row = (int)(out->row - gpsh_setting_rows);
+    const struct gpsh_setting_given *origin = gpsh_setting_origin(row);
+    char path[VALUE_BYTES];
     gpsh_setting_value(settings, row, out->value, sizeof out->value);
     if (!out->value[0])
         snprintf(out->value, sizeof out->value, "-");
-    gpsh_setting_origin(row, &origin);
-    out->given = origin.source != GPSH_FROM_DEFAULT;
-    origin_print(&origin, out->from, sizeof out->from);
-    allowed(&out->text, out->range, sizeof out->range);
+    out->given = origin->source != GPSH_FROM_DEFAULT;
+    out->first_of_experts = i && out->row->level != row_shown(i - 1)->level;
+    if (origin->source == GPSH_FROM_FILE)
+        snprintf(out->from, sizeof out->from, "%s:%d", path_shown(origin->from, path, sizeof path),
+                 origin->line);
+    else
+        snprintf(out->from, sizeof out->from, "%s",
+                 origin->source == GPSH_FROM_DEFAULT       ? "default"
+                 : origin->source == GPSH_FROM_ENVIRONMENT ? "environment"
+                                                           : origin->from);
+    allowed(out->row, out->range, sizeof out->range);
     gpsh_printable(out->value, sizeof out->value);
     gpsh_printable(out->from, sizeof out->from);
     return true;
 }
 
+static void table_begin(struct gpsh_table *table)
+{
+    *table = (struct gpsh_table){.columns = 5};
+    gpsh_table_add_words(table, "setting|value|origin|allowed|meaning");
+}
+
 static void print_table(const struct gpsh_settings *settings)
 {
-    struct gpsh_table table = {.columns = 5};
+    struct gpsh_table table;
     struct shown shown;
-    gpsh_table_add_words(&table, "setting|value|origin|allowed|meaning");
-    for (int row = 0; show(settings, row, &shown); row++) {
-        gpsh_table_add(&table, "%s", shown.text.name);
+    table_begin(&table);
+    for (int i = 0; show(settings, i, &shown); i++) {
+        if (shown.first_of_experts) {
+            gpsh_table_print(&table);
+            puts("\nFor experts:\n");
+            table_begin(&table);
+        }
+        gpsh_table_add(&table, "%s", shown.row->name);
         gpsh_table_add(&table, "%s", shown.value);
         gpsh_table_add(&table, "%s", shown.from);
         gpsh_table_add(&table, "%s", shown.range);
-        gpsh_table_add(&table, "%s", shown.text.help);
+        gpsh_table_add(&table, "%s", shown.row->help);
     }
     gpsh_table_print(&table);
 }
@@ -208,14 +221,16 @@ static void print_list(const struct gpsh_settings *settings)
 {
     enum { INDENT = 4 };
     struct shown shown;
-    for (int row = 0; show(settings, row, &shown); row++) {
+    for (int i = 0; show(settings, i, &shown); i++) {
         char line[sizeof shown.from + RANGE_BYTES + 32];
+        if (shown.first_of_experts)
+            puts("\nFor experts:\n");
         snprintf(line, sizeof line, "origin: %s; allowed: %s", shown.from, shown.range);
-        printf("%s%s = %s%s\n%*s", shown.given ? gpsh_page_colour(GPSH_BOLD) : "", shown.text.name,
+        printf("%s%s = %s%s\n%*s", shown.given ? gpsh_page_colour(GPSH_BOLD) : "", shown.row->name,
                shown.value, shown.given ? gpsh_page_colour(GPSH_PLAIN) : "", INDENT, "");
         gpsh_page_wrap(line, INDENT, INDENT);
         printf("%*s", INDENT, "");
-        gpsh_page_wrap(shown.text.help, INDENT, INDENT);
+        gpsh_page_wrap(shown.row->help, INDENT, INDENT);
     }
 }
 
@@ -237,7 +252,8 @@ void gpsh_info_settings_print(const struct gpsh_settings *settings)
 
 void gpsh_info_settings_markdown(void)
 {
-    struct gpsh_setting_text t;
+    static const char columns[] = "| setting | default | allowed | meaning |\n|---|---|---|---|";
+    const struct gpsh_setting *row;
     char text[RANGE_BYTES];
     puts("# Settings\n\n"
          "`gpushmem_init` reads the settings on every PE; `gpushmem info` prints the values in "
@@ -270,10 +286,14 @@ void gpsh_info_settings_markdown(void)
          "Each PE reads the files of its own\n"
          "node: what must be alike on all PEs is compared. Which files are trusted: "
          "[security.md](security.md).\n\n"
-         "| setting | default | allowed | meaning |\n|---|---|---|---|");
-    for (int row = 0; gpsh_setting_row(row, &t); row++)
-        printf("| `%s` | %s%s%s | %s | %s |\n", t.name, *t.standard ? "`" : "", t.standard,
-               *t.standard ? "`" : "", allowed(&t, text, sizeof text), t.help);
+         "## To know\n");
+    puts(columns);
+    for (int i = 0; (row = row_shown(i)); i++) {
+        if (i && row->level != row_shown(i - 1)->level)
+            printf("\n## For experts\n\n%s\n", columns);
+        printf("| `%s` | %s%s%s | %s | %s |\n", row->name, *row->standard ? "`" : "", row->standard,
+               *row->standard ? "`" : "", allowed(row, text, sizeof text), row->help);
+    }
 }
 
 static void print_comment(const char *text)
@@ -292,7 +312,7 @@ static void print_comment(const char *text)
 
 void gpsh_info_settings_file(void)
 {
-    struct gpsh_setting_text t;
+    const struct gpsh_setting *row;
     char text[RANGE_BYTES];
     puts("# Settings of gpushmem, a line each: NAME = VALUE. The values below are the defaults.\n"
          "# This is a user's file as ~/.config/gpushmem/settings.conf, one for all users of a "
@@ -300,12 +320,12 @@ void gpsh_info_settings_file(void)
          "# /etc/gpushmem/settings.conf, and anywhere else if GPUSHMEM_SETTINGS_FILE names it. "
          "Environment\n"
          "# variables of the same names have precedence.");
-    for (int row = 0; gpsh_setting_row(row, &t); row++) {
-        if (!strcmp(t.name, GPSH_SETTINGS_FILE))
+    for (int i = 0; (row = row_shown(i)); i++) {
+        if (!strcmp(row->name, GPSH_SETTINGS_FILE))
             continue;
         putchar('\n');
-        print_comment(t.help);
-        print_comment(allowed(&t, text, sizeof text));
-        printf("#%s =%s%s\n", t.name, *t.standard ? " " : "", t.standard);
+        print_comment(row->help);
+        print_comment(allowed(row, text, sizeof text));
+        printf("#%s =%s%s\n", row->name, *row->standard ? " " : "", row->standard);
     }
 }

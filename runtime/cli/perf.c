@@ -20,14 +20,11 @@ enum { EXIT_NOT_FOUND = 127 };
 // files say goes there.
 static void settings_export(const struct gpsh_settings *settings)
 {
-    struct gpsh_setting_text text;
-    for (int row = 0; gpsh_setting_row(row, &text); row++) {
-        struct gpsh_setting_origin origin;
-        char value[GPSH_SETTINGS_PATH_BYTES];
-        gpsh_setting_origin(row, &origin);
+    for (int row = 0; row < GPSH_SETTINGS; row++) {
+        char value[4096];
         gpsh_setting_value(settings, row, value, sizeof value);
-        if (origin.source == GPSH_FROM_FILE)
-            setenv(text.name, value, 1);
+        if (gpsh_setting_origin(row)->source == GPSH_FROM_FILE)
+            setenv(gpsh_setting_rows[row].name, value, 1);
     }
 }
 

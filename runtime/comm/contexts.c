@@ -5,8 +5,8 @@
 #include <stdlib.h>
 
 #include "connect/net.h"
+#include "core/config.h"
 #include "core/cpu.h"
-#include "core/settings.h"
 #include "job/job.h"
 #include "memory/heap.h"
 #include "observe/trace.h"

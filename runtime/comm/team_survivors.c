@@ -12,7 +12,7 @@
 #include "comm/context.h"
 #include "comm/team_split.h"
 #include "comm/vote.h"
-#include "core/settings.h"
+#include "core/config.h"
 #include "core/team_name.h"
 #include "gpushmem/gpushmem.h"
 #include "job/failure.h"

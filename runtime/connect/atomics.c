@@ -4,8 +4,8 @@
 #include <stdio.h>
 
 #include "connect/net.h"
+#include "core/config.h"
 #include "core/error.h"
-#include "core/settings.h"
 #include "job/job.h"
 
 struct gpsh_net gpsh_net_state;

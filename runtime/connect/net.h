@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-#include "core/settings.h"
+#include "core/config.h"
 #include "transport/transport.h"
 
 enum { GPSH_MAX_TRANSPORTS = 4 };

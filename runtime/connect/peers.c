@@ -17,7 +17,7 @@
 #include "bootstrap/peer_blob.h"
 #include "connect/atomics.h"
 #include "connect/net.h"
-#include "core/settings.h"
+#include "core/config.h"
 #include "gpu/gpu.h"
 #include "job/failure.h"
 #include "job/job.h"
@@ -218,7 +218,7 @@ static int check_collectives(const struct wiring *w, const struct gpsh_peer_blob
             blob->pe, blob->teams, blob->stream_teams, settings->teams, settings->stream_teams);
     if (blob->team_epoch != settings->team_epoch)
         return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
-                         "PE %d has GPUSHMEM_TEAM_EPOCH=%" PRId64 ", this PE %" PRId64
+                         "PE %d has GPUSHMEM_TEST_TEAM_EPOCH=%" PRId64 ", this PE %" PRId64
                          "; set it alike for all PEs",
                          blob->pe, blob->team_epoch, settings->team_epoch);
     if (strcmp(blob->collectives, w->collectives) != 0)

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The settings of this process: the struct is made from settings.def.
+// Settings: settings.def makes the struct and the table; what was given for a row becomes a value.
 #ifndef GPSH_SETTINGS_H
 #define GPSH_SETTINGS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+
+#define GPSH_SETTING_PREFIX "GPUSHMEM_"
+#define GPSH_SETTINGS_FILE  "GPUSHMEM_SETTINGS_FILE"
 
 #define GPSH_FIELD_INT    int64_t
 #define GPSH_FIELD_SIZE   uint64_t
@@ -14,14 +18,15 @@
 #define GPSH_FIELD_LIST   const char *
 
 struct gpsh_settings {
-#define GPSH_SETTING(field, NAME, kind, def, low, high, choices, help) GPSH_FIELD_##kind field;
+#define GPSH_SETTING(level, field, NAME, kind, def, low, high, choices, help)                      \
+    GPSH_FIELD_##kind field;
 #include "core/settings.def"
 #undef GPSH_SETTING
 };
 
 enum {
     GPSH_SETTINGS = 0 // rows of settings.def
-#define GPSH_SETTING(field, NAME, kind, def, low, high, choices, help) +1
+#define GPSH_SETTING(level, field, NAME, kind, def, low, high, choices, help) +1
 #include "core/settings.def"
 #undef GPSH_SETTING
 };
@@ -48,5 +53,101 @@ enum gpsh_huge_pages {
     GPSH_PAGES_1G
 };
 enum gpsh_amo_agent { GPSH_AGENT_AUTO, GPSH_AGENT_CPU, GPSH_AGENT_NIC };
+
+// ---- The table ----
+
+// What a user should know, what an expert may want, and what only tests change.
+enum gpsh_setting_level { GPSH_LEVEL_MAIN, GPSH_LEVEL_EXPERT, GPSH_LEVEL_TEST };
+enum gpsh_setting_kind {
+    GPSH_KIND_INT,
+    GPSH_KIND_SIZE,
+    GPSH_KIND_BOOL,
+    GPSH_KIND_STRING,
+    GPSH_KIND_CHOICE,
+    GPSH_KIND_LIST
+};
+
+struct gpsh_setting {
+    const char *name; // GPUSHMEM_..., or GPUSHMEM_TEST_...
+    enum gpsh_setting_level level;
+    enum gpsh_setting_kind kind;
+    size_t offset; // of its field in struct gpsh_settings
+    const char *standard;
+    int64_t low, high;
+    const char *choices, *help;
+};
+extern const struct gpsh_setting gpsh_setting_rows[GPSH_SETTINGS];
+
+// The row of a name, or GPSH_SETTINGS if there is none.
+int gpsh_setting_find(const char *name, size_t length);
+
+// The value a row has in `settings`, as text that can be given back.
+void gpsh_setting_value(const struct gpsh_settings *settings, int row, char *text, size_t bytes);
+
+// What is said of a name that no row has: "unknown setting, ignored; did you mean ...?"
+const char *gpsh_setting_unknown(const char *name, size_t length, char *out, size_t bytes);
+
+// Parses "64M", "1G", "4096" into bytes. 0, or GPUSHMEM_ERR_SETTING without a sentence.
+int gpsh_parse_size(const char *text, uint64_t *bytes);
+
+// CPUs in "4-7,12": out[i] is that of the i-th of n threads, in turn; -1 where the text is empty or
+// "any". GPUSHMEM_ERR_SETTING with a sentence if it is no such list.
+int gpsh_parse_cpus(const char *text, int *out, int n);
+
+// ---- What was written for each setting, and where ----
+
+enum gpsh_setting_source { // in rising rank
+    GPSH_FROM_DEFAULT,
+    GPSH_FROM_FILE,
+    GPSH_FROM_ALIAS,
+    GPSH_FROM_ENVIRONMENT
+};
+struct gpsh_setting_given {
+    enum gpsh_setting_source source;
+    int line;          // of the file
+    char *text, *from; // NULL: nothing; `from`: the variable or the file
+};
+
+enum gpsh_settings_owner {
+    GPSH_FILE_OF_NOBODY, // there is no such place
+    GPSH_FILE_NAMED,     // by GPUSHMEM_SETTINGS_FILE, instead of the user's
+    GPSH_FILE_OF_USER,
+    GPSH_FILE_OF_SYSTEM
+};
+enum gpsh_settings_state { GPSH_FILE_ABSENT, GPSH_FILE_READ, GPSH_FILE_PASSED_OVER };
+struct gpsh_settings_file {
+    enum gpsh_settings_owner owner;
+    enum gpsh_settings_state state;
+    int settings; // lines that are some
+    char *path;
+};
+enum { GPSH_SETTINGS_FILES = 2, GPSH_SETTINGS_FILE_BYTES = 1 << 18 };
+
+struct gpsh_settings_given {
+    struct gpsh_settings_file file[GPSH_SETTINGS_FILES]; // the user's, the system's
+    struct gpsh_setting_given row[GPSH_SETTINGS];
+};
+
+// Keeps a copy in place of what the row had. GPUSHMEM_ERR_NO_MEMORY with a sentence.
+int gpsh_setting_give(struct gpsh_settings_given *given, int row, enum gpsh_setting_source source,
+                      const char *text, const char *from, int line);
+
+void gpsh_settings_given_clear(struct gpsh_settings_given *given);
+
+// Puts the line of the file in front of the last error's sentence if it is one that gave this.
+// Returns `status`.
+int gpsh_setting_given_fail(const struct gpsh_setting_given *given, int status);
+
+// The value of a variable in an environment, or NULL.
+const char *gpsh_settings_variable(char *const *environment, const char *name);
+
+// ---- Values ----
+
+// Makes values of the rows with this prefix; the others have their defaults. Stops at the first bad
+// one: GPUSHMEM_ERR_SETTING with a sentence naming the variable, the value and what is allowed;
+// *out is untouched then. Strings belong to *out: free with gpsh_settings_clear.
+int gpsh_settings_parse(const struct gpsh_settings_given *given, const char *prefix,
+                        struct gpsh_settings *out);
+void gpsh_settings_clear(struct gpsh_settings *settings);
 
 #endif

@@ -216,7 +216,7 @@ int gpsh_gpu_heap_create(struct gpsh_gpu_heap *heap, uint64_t bytes, uint64_t re
     if (wish == GPSH_EXPORT_VMM && !can_vmm)
         return gpsh_fail(
             GPUSHMEM_ERR_UNSUPPORTED,
-            "GPUSHMEM_HEAP_EXPORT=vmm: %s has no file descriptors for VMM memory; set it "
+            "GPUSHMEM_TEST_HEAP_EXPORT=vmm: %s has no file descriptors for VMM memory; set it "
             "to auto",
             gpsh_gpu.name);
     bool entered = gpsh_gpu_enter();

@@ -11,7 +11,7 @@
 
 #include "gpu/gpu_driver.h"
 
-// as the choices of GPUSHMEM_HEAP_EXPORT
+// as the choices of GPUSHMEM_TEST_HEAP_EXPORT
 enum gpsh_gpu_export { GPSH_EXPORT_AUTO, GPSH_EXPORT_VMM, GPSH_EXPORT_IPC };
 
 // What a heap has got by growing, or of the program's memory.

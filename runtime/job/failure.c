@@ -4,8 +4,8 @@
 #include <pthread.h>
 #include <stdio.h>
 
+#include "core/config.h"
 #include "core/hooks.h"
-#include "core/settings.h"
 #include "job/job.h"
 
 static pthread_mutex_t failure_lock = PTHREAD_MUTEX_INITIALIZER;

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "core/settings.h"
+#include "core/config.h"
 #include "gpu/gpu.h"
 #include "gpu/gpu_heap.h"
 #include "job/job.h"

@@ -15,10 +15,10 @@
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "core/config.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "core/memory_file.h"
-#include "core/settings.h"
 #include "memory/statics_image.h"
 
 // A NIC pins what is shared: by itself the library does so up to this size only.

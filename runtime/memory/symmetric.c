@@ -13,10 +13,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/config.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "core/memory_file.h"
-#include "core/settings.h"
 #include "memory/memory_limit.h"
 
 static int check_fits(uint64_t bytes, uint64_t reserved, int node_pes)

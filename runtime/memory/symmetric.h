@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/settings.h"
+#include "core/config.h"
 
 // Regions begin at a multiple of this, or of the largest power of two in their size: then whatever
 // is aligned in a region is aligned in memory, on every PE.

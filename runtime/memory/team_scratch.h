@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "core/bell.h"
-#include "core/settings.h"
+#include "core/config.h"
 #include "gpushmem/device_abi.h"
 #include "job/job.h"
 #include "memory/control.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "core/settings.h"
+#include "core/config.h"
 #include "job/job.h"
 
 static bool mask_holds(const cpu_set_t *mask, const cpu_set_t *part)

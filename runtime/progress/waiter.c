@@ -7,10 +7,10 @@
 #include <time.h>
 
 #include "core/clock.h"
+#include "core/config.h"
 #include "core/cpu.h"
 #include "core/hooks.h"
 #include "core/launcher.h"
-#include "core/settings.h"
 #include "job/job.h"
 #include "observe/hang_report.h"
 #include "observe/status_request.h"

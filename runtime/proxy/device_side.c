@@ -14,9 +14,8 @@
 #include <unistd.h>
 
 #include "connect/net.h"
+#include "core/config.h"
 #include "core/cpu.h"
-#include "core/setting_parse.h"
-#include "core/settings.h"
 #include "core/sized.h"
 #include "gpushmem/device_host.h"
 #include "gpushmem/gpushmem.h"
@@ -456,8 +455,7 @@ static int fail_closed(int status)
                              "command ring %d is lost: a kernel's thread waited longer than "
                              "GPUSHMEM_WAIT_TIMEOUT_MS=%lld "
                              "for room in it, and what was written to it since is not carried out; "
-                             "raise that or "
-                             "GPUSHMEM_RING_ENTRIES, and initialise again",
+                             "raise that, and initialise again",
                              i, (long long)gpsh_settings()->wait_timeout_ms);
     return gpsh_fail(
         status,

@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "core/settings.h"
+#include "core/config.h"
 #include "job/job.h"
 #include "memory/heap.h"
 #include "memory/team_scratch.h"

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/settings.h"
+#include "core/config.h"
 #include "core/team_name.h"
 #include "gpushmem/impl/team_layout.h"
 #include "job/job.h"

@@ -11,10 +11,10 @@
 #include <time.h>
 
 #include "core/clock.h"
+#include "core/config.h"
 #include "core/error.h"
 #include "core/launcher.h"
 #include "core/log.h"
-#include "core/settings.h"
 #include "core/thread.h"
 #include "gpushmem/device_host.h"
 #include "job/job.h"

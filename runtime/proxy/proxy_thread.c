@@ -315,7 +315,7 @@ static int attach_ring(struct gpsh_proxy_ring *ring, const struct gpushmem_ring 
     ring->payloads = calloc(entries, sizeof *ring->payloads);
     if (!ring->inflight || !ring->payloads)
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
-                         "no memory for %llu commands in flight; lower GPUSHMEM_RING_ENTRIES",
+                         "no memory for %llu commands in flight; lower GPUSHMEM_RINGS",
                          (unsigned long long)entries);
     for (uint64_t i = 0; i < entries; i++)
         gpsh_inflight_init(&ring->inflight[i], ring);

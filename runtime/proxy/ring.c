@@ -57,9 +57,7 @@ err_free_host:
 err_none:
     if (status != GPUSHMEM_ERR_NO_MEMORY)
         return status;
-    return gpsh_fail(status,
-                     "no memory for %d command rings of %u entries: lower GPUSHMEM_RINGS or "
-                     "GPUSHMEM_RING_ENTRIES",
+    return gpsh_fail(status, "no memory for %d command rings of %u entries: lower GPUSHMEM_RINGS",
                      n_rings, 1u << entries_log2);
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "stream/stream_gpu.h"
 
+#include "core/config.h"
 #include "core/cpu.h"
 #include "core/error.h"
-#include "core/settings.h"
 #include "gpu/gpu.h"
 #include "memory/heap.h"
 #include "proxy/device_side.h"

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/settings.h"
+#include "core/config.h"
 #include "fake_verbs.h"
 #include "transport/transport.h"
 #include "transports/verbs/setup/verbs_blob.h"

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-#include "core/settings.h"
+#include "core/config.h"
 #include "transport/transport.h"
 
 enum {

@@ -395,7 +395,7 @@ static int run(const struct plan *job_plan, int after, int executed, int (*body)
             used += snprintf(names[pe] + used, sizeof names[pe] - (size_t)used, "%ssofthca%d",
                              i ? "," : "", 2 * i + pe);
     const char *const devices[] = {names[0], names[1]};
-    const char *const settings[] = {"GPUSHMEM_VERBS_TIMEOUT=7", "GPUSHMEM_VERBS_RETRY_COUNT=4",
+    const char *const settings[] = {"GPUSHMEM_VERBS_TIMEOUT=7", "GPUSHMEM_TEST_VERBS_RETRY_COUNT=4",
                                     setting ? setting : "GPUSHMEM_VERBS_FAILOVER_MS=100000", rails,
                                     NULL};
     set_number("GPUSHMEM_SOFTHCA_DOWN_AFTER", after);

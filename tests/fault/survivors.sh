@@ -18,10 +18,10 @@ draw() {
     RANDOM=$1
     [ "$kind" != any ] || read -r kind < <(shuf -n 1 -e p2p verbs staged nodes --random-source=<(yes "$1"))
     pes=$((3 + RANDOM % 3))
-    settings=(GPUSHMEM_HEAP_SIZE=16M GPUSHMEM_VERBS_TIMEOUT=14 GPUSHMEM_VERBS_RETRY_COUNT=6)
+    settings=(GPUSHMEM_HEAP_SIZE=16M GPUSHMEM_VERBS_TIMEOUT=14 GPUSHMEM_TEST_VERBS_RETRY_COUNT=6)
     case $kind in
     p2p) settings+=(GPUSHMEM_TRANSPORTS=p2p) rounds=2000 ;;
-    rails) settings+=(GPUSHMEM_TRANSPORTS=verbs GPUSHMEM_VERBS_STRIPE=4096 "GPUSHMEM_VERBS_RAILS=$((2 + $1 % 3))") ;;
+    rails) settings+=(GPUSHMEM_TRANSPORTS=verbs GPUSHMEM_TEST_VERBS_STRIPE=4096 "GPUSHMEM_VERBS_RAILS=$((2 + $1 % 3))") ;;
     verbs) settings+=(GPUSHMEM_TRANSPORTS=verbs) ;;
     staged) settings+=(GPUSHMEM_TRANSPORTS=verbs GPUSHMEM_GPUDIRECT=never) rounds=20 ;;
     nodes)

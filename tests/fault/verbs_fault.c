@@ -453,9 +453,9 @@ static int body_loss(struct job *job)
 }
 
 static const char two_rails[] = "GPUSHMEM_VERBS_RAILS=2";
-static const char retries[] = "GPUSHMEM_VERBS_RETRY_COUNT=6";
+static const char retries[] = "GPUSHMEM_TEST_VERBS_RETRY_COUNT=6";
 // Nobody dies: a guest on a busy machine may be late seven times, too.
-static const char without_end[] = "GPUSHMEM_VERBS_RETRY_COUNT=7";
+static const char without_end[] = "GPUSHMEM_TEST_VERBS_RETRY_COUNT=7";
 
 static const struct fault {
     const char *name;

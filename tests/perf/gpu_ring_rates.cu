@@ -91,7 +91,7 @@ static const bool emulated = true;
 
 #endif
 
-static const unsigned ENTRIES_LOG2 = 12; // the default of GPUSHMEM_RING_ENTRIES
+static const unsigned ENTRIES_LOG2 = 12; // the default of GPUSHMEM_TEST_RING_ENTRIES
 static const int TARGET = 1, MAX_TRIPS = 4000;
 // puts go to the lower half of the heap, atomics to the upper
 static const size_t WORDS = RING_RIG_HEAP_BYTES / 16;

@@ -155,7 +155,7 @@ static void print_shares(const gpushmem_proxy_times &a, const gpushmem_proxy_tim
 // of which there are 4 if the settings say nothing else.
 template <typename Op> static double push_ns(const shape &s, const job &j, uint64_t puts)
 {
-    const char *entries = getenv("GPUSHMEM_RING_ENTRIES");
+    const char *entries = getenv("GPUSHMEM_TEST_RING_ENTRIES");
     uint64_t most = entries ? strtoull(entries, NULL, 10) / 2 : (uint64_t)BURST;
     most = puts < most ? puts : most;
     uint64_t n = most / (uint64_t)s.threads / (s.blocks > 4 ? 8 : 1);

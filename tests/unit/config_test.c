@@ -38,17 +38,14 @@ Test(config, alias__where_the_environment_is_silent)
     struct gpsh_settings s;
     setenv("GPUSHMEM_SETTINGS_FILE", "none", 1);
     unsetenv("GPUSHMEM_TEAMS");
-    setenv("GPUSHMEM_RING_ENTRIES", "64", 1);
+    setenv("GPUSHMEM_TEST_RING_ENTRIES", "64", 1);
     gpsh_setting_aliases_begin();
     cr_expect_eq(gpsh_setting_alias("GPUSHMEM_TEAMS", "8", "OTHER_TEAMS"), 0);
-    cr_expect_eq(gpsh_setting_alias("GPUSHMEM_RING_ENTRIES", "128", "OTHER_ENTRIES"), 0);
+    cr_expect_eq(gpsh_setting_alias("GPUSHMEM_TEST_RING_ENTRIES", "128", "OTHER_ENTRIES"), 0);
     gpsh_setting_aliases_end();
     cr_assert_eq(gpsh_settings_read_process("GPUSHMEM_", &s), 0, "%s", gpsh_last_error());
     cr_expect_eq(s.teams, 8);
     cr_expect_eq(s.ring_entries, 64);
-    gpsh_settings_clear(&s);
-    cr_assert_eq(gpsh_settings_read(NULL, &s), 0);
-    cr_expect_eq(s.teams, 256);
     gpsh_settings_clear(&s);
     cr_expect(gpsh_setting_is_given("GPUSHMEM_TEAMS"));
     gpsh_settings_forget();
@@ -78,21 +75,24 @@ Test(config, alias__bad_value__names_the_variable_that_has_it)
 Test(config, every_row__default_is_accepted_and_printable)
 {
     struct gpsh_settings s;
+    int levels[3] = {0, 0, 0};
     cr_assert_eq(gpsh_settings_read(NULL, &s), 0);
-    struct gpsh_setting_text row;
-    int rows = 0;
-    for (; gpsh_setting_row(rows, &row); rows++) {
+    for (int i = 0; i < GPSH_SETTINGS; i++) {
+        const struct gpsh_setting *row = &gpsh_setting_rows[i];
+        bool test = row->level == GPSH_LEVEL_TEST;
         char value[64], entry[256];
-        gpsh_setting_value(&s, rows, value, sizeof value);
-        cr_expect_eq(strncmp(row.name, "GPUSHMEM_", 9), 0);
-        cr_expect(strlen(row.help) > 10, "%s has no help", row.name);
+        levels[row->level]++;
+        gpsh_setting_value(&s, i, value, sizeof value);
+        cr_expect_eq(strncmp(row->name, "GPUSHMEM_TEST_", 14) == 0, test, "%s", row->name);
+        cr_expect(strlen(row->help) > 10, "%s has no help", row->name);
         // What is printed can be given back.
         struct gpsh_settings again;
-        snprintf(entry, sizeof entry, "%s=%s", row.name, value);
+        snprintf(entry, sizeof entry, "%s=%s", row->name, value);
         cr_expect_eq(read_one(entry, &again), 0, "%s: %s", entry, gpsh_last_error());
         gpsh_settings_clear(&again);
     }
-    cr_expect(rows > 20);
+    cr_expect_eq(levels[GPSH_LEVEL_MAIN], 10);
+    cr_expect_leq(levels[GPSH_LEVEL_MAIN] + levels[GPSH_LEVEL_EXPERT], 45, "a user sees too many");
     gpsh_settings_clear(&s);
 }
 
@@ -136,7 +136,7 @@ Test(config, bad_value__sentence_names_variable_value_and_range)
         {"GPUSHMEM_STATS=maybe", "yes"},
         {"GPUSHMEM_TRANSPORTS=p2p,smoke", "smoke"},
         {"GPUSHMEM_TRANSPORTS=p2p,", "loop|p2p|verbs"},
-        {"GPUSHMEM_RING_ENTRIES=1000", "power of two"},
+        {"GPUSHMEM_TEST_RING_ENTRIES=1000", "power of two"},
         {"GPUSHMEM_PROXY_CPUS=4-", "4-7,12"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
@@ -155,9 +155,12 @@ Test(config, bad_value__sentence_names_variable_value_and_range)
 
 Test(config, empty_value__is_the_default)
 {
-    setenv("GPUSHMEM_RINGS", "", 1);
-    cr_expect_not(gpsh_setting_is_given("GPUSHMEM_RINGS"));
     struct gpsh_settings s;
+    setenv("GPUSHMEM_SETTINGS_FILE", "none", 1);
+    setenv("GPUSHMEM_RINGS", "", 1);
+    cr_assert_eq(gpsh_settings_read_process("GPUSHMEM_", &s), 0);
+    cr_expect_not(gpsh_setting_is_given("GPUSHMEM_RINGS"));
+    gpsh_settings_clear(&s);
     cr_assert_eq(read_one("GPUSHMEM_RINGS=", &s), 0);
     cr_expect_eq(s.rings, 4);
     gpsh_settings_clear(&s);
@@ -199,39 +202,33 @@ static void say_all(char *const *environment, char *line, size_t bytes)
     close(fd);
 }
 
-// What is said about an environment of this variable alone.
-static void warning_about(const char *entry, char *line, size_t bytes)
+Test(config, name_that_no_row_has__warns_and_goes_on)
 {
-    say_all((char *[]){(char *)entry, NULL}, line, bytes);
-}
-
-Test(config, unknown_variable__warns_and_goes_on)
-{
-    char line[256];
-    warning_about("GPUSHMEM_FROBNICATE=1", line, sizeof line);
-    cr_expect(strstr(line, "GPUSHMEM_FROBNICATE: unknown setting, ignored; `gpushmem info` lists"),
-              "%s", line);
-}
-
-Test(config, where_the_library_is__is_no_setting)
-{
-    char line[256];
-    say_all((char *[]){"GPUSHMEM_HOME=/opt/gpushmem", "GPUSHMEM_FROBNICATE=1", NULL}, line,
-            sizeof line);
-    cr_expect(!strstr(line, "GPUSHMEM_HOME"), "%s", line);
-    cr_expect(strstr(line, "GPUSHMEM_FROBNICATE"), "%s", line);
-}
-
-Test(config, misspelt_variable__warning_names_the_setting)
-{
-    static const char *const pairs[][2] = {
+    static const struct {
+        const char *entry, *said; // NULL: nothing
+    } names[] = {
+        {"GPUSHMEM_FROBNICATE=1",
+         "GPUSHMEM_FROBNICATE: unknown setting, ignored; `gpushmem info` lists"},
         {"GPUSHMEM_HEEP_SIZE=1G", "did you mean GPUSHMEM_HEAP_SIZE?"},
         {"GPUSHMEM_RING=2", "did you mean GPUSHMEM_RINGS?"},
         {"GPUSHMEM_PROXY_THRAEDS=2", "did you mean GPUSHMEM_PROXY_THREADS?"},
-        {"GPUSHMEM_VERBS_DEVICE=mlx5_0", "did you mean GPUSHMEM_VERBS_DEVICES?"}};
-    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
-        char line[256];
-        warning_about(pairs[i][0], line, sizeof line);
-        cr_expect(strstr(line, pairs[i][1]), "%s", line);
+        {"GPUSHMEM_VERBS_DEVICE=mlx5_0", "did you mean GPUSHMEM_VERBS_DEVICES?"},
+        // constants by now: the library says which
+        {"GPUSHMEM_RING_ENTRIES=64",
+         "GPUSHMEM_RING_ENTRIES: no setting any more, ignored: a ring holds 4096 commands"},
+        {"GPUSHMEM_STREAM_EARLY=0", "no setting any more, ignored: kernels of streams"},
+        // of programs around the library
+        {"GPUSHMEM_HOME=/opt/gpushmem", NULL},
+        {"GPUSHMEM_TEST_FROBNICATE=1", NULL},
+        {"GPUSHMEM_RUN_PE=1", NULL},
+    };
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        char line[512], name[64];
+        snprintf(name, sizeof name, "%.*s:", (int)strcspn(names[i].entry, "="), names[i].entry);
+        say_all((char *[]){(char *)names[i].entry, "GPUSHMEM_OTHER=1", NULL}, line, sizeof line);
+        if (names[i].said)
+            cr_expect(strstr(line, names[i].said), "%s", line);
+        else
+            cr_expect_not(strstr(line, name), "%s", line);
     }
 }

@@ -14,7 +14,7 @@
 #include "api/argument.h"
 #include "comm/contexts.h"
 #include "connect/net.h"
-#include "core/settings.h"
+#include "core/config.h"
 #include "job/failure.h"
 #include "job/job.h"
 #include "memory/heap.h"
@@ -213,7 +213,7 @@ Test(context, submit__no_transport__long_reason_is_whole)
 {
     static const char reason[] =
         "PE 1023 over mlx5_bond_10: it does not answer: the process died, its link is down, or "
-        "GPUSHMEM_VERBS_TIMEOUT and GPUSHMEM_VERBS_RETRY_COUNT are too small (transport retry "
+        "GPUSHMEM_VERBS_TIMEOUT is too small (transport retry "
         "counter exceeded, vendor code 129); what of it was executed is not known: the network "
         "may have delivered later packets before earlier ones, and this is the end";
     begin(false);

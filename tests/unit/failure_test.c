@@ -4,8 +4,8 @@
 #include <pthread.h>
 #include <stdbool.h>
 
+#include "core/config.h"
 #include "core/error.h"
-#include "core/settings.h"
 #include "job/failure.h"
 #include "job/job.h"
 

@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "core/settings.h"
+#include "core/config.h"
 #include "gpu/device_memory.h"
 #include "job/job.h"
 #include "memory/team_scratch.h"

@@ -10,8 +10,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "core/config.h"
 #include "core/error.h"
-#include "core/settings.h"
 #include "memory/symmetric.h"
 
 // Stands in for the C library's: files of huge pages that no machine needs to have.

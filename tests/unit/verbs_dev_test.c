@@ -92,7 +92,7 @@ Test(verbs_dev, open__cannot_register__says_how_to_help)
 Test(verbs_dev, open__queue_pair_refused__says_how_to_help)
 {
     fake.qp_error = ENOMEM;
-    refused(GPUSHMEM_ERR_TRANSPORT, "GPUSHMEM_VERBS_SQ_DEPTH");
+    refused(GPUSHMEM_ERR_TRANSPORT, "`ulimit -l`, or lower GPUSHMEM_CONTEXTS");
 }
 
 Test(verbs_dev, open__completion_queue_refused__says_how_to_help)
@@ -229,10 +229,10 @@ Test(verbs_dev, infiniband__reached_by_lid)
 Test(verbs_dev, connect__settings__reach_the_queue_pair)
 {
     static const char *const settings[] = {
-        "GPUSHMEM_VERBS_MTU=1024",        "GPUSHMEM_VERBS_TRAFFIC_CLASS=104",
-        "GPUSHMEM_VERBS_SERVICE_LEVEL=3", "GPUSHMEM_VERBS_TIMEOUT=12",
-        "GPUSHMEM_VERBS_RETRY_COUNT=5",   "GPUSHMEM_VERBS_RNR_RETRY=4",
-        "GPUSHMEM_VERBS_RD_ATOMIC=9"};
+        "GPUSHMEM_TEST_VERBS_MTU=1024",      "GPUSHMEM_VERBS_TRAFFIC_CLASS=104",
+        "GPUSHMEM_VERBS_SERVICE_LEVEL=3",    "GPUSHMEM_VERBS_TIMEOUT=12",
+        "GPUSHMEM_TEST_VERBS_RETRY_COUNT=5", "GPUSHMEM_TEST_VERBS_RNR_RETRY=4",
+        "GPUSHMEM_TEST_VERBS_RD_ATOMIC=9"};
     memcpy(pair.settings, settings, sizeof settings);
     cr_assert_eq(fake_pair_open(&pair), 0);
     cr_assert_eq(fake.rtr.path_mtu, IBV_MTU_1024);
@@ -412,7 +412,7 @@ Test(verbs_dev, gpu_heap__cuda_writes_upper_case__the_same_gpu)
 Test(verbs_dev, gpu_buffer__unaligned__registered_with_its_offset_in_the_dmabuf)
 {
     char *memory = aligned_alloc(4096, 2 * 4096);
-    open_gpu_heap("GPUSHMEM_VERBS_DMABUF=require");
+    open_gpu_heap("GPUSHMEM_TEST_VERBS_DMABUF=require");
     cr_assert_eq(fake_pair_open(&pair), 0, "%s", gpsh_last_error());
     cr_assert_eq(fake.dmabuf_offset, 0, "the heap is aligned");
     struct gpsh_region region = {memory + 264, 5000, GPSH_MEMORY_DEVICE, 6, -1};
@@ -428,14 +428,14 @@ Test(verbs_dev, gpu_buffer__unaligned__registered_with_its_offset_in_the_dmabuf)
 Test(verbs_dev, gpu_heap__dmabuf_refused__falls_back_to_peer_memory)
 {
     fake.dmabuf_error = EOPNOTSUPP;
-    open_gpu_heap("GPUSHMEM_VERBS_DMABUF=auto");
+    open_gpu_heap("GPUSHMEM_TEST_VERBS_DMABUF=auto");
     cr_assert_eq(fake_pair_open(&pair), 0);
     cr_assert_eq(fake.dmabuf_registrations, 0);
 }
 
 Test(verbs_dev, gpu_heap__dmabuf_off__not_tried)
 {
-    open_gpu_heap("GPUSHMEM_VERBS_DMABUF=off");
+    open_gpu_heap("GPUSHMEM_TEST_VERBS_DMABUF=off");
     cr_assert_eq(fake_pair_open(&pair), 0);
     cr_assert_eq(fake.dmabuf_registrations, 0);
 }
@@ -443,8 +443,8 @@ Test(verbs_dev, gpu_heap__dmabuf_off__not_tried)
 Test(verbs_dev, gpu_heap__dmabuf_required_and_refused__fails)
 {
     fake.dmabuf_error = EOPNOTSUPP;
-    open_gpu_heap("GPUSHMEM_VERBS_DMABUF=require");
-    refused(GPUSHMEM_ERR_TRANSPORT, "GPUSHMEM_VERBS_DMABUF=require");
+    open_gpu_heap("GPUSHMEM_TEST_VERBS_DMABUF=require");
+    refused(GPUSHMEM_ERR_TRANSPORT, "GPUSHMEM_TEST_VERBS_DMABUF=require");
 }
 
 Test(verbs_dev, gpu_heap__neither__says_what_it_takes)

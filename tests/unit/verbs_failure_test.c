@@ -66,7 +66,7 @@ Test(verbs_failure, flushed_requests__give_their_blocks_back)
     struct gpsh_op op = fake_put(outside, 0, sizeof outside);
     fake_pair_close(&pair);
     fake_reset();
-    pair.settings[0] = "GPUSHMEM_VERBS_BOUNCE=64K"; // 12 large blocks
+    pair.settings[0] = "GPUSHMEM_TEST_VERBS_BOUNCE=64K"; // 12 large blocks
     cr_assert(fake_pair_open(&pair) == 0);
     for (int i = 0; i < 20; i++)
         fake_post_op(&pair, &op);
@@ -155,8 +155,8 @@ Test(verbs_failure, capture_on_a_failing_flow__block_comes_back)
     struct gpsh_op held = fake_put(outside, 0, 8), get = fake_put(outside, 0, 1000);
     fake_pair_close(&pair);
     fake_reset();
-    pair.settings[0] = "GPUSHMEM_VERBS_SIGNAL_EVERY=3";
-    pair.settings[1] = "GPUSHMEM_VERBS_BOUNCE=64K"; // 8 small and 12 large blocks
+    pair.settings[0] = "GPUSHMEM_TEST_VERBS_SIGNAL_EVERY=3";
+    pair.settings[1] = "GPUSHMEM_TEST_VERBS_BOUNCE=64K"; // 8 small and 12 large blocks
     cr_assert(fake_pair_open(&pair) == 0);
     held.flags = GPSH_OP_MORE | GPSH_OP_CAPTURE;
     fake_post_op(&pair, &held);

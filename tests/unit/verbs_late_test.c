@@ -15,8 +15,8 @@ static void open_small(void)
     fake_reset();
     memset(&pair, 0, sizeof pair);
     fake.max_cqe = DEPTH; // for both PEs together
-    pair.settings[0] = "GPUSHMEM_VERBS_SQ_DEPTH=32";
-    pair.settings[1] = "GPUSHMEM_VERBS_SIGNAL_EVERY=3";
+    pair.settings[0] = "GPUSHMEM_TEST_VERBS_SQ_DEPTH=32";
+    pair.settings[1] = "GPUSHMEM_TEST_VERBS_SIGNAL_EVERY=3";
     cr_assert(fake_pair_open(&pair) == 0, "%s", gpsh_last_error());
 }
 

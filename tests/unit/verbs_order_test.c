@@ -191,7 +191,7 @@ static void open_apart(void)
     memset(&pair, 0, sizeof pair);
     pair.apart = true;
     pair.n_locks = 8;
-    pair.settings[0] = "GPUSHMEM_VERBS_SIGNAL_EVERY=1";
+    pair.settings[0] = "GPUSHMEM_TEST_VERBS_SIGNAL_EVERY=1";
     cr_assert(fake_pair_open(&pair) == 0);
 }
 
@@ -342,7 +342,7 @@ Test(verbs_order, captured_puts__behind_one_that_needs_a_block__all_go_on)
                    head = fake_put(outside, 4096, sizeof outside);
     fake_pair_close(&pair);
     fake_reset();
-    pair.settings[0] = "GPUSHMEM_VERBS_BOUNCE=64K";
+    pair.settings[0] = "GPUSHMEM_TEST_VERBS_BOUNCE=64K";
     cr_assert(fake_pair_open(&pair) == 0);
     fake_post_op(&pair, &loop);
     gpsh_verbs_ops.fence(pair.channel, 1);

@@ -60,7 +60,7 @@ Test(verbs_post, put__eight_bytes__one_inline_signalled_write)
 
 Test(verbs_post, put__around_the_inline_limit__inline_then_in_place)
 {
-    open_with("GPUSHMEM_VERBS_INLINE=100", NULL);
+    open_with("GPUSHMEM_TEST_VERBS_INLINE=100", NULL);
     struct gpsh_op fits = fake_put(pair.heap, 0, 100), not = fake_put(pair.heap, 0, 101);
     cr_assert_eq(fake_post_op(&pair, &fits), GPSH_POST_CAPTURED);
     cr_assert_eq(fake_post_op(&pair, &not ), GPSH_POST_IN_FLIGHT);
@@ -142,7 +142,7 @@ Test(verbs_post, put__without_more_to_another_pe__rings_what_is_held)
 
 Test(verbs_post, put__long_chain__signalled_every_nth)
 {
-    open_with("GPUSHMEM_VERBS_SIGNAL_EVERY=4", NULL);
+    open_with("GPUSHMEM_TEST_VERBS_SIGNAL_EVERY=4", NULL);
     for (int i = 0; i < 10; i++) {
         struct gpsh_op op = fake_put(pair.heap, 0, 8);
         op.flags = GPSH_OP_MORE;
@@ -156,7 +156,7 @@ Test(verbs_post, put__long_chain__signalled_every_nth)
 
 Test(verbs_post, put__larger_than_a_message__split)
 {
-    open_with("GPUSHMEM_VERBS_MAX_MESSAGE=64K", NULL);
+    open_with("GPUSHMEM_TEST_VERBS_MAX_MESSAGE=64K", NULL);
     fake.port[0].max_msg_sz = 1 << 20;
     struct gpsh_op op = fake_put(pair.heap, 100, 200000);
     memset(pair.heap, 3, 200000);
@@ -323,7 +323,7 @@ Test(verbs_post, put_signal__striped__signal_waits_for_all_rails)
 
 Test(verbs_post, put__queue_full__again_until_progress)
 {
-    open_with("GPUSHMEM_VERBS_SQ_DEPTH=16", NULL);
+    open_with("GPUSHMEM_TEST_VERBS_SQ_DEPTH=16", NULL);
     struct gpsh_op op = fake_put(pair.heap, 0, 4096);
     int accepted = 0;
     while (fake_post_op(&pair, &op) == GPSH_POST_IN_FLIGHT)

@@ -15,8 +15,6 @@
 
 #include "core/config.h"
 #include "core/log.h"
-#include "core/setting_rows.h"
-#include "core/settings_files.h"
 
 enum { ENVIRONMENT_BYTES = 1 << 20, VARIABLES_MOST = 1 << 14 };
 
@@ -182,18 +180,18 @@ const char *gpsh_environment_container(const struct gpsh_host *host)
     return NULL;
 }
 
-// The settings files, read once; NULL where they cannot be read, which the check "settings" tells.
-static const struct gpsh_settings_files *files_of(const struct gpsh_host *host)
+// What was given, read once; nothing where that cannot be read, which the check "settings" tells.
+static const struct gpsh_settings_given *given_of(const struct gpsh_host *host)
 {
-    static struct gpsh_settings_files *files;
+    static struct gpsh_settings_given given;
     static bool tried;
     enum gpsh_log_level level = gpsh_log_threshold;
     gpsh_log_threshold = GPSH_LOG_ERROR; // that check warns as well
-    if (!tried && gpsh_settings_files_read(gpsh_host_environment(host), host->root, &files))
-        files = NULL;
+    if (!tried && gpsh_settings_gather(gpsh_host_environment(host), host->root, false, &given))
+        gpsh_settings_given_clear(&given);
     gpsh_log_threshold = level;
     tried = true;
-    return files;
+    return &given;
 }
 
 const char *gpsh_environment_setting(const struct gpsh_host *host, const char *name, char *value,
@@ -202,8 +200,7 @@ const char *gpsh_environment_setting(const struct gpsh_host *host, const char *n
     if (gpsh_host_variable(host, name, value, bytes) && value[0])
         return value;
     int i = gpsh_setting_find(name, strlen(name));
-    const struct gpsh_settings_files *files = files_of(host);
-    const char *text = files && i < GPSH_SETTINGS ? files->row[i].value : NULL;
+    const char *text = i < GPSH_SETTINGS ? given_of(host)->row[i].text : NULL;
     snprintf(value, bytes, "%s", text ? text : "");
     return value;
 }

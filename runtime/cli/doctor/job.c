@@ -10,17 +10,15 @@
 
 GPSH_CHECK_FUNCTION(settings)
 {
-    struct gpsh_settings_files *files;
+    struct gpsh_settings_given files;
     struct gpsh_settings settings;
     char *const *environment = gpsh_host_environment(host);
-    if (gpsh_settings_files_read(environment, host->root, &files)) {
-        gpsh_found(finding, GPSH_PROBLEM, "%s", gpushmem_last_error());
-        return;
-    }
-    int given = 0, status = gpsh_settings_read_with(environment, files, &settings);
+    int given = 0, status = gpsh_settings_gather(environment, host->root, true, &files);
+    if (!status)
+        status = gpsh_settings_parse(&files, GPSH_SETTING_PREFIX, &settings);
     for (int i = 0; i < GPSH_SETTINGS_FILES; i++)
-        given += files->file[i].settings;
-    gpsh_settings_files_free(files);
+        given += files.file[i].settings;
+    gpsh_settings_given_clear(&files);
     if (status) {
         gpsh_found(finding, GPSH_PROBLEM, "%s", gpushmem_last_error());
         return;

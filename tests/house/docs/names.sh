@@ -25,6 +25,8 @@ grep -ohE '\b[A-Za-z_][A-Za-z0-9_]*\b' "$work/headers" "${sources[@]}" | sort -u
 {
     cat "$work/words"
     grep -ohE '\bGPUSHMEM_[A-Z0-9_]+' docs/settings.md # which is made of the tables of settings
+    # constants that tests move, and what they were called as settings
+    sed -nE 's/.*\bTEST, [a-z_0-9]+, ([A-Z_0-9]+),.*/GPUSHMEM_\1\nGPUSHMEM_TEST_\1/p' runtime/core/settings.def transports/*/settings.def
     # "GPUSHMEM_STAGE_*", "gpushmem_dev_*": what others begin with
     sed -n 's/_[^_]*$/_/p' "$work/words"
     sed -n 's/_[^_]*_[^_]*$/_/p' "$work/words"

@@ -32,6 +32,8 @@ expect 1 'SHMEM_SYMMETRIC_SIZE=0 is no size' env SHMEM_SYMMETRIC_SIZE=0 "$gpushm
 expect 1 'SHMEM_SYMMETRIC_SIZE=big is no size' env SHMEM_SYMMETRIC_SIZE=big "$gpushmem" info --as openshmem --json
 expect 2 "'mpi' is not one of gpushmem.nvshmem.openshmem" "$gpushmem" info --as mpi
 expect 0 'settings.conf:5: GPUSHMEM_TEEMS: unknown setting, ignored; did you mean GPUSHMEM_TEAMS' "$gpushmem" info
+expect 0 'GPUSHMEM_VERBS_STRIPE: no setting any more, ignored: transfers from 64K are striped' env GPUSHMEM_VERBS_STRIPE=1M "$gpushmem" info
+expect 0 '^For experts:$' "$gpushmem" info
 expect 0 '^settings file none is read: GPUSHMEM_SETTINGS_FILE=none$' env GPUSHMEM_SETTINGS_FILE=none "$gpushmem" info
 # A terminal of 40 columns has no room for a table; what is wider there is a path.
 narrow() {
@@ -85,7 +87,7 @@ expect 1 "$file:1: GPUSHMEM_LOG_FILE=/nowhere/log cannot be opened" "$gpushmem" 
 expect 1 'settings file /nowhere cannot be read: No such file or directory; name another one in GPUSHMEM_SETTINGS_FILE, or' \
     env GPUSHMEM_SETTINGS_FILE=/nowhere "$gpushmem" info
 mkfifo "$work/pipe"
-expect 1 'settings file .*/pipe is a pipe, not a file' env GPUSHMEM_SETTINGS_FILE="$work/pipe" "$gpushmem" info --peers
+expect 1 'settings file .*/pipe is no regular file' env GPUSHMEM_SETTINGS_FILE="$work/pipe" "$gpushmem" info --peers
 
 # The file to begin with changes nothing, as it is and with all of its settings.
 "$gpushmem" info --settings-file >"$file"

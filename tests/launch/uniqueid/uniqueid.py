@@ -151,7 +151,7 @@ class Start(Case):
         self.finish(first + second)
 
     def test_nodes_are_told_apart_by_name(self):
-        jobs = [self.peer(rank, 4, "ring", GPUSHMEM_BOOTSTRAP_NODE=str(rank // 2)) for rank in range(4)]
+        jobs = [self.peer(rank, 4, "ring", GPUSHMEM_TEST_BOOTSTRAP_NODE=str(rank // 2)) for rank in range(4)]
         for output in self.finish(jobs, 3):  # no transport between them
             self.assertIn("the PEs of other nodes need verbs", output)
 
@@ -553,7 +553,7 @@ class Nodes(Case):
         shutil.rmtree(self.env["GPUSHMEM_SOFTHCA_DIR"], ignore_errors=True)
 
     def spread(self, n, per_node, *command):
-        return [self.peer(rank, n, *command, GPUSHMEM_BOOTSTRAP_NODE=f"node{rank // per_node}") for rank in range(n)]
+        return [self.peer(rank, n, *command, GPUSHMEM_TEST_BOOTSTRAP_NODE=f"node{rank // per_node}") for rank in range(n)]
 
     def test_two_nodes(self):
         for rank, output in enumerate(self.finish(self.spread(4, 2, "ring", 2))):

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "core/settings.h"
+#include "core/config.h"
 #include "transport/transport.h"
 
 enum {

@@ -56,14 +56,14 @@ memory; set GPUSHMEM_HEAP_KIND=host, or build the program with nvcc" env FAKE_CU
 # ---- sharing the heap within the node ----
 works "no VMM" "shared by CUDA IPC" env FAKE_CUDA_ATTRIBUTES=vmm=0 $job
 works "no file descriptors for VMM memory" "shared by CUDA IPC" env FAKE_CUDA_ATTRIBUTES=posix_fd=0 $job
-says "no VMM, but demanded" "GPUSHMEM_HEAP_EXPORT=vmm: Fake GPU 0 has no file descriptors for VMM memory; set it to auto" \
-    env FAKE_CUDA_ATTRIBUTES=vmm=0 GPUSHMEM_HEAP_EXPORT=vmm $job
+says "no VMM, but demanded" "GPUSHMEM_TEST_HEAP_EXPORT=vmm: Fake GPU 0 has no file descriptors for VMM memory; set it to auto" \
+    env FAKE_CUDA_ATTRIBUTES=vmm=0 GPUSHMEM_TEST_HEAP_EXPORT=vmm $job
 works "VMM refused after all" "operation not permitted (800, CUDA_ERROR_NOT_PERMITTED); CUDA IPC is used instead" \
     env FAKE_CUDA_FAIL=cuMemExportToShareableHandle:800 $job
 works "one PE by VMM, one by IPC" "shared by CUDA IPC" \
     $run -n 2 sh -c '[ $GPUSHMEM_RUN_PE = 1 ] && export FAKE_CUDA_ATTRIBUTES=vmm=0; exec "$0"' "$bin/lifecycle"
 says "IPC refused" "a CUDA IPC handle for the heap on Fake GPU 0; containers need --ipc=host for it: OS call failed" \
-    env GPUSHMEM_HEAP_EXPORT=ipc FAKE_CUDA_FAIL=cuIpcGetMemHandle:304 $job
+    env GPUSHMEM_TEST_HEAP_EXPORT=ipc FAKE_CUDA_FAIL=cuIpcGetMemHandle:304 $job
 apart() {
     echo "PE 0 (Fake GPU 0 at 0000:10:00.0) and PE 1 (Fake GPU 1 at 0000:20:00.0) of this node do not reach each other: GPU 0000:10:00.0 \
 cannot map PE 1's heap$1: peer access is not supported between these two devices (217, CUDA_ERROR_PEER_ACCESS_UNSUPPORTED); nor by \
@@ -71,7 +71,7 @@ GPUSHMEM_TRANSPORTS=p2p. It takes peer access (nvidia-smi topo -p2p rw), verbs a
 }
 two_gpus="env FAKE_CUDA_DEVICES=2 FAKE_CUDA_PEER=0"
 says "no peer access" "$(apart "")" $two_gpus GPUSHMEM_TRANSPORTS=p2p $job
-says "no peer access, IPC" "$(apart " by CUDA IPC")" $two_gpus GPUSHMEM_TRANSPORTS=p2p GPUSHMEM_HEAP_EXPORT=ipc $job
+says "no peer access, IPC" "$(apart " by CUDA IPC")" $two_gpus GPUSHMEM_TRANSPORTS=p2p GPUSHMEM_TEST_HEAP_EXPORT=ipc $job
 says "no peer access, no NIC" "nor by GPUSHMEM_TRANSPORTS=p2p,verbs (verbs: no " $two_gpus $job
 works "no peer access, by NIC" "PE 1 by verbs (softhca" $nic $two_gpus $job
 works "peer access between some, by NIC" "PE 2 by p2p (mapped GPU memory), atomics by verbs" \
@@ -102,8 +102,8 @@ works "no dma-buf, no peer memory" "the heap is staged through pinned host memor
 register 41943040 bytes of GPU memory" $unregistered $job
 says "no dma-buf, no peer memory, GPUDirect demanded" "softhca0:1 cannot register 41943040 bytes of GPU memory" \
     $unregistered GPUSHMEM_GPUDIRECT=always $job
-says "dma-buf demanded and refused" "GPUSHMEM_VERBS_DMABUF=require, but the NIC refused the dma-buf of the GPU memory" \
-    $nic GPUSHMEM_TRANSPORTS=verbs GPUSHMEM_VERBS_DMABUF=require GPUSHMEM_SOFTHCA_DMABUF=0 $job
+says "dma-buf demanded and refused" "GPUSHMEM_TEST_VERBS_DMABUF=require, but the NIC refused the dma-buf of the GPU memory" \
+    $nic GPUSHMEM_TRANSPORTS=verbs GPUSHMEM_TEST_VERBS_DMABUF=require GPUSHMEM_SOFTHCA_DMABUF=0 $job
 only="GPUSHMEM_TRANSPORTS=verbs"
 works "unordered writes, flushed" "Fake GPU 0 does not order what NICs write to it: the host's waits flush, but kernels that wait" \
     $nic $only FAKE_CUDA_ATTRIBUTES=ordering=0 $job
@@ -115,6 +115,6 @@ works "data-direct function" "by dma-buf, $direct, flushed" $mlx5 $job
 works_without "data-direct function, no flush" "$direct" $mlx5 FAKE_CUDA_ATTRIBUTES=flush=0 $job
 works "data-direct function, dma-bufs of two kinds" "$direct" $mlx5 FAKE_CUDA_ATTRIBUTES=pcie_dmabuf=1 $job
 works_without "data-direct function refuses" "$direct" $mlx5 FAKE_MLX5_REFUSES=1 $job
-works_without "data-direct function not wanted" "$direct" $mlx5 GPUSHMEM_VERBS_DATA_DIRECT=off $job
+works_without "data-direct function not wanted" "$direct" $mlx5 GPUSHMEM_TEST_VERBS_DATA_DIRECT=off $job
 
 [ $failures -eq 0 ]

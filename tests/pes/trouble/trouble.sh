@@ -50,7 +50,7 @@ works "log in a new file" "INFO " sh -c 'GPUSHMEM_LOG_LEVEL=debug GPUSHMEM_LOG_F
     "$bin/lifecycle" "$odd/new"
 rm -r "$odd"
 says "device heap without a GPU" "GPUSHMEM_HEAP_KIND" env CUDA_VISIBLE_DEVICES= GPUSHMEM_HEAP_KIND=device "$bin/lifecycle"
-says "numbers that have no room for pieces" "GPUSHMEM_TEAM_EPOCH" env GPUSHMEM_TEAM_EPOCH=8796093022209 "$bin/lifecycle"
+says "numbers that have no room for pieces" "GPUSHMEM_TEST_TEAM_EPOCH" env GPUSHMEM_TEST_TEAM_EPOCH=8796093022209 "$bin/lifecycle"
 says "different heaps" "GPUSHMEM_HEAP_SIZE" $run -n 2 sh -c \
     'GPUSHMEM_HEAP_SIZE=$((16 + GPUSHMEM_RUN_PE))M exec "$0"' "$bin/lifecycle"
 says "different ways of collectives" "copies=67108864,blocks=64,nodes=1,round=0; set it alike for all PEs" $run -n 2 sh -c \
@@ -59,8 +59,8 @@ works "the same ways, written in two ways" "" $run -n 2 sh -c \
     'GPUSHMEM_COLLECTIVES=$([ $GPUSHMEM_RUN_PE = 0 ] && echo packets=64K || echo packets=65536) exec "$0"' "$bin/lifecycle"
 says "different teams" "set them alike for all PEs" $run -n 2 sh -c \
     'GPUSHMEM_STREAM_TEAMS=$((8 + GPUSHMEM_RUN_PE)) exec "$0"' "$bin/lifecycle"
-says "operations counted from different numbers" "PE 1 has GPUSHMEM_TEAM_EPOCH=1, this PE 0; set it alike" \
-    $run -n 2 sh -c 'GPUSHMEM_TEAM_EPOCH=$GPUSHMEM_RUN_PE exec "$0"' "$bin/lifecycle"
+says "operations counted from different numbers" "PE 1 has GPUSHMEM_TEST_TEAM_EPOCH=1, this PE 0; set it alike" \
+    $run -n 2 sh -c 'GPUSHMEM_TEST_TEAM_EPOCH=$GPUSHMEM_RUN_PE exec "$0"' "$bin/lifecycle"
 says "one PE cannot initialise" "PE 1 on" $run --on-failure continue -n 3 sh -c \
     'if [ $GPUSHMEM_RUN_PE = 1 ]; then export GPUSHMEM_HEAP_SIZE=8T; fi; exec "$0"' "$bin/lifecycle"
 works "unknown setting" "GPUSHMEM_HEEP_SIZE: unknown setting, ignored; did you mean GPUSHMEM_HEAP_SIZE" env GPUSHMEM_HEEP_SIZE=1G $run -n 2 "$bin/lifecycle"

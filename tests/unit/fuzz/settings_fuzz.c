@@ -8,27 +8,21 @@
 #include "core/config.h"
 #include "core/error.h"
 #include "core/log.h"
-#include "core/settings_text.h"
+#include "core/settings_files.h"
 #include "fuzz.h"
-
-static int take(void *arg, const struct gpsh_settings_line *line)
-{
-    (void)arg;
-    if (!*line->name || strpbrk(line->name, " \t=#\n") || strchr(line->value, '\n'))
-        abort();
-    return 0;
-}
 
 static void read_as_file(const uint8_t *data, size_t bytes)
 {
-    char *text = malloc(bytes + 1);
-    if (!text)
+    struct gpsh_settings_given given = {0};
+    struct gpsh_settings_file file = {.path = "the_file"};
+    FILE *in = bytes ? fmemopen((void *)data, bytes, "r") : NULL;
+    if (!in)
         return;
-    memcpy(text, data, bytes);
-    int status = gpsh_settings_text_read("the_file", text, bytes, take, NULL);
+    int status = gpsh_settings_lines_read(in, &file, false, &given);
     if (status && (status != GPUSHMEM_ERR_SETTING || strncmp(gpsh_last_error(), "the_file:", 9)))
         abort();
-    free(text);
+    fclose(in);
+    gpsh_settings_given_clear(&given);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
@@ -65,7 +59,7 @@ size_t fuzz_sample(int index, uint8_t *data, size_t room)
         "GPUSHMEM_VERBS_GID_INDEX=-1\nGPUSHMEM_VERBS_TIMEOUT=14\nGPUSHMEM_VERBS_DEVICES=mlx5_0:1,^"
         "mlx5_1",
         "# comment\r\n  GPUSHMEM_RINGS = 4 # four\nGPUSHMEM_TEAMS\t=\n\nGPUSHMEM_LOG_FILE='a b'",
-        "GPUSHMEM_RING_ENTRIES=1024\nGPUSHMEM_HUGE_PAGES=2m\nGPUSHMEM_PROXY_CPUS=4-7,12",
+        "GPUSHMEM_TEST_RING_ENTRIES=1024\nGPUSHMEM_HUGE_PAGES=2m\nGPUSHMEM_PROXY_CPUS=4-7,12",
     };
     if (index >= (int)(sizeof samples / sizeof samples[0]) || strlen(samples[index]) > room)
         return 0;

@@ -70,7 +70,7 @@ static const char *advice(enum ibv_wc_status status)
     switch (status) {
     case IBV_WC_RETRY_EXC_ERR:
         return "it does not answer: the process died, its link is down, or "
-               "GPUSHMEM_VERBS_TIMEOUT and GPUSHMEM_VERBS_RETRY_COUNT are too small";
+               "GPUSHMEM_VERBS_TIMEOUT is too small";
     case IBV_WC_RNR_RETRY_EXC_ERR: return "it was never ready to receive";
     case IBV_WC_REM_ACCESS_ERR:
         return "the address is outside its heap, or its registration is gone";

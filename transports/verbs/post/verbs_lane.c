@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #define _GNU_SOURCE
 // A lane's chain: work requests collected, then posted with one doorbell. Every chain ends in a
-// signalled request, and a chain is never longer than GPUSHMEM_VERBS_SIGNAL_EVERY, so every request
+// signalled request, and a chain is never longer than verbs_signal_every, so every request
 // retires with the next completion.
 #include <errno.h>
 #include <stdlib.h>

@@ -45,7 +45,7 @@ int gpsh_verbs_bounce_create(struct gpsh_verbs *verbs, struct verbs_bounce *boun
     if (bounce->base == MAP_FAILED) {
         bounce->base = NULL;
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
-                         "no memory for a bounce buffer of %zu bytes: lower GPUSHMEM_VERBS_BOUNCE",
+                         "no memory for a bounce buffer of %zu bytes: lower GPUSHMEM_CONTEXTS",
                          bounce->bytes);
     }
     bounce->small = calloc(bounce->n_small, sizeof *bounce->small);

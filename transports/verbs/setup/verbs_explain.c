@@ -78,7 +78,7 @@ const char *gpsh_verbs_why_no_dmabuf(const struct gpsh_verbs *verbs,
 {
     if (way->dmabuf_refused)
         return strerror(way->dmabuf_refused);
-    return region->dmabuf_fd < 0 ? "the driver gives none" : "GPUSHMEM_VERBS_DMABUF=off";
+    return region->dmabuf_fd < 0 ? "the driver gives none" : "GPUSHMEM_TEST_VERBS_DMABUF=off";
 }
 
 static void add_way(struct text *text, const struct gpsh_verbs *verbs)

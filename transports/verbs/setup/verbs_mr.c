@@ -74,7 +74,7 @@ struct ibv_mr *gpsh_verbs_register(struct gpsh_verbs *verbs, struct verbs_rail *
     if (mr)
         return mr;
     if (region->kind == GPSH_MEMORY_DEVICE && policy == GPSH_DMABUF_REQUIRE) {
-        gpsh_fail(GPUSHMEM_ERR_TRANSPORT, "GPUSHMEM_VERBS_DMABUF=require, but %s",
+        gpsh_fail(GPUSHMEM_ERR_TRANSPORT, "GPUSHMEM_TEST_VERBS_DMABUF=require, but %s",
                   region->dmabuf_fd < 0 ? "the GPU memory has no dma-buf"
                                         : "the NIC refused the dma-buf of the GPU memory");
         return NULL;

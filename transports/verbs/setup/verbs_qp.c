@@ -39,8 +39,8 @@ static int create_cq(struct gpsh_verbs *verbs, struct verbs_cq *cq, const struct
     if (cq->cq)
         return 0;
     return gpsh_fail(GPUSHMEM_ERR_TRANSPORT,
-                     "%s cannot create a completion queue of %u entries (%s): lower "
-                     "GPUSHMEM_VERBS_SQ_DEPTH, or raise `ulimit -l`",
+                     "%s cannot create a completion queue of %u entries (%s): raise "
+                     "`ulimit -l`, or lower GPUSHMEM_CONTEXTS",
                      rail->name, cq->depth, strerror(errno));
 }
 
@@ -80,8 +80,8 @@ static int create_qp(struct gpsh_verbs *verbs, struct verbs_lane *lane)
     lane->qp = try_create(rail, &init);
     if (!lane->qp)
         return gpsh_fail(GPUSHMEM_ERR_TRANSPORT,
-                         "%s cannot create a queue pair with %u send entries (%s): lower "
-                         "GPUSHMEM_VERBS_SQ_DEPTH, or raise `ulimit -l`",
+                         "%s cannot create a queue pair with %u send entries (%s): raise "
+                         "`ulimit -l`, or lower GPUSHMEM_CONTEXTS",
                          rail->name, lane->depth, strerror(errno));
     lane->inline_stride = rail->max_inline;
     if (rail->max_inline < verbs->inline_bytes)

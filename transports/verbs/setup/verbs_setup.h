@@ -25,10 +25,10 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "core/config.h"
 #include "core/error.h"
 #include "core/lines.h"
 #include "core/log.h"
-#include "core/settings.h"
 #include "transport/transport.h"
 #include "transports/verbs/setup/verbs_blob.h"
 #include "transports/verbs/setup/verbs_due.h"

@@ -16,8 +16,9 @@ enum {
     ATOMICS_DEPTH = 32,
 };
 
-// Chunks shrink so that all mailboxes fit GPUSHMEM_STAGE_BYTES, then mailboxes have fewer of them.
-static int choose_slots(struct gpsh_verbs *verbs, uint32_t n_boxes)
+// Chunks shrink so that all mailboxes fit into stage_bytes, then mailboxes have fewer of them. One
+// of the smallest kind each has, also where that takes more.
+static void choose_slots(struct gpsh_verbs *verbs, uint32_t n_boxes)
 {
     const struct gpsh_settings *settings = verbs->env.settings;
     bool heap = verbs->stage.mode == VERBS_STAGE_ALL;
@@ -25,19 +26,12 @@ static int choose_slots(struct gpsh_verbs *verbs, uint32_t n_boxes)
              depth = heap ? (uint64_t)settings->stage_depth : ATOMICS_DEPTH,
              least = heap ? LEAST_SLOT : ATOMICS_SLOT,
              most = heap ? settings->stage_chunk : ATOMICS_SLOT;
-    const unsigned long long needed = n_boxes * least;
-    if (room < least)
-        return gpsh_fail(GPUSHMEM_ERR_SETTING,
-                         "GPUSHMEM_STAGE_BYTES=%llu: the mailboxes of %d PEs take %llu bytes at "
-                         "least; raise it, or use fewer channels (GPUSHMEM_CONTEXTS, "
-                         "GPUSHMEM_PROXY_THREADS)",
-                         (unsigned long long)settings->stage_bytes, verbs->env.n_pes, needed);
+    room = room < least ? least : room;
     uint64_t slots = room / least < depth ? room / least : depth;
     uint64_t bytes = room / slots;
     bytes = most < bytes ? most : bytes;
     verbs->stage.slots = (uint32_t)slots;
     verbs->stage.slot_bytes = (uint32_t)(bytes / LINE * LINE);
-    return 0;
 }
 
 // A file's pages, as a heap's are, with the descriptor at hand: a device made of software can map
@@ -56,8 +50,8 @@ static int map(struct verbs_stage *stage, size_t bytes)
     if (fd >= 0)
         close(fd);
     return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
-                     "no %zu bytes of memory for the mailboxes of an agent (%s): lower "
-                     "GPUSHMEM_STAGE_BYTES",
+                     "no %zu bytes of memory for the mailboxes of an agent (%s): use "
+                     "fewer channels (GPUSHMEM_CONTEXTS, GPUSHMEM_PROXY_THREADS)",
                      bytes, strerror(error));
 }
 
@@ -80,11 +74,9 @@ int gpsh_verbs_area_create(struct gpsh_verbs *verbs)
 {
     struct verbs_stage *stage = &verbs->stage;
     uint32_t n_boxes = (uint32_t)(verbs->env.n_pes * verbs->env.channels);
-    int status = choose_slots(verbs, n_boxes);
-    if (status)
-        return status;
+    choose_slots(verbs, n_boxes);
     uint64_t bytes = gpsh_verbs_stage_layout(n_boxes, stage->slots, stage->slot_bytes).bytes;
-    status = map(stage, bytes);
+    int status = map(stage, bytes);
     if (status)
         return status;
     pin(verbs, stage->area.base, bytes);
