@@ -43,10 +43,16 @@ GPUSHMEM_API int gpushmem_barrier(gpushmem_team_t team);
 //              (r * nelems + i) * dst
 // The forms on memory (gpushmem_broadcastmem and so on) count bytes, and take symmetric addresses
 // of any alignment.
-#define GPUSHMEM_DECLARE_MEM(NAME, KIND, FORM, UNUSED)                                             \
-    GPUSHMEM_API int gpushmem_##NAME##mem(gpushmem_team_t team, GPSH_P_##FORM(void, ));
-GPSH_COLL_MOVES(GPUSHMEM_DECLARE_MEM, )
-#undef GPUSHMEM_DECLARE_MEM
+GPUSHMEM_API int gpushmem_broadcastmem(gpushmem_team_t team, void *dest, const void *source,
+                                       size_t bytes, int root);
+GPUSHMEM_API int gpushmem_collectmem(gpushmem_team_t team, void *dest, const void *source,
+                                     size_t bytes);
+GPUSHMEM_API int gpushmem_fcollectmem(gpushmem_team_t team, void *dest, const void *source,
+                                      size_t bytes);
+GPUSHMEM_API int gpushmem_alltoallmem(gpushmem_team_t team, void *dest, const void *source,
+                                      size_t bytes);
+GPUSHMEM_API int gpushmem_alltoallsmem(gpushmem_team_t team, void *dest, const void *source,
+                                       ptrdiff_t dst, ptrdiff_t sst, size_t bytes);
 #define GPUSHMEM_DECLARE_MOVE(NAME, KIND, FORM, PREFIX, TYPE)                                      \
     GPUSHMEM_API int gpushmem_##PREFIX##_##NAME(gpushmem_team_t team, GPSH_P_##FORM(TYPE, ));
 #define GPUSHMEM_DECLARE(NAME, TYPE) GPSH_COLL_MOVES(GPUSHMEM_DECLARE_MOVE, NAME, TYPE)
