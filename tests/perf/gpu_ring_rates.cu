@@ -2,8 +2,7 @@
 // The command ring with nothing left out: commands pushed by the library's device code, read by its
 // proxy threads, executed by its p2p transport on pinned host memory. What
 // docs/adr/0003-command-ring.md says of whole commands is measured here. Needs one GPU and no job.
-// Compiled for the CPU it is a short test of the
-// same paths.
+// Compiled for the CPU it is a short test of the same paths.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

@@ -153,6 +153,16 @@ Test(config, bad_value__sentence_names_variable_value_and_range)
     }
 }
 
+Test(config, cpus__ranges_and_single_ones__in_turn)
+{
+    int cpus[7];
+    cr_assert_eq(gpsh_parse_cpus("4-6,12", cpus, 7), 0);
+    const int wanted[7] = {4, 5, 6, 12, 4, 5, 6};
+    cr_expect_arr_eq(cpus, wanted, sizeof wanted);
+    cr_assert_eq(gpsh_parse_cpus("any", cpus, 1), 0);
+    cr_expect_eq(cpus[0], -1);
+}
+
 Test(config, empty_value__is_the_default)
 {
     struct gpsh_settings s;
