@@ -51,7 +51,7 @@ copy_make() {
 # What the commands and the environments of the tests name in the build.
 needed() {
     ctest --test-dir "$build" --show-only=json-v1 -R "$1" | grep -oE "$build/(bin|lib)/[A-Za-z0-9_./-]+" | sort -u |
-        while read -r path; do [ -f "$path" ] && echo "${path#"$build/"}"; done
+        while read -r path; do [ ! -f "$path" ] || echo "${path#"$build/"}"; done
 }
 
 # run_tests REGEX: prints the first test that failed.
