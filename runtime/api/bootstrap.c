@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "api/init.h"
-#include "bootstrap/tcp_meeting.h"
+#include "bootstrap/tcp_rendezvous.h"
 #include "core/config.h"
 #include "core/error.h"
 #include "job/job.h"
@@ -26,7 +26,7 @@ int gpushmem_get_uniqueid(gpushmem_uniqueid_t *id)
     if (status)
         return status;
     status =
-        gpsh_tcp_meeting_start(settings.bootstrap_interface, settings.bootstrap_timeout_ms, id);
+        gpsh_tcp_rendezvous_start(settings.bootstrap_interface, settings.bootstrap_timeout_ms, id);
     gpsh_settings_clear(&settings);
     return status;
 }

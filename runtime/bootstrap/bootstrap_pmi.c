@@ -14,7 +14,6 @@
 #include "bootstrap/kvs_job.h"
 #include "bootstrap/node_key.h"
 #include "bootstrap/node_watch.h"
-#include "bootstrap/pmi_mapping.h"
 #include "bootstrap/pmi_wire.h"
 #include "core/clock.h"
 #include "core/error.h"

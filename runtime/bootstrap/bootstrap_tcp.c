@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "bootstrap/node_key.h"
-#include "bootstrap/tcp_dial.h"
+#include "bootstrap/tcp_connect.h"
 #include "bootstrap/tcp_exchange.h"
 #include "bootstrap/tcp_tree.h"
 #include "core/clock.h"

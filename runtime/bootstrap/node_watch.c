@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bootstrap/tcp_nodes.h"
+#include "bootstrap/tcp_membership.h"
 #include "bootstrap/tcp_tree.h"
 #include "core/error.h"
 #include "core/log.h"

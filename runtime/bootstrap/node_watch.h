@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Hears of PEs that die on other nodes, where the launcher does not tell. Each PE listens, says
-// where beside what it publishes anyway, and joins the tree of tcp_nodes.h when it has read what
-// all have said.
+// where beside what it publishes anyway, and joins the tree of tcp_membership.h when it has read
+// what all have said.
 #ifndef GPSH_NODE_WATCH_H
 #define GPSH_NODE_WATCH_H
 
 #include "bootstrap/bootstrap.h"
-#include "bootstrap/uniqueid.h"
+#include "bootstrap/tcp_wire.h"
 
 struct gpsh_node_watch;
 

@@ -45,4 +45,9 @@ bool gpsh_pmi_field(const char *line, const char *name, char *value, size_t byte
 size_t gpsh_pmi_encode(const void *data, size_t bytes, char *text);
 long gpsh_pmi_decode(const char *text, void *data, size_t room);
 
+// PMI_process_mapping says which ranks share a node:
+// "(vector,(0,2,4),(2,1,1))": blocks of (first node, nodes, ranks on each of them), which begin
+// anew when they are used up. Sets node[n_pes]. False: any other text.
+bool gpsh_pmi_mapping_read(const char *text, int n_pes, int *node);
+
 #endif

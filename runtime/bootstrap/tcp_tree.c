@@ -9,10 +9,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "bootstrap/tcp_dial.h"
+#include "bootstrap/tcp_connect.h"
 #include "bootstrap/tcp_exchange.h"
-#include "bootstrap/tcp_nodes.h"
-#include "bootstrap/tcp_roll.h"
+#include "bootstrap/tcp_membership.h"
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/log.h"
@@ -109,7 +108,7 @@ static void tree_admit(struct gpsh_tcp_gate *gate, int fd, const struct gpsh_hel
     tree_forget_link(t, hello->pe);
     struct gpsh_tcp_link *link = gpsh_tree_add_link(t, fd, hello->pe);
     // It may have given up the call a moment ago. If it has not, it says at once who died; and if
-    // it dies before, the roll is called.
+    // it dies before, the sweep finds it.
     if (link && hello->purpose == GPSH_PURPOSE_ORPHAN)
         link->unheard = true;
 }
@@ -203,9 +202,9 @@ static void *tree_run(void *arg)
         int due = tree_due(t);
         if (due >= 0 && (ms < 0 || due < ms))
             ms = due;
-        int roll = gpsh_tcp_roll_due(t);
-        if (roll >= 0 && (ms < 0 || roll < ms))
-            ms = roll;
+        int sweep = gpsh_tcp_sweep_due(t);
+        if (sweep >= 0 && (ms < 0 || sweep < ms))
+            ms = sweep;
         pthread_mutex_unlock(&t->lock);
         struct gpsh_tcp_watch *watch = gpsh_tcp_loop_wait(&t->loop, ms, &events);
         pthread_mutex_lock(&t->lock);
@@ -219,7 +218,7 @@ static void *tree_run(void *arg)
         if (!t->nodes && !t->stop && tree_due(t) == 0)
             tree_find_parent(t);
         if (!t->stop)
-            gpsh_tcp_roll_step(t);
+            gpsh_tcp_sweep_step(t);
     }
     pthread_mutex_unlock(&t->lock);
     return NULL;
@@ -244,7 +243,7 @@ static void tree_free(struct gpsh_tcp_tree *t)
     gpsh_parcel_release(t->bundle);
     pthread_cond_destroy(&t->changed);
     pthread_mutex_destroy(&t->lock);
-    free(t->roll.silent_ns);
+    free(t->sweep.silent_ns);
     free(t->addresses);
     free(t);
 }

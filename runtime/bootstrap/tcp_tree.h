@@ -7,19 +7,15 @@
 #ifndef GPSH_TCP_TREE_H
 #define GPSH_TCP_TREE_H
 
-#include "bootstrap/bootstrap.h"
-#include "bootstrap/tcp_frame.h"
-#include "bootstrap/tcp_hello.h"
-
-struct gpsh_tcp_tree;
+#include "bootstrap/tcp_tree_state.h"
 
 // Listens at *address, whose port it fills in. NULL: the sentence is set.
 struct gpsh_tcp_tree *gpsh_tcp_tree_create(const struct gpsh_uniqueid *id, int my_pe, int n_pes,
                                            struct gpsh_tcp_address *address);
 // Leaves in order: says goodbye, ends the thread, frees everything.
 void gpsh_tcp_tree_destroy(struct gpsh_tcp_tree *tree);
-// Nobody else gets this PE's port for a minute when its process dies (tcp_hold.h). Before the port
-// is told to anybody.
+// Nobody else gets this PE's port for a minute when its process dies (tcp_admission.h). Before the
+// port is told to anybody.
 void gpsh_tcp_tree_hold_port(struct gpsh_tcp_tree *tree);
 int gpsh_tcp_tree_start(struct gpsh_tcp_tree *tree); // the thread
 // `fd`, which it takes, is connected to this PE's parent.

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#define _GNU_SOURCE // kill
 #include "bootstrap/tcp_tree_state.h"
 
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "bootstrap/tcp_dial.h"
+#include "bootstrap/tcp_connect.h"
 #include "core/clock.h"
+#include "core/error.h"
 #include "core/log.h"
 
 enum { DIAL_MS = 2000 };
@@ -138,4 +143,86 @@ void gpsh_tree_order_end(struct gpsh_tcp_tree *t, int status, bool by_exit, cons
     if (from) // else the PE that ordered it has said so
         GPSH_LOG(ERROR, "bootstrap", "the job ends: %s", why);
     gpsh_tree_flood(t, gpsh_parcel_text(GPSH_FRAME_END, by_exit, (uint32_t)status, why), from);
+}
+
+// ------------------------------------------------------------------------------------------
+// who has died
+
+int gpsh_tcp_deaths_open(struct gpsh_tcp_deaths *d, int n_pes)
+{
+    *d = (struct gpsh_tcp_deaths){
+        .list = calloc((size_t)n_pes, sizeof *d->list), .n_pes = n_pes, .first = -1};
+    return d->list ? 0 : gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for a list of %d PEs", n_pes);
+}
+
+void gpsh_tcp_deaths_close(struct gpsh_tcp_deaths *d)
+{
+    free(d->list);
+    *d = (struct gpsh_tcp_deaths){.first = -1};
+}
+
+bool gpsh_tcp_deaths_note(struct gpsh_tcp_deaths *d, int pe, const char *reason)
+{
+    if (pe < 0 || pe >= d->n_pes || d->list[pe].died)
+        return false;
+    d->list[pe].died = true;
+    snprintf(d->list[pe].reason, sizeof d->list[pe].reason, "%s", reason);
+    if (d->first < 0)
+        d->first = pe;
+    d->noted++;
+    d->untold++;
+    return true;
+}
+
+int gpsh_tcp_deaths_take(struct gpsh_tcp_deaths *d)
+{
+    for (int pe = 0; d->untold && pe < d->n_pes; pe++) {
+        if (!d->list[pe].died || d->list[pe].told)
+            continue;
+        d->list[pe].told = true;
+        d->untold--;
+        return pe;
+    }
+    return -1;
+}
+
+int gpsh_tcp_deaths_fail(const struct gpsh_tcp_deaths *d, const char *what)
+{
+    return d->first < 0 ? 0
+                        : gpsh_fail(GPUSHMEM_ERR_PE_FAILED, "%s: PE %d has failed: %s", what,
+                                    d->first, d->list[d->first].reason);
+}
+
+// ------------------------------------------------------------------------------------------
+// the end of the job
+
+// Until then others are told; then the program has time to clean up.
+enum { FIRST_MS = 100, GRACE_MS = 2000 };
+
+static void end_later(struct gpsh_tcp_end *end, int ms)
+{
+    end->next_ns = gpsh_clock_ns() + (uint64_t)ms * 1000000;
+}
+
+bool gpsh_tcp_end_order(struct gpsh_tcp_end *end, bool by_exit, int status)
+{
+    if (end->ordered && (end->by_exit || !by_exit || end->steps))
+        return false;
+    *end = (struct gpsh_tcp_end){.ordered = true, .by_exit = by_exit, .status = status};
+    end_later(end, FIRST_MS);
+    return true;
+}
+
+int gpsh_tcp_end_step(struct gpsh_tcp_end *end)
+{
+    if (!end->ordered)
+        return -1;
+    uint64_t now = gpsh_clock_ns();
+    if (now < end->next_ns)
+        return (int)((end->next_ns - now) / 1000000) + 1;
+    if (end->by_exit)
+        _exit(end->status);
+    kill(getpid(), end->steps++ ? SIGKILL : SIGTERM);
+    end_later(end, GRACE_MS);
+    return GRACE_MS;
 }

@@ -6,22 +6,33 @@
 #include <pthread.h>
 
 #include "bootstrap/bootstrap.h"
-#include "bootstrap/tcp_deaths.h"
-#include "bootstrap/tcp_dial.h"
-#include "bootstrap/tcp_end.h"
-#include "bootstrap/tcp_gate.h"
-#include "bootstrap/tcp_hold.h"
-#include "bootstrap/tcp_link.h"
+#include "bootstrap/tcp_admission.h"
+#include "bootstrap/tcp_connect.h"
+#include "bootstrap/tcp_connection.h"
 
-enum { GPSH_TREE_WIDTH = 16 }; // children of a PE
+// Who of the job has died, and who has been told of it. Its owner holds a lock.
+struct gpsh_tcp_deaths {
+    struct gpsh_tcp_death {
+        bool died, told;
+        char reason[100];
+    } * list; // [n_pes]
+    int n_pes;
+    int first;  // who died first, -1: nobody
+    int noted;  // how many
+    int untold; // deaths that the runtime was not told of
+};
 
-static inline int gpsh_tree_parent(int pe)
-{
-    return (pe - 1) / GPSH_TREE_WIDTH; // PE 0 has none
-}
+int gpsh_tcp_deaths_open(struct gpsh_tcp_deaths *d, int n_pes); // 0 or GPUSHMEM_ERR_NO_MEMORY
+void gpsh_tcp_deaths_close(struct gpsh_tcp_deaths *d);
+// True if that is news.
+bool gpsh_tcp_deaths_note(struct gpsh_tcp_deaths *d, int pe, const char *reason);
+// A PE of whose death the runtime was not told; from now on it was. -1: none.
+int gpsh_tcp_deaths_take(struct gpsh_tcp_deaths *d);
+// GPUSHMEM_ERR_PE_FAILED and its sentence, if a PE has died; else 0.
+int gpsh_tcp_deaths_fail(const struct gpsh_tcp_deaths *d, const char *what);
 
-// Whether those that nobody may be connected with still listen (tcp_roll.h).
-struct gpsh_tcp_roll {
+// Whether those that nobody may be connected with still listen.
+struct gpsh_tcp_sweep {
     bool under_way;
     int next;        // the PE to be called
     int known;       // deaths that a round has begun after, or found
@@ -31,6 +42,28 @@ struct gpsh_tcp_roll {
     // same of all
     uint64_t *silent_ns;
 };
+
+// The end of a job that no launcher can end: each PE ends its own process, as a launcher would.
+struct gpsh_tcp_end {
+    bool ordered;
+    bool by_exit; // gpushmem_global_exit: exit status `status` at once; else SIGTERM, SIGKILL later
+    int status;
+    int steps; // that were done
+    uint64_t next_ns;
+};
+
+// The first order counts, and an exit ordered before anything was done: the PE that called it has
+// exited, and others may have taken that for a failure. Returns whether this one counts.
+bool gpsh_tcp_end_order(struct gpsh_tcp_end *end, bool by_exit, int status);
+// Does what is due. Returns in how many ms to call it again, -1: nothing was ordered.
+int gpsh_tcp_end_step(struct gpsh_tcp_end *end);
+
+enum { GPSH_TREE_WIDTH = 16 }; // children of a PE
+
+static inline int gpsh_tree_parent(int pe)
+{
+    return (pe - 1) / GPSH_TREE_WIDTH; // PE 0 has none
+}
 
 struct gpsh_tcp_tree {
     pthread_mutex_t lock;   // of everything below
@@ -60,11 +93,12 @@ struct gpsh_tcp_tree {
     int code;                 // a PE gave up: why
     char sentence[GPSH_SENTENCE_BYTES];
     struct gpsh_tcp_deaths deaths;
-    struct gpsh_tcp_roll roll;
+    struct gpsh_tcp_sweep sweep;
     gpsh_pe_death_fn on_death;
     void *on_death_arg;
     struct gpsh_tcp_end end;
-    struct gpsh_tcp_nodes *nodes; // a launcher's job, watched (tcp_nodes.h); NULL: one by unique id
+    struct gpsh_tcp_nodes
+        *nodes; // a launcher's job, watched (tcp_membership.h); NULL: one by unique id
 };
 
 // By which `pe` is called.

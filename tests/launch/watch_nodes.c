@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "bootstrap/tcp_hello.h"
+#include "bootstrap/tcp_wire.h"
 #include "watch_job.h"
 
 enum { STRANGERS = 40, SILENT = 120 };

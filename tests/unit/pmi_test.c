@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "bootstrap/bootstrap_pmi.h"
-#include "bootstrap/pmi_mapping.h"
 #include "bootstrap/pmi_wire.h"
 #include "core/error.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <criterion/criterion.h>
 
-#include "bootstrap/tcp_end.h"
+#include "bootstrap/tcp_tree.h"
 
 Test(tcp_end, nothing_ordered__nothing_due)
 {

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bootstrap/tcp_frame.h"
+#include "bootstrap/tcp_wire.h"
 
 enum { PES = 4 };
 

@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "bootstrap/tcp_hello.h"
+#include "bootstrap/tcp_wire.h"
 
 static const struct gpsh_uniqueid job = {.job = {1}, .secret = {2}, .n_addresses = 1};
 

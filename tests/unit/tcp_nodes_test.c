@@ -5,10 +5,9 @@
 #include <string.h>
 
 #include "bootstrap/node_watch.h"
-#include "bootstrap/tcp_dial.h"
-#include "bootstrap/tcp_nodes.h"
+#include "bootstrap/tcp_connect.h"
+#include "bootstrap/tcp_membership.h"
 #include "bootstrap/tcp_tree.h"
-#include "bootstrap/tcp_tree_state.h"
 #include "core/error.h"
 
 enum { MOST = 700 };

@@ -7,9 +7,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "bootstrap/tcp_dial.h"
+#include "bootstrap/tcp_connect.h"
 #include "bootstrap/tcp_tree.h"
-#include "bootstrap/tcp_tree_state.h"
 #include "core/clock.h"
 
 enum { CALLER = 2, N_PES = 3 };

@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "bootstrap/uniqueid.h"
+#include "bootstrap/tcp_wire.h"
 #include "core/error.h"
 
 static struct gpsh_uniqueid sample(void)

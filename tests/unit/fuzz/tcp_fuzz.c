@@ -4,8 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bootstrap/tcp_frame.h"
-#include "bootstrap/tcp_hello.h"
+#include "bootstrap/tcp_wire.h"
 #include "fuzz.h"
 
 enum { PES = 9 };

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#ifndef GPSH_TCP_ADMISSION_H
+#define GPSH_TCP_ADMISSION_H
+
+#include "bootstrap/tcp_address.h"
+#include "bootstrap/tcp_connection.h"
+#include "bootstrap/tcp_wire.h"
+
 // Sockets that listen, and the recognition of those that call. Whoever says nothing, or nonsense,
 // is put off, and holds up nobody.
-#ifndef GPSH_TCP_GATE_H
-#define GPSH_TCP_GATE_H
-
-#include "bootstrap/tcp_hello.h"
-#include "bootstrap/tcp_loop.h"
 
 struct gpsh_tcp_gate;
 
@@ -39,5 +41,19 @@ int gpsh_tcp_gate_open(struct gpsh_tcp_gate *gate, struct gpsh_tcp_loop *loop,
 void gpsh_tcp_gate_close(struct gpsh_tcp_gate *gate);
 // Puts off those whose time is over. Returns in how many ms to call it again, -1: never.
 int gpsh_tcp_gate_tick(struct gpsh_tcp_gate *gate);
+
+// A port that nobody else gets when its process dies: the process keeps a connection with itself
+// there, of which the listening side has said that it sends no more. However the process ends, the
+// kernel keeps that side for a minute (TIME_WAIT), and with it the port, where nobody listens then.
+
+struct gpsh_tcp_hold {
+    int caller, called; // descriptors, -1: none
+};
+
+// `listener` listens at `address`, does not block, and was told to nobody yet. Where the connection
+// cannot be made the port is as any other.
+void gpsh_tcp_hold_open(struct gpsh_tcp_hold *hold, int listener,
+                        const struct gpsh_tcp_address *address);
+void gpsh_tcp_hold_close(struct gpsh_tcp_hold *hold); // in order: the port is free at once
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #define _GNU_SOURCE // what epoll needs
-#include "bootstrap/tcp_meeting.h"
+#include "bootstrap/tcp_rendezvous.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -11,9 +11,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "bootstrap/tcp_gate.h"
-#include "bootstrap/tcp_link.h"
-#include "bootstrap/tcp_tree_state.h"
+#include "bootstrap/tcp_admission.h"
+#include "bootstrap/tcp_connection.h"
+#include "bootstrap/tcp_tree.h"
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/log.h"
@@ -32,7 +32,7 @@ struct guest {
     struct gpsh_tcp_address listens, from;
 };
 
-struct meeting {
+struct rendezvous {
     struct gpsh_tcp_loop loop;
     struct gpsh_tcp_gate gate;
     int64_t timeout_ms;
@@ -48,7 +48,7 @@ struct meeting {
     char sentence[GPSH_SENTENCE_BYTES];
 };
 
-static void guest_tell(const struct meeting *m, struct gpsh_tcp_link *link)
+static void guest_tell(const struct rendezvous *m, struct gpsh_tcp_link *link)
 {
     struct gpsh_parcel *parcel =
         gpsh_parcel_text(GPSH_FRAME_FAIL, 0, (uint32_t)-m->code, m->sentence);
@@ -59,7 +59,7 @@ static void guest_tell(const struct meeting *m, struct gpsh_tcp_link *link)
 
 // The first wins. Those that are here are told when all have come, or a little later.
 static void __attribute__((format(printf, 3, 4)))
-meeting_fail(struct meeting *m, int code, const char *format, ...)
+rendezvous_fail(struct rendezvous *m, int code, const char *format, ...)
 {
     va_list args;
     if (m->code)
@@ -77,7 +77,7 @@ meeting_fail(struct meeting *m, int code, const char *format, ...)
 }
 
 // PE 0, whose process this mostly is, hears of it last: it may end the process.
-static void meeting_tell(struct meeting *m)
+static void rendezvous_tell(struct rendezvous *m)
 {
     bool waited = m->code == GPUSHMEM_ERR_TIMEOUT || m->gate.accept_error;
     if (!m->tell_ns || (!waited && m->open < m->n_pes && gpsh_clock_ns() < m->tell_ns))
@@ -91,7 +91,7 @@ static void meeting_tell(struct meeting *m)
 }
 
 // "PEs 3, 7 and 2 more of 16", and how many.
-static int meeting_missing(const struct meeting *m, char *text, size_t bytes)
+static int rendezvous_missing(const struct rendezvous *m, char *text, size_t bytes)
 {
     int missing = m->n_pes - m->came, named = 0;
     size_t used = (size_t)snprintf(text, bytes, missing == 1 ? "PE" : "PEs");
@@ -116,7 +116,7 @@ static void guest_frame(struct gpsh_tcp_link *link, struct gpsh_parcel *parcel)
 
 static void guest_lost(struct gpsh_tcp_link *link, const char *why)
 {
-    struct meeting *m = link->owner;
+    struct rendezvous *m = link->owner;
     struct gpsh_tcp_link **at = &m->others;
     (void)why;
     while (*at && *at != link)
@@ -129,22 +129,22 @@ static void guest_lost(struct gpsh_tcp_link *link, const char *why)
     m->open--;
     gpsh_tcp_link_destroy(link);
     if (pe >= 0 && m->came < m->n_pes)
-        meeting_fail(m, GPUSHMEM_ERR_PE_FAILED,
-                     "PE %d ended, or gave up, before all of the %d PEs had come", pe, m->n_pes);
+        rendezvous_fail(m, GPUSHMEM_ERR_PE_FAILED,
+                        "PE %d ended, or gave up, before all of the %d PEs had come", pe, m->n_pes);
 }
 
 static const struct gpsh_tcp_link_ops guest_ops = {.frame = guest_frame, .lost = guest_lost};
 
 // All are here.
-static void meeting_succeed(struct meeting *m)
+static void rendezvous_succeed(struct rendezvous *m)
 {
     for (int pe = m->n_pes - 1; pe >= 0; pe--) {
         int parent = gpsh_tree_parent(pe);
         struct gpsh_parcel *parcel =
             gpsh_parcel_create(GPSH_FRAME_PARENT, parent, 0, sizeof(struct gpsh_tcp_address));
         if (!parcel) {
-            meeting_fail(m, GPUSHMEM_ERR_NO_MEMORY, "no memory to tell %d PEs where to go",
-                         m->n_pes);
+            rendezvous_fail(m, GPUSHMEM_ERR_NO_MEMORY, "no memory to tell %d PEs where to go",
+                            m->n_pes);
             return;
         }
         memcpy(parcel->payload, &m->guests[parent].listens, sizeof m->guests[parent].listens);
@@ -154,27 +154,27 @@ static void meeting_succeed(struct meeting *m)
     m->end_ns = gpsh_clock_ns() + (uint64_t)LINGER_MS * 1000000;
 }
 
-static void meeting_begin(struct meeting *m, const struct gpsh_hello *hello)
+static void rendezvous_begin(struct rendezvous *m, const struct gpsh_hello *hello)
 {
     if (m->began_ns)
         return;
     m->began_ns = gpsh_clock_ns();
     m->first_pe = hello->pe;
     if (hello->n_pes < 1 || hello->n_pes > GPSH_TCP_MOST_PES) {
-        meeting_fail(m, GPUSHMEM_ERR_INVALID,
-                     "PE %d says that the job has %d PEs: n_pes is from 1 to %d", hello->pe,
-                     hello->n_pes, GPSH_TCP_MOST_PES);
+        rendezvous_fail(m, GPUSHMEM_ERR_INVALID,
+                        "PE %d says that the job has %d PEs: n_pes is from 1 to %d", hello->pe,
+                        hello->n_pes, GPSH_TCP_MOST_PES);
         return;
     }
     m->guests = calloc((size_t)hello->n_pes, sizeof *m->guests);
     if (m->guests)
         m->n_pes = hello->n_pes;
     else
-        meeting_fail(m, GPUSHMEM_ERR_NO_MEMORY, "no memory for a list of %d PEs", hello->n_pes);
+        rendezvous_fail(m, GPUSHMEM_ERR_NO_MEMORY, "no memory for a list of %d PEs", hello->n_pes);
 }
 
 // Whether this guest gets a place; else the start is given up.
-static bool guest_fits(struct meeting *m, const struct gpsh_hello *hello,
+static bool guest_fits(struct rendezvous *m, const struct gpsh_hello *hello,
                        const struct gpsh_tcp_address *from)
 {
     char here[GPSH_TCP_TEXT_BYTES], there[GPSH_TCP_TEXT_BYTES];
@@ -182,25 +182,27 @@ static bool guest_fits(struct meeting *m, const struct gpsh_hello *hello,
     if (m->code)
         return false;
     if (hello->n_pes != m->n_pes)
-        meeting_fail(m, GPUSHMEM_ERR_INVALID,
-                     "PE %d says that the job has %d PEs, PE %d says %d: all pass the same n_pes",
-                     hello->pe, hello->n_pes, m->first_pe, m->n_pes);
+        rendezvous_fail(
+            m, GPUSHMEM_ERR_INVALID,
+            "PE %d says that the job has %d PEs, PE %d says %d: all pass the same n_pes", hello->pe,
+            hello->n_pes, m->first_pe, m->n_pes);
     else if (hello->pe < 0 || hello->pe >= m->n_pes)
-        meeting_fail(m, GPUSHMEM_ERR_INVALID,
-                     "a process (%s) says that it is PE %d of %d: ranks go from 0 to %d", here,
-                     hello->pe, m->n_pes, m->n_pes - 1);
+        rendezvous_fail(m, GPUSHMEM_ERR_INVALID,
+                        "a process (%s) says that it is PE %d of %d: ranks go from 0 to %d", here,
+                        hello->pe, m->n_pes, m->n_pes - 1);
     else if (m->guests[hello->pe].link)
-        meeting_fail(m, GPUSHMEM_ERR_INVALID,
-                     "two processes say that they are PE %d (%s and %s): each needs a rank of its "
-                     "own",
-                     hello->pe, gpsh_tcp_address_text(&m->guests[hello->pe].from, there), here);
+        rendezvous_fail(
+            m, GPUSHMEM_ERR_INVALID,
+            "two processes say that they are PE %d (%s and %s): each needs a rank of its "
+            "own",
+            hello->pe, gpsh_tcp_address_text(&m->guests[hello->pe].from, there), here);
     return !m->code;
 }
 
 static void guest_admit(struct gpsh_tcp_gate *gate, int fd, const struct gpsh_hello *hello,
                         const struct gpsh_tcp_address *from)
 {
-    struct meeting *m = gate->owner;
+    struct rendezvous *m = gate->owner;
     struct gpsh_tcp_link *link = gpsh_tcp_link_create(&m->loop, fd, -1, &guest_ops, m);
     if (!link)
         return;
@@ -208,7 +210,7 @@ static void guest_admit(struct gpsh_tcp_gate *gate, int fd, const struct gpsh_he
     bool late = m->code && !m->tell_ns;
     link->next = m->others;
     m->others = link;
-    meeting_begin(m, hello);
+    rendezvous_begin(m, hello);
     if (!guest_fits(m, hello, from)) {
         if (late)
             guest_tell(m, link);
@@ -219,50 +221,51 @@ static void guest_admit(struct gpsh_tcp_gate *gate, int fd, const struct gpsh_he
     link->pe = hello->pe;
     m->guests[hello->pe] = (struct guest){.link = link, .listens = hello->listens, .from = *from};
     if (++m->came == m->n_pes)
-        meeting_succeed(m);
+        rendezvous_succeed(m);
 }
 
-static void meeting_check_files(struct meeting *m)
+static void meeting_check_files(struct rendezvous *m)
 {
     struct rlimit limit = {0};
     getrlimit(RLIMIT_NOFILE, &limit);
     if (m->gate.accept_error)
-        meeting_fail(m, GPUSHMEM_ERR_SYSTEM,
-                     "the process where the %d PEs meet cannot take more connections (%s): it may "
-                     "have %llu files open, and each PE needs one at the start; raise that (ulimit "
-                     "-n)",
-                     m->n_pes, strerror(m->gate.accept_error), (unsigned long long)limit.rlim_cur);
+        rendezvous_fail(
+            m, GPUSHMEM_ERR_SYSTEM,
+            "the process where the %d PEs meet cannot take more connections (%s): it may "
+            "have %llu files open, and each PE needs one at the start; raise that (ulimit "
+            "-n)",
+            m->n_pes, strerror(m->gate.accept_error), (unsigned long long)limit.rlim_cur);
 }
 
-static void meeting_check_time(struct meeting *m)
+static void meeting_check_time(struct rendezvous *m)
 {
     char missing[160], where[GPSH_TCP_TEXT_BYTES];
     if (!m->began_ns || m->end_ns)
         return;
     int64_t waited_ms = (int64_t)((gpsh_clock_ns() - m->began_ns) / 1000000);
     if (waited_ms >= m->timeout_ms) {
-        meeting_missing(m, missing, sizeof missing);
-        meeting_fail(m, GPUSHMEM_ERR_TIMEOUT,
-                     "%s did not come within %g s (GPUSHMEM_BOOTSTRAP_TIMEOUT_MS): were they "
-                     "started, did they get this unique id, and can they reach %s?",
-                     missing, (double)m->timeout_ms / 1000,
-                     gpsh_tcp_address_text(&m->gate.id.address[0], where));
+        rendezvous_missing(m, missing, sizeof missing);
+        rendezvous_fail(m, GPUSHMEM_ERR_TIMEOUT,
+                        "%s did not come within %g s (GPUSHMEM_BOOTSTRAP_TIMEOUT_MS): were they "
+                        "started, did they get this unique id, and can they reach %s?",
+                        missing, (double)m->timeout_ms / 1000,
+                        gpsh_tcp_address_text(&m->gate.id.address[0], where));
     } else if (waited_ms >= REMARK_AFTER_MS && !m->remarked) {
         m->remarked = true;
-        meeting_missing(m, missing, sizeof missing);
+        rendezvous_missing(m, missing, sizeof missing);
         GPSH_LOG(WARN, "bootstrap", "waiting for %s", missing);
     }
 }
 
 // All have been told, and gone, or had the time for it.
-static bool meeting_is_over(const struct meeting *m)
+static bool meeting_is_over(const struct rendezvous *m)
 {
     if (!m->end_ns)
         return false;
     return (!m->open && !m->code) || gpsh_clock_ns() >= m->end_ns;
 }
 
-static void meeting_destroy(struct meeting *m)
+static void rendezvous_destroy(struct rendezvous *m)
 {
     for (int pe = 0; pe < m->n_pes; pe++)
         gpsh_tcp_link_destroy(m->guests[pe].link);
@@ -277,10 +280,10 @@ static void meeting_destroy(struct meeting *m)
     free(m);
 }
 
-static void *meeting_run(void *arg)
+static void *rendezvous_run(void *arg)
 {
     enum { LOOK_MS = 100 };
-    struct meeting *m = arg;
+    struct rendezvous *m = arg;
     while (!meeting_is_over(m)) {
         uint32_t events;
         int tick = gpsh_tcp_gate_tick(&m->gate), ms = m->began_ns ? LOOK_MS : -1;
@@ -290,15 +293,15 @@ static void *meeting_run(void *arg)
             watch->ready(watch, events);
         meeting_check_files(m);
         meeting_check_time(m);
-        meeting_tell(m);
+        rendezvous_tell(m);
         if (m->gate.accept_error)
             break; // it would be ready again and again
     }
-    meeting_destroy(m);
+    rendezvous_destroy(m);
     return NULL;
 }
 
-static int meeting_open(struct meeting *m, const char *interface)
+static int rendezvous_open(struct rendezvous *m, const char *interface)
 {
     struct gpsh_uniqueid id = {.n_addresses = 0};
     int error = gpsh_random(id.job, sizeof id.job);
@@ -321,24 +324,24 @@ static int meeting_open(struct meeting *m, const char *interface)
     return status;
 }
 
-int gpsh_tcp_meeting_start(const char *interface, int64_t timeout_ms,
-                           struct gpushmem_uniqueid *packed)
+int gpsh_tcp_rendezvous_start(const char *interface, int64_t timeout_ms,
+                              struct gpushmem_uniqueid *packed)
 {
     pthread_t thread;
-    struct meeting *m = calloc(1, sizeof *m);
+    struct rendezvous *m = calloc(1, sizeof *m);
     if (!m)
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for a unique id");
     m->timeout_ms = timeout_ms;
-    int status = meeting_open(m, interface);
+    int status = rendezvous_open(m, interface);
     if (status) {
         free(m);
         return status;
     }
     struct gpushmem_uniqueid made;
     gpsh_uniqueid_pack(&m->gate.id, &made);
-    int error = gpsh_thread_start(&thread, "gpushmem-meet", meeting_run, m);
+    int error = gpsh_thread_start(&thread, "gpushmem-meet", rendezvous_run, m);
     if (error) {
-        meeting_destroy(m);
+        rendezvous_destroy(m);
         return gpsh_fail(GPUSHMEM_ERR_SYSTEM, "cannot start a thread: %s", strerror(error));
     }
     pthread_detach(thread);

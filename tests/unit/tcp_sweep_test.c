@@ -5,10 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bootstrap/tcp_dial.h"
-#include "bootstrap/tcp_roll.h"
+#include "bootstrap/tcp_connect.h"
+#include "bootstrap/tcp_membership.h"
 #include "bootstrap/tcp_tree.h"
-#include "bootstrap/tcp_tree_state.h"
 #include "core/error.h"
 
 enum { N_PES = 40 };
@@ -63,8 +62,8 @@ static void pass(struct gpsh_tcp_tree *t, int ms)
 {
     pthread_mutex_lock(&t->lock);
     for (; ms > 0; ms--) {
-        while (gpsh_tcp_roll_due(t) == 0)
-            gpsh_tcp_roll_step(t);
+        while (gpsh_tcp_sweep_due(t) == 0)
+            gpsh_tcp_sweep_step(t);
         fake_ns += 1000000;
     }
     pthread_mutex_unlock(&t->lock);
@@ -78,7 +77,7 @@ static int calls(int first, int last)
     return n;
 }
 
-Test(tcp_roll, nobody_died__nobody_is_called)
+Test(tcp_sweep, nobody_died__nobody_is_called)
 {
     struct gpsh_tcp_tree *t = job(0);
     pass(t, 10000);
@@ -87,7 +86,7 @@ Test(tcp_roll, nobody_died__nobody_is_called)
 }
 
 // PE 20 has lost its parent. A firewall may refuse calls to the others, which nobody made before.
-Test(tcp_roll, pe_whose_parent_lives__is_not_called)
+Test(tcp_sweep, pe_whose_parent_lives__is_not_called)
 {
     struct gpsh_tcp_tree *t = job(0);
     for (int pe = 0; pe < N_PES; pe++)
@@ -101,7 +100,7 @@ Test(tcp_roll, pe_whose_parent_lives__is_not_called)
     gpsh_tcp_tree_destroy(t);
 }
 
-Test(tcp_roll, parent_and_children_died__all_are_named_in_one_round)
+Test(tcp_sweep, parent_and_children_died__all_are_named_in_one_round)
 {
     struct gpsh_tcp_tree *t = job(1);
     presence[2] = presence[16] = presence[35] = GPSH_TCP_ABSENT;
@@ -119,7 +118,7 @@ Test(tcp_roll, parent_and_children_died__all_are_named_in_one_round)
 }
 
 // It was there when it was called, and has never called itself.
-Test(tcp_roll, stopped_pe_dies_later__is_named)
+Test(tcp_sweep, stopped_pe_dies_later__is_named)
 {
     struct gpsh_tcp_tree *t = job(1);
     die(t, 0);
@@ -132,14 +131,14 @@ Test(tcp_roll, stopped_pe_dies_later__is_named)
 }
 
 // PE 17 may have died when its turn is over: only another round finds it.
-Test(tcp_roll, death_heard_of_during_a_round__another_round_soon)
+Test(tcp_sweep, death_heard_of_during_a_round__another_round_soon)
 {
     struct gpsh_tcp_tree *t = job(0);
     for (int pe = 33; pe < N_PES; pe++)
         presence[pe] = GPSH_TCP_PRESENT;
     die(t, 2);
     pass(t, 100000); // pauses have grown
-    for (int ms = 0; ms < 100000 && t->roll.next < 35; ms++)
+    for (int ms = 0; ms < 100000 && t->sweep.next < 35; ms++)
         pass(t, 1);
     for (int pe = 3; pe < N_PES; pe++)
         presence[pe] = GPSH_TCP_ABSENT;
@@ -150,19 +149,19 @@ Test(tcp_roll, death_heard_of_during_a_round__another_round_soon)
     gpsh_tcp_tree_destroy(t);
 }
 
-Test(tcp_roll, pes_that_say_nothing__others_are_served_meanwhile)
+Test(tcp_sweep, pes_that_say_nothing__others_are_served_meanwhile)
 {
     struct gpsh_tcp_tree *t = job(0);
     die(t, 1);
     pass(t, 310);
     cr_assert_eq(calls(17, 32), 1);
-    cr_expect_gt(gpsh_tcp_roll_due(t), 0);
+    cr_expect_gt(gpsh_tcp_sweep_due(t), 0);
     pass(t, 1000);
     cr_expect_geq(calls(17, 32), 16);
     gpsh_tcp_tree_destroy(t);
 }
 
-Test(tcp_roll, host_does_not_answer_for_long__has_vanished)
+Test(tcp_sweep, host_does_not_answer_for_long__has_vanished)
 {
     struct gpsh_tcp_tree *t = job(1);
     presence[2] = GPSH_TCP_UNREACHED;
@@ -175,7 +174,7 @@ Test(tcp_roll, host_does_not_answer_for_long__has_vanished)
     gpsh_tcp_tree_destroy(t);
 }
 
-Test(tcp_roll, host_answers_now_and_then__has_not_vanished)
+Test(tcp_sweep, host_answers_now_and_then__has_not_vanished)
 {
     struct gpsh_tcp_tree *t = job(1);
     die(t, 0);
@@ -187,7 +186,7 @@ Test(tcp_roll, host_answers_now_and_then__has_not_vanished)
     gpsh_tcp_tree_destroy(t);
 }
 
-Test(tcp_roll, root_no_more__calls_no_more)
+Test(tcp_sweep, root_no_more__calls_no_more)
 {
     struct gpsh_tcp_tree *t = job(1);
     struct gpsh_tcp_link above = {.pe = 0};
@@ -209,7 +208,7 @@ static bool has_told(int pe)
     return pe == 5;
 }
 
-Test(tcp_roll, while_pes_leave__who_has_told_is_not_named)
+Test(tcp_sweep, while_pes_leave__who_has_told_is_not_named)
 {
     struct gpsh_tcp_tree *t = job(1);
     presence[5] = presence[6] = GPSH_TCP_ABSENT;

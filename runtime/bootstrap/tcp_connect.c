@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #define _GNU_SOURCE // SOCK_CLOEXEC
-#include "bootstrap/tcp_dial.h"
+#include "bootstrap/tcp_connect.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "bootstrap/tcp_link.h"
+#include "bootstrap/tcp_connection.h"
 #include "core/clock.h"
 #include "core/error.h"
 

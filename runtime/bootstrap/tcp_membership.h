@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// Who of the job lives: the one detector of deaths between PEs that are connected by TCP.
+#ifndef GPSH_TCP_MEMBERSHIP_H
+#define GPSH_TCP_MEMBERSHIP_H
+
+#include "bootstrap/tcp_tree_state.h"
+
+// PEs that die together may have been connected with each other alone: then no living PE sees a
+// connection end. So after a death the PE without a parent calls, one after the other, those whose
+// parent by number has died and that have not called it themselves; and again later, for those that
+// die then. For jobs by unique id. All with the tree's lock.
+// In how many ms a step is due; -1: none is.
+int gpsh_tcp_sweep_due(const struct gpsh_tcp_tree *t);
+// Calls one PE, if that is due. Without the lock meanwhile, for half a second at most.
+void gpsh_tcp_sweep_step(struct gpsh_tcp_tree *t);
+
 // The tree of PEs where a launcher has started them on several nodes and tells nobody who dies: it
 // exchanges nothing and hears of deaths alone. On each node the lowest-numbered PE that lives is
 // connected with another node's, and the node's other PEs with it, so that each node has one
 // connection upwards. Each PE looks for its own way into the tree, at first and whenever the PE
 // above it dies (docs/adr/0016-failures.md).
-#ifndef GPSH_TCP_NODES_H
-#define GPSH_TCP_NODES_H
-
-#include <stdbool.h>
-#include <stdint.h>
-
-#include "bootstrap/uniqueid.h"
-
-struct gpsh_tcp_tree;
-struct gpsh_tcp_nodes;
-struct gpsh_tcp_link;
-
 // Before the tree's thread is started. node[n_pes] is the smallest PE of each one's node;
 // addresses[n_pes], which is taken, is where they listen; a version of 0 marks a PE that takes no
 // part. `secret`, of all who do, takes the place of the id's. 0 or GPUSHMEM_ERR_NO_MEMORY.

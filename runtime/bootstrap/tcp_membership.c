@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A lost connection does not mean a dead PE here: something between two nodes may have cut it, and
-// the network that the data takes may be well. So the PE at the other end is called, and counts as
-// dead if nobody listens there any more, or a stranger. A firewall can make it look so, too: on
-// other nodes that proves something only to a PE that has reached another node before.
-//
-// PEs that die at the same time may have known of each other alone. So after each death the watcher
-// of each node looks after its own node and after the next one that lives, in a ring.
+// Who decides that a PE has died, and by what:
+//   by unique id     its connection ended without a goodbye (tcp_tree.c, tree_link_lost); or it was
+//                    called, by a PE that lost its parent or in a sweep, and nobody or a stranger
+//                    is at its port
+//   by a launcher    its connection ended, and then nobody or a stranger is at its port; or it was
+//                    called, on the way into the tree or in a visit, and nobody is
+//   by another's word, over the tree, or by somebody of this node (gpsh_tcp_tree_tell_death)
+// Each ends in gpsh_tree_note_death: the list below keeps the first word about a PE, the neighbours
+// are told, and the tree's thread tells the runtime (bootstrap.h: on_death), which is where
+// runtime/progress learns of it. PEs that leave in order are no deaths: gpsh_tree_may_have_left.
 #define _GNU_SOURCE // clock_gettime
-#include "bootstrap/tcp_nodes.h"
+#include "bootstrap/tcp_membership.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -15,11 +18,104 @@
 #include <string.h>
 #include <time.h>
 
-#include "bootstrap/tcp_dial.h"
+#include "bootstrap/tcp_connect.h"
 #include "bootstrap/tcp_tree_state.h"
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/log.h"
+
+// ------------------------------------------------------------------------------------------
+// jobs by unique id: PEs whose parent died are called
+
+enum {
+    FIRST_MS = 300, // PEs that lost their parent call another PE meanwhile
+    MOST_MS = 10000,
+    SERVE_MS = 20,  // for events of others, after a call of a PE that is not dead
+    PROVE_MS = 500, // for one PE; others wait meanwhile
+    SILENT_S = 35,  // a host that has not answered for so long has vanished, as for keepalive
+};
+
+int gpsh_tcp_sweep_due(const struct gpsh_tcp_tree *t)
+{
+    const struct gpsh_tcp_sweep *sweep = &t->sweep;
+    uint64_t now = gpsh_clock_ns();
+    if (t->nodes || t->parent || t->leaving || !t->addresses || !t->deaths.noted)
+        return -1;
+    if (now >= sweep->due_ns || (!sweep->under_way && sweep->known != t->deaths.noted))
+        return 0;
+    return (int)((sweep->due_ns - now) / 1000000) + 1;
+}
+
+static void wait_until(struct gpsh_tcp_sweep *sweep, int ms)
+{
+    sweep->due_ns = gpsh_clock_ns() + (uint64_t)ms * 1000000;
+}
+
+static void put_off(struct gpsh_tcp_sweep *sweep, int ms)
+{
+    sweep->under_way = false;
+    sweep->next = 0;
+    sweep->pause_ms = ms < MOST_MS ? ms : MOST_MS;
+    wait_until(sweep, sweep->pause_ms);
+}
+
+// The parent of any other PE lives, is connected with it, and would say that it died.
+static bool is_called(const struct gpsh_tcp_tree *t, int pe)
+{
+    const struct gpsh_tcp_death *list = t->deaths.list;
+    bool has_parent = pe > 0 && !list[gpsh_tree_parent(pe)].died;
+    return pe != t->my_pe && !list[pe].died && !has_parent && !gpsh_tree_link_to(t, pe);
+}
+
+// A host takes the connections among its PEs along.
+static bool has_vanished(struct gpsh_tcp_tree *t, int pe, enum gpsh_tcp_presence presence)
+{
+    uint64_t now = gpsh_clock_ns();
+    if (!t->sweep.silent_ns)
+        t->sweep.silent_ns = calloc((size_t)t->n_pes, sizeof *t->sweep.silent_ns);
+    uint64_t *since = t->sweep.silent_ns ? &t->sweep.silent_ns[pe] : NULL;
+    if (!since || presence == GPSH_TCP_UNSURE)
+        return false;
+    if (presence != GPSH_TCP_UNREACHED)
+        *since = 0;
+    else if (!*since)
+        *since = now;
+    return *since && now - *since >= SILENT_S * (uint64_t)1000000000;
+}
+
+static void call(struct gpsh_tcp_tree *t, int pe)
+{
+    int noted = t->deaths.noted;
+    enum gpsh_tcp_presence presence = gpsh_tree_prove(t, pe, PROVE_MS);
+    if (gpsh_tcp_has_ended(presence))
+        gpsh_tree_note_gone(t, pe, "nobody listens any more where it did");
+    else if (has_vanished(t, pe, presence))
+        gpsh_tree_note_gone(t, pe, "its host has not answered for 35 s");
+    if (t->deaths.noted == noted)
+        wait_until(&t->sweep, SERVE_MS);
+    else // its children have higher numbers: their turn comes
+        t->sweep.known++;
+}
+
+void gpsh_tcp_sweep_step(struct gpsh_tcp_tree *t)
+{
+    struct gpsh_tcp_sweep *sweep = &t->sweep;
+    sweep->under_way &= !t->parent;
+    if (gpsh_tcp_sweep_due(t))
+        return;
+    if (!sweep->under_way && sweep->known != t->deaths.noted) {
+        sweep->known = t->deaths.noted;
+        put_off(sweep, FIRST_MS);
+        return;
+    }
+    sweep->under_way = true;
+    while (sweep->next < t->n_pes && !is_called(t, sweep->next))
+        sweep->next++;
+    if (sweep->next < t->n_pes)
+        call(t, sweep->next++);
+    else // one that lived when it was called may die later
+        put_off(sweep, 3 * sweep->pause_ms);
+}
 
 enum {
     PROBE_MS = 2000,

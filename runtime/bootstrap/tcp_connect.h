@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Calling a process that listens: the other side of tcp_gate.h. Blocks until a deadline.
-#ifndef GPSH_TCP_DIAL_H
-#define GPSH_TCP_DIAL_H
+// Calling a process that listens: the other side of tcp_admission.h. Blocks until a deadline.
+#ifndef GPSH_TCP_CONNECT_H
+#define GPSH_TCP_CONNECT_H
 
-#include "bootstrap/tcp_hello.h"
+#include "bootstrap/tcp_wire.h"
 
 // Connects to one of addresses[n] and makes sure that the process there knows the secret of `id`,
 // and knows that this process does. `hello`: purpose, pe and n_pes are set; `prepare` (or NULL) is
