@@ -54,12 +54,13 @@ needed() {
         while read -r path; do [ ! -f "$path" ] || echo "${path#"$build/"}"; done
 }
 
-# run_tests REGEX: prints the first test that failed.
+# run_tests REGEX [all]: prints the first test that failed, or all of them.
 run_tests() {
-    local leave=''
+    local leave='' stop=1
+    [ "${2:-}" != all ] || stop=''
     [ ${#bad[@]} = 0 ] || leave="^($(IFS='|' && echo "${bad[*]//./[.]}"))\$"
     # A fault may hang a test: the limit is far above what any of them takes.
-    ctest --test-dir "$build" -R "$1" ${leave:+-E "$leave"} -j "$(nproc)" --timeout 90 ${2---stop-on-failure} 2>/dev/null |
+    ctest --test-dir "$build" -R "$1" ${leave:+-E "$leave"} -j "$(nproc)" --timeout 90 ${stop:+--stop-on-failure} 2>/dev/null |
         sed -nE 's/^ *[0-9]+\/[0-9]+ Test +#[0-9]+: ([^ ]+) .*(\*\*\*Failed|\*\*\*Timeout|\*\*\*Exception|\*\*\*Not Run|\(Failed\)).*/\1/p'
 }
 
@@ -114,6 +115,6 @@ regex() {
 
 copy_make
 all=$(each regex)
-mapfile -t bad < <(run_tests "${all%|}" '')
+mapfile -t bad < <(run_tests "${all%|}" all)
 [ ${#bad[@]} = 0 ] || echo "without any fault: ${bad[*]}"
 each one
