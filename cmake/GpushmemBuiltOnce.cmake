@@ -1,5 +1,5 @@
 # What the programs with kernels of this build, on CPU threads, need not compile each: the longest functions of the emulation
-# and, where there are tests, the device headers. Reasons and measurements: docs/adr/0035-emulation-built-once.md.
+# and, where there are tests, the device headers. Reasons and measurements: docs/design/building.md.
 
 # gpushmem_built_once(TARGET source...): links the one and takes the other. Sources that set macros for the device headers
 # compile these headers themselves, and with GPUSHMEM_DEVICE_CHECKS all of it. One that does so by way of another header, or

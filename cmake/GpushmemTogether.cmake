@@ -1,6 +1,6 @@
 # Where no GPU will run them, programs for GPUs need not exist: what tells whether nvcc takes their sources is one file that
 # includes many of them, each within a namespace of its own. nvcc takes 6 s for every file before it has seen any code
-# (docs/adr/0050-a-shorter-run.md). tests/run.sh sets the option; the programs can be built by name all the same.
+# (docs/design/building.md). tests/run.sh sets the option; the programs can be built by name all the same.
 option(GPUSHMEM_CUDA_TOGETHER "Compile the sources of GPU programs together, and leave the programs out of 'all'" OFF)
 
 # gpushmem_together(PROGRAM source...): what gpushmem_add_cuda_program calls. Leaves the program out, and takes its sources.

@@ -487,7 +487,7 @@ GPSH_DEV void gpsh_dev_nap(void)
 
 // A pause after a command, before the first look at its answer: a look that comes at once misses
 // the answer, which is still on its way, and costs a whole PCIe round trip (median from command to
-// answer: 3.0 us, with the pause 2.1; docs/adr/0003-command-ring.md).
+// answer: 3.0 us, with the pause 2.1; docs/design/kernels.md).
 #if !defined(GPUSHMEM_TRAVEL_CLOCKS)
 #define GPUSHMEM_TRAVEL_CLOCKS 450
 #endif

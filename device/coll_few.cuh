@@ -3,7 +3,7 @@
 // member, and the host has worked out all addresses (gpushmem/impl/coll_few.h). The packets are
 // those of coll_ll.cuh, and other members may go that way for the same operation. A lone warp takes
 // 4 to 6 cycles for each instruction and several share them, so that the instructions of the
-// general way are most of what such an operation takes. docs/adr/0053.
+// general way are most of what such an operation takes. docs/design/collectives.md.
 #ifndef GPUSHMEM_DEVICE_COLL_FEW_CUH
 #define GPUSHMEM_DEVICE_COLL_FEW_CUH
 

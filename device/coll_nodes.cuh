@@ -3,7 +3,7 @@
 // crosses to it once: to one of its members, the holder, which gives it to the others there by
 // stores. It goes in pieces, each the work of one block, which waits for no block of other members
 // but the one with its number.
-// docs/adr/0055-streams-by-nodes.md.
+// docs/design/collectives.md.
 #ifndef GPUSHMEM_DEVICE_COLL_NODES_CUH
 #define GPUSHMEM_DEVICE_COLL_NODES_CUH
 

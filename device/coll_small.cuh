@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Small operations between two members in kernels, in few instructions: each thread has one unit
 // of 8 bytes at most. The packets are those of coll_ll.cuh, and the other member may go that way
-// for the same operation. docs/adr/0054.
+// for the same operation. docs/design/collectives.md.
 #ifndef GPUSHMEM_DEVICE_COLL_SMALL_CUH
 #define GPUSHMEM_DEVICE_COLL_SMALL_CUH
 

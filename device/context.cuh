@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contexts: which rings a context's operations go through, its fence and quiet, and how kernels get
 // one. A context with a ring of its own is a handle with that ring alone: what works with a handle
-// works with it. docs/adr/0012-contexts-of-kernels.md says why it is made like this.
+// works with it. docs/design/kernels.md says why it is made like this.
 #ifndef GPUSHMEM_DEVICE_CONTEXT_CUH
 #define GPUSHMEM_DEVICE_CONTEXT_CUH
 

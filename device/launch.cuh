@@ -279,7 +279,7 @@ static inline int gpushmem_launch_wait(gpushmem_stream_t stream)
 #else
 
 // What the library calls to put an operation into an emulated stream, and to wait for all kernels.
-// gpushmem's own programs link it (docs/adr/0035-emulation-built-once.md).
+// gpushmem's own programs link it (docs/design/building.md).
 #if defined(GPSH_EMU_LINKED)
 int gpsh_emu_enqueue(gpushmem_stream_t stream, const struct gpushmem_stream_op *op);
 #else

@@ -2,7 +2,7 @@
 // Puts of single values by all threads of a warp, each to a place of its own. Neighbouring lanes
 // whose places are neighbours at one PE share a command of the ring. The threads come together by
 // the call's contract: for calls of single threads, which may be anywhere in a program's branches,
-// docs/adr/0003-command-ring.md says why not.
+// docs/design/kernels.md says why not.
 #ifndef GPUSHMEM_DEVICE_PATH_WARP_CUH
 #define GPUSHMEM_DEVICE_PATH_WARP_CUH
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Teams in kernels: an operation's view of its team, the flags that members tell each other, begin
-// and end. Design: docs/adr/0028-teams-and-collectives.md, 0030-collectives-in-kernels.md.
+// and end. Design: docs/design/teams.md, docs/design/collectives.md.
 #ifndef GPUSHMEM_DEVICE_TEAM_CUH
 #define GPUSHMEM_DEVICE_TEAM_CUH
 

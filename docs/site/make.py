@@ -35,7 +35,7 @@ class Site:
         listed = len(self.pages)
         self.render_all()
         linked = sorted(list(self.pages.values())[listed:], key=lambda page: page.url)
-        for title, start in (("Examples", "examples/"), ("Decisions", "adr/"), ("Other pages", "")):
+        for title, start in (("Examples", "examples/"), ("Decisions", "design/"), ("Other pages", "")):
             self.parts.append((title, [page for page in linked if page.url.startswith(start) and not page.part]))
             for page in self.parts[-1][1]:
                 page.part = title

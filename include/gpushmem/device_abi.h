@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What host and device agree on: the command ring and its replies (impl/command_ring.h), teams and
 // their collectives (impl/team_layout.h), errors, and the handle of kernels. Plain data, versioned;
-// compiles as C11, C++17 and CUDA. docs/adr/0003-command-ring.md says why it looks like this.
+// compiles as C11, C++17 and CUDA. docs/design/kernels.md says why it looks like this.
 #ifndef GPUSHMEM_DEVICE_ABI_H
 #define GPUSHMEM_DEVICE_ABI_H
 

@@ -459,7 +459,7 @@ GPUSHMEM_API int gpushmem_signal_wait_until_status(const uint64_t *sig, enum gpu
 // with _status they write it to *before and return a status. The others return a status, at once.
 // The _nbi forms write the previous value to *fetch, where it is valid after quiet. If NIC atomics
 // are atomic only among themselves, 4-byte updates block until they are complete
-// (docs/adr/0010-four-byte-atomics.md). fetch_inc and inc add one. Integers wrap. float and double
+// (docs/design/atomics.md). fetch_inc and inc add one. Integers wrap. float and double
 // are moved bit by bit. OpenSHMEM 1.5, section 9.7.
 //   GPUSHMEM_ERR_ALIGNMENT  the address is not a multiple of the word's size
 #define GPUSHMEM_DECLARE(NAME, TYPE)                                                               \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A heap that is exhausted grows on all PEs, or on none. docs/adr/0026-heaps-that-grow.md.
+// A heap that is exhausted grows on all PEs, or on none. docs/design/memory.md.
 #ifndef GPSH_GROWTH_H
 #define GPSH_GROWTH_H
 

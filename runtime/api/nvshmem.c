@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What gpushmem/compat/nvshmem.h calls beside the library's own functions: start and end, failures.
-// docs/adr/0036-nvshmem-host.md.
+// docs/design/compatibility.md.
 #include <stdatomic.h>
 #include <string.h>
 

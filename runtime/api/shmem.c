@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What gpushmem/compat/shmem.h calls beside the library's own functions.
-// docs/adr/0034-openshmem.md.
+// docs/design/compatibility.md.
 #include "gpushmem/compat/shmem.h"
 
 #include <stdatomic.h>

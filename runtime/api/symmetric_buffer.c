@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Buffers of the program as symmetric memory: each PE's pages move into a block of the heap.
-// docs/adr/0027-buffers-of-the-program.md.
+// docs/design/memory.md.
 #include <pthread.h>
 
 #include "api/argument.h"

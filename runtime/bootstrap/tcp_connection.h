@@ -82,7 +82,7 @@ bool gpsh_tcp_link_has_arrived(const struct gpsh_tcp_link *link);
 // 35 s, as NICs notice it.
 void gpsh_tcp_link_options(int fd);
 
-// A connection between nodes of a launcher's job: see docs/adr/0016-failures.md.
+// A connection between nodes of a launcher's job: see docs/design/failures.md.
 enum { GPSH_TCP_NODE_PATIENCE_S = 90 };
 void gpsh_tcp_link_be_patient(struct gpsh_tcp_link *link);
 

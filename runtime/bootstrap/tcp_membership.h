@@ -18,7 +18,7 @@ void gpsh_tcp_sweep_step(struct gpsh_tcp_tree *t);
 // exchanges nothing and hears of deaths alone. On each node the lowest-numbered PE that lives is
 // connected with another node's, and the node's other PEs with it, so that each node has one
 // connection upwards. Each PE looks for its own way into the tree, at first and whenever the PE
-// above it dies (docs/adr/0016-failures.md).
+// above it dies (docs/design/failures.md).
 // Before the tree's thread is started. node[n_pes] is the smallest PE of each one's node;
 // addresses[n_pes], which is taken, is where they listen; a version of 0 marks a PE that takes no
 // part. `secret`, of all who do, takes the place of the id's. 0 or GPUSHMEM_ERR_NO_MEMORY.

@@ -34,7 +34,7 @@ gpsh_coll_fn gpsh_coll_run;
 // Between gpsh_coll_enter and _leave. From member to member:
 gpsh_coll_fn gpsh_coll_broadcast_direct, gpsh_coll_fcollect_direct, gpsh_coll_alltoall_direct,
     gpsh_coll_alltoalls_direct;
-// To each other node once (docs/adr/0051-large-collectives-by-nodes.md):
+// To each other node once (docs/design/collectives.md):
 gpsh_coll_fn gpsh_coll_broadcast_nodes, gpsh_coll_fcollect_nodes;
 // With its meetings: nobody knows the sizes before.
 gpsh_coll_fn gpsh_coll_collect;
@@ -49,7 +49,7 @@ gpsh_coll_fn gpsh_coll_reduce_small, gpsh_coll_reducescatter_small, gpsh_coll_sc
 gpsh_coll_fn gpsh_coll_reduce_shares, gpsh_coll_reducescatter_shares, gpsh_coll_scan_shares;
 // The same, but results cross to each node once.
 gpsh_coll_fn gpsh_coll_reduce_nodes;
-// From node to node (docs/adr/0052-sums-from-node-to-node.md).
+// From node to node (docs/design/collectives.md).
 gpsh_coll_fn gpsh_coll_reduce_chain, gpsh_coll_reduce_chain_wide, gpsh_coll_reducescatter_chain,
     gpsh_coll_scan_chain;
 

@@ -2,7 +2,7 @@
 // Folds that go from node to node in a team with nodes: each share of the elements has a holder on
 // each node (comm/team_nodes.h), which folds the node's sources behind what the nodes before have
 // folded. That is the fold from the left if the nodes follow each other in the team. Piece follows
-// piece, so that all nodes work at once. docs/adr/0052-sums-from-node-to-node.md.
+// piece, so that all nodes work at once. docs/design/collectives.md.
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Which collective call a PE is in. Every barrier carries a digest of it, so that PEs that meet in
-// different calls, or with different arguments, find out at no extra cost (docs/adr/0015).
+// different calls, or with different arguments, find out at no extra cost
+// (docs/design/compatibility.md).
 #ifndef GPSH_COLLECTIVE_H
 #define GPSH_COLLECTIVE_H
 

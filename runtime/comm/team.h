@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Teams of this PE: a table of slots. docs/adr/0028-teams-and-collectives.md.
+// Teams of this PE: a table of slots. docs/design/teams.md.
 #ifndef GPSH_TEAM_H
 #define GPSH_TEAM_H
 

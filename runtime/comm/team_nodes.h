@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The members of a team in groups: by nodes, where members of one node see each other's words and
-// those of different nodes do not, or each alone. docs/adr/0048-collectives-by-nodes.md.
+// those of different nodes do not, or each alone. docs/design/collectives.md.
 #ifndef GPSH_TEAM_NODES_H
 #define GPSH_TEAM_NODES_H
 

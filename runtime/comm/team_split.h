@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // New teams: out of a parent's members, of those that live, or of any PEs.
-// docs/adr/0028-teams-and-collectives.md.
+// docs/design/teams.md.
 #ifndef GPSH_TEAM_SPLIT_H
 #define GPSH_TEAM_SPLIT_H
 
@@ -48,7 +48,7 @@ void gpsh_team_tell_difference(const struct gpsh_team_arguments *a, int pe_a,
 int gpsh_team_split(struct gpsh_team *parent, const struct gpsh_team_plan *plan,
                     gpushmem_team_t *out);
 // The same over the members that live, of whom the new team is: the plan says nothing of ranks.
-// docs/adr/0029-the-team-of-the-survivors.md.
+// docs/design/teams.md.
 int gpsh_team_survivors(struct gpsh_team *parent, const struct gpsh_team_plan *plan,
                         gpushmem_team_t *out);
 enum { GPSH_TEAM_ALLREDUCE_WORDS = 8 };
@@ -59,7 +59,7 @@ struct gpsh_team_allreduce {
     void *self;
 };
 // The team of pes[0 .. n-1], which all of them call for, and nobody else.
-// docs/adr/0034-openshmem.md.
+// docs/design/compatibility.md.
 int gpsh_team_of_pes(const char *what, const int *pes, int n,
                      const struct gpsh_team_allreduce *members, gpushmem_team_t *out);
 // Collective over the team, unless it is broken.

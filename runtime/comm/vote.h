@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The members of a team that live agree on which are lost, and on what a team of the others begins
-// with, while further ones may die. docs/adr/0029-the-team-of-the-survivors.md.
+// with, while further ones may die. docs/design/teams.md.
 //
 // Each shows the others a vote. SET: whom it takes for lost; it adds whom others take for lost.
 // READY: all that it takes to live take the same for lost; with what it offers for the new team.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The one agent of a job's atomics (docs/adr/0005-one-agent-for-atomics.md). What each PE publishes
+// The one agent of a job's atomics (docs/design/atomics.md). What each PE publishes
 // decides, so that all choose alike.
 #ifndef GPSH_ATOMICS_H
 #define GPSH_ATOMICS_H

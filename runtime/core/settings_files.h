@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The settings files of a process: docs/adr/0049-settings-files.md.
+// The settings files of a process: docs/design/starting.md.
 #ifndef GPSH_SETTINGS_FILES_H
 #define GPSH_SETTINGS_FILES_H
 

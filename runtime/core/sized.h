@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Structs that public functions fill may grow: the caller's header says how large its one is, and
-// the library writes what both know (docs/adr/0015-how-the-api-grows.md).
+// the library writes what both know (docs/design/compatibility.md).
 #ifndef GPSH_SIZED_H
 #define GPSH_SIZED_H
 

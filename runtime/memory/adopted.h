@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Memory of the program whose pages have moved into the symmetric heap, and are mapped where they
-// were as well. docs/adr/0027-buffers-of-the-program.md.
+// were as well. docs/design/memory.md.
 #ifndef GPSH_ADOPTED_H
 #define GPSH_ADOPTED_H
 

@@ -7,7 +7,7 @@
 #include "memory/heap.h"
 
 // Memory of this PE beside the heap that the same calls reach at the other PEs
-// (docs/adr/0025-symmetric-segments.md).
+// (docs/design/memory.md).
 struct gpsh_segment {
     char *base; // here; elsewhere it may have another address
     uint64_t bytes;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Static data of the main program as symmetric memory: its pages are moved into a file that the
-// node's PEs map, once in the life of the process. docs/adr/0025-symmetric-segments.md.
+// node's PEs map, once in the life of the process. docs/design/memory.md.
 #ifndef GPSH_STATICS_H
 #define GPSH_STATICS_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The memory that belongs to team slots: the same on every PE, so that members need not tell each
-// other where it is. docs/adr/0028-teams-and-collectives.md.
+// other where it is. docs/design/teams.md.
 #ifndef GPSH_TEAM_SCRATCH_H
 #define GPSH_TEAM_SCRATCH_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Records of what this PE does, for GPUSHMEM_TRACE (docs/adr/0042). Who writes: a proxy thread or a
-// context, by channels that are traced (trace_channel.c); threads of the host, by calls
+// Records of what this PE does, for GPUSHMEM_TRACE (docs/design/observing.md). Who writes: a proxy
+// thread or a context, by channels that are traced (trace_channel.c); threads of the host, by calls
 // (observe/call.h). Each has a lane of its own and waits for nobody. A full lane loses its oldest
 // records.
 #ifndef GPSH_TRACE_H

@@ -7,7 +7,7 @@
 #include "gpu/device_memory.h"
 #include "gpushmem/device_abi.h"
 
-// ---- Nodes, by which a team's operations of streams go (docs/adr/0055-streams-by-nodes.md) ----
+// ---- Nodes, by which a team's operations of streams go (docs/design/collectives.md) ----
 
 // What the kernels of each PE of the job map.
 enum gpsh_kernels_map {

@@ -48,24 +48,26 @@ static const struct rule {
     uint32_t least, hop;
 } rules[] = {
     // Small operations of the host go through the control words before a row is looked for.
-    // From node to node, measured in adr/0052: 0.63 to 0.98 of the time without nodes, from 16 KiB
-    // a further node on. A scan has half the hops: 0.60 to 0.97 from 2 KiB on.
+    // From node to node, measured in design/collectives: 0.63 to 0.98 of the time without nodes,
+    // from 16 KiB a further node on. A scan has half the hops: 0.60 to 0.97 from 2 KiB on.
     {HOST, GPSH_COLL_CHAIN, KIND(REDUCE), CHAIN | SAME_BITS, 0, 16 << 10},
     {HOST, GPSH_COLL_CHAIN, KIND(INSCAN) | KIND(EXSCAN), CHAIN | IN_ORDER | KEEPS_TYPE, 0, 2 << 10},
-    // adr/0052: with four members a node 0.73 to 1.00 from 4 KiB on, with three 1.0 to 1.21.
+    // design/collectives: with four members a node 0.73 to 1.00 from 4 KiB on, with three 1.0
+    // to 1.21.
     {HOST, GPSH_COLL_CHAIN_WIDE, KIND(REDUCE), CHAIN | IN_ORDER | WIDE | NEIGHBORS | FOUR_A_NODE,
      4 << 10, 16 << 10},
-    // adr/0052: 0.72 to 0.98; on nodes of two, where as much crosses as without, 0.98 to 1.03.
+    // design/collectives: 0.72 to 0.98; on nodes of two, where as much crosses as without, 0.98
+    // to 1.03.
     {HOST, GPSH_COLL_CHAIN, KIND(REDUCESCATTER), CHAIN | SAME_BITS | THREE_A_NODE, 0, 16 << 10},
-    // adr/0051: fcollect 0.66 to 1.48 and broadcast 0.42 to 0.88, on a wire without a rate; n (m-1)
-    // blocks cross instead of all, which no size makes worse.
+    // design/collectives: fcollect 0.66 to 1.48 and broadcast 0.42 to 0.88, on a wire without a
+    // rate; n (m-1) blocks cross instead of all, which no size makes worse.
     {HOST, GPSH_COLL_BY_NODES, KIND(REDUCE), NODES | THREE_A_NODE, 0, 0},
     {HOST, GPSH_COLL_BY_NODES, SPREADS | KIND(COLLECT), NODES, 0, 0},
     {HOST, GPSH_COLL_BY_MEMBERS, 0xffff, 0, 0, 0},
 
     {STREAM, GPUSHMEM_COLL_AUTO, KIND(SYNC) | KIND(BARRIER), 0, 0, 0},
-    // adr/0055, estimated for NICs of 50 GB/s and 5 us a hop, not measured: 64 KiB of a reduce take
-    // 7 us, a further node two hops. In place `hop` is asked of a segment.
+    // design/collectives, estimated for NICs of 50 GB/s and 5 us a hop, not measured: 64 KiB of a
+    // reduce take 7 us, a further node two hops. In place `hop` is asked of a segment.
     {STREAM, GPUSHMEM_COLL_NODES, KIND(REDUCE), BEHIND_NICS | NODES | LONG | KEEPS_TYPE, 0,
      96 << 10},
     {STREAM, GPUSHMEM_COLL_NODES, SPREADS, BEHIND_NICS | NODES | LONG | SAVES, 0, 0},
@@ -80,8 +82,8 @@ static const struct rule {
     {STREAM, GPUSHMEM_COLL_DIRECT, 0xffff, 0, 0, 0},
 
     // These rows are those of gpsh_dev_coll_way (device/coll.cuh), which has them compiled in.
-    // adr/0031: rounds for what is gathered in 8 KiB, whose time is hops. Packets to 512 bytes: a
-    // lone thread polls 16 bytes for 8 of data.
+    // design/collectives: rounds for what is gathered in 8 KiB, whose time is hops. Packets to 512
+    // bytes: a lone thread polls 16 bytes for 8 of data.
     {KERNEL, GPUSHMEM_COLL_ROUNDS, 0xffff, BEHIND_NICS | SHORT, 0, 0},
     {KERNEL, GPUSHMEM_COLL_DIRECT, 0xffff, BEHIND_NICS, 0, 0},
     {KERNEL, GPUSHMEM_COLL_LL, 0xffff & ~KIND(COLLECT), PACKETS, 0, 0},
@@ -90,7 +92,7 @@ static const struct rule {
 };
 
 enum {
-    NODE_SAVES = 192 << 10,         // adr/0055: a NIC takes about as long for it as a hop
+    NODE_SAVES = 192 << 10,         // design/collectives: a NIC takes about as long for it as a hop
     PIECES_COUNTED = (1 << 20) - 2, // in a flag's 20 bits
     THREADS = 512,
     SHARE = 16 << 10,          // of one block, in a microsecond or two

@@ -57,7 +57,7 @@ static gpsh_cu_result launch(enum kernel kernel, const struct gpushmem_coll_op *
     return gpsh_stream_module_launch(&colls, (int)kernel, shape, parameters, stream);
 }
 
-// A thread for each packet, and the addresses worked out here: docs/adr/0053.
+// A thread for each packet, and the addresses worked out here: docs/design/collectives.md.
 static gpsh_cu_result by_few(const struct gpushmem_coll_op *op,
                              const struct gpushmem_dev_team *team, const int32_t *pes,
                              struct gpsh_coll_choice choice, gpushmem_stream_t stream)

@@ -100,7 +100,8 @@ static gpsh_cu_result copy(const struct gpushmem_stream_op *op, char *there,
 
 // Kernels make the data and use it, and a change of the stream to the copy engine and back takes
 // 6 us, 9 in a graph; only copies of up to 64 KiB outside of graphs do not pay that. Very large
-// copies go to the copy engine, to leave the multiprocessors to others. Figures: docs/adr/0009.
+// copies go to the copy engine, to leave the multiprocessors to others. Figures:
+// docs/design/kernels.md.
 static bool by_kernel(uint64_t bytes, gpushmem_stream_t stream)
 {
     return bytes < gpsh_settings()->stream_copy_bytes &&

@@ -31,7 +31,7 @@ struct gpsh_stream_module {
     _Atomic bool ready; // all of it is there, and stays until finalize
     gpsh_cu_module module;
     gpsh_cu_function kernels[GPSH_STREAM_MODULE_KERNELS];
-    bool early; // docs/adr/0009-stream-operations.md
+    bool early; // docs/design/kernels.md
 };
 
 // Of a launch.

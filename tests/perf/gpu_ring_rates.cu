@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The command ring with nothing left out: commands pushed by the library's device code, read by its
 // proxy threads, executed by its p2p transport on pinned host memory. What
-// docs/adr/0003-command-ring.md says of whole commands is measured here. Needs one GPU and no job.
+// docs/design/kernels.md says of whole commands is measured here. Needs one GPU and no job.
 // Compiled for the CPU it is a short test of the same paths.
 #include <algorithm>
 #include <chrono>

@@ -195,7 +195,8 @@ static bool may_misplace(const struct gpsh_verbs *verbs, const struct gpsh_verbs
 
 // Whether a write to that peer may be acknowledged while something that is sent later, by anybody,
 // gets there first. Behind one NIC everything takes the same way: what arrives later pushes what
-// arrived before (docs/adr/0017). But a GPU is not where the mailboxes are, which tell of it.
+// arrived before (docs/design/ordering.md). But a GPU is not where the mailboxes are, which tell of
+// it.
 static bool has_two_ways(const struct gpsh_verbs *verbs, const struct gpsh_verbs_blob *blob,
                          uint32_t rail)
 {

@@ -9,7 +9,7 @@
 // load it by name.
 //
 // A call that fails logs the library's sentence at level ERROR, each sentence once, and returns:
-// nothing, an enum nvshmemx_status, or 0. The process goes on (docs/adr/0036-nvshmem-host.md).
+// nothing, an enum nvshmemx_status, or 0. The process goes on (docs/design/compatibility.md).
 #ifndef GPUSHMEM_COMPAT_NVSHMEM_H
 #define GPUSHMEM_COMPAT_NVSHMEM_H
 

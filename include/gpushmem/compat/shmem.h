@@ -7,7 +7,7 @@
 // define some shmem_X themselves and call pshmem_X (pshmem.h).
 //
 // A call that fails logs the library's sentence at level ERROR, each sentence once, and returns:
-// nothing, the function's error value, or 0. The process goes on (docs/adr/0034-openshmem.md).
+// nothing, the function's error value, or 0. The process goes on (docs/design/compatibility.md).
 #ifndef SHMEM_H
 #define SHMEM_H
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A small operation of a stream as its kernel takes it: all addresses worked out by the host, so
-// that the kernel has nothing to do but load, send, wait and store (docs/adr/0053). Between the
-// library and its kernels; the packets are those of any operation of that size.
+// that the kernel has nothing to do but load, send, wait and store (docs/design/collectives.md).
+// Between the library and its kernels; the packets are those of any operation of that size.
 #ifndef GPUSHMEM_IMPL_COLL_FEW_H
 #define GPUSHMEM_IMPL_COLL_FEW_H
 

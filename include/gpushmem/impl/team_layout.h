@@ -13,7 +13,7 @@
 // ---- Teams
 // ------------------------------------------------------------------------------------------
 
-// docs/adr/0028-teams-and-collectives.md. A team's handle is slot | generation << 8.
+// docs/design/teams.md. A team's handle is slot | generation << 8.
 enum {
     GPUSHMEM_TEAM_SLOTS = 256,
     GPUSHMEM_TEAM_SLOT_MASK = 255,
@@ -49,7 +49,7 @@ struct gpushmem_dev_team {
 };
 
 // The nodes of a team, of which kernels load and store the heaps of their own and of no other.
-// docs/adr/0055-streams-by-nodes.md.
+// docs/design/collectives.md.
 struct gpushmem_dev_nodes {
     int32_t n, mine;       // nodes, in the order of the team; this PE's
     const int32_t *starts; // [n + 1] the first rank of each, and the team's n
@@ -125,7 +125,7 @@ enum gpushmem_coll_fold {
     GPUSHMEM_COLL_FOLDS = 7,
 };
 
-// How the data travels (docs/adr/0028-teams-and-collectives.md).
+// How the data travels (docs/design/teams.md).
 enum gpushmem_coll_way {
     GPUSHMEM_COLL_AUTO = 0, // kernels choose
     GPUSHMEM_COLL_LL = 1,

@@ -202,7 +202,7 @@ def main():
             tour.look(page)
         tour.follow_links()
         tour.search("index.html", "put_signal", "gpushmem_TYPE_put_signal")
-        tour.search("adr/0042-trace.html", "gpushmem_heap_size", "GPUSHMEM_HEAP_SIZE")
+        tour.search("design/observing.html", "gpushmem_heap_size", "GPUSHMEM_HEAP_SIZE")
         tour.search("api/gpushmem.h.html", "symmetric heap", "Concepts: The symmetric heap")
         tour.search_for_nothing("index.html")
         for picture in pictures:

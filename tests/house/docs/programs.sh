@@ -23,7 +23,7 @@ runs() {
 }
 
 flags="-Wall -Wextra -Werror -I$source/include -I$build/include"
-# What each program with kernels would compile again (docs/adr/0035-emulation-built-once.md); install.use has one without it.
+# What each program with kernels would compile again (docs/design/building.md); install.use has one without it.
 kernels="-DGPSH_EMU_LINKED $flags"
 emulation="-xnone -L$build/lib -lgpushmem_emu_operations -lgpushmem -pthread"
 extract README.md cuda >"$work/readme.cu"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #define _GNU_SOURCE
-// Failover: a flow loses one of its lanes, and goes on over the others (docs/adr/0016). Nobody
-// here knows which of the lane's unacknowledged requests were executed. Operations that may be
-// executed twice without anybody seeing it are issued again, whole; if there is another one among
-// them, the peer is asked (verbs_doubt.c), and if it cannot be, the flow fails.
+// Failover: a flow loses one of its lanes, and goes on over the others (docs/design/failures.md).
+// Nobody here knows which of the lane's unacknowledged requests were executed. Operations that may
+// be executed twice without anybody seeing it are issued again, whole; if there is another one
+// among them, the peer is asked (verbs_doubt.c), and if it cannot be, the flow fails.
 #include <stdio.h>
 
 #include "transports/verbs/post/verbs_posting.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #define _GNU_SOURCE
-// Order at the target where the queues alone do not make it (docs/adr/0017). The tool is a read of
-// what a lane wrote last: it is executed when every earlier write has arrived, and its answer comes
-// after those writes have reached memory, since a read pushes them on their way there.
+// Order at the target where the queues alone do not make it (docs/design/ordering.md). The tool is
+// a read of what a lane wrote last: it is executed when every earlier write has arrived, and its
+// answer comes after those writes have reached memory, since a read pushes them on their way there.
 //   one lane     whose writes may be placed out of order: the read, then a fence flag, by which the
 //                NIC itself holds the next write until the answer is here. One chain, one doorbell
 //   one lane     to a peer that is reached by several ways (rails, data-direct): an acknowledgement

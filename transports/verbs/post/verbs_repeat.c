@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #define _GNU_SOURCE
 // Operations that are issued again, by another lane than the one that was lost: which may be, and
-// in which order (docs/adr/0016).
+// in which order (docs/design/failures.md).
 #include "transports/verbs/post/verbs_posting.h"
 
 enum { WORD_BYTES = 8 };

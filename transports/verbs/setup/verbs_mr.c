@@ -21,7 +21,7 @@ static struct ibv_mr *register_dmabuf(struct gpsh_verbs *verbs, struct verbs_rai
 {
     struct ibv_mr *mr = NULL;
     // What comes through that function may arrive after the completion, which comes through the
-    // other one: docs/adr/0018.
+    // other one: docs/design/ordering.md.
     if (verbs->env.settings->verbs_data_direct != GPSH_DATA_DIRECT_OFF && verbs->env.can_flush)
         mr = gpsh_verbs_register_direct(rail, region, gpsh_verbs_dmabuf_offset(region), access);
     way->by = mr ? VERBS_BY_DATA_DIRECT : VERBS_BY_DMABUF;

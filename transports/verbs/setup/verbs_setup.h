@@ -339,7 +339,7 @@ struct verbs_buffer {
     struct ibv_mr *mr[GPSH_VERBS_MAX_RAILS];
 };
 
-// How this PE's heap takes part: docs/adr/0008-staging.md.
+// How this PE's heap takes part: docs/design/network.md.
 enum verbs_stage_mode { VERBS_STAGE_NOTHING, VERBS_STAGE_LARGE, VERBS_STAGE_ALL };
 struct verbs_stage {
     enum verbs_stage_mode mode;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Staging: operations on memory that a NIC cannot, or should not, access itself go in chunks
-// through registered host memory (docs/adr/0008-staging.md); and so do atomics that no NIC executes
-// (docs/adr/0005-one-agent-for-atomics.md).
+// through registered host memory (docs/design/network.md); and so do atomics that no NIC executes
+// (docs/design/atomics.md).
 //
 //   pipe     a flow whose operations are staged: a ring of operations, cut into a ring of chunks,
 //   each in a block of

@@ -3,7 +3,7 @@
 // For each row GPSH_NVS_BOTH of nvshmem_rows.h there is a function gpsh_dev_NAME here, which that
 // row's function calls in kernels; what kernels alone have, such as the forms of warps and blocks,
 // has its public name. Each is one call of the bodies that gpushmem_dev_... is made of, so it
-// compiles to the same instructions. docs/adr/0037-nvshmem-in-kernels.md
+// compiles to the same instructions. docs/design/compatibility.md
 #ifndef GPUSHMEM_COMPAT_IMPL_NVSHMEM_DEVICE_CUH
 #define GPUSHMEM_COMPAT_IMPL_NVSHMEM_DEVICE_CUH
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// NVSHMEM's functions of queue pairs: a queue pair is a context here (docs/adr/0012). Its handle is
-// the context's number, so NVSHMEMX_QP_DEFAULT is the default context. Included by
+// NVSHMEM's functions of queue pairs: a queue pair is a context here (docs/design/kernels.md). Its
+// handle is the context's number, so NVSHMEMX_QP_DEFAULT is the default context. Included by
 // nvshmem_device.cuh.
 // clang-format off
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Where NVSHMEM's kernels find the handle: NVSHMEM has no launch macro and passes no argument, so
-// it is a variable of the module. docs/adr/0037-nvshmem-in-kernels.md
+// it is a variable of the module. docs/design/compatibility.md
 #ifndef GPUSHMEM_COMPAT_IMPL_NVSHMEM_DEVICE_STATE_CUH
 #define GPUSHMEM_COMPAT_IMPL_NVSHMEM_DEVICE_STATE_CUH
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Types, constants and type families of nvshmem.h: sizes and values are those that programs were
-// compiled with (docs/adr/0036-nvshmem-host.md). C, C++ and CUDA; no functions.
+// compiled with (docs/design/compatibility.md). C, C++ and CUDA; no functions.
 #ifndef GPUSHMEM_COMPAT_IMPL_NVSHMEM_TYPES_H
 #define GPUSHMEM_COMPAT_IMPL_NVSHMEM_TYPES_H
 
